@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestKubernetesManifests checks the manifests with the schemas of Kubernetes. Those of CloudNativePG come in no package, so the test of cmd/actlog
-// only checks that its Cluster fits the others.
+// TestKubernetesManifests checks the manifests with the schemas of Kubernetes. Those of CloudNativePG and of the Prometheus operator come in no
+// package, so the test of cmd/actlog only checks that what is for them fits the others.
 func TestKubernetesManifests(t *testing.T) {
 	t.Parallel()
 	bin, err := client{name: "kubernetes"}.install()
@@ -25,13 +25,14 @@ func TestKubernetesManifests(t *testing.T) {
 	}
 	folder := filepath.Join("..", "deploy", "kubernetes")
 	files := []string{filepath.Join(folder, "server.yaml"), filepath.Join(folder, "worker.yaml"), filepath.Join(folder, "network.yaml")}
+	files = append(files, filepath.Join(folder, "migrate", "job.yaml"), filepath.Join(folder, "scaling", "hpa.yaml"))
 	resources := 0
 	for _, file := range files {
 		content, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		resources += bytes.Count(content, []byte("\nkind: "))
+		resources += bytes.Count(append([]byte("\n"), content...), []byte("\nkind: "))
 	}
 	for _, version := range []string{"1.30", "1.37"} {
 		out, err := validate(append([]string{"-k", version}, files...)...)

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -73,7 +72,8 @@ type cli struct {
 	Completion completionCmd `cmd:"" help:"Print the completion script of a shell."`
 	Complete   completeCmd   `cmd:"" hidden:""`
 
-	Version kong.VersionFlag `help:"Print the version." env:"-"`
+	Version     versionCmd       `cmd:"" help:"Print the version."`
+	VersionFlag kong.VersionFlag `name:"version" help:"Print the version." env:"-"`
 }
 
 // env is what the commands read, write and log to. What they write is made safe for a terminal on the way out.
@@ -242,24 +242,6 @@ const defaultServer = "http://127.0.0.1:8420"
 type serverFlags struct {
 	Server string `help:"Server to talk to. Default: ${server}." default:"${server}" placeholder:"URL"`
 	APIKey string `help:"API key, if the server requires one. Better pass it in ACTLOG_API_KEY: other users can see command lines." name:"api-key" placeholder:"KEY"`
-}
-
-// version returns the version of the module, or else the commit that it was built from.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	v := info.Main.Version
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && (v == "" || v == "(devel)") {
-			v = s.Value[:min(12, len(s.Value))]
-		}
-	}
-	if v == "" {
-		v = "(devel)"
-	}
-	return "actlog " + v
 }
 
 // hasColour reports whether w is a terminal, and NO_COLOR does not turn colours off.

@@ -229,7 +229,7 @@ func TestKubernetes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := filepath.Glob(filepath.Join(folder, "*"))
+	all, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,6 +298,77 @@ func TestKubernetes(t *testing.T) {
 	}
 }
 
+// TestKubernetesExtras checks that what is beside the manifests fits them, and the program.
+func TestKubernetesExtras(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(deployFolder, "kubernetes")
+	decode := func(name string, to any) {
+		t.Helper()
+		content, err := os.ReadFile(filepath.Join(folder, name))
+		if err == nil {
+			err = decodeManifest(yaml.NewDecoder(bytes.NewReader(content)), to)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	for _, part := range []string{"migrate", "monitoring", "scaling"} {
+		var kustomization struct{ Resources []string }
+		decode(filepath.Join(part, "kustomization.yaml"), &kustomization)
+		all, err := filepath.Glob(filepath.Join(folder, part, "*"))
+		if err != nil || len(all) != len(kustomization.Resources)+1 {
+			t.Errorf("%s: kustomization.yaml names %v, there are %v, %v", part, kustomization.Resources, all, err)
+		}
+	}
+
+	var job manifest
+	decode("migrate/job.yaml", &job)
+	c := job.Spec.Template.Spec.Containers[0]
+	fits(t, "job.yaml", c.Args, []string{c.Env[0].Name})
+	network, err := os.ReadFile(filepath.Join(folder, "network.yaml"))
+	if label := job.Spec.Template.Metadata.Labels["app.kubernetes.io/name"]; err != nil || label == "" || !strings.Contains(string(network), ", "+label+"]") {
+		t.Errorf("pods of %q may not reach Postgres: %v", label, err)
+	}
+
+	var monitor struct {
+		Spec struct {
+			Selector struct {
+				MatchExpressions []struct{ Values []string }
+			}
+			PodMetricsEndpoints []struct{ Port, Path string }
+		}
+	}
+	decode("monitoring/podmonitor.yaml", &monitor)
+	for _, name := range monitor.Spec.Selector.MatchExpressions[0].Values {
+		var deployment manifest
+		decode(strings.TrimPrefix(name, "actlog-")+".yaml", &deployment)
+		endpoint := monitor.Spec.PodMetricsEndpoints[0]
+		if deployment.Spec.Template.Metadata.Labels["app.kubernetes.io/name"] != name || deployment.Spec.Template.Spec.Containers[0].Ports[0].Name != endpoint.Port || endpoint.Path != "/metrics" {
+			t.Errorf("%s: %+v", name, endpoint)
+		}
+	}
+
+	var scaler struct {
+		Spec struct {
+			ScaleTargetRef struct{ Kind, Name string }
+			MinReplicas    int
+			Metrics        []struct {
+				External struct{ Metric struct{ Name string } }
+			}
+		}
+	}
+	decode("scaling/hpa.yaml", &scaler)
+	var workers manifest
+	decode("worker.yaml", &workers)
+	if target := scaler.Spec.ScaleTargetRef; target.Kind+"/"+target.Name != workers.Kind+"/"+workers.Metadata.Name || scaler.Spec.MinReplicas != workers.Spec.Replicas {
+		t.Errorf("it scales %+v, from %d", target, scaler.Spec.MinReplicas)
+	}
+	scaling, err := os.ReadFile(filepath.Join(folder, "scaling", "kustomization.yaml"))
+	if err != nil || !strings.Contains(string(scaling), "name: {as: "+scaler.Spec.Metrics[0].External.Metric.Name+"}") {
+		t.Errorf("the adapter is not told of the metric: %v", err)
+	}
+}
+
 // TestUnits checks the units of systemd, with its own program if that is there.
 func TestUnits(t *testing.T) {
 	t.Parallel()
@@ -326,6 +397,9 @@ func TestUnits(t *testing.T) {
 			variables = slices.DeleteFunc(slices.Clone(secrets), func(s string) bool { return s == "ACTLOG_REPLICA_URL" })
 		}
 		fits(t, name, args, variables)
+		if !strings.Contains(unit, "\nMemoryMax=") {
+			t.Errorf("%s may use all memory", name)
+		}
 		if limit, _ := time.ParseDuration(stops + "s"); limit <= needed(t, args) {
 			t.Errorf("%s is killed after %s", name, limit)
 		}

@@ -28,7 +28,7 @@ func (c *keyCmd) Run(e *env) error {
 		if err := appendLine(c.File, line); err != nil {
 			return fmt.Errorf("add key: %w", err)
 		}
-		fmt.Fprintf(e.stderr, "added to %s; a server that uses this file reloads it on SIGHUP\n", c.File)
+		fmt.Fprintf(e.stderr, "added to %s; a server that uses this file reloads it within seconds\n", c.File)
 	}
 	fmt.Fprintln(e.stdout, secret)
 	return nil

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -130,4 +131,79 @@ func TestServeWithKeys(t *testing.T) {
 		}
 	}
 	p.kill(t)
+}
+
+// TestKeysAreReadAgain changes the file of keys in all ways in which people and programs do, and sends no signal.
+func TestKeysAreReadAgain(t *testing.T) {
+	t.Parallel()
+	client := &http.Client{Transport: &http.Transport{}}
+	t.Cleanup(client.CloseIdleConnections)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "keys")
+	newKey := func(to string) string {
+		_, stdout, _ := actlog(t, "key", filepath.Base(to), "--scopes", "read", "--file", filepath.Join(dir, to))
+		return strings.TrimSpace(stdout)
+	}
+	do := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	current := newKey("first")
+	do(os.Symlink("first", file)) // as a secret is mounted
+	p := start(t, "serve", "--listen", "127.0.0.1:0", "--otlp-listen", "off", "--database-url", pgtest.Empty(t).URL, "--api-keys", file)
+	for what, change := range map[string]func() string{
+		"it is written": func() string {
+			key := newKey("written")
+			text, err := os.ReadFile(filepath.Join(dir, "written"))
+			do(err)
+			do(os.WriteFile(file, text, 0o600))
+			return key
+		},
+		"another file takes its name": func() string {
+			key := newKey("renamed")
+			do(os.Rename(filepath.Join(dir, "renamed"), file))
+			return key
+		},
+		"a link points elsewhere": func() string {
+			key := newKey("linked")
+			do(os.Symlink("linked", file+".new"))
+			do(os.Rename(file+".new", file))
+			return key
+		},
+	} {
+		before := current
+		current = change()
+		for status(t, client, p.url+"/api/v1/plans", current) != http.StatusOK {
+			pause()
+		}
+		if got := status(t, client, p.url+"/api/v1/plans", before); got != http.StatusUnauthorized {
+			t.Errorf("%s: the key that is gone: %d", what, got)
+		}
+	}
+
+	do(os.Remove(file))
+	for !strings.Contains(p.stderr.String(), "could not reload the API keys") {
+		pause()
+	}
+	if got := status(t, client, p.url+"/api/v1/plans", current); got != http.StatusOK {
+		t.Errorf("without a file: %d", got)
+	}
+	p.terminate(t)
+}
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	_, flag, _ := actlog(t, "--version")
+	code, command, _ := actlog(t, "version")
+	if code != exitDone || command != flag || !strings.HasPrefix(command, "actlog ") {
+		t.Errorf("exit code %d: %q, the flag prints %q", code, command, flag)
+	}
+	_, text, _ := actlog(t, "version", "--json")
+	var v struct{ Version, Go, OS, Arch string }
+	if err := json.Unmarshal([]byte(text), &v); err != nil || v.Go == "" || v.OS == "" || v.Arch == "" || "actlog "+v.Version != strings.TrimSpace(flag) {
+		t.Errorf("%s: %v", text, err)
+	}
 }

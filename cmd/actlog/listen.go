@@ -72,7 +72,7 @@ func (c *serveCmd) open(ctx context.Context) (d doors, err error) {
 
 // guardFlags say who may use an address.
 type guardFlags struct {
-	APIKeys  string `help:"File of the API keys that clients need, as actlog key creates them; reloaded on SIGHUP." name:"api-keys" placeholder:"FILE" type:"path"`
+	APIKeys  string `help:"File of the API keys that clients need, as actlog key creates them; reloaded when it changes." name:"api-keys" placeholder:"FILE" type:"path"`
 	Insecure bool   `help:"Allow an address that other machines can reach, without API keys."`
 
 	AllowedHosts []string `help:"Names by which clients reach the server, beside its addresses, loopback names and the name of the machine. Without API keys, requests for other hosts are refused." name:"allowed-hosts" placeholder:"NAME"`
@@ -150,7 +150,7 @@ func (g *guardFlags) listen(ctx context.Context, flag, address string) (*httpd.L
 // sessionsRetry is when to try again to end the sessions of keys that are gone.
 const sessionsRetry = time.Second
 
-// watch reloads the file of keys on SIGHUP. If the file is invalid, the previous keys stay, so that a
+// watch reloads the file of keys when it changes and on SIGHUP. If the file is invalid, the previous keys stay, so that a
 // mistake in an editor locks nobody out. hangups receives these signals. At the start and when the keys have changed, it ends the sessions of
 // keys that are gone. The returned function stops watching.
 func (g *guardFlags) watch(hangups <-chan os.Signal, server *httpd.Server, log *slog.Logger, changed func()) (stop func()) {
@@ -165,6 +165,7 @@ func (g *guardFlags) watch(hangups <-chan os.Signal, server *httpd.Server, log *
 		}
 		return nil
 	}
+	changes := fileChanges(ctx, g.APIKeys)
 	again := endSessions() // before anybody is served
 	var watch sync.WaitGroup
 	watch.Go(func() {
@@ -175,6 +176,7 @@ func (g *guardFlags) watch(hangups <-chan os.Signal, server *httpd.Server, log *
 			case <-again:
 				continue
 			case <-hangups:
+			case <-changes:
 			}
 
 			keys, err := g.keys()

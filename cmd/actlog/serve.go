@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -101,8 +100,6 @@ type server struct {
 // memoryLimit is when the garbage collector works harder, in bytes, unless GOMEMLIMIT says
 // otherwise. What requests may hold together is well below.
 const memoryLimit = 512 << 20
-
-func serverVersion() string { return strings.TrimPrefix(version(), "actlog ") }
 
 func (c *serveCmd) validate() error {
 	switch {
