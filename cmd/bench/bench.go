@@ -118,8 +118,24 @@ type database struct {
 	drop func() error
 }
 
-// database creates an empty database on the private Postgres.
+// database creates a migrated database without rows on the private Postgres.
 func (b *bench) database(ctx context.Context, name string) (_ *database, err error) {
+	d, err := b.unmigrated(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	m, err := store.NewMigrator(ctx, d.url, slog.New(slog.DiscardHandler))
+	if err == nil {
+		err = errors.Join(m.Up(ctx), m.Close())
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.drop())
+	}
+	return d, nil
+}
+
+// unmigrated creates an empty database on the private Postgres.
+func (b *bench) unmigrated(ctx context.Context, name string) (_ *database, err error) {
 	name = "bench_" + name
 	exec := func(ctx context.Context, sql string) error {
 		admin, err := pgxpool.New(ctx, b.postgres.URL())
@@ -145,20 +161,10 @@ func (b *bench) database(ctx context.Context, name string) (_ *database, err err
 		}
 		return exec(context.WithoutCancel(ctx), "DROP DATABASE "+name+" WITH (FORCE)")
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, d.drop())
-		}
-	}()
-	m, err := store.NewMigrator(ctx, d.url, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return nil, err
+	if d.pool, err = pgxpool.New(ctx, d.url); err != nil {
+		return nil, errors.Join(err, d.drop())
 	}
-	if err := errors.Join(m.Up(ctx), m.Close()); err != nil {
-		return nil, err
-	}
-	d.pool, err = pgxpool.New(ctx, d.url)
-	return d, err
+	return d, nil
 }
 
 // recordTables are the four tables of the record, parents first.

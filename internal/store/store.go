@@ -19,6 +19,9 @@ import (
 	"github.com/actlog/actlog/internal/pg"
 )
 
+// DefaultRetryFor is how long a write waits in all, unless the configuration says otherwise.
+const DefaultRetryFor = 15 * time.Second
+
 // Config says where the record is and how it is written. Zero values mean the defaults named
 // here.
 type Config struct {
@@ -43,7 +46,7 @@ type Config struct {
 	QueueRows  int
 	QueueBytes int
 	// RetryFor is how long a write waits in all if Postgres is away, its disk is full or a row
-	// is locked. Default 15 s.
+	// is locked. Default: DefaultRetryFor.
 	RetryFor time.Duration
 	// Room returns an error if the database's disk has no room for a transaction. Default: only
 	// Postgres finds out.
@@ -86,7 +89,7 @@ func (c Config) withDefaults() Config {
 		c.TraceQuiet = 10 * time.Minute
 	}
 	if c.RetryFor == 0 {
-		c.RetryFor = 15 * time.Second
+		c.RetryFor = DefaultRetryFor
 	}
 	return c
 }
