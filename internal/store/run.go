@@ -161,7 +161,7 @@ func Gain() RunOp {
 // of it, or of a run above it, is reached; it leaves nil if there is none.
 func ClockStart(age time.Duration, left **time.Duration) RunOp {
 	return RunOp{queue: func(q *pgx.Batch, l Lease) {
-		q.Queue(db.RunClockStart, age.Seconds(), l.RootPlanID, l.PlanID).QueryRow(func(row pgx.Row) error {
+		q.Queue(db.RunClockStart, age.Seconds(), l.RootPlanID, l.PlanID, l.WorkerID).QueryRow(func(row pgx.Row) error {
 			var seconds *float64
 			if err := row.Scan(&seconds); err != nil || seconds == nil {
 				return err
