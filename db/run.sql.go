@@ -934,22 +934,36 @@ func (q *Queries) RunStands(ctx context.Context, db DBTX, planID string) (RunSta
 }
 
 const RunSuspect = `-- name: RunSuspect :one
+WITH free AS MATERIALIZED (
+    SELECT w.worker_id, w.provides
+    FROM actlog.worker AS w
+    WHERE w.stopped_at IS NULL AND w.lease_until > now() AND NOT EXISTS (
+        SELECT FROM actlog.run AS x
+        WHERE x.worker_id = w.worker_id AND (x.lost = $2::integer OR EXISTS (
+            SELECT FROM actlog.wait_state AS p
+            WHERE p.root_plan_id = x.root_plan_id AND p.plan_id = x.plan_id AND p.state = 'WAITING'
+        ))
+    )
+)
 SELECT EXISTS (
     SELECT FROM actlog.run AS r
     WHERE r.due_at <= now() - $1::float8 * INTERVAL '1 second' AND r.worker_id IS NULL AND NOT r.done
-        AND r.lost = $2::integer AND r.needs <@ $3::text[]
+        AND r.lost = $2::integer
+        AND $3::text = (SELECT min(f.worker_id) FROM free AS f WHERE r.needs <@ f.provides)
 )
 `
 
 type RunSuspectParams struct {
 	Seconds  float64
 	Last     int32
-	Provides []string
+	WorkerID string
 }
 
-// Reports whether a run that is claimed alone has been due for some time.
+// Reports whether a worker should make room for a run that is claimed alone and has been due for some time. One worker
+// does it: of those that live and can carry the run, that with the least id. A worker that carries such a run, or one
+// that waits for a person, is left out: nobody knows when it will be empty.
 func (q *Queries) RunSuspect(ctx context.Context, db DBTX, arg RunSuspectParams) (bool, error) {
-	row := db.QueryRow(ctx, RunSuspect, arg.Seconds, arg.Last, arg.Provides)
+	row := db.QueryRow(ctx, RunSuspect, arg.Seconds, arg.Last, arg.WorkerID)
 	var exists bool
 	err := row.Scan(&exists)
 	return exists, err

@@ -232,11 +232,25 @@ RETURNING
     r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.starter, r.project, r.epoch, r.takeovers, r.lost, r.desired;
 
 -- name: RunSuspect :one
--- Reports whether a run that is claimed alone has been due for some time.
+-- Reports whether a worker should make room for a run that is claimed alone and has been due for some time. One worker
+-- does it: of those that live and can carry the run, that with the least id. A worker that carries such a run, or one
+-- that waits for a person, is left out: nobody knows when it will be empty.
+WITH free AS MATERIALIZED (
+    SELECT w.worker_id, w.provides
+    FROM actlog.worker AS w
+    WHERE w.stopped_at IS NULL AND w.lease_until > now() AND NOT EXISTS (
+        SELECT FROM actlog.run AS x
+        WHERE x.worker_id = w.worker_id AND (x.lost = @last::integer OR EXISTS (
+            SELECT FROM actlog.wait_state AS p
+            WHERE p.root_plan_id = x.root_plan_id AND p.plan_id = x.plan_id AND p.state = 'WAITING'
+        ))
+    )
+)
 SELECT EXISTS (
     SELECT FROM actlog.run AS r
     WHERE r.due_at <= now() - sqlc.arg('seconds')::float8 * INTERVAL '1 second' AND r.worker_id IS NULL AND NOT r.done
-        AND r.lost = @last::integer AND r.needs <@ @provides::text[]
+        AND r.lost = @last::integer
+        AND @worker_id::text = (SELECT min(f.worker_id) FROM free AS f WHERE r.needs <@ f.provides)
 );
 
 -- name: RunHeld :one

@@ -467,10 +467,10 @@ func (s *Store) Claim(ctx context.Context, c Claim) ([]Claimed, error) {
 	return claimed, nil
 }
 
-// SuspectWaits reports whether a run that is to be carried alone has been due for some time: no worker that carries
-// nothing else took it.
-func (s *Store) SuspectWaits(ctx context.Context, last int, provides []string, due time.Duration) (bool, error) {
-	waits, err := s.queries.RunSuspect(ctx, s.db, db.RunSuspectParams{Seconds: due.Seconds(), Last: int32(last), Provides: provides})
+// SuspectWaits reports whether a run that is to be carried alone has been due for some time, because no worker that
+// carries nothing else took it, and this worker is the one that makes room for it.
+func (s *Store) SuspectWaits(ctx context.Context, workerID string, last int, due time.Duration) (bool, error) {
+	waits, err := s.queries.RunSuspect(ctx, s.db, db.RunSuspectParams{WorkerID: workerID, Seconds: due.Seconds(), Last: int32(last)})
 	if err != nil {
 		return false, fmt.Errorf("look for runs to carry alone: %w", pg.Translate(err))
 	}
