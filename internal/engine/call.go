@@ -294,7 +294,7 @@ func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, e
 		lost.Result = new("The call timed out. " + unknownText)
 	}
 	c.keep(lost)
-	if err := c.step.run.write([]record.Change{lost}); err != nil {
+	if err := c.step.run.writeResult([]record.Change{lost}); err != nil {
 		return tool.Result{}, true, err
 	}
 	return tool.Failure(*lost.Result), true, nil

@@ -116,6 +116,64 @@ func TestProgressStartsTheCountAgain(t *testing.T) {
 	}
 }
 
+// A call that ends UNKNOWN, and a question that nobody answered in time, are results like others.
+func TestEndsWithoutAnAnswerStartTheCountAgain(t *testing.T) {
+	t.Parallel()
+	b := newBlocker()
+	patient := tool.CallFunc("ask", "Asks, and goes on without an answer.", func(ctx context.Context, c tool.Call, _ struct{}) (string, error) {
+		if _, err := c.Ask(ctx, tool.Question{Key: "1", Message: "Go on?", Held: true}); err != nil {
+			return "", err
+		}
+		b.begun <- c.ID
+		<-b.free
+		return "done", nil
+	}, tool.WithPolicy(tool.Policy{OnUnknown: tool.Retry, Timeout: time.Minute}))
+	once := func(begun chan struct{}) tool.Tool {
+		return tool.CallFunc("once", "Never ends by itself.", func(ctx context.Context, _ tool.Call, _ struct{}) (string, error) {
+			close(begun)
+			<-ctx.Done()
+			return "", ctx.Err()
+		})
+	}
+	for name, c := range map[string]struct {
+		calls []scriptmodel.ToolCall
+		ended string // what is on record then
+	}{
+		"unknown":   {[]scriptmodel.ToolCall{call("once", nil), call("block", nil)}, "SELECT count(*) FROM actlog.act_tool_info WHERE state = 'UNKNOWN' AND result IS NOT NULL"},
+		"timed out": {[]scriptmodel.ToolCall{call("ask", nil)}, "SELECT count(*) FROM actlog.wait_state WHERE state = 'TIMED_OUT'"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			begun := make(chan struct{})
+			h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls(c.calls, terminate("done"))}},
+				map[string]config.Definition{"a": {Tools: []string{"once", "block", "ask"}, WaitTimeout: config.Duration(time.Hour)}},
+				[]tool.Tool{once(begun), b.tool(tool.Policy{OnUnknown: tool.Retry}), patient})
+			id := h.Start("a", "Go.")
+			kill := mortal(t, h)
+			if name == "unknown" {
+				<-begun
+				<-b.begun
+			} else {
+				storetest.Until(t, "somebody is asked", func() bool { return len(h.Waits()) == 1 })
+			}
+			kill()
+			bury(t, h)
+			storetest.Exec(t, h.Store, "UPDATE actlog.wait_state SET expires_at = now()")
+			if n := number(t, h, "SELECT lost FROM actlog.run"); n != 1 {
+				t.Fatalf("the run lost %d workers", n)
+			}
+
+			h.Work(h.NewEngine(nil))
+			<-b.begun
+			storetest.Until(t, "that has ended", func() bool { return number(t, h, c.ended) == 1 })
+			if n := number(t, h, "SELECT lost FROM actlog.run"); n != 0 {
+				t.Errorf("after a result, %d lost workers count", n)
+			}
+			b.free <- struct{}{}
+			h.Await(id, record.Completed)
+		})
+	}
+}
+
 // A planned hand-over is no loss.
 func TestAHandOverIsNoLoss(t *testing.T) {
 	t.Parallel()
