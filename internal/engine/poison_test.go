@@ -298,7 +298,9 @@ func TestOneWorkerMakesRoom(t *testing.T) {
 		busy[h.Start("busy", fmt.Sprint("Go ", len(busy)))] = true
 		<-b.begun
 	}
-	holders := func() int { return number(t, h, "SELECT count(DISTINCT worker_id) FROM actlog.run WHERE worker_id IS NOT NULL") }
+	holders := func() int {
+		return number(t, h, "SELECT count(DISTINCT worker_id) FROM actlog.run WHERE worker_id IS NOT NULL")
+	}
 	for holders() < workers {
 		start()
 	}

@@ -8,8 +8,7 @@ import (
 	"github.com/actlog/actlog/internal/store"
 )
 
-// TestAClockThatCannotBeStoppedGoesOn checks that a clock whose end of work could not be put on record goes on here, too, until it
-// can.
+// TestAClockThatCannotBeStoppedGoesOn checks that a clock goes on here as long as its stop cannot be put on record.
 func TestAClockThatCannotBeStoppedGoesOn(t *testing.T) {
 	t.Parallel()
 	away := errors.New("away")
