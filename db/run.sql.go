@@ -394,7 +394,9 @@ WITH RECURSIVE above AS (
 shown AS (
     SELECT
         a.plan_id, a.seconds,
-        GREATEST(a.worked, max((x.clock ->> a.plan_id)::float8 + COALESCE(x.clock_ran, GREATEST(w.age - x.clock_from, 0), 0))) AS worked
+        GREATEST(a.worked, max((x.clock ->> a.plan_id)::float8 + COALESCE(
+            x.clock_ran, GREATEST(CASE WHEN w.worker_id = $4::text THEN $1::float8 ELSE w.age END - x.clock_from, 0), 0
+        ))) AS worked
     FROM above AS a
     LEFT JOIN actlog.run AS x ON x.root_plan_id = $2::text AND jsonb_exists(x.clock, a.plan_id)
     LEFT JOIN actlog.worker AS w ON w.worker_id = x.worker_id
@@ -410,14 +412,20 @@ type RunClockStartParams struct {
 	Age        float64
 	RootPlanID string
 	PlanID     string
+	WorkerID   string
 }
 
 // Notes that a run begins to work, and what its clock and those of the runs above it show now: what is on record of
-// them, or what they have come to since a run below them began. Only times that a worker measured between two moments of
+// them, or what they have come to since a run below them began, on this worker until now, on others until their last heartbeats. Only times that a worker measured between two moments of
 // its own count, so that nobody who sets a clock changes them. It returns how long the run may work until the first
 // limit is reached; null: there is none. The caller holds the root plan.
 func (q *Queries) RunClockStart(ctx context.Context, db DBTX, arg RunClockStartParams) (float64, error) {
-	row := db.QueryRow(ctx, RunClockStart, arg.Age, arg.RootPlanID, arg.PlanID)
+	row := db.QueryRow(ctx, RunClockStart,
+		arg.Age,
+		arg.RootPlanID,
+		arg.PlanID,
+		arg.WorkerID,
+	)
 	var left float64
 	err := row.Scan(&left)
 	return left, err
@@ -500,7 +508,8 @@ WITH RECURSIVE below AS (
     JOIN actlog.run AS r ON r.root_plan_id = b.root_plan_id AND r.parent_plan_id = b.plan_id
 )
 UPDATE actlog.run AS r
-SET worker_id = NULL, due_at = NULL, done = true, done_at = now()
+SET worker_id = NULL, due_at = NULL, done = true, done_at = now(),
+    clock_ran = COALESCE(r.clock_ran, (SELECT GREATEST(w.age - r.clock_from, 0) FROM actlog.worker AS w WHERE w.worker_id = r.worker_id))
 FROM below AS b
 WHERE r.root_plan_id = b.root_plan_id AND r.plan_id = b.plan_id AND NOT r.done
 `
@@ -510,7 +519,8 @@ type RunFinishParams struct {
 	PlanID     string
 }
 
-// Ends a run and all below it for good. The workers that hold them can write nothing any more.
+// Ends a run and all below it for good. The workers that hold them can write nothing any more. What those below worked until
+// the last heartbeats of their workers counts for the runs above.
 func (q *Queries) RunFinish(ctx context.Context, db DBTX, arg RunFinishParams) error {
 	_, err := db.Exec(ctx, RunFinish, arg.RootPlanID, arg.PlanID)
 	return err
@@ -558,7 +568,8 @@ func (q *Queries) RunHadForm(ctx context.Context, db DBTX, planID string) (bool,
 
 const RunHandBack = `-- name: RunHandBack :exec
 UPDATE actlog.run AS r
-SET worker_id = NULL, due_at = now()
+SET worker_id = NULL, due_at = now(),
+    clock_ran = COALESCE(r.clock_ran, (SELECT GREATEST(w.age - r.clock_from, 0) FROM actlog.worker AS w WHERE w.worker_id = r.worker_id))
 WHERE r.worker_id = $1::text AND r.plan_id <> ALL ($2::text[])
 `
 
@@ -567,7 +578,7 @@ type RunHandBackParams struct {
 	Kept     []string
 }
 
-// Lets go of all runs of a worker but some, which are due at once.
+// Lets go of all runs of a worker but some, which are due at once. What they worked until its last heartbeat counts.
 func (q *Queries) RunHandBack(ctx context.Context, db DBTX, arg RunHandBackParams) error {
 	_, err := db.Exec(ctx, RunHandBack, arg.WorkerID, arg.Kept)
 	return err
@@ -923,22 +934,36 @@ func (q *Queries) RunStands(ctx context.Context, db DBTX, planID string) (RunSta
 }
 
 const RunSuspect = `-- name: RunSuspect :one
+WITH free AS MATERIALIZED (
+    SELECT w.worker_id, w.provides
+    FROM actlog.worker AS w
+    WHERE w.stopped_at IS NULL AND w.lease_until > now() AND NOT EXISTS (
+        SELECT FROM actlog.run AS x
+        WHERE x.worker_id = w.worker_id AND (x.lost = $2::integer OR EXISTS (
+            SELECT FROM actlog.wait_state AS p
+            WHERE p.root_plan_id = x.root_plan_id AND p.plan_id = x.plan_id AND p.state = 'WAITING'
+        ))
+    )
+)
 SELECT EXISTS (
     SELECT FROM actlog.run AS r
     WHERE r.due_at <= now() - $1::float8 * INTERVAL '1 second' AND r.worker_id IS NULL AND NOT r.done
-        AND r.lost = $2::integer AND r.needs <@ $3::text[]
+        AND r.lost = $2::integer
+        AND $3::text = (SELECT min(f.worker_id) FROM free AS f WHERE r.needs <@ f.provides)
 )
 `
 
 type RunSuspectParams struct {
 	Seconds  float64
 	Last     int32
-	Provides []string
+	WorkerID string
 }
 
-// Reports whether a run that is claimed alone has been due for some time.
+// Reports whether a worker should make room for a run that is claimed alone and has been due for some time. One worker
+// does it: of those that live and can carry the run, that with the least id. A worker that carries such a run, or one
+// that waits for a person, is left out: nobody knows when it will be empty.
 func (q *Queries) RunSuspect(ctx context.Context, db DBTX, arg RunSuspectParams) (bool, error) {
-	row := db.QueryRow(ctx, RunSuspect, arg.Seconds, arg.Last, arg.Provides)
+	row := db.QueryRow(ctx, RunSuspect, arg.Seconds, arg.Last, arg.WorkerID)
 	var exists bool
 	err := row.Scan(&exists)
 	return exists, err
@@ -1237,7 +1262,7 @@ free AS MATERIALIZED (
 taken AS (
     UPDATE actlog.run AS r
     SET worker_id = NULL, due_at = now(), takeovers = r.takeovers + 1, lost = r.lost + 1,
-        clock_ran = GREATEST(f.age - r.clock_from, 0)
+        clock_ran = COALESCE(r.clock_ran, GREATEST(f.age - r.clock_from, 0))
     FROM free AS f
     WHERE r.root_plan_id = f.root_plan_id AND r.plan_id = f.plan_id
     RETURNING r.plan_id
@@ -1251,7 +1276,8 @@ type WorkerBuryParams struct {
 }
 
 // Declares a worker dead, unless it sent another heartbeat, and lets go of its runs, which are due at once.
-// Those that are being written keep for another time. It returns how many it let go of.
+// Those that are being written keep for another time. It returns how many it let go of. A run whose clock another worker
+// started has worked for as long as is on record: ages of two workers say nothing together.
 func (q *Queries) WorkerBury(ctx context.Context, db DBTX, arg WorkerBuryParams) (int64, error) {
 	row := db.QueryRow(ctx, WorkerBury, arg.WorkerID, arg.LeaseUntil)
 	var runs int64

@@ -12,7 +12,7 @@ COMMENT ON COLUMN actlog.run.lost IS 'How many workers in a row were lost that h
 COMMENT ON COLUMN actlog.run.worked IS 'Its clock: how long it, or a run below it, has worked, in seconds. Kept for runs with a limit of time.';
 COMMENT ON COLUMN actlog.run.clock IS 'While it works: what its clock and those of the runs above it showed when it began to, by plan.';
 COMMENT ON COLUMN actlog.run.clock_from IS 'The age of its worker when it began to work.';
-COMMENT ON COLUMN actlog.run.clock_ran IS 'How long it worked until its worker was lost, in seconds; null: its worker was not lost, or it goes on.';
+COMMENT ON COLUMN actlog.run.clock_ran IS 'How long it worked until it was taken from its worker, in seconds; null: it was not, or it goes on.';
 COMMENT ON COLUMN actlog.run.deadline IS 'When its limit of time is reached. Servers of an earlier release write it; later ones count the time for which a run works.';
 SELECT actlog.compress_texts('actlog.run');
 

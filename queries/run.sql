@@ -59,7 +59,8 @@ SET worker_id = NULL, lost = 0, due_at = CASE WHEN r.signals > r.seen THEN now()
 WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text;
 
 -- name: RunFinish :exec
--- Ends a run and all below it for good. The workers that hold them can write nothing any more.
+-- Ends a run and all below it for good. The workers that hold them can write nothing any more. What those below worked until
+-- the last heartbeats of their workers counts for the runs above.
 WITH RECURSIVE below AS (
     SELECT r.root_plan_id, r.plan_id
     FROM actlog.run AS r
@@ -70,7 +71,8 @@ WITH RECURSIVE below AS (
     JOIN actlog.run AS r ON r.root_plan_id = b.root_plan_id AND r.parent_plan_id = b.plan_id
 )
 UPDATE actlog.run AS r
-SET worker_id = NULL, due_at = NULL, done = true, done_at = now()
+SET worker_id = NULL, due_at = NULL, done = true, done_at = now(),
+    clock_ran = COALESCE(r.clock_ran, (SELECT GREATEST(w.age - r.clock_from, 0) FROM actlog.worker AS w WHERE w.worker_id = r.worker_id))
 FROM below AS b
 WHERE r.root_plan_id = b.root_plan_id AND r.plan_id = b.plan_id AND NOT r.done;
 
@@ -126,9 +128,10 @@ WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text AND r.
 
 -- name: RunClockStart :one
 -- Notes that a run begins to work, and what its clock and those of the runs above it show now: what is on record of
--- them, or what they have come to since a run below them began. Only times that a worker measured between two moments of
--- its own count, so that nobody who sets a clock changes them. It returns how long the run may work until the first
--- limit is reached; null: there is none. The caller holds the root plan.
+-- them, or what they have come to since a run below them began: on this worker until now, on others until their last
+-- heartbeats. Only times that a worker measured between two moments of its own count, so that nobody who sets a clock
+-- changes them. It returns how long the run may work until the first limit is reached; null: there is none. The caller
+-- holds the root plan.
 WITH RECURSIVE above AS (
     SELECT r.plan_id, r.parent_plan_id, r.worked, (r.limits ->> 'seconds')::float8 AS seconds
     FROM actlog.run AS r
@@ -141,7 +144,9 @@ WITH RECURSIVE above AS (
 shown AS (
     SELECT
         a.plan_id, a.seconds,
-        GREATEST(a.worked, max((x.clock ->> a.plan_id)::float8 + COALESCE(x.clock_ran, GREATEST(w.age - x.clock_from, 0), 0))) AS worked
+        GREATEST(a.worked, max((x.clock ->> a.plan_id)::float8 + COALESCE(
+            x.clock_ran, GREATEST(CASE WHEN w.worker_id = @worker_id::text THEN sqlc.arg('age')::float8 ELSE w.age END - x.clock_from, 0), 0
+        ))) AS worked
     FROM above AS a
     LEFT JOIN actlog.run AS x ON x.root_plan_id = @root_plan_id::text AND jsonb_exists(x.clock, a.plan_id)
     LEFT JOIN actlog.worker AS w ON w.worker_id = x.worker_id
@@ -169,9 +174,10 @@ SET worker_id = NULL, due_at = now()
 WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text;
 
 -- name: RunHandBack :exec
--- Lets go of all runs of a worker but some, which are due at once.
+-- Lets go of all runs of a worker but some, which are due at once. What they worked until its last heartbeat counts.
 UPDATE actlog.run AS r
-SET worker_id = NULL, due_at = now()
+SET worker_id = NULL, due_at = now(),
+    clock_ran = COALESCE(r.clock_ran, (SELECT GREATEST(w.age - r.clock_from, 0) FROM actlog.worker AS w WHERE w.worker_id = r.worker_id))
 WHERE r.worker_id = @worker_id::text AND r.plan_id <> ALL (@kept::text[]);
 
 -- name: RunSignal :exec
@@ -226,11 +232,25 @@ RETURNING
     r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.starter, r.project, r.epoch, r.takeovers, r.lost, r.desired;
 
 -- name: RunSuspect :one
--- Reports whether a run that is claimed alone has been due for some time.
+-- Reports whether a worker should make room for a run that is claimed alone and has been due for some time. One worker
+-- does it: of those that live and can carry the run, that with the least id. A worker that carries such a run, or one
+-- that waits for a person, is left out: nobody knows when it will be empty.
+WITH free AS MATERIALIZED (
+    SELECT w.worker_id, w.provides
+    FROM actlog.worker AS w
+    WHERE w.stopped_at IS NULL AND w.lease_until > now() AND NOT EXISTS (
+        SELECT FROM actlog.run AS x
+        WHERE x.worker_id = w.worker_id AND (x.lost = @last::integer OR EXISTS (
+            SELECT FROM actlog.wait_state AS p
+            WHERE p.root_plan_id = x.root_plan_id AND p.plan_id = x.plan_id AND p.state = 'WAITING'
+        ))
+    )
+)
 SELECT EXISTS (
     SELECT FROM actlog.run AS r
     WHERE r.due_at <= now() - sqlc.arg('seconds')::float8 * INTERVAL '1 second' AND r.worker_id IS NULL AND NOT r.done
-        AND r.lost = @last::integer AND r.needs <@ @provides::text[]
+        AND r.lost = @last::integer
+        AND @worker_id::text = (SELECT min(f.worker_id) FROM free AS f WHERE r.needs <@ f.provides)
 );
 
 -- name: RunHeld :one
@@ -369,7 +389,8 @@ WHERE EXISTS (SELECT FROM actlog.run AS r WHERE r.worker_id = w.worker_id);
 
 -- name: WorkerBury :one
 -- Declares a worker dead, unless it sent another heartbeat, and lets go of its runs, which are due at once.
--- Those that are being written keep for another time. It returns how many it let go of.
+-- Those that are being written keep for another time. It returns how many it let go of. A run whose clock another worker
+-- started has worked for as long as is on record: ages of two workers say nothing together.
 WITH dead AS (
     UPDATE actlog.worker AS w
     SET stopped_at = COALESCE(w.stopped_at, now())
@@ -385,7 +406,7 @@ free AS MATERIALIZED (
 taken AS (
     UPDATE actlog.run AS r
     SET worker_id = NULL, due_at = now(), takeovers = r.takeovers + 1, lost = r.lost + 1,
-        clock_ran = GREATEST(f.age - r.clock_from, 0)
+        clock_ran = COALESCE(r.clock_ran, GREATEST(f.age - r.clock_from, 0))
     FROM free AS f
     WHERE r.root_plan_id = f.root_plan_id AND r.plan_id = f.plan_id
     RETURNING r.plan_id

@@ -294,7 +294,7 @@ func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, e
 		lost.Result = new("The call timed out. " + unknownText)
 	}
 	c.keep(lost)
-	if err := c.step.run.write([]record.Change{lost}); err != nil {
+	if err := c.step.run.writeResult([]record.Change{lost}); err != nil {
 		return tool.Result{}, true, err
 	}
 	return tool.Failure(*lost.Result), true, nil
@@ -414,9 +414,15 @@ func (c *calling) startedBy(ctx context.Context) context.Context {
 	return record.ContextWithStartedBy(ctx, record.StartedBy{PlanID: c.step.run.ID(), ToolCallID: c.row.ToolCallID})
 }
 
-// run makes the call.
+// run makes the call while the clock of the run goes.
 func (c *calling) run(ctx context.Context) (tool.Result, error) {
 	r := c.step.run
+	done, err := r.clock.work()
+	defer done()
+	if err != nil {
+		return tool.Result{}, err
+	}
+
 	begin := c.change(record.Running)
 	begin.StartTime = new(c.step.run.now())
 	if c.row.StartTime != nil { // it waited for an answer, and goes on
@@ -447,21 +453,16 @@ func (c *calling) run(ctx context.Context) (tool.Result, error) {
 	lost.StartTime, lost.EndTime, lost.ErrorKind, lost.ErrorMessage = begin.StartTime, new(c.step.run.now()), &kind, new(r.redact(err.Error()))
 	c.keep(lost)
 	r.addLater(lost)
-	if result, done, err := c.unknown(ctx); done || err != nil {
+	if result, over, err := c.unknown(ctx); over || err != nil {
 		return result, err
 	}
+	done()
 	return c.run(ctx)
 }
 
-// do makes the call while the clock of the run goes.
+// do makes the call once.
 func (c *calling) do(ctx context.Context) (tool.Result, error) {
 	r := c.step.run
-	done, err := r.clock.work()
-	defer done()
-	if err != nil {
-		return tool.Result{}, err
-	}
-
 	began := time.Now()
 	result, err := tool.Do(c.startedBy(ctx), c.tool, c.policy, c.toolCall(c.ask), 0)
 	r.engine.metrics.called(c.tool.Spec().Name, time.Since(began), err != nil || result.Failed)

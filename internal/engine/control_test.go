@@ -361,7 +361,6 @@ func TestCostUnknown(t *testing.T) {
 			"own": {MaxSteps: 9}, "limited": {MaxSteps: 9, Limits: config.Limits{CostUSD: 1}},
 			"boss": {SystemPrompt: "Boss.", Tools: []string{"agent.own"}, MaxSteps: 9},
 		}, nil)
-		h.Work(h.Engine)
 		return h, h.Parts.DefaultModel
 	}
 	done := calls(terminate("Done."))
@@ -382,6 +381,7 @@ func TestCostUnknown(t *testing.T) {
 	}
 
 	h, _ := unknown(t, done...)
+	h.Work(h.Engine)
 	for _, p := range []*tree.Plan{fails(h, h.Start("own", "Go.", capped), "scripted"), fails(h, h.Start("limited", "Go."), "scripted")} {
 		if n := len(h.Step(p).Cycles); n != 0 {
 			t.Errorf("the model was asked %d times", n)
@@ -405,6 +405,7 @@ func TestCostUnknown(t *testing.T) {
 	d := h.Parts.Definitions["agent.own"].(config.Definition)
 	d.Model.Name = "own"
 	h.Parts.Definitions["agent.own"] = d
+	h.Work(h.Engine)
 	if err := h.Store.SetPrice(t.Context(), store.Price{Model: "priced", FromDay: time.Now().AddDate(-1, 0, 0), Input: 1}); err != nil {
 		t.Fatal(err)
 	}

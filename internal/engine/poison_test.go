@@ -1,8 +1,12 @@
 package engine_test
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -112,6 +116,64 @@ func TestProgressStartsTheCountAgain(t *testing.T) {
 	}
 }
 
+// A call that ends UNKNOWN, and a question that nobody answered in time, are results like others.
+func TestEndsWithoutAnAnswerStartTheCountAgain(t *testing.T) {
+	t.Parallel()
+	b := newBlocker()
+	patient := tool.CallFunc("ask", "Asks, and goes on without an answer.", func(ctx context.Context, c tool.Call, _ struct{}) (string, error) {
+		if _, err := c.Ask(ctx, tool.Question{Key: "1", Message: "Go on?", Held: true}); err != nil {
+			return "", err
+		}
+		b.begun <- c.ID
+		<-b.free
+		return "done", nil
+	}, tool.WithPolicy(tool.Policy{OnUnknown: tool.Retry, Timeout: time.Minute}))
+	once := func(begun chan struct{}) tool.Tool {
+		return tool.CallFunc("once", "Never ends by itself.", func(ctx context.Context, _ tool.Call, _ struct{}) (string, error) {
+			close(begun)
+			<-ctx.Done()
+			return "", ctx.Err()
+		})
+	}
+	for name, c := range map[string]struct {
+		calls []scriptmodel.ToolCall
+		ended string // what is on record then
+	}{
+		"unknown":   {[]scriptmodel.ToolCall{call("once", nil), call("block", nil)}, "SELECT count(*) FROM actlog.act_tool_info WHERE state = 'UNKNOWN' AND result IS NOT NULL"},
+		"timed out": {[]scriptmodel.ToolCall{call("ask", nil)}, "SELECT count(*) FROM actlog.wait_state WHERE state = 'TIMED_OUT'"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			begun := make(chan struct{})
+			h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls(c.calls, terminate("done"))}},
+				map[string]config.Definition{"a": {Tools: []string{"once", "block", "ask"}, WaitTimeout: config.Duration(time.Hour)}},
+				[]tool.Tool{once(begun), b.tool(tool.Policy{OnUnknown: tool.Retry}), patient})
+			id := h.Start("a", "Go.")
+			kill := mortal(t, h)
+			if name == "unknown" {
+				<-begun
+				<-b.begun
+			} else {
+				storetest.Until(t, "somebody is asked", func() bool { return len(h.Waits()) == 1 })
+			}
+			kill()
+			bury(t, h)
+			storetest.Exec(t, h.Store, "UPDATE actlog.wait_state SET expires_at = now()")
+			if n := number(t, h, "SELECT lost FROM actlog.run"); n != 1 {
+				t.Fatalf("the run lost %d workers", n)
+			}
+
+			h.Work(h.NewEngine(nil))
+			<-b.begun
+			storetest.Until(t, "that has ended", func() bool { return number(t, h, c.ended) == 1 })
+			if n := number(t, h, "SELECT lost FROM actlog.run"); n != 0 {
+				t.Errorf("after a result, %d lost workers count", n)
+			}
+			b.free <- struct{}{}
+			h.Await(id, record.Completed)
+		})
+	}
+}
+
 // A planned hand-over is no loss.
 func TestAHandOverIsNoLoss(t *testing.T) {
 	t.Parallel()
@@ -210,4 +272,93 @@ func TestABusyWorkerMakesRoom(t *testing.T) {
 	}
 	h.Await(busy, record.Cancelled)
 	close(done)
+}
+
+// Of several busy workers one makes room, and does so until it is empty, however long its calls take. The others take what is due.
+func TestOneWorkerMakesRoom(t *testing.T) {
+	t.Parallel()
+	b := newBlocker()
+	h := build(t, []scriptmodel.Scene{
+		{Name: "busy", Match: scriptmodel.Match{System: "Busy."}, Turns: calls([]scriptmodel.ToolCall{call("block", nil)}, terminate("done"))},
+		{Name: "suspect", Turns: calls(terminate("done"))},
+	}, map[string]config.Definition{"busy": {SystemPrompt: "Busy.", Tools: []string{"block"}}, "suspect": {}}, []tool.Tool{b.tool(tool.Policy{})})
+	suspect := h.Start("suspect", "Go on.", func(r *engine.Request) { r.Held = true })
+	storetest.Exec(t, h.Store, "UPDATE actlog.run SET lost = 4 WHERE plan_id = $1", suspect)
+
+	const workers = 2
+	rooms := &roomMakers{}
+	for n := range workers {
+		h.Work(h.NewEngine(func(c *engine.Config) {
+			c.Lease, c.Drain, c.Slots, c.Logger = 2*time.Second, time.Millisecond, 20, slog.New(rooms)
+		}))
+		storetest.Until(t, "there is another worker", func() bool { return number(t, h, "SELECT count(*) FROM actlog.worker") == n+1 })
+	}
+	busy := map[string]bool{}
+	start := func() {
+		busy[h.Start("busy", fmt.Sprint("Go ", len(busy)))] = true
+		<-b.begun
+	}
+	holders := func() int {
+		return number(t, h, "SELECT count(DISTINCT worker_id) FROM actlog.run WHERE worker_id IS NOT NULL")
+	}
+	for holders() < workers {
+		start()
+	}
+	storetest.Exec(t, h.Store, "UPDATE actlog.run SET desired = 'RUN', due_at = now() WHERE plan_id = $1", suspect)
+	storetest.Until(t, "a worker makes room", func() bool { return len(rooms.all()) > 0 })
+
+	looks := number(t, h, "SELECT ceil(max(age))::integer FROM actlog.worker") + 6
+	storetest.Until(t, "all workers have looked again", func() bool {
+		return number(t, h, "SELECT floor(min(age))::integer FROM actlog.worker") >= looks
+	})
+	first := rooms.all()[0]
+	held := "SELECT count(*) FROM actlog.run WHERE worker_id = '" + first + "'"
+	before := number(t, h, held)
+	for range 5 {
+		start()
+	}
+	if n := number(t, h, held); n != before {
+		t.Errorf("the worker that makes room has %d runs, and had %d", n, before)
+	}
+	if all := rooms.all(); len(all) != 1 {
+		t.Errorf("room is made by %v, want one worker, once", all)
+	}
+
+	close(b.free)
+	h.Await(suspect, record.Completed)
+	for id := range busy {
+		h.Await(id, record.Completed)
+	}
+}
+
+// roomMakers hears in a log which workers make room for a run that is to be carried alone.
+type roomMakers struct {
+	mu      sync.Mutex
+	workers []string
+}
+
+func (*roomMakers) Enabled(context.Context, slog.Level) bool { return true }
+
+func (m *roomMakers) Handle(_ context.Context, r slog.Record) error {
+	if !strings.HasPrefix(r.Message, "the worker lets go of its runs") {
+		return nil
+	}
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "worker" {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.workers = append(m.workers, a.Value.String())
+		}
+		return true
+	})
+	return nil
+}
+
+func (m *roomMakers) WithAttrs([]slog.Attr) slog.Handler { return m }
+func (m *roomMakers) WithGroup(string) slog.Handler      { return m }
+
+func (m *roomMakers) all() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.workers)
 }

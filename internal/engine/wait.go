@@ -71,7 +71,7 @@ func (r *Run) ask(ctx context.Context, key string, w WaitInfo, changes ...record
 		return Answer{}, &parkedError{until: orZero(row.ExpiresAt), human: true}
 	}
 	timedOut := &record.Wait{RootPlanID: at.Root, PlanID: at.Parent, WaitID: at.ID, State: new(record.TimedOut), EndTime: new(r.now())}
-	if err := r.write([]record.Change{timedOut}); err != nil {
+	if err := r.writeResult([]record.Change{timedOut}); err != nil {
 		return Answer{}, err
 	}
 	return Answer{State: record.TimedOut}, nil

@@ -33,8 +33,9 @@ type worker struct {
 	log    *slog.Logger
 	wake   chan struct{}
 	unsure time.Time // when a claim failed last: it may have claimed runs all the same
-	// When the worker last looked for a run to carry alone, and when it last let go of others for one; zero: never.
-	sought, cleared time.Time
+	// When the worker last looked for a run to carry alone that waits, and whether it makes room for one.
+	sought     time.Time
+	makingRoom bool
 
 	mu       sync.Mutex
 	row      store.Worker
@@ -254,10 +255,6 @@ func (w *worker) claimSome(ctx context.Context) bool {
 			w.unsure = time.Time{}
 		}
 	}
-	n := min(w.engine.config.Slots-len(held), claimAtOnce)
-	if n <= 0 {
-		return false
-	}
 	last := w.engine.last()
 	if w.carriesAlone(last) {
 		return false
@@ -278,9 +275,10 @@ func (w *worker) claimSome(ctx context.Context) bool {
 		if n, ok := claim(1, true); n > 0 || !ok {
 			return false
 		}
-		w.cleared = time.Time{}
+		w.makingRoom = false
 	}
-	if w.makesRoom(limited, row, last) {
+	n := min(w.engine.config.Slots-len(held), claimAtOnce)
+	if w.makesRoom(limited, row, last) || n <= 0 {
 		return false
 	}
 	claimed, ok := claim(n, false)
@@ -311,31 +309,30 @@ func (w *worker) carriesAlone(last int) bool {
 }
 
 // makesRoom reports whether the worker claims nothing, so that it can take a run alone that no other worker took. It hands
-// its own runs back at their next boundaries. If that takes too long, it goes on, and tries again later.
+// its own runs back at their next boundaries, and goes on so until it is empty, however long their calls take, or until
+// another worker took the run.
 func (w *worker) makesRoom(ctx context.Context, row store.Worker, last int) bool {
-	lease, since := w.engine.config.Lease, time.Since(w.cleared)
-	switch {
-	case last < 0:
-		return false
-	case !w.cleared.IsZero() && since < w.engine.config.Drain:
-		return true
-	case time.Since(w.sought) < lease:
-		return false
-	}
-	w.sought = time.Now()
-	waits, err := w.engine.store.SuspectWaits(ctx, last, row.Provides, 2*lease)
-	if err != nil || !waits || !w.cleared.IsZero() && since < 2*w.engine.config.Drain {
-		return false
+	lease := w.engine.config.Lease
+	if last < 0 || time.Since(w.sought) < lease {
+		return w.makingRoom
 	}
 
-	w.log.Info("the worker lets go of its runs, to carry one alone that lost its workers", "worker", row.ID)
-	w.cleared = time.Now()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, h := range w.held {
-		h.run.stop(errReleased)
+	w.sought = time.Now()
+	waits, err := w.engine.store.SuspectWaits(ctx, row.ID, last, 2*lease)
+	if err != nil {
+		w.log.Debug("a run to carry alone may wait", "worker", row.ID, "error", err)
+		return w.makingRoom
 	}
-	return true
+	if waits && !w.makingRoom {
+		w.log.Info("the worker lets go of its runs, to carry one alone that lost its workers", "worker", row.ID)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for _, h := range w.held {
+			h.run.stop(errReleased)
+		}
+	}
+	w.makingRoom = waits
+	return waits
 }
 
 // hold starts to carry a run.

@@ -86,9 +86,10 @@ func (c *workClock) remaining() time.Duration {
 	return max(left, time.Millisecond)
 }
 
-// work notes that a call of a model or tool begins. done notes its end.
+// work notes that a call of a model or tool begins. done notes its end, once: if that cannot be put on record, the clock
+// goes on.
 func (c *workClock) work() (done func(), err error) {
-	return func() { _ = c.note(-1, 0) }, c.note(1, 0)
+	return sync.OnceFunc(func() { _ = c.note(-1, 0) }), c.note(1, 0)
 }
 
 // hold notes that a call waits for a person. done notes the answer.
@@ -111,7 +112,11 @@ func (c *workClock) note(busy, held int) error {
 	if !c.goes {
 		return nil
 	}
+
+	if err := c.write(store.ClockStop(c.age())); err != nil {
+		return err // it goes on: so does the one on record
+	}
 	c.timerStop()
 	c.goes, c.left = false, c.left-time.Since(c.since)
-	return c.write(store.ClockStop(c.age()))
+	return nil
 }

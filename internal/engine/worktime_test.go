@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync"
 	"testing"
@@ -201,6 +202,43 @@ func TestTheLimitOutlivesTheWorker(t *testing.T) {
 				t.Errorf("a run worked for %d s, want about %d", worked, aged)
 			}
 		})
+	}
+}
+
+// late is a tool that is not called before something has happened.
+type late struct {
+	tool.Tool
+	happened func()
+}
+
+// CheckArguments implements [tool.ArgumentChecker].
+func (l late) CheckArguments(json.RawMessage) error {
+	l.happened()
+	return nil
+}
+
+// TestACallThatTheLimitKeepsFromBeingMade checks that a call is SKIPPED that would be made when the time of the run is over: nobody
+// made it.
+func TestACallThatTheLimitKeepsFromBeingMade(t *testing.T) {
+	t.Parallel()
+	e := &effects{done: map[string][]string{}}
+	var h *enginetest.House
+	last := late{e.tool("late", tool.Policy{}), func() {
+		storetest.Until(t, "the clock stands while somebody is asked", func() bool {
+			return number(t, h, "SELECT count(*) FROM actlog.wait_state") == 1 && number(t, h, "SELECT count(*) FROM actlog.run WHERE clock IS NOT NULL") == 0
+		})
+		storetest.Exec(t, h.Store, "UPDATE actlog.run SET worked = 1000")
+	}}
+	h = build(t, []scriptmodel.Scene{{Name: "s", Turns: calls([]scriptmodel.ToolCall{call("ask", nil), call("late", object{"name": "a"})}, terminate("done"))}},
+		map[string]config.Definition{"a": {Tools: []string{"ask", "late"}}}, []tool.Tool{asker(), last})
+	h.Work(h.Engine)
+	p := h.Await(h.Start("a", "Go.", func(r *engine.Request) { r.Limits = &engine.Limits{Seconds: 500} }), record.Failed)
+	if text(p.Record.ErrorKind) != engine.LimitTime {
+		t.Errorf("%s: %s", text(p.Record.ErrorKind), text(p.Record.ErrorMessage))
+	}
+	made := h.Step(p).Cycles[0].ToolCalls[1].Record
+	if *made.State != record.Skipped || made.StartTime != nil || len(e.done) > 0 {
+		t.Errorf("the call is %s: %s", *made.State, text(made.ErrorMessage))
 	}
 }
 

@@ -161,7 +161,7 @@ func Gain() RunOp {
 // of it, or of a run above it, is reached; it leaves nil if there is none.
 func ClockStart(age time.Duration, left **time.Duration) RunOp {
 	return RunOp{queue: func(q *pgx.Batch, l Lease) {
-		q.Queue(db.RunClockStart, age.Seconds(), l.RootPlanID, l.PlanID).QueryRow(func(row pgx.Row) error {
+		q.Queue(db.RunClockStart, age.Seconds(), l.RootPlanID, l.PlanID, l.WorkerID).QueryRow(func(row pgx.Row) error {
 			var seconds *float64
 			if err := row.Scan(&seconds); err != nil || seconds == nil {
 				return err
@@ -467,10 +467,10 @@ func (s *Store) Claim(ctx context.Context, c Claim) ([]Claimed, error) {
 	return claimed, nil
 }
 
-// SuspectWaits reports whether a run that is to be carried alone has been due for some time: no worker that carries
-// nothing else took it.
-func (s *Store) SuspectWaits(ctx context.Context, last int, provides []string, due time.Duration) (bool, error) {
-	waits, err := s.queries.RunSuspect(ctx, s.db, db.RunSuspectParams{Seconds: due.Seconds(), Last: int32(last), Provides: provides})
+// SuspectWaits reports whether a run that is to be carried alone has been due for some time, because no worker that
+// carries nothing else took it, and this worker is the one that makes room for it.
+func (s *Store) SuspectWaits(ctx context.Context, workerID string, last int, due time.Duration) (bool, error) {
+	waits, err := s.queries.RunSuspect(ctx, s.db, db.RunSuspectParams{WorkerID: workerID, Seconds: due.Seconds(), Last: int32(last)})
 	if err != nil {
 		return false, fmt.Errorf("look for runs to carry alone: %w", pg.Translate(err))
 	}
