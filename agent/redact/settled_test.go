@@ -89,8 +89,8 @@ func TestSettledIsAPrefix(t *testing.T) {
 			continue // it matches the empty text
 		}
 		var text strings.Builder
-		for range 1 + random.IntN(12) {
-			text.WriteString(pick("a", "b", "ab", " ", "\n", "-", "ä"))
+		for range 1 + random.IntN(9) { // of more, all may be replaced after too many rounds
+			text.WriteString(pick("a", "b", " ", "\n", "-", "ä"))
 		}
 		whole, _ := r.Text(text.String())
 		from := 0
