@@ -161,14 +161,14 @@ func TestPolicies(t *testing.T) {
 		want   map[string]tool.Policy
 		names  int
 	}{
-		{plain, map[string]tool.Policy{"echo": asks, "put": asks, "delete": asks, "pid": asks, "keep": asks}, 15},
+		{plain, map[string]tool.Policy{"echo": asks, "put": asks, "delete": asks, "pid": asks, "keep": asks}, 17},
 		{trusted, map[string]tool.Policy{
 			"echo":   {OnUnknown: tool.Retry, Timeout: time.Minute},
 			"put":    {OnUnknown: tool.Retry, Writes: true, Timeout: time.Minute},
 			"delete": {Approval: true, Writes: true, Timeout: time.Minute},
 			"env":    {Writes: true, Timeout: time.Minute},
 			"keep":   {Writes: true, Timeout: time.Minute},
-		}, 13},
+		}, 15},
 	} {
 		set := tools(t, p, "s", tt.server)
 		if len(set.Names()) != tt.names {
