@@ -246,10 +246,12 @@ agents:
   c: {responseSchema: {type: object, properties: {a: {$ref: "#/$defs/no"}}}}
   d: {responseSchema: text}
   e: {responseSchema: {type: object, properties: {a: {type: string}, a: {type: string}}}}
+  f: {responseSchema: {type: object, properties: {a: {anyOf: [{$ref: "#/properties/a"}]}}}}
 `, []string{
 			"4: agents.a.responseSchema: want the schema of an object: {type: object, properties: ...}",
 			"5: agents.b.responseSchema: not a JSON Schema: ", "6: agents.c.responseSchema: not a JSON Schema: ",
-			"7: agents.d.responseSchema: want a JSON Schema, not a text", "8: agents.e.responseSchema.properties.a: it is there twice, first in line 8"}},
+			"7: agents.d.responseSchema: want a JSON Schema, not a text", "8: agents.e.responseSchema.properties.a: it is there twice, first in line 8",
+			`9: agents.f.responseSchema: not a JSON Schema: "#/properties/a`}},
 		{"same to a model", base + "mcpServers: {agent: {command: [x]}, srv: {command: [x]}}\nagents:\n  a.b: {}\n  a-b: {}\n", []string{
 			"3: mcpServers.agent: to a model, tools of this server could have the same names as agent.a-b; it needs another name",
 			"5: agents.a.b: the tools agent.a-b and agent.a.b are both agent-a-b to a model"}},

@@ -128,8 +128,25 @@ func newServer() *sdk.Server {
 		}
 		return text("%s %v %s", answer.Action, answer.Content["color"], r.Params.RequestState), nil
 	})
+	// What leads to itself for the same value, as a schema of a tool and of a question.
+	s.AddTool(&sdk.Tool{Name: "ring", InputSchema: json.RawMessage(ringSchema)}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		return text("called"), nil
+	})
+	add("ask-ring", nil, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		var in struct{ Schema json.RawMessage }
+		if err := json.Unmarshal(r.Params.Arguments, &in); err != nil {
+			return nil, err
+		}
+		answer, err := r.Session.Elicit(ctx, &sdk.ElicitParams{Mode: "form", Message: "Which color?", RequestedSchema: in.Schema})
+		if err != nil {
+			return text("not asked: %v", err), nil
+		}
+		return text("%s %v", answer.Action, answer.Content["color"]), nil
+	})
 	return s
 }
+
+const ringSchema = `{"type":"object","anyOf":[{"$ref":"#/$defs/a"}],"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}`
 
 func tell(url, what string) {
 	resp, err := http.Post(url, "text/plain", strings.NewReader(what))

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -79,6 +80,7 @@ func connect(ctx context.Context, s Server, log *slog.Logger) (*session, error) 
 		// Questions are answered by the caller of the tool, who may stop here and go on later.
 		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
 	})
+	client.AddReceivingMiddleware(boundedQuestions)
 	var err error
 	if c.client, err = client.Connect(ctx, transport, nil); err != nil {
 		c.cleanUp()
@@ -231,6 +233,39 @@ func plain(err error) error {
 	return err
 }
 
+// boundedQuestions refuses questions with a schema that the SDK could not use to check the answer without an end.
+func boundedQuestions(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		if params, ok := req.GetParams().(*sdk.ElicitParams); ok && params != nil {
+			q, err := question(params)
+			if err == nil && q.Schema != nil {
+				_, err = tool.Checker(q.Schema)
+			}
+			if err != nil {
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the question cannot be asked: " + err.Error()}
+			}
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// checkAnswer returns an error if an answer does not fit the schema of its question, before the SDK checks it, which
+// has no bounds.
+func checkAnswer(q tool.Question, a tool.Answer) error {
+	if a.Decision != tool.Accept || a.Values == nil || q.Schema == nil {
+		return nil
+	}
+	check, err := tool.Checker(q.Schema)
+	if err != nil {
+		return err
+	}
+	values, err := json.Marshal(a.Values)
+	if err != nil {
+		return fmt.Errorf("encode an answer: %w", err)
+	}
+	return check(string(values))
+}
+
 // elicit answers a question that a server asks in protocols before 2026-07-28. Such a question does
 // not say which call it belongs to, so it is answered only if there is one call.
 func (c *session) elicit(_ context.Context, req *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
@@ -251,6 +286,9 @@ func (c *session) elicit(_ context.Context, req *sdk.ElicitRequest) (*sdk.Elicit
 	if err != nil {
 		r.cancel(err)
 		return &sdk.ElicitResult{Action: string(tool.Cancel)}, nil
+	}
+	if err := checkAnswer(q, answer); err != nil {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the answer does not fit the question: " + err.Error()}
 	}
 	return elicited(answer), nil
 }

@@ -13,8 +13,9 @@ type kind struct {
 	// find is quick itself.
 	hint func(string) bool
 	find func(text string) []span
-	// open returns where the part of a text begins that may be the beginning of one of this kind; all before from is not.
-	open func(text string, from int) int
+	// open returns where the part of a text begins that may be one of this kind and goes on at end; all before from is
+	// not. If the text is split, parts of it are texts of their own.
+	open func(text string, from, end int, split bool) int
 }
 
 // span is a part of a text, in bytes.

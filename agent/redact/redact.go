@@ -112,16 +112,23 @@ func (r *Redactor) Text(text string) (string, Counts) {
 // Settled returns how much of a text that still grows can be shown, in bytes: where the end may be the beginning of
 // something to replace, that is left out. All before from is settled, as an earlier call returned it.
 func (r *Redactor) Settled(text string, from int) int {
-	end := len(text)
-	if r == nil {
-		return end
+	if r == nil || len(r.patterns) == 0 {
+		return len(text)
 	}
-	for _, p := range r.patterns {
-		if at := p.open(text, from); at < end {
-			end = at
+	_, counts := r.Text(text)
+	split := counts != nil || markers.MatchString(text)
+
+	// What begins at the end may be replaced, and then the text before it is one of its own.
+	for end := len(text); ; {
+		earlier := end
+		for _, p := range r.patterns {
+			earlier = min(earlier, max(from, p.open(text, from, end, split)))
 		}
+		if earlier == end {
+			return end
+		}
+		end = earlier
 	}
-	return end
 }
 
 // writer makes one redacted text.

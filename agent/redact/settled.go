@@ -6,10 +6,13 @@ import (
 	"unicode/utf8"
 )
 
-// openRun returns where the run of a text begins that goes on to its end.
-func openRun(in *[256]bool) func(text string, from int) int {
-	return func(text string, from int) int {
-		at := len(text)
+// openRun returns where the run of a text begins that goes on at a place.
+func openRun(in *[256]bool) func(text string, from, end int, split bool) int {
+	return func(text string, from, end int, _ bool) int {
+		if end < len(text) && !in[text[end]] {
+			return end
+		}
+		at := end
 		for at > from && in[text[at-1]] {
 			at--
 		}
@@ -17,38 +20,44 @@ func openRun(in *[256]bool) func(text string, from int) int {
 	}
 }
 
-// openMatch returns where the first match of an expression may begin that more text could begin, or change. The
-// expression can be read.
-func openMatch(expression string) func(text string, from int) int {
+// openMatch returns where the first match of an expression may begin that goes on at a place, or that more text could
+// change. The expression can be read.
+func openMatch(expression string) func(text string, from, end int, split bool) int {
+	none := func(_ string, from, _ int, _ bool) int { return from }
 	parsed, err := syntax.Parse(expression, syntax.Perl)
 	if err != nil {
-		return func(_ string, from int) int { return from }
+		return none
 	}
 	prog, err := syntax.Compile(parsed.Simplify())
 	if err != nil {
-		return func(_ string, from int) int { return from }
+		return none
 	}
-	return func(text string, from int) int {
-		m := machine{prog: prog, began: make([]int, len(prog.Inst))}
+	return func(text string, from, end int, split bool) int {
+		m := machine{prog: prog, split: split, began: make([]int, len(prog.Inst))}
 		before := rune(-1)
 		if from > 0 {
 			before, _ = utf8.DecodeLastRuneInString(text[:from])
 		}
-		for at := from; at < len(text); {
+		for at := from; at < end; {
 			r, size := utf8.DecodeRuneInString(text[at:])
 			if r == utf8.RuneError && size == 1 && !utf8.FullRuneInString(text[at:]) { // half a character
-				return m.first(at)
+				return m.first(at, -1)
 			}
 			m.step(at, before, r)
 			before, at = r, at+size
 		}
-		return m.first(len(text))
+		next := rune(-1)
+		if end < len(text) {
+			next, _ = utf8.DecodeRuneInString(text[end:])
+		}
+		return m.first(end, next)
 	}
 }
 
 // machine follows all ways in which a text may match an expression, and knows where each began.
 type machine struct {
 	prog  *syntax.Prog
+	split bool     // parts of the text are texts of their own, so that any assertion may hold anywhere
 	now   []uint32 // the instructions that wait for a character
 	began []int    // where what comes to an instruction began, plus one
 }
@@ -56,7 +65,7 @@ type machine struct {
 // step reads a character at a place.
 func (m *machine) step(at int, before, r rune) {
 	flags := syntax.EmptyOpContext(before, r)
-	ways := m.closure(at, func(op syntax.EmptyOp) bool { return op&^flags == 0 })
+	ways := m.closure(at, func(op syntax.EmptyOp) bool { return m.split || op&^flags == 0 })
 	began := make(map[uint32]int, len(ways))
 	var next []uint32
 	for _, pc := range ways {
@@ -77,12 +86,23 @@ func (m *machine) step(at int, before, r rune) {
 	m.now = next
 }
 
-// first returns where the first way began that goes on behind the end of the text. What is asked of the next
-// character may be.
-func (m *machine) first(end int) int {
+// first returns where the first way began that goes on at a place, with the next character if there is one, or that may
+// end there: whether an assertion holds is only known when there is more text, or none.
+func (m *machine) first(end int, next rune) int {
+	m.closure(end, func(syntax.EmptyOp) bool { return true })
 	first := end
-	for _, pc := range m.closure(end, func(syntax.EmptyOp) bool { return true }) {
-		first = min(first, m.began[pc]-1)
+	for pc, began := range m.began {
+		if began == 0 {
+			continue
+		}
+		switch i := &m.prog.Inst[pc]; i.Op {
+		case syntax.InstEmptyWidth:
+			first = min(first, began-1)
+		case syntax.InstRune, syntax.InstRune1, syntax.InstRuneAny, syntax.InstRuneAnyNotNL:
+			if next < 0 || i.MatchRune(next) {
+				first = min(first, began-1)
+			}
+		}
 	}
 	return first
 }

@@ -1,6 +1,7 @@
 package redact_test
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -32,6 +33,14 @@ func TestSettled(t *testing.T) {
 		{[]string{`secret-\d+`}, "It is secret-12.", ""},
 		{[]string{`(?i)pin: \d{4}`}, "Größe 漢字 PIN: 12", "PIN: 12"},
 		{[]string{`secret-\d+`, "email"}, "It is se", "se"},
+		{[]string{`[0-9]{4}\B`}, "pin 1234", "1234"},
+		{[]string{`[0-9]{4}\b`}, "pin 1234", "1234"},
+		{[]string{`[0-9]{4}\b`}, "pin 1234 ", ""},
+		{[]string{`[0-9]{4}$`}, "pin 1234", "1234"},
+		{[]string{`(?m)^pin [0-9]{4}$`}, "a\npin 1234", "pin 1234"},
+		{[]string{`foo$`, `(?:bar)`}, "my foob", "foob"},
+		{[]string{`^abc`, `(?:X)`}, "Xab", "ab"},
+		{[]string{"api-key"}, "The task", ""},
 	} {
 		r, err := redact.New(tt.patterns...)
 		if err != nil {
@@ -47,5 +56,54 @@ func TestSettled(t *testing.T) {
 				t.Errorf("%s of %q: held back is %q, want %q", strings.Join(tt.patterns, " "), tt.text, held, tt.held)
 			}
 		}
+	}
+}
+
+// However a text is cut, what is let out is how the whole begins.
+func TestSettledIsAPrefix(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(3, 4))
+	pick := func(of ...string) string { return of[random.IntN(len(of))] }
+	var expression func(depth int) string
+	expression = func(depth int) string {
+		var e strings.Builder
+		for range 1 + random.IntN(3) {
+			switch n := random.IntN(10); {
+			case n < 4 || depth == 0:
+				e.WriteString(pick("a", "b", "ab", "[ab]", "[^a]", " ", "."))
+			case n < 6:
+				e.WriteString(pick(`\b`, `\B`, `^`, `$`, `\A`, `\z`, `(?m:^)`, `(?m:$)`))
+			case n < 8:
+				e.WriteString("(?:" + expression(depth-1) + "|" + expression(depth-1) + ")")
+			default:
+				e.WriteString("(?:" + expression(depth-1) + ")" + pick("*", "+", "?", "{2}", "*?", "+?", "{1,3}"))
+			}
+		}
+		return e.String()
+	}
+	held := 0
+	for range 20_000 {
+		patterns := []string{"(?:" + expression(2) + ")", "(?:" + expression(1) + ")"}[:1+random.IntN(2)]
+		r, err := redact.New(patterns...)
+		if err != nil {
+			continue // it matches the empty text
+		}
+		var text strings.Builder
+		for range 1 + random.IntN(9) { // of more, all may be replaced after too many rounds
+			text.WriteString(pick("a", "b", " ", "\n", "-", "ä"))
+		}
+		whole, _ := r.Text(text.String())
+		from := 0
+		for end := range text.String() {
+			from = r.Settled(text.String()[:end], from)
+			shown, _ := r.Text(text.String()[:from])
+			if !strings.HasPrefix(whole, shown) {
+				t.Fatalf("%q of %q: %q is let out at %d, and the whole is %q", patterns, text.String(), shown, end, whole)
+			}
+			held += end - from
+		}
+	}
+	if held == 0 {
+		t.Error("nothing was held back")
 	}
 }

@@ -14,6 +14,8 @@ import (
 // schema checks arguments.
 type schema struct {
 	text     json.RawMessage
+	kind     string // its type
+	outline  *outline
 	resolved *jsonschema.Resolved
 }
 
@@ -30,8 +32,28 @@ func schemaFor(t reflect.Type) (*schema, error) {
 	if err != nil {
 		return nil, err
 	}
+	return compile(text)
+}
+
+// compile returns a schema that can be used within the bounds.
+func compile(text json.RawMessage) (*schema, error) {
+	if err := checkDepth(text); err != nil {
+		return nil, err
+	}
+	s := new(jsonschema.Schema)
+	if err := json.Unmarshal(text, s); err != nil {
+		return nil, err
+	}
+
+	outline, err := outlineOf(s)
+	if err != nil {
+		return nil, err
+	}
 	resolved, err := s.Resolve(nil)
-	return &schema{text: text, resolved: resolved}, err
+	if err != nil {
+		return nil, err
+	}
+	return &schema{text: text, kind: s.Type, outline: outline, resolved: resolved}, nil
 }
 
 // CheckSchema returns an error if no object fits the schema of a tool because of its type.
@@ -48,17 +70,13 @@ func CheckSchema(text json.RawMessage) error {
 	return errors.New("its input schema is not one of an object")
 }
 
-// readSchema returns a schema from its JSON.
+// readSchema returns a schema of an object from its JSON.
 func readSchema(text json.RawMessage) (*schema, error) {
-	s := new(jsonschema.Schema)
-	if err := json.Unmarshal(text, s); err != nil {
-		return nil, err
-	}
-	if s.Type != "object" {
+	s, err := compile(text)
+	if err == nil && s.kind != "object" {
 		return nil, errors.New("its type must be object")
 	}
-	resolved, err := s.Resolve(nil)
-	return &schema{text: text, resolved: resolved}, err
+	return s, err
 }
 
 // check returns an error for a model if the arguments do not fit the schema. It names the field.
@@ -67,7 +85,15 @@ func (s *schema) check(arguments json.RawMessage) error {
 	if err := json.Unmarshal(arguments, &object); err != nil || object == nil {
 		return errors.New("the arguments are not a JSON object")
 	}
-	if err := s.resolved.Validate(object); err != nil {
+	return s.fits(object)
+}
+
+// fits returns an error for a model if a value does not fit the schema, and errTooMuch if that cannot be told.
+func (s *schema) fits(value any) error {
+	if err := s.outline.afford(value); err != nil {
+		return err
+	}
+	if err := s.resolved.Validate(value); err != nil {
 		return errors.New(readable(err.Error()))
 	}
 	return nil
@@ -75,7 +101,7 @@ func (s *schema) check(arguments json.RawMessage) error {
 
 // CheckArguments returns what is wrong with the arguments of a call, for a model: they must be in the form of
 // [Canonical], fit the schema of the tool, and be what the tool takes. A schema that cannot be read, such as one that
-// refers to another place, checks nothing.
+// refers to another place, or could take too long, checks nothing.
 func CheckArguments(t Tool, arguments json.RawMessage) error {
 	arguments, err := Canonical(arguments)
 	if err != nil {
@@ -93,16 +119,19 @@ func SchemaCheck(text json.RawMessage) func(arguments json.RawMessage) error {
 	if err != nil {
 		return func(json.RawMessage) error { return nil }
 	}
-	return s.check
+	return func(arguments json.RawMessage) error {
+		err := s.check(arguments)
+		if errors.Is(err, errTooMuch) {
+			return nil
+		}
+		return err
+	}
 }
 
-// Checker returns a function that checks JSON against a schema. Its errors are for a model.
+// Checker returns a function that checks JSON against a schema. Its errors are for a model. A schema that could take
+// too long, such as one that leads to itself, is an error, as is a text with which it could.
 func Checker(schema json.RawMessage) (check func(text string) error, err error) {
-	s := new(jsonschema.Schema)
-	if err := json.Unmarshal(schema, s); err != nil {
-		return nil, err
-	}
-	resolved, err := s.Resolve(nil)
+	s, err := compile(schema)
 	if err != nil {
 		return nil, err
 	}
@@ -111,10 +140,7 @@ func Checker(schema json.RawMessage) (check func(text string) error, err error) 
 		if err := json.Unmarshal([]byte(text), &value); err != nil {
 			return fmt.Errorf("it is no JSON: %w", err)
 		}
-		if err := resolved.Validate(value); err != nil {
-			return errors.New(readable(err.Error()))
-		}
-		return nil
+		return s.fits(value)
 	}, nil
 }
 

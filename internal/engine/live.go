@@ -4,16 +4,15 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 	"unicode/utf8"
 )
 
 const (
-	// liveTail is how much of an answer that still grows is held back at most, in bytes, up to the word that it begins
-	// in: its end may be the beginning of something that must not be shown.
-	liveTail = 64
 	// liveEvery is how often what has arrived is shown.
 	liveEvery = 50 * time.Millisecond
+	// liveOpen is how much of an answer may be held back, in bytes, until it is asked less often whether it is settled:
+	// when there is twice as much of it. To ask takes longer the more there is.
+	liveOpen = 4 << 10
 )
 
 // liveText shows an answer to watchers while it arrives, as it may be on record. Texts are redacted as a
@@ -21,7 +20,7 @@ const (
 // all of it is shown again.
 type liveText struct {
 	redact func(string) string
-	// settled returns how much of the text cannot change any more, as [Parts] do; nil: that is not known.
+	// settled returns how much of the text cannot change any more, as [Parts] do.
 	settled func(text string, from int) int
 	delta   func(text string)
 	reset   func()
@@ -29,6 +28,7 @@ type liveText struct {
 	mu    sync.Mutex
 	text  strings.Builder // as it arrived
 	upTo  int             // how much of it is settled
+	open  int             // how much of it was not, when that was asked
 	shown string          // as it was shown
 	last  time.Time       // when
 	timer *time.Timer     // shows what arrived since; nil: there is nothing
@@ -78,12 +78,13 @@ func (l *liveText) end() {
 // showSettled shows what cannot change any more. The caller holds l.mu.
 func (l *liveText) showSettled() {
 	text := l.text.String()
-	upTo := settled(text)
-	if l.settled != nil {
-		l.upTo = l.settled(text, l.upTo)
-		upTo = max(upTo, l.upTo)
+	if open := len(text) - l.upTo; open > liveOpen && open < 2*l.open {
+		l.last = time.Now()
+		return
 	}
-	l.show(wholeCharacters(text[:upTo]))
+	l.upTo = l.settled(text, l.upTo)
+	l.open = len(text) - l.upTo
+	l.show(wholeCharacters(text[:l.upTo]))
 }
 
 // show shows a text from its beginning, as far as it is not shown yet. The caller holds l.mu.
@@ -99,19 +100,6 @@ func (l *liveText) show(text string) {
 		l.delta(more)
 	}
 	l.shown = text
-}
-
-// settled returns how much of a growing text can be shown whatever is replaced in it. It ends before a space, or before
-// a character that words of secrets do not have, so that no word is shown in part.
-func settled(text string) int {
-	for end := len(text) - liveTail; end > 0; {
-		r, size := utf8.DecodeLastRuneInString(text[:end])
-		if unicode.IsSpace(r) || r >= utf8.RuneSelf && r != utf8.RuneError {
-			return end
-		}
-		end -= size
-	}
-	return 0
 }
 
 // wholeCharacters returns a text without the beginning of a character at its end.

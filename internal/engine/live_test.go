@@ -40,7 +40,8 @@ func TestLiveText(t *testing.T) {
 					t.Fatalf("half a character: %q", text)
 				}
 			},
-			reset: now.Reset,
+			reset:   now.Reset,
+			settled: redactor.Settled,
 		}
 		for at := 0; at < len(answer); {
 			n := min(1+rand.IntN(30), len(answer)-at)
@@ -52,6 +53,43 @@ func TestLiveText(t *testing.T) {
 			t.Fatalf("shown in %d pieces: %s", pieces, now.String())
 		}
 	}
+}
+
+// What is long open is not shown, however much comes after where it begins.
+func TestLiveTextHoldsBack(t *testing.T) {
+	t.Parallel()
+	redactor, err := redact.New(`(?s)<private>.*?</private>`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var shown strings.Builder
+		l := &liveText{
+			redact: func(text string) string { text, _ = redactor.Text(text); return text }, settled: redactor.Settled,
+			delta: func(text string) { shown.WriteString(text) }, reset: shown.Reset,
+		}
+		asked, settled := 0, l.settled
+		l.settled = func(text string, from int) int {
+			asked += len(text) - from
+			return settled(text, from)
+		}
+		l.add("Some words. <private>")
+		for range 1000 {
+			time.Sleep(liveEvery)
+			l.add("it is only for me ")
+			if shown.String() != "Some words. " {
+				t.Fatalf("shown is %q", shown.String())
+			}
+		}
+		if asked > 1<<20 { // 9 MB if it is asked each time
+			t.Errorf("%d bytes were gone through", asked)
+		}
+		time.Sleep(liveEvery)
+		l.add("</private> And more")
+		if l.end(); shown.String() != "Some words. [redacted] And more" {
+			t.Errorf("at the end, shown is %q", shown.String())
+		}
+	})
 }
 
 // X3: what arrives is shown as soon as it may be, without a lag where nothing is replaced, and also where nothing comes

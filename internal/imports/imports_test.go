@@ -114,7 +114,7 @@ var rules = map[string]rule{
 	"agent/plan":        {[]string{"record"}, nil},
 	"agent/workflow":    {[]string{"record", "agent/model"}, nil},
 	// It makes models and tools of the configuration file.
-	"agent/config": {[]string{"agent/mcp", "agent/model", "agent/model/anthropic", "agent/model/openai", "agent/redact", "agent/sandbox", "agent/tool", "agent/tool/code", "agent/tool/files", "agent/tool/git", "agent/tool/search", "agent/tool/tests", "internal/nearest"}, []string{"github.com/google/jsonschema-go", "go.yaml.in/yaml/v3"}},
+	"agent/config": {[]string{"agent/mcp", "agent/model", "agent/model/anthropic", "agent/model/openai", "agent/redact", "agent/sandbox", "agent/tool", "agent/tool/code", "agent/tool/files", "agent/tool/git", "agent/tool/search", "agent/tool/tests", "internal/nearest"}, []string{"go.yaml.in/yaml/v3"}},
 
 	// The runtime. Executors are plain Go over the handle of the engine.
 	"internal/engine":                {[]string{"record", "agent/model", "agent/tool", "internal/pg", "internal/store", "internal/tree"}, []string{"github.com/go-json-experiment/json", "github.com/google/uuid", "github.com/prometheus/client_golang"}},
