@@ -187,8 +187,13 @@ func (b *builder) failures() {
 		at := rows[b.Found.Failures[i].Node()]
 		b.Failures = append(b.Failures, at)
 		b.Rows[at].Number = i + 1
-		for above := b.Rows[at].Parent; above >= 0; above = b.Rows[above].Parent {
-			b.Rows[above].Failures++
+	}
+
+	for i := len(b.Rows) - 1; i > 0; i-- { // what is below a row comes after it
+		r := &b.Rows[i]
+		b.Rows[r.Parent].Failures += r.Failures
+		if r.Number > 0 {
+			b.Rows[r.Parent].Failures++
 		}
 	}
 }

@@ -76,7 +76,7 @@ func causeOf(root string, document, rows json.RawMessage) (c Cause, err error) {
 		c.Asks, c.AskingTool = n.Wait, k.Tool
 		return c, nil
 	}
-	c.Failure = &tree.Failure{Path: []tree.Node{n}, Kind: k.Kind, Message: k.Message, Text: k.Text, Tool: k.Tool}
+	c.Failure = tree.KeptFailure(n, k.Kind, k.Message, k.Tool, k.Text)
 	return c, nil
 }
 
@@ -106,9 +106,9 @@ func explain(root string, rows json.RawMessage) (k kept, at tree.Node, err error
 		row := *byNode[at]
 		row.ErrorMessage = shortError(row.ErrorMessage)
 		if at.Cycle != nil || at.Call != nil { // reports name the plan
-			row.Plan = stepAbove(f.Path).Record.PlanID
+			row.Plan = stepAbove(found.Path).Record.PlanID
 		}
-		k.Row, k.Kind, k.Message, k.Text, k.Tool = &row, f.Kind, shortError(f.Message), f.Text, f.Tool
+		k.Row, k.Kind, k.Message, k.Text, k.Tool = &row, f.Kind, shortError(f.Message), f.Text(), f.Tool
 	}
 	return k, at, nil
 }

@@ -72,7 +72,7 @@ func TestCausesOfManyWriters(t *testing.T) {
 				root := fmt.Sprint("run-", w, "-", i%10)
 				storetest.Write(t, s, failure(root, fmt.Sprint("message ", i))...)
 				list, err := s.PlansAt(t.Context(), []string{root})
-				if err != nil || len(list) != 1 || list[0].Failure == nil || list[0].Failure.Text != fmt.Sprint("message ", i) {
+				if err != nil || len(list) != 1 || list[0].Failure == nil || list[0].Failure.Text() != fmt.Sprint("message ", i) {
 					t.Errorf("%s: %+v, %v", root, list, err)
 				}
 			}
@@ -110,7 +110,7 @@ func TestCausesForgetDroppedDetail(t *testing.T) {
 		if days > 0 {
 			want = "a tool failed"
 		}
-		if got := list[0].Failure.Text; got != want {
+		if got := list[0].Failure.Text(); got != want {
 			t.Errorf("after %d days the list says %q, want %q", days, got, want)
 		}
 		if days == 0 {
