@@ -144,8 +144,8 @@ func (s *Step) Started() (by map[*ToolCall][]*Plan, others []*Plan) {
 	return by, others
 }
 
-// PlacedWaits returns the waits of the plan by what they hang on: the tool call or the step that they name, if the plan has it, else the
-// plan.
+// PlacedWaits returns the waits of the plan by what they hang on: the tool call that they name, else the step that they
+// name, else the plan. A call or a step that is not in the plan does not count.
 func (p *Plan) PlacedWaits() map[Node][]*record.Wait {
 	if len(p.Waits) == 0 {
 		return nil
@@ -167,6 +167,9 @@ func (p *Plan) PlacedWaits() map[Node][]*record.Wait {
 	placed := map[Node][]*record.Wait{}
 	for _, w := range p.Waits {
 		n, ok := places[key{textOf(w.StepID), textOf(w.ToolCallID)}]
+		if !ok {
+			n, ok = places[key{step: textOf(w.StepID)}]
+		}
 		if !ok {
 			n = Node{Plan: p}
 		}
