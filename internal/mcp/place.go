@@ -33,7 +33,7 @@ func placeOf(r *outline.Row) place {
 	if r.Cycle != nil {
 		name = cycleName(r.Cycle.Record.Seq)
 	}
-	return place{r.At, string(r.Key().Kind), name, string(r.State())}
+	return place{r.At, string(r.Key().Kind), name, string(r.Shown())}
 }
 
 // cycleName is what people call a cycle. They count from 1.

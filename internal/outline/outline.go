@@ -55,7 +55,7 @@ func Of(p *tree.Plan) *Outline {
 	b.plan(p, -1, 0)
 	b.failures()
 	for i := range b.Rows {
-		b.Rows[i].Left = b.Rows[0].State().Terminal() && b.Rows[i].State().Status() == record.StatusRunning
+		b.Rows[i].Left = tree.ShownState(b.Rows[0].State(), b.Rows[i].State()) == tree.LeftBehind
 	}
 	return b.Outline
 }
@@ -330,6 +330,14 @@ func (o *Outline) Visible(folded map[int]bool) (rows []int) {
 		}
 	}
 	return rows
+}
+
+// Shown returns the state in which the row is shown.
+func (r *Row) Shown() record.State {
+	if r.Left {
+		return tree.LeftBehind
+	}
+	return r.State()
 }
 
 // Key returns the key of what the row shows.

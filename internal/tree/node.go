@@ -38,6 +38,18 @@ func (n Node) State() record.State {
 	return *s
 }
 
+// LeftBehind is how a row is shown that began and has not ended in a run that has: whoever recorded it did not say what
+// became of it. No row on record has this state.
+const LeftBehind record.State = "LEFT_BEHIND"
+
+// ShownState returns the state in which a row is shown, from those of the row and of the plan at the top.
+func ShownState(top, row record.State) record.State {
+	if top.Terminal() && row.Status() == record.StatusRunning {
+		return LeftBehind
+	}
+	return row
+}
+
 // WaitTimedOut is the kind of the error of a question that nobody answered in time.
 const WaitTimedOut = "wait_timed_out"
 

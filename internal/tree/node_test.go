@@ -35,3 +35,21 @@ func TestPlacedWaits(t *testing.T) {
 		t.Errorf("a question without a step hangs on %v", placed)
 	}
 }
+
+// TestShownState: what goes on below a plan that has ended was left behind; any other row is shown as it is.
+func TestShownState(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ top, row, want record.State }{
+		{record.Completed, record.Running, tree.LeftBehind},
+		{record.Failed, record.Waiting, tree.LeftBehind},
+		{record.Interrupted, record.AwaitingApproval, tree.LeftBehind},
+		{record.Completed, record.Pending, record.Pending},
+		{record.Completed, record.Failed, record.Failed},
+		{record.Running, record.Running, record.Running},
+		{record.Running, record.Completed, record.Completed},
+	} {
+		if got := tree.ShownState(tt.top, tt.row); got != tt.want {
+			t.Errorf("%s in a run that is %s is shown as %s, want %s", tt.row, tt.top, got, tt.want)
+		}
+	}
+}
