@@ -57,8 +57,8 @@ func TestCauses(t *testing.T) {
 	}
 }
 
-// TestLeftBehind: what goes on in a run that has ended is shown as left behind, by each tool that names its row. On record
-// it is as it was written.
+// TestLeftBehind: what goes on in a run that has ended is shown as left behind, by each tool that names its row. On
+// record it is as it was written.
 func TestLeftBehind(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil, nil)

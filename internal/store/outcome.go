@@ -10,8 +10,8 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// Outcome is what came of the rows of a plan, in their order: of its steps, or of the tool calls in them. Of their texts it
-// has the beginnings.
+// Outcome is what came of the rows of a plan, in their order: of its steps, or of the tool calls in them. Of their
+// texts it has the beginnings.
 type Outcome[T record.Change] struct {
 	Rows []T
 	// More reports that there are more than [MaxOutcome].

@@ -10,8 +10,8 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// TestOutcomes: what came of the steps of many plans is read in one statement, and so it is of their calls: in order, the
-// beginnings of texts, not of other plans of the trees, and of each plan at most so many.
+// TestOutcomes: what came of the steps of many plans is read in one statement, and so it is of their calls: in order,
+// the beginnings of texts, not of other plans of the trees, and of each plan at most so many.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	var statements statementCounter

@@ -360,7 +360,8 @@ func (f *finder) ownError(n Node) bool {
 		return false
 	}
 
-	return !f.hasKind(below, *kind) && !(notBlank(message) && f.quotes(below, plain(*message)))
+	gotIt := f.hasKind(below, *kind) || notBlank(message) && f.quotes(below, plain(*message))
+	return !gotIt
 }
 
 // hasKind reports whether a row that is left has an error of a kind.
@@ -419,9 +420,9 @@ func newLineIndex(bad []Node) *lineIndex {
 	return x
 }
 
-// isIn reports whether one of the lines of what is left is in a text. The lines with which the rest of a text begins are
-// in a chain, the longest first: each line of it begins with the next. The chain starts at the last line that is not
-// sorted after the rest.
+// isIn reports whether one of the lines of what is left is in a text. The lines with which the rest of a text begins
+// are in a chain, the longest first: each line of it begins with the next. The chain starts at the last line that is
+// not sorted after the rest.
 func (x *lineIndex) isIn(text string, below left) bool {
 	for from := range text {
 		rest := text[from:]
@@ -466,8 +467,8 @@ func (f *finder) failure(n Node) Failure {
 	return out
 }
 
-// visit finds the failures below a row, and notes the places of what ended badly or asks. It reports whether there is any
-// of that. said is the nearest row above that has an error.
+// visit finds the failures below a row, and notes the places of what ended badly or asks. It reports whether there is
+// any of that. said is the nearest row above that has an error.
 func (f *finder) visit(n, up, said Node) (noted bool) {
 	if hasError(n) {
 		said = n

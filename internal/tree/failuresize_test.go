@@ -9,8 +9,8 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// nested builds a run of plans that each call the next, of which the last one has failed calls. The rows of the plans are
-// in a state, and spoil puts an error on them.
+// nested builds a run of plans that each call the next, of which the last one has failed calls. The rows of the plans
+// are in a state, and spoil puts an error on them.
 func nested(depth, siblings int, state record.State, spoil func(level int) (kind, message *string)) *tree.Plan {
 	var plans []*tree.Plan
 	var steps []*tree.Step
@@ -52,8 +52,8 @@ func nested(depth, siblings int, state record.State, spoil func(level int) (kind
 	return p
 }
 
-// TestExplainGrowsWithTheRows counts what is allocated for a deep tree with many failures, and for one of half the size.
-// It does not run beside others, which allocate as well.
+// TestExplainGrowsWithTheRows counts what is allocated for a deep tree with many failures, and for one of half the
+// size. It does not run beside others, which allocate as well.
 func TestExplainGrowsWithTheRows(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

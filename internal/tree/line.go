@@ -186,8 +186,8 @@ func jsonMessage(text string) string {
 	return ""
 }
 
-// beforeCut returns the value of JSON that was cut, as far as it is there: it ends too early, maybe with a mark, or breaks
-// between two lines because the middle of the text was left out. nil: it is no JSON.
+// beforeCut returns the value of JSON that was cut, as far as it is there: it ends too early, maybe with a mark, or
+// breaks between two lines because the middle of the text was left out. nil: it is no JSON.
 func beforeCut(text string, failed error) (value any) {
 	if syntax := new(json.SyntaxError); errors.As(failed, &syntax) && !errors.Is(failed, io.ErrUnexpectedEOF) {
 		to := min(int(syntax.Offset), len(text)) // with the character at which it breaks

@@ -179,8 +179,8 @@ func TestLineOfAnything(t *testing.T) {
 	})
 }
 
-// TestLineReadsALimitedPart: what is read for a message has a bound, however long the text is and however often JSON begins
-// in it. It counts what is allocated, so it does not run beside others.
+// TestLineReadsALimitedPart: what is read for a message has a bound, however long the text is and however often JSON
+// begins in it. It counts what is allocated, so it does not run beside others.
 func TestLineReadsALimitedPart(t *testing.T) {
 	for name, begin := range map[string]string{"nested": `{"a":`, "lists": `[1,`, "broken": `{x `, "texts": `{"a": "b`} {
 		allocated := func(size int) uint64 {

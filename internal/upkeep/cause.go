@@ -63,8 +63,8 @@ func (u *Upkeep) makeAllCauses(ctx context.Context) error {
 	return nil
 }
 
-// makeCauses finds the causes of some trees again: of those that have changed, of those whose detail was dropped, and of
-// those that were on record before causes were kept. more reports that others are due now.
+// makeCauses finds the causes of some trees again: of those that have changed, of those whose detail was dropped, and
+// of those that were on record before causes were kept. more reports that others are due now.
 func (u *Upkeep) makeCauses(ctx context.Context, c *causes) (more bool, err error) {
 	for _, part := range []func(context.Context, pgx.Tx, *causes) (bool, error){u.changedCauses, u.droppedCauses, u.missingCauses} {
 		err := u.inTurn(ctx, taskCauses, func(tx pgx.Tx) error {
@@ -80,8 +80,8 @@ func (u *Upkeep) makeCauses(ctx context.Context, c *causes) (more bool, err erro
 	return more, nil
 }
 
-// changedCauses finds the causes of trees that have changed. Transactions do not end in the order of the numbers that they
-// have in the feed. So each look starts at the same number, until all transactions with lower ones have ended.
+// changedCauses finds the causes of trees that have changed. Transactions do not end in the order of the numbers that
+// they have in the feed. So each look starts at the same number, until all transactions with lower ones have ended.
 func (u *Upkeep) changedCauses(ctx context.Context, tx pgx.Tx, c *causes) (more bool, err error) {
 	progress, err := u.queries.CauseProgress(ctx, tx)
 	if err != nil || progress.Head <= progress.Seq {
@@ -179,8 +179,8 @@ func (u *Upkeep) missingCauses(ctx context.Context, tx pgx.Tx, _ *causes) (more 
 	return len(page) == causesPage, u.queries.CauseLooked(ctx, tx, looked)
 }
 
-// writeCauses finds the causes of trees, and writes them. A tree of which the rows cannot be read is logged, and looked at
-// again when it changes.
+// writeCauses finds the causes of trees, and writes them. A tree of which the rows cannot be read is logged, and
+// looked at again when it changes.
 func (u *Upkeep) writeCauses(ctx context.Context, tx pgx.Tx, roots []string) error {
 	unreadable, err := u.store.KeepCauses(ctx, tx, roots)
 	for _, bad := range unreadable {
