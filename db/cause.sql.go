@@ -56,7 +56,7 @@ type CauseDueRow struct {
 	Seq        int64
 }
 
-// Returns the trees that were touched between two numbers of the change feed, and their latest numbers there.
+// Returns the trees that changed between two numbers of the change feed, each with the number of its latest change.
 func (q *Queries) CauseDue(ctx context.Context, db DBTX, arg CauseDueParams) ([]CauseDueRow, error) {
 	rows, err := db.Query(ctx, CauseDue, arg.AfterSeq, arg.UpTo)
 	if err != nil {
@@ -97,7 +97,7 @@ type CauseKeepParams struct {
 	Gone   []string
 }
 
-// Writes causes. The rows of other trees that were asked for are deleted.
+// Writes the causes of some trees, and deletes those of others, which have none.
 func (q *Queries) CauseKeep(ctx context.Context, db DBTX, arg CauseKeepParams) error {
 	_, err := db.Exec(ctx, CauseKeep, arg.Causes, arg.Gone)
 	return err
@@ -112,7 +112,7 @@ type CauseLookedParams struct {
 	BeforeID *string
 }
 
-// Notes which of the root plans from before was looked at last; null: all were.
+// Stores which root plan was the last one of such a page; null: there are no more.
 func (q *Queries) CauseLooked(ctx context.Context, db DBTX, arg CauseLookedParams) error {
 	_, err := db.Exec(ctx, CauseLooked, arg.BeforeAt, arg.BeforeID)
 	return err
@@ -122,7 +122,7 @@ const CauseMade = `-- name: CauseMade :exec
 UPDATE actlog.cause_progress SET seq = $1::bigint WHERE seq < $1::bigint
 `
 
-// Notes that all changes up to a number of the feed are in the causes.
+// Stores that the causes are up to date up to a number of the feed.
 func (q *Queries) CauseMade(ctx context.Context, db DBTX, seq int64) error {
 	_, err := db.Exec(ctx, CauseMade, seq)
 	return err
@@ -148,7 +148,7 @@ type CauseMissingRow struct {
 	BeganAt    time.Time
 }
 
-// Returns root plans that were on record before there were causes, newest first, behind the last one that was looked at.
+// Returns root plans that were on record before causes were kept, newest first, after the last one of the page before.
 func (q *Queries) CauseMissing(ctx context.Context, db DBTX, arg CauseMissingParams) ([]CauseMissingRow, error) {
 	rows, err := db.Query(ctx, CauseMissing, arg.BeforeAt, arg.BeforeID, arg.Most)
 	if err != nil {
@@ -181,7 +181,7 @@ type CauseProgressRow struct {
 	Head     int64
 }
 
-// Returns how far the causes are made, and the highest number of the change feed.
+// Returns up to which number of the change feed the causes are up to date, and the highest number there.
 func (q *Queries) CauseProgress(ctx context.Context, db DBTX) (CauseProgressRow, error) {
 	row := db.QueryRow(ctx, CauseProgress)
 	var i CauseProgressRow
@@ -214,8 +214,8 @@ type CauseRowsRow struct {
 	Rows       []byte
 }
 
-// Returns the root plans that are on record, with the rows from which their causes follow. It locks nothing: who deletes or changes a tree
-// meanwhile is in the feed behind what was looked at.
+// Returns the root plans that are on record, with the rows from which their causes follow. It locks nothing: a tree that is
+// deleted or changed meanwhile has a higher number in the feed, so its cause is found again.
 func (q *Queries) CauseRows(ctx context.Context, db DBTX, rootPlanIds []string) ([]CauseRowsRow, error) {
 	rows, err := db.Query(ctx, CauseRows, rootPlanIds)
 	if err != nil {

@@ -14,7 +14,7 @@ CREATE INDEX act_tool_bad_root ON actlog.act_tool_info (root_plan_id) WHERE told
 
 -- +goose StatementBegin
 CREATE FUNCTION actlog.error_text(t text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT CASE WHEN octet_length(t) <= 32768 THEN t ELSE left(t, 16000) || E'\n' || right(t, 16000) END
+    SELECT CASE WHEN octet_length(t) <= 8192 OR char_length(t) <= 8192 THEN t ELSE left(t, 4096) || E'\n' || right(t, 4096) END
 $$;
 -- +goose StatementEnd
 COMMENT ON FUNCTION actlog.error_text(text) IS 'The text of an error; of a long one its beginning and its end.';

@@ -1,21 +1,21 @@
 -- name: CauseProgress :one
--- Returns how far the causes are made, and the highest number of the change feed.
+-- Returns up to which number of the change feed the causes are up to date, and the highest number there.
 SELECT g.seq, g.before_at, COALESCE(g.before_id, '')::text AS before_id, (SELECT COALESCE(max(c.seq), 0)::bigint FROM actlog.change AS c) AS head
 FROM actlog.cause_progress AS g;
 
 -- name: CauseDue :many
--- Returns the trees that were touched between two numbers of the change feed, and their latest numbers there.
+-- Returns the trees that changed between two numbers of the change feed, each with the number of its latest change.
 SELECT c.root_plan_id, max(c.seq)::bigint AS seq
 FROM actlog.change AS c
 WHERE c.seq > @after_seq::bigint AND c.seq <= @up_to::bigint AND c.root_plan_id <> ''
 GROUP BY 1;
 
 -- name: CauseMade :exec
--- Notes that all changes up to a number of the feed are in the causes.
+-- Stores that the causes are up to date up to a number of the feed.
 UPDATE actlog.cause_progress SET seq = @seq::bigint WHERE seq < @seq::bigint;
 
 -- name: CauseMissing :many
--- Returns root plans that were on record before there were causes, newest first, behind the last one that was looked at.
+-- Returns root plans that were on record before causes were kept, newest first, after the last one of the page before.
 SELECT p.root_plan_id, COALESCE(p.start_time, p.first_seen_at)::timestamptz AS began_at
 FROM actlog.plan_execution_record AS p
 WHERE p.root_plan_id = p.current_plan_id
@@ -24,7 +24,7 @@ ORDER BY COALESCE(p.start_time, p.first_seen_at) DESC, p.root_plan_id DESC
 LIMIT @most::integer;
 
 -- name: CauseLooked :exec
--- Notes which of the root plans from before was looked at last; null: all were.
+-- Stores which root plan was the last one of such a page; null: there are no more.
 UPDATE actlog.cause_progress SET before_at = sqlc.narg('before_at')::timestamptz, before_id = sqlc.narg('before_id')::text;
 
 -- name: CauseDropped :many
@@ -36,8 +36,8 @@ WHERE k.detail
 LIMIT @most::integer;
 
 -- name: CauseRows :many
--- Returns the root plans that are on record, with the rows from which their causes follow. It locks nothing: who deletes or changes a tree
--- meanwhile is in the feed behind what was looked at.
+-- Returns the root plans that are on record, with the rows from which their causes follow. It locks nothing: a tree that is
+-- deleted or changed meanwhile has a higher number in the feed, so its cause is found again.
 SELECT p.root_plan_id, p.part,
     (NOT EXISTS (SELECT FROM actlog.dropped_detail AS d WHERE p.part >= d.from_day AND p.part < d.to_day))::boolean AS detail,
     COALESCE(actlog.cause_rows(p.root_plan_id, p.part), 'null')::json AS rows
@@ -50,7 +50,7 @@ CROSS JOIN LATERAL ( -- one by one, by the primary key
 ) AS p;
 
 -- name: CauseKeep :exec
--- Writes causes. The rows of other trees that were asked for are deleted.
+-- Writes the causes of some trees, and deletes those of others, which have none.
 WITH gone AS (
     DELETE FROM actlog.cause WHERE root_plan_id = ANY (@gone::text[])
 )

@@ -16,6 +16,7 @@ import (
 	"github.com/actlog/actlog/internal/terminal"
 	"github.com/actlog/actlog/internal/tree"
 	"github.com/actlog/actlog/internal/words"
+	"github.com/actlog/actlog/record"
 )
 
 type showCmd struct {
@@ -98,6 +99,7 @@ func (c *showCmd) showStep(ctx context.Context, e *env, client *client, view *vi
 	if err := json.Unmarshal(body, &st); err != nil {
 		return fmt.Errorf("%s: %w (is there an Actlog server at %s?)", what, err, client.base)
 	}
+	view.top = p.State
 	view.step(&st)
 	view.alsoUnder(p)
 	return view.err
@@ -107,7 +109,8 @@ func (c *showCmd) showStep(ctx context.Context, e *env, client *client, view *vi
 type view struct {
 	w      io.Writer
 	colour bool
-	width  int // at which lines are wrapped; 0: they are not
+	width  int    // at which lines are wrapped; 0: they are not
+	top    string // the state of the plan that is shown
 	now    time.Time
 	steps  map[string]string // ids of steps, as they are shown
 	lines  int               // that were drawn
@@ -184,8 +187,9 @@ func (v *view) head(p *planView) {
 	v.silence(p)
 }
 
-// title draws what a plan is, its state and its error.
+// title draws what a plan is, its state and its error. What is drawn next is below it.
 func (v *view) title(p *planView) {
+	v.top = p.State
 	v.line("", v.bold(p.CurrentPlanID), v.planState(p.State, p.Placeholder), v.figures(p.Total), inferred(p))
 	v.text("", "", cmp.Or(p.Title, p.UserRequest), maxShownText)
 	v.failure("", "", p.ErrorMessage, maxShownText)
@@ -251,7 +255,7 @@ func (v *view) children(indent string, p *planView) {
 	n := len(p.AgentExecutionSequence) + len(p.SubPlanExecutionRecords)
 	for i, st := range p.AgentExecutionSequence {
 		branch, under := branches(i == n-1)
-		v.line(indent+branch, v.bold(st.name(p)), v.state(st.State), v.figures(st.Figures), st.number(), v.faint(cmp.Or(v.steps[st.StepID], st.StepID)))
+		v.line(indent+branch, v.bold(st.name(p)), v.stateBelow(st.State), v.figures(st.Figures), st.number(), v.faint(cmp.Or(v.steps[st.StepID], st.StepID)))
 		v.pastAttempts(indent+under, st.attempted)
 		v.failure(indent+under, "", st.ErrorMessage, maxShownText)
 		for j, sub := range st.SubPlanExecutionRecords {
@@ -288,7 +292,7 @@ func (v *view) subPlan(indent string, p *planView, last bool) {
 		tool = words.Clean(p.ParentActToolCall.Name) + ":"
 	}
 	title := cmp.Or(p.Title, p.UserRequest, p.CurrentPlanID)
-	v.line(indent+branch, tool, words.Shorten(title, 70), v.planState(p.State, p.Placeholder), v.figures(p.Total), inferred(p))
+	v.line(indent+branch, tool, words.Shorten(title, 70), v.planState(v.shown(p.State), p.Placeholder), v.figures(p.Total), inferred(p))
 	v.failure(indent+under, "", p.ErrorMessage, maxShownText)
 	v.children(indent+under, p)
 }
@@ -339,6 +343,16 @@ func shownState(s string, placeholder bool) string {
 	}
 	return words.Clean(s)
 }
+
+// shown is the state in which something below the plan is shown. Of a placeholder it is not known whether it has ended.
+func (v *view) shown(s string) string {
+	if v.top == "" {
+		return s
+	}
+	return string(tree.ShownState(record.State(v.top), record.State(s)))
+}
+
+func (v *view) stateBelow(s string) string { return v.state(v.shown(s)) }
 
 func (v *view) state(s string) string {
 	switch s = words.Clean(s); s {

@@ -30,7 +30,7 @@ func (st *stepView) name(of *planView) string {
 
 // step draws a step with its cycles as a talk, and its tool calls.
 func (v *view) step(st *stepView) {
-	v.line("", v.bold(cmp.Or(st.AgentName, st.StepID)), v.state(st.State), v.figures(st.Figures), st.number())
+	v.line("", v.bold(cmp.Or(st.AgentName, st.StepID)), v.stateBelow(st.State), v.figures(st.Figures), st.number())
 	v.pastAttempts("", st.attempted)
 	v.said("", "asked", st.AgentRequest)
 	var before *cycleView
@@ -48,7 +48,7 @@ func (v *view) step(st *stepView) {
 
 // cycle draws what a model was asked beyond the cycle before, what it answered, and what came of its tool calls.
 func (v *view) cycle(st *stepView, c, before *cycleView) {
-	v.line("", v.bold("cycle "+strconv.Itoa(c.Seq+1)), v.state(c.State), words.Clean(c.ModelName), words.Took(c.ThinkStartTime, c.ThinkEndTime),
+	v.line("", v.bold("cycle "+strconv.Itoa(c.Seq+1)), v.stateBelow(c.State), words.Clean(c.ModelName), words.Took(c.ThinkStartTime, c.ThinkEndTime),
 		words.Tokens(c.InputTokens, c.OutputTokens), words.Clean(c.FinishReason), c.number())
 	v.line("  ", v.faint("at "+cycleAt(st.StepID, c.Seq)))
 	v.pastAttempts("  ", c.attempted)
@@ -100,7 +100,7 @@ func (v *view) message(m *chat.Message, calls []*toolCallView) {
 
 // toolCall draws a tool call and what came of it.
 func (v *view) toolCall(t *toolCallView) {
-	v.line("  ", "→ "+v.bold(t.Name), words.Shorten(t.Parameters, maxArguments), v.state(t.State), words.Took(t.StartTime, t.EndTime), t.number())
+	v.line("  ", "→ "+v.bold(t.Name), words.Shorten(t.Parameters, maxArguments), v.stateBelow(t.State), words.Took(t.StartTime, t.EndTime), t.number())
 	v.pastAttempts("    ", t.attempted)
 	v.failure("    ", "", t.ErrorMessage, maxSaid)
 	if t.ErrorMessage == "" {

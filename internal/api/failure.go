@@ -69,8 +69,8 @@ func causeOf(p *store.PlanSummary) *causeJSON {
 // reasonOf returns a row with what went wrong there.
 func reasonOf(r *outline.Row, f *tree.Failure) reasonJSON {
 	reason := reasonJSON{placeJSON: placeOf(r), ErrorKind: f.Kind, ErrorMessage: f.Message, Tool: f.Tool}
-	if f.Text != "" {
-		reason.Text = &f.Text
+	if text := f.Text(); text != "" {
+		reason.Text = &text
 	}
 	reason.StartTime, reason.EndTime = r.Times()
 	return reason

@@ -52,7 +52,7 @@ var rules = map[string]rule{
 	"internal/content":   {nil, nil},
 	"internal/loosejson": {nil, nil},
 	"internal/field":     {[]string{"record", "internal/content", "internal/loosejson"}, nil},
-	"internal/tree":      {[]string{"record"}, nil},
+	"internal/tree":      {[]string{"record", "internal/loosejson"}, nil},
 	"internal/decision":  {[]string{"record"}, nil},
 	"internal/template":  {[]string{"record"}, nil},
 	"internal/search":    {nil, []string{"golang.org/x/text"}},

@@ -33,7 +33,7 @@ func placeOf(r *outline.Row) place {
 	if r.Cycle != nil {
 		name = cycleName(r.Cycle.Record.Seq)
 	}
-	return place{r.At, string(r.Key().Kind), name, string(r.State())}
+	return place{r.At, string(r.Key().Kind), name, string(r.Shown())}
 }
 
 // cycleName is what people call a cycle. They count from 1.
@@ -107,11 +107,11 @@ func errorOf(kind, message *string) string {
 
 // errorLine is the kind of an error, and the line that says what happened.
 func errorLine(f *tree.Failure) string {
-	kind := orEmpty(f.Kind)
-	if kind != "" && f.Text != "" {
-		return kind + ": " + f.Text
+	kind, text := orEmpty(f.Kind), f.Text()
+	if kind != "" && text != "" {
+		return kind + ": " + text
 	}
-	return kind + f.Text
+	return kind + text
 }
 
 // children returns the rows directly under a row.

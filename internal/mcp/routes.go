@@ -36,7 +36,7 @@ func (s *Server) tools() *sdk.Server {
 		"Lists runs of agents, newest first, with state, duration, cost, tokens, how many rows failed, and the row that explains the state (cause). Use it first, to find the run in question: by time, state, failure, agent, model, tool, user or words. Go on with failures, read_run or search, with a planId.",
 		runsBounds, s.findRuns)
 	add(s, m, "read_run", "Read a run",
-		"Returns a run as an outline: its rows in the order of the tree, each with its address (at), depth, state, times, tokens, cost and error. Texts are not in it. Large runs are folded where nothing failed: notListed says how many rows are left out under a row; read them with that row as under. Go on with read_step for a step or cycle, or read_row for any row.",
+		"Returns a run as an outline: its rows in the order of the tree, each with its address (at), depth, state, times, tokens, cost and error. A row that began and has not ended in a run that has is LEFT_BEHIND: nobody recorded what became of it. Texts are not in it. Large runs are folded where nothing failed: notListed says how many rows are left out under a row; read them with that row as under. Go on with read_step for a step or cycle, or read_row for any row.",
 		runBounds, s.readRun)
 	add(s, m, "read_step", "Read a step",
 		"Returns what an agent did in a step, cycle by cycle: what the model was asked beyond the cycle before, what it answered, and its tool calls with arguments, results and errors. Each text is cut to chars characters and then ends with …: read_row reads it in full. Needs the address of a step or cycle.",

@@ -55,7 +55,7 @@ func Of(p *tree.Plan) *Outline {
 	b.plan(p, -1, 0)
 	b.failures()
 	for i := range b.Rows {
-		b.Rows[i].Left = b.Rows[0].State().Terminal() && b.Rows[i].State().Status() == record.StatusRunning
+		b.Rows[i].Left = tree.ShownState(b.Rows[0].State(), b.Rows[i].State()) == tree.LeftBehind
 	}
 	return b.Outline
 }
@@ -187,8 +187,13 @@ func (b *builder) failures() {
 		at := rows[b.Found.Failures[i].Node()]
 		b.Failures = append(b.Failures, at)
 		b.Rows[at].Number = i + 1
-		for above := b.Rows[at].Parent; above >= 0; above = b.Rows[above].Parent {
-			b.Rows[above].Failures++
+	}
+
+	for i := len(b.Rows) - 1; i > 0; i-- { // what is below a row comes after it
+		r := &b.Rows[i]
+		b.Rows[r.Parent].Failures += r.Failures
+		if r.Number > 0 {
+			b.Rows[r.Parent].Failures++
 		}
 	}
 }
@@ -325,6 +330,14 @@ func (o *Outline) Visible(folded map[int]bool) (rows []int) {
 		}
 	}
 	return rows
+}
+
+// Shown returns the state in which the row is shown.
+func (r *Row) Shown() record.State {
+	if r.Left {
+		return tree.LeftBehind
+	}
+	return r.State()
 }
 
 // Key returns the key of what the row shows.

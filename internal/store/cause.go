@@ -26,17 +26,17 @@ type Cause struct {
 
 // kept is a cause in actlog.cause.
 type kept struct {
-	Failed    int64      `json:"failed"`
-	Recovered bool       `json:"recovered"`
-	Row       *failedRow `json:"row"` // nil: there is no cause
-	Kind      *string    `json:"kind"`
-	Message   *string    `json:"message"`
-	Text      string     `json:"text"`
-	Tool      *string    `json:"tool"`
+	Failed    int64    `json:"failed"`
+	Recovered bool     `json:"recovered"`
+	Row       *treeRow `json:"row"` // nil: there is no cause
+	Kind      *string  `json:"kind"`
+	Message   *string  `json:"message"`
+	Text      string   `json:"text"`
+	Tool      *string  `json:"tool"`
 }
 
-// failedRow is a row of a tree, as actlog.cause_rows returns it.
-type failedRow struct {
+// treeRow is a row of a tree, as actlog.cause_rows returns it, whatever its kind and its state.
+type treeRow struct {
 	Kind         record.Kind   `json:"kind"`
 	Plan         string        `json:"plan"`
 	Parent       *string       `json:"parent"` // of a wait, its id
@@ -76,17 +76,17 @@ func causeOf(root string, document, rows json.RawMessage) (c Cause, err error) {
 		c.Asks, c.AskingTool = n.Wait, k.Tool
 		return c, nil
 	}
-	c.Failure = &tree.Failure{Path: []tree.Node{n}, Kind: k.Kind, Message: k.Message, Text: k.Text, Tool: k.Tool}
+	c.Failure = tree.KeptFailure(n, k.Kind, k.Message, k.Tool, k.Text)
 	return c, nil
 }
 
 // explain finds the cause in the rows of a tree. at is the row of the cause; its plan is that of its step.
 func explain(root string, rows json.RawMessage) (k kept, at tree.Node, err error) {
-	var some []failedRow
+	var some []treeRow
 	if err := json.Unmarshal(rows, &some); err != nil {
 		return k, at, err
 	}
-	n, byNode, seen := new(nodes), map[tree.Node]*failedRow{}, map[record.Key]bool{}
+	n, byNode, seen := new(nodes), map[tree.Node]*treeRow{}, map[record.Key]bool{}
 	for i := range some {
 		node := some[i].node(root)
 		if key := node.Record().Key(); !seen[key] {
@@ -106,9 +106,9 @@ func explain(root string, rows json.RawMessage) (k kept, at tree.Node, err error
 		row := *byNode[at]
 		row.ErrorMessage = shortError(row.ErrorMessage)
 		if at.Cycle != nil || at.Call != nil { // reports name the plan
-			row.Plan = stepAbove(f.Path).Record.PlanID
+			row.Plan = stepAbove(found.Path).Record.PlanID
 		}
-		k.Row, k.Kind, k.Message, k.Text, k.Tool = &row, f.Kind, shortError(f.Message), f.Text, f.Tool
+		k.Row, k.Kind, k.Message, k.Text, k.Tool = &row, f.Kind, shortError(f.Message), f.Text(), f.Tool
 	}
 	return k, at, nil
 }
@@ -130,7 +130,7 @@ func shortError(s *string) *string {
 }
 
 // node returns the row as one of a tree.
-func (r *failedRow) node(root string) tree.Node {
+func (r *treeRow) node(root string) tree.Node {
 	for _, t := range []*time.Time{r.Began, r.StartTime, r.EndTime} {
 		if t != nil {
 			*t = t.UTC()

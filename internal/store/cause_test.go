@@ -107,14 +107,14 @@ func explained(f *tree.Findings) string {
 		return say("", "", "", "", f.Recovered, false, int64(len(f.Failures)))
 	case f.Asks() != nil:
 		at, _ := outline.AtOf(f.Asks())
-		return say(at, orEmpty(f.Cause.Kind), orEmpty(f.Cause.Tool), f.Cause.Text, f.Recovered, true, int64(len(f.Failures)))
+		return say(at, orEmpty(f.Cause.Kind), orEmpty(f.Cause.Tool), f.Cause.Text(), f.Recovered, true, int64(len(f.Failures)))
 	}
 	return failure(f.Cause, f.Recovered, int64(len(f.Failures)))
 }
 
 func failure(f *tree.Failure, recovered bool, failed int64) string {
 	at, _ := outline.AtOf(f.Node().Record())
-	return say(at, orEmpty(f.Kind), orEmpty(f.Tool), f.Text, recovered, false, failed)
+	return say(at, orEmpty(f.Kind), orEmpty(f.Tool), f.Text(), recovered, false, failed)
 }
 
 func orEmpty(s *string) string {
@@ -186,14 +186,14 @@ func checkWay(t *testing.T, root string, f *tree.Findings) {
 	if f.Cause == nil || f.Recovered || f.Asks() != nil {
 		return
 	}
-	above := f.Cause.Path[:len(f.Cause.Path)-1]
+	above := f.Path[:len(f.Path)-1]
 	for i, n := range above {
 		state := n.State()
 		if state == record.Skipped && n.Call == nil || state == record.Completed && n.Cycle == nil {
 			t.Errorf("%s: the cause is below a row that is %s", root, state)
 		}
-		if n.Step != nil && f.Cause.Path[i+1].Cycle != nil {
-			if last := n.Step.Cycles[len(n.Step.Cycles)-1]; f.Cause.Path[i+1].Cycle != last {
+		if n.Step != nil && f.Path[i+1].Cycle != nil {
+			if last := n.Step.Cycles[len(n.Step.Cycles)-1]; f.Path[i+1].Cycle != last {
 				t.Errorf("%s: the step went on after the cause", root)
 			}
 		}

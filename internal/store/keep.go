@@ -56,20 +56,34 @@ func causeRowOf(r db.CauseRowsRow, k kept, at tree.Node) causeRow {
 	return c
 }
 
-// KeepCauses finds the causes of trees in a transaction, and writes them for the lists and reports.
-func (s *Store) KeepCauses(ctx context.Context, tx pgx.Tx, roots []string) error {
-	if len(roots) == 0 {
-		return nil
+// causesAtOnce is of how many trees the rows are read at once. Those of a tree can take megabytes.
+const causesAtOnce = 10
+
+// KeepCauses finds the causes of trees in a transaction, and writes them for the lists and reports. A tree of which the
+// rows cannot be read has no cause until it changes; unreadable says why, one error for each such tree.
+func (s *Store) KeepCauses(ctx context.Context, tx pgx.Tx, roots []string) (unreadable []error, err error) {
+	for some := range slices.Chunk(roots, causesAtOnce) {
+		bad, err := s.keepCauses(ctx, tx, some)
+		if err != nil {
+			return nil, err
+		}
+		unreadable = append(unreadable, bad...)
 	}
+	return unreadable, nil
+}
+
+func (s *Store) keepCauses(ctx context.Context, tx pgx.Tx, roots []string) (unreadable []error, err error) {
 	rows, err := s.queries.CauseRows(ctx, tx, roots)
 	if err != nil {
-		return err
+		return nil, err
 	}
+
 	found, there := []causeRow{}, map[string]bool{}
 	for _, r := range rows {
 		k, at, err := explain(r.RootPlanID, r.Rows)
 		if err != nil {
-			return fmt.Errorf("read the cause of %s: %w", r.RootPlanID, err)
+			unreadable = append(unreadable, fmt.Errorf("read the cause of %s: %w", r.RootPlanID, err))
+			continue
 		}
 		if k.Row != nil || k.Failed > 0 {
 			there[r.RootPlanID] = true
@@ -79,8 +93,8 @@ func (s *Store) KeepCauses(ctx context.Context, tx pgx.Tx, roots []string) error
 
 	encoded, err := json.Marshal(found)
 	if err != nil {
-		return fmt.Errorf("keep causes: %w", err)
+		return nil, fmt.Errorf("keep causes: %w", err)
 	}
 	gone := slices.DeleteFunc(slices.Clone(roots), func(root string) bool { return there[root] })
-	return s.queries.CauseKeep(ctx, tx, db.CauseKeepParams{Causes: encoded, Gone: gone})
+	return unreadable, s.queries.CauseKeep(ctx, tx, db.CauseKeepParams{Causes: encoded, Gone: gone})
 }

@@ -76,12 +76,16 @@ func (r *Reader) planList(ctx context.Context, p db.PlanListParams, deadline tim
 			plans = append(plans, PlanSummary{})
 			p, more = &plans[len(plans)-1], beside{}
 			return []any{&p.Record, &p.Cursor, p, &p.Total, &more}, nil
-		}, func() (err error) {
+		}, func() error {
 			p.Record.CurrentPlanID, p.Cursor.RootPlanID = p.Record.RootPlanID, p.Record.RootPlanID
 			p.Truncated = field.StillCut(&p.Record, p.Truncated)
 			p.Total.DurationMs = tree.Duration(p.Record.StartTime, p.Record.EndTime)
-			p.Cause, err = causeOf(p.Record.RootPlanID, more.CauseDocument, more.CauseRows)
-			return err
+
+			// A run whose rows cannot be read is listed without a cause. Upkeep logs why.
+			if cause, err := causeOf(p.Record.RootPlanID, more.CauseDocument, more.CauseRows); err == nil {
+				p.Cause = cause
+			}
+			return nil
 		})
 	})
 	return plans, err

@@ -258,6 +258,13 @@ wait v<r@a WAITING 5- | | Which city?
 wait w<r@a/c WAITING 3- | | Refund 249 EUR?
 -> wait:w - refund - 0 asks
 
+== a question of a call that is not on record, in a step that went well
+plan r FAILED 0-20
+step a<r COMPLETED 1-19
+wait w<r@a/gone TIMED_OUT 2-18 | | Which city?
+step b<r FAILED 3-12 | bad_output | the answer is no JSON
+-> step:b bad_output - 'the answer is no JSON' 1
+
 == an open question comes before what failed
 plan r RUNNING 0-
 step a<r FAILED 1-3 | bad_output | the answer is no JSON
@@ -343,6 +350,14 @@ step b<p FAILED 3-9 | bad_output | the answer is no JSON
 plan r UNKNOWN 0-20
 step a<r UNKNOWN 1-19
 -> none 0
+
+== it is not known how it ended, and nothing is left
+plan r UNKNOWN 0-20
+step a<r COMPLETED 1-19
+cycle a/0 COMPLETED 1-9
+call a/0/c:fetch FAILED 2-5 | http_500 | the server is down
+cycle a/1 COMPLETED 10-19
+-> call:a/0/c http_500 fetch 'the server is down' 1 recovered
 
 == blocked by what failed before
 plan r BLOCKED 0-20

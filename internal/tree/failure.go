@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -11,92 +12,129 @@ import (
 
 // Failure is a row with what went wrong there.
 type Failure struct {
-	// Path are the rows from the plan that was asked for down to this one.
-	Path []Node
 	// Kind and Message are the error, those of the nearest row above if the row has neither. Each may be nil.
 	Kind, Message *string
-	// Text is the [Line] of the message; empty: there is none.
-	Text string
 	// Tool is the name of the tool that was called, or whose call asked; nil: it was none, or it is not known.
 	Tool *string
+
+	row  Node
+	of   Node    // the row that has the error, which is the row or one above
+	text *string // nil: it was not looked for yet
+}
+
+// KeptFailure returns a failure of which the text is known.
+func KeptFailure(row Node, kind, message, tool *string, text string) *Failure {
+	return &Failure{Kind: kind, Message: message, Tool: tool, row: row, text: &text}
 }
 
 // Node returns the row.
-func (f *Failure) Node() Node { return f.Path[len(f.Path)-1] }
+func (f *Failure) Node() Node { return f.row }
 
-// CutError leaves of the message its first characters.
-func (f *Failure) CutError(chars int) { f.Message = beginning(f.Message, chars) }
+// Text returns the [Line] of the message; empty: there is none. It is looked for at the first call.
+func (f *Failure) Text() string {
+	if f.text == nil {
+		f.text = new("")
+		if f.Message != nil {
+			*f.text = lineOf(f.of, *f.Message)
+		}
+	}
+	return *f.text
+}
+
+// CutError leaves of the message its first characters. The text stays.
+func (f *Failure) CutError(chars int) {
+	if f.Message != nil && len(*f.Message) > chars {
+		f.Text()
+		f.Message = beginning(f.Message, chars)
+	}
+}
 
 // Findings say why a tree is in its state, and what went wrong in it.
 type Findings struct {
-	// Cause is the row that explains the state: what ended the run or, as long as it is live, the question that it waits for, else
-	// what went wrong so far. nil: nothing does.
+	// Cause is the row that explains the state: what ended the run or, as long as it is live, the question that it
+	// waits for, else what went wrong so far. nil: nothing does.
 	Cause *Failure
+	// Path are the rows from the plan that was asked for down to the cause.
+	Path []Node
 	// Recovered reports that the run went on after the cause, which is its first failure.
 	Recovered bool
-	// Failures are what failed, the cause first if it ended: it, and the rows that failed while none below them did, in the order of
-	// the tree from the cause on, round to the row before it.
+	// Failures are all rows that failed with no failed row below them, and the cause, unless it is an open question.
+	// The cause is first. The others follow in the order of the tree: first those after the cause, then those before it.
 	Failures []Failure
 }
 
 // Asks returns the open question that is the cause; nil: the cause is none.
 func (f *Findings) Asks() *record.Wait {
-	if f.Cause == nil || f.Cause.Node().Wait == nil || f.Cause.Node().State() != record.Waiting {
+	if f.Cause == nil || f.Cause.row.Wait == nil || f.Cause.row.State() != record.Waiting {
 		return nil
 	}
-	return f.Cause.Node().Wait
+	return f.Cause.row.Wait
 }
 
-// Explain finds the cause of the state of a tree that [Nest] has filled, with the waits of its plans. It is the only place that
-// decides about it, see docs/design.md.
+// Explain finds the cause of the state of a tree that [Nest] has filled, with the waits of its plans. It is the only
+// place that decides about it, see docs/design.md. Its work grows with the rows of the tree, however deep it is.
 func Explain(p *Plan) *Findings {
-	f := finder{started: map[*ToolCall][]*Plan{}, hang: map[Node][]Node{}, left: map[Node][]leftRow{}, lines: map[Node]string{}}
+	f := finder{
+		started: map[*ToolCall][]*Plan{},
+		hang:    map[Node][]Node{},
+		left:    map[Node]left{},
+		places:  map[Node]place{},
+	}
 	f.place(p)
 	root, out := Node{Plan: p}, new(Findings)
-	state := root.State()
-	live := !state.Terminal()
-	won := state == record.Completed || state == record.Skipped
+	f.visit(root, Node{}, Node{})
 
-	var path []Node
-	if live {
-		path = f.oldestQuestion(root)
+	cause := f.causeOf(root)
+	if cause == (Node{}) && root.State().Terminal() && len(f.leaves) > 0 {
+		cause, out.Recovered = f.leaves[0], true
 	}
-	switch {
-	case path != nil || won:
-	case endedBadly(root):
-		path = f.cause(root, []Node{root})
-	default:
-		if r, ok := lastOf(f.leftBelow(root)); ok {
-			path = f.cause(r.node(), slices.Concat([]Node{root}, r.path))
-		}
-	}
-
-	if path != nil {
-		f.causeNode = path[len(path)-1]
-	}
-	f.visit(root)
-	if path == nil && !live && len(f.leaves) > 0 {
-		path, out.Recovered = f.leaves[0], true
-	}
-	if path != nil {
-		out.Cause = new(f.failure(path))
+	if cause != (Node{}) {
+		out.Cause, out.Path = new(f.failure(cause)), f.path(cause)
 	}
 	f.list(out)
 	return out
 }
 
+// causeOf returns the cause of the state of the tree; the zero Node: nothing ended it, or is left in it.
+func (f *finder) causeOf(root Node) Node {
+	state := root.State()
+	switch {
+	case !state.Terminal() && f.oldest != (Node{}):
+		return f.oldest
+	case state == record.Completed || state == record.Skipped:
+		return Node{}
+	}
+
+	below := f.findLeft(root)
+	if endedBadly(root) {
+		return f.cause(root)
+	}
+	if below.last != (Node{}) {
+		return f.cause(below.last)
+	}
+	return Node{}
+}
+
 // list fills the failures.
 func (f *finder) list(out *Findings) {
+	out.Failures = make([]Failure, 0, len(f.leaves)+1)
 	above := map[Node]bool{}
-	if out.Cause != nil && out.Asks() == nil {
-		out.Failures = append(out.Failures, *out.Cause)
-		for _, n := range out.Cause.Path {
-			above[n] = true
+	from := 0
+	if out.Cause != nil {
+		from = f.places[out.Cause.row].leaves
+		if out.Asks() == nil {
+			out.Failures = append(out.Failures, *out.Cause)
+			for _, n := range out.Path {
+				above[n] = true
+			}
 		}
 	}
-	for _, path := range slices.Concat(f.leaves[f.causeAt:], f.leaves[:f.causeAt]) {
-		if !above[path[len(path)-1]] {
-			out.Failures = append(out.Failures, f.failure(path))
+
+	for _, leaves := range [][]Node{f.leaves[from:], f.leaves[:from]} {
+		for _, n := range leaves {
+			if !above[n] {
+				out.Failures = append(out.Failures, f.failure(n))
+			}
 		}
 	}
 }
@@ -104,21 +142,45 @@ func (f *finder) list(out *Findings) {
 type finder struct {
 	started map[*ToolCall][]*Plan
 	hang    map[Node][]Node // questions below plans, steps and calls; below steps first the sub-plans of unknown calls
-	asks    bool            // whether there are questions
-	left    map[Node][]leftRow
-	lines   map[Node]string
 
 	// visit sets these.
-	path      []Node
-	leaves    [][]Node // the paths of the rows that failed while none below them did
-	causeNode Node
-	causeAt   int // how many leaves come before the cause
+	places map[Node]place // of what ended badly or asks, and of all above it
+	leaves []Node         // the rows that failed while none below them did
+	oldest Node           // the open question that was asked first
+
+	// findLeft sets these.
+	left map[Node]left
+	bad  []Node // all rows that are left below the root, at any depth, in the order of the tree
+
+	kinds map[string][]int // where in bad the rows with an error of this kind are; nil: they were not looked for
+	lines *lineIndex       // of the errors in bad; nil as well
 }
 
-// leftRow is a row that is left below another one, with the way there.
-type leftRow struct{ path []Node }
+// place is where a row is in the tree.
+type place struct {
+	up     Node // the row above
+	said   Node // the nearest row that has an error: the row or one above
+	leaves int  // how many leaves come before it
+}
 
-func (r leftRow) node() Node { return r.path[len(r.path)-1] }
+// left is what is left below a row: the rows that ended badly and that nothing recovered.
+type left struct {
+	last     Node // the one that ended last of those directly below; zero: nothing is left
+	unknown  bool // whether it is not known of one of them when it ended
+	from, to int  // those at any depth, in finder.bad
+}
+
+// add adds what comes later in the tree. The last row is the one that ended last, of those that ended at the same time
+// or at an unknown one the later in the tree. So a row without a time takes the place of all before it.
+func (l *left) add(o left) {
+	if o.last == (Node{}) {
+		return
+	}
+	if l.last == (Node{}) || o.unknown || !endedBefore(o.last, l.last) {
+		l.last = o.last
+	}
+	l.unknown = l.unknown || o.unknown
+}
 
 // place notes what hangs on the rows of a plan, and of those below it.
 func (f *finder) place(p *Plan) {
@@ -132,7 +194,6 @@ func (f *finder) place(p *Plan) {
 		}
 	}
 	for n, waits := range p.PlacedWaits() {
-		f.asks = true
 		for _, w := range waits {
 			f.hang[n] = append(f.hang[n], Node{Wait: w})
 		}
@@ -174,7 +235,8 @@ func (f *finder) below(n Node) (rows []Node) {
 	return rows
 }
 
-// endedBadly reports whether the row failed, was left behind, was stopped with words, or is a question that nobody answered in time.
+// endedBadly reports whether the row failed, was left by a process that died, was stopped with words, or is a question
+// that nobody answered in time.
 func endedBadly(n Node) bool {
 	switch n.State() {
 	case record.Failed, record.Interrupted, record.TimedOut:
@@ -193,42 +255,42 @@ func hasError(n Node) bool {
 
 func notBlank(s *string) bool { return s != nil && strings.TrimSpace(*s) != "" }
 
-// leftBelow returns the rows below one that ended badly and that nothing recovered.
-func (f *finder) leftBelow(n Node) []leftRow {
-	rows, known := f.left[n]
-	if !known {
-		for _, c := range f.candidates(n) {
-			rows = append(rows, f.leftOf(c)...)
-		}
-		f.left[n] = rows
-	}
-	return rows
-}
-
-// leftOf returns the row if it ended badly. Through others than those that ended well it looks at what is below.
-func (f *finder) leftOf(n Node) (rows []leftRow) {
-	skipped, completed := n.State() == record.Skipped, n.State() == record.Completed
-	only := func(Node) bool { return true }
-	switch {
-	case endedBadly(n) && (n.Cycle == nil || hasError(n)):
-		return []leftRow{{[]Node{n}}}
-	case n.Cycle != nil && !hasError(n):
-	case n.Call != nil && (skipped || n.State() == record.Cancelled):
-		only = func(below Node) bool { return below.Wait != nil }
-	case skipped || completed:
-		return nil
-	}
-
-	for _, r := range f.leftBelow(n) {
-		if only(r.path[0]) {
-			rows = append(rows, leftRow{append([]Node{n}, r.path...)})
+// findLeft finds what is left below a row, and below all that is left there.
+func (f *finder) findLeft(n Node) left {
+	l := left{from: len(f.bad)}
+	for _, c := range f.candidates(n) {
+		switch {
+		case c.Wait == nil && hidesAllButQuestions(n):
+		case endedBadly(c) && (c.Cycle == nil || hasError(c)):
+			f.bad = append(f.bad, c)
+			f.findLeft(c)
+			_, ended := c.Times()
+			l.add(left{last: c, unknown: ended == nil})
+		case looksThrough(c):
+			l.add(f.findLeft(c))
 		}
 	}
-	return rows
+
+	l.to = len(f.bad)
+	f.left[n] = l
+	return l
 }
 
-// candidates returns the rows directly below one but those that something recovered: another cycle of the step, or the same tool called
-// again in the cycle.
+// hidesAllButQuestions reports whether only the questions below a row count: it is a call that was skipped, or stopped
+// without a word.
+func hidesAllButQuestions(n Node) bool {
+	return n.Call != nil && !endedBadly(n) && (n.State() == record.Skipped || n.State() == record.Cancelled)
+}
+
+// looksThrough reports whether what is below a row, which did not end badly itself, counts as if it were below the row
+// above.
+func looksThrough(n Node) bool {
+	endedWell := n.State() == record.Skipped || n.State() == record.Completed
+	return !endedWell || n.Cycle != nil && !hasError(n) || hidesAllButQuestions(n)
+}
+
+// candidates returns the rows directly below one but those that something recovered: another cycle of the step, or the
+// same tool called again in the cycle.
 func (f *finder) candidates(n Node) []Node {
 	switch {
 	case n.Step != nil:
@@ -264,29 +326,15 @@ func (f *finder) candidates(n Node) []Node {
 	return f.below(n)
 }
 
-// cause returns the path of the cause of how a row ended: the row itself, or one that is left below it.
-func (f *finder) cause(n Node, path []Node) []Node {
-	for !f.ownError(n) {
-		last, ok := lastOf(f.leftBelow(n))
-		if !ok {
-			break
-		}
-		path = append(path, last.path...)
-		n = last.node()
+// cause returns the cause of how a row ended: the row itself, or one that is left below it.
+func (f *finder) cause(n Node) Node {
+	for !f.ownError(n) && f.left[n].last != (Node{}) {
+		n = f.left[n].last
 	}
-	return path
+	return n
 }
 
-// lastOf returns the row that ended last, of those that ended at the same time or at an unknown one the later in the tree.
-func lastOf(rows []leftRow) (last leftRow, ok bool) {
-	for _, r := range rows {
-		if !ok || !endedBefore(r.node(), last.node()) {
-			last, ok = r, true
-		}
-	}
-	return last, ok
-}
-
+// endedBefore reports whether both times are known, and that of a is the earlier one.
 func endedBefore(a, b Node) bool {
 	_, x := a.Times()
 	_, y := b.Times()
@@ -303,43 +351,92 @@ const minLine = 8
 
 // ownError reports whether a row has an error that it did not get from below.
 func (f *finder) ownError(n Node) bool {
-	last, ok := lastOf(f.leftBelow(n))
-	if !hasError(n) || !ok {
+	below := f.left[n]
+	if !hasError(n) || below.last == (Node{}) {
 		return hasError(n)
 	}
 	kind, message := n.Error()
-	if last.node().Wait != nil || !notBlank(kind) || passedOn[*kind] {
+	if below.last.Wait != nil || !notBlank(kind) || passedOn[*kind] {
 		return false
 	}
 
-	text := ""
-	if notBlank(message) {
-		text = plain(*message)
-	}
-	return !f.anyLeft(n, func(below Node) bool {
-		k, _ := below.Error()
-		return notBlank(k) && *k == *kind
-	}) && !f.anyLeft(n, func(below Node) bool {
-		line := f.line(below)
-		return utf8.RuneCountInString(line) >= minLine && strings.Contains(text, line)
-	})
+	gotIt := f.hasKind(below, *kind) || notBlank(message) && f.quotes(below, plain(*message))
+	return !gotIt
 }
 
-// anyLeft reports whether something is true of a row that is left below one, at any depth.
-func (f *finder) anyLeft(n Node, is func(Node) bool) bool {
-	return slices.ContainsFunc(f.leftBelow(n), func(r leftRow) bool { return is(r.node()) || f.anyLeft(r.node(), is) })
-}
-
-// line returns the line of the error of the row itself.
-func (f *finder) line(n Node) string {
-	line, known := f.lines[n]
-	if !known {
-		if _, message := n.Error(); message != nil {
-			line = lineOf(n, *message)
+// hasKind reports whether a row that is left has an error of a kind.
+func (f *finder) hasKind(below left, kind string) bool {
+	if f.kinds == nil {
+		f.kinds = map[string][]int{}
+		for i, n := range f.bad {
+			if k, _ := n.Error(); notBlank(k) {
+				f.kinds[*k] = append(f.kinds[*k], i)
+			}
 		}
-		f.lines[n] = line
 	}
-	return line
+	return below.hasOneOf(f.kinds[kind])
+}
+
+// quotes reports whether the line of an error that is left is in a text.
+func (f *finder) quotes(below left, text string) bool {
+	if f.lines == nil {
+		f.lines = newLineIndex(f.bad)
+	}
+	return f.lines.isIn(text, below)
+}
+
+// hasOneOf reports whether one of some places in finder.bad, in ascending order, is of what is left.
+func (l left) hasOneOf(places []int) bool {
+	i, _ := slices.BinarySearch(places, l.from)
+	return i < len(places) && places[i] < l.to
+}
+
+// lineIndex has the lines of errors, to find those that are in a text without a look at each.
+type lineIndex struct {
+	lines  []string // sorted
+	longer []int    // which line is the longest one that the line begins with, but itself; -1: there is none
+	places [][]int  // where in finder.bad the errors with this line are
+}
+
+func newLineIndex(bad []Node) *lineIndex {
+	places := map[string][]int{}
+	for i, n := range bad {
+		if _, message := n.Error(); message != nil {
+			if line := lineOf(n, *message); utf8.RuneCountInString(line) >= minLine {
+				places[line] = append(places[line], i)
+			}
+		}
+	}
+
+	x := &lineIndex{lines: slices.Sorted(maps.Keys(places))}
+	for i, line := range x.lines {
+		at := i - 1
+		for at >= 0 && !strings.HasPrefix(line, x.lines[at]) {
+			at = x.longer[at]
+		}
+		x.longer = append(x.longer, at)
+		x.places = append(x.places, places[line])
+	}
+	return x
+}
+
+// isIn reports whether one of the lines of what is left is in a text. The lines with which the rest of a text begins
+// are in a chain, the longest first: each line of it begins with the next. The chain starts at the last line that is
+// not sorted after the rest.
+func (x *lineIndex) isIn(text string, below left) bool {
+	for from := range text {
+		rest := text[from:]
+		at, found := slices.BinarySearch(x.lines, rest)
+		if !found {
+			at--
+		}
+		for ; at >= 0; at = x.longer[at] {
+			if strings.HasPrefix(rest, x.lines[at]) && below.hasOneOf(x.places[at]) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // lineOf returns the line of an error of a row; of a question it is what was asked.
@@ -350,65 +447,62 @@ func lineOf(n Node, message string) string {
 	return Line(message)
 }
 
-// failure returns what went wrong at the end of a path.
-func (f *finder) failure(path []Node) Failure {
-	out := Failure{Path: path}
-	n := out.Node()
+// failure returns what went wrong in a row.
+func (f *finder) failure(n Node) Failure {
+	at := f.places[n]
+	out := Failure{row: n}
 	called := n.Call
-	if n.Wait != nil && len(path) > 1 {
-		called = path[len(path)-2].Call
+	if n.Wait != nil {
+		called = at.up.Call
 	}
 	if called != nil && notBlank(called.Record.Name) {
 		out.Tool = called.Record.Name
 	}
-	if n.State() == record.Waiting && n.Wait != nil {
+	if n.State() == record.Waiting && n.Wait != nil || at.said == (Node{}) {
 		return out
 	}
 
-	for _, n := range slices.Backward(path) {
-		if hasError(n) {
-			out.Kind, out.Message = n.Error()
-			out.Text = f.line(n)
-			break
-		}
-	}
+	out.of = at.said
+	out.Kind, out.Message = at.said.Error()
 	return out
 }
 
-// visit finds the failures below a row, and where the cause stands among them.
-func (f *finder) visit(n Node) {
-	f.path = append(f.path, n)
-	before := len(f.leaves)
-	if n == f.causeNode {
-		f.causeAt = before
+// visit finds the failures below a row, and notes the places of what ended badly or asks. It reports whether there is
+// any of that. said is the nearest row above that has an error.
+func (f *finder) visit(n, up, said Node) (noted bool) {
+	if hasError(n) {
+		said = n
 	}
+	before := len(f.leaves)
+	asks := n.Wait != nil && n.State() == record.Waiting
+	if asks && (f.oldest == (Node{}) || askedBefore(n.Wait, f.oldest.Wait)) {
+		f.oldest = n
+	}
+
+	noted = asks || endedBadly(n)
 	for _, c := range f.below(n) {
-		f.visit(c)
+		if f.visit(c, n, said) {
+			noted = true
+		}
 	}
 	if len(f.leaves) == before && n.Failed() {
-		f.leaves = append(f.leaves, slices.Clone(f.path))
+		f.leaves = append(f.leaves, n)
 	}
-	f.path = f.path[:len(f.path)-1]
+	if noted {
+		f.places[n] = place{up, said, before}
+	}
+	return noted
 }
 
-// oldestQuestion returns the path of the open question below a row that was asked first; nil: none is open.
-func (f *finder) oldestQuestion(root Node) (oldest []Node) {
-	if !f.asks {
-		return nil
+func askedBefore(a, b *record.Wait) bool {
+	return CompareNullsLast(a.StartTime, b.StartTime, time.Time.Compare) < 0
+}
+
+// path returns the rows down to one.
+func (f *finder) path(n Node) (rows []Node) {
+	for ; n != (Node{}); n = f.places[n].up {
+		rows = append(rows, n)
 	}
-	var path []Node
-	var look func(Node)
-	look = func(n Node) {
-		path = append(path, n)
-		if n.Wait != nil && n.State() == record.Waiting &&
-			(oldest == nil || CompareNullsLast(n.Wait.StartTime, oldest[len(oldest)-1].Wait.StartTime, time.Time.Compare) < 0) {
-			oldest = slices.Clone(path)
-		}
-		for _, c := range f.below(n) {
-			look(c)
-		}
-		path = path[:len(path)-1]
-	}
-	look(root)
-	return oldest
+	slices.Reverse(rows)
+	return rows
 }

@@ -62,22 +62,53 @@ func grow(t *testing.T, text string) *tree.Plan {
 	return p
 }
 
-// path returns the ids on the way to a failure.
-func path(f tree.Failure) string {
-	var ids []string
-	for _, n := range f.Path {
-		switch {
-		case n.Plan != nil:
-			ids = append(ids, n.Plan.Record.CurrentPlanID)
-		case n.Step != nil:
-			ids = append(ids, n.Step.Record.StepID)
-		case n.Cycle != nil:
-			ids = append(ids, fmt.Sprint(n.Cycle.Record.Seq))
-		case n.Call != nil:
-			ids = append(ids, n.Call.Record.ToolCallID)
+// paths returns the ids on the way to each row of a tree.
+func paths(p *tree.Plan) map[tree.Node]string {
+	all := map[tree.Node]string{}
+	var plan func(p *tree.Plan, above string)
+	plan = func(p *tree.Plan, above string) {
+		above += p.Record.CurrentPlanID
+		all[tree.Node{Plan: p}] = above
+		for _, s := range p.Steps {
+			inStep := above + " " + s.Record.StepID
+			all[tree.Node{Step: s}] = inStep
+			by, others := s.Started()
+			for _, c := range s.Cycles {
+				inCycle := fmt.Sprint(inStep, " ", c.Record.Seq)
+				all[tree.Node{Cycle: c}] = inCycle
+				for _, t := range c.ToolCalls {
+					inCall := inCycle + " " + t.Record.ToolCallID
+					all[tree.Node{Call: t}] = inCall
+					for _, sub := range by[t] {
+						plan(sub, inCall+" ")
+					}
+				}
+			}
+			for _, sub := range others {
+				plan(sub, inStep+" ")
+			}
+		}
+		for _, sub := range p.SubPlans {
+			plan(sub, above+" ")
 		}
 	}
-	return strings.Join(ids, " ")
+	plan(p, "")
+	return all
+}
+
+// id returns the id of a row.
+func id(n tree.Node) string {
+	switch {
+	case n.Plan != nil:
+		return n.Plan.Record.CurrentPlanID
+	case n.Step != nil:
+		return n.Step.Record.StepID
+	case n.Cycle != nil:
+		return fmt.Sprint(n.Cycle.Record.Seq)
+	case n.Call != nil:
+		return n.Call.Record.ToolCallID
+	}
+	return n.Wait.WaitID
 }
 
 // TestExplain: what failed, and which of it is the cause. More trees, with errors, are in storetest.CauseCases.
@@ -124,16 +155,22 @@ func TestExplain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			found := tree.Explain(grow(t, tt.tree))
+			grown := grow(t, tt.tree)
+			found, at := tree.Explain(grown), paths(grown)
 			var got []string
 			for _, f := range found.Failures {
-				got = append(got, path(f))
+				got = append(got, at[f.Node()])
 			}
 			if diff := gocmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			if found.Recovered != tt.recovered || (found.Cause == nil) != tt.none || found.Cause != nil && path(*found.Cause) != tt.want[0] {
-				t.Errorf("the cause is %+v, recovered %t", found.Cause, found.Recovered)
+			var way []string
+			for _, n := range found.Path {
+				way = append(way, id(n))
+			}
+			cause := strings.Join(way, " ")
+			if found.Recovered != tt.recovered || (found.Cause == nil) != tt.none || found.Cause != nil && cause != tt.want[0] {
+				t.Errorf("the cause is %q, recovered %t", cause, found.Recovered)
 			}
 		})
 	}
@@ -151,6 +188,6 @@ func TestExplainDeepTrees(t *testing.T) {
 	}
 	found := tree.Explain(grow(t, deep))
 	if n := found.Cause.Node(); n.Plan == nil || n.Plan.Record.CurrentPlanID != above || len(found.Failures) != 1 {
-		t.Errorf("the cause is %s, of %d failures", path(*found.Cause), len(found.Failures))
+		t.Errorf("the cause is %s, of %d failures", id(found.Cause.Node()), len(found.Failures))
 	}
 }

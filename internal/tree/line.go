@@ -2,9 +2,13 @@ package tree
 
 import (
 	"encoding/json"
+	"errors"
+	"io"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/actlog/actlog/internal/loosejson"
 )
 
 // MaxLine bounds what [Line] returns, in characters.
@@ -138,39 +142,78 @@ func indent(line string) int { return len(line) - len(strings.TrimLeft(line, " \
 var messageNames = []string{"message", "detail", "error_description", "error", "title"}
 
 const (
-	// maxTries bounds how often JSON is looked for in a text, and maxNested how deep a message in it.
+	// maxTries bounds how often JSON is looked for in a text, maxParsed how many bytes are read for that in all, and
+	// maxNested how deep a message in it is.
 	maxTries  = 200
+	maxParsed = 256 << 10
 	maxNested = 10
 )
 
-// jsonMessage returns the message of the first JSON that ends a line; empty: there is none.
+// jsonMessage returns the message of the first JSON that ends a line, or was cut; empty: there is none.
 func jsonMessage(text string) string {
-	for at, tries := 0, 0; tries < maxTries; tries++ {
+	budget := int64(maxParsed)
+	for at, tries := 0, 0; tries < maxTries && budget > 0; tries++ {
 		next := strings.IndexAny(text[at:], "{[")
 		if next < 0 {
 			break
 		}
 		at += next
 
-		d := json.NewDecoder(strings.NewReader(text[at:]))
+		source := &io.LimitedReader{R: strings.NewReader(text[at:]), N: budget}
+		d := json.NewDecoder(source)
 		var value any
-		if d.Decode(&value) != nil {
+		err := d.Decode(&value)
+		if err != nil {
+			if value = beforeCut(text[at:min(len(text), at+int(budget))], err); value != nil {
+				if message := messageIn(value); message != "" {
+					return message
+				}
+			}
+			budget = source.N
 			at++
 			continue
 		}
-		end := at + int(d.InputOffset())
-		tail, _, _ := strings.Cut(text[end:], "\n")
-		if list, ok := value.([]any); ok && len(list) > 0 {
-			value = list[0]
-		}
-		if object, ok := value.(map[string]any); ok && strings.TrimSpace(tail) == "" {
-			if message := messageOf(object, maxNested); message != "" {
+
+		budget = source.N
+		at += int(d.InputOffset())
+		tail, _, _ := strings.Cut(text[at:], "\n")
+		if strings.TrimSpace(tail) == "" {
+			if message := messageIn(value); message != "" {
 				return message
 			}
 		}
-		at = end
 	}
 	return ""
+}
+
+// beforeCut returns the value of JSON that was cut, as far as it is there: it ends too early, maybe with a mark, or
+// breaks between two lines because the middle of the text was left out. nil: it is no JSON.
+func beforeCut(text string, failed error) (value any) {
+	if syntax := new(json.SyntaxError); errors.As(failed, &syntax) && !errors.Is(failed, io.ErrUnexpectedEOF) {
+		to := min(int(syntax.Offset), len(text)) // with the character at which it breaks
+		line := strings.LastIndexByte(text[:to], '\n')
+		if line >= 0 && strings.TrimSpace(text[line:max(line, to-1)]) == "" {
+			text = text[:line]
+		}
+	}
+
+	whole, ok := loosejson.Complete(text)
+	if !ok || json.Unmarshal([]byte(loosejson.Strict(whole)), &value) != nil {
+		return nil
+	}
+	return value
+}
+
+// messageIn returns the message of an error in JSON, or of the first in a list of them.
+func messageIn(value any) string {
+	if list, ok := value.([]any); ok && len(list) > 0 {
+		value = list[0]
+	}
+	object, ok := value.(map[string]any)
+	if !ok {
+		return ""
+	}
+	return messageOf(object, maxNested)
 }
 
 // messageOf returns the message of an error in JSON. The inner error comes before the object around it.

@@ -1,6 +1,7 @@
 package tree_test
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -122,9 +123,19 @@ func TestLine(t *testing.T) {
 		"over several lines":          {"HTTP 400: {\n  \"message\": \"bad\"\n}\n", "bad"},
 		"not at the end of a line":    {`got {"message": "bad"} from there`, `got {"message": "bad"} from there`},
 		"braces before":               {`{x} failed: {"message": "bad"}`, "bad"},
-		"cut JSON":                    {`{"message": "bad", "trace": "...`, `{"message": "bad", "trace": "...`},
-		"a message of many lines":     {`{"message": "\n first \n second"}`, "first"},
-		"a traceback in JSON":         {`{"error": ` + quoted(traceback) + `}`, "TimeoutError: no answer within 10 s"},
+		"cut JSON":                    {`{"message": "bad", "trace": "...`, "bad"},
+		"cut in its message":          {`400: {"error": {"type": "limit", "message": "too many requ`, "too many requ"},
+		"cut with a mark":             {`{"error": {"message": "bad", "body": {"a": [1, 2...[truncated]`, "bad"},
+		"cut before its message":      {`{"status": 400, "trace": "abc`, `{"status": 400, "trace": "abc`},
+		"without its middle": {
+			`{"error": {"message": "bad", "body": "` + strings.Repeat("x", 4_000) + "\n" + strings.Repeat("x", 4_000) + `"}}`, "bad",
+		},
+		"without its middle, between values": {"{\"message\": \"bad\", \"list\": [1, 2\n345, 6]}", "bad"},
+		"broken in a line":                   {`got {"message": "bad", oops} there`, `got {"message": "bad", oops} there`},
+		"megabytes before its message":       {`{"trace": "` + strings.Repeat("x", 3<<20) + `", "message": "bad"}`, `{"trace": "` + strings.Repeat("x", 289)},
+		"megabytes behind its message":       {`{"message": "bad", "trace": "` + strings.Repeat("x", 3<<20) + `"}`, "bad"},
+		"a message of many lines":            {`{"message": "\n first \n second"}`, "first"},
+		"a traceback in JSON":                {`{"error": ` + quoted(traceback) + `}`, "TimeoutError: no answer within 10 s"},
 
 		"colours":             {"\x1b[31mError:\x1b[0m no \x1b[1;4mroom\x1b[m left", "Error: no room left"},
 		"a title":             {"\x1b]0;title\x07it broke", "it broke"},
@@ -166,4 +177,22 @@ func TestLineOfAnything(t *testing.T) {
 			rt.Fatalf("%q: %q", text, line)
 		}
 	})
+}
+
+// TestLineReadsALimitedPart: what is read for a message has a bound, however long the text is and however often JSON
+// begins in it. It counts what is allocated, so it does not run beside others.
+func TestLineReadsALimitedPart(t *testing.T) {
+	for name, begin := range map[string]string{"nested": `{"a":`, "lists": `[1,`, "broken": `{x `, "texts": `{"a": "b`} {
+		allocated := func(size int) uint64 {
+			text := strings.Repeat(begin, size/len(begin))
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			tree.Line(text)
+			runtime.ReadMemStats(&after)
+			return after.TotalAlloc - before.TotalAlloc
+		}
+		if n := allocated(8 << 20); n > 8<<20 {
+			t.Errorf("%s: %d bytes are allocated", name, n)
+		}
+	}
 }

@@ -38,6 +38,18 @@ func (n Node) State() record.State {
 	return *s
 }
 
+// LeftBehind is how a row is shown that began and has not ended in a run that has: whoever recorded it did not say what
+// became of it. No row on record has this state.
+const LeftBehind record.State = "LEFT_BEHIND"
+
+// ShownState returns the state in which a row is shown, from those of the row and of the plan at the top.
+func ShownState(top, row record.State) record.State {
+	if top.Terminal() && row.Status() == record.StatusRunning {
+		return LeftBehind
+	}
+	return row
+}
+
 // WaitTimedOut is the kind of the error of a question that nobody answered in time.
 const WaitTimedOut = "wait_timed_out"
 
@@ -144,8 +156,8 @@ func (s *Step) Started() (by map[*ToolCall][]*Plan, others []*Plan) {
 	return by, others
 }
 
-// PlacedWaits returns the waits of the plan by what they hang on: the tool call or the step that they name, if the plan has it, else the
-// plan.
+// PlacedWaits returns the waits of the plan by what they hang on: the tool call that they name, else the step that they
+// name, else the plan. A call or a step that is not in the plan does not count.
 func (p *Plan) PlacedWaits() map[Node][]*record.Wait {
 	if len(p.Waits) == 0 {
 		return nil
@@ -167,6 +179,9 @@ func (p *Plan) PlacedWaits() map[Node][]*record.Wait {
 	placed := map[Node][]*record.Wait{}
 	for _, w := range p.Waits {
 		n, ok := places[key{textOf(w.StepID), textOf(w.ToolCallID)}]
+		if !ok {
+			n, ok = places[key{step: textOf(w.StepID)}]
+		}
 		if !ok {
 			n = Node{Plan: p}
 		}

@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	// causesEvery is how often it is looked whether trees have changed.
+	// causesEvery is how often upkeep looks for trees that have changed.
 	causesEvery = time.Second
-	// causesPage is how many trees have their causes found in one transaction, and changesPage how many numbers of the change feed are
-	// looked at in one.
+	// causesPage is how many trees have their causes found in one transaction, and changesPage how many numbers of the
+	// change feed one transaction reads.
 	causesPage  = 200
 	changesPage = 5_000
 )
 
-// causes is what this process knows of the causes that are made. Only one goroutine uses it at a time.
+// causes is what this process remembers between its looks at the change feed. Only one goroutine uses it at a time.
 type causes struct {
-	// A number of the change feed, and the transactions that were open then: once they have ended, all numbers up to it are visible, or
-	// never will be.
+	// head was the highest number of the feed at some time, and writers were the transactions that were open then. Once
+	// these have ended, no change up to head can become visible any more.
 	head    int64
 	writers []string
-	// made are trees whose causes are made, by the latest number of the feed that was seen of them.
+	// made has the trees whose causes are up to date, each with the number of its latest change that was seen.
 	made map[string]int64
 }
 
@@ -51,7 +51,7 @@ func (u *Upkeep) keepCauses(ctx context.Context) {
 	}
 }
 
-// makeAllCauses makes the causes that are due.
+// makeAllCauses finds the causes of all trees that are due.
 func (u *Upkeep) makeAllCauses(ctx context.Context) error {
 	c := causes{made: map[string]int64{}}
 	for more := true; more; {
@@ -63,8 +63,8 @@ func (u *Upkeep) makeAllCauses(ctx context.Context) error {
 	return nil
 }
 
-// makeCauses makes causes again: of trees that have changed, of those whose detail was dropped, and of those that were on record before
-// there were causes. more reports that others are due now.
+// makeCauses finds the causes of some trees again: of those that have changed, of those whose detail was dropped, and
+// of those that were on record before causes were kept. more reports that others are due now.
 func (u *Upkeep) makeCauses(ctx context.Context, c *causes) (more bool, err error) {
 	for _, part := range []func(context.Context, pgx.Tx, *causes) (bool, error){u.changedCauses, u.droppedCauses, u.missingCauses} {
 		err := u.inTurn(ctx, taskCauses, func(tx pgx.Tx) error {
@@ -80,18 +80,19 @@ func (u *Upkeep) makeCauses(ctx context.Context, c *causes) (more bool, err erro
 	return more, nil
 }
 
-// changedCauses makes the causes of trees that have changed. The feed is looked at again behind the number up to which nothing can be
-// missing any more.
+// changedCauses finds the causes of trees that have changed. Transactions do not end in the order of the numbers that
+// they have in the feed. So each look starts at the same number, until all transactions with lower ones have ended.
 func (u *Upkeep) changedCauses(ctx context.Context, tx pgx.Tx, c *causes) (more bool, err error) {
 	progress, err := u.queries.CauseProgress(ctx, tx)
 	if err != nil || progress.Head <= progress.Seq {
 		return false, err
 	}
-	writers, err := u.queries.ChangeWriters(ctx, tx) // after the head: what has a lower number and is not visible is among them
+	// Read after the head: whoever has a lower number, and is not visible yet, is among them.
+	writers, err := u.queries.ChangeWriters(ctx, tx)
 	if err != nil {
 		return false, err
 	}
-	settled := int64(0)
+	settled := int64(0) // no change up to this number can be missing
 	switch {
 	case len(writers) == 0:
 		settled = progress.Head
@@ -115,7 +116,7 @@ func (u *Upkeep) changedCauses(ctx context.Context, tx pgx.Tx, c *causes) (more 
 	}
 	whole := len(roots) <= causesPage
 	roots = roots[:min(len(roots), causesPage)]
-	if err := u.store.KeepCauses(ctx, tx, roots); err != nil {
+	if err := u.writeCauses(ctx, tx, roots); err != nil {
 		return false, err
 	}
 	for _, d := range due {
@@ -123,7 +124,7 @@ func (u *Upkeep) changedCauses(ctx context.Context, tx pgx.Tx, c *causes) (more 
 			c.made[d.RootPlanID] = d.Seq
 		}
 	}
-	if !whole { // a transaction that reads many trees would be in the way of who drops partitions
+	if !whole { // the others in other transactions: a long one delays whoever drops partitions
 		return true, nil
 	}
 
@@ -143,16 +144,16 @@ func (u *Upkeep) changedCauses(ctx context.Context, tx pgx.Tx, c *causes) (more 
 	return upTo < progress.Head && settled > progress.Seq, nil
 }
 
-// droppedCauses makes the causes again of trees whose detail was dropped, so that nothing of it is left.
+// droppedCauses finds the causes again of trees whose detail was dropped, so that they have no text of it.
 func (u *Upkeep) droppedCauses(ctx context.Context, tx pgx.Tx, _ *causes) (more bool, err error) {
 	roots, err := u.queries.CauseDropped(ctx, tx, causesPage)
 	if err != nil || len(roots) == 0 {
 		return false, err
 	}
-	return len(roots) == causesPage, u.store.KeepCauses(ctx, tx, roots)
+	return len(roots) == causesPage, u.writeCauses(ctx, tx, roots)
 }
 
-// missingCauses makes the causes of trees that were on record before there were causes, the newest first.
+// missingCauses finds the causes of trees that were on record before causes were kept, the newest first.
 func (u *Upkeep) missingCauses(ctx context.Context, tx pgx.Tx, _ *causes) (more bool, err error) {
 	progress, err := u.queries.CauseProgress(ctx, tx)
 	if err != nil || progress.BeforeAt == nil {
@@ -166,7 +167,7 @@ func (u *Upkeep) missingCauses(ctx context.Context, tx pgx.Tx, _ *causes) (more 
 	for i, p := range page {
 		roots[i] = p.RootPlanID
 	}
-	if err := u.store.KeepCauses(ctx, tx, roots); err != nil {
+	if err := u.writeCauses(ctx, tx, roots); err != nil {
 		return false, err
 	}
 
@@ -176,4 +177,15 @@ func (u *Upkeep) missingCauses(ctx context.Context, tx pgx.Tx, _ *causes) (more 
 		looked = db.CauseLookedParams{BeforeAt: &last.BeganAt, BeforeID: &last.RootPlanID}
 	}
 	return len(page) == causesPage, u.queries.CauseLooked(ctx, tx, looked)
+}
+
+// writeCauses finds the causes of trees, and writes them. A tree of which the rows cannot be read is logged, and
+// looked at again when it changes.
+func (u *Upkeep) writeCauses(ctx context.Context, tx pgx.Tx, roots []string) error {
+	unreadable, err := u.store.KeepCauses(ctx, tx, roots)
+	for _, bad := range unreadable {
+		u.counters.failures.Add(1)
+		u.log.Warn("the cause of a failure cannot be found", "error", bad)
+	}
+	return err
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -53,11 +54,9 @@ func (s *Server) conversation(c echo.Context) error {
 	if v.said, err = s.reader(c).Exchanges(c.Request().Context(), roots, maxSaid); err != nil {
 		return err
 	}
-	v.came = map[string]*outcomeView{}
-	for root, p := range v.said {
-		if v.came[root], err = outcomeOf(c.Request().Context(), s.reader(c), p); err != nil {
-			return err
-		}
+	said := slices.Collect(maps.Values(v.said))
+	if v.came, err = outcomesOf(c.Request().Context(), s.reader(c), said...); err != nil {
+		return err
 	}
 	return send(c, http.StatusOK, conversationPage(v))
 }

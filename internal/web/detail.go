@@ -180,10 +180,11 @@ func (s *Server) readable(c echo.Context, v *runView, row *store.Detail) error {
 	case *record.Plan:
 		said("errorMessage", "error", r.ErrorMessage)
 		said("userRequest", "goal", r.UserRequest)
-		var err error
-		if d.outcome, err = outcomeOf(c.Request().Context(), s.reader(c), r); err != nil {
+		came, err := outcomesOf(c.Request().Context(), s.reader(c), r)
+		if err != nil {
 			return err
 		}
+		d.outcome = came[r.RootPlanID]
 		said("summary", "result", answerOf(r.Summary, r.ErrorMessage))
 		aside("metadata", "metadata", r.Metadata)
 	case *record.AgentExecution:

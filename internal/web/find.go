@@ -255,7 +255,7 @@ func (v *runView) causeKind() string {
 // below it.
 func (v *runView) causeWhy() string {
 	f := v.Found.Cause
-	line := cmp.Or(f.Text, strings.Join(v.below(v.Cause), "; "))
+	line := cmp.Or(f.Text(), strings.Join(v.below(v.Cause), "; "))
 	switch {
 	case line != "":
 		return v.causeKind() + ": " + line

@@ -234,7 +234,10 @@ func (v *listView) reason(p *store.PlanSummary) *reasonView {
 		return nil
 	}
 	row := outline.Row{Node: p.Failure.Node()}
-	r := &reasonView{class: "bad", name: words.Shorten(rowName(&row), most), text: words.Shorten(errorText(p.Failure.Kind, &p.Failure.Text), most)}
+	text := p.Failure.Text()
+	r := &reasonView{
+		class: "bad", name: words.Shorten(rowName(&row), most), text: words.Shorten(errorText(p.Failure.Kind, &text), most),
+	}
 	r.at, _ = outline.AtOf(row.Record())
 	switch {
 	case p.Recovered:

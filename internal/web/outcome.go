@@ -33,41 +33,66 @@ type deed struct {
 // maxCame bounds how much of a result an outcome shows, in characters. All of it is in its row.
 const maxCame = 400
 
-// outcomeOf reads what a run came to; nil: it is no planned task and no graph, or nothing was done yet.
-func outcomeOf(ctx context.Context, reader *store.Reader, p *record.Plan) (*outcomeView, error) {
-	graph := orZero(p.Executor) == "dag"
-	if !graph && (orZero(p.Executor) != runs.TaskExecutor || !runs.IsTask(p)) {
-		return nil, nil //nolint:nilnil // there is none
+// outcomesOf reads what runs came to, each of another tree, by their root plans. Those that are no planned task and no
+// graph, and those in which nothing was done yet, are not among them.
+func outcomesOf(ctx context.Context, reader *store.Reader, all ...*record.Plan) (map[string]*outcomeView, error) {
+	var graphs, tasks []*record.Plan
+	for _, p := range all {
+		switch executor := orZero(p.Executor); {
+		case executor == "dag":
+			graphs = append(graphs, p)
+		case executor == runs.TaskExecutor && runs.IsTask(p):
+			tasks = append(tasks, p)
+		}
 	}
-	o, err := reader.Outcome(ctx, p.RootPlanID, p.CurrentPlanID, maxCame+1)
+	steps, err := reader.StepOutcomes(ctx, graphs, maxCame+1)
 	if err != nil {
 		return nil, err
 	}
+	calls, err := reader.CallOutcomes(ctx, tasks, maxCame+1)
+	if err != nil {
+		return nil, err
+	}
+
+	views := map[string]*outcomeView{}
+	for root, o := range steps {
+		if v := nodesOf(root, o); len(v.nodes) > 0 {
+			views[root] = v
+		}
+	}
+	for root, o := range calls {
+		views[root] = operationsOf(root, o)
+	}
+	return views, nil
+}
+
+func nodesOf(root string, o store.Outcome[*record.AgentExecution]) *outcomeView {
 	v := &outcomeView{more: o.More}
-	path := func(row record.Change) string {
-		at, _ := outline.AtOf(row)
-		return runPath(p.RootPlanID) + "?" + url.Values{"at": {at}}.Encode()
-	}
-	if graph {
-		for _, s := range o.Steps {
-			if orZero(s.StepIndex) > 0 { // 0 is the planner
-				v.nodes = append(v.nodes, deed{
-					name: cmp.Or(orZero(s.AgentDescription), orZero(s.AgentName), s.StepID), href: path(s), state: orZero(s.State), took: words.Took(s.StartTime, s.EndTime),
-				}.with(s.Result, s.ErrorMessage))
-			}
-		}
-	} else {
-		for _, t := range o.Calls {
-			v.operations = append(v.operations, deed{
-				name: cmp.Or(orZero(t.Name), "(unnamed tool)"), about: words.Shorten(orZero(t.Parameters), 200), href: path(t), state: orZero(t.State),
-				took: words.Took(t.StartTime, t.EndTime),
-			}.with(t.Result, t.ErrorMessage))
+	for _, s := range o.Rows {
+		if orZero(s.StepIndex) > 0 { // 0 is the planner
+			v.nodes = append(v.nodes, deed{
+				name: cmp.Or(orZero(s.AgentDescription), orZero(s.AgentName), s.StepID),
+				href: rowPath(root, s), state: orZero(s.State), took: words.Took(s.StartTime, s.EndTime),
+			}.with(s.Result, s.ErrorMessage))
 		}
 	}
-	if len(v.nodes)+len(v.operations) == 0 {
-		return nil, nil //nolint:nilnil // there is none
+	return v
+}
+
+func operationsOf(root string, o store.Outcome[*record.ActTool]) *outcomeView {
+	v := &outcomeView{more: o.More}
+	for _, t := range o.Rows {
+		v.operations = append(v.operations, deed{
+			name: cmp.Or(orZero(t.Name), "(unnamed tool)"), about: words.Shorten(orZero(t.Parameters), 200),
+			href: rowPath(root, t), state: orZero(t.State), took: words.Took(t.StartTime, t.EndTime),
+		}.with(t.Result, t.ErrorMessage))
 	}
-	return v, nil
+	return v
+}
+
+func rowPath(root string, row record.Change) string {
+	at, _ := outline.AtOf(row)
+	return runPath(root) + "?" + url.Values{"at": {at}}.Encode()
 }
 
 // with returns what was done with what came of it.

@@ -298,10 +298,7 @@ func (v *runView) newest() string {
 
 // state returns the state of a row, as it is shown.
 func (v *runView) state(r *outline.Row) record.State {
-	if r.Left {
-		return leftBehind
-	}
-	return r.State()
+	return r.Shown()
 }
 
 // name returns what a row is called.

@@ -6,9 +6,6 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// leftBehind is how a row is shown that began and has not ended in a run that has: whoever recorded it did not say what became of it.
-const leftBehind record.State = "LEFT_BEHIND"
-
 // stateWord is the word for a state, as in the record.
 func stateWord(s record.State) string {
 	return strings.ToLower(strings.ReplaceAll(string(s), "_", " "))
