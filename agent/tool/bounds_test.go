@@ -133,6 +133,26 @@ type schemaTool struct {
 
 func (s schemaTool) Spec() tool.Spec { return tool.Spec{Name: "raw", Schema: s.schema} }
 
+// A schema of a dialect that is not known checks nothing; as one of our own it is an error.
+func TestDialects(t *testing.T) {
+	t.Parallel()
+	for dialect, known := range map[string]bool{
+		"https://json-schema.org/draft/2020-12/schema": true, "http://json-schema.org/draft-07/schema#": true, "https://json-schema.org/draft-07/schema#": true,
+		"http://json-schema.org/draft-04/schema#": false, "https://json-schema.org/draft/2019-09/schema": false, "other": false,
+	} {
+		schema := json.RawMessage(`{"$schema":"` + dialect + `","type":"object","properties":{"n":{"type":"integer"}}}`)
+		if err := tool.SchemaCheck(schema)(json.RawMessage(`{"n":1}`)); err != nil {
+			t.Errorf("%s: %v", dialect, err)
+		}
+		if err := tool.SchemaCheck(schema)(json.RawMessage(`{"n":"x"}`)); (err != nil) != known {
+			t.Errorf("%s: %v", dialect, err)
+		}
+		if _, err := tool.Checker(schema); (err == nil) != known {
+			t.Errorf("%s, of our own: %v", dialect, err)
+		}
+	}
+}
+
 // Schemas that refer to themselves for parts of a value are checked to the end.
 func TestSchemasThatReferToThemselves(t *testing.T) {
 	t.Parallel()

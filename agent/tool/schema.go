@@ -35,6 +35,12 @@ func schemaFor(t reflect.Type) (*schema, error) {
 	return compile(text)
 }
 
+// dialects are the values of $schema that the library knows. By others it lets no value pass.
+var dialects = []string{
+	"", "https://json-schema.org/draft/2020-12/schema",
+	"http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft-07/schema#",
+}
+
 // compile returns a schema that can be used within the bounds.
 func compile(text json.RawMessage) (*schema, error) {
 	if err := checkDepth(text); err != nil {
@@ -45,6 +51,9 @@ func compile(text json.RawMessage) (*schema, error) {
 		return nil, err
 	}
 
+	if !slices.Contains(dialects, s.Schema) {
+		return nil, fmt.Errorf("$schema is %q; want draft 2020-12 or 7", s.Schema)
+	}
 	outline, err := outlineOf(s)
 	if err != nil {
 		return nil, err
@@ -101,7 +110,7 @@ func (s *schema) fits(value any) error {
 
 // CheckArguments returns what is wrong with the arguments of a call, for a model: they must be in the form of
 // [Canonical], fit the schema of the tool, and be what the tool takes. A schema that cannot be read, such as one that
-// refers to another place, or could take too long, checks nothing.
+// refers to another place or is of another dialect, or that could take too long, checks nothing.
 func CheckArguments(t Tool, arguments json.RawMessage) error {
 	arguments, err := Canonical(arguments)
 	if err != nil {

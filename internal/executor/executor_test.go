@@ -44,7 +44,7 @@ func TestComplexity(t *testing.T) {
 	}
 }
 
-// TestSize checks that an executor, prompts apart, stays below 500 lines.
+// TestSize checks that an executor stays below 500 lines, without its prompts and blank lines.
 func TestSize(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*/*.go")
@@ -60,7 +60,11 @@ func TestSize(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lines[filepath.Dir(file)] += strings.Count(string(content), "\n")
+		for line := range strings.Lines(string(content)) {
+			if strings.TrimSpace(line) != "" {
+				lines[filepath.Dir(file)]++
+			}
+		}
 	}
 	for executor, n := range lines {
 		if n >= 500 {
