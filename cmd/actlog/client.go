@@ -55,6 +55,7 @@ type omittedView struct {
 }
 
 type stepView struct {
+	PlanID       string
 	StepID       string
 	StepIndex    *int64
 	AgentName    string
@@ -163,12 +164,12 @@ func (f serverFlags) ProvideClient() (*client, error) {
 	return &client{base: strings.TrimRight(f.Server, "/"), key: f.APIKey}, nil
 }
 
-// flag is what names the server in a command line; empty if no flag is needed.
-func (c *client) flag() string {
+// flag returns the flag that names the server in a command line, with its value; none if it is not needed.
+func (c *client) flag() []string {
 	if c.base == defaultServer {
-		return ""
+		return nil
 	}
-	return " --server " + c.base
+	return []string{"--server", c.base}
 }
 
 var errNotOnRecord = errors.New("is not on record")
@@ -425,7 +426,7 @@ func (c *client) rest(ctx context.Context, e *env, read listed, one string, unco
 			shown, larger = n+" of "+words.Plural(int64(all), one), fmt.Sprintf("or all: --limit %d", all)
 		}
 	}
-	_, err := fmt.Fprintf(e.stderr, "actlog: %s. The next ones: --cursor %s, %s\n", shown, terminal.Line(read.next), larger)
+	_, err := fmt.Fprintf(e.stderr, "actlog: %s. The next ones: %s, %s\n", shown, terminal.Line(flagArgument("--cursor", read.next)), larger)
 	return err
 }
 

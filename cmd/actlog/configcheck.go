@@ -8,7 +8,7 @@ import (
 )
 
 type configCmd struct {
-	Check configCheckCmd `cmd:"" help:"Check a configuration file as serve and work do, and print all mistakes and warnings. Exit code 1: there are mistakes."`
+	Check configCheckCmd `cmd:"" help:"Check a configuration file as serve and work do, and print all mistakes and warnings."`
 }
 
 type configCheckCmd struct {
@@ -19,8 +19,13 @@ type configCheckCmd struct {
 
 // Help explains the command.
 func (*configCheckCmd) Help() string {
-	return `Reads the file and what it names as serve --config does: variables, folders, programs. It needs no database and no
-network. Variables are those of this command's environment, which has to be that of the server.`
+	return `It checks what serve --config and work check before they start: that the file is YAML without unknown or repeated keys, that
+each value is one that its key may have, that each name is of something in the file, and that the variables, folders and programs
+that the file names are there. It needs no database and no network, so it does not find out whether a model or an MCP server
+answers, or takes the key. Variables are those of this command's environment, which has to be that of the server.
+
+Exit code 0: the file can be used; there may be warnings. 1: it cannot be used, and the mistakes are on stdout; or it
+cannot be read. 2: the command line is wrong.`
 }
 
 // Run implements the command.

@@ -194,17 +194,21 @@ func hints(c *client, p *planView) string {
 	if len(p.AgentExecutionSequence) > 0 {
 		step = p.AgentExecutionSequence[0].StepID
 	}
-	return strings.NewReplacer("ACTLOG", os.Args[0], "SERVER", c.base, "FLAG", c.flag(), "PLAN", p.CurrentPlanID, "STEP", step, "QUESTION", demoQuestion).Replace(`
+	line := func(name string, args []string, flags ...string) string {
+		return words.Argument(os.Args[0]) + strings.TrimPrefix(commandLine(name, args, append(flags, c.flag()...)...), "actlog")
+	}
+	return strings.NewReplacer("SERVER", c.base, "PLAN", p.CurrentPlanID, "STEP", step, "SHOW", line("show", []string{p.CurrentPlanID}, "--step", step),
+		"RUNS", line("runs", nil), "AGAIN", line("run", []string{"analyst", demoQuestion})).Replace(`
 Look at it:
   SERVER/runs/PLAN
   SERVER/api/executor/details/PLAN
   SERVER/api/executor/agent-execution/STEP
   SERVER/api/v1/runs/PLAN/trace?format=markdown
-  ACTLOG showFLAG PLAN --step STEP
-  ACTLOG runsFLAG
+  SHOW
+  RUNS
 
 Run it again, and answer it yourself:
-  ACTLOG runFLAG analyst "QUESTION"
+  AGAIN
 `)
 }
 

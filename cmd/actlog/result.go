@@ -8,10 +8,8 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/actlog/actlog/agent/plan"
-	"github.com/actlog/actlog/internal/terminal"
 	"github.com/actlog/actlog/internal/tree"
 	"github.com/actlog/actlog/internal/words"
 )
@@ -19,8 +17,9 @@ import (
 // maxShownResult bounds what is shown of the result of an operation or a node, in characters. --json has all of it.
 const maxShownResult = 200
 
-// result returns the result of a run for people: the answer; of a planned task its operations as a list; of a graph its nodes as a table.
-func (c *client) result(ctx context.Context, r *runView) (string, error) {
+// result returns the result of a run for people: the answer; of a planned task its operations as a list; of a graph its nodes as a table
+// of some width.
+func (c *client) result(ctx context.Context, r *runView, width int) (string, error) {
 	switch r.Executor {
 	case "plan":
 		var task plan.Result
@@ -29,7 +28,7 @@ func (c *client) result(ctx context.Context, r *runView) (string, error) {
 		}
 	case "dag":
 		if len(r.Result) > 0 && string(r.Result) != "null" {
-			return c.nodes(ctx, r)
+			return c.nodes(ctx, r, width)
 		}
 	}
 	return r.answer(), nil
@@ -75,24 +74,23 @@ func operations(of *plan.Result) string {
 }
 
 // nodes is a table of the nodes of a graph, with the state and the result of each that is on record.
-func (c *client) nodes(ctx context.Context, r *runView) (string, error) {
+func (c *client) nodes(ctx context.Context, r *runView, width int) (string, error) {
 	p, err := c.plan(ctx, r.PlanID, url.Values{"maxDepth": {"0"}, "root": {r.RootPlanID}})
 	if err != nil {
 		return "", err
 	}
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NODE\tSTATE\tRESULT")
-	for _, s := range p.AgentExecutionSequence {
-		if s.StepIndex != nil && *s.StepIndex > 0 { // 0 is the planner
-			fmt.Fprintf(w, "%s\t%s\t%s\n", terminal.Plain(words.Shorten(s.AgentName, 60)), words.Clean(s.State), words.Shorten(cmp.Or(tree.Answer(s.Result), s.ErrorMessage), maxShownResult))
+
+	t := &table{columns: []column{{head: "NODE", share: 1}, {head: "STATE"}, {head: "RESULT", share: 2}}}
+	for _, st := range p.AgentExecutionSequence {
+		if st.isNode(p) {
+			t.add(words.Shorten(cmp.Or(st.name(p), st.StepID), maxShownResult), words.Clean(st.State), words.Shorten(cmp.Or(tree.Answer(st.Result), st.ErrorMessage), maxShownResult))
 		}
 	}
-	if err := w.Flush(); err != nil {
-		return "", err
-	}
-	if strings.Count(b.String(), "\n") == 1 { // it was planned, and not carried out
+	if len(t.rows) == 0 { // it was planned, and not carried out
 		return r.answer(), nil
 	}
-	return b.String(), nil
+
+	var b strings.Builder
+	err = t.write(&b, width)
+	return b.String(), err
 }

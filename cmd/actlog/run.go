@@ -65,13 +65,13 @@ func (c *runCmd) Run(ctx context.Context, e *env, client *client) error {
 	}
 	r, raw, err := f.follow(ctx)
 	if err != nil {
-		more := words.Clean(f.plan) + client.flag()
-		fmt.Fprintf(e.stderr, "The run goes on. Follow it: actlog tail %s. Stop it: actlog stop %s.\n", more, more)
+		line := func(name string) string { return terminal.Line(commandLine(name, []string{f.plan}, client.flag()...)) }
+		fmt.Fprintf(e.stderr, "The run goes on. Follow it: %s. Stop it: %s.\n", line("tail"), line("stop"))
 		return err
 	}
 	if c.JSON {
 		err = printJSON(e.stdout, raw)
-	} else if result, failed := client.result(ctx, r); failed != nil {
+	} else if result, failed := client.result(ctx, r, widthOf(e.stdout)); failed != nil {
 		err = failed
 	} else if result != "" {
 		_, err = fmt.Fprintln(e.stdout, strings.TrimRight(terminal.Plain(result), "\n"))
@@ -276,7 +276,7 @@ func (f *following) attend(ctx context.Context) {
 
 // attendTo asks what is to be decided about a wait, until the server takes the answer or has another.
 func (f *following) attendTo(ctx context.Context, w *waitView) {
-	how := fmt.Sprintf("Answer it: actlog answer %s %s%s", words.Clean(f.plan), words.Clean(w.WaitID), f.client.flag())
+	how := "Answer it: " + commandLine("answer", []string{f.plan, w.WaitID}, f.client.flag()...)
 	if f.ask == nil {
 		f.story.say("%s %s", cmp.Or(words.Shorten(w.Title, 200), "The run waits."), how)
 		return

@@ -149,28 +149,10 @@ func (f *foundRuns) drawLeft(root, short string) {
 			n, open = n+l.Texts, open || l.Open
 		}
 	}
-	more := words.Grouped(n) + " more"
-	switch {
-	case n == 0 && !open:
-		return
-	case n == 0:
-		more = "more"
-	case open:
-		more = "more than " + more
+	if more := words.MoreInRun(n, open); more != "" {
+		f.view.whole("  ", f.view.exact(more+": "+commandLine("show", []string{short}, "--search", f.text)))
 	}
-	f.view.line("  ", f.view.faint(more+" in this run: actlog show "+short+" --search "+argument(f.text)))
 }
-
-// argument returns a text as an argument for a shell.
-func argument(s string) string {
-	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !strings.ContainsRune(plainArgument, r) }) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
-// plainArgument are characters that mean nothing to a shell.
-const plainArgument = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+="
 
 // what says what has the text.
 func (h *textHit) what() string {

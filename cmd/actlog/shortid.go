@@ -12,19 +12,20 @@ import (
 )
 
 const (
-	// leastShortID is how short a shortened id may be, in bytes: of a UUID of version 7 so much has the time to a quarter of a second.
+	// leastShortID is the length of the shortest shortened id, in bytes. The ids that the runtime makes, such as
+	// plan-0192f3b4-7c..., have the time in these bytes, to a quarter of a second: few others begin with the same ones.
 	leastShortID = 16
-	// mostWholeID is how long an id may be that is shown whole.
+	// mostWholeID is the length up to which an id is shown whole: cutting it would save little.
 	mostWholeID = 20
 )
 
-// shortIDs returns ids as a table shows them: of long ones only so much that no other id of the list begins so.
+// shortIDs returns how a list shows each of its ids: a long one is cut to a beginning that no other id of the list has.
 func shortIDs(ids []string) map[string]string {
 	sorted := slices.Compact(slices.Sorted(slices.Values(ids)))
 	short := make(map[string]string, len(sorted))
 	for i, id := range sorted {
 		n := leastShortID
-		for _, beside := range []int{i - 1, i + 1} { // in this order, no other id has more in common with it
+		for _, beside := range []int{i - 1, i + 1} { // of sorted ids, the neighbours have the longest beginning in common
 			if beside >= 0 && beside < len(sorted) {
 				n = max(n, common(id, sorted[beside])+1)
 			}
@@ -45,7 +46,7 @@ func common(a, b string) (n int) {
 	return n
 }
 
-// isPlainID reports whether an id may be cut anywhere, and typed as it is shown.
+// isPlainID reports whether each byte of an id is a character that a terminal shows: then it can be cut anywhere.
 func isPlainID(id string) bool {
 	return !strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' })
 }

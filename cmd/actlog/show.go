@@ -99,8 +99,14 @@ func (c *showCmd) showStep(ctx context.Context, e *env, client *client, view *vi
 	if err := json.Unmarshal(body, &st); err != nil {
 		return fmt.Errorf("%s: %w (is there an Actlog server at %s?)", what, err, client.base)
 	}
+	of := p
+	if st.PlanID != p.CurrentPlanID {
+		if of, err = client.plan(ctx, st.PlanID, url.Values{"root": {p.RootPlanID}, "maxDepth": {"0"}}); err != nil {
+			return err
+		}
+	}
 	view.top = p.State
-	view.step(&st)
+	view.step(&st, of)
 	view.alsoUnder(p)
 	return view.err
 }
@@ -148,10 +154,15 @@ func (v *view) hanging(prefix, hang, line string) {
 		lines = wrapped(prefix, line, belowBranch.Replace(prefix)+hang, v.width)
 	}
 	for _, line := range lines {
-		v.lines++
-		_, err := fmt.Fprintln(v.w, line)
-		v.err = cmp.Or(v.err, err)
+		v.whole("", line)
 	}
+}
+
+// whole draws a line that is not wrapped: a command that was copied from two lines would be two commands.
+func (v *view) whole(prefix, line string) {
+	v.lines++
+	_, err := fmt.Fprintln(v.w, prefix+line)
+	v.err = cmp.Or(v.err, err)
 }
 
 // text draws a line of a text and its label, unless the text is empty.
@@ -255,7 +266,7 @@ func (v *view) children(indent string, p *planView) {
 	n := len(p.AgentExecutionSequence) + len(p.SubPlanExecutionRecords)
 	for i, st := range p.AgentExecutionSequence {
 		branch, under := branches(i == n-1)
-		v.line(indent+branch, v.bold(st.name(p)), v.stateBelow(st.State), v.figures(st.Figures), st.number(), v.faint(cmp.Or(v.steps[st.StepID], st.StepID)))
+		v.line(indent+branch, v.bold(cmp.Or(st.name(p), "(unnamed agent)")), v.stateBelow(st.State), v.figures(st.Figures), st.number(), v.faint(cmp.Or(v.steps[st.StepID], st.StepID)))
 		v.pastAttempts(indent+under, st.attempted)
 		v.failure(indent+under, "", st.ErrorMessage, maxShownText)
 		for j, sub := range st.SubPlanExecutionRecords {
@@ -370,6 +381,9 @@ func (v *view) bold(s string) string   { return v.paint("1", words.Clean(s)) }
 func (v *view) red(s string) string    { return v.paint("31", s) }
 func (v *view) yellow(s string) string { return v.paint("33", s) }
 func (v *view) faint(s string) string  { return v.paint("2", words.Clean(s)) }
+
+// exact is faint for what is to be typed: its spaces stay as they are.
+func (v *view) exact(s string) string { return v.paint("2", s) }
 
 func (v *view) paint(code, s string) string {
 	if s = terminal.Line(s); !v.colour || s == "" {

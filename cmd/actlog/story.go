@@ -183,7 +183,7 @@ func (s *story) plan(r *storyRow) {
 	}
 	switch {
 	case r.State == "PAUSED":
-		s.line(0, s.view.yellow("paused"), s.view.faint("actlog resume "+s.root+" makes it go on"))
+		s.line(0, s.view.yellow("paused"), s.view.exact(commandLine("resume", []string{s.root})+" makes it go on"))
 	case before == "PAUSED" && r.State == "RUNNING":
 		s.line(0, s.view.faint("it goes on"))
 	}
@@ -506,7 +506,7 @@ func (s *story) waiting(waitID string) bool {
 func (s *story) say(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.line(0, s.view.faint(fmt.Sprintf(format, args...)))
+	s.line(0, s.view.exact(fmt.Sprintf(format, args...)))
 }
 
 // event tells an event of a stream. It returns the ids of waits that are open since.

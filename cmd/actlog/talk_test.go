@@ -53,6 +53,27 @@ func TestShowNodes(t *testing.T) {
 	out := must(t, "show", "p", "--server", url)
 	wantAll(t, out, "planner  FAILED", "└─ Rate tea  FAILED")
 	wantNone(t, out, "Plans the graph", "─ node_0")
+	out = must(t, "show", "p", "--step", "s-node_0", "--server", url)
+	wantAll(t, out, "Rate tea  FAILED")
+	wantNone(t, out, "node_0  ")
+	if out = must(t, "show", "p", "--step", "s-planner", "--server", url); !strings.HasPrefix(out, "planner  FAILED") {
+		t.Error(out)
+	}
+
+	storetest.Write(t, s,
+		&record.ActTool{RootPlanID: "p", StepID: "s-node_0", ToolCallID: "t"},
+		&record.Plan{RootPlanID: "p", CurrentPlanID: "below", ParentPlanID: new("p"), ToolCallID: new("t"), Executor: new("dag")},
+		&record.AgentExecution{RootPlanID: "p", PlanID: "below", StepID: "s-below", StepIndex: new(int64(1)), AgentName: new("node_1"), AgentDescription: new("Brew tea")},
+		&record.AgentExecution{RootPlanID: "p", PlanID: "below", StepID: "s-nameless"})
+	wantAll(t, must(t, "show", "p", "--step", "s-below", "--server", url), "Brew tea")
+	wantAll(t, must(t, "show", "p", "--step", "s-nameless", "--server", url), "s-nameless")
+
+	c := &client{base: url}
+	table, err := c.result(t.Context(), &runView{PlanID: "p", RootPlanID: "p", Executor: "dag", Result: []byte(`{}`)}, 30)
+	if want := "NODE      STATE   RESULT\nRate tea  FAILED\n"; table != want || err != nil {
+		t.Errorf("%q, %v", table, err)
+	}
+
 	if cause := body(t, url+"/api/v1/plans/p/failures"); !strings.Contains(cause, `"name":"Rate tea"`) {
 		t.Error(cause)
 	}

@@ -352,6 +352,8 @@ func TestConfigCheck(t *testing.T) {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 
+	wantAll(t, must(t, "config", "check", "--help"), "that each name is of something in the file", "Exit code 0: the file can be used", "1: it cannot be used", "2: the command line")
+
 	for name, path := range map[string]string{
 		"no file":   filepath.Join(t.TempDir(), "none.yaml"),
 		"no folder": writeConfig(t, "toolsets: {files: {root: ./nowhere}}\n"),

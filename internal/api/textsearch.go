@@ -205,7 +205,7 @@ func (s *Server) searchTexts(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	out := textHitList{Items: make([]textHitJSON, 0, len(page.Hits)), Left: leftOf(&page), Incomplete: page.Incomplete}
+	out := textHitList{Items: make([]textHitJSON, 0, len(page.Hits)), Left: page.LeftOfRuns(), Incomplete: page.Incomplete}
 	for i := range page.Hits {
 		out.Items = append(out.Items, textHit(&page.Hits[i]))
 	}
@@ -215,21 +215,21 @@ func (s *Server) searchTexts(c echo.Context) error {
 	return sendJSON(c, http.StatusOK, out)
 }
 
-// leftOf returns the runs that have more hits than are shown of them, in the order of their hits.
-func leftOf(page *TextsPage) []leftJSON {
-	left, before := []leftJSON{}, ""
-	for i := range page.Hits {
-		root := page.Hits[i].Run.RootPlanID
-		if n, open := page.More[root], page.Open[root]; root != before && (n > 0 || open) {
-			left = append(left, leftJSON{root, n, open})
+// LeftOfRuns returns the runs that have more hits than are shown of them, in the order of their hits.
+func (p *TextsPage) LeftOfRuns() []LeftOfRun {
+	left, before := []LeftOfRun{}, ""
+	for i := range p.Hits {
+		root := p.Hits[i].Run.RootPlanID
+		if n, open := p.More[root], p.Open[root]; root != before && (n > 0 || open) {
+			left = append(left, LeftOfRun{root, n, open})
 		}
 		before = root
 	}
 	return left
 }
 
-// leftJSON says how many texts of a run were left out; open: at least so many.
-type leftJSON struct {
+// LeftOfRun says how many texts of a run were left out; open: at least so many.
+type LeftOfRun struct {
 	RootPlanID string `json:"rootPlanId"`
 	Texts      int    `json:"texts"`
 	Open       bool   `json:"open"`
@@ -237,7 +237,7 @@ type leftJSON struct {
 
 type textHitList struct {
 	Items      []textHitJSON `json:"items"`
-	Left       []leftJSON    `json:"left"`
+	Left       []LeftOfRun   `json:"left"`
 	NextCursor *string       `json:"nextCursor"`
 	Incomplete bool          `json:"incomplete"`
 	Reached    *time.Time    `json:"reached"`

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"testing"
@@ -53,4 +54,70 @@ func TestSearchTexts(t *testing.T) {
 	} {
 		apitest.WantProblem(t, c.Get("/api/v1/search"+wrong.query), http.StatusBadRequest, wrong.field)
 	}
+}
+
+// TestSearchPerRunLosesNothing: whatever a page may have, each text is on one of the pages, or counted in left.
+func TestSearchPerRunLosesNothing(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	all := map[string]int{"plain": 5, "one": 1, "late": 5, "many": 9}
+	for i, root := range []string{"one", "plain", "late", "many"} { // each has one in its title
+		c.Write(obj{"kind": "plan", "rootPlanId": root, "currentPlanId": root, "title": "A needle", "startTime": at(i)})
+	}
+
+	c.Write(obj{"kind": "plan", "rootPlanId": "plain", "currentPlanId": "plain", "userRequest": "Find the needle"},
+		obj{"kind": "agentExecution", "rootPlanId": "plain", "planId": "plain", "stepId": "p1", "result": "a needle"},
+		obj{"kind": "agentExecution", "rootPlanId": "plain", "planId": "plain", "stepId": "p2", "result": "no needle"},
+		obj{"kind": "thought", "rootPlanId": "plain", "planId": "plain", "thoughtId": "t", "content": "Where is the needle?"})
+	for i := range 12 { // the policies of calls are not searched, but the rows that have the word are read
+		call := obj{"kind": "actTool", "rootPlanId": "late", "stepId": "l", "seq": i, "toolCallId": "c", "policy": obj{"of": "needle"}}
+		if i == 4 || i == 8 || i == 11 {
+			call["result"] = "a needle"
+		}
+		if i == 11 {
+			call["parameters"] = "needles"
+		}
+		c.Write(call)
+	}
+	for i := range 8 {
+		c.Write(obj{"kind": "actTool", "rootPlanId": "many", "stepId": "m", "seq": i, "toolCallId": "c", "result": "a needle"})
+	}
+
+	for _, perRun := range []int{1, 2, 3, 4, 5, 6, 100} {
+		for _, limit := range []int{1, 2, 3, 4, 5, 7, 100} {
+			name := fmt.Sprintf("perRun=%d&limit=%d", perRun, limit)
+			got, open := countedTexts(t, c, "/api/v1/search?q=needle&"+name)
+			for root, want := range all {
+				if got[root] != want && (!open[root] || got[root] > want) {
+					t.Errorf("%s: of the %d texts of %s, %d are shown or counted, open: %v", name, want, root, got[root], open[root])
+				}
+			}
+		}
+	}
+}
+
+// countedTexts returns how many texts of each run the pages of a search show or count, and which runs may have more.
+func countedTexts(t *testing.T, c *client, path string) (texts map[string]int, open map[string]bool) {
+	t.Helper()
+	texts, open = map[string]int{}, map[string]bool{}
+	next := ""
+	for range 100 {
+		page := c.Read(path + next).(obj)
+		for _, item := range page["items"].([]any) {
+			texts[item.(obj)["rootPlanId"].(string)]++
+		}
+		for _, item := range page["left"].([]any) {
+			left := item.(obj)
+			root := left["rootPlanId"].(string)
+			texts[root] += int(left["texts"].(float64))
+			open[root] = open[root] || left["open"].(bool)
+		}
+		cursor, more := page["nextCursor"].(string)
+		if !more {
+			return texts, open
+		}
+		next = "&cursor=" + url.QueryEscape(cursor)
+	}
+	t.Fatalf("%s comes to no end", path)
+	return nil, nil
 }

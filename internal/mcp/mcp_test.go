@@ -350,6 +350,10 @@ func TestWhyDidItFail(t *testing.T) {
 		if len(all.Hits) < 3 || all.Hits[0].PlanID == "" || all.Hits[0].At == "" || all.Hits[0].Match == "" {
 			t.Errorf("%+v", all)
 		}
+		often := ask[object](c, "search", object{"text": "report", "since": "3650d", "limit": 100})
+		if more, _ := often["moreIn"].([]any); len(more) == 0 || !strings.HasSuffix(fmt.Sprint(more[0].(object)["more"]), " more in this run") || more[0].(object)["planId"] == "" {
+			t.Errorf("more in: %v", often["moreIn"])
+		}
 		views := ask[object](c, "describe_reports", object{})
 		if len(views["views"].([]any)) < 20 {
 			t.Errorf("%v", views)

@@ -60,9 +60,15 @@ type foundTexts struct {
 	RootPlanID string `json:"rootPlanId,omitempty"`
 	Hits       []hit  `json:"hits"`
 	// MoreIn are runs that have more hits than are listed of them.
-	MoreIn     []string `json:"moreIn,omitempty"`
+	MoreIn     []moreIn `json:"moreIn,omitempty"`
 	NextCursor *string  `json:"nextCursor,omitempty"`
 	Note       string   `json:"note,omitempty"`
+}
+
+// moreIn says in words how many more hits a run has.
+type moreIn struct {
+	PlanID string `json:"planId"`
+	More   string `json:"more"`
 }
 
 // hitsOfRun is how many hits of a run are listed, if all runs are searched.
@@ -146,11 +152,8 @@ func (s *Server) searchRuns(c echo.Context, in searchArguments) (any, error) {
 		}
 		out.Hits = append(out.Hits, each)
 	}
-	for i := range page.Hits {
-		root := page.Hits[i].Run.RootPlanID
-		if last := i+1 == len(page.Hits) || page.Hits[i+1].Run.RootPlanID != root; last && (page.More[root] > 0 || page.Open[root]) {
-			out.MoreIn = append(out.MoreIn, root)
-		}
+	for _, left := range page.LeftOfRuns() {
+		out.MoreIn = append(out.MoreIn, moreIn{left.RootPlanID, words.MoreInRun(int64(left.Texts), left.Open)})
 	}
 	if len(out.MoreIn) > 0 {
 		out.Note = "Of each run, the first hits are listed: to see all, search again with its planId."

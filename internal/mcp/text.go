@@ -66,10 +66,7 @@ func longText(f *field.Field, r record.Change) string {
 		return string(f.In(r).Bytes())
 	}
 	text, _ := f.Text(r)
-	if f.Name == "summary" || f.Name == "result" { // its envelope is for programs
-		return tree.Answer(text)
-	}
-	return text
+	return tree.Readable(f.Name, text)
 }
 
 // textsOf returns the beginnings of the texts of a row: the error first.

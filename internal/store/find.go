@@ -156,14 +156,13 @@ func (r *Reader) find(ctx context.Context, needle search.Needle, root string, ke
 	return hits, read, err
 }
 
-// machinery are fields that say how something was done, and nothing of what was said and done: each call has the same policy, and each
-// cycle the same tools. So is the envelope of an answer.
-var machinery = map[string]bool{"policy": true, "toolDefinitions": true, "modelSettings": true}
+// machinery is the field that says how something was done, and nothing of what was said and done: each call has the same policy.
+const machinery = "policy"
 
 // found adds the texts of a row that have a needle, those of some fields, and its earlier attempts.
 func found(hits []Hit, hit Hit, fields []*field.Field, needle search.Needle, texts []*string, attempts []byte) ([]Hit, error) {
-	add := func(name string, text *string) bool {
-		s, ok := needle.In(orEmpty(text))
+	add := func(name, text string) bool {
+		s, ok := needle.In(text)
 		if ok {
 			hit.Field, hit.Snippet = name, s
 			hits = append(hits, hit)
@@ -171,12 +170,8 @@ func found(hits []Hit, hit Hit, fields []*field.Field, needle search.Needle, tex
 		return ok
 	}
 	for i, f := range fields {
-		switch {
-		case machinery[f.Name]:
-		case texts[i] != nil && (f.Name == "summary" || f.Name == "result"):
-			add(f.Name, new(tree.Answer(*texts[i])))
-		default:
-			add(f.Name, texts[i])
+		if f.Name != machinery {
+			add(f.Name, tree.Readable(f.Name, orEmpty(texts[i])))
 		}
 	}
 	if attempts == nil {
@@ -184,7 +179,7 @@ func found(hits []Hit, hit Hit, fields []*field.Field, needle search.Needle, tex
 	}
 	past, err := field.PastAttempts(hit.Kind, attempts)
 	for _, a := range past {
-		if add("attempts", a.ErrorMessage) || add("attempts", a.ErrorKind) {
+		if add("attempts", orEmpty(a.ErrorMessage)) || add("attempts", orEmpty(a.ErrorKind)) {
 			break
 		}
 	}

@@ -32,7 +32,7 @@ type TextSearch struct {
 	From *TextPlace
 	// Most is how many hits are returned.
 	Most int
-	// PerRun is how many hits of a run are returned, at most; the others are counted. 0: all.
+	// PerRun is how many hits of a run are returned, at most, and no more than Most; the others are counted. 0: all.
 	PerRun int
 	// Time is how long Postgres may read texts. Something is always read, so a search that goes on comes to its end.
 	Time time.Duration
@@ -141,6 +141,7 @@ func (r *Reader) SearchTexts(ctx context.Context, t TextSearch) (TextsFound, err
 	if err != nil {
 		return TextsFound{}, &record.InvalidError{Code: record.CodeInvalidValue, Field: "q", Reason: err.Error()}
 	}
+	t.PerRun = min(t.PerRun, t.Most) // so that a page has room for those of each run
 	s := &textSearching{Reader: r, TextSearch: t, needle: needle, sections: make([]bool, sectionEnd), end: time.Now().Add(t.Time), prompts: 1, shown: map[string]int{}}
 	s.out.More, s.out.Open = map[string]int{}, map[string]bool{}
 	s.word, s.alike = needle.Word(), [][]byte{}
@@ -242,11 +243,8 @@ func (s *textSearching) wholeRuns() int {
 	if s.PerRun == 0 {
 		return n
 	}
-	for n > 0 && s.out.Hits[n-1].Run.RootPlanID == s.out.Hits[n].Run.RootPlanID {
+	for s.out.Hits[n-1].Run.RootPlanID == s.out.Hits[n].Run.RootPlanID { // no run has them all
 		n--
-	}
-	if n == 0 { // one run has them all
-		return s.Most
 	}
 	return n
 }
@@ -423,9 +421,9 @@ func (s *textSearching) searchRuns(ctx context.Context, runs []*textRun) (rest *
 	for i, run := range runs {
 		roots[i], parts[i], detail[i] = run.RootPlanID, run.part, run.detail
 	}
-	first := RowPlace{}
+	first, skip := RowPlace{}, 0 // skip is how many hits of the first row were returned before
 	if runs[0].PlanCursor == s.from.PlanCursor {
-		first = s.from.RowPlace
+		first, skip = s.from.RowPlace, s.from.Skip
 	}
 	args := []any{roots, parts, detail, s.sections, first.Section, first.Parent, first.Seq, first.ID,
 		max(time.Until(s.end), 0).Milliseconds(), s.Most + 2, s.prompts, s.word.Text, []byte(s.word.Bare), s.alike}
@@ -492,13 +490,17 @@ func (s *textSearching) searchRuns(ctx context.Context, runs []*textRun) (rest *
 				if hits, err = s.add(hits, hit, texts, attempts); err != nil {
 					return err
 				}
-				c.hits += len(hits) - had
+				inRow := len(hits) - had
+				c.hits += inRow
 				switch most := s.Most + 2; {
 				case *section == sectionPrompts && c.hits == 0 && c.rows == s.prompts, *section != sectionPrompts && c.rows == most:
-					at.skip = len(hits) - had
+					at.skip = inRow
 					stop(at)
 				}
-				switch enough := s.Most + 1 + s.from.Skip; { // the others are not on the page
+				if run == 0 && at.RowPlace == first {
+					hits = slices.Delete(hits, had, had+min(skip, inRow))
+				}
+				switch enough := s.Most + 1; { // the others are not on the page
 				case len(hits) <= 8*enough:
 				case s.PerRun > 0:
 					hits = s.fewOfEach(hits, left)
@@ -518,20 +520,12 @@ func (s *textSearching) searchRuns(ctx context.Context, runs []*textRun) (rest *
 	if s.PerRun > 0 {
 		hits = s.fewOfEach(hits, left)
 	}
-	skip := 0
-	if runs[0].PlanCursor == s.from.PlanCursor {
-		skip = s.from.Skip
-	}
 	for i := range hits {
 		at := place{run: hits[i].row, RowPlace: hits[i].place}
 		if end != nil {
 			if c := cmp.Or(at.run-end.run, at.compare(end.RowPlace)); c > 0 || c == 0 && end.skip == 0 {
 				break
 			}
-		}
-		if skip > 0 && at.run == 0 && at.RowPlace == s.from.RowPlace {
-			skip--
-			continue
 		}
 		s.out.Hits = append(s.out.Hits, hits[i])
 		s.shown[hits[i].Run.RootPlanID]++

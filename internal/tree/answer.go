@@ -34,6 +34,15 @@ func Answer(result string) string {
 	return result
 }
 
+// Readable returns the text of a field as people read it: what a run, a step or a call answered, without the envelope in which programs
+// get it, and any other as it is.
+func Readable(field, text string) string {
+	if field == "summary" || field == "result" {
+		return Answer(text)
+	}
+	return text
+}
+
 // open takes a text out of its envelope. ok is false if it is in none.
 func open(text string) (inner string, ok bool) {
 	if !isEnvelope(text) {

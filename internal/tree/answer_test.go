@@ -58,3 +58,13 @@ func TestAnswer(t *testing.T) {
 		t.Errorf("of the beginning of the result of a workflow it is %q", got)
 	}
 }
+
+func TestReadable(t *testing.T) {
+	t.Parallel()
+	const in = `{"agent_name": "a", "status": "ok", "final_response": {"content": "Done."}}`
+	for field, want := range map[string]string{"summary": "Done.", "result": "Done.", "thinkOutput": in, "parameters": in} {
+		if got := tree.Readable(field, in); got != want {
+			t.Errorf("%s: %s", field, got)
+		}
+	}
+}

@@ -200,9 +200,7 @@ func (s *Server) texts(c echo.Context, reader *store.Reader, v *compareView) err
 	for _, f := range store.Summed(rows[0].Kind()) {
 		a, _ := f.Text(rows[0])
 		b, _ := f.Text(rows[1])
-		if answered(f.Name) {
-			a, b = tree.Answer(a), tree.Answer(b)
-		}
+		a, b = tree.Readable(f.Name, a), tree.Readable(f.Name, b)
 		if a == "" && b == "" {
 			continue
 		}

@@ -248,9 +248,7 @@ func (v *runView) callOf(row int) callView {
 		if p.cut = len(runes) > store.BriefChars; p.cut {
 			p.text = string(runes[:store.BriefChars])
 		}
-		if answered(t.label) {
-			p.text = tree.Answer(p.text)
-		}
+		p.text = tree.Readable(t.label, p.text)
 		if p.shown = legible(p.text); !p.cut {
 			p.shown = indent(p.shown, maxShown)
 		}

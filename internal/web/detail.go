@@ -160,10 +160,7 @@ func (d *detailView) rawTexts() {
 		if value := f.In(d.row.Record); !ok && f.Type == field.JSON {
 			text = string(value.Bytes())
 		}
-		if answered(f.Name) {
-			text = tree.Answer(text)
-		}
-		d.text(&passage{id: f.Name, label: f.Name, text: text, raw: true})
+		d.text(&passage{id: f.Name, label: f.Name, text: tree.Readable(f.Name, text), raw: true})
 	}
 }
 
@@ -212,10 +209,6 @@ func (s *Server) readable(c echo.Context, v *runView, row *store.Detail) error {
 	}
 	return nil
 }
-
-// answered reports whether the text of a field is what a run, a step or a call answered: people read it without the envelope in which
-// programs get it, which the row as JSON has.
-func answered(name string) bool { return name == "summary" || name == "result" }
 
 // answerOf returns the answer in a result; nil: there is none, or it is what is said of the failure, too.
 func answerOf(result, failure *string) *string {

@@ -269,13 +269,13 @@ func (v *listView) curl() string {
 	if v.keys {
 		key = " -H 'Authorization: Bearer KEY'"
 	}
-	return "curl " + v.origin + "/api/v1/records -H 'Content-Type: application/json'" + key + ` -d '{"records": [
+	return "curl " + words.Argument(v.origin+"/api/v1/records") + " -H 'Content-Type: application/json'" + key + ` -d '{"records": [
   {"kind": "plan", "rootPlanId": "hello", "currentPlanId": "hello", "title": "Hello", "state": "COMPLETED"}]}'`
 }
 
 // exporter is what an OpenTelemetry exporter needs to send its spans here.
 func (v *listView) exporter() string {
-	text := "OTEL_EXPORTER_OTLP_ENDPOINT=" + v.origin + "\nOTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf"
+	text := "OTEL_EXPORTER_OTLP_ENDPOINT=" + words.Argument(v.origin) + "\nOTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf"
 	if v.keys {
 		text += "\nOTEL_EXPORTER_OTLP_HEADERS=Authorization=Bearer%20KEY"
 	}

@@ -114,16 +114,7 @@ const hitsOfRun = 3
 
 // others says how many more texts a run has than are shown; empty: none.
 func (v *searchView) others(r *saying) string {
-	n := words.Grouped(int64(v.More[r.run.RootPlanID]))
-	switch open := v.Open[r.run.RootPlanID]; {
-	case open && n == "0":
-		return "more in this run"
-	case open:
-		return "more than " + n + " more in this run"
-	case n == "0":
-		return ""
-	}
-	return n + " more in this run"
+	return words.MoreInRun(int64(v.More[r.run.RootPlanID]), v.Open[r.run.RootPlanID])
 }
 
 // othersPath returns the address of all texts of a run.

@@ -91,6 +91,30 @@ func Grouped(n int64) string {
 	return s
 }
 
+// MoreInRun says how many more texts a run has than are shown; open: at least. It is empty if there are none.
+func MoreInRun(n int64, open bool) string {
+	switch {
+	case n <= 0 && !open:
+		return ""
+	case n <= 0:
+		return "more in this run"
+	case open:
+		return "more than " + Grouped(n) + " more in this run"
+	}
+	return Grouped(n) + " more in this run"
+}
+
+// Argument returns a text as one argument for a POSIX shell. A plain one stays as it is.
+func Argument(s string) string {
+	if s != "" && strings.Trim(s, plainArgument) == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// plainArgument are characters that mean nothing to a shell.
+const plainArgument = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+="
+
 // Tokens is empty if there are none.
 func Tokens(input, output int64) string {
 	if input+output <= 0 {

@@ -24,3 +24,29 @@ func TestShort(t *testing.T) {
 		}
 	}
 }
+
+func TestMoreInRun(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		n    int64
+		open bool
+		want string
+	}{
+		{0, false, ""}, {0, true, "more in this run"}, {1, false, "1 more in this run"}, {1_200, false, "1,200 more in this run"}, {5, true, "more than 5 more in this run"},
+	} {
+		if got := words.MoreInRun(row.n, row.open); got != row.want {
+			t.Errorf("%d, %v: %q", row.n, row.open, got)
+		}
+	}
+}
+
+func TestArgument(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"": "''", "plan-0192f3b4-7c1e": "plan-0192f3b4-7c1e", "http://h:1/a_b@c%20+=.": "http://h:1/a_b@c%20+=.", "a b": "'a b'", "it's": `'it'\''s'`, "$(x)": "'$(x)'", "ä": "'ä'", "~": "'~'",
+	} {
+		if got := words.Argument(text); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+}
