@@ -416,9 +416,10 @@ type RunClockStartParams struct {
 }
 
 // Notes that a run begins to work, and what its clock and those of the runs above it show now: what is on record of
-// them, or what they have come to since a run below them began, on this worker until now, on others until their last heartbeats. Only times that a worker measured between two moments of
-// its own count, so that nobody who sets a clock changes them. It returns how long the run may work until the first
-// limit is reached; null: there is none. The caller holds the root plan.
+// them, or what they have come to since a run below them began: on this worker until now, on others until their last
+// heartbeats. Only times that a worker measured between two moments of its own count, so that nobody who sets a clock
+// changes them. It returns how long the run may work until the first limit is reached; null: there is none. The caller
+// holds the root plan.
 func (q *Queries) RunClockStart(ctx context.Context, db DBTX, arg RunClockStartParams) (float64, error) {
 	row := db.QueryRow(ctx, RunClockStart,
 		arg.Age,

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -49,15 +48,15 @@ func measureMigrate(ctx context.Context, b *bench) (_ []figure, err error) {
 		return nil, fmt.Errorf("fill in runs: %w", err)
 	}
 	probe := startProbe(ctx, db.pool)
-	figures, err := migrateEach(ctx, conn, provider, probe, runs)
+	figures, err := migrateEach(ctx, provider, probe, runs)
 	return figures, errors.Join(err, probe.stop())
 }
 
 // migrateEach applies all migrations that are left.
-func migrateEach(ctx context.Context, conn *sql.DB, provider *goose.Provider, probe *writeProbe, runs int) (figures []figure, err error) {
+func migrateEach(ctx context.Context, provider *goose.Provider, probe *writeProbe, runs int) (figures []figure, err error) {
 	var all, worst time.Duration
 	for {
-		took, name, err := migrateOne(ctx, conn, provider)
+		took, name, err := migrateOne(ctx, provider)
 		if errors.Is(err, goose.ErrNoNextVersion) {
 			break
 		}
@@ -83,7 +82,7 @@ func migrateEach(ctx context.Context, conn *sql.DB, provider *goose.Provider, pr
 }
 
 // migrateOne applies the next migration. As the program does, it gives way to others and tries again.
-func migrateOne(ctx context.Context, conn *sql.DB, provider *goose.Provider) (took time.Duration, name string, err error) {
+func migrateOne(ctx context.Context, provider *goose.Provider) (took time.Duration, name string, err error) {
 	for {
 		start := time.Now()
 		result, err := provider.UpByOne(ctx)

@@ -206,7 +206,7 @@ func repairFile(f file, data []byte, holds found, end uint64, isLast bool, logge
 		lost, isClean = missing, false
 	}
 
-	kept := ""
+	var kept string
 	switch {
 	case isClean && !holds.hasOld:
 		return 0, nil
