@@ -92,7 +92,7 @@ type TextsFound struct {
 
 const (
 	// firstRuns and mostRuns are how many runs are searched at once: few at first, because the newest may have all hits of a page, and
-	// more while that takes less than fastRuns.
+	// more while that takes less than twice fastRuns.
 	firstRuns = 4
 	mostRuns  = 1024
 	fastRuns  = 30 * time.Millisecond
@@ -214,7 +214,7 @@ func (s *textSearching) search(ctx context.Context) error {
 			s.from = TextPlace{PlanCursor: runs[len(runs)-1].PlanCursor, RowPlace: RowPlace{Section: sectionEnd}}
 		}
 		switch took := time.Since(start); {
-		case took < fastRuns:
+		case took < 2*fastRuns:
 			most = min(4*most, mostRuns)
 		case took > 4*fastRuns:
 			most = max(most/2, firstRuns)
