@@ -80,6 +80,7 @@ func TestUsage(t *testing.T) {
 	}{
 		{"-bench write,nothing", exitUsage, "-bench nothing: no such group; the groups are write, http"},
 		{"-scale 0", exitUsage, "-scale must be more than 0"},
+		{"-texts -1", exitUsage, "-texts must be at least 0"},
 		{"-repeats 0", exitUsage, "-repeats must be at least 1"},
 		{"write", exitUsage, `"write" is not a flag`},
 		{"-dir .", exitFailed, "-dir . must be an empty folder"},

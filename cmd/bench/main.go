@@ -72,6 +72,7 @@ func groupNames() (names []string) {
 // config has the options of a run.
 type config struct {
 	scale      float64
+	texts      int
 	repeats    int
 	seed       uint64
 	groups     []string
@@ -112,6 +113,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	f.Float64Var(&c.scale, "scale", 1, "factor for the amounts of data; targets are for 1")
+	f.IntVar(&c.texts, "texts", 0, "runs among which textsearch searches while others write (default: 300,000, times the scale)")
 	f.IntVar(&c.repeats, "repeats", 5, "number of measurements per figure, without the warm-up")
 	f.Uint64Var(&c.seed, "seed", 1, "seed of the texts")
 	names := f.String("bench", strings.Join(groupNames(), ","), "groups of figures to measure")
@@ -135,6 +137,8 @@ func parse(args []string, stderr io.Writer) (config, error) {
 		return c, fmt.Errorf("%q is not a flag", f.Arg(0))
 	case c.scale <= 0 || c.scale > 100:
 		return c, fmt.Errorf("-scale must be more than 0 and at most 100, not %v", c.scale)
+	case c.texts < 0:
+		return c, fmt.Errorf("-texts must be at least 0, not %d", c.texts)
 	case c.repeats < 1:
 		return c, fmt.Errorf("-repeats must be at least 1, not %d", c.repeats)
 	}

@@ -25,7 +25,7 @@ type Config struct {
 	ListTimeout time.Duration
 	// FindTime is how long Postgres may read the texts of a run in which something is looked for. Default 1 s.
 	FindTime time.Duration
-	// SearchTime is how long Postgres may read the texts of all runs in which something is looked for. Default 2 s.
+	// SearchTime is how long Postgres may read the texts of all runs in which something is looked for. Default 0.7 s, so that an answer takes a second at most.
 	SearchTime time.Duration
 	// Heartbeat is how long a stream may be silent. Default 15 s.
 	Heartbeat time.Duration
@@ -39,7 +39,7 @@ func (c Config) withDefaults() Config {
 	}
 	setDefault(&c.ListTimeout, 10*time.Second)
 	setDefault(&c.FindTime, time.Second)
-	setDefault(&c.SearchTime, 2*time.Second)
+	setDefault(&c.SearchTime, 700*time.Millisecond)
 	setDefault(&c.Heartbeat, 15*time.Second)
 	return c
 }

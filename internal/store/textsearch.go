@@ -92,12 +92,14 @@ type TextsFound struct {
 
 const (
 	// firstRuns and mostRuns are how many runs are searched at once: few at first, because the newest may have all hits of a page, and
-	// more while that takes less than fastRuns.
+	// more while that takes less than twice fastRuns.
 	firstRuns = 4
 	mostRuns  = 1024
 	fastRuns  = 30 * time.Millisecond
 	// mostPrompts is how many prompts of a run are read at once. One is at first: it mostly has the text if any has.
 	mostPrompts = 16
+	// rareRuns is of how many runs at most one may have hits for the others to be ruled out first.
+	rareRuns = 4
 	// leastAsked is how long a statement may take, at least, that only saves reading.
 	leastAsked = 50 * time.Millisecond
 	// textTimeout is how long a statement may take in all: the pieces of the first run are read to their end.
@@ -121,6 +123,7 @@ type textSearching struct {
 	end      time.Time
 	from     TextPlace
 	prompts  int            // how many are read of a run
+	searched int            // how many runs were
 	shown    map[string]int // hits that are returned, by the ids of their roots
 	out      TextsFound
 }
@@ -181,10 +184,14 @@ func (s *textSearching) search(ctx context.Context) error {
 		if len(runs) == 0 {
 			return nil
 		}
-		likely, err := s.likely(ctx, runs)
+		likely, looked, err := s.likely(ctx, runs)
 		if err != nil {
 			return err
 		}
+		last := len(runs) < most && looked == len(runs)
+		runs = runs[:looked]
+		s.searched += looked
+
 		var rest *TextPlace
 		if len(likely) > 0 {
 			if rest, err = s.searchRuns(ctx, likely); err != nil {
@@ -196,7 +203,7 @@ func (s *textSearching) search(ctx context.Context) error {
 			s.out.Hits = s.out.Hits[:s.wholeRuns()]
 			s.out.Next = s.afterHits()
 			return nil
-		case rest == nil && len(runs) < most:
+		case rest == nil && last:
 			return nil
 		case rest != nil && rest.Section == sectionPrompts:
 			s.from, s.prompts = *rest, min(4*s.prompts, mostPrompts)
@@ -207,7 +214,7 @@ func (s *textSearching) search(ctx context.Context) error {
 			s.from = TextPlace{PlanCursor: runs[len(runs)-1].PlanCursor, RowPlace: RowPlace{Section: sectionEnd}}
 		}
 		switch took := time.Since(start); {
-		case took < fastRuns:
+		case took < 2*fastRuns:
 			most = min(4*most, mostRuns)
 		case took > 4*fastRuns:
 			most = max(most/2, firstRuns)
@@ -308,41 +315,48 @@ func (s *textSearching) nextRuns(ctx context.Context, most int) ([]*textRun, err
 // shortly is until when a statement may take that only saves reading: without its answer, everything is read.
 func (s *textSearching) shortly() time.Time { return time.Now().Add(max(s.Time/4, leastAsked)) }
 
-// likely returns the runs that may have hits. Of those whose detail has none, most have none at all.
-func (s *textSearching) likely(ctx context.Context, runs []*textRun) (likely []*textRun, err error) {
-	var roots []string
-	for _, run := range runs {
-		if !run.detail {
-			roots = append(roots, run.RootPlanID)
-		}
+// likely returns those of some runs that may have hits, and how many of the runs it has looked at. While most runs have hits, it costs more than
+// it saves: then all are likely, but for those whose detail has none.
+func (s *textSearching) likely(ctx context.Context, runs []*textRun) (likely []*textRun, looked int, err error) {
+	rare := s.searched > 0 && rareRuns*len(s.shown) < s.searched
+	if !rare && !slices.ContainsFunc(runs, func(run *textRun) bool { return !run.detail }) {
+		return runs, len(runs), nil
 	}
-	if len(roots) == 0 {
-		return runs, nil
+
+	roots, parts, detail := textRunColumns(runs)
+	args := []any{roots, parts, detail, s.sections, max(time.Until(s.end), 0).Milliseconds(), s.word.Text, s.word.Bare, append([]string{}, s.word.Alike...)}
+	type answer struct {
+		Place int
+		Late  bool
 	}
-	args := []any{roots, s.sections, s.word.Text, []byte(s.word.Bare), s.alike}
-	found, err := pg.Read(ctx, s.db, func() (found []string, err error) {
-		return found, s.before(ctx, s.shortly(), "force_generic_plan", searchBeside, args, func(r pgx.Rows) (err error) {
-			found, err = pgx.CollectRows(r, pgx.RowTo[string])
+	answers, err := pg.Read(ctx, s.db, func() (answers []answer, err error) {
+		return answers, s.beforeWith(ctx, time.Now().Add(textTimeout), runSettings, searchLikely, args, func(rows pgx.Rows) (err error) {
+			answers, err = pgx.CollectRows(rows, pgx.RowToStructByPos[answer])
 			return err
 		})
 	})
 	switch {
-	case errors.Is(err, ErrSlow): // they have many rows; the search in them keeps to its time
-		return runs, nil
+	case errors.Is(err, ErrSlow): // a run has many rows; the search in it keeps to its time
+		return runs, len(runs), nil
 	case err != nil:
-		return nil, fmt.Errorf("search beside detail: %w", err)
+		return nil, 0, fmt.Errorf("look for likely runs: %w", err)
 	}
-	for _, run := range runs {
-		// found has its roots in the order of runs.
-		switch {
-		case len(found) > 0 && found[0] == run.RootPlanID:
-			found = found[1:]
-			likely = append(likely, run)
-		case run.detail:
-			likely = append(likely, run)
+
+	for _, a := range answers {
+		if a.Late {
+			return likely, a.Place, nil
 		}
+		likely = append(likely, runs[a.Place])
 	}
-	return likely, nil
+	return likely, len(runs), nil
+}
+
+// textRunColumns returns what a statement has to know of runs.
+func textRunColumns(runs []*textRun) (roots []string, parts []time.Time, detail []bool) {
+	for _, run := range runs {
+		roots, parts, detail = append(roots, run.RootPlanID), append(parts, run.part), append(detail, run.detail)
+	}
+	return roots, parts, detail
 }
 
 // findPeriods finds the periods whose detail has an index, if the search can use it.
@@ -417,10 +431,7 @@ func (s *textSearching) ask(ctx context.Context, p *textPeriod) error {
 
 // searchRuns searches runs from s.from on. rest is where it ended, if it did before the last of them.
 func (s *textSearching) searchRuns(ctx context.Context, runs []*textRun) (rest *TextPlace, err error) {
-	roots, parts, detail := make([]string, len(runs)), make([]time.Time, len(runs)), make([]bool, len(runs))
-	for i, run := range runs {
-		roots[i], parts[i], detail[i] = run.RootPlanID, run.part, run.detail
-	}
+	roots, parts, detail := textRunColumns(runs)
 	first, skip := RowPlace{}, 0 // skip is how many hits of the first row were returned before
 	if runs[0].PlanCursor == s.from.PlanCursor {
 		first, skip = s.from.RowPlace, s.from.Skip
@@ -443,7 +454,7 @@ func (s *textSearching) searchRuns(ctx context.Context, runs []*textRun) (rest *
 	}
 	hits, err = pg.Read(ctx, s.db, func() (hits []TextHit, err error) {
 		end, left = nil, map[int]int{}
-		err = s.beforeWith(ctx, time.Now().Add(textTimeout), "set_config('plan_cache_mode', 'force_generic_plan', true)", searchTexts, args, func(rows pgx.Rows) error {
+		err = s.beforeWith(ctx, time.Now().Add(textTimeout), runSettings, searchTexts, args, func(rows pgx.Rows) error {
 			type count struct{ rows, hits int }
 			counts := map[[2]int]*count{}
 			var taken int64 // the memory of the largest row; a row does not stay

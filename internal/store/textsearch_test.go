@@ -3,6 +3,7 @@ package store_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -136,6 +137,89 @@ old plan 0/old of old : title: Find [NÄDEL]
 			full := errors.New("full")
 			if _, err := s.Within(func(int64) error { return full }).SearchTexts(t.Context(), store.TextSearch{Text: "del", Most: 1, Time: time.Minute}); !errors.Is(err, full) {
 				t.Errorf("without room: %v", err)
+			}
+		})
+	}
+}
+
+// TestSearchTextsRare: a text is found in whatever says it, also if most runs do not, and are ruled out.
+func TestSearchTextsRare(t *testing.T) {
+	t.Parallel()
+	const says = "Where is pick-4711?"
+	filler := strings.Repeat("This is what was said so far, and it is repeated. ", 200)
+	said := map[string]func(root string) record.Change{
+		"plan": func(root string) record.Change {
+			return &record.Plan{RootPlanID: root, CurrentPlanID: root, Summary: new(says)}
+		},
+		"step": func(root string) record.Change {
+			return &record.AgentExecution{RootPlanID: root, PlanID: root, StepID: "s", Result: new(says)}
+		},
+		"cycle": func(root string) record.Change {
+			return &record.ThinkAct{RootPlanID: root, StepID: "s", Seq: 3, ThinkOutput: new(says)}
+		},
+		"prompt": func(root string) record.Change {
+			return &record.ThinkAct{RootPlanID: root, StepID: "s", ThinkInput: new(filler + says)}
+		},
+		"call": func(root string) record.Change {
+			return &record.ActTool{RootPlanID: root, StepID: "s", ToolCallID: "c", Result: new(says)}
+		},
+		"attempt": func(root string) record.Change {
+			return &record.ActTool{RootPlanID: root, StepID: "s", ToolCallID: "c", ErrorMessage: new(says), Attempt: new(int64(1)), State: new(record.Failed)}
+		},
+		"escaped": func(root string) record.Change {
+			return &record.ActTool{RootPlanID: root, StepID: "s", ToolCallID: "c", Result: new(`"pick\u002d4711"`)}
+		},
+		"thought": func(root string) record.Change {
+			return &record.Thought{RootPlanID: root, PlanID: root, ThoughtID: "t", Content: new("Where is Pic\u212a-4711?")}
+		},
+		"artifact": func(root string) record.Change {
+			return &record.Artifact{RootPlanID: root, PlanID: root, Name: "a", Value: []byte(`["pİck-4711"]`)}
+		},
+		"source": func(root string) record.Change {
+			return &record.Source{RootPlanID: root, PlanID: root, SourceID: "s", Snippet: new(says)}
+		},
+		"wait": func(root string) record.Change {
+			return &record.Wait{RootPlanID: root, PlanID: root, WaitID: "w", Title: new(says)}
+		},
+	}
+	names := slices.Sorted(maps.Keys(said))
+
+	for name, cut := range map[string]func(*store.Config){"cut": func(*store.Config) {}, "whole": cutNothing} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := storetest.Open(t, cut)
+			minute := 0
+			miss := func(n int) {
+				for range n {
+					minute++
+					root := fmt.Sprint("miss-", minute)
+					storetest.Write(t, s,
+						&record.Plan{RootPlanID: root, CurrentPlanID: root, StartTime: began(minute)},
+						&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: "s", Result: new("pick-4712")},
+						&record.ThinkAct{RootPlanID: root, StepID: "s", ThinkInput: new(filler), ThinkOutput: new("pick 4711")})
+				}
+			}
+			for _, name := range names {
+				miss(6)
+				minute++
+				storetest.Write(t, s, &record.Plan{RootPlanID: name, CurrentPlanID: name, StartTime: began(minute)})
+				storetest.Write(t, s, said[name](name))
+			}
+			storetest.Write(t, s, &record.ActTool{RootPlanID: "attempt", StepID: "s", ToolCallID: "c", Attempt: new(int64(2)), State: new(record.Completed)})
+			miss(6)
+
+			want := slices.Clone(names)
+			slices.Reverse(want) // newest run first
+			for _, search := range []store.TextSearch{{}, {Most: 1}, {Most: 3, PerRun: 1}, {Time: -1}, {Time: time.Millisecond}} {
+				search.Text = "pick-4711"
+				hits, _ := searchTexts(t, s, search)
+				var got []string
+				for _, h := range hits {
+					got = append(got, h.Run.RootPlanID)
+				}
+				if !slices.Equal(got, want) {
+					t.Errorf("pages of %d, in %v: found in %v, want %v", search.Most, search.Time, got, want)
+				}
 			}
 		})
 	}
