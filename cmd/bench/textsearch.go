@@ -99,7 +99,7 @@ func measureTextSearch(ctx context.Context, b *bench) (figures []figure, err err
 		hits := -1
 		times, _, err := b.byTurns(ctx, func(ctx context.Context) (float64, error) {
 			start := time.Now()
-			n, err := searchOnce(ctx, client, srv.url, v.q, v.filters)
+			n, err := searchOnce(ctx, client, srv.url, v.q, v.filters, strings.HasSuffix(v.name, "first hit"))
 			took := time.Since(start)
 			hits = n
 			return ms(took), errors.Join(err, pg.Pause(ctx, took)) // the client has to rest
@@ -117,15 +117,25 @@ func measureTextSearch(ctx context.Context, b *bench) (figures []figure, err err
 	return slices.Concat(figures, []figure{f}, loaded), err
 }
 
-// searchOnce searches and returns how many hits came.
-func searchOnce(ctx context.Context, client *http.Client, base, q, filters string) (int, error) {
-	var body strings.Builder
-	if _, err := get(ctx, client, base+"/api/v1/search?q="+url.QueryEscape(q)+filters, "", &body); err != nil {
-		return 0, err
+// searchOnce searches and returns how many hits came. If it is to find something, it goes on until there is a hit.
+func searchOnce(ctx context.Context, client *http.Client, base, q, filters string, find bool) (int, error) {
+	for cursor := ""; ; {
+		var body strings.Builder
+		if _, err := get(ctx, client, base+"/api/v1/search?q="+url.QueryEscape(q)+filters+cursor, "", &body); err != nil {
+			return 0, err
+		}
+		var page struct {
+			Items      []json.RawMessage
+			NextCursor string
+		}
+		if err := json.Unmarshal([]byte(body.String()), &page); err != nil {
+			return 0, err
+		}
+		if len(page.Items) > 0 || page.NextCursor == "" || !find {
+			return len(page.Items), nil
+		}
+		cursor = "&cursor=" + url.QueryEscape(page.NextCursor)
 	}
-	var page struct{ Items []json.RawMessage }
-	err := json.Unmarshal([]byte(body.String()), &page)
-	return len(page.Items), err
 }
 
 // writeWhileSearched writes runs at the rate of one client, alone and while another client searches for what nobody says.
