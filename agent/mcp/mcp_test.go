@@ -66,6 +66,9 @@ func newPool(t *testing.T, o mcp.Options) *mcp.Pool {
 
 func tools(t *testing.T, p *mcp.Pool, name string, s mcp.Server) *tool.Set {
 	t.Helper()
+	if s.Timeout == 0 { // the machine may be busy
+		s.Timeout = time.Minute
+	}
 	found, err := p.Tools(t.Context(), map[string]mcp.Server{name: s})
 	if err != nil {
 		t.Fatal(err)
