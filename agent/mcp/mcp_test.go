@@ -66,9 +66,6 @@ func newPool(t *testing.T, o mcp.Options) *mcp.Pool {
 
 func tools(t *testing.T, p *mcp.Pool, name string, s mcp.Server) *tool.Set {
 	t.Helper()
-	if s.Timeout == 0 { // the machine may be busy
-		s.Timeout = time.Minute
-	}
 	found, err := p.Tools(t.Context(), map[string]mcp.Server{name: s})
 	if err != nil {
 		t.Fatal(err)
@@ -113,6 +110,7 @@ func TestCalls(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			s := server(t)
+			s.Timeout = time.Minute // the machine may be busy
 			set := tools(t, newPool(t, mcp.Options{}), "test", s)
 			for _, tt := range []struct {
 				name, arguments, want string
