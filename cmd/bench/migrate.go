@@ -4,17 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
+	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
-	"github.com/pressly/goose/v3"
 
 	"github.com/actlog/actlog/internal/pg"
 	"github.com/actlog/actlog/internal/store"
-	"github.com/actlog/actlog/migrations"
 )
 
 // notable is how long a migration takes that is worth a figure of its own.
@@ -28,18 +25,12 @@ func measureMigrate(ctx context.Context, b *bench) (_ []figure, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.drop()) }()
-	if _, err := db.pool.Exec(ctx, "CREATE SCHEMA "+migrations.Schema); err != nil {
-		return nil, err
-	}
-	config := db.pool.Config().ConnConfig.Copy()
-	config.RuntimeParams["lock_timeout"] = "900" // ms, as actlog migrate up
-	conn := stdlib.OpenDB(*config)
-	defer func() { err = errors.Join(err, conn.Close()) }()
-	provider, err := goose.NewProvider(goose.DialectPostgres, conn, migrations.FS, goose.WithTableName(migrations.VersionTable))
+	m, err := store.NewMigrator(ctx, db.url, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
 	}
-	if _, err := provider.UpByOne(ctx); err != nil {
+	defer func() { err = errors.Join(err, m.Close()) }()
+	if _, _, err := m.Next(ctx); err != nil {
 		return nil, err
 	}
 
@@ -48,20 +39,20 @@ func measureMigrate(ctx context.Context, b *bench) (_ []figure, err error) {
 		return nil, fmt.Errorf("fill in runs: %w", err)
 	}
 	probe := startProbe(ctx, db.pool)
-	figures, err := migrateEach(ctx, provider, probe, runs)
+	figures, err := migrateEach(ctx, m, probe, runs)
 	return figures, errors.Join(err, probe.stop())
 }
 
 // migrateEach applies all migrations that are left.
-func migrateEach(ctx context.Context, provider *goose.Provider, probe *writeProbe, runs int) (figures []figure, err error) {
+func migrateEach(ctx context.Context, m *store.Migrator, probe *writeProbe, runs int) (figures []figure, err error) {
 	var all, worst time.Duration
 	for {
-		took, name, err := migrateOne(ctx, provider)
-		if errors.Is(err, goose.ErrNoNextVersion) {
-			break
-		}
+		name, took, err := migrateOne(ctx, m)
 		if err != nil {
 			return nil, err
+		}
+		if name == "" {
+			break
 		}
 		waited, err := probe.worst()
 		if err != nil {
@@ -82,19 +73,14 @@ func migrateEach(ctx context.Context, provider *goose.Provider, probe *writeProb
 }
 
 // migrateOne applies the next migration. As the program does, it gives way to others and tries again.
-func migrateOne(ctx context.Context, provider *goose.Provider) (took time.Duration, name string, err error) {
+func migrateOne(ctx context.Context, m *store.Migrator) (name string, took time.Duration, err error) {
 	for {
-		start := time.Now()
-		result, err := provider.UpByOne(ctx)
-		took = time.Since(start)
-		switch {
-		case err == nil:
-			return took, filepath.Base(result.Source.Path), nil
-		case !pg.Locked(err) && !pg.Deadlocked(err):
-			return 0, "", err
+		name, took, err := m.Next(ctx)
+		if !pg.Locked(err) && !pg.Deadlocked(err) {
+			return name, took, err
 		}
 		if err := wait(ctx, 100*time.Millisecond); err != nil {
-			return 0, "", err
+			return "", 0, err
 		}
 	}
 }

@@ -154,6 +154,22 @@ func (m *Migrator) Up(ctx context.Context) error {
 	return nil
 }
 
+// Next applies the next migration that is missing, and returns its name and how long that took; the name is empty if
+// none is missing. It does not try again: see [pg.Locked] and [pg.Deadlocked].
+func (m *Migrator) Next(ctx context.Context) (name string, took time.Duration, err error) {
+	if err := m.makeSchema(ctx); err != nil {
+		return "", 0, fmt.Errorf("migrate: make schema %s: %w", migrations.Schema, pg.Translate(err))
+	}
+	result, err := m.provider.UpByOne(ctx)
+	switch {
+	case errors.Is(err, goose.ErrNoNextVersion):
+		return "", 0, nil
+	case err != nil:
+		return "", 0, fmt.Errorf("migrate: %w", err)
+	}
+	return result.Source.Path, result.Duration, nil
+}
+
 var (
 	errNothingApplied = errors.New("migrate down: no migration is applied")
 	errNewer          = errors.New("migrate down: the newest migration is of a newer version of actlog, and only that can take it back")
