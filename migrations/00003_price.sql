@@ -2,6 +2,8 @@
 
 -- +goose Up
 
+LOCK TABLE actlog.plan_execution_record IN EXCLUSIVE MODE; -- writers begin there, so none holds what is locked next
+
 CREATE TABLE actlog.model_price (
     provider         text COLLATE "C" NOT NULL,
     model            text COLLATE "C" NOT NULL,

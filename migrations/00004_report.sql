@@ -3,6 +3,8 @@
 
 -- +goose Up
 
+LOCK TABLE actlog.plan_execution_record IN EXCLUSIVE MODE; -- writers begin there, so none holds what is locked next
+
 -- +goose StatementBegin
 DO $$
 BEGIN

@@ -4,6 +4,8 @@
 
 -- +goose Up
 
+LOCK TABLE actlog.plan_execution_record IN EXCLUSIVE MODE; -- writers begin there, so none holds what is locked next
+
 ALTER TABLE actlog.think_act_record ALTER CONSTRAINT think_act_record_root_plan_id_step_id_fkey DEFERRABLE INITIALLY DEFERRED;
 ALTER TABLE actlog.act_tool_info ALTER CONSTRAINT act_tool_info_root_plan_id_step_id_fkey DEFERRABLE INITIALLY DEFERRED;
 

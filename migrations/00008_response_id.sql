@@ -2,6 +2,8 @@
 
 -- +goose Up
 
+LOCK TABLE actlog.plan_execution_record IN EXCLUSIVE MODE; -- writers begin there, so none holds what is locked next
+
 -- +goose StatementBegin
 CREATE FUNCTION actlog.compress_texts(parent regclass) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE

@@ -3,6 +3,8 @@
 
 -- +goose Up
 
+LOCK TABLE actlog.plan_execution_record IN EXCLUSIVE MODE; -- writers begin there, so none holds what is locked next
+
 -- Without a default, the columns are added at once, and rows that were never attempted again
 -- stay as small as they are.
 ALTER TABLE actlog.agent_execution_record ADD COLUMN attempts jsonb;

@@ -2,6 +2,9 @@
 -- Postgres may take either index while it has no statistics, also for the checks of foreign keys.
 
 -- +goose Up
+
+LOCK TABLE actlog.plan_execution_record IN EXCLUSIVE MODE; -- writers begin there, so none holds what is locked next
+
 DROP INDEX actlog.agent_step;
 CREATE INDEX agent_step ON actlog.agent_execution_record (step_id, root_plan_id);
 DROP INDEX actlog.plan_current;

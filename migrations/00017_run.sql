@@ -4,6 +4,8 @@
 
 -- +goose Up
 
+LOCK TABLE actlog.plan_execution_record IN EXCLUSIVE MODE; -- writers begin there, so none holds what is locked next
+
 ALTER TABLE actlog.think_act_record ADD COLUMN message json;
 COMMENT ON COLUMN actlog.think_act_record.message IS 'The message of the model in the form that a runtime continues from.';
 SELECT actlog.compress_texts('actlog.think_act_record');

@@ -1,6 +1,9 @@
 -- Lists say why a run failed. The rows that failed are found without reading the others.
 
 -- +goose Up
+
+LOCK TABLE actlog.plan_execution_record IN EXCLUSIVE MODE; -- writers begin there, so none holds what is locked next
+
 CREATE INDEX plan_failed_root ON actlog.plan_execution_record (root_plan_id) WHERE told_state IN ('FAILED', 'INTERRUPTED');
 CREATE INDEX agent_failed_root ON actlog.agent_execution_record (root_plan_id) WHERE told_state IN ('FAILED', 'INTERRUPTED');
 CREATE INDEX think_act_failed_root ON actlog.think_act_record (root_plan_id) WHERE told_state IN ('FAILED', 'INTERRUPTED');

@@ -2,6 +2,8 @@
 
 -- +goose Up
 
+LOCK TABLE actlog.plan_execution_record IN EXCLUSIVE MODE; -- writers begin there, so none holds what is locked next
+
 -- Else the upkeep that fills the index of the search, and this, would wait for each other.
 SELECT pg_advisory_xact_lock(hashtext('actlog.search'));
 

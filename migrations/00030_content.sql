@@ -2,6 +2,8 @@
 
 -- +goose Up
 
+LOCK TABLE actlog.plan_execution_record IN EXCLUSIVE MODE; -- writers begin there, so none holds what is locked next
+
 CREATE TABLE actlog.content (
     root_plan_id  text COLLATE "C" NOT NULL,
     part          date NOT NULL,

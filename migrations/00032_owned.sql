@@ -3,6 +3,8 @@
 
 -- +goose Up
 
+LOCK TABLE actlog.plan_execution_record IN EXCLUSIVE MODE; -- writers begin there, so none holds what is locked next
+
 -- It is volatile; otherwise Postgres would call it while it plans the statement.
 -- +goose StatementBegin
 CREATE FUNCTION actlog.owned_by_runtime(plan_ids text[]) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$

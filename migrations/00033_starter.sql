@@ -3,6 +3,8 @@
 
 -- +goose Up
 
+LOCK TABLE actlog.plan_execution_record IN EXCLUSIVE MODE; -- writers begin there, so none holds what is locked next
+
 ALTER TABLE actlog.run
     ADD COLUMN starter text COLLATE "C" NOT NULL DEFAULT '',
     ADD COLUMN project text COLLATE "C";

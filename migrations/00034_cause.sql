@@ -2,6 +2,8 @@
 
 -- +goose Up
 
+LOCK TABLE actlog.plan_execution_record IN EXCLUSIVE MODE; -- writers begin there, so none holds what is locked next
+
 -- The first lock is that of plans: every writer begins with them, so none holds a part while it waits for another.
 DROP INDEX actlog.plan_failed_root;
 CREATE INDEX plan_bad_root ON actlog.plan_execution_record (root_plan_id) WHERE told_state IN ('FAILED', 'INTERRUPTED', 'CANCELLED');

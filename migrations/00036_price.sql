@@ -3,6 +3,8 @@
 
 -- +goose Up
 
+LOCK TABLE actlog.plan_execution_record IN EXCLUSIVE MODE; -- writers begin there, so none holds what is locked next
+
 ALTER TABLE actlog.model_price
     ADD COLUMN cache_write_1h_usd double precision,
     ADD COLUMN tiers json,

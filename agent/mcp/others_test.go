@@ -119,7 +119,7 @@ func TestServerInPython(t *testing.T) {
 	}}
 	calls := []answered{
 		{"py-add", `{"a":2,"b":3}`, "5", false},
-		{"py-add", `{"a":"two","b":3}`, "valid integer", true},
+		{"py-add", `{"a":"two","b":3}`, "Bad arguments: a: ", true},
 		{"py-call_id", `{}`, "call-7", false},
 		{"py-ask", `{}`, "red", false},
 	}
