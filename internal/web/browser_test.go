@@ -43,7 +43,7 @@ func browse(t *testing.T, s *site, width, height int) *browser {
 	t.Cleanup(cancel)
 	b := &browser{t, ctx, server.URL, server}
 	b.do() // starts the browser
-	b.ctx, cancel = context.WithTimeout(ctx, 2*time.Minute)
+	b.ctx, cancel = context.WithTimeout(ctx, 5*time.Minute)
 	t.Cleanup(cancel)
 	var mu sync.Mutex
 	var wrong []string
