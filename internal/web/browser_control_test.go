@@ -96,7 +96,7 @@ func TestControlInBrowser(t *testing.T) {
 	b.open("/runs/" + drawn)
 	look("graph")
 	click(".dag a")
-	b.until("its row is open", `document.querySelector(".row.at .name bdi").innerText === "a" && document.querySelector(".detail h2").innerText === "a"`)
+	b.until("its row is open", `document.querySelector(".row.at .name bdi").innerText === "Context" && document.querySelector(".detail h2").innerText === "Context"`)
 
 	b.open("/runs/" + plans)
 	click(".control summary")

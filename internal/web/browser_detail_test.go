@@ -84,7 +84,7 @@ func TestDetailInBrowser(t *testing.T) {
 		t.Errorf("%d entries in the history, then %d", entries, n)
 	}
 
-	const shown = `[".run-head", ".tools", ".tree", ".detail"].filter((e) => document.querySelector(e).checkVisibility()).join(" ")`
+	const shown = `[".run-head", ".tools", ".tree", ".detail"].filter((e) => document.querySelector(e).getBoundingClientRect().height > 1).join(" ")`
 	sees := func(want string) { t.Helper(); b.until("one sees "+want, fmt.Sprintf("%s === %q", shown, want)) }
 	narrow := emulation.SetDeviceMetricsOverrideParams{Width: 390, Height: 800, DeviceScaleFactor: 1}
 	call(b, emulation.SetDeviceMetricsOverride, narrow)

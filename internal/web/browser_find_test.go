@@ -85,6 +85,7 @@ func TestFindInBrowser(t *testing.T) {
 	b.press("e") // leads back to the tree
 	b.until("a failure is open in the tree", `document.querySelector(".found") === null && document.querySelector("[aria-selected=true] .state").innerText.includes("failed")`)
 
+	storetest.Write(t, s.store, &record.Plan{RootPlanID: "run", CurrentPlanID: "run", State: failed})
 	b.open("/runs/run?q=result%205&at=call:a/0/c5") // a page that came with its list
 	b.until("its script is there", `document.querySelector("[data-key='?']") !== null`)
 	b.press(kb.Escape)
