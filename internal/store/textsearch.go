@@ -120,7 +120,11 @@ type textSearching struct {
 	sections []bool // that are searched
 	periods  []textPeriod
 	runs     db.TextSearchRunsParams
-	end      time.Time
+	// listed are runs that are searched in any case, newest first; allListed: no others are. The others began at older, or before.
+	listed    []db.TextSearchRunsRow
+	allListed bool
+	older     PlanCursor
+	end       time.Time
 	from     TextPlace
 	prompts  int            // how many are read of a run
 	searched int            // how many runs were
@@ -146,6 +150,7 @@ func (r *Reader) SearchTexts(ctx context.Context, t TextSearch) (TextsFound, err
 	}
 	t.PerRun = min(t.PerRun, t.Most) // so that a page has room for those of each run
 	s := &textSearching{Reader: r, TextSearch: t, needle: needle, sections: make([]bool, sectionEnd), end: time.Now().Add(t.Time), prompts: 1, shown: map[string]int{}}
+	s.older = PlanCursor{forever, lastOfAll}
 	s.out.More, s.out.Open = map[string]int{}, map[string]bool{}
 	s.word, s.alike = needle.Word(), [][]byte{}
 	for _, alike := range s.word.Alike {
@@ -281,16 +286,7 @@ type textRun struct {
 
 // nextRuns returns the runs that are searched next.
 func (s *textSearching) nextRuns(ctx context.Context, most int) ([]*textRun, error) {
-	s.runs.FromTime, s.runs.FromID, s.runs.Most = s.from.BeganAt, s.from.RootPlanID, int32(most)
-	p := &s.runs
-	args := []any{p.FromTime, p.FromID, p.BeforeTime, p.BeforeID, p.AfterTime, p.AfterID, p.State, p.Project, p.Name, p.UserID, p.ConversationID,
-		p.Tag, p.Environment, p.Agent, p.Among, p.KnownFrom, p.KnownTo, p.Most}
-	rows, err := pg.Read(ctx, s.db, func() (rows []db.TextSearchRunsRow, err error) {
-		return rows, s.before(ctx, time.Now().Add(textTimeout), "force_custom_plan", db.TextSearchRuns, args, func(r pgx.Rows) (err error) {
-			rows, err = pgx.CollectRows(r, pgx.RowToStructByPos[db.TextSearchRunsRow])
-			return err
-		})
-	})
+	rows, err := s.nextRows(ctx, most)
 	if err != nil {
 		return nil, fmt.Errorf("list runs: %w", err)
 	}
@@ -310,6 +306,40 @@ func (s *textSearching) nextRuns(ctx context.Context, most int) ([]*textRun, err
 		runs[i] = run
 	}
 	return runs, nil
+}
+
+// nextRows returns the rows of the runs that are searched next: those that are listed, and others, in their order.
+func (s *textSearching) nextRows(ctx context.Context, most int) ([]db.TextSearchRunsRow, error) {
+	place := func(row db.TextSearchRunsRow) PlanCursor { return PlanCursor{row.BeganAt, row.RootPlanID} }
+	s.listed = slices.DeleteFunc(s.listed, func(row db.TextSearchRunsRow) bool { return compareCursors(place(row), s.from.PlanCursor) > 0 })
+	if s.allListed {
+		return s.listed[:min(most, len(s.listed))], nil
+	}
+
+	p, from := &s.runs, s.from.PlanCursor
+	if compareCursors(s.older, from) < 0 {
+		from = s.older
+	}
+	p.FromTime, p.FromID, p.Most = from.BeganAt, from.RootPlanID, int32(most)
+	args := []any{p.FromTime, p.FromID, p.BeforeTime, p.BeforeID, p.AfterTime, p.AfterID, p.State, p.Project, p.Name, p.UserID, p.ConversationID,
+		p.Tag, p.Environment, p.Agent, p.Among, p.KnownFrom, p.KnownTo, p.Most}
+	others, err := pg.Read(ctx, s.db, func() (rows []db.TextSearchRunsRow, err error) {
+		return rows, s.before(ctx, time.Now().Add(textTimeout), "force_custom_plan", db.TextSearchRuns, args, func(r pgx.Rows) (err error) {
+			rows, err = pgx.CollectRows(r, pgx.RowToStructByPos[db.TextSearchRunsRow])
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	all := slices.Concat(s.listed, others)
+	slices.SortFunc(all, func(a, b db.TextSearchRunsRow) int { return compareCursors(place(b), place(a)) })
+	all = slices.CompactFunc(all, func(a, b db.TextSearchRunsRow) bool { return a.RootPlanID == b.RootPlanID })
+	if len(others) < most {
+		s.listed, s.allListed = all, true
+	}
+	return all[:min(most, len(all))], nil
 }
 
 // shortly is until when a statement may take that only saves reading: without its answer, everything is read.
@@ -359,9 +389,15 @@ func textRunColumns(runs []*textRun) (roots []string, parts []time.Time, detail 
 	return roots, parts, detail
 }
 
-// findPeriods finds the periods whose detail has an index, if the search can use it.
+// findPeriods finds the recent runs that may have hits, and the periods whose detail has an index, if the search can use these.
 func (s *textSearching) findPeriods(ctx context.Context) error {
-	if s.word.InRow < leastIndexed || !s.sections[sectionCycles] && !s.sections[sectionCalls] {
+	if s.word.InRow < leastIndexed {
+		return nil
+	}
+	if err := s.listRecent(ctx); err != nil {
+		return err
+	}
+	if !s.sections[sectionCycles] && !s.sections[sectionCalls] {
 		return nil
 	}
 	periods, err := s.indexedPeriods(ctx)

@@ -107,6 +107,9 @@ func (u *Upkeep) dropPeriod(ctx context.Context, p period) error {
 		u.log.Warn("detail is kept beyond its days: plans have not ended", "days", p.String(), "plans", live)
 		return nil
 	}
+	if err := u.dropRecent(ctx, p.to); err != nil {
+		return err
+	}
 	// Links first, or trees would lack them until the second transaction.
 	if err := u.saveLinks(ctx, u.db, callTable, p.from, p.to); err != nil {
 		return err

@@ -18,6 +18,7 @@ var (
 	SweepChanges   = (*Upkeep).sweepChanges
 	DropSpans      = (*Upkeep).dropSpans
 	IndexTexts     = (*Upkeep).indexTexts
+	KeepRecent     = (*Upkeep).makeAllRecent
 )
 
 // InterruptDead marks the runs that were silent for so long, without listening first.

@@ -1,7 +1,7 @@
 // Package upkeep owns what keeps the record within its bounds: partitions are added ahead of
 // time, old detail, spans and trees are dropped, the change feed is swept, dead runs are marked, the
-// index of the search is filled, past periods have an index for the search in texts, and the causes of failures are
-// found.
+// index of the search is filled, past periods have an index for the search in texts, recent runs have their texts in one, and the
+// causes of failures are found.
 package upkeep
 
 import (
@@ -116,6 +116,7 @@ const (
 	taskSearch     = "actlog.search"
 	taskTexts      = "actlog.texts"
 	taskCauses     = "actlog.causes"
+	taskRecent     = "actlog.recent"
 )
 
 // inTurn runs f in a transaction, unless another server does the task: then it runs nothing.

@@ -1,0 +1,271 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/field"
+	"github.com/actlog/actlog/internal/fieldsql"
+	"github.com/actlog/actlog/internal/pg"
+)
+
+const (
+	// RecentVersion says how the texts of recent runs are folded. Another number makes all of them again.
+	RecentVersion = 1
+	// RecentIndexName is the name of the index of recent texts.
+	RecentIndexName = "recent_text_fold"
+	// mostRecentBytes is how long the texts of a run may be, at most, to be kept once more.
+	mostRecentBytes = 4 << 20
+	// mostPattern is how many characters of a word are looked for among recent texts. A text that is kept in parts may be cut within a word, but
+	// mostPattern characters of it, however they are escaped, are in two parts at most. So where it is cut, seamChars of both parts are kept together.
+	mostPattern = 32
+	seamChars   = 400
+)
+
+// inWord is a character that may belong to a word, or to an escape of JSON of such a character.
+const inWord = `[A-Za-z0-9_\\` + "\u212a\u0130\u0307" + `-]`
+
+// recentTexts returns, of each table with texts of a run, its alias, what its rows say, and which of them are of run u.
+func recentTexts() (texts []recentTable) {
+	for i, kind := range sectionKinds {
+		if i == sectionPrompts {
+			texts = append(texts, recentTable{"content", []string{"t.body"}, "t.root_plan_id = u.root AND t.part = u.part"})
+			continue
+		}
+		table, where := fieldsql.TableOf(kind), "t.root_plan_id = u.root"
+		if table.Partitioned {
+			where += " AND t.part = u.part"
+		}
+		texts = append(texts, recentTable{table.Name, words(kind, "t.", func(*field.Field) bool { return true }), where})
+	}
+	return texts
+}
+
+type recentTable struct {
+	name  string
+	words []string
+	where string
+}
+
+// recentBytes returns how long the texts of some runs are, in their order. Its parameters are their roots and parts.
+var recentBytes = func() string {
+	var sums []string
+	for _, t := range recentTexts() {
+		var lengths []string
+		for _, w := range t.words {
+			lengths = append(lengths, "COALESCE(octet_length("+w+"), 0)")
+		}
+		sums = append(sums, fmt.Sprintf("    COALESCE((SELECT sum(%s) FROM actlog.%s AS t WHERE %s), 0)", strings.Join(lengths, " + "), t.name, t.where))
+	}
+	return "SELECT (\n" + strings.Join(sums, "\n    +\n") + "\n)::bigint\nFROM unnest($1::text[], $2::date[]) WITH ORDINALITY AS u (root, part, n)\nORDER BY u.n"
+}()
+
+// recentFold keeps what some runs say, folded. Its parameters are their roots and parts, and how long a text may be.
+var recentFold = func() string {
+	var folds []string
+	for _, t := range recentTexts() {
+		folds = append(folds, fmt.Sprintf("        (SELECT string_agg(actlog.search_fold(%s), E'\\n') FROM actlog.%s AS t WHERE %s)",
+			strings.Join(t.words, ", "), t.name, t.where))
+	}
+	of := "root_plan_id = u.root AND %[1]s.part = u.part"
+	piece := func(name, hash, place string) string {
+		return fmt.Sprintf(`        CROSS JOIN LATERAL (
+            SELECT COALESCE(c.body, ( -- of a page
+                SELECT d.body FROM actlog.content AS d WHERE d.`+fmt.Sprintf(of, "d")+` AND d.hash = c.parts[%[2]s]
+            )) COLLATE "C" AS body
+            FROM actlog.content AS c
+            WHERE c.`+fmt.Sprintf(of, "c")+` AND c.hash = %[1]s
+            OFFSET 0
+        ) AS %[3]s`, hash, place, name)
+	}
+	prompts := sectionFields[sectionPrompts][0].Parts.Column
+	return `UPDATE actlog.recent_text AS r SET fold = x.fold, passed = x.fold IS NULL
+FROM unnest($1::text[], $2::date[]) AS u (root, part)
+CROSS JOIN LATERAL ( -- where a word may go on in the next piece
+    SELECT string_agg(actlog.search_fold(right(a.body, $4::integer) || left(b.body, $4::integer)), E'\n') AS fold,
+        COALESCE(bool_or(length(b.body) < $4::integer AND right(b.body, 1) ~ '` + inWord + `'), false) AS short
+    FROM (
+        SELECT DISTINCT p.a, p.b
+        FROM (
+            SELECT t.` + prompts + ` AS list FROM actlog.think_act_record AS t WHERE t.` + fmt.Sprintf(of, "t") + ` AND cardinality(t.` + prompts + `) > 1
+            UNION ALL
+            SELECT t.parts FROM actlog.content AS t WHERE t.` + fmt.Sprintf(of, "t") + ` AND cardinality(t.parts) > 1
+        ) AS l
+        CROSS JOIN LATERAL unnest(l.list[: cardinality(l.list) - 1], l.list[2 :]) AS p (a, b)
+        OFFSET 0
+    ) AS p
+` + piece("a", "p.a", "cardinality(c.parts)") + "\n" + piece("b", "p.b", "1") + `
+    WHERE right(a.body, 1) ~ '` + inWord + `' AND left(b.body, 1) ~ '` + inWord + `'
+    OFFSET 0
+) AS seam
+CROSS JOIN LATERAL (
+    SELECT concat_ws(E'\n', seam.fold,
+` + strings.Join(folds, ",\n") + `
+    ) AS text
+    OFFSET 0
+) AS whole
+CROSS JOIN LATERAL (SELECT CASE WHEN NOT seam.short AND octet_length(whole.text) <= $3::integer THEN whole.text END AS fold OFFSET 0) AS x
+WHERE r.root_plan_id = u.root`
+}()
+
+// KeepTexts keeps what runs say in a transaction that has locked their rows, until that is so many bytes, at least of one run. It returns how many runs it
+// has handled: those that are too large are passed over.
+func (s *Store) KeepTexts(ctx context.Context, tx pgx.Tx, runs []db.RecentDueRow, bytes int64) (handled int, err error) {
+	var roots []string
+	var parts []time.Time
+	for _, r := range runs {
+		roots, parts = append(roots, r.RootPlanID), append(parts, r.Part)
+	}
+	rows, err := tx.Query(ctx, recentBytes, roots, parts)
+	if err != nil {
+		return 0, err
+	}
+	sizes, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
+		return 0, err
+	}
+
+	var large, some []string
+	var of []time.Time
+	for i, size := range sizes {
+		if size > mostRecentBytes {
+			large = append(large, roots[i])
+		} else if bytes -= size; len(some) == 0 || bytes >= 0 {
+			some, of = append(some, roots[i]), append(of, parts[i])
+		} else {
+			break
+		}
+	}
+	if len(large) > 0 {
+		if err := s.queries.RecentPass(ctx, tx, large); err != nil {
+			return 0, err
+		}
+	}
+	if len(some) > 0 {
+		if _, err := tx.Exec(ctx, recentFold, some, of, mostRecentBytes, seamChars); err != nil {
+			return 0, err
+		}
+	}
+	return len(large) + len(some), nil
+}
+
+// mostListed is how many runs of recent periods are listed, at most, because they may have the words, and as many because they go on. If more have them, hits are near.
+// mostChanges is how many changes behind those that are kept are looked at.
+const (
+	mostListed  = 5_000
+	mostChanges = 20_000
+)
+
+// searchRecent returns the statement for the roots of recent runs that may have some words: those whose texts have them, those without texts, and those that have
+// changed. It returns from which part on runs are known, when the last of the others began, where a root comes from, and the root; nothing if texts
+// are not kept. Its parameters are the version, how many roots and how many changes it returns, and the patterns of the words.
+func searchRecent(words int) string {
+	var like []string
+	for i := range words {
+		like = append(like, fmt.Sprintf("t.fold LIKE $%d::text", 4+i))
+	}
+	return `SELECT g.from_day, g.older_at, u.source, u.root
+FROM (
+    SELECT x.seq, x.from_day, x.older_at FROM actlog.recent_progress AS x WHERE x.seq IS NOT NULL AND x.before_at IS NULL AND x.version = $1::integer OFFSET 0
+) AS g
+LEFT JOIN LATERAL (
+    SELECT 0 AS source, r.root_plan_id AS root
+    FROM (SELECT t.root_plan_id, t.part FROM actlog.recent_text AS t WHERE ` + strings.Join(like, " AND ") + ` LIMIT $2::integer) AS r
+    UNION ALL
+    SELECT 1, r.root_plan_id FROM (SELECT t.root_plan_id FROM actlog.recent_text AS t WHERE t.fold IS NULL LIMIT $2::integer) AS r
+    UNION ALL
+    SELECT 2, c.root_plan_id FROM (SELECT t.root_plan_id FROM actlog.change AS t WHERE t.seq > g.seq LIMIT $3::integer) AS c
+) AS u ON true`
+}
+
+// recentRuns are the runs of recent periods that are known.
+type recentRuns struct {
+	fromDay time.Time  // those whose part is not before it are among roots, or do not have the text
+	olderAt *time.Time // no others began after this, but for those among roots; nil: there are no others
+	roots   []string
+}
+
+// findRecent asks the index of recent texts once for the runs that may have hits. nil: it is not known, because texts are not kept, or too many may, or that
+// takes long.
+func (s *textSearching) findRecent(ctx context.Context) (*recentRuns, error) {
+	args := []any{RecentVersion, mostListed, mostChanges}
+	for _, w := range s.needle.Words(leastIndexed, mostPattern) {
+		args = append(args, "%"+strings.ReplaceAll(w, "_", `\_`)+"%")
+	}
+	if len(args) == 3 {
+		return nil, nil
+	}
+	type row struct {
+		FromDay time.Time
+		OlderAt *time.Time
+		Source  *int
+		Root    *string
+	}
+	deadline := time.Now().Add(max(s.Time/2, leastAsked))
+	rows, err := pg.Read(ctx, s.db, func() (rows []row, err error) {
+		return rows, s.beforeWith(ctx, deadline, indexSettings, searchRecent(len(args)-3), args, func(r pgx.Rows) (err error) {
+			rows, err = pgx.CollectRows(r, pgx.RowToStructByPos[row])
+			return err
+		})
+	})
+	switch {
+	case errors.Is(err, ErrSlow):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("ask the index of recent texts: %w", err)
+	case len(rows) == 0:
+		return nil, nil
+	}
+
+	found := &recentRuns{fromDay: rows[0].FromDay, olderAt: rows[0].OlderAt}
+	most, of := [...]int{mostListed, mostListed, mostChanges}, [3]int{}
+	for _, r := range rows {
+		if r.Root == nil {
+			break
+		}
+		if of[*r.Source]++; of[*r.Source] == most[*r.Source] {
+			return nil, nil
+		}
+		found.roots = append(found.roots, *r.Root)
+	}
+	slices.Sort(found.roots)
+	found.roots = slices.Compact(found.roots)
+	return found, nil
+}
+
+// listRecent lists the recent runs that may have hits, if they are known.
+func (s *textSearching) listRecent(ctx context.Context) error {
+	recent, err := s.findRecent(ctx)
+	if err != nil || recent == nil {
+		return err
+	}
+	p := &s.runs
+	listed, err := pg.Read(ctx, s.db, func() ([]db.TextSearchListedRow, error) {
+		return s.queries.TextSearchListed(ctx, s.db, db.TextSearchListedParams{
+			Roots: recent.roots, FromTime: s.from.BeganAt, FromID: s.from.RootPlanID,
+			BeforeTime: p.BeforeTime, BeforeID: p.BeforeID, AfterTime: p.AfterTime, AfterID: p.AfterID, State: p.State, Project: p.Project, Name: p.Name,
+			UserID: p.UserID, ConversationID: p.ConversationID, Tag: p.Tag, Environment: p.Environment, Agent: p.Agent,
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("list recent runs: %w", err)
+	}
+	for _, row := range listed {
+		s.listed = append(s.listed, db.TextSearchRunsRow(row))
+	}
+
+	p.Among, p.KnownFrom, p.KnownTo = []string{}, []time.Time{recent.fromDay}, []time.Time{forever}
+	s.older = PlanCursor{RootPlanID: lastOfAll}
+	if recent.olderAt != nil {
+		s.older.BeganAt = *recent.olderAt
+	}
+	s.allListed = recent.olderAt == nil
+	return nil
+}
