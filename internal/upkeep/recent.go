@@ -87,14 +87,14 @@ func (u *Upkeep) makeAllRecent(ctx context.Context) error {
 // makeRecent does some of what is due, in several transactions. more reports that there is more.
 func (u *Upkeep) makeRecent(ctx context.Context, r *recents) (more bool, err error) {
 	r.kept = false
-	parts := []func(context.Context, pgx.Tx, *recents, db.RecentProgressRow) (bool, error){u.forgetRecent, u.touchRecent, u.addRecent, u.foldRecent}
 	if now := u.now(); !now.Before(r.periods) {
 		r.periods = now.Add(recentPeriodsEvery)
 		if err := u.recentPeriods(ctx, r); err != nil {
 			return false, fmt.Errorf("keep texts: %w", err)
 		}
 	}
-	for _, part := range parts {
+	type part = func(context.Context, pgx.Tx, *recents, db.RecentProgressRow) (bool, error)
+	for _, parts := range [][]part{{u.forgetRecent, u.touchRecent, u.addRecent}, {u.foldRecent}} {
 		err := u.inTurn(ctx, taskRecent, func(tx pgx.Tx) error {
 			progress, err := u.queries.RecentProgress(ctx, tx)
 			if err != nil || progress.Version > store.RecentVersion {
@@ -104,9 +104,14 @@ func (u *Upkeep) makeRecent(ctx context.Context, r *recents) (more bool, err err
 				*r = recents{periods: r.periods}
 			}
 			r.seq, r.kept = progress.Seq, progress.Kept
-			further, err := part(ctx, tx, r, progress)
-			more = more || further
-			return err
+			for _, do := range parts {
+				further, err := do(ctx, tx, r, progress)
+				if err != nil {
+					return err
+				}
+				more = more || further
+			}
+			return nil
 		})
 		if err != nil {
 			*r = recents{kept: r.kept, periods: r.periods, single: r.single} // the transaction may not have been committed
@@ -168,7 +173,7 @@ func (u *Upkeep) startRecent(ctx context.Context, tx pgx.Tx, schema string) erro
 	return u.queries.RecentStart(ctx, tx, db.RecentStartParams{Version: store.RecentVersion, FromDay: periods.first()})
 }
 
-// recentPeriods are the periods of the partitions, oldest first, and which have an index of their own.
+// keptPeriods are the periods of the partitions, oldest first, and which have an index of their own.
 type keptPeriods struct {
 	today   time.Time
 	present time.Time // when the present period began
