@@ -139,19 +139,21 @@ func (q *Queries) RecentForget(ctx context.Context, db DBTX, most int32) (int64,
 	return result.RowsAffected(), nil
 }
 
-const RecentIndex = `-- name: RecentIndex :one
-SELECT EXISTS (
-    SELECT FROM pg_index AS x JOIN pg_class AS n ON n.oid = x.indexrelid
-    WHERE x.indrelid = 'actlog.recent_text'::regclass AND n.relname = $1::text AND x.indisvalid
-)::boolean AS complete
+const RecentKeep = `-- name: RecentKeep :exec
+UPDATE actlog.recent_text AS r SET fold = u.fold
+FROM unnest($1::text[], $2::text[]) AS u (root_plan_id, fold)
+WHERE r.root_plan_id = u.root_plan_id
 `
 
-// Reports whether the index of actlog.recent_text is there, and complete.
-func (q *Queries) RecentIndex(ctx context.Context, db DBTX, name *string) (bool, error) {
-	row := db.QueryRow(ctx, RecentIndex, name)
-	var complete bool
-	err := row.Scan(&complete)
-	return complete, err
+type RecentKeepParams struct {
+	RootPlanIds []string
+	Folds       []string
+}
+
+// Writes the words of trees.
+func (q *Queries) RecentKeep(ctx context.Context, db DBTX, arg RecentKeepParams) error {
+	_, err := db.Exec(ctx, RecentKeep, arg.RootPlanIds, arg.Folds)
+	return err
 }
 
 const RecentLeft = `-- name: RecentLeft :one
@@ -164,6 +166,72 @@ func (q *Queries) RecentLeft(ctx context.Context, db DBTX, day time.Time) (bool,
 	var some bool
 	err := row.Scan(&some)
 	return some, err
+}
+
+const RecentLoose = `-- name: RecentLoose :one
+SELECT count(*) AS trees, COALESCE(sum(octet_length(l.fold)), 0)::bigint AS bytes
+FROM (SELECT r.fold FROM actlog.recent_text AS r WHERE r.fold IS NOT NULL AND r.slice IS NULL LIMIT $1::integer) AS l
+`
+
+type RecentLooseRow struct {
+	Trees int64
+	Bytes int64
+}
+
+// Returns how many trees are in no slice yet, so many at most, and how long their words are.
+func (q *Queries) RecentLoose(ctx context.Context, db DBTX, most int32) (RecentLooseRow, error) {
+	row := db.QueryRow(ctx, RecentLoose, most)
+	var i RecentLooseRow
+	err := row.Scan(&i.Trees, &i.Bytes)
+	return i, err
+}
+
+const RecentLooseWords = `-- name: RecentLooseWords :many
+SELECT r.root_plan_id, r.fold::text AS fold
+FROM actlog.recent_text AS r
+WHERE r.root_plan_id = ANY (ARRAY(
+    SELECT l.root_plan_id
+    FROM (
+        SELECT x.root_plan_id, row_number() OVER (ORDER BY x.root_plan_id) AS n, sum(octet_length(x.fold)) OVER (ORDER BY x.root_plan_id) AS bytes
+        FROM (
+            SELECT y.root_plan_id, y.fold FROM actlog.recent_text AS y WHERE y.fold IS NOT NULL AND y.slice IS NULL ORDER BY y.root_plan_id LIMIT $1::integer
+        ) AS x
+    ) AS l
+    WHERE l.n = 1 OR l.bytes <= $2::bigint
+)) AND r.fold IS NOT NULL AND r.slice IS NULL
+FOR UPDATE SKIP LOCKED
+`
+
+type RecentLooseWordsParams struct {
+	Most  int32
+	Bytes int64
+}
+
+type RecentLooseWordsRow struct {
+	RootPlanID string
+	Fold       string
+}
+
+// Locks trees that are in no slice, and returns their words, until these are so many bytes, at least of one tree. Those that others have locked have their turn
+// later.
+func (q *Queries) RecentLooseWords(ctx context.Context, db DBTX, arg RecentLooseWordsParams) ([]RecentLooseWordsRow, error) {
+	rows, err := db.Query(ctx, RecentLooseWords, arg.Most, arg.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []RecentLooseWordsRow
+	for rows.Next() {
+		var i RecentLooseWordsRow
+		if err := rows.Scan(&i.RootPlanID, &i.Fold); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const RecentMade = `-- name: RecentMade :exec
@@ -232,6 +300,32 @@ func (q *Queries) RecentRaise(ctx context.Context, db DBTX, day time.Time) error
 	return err
 }
 
+const RecentSlice = `-- name: RecentSlice :exec
+WITH added AS (
+    UPDATE actlog.recent_progress SET slices = slices + 1 RETURNING slices
+),
+members AS (
+    UPDATE actlog.recent_text AS r SET slice = a.slices, position = u.n - 1
+    FROM added AS a, unnest($3::text[]) WITH ORDINALITY AS u (root_plan_id, n)
+    WHERE r.root_plan_id = u.root_plan_id
+)
+INSERT INTO actlog.recent_gram (slice, gram, runs)
+SELECT a.slices, u.gram, u.runs
+FROM added AS a, unnest($1::integer[], $2::bytea[]) AS u (gram, runs)
+`
+
+type RecentSliceParams struct {
+	Grams       []int32
+	Runs        [][]byte
+	RootPlanIds []string
+}
+
+// Adds a slice with trees, in the order of their positions, and with what its index has.
+func (q *Queries) RecentSlice(ctx context.Context, db DBTX, arg RecentSliceParams) error {
+	_, err := db.Exec(ctx, RecentSlice, arg.Grams, arg.Runs, arg.RootPlanIds)
+	return err
+}
+
 const RecentStart = `-- name: RecentStart :exec
 UPDATE actlog.recent_progress SET version = $1::integer, seq = COALESCE((SELECT min(c.seq) - 1 FROM actlog.change AS c), 0), from_day = $2::date,
     before_at = '9999-12-31 00:00:00+00', before_id = '', older_at = NULL
@@ -255,6 +349,24 @@ UPDATE actlog.recent_progress SET seq = NULL WHERE seq < $1::bigint
 // Gives up what is kept if it is not up to date up to a number of the feed.
 func (q *Queries) RecentStop(ctx context.Context, db DBTX, upTo int64) (int64, error) {
 	result, err := db.Exec(ctx, RecentStop, upTo)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const RecentSweep = `-- name: RecentSweep :execrows
+WITH empty AS (
+    UPDATE actlog.recent_progress AS g SET first = g.first + 1
+    WHERE g.first <= g.slices AND NOT EXISTS (SELECT FROM actlog.recent_text AS r WHERE r.slice = g.first)
+    RETURNING g.first - 1 AS slice
+)
+DELETE FROM actlog.recent_gram AS m USING empty AS e WHERE m.slice = e.slice
+`
+
+// Deletes the first slice if no tree is left in it.
+func (q *Queries) RecentSweep(ctx context.Context, db DBTX) (int64, error) {
+	result, err := db.Exec(ctx, RecentSweep)
 	if err != nil {
 		return 0, err
 	}
@@ -286,7 +398,7 @@ SELECT n.root_plan_id, n.part, n.began_at, now(), false
 FROM now AS n, actlog.recent_progress AS g
 WHERE n.part >= g.from_day
 ON CONFLICT (root_plan_id) DO UPDATE SET
-    part = excluded.part, began_at = excluded.began_at, touched_at = excluded.touched_at, passed = false, fold = NULL
+    part = excluded.part, began_at = excluded.began_at, touched_at = excluded.touched_at, passed = false, fold = NULL, slice = NULL, position = NULL
 `
 
 // Notes that trees have changed: they have no fold until they are settled. Those that are gone have no row. A tree that is deleted

@@ -6,13 +6,6 @@ SELECT g.version, (g.seq IS NOT NULL)::boolean AS kept, COALESCE(g.seq, 0)::bigi
 FROM actlog.recent_progress AS g
 FOR UPDATE OF g;
 
--- name: RecentIndex :one
--- Reports whether the index of actlog.recent_text is there, and complete.
-SELECT EXISTS (
-    SELECT FROM pg_index AS x JOIN pg_class AS n ON n.oid = x.indexrelid
-    WHERE x.indrelid = 'actlog.recent_text'::regclass AND n.relname = @name::text AND x.indisvalid
-)::boolean AS complete;
-
 -- name: RecentStart :exec
 -- Begins to keep the runs whose part is not before a day: those that the feed names, and those that are older than the feed.
 UPDATE actlog.recent_progress SET version = @version::integer, seq = COALESCE((SELECT min(c.seq) - 1 FROM actlog.change AS c), 0), from_day = @from_day::date,
@@ -52,7 +45,7 @@ SELECT n.root_plan_id, n.part, n.began_at, now(), false
 FROM now AS n, actlog.recent_progress AS g
 WHERE n.part >= g.from_day
 ON CONFLICT (root_plan_id) DO UPDATE SET
-    part = excluded.part, began_at = excluded.began_at, touched_at = excluded.touched_at, passed = false, fold = NULL;
+    part = excluded.part, began_at = excluded.began_at, touched_at = excluded.touched_at, passed = false, fold = NULL, slice = NULL, position = NULL;
 
 -- name: RecentAdd :many
 -- Adds the next trees that were on record before texts were kept, newest first, and returns the place of the last that was looked at, if there are more.
@@ -103,6 +96,57 @@ WHERE r.fold IS NULL AND NOT r.passed AND r.part >= @from_day::date
 ORDER BY r.root_plan_id DESC
 LIMIT @most::integer
 FOR UPDATE OF r SKIP LOCKED;
+
+-- name: RecentKeep :exec
+-- Writes the words of trees.
+UPDATE actlog.recent_text AS r SET fold = u.fold
+FROM unnest(@root_plan_ids::text[], @folds::text[]) AS u (root_plan_id, fold)
+WHERE r.root_plan_id = u.root_plan_id;
+
+-- name: RecentLoose :one
+-- Returns how many trees are in no slice yet, so many at most, and how long their words are.
+SELECT count(*) AS trees, COALESCE(sum(octet_length(l.fold)), 0)::bigint AS bytes
+FROM (SELECT r.fold FROM actlog.recent_text AS r WHERE r.fold IS NOT NULL AND r.slice IS NULL LIMIT @most::integer) AS l;
+
+-- name: RecentLooseWords :many
+-- Locks trees that are in no slice, and returns their words, until these are so many bytes, at least of one tree. Those that others have locked have their turn
+-- later.
+SELECT r.root_plan_id, r.fold::text AS fold
+FROM actlog.recent_text AS r
+WHERE r.root_plan_id = ANY (ARRAY(
+    SELECT l.root_plan_id
+    FROM (
+        SELECT x.root_plan_id, row_number() OVER (ORDER BY x.root_plan_id) AS n, sum(octet_length(x.fold)) OVER (ORDER BY x.root_plan_id) AS bytes
+        FROM (
+            SELECT y.root_plan_id, y.fold FROM actlog.recent_text AS y WHERE y.fold IS NOT NULL AND y.slice IS NULL ORDER BY y.root_plan_id LIMIT @most::integer
+        ) AS x
+    ) AS l
+    WHERE l.n = 1 OR l.bytes <= @bytes::bigint
+)) AND r.fold IS NOT NULL AND r.slice IS NULL
+FOR UPDATE SKIP LOCKED;
+
+-- name: RecentSlice :exec
+-- Adds a slice with trees, in the order of their positions, and with what its index has.
+WITH added AS (
+    UPDATE actlog.recent_progress SET slices = slices + 1 RETURNING slices
+),
+members AS (
+    UPDATE actlog.recent_text AS r SET slice = a.slices, position = u.n - 1
+    FROM added AS a, unnest(@root_plan_ids::text[]) WITH ORDINALITY AS u (root_plan_id, n)
+    WHERE r.root_plan_id = u.root_plan_id
+)
+INSERT INTO actlog.recent_gram (slice, gram, runs)
+SELECT a.slices, u.gram, u.runs
+FROM added AS a, unnest(@grams::integer[], @runs::bytea[]) AS u (gram, runs);
+
+-- name: RecentSweep :execrows
+-- Deletes the first slice if no tree is left in it.
+WITH empty AS (
+    UPDATE actlog.recent_progress AS g SET first = g.first + 1
+    WHERE g.first <= g.slices AND NOT EXISTS (SELECT FROM actlog.recent_text AS r WHERE r.slice = g.first)
+    RETURNING g.first - 1 AS slice
+)
+DELETE FROM actlog.recent_gram AS m USING empty AS e WHERE m.slice = e.slice;
 
 -- name: RecentPass :exec
 -- Passes trees over until they change.

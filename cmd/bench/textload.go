@@ -118,9 +118,9 @@ func (b *bench) keepTexts(ctx context.Context, srv *served, runs int) (figures [
 		return nil, err
 	}
 	var kept int
-	var texts, table, index float64
-	if err := srv.db.pool.QueryRow(ctx, `SELECT count(fold), COALESCE(sum(octet_length(fold)), 0), pg_table_size('actlog.recent_text'), pg_indexes_size('actlog.recent_text')
-		FROM actlog.recent_text`).Scan(&kept, &texts, &table, &index); err != nil {
+	var words, table, index float64
+	if err := srv.db.pool.QueryRow(ctx, `SELECT count(fold), COALESCE(sum(octet_length(fold)), 0), pg_total_relation_size('actlog.recent_text'), pg_total_relation_size('actlog.recent_gram')
+		FROM actlog.recent_text`).Scan(&kept, &words, &table, &index); err != nil {
 		return nil, err
 	}
 	if kept != runs {
@@ -128,8 +128,8 @@ func (b *bench) keepTexts(ctx context.Context, srv *served, runs int) (figures [
 	}
 	return []figure{
 		alone(fmt.Sprintf("keeping the texts of %d runs", runs), "ms/run", []float64{ms(took) / float64(runs)}, nil),
-		alone("size of the kept texts, a byte of texts", "bytes", []float64{table / texts}, nil).noted("%.0f bytes of texts a run", texts/float64(runs)),
-		alone("size of their indexes, a byte of texts", "bytes", []float64{index / texts}, nil),
+		alone("size of the kept words", "bytes/run", []float64{table / float64(runs)}, nil).noted("%.0f bytes of words a run", words/float64(runs)),
+		alone("size of their index", "bytes/run", []float64{index / float64(runs)}, nil),
 	}, nil
 }
 

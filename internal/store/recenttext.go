@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,13 +15,12 @@ import (
 	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/internal/fieldsql"
 	"github.com/actlog/actlog/internal/pg"
+	"github.com/actlog/actlog/internal/search"
 )
 
 const (
 	// RecentVersion says how the texts of recent runs are folded. Another number makes all of them again.
 	RecentVersion = 1
-	// RecentIndexName is the name of the index of recent texts.
-	RecentIndexName = "recent_text_fold"
 	// mostRecentBytes is how long the texts of a run may be, at most, to be kept once more.
 	mostRecentBytes = 4 << 20
 	// mostPattern is how many characters of a word are looked for among recent texts. A text that is kept in parts may be cut within a word, but
@@ -67,7 +67,8 @@ var recentBytes = func() string {
 	return "SELECT (\n" + strings.Join(sums, "\n    +\n") + "\n)::bigint\nFROM unnest($1::text[], $2::date[]) WITH ORDINALITY AS u (root, part, n)\nORDER BY u.n"
 }()
 
-// recentFold keeps what some runs say, folded. Its parameters are their roots and parts, and how long a text may be.
+// recentFold returns what some runs say, folded, in their order; null: a word may be cut too often. Its parameters are their roots and parts, and how many
+// characters around a cut are kept together.
 var recentFold = func() string {
 	var folds []string
 	for _, t := range recentTexts() {
@@ -86,11 +87,13 @@ var recentFold = func() string {
         ) AS %[3]s`, hash, place, name)
 	}
 	prompts := sectionFields[sectionPrompts][0].Parts.Column
-	return `UPDATE actlog.recent_text AS r SET fold = x.fold, passed = x.fold IS NULL
-FROM unnest($1::text[], $2::date[]) AS u (root, part)
+	return `SELECT CASE WHEN NOT seam.short THEN concat_ws(E'\n', seam.fold,
+` + strings.Join(folds, ",\n") + `
+    ) END
+FROM unnest($1::text[], $2::date[]) WITH ORDINALITY AS u (root, part, n)
 CROSS JOIN LATERAL ( -- where a word may go on in the next piece
-    SELECT string_agg(actlog.search_fold(right(a.body, $4::integer) || left(b.body, $4::integer)), E'\n') AS fold,
-        COALESCE(bool_or(length(b.body) < $4::integer AND right(b.body, 1) ~ '` + inWord + `'), false) AS short
+    SELECT string_agg(actlog.search_fold(right(a.body, $3::integer) || left(b.body, $3::integer)), E'\n') AS fold,
+        COALESCE(bool_or(length(b.body) < $3::integer AND right(b.body, 1) ~ '` + inWord + `'), false) AS short
     FROM (
         SELECT DISTINCT p.a, p.b
         FROM (
@@ -105,14 +108,7 @@ CROSS JOIN LATERAL ( -- where a word may go on in the next piece
     WHERE right(a.body, 1) ~ '` + inWord + `' AND left(b.body, 1) ~ '` + inWord + `'
     OFFSET 0
 ) AS seam
-CROSS JOIN LATERAL (
-    SELECT concat_ws(E'\n', seam.fold,
-` + strings.Join(folds, ",\n") + `
-    ) AS text
-    OFFSET 0
-) AS whole
-CROSS JOIN LATERAL (SELECT CASE WHEN NOT seam.short AND octet_length(whole.text) <= $3::integer THEN whole.text END AS fold OFFSET 0) AS x
-WHERE r.root_plan_id = u.root`
+ORDER BY u.n`
 }()
 
 // KeepTexts keeps what runs say in a transaction that has locked their rows, until that is so many bytes, at least of one run. It returns how many runs it
@@ -143,17 +139,54 @@ func (s *Store) KeepTexts(ctx context.Context, tx pgx.Tx, runs []db.RecentDueRow
 			break
 		}
 	}
+	handled = len(large) + len(some)
+	if rows, err = tx.Query(ctx, recentFold, some, of, seamChars); err != nil {
+		return 0, err
+	}
+	texts, err := pgx.CollectRows(rows, pgx.RowTo[*string])
+	if err != nil {
+		return 0, err
+	}
+	var kept, folds []string
+	for i, text := range texts {
+		if text == nil {
+			large = append(large, some[i])
+			continue
+		}
+		kept, folds = append(kept, some[i]), append(folds, search.WordsOf(*text))
+	}
 	if len(large) > 0 {
 		if err := s.queries.RecentPass(ctx, tx, large); err != nil {
 			return 0, err
 		}
 	}
-	if len(some) > 0 {
-		if _, err := tx.Exec(ctx, recentFold, some, of, mostRecentBytes, seamChars); err != nil {
-			return 0, err
-		}
+	return handled, s.queries.RecentKeep(ctx, tx, db.RecentKeepParams{RootPlanIds: kept, Folds: folds})
+}
+
+// A slice of the index of recent texts has RunsOfSlice runs, or fewer that have so many bytes of words.
+const (
+	RunsOfSlice  = 2_048
+	bytesOfSlice = 16 << 20
+)
+
+// SliceTexts adds a slice to the index of recent texts, in a transaction, if there are so many runs for it, which are at most [RunsOfSlice], or so many bytes.
+func (s *Store) SliceTexts(ctx context.Context, tx pgx.Tx, runs int) (done bool, err error) {
+	loose, err := s.queries.RecentLoose(ctx, tx, int32(runs))
+	if err != nil || loose.Trees < int64(runs) && loose.Bytes < bytesOfSlice {
+		return false, err
 	}
-	return len(large) + len(some), nil
+	words, err := s.queries.RecentLooseWords(ctx, tx, db.RecentLooseWordsParams{Most: int32(runs), Bytes: bytesOfSlice})
+	if err != nil || len(words) == 0 {
+		return false, err
+	}
+	roots, grams := make([]string, len(words)), new(search.GramsOfRuns)
+	for i, w := range words {
+		roots[i] = w.RootPlanID
+		grams.Add(i, w.Fold)
+	}
+	p := db.RecentSliceParams{RootPlanIds: roots}
+	p.Grams, p.Runs = grams.Encode(RunsOfSlice)
+	return true, s.queries.RecentSlice(ctx, tx, p)
 }
 
 // mostListed is how many runs of recent periods are listed, at most, because they may have the words, and as many because they go on. If more have them, hits are near.
@@ -163,21 +196,49 @@ const (
 	mostChanges = 20_000
 )
 
-// searchRecent returns the statement for the roots of recent runs that may have some words: those whose texts have them, those without texts, and those that have
-// changed. It returns from which part on runs are known, when the last of the others began, where a root comes from, and the root; nothing if texts
-// are not kept. Its parameters are the version, how many roots and how many changes it returns, and the patterns of the words.
+// mostLikely is how many runs may have the grams of the words.
+const mostLikely = 20_000
+
+// searchRecentGrams returns which runs of the slices have some grams. Its parameters are the version and the grams. Nothing comes if texts are not kept, or no slice
+// has a gram.
+const searchRecentGrams = `SELECT m.slice, m.runs
+FROM (
+    SELECT x.first, x.slices FROM actlog.recent_progress AS x WHERE x.seq IS NOT NULL AND x.before_at IS NULL AND x.version = $1::integer OFFSET 0
+) AS g
+CROSS JOIN LATERAL generate_series(g.first, g.slices) AS s (slice)
+CROSS JOIN LATERAL unnest($2::integer[]) AS u (gram)
+CROSS JOIN LATERAL (
+    SELECT x.slice, x.runs FROM actlog.recent_gram AS x WHERE x.slice = s.slice AND x.gram = u.gram OFFSET 0
+) AS m
+ORDER BY m.slice`
+
+// searchRecent returns the statement for the roots of recent runs that may have some words: those at some places of slices, and those in no slice, if they have the words;
+// those without words; and those that have changed. It returns from which part on runs are known, when the last of the others began, where a root comes
+// from, and the root; nothing if texts are not kept. Its parameters are the version, how many roots and how many changes it returns, the slices and positions, and the
+// patterns of the words.
 func searchRecent(words int) string {
-	var like []string
+	var has []string
 	for i := range words {
-		like = append(like, fmt.Sprintf("t.fold LIKE $%d::text", 4+i))
+		has = append(has, fmt.Sprintf("t.fold LIKE $%d::text", 6+i))
 	}
+	like := strings.Join(has, " AND ")
 	return `SELECT g.from_day, g.older_at, u.source, u.root
 FROM (
     SELECT x.seq, x.from_day, x.older_at FROM actlog.recent_progress AS x WHERE x.seq IS NOT NULL AND x.before_at IS NULL AND x.version = $1::integer OFFSET 0
 ) AS g
 LEFT JOIN LATERAL (
     SELECT 0 AS source, r.root_plan_id AS root
-    FROM (SELECT t.root_plan_id, t.part FROM actlog.recent_text AS t WHERE ` + strings.Join(like, " AND ") + ` LIMIT $2::integer) AS r
+    FROM (
+        SELECT t.root_plan_id
+        FROM unnest($4::integer[], $5::integer[]) AS p (slice, position)
+        CROSS JOIN LATERAL (
+            SELECT t.root_plan_id, t.fold FROM actlog.recent_text AS t WHERE t.slice = p.slice AND t.position = p.position OFFSET 0
+        ) AS t
+        WHERE ` + like + `
+        LIMIT $2::integer
+    ) AS r
+    UNION ALL
+    SELECT 0, r.root_plan_id FROM (SELECT t.root_plan_id FROM actlog.recent_text AS t WHERE t.fold IS NOT NULL AND t.slice IS NULL AND ` + like + ` LIMIT $2::integer) AS r
     UNION ALL
     SELECT 1, r.root_plan_id FROM (SELECT t.root_plan_id FROM actlog.recent_text AS t WHERE t.fold IS NULL LIMIT $2::integer) AS r
     UNION ALL
@@ -195,11 +256,8 @@ type recentRuns struct {
 // findRecent asks the index of recent texts once for the runs that may have hits. nil: it is not known, because texts are not kept, or too many may, or that
 // takes long.
 func (s *textSearching) findRecent(ctx context.Context) (*recentRuns, error) {
-	args := []any{RecentVersion, mostListed, mostChanges}
-	for _, w := range s.needle.Words(leastIndexed, mostPattern) {
-		args = append(args, "%"+strings.ReplaceAll(w, "_", `\_`)+"%")
-	}
-	if len(args) == 3 {
+	words := s.needle.Words(leastIndexed, mostPattern)
+	if len(words) == 0 {
 		return nil, nil
 	}
 	type row struct {
@@ -208,15 +266,23 @@ func (s *textSearching) findRecent(ctx context.Context) (*recentRuns, error) {
 		Source  *int
 		Root    *string
 	}
+	var rows []row
 	deadline := time.Now().Add(max(s.Time/2, leastAsked))
-	rows, err := pg.Read(ctx, s.db, func() (rows []row, err error) {
-		return rows, s.beforeWith(ctx, deadline, indexSettings, searchRecent(len(args)-3), args, func(r pgx.Rows) (err error) {
-			rows, err = pgx.CollectRows(r, pgx.RowToStructByPos[row])
+	// Both statements see the same moment, so a run that gets into a slice is in one of their answers.
+	err := pg.ReadTx(ctx, s.db, func(tx pgx.Tx) error {
+		inSlices, positions, err := likelyRecent(ctx, tx, deadline, words)
+		if err != nil {
 			return err
-		})
+		}
+		args := []any{RecentVersion, mostListed, mostChanges, inSlices, positions}
+		for _, w := range words {
+			args = append(args, "%"+strings.ReplaceAll(w, "_", `\_`)+"%")
+		}
+		rows, err = within(ctx, tx, deadline, searchRecent(len(words)), args, pgx.RowToStructByPos[row])
+		return err
 	})
 	switch {
-	case errors.Is(err, ErrSlow):
+	case errors.Is(err, ErrSlow), pg.TimedOut(err) && ctx.Err() == nil:
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("ask the index of recent texts: %w", err)
@@ -230,7 +296,7 @@ func (s *textSearching) findRecent(ctx context.Context) (*recentRuns, error) {
 		if r.Root == nil {
 			break
 		}
-		if of[*r.Source]++; of[*r.Source] == most[*r.Source] {
+		if of[*r.Source]++; of[*r.Source] >= most[*r.Source] {
 			return nil, nil
 		}
 		found.roots = append(found.roots, *r.Root)
@@ -238,6 +304,50 @@ func (s *textSearching) findRecent(ctx context.Context) (*recentRuns, error) {
 	slices.Sort(found.roots)
 	found.roots = slices.Compact(found.roots)
 	return found, nil
+}
+
+// likelyRecent returns the places of the runs that have all grams of some words. The error is [ErrSlow] if they are too many.
+func likelyRecent(ctx context.Context, tx pgx.Tx, deadline time.Time, words []string) (inSlice, positions []int, err error) {
+	type row struct {
+		Slice int
+		Runs  []byte
+	}
+	grams := search.GramsOf(words)
+	rows, err := within(ctx, tx, deadline, searchRecentGrams, []any{RecentVersion, grams}, pgx.RowToStructByPos[row])
+	if err != nil {
+		return nil, nil, err
+	}
+	for from, to := 0, 0; from < len(rows); from = to {
+		var having [][]byte
+		for to = from; to < len(rows) && rows[to].Slice == rows[from].Slice; to++ {
+			having = append(having, rows[to].Runs)
+		}
+		if len(having) < len(grams) {
+			continue
+		}
+		for _, at := range search.RunsWithAll(having, RunsOfSlice) {
+			inSlice, positions = append(inSlice, rows[from].Slice), append(positions, at)
+		}
+		if len(positions) > mostLikely {
+			return nil, nil, ErrSlow
+		}
+	}
+	return inSlice, positions, nil
+}
+
+// within reads rows in a transaction until a deadline. The error is [ErrSlow] if that is over.
+func within[T any](ctx context.Context, tx pgx.Tx, deadline time.Time, sql string, args []any, to pgx.RowToFunc[T]) (rows []T, err error) {
+	left := time.Until(deadline)
+	if left < time.Millisecond {
+		return nil, ErrSlow
+	}
+	var q pgx.Batch
+	q.Queue("SELECT "+runSettings+", set_config('statement_timeout', $1, true)", strconv.FormatInt(left.Milliseconds(), 10))
+	q.Queue(sql, args...).Query(func(r pgx.Rows) (err error) {
+		rows, err = pgx.CollectRows(r, to)
+		return err
+	})
+	return rows, tx.SendBatch(ctx, &q).Close()
 }
 
 // listRecent lists the recent runs that may have hits, if they are known.

@@ -60,6 +60,9 @@ type Listening = listening
 // InterruptSilent is one round of looking for dead runs.
 var InterruptSilent = (*Upkeep).interruptSilent
 
+// SetSlice lets an Upkeep put so few recent runs into a slice of their index.
+func SetSlice(u *Upkeep, runs int) { u.runsOfSlice = runs }
+
 // PartitionedTables hold the detail.
 var PartitionedTables = partitionedTables
 

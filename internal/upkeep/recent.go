@@ -2,7 +2,6 @@ package upkeep
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -16,7 +15,7 @@ import (
 	"github.com/actlog/actlog/internal/store"
 )
 
-// What runs say is kept once more, folded and with an index, until their period has its own: see indexTexts.
+// The words of runs are kept once more, with an index, until their period has its own: see indexTexts.
 
 const (
 	// recentEvery is how often upkeep looks for runs that have changed, and recentPeriodsEvery how often whether a period has its index.
@@ -89,12 +88,12 @@ func (u *Upkeep) makeRecent(ctx context.Context, r *recents) (more bool, err err
 	r.kept = false
 	if now := u.now(); !now.Before(r.periods) {
 		r.periods = now.Add(recentPeriodsEvery)
-		if err := u.recentPeriods(ctx, r); err != nil {
+		if err := u.inTurn(ctx, taskRecent, func(tx pgx.Tx) error { return u.recentPeriods(ctx, tx) }); err != nil {
 			return false, fmt.Errorf("keep texts: %w", err)
 		}
 	}
 	type part = func(context.Context, pgx.Tx, *recents, db.RecentProgressRow) (bool, error)
-	for _, parts := range [][]part{{u.forgetRecent, u.touchRecent, u.addRecent}, {u.foldRecent}} {
+	for _, parts := range [][]part{{u.forgetRecent, u.touchRecent, u.addRecent}, {u.foldRecent}, {u.sliceRecent}} {
 		err := u.inTurn(ctx, taskRecent, func(tx pgx.Tx) error {
 			progress, err := u.queries.RecentProgress(ctx, tx)
 			if err != nil || progress.Version > store.RecentVersion {
@@ -121,28 +120,10 @@ func (u *Upkeep) makeRecent(ctx context.Context, r *recents) (more bool, err err
 	return more, nil
 }
 
-// recentPeriods begins to keep texts, if the index can be made, and ends that for periods that have their own.
-func (u *Upkeep) recentPeriods(ctx context.Context, r *recents) error {
-	schema, err := u.trigrams(ctx)
-	if err == nil {
-		err = u.inTurn(ctx, taskRecent, func(tx pgx.Tx) error { return u.startRecent(ctx, tx, schema) })
-	}
-	switch {
-	case errors.Is(err, errNoTrigrams), pg.Denied(err): // indexTexts says so; a server that owns the tables will do it
-		u.log.Debug("not allowed to make an index for the texts of recent runs", "error", err)
-		r.periods = u.now().Add(time.Hour)
-		return nil
-	}
-	return err
-}
-
-func (u *Upkeep) startRecent(ctx context.Context, tx pgx.Tx, schema string) error {
+// recentPeriods begins to keep texts, and ends that for periods that have an index of their own.
+func (u *Upkeep) recentPeriods(ctx context.Context, tx pgx.Tx) error {
 	progress, err := u.queries.RecentProgress(ctx, tx)
 	if err != nil || progress.Version > store.RecentVersion {
-		return err
-	}
-	complete, err := u.queries.RecentIndex(ctx, tx, new(store.RecentIndexName))
-	if err != nil {
 		return err
 	}
 	periods, err := u.periodsToKeep(ctx, tx)
@@ -150,7 +131,7 @@ func (u *Upkeep) startRecent(ctx context.Context, tx pgx.Tx, schema string) erro
 		return err
 	}
 
-	if progress.Kept && complete && progress.Version == store.RecentVersion {
+	if progress.Kept && progress.Version == store.RecentVersion {
 		if day := periods.after(progress.FromDay); day.After(progress.FromDay) {
 			return u.queries.RecentRaise(ctx, tx, day)
 		}
@@ -161,14 +142,6 @@ func (u *Upkeep) startRecent(ctx context.Context, tx pgx.Tx, schema string) erro
 	}
 	if left, err := u.queries.RecentLeft(ctx, tx, endOfTime); err != nil || left { // they go first
 		return err
-	}
-	if !complete { // of a table without rows
-		index := pgx.Identifier{store.RecentIndexName}.Sanitize()
-		_, err := tx.Exec(ctx, fmt.Sprintf("DROP INDEX IF EXISTS actlog.%s; CREATE INDEX %[1]s ON actlog.recent_text USING gin (fold %s.gin_trgm_ops) WHERE fold IS NOT NULL",
-			index, schema))
-		if err != nil {
-			return err
-		}
 	}
 	return u.queries.RecentStart(ctx, tx, db.RecentStartParams{Version: store.RecentVersion, FromDay: periods.first()})
 }
@@ -232,11 +205,23 @@ func (k keptPeriods) after(day time.Time) time.Time {
 
 // forgetRecent deletes rows that are not kept any more.
 func (u *Upkeep) forgetRecent(ctx context.Context, tx pgx.Tx, r *recents, _ db.RecentProgressRow) (more bool, err error) {
+	swept, err := u.queries.RecentSweep(ctx, tx)
+	if err != nil {
+		return false, err
+	}
 	n, err := u.queries.RecentForget(ctx, tx, forgetsPage)
 	if n > 0 && !r.kept {
 		r.periods = u.now() // so that it begins again
 	}
-	return n > 0, err
+	return n > 0 || swept > 0, err
+}
+
+// sliceRecent adds what was folded to the index, when it is enough for a slice.
+func (u *Upkeep) sliceRecent(ctx context.Context, tx pgx.Tx, _ *recents, progress db.RecentProgressRow) (more bool, err error) {
+	if !progress.Kept {
+		return false, nil
+	}
+	return u.store.SliceTexts(ctx, tx, u.runsOfSlice)
 }
 
 // touchRecent notes which trees have changed. Each look starts at the same number of the feed, until all transactions with lower ones have ended.

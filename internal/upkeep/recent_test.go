@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -37,7 +36,9 @@ func quiet(t testing.TB, url string, options ...func(*store.Config)) *store.Stor
 // keepRecent keeps the texts of the runs that are due.
 func keepRecent(t testing.TB, s *store.Store) {
 	t.Helper()
-	if err := upkeep.KeepRecent(idle(t, s), t.Context()); err != nil {
+	u := idle(t, s)
+	upkeep.SetSlice(u, 4) // so that some runs are in slices, and some in none
+	if err := upkeep.KeepRecent(u, t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -134,10 +135,9 @@ func TestRecentTexts(t *testing.T) {
 			if diff := cmp.Diff(want, all()); diff != "" {
 				t.Errorf("with kept texts (-without +with):\n%s", diff)
 			}
-			storetest.Until(t, "the index is used", func() bool {
-				said(t, s, "kelvin")
-				return storetest.Query[bool](t, s, "SELECT idx_scan > 0 FROM pg_stat_user_indexes WHERE indexrelname = $1", store.RecentIndexName)
-			})
+			if slices := storetest.Query[int](t, s, "SELECT count(DISTINCT slice) FROM actlog.recent_text"); slices < 2 {
+				t.Errorf("%d slices", slices)
+			}
 		})
 	}
 }
@@ -222,7 +222,9 @@ func TestRecentTextsOfManyWriters(t *testing.T) {
 	for _, s := range []*store.Store{s, other} {
 		keepers.Go(func() {
 			for ctx.Err() == nil {
-				if err := upkeep.KeepRecent(idle(t, s), ctx); err != nil && ctx.Err() == nil {
+				u := idle(t, s)
+				upkeep.SetSlice(u, 3)
+				if err := upkeep.KeepRecent(u, ctx); err != nil && ctx.Err() == nil {
 					t.Error(err)
 				}
 			}
@@ -314,7 +316,7 @@ func TestRecentTextsPeriods(t *testing.T) {
 	}
 }
 
-// TestRecentTextsBeginAgain: what is kept is given up when nobody can tell any more what has changed, when the index is lost, and by another release. A newer
+// TestRecentTextsBeginAgain: what is kept is given up when nobody can tell any more what has changed, and by another release. A newer
 // release is left alone.
 func TestRecentTextsBeginAgain(t *testing.T) {
 	t.Parallel()
@@ -331,8 +333,6 @@ func TestRecentTextsBeginAgain(t *testing.T) {
 	keepRecent(t, s)
 	for _, broken := range []string{
 		"UPDATE actlog.recent_progress SET version = 0",
-		"DROP INDEX actlog." + store.RecentIndexName,
-		"UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'actlog." + store.RecentIndexName + "'::regclass",
 		"UPDATE actlog.recent_progress SET seq = -1; UPDATE actlog.change SET at = at - interval '25 hours'",
 	} {
 		storetest.Exec(t, s, "UPDATE actlog.recent_text SET fold = 'nothing'") // is made again
@@ -418,38 +418,55 @@ func TestRecentTextsManyHits(t *testing.T) {
 	}
 }
 
-// TestRecentTextsWithoutTrigrams: without the extension, or as a role that does not own the tables, nothing is kept, and a search finds the same.
-func TestRecentTextsWithoutTrigrams(t *testing.T) {
+// TestRecentTextsOfAWriter: a server whose role may only read and write keeps texts as well.
+func TestRecentTextsOfAWriter(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.Fresh(t)
 	s := quiet(t, pg.URL)
-	storetest.Write(t, s, everywhere("a", "needle-4711")...)
-	writer := storetest.WriterURL(t, pg)
-	other := storetest.OpenURL(t, writer)
+	other := storetest.OpenURL(t, storetest.WriterURL(t, pg))
+	for i := range 9 {
+		storetest.Write(t, other, everywhere(fmt.Sprint("r", i), "needle-4711")...)
+	}
 	keepRecent(t, other)
-	if got := folded(t, s); got != "" {
+	if got := folded(t, s); got != "r0, r1, r2, r3, r4, r5, r6, r7, r8" {
 		t.Errorf("kept: %s", got)
 	}
-	role, err := url.Parse(writer)
-	if err != nil {
-		t.Fatal(err)
+	if n := len(said(t, other, "needle-4711", record.KindPlan)); n != 18 {
+		t.Errorf("%d hits, want 18", n)
 	}
-	storetest.Exec(t, s, "ALTER TABLE actlog.recent_text OWNER TO "+role.User.Username())
-	keepRecent(t, other)
-	if got := folded(t, s); got != "" {
-		t.Errorf("kept: %s", got)
+}
+
+// TestRecentSlicesGo: a slice goes when all its runs are gone or have changed.
+func TestRecentSlicesGo(t *testing.T) {
+	t.Parallel()
+	s := quiet(t, pgtest.Fresh(t).URL)
+	for i := range 12 {
+		storetest.Write(t, s, everywhere(fmt.Sprintf("r%02d", i), "needle-4711")...)
 	}
-	if n := len(said(t, other, "needle-4711", record.KindPlan)); n != 2 {
-		t.Errorf("%d hits, want 2", n)
+	slices := func() string {
+		return storetest.Query[string](t, s, "SELECT string_agg(DISTINCT slice::text, ' ' ORDER BY slice::text) FROM actlog.recent_gram")
 	}
-	// A server that owns them begins; from then on any server keeps them.
-	storetest.Exec(t, s, "ALTER TABLE actlog.recent_text OWNER TO CURRENT_USER")
-	storetest.Exec(t, s, "GRANT SELECT, INSERT, UPDATE, DELETE ON actlog.recent_text TO "+role.User.Username())
 	keepRecent(t, s)
-	storetest.Write(t, s, everywhere("b", "needle-4711")...)
-	keepRecent(t, other)
-	if got := folded(t, s); got != "a, b" {
-		t.Errorf("kept: %s", got)
+	if got := slices(); got != "1 2 3" {
+		t.Fatalf("slices %s", got)
+	}
+	for i := range 4 {
+		root := storetest.Query[string](t, s, "SELECT root_plan_id FROM actlog.recent_text WHERE slice = 1 ORDER BY root_plan_id LIMIT 1")
+		if i < 2 {
+			storetest.Write(t, s, &record.Thought{RootPlanID: root, PlanID: root, ThoughtID: "late", Content: new("latecomer")})
+		} else if err := s.DeletePlan(t.Context(), root); err != nil {
+			t.Fatal(err)
+		}
+		keepRecent(t, s)
+		if n := len(said(t, s, "latecomer")); n != min(i+1, 2) {
+			t.Errorf("%d hits, want %d", n, min(i+1, 2))
+		}
+	}
+	if got := slices(); got != "2 3" {
+		t.Errorf("slices %s", got)
+	}
+	if n := len(said(t, s, "needle-4711", record.KindPlan)); n != 20 {
+		t.Errorf("%d hits, want 20", n)
 	}
 }
 

@@ -58,6 +58,8 @@ type Upkeep struct {
 	now     func() time.Time                                  // of this process
 	pause   func(context.Context, time.Duration) error        // see pg.Pause
 
+	runsOfSlice int // see store.SliceTexts
+
 	counters       counters
 	saidNoTrigrams atomic.Bool // it is logged once
 	stop           context.CancelFunc
@@ -87,7 +89,7 @@ func newUpkeep(s *store.Store, config Config) *Upkeep {
 		config.ChangeHours = 24
 	}
 	queries := db.New()
-	return &Upkeep{config: config, store: s, db: s.DB(), queries: queries, log: config.Logger, clock: queries.Clock, now: time.Now, pause: pg.Pause}
+	return &Upkeep{config: config, store: s, db: s.DB(), queries: queries, log: config.Logger, clock: queries.Clock, now: time.Now, pause: pg.Pause, runsOfSlice: store.RunsOfSlice}
 }
 
 // Close ends the upkeep. What it is doing is done again by the next one.
