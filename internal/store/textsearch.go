@@ -125,11 +125,11 @@ type textSearching struct {
 	allListed bool
 	older     PlanCursor
 	end       time.Time
-	from     TextPlace
-	prompts  int            // how many are read of a run
-	searched int            // how many runs were
-	shown    map[string]int // hits that are returned, by the ids of their roots
-	out      TextsFound
+	from      TextPlace
+	prompts   int            // how many are read of a run
+	searched  int            // how many runs were
+	shown     map[string]int // hits that are returned, by the ids of their roots
+	out       TextsFound
 }
 
 // textPeriod is a past period whose detail has an index.
