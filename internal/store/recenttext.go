@@ -317,16 +317,16 @@ func likelyRecent(ctx context.Context, tx pgx.Tx, deadline time.Time, words []st
 	if err != nil {
 		return nil, nil, err
 	}
-	for from, to := 0, 0; from < len(rows); from = to {
-		var having [][]byte
-		for to = from; to < len(rows) && rows[to].Slice == rows[from].Slice; to++ {
-			having = append(having, rows[to].Runs)
+	for len(rows) > 0 {
+		slice, having := rows[0].Slice, [][]byte{}
+		for ; len(rows) > 0 && rows[0].Slice == slice; rows = rows[1:] {
+			having = append(having, rows[0].Runs)
 		}
 		if len(having) < len(grams) {
 			continue
 		}
 		for _, at := range search.RunsWithAll(having, RunsOfSlice) {
-			inSlice, positions = append(inSlice, rows[from].Slice), append(positions, at)
+			inSlice, positions = append(inSlice, slice), append(positions, at)
 		}
 		if len(positions) > mostLikely {
 			return nil, nil, ErrSlow
