@@ -253,10 +253,9 @@ type recentRuns struct {
 	roots   []string
 }
 
-// findRecent asks the index of recent texts once for the runs that may have hits. nil: it is not known, because texts are not kept, or too many may, or that
-// takes long.
-func (s *textSearching) findRecent(ctx context.Context) (*recentRuns, error) {
-	words := s.needle.Words(leastIndexed, mostPattern)
+// findRecent asks the index of recent texts for the runs that may have some words, or the beginnings of long ones. nil: it is not known, because texts are not
+// kept, or too many may, or that is not known at the deadline.
+func (r *Reader) findRecent(ctx context.Context, deadline time.Time, words []string) (*recentRuns, error) {
 	if len(words) == 0 {
 		return nil, nil
 	}
@@ -267,9 +266,8 @@ func (s *textSearching) findRecent(ctx context.Context) (*recentRuns, error) {
 		Root    *string
 	}
 	var rows []row
-	deadline := time.Now().Add(max(s.Time/2, leastAsked))
 	// Both statements see the same moment, so a run that gets into a slice is in one of their answers.
-	err := pg.ReadTx(ctx, s.db, func(tx pgx.Tx) error {
+	err := pg.ReadTx(ctx, r.db, func(tx pgx.Tx) error {
 		inSlices, positions, err := likelyRecent(ctx, tx, deadline, words)
 		if err != nil {
 			return err
@@ -292,14 +290,14 @@ func (s *textSearching) findRecent(ctx context.Context) (*recentRuns, error) {
 
 	found := &recentRuns{fromDay: rows[0].FromDay, olderAt: rows[0].OlderAt}
 	most, of := [...]int{mostListed, mostListed, mostChanges}, [3]int{}
-	for _, r := range rows {
-		if r.Root == nil {
+	for _, row := range rows {
+		if row.Root == nil {
 			break
 		}
-		if of[*r.Source]++; of[*r.Source] >= most[*r.Source] {
+		if of[*row.Source]++; of[*row.Source] >= most[*row.Source] {
 			return nil, nil
 		}
-		found.roots = append(found.roots, *r.Root)
+		found.roots = append(found.roots, *row.Root)
 	}
 	slices.Sort(found.roots)
 	found.roots = slices.Compact(found.roots)
@@ -348,34 +346,4 @@ func within[T any](ctx context.Context, tx pgx.Tx, deadline time.Time, sql strin
 		return err
 	})
 	return rows, tx.SendBatch(ctx, &q).Close()
-}
-
-// listRecent lists the recent runs that may have hits, if they are known.
-func (s *textSearching) listRecent(ctx context.Context) error {
-	recent, err := s.findRecent(ctx)
-	if err != nil || recent == nil {
-		return err
-	}
-	p := &s.runs
-	listed, err := pg.Read(ctx, s.db, func() ([]db.TextSearchListedRow, error) {
-		return s.queries.TextSearchListed(ctx, s.db, db.TextSearchListedParams{
-			Roots: recent.roots, FromTime: s.from.BeganAt, FromID: s.from.RootPlanID,
-			BeforeTime: p.BeforeTime, BeforeID: p.BeforeID, AfterTime: p.AfterTime, AfterID: p.AfterID, State: p.State, Project: p.Project, Name: p.Name,
-			UserID: p.UserID, ConversationID: p.ConversationID, Tag: p.Tag, Environment: p.Environment, Agent: p.Agent,
-		})
-	})
-	if err != nil {
-		return fmt.Errorf("list recent runs: %w", err)
-	}
-	for _, row := range listed {
-		s.listed = append(s.listed, db.TextSearchRunsRow(row))
-	}
-
-	p.Among, p.KnownFrom, p.KnownTo = []string{}, []time.Time{recent.fromDay}, []time.Time{forever}
-	s.older = PlanCursor{RootPlanID: lastOfAll}
-	if recent.olderAt != nil {
-		s.older.BeganAt = *recent.olderAt
-	}
-	s.allListed = recent.olderAt == nil
-	return nil
 }

@@ -426,6 +426,36 @@ func (s *textSearching) findPeriods(ctx context.Context) error {
 	return nil
 }
 
+// listRecent lists the recent runs that may have hits, if they are known.
+func (s *textSearching) listRecent(ctx context.Context) error {
+	recent, err := s.findRecent(ctx, time.Now().Add(max(s.Time/2, leastAsked)), s.needle.Words(leastIndexed, mostPattern))
+	if err != nil || recent == nil {
+		return err
+	}
+	p := &s.runs
+	listed, err := pg.Read(ctx, s.db, func() ([]db.TextSearchListedRow, error) {
+		return s.queries.TextSearchListed(ctx, s.db, db.TextSearchListedParams{
+			Roots: recent.roots, FromTime: s.from.BeganAt, FromID: s.from.RootPlanID,
+			BeforeTime: p.BeforeTime, BeforeID: p.BeforeID, AfterTime: p.AfterTime, AfterID: p.AfterID, State: p.State, Project: p.Project, Name: p.Name,
+			UserID: p.UserID, ConversationID: p.ConversationID, Tag: p.Tag, Environment: p.Environment, Agent: p.Agent,
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("list recent runs: %w", err)
+	}
+	for _, row := range listed {
+		s.listed = append(s.listed, db.TextSearchRunsRow(row))
+	}
+
+	p.Among, p.KnownFrom, p.KnownTo = []string{}, []time.Time{recent.fromDay}, []time.Time{forever}
+	s.older = PlanCursor{RootPlanID: lastOfAll}
+	if recent.olderAt != nil {
+		s.older.BeganAt = *recent.olderAt
+	}
+	s.allListed = recent.olderAt == nil
+	return nil
+}
+
 func (r *Reader) indexedPeriods(ctx context.Context) (periods []textPeriod, err error) {
 	tables := slices.Sorted(maps.Keys(SearchedTables))
 	rows, err := pg.Read(ctx, r.db, func() ([]db.TextSearchPeriodsRow, error) {

@@ -21,11 +21,10 @@ const (
 	// recentEvery is how often upkeep looks for runs that have changed, and recentPeriodsEvery how often whether a period has its index.
 	recentEvery        = time.Second
 	recentPeriodsEvery = time.Minute
-	// Of runs, so many are noted as changed, looked at, folded and deleted in one transaction.
+	// Of runs, so many are noted as changed, looked at and folded in one transaction.
 	touchesPage = 500
 	addsPage    = 1_000
 	foldsPage   = 100
-	forgetsPage = 2_000
 	// foldedBytes is how many bytes of texts are folded in one transaction, at least those of one run: it delays whoever drops partitions.
 	foldedBytes = 512 << 10
 	// restForOthers is how many times as long as it worked upkeep rests if Postgres works for others.
@@ -320,28 +319,4 @@ func (u *Upkeep) foldRecent(ctx context.Context, tx pgx.Tx, r *recents, progress
 	u.log.Warn("the texts of a run cannot be kept for the search, which reads them", "rootPlanId", due[0].RootPlanID, "error", err)
 	r.single = false
 	return true, u.queries.RecentPass(ctx, tx, []string{due[0].RootPlanID})
-}
-
-// dropRecent ends that runs are kept whose part is before a day, and deletes their texts.
-func (u *Upkeep) dropRecent(ctx context.Context, day time.Time) error {
-	if err := u.queries.RecentRaise(ctx, u.db, day); err != nil {
-		return fmt.Errorf("forget the texts of recent runs: %w", err)
-	}
-	for {
-		if n, err := u.queries.RecentForget(ctx, u.db, forgetsPage); err != nil {
-			return fmt.Errorf("forget the texts of recent runs: %w", err)
-		} else if n > 0 {
-			continue
-		}
-		left, err := u.queries.RecentLeft(ctx, u.db, day)
-		switch {
-		case err != nil:
-			return fmt.Errorf("forget the texts of recent runs: %w", err)
-		case !left:
-			return nil
-		}
-		if err := u.pause(ctx, recentEvery); err != nil { // others have locked them
-			return err
-		}
-	}
 }
