@@ -57,6 +57,9 @@ func measureTextLoad(ctx context.Context, b *bench) (figures []figure, err error
 		return nil, err
 	}
 	figures = append(figures, rate)
+	if _, err := catchUp(ctx, srv); err != nil {
+		return nil, err
+	}
 
 	u, err := upkeep.Start(ctx, srv.store, upkeep.Config{})
 	if err != nil {

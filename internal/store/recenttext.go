@@ -189,11 +189,11 @@ func (s *Store) SliceTexts(ctx context.Context, tx pgx.Tx, runs int) (done bool,
 	return true, s.queries.RecentSlice(ctx, tx, p)
 }
 
-// mostListed is how many runs of recent periods are listed, at most, because they may have the words, and as many because they go on. If more have them, hits are near.
-// mostChanges is how many changes behind those that are kept are looked at.
+// mostListed is how many runs of recent periods are listed, at most, because they may have the words. If more have them, hits are near. mostOpen is how many are listed
+// because they go on, and how many changes behind those that are kept are looked at.
 const (
-	mostListed  = 5_000
-	mostChanges = 20_000
+	mostListed = 5_000
+	mostOpen   = 20_000
 )
 
 // mostLikely is how many runs may have the grams of the words.
@@ -214,7 +214,7 @@ ORDER BY m.slice`
 
 // searchRecent returns the statement for the roots of recent runs that may have some words: those at some places of slices, and those in no slice, if they have the words;
 // those without words; and those that have changed. It returns from which part on runs are known, when the last of the others began, where a root comes
-// from, and the root; nothing if texts are not kept. Its parameters are the version, how many roots and how many changes it returns, the slices and positions, and the
+// from, and the root; nothing if texts are not kept. Its parameters are the version, how many roots it returns that may have the words, how many others, and how many changes, the slices and positions, and the
 // patterns of the words.
 func searchRecent(words int) string {
 	var has []string
@@ -240,7 +240,7 @@ LEFT JOIN LATERAL (
     UNION ALL
     SELECT 0, r.root_plan_id FROM (SELECT t.root_plan_id FROM actlog.recent_text AS t WHERE t.fold IS NOT NULL AND t.slice IS NULL AND ` + like + ` LIMIT $2::integer) AS r
     UNION ALL
-    SELECT 1, r.root_plan_id FROM (SELECT t.root_plan_id FROM actlog.recent_text AS t WHERE t.fold IS NULL LIMIT $2::integer) AS r
+    SELECT 1, r.root_plan_id FROM (SELECT t.root_plan_id FROM actlog.recent_text AS t WHERE t.fold IS NULL LIMIT $3::integer) AS r
     UNION ALL
     SELECT 2, c.root_plan_id FROM (SELECT t.root_plan_id FROM actlog.change AS t WHERE t.seq > g.seq LIMIT $3::integer) AS c
 ) AS u ON true`
@@ -272,7 +272,7 @@ func (r *Reader) findRecent(ctx context.Context, deadline time.Time, words []str
 		if err != nil {
 			return err
 		}
-		args := []any{RecentVersion, mostListed, mostChanges, inSlices, positions}
+		args := []any{RecentVersion, mostListed, mostOpen, inSlices, positions}
 		for _, w := range words {
 			args = append(args, "%"+strings.ReplaceAll(w, "_", `\_`)+"%")
 		}
@@ -289,7 +289,7 @@ func (r *Reader) findRecent(ctx context.Context, deadline time.Time, words []str
 	}
 
 	found := &recentRuns{fromDay: rows[0].FromDay, olderAt: rows[0].OlderAt}
-	most, of := [...]int{mostListed, mostListed, mostChanges}, [3]int{}
+	most, of := [...]int{mostListed, mostOpen, mostOpen}, [3]int{}
 	for _, row := range rows {
 		if row.Root == nil {
 			break
