@@ -636,6 +636,105 @@ func (q *Queries) TextIndexing(ctx context.Context, db DBTX) (bool, error) {
 	return busy, err
 }
 
+const TextSearchListed = `-- name: TextSearchListed :many
+SELECT l.root_plan_id, l.began_at, l.part, l.title, l.name, l.project, l.state
+FROM unnest($1::text[]) AS u (id)
+CROSS JOIN LATERAL ( -- one by one, by the primary key
+    SELECT x.root_plan_id, COALESCE(x.start_time, x.first_seen_at)::timestamptz AS began_at, x.part, x.title, x.name, x.project, x.state
+    FROM actlog.plan_execution_record AS x
+    WHERE x.root_plan_id = u.id AND x.current_plan_id = u.id
+        AND (COALESCE(x.start_time, x.first_seen_at), x.root_plan_id) <= ($2::timestamptz, $3::text)
+        AND (COALESCE(x.start_time, x.first_seen_at), x.root_plan_id) < ($4::timestamptz, $5::text)
+        AND (COALESCE(x.start_time, x.first_seen_at), x.root_plan_id) > ($6::timestamptz, $7::text)
+        AND ($8::text IS NULL OR x.state = $8::text AND NOT actlog.is_placeholder(x))
+        AND ($9::text IS NULL OR COALESCE(x.project, 'default') = $9::text)
+        AND ($10::text IS NULL OR x.name = $10::text)
+        AND ($11::text IS NULL OR x.user_id = $11::text)
+        AND ($12::text IS NULL OR x.conversation_id = $12::text)
+        AND ($13::text IS NULL OR x.tags @> ARRAY[$13::text])
+        AND ($14::text IS NULL OR x.environment = $14::text)
+        AND ($15::text IS NULL OR EXISTS (
+            SELECT FROM actlog.agent_execution_record AS a
+            WHERE a.root_plan_id = x.root_plan_id AND a.agent_name = $15::text
+        ))
+    OFFSET 0
+) AS l
+ORDER BY l.began_at DESC, l.root_plan_id DESC
+`
+
+type TextSearchListedParams struct {
+	Roots          []string
+	FromTime       time.Time
+	FromID         string
+	BeforeTime     time.Time
+	BeforeID       string
+	AfterTime      time.Time
+	AfterID        string
+	State          *string
+	Project        *string
+	Name           *string
+	UserID         *string
+	ConversationID *string
+	Tag            *string
+	Environment    *string
+	Agent          *string
+}
+
+type TextSearchListedRow struct {
+	RootPlanID string
+	BeganAt    time.Time
+	Part       time.Time
+	Title      *string
+	Name       *string
+	Project    *string
+	State      string
+}
+
+// Returns those of some root plans that are on record, as TextSearchRuns does, all of them.
+func (q *Queries) TextSearchListed(ctx context.Context, db DBTX, arg TextSearchListedParams) ([]TextSearchListedRow, error) {
+	rows, err := db.Query(ctx, TextSearchListed,
+		arg.Roots,
+		arg.FromTime,
+		arg.FromID,
+		arg.BeforeTime,
+		arg.BeforeID,
+		arg.AfterTime,
+		arg.AfterID,
+		arg.State,
+		arg.Project,
+		arg.Name,
+		arg.UserID,
+		arg.ConversationID,
+		arg.Tag,
+		arg.Environment,
+		arg.Agent,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TextSearchListedRow
+	for rows.Next() {
+		var i TextSearchListedRow
+		if err := rows.Scan(
+			&i.RootPlanID,
+			&i.BeganAt,
+			&i.Part,
+			&i.Title,
+			&i.Name,
+			&i.Project,
+			&i.State,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const TextSearchPeriods = `-- name: TextSearchPeriods :many
 SELECT b.bounds[1]::date AS from_day, b.bounds[2]::date AS to_day, array_agg(c.relname::text ORDER BY p.relname)::text[] AS partitions
 FROM pg_inherits AS i

@@ -259,6 +259,32 @@ WHERE x.root_plan_id = x.current_plan_id
 ORDER BY COALESCE(x.start_time, x.first_seen_at) DESC, x.root_plan_id DESC
 LIMIT @most::integer;
 
+-- name: TextSearchListed :many
+-- Returns those of some root plans that are on record, as TextSearchRuns does, all of them.
+SELECT l.root_plan_id, l.began_at, l.part, l.title, l.name, l.project, l.state
+FROM unnest(@roots::text[]) AS u (id)
+CROSS JOIN LATERAL ( -- one by one, by the primary key
+    SELECT x.root_plan_id, COALESCE(x.start_time, x.first_seen_at)::timestamptz AS began_at, x.part, x.title, x.name, x.project, x.state
+    FROM actlog.plan_execution_record AS x
+    WHERE x.root_plan_id = u.id AND x.current_plan_id = u.id
+        AND (COALESCE(x.start_time, x.first_seen_at), x.root_plan_id) <= (@from_time::timestamptz, @from_id::text)
+        AND (COALESCE(x.start_time, x.first_seen_at), x.root_plan_id) < (@before_time::timestamptz, @before_id::text)
+        AND (COALESCE(x.start_time, x.first_seen_at), x.root_plan_id) > (@after_time::timestamptz, @after_id::text)
+        AND (sqlc.narg('state')::text IS NULL OR x.state = sqlc.narg('state')::text AND NOT actlog.is_placeholder(x))
+        AND (sqlc.narg('project')::text IS NULL OR COALESCE(x.project, 'default') = sqlc.narg('project')::text)
+        AND (sqlc.narg('name')::text IS NULL OR x.name = sqlc.narg('name')::text)
+        AND (sqlc.narg('user_id')::text IS NULL OR x.user_id = sqlc.narg('user_id')::text)
+        AND (sqlc.narg('conversation_id')::text IS NULL OR x.conversation_id = sqlc.narg('conversation_id')::text)
+        AND (sqlc.narg('tag')::text IS NULL OR x.tags @> ARRAY[sqlc.narg('tag')::text])
+        AND (sqlc.narg('environment')::text IS NULL OR x.environment = sqlc.narg('environment')::text)
+        AND (sqlc.narg('agent')::text IS NULL OR EXISTS (
+            SELECT FROM actlog.agent_execution_record AS a
+            WHERE a.root_plan_id = x.root_plan_id AND a.agent_name = sqlc.narg('agent')::text
+        ))
+    OFFSET 0
+) AS l
+ORDER BY l.began_at DESC, l.root_plan_id DESC;
+
 -- name: TextSearchPeriods :many
 -- Returns the periods of which all tables have a complete index, named as the partition and a suffix, newest first, with the
 -- partitions in the order of the tables.

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/internal/pg"
+	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/upkeep"
 	"github.com/actlog/actlog/record"
 )
 
@@ -45,10 +47,25 @@ func measureTextLoad(ctx context.Context, b *bench) (figures []figure, err error
 		return nil, err
 	}
 	figures = append(figures, alone(fmt.Sprintf("writing %d runs to search", runs), "runs/s", []float64{float64(runs) / time.Since(start).Seconds()}, nil))
-	if err := srv.db.settle(ctx); err != nil {
+	kept, err := b.keepTexts(ctx, srv, runs)
+	if err != nil {
+		return nil, err
+	}
+	figures = append(figures, kept...)
+	rate, err := b.writeWhileKept(ctx, srv)
+	if err != nil {
+		return nil, err
+	}
+	figures = append(figures, rate)
+	if _, err := catchUp(ctx, srv); err != nil {
 		return nil, err
 	}
 
+	u, err := upkeep.Start(ctx, srv.store, upkeep.Config{})
+	if err != nil {
+		return nil, err
+	}
+	defer u.Close()
 	stop := b.writeErrands(ctx, srv)
 	defer func() { err = errors.Join(err, stop()) }()
 	client := newClient()
@@ -93,6 +110,91 @@ func measureTextLoad(ctx context.Context, b *bench) (figures []figure, err error
 	figures = append(figures, alone(fmt.Sprintf("all searches among %d runs of the present week while others write, p95", runs), "ms",
 		[]float64{percentile(all, 0.95)}, atMost(1_000)))
 	return figures, nil
+}
+
+// keepTexts keeps the texts of all runs on record for the search, as upkeep does after a migration.
+func (b *bench) keepTexts(ctx context.Context, srv *served, runs int) (figures []figure, err error) {
+	took, err := catchUp(ctx, srv)
+	if err != nil {
+		return nil, err
+	}
+	if err := srv.db.settle(ctx); err != nil {
+		return nil, err
+	}
+	var kept int
+	var words, table, index float64
+	if err := srv.db.pool.QueryRow(ctx, `SELECT count(fold), COALESCE(sum(octet_length(fold)), 0), pg_total_relation_size('actlog.recent_text'), pg_total_relation_size('actlog.recent_gram')
+		FROM actlog.recent_text`).Scan(&kept, &words, &table, &index); err != nil {
+		return nil, err
+	}
+	if kept != runs {
+		return nil, fmt.Errorf("the texts of %d of %d runs are kept", kept, runs)
+	}
+	return []figure{
+		alone(fmt.Sprintf("keeping the texts of %d runs", runs), "ms/run", []float64{ms(took) / float64(runs)}, nil),
+		alone("size of the kept words", "bytes/run", []float64{table / float64(runs)}, nil).noted("%.0f bytes of words a run", words/float64(runs)),
+		alone("size of their index", "bytes/run", []float64{index / float64(runs)}, nil),
+	}, nil
+}
+
+// catchUp keeps the texts of all runs that have ended, and returns how long that took.
+func catchUp(ctx context.Context, srv *served) (time.Duration, error) {
+	u, err := upkeep.Start(ctx, srv.store, upkeep.Config{})
+	if err != nil {
+		return 0, err
+	}
+	defer u.Close()
+	start := time.Now()
+	for due := true; due && err == nil; { // this upkeep has its turns with another, which goes on by itself
+		if err = u.Run(ctx); err == nil {
+			err = srv.db.pool.QueryRow(ctx, `SELECT g.seq IS NULL OR g.before_at IS NOT NULL OR g.seq < (SELECT max(c.seq) FROM actlog.change AS c)
+				OR EXISTS (SELECT FROM actlog.recent_text AS r WHERE r.fold IS NULL AND NOT r.passed) FROM actlog.recent_progress AS g`).Scan(&due)
+		}
+	}
+	return time.Since(start), err
+}
+
+// writeWhileKept writes runs as fast as four clients can, while upkeep keeps their texts, and while nobody does.
+func (b *bench) writeWhileKept(ctx context.Context, srv *served) (figure, error) {
+	turn := 0
+	writing := func(ctx context.Context) (float64, error) {
+		turn++
+		runs, start := b.n(2_000, 2), time.Now()
+		err := concurrently(textWriters, func(writer int) error {
+			for i := range runs {
+				if err := write(ctx, srv.store, b.errand(fmt.Sprintf("turn%d-%d", turn, writer), i, time.Now())); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		return float64(textWriters*runs) / time.Since(start).Seconds(), err
+	}
+	with := func(version int) func(context.Context) (float64, error) { // of another, upkeep keeps no texts
+		return func(ctx context.Context) (rate float64, err error) {
+			if _, err := catchUp(ctx, srv); err != nil {
+				return 0, err
+			}
+			set := func(version int) {
+				if err == nil {
+					_, err = srv.db.pool.Exec(ctx, "UPDATE actlog.recent_progress SET version = $1", version)
+				}
+			}
+			if set(version); err != nil {
+				return 0, err
+			}
+			u, err := upkeep.Start(ctx, srv.store, upkeep.Config{})
+			if err != nil {
+				return 0, err
+			}
+			rate, err = writing(ctx)
+			u.Close()
+			set(store.RecentVersion)
+			return rate, err
+		}
+	}
+	ours, beside, err := b.byTurns(ctx, with(store.RecentVersion), with(store.RecentVersion+1))
+	return against("runs written by four clients while their texts are kept", "runs/s", ours, beside, "not kept", atLeast(0.97)), err
 }
 
 // answered is what a search found, and whether it has looked everywhere, or has a page full.

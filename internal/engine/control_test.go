@@ -478,7 +478,7 @@ func TestNoSecretOnRecord(t *testing.T) {
 	if text(p.Record.Summary) != "It is [secret]" {
 		t.Errorf("the summary is %q", text(p.Record.Summary))
 	}
-	for _, table := range []string{"plan_execution_record", "agent_execution_record", "think_act_record", "act_tool_info", "source_reference", "run", "search_fresh", "search_text"} {
+	for _, table := range []string{"plan_execution_record", "agent_execution_record", "think_act_record", "act_tool_info", "source_reference", "run", "search_fresh", "search_text", "recent_text"} {
 		var n int
 		if err := h.DB.Pool.QueryRow(t.Context(), "SELECT count(*) FROM actlog."+table+" AS t WHERE t::text LIKE '%"+secret+"%'").Scan(&n); err != nil {
 			t.Fatal(err)

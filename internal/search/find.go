@@ -3,6 +3,7 @@ package search
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -195,7 +196,7 @@ const leastBare = 3
 
 // Word returns the longest word of the needle.
 func (n Needle) Word() (w Word) {
-	w.Text = longest(n.folded, func(r rune) bool { return plain(r) || r == '-' || r == '_' })
+	w.Text = longest(n.folded, inWord)
 	if bare := longest(w.Text, func(r rune) bool { return r < 'a' || r > 'z' }); len(bare) >= leastBare {
 		w.Bare = bare
 	}
@@ -207,6 +208,24 @@ func (n Needle) Word() (w Word) {
 	w.InRow = len(longest(w.Text, plain))
 	return w
 }
+
+// mostWords is how many words [Needle.Words] returns, at most.
+const mostWords = 8
+
+// Words returns the first words of the needle, as [Needle.Word] understands them, that have so many letters and digits in a row. Of a long one, it
+// returns the first most characters. Every text that has the needle has all of them, in some form.
+func (n Needle) Words(inRow, most int) (words []string) {
+	for word := range strings.FieldsFuncSeq(n.folded, func(r rune) bool { return !inWord(r) }) {
+		word = word[:min(len(word), most)]
+		if len(longest(word, plain)) >= inRow && len(words) < mostWords && !slices.Contains(words, word) {
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
+// inWord reports whether a character belongs to a word.
+func inWord(r rune) bool { return plain(r) || r == '-' || r == '_' }
 
 // longest returns the first of the longest sequences of some characters.
 func longest(text string, of func(rune) bool) (found string) {

@@ -91,7 +91,7 @@ func (d *deleter) DeleteTrees(ctx context.Context, roots []string) (deleted int,
 		q.Queue(db.TreeDeleteContents, there, parts)
 		for _, sql := range []string{
 			db.TreeDeleteThoughts, db.TreeDeleteArtifacts, db.TreeDeleteSources, db.TreeDeleteWaits, db.TreeDeleteAgentExecutions,
-			db.TreeDeleteInterrupted, db.TreeDeleteCauses, db.TreeDeletePlans,
+			db.TreeDeleteInterrupted, db.TreeDeleteCauses, db.TreeDeleteRecent, db.TreeDeletePlans,
 		} {
 			q.Queue(sql, there)
 		}

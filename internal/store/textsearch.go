@@ -120,12 +120,16 @@ type textSearching struct {
 	sections []bool // that are searched
 	periods  []textPeriod
 	runs     db.TextSearchRunsParams
-	end      time.Time
-	from     TextPlace
-	prompts  int            // how many are read of a run
-	searched int            // how many runs were
-	shown    map[string]int // hits that are returned, by the ids of their roots
-	out      TextsFound
+	// listed are runs that are searched in any case, newest first; allListed: no others are. The others began at older, or before.
+	listed    []db.TextSearchRunsRow
+	allListed bool
+	older     PlanCursor
+	end       time.Time
+	from      TextPlace
+	prompts   int            // how many are read of a run
+	searched  int            // how many runs were
+	shown     map[string]int // hits that are returned, by the ids of their roots
+	out       TextsFound
 }
 
 // textPeriod is a past period whose detail has an index.
@@ -146,6 +150,7 @@ func (r *Reader) SearchTexts(ctx context.Context, t TextSearch) (TextsFound, err
 	}
 	t.PerRun = min(t.PerRun, t.Most) // so that a page has room for those of each run
 	s := &textSearching{Reader: r, TextSearch: t, needle: needle, sections: make([]bool, sectionEnd), end: time.Now().Add(t.Time), prompts: 1, shown: map[string]int{}}
+	s.older = PlanCursor{forever, lastOfAll}
 	s.out.More, s.out.Open = map[string]int{}, map[string]bool{}
 	s.word, s.alike = needle.Word(), [][]byte{}
 	for _, alike := range s.word.Alike {
@@ -281,16 +286,7 @@ type textRun struct {
 
 // nextRuns returns the runs that are searched next.
 func (s *textSearching) nextRuns(ctx context.Context, most int) ([]*textRun, error) {
-	s.runs.FromTime, s.runs.FromID, s.runs.Most = s.from.BeganAt, s.from.RootPlanID, int32(most)
-	p := &s.runs
-	args := []any{p.FromTime, p.FromID, p.BeforeTime, p.BeforeID, p.AfterTime, p.AfterID, p.State, p.Project, p.Name, p.UserID, p.ConversationID,
-		p.Tag, p.Environment, p.Agent, p.Among, p.KnownFrom, p.KnownTo, p.Most}
-	rows, err := pg.Read(ctx, s.db, func() (rows []db.TextSearchRunsRow, err error) {
-		return rows, s.before(ctx, time.Now().Add(textTimeout), "force_custom_plan", db.TextSearchRuns, args, func(r pgx.Rows) (err error) {
-			rows, err = pgx.CollectRows(r, pgx.RowToStructByPos[db.TextSearchRunsRow])
-			return err
-		})
-	})
+	rows, err := s.nextRows(ctx, most)
 	if err != nil {
 		return nil, fmt.Errorf("list runs: %w", err)
 	}
@@ -310,6 +306,40 @@ func (s *textSearching) nextRuns(ctx context.Context, most int) ([]*textRun, err
 		runs[i] = run
 	}
 	return runs, nil
+}
+
+// nextRows returns the rows of the runs that are searched next: those that are listed, and others, in their order.
+func (s *textSearching) nextRows(ctx context.Context, most int) ([]db.TextSearchRunsRow, error) {
+	place := func(row db.TextSearchRunsRow) PlanCursor { return PlanCursor{row.BeganAt, row.RootPlanID} }
+	s.listed = slices.DeleteFunc(s.listed, func(row db.TextSearchRunsRow) bool { return compareCursors(place(row), s.from.PlanCursor) > 0 })
+	if s.allListed {
+		return s.listed[:min(most, len(s.listed))], nil
+	}
+
+	p, from := &s.runs, s.from.PlanCursor
+	if compareCursors(s.older, from) < 0 {
+		from = s.older
+	}
+	p.FromTime, p.FromID, p.Most = from.BeganAt, from.RootPlanID, int32(most)
+	args := []any{p.FromTime, p.FromID, p.BeforeTime, p.BeforeID, p.AfterTime, p.AfterID, p.State, p.Project, p.Name, p.UserID, p.ConversationID,
+		p.Tag, p.Environment, p.Agent, p.Among, p.KnownFrom, p.KnownTo, p.Most}
+	others, err := pg.Read(ctx, s.db, func() (rows []db.TextSearchRunsRow, err error) {
+		return rows, s.before(ctx, time.Now().Add(textTimeout), "force_custom_plan", db.TextSearchRuns, args, func(r pgx.Rows) (err error) {
+			rows, err = pgx.CollectRows(r, pgx.RowToStructByPos[db.TextSearchRunsRow])
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	all := slices.Concat(s.listed, others)
+	slices.SortFunc(all, func(a, b db.TextSearchRunsRow) int { return compareCursors(place(b), place(a)) })
+	all = slices.CompactFunc(all, func(a, b db.TextSearchRunsRow) bool { return a.RootPlanID == b.RootPlanID })
+	if len(others) < most {
+		s.listed, s.allListed = all, true
+	}
+	return all[:min(most, len(all))], nil
 }
 
 // shortly is until when a statement may take that only saves reading: without its answer, everything is read.
@@ -359,9 +389,15 @@ func textRunColumns(runs []*textRun) (roots []string, parts []time.Time, detail 
 	return roots, parts, detail
 }
 
-// findPeriods finds the periods whose detail has an index, if the search can use it.
+// findPeriods finds the recent runs that may have hits, and the periods whose detail has an index, if the search can use these.
 func (s *textSearching) findPeriods(ctx context.Context) error {
-	if s.word.InRow < leastIndexed || !s.sections[sectionCycles] && !s.sections[sectionCalls] {
+	if s.word.InRow < leastIndexed {
+		return nil
+	}
+	if err := s.listRecent(ctx); err != nil {
+		return err
+	}
+	if !s.sections[sectionCycles] && !s.sections[sectionCalls] {
 		return nil
 	}
 	periods, err := s.indexedPeriods(ctx)
@@ -387,6 +423,36 @@ func (s *textSearching) findPeriods(ctx context.Context) error {
 			}
 		}
 	}
+	return nil
+}
+
+// listRecent lists the recent runs that may have hits, if they are known.
+func (s *textSearching) listRecent(ctx context.Context) error {
+	recent, err := s.findRecent(ctx, time.Now().Add(max(s.Time/2, leastAsked)), s.needle.Words(leastIndexed, mostPattern))
+	if err != nil || recent == nil {
+		return err
+	}
+	p := &s.runs
+	listed, err := pg.Read(ctx, s.db, func() ([]db.TextSearchListedRow, error) {
+		return s.queries.TextSearchListed(ctx, s.db, db.TextSearchListedParams{
+			Roots: recent.roots, FromTime: s.from.BeganAt, FromID: s.from.RootPlanID,
+			BeforeTime: p.BeforeTime, BeforeID: p.BeforeID, AfterTime: p.AfterTime, AfterID: p.AfterID, State: p.State, Project: p.Project, Name: p.Name,
+			UserID: p.UserID, ConversationID: p.ConversationID, Tag: p.Tag, Environment: p.Environment, Agent: p.Agent,
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("list recent runs: %w", err)
+	}
+	for _, row := range listed {
+		s.listed = append(s.listed, db.TextSearchRunsRow(row))
+	}
+
+	p.Among, p.KnownFrom, p.KnownTo = []string{}, []time.Time{recent.fromDay}, []time.Time{forever}
+	s.older = PlanCursor{RootPlanID: lastOfAll}
+	if recent.olderAt != nil {
+		s.older.BeganAt = *recent.olderAt
+	}
+	s.allListed = recent.olderAt == nil
 	return nil
 }
 

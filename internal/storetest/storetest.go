@@ -159,9 +159,9 @@ func SetPart(t testing.TB, s *store.Store, day string, roots ...string) {
 }
 
 func setPart(ctx context.Context, tx pgx.Tx, day string, roots []string) error {
-	for _, table := range append([]string{"plan_execution_record", "agent_execution_record"}, detailTables...) {
+	for _, table := range append([]string{"plan_execution_record", "agent_execution_record", "recent_text"}, detailTables...) {
 		seen := ", first_seen_at = $1::text::date"
-		if table == "content" {
+		if table == "content" || table == "recent_text" {
 			seen = ""
 		}
 		if _, err := tx.Exec(ctx, "UPDATE actlog."+table+" SET part = $1::text::date"+seen+" WHERE root_plan_id = ANY ($2)", day, roots); err != nil {

@@ -23,12 +23,35 @@ const (
 
 // causes is what this process remembers between its looks at the change feed. Only one goroutine uses it at a time.
 type causes struct {
+	settling
+	// made has the trees whose causes are up to date, each with the number of its latest change that was seen.
+	made map[string]int64
+}
+
+// settling tells up to which number the change feed is whole. Transactions do not end in the order of their numbers.
+type settling struct {
 	// head was the highest number of the feed at some time, and writers were the transactions that were open then. Once
 	// these have ended, no change up to head can become visible any more.
 	head    int64
 	writers []string
-	// made has the trees whose causes are up to date, each with the number of its latest change that was seen.
-	made map[string]int64
+}
+
+// upTo returns up to which number no change can be missing any more; 0: that is not known. The writers were read after the head.
+func (s *settling) upTo(head int64, writers []string) int64 {
+	switch {
+	case len(writers) == 0:
+		return head
+	case !slices.ContainsFunc(s.writers, func(id string) bool { return slices.Contains(writers, id) }):
+		return s.head
+	}
+	return 0
+}
+
+// saw notes what was seen, if what was noted before is settled.
+func (s *settling) saw(head int64, writers []string, settled int64) {
+	if len(writers) == 0 || settled > 0 || s.head == 0 {
+		s.head, s.writers = head, writers
+	}
 }
 
 // keepCauses keeps the causes of all trees up to date until ctx ends.
@@ -92,14 +115,7 @@ func (u *Upkeep) changedCauses(ctx context.Context, tx pgx.Tx, c *causes) (more 
 	if err != nil {
 		return false, err
 	}
-	settled := int64(0) // no change up to this number can be missing
-	switch {
-	case len(writers) == 0:
-		settled = progress.Head
-	case !slices.ContainsFunc(c.writers, func(id string) bool { return slices.Contains(writers, id) }):
-		settled = c.head
-	}
-
+	settled := c.upTo(progress.Head, writers)
 	upTo := progress.Head
 	if settled > progress.Seq {
 		upTo = min(upTo, progress.Seq+changesPage)
@@ -138,9 +154,7 @@ func (u *Upkeep) changedCauses(ctx context.Context, tx pgx.Tx, c *causes) (more 
 			delete(c.made, root)
 		}
 	}
-	if len(writers) == 0 || settled > 0 || c.head == 0 {
-		c.head, c.writers = progress.Head, writers
-	}
+	c.saw(progress.Head, writers, settled)
 	return upTo < progress.Head && settled > progress.Seq, nil
 }
 

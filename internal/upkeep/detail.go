@@ -107,6 +107,9 @@ func (u *Upkeep) dropPeriod(ctx context.Context, p period) error {
 		u.log.Warn("detail is kept beyond its days: plans have not ended", "days", p.String(), "plans", live)
 		return nil
 	}
+	if err := u.dropRecent(ctx, p.to); err != nil {
+		return err
+	}
 	// Links first, or trees would lack them until the second transaction.
 	if err := u.saveLinks(ctx, u.db, callTable, p.from, p.to); err != nil {
 		return err
@@ -124,6 +127,33 @@ func (u *Upkeep) dropPeriod(ctx context.Context, p period) error {
 	}
 	u.log.Info("dropped detail", "days", p.String())
 	return nil
+}
+
+// forgetsPage is how many recent runs lose their words in one transaction.
+const forgetsPage = 2_000
+
+// dropRecent ends that runs are kept whose part is before a day, and deletes their texts.
+func (u *Upkeep) dropRecent(ctx context.Context, day time.Time) error {
+	if err := u.queries.RecentRaise(ctx, u.db, day); err != nil {
+		return fmt.Errorf("forget the texts of recent runs: %w", err)
+	}
+	for {
+		if n, err := u.queries.RecentForget(ctx, u.db, forgetsPage); err != nil {
+			return fmt.Errorf("forget the texts of recent runs: %w", err)
+		} else if n > 0 {
+			continue
+		}
+		left, err := u.queries.RecentLeft(ctx, u.db, day)
+		switch {
+		case err != nil:
+			return fmt.Errorf("forget the texts of recent runs: %w", err)
+		case !left:
+			return nil
+		}
+		if err := u.pause(ctx, time.Second); err != nil { // others have locked them
+			return err
+		}
+	}
 }
 
 // detach detaches the partitions of a period from their tables and notes the period. From then

@@ -125,7 +125,7 @@ func TestNoTextOfDetailIsLeft(t *testing.T) {
 		t.Run(fmt.Sprintf("in the default partition %v", inDefault), func(t *testing.T) {
 			t.Parallel()
 			pg := pgtest.Fresh(t)
-			s := open(t, pg.URL)
+			s := open(t, pg.URL, smallPieces)
 			for _, root := range []string{"old", "young"} {
 				storetest.WriteTree(t, s, root, record.Completed)
 				text := func(field string) *string { return new(strings.Repeat("x", 2000) + " planted-" + root + "-" + field) }
@@ -148,6 +148,10 @@ func TestNoTextOfDetailIsLeft(t *testing.T) {
 						Title: text("title"), FormDescription: text("description"), FormInputs: json.RawMessage(`[{"label":"planted-` + root + `-label"}]`),
 					})
 			}
+			storetest.Until(t, "texts are kept", func() bool {
+				keepRecent(t, s)
+				return folded(t, s) == "old, young"
+			})
 			if inDefault {
 				storetest.SetPart(t, s, storetest.OldMonday, "old")
 			} else {

@@ -18,6 +18,7 @@ var (
 	SweepChanges   = (*Upkeep).sweepChanges
 	DropSpans      = (*Upkeep).dropSpans
 	IndexTexts     = (*Upkeep).indexTexts
+	KeepRecent     = (*Upkeep).makeAllRecent
 )
 
 // InterruptDead marks the runs that were silent for so long, without listening first.
@@ -58,6 +59,9 @@ type Listening = listening
 
 // InterruptSilent is one round of looking for dead runs.
 var InterruptSilent = (*Upkeep).interruptSilent
+
+// SetSlice lets an Upkeep put so few recent runs into a slice of their index.
+func SetSlice(u *Upkeep, runs int) { u.runsOfSlice = runs }
 
 // PartitionedTables hold the detail.
 var PartitionedTables = partitionedTables

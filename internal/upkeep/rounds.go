@@ -31,6 +31,7 @@ func Start(ctx context.Context, s *store.Store, config Config) (*Upkeep, error) 
 	u.tasks.Go(func() { u.keepIndex(ctx) })
 	u.tasks.Go(func() { u.keepTextIndexes(ctx) })
 	u.tasks.Go(func() { u.keepCauses(ctx) })
+	u.tasks.Go(func() { u.keepRecent(ctx) })
 	return u, nil
 }
 
@@ -97,7 +98,7 @@ func (u *Upkeep) interruptSilent(ctx context.Context, heard *listening, often ti
 
 // Run does at once what goes on each hour by itself: it marks dead runs as interrupted, drops
 // detail, spans, trees and vectors that are too old, sweeps the change feed, adds to the index of the
-// search what is missing there, makes the indexes for the search in texts, and finds the causes of failures.
+// search what is missing there, makes the indexes for the search in texts, finds the causes of failures, and keeps the texts of recent runs.
 func (u *Upkeep) Run(ctx context.Context) error {
 	err := errors.Join(u.tidy(ctx), u.indexFresh(ctx), u.indexMissing(ctx), u.indexTexts(ctx))
 	if u.config.InterruptAfter > 0 {
@@ -107,7 +108,7 @@ func (u *Upkeep) Run(ctx context.Context) error {
 		}
 		err = errors.Join(clockErr, err)
 	}
-	err = errors.Join(err, u.makeAllCauses(ctx))
+	err = errors.Join(err, u.makeAllCauses(ctx), u.makeAllRecent(ctx))
 	if err != nil {
 		return fmt.Errorf("upkeep: %w", pg.Translate(err))
 	}
@@ -138,6 +139,9 @@ func (u *Upkeep) sweepChanges(ctx context.Context, hours int) error {
 	last, err := u.queries.ChangeSweepable(ctx, u.db, int32(hours))
 	if err != nil {
 		return fmt.Errorf("look for old rows of the change feed: %w", err)
+	}
+	if _, err := u.queries.RecentStop(ctx, u.db, last); err != nil { // nobody could tell any more what has changed
+		return fmt.Errorf("sweep the change feed: %w", err)
 	}
 	for {
 		n, err := u.queries.ChangeSweep(ctx, u.db, last)

@@ -1,7 +1,7 @@
 // Package upkeep owns what keeps the record within its bounds: partitions are added ahead of
 // time, old detail, spans and trees are dropped, the change feed is swept, dead runs are marked, the
-// index of the search is filled, past periods have an index for the search in texts, and the causes of failures are
-// found.
+// index of the search is filled, past periods have an index for the search in texts, recent runs have their texts in one, and the
+// causes of failures are found.
 package upkeep
 
 import (
@@ -58,6 +58,8 @@ type Upkeep struct {
 	now     func() time.Time                                  // of this process
 	pause   func(context.Context, time.Duration) error        // see pg.Pause
 
+	runsOfSlice int // see store.SliceTexts
+
 	counters       counters
 	saidNoTrigrams atomic.Bool // it is logged once
 	stop           context.CancelFunc
@@ -87,7 +89,7 @@ func newUpkeep(s *store.Store, config Config) *Upkeep {
 		config.ChangeHours = 24
 	}
 	queries := db.New()
-	return &Upkeep{config: config, store: s, db: s.DB(), queries: queries, log: config.Logger, clock: queries.Clock, now: time.Now, pause: pg.Pause}
+	return &Upkeep{config: config, store: s, db: s.DB(), queries: queries, log: config.Logger, clock: queries.Clock, now: time.Now, pause: pg.Pause, runsOfSlice: store.RunsOfSlice}
 }
 
 // Close ends the upkeep. What it is doing is done again by the next one.
@@ -116,6 +118,7 @@ const (
 	taskSearch     = "actlog.search"
 	taskTexts      = "actlog.texts"
 	taskCauses     = "actlog.causes"
+	taskRecent     = "actlog.recent"
 )
 
 // inTurn runs f in a transaction, unless another server does the task: then it runs nothing.
