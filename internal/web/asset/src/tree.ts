@@ -350,7 +350,10 @@ export function openTree(tree: HTMLElement): Key[] {
     const reads = marked && !marked.isCollapsed && document.querySelector(".detail")?.contains(marked.anchorNode);
     if (row && ids.has(row.id) && !reads && !tree.hidden) void show();
   }) : undefined;
-  openDetail(show, () => at()?.focus());
+  openDetail(show, () => {
+    clearTimeout(timer); // who goes back at once is back
+    at()?.focus();
+  });
   adopt(tree);
   void arrived(idsIn(tree));
   came();
