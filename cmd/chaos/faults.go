@@ -96,6 +96,9 @@ func (d *driver) killBackend(ctx context.Context) (string, time.Time, error) {
 		return "", time.Time{}, err
 	}
 	all := children(pid)
+	for until := time.Now().Add(recoverWithin); len(all) == 0 && time.Now().Before(until) && ctx.Err() == nil; all = children(pid) {
+		pause(ctx, 20*time.Millisecond) // it restarts them after another fault
+	}
 	if len(all) == 0 {
 		return "", time.Time{}, errors.New("postgres has no processes")
 	}
