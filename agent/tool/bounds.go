@@ -18,8 +18,8 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// Bounds of a schema, whoever wrote it. The library that checks by schemas has none: it follows a schema that leads
-// to itself until the stack ends, and with it the process.
+// Bounds of schemas, our own and those of MCP servers. The library that checks by schemas has none: a schema that
+// refers to itself makes it call itself until the stack overflows, which ends the process.
 const (
 	maxSchemaDepth   = 100        // how deep its JSON is nested: the library reads it once for each level
 	maxSchemaPaths   = 4 << 20    // bytes of the places of its parts, and of their URIs

@@ -365,7 +365,7 @@ func TestKubernetesExtras(t *testing.T) {
 	}
 	scaling, err := os.ReadFile(filepath.Join(folder, "scaling", "kustomization.yaml"))
 	if err != nil || !strings.Contains(string(scaling), "name: {as: "+scaler.Spec.Metrics[0].External.Metric.Name+"}") {
-		t.Errorf("the adapter is not told of the metric: %v", err)
+		t.Errorf("the rule of the adapter lacks the metric: %v", err)
 	}
 }
 

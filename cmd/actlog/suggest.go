@@ -7,7 +7,7 @@ import (
 )
 
 // commandLine returns a command for the user to type: actlog, the name of a command, its arguments, and flags with their values by turns.
-// Whoever wrote the record chose the ids in it: they stay one argument each for the shell, and arguments for the command.
+// Ids come from the record, so anybody may have chosen them: each is quoted, and none is read as a flag.
 func commandLine(name string, args []string, flags ...string) string {
 	line, dashed := []string{"actlog", name}, false
 	quoted := make([]string, len(args))

@@ -89,9 +89,9 @@ func TestSuggestionsAreQuoted(t *testing.T) {
 
 	for _, id := range hostileIDs {
 		var out bytes.Buffer
-		told := newStory(id, &view{w: &out})
-		told.plans[id] = &toldPlan{}
-		told.plan(&storyRow{tailRow: tailRow{CurrentPlanID: id, State: "PAUSED"}})
+		story := newStory(id, &view{w: &out})
+		story.plans[id] = &toldPlan{}
+		story.plan(&storyRow{tailRow: tailRow{CurrentPlanID: id, State: "PAUSED"}})
 		_, line, _ := strings.Cut(out.String(), "paused  ")
 		if got := parsedLine(t, strings.TrimSuffix(strings.TrimSpace(line), "makes it go on")).Resume.Plan; got != id {
 			t.Errorf("resume %q: %q in %s", id, got, line)

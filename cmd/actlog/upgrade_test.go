@@ -20,7 +20,14 @@ import (
 	"github.com/actlog/actlog/internal/pgtest"
 )
 
-// buildBefore builds the last version that lacks migrations of this one and has its others, and returns its path and how many it has.
+// changesSchema reports whether a line of a patch changes more of a migration than what it locks first.
+func changesSchema(line string) bool {
+	text := strings.TrimLeft(line, "+-")
+	isChange := len(text) < len(line) && !strings.HasPrefix(line, "+++ ") && !strings.HasPrefix(line, "--- ")
+	return isChange && text != "" && !strings.HasPrefix(text, "LOCK TABLE actlog.plan_execution_record IN ")
+}
+
+// buildBefore builds the last version that lacks migrations of this one and makes the same of the others, and returns its path and how many it has.
 func buildBefore(t *testing.T) (path string, migrations int) {
 	t.Helper()
 	run := func(dir, name string, args ...string) string {
@@ -40,7 +47,9 @@ func buildBefore(t *testing.T) (path string, migrations int) {
 			break // the history of this clone ends here
 		}
 		changed := run(top, "git", "diff", "--name-status", commit+"^", "HEAD", "--", "migrations/*.sql")
-		if changed != "" && !slices.ContainsFunc(strings.Split(changed, "\n"), func(line string) bool { return !strings.HasPrefix(line, "A") }) {
+		more := strings.HasPrefix(changed, "A\t") || strings.Contains(changed, "\nA\t")
+		others := run(top, "git", "diff", "--unified=0", "--diff-filter=a", commit+"^", "HEAD", "--", "migrations/*.sql")
+		if more && !slices.ContainsFunc(strings.Split(others, "\n"), changesSchema) {
 			version = commit + "^"
 			break
 		}

@@ -134,7 +134,7 @@ func fillRuns(ctx context.Context, pool *pgxpool.Pool, runs int) error {
 // writeProbe writes one run after the other, in the way of every version, and remembers how long that took.
 type writeProbe struct {
 	cancel context.CancelFunc
-	asked  chan chan time.Duration // who asks is told how long the slowest write took since the last question
+	asked  chan chan time.Duration // each question is answered with the slowest write since the one before
 	ended  chan struct{}
 	err    error // when it has ended
 }
