@@ -21,7 +21,6 @@ type wiki struct {
 	now      string
 	shown    int // how often it was asked for a preview
 	approved []string
-	done     map[string]bool // by call id
 }
 
 type revision struct {

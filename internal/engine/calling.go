@@ -113,7 +113,6 @@ func (c *calling) toolCall(ask func(context.Context, tool.Question) (tool.Answer
 	}
 }
 
-
 // end puts the end of the call on record, and returns its result as it is there.
 func (c *calling) end(state record.State, result tool.Result, kind string) (tool.Result, error) {
 	r := c.step.run
