@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -105,12 +106,17 @@ func (r repository) call(t *testing.T, name string, arguments any) tool.Result {
 	if !ok {
 		t.Fatalf("no tool %s", name)
 	}
-	result, err := tool.Do(t.Context(), called, called.Spec().Policy, tool.Call{ID: "call", Arguments: b}, 0)
+	result, err := tool.Do(t.Context(), called, called.Spec().Policy, tool.Call{ID: newID(), Arguments: b}, 0)
 	if err != nil {
 		t.Fatalf("%s %s: %v", name, b, err)
 	}
 	return result
 }
+
+var ids atomic.Int64
+
+// newID returns the id of another call.
+func newID() string { return fmt.Sprint("call-", ids.Add(1)) }
 
 type args map[string]any
 
@@ -119,18 +125,36 @@ type args map[string]any
 func TestTools(t *testing.T) {
 	t.Parallel()
 	r := open(t)
-	if got, want := r.set.Names(), []string{"git.status", "git.diff", "git.log", "git.commit"}; !cmp.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
-	}
-	for _, each := range r.set.Tools() {
-		spec := each.Spec()
-		if writes := spec.Name == "git.commit"; spec.Policy.Writes != writes || spec.Policy.Approval != writes || spec.Policy.Timeout == 0 {
-			t.Errorf("%s: %+v", spec.Name, spec.Policy)
+	read := []string{"git.status", "git.diff", "git.log", "git.show", "git.blame", "git.branches", "git.stashes"}
+	write := []string{"git.add", "git.commit", "git.branch", "git.checkout", "git.stash"}
+	remotes := map[string]git.Remote{"origin": {URL: "https://git.example.org/a/b.git"}}
+	for _, tt := range []struct {
+		options git.Options
+		want    []string
+	}{
+		{git.Options{}, read},
+		{git.Options{Remotes: remotes}, read},
+		{git.Options{Write: true}, slices.Concat(read, write)},
+		{git.Options{Write: true, Remotes: remotes}, slices.Concat(read, write, []string{"git.pull", "git.push"})},
+	} {
+		tools, err := git.Tools(r.dir, tt.options)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	tools, err := git.Tools(r.dir, git.Options{})
-	if err != nil || len(tools) != 3 {
-		t.Errorf("%d tools, %v; want 3 without writing", len(tools), err)
+		set, err := tool.NewSet(tools...)
+		if err != nil || !cmp.Equal(set.Names(), tt.want) {
+			t.Errorf("%+v: %v, %v; want %v", tt.options, set.Names(), err, tt.want)
+		}
+		for _, each := range tools {
+			spec := each.Spec()
+			writes := !slices.Contains(read, spec.Name)
+			if spec.Policy.Writes != writes || spec.Policy.Approval != writes || spec.Policy.Timeout == 0 || spec.Policy.OnUnknown != tool.Retry {
+				t.Errorf("%s: %+v", spec.Name, spec.Policy)
+			}
+			if _, touches := each.(tool.Toucher); touches != writes {
+				t.Errorf("%s: Toucher %v", spec.Name, touches)
+			}
+		}
 	}
 	if _, err := git.Tools(r.dir, git.Options{Name: "Ada"}); err == nil {
 		t.Error("a name without an email is accepted")
@@ -262,7 +286,8 @@ func TestCommit(t *testing.T) {
 	if got.Failed || got.Artifacts[0].Name != "commit" || got.Sources[0].Type != "COMMIT" {
 		t.Fatalf("%+v", got)
 	}
-	if shown, want := r.git(t, "log", "-1", "--format=%H|%an|%ae|%cn|%B"), got.Sources[0].URI+"|Ada|ada@example.org|Ada|"+message+"\n"; shown != want {
+	want := got.Sources[0].URI + "|Ada|ada@example.org|Ada|" + message + "\nActlog-Call: call-"
+	if shown := r.git(t, "log", "-1", "--format=%H|%an|%ae|%cn|%B"); !strings.HasPrefix(shown, want) {
 		t.Errorf("%q, want %q", shown, want)
 	}
 	if names := r.git(t, "show", "--format=", "--name-status"); names != "A\t-option\nD\ta.txt\n" {

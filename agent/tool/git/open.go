@@ -20,9 +20,10 @@ import (
 // repository is one with the tools for it.
 type repository struct {
 	program
-	dir        string
-	allowed    folder.Allowed
-	committing sync.Mutex
+	dir     string
+	allowed folder.Allowed
+	remotes map[string]Remote
+	writing sync.Mutex // one call at a time changes the repository
 }
 
 // opened is a repository for the time of one call, after it was checked.
@@ -33,8 +34,10 @@ type repository struct {
 type opened struct {
 	*repository
 	places
-	private string // the folder that is made for the call
-	env     []string
+	private  string // the folder that is made for the call
+	index    string // the file with what is staged
+	settings []setting
+	env      []string
 }
 
 // open checks the repository and those in it, and prepares it for git. Close it after the call.
@@ -47,6 +50,7 @@ func (r *repository) open(ctx context.Context) (*opened, error) {
 	if o.places, err = locate(ctx, root, root); err != nil {
 		return nil, err
 	}
+	o.index = filepath.Join(o.gitDir, "index")
 
 	if o.private, err = os.MkdirTemp("", "actlog-git-"); err != nil {
 		return nil, fmt.Errorf("make a folder for git: %w", err)
@@ -99,11 +103,24 @@ func (o *opened) prepare(ctx context.Context) error {
 		return err
 	}
 	o.env = append(o.env, onlyRepository...)
-	return o.configure(slices.Concat(users, own, ours))
+	o.settings = slices.Concat(users, own, ours)
+	return o.configure(o.settings)
 }
 
 // onlyRepository are the variables that keep git from the configuration of the user and the system.
 var onlyRepository = []string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_SYSTEM=" + os.DevNull, "GIT_CONFIG_GLOBAL=" + os.DevNull}
+
+// makeLogs makes the folder for the logs of references, in which git keeps stashes, if there is none yet: what git writes
+// in the folder that stands for the common one is lost.
+func (o *opened) makeLogs() error {
+	at := filepath.Join(o.common, "logs")
+	if err := os.Mkdir(at, 0o755); errors.Is(err, fs.ErrExist) {
+		return nil
+	} else if err != nil {
+		return folder.Plain("the folder of the logs", err)
+	}
+	return os.Symlink(at, filepath.Join(o.private, "logs"))
+}
 
 func (o *opened) configure(settings []setting) error {
 	if err := os.WriteFile(filepath.Join(o.private, "config"), []byte(formatSettings(settings)), 0o600); err != nil {
@@ -179,12 +196,59 @@ func (o *opened) isOutside(origin string) bool {
 
 // run runs git in the repository and returns what it wrote, as program.run does.
 func (o *opened) run(ctx context.Context, stdin string, arguments ...string) ([]byte, error) {
-	return o.runWith(ctx, nil, stdin, arguments...)
+	return o.program.run(ctx, o.root, o.env, stdin, arguments...)
 }
 
-// runWith runs git in the repository with more variables.
-func (o *opened) runWith(ctx context.Context, env []string, stdin string, arguments ...string) ([]byte, error) {
-	return o.program.run(ctx, o.root, slices.Concat(o.env, env), stdin, arguments...)
+// with returns the repository with more variables.
+func (o *opened) with(env ...string) *opened {
+	other := *o
+	other.env = slices.Concat(o.env, env) // the last of a name counts
+	return &other
+}
+
+// withIndex returns the repository with a copy of what is staged, of which nobody else sees what becomes.
+func (o *opened) withIndex(name string) (*opened, error) {
+	other := o.with("GIT_INDEX_FILE=" + filepath.Join(o.private, name))
+	other.index = filepath.Join(o.private, name)
+
+	info, err := os.Stat(o.index)
+	if errors.Is(err, fs.ErrNotExist) {
+		return other, nil // nothing is staged yet
+	} else if err != nil {
+		return nil, fmt.Errorf("read the index: %w", err)
+	}
+	b, err := os.ReadFile(o.index)
+	if err == nil {
+		err = os.WriteFile(other.index, b, 0o600)
+	}
+	if err == nil {
+		// Git takes a file for unchanged if it is older than the index, and as large as before.
+		err = os.Chtimes(other.index, info.ModTime(), info.ModTime())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("copy the index: %w", err)
+	}
+	return other, nil
+}
+
+// trial returns the repository with a copy of what is staged, and with a place of its own for new objects: what is tried
+// there leaves no trace.
+func (o *opened) trial() (*opened, error) {
+	objects := filepath.Join(o.private, "trial")
+	alternates := filepath.Join(objects, "info", "alternates")
+	err := os.MkdirAll(filepath.Dir(alternates), 0o700)
+	if err == nil {
+		err = os.WriteFile(alternates, []byte(o.objects+"\n"), 0o600)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make a folder for git: %w", err)
+	}
+
+	other, err := o.withIndex("trial-index")
+	if err != nil {
+		return nil, err
+	}
+	return other.with("GIT_OBJECT_DIRECTORY=" + objects), nil
 }
 
 // checkSubmodules checks the repositories that are part of this one: git reads which commit they are at.

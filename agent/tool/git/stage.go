@@ -70,24 +70,14 @@ func (o *opened) lstat(path string) (os.FileInfo, error) {
 	return info, err
 }
 
-// only returns variables with which git commits what is staged below some paths, and nothing else that is staged.
+// only returns the repository with what is staged below some paths, and nothing else that is staged.
 // git commit --only would read the files again, and also through links to folders outside.
-func (o *opened) only(ctx context.Context, below []string) (env []string, err error) {
+func (o *opened) only(ctx context.Context, below []string) (*opened, error) {
 	for _, name := range []string{"MERGE_HEAD", "CHERRY_PICK_HEAD"} {
 		if _, err := os.Lstat(filepath.Join(o.gitDir, name)); err == nil {
 			return nil, errors.New("files: during a merge all that is staged is committed; name no files")
 		}
 	}
-	index, err := os.ReadFile(filepath.Join(o.gitDir, "index"))
-	if err != nil {
-		return nil, fmt.Errorf("read the index: %w", err)
-	}
-	private := filepath.Join(o.private, "index")
-	if err := os.WriteFile(private, index, 0o600); err != nil {
-		return nil, fmt.Errorf("copy the index: %w", err)
-	}
-	env = []string{"GIT_INDEX_FILE=" + private}
-
 	wanted, err := o.staged(ctx, below)
 	if err != nil {
 		return nil, err
@@ -96,36 +86,45 @@ func (o *opened) only(ctx context.Context, below []string) (env []string, err er
 	for _, path := range wanted {
 		keep[path] = true
 	}
-	return env, o.unstage(ctx, env, keep)
+
+	some, err := o.withIndex("index")
+	if err != nil {
+		return nil, err
+	}
+	return some, some.unstage(ctx, keep)
 }
 
-// unstage takes back in an index what is staged, apart from some paths.
-func (o *opened) unstage(ctx context.Context, env []string, keep map[string]bool) error {
-	out, err := o.run(ctx, "", "diff", "--cached", "--raw", "--no-renames", "--no-abbrev", "--no-ext-diff", "--ignore-submodules=dirty", "-z")
-	if err != nil {
+// unstage takes back what is staged, apart from some paths.
+func (o *opened) unstage(ctx context.Context, keep map[string]bool) error {
+	e, err := o.entries(ctx, "--cached")
+	switch {
+	case err != nil:
 		return err
+	case e.more:
+		return errors.New("files: too much is staged; commit all of it, and name no files")
 	}
 
-	// A line is :<old mode> <new mode> <old hash> <new hash> <letter>, and the path is one of its own.
 	var gone, back strings.Builder
-	lines := strings.Split(string(out), "\x00")
-	for ; len(lines) > 2; lines = lines[2:] {
-		fields, path := strings.Fields(strings.TrimPrefix(lines[0], ":")), lines[1]
+	for _, each := range e.all() {
 		switch {
-		case len(fields) != 5 || keep[path]:
-		case fields[4] == "U":
-			return fmt.Errorf("%s has conflicts that are not resolved", shown(path))
-		case strings.Trim(fields[0], "0") == "":
-			gone.WriteString(path + "\x00")
+		case keep[each.path]:
+		case each.change == "U":
+			return conflict(each.path)
+		case strings.Trim(each.oldMode, "0") == "":
+			gone.WriteString(each.path + "\x00")
 		default:
-			fmt.Fprintf(&back, "%s %s\t%s\x00", fields[0], fields[2], path)
+			fmt.Fprintf(&back, "%s %s\t%s\x00", each.oldMode, each.oldHash, each.path)
 		}
 	}
-	if _, err := o.runWith(ctx, env, gone.String(), "update-index", "--force-remove", "-z", "--stdin"); err != nil {
+	if _, err := o.run(ctx, gone.String(), "update-index", "--force-remove", "-z", "--stdin"); err != nil {
 		return err
 	}
-	_, err = o.runWith(ctx, env, back.String(), "update-index", "--replace", "-z", "--index-info")
+	_, err = o.run(ctx, back.String(), "update-index", "--replace", "-z", "--index-info")
 	return err
+}
+
+func conflict(path string) error {
+	return fmt.Errorf("%s has conflicts that are not resolved", shown(path))
 }
 
 // staged returns the paths of what is staged, of all or below some paths: the first ones and errTooLong, if there are

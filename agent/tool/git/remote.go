@@ -1,0 +1,320 @@
+package git
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Remote is another repository that git.push and git.pull may use. What the repository's own configuration says of its
+// remotes does not count.
+type Remote struct {
+	// URL is https://, ssh://, file:// with an absolute path, or http:// of this machine. It holds no user and no password,
+	// but for the user of ssh.
+	URL string
+	// Token is what the server takes for a password, and Username the name that goes with it: x-access-token if it is
+	// empty. They are for https.
+	Token, Username string
+	// Header is a whole line of HTTP instead, such as "Authorization: Bearer ...".
+	Header string
+	// KeyFile and KnownHosts are the private key and the known hosts of ssh, by their absolute paths. Both are needed.
+	KeyFile, KnownHosts string
+}
+
+var (
+	remoteName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,49}$`)
+	headerLine = regexp.MustCompile(`^[A-Za-z0-9-]+: [\x21-\x7e][\x20-\x7e]*$`)
+	printable  = regexp.MustCompile(`^[\x21-\x7e]*$`)
+	sshUser    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
+	hostName   = regexp.MustCompile(`^[A-Za-z0-9_\[:][A-Za-z0-9_.:\]-]*$`)
+)
+
+// check returns what is wrong with a remote. It quotes no secret.
+func (m Remote) check() error {
+	u, err := url.Parse(m.URL)
+	if err != nil || !printable.MatchString(m.URL) {
+		return errors.New("url: it is no URL") // the error of the parser has the whole of it
+	}
+	switch {
+	case u.RawQuery != "" || u.Fragment != "" || u.Opaque != "":
+		return errors.New("url: it has more than a host and a path")
+	case u.Scheme != "ssh" && u.User != nil:
+		return errors.New("url: it has a user or a password; put them into username and token")
+	case m.Token != "" && m.Header != "":
+		return errors.New("token: it does not go with header")
+	case m.Username != "" && m.Token == "":
+		return errors.New("username: it goes with token, which is missing")
+	case !printable.MatchString(m.Token) || !printable.MatchString(m.Username) || strings.Contains(m.Username, ":"):
+		return errors.New("token: it has characters that no token has")
+	case m.Header != "" && !headerLine.MatchString(m.Header):
+		return errors.New("header: want a line such as Authorization: Bearer TOKEN")
+	}
+	return m.checkScheme(u)
+}
+
+func (m Remote) checkScheme(u *url.URL) error {
+	web := m.Token != "" || m.Header != ""
+	ssh := m.KeyFile != "" || m.KnownHosts != ""
+	switch {
+	case u.Scheme != "file" && !hostName.MatchString(u.Host):
+		return errors.New("url: it has no host")
+	case u.Scheme == "https" || u.Scheme == "http":
+		if ssh {
+			return errors.New("keyFile, knownHosts: they are for ssh")
+		}
+		if u.Scheme == "http" && !isHere(u.Hostname()) {
+			return errors.New("url: want https; http is for servers of this machine only")
+		}
+		return nil
+	case web:
+		return errors.New("token, username, header: they are for https")
+	case u.Scheme == "ssh":
+		return m.checkSSH(u)
+	case u.Scheme == "file":
+		if u.Host != "" || !filepath.IsAbs(u.Path) || ssh {
+			return errors.New("url: want file:// and an absolute path, and nothing else")
+		}
+		return nil
+	}
+	return errors.New("url: want https, ssh or file")
+}
+
+// isHere reports whether a host is this machine.
+func isHere(host string) bool {
+	address := net.ParseIP(host)
+	return host == "localhost" || address != nil && address.IsLoopback()
+}
+
+func (m Remote) checkSSH(u *url.URL) error {
+	_, hasPassword := u.User.Password()
+	switch {
+	case hasPassword || u.User != nil && !sshUser.MatchString(u.User.Username()):
+		return errors.New("url: want a user and no password")
+	case !filepath.IsAbs(m.KeyFile) || !filepath.IsAbs(m.KnownHosts):
+		return errors.New("keyFile, knownHosts: ssh needs both, as absolute paths")
+	case strings.ContainsAny(m.KeyFile+m.KnownHosts, "'\"\\%$~\n\x00"):
+		return errors.New("keyFile, knownHosts: their paths have characters that ssh would read")
+	}
+	return nil
+}
+
+// checkRemotes returns what is wrong with remotes, by their names.
+func checkRemotes(remotes map[string]Remote) error {
+	var errs []error
+	for name, m := range remotes {
+		if !remoteName.MatchString(name) {
+			errs = append(errs, fmt.Errorf("remotes: a name has letters, digits, - and _, not %q", name))
+		}
+		if err := m.check(); err != nil {
+			errs = append(errs, fmt.Errorf("remotes.%s: %w", name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// pickRemote returns a remote of the configuration: the one of a name, else origin or the only one.
+func (r *repository) pickRemote(name string) (string, Remote, error) {
+	known := make([]string, 0, len(r.remotes))
+	for each := range r.remotes {
+		known = append(known, each)
+	}
+	slices.Sort(known)
+	if name == "" && len(known) == 1 {
+		name = known[0]
+	}
+	if name == "" {
+		name = "origin"
+	}
+
+	m, ok := r.remotes[name]
+	if !ok {
+		return "", Remote{}, fmt.Errorf("remote: there is no remote %q in the configuration of the toolset; there are: %s", name, strings.Join(known, ", "))
+	}
+	return name, m, nil
+}
+
+// connection is the repository with a way to another one.
+type connection struct {
+	*opened
+	name   string
+	remote Remote
+}
+
+// connect returns the repository with a way to a remote of the configuration. Nothing that the repository itself says
+// of remotes is in force, and git speaks the protocol of the URL and no other.
+func (o *opened) connect(name string) (*connection, error) {
+	name, m, err := o.pickRemote(name)
+	if err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(m.URL)
+	if err != nil {
+		return nil, errors.New("remote: its URL cannot be read")
+	}
+	if err := o.checkOutside(m, u); err != nil {
+		return nil, err
+	}
+
+	settings := slices.DeleteFunc(slices.Clone(o.settings), func(s setting) bool {
+		return strings.HasPrefix(s.key, "remote.") || strings.HasPrefix(s.key, "branch.")
+	})
+	settings = append(settings,
+		setting{"remote." + name + ".url", m.URL},
+		setting{"remote." + name + ".fetch", "+" + heads + "*:refs/remotes/" + name + "/*"},
+		setting{"http.followRedirects", "false"}, // a header is for this server only
+		setting{"http.lowSpeedLimit", "1"}, setting{"http.lowSpeedTime", "30"},
+		setting{"transfer.fsckObjects", "true"},
+		setting{"fetch.unpackLimit", "1"}, // a pack stays one file, whose size is seen
+		setting{"push.followTags", "false"}, setting{"push.recurseSubmodules", "no"}, setting{"fetch.recurseSubmodules", "no"},
+	)
+	c := &connection{opened: o.with(m.environment(u)...), name: name, remote: m}
+	return c, c.configure(settings)
+}
+
+// checkOutside fails if what a remote names is below the folder: whoever writes there could make git run programs, by
+// the hooks of a repository, or choose the server.
+func (o *opened) checkOutside(m Remote, u *url.URL) error {
+	for what, at := range map[string]string{"url": u.Path, "keyFile": m.KeyFile, "knownHosts": m.KnownHosts} {
+		if at == "" || what == "url" && u.Scheme != "file" {
+			continue
+		}
+		real, err := filepath.EvalSymlinks(at)
+		if err != nil {
+			return fmt.Errorf("remote: %s of it is not there; that is left to whoever configures the toolset", what)
+		}
+		if below, err := filepath.Rel(o.root, real); err != nil || filepath.IsLocal(below) {
+			return fmt.Errorf("remote: %s of it is below the folder, so it is not used", what)
+		}
+	}
+	return nil
+}
+
+// environment returns the variables with which git reaches a remote. They hold its secrets, which are no arguments.
+func (m Remote) environment(u *url.URL) []string {
+	env := []string{"GIT_ALLOW_PROTOCOL=" + u.Scheme, "GIT_ASKPASS=false", "SSH_ASKPASS=false", "GIT_PROTOCOL_FROM_USER=0"}
+	if header := m.header(); header != "" {
+		env = append(env, "GIT_CONFIG_COUNT=1",
+			"GIT_CONFIG_KEY_0=http."+u.Scheme+"://"+u.Host+"/.extraHeader", "GIT_CONFIG_VALUE_0="+header)
+	}
+	if u.Scheme == "ssh" {
+		env = append(env, "GIT_SSH_VARIANT=ssh", "GIT_SSH_COMMAND=ssh -F none -o BatchMode=yes -o IdentitiesOnly=yes -o IdentityAgent=none"+
+			" -o PasswordAuthentication=no -o KbdInteractiveAuthentication=no -o StrictHostKeyChecking=yes -o GlobalKnownHostsFile=none"+
+			" -o ClearAllForwardings=yes -o PermitLocalCommand=no -o ConnectTimeout=15"+
+			" -o 'UserKnownHostsFile=\""+m.KnownHosts+"\"' -o 'IdentityFile=\""+m.KeyFile+"\"'")
+	}
+	return env
+}
+
+func (m Remote) header() string {
+	if m.Token == "" {
+		return m.Header
+	}
+	name := m.Username
+	if name == "" {
+		name = "x-access-token"
+	}
+	return "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(name+":"+m.Token))
+}
+
+// reach runs git with the remote. The error has no secret of the remote, also if the server says it.
+func (c *connection) reach(ctx context.Context, arguments ...string) ([]byte, error) {
+	out, err := c.run(ctx, "", arguments...)
+	if err == nil || ctx.Err() != nil {
+		return out, err
+	}
+
+	text := err.Error()
+	for _, secret := range c.remote.secrets() {
+		text = strings.ReplaceAll(text, secret, "[redacted]")
+	}
+	return out, errors.New(text)
+}
+
+// secrets returns the texts that nobody may read.
+func (m Remote) secrets() (all []string) {
+	header := m.header()
+	_, value, _ := strings.Cut(header, ": ")
+	_, credentials, _ := strings.Cut(value, " ")
+	for _, secret := range []string{m.Token, header, value, credentials} {
+		if secret != "" {
+			all = append(all, secret)
+		}
+	}
+	return all
+}
+
+// tip returns the commit of a branch of the remote; empty: there is no such branch.
+func (c *connection) tip(ctx context.Context, branch string) (string, error) {
+	out, err := c.reach(ctx, "ls-remote", "--quiet", "--refs", c.name, heads+branch)
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(out)) {
+		if commit, name, ok := strings.Cut(strings.TrimSpace(line), "\t"); ok && name == heads+branch && commitName.MatchString(commit) {
+			return commit, nil
+		}
+	}
+	return "", nil
+}
+
+// has reports whether a commit is here.
+func (o *opened) has(ctx context.Context, commit string) (bool, error) {
+	_, err := o.run(ctx, "", "cat-file", "-e", commit+"^{commit}")
+	return err == nil, ctx.Err()
+}
+
+// MaxFetch bounds what a pull may bring, in bytes as they are sent.
+const MaxFetch = 512 << 20
+
+// errTooMuch says that a pull brings too much.
+var errTooMuch = fmt.Errorf("the remote sends more than %d MiB; that is left to people", MaxFetch>>20)
+
+// fetch brings a branch of the remote into a folder of objects.
+func (c *connection) fetch(ctx context.Context, objects, branch string, more ...string) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		watchSize(ctx, filepath.Join(objects, "pack"), MaxFetch, func() { cancel(errTooMuch) })
+	}()
+
+	arguments := slices.Concat([]string{"fetch", "--quiet", "--no-tags", "--no-auto-maintenance", "--no-recurse-submodules", "--no-write-fetch-head"}, more)
+	_, err := c.reach(ctx, append(arguments, c.name, heads+branch)...)
+	tooMuch := errors.Is(context.Cause(ctx), errTooMuch)
+	cancel(nil)
+	<-ended
+	if tooMuch {
+		return errTooMuch
+	}
+	return err
+}
+
+// watchSize calls a function once when a pack that is being written in a folder is larger than a bound.
+func watchSize(ctx context.Context, dir string, most int64, over func()) {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		packs, _ := filepath.Glob(filepath.Join(escapeGlob(dir), "tmp_pack_*")) // the pattern is right
+		for _, at := range packs {
+			if info, err := os.Stat(at); err == nil && info.Size() > most {
+				over()
+				return
+			}
+		}
+	}
+}
