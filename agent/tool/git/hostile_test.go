@@ -1,6 +1,7 @@
 package git_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -194,6 +195,23 @@ func testHostile(t *testing.T, keys []string) {
 		{"git.diff", args{"revision": "HEAD~1"}, false},
 		{"git.commit", args{"message": "All", "files": []string{"."}}, false},
 		{"git.commit", args{"message": "Submodule", "files": []string{"inner"}}, true}, // no new commit in it
+		{"git.show", args{}, false},
+		{"git.show", args{"revision": "other", "path": "a.txt"}, false},
+		{"git.show", args{"path": "inner"}, false},
+		{"git.show", args{"path": "inner/a.txt"}, true},
+		{"git.blame", args{"path": "a.txt"}, false},
+		{"git.diff", args{"from": "other", "to": "HEAD", "merge_base": true}, false},
+		{"git.diff", args{"from": "other"}, false},
+		{"git.branches", args{}, false},
+		{"git.stashes", args{}, false},
+		{"git.add", args{"files": []string{"d.txt"}}, false},
+		{"git.commit", args{"message": "Staged"}, false},
+		{"git.branch", args{"name": "topic"}, false},
+		{"git.branch", args{"name": "topic", "delete": true}, false},
+		{"git.branch", args{"name": "late", "start": "other"}, false},
+		{"git.stash", args{"action": "push"}, true}, // git refuses what .gitmodules says
+		{"git.checkout", args{"branch": "late"}, true}, // c.x and .gitattributes of no commit are not lost
+		{"git.checkout", args{"branch": "next", "create": true}, false},
 		{"git.status", args{}, false},
 	} {
 		r.write(t, "d.txt", fmt.Sprintln("new", i))
@@ -202,7 +220,47 @@ func testHostile(t *testing.T, keys []string) {
 			t.Errorf("%s %v: %+v", call.tool, call.in, got)
 		}
 		c.check(t, fmt.Sprint(call.tool, call.in))
+		approve(t, c, r, call.tool, call.in)
 	}
+}
+
+// approve asks what a human would be asked, which runs nothing either.
+func approve(t *testing.T, c canary, r repository, name string, in args) {
+	t.Helper()
+	called, _ := r.set.Get(name)
+	b, err := json.Marshal(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call, policy := tool.Call{ID: newID(), Arguments: b}, called.Spec().Policy
+	_, _, _ = tool.PreviewOf(t.Context(), called, policy, call)
+	_, _, _ = tool.Verify(t.Context(), called, policy, call)
+	if toucher, ok := called.(tool.Toucher); ok {
+		_, _ = toucher.Touches(t.Context(), call)
+	}
+	c.check(t, fmt.Sprint("what is asked of ", name, in))
+}
+
+// everyTool has a call of each tool, of which each works in a repository with a file a.txt that changed.
+var everyTool = []struct {
+	tool string
+	in   args
+}{
+	{"git.status", args{}},
+	{"git.diff", args{}},
+	{"git.diff", args{"from": "HEAD", "to": "HEAD", "merge_base": true}},
+	{"git.log", args{}},
+	{"git.show", args{}},
+	{"git.show", args{"path": "a.txt"}},
+	{"git.blame", args{"path": "a.txt"}},
+	{"git.branches", args{}},
+	{"git.add", args{"files": []string{"a.txt"}}},
+	{"git.commit", args{"message": "Changed", "files": []string{"a.txt"}}},
+	{"git.branch", args{"name": "new"}},
+	{"git.branch", args{"name": "new", "delete": true}},
+	{"git.stash", args{"action": "push"}},
+	{"git.stashes", args{}},
+	{"git.checkout", args{"branch": "next", "create": true}},
 }
 
 // S2: a configuration that becomes hostile after it was looked at does not count either.
@@ -232,16 +290,13 @@ func TestConfigurationThatChangesMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	for _, name := range []string{"git.status", "git.diff", "git.log", "git.commit"} {
+	for _, call := range everyTool {
+		name, in := call.tool, call.in
 		if err := os.WriteFile(filepath.Join(r.dir, ".git", "config"), []byte("[core]\n\trepositoryformatversion = 0\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		r.write(t, ".gitattributes", "*.txt diff=evil filter=evil\n")
-		r.write(t, "a.txt", "changed\n")
-		in := args{}
-		if name == "git.commit" {
-			in = args{"message": "Changed", "files": []string{"."}}
-		}
+		r.write(t, "a.txt", "changed by "+fmt.Sprint(name, in)+"\n")
 		if got := r.call(t, name, in); got.Failed {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -265,16 +320,92 @@ func TestConfigurationOfTheUserInTheFolder(t *testing.T) {
 	for i, of := range []string{r.dir, home} {
 		t.Setenv("HOME", of)
 		t.Setenv("XDG_CONFIG_HOME", of)
-		r.write(t, "a.txt", fmt.Sprintln("changed", i))
-		for _, name := range []string{"git.status", "git.diff", "git.log", "git.commit"} {
-			in := args{}
-			if name == "git.commit" {
-				in = args{"message": "Changed", "files": []string{"a.txt"}}
+		for _, call := range everyTool {
+			name, in := call.tool, args{}
+			for key, value := range call.in {
+				in[key] = value
 			}
+			if branch, ok := in["branch"]; ok {
+				in["branch"] = fmt.Sprint(branch, i)
+			}
+			if branch, ok := in["name"]; ok {
+				in["name"] = fmt.Sprint(branch, i)
+			}
+			r.write(t, "a.txt", fmt.Sprintln("changed", i, name, in))
 			if got := r.call(t, name, in); got.Failed {
 				t.Errorf("%s: %+v", name, got)
 			}
 			c.check(t, name)
+			approve(t, c, r, name, in)
 		}
 	}
+}
+
+// Names that git could take for options, for other references, or for more than one thing are refused by every tool,
+// by the name of the argument, before git sees them.
+func TestNamesAreNoOptions(t *testing.T) {
+	t.Parallel()
+	c, r := newCanary(t), open(t)
+	r = r.withRemotes(t, map[string]git.Remote{"origin": {URL: "https://127.0.0.1:1/x.git"}})
+	evil := []string{
+		"--upload-pack=" + c.program, "--exec=" + c.program, "-O" + c.program, "--output=" + c.program, "-c", "--", "ext::" + c.program,
+		"+main", ":main", "main:main", "main other", "refs/heads/../../x", "a..b", "a\nb", "a\x00b", "HEAD:a.txt", "main^{tree}:a", strings.Repeat("a", 300),
+	}
+	for _, at := range []struct {
+		tool, argument string
+		in             args
+	}{
+		{"git.show", "revision", args{}},
+		{"git.blame", "revision", args{"path": "a.txt"}},
+		{"git.diff", "from", args{}},
+		{"git.diff", "to", args{"from": "main"}},
+		{"git.branch", "name", args{}},
+		{"git.branch", "name", args{"delete": true}},
+		{"git.branch", "start", args{"name": "new"}},
+		{"git.checkout", "branch", args{}},
+		{"git.checkout", "branch", args{"create": true}},
+		{"git.checkout", "start", args{"branch": "new", "create": true}},
+		{"git.stash", "stash", args{"action": "pop"}},
+		{"git.stash", "action", args{}},
+		{"git.push", "branch", args{}},
+		{"git.push", "remote", args{}},
+		{"git.pull", "branch", args{}},
+		{"git.pull", "remote", args{}},
+	} {
+		for _, name := range append(evil, "HEAD", "deadbeef") {
+			isRevision := at.argument == "revision" || at.argument == "from" || at.argument == "to" || at.argument == "start"
+			if isRevision && name == "HEAD" || at.argument == "remote" && name == "HEAD" {
+				continue
+			}
+			in := args{at.argument: name}
+			for key, value := range at.in {
+				in[key] = value
+			}
+			got := r.call(t, at.tool, in)
+			if !got.Failed || !strings.HasPrefix(got.Text, at.argument+":") && !strings.HasPrefix(got.Text, "Bad arguments: ") {
+				t.Errorf("%s %q: %+v", at.tool, in, got)
+			}
+		}
+	}
+	for _, tt := range []struct {
+		tool string
+		in   func(path string) args
+	}{
+		{"git.show", func(path string) args { return args{"path": path} }},
+		{"git.blame", func(path string) args { return args{"path": path} }},
+		{"git.add", func(path string) args { return args{"files": []string{path}} }},
+		{"git.diff", func(path string) args { return args{"from": "HEAD", "path": path} }},
+	} {
+		for _, path := range []string{"../x", "/etc/passwd", "a/../../x", "a\x00b"} {
+			if got := r.call(t, tt.tool, tt.in(path)); !got.Failed || !strings.Contains(got.Text, "path") {
+				t.Errorf("%s %q: %+v", tt.tool, path, got)
+			}
+		}
+		for _, path := range []string{"--output=" + c.program, ":(top)*", "-O" + c.program, "*"} {
+			if got := r.call(t, tt.tool, tt.in(path)); tt.tool != "git.diff" && !got.Failed {
+				t.Errorf("%s %q: %+v", tt.tool, path, got)
+			}
+		}
+	}
+	c.check(t, "all")
 }

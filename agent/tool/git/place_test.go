@@ -253,6 +253,7 @@ func TestRepositoryOutsideOfTheFolder(t *testing.T) {
 			other.write(t, "secret.txt", "Confidential\n")
 			other.git(t, "add", ".")
 			other.git(t, append(as, "commit", "--quiet", "-m", "Confidential")...)
+			r = r.withRemotes(t, map[string]git.Remote{"origin": {URL: "file://" + bare(t, other).dir}})
 			plant(t, r, other.dir)
 			r.write(t, "a.txt", "changed\n")
 			before := state(t, other.dir)
@@ -267,6 +268,19 @@ func TestRepositoryOutsideOfTheFolder(t *testing.T) {
 				{"git.log", args{}},
 				{"git.commit", args{"message": "Mine", "files": []string{"."}}},
 				{"git.commit", args{"message": "Mine"}},
+				{"git.diff", args{"from": "HEAD"}},
+				{"git.show", args{}},
+				{"git.show", args{"path": "secret.txt"}},
+				{"git.blame", args{"path": "a.txt"}},
+				{"git.branches", args{}},
+				{"git.stashes", args{}},
+				{"git.add", args{"files": []string{"."}}},
+				{"git.branch", args{"name": "new"}},
+				{"git.branch", args{"name": "main", "delete": true}},
+				{"git.checkout", args{"branch": "new", "create": true}},
+				{"git.stash", args{"action": "push"}},
+				{"git.push", args{}},
+				{"git.pull", args{}},
 			} {
 				got := r.call(t, call.tool, call.in)
 				if !got.Failed || strings.Contains(fmt.Sprintf("%+v", got), "Confidential") || strings.Contains(got.Text, other.dir) && !strings.Contains(name, "kept elsewhere") {
@@ -420,13 +434,48 @@ func TestRepositoryBelowTheFolder(t *testing.T) {
 					t.Errorf("%s: %+v", call.tool, got)
 				}
 			}
-			if got := r.git(t, "log", "-1", "--format=%s"); got != "Mine\n" {
+			if got := r.git(t, "log", "-1", "--format=%s", "HEAD"); got != "Mine\n" {
 				t.Errorf("git itself sees %q", got)
 			}
 			if got := r.git(t, "reflog", "-1", "--format=%gs"); !strings.HasPrefix(got, "commit") {
 				t.Errorf("git itself logs %q", got)
 			}
+			workThere(t, r)
 		})
+	}
+}
+
+// workThere does with every tool that writes what git itself must see.
+func workThere(t *testing.T, r repository) {
+	t.Helper()
+	current := strings.TrimSpace(r.git(t, "symbolic-ref", "--short", "HEAD"))
+	for _, call := range []struct {
+		tool string
+		in   args
+	}{
+		{"git.branch", args{"name": "new"}},
+		{"git.checkout", args{"branch": "new"}},
+		{"git.checkout", args{"branch": current}},
+		{"git.branch", args{"name": "new", "delete": true}},
+	} {
+		if got := r.call(t, call.tool, call.in); got.Failed {
+			t.Errorf("%s %v: %+v", call.tool, call.in, got)
+		}
+	}
+
+	r.write(t, "a.txt", "stashed\n")
+	if got := r.call(t, "git.stash", args{"action": "push"}); got.Failed || !strings.Contains(r.git(t, "stash", "list"), "by git.stash") {
+		t.Errorf("git.stash: %+v", got)
+	}
+	if got := r.call(t, "git.stash", stash("pop")(t, r)); got.Failed || !strings.Contains(r.git(t, "diff", "--name-only"), "a.txt\n") {
+		t.Errorf("git.stash: %+v", got)
+	}
+	if got := r.call(t, "git.add", args{"files": []string{"a.txt"}}); got.Failed || r.git(t, "diff", "--cached", "--name-only") != "a.txt\n" {
+		t.Errorf("git.add: %+v", got)
+	}
+	r.git(t, "reset", "--quiet", "--hard")
+	if got := r.git(t, "branch", "--list", "new"); got != "" {
+		t.Errorf("git itself sees the branch %q", got)
 	}
 }
 
@@ -435,12 +484,9 @@ func TestRepositoryOfAFolderAbove(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	r.write(t, "below/x.txt", "x\n")
-	for _, name := range []string{"git.status", "git.diff", "git.log", "git.commit"} {
-		in := args{}
-		if name == "git.commit" {
-			in = args{"message": "Mine", "files": []string{"."}}
-		}
-		if got := tools(t, r.dir+"/below").call(t, name, in); !got.Failed || got.Text != "the folder has no git repository" {
+	for _, call := range everyTool {
+		name := call.tool
+		if got := tools(t, r.dir+"/below").call(t, name, call.in); !got.Failed || got.Text != "the folder has no git repository" {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
