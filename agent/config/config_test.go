@@ -189,13 +189,20 @@ func TestProblems(t *testing.T) {
 			"10: mcpServers.i.j: the name of a server has at most 54 letters, digits, '_' and '-'"}},
 		{"toolsets", `toolsets:
   files: {root: "/nowhere/at/all", write: true}
-  git: {name: Me}
+  git: {name: Me, remotes: {"a b": "https://git.example.org/x", http: "http://git.example.org/x", ssh: "ssh://git@git.example.org/x", ext: {url: "ext::sh"}, both: {url: "https://git.example.org/x", token: a, header: "A: b"}, user: "https://ann:planted@git.example.org/x", none: {token: x}}}
   code: {root: "${KEY}"}
   search: []
   tests: {"a b": [x], go: [], py: pytest, sh: [""], m: {root: "/nowhere/at/all"}, e: {command: [x], env: {A=B: x}}}
   shell: {}
 `, []string{
 			"2: toolsets.files.root: there is no folder /nowhere/at/all", "2: toolsets.files.write: no such key; did you mean enableWrite?",
+			"3: toolsets.git.remotes.a b: the name of a remote has at most 50 letters, digits, '-' and '_'",
+			"3: toolsets.git.remotes.http: want https; http is for servers of this machine only",
+			"3: toolsets.git.remotes.ssh: ssh needs keyFile and knownHosts, as absolute paths",
+			"3: toolsets.git.remotes.ext.url: it has more than a host and a path",
+			"3: toolsets.git.remotes.both.token: it does not go with header",
+			"3: toolsets.git.remotes.user: it has a user or a password; put them into username and token",
+			"3: toolsets.git.remotes.none.url: required",
 			"3: toolsets.git: who commits needs both a name and an email",
 			"4: toolsets.code.root: there is no folder [secret]",
 			"5: toolsets.search: want a mapping, not a list",

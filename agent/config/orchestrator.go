@@ -46,7 +46,7 @@ func DefaultOrchestrator() Orchestrator {
 	}
 	return Orchestrator{Model: defaultModel, MaxPlanSteps: 5, ExecutionTimeout: Duration(300 * time.Second), Agents: map[string]Specialist{
 		"RAG_SEARCH":    specialist("Searches code and documentation by meaning, and finds code that is like other code.", false, "search.*"),
-		"GIT":           specialist("Shows the status, the changes and the history of the Git repository, and commits.", true, "git.*"),
+		"GIT":           specialist("Shows the status, the changes and the history of the Git repository, switches branches, stashes and commits.", true, "git.*"),
 		"REFACTORING":   specialist("Analyses code, suggests refactorings, and applies them.", true, "code.*"),
 		"CODE_ANALYSIS": specialist("Measures the complexity of code, finds dependencies and code smells.", false, "code.*"),
 	}}

@@ -129,8 +129,7 @@ func (p *Parts) openToolsets(t Toolsets, hide []string) error {
 		add("files", t.Files.Root, folder, err)
 	}
 	if t.Git != nil {
-		options := git.Options{Write: t.Git.EnableWrite, Name: t.Git.Name, Email: t.Git.Email, Allow: t.Git.Allow, Hide: hide}
-		tools, err := git.Tools(t.Git.Root.Reveal(), options)
+		tools, err := git.Tools(t.Git.Root.Reveal(), t.Git.open(hide))
 		if err != nil {
 			errs = append(errs, fmt.Errorf("toolsets.git: %w", err))
 		}

@@ -31,6 +31,18 @@ type Git struct {
 	Name        string   `json:"name,omitempty"` // who commits, if not the one of git's own configuration
 	Email       string   `json:"email,omitempty"`
 	Allow       []string `json:"allow,omitempty"` // see Files
+	// Remotes are the other repositories that git.push and git.pull may use, by name.
+	Remotes map[string]GitRemote `json:"remotes,omitempty"`
+}
+
+// GitRemote is another repository. [git.Remote] says what the fields mean.
+type GitRemote struct {
+	URL        string `json:"url"`
+	Username   string `json:"username,omitempty"`
+	Token      Value  `json:"token,omitzero"`
+	Header     Value  `json:"header,omitzero"`
+	KeyFile    Value  `json:"keyFile,omitzero"`    // absolute
+	KnownHosts Value  `json:"knownHosts,omitzero"` // absolute
 }
 
 // Code are the tools that analyse the code of a folder.
@@ -73,6 +85,7 @@ func readToolsets(n node, dir string) (t Toolsets) {
 				"allow":       func(n node) { t.Git.Allow = n.filePatterns() },
 				"name":        func(n node) { t.Git.Name = n.word() },
 				"email":       func(n node) { t.Git.Email = n.word() },
+				"remotes":     func(n node) { t.Git.Remotes = n.gitRemotes(dir) },
 			})
 			if g.has("name") != g.has("email") {
 				n.problem("who commits needs both a name and an email")
@@ -171,9 +184,12 @@ func (t Toolsets) tools() (names []string) {
 		}
 	}
 	if t.Git != nil {
-		names = append(names, "git.status", "git.diff", "git.log")
+		names = append(names, "git.status", "git.diff", "git.log", "git.show", "git.blame", "git.branches", "git.stashes")
 		if t.Git.EnableWrite {
-			names = append(names, "git.commit")
+			names = append(names, "git.add", "git.commit", "git.branch", "git.checkout", "git.stash")
+		}
+		if t.Git.EnableWrite && len(t.Git.Remotes) > 0 {
+			names = append(names, "git.pull", "git.push")
 		}
 	}
 	if t.Code != nil {

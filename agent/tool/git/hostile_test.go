@@ -209,7 +209,7 @@ func testHostile(t *testing.T, keys []string) {
 		{"git.branch", args{"name": "topic"}, false},
 		{"git.branch", args{"name": "topic", "delete": true}, false},
 		{"git.branch", args{"name": "late", "start": "other"}, false},
-		{"git.stash", args{"action": "push"}, true}, // git refuses what .gitmodules says
+		{"git.stash", args{"action": "push"}, true},    // git refuses what .gitmodules says
 		{"git.checkout", args{"branch": "late"}, true}, // c.x and .gitattributes of no commit are not lost
 		{"git.checkout", args{"branch": "next", "create": true}, false},
 		{"git.status", args{}, false},

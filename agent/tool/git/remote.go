@@ -38,8 +38,8 @@ var (
 	hostName   = regexp.MustCompile(`^[A-Za-z0-9_\[:][A-Za-z0-9_.:\]-]*$`)
 )
 
-// check returns what is wrong with a remote. It quotes no secret.
-func (m Remote) check() error {
+// Check returns what is wrong with a remote, after the name of the field and ": ". It quotes no secret.
+func (m Remote) Check() error {
 	u, err := url.Parse(m.URL)
 	if err != nil || !printable.MatchString(m.URL) {
 		return errors.New("url: it is no URL") // the error of the parser has the whole of it
@@ -69,14 +69,14 @@ func (m Remote) checkScheme(u *url.URL) error {
 		return errors.New("url: it has no host")
 	case u.Scheme == "https" || u.Scheme == "http":
 		if ssh {
-			return errors.New("keyFile, knownHosts: they are for ssh")
+			return errors.New("keyFile: it is for ssh")
 		}
 		if u.Scheme == "http" && !isHere(u.Hostname()) {
 			return errors.New("url: want https; http is for servers of this machine only")
 		}
 		return nil
 	case web:
-		return errors.New("token, username, header: they are for https")
+		return errors.New("url: token, username and header are for https")
 	case u.Scheme == "ssh":
 		return m.checkSSH(u)
 	case u.Scheme == "file":
@@ -100,9 +100,17 @@ func (m Remote) checkSSH(u *url.URL) error {
 	case hasPassword || u.User != nil && !sshUser.MatchString(u.User.Username()):
 		return errors.New("url: want a user and no password")
 	case !filepath.IsAbs(m.KeyFile) || !filepath.IsAbs(m.KnownHosts):
-		return errors.New("keyFile, knownHosts: ssh needs both, as absolute paths")
+		return errors.New("url: ssh needs keyFile and knownHosts, as absolute paths")
 	case strings.ContainsAny(m.KeyFile+m.KnownHosts, "'\"\\%$~\n\x00"):
-		return errors.New("keyFile, knownHosts: their paths have characters that ssh would read")
+		return errors.New("keyFile: the paths of keyFile and knownHosts have characters that ssh would read")
+	}
+	return nil
+}
+
+// CheckRemoteName returns an error if no remote can have a name.
+func CheckRemoteName(name string) error {
+	if !remoteName.MatchString(name) {
+		return errors.New("the name of a remote has at most 50 letters, digits, '-' and '_'")
 	}
 	return nil
 }
@@ -111,10 +119,10 @@ func (m Remote) checkSSH(u *url.URL) error {
 func checkRemotes(remotes map[string]Remote) error {
 	var errs []error
 	for name, m := range remotes {
-		if !remoteName.MatchString(name) {
-			errs = append(errs, fmt.Errorf("remotes: a name has letters, digits, - and _, not %q", name))
+		if err := CheckRemoteName(name); err != nil {
+			errs = append(errs, fmt.Errorf("remotes: %q: %w", name, err))
 		}
-		if err := m.check(); err != nil {
+		if err := m.Check(); err != nil {
 			errs = append(errs, fmt.Errorf("remotes.%s: %w", name, err))
 		}
 	}
