@@ -6,6 +6,16 @@ import (
 	"github.com/actlog/actlog/agent/tool/git"
 )
 
+// GitRemote is another repository. [git.Remote] says what the fields mean.
+type GitRemote struct {
+	URL        string `json:"url"`
+	Username   string `json:"username,omitempty"`
+	Token      Value  `json:"token,omitzero"`
+	Header     Value  `json:"header,omitzero"`
+	KeyFile    Value  `json:"keyFile,omitzero"`    // absolute
+	KnownHosts Value  `json:"knownHosts,omitzero"` // absolute
+}
+
 // gitRemotes returns the remotes of a repository, by their names: a URL, or a mapping with more. Relative paths begin at
 // dir.
 func (n node) gitRemotes(dir string) map[string]GitRemote {
@@ -58,15 +68,4 @@ func (m GitRemote) open() git.Remote {
 		URL: m.URL, Username: m.Username, Token: m.Token.Reveal(), Header: m.Header.Reveal(),
 		KeyFile: m.KeyFile.Reveal(), KnownHosts: m.KnownHosts.Reveal(),
 	}
-}
-
-// open returns the options of the tools, with the secrets of the remotes.
-func (g Git) open(hide []string) git.Options {
-	options := git.Options{
-		Write: g.EnableWrite, Name: g.Name, Email: g.Email, Allow: g.Allow, Hide: hide, Remotes: map[string]git.Remote{},
-	}
-	for name, m := range g.Remotes {
-		options.Remotes[name] = m.open()
-	}
-	return options
 }

@@ -112,6 +112,17 @@ func (e Embedder) open() (model.Embedder, error) {
 	return openai.NewEmbedder(openai.Config{Model: e.Model, APIKey: e.APIKey.Reveal(), BaseURL: e.BaseURL.Reveal(), Timeout: time.Duration(e.Timeout)})
 }
 
+// open returns the options of the tools, with the secrets of the remotes.
+func (g Git) open(hide []string) git.Options {
+	options := git.Options{
+		Write: g.EnableWrite, Name: g.Name, Email: g.Email, Allow: g.Allow, Hide: hide, Remotes: map[string]git.Remote{},
+	}
+	for name, m := range g.Remotes {
+		options.Remotes[name] = m.open()
+	}
+	return options
+}
+
 // openToolsets adds the tools of each toolset.
 func (p *Parts) openToolsets(t Toolsets, hide []string) error {
 	var errs []error

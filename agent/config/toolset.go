@@ -35,16 +35,6 @@ type Git struct {
 	Remotes map[string]GitRemote `json:"remotes,omitempty"`
 }
 
-// GitRemote is another repository. [git.Remote] says what the fields mean.
-type GitRemote struct {
-	URL        string `json:"url"`
-	Username   string `json:"username,omitempty"`
-	Token      Value  `json:"token,omitzero"`
-	Header     Value  `json:"header,omitzero"`
-	KeyFile    Value  `json:"keyFile,omitzero"`    // absolute
-	KnownHosts Value  `json:"knownHosts,omitzero"` // absolute
-}
-
 // Code are the tools that analyse the code of a folder.
 type Code struct {
 	Root        Value    `json:"root"` // absolute

@@ -22,6 +22,9 @@ type program struct {
 	identity []string // variables that say who commits
 }
 
+// timeout bounds a call that reaches no other machine.
+const timeout = 30 * time.Second
+
 // maxOutput bounds what is read from git, in bytes.
 const maxOutput = 1 << 20
 

@@ -62,7 +62,7 @@ func planPull(ctx context.Context, o *opened, call tool.Call, in pullArguments) 
 	}
 
 	p.preview = tool.NewPreview(tool.PreviewDiff, text, c.remote.URL, in.Branch, current, head, commit)
-	p.do = func(ctx context.Context) (tool.Result, error) { return o.pull(ctx, call, in, current, head, commit) }
+	p.do = func(ctx context.Context) (tool.Result, error) { return o.pull(ctx, call, in, current, commit) }
 	return p, nil
 }
 
@@ -121,7 +121,7 @@ func (c *connection) pulled(ctx context.Context, head, commit, current, branch s
 }
 
 // pull fetches for good, and moves the branch forward.
-func (o *opened) pull(ctx context.Context, call tool.Call, in pullArguments, current, head, commit string) (tool.Result, error) {
+func (o *opened) pull(ctx context.Context, call tool.Call, in pullArguments, current, commit string) (tool.Result, error) {
 	c, err := o.connect(in.Remote)
 	if err != nil {
 		return tool.Result{}, err

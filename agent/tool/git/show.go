@@ -100,10 +100,10 @@ func (o *opened) fileAt(ctx context.Context, commit string, in showArguments) (t
 		return tool.Result{}, fmt.Errorf("path: %s is not in %s", shown(path), in.Revision)
 	}
 
-	switch {
-	case fields[1] == "tree":
+	switch fields[1] {
+	case "tree":
 		return o.folderAt(ctx, commit, path+"/")
-	case fields[1] == "commit":
+	case "commit":
 		return tool.Result{Text: fmt.Sprintf("%s is a submodule at commit %s.", shown(path), fields[2])}, nil
 	}
 	text, err := o.run(ctx, "", "cat-file", "blob", fields[2])

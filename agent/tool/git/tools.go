@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
-	"time"
 
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/folder"
@@ -73,5 +72,3 @@ func (r *repository) reading() []tool.Tool {
 		tool.Func("git.stashes", "Lists what was put aside by git.stash. git.show shows one by its hash.", r.listStashes, read),
 	}
 }
-
-const timeout = 30 * time.Second
