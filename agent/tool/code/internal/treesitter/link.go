@@ -15,7 +15,6 @@ import (
 
 // Where things are in the memory, in bytes.
 const (
-	pageSize  = 64 << 10
 	coreStart = 1 << 10
 	stackSize = 1 << 20
 	minMemory = 32 << 20 // what the core asks for

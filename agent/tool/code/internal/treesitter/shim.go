@@ -23,9 +23,12 @@ type function struct {
 // shared is a memory and a table of functions. They are declared, or passed on if from names a module.
 type shared struct {
 	from            string
-	pages, maxPages uint32 // of 64 KiB
+	pages, maxPages uint32 // of pageSize
 	functions       uint32 // that the table has space for
 }
+
+// pageSize is the unit of memory, in bytes.
+const pageSize = 64 << 10
 
 // global is a 32-bit number that others may read, and write if it is mutable.
 type global struct {
