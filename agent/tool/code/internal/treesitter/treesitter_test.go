@@ -167,13 +167,13 @@ func TestProblems(t *testing.T) {
 // Hostile texts: a tree or an error, in time, and the next text is parsed as ever.
 func TestHostile(t *testing.T) {
 	t.Parallel()
-	const many = 1_000_000
+	const many = 300_000
 	for _, row := range []struct {
 		name     string
 		language Language
 		text     string
 	}{
-		{"parentheses", Python, strings.Repeat("(", many/2) + strings.Repeat(")", many/2)},
+		{"parentheses", Python, strings.Repeat("(", 1_000_000)},
 		{"brackets", TypeScript, strings.Repeat("[", many)},
 		{"elements", TSX, strings.Repeat("<a>", many/3)},
 		{"types", Java, strings.Repeat("A<", many/2)},

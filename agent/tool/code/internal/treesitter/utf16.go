@@ -16,25 +16,26 @@ type encoded struct {
 
 // encode returns a text in UTF-16. What is not UTF-8 becomes the character U+FFFD, byte by byte.
 func encode(text []byte) (e encoded) {
-	e.text = make([]byte, 0, 2*len(text))
-	ascii := !slices.ContainsFunc(text, func(b byte) bool { return b >= utf8.RuneSelf })
-	if !ascii {
-		e.starts = make([]uint32, 0, len(text)+1)
+	if !slices.ContainsFunc(text, func(b byte) bool { return b >= utf8.RuneSelf }) {
+		e.text = make([]byte, 2*len(text))
+		for i, b := range text {
+			e.text[2*i] = b
+		}
+		return e
 	}
+
+	e.text = make([]byte, 0, 2*len(text))
+	e.starts = make([]uint32, 0, len(text)+1)
+	var units [2]uint16
 	for at := 0; at < len(text); {
 		r, size := utf8.DecodeRune(text[at:])
-		units := utf16.AppendRune(nil, r)
-		for _, u := range units {
+		for _, u := range utf16.AppendRune(units[:0], r) {
 			e.text = binary.LittleEndian.AppendUint16(e.text, u)
-			if !ascii {
-				e.starts = append(e.starts, uint32(at))
-			}
+			e.starts = append(e.starts, uint32(at))
 		}
 		at += size
 	}
-	if !ascii {
-		e.starts = append(e.starts, uint32(len(text)))
-	}
+	e.starts = append(e.starts, uint32(len(text)))
 	return e
 }
 
