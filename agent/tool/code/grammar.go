@@ -3,13 +3,9 @@ package code
 import (
 	"path"
 	"strings"
-	"time"
 
 	"github.com/actlog/actlog/agent/tool/code/internal/treesitter"
 )
-
-// maxParsing bounds the time to parse one file.
-const maxParsing = 5 * time.Second
 
 // grammar is how the files of a language are parsed, and what the nodes of its trees are.
 type grammar struct {

@@ -13,9 +13,7 @@ func (m *measured) parseBy(ctx context.Context, g grammar) bool {
 		m.Problem = tooDeep
 		return false
 	}
-	parsing, cancel := context.WithTimeout(ctx, maxParsing)
-	defer cancel()
-	tree, err := treesitter.Parse(parsing, g.of, m.content)
+	tree, err := treesitter.Parse(ctx, g.of, m.content)
 	switch {
 	case err == nil:
 	case ctx.Err() != nil: // the call ends, or has no more time to parse files

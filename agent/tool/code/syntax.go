@@ -69,8 +69,6 @@ func syntaxErrors(ctx context.Context, at, text string) (found []syntaxError, ok
 	if !ok {
 		return nil, false
 	}
-	ctx, cancel := context.WithTimeout(ctx, maxParsing)
-	defer cancel()
 	tree, err := treesitter.Parse(ctx, g.of, []byte(text))
 	if err != nil {
 		return nil, false

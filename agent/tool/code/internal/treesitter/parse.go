@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Bounds of a text.
 const (
-	MaxText  = 10 << 20 // bytes
+	MaxText  = 10 << 20         // bytes
+	MaxTime  = 10 * time.Second // from when it is its turn, and its language is compiled
 	maxNodes = 1 << 20
 	maxDepth = 10_000
 )
@@ -16,8 +18,8 @@ const (
 // ErrTooLarge says that a text is too large or too deep to be parsed, or needs too much memory.
 var ErrTooLarge = errors.New("too large, or too deeply nested, to be parsed")
 
-// Parse parses a text, at most [MaxText] bytes. It ends when ctx does. Errors of syntax are in the tree; an error says
-// that there is none: [ErrTooLarge], that of ctx, or one of the program.
+// Parse parses a text, at most [MaxText] bytes. It ends when ctx does, and after [MaxTime] as if ctx had that deadline.
+// Errors of syntax are in the tree; an error says that there is none: [ErrTooLarge], that of ctx, or one of the program.
 func Parse(ctx context.Context, l Language, text []byte) (*Tree, error) {
 	var tree *Tree
 	err := parse(ctx, l, text, func(w *walker) error {
@@ -39,6 +41,8 @@ func parse(ctx context.Context, l Language, text []byte, use func(*walker) error
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, MaxTime)
+	defer cancel()
 	c := caller{instance: i}
 	defer func() { give(i, c.err != nil) }()
 
