@@ -16,6 +16,7 @@ import (
 
 	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
+	_ "github.com/actlog/actlog/agent/tool/code" // registers the toolset
 )
 
 func TestMain(m *testing.M) {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,7 +17,6 @@ import (
 	"github.com/actlog/actlog/agent/redact"
 	"github.com/actlog/actlog/agent/sandbox"
 	"github.com/actlog/actlog/agent/tool"
-	"github.com/actlog/actlog/agent/tool/code"
 	"github.com/actlog/actlog/agent/tool/files"
 	"github.com/actlog/actlog/agent/tool/git"
 	"github.com/actlog/actlog/agent/tool/search"
@@ -102,12 +102,6 @@ func (m Model) open() (opened model.Model, err error) {
 	return model.Limit(opened, model.Limits{Concurrent: m.MaxConcurrent, PerMinute: m.MaxPerMinute}), nil
 }
 
-// folder has tools until it is closed.
-type folder interface {
-	io.Closer
-	Tools() []tool.Tool
-}
-
 func (e Embedder) open() (model.Embedder, error) {
 	return openai.NewEmbedder(openai.Config{Model: e.Model, APIKey: e.APIKey.Reveal(), BaseURL: e.BaseURL.Reveal(), Timeout: time.Duration(e.Timeout)})
 }
@@ -123,11 +117,21 @@ func (g Git) open(hide []string) git.Options {
 	return options
 }
 
+// openRegistered opens a toolset that only some programs have, with what the file says about it. The values have their
+// secrets.
+func openRegistered(name string, hide []string, options map[string]any) (tool.Toolset, error) {
+	b, err := json.Marshal(options)
+	if err != nil {
+		return nil, err
+	}
+	return tool.OpenToolset(name, tool.Opening{Options: b, Hide: hide})
+}
+
 // openToolsets adds the tools of each toolset.
 func (p *Parts) openToolsets(t Toolsets, hide []string) error {
 	var errs []error
 	// errors of opening a folder have its path, which may be secret
-	add := func(toolset string, root Value, folder folder, err error) {
+	add := func(toolset string, root Value, folder tool.Toolset, err error) {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("toolsets.%s: the folder %s cannot be opened", toolset, root))
 			return
@@ -147,8 +151,14 @@ func (p *Parts) openToolsets(t Toolsets, hide []string) error {
 		p.Tools = append(p.Tools, tools...)
 	}
 	if t.Code != nil {
-		folder, err := code.Open(t.Code.Root.Reveal(), code.Options{Write: t.Code.EnableWrite, Allow: t.Code.Allow, Hide: hide})
-		add("code", t.Code.Root, folder, err)
+		opened, err := openRegistered("code", hide, map[string]any{
+			"root": t.Code.Root.Reveal(), "enableWrite": t.Code.EnableWrite, "allow": t.Code.Allow,
+		})
+		if errors.Is(err, tool.ErrNoToolset) {
+			errs = append(errs, fmt.Errorf("toolsets.code: %w", err))
+		} else {
+			add("code", t.Code.Root, opened, err)
+		}
 	}
 	if t.Search != nil {
 		folder, err := search.Open(t.Search.Root.Reveal(), p.vectors, t.Search.Allow...)

@@ -4,10 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"go/parser"
-	"go/token"
 	"io/fs"
-	"path"
 	"strings"
 
 	"github.com/actlog/actlog/agent/tool"
@@ -28,7 +25,7 @@ type change struct {
 func (f *Folder) apply(ctx context.Context, in applyArguments) (tool.Result, error) {
 	f.at.Lock()
 	defer f.at.Unlock()
-	changes, err := f.changes(in.Patch)
+	changes, err := f.changes(ctx, in.Patch)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -51,7 +48,7 @@ func (f *Folder) apply(ctx context.Context, in applyArguments) (tool.Result, err
 }
 
 // changes returns what a patch makes of the files as they are.
-func (f *Folder) changes(patch string) (changes []change, err error) {
+func (f *Folder) changes(ctx context.Context, patch string) (changes []change, err error) {
 	files, err := readPatch(patch)
 	if err != nil {
 		return nil, err
@@ -76,7 +73,7 @@ func (f *Folder) changes(patch string) (changes []change, err error) {
 		if len(after) > folder.MaxFile {
 			return nil, fmt.Errorf("%s would have more than %d MiB", at, folder.MaxFile>>20)
 		}
-		if err := breaks(at, string(content), after); err != nil {
+		if err := breaks(ctx, at, string(content), after); err != nil {
 			return nil, err
 		}
 		changes = append(changes, change{at, after, info})
@@ -84,24 +81,9 @@ func (f *Folder) changes(patch string) (changes []change, err error) {
 	return changes, nil
 }
 
-// breaks returns an error if a file of Go could be parsed before a change, and not after it.
-func breaks(at, before, after string) error {
-	if path.Ext(at) != ".go" {
-		return nil
-	}
-	parse := func(text string) error {
-		_, err := parser.ParseFile(token.NewFileSet(), at, text, parser.SkipObjectResolution)
-		return err
-	}
-	if err := parse(after); err != nil && parse(before) == nil {
-		return fmt.Errorf("the file would be no Go any more: %w", err)
-	}
-	return nil
-}
-
 // touched returns the files that a patch would change.
-func (f *Folder) touched(_ context.Context, in applyArguments) (paths []string, err error) {
-	changes, err := f.changes(in.Patch)
+func (f *Folder) touched(ctx context.Context, in applyArguments) (paths []string, err error) {
+	changes, err := f.changes(ctx, in.Patch)
 	for _, c := range changes {
 		paths = append(paths, c.at)
 	}

@@ -33,8 +33,13 @@ func FuzzMeasure(f *testing.F) {
 	f.Add("package a\n\nfunc f() {\n\tif x {\n\t} else {\n\t}\n}\n", uint8(0))
 	f.Add("def f(a):\n  if a:\n    pass\n", uint8(1))
 	f.Add("int f(int a) {\n}\n", uint8(2))
+	f.Add("class A { int f(int a) { return a > 0 && a < 9 ? 1 : 2; } }\n", uint8(5))
+	f.Add("import a from './a'\nconst f = (a) => { if (a) {} else if (b) {} }\n", uint8(6))
+	for end := range grammars { // compiling takes longer than an input may: a worker that takes 10 seconds counts as hung
+		measure(f.Context(), "f"+end, nil)
+	}
 	f.Fuzz(func(t *testing.T, text string, kind uint8) {
-		m, ok := measure("f"+[]string{".go", ".py", ".c", ".ts", ".rs"}[kind%5], []byte(text))
+		m, ok := measure(t.Context(), "f"+[]string{".go", ".py", ".c", ".ts", ".rs", ".java", ".jsx"}[kind%7], []byte(text))
 		if !ok {
 			t.Fatal("no language")
 		}
