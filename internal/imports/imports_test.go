@@ -103,10 +103,10 @@ var rules = map[string]rule{
 	// What agents are made of. Nothing of it is linked into an agent that only records.
 	"agent/tool":        {[]string{"record", "agent/model"}, []string{"github.com/go-json-experiment/json", "github.com/google/jsonschema-go"}},
 	"agent/tool/code":   {[]string{"record", "agent/tool", "internal/folder"}, []string{"github.com/fzipp/gocyclo", "github.com/uudashr/gocognit"}},
-	"agent/tool/files":  {[]string{"record", "agent/tool", "internal/folder"}, nil},
+	"agent/tool/files":  {[]string{"record", "agent/tool", "internal/folder"}, []string{"github.com/aymanbagabas/go-udiff"}},
 	"agent/tool/git":    {[]string{"record", "agent/sandbox", "agent/tool", "internal/folder"}, nil},
 	"agent/tool/search": {[]string{"record", "agent/model", "agent/tool", "internal/folder"}, nil},
-	"agent/tool/tests":  {[]string{"record", "agent/sandbox", "agent/tool", "internal/group"}, nil},
+	"agent/tool/tests":  {[]string{"record", "agent/sandbox", "agent/tool", "internal/folder", "internal/group"}, nil},
 	"agent/sandbox":     {nil, []string{"github.com/landlock-lsm/go-landlock", "golang.org/x/sys"}},
 	"internal/group":    {nil, nil},
 	"internal/folder":   {nil, nil},
