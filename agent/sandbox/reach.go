@@ -25,6 +25,18 @@ var system = []string{
 	"/sys/devices/system", "/sys/fs/cgroup", "/sys/kernel/mm",
 }
 
+// systemPatterns are more of them: where Debian has the settings of Java, without those of its management, which may have passwords.
+var systemPatterns = []string{"/etc/java-*-openjdk/security", "/etc/java-*-openjdk/*.properties", "/etc/java-*-openjdk/*.cfg"}
+
+// patternPaths returns what is at patterns.
+func patternPaths(patterns []string) (paths []string) {
+	for _, pattern := range patterns {
+		found, _ := filepath.Glob(pattern) // the patterns are right
+		paths = append(paths, found...)
+	}
+	return paths
+}
+
 // devices are written, too.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
 
@@ -62,7 +74,7 @@ func reachOf(cmd *exec.Cmd, temporary string, read, write []string) *reach {
 			}
 		}
 	}
-	for _, path := range slices.Concat(system, toolchains(cmd), read) {
+	for _, path := range slices.Concat(system, patternPaths(systemPatterns), toolchains(cmd), read) {
 		if real, ok := resolve(path, r.write); ok {
 			r.read = append(r.read, real)
 		}
