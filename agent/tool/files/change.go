@@ -198,12 +198,3 @@ func (f *Folder) text(name string) (at, content string, info fs.FileInfo, err er
 	}
 	return at, string(b), info, err
 }
-
-// splitLines returns the lines of a text, each with its end.
-func splitLines(text string) []string {
-	all := strings.SplitAfter(text, "\n")
-	if all[len(all)-1] == "" {
-		all = all[:len(all)-1]
-	}
-	return all
-}

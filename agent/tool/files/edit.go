@@ -69,9 +69,6 @@ func (in editArguments) occurrences(at, content string) (int, error) {
 	return 1, nil
 }
 
-// maxPlaces bounds the lines that an error names.
-const maxPlaces = 20
-
 // linesOf returns the numbers of the lines in which a part begins.
 func linesOf(content, part string) (numbers []string) {
 	for line := 1; ; {
