@@ -25,7 +25,8 @@ var system = []string{
 	"/sys/devices/system", "/sys/fs/cgroup", "/sys/kernel/mm",
 }
 
-// systemPatterns are more of them: where Debian has the settings of Java, without those of its management, which may have passwords.
+// systemPatterns are more of them: where Debian has the settings of Java, without those of its management, which
+// may have passwords.
 var systemPatterns = []string{"/etc/java-*-openjdk/security", "/etc/java-*-openjdk/*.properties", "/etc/java-*-openjdk/*.cfg"}
 
 // patternPaths returns what is at patterns.
@@ -199,8 +200,8 @@ func variable(cmd *exec.Cmd, name string) string {
 	return ""
 }
 
-// cacheOf returns the folder for what the programs of a folder, or a program without one, keep from one time to the next. It is not that
-// of the user, whose own programs would trust what is in it, nor that of other folders.
+// cacheOf returns the folder for what the programs of a folder, or a program without one, keep from one time to the
+// next. It is not that of the user, whose own programs would trust what is in it, nor that of other folders.
 func cacheOf(cmd *exec.Cmd) (string, error) {
 	user, err := os.UserCacheDir()
 	if err != nil {

@@ -45,8 +45,8 @@ func (c *calling) shownBefore(ctx context.Context, key string) (before about, er
 	return before, nil
 }
 
-// approvedBefore returns the digest of what a human approved for the attempt that the call is at, if anything. That the call was made
-// says that it was approved.
+// approvedBefore returns the digest of what a human approved for the attempt that the call is at, if anything. That
+// the call was made says that it was approved.
 func (c *calling) approvedBefore(ctx context.Context) (string, error) {
 	before, err := c.shownBefore(ctx, c.approvalKey())
 	if err != nil || before.Preview == nil {
@@ -60,7 +60,8 @@ func (c *calling) approvalKey() string {
 	return fmt.Sprint("approve-", c.row.ToolCallID, "-", c.number())
 }
 
-// foresee asks the tool what the call would do. The error is an [unapprovableError] if the tool says that it cannot work.
+// foresee asks the tool what the call would do. The error is an [unapprovableError] if the tool says that it cannot
+// work.
 func (c *calling) foresee(ctx context.Context) (a about, err error) {
 	ctx = c.startedBy(ctx)
 	preview, can, err := tool.PreviewOf(ctx, c.tool, c.policy, c.toolCall(nil))

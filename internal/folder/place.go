@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 )
 
-// Entry returns the resolved path of what has a name in the folder, and its description; nil: there is nothing yet. Unlike Resolve,
-// it does not follow a link that the name itself is: it is an error, and so is the top folder.
+// Entry returns the resolved path of what has a name in the folder, and its description; nil: there is nothing yet.
+// Unlike Resolve, it does not follow a link that the name itself is: it is an error, and so is the top folder.
 func (f *Folder) Entry(name string) (at string, info fs.FileInfo, err error) {
 	clean := path.Clean(filepath.ToSlash(name))
 	above, base := path.Split(clean)
@@ -56,8 +56,8 @@ func (f *Folder) Remove(at string, info fs.FileInfo) error {
 	return plainOrNil(at, f.root.Remove(filepath.FromSlash(at)))
 }
 
-// Move gives a file or folder at a path of Entry another path, and makes the folders above that. A file that is there is
-// replaced; whoever does not want that looks before.
+// Move gives a file or folder at a path of Entry another path, and makes the folders above that. A file that is
+// there is replaced; whoever does not want that looks before.
 func (f *Folder) Move(from string, info fs.FileInfo, to string) error {
 	if err := f.movable(from, info); err != nil {
 		return err
@@ -82,8 +82,9 @@ func (f *Folder) movable(at string, info fs.FileInfo) error {
 // maxBelow bounds the files and folders below one that is moved.
 const maxBelow = 10_000
 
-// Below describes all that is in the folder at a resolved path, in order. It is an error if something of it must not be touched,
-// under its path or under the one that it would have below another folder, or if there are more than 10,000.
+// Below describes all that is in the folder at a resolved path, in order. It is an error if something of it must
+// not be touched, under its path or under the one that it would have below another folder, or if there are more
+// than 10,000.
 func (f *Folder) Below(at, other string) (all []fs.FileInfo, paths []string, err error) {
 	err = fs.WalkDir(f.root.FS(), at, func(each string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -149,5 +150,6 @@ func (f *Folder) Entries(at string) (int, error) {
 	return len(names), nil
 }
 
-// Secret returns an error if a file or folder at a resolved path may hold secrets, and is not allowed, or is the server's own.
+// Secret returns an error if a file or folder at a resolved path may hold secrets, and is not allowed, or is the
+// server's own.
 func (f *Folder) Secret(at string) error { return f.allowed.Secret(at) }

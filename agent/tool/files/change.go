@@ -131,7 +131,8 @@ func (f *Folder) replacing(at string, before, after []byte, info fs.FileInfo, su
 	}, nil
 }
 
-// diff returns how a file changes as a unified diff, or in words if it is not a text. there reports whether the file is there before.
+// diff returns how a file changes as a unified diff, or in words if it is not a text. there reports whether the
+// file is there before.
 func diff(at string, before, after []byte, there bool) string {
 	old := "a/" + at
 	if !there {

@@ -6,6 +6,6 @@
 // Folders with the name .git are not there for the tools: what is written into them can make git run
 // programs. Texts are treated as UTF-8.
 //
-// Whoever approves a change sees it as a unified diff. A call that was made again, because nobody knew how it ended, finds
-// out whether it took effect.
+// Whoever approves a change sees it as a unified diff. A call that was made again, because nobody knew how it
+// ended, finds out whether it took effect.
 package files

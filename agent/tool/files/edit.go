@@ -49,7 +49,8 @@ func edited(at string, n int) string {
 	return fmt.Sprintf("Edited %s (%s)", at, count(n, "change", "changes"))
 }
 
-// occurrences returns how often the part is replaced. That it is not there, or is there more than once, is an error that says where to look.
+// occurrences returns how often the part is replaced. That it is not there, or is there more than once, is an error
+// that says where to look.
 func (in editArguments) occurrences(at, content string) (int, error) {
 	n := strings.Count(content, in.Search)
 	switch {

@@ -132,7 +132,8 @@ func (in editLinesArguments) text(old []string) string {
 	return text
 }
 
-// linesEdited reports whether an edit of lines took effect: the new lines are where they belong, and the old ones are not.
+// linesEdited reports whether an edit of lines took effect: the new lines are where they belong, and the old ones
+// are not.
 func (f *Folder) linesEdited(_ context.Context, in editLinesArguments) (change, bool, error) {
 	if err := in.check(); err != nil {
 		return change{}, false, err

@@ -11,7 +11,8 @@ const (
 	leastLike       = 0.6     // from 0 to 1: how like a line must be to be shown
 )
 
-// nearest returns, for an error, the lines of a file that are most like a part which is not in it; "" if none is like it.
+// nearest returns, for an error, the lines of a file that are most like a part which is not in it; "" if none is
+// like it.
 func nearest(content, part string) string {
 	lines, wanted := splitLines(content), splitLines(part)
 	line, from := longest(wanted)

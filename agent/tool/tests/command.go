@@ -84,8 +84,8 @@ type runner struct {
 // grace is how long the output stays open after the command has ended.
 const grace = 2 * time.Second
 
-// run runs a command, whose output goes to out and errors, and returns its exit code. What it started and left behind is
-// ended, too. It may write in the folder temporary.
+// run runs a command, whose output goes to out and errors, and returns its exit code. What it started and left
+// behind is ended, too. It may write in the folder temporary.
 func (r runner) run(ctx context.Context, command []string, temporary string, out, errs io.Writer) (int, error) {
 	name := command[0]
 	if strings.ContainsRune(filepath.ToSlash(name), '/') && !filepath.IsAbs(name) {

@@ -67,7 +67,8 @@ func summarize(of string, files map[string]share) *coverage {
 	return c
 }
 
-// readGoProfile reads a profile of go test: lines such as "a/a.go:5.31,6.14 1 1". A part of a file may be there several times.
+// readGoProfile reads a profile of go test: lines such as "a/a.go:5.31,6.14 1 1". A part of a file may be there
+// several times.
 func readGoProfile(r io.Reader) (*coverage, error) {
 	type block struct {
 		file       string

@@ -30,8 +30,8 @@ const (
 	maxModule   = 64 << 10 // bytes of go.mod
 )
 
-// goEvents reads the lines of go test -json as they are written, and passes on what go test would have written without -json: of tests
-// that pass nothing, unless verbose.
+// goEvents reads the lines of go test -json as they are written, and passes on what go test would have written
+// without -json: of tests that pass nothing, unless verbose.
 type goEvents struct {
 	outcome
 	out     io.Writer
@@ -134,7 +134,8 @@ func (g *goEvents) keep(key [2]string, text string) {
 	kept.WriteString(text[:min(len(text), maxKept-kept.Len())])
 }
 
-// failure notes that a test, or a package, failed. One that failed only because of what is in it is left out of the list.
+// failure notes that a test, or a package, failed. One that failed only because of what is in it is left out of the
+// list.
 func (g *goEvents) failure(key [2]string, seconds float64) {
 	text := ""
 	if kept := g.texts[key]; kept != nil {
@@ -175,8 +176,8 @@ var (
 	goModule = regexp.MustCompile(`(?m)^module\s+(\S+)`)
 )
 
-// place returns the file and the line that the output of a failed test names: the last one, as what is logged is in front of it, and of a
-// panic the first one of a test.
+// place returns the file and the line that the output of a failed test names: the last one, as what is logged is in
+// front of it, and of a panic the first one of a test.
 func (g *goEvents) place(packageName, text string) (file string, line int) {
 	if frame := goFrame.FindStringSubmatch(text); frame != nil {
 		line, _ = strconv.Atoi(frame[2])

@@ -32,7 +32,8 @@ type badCase struct {
 // maxDepth bounds how deep suites are in each other in a report.
 const maxDepth = 50
 
-// readJUnit adds what a report says. What was read before an error stays: a program that was killed leaves half a report.
+// readJUnit adds what a report says. What was read before an error stays: a program that was killed leaves half a
+// report.
 func (o *outcome) readJUnit(r io.Reader) error {
 	d := xml.NewDecoder(r)
 	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil } // invalid UTF-8 is an error of its own
@@ -114,7 +115,8 @@ func (c testCase) node() string {
 // pythonPlace is a line of a traceback, such as "tests/test_a.py:13: ".
 var pythonPlace = regexp.MustCompile(`(?m)^(?:.*/)?([^\s:/]+\.py):(\d+)(?::|$)`)
 
-// pythonLine returns the line of the file of the test that failed: the last one that a traceback names. Else it is where the test begins.
+// pythonLine returns the line of the file of the test that failed: the last one that a traceback names. Else it is
+// where the test begins.
 func (c testCase) pythonLine(bad badCase) int {
 	line := 0
 	for _, place := range pythonPlace.FindAllStringSubmatch(bad.Text, -1) {

@@ -23,8 +23,8 @@ const (
 	maxReportDepth = 12       // folders
 )
 
-// place is where the report of a run is: a folder that the program may write in, which is made for it, and files below the folder of the
-// tests. What is in them may be hostile: it is read as files of folders for models are.
+// place is where the report of a run is: a folder that the program may write in, which is made for it, and files
+// below the folder of the tests. What is in them may be hostile: it is read as files of folders for models are.
 type place struct {
 	dir    string
 	folder *folder.Folder
