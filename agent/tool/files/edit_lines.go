@@ -148,8 +148,6 @@ func (f *Folder) linesEdited(_ context.Context, in editLinesArguments) (change, 
 		return change{}, false, nil
 	}
 	insertion := in.EndLine < in.StartLine // the line after what was put in is the one that was meant
-	if insertion || in.fits(at, lines) != nil {
-		return change{summary: in.summary(at), paths: []string{at}}, true, nil
-	}
-	return change{}, false, nil
+	replaced := in.fits(at, lines) != nil
+	return change{summary: in.summary(at), paths: []string{at}}, insertion || replaced, nil
 }

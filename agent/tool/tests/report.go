@@ -149,7 +149,7 @@ func (f failure) String() string {
 }
 
 func (r *report) summary() string {
-	text := ""
+	var text string
 	switch c := r.Counts; {
 	case c == nil && r.Passed:
 		text = "Tests passed"
