@@ -211,6 +211,17 @@ func TestProblems(t *testing.T) {
 			"6: toolsets.tests.py: want a list, not a text", "6: toolsets.tests.sh: want a program and its arguments",
 			"6: toolsets.tests.m.root: there is no folder /nowhere/at/all", "6: toolsets.tests.m.command: required", "6: toolsets.tests.e.env.A=B: a variable cannot have this name",
 			"7: toolsets.shell: no such key; there are: code, files, git, search, tests"}},
+		{"reports", `toolsets:
+  tests:
+    a: {command: [make, check], format: tap}
+    b: {command: [make, check], format: junit}
+    c: {command: [make, check], report: "../*.xml"}
+    d: {command: [make, check, "--log={report}"], format: junit}
+    e: {command: [make, check], format: junit, report: "out/**/*.xml"}
+`, []string{
+			"3: toolsets.tests.a.format: want go or junit or jest or text",
+			"4: toolsets.tests.b: report: say which files have the report, or let the command write it to {report}",
+			`5: toolsets.tests.c: report: "../*.xml" leaves the folder; patterns are relative to it, such as src/**/*.go`}},
 		{"policies", `policies:
   - {approval: true}
   - {tools: "a b", onUnknown: maybe, approvl: true}
@@ -237,10 +248,10 @@ agents:
 `, []string{
 			`6: agents.a.model: no model is called "gpt"; there are: default`,
 			`6: agents.a.tools[0]: no tool is called "files.read_fil"; did you mean files.read_file?`,
-			`6: agents.a.tools[1]: no tool is called "files.write_file"; there are: files.list_files, files.read_file, files.search_in_files, form, terminate, agent.a, agent.b, agent.c d, srv-*`,
-			`6: agents.a.tools[3]: no tool is called "agent.nobody"; there are: files.list_files, files.read_file, files.search_in_files, form, terminate, agent.a, agent.b, agent.c d, srv-*`,
-			`6: agents.a.tools[4]: no tool matches "git.*"; there are: files.list_files, files.read_file, files.search_in_files, form, terminate, agent.a, agent.b, agent.c d, srv-*`,
-			`6: agents.a.tools[9]: no tool is called "other-x"; there are: files.list_files, files.read_file, files.search_in_files, form, terminate, agent.a, agent.b, agent.c d, srv-*`,
+			`6: agents.a.tools[1]: no tool is called "files.write_file"; there are: files.list_files, files.read_file, files.search_in_files, files.glob, files.file_info, form, terminate, agent.a, agent.b, agent.c d, srv-*`,
+			`6: agents.a.tools[3]: no tool is called "agent.nobody"; there are: files.list_files, files.read_file, files.search_in_files, files.glob, files.file_info, form, terminate, agent.a, agent.b, agent.c d, srv-*`,
+			`6: agents.a.tools[4]: no tool matches "git.*"; there are: files.list_files, files.read_file, files.search_in_files, files.glob, files.file_info, form, terminate, agent.a, agent.b, agent.c d, srv-*`,
+			`6: agents.a.tools[9]: no tool is called "other-x"; there are: files.list_files, files.read_file, files.search_in_files, files.glob, files.file_info, form, terminate, agent.a, agent.b, agent.c d, srv-*`,
 			`6: agents.a.mcpServers[1]: no MCP server is called "svr"; did you mean srv?`, `6: agents.a.exclude[0]: no tool is called "files.list_file"; did you mean files.list_files?`,
 			"8: agents.b.maxSteps: want a whole number from 1 to 2147483647",
 			"9: agents.b.limits.rounds: want a whole number from 1 to 2147483647", "9: agents.b.limits.toolCalls: want a whole number, not a text",

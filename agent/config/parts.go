@@ -171,7 +171,7 @@ func (p *Parts) openToolsets(t Toolsets, hide []string) error {
 	for _, name := range slices.Sorted(maps.Keys(t.Tests)) {
 		test := t.Tests[name]
 		commands = append(commands, tests.Command{
-			Name: name, Dir: test.Root.Reveal(), Arguments: test.Command, Env: revealAll(test.Env), Sandbox: test.Sandbox.open(hide),
+			Name: name, Dir: test.Root.Reveal(), Arguments: test.Command, Format: test.Format, Report: test.Report, Env: revealAll(test.Env), Sandbox: test.Sandbox.open(hide),
 		})
 	}
 	tools, err := tests.Tools(commands...)

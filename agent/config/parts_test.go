@@ -70,7 +70,7 @@ toolsets: {files: {root: src}}
 agents:
   a: {tools: ["files.*"], mcpServers: [demo]}
   b: {tools: ["files.*", demo-echo], enableWrite: false}
-  c: {tools: ["files.*"], mcpServers: [demo], exclude: ["files.wr*", "files.edit_file"]}
+  c: {tools: ["files.*"], mcpServers: [demo], exclude: ["files.wr*", "files.edit_*", "files.append_file", "files.m*", "files.delete_file"]}
 policies: [{tools: demo-echo, writes: false}, {tools: files.edit_file, approval: false, timeout: 1m}]
 `), config.Options{Lookup: environment("URL", api.URL(), "ROOT", strings.TrimSuffix(api.URL(), "/v1"), "KEY", "key-12345678", "PROGRAM", program)})
 	if err != nil {
@@ -96,9 +96,10 @@ policies: [{tools: demo-echo, writes: false}, {tools: files.edit_file, approval:
 	}
 	all := slices.Concat(parts.Tools, ofServers)
 	for agent, want := range map[string]string{
-		"a": "files.list_files files.read_file files.search_in_files files.write_file files.edit_file demo-echo",
-		"b": "files.list_files files.read_file files.search_in_files demo-echo",
-		"c": "files.list_files files.read_file files.search_in_files demo-echo", // D7: an agent excludes tools, too
+		"a": "files.list_files files.read_file files.search_in_files files.glob files.file_info files.write_file files.edit_file files.edit_lines files.append_file " +
+			"files.make_folder files.move_file files.delete_file demo-echo",
+		"b": "files.list_files files.read_file files.search_in_files files.glob files.file_info demo-echo",
+		"c": "files.list_files files.read_file files.search_in_files files.glob files.file_info demo-echo", // D7: an agent excludes tools, too
 	} {
 		d, ok := c.Definition(agent)
 		if !ok {

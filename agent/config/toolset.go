@@ -4,6 +4,8 @@ import (
 	"maps"
 	"os"
 	"slices"
+
+	"github.com/actlog/actlog/agent/tool/tests"
 )
 
 // Toolsets are the tools that come with Actlog. Those that are nil are not there.
@@ -50,8 +52,10 @@ type Search struct {
 
 // Test is a command that runs tests.
 type Test struct {
-	Command []string         `json:"command"` // the program and its arguments
-	Root    Value            `json:"root"`    // absolute; the folder in which it runs
+	Command []string         `json:"command"`          // the program and its arguments
+	Root    Value            `json:"root"`             // absolute; the folder in which it runs
+	Format  tests.Format     `json:"format,omitempty"` // of its report; empty: that of the program
+	Report  string           `json:"report,omitempty"` // pattern of the files below Root that have it
 	Env     map[string]Value `json:"env,omitempty"`
 	Sandbox Sandbox          `json:"sandbox,omitzero"`
 }
@@ -104,7 +108,7 @@ func readToolsets(n node, dir string) (t Toolsets) {
 // tests returns the commands that run tests, by their names. The key sandbox is the sandbox of all those that
 // have none of their own.
 func (n node) tests(dir string) map[string]Test {
-	tests := map[string]Test{}
+	commands := map[string]Test{}
 	var common Sandbox
 	n.entries(func(name string, n node) {
 		if name == "sandbox" {
@@ -116,9 +120,9 @@ func (n node) tests(dir string) map[string]Test {
 			return
 		}
 		n.checkName("tests.", name)
-		tests[name] = n.test(dir, common)
+		commands[name] = n.test(dir, common)
 	})
-	return tests
+	return commands
 }
 
 // folder returns the absolute path of a folder. A relative one begins at dir.
@@ -147,12 +151,26 @@ func (n node) test(dir string, common Sandbox) Test {
 		t.Command = n.command()
 		return t
 	}
+	formats := make([]string, 0, len(tests.Formats()))
+	for _, format := range tests.Formats() {
+		formats = append(formats, string(format))
+	}
+	problems := len(n.file.problems)
 	n.object(fields{
 		"command": func(n node) { t.Command = n.command() },
 		"root":    func(n node) { t.Root = n.folder(dir) },
+		"format":  func(n node) { t.Format = tests.Format(n.oneOf(formats...)) },
+		"report":  func(n node) { t.Report = n.word() },
 		"env":     func(n node) { t.Env = n.values(checkVariable, func(n node) Value { return n.value(true) }) },
 		"sandbox": func(n node) { t.Sandbox = n.sandbox(dir) },
 	}).require("command")
+	if len(n.file.problems) > problems {
+		return t
+	}
+
+	if err := (tests.Command{Arguments: t.Command, Format: t.Format, Report: t.Report}).Check(); err != nil {
+		n.problem("%v", err)
+	}
 	return t
 }
 
@@ -168,9 +186,10 @@ func (n node) command() []string {
 // tools returns the names of the tools.
 func (t Toolsets) tools() (names []string) {
 	if t.Files != nil {
-		names = append(names, "files.list_files", "files.read_file", "files.search_in_files")
+		names = append(names, "files.list_files", "files.read_file", "files.search_in_files", "files.glob", "files.file_info")
 		if t.Files.EnableWrite {
-			names = append(names, "files.write_file", "files.edit_file")
+			names = append(names, "files.write_file", "files.edit_file", "files.edit_lines", "files.append_file",
+				"files.make_folder", "files.move_file", "files.delete_file")
 		}
 	}
 	if t.Git != nil {

@@ -25,6 +25,19 @@ var system = []string{
 	"/sys/devices/system", "/sys/fs/cgroup", "/sys/kernel/mm",
 }
 
+// systemPatterns are more of them: where Debian has the settings of Java, without those of its management, which
+// may have passwords.
+var systemPatterns = []string{"/etc/java-*-openjdk/security", "/etc/java-*-openjdk/*.properties", "/etc/java-*-openjdk/*.cfg"}
+
+// patternPaths returns what is at patterns.
+func patternPaths(patterns []string) (paths []string) {
+	for _, pattern := range patterns {
+		found, _ := filepath.Glob(pattern) // the patterns are right
+		paths = append(paths, found...)
+	}
+	return paths
+}
+
 // devices are written, too.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
 
@@ -62,7 +75,7 @@ func reachOf(cmd *exec.Cmd, temporary string, read, write []string) *reach {
 			}
 		}
 	}
-	for _, path := range slices.Concat(system, toolchains(cmd), read) {
+	for _, path := range slices.Concat(system, patternPaths(systemPatterns), toolchains(cmd), read) {
 		if real, ok := resolve(path, r.write); ok {
 			r.read = append(r.read, real)
 		}
@@ -187,8 +200,8 @@ func variable(cmd *exec.Cmd, name string) string {
 	return ""
 }
 
-// cacheOf returns the folder for what the programs of a folder, or a program without one, keep from one time to the next. It is not that
-// of the user, whose own programs would trust what is in it, nor that of other folders.
+// cacheOf returns the folder for what the programs of a folder, or a program without one, keep from one time to the
+// next. It is not that of the user, whose own programs would trust what is in it, nor that of other folders.
 func cacheOf(cmd *exec.Cmd) (string, error) {
 	user, err := os.UserCacheDir()
 	if err != nil {

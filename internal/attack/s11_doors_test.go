@@ -130,6 +130,8 @@ func TestS11Files(t *testing.T) {
 	rounds := [][]act{calls, { // calls of one round, or the agent takes them for a loop
 		{"files.search_in_files", `{"pattern":"PLANTED"}`}, {"files.search_in_files", `{"pattern":"SECRET","path":".env"}`}, {"files.search_in_files", `{"pattern":"PLANTED","path":"deep"}`},
 		{"files.search_in_files", `{"pattern":".","include":".env*"}`}, {"files.search_in_files", `{"pattern":"PLANTED","path":"hard.txt"}`},
+		{"files.read_file", `{"path":".env","numbered":true}`}, {"files.file_info", `{"path":".env"}`}, {"files.file_info", `{"path":"folder/outside.txt"}`},
+		{"files.glob", `{"pattern":"**/outside.txt"}`}, {"files.glob", `{"pattern":"*","path":"folder"}`}, {"files.glob", `{"pattern":"../*"}`},
 	}}
 	h := open(t, setting{
 		scenes: []scriptmodel.Scene{scene("looker", rounds)},

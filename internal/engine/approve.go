@@ -22,23 +22,46 @@ func (e *unapprovableError) Error() string { return e.why }
 // shown returns what a human sees of the call. What a human was shown once stays: the approval is for that, and the
 // tool learns its digest.
 func (c *calling) shown(ctx context.Context, key string) (about, error) {
-	row, err := c.step.run.engine.store.Row(ctx, c.step.run.waitKey(key))
+	before, err := c.shownBefore(ctx, key)
 	switch {
-	case errors.Is(err, record.ErrNotFound):
-		return c.foresee(ctx)
 	case err != nil:
 		return about{}, err
-	}
-
-	var before about
-	_ = json.Unmarshal(row.(*record.Wait).Subject, &before) // if it was cut, it has no preview
-	if before.Preview == nil {
+	case before.Preview == nil:
 		return c.foresee(ctx)
 	}
 	return before, nil
 }
 
-// foresee asks the tool what the call would do. The error is an [unapprovableError] if the tool says that it cannot work.
+// shownBefore returns what a human was shown of the call, as it is on record; nothing if there was no preview.
+func (c *calling) shownBefore(ctx context.Context, key string) (before about, err error) {
+	row, err := c.step.run.engine.store.Row(ctx, c.step.run.waitKey(key))
+	switch {
+	case errors.Is(err, record.ErrNotFound):
+		return about{}, nil
+	case err != nil:
+		return about{}, err
+	}
+	_ = json.Unmarshal(row.(*record.Wait).Subject, &before) // if it was cut, it has no preview
+	return before, nil
+}
+
+// approvedBefore returns the digest of what a human approved for the attempt that the call is at, if anything. That
+// the call was made says that it was approved.
+func (c *calling) approvedBefore(ctx context.Context) (string, error) {
+	before, err := c.shownBefore(ctx, c.approvalKey())
+	if err != nil || before.Preview == nil {
+		return "", err
+	}
+	return before.Preview.Digest, nil
+}
+
+// approvalKey is the key of the question whether the call may be made, in the attempt that it is at.
+func (c *calling) approvalKey() string {
+	return fmt.Sprint("approve-", c.row.ToolCallID, "-", c.number())
+}
+
+// foresee asks the tool what the call would do. The error is an [unapprovableError] if the tool says that it cannot
+// work.
 func (c *calling) foresee(ctx context.Context) (a about, err error) {
 	ctx = c.startedBy(ctx)
 	preview, can, err := tool.PreviewOf(ctx, c.tool, c.policy, c.toolCall(nil))
@@ -69,7 +92,7 @@ func (c *calling) foresee(ctx context.Context) (a about, err error) {
 
 // approve asks a human to approve the call. refused reports that it is not made.
 func (c *calling) approve(ctx context.Context) (result tool.Result, refused bool, err error) {
-	key := fmt.Sprint("approve-", c.row.ToolCallID, "-", c.number())
+	key := c.approvalKey()
 	a, err := c.shown(ctx, key)
 	if cannot, ok := errors.AsType[*unapprovableError](err); ok {
 		result, err = c.end(record.Failed, tool.Failure(cannot.why), "tool")

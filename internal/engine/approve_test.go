@@ -176,3 +176,30 @@ func TestVerified(t *testing.T) {
 		}
 	}
 }
+
+// A tool that finds out whether a call took effect knows what was approved, also in another process.
+func TestVerifyKnowsWhatWasApproved(t *testing.T) {
+	t.Parallel()
+	var approved, verified string
+	lost := tool.CallFunc("replace", "Replaces.", func(_ context.Context, c tool.Call, _ revision) (string, error) {
+		approved = c.Approved
+		return "", fmt.Errorf("the connection broke: %w", tool.ErrUnknown)
+	}, tool.WithPolicy(tool.Policy{Approval: true, Writes: true}), tool.WithPreview(func(_ context.Context, _ tool.Call, in revision) (tool.Preview, error) {
+		return tool.NewPreview(tool.PreviewText, in.Text), nil
+	}), tool.WithVerify(func(_ context.Context, c tool.Call, _ revision) (tool.Result, bool, error) {
+		verified = c.Approved
+		return tool.Result{Text: "It is there."}, true, nil
+	}))
+	h := deploys(t, []tool.Tool{lost}, "replace", `{"text":"new"}`)
+	h.Work(h.Engine)
+	id := h.Start("a", "Go.")
+	h.Await(id, record.Waiting)
+	if err := h.Decide(waitOf(t, h), record.Approved, "approve", ""); err != nil {
+		t.Fatal(err)
+	}
+	row := h.Step(h.Ended(id)).Cycles[0].ToolCalls[0].Record
+	want := tool.NewPreview(tool.PreviewText, "new").Digest
+	if *row.State != record.Completed || text(row.Result) != "It is there." || approved != want || verified != want {
+		t.Errorf("the call is %s: %q; approved %q, verified %q, want %q", *row.State, text(row.Result), approved, verified, want)
+	}
+}

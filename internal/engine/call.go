@@ -282,7 +282,12 @@ func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, e
 
 // verified returns the result of the call if its tool can say that it took effect.
 func (c *calling) verified(ctx context.Context) (result tool.Result, done bool) {
-	result, done, err := tool.Verify(c.startedBy(ctx), c.tool, c.policy, c.toolCall(nil))
+	call := c.toolCall(nil)
+	approved, err := c.approvedBefore(ctx)
+	if err == nil {
+		call.Approved = approved
+		result, done, err = tool.Verify(c.startedBy(ctx), c.tool, c.policy, call)
+	}
 	if err != nil { // then nobody knows more than before
 		c.step.run.engine.config.Logger.Warn("verify a call failed", "tool", c.call.Name, "toolCallId", c.row.ToolCallID, "err", c.step.run.redact(err.Error()))
 		return tool.Result{}, false

@@ -106,10 +106,10 @@ var rules = map[string]rule{
 	"agent/tool/code": {[]string{"record", "agent/tool", "agent/tool/code/internal/treesitter", "internal/folder"}, []string{"github.com/fzipp/gocyclo", "github.com/uudashr/gocognit"}},
 	// It runs parsers as WebAssembly. Programs that do not use the toolset do not link it.
 	"agent/tool/code/internal/treesitter": {nil, []string{wazero}},
-	"agent/tool/files":                    {[]string{"record", "agent/tool", "internal/folder"}, nil},
+	"agent/tool/files":                    {[]string{"record", "agent/tool", "internal/folder"}, []string{"github.com/aymanbagabas/go-udiff"}},
 	"agent/tool/git":                      {[]string{"record", "agent/sandbox", "agent/tool", "internal/folder"}, nil},
 	"agent/tool/search":                   {[]string{"record", "agent/model", "agent/tool", "internal/folder"}, nil},
-	"agent/tool/tests":                    {[]string{"record", "agent/sandbox", "agent/tool", "internal/group"}, nil},
+	"agent/tool/tests":                    {[]string{"record", "agent/sandbox", "agent/tool", "internal/folder", "internal/group"}, nil},
 	"agent/sandbox":                       {nil, []string{"github.com/landlock-lsm/go-landlock", "golang.org/x/sys"}},
 	"internal/group":                      {nil, nil},
 	"internal/folder":                     {nil, nil},

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -77,16 +78,24 @@ func (f folder) text(t *testing.T, name string) string {
 	return string(b)
 }
 
-// Operations have the names of settled detail 9, and write tools are absent unless writing is enabled.
+// readers and writers are the names of the tools.
+var (
+	readers = []string{"files.list_files", "files.read_file", "files.search_in_files", "files.glob", "files.file_info"}
+	writers = []string{
+		"files.write_file", "files.edit_file", "files.edit_lines", "files.append_file", "files.make_folder", "files.move_file", "files.delete_file",
+	}
+)
+
+// Operations have the names that plans and configurations use, and write tools are absent unless writing is enabled.
 func TestTools(t *testing.T) {
 	t.Parallel()
 	f := open(t, nil)
-	if got, want := f.set.Names(), []string{"files.list_files", "files.read_file", "files.search_in_files", "files.write_file", "files.edit_file"}; !cmp.Equal(got, want) {
+	if got, want := f.set.Names(), slices.Concat(readers, writers); !cmp.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	for _, each := range f.set.Tools() {
 		spec := each.Spec()
-		if writes := strings.Contains(spec.Name, "write") || strings.Contains(spec.Name, "edit"); spec.Policy.Writes != writes || spec.Policy.Approval != writes {
+		if writes := slices.Contains(writers, spec.Name); spec.Policy.Writes != writes || spec.Policy.Approval != writes {
 			t.Errorf("%s: %+v", spec.Name, spec.Policy)
 		}
 		if toucher, ok := each.(tool.Toucher); ok != spec.Policy.Writes {
@@ -107,10 +116,30 @@ func TestTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer read.Close()
-	if n := len(read.Tools()); n != 3 {
-		t.Errorf("%d tools without writing, want 3", n)
+	if n := len(read.Tools()); n != len(readers) {
+		t.Errorf("%d tools without writing, want %d", n, len(readers))
 	}
 }
+
+// each is a call with a path, which stands for the $.
+type each struct{ name, arguments string }
+
+// looks and changes are calls of every tool: what no path may do, it may do with none of them.
+var (
+	looks = []each{
+		{"read_file", `{"path":$}`}, {"read_file", `{"path":$,"numbered":true}`}, {"list_files", `{"path":$,"recursive":true}`},
+		{"search_in_files", `{"pattern":".","path":$}`}, {"glob", `{"pattern":"**","path":$}`}, {"file_info", `{"path":$}`},
+	}
+	changes = []each{
+		{"write_file", `{"path":$,"content":"x"}`}, {"edit_file", `{"path":$,"search":"k","replace":"x"}`},
+		{"edit_lines", `{"path":$,"start_line":1,"end_line":1,"text":"x","old_text":"key=value"}`},
+		{"edit_lines", `{"path":$,"start_line":1,"end_line":1,"text":"x","old_text":"other"}`},
+		{"append_file", `{"path":$,"content":"x"}`}, {"delete_file", `{"path":$}`},
+		{"move_file", `{"from":$,"to":"taken"}`}, {"move_file", `{"from":$,"to":"taken","overwrite":true}`},
+		{"move_file", `{"from":"in/a.txt","to":$}`}, {"move_file", `{"from":"in/a.txt","to":$,"overwrite":true}`},
+		{"make_folder", `{"path":$}`},
+	}
+)
 
 func TestNoPathLeavesTheFolder(t *testing.T) {
 	t.Parallel()
@@ -131,12 +160,9 @@ func TestNoPathLeavesTheFolder(t *testing.T) {
 		"../" + filepath.Base(outside) + "/secret", filepath.Join(outside, "secret"), "in/../../" + filepath.Base(outside) + "/secret", "absolute", "dir/secret", "up/secret", "in/up",
 		"loop", ".git/config", "sub/.git/config", ".GIT/config", "disguise/config", "in/config", "here/.git/config", "here/disguise/config", "..", "/", "a\x00b",
 	} {
-		for name, arguments := range map[string]string{
-			"read_file": `{"path":$}`, "list_files": `{"path":$,"recursive":true}`, "search_in_files": `{"pattern":".","path":$}`,
-			"write_file": `{"path":$,"content":"x"}`, "edit_file": `{"path":$,"search":"k","replace":"x"}`,
-		} {
-			if r := f.call(t, name, arguments, path); !r.Failed || strings.Contains(r.Text, "value") || strings.Contains(r.Text, f.dir) {
-				t.Errorf("%s %q: %+v", name, path, r)
+		for _, c := range slices.Concat(looks, changes) {
+			if r := f.call(t, c.name, c.arguments, path); !r.Failed || strings.Contains(r.Text, "value") || strings.Contains(r.Text, f.dir) {
+				t.Errorf("%s %q: %+v", c.name, path, r)
 			}
 		}
 	}

@@ -14,7 +14,7 @@ type Folder struct {
 
 // Options of a Folder.
 type Options struct {
-	// Write adds files.write_file and files.edit_file. Their policy asks for approval.
+	// Write adds the tools that change the folder. Their policy asks for approval.
 	Write bool
 	// Allow are patterns, as .gitignore has them, of files that are available although they may hold secrets or
 	// are hard links. The names of all files are listed.

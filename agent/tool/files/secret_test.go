@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,18 +17,22 @@ func TestSecrets(t *testing.T) {
 	t.Parallel()
 	f := open(t, map[string]string{
 		".env": "TOKEN=hunter2\n", "app/.ENV.local": "hunter2\n", "tls/server.key": "hunter2\n", "home/.ssh/id_rsa": "hunter2\n", "home/.aws/credentials": "hunter2\n",
-		".env.example": "TOKEN=\n", "a.go": "a\n",
+		".env.example": "TOKEN=\n", "a.go": "a\n", "in/a.txt": "a\n",
 	})
 	if err := os.Symlink("../.env", filepath.Join(f.dir, "app", "notes.txt")); err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range []string{".env", "app/.ENV.local", "tls/server.key", "home/.ssh/id_rsa", "home/.aws/credentials", "app/notes.txt", "./app/../.env"} {
 		before := f.text(t, path)
-		for name, arguments := range map[string]string{
-			"read_file": `{"path":$}`, "write_file": `{"path":$,"content":"x"}`, "edit_file": `{"path":$,"search":"hunter2","replace":"x"}`,
-		} {
-			if r := f.call(t, name, arguments, path); !r.Failed || !strings.Contains(r.Text, "may hold secrets") || strings.Contains(r.Text, "hunter2") {
-				t.Errorf("%s %s: %+v", name, path, r)
+		for _, c := range slices.Concat(looks, changes) {
+			if c.name == "list_files" || c.name == "search_in_files" || c.name == "glob" { // which name it
+				continue
+			}
+			r := f.call(t, c.name, c.arguments, path)
+			other := strings.Contains(r.Text, "symbolic link") || c.name == "make_folder" && strings.Contains(r.Text, "is a file") ||
+				strings.Contains(r.Text, "is there already")
+			if !r.Failed || !strings.Contains(r.Text, "may hold secrets") && !other || strings.Contains(r.Text, "hunter2") {
+				t.Errorf("%s %s: %+v", c.name, path, r)
 			}
 		}
 		if r := f.call(t, "search_in_files", `{"pattern":"hunter","path":$}`, path); strings.Contains(fmt.Sprintf("%+v", r), "hunter2") {
@@ -71,7 +76,7 @@ func TestHardLinks(t *testing.T) {
 	if err := os.WriteFile(outside, []byte("hunter2\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	f := open(t, map[string]string{"a.txt": "a\n"})
+	f := open(t, map[string]string{"a.txt": "a\n", "in/a.txt": "a\n"})
 	if err := os.Link(outside, filepath.Join(f.dir, "hard.txt")); err != nil {
 		t.Fatal(err)
 	}
@@ -79,11 +84,15 @@ func TestHardLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"hard.txt", "soft.txt"} {
-		for name, arguments := range map[string]string{
-			"read_file": `{"path":$}`, "write_file": `{"path":$,"content":"x"}`, "edit_file": `{"path":$,"search":"hunter2","replace":"x"}`,
-		} {
-			if r := f.call(t, name, arguments, path); !r.Failed || !strings.Contains(r.Text, "hard link") || strings.Contains(r.Text, "hunter2") {
-				t.Errorf("%s %s: %+v", name, path, r)
+		for _, c := range slices.Concat(looks, changes) {
+			if c.name == "list_files" || c.name == "search_in_files" || c.name == "glob" { // which name it
+				continue
+			}
+			r := f.call(t, c.name, c.arguments, path)
+			other := strings.Contains(r.Text, "symbolic link") || c.name == "make_folder" && strings.Contains(r.Text, "is a file") ||
+				strings.Contains(r.Text, "is there already")
+			if !r.Failed || !strings.Contains(r.Text, "hard link") && !other || strings.Contains(r.Text, "hunter2") {
+				t.Errorf("%s %s: %+v", c.name, path, r)
 			}
 		}
 	}

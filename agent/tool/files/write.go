@@ -3,13 +3,10 @@ package files
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
 
-	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/folder"
 )
 
@@ -18,84 +15,84 @@ type writeArguments struct {
 	Content string `json:"content" jsonschema:"the whole text of the file"`
 }
 
-func (f *Folder) write(ctx context.Context, in writeArguments) (tool.Result, error) {
-	f.at.Lock()
-	defer f.at.Unlock()
-	at, err := f.at.Resolve(in.Path)
-	if err != nil {
-		return tool.Result{}, err
-	}
+func (in writeArguments) summary(at string) string {
+	return fmt.Sprintf("Wrote %s to %s", count(len(splitLines(in.Content)), "line", "lines"), at)
+}
+
+func (f *Folder) write(_ context.Context, in writeArguments) (change, error) {
 	if len(in.Content) > folder.MaxFile {
-		return tool.Result{}, fmt.Errorf("content: it has more than %d MiB", folder.MaxFile>>20)
+		return change{}, fmt.Errorf("content: it has more than %d MiB", folder.MaxFile>>20)
 	}
-	info, err := f.at.Lstat(at)
-	switch {
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return tool.Result{}, folder.Plain(at, err)
-	case err != nil:
-		info = nil
-	}
-	if err := ctx.Err(); err != nil {
-		return tool.Result{}, err
-	}
-	if err := f.at.Replace(at, []byte(in.Content), info); err != nil {
-		return tool.Result{}, err
-	}
-	text := strings.TrimSuffix(in.Content, "\n")
-	n := 0
-	if text != "" {
-		n = strings.Count(text, "\n") + 1
-	}
-	return modified(at, fmt.Sprintf("Wrote %s to %s", count(n, "line", "lines"), at)), nil
-}
-
-type editArguments struct {
-	Path    string `json:"path" jsonschema:"file, relative to the top folder"`
-	Search  string `json:"search" jsonschema:"the part to replace, exactly as it is in the file, with its indentation"`
-	Replace string `json:"replace" jsonschema:"what the part is replaced with"`
-}
-
-func (f *Folder) edit(ctx context.Context, in editArguments) (tool.Result, error) {
-	f.at.Lock()
-	defer f.at.Unlock()
-	if in.Search == "" {
-		return tool.Result{}, errors.New("search: it is empty; files.write_file writes whole files")
-	}
-	if in.Search == in.Replace {
-		return tool.Result{}, errors.New("replace: it is the same as search")
-	}
-	at, content, info, err := f.at.Content(in.Path)
+	at, before, info, err := f.current(in.Path)
 	if err != nil {
-		return tool.Result{}, err
+		return f.writeOver(in, err)
 	}
-	if folder.Binary(content) {
-		return tool.Result{}, fmt.Errorf("%s is a binary file, not a text", at)
-	}
-	switch n := bytes.Count(content, []byte(in.Search)); {
-	case n == 0 && bytes.Contains(content, []byte("\r\n")):
-		return tool.Result{}, fmt.Errorf("search: it is not in %s, whose lines end in CR LF", at)
-	case n == 0:
-		return tool.Result{}, fmt.Errorf("search: it is not in %s; read the file and copy the part exactly", at)
-	case n > 1:
-		return tool.Result{}, fmt.Errorf("search: it is in %s %d times; add lines around the part until it is there once", at, n)
-	}
-	// Count does not see occurrences that overlap.
-	if bytes.Index(content, []byte(in.Search)) != bytes.LastIndex(content, []byte(in.Search)) {
-		return tool.Result{}, fmt.Errorf("search: it is in %s more than once; add lines around the part until it is there once", at)
-	}
-	if err := ctx.Err(); err != nil {
-		return tool.Result{}, err
-	}
-	if err := f.at.Replace(at, bytes.Replace(content, []byte(in.Search), []byte(in.Replace), 1), info); err != nil {
-		return tool.Result{}, err
-	}
-	return modified(at, fmt.Sprintf("Edited %s (1 change)", at)), nil
+	return f.replacing(at, before, []byte(in.Content), info, in.summary(at))
 }
 
-func modified(at, summary string) tool.Result {
-	value, err := json.Marshal([]string{at})
-	if err != nil {
-		return tool.Failure(err.Error())
+// writeOver returns the change of a file that is too large to be shown. err is why it could not be read.
+func (f *Folder) writeOver(in writeArguments, err error) (change, error) {
+	at, info := f.large(in.Path)
+	if info == nil {
+		return change{}, err
 	}
-	return tool.Result{Text: summary + ".", Summary: summary, Artifacts: []tool.Artifact{{Name: "files_modified", Type: "files", Value: value}}}
+	c, err := f.replacing(at, nil, []byte(in.Content), info, in.summary(at))
+	c.parts = append(c.parts, stamp(info))
+	c.show = func() string {
+		return fmt.Sprintf("--- a/%s\n+++ b/%[1]s\nThe file of %d bytes is replaced:\n%s", at, info.Size(), in.Content)
+	}
+	return c, err
+}
+
+// large describes a file that has more bytes than the tools read; nil: it is none.
+func (f *Folder) large(name string) (at string, info fs.FileInfo) {
+	at, err := f.at.Resolve(name)
+	if err != nil {
+		return "", nil
+	}
+	info, err = f.at.Lstat(at)
+	if err != nil || f.at.Available(at, info) != nil || info.Size() <= folder.MaxFile {
+		return "", nil
+	}
+	return at, info
+}
+
+func (f *Folder) written(_ context.Context, in writeArguments) (change, bool, error) {
+	at, now, info, err := f.current(in.Path)
+	if err != nil || info == nil || string(now) != in.Content {
+		return change{}, false, err
+	}
+	return change{summary: in.summary(at), paths: []string{at}}, true, nil
+}
+
+type appendArguments struct {
+	Path    string `json:"path" jsonschema:"file, relative to the top folder; it is made if it is missing"`
+	Content string `json:"content" jsonschema:"the text to add, exactly; begin it with a new line if the last line of the file does not end"`
+}
+
+func (in appendArguments) summary(at string) string {
+	return fmt.Sprintf("Added %s to %s", count(len(splitLines(in.Content)), "line", "lines"), at)
+}
+
+func (f *Folder) add(_ context.Context, in appendArguments) (change, error) {
+	if in.Content == "" {
+		return change{}, errors.New("content: it is empty")
+	}
+	at, before, info, err := f.current(in.Path)
+	if err != nil {
+		return change{}, err
+	}
+	if folder.Binary(before) {
+		return change{}, fmt.Errorf("%s is a binary file, not a text", at)
+	}
+	after := append(bytes.Clone(before), in.Content...)
+	return f.replacing(at, before, after, info, in.summary(at))
+}
+
+func (f *Folder) added(_ context.Context, in appendArguments) (change, bool, error) {
+	at, now, _, err := f.current(in.Path)
+	if err != nil || !bytes.HasSuffix(now, []byte(in.Content)) {
+		return change{}, false, err
+	}
+	return change{summary: in.summary(at), paths: []string{at}}, true, nil
 }

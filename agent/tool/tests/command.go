@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/actlog/actlog/agent/sandbox"
+	"github.com/actlog/actlog/internal/folder"
 	"github.com/actlog/actlog/internal/group"
 )
 
@@ -21,8 +23,13 @@ type Command struct {
 	// Dir is the folder in which the command runs.
 	Dir string
 	// Arguments are the program and its arguments. No shell reads them. A program with a "/" that is not
-	// absolute is one of the folder.
+	// absolute is one of the folder. {report} in them stands for the file into which the program writes its report.
 	Arguments []string
+	// Format is how the command reports its tests. Empty: that of the program, as far as it is known.
+	Format Format
+	// Report is a pattern of the files below Dir into which the command writes its report, such as
+	// **/target/surefire-reports/*.xml. Those that a run has written are read.
+	Report string
 	// Env are variables for the command, besides those of [sandbox.Environment].
 	Env map[string]string
 	// Sandbox is what the command can reach besides its folder. The zero value is the best that the system
@@ -30,92 +37,88 @@ type Command struct {
 	Sandbox sandbox.Sandbox
 }
 
-type runner struct{ Command }
+// Check returns an error if the format and the report of the command do not go together.
+func (c Command) Check() error {
+	_, err := c.known()
+	return err
+}
+
+// known returns what is known of the program of the command, as its configuration wants it.
+func (c Command) known() (program, error) {
+	p := programOf(c.Arguments)
+	if c.Format != "" && !slices.Contains(Formats(), c.Format) {
+		return p, fmt.Errorf("format: there is no %q", c.Format)
+	}
+	if c.Format == Text {
+		p.format, p.report, p.files, p.coverage = Text, nil, "", nil
+		return p, nil
+	}
+	if c.Format != "" && c.Format != p.format {
+		p = otherProgram(c.Format, p.name)
+	}
+
+	placed := slices.ContainsFunc(c.Arguments, func(each string) bool { return strings.Contains(each, reportMark) })
+	elsewhere := slices.ContainsFunc(c.Arguments, func(each string) bool { return p.reports(each) })
+	switch {
+	case c.Report != "":
+		if _, err := folder.ReadGlob(c.Report); err != nil {
+			return p, fmt.Errorf("report: %w", err)
+		}
+		p.files, p.report = c.Report, nil
+	case placed:
+		p.report = nil
+	case elsewhere: // in a file that nobody named
+		p.format, p.report = Text, nil
+	case p.format != Go && p.files == "" && len(p.report) == 0 && p.format != Text:
+		return p, fmt.Errorf("report: say which files have the report, or let the command write it to %s", reportMark)
+	}
+	return p, nil
+}
+
+// runner runs the command of a tool.
+type runner struct {
+	Command
+	program program
+}
 
 // grace is how long the output stays open after the command has ended.
 const grace = 2 * time.Second
 
-// run runs a command and returns what it wrote and its exit code. What it started and left behind is
-// ended, too.
-func (r runner) run(ctx context.Context, command []string) (*output, int, error) {
-	program := command[0]
-	if strings.ContainsRune(filepath.ToSlash(program), '/') && !filepath.IsAbs(program) {
-		program = filepath.Join(r.Dir, program)
+// run runs a command, whose output goes to out and errors, and returns its exit code. What it started and left
+// behind is ended, too. It may write in the folder temporary.
+func (r runner) run(ctx context.Context, command []string, temporary string, out, errs io.Writer) (int, error) {
+	name := command[0]
+	if strings.ContainsRune(filepath.ToSlash(name), '/') && !filepath.IsAbs(name) {
+		name = filepath.Join(r.Dir, name)
 	}
-	cmd := exec.CommandContext(ctx, program, command[1:]...)
+	cmd := exec.CommandContext(ctx, name, command[1:]...)
 	cmd.Dir, cmd.Env = r.Dir, append(sandbox.Environment(r.Env), startedBy(ctx)...)
-	var o output
-	cmd.Stdout, cmd.Stderr = &o, &o
+	if r.program.writes() {
+		cmd.Env = append(cmd.Env, "COVERAGE_FILE="+filepath.Join(temporary, ".coverage")) // Python's, else in the folder
+	}
+	cmd.Stdout, cmd.Stderr = out, errs
 	group.Lead(cmd)
 	cmd.Cancel = func() error { group.Kill(cmd); return nil }
 	cmd.WaitDelay = grace
-	end, err := r.Sandbox.Start(cmd)
+
+	box := r.Sandbox
+	box.Write = append(box.Write[:len(box.Write):len(box.Write)], temporary)
+	end, err := box.Start(cmd)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil, 0, ctx.Err()
+			return 0, ctx.Err()
 		}
-		return nil, 0, fmt.Errorf("the tests cannot be started: %w", err)
+		return 0, fmt.Errorf("the tests cannot be started: %w", err)
 	}
 	defer end()
+
 	err = cmd.Wait()
 	group.Kill(cmd)
 	if ctx.Err() != nil {
-		return nil, 0, ctx.Err()
+		return 0, ctx.Err()
 	}
 	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended && !errors.Is(err, exec.ErrWaitDelay) {
-		return nil, 0, fmt.Errorf("run the tests: %w", err)
+		return 0, fmt.Errorf("run the tests: %w", err)
 	}
-	return &o, cmd.ProcessState.ExitCode(), nil
-}
-
-// Bounds of what is kept of an output, in bytes. What failed stands at the end as a rule.
-const (
-	maxHead = 8 << 10
-	maxTail = 48 << 10
-)
-
-// output keeps the beginning and the end of what is written.
-type output struct {
-	head, tail []byte
-	dropped    int
-}
-
-func (o *output) Write(b []byte) (int, error) {
-	n := len(b)
-	room := min(maxHead-len(o.head), len(b))
-	o.head = append(o.head, b[:room]...)
-	o.tail = append(o.tail, b[room:]...)
-	if more := len(o.tail) - maxTail; more > maxTail { // not for each write
-		o.drop(more)
-	}
-	return n, nil
-}
-
-func (o *output) drop(n int) {
-	o.tail = append([]byte(nil), o.tail[n:]...)
-	o.dropped += n
-}
-
-// String returns what was kept as valid UTF-8, with a notice of what was not.
-func (o *output) String() string {
-	if more := len(o.tail) - maxTail; more > 0 {
-		o.drop(more)
-	}
-	text := string(o.head)
-	if o.dropped > 0 {
-		text += fmt.Sprintf("\n... (%d bytes left out)\n", o.dropped)
-	}
-	return strings.ToValidUTF8(text+string(o.tail), "\uFFFD")
-}
-
-// end returns the last bytes of a text, at most limit.
-func end(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	text = text[len(text)-limit:]
-	for len(text) > 0 && !utf8.RuneStart(text[0]) {
-		text = text[1:]
-	}
-	return text
+	return cmd.ProcessState.ExitCode(), nil
 }

@@ -2,10 +2,9 @@ package tests
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"path/filepath"
 	"strings"
 	"time"
@@ -30,7 +29,12 @@ func Tools(commands ...Command) (tools []tool.Tool, err error) {
 			errs = append(errs, fmt.Errorf("%s: sandbox: %w", c.Name, err))
 			continue
 		}
-		r := runner{Command: c}
+		known, err := c.known()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", c.Name, err))
+			continue
+		}
+		r := runner{Command: c, program: known}
 		r.Dir = dir
 		tools = append(tools, tool.Func("tests."+c.Name, "Runs tests: "+strings.Join(c.Arguments, " ")+".", r.call,
 			tool.WithPolicy(tool.Policy{OnUnknown: tool.Retry, Exclusive: true, Timeout: timeout})))
@@ -41,74 +45,79 @@ func Tools(commands ...Command) (tools []tool.Tool, err error) {
 // timeout bounds a run of tests.
 const timeout = 10 * time.Minute
 
-type arguments struct {
-	Path string `json:"path,omitempty" jsonschema:"only the tests of this file or folder, relative to the top folder; it becomes the last argument of the command"`
-}
-
-// report is what a tool returns as JSON, and the artifact test_results.
-type report struct {
-	Command  []string `json:"command"`
-	Passed   bool     `json:"passed"`
-	ExitCode int      `json:"exitCode"`         // -1 if a signal ended the command
-	Counts   *counts  `json:"counts,omitempty"` // if the output says them
-	Output   string   `json:"output"`           // the end of it
-}
-
-// maxReported bounds the output in a report, in bytes.
-const maxReported = 8 << 10
-
 func (r runner) call(ctx context.Context, in arguments) (tool.Result, error) {
-	command := r.Arguments
-	if in.Path != "" {
-		path, err := r.within(in.Path)
-		if err != nil {
-			return tool.Result{}, err
-		}
-		command = append(command[:len(command):len(command)], path)
-	}
-	o, code, err := r.run(ctx, command)
+	command, err := r.commandOf(in)
 	if err != nil {
 		return tool.Result{}, err
 	}
+	at, err := r.open(ctx)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	defer at.close()
+	filled := at.fill(command)
+
+	var o output
+	var out io.Writer = &o
+	var events *goEvents
+	if r.program.format == Go {
+		events = newGoEvents(&o, r.Dir, isVerbose(filled))
+		out = events
+	}
+	code, err := r.run(ctx, filled, at.dir, out, &o)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if events != nil && len(events.line) > 0 {
+		events.end("")
+	}
+
 	text := o.String()
-	rep := report{Command: command, Passed: code == 0, ExitCode: code, Counts: count(text), Output: end(text, maxReported)}
-	data, err := json.Marshal(rep)
-	if err != nil {
-		return tool.Result{}, err
+	rep := report{Command: at.hide(filled), Passed: code == 0, ExitCode: code, Output: end(text, maxReported)}
+	rep.take(r.outcome(ctx, at, events), text)
+	if in.Coverage {
+		rep.Coverage = r.covered(at)
 	}
-	summary := rep.summary()
-	return tool.Result{
-		Text: summary + ".\n" + text, Failed: !rep.Passed, Summary: summary, Data: data,
-		Artifacts: []tool.Artifact{{Name: "test_results", Type: "tests", Value: data}},
-	}, nil
+	return rep.result(text)
 }
 
-// within returns the path of a file or folder of the folder as an argument, which is no option.
-func (r runner) within(name string) (string, error) {
-	path := filepath.FromSlash(name)
-	if !filepath.IsLocal(path) || strings.ContainsRune(path, 0) {
-		return "", fmt.Errorf("path: %q is not a path below the folder", name)
+// outcome returns what the report of a run says; nil: nothing.
+func (r runner) outcome(ctx context.Context, at *place, events *goEvents) *outcome {
+	var o outcome
+	switch r.program.format {
+	case Go:
+		return &events.outcome
+	case JUnit:
+		_ = at.read(ctx, o.readJUnit) // what cannot be read says nothing
+	case Jest:
+		_ = at.read(ctx, func(in io.Reader) error { return o.readJest(in, r.Dir) })
+	case Text:
 	}
-	root, err := os.OpenRoot(r.Dir)
-	if err != nil {
-		return "", errors.New("the folder of the tests cannot be opened")
-	}
-	defer root.Close()
-	if _, err := root.Stat(path); err != nil { // also if a link leaves the folder
-		return "", fmt.Errorf("path: there is no %s in the folder", name)
-	}
-	return "." + string(filepath.Separator) + path, nil
+	return &o
 }
 
-func (r report) summary() string {
-	switch c := r.Counts; {
-	case c == nil && r.Passed:
-		return "Tests passed"
-	case c == nil:
-		return fmt.Sprintf("Tests failed (exit code %d)", r.ExitCode)
-	case r.Passed:
-		return c.String()
-	default:
-		return fmt.Sprintf("Tests failed (exit code %d): %s", r.ExitCode, c)
+// take takes what a report says, else what the output does.
+func (r *report) take(o *outcome, output string) {
+	if !o.any() {
+		r.Counts = count(output)
+		return
 	}
+	r.Counts, r.FailedTests, r.MoreFailed = &o.counts, o.failures, o.more
+}
+
+// covered returns how much of the code a run reached; nil: it does not say.
+func (r runner) covered(at *place) (c *coverage) {
+	name, read := jestSummary, func(in io.Reader) (*coverage, error) { return readJestSummary(in, r.Dir) }
+	switch r.program.format {
+	case Go:
+		name, read = goProfile, readGoProfile
+	case JUnit:
+		name, read = coberturaFile, readCobertura
+	case Jest, Text:
+	}
+	_ = readFile(at.folder, name, func(in io.Reader) (err error) { // a report that cannot be read says nothing
+		c, err = read(in)
+		return err
+	})
+	return c
 }
