@@ -278,7 +278,7 @@ func (n *node) settle() {
 		return
 	}
 	n.owner, n.tool, n.model, n.cycle, n.nearest = p.owner, p.tool, p.model, p.cycle, p.nearest
-	n.paid = p.facts.Class == Transparent && (p.paid || p.paysAside())
+	n.paid = p.facts.Class <= Transparent && (p.paid || p.paysAside())
 	if n.nearest == nil || p.facts.Class > Transparent {
 		n.nearest = p
 	}
