@@ -111,7 +111,7 @@ func DecodeLogs(contentType string, body []byte) (Batch, error) {
 				case logged != nil:
 					b.Spans = append(b.Spans, *logged)
 				case !namesNone:
-					span := stub(l)
+					span := c.stub(l)
 					span.Resource = resource
 					b.Spans = append(b.Spans, span)
 				default:
@@ -205,8 +205,7 @@ func (c *converter) span(s ptrace.Span) (Span, string) {
 }
 
 // stub returns a log record as a stub of its span with one event.
-func stub(l plog.LogRecord) Span {
-	var c converter
+func (c *converter) stub(l plog.LogRecord) Span {
 	e := Event{Name: c.name("events", l.EventName()), Time: nanoseconds(l.Timestamp()), Attributes: c.attributes("events", l.Attributes())}
 	if e.Name == "" {
 		e.Name = e.Attributes.Get("event.name")
