@@ -255,8 +255,8 @@ func someLogs() plog.Logs {
 	return all
 }
 
-// TestNamesOfWhatIsCutAroundLogs checks that a log record that becomes a stub has the names of what was dropped from its
-// resource and from its scope.
+// TestNamesOfWhatIsCutAroundLogs checks that a log record that becomes a stub has the names of what was dropped from
+// its resource and from its scope.
 func TestNamesOfWhatIsCutAroundLogs(t *testing.T) {
 	t.Parallel()
 	logs := someLogs()

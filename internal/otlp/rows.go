@@ -287,7 +287,7 @@ const maxTruncated = 100
 
 // appendTruncated adds the names of what was shortened or dropped in the spans of a row, each once and in order.
 func appendTruncated(b []byte, n *node) []byte {
-	cut := names(n.facts.truncated)
+	cut := sortedUnique(n.facts.truncated)
 	if len(cut) == 0 {
 		return b
 	}
@@ -362,9 +362,6 @@ func (p *projection) cycleRow(s *step, seq int) *record.ThinkAct {
 	}
 	return row
 }
-
-// countsAlone reports whether only the span of an agent has the figures of its model calls.
-func (n *node) countsAlone() bool { return n.isAgent() && len(n.models) == 0 && !n.ownsAgents }
 
 // setAsides adds what a step paid for calls that generate no text to its first cycle.
 func setAsides(row *record.ThinkAct, asides []*node) {

@@ -104,6 +104,9 @@ func newStep(n *node, mark uint64, grown *cycles) *step {
 	return s
 }
 
+// countsAlone reports whether only the span of an agent has the figures of its model calls.
+func (n *node) countsAlone() bool { return n.isAgent() && len(n.models) == 0 && !n.ownsAgents }
+
 // following is the next model call of a step whose input is known, if there is one.
 type following struct {
 	model *node

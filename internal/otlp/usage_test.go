@@ -194,6 +194,7 @@ func TestAsidesCost(t *testing.T) {
 	const agent, chat, tool = `"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "a"`, `"gen_ai.operation.name": "chat"`,
 		`"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find"`
 	const turn = `, "gen_ai.usage.input_tokens": 90, "gen_ai.usage.output_tokens": 7`
+	const priced = `, "gen_ai.usage.cost": 0.5`
 	embeds := func(cost string) string { return `"gen_ai.operation.name": "embeddings", "gen_ai.usage.cost": ` + cost }
 	top := func(attributes string) string {
 		return `{"id": "1", "name": "top", "start": 1, "end": 900, "attributes": {` + attributes + `}}`
@@ -209,13 +210,14 @@ func TestAsidesCost(t *testing.T) {
 		"without a model":  {[]string{top(agent), span(3, 1, 10, embeds("0.02"))}, "a 0.02"},
 		"around a step":    {[]string{top(`"gen_ai.operation.name": "invoke_workflow"`), span(2, 1, 5, embeds("0.02")), span(3, 1, 50, agent), span(4, 3, 51, chat)}, "a 0.02"},
 		"a free one":       {[]string{top(agent), span(2, 1, 50, chat), span(3, 1, 10, embeds("0"))}, "a 0"},
-		"HTTP in between":  {[]string{top(agent), span(2, 1, 50, chat), span(3, 1, 10, embeds("0.02")), span(4, 3, 11, `"http.request.method": "POST"`), span(5, 4, 12, embeds("0.02"))}, "a 0.02"},
-		"usage of a turn":  {[]string{top(agent + turn), span(3, 1, 10, embeds("0.02"))}, "a 0.02"},
-		"cost of a turn":   {[]string{top(agent + turn + `, "gen_ai.usage.cost": 0.5`), span(3, 1, 10, embeds("0.02"))}, "a 0.52"},
-		"a turn's tool":    {[]string{top(agent + turn + `, "gen_ai.usage.cost": 0.5`), span(2, 1, 60, tool), span(3, 1, 10, embeds("0.02"))}, "a 0.52"},
-		"only a cost":      {[]string{top(agent + `, "gen_ai.usage.cost": 0.5`), span(2, 1, 60, tool), span(3, 1, 10, embeds("0.02"))}, "a 0.52"},
-		"a cost alone":     {[]string{top(agent + `, "gen_ai.usage.cost": 0.5`), span(3, 1, 10, embeds("0.02"))}, "a 0.52"},
-		"a chain's total":  {[]string{top(agent), span(3, 1, 10, `"openinference.span.kind": "CHAIN", "llm.cost.total": 9`), span(2, 3, 50, chat)}, ""},
+		"HTTP in between": {[]string{top(agent), span(2, 1, 50, chat), span(3, 1, 10, embeds("0.02")),
+			span(4, 3, 11, `"http.request.method": "POST"`), span(5, 4, 12, embeds("0.02"))}, "a 0.02"},
+		"usage of a turn": {[]string{top(agent + turn), span(3, 1, 10, embeds("0.02"))}, "a 0.02"},
+		"cost of a turn":  {[]string{top(agent + turn + priced), span(3, 1, 10, embeds("0.02"))}, "a 0.52"},
+		"a turn's tool":   {[]string{top(agent + turn + priced), span(2, 1, 60, tool), span(3, 1, 10, embeds("0.02"))}, "a 0.52"},
+		"only a cost":     {[]string{top(agent + priced), span(2, 1, 60, tool), span(3, 1, 10, embeds("0.02"))}, "a 0.52"},
+		"a cost alone":    {[]string{top(agent + priced), span(3, 1, 10, embeds("0.02"))}, "a 0.52"},
+		"a chain's total": {[]string{top(agent), span(3, 1, 10, `"openinference.span.kind": "CHAIN", "llm.cost.total": 9`), span(2, 3, 50, chat)}, ""},
 	} {
 		spans := made(t, c.spans...)
 		r := sorted(project(t, spans))
@@ -277,17 +279,20 @@ func TestTimesOfAsides(t *testing.T) {
 	}
 	const tool = `"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find"`
 	const embeds = `"gen_ai.operation.name": "embeddings", "gen_ai.usage.cost": 0.02`
-	const top = `{"id": "1", "name": "x", "start": 1, "end": 90, "attributes": {"gen_ai.operation.name": "invoke_agent"}}`
-	const flow = `{"id": "1", "name": "x", "start": 1, "end": 90, "attributes": {"gen_ai.operation.name": "invoke_workflow"}}`
+	top := func(operation string) string {
+		return `{"id": "1", "name": "x", "start": 1, "end": 90,
+			"attributes": {"gen_ai.operation.name": "` + operation + `"}}`
+	}
 	const chat = `"gen_ai.operation.name": "chat"`
 	for name, c := range map[string]struct {
 		spans       []string
 		first, last int // of the spans, by their places
 	}{
 		"in parallel tools": {[]string{
-			top, span(2, 1, 2, 5, chat), span(3, 1, 10, 60, tool), span(4, 3, 50, 55, embeds),
+			top("invoke_agent"), span(2, 1, 2, 5, chat), span(3, 1, 10, 60, tool), span(4, 3, 50, 55, embeds),
 			span(5, 1, 20, 40, tool), span(6, 5, 21, 26, embeds)}, 5, 3},
-		"beside a tool": {[]string{flow, span(2, 1, 30, 40, tool), span(3, 1, 50, 60, embeds), span(4, 1, 10, 20, embeds)}, 3, 2},
+		"beside a tool": {[]string{
+			top("invoke_workflow"), span(2, 1, 30, 40, tool), span(3, 1, 50, 60, embeds), span(4, 1, 10, 20, embeds)}, 3, 2},
 	} {
 		spans := made(t, c.spans...)
 		r := sorted(project(t, spans))
