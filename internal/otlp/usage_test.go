@@ -214,8 +214,10 @@ func TestAsidesCost(t *testing.T) {
 			span(4, 3, 11, `"http.request.method": "POST"`), span(5, 4, 12, embeds("0.02"))}, "a 0.02"},
 		"usage of a turn": {[]string{top(agent + turn), span(3, 1, 10, embeds("0.02"))}, "a 0.02"},
 		"cost of a turn":  {[]string{top(agent + turn + priced), span(3, 1, 10, embeds("0.02"))}, "a 0.52"},
-		"a turn's tool":   {[]string{top(agent + turn + priced), span(2, 1, 60, tool), span(3, 1, 10, embeds("0.02"))}, "a 0.52"},
-		"only a cost":     {[]string{top(agent + priced), span(2, 1, 60, tool), span(3, 1, 10, embeds("0.02"))}, "a 0.52"},
+		"a turn's tool": {[]string{top(agent + turn + priced), span(2, 1, 60, tool),
+			span(3, 1, 10, embeds("0.02"))}, "a 0.52"},
+		"only a cost": {[]string{top(agent + priced), span(2, 1, 60, tool),
+			span(3, 1, 10, embeds("0.02"))}, "a 0.52"},
 		"a cost alone":    {[]string{top(agent + priced), span(3, 1, 10, embeds("0.02"))}, "a 0.52"},
 		"a chain's total": {[]string{top(agent), span(3, 1, 10, `"openinference.span.kind": "CHAIN", "llm.cost.total": 9`), span(2, 3, 50, chat)}, ""},
 	} {
@@ -292,7 +294,8 @@ func TestTimesOfAsides(t *testing.T) {
 			top("invoke_agent"), span(2, 1, 2, 5, chat), span(3, 1, 10, 60, tool), span(4, 3, 50, 55, embeds),
 			span(5, 1, 20, 40, tool), span(6, 5, 21, 26, embeds)}, 5, 3},
 		"beside a tool": {[]string{
-			top("invoke_workflow"), span(2, 1, 30, 40, tool), span(3, 1, 50, 60, embeds), span(4, 1, 10, 20, embeds)}, 3, 2},
+			top("invoke_workflow"), span(2, 1, 30, 40, tool), span(3, 1, 50, 60, embeds),
+			span(4, 1, 10, 20, embeds)}, 3, 2},
 	} {
 		spans := made(t, c.spans...)
 		r := sorted(project(t, spans))
