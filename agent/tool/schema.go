@@ -124,7 +124,7 @@ func CheckArguments(t Tool, arguments json.RawMessage) error {
 
 // SchemaCheck returns what checks arguments by a schema, as [CheckArguments] does.
 func SchemaCheck(text json.RawMessage) func(arguments json.RawMessage) error {
-	s, err := readSchema(text)
+	s, err := compile(text)
 	if err != nil {
 		return func(json.RawMessage) error { return nil }
 	}
