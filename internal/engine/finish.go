@@ -39,7 +39,7 @@ func refusalOf(r *model.Response) *RunError {
 	return &RunError{Kind: string(r.Finish), Message: what + "."}
 }
 
-// limitOfTokens names the limit of an answer, which is the model's own if it is 0.
+// limitOfTokens names the limit of an answer, which is not known if it is 0.
 func limitOfTokens(most int64) string {
 	if most > 0 {
 		return fmt.Sprintf("the limit of %d tokens", most)
@@ -58,10 +58,7 @@ func cutError(times int, most int64) *RunError {
 	if times > 1 {
 		message = fmt.Sprintf("%d answers of the model in a row were cut at %s.", times, limitOfTokens(most))
 	}
-	if most > 0 {
-		return &RunError{Kind: CutOff, Message: message + " Raise maxTokens of the model."}
-	}
-	return &RunError{Kind: CutOff, Message: message + " It is the model's own limit: maxTokens is not set."}
+	return &RunError{Kind: CutOff, Message: message + " Set or raise maxTokens of the model."}
 }
 
 // isIncomplete reports whether a text is the beginning of JSON, and not all of it.
