@@ -231,7 +231,7 @@ func (s *Step) generate(ctx context.Context, m model.Model, req model.Request, s
 	var first *time.Time
 	watcher := r.engine.config.Watcher
 	live := liveText{
-		redact: r.redact, settled: r.parts.Settled,
+		redact: r.redact, settled: r.parts.Settling(),
 		delta: func(text string) { watcher.Delta(r.run.RootPlanID, r.run.PlanID, s.id, seq, attempt, text) },
 		reset: func() { watcher.Reset(r.run.RootPlanID, r.run.PlanID, s.id, seq, attempt) },
 	}
