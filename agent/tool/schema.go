@@ -116,6 +116,11 @@ func CheckArguments(t Tool, arguments json.RawMessage) error {
 	if err != nil {
 		return err
 	}
+	return check(t, arguments)
+}
+
+// check is CheckArguments of those in the form of [Canonical].
+func check(t Tool, arguments json.RawMessage) error {
 	if own, ok := t.(ArgumentChecker); ok {
 		return own.CheckArguments(arguments)
 	}
