@@ -212,8 +212,8 @@ func (c *calling) make(ctx context.Context) (tool.Result, error) {
 	return c.run(ctx)
 }
 
-// isCut reports whether the arguments of the call are incomplete because the answer was cut. No arguments at all are none yet, if nothing
-// comes after them.
+// isCut reports whether the arguments of the call are incomplete because the answer was cut. The last call has none if
+// they had not begun.
 func (c *calling) isCut() bool {
 	s := c.step
 	s.mu.Lock()
@@ -223,7 +223,7 @@ func (c *calling) isCut() bool {
 	}
 
 	last := c.index == c.of-1
-	return isIncomplete(c.call.Arguments) || last && slices.Contains([]string{"", "{}"}, c.call.Arguments)
+	return isIncomplete(c.call.Arguments) || last && c.call.Arguments == "{}"
 }
 
 // sameArguments returns an error if the call is on record with other arguments than it is about to be made with.

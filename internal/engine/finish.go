@@ -67,20 +67,3 @@ func isIncomplete(text string) bool {
 	_, err := d.ReadValue()
 	return errors.Is(err, io.ErrUnexpectedEOF)
 }
-
-const (
-	// unkept is the error kind of a model whose answer cannot be kept.
-	unkept = "model"
-	// internal is that of a run whose executor failed by itself.
-	internal = "internal"
-)
-
-// isException reports whether a failure is one of the model or the program, and not a way in which runs may end.
-func isException(kind string) bool {
-	switch model.Kind(kind) {
-	case model.KindRateLimit, model.KindOverloaded, model.KindTimeout, model.KindNetwork, model.KindServer, model.KindQuota, model.KindAuth,
-		model.KindNotFound, model.KindInvalidRequest, model.KindContextLength, model.KindContentFilter, unkept, internal:
-		return true
-	}
-	return false
-}
