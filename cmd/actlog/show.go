@@ -266,7 +266,8 @@ func (v *view) children(indent string, p *planView) {
 	n := len(p.AgentExecutionSequence) + len(p.SubPlanExecutionRecords)
 	for i, st := range p.AgentExecutionSequence {
 		branch, under := branches(i == n-1)
-		v.line(indent+branch, v.bold(cmp.Or(st.name(p), "(unnamed agent)")), v.stateBelow(st.State), v.figures(st.Figures), st.number(), v.faint(cmp.Or(v.steps[st.StepID], st.StepID)))
+		name, _ := st.name(p)
+		v.line(indent+branch, v.bold(cmp.Or(name, "(unnamed agent)")), v.stateBelow(st.State), v.figures(st.Figures), st.number(), v.faint(cmp.Or(v.steps[st.StepID], st.StepID)))
 		v.pastAttempts(indent+under, st.attempted)
 		v.failure(indent+under, "", st.ErrorMessage, maxShownText)
 		for j, sub := range st.SubPlanExecutionRecords {
