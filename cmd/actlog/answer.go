@@ -36,7 +36,7 @@ func (c *answerCmd) Run(ctx context.Context, e *env, client *client) error {
 	if err != nil {
 		return err
 	}
-	if err := client.whole(ctx, &c.Plan); err != nil {
+	if err := client.wholeFrom(ctx, leastShortID, &c.Plan); err != nil {
 		return err
 	}
 	r, _, err := client.run(ctx, c.Plan)
@@ -117,6 +117,9 @@ func (c *answerCmd) choose(e *env, r *runView) (*waitView, error) {
 	wait, err := pick("wait", c.Wait, ids)
 	if err != nil {
 		return nil, err
+	}
+	if len(c.Wait) < leastShortID { // the wait that is meant may have been answered, and another begin so
+		wait = c.Wait
 	}
 	i := slices.Index(ids, wait)
 	switch {

@@ -203,7 +203,21 @@ func TestListSaysHowToGoOn(t *testing.T) {
 			t.Errorf("%q: %d %s", args, code, stderr)
 		}
 	}
-	if out := must(t, "delete", short, "--yes", "--server", url); out != "deleted "+id(3)+"\n" {
+
+	tooShort := short[:leastShortID-1]
+	for _, args := range [][]string{
+		{"delete", short, "--yes"}, {"delete", id(3)[:35], "--yes"}, {"delete", tooShort},
+		{"stop", tooShort}, {"pause", tooShort}, {"resume", tooShort}, {"answer", tooShort},
+	} {
+		want := "plan " + args[1] + " is not on record; if you mean " + id(3) + ", name it whole"
+		if code, _, stderr := actlog(t, append(args, "--server", url)...); code != exitUsage || !strings.Contains(stderr, want) {
+			t.Errorf("%q: %d %s", args, code, stderr)
+		}
+	}
+	if code, _, stderr := actlog(t, "stop", short, "--server", url); code != exitFailed || !strings.Contains(stderr, "run "+id(3)) {
+		t.Errorf("stop %s: %d %s", short, code, stderr)
+	}
+	if out := must(t, "delete", id(3), "--yes", "--server", url); out != "deleted "+id(3)+"\n" {
 		t.Errorf("%s", out)
 	}
 	if code, _, stderr := actlog(t, "show", "nothing", "--server", url); code != exitFailed || !strings.Contains(stderr, "plan nothing is not on record") {

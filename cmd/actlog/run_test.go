@@ -297,6 +297,7 @@ func TestRunWithoutATerminal(t *testing.T) {
 	fails(exitUsage, "decision must be one of submit", "answer", id, "--decision", "approve")
 	fails(exitUsage, "--text goes with", "answer", id, "--text", "x")
 	fails(exitFailed, "no open wait nothing", "answer", id, "nothing", "--decision", "submit")
+	fails(exitFailed, "no open wait "+wait[:leastShortID-1], "answer", id, wait[:leastShortID-1], "--decision", "submit")
 	if out := must(t, command("answer", id, wait, "--value", "region=EMEA")...); out != wait+": submit\n" {
 		t.Errorf("%q", out)
 	}
