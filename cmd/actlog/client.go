@@ -164,14 +164,6 @@ func (f serverFlags) ProvideClient() (*client, error) {
 	return &client{base: strings.TrimRight(f.Server, "/"), key: f.APIKey}, nil
 }
 
-// flag returns the flag that names the server in a command line, with its value; none if it is not needed.
-func (c *client) flag() []string {
-	if c.base == defaultServer {
-		return nil
-	}
-	return []string{"--server", c.base}
-}
-
 var errNotOnRecord = errors.New("is not on record")
 
 // lateError is a request that came too late: what it is about has ended, or is decided.
