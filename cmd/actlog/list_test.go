@@ -183,6 +183,10 @@ func TestListSaysHowToGoOn(t *testing.T) {
 		}
 	}
 	cursor := nextCursor(stderr)
+	_, _, behind := actlog(t, "list", "--limit", "5", "--cursor", cursor, "--server", url)
+	if !strings.HasPrefix(behind, "actlog: 5 plans, and there are more. The next ones: --cursor ") || strings.Contains(behind, "all") {
+		t.Errorf("behind a cursor: %s", behind)
+	}
 	if rest := must(t, "list", "--limit", "50", "--cursor", cursor, "--server", url); strings.Count(rest, "\n") != 8 || !strings.Contains(rest, id(0)[:leastShortID]) || strings.Contains(rest, id(11)[:leastShortID]) {
 		t.Errorf("\n%s", rest)
 	}
