@@ -94,19 +94,15 @@ func (c *client) wholeStep(ctx context.Context, root, short string) (string, err
 	if err != nil {
 		return "", err
 	}
-	return pick("step", short, p.stepIDs(nil))
+	return pick("step", short, p.stepIDs())
 }
 
-// stepIDs adds the ids of all steps of a tree.
-func (p *planView) stepIDs(ids []string) []string {
-	for _, st := range p.AgentExecutionSequence {
-		ids = append(ids, st.StepID)
-		for _, sub := range st.SubPlanExecutionRecords {
-			ids = sub.stepIDs(ids)
+// stepIDs returns the ids of all steps of a tree.
+func (p *planView) stepIDs() (ids []string) {
+	for _, of := range p.allPlans(nil) {
+		for _, st := range of.AgentExecutionSequence {
+			ids = append(ids, st.StepID)
 		}
-	}
-	for _, sub := range p.SubPlanExecutionRecords {
-		ids = sub.stepIDs(ids)
 	}
 	return ids
 }

@@ -61,7 +61,11 @@ func (c *showCmd) Run(ctx context.Context, e *env, client *client) error {
 		return err
 	}
 	view.title(p)
-	view.waits(client.openWaits(ctx, p))
+	waits, err := client.openWaits(ctx, p)
+	if err != nil {
+		view.failure("", "what it waits for could not be read: ", err.Error(), 200)
+	}
+	view.waits(waits)
 	view.silence(p)
 	if p.State != "PENDING" {
 		view.cause(client.failures(ctx, p))
@@ -78,15 +82,17 @@ func (c *showCmd) showStep(ctx context.Context, e *env, client *client, view *vi
 		return err
 	}
 	what := named("step", c.Step) + " in the tree of " + named("plan", c.Plan)
-	path := withQuery(stepPath(c.Step), rootFlag{Root: p.RootPlanID}.query())
-	body, err := client.read(ctx, what, path)
+	read := func(step string) ([]byte, error) {
+		return client.read(ctx, what, withQuery(stepPath(step), rootFlag{Root: p.RootPlanID}.query()))
+	}
+	body, err := read(c.Step)
 	if errors.Is(err, errNotOnRecord) { // it may be shortened
 		step, short := client.wholeStep(ctx, p.RootPlanID, c.Step)
 		switch {
 		case short != nil:
 			err = short
 		case step != "":
-			body, err = client.read(ctx, what, withQuery(stepPath(step), rootFlag{Root: p.RootPlanID}.query()))
+			body, err = read(step)
 		}
 	}
 	if err != nil {
@@ -237,7 +243,7 @@ func (v *view) cause(f *failuresView, err error) {
 
 // rest draws what is below a plan.
 func (v *view) rest(p *planView) {
-	v.steps = shortIDs(p.stepIDs(nil))
+	v.steps = shortIDs(p.stepIDs())
 	v.children("", p)
 	v.omitted(p.Omitted)
 	v.alsoUnder(p)
