@@ -77,8 +77,8 @@ func (c *client) wholeFrom(ctx context.Context, least int, id *string) error {
 	switch {
 	case ctx.Err() != nil:
 		return err
-	case err != nil || len(found.PlanIDs) == 0 || found.PlanIDs[0] == *id: // what comes next says what is wrong, if anything is
-		return nil
+	case err != nil || len(found.PlanIDs) == 0 || found.PlanIDs[0] == *id:
+		return nil //nolint:nilerr // what comes next says what is wrong, if anything is
 	case len(found.PlanIDs) > 1:
 		return ambiguous("plan", *id, found.PlanIDs, found.More)
 	case len(*id) < least:
