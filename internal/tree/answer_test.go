@@ -53,6 +53,12 @@ func TestAnswer(t *testing.T) {
 			rt.Fatalf("the answer of %s is %q, of %q", cut, got, said)
 		}
 	})
+	for _, response := range []string{`null`, `{"role":"assistant"}`, `"none"`} { // what the user said is no answer
+		long := agent(response)
+		if got := tree.Answer(long[:len(long)-20]); got != "" {
+			t.Errorf("of the beginning of a result with the response %s it is %q", response, got)
+		}
+	}
 	long := flow(`"end"`)
 	if got := tree.Answer(long[:len(long)-20]); got != "" {
 		t.Errorf("of the beginning of the result of a workflow it is %q", got)
