@@ -461,7 +461,6 @@ func TestStrayFiles(t *testing.T) {
 // is kept, and the lost records are counted.
 func TestDamageCostsWhatItHit(t *testing.T) {
 	t.Parallel()
-	random := rand.New(rand.NewPCG(7, 7))
 	t.Run("each byte", func(t *testing.T) {
 		t.Parallel()
 		dir, path, whole := smallLog(t, 5, 40)
@@ -474,6 +473,7 @@ func TestDamageCostsWhatItHit(t *testing.T) {
 	t.Run("random ranges", func(t *testing.T) {
 		t.Parallel()
 		dir, path, whole := smallLog(t, 800, 120)
+		random := rand.New(rand.NewPCG(7, 7))
 		for range 100 {
 			from, n := random.IntN(len(whole)), 1+random.IntN(400)
 			data := bytes.Clone(whole)
@@ -487,6 +487,7 @@ func TestDamageCostsWhatItHit(t *testing.T) {
 	t.Run("zeros", func(t *testing.T) {
 		t.Parallel()
 		dir, path, whole := smallLog(t, 800, 120)
+		random := rand.New(rand.NewPCG(7, 7))
 		for range 100 {
 			from := random.IntN(len(whole))
 			to := min(from+1+random.IntN(4096), len(whole))
