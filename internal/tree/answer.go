@@ -115,7 +115,8 @@ const finalResponse = `"final_response"`
 func cutAnswer(text string) string {
 	const content = `"content"`
 	_, rest, found := strings.Cut(text, finalResponse)
-	if !found || !strings.HasPrefix(strings.TrimLeftFunc(text, unicode.IsSpace), `{"agent_name"`) {
+	begin := strings.TrimLeftFunc(strings.TrimPrefix(strings.TrimLeftFunc(text, unicode.IsSpace), "{"), unicode.IsSpace)
+	if !found || !strings.HasPrefix(begin, `"agent_name"`) {
 		return ""
 	}
 	if _, rest, found = strings.Cut(rest, content); !found {
