@@ -12,11 +12,13 @@ import (
 )
 
 // exchanges reads what root plans were asked and what they answered, cut to a number of characters; envelopes, in which
-// six may stand for one, to more. The answer of a workflow stands at the end of its envelope: of a long one, that is all
-// it reads. Of the metadata of a task, it only says that there are constraints.
+// six may stand for one, to more. The answer of a workflow stands at the end of its envelope: of a long one, that is
+// all it reads. Of the metadata of a task, it only says that there are constraints.
 var exchanges = fieldsql.NewRead(`SELECT p.root_plan_id, p.current_plan_id, p.executor,
     left(p.error_message, $2::integer) AS error_message,
-    CASE WHEN p.executor = 'plan' AND p.metadata -> 'constraints' IS NOT NULL THEN '{"constraints":{}}'::json END AS metadata,
+    CASE WHEN p.executor = 'plan' AND p.metadata -> 'constraints' IS NOT NULL
+        THEN '{"constraints":{}}'::json
+    END AS metadata,
     left(p.user_request, $2::integer) AS user_request,
     CASE WHEN e.behind > 0 THEN '` + longWorkflow + `' || left(right(p.summary, e.behind), 6 * $2::integer)
         ELSE left(p.summary, CASE WHEN e.envelope THEN 8 ELSE 1 END * $2::integer)

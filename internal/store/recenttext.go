@@ -84,9 +84,8 @@ ORDER BY u.n`
 var recentFold = func() string {
 	var folds []string
 	for _, t := range recentTexts() {
-		words := strings.Join(t.words, ", ")
-		folds = append(folds, fmt.Sprintf(`        (SELECT string_agg(actlog.search_fold(%s), E'\n') FROM actlog.%s AS t WHERE %s)`,
-			words, t.name, t.where))
+		fold := "string_agg(actlog.search_fold(" + strings.Join(t.words, ", ") + `), E'\n')`
+		folds = append(folds, "        (SELECT "+fold+" FROM actlog."+t.name+" AS t WHERE "+t.where+")")
 	}
 
 	of := "root_plan_id = u.root AND %[1]s.part = u.part"
