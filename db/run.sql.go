@@ -262,7 +262,7 @@ WITH open AS MATERIALIZED (
     SELECT r.root_plan_id, r.plan_id, r.owner, r.due_at AS since
     FROM actlog.run AS r
     WHERE r.due_at <= now() AND r.due_at IS NOT NULL AND r.worker_id IS NULL AND NOT r.done AND r.needs <@ $2::text[]
-        AND (r.lost = $3::integer) = $4::boolean
+        AND (r.lost = $3::integer AND r.desired = 'RUN') = $4::boolean
     ORDER BY r.due_at
     LIMIT 1000
 ),
@@ -304,7 +304,7 @@ RETURNING
 type RunClaimParams struct {
 	WorkerID string
 	Provides []string
-	Last     int32
+	LoneAt   int32
 	Alone    bool
 	Runs     int32
 }
@@ -333,12 +333,12 @@ type RunClaimRow struct {
 }
 
 // Claims runs that are due. Who has fewer runs under way comes first: the owners, then the trees, then the
-// time decides. Runs that lost as many workers in a row as last are claimed alone.
+// time decides. Runs that lost lone_at workers in a row are claimed alone, but for those that should stop or pause.
 func (q *Queries) RunClaim(ctx context.Context, db DBTX, arg RunClaimParams) ([]RunClaimRow, error) {
 	rows, err := db.Query(ctx, RunClaim,
 		arg.WorkerID,
 		arg.Provides,
-		arg.Last,
+		arg.LoneAt,
 		arg.Alone,
 		arg.Runs,
 	)
@@ -949,14 +949,14 @@ WITH free AS MATERIALIZED (
 SELECT EXISTS (
     SELECT FROM actlog.run AS r
     WHERE r.due_at <= now() - $1::float8 * INTERVAL '1 second' AND r.worker_id IS NULL AND NOT r.done
-        AND r.lost = $2::integer
+        AND r.lost = $2::integer AND r.desired = 'RUN'
         AND $3::text = (SELECT min(f.worker_id) FROM free AS f WHERE r.needs <@ f.provides)
 )
 `
 
 type RunSuspectParams struct {
 	Seconds  float64
-	Last     int32
+	LoneAt   int32
 	WorkerID string
 }
 
@@ -964,7 +964,7 @@ type RunSuspectParams struct {
 // does it: of those that live and can carry the run, that with the least id. A worker that carries such a run, or one
 // that waits for a person, is left out: nobody knows when it will be empty.
 func (q *Queries) RunSuspect(ctx context.Context, db DBTX, arg RunSuspectParams) (bool, error) {
-	row := db.QueryRow(ctx, RunSuspect, arg.Seconds, arg.Last, arg.WorkerID)
+	row := db.QueryRow(ctx, RunSuspect, arg.Seconds, arg.LoneAt, arg.WorkerID)
 	var exists bool
 	err := row.Scan(&exists)
 	return exists, err
