@@ -990,7 +990,7 @@ SELECT COALESCE(sum(COALESCE(a.input_tokens, 0) + COALESCE(a.output_tokens, 0)),
         SELECT min(p.error_message)
         FROM actlog.plan_execution_record AS p
         WHERE p.root_plan_id = $1::text AND p.current_plan_id IN (SELECT b.plan_id FROM below AS b)
-            AND $2::boolean AND p.error_kind = 'limit_cost_unknown'
+            AND p.error_kind = 'limit_cost_unknown'
     ), '')::text AS unpriced_below
 FROM actlog.agent_execution_record AS a
 WHERE a.root_plan_id = $1::text AND a.shown_plan_id IN (SELECT b.plan_id FROM below AS b)
@@ -1010,7 +1010,7 @@ type RunUsedRow struct {
 }
 
 // Returns what a run and all below it have used: tokens and cost, a model whose calls have no price, and why a run below
-// could not keep its limit of cost; empty: none.
+// could not keep its limit of cost; empty: none. It reads all calls if they may lack a price.
 func (q *Queries) RunUsed(ctx context.Context, db DBTX, arg RunUsedParams) (RunUsedRow, error) {
 	row := db.QueryRow(ctx, RunUsed, arg.RootPlanID, arg.Costs, arg.PlanID)
 	var i RunUsedRow

@@ -475,7 +475,7 @@ SELECT CASE WHEN EXISTS (
 
 -- name: RunUsed :one
 -- Returns what a run and all below it have used: tokens and cost, a model whose calls have no price, and why a run below
--- could not keep its limit of cost; empty: none.
+-- could not keep its limit of cost; empty: none. It reads all calls if they may lack a price.
 WITH RECURSIVE below AS (
     SELECT sqlc.arg('plan_id')::text COLLATE "C" AS plan_id
     UNION
@@ -495,7 +495,7 @@ SELECT COALESCE(sum(COALESCE(a.input_tokens, 0) + COALESCE(a.output_tokens, 0)),
         SELECT min(p.error_message)
         FROM actlog.plan_execution_record AS p
         WHERE p.root_plan_id = @root_plan_id::text AND p.current_plan_id IN (SELECT b.plan_id FROM below AS b)
-            AND @costs::boolean AND p.error_kind = 'limit_cost_unknown'
+            AND p.error_kind = 'limit_cost_unknown'
     ), '')::text AS unpriced_below
 FROM actlog.agent_execution_record AS a
 WHERE a.root_plan_id = @root_plan_id::text AND a.shown_plan_id IN (SELECT b.plan_id FROM below AS b);

@@ -301,14 +301,6 @@ func (s *Store) writeRun(ctx context.Context, l Lease, changes []record.Change, 
 		return err
 	}
 	defer s.goroutines.Done()
-	entries, _ := s.prepare(changes)
-	result, err := s.result(entries)
-	switch {
-	case err != nil:
-		return err
-	case len(result.Rejected) > 0:
-		return result.Rejected[0].Err
-	}
 	select {
 	case s.runWrites <- struct{}{}:
 		defer func() { <-s.runWrites }()
@@ -319,6 +311,15 @@ func (s *Store) writeRun(ctx context.Context, l Lease, changes []record.Change, 
 		if op.closes != nil {
 			return s.finishRun(ctx, l, changes, ops, op.closes)
 		}
+	}
+
+	entries, _ := s.prepare(changes)
+	result, err := s.result(entries)
+	switch {
+	case err != nil:
+		return err
+	case len(result.Rejected) > 0:
+		return result.Rejected[0].Err
 	}
 	deadline := time.Now().Add(s.config.RetryFor)
 	for attempt := 0; ; attempt++ {
@@ -490,9 +491,9 @@ func (s *Store) RunArtifact(ctx context.Context, rootPlanID, name string) (json.
 type Used struct {
 	Tokens  int64 // in and out
 	CostUSD float64
-	// UnpricedModel is a model of its calls without a price, UnpricedBelow the error of a run below whose model has none;
-	// empty: there is none, or it was not asked for.
-	UnpricedModel, UnpricedBelow string
+	// UnpricedModel is a model of its calls without a price; empty: there is none, or it was not asked for.
+	UnpricedModel string
+	UnpricedBelow string // the error of a run below whose model has no price; empty: there is none
 }
 
 // RunUsed returns what a run and all below it have used. costs says that it is to look for calls without a price.

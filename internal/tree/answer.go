@@ -118,7 +118,8 @@ var responseText = regexp.MustCompile(finalResponse + `\s*:\s*\{[^{}]*?"content"
 // way. That of a workflow stands behind it: of its beginning there is none.
 func cutAnswer(text string) string {
 	found := responseText.FindStringIndex(text)
-	if found == nil || !strings.HasPrefix(strings.TrimLeftFunc(text, unicode.IsSpace), `{"agent_name"`) {
+	begin := strings.TrimLeftFunc(strings.TrimPrefix(strings.TrimLeftFunc(text, unicode.IsSpace), "{"), unicode.IsSpace)
+	if found == nil || !strings.HasPrefix(begin, `"agent_name"`) {
 		return ""
 	}
 

@@ -59,6 +59,10 @@ func TestAnswer(t *testing.T) {
 			t.Errorf("of the beginning of a result with the response %s it is %q", response, got)
 		}
 	}
+	spaced := strings.Replace(agent(`{"role":"assistant","content":"a"}`), "{", "{ ", 1)
+	if got := tree.Answer(spaced[:len(spaced)-20]); got != "a" {
+		t.Errorf("of the beginning of %s it is %q", spaced, got)
+	}
 	long := flow(`"end"`)
 	if got := tree.Answer(long[:len(long)-20]); got != "" {
 		t.Errorf("of the beginning of the result of a workflow it is %q", got)
