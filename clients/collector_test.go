@@ -19,6 +19,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -122,8 +123,8 @@ func do(t *testing.T, method, to string, body []byte) {
 	}
 }
 
-// collect builds and runs a Collector that passes on what it receives at once, so that its answer is that of the server.
-// It returns the addresses of its receivers, one for each exporter and compression.
+// collect builds and runs a Collector that passes on what it receives at once, so that its answer is that of the
+// server. It returns the addresses of its receivers, one for each exporter and compression.
 func collect(t *testing.T, endpoints map[string]string) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
@@ -188,7 +189,11 @@ func collect(t *testing.T, endpoints map[string]string) map[string]string {
 			t.Errorf("collector: %v\n%s", err, &log)
 		}
 	})
-	<-ready
+	select {
+	case <-ready:
+	case <-time.After(time.Minute):
+		t.Fatal("the Collector did not report that everything is ready within a minute")
+	}
 	return receivers
 }
 

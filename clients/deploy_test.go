@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestKubernetesManifests checks the manifests with the schemas of Kubernetes. Those of CloudNativePG and of the Prometheus operator come in no
-// package, so the test of cmd/actlog only checks that what is for them fits the others.
+// TestKubernetesManifests checks the manifests with the schemas of Kubernetes. Those of CloudNativePG and of the
+// Prometheus operator come in no package, so the test of cmd/actlog only checks that what is for them fits the others.
 func TestKubernetesManifests(t *testing.T) {
 	t.Parallel()
 	bin, err := client{name: "kubernetes"}.install()

@@ -20,12 +20,12 @@ var ErrDiskFull = fmt.Errorf("%w: the database's disk is full", ErrUnavailable)
 // the server, has much to do. It wraps [ErrUnavailable].
 var ErrTooSlow = fmt.Errorf("%w: it took too long", ErrUnavailable)
 
-// ErrStarting means that the database takes no connections yet, or none any more: it starts, recovers or stops. It wraps
-// [ErrUnavailable].
+// ErrStarting means that the database takes no connections yet, or none any more: it starts, recovers or stops. It
+// wraps [ErrUnavailable].
 var ErrStarting = fmt.Errorf("%w: the database is starting or stopping", ErrUnavailable)
 
-// ErrTooManyClients means that the database gives out no more connections, and that none that is held became free in time. It wraps
-// [ErrUnavailable].
+// ErrTooManyClients means that the database gives out no more connections, and that none that is held became free in
+// time. It wraps [ErrUnavailable].
 var ErrTooManyClients = fmt.Errorf("%w: the database has too many clients", ErrUnavailable)
 
 // LockedError means that another session of the database holds a row of a plan's tree. It

@@ -62,7 +62,7 @@ type ThinkAct struct {
 	CacheReadPrice  *float64 `record:"cacheReadPrice,of=modelName"`
 	CacheWritePrice *float64 `record:"cacheWritePrice,of=modelName"`
 
-	Tariff json.RawMessage `record:"tariff,of=modelName"`
+	Tariff json.RawMessage `record:"tariff,of=modelName,with=inputPrice"`
 }
 
 // Kind implements [Change].

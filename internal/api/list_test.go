@@ -284,7 +284,7 @@ func TestListRefusesBadQueries(t *testing.T) {
 		{"cursor", cursor("began 1763640000000000 9223372036854775807 a")}, {"cursor", cursor("thoughts 1763640000000000 0 a")},
 		{"cursor", cursor("plans 1763640000000000 0 a")}, // of the order before
 		{"since", "yesterday"}, {"since", "1763640000"}, {"until", "2026-13-01"}, {"until", "2026-11-20T12:00:00 01:00"}, {"since", "0000-01-01"}, {"since", "\x00"}, {"since", "24"}, {"since", "-1h"}, {"since", "1e9h"}, {"until", "70000d"},
-		{"failed", "maybe"}, {"minCost", "-1"}, {"minCost", "$1"}, {"maxCost", "NaN"}, {"maxCost", "1e99"}, {"minDuration", "-5"}, {"minDuration", "soon"}, {"maxDuration", "99999999999999999"}, {"model", "\x00"}, {"tool", "\xff"},
+		{"failed", "maybe"}, {"minCost", "-1"}, {"minCost", "$1"}, {"maxCost", "NaN"}, {"maxCost", "1e99"}, {"minDuration", "-5"}, {"minDuration", "soon"}, {"minDuration", "1h30"}, {"maxDuration", "99999999999999999"}, {"model", "\x00"}, {"tool", "\xff"},
 		{"name", "\xff"}, {"agent", "\x00"}, {"userId", "\xff"}, {"conversationId", "\xff"}, {"tag", "\x00"}, {"q", "\xff"}, {"q", "\x00"}, {"q", " "}, {"q", strings.Repeat("x", 4096)}, {"q", strings.Repeat("a ", 17) + strings.Join(strings.Split("bcdefghijklmnopqr", ""), " ")},
 		{"sort", "name"}, {"State", "RUNNING"}, {"offset", ""},
 		{"state", "running"}, {"state", "IDLE"}, {"state", "\x00"}, {"project", "\x00"}, {"project", "\xff"},
@@ -314,6 +314,14 @@ func TestAListThatTakesTooLong(t *testing.T) {
 	a := c.Get("/api/v1/plans?agent=nobody")
 	wantProblem(t, a, http.StatusServiceUnavailable, nil)
 	if !strings.Contains(string(a.Body), "since and until") {
+		t.Errorf("%s", a.Body)
+	}
+
+	c.Exec(`INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part)
+		SELECT '1', 'sub-' || i, DATE '2026-11-16' FROM generate_series(1, 20000) AS i`)
+	a = c.Get("/api/v1/ids?prefix=su") // no root plan begins so
+	wantProblem(t, a, http.StatusServiceUnavailable, nil)
+	if !strings.Contains(string(a.Body), "give more of one") {
 		t.Errorf("%s", a.Body)
 	}
 }

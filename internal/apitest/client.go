@@ -325,6 +325,16 @@ func (c *Client) BodyBytes() int64 {
 	return int64(c.Metric("actlog_http_body_bytes"))
 }
 
+// AwaitBodyBytes waits until the server holds so many bytes of request bodies.
+func (c *Client) AwaitBodyBytes(atLeast int64) {
+	c.T.Helper()
+	for deadline := time.Now().Add(time.Minute); c.BodyBytes() < atLeast; {
+		if time.Now().After(deadline) {
+			c.T.Fatalf("the server holds %d bytes of bodies after a minute, want %d", c.BodyBytes(), atLeast)
+		}
+	}
+}
+
 // Outages returns a database of the test's own, its name, and a function that refuses all
 // connections to it, or allows them again.
 func Outages(t testing.TB) (db *pgtest.DB, name string, allow func(bool)) {

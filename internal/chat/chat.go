@@ -1,5 +1,6 @@
-// Package chat owns how the messages to a model, and from one, are read for people: in whatever form a provider or a framework
-// recorded them, they become roles and parts. What is not understood stays in it as it is: nothing is lost. Pure functions.
+// Package chat owns how the messages to a model, and from one, are read for people: in whatever form a provider or a
+// framework recorded them, they become roles and parts. What is not understood stays in it as it is: nothing is lost.
+// Pure functions.
 package chat
 
 import (
@@ -43,15 +44,15 @@ type Message struct {
 }
 
 const (
-	// maxMessages bounds the messages of a text, maxParts the parts of a message, and maxDepth how deep they may be wrapped. What
-	// is beyond is one part, as JSON.
+	// maxMessages bounds the messages of a text, maxParts the parts of a message, and maxDepth how deep they may be
+	// wrapped. What is beyond is one part, as JSON.
 	maxMessages = 1_000
 	maxParts    = 1_000
 	maxDepth    = 16
 )
 
-// Read reads a text: a message, a list of them, a request, a response or a list of parts. Of one that was cut it reads what is
-// whole, and the beginning of the text in which the cut lies. One that is not JSON is one message.
+// Read reads a text: a message, a list of them, a request, a response or a list of parts. Of one that was cut it reads
+// what is whole, and the beginning of the text in which the cut lies. One that is not JSON is one message.
 func Read(s string) []Message {
 	trimmed := strings.TrimSpace(s)
 	if trimmed == "" {
@@ -84,8 +85,8 @@ func anySaid(messages []Message) bool {
 	return false
 }
 
-// Key is equal for messages that say the same, also where one of them is written in another form. Reasoning does not count: few
-// models get it again.
+// Key is equal for messages that say the same, also where one of them is written in another form. Reasoning does not
+// count: few models get it again.
 func (m *Message) Key() [sha256.Size]byte {
 	h := sha256.New()
 	add := func(s string) {
@@ -128,7 +129,8 @@ func compact(s string) string {
 	return b.String()
 }
 
-// Reply returns what a model answered: the message itself, if a runtime recorded it, and of its text what is not in that.
+// Reply returns what a model answered: the message itself, if a runtime recorded it, and of its text what is not in
+// that.
 func Reply(message, text string) []Message {
 	reply := Read(message)
 	for i := range reply {

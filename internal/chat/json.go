@@ -16,7 +16,8 @@ type object struct {
 	taken         []bool
 }
 
-// newObject reads an object of valid JSON, in which NaN and Infinity are as good as numbers. The spelling of its values stays.
+// newObject reads an object of valid JSON, in which NaN and Infinity are as good as numbers. The spelling of its values
+// stays.
 func newObject(v string) *object {
 	o := new(object)
 	d := newDecoder(v)

@@ -164,8 +164,9 @@ func (f *Field) cleanText(v reflect.Value) (cut bool, err error) {
 		if !f.cuts {
 			return false, f.invalid("must be at most %d bytes, not %d", f.limit, len(s))
 		}
-		if cut = true; f.limit < record.MaxTextBytes {
-			s = Shorten(s, f.limit) // a name
+		cut = true
+		if f.limit < record.MaxTextBytes { // a name
+			s = Shorten(s, f.limit)
 		} else {
 			s = ShortenText(s, f.limit)
 		}

@@ -59,8 +59,8 @@ func TestCutAtCharacterBoundary(t *testing.T) {
 	}
 }
 
-// TestCutTextStaysJSON: of JSON over the limit the longest strings are cut, so that the texts beside an image survive. It is
-// known as cut, and cut at the same place again.
+// TestCutTextStaysJSON: of JSON over the limit the longest strings are cut, so that the texts beside an image survive.
+// It is known as cut, and cut at the same place again.
 func TestCutTextStaysJSON(t *testing.T) {
 	t.Parallel()
 	image := strings.Repeat("iVBORw0KGgo", record.MaxTextBytes/11+5_000)

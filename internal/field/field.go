@@ -89,6 +89,8 @@ type Field struct {
 	Rev int
 	// Of is the field that a [Follows] field belongs to.
 	Of *Field
+	// With is the price that a [Follows] field is kept with; nil for other fields.
+	With *Field
 	// Parts is the field with the parts of a text that may be kept in parts, see package content. Then
 	// the text's own field has a mark.
 	Parts *Field
@@ -221,8 +223,8 @@ const maxStartedBy = 16 * record.MaxIDBytes
 //
 // Keys and ids: key, required, id (refused if too long). Texts: name and text (cut if too
 // long), trace, enum, anyJSON. JSON: json, object, stringMaps, startedBy. Numbers: small, decimal,
-// fraction, min=<number>. Rules: state, least, greatest, attempt, charsOf=<text>, partsOf=<text>, of=<field>. Roles:
-// revision, once, heartbeat, derived. Others: scoped, searched, column=<name>, shown=<column>.
+// fraction, min=<number>. Rules: state, least, greatest, attempt, charsOf=<text>, partsOf=<text>, of=<field>,
+// with=<price>. Roles: revision, once, heartbeat, derived. Others: scoped, searched, column=<name>, shown=<column>.
 func readTags(k record.Kind) []Field {
 	t := reflect.TypeOf(record.New(k)).Elem()
 	if t.NumField() > MaxFields {
@@ -275,14 +277,12 @@ func readTags(k record.Kind) []Field {
 				f.Rule = Attempt
 			case "charsOf", "partsOf", "of":
 				f.Rule, f.counts = Follows, option == "charsOf"
-				for j := range i { // it stands before
-					if fields[j].Name == value {
-						f.Of = &fields[j]
-					}
-				}
+				f.Of = named(fields[:i], value)
 				if option == "partsOf" {
 					f.Of.Parts = f
 				}
+			case "with":
+				f.With = named(fields[:i], value)
 			case "revision":
 				f.Role, f.Rule, f.Column = Revision, Fixed, ""
 			case "once":
@@ -315,6 +315,16 @@ func readTags(k record.Kind) []Field {
 		}
 	}
 	return fields
+}
+
+// named returns the field of a name; nil if none has it.
+func named(fields []Field, name string) *Field {
+	for i := range fields {
+		if fields[i].Name == name {
+			return &fields[i]
+		}
+	}
+	return nil
 }
 
 var enums = map[reflect.Type][]string{

@@ -310,18 +310,18 @@ func (s *statement) replace() string {
 }
 
 // replaced is the value of a field that replaces another. A price stays as long as its model
-// does: it is the price of the day on which the model was written.
+// does: it is the price of the day on which the model was written. So does what is kept with a price.
 func (s *statement) replaced(f *field.Field) string {
-	switch {
-	case f.Rule != field.Follows:
-	case f.Type == field.Float:
-		return fmt.Sprintf("CASE WHEN r.%s = excluded.%[1]s AND r.provider IS NOT DISTINCT FROM excluded.provider THEN COALESCE(r.%s, excluded.%[2]s) ELSE excluded.%[2]s END",
-			f.Of.Column, f.Column)
-	case f.Type == field.JSON: // a tariff is that of the prices beside it
-		return fmt.Sprintf("CASE WHEN r.%s = excluded.%[1]s AND r.provider IS NOT DISTINCT FROM excluded.provider AND r.input_price IS NOT NULL THEN r.%s ELSE excluded.%[2]s END",
-			f.Of.Column, f.Column)
+	if f.Rule != field.Follows || f.Type != field.Float && f.With == nil {
+		return "excluded." + f.Column
 	}
-	return "excluded." + f.Column
+
+	stays := fmt.Sprintf("r.%s = excluded.%[1]s AND r.provider IS NOT DISTINCT FROM excluded.provider", f.Of.Column)
+	old := fmt.Sprintf("COALESCE(r.%s, excluded.%[1]s)", f.Column)
+	if f.With != nil {
+		stays, old = stays+" AND r."+f.With.Column+" IS NOT NULL", "r."+f.Column
+	}
+	return fmt.Sprintf("CASE WHEN %s THEN %s ELSE excluded.%s END", stays, old, f.Column)
 }
 
 // byAttempt chooses by attempt: a higher one resets the field, a lower one says nothing.

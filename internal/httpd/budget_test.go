@@ -90,9 +90,7 @@ func TestBodiesInFlightAreBounded(t *testing.T) {
 		c.HTTP.BodyBytes, c.HTTP.Keys, c.HTTP.Patience = 1<<20, apitest.Keys(t, greedyLine, goodLine), time.Hour
 	}}).As(greedy)
 	slow := start(c, "", strings.Repeat(" ", 1_000_000))
-	for c.BodyBytes() < 900_000 {
-		c.Get("/livez")
-	}
+	c.AwaitBodyBytes(900_000)
 	body := bytes.Repeat([]byte(" "), 300_000)
 	for key, want := range map[string]struct {
 		status int
@@ -119,9 +117,7 @@ func TestBodiesInFlightAreBounded(t *testing.T) {
 	if resp := ended(c, slow); resp.StatusCode != http.StatusOK {
 		t.Fatal(resp)
 	}
-	for c.BodyBytes() > 0 {
-		c.Get("/livez")
-	}
+	c.WantMetric("actlog_http_body_bytes", 0)
 	if _, a := c.PostBody(wire.TypeNDJSON, body); a.Accepted != 0 {
 		t.Errorf("%+v", a)
 	}

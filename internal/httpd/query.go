@@ -135,7 +135,7 @@ func (q *Query) Duration(name string) *time.Duration {
 		return nil
 	}
 	d, ok := when.Span(s)
-	if !ok { // a number without a unit
+	if !ok && strings.Trim(s, "0123456789.") == "" { // a number without a unit
 		d, ok = when.Span(s + "ms")
 	}
 	if ok {

@@ -106,7 +106,7 @@ var shapes = map[string]func(i int, s *otlp.Span){
 	},
 }
 
-// fewRows are the shapes whose spans tell of a few rows.
+// fewRows are the shapes whose spans become a few rows.
 var fewRows = map[string]bool{"cut texts of one call": true, "asides in each other": true}
 
 func shaped(n int, shape func(i int, s *otlp.Span)) []otlp.Span {

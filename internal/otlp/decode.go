@@ -111,7 +111,7 @@ func DecodeLogs(contentType string, body []byte) (Batch, error) {
 				case logged != nil:
 					b.Spans = append(b.Spans, *logged)
 				case !namesNone:
-					span := stub(l)
+					span := c.stub(l)
 					span.Resource = resource
 					b.Spans = append(b.Spans, span)
 				default:
@@ -166,8 +166,8 @@ func (c *converter) cut(name string) {
 	}
 }
 
-// parentIsRemote is the bit of a span's flags for a parent in another process.
-const parentIsRemote = 0x200
+// flagRemoteParent is the bit of a span's flags for a parent in another process.
+const flagRemoteParent = 0x200
 
 // span returns a span, or the reason to reject it.
 func (c *converter) span(s ptrace.Span) (Span, string) {
@@ -183,7 +183,7 @@ func (c *converter) span(s ptrace.Span) (Span, string) {
 	}
 	if !parentID.IsEmpty() && parentID != spanID {
 		out.ParentID = parentID.String()
-		out.RemoteParent = s.Flags()&parentIsRemote != 0
+		out.RemoteParent = s.Flags()&flagRemoteParent != 0
 	}
 	for i, e := range s.Events().All() {
 		if i == MaxEvents {
@@ -205,8 +205,7 @@ func (c *converter) span(s ptrace.Span) (Span, string) {
 }
 
 // stub returns a log record as a stub of its span with one event.
-func stub(l plog.LogRecord) Span {
-	var c converter
+func (c *converter) stub(l plog.LogRecord) Span {
 	e := Event{Name: c.name("events", l.EventName()), Time: nanoseconds(l.Timestamp()), Attributes: c.attributes("events", l.Attributes())}
 	if e.Name == "" {
 		e.Name = e.Attributes.Get("event.name")
@@ -221,7 +220,7 @@ func stub(l plog.LogRecord) Span {
 }
 
 // logged returns the span that a log record becomes. It reports whether the record is one of a coding
-// agent: if it is and there is no span, it tells of nothing that has a row.
+// agent: if it is and there is no span, the record is about nothing that has a row.
 func (c *converter) logged(l plog.LogRecord, scope Scope, resource Attributes) (s *Span, isAgents bool) {
 	names := []string{shortName(l.EventName())}
 	if attribute, ok := l.Attributes().Get(eventName); ok {
@@ -239,9 +238,8 @@ func (c *converter) logged(l plog.LogRecord, scope Scope, resource Attributes) (
 		return nil, true // what names spans of the others is read from the events of those
 	}
 	a := slices.DeleteFunc(c.attributes("attributes", l.Attributes()), func(a Attribute) bool { return isRedacted(a.Value.Text) })
-	session, prompt := a.first(writer.session...), a.first(writer.prompt...)
 	kind := writer.kindOf(name, a)
-	if kind == ofNothing || session == "" && !namesSpan {
+	if kind == ofNothing || a.first(writer.session...) == "" && !namesSpan {
 		return nil, true
 	}
 	s = &Span{Logged: true, Name: writer.prefix + name, Scope: scope, Resource: resource, Attributes: a, Truncated: c.truncated}
@@ -249,21 +247,11 @@ func (c *converter) logged(l plog.LogRecord, scope Scope, resource Attributes) (
 	s.Start = s.End - min(s.End, millisecondsIn(a))
 	if namesSpan {
 		s.TraceID, s.ParentID = l.TraceID().String(), l.SpanID().String()
-	} else {
-		s.TraceID = hashed(32, writer.name, session, prompt)
-		s.ParentID = runOf(s.TraceID)
 	}
-	switch id := a.first("tool_use_id", "call_id", "tool_call_id"); {
-	case kind == ofPrompt && prompt != "" && !namesSpan:
-		s.SpanID, s.ParentID, s.End = s.ParentID, "", 0
-	case kind == ofTool && id != "":
-		s.SpanID = hashed(16, s.TraceID, "tool", id)
-	default:
-		content, _ := json.Marshal(a)
-		s.SpanID = hashed(16, s.TraceID, name, strconv.FormatInt(nanoseconds(l.Timestamp()), 10), string(content))
-		if kind == ofPrompt {
-			s.End = 0
-		}
+	writer.identify(s, kind, name, nanoseconds(l.Timestamp()))
+
+	if kind == ofPrompt {
+		s.End = 0
 	}
 	return s, true
 }

@@ -255,6 +255,29 @@ func someLogs() plog.Logs {
 	return all
 }
 
+// TestNamesOfWhatIsCutAroundLogs checks that a log record that becomes a stub has the names of what was dropped from
+// its resource and from its scope.
+func TestNamesOfWhatIsCutAroundLogs(t *testing.T) {
+	t.Parallel()
+	logs := someLogs()
+	resource := logs.ResourceLogs().At(0)
+	resource.Resource().Attributes().PutStr(strings.Repeat("k", otlp.MaxNameBytes+1), "v")
+	resource.ScopeLogs().At(0).Scope().SetName(strings.Repeat("s", otlp.MaxNameBytes+1))
+	body, err := new(plog.ProtoMarshaler).MarshalLogs(logs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	batch, err := otlp.DecodeLogs(otlp.TypeProtobuf, body)
+	if err != nil || len(batch.Spans) != 2 {
+		t.Fatalf("%d spans, %v", len(batch.Spans), err)
+	}
+	for _, s := range batch.Spans {
+		if diff := cmp.Diff([]string{"resource", "scope"}, s.Truncated); diff != "" {
+			t.Errorf("what is cut (-want +got):\n%s", diff)
+		}
+	}
+}
+
 func TestLogRecordsBecomeEvents(t *testing.T) {
 	t.Parallel()
 	proto, err := new(plog.ProtoMarshaler).MarshalLogs(someLogs())

@@ -23,11 +23,11 @@ type forest struct {
 	owners        []*node            // those that are steps, in the order of their start
 	plans         []*node            // tool calls with rows below them, parents first
 	closed        bool               // nothing more is expected: what has not arrived never will
-	context       context            // what those of agents tell
-	around        context            // what the others tell: HTTP requests and so on
-	told          *context           // what the last one of agents told
-	toldAround    *context           // what the last other one told
-	teller        *node              // the first one that tells metadata
+	context       context            // what those of agents say of the run
+	around        context            // what the others say of it: HTTP requests and so on
+	lastContext   *context           // of the last one of agents
+	lastAround    *context           // of the last other one
+	teller        *node              // the first one with metadata
 	spans, others map[string]*node   // by id: nodes with a span of that id, and without
 	calls         map[response]*node // the last model call of each response
 }
@@ -78,8 +78,8 @@ type standing struct {
 	adopted bool
 	// rowsBelow says that anything below makes a row.
 	rowsBelow bool
-	// isPipelines says that this is a step because the trace only tells of the parts of a pipeline. inPart is the
-	// nearest such step above it, nil if there is none.
+	// isPipelines says that this is a step because the trace has nothing but the parts of a pipeline. inPart is
+	// the nearest such step above it, nil if there is none.
 	isPipelines bool
 	inPart      *node
 	// paid says that this is a part of a call that generates no text and whose cost counts.
@@ -112,7 +112,7 @@ func (n *node) reset() {
 // addBelow puts a node below the one with an id, which may have no span.
 func (f *forest) addBelow(id string, n *node) {
 	p := f.spans[id]
-	if p == nil || p.namesSpan() { // nothing is below what a log record tells of
+	if p == nil || p.namesSpan() { // nothing is below a log record
 		p = f.others[id]
 	}
 	if p == nil {
@@ -211,17 +211,17 @@ func (f *forest) place(tops ...*node) {
 	}
 }
 
-// learnContext adds what a node tells of the run as a whole. Most tell the same as the one before.
+// learnContext adds what a node says of the run as a whole. Most say the same as the one before.
 func (f *forest) learnContext(n *node) {
-	into, told := &f.context, &f.told
+	into, last := &f.context, &f.lastContext
 	if n.facts.Class == Unclassified {
-		into, told = &f.around, &f.toldAround
+		into, last = &f.around, &f.lastAround
 	}
-	if n.context == nil || n.context == *told {
+	if n.context == nil || n.context == *last {
 		return
 	}
 
-	*told = n.context
+	*last = n.context
 	if n.context.metadata && f.teller == nil {
 		f.teller = n
 	}
@@ -278,7 +278,7 @@ func (n *node) settle() {
 		return
 	}
 	n.owner, n.tool, n.model, n.cycle, n.nearest = p.owner, p.tool, p.model, p.cycle, p.nearest
-	n.paid = p.facts.Class == Transparent && (p.paid || p.paysAside())
+	n.paid = p.facts.Class <= Transparent && (p.paid || p.paysAside())
 	if n.nearest == nil || p.facts.Class > Transparent {
 		n.nearest = p
 	}

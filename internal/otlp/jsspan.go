@@ -189,7 +189,7 @@ func (s *jsSpan) setParent(out ptrace.Span) {
 	if c := s.ParentSpanContext; c != nil {
 		parentID = c.SpanID
 		if c.IsRemote {
-			out.SetFlags(parentIsRemote)
+			out.SetFlags(flagRemoteParent)
 		}
 	}
 	var parent [8]byte

@@ -39,8 +39,8 @@ func moveToPrompts(top *node, prompts []*node) {
 	})
 }
 
-// useRecords puts what log records tell of into the runs of the spans that they name. What has a span of
-// its own, by the id of a tool call or the tokens of a model call, is not told of twice.
+// useRecords puts log records into the runs of the spans that they name. Where a call has a span as well, by the id of
+// a tool call or the tokens of a model call, the record belongs to that: a call has one row.
 func (f *forest) useRecords(logged []*node) {
 	if len(logged) == 0 {
 		return
@@ -73,7 +73,7 @@ func (f *forest) useRecords(logged []*node) {
 		var twin *node
 		switch {
 		case n.isAgent():
-			tellPrompt(n, named, agents)
+			setRequest(n, named, agents)
 			continue
 		case n.facts.Class == Tool:
 			twin = tools[n.facts.CallID]
@@ -95,9 +95,9 @@ func (f *forest) useRecords(logged []*node) {
 	}
 }
 
-// tellPrompt tells an agent what it was asked: the one that the span is part of which the record of the
-// prompt names, else the first that began then.
-func tellPrompt(prompt, named *node, agents []*node) {
+// setRequest adds the text of a prompt to an agent. The record of the prompt names a span: the agent is the nearest
+// around that. If a tool call is nearer, or there is no agent, it is the first one that began after the prompt.
+func setRequest(prompt, named *node, agents []*node) {
 	agent := named.inner()
 	if !agent.isAgent() {
 		i := sort.Search(len(agents), func(i int) bool { return agents[i].start() >= prompt.start()-slack })

@@ -67,10 +67,3 @@ func mendAttributes(a Attributes, truncated map[string]bool, cuts *[]cutText) At
 	}
 	return a
 }
-
-// names returns the names of some lists, each once and in order.
-func names(lists ...[]string) []string {
-	all := slices.Concat(lists...)
-	slices.Sort(all)
-	return slices.Compact(all)
-}

@@ -75,7 +75,7 @@ func (g *gathered) changed() (nodes []*node) {
 		s := v.best
 		if len(v.more) > 0 {
 			s = new(*v.best)
-			s.Events, s.Truncated = addEvents(s.Events, v.more), names(s.Truncated, v.cut)
+			s.Events, s.Truncated = addEvents(s.Events, v.more), sortedUnique(s.Truncated, v.cut)
 		}
 		g.read++
 		v.Span, v.said, v.node.version = s, new(classify(s)), g.read
@@ -133,4 +133,11 @@ func addEvents(events, more []Event) []Event {
 		out = append(out, k.Event)
 	}
 	return out
+}
+
+// sortedUnique returns the texts of some lists, each once and in order.
+func sortedUnique(lists ...[]string) []string {
+	all := slices.Concat(lists...)
+	slices.Sort(all)
+	return slices.Compact(all)
 }

@@ -4,13 +4,14 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// Coding agents write log records of what they do. A record that tells of a prompt, of a model call or of
-// a tool call becomes a span that is marked as Logged. If the record names no span, it belongs to a run of
+// Coding agents write log records of what they do. A record of a prompt, of a model call or of a tool call
+// becomes a span that is marked as Logged. If the record names no span, it belongs to a run of
 // its session and its prompt, whose ids are derived from those; else to the run of the span that it names.
 
 // codingAgent is a program whose log records are read.
@@ -23,7 +24,7 @@ type codingAgent struct {
 	kinds           map[string]recordKind
 }
 
-// recordKind is what a log record tells of.
+// recordKind is what a log record is about.
 type recordKind uint8
 
 const (
@@ -78,7 +79,7 @@ func writerOf(names []string, scope, service string) (*codingAgent, string) {
 	return nil, ""
 }
 
-// kindOf returns what a log record tells of.
+// kindOf returns what a log record is about.
 func (a *codingAgent) kindOf(name string, attributes Attributes) recordKind {
 	kind := a.kinds[name]
 	failure := attributes.first("error.message", "error")
@@ -93,10 +94,30 @@ func (a *codingAgent) kindOf(name string, attributes Attributes) recordKind {
 	return kind
 }
 
-// runOf returns the id of the span at the top of a run of which only log records tell.
+// identify gives the span that a record became its id and, unless the record names a span, the ids of its run. at is
+// the time of the record, 0 if it has none.
+func (a *codingAgent) identify(s *Span, kind recordKind, name string, at int64) {
+	prompt, namesSpan := s.Attributes.first(a.prompt...), s.ParentID != ""
+	if !namesSpan {
+		s.TraceID = hashed(32, a.name, s.Attributes.first(a.session...), prompt)
+		s.ParentID = runOf(s.TraceID)
+	}
+
+	switch id := s.Attributes.first("tool_use_id", "call_id", "tool_call_id"); {
+	case kind == ofPrompt && prompt != "" && !namesSpan:
+		s.SpanID, s.ParentID = s.ParentID, ""
+	case kind == ofTool && id != "":
+		s.SpanID = hashed(16, s.TraceID, "tool", id)
+	default:
+		content, _ := json.Marshal(s.Attributes)
+		s.SpanID = hashed(16, s.TraceID, name, strconv.FormatInt(at, 10), string(content))
+	}
+}
+
+// runOf returns the id of the span at the top of a run that is only in log records.
 func runOf(traceID string) string { return traceID[:16] }
 
-// isRun reports whether a span is of a run of which only log records tell.
+// isRun reports whether a span is of a run that is only in log records.
 func (s *Span) isRun() bool {
 	return s.Logged && (s.SpanID == runOf(s.TraceID) || s.ParentID == runOf(s.TraceID))
 }
@@ -124,7 +145,7 @@ func timeIn(s string) int64 {
 	return t.UnixNano()
 }
 
-// millisecondsIn returns how long that took of which a record tells, in nanoseconds.
+// millisecondsIn returns how long a call took, by its record, in nanoseconds.
 func millisecondsIn(a Attributes) int64 {
 	ms, err := strconv.ParseFloat(a.first("duration_ms", "durationMs"), 64)
 	if err != nil || !(ms > 0 && ms < 1e12) {
@@ -213,7 +234,7 @@ func readLoggedModel(a Attributes, f *Facts) {
 	}
 }
 
-// loggedKind returns who wrote the record that a span was, and what it tells of.
+// loggedKind returns who wrote the record that a span was, and what it is about.
 func loggedKind(s *Span) (*codingAgent, recordKind) {
 	writer, name := writerOf([]string{s.Name}, "", "")
 	if writer == nil {

@@ -227,7 +227,7 @@ func TestRunsOfLogRecords(t *testing.T) {
 }
 
 // TestRecordsThatNameSpans: what Codex logs belongs to the run of the span that it names, and what has a
-// span is not told of twice.
+// span has one row.
 func TestRecordsThatNameSpans(t *testing.T) {
 	t.Parallel()
 	conversation := map[string]any{"conversation.id": "thread-1", "model": "gpt-5.3-codex"}

@@ -287,7 +287,7 @@ const maxTruncated = 100
 
 // appendTruncated adds the names of what was shortened or dropped in the spans of a row, each once and in order.
 func appendTruncated(b []byte, n *node) []byte {
-	cut := names(n.facts.truncated)
+	cut := sortedUnique(n.facts.truncated)
 	if len(cut) == 0 {
 		return b
 	}
@@ -348,11 +348,10 @@ func (p *projection) cycleRow(s *step, seq int) *record.ThinkAct {
 		setThink(row, c.model)
 	} else {
 		row.State = new(record.Completed)
-		if seq == 0 && n.facts.Class == Agent && len(n.models) == 0 && !n.ownsAgents {
-			// Only the agent's span has the figures of its model calls.
+		if n.countsAlone() && seq == min(len(n.asides), 1) { // the first cycle that is not for asides
 			setUsage(row, n.facts)
 		}
-		if len(c.calls) == 0 && (seq > 0 || len(n.asides) == 0 || row.InputTokens != nil || row.OutputTokens != nil) {
+		if len(c.calls) == 0 && (seq > 0 || len(n.asides) == 0) {
 			row.State = new(s.state)
 			row.ThinkStartTime, row.ThinkEndTime = timestamp(n.start()), n.endTime()
 		}
@@ -378,15 +377,15 @@ func setAsides(row *record.ThinkAct, asides []*node) {
 		if len(names) < mostNames && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
-		if row.ActStartTime == nil {
-			row.ActStartTime = timestamp(a.start())
-		}
 	}
-	if row.CostUSD == nil {
-		row.CostUSD = cost
+	row.CostUSD = cost
+
+	start, end := timestamp(firstStart(asides)), timestamp(lastEnd(asides))
+	if row.ActStartTime == nil || start != nil && start.Before(*row.ActStartTime) {
+		row.ActStartTime = start
 	}
-	if row.ActEndTime == nil && row.ThinkStartTime == nil {
-		row.ActEndTime = timestamp(asides[len(asides)-1].End)
+	if *row.State != record.Running && (row.ActEndTime == nil || end != nil && end.After(*row.ActEndTime)) {
+		row.ActEndTime = end
 	}
 	row.ActionDescription = optional(field.Shorten("Paid calls of models that generate no text: "+strings.Join(names, ", "), 200))
 }

@@ -77,10 +77,12 @@ func newStep(n *node, mark uint64, grown *cycles) *step {
 	if n.skipped == 0 && (n.Span == nil || n.End == 0) {
 		s.grown = grown
 	}
-	if len(s.cycles) == 0 && n.facts.Class == Agent && n.facts.Usage.known() {
+	if f := n.facts; len(s.cycles) == 0 &&
+		(f.Class == Agent && f.Usage.known() || n.countsAlone() && len(n.asides) > 0 && f.CostUSD != nil) {
 		s.cycles = []*cycle{{fresh: true}}
 	}
-	if len(n.asides) > 0 && (len(s.cycles) == 0 || s.cycles[0].model != nil) { // what they cost is on record in a cycle without a model call
+	// What asides cost is in a cycle without a model call and without the usage of the agent.
+	if len(n.asides) > 0 && (len(s.cycles) == 0 || s.cycles[0].model != nil || n.countsAlone()) {
 		s.cycles, from = slices.Insert(s.cycles, 0, &cycle{fresh: true}), from+1
 	}
 	var next following
@@ -101,6 +103,9 @@ func newStep(n *node, mark uint64, grown *cycles) *step {
 	s.agent, s.model = s.findName(), s.findModel()
 	return s
 }
+
+// countsAlone reports whether only the span of an agent has the figures of its model calls.
+func (n *node) countsAlone() bool { return n.isAgent() && len(n.models) == 0 && !n.ownsAgents }
 
 // following is the next model call of a step whose input is known, if there is one.
 type following struct {

@@ -193,6 +193,8 @@ func TestAsidesCost(t *testing.T) {
 	}
 	const agent, chat, tool = `"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "a"`, `"gen_ai.operation.name": "chat"`,
 		`"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find"`
+	const turn = `, "gen_ai.usage.input_tokens": 90, "gen_ai.usage.output_tokens": 7`
+	const priced = `, "gen_ai.usage.cost": 0.5`
 	embeds := func(cost string) string { return `"gen_ai.operation.name": "embeddings", "gen_ai.usage.cost": ` + cost }
 	top := func(attributes string) string {
 		return `{"id": "1", "name": "top", "start": 1, "end": 900, "attributes": {` + attributes + `}}`
@@ -208,7 +210,16 @@ func TestAsidesCost(t *testing.T) {
 		"without a model":  {[]string{top(agent), span(3, 1, 10, embeds("0.02"))}, "a 0.02"},
 		"around a step":    {[]string{top(`"gen_ai.operation.name": "invoke_workflow"`), span(2, 1, 5, embeds("0.02")), span(3, 1, 50, agent), span(4, 3, 51, chat)}, "a 0.02"},
 		"a free one":       {[]string{top(agent), span(2, 1, 50, chat), span(3, 1, 10, embeds("0"))}, "a 0"},
-		"a chain's total":  {[]string{top(agent), span(3, 1, 10, `"openinference.span.kind": "CHAIN", "llm.cost.total": 9`), span(2, 3, 50, chat)}, ""},
+		"HTTP in between": {[]string{top(agent), span(2, 1, 50, chat), span(3, 1, 10, embeds("0.02")),
+			span(4, 3, 11, `"http.request.method": "POST"`), span(5, 4, 12, embeds("0.02"))}, "a 0.02"},
+		"usage of a turn": {[]string{top(agent + turn), span(3, 1, 10, embeds("0.02"))}, "a 0.02"},
+		"cost of a turn":  {[]string{top(agent + turn + priced), span(3, 1, 10, embeds("0.02"))}, "a 0.52"},
+		"a turn's tool": {[]string{top(agent + turn + priced), span(2, 1, 60, tool),
+			span(3, 1, 10, embeds("0.02"))}, "a 0.52"},
+		"only a cost": {[]string{top(agent + priced), span(2, 1, 60, tool),
+			span(3, 1, 10, embeds("0.02"))}, "a 0.52"},
+		"a cost alone":    {[]string{top(agent + priced), span(3, 1, 10, embeds("0.02"))}, "a 0.52"},
+		"a chain's total": {[]string{top(agent), span(3, 1, 10, `"openinference.span.kind": "CHAIN", "llm.cost.total": 9`), span(2, 3, 50, chat)}, ""},
 	} {
 		spans := made(t, c.spans...)
 		r := sorted(project(t, spans))
@@ -217,6 +228,9 @@ func TestAsidesCost(t *testing.T) {
 		for _, cycle := range r.cycles {
 			if cycle.CostUSD == nil {
 				continue
+			}
+			if *cycle.CostUSD == 0.02 && cycle.InputTokens != nil {
+				t.Errorf("%s: the cost of an embedding is in a cycle with the tokens of a turn", name)
 			}
 			for _, s := range r.steps {
 				if s.StepID == cycle.StepID {
@@ -229,6 +243,66 @@ func TestAsidesCost(t *testing.T) {
 		}
 		if strings.Join(got, ", ") != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+		anyOrder(t, spans)
+	}
+}
+
+// TestAsidesOfATurn checks that an agent whose own span alone has the figures of its model calls has them in a cycle of
+// its own, behind that of an operation that generates no text.
+func TestAsidesOfATurn(t *testing.T) {
+	t.Parallel()
+	spans := made(t, `{"id": "1", "name": "invoke_agent a", "start": 1, "end": 90, "attributes": {
+			"gen_ai.operation.name": "invoke_agent", "gen_ai.request.model": "m", "gen_ai.usage.input_tokens": 90}}`,
+		`{"id": "2", "parent": "1", "name": "embeddings e", "start": 10, "end": 20, "attributes": {
+			"gen_ai.operation.name": "embeddings", "gen_ai.request.model": "e", "gen_ai.usage.cost": 0.02}}`)
+	r := sorted(project(t, spans))
+	if len(r.cycles) != 2 {
+		t.Fatalf("%d cycles, want 2", len(r.cycles))
+	}
+	aside, turn := r.cycles[0], r.cycles[1]
+	if aside.CostUSD == nil || *aside.CostUSD != 0.02 || aside.InputTokens != nil || aside.ThinkStartTime != nil ||
+		aside.ModelName != nil {
+		t.Errorf("the cycle of the embedding: %+v", aside)
+	}
+	if turn.InputTokens == nil || *turn.InputTokens != 90 || turn.CostUSD != nil || turn.ThinkStartTime == nil ||
+		deref(turn.ModelName) != "m" || turn.ActionDescription != nil {
+		t.Errorf("the cycle of the turn: %+v", turn)
+	}
+	anyOrder(t, spans)
+}
+
+// TestTimesOfAsides checks that the cycle of such operations lasts from the first to the last of them.
+func TestTimesOfAsides(t *testing.T) {
+	t.Parallel()
+	span := func(id, parent, start, end int, attributes string) string {
+		return fmt.Sprintf(`{"id": "%d", "parent": "%d", "name": "x", "start": %d, "end": %d, "attributes": {%s}}`,
+			id, parent, start, end, attributes)
+	}
+	const tool = `"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find"`
+	const embeds = `"gen_ai.operation.name": "embeddings", "gen_ai.usage.cost": 0.02`
+	top := func(operation string) string {
+		return `{"id": "1", "name": "x", "start": 1, "end": 90,
+			"attributes": {"gen_ai.operation.name": "` + operation + `"}}`
+	}
+	const chat = `"gen_ai.operation.name": "chat"`
+	for name, c := range map[string]struct {
+		spans       []string
+		first, last int // of the spans, by their places
+	}{
+		"in parallel tools": {[]string{
+			top("invoke_agent"), span(2, 1, 2, 5, chat), span(3, 1, 10, 60, tool), span(4, 3, 50, 55, embeds),
+			span(5, 1, 20, 40, tool), span(6, 5, 21, 26, embeds)}, 5, 3},
+		"beside a tool": {[]string{
+			top("invoke_workflow"), span(2, 1, 30, 40, tool), span(3, 1, 50, 60, embeds),
+			span(4, 1, 10, 20, embeds)}, 3, 2},
+	} {
+		spans := made(t, c.spans...)
+		r := sorted(project(t, spans))
+		aside := r.cycles[0]
+		if aside.ActStartTime == nil || aside.ActStartTime.UnixNano() != spans[c.first].Start ||
+			aside.ActEndTime == nil || aside.ActEndTime.UnixNano() != spans[c.last].End {
+			t.Errorf("%s: from %v to %v", name, aside.ActStartTime, aside.ActEndTime)
 		}
 		anyOrder(t, spans)
 	}

@@ -98,7 +98,7 @@ func decode(kind string, members []member, taken func(*field.Field) bool) (recor
 		return nil, invalid(record.CodeUnknownKind, "kind", fmt.Sprintf("%.80q is none of %s", kind, kinds))
 	}
 	fields := field.Fields(c.Kind())
-	values := make([]jsontext.Value, len(fields))
+	sent := make([]member, len(fields))
 	var unknown []string
 	for _, m := range members {
 		i, ok := field.ByName(c.Kind(), m.name)
@@ -107,8 +107,8 @@ func decode(kind string, members []member, taken func(*field.Field) bool) (recor
 			if m.name == fields[i].Alias && !isNull(m.value) && has(members, fields[i].Name) {
 				return nil, invalid(record.CodeInvalidValue, m.name, "is another name of "+fields[i].Name+", which is there too")
 			}
-			if values[i] == nil || !isNull(m.value) {
-				values[i] = m.value
+			if sent[i].value == nil || !isNull(m.value) {
+				sent[i] = m
 			}
 		case m.name != "kind":
 			unknown = append(unknown, m.name)
@@ -117,13 +117,13 @@ func decode(kind string, members []member, taken func(*field.Field) bool) (recor
 
 	for i := range fields {
 		f := &fields[i]
-		if isNull(values[i]) {
+		if isNull(sent[i].value) {
 			if f.Key {
 				return nil, invalid(record.CodeMissingField, f.Name, "is required")
 			}
 			continue
 		}
-		if err := decodeField(f, f.In(c), values[i]); err != nil {
+		if err := decodeField(f, f.In(c), sent[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -245,8 +245,10 @@ func invalid(code record.Code, field, reason string) error {
 // shown bounds a name that a client made up, before it is sent back.
 func shown(name string) string { return field.Shorten(name, 80) }
 
-func decodeField(f *field.Field, v reflect.Value, raw jsontext.Value) error {
-	wrong := func(want string) error { return invalid(record.CodeInvalidValue, f.Name, "must be "+want) }
+// decodeField sets a field to the value of the member that a client sent for it.
+func decodeField(f *field.Field, v reflect.Value, sent member) error {
+	raw := sent.value
+	wrong := func(want string) error { return invalid(record.CodeInvalidValue, sent.name, "must be "+want) }
 	switch f.Type {
 	case field.Text:
 		s, ok := text(raw)
@@ -255,7 +257,7 @@ func decodeField(f *field.Field, v reflect.Value, raw jsontext.Value) error {
 				return wrong("a string")
 			}
 			if err := field.CheckDepth(raw); err != nil {
-				return invalid(record.CodeInvalidValue, f.Name, err.Error())
+				return invalid(record.CodeInvalidValue, sent.name, err.Error())
 			}
 			var b bytes.Buffer
 			if err := json.Compact(&b, raw); err != nil {

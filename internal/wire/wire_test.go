@@ -383,6 +383,7 @@ func TestOtherNames(t *testing.T) {
 		{`"startTime":null,"thinkStartTime":"2026-11-20T12:00:00Z","thinkEndTime":"2026-11-20T12:00:05Z"}`, "", ""},
 		{`"thinkStartTime":"2026-11-20T12:00:00Z","startTime":null,"endTime":"2026-11-20T12:00:05Z"}`, "", ""},
 		{`"startTime":"2026-11-20T12:00:00Z","thinkStartTime":"2026-11-20T12:00:00Z"}`, "startTime", "startTime is another name of thinkStartTime, which is there too"},
+		{`"startTime":5}`, "startTime", "startTime must be a time such as 2026-11-20T13:53:00.123456Z (RFC 3339)"},
 		{`"start_time":"2026-11-20T12:00:00Z"}`, "start_time", "start_time is no field of thinkAct; did you mean startTime?"},
 		{`"output":"x"}`, "output", "output is no field of thinkAct; did you mean thinkOutput?"},
 		{`"inputToken":1}`, "inputToken", "inputToken is no field of thinkAct; did you mean inputTokens?"},

@@ -24,3 +24,8 @@ func lockFile(f *os.File) error {
 // unlockFile releases the lock at once. Closing the file is not enough while a child process that
 // is just being started holds it, too.
 func unlockFile(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }
+
+// isFull says that a disk has no room, or none for this user or this file.
+func isFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
+}

@@ -62,8 +62,8 @@ type frame struct {
 // found is what a file holds.
 type found struct {
 	frames []frame // of the entries that are what was written, by number
-	// empties are the entries between those that stand for lost ones. zeros are the bytes at the end of the file if they
-	// are all zero: they may be more such entries.
+	// empties are the entries between those that stand for lost ones. zeros are the bytes at the end of the
+	// file if they are all zero: they may be more such entries.
 	empties, zeros int
 	inOrder        bool // up to the last of frames, the file is nothing but these entries, each where it belongs
 	tail           int  // bytes behind that one
@@ -104,17 +104,16 @@ func scan(data []byte, first uint64) found {
 	return f
 }
 
-// nextEntry returns the next entry that is whole; its end is 0 if there is none. isFramed says that it is at this place,
-// behind its length. An entry of an earlier version has no number: it is found only there, and takes the one expected.
+// nextEntry returns the next entry that is whole; its end is 0 if there is none. isFramed says that it is at this
+// place, behind its length.
 func nextEntry(data []byte, at int, expected uint64) (next frame, isFramed bool) {
-	if size, n := binary.Uvarint(data[at:]); n > 0 && size <= uint64(len(data)-at-n) {
-		begin, end := at+n, at+n+int(size)
-		if number, _, ok := unseal(data[begin:end]); ok {
-			return frame{number: number, begin: begin, end: end}, true
-		}
-		if _, ok := unsealOld(data[begin:end]); ok {
-			return frame{number: expected, begin: begin, end: end, isOld: true}, true
-		}
+	here, isWhole := framed(data, at, expected)
+	if isWhole {
+		return here, true
+	}
+	// One of an earlier version has no mark to look for, but the length of the damaged one may lead to it.
+	if behind, ok := framed(data, here.end, expected+1); ok && behind.isOld {
+		return behind, false
 	}
 
 	for ; at < len(data); at++ {
@@ -131,6 +130,24 @@ func nextEntry(data []byte, at int, expected uint64) (next frame, isFramed bool)
 	return frame{}, false
 }
 
+// framed returns the entry behind the length at a place. isWhole says that it is what was written; its end is at if
+// there is no such length. An entry of an earlier version has no number: it takes the one expected.
+func framed(data []byte, at int, expected uint64) (f frame, isWhole bool) {
+	size, n := binary.Uvarint(data[at:])
+	if n <= 0 || size > uint64(len(data)-at-n) {
+		return frame{end: at}, false
+	}
+
+	f = frame{number: expected, begin: at + n, end: at + n + int(size)}
+	entry := data[f.begin:f.end]
+	if number, _, ok := unseal(entry); ok {
+		f.number = number
+		return f, true
+	}
+	_, f.isOld = unsealOld(entry)
+	return f, f.isOld
+}
+
 // end returns the number behind the last entry that is whole.
 func (f found) end(first uint64) uint64 {
 	if len(f.frames) == 0 {
@@ -141,13 +158,14 @@ func (f found) end(first uint64) uint64 {
 
 // repaired is what repair found and did.
 type repaired struct {
-	bytes int64 // of the entries
+	bytes int64 // of the entries, as they are afterwards
 	lost  int   // entries
 }
 
 // repair makes the log readable for the library. A crash may leave a torn end: it is cut off after the last entry that
 // is whole. Damage before the end costs the damaged entries, and the log stays in one piece: empty entries replace
-// them. What is cut off or damaged is copied to the folder damaged before. Entries of an earlier version are written anew.
+// them. What is cut off or damaged is copied to the folder damaged before. Entries of an earlier version are
+// rewritten.
 func repair(dir string, logger *slog.Logger) (done repaired, err error) {
 	temporary, err := filepath.Glob(filepath.Join(dir, "*"+tempSuffix))
 	if err != nil {
@@ -181,57 +199,77 @@ func repair(dir string, logger *slog.Logger) (done repaired, err error) {
 			end = log[i+1].first
 		}
 
-		lost, err := repairFile(log[i], data, holds, end, isLast, logger)
+		file, err := repairFile(log[i], data, holds, end, isLast, logger)
 		if err != nil {
 			return done, fmt.Errorf("repair %s: %w", log[i].path, err)
 		}
-		done.lost += lost
-		for _, f := range holds.frames {
-			done.bytes += int64(f.end - f.begin)
-		}
+		done.lost += file.lost
+		done.bytes += file.bytes
 	}
 	return done, nil
 }
 
-// repairFile makes a file hold the entries up to end and nothing else, and returns how many are lost. What it removes is
-// in the folder damaged before.
-func repairFile(f file, data []byte, holds found, end uint64, isLast bool, logger *slog.Logger) (lost int, err error) {
+// repairFile makes a file hold the entries up to end and nothing else. What it removes is in the folder damaged before.
+func repairFile(
+	f file, data []byte, holds found, end uint64, isLast bool, logger *slog.Logger,
+) (done repaired, err error) {
+	for _, each := range holds.frames {
+		done.bytes += int64(each.end - each.begin)
+	}
+
 	missing := max(int(end-f.first)-len(holds.frames)-holds.empties, 0)
 	isClean := holds.inOrder
 	switch {
 	case isLast:
-		lost = missing + torn(data[len(data)-holds.tail:])
+		done.lost = missing + torn(data[len(data)-holds.tail:])
 		isClean = isClean && holds.tail == 0
 	case holds.zeros != holds.tail || holds.zeros != missing: // its end is not made of empty entries
-		lost, isClean = missing, false
+		done.lost, isClean = missing, false
 	}
 
 	var kept string
 	switch {
 	case isClean && !holds.hasOld:
-		return 0, nil
+		return done, nil
 	case isClean:
-		return 0, rewrite(f, data, holds.frames, end)
+		done.bytes, err = rewrite(f, data, holds.frames, end)
+		return done, err
 	case isLast && holds.inOrder && !holds.hasOld: // a disk that is full has room for the end, if not for a copy of all
-		if kept, err = setAside(f.path, int64(len(data)-holds.tail)); err == nil {
-			err = os.Truncate(f.path, int64(len(data)-holds.tail))
-		}
+		kept, err = cutEnd(f.path, data, holds, logger)
 	default:
 		if kept, err = setAside(f.path, 0); err == nil {
-			err = rewrite(f, data, holds.frames, end)
+			done.bytes, err = rewrite(f, data, holds.frames, end)
 		}
 	}
 	if err != nil {
-		return 0, err
+		return done, err
 	}
 
 	if isLast && holds.tail > 0 {
 		logger.Error("spool: cut off a torn end of the log", "file", f.path, "bytes", holds.tail, "kept", kept)
 	}
-	if lost > 0 {
-		logger.Error("spool: the log is damaged, some records are lost", "file", f.path, "records", lost, "kept", kept)
+	if done.lost > 0 {
+		logger.Error("spool: the log is damaged, some records are lost",
+			"file", f.path, "records", done.lost, "kept", kept)
 	}
-	return lost, nil
+	return done, nil
+}
+
+// cutEnd cuts off a torn end, and returns where the copy of it is. There is none of nothing but zeros, nor on a full
+// disk: what is whole must be delivered to make room.
+func cutEnd(path string, data []byte, holds found, logger *slog.Logger) (kept string, err error) {
+	end := int64(len(data) - holds.tail)
+	if holds.zeros != holds.tail {
+		kept, err = setAside(path, end)
+	}
+	if isFull(err) {
+		logger.Error("spool: the disk has no room for a copy of a torn end of the log", "file", path, "error", err)
+		err = nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return kept, os.Truncate(path, end)
 }
 
 // torn returns how many entries a torn end held, as far as can be seen. A power loss leaves zeros as well.
@@ -294,8 +332,9 @@ func setAside(path string, from int64) (kept string, err error) {
 	return to.Name(), nil
 }
 
-// rewrite replaces a file by one with these entries of it, and empty ones for those that are missing up to end.
-func rewrite(f file, data []byte, frames []frame, end uint64) error {
+// rewrite replaces a file by one with these entries of it, and empty ones for those that are missing up to end. It
+// returns the bytes of the entries.
+func rewrite(f file, data []byte, frames []frame, end uint64) (size int64, err error) {
 	var whole []byte
 	number := f.first
 	for _, each := range frames {
@@ -312,19 +351,20 @@ func rewrite(f file, data []byte, frames []frame, end uint64) error {
 		whole = append(whole, make([]byte, each.number-number)...)
 		whole = binary.AppendUvarint(whole, uint64(len(entry)))
 		whole = append(whole, entry...)
+		size += int64(len(entry))
 		number = each.number + 1
 	}
 	whole = append(whole, make([]byte, end-number)...)
 
 	to, err := os.OpenFile(f.path+tempSuffix, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	_, err = to.Write(whole)
 	if err := errors.Join(err, to.Sync(), to.Close()); err != nil {
-		return err
+		return 0, err
 	}
-	return errors.Join(os.Rename(to.Name(), f.path), syncDir(filepath.Dir(f.path)))
+	return size, errors.Join(os.Rename(to.Name(), f.path), syncDir(filepath.Dir(f.path)))
 }
 
 // cutAfter removes what a failed write has left behind entry last.

@@ -2,11 +2,11 @@
 // agent that was killed are delivered when it starts again.
 //
 // The folder holds a write-ahead log of github.com/tidwall/wal, which is small, has no goroutines
-// and a simple format, and is mature and maintained. It has no checksums, and damage to
-// a length hides all that follows. So each entry here begins with a mark, its number and its checksum, and Open repairs
-// the log before the library reads it. The alternatives: hashicorp/raft-wal syncs each write and depends on raft; the logs of
-// etcd and Prometheus depend on etcd and Prometheus; bbolt is no log, and a torn page can cost all
-// of it, or the process.
+// and a simple format, and is mature and maintained. It has no checksums, and damage to a length
+// hides all that follows. So each entry here begins with a mark, its number and its checksum, and
+// Open repairs the log before the library reads it. The alternatives: hashicorp/raft-wal syncs each
+// write and depends on raft; the logs of etcd and Prometheus depend on etcd and Prometheus; bbolt
+// is no log, and a torn page can cost all of it, or the process.
 package spool
 
 import (

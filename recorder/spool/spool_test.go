@@ -506,19 +506,10 @@ func TestDamageCostsWhatItHit(t *testing.T) {
 // What an earlier version left in the folder is delivered, too, and in order with what is new.
 func TestEntriesOfAnEarlierVersion(t *testing.T) {
 	t.Parallel()
-	const n, headerBytes = 500, 20
+	const n = 500
 	for _, torn := range []int{0, 30} {
 		dir, path, whole := smallLog(t, n, 120)
-		var old []byte
-		for at := 0; at < len(whole); {
-			size, length := binary.Uvarint(whole[at:])
-			at += length
-			line := whole[at+headerBytes : at+int(size)]
-			old = binary.AppendUvarint(old, uint64(4+len(line)))
-			old = binary.LittleEndian.AppendUint32(old, crc32.Checksum(line, crc32.MakeTable(crc32.Castagnoli)))
-			old = append(old, line...)
-			at += int(size)
-		}
+		old, _ := asEarlierVersion(whole)
 		ok(t, os.WriteFile(path, old[:len(old)-torn], 0o600))
 
 		s := open(t, dir, away())
@@ -535,6 +526,63 @@ func TestEntriesOfAnEarlierVersion(t *testing.T) {
 			t.Errorf("%d bytes torn off: %d of %d are delivered", torn, len(sink.rows), want)
 		}
 	}
+}
+
+// TestDamageInAnEarlierVersion alters one byte of an entry that an earlier version wrote: it costs that entry.
+func TestDamageInAnEarlierVersion(t *testing.T) {
+	t.Parallel()
+	const n, hit = 500, 250
+	dir, path, whole := smallLog(t, n, 120)
+	old, places := asEarlierVersion(whole)
+	old[places[hit]+20] ^= 0xff
+	ok(t, os.WriteFile(path, old, 0o600))
+
+	to := newSink()
+	s := open(t, dir, to)
+	if s.Lost() != 1 {
+		t.Errorf("%d of %d are lost", s.Lost(), n)
+	}
+	ok(t, s.Close(t.Context()))
+	for i := range n {
+		if delivered := to.rows[strconv.Itoa(i)] != ""; delivered != (i != hit) {
+			t.Errorf("record %d: delivered is %v", i, delivered)
+		}
+	}
+	if kept, err := filepath.Glob(filepath.Join(dir, "damaged", "*")); err != nil || len(kept) != 1 {
+		t.Errorf("kept %q, %v", kept, err)
+	}
+}
+
+// TestBytesOfAnEarlierVersion: entries that were rewritten count with the bytes that they then have.
+func TestBytesOfAnEarlierVersion(t *testing.T) {
+	t.Parallel()
+	dir, path, whole := smallLog(t, 50, 120)
+	old, _ := asEarlierVersion(whole)
+	ok(t, os.WriteFile(path, old, 0o600))
+
+	to := newSink()
+	s := open(t, dir, to)
+	ok(t, s.Flush(t.Context()))
+	if len(to.names) != 50 || s.Bytes() != 0 {
+		t.Errorf("after %d of 50 were delivered, %d bytes wait", len(to.names), s.Bytes())
+	}
+	ok(t, s.Close(t.Context()))
+}
+
+// asEarlierVersion returns a file of the log as an earlier version wrote it, and where the entries begin in it.
+func asEarlierVersion(whole []byte) (old []byte, places []int) {
+	const headerBytes = 20
+	for at := 0; at < len(whole); {
+		size, length := binary.Uvarint(whole[at:])
+		at += length
+		line := whole[at+headerBytes : at+int(size)]
+		old = binary.AppendUvarint(old, uint64(4+len(line)))
+		places = append(places, len(old))
+		old = binary.LittleEndian.AppendUint32(old, crc32.Checksum(line, crc32.MakeTable(crc32.Castagnoli)))
+		old = append(old, line...)
+		at += int(size)
+	}
+	return old, places
 }
 
 // smallLog returns a folder with n records, the only file of its log, and what is in it.
@@ -656,11 +704,24 @@ func TestNothingIsLost(t *testing.T) {
 func agent(role, dir string) error {
 	var options spool.Options
 	to := away()
+	if role == "torn" { // no file can be written
+		signal.Ignore(syscall.SIGXFSZ)
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{}); err != nil {
+			return err
+		}
+		to.set(nil)
+		options.Buffer.Logger = slog.New(slog.NewTextHandler(os.Stdout, nil))
+	}
 	s, err := spool.Open(dir, to, options)
 	if err != nil {
 		return err
 	}
 	ctx := context.Background()
+	if role == "torn" {
+		err := s.Close(ctx)
+		fmt.Println("sent", len(to.names))
+		return err
+	}
 	value := strings.Repeat("v", 1_000)
 	if role == "full" { // files end at 100 KB, as on a full disk
 		signal.Ignore(syscall.SIGXFSZ)
@@ -770,5 +831,42 @@ func TestFullDisk(t *testing.T) {
 	}
 	if to := delivered(t, dir); len(to.names) != 0 {
 		t.Errorf("delivered again: %q", to.names)
+	}
+}
+
+// TestTornEndOnAFullDisk: a torn end is cut off even if there is no room for a copy of it, so that what is whole is
+// delivered. Damage before the end stays where it is until there is room for the copy.
+func TestTornEndOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	const n = 50
+	dir, path, whole := smallLog(t, n, 120)
+	ok(t, os.Truncate(path, int64(len(whole)-30)))
+	out := start(t, "torn", dir).read(t)
+	if !strings.Contains(out, fmt.Sprintf("\nsent %d\n", n-1)) || !strings.Contains(out, "no room for a copy") ||
+		!strings.Contains(out, "cut off a torn end") {
+		t.Errorf("the agent says %.2000s", out)
+	}
+
+	dir, path, whole = smallLog(t, n, 120)
+	damaged := bytes.Clone(whole)
+	damaged[len(damaged)/2] ^= 0xff
+	ok(t, os.WriteFile(path, damaged, 0o600))
+	out = start(t, "torn", dir).read(t)
+	left, err := os.ReadFile(path)
+	if !strings.Contains(out, "keep a copy of what is damaged") || err != nil || !bytes.Equal(left, damaged) {
+		t.Errorf("the agent says %.2000s; %v", out, err)
+	}
+}
+
+// TestZerosAreNotKept: an end of zeros, as a power loss leaves it, is cut off without a copy.
+func TestZerosAreNotKept(t *testing.T) {
+	t.Parallel()
+	dir, path, _ := smallLog(t, 5, 40)
+	ok(t, appendBytes(path, make([]byte, 5_000)...))
+	if to := delivered(t, dir); len(to.names) != 5 {
+		t.Errorf("%d of 5 are delivered", len(to.names))
+	}
+	if kept, err := filepath.Glob(filepath.Join(dir, "damaged", "*")); err != nil || len(kept) != 0 {
+		t.Errorf("kept %q, %v", kept, err)
 	}
 }

@@ -61,20 +61,17 @@ func (l *loop) run(ctx context.Context) (string, error) {
 // follow does what an answer asks for. done reports that it ends the work, with the answer of the agent.
 func (l *loop) follow(ctx context.Context, answer *model.Response) (summary string, done bool, err error) {
 	calls := answer.Message.Calls()
-	if len(calls) == 0 {
-		return "", false, l.askForCall()
-	}
-
-	l.silent = 0
-	results, err := l.act(ctx, calls, l.thinking)
+	results, cut, err := l.act(ctx, calls, l.thinking)
 	if err != nil {
 		return "", false, err
 	}
+	if len(calls) == 0 {
+		return "", false, l.askForCall(cut)
+	}
+
+	l.silent = 0
 	if summary, done := terminated(calls, results); done {
 		return summary, true, nil
-	}
-	if _, err := l.step.Cut(l.seq-1, l.thinking); err != nil {
-		return "", false, err
 	}
 	if l.stuck(calls, results) || length(l.talk) > maxContext {
 		return "", false, l.compact(ctx)
@@ -83,13 +80,9 @@ func (l *loop) follow(ctx context.Context, answer *model.Response) (summary stri
 }
 
 // askForCall tells the model that its answer called no tool, or was cut before it could.
-func (l *loop) askForCall() error {
+func (l *loop) askForCall(cut bool) error {
 	l.last = nil // no answers in a row
-	cut, err := l.step.Cut(l.seq-1, l.thinking)
-	switch {
-	case err != nil:
-		return err
-	case cut:
+	if cut {
 		l.silent = 0
 		l.talk = append(l.talk, l.thinking.TellCut())
 		return nil
@@ -113,14 +106,14 @@ func (l *loop) think(ctx context.Context, t engine.Thinking) (*model.Response, e
 	return answer, err
 }
 
-// act makes the calls of the cycle before, and tells the model their results.
-func (l *loop) act(ctx context.Context, calls []model.ToolCall, t engine.Thinking) ([]tool.Result, error) {
-	results, err := l.step.Act(ctx, l.seq-1, calls, t)
-	if err != nil {
-		return nil, err
+// act makes the calls of the cycle before, if there are any, and tells the model their results. cut reports whether its
+// answer was cut.
+func (l *loop) act(ctx context.Context, calls []model.ToolCall, t engine.Thinking) (results []tool.Result, cut bool, err error) {
+	results, cut, err = l.step.Follow(ctx, l.seq-1, calls, t)
+	if err == nil && len(calls) > 0 {
+		l.talk = append(l.talk, engine.Told(calls, results))
 	}
-	l.talk = append(l.talk, engine.Told(calls, results))
-	return results, nil
+	return results, cut, err
 }
 
 // terminated returns the answer of the agent, if it said that it is done.
@@ -189,14 +182,8 @@ func (l *loop) lastRound(ctx context.Context) (string, error) {
 	if !slices.ContainsFunc(calls, terminates) && written != "" { // it wrote its summary as a text
 		calls = append(calls, terminateWith(answer.Message.Text(), l.agent.ResponseSchema))
 	}
-	var results []tool.Result
-	if len(calls) > 0 {
-		if results, err = l.act(ctx, calls, t); err != nil {
-			return "", err
-		}
-	}
-
-	if _, err := l.step.Cut(l.seq-1, t); err != nil {
+	results, _, err := l.act(ctx, calls, t)
+	if err != nil {
 		return "", err
 	}
 	for i, call := range calls {
