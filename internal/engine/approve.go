@@ -95,7 +95,7 @@ func (c *calling) approve(ctx context.Context) (result tool.Result, refused bool
 	key := c.approvalKey()
 	a, err := c.shown(ctx, key)
 	if cannot, ok := errors.AsType[*unapprovableError](err); ok {
-		result, err = c.end(record.Failed, tool.Failure(cannot.why), "tool")
+		result, err = c.fail(ctx, tool.Failure(cannot.why), "tool")
 		return result, true, err
 	}
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -201,5 +202,42 @@ func TestVerifyKnowsWhatWasApproved(t *testing.T) {
 	want := tool.NewPreview(tool.PreviewText, "new").Digest
 	if *row.State != record.Completed || text(row.Result) != "It is there." || approved != want || verified != want {
 		t.Errorf("the call is %s: %q; approved %q, verified %q, want %q", *row.State, text(row.Result), approved, verified, want)
+	}
+}
+
+// A worker that is taken for lost may go on for a while. If the call takes effect only then, the next attempt finds that
+// it cannot work any more, and why: the call is over, and did not fail.
+func TestVerifiedLate(t *testing.T) {
+	t.Parallel()
+	for _, approval := range []bool{true, false} {
+		t.Run(fmt.Sprint(approval), func(t *testing.T) {
+			t.Parallel()
+			p := &wiki{now: "old"}
+			var began, asked atomic.Int64
+			lost := tool.CallFunc("replace", "Replaces.", func(ctx context.Context, c tool.Call, in revision) (string, error) {
+				if began.Add(1) == 1 {
+					return "", fmt.Errorf("the connection broke: %w", tool.ErrUnknown)
+				}
+				return p.replace(ctx, c, in)
+			}, tool.WithPolicy(tool.Policy{OnUnknown: tool.Retry, Writes: true, Approval: approval}), tool.WithPreview(p.preview), tool.WithVerify(
+				func(_ context.Context, _ tool.Call, in revision) (tool.Result, bool, error) {
+					if asked.Add(1) == 1 {
+						p.set(in.Text) // just after it was looked at
+						return tool.Result{}, false, nil
+					}
+					return tool.Result{Text: "It is there."}, true, nil
+				}))
+			h := deploys(t, []tool.Tool{lost}, "replace", `{"text":"new"}`)
+			ctx, cancel := context.WithCancel(t.Context())
+			var answering sync.WaitGroup
+			answering.Go(func() { answer(ctx, h) })
+			defer func() { cancel(); answering.Wait() }()
+			h.Work(h.Engine)
+
+			row := h.Step(h.Ended(h.Start("a", "Go."))).Cycles[0].ToolCalls[0].Record
+			if *row.State != record.Completed || text(row.Result) != "It is there." || *row.Attempt != 2 || asked.Load() != 2 {
+				t.Errorf("the call is %s: %q, attempt %d", *row.State, text(row.Result), *row.Attempt)
+			}
+		})
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -281,21 +280,6 @@ func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, e
 	return tool.Failure(*lost.Result), true, nil
 }
 
-// verified returns the result of the call if its tool can say that it took effect.
-func (c *calling) verified(ctx context.Context) (result tool.Result, done bool) {
-	call := c.toolCall(nil)
-	approved, err := c.approvedBefore(ctx)
-	if err == nil {
-		call.Approved = approved
-		result, done, err = tool.Verify(c.startedBy(ctx), c.tool, c.policy, call)
-	}
-	if err != nil { // then nobody knows more than before
-		c.step.run.engine.config.Logger.Warn("verify a call failed", "tool", c.call.Name, "toolCallId", c.row.ToolCallID, "err", c.step.run.redact(err.Error()))
-		return tool.Result{}, false
-	}
-	return result, done
-}
-
 // run makes the call while the clock of the run goes.
 func (c *calling) run(ctx context.Context) (tool.Result, error) {
 	r := c.step.run
@@ -319,7 +303,7 @@ func (c *calling) run(ctx context.Context) (tool.Result, error) {
 	switch {
 	case err == nil:
 		if result.Failed {
-			return c.end(record.Failed, result, c.failedBy(result))
+			return c.fail(ctx, result, c.failedBy(result))
 		}
 		return c.end(record.Completed, result, "")
 	case errors.As(err, &parked):

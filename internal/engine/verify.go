@@ -1,0 +1,36 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/record"
+)
+
+// verified returns the result of the call if its tool can say that it took effect.
+func (c *calling) verified(ctx context.Context) (result tool.Result, done bool) {
+	call := c.toolCall(nil)
+	approved, err := c.approvedBefore(ctx)
+	if err == nil {
+		call.Approved = approved
+		result, done, err = tool.Verify(c.startedBy(ctx), c.tool, c.policy, call)
+	}
+	if err != nil { // then nobody knows more than before
+		c.step.run.engine.config.Logger.Warn("verify a call failed",
+			"tool", c.call.Name, "toolCallId", c.row.ToolCallID, "err", c.step.run.redact(err.Error()))
+		return tool.Result{}, false
+	}
+
+	return result, done
+}
+
+// fail ends a call that did not work. If it was made before by a worker that was lost, that one may have gone on for a
+// while: then the call cannot work again because it took effect, and is over.
+func (c *calling) fail(ctx context.Context, result tool.Result, kind string) (tool.Result, error) {
+	if c.number() > 1 {
+		if before, done := c.verified(ctx); done {
+			return c.end(record.Completed, before, "")
+		}
+	}
+	return c.end(record.Failed, result, kind)
+}
