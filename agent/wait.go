@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/decision"
 	"github.com/actlog/actlog/internal/runs"
 	"github.com/actlog/actlog/internal/store"
@@ -25,9 +26,11 @@ type Wait struct {
 	// are joined by commas.
 	Form []map[string]string
 	// Tool, Arguments and Touches are the call that waits, and what it would change.
-	Tool               string
-	Arguments          json.RawMessage
-	Touches            []string
+	Tool      string
+	Arguments json.RawMessage
+	Touches   []string
+	// Preview is exactly what the call would do; nil: its tool has no previews.
+	Preview            *tool.Preview
 	AskedAt, ExpiresAt time.Time // ExpiresAt is zero if the wait has no end
 }
 
@@ -111,6 +114,9 @@ func waitOf(w *record.Wait) Wait {
 	}
 	if w.Type != nil {
 		out.Type = *w.Type
+	}
+	if p := subject.Preview; p != nil {
+		out.Preview = &tool.Preview{Kind: tool.PreviewKind(p.Kind), Text: p.Text, Digest: p.SHA256}
 	}
 	_ = json.Unmarshal(w.FormInputs, &out.Form) // one that was cut is no form
 	return out

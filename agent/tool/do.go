@@ -71,15 +71,20 @@ func Do(ctx context.Context, t Tool, p Policy, call Call, maxText int) (Result, 
 	if err != nil {
 		return Result{}, err
 	}
+	return within(result, maxText), nil
+}
+
+const maxSummary = 500
+
+// within returns a result whose texts have at most so many bytes.
+func within(result Result, maxText int) Result {
 	result.Text = Cut(result.Text, maxText)
 	result.Summary = Cut(result.Summary, maxSummary)
 	if len(result.Data) > maxText {
 		result.Data = nil
 	}
-	return result, nil
+	return result
 }
-
-const maxSummary = 500
 
 // timedOut returns the result of a call that took too long, with what the tool said of it, if anything.
 func timedOut(result Result, timeout time.Duration) Result {
@@ -101,6 +106,26 @@ func protected(ctx context.Context, t Tool, call Call) (result Result, err error
 		}
 	}()
 	return t.Call(ctx, call)
+}
+
+// lookTimeout bounds what a tool whose policy has no time-out finds out before or after a call.
+const lookTimeout = 30 * time.Second
+
+func orDefault(timeout time.Duration) time.Duration {
+	if timeout <= 0 {
+		return lookTimeout
+	}
+	return timeout
+}
+
+// safely calls a function of a tool. A panic is an error.
+func safely(call func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the tool failed: %v", p)
+		}
+	}()
+	return call()
 }
 
 // failed returns how a call ended whose function returned an error.

@@ -3,6 +3,7 @@ package tool
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 )
@@ -13,6 +14,8 @@ type Option func(*options)
 type options struct {
 	policy  Policy
 	touches any // func(context.Context, In) ([]string, error)
+	preview any // func(context.Context, Call, In) (Preview, error)
+	verify  any // func(context.Context, Call, In) (Result, bool, error)
 }
 
 // WithPolicy sets the policy of a function tool.
@@ -21,6 +24,17 @@ func WithPolicy(p Policy) Option { return func(o *options) { o.policy = p } }
 // WithTouches makes the tool a [Toucher]: the function says what a call would change.
 func WithTouches[In any](touches func(context.Context, In) ([]string, error)) Option {
 	return func(o *options) { o.touches = touches }
+}
+
+// WithPreview gives a function tool previews, see [Previewer]: the function says exactly what a call would do. The function of the tool
+// itself compares that with what was approved, by [Call.CheckApproved].
+func WithPreview[In any](preview func(context.Context, Call, In) (Preview, error)) Option {
+	return func(o *options) { o.preview = preview }
+}
+
+// WithVerify lets a function tool say what became of a call, see [Verifier]: the function says whether a call took effect.
+func WithVerify[In any](verify func(context.Context, Call, In) (Result, bool, error)) Option {
+	return func(o *options) { o.verify = verify }
 }
 
 // Func returns a tool that calls a Go function. The schema follows from the type In, a struct: its
@@ -48,21 +62,36 @@ func CallFunc[In, Out any](name, description string, fn func(context.Context, Ca
 	if err != nil {
 		panic(fmt.Sprintf("tool %s: %v", name, err))
 	}
-	f := function[In, Out]{spec: Spec{Name: name, Description: description, Schema: s.text, Policy: o.policy}, schema: s, fn: fn}
-	if o.touches == nil {
-		return f
+	f := function[In, Out]{
+		spec: Spec{Name: name, Description: description, Schema: s.text, Policy: o.policy}, schema: s, fn: fn,
+		preview: optional[func(context.Context, Call, In) (Preview, error)](name, "WithPreview", o.preview),
+		verify:  optional[func(context.Context, Call, In) (Result, bool, error)](name, "WithVerify", o.verify),
 	}
-	touches, ok := o.touches.(func(context.Context, In) ([]string, error))
-	if !ok {
-		panic(fmt.Sprintf("tool %s: WithTouches is for other arguments: %T", name, o.touches))
+	touches := optional[func(context.Context, In) ([]string, error)](name, "WithTouches", o.touches)
+	if touches == nil {
+		return f
 	}
 	return touching[In, Out]{f, touches}
 }
 
+// optional returns the function of an option, which must be for the arguments of the tool; nil: there is none.
+func optional[Fn any](name, option string, fn any) (none Fn) {
+	if fn == nil {
+		return none
+	}
+	typed, ok := fn.(Fn)
+	if !ok {
+		panic(fmt.Sprintf("tool %s: %s is for other arguments: %T", name, option, fn))
+	}
+	return typed
+}
+
 type function[In, Out any] struct {
-	spec   Spec
-	schema *schema
-	fn     func(context.Context, Call, In) (Out, error)
+	spec    Spec
+	schema  *schema
+	fn      func(context.Context, Call, In) (Out, error)
+	preview func(context.Context, Call, In) (Preview, error)      // nil: it has none
+	verify  func(context.Context, Call, In) (Result, bool, error) // nil: it cannot tell
 }
 
 func (f function[In, Out]) Spec() Spec { return f.spec }
@@ -105,6 +134,30 @@ func (f function[In, Out]) in(call Call) (in In, err error) {
 func (f function[In, Out]) CheckArguments(arguments json.RawMessage) error {
 	_, err := f.in(Call{Arguments: arguments})
 	return err
+}
+
+// Preview implements [Previewer].
+func (f function[In, Out]) Preview(ctx context.Context, call Call) (Preview, error) {
+	if f.preview == nil {
+		return Preview{}, errors.ErrUnsupported
+	}
+	in, err := f.in(call)
+	if err != nil {
+		return Preview{}, err
+	}
+	return f.preview(ctx, call, in)
+}
+
+// Verify implements [Verifier].
+func (f function[In, Out]) Verify(ctx context.Context, call Call) (Result, bool, error) {
+	if f.verify == nil {
+		return Result{}, false, nil
+	}
+	in, err := f.in(call)
+	if err != nil {
+		return Result{}, false, err
+	}
+	return f.verify(ctx, call, in)
 }
 
 // touching is a function tool with WithTouches.

@@ -77,6 +77,9 @@ type Call struct {
 	PlanID string
 	// Arguments is a JSON object, in the form of [Canonical]. Empty means {}.
 	Arguments json.RawMessage
+	// Approved is the digest of the [Preview] that a human approved; empty if nobody had to approve the call, or the
+	// tool has no previews. See [Call.CheckApproved].
+	Approved string
 	// Ask puts a question to a human. It is nil where nobody answers. An error of it ends the call
 	// and must be returned as it is: the answer may come much later, and the tool is called again
 	// then. A question that was answered before is answered at once, by its Key.

@@ -24,6 +24,7 @@ type waitView struct {
 	WaitID, PlanID, Type, State  string
 	Title, FormDescription, Name string
 	FormInputs, Parameters, Plan json.RawMessage
+	Preview                      *decision.Preview
 	Decisions, Files             []string
 	AskedAt, ExpiresAt           *time.Time
 	Decision, DecidedBy, By      string
@@ -49,6 +50,10 @@ func (w *waitView) draw(v *view) {
 	}
 	if len(w.Files) > 0 {
 		v.line("  ", "files: "+s.line(strings.Join(w.Files, ", ")))
+	}
+	if w.Preview != nil {
+		v.line("  ", s.line(w.Preview.Label())+":")
+		s.paragraph("    ", w.Preview.Text)
 	}
 	if w.ExpiresAt != nil {
 		v.line("  ", v.faint("until "+w.ExpiresAt.Local().Format(time.DateTime)))
@@ -210,6 +215,7 @@ func (c *client) openWaits(ctx context.Context, p *planView) (waits []waitView, 
 				Subject struct {
 					Parameters, Plan json.RawMessage
 					Files            []string
+					Preview          *decision.Preview
 				}
 			}
 		}
@@ -220,6 +226,7 @@ func (c *client) openWaits(ctx context.Context, p *planView) (waits []waitView, 
 		for i := range page.Items {
 			w := &page.Items[i]
 			w.Parameters, w.Plan, w.Files = w.Subject.Parameters, w.Subject.Plan, w.Subject.Files
+			w.Preview = w.Subject.Preview
 			if w.State == string(record.Waiting) {
 				waits = append(waits, w.waitView)
 			}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/actlog/actlog/agent/model"
@@ -75,23 +74,6 @@ func worst(errs []error) error {
 	return &parkedError{until: waits.until, human: human}
 }
 
-// calling is the making of one call.
-type calling struct {
-	step  *Step
-	seq   int64
-	index int
-	of    int // how many the model asked for
-	call  model.ToolCall
-	t     Thinking
-
-	row    *record.ActTool // as it is on record
-	tool   tool.Tool
-	policy tool.Policy
-	bad    error // what is wrong with the arguments
-	// unanswered says that nobody answered a question of the tool in time.
-	unanswered atomic.Bool
-}
-
 // inRun is a tool that is carried by the run itself: a form, a sub-plan.
 type inRun interface {
 	tool.Tool
@@ -104,13 +86,6 @@ func (c *calling) exclusive() bool {
 	}
 	known, ok := c.t.Tools.Get(c.call.Name)
 	return ok && c.t.policy(known.Spec()).Exclusive
-}
-
-// change returns a change to the row of the call.
-func (c *calling) change(state record.State) *record.ActTool {
-	return &record.ActTool{
-		RootPlanID: c.row.RootPlanID, StepID: c.row.StepID, Seq: c.row.Seq, ToolCallID: c.row.ToolCallID, State: &state, Attempt: c.row.Attempt,
-	}
 }
 
 // find finds the call on record, and its tool.
@@ -268,13 +243,18 @@ func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, e
 		c.attempt()
 		return tool.Result{}, false, nil
 	}
+	if result, done := c.verified(ctx); done {
+		c.step.run.addLater(lost)
+		result, err = c.settle(record.Completed, result, "")
+		return result, true, err
+	}
 	switch {
 	case c.policy.OnUnknown == tool.Retry && c.number() < maxRetries:
 		return again()
 	case c.policy.OnUnknown == tool.Ask:
 		answer, err := c.step.run.ask(ctx, fmt.Sprint("unknown-", c.row.ToolCallID, "-", c.number()), WaitInfo{
 			Type: record.WaitActionValidation, Title: fmt.Sprintf("Nobody can say whether %s took effect. Did it, or should it be tried again, or skipped?", c.call.Name),
-			Subject: c.subject(nil, "done", "retry", "skip"), StepID: c.step.id, ToolCallID: c.row.ToolCallID, Timeout: c.policy.WaitTimeout,
+			Subject: c.subject(about{Decisions: []string{"done", "retry", "skip"}}), StepID: c.step.id, ToolCallID: c.row.ToolCallID, Timeout: c.policy.WaitTimeout,
 		}, lost)
 		switch {
 		case err != nil:
@@ -300,118 +280,14 @@ func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, e
 	return tool.Failure(*lost.Result), true, nil
 }
 
-// number returns the attempt that the call is at.
-func (c *calling) number() int64 {
-	if c.row.Attempt == nil {
-		return 1
+// verified returns the result of the call if its tool can say that it took effect.
+func (c *calling) verified(ctx context.Context) (result tool.Result, done bool) {
+	result, done, err := tool.Verify(c.startedBy(ctx), c.tool, c.policy, c.toolCall(nil))
+	if err != nil { // then nobody knows more than before
+		c.step.run.engine.config.Logger.Warn("verify a call failed", "tool", c.call.Name, "toolCallId", c.row.ToolCallID, "err", c.step.run.redact(err.Error()))
+		return tool.Result{}, false
 	}
-	return *c.row.Attempt
-}
-
-// attempt moves on to the next attempt.
-func (c *calling) attempt() {
-	next := *c.row
-	next.Attempt, next.State, next.StartTime, next.EndTime = new(c.number()+1), new(record.Pending), nil, nil
-	next.ErrorKind, next.ErrorMessage = nil, nil
-	c.keep(&next)
-}
-
-// settle ends the call in another attempt: how the one before ended stays unknown.
-func (c *calling) settle(state record.State, result tool.Result, kind string) (tool.Result, error) {
-	c.attempt()
-	return c.end(state, result, kind)
-}
-
-// keep notes how the call stands.
-func (c *calling) keep(row *record.ActTool) {
-	s := c.step
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	merged := *c.row
-	merged.State, merged.Attempt, merged.Result = row.State, row.Attempt, row.Result
-	merged.StartTime, merged.EndTime = row.StartTime, row.EndTime
-	merged.ErrorKind, merged.ErrorMessage = row.ErrorKind, row.ErrorMessage
-	*c.row = merged
-}
-
-// subject is what a human approves: exactly this call, with the text that the tool gets as its arguments.
-func (c *calling) subject(touches []string, decisions ...string) json.RawMessage {
-	b, _ := json.Marshal(struct {
-		Name       string          `json:"name"`
-		ToolCallID string          `json:"toolCallId"`
-		Parameters json.RawMessage `json:"parameters"`
-		Files      []string        `json:"files,omitempty"`
-		Decisions  []string        `json:"decisions,omitempty"` // those that there are; none: approve and reject
-	}{c.call.Name, c.row.ToolCallID, c.parameters(), touches, decisions}) // valid JSON and texts
-	return b
-}
-
-// parameters returns the arguments of the call as JSON. Bad ones, of a call that an earlier version made, are a text.
-func (c *calling) parameters() json.RawMessage {
-	if c.bad == nil {
-		return json.RawMessage(c.call.Arguments)
-	}
-	text, _ := json.Marshal(c.call.Arguments) // a text
-	return text
-}
-
-// maxAction bounds what a human reads of what the step is asked to do, in bytes.
-const maxAction = 2 << 10
-
-// approve asks a human to approve the call. refused reports that it is not made.
-func (c *calling) approve(ctx context.Context) (result tool.Result, refused bool, err error) {
-	var touches []string
-	if known, ok := c.tool.(tool.Toucher); ok {
-		if touches, err = known.Touches(c.startedBy(ctx), c.toolCall(nil)); err != nil {
-			if cause := c.step.run.interrupted(ctx); cause != nil {
-				return tool.Result{}, true, cause
-			}
-			result, err = c.end(record.Failed, tool.Failure("The call cannot be approved: "+err.Error()), "tool")
-			return result, true, err
-		}
-		for i := range touches {
-			touches[i] = c.step.run.redact(touches[i])
-		}
-		slices.Sort(touches)
-	}
-	subject := c.subject(touches)
-	if len(subject) > record.MaxTextBytes {
-		result, err = c.end(record.Failed, tool.Failure("The call is too long to be approved: nobody could see all of it."), "tool")
-		return result, true, err
-	}
-
-	waits := c.change(record.AwaitingApproval)
-	answer, err := c.step.run.ask(ctx, fmt.Sprint("approve-", c.row.ToolCallID, "-", c.number()), WaitInfo{
-		Type: record.WaitActionValidation, Title: "May " + c.call.Name + " run?", Description: tool.Cut(c.step.info.Request, maxAction), Subject: subject,
-		StepID: c.step.id, ToolCallID: c.row.ToolCallID, Timeout: c.policy.WaitTimeout,
-	}, waits)
-	switch {
-	case err != nil:
-		return tool.Result{}, true, err
-	case answer.State == record.Approved:
-		return tool.Result{}, false, nil
-	}
-	text := "A human rejected this call. It was not made."
-	if answer.Text != "" {
-		text += " They say: " + c.step.run.redact(answer.Text)
-	}
-	kind := ""
-	if answer.State == record.TimedOut {
-		text, kind = "Nobody approved this call in time. It was not made.", WaitTimedOut
-	}
-	result, err = c.end(record.Skipped, tool.Failure(text), kind)
-	return result, true, err
-}
-
-func (c *calling) toolCall(ask func(context.Context, tool.Question) (tool.Answer, error)) tool.Call {
-	var kept struct{ Asked json.RawMessage }
-	_ = json.Unmarshal(c.row.Metadata, &kept) // without a question there is nothing
-	return tool.Call{ID: c.row.ToolCallID, PlanID: c.step.run.ID(), Arguments: json.RawMessage(c.call.Arguments), Ask: ask, State: kept.Asked}
-}
-
-// startedBy returns a context in which what the tool starts can say which call started it.
-func (c *calling) startedBy(ctx context.Context) context.Context {
-	return record.ContextWithStartedBy(ctx, record.StartedBy{PlanID: c.step.run.ID(), ToolCallID: c.row.ToolCallID})
+	return result, done
 }
 
 // run makes the call while the clock of the run goes.
@@ -521,53 +397,3 @@ func (c *calling) answerTo(q tool.Question, a Answer) (tool.Answer, error) {
 	}
 	return answerTo(q, a)
 }
-
-// end puts the end of the call on record, and returns its result as it is there.
-func (c *calling) end(state record.State, result tool.Result, kind string) (tool.Result, error) {
-	r := c.step.run
-	result.Text, result.Summary = r.redact(result.Text), r.redact(result.Summary)
-	end := c.change(state)
-	end.StartTime, end.EndTime, end.Result = c.row.StartTime, new(c.step.run.now()), &result.Text
-	if state == record.Failed || kind != "" {
-		end.ErrorKind, end.ErrorMessage = some(kind), new(tool.Cut(result.Text, maxToolError))
-	}
-	end.Metadata = r.about(result, *end.EndTime)
-	changes := []record.Change{end}
-	for i, each := range result.Sources {
-		changes = append(changes, r.source(c.step.id, c.row.ToolCallID, i, each))
-	}
-	if c.t.Artifacts && state == record.Completed {
-		for _, each := range result.Artifacts {
-			changes = append(changes, r.artifact(&c.step.id, &c.row.ToolCallID, each))
-		}
-	}
-	if err := r.writeResult(changes); err != nil {
-		return tool.Result{}, err
-	}
-	c.keep(end)
-	return result, nil
-}
-
-// about returns the metadata of a call; nil: there are none.
-func (r *Run) about(result tool.Result, at time.Time) json.RawMessage {
-	type embedding struct {
-		*tool.Embedding
-		CostUSD *float64 `json:"costUsd,omitempty"`
-	}
-	var about struct {
-		Summary   string     `json:"summary,omitempty"`
-		Embedding *embedding `json:"embedding,omitempty"`
-	}
-	about.Summary = result.Summary
-	if e := result.Embedding; e != nil {
-		about.Embedding = &embedding{e, r.engine.store.InputCost(e.Model, at, e.InputTokens)}
-	}
-	if about.Summary == "" && about.Embedding == nil {
-		return nil
-	}
-	b, _ := json.Marshal(about) // texts and numbers
-	return b
-}
-
-// maxToolError bounds the error message of a call whose whole text is its result.
-const maxToolError = 2 << 10

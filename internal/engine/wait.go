@@ -52,7 +52,7 @@ func (r *Run) Ask(ctx context.Context, key string, w WaitInfo) (Answer, error) {
 // go on: then that is on record when it stops.
 func (r *Run) ask(ctx context.Context, key string, w WaitInfo, changes ...record.Change) (Answer, error) {
 	w.Subject = plainJSON(w.Subject)
-	at := record.Key{Kind: record.KindWait, Root: r.run.RootPlanID, Parent: r.run.PlanID, ID: derive("wait-", r.run.PlanID, key)}
+	at := r.waitKey(key)
 	known, err := r.engine.store.Row(ctx, at)
 	switch {
 	case errors.Is(err, record.ErrNotFound):
@@ -75,6 +75,11 @@ func (r *Run) ask(ctx context.Context, key string, w WaitInfo, changes ...record
 		return Answer{}, err
 	}
 	return Answer{State: record.TimedOut}, nil
+}
+
+// waitKey returns where the question of a key is on record.
+func (r *Run) waitKey(key string) record.Key {
+	return record.Key{Kind: record.KindWait, Root: r.run.RootPlanID, Parent: r.run.PlanID, ID: derive("wait-", r.run.PlanID, key)}
 }
 
 // plainJSON returns JSON as a human is shown it: compact, with as few escapes as possible.

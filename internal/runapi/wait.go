@@ -27,6 +27,7 @@ type waitJSON struct {
 	Name            *string           `json:"name"`
 	Parameters      json.RawMessage   `json:"parameters"`
 	Files           []string          `json:"files"`
+	Preview         *decision.Preview `json:"preview"`
 	Plan            json.RawMessage   `json:"plan"`
 	AskedAt         *time.Time        `json:"askedAt"`
 	ExpiresAt       *time.Time        `json:"expiresAt"`
@@ -55,6 +56,7 @@ func toWait(w *record.Wait) waitJSON {
 	out.FormInputs = orEmpty(out.FormInputs)
 	subject := decision.SubjectOf(w)
 	out.Name, out.Parameters, out.Files, out.Plan = subject.Name, subject.Parameters, orEmpty(subject.Files), subject.Plan
+	out.Preview = subject.Preview
 	return out
 }
 

@@ -149,7 +149,10 @@ func openShop(t *testing.T, door httpd.Config) *shop {
 	source := parts.NewSource(slog.New(slog.DiscardHandler))
 	source.Set(current, parts.Own{Tools: []tool.Tool{
 		tool.Func("shop.refund", "Sends money.", func(_ context.Context, o order) (string, error) { return "sent to " + o.To, nil },
-			tool.WithPolicy(tool.Policy{Writes: true, Approval: true}), tool.WithTouches(func(context.Context, order) ([]string, error) { return []string{"book <b>.md"}, nil })),
+			tool.WithPolicy(tool.Policy{Writes: true, Approval: true}), tool.WithTouches(func(context.Context, order) ([]string, error) { return []string{"book <b>.md"}, nil }),
+			tool.WithPreview(func(_ context.Context, _ tool.Call, o order) (tool.Preview, error) {
+				return tool.NewPreview(tool.PreviewRequest, "POST /refunds\n\nto=<i>"+o.To), nil
+			})),
 	}})
 	s := storetest.Open(t)
 	e, err := engine.New(engine.Config{Store: s, Executors: executor.All(source.Function), Parts: source.Use, Watcher: s.Deltas(), Lease: time.Minute, Scan: 20 * time.Millisecond, Drain: time.Minute})

@@ -1,0 +1,165 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"sync/atomic"
+	"time"
+
+	"github.com/actlog/actlog/agent/model"
+	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/record"
+)
+
+// calling is the making of one call.
+type calling struct {
+	step  *Step
+	seq   int64
+	index int
+	of    int // how many the model asked for
+	call  model.ToolCall
+	t     Thinking
+
+	row    *record.ActTool // as it is on record
+	tool   tool.Tool
+	policy tool.Policy
+	bad    error // what is wrong with the arguments
+	// approved is the digest of the preview that a human approved; empty: there was none.
+	approved string
+	// unanswered says that nobody answered a question of the tool in time.
+	unanswered atomic.Bool
+}
+
+// change returns a change to the row of the call.
+func (c *calling) change(state record.State) *record.ActTool {
+	return &record.ActTool{
+		RootPlanID: c.row.RootPlanID, StepID: c.row.StepID, Seq: c.row.Seq, ToolCallID: c.row.ToolCallID, State: &state, Attempt: c.row.Attempt,
+	}
+}
+
+// number returns the attempt that the call is at.
+func (c *calling) number() int64 {
+	if c.row.Attempt == nil {
+		return 1
+	}
+	return *c.row.Attempt
+}
+
+// attempt moves on to the next attempt.
+func (c *calling) attempt() {
+	next := *c.row
+	next.Attempt, next.State, next.StartTime, next.EndTime = new(c.number()+1), new(record.Pending), nil, nil
+	next.ErrorKind, next.ErrorMessage = nil, nil
+	c.keep(&next)
+}
+
+// settle ends the call in another attempt: how the one before ended stays unknown.
+func (c *calling) settle(state record.State, result tool.Result, kind string) (tool.Result, error) {
+	c.attempt()
+	return c.end(state, result, kind)
+}
+
+// keep notes how the call stands.
+func (c *calling) keep(row *record.ActTool) {
+	s := c.step
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	merged := *c.row
+	merged.State, merged.Attempt, merged.Result = row.State, row.Attempt, row.Result
+	merged.StartTime, merged.EndTime = row.StartTime, row.EndTime
+	merged.ErrorKind, merged.ErrorMessage = row.ErrorKind, row.ErrorMessage
+	*c.row = merged
+}
+
+// startedBy returns a context in which what the tool starts can say which call started it.
+func (c *calling) startedBy(ctx context.Context) context.Context {
+	return record.ContextWithStartedBy(ctx, record.StartedBy{PlanID: c.step.run.ID(), ToolCallID: c.row.ToolCallID})
+}
+
+// about is what a human sees of a call besides its name and its arguments.
+type about struct {
+	Files     []string      `json:"files,omitempty"` // what it would change
+	Preview   *tool.Preview `json:"preview,omitempty"`
+	Decisions []string      `json:"decisions,omitempty"` // those that there are; none: approve and reject
+}
+
+// subject is what a human approves: exactly this call, with the text that the tool gets as its arguments.
+func (c *calling) subject(a about) json.RawMessage {
+	b, _ := json.Marshal(struct {
+		Name       string          `json:"name"`
+		ToolCallID string          `json:"toolCallId"`
+		Parameters json.RawMessage `json:"parameters"`
+		about
+	}{c.call.Name, c.row.ToolCallID, c.parameters(), a}) // valid JSON and texts
+	return b
+}
+
+// parameters returns the arguments of the call as JSON. Bad ones, of a call that an earlier version made, are a text.
+func (c *calling) parameters() json.RawMessage {
+	if c.bad == nil {
+		return json.RawMessage(c.call.Arguments)
+	}
+	text, _ := json.Marshal(c.call.Arguments) // a text
+	return text
+}
+
+// toolCall returns the call as the tool gets it.
+func (c *calling) toolCall(ask func(context.Context, tool.Question) (tool.Answer, error)) tool.Call {
+	var kept struct{ Asked json.RawMessage }
+	_ = json.Unmarshal(c.row.Metadata, &kept) // without a question there is nothing
+	return tool.Call{
+		ID: c.row.ToolCallID, PlanID: c.step.run.ID(), Arguments: json.RawMessage(c.call.Arguments), Approved: c.approved,
+		Ask: ask, State: kept.Asked,
+	}
+}
+
+
+// end puts the end of the call on record, and returns its result as it is there.
+func (c *calling) end(state record.State, result tool.Result, kind string) (tool.Result, error) {
+	r := c.step.run
+	result.Text, result.Summary = r.redact(result.Text), r.redact(result.Summary)
+	end := c.change(state)
+	end.StartTime, end.EndTime, end.Result = c.row.StartTime, new(c.step.run.now()), &result.Text
+	if state == record.Failed || kind != "" {
+		end.ErrorKind, end.ErrorMessage = some(kind), new(tool.Cut(result.Text, maxToolError))
+	}
+	end.Metadata = r.about(result, *end.EndTime)
+	changes := []record.Change{end}
+	for i, each := range result.Sources {
+		changes = append(changes, r.source(c.step.id, c.row.ToolCallID, i, each))
+	}
+	if c.t.Artifacts && state == record.Completed {
+		for _, each := range result.Artifacts {
+			changes = append(changes, r.artifact(&c.step.id, &c.row.ToolCallID, each))
+		}
+	}
+	if err := r.writeResult(changes); err != nil {
+		return tool.Result{}, err
+	}
+	c.keep(end)
+	return result, nil
+}
+
+// about returns the metadata of a call; nil: there are none.
+func (r *Run) about(result tool.Result, at time.Time) json.RawMessage {
+	type embedding struct {
+		*tool.Embedding
+		CostUSD *float64 `json:"costUsd,omitempty"`
+	}
+	var about struct {
+		Summary   string     `json:"summary,omitempty"`
+		Embedding *embedding `json:"embedding,omitempty"`
+	}
+	about.Summary = result.Summary
+	if e := result.Embedding; e != nil {
+		about.Embedding = &embedding{e, r.engine.store.InputCost(e.Model, at, e.InputTokens)}
+	}
+	if about.Summary == "" && about.Embedding == nil {
+		return nil
+	}
+	b, _ := json.Marshal(about) // texts and numbers
+	return b
+}
+
+// maxToolError bounds the error message of a call whose whole text is its result.
+const maxToolError = 2 << 10
