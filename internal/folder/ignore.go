@@ -38,18 +38,28 @@ func (g ignore) with(below, text string) ignore {
 			line = "**/" + line
 		}
 		var err error
-		if l.pattern, err = regexp.Compile("^" + expression(strings.TrimPrefix(line, "/")) + "$"); err == nil {
+		if l.pattern, err = regexp.Compile("^" + expression(strings.TrimPrefix(line, "/"), false) + "$"); err == nil {
 			added = append(added, l)
 		}
 	}
 	return added
 }
 
-// expression returns a pattern of .gitignore as a regular expression.
-func expression(pattern string) string {
+// expression returns a pattern of .gitignore as a regular expression. With braces, {a,b} matches a or b.
+func expression(pattern string, braces bool) string {
 	var b strings.Builder
+	open := 0
 	for pattern != "" {
 		switch {
+		case braces && pattern[0] == '{':
+			b.WriteString("(")
+			pattern, open = pattern[1:], open+1
+		case open > 0 && pattern[0] == '}':
+			b.WriteString(")")
+			pattern, open = pattern[1:], open-1
+		case open > 0 && pattern[0] == ',':
+			b.WriteString("|")
+			pattern = pattern[1:]
 		case strings.HasPrefix(pattern, "**/"):
 			b.WriteString("(.*/)?")
 			pattern = pattern[3:]

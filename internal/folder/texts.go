@@ -28,10 +28,15 @@ type Left struct {
 // binary files, links, what .gitignore files name, and, unless the path itself is one of them, hidden
 // files and folders of dependencies. Content is shared with nobody.
 func (f *Folder) Texts(ctx context.Context, name, include string, do func(at string, content []byte) error) (left Left, err error) {
+	wanted, err := readInclude(include)
+	if err != nil {
+		return left, err
+	}
 	top, err := f.Resolve(name)
 	if err != nil {
 		return left, err
 	}
+
 	// What the folders above say holds, too.
 	of := map[string]ignore{}
 	for at := range above(top) {
@@ -50,7 +55,7 @@ func (f *Folder) Texts(ctx context.Context, name, include string, do func(at str
 			of[at] = f.ignored(rules, at)
 			return nil
 		}
-		if !d.Type().IsRegular() || !included(include, at) {
+		if !d.Type().IsRegular() || !wanted.Match(at) {
 			return nil
 		}
 		info, err := d.Info()
@@ -82,9 +87,6 @@ func (f *Folder) Texts(ctx context.Context, name, include string, do func(at str
 		total += len(content)
 		return do(at, content)
 	})
-	if err == nil {
-		err = checkGlob(include)
-	}
 	return left, err
 }
 
