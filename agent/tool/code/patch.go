@@ -3,25 +3,45 @@ package code
 import (
 	"errors"
 	"fmt"
+	"path"
 	"regexp"
 	"strconv"
 	"strings"
 )
 
-// filePatch is what a patch changes in one file.
+// filePatch is what a patch does to one file.
 type filePatch struct {
 	path  string
+	does  action
 	hunks []hunk
 }
 
-// hunk replaces lines of a file. start is the first of them, from 1; if there are none, it is the line
-// before.
+// action is what a patch does to a file.
+type action int
+
+const (
+	alters action = iota
+	adds
+	removes
+)
+
+// hunk replaces lines of a file.
 type hunk struct {
-	start, old, new int
-	lines           []patchLine
+	old, new int         // the first line before and after, from 1; 0: it is before the first; unknown: the patch does not say
+	anchors  []string    // lines that are somewhere before the place, the nearest one last
+	lines    []patchLine // without their line breaks
+	atEnd    bool        // the hunk reaches to the end of the file
+	oldCut   bool        // the last line before has no line break
+	newCut   bool        // the last line after has no line break
 }
 
-// patchLine is a line of a hunk, with its line break: op is ' ' (stays), '-' or '+'.
+// unknown is the number of a line that a patch does not say.
+const unknown = -1
+
+// signature ends a patch that was made for a mail.
+const signature = "-- "
+
+// patchLine is a line of a hunk: op is ' ' (stays), '-' or '+'.
 type patchLine struct {
 	op   byte
 	text string
@@ -33,241 +53,345 @@ const (
 	maxPatchedFiles = 20
 )
 
-var errNoLine = errors.New(`"\ No newline at end of file" stands before the first line`)
+var (
+	errNoLine  = errors.New(`"\ No newline at end of file" stands before the first line`)
+	hunkHeader = regexp.MustCompile(`^@@ -(\d{1,7})(?:,(\d{1,7}))? \+(\d{1,7})(?:,(\d{1,7}))? @@(.*)$`)
+	hunkHalf   = regexp.MustCompile(`^@@ -(\d{1,7})\b`) // a header of which only the old line can be read
+)
 
-var hunkHeader = regexp.MustCompile(`^@@ -(\d{1,7})(?:,(\d{1,7}))? \+(\d{1,7})(?:,(\d{1,7}))? @@`)
-
-// readPatch reads a unified diff that changes files. It makes none, and removes and renames none.
+// readPatch reads a patch as models write it: a unified diff, whose line numbers may be wrong or missing, or the format
+// that begins with "*** Begin Patch"; both may be in a code fence.
 func readPatch(text string) (files []filePatch, err error) {
 	if len(text) > maxPatch {
 		return nil, fmt.Errorf("patch: it has more than %d MiB", maxPatch>>20)
 	}
-	lines := strings.SplitAfter(text, "\n")
-	at := 0
-	next := func() (line string, ok bool) {
-		if at < len(lines) && lines[at] != "" {
-			line, ok = lines[at], true
-			at++
-		}
-		return line, ok
+	r := newReader(text)
+	if strings.HasPrefix(r.peek(0), "*** Begin Patch") {
+		err = r.envelope()
+	} else {
+		err = r.unified()
 	}
-	for {
-		line, ok := next()
-		if !ok {
-			break
-		}
-		switch bare := strings.TrimRight(line, "\r\n"); {
-		case strings.HasPrefix(bare, "--- "):
-			to, _ := next()
-			path, err := patched(bare, strings.TrimRight(to, "\r\n"))
-			if err != nil {
-				return nil, err
-			}
-			for _, other := range files {
-				if other.path == path {
-					return nil, fmt.Errorf("patch: %s is there twice", path)
-				}
-			}
-			files = append(files, filePatch{path: path})
-		case strings.HasPrefix(bare, "@@"):
-			if len(files) == 0 {
-				return nil, errors.New("patch: want --- a/path and +++ b/path before the first @@")
-			}
-			h, err := readHunk(bare, next)
-			if err != nil {
-				return nil, fmt.Errorf("patch: %s: %w", files[len(files)-1].path, err)
-			}
-			files[len(files)-1].hunks = append(files[len(files)-1].hunks, h)
-		case strings.HasPrefix(bare, `\`): // "\ No newline at end of file"
-			if err := cutBreak(files); err != nil {
-				return nil, err
-			}
-		case bare == "", strings.HasPrefix(bare, "diff "), strings.HasPrefix(bare, "index "):
-		default:
-			return nil, fmt.Errorf("patch: line %d is of no unified diff that changes files: %.80q", at, bare)
-		}
+	if err != nil {
+		return nil, fmt.Errorf("patch: %w", err)
 	}
-	if len(files) == 0 {
-		return nil, errors.New("patch: want a unified diff")
+
+	if len(r.files) == 0 {
+		return nil, errors.New("patch: want a unified diff: --- a/path, +++ b/path, @@ -1,3 +1,4 @@, and the lines")
 	}
-	if len(files) > maxPatchedFiles {
+	if len(r.files) > maxPatchedFiles {
 		return nil, fmt.Errorf("patch: at most %d files", maxPatchedFiles)
 	}
-	for _, f := range files {
-		if len(f.hunks) == 0 {
-			return nil, fmt.Errorf("patch: %s: nothing changes", f.path)
-		}
-	}
-	return files, nil
+	return r.files, r.check()
 }
 
-// patched returns the path that the two lines before the hunks name.
-func patched(from, to string) (string, error) {
-	from, _, _ = strings.Cut(strings.TrimPrefix(from, "--- "), "\t")
+// check returns an error if a file is named twice, or not changed.
+func (r *reader) check() error {
+	seen := map[string]bool{}
+	for _, f := range r.files {
+		if seen[path.Clean(f.path)] {
+			return fmt.Errorf("patch: %s is there twice; put all of its hunks below one header", f.path)
+		}
+		seen[path.Clean(f.path)] = true
+		if len(f.hunks) == 0 && f.does == alters {
+			return fmt.Errorf("patch: %s: nothing changes", f.path)
+		}
+	}
+	return nil
+}
+
+// reader reads the lines of a patch, without their line breaks.
+type reader struct {
+	lines []string
+	at    int
+	files []filePatch
+}
+
+// newReader returns a reader of the text without the code fence and the blank lines around it.
+func newReader(text string) *reader {
+	if header := strings.Index(text, "\n+++ "); header >= 0 && strings.HasSuffix(text[:header], "\r") {
+		text = strings.ReplaceAll(text, "\r\n", "\n") // all of it was written with CR LF
+	}
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	for first, line := range lines {
+		if beginsPatch(line) {
+			break
+		}
+		if strings.HasPrefix(line, "```") {
+			lines = lines[first+1:]
+			break
+		}
+	}
+	for i, line := range lines {
+		if strings.HasPrefix(line, "```") {
+			lines = lines[:i]
+			break
+		}
+	}
+	for len(lines) > 0 && strings.TrimSpace(lines[0]) == "" {
+		lines = lines[1:]
+	}
+	return &reader{lines: lines}
+}
+
+func beginsPatch(line string) bool {
+	for _, prefix := range []string{"--- ", "diff ", "*** ", "@@", "index "} {
+		if strings.HasPrefix(line, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// peek returns a line that comes, and "" after the last one.
+func (r *reader) peek(ahead int) string {
+	if r.at+ahead < len(r.lines) {
+		return r.lines[r.at+ahead]
+	}
+	return ""
+}
+
+func (r *reader) ended() bool { return r.at >= len(r.lines) }
+
+// unified reads a unified diff.
+func (r *reader) unified() error {
+	for !r.ended() {
+		line := strings.TrimRight(r.peek(0), " \t\r")
+		switch {
+		case strings.HasPrefix(line, "--- "):
+			if err := r.header(); err != nil {
+				return err
+			}
+		case strings.HasPrefix(line, "@@"):
+			if len(r.files) == 0 {
+				return errors.New("want --- a/path and +++ b/path before the first @@")
+			}
+			if err := r.hunk(); err != nil {
+				return fmt.Errorf("%s: %w", r.files[len(r.files)-1].path, err)
+			}
+		case strings.HasPrefix(line, `\`):
+			return errNoLine
+		case r.peek(0) == signature:
+			return nil
+		default:
+			if err := noise(line, r.at+1); err != nil {
+				return err
+			}
+			r.at++
+		}
+	}
+	return nil
+}
+
+// noise returns an error if a line outside of the hunks says something that is not done.
+func noise(line string, number int) error {
+	for _, prefix := range []string{"rename ", "copy ", "old mode ", "new mode "} {
+		if strings.HasPrefix(line, prefix) {
+			return fmt.Errorf("line %d: %.80q: a patch changes, adds and removes files here, and does not rename them or change their mode", number, line)
+		}
+	}
+	for _, prefix := range []string{"diff ", "index ", "new file mode ", "deleted file mode ", "similarity index "} {
+		if line == "" || strings.HasPrefix(line, prefix) {
+			return nil
+		}
+	}
+	return fmt.Errorf("line %d is of no unified diff: %.80q", number, line)
+}
+
+// header reads the two lines that name a file.
+func (r *reader) header() error {
+	from, to := strings.TrimPrefix(r.peek(0), "--- "), r.peek(1)
 	to, ok := strings.CutPrefix(to, "+++ ")
-	to, _, _ = strings.Cut(to, "\t")
+	from, to = patchedPath(from), patchedPath(to)
 	if !ok || from == "" || to == "" {
-		return "", errors.New("patch: want a line +++ b/path after --- a/path")
+		return errors.New("want a line +++ b/path after --- a/path")
 	}
-	if from == "/dev/null" || to == "/dev/null" {
-		return "", errors.New("patch: it may only change files that there are; files.write_file makes new ones")
+	r.at += 2
+
+	const none = "/dev/null"
+	a, b := strings.TrimPrefix(from, "a/"), strings.TrimPrefix(to, "b/")
+	switch {
+	case from == none && to == none:
+		return errors.New("/dev/null becomes /dev/null")
+	case from == none:
+		r.files = append(r.files, filePatch{path: b, does: adds})
+	case to == none:
+		r.files = append(r.files, filePatch{path: a, does: removes})
+	case from == to:
+		r.files = append(r.files, filePatch{path: to})
+	case a == b || a == to:
+		r.files = append(r.files, filePatch{path: a})
+	case from == b:
+		r.files = append(r.files, filePatch{path: b})
+	default:
+		return fmt.Errorf("it renames %s to %s; to move a file, add the new one and remove the old one", a, b)
 	}
-	if a, isA := strings.CutPrefix(from, "a/"); isA {
-		if b, isB := strings.CutPrefix(to, "b/"); isB {
-			from, to = a, b
-		}
-	}
-	if from != to {
-		return "", fmt.Errorf("patch: it renames %s to %s; it may only change files", from, to)
-	}
-	return to, nil
+	return nil
 }
 
-func readHunk(header string, next func() (string, bool)) (h hunk, err error) {
-	found := hunkHeader.FindStringSubmatch(header)
-	if found == nil {
-		return h, fmt.Errorf("%.80q is no line such as @@ -1,3 +1,4 @@", header)
+// patchedPath returns the path in a line that names a file: without a time after it, and without quotes.
+func patchedPath(text string) string {
+	text, _, _ = strings.Cut(text, "\t")
+	text = strings.TrimSpace(text)
+	if quoted, err := strconv.Unquote(text); err == nil {
+		return quoted
 	}
-	numbers := [4]int{1: 1, 3: 1}
-	for i, digits := range found[1:] {
-		if digits != "" {
-			numbers[i], _ = strconv.Atoi(digits) // at most seven digits
+	return text
+}
+
+// hunk reads a hunk with its header.
+func (r *reader) hunk() error {
+	header := strings.TrimRight(r.peek(0), " \t\r")
+	r.at++
+	h := hunk{old: unknown, new: unknown}
+	begin := r.at
+	if found := hunkHeader.FindStringSubmatch(header); found != nil {
+		numbers := [4]int{1: 1, 3: 1}
+		for i, digits := range found[1:5] {
+			if digits != "" {
+				numbers[i], _ = strconv.Atoi(digits) // at most seven digits
+			}
 		}
+		h.old, h.new = numbers[0], numbers[2]
+		if numbers[1] == 0 {
+			h.old++ // it names the line before
+		}
+		if numbers[3] == 0 {
+			h.new++
+		}
+		if r.counted(&h, numbers[1], numbers[3]) {
+			return r.add(h)
+		}
+		r.at, h.lines, h.oldCut, h.newCut = begin, nil, false, false
+	} else if half := hunkHalf.FindStringSubmatch(header); half != nil {
+		h.old, _ = strconv.Atoi(half[1])
+	} else if anchor := strings.Trim(header, "@. \t"); anchor != "" && !strings.HasPrefix(anchor, "-") {
+		h.anchors = append(h.anchors, anchor)
 	}
-	h = hunk{start: numbers[0], old: numbers[1], new: numbers[3]}
-	for before, after := 0, 0; before < h.old || after < h.new; {
-		line, ok := next()
-		if !ok {
-			return h, fmt.Errorf("the lines after %s end too early: %d of %d old and %d of %d new ones are there", found[0], before, h.old, after, h.new)
+	if err := r.uncounted(&h); err != nil {
+		return err
+	}
+	return r.add(h)
+}
+
+// add adds a hunk to the last file.
+func (r *reader) add(h hunk) error {
+	changed := false
+	for _, l := range h.lines {
+		changed = changed || l.op != ' '
+	}
+	f := &r.files[len(r.files)-1]
+	if !changed && f.does == alters && !h.oldCut && !h.newCut {
+		return errors.New("a hunk has no line that begins with - or +, so it changes nothing")
+	}
+	f.hunks = append(f.hunks, h)
+	return nil
+}
+
+// counted reads the lines of a hunk that are as many as its header says. It reports false if they are not.
+func (r *reader) counted(h *hunk, old, new int) bool {
+	for old > 0 || new > 0 {
+		if r.ended() || r.boundary() && strings.HasPrefix(r.peek(2), "@@") {
+			return false
+		}
+		line := r.peek(0)
+		if line == "" || line == "\r" {
+			line = " " + line // the space was lost
 		}
 		switch line[0] {
-		case '\n', '\r': // a blank line whose space was lost
-			line = " " + line
-			fallthrough
 		case ' ':
-			before, after = before+1, after+1
+			old, new = old-1, new-1
 		case '-':
-			before++
+			old--
 		case '+':
-			after++
+			new--
 		case '\\':
-			if len(h.lines) == 0 {
-				return h, errNoLine
+			if !h.cut() {
+				return false
 			}
-			last := &h.lines[len(h.lines)-1]
-			last.text = strings.TrimSuffix(last.text, "\n")
+			r.at++
 			continue
 		default:
-			return h, fmt.Errorf("a line after %s begins with neither a space nor - nor +: %.80q", found[0], line)
+			return false
 		}
-		if before > h.old || after > h.new {
-			return h, fmt.Errorf("the lines after %s are not as many as it says", found[0])
+		if old < 0 || new < 0 {
+			return false
 		}
-		text := line[1:]
-		if !strings.HasSuffix(text, "\n") {
-			text += "\n" // the end of the patch
-		}
-		h.lines = append(h.lines, patchLine{line[0], text})
+		h.lines = append(h.lines, patchLine{line[0], line[1:]})
+		r.at++
 	}
-	return h, nil
+	if strings.HasPrefix(r.peek(0), `\`) {
+		if !h.cut() {
+			return false
+		}
+		r.at++
+	}
+	return r.boundary() || strings.TrimSpace(r.peek(0)) == "" || r.peek(0) == signature
 }
 
-// cutBreak takes the line break off the last line: it ends its file.
-func cutBreak(files []filePatch) error {
-	if len(files) > 0 {
-		if hunks := files[len(files)-1].hunks; len(hunks) > 0 {
-			if lines := hunks[len(hunks)-1].lines; len(lines) > 0 {
-				last := &lines[len(lines)-1]
-				last.text = strings.TrimSuffix(last.text, "\n")
-				return nil
+// cut notes that the last line has no line break.
+func (h *hunk) cut() bool {
+	if len(h.lines) == 0 {
+		return false
+	}
+	op := h.lines[len(h.lines)-1].op
+	h.oldCut, h.newCut = h.oldCut || op != '+', h.newCut || op != '-'
+	return true
+}
+
+// boundary reports whether a hunk ends before the next line.
+func (r *reader) boundary() bool {
+	line := r.peek(0)
+	return r.ended() || strings.HasPrefix(line, "@@") || strings.HasPrefix(line, "diff --git ") || strings.HasPrefix(line, "*** ") ||
+		strings.HasPrefix(line, "--- ") && strings.HasPrefix(r.peek(1), "+++ ")
+}
+
+// uncounted reads the lines of a hunk up to what cannot be one of it.
+func (r *reader) uncounted(h *hunk) error {
+	for !r.boundary() {
+		line := r.peek(0)
+		switch {
+		case line == "" || line == "\r":
+			line = " " + line // the space was lost
+		case line[0] == '\\':
+			if !h.cut() {
+				return errNoLine
 			}
+			r.at++
+			continue
+		case !strings.ContainsRune(" -+", rune(line[0])):
+			line = " " + line // a line that stays, whose space was lost
 		}
+		h.lines = append(h.lines, patchLine{line[0], line[1:]})
+		r.at++
 	}
-	return fmt.Errorf("patch: %w", errNoLine)
+	for n := len(h.lines); n > 0 && h.lines[n-1].op == ' ' && strings.TrimSpace(h.lines[n-1].text) == ""; n-- {
+		h.lines = h.lines[:n-1] // blank lines between hunks
+	}
+	return nil
 }
 
-// apply returns the content with the changes. Every line that stays or goes must be exactly where the
-// patch has it.
-func (p filePatch) apply(content string) (string, error) {
-	lines := strings.SplitAfter(content, "\n")
-	if lines[len(lines)-1] == "" {
-		lines = lines[:len(lines)-1]
+// apply returns the text of a file with the changes.
+func (p filePatch) apply(text string) (string, error) {
+	c := contentOf(text)
+	all, err := p.place(c)
+	if err != nil {
+		return "", err
 	}
-	var out strings.Builder
-	done := 0 // lines of the file
+	after, _ := edited(c, all)
+	return after.text(), nil
+}
+
+// reversed returns the patch that undoes this one.
+func (p filePatch) reversed() filePatch {
+	undo := filePatch{path: p.path}
 	for _, h := range p.hunks {
-		start := h.start - 1
-		if h.old == 0 {
-			start = h.start
+		h.old, h.new, h.oldCut, h.newCut, h.anchors = h.new, h.old, h.newCut, h.oldCut, nil
+		lines := h.lines
+		h.lines = make([]patchLine, len(lines))
+		for i, l := range lines {
+			h.lines[i] = patchLine{map[byte]byte{' ': ' ', '-': '+', '+': '-'}[l.op], l.text}
 		}
-		if start < done || start > len(lines) {
-			return "", fmt.Errorf("%s: line %d of the patch is not in the file, or its parts are not in order", p.path, h.start)
-		}
-		for ; done < start; done++ {
-			out.WriteString(lines[done])
-		}
-		for _, l := range h.lines {
-			if l.op == '+' {
-				out.WriteString(l.text)
-				continue
-			}
-			if done == len(lines) {
-				return "", fmt.Errorf("%s: it has only %d lines; make the patch from the file as it is", p.path, len(lines))
-			}
-			if lines[done] != l.text {
-				return "", fmt.Errorf("%s: line %d is %.120q, and %.120q in the patch; make the patch from the file as it is", p.path, done+1, lines[done], l.text)
-			}
-			if done++; l.op == ' ' {
-				out.WriteString(l.text)
-			}
-		}
+		undo.hunks = append(undo.hunks, h)
 	}
-	for ; done < len(lines); done++ {
-		out.WriteString(lines[done])
-	}
-	return out.String(), nil
-}
-
-// around is how many lines of a diff stand before and after what changes.
-const around = 3
-
-// diff returns a unified diff of a file, with one hunk.
-func diff(path, before, after string) string {
-	a, b := strings.SplitAfter(before, "\n"), strings.SplitAfter(after, "\n")
-	for _, lines := range []*[]string{&a, &b} {
-		if last := len(*lines) - 1; (*lines)[last] == "" {
-			*lines = (*lines)[:last]
-		}
-	}
-	first := 0
-	for first < len(a) && first < len(b) && a[first] == b[first] {
-		first++
-	}
-	last := 0
-	for last < len(a)-first && last < len(b)-first && a[len(a)-1-last] == b[len(b)-1-last] {
-		last++
-	}
-	from, rest := max(first-around, 0), max(last-around, 0)
-	var out strings.Builder
-	fmt.Fprintf(&out, "--- a/%s\n+++ b/%s\n@@ -%s +%s @@\n", path, path, span(from, len(a)-rest), span(from, len(b)-rest))
-	write := func(op string, lines []string) {
-		for _, line := range lines {
-			out.WriteString(op + line)
-			if !strings.HasSuffix(line, "\n") {
-				out.WriteString("\n\\ No newline at end of file\n")
-			}
-		}
-	}
-	write(" ", a[from:first])
-	write("-", a[first:len(a)-last])
-	write("+", b[first:len(b)-last])
-	write(" ", a[len(a)-last:len(a)-rest])
-	return out.String()
-}
-
-func span(from, to int) string {
-	if from == to {
-		return fmt.Sprintf("%d,0", from)
-	}
-	return fmt.Sprintf("%d,%d", from+1, to-from)
+	return undo
 }
