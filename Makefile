@@ -7,7 +7,7 @@ WITHPG    := $(GO) run ./internal/pgtest/withpg --
 export CGO_ENABLED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test race fuzz attack clients page deploy chaos ha bench lint generate verify build postgres clean
+.PHONY: help run test race fuzz attack clients page deploy chaos ha bench lint generate grammars verify build postgres clean
 
 help: ## Print the targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -93,6 +93,11 @@ generate: postgres ## Generate package db from queries, and the pages from their
 		'export SQLC_DATABASE_URL="$$TEST_DATABASE_URL" CGO_ENABLED=0; $(TOOL) sqlc generate; $(TOOL) sqlc vet'
 	CGO_ENABLED=0 $(TOOL) templ generate -path internal/web -log-level warn
 	CGO_ENABLED=0 $(TOOL) esbuild internal/web/asset/src/page.ts internal/web/asset/src/page.css --bundle --minify --target=es2022 --format=esm --log-level=warning --outdir=internal/web/asset
+
+grammars: ## Fetch the parsers of the toolset code from npm again, and check that they are the same.
+	@tools/debian "command -v npm" "nodejs npm"
+	$(GO) generate ./agent/tool/code/internal/treesitter
+	git diff --exit-code -- agent/tool/code/internal/treesitter/wasm
 
 verify: lint generate ## Lint, and check that generated code is up to date.
 	$(GO) mod tidy -diff

@@ -33,6 +33,7 @@ require (
 	github.com/segmentio/encoding v0.5.4
 	github.com/testcontainers/testcontainers-go v0.44.0
 	github.com/testcontainers/testcontainers-go/modules/postgres v0.44.0
+	github.com/tetratelabs/wazero v1.12.0
 	github.com/tidwall/wal v1.2.1
 	github.com/tmaxmax/go-sse v0.11.0
 	github.com/uudashr/gocognit v1.3.0

@@ -39,6 +39,8 @@ var upward = map[string]int{
 	"agent/tool/tests":  0,
 	"agent/workflow":    0,
 
+	"agent/tool/code/internal/treesitter": 0,
+
 	"internal/folder":   0,
 	"internal/group":    0,
 	"internal/store":    0,

@@ -29,6 +29,7 @@ const (
 	echo = "github.com/labstack/echo/v4"
 
 	mcpSDK = "github.com/modelcontextprotocol/go-sdk"
+	wazero = "github.com/tetratelabs/wazero"
 )
 
 // rules is the table that architecture.md speaks of. A key that ends in "/..." holds for the
@@ -101,18 +102,20 @@ var rules = map[string]rule{
 	"internal/runapi": {[]string{"record", "agent/model", "agent/plan", "agent/workflow", "internal/decision", "internal/delta", "internal/engine", "internal/feed", "internal/field", "internal/graph", "internal/httpd", "internal/runs", "internal/store", "internal/tree", "internal/wire"}, []string{"github.com/coder/websocket", echo, "github.com/klauspost/compress"}},
 
 	// What agents are made of. Nothing of it is linked into an agent that only records.
-	"agent/tool":        {[]string{"record", "agent/model"}, []string{"github.com/go-json-experiment/json", "github.com/google/jsonschema-go"}},
-	"agent/tool/code":   {[]string{"record", "agent/tool", "internal/folder"}, []string{"github.com/fzipp/gocyclo", "github.com/uudashr/gocognit"}},
-	"agent/tool/files":  {[]string{"record", "agent/tool", "internal/folder"}, nil},
-	"agent/tool/git":    {[]string{"record", "agent/sandbox", "agent/tool", "internal/folder"}, nil},
-	"agent/tool/search": {[]string{"record", "agent/model", "agent/tool", "internal/folder"}, nil},
-	"agent/tool/tests":  {[]string{"record", "agent/sandbox", "agent/tool", "internal/group"}, nil},
-	"agent/sandbox":     {nil, []string{"github.com/landlock-lsm/go-landlock", "golang.org/x/sys"}},
-	"internal/group":    {nil, nil},
-	"internal/folder":   {nil, nil},
-	"agent/mcp":         {[]string{"record", "agent/sandbox", "agent/tool", "internal/group"}, []string{mcpSDK}},
-	"agent/plan":        {[]string{"record"}, nil},
-	"agent/workflow":    {[]string{"record", "agent/model"}, nil},
+	"agent/tool":      {[]string{"record", "agent/model"}, []string{"github.com/go-json-experiment/json", "github.com/google/jsonschema-go"}},
+	"agent/tool/code": {[]string{"record", "agent/tool", "agent/tool/code/internal/treesitter", "internal/folder"}, []string{"github.com/fzipp/gocyclo", "github.com/uudashr/gocognit"}},
+	// It runs parsers as WebAssembly. Programs that do not use the toolset do not link it.
+	"agent/tool/code/internal/treesitter": {nil, []string{wazero}},
+	"agent/tool/files":                    {[]string{"record", "agent/tool", "internal/folder"}, nil},
+	"agent/tool/git":                      {[]string{"record", "agent/sandbox", "agent/tool", "internal/folder"}, nil},
+	"agent/tool/search":                   {[]string{"record", "agent/model", "agent/tool", "internal/folder"}, nil},
+	"agent/tool/tests":                    {[]string{"record", "agent/sandbox", "agent/tool", "internal/group"}, nil},
+	"agent/sandbox":                       {nil, []string{"github.com/landlock-lsm/go-landlock", "golang.org/x/sys"}},
+	"internal/group":                      {nil, nil},
+	"internal/folder":                     {nil, nil},
+	"agent/mcp":                           {[]string{"record", "agent/sandbox", "agent/tool", "internal/group"}, []string{mcpSDK}},
+	"agent/plan":                          {[]string{"record"}, nil},
+	"agent/workflow":                      {[]string{"record", "agent/model"}, nil},
 	// It makes models and tools of the configuration file.
 	"agent/config": {[]string{"agent/mcp", "agent/model", "agent/model/anthropic", "agent/model/openai", "agent/redact", "agent/sandbox", "agent/tool", "agent/tool/code", "agent/tool/files", "agent/tool/git", "agent/tool/search", "agent/tool/tests", "internal/nearest"}, []string{"go.yaml.in/yaml/v3"}},
 
@@ -158,6 +161,7 @@ var rules = map[string]rule{
 var reserved = map[string][]string{
 	pgx:    {"internal/pg", "internal/fieldsql", "internal/store", "internal/feed", "internal/upkeep", "internal/report", "db", "internal/pgtest", "internal/storetest", "internal/apitest", "cmd/bench", "cmd/chaos"},
 	mcpSDK: {"agent/mcp", "internal/mcp", "cmd/chaos"},
+	wazero: {"agent/tool/code/internal/treesitter"},
 	echo:   {"internal/httpd", "internal/api", "internal/mcp", "internal/receive", "internal/web", "internal/runapi", "cmd/bench", "cmd/..."},
 }
 

@@ -7,10 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"go/parser"
-	"go/token"
 	"io/fs"
-	"path"
 	"strings"
 
 	"github.com/actlog/actlog/agent/tool"
@@ -42,7 +39,7 @@ type changeSet struct {
 func (f *Folder) apply(ctx context.Context, call tool.Call, in applyArguments) (tool.Result, error) {
 	f.at.Lock()
 	defer f.at.Unlock()
-	set, err := f.changesOf(in.Patch)
+	set, err := f.changesOf(ctx, in.Patch)
 	if err == nil {
 		err = call.CheckApproved(set.preview())
 	}
@@ -139,14 +136,14 @@ func (c change) told() string {
 }
 
 // changesOf returns what a patch makes of the files as they are.
-func (f *Folder) changesOf(patch string) (set changeSet, err error) {
+func (f *Folder) changesOf(ctx context.Context, patch string) (set changeSet, err error) {
 	files, err := readPatch(patch)
 	if err != nil {
 		return set, err
 	}
 	seen := map[string]bool{}
 	for _, p := range files {
-		c, err := f.changeOf(p)
+		c, err := f.changeOf(ctx, p)
 		already := errors.Is(err, errAlready)
 		if err != nil && !already {
 			return set, err
@@ -177,9 +174,9 @@ func are(paths []string) string {
 var errAlready = errors.New("it is as the patch makes it")
 
 // changeOf returns what a patch makes of one file.
-func (f *Folder) changeOf(p filePatch) (c change, err error) {
+func (f *Folder) changeOf(ctx context.Context, p filePatch) (c change, err error) {
 	if p.does == adds {
-		return f.added(p)
+		return f.added(ctx, p)
 	}
 	c.does = p.does
 	c.at, c.before, c.info, err = f.at.Content(p.path)
@@ -207,11 +204,11 @@ func (f *Folder) changeOf(p filePatch) (c change, err error) {
 	if p.does == removes && c.after != "" {
 		return c, fmt.Errorf("%s: the patch removes the file and has not all of its lines; remove it with all of them", c.at)
 	}
-	return c, c.check()
+	return c, c.check(ctx)
 }
 
 // check returns an error if a file is not to become what it would.
-func (c change) check() error {
+func (c change) check(ctx context.Context) error {
 	switch {
 	case c.does == alters && c.after == string(c.before):
 		return fmt.Errorf("%s: the patch changes nothing", c.at)
@@ -220,11 +217,11 @@ func (c change) check() error {
 	case c.does == removes:
 		return nil
 	}
-	return breaks(c.at, string(c.before), c.after)
+	return breaks(ctx, c.at, string(c.before), c.after)
 }
 
 // added returns a new file.
-func (f *Folder) added(p filePatch) (c change, err error) {
+func (f *Folder) added(ctx context.Context, p filePatch) (c change, err error) {
 	c.does = adds
 	var h hunk
 	if len(p.hunks) > 0 {
@@ -247,7 +244,7 @@ func (f *Folder) added(p filePatch) (c change, err error) {
 		if err := f.at.Available(c.at, nil); err != nil {
 			return c, err
 		}
-		return c, c.check()
+		return c, c.check(ctx)
 	case err != nil:
 		return c, folder.Plain(c.at, err)
 	default:
@@ -295,8 +292,8 @@ func (s changeSet) preview() tool.Preview {
 }
 
 // show is the preview of a call.
-func (f *Folder) show(_ context.Context, _ tool.Call, in applyArguments) (tool.Preview, error) {
-	set, err := f.changesOf(in.Patch)
+func (f *Folder) show(ctx context.Context, _ tool.Call, in applyArguments) (tool.Preview, error) {
+	set, err := f.changesOf(ctx, in.Patch)
 	if err != nil {
 		return tool.Preview{}, err
 	}
@@ -304,7 +301,7 @@ func (f *Folder) show(_ context.Context, _ tool.Call, in applyArguments) (tool.P
 }
 
 // verify reports whether all files are as the patch makes them, and no longer as it finds them.
-func (f *Folder) verify(_ context.Context, _ tool.Call, in applyArguments) (tool.Result, bool, error) {
+func (f *Folder) verify(ctx context.Context, _ tool.Call, in applyArguments) (tool.Result, bool, error) {
 	f.at.Lock()
 	defer f.at.Unlock()
 	files, err := readPatch(in.Patch)
@@ -314,7 +311,7 @@ func (f *Folder) verify(_ context.Context, _ tool.Call, in applyArguments) (tool
 	var set changeSet
 	for _, p := range files {
 		at, gone := f.gone(p)
-		c, err := f.changeOf(p)
+		c, err := f.changeOf(ctx, p)
 		switch {
 		case gone:
 			set.already = append(set.already, at)
@@ -341,24 +338,9 @@ func (f *Folder) gone(p filePatch) (at string, gone bool) {
 	return at, errors.Is(err, fs.ErrNotExist)
 }
 
-// breaks returns an error if a file of Go could be parsed before a change, and not after it.
-func breaks(at, before, after string) error {
-	if path.Ext(at) != ".go" {
-		return nil
-	}
-	parse := func(text string) error {
-		_, err := parser.ParseFile(token.NewFileSet(), at, text, parser.SkipObjectResolution)
-		return err
-	}
-	if err := parse(after); err != nil && parse(before) == nil {
-		return fmt.Errorf("the file would be no Go any more: %w", err)
-	}
-	return nil
-}
-
 // touched returns the files that a patch would change.
-func (f *Folder) touched(_ context.Context, in applyArguments) (paths []string, err error) {
-	set, err := f.changesOf(in.Patch)
+func (f *Folder) touched(ctx context.Context, in applyArguments) (paths []string, err error) {
+	set, err := f.changesOf(ctx, in.Patch)
 	for _, c := range set.changes {
 		paths = append(paths, c.at)
 	}

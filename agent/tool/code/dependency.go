@@ -56,7 +56,7 @@ func depend(files []measured, modules []module) dependencies {
 		p := g.part(name)
 		p.Estimate = m.Estimate
 		for _, each := range m.imports {
-			if to, standard := g.target(m, each.name); to != "" {
+			if to, standard := g.target(m, each); to != "" {
 				g.edge(p, to, m, each.line)
 			} else if standard {
 				p.Standard = append(p.Standard, each.name)
@@ -106,7 +106,8 @@ func (g *graph) edge(from *part, to string, m *measured, line int) {
 
 // target returns the part of the folder that an import of a file means, or "". Then it reports whether
 // the import is of the standard library of Go.
-func (g *graph) target(m *measured, name string) (to string, standard bool) {
+func (g *graph) target(m *measured, each imported) (to string, standard bool) {
+	name := each.name
 	if m.Language == "Go" {
 		for _, mod := range g.modules {
 			if rest, ok := strings.CutPrefix(name, mod.name); ok && (rest == "" || rest[0] == '/') {
@@ -116,23 +117,23 @@ func (g *graph) target(m *measured, name string) (to string, standard bool) {
 		first, _, _ := strings.Cut(name, "/")
 		return "", !strings.Contains(first, ".")
 	}
-	return g.file(m, name), false
+	tries := each.tries
+	if len(tries) == 0 {
+		tries = []string{name}
+	}
+	for _, t := range tries {
+		if to := g.file(m, t); to != "" {
+			return to, false
+		}
+	}
+	return "", false
 }
 
-// file returns the file that an import means by general rules: one of that path relative to the
-// importing file, or the only one whose path ends so.
+// file returns the file that an import means: one of that path relative to the importing file or to the top folder,
+// or, unless it says relative to what, the only one whose path ends so.
 func (g *graph) file(m *measured, name string) string {
-	dir := path.Dir(m.Path)
-	if m.Language == "Python" {
-		bare := strings.TrimLeft(name, ".")
-		for range len(name) - len(bare) - 1 {
-			dir = path.Dir(dir)
-		}
-		name = strings.ReplaceAll(bare, ".", "/")
-	} else if !strings.ContainsAny(name, "/") && languages[path.Ext(name)] == "" {
-		name = strings.NewReplacer("::", "/", `\`, "/", ".", "/").Replace(strings.TrimPrefix(name, "crate::"))
-	}
-	for _, from := range []string{dir, "."} {
+	name, folders, relative := places(m, name)
+	for _, from := range folders {
 		base := path.Join(from, name)
 		for _, end := range append([]string{""}, endings[m.Language]...) {
 			if g.paths[base+end] {
@@ -140,9 +141,10 @@ func (g *graph) file(m *measured, name string) string {
 			}
 		}
 	}
-	if strings.HasPrefix(name, ".") || !strings.Contains(name, "/") {
+	if relative || !strings.Contains(name, "/") {
 		return ""
 	}
+
 	var found []string
 	for _, at := range g.byBase[stem(path.Base(name))] {
 		if strings.HasSuffix("/"+stem(at), "/"+stem(name)) && languages[path.Ext(at)] == m.Language {
@@ -153,6 +155,31 @@ func (g *graph) file(m *measured, name string) string {
 		return ""
 	}
 	return found[0]
+}
+
+// places returns what an import names as a path, and the folders in which that may be. relative says that it can only
+// be there.
+func places(m *measured, name string) (at string, folders []string, relative bool) {
+	dir := path.Dir(m.Path)
+	relative = strings.HasPrefix(name, ".")
+	switch {
+	case m.Language == "Python":
+		bare := strings.TrimLeft(name, ".")
+		for range len(name) - len(bare) - 1 {
+			dir = path.Dir(dir)
+		}
+		name = strings.ReplaceAll(bare, ".", "/")
+	case m.Language == "TypeScript" || m.Language == "JavaScript":
+		if !relative { // a package, or a path from the top folder
+			return name, []string{"."}, false
+		}
+	case !strings.ContainsAny(name, "/") && languages[path.Ext(name)] == "":
+		name = strings.NewReplacer("::", "/", `\`, "/", ".", "/").Replace(strings.TrimPrefix(name, "crate::"))
+	}
+	if relative {
+		return name, []string{dir}, true
+	}
+	return name, []string{dir, "."}, false
 }
 
 // endings are what an import leaves out of the path of a file, by language.

@@ -71,7 +71,9 @@ func duplicates(files []measured) (found []duplicate) {
 func (m measured) codeLines(seed maphash.Seed) (lines []codeLine) {
 	imports := map[int]bool{}
 	for _, each := range m.imports {
-		imports[each.line] = true
+		for line := each.line; line <= each.lineEnd; line++ {
+			imports[line] = true
+		}
 	}
 	for i, line := range m.text {
 		bare := strings.TrimSpace(line)

@@ -64,7 +64,7 @@ func (m *measured) estimate() {
 		}
 		m.CodeLines++
 		if found := imports.FindStringSubmatch(line); found != nil {
-			m.imports = append(m.imports, imported{strings.Join(found[1:], ""), i + 1})
+			m.imports = append(m.imports, imported{name: strings.Join(found[1:], ""), line: i + 1, lineEnd: i + 1})
 		}
 		e.line(i+1, line)
 	}

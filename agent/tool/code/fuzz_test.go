@@ -36,7 +36,7 @@ func FuzzMeasure(f *testing.F) {
 	f.Add("def f(a):\n  if a:\n    pass\n", uint8(1))
 	f.Add("int f(int a) {\n}\n", uint8(2))
 	f.Fuzz(func(t *testing.T, text string, kind uint8) {
-		m, ok := measure("f"+[]string{".go", ".py", ".c", ".ts", ".rs"}[kind%5], []byte(text))
+		m, ok := measure(t.Context(), "f"+[]string{".go", ".py", ".c", ".ts", ".rs", ".java", ".jsx"}[kind%7], []byte(text))
 		if !ok {
 			t.Fatal("no language")
 		}

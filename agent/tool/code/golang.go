@@ -13,8 +13,8 @@ import (
 
 // parse measures a file of Go. It reports false if it cannot be parsed.
 func (m *measured) parse() bool {
-	if deep(m.content) {
-		m.Problem = "its blocks lie too deep within each other"
+	if deep(m.content, "{", "}") {
+		m.Problem = tooDeep
 		return false
 	}
 	set := token.NewFileSet()
@@ -27,7 +27,7 @@ func (m *measured) parse() bool {
 	g := golang{set}
 	for _, each := range file.Imports {
 		name, _ := strconv.Unquote(each.Path.Value) // cannot fail: it was parsed
-		m.imports = append(m.imports, imported{name, g.line(each.Pos())})
+		m.imports = append(m.imports, imported{name: name, line: g.line(each.Pos()), lineEnd: g.line(each.End())})
 	}
 	for _, d := range file.Decls {
 		if f, ok := d.(*ast.FuncDecl); ok && f.Body != nil {
@@ -38,23 +38,6 @@ func (m *measured) parse() bool {
 	}
 	m.CodeLines = g.codeLines(file, m.text)
 	return true
-}
-
-// maxDeep bounds how deep blocks lie within each other: the time to look at them grows with its square.
-const maxDeep = 500
-
-func deep(content []byte) bool {
-	depth, deepest := 0, 0
-	for _, c := range content {
-		switch c {
-		case '{':
-			depth++
-			deepest = max(deepest, depth)
-		case '}':
-			depth--
-		}
-	}
-	return deepest > maxDeep
 }
 
 type golang struct{ set *token.FileSet }

@@ -1,19 +1,24 @@
 package code
 
-import "strings"
+import (
+	"fmt"
+	"path"
+	"strings"
+)
 
 // measured is a file of code with what was measured of it.
 type measured struct {
 	Path      string     `json:"path"`
 	Language  string     `json:"language"`
-	Estimate  bool       `json:"estimate"` // measured by general rules, not by a parser
+	Estimate  bool       `json:"estimate"` // measured by general rules, or with errors of syntax
 	Lines     int        `json:"lines"`
 	CodeLines int        `json:"codeLines"` // without blank lines and those that are only a comment
 	Nesting   int        `json:"nesting"`   // the deepest
 	Functions []function `json:"functions"`
 	Problem   string     `json:"problem,omitempty"` // why a parser could not read it
 
-	generated bool // by a program, which its comment says
+	syntax    []syntaxError // errors of syntax in what a parser read
+	generated bool          // by a program, which its comment says
 	imports   []imported
 	text      []string // its lines
 	content   []byte
@@ -40,16 +45,29 @@ type block struct{ start, end, complexity int }
 
 // imported is an import of a file, in its own words.
 type imported struct {
-	name string
-	line int
+	name          string
+	tries         []string // what it may mean, the most probable first; name itself if there are none
+	line, lineEnd int
 }
+
+// syntaxError is one in a file: what cannot be parsed, and where.
+type syntaxError struct {
+	Line   int    `json:"line"`   // from 1
+	Column int    `json:"column"` // from 1; in bytes for Go, else in characters
+	What   string `json:"what"`
+}
+
+func (e syntaxError) String() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.What) }
 
 // languages are those that are known, by the ends of file names.
 var languages = map[string]string{
-	".go": "Go", ".py": "Python", ".js": "JavaScript", ".jsx": "JavaScript", ".mjs": "JavaScript", ".cjs": "JavaScript",
-	".ts": "TypeScript", ".tsx": "TypeScript", ".java": "Java", ".kt": "Kotlin", ".scala": "Scala", ".rs": "Rust", ".rb": "Ruby",
+	".go": "Go", ".py": "Python", ".pyi": "Python", ".js": "JavaScript", ".jsx": "JavaScript", ".mjs": "JavaScript", ".cjs": "JavaScript",
+	".ts": "TypeScript", ".tsx": "TypeScript", ".mts": "TypeScript", ".cts": "TypeScript", ".java": "Java", ".kt": "Kotlin", ".scala": "Scala", ".rs": "Rust", ".rb": "Ruby",
 	".php": "PHP", ".c": "C", ".h": "C", ".cc": "C++", ".cpp": "C++", ".hpp": "C++", ".cs": "C#", ".swift": "Swift", ".sh": "Shell", ".lua": "Lua",
 }
+
+// languageOf returns the language of a file by its name; empty: none that is known.
+func languageOf(at string) string { return languages[strings.ToLower(path.Ext(at))] }
 
 // snippet returns some lines, at most 500 characters.
 func (m measured) snippet(start, end int) string {
@@ -63,3 +81,24 @@ func (m measured) snippet(start, end int) string {
 
 // maxSnippet bounds the snippet of a source, in characters.
 const maxSnippet = 500
+
+// maxDeep bounds how deep brackets lie within each other: the time to look at them grows with its square.
+const maxDeep = 500
+
+// tooDeep is the problem of a file that is deep.
+const tooDeep = "its blocks lie too deep within each other"
+
+// deep reports whether brackets lie too deep within each other. It does not know which of them are in texts.
+func deep(content []byte, open, closed string) bool {
+	depth, deepest := 0, 0
+	for _, c := range content {
+		switch {
+		case strings.IndexByte(open, c) >= 0:
+			depth++
+			deepest = max(deepest, depth)
+		case strings.IndexByte(closed, c) >= 0:
+			depth--
+		}
+	}
+	return deepest > maxDeep
+}

@@ -209,3 +209,21 @@ func TestAfterACrash(t *testing.T) {
 		})
 	}
 }
+
+// A call may be about several files and folders. A file that two of them have is measured once.
+func TestSeveralPaths(t *testing.T) {
+	t.Parallel()
+	set, _ := open(t, files{"a/x.go": "package a\n\nfunc X() {}\n", "b/y.py": "def y():\n    pass\n", "c/z.go": "package c\n\nfunc Z() {}\n"}, false)
+	result := call(t, set, "code.analyze_complexity", object{"paths": []string{"a", "b/y.py", "a/x.go"}})
+	if result.Failed || result.Summary != "Measured 2 functions in 2 files" || strings.Contains(result.Text, "z.go") {
+		t.Errorf("%+v", result)
+	}
+	if result := call(t, set, "code.detect_code_smells", object{"path": "c", "paths": []string{"a"}}); result.Failed || !strings.Contains(result.Summary, "in 2 files") {
+		t.Errorf("%+v", result)
+	}
+	for want, paths := range map[string][]string{"none: no such file": {"a", "none"}, "leaves the folder": {"../x"}, "paths: at most 100": make([]string, 101)} {
+		if result := call(t, set, "code.analyze_complexity", object{"paths": paths}); !result.Failed || !strings.Contains(result.Text, want) {
+			t.Errorf("%+v", result)
+		}
+	}
+}

@@ -27,8 +27,12 @@ func repeatedImports(m measured) (found []finding) {
 	if !importsOnce[m.Language] {
 		return nil
 	}
-	seen := map[string]bool{}
+	seen, last := map[string]bool{}, 0
 	for _, each := range m.imports {
+		if each.lineEnd > each.line || each.line == last { // the line is not the whole of it, or has several
+			continue
+		}
+		last = each.line
 		line := strings.TrimRight(m.text[each.line-1], " \t\r")
 		if !seen[line] || line != strings.TrimSpace(line) {
 			seen[line] = true
@@ -37,7 +41,7 @@ func repeatedImports(m measured) (found []finding) {
 		lines := strings.SplitAfter(string(m.content), "\n")
 		lines[each.line-1] = ""
 		found = append(found, finding{
-			Kind: "repeated_import", Path: m.Path, LineStart: each.line, LineEnd: each.line, Score: 0.4, Estimate: true, snippet: m.snippet(each.line, each.line),
+			Kind: "repeated_import", Path: m.Path, LineStart: each.line, LineEnd: each.line, Score: 0.4, Estimate: m.Estimate, snippet: m.snippet(each.line, each.line),
 			What: each.name + " is imported a second time", Why: "it says nothing new", Advice: "Remove the line.",
 			Patch: diff(m.Path, string(m.content), strings.Join(lines, "")),
 		})

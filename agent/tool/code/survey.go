@@ -8,14 +8,16 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/actlog/actlog/internal/folder"
 )
 
 // scope says which files a call is about.
 type scope struct {
-	Path    string `json:"path,omitempty" jsonschema:"folder or file; the top folder if it is missing"`
-	Include string `json:"include,omitempty" jsonschema:"only files with this pattern, for example *.go"`
+	Path    string   `json:"path,omitempty" jsonschema:"folder or file; the top folder if it is missing"`
+	Paths   []string `json:"paths,omitempty" jsonschema:"several folders or files, at most 100, in place of path"`
+	Include string   `json:"include,omitempty" jsonschema:"only files with this pattern, for example *.go"`
 }
 
 // survey is the code of some files.
@@ -26,8 +28,8 @@ type survey struct {
 }
 
 // measure measures a file. It reports false if its name is of no known language.
-func measure(at string, content []byte) (measured, bool) {
-	m := measured{Path: at, Language: languages[strings.ToLower(path.Ext(at))], content: content, Functions: []function{}}
+func measure(ctx context.Context, at string, content []byte) (measured, bool) {
+	m := measured{Path: at, Language: languageOf(at), content: content, Functions: []function{}}
 	if m.Language == "" {
 		return m, false
 	}
@@ -35,22 +37,59 @@ func measure(at string, content []byte) (measured, bool) {
 	if len(content) > 0 {
 		m.Lines = len(m.text)
 	}
-	if m.Language != "Go" || !m.parse() {
+	parsed := false
+	if g, ok := grammarOf(at); ok {
+		parsed = m.parseBy(ctx, g)
+	} else if m.Language == "Go" {
+		parsed = m.parse()
+	}
+	if !parsed {
 		m.estimate()
 	}
 	return m, true
 }
+
+// maxParsed bounds the time in which a call parses files, half of what it has. The rest is estimated, so that there is
+// a result in time.
+const maxParsed = 30 * time.Second
 
 // maxCode bounds the code that a call looks at, in bytes.
 const maxCode = 64 << 20
 
 var goModule = regexp.MustCompile(`(?m)^module\s+"?([^\s"]+)`)
 
-// survey measures the code at a path. Files of unknown languages are left out.
+// maxPaths bounds the paths of a call.
+const maxPaths = 100
+
+// all returns the paths of the scope, at least one.
+func (in scope) all() ([]string, error) {
+	if len(in.Paths) > maxPaths {
+		return nil, fmt.Errorf("paths: at most %d; name a folder", maxPaths)
+	}
+	all := in.Paths
+	if in.Path != "" || len(all) == 0 {
+		all = append([]string{in.Path}, all...)
+	}
+	return all, nil
+}
+
+// survey measures the code at some paths. Files of unknown languages are left out.
 func (f *Folder) survey(ctx context.Context, in scope) (s survey, err error) {
+	paths, err := in.all()
+	if err != nil {
+		return s, err
+	}
+	parsing, cancel := context.WithTimeout(ctx, maxParsed)
+	defer cancel()
+
 	total, more := 0, false
-	left, err := f.at.Texts(ctx, in.Path, in.Include, func(at string, content []byte) error {
-		if m, ok := measure(at, content); ok {
+	seen := map[string]bool{}
+	measures := func(at string, content []byte) error {
+		if seen[at] {
+			return nil
+		}
+		seen[at] = true
+		if m, ok := measure(parsing, at, content); ok {
 			if total += len(content); total > maxCode {
 				more = true
 				return fs.SkipAll
@@ -58,9 +97,14 @@ func (f *Folder) survey(ctx context.Context, in scope) (s survey, err error) {
 			s.files = append(s.files, m)
 		}
 		return ctx.Err()
-	})
-	if err != nil {
-		return s, err
+	}
+	var left folder.Left
+	for _, each := range paths {
+		one, err := f.at.Texts(ctx, each, in.Include, measures)
+		if err != nil {
+			return s, err
+		}
+		left = folder.Left{Large: left.Large + one.Large, Closed: left.Closed + one.Closed, More: left.More || one.More}
 	}
 	if len(s.files) == 0 && left.Closed > 0 {
 		return s, fmt.Errorf("path: there is no code of a known language but %d files that are not available: they may hold secrets, or are hard links", left.Closed)
@@ -78,14 +122,20 @@ func (f *Folder) survey(ctx context.Context, in scope) (s survey, err error) {
 	if left.Closed > 0 {
 		s.notes = append(s.notes, fmt.Sprintf("%d files were left out: they may hold secrets, or are hard links.", left.Closed))
 	}
+	if parsing.Err() != nil {
+		s.notes = append(s.notes, "There was not enough time to parse all files; name a folder to have exact results of it.")
+	}
 	for _, m := range s.files {
 		if m.Estimate {
-			s.notes = append(s.notes, "What is marked as an estimate was not parsed: it follows from indentation, words that branch, and lines that import.")
+			s.notes = append(s.notes, estimates)
 			break
 		}
 	}
 	return s, nil
 }
+
+const estimates = "What is marked as an estimate was not parsed, or has errors of syntax: " +
+	"without a parser it follows from indentation, words that branch, and lines that import."
 
 // modulesOf returns the modules of Go that files belong to, the innermost first.
 func (f *Folder) modulesOf(files []measured) (modules []module) {
@@ -116,4 +166,39 @@ func (s survey) note(text *strings.Builder) {
 	for _, n := range s.notes {
 		text.WriteString("(" + n + ")\n")
 	}
+}
+
+// problem is an error of syntax in a file.
+type problem struct {
+	Path string `json:"path"`
+	syntaxError
+}
+
+// maxProblems bounds the errors of syntax of a result, and shownProblems those of a file.
+const (
+	maxProblems   = 100
+	shownProblems = 3
+)
+
+// problems writes what cannot be parsed, and returns the errors of syntax.
+func (s survey) problems(text *strings.Builder) []problem {
+	all := []problem{}
+	for _, m := range s.files {
+		if m.Problem != "" {
+			fmt.Fprintf(text, "%s cannot be parsed: %s\n", m.Path, m.Problem)
+		}
+		for i, e := range m.syntax {
+			if len(all) == maxProblems {
+				fmt.Fprintf(text, "... (more errors of syntax)\n")
+				return all
+			}
+			if i == shownProblems {
+				fmt.Fprintf(text, "%s: ... (%d more errors of syntax)\n", m.Path, len(m.syntax)-i)
+				break
+			}
+			fmt.Fprintf(text, "%s has an error of syntax: %s\n", m.Path, e)
+			all = append(all, problem{m.Path, e})
+		}
+	}
+	return all
 }

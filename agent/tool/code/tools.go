@@ -94,13 +94,9 @@ func (f *Folder) complexity(ctx context.Context, in limited) (tool.Result, error
 	if all > len(functions) {
 		fmt.Fprintf(&text, "... (%d more functions)\n", all-len(functions))
 	}
-	for _, m := range s.files {
-		if m.Problem != "" {
-			fmt.Fprintf(&text, "%s cannot be parsed: %s\n", m.Path, m.Problem)
-		}
-	}
+	problems := s.problems(&text)
 	s.note(&text)
-	return finish(result, &text, map[string]any{"functions": functions, "files": len(s.files), "notes": s.notes})
+	return finish(result, &text, map[string]any{"functions": functions, "files": len(s.files), "problems": problems, "notes": s.notes})
 }
 
 func describeFunction(text *strings.Builder, each named) {
@@ -269,7 +265,8 @@ func (f *Folder) analyze(ctx context.Context, in scope) (tool.Result, error) {
 	for _, ring := range d.Cycles {
 		fmt.Fprintf(&text, "Ring of imports: %s\n", strings.Join(ring, " <-> "))
 	}
+	problems := s.problems(&text)
 	s.note(&text)
 	result := tool.Result{Summary: fmt.Sprintf("Analyzed %d files", len(s.files)), Sources: found.Sources}
-	return finish(result, &text, map[string]any{"languages": sizes, "functions": functions, "smells": found.Data, "rings": d.Cycles, "notes": s.notes})
+	return finish(result, &text, map[string]any{"languages": sizes, "functions": functions, "smells": found.Data, "rings": d.Cycles, "problems": problems, "notes": s.notes})
 }
