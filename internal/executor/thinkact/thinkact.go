@@ -34,7 +34,9 @@ func (Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, er
 
 // Work lets an agent do a step of a run, to its end, and returns its answer.
 func Work(ctx context.Context, run *engine.Run, index int, name string, agent config.Definition, request string) (string, error) {
-	step, err := run.Step(ctx, index, About(name, agent, request))
+	step, err := run.Step(ctx, index, engine.StepInfo{
+		Agent: name, Description: agent.Description, Request: request, Model: agent.Model.Model, MaxSteps: Rounds(agent),
+	})
 	if err != nil {
 		return "", err
 	}
@@ -54,14 +56,8 @@ func Work(ctx context.Context, run *engine.Run, index int, name string, agent co
 	return summary, err
 }
 
-// About returns what is on record of a step that an agent does.
-func About(name string, agent config.Definition, request string) engine.StepInfo {
-	return engine.StepInfo{
-		Agent: name, Description: agent.Description, Request: request, Model: agent.Model.Model, MaxSteps: roundsOf(agent),
-	}
-}
-
-func roundsOf(agent config.Definition) int { return cmp.Or(agent.MaxSteps, defaultMaxSteps) }
+// Rounds returns how often an agent may act.
+func Rounds(agent config.Definition) int { return cmp.Or(agent.MaxSteps, defaultMaxSteps) }
 
 // On lets an agent do a step that has begun, and returns its answer. The caller ends the step. The error is a
 // [*engine.RunError] if the agent failed, of the kind [rounds.OutOfRounds] if it used all of its rounds.
@@ -74,7 +70,7 @@ func On(ctx context.Context, run *engine.Run, step *engine.Step, agent config.De
 	if err != nil {
 		return "", err
 	}
-	work := rounds.Work{Step: step, Rounds: roundsOf(agent), Thinking: thinking, Base: base}
+	work := rounds.Work{Step: step, Rounds: Rounds(agent), Thinking: thinking, Base: base}
 	return work.Carry(ctx, terminating{schema: agent.ResponseSchema})
 }
 
