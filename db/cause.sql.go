@@ -39,44 +39,6 @@ func (q *Queries) CauseDropped(ctx context.Context, db DBTX, most int32) ([]stri
 	return items, nil
 }
 
-const CauseDue = `-- name: CauseDue :many
-SELECT c.root_plan_id, max(c.seq)::bigint AS seq
-FROM actlog.change AS c
-WHERE c.seq > $1::bigint AND c.seq <= $2::bigint AND c.root_plan_id <> ''
-GROUP BY 1
-`
-
-type CauseDueParams struct {
-	AfterSeq int64
-	UpTo     int64
-}
-
-type CauseDueRow struct {
-	RootPlanID string
-	Seq        int64
-}
-
-// Returns the trees that changed between two numbers of the change feed, each with the number of its latest change.
-func (q *Queries) CauseDue(ctx context.Context, db DBTX, arg CauseDueParams) ([]CauseDueRow, error) {
-	rows, err := db.Query(ctx, CauseDue, arg.AfterSeq, arg.UpTo)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []CauseDueRow
-	for rows.Next() {
-		var i CauseDueRow
-		if err := rows.Scan(&i.RootPlanID, &i.Seq); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const CauseKeep = `-- name: CauseKeep :exec
 WITH gone AS (
     DELETE FROM actlog.cause WHERE root_plan_id = ANY ($2::text[])

@@ -229,3 +229,41 @@ func (q *Queries) ChangeWriters(ctx context.Context, db DBTX) ([]string, error) 
 	err := row.Scan(&ids)
 	return ids, err
 }
+
+const ChangedTrees = `-- name: ChangedTrees :many
+SELECT c.root_plan_id, max(c.seq)::bigint AS seq
+FROM actlog.change AS c
+WHERE c.seq > $1::bigint AND c.seq <= $2::bigint AND c.root_plan_id <> ''
+GROUP BY 1
+`
+
+type ChangedTreesParams struct {
+	AfterSeq int64
+	UpTo     int64
+}
+
+type ChangedTreesRow struct {
+	RootPlanID string
+	Seq        int64
+}
+
+// Returns the trees that changed between two numbers of the change feed, each with the number of its latest change.
+func (q *Queries) ChangedTrees(ctx context.Context, db DBTX, arg ChangedTreesParams) ([]ChangedTreesRow, error) {
+	rows, err := db.Query(ctx, ChangedTrees, arg.AfterSeq, arg.UpTo)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ChangedTreesRow
+	for rows.Next() {
+		var i ChangedTreesRow
+		if err := rows.Scan(&i.RootPlanID, &i.Seq); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}

@@ -126,7 +126,7 @@ func (q *Queries) PlanHome(ctx context.Context, db DBTX, arg PlanHomeParams) (Pl
 	return i, err
 }
 
-const PlanIDs = `-- name: PlanIDs :many
+const PlanIDs = `-- name: PlanIDs :exec
 SELECT DISTINCT current_plan_id
 FROM actlog.plan_execution_record
 WHERE current_plan_id >= $1::text AND current_plan_id < $2::text AND (root_plan_id = current_plan_id OR NOT $3::boolean)
@@ -141,30 +141,15 @@ type PlanIDsParams struct {
 	Most      int32
 }
 
-// Returns ids of plans from one id up to another, in order: of all plans, or of root plans only.
-func (q *Queries) PlanIDs(ctx context.Context, db DBTX, arg PlanIDsParams) ([]string, error) {
-	rows, err := db.Query(ctx, PlanIDs,
+// Returns ids of plans from one id up to another, in order: of all plans, or of root plans only. Postgres has to plan it for that.
+func (q *Queries) PlanIDs(ctx context.Context, db DBTX, arg PlanIDsParams) error {
+	_, err := db.Exec(ctx, PlanIDs,
 		arg.FromID,
 		arg.ToID,
 		arg.RootsOnly,
 		arg.Most,
 	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []string
-	for rows.Next() {
-		var current_plan_id string
-		if err := rows.Scan(&current_plan_id); err != nil {
-			return nil, err
-		}
-		items = append(items, current_plan_id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return err
 }
 
 const PlanList = `-- name: PlanList :exec

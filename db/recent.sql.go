@@ -71,7 +71,7 @@ func (q *Queries) RecentAdd(ctx context.Context, db DBTX, arg RecentAddParams) (
 }
 
 const RecentDue = `-- name: RecentDue :many
-SELECT r.root_plan_id, p.part
+SELECT r.root_plan_id, p.part, p.completed AS ended
 FROM actlog.recent_text AS r
 CROSS JOIN LATERAL ( -- one by one, by the primary key
     SELECT x.part, x.completed
@@ -80,7 +80,8 @@ CROSS JOIN LATERAL ( -- one by one, by the primary key
     OFFSET 0
 ) AS p
 WHERE r.fold IS NULL AND NOT r.passed AND r.part >= $1::date
-    AND (p.completed OR r.touched_at NOT BETWEEN now() - interval '1 minute' AND now())
+    AND (p.completed OR r.touched_at > now()
+        OR r.touched_at < now() - GREATEST(LEAST((now() - r.began_at) / 4, interval '1 hour'), interval '1 minute'))
 ORDER BY r.root_plan_id DESC
 LIMIT $2::integer
 FOR UPDATE OF r SKIP LOCKED
@@ -94,9 +95,11 @@ type RecentDueParams struct {
 type RecentDueRow struct {
 	RootPlanID string
 	Part       time.Time
+	Ended      bool
 }
 
-// Returns trees without a fold that are settled, latest ids first: those that have ended, and those that nobody has touched for a minute. They are
+// Returns trees without a fold that are settled, latest ids first: those that have ended, and those that nobody has touched
+// for a minute, nor for a quarter of their age, up to an hour: so a tree that goes on is not folded again and again. They are
 // locked, so nobody deletes them before the end of the transaction. Those that others have locked have their turn later.
 func (q *Queries) RecentDue(ctx context.Context, db DBTX, arg RecentDueParams) ([]RecentDueRow, error) {
 	rows, err := db.Query(ctx, RecentDue, arg.FromDay, arg.Most)
@@ -107,7 +110,7 @@ func (q *Queries) RecentDue(ctx context.Context, db DBTX, arg RecentDueParams) (
 	var items []RecentDueRow
 	for rows.Next() {
 		var i RecentDueRow
-		if err := rows.Scan(&i.RootPlanID, &i.Part); err != nil {
+		if err := rows.Scan(&i.RootPlanID, &i.Part, &i.Ended); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -140,19 +143,20 @@ func (q *Queries) RecentForget(ctx context.Context, db DBTX, most int32) (int64,
 }
 
 const RecentKeep = `-- name: RecentKeep :exec
-UPDATE actlog.recent_text AS r SET fold = u.fold
-FROM unnest($1::text[], $2::text[]) AS u (root_plan_id, fold)
+UPDATE actlog.recent_text AS r SET fold = u.fold, ended = u.ended
+FROM unnest($1::text[], $2::text[], $3::boolean[]) AS u (root_plan_id, fold, ended)
 WHERE r.root_plan_id = u.root_plan_id
 `
 
 type RecentKeepParams struct {
 	RootPlanIds []string
 	Folds       []string
+	Ended       []bool
 }
 
 // Writes the words of trees.
 func (q *Queries) RecentKeep(ctx context.Context, db DBTX, arg RecentKeepParams) error {
-	_, err := db.Exec(ctx, RecentKeep, arg.RootPlanIds, arg.Folds)
+	_, err := db.Exec(ctx, RecentKeep, arg.RootPlanIds, arg.Folds, arg.Ended)
 	return err
 }
 
@@ -170,7 +174,12 @@ func (q *Queries) RecentLeft(ctx context.Context, db DBTX, day time.Time) (bool,
 
 const RecentLoose = `-- name: RecentLoose :one
 SELECT count(*) AS trees, COALESCE(sum(octet_length(l.fold)), 0)::bigint AS bytes
-FROM (SELECT r.fold FROM actlog.recent_text AS r WHERE r.fold IS NOT NULL AND r.slice IS NULL LIMIT $1::integer) AS l
+FROM (
+    SELECT r.fold
+    FROM actlog.recent_text AS r
+    WHERE r.fold IS NOT NULL AND r.slice IS NULL AND (r.ended OR r.touched_at < now() - interval '1 day')
+    LIMIT $1::integer
+) AS l
 `
 
 type RecentLooseRow struct {
@@ -178,7 +187,8 @@ type RecentLooseRow struct {
 	Bytes int64
 }
 
-// Returns how many trees are in no slice yet, so many at most, and how long their words are.
+// Returns how many trees are due for a slice, so many at most, and how long their words are. One that goes on would leave its
+// slice when it changes, and a place there that nobody else gets. So it is due when nobody has touched it for a day.
 func (q *Queries) RecentLoose(ctx context.Context, db DBTX, most int32) (RecentLooseRow, error) {
 	row := db.QueryRow(ctx, RecentLoose, most)
 	var i RecentLooseRow
@@ -192,9 +202,14 @@ FROM actlog.recent_text AS r
 WHERE r.root_plan_id = ANY (ARRAY(
     SELECT l.root_plan_id
     FROM (
-        SELECT x.root_plan_id, row_number() OVER (ORDER BY x.root_plan_id) AS n, sum(octet_length(x.fold)) OVER (ORDER BY x.root_plan_id) AS bytes
+        SELECT x.root_plan_id, row_number() OVER (ORDER BY x.root_plan_id) AS n,
+            sum(octet_length(x.fold)) OVER (ORDER BY x.root_plan_id) AS bytes
         FROM (
-            SELECT y.root_plan_id, y.fold FROM actlog.recent_text AS y WHERE y.fold IS NOT NULL AND y.slice IS NULL ORDER BY y.root_plan_id LIMIT $1::integer
+            SELECT y.root_plan_id, y.fold
+            FROM actlog.recent_text AS y
+            WHERE y.fold IS NOT NULL AND y.slice IS NULL AND (y.ended OR y.touched_at < now() - interval '1 day')
+            ORDER BY y.root_plan_id
+            LIMIT $1::integer
         ) AS x
     ) AS l
     WHERE l.n = 1 OR l.bytes <= $2::bigint
@@ -212,8 +227,8 @@ type RecentLooseWordsRow struct {
 	Fold       string
 }
 
-// Locks trees that are in no slice, and returns their words, until these are so many bytes, at least of one tree. Those that others have locked have their turn
-// later.
+// Locks trees that are due for a slice, and returns their words, until these are so many bytes, at least of one tree. Those
+// that others have locked have their turn later.
 func (q *Queries) RecentLooseWords(ctx context.Context, db DBTX, arg RecentLooseWordsParams) ([]RecentLooseWordsRow, error) {
 	rows, err := db.Query(ctx, RecentLooseWords, arg.Most, arg.Bytes)
 	if err != nil {
@@ -304,6 +319,9 @@ const RecentSlice = `-- name: RecentSlice :exec
 WITH added AS (
     UPDATE actlog.recent_progress SET slices = slices + 1 RETURNING slices
 ),
+noted AS (
+    INSERT INTO actlog.recent_slice (slice) SELECT a.slices FROM added AS a
+),
 members AS (
     UPDATE actlog.recent_text AS r SET slice = a.slices, position = u.n - 1
     FROM added AS a, unnest($3::text[]) WITH ORDINALITY AS u (root_plan_id, n)
@@ -342,31 +360,33 @@ func (q *Queries) RecentStart(ctx context.Context, db DBTX, arg RecentStartParam
 	return err
 }
 
-const RecentStop = `-- name: RecentStop :execrows
+const RecentStop = `-- name: RecentStop :exec
 UPDATE actlog.recent_progress SET seq = NULL WHERE seq < $1::bigint
 `
 
 // Gives up what is kept if it is not up to date up to a number of the feed.
-func (q *Queries) RecentStop(ctx context.Context, db DBTX, upTo int64) (int64, error) {
-	result, err := db.Exec(ctx, RecentStop, upTo)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+func (q *Queries) RecentStop(ctx context.Context, db DBTX, upTo int64) error {
+	_, err := db.Exec(ctx, RecentStop, upTo)
+	return err
 }
 
 const RecentSweep = `-- name: RecentSweep :execrows
 WITH empty AS (
-    UPDATE actlog.recent_progress AS g SET first = g.first + 1
-    WHERE g.first <= g.slices AND NOT EXISTS (SELECT FROM actlog.recent_text AS r WHERE r.slice = g.first)
-    RETURNING g.first - 1 AS slice
+    DELETE FROM actlog.recent_slice
+    WHERE slice = ANY (ARRAY(
+        SELECT s.slice
+        FROM actlog.recent_slice AS s
+        WHERE (SELECT true FROM actlog.recent_text AS r WHERE r.slice = s.slice LIMIT 1) IS NULL -- one by one, by the index
+        LIMIT $1::integer
+    ))
+    RETURNING slice
 )
 DELETE FROM actlog.recent_gram AS m USING empty AS e WHERE m.slice = e.slice
 `
 
-// Deletes the first slice if no tree is left in it.
-func (q *Queries) RecentSweep(ctx context.Context, db DBTX) (int64, error) {
-	result, err := db.Exec(ctx, RecentSweep)
+// Deletes slices in which no tree is left, up to a number of them.
+func (q *Queries) RecentSweep(ctx context.Context, db DBTX, most int32) (int64, error) {
+	result, err := db.Exec(ctx, RecentSweep, most)
 	if err != nil {
 		return 0, err
 	}

@@ -96,6 +96,52 @@ func (q *Queries) DetailForgotten(ctx context.Context, db DBTX, arg DetailForgot
 	return err
 }
 
+const DetailRoots = `-- name: DetailRoots :many
+SELECT p.part, p.root_plan_id
+FROM actlog.plan_execution_record AS p
+WHERE p.root_plan_id = p.current_plan_id AND p.part < $1::date AND (p.part, p.root_plan_id) > ($2::date, $3::text)
+ORDER BY p.part, p.root_plan_id
+LIMIT $4::integer
+`
+
+type DetailRootsParams struct {
+	ToDay     time.Time
+	AfterPart time.Time
+	AfterRoot string
+	Most      int32
+}
+
+type DetailRootsRow struct {
+	Part       time.Time
+	RootPlanID string
+}
+
+// Returns root plans of a period behind a cursor, in the order of parts and ids.
+func (q *Queries) DetailRoots(ctx context.Context, db DBTX, arg DetailRootsParams) ([]DetailRootsRow, error) {
+	rows, err := db.Query(ctx, DetailRoots,
+		arg.ToDay,
+		arg.AfterPart,
+		arg.AfterRoot,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []DetailRootsRow
+	for rows.Next() {
+		var i DetailRootsRow
+		if err := rows.Scan(&i.Part, &i.RootPlanID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const DetailToForget = `-- name: DetailToForget :many
 SELECT from_day, to_day FROM actlog.dropped_detail WHERE NOT forgotten ORDER BY from_day
 `
@@ -522,54 +568,34 @@ func (q *Queries) SpanMove(ctx context.Context, db DBTX, traceDays int32) error 
 	return err
 }
 
-const StepForget = `-- name: StepForget :one
+const StepForget = `-- name: StepForget :execrows
 WITH page AS MATERIALIZED (
     SELECT s.root_plan_id, s.step_id
     FROM actlog.agent_execution_record AS s
-    WHERE s.latest_tool_args IS NOT NULL AND s.part >= $1::date AND s.part < $2::date
-        AND (s.root_plan_id, s.step_id) > ($3::text, $4::text)
+    WHERE s.root_plan_id = ANY ($1::text[]) AND s.latest_tool_args IS NOT NULL
     ORDER BY s.root_plan_id, s.step_id
-    LIMIT $5::integer
+    LIMIT $2::integer
     FOR NO KEY UPDATE
-),
-forgotten AS (
-    UPDATE actlog.agent_execution_record AS s
-    SET latest_tool_args = NULL
-    FROM page
-    WHERE s.root_plan_id = page.root_plan_id AND s.step_id = page.step_id
 )
-SELECT count(*) AS size, COALESCE((array_agg(root_plan_id ORDER BY root_plan_id DESC, step_id DESC))[1], '')::text AS last_root,
-    COALESCE((array_agg(step_id ORDER BY root_plan_id DESC, step_id DESC))[1], '')::text AS last_step
+UPDATE actlog.agent_execution_record AS s
+SET latest_tool_args = NULL
 FROM page
+WHERE s.root_plan_id = page.root_plan_id AND s.step_id = page.step_id
 `
 
 type StepForgetParams struct {
-	FromDay   time.Time
-	ToDay     time.Time
-	AfterRoot string
-	AfterStep string
-	PageSize  int32
+	RootPlanIds []string
+	Most        int32
 }
 
-type StepForgetRow struct {
-	Size     int64
-	LastRoot string
-	LastStep string
-}
-
-// Takes from a page of steps of dropped parts what their last tool call was called with. Returns the size of the page and
-// its last step. Steps are locked in the order of the writers.
-func (q *Queries) StepForget(ctx context.Context, db DBTX, arg StepForgetParams) (StepForgetRow, error) {
-	row := db.QueryRow(ctx, StepForget,
-		arg.FromDay,
-		arg.ToDay,
-		arg.AfterRoot,
-		arg.AfterStep,
-		arg.PageSize,
-	)
-	var i StepForgetRow
-	err := row.Scan(&i.Size, &i.LastRoot, &i.LastStep)
-	return i, err
+// Takes from steps of dropped trees what their last tool call was called with, some at a time. Steps are locked in the order of
+// the writers.
+func (q *Queries) StepForget(ctx context.Context, db DBTX, arg StepForgetParams) (int64, error) {
+	result, err := db.Exec(ctx, StepForget, arg.RootPlanIds, arg.Most)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const Today = `-- name: Today :one
@@ -763,63 +789,32 @@ func (q *Queries) TurnTake(ctx context.Context, db DBTX, task string) (bool, err
 	return mine, err
 }
 
-const WaitForget = `-- name: WaitForget :one
+const WaitForget = `-- name: WaitForget :execrows
 WITH page AS MATERIALIZED (
     SELECT w.root_plan_id, w.plan_id, w.wait_id
     FROM actlog.wait_state AS w
-    JOIN actlog.plan_execution_record AS p ON p.root_plan_id = w.root_plan_id AND p.current_plan_id = w.plan_id
-    WHERE w.tool_call_id IS NOT NULL AND w.state <> 'WAITING' AND p.part >= $1::date AND p.part < $2::date
+    WHERE w.root_plan_id = ANY ($1::text[]) AND w.tool_call_id IS NOT NULL AND w.state <> 'WAITING'
         AND (w.subject IS NOT NULL OR w.form_inputs IS NOT NULL OR w.form_description IS NOT NULL)
-        AND (w.root_plan_id, w.plan_id, w.wait_id) > ($3::text, $4::text, $5::text)
     ORDER BY w.root_plan_id, w.plan_id, w.wait_id
-    LIMIT $6::integer
-    FOR NO KEY UPDATE OF w
-),
-forgotten AS (
-    UPDATE actlog.wait_state AS w
-    SET subject = NULL, form_inputs = NULL, form_description = NULL, title = CASE WHEN w.type <> 'USER_INPUT' THEN w.title END
-    FROM page
-    WHERE w.root_plan_id = page.root_plan_id AND w.plan_id = page.plan_id AND w.wait_id = page.wait_id
+    LIMIT $2::integer
+    FOR NO KEY UPDATE
 )
-SELECT count(*) AS size, COALESCE((array_agg(root_plan_id ORDER BY root_plan_id DESC, plan_id DESC, wait_id DESC))[1], '')::text AS last_root,
-    COALESCE((array_agg(plan_id ORDER BY root_plan_id DESC, plan_id DESC, wait_id DESC))[1], '')::text AS last_plan,
-    COALESCE((array_agg(wait_id ORDER BY root_plan_id DESC, plan_id DESC, wait_id DESC))[1], '')::text AS last_wait
+UPDATE actlog.wait_state AS w
+SET subject = NULL, form_inputs = NULL, form_description = NULL, title = CASE WHEN w.type <> 'USER_INPUT' THEN w.title END
 FROM page
+WHERE w.root_plan_id = page.root_plan_id AND w.plan_id = page.plan_id AND w.wait_id = page.wait_id
 `
 
 type WaitForgetParams struct {
-	FromDay   time.Time
-	ToDay     time.Time
-	AfterRoot string
-	AfterPlan string
-	AfterWait string
-	PageSize  int32
+	RootPlanIds []string
+	Most        int32
 }
 
-type WaitForgetRow struct {
-	Size     int64
-	LastRoot string
-	LastPlan string
-	LastWait string
-}
-
-// Takes from a page of waits of dropped parts what was asked about a tool call, and what a form asked and was told. Returns
-// the size of the page and its last wait.
-func (q *Queries) WaitForget(ctx context.Context, db DBTX, arg WaitForgetParams) (WaitForgetRow, error) {
-	row := db.QueryRow(ctx, WaitForget,
-		arg.FromDay,
-		arg.ToDay,
-		arg.AfterRoot,
-		arg.AfterPlan,
-		arg.AfterWait,
-		arg.PageSize,
-	)
-	var i WaitForgetRow
-	err := row.Scan(
-		&i.Size,
-		&i.LastRoot,
-		&i.LastPlan,
-		&i.LastWait,
-	)
-	return i, err
+// Takes from waits of dropped trees what was asked about a tool call, and what a form asked and was told, some at a time.
+func (q *Queries) WaitForget(ctx context.Context, db DBTX, arg WaitForgetParams) (int64, error) {
+	result, err := db.Exec(ctx, WaitForget, arg.RootPlanIds, arg.Most)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }

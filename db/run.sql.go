@@ -262,7 +262,7 @@ WITH open AS MATERIALIZED (
     SELECT r.root_plan_id, r.plan_id, r.owner, r.due_at AS since
     FROM actlog.run AS r
     WHERE r.due_at <= now() AND r.due_at IS NOT NULL AND r.worker_id IS NULL AND NOT r.done AND r.needs <@ $2::text[]
-        AND (r.lost = $3::integer) = $4::boolean
+        AND (r.lost = $3::integer AND r.desired = 'RUN') = $4::boolean
     ORDER BY r.due_at
     LIMIT 1000
 ),
@@ -304,7 +304,7 @@ RETURNING
 type RunClaimParams struct {
 	WorkerID string
 	Provides []string
-	Last     int32
+	LoneAt   int32
 	Alone    bool
 	Runs     int32
 }
@@ -333,12 +333,12 @@ type RunClaimRow struct {
 }
 
 // Claims runs that are due. Who has fewer runs under way comes first: the owners, then the trees, then the
-// time decides. Runs that lost as many workers in a row as last are claimed alone.
+// time decides. Runs that lost lone_at workers in a row are claimed alone, but for those that should stop or pause.
 func (q *Queries) RunClaim(ctx context.Context, db DBTX, arg RunClaimParams) ([]RunClaimRow, error) {
 	rows, err := db.Query(ctx, RunClaim,
 		arg.WorkerID,
 		arg.Provides,
-		arg.Last,
+		arg.LoneAt,
 		arg.Alone,
 		arg.Runs,
 	)
@@ -949,14 +949,14 @@ WITH free AS MATERIALIZED (
 SELECT EXISTS (
     SELECT FROM actlog.run AS r
     WHERE r.due_at <= now() - $1::float8 * INTERVAL '1 second' AND r.worker_id IS NULL AND NOT r.done
-        AND r.lost = $2::integer
+        AND r.lost = $2::integer AND r.desired = 'RUN'
         AND $3::text = (SELECT min(f.worker_id) FROM free AS f WHERE r.needs <@ f.provides)
 )
 `
 
 type RunSuspectParams struct {
 	Seconds  float64
-	Last     int32
+	LoneAt   int32
 	WorkerID string
 }
 
@@ -964,7 +964,7 @@ type RunSuspectParams struct {
 // does it: of those that live and can carry the run, that with the least id. A worker that carries such a run, or one
 // that waits for a person, is left out: nobody knows when it will be empty.
 func (q *Queries) RunSuspect(ctx context.Context, db DBTX, arg RunSuspectParams) (bool, error) {
-	row := db.QueryRow(ctx, RunSuspect, arg.Seconds, arg.Last, arg.WorkerID)
+	row := db.QueryRow(ctx, RunSuspect, arg.Seconds, arg.LoneAt, arg.WorkerID)
 	var exists bool
 	err := row.Scan(&exists)
 	return exists, err
@@ -990,7 +990,7 @@ SELECT COALESCE(sum(COALESCE(a.input_tokens, 0) + COALESCE(a.output_tokens, 0)),
         SELECT min(p.error_message)
         FROM actlog.plan_execution_record AS p
         WHERE p.root_plan_id = $1::text AND p.current_plan_id IN (SELECT b.plan_id FROM below AS b)
-            AND $2::boolean AND p.error_kind = 'limit_cost_unknown'
+            AND p.error_kind = 'limit_cost_unknown'
     ), '')::text AS unpriced_below
 FROM actlog.agent_execution_record AS a
 WHERE a.root_plan_id = $1::text AND a.shown_plan_id IN (SELECT b.plan_id FROM below AS b)
@@ -1010,7 +1010,7 @@ type RunUsedRow struct {
 }
 
 // Returns what a run and all below it have used: tokens and cost, a model whose calls have no price, and why a run below
-// could not keep its limit of cost; empty: none.
+// could not keep its limit of cost; empty: none. It reads all calls if they may lack a price.
 func (q *Queries) RunUsed(ctx context.Context, db DBTX, arg RunUsedParams) (RunUsedRow, error) {
 	row := db.QueryRow(ctx, RunUsed, arg.RootPlanID, arg.Costs, arg.PlanID)
 	var i RunUsedRow

@@ -8,6 +8,7 @@ CREATE TABLE actlog.recent_text (
     began_at      timestamptz NOT NULL,
     touched_at    timestamptz NOT NULL,
     passed        boolean NOT NULL,
+    ended         boolean NOT NULL DEFAULT false,
     fold          text COLLATE "C",
     slice         integer,
     position      integer
@@ -23,9 +24,16 @@ COMMENT ON COLUMN actlog.recent_text.part IS 'The part of its detail.';
 COMMENT ON COLUMN actlog.recent_text.began_at IS 'When the run began.';
 COMMENT ON COLUMN actlog.recent_text.touched_at IS 'When a change of the run was last seen.';
 COMMENT ON COLUMN actlog.recent_text.passed IS 'It has no fold until it changes: its texts are too large.';
+COMMENT ON COLUMN actlog.recent_text.ended IS 'The run had ended when its fold was made.';
 COMMENT ON COLUMN actlog.recent_text.fold IS 'The words of all texts of the run, each once, as actlog.search_fold makes them. Null: the run goes on, or was passed. Searches read its rows.';
 COMMENT ON COLUMN actlog.recent_text.slice IS 'The slice of the index that has its words; null: none has them yet.';
 COMMENT ON COLUMN actlog.recent_text.position IS 'Its place in the slice, from 0. No other run had or gets it.';
+
+CREATE TABLE actlog.recent_slice (
+    slice  integer PRIMARY KEY
+);
+COMMENT ON TABLE actlog.recent_slice IS 'The slices of the index of actlog.recent_text. One without runs is deleted, with what it has in actlog.recent_gram.';
+COMMENT ON COLUMN actlog.recent_slice.slice IS 'The slice.';
 
 CREATE TABLE actlog.recent_gram (
     slice  integer NOT NULL,
@@ -47,7 +55,6 @@ CREATE TABLE actlog.recent_progress (
     before_at  timestamptz,
     before_id  text COLLATE "C",
     older_at   timestamptz,
-    first      integer NOT NULL,
     slices     integer NOT NULL
 );
 COMMENT ON TABLE actlog.recent_progress IS 'How far actlog.recent_text is made.';
@@ -58,11 +65,10 @@ COMMENT ON COLUMN actlog.recent_progress.from_day IS 'Runs whose part is before 
 COMMENT ON COLUMN actlog.recent_progress.before_at IS 'Runs that began before this are still to be looked at; null: all are in.';
 COMMENT ON COLUMN actlog.recent_progress.before_id IS 'Of those that began then, the ones with ids below this.';
 COMMENT ON COLUMN actlog.recent_progress.older_at IS 'No run whose part is before from_day began after this, but for those that the feed names behind seq. Null: there is none.';
-COMMENT ON COLUMN actlog.recent_progress.first IS 'The slices before this are empty.';
 COMMENT ON COLUMN actlog.recent_progress.slices IS 'The newest slice.';
-INSERT INTO actlog.recent_progress (version, from_day, first, slices) VALUES (0, '0001-01-01', 1, 0);
+INSERT INTO actlog.recent_progress (version, from_day, slices) VALUES (0, '0001-01-01', 0);
 SELECT actlog.compress_texts(t::regclass) FROM unnest('{actlog.recent_text,actlog.recent_progress}'::text[]) AS t;
 
 -- +goose Down
 
-DROP TABLE actlog.recent_progress, actlog.recent_gram, actlog.recent_text;
+DROP TABLE actlog.recent_progress, actlog.recent_gram, actlog.recent_slice, actlog.recent_text;

@@ -3,13 +3,6 @@
 SELECT g.seq, g.before_at, COALESCE(g.before_id, '')::text AS before_id, (SELECT COALESCE(max(c.seq), 0)::bigint FROM actlog.change AS c) AS head
 FROM actlog.cause_progress AS g;
 
--- name: CauseDue :many
--- Returns the trees that changed between two numbers of the change feed, each with the number of its latest change.
-SELECT c.root_plan_id, max(c.seq)::bigint AS seq
-FROM actlog.change AS c
-WHERE c.seq > @after_seq::bigint AND c.seq <= @up_to::bigint AND c.root_plan_id <> ''
-GROUP BY 1;
-
 -- name: CauseMade :exec
 -- Stores that the causes are up to date up to a number of the feed.
 UPDATE actlog.cause_progress SET seq = @seq::bigint WHERE seq < @seq::bigint;

@@ -51,6 +51,13 @@ WHERE c.seq > @after_seq::bigint AND c.root_plan_id <> ''
 GROUP BY 1, 2, 3
 LIMIT @most::integer;
 
+-- name: ChangedTrees :many
+-- Returns the trees that changed between two numbers of the change feed, each with the number of its latest change.
+SELECT c.root_plan_id, max(c.seq)::bigint AS seq
+FROM actlog.change AS c
+WHERE c.seq > @after_seq::bigint AND c.seq <= @up_to::bigint AND c.root_plan_id <> ''
+GROUP BY 1;
+
 -- name: ChangeOldest :one
 -- Returns the lowest number that still has a row; 0 if the feed is empty.
 SELECT COALESCE(min(seq), 0)::bigint AS seq FROM actlog.change;

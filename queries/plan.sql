@@ -214,8 +214,8 @@ ORDER BY EXISTS (SELECT FROM actlog.run AS o WHERE o.root_plan_id = x.root_plan_
     x.root_plan_id = x.current_plan_id DESC, x.first_seen_at DESC, x.root_plan_id DESC
 LIMIT 1;
 
--- name: PlanIDs :many
--- Returns ids of plans from one id up to another, in order: of all plans, or of root plans only.
+-- name: PlanIDs :exec
+-- Returns ids of plans from one id up to another, in order: of all plans, or of root plans only. Postgres has to plan it for that.
 SELECT DISTINCT current_plan_id
 FROM actlog.plan_execution_record
 WHERE current_plan_id >= @from_id::text AND current_plan_id < @to_id::text AND (root_plan_id = current_plan_id OR NOT @roots_only::boolean)

@@ -11,7 +11,7 @@ FOR UPDATE OF g;
 UPDATE actlog.recent_progress SET version = @version::integer, seq = COALESCE((SELECT min(c.seq) - 1 FROM actlog.change AS c), 0), from_day = @from_day::date,
     before_at = '9999-12-31 00:00:00+00', before_id = '', older_at = NULL;
 
--- name: RecentStop :execrows
+-- name: RecentStop :exec
 -- Gives up what is kept if it is not up to date up to a number of the feed.
 UPDATE actlog.recent_progress SET seq = NULL WHERE seq < @up_to::bigint;
 
@@ -81,9 +81,10 @@ FROM (
 RETURNING (g.before_at IS NOT NULL)::boolean AS more;
 
 -- name: RecentDue :many
--- Returns trees without a fold that are settled, latest ids first: those that have ended, and those that nobody has touched for a minute. They are
+-- Returns trees without a fold that are settled, latest ids first: those that have ended, and those that nobody has touched
+-- for a minute, nor for a quarter of their age, up to an hour: so a tree that goes on is not folded again and again. They are
 -- locked, so nobody deletes them before the end of the transaction. Those that others have locked have their turn later.
-SELECT r.root_plan_id, p.part
+SELECT r.root_plan_id, p.part, p.completed AS ended
 FROM actlog.recent_text AS r
 CROSS JOIN LATERAL ( -- one by one, by the primary key
     SELECT x.part, x.completed
@@ -92,33 +93,45 @@ CROSS JOIN LATERAL ( -- one by one, by the primary key
     OFFSET 0
 ) AS p
 WHERE r.fold IS NULL AND NOT r.passed AND r.part >= @from_day::date
-    AND (p.completed OR r.touched_at NOT BETWEEN now() - interval '1 minute' AND now())
+    AND (p.completed OR r.touched_at > now()
+        OR r.touched_at < now() - GREATEST(LEAST((now() - r.began_at) / 4, interval '1 hour'), interval '1 minute'))
 ORDER BY r.root_plan_id DESC
 LIMIT @most::integer
 FOR UPDATE OF r SKIP LOCKED;
 
 -- name: RecentKeep :exec
 -- Writes the words of trees.
-UPDATE actlog.recent_text AS r SET fold = u.fold
-FROM unnest(@root_plan_ids::text[], @folds::text[]) AS u (root_plan_id, fold)
+UPDATE actlog.recent_text AS r SET fold = u.fold, ended = u.ended
+FROM unnest(@root_plan_ids::text[], @folds::text[], @ended::boolean[]) AS u (root_plan_id, fold, ended)
 WHERE r.root_plan_id = u.root_plan_id;
 
 -- name: RecentLoose :one
--- Returns how many trees are in no slice yet, so many at most, and how long their words are.
+-- Returns how many trees are due for a slice, so many at most, and how long their words are. One that goes on would leave its
+-- slice when it changes, and a place there that nobody else gets. So it is due when nobody has touched it for a day.
 SELECT count(*) AS trees, COALESCE(sum(octet_length(l.fold)), 0)::bigint AS bytes
-FROM (SELECT r.fold FROM actlog.recent_text AS r WHERE r.fold IS NOT NULL AND r.slice IS NULL LIMIT @most::integer) AS l;
+FROM (
+    SELECT r.fold
+    FROM actlog.recent_text AS r
+    WHERE r.fold IS NOT NULL AND r.slice IS NULL AND (r.ended OR r.touched_at < now() - interval '1 day')
+    LIMIT @most::integer
+) AS l;
 
 -- name: RecentLooseWords :many
--- Locks trees that are in no slice, and returns their words, until these are so many bytes, at least of one tree. Those that others have locked have their turn
--- later.
+-- Locks trees that are due for a slice, and returns their words, until these are so many bytes, at least of one tree. Those
+-- that others have locked have their turn later.
 SELECT r.root_plan_id, r.fold::text AS fold
 FROM actlog.recent_text AS r
 WHERE r.root_plan_id = ANY (ARRAY(
     SELECT l.root_plan_id
     FROM (
-        SELECT x.root_plan_id, row_number() OVER (ORDER BY x.root_plan_id) AS n, sum(octet_length(x.fold)) OVER (ORDER BY x.root_plan_id) AS bytes
+        SELECT x.root_plan_id, row_number() OVER (ORDER BY x.root_plan_id) AS n,
+            sum(octet_length(x.fold)) OVER (ORDER BY x.root_plan_id) AS bytes
         FROM (
-            SELECT y.root_plan_id, y.fold FROM actlog.recent_text AS y WHERE y.fold IS NOT NULL AND y.slice IS NULL ORDER BY y.root_plan_id LIMIT @most::integer
+            SELECT y.root_plan_id, y.fold
+            FROM actlog.recent_text AS y
+            WHERE y.fold IS NOT NULL AND y.slice IS NULL AND (y.ended OR y.touched_at < now() - interval '1 day')
+            ORDER BY y.root_plan_id
+            LIMIT @most::integer
         ) AS x
     ) AS l
     WHERE l.n = 1 OR l.bytes <= @bytes::bigint
@@ -130,6 +143,9 @@ FOR UPDATE SKIP LOCKED;
 WITH added AS (
     UPDATE actlog.recent_progress SET slices = slices + 1 RETURNING slices
 ),
+noted AS (
+    INSERT INTO actlog.recent_slice (slice) SELECT a.slices FROM added AS a
+),
 members AS (
     UPDATE actlog.recent_text AS r SET slice = a.slices, position = u.n - 1
     FROM added AS a, unnest(@root_plan_ids::text[]) WITH ORDINALITY AS u (root_plan_id, n)
@@ -140,11 +156,16 @@ SELECT a.slices, u.gram, u.runs
 FROM added AS a, unnest(@grams::integer[], @runs::bytea[]) AS u (gram, runs);
 
 -- name: RecentSweep :execrows
--- Deletes the first slice if no tree is left in it.
+-- Deletes slices in which no tree is left, up to a number of them.
 WITH empty AS (
-    UPDATE actlog.recent_progress AS g SET first = g.first + 1
-    WHERE g.first <= g.slices AND NOT EXISTS (SELECT FROM actlog.recent_text AS r WHERE r.slice = g.first)
-    RETURNING g.first - 1 AS slice
+    DELETE FROM actlog.recent_slice
+    WHERE slice = ANY (ARRAY(
+        SELECT s.slice
+        FROM actlog.recent_slice AS s
+        WHERE (SELECT true FROM actlog.recent_text AS r WHERE r.slice = s.slice LIMIT 1) IS NULL -- one by one, by the index
+        LIMIT @most::integer
+    ))
+    RETURNING slice
 )
 DELETE FROM actlog.recent_gram AS m USING empty AS e WHERE m.slice = e.slice;
 

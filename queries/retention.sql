@@ -284,52 +284,45 @@ FROM moved JOIN actlog.otlp_span AS s ON s.trace_id = moved.trace_id AND s.part 
 -- Returns the dropped periods whose texts are still in steps and waits.
 SELECT from_day, to_day FROM actlog.dropped_detail WHERE NOT forgotten ORDER BY from_day;
 
--- name: StepForget :one
--- Takes from a page of steps of dropped parts what their last tool call was called with. Returns the size of the page and
--- its last step. Steps are locked in the order of the writers.
+-- name: DetailRoots :many
+-- Returns root plans of a period behind a cursor, in the order of parts and ids.
+SELECT p.part, p.root_plan_id
+FROM actlog.plan_execution_record AS p
+WHERE p.root_plan_id = p.current_plan_id AND p.part < @to_day::date AND (p.part, p.root_plan_id) > (@after_part::date, @after_root::text)
+ORDER BY p.part, p.root_plan_id
+LIMIT @most::integer;
+
+-- name: StepForget :execrows
+-- Takes from steps of dropped trees what their last tool call was called with, some at a time. Steps are locked in the order of
+-- the writers.
 WITH page AS MATERIALIZED (
     SELECT s.root_plan_id, s.step_id
     FROM actlog.agent_execution_record AS s
-    WHERE s.latest_tool_args IS NOT NULL AND s.part >= @from_day::date AND s.part < @to_day::date
-        AND (s.root_plan_id, s.step_id) > (@after_root::text, @after_step::text)
+    WHERE s.root_plan_id = ANY (@root_plan_ids::text[]) AND s.latest_tool_args IS NOT NULL
     ORDER BY s.root_plan_id, s.step_id
-    LIMIT @page_size::integer
+    LIMIT @most::integer
     FOR NO KEY UPDATE
-),
-forgotten AS (
-    UPDATE actlog.agent_execution_record AS s
-    SET latest_tool_args = NULL
-    FROM page
-    WHERE s.root_plan_id = page.root_plan_id AND s.step_id = page.step_id
 )
-SELECT count(*) AS size, COALESCE((array_agg(root_plan_id ORDER BY root_plan_id DESC, step_id DESC))[1], '')::text AS last_root,
-    COALESCE((array_agg(step_id ORDER BY root_plan_id DESC, step_id DESC))[1], '')::text AS last_step
-FROM page;
+UPDATE actlog.agent_execution_record AS s
+SET latest_tool_args = NULL
+FROM page
+WHERE s.root_plan_id = page.root_plan_id AND s.step_id = page.step_id;
 
--- name: WaitForget :one
--- Takes from a page of waits of dropped parts what was asked about a tool call, and what a form asked and was told. Returns
--- the size of the page and its last wait.
+-- name: WaitForget :execrows
+-- Takes from waits of dropped trees what was asked about a tool call, and what a form asked and was told, some at a time.
 WITH page AS MATERIALIZED (
     SELECT w.root_plan_id, w.plan_id, w.wait_id
     FROM actlog.wait_state AS w
-    JOIN actlog.plan_execution_record AS p ON p.root_plan_id = w.root_plan_id AND p.current_plan_id = w.plan_id
-    WHERE w.tool_call_id IS NOT NULL AND w.state <> 'WAITING' AND p.part >= @from_day::date AND p.part < @to_day::date
+    WHERE w.root_plan_id = ANY (@root_plan_ids::text[]) AND w.tool_call_id IS NOT NULL AND w.state <> 'WAITING'
         AND (w.subject IS NOT NULL OR w.form_inputs IS NOT NULL OR w.form_description IS NOT NULL)
-        AND (w.root_plan_id, w.plan_id, w.wait_id) > (@after_root::text, @after_plan::text, @after_wait::text)
     ORDER BY w.root_plan_id, w.plan_id, w.wait_id
-    LIMIT @page_size::integer
-    FOR NO KEY UPDATE OF w
-),
-forgotten AS (
-    UPDATE actlog.wait_state AS w
-    SET subject = NULL, form_inputs = NULL, form_description = NULL, title = CASE WHEN w.type <> 'USER_INPUT' THEN w.title END
-    FROM page
-    WHERE w.root_plan_id = page.root_plan_id AND w.plan_id = page.plan_id AND w.wait_id = page.wait_id
+    LIMIT @most::integer
+    FOR NO KEY UPDATE
 )
-SELECT count(*) AS size, COALESCE((array_agg(root_plan_id ORDER BY root_plan_id DESC, plan_id DESC, wait_id DESC))[1], '')::text AS last_root,
-    COALESCE((array_agg(plan_id ORDER BY root_plan_id DESC, plan_id DESC, wait_id DESC))[1], '')::text AS last_plan,
-    COALESCE((array_agg(wait_id ORDER BY root_plan_id DESC, plan_id DESC, wait_id DESC))[1], '')::text AS last_wait
-FROM page;
+UPDATE actlog.wait_state AS w
+SET subject = NULL, form_inputs = NULL, form_description = NULL, title = CASE WHEN w.type <> 'USER_INPUT' THEN w.title END
+FROM page
+WHERE w.root_plan_id = page.root_plan_id AND w.plan_id = page.plan_id AND w.wait_id = page.wait_id;
 
 -- name: DetailForgotten :exec
 -- Notes that the texts of a dropped period are in no step and no wait.

@@ -188,12 +188,12 @@ WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text AND NO
 
 -- name: RunClaim :many
 -- Claims runs that are due. Who has fewer runs under way comes first: the owners, then the trees, then the
--- time decides. Runs that lost as many workers in a row as last are claimed alone.
+-- time decides. Runs that lost lone_at workers in a row are claimed alone, but for those that should stop or pause.
 WITH open AS MATERIALIZED (
     SELECT r.root_plan_id, r.plan_id, r.owner, r.due_at AS since
     FROM actlog.run AS r
     WHERE r.due_at <= now() AND r.due_at IS NOT NULL AND r.worker_id IS NULL AND NOT r.done AND r.needs <@ @provides::text[]
-        AND (r.lost = @last::integer) = @alone::boolean
+        AND (r.lost = @lone_at::integer AND r.desired = 'RUN') = @alone::boolean
     ORDER BY r.due_at
     LIMIT 1000
 ),
@@ -240,7 +240,7 @@ WITH free AS MATERIALIZED (
     FROM actlog.worker AS w
     WHERE w.stopped_at IS NULL AND w.lease_until > now() AND NOT EXISTS (
         SELECT FROM actlog.run AS x
-        WHERE x.worker_id = w.worker_id AND (x.lost = @last::integer OR EXISTS (
+        WHERE x.worker_id = w.worker_id AND (x.lost = @lone_at::integer OR EXISTS (
             SELECT FROM actlog.wait_state AS p
             WHERE p.root_plan_id = x.root_plan_id AND p.plan_id = x.plan_id AND p.state = 'WAITING'
         ))
@@ -249,7 +249,7 @@ WITH free AS MATERIALIZED (
 SELECT EXISTS (
     SELECT FROM actlog.run AS r
     WHERE r.due_at <= now() - sqlc.arg('seconds')::float8 * INTERVAL '1 second' AND r.worker_id IS NULL AND NOT r.done
-        AND r.lost = @last::integer
+        AND r.lost = @lone_at::integer AND r.desired = 'RUN'
         AND @worker_id::text = (SELECT min(f.worker_id) FROM free AS f WHERE r.needs <@ f.provides)
 );
 
@@ -475,7 +475,7 @@ SELECT CASE WHEN EXISTS (
 
 -- name: RunUsed :one
 -- Returns what a run and all below it have used: tokens and cost, a model whose calls have no price, and why a run below
--- could not keep its limit of cost; empty: none.
+-- could not keep its limit of cost; empty: none. It reads all calls if they may lack a price.
 WITH RECURSIVE below AS (
     SELECT sqlc.arg('plan_id')::text COLLATE "C" AS plan_id
     UNION
@@ -495,7 +495,7 @@ SELECT COALESCE(sum(COALESCE(a.input_tokens, 0) + COALESCE(a.output_tokens, 0)),
         SELECT min(p.error_message)
         FROM actlog.plan_execution_record AS p
         WHERE p.root_plan_id = @root_plan_id::text AND p.current_plan_id IN (SELECT b.plan_id FROM below AS b)
-            AND @costs::boolean AND p.error_kind = 'limit_cost_unknown'
+            AND p.error_kind = 'limit_cost_unknown'
     ), '')::text AS unpriced_below
 FROM actlog.agent_execution_record AS a
 WHERE a.root_plan_id = @root_plan_id::text AND a.shown_plan_id IN (SELECT b.plan_id FROM below AS b);

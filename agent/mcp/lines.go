@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -114,7 +115,7 @@ func (e *events) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next reads an event up to the blank line behind it.
+// next reads an event up to the blank line behind it, or to the end of the stream.
 func (e *events) next() ([]byte, error) {
 	var event, data []byte
 	for {
@@ -123,21 +124,24 @@ func (e *events) next() ([]byte, error) {
 			return nil, errTooLong
 		}
 
-		value, isData := bytes.CutPrefix(line, []byte("data:"))
-		switch {
-		case isData:
-			data = append(data, bytes.TrimPrefix(bytes.TrimRight(value, "\r\n"), []byte(" "))...)
-			data = append(data, '\n') // between two lines of data
-		case len(data) > 0 && len(bytes.TrimSpace(line)) == 0:
-			event = append(append(event, "data: "...), oneLine(exact(data))...)
-			return append(event, "\n\n"...), err
-		case bytes.Contains(line, []byte(":")) || len(bytes.TrimSpace(line)) == 0: // other lines mean nothing
-			event = append(event, line...)
+		text := bytes.TrimRight(line, "\r\n")
+		if value, isData := bytes.CutPrefix(text, []byte("data:")); isData {
+			data = append(append(data, bytes.TrimPrefix(value, []byte(" "))...), '\n')
+		} else if bytes.Contains(text, []byte(":")) { // other lines mean nothing
+			event = append(append(event, text...), '\n')
 		}
 
-		if err != nil || !isData && len(bytes.TrimSpace(line)) == 0 {
-			return event, err
+		isBlank := len(bytes.TrimSpace(text)) == 0
+		if err == nil && !isBlank {
+			continue
 		}
+		if len(data) > 0 && (isBlank || errors.Is(err, io.EOF)) {
+			event = fmt.Appendf(event, "data: %s\n", oneLine(exact(data)))
+		}
+		if len(event) > 0 || err == nil {
+			event = append(event, '\n')
+		}
+		return event, err
 	}
 }
 

@@ -774,45 +774,28 @@ func TestMessageThatIsTooLong(t *testing.T) {
 // Over HTTP: answers of both content types, and events in several lines.
 func TestExactTextsOverHTTP(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []string{"application/json", "text/event-stream", "text/event-stream; lines"} {
+	for _, kind := range []string{
+		"application/json", "text/event-stream", "text/event-stream; lines", "text/event-stream; no end", "text/event-stream; id",
+	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				var request struct {
-					ID     json.RawMessage
-					Method string
-				}
-				if err := json.NewDecoder(r.Body).Decode(&request); err != nil || request.ID == nil {
-					w.WriteHeader(http.StatusAccepted)
-					return
-				}
-
-				result := exactResult
-				switch request.Method {
-				case "initialize":
-					result = `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}`
-				case "tools/list":
-					result = `{"tools":[{"name":"exact","inputSchema":` + exactSchema + `}]}`
-				case "tools/call":
-				default:
-					w.WriteHeader(http.StatusNotFound)
-					return
-				}
-
-				media, lines, _ := strings.Cut(kind, "; ")
-				answer := `{"jsonrpc":"2.0","id":` + string(request.ID) + `,"result":` + result + `}`
+			url := answering(t, exactSchema, exactResult, func(w http.ResponseWriter, answer string) {
+				media, form, _ := strings.Cut(kind, "; ")
 				w.Header().Set("Content-Type", media)
 				switch {
-				case lines != "":
+				case form == "lines":
 					answer = ": waiting\n\nevent: message\r\nid: 7\nstray\ndata:" + strings.ReplaceAll(answer, `,"result"`, "\ndata: ,\"result\"") + "\n\n"
+				case form == "no end": // of the last line
+					answer = "data: " + answer
+				case form == "id":
+					answer = "data: " + answer + "\nid: 7"
 				case media != "application/json":
 					answer = "data: " + answer + "\n" // the stream ends before the blank line
 				}
 				_, _ = io.WriteString(w, answer)
-			}))
-			t.Cleanup(served.Close)
+			})
 
-			set := tools(t, newPool(t, mcp.Options{}), "web", mcp.Server{URL: served.URL})
+			set := tools(t, newPool(t, mcp.Options{}), "web", mcp.Server{URL: url})
 			if got := must(t, set, "web-exact", `{}`); got.Failed || got.Text != exactContent {
 				t.Errorf("got %s, want %s", got.Text, exactContent)
 			}
@@ -821,6 +804,56 @@ func TestExactTextsOverHTTP(t *testing.T) {
 				t.Errorf("schema %s, want %s", got, exactSchema)
 			}
 		})
+	}
+}
+
+// answering starts a server with one tool, exact, whose answers write writes. It returns its address.
+func answering(t *testing.T, schema, result string, write func(w http.ResponseWriter, answer string)) string {
+	t.Helper()
+	results := map[string]string{
+		"initialize": `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}`,
+		"tools/list": `{"tools":[{"name":"exact","inputSchema":` + schema + `}]}`,
+		"tools/call": result,
+	}
+	served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var request struct {
+			ID     json.RawMessage
+			Method string
+		}
+		if err := json.NewDecoder(r.Body).Decode(&request); err != nil || request.ID == nil {
+			w.WriteHeader(http.StatusAccepted)
+			return
+		}
+
+		result, ok := results[request.Method]
+		if !ok {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		write(w, `{"jsonrpc":"2.0","id":`+string(request.ID)+`,"result":`+result+`}`)
+	}))
+	t.Cleanup(served.Close)
+	return served.URL
+}
+
+// Arguments are checked by the schema of a server, also if it does not say that they are an object.
+func TestSchemasThatNameNoObject(t *testing.T) {
+	t.Parallel()
+	for _, typed := range []string{"", `"type":["object","null"],`} {
+		schema := `{` + typed + `"properties":{"n":{"type":"integer"}},"required":["n"]}`
+		url := answering(t, schema, exactResult, func(w http.ResponseWriter, answer string) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, answer)
+		})
+		set := tools(t, newPool(t, mcp.Options{}), "web", mcp.Server{URL: url})
+		if got := must(t, set, "web-exact", `{"n":1}`); got.Failed || got.Text != exactContent {
+			t.Errorf("%s: got %s, want %s", schema, got.Text, exactContent)
+		}
+		for _, bad := range []string{`{}`, `{"n":"x"}`} {
+			if got := must(t, set, "web-exact", bad); !got.Failed || !strings.HasPrefix(got.Text, "Bad arguments: ") {
+				t.Errorf("%s with %s: got %s, want bad arguments", schema, bad, got.Text)
+			}
+		}
 	}
 }
 

@@ -109,15 +109,30 @@ func (r *Redactor) Text(text string) (string, Counts) {
 	return w.out.String(), w.counts
 }
 
-// Settled returns how much of a text that still grows can be shown, in bytes: where the end may be the beginning of
-// something to replace, that is left out. All before from is settled, as an earlier call returned it.
-func (r *Redactor) Settled(text string, from int) int {
-	if r == nil || len(r.patterns) == 0 {
-		return len(text)
-	}
-	_, counts := r.Text(text)
-	split := counts != nil || markers.MatchString(text)
+// maxMarker is how long a marker may be, in bytes.
+const maxMarker = 16
 
+// Settling returns a function for a text that still grows, which is called with more of it each time. It returns how
+// much of the text can be shown, in bytes: where the end may be the beginning of something to replace, that is left out.
+func (r *Redactor) Settling() func(text string) int {
+	if r == nil || len(r.patterns) == 0 {
+		return func(text string) int { return len(text) }
+	}
+
+	upTo, split := 0, false
+	return func(text string) int {
+		if !split {
+			recent := text[max(0, upTo-maxMarker):] // of an older part it is known
+			_, counts := r.Text(recent)
+			split = counts != nil || markers.MatchString(recent)
+		}
+		upTo = r.settled(text, upTo, split)
+		return upTo
+	}
+}
+
+// settled returns how much of a text is settled, as all before from is.
+func (r *Redactor) settled(text string, from int, split bool) int {
 	// What begins at the end may be replaced, and then the text before it is one of its own.
 	for end := len(text); ; {
 		earlier := end

@@ -133,6 +133,22 @@ type schemaTool struct {
 
 func (s schemaTool) Spec() tool.Spec { return tool.Spec{Name: "raw", Schema: s.schema} }
 
+// A schema that does not say that arguments are an object is checked as well.
+func TestSchemasThatNameNoObject(t *testing.T) {
+	t.Parallel()
+	for _, typed := range []string{"", `"type":["object","null"],`, `"type":"object",`} {
+		check := tool.SchemaCheck(json.RawMessage(`{` + typed + `"properties":{"n":{"type":"integer"}},"required":["n"]}`))
+		if err := check(json.RawMessage(`{"n":1}`)); err != nil {
+			t.Errorf("%s: %v", typed, err)
+		}
+		for _, bad := range []string{`{}`, `{"n":"x"}`} {
+			if err := check(json.RawMessage(bad)); err == nil || !strings.Contains(err.Error(), "n") {
+				t.Errorf("%s with %s: %v, want what does not fit", typed, bad, err)
+			}
+		}
+	}
+}
+
 // A schema of a dialect that is not known checks nothing; as one of our own it is an error.
 func TestDialects(t *testing.T) {
 	t.Parallel()

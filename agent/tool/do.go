@@ -25,16 +25,23 @@ const MaxText = 64 << 10
 //
 // The tool must end when its context does.
 func Do(ctx context.Context, t Tool, p Policy, call Call, maxText int) (Result, error) {
-	if maxText <= 0 {
-		maxText = MaxText
-	}
 	arguments, err := Canonical(call.Arguments)
+	if err == nil {
+		err = check(t, arguments)
+	}
 	if err != nil {
 		return BadArguments(err), nil
 	}
+
 	call.Arguments = arguments
-	if err := CheckArguments(t, arguments); err != nil {
-		return BadArguments(err), nil
+	return DoChecked(ctx, t, p, call, maxText)
+}
+
+// DoChecked is [Do] for a call whose arguments are in the form of [Canonical], and in which [CheckArguments] found
+// nothing wrong.
+func DoChecked(ctx context.Context, t Tool, p Policy, call Call, maxText int) (Result, error) {
+	if maxText <= 0 {
+		maxText = MaxText
 	}
 	if prepares, ok := t.(Preparer); ok {
 		if err := prepares.Prepare(ctx); err != nil {

@@ -123,16 +123,20 @@ func (f function[In, Out]) in(call Call) (in In, err error) {
 	if err != nil {
 		return in, err
 	}
+	return f.decode(arguments)
+}
+
+// decode returns arguments in the form of [Canonical] as the function takes them.
+func (f function[In, Out]) decode(arguments json.RawMessage) (in In, err error) {
 	if err := f.schema.check(arguments); err != nil {
 		return in, err
 	}
-
 	return in, Decode(arguments, &in)
 }
 
 // CheckArguments implements [ArgumentChecker].
 func (f function[In, Out]) CheckArguments(arguments json.RawMessage) error {
-	_, err := f.in(Call{Arguments: arguments})
+	_, err := f.decode(arguments)
 	return err
 }
 

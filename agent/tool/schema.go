@@ -116,6 +116,11 @@ func CheckArguments(t Tool, arguments json.RawMessage) error {
 	if err != nil {
 		return err
 	}
+	return check(t, arguments)
+}
+
+// check is CheckArguments of those in the form of [Canonical].
+func check(t Tool, arguments json.RawMessage) error {
 	if own, ok := t.(ArgumentChecker); ok {
 		return own.CheckArguments(arguments)
 	}
@@ -124,7 +129,7 @@ func CheckArguments(t Tool, arguments json.RawMessage) error {
 
 // SchemaCheck returns what checks arguments by a schema, as [CheckArguments] does.
 func SchemaCheck(text json.RawMessage) func(arguments json.RawMessage) error {
-	s, err := readSchema(text)
+	s, err := compile(text)
 	if err != nil {
 		return func(json.RawMessage) error { return nil }
 	}

@@ -36,7 +36,7 @@ func (c *answerCmd) Run(ctx context.Context, e *env, client *client) error {
 	if err != nil {
 		return err
 	}
-	if err := client.whole(ctx, &c.Plan); err != nil {
+	if err := client.wholeFrom(ctx, leastShortID, &c.Plan); err != nil {
 		return err
 	}
 	r, _, err := client.run(ctx, c.Plan)
@@ -118,6 +118,9 @@ func (c *answerCmd) choose(e *env, r *runView) (*waitView, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(c.Wait) < leastShortID { // the wait that is meant may have been answered, and another begin so
+		wait = c.Wait
+	}
 	i := slices.Index(ids, wait)
 	switch {
 	case i >= 0:
@@ -127,29 +130,19 @@ func (c *answerCmd) choose(e *env, r *runView) (*waitView, error) {
 	case c.Wait != "":
 		return nil, fmt.Errorf("run %s has no open wait %s (actlog answer --list names them)", words.Clean(c.Plan), words.Clean(c.Wait))
 	}
-	if err := drawWaits(newView(e.stderr), r.Waits); err != nil {
-		return nil, err
+	v := newView(e.stderr)
+	if v.waits(r.Waits); v.err != nil {
+		return nil, v.err
 	}
 	return nil, usageError(fmt.Sprintf("run %s waits for %d answers: name one of them after the plan", words.Clean(c.Plan), len(r.Waits)))
-}
-
-// drawWaits draws waits, each whole.
-func drawWaits(v *view, waits []waitView) error {
-	for i := range waits {
-		if i > 0 {
-			v.line("")
-		}
-		waits[i].draw(v)
-		waits[i].drawFields(v)
-		v.line("  ", "decisions: "+words.Clean(strings.Join(waits[i].Decisions, ", ")))
-	}
-	return v.err
 }
 
 // list prints open waits.
 func (c *answerCmd) list(ctx context.Context, e *env, client *client, waits []waitView) error {
 	if !c.JSON {
-		return drawWaits(newView(e.stdout), waits)
+		v := newView(e.stdout)
+		v.waits(waits)
+		return v.err
 	}
 	var r struct{ Waits []json.RawMessage }
 	if err := client.get(ctx, named("run", c.Plan), runPath(c.Plan), &r); err != nil {

@@ -164,14 +164,6 @@ func (f serverFlags) ProvideClient() (*client, error) {
 	return &client{base: strings.TrimRight(f.Server, "/"), key: f.APIKey}, nil
 }
 
-// flag returns the flag that names the server in a command line, with its value; none if it is not needed.
-func (c *client) flag() []string {
-	if c.base == defaultServer {
-		return nil
-	}
-	return []string{"--server", c.base}
-}
-
 var errNotOnRecord = errors.New("is not on record")
 
 // lateError is a request that came too late: what it is about has ended, or is decided.
@@ -353,6 +345,7 @@ type listed struct {
 	what, path string
 	query      url.Values
 	items      int
+	behind     bool   // others came before: it went on behind a cursor
 	next       string // where it goes on; empty: this was all
 	incomplete bool   // the server said that some may be missing
 }
@@ -379,7 +372,7 @@ func (c *client) list(ctx context.Context, what, path string, query url.Values, 
 
 // listPages is list for a caller that looks at each page.
 func (c *client) listPages(ctx context.Context, what, path string, query url.Values, wanted pageFlags, each func(*listPageJSON) error) (listed, error) {
-	read := listed{what: what, path: path, query: query, next: wanted.Cursor}
+	read := listed{what: what, path: path, query: query, behind: wanted.Cursor != "", next: wanted.Cursor}
 	for read.items < wanted.Limit {
 		query.Set("limit", strconv.Itoa(min(wanted.Limit-read.items, listPage)))
 		if read.next != "" {
@@ -404,7 +397,8 @@ func (c *client) listPages(ctx context.Context, what, path string, query url.Val
 // mostCounted is how many items behind the end of a list are counted.
 const mostCounted = 500
 
-// rest says on stderr how much of a list is missing, and how to go on. uncounted: that there is more is enough.
+// rest says on stderr how much of a list is missing, and how to go on. uncounted: that there is more is enough. Behind a cursor nothing is
+// counted: nobody knows how many came before.
 func (c *client) rest(ctx context.Context, e *env, read listed, one string, uncounted bool) error {
 	if read.next == "" {
 		return nil
@@ -412,7 +406,7 @@ func (c *client) rest(ctx context.Context, e *env, read listed, one string, unco
 
 	shown := words.Plural(int64(read.items), one) + ", and there are more"
 	larger := "or a larger --limit"
-	if !uncounted {
+	if !uncounted && !read.behind {
 		var page listPageJSON
 		read.query.Set("cursor", read.next)
 		read.query.Set("limit", strconv.Itoa(mostCounted))

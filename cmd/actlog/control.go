@@ -49,7 +49,7 @@ const (
 // control asks a run for something, waits a little for it, and prints what came of it. otherwise says what
 // is still to come.
 func (c *controlFlags) control(ctx context.Context, e *env, client *client, action string, done func(record.State) bool, otherwise string) error {
-	if err := client.whole(ctx, &c.Plan); err != nil {
+	if err := client.wholeFrom(ctx, leastShortID, &c.Plan); err != nil {
 		return err
 	}
 	var asked struct{}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"os"
 	"strings"
@@ -28,8 +29,12 @@ key needs the scope admin.`
 var errKept = errors.New("nothing was deleted")
 
 func (c *deleteCmd) Run(ctx context.Context, e *env, client *client) error {
+	least := leastShortID
+	if c.Yes { // nobody sees which plan is meant
+		least = math.MaxInt
+	}
 	for i := range c.Plans {
-		if err := client.whole(ctx, &c.Plans[i]); err != nil {
+		if err := client.wholeFrom(ctx, least, &c.Plans[i]); err != nil {
 			return err
 		}
 	}

@@ -36,6 +36,11 @@ func TestDelete(t *testing.T) {
 			t.Errorf("delete %q: exit code %d\n%s%s", tt.args, code, stdout, stderr)
 		}
 	}
+	storetest.Write(t, s, runningPlan("plan-12")...)
+	if code, _, _ := actlog(t, "delete", "plan-1", "--yes", "--server", url); code != exitUsage {
+		t.Errorf("a plan that is gone, and whose id begins another: exit code %d", code)
+	}
+	must(t, "delete", "plan-12", "--yes", "--server", url)
 	if out := must(t, "list", "--json", "--server", url); strings.Count(out, "\n") != 1 || !strings.Contains(out, `"rootPlanId":"c"`) {
 		t.Errorf("left:\n%s", out)
 	}
@@ -48,20 +53,21 @@ func TestDelete(t *testing.T) {
 func TestDeleteAsks(t *testing.T) {
 	t.Parallel()
 	url, s := serve(t, apitest.Config{}, nil)
-	storetest.Write(t, s, runningPlan("p")...)
+	const id = "0192f3b4-7c15-78b8-90e1-73f0804531c2"
+	storetest.Write(t, s, runningPlan(id)...)
 	for _, tt := range []struct {
 		answer string
 		code   int
 	}{{"\n", exitFailed}, {"no\n", exitFailed}, {"yess\n", exitFailed}, {"\x04", exitFailed}, {"\x03", 130}, {"Y\n", exitDone}} {
-		cmd, tty, shown := onTerminal(t, 100, 24, "delete", "p", "--server", url)
-		shown.await(t, "Delete p and everything below from "+url+", for good? [y/N]")
+		cmd, tty, shown := onTerminal(t, 160, 24, "delete", id[:leastShortID], "--server", url)
+		shown.await(t, "Delete "+id+" and everything below from "+url+", for good? [y/N]")
 		if _, err := tty.WriteString(tt.answer); err != nil {
 			t.Fatal(err)
 		}
 		if _ = cmd.Wait(); cmd.ProcessState.ExitCode() != tt.code {
 			t.Errorf("%q: exit code %d\n%s", tt.answer, cmd.ProcessState.ExitCode(), shown)
 		}
-		if _, _, err := s.PlanTree(t.Context(), "", "p"); (err == nil) != (tt.code != exitDone) {
+		if _, _, err := s.PlanTree(t.Context(), "", id); (err == nil) != (tt.code != exitDone) {
 			t.Errorf("%q: %v", tt.answer, err)
 		}
 	}

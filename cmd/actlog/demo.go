@@ -195,10 +195,7 @@ func hints(c *client, p *planView) string {
 		step = p.AgentExecutionSequence[0].StepID
 	}
 	line := func(name string, args []string, flags ...string) string {
-		if server := c.flag(); server != nil {
-			name += " " + flagArgument(server[0], server[1])
-		}
-		return words.Argument(os.Args[0]) + strings.TrimPrefix(commandLine(name, args, flags...), "actlog")
+		return words.Argument(os.Args[0]) + strings.TrimPrefix(c.commandLine(name, args, flags...), "actlog")
 	}
 	return strings.NewReplacer("SERVER", c.base, "PLAN", p.CurrentPlanID, "STEP", step, "SHOW", line("show", []string{p.CurrentPlanID}, "--step", step),
 		"RUNS", line("runs", nil), "AGAIN", line("run", []string{"analyst", demoQuestion})).Replace(`

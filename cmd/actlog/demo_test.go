@@ -37,7 +37,8 @@ func TestDemo(t *testing.T) {
 		wantAll(t, out, ">>> The demo has killed the worker", "the answer begins again, attempt 2")
 		wantAll(t, out, "demo/actlog.yaml defines two agents", "In a browser, watch it on its page: http", "analyst:", "   researcher:", "the answer begins again, attempt 2",
 			"May files.write_file run?", ">>> The demo approves", "APPROVED  by demo", "← files.write_file  COMPLETED", "report.md has it for the team.",
-			"analyst  COMPLETED", "/runs/plan-", "/api/executor/details/plan-", "/api/executor/agent-execution/step-", " show --server http", " run --server http")
+			"analyst  COMPLETED", "/runs/plan-", "/api/executor/details/plan-", "/api/executor/agent-execution/step-",
+			" show plan-", " --server http", " runs --server http", " run analyst ", " --server http")
 		conn := connect(t, database, "")
 		if got := mustSQL(t, conn, "SELECT FROM actlog.run WHERE executor = 'agent' AND takeovers = 1"); got != n {
 			t.Errorf("%d runs were taken over, want %d", got, n)

@@ -46,13 +46,13 @@ func valueOf(args []string, flag string) string {
 func needed(t *testing.T, args []string) time.Duration {
 	t.Helper()
 	if args[0] == "work" {
-		return 20*time.Second + 3*time.Second // --drain, and the lease of a run
+		return 20*time.Second + 3*time.Second + leastToClose // --drain, and the lease of a run
 	}
 	delay, err := time.ParseDuration(valueOf(args, "--drain-delay"))
 	if err != nil {
 		t.Errorf("%q: %v", args, err)
 	}
-	return delay + drainTimeout
+	return delay + drainTimeout + leastToClose
 }
 
 // readsConfiguration checks that the configuration of a folder of deploy can be used.

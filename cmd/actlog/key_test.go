@@ -194,6 +194,36 @@ func TestKeysAreReadAgain(t *testing.T) {
 	p.terminate(t)
 }
 
+// TestKeysThatChangeWhileTheServerWaits changes the file of keys while the server has no database.
+func TestKeysThatChangeWhileTheServerWaits(t *testing.T) {
+	t.Parallel()
+	client := &http.Client{Transport: &http.Transport{}}
+	t.Cleanup(client.CloseIdleConnections)
+	file := filepath.Join(t.TempDir(), "keys")
+	newKey := func() string { return strings.TrimSpace(must(t, "key", "one", "--scopes", "read", "--file", file)) }
+
+	before := newKey()
+	late := newLatecomer(t, pgtest.Empty(t).URL)
+	p := begin(t, "serve", "--listen", "127.0.0.1:0", "--otlp-listen", "off", "--database-url", late.url, "--api-keys", file)
+	for !strings.Contains(p.stderr.String(), "waiting for the database") {
+		pause()
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	after := newKey()
+	late.arrives(t)
+	p.served(t)
+
+	for status(t, client, p.url+"/api/v1/plans", after) != http.StatusOK {
+		pause()
+	}
+	if got := status(t, client, p.url+"/api/v1/plans", before); got != http.StatusUnauthorized {
+		t.Errorf("the key that is gone: %d", got)
+	}
+	p.terminate(t)
+}
+
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	_, flag, _ := actlog(t, "--version")

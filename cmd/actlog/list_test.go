@@ -183,6 +183,10 @@ func TestListSaysHowToGoOn(t *testing.T) {
 		}
 	}
 	cursor := nextCursor(stderr)
+	_, _, behind := actlog(t, "list", "--limit", "5", "--cursor", cursor, "--server", url)
+	if !strings.HasPrefix(behind, "actlog: 5 plans, and there are more. The next ones: --cursor ") || strings.Contains(behind, "all") {
+		t.Errorf("behind a cursor: %s", behind)
+	}
 	if rest := must(t, "list", "--limit", "50", "--cursor", cursor, "--server", url); strings.Count(rest, "\n") != 8 || !strings.Contains(rest, id(0)[:leastShortID]) || strings.Contains(rest, id(11)[:leastShortID]) {
 		t.Errorf("\n%s", rest)
 	}
@@ -203,7 +207,21 @@ func TestListSaysHowToGoOn(t *testing.T) {
 			t.Errorf("%q: %d %s", args, code, stderr)
 		}
 	}
-	if out := must(t, "delete", short, "--yes", "--server", url); out != "deleted "+id(3)+"\n" {
+
+	tooShort := short[:leastShortID-1]
+	for _, args := range [][]string{
+		{"delete", short, "--yes"}, {"delete", id(3)[:35], "--yes"}, {"delete", tooShort},
+		{"stop", tooShort}, {"pause", tooShort}, {"resume", tooShort}, {"answer", tooShort},
+	} {
+		want := "plan " + args[1] + " is not on record; if you mean " + id(3) + ", name it whole"
+		if code, _, stderr := actlog(t, append(args, "--server", url)...); code != exitUsage || !strings.Contains(stderr, want) {
+			t.Errorf("%q: %d %s", args, code, stderr)
+		}
+	}
+	if code, _, stderr := actlog(t, "stop", short, "--server", url); code != exitFailed || !strings.Contains(stderr, "run "+id(3)) {
+		t.Errorf("stop %s: %d %s", short, code, stderr)
+	}
+	if out := must(t, "delete", id(3), "--yes", "--server", url); out != "deleted "+id(3)+"\n" {
 		t.Errorf("%s", out)
 	}
 	if code, _, stderr := actlog(t, "show", "nothing", "--server", url); code != exitFailed || !strings.Contains(stderr, "plan nothing is not on record") {

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -79,6 +81,8 @@ type guardFlags struct {
 	TrustedProxy []string `help:"Addresses or networks of the proxies in front, such as 10.0.0.0/8: they say in X-Forwarded-For which client sent a request. Default: none is believed." name:"trusted-proxy" placeholder:"CIDR"`
 
 	own string // a line like those of the file, for a key of this process; empty: none
+
+	read [sha256.Size]byte // hash of the file of keys, as keys read it last
 }
 
 // guard says who may use the server.
@@ -105,25 +109,47 @@ func (g *guardFlags) proxies() (httpd.Proxies, error) {
 }
 
 // keys reads the file of keys; nil if none is needed.
-func (g *guardFlags) keys() (*httpd.Keys, error) {
+func (g *guardFlags) keys() (keys *httpd.Keys, err error) {
 	if g.APIKeys == "" {
 		return nil, nil
 	}
-	f, err := os.Open(g.APIKeys)
+	text, changed, err := g.readFile()
+	g.read = hashOf(text, err)
 	if err != nil {
 		return nil, fmt.Errorf("--api-keys: %w", err)
 	}
-	defer f.Close()
-	info, err := f.Stat() // before it is read: what is changed meanwhile is younger
-	if err != nil {
-		return nil, fmt.Errorf("--api-keys: %w", err)
-	}
-	keys, err := httpd.ReadKeys(io.MultiReader(f, strings.NewReader("\n"+g.own)))
+
+	keys, err = httpd.ReadKeys(io.MultiReader(bytes.NewReader(text), strings.NewReader("\n"+g.own)))
 	if err != nil {
 		return nil, fmt.Errorf("--api-keys %s: %w", g.APIKeys, err)
 	}
-	keys.Changed = changedAt(info)
+	keys.Changed = changed
 	return keys, nil
+}
+
+// readFile reads the file of keys. It returns when that was changed, too.
+func (g *guardFlags) readFile() (text []byte, changed time.Time, err error) {
+	f, err := os.Open(g.APIKeys)
+	if err != nil {
+		return nil, changed, err
+	}
+	defer f.Close()
+
+	info, err := f.Stat() // before it is read: what is changed meanwhile is younger
+	if err != nil {
+		return nil, changed, err
+	}
+	text, err = io.ReadAll(f)
+	return text, changedAt(info), err
+}
+
+// hashOf returns a hash of what was read of a file; of the error if it could not be read. The content counts, not the times of the
+// file, so a link that points to another file now, as in a mounted secret, is a change.
+func hashOf(text []byte, err error) [sha256.Size]byte {
+	if err != nil {
+		text = []byte(err.Error())
+	}
+	return sha256.Sum256(text)
 }
 
 // listen listens on an address that a flag names.
@@ -147,12 +173,17 @@ func (g *guardFlags) listen(ctx context.Context, flag, address string) (*httpd.L
 	return l, nil
 }
 
-// sessionsRetry is when to try again to end the sessions of keys that are gone.
-const sessionsRetry = time.Second
+const (
+	// sessionsRetry is when to try again to end the sessions of keys that are gone.
+	sessionsRetry = time.Second
+	// fileEvery is how often the file of keys is looked at for changes.
+	fileEvery = time.Second
+)
 
-// watch reloads the file of keys when it changes and on SIGHUP. If the file is invalid, the previous keys stay, so that a
-// mistake in an editor locks nobody out. hangups receives these signals. At the start and when the keys have changed, it ends the sessions of
-// keys that are gone. The returned function stops watching.
+// watch reloads the file of keys on SIGHUP, and when it is not as it was read last: it may have changed before, too, while the server
+// waited for its database. A file that is being written is waited for: its content must be the same twice. If the file is invalid, the
+// previous keys stay, so that a mistake in an editor locks nobody out. hangups receives these signals. At the start and when the keys
+// have changed, it ends the sessions of keys that are gone. The returned function stops watching.
 func (g *guardFlags) watch(hangups <-chan os.Signal, server *httpd.Server, log *slog.Logger, changed func()) (stop func()) {
 	if g.APIKeys == "" {
 		return func() {}
@@ -165,18 +196,27 @@ func (g *guardFlags) watch(hangups <-chan os.Signal, server *httpd.Server, log *
 		}
 		return nil
 	}
-	changes := fileChanges(ctx, g.APIKeys)
+
 	again := endSessions() // before anybody is served
 	var watch sync.WaitGroup
 	watch.Go(func() {
-		for ; ; again = endSessions() {
+		look := time.NewTicker(fileEvery)
+		defer look.Stop()
+		seen := g.read
+		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-again:
+				again = endSessions()
 				continue
 			case <-hangups:
-			case <-changes:
+			case <-look.C:
+				text, _, err := g.readFile()
+				before := seen
+				if seen = hashOf(text, err); seen != before || seen == g.read {
+					continue
+				}
 			}
 
 			keys, err := g.keys()
@@ -187,6 +227,7 @@ func (g *guardFlags) watch(hangups <-chan os.Signal, server *httpd.Server, log *
 			server.SetKeys(keys)
 			changed()
 			log.Info("reloaded the API keys", "keys", keys.Len())
+			again = endSessions()
 		}
 	})
 	return func() {

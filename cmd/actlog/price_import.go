@@ -81,62 +81,20 @@ type priceDocument struct {
 // maxPriceFile bounds the file of a price list, in bytes.
 const maxPriceFile = 64 << 20
 
-// readPriceFile reads a list of prices in any of its forms. asked is the date of the list if the file does not
-// decide it.
+// readPriceFile reads a list of prices in any of its forms. asked, if there is one, is its date, whatever the file says.
 func readPriceFile(file io.Reader, asked *time.Time) (list priceFile, err error) {
-	var document priceDocument
-	var lite map[string]json.RawMessage
-	values, liteAt := 0, 0
-	d := json.NewDecoder(io.LimitReader(file, maxPriceFile))
-	for {
-		var raw json.RawMessage
-		if err := d.Decode(&raw); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return list, fmt.Errorf("read prices: %w", err)
-		}
-		values++
-		var object map[string]json.RawMessage
-		if err := json.Unmarshal(raw, &object); err != nil {
-			return list, fmt.Errorf("read prices: %w", err)
-		}
-		_, isLine := object["model"]
-		_, isDocument := object["prices"]
-		switch {
-		case isDocument:
-			err = strictly(raw, &document)
-		case isLine && string(object["listDate"]) == "null": // price list --json prints those that were set, too
-			list.skipped++
-		case isLine:
-			var line priceJSON
-			err = strictly(raw, &line)
-			document.Prices = append(document.Prices, line)
-		default:
-			lite, liteAt = object, values
-		}
-		if err != nil {
-			return list, fmt.Errorf("read prices: %w", err)
-		}
+	document, lite, skipped, err := decodePrices(file)
+	if err != nil {
+		return list, fmt.Errorf("read prices: %w", err)
 	}
-
-	if lite != nil && values > 1 { // LiteLLM's file is one object
-		return list, fmt.Errorf("read prices: object %d has no model", liteAt)
-	}
-
-	for _, p := range document.Prices {
-		if p.ListDate != nil {
-			document.Date = max(document.Date, *p.ListDate)
-		}
-	}
-	list.date = time.Now().UTC().Truncate(24 * time.Hour)
-	if document.Date != "" {
-		if list.date, err = time.Parse(time.DateOnly, document.Date); err != nil {
-			return list, fmt.Errorf("date must be a day such as 2026-11-20, not %q", document.Date)
-		}
+	list.skipped = skipped
+	if list.date, err = document.date(); err != nil {
+		return list, err
 	}
 	if asked != nil {
 		list.date = *asked
 	}
+
 	for i := range document.Prices {
 		price, err := document.Prices[i].price(list.date)
 		if err != nil {
@@ -151,6 +109,71 @@ func readPriceFile(file io.Reader, asked *time.Time) (list priceFile, err error)
 		return list, errors.New("there are no prices in it")
 	}
 	return list, nil
+}
+
+// decodePrices reads the objects of a file: a document, or lines as of price list --json, or the models of LiteLLM. skipped is how many
+// lines are the operator's own.
+func decodePrices(file io.Reader) (document priceDocument, lite map[string]json.RawMessage, skipped int, err error) {
+	var documentAt, liteAt, objects int
+	d := json.NewDecoder(io.LimitReader(file, maxPriceFile))
+	for {
+		var raw json.RawMessage
+		var object map[string]json.RawMessage
+		if err = d.Decode(&raw); errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil {
+			err = json.Unmarshal(raw, &object)
+		}
+		if err != nil {
+			return document, nil, 0, err
+		}
+		objects++
+
+		_, isLine := object["model"]
+		_, isDocument := object["prices"]
+		switch {
+		case isDocument:
+			documentAt, err = objects, strictly(raw, &document)
+		case isLine && string(object["listDate"]) == "null": // price list --json prints those that were set, too
+			skipped++
+		case isLine:
+			var line priceJSON
+			err = strictly(raw, &line)
+			document.Prices = append(document.Prices, line)
+		default:
+			lite, liteAt = object, objects
+		}
+		if err != nil {
+			return document, nil, 0, err
+		}
+	}
+
+	switch {
+	case liteAt > 0 && objects > 1: // LiteLLM's file is one object
+		return document, nil, 0, fmt.Errorf("object %d has no model", liteAt)
+	case documentAt > 0 && objects > 1:
+		return document, nil, 0, fmt.Errorf("object %d has prices of its own: it must be the only one", documentAt)
+	}
+	return document, lite, skipped, nil
+}
+
+// date returns the date of a list: its own, or the last of its lines; today if there is none.
+func (d *priceDocument) date() (time.Time, error) {
+	day := d.Date
+	for _, p := range d.Prices {
+		if p.ListDate != nil {
+			day = max(day, *p.ListDate)
+		}
+	}
+	if day == "" {
+		return time.Now().UTC().Truncate(24 * time.Hour), nil
+	}
+	date, err := time.Parse(time.DateOnly, day)
+	if err != nil {
+		return date, fmt.Errorf("date must be a day such as 2026-11-20, not %q", day)
+	}
+	return date, nil
 }
 
 // strictly decodes an object whose members are all known.

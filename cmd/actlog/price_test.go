@@ -202,6 +202,8 @@ func TestPriceImport(t *testing.T) {
 		`{"prices": [{"model": "m*", "inputUsd": 1}]}`:                                               "*",
 		`{"model": "m", "inputUsd": 1, "outputUsd": 1} {"modl": "n", "inputUsd": 1}`:                 "object 2 has no model",
 		`{"modl": "n", "inputUsd": 1} {"model": "m", "inputUsd": 1, "outputUsd": 1}`:                 "object 1 has no model",
+		`{"prices": [{"model": "m"}]} {"prices": [{"model": "n"}]}`:                                  "object 2 has prices of its own",
+		`{"model": "m", "outputUsd": 1} {"prices": [{"model": "n"}]} {"model": "o"}`:                 "object 2 has prices of its own",
 		`{"prices": [{"model": "m", "tiers": [{"aboveTokens": 0, "inputUsd": 1, "outputUsd": 1}]}]}`: "tiers.above",
 	} {
 		code, _, stderr := actlog(t, "price", "import", "--database-url", database, file(text))

@@ -26,7 +26,7 @@ func (c *client) result(ctx context.Context, r *runView, width int) (string, err
 		if json.Unmarshal(r.Result, &task) == nil && task.Operations != nil {
 			return operations(&task), nil
 		}
-	case "dag":
+	case tree.GraphExecutor:
 		if len(r.Result) > 0 && string(r.Result) != "null" {
 			return c.nodes(ctx, r, width)
 		}
@@ -82,8 +82,8 @@ func (c *client) nodes(ctx context.Context, r *runView, width int) (string, erro
 
 	t := &table{columns: []column{{head: "NODE", share: 1}, {head: "STATE"}, {head: "RESULT", share: 2}}}
 	for _, st := range p.AgentExecutionSequence {
-		if st.isNode(p) {
-			t.add(words.Shorten(cmp.Or(st.name(p), st.StepID), maxShownResult), words.Clean(st.State), words.Shorten(cmp.Or(tree.Answer(st.Result), st.ErrorMessage), maxShownResult))
+		if name, isNode := st.name(p); isNode {
+			t.add(words.Shorten(cmp.Or(name, st.StepID), maxShownResult), words.Clean(st.State), words.Shorten(cmp.Or(tree.Answer(st.Result), st.ErrorMessage), maxShownResult))
 		}
 	}
 	if len(t.rows) == 0 { // it was planned, and not carried out

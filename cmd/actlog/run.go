@@ -65,7 +65,7 @@ func (c *runCmd) Run(ctx context.Context, e *env, client *client) error {
 	}
 	r, raw, err := f.follow(ctx)
 	if err != nil {
-		line := func(name string) string { return terminal.Line(commandLine(name, []string{f.plan}, client.flag()...)) }
+		line := func(name string) string { return terminal.Line(client.commandLine(name, []string{f.plan})) }
 		fmt.Fprintf(e.stderr, "The run goes on. Follow it: %s. Stop it: %s.\n", line("tail"), line("stop"))
 		return err
 	}
@@ -206,7 +206,7 @@ type following struct {
 }
 
 func newFollowing(client *client, planID string, w io.Writer) *following {
-	story := newStory(planID, newView(w))
+	story := newStory(client, planID, newView(w))
 	return &following{client: client, plan: planID, story: story, asked: map[string]bool{}, waits: make(chan struct{}, 1)}
 }
 
@@ -276,7 +276,7 @@ func (f *following) attend(ctx context.Context) {
 
 // attendTo asks what is to be decided about a wait, until the server takes the answer or has another.
 func (f *following) attendTo(ctx context.Context, w *waitView) {
-	how := "Answer it: " + commandLine("answer", []string{f.plan, w.WaitID}, f.client.flag()...)
+	how := "Answer it: " + f.client.commandLine("answer", []string{f.plan, w.WaitID})
 	if f.ask == nil {
 		f.story.say("%s %s", cmp.Or(words.Shorten(w.Title, 200), "The run waits."), how)
 		return

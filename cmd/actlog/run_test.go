@@ -286,8 +286,8 @@ func TestRunWithoutATerminal(t *testing.T) {
 	b.stderr.await(t, "Where? Answer it: actlog answer plan-")
 	id := onlyRun(t, s.url)
 	list := must(t, command("answer", id, "--list")...)
-	wantAll(t, list, "Where?  wait-", "  field Region", "  decisions: submit\n")
-	wait := strings.Fields(strings.SplitN(list, "\n", 2)[0])[1]
+	wantAll(t, list, "waits for user input:\nWhere?  wait-", "  field Region", "  decisions: submit\n")
+	wait := strings.Fields(strings.Split(list, "\n")[1])[1]
 	wantAll(t, must(t, command("answer", id, "--list", "--json")...), `{"waitId":"`+wait+`"`, `"decisions":["submit"]`)
 	fails(exitUsage, "stdin or stderr is none: pass --decision submit", "answer", id)
 	fails(exitUsage, "region must be one of EMEA, APAC", "answer", id, "--value", "region=MARS")
@@ -297,6 +297,7 @@ func TestRunWithoutATerminal(t *testing.T) {
 	fails(exitUsage, "decision must be one of submit", "answer", id, "--decision", "approve")
 	fails(exitUsage, "--text goes with", "answer", id, "--text", "x")
 	fails(exitFailed, "no open wait nothing", "answer", id, "nothing", "--decision", "submit")
+	fails(exitFailed, "no open wait "+wait[:leastShortID-1], "answer", id, wait[:leastShortID-1], "--decision", "submit")
 	if out := must(t, command("answer", id, wait, "--value", "region=EMEA")...); out != wait+": submit\n" {
 		t.Errorf("%q", out)
 	}

@@ -74,7 +74,7 @@ func (c *searchCmd) Run(ctx context.Context, e *env, client *client) error {
 		return err
 	}
 
-	f := &foundRuns{view: newView(e.stdout).wrapping(), text: c.Text, now: now}
+	f := &foundRuns{client: client, view: newView(e.stdout).wrapping(), text: c.Text, now: now}
 	read, err := client.listPages(ctx, "search", "/api/v1/search", query, c.pageFlags, func(p *listPageJSON) error {
 		for _, raw := range p.Items {
 			if c.JSON {
@@ -113,11 +113,12 @@ type leftView struct {
 
 // foundRuns are texts of runs, by run.
 type foundRuns struct {
-	view *view
-	text string // that was looked for
-	now  time.Time
-	hits []textHit
-	left []leftView
+	client *client
+	view   *view
+	text   string // that was looked for
+	now    time.Time
+	hits   []textHit
+	left   []leftView
 }
 
 func (f *foundRuns) draw() error {
@@ -150,7 +151,7 @@ func (f *foundRuns) drawLeft(root, short string) {
 		}
 	}
 	if more := words.MoreInRun(n, open); more != "" {
-		f.view.whole("  ", f.view.exact(more+": "+commandLine("show", []string{short}, "--search", f.text)))
+		f.view.whole("  ", f.view.exact(more+": "+f.client.commandLine("show", []string{short}, "--search", f.text)))
 	}
 }
 

@@ -34,7 +34,7 @@ func TestSearch(t *testing.T) {
 	}
 	// F4: a search spreads over runs, says how many more texts each has, and how to go on.
 	code, out, stderr := actlog(t, "search", "needle", "--limit", "4", "--server", url)
-	if code != exitDone || strings.Count(out, "    at ") != 4 || !strings.Contains(out, " more in this run: actlog show new --search needle\n") || !strings.Contains(out, "\n  title: The Needle\n") || stderr != "" {
+	if code != exitDone || strings.Count(out, "    at ") != 4 || !strings.Contains(out, " more in this run: actlog show new --search needle --server "+url+"\n") || !strings.Contains(out, "\n  title: The Needle\n") || stderr != "" {
 		t.Errorf("%d %s\n%s", code, stderr, out)
 	}
 	_, out, stderr = actlog(t, "search", "needle", "--limit", "2", "--server", url)

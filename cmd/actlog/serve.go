@@ -28,8 +28,17 @@ import (
 	"github.com/actlog/actlog/internal/web"
 )
 
-// drainTimeout limits the time to stop: requests, queue, Postgres.
-const drainTimeout = 30 * time.Second
+const (
+	// drainTimeout limits the time to stop: requests, queue, Postgres. Runs have that of --drain.
+	drainTimeout = 30 * time.Second
+	// leastToClose is what queue and Postgres have of it at least, however long requests and runs took.
+	leastToClose = 5 * time.Second
+)
+
+// closing returns a context to close queue and Postgres in, of a process that began to stop at a time.
+func closing(began time.Time) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), max(drainTimeout-time.Since(began), leastToClose))
+}
 
 type serveCmd struct {
 	Listen         string        `help:"Address to listen on." default:"127.0.0.1:8420" placeholder:"HOST:PORT"`
@@ -307,8 +316,7 @@ func (s *server) wait(ctx context.Context) error {
 
 // close waits for running requests and for the queue, and stops Postgres.
 func (s *server) close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
-	defer cancel()
+	began := time.Now()
 	var errs []error
 	signal.Stop(s.hangups)
 	if s.stopKeys != nil {
@@ -328,9 +336,14 @@ func (s *server) close() error {
 	if s.agents != nil {
 		beside.Go(func() { handedBack = s.agents.close() })
 	}
-	errs = append(errs, httpd.Close(ctx, s.doors.all))
+	requests, cancel := context.WithTimeout(context.Background(), drainTimeout)
+	defer cancel()
+	errs = append(errs, httpd.Close(requests, s.doors.all))
 	beside.Wait()
 	errs = append(errs, handedBack)
+
+	ctx, cancel := closing(began)
+	defer cancel()
 	if s.upkeep != nil {
 		s.upkeep.Close()
 	}

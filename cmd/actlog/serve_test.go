@@ -27,3 +27,20 @@ func TestRunsAreInterruptedByDefault(t *testing.T) {
 		t.Errorf("runs are interrupted after %v, heartbeats come every %v", after, recorder.HeartbeatDefault)
 	}
 }
+
+// TestClosingHasTime: queue and Postgres can close, too, when requests and runs took all the time to stop.
+func TestClosingHasTime(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ took, least, most time.Duration }{
+		{0, drainTimeout - time.Second, drainTimeout},
+		{20 * time.Second, 9 * time.Second, 10 * time.Second},
+		{time.Minute, leastToClose - time.Second, leastToClose},
+	} {
+		ctx, cancel := closing(time.Now().Add(-tt.took))
+		deadline, _ := ctx.Deadline()
+		if left := time.Until(deadline); left < tt.least || left > tt.most {
+			t.Errorf("after %v: %v, want %v to %v", tt.took, left, tt.least, tt.most)
+		}
+		cancel()
+	}
+}

@@ -51,28 +51,40 @@ func isPlainID(id string) bool {
 	return !strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
-// whole replaces the shortened id of a plan by the id. If several plans have ids that begin so, the error names them. An id that no
-// plan has stays as it is: whatever is asked of it says so.
+// whole replaces shortened ids of plans by the ids, see [client.wholeFrom].
 func (c *client) whole(ctx context.Context, ids ...*string) error {
 	for _, id := range ids {
-		if *id == "" {
-			continue
-		}
-		var found struct {
-			PlanIDs []string
-			More    bool
-		}
-		err := c.get(ctx, named("plan", *id), withQuery("/api/v1/ids", url.Values{"prefix": {*id}}), &found)
-		switch {
-		case ctx.Err() != nil:
+		if err := c.wholeFrom(ctx, 0, id); err != nil {
 			return err
-		case err != nil || len(found.PlanIDs) == 0: // what comes next says what is wrong
-		case len(found.PlanIDs) == 1:
-			*id = found.PlanIDs[0]
-		default:
-			return ambiguous("plan", *id, found.PlanIDs, found.More)
 		}
 	}
+	return nil
+}
+
+// wholeFrom replaces the shortened id of a plan by the id. If several plans have ids that begin so, the error names them. An id that no
+// plan has stays as it is: whatever is asked of it says so. A shortened id has at least so many bytes. A command that changes something
+// takes none below [leastShortID]: if run-1 is gone, only run-12 may begin so.
+func (c *client) wholeFrom(ctx context.Context, least int, id *string) error {
+	if *id == "" {
+		return nil
+	}
+	var found struct {
+		PlanIDs []string
+		More    bool
+	}
+	err := c.get(ctx, named("plan", *id), withQuery("/api/v1/ids", url.Values{"prefix": {*id}}), &found)
+
+	switch {
+	case ctx.Err() != nil:
+		return err
+	case err != nil || len(found.PlanIDs) == 0 || found.PlanIDs[0] == *id:
+		return nil //nolint:nilerr // what comes next says what is wrong, if anything is
+	case len(found.PlanIDs) > 1:
+		return ambiguous("plan", *id, found.PlanIDs, found.More)
+	case len(*id) < least:
+		return usageError(fmt.Sprintf("%s is not on record; if you mean %s, name it whole", named("plan", *id), joined(found.PlanIDs)))
+	}
+	*id = found.PlanIDs[0]
 	return nil
 }
 
@@ -82,19 +94,15 @@ func (c *client) wholeStep(ctx context.Context, root, short string) (string, err
 	if err != nil {
 		return "", err
 	}
-	return pick("step", short, p.stepIDs(nil))
+	return pick("step", short, p.stepIDs())
 }
 
-// stepIDs adds the ids of all steps of a tree.
-func (p *planView) stepIDs(ids []string) []string {
-	for _, st := range p.AgentExecutionSequence {
-		ids = append(ids, st.StepID)
-		for _, sub := range st.SubPlanExecutionRecords {
-			ids = sub.stepIDs(ids)
+// stepIDs returns the ids of all steps of a tree.
+func (p *planView) stepIDs() (ids []string) {
+	for _, of := range p.allPlans(nil) {
+		for _, st := range of.AgentExecutionSequence {
+			ids = append(ids, st.StepID)
 		}
-	}
-	for _, sub := range p.SubPlanExecutionRecords {
-		ids = sub.stepIDs(ids)
 	}
 	return ids
 }

@@ -61,7 +61,11 @@ func (c *showCmd) Run(ctx context.Context, e *env, client *client) error {
 		return err
 	}
 	view.title(p)
-	view.waits(client.openWaits(ctx, p))
+	waits, err := client.openWaits(ctx, p)
+	if err != nil {
+		view.failure("", "what it waits for could not be read: ", err.Error(), 200)
+	}
+	view.waits(waits)
 	view.silence(p)
 	if p.State != "PENDING" {
 		view.cause(client.failures(ctx, p))
@@ -78,15 +82,17 @@ func (c *showCmd) showStep(ctx context.Context, e *env, client *client, view *vi
 		return err
 	}
 	what := named("step", c.Step) + " in the tree of " + named("plan", c.Plan)
-	path := withQuery(stepPath(c.Step), rootFlag{Root: p.RootPlanID}.query())
-	body, err := client.read(ctx, what, path)
+	read := func(step string) ([]byte, error) {
+		return client.read(ctx, what, withQuery(stepPath(step), rootFlag{Root: p.RootPlanID}.query()))
+	}
+	body, err := read(c.Step)
 	if errors.Is(err, errNotOnRecord) { // it may be shortened
 		step, short := client.wholeStep(ctx, p.RootPlanID, c.Step)
 		switch {
 		case short != nil:
 			err = short
 		case step != "":
-			body, err = client.read(ctx, what, withQuery(stepPath(step), rootFlag{Root: p.RootPlanID}.query()))
+			body, err = read(step)
 		}
 	}
 	if err != nil {
@@ -237,7 +243,7 @@ func (v *view) cause(f *failuresView, err error) {
 
 // rest draws what is below a plan.
 func (v *view) rest(p *planView) {
-	v.steps = shortIDs(p.stepIDs(nil))
+	v.steps = shortIDs(p.stepIDs())
 	v.children("", p)
 	v.omitted(p.Omitted)
 	v.alsoUnder(p)
@@ -266,7 +272,8 @@ func (v *view) children(indent string, p *planView) {
 	n := len(p.AgentExecutionSequence) + len(p.SubPlanExecutionRecords)
 	for i, st := range p.AgentExecutionSequence {
 		branch, under := branches(i == n-1)
-		v.line(indent+branch, v.bold(cmp.Or(st.name(p), "(unnamed agent)")), v.stateBelow(st.State), v.figures(st.Figures), st.number(), v.faint(cmp.Or(v.steps[st.StepID], st.StepID)))
+		name, _ := st.name(p)
+		v.line(indent+branch, v.bold(cmp.Or(name, "(unnamed agent)")), v.stateBelow(st.State), v.figures(st.Figures), st.number(), v.faint(cmp.Or(v.steps[st.StepID], st.StepID)))
 		v.pastAttempts(indent+under, st.attempted)
 		v.failure(indent+under, "", st.ErrorMessage, maxShownText)
 		for j, sub := range st.SubPlanExecutionRecords {

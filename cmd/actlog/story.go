@@ -18,7 +18,8 @@ import (
 // story tells what happens in a run, line by line: the texts of answers as they arrive, tool calls, the runs
 // below it, further to the right. It is safe for concurrent use.
 type story struct {
-	root string // the plan of the run
+	client *client
+	root   string // the plan of the run
 
 	mu      sync.Mutex
 	view    *view
@@ -68,9 +69,9 @@ type toldTool struct {
 	state   string
 }
 
-func newStory(root string, v *view) *story {
+func newStory(c *client, root string, v *view) *story {
 	return &story{
-		root: root, view: v, plans: map[string]*toldPlan{}, steps: map[string]*toldStep{}, cycles: map[cycleKey]*toldCycle{},
+		client: c, root: root, view: v, plans: map[string]*toldPlan{}, steps: map[string]*toldStep{}, cycles: map[cycleKey]*toldCycle{},
 		tools: map[string]*toldTool{}, waits: map[string]string{}, others: map[string]bool{}, at: map[int]string{},
 	}
 }
@@ -183,7 +184,7 @@ func (s *story) plan(r *storyRow) {
 	}
 	switch {
 	case r.State == "PAUSED":
-		s.line(0, s.view.yellow("paused"), s.view.exact(commandLine("resume", []string{s.root})+" makes it go on"))
+		s.line(0, s.view.yellow("paused"), s.view.exact(s.client.commandLine("resume", []string{s.root})+" makes it go on"))
 	case before == "PAUSED" && r.State == "RUNNING":
 		s.line(0, s.view.faint("it goes on"))
 	}

@@ -86,7 +86,7 @@ func TestStory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var out strings.Builder
-			s := newStory("p", &view{w: &out})
+			s := newStory(&client{base: defaultServer}, "p", &view{w: &out})
 			for _, e := range append([]string{places}, tt.events...) {
 				kind, data, _ := strings.Cut(e, " ")
 				if _, err := s.event(kind, json.RawMessage(data)); err != nil {

@@ -6,9 +6,13 @@ import (
 	"github.com/actlog/actlog/internal/words"
 )
 
-// commandLine returns a command for the user to type: actlog, the name of a command, its arguments, and flags with their values by turns.
-// Ids come from the record, so anybody may have chosen them: each is quoted, and none is read as a flag.
-func commandLine(name string, args []string, flags ...string) string {
+// commandLine returns a command for the user to type: actlog, the name of a command, its arguments, flags with their values by turns, and
+// the server if it is not the usual one. Ids come from the record, so anybody may have chosen them: each is quoted, and none is read as
+// a flag.
+func (c *client) commandLine(name string, args []string, flags ...string) string {
+	if c.base != defaultServer {
+		flags = append(flags, "--server", c.base)
+	}
 	line, dashed := []string{"actlog", name}, false
 	quoted := make([]string, len(args))
 	for i, arg := range args {

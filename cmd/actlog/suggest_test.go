@@ -42,13 +42,14 @@ func parsedLine(t *testing.T, line string) *cli {
 // TestCommandLine: what is suggested is for the run that it is about, whatever its id is.
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
+	usual, other := &client{base: defaultServer}, &client{base: "http://h:1"}
 	for want, line := range map[string]string{
-		"actlog show plan-1 --search needle":       commandLine("show", []string{"plan-1"}, "--search", "needle"),
-		"actlog show --search=-1 -- -a":            commandLine("show", []string{"-a"}, "--search", "-1"),
-		"actlog show 'a b' --search 'it'\\''s'":    commandLine("show", []string{"a b"}, "--search", "it's"),
-		"actlog stop plan-1 --server http://h:1":   commandLine("stop", []string{"plan-1"}, (&client{base: "http://h:1"}).flag()...),
-		"actlog tail plan-1":                       commandLine("tail", []string{"plan-1"}, (&client{base: defaultServer}).flag()...),
-		"actlog answer --server http://h:1 -- p -": commandLine("answer", []string{"p", "-"}, "--server", "http://h:1"),
+		"actlog show plan-1 --search needle":       usual.commandLine("show", []string{"plan-1"}, "--search", "needle"),
+		"actlog show --search=-1 -- -a":            usual.commandLine("show", []string{"-a"}, "--search", "-1"),
+		"actlog show 'a b' --search 'it'\\''s'":    usual.commandLine("show", []string{"a b"}, "--search", "it's"),
+		"actlog stop plan-1 --server http://h:1":   other.commandLine("stop", []string{"plan-1"}),
+		"actlog tail plan-1":                       usual.commandLine("tail", []string{"plan-1"}),
+		"actlog answer --server http://h:1 -- p -": other.commandLine("answer", []string{"p", "-"}),
 	} {
 		if line != want {
 			t.Errorf("%s, want %s", line, want)
@@ -56,11 +57,12 @@ func TestCommandLine(t *testing.T) {
 	}
 
 	for _, id := range hostileIDs {
-		c := parsedLine(t, commandLine("show", []string{id}, "--search", id))
+		c := parsedLine(t, usual.commandLine("show", []string{id}, "--search", id))
 		if c.Show.Plan != id || c.Show.Search != id {
 			t.Errorf("show %q: %q %q", id, c.Show.Plan, c.Show.Search)
 		}
-		if c = parsedLine(t, commandLine("answer", []string{id, id}, "--server", "http://h")); c.Answer.Plan != id || c.Answer.Wait != id || c.Answer.Server != "http://h" {
+		c = parsedLine(t, other.commandLine("answer", []string{id, id}))
+		if c.Answer.Plan != id || c.Answer.Wait != id || c.Answer.Server != other.base {
 			t.Errorf("answer %q: %q %q", id, c.Answer.Plan, c.Answer.Wait)
 		}
 	}
@@ -78,7 +80,11 @@ func TestSuggestionsAreQuoted(t *testing.T) {
 	suggested := map[string]bool{}
 	for line := range strings.Lines(must(t, "search", "needle", "--per-run", "1", "--server", url)) {
 		if _, line, ok := strings.Cut(line, " more in this run: "); ok {
-			suggested[parsedLine(t, line).Show.Plan] = true
+			show := parsedLine(t, line).Show
+			suggested[show.Plan] = true
+			if show.Server != url {
+				t.Errorf("%s: the server is %q", line, show.Server)
+			}
 		}
 	}
 	for _, id := range hostileIDs {
@@ -89,12 +95,13 @@ func TestSuggestionsAreQuoted(t *testing.T) {
 
 	for _, id := range hostileIDs {
 		var out bytes.Buffer
-		story := newStory(id, &view{w: &out})
+		story := newStory(&client{base: url}, id, &view{w: &out})
 		story.plans[id] = &toldPlan{}
 		story.plan(&storyRow{tailRow: tailRow{CurrentPlanID: id, State: "PAUSED"}})
 		_, line, _ := strings.Cut(out.String(), "paused  ")
-		if got := parsedLine(t, strings.TrimSuffix(strings.TrimSpace(line), "makes it go on")).Resume.Plan; got != id {
-			t.Errorf("resume %q: %q in %s", id, got, line)
+		got := parsedLine(t, strings.TrimSuffix(strings.TrimSpace(line), "makes it go on")).Resume
+		if got.Plan != id || got.Server != url {
+			t.Errorf("resume %q at %s: %q at %s in %s", id, url, got.Plan, got.Server, line)
 		}
 	}
 }

@@ -20,22 +20,15 @@ const (
 	maxArguments = 300
 )
 
-// name is what a step is called: the agent, or the node of a graph that it carries out. It may be empty.
-func (st *stepView) name(of *planView) string {
-	if st.isNode(of) && st.AgentDescription != "" {
-		return st.AgentDescription
-	}
-	return st.AgentName
-}
-
-// isNode reports whether a step of a plan carries out a node of a graph: all do but the first, which plans the graph.
-func (st *stepView) isNode(of *planView) bool {
-	return of.Executor == "dag" && st.StepIndex != nil && *st.StepIndex > 0
+// name is what a step of a plan is called, see [tree.StepName].
+func (st *stepView) name(of *planView) (name string, isNode bool) {
+	return tree.StepName(of.Executor, st.AgentName, st.AgentDescription, st.StepIndex)
 }
 
 // step draws a step of a plan with its cycles as a talk, and its tool calls.
 func (v *view) step(st *stepView, of *planView) {
-	v.line("", v.bold(cmp.Or(st.name(of), st.StepID)), v.stateBelow(st.State), v.figures(st.Figures), st.number())
+	name, _ := st.name(of)
+	v.line("", v.bold(cmp.Or(name, st.StepID)), v.stateBelow(st.State), v.figures(st.Figures), st.number())
 	v.pastAttempts("", st.attempted)
 	v.said("", "asked", st.AgentRequest)
 	var before *cycleView

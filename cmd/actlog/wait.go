@@ -204,8 +204,11 @@ func (c *client) openWaits(ctx context.Context, p *planView) (waits []waitView, 
 		return nil, nil
 	}
 	if p.Executor != "" { // it may be one of the runtime, which knows them all
-		if r, _, err := c.run(ctx, p.RootPlanID); err == nil && len(r.Waits) > 0 {
-			return r.Waits, nil
+		if r, _, err := c.run(ctx, p.RootPlanID); err == nil {
+			waits = p.waitsBelow(r.Waits)
+		}
+		if len(waits) > 0 {
+			return waits, nil
 		}
 	}
 	for _, asking := range p.asking() {
@@ -233,6 +236,18 @@ func (c *client) openWaits(ctx context.Context, p *planView) (waits []waitView, 
 		}
 	}
 	return waits, nil
+}
+
+// waitsBelow returns those of the waits of a run that are of a plan, or of one below it that is shown.
+func (p *planView) waitsBelow(all []waitView) []waitView {
+	if p.CurrentPlanID == p.RootPlanID {
+		return all
+	}
+	shown := map[string]bool{}
+	for _, of := range p.allPlans(nil) {
+		shown[of.CurrentPlanID] = true
+	}
+	return slices.DeleteFunc(all, func(w waitView) bool { return !shown[w.PlanID] })
 }
 
 // asking returns the plans of a tree that may wait: those that have not ended first.
@@ -264,16 +279,16 @@ func (p *planView) allPlans(found []*planView) []*planView {
 	return found
 }
 
-// waits draws what a plan waits for, each whole.
-func (v *view) waits(waits []waitView, err error) {
-	if err != nil {
-		v.failure("", "what it waits for could not be read: ", err.Error(), 200)
-	}
+// waits draws what a plan waits for, each whole, and what may be decided.
+func (v *view) waits(waits []waitView) {
 	for i := range waits {
 		w := &waits[i]
 		v.line("", v.yellow(waitsFor(w.Type)))
 		w.draw(v)
 		w.drawFields(v)
+		if len(w.Decisions) > 0 {
+			v.line("  ", "decisions: "+words.Clean(strings.Join(w.Decisions, ", ")))
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/actlog/actlog/internal/api"
 	"github.com/actlog/actlog/internal/httpd"
@@ -159,13 +160,14 @@ func (w *work) ready() {
 
 // close hands the runs back and closes everything that was opened.
 func (w *work) close() (err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
-	defer cancel()
+	began := time.Now()
 	if w.door != nil {
 		signal.Stop(w.hangups)
 		if w.stopKeys != nil {
 			w.stopKeys()
 		}
+		ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+		defer cancel()
 		if err := httpd.Close(ctx, []*httpd.Listener{w.door}); err != nil {
 			w.env.log.Warn("health and metrics", "error", err)
 		}
@@ -173,6 +175,9 @@ func (w *work) close() (err error) {
 	if w.agents != nil {
 		err = w.agents.close()
 	}
+
+	ctx, cancel := closing(began)
+	defer cancel()
 	if w.store != nil {
 		err = errors.Join(err, w.store.Close(ctx))
 	}

@@ -174,7 +174,7 @@ var recordTables = []string{"plan_execution_record", "agent_execution_record", "
 // comparison pays for the work of the other.
 func (d *database) empty(ctx context.Context) error {
 	_, err := d.pool.Exec(ctx, `TRUNCATE actlog.plan_execution_record, actlog.agent_execution_record, actlog.think_act_record,
-		actlog.act_tool_info, actlog.content, actlog.change, actlog.otlp_trace, actlog.otlp_span, actlog.search_fresh, actlog.search_text, actlog.search_slice, actlog.search_member, actlog.search_gram, actlog.recent_text, actlog.recent_gram CASCADE`)
+		actlog.act_tool_info, actlog.content, actlog.change, actlog.otlp_trace, actlog.otlp_span, actlog.search_fresh, actlog.search_text, actlog.search_slice, actlog.search_member, actlog.search_gram, actlog.recent_text, actlog.recent_slice, actlog.recent_gram CASCADE`)
 	if err == nil {
 		_, err = d.pool.Exec(ctx, "CHECKPOINT")
 	}

@@ -181,8 +181,8 @@ func (benchParts) Names(string) []string { return nil }
 // Redact implements [engine.Parts].
 func (benchParts) Redact(text string) string { return text }
 
-// Settled implements [engine.Parts].
-func (benchParts) Settled(text string, _ int) int { return len(text) }
+// Settling implements [engine.Parts].
+func (benchParts) Settling() func(string) int { return func(text string) int { return len(text) } }
 
 // MaxTakeovers implements [engine.Parts].
 func (benchParts) MaxTakeovers() int { return 0 }

@@ -2,7 +2,9 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -24,19 +26,25 @@ func (s *Server) planIDs(c echo.Context) error {
 		return q.Err
 	}
 
+	end := time.Now().Add(s.config.ListTimeout)
 	out := struct {
 		PlanIDs []string `json:"planIds"`
 		More    bool     `json:"more"`
 	}{PlanIDs: []string{}}
 	err := s.relaxed(c, func(ctx context.Context, r *store.Reader) error {
-		ids, err := r.PlanIDs(ctx, prefix, maxIDs+1)
+		ids, err := r.PlanIDs(ctx, prefix, maxIDs+1, end)
 		if out.More = len(ids) > maxIDs; out.More {
 			ids = ids[:maxIDs]
 		}
 		out.PlanIDs = append(out.PlanIDs, ids...)
 		return err
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, store.ErrSlow):
+		return &httpd.Problem{
+			Status: http.StatusServiceUnavailable, Detail: "it takes too long to find the ids: give more of one", RetryAfter: 10,
+		}
+	case err != nil:
 		return err
 	}
 	return sendJSON(c, http.StatusOK, out)

@@ -316,4 +316,12 @@ func TestAListThatTakesTooLong(t *testing.T) {
 	if !strings.Contains(string(a.Body), "since and until") {
 		t.Errorf("%s", a.Body)
 	}
+
+	c.Exec(`INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part)
+		SELECT '1', 'sub-' || i, DATE '2026-11-16' FROM generate_series(1, 20000) AS i`)
+	a = c.Get("/api/v1/ids?prefix=su") // no root plan begins so
+	wantProblem(t, a, http.StatusServiceUnavailable, nil)
+	if !strings.Contains(string(a.Body), "give more of one") {
+		t.Errorf("%s", a.Body)
+	}
 }

@@ -94,12 +94,9 @@ func outOfRange(number string) bool {
 
 // Comparable returns arguments in a form that is the same for the same values: in which order their keys are written does not matter.
 func Comparable(arguments string) string {
-	d := json.NewDecoder(strings.NewReader(arguments))
-	d.UseNumber()
-	var value any
-	if d.Decode(&value) != nil {
+	same := jsontext.Value(arguments)
+	if same.Format(jsontext.ReorderRawObjects(true)) != nil {
 		return arguments
 	}
-	same, _ := json.Marshal(value) // was decoded from JSON
 	return string(same)
 }

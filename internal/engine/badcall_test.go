@@ -71,6 +71,33 @@ func TestABadCallIsNotMade(t *testing.T) {
 	}
 }
 
+// checking is a tool that counts how often it checks arguments.
+type checking struct {
+	plainTool
+	checked *int
+}
+
+// CheckArguments implements [tool.ArgumentChecker].
+func (c checking) CheckArguments(json.RawMessage) error {
+	*c.checked++
+	return nil
+}
+
+// The arguments of a call are checked once before it is made.
+func TestArgumentsAreCheckedOnce(t *testing.T) {
+	t.Parallel()
+	called, checked := 0, 0
+	plain := checking{plainTool{tool.Spec{Name: "plain", Schema: json.RawMessage(`{"type":"object"}`)}, &called}, &checked}
+	h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls([]scriptmodel.ToolCall{call("plain", object{})}, terminate("done"))}},
+		map[string]config.Definition{"a": {Tools: []string{"plain"}}}, []tool.Tool{plain})
+	h.Work(h.Engine)
+
+	h.Await(h.Start("a", "Go."), record.Completed)
+	if called != 1 || checked != 1 {
+		t.Errorf("the tool was called %d times, and checked arguments %d times", called, checked)
+	}
+}
+
 // X8: a time-out of a tool says so. A tool that writes may have taken effect, so what follows is up to onUnknown; so it is if
 // a human is to be asked.
 func TestAToolTimesOut(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -160,6 +159,7 @@ func (c *calling) make(ctx context.Context) (tool.Result, error) {
 		if err := tool.CheckArguments(c.tool, json.RawMessage(c.call.Arguments)); err != nil {
 			return c.end(record.Failed, tool.BadArguments(err), "tool")
 		}
+		c.checked = true
 	}
 	if c.row.StartTime == nil {
 		c.step.run.count(0, 1)
@@ -184,8 +184,8 @@ func (c *calling) make(ctx context.Context) (tool.Result, error) {
 	return c.run(ctx)
 }
 
-// isCut reports whether the arguments of the call are incomplete because the answer was cut. No arguments at all are none yet, if nothing
-// comes after them.
+// isCut reports whether the arguments of the call are incomplete because the answer was cut. The last call has none if
+// they had not begun.
 func (c *calling) isCut() bool {
 	s := c.step
 	s.mu.Lock()
@@ -195,7 +195,7 @@ func (c *calling) isCut() bool {
 	}
 
 	last := c.index == c.of-1
-	return isIncomplete(c.call.Arguments) || last && slices.Contains([]string{"", "{}"}, c.call.Arguments)
+	return isIncomplete(c.call.Arguments) || last && c.call.Arguments == "{}"
 }
 
 // sameArguments returns an error if the call is on record with other arguments than it is about to be made with.
@@ -339,8 +339,12 @@ func (c *calling) run(ctx context.Context) (tool.Result, error) {
 // do makes the call once.
 func (c *calling) do(ctx context.Context) (tool.Result, error) {
 	r := c.step.run
+	call := tool.Do
+	if c.checked {
+		call = tool.DoChecked
+	}
 	began := time.Now()
-	result, err := tool.Do(c.startedBy(ctx), c.tool, c.policy, c.toolCall(c.ask), 0)
+	result, err := call(c.startedBy(ctx), c.tool, c.policy, c.toolCall(c.ask), 0)
 	r.engine.metrics.called(c.tool.Spec().Name, time.Since(began), err != nil || result.Failed)
 	return result, err
 }

@@ -20,7 +20,7 @@ import (
 func (e *Engine) carry(ctx context.Context, r *Run) {
 	parts, release := e.config.Parts()
 	defer release()
-	r.parts, r.plan, r.clock = parts, &record.Plan{}, &workClock{}
+	r.parts, r.plan = parts, &record.Plan{}
 	if err := r.load(ctx); err != nil {
 		e.settle(ctx, r, Result{}, err)
 		return

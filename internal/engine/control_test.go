@@ -416,6 +416,52 @@ func TestCostUnknown(t *testing.T) {
 	}
 }
 
+// TestCostUnknownBefore checks that a worker which takes a run over ends it if a call that is on record has no price, and does not
+// read them all again before each call of its own.
+func TestCostUnknownBefore(t *testing.T) {
+	t.Parallel()
+	form := call("form", object{
+		"title": "Which?", "inputs": []object{{"label": "Which", "type": "select", "options": []string{"a", "b"}}},
+	})
+	for _, waits := range []bool{false, true} {
+		var h *enginetest.House
+		unprice := func() {
+			storetest.Exec(t, h.Store, "UPDATE actlog.think_act_record SET tariff = NULL, input_price = NULL, output_price = NULL")
+		}
+		tools := []tool.Tool{tool.Func("unprice", "It takes the prices away.", func(context.Context, struct{}) (string, error) {
+			unprice()
+			return "done", nil
+		})}
+		turns := calls([]scriptmodel.ToolCall{call("unprice", object{})}, terminate("Done."))
+		if waits {
+			turns = calls([]scriptmodel.ToolCall{form}, terminate("Done."))
+		}
+		h = build(t, []scriptmodel.Scene{{Name: "s", Turns: turns}},
+			map[string]config.Definition{"a": {Tools: []string{"unprice", "form"}, MaxSteps: 9}}, tools)
+		price := store.Price{Provider: "scripted", Model: "scripted", FromDay: time.Now().AddDate(-1, 0, 0), Input: 1}
+		if err := h.Store.SetPrice(t.Context(), price); err != nil {
+			t.Fatal(err)
+		}
+		h.Work(h.Engine)
+		id := h.Start("a", "Go.", func(r *engine.Request) { r.Limits = &engine.Limits{CostUSD: 1} })
+		if !waits {
+			h.Await(id, record.Completed)
+			continue
+		}
+
+		storetest.Until(t, "a form waits, and nobody has the run", func() bool {
+			return len(h.Waits()) > 0 && storetest.Query[bool](t, h.Store, "SELECT worker_id IS NULL FROM actlog.run")
+		})
+		unprice()
+		if err := h.Decide(h.Waits()[0], record.Submitted, "submit", "b"); err != nil {
+			t.Fatal(err)
+		}
+		if p := h.Await(id, record.Failed); text(p.Record.ErrorKind) != engine.LimitCostUnknown {
+			t.Errorf("%s: %s", text(p.Record.ErrorKind), text(p.Record.ErrorMessage))
+		}
+	}
+}
+
 // TestDeadline checks that a limit of time ends a run whose child works, and the child.
 func TestDeadline(t *testing.T) {
 	t.Parallel()

@@ -43,9 +43,9 @@ type Parts interface {
 	Tools(ctx context.Context, servers []string) ([]tool.Tool, error)
 	// Redact returns a text without what must not be on record.
 	Redact(text string) string
-	// Settled returns how much of a text that still grows can be shown: what comes after cannot change what Redact makes of
-	// that part. All before from is settled.
-	Settled(text string, from int) int
+	// Settling returns a function for a text that still grows, which is called with more of it each time. It returns how
+	// much of the text can be shown: what comes after cannot change what Redact makes of that part.
+	Settling() func(text string) int
 	// MaxTakeovers is how many workers in a row a run may lose without a result put on record; 0: the default.
 	MaxTakeovers() int
 }

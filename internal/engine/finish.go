@@ -39,7 +39,7 @@ func refusalOf(r *model.Response) *RunError {
 	return &RunError{Kind: string(r.Finish), Message: what + "."}
 }
 
-// limitOfTokens names the limit of an answer, which is the model's own if it is 0.
+// limitOfTokens names the limit of an answer, which is not known if it is 0.
 func limitOfTokens(most int64) string {
 	if most > 0 {
 		return fmt.Sprintf("the limit of %d tokens", most)
@@ -58,10 +58,7 @@ func cutError(times int, most int64) *RunError {
 	if times > 1 {
 		message = fmt.Sprintf("%d answers of the model in a row were cut at %s.", times, limitOfTokens(most))
 	}
-	if most > 0 {
-		return &RunError{Kind: CutOff, Message: message + " Raise maxTokens of the model."}
-	}
-	return &RunError{Kind: CutOff, Message: message + " It is the model's own limit: maxTokens is not set."}
+	return &RunError{Kind: CutOff, Message: message + " Set or raise maxTokens of the model."}
 }
 
 // isIncomplete reports whether a text is the beginning of JSON, and not all of it.
@@ -69,21 +66,4 @@ func isIncomplete(text string) bool {
 	d := jsontext.NewDecoder(strings.NewReader(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	_, err := d.ReadValue()
 	return errors.Is(err, io.ErrUnexpectedEOF)
-}
-
-const (
-	// unkept is the error kind of a model whose answer cannot be kept.
-	unkept = "model"
-	// internal is that of a run whose executor failed by itself.
-	internal = "internal"
-)
-
-// isException reports whether a failure is one of the model or the program, and not a way in which runs may end.
-func isException(kind string) bool {
-	switch model.Kind(kind) {
-	case model.KindRateLimit, model.KindOverloaded, model.KindTimeout, model.KindNetwork, model.KindServer, model.KindQuota, model.KindAuth,
-		model.KindNotFound, model.KindInvalidRequest, model.KindContextLength, model.KindContentFilter, unkept, internal:
-		return true
-	}
-	return false
 }

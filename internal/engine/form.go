@@ -42,11 +42,11 @@ type formArguments struct {
 var InputTypes = []string{"text", "number", "email", "password", "textarea", "select", "checkbox", "radio"}
 
 // form asks the user to fill in a form. Its function never runs: the run itself carries it.
-type form struct{ tool.Tool }
+type form struct{ tool.ArgumentChecker }
 
 func newForm() form {
-	return form{Tool: tool.Func(FormTool, "Asks the user to fill in a form, and waits for the answer. Use it for what only the user knows or decides.",
-		func(context.Context, formArguments) (string, error) { return "", errors.New("a form needs a run") })}
+	return form{tool.Func(FormTool, "Asks the user to fill in a form, and waits for the answer. Use it for what only the user knows or decides.",
+		func(context.Context, formArguments) (string, error) { return "", errors.New("a form needs a run") }).(tool.ArgumentChecker)}
 }
 
 func (f form) callInRun(ctx context.Context, c *calling) (tool.Result, error) {

@@ -20,8 +20,8 @@ const (
 // all of it is shown again.
 type liveText struct {
 	redact func(string) string
-	// settled returns how much of the text cannot change any more, as [Parts] do.
-	settled func(text string, from int) int
+	// settled returns how much of the text cannot change any more, as that of [Parts] does.
+	settled func(text string) int
 	delta   func(text string)
 	reset   func()
 
@@ -82,7 +82,7 @@ func (l *liveText) showSettled() {
 		l.last = time.Now()
 		return
 	}
-	l.upTo = l.settled(text, l.upTo)
+	l.upTo = l.settled(text)
 	l.open = len(text) - l.upTo
 	l.show(wholeCharacters(text[:l.upTo]))
 }

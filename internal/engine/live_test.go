@@ -41,7 +41,7 @@ func TestLiveText(t *testing.T) {
 				}
 			},
 			reset:   now.Reset,
-			settled: redactor.Settled,
+			settled: redactor.Settling(),
 		}
 		for at := 0; at < len(answer); {
 			n := min(1+rand.IntN(30), len(answer)-at)
@@ -65,13 +65,13 @@ func TestLiveTextHoldsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var shown strings.Builder
 		l := &liveText{
-			redact: func(text string) string { text, _ = redactor.Text(text); return text }, settled: redactor.Settled,
+			redact: func(text string) string { text, _ = redactor.Text(text); return text }, settled: redactor.Settling(),
 			delta: func(text string) { shown.WriteString(text) }, reset: shown.Reset,
 		}
 		asked, settled := 0, l.settled
-		l.settled = func(text string, from int) int {
-			asked += len(text) - from
-			return settled(text, from)
+		l.settled = func(text string) int {
+			asked += len(text) - l.upTo
+			return settled(text)
 		}
 		l.add("Some words. <private>")
 		for range 1000 {
@@ -102,11 +102,11 @@ func TestLiveTextDoesNotLag(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name    string
-		settled func(string, int) int
+		settled func(string) int
 		want    string // of what was shown when all has arrived
 	}{
-		{"nothing is replaced", (*redact.Redactor)(nil).Settled, "Some words, and a name: ann"},
-		{"emails are", emails.Settled, "Some words, and a name: "},
+		{"nothing is replaced", (*redact.Redactor)(nil).Settling(), "Some words, and a name: ann"},
+		{"emails are", emails.Settling(), "Some words, and a name: "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -331,6 +331,70 @@ func TestOneWorkerMakesRoom(t *testing.T) {
 	}
 }
 
+// A run that is to be carried alone is stopped or paused at once, although the only worker is busy with a long call.
+func TestASuspectIsStoppedBesideOthers(t *testing.T) {
+	t.Parallel()
+	b := newBlocker()
+	h := blocking(t, b, tool.Policy{})
+	h.Work(h.NewEngine(nil))
+	busy := h.Start("worker", "Go.")
+	<-b.begun
+
+	for action, want := range map[store.Action]record.State{store.Stop: record.Cancelled, store.Pause: record.Paused} {
+		suspect := h.Start("worker", "Go on.", func(r *engine.Request) { r.Held = true })
+		claimable := "UPDATE actlog.run SET lost = 4, desired = 'RUN', due_at = now() WHERE plan_id = $1"
+		storetest.Exec(t, h.Store, claimable, suspect)
+		if err := h.Store.Control(t.Context(), suspect, action, "ann"); err != nil {
+			t.Fatal(err)
+		}
+		h.Await(suspect, want)
+	}
+	if p := h.Plan(busy); p.Record.State.Terminal() {
+		t.Error("the other run had ended before")
+	}
+	b.free <- struct{}{}
+	h.Await(busy, record.Completed)
+}
+
+// A run whose call waits for a person keeps its worker from no other run, however many workers it has lost.
+func TestASuspectThatWaitsForAPerson(t *testing.T) {
+	t.Parallel()
+	b := newBlocker()
+	patient := tool.CallFunc("ask", "Asks.", func(ctx context.Context, c tool.Call, _ struct{}) (string, error) {
+		a, err := c.Ask(ctx, tool.Question{Key: "1", Message: "Go on?", Held: true})
+		return string(a.Decision), err
+	}, tool.WithPolicy(tool.Policy{OnUnknown: tool.Retry}))
+	h := build(t, []scriptmodel.Scene{
+		{
+			Name: "asks", Match: scriptmodel.Match{System: "Asks."},
+			Turns: calls([]scriptmodel.ToolCall{call("ask", nil)}, terminate("asked")),
+		},
+		{Name: "other", Turns: calls([]scriptmodel.ToolCall{call("block", nil)}, terminate("done"))},
+	}, map[string]config.Definition{
+		"asks": {SystemPrompt: "Asks.", Tools: []string{"ask"}}, "other": {Tools: []string{"block"}},
+	}, []tool.Tool{patient, b.tool(tool.Policy{})})
+	suspect := h.Start("asks", "Go on.")
+	kill := mortal(t, h)
+	storetest.Until(t, "somebody is asked", func() bool { return len(h.Waits()) == 1 })
+	kill()
+	bury(t, h)
+
+	storetest.Exec(t, h.Store, "UPDATE actlog.run SET lost = 4")
+	h.Work(h.NewEngine(nil))
+	storetest.Until(t, "the call is made again", func() bool {
+		return number(t, h, "SELECT count(*) FROM actlog.act_tool_info WHERE state = 'RUNNING' AND attempt = 2") == 1
+	})
+	other := h.Start("other", "Go.")
+	storetest.Until(t, "the other run goes on", func() bool { return len(b.begun) == 1 })
+	b.free <- struct{}{}
+	h.Await(other, record.Completed)
+
+	if err := h.Decide(h.Waits()[0], record.Submitted, "yes", ""); err != nil {
+		t.Fatal(err)
+	}
+	h.Await(suspect, record.Completed)
+}
+
 // roomMakers hears in a log which workers make room for a run that is to be carried alone.
 type roomMakers struct {
 	mu      sync.Mutex

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/record"
 )
 
@@ -33,5 +34,19 @@ func OfRun(err error) bool {
 	return !ok || strings.HasPrefix(failure.Kind, "limit_") || failure.Kind == recordMismatch
 }
 
-// recordMismatch is the error kind of a run whose code does other things than are on record.
-const recordMismatch = "record_mismatch"
+// Error kinds.
+const (
+	recordMismatch = "record_mismatch" // of a run whose code does other things than are on record
+	modelError     = "model"           // of a model that failed in a way of its own, or whose answer cannot be kept
+	internal       = "internal"        // of a run whose executor failed by itself
+)
+
+// isException reports whether a failure is one of the model or the program, and not a way in which runs may end.
+func isException(kind string) bool {
+	switch model.Kind(kind) {
+	case model.KindRateLimit, model.KindOverloaded, model.KindTimeout, model.KindNetwork, model.KindServer, model.KindQuota, model.KindAuth,
+		model.KindNotFound, model.KindInvalidRequest, model.KindContextLength, model.KindContentFilter, modelError, internal:
+		return true
+	}
+	return false
+}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -55,6 +56,8 @@ type Run struct {
 	halted chan struct{} // closed when the run should not go on
 
 	writes sync.Mutex // they go one after the other, so that none overtakes what it builds on
+
+	priced atomic.Bool // the calls that were on record before have a price
 
 	mu            sync.Mutex
 	halt          error           // why it should not
@@ -223,8 +226,12 @@ func (r *Run) used(ctx context.Context) error {
 	var used store.Used
 	if r.limits.Tokens > 0 || r.limits.CostUSD > 0 {
 		var err error
-		if used, err = r.engine.store.RunUsed(ctx, r.run.RootPlanID, r.run.PlanID, r.limits.CostUSD > 0); err != nil {
+		costs := r.limits.CostUSD > 0 && !r.priced.Load()
+		if used, err = r.engine.store.RunUsed(ctx, r.run.RootPlanID, r.run.PlanID, costs); err != nil {
 			return err
+		}
+		if costs && used.UnpricedModel == "" { // from now on, mayAsk looks, here and in the runs below
+			r.priced.Store(true)
 		}
 	}
 	r.mu.Lock()

@@ -186,7 +186,7 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 			return nil, err
 		}
 		failed := row(attempt)
-		kind, message := unkept, err.Error()
+		kind, message := modelError, err.Error()
 		if known := new(model.Error); errors.As(err, &known) {
 			kind = string(known.Kind)
 		}
@@ -231,7 +231,7 @@ func (s *Step) generate(ctx context.Context, m model.Model, req model.Request, s
 	var first *time.Time
 	watcher := r.engine.config.Watcher
 	live := liveText{
-		redact: r.redact, settled: r.parts.Settled,
+		redact: r.redact, settled: r.parts.Settling(),
 		delta: func(text string) { watcher.Delta(r.run.RootPlanID, r.run.PlanID, s.id, seq, attempt, text) },
 		reset: func() { watcher.Reset(r.run.RootPlanID, r.run.PlanID, s.id, seq, attempt) },
 	}
@@ -281,26 +281,30 @@ func (s *Step) keep(row *record.ThinkAct, response *model.Response, first *time.
 	response.Finish = model.FinishOf(string(response.Finish))
 	usage := response.Usage
 	row.ThinkEndTime, row.FirstTokenTime = new(s.run.now()), first
-	row.FinishReason, row.ResponseID, row.ModelName = some(string(response.Finish)), some(response.ID), some(response.Model)
+	row.FinishReason, row.ResponseID = some(string(response.Finish)), some(response.ID)
+	row.ModelName = some(response.Model)
 	if row.ModelName != nil { // a price is for a provider's model
 		row.Provider = some(t.Model.Provider())
 	}
-	row.InputTokens, row.OutputTokens, row.CacheReadInputTokens, row.CacheCreationInputTokens, row.CacheCreation1hInputTokens, row.ReasoningTokens =
-		usage.Input, usage.Output, usage.CacheRead, usage.CacheWrite, usage.CacheWrite1h, usage.Reasoning
+	row.InputTokens, row.OutputTokens = usage.Input, usage.Output
+	row.CacheReadInputTokens, row.ReasoningTokens = usage.CacheRead, usage.Reasoning
+	row.CacheCreationInputTokens, row.CacheCreation1hInputTokens = usage.CacheWrite, usage.CacheWrite1h
 
 	if len(message) > record.MaxTextBytes {
 		why := fmt.Sprintf("Its answer has %d bytes, more than can be kept.", len(message))
-		row.State, row.ErrorKind, row.ErrorMessage = new(record.Failed), new(unkept), &why
+		row.State = new(record.Failed)
+		row.ErrorKind, row.ErrorMessage = new(modelError), &why
 		if err := s.run.writeResult([]record.Change{row}); err != nil {
 			return nil, err
 		}
-		return nil, modelFailed(unkept, why)
+		return nil, modelFailed(modelError, why)
 	}
 
 	row.Message, row.ThinkOutput = message, new(response.Message.Text())
 	refused := refusalOf(response)
 	if refused != nil {
-		row.State, row.ErrorKind, row.ErrorMessage = new(record.Failed), &refused.Kind, &refused.Message
+		row.State = new(record.Failed)
+		row.ErrorKind, row.ErrorMessage = &refused.Kind, &refused.Message
 	}
 	kept, changes := s.newCycle(row, response.Message.Calls(), t, t.notMade(refused))
 	if err := s.run.writeResult(changes); err != nil {

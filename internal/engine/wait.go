@@ -161,27 +161,40 @@ func answerOf(row *record.Wait) (Answer, error) {
 	return a, nil
 }
 
-// hold asks like ask, and waits for the answer here: what asks cannot be called again.
+// hold asks like ask, and waits for the answer here: what asks cannot be called again. As with a run that is parked,
+// the workers that it lost before do not count any more: it may wait for long, and is not carried alone meanwhile.
 func (r *Run) hold(ctx context.Context, key string, w WaitInfo) (Answer, error) {
 	a, err := r.ask(ctx, key, w)
-	if parked := new(parkedError); !errors.As(err, &parked) {
+	if _, waits := errors.AsType[*parkedError](err); !waits {
 		return a, err
 	}
 
+	if r.suspect() > 0 {
+		if err := r.writeResult(nil); err != nil {
+			return Answer{}, err
+		}
+	}
 	goOn, err := r.clock.hold()
-	for parked := new(parkedError); err == nil; {
+	if err == nil {
+		a, err = r.awaitAnswer(ctx, key, w)
+	}
+	return a, cmp.Or(err, goOn())
+}
+
+// awaitAnswer asks like ask, again and again until there is an answer.
+func (r *Run) awaitAnswer(ctx context.Context, key string, w WaitInfo) (Answer, error) {
+	for {
 		select {
 		case <-time.After(holdEvery):
 		case <-ctx.Done():
-			_ = goOn() // the run goes on elsewhere, or not at all
-			return Answer{}, context.Cause(ctx)
+			return Answer{}, context.Cause(ctx) // the run goes on elsewhere, or not at all
 		}
-		if a, err = r.ask(ctx, key, w); !errors.As(err, &parked) {
-			break
+
+		a, err := r.ask(ctx, key, w)
+		if _, waits := errors.AsType[*parkedError](err); !waits {
+			return a, err
 		}
-		err = nil
 	}
-	return a, cmp.Or(err, goOn())
 }
 
 // holdEvery is how often an answer is looked for that a call waits for while it goes on.

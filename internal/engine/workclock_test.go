@@ -8,14 +8,14 @@ import (
 	"github.com/actlog/actlog/internal/store"
 )
 
-// TestAClockThatCannotBeStoppedGoesOn checks that a clock goes on here as long as its stop cannot be put on record.
-func TestAClockThatCannotBeStoppedGoesOn(t *testing.T) {
+// TestAClockThatCannotBeStoppedRunsOn checks that a clock runs on here as long as its stop cannot be put on record.
+func TestAClockThatCannotBeStoppedRunsOn(t *testing.T) {
 	t.Parallel()
 	away := errors.New("away")
 	failure := away
 	c := &workClock{
 		write: func(...store.RunOp) error { return failure }, age: func() time.Duration { return 0 }, end: func(error) {},
-		goes: true, left: time.Hour, since: time.Now(), timer: time.AfterFunc(time.Hour, func() {}),
+		runs: true, left: time.Hour, since: time.Now(), timer: time.AfterFunc(time.Hour, func() {}),
 	}
 	done, err := c.work()
 	if err != nil {
@@ -24,14 +24,14 @@ func TestAClockThatCannotBeStoppedGoesOn(t *testing.T) {
 	if _, err := c.hold(); !errors.Is(err, away) {
 		t.Errorf("a failed write says %v", err)
 	}
-	if !c.goes || c.left != time.Hour || !c.timer.Stop() {
-		t.Errorf("the clock goes: %t, with %v left", c.goes, c.left)
+	if !c.runs || c.left != time.Hour || !c.timer.Stop() {
+		t.Errorf("the clock runs: %t, with %v left", c.runs, c.left)
 	}
 
 	failure = nil
 	done()
-	if c.goes {
-		t.Error("the clock goes although all that is done waits for people")
+	if c.runs {
+		t.Error("the clock runs although all that is done waits for people")
 	}
 	done()
 	if c.busy != 0 {

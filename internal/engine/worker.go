@@ -255,12 +255,14 @@ func (w *worker) claimSome(ctx context.Context) bool {
 			w.unsure = time.Time{}
 		}
 	}
-	last := w.engine.last()
-	if w.carriesAlone(last) {
+	loneAt := w.engine.loneAt()
+	if w.carriesAlone(loneAt) {
 		return false
 	}
 	claim := func(runs int, alone bool) (claimed int, ok bool) {
-		all, err := w.engine.store.Claim(limited, store.Claim{WorkerID: row.ID, Provides: row.Provides, Runs: runs, Last: last, Alone: alone})
+		all, err := w.engine.store.Claim(limited, store.Claim{
+			WorkerID: row.ID, Provides: row.Provides, Runs: runs, LoneAt: loneAt, Alone: alone,
+		})
 		if err != nil {
 			w.log.Debug("claim failed", "worker", row.ID, "error", err)
 			w.unsure = time.Now()
@@ -271,37 +273,38 @@ func (w *worker) claimSome(ctx context.Context) bool {
 		}
 		return len(all), true
 	}
-	if len(held) == 0 {
+	if len(held) == 0 && loneAt > 0 {
 		if n, ok := claim(1, true); n > 0 || !ok {
 			return false
 		}
 		w.makingRoom = false
 	}
 	n := min(w.engine.config.Slots-len(held), claimAtOnce)
-	if w.makesRoom(limited, row, last) || n <= 0 {
+	if w.makesRoom(limited, row, loneAt) || n <= 0 {
 		return false
 	}
 	claimed, ok := claim(n, false)
 	return ok && claimed == n
 }
 
-// last is how many workers in a row a run has lost that is carried once more, by a worker that carries nothing else: then
-// it is known whether it was to blame. It is negative if there is no such time.
-func (e *Engine) last() int {
+// loneAt returns how many workers in a row a run must have lost to be carried alone, by a worker that carries nothing
+// else. If that worker is lost, too, the run is to blame, and fails. It is negative if no run is carried alone.
+func (e *Engine) loneAt() int {
 	parts, release := e.config.Parts()
 	defer release()
-	if last := e.maxTakeovers(parts) - 1; last > 0 {
-		return last
+	if loneAt := e.maxTakeovers(parts) - 1; loneAt > 0 {
+		return loneAt
 	}
 	return -1
 }
 
-// carriesAlone reports whether the worker carries a run alone. Once that puts a result on record, it is one like others.
-func (w *worker) carriesAlone(last int) bool {
+// carriesAlone reports whether the worker carries a run alone. Once that puts a result on record, it is one like
+// others, and so is one that was claimed to be stopped or paused.
+func (w *worker) carriesAlone(loneAt int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, h := range w.held {
-		if h.run.suspect() == last {
+		if h.run.suspect() == loneAt && h.run.run.Desired == store.DesiredRun {
 			return true
 		}
 	}
@@ -311,14 +314,14 @@ func (w *worker) carriesAlone(last int) bool {
 // makesRoom reports whether the worker claims nothing, so that it can take a run alone that no other worker took. It hands
 // its own runs back at their next boundaries, and goes on so until it is empty, however long their calls take, or until
 // another worker took the run.
-func (w *worker) makesRoom(ctx context.Context, row store.Worker, last int) bool {
+func (w *worker) makesRoom(ctx context.Context, row store.Worker, loneAt int) bool {
 	lease := w.engine.config.Lease
-	if last < 0 || time.Since(w.sought) < lease {
+	if loneAt < 0 || time.Since(w.sought) < lease {
 		return w.makingRoom
 	}
 
 	w.sought = time.Now()
-	waits, err := w.engine.store.SuspectWaits(ctx, row.ID, last, 2*lease)
+	waits, err := w.engine.store.SuspectWaits(ctx, row.ID, loneAt, 2*lease)
 	if err != nil {
 		w.log.Debug("a run to carry alone may wait", "worker", row.ID, "error", err)
 		return w.makingRoom

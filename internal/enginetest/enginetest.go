@@ -98,12 +98,14 @@ func (p *Parts) Redact(text string) string {
 // MaxTakeovers implements [engine.Parts].
 func (p *Parts) MaxTakeovers() int { return 0 }
 
-// Settled implements [engine.Parts].
-func (p *Parts) Settled(text string, from int) int {
-	if p.Secret == "" {
-		return len(text)
+// Settling implements [engine.Parts].
+func (p *Parts) Settling() func(text string) int {
+	return func(text string) int {
+		if p.Secret == "" {
+			return len(text)
+		}
+		return 0
 	}
-	return from
 }
 
 // House is a store, a scripted model and an engine.

@@ -83,7 +83,7 @@ func errorKinds(t *testing.T, folders ...string) map[string]bool {
 			return true
 		})
 	}
-	isKind := regexp.MustCompile("^(Kind|Limit)[A-Z]|^Finish(Refusal|ContentFilter)$|^unkept$")
+	isKind := regexp.MustCompile("^(Kind|Limit)[A-Z]|^Finish(Refusal|ContentFilter)$|^modelError$")
 	var always []ast.Expr
 	each := func(f func(ast.Node)) {
 		for _, file := range files {

@@ -45,20 +45,28 @@ func Unclosed(s string) bool {
 // One in brackets is dropped; any other stays in a text, which may itself say that. Complete reports false for a text
 // that is whole, or no beginning of JSON.
 func Complete(s string) (whole string, ok bool) {
+	whole, _, ok = CompleteAndCount(s)
+	return whole, ok
+}
+
+// CompleteAndCount is [Complete] for a caller that bounds how much it reads: read is how many bytes were read, each as
+// often as it was.
+func CompleteAndCount(s string) (whole string, read int, ok bool) {
 	s = strings.TrimSpace(s)
 	if s == "" || s[0] != '{' && s[0] != '[' {
-		return "", false
+		return "", 0, false
 	}
 
 	for _, end := range []int{markOf(s, bracketedMark), len(s), markOf(s, bareMark)} {
 		if end <= 0 {
 			continue
 		}
-		if whole, ok = complete(s[:end]); ok {
-			return whole, true
+		whole, n, ok := complete(s[:end])
+		if read += n; ok {
+			return whole, read, true
 		}
 	}
-	return "", false
+	return "", read, false
 }
 
 // The marks that programs put behind a text that they cut.
@@ -114,11 +122,11 @@ const (
 	commaOrEnd
 )
 
-func complete(s string) (string, bool) {
+func complete(s string) (whole string, read int, ok bool) {
 	c := scanner{s: s}
 	text, ok := c.scan()
 	if !ok {
-		return "", false
+		return "", c.at, false
 	}
 
 	if i := c.arguments(); i > 0 {
@@ -126,8 +134,8 @@ func complete(s string) (string, bool) {
 		raw, _ := json.Marshal(s[from:]) // a string has no error
 		c.whole, c.open, text = from, c.open[:i], string(raw)
 	}
-	whole := c.closed(text)
-	return whole, Valid(whole)
+	whole = c.closed(text)
+	return whole, c.at, Valid(whole)
 }
 
 // closed returns what is whole, a text behind it, and the end of each container.
@@ -190,14 +198,13 @@ func (c *scanner) scan() (text string, ok bool) {
 				c.next = name
 			}
 		case c.next <= valueOrEnd && len(c.open) > 0:
-			end := c.at
-			for end < len(c.s) && strings.IndexByte(",]} \t\r\n", c.s[end]) < 0 {
-				end++
+			from := c.at
+			for c.at < len(c.s) && strings.IndexByte(",]} \t\r\n", c.s[c.at]) < 0 {
+				c.at++
 			}
-			if end == len(c.s) || end == c.at { // more of it may have been cut off
-				return "", end > c.at
+			if c.at == len(c.s) || c.at == from { // more of it may have been cut off
+				return "", c.at > from
 			}
-			c.at = end
 			c.whole, c.next = c.at, commaOrEnd
 		default:
 			return "", false

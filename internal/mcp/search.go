@@ -155,14 +155,16 @@ func (s *Server) searchRuns(c echo.Context, in searchArguments) (any, error) {
 	for _, left := range page.LeftOfRuns() {
 		out.MoreIn = append(out.MoreIn, moreIn{left.RootPlanID, words.MoreInRun(int64(left.Texts), left.Open)})
 	}
+	var notes []string
 	if len(out.MoreIn) > 0 {
-		out.Note = "Of each run, the first hits are listed: to see all, search again with its planId."
+		notes = append(notes, "Of each run, the first hits are listed: to see all, search again with its planId.")
 	}
 	if page.Next != nil {
 		out.NextCursor = new(api.TextCursor(*page.Next))
 	}
 	if page.Incomplete {
-		out.Note = "There was time for runs back to " + page.Next.BeganAt.Format(time.RFC3339) + ": go on with nextCursor, or choose fewer runs."
+		notes = append(notes, "There was time for runs back to "+page.Next.BeganAt.Format(time.RFC3339)+": go on with nextCursor, or choose fewer runs.")
 	}
+	out.Note = strings.Join(notes, " ")
 	return out, nil
 }

@@ -17,8 +17,8 @@ import (
 // Row is a line of an outline: a plan, a step, a cycle, a tool call or a wait.
 type Row struct {
 	tree.Node
-	// node is the name of the node of a graph that the row carries out; empty: none.
-	node string
+	// step is what a step is called, see [tree.StepName]; empty: what its record says, which does not know of graphs.
+	step string
 	// At is the address of the row in its run, such as step:<stepId>. See [At].
 	At string
 	// Depth is 0 for the first row, and Parent is -1 there; else Parent is the row above that this one is under.
@@ -119,11 +119,8 @@ func (b *builder) plan(p *tree.Plan, parent, depth int) {
 	outer := b.waits
 	b.waits = p.PlacedWaits()
 	for _, s := range p.Steps {
-		node := ""
-		if text(p.Record.Executor) == "dag" && s.Record.StepIndex != nil && *s.Record.StepIndex > 0 { // 0 is the planner
-			node = text(s.Record.AgentDescription)
-		}
-		b.step(s, node, at, depth+1)
+		name, _ := tree.StepName(text(p.Record.Executor), text(s.Record.AgentName), text(s.Record.AgentDescription), s.Record.StepIndex)
+		b.step(s, name, at, depth+1)
 	}
 	for _, c := range p.SubPlans {
 		b.plan(c, at, depth+1)
@@ -140,8 +137,8 @@ func (b *builder) wait(on tree.Node, parent, depth int) {
 	}
 }
 
-func (b *builder) step(s *tree.Step, node string, parent, depth int) {
-	at := b.add(Row{Node: tree.Node{Step: s}, node: node, At: At("step", s.Record.StepID)}, parent, depth)
+func (b *builder) step(s *tree.Step, name string, parent, depth int) {
+	at := b.add(Row{Node: tree.Node{Step: s}, step: name, At: At("step", s.Record.StepID)}, parent, depth)
 	started, others := s.Started()
 	for _, c := range s.Cycles {
 		in := b.add(Row{Node: tree.Node{Cycle: c}, At: At("cycle", s.Record.StepID, strconv.FormatInt(c.Record.Seq, 10))}, at, depth+1)
@@ -362,7 +359,7 @@ func (r *Row) Name() string {
 		p := &r.Plan.Record
 		return cmp.Or(first(p.Title, p.UserRequest, p.Name), p.CurrentPlanID)
 	case r.Step != nil:
-		return cmp.Or(r.node, first(r.Step.Record.AgentName))
+		return cmp.Or(r.step, first(r.Step.Record.AgentName))
 	case r.Call != nil:
 		return first(r.Call.Record.Name)
 	}

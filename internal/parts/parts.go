@@ -333,21 +333,22 @@ func (p *parts) Redact(text string) string {
 	return text
 }
 
-// Settled implements [engine.Parts].
-func (p *parts) Settled(text string, from int) int {
-	end := len(text)
-	for _, secret := range p.secrets {
-		for n := min(len(secret)-1, len(text)-from); n > 0; n-- {
-			if strings.HasSuffix(text, secret[:n]) {
-				end = min(end, len(text)-n)
-				break
+// Settling implements [engine.Parts].
+func (p *parts) Settling() func(text string) int {
+	own, configured, upTo := p.own.Redactor.Settling(), p.configured.Redactor.Settling(), 0
+	return func(text string) int {
+		end := min(own(text), configured(text))
+		for _, secret := range p.secrets {
+			for n := min(len(secret)-1, len(text)-upTo); n > 0; n-- {
+				if strings.HasSuffix(text, secret[:n]) {
+					end = min(end, len(text)-n)
+					break
+				}
 			}
 		}
+		upTo = end
+		return end
 	}
-	for _, r := range []*redact.Redactor{p.own.Redactor, p.configured.Redactor} {
-		end = min(end, r.Settled(text, from))
-	}
-	return end
 }
 
 // looksLikeJSON reports whether a text is an object or a list of JSON.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/actlog/actlog/internal/apitest"
+	"github.com/actlog/actlog/internal/storetest"
 	"github.com/actlog/actlog/record"
 )
 
@@ -114,7 +115,7 @@ func TestExecuteSync(t *testing.T) {
 		answered := make(chan apitest.Answer, 1)
 		go func() { answered <- tt.send() }()
 		for done := false; !done; {
-			claimed, err := c.Store.ClaimRuns(t.Context(), "w", provided, 1)
+			claimed, err := storetest.Claim(t.Context(), c.Store, "w", provided, 1)
 			if err != nil {
 				t.Fatal(err)
 			}

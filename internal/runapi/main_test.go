@@ -17,6 +17,7 @@ import (
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/runapi"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/storetest"
 	"github.com/actlog/actlog/internal/template"
 	"github.com/actlog/actlog/record"
 )
@@ -108,7 +109,7 @@ func (c *client) started() string {
 func (c *client) claimed() store.Lease {
 	c.T.Helper()
 	id := c.started()
-	claimed, err := c.Store.ClaimRuns(c.T.Context(), "w", provided, 9) // others may be due, too
+	claimed, err := storetest.Claim(c.T.Context(), c.Store, "w", provided, 9) // others may be due, too
 	if err != nil {
 		c.T.Fatal(err)
 	}

@@ -240,7 +240,7 @@ func (s *Server) sendRun(c echo.Context, d *store.RunDetail, q taskQuery) error 
 			q.narrow(result)
 			out.Result = result
 		}
-	case orchestratorExecutor:
+	case "orchestrator":
 		result, err := s.agentResponse(c, d)
 		if err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"github.com/actlog/actlog/internal/apitest"
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/storetest"
 	"github.com/actlog/actlog/record"
 )
 
@@ -25,7 +26,7 @@ func TestRun(t *testing.T) {
 	expect(t, started, obj{"executor": "agent", "state": "PENDING"})
 	id := started.(obj)["planId"].(string)
 	expect(t, c.run(id), obj{"planId": id, "rootPlanId": id, "name": "reader", "state": "PENDING", "result": nil, "waits.#": 0, "waitingFor.#": 0, "endTime": nil, "takeovers": 0})
-	claimed, err := c.Store.ClaimRuns(t.Context(), "w", provided, 1)
+	claimed, err := storetest.Claim(t.Context(), c.Store, "w", provided, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +65,7 @@ func TestIdempotencyKey(t *testing.T) {
 	again := c.post("/api/v1/runs", request(), "Idempotency-Key", "k")
 	wantStatus(t, again, http.StatusAccepted)
 	expect(t, again.JSON(t), obj{"planId": id, "state": "PENDING"})
-	claimed, err := c.Store.ClaimRuns(t.Context(), "w", provided, 2)
+	claimed, err := storetest.Claim(t.Context(), c.Store, "w", provided, 2)
 	if err != nil || len(claimed) != 1 {
 		t.Fatal(claimed, err)
 	}
@@ -96,7 +97,7 @@ func TestPreferWait(t *testing.T) {
 		})
 	}
 	for handled := 0; handled < 2; {
-		claimed, err := c.Store.ClaimRuns(t.Context(), "w", provided, 2)
+		claimed, err := storetest.Claim(t.Context(), c.Store, "w", provided, 2)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -254,23 +254,17 @@ func (b *tracer) plan(p *tree.Plan) traceJSON {
 		}
 	}
 	out.Logs, out.Metrics.AverageRelevanceScore = b.logs(r.CurrentPlanID, "", r.ErrorMessage, r.EndTime), averageScore(out.AllSources)
-	out.separate()
+	if p.Planning() == 0 {
+		out.separate()
+	}
 	return out
 }
 
-// The executor whose runs have a planner beside the steps of their plans, and the agent type of that.
-const (
-	orchestratorExecutor = "orchestrator"
-	plannerType          = "ORCHESTRATOR"
-)
-
 // separate takes the step in which the orchestrator plans and answers out of the steps of its plan.
 func (t *traceJSON) separate() {
-	if textOf(t.Executor) == orchestratorExecutor && len(t.StepTraces) > 0 && textOf(t.StepTraces[0].AgentType) == plannerType {
-		t.Planning, t.StepTraces = &t.StepTraces[0], t.StepTraces[1:]
-		if t.Planning.StepNumber = 0; t.Planning.State == record.Completed {
-			t.CompletedSteps--
-		}
+	t.Planning, t.StepTraces = &t.StepTraces[0], t.StepTraces[1:]
+	if t.Planning.StepNumber = 0; t.Planning.State == record.Completed {
+		t.CompletedSteps--
 	}
 }
 

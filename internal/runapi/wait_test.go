@@ -11,6 +11,7 @@ import (
 	"github.com/actlog/actlog/internal/apitest"
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/storetest"
 	"github.com/actlog/actlog/record"
 )
 
@@ -51,7 +52,7 @@ func TestDecide(t *testing.T) {
 		wantStatus(t, a, http.StatusOK)
 		expect(t, a.JSON(t), obj{"state": tt.state, "decision": tt.send["decision"], "decidedBy": nil, "by": tt.send["by"], "decisionText": tt.send["text"], "planId": l.PlanID})
 		wantProblem(t, c.post(at, tt.send), http.StatusConflict, nil)
-		claimed, err := c.Store.ClaimRuns(t.Context(), "w", provided, 1)
+		claimed, err := storetest.Claim(t.Context(), c.Store, "w", provided, 1)
 		if err != nil || len(claimed) != 1 || claimed[0].PlanID != l.PlanID {
 			t.Errorf("after %v: %+v, %v", tt.send, claimed, err)
 		}
@@ -136,7 +137,7 @@ func TestWaitOfAChild(t *testing.T) {
 		Parent: &store.ParentCall{PlanID: root.PlanID, StepID: "s", ToolCallID: "call"},
 	}, Needs: []string{}}
 	c.work(root, []record.Change{&record.Plan{RootPlanID: root.PlanID, CurrentPlanID: "child", ParentPlanID: &root.PlanID, ToolCallID: new("call")}}, store.Begin(child))
-	claimed, err := c.Store.ClaimRuns(t.Context(), "w", []string{}, 1)
+	claimed, err := storetest.Claim(t.Context(), c.Store, "w", []string{}, 1)
 	if err != nil || len(claimed) != 1 {
 		t.Fatal(claimed, err)
 	}

@@ -184,7 +184,7 @@ func TestSchemaRules(t *testing.T) {
 		{"primary keys start with the root plan, except those of the feed, the progress of causes and of recent texts, their index, dropped periods, daily figures, prices, traces, the index of the search, workers, definitions, conversations, logins and vectors of texts",
 			`SELECT relname FROM ` + tables + ` JOIN pg_constraint AS k ON k.conrelid = c.oid AND k.contype = 'p'
 			JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = k.conkey[1]
-			WHERE attname <> 'root_plan_id' AND relname NOT IN ('change', 'cause_progress', 'recent_progress', 'recent_gram', 'dropped_detail', 'tool_daily', 'model_price', 'worker', 'definition', 'conversation', 'conversation_message', 'login', 'text_vector') AND relname NOT LIKE 'otlp\_%' AND relname NOT LIKE 'search\_%'`},
+			WHERE attname <> 'root_plan_id' AND relname NOT IN ('change', 'cause_progress', 'recent_progress', 'recent_slice', 'recent_gram', 'dropped_detail', 'tool_daily', 'model_price', 'worker', 'definition', 'conversation', 'conversation_message', 'login', 'text_vector') AND relname NOT LIKE 'otlp\_%' AND relname NOT LIKE 'search\_%'`},
 		{"every table has a primary key",
 			`SELECT relname FROM ` + tables + ` WHERE NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.conrelid = c.oid AND k.contype = 'p')`},
 		{"foreign keys start with the root plan on both sides, except those to definitions and conversations",
@@ -205,7 +205,7 @@ func TestSchemaRules(t *testing.T) {
 		{"a column that changes can set is nullable and has no default",
 			`SELECT relname || '.' || attname FROM ` + tables + ` JOIN pg_attribute AS a ON a.attrelid = c.oid
 			LEFT JOIN pg_attrdef AS d ON d.adrelid = c.oid AND d.adnum = a.attnum
-			WHERE relname NOT IN ('change', 'cause', 'cause_progress', 'recent_text', 'recent_gram', 'recent_progress', 'dropped_detail', 'tool_daily', 'model_price') AND relname NOT LIKE 'otlp\_%' AND relname NOT LIKE 'search\_%' AND relname NOT IN ` + runtime + ` AND attnum > 0 AND attgenerated = '' AND attidentity = '' AND (attnotnull OR d.adbin IS NOT NULL)
+			WHERE relname NOT IN ('change', 'cause', 'cause_progress', 'recent_text', 'recent_slice', 'recent_gram', 'recent_progress', 'dropped_detail', 'tool_daily', 'model_price') AND relname NOT LIKE 'otlp\_%' AND relname NOT LIKE 'search\_%' AND relname NOT IN ` + runtime + ` AND attnum > 0 AND attgenerated = '' AND attidentity = '' AND (attnotnull OR d.adbin IS NOT NULL)
 			AND attname NOT IN ('id', 'part', 'first_seen_at', 'origin')
 			AND NOT EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = c.oid AND i.indisprimary AND a.attnum = ANY (i.indkey))`},
 	} {

@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/actlog/actlog/db"
 	"github.com/actlog/actlog/internal/fieldsql"
 	"github.com/actlog/actlog/internal/pg"
@@ -273,16 +275,24 @@ func milliseconds(d *time.Duration) *int64 {
 // behindAll is what no id goes on with.
 const behindAll = string(utf8.MaxRune) + string(utf8.MaxRune)
 
-// PlanIDs returns the ids that a shortened id may stand for, in order, at most so many: the id itself if a plan has it, else the root
-// plans whose ids begin so, else the other plans.
-func (r *Reader) PlanIDs(ctx context.Context, shortened string, most int32) (ids []string, err error) {
+// PlanIDs returns the ids that a shortened id may stand for, in order, at most so many: the id itself if a plan has it, else
+// the root plans whose ids begin so, else the other plans. The error is [ErrSlow] if there is none before a deadline.
+func (r *Reader) PlanIDs(
+	ctx context.Context, shortened string, most int32, deadline time.Time,
+) (ids []string, err error) {
 	asks := []db.PlanIDsParams{
 		{FromID: shortened, ToID: shortened + "\x01", Most: 1},
 		{FromID: shortened, ToID: shortened + behindAll, RootsOnly: true, Most: most},
 		{FromID: shortened, ToID: shortened + behindAll, Most: most},
 	}
-	for _, params := range asks {
-		ids, err = pg.Read(ctx, r.db, func() ([]string, error) { return r.queries.PlanIDs(ctx, r.db, params) })
+	for _, p := range asks {
+		args := []any{p.FromID, p.ToID, p.RootsOnly, p.Most}
+		ids, err = pg.Read(ctx, r.db, func() (ids []string, err error) {
+			return ids, r.before(ctx, deadline, "force_custom_plan", db.PlanIDs, args, func(rows pgx.Rows) (err error) {
+				ids, err = pgx.CollectRows(rows, pgx.RowTo[string])
+				return err
+			})
+		})
 		if err != nil {
 			return nil, fmt.Errorf("look for ids of plans: %w", err)
 		}

@@ -27,7 +27,7 @@ func counted(ctx context.Context, d *pg.DB, room Room, sql string, args ...any) 
 		cancel()
 		return nil, err
 	}
-	return &countedRows{Rows: rows, cancel: cancel, room: room}, nil
+	return &countedRows{Rows: rows, cancel: cancel, room: room, beside: rowBytesBeside}, nil
 }
 
 // countedRows asks for the room that its rows take.
@@ -35,6 +35,7 @@ type countedRows struct {
 	pgx.Rows
 	cancel  context.CancelFunc
 	room    Room
+	beside  int64 // what a row takes beside its values
 	pending int64 // not asked for yet
 	err     error // of room
 }
@@ -47,7 +48,7 @@ func (r *countedRows) Next() bool {
 	if r.room == nil {
 		return true
 	}
-	r.pending += rowBytesBeside
+	r.pending += r.beside
 	for _, value := range r.RawValues() {
 		r.pending += int64(len(value))
 	}

@@ -301,14 +301,6 @@ func (s *Store) writeRun(ctx context.Context, l Lease, changes []record.Change, 
 		return err
 	}
 	defer s.goroutines.Done()
-	entries, _ := s.prepare(changes)
-	result, err := s.result(entries)
-	switch {
-	case err != nil:
-		return err
-	case len(result.Rejected) > 0:
-		return result.Rejected[0].Err
-	}
 	select {
 	case s.runWrites <- struct{}{}:
 		defer func() { <-s.runWrites }()
@@ -319,6 +311,15 @@ func (s *Store) writeRun(ctx context.Context, l Lease, changes []record.Change, 
 		if op.closes != nil {
 			return s.finishRun(ctx, l, changes, ops, op.closes)
 		}
+	}
+
+	entries, _ := s.prepare(changes)
+	result, err := s.result(entries)
+	switch {
+	case err != nil:
+		return err
+	case len(result.Rejected) > 0:
+		return result.Rejected[0].Err
 	}
 	deadline := time.Now().Add(s.config.RetryFor)
 	for attempt := 0; ; attempt++ {
@@ -427,21 +428,16 @@ type Claim struct {
 	WorkerID string
 	Provides []string // they need nothing else
 	Runs     int      // how many at most
-	// Last is how many workers a run has lost that is carried once more, alone; negative: none is. Alone claims those, and
-	// nothing else; otherwise they are left.
-	Last  int
-	Alone bool
-}
-
-// ClaimRuns claims up to n runs for a worker: those that are due and need nothing but what it provides.
-func (s *Store) ClaimRuns(ctx context.Context, workerID string, provides []string, n int) ([]Claimed, error) {
-	return s.Claim(ctx, Claim{WorkerID: workerID, Provides: provides, Runs: n, Last: -1})
+	// LoneAt is how many workers a run has lost that is carried once more, alone; negative: none is. Alone claims
+	// those, and nothing else; otherwise they are left, but for those that should stop or pause.
+	LoneAt int
+	Alone  bool
 }
 
 // Claim claims runs that are due.
 func (s *Store) Claim(ctx context.Context, c Claim) ([]Claimed, error) {
 	rows, err := s.queries.RunClaim(ctx, s.db, db.RunClaimParams{
-		WorkerID: c.WorkerID, Provides: c.Provides, Runs: int32(c.Runs), Last: int32(c.Last), Alone: c.Alone,
+		WorkerID: c.WorkerID, Provides: c.Provides, Runs: int32(c.Runs), LoneAt: int32(c.LoneAt), Alone: c.Alone,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("claim runs: %w", pg.Translate(err))
@@ -469,8 +465,10 @@ func (s *Store) Claim(ctx context.Context, c Claim) ([]Claimed, error) {
 
 // SuspectWaits reports whether a run that is to be carried alone has been due for some time, because no worker that
 // carries nothing else took it, and this worker is the one that makes room for it.
-func (s *Store) SuspectWaits(ctx context.Context, workerID string, last int, due time.Duration) (bool, error) {
-	waits, err := s.queries.RunSuspect(ctx, s.db, db.RunSuspectParams{WorkerID: workerID, Seconds: due.Seconds(), Last: int32(last)})
+func (s *Store) SuspectWaits(ctx context.Context, workerID string, loneAt int, due time.Duration) (bool, error) {
+	waits, err := s.queries.RunSuspect(ctx, s.db, db.RunSuspectParams{
+		WorkerID: workerID, Seconds: due.Seconds(), LoneAt: int32(loneAt),
+	})
 	if err != nil {
 		return false, fmt.Errorf("look for runs to carry alone: %w", pg.Translate(err))
 	}
@@ -493,9 +491,9 @@ func (s *Store) RunArtifact(ctx context.Context, rootPlanID, name string) (json.
 type Used struct {
 	Tokens  int64 // in and out
 	CostUSD float64
-	// UnpricedModel is a model of its calls without a price, UnpricedBelow the error of a run below whose model has none;
-	// empty: there is none, or it was not asked for.
-	UnpricedModel, UnpricedBelow string
+	// UnpricedModel is a model of its calls without a price; empty: there is none, or it was not asked for.
+	UnpricedModel string
+	UnpricedBelow string // the error of a run below whose model has no price; empty: there is none
 }
 
 // RunUsed returns what a run and all below it have used. costs says that it is to look for calls without a price.

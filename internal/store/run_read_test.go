@@ -153,7 +153,7 @@ func TestRunSaysWhatItWaitsFor(t *testing.T) {
 	}
 	want(r.Needs...)
 	add("d", time.Hour, r.Needs...)
-	claimed, err := s.ClaimRuns(t.Context(), "d", r.Needs, 1)
+	claimed, err := storetest.Claim(t.Context(), s, "d", r.Needs, 1)
 	if err != nil || len(claimed) != 1 {
 		t.Fatal(claimed, err)
 	}

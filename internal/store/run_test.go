@@ -41,7 +41,7 @@ func addWorker(t *testing.T, s *store.Store, id string, lease time.Duration) {
 
 func claim(t *testing.T, s *store.Store, worker string, n int) []store.Claimed {
 	t.Helper()
-	claimed, err := s.ClaimRuns(t.Context(), worker, []string{"executor:agent"}, n)
+	claimed, err := storetest.Claim(t.Context(), s, worker, []string{"executor:agent"}, n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func TestOneWorkerClaims(t *testing.T) {
 		addWorker(t, s, worker, time.Hour)
 		all.Go(func() {
 			for {
-				claimed, err := s.ClaimRuns(t.Context(), worker, []string{}, 2)
+				claimed, err := storetest.Claim(t.Context(), s, worker, []string{}, 2)
 				if err != nil {
 					t.Error(err)
 				}

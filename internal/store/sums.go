@@ -45,8 +45,8 @@ type sumKey struct {
 	id     string
 }
 
-// sumBytes is about what a row takes in them, beside its id.
-const sumBytes = 192
+// sumBytes is about what a row takes in them beside its values.
+const sumBytes = 100
 
 // Of returns the hashes of the texts of a row by the names of the fields. ok is false if the row was not read.
 func (t *TextSums) Of(key record.Key) (sums map[string]int64, ok bool) {
@@ -65,16 +65,15 @@ func (t *TextSums) Of(key record.Key) (sums map[string]int64, ok bool) {
 // Sums reads hashes of the texts of a tree, by row and field, in one statement. Postgres may take the given time: rows behind that have none.
 func (r *Reader) Sums(ctx context.Context, rootPlanID string, within time.Duration) (*TextSums, error) {
 	sums, err := pg.Read(ctx, r.db, func() (*TextSums, error) {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel() // rows that were refused room are not read to their end
-		rows, err := r.db.Query(ctx, sumsOfTexts, rootPlanID, within.Milliseconds())
+		rows, err := counted(ctx, r.db, r.within, sumsOfTexts, rootPlanID, within.Milliseconds())
 		if err != nil {
 			return nil, err
 		}
 		defer rows.Close()
+		rows.beside = sumBytes
+
 		t := &TextSums{first: map[sumKey]int32{}}
 		parents := map[string]string{} // each once: many rows have the same
-		var pending int64
 		for rows.Next() {
 			var key sumKey
 			var found []int64
@@ -91,13 +90,6 @@ func (r *Reader) Sums(ctx context.Context, rootPlanID string, within time.Durati
 			}
 			t.first[key] = int32(len(t.all)) //nolint:gosec // a tree has fewer rows
 			t.all = append(t.all, found...)
-			if pending += sumBytes + int64(len(key.id)); pending >= roomStep && r.within != nil {
-				if err := r.within(pending); err != nil {
-					cancel()
-					return nil, err
-				}
-				pending = 0
-			}
 		}
 		return t, rows.Err()
 	})

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -110,22 +111,19 @@ func asText(raw json.RawMessage) string {
 // finalResponse is the name of the member with the answer of an agent.
 const finalResponse = `"final_response"`
 
+// responseText begins the text of that member, which is an object.
+var responseText = regexp.MustCompile(finalResponse + `\s*:\s*\{[^{}]*?"content"\s*:\s*"`)
+
 // cutAnswer returns what of the answer of an agent is in the beginning of its envelope, in which it stands before what was said on the
 // way. That of a workflow stands behind it: of its beginning there is none.
 func cutAnswer(text string) string {
-	const content = `"content"`
-	_, rest, found := strings.Cut(text, finalResponse)
-	if !found || !strings.HasPrefix(strings.TrimLeftFunc(text, unicode.IsSpace), `{"agent_name"`) {
+	found := responseText.FindStringIndex(text)
+	begin := strings.TrimLeftFunc(strings.TrimPrefix(strings.TrimLeftFunc(text, unicode.IsSpace), "{"), unicode.IsSpace)
+	if found == nil || !strings.HasPrefix(begin, `"agent_name"`) {
 		return ""
 	}
-	if _, rest, found = strings.Cut(rest, content); !found {
-		return ""
-	}
-	rest = strings.TrimLeft(rest, ": \n\t\r")
-	if !strings.HasPrefix(rest, `"`) {
-		return ""
-	}
-	end := 1
+
+	rest, end := text[found[1]-1:], 1
 	for end < len(rest) && rest[end] != '"' {
 		if rest[end] == '\\' {
 			end++

@@ -53,6 +53,16 @@ func TestAnswer(t *testing.T) {
 			rt.Fatalf("the answer of %s is %q, of %q", cut, got, said)
 		}
 	})
+	for _, response := range []string{`null`, `{"role":"assistant"}`, `"none"`} { // what the user said is no answer
+		long := agent(response)
+		if got := tree.Answer(long[:len(long)-20]); got != "" {
+			t.Errorf("of the beginning of a result with the response %s it is %q", response, got)
+		}
+	}
+	spaced := strings.Replace(agent(`{"role":"assistant","content":"a"}`), "{", "{ ", 1)
+	if got := tree.Answer(spaced[:len(spaced)-20]); got != "a" {
+		t.Errorf("of the beginning of %s it is %q", spaced, got)
+	}
 	long := flow(`"end"`)
 	if got := tree.Answer(long[:len(long)-20]); got != "" {
 		t.Errorf("of the beginning of the result of a workflow it is %q", got)

@@ -394,7 +394,7 @@ func (l left) hasOneOf(places []int) bool {
 // lineIndex has the lines of errors, to find those that are in a text without a look at each.
 type lineIndex struct {
 	lines  []string // sorted
-	longer []int    // which line is the longest one that the line begins with, but itself; -1: there is none
+	prefix []int    // which other line is the longest one that the line begins with; -1: there is none
 	places [][]int  // where in finder.bad the errors with this line are
 }
 
@@ -412,9 +412,9 @@ func newLineIndex(bad []Node) *lineIndex {
 	for i, line := range x.lines {
 		at := i - 1
 		for at >= 0 && !strings.HasPrefix(line, x.lines[at]) {
-			at = x.longer[at]
+			at = x.prefix[at]
 		}
-		x.longer = append(x.longer, at)
+		x.prefix = append(x.prefix, at)
 		x.places = append(x.places, places[line])
 	}
 	return x
@@ -430,7 +430,7 @@ func (x *lineIndex) isIn(text string, below left) bool {
 		if !found {
 			at--
 		}
-		for ; at >= 0; at = x.longer[at] {
+		for ; at >= 0; at = x.prefix[at] {
 			if strings.HasPrefix(rest, x.lines[at]) && below.hasOneOf(x.places[at]) {
 				return true
 			}

@@ -164,12 +164,11 @@ func jsonMessage(text string) string {
 		var value any
 		err := d.Decode(&value)
 		if err != nil {
-			if value = beforeCut(text[at:min(len(text), at+int(budget))], err); value != nil {
-				if message := messageIn(value); message != "" {
-					return message
-				}
+			value, read := beforeCut(text[at:min(len(text), at+int(budget))], err)
+			if message := messageIn(value); message != "" {
+				return message
 			}
-			budget = source.N
+			budget = min(source.N, budget-int64(read))
 			at++
 			continue
 		}
@@ -187,8 +186,9 @@ func jsonMessage(text string) string {
 }
 
 // beforeCut returns the value of JSON that was cut, as far as it is there: it ends too early, maybe with a mark, or
-// breaks between two lines because the middle of the text was left out. nil: it is no JSON.
-func beforeCut(text string, failed error) (value any) {
+// breaks between two lines because the middle of the text was left out. nil: it is no JSON. read is how many bytes were
+// read for that.
+func beforeCut(text string, failed error) (value any, read int) {
 	if syntax := new(json.SyntaxError); errors.As(failed, &syntax) && !errors.Is(failed, io.ErrUnexpectedEOF) {
 		to := min(int(syntax.Offset), len(text)) // with the character at which it breaks
 		line := strings.LastIndexByte(text[:to], '\n')
@@ -197,11 +197,11 @@ func beforeCut(text string, failed error) (value any) {
 		}
 	}
 
-	whole, ok := loosejson.Complete(text)
+	whole, read, ok := loosejson.CompleteAndCount(text)
 	if !ok || json.Unmarshal([]byte(loosejson.Strict(whole)), &value) != nil {
-		return nil
+		return nil, read
 	}
-	return value
+	return value, read
 }
 
 // messageIn returns the message of an error in JSON, or of the first in a list of them.

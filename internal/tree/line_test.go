@@ -131,6 +131,7 @@ func TestLine(t *testing.T) {
 			`{"error": {"message": "bad", "body": "` + strings.Repeat("x", 4_000) + "\n" + strings.Repeat("x", 4_000) + `"}}`, "bad",
 		},
 		"without its middle, between values": {"{\"message\": \"bad\", \"list\": [1, 2\n345, 6]}", "bad"},
+		"a time before cut JSON":             {`[2026-11-26 10:00] 400: {"message": "bad", "trace": "` + strings.Repeat("x", 3<<20), "bad"},
 		"broken in a line":                   {`got {"message": "bad", oops} there`, `got {"message": "bad", oops} there`},
 		"megabytes before its message":       {`{"trace": "` + strings.Repeat("x", 3<<20) + `", "message": "bad"}`, `{"trace": "` + strings.Repeat("x", 289)},
 		"megabytes behind its message":       {`{"message": "bad", "trace": "` + strings.Repeat("x", 3<<20) + `"}`, "bad"},
@@ -182,16 +183,17 @@ func TestLineOfAnything(t *testing.T) {
 // TestLineReadsALimitedPart: what is read for a message has a bound, however long the text is and however often JSON
 // begins in it. It counts what is allocated, so it does not run beside others.
 func TestLineReadsALimitedPart(t *testing.T) {
-	for name, begin := range map[string]string{"nested": `{"a":`, "lists": `[1,`, "broken": `{x `, "texts": `{"a": "b`} {
-		allocated := func(size int) uint64 {
-			text := strings.Repeat(begin, size/len(begin))
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			tree.Line(text)
-			runtime.ReadMemStats(&after)
-			return after.TotalAlloc - before.TotalAlloc
-		}
-		if n := allocated(8 << 20); n > 8<<20 {
+	many := func(begin string) string { return strings.Repeat(begin, 8<<20/len(begin)) }
+	long := `"` + strings.Repeat("y", 250<<10)
+	for name, text := range map[string]string{
+		"nested": many(`{"a":`), "lists": many(`[1,`), "broken": many(`{x `), "texts": many(`{"a": "b`),
+		"broken before a long text": strings.Repeat("[x,", 200) + long, "loose before a long text": strings.Repeat("[NaN,", 200) + long,
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		tree.Line(text)
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > 8<<20 {
 			t.Errorf("%s: %d bytes are allocated", name, n)
 		}
 	}

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -36,6 +37,18 @@ func (n Node) State() record.State {
 		return initial
 	}
 	return *s
+}
+
+// GraphExecutor is the name of the executor whose runs carry out a graph that a model planned.
+const GraphExecutor = "dag"
+
+// StepName returns what a step of a plan is called: its agent or, if it carries out a node of a graph, the node, which its
+// description names. It may be empty. All steps of a graph are nodes but the first, which plans it.
+func StepName(executor, agent, description string, index *int64) (name string, isNode bool) {
+	if isNode = executor == GraphExecutor && index != nil && *index > 0; isNode {
+		return cmp.Or(description, agent), true
+	}
+	return agent, false
 }
 
 // LeftBehind is how a row is shown that began and has not ended in a run that has: whoever recorded it did not say what

@@ -218,9 +218,9 @@ const (
 	planner      = "ORCHESTRATOR"
 )
 
-// planning returns the place of the step in which a run plans the others; -1: it has none. On record its index is behind theirs, so that
-// the first step of the plan has index 0.
-func (p *Plan) planning() int {
+// Planning returns the place in Steps of the one in which a run plans the others; -1: it has none. It is the first one
+// where the tree is whole. On record its index is behind theirs, so that the first step of the plan has index 0.
+func (p *Plan) Planning() int {
 	if p.Record.Executor == nil || *p.Record.Executor != orchestrator {
 		return -1
 	}
@@ -229,7 +229,7 @@ func (p *Plan) planning() int {
 
 // putPlanningFirst puts the step in which a run is planned before those that were planned in it.
 func (p *Plan) putPlanningFirst() {
-	if at := p.planning(); at > 0 {
+	if at := p.Planning(); at > 0 {
 		step := p.Steps[at]
 		p.Steps = slices.Insert(slices.Delete(p.Steps, at, at+1), 0, step)
 	}
@@ -470,7 +470,7 @@ func (p *Plan) Children() iter.Seq[*Plan] {
 // step. Without steps it returns 0. The step in which an orchestrator plans goes on as long as those
 // that it planned: it is the current one only while none of them is.
 func (p *Plan) CurrentStepIndex() int {
-	first := p.planning() + 1
+	first := p.Planning() + 1
 	running := func(s *Step) bool { return s.Record.State.Status() == record.StatusRunning }
 	unfinished := func(s *Step) bool { return s.Record.State.Status() != record.StatusFinished }
 	in := func(steps []*Step, at int) int {

@@ -13,10 +13,10 @@ import (
 	"github.com/actlog/actlog/internal/store"
 )
 
-// Detail is dropped in two transactions per period. The first detaches its partitions from
-// their tables and notes the period: it is short, because it locks everybody out. The second
-// counts the tool calls, removes their texts from the search, and drops the detached tables: it is long, and blocks nobody.
-// Then steps and waits lose what they copy from the calls. If one is interrupted, the next round goes on from there.
+// Detail is dropped in steps. First, a transaction for each period detaches its partitions from their tables and notes
+// the period: it is short, because it locks everybody out. For each detached table, one more removes its texts from the
+// search, and another counts the tool calls and drops the table: it is long, and blocks nobody. Then steps and waits lose
+// what they copy from the calls. If one is interrupted, the next round goes on from there.
 
 // droppingPrefix marks a partition that was detached.
 const droppingPrefix = "dropping_"
@@ -110,7 +110,7 @@ func (u *Upkeep) dropPeriod(ctx context.Context, p period) error {
 	if err := u.dropRecent(ctx, p.to); err != nil {
 		return err
 	}
-	// Links first, or trees would lack them until the second transaction.
+	// Links first, or trees would lack them until the last transaction.
 	if err := u.saveLinks(ctx, u.db, callTable, p.from, p.to); err != nil {
 		return err
 	}
@@ -129,37 +129,10 @@ func (u *Upkeep) dropPeriod(ctx context.Context, p period) error {
 	return nil
 }
 
-// forgetsPage is how many recent runs lose their words in one transaction.
-const forgetsPage = 2_000
-
-// dropRecent ends that runs are kept whose part is before a day, and deletes their texts.
-func (u *Upkeep) dropRecent(ctx context.Context, day time.Time) error {
-	if err := u.queries.RecentRaise(ctx, u.db, day); err != nil {
-		return fmt.Errorf("forget the texts of recent runs: %w", err)
-	}
-	for {
-		if n, err := u.queries.RecentForget(ctx, u.db, forgetsPage); err != nil {
-			return fmt.Errorf("forget the texts of recent runs: %w", err)
-		} else if n > 0 {
-			continue
-		}
-		left, err := u.queries.RecentLeft(ctx, u.db, day)
-		switch {
-		case err != nil:
-			return fmt.Errorf("forget the texts of recent runs: %w", err)
-		case !left:
-			return nil
-		}
-		if err := u.pause(ctx, time.Second); err != nil { // others have locked them
-			return err
-		}
-	}
-}
-
 // detach detaches the partitions of a period from their tables and notes the period. From then
 // on its roll-ups stay as they are, and late detail goes to the default partitions.
 func (u *Upkeep) detach(ctx context.Context, p period) error {
-	// The foreign keys go, or trees could not be deleted until the second transaction.
+	// The foreign keys go, or trees could not be deleted until the last transaction.
 	locks, alter := []string{"actlog.agent_execution_record"}, []string{}
 	for _, c := range p.children {
 		table, name := "actlog."+c.table, "actlog."+c.name
@@ -221,25 +194,27 @@ func (u *Upkeep) dropDetached(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// dropTable keeps the figures of a detached partition and drops it. It is one transaction:
-// figures are counted once.
+// dropTable removes the texts of a detached partition from the search. Then it keeps its figures and drops it, in one
+// transaction: figures are counted once. The search may have to be waited for, in vain: before the counting, which is long.
 func (u *Upkeep) dropTable(ctx context.Context, name string) error {
-	dropped := false
-	err := u.inTurn(ctx, taskRetention, func(tx pgx.Tx) error {
-		var exists bool
-		if err := tx.QueryRow(ctx, "SELECT to_regclass('actlog.' || $1) IS NOT NULL", name).Scan(&exists); err != nil || !exists {
-			return err
+	forgotten, dropped := false, false
+	err := u.inTurnWith(ctx, name, func(tx pgx.Tx) (err error) {
+		if !strings.HasPrefix(name, droppingPrefix+contentTable) {
+			err = u.forgetFound(ctx, tx, "actlog."+name, time.Time{}, endOfTime)
 		}
-		if _, err := tx.Exec(ctx, "LOCK TABLE actlog."+name+" IN ACCESS EXCLUSIVE MODE"); err != nil {
-			return err
-		}
+		forgotten = err == nil
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("drop %s: %w", name, err)
+	}
+	if !forgotten { // another server does it
+		return nil
+	}
+
+	err = u.inTurnWith(ctx, name, func(tx pgx.Tx) error {
 		if strings.HasPrefix(name, droppingPrefix+"act_tool_info") {
 			if err := u.keepFigures(ctx, tx, "actlog."+name); err != nil {
-				return err
-			}
-		}
-		if !strings.HasPrefix(name, droppingPrefix+contentTable) {
-			if err := u.forgetFound(ctx, tx, "actlog."+name, time.Time{}, endOfTime); err != nil {
 				return err
 			}
 		}
@@ -256,6 +231,21 @@ func (u *Upkeep) dropTable(ctx context.Context, name string) error {
 		u.counters.partitionsDropped.Add(1)
 	}
 	return nil
+}
+
+// inTurnWith is inTurn for dropping a detached partition, which is locked. It runs nothing if the partition is gone.
+func (u *Upkeep) inTurnWith(ctx context.Context, name string, f func(pgx.Tx) error) error {
+	return u.inTurn(ctx, taskRetention, func(tx pgx.Tx) error {
+		var exists bool
+		err := tx.QueryRow(ctx, "SELECT to_regclass('actlog.' || $1) IS NOT NULL", name).Scan(&exists)
+		if err != nil || !exists {
+			return err
+		}
+		if _, err := tx.Exec(ctx, "LOCK TABLE actlog."+name+" IN ACCESS EXCLUSIVE MODE"); err != nil {
+			return err
+		}
+		return f(tx)
+	})
 }
 
 // keepFigures counts the tool calls of a table and saves the links of sub-plans that they

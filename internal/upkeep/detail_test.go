@@ -182,6 +182,81 @@ func TestNoTextOfDetailIsLeft(t *testing.T) {
 	}
 }
 
+// TestForgetCopies: what steps copy from the calls of dropped periods goes tree by tree, and it rests in between. Nobody
+// reads the other trees.
+func TestForgetCopies(t *testing.T) {
+	t.Parallel()
+	s := open(t, pgtest.Fresh(t).URL)
+	for i := range 120 {
+		storetest.WriteTree(t, s, fmt.Sprintf("old%03d", i), record.Completed)
+	}
+	storetest.WriteTree(t, s, "young", record.Completed)
+	storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET part = '2020-01-01'::date + substr(root_plan_id, 4, 2)::int WHERE root_plan_id LIKE 'old%'")
+	storetest.Exec(t, s, "UPDATE actlog.agent_execution_record SET latest_tool_args = 'planted'")
+	storetest.Exec(t, s, "INSERT INTO actlog.dropped_detail (from_day, to_day) SELECT d, d + 1 FROM generate_series(0, 5) AS n, LATERAL (SELECT '2020-01-01'::date + n AS d) AS x")
+	storetest.Exec(t, s, "INSERT INTO actlog.dropped_detail (from_day, to_day) VALUES ('2020-01-07', '2020-03-01')")
+
+	rests := 0
+	keeper := idle(t, s)
+	upkeep.SetPause(keeper, func(context.Context, time.Duration) error { rests++; return nil })
+	if err := upkeep.DropDetail(keeper, t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	left := storetest.Query[string](t, s, `SELECT string_agg(DISTINCT root_plan_id, ' ') FROM actlog.agent_execution_record
+		WHERE latest_tool_args IS NOT NULL`)
+	if left != "young" {
+		t.Errorf("left in %s", left)
+	}
+	if rests != 7 { // for each of the periods
+		t.Errorf("%d rests", rests)
+	}
+	if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.dropped_detail WHERE NOT forgotten"); n > 0 {
+		t.Errorf("%d periods are left", n)
+	}
+}
+
+// TestDropWhileTheSearchIsKept: while another server has its turn at the index of the search, no calls are counted in vain.
+func TestDropWhileTheSearchIsKept(t *testing.T) {
+	t.Parallel()
+	pg := pgtest.Fresh(t)
+	s := open(t, pg.URL)
+	storetest.WriteTree(t, s, "old", record.Completed)
+	storetest.Age(t, s, storetest.OldMonday, "old")
+	storetest.Exec(t, s, `CREATE SEQUENCE actlog.counted;
+		CREATE FUNCTION actlog.count_it() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+			PERFORM nextval('actlog.counted');
+			RETURN NULL;
+		END $$;
+		CREATE TRIGGER count_it AFTER INSERT ON actlog.tool_daily FOR EACH STATEMENT EXECUTE FUNCTION actlog.count_it()`)
+	counted := func() int {
+		t.Helper()
+		return storetest.Query[int](t, s, "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM actlog.counted")
+	}
+
+	tx, err := pg.Pool.BeginTx(t.Context(), pgx.TxOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	if _, err := tx.Exec(t.Context(), "SELECT pg_advisory_xact_lock(hashtext('actlog.search'))"); err != nil {
+		t.Fatal(err)
+	}
+	if err := upkeep.DropDetail(idle(t, s), t.Context(), 30); err == nil {
+		t.Error("the detail was dropped")
+	}
+	if n := counted(); n > 0 {
+		t.Errorf("calls were counted %d times", n)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	dropDetail(t, s)
+	gone(t, s, storetest.OldMonday)
+	if n := counted(); n != 1 {
+		t.Errorf("calls were counted %d times", n)
+	}
+}
+
 // planted counts the rows of all tables that have a planted text of a run.
 func planted(t testing.TB, pool *pgxpool.Pool, root string) (rows int) {
 	t.Helper()

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/actlog/actlog/db"
 )
 
@@ -36,58 +34,6 @@ func (u *Upkeep) saveLinks(ctx context.Context, conn db.DBTX, table string, from
 		}
 	}
 	return nil
-}
-
-// forgetFound removes the texts of the tool calls, or cycles, in a table from the search. Fresh texts and the index of the
-// search are changed by one server at a time.
-func (u *Upkeep) forgetFound(ctx context.Context, tx pgx.Tx, table string, from, to time.Time) error {
-	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtext('"+taskSearch+"'))"); err != nil {
-		return fmt.Errorf("forget texts: %w", err)
-	}
-	if _, err := tx.Exec(ctx, strings.ReplaceAll(db.SearchForget, callTable, table), from, to); err != nil {
-		return fmt.Errorf("forget texts: %w", err)
-	}
-	return nil
-}
-
-// forgetPage is how many steps or waits lose their texts in one statement.
-const forgetPage = 1000
-
-// forgetCopies removes what steps and waits copy from the tool calls of the periods that were dropped.
-func (u *Upkeep) forgetCopies(ctx context.Context) error {
-	periods, err := u.queries.DetailToForget(ctx, u.db)
-	if err != nil {
-		return fmt.Errorf("list the periods to forget: %w", err)
-	}
-	for _, p := range periods {
-		if err := u.forgetPeriod(ctx, p.FromDay, p.ToDay); err != nil {
-			return fmt.Errorf("forget texts of steps and waits: %w", err)
-		}
-	}
-	return nil
-}
-
-func (u *Upkeep) forgetPeriod(ctx context.Context, from, to time.Time) error {
-	steps := db.StepForgetParams{FromDay: from, ToDay: to, PageSize: forgetPage}
-	for more := true; more; {
-		page, err := u.queries.StepForget(ctx, u.db, steps)
-		if err != nil {
-			return err
-		}
-		steps.AfterRoot, steps.AfterStep = page.LastRoot, page.LastStep
-		more = page.Size == forgetPage
-	}
-
-	waits := db.WaitForgetParams{FromDay: from, ToDay: to, PageSize: forgetPage}
-	for more := true; more; {
-		page, err := u.queries.WaitForget(ctx, u.db, waits)
-		if err != nil {
-			return err
-		}
-		waits.AfterRoot, waits.AfterPlan, waits.AfterWait = page.LastRoot, page.LastPlan, page.LastWait
-		more = page.Size == forgetPage
-	}
-	return u.queries.DetailForgotten(ctx, u.db, db.DetailForgottenParams{FromDay: from, ToDay: to})
 }
 
 // countCalls returns the statement that adds the tool calls in a table to their daily figures.

@@ -1,9 +1,9 @@
 package upkeep
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -18,14 +18,16 @@ import (
 // The words of runs are kept once more, with an index, until their period has its own: see indexTexts.
 
 const (
-	// recentEvery is how often upkeep looks for runs that have changed, and recentPeriodsEvery how often whether a period has its index.
-	recentEvery        = time.Second
+	// recentPeriodsEvery is how often upkeep looks whether a period has its index.
 	recentPeriodsEvery = time.Minute
-	// Of runs, so many are noted as changed, looked at and folded in one transaction.
+	// Of runs, so many are noted as changed, looked at, folded and deleted in one transaction, and so many slices are.
 	touchesPage = 500
 	addsPage    = 1_000
 	foldsPage   = 100
-	// foldedBytes is how many bytes of texts are folded in one transaction, at least those of one run: it delays whoever drops partitions.
+	recentPage  = 2_000
+	slicesPage  = 8
+	// foldedBytes is how many bytes of texts are folded in one transaction, at least those of one run: it delays whoever
+	// drops partitions.
 	foldedBytes = 512 << 10
 	// restForOthers is how many times as long as it worked upkeep rests if Postgres works for others.
 	restForOthers = 9
@@ -35,51 +37,35 @@ const (
 
 // recents is what this process remembers between its looks at the change feed. Only one goroutine uses it at a time.
 type recents struct {
-	settling
-	// touched has the trees behind seq that were noted as changed, each with the number of its latest change that was seen. Those of a tree end
-	// in the order of their numbers.
-	touched map[string]int64
-	seq     int64
+	follower
+	seq     int64     // up to which number of the feed the trees that changed were noted
 	kept    bool      // whether texts are kept
 	periods time.Time // when periods are looked at next
-	single  bool      // the last page could not be folded, so trees are folded one by one
+	most    int       // how many runs are folded next; 0: a page
 }
 
 // keepRecent keeps the texts of recent runs until ctx ends.
 func (u *Upkeep) keepRecent(ctx context.Context) {
 	r := recents{periods: u.now().Add(recentPeriodsEvery)} // nothing is pressing
-	for {
-		pause, start := recentEvery, u.now()
-		more, err := u.makeRecent(ctx, &r)
+	rest := func(ctx context.Context, more bool, took time.Duration) time.Duration {
 		switch {
-		case err != nil && !pg.Locked(err) && ctx.Err() == nil:
-			u.counters.failures.Add(1)
-			u.log.Warn("keeping the texts of recent runs failed; it is tried again", "error", err)
-			pause = 3 * recentEvery
 		case more:
-			pause = u.now().Sub(start)
 			if others, err := u.queries.OthersAtWork(ctx, u.db); err != nil || others {
-				pause *= restForOthers
+				return took * restForOthers
 			}
-		case err == nil && !r.kept:
-			pause = max(recentEvery, min(r.periods.Sub(start), recentPeriodsEvery))
+			return took
+		case !r.kept:
+			return max(followEvery, min(r.periods.Sub(u.now()), recentPeriodsEvery))
 		}
-		if pg.Pause(ctx, pause) != nil {
-			return
-		}
+		return followEvery
 	}
+	u.follow(ctx, "keeping the texts of recent runs", func() (bool, error) { return u.makeRecent(ctx, &r) }, rest)
 }
 
 // makeAllRecent keeps the texts of all runs that are due.
 func (u *Upkeep) makeAllRecent(ctx context.Context) error {
-	r := recents{}
-	for more := true; more; {
-		var err error
-		if more, err = u.makeRecent(ctx, &r); err != nil {
-			return err
-		}
-	}
-	return nil
+	var r recents
+	return untilDone(func() (bool, error) { return u.makeRecent(ctx, &r) })
 }
 
 // makeRecent does some of what is due, in several transactions. more reports that there is more.
@@ -112,7 +98,7 @@ func (u *Upkeep) makeRecent(ctx context.Context, r *recents) (more bool, err err
 			return nil
 		})
 		if err != nil {
-			*r = recents{kept: r.kept, periods: r.periods, single: r.single} // the transaction may not have been committed
+			*r = recents{kept: r.kept, periods: r.periods, most: r.most} // the transaction may not have been committed
 			return false, fmt.Errorf("keep texts: %w", err)
 		}
 	}
@@ -136,7 +122,8 @@ func (u *Upkeep) recentPeriods(ctx context.Context, tx pgx.Tx) error {
 		}
 		return nil
 	}
-	if _, err := u.queries.RecentStop(ctx, tx, math.MaxInt64); err != nil {
+
+	if err := u.queries.RecentStop(ctx, tx, math.MaxInt64); err != nil {
 		return err
 	}
 	if left, err := u.queries.RecentLeft(ctx, tx, endOfTime); err != nil || left { // they go first
@@ -158,6 +145,7 @@ func (u *Upkeep) periodsToKeep(ctx context.Context, tx pgx.Tx) (k keptPeriods, e
 		return k, err
 	}
 	k.present, k.indexed = store.PeriodStart(k.today, u.store.PartitionDays()), map[time.Time]bool{}
+
 	partitions, err := listPartitions(ctx, tx, contentTable)
 	if err != nil {
 		return k, err
@@ -165,7 +153,10 @@ func (u *Upkeep) periodsToKeep(ctx context.Context, tx pgx.Tx) (k keptPeriods, e
 	for _, p := range partitions {
 		k.all = append(k.all, period{from: p.From, to: p.To})
 	}
-	indexed, err := u.queries.TextSearchPeriods(ctx, tx, db.TextSearchPeriodsParams{Tables: searchedTables, Suffix: new(store.SearchIndexSuffix)})
+
+	indexed, err := u.queries.TextSearchPeriods(ctx, tx, db.TextSearchPeriodsParams{
+		Tables: searchedTables, Suffix: new(store.SearchIndexSuffix),
+	})
 	for _, p := range indexed {
 		k.indexed[*p.FromDay] = true
 	}
@@ -203,12 +194,15 @@ func (k keptPeriods) after(day time.Time) time.Time {
 }
 
 // forgetRecent deletes rows that are not kept any more.
-func (u *Upkeep) forgetRecent(ctx context.Context, tx pgx.Tx, r *recents, _ db.RecentProgressRow) (more bool, err error) {
-	swept, err := u.queries.RecentSweep(ctx, tx)
+func (u *Upkeep) forgetRecent(
+	ctx context.Context, tx pgx.Tx, r *recents, _ db.RecentProgressRow,
+) (more bool, err error) {
+	swept, err := u.queries.RecentSweep(ctx, tx, slicesPage)
 	if err != nil {
 		return false, err
 	}
-	n, err := u.queries.RecentForget(ctx, tx, forgetsPage)
+
+	n, err := u.queries.RecentForget(ctx, tx, recentPage)
 	if n > 0 && !r.kept {
 		r.periods = u.now() // so that it begins again
 	}
@@ -216,83 +210,54 @@ func (u *Upkeep) forgetRecent(ctx context.Context, tx pgx.Tx, r *recents, _ db.R
 }
 
 // sliceRecent adds what was folded to the index, when it is enough for a slice.
-func (u *Upkeep) sliceRecent(ctx context.Context, tx pgx.Tx, _ *recents, progress db.RecentProgressRow) (more bool, err error) {
+func (u *Upkeep) sliceRecent(
+	ctx context.Context, tx pgx.Tx, _ *recents, progress db.RecentProgressRow,
+) (more bool, err error) {
 	if !progress.Kept {
 		return false, nil
 	}
 	return u.store.SliceTexts(ctx, tx, u.runsOfSlice)
 }
 
-// touchRecent notes which trees have changed. Each look starts at the same number of the feed, until all transactions with lower ones have ended.
-func (u *Upkeep) touchRecent(ctx context.Context, tx pgx.Tx, r *recents, progress db.RecentProgressRow) (more bool, err error) {
-	if !progress.Kept || progress.Head <= progress.Seq {
-		return false, nil
-	}
-	// Read after the head: whoever has a lower number, and is not visible yet, is among them.
-	writers, err := u.queries.ChangeWriters(ctx, tx)
-	if err != nil {
-		return false, err
-	}
-	settled, upTo := r.upTo(progress.Head, writers), progress.Head
-	if settled > progress.Seq {
-		upTo = min(upTo, progress.Seq+changesPage)
-	}
-	changed, err := u.queries.CauseDue(ctx, tx, db.CauseDueParams{AfterSeq: progress.Seq, UpTo: upTo})
-	if err != nil {
-		return false, err
-	}
-	changed = slices.DeleteFunc(changed, func(c db.CauseDueRow) bool { return r.touched[c.RootPlanID] >= c.Seq })
-	whole := len(changed) <= touchesPage
-	changed = changed[:min(len(changed), touchesPage)]
-	if len(changed) > 0 {
-		roots := make([]string, len(changed))
-		for i, c := range changed {
-			roots[i] = c.RootPlanID
-		}
-		if err := u.queries.RecentTouch(ctx, tx, roots); err != nil {
-			return false, err
-		}
-	}
-	if r.touched == nil {
-		r.touched = map[string]int64{}
-	}
-	for _, c := range changed {
-		r.touched[c.RootPlanID] = c.Seq
-	}
-	if !whole { // the others in other transactions
-		return true, nil
-	}
-
-	if settled = min(settled, upTo); settled > progress.Seq {
-		if err := u.queries.RecentMade(ctx, tx, settled); err != nil {
-			return false, err
-		}
-		r.seq = settled
-		maps.DeleteFunc(r.touched, func(_ string, seq int64) bool { return seq <= settled })
-	}
-	r.saw(progress.Head, writers, settled)
-	return upTo < progress.Head && settled > progress.Seq, nil
-}
-
-// addRecent adds trees that were on record before texts were kept.
-func (u *Upkeep) addRecent(ctx context.Context, tx pgx.Tx, _ *recents, progress db.RecentProgressRow) (more bool, err error) {
-	if !progress.Kept || progress.BeforeAt == nil {
-		return false, nil
-	}
-	left, err := u.queries.RecentAdd(ctx, tx, db.RecentAddParams{BeforeAt: *progress.BeforeAt, BeforeID: progress.BeforeID, Most: addsPage})
-	return slices.Contains(left, true), err
-}
-
-// foldRecent folds what trees say that are settled. If that fails, the tree is found that is to blame, and passed over.
-func (u *Upkeep) foldRecent(ctx context.Context, tx pgx.Tx, r *recents, progress db.RecentProgressRow) (more bool, err error) {
+// touchRecent notes which trees have changed.
+func (u *Upkeep) touchRecent(
+	ctx context.Context, tx pgx.Tx, r *recents, progress db.RecentProgressRow,
+) (more bool, err error) {
 	if !progress.Kept {
 		return false, nil
 	}
-	most := int32(foldsPage)
-	if r.single {
-		most = 1
+	touch := func(roots []string) error { return u.queries.RecentTouch(ctx, tx, roots) }
+	made := func(upTo int64) error {
+		r.seq = upTo
+		return u.queries.RecentMade(ctx, tx, upTo)
 	}
-	due, err := u.queries.RecentDue(ctx, tx, db.RecentDueParams{FromDay: progress.FromDay, Most: most})
+	return r.handle(ctx, u.queries, tx, feedRange{progress.Seq, progress.Head}, touchesPage, touch, made)
+}
+
+// addRecent adds trees that were on record before texts were kept.
+func (u *Upkeep) addRecent(
+	ctx context.Context, tx pgx.Tx, _ *recents, progress db.RecentProgressRow,
+) (more bool, err error) {
+	if !progress.Kept || progress.BeforeAt == nil {
+		return false, nil
+	}
+	left, err := u.queries.RecentAdd(ctx, tx, db.RecentAddParams{
+		BeforeAt: *progress.BeforeAt, BeforeID: progress.BeforeID, Most: addsPage,
+	})
+	return slices.Contains(left, true), err
+}
+
+// foldRecent folds what trees say that are settled. If that fails, half as many are folded next, until the tree is
+// found that is to blame, and passed over. If it goes well, there may be more again, but not many more than there is
+// room for.
+func (u *Upkeep) foldRecent(
+	ctx context.Context, tx pgx.Tx, r *recents, progress db.RecentProgressRow,
+) (more bool, err error) {
+	if !progress.Kept {
+		return false, nil
+	}
+	most := cmp.Or(r.most, foldsPage)
+	due, err := u.queries.RecentDue(ctx, tx, db.RecentDueParams{FromDay: progress.FromDay, Most: int32(most)})
 	if err != nil || len(due) == 0 {
 		return false, err
 	}
@@ -306,17 +271,47 @@ func (u *Upkeep) foldRecent(ctx context.Context, tx pgx.Tx, r *recents, progress
 		return err
 	})
 	switch {
+	case err == nil && handled < len(due):
+		r.most = min(2*handled, foldsPage)
+		return true, nil
 	case err == nil:
-		r.single = false
-		return handled < len(due) || len(due) == int(most), nil
+		r.most = min(2*most, foldsPage)
+		return len(due) == most, nil
 	case ctx.Err() != nil || pg.Transient(err) && !pg.TimedOut(err):
 		return false, err
 	case len(due) > 1:
-		r.single = true
+		r.most = len(due) / 2
 		return true, nil
 	}
+
 	u.counters.failures.Add(1)
-	u.log.Warn("the texts of a run cannot be kept for the search, which reads them", "rootPlanId", due[0].RootPlanID, "error", err)
-	r.single = false
+	u.log.Warn("the texts of a run cannot be kept for the search, which reads them",
+		"rootPlanId", due[0].RootPlanID, "error", err)
 	return true, u.queries.RecentPass(ctx, tx, []string{due[0].RootPlanID})
+}
+
+// dropRecent ends that runs are kept whose part is before a day, and deletes their texts.
+func (u *Upkeep) dropRecent(ctx context.Context, day time.Time) error {
+	if err := u.queries.RecentRaise(ctx, u.db, day); err != nil {
+		return fmt.Errorf("forget the texts of recent runs: %w", err)
+	}
+
+	for {
+		if n, err := u.queries.RecentForget(ctx, u.db, recentPage); err != nil {
+			return fmt.Errorf("forget the texts of recent runs: %w", err)
+		} else if n > 0 {
+			continue
+		}
+
+		left, err := u.queries.RecentLeft(ctx, u.db, day)
+		switch {
+		case err != nil:
+			return fmt.Errorf("forget the texts of recent runs: %w", err)
+		case !left:
+			return nil
+		}
+		if err := u.pause(ctx, time.Second); err != nil { // others have locked them
+			return err
+		}
+	}
 }

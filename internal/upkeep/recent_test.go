@@ -85,7 +85,8 @@ func TestRecentTexts(t *testing.T) {
 	const hex, words = "0123456789abcdef", "abcdefghij      -_\\\n\""
 	blob, talk := random(9_000, hex+"ABCDEF"), random(9_000, words)
 	var escaped strings.Builder
-	for _, c := range random(1_000, hex) {
+	digits := random(1_000, hex)
+	for _, c := range digits {
 		fmt.Fprintf(&escaped, `\u%04x`, c)
 	}
 	texts := []string{
@@ -103,9 +104,11 @@ func TestRecentTexts(t *testing.T) {
 	for at := 0; at+12 < len(talk); at += 503 {
 		needles = append(needles, talk[at:at+12], talk[at:at+4])
 	}
-	for at := 0; at < 900; at += 97 {
-		needles = append(needles, strings.ReplaceAll(escaped.String()[6*at:6*at+60], `\u00`, `\u00`))
+	var acrossCuts []string // what the escapes stand for
+	for at := 0; at+24 <= len(digits); at += 43 {
+		acrossCuts = append(acrossCuts, digits[at:at+24])
 	}
+	needles = append(needles, acrossCuts...)
 
 	for name, cut := range map[string]func(*store.Config){"in pieces": func(*store.Config) {}, "as usual": smallPieces, "whole": func(c *store.Config) { c.Contents.Cut = 1 << 30 }} {
 		t.Run(name, func(t *testing.T) {
@@ -129,6 +132,11 @@ func TestRecentTexts(t *testing.T) {
 				return found
 			}
 			want := all()
+			for _, needle := range acrossCuts {
+				if len(want[needle]) < 5 {
+					t.Errorf("%s is found in %q", needle, want[needle])
+				}
+			}
 			keepRecent(t, s)
 			if open := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.recent_text WHERE fold IS NULL AND NOT passed"); open > 0 {
 				t.Errorf("%d runs are open", open)
@@ -207,7 +215,7 @@ func TestRecentTextsFollow(t *testing.T) {
 	if err := s.DeletePlan(t.Context(), "gone"); err != nil {
 		t.Fatal(err)
 	}
-	storetest.Exec(t, s, "INSERT INTO actlog.recent_text SELECT 'gone', part, now(), now(), false, 'firstly' FROM actlog.recent_text LIMIT 1")
+	storetest.Exec(t, s, "INSERT INTO actlog.recent_text SELECT 'gone', part, now(), now(), false, true, 'firstly' FROM actlog.recent_text LIMIT 1")
 	finds("firstly", "a live")
 	keepRecent(t, s)
 	if got := folded(t, s); got != "a, c, live open" {
@@ -440,37 +448,135 @@ func TestRecentTextsOfAWriter(t *testing.T) {
 	}
 }
 
-// TestRecentSlicesGo: a slice goes when all its runs are gone or have changed.
+// sliced returns the slices of the index of recent texts.
+func sliced(t testing.TB, s *store.Store) string {
+	t.Helper()
+	return storetest.Query[string](t, s, `SELECT COALESCE(string_agg(DISTINCT slice::text, ' ' ORDER BY slice::text), 'none')
+		FROM actlog.recent_gram`)
+}
+
+// TestRecentSlicesGo: a slice goes when all its runs are gone or have changed, whether there are older ones or not.
 func TestRecentSlicesGo(t *testing.T) {
 	t.Parallel()
 	s := quiet(t, pgtest.Fresh(t).URL)
-	for i := range 12 {
+	for i := range 16 {
 		storetest.Write(t, s, everywhere(fmt.Sprintf("r%02d", i), "needle-4711")...)
 	}
-	slices := func() string {
-		return storetest.Query[string](t, s, "SELECT string_agg(DISTINCT slice::text, ' ' ORDER BY slice::text) FROM actlog.recent_gram")
-	}
 	keepRecent(t, s)
-	if got := slices(); got != "1 2 3" {
+	if got := sliced(t, s); got != "1 2 3 4" {
 		t.Fatalf("slices %s", got)
 	}
-	for i := range 4 {
-		root := storetest.Query[string](t, s, "SELECT root_plan_id FROM actlog.recent_text WHERE slice = 1 ORDER BY root_plan_id LIMIT 1")
-		if i < 2 {
-			storetest.Write(t, s, &record.Thought{RootPlanID: root, PlanID: root, ThoughtID: "late", Content: new("latecomer")})
-		} else if err := s.DeletePlan(t.Context(), root); err != nil {
-			t.Fatal(err)
-		}
-		keepRecent(t, s)
-		if n := len(said(t, s, "latecomer")); n != min(i+1, 2) {
-			t.Errorf("%d hits, want %d", n, min(i+1, 2))
+
+	// Of the runs of a slice, two change and two go.
+	late := 0
+	empty := func(slice int) {
+		t.Helper()
+		for i := range 4 {
+			root := storetest.Query[string](t, s,
+				"SELECT root_plan_id FROM actlog.recent_text WHERE slice = $1 ORDER BY root_plan_id LIMIT 1", slice)
+			if i < 2 {
+				late++
+				storetest.Write(t, s, &record.Thought{
+					RootPlanID: root, PlanID: root, ThoughtID: "late", Content: new("latecomer"),
+				})
+			} else if err := s.DeletePlan(t.Context(), root); err != nil {
+				t.Fatal(err)
+			}
+			keepRecent(t, s)
+			if n := len(said(t, s, "latecomer")); n != late {
+				t.Errorf("%d hits, want %d", n, late)
+			}
 		}
 	}
-	if got := slices(); got != "2 3" {
+	empty(2)
+	if got := sliced(t, s); got != "1 3 4" {
 		t.Errorf("slices %s", got)
 	}
-	if n := len(said(t, s, "needle-4711", record.KindPlan)); n != 20 {
-		t.Errorf("%d hits, want 20", n)
+	empty(1)
+	if got := sliced(t, s); got != "3 4 5" { // those that have changed are in the last
+		t.Errorf("slices %s", got)
+	}
+	if n := len(said(t, s, "needle-4711", record.KindPlan)); n != 24 {
+		t.Errorf("%d hits, want 24", n)
+	}
+}
+
+// TestRecentTextsOfLiveRuns: a run that goes on does not change slices again and again, and is folded the more
+// seldom the longer it lasts.
+func TestRecentTextsOfLiveRuns(t *testing.T) {
+	t.Parallel()
+	s := quiet(t, pgtest.Fresh(t).URL)
+	const all = "live0, live1, live2, live3"
+	for i := range 4 {
+		root := fmt.Sprint("live", i)
+		storetest.Write(t, s, &record.Plan{
+			RootPlanID: root, CurrentPlanID: root, Title: new("needle-4711"), State: new(record.Running),
+			StartTime: new(time.Now().Add(-2 * time.Hour)),
+		})
+	}
+	quietFor := func(interval, kept, slices string) {
+		t.Helper()
+		storetest.Exec(t, s, "UPDATE actlog.recent_text SET touched_at = now() - $1::text::interval", interval)
+		keepRecent(t, s)
+		if got := folded(t, s); got != kept {
+			t.Errorf("kept after %s: %s, want %s", interval, got, kept)
+		}
+		if got := sliced(t, s); got != slices {
+			t.Errorf("slices after %s: %s, want %s", interval, got, slices)
+		}
+		if n := len(said(t, s, "needle-4711")); n != 4 {
+			t.Errorf("%d hits, want 4", n)
+		}
+	}
+	keepRecent(t, s)
+	quietFor("2 minutes", "live0 open, live1 open, live2 open, live3 open", "none")
+	quietFor("35 minutes", all, "none")
+	quietFor("25 hours", all, "1")
+}
+
+// TestRecentTextsPassOver: for each run whose words cannot be made, few pages are made in vain.
+func TestRecentTextsPassOver(t *testing.T) {
+	t.Parallel()
+	s := quiet(t, pgtest.Fresh(t).URL)
+	for i := range 60 {
+		root, text := fmt.Sprintf("r%02d", i), "needle-4711"
+		if i == 20 {
+			text = "needle-4711 unfoldable"
+		}
+		storetest.Write(t, s, &record.Plan{
+			RootPlanID: root, CurrentPlanID: root, Title: &text, State: new(record.Completed),
+		})
+	}
+	storetest.Exec(t, s, `CREATE SEQUENCE actlog.refused;
+		CREATE FUNCTION actlog.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+			IF NEW.fold LIKE '%unfoldable%' THEN
+				RAISE '% is refused', nextval('actlog.refused');
+			END IF;
+			RETURN NEW;
+		END $$;
+		CREATE TRIGGER refuse BEFORE UPDATE ON actlog.recent_text FOR EACH ROW EXECUTE FUNCTION actlog.refuse()`)
+	keepRecent(t, s)
+	if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.recent_text WHERE fold IS NOT NULL"); n != 59 {
+		t.Errorf("%d runs are kept: %s", n, folded(t, s))
+	}
+	if n := storetest.Query[int](t, s, "SELECT last_value FROM actlog.refused"); n > 14 {
+		t.Errorf("%d pages were made in vain", n)
+	}
+}
+
+// TestRecentTextsOutOfReach: a search that cannot ask the index of recent texts for the moment reads.
+func TestRecentTextsOutOfReach(t *testing.T) {
+	t.Parallel()
+	s := quiet(t, pgtest.Fresh(t).URL)
+	storetest.Write(t, s, everywhere("a", "needle-4711")...)
+	keepRecent(t, s)
+	storetest.Exec(t, s, `CREATE FUNCTION actlog.refuse() RETURNS integer LANGUAGE plpgsql AS $$ BEGIN
+			RAISE 'too many connections' USING ERRCODE = '53300';
+		END $$;
+		ALTER TABLE actlog.recent_slice RENAME TO slice;
+		CREATE VIEW actlog.recent_slice AS SELECT actlog.refuse() AS slice`)
+	if n := len(said(t, s, "needle-4711", record.KindPlan)); n != 2 {
+		t.Errorf("%d hits, want 2", n)
 	}
 }
 

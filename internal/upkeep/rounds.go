@@ -140,7 +140,7 @@ func (u *Upkeep) sweepChanges(ctx context.Context, hours int) error {
 	if err != nil {
 		return fmt.Errorf("look for old rows of the change feed: %w", err)
 	}
-	if _, err := u.queries.RecentStop(ctx, u.db, last); err != nil { // nobody could tell any more what has changed
+	if err := u.queries.RecentStop(ctx, u.db, last); err != nil { // nobody could tell any more what has changed
 		return fmt.Errorf("sweep the change feed: %w", err)
 	}
 	for {

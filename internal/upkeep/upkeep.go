@@ -119,6 +119,7 @@ const (
 	taskTexts      = "actlog.texts"
 	taskCauses     = "actlog.causes"
 	taskRecent     = "actlog.recent"
+	taskForget     = "actlog.forget"
 )
 
 // inTurn runs f in a transaction, unless another server does the task: then it runs nothing.

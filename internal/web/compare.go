@@ -97,11 +97,13 @@ func (s *Server) compare(c echo.Context) error {
 	}{{"a", a, &v.a}, {"b", b, &v.b}} {
 		o, err := s.outline(c, "", side.id, settled)
 		switch {
-		case errors.Is(err, record.ErrNotFound) && len(wrong) > 0:
-			return send(c, wrong.status(), comparePicker(asking{a, b, wrong}))
 		case errors.Is(err, record.ErrNotFound):
+			status := http.StatusNotFound
+			if len(wrong) > 0 {
+				status = wrong.status()
+			}
 			wrong[side.name] = "There is no run " + words.Shorten(side.id, 200) + "."
-			return send(c, http.StatusNotFound, comparePicker(asking{a, b, wrong}))
+			return send(c, status, comparePicker(asking{a, b, wrong}))
 		case err != nil:
 			return err
 		}

@@ -101,7 +101,7 @@ func TestCompareWhat(t *testing.T) {
 		"/compare?a=one":                {http.StatusOK, ""},
 		"/compare?a=one&b=one":          {http.StatusBadRequest, "Both are the same run."},
 		"/compare?a=one&b=none":         {http.StatusNotFound, "There is no run none."},
-		"/compare?a=one&b=none&from=-1": {http.StatusBadRequest, "from must be a number of lines"},
+		"/compare?a=one&b=none&from=-1": {http.StatusBadRequest, "There is no run none.from must be a number of lines"},
 	} {
 		p := s.get(path, want.status)
 		said := ""

@@ -11,6 +11,7 @@ import (
 	"github.com/actlog/actlog/internal/graph"
 	"github.com/actlog/actlog/internal/outline"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/tree"
 	"github.com/actlog/actlog/internal/words"
 	"github.com/actlog/actlog/record"
 )
@@ -45,7 +46,7 @@ type nodeView struct {
 // graph reads the graph that a run carries out, and draws it.
 func (v *runView) graph(ctx context.Context, reader *store.Reader) error {
 	p := &v.Plan.Record
-	if orZero(p.Executor) != "dag" {
+	if orZero(p.Executor) != tree.GraphExecutor {
 		return nil
 	}
 	row, err := reader.Row(ctx, record.Key{Kind: record.KindArtifact, Root: p.RootPlanID, Parent: p.CurrentPlanID, ID: graph.Artifact})

@@ -39,7 +39,7 @@ func outcomesOf(ctx context.Context, reader *store.Reader, all ...*record.Plan) 
 	var graphs, tasks []*record.Plan
 	for _, p := range all {
 		switch executor := orZero(p.Executor); {
-		case executor == "dag":
+		case executor == tree.GraphExecutor:
 			graphs = append(graphs, p)
 		case executor == runs.TaskExecutor && runs.IsTask(p):
 			tasks = append(tasks, p)
@@ -69,9 +69,10 @@ func outcomesOf(ctx context.Context, reader *store.Reader, all ...*record.Plan) 
 func nodesOf(root string, o store.Outcome[*record.AgentExecution]) *outcomeView {
 	v := &outcomeView{more: o.More}
 	for _, s := range o.Rows {
-		if orZero(s.StepIndex) > 0 { // 0 is the planner
+		name, isNode := tree.StepName(tree.GraphExecutor, orZero(s.AgentName), orZero(s.AgentDescription), s.StepIndex)
+		if isNode {
 			v.nodes = append(v.nodes, deed{
-				name: cmp.Or(orZero(s.AgentDescription), orZero(s.AgentName), s.StepID),
+				name: cmp.Or(name, s.StepID),
 				href: rowPath(root, s), state: orZero(s.State), took: words.Took(s.StartTime, s.EndTime),
 			}.with(s.Result, s.ErrorMessage))
 		}

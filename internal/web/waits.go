@@ -113,16 +113,12 @@ func (v *waitsView) age(q *store.OpenQuestion) string {
 	return words.Age(v.now.Sub(q.Cursor.AskedAt))
 }
 
-// expires says in how much time a question will have expired.
-func (v *waitsView) expires(q *store.OpenQuestion) string {
-	switch at := q.Wait.ExpiresAt; {
-	case at == nil:
-		return noDeadline
-	case !at.After(v.now):
-		return "expired"
-	default:
-		return words.Age(at.Sub(v.now))
+// expires says in how much time a question will have expired; ahead: it has not.
+func (v *waitsView) expires(at time.Time) (when string, ahead bool) {
+	if !at.After(v.now) {
+		return "expired", false
 	}
+	return words.Age(at.Sub(v.now)), true
 }
 
 // noDeadline is said of a question that is open until it is answered.

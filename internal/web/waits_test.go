@@ -43,6 +43,9 @@ func TestWaits(t *testing.T) {
 	if got, want := text(rows[1].Parent), "1m w00 b no deadline"; got != want { // W11
 		t.Errorf("a line without a deadline is %q, want %q", got, want)
 	}
+	if expires := p.all("class", "when expires"); len(expires) != 1 || text(expires[0]) != "1h" { // on a phone, they begin with "expires in"
+		t.Errorf("%d questions will expire", len(expires))
+	}
 	if got := attr(s.get(attr(rows[0].FirstChild, "href"), http.StatusOK).one("aria-selected", "true"), "id"); got != "wait:w%2F1" {
 		t.Errorf("it leads to %s", got)
 	}

@@ -134,7 +134,8 @@ func (t *talk) turn(ctx context.Context, n int) (answer string, final bool, err 
 	case failure != nil && !answered:
 		return "", false, failure
 	}
-	thinking.Messages, thinking.InOrder, thinking.MaxTokens = slices.Clone(t.said), true, t.agent.Model.MaxTokens
+	thinking.Messages, thinking.InOrder = slices.Clone(t.said), true
+	thinking.MaxTokens = t.agent.Model.MaxTokens // also of a step that has ended
 	response, err := t.step.Think(ctx, int64(n), thinking)
 	if err != nil {
 		return "", false, turnError(n, err)
@@ -173,17 +174,12 @@ func (t *talk) spoken(n int, response *model.Response, thinking engine.Thinking)
 // act makes the calls of a turn, and tells the model their results.
 func (t *talk) act(ctx context.Context, n int, calls []model.ToolCall, thinking engine.Thinking) error {
 	t.keep()
-	results, err := t.step.Act(ctx, int64(n), calls, thinking)
-	if err != nil {
-		return turnError(n, err)
+	results, _, err := t.step.Follow(ctx, int64(n), calls, thinking)
+	if results != nil { // the calls were made, also if too many answers were cut
+		t.said = append(t.said, told(calls, results))
+		t.keep()
 	}
-	t.said = append(t.said, told(calls, results))
-	t.keep()
-
-	if _, err := t.step.Cut(int64(n), thinking); err != nil {
-		return turnError(n, err)
-	}
-	return nil
+	return turnError(n, err)
 }
 
 // turnError returns an error of a turn: a failure says which turn it was, others are those of the handle.
@@ -207,8 +203,9 @@ func (t *talk) thinking(ctx context.Context) (th engine.Thinking, err error) {
 	if th.Tools, err = tool.NewSet(a.Select(all)...); err != nil {
 		return th, &engine.RunError{Kind: "configuration", Message: err.Error()}
 	}
-	th.Policies, th.WaitTimeout, th.Refuse = a.Policies, time.Duration(a.WaitTimeout), t.refuse
-	th.Temperature, th.MaxTokens, th.ResponseSchema = a.Model.Temperature, a.Model.MaxTokens, a.ResponseSchema
+	th.Policies, th.Refuse = a.Policies, t.refuse
+	th.WaitTimeout = time.Duration(a.WaitTimeout)
+	th.Temperature, th.ResponseSchema = a.Model.Temperature, a.ResponseSchema
 	return th, nil
 }
 

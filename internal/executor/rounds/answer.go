@@ -111,12 +111,7 @@ func (a *Answering) Last(ctx context.Context, l *Loop) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if calls := answer.Message.Calls(); len(calls) > 0 {
-			if _, err := l.Act(ctx, calls, t); err != nil {
-				return "", err
-			}
-		}
-		if _, err := l.Cut(t); err != nil {
+		if _, _, err := l.Act(ctx, answer.Message.Calls(), t); err != nil {
 			return "", err
 		}
 		if text := strings.TrimSpace(answer.Message.Text()); text != "" {

@@ -93,20 +93,17 @@ func (w Work) Carry(ctx context.Context, e Ending) (string, error) {
 // follow does what an answer asks for. done reports that it ends the work.
 func (l *Loop) follow(ctx context.Context, answer *model.Response) (result string, done bool, err error) {
 	calls := answer.Message.Calls()
-	if len(calls) == 0 {
-		return l.hear(answer.Message.Text())
-	}
-
-	l.silent = 0
-	results, err := l.Act(ctx, calls, l.Thinking)
+	results, cut, err := l.Act(ctx, calls, l.Thinking)
 	if err != nil {
 		return "", false, err
 	}
+	if len(calls) == 0 {
+		return l.hear(answer.Message.Text(), cut)
+	}
+
+	l.silent = 0
 	if result, done, err := l.ending.Acted(l, calls, results); done || err != nil {
 		return result, done, err
-	}
-	if _, err := l.Cut(l.Thinking); err != nil {
-		return "", false, err
 	}
 	if l.stuck(calls, results) || length(l.talk) > maxContext {
 		return "", false, l.compact(ctx)
@@ -115,13 +112,9 @@ func (l *Loop) follow(ctx context.Context, answer *model.Response) (result strin
 }
 
 // hear takes an answer that called no tool, or was cut before it could.
-func (l *Loop) hear(text string) (result string, done bool, err error) {
+func (l *Loop) hear(text string, cut bool) (result string, done bool, err error) {
 	l.last = nil // no answers in a row
-	cut, err := l.Cut(l.Thinking)
-	switch {
-	case err != nil:
-		return "", false, err
-	case cut:
+	if cut {
 		l.silent = 0
 		l.talk = append(l.talk, l.Thinking.TellCut())
 		return "", false, nil
@@ -149,18 +142,17 @@ func (l *Loop) Think(ctx context.Context, t engine.Thinking) (*model.Response, e
 	return answer, err
 }
 
-// Act makes the calls of the cycle before, and tells the model their results.
-func (l *Loop) Act(ctx context.Context, calls []model.ToolCall, t engine.Thinking) ([]tool.Result, error) {
-	results, err := l.Step.Act(ctx, l.seq-1, calls, t)
-	if err != nil {
-		return nil, err
+// Act makes the calls of the cycle before, if there are any, and tells the agent their results. cut reports whether its
+// answer was cut.
+func (l *Loop) Act(
+	ctx context.Context, calls []model.ToolCall, t engine.Thinking,
+) (results []tool.Result, cut bool, err error) {
+	results, cut, err = l.Step.Follow(ctx, l.seq-1, calls, t)
+	if err == nil && len(calls) > 0 {
+		l.talk = append(l.talk, engine.Told(calls, results))
 	}
-	l.talk = append(l.talk, engine.Told(calls, results))
-	return results, nil
+	return results, cut, err
 }
-
-// Cut reports whether the last answer was cut, see [engine.Step.Cut].
-func (l *Loop) Cut(t engine.Thinking) (bool, error) { return l.Step.Cut(l.seq-1, t) }
 
 // stuck reports whether the agent is in a loop: its last answers called the same tools with the same arguments, which
 // returned the same. How often an answer repeats a call, and in which order, does not matter.

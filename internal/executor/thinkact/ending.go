@@ -56,14 +56,8 @@ func (e terminating) Last(ctx context.Context, l *rounds.Loop) (string, error) {
 	if !slices.ContainsFunc(calls, terminates) && written != "" { // it wrote its summary as a text
 		calls = append(calls, terminateWith(answer.Message.Text(), e.schema))
 	}
-	var results []tool.Result
-	if len(calls) > 0 {
-		if results, err = l.Act(ctx, calls, t); err != nil {
-			return "", err
-		}
-	}
-
-	if _, err := l.Cut(t); err != nil {
+	results, _, err := l.Act(ctx, calls, t)
+	if err != nil {
 		return "", err
 	}
 	for i, call := range calls {

@@ -80,15 +80,15 @@ func (x Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepar
 
 // titleOf is what a run is called: its request, or of an input that is an object, the workflow and what is in the object.
 func titleOf(name, request string) string {
-	var in map[string]any
+	var in map[string]json.RawMessage
 	if json.Unmarshal([]byte(request), &in) != nil || in == nil {
 		return request
 	}
+
 	var said []string
 	for _, member := range slices.Sorted(maps.Keys(in)) {
-		switch value := in[member].(type) {
-		case string, float64, bool:
-			said = append(said, fmt.Sprint(member, " ", value))
+		if value := in[member]; !strings.Contains("{[n", string(value[:1])) { // it is no object, list or null
+			said = append(said, member+" "+textOf(value))
 		}
 	}
 	return strings.TrimSuffix(name+": "+strings.Join(said, ", "), ": ")

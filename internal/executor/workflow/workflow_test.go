@@ -409,6 +409,9 @@ func TestRefusedAndCut(t *testing.T) {
 			if text(p.ErrorKind) != tt.kind || tt.kind == "" && r.Text() != "Whole." {
 				t.Errorf("%s %s: %s", *p.State, text(p.ErrorKind), text(p.ErrorMessage))
 			}
+			if got := text(p.ErrorMessage); tt.kind == "length" && !strings.HasSuffix(got, " Set or raise maxTokens of the model.") {
+				t.Errorf("got %q, want what helps", got)
+			}
 			if got := len(h.Model.Requests()); got != len(tt.turns) {
 				t.Errorf("the model was asked %d times", got)
 			}

@@ -1,0 +1,107 @@
+package upkeep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/actlog/actlog/db"
+)
+
+// forgetFound removes the texts of the tool calls, or cycles, in a table from the search. Fresh texts and the index
+// of the search are changed by one server at a time.
+func (u *Upkeep) forgetFound(ctx context.Context, tx pgx.Tx, table string, from, to time.Time) error {
+	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtext('"+taskSearch+"'))"); err != nil {
+		return fmt.Errorf("forget texts: %w", err)
+	}
+
+	if _, err := tx.Exec(ctx, strings.ReplaceAll(db.SearchForget, callTable, table), from, to); err != nil {
+		return fmt.Errorf("forget texts: %w", err)
+	}
+
+	return nil
+}
+
+// In one transaction, so many trees of dropped periods are looked at, and so many of their steps or waits lose their
+// texts.
+const (
+	copiedTrees = 100
+	copiesPage  = 1_000
+)
+
+// forgetCopies removes what steps and waits copy from the tool calls of the periods that were dropped. It reads the
+// trees of these periods, and no others.
+func (u *Upkeep) forgetCopies(ctx context.Context) error {
+	periods, err := u.queries.DetailToForget(ctx, u.db)
+	if err != nil {
+		return fmt.Errorf("list the periods to forget: %w", err)
+	}
+
+	for _, p := range periods {
+		err := u.forgetPeriod(ctx, p.FromDay, p.ToDay)
+		switch {
+		case errors.Is(err, errNotMyTurn):
+			return nil
+		case err != nil:
+			return fmt.Errorf("forget texts of steps and waits: %w", err)
+		}
+	}
+	return nil
+}
+
+// errNotMyTurn means that another server does the task.
+var errNotMyTurn = errors.New("another server does it")
+
+func (u *Upkeep) forgetPeriod(ctx context.Context, from, to time.Time) error {
+	after := db.DetailRootsParams{ToDay: to, AfterPart: from, Most: copiedTrees}
+	for {
+		page, err := u.queries.DetailRoots(ctx, u.db, after)
+		if err != nil {
+			return err
+		}
+		roots := make([]string, len(page))
+		for i, p := range page {
+			roots[i] = p.RootPlanID
+			after.AfterPart, after.AfterRoot = p.Part, p.RootPlanID
+		}
+
+		if err := u.forgetTrees(ctx, roots); err != nil {
+			return err
+		}
+		if len(page) < copiedTrees {
+			return u.queries.DetailForgotten(ctx, u.db, db.DetailForgottenParams{FromDay: from, ToDay: to})
+		}
+	}
+}
+
+// forgetTrees removes what the steps and waits of some trees copy, and rests after each transaction as long as it took.
+func (u *Upkeep) forgetTrees(ctx context.Context, roots []string) error {
+	for more := len(roots) > 0; more; {
+		start, mine := u.now(), false
+		err := u.inTurn(ctx, taskForget, func(tx pgx.Tx) error {
+			mine = true
+			steps, err := u.queries.StepForget(ctx, tx, db.StepForgetParams{RootPlanIds: roots, Most: copiesPage})
+			if err != nil {
+				return err
+			}
+			waits, err := u.queries.WaitForget(ctx, tx, db.WaitForgetParams{RootPlanIds: roots, Most: copiesPage})
+			more = max(steps, waits) == copiesPage
+			return err
+		})
+		switch {
+		case err != nil:
+			return err
+		case !mine:
+			return errNotMyTurn
+		}
+
+		if err := u.pause(ctx, u.now().Sub(start)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
