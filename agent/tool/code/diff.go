@@ -6,9 +6,6 @@ import (
 	"strings"
 )
 
-// around is how many lines of a diff stand before and after what changes.
-const around = 3
-
 // edited makes of a file what some hunks at their places say, and returns the text and all lines with what becomes of
 // each.
 func edited(c content, all []placed) (after content, lines []patchLine) {

@@ -7,6 +7,9 @@ import (
 	"strings"
 )
 
+// around is how many lines of a diff stand before and after what changes.
+const around = 3
+
 // content is the text of a file as lines.
 type content struct {
 	lines []string // without "\n"; those of CR LF have their "\r"
