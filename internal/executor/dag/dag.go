@@ -70,6 +70,7 @@ type execution struct {
 	begun     map[string]bool // nodes
 	completed map[string]bool
 	results   map[string]string // of those
+	waiting   []error           // of nodes that wait for a human
 }
 
 // ending is how a node ended.
@@ -82,32 +83,43 @@ type ending struct {
 // not wait for that, nor for nodes that wait for a human. The error is one that ends the run, or that the handle gave.
 func (e *execution) carry(ctx context.Context) (broken error) {
 	endings := make(chan ending, len(e.graph.Nodes))
-	var waiting []error
 	for running := 0; ; {
-		if broken == nil && (e.eager || running == 0 && len(waiting) == 0) {
-			for _, at := range e.next() {
-				running++
-				info, prompt := e.info(at), nodePrompt(&e.graph.Nodes[at], e.inputs(at))
-				go func() { endings <- e.node(ctx, at, info, prompt) }()
-			}
+		if broken == nil && (e.eager || running == 0 && len(e.waiting) == 0) {
+			running += e.start(ctx, endings)
 		}
 		if running == 0 {
-			return cmp.Or(broken, engine.Worst(waiting...))
+			return cmp.Or(broken, engine.Worst(e.waiting...))
 		}
 		end := <-endings
 		running--
-		switch {
-		case end.err == nil:
-			e.completed[end.id], e.results[end.id] = true, end.text
-		case engine.Waits(end.err):
-			waiting = append(waiting, end.err)
-		case broken == nil && engine.OfRun(end.err):
-			broken = end.err
-		}
+		broken = e.take(end, broken)
 		if broken == nil && running > 0 {
 			broken = e.run.Save() // those who watch see how the node ended, although others go on
 		}
 	}
+}
+
+// take notes how a node ended, and returns what ends the run: what did before, if anything.
+func (e *execution) take(end ending, broken error) error {
+	switch {
+	case end.err == nil:
+		e.completed[end.id], e.results[end.id] = true, end.text
+	case engine.Waits(end.err):
+		e.waiting = append(e.waiting, end.err)
+	case broken == nil && engine.OfRun(end.err):
+		return end.err
+	}
+	return broken
+}
+
+// start lets the nodes begin that are ready, and returns how many. Each sends how it ended.
+func (e *execution) start(ctx context.Context, endings chan<- ending) int {
+	ready := e.next()
+	for _, at := range ready {
+		info, prompt := e.info(at), nodePrompt(&e.graph.Nodes[at], e.inputs(at))
+		go func() { endings <- e.node(ctx, at, info, prompt) }()
+	}
+	return len(ready)
 }
 
 // next returns the nodes that begin now.
@@ -148,19 +160,6 @@ func (e *execution) info(at int) engine.StepInfo {
 		info.MaxSteps = thinkact.Rounds(*agent)
 	}
 	return info
-}
-
-// maxInputs bounds what a node is told of the results of others, in bytes.
-const maxInputs = 400_000
-
-// inputs returns what the nodes that a node needs have found.
-func (e *execution) inputs(at int) string {
-	ids := e.graph.Nodes[at].Dependencies
-	told := make([]string, len(ids))
-	for i, id := range ids {
-		told[i] = fmt.Sprintf("From %s (%s):\n%s", e.graph.Find(id).Name, id, tool.Cut(e.results[id], maxInputs/len(ids)))
-	}
-	return strings.Join(told, "\n\n")
 }
 
 // node carries out a node. Several run at the same time. A panic, such as that of a model, fails the run.

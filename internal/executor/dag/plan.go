@@ -102,15 +102,3 @@ func planned(ask asking, in input, d definition) (string, error) {
 	text, err := json.Marshal(g)
 	return string(text), err
 }
-
-// maxTitle bounds the title that a model writes, in bytes: three to eight words are asked for.
-const maxTitle = 200
-
-// firstWords returns the title of a task that has none.
-func firstWords(task string) string {
-	words := strings.Fields(task)
-	if len(words) <= 6 {
-		return strings.Join(words, " ")
-	}
-	return strings.Join(words[:6], " ") + "..."
-}

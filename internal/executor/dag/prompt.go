@@ -1,9 +1,11 @@
 package dag
 
 import (
+	"fmt"
 	"strings"
 	"text/template"
 
+	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/graph"
 )
 
@@ -83,4 +85,29 @@ func fill(name string, data any) string {
 		return err.Error()
 	}
 	return b.String()
+}
+
+// maxInputs bounds what a node is told of the results of others, in bytes.
+const maxInputs = 400_000
+
+// inputs returns what the nodes that a node needs have found.
+func (e *execution) inputs(at int) string {
+	ids := e.graph.Nodes[at].Dependencies
+	told := make([]string, len(ids))
+	for i, id := range ids {
+		told[i] = fmt.Sprintf("From %s (%s):\n%s", e.graph.Find(id).Name, id, tool.Cut(e.results[id], maxInputs/len(ids)))
+	}
+	return strings.Join(told, "\n\n")
+}
+
+// maxTitle bounds the title that a model writes, in bytes: three to eight words are asked for.
+const maxTitle = 200
+
+// firstWords returns the title of a task that has none.
+func firstWords(task string) string {
+	words := strings.Fields(task)
+	if len(words) <= 6 {
+		return strings.Join(words, " ")
+	}
+	return strings.Join(words[:6], " ") + "..."
 }
