@@ -26,6 +26,32 @@ func (u *Upkeep) forgetFound(ctx context.Context, tx pgx.Tx, table string, from,
 	return nil
 }
 
+// dropRecent ends that runs are kept whose part is before a day, and deletes their texts.
+func (u *Upkeep) dropRecent(ctx context.Context, day time.Time) error {
+	if err := u.queries.RecentRaise(ctx, u.db, day); err != nil {
+		return fmt.Errorf("forget the texts of recent runs: %w", err)
+	}
+
+	for {
+		if n, err := u.queries.RecentForget(ctx, u.db, copiesPage); err != nil {
+			return fmt.Errorf("forget the texts of recent runs: %w", err)
+		} else if n > 0 {
+			continue
+		}
+
+		left, err := u.queries.RecentLeft(ctx, u.db, day)
+		switch {
+		case err != nil:
+			return fmt.Errorf("forget the texts of recent runs: %w", err)
+		case !left:
+			return nil
+		}
+		if err := u.pause(ctx, time.Second); err != nil { // others have locked them
+			return err
+		}
+	}
+}
+
 // In one transaction, so many trees of dropped periods are looked at, and so many of their steps or waits lose their
 // texts.
 const (

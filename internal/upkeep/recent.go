@@ -289,29 +289,3 @@ func (u *Upkeep) foldRecent(
 		"rootPlanId", due[0].RootPlanID, "error", err)
 	return true, u.queries.RecentPass(ctx, tx, []string{due[0].RootPlanID})
 }
-
-// dropRecent ends that runs are kept whose part is before a day, and deletes their texts.
-func (u *Upkeep) dropRecent(ctx context.Context, day time.Time) error {
-	if err := u.queries.RecentRaise(ctx, u.db, day); err != nil {
-		return fmt.Errorf("forget the texts of recent runs: %w", err)
-	}
-
-	for {
-		if n, err := u.queries.RecentForget(ctx, u.db, recentPage); err != nil {
-			return fmt.Errorf("forget the texts of recent runs: %w", err)
-		} else if n > 0 {
-			continue
-		}
-
-		left, err := u.queries.RecentLeft(ctx, u.db, day)
-		switch {
-		case err != nil:
-			return fmt.Errorf("forget the texts of recent runs: %w", err)
-		case !left:
-			return nil
-		}
-		if err := u.pause(ctx, time.Second); err != nil { // others have locked them
-			return err
-		}
-	}
-}

@@ -80,7 +80,8 @@ func start(h *enginetest.House, input object) string {
 	if err != nil {
 		h.T.Fatal(err)
 	}
-	started, err := h.Engine.Start(h.T.Context(), engine.Request{Executor: "dag", Input: raw})
+	// Steps of this executor are shown as the nodes of a graph.
+	started, err := h.Engine.Start(h.T.Context(), engine.Request{Executor: tree.GraphExecutor, Input: raw})
 	if err != nil {
 		h.T.Fatal(err)
 	}

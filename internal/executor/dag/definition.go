@@ -11,7 +11,6 @@ import (
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/graph"
-	"github.com/actlog/actlog/internal/tree"
 )
 
 // When a node begins: with its wave, which begins when the one before has ended, or when its own dependencies
@@ -123,7 +122,7 @@ func (d definition) choose(g *graph.Graph, instead input) (doers []doer, err err
 type Executor struct{}
 
 // Kind implements [engine.Executor].
-func (Executor) Kind() string { return tree.GraphExecutor }
+func (Executor) Kind() string { return "dag" }
 
 // From implements [engine.Continuing].
 func (Executor) From(r engine.Request) (rootPlanID, artifact string) {
