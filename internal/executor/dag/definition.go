@@ -53,14 +53,12 @@ func (d definition) agentOf(n *graph.Node) (*config.Definition, error) {
 		return nil, nil
 	}
 	name := cmp.Or(n.Agent, n.Model)
+	var there []string
 	for i := range d.Agents {
 		if d.Agents[i].Agent == name {
 			return &d.Agents[i], nil
 		}
-	}
-	there := make([]string, len(d.Agents))
-	for i, a := range d.Agents {
-		there[i] = a.Agent
+		there = append(there, d.Agents[i].Agent)
 	}
 	return nil, fmt.Errorf("uses unavailable agent '%s'. Available: %s", name, cmp.Or(strings.Join(there, ", "), "none"))
 }
@@ -178,8 +176,7 @@ func (d definition) stored(in input) (p engine.Prepared, err error) {
 	p.Name, p.Title, p.UserRequest, p.Artifacts = in.PlanID, g.Title, g.Prompt, []tool.Artifact{{Name: graph.Artifact, Type: graph.Artifact, Value: d.Graph}}
 	doers, _ := d.choose(g, input{}) // the run says what is not there
 	for _, by := range doers {
-		p.Needs = append(p.Needs, "model:"+by.model)
-		if by.agent != nil {
+		if p.Needs = append(p.Needs, "model:"+by.model); by.agent != nil {
 			p.Needs = append(p.Needs, by.agent.Needs()...)
 		}
 	}
