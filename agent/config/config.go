@@ -29,7 +29,9 @@ type Config struct {
 	Roles      map[string]Role     `json:"roles,omitempty"`
 	// Orchestrator is how it was configured; nil: as [DefaultOrchestrator].
 	Orchestrator *Orchestrator `json:"orchestrator,omitempty"`
-	Redact       []string      `json:"redact,omitempty"` // as [redact.New] takes them
+	// Dag is what graphs may use.
+	Dag    Dag      `json:"dag,omitzero"`
+	Redact []string `json:"redact,omitempty"` // as [redact.New] takes them
 	// Runs bounds all runs.
 	Runs Runs `json:"runs,omitzero"`
 
@@ -118,7 +120,7 @@ func byLine(problems []Problem) []Problem {
 func (c *Config) read(top node, dir string, o Options) {
 	sections := map[string]node{}
 	keep := fields{}
-	for _, name := range []string{"models", "embedder", "mcpServers", "toolsets", "policies", "agents", "workflows", "plans", "roles", "orchestrator", "redact", "runs"} {
+	for _, name := range []string{"models", "embedder", "mcpServers", "toolsets", "policies", "agents", "workflows", "plans", "roles", "orchestrator", "dag", "redact", "runs"} {
 		keep[name] = func(n node) { sections[name] = n }
 	}
 	top.object(keep)
@@ -152,6 +154,9 @@ func (c *Config) read(top node, dir string, o Options) {
 	c.Roles = section(sections["roles"], "", func(_ string, n node) Role { return readRole(n, there) })
 	if n, ok := sections["orchestrator"]; ok {
 		c.Orchestrator = new(readOrchestrator(n, there))
+	}
+	if n, ok := sections["dag"]; ok {
+		c.Dag = readDag(n, there)
 	}
 	checkRings(sections["workflows"], c.Workflows)
 	if n, ok := sections["embedder"]; ok {

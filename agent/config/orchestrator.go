@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -17,6 +18,8 @@ type Orchestrator struct {
 	ExecutionTimeout Duration `json:"executionTimeout"`
 	// WaitTimeout bounds how long a plan or an action waits for a human. 0: no end.
 	WaitTimeout Duration `json:"waitTimeout,omitempty"`
+	// MaxRounds bounds the rounds of the agents that set none, from 1 to 50. 0: [DefaultMaxRounds].
+	MaxRounds int `json:"maxRounds"`
 	// Agents are the specialised agents by their types.
 	Agents map[string]Specialist `json:"agents"`
 }
@@ -29,28 +32,51 @@ type Specialist struct {
 	Temperature  *float64 `json:"temperature,omitempty"`
 	Tools        []string `json:"tools,omitempty"` // names and patterns
 	MCPServers   []string `json:"mcpServers,omitempty"`
-	EnableWrite  bool     `json:"enableWrite"`
-	Enabled      bool     `json:"enabled"`
+	// MaxRounds bounds how often the agent may act in a step, from 1 to 50. 0: as [Orchestrator.MaxRounds] says.
+	MaxRounds   int  `json:"maxRounds,omitempty"`
+	EnableWrite bool `json:"enableWrite"`
+	Enabled     bool `json:"enabled"`
 }
 
 // MaxPlanSteps is the most steps that a plan can have.
 const MaxPlanSteps = 10
 
+// The rounds of an agent in a step: those that it has by default, and the most that it can have.
+const (
+	DefaultMaxRounds = 6
+	MaxRounds        = 50
+)
+
 // PlannerType is the agent type of the orchestrator itself.
 const PlannerType = "ORCHESTRATOR"
 
-// DefaultOrchestrator returns what holds where the file says nothing.
+// DefaultOrchestrator returns what holds where the file says nothing. Its tools are patterns, so that none of them has to
+// be there.
 func DefaultOrchestrator() Orchestrator {
 	specialist := func(description string, writes bool, tools ...string) Specialist {
 		return Specialist{Description: description, Tools: tools, EnableWrite: writes, Enabled: true}
 	}
-	return Orchestrator{Model: defaultModel, MaxPlanSteps: 5, ExecutionTimeout: Duration(300 * time.Second), Agents: map[string]Specialist{
-		"RAG_SEARCH":    specialist("Searches code and documentation by meaning, and finds code that is like other code.", false, "search.*"),
-		"GIT":           specialist("Shows the status, the changes and the history of the Git repository, switches branches, stashes and commits.", true, "git.*"),
-		"REFACTORING":   specialist("Analyses code, suggests refactorings, and applies them.", true, "code.*"),
-		"CODE_ANALYSIS": specialist("Measures the complexity of code, finds dependencies and code smells.", false, "code.*"),
-	}}
+	agents := map[string]Specialist{
+		"RAG_SEARCH": specialist("Searches code and documentation by meaning, and finds code that is like other code.", false, "search.*"),
+		"GIT":        specialist("Shows the status, the changes and the history of the Git repository, switches branches, stashes and commits.", true, "git.*"),
+		"REFACTORING": specialist("Analyses code, suggests refactorings, applies them, and runs the tests.", true,
+			"code.*", "files.read_*", "files.list_*", "files.search_*", "files.write_*", "files.edit_*", "tests.*"),
+		"CODE_ANALYSIS": specialist("Reads code, measures its complexity, finds dependencies and code smells.", false, "code.*", "files.read_*"),
+	}
+	refactoring := agents["REFACTORING"]
+	refactoring.SystemPrompt = refactoringPrompt
+	agents["REFACTORING"] = refactoring
+
+	return Orchestrator{
+		Model: defaultModel, MaxPlanSteps: 5, ExecutionTimeout: Duration(300 * time.Second), MaxRounds: DefaultMaxRounds, Agents: agents,
+	}
 }
+
+// refactoringPrompt says how the agent REFACTORING works.
+const refactoringPrompt = "You are the agent REFACTORING. You change code so that it does the same as before, and is easier to read and to change. " +
+	"First read the file that you change, with its line numbers: suggestions of tools are a beginning, and you find better ones in the code. " +
+	"Then propose a patch with code.apply_refactoring: a unified diff whose lines are copied from the file. " +
+	"If it does not fit, read what the error shows, and correct the patch. Then check: read what changed, and run the tests if you can."
 
 // OrchestratorDefinition is what a run of the orchestrator pins when it starts. It has no secrets.
 type OrchestratorDefinition struct {
@@ -58,7 +84,9 @@ type OrchestratorDefinition struct {
 	MaxPlanSteps     int             `json:"maxPlanSteps"`
 	ExecutionTimeout Duration        `json:"executionTimeout"`
 	WaitTimeout      Duration        `json:"waitTimeout,omitempty"`
-	Agents           []Definition    `json:"agents"` // that are enabled, in order of their types
+	// Agents are those that are enabled, in order of their types. One whose MaxSteps is 0 was pinned by an earlier
+	// release: each of its steps is one call of one tool.
+	Agents []Definition `json:"agents"`
 }
 
 // Definition returns what a run pins, among the models, MCP servers and policies that there are.
@@ -74,7 +102,7 @@ func (o Orchestrator) Definition(model func(name string) DefinitionModel, server
 		}
 		a := Agent{
 			Description: s.Description, SystemPrompt: s.SystemPrompt, Temperature: s.Temperature, Tools: s.Tools, MCPServers: s.MCPServers,
-			EnableWrite: s.EnableWrite, WaitTimeout: o.WaitTimeout,
+			EnableWrite: s.EnableWrite, WaitTimeout: o.WaitTimeout, MaxSteps: cmp.Or(s.MaxRounds, o.MaxRounds, DefaultMaxRounds),
 		}
 		d.Agents = append(d.Agents, a.Definition(name, model(s.Model), servers, policies))
 	}
@@ -89,6 +117,7 @@ func readOrchestrator(n node, there names) Orchestrator {
 		"maxPlanSteps":     func(n node) { o.MaxPlanSteps = int(n.positive(MaxPlanSteps)) },
 		"executionTimeout": func(n node) { o.ExecutionTimeout = n.duration() },
 		"waitTimeout":      func(n node) { o.WaitTimeout = n.duration() },
+		"maxRounds":        func(n node) { o.MaxRounds = int(n.positive(MaxRounds)) },
 		"agents": func(n node) {
 			n.entries(func(name string, n node) {
 				n.checkName("", name)
@@ -120,6 +149,7 @@ func (s Specialist) read(n node, known bool, there names) Specialist {
 		"temperature":  func(n node) { s.Temperature = n.temperature() },
 		"tools":        func(n node) { s.Tools = n.patterns(there.tools) },
 		"mcpServers":   func(n node) { s.MCPServers = n.references("MCP server", there.servers) },
+		"maxRounds":    func(n node) { s.MaxRounds = int(n.positive(MaxRounds)) },
 		"enableWrite":  func(n node) { s.EnableWrite = n.boolean() },
 		"enabled":      func(n node) { s.Enabled = n.boolean() },
 	})

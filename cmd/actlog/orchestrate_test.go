@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"os"
@@ -41,11 +42,14 @@ func TestOrchestrateAtATerminal(t *testing.T) {
 		{"REFACTORING", "Make it simpler", "code-apply_refactoring", fields{"patch": teaPatch}},
 		{"GIT", "Commit it", "git-commit", fields{"message": "Make Kind simpler", "files": []string{"tea.go"}}},
 	}
+	repeats := scriptmodel.Turn{Reply: func(_ context.Context, r *scriptmodel.Request) (scriptmodel.Turn, error) {
+		return scriptmodel.Turn{Content: string(r.Messages[len(r.Messages)-1].Content)}, nil
+	}}
 	var planned []fields
 	scenes := []scriptmodel.Scene{{Name: "answer", Match: scriptmodel.Match{System: "They have worked"}, Turns: []scriptmodel.Turn{{Content: "It is simpler now."}}}}
 	for n, s := range steps {
 		planned = append(planned, fields{"stepNumber": n + 1, "agentType": s.agent, "action": s.action, "justification": "It was asked for", "expectedOutput": "A text", "dependencies": []int{}})
-		scenes = append(scenes, scriptmodel.Scene{Name: s.action, Match: scriptmodel.Match{User: "Your step: " + s.action + "\n"}, Turns: []scriptmodel.Turn{calls(s.tool, s.arguments)}})
+		scenes = append(scenes, scriptmodel.Scene{Name: s.action, Match: scriptmodel.Match{User: "Your step: " + s.action + "\n"}, Turns: []scriptmodel.Turn{calls(s.tool, s.arguments), repeats}})
 	}
 	plan := func(steps []fields) scriptmodel.Turn {
 		b, err := json.Marshal(fields{"goal": "Simpler \x1b[31mcode", "steps": steps, "estimatedDuration": 30})

@@ -160,6 +160,10 @@ func script() scriptmodel.Script {
 				}
 				return scriptmodel.Turn{}, fmt.Errorf("no action in %q", asked)
 			},
+		}, {
+			Reply: func(_ context.Context, r *scriptmodel.Request) (scriptmodel.Turn, error) {
+				return scriptmodel.Turn{Content: worker + " has " + strings.Join(resultsIn(r), ", ")}, nil
+			},
 		}}},
 		replying("graph", "acyclic graph", func(string) any { return graph }),
 		replying("node", "carry out", func(asked string) any { return object{"inputs": strings.Count(asked, "From ")} }),

@@ -24,10 +24,10 @@ type calling struct {
 	tool   tool.Tool
 	policy tool.Policy
 	bad    error // what is wrong with the arguments
-	// checked says that the tool has checked the arguments.
-	checked bool
 	// approved is the digest of the preview that a human approved; empty: there was none.
 	approved string
+	// checked says that the tool has checked the arguments.
+	checked bool
 	// unanswered says that nobody answered a question of the tool in time.
 	unanswered atomic.Bool
 }

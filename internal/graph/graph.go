@@ -3,6 +3,7 @@
 package graph
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,9 +36,24 @@ type Node struct {
 	Description  string   `json:"description"`
 	Provider     string   `json:"provider"`
 	Model        string   `json:"model"`
+	Agent        string   `json:"agent,omitempty"` // that carries the node out; empty: one answer of the model does
 	Input        string   `json:"input_description"`
 	Output       string   `json:"output_description"`
 	Dependencies []string `json:"dependencies"`
+}
+
+// UnmarshalJSON reads a node. An agent may also be called agentName.
+func (n *Node) UnmarshalJSON(text []byte) error {
+	type plain Node
+	in := struct {
+		*plain
+		AgentName string `json:"agentName"`
+	}{plain: (*plain)(n)}
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	n.Agent = cmp.Or(n.Agent, in.AgentName)
+	return nil
 }
 
 // Edge says that a node needs the result of another one.
@@ -77,6 +93,7 @@ func Read(text []byte) (*Graph, error) {
 			n.Name = n.ID
 		}
 		cut[&n.Name], cut[&n.Provider], cut[&n.Model] = maxName, maxName, maxName
+		cut[&n.Agent] = maxName
 		cut[&n.Description], cut[&n.Input], cut[&n.Output] = maxText, maxText, maxText
 	}
 	for text, most := range cut {

@@ -67,6 +67,7 @@ var upward = map[string]int{
 	"internal/executor/follow":       0,
 	"internal/executor/plan":         0,
 	"internal/executor/orchestrator": 0,
+	"internal/executor/rounds":       0,
 	"internal/executor/thinkact":     0,
 	"internal/executor/workflow":     0,
 

@@ -157,7 +157,7 @@ func keysOf[A, B any](a map[string]A, b map[string]B) []string {
 }
 
 // Definition implements [engine.Parts]. The kinds are agent, role, plan, which is a template, those of
-// workflows, and orchestrator, of which there is one without a name. Each name is that of a role.
+// workflows, and orchestrator and dag, of which there is one without a name. Each name is that of a role.
 func (p *parts) Definition(kind, name string) (json.RawMessage, bool) {
 	var d any
 	ok := false
@@ -168,6 +168,8 @@ func (p *parts) Definition(kind, name string) (json.RawMessage, bool) {
 		d, ok = p.role(name), true
 	case "orchestrator":
 		d, ok = p.orchestrator(), name == ""
+	case "dag":
+		d, ok = p.configured.Config.Dag.Definition(p.agent), name == ""
 	case "plan":
 		var template config.Plan
 		if template, ok = p.configured.Config.Plans[name]; ok {

@@ -295,7 +295,7 @@ func TestRefactorings(t *testing.T) {
 			if a := applied.Artifacts; len(a) != 1 || a[0].Name != "files_modified" || string(a[0].Value) != `["`+row.file+`"]` {
 				t.Errorf("%+v", a)
 			}
-			if again := call(t, set, "code.apply_refactoring", object{"patch": data.Findings[0].Patch}); !again.Failed || !strings.Contains(again.Text, "make the patch from the file as it is") {
+			if again := call(t, set, "code.apply_refactoring", object{"patch": data.Findings[0].Patch}); !again.Failed || !strings.Contains(again.Text, "is as the patch makes it") {
 				t.Errorf("%+v", again)
 			}
 		})
@@ -316,32 +316,36 @@ func TestHostilePatches(t *testing.T) {
 	good := of("a.txt", "@@ -2 +2 @@\n-2\n+two\n")
 	called, _ := set.Get("code.apply_refactoring")
 	for name, row := range map[string]struct{ patch, want string }{
-		"empty":         {"", "want a unified diff"},
-		"no diff":       {"hello", "of no unified diff"},
-		"outside":       {of("../x", "@@ -1 +1 @@\n-1\n+2\n"), "leaves the folder"},
-		"absolute":      {of("/etc/passwd", "@@ -1 +1 @@\n-1\n+2\n"), "must be relative"},
-		"link":          {of("link/x", "@@ -1 +1 @@\n-1\n+2\n"), "leaves the folder through a symbolic link"},
-		"git":           {of(".git/config", "@@ -1 +1 @@\n-x\n+y\n"), "files of git"},
-		"missing":       {of("none", "@@ -1 +1 @@\n-1\n+2\n"), "no such file"},
-		"binary":        {of("bin", "@@ -1 +1 @@\n-1\n+2\n"), "binary"},
-		"new file":      {"--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+x\n", "may only change files"},
-		"removes":       {"--- a/a.txt\n+++ /dev/null\n@@ -1,3 +0,0 @@\n-1\n-2\n-3\n", "may only change files"},
-		"renames":       {"--- a/a.txt\n+++ b/c.txt\n@@ -2 +2 @@\n-2\n+two\n", "renames"},
-		"twice":         {good + good, "twice"},
-		"twice by link": {good + of("same", "@@ -1 +1 @@\n-1\n+x\n"), "twice"},
-		"one is wrong":  {good + of("b.txt", "@@ -1 +1 @@\n-x\n+y\n"), `line 1 is "1\n", and "x\n" in the patch`},
-		"another place": {of("a.txt", "@@ -1 +1 @@\n-2\n+two\n"), "line 1 is"},
-		"beyond":        {of("a.txt", "@@ -9 +9 @@\n-2\n+two\n"), "is not in the file"},
-		"end":           {of("a.txt", "@@ -3,2 +3,2 @@\n 3\n-4\n+5\n"), "only 3 lines"},
-		"backwards":     {of("a.txt", "@@ -3 +3 @@\n-3\n+x\n@@ -1 +1 @@\n-1\n+x\n"), "not in order"},
-		"early end":     {of("a.txt", "@@ -1,3 +1,3 @@\n-1\n+x\n"), "end too early"},
-		"line break":    {of("b.txt", "@@ -3 +3 @@\n-3\n+x\n"), "line 3 is"},
-		"no hunk":       {of("a.txt", ""), "nothing changes"},
-		"only break":    {of("a.txt", "@@ -1 +1 @@\n\\ No newline at end of file\n"), "before the first line"},
-		"first break":   {"\\ No newline at end of file\n", "before the first line"},
-		"no Go":         {of("a.go", "@@ -1 +1 @@\n-package a\n+packag a\n"), "a.go would have an error of syntax (Go): line 1, column 1: expected 'package', found packag; the line would be \"packag a\""},
-		"huge numbers":  {of("a.txt", "@@ -99999999 +1 @@\n-1\n+x\n"), "is no line such as"},
-		"binary patch":  {"diff --git a/a b/a\nGIT binary patch\n", "of no unified diff"},
+		"empty":          {"", "want a unified diff"},
+		"no diff":        {"hello", "of no unified diff"},
+		"outside":        {of("../x", "@@ -1 +1 @@\n-1\n+2\n"), "leaves the folder"},
+		"absolute":       {of("/etc/passwd", "@@ -1 +1 @@\n-1\n+2\n"), "must be relative"},
+		"link":           {of("link/x", "@@ -1 +1 @@\n-1\n+2\n"), "leaves the folder through a symbolic link"},
+		"git":            {of(".git/config", "@@ -1 +1 @@\n-x\n+y\n"), "files of git"},
+		"missing":        {of("none", "@@ -1 +1 @@\n-1\n+2\n"), "no such file"},
+		"binary":         {of("bin", "@@ -1 +1 @@\n-1\n+2\n"), "binary"},
+		"renames":        {"--- a/a.txt\n+++ b/c.txt\n@@ -2 +2 @@\n-2\n+two\n", "renames"},
+		"twice":          {good + good, "twice"},
+		"twice by link":  {good + of("same", "@@ -1 +1 @@\n-1\n+x\n"), "twice"},
+		"one is wrong":   {good + of("b.txt", "@@ -1 +1 @@\n-x\n+y\n"), "line 1 is \"1\", and \"x\" in the patch; make the patch from the file as it is:\n     1\t1\n     2\t2\n"},
+		"end":            {of("a.txt", "@@ -3,2 +3,2 @@\n 3\n-4\n+5\n"), "only 3 lines"},
+		"overlap":        {of("a.txt", "@@ -1,2 +1,2 @@\n-1\n 2\n+x\n@@ -2 +2 @@\n-2\n+x\n"), "two hunks change line 2"},
+		"no hunk":        {of("a.txt", ""), "nothing changes"},
+		"only stays":     {of("a.txt", "@@ -1,2 +1,2 @@\n 1\n 2\n"), "changes nothing"},
+		"no change":      {of("a.txt", "@@ -1 +1 @@\n-1\n+1\n"), "changes nothing"},
+		"new but there":  {"--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1 @@\n+x\n", "is there already"},
+		"new secret":     {"--- /dev/null\n+++ b/.env\n@@ -0,0 +1 @@\n+x\n", "may hold secrets"},
+		"new of git":     {"--- /dev/null\n+++ b/.git/hooks/x\n@@ -0,0 +1 @@\n+x\n", "files of git"},
+		"new outside":    {"--- /dev/null\n+++ b/../x\n@@ -0,0 +1 @@\n+x\n", "leaves the folder"},
+		"removes other":  {"--- a/a.txt\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-1\n-2\n", "has not all of its lines"},
+		"renames by git": {"diff --git a/a.txt b/c.txt\nrename from a.txt\nrename to c.txt\n", "does not rename"},
+		"mode":           {"diff --git a/a.txt b/a.txt\nold mode 100644\nnew mode 100755\n", "change their mode"},
+		"moves":          {"*** Begin Patch\n*** Update File: a.txt\n*** Move to: c.txt\n@@\n-1\n+x\n*** End Patch", "it moves the file"},
+		"no place":       {of("a.txt", "@@\n+x\n"), "does not say where"},
+		"only break":     {of("a.txt", "@@ -1 +1 @@\n\\ No newline at end of file\n"), "before the first line"},
+		"first break":    {"\\ No newline at end of file\n", "before the first line"},
+		"no Go":          {of("a.go", "@@ -1 +1 @@\n-package a\n+packag a\n"), "a.go would have an error of syntax (Go): line 1, column 1: expected 'package', found packag; the line would be \"packag a\""},
+		"binary patch":   {"diff --git a/a b/a\nGIT binary patch\n", "of no unified diff"},
 	} {
 		result := call(t, set, "code.apply_refactoring", object{"patch": row.patch})
 		if !result.Failed || !strings.Contains(result.Text, row.want) {
@@ -369,7 +373,7 @@ func TestHostilePatches(t *testing.T) {
 	if paths, err := called.(tool.Toucher).Touches(t.Context(), tool.Call{Arguments: b}); err != nil || !slices.Equal(paths, []string{"a.txt", "b.txt"}) {
 		t.Errorf("%q %v", paths, err)
 	}
-	if result := call(t, set, "code.apply_refactoring", object{"patch": both}); result.Failed || result.Summary != "Refactored a.txt, b.txt" {
+	if result := call(t, set, "code.apply_refactoring", object{"patch": both}); result.Failed || result.Summary != "Refactored a.txt, b.txt" || !strings.Contains(result.Text, "b.txt: lines 2-2, lines 4-4") {
 		t.Errorf("%+v", result)
 	}
 	for name, want := range map[string]string{"a.txt": "1\ntwo\n3\n", "b.txt": "1\nx\n2\n4"} {

@@ -9,6 +9,8 @@ import (
 func FuzzPatch(f *testing.F) {
 	f.Add("a\nb\nc\n", "a\nx\nc")
 	f.Add("", "a\n")
+	f.Add("a\r\nb\r\nc", "a\r\nx\r\nc\r\n")
+	f.Add("*** Begin Patch\n*** Update File: f\n@@ a\n b\n-c\n+d\n*** End of File\n", "a\nb\nc\n")
 	f.Add("--- a/f\n+++ b/f\n@@ -1,0 +2 @@\n+x\n\\ No newline at end of file\n", "@@ -0,0 +1 @@\n\\")
 	f.Fuzz(func(t *testing.T, before, after string) {
 		if files, err := readPatch(before); err == nil {

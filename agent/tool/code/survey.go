@@ -15,8 +15,9 @@ import (
 
 // scope says which files a call is about.
 type scope struct {
-	Path    string `json:"path,omitempty" jsonschema:"folder or file; the top folder if it is missing"`
-	Include string `json:"include,omitempty" jsonschema:"only files with this pattern, for example *.go"`
+	Path    string   `json:"path,omitempty" jsonschema:"folder or file; the top folder if it is missing"`
+	Paths   []string `json:"paths,omitempty" jsonschema:"several folders or files, at most 100, in place of path"`
+	Include string   `json:"include,omitempty" jsonschema:"only files with this pattern, for example *.go"`
 }
 
 // survey is the code of some files.
@@ -57,12 +58,37 @@ const maxCode = 64 << 20
 
 var goModule = regexp.MustCompile(`(?m)^module\s+"?([^\s"]+)`)
 
-// survey measures the code at a path. Files of unknown languages are left out.
+// maxPaths bounds the paths of a call.
+const maxPaths = 100
+
+// all returns the paths of the scope, at least one.
+func (in scope) all() ([]string, error) {
+	if len(in.Paths) > maxPaths {
+		return nil, fmt.Errorf("paths: at most %d; name a folder", maxPaths)
+	}
+	all := in.Paths
+	if in.Path != "" || len(all) == 0 {
+		all = append([]string{in.Path}, all...)
+	}
+	return all, nil
+}
+
+// survey measures the code at some paths. Files of unknown languages are left out.
 func (f *Folder) survey(ctx context.Context, in scope) (s survey, err error) {
-	total, more := 0, false
+	paths, err := in.all()
+	if err != nil {
+		return s, err
+	}
 	parsing, cancel := context.WithTimeout(ctx, maxParsed)
 	defer cancel()
-	left, err := f.at.Texts(ctx, in.Path, in.Include, func(at string, content []byte) error {
+
+	total, more := 0, false
+	seen := map[string]bool{}
+	measures := func(at string, content []byte) error {
+		if seen[at] {
+			return nil
+		}
+		seen[at] = true
 		if m, ok := measure(parsing, at, content); ok {
 			if total += len(content); total > maxCode {
 				more = true
@@ -71,9 +97,14 @@ func (f *Folder) survey(ctx context.Context, in scope) (s survey, err error) {
 			s.files = append(s.files, m)
 		}
 		return ctx.Err()
-	})
-	if err != nil {
-		return s, err
+	}
+	var left folder.Left
+	for _, each := range paths {
+		one, err := f.at.Texts(ctx, each, in.Include, measures)
+		if err != nil {
+			return s, err
+		}
+		left = folder.Left{Large: left.Large + one.Large, Closed: left.Closed + one.Closed, More: left.More || one.More}
 	}
 	if len(s.files) == 0 && left.Closed > 0 {
 		return s, fmt.Errorf("path: there is no code of a known language but %d files that are not available: they may hold secrets, or are hard links", left.Closed)

@@ -28,11 +28,16 @@ func (f *Folder) Tools() []tool.Tool {
 		tool.Func("code.suggest_refactoring", "Suggests how to improve code, with lines and reasons, and with a patch where the change can be made mechanically.", f.suggest, read),
 	}
 	if f.options.Write {
-		tools = append(tools, tool.Func("code.apply_refactoring", "Applies a patch, a unified diff that changes files. It changes nothing unless all of the patch fits the files as they are.", f.apply,
-			tool.WithPolicy(tool.Policy{Approval: true, Writes: true}), tool.WithTouches(f.touched)))
+		tools = append(tools, tool.CallFunc("code.apply_refactoring", applyDescription, f.apply,
+			tool.WithPolicy(tool.Policy{Approval: true, Writes: true}), tool.WithTouches(f.touched),
+			tool.WithPreview(f.show), tool.WithVerify(f.verify)))
 	}
 	return tools
 }
+
+// applyDescription is for models.
+const applyDescription = "Applies a patch that changes, adds and removes files. Line numbers may be off or missing: the lines that stay or go say where a hunk " +
+	"belongs, and must be in the file as they are in the patch. It changes nothing unless all of the patch fits."
 
 // limited is a scope with a bound of the results.
 type limited struct {

@@ -3,6 +3,7 @@
 package dag
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/engine"
+	"github.com/actlog/actlog/internal/executor/thinkact"
 	"github.com/actlog/actlog/internal/graph"
 	"github.com/actlog/actlog/record"
 )
@@ -42,12 +44,12 @@ func (Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, er
 	}
 	e := &execution{run: run, graph: g, eager: in.Scheduling == eager, begun: map[string]bool{}, completed: map[string]bool{}, results: map[string]string{}}
 	e.log(logStart, nil, record.ThoughtAction, "Starting execution of plan %s", of)
-	if e.models, err = d.choose(g, input{}); err != nil {
+	if e.doers, err = d.choose(g, input{}); err != nil {
 		e.log(logEnd, nil, record.ThoughtError, "ERROR: %s", err)
 		return engine.Result{}, &engine.RunError{Kind: "provider", Message: err.Error()}
 	}
-	for _, name := range e.models {
-		if _, err := run.Model(name); err != nil {
+	for _, by := range e.doers {
+		if _, err := run.Model(by.model); err != nil {
 			return engine.Result{}, err
 		}
 	}
@@ -59,15 +61,16 @@ func (Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, er
 
 // execution is the work on a graph.
 type execution struct {
-	run    *engine.Run
-	graph  *graph.Graph
-	models []string // of the nodes
-	eager  bool
+	run   *engine.Run
+	graph *graph.Graph
+	doers []doer // of the nodes
+	eager bool
 
 	wave      int             // the number of the last one
 	begun     map[string]bool // nodes
 	completed map[string]bool
 	results   map[string]string // of those
+	waiting   []error           // of nodes that wait for a human
 }
 
 // ending is how a node ended.
@@ -77,32 +80,46 @@ type ending struct {
 }
 
 // carry runs what is ready, and again, until nothing is. A wave begins when nothing runs any more; eager nodes do
-// not wait for that. The error is one that ends the run, or that the handle gave.
+// not wait for that, nor for nodes that wait for a human. The error is one that ends the run, or that the handle gave.
 func (e *execution) carry(ctx context.Context) (broken error) {
 	endings := make(chan ending, len(e.graph.Nodes))
 	for running := 0; ; {
-		if broken == nil && (running == 0 || e.eager) {
-			for _, at := range e.next() {
-				running++
-				info, prompt := e.info(at), nodePrompt(&e.graph.Nodes[at], e.inputs(at))
-				go func() { endings <- e.node(ctx, at, info, prompt) }()
-			}
+		if broken == nil && (e.eager || running == 0 && len(e.waiting) == 0) {
+			running += e.start(ctx, endings)
 		}
 		if running == 0 {
-			return broken
+			return cmp.Or(broken, engine.Worst(e.waiting...))
 		}
 		end := <-endings
 		running--
-		switch {
-		case end.err == nil:
-			e.completed[end.id], e.results[end.id] = true, end.text
-		case broken == nil && engine.OfRun(end.err):
-			broken = end.err
-		}
+		broken = e.take(end, broken)
 		if broken == nil && running > 0 {
 			broken = e.run.Save() // those who watch see how the node ended, although others go on
 		}
 	}
+}
+
+// take notes how a node ended, and returns what ends the run: what did before, if anything.
+func (e *execution) take(end ending, broken error) error {
+	switch {
+	case end.err == nil:
+		e.completed[end.id], e.results[end.id] = true, end.text
+	case engine.Waits(end.err):
+		e.waiting = append(e.waiting, end.err)
+	case broken == nil && engine.OfRun(end.err):
+		return end.err
+	}
+	return broken
+}
+
+// start lets the nodes begin that are ready, and returns how many. Each sends how it ended.
+func (e *execution) start(ctx context.Context, endings chan<- ending) int {
+	ready := e.next()
+	for _, at := range ready {
+		info, prompt := e.info(at), nodePrompt(&e.graph.Nodes[at], e.inputs(at))
+		go func() { endings <- e.node(ctx, at, info, prompt) }()
+	}
+	return len(ready)
 }
 
 // next returns the nodes that begin now.
@@ -125,32 +142,24 @@ func (e *execution) next() []int {
 // about is what the metadata of the step of a node say, for reports: they are small.
 type about struct {
 	Node  string `json:"node"`
-	Wave  int    `json:"wave,omitempty"` // from 1; 0: it did not begin, or is eager
-	Below int    `json:"below"`          // how many nodes need its result, directly or through others
+	Wave  int    `json:"wave,omitempty"`  // from 1; 0: it did not begin, or is eager
+	Agent string `json:"agent,omitempty"` // that carries it out
+	Below int    `json:"below"`           // how many nodes need its result, directly or through others
 }
 
 // info returns what is on record of a node.
 func (e *execution) info(at int) engine.StepInfo {
 	n := e.graph.Nodes[at]
-	a := about{Node: n.ID, Below: e.graph.Below(n.ID)}
+	a := about{Node: n.ID, Below: e.graph.Below(n.ID), Agent: n.Agent}
 	if e.begun[n.ID] && !e.eager {
 		a.Wave = e.wave
 	}
 	metadata, _ := json.Marshal(a) // texts and numbers
-	return engine.StepInfo{Agent: n.ID, Description: n.Name, Request: n.Description, Model: e.models[at], Metadata: metadata}
-}
-
-// maxInputs bounds what a node is told of the results of others, in bytes.
-const maxInputs = 400_000
-
-// inputs returns what the nodes that a node needs have found.
-func (e *execution) inputs(at int) string {
-	ids := e.graph.Nodes[at].Dependencies
-	told := make([]string, len(ids))
-	for i, id := range ids {
-		told[i] = fmt.Sprintf("From %s (%s):\n%s", e.graph.Find(id).Name, id, tool.Cut(e.results[id], maxInputs/len(ids)))
+	info := engine.StepInfo{Agent: n.ID, Description: n.Name, Request: n.Description, Model: e.doers[at].model, Metadata: metadata}
+	if agent := e.doers[at].agent; agent != nil {
+		info.MaxSteps = thinkact.Rounds(*agent)
 	}
-	return strings.Join(told, "\n\n")
+	return info
 }
 
 // node carries out a node. Several run at the same time. A panic, such as that of a model, fails the run.
@@ -162,7 +171,12 @@ func (e *execution) node(ctx context.Context, at int, info engine.StepInfo, prom
 		}
 	}()
 	n := &e.graph.Nodes[at]
-	step, text, err := do(ctx, e.run, at+1, info, func(ask asking) (string, error) { return ask(0, nodeSystem(n), prompt) })
+	step, text, err := do(ctx, e.run, at+1, info, func(step *engine.Step) (string, error) {
+		if agent := e.doers[at].agent; agent != nil {
+			return thinkact.On(ctx, e.run, step, *agent, prompt+othersAreData)
+		}
+		return asks(ctx, e.run, step, info.Model)(0, nodeSystem(n), prompt)
+	})
 	switch {
 	case err == nil:
 		e.log(lineOf(at, lineEnd), step, record.ThoughtObservation, "Completed node %s: %s (took %.2fs)", n.ID, n.Name, step.Took().Seconds())

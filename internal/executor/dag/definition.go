@@ -1,11 +1,13 @@
 package dag
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/graph"
@@ -30,8 +32,35 @@ type input struct {
 
 // definition is what a run keeps.
 type definition struct {
-	Models []engine.ModelInfo `json:"models"`          // the default one first
-	Graph  json.RawMessage    `json:"graph,omitempty"` // nil: it is to be planned
+	Models []engine.ModelInfo  `json:"models"`           // the default one first
+	Agents []config.Definition `json:"agents,omitempty"` // that may carry out nodes
+	Graph  json.RawMessage     `json:"graph,omitempty"`  // nil: it is to be planned
+}
+
+// agentProvider is the provider of nodes that agents carry out.
+const agentProvider = "agent"
+
+// doer is who carries out a node: an agent, or a single answer of a model.
+type doer struct {
+	model string             // its name in the configuration
+	agent *config.Definition // nil: a model
+}
+
+// agentOf returns the agent that a node names; nil: it names none. As its provider is "agent", its model may name it.
+func (d definition) agentOf(n *graph.Node) (*config.Definition, error) {
+	isModel := slices.ContainsFunc(d.Models, func(m engine.ModelInfo) bool { return m.Name == agentProvider || m.Provider == agentProvider })
+	if n.Agent == "" && (n.Provider != agentProvider || isModel) {
+		return nil, nil
+	}
+	name := cmp.Or(n.Agent, n.Model)
+	var there []string
+	for i := range d.Agents {
+		if d.Agents[i].Agent == name {
+			return &d.Agents[i], nil
+		}
+		there = append(there, d.Agents[i].Agent)
+	}
+	return nil, fmt.Errorf("uses unavailable agent '%s'. Available: %s", name, cmp.Or(strings.Join(there, ", "), "none"))
 }
 
 // find returns a model of a provider, which is its kind or the name of a model. Empty texts fit all.
@@ -58,11 +87,20 @@ func (d definition) find(provider, model string) (found engine.ModelInfo, err er
 	return found, fmt.Errorf("uses unavailable %s '%s'. Available: %s", what, wanted, strings.Join(slices.Compact(there), ", "))
 }
 
-// choose sets the provider and the model of each node, and returns the names of the models. instead, if it has a
-// provider or a model, counts for all nodes.
-func (d definition) choose(g *graph.Graph, instead input) (names []string, err error) {
+// choose sets the provider and the model of each node, and returns who carries them out. instead, if it has a provider or
+// a model, counts for all nodes but those of agents.
+func (d definition) choose(g *graph.Graph, instead input) (doers []doer, err error) {
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
+		agent, err := d.agentOf(n)
+		if err != nil {
+			return nil, fmt.Errorf("Node %s %w", n.ID, err) //nolint:staticcheck // the source's words
+		}
+		if agent != nil {
+			n.Provider, n.Agent, n.Model = agentProvider, agent.Agent, agent.Model.Model
+			doers = append(doers, doer{agent.Model.Name, agent})
+			continue
+		}
 		if instead.Provider+instead.Model != "" {
 			n.Provider, n.Model = instead.Provider, instead.Model
 		}
@@ -73,9 +111,9 @@ func (d definition) choose(g *graph.Graph, instead input) (names []string, err e
 		if n.Provider == "" {
 			n.Provider = m.Name
 		}
-		n.Model, names = m.Model, append(names, m.Name)
+		n.Model, doers = m.Model, append(doers, doer{model: m.Name})
 	}
-	return names, nil
+	return doers, nil
 }
 
 // Executor carries runs of graphs.
@@ -101,6 +139,13 @@ func (Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared
 		return p, engine.BadInput("input.scheduling", "must be waves or eager")
 	}
 	d := definition{Models: engine.Models(parts), Graph: r.From}
+	if body, ok := parts.Definition(Executor{}.Kind(), ""); ok {
+		var pinned config.DagDefinition
+		if err := json.Unmarshal(body, &pinned); err != nil {
+			return p, fmt.Errorf("what graphs may use: %w", err)
+		}
+		d.Agents = pinned.Agents
+	}
 	slices.SortStableFunc(d.Models, func(a, b engine.ModelInfo) int { return rank(a) - rank(b) })
 	if in.Prompt = parts.Redact(in.Prompt); in.PlanID != "" {
 		p, err = d.stored(in)
@@ -129,9 +174,11 @@ func (d definition) stored(in input) (p engine.Prepared, err error) {
 		return p, engine.BadInput("input.plan_id", "is not that of a stored graph")
 	}
 	p.Name, p.Title, p.UserRequest, p.Artifacts = in.PlanID, g.Title, g.Prompt, []tool.Artifact{{Name: graph.Artifact, Type: graph.Artifact, Value: d.Graph}}
-	names, _ := d.choose(g, input{}) // the run says what is not there
-	for _, name := range names {
-		p.Needs = append(p.Needs, "model:"+name)
+	doers, _ := d.choose(g, input{}) // the run says what is not there
+	for _, by := range doers {
+		if p.Needs = append(p.Needs, "model:"+by.model); by.agent != nil {
+			p.Needs = append(p.Needs, by.agent.Needs()...)
+		}
 	}
 	return p, nil
 }

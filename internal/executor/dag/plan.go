@@ -16,7 +16,9 @@ type asking func(seq int64, system, user string) (string, error)
 
 // do does a step, unless it has ended, and returns its result. The error is a [*engine.RunError] if the step
 // failed, of whose kind [engine.OfRun] says whether the run goes on.
-func do(ctx context.Context, run *engine.Run, index int, info engine.StepInfo, work func(asking) (string, error)) (*engine.Step, string, error) {
+func do(
+	ctx context.Context, run *engine.Run, index int, info engine.StepInfo, work func(*engine.Step) (string, error),
+) (*engine.Step, string, error) {
 	step, err := run.Step(ctx, index, info)
 	if err != nil {
 		return nil, "", err
@@ -24,8 +26,18 @@ func do(ctx context.Context, run *engine.Run, index int, info engine.StepInfo, w
 	if text, ended, err := step.Ended(); ended {
 		return step, text, err
 	}
-	text, err := work(func(seq int64, system, user string) (string, error) {
-		m, err := run.Model(info.Model)
+	text, err := work(step)
+	failure, ok := errors.AsType[*engine.RunError](err)
+	if err == nil || ok && !engine.OfRun(err) {
+		step.End(text, failure)
+	}
+	return step, text, err
+}
+
+// asks returns what asks a model of the configuration in a step.
+func asks(ctx context.Context, run *engine.Run, step *engine.Step, name string) asking {
+	return func(seq int64, system, user string) (string, error) {
+		m, err := run.Model(name)
 		if err != nil {
 			return "", err
 		}
@@ -36,12 +48,7 @@ func do(ctx context.Context, run *engine.Run, index int, info engine.StepInfo, w
 		}
 		text, err := t.Whole(answer)
 		return strings.TrimSpace(text), err
-	})
-	failure, ok := errors.AsType[*engine.RunError](err)
-	if err == nil || ok && !engine.OfRun(err) {
-		step.End(text, failure)
 	}
-	return step, text, err
 }
 
 // plan returns the graph of a task, as JSON.
@@ -51,8 +58,8 @@ func plan(ctx context.Context, run *engine.Run, in input, d definition) (string,
 		return "", &engine.RunError{Kind: "provider", Message: err.Error()}
 	}
 	info := engine.StepInfo{Agent: "planner", Description: "Plans the graph", Request: in.Prompt, Model: m.Name}
-	_, text, err := do(ctx, run, 0, info, func(ask asking) (string, error) {
-		text, err := planned(ask, in, d)
+	_, text, err := do(ctx, run, 0, info, func(step *engine.Step) (string, error) {
+		text, err := planned(asks(ctx, run, step, m.Name), in, d)
 		failure, ok := errors.AsType[*engine.RunError](err)
 		if ok && !engine.OfRun(err) && !strings.HasPrefix(failure.Message, notJSON) {
 			return "", &engine.RunError{Kind: failure.Kind, Message: "Planning failed: " + failure.Message}
@@ -66,7 +73,7 @@ const notJSON = "Failed to parse planner response as JSON: "
 
 // planned asks for a graph, and for its title if it has none.
 func planned(ask asking, in input, d definition) (string, error) {
-	data := map[string]any{"Prompt": in.Prompt, "Models": d.Models}
+	data := map[string]any{"Prompt": in.Prompt, "Models": d.Models, "Agents": d.Agents}
 	answer, err := ask(0, fill("planner system", data), fill("planner user", data))
 	if err != nil {
 		return "", err
@@ -94,16 +101,4 @@ func planned(ask asking, in input, d definition) (string, error) {
 	g.Prompt = in.Prompt
 	text, err := json.Marshal(g)
 	return string(text), err
-}
-
-// maxTitle bounds the title that a model writes, in bytes: three to eight words are asked for.
-const maxTitle = 200
-
-// firstWords returns the title of a task that has none.
-func firstWords(task string) string {
-	words := strings.Fields(task)
-	if len(words) <= 6 {
-		return strings.Join(words, " ")
-	}
-	return strings.Join(words[:6], " ") + "..."
 }

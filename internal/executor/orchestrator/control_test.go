@@ -71,7 +71,7 @@ func stopMidway(t *testing.T, place string) *midway {
 			m.count("model")
 			hold(ctx, model)
 			return chosen, nil
-		}}},
+		}}, repeats},
 	}), have)
 	m.stop = m.Work(m.NewEngine(func(c *engine.Config) {
 		c.Drain = time.Millisecond

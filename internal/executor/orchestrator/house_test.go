@@ -99,9 +99,15 @@ func answering(_ context.Context, r *scriptmodel.Request) (scriptmodel.Turn, err
 	return scriptmodel.Turn{Content: "Answer to " + r.Question()}, nil
 }
 
+// calls are the turns of an agent that calls a tool, and then answers with what it returned.
 func calls(name string, arguments any) []scriptmodel.Turn {
-	return enginetest.Calls([]scriptmodel.ToolCall{enginetest.Call(name, arguments)})
+	return append(enginetest.Calls([]scriptmodel.ToolCall{enginetest.Call(name, arguments)}), repeats)
 }
+
+// repeats answers with the last result of a tool.
+var repeats = scriptmodel.Turn{Reply: func(_ context.Context, r *scriptmodel.Request) (scriptmodel.Turn, error) {
+	return scriptmodel.Turn{Content: string(r.Messages[len(r.Messages)-1].Content)}, nil
+}}
 
 // house is a house whose runs a human answers.
 type house struct {

@@ -48,7 +48,7 @@ func TestRequest(t *testing.T) {
 		return scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{enginetest.Call("git.status", object{})}}, nil
 	}}
 	h, p := run(t, definition(nil), scenes([]scriptmodel.Turn{planner}, map[string][]scriptmodel.Turn{
-		"Search": calls("search.searchCode", query{"TODO"}), "Status": {status},
+		"Search": calls("search.searchCode", query{"TODO"}), "Status": {status, repeats},
 	}), accept)
 	if story := h.story(p); !strings.HasPrefix(story, "COMPLETED \nAnswer to Request: Do it") || !strings.Contains(story, "source file:///src/main.go") {
 		t.Error(story)
@@ -263,7 +263,7 @@ func TestControls(t *testing.T) {
 	if p := h.Ended(other); *p.Record.State != record.Cancelled || len(p.Steps) != 1 {
 		t.Error(h.story(p))
 	}
-	if p := h.ended(id, accept); *p.Record.State != record.Completed || len(h.Model.Requests()) != 4 {
+	if p := h.ended(id, accept); *p.Record.State != record.Completed || len(h.Model.Requests()) != 5 {
 		t.Errorf("%d model calls\n%s", len(h.Model.Requests()), h.story(p))
 	}
 }
@@ -304,10 +304,10 @@ func TestRegistry(t *testing.T) {
 		o.Agents["GIT"], o.Agents["WRITER"] = git, config.Specialist{Description: "Writes.", Enabled: true}
 	})
 	h, p := run(t, d, scenes([]scriptmodel.Turn{says(plan(step(1, "WRITER", "Write"), step(2, "RAG_SEARCH", "Commit A")))}, map[string][]scriptmodel.Turn{
-		"Write": {says("A poem.")}, "Commit A": append(calls("git.commit", query{"A"}), says("I cannot."), says("I can not.")),
+		"Write": {says("A poem.")}, "Commit A": append(calls("git.commit", query{"A"})[:1], says("I cannot."), says("I can not."), says("No.")),
 	}), accept)
 	story := h.story(p)
-	for _, part := range []string{"step 0 WRITER COMPLETED: A poem.", "step 1 RAG_SEARCH FAILED:  The agent RAG_SEARCH did not choose a tool", "git-commit FAILED There is no tool"} {
+	for _, part := range []string{"step 0 WRITER COMPLETED: A poem.", "step 1 RAG_SEARCH FAILED:  The agent called no tool that there is.", "git-commit FAILED There is no tool"} {
 		if !strings.Contains(story, part) {
 			t.Errorf("it lacks %q:\n%s", part, story)
 		}

@@ -1,7 +1,6 @@
 package orchestrator
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +11,7 @@ import (
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/engine"
+	"github.com/actlog/actlog/internal/executor/rounds"
 	"github.com/actlog/actlog/record"
 )
 
@@ -27,14 +27,11 @@ type work struct {
 	done     []outcome // of the steps of the plan, in their order
 }
 
-// maxSelections is how often an agent may choose, until it chooses a tool that there is.
-const maxSelections = 3
-
 // carryOut carries a step out, unless it has ended. The error ends the run.
 func (w *work) carryOut(ctx context.Context, s step) (outcome, error) {
 	agent := w.definition.Agents[slices.IndexFunc(w.definition.Agents, func(a config.Definition) bool { return a.Agent == s.Agent })]
 	about, _ := json.Marshal(s) // texts and numbers
-	info := engine.StepInfo{Agent: s.Agent, Description: agent.Description, Request: s.Action, Model: agent.Model.Model, Metadata: about}
+	info := engine.StepInfo{Agent: s.Agent, Description: agent.Description, Request: s.Action, Model: agent.Model.Model, MaxSteps: agent.MaxSteps, Metadata: about}
 	if before := w.missing(s); before > 0 {
 		why := &engine.RunError{Kind: "dependency", Message: needsStep(before), State: record.Skipped}
 		w.run.Skip(s.Number-1, info, record.Skipped, why.Message)
@@ -95,63 +92,38 @@ func (w *work) offered(ctx context.Context) (map[string][]string, error) {
 	return names, nil
 }
 
-// use lets an agent choose a tool for a step, and calls it. An agent without tools does the step itself.
+// use lets an agent carry out a step in rounds, and returns its result.
 func (w *work) use(ctx context.Context, on *engine.Step, agent config.Definition, s step) (string, error) {
-	m, err := w.run.Model(agent.Model.Name)
+	t, err := w.thinking(ctx, agent)
 	if err != nil {
 		return "", err
 	}
-	tools, err := w.toolsOf(ctx, agent)
-	if err != nil {
-		return "", err
+	base := messages(agentPrompt(agent), nil, model.User(task(w.input.Request, s, w.done)))
+	if agent.MaxSteps == 0 {
+		return once(ctx, on, agent.Agent, t, base)
 	}
-	t := engine.Thinking{
-		Model: m, Tools: tools, Policies: agent.Policies, WaitTimeout: time.Duration(agent.WaitTimeout), Artifacts: true, Refuse: oneTool, Approved: w.approved,
-		Temperature: agent.Model.Temperature, MaxTokens: agent.Model.MaxTokens,
-	}
-	talk := messages(agentPrompt(agent), nil, model.User(task(w.input.Request, s, w.done)))
-	for seq := range int64(maxSelections) {
-		t.Messages = slices.Clone(talk)
-		response, err := on.Think(ctx, seq, t)
-		if err != nil {
-			return "", err
-		}
-		output, again, err := call(ctx, on, seq, response, t)
-		if again == nil || err != nil {
-			return output, err
-		}
-		talk = append(engine.Append(talk, response.Message), *again)
-	}
-	return "", &engine.RunError{Kind: "no_tool", Message: noTool(agent.Agent)}
+
+	t.Refuse = formAlone
+	return rounds.Work{Step: on, Rounds: agent.MaxSteps, Thinking: t, Base: base}.Carry(ctx, &rounds.Answering{})
 }
 
-// call calls the tool that an agent chose, and returns its output; again is what the agent is told if it has to choose again.
-func call(ctx context.Context, on *engine.Step, seq int64, response *model.Response, t engine.Thinking) (output string, again *model.Message, err error) {
-	calls := response.Message.Calls()
-	results, cut, err := on.Follow(ctx, seq, calls, t)
-	switch state, kind := on.Called(seq, 0); {
-	case err != nil:
-		return "", nil, err
-	case len(calls) == 0 && cut:
-		return "", new(t.TellCut()), nil
-	case len(calls) == 0 && len(t.Tools.Names()) == 0:
-		return response.Message.Text(), nil, nil
-	case len(calls) == 0:
-		return "", new(model.User(chooseATool)), nil
-	case slices.Contains([]string{engine.Refused, engine.NoSuchTool, engine.CutOff}, kind):
-		return "", new(engine.Told(calls, results)), nil
-	case state == record.Skipped:
-		err = &engine.RunError{Kind: cmp.Or(kind, "rejected"), Message: results[0].Text, State: record.Skipped}
-	case results[0].Failed:
-		err = &engine.RunError{Kind: "tool", Message: results[0].Text}
+// thinking returns what an agent asks its model each time, but for the messages.
+func (w *work) thinking(ctx context.Context, agent config.Definition) (t engine.Thinking, err error) {
+	if t.Model, err = w.run.Model(agent.Model.Name); err != nil {
+		return t, err
 	}
-	return results[0].Text, nil, err
+	if t.Tools, err = w.toolsOf(ctx, agent); err != nil {
+		return t, err
+	}
+	t.Policies, t.WaitTimeout, t.Artifacts, t.Approved = agent.Policies, time.Duration(agent.WaitTimeout), true, w.approved
+	t.Temperature, t.MaxTokens = agent.Model.Temperature, agent.Model.MaxTokens
+	return t, nil
 }
 
-// oneTool refuses the calls of an agent that chose several tools.
-func oneTool(_ model.ToolCall, of int) string {
-	if of > 1 {
-		return chooseATool
+// formAlone refuses a form beside other calls.
+func formAlone(call model.ToolCall, of int) string {
+	if of > 1 && call.Name == engine.FormTool {
+		return notTogether
 	}
 	return ""
 }

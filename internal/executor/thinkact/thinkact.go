@@ -3,6 +3,7 @@
 package thinkact
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/engine"
+	"github.com/actlog/actlog/internal/executor/rounds"
 )
 
 // historyMessages is how much of an earlier conversation an agent is told.
@@ -32,11 +34,8 @@ func (Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, er
 
 // Work lets an agent do a step of a run, to its end, and returns its answer.
 func Work(ctx context.Context, run *engine.Run, index int, name string, agent config.Definition, request string) (string, error) {
-	if agent.MaxSteps == 0 {
-		agent.MaxSteps = defaultMaxSteps
-	}
 	step, err := run.Step(ctx, index, engine.StepInfo{
-		Agent: name, Description: agent.Description, Request: request, Model: agent.Model.Model, MaxSteps: agent.MaxSteps,
+		Agent: name, Description: agent.Description, Request: request, Model: agent.Model.Model, MaxSteps: Rounds(agent),
 	})
 	if err != nil {
 		return "", err
@@ -44,20 +43,35 @@ func Work(ctx context.Context, run *engine.Run, index int, name string, agent co
 	if summary, ended, err := step.Ended(); ended {
 		return summary, err
 	}
-	l := &loop{step: step, agent: agent}
-	if l.base, err = opening(ctx, run, agent, request); err != nil {
+
+	summary, err := On(ctx, run, step, agent, request)
+	failure, failed := errors.AsType[*engine.RunError](err)
+	if err != nil && !failed {
 		return "", err
 	}
-	if l.thinking, err = thinkingOf(ctx, run, agent); err != nil {
-		return "", err
-	}
-	summary, err := l.run(ctx)
-	var failure *engine.RunError
-	if err != nil && !errors.As(err, &failure) {
-		return "", err
+	if failed && failure.Kind == rounds.OutOfRounds { // it ends the run, as its other limits do
+		failure.Kind = engine.LimitRounds
 	}
 	step.End(summary, failure)
 	return summary, err
+}
+
+// Rounds returns how often an agent may act.
+func Rounds(agent config.Definition) int { return cmp.Or(agent.MaxSteps, defaultMaxSteps) }
+
+// On lets an agent do a step that has begun, and returns its answer. The caller ends the step. The error is a
+// [*engine.RunError] if the agent failed, of the kind [rounds.OutOfRounds] if it used all of its rounds.
+func On(ctx context.Context, run *engine.Run, step *engine.Step, agent config.Definition, request string) (string, error) {
+	base, err := opening(ctx, run, agent, request)
+	if err != nil {
+		return "", err
+	}
+	thinking, err := thinkingOf(ctx, run, agent)
+	if err != nil {
+		return "", err
+	}
+	work := rounds.Work{Step: step, Rounds: Rounds(agent), Thinking: thinking, Base: base}
+	return work.Carry(ctx, terminating{schema: agent.ResponseSchema})
 }
 
 // opening returns the messages that an agent begins with.
