@@ -2,9 +2,7 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/actlog/actlog/agent/tool"
@@ -30,34 +28,6 @@ func (c *calling) shown(ctx context.Context, key string) (about, error) {
 		return c.foresee(ctx)
 	}
 	return before, nil
-}
-
-// shownBefore returns what a human was shown of the call, as it is on record; nothing if there was no preview.
-func (c *calling) shownBefore(ctx context.Context, key string) (before about, err error) {
-	row, err := c.step.run.engine.store.Row(ctx, c.step.run.waitKey(key))
-	switch {
-	case errors.Is(err, record.ErrNotFound):
-		return about{}, nil
-	case err != nil:
-		return about{}, err
-	}
-	_ = json.Unmarshal(row.(*record.Wait).Subject, &before) // if it was cut, it has no preview
-	return before, nil
-}
-
-// approvedBefore returns the digest of what a human approved for the attempt that the call is at, if anything. That
-// the call was made says that it was approved.
-func (c *calling) approvedBefore(ctx context.Context) (string, error) {
-	before, err := c.shownBefore(ctx, c.approvalKey())
-	if err != nil || before.Preview == nil {
-		return "", err
-	}
-	return before.Preview.Digest, nil
-}
-
-// approvalKey is the key of the question whether the call may be made, in the attempt that it is at.
-func (c *calling) approvalKey() string {
-	return fmt.Sprint("approve-", c.row.ToolCallID, "-", c.number())
 }
 
 // foresee asks the tool what the call would do. The error is an [unapprovableError] if the tool says that it cannot
