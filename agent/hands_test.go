@@ -12,6 +12,7 @@ import (
 
 	"github.com/actlog/actlog/agent"
 	"github.com/actlog/actlog/agent/config"
+	_ "github.com/actlog/actlog/agent/tool/code"
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/scriptmodel"
 	"github.com/actlog/actlog/record"
@@ -188,8 +189,8 @@ func TestRefactoringByAgents(t *testing.T) {
 	err = db.Pool.QueryRow(t.Context(), `SELECT count(*) FILTER (WHERE name = 'code.apply_refactoring'),
 		(SELECT count(*) FROM actlog.wait_state WHERE subject::text LIKE '%@@ -4,10 +4,9 @@%'),
 		count(*) FILTER (WHERE name LIKE 'tests.%' AND state = 'COMPLETED') FROM actlog.act_tool_info`).Scan(&calls, &shown, &passed)
-	if err != nil || calls != 2 || shown != 1 || passed != 2 {
-		t.Errorf("%d patches, %d approvals with the diff as it was applied, %d passed tests, %v", calls, shown, passed, err)
+	if err != nil || calls != 2 || shown != 2 || passed != 2 {
+		t.Errorf("%d patches, %d approvals that show the diff (of the patch and of the commit), %d passed tests, %v", calls, shown, passed, err)
 	}
 }
 
