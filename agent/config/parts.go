@@ -179,6 +179,7 @@ func (p *Parts) openToolsets(t Toolsets, hide []string) error {
 		errs = append(errs, fmt.Errorf("toolsets.tests: %w", err))
 	}
 	p.Tools = append(p.Tools, tools...)
+	errs = append(errs, p.openHands(t, hide))
 	return errors.Join(errs...)
 }
 

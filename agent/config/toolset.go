@@ -15,6 +15,10 @@ type Toolsets struct {
 	Code   *Code           `json:"code,omitempty"`
 	Search *Search         `json:"search,omitempty"`
 	Tests  map[string]Test `json:"tests,omitempty"` // by the name of their operation
+	HTTP   *HTTP           `json:"http,omitempty"`
+	DB     *DB             `json:"db,omitempty"`
+	Shell  *Shell          `json:"shell,omitempty"`
+	Docker *Docker         `json:"docker,omitempty"`
 }
 
 // Files are the tools for the files of a folder.
@@ -100,7 +104,11 @@ func readToolsets(n node, dir string) (t Toolsets) {
 				"allow": func(n node) { t.Search.Allow = n.filePatterns() },
 			})
 		},
-		"tests": func(n node) { t.Tests = n.tests(dir) },
+		"tests":  func(n node) { t.Tests = n.tests(dir) },
+		"http":   func(n node) { t.HTTP = new(readHTTP(n)) },
+		"db":     func(n node) { t.DB = new(readDB(n)) },
+		"shell":  func(n node) { t.Shell = new(readShell(n, dir)) },
+		"docker": func(n node) { t.Docker = new(readDocker(n, dir)) },
 	})
 	return t
 }
@@ -213,5 +221,5 @@ func (t Toolsets) tools() (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(t.Tests)) {
 		names = append(names, "tests."+name)
 	}
-	return names
+	return slices.Concat(names, t.HTTP.tools(), t.DB.tools(), t.Shell.tools(), t.Docker.tools())
 }
