@@ -44,8 +44,9 @@ func readDB(n node) (d DB) {
 
 func (d *DB) options() db.Options {
 	return db.Options{
-		URL: d.URL.Reveal(), Role: d.Role, Write: d.EnableWrite, WriteRole: d.WriteRole, Schemas: d.Schemas, MaxRows: d.MaxRows,
-		MaxBytes: d.MaxBytes, Timeout: time.Duration(d.Timeout), Idempotency: d.Idempotency, AllowSuperuser: d.AllowSuperuser,
+		URL: d.URL.Reveal(), Role: d.Role, Write: d.EnableWrite, WriteRole: d.WriteRole, Schemas: d.Schemas,
+		MaxRows: d.MaxRows, MaxBytes: d.MaxBytes, Timeout: time.Duration(d.Timeout),
+		Idempotency: d.Idempotency, AllowSuperuser: d.AllowSuperuser,
 	}
 }
 

@@ -31,7 +31,9 @@ func readDocker(n node, dir string) (d Docker) {
 }
 
 func (d *Docker) options() docker.Options {
-	return docker.Options{Socket: d.Socket.Reveal(), Write: d.EnableWrite, Containers: d.Containers, Timeout: time.Duration(d.Timeout)}
+	return docker.Options{
+		Socket: d.Socket.Reveal(), Write: d.EnableWrite, Containers: d.Containers, Timeout: time.Duration(d.Timeout),
+	}
 }
 
 func (d *Docker) open() ([]tool.Tool, error) { return docker.Tools(d.options()) }

@@ -48,8 +48,8 @@ func (n node) words() (words []string) {
 
 func (h *HTTP) options() http.Options {
 	o := http.Options{
-		Hosts: h.Hosts, Methods: h.Methods, AllowPrivate: h.AllowPrivate, MaxBytes: h.MaxBytes, Timeout: time.Duration(h.Timeout),
-		Headers: make(map[string]map[string]string, len(h.Headers)),
+		Hosts: h.Hosts, Methods: h.Methods, AllowPrivate: h.AllowPrivate, MaxBytes: h.MaxBytes,
+		Timeout: time.Duration(h.Timeout), Headers: make(map[string]map[string]string, len(h.Headers)),
 	}
 	for host, headers := range h.Headers {
 		o.Headers[host] = revealAll(headers)

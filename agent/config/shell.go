@@ -77,8 +77,9 @@ func (s *Shell) open(hide []string) ([]tool.Tool, error) {
 	for _, name := range slices.Sorted(maps.Keys(s.Commands)) {
 		c := s.Commands[name]
 		commands = append(commands, shell.Command{
-			Name: name, Description: c.Description, Dir: s.Root.Reveal(), Arguments: c.Command, Allow: c.Arguments, AllowOptions: c.AllowOptions,
-			Env: revealAll(c.Env), Sandbox: s.Sandbox.open(hide), NoApproval: !c.Approval, Timeout: time.Duration(c.Timeout),
+			Name: name, Description: c.Description, Dir: s.Root.Reveal(), Arguments: c.Command,
+			Allow: c.Arguments, AllowOptions: c.AllowOptions, Env: revealAll(c.Env), Sandbox: s.Sandbox.open(hide),
+			NoApproval: !c.Approval, Timeout: time.Duration(c.Timeout),
 		})
 	}
 	return shell.Tools(commands...)

@@ -14,8 +14,8 @@ import (
 	"github.com/actlog/actlog/agent/tool"
 )
 
-// writable are the words with which statements begin that db.execute runs. Others end the transaction, change the session,
-// or move files.
+// writable are the words with which statements begin that db.execute runs. Others end the transaction, change the
+// session, or move files.
 var writable = []string{
 	"INSERT", "UPDATE", "DELETE", "MERGE", "WITH", "SELECT", "TRUNCATE", "CREATE", "ALTER", "DROP", "COMMENT", "REFRESH",
 }
@@ -29,7 +29,8 @@ func kind(sql string) string { return strings.ToUpper(leading.FindStringSubmatch
 
 func (in statement) checkWrite() ([][]byte, error) {
 	if word := kind(in.SQL); strings.TrimSpace(in.SQL) != "" && !slices.Contains(writable, word) {
-		return nil, fmt.Errorf("sql: db.execute does not run %q; it takes one statement that begins with %s", word, strings.Join(writable, ", "))
+		return nil, fmt.Errorf("sql: db.execute does not run %q; it takes one statement that begins with %s",
+			word, strings.Join(writable, ", "))
 	}
 	return in.check()
 }
@@ -87,6 +88,11 @@ func (d *database) preview(ctx context.Context, _ tool.Call, in statement) (tool
 	return p, nil
 }
 
+// touches returns what a statement would change, as far as that is known without reading it: the database.
+func (d *database) touches(context.Context, statement) ([]string, error) {
+	return []string{"database " + d.config.Database}, nil
+}
+
 // estimate returns how many rows Postgres expects a statement to change, or to return.
 func (s *session) estimate(ctx context.Context, sql string, values [][]byte) (float64, error) {
 	r := s.conn.ExecParams(ctx, "EXPLAIN (FORMAT JSON) "+sql, values, nil, nil, nil).Read()
@@ -137,7 +143,9 @@ func (d *database) execute(ctx context.Context, call tool.Call, in statement) (t
 }
 
 // change runs a statement that writes, and notes its call in the same transaction.
-func (d *database) change(ctx context.Context, s *session, call tool.Call, sql string, values [][]byte) (*table, error) {
+func (d *database) change(
+	ctx context.Context, s *session, call tool.Call, sql string, values [][]byte,
+) (*table, error) {
 	prepared, err := s.conn.Prepare(ctx, "", sql, nil)
 	if err != nil {
 		return nil, readable(err, sql)

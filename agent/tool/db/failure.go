@@ -31,9 +31,9 @@ func readable(err error, sql string) error {
 	if near := nearTo(sql, int(failed.Position)); near != "" {
 		fmt.Fprintf(&text, " at character %d, near %q", failed.Position, near)
 	}
-	for _, more := range []struct{ name, text string }{{"DETAIL", failed.Detail}, {"HINT", failed.Hint}, {"CONTEXT", failed.Where}} {
-		if more.text != "" {
-			fmt.Fprintf(&text, "\n%s: %s", more.name, cutCell(more.text))
+	for i, more := range []string{failed.Detail, failed.Hint, failed.Where} {
+		if more != "" {
+			fmt.Fprintf(&text, "\n%s: %s", []string{"DETAIL", "HINT", "CONTEXT"}[i], cutCell(more))
 		}
 	}
 	if failed.Code == queryCanceled {

@@ -12,7 +12,8 @@ import (
 
 // makeNotes makes the table of the calls that took effect.
 const makeNotes = `CREATE SCHEMA IF NOT EXISTS actlog_tool;
-CREATE TABLE IF NOT EXISTS actlog_tool.call (id text PRIMARY KEY, command text NOT NULL, at timestamptz NOT NULL DEFAULT now());`
+CREATE TABLE IF NOT EXISTS actlog_tool.call (
+	id text PRIMARY KEY, command text NOT NULL, at timestamptz NOT NULL DEFAULT now());`
 
 // backToSession takes the role of the session on again. What the statement left to be done at the end of the
 // transaction is done before, with the rights that the statement had, and names mean what Postgres means by them.
@@ -36,7 +37,8 @@ func (s *session) note(ctx context.Context, id, command string) error {
 	}
 	if string(there.Rows[0][0]) != "t" {
 		if _, err := s.conn.Exec(ctx, makeNotes).ReadAll(); err != nil {
-			return fmt.Errorf("actlog_tool.call, the table of the calls that took effect, cannot be made; nothing was done: %w", readable(err, ""))
+			return fmt.Errorf("actlog_tool.call, the table of the calls that took effect, cannot be made; "+
+				"nothing was done: %w", readable(err, ""))
 		}
 	}
 
@@ -62,8 +64,10 @@ func (d *database) verify(ctx context.Context, call tool.Call, _ statement) (too
 	}
 	defer s.close()
 
-	r := s.conn.ExecParams(ctx, "SELECT command FROM actlog_tool.call WHERE id = $1", [][]byte{[]byte(call.ID)}, nil, nil, nil).Read()
-	if failed, ok := errors.AsType[*pgconn.PgError](r.Err); ok && (failed.Code == undefinedTable || failed.Code == undefinedSchema) {
+	const noted = "SELECT command FROM actlog_tool.call WHERE id = $1"
+	r := s.conn.ExecParams(ctx, noted, [][]byte{[]byte(call.ID)}, nil, nil, nil).Read()
+	failed, ok := errors.AsType[*pgconn.PgError](r.Err)
+	if ok && (failed.Code == undefinedTable || failed.Code == undefinedSchema) {
 		return tool.Result{}, false, nil
 	}
 	if r.Err != nil {

@@ -12,7 +12,7 @@ import (
 // statement is what a model writes.
 type statement struct {
 	SQL        string `json:"sql" jsonschema:"one statement of Postgres; values are $1, $2, ..."`
-	Parameters []any  `json:"parameters,omitempty" jsonschema:"the values of $1, $2, ...: texts, numbers, true, false, null; lists and objects are JSON"`
+	Parameters []any  `json:"parameters,omitempty" jsonschema:"the values of $1, $2, ...; lists and objects are JSON"`
 }
 
 // check returns the parameters, or why the statement cannot be run.
@@ -47,8 +47,8 @@ func (d *database) query(ctx context.Context, in statement) (tool.Result, error)
 	return t.result(t.count())
 }
 
-var errNoRows = errors.New("sql: db.query takes one statement that returns rows, such as SELECT, WITH, VALUES or EXPLAIN; " +
-	"this one returns none")
+var errNoRows = errors.New(
+	"sql: db.query takes one statement that returns rows, such as SELECT, WITH, VALUES or EXPLAIN; this one returns none")
 
 // rows runs a statement and reads its rows. One that returns none, such as COMMIT, SET, DO, COPY or LISTEN, is
 // refused before it runs: Postgres says so when it has read the statement.

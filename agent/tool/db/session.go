@@ -40,7 +40,8 @@ func (d *database) open(ctx context.Context, m mode) (*session, error) {
 			return nil, ctx.Err()
 		}
 		if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
-			return nil, fmt.Errorf("the database refuses the connection: %s (SQLSTATE %s); nothing was done", refused.Message, refused.Code)
+			return nil, fmt.Errorf("the database refuses the connection: %s (SQLSTATE %s); nothing was done",
+				refused.Message, refused.Code)
 		}
 		return nil, errUnreachable
 	}
@@ -85,8 +86,9 @@ const powerful = `SELECT EXISTS (SELECT FROM pg_roles r
 	WHERE (r.rolsuper OR r.rolname IN ('pg_read_server_files', 'pg_write_server_files', 'pg_execute_server_program'))
 	AND pg_has_role(session_user, r.oid, 'MEMBER'))`
 
-var errSuperuser = errors.New("the role with which the program connects to the database is a superuser, or may read files or run programs " +
-	"on its server; that is not allowed, because a statement can take on its rights; tell whoever runs the program")
+var errSuperuser = errors.New("the role with which the program connects to the database is a superuser, or may read " +
+	"files or run programs on its server; that is not allowed, because a statement can take on its rights; " +
+	"tell whoever runs the program")
 
 // checkRole returns an error if the role of the session could reach more than the database. Another role that the
 // transaction takes on changes nothing: a statement can go back to that of the session.

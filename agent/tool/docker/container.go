@@ -27,8 +27,8 @@ var containerID = regexp.MustCompile(`^[0-9a-f]{12,64}$`)
 
 // list returns the containers that the tools may use, by their names.
 func (d *daemon) list(ctx context.Context) (names []string, found map[string]summary, err error) {
-	var all []summary
-	if err := d.get(ctx, "/containers/json", url.Values{"all": {"true"}}, &all); err != nil {
+	all, err := listOf[summary](ctx, d, "/containers/json", url.Values{"all": {"true"}})
+	if err != nil {
 		return nil, nil, err
 	}
 	found = map[string]summary{}
@@ -61,8 +61,8 @@ func (d *daemon) find(ctx context.Context, name string) (summary, error) {
 	return c, nil
 }
 
-// details are what is known of one container. The values of its environment, its command, its labels and its paths on the machine
-// are left out, because they may hold secrets.
+// details are what is known of one container. The values of its environment, its command, its labels and its paths on
+// the machine are left out, because they may hold secrets.
 type details struct {
 	ID           string `json:"Id"`
 	Name         string

@@ -27,6 +27,8 @@ const (
 	maxAnswer = 8 << 20
 	maxLogs   = 16 << 20
 	maxError  = 2 << 10
+
+	maxHeaders = 64 << 10
 )
 
 func newDaemon(o Options) *daemon {
@@ -37,7 +39,9 @@ func newDaemon(o Options) *daemon {
 		return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "unix", o.Socket)
 	}
 	return &daemon{o, &http.Client{
-		Transport:     &http.Transport{DialContext: dial, DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: 64 << 10},
+		Transport: &http.Transport{
+			DialContext: dial, DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: maxHeaders,
+		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
@@ -58,7 +62,9 @@ func (e *refusedError) Error() string {
 // there was nothing to do. If a request that writes was sent and has no answer, the error is [tool.ErrUnknown].
 func (d *daemon) do(ctx context.Context, method, path string, query url.Values) (io.ReadCloser, error) {
 	var connected atomic.Bool
-	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
+	})
 	at := url.URL{Scheme: "http", Host: "docker", Path: path, RawQuery: query.Encode()}
 	r, err := http.NewRequestWithContext(traced, method, at.String(), http.NoBody)
 	if err != nil {
@@ -72,7 +78,7 @@ func (d *daemon) do(ctx context.Context, method, path string, query url.Values) 
 	case err != nil && connected.Load() && method != http.MethodGet:
 		return nil, fmt.Errorf("the daemon was asked and did not answer: %w", tool.ErrUnknown)
 	case err != nil && connected.Load():
-		return nil, errors.New("the daemon's answer cannot be read")
+		return nil, errUnreadable
 	case err != nil:
 		return nil, errors.New("the Docker daemon cannot be reached now")
 	}
@@ -91,6 +97,40 @@ func (d *daemon) do(ctx context.Context, method, path string, query url.Values) 
 
 // get reads an answer in JSON.
 func (d *daemon) get(ctx context.Context, path string, query url.Values, into any) error {
+	return d.read(ctx, path, query, func(answer *json.Decoder) error { return answer.Decode(into) })
+}
+
+// maxElements bounds a list of the daemon.
+const maxElements = 5000
+
+// listOf reads an answer that is a list, one element after another, so that a long one takes neither time nor memory.
+func listOf[T any](ctx context.Context, d *daemon, path string, query url.Values) (all []T, err error) {
+	err = d.read(ctx, path, query, func(answer *json.Decoder) error {
+		if start, err := answer.Token(); err != nil || start != json.Delim('[') {
+			return errors.Join(err, errUnreadable)
+		}
+		for answer.More() {
+			if len(all) == maxElements {
+				return errTooMany
+			}
+			all = append(all, *new(T))
+			if err := answer.Decode(&all[len(all)-1]); err != nil {
+				return err
+			}
+		}
+		_, err := answer.Token() // without the end of the list, there is none
+		return err
+	})
+	return all, err
+}
+
+var (
+	errUnreadable = errors.New("the daemon's answer cannot be read")
+	errTooMany    = fmt.Errorf("the daemon has more than %d of them", maxElements)
+)
+
+// read lets do read an answer, within its bounds.
+func (d *daemon) read(ctx context.Context, path string, query url.Values, do func(*json.Decoder) error) error {
 	body, err := d.do(ctx, http.MethodGet, path, query)
 	if err != nil {
 		return err
@@ -98,7 +138,7 @@ func (d *daemon) get(ctx context.Context, path string, query url.Values, into an
 	defer body.Close()
 
 	limited := &io.LimitedReader{R: body, N: maxAnswer}
-	err = json.NewDecoder(limited).Decode(into)
+	err = do(json.NewDecoder(limited))
 	switch {
 	case err == nil:
 		return nil
@@ -107,5 +147,8 @@ func (d *daemon) get(ctx context.Context, path string, query url.Values, into an
 	case limited.N <= 0:
 		return fmt.Errorf("the daemon's answer has more than %d MiB", maxAnswer>>20)
 	}
-	return errors.New("the daemon's answer cannot be read")
+	if errors.Is(err, errTooMany) {
+		return err
+	}
+	return errUnreadable
 }

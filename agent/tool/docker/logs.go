@@ -17,7 +17,7 @@ import (
 type logArguments struct {
 	Container string `json:"container" jsonschema:"its name, as docker.list_containers has it"`
 	Tail      int    `json:"tail,omitempty" jsonschema:"how many lines from the end; 100 by default, at most 2000"`
-	Since     string `json:"since,omitempty" jsonschema:"a time such as 2026-01-31T12:00:00Z, or how long ago, such as 10m"`
+	Since     string `json:"since,omitempty" jsonschema:"a time (2026-01-31T12:00:00Z), or how long ago (10m)"`
 }
 
 const (

@@ -57,7 +57,8 @@ func (o Options) Check() error {
 
 // allows reports whether the tools may use a container of a name.
 func (o Options) allows(name string) bool {
-	return containerName.MatchString(name) && slices.ContainsFunc(o.Containers, func(pattern string) bool { return tool.Match(pattern, name) })
+	return containerName.MatchString(name) &&
+		slices.ContainsFunc(o.Containers, func(pattern string) bool { return tool.Match(pattern, name) })
 }
 
 // allowed returns the patterns for a message.

@@ -94,8 +94,8 @@ type image struct {
 }
 
 func (d *daemon) listImages(ctx context.Context, _ nothing) (tool.Result, error) {
-	var all []image
-	if err := d.get(ctx, "/images/json", nil, &all); err != nil {
+	all, err := listOf[image](ctx, d, "/images/json", nil)
+	if err != nil {
 		return tool.Result{}, err
 	}
 	var text strings.Builder
@@ -158,7 +158,9 @@ func (d *daemon) stats(ctx context.Context, in named) (tool.Result, error) {
 	if err := d.get(ctx, "/containers/"+c.ID+"/stats", url.Values{"stream": {"false"}}, &u); err != nil {
 		return tool.Result{}, err
 	}
-	m := measured{CPUPercent: u.percent(), MemoryBytes: u.Memory.Usage, MemoryLimit: u.Memory.Limit, Processes: u.PIDs.Current}
+	m := measured{
+		CPUPercent: u.percent(), MemoryBytes: u.Memory.Usage, MemoryLimit: u.Memory.Limit, Processes: u.PIDs.Current,
+	}
 	for _, n := range u.Networks {
 		m.ReceivedBytes += n.Received
 		m.SentBytes += n.Sent
@@ -167,7 +169,7 @@ func (d *daemon) stats(ctx context.Context, in named) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
-	text := fmt.Sprintf("%s: processor %.1f%% of one, memory %d of %d MB, %d processes, received %d kB, sent %d kB", in.Container, m.CPUPercent,
-		m.MemoryBytes/1e6, m.MemoryLimit/1e6, m.Processes, m.ReceivedBytes/1e3, m.SentBytes/1e3)
+	text := fmt.Sprintf("%s: processor %.1f%% of one, memory %d of %d MB, %d processes, received %d kB, sent %d kB",
+		in.Container, m.CPUPercent, m.MemoryBytes/1e6, m.MemoryLimit/1e6, m.Processes, m.ReceivedBytes/1e3, m.SentBytes/1e3)
 	return tool.Result{Text: text, Summary: text, Data: data}, nil
 }

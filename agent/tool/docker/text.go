@@ -15,7 +15,9 @@ func clean(text string) string {
 	return tool.Cut(strings.Join(strings.Fields(cleanLines(text)), " "), maxWord)
 }
 
-var escapes = regexp.MustCompile("\x1b(?:\\[[0-9;:?<=>!]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[PX^_][^\x1b]*(?:\x1b\\\\)?|.)?")
+// escapes are the sequences of terminals: with parameters, titles and other texts, and of one character.
+var escapes = regexp.MustCompile("\x1b(?:\\[[0-9;:?<=>!]*[ -/]*[@-~]|" +
+	"\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[PX^_][^\x1b]*(?:\x1b\\\\)?|.)?")
 
 // cleanLines returns lines without escapes of terminals and without control characters.
 func cleanLines(text string) string {

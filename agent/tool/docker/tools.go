@@ -12,7 +12,8 @@ func Tools(o Options) ([]tool.Tool, error) {
 	only := " Containers: " + d.allowed() + "."
 	tools := []tool.Tool{
 		tool.Func("docker.list_containers", "Lists the containers with their states."+only, d.listContainers, reads),
-		tool.Func("docker.inspect", "Returns the details of a container: state, health, image, limits, ports, mounts.", d.inspectContainer, reads),
+		tool.Func("docker.inspect", "Returns the details of a container: state, health, image, limits, ports, mounts.",
+			d.inspectContainer, reads),
 		tool.Func("docker.logs", "Returns the last lines that a container wrote, with their times.", d.logs, reads),
 		tool.Func("docker.stats", "Measures how much processor, memory and network a container uses now.", d.stats, reads),
 		tool.Func("docker.list_images", "Lists the images of the daemon with their sizes.", d.listImages, reads),

@@ -58,7 +58,8 @@ func (d *daemon) preview(ctx context.Context, a action, in named) (tool.Preview,
 	if c.State == a.wanted {
 		return tool.Preview{}, c, fmt.Errorf("%s is %s already; there is nothing to do", in.Container, c.State)
 	}
-	text := fmt.Sprintf("docker %s %s\nimage: %s\nid: %s\nstate now: %s\n", a.name, in.Container, clean(c.Image), c.ID[:12], clean(c.State))
+	text := fmt.Sprintf("docker %s %s\nimage: %s\nid: %s\nstate now: %s\n",
+		a.name, in.Container, clean(c.Image), c.ID[:12], clean(c.State))
 	return tool.NewPreview(tool.PreviewCommand, text, c.ID), c, nil
 }
 

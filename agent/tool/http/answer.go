@@ -40,7 +40,9 @@ func (e *lostError) Unwrap() error { return e.cause }
 // do sends a request. The error is a *lostError if the server may have it, unless the context has ended.
 func (c *sender) do(ctx context.Context, p *prepared) (*answer, error) {
 	var connected atomic.Bool
-	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
+	})
 	r, err := http.NewRequestWithContext(traced, p.method, p.url.String(), strings.NewReader(p.body))
 	if err != nil {
 		return nil, errors.New("url: it cannot be sent")
@@ -93,7 +95,9 @@ type answerData struct {
 
 // result returns what a model reads.
 func (a *answer) result(p *prepared, hide *strings.Replacer) tool.Result {
-	data := answerData{URL: p.url.String(), Status: a.status, Headers: map[string]string{}, Truncated: a.more || a.broken != nil}
+	data := answerData{
+		URL: p.url.String(), Status: a.status, Headers: map[string]string{}, Truncated: a.more || a.broken != nil,
+	}
 	var text strings.Builder
 	status := strings.TrimSpace(fmt.Sprintf("%d %s", a.status, http.StatusText(a.status)))
 	fmt.Fprintf(&text, "%s\n", status)
@@ -138,7 +142,7 @@ func (a *answer) text() (body, note string) {
 	encoded := a.header.Get("Content-Encoding")
 	switch {
 	case encoded != "" && encoded != "identity":
-		return "", fmt.Sprintf("the body is not shown: it is compressed as %s, which was not asked for", plain(tool.Cut(encoded, 50)))
+		return "", "the body is not shown: it is compressed, which was not asked for: " + plain(tool.Cut(encoded, 50))
 	case strings.ContainsRune(string(text), 0) || !utf8.Valid(text) && !strings.HasPrefix(media, "text/"):
 		return "", fmt.Sprintf("the body is not shown: it is binary (%s)", plain(tool.Cut(media, 100)))
 	case a.more:

@@ -15,7 +15,8 @@ import (
 )
 
 // errAddress says that a host has an address that requests must not go to.
-var errAddress = errors.New("it has an address of a private network, or one for special purposes, where requests must not go")
+var errAddress = errors.New(
+	"it has an address of a private network, or one for special purposes, where requests must not go")
 
 // metadata are addresses at which clouds have credentials of their machines, and that are not link-local.
 var metadata = []netip.Addr{
@@ -53,8 +54,9 @@ const (
 	maxResponseHeaders = 64 << 10
 )
 
-// newClient returns a client that follows no redirect by itself. Each request has a connection of its own, over HTTP/1.1,
-// so that none is sent twice: a transport would send one again that has an Idempotency-Key if an old connection broke.
+// newClient returns a client that follows no redirect by itself. Each request has a connection of its own, over
+// HTTP/1.1, so that none is sent twice: a transport would send one again that has an Idempotency-Key if an old
+// connection broke.
 func newClient(o Options) *http.Client {
 	dialer := &net.Dialer{Timeout: dialTimeout, Control: guard(o.AllowPrivate)}
 	return &http.Client{

@@ -330,7 +330,7 @@ func TestAnswers(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"/long": strings.Repeat("é", 50) + "\n(the body is cut after 100 bytes)", "/binary": "(the body is not shown: it is binary (",
-		"/zip": "it is compressed as gzip", "/short": "begin\n(the connection broke before the end of the body)", "/headers": "(cut: the whole has 5000 bytes)", "/latin": "a\uFFFD",
+		"/zip": "it is compressed, which was not asked for: gzip", "/short": "begin\n(the connection broke before the end of the body)", "/headers": "(cut: the whole has 5000 bytes)", "/latin": "a\uFFFD",
 	} {
 		if got := get(path); got.Failed || !strings.Contains(got.Text, want) {
 			t.Errorf("%s: %q", path, got.Text)

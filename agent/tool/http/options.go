@@ -13,7 +13,8 @@ import (
 // Options are what the tools may do.
 type Options struct {
 	// Hosts are those that requests may go to: a name (api.example.com), or *. and a name for all below it, with a port
-	// other than 80 and 443 if there is one (api.example.com:8443). With http:// or https:// in front, nothing else is used.
+	// other than 80 and 443 if there is one (api.example.com:8443). With http:// or https:// in front, nothing else is
+	// used.
 	Hosts []string
 	// Methods are those that a request may have. Empty: GET and HEAD.
 	Methods []string

@@ -22,7 +22,7 @@ type arguments struct {
 	Method  string            `json:"method" jsonschema:"such as POST"`
 	URL     string            `json:"url" jsonschema:"with https:// or http://"`
 	Headers map[string]string `json:"headers,omitempty" jsonschema:"more headers, such as Content-Type"`
-	Body    string            `json:"body,omitempty" jsonschema:"what is sent, as it is; for JSON set the header Content-Type"`
+	Body    string            `json:"body,omitempty" jsonschema:"sent as it is; for JSON, set Content-Type"`
 }
 
 // Bounds of what a model sends.
@@ -49,7 +49,8 @@ func (c *sender) prepare(in arguments, methods []string, id string) (*prepared, 
 		p.method = http.MethodGet
 	}
 	if !slices.Contains(c.rules.methods, p.method) {
-		return nil, fmt.Errorf("method: %s is not allowed; allowed are: %s", quoted(in.Method), strings.Join(c.rules.methods, ", "))
+		allowed := strings.Join(c.rules.methods, ", ")
+		return nil, fmt.Errorf("method: %s is not allowed; allowed are: %s", quoted(in.Method), allowed)
 	}
 	if !slices.Contains(methods, p.method) {
 		other := "http.send"
@@ -86,11 +87,10 @@ func (p *prepared) addHeaders(headers map[string]string) error {
 		}
 		key := http.CanonicalHeaderKey(name)
 		_, twice := p.headers[key]
-		configured := slices.ContainsFunc(slices.Collect(maps.Keys(p.secret)), func(own string) bool { return strings.EqualFold(own, key) })
 		switch {
 		case twice:
 			return fmt.Errorf("headers: %s is there twice", key)
-		case configured:
+		case p.configured(key):
 			return fmt.Errorf("headers: %s is set by the program for this host; leave it out", key)
 		case slices.Contains(ownHeaders, key):
 			return fmt.Errorf("headers: %s cannot be set; leave it out", key)
@@ -100,11 +100,25 @@ func (p *prepared) addHeaders(headers map[string]string) error {
 	return nil
 }
 
+// configured reports whether the program has a header for the host.
+func (p *prepared) configured(key string) bool {
+	for own := range p.secret {
+		if http.CanonicalHeaderKey(own) == key {
+			return true
+		}
+	}
+	return false
+}
+
+// redirects are the statuses that lead elsewhere.
+var redirects = []int{
+	http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect,
+	http.StatusPermanentRedirect,
+}
+
 // redirected returns the request that follows a redirect; nil if there is none.
 func (c *sender) redirected(p *prepared, a *answer) (*prepared, error) {
-	switch a.status {
-	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
-	default:
+	if !slices.Contains(redirects, a.status) {
 		return nil, nil //nolint:nilnil // no redirect, no error
 	}
 	location := a.header.Get("Location")

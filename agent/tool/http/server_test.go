@@ -2,8 +2,7 @@ package http_test
 
 import (
 	"crypto/x509"
-	"io"
-	"log"
+	"log/slog"
 	"net/http/httptest"
 )
 
@@ -14,4 +13,4 @@ func pool(s *httptest.Server) *x509.CertPool {
 	return roots
 }
 
-var quiet = log.New(io.Discard, "", 0)
+var quiet = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)

@@ -64,21 +64,26 @@ func (r *runner) tool() tool.Tool {
 
 	name := "shell." + r.Name
 	if r.Allow == "" {
-		return tool.CallFunc(name, description, func(ctx context.Context, call tool.Call, _ struct{}) (tool.Result, error) {
-			return r.run(ctx, call, nil)
-		}, append(with, tool.WithPreview(func(context.Context, tool.Call, struct{}) (tool.Preview, error) { return r.preview(nil) }))...)
+		run := func(ctx context.Context, call tool.Call, _ none) (tool.Result, error) { return r.run(ctx, call, nil) }
+		preview := func(context.Context, tool.Call, none) (tool.Preview, error) { return r.preview(nil) }
+		return tool.CallFunc(name, description, run, append(with, tool.WithPreview(preview))...)
 	}
 	description += " Arguments match " + r.Allow + "."
-	return tool.CallFunc(name, description, func(ctx context.Context, call tool.Call, in arguments) (tool.Result, error) {
+	run := func(ctx context.Context, call tool.Call, in arguments) (tool.Result, error) {
 		return r.run(ctx, call, in.Arguments)
-	}, append(with, tool.WithPreview(func(_ context.Context, _ tool.Call, in arguments) (tool.Preview, error) {
+	}
+	preview := func(_ context.Context, _ tool.Call, in arguments) (tool.Preview, error) {
 		return r.preview(in.Arguments)
-	}))...)
+	}
+	return tool.CallFunc(name, description, run, append(with, tool.WithPreview(preview))...)
 }
+
+// none are the arguments of a command that takes none.
+type none struct{}
 
 // arguments are those of a command that takes some.
 type arguments struct {
-	Arguments []string `json:"arguments,omitempty" jsonschema:"added at the end of the command, each as it is: no shell reads them"`
+	Arguments []string `json:"arguments,omitempty" jsonschema:"added at the end of the command, each as it is"`
 }
 
 // preview shows the command that would run.
@@ -87,7 +92,8 @@ func (r *runner) preview(added []string) (tool.Preview, error) {
 		return tool.Preview{}, err
 	}
 	whole := append(r.Arguments[:len(r.Arguments):len(r.Arguments)], added...)
-	return tool.NewPreview(tool.PreviewCommand, shown(whole), append([]string{r.Dir, string(r.Sandbox.Mode)}, whole...)...), nil
+	parts := append([]string{r.Dir, string(r.Sandbox.Mode)}, whole...)
+	return tool.NewPreview(tool.PreviewCommand, shown(whole), parts...), nil
 }
 
 // shown returns a command in one line: what a shell or a reader could take for something else is in quotes.

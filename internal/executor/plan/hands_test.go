@@ -76,7 +76,7 @@ func waitOf(h *enginetest.House, id string) (w record.Wait) {
 // daemon is a Docker daemon on a socket with one container, which a restart makes well.
 func daemon(t *testing.T) (socket string, requests func() []string) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "docker-") // t.TempDir is too long for a socket
+	dir, err := os.MkdirTemp("", "docker-") //nolint:usetesting // the path of t.TempDir is too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,8 +31,8 @@ type Command struct {
 // grace is how long the output stays open after the command has ended.
 const grace = 2 * time.Second
 
-// Run runs the command until it or the context ends, and returns its exit code: -1 if a signal ended it. What it started
-// and left behind is ended, too. The two outputs may be the same.
+// Run runs the command until it or the context ends, and returns its exit code: -1 if a signal ended it. What it
+// started and left behind is ended, too. The two outputs may be the same.
 func (c Command) Run(ctx context.Context, out, errs io.Writer) (int, error) {
 	name := c.Arguments[0]
 	if strings.ContainsRune(filepath.ToSlash(name), '/') && !filepath.IsAbs(name) {
