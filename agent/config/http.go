@@ -38,14 +38,6 @@ func readHTTP(n node) (h HTTP) {
 	return h
 }
 
-// words returns a list of texts that are not empty.
-func (n node) words() (words []string) {
-	for _, each := range n.list() {
-		words = append(words, each.word())
-	}
-	return words
-}
-
 func (h *HTTP) options() http.Options {
 	o := http.Options{
 		Hosts: h.Hosts, Methods: h.Methods, AllowPrivate: h.AllowPrivate, MaxBytes: h.MaxBytes,

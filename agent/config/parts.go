@@ -179,7 +179,11 @@ func (p *Parts) openToolsets(t Toolsets, hide []string) error {
 		errs = append(errs, fmt.Errorf("toolsets.tests: %w", err))
 	}
 	p.Tools = append(p.Tools, tools...)
-	errs = append(errs, p.openHands(t, hide))
+	hands, err := t.openHands(hide)
+	if err != nil {
+		errs = append(errs, err)
+	}
+	p.Tools = append(p.Tools, hands...)
 	return errors.Join(errs...)
 }
 

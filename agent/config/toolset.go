@@ -2,7 +2,6 @@ package config
 
 import (
 	"maps"
-	"os"
 	"slices"
 
 	"github.com/actlog/actlog/agent/tool/tests"
@@ -133,16 +132,6 @@ func (n node) tests(dir string) map[string]Test {
 	return commands
 }
 
-// folder returns the absolute path of a folder. A relative one begins at dir.
-func (n node) folder(dir string) Value {
-	v := n.absolute(dir)
-	path := v.Reveal()
-	if info, err := os.Stat(path); path != "" && (err != nil || !info.IsDir()) {
-		n.problem("there is no folder %s", v)
-	}
-	return v
-}
-
 // filePatterns returns patterns of files, as .gitignore has them.
 func (n node) filePatterns() (patterns []string) {
 	for _, each := range n.list() {
@@ -180,15 +169,6 @@ func (n node) test(dir string, common Sandbox) Test {
 		n.problem("%v", err)
 	}
 	return t
-}
-
-// command returns a program and its arguments.
-func (n node) command() []string {
-	command := n.texts()
-	if n.ShortTag() == "!!seq" && (len(command) == 0 || n.Content[0].Value == "") {
-		n.problem("want a program and its arguments")
-	}
-	return command
 }
 
 // tools returns the names of the tools.

@@ -110,7 +110,7 @@ var rules = map[string]rule{
 	"agent/tool/git":                      {[]string{"record", "agent/sandbox", "agent/tool", "internal/folder"}, nil},
 	"agent/tool/search":                   {[]string{"record", "agent/model", "agent/tool", "internal/folder"}, nil},
 	"agent/tool/tests":                    {[]string{"agent/sandbox", "agent/tool", "agent/tool/internal/command", "internal/folder"}, nil},
-	"agent/tool/internal/command":        {[]string{"record", "agent/sandbox", "internal/group"}, nil},
+	"agent/tool/internal/command":         {[]string{"record", "agent/sandbox", "internal/group"}, nil},
 	"agent/tool/db":                       {[]string{"agent/tool"}, []string{pgx}},
 	"agent/tool/docker":                   {[]string{"agent/tool", "agent/tool/internal/command"}, nil},
 	"agent/tool/http":                     {[]string{"record", "agent/tool"}, []string{"code.dny.dev/ssrf"}},

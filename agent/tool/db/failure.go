@@ -10,6 +10,9 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
+// maxMessage bounds a message of the server, which is a row as a rule.
+const maxMessage = 64 << 20
+
 // readable returns an error of Postgres for a model, with the place in the statement.
 func readable(err error, sql string) error {
 	if err == nil {

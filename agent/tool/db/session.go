@@ -22,9 +22,6 @@ type mode struct {
 	role   string // empty: that of the URL
 }
 
-// maxMessage bounds a message of the server, which is a row as a rule.
-const maxMessage = 64 << 20
-
 // open opens a session. Who closes it leaves nothing of it behind: what was not committed is rolled back, and
 // settings, locks and temporary tables end with the connection.
 func (d *database) open(ctx context.Context, m mode) (*session, error) {

@@ -1,18 +1,12 @@
 package http
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
-	"net/http/httptrace"
-	"net/url"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/actlog/actlog/agent/tool"
@@ -36,45 +30,6 @@ func (e *lostError) Error() string {
 }
 
 func (e *lostError) Unwrap() error { return e.cause }
-
-// do sends a request. The error is a *lostError if the server may have it, unless the context has ended.
-func (c *sender) do(ctx context.Context, p *prepared) (*answer, error) {
-	var connected atomic.Bool
-	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
-	})
-	r, err := http.NewRequestWithContext(traced, p.method, p.url.String(), strings.NewReader(p.body))
-	if err != nil {
-		return nil, errors.New("url: it cannot be sent")
-	}
-	p.set(r.Header)
-
-	response, err := c.client.Do(r)
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return nil, context.Cause(ctx)
-	case err != nil && connected.Load():
-		return nil, &lostError{withoutURL(err)}
-	case err != nil:
-		return nil, unreachable(p.url.Host, err)
-	}
-	defer response.Body.Close()
-
-	a := &answer{status: response.StatusCode, header: response.Header}
-	a.body, a.broken = io.ReadAll(io.LimitReader(response.Body, int64(c.maxBytes)+1))
-	if len(a.body) > c.maxBytes {
-		a.body, a.more = a.body[:c.maxBytes], true
-	}
-	return a, nil
-}
-
-// withoutURL returns an error without the URL that the client puts in front.
-func withoutURL(err error) error {
-	if wrapped, ok := errors.AsType[*url.Error](err); ok {
-		return wrapped.Err
-	}
-	return err
-}
 
 // shownHeaders are those of an answer that say something to a model. Cookies are none.
 var shownHeaders = []string{

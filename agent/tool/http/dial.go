@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"syscall"
 	"time"
@@ -81,4 +82,12 @@ func unreachable(host string, err error) error {
 		return fmt.Errorf("%s cannot be reached: %w", host, op.Err)
 	}
 	return fmt.Errorf("%s cannot be reached: %w", host, withoutURL(err))
+}
+
+// withoutURL returns an error without the URL that the client puts in front.
+func withoutURL(err error) error {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		return wrapped.Err
+	}
+	return err
 }

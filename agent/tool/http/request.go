@@ -1,7 +1,6 @@
 package http
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -43,13 +42,13 @@ type prepared struct {
 }
 
 // prepare checks what a model wants to send. methods are those of the tool.
-func (c *sender) prepare(in arguments, methods []string, id string) (*prepared, error) {
+func (r *rules) prepare(in arguments, methods []string, id string) (*prepared, error) {
 	p := &prepared{method: strings.ToUpper(in.Method), body: in.Body, id: id, headers: map[string]string{}}
 	if p.method == "" {
 		p.method = http.MethodGet
 	}
-	if !slices.Contains(c.rules.methods, p.method) {
-		allowed := strings.Join(c.rules.methods, ", ")
+	if !slices.Contains(r.methods, p.method) {
+		allowed := strings.Join(r.methods, ", ")
 		return nil, fmt.Errorf("method: %s is not allowed; allowed are: %s", quoted(in.Method), allowed)
 	}
 	if !slices.Contains(methods, p.method) {
@@ -64,7 +63,7 @@ func (c *sender) prepare(in arguments, methods []string, id string) (*prepared, 
 	if p.url, err = parse(in.URL); err != nil {
 		return nil, err
 	}
-	if p.secret, err = c.rules.allow(p.url); err != nil {
+	if p.secret, err = r.allow(p.url); err != nil {
 		return nil, err
 	}
 	if err := p.addHeaders(in.Headers); err != nil {
@@ -108,45 +107,6 @@ func (p *prepared) configured(key string) bool {
 		}
 	}
 	return false
-}
-
-// redirects are the statuses that lead elsewhere.
-var redirects = []int{
-	http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect,
-	http.StatusPermanentRedirect,
-}
-
-// redirected returns the request that follows a redirect; nil if there is none.
-func (c *sender) redirected(p *prepared, a *answer) (*prepared, error) {
-	if !slices.Contains(redirects, a.status) {
-		return nil, nil //nolint:nilnil // no redirect, no error
-	}
-	location := a.header.Get("Location")
-	to, err := p.url.Parse(location)
-	if location == "" || err != nil {
-		return nil, errors.New("it does not say where to")
-	}
-	if to, err = parse(to.String()); err != nil {
-		return nil, err
-	}
-	if p.url.Scheme == "https" && to.Scheme != "https" {
-		return nil, fmt.Errorf("%s is not encrypted", to)
-	}
-
-	next := &prepared{method: p.method, url: to, headers: p.headers}
-	if next.secret, err = c.rules.allow(to); err != nil {
-		return nil, err
-	}
-	if to.Host != p.url.Host { // what the model sends was for another host
-		next.headers = map[string]string{}
-		if accept, ok := p.headers["Accept"]; ok {
-			next.headers["Accept"] = accept
-		}
-	}
-	for name := range next.secret {
-		delete(next.headers, http.CanonicalHeaderKey(name))
-	}
-	return next, nil
 }
 
 // String shows the request as it is sent, without the values of secrets.

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/actlog/actlog/agent/tool"
 )
@@ -43,49 +41,9 @@ func (c *sender) tools() (tools []tool.Tool) {
 	return tools
 }
 
-// sender sends requests by the rules.
-type sender struct {
-	rules    *rules
-	client   *http.Client
-	timeout  time.Duration
-	maxBytes int
-	hide     *strings.Replacer // the values of secret headers
-}
-
-func newSender(o Options) (*sender, error) {
-	r, err := o.rules()
-	if err != nil {
-		return nil, err
-	}
-	c := &sender{rules: r, client: newClient(o), timeout: o.Timeout, maxBytes: o.MaxBytes, hide: secrets(o.Headers)}
-	if c.timeout <= 0 {
-		c.timeout = DefaultTimeout
-	}
-	if c.maxBytes == 0 {
-		c.maxBytes = DefaultMaxBytes
-	}
-	return c, nil
-}
-
-// secrets returns what replaces the values of headers in texts, and the credentials in them.
-func secrets(headers map[string]map[string]string) *strings.Replacer {
-	const shortest = 6 // what is shorter would be found anywhere
-	var pairs []string
-	for _, values := range headers {
-		for _, value := range values {
-			for _, secret := range append([]string{value}, strings.Fields(value)...) {
-				if len(secret) >= shortest && !strings.EqualFold(secret, "Bearer") {
-					pairs = append(pairs, secret, "[secret]")
-				}
-			}
-		}
-	}
-	return strings.NewReplacer(pairs...)
-}
-
 // request sends a request that only reads, and follows redirects.
 func (c *sender) request(ctx context.Context, _ tool.Call, in requestArguments) (tool.Result, error) {
-	p, err := c.prepare(arguments{Method: in.Method, URL: in.URL, Headers: in.Headers}, reading, "")
+	p, err := c.rules.prepare(arguments{Method: in.Method, URL: in.URL, Headers: in.Headers}, reading, "")
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -94,7 +52,7 @@ func (c *sender) request(ctx context.Context, _ tool.Call, in requestArguments) 
 		if err != nil {
 			return tool.Result{}, err
 		}
-		next, err := c.redirected(p, a)
+		next, err := c.rules.redirected(p, a)
 		switch {
 		case err != nil:
 			return tool.Failure(fmt.Sprintf("%s answered with a redirect that is not followed: %v", p.url, err)), nil
@@ -114,7 +72,7 @@ func (c *sender) touches(_ context.Context, in arguments) ([]string, error) {
 
 // preview shows a request as it would be sent.
 func (c *sender) preview(_ context.Context, call tool.Call, in arguments) (tool.Preview, error) {
-	p, err := c.prepare(in, writing, call.ID)
+	p, err := c.rules.prepare(in, writing, call.ID)
 	if err != nil {
 		return tool.Preview{}, err
 	}
@@ -123,7 +81,7 @@ func (c *sender) preview(_ context.Context, call tool.Call, in arguments) (tool.
 
 // send sends a request that writes.
 func (c *sender) send(ctx context.Context, call tool.Call, in arguments) (tool.Result, error) {
-	p, err := c.prepare(in, writing, call.ID)
+	p, err := c.rules.prepare(in, writing, call.ID)
 	if err != nil {
 		return tool.Result{}, err
 	}

@@ -32,9 +32,6 @@ type program struct {
 	path             func(within within, path string) ([]string, error)
 }
 
-// within returns a path below the folder of the tests as an argument, which is no option.
-type within func(path string) (string, error)
-
 const (
 	reportMark = "{report}" // in arguments: the file of the report
 	folderMark = "{folder}" // in arguments: the folder of the report
