@@ -12,8 +12,8 @@
 //	run, err := a.Wait(ctx, planID)
 //
 // Models come from packages [model/openai] and [model/anthropic] or are the program's own. Tools are Go
-// functions ([tool.Func]), toolsets ([tool/files], [tool/git], [tool/code], [tool/search], [tool/tests]) and
-// those of MCP servers. What a tool may do without asking, and what happens to a call whose worker was lost, is
+// functions ([tool.Func]), toolsets ([tool/files], [tool/git], [tool/code], [tool/search], [tool/tests], [tool/http],
+// [tool/db], [tool/shell], [tool/docker]) and those of MCP servers. What a tool may do without asking, and what happens to a call whose worker was lost, is
 // its [tool.Policy]. A configuration file can name the toolset code only in a program that imports it, because its
 // parsers make a program larger: import _ "github.com/actlog/actlog/agent/tool/code".
 //
@@ -28,6 +28,10 @@
 // [tool/code]: https://pkg.go.dev/github.com/actlog/actlog/agent/tool/code
 // [tool/search]: https://pkg.go.dev/github.com/actlog/actlog/agent/tool/search
 // [tool/tests]: https://pkg.go.dev/github.com/actlog/actlog/agent/tool/tests
+// [tool/http]: https://pkg.go.dev/github.com/actlog/actlog/agent/tool/http
+// [tool/db]: https://pkg.go.dev/github.com/actlog/actlog/agent/tool/db
+// [tool/shell]: https://pkg.go.dev/github.com/actlog/actlog/agent/tool/shell
+// [tool/docker]: https://pkg.go.dev/github.com/actlog/actlog/agent/tool/docker
 // [tool.Func]: https://pkg.go.dev/github.com/actlog/actlog/agent/tool#Func
 // [tool.Policy]: https://pkg.go.dev/github.com/actlog/actlog/agent/tool#Policy
 package agent

@@ -194,7 +194,7 @@ func TestProblems(t *testing.T) {
   code: {root: "${KEY}"}
   search: []
   tests: {"a b": [x], go: [], py: pytest, sh: [""], m: {root: "/nowhere/at/all"}, e: {command: [x], env: {A=B: x}}}
-  shell: {}
+  shel: {}
 `, []string{
 			"2: toolsets.files.root: there is no folder /nowhere/at/all", "2: toolsets.files.write: no such key; did you mean enableWrite?",
 			"3: toolsets.git.remotes.a b: the name of a remote has at most 50 letters, digits, '-' and '_'",
@@ -210,7 +210,7 @@ func TestProblems(t *testing.T) {
 			"6: toolsets.tests.a b: a name has at most 58 letters, digits, '_', '-' and '.'", "6: toolsets.tests.go: want a program and its arguments",
 			"6: toolsets.tests.py: want a list, not a text", "6: toolsets.tests.sh: want a program and its arguments",
 			"6: toolsets.tests.m.root: there is no folder /nowhere/at/all", "6: toolsets.tests.m.command: required", "6: toolsets.tests.e.env.A=B: a variable cannot have this name",
-			"7: toolsets.shell: no such key; there are: code, files, git, search, tests"}},
+			"7: toolsets.shel: no such key; did you mean shell?"}},
 		{"reports", `toolsets:
   tests:
     a: {command: [make, check], format: tap}
@@ -322,7 +322,7 @@ plans:
 			`1: orchestrator.agents.TIDY.tools[0]: no tool matches "git.*"; there are: form, terminate`, "1: orchestrator.agents.TIDY.description: required",
 			`1: orchestrator.model: no model is called "default"; there are: none`,
 		}},
-		{"roles", "roles: {QA: {tools: [\"tests.*\", \"a b\"]}, DEV: {}}\n", []string{
+		{"roles", "roles: {QA: {tools: [\"fo*\", \"a b\"]}, DEV: {}}\n", []string{
 			`1: roles.QA.tools[1]: pattern "a b" may only have letters, digits, '_', '-', '.' and '*'`, "1: roles.DEV.tools: required"}},
 		{"redact", "redact:\n- emial\n- email\n- \"hunter2(\"\n- \"x*\"\n- 5\n- \"\"\n", []string{
 			`2: redact[0]: no kind is called "emial"; there are: private-key, bearer-token, jwt, api-key, email, credit-card, phone, ip; to replace the word itself, write (?:emial); did you mean email?`,
@@ -442,7 +442,9 @@ func TestAliases(t *testing.T) {
 func TestToolsetsHaveTheirNames(t *testing.T) {
 	t.Parallel()
 	for _, toolset := range []string{"files: {enableWrite: true}", "files: {enableWrite: false}", "git: {enableWrite: true}", "git: {enableWrite: false}",
-		"code: {enableWrite: true}", "code: {enableWrite: false}", "search: {}", "tests: {unit: [x], go: {command: [go]}}"} {
+		"code: {enableWrite: true}", "code: {enableWrite: false}", "search: {}", "tests: {unit: [x], go: {command: [go]}}",
+		"http: {hosts: [a.com]}", "http: {hosts: [a.com], methods: [POST]}", "http: {hosts: [a.com], methods: [DELETE, OPTIONS]}", "shell: {commands: {ls: [ls], build: {command: [make]}}}",
+		"db: {url: \"postgres://x/y\"}", "db: {url: \"postgres://x/y\", enableWrite: true}", "docker: {socket: /x, containers: [a]}", "docker: {socket: /x, containers: [a], enableWrite: true}"} {
 		c, err := parse(t, fmt.Sprintf("toolsets: {%s}\n", toolset), config.Options{})
 		if err != nil {
 			t.Fatal(err)

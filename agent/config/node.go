@@ -196,3 +196,14 @@ func (n node) list() (elements []node) {
 	}
 	return elements
 }
+
+// optionProblem notes what a toolset says about its options, at the place of the field that it names: "field: message".
+func (g given) optionProblem(err error) {
+	if err == nil {
+		return
+	}
+	field, message, _ := strings.Cut(err.Error(), ": ")
+	at := g.at(field)
+	at.path = below(g.node.path, field)
+	at.problem("%s", message)
+}

@@ -179,6 +179,11 @@ func (p *Parts) openToolsets(t Toolsets, hide []string) error {
 		errs = append(errs, fmt.Errorf("toolsets.tests: %w", err))
 	}
 	p.Tools = append(p.Tools, tools...)
+	hands, err := t.openHands(hide)
+	if err != nil {
+		errs = append(errs, err)
+	}
+	p.Tools = append(p.Tools, hands...)
 	return errors.Join(errs...)
 }
 

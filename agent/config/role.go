@@ -23,7 +23,7 @@ var toolsOf = map[string][]string{
 }
 
 // DefaultRole returns a role that the file does not define. One that nobody knows has the tools of a
-// DEVELOPER.
+// DEVELOPER. Of the toolsets that it names, it has those that there are.
 func DefaultRole(name string) Role {
 	tools, known := toolsOf[strings.ToUpper(name)]
 	if !known {
@@ -42,17 +42,16 @@ func (r Role) Definition(name string, m DefinitionModel, servers []string, polic
 	return Agent{Tools: r.Tools, EnableWrite: true}.Definition(name, m, servers, policies)
 }
 
-// readRole reads a role. Its tools need not be there: a role is about what is allowed.
+// readRole reads a role. A name or pattern of tools that matches none of those that there are is a mistake.
 func readRole(n node, there names) Role {
 	r := Role{Model: defaultModel}
 	n.object(fields{
 		"tools": func(n node) {
 			for _, each := range n.list() {
-				pattern := each.word()
-				if err := tool.CheckPattern(pattern); err != nil && pattern != "" {
-					each.problem("%v", err)
-				}
-				r.Tools = append(r.Tools, pattern)
+				r.Tools = append(r.Tools, each.pattern(there.tools))
+			}
+			if n.ShortTag() == "!!seq" && len(r.Tools) == 0 {
+				n.problem("name at least one tool")
 			}
 		},
 		"model": func(n node) { r.Model = n.reference("model", there.models) },

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"os"
 	"path/filepath"
 
 	"github.com/actlog/actlog/agent/sandbox"
@@ -75,4 +76,14 @@ func (s Sandbox) open(hide []string) sandbox.Sandbox {
 		open.Write = append(open.Write, v.Reveal())
 	}
 	return open
+}
+
+// folder returns the absolute path of a folder. A relative one begins at dir.
+func (n node) folder(dir string) Value {
+	v := n.absolute(dir)
+	path := v.Reveal()
+	if info, err := os.Stat(path); path != "" && (err != nil || !info.IsDir()) {
+		n.problem("there is no folder %s", v)
+	}
+	return v
 }

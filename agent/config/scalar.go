@@ -95,3 +95,20 @@ func (n node) oneOf(choices ...string) string {
 	}
 	return text
 }
+
+// words returns a list of texts that are not empty.
+func (n node) words() (words []string) {
+	for _, each := range n.list() {
+		words = append(words, each.word())
+	}
+	return words
+}
+
+// command returns a program and its arguments.
+func (n node) command() []string {
+	command := n.texts()
+	if n.ShortTag() == "!!seq" && (len(command) == 0 || n.Content[0].Value == "") {
+		n.problem("want a program and its arguments")
+	}
+	return command
+}

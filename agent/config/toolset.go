@@ -2,7 +2,6 @@ package config
 
 import (
 	"maps"
-	"os"
 	"slices"
 
 	"github.com/actlog/actlog/agent/tool/tests"
@@ -15,6 +14,10 @@ type Toolsets struct {
 	Code   *Code           `json:"code,omitempty"`
 	Search *Search         `json:"search,omitempty"`
 	Tests  map[string]Test `json:"tests,omitempty"` // by the name of their operation
+	HTTP   *HTTP           `json:"http,omitempty"`
+	DB     *DB             `json:"db,omitempty"`
+	Shell  *Shell          `json:"shell,omitempty"`
+	Docker *Docker         `json:"docker,omitempty"`
 }
 
 // Files are the tools for the files of a folder.
@@ -100,7 +103,11 @@ func readToolsets(n node, dir string) (t Toolsets) {
 				"allow": func(n node) { t.Search.Allow = n.filePatterns() },
 			})
 		},
-		"tests": func(n node) { t.Tests = n.tests(dir) },
+		"tests":  func(n node) { t.Tests = n.tests(dir) },
+		"http":   func(n node) { t.HTTP = new(readHTTP(n)) },
+		"db":     func(n node) { t.DB = new(readDB(n)) },
+		"shell":  func(n node) { t.Shell = new(readShell(n, dir)) },
+		"docker": func(n node) { t.Docker = new(readDocker(n, dir)) },
 	})
 	return t
 }
@@ -123,16 +130,6 @@ func (n node) tests(dir string) map[string]Test {
 		commands[name] = n.test(dir, common)
 	})
 	return commands
-}
-
-// folder returns the absolute path of a folder. A relative one begins at dir.
-func (n node) folder(dir string) Value {
-	v := n.absolute(dir)
-	path := v.Reveal()
-	if info, err := os.Stat(path); path != "" && (err != nil || !info.IsDir()) {
-		n.problem("there is no folder %s", v)
-	}
-	return v
 }
 
 // filePatterns returns patterns of files, as .gitignore has them.
@@ -174,15 +171,6 @@ func (n node) test(dir string, common Sandbox) Test {
 	return t
 }
 
-// command returns a program and its arguments.
-func (n node) command() []string {
-	command := n.texts()
-	if n.ShortTag() == "!!seq" && (len(command) == 0 || n.Content[0].Value == "") {
-		n.problem("want a program and its arguments")
-	}
-	return command
-}
-
 // tools returns the names of the tools.
 func (t Toolsets) tools() (names []string) {
 	if t.Files != nil {
@@ -213,5 +201,5 @@ func (t Toolsets) tools() (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(t.Tests)) {
 		names = append(names, "tests."+name)
 	}
-	return names
+	return slices.Concat(names, t.HTTP.tools(), t.DB.tools(), t.Shell.tools(), t.Docker.tools())
 }

@@ -31,6 +31,10 @@ func (c *Config) Unprotected() (lines []string) {
 			lacks[box.Lacks()] = append(lacks[box.Lacks()], "mcpServers."+name+".sandbox")
 		}
 	}
+	if shell := c.Toolsets.Shell; shell != nil {
+		text := shell.Sandbox.open(nil).Lacks()
+		lacks[text] = append(lacks[text], "toolsets.shell.sandbox")
+	}
 	for _, text := range slices.Sorted(maps.Keys(lacks)) {
 		add(strings.Join(lacks[text], ", "), text)
 	}

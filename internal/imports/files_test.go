@@ -37,6 +37,10 @@ var upward = map[string]int{
 	"agent/tool/git":    0,
 	"agent/tool/search": 0,
 	"agent/tool/tests":  0,
+	"agent/tool/http":   0,
+	"agent/tool/db":     0,
+	"agent/tool/shell":  0,
+	"agent/tool/docker": 0,
 	"agent/workflow":    0,
 
 	"agent/tool/code/internal/treesitter": 0,

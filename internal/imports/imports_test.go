@@ -109,7 +109,12 @@ var rules = map[string]rule{
 	"agent/tool/files":                    {[]string{"record", "agent/tool", "internal/folder"}, []string{"github.com/aymanbagabas/go-udiff"}},
 	"agent/tool/git":                      {[]string{"record", "agent/sandbox", "agent/tool", "internal/folder"}, nil},
 	"agent/tool/search":                   {[]string{"record", "agent/model", "agent/tool", "internal/folder"}, nil},
-	"agent/tool/tests":                    {[]string{"record", "agent/sandbox", "agent/tool", "internal/folder", "internal/group"}, nil},
+	"agent/tool/tests":                    {[]string{"agent/sandbox", "agent/tool", "agent/tool/internal/command", "internal/folder"}, nil},
+	"agent/tool/internal/command":         {[]string{"record", "agent/sandbox", "internal/group"}, nil},
+	"agent/tool/db":                       {[]string{"agent/tool"}, []string{pgx}},
+	"agent/tool/docker":                   {[]string{"agent/tool", "agent/tool/internal/command"}, nil},
+	"agent/tool/http":                     {[]string{"record", "agent/tool"}, []string{"code.dny.dev/ssrf"}},
+	"agent/tool/shell":                    {[]string{"agent/sandbox", "agent/tool", "agent/tool/internal/command"}, nil},
 	"agent/sandbox":                       {nil, []string{"github.com/landlock-lsm/go-landlock", "golang.org/x/sys"}},
 	"internal/group":                      {nil, nil},
 	"internal/folder":                     {nil, nil},
@@ -117,7 +122,7 @@ var rules = map[string]rule{
 	"agent/plan":                          {[]string{"record"}, nil},
 	"agent/workflow":                      {[]string{"record", "agent/model"}, nil},
 	// It makes models and tools of the configuration file.
-	"agent/config": {[]string{"agent/mcp", "agent/model", "agent/model/anthropic", "agent/model/openai", "agent/redact", "agent/sandbox", "agent/tool", "agent/tool/files", "agent/tool/git", "agent/tool/search", "agent/tool/tests", "internal/nearest"}, []string{"go.yaml.in/yaml/v3"}},
+	"agent/config": {[]string{"agent/mcp", "agent/model", "agent/model/anthropic", "agent/model/openai", "agent/redact", "agent/sandbox", "agent/tool", "agent/tool/db", "agent/tool/docker", "agent/tool/files", "agent/tool/git", "agent/tool/http", "agent/tool/search", "agent/tool/shell", "agent/tool/tests", "internal/nearest"}, []string{"go.yaml.in/yaml/v3"}},
 
 	// The runtime. Executors are plain Go over the handle of the engine.
 	"internal/engine":                {[]string{"record", "agent/model", "agent/tool", "internal/pg", "internal/store", "internal/tree"}, []string{"github.com/go-json-experiment/json", "github.com/google/uuid", "github.com/prometheus/client_golang"}},
@@ -159,7 +164,7 @@ var rules = map[string]rule{
 
 // reserved are the modules that only these lines of the table may have.
 var reserved = map[string][]string{
-	pgx:    {"internal/pg", "internal/fieldsql", "internal/store", "internal/feed", "internal/upkeep", "internal/report", "db", "internal/pgtest", "internal/storetest", "internal/apitest", "cmd/bench", "cmd/chaos"},
+	pgx:    {"internal/pg", "internal/fieldsql", "internal/store", "internal/feed", "internal/upkeep", "internal/report", "db", "agent/tool/db", "internal/pgtest", "internal/storetest", "internal/apitest", "cmd/bench", "cmd/chaos"},
 	mcpSDK: {"agent/mcp", "internal/mcp", "cmd/chaos"},
 	wazero: {"agent/tool/code/internal/treesitter"},
 	echo:   {"internal/httpd", "internal/api", "internal/mcp", "internal/receive", "internal/web", "internal/runapi", "cmd/bench", "cmd/..."},

@@ -2,18 +2,16 @@ package tests
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os/exec"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/actlog/actlog/agent/sandbox"
+	"github.com/actlog/actlog/agent/tool/internal/command"
 	"github.com/actlog/actlog/internal/folder"
-	"github.com/actlog/actlog/internal/group"
 )
 
 // Command is how tests are run.
@@ -81,44 +79,23 @@ type runner struct {
 	program program
 }
 
-// grace is how long the output stays open after the command has ended.
-const grace = 2 * time.Second
-
-// run runs a command, whose output goes to out and errors, and returns its exit code. What it started and left
-// behind is ended, too. It may write in the folder temporary.
-func (r runner) run(ctx context.Context, command []string, temporary string, out, errs io.Writer) (int, error) {
-	name := command[0]
-	if strings.ContainsRune(filepath.ToSlash(name), '/') && !filepath.IsAbs(name) {
-		name = filepath.Join(r.Dir, name)
-	}
-	cmd := exec.CommandContext(ctx, name, command[1:]...)
-	cmd.Dir, cmd.Env = r.Dir, append(sandbox.Environment(r.Env), startedBy(ctx)...)
+// run runs a command, whose output goes to out and errors, and returns its exit code. It may write in the folder
+// temporary.
+func (r runner) run(ctx context.Context, arguments []string, temporary string, out, errs io.Writer) (int, error) {
+	env := maps.Clone(r.Env)
 	if r.program.writes() {
-		cmd.Env = append(cmd.Env, "COVERAGE_FILE="+filepath.Join(temporary, ".coverage")) // Python's, else in the folder
+		if env == nil {
+			env = map[string]string{}
+		}
+		env["COVERAGE_FILE"] = filepath.Join(temporary, ".coverage") // Python's, else in the folder
 	}
-	cmd.Stdout, cmd.Stderr = out, errs
-	group.Lead(cmd)
-	cmd.Cancel = func() error { group.Kill(cmd); return nil }
-	cmd.WaitDelay = grace
-
 	box := r.Sandbox
 	box.Write = append(box.Write[:len(box.Write):len(box.Write)], temporary)
-	end, err := box.Start(cmd)
-	if err != nil {
-		if ctx.Err() != nil {
-			return 0, ctx.Err()
-		}
+
+	c := command.Command{Dir: r.Dir, Arguments: arguments, Env: env, Sandbox: box}
+	code, err := c.Run(ctx, out, errs)
+	if err != nil && ctx.Err() == nil {
 		return 0, fmt.Errorf("the tests cannot be started: %w", err)
 	}
-	defer end()
-
-	err = cmd.Wait()
-	group.Kill(cmd)
-	if ctx.Err() != nil {
-		return 0, ctx.Err()
-	}
-	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended && !errors.Is(err, exec.ErrWaitDelay) {
-		return 0, fmt.Errorf("run the tests: %w", err)
-	}
-	return cmd.ProcessState.ExitCode(), nil
+	return code, err
 }

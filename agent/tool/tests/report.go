@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/agent/tool/internal/command"
 )
 
 // report is what a tool returns as JSON, and the artifact test_results.
@@ -106,7 +107,7 @@ func (r *report) result(output string) (tool.Result, error) {
 	text := summary + ".\n"
 	if failed := r.failedText(); failed != "" {
 		text += failed + "\n"
-		output = end(output, tool.MaxText-len(text)-1<<10)
+		output = command.End(output, tool.MaxText-len(text)-1<<10)
 	}
 	return tool.Result{
 		Text: text + output, Failed: !r.Passed, Summary: summary, Data: data,

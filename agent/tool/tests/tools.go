@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/agent/tool/internal/command"
 )
 
 // Tools returns a tool for each command. Errors name the command.
@@ -46,7 +47,7 @@ func Tools(commands ...Command) (tools []tool.Tool, err error) {
 const timeout = 10 * time.Minute
 
 func (r runner) call(ctx context.Context, in arguments) (tool.Result, error) {
-	command, err := r.commandOf(in)
+	wanted, err := r.commandOf(in)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -55,9 +56,9 @@ func (r runner) call(ctx context.Context, in arguments) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	defer at.close()
-	filled := at.fill(command)
+	filled := at.fill(wanted)
 
-	var o output
+	var o command.Output
 	var out io.Writer = &o
 	var events *goEvents
 	if r.program.format == Go {
@@ -73,7 +74,7 @@ func (r runner) call(ctx context.Context, in arguments) (tool.Result, error) {
 	}
 
 	text := o.String()
-	rep := report{Command: at.hide(filled), Passed: code == 0, ExitCode: code, Output: end(text, maxReported)}
+	rep := report{Command: at.hide(filled), Passed: code == 0, ExitCode: code, Output: command.End(text, maxReported)}
 	rep.take(r.outcome(ctx, at, events), text)
 	if in.Coverage {
 		rep.Coverage = r.covered(at)

@@ -12,6 +12,9 @@ import (
 // maxValue bounds an argument of a model, in bytes.
 const maxValue = 500
 
+// within returns a path below the folder of the tests as an argument, which is no option.
+type within func(path string) (string, error)
+
 // checkValue returns an error if a value could be anything else than a value to the program.
 func checkValue(name, value string) error {
 	switch {

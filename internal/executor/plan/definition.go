@@ -84,6 +84,10 @@ func prepareTask(parts engine.Parts, r engine.Request) (p engine.Prepared, err e
 	if err := json.Unmarshal(body, &role); err != nil {
 		return p, fmt.Errorf("role %q: %w", t.Role, err)
 	}
+	required := needs(parts, role)
+	if len(role.Tools) > 0 && len(required) == 1 { // its model
+		return p, engine.BadInput("input.role", fmt.Sprintf("is %s, which has no tools: there are none that match %s", t.Role, strings.Join(role.Tools, ", ")))
+	}
 	t.Task, t.Context = parts.Redact(t.Task), parts.Redact(t.Context)
 	if p.Input, err = json.Marshal(t); err != nil {
 		return p, err
@@ -94,7 +98,7 @@ func prepareTask(parts engine.Parts, r engine.Request) (p engine.Prepared, err e
 	if p.Metadata, err = json.Marshal(metadata{t.Role, t.EnableWrite, t.Constraints, false}); err != nil {
 		return p, err
 	}
-	p.Name, p.UserRequest, p.Title, p.ModelName, p.Needs = t.Role, t.Task, engine.Title(t.Task), role.Model.Model, needs(parts, role)
+	p.Name, p.UserRequest, p.Title, p.ModelName, p.Needs = t.Role, t.Task, engine.Title(t.Task), role.Model.Model, required
 	return p, nil
 }
 

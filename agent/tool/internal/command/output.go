@@ -1,4 +1,4 @@
-package tests
+package command
 
 import (
 	"fmt"
@@ -13,14 +13,15 @@ const (
 	maxTail = 48 << 10
 )
 
-// output keeps the beginning and the end of what is written.
-type output struct {
+// Output keeps the beginning and the end of what is written. It may be written to at the same time.
+type Output struct {
 	mu         sync.Mutex
 	head, tail []byte
 	dropped    int
 }
 
-func (o *output) Write(b []byte) (int, error) {
+// Write implements [io.Writer]. It never fails.
+func (o *Output) Write(b []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n := len(b)
@@ -33,13 +34,13 @@ func (o *output) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-func (o *output) drop(n int) {
+func (o *Output) drop(n int) {
 	o.tail = append([]byte(nil), o.tail[n:]...)
 	o.dropped += n
 }
 
 // String returns what was kept as valid UTF-8, with a notice of what was not.
-func (o *output) String() string {
+func (o *Output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if more := len(o.tail) - maxTail; more > 0 {
@@ -52,8 +53,8 @@ func (o *output) String() string {
 	return strings.ToValidUTF8(text+string(o.tail), "\uFFFD")
 }
 
-// end returns the last bytes of a text, at most limit.
-func end(text string, limit int) string {
+// End returns the last bytes of a text, at most limit, as valid UTF-8.
+func End(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}

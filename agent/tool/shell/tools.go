@@ -1,0 +1,147 @@
+package shell
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/agent/tool/internal/command"
+)
+
+// Tools returns a tool for each command. Errors name the command.
+func Tools(commands ...Command) (tools []tool.Tool, err error) {
+	var errs []error
+	for _, c := range commands {
+		r, err := newRunner(c)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", c.Name, err))
+			continue
+		}
+		tools = append(tools, r.tool())
+	}
+	return tools, errors.Join(errs...)
+}
+
+// runner runs a command.
+type runner struct {
+	Command
+	allowed *regexp.Regexp
+}
+
+func newRunner(c Command) (*runner, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	if err := c.Sandbox.Check(); err != nil {
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
+	dir, err := filepath.Abs(c.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("folder: %w", err)
+	}
+	c.Dir = dir
+	if c.Timeout <= 0 {
+		c.Timeout = DefaultTimeout
+	}
+	return &runner{c, regexp.MustCompile(c.pattern())}, nil
+}
+
+func (r *runner) tool() tool.Tool {
+	description := r.Description
+	if description == "" {
+		description = "Runs a command"
+	}
+	description = strings.TrimSuffix(description, ".") + ": " + shown(r.Arguments) + "."
+	with := []tool.Option{
+		tool.WithPolicy(tool.Policy{Approval: !r.NoApproval, Writes: true, Exclusive: true, Timeout: r.Timeout}),
+	}
+
+	name := "shell." + r.Name
+	if r.Allow == "" {
+		run := func(ctx context.Context, call tool.Call, _ none) (tool.Result, error) { return r.run(ctx, call, nil) }
+		preview := func(context.Context, tool.Call, none) (tool.Preview, error) { return r.preview(nil) }
+		return tool.CallFunc(name, description, run, append(with, tool.WithPreview(preview))...)
+	}
+	description += " Arguments match " + r.Allow + "."
+	run := func(ctx context.Context, call tool.Call, in arguments) (tool.Result, error) {
+		return r.run(ctx, call, in.Arguments)
+	}
+	preview := func(_ context.Context, _ tool.Call, in arguments) (tool.Preview, error) {
+		return r.preview(in.Arguments)
+	}
+	return tool.CallFunc(name, description, run, append(with, tool.WithPreview(preview))...)
+}
+
+// none are the arguments of a command that takes none.
+type none struct{}
+
+// arguments are those of a command that takes some.
+type arguments struct {
+	Arguments []string `json:"arguments,omitempty" jsonschema:"added at the end of the command, each as it is"`
+}
+
+// preview shows the command that would run.
+func (r *runner) preview(added []string) (tool.Preview, error) {
+	if err := r.checkArguments(r.allowed, added); err != nil {
+		return tool.Preview{}, err
+	}
+	whole := append(r.Arguments[:len(r.Arguments):len(r.Arguments)], added...)
+	parts := append([]string{r.Dir, string(r.Sandbox.Mode)}, whole...)
+	return tool.NewPreview(tool.PreviewCommand, shown(whole), parts...), nil
+}
+
+// shown returns a command in one line: what a shell or a reader could take for something else is in quotes.
+func shown(whole []string) string {
+	words := make([]string, len(whole))
+	for i, word := range whole {
+		if words[i] = word; !simple.MatchString(word) {
+			words[i] = strconv.QuoteToASCII(word)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+var simple = regexp.MustCompile(`^[A-Za-z0-9_./:=,+%@-]+$`)
+
+// outcome is what a command did, as JSON.
+type outcome struct {
+	Command  []string `json:"command"`
+	ExitCode int      `json:"exitCode"` // -1 if a signal ended it
+	Output   string   `json:"output"`   // the end of it
+}
+
+const maxReported = 16 << 10 // bytes of the output in JSON
+
+func (r *runner) run(ctx context.Context, call tool.Call, added []string) (tool.Result, error) {
+	now, err := r.preview(added)
+	if err == nil {
+		err = call.CheckApproved(now)
+	}
+	if err != nil {
+		return tool.Result{}, err
+	}
+
+	whole := append(r.Arguments[:len(r.Arguments):len(r.Arguments)], added...)
+	var out command.Output
+	code, err := command.Command{Dir: r.Dir, Arguments: whole, Env: r.Env, Sandbox: r.Sandbox}.Run(ctx, &out, &out)
+	if err != nil {
+		if ctx.Err() != nil {
+			return tool.Result{}, err
+		}
+		return tool.Result{}, fmt.Errorf("the command cannot be run: %w", err)
+	}
+
+	text := out.String()
+	data, err := json.Marshal(outcome{whole, code, command.End(text, maxReported)})
+	if err != nil {
+		return tool.Result{}, err
+	}
+	summary := fmt.Sprintf("%s ended with exit code %d", r.Name, code)
+	return tool.Result{Text: summary + ".\n" + text, Failed: code != 0, Summary: summary, Data: data}, nil
+}
