@@ -35,9 +35,6 @@ func checkValue(name, value string) error {
 // plainValue is what may be handed to a script: nothing in it means anything to a shell.
 var plainValue = regexp.MustCompile(`^[\p{L}\p{N} _./:=,+#@-]*$`)
 
-// within returns a path below the folder of the tests as an argument, which is no option.
-type within func(path string) (string, error)
-
 // packages returns a path of Go: a folder, or one with /... for all packages below it.
 func packages(within within, path string) ([]string, error) {
 	dir, all := strings.CutSuffix(path, "...")
