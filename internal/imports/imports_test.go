@@ -104,7 +104,7 @@ var rules = map[string]rule{
 	"agent/tool":        {[]string{"record", "agent/model"}, []string{"github.com/go-json-experiment/json", "github.com/google/jsonschema-go"}},
 	"agent/tool/code":   {[]string{"record", "agent/tool", "internal/folder"}, []string{"github.com/fzipp/gocyclo", "github.com/uudashr/gocognit"}},
 	"agent/tool/files":  {[]string{"record", "agent/tool", "internal/folder"}, nil},
-	"agent/tool/git":    {[]string{"record", "agent/sandbox", "agent/tool", "internal/folder"}, nil},
+	"agent/tool/git":    {[]string{"record", "agent/sandbox", "agent/tool", "internal/folder", "internal/group"}, nil},
 	"agent/tool/search": {[]string{"record", "agent/model", "agent/tool", "internal/folder"}, nil},
 	"agent/tool/tests":  {[]string{"record", "agent/sandbox", "agent/tool", "internal/group"}, nil},
 	"agent/sandbox":     {nil, []string{"github.com/landlock-lsm/go-landlock", "golang.org/x/sys"}},
