@@ -9,8 +9,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/actlog/actlog/agent/config"
+	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/agent/tool/git"
 	"github.com/actlog/actlog/internal/enginetest"
 	"github.com/actlog/actlog/internal/scriptmodel"
@@ -50,6 +52,8 @@ func gitHouse(t *testing.T) (h *enginetest.House, state func() string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Nothing times out on a machine that is busy with other tests.
+	patient := tool.Rules{{Tools: "git.*", Timeout: new(5 * time.Minute)}}
 	one := func(name string, arguments object) []scriptmodel.ToolCall {
 		return []scriptmodel.ToolCall{call(name, arguments)}
 	}
@@ -62,7 +66,7 @@ func gitHouse(t *testing.T) (h *enginetest.House, state func() string) {
 		one("git.push", object{}),
 		one("git.checkout", object{"branch": "main"}),
 		terminate("done"),
-	)}}, map[string]config.Definition{"a": {Tools: []string{"git.*"}}}, tools)
+	)}}, map[string]config.Definition{"a": {Tools: []string{"git.*"}, Policies: patient}}, tools)
 	return h, func() string {
 		var b strings.Builder
 		fmt.Fprintf(&b, "main: %s\n", run("log", "--format=%s", "main"))

@@ -107,7 +107,7 @@ var rules = map[string]rule{
 	// It runs parsers as WebAssembly. Programs that do not use the toolset do not link it.
 	"agent/tool/code/internal/treesitter": {nil, []string{wazero}},
 	"agent/tool/files":                    {[]string{"record", "agent/tool", "internal/folder"}, []string{"github.com/aymanbagabas/go-udiff"}},
-	"agent/tool/git":                      {[]string{"record", "agent/sandbox", "agent/tool", "internal/folder"}, nil},
+	"agent/tool/git":                      {[]string{"record", "agent/sandbox", "agent/tool", "internal/folder", "internal/group"}, nil},
 	"agent/tool/search":                   {[]string{"record", "agent/model", "agent/tool", "internal/folder"}, nil},
 	"agent/tool/tests":                    {[]string{"agent/sandbox", "agent/tool", "agent/tool/internal/command", "internal/folder"}, nil},
 	"agent/tool/internal/command":         {[]string{"record", "agent/sandbox", "internal/group"}, nil},

@@ -9,11 +9,11 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/actlog/actlog/agent/sandbox"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/group"
 )
 
 // program is git, as it is installed here.
@@ -49,16 +49,15 @@ func (p program) pipe(ctx context.Context, dir string, env []string, stdin strin
 	cmd.Stdin = strings.NewReader(stdin)
 	var stderr output
 	cmd.Stdout, cmd.Stderr = stdout, &stderr
-	// git removes its lock files when it is asked to end.
-	cmd.Cancel = func() error {
-		if cmd.Process.Signal(syscall.SIGTERM) == nil {
-			return nil
-		}
-		return cmd.Process.Kill()
-	}
+	// git removes its lock files when it is asked to end. What it started ends with it, and goes on changing nothing.
+	group.Lead(cmd)
+	cmd.Cancel = func() error { group.Terminate(cmd); return nil }
 	cmd.WaitDelay = 2 * time.Second
 
 	err := cmd.Run()
+	if ctx.Err() != nil && cmd.Process != nil {
+		group.Kill(cmd)
+	}
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()

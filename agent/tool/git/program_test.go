@@ -1,0 +1,42 @@
+package git_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/agent/tool/git"
+)
+
+// What git starts ends with it: after a call is over, nothing goes on changing the repository.
+func TestNothingGoesOn(t *testing.T) {
+	bin, pid := t.TempDir(), filepath.Join(t.TempDir(), "pid")
+	// The second program neither hears that it should end, nor keeps the first one waiting.
+	script := fmt.Sprintf("#!/bin/sh\n(trap '' TERM; echo started >> %s; sleep 4; echo went on >> %[1]s) >/dev/null 2>&1 &\nsleep 30\n", pid)
+	if err := os.WriteFile(filepath.Join(bin, "git"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r := open(t)
+	t.Setenv("PATH", bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	tools, err := git.Tools(r.dir, git.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := tools[0].Call(ctx, tool.Call{Arguments: json.RawMessage("{}")}); err == nil {
+		t.Error("the call did not end with its context")
+	}
+
+	time.Sleep(5 * time.Second)
+	b, err := os.ReadFile(pid)
+	if err != nil || !strings.Contains(string(b), "started") || strings.Contains(string(b), "went on") {
+		t.Errorf("%q, %v", b, err)
+	}
+}
