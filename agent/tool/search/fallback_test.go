@@ -186,7 +186,7 @@ func TestEmbedderIsSlow(t *testing.T) {
 	}
 }
 
-// By vectors, only parts with the least score count. If there is none, words alone decide.
+// C16: by vectors, only parts with the least score count, which is 0.7 unless it is configured. If there is none, words alone decide.
 func TestMinScore(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

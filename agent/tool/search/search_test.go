@@ -111,7 +111,7 @@ func call(t *testing.T, set *tool.Set, name string, arguments object) tool.Resul
 	return result
 }
 
-// The three tools find parts of files by words, and with an embedder by both; every match is a source with lines, a
+// C15, C16, C17, C18: the three tools find parts of files by words, and with an embedder by both; every match is a source with lines, a
 // snippet and a score. What is ignored, hidden, binary or of others is not found.
 func TestFinds(t *testing.T) {
 	t.Parallel()
@@ -153,7 +153,7 @@ func TestFinds(t *testing.T) {
 	}
 }
 
-// By words, a part that says it in fewer words comes first, and a plural is found by its singular, and the other way round.
+// C16: by words, a part that says it in fewer words comes first, and a plural is found by its singular, and the other way round.
 func TestRanking(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -167,7 +167,7 @@ func TestRanking(t *testing.T) {
 	}
 }
 
-// At most ten matches, the best first.
+// C16: at most ten matches, the best first.
 func TestMaxResults(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
