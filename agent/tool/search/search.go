@@ -159,7 +159,7 @@ func (f *Folder) near(ctx context.Context, query string, all []chunk, r *found) 
 		return nil, nil
 	case err != nil:
 		r.why = oneLine(err.Error())
-		return nil, nil //nolint:nilerr // the result says so
+		return nil, nil
 	}
 
 	scores = make([]float64, len(all))
