@@ -56,6 +56,7 @@ clients: postgres ## Run real OpenTelemetry clients and MCP servers against ours
 	$(GO) test -tags clients -count=1 -v -timeout 30m ./clients $(if $(TODAY),-run TestWhatThePageSays -today)
 	$(GO) test -tags clients -count=1 -v -run 'TestServer(sFromNPM|InPython)' ./agent/mcp
 	$(GO) test -count=1 -v -run TestThePythonOfTheDocs ./internal/api
+	$(GO) test -tags clients -count=1 -v -short -run 'TestQuality$$' ./agent/tool/search
 
 page: postgres ## Use the pages in a real browser.
 	@tools/debian "command -v chromium || command -v google-chrome" chromium "command -v npm" "nodejs npm"

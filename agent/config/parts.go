@@ -161,10 +161,9 @@ func (p *Parts) openToolsets(t Toolsets, hide []string) error {
 		}
 	}
 	if t.Search != nil {
-		folder, err := search.Open(t.Search.Root.Reveal(), p.vectors, t.Search.Allow...)
-		if err == nil {
-			folder.Hide(hide...)
-		}
+		folder, err := search.Open(t.Search.Root.Reveal(), search.Options{
+			Vectors: p.vectors, MinScore: t.Search.MinScore, Patience: time.Duration(t.Search.Patience), Allow: t.Search.Allow, Hide: hide,
+		})
 		add("search", t.Search.Root, folder, err)
 	}
 	commands := make([]tests.Command, 0, len(t.Tests))

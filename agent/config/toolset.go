@@ -49,8 +49,12 @@ type Code struct {
 
 // Search are the tools that search in the texts of a folder.
 type Search struct {
-	Root  Value    `json:"root"`
-	Allow []string `json:"allow,omitempty"` // see Files
+	Root Value `json:"root"`
+	// MinScore is how near a part must be to count as found by an embedder, from 0 to 1; nil: the default.
+	MinScore *float64 `json:"minScore,omitempty"`
+	// Patience is how long a call waits for the embedder before it goes on with words only; 0: the default.
+	Patience Duration `json:"patience,omitempty"`
+	Allow    []string `json:"allow,omitempty"` // see Files
 }
 
 // Test is a command that runs tests.
@@ -99,8 +103,10 @@ func readToolsets(n node, dir string) (t Toolsets) {
 		"search": func(n node) {
 			t.Search = &Search{Root: root}
 			n.object(fields{
-				"root":  func(n node) { t.Search.Root = n.folder(dir) },
-				"allow": func(n node) { t.Search.Allow = n.filePatterns() },
+				"root":     func(n node) { t.Search.Root = n.folder(dir) },
+				"minScore": func(n node) { t.Search.MinScore = new(n.number(0, 1)) },
+				"patience": func(n node) { t.Search.Patience = n.duration() },
+				"allow":    func(n node) { t.Search.Allow = n.filePatterns() },
 			})
 		},
 		"tests":  func(n node) { t.Tests = n.tests(dir) },

@@ -5,7 +5,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -75,34 +74,4 @@ func document(at string) bool {
 func code(at string) bool {
 	name := strings.ToLower(at)
 	return !document(at) && !slices.ContainsFunc(data, func(end string) bool { return strings.HasSuffix(name, end) })
-}
-
-// words returns the words of a text in lower case. A name such as readFile or read_file has two, and is a
-// word as a whole, too.
-func words(text string, each func(string)) {
-	for field := range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' }) {
-		begin, parts := 0, 0
-		part := func(end int) {
-			if begin < end {
-				each(strings.ToLower(field[begin:end]))
-				parts++
-			}
-		}
-		var last rune
-		for i, r := range field {
-			switch {
-			case r == '_':
-				part(i)
-				begin = i + 1
-			case unicode.IsUpper(r) && unicode.IsLower(last):
-				part(i)
-				begin = i
-			}
-			last = r
-		}
-		part(len(field))
-		if parts > 1 {
-			each(strings.ToLower(field))
-		}
-	}
 }

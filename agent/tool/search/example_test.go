@@ -23,7 +23,7 @@ func ExampleOpen() {
 		fmt.Println(err)
 		return
 	}
-	folder, err := search.Open(dir, nil) // search.NewVectors(embedder) instead of nil
+	folder, err := search.Open(dir, search.Options{}) // Vectors: search.NewVectors(embedder) finds by meaning, too
 	if err != nil {
 		fmt.Println(err)
 		return

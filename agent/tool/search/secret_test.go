@@ -28,7 +28,7 @@ func TestClosedFiles(t *testing.T) {
 		}
 	}
 
-	folder, err := search.Open(dir, nil, "*")
+	folder, err := search.Open(dir, search.Options{Allow: []string{"*"}})
 	if err != nil {
 		t.Fatal(err)
 	}

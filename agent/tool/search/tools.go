@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/folder"
@@ -63,6 +64,7 @@ type hit struct {
 	LineStart int     `json:"lineStart"`
 	LineEnd   int     `json:"lineEnd"`
 	Score     float64 `json:"score"`
+	By        string  `json:"by"`
 }
 
 func (f *Folder) search(ctx context.Context, field, query string, most int, of record.SourceType, wanted func(string) bool) (tool.Result, error) {
@@ -79,23 +81,63 @@ func (f *Folder) search(ctx context.Context, field, query string, most int, of r
 	if err != nil {
 		return tool.Result{}, err
 	}
-	by := "words"
-	if f.vectors != nil {
-		by = "embeddings of " + f.vectors.embedder.Name()
+	return f.result(r, of)
+}
+
+// output is the data of a result.
+type output struct {
+	Matches []hit  `json:"matches"`
+	Files   int    `json:"files"`
+	By      string `json:"by"`
+	Why     string `json:"onlyWordsBecause,omitempty"`
+}
+
+// result returns what was found as the result of a call.
+func (f *Folder) result(r found, of record.SourceType) (tool.Result, error) {
+	about := output{Matches: []hit{}, Files: r.files, By: f.by(true, r.fused), Why: r.why}
+	result := tool.Result{Embedding: r.used, Summary: fmt.Sprintf("Found %d matches in %d files by %s", len(r.matches), r.files, about.By)}
+	if r.why != "" {
+		result.Summary += " only"
 	}
+
 	var text strings.Builder
-	hits := []hit{}
-	result := tool.Result{Summary: fmt.Sprintf("Found %d matches in %d files by %s", len(r.matches), r.files, by), Embedding: r.used}
 	for _, m := range r.matches {
-		fmt.Fprintf(&text, "%s:%d-%d (score %.2f)\n%s\n\n", m.path, m.start, m.end, m.score, m.text)
-		hits = append(hits, hit{m.path, m.start, m.end, m.score})
+		by := f.by(m.words, m.vector)
+		fmt.Fprintf(&text, "%s:%d-%d (score %.2f, by %s)\n%s\n\n", m.path, m.start, m.end, m.score, by, m.text)
+		about.Matches = append(about.Matches, hit{m.path, m.start, m.end, m.score, by})
 		result.Sources = append(result.Sources, tool.Source{
 			URI: m.path, Type: of, LineStart: m.start, LineEnd: m.end, Snippet: snippet(m.text), Score: m.score,
 			Description: "Found by " + by,
 		})
 	}
+	text.WriteString(r.notes())
+	result.Text = text.String()
+
+	var err error
+	result.Data, err = json.Marshal(about)
+	return result, err
+}
+
+// by says what parts were found by.
+func (f *Folder) by(words, vector bool) string {
+	switch {
+	case !vector:
+		return "words"
+	case !words:
+		return "embeddings of " + f.vectors.embedder.Name()
+	default:
+		return "words and embeddings of " + f.vectors.embedder.Name()
+	}
+}
+
+// notes says what a model has to know about what was found, a line each.
+func (r *found) notes() string {
+	var text strings.Builder
 	if len(r.matches) == 0 {
 		text.WriteString("Nothing matches.\n")
+	}
+	if r.why != "" {
+		fmt.Fprintf(&text, "(Searched by words only: %s.)\n", r.why)
 	}
 	if r.left.More {
 		text.WriteString("(Only the first files were searched.)\n")
@@ -106,9 +148,21 @@ func (f *Folder) search(ctx context.Context, field, query string, most int, of r
 	if r.left.Closed > 0 {
 		fmt.Fprintf(&text, "(%d files were not searched: they may hold secrets, or are hard links.)\n", r.left.Closed)
 	}
-	result.Text = text.String()
-	result.Data, err = json.Marshal(map[string]any{"matches": hits, "files": r.files, "by": by})
-	return result, err
+	return text.String()
+}
+
+// maxWhy bounds what an embedder has to say about its failure, in bytes.
+const maxWhy = 300
+
+// oneLine returns the beginning of a text without line breaks and control characters.
+func oneLine(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "\uFFFD"))
+	return cutText(strings.TrimRight(text, ". "), maxWhy)
 }
 
 // snippet returns the beginning of a text as a source has it.

@@ -52,6 +52,8 @@ const (
 	batchBytes = 96 << 10
 	maxKept    = 256 << 20 // bytes of all elements
 	attempts   = 3
+	// maxElements bounds a vector: twice the elements of those of the largest models.
+	maxElements = 8192
 	// maxAge is how long the store does not hear that a vector is used, because it is in memory.
 	maxAge = 24 * time.Hour
 )
@@ -73,26 +75,35 @@ var errMixed = errors.New("the vectors of the embedder do not have the same numb
 // of returns the vectors of chunks, in their order. Those that are known are not asked for again. If it
 // fails, those that came before are kept, so that the next call goes on from there.
 func (v *Vectors) of(ctx context.Context, chunks []chunk) ([][]float32, *tool.Embedding, error) {
+	used := &tool.Embedding{Model: v.embedder.Name()}
 	select {
 	case v.turn <- struct{}{}:
 		defer func() { <-v.turn }()
 	case <-ctx.Done():
-		return nil, nil, ctx.Err()
+		return nil, used, ctx.Err()
 	}
-	used := &tool.Embedding{Model: v.embedder.Name()}
+
 	v.asks++
 	if err := v.read(ctx, v.missing(chunks, maxAge)); err != nil {
-		return nil, nil, err
+		return nil, used, err
 	}
 	found, err := v.complete(ctx, chunks, used)
-	if errors.Is(err, errMixed) && v.at() != nil { // the store has those of another model that had the same name
-		for _, c := range chunks {
-			delete(v.kept, c.hash)
-		}
+	if errors.Is(err, errMixed) { // those that are kept may be of another model that had the same name
+		v.drop(chunks)
 		found, err = v.complete(ctx, chunks, used)
+	}
+	if errors.Is(err, errMixed) { // the embedder does not agree with itself; it may the next time
+		v.drop(chunks)
 	}
 	v.forget()
 	return found, used, err
+}
+
+// drop forgets the vectors of chunks.
+func (v *Vectors) drop(chunks []chunk) {
+	for _, c := range chunks {
+		delete(v.kept, c.hash)
+	}
 }
 
 // missing returns those chunks whose vectors are not in memory, or not known to the store for longer than an
@@ -216,6 +227,9 @@ func (v *Vectors) ask(ctx context.Context, texts []string) ([][]float32, model.U
 
 // normal returns a vector of the same direction with length 1.
 func normal(elements []float32) ([]float32, error) {
+	if len(elements) > maxElements {
+		return nil, fmt.Errorf("the embedder returned a vector of more than %d elements", maxElements)
+	}
 	sum := 0.0
 	for _, x := range elements {
 		sum += float64(x) * float64(x)
