@@ -26,17 +26,21 @@ func (Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, er
 	if err != nil {
 		return engine.Result{}, err
 	}
-	summary, err := Work(ctx, run, 0, run.Name(), agent, in.Request)
+	summary, err := work(ctx, run, 0, run.Name(), agent, in)
 	return engine.Result{Summary: summary}, err
 }
 
 // Work lets an agent do a step of a run, to its end, and returns its answer.
 func Work(ctx context.Context, run *engine.Run, index int, name string, agent config.Definition, request string) (string, error) {
+	return work(ctx, run, index, name, agent, input{Request: request})
+}
+
+func work(ctx context.Context, run *engine.Run, index int, name string, agent config.Definition, in input) (string, error) {
 	if agent.MaxSteps == 0 {
 		agent.MaxSteps = defaultMaxSteps
 	}
 	step, err := run.Step(ctx, index, engine.StepInfo{
-		Agent: name, Description: agent.Description, Request: request, Model: agent.Model.Model, MaxSteps: agent.MaxSteps,
+		Agent: name, Description: agent.Description, Request: in.Request, Model: agent.Model.Model, MaxSteps: agent.MaxSteps,
 	})
 	if err != nil {
 		return "", err
@@ -45,7 +49,7 @@ func Work(ctx context.Context, run *engine.Run, index int, name string, agent co
 		return summary, err
 	}
 	l := &loop{step: step, agent: agent}
-	if l.base, err = opening(ctx, run, agent, request); err != nil {
+	if l.base, err = opening(ctx, run, agent, in); err != nil {
 		return "", err
 	}
 	if l.thinking, err = thinkingOf(ctx, run, agent); err != nil {
@@ -61,7 +65,7 @@ func Work(ctx context.Context, run *engine.Run, index int, name string, agent co
 }
 
 // opening returns the messages that an agent begins with.
-func opening(ctx context.Context, run *engine.Run, agent config.Definition, request string) ([]model.Message, error) {
+func opening(ctx context.Context, run *engine.Run, agent config.Definition, in input) ([]model.Message, error) {
 	talk := []model.Message{model.System(systemPrompt(agent))}
 	if agent.IncludeHistory {
 		history, err := run.History(ctx, run.ConversationID(), historyMessages)
@@ -70,7 +74,10 @@ func opening(ctx context.Context, run *engine.Run, agent config.Definition, requ
 		}
 		talk = append(talk, history...)
 	}
-	return append(talk, model.User(request)), nil
+	for _, m := range in.History {
+		talk = append(talk, model.Message{Role: m.Role, Parts: []model.Part{{Text: m.Content}}})
+	}
+	return append(talk, model.User(in.Request)), nil
 }
 
 // thinkingOf returns what an agent asks its model each time, but for the messages.
@@ -92,6 +99,9 @@ func thinkingOf(ctx context.Context, run *engine.Run, agent config.Definition) (
 	}
 	t.Policies, t.WaitTimeout, t.Refuse = agent.Policies, time.Duration(agent.WaitTimeout), refuseTogether
 	t.Temperature, t.MaxTokens = agent.Model.Temperature, agent.Model.MaxTokens
+	if agent.ResponseSchema == nil { // else the answer is no text
+		t.AnswerTool = terminateTool
+	}
 	return t, nil
 }
 
