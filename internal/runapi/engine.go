@@ -16,6 +16,8 @@ type Starter interface {
 // Catalog knows the models, and what can be run by the name of a tool: agents and plan templates.
 type Catalog interface {
 	Models() []engine.ModelInfo
+	// Startables returns what there is of which runs can be started.
+	Startables() []engine.Startable
 	// Tool returns the request that runs what has a name, with parameters. templateID is that of a plan
 	// template, empty for an agent. The error wraps [record.ErrNotFound] if nothing has the name, or is a
 	// [*record.InvalidError] that names a parameter without a value.
