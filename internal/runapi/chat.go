@@ -97,13 +97,8 @@ func chatAgent(o *object) (string, error) {
 	return name, nil
 }
 
-const (
-	// maxChatMetadata bounds the entries of metadata.
-	maxChatMetadata = 16
-	// maxChatKey and maxChatValue bound their names and values, in bytes.
-	maxChatKey   = 64
-	maxChatValue = 512
-)
+// maxChatMetadata bounds the entries of metadata.
+const maxChatMetadata = 16
 
 // chatTags returns the entries of the member metadata as tags: name=value.
 func chatTags(o *object) (tags []string) {
@@ -113,10 +108,9 @@ func chatTags(o *object) (tags []string) {
 		o.fail("metadata", fmt.Sprintf("must not have over %d entries", maxChatMetadata))
 	}
 	for _, name := range slices.Sorted(maps.Keys(metadata)) {
-		value := metadata[name]
-		tag := name + "=" + value
-		if len(name) > maxChatKey || len(value) > maxChatValue || !httpd.Storable(tag) {
-			o.fail("metadata", fmt.Sprintf("must have names of at most %d and values of at most %d bytes, without NUL", maxChatKey, maxChatValue))
+		tag := name + "=" + metadata[name]
+		if len(tag) > record.MaxIDBytes || !httpd.Storable(tag) {
+			o.fail("metadata", fmt.Sprintf("must have entries of at most %d bytes, name and value together, without NUL", record.MaxIDBytes-1))
 		}
 		tags = append(tags, tag)
 	}

@@ -33,6 +33,9 @@ func (chatStarter) Startables() []engine.Startable { return runtime{}.Startables
 // chat serves the chat API with a worker, whose agent reader follows turns. It has a tool echo, and a tool pay that a human approves.
 func chat(t *testing.T, o apitest.Options, turns ...scriptmodel.Turn) (*client, *enginetest.House) {
 	t.Helper()
+	if turns == nil {
+		turns = []scriptmodel.Turn{{ToolCalls: enginetest.Terminate("Well.")}}
+	}
 	say := func(_ context.Context, in struct {
 		Text string `json:"text"`
 	}) (string, error) {
@@ -62,6 +65,9 @@ func ask(more ...obj) obj {
 	}
 	return body
 }
+
+// started is the time in which a stream has begun to watch its run.
+const started = scriptmodel.Duration(300 * time.Millisecond)
 
 const completions = "/v1/chat/completions"
 
@@ -140,7 +146,7 @@ func TestCompletionStreams(t *testing.T) {
 	t.Parallel()
 	answer := "First \"this\",\nthen Größe 漢字 \U0001F600. " + strings.Repeat("And more words. ", 40)
 	c, _ := chat(t, apitest.Options{}, scriptmodel.Turn{Content: "I call a tool.", ToolCalls: []scriptmodel.ToolCall{use("hidden")}},
-		scriptmodel.Turn{Content: "I think I am done.", ToolCalls: enginetest.Terminate(answer), ChunkDelay: scriptmodel.Duration(3 * time.Millisecond)})
+		scriptmodel.Turn{Content: "I think I am done.", ToolCalls: enginetest.Terminate(answer), Delay: started, ChunkDelay: scriptmodel.Duration(3 * time.Millisecond)})
 	send := func(more obj) apitest.Answer {
 		return c.post(completions, ask(obj{"stream": true, "stream_options": obj{"include_usage": true}}, more), "Idempotency-Key", "once")
 	}
@@ -181,7 +187,7 @@ func TestCompletionRestarts(t *testing.T) {
 				if tries++; tries > 1 {
 					return scriptmodel.Turn{ToolCalls: enginetest.Terminate(tt.second)}, nil
 				}
-				return scriptmodel.Turn{ToolCalls: enginetest.Terminate(long), ChunkDelay: scriptmodel.Duration(20 * time.Millisecond), Break: &scriptmodel.Break{After: 12}}, nil
+				return scriptmodel.Turn{ToolCalls: enginetest.Terminate(long), Delay: started, ChunkDelay: scriptmodel.Duration(20 * time.Millisecond), Break: &scriptmodel.Break{After: 60}}, nil
 			}})
 			a := c.post(completions, ask(obj{"stream": true}))
 			texts, finish, last := pieces(t, a.Body)
@@ -283,7 +289,7 @@ func TestCompletionWaits(t *testing.T) {
 	if message := fmt.Sprint(a.JSON(t).(obj)["error"]); !strings.Contains(message, id) || a.Header.Get("X-Should-Retry") != "false" {
 		t.Errorf("%s", message)
 	}
-	wait := h.Await(id, record.Waiting).Waits[0].WaitID
+	wait := c.run(id).(obj)["waits"].([]any)[0].(obj)["waitId"].(string)
 	wantStatus(t, c.post("/api/v1/runs/"+id+"/waits/"+wait, obj{"decision": "accept"}), http.StatusOK)
 	h.Await(id, record.Completed)
 	a = c.post(completions, ask(), "Idempotency-Key", "k")
@@ -299,11 +305,14 @@ func TestCompletionWithoutWorker(t *testing.T) {
 	if err := c.Store.StopWorker(t.Context(), "w"); err != nil {
 		t.Fatal(err)
 	}
-	for key, state := range map[string]string{"": "CANCELLED", "k": "PENDING"} {
+	for key, desired := range map[string]string{"": "CANCEL", "k": "RUN"} {
 		a := c.post(completions, ask(), "Idempotency-Key", key)
 		wantStatus(t, a, http.StatusServiceUnavailable)
 		expect(t, a.JSON(t), obj{"error.code": "no_worker", "error.type": "server_error"})
-		expect(t, c.run(a.Header.Get("X-Actlog-Run")), obj{"state": state})
+		var got string
+		if err := c.DB.Pool.QueryRow(t.Context(), "SELECT desired FROM actlog.run WHERE plan_id = $1", a.Header.Get("X-Actlog-Run")).Scan(&got); err != nil || got != desired {
+			t.Errorf("with key %q, the run is to %s, not %s: %v", key, got, desired, err)
+		}
 	}
 }
 

@@ -46,6 +46,8 @@ type Config struct {
 	PlanPatience time.Duration
 	// ChatPatience is how long a completion that is not a stream waits for a run that waits for a human. Default 5 min.
 	ChatPatience time.Duration
+	// Runnable knows what can be run. Default: nothing.
+	Runnable Runnable
 }
 
 // Server answers requests of the runtime.
@@ -87,6 +89,9 @@ func New(s Store, starter Starter, catalog Catalog, server *httpd.Server, config
 	}
 	if config.ChatPatience == 0 {
 		config.ChatPatience = 5 * time.Minute
+	}
+	if config.Runnable == nil {
+		config.Runnable = nothing{}
 	}
 	long := httpd.NewTurns(maxLong, maxWaiting, config.ListTimeout)
 	server.Register(long.Metrics("reads of runs")...)
