@@ -22,7 +22,7 @@ import (
 // time-out and the client's own retries.
 func TestChatClients(t *testing.T) {
 	t.Parallel()
-	const answer = "Go to Lisbon: \"sun\", 24 degrees, and a castle that is worth the way."
+	answer := "Go to Lisbon: \"sun\", 24 degrees." + strings.Repeat(" There is a castle that is worth the way.", 20)
 	scene := func(user string, turns ...scriptmodel.Turn) scriptmodel.Scene {
 		return scriptmodel.Scene{Name: user, Match: scriptmodel.Match{User: user}, Turns: turns}
 	}

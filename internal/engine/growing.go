@@ -27,7 +27,7 @@ func (g *growingMessage) add(piece string) (text string) {
 	g.open += piece
 	if !g.in {
 		begins := messageBegins.FindString(g.open)
-		if begins == "" {
+		if begins == "" || len(begins) > maxBeforeMessage {
 			g.over = len(g.open) > maxBeforeMessage
 			return ""
 		}
@@ -58,8 +58,10 @@ func wholeEscapes(s string) (whole int, ended bool) {
 			whole += 2
 		default:
 			n := len(`\u0000`)
-			if len(rest) >= n && isHighSurrogate(rest[2:n]) { // the other half follows
-				n *= 2
+			if len(rest) >= n && isHighSurrogate(rest[2:n]) {
+				if next := rest[n:min(n+2, len(rest))]; strings.HasPrefix(`\u`, next) { // the other half follows, or may
+					n *= 2
+				}
 			}
 			if len(rest) < n {
 				return whole, false

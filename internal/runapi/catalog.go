@@ -10,14 +10,6 @@ import (
 	"github.com/actlog/actlog/internal/httpd"
 )
 
-// Runnable knows what can be run, see [catalog.Catalog].
-type Runnable interface {
-	Agents(ctx context.Context) ([]catalog.Agent, error)
-	Tools(ctx context.Context) ([]catalog.Tool, []catalog.Server, error)
-	Models(ctx context.Context) ([]catalog.Model, error)
-	Executors(ctx context.Context) ([]catalog.Executor, error)
-}
-
 // itemsJSON is a list that is served whole.
 type itemsJSON struct {
 	Items any `json:"items"`
@@ -60,16 +52,4 @@ func readModels(ctx context.Context, r Runnable) (any, error) {
 func readExecutors(ctx context.Context, r Runnable) (any, error) {
 	all, err := r.Executors(ctx)
 	return itemsJSON{all}, err
-}
-
-// nothing can be run.
-type nothing struct{}
-
-func (nothing) Agents(context.Context) ([]catalog.Agent, error) { return []catalog.Agent{}, nil }
-func (nothing) Tools(context.Context) ([]catalog.Tool, []catalog.Server, error) {
-	return []catalog.Tool{}, []catalog.Server{}, nil
-}
-func (nothing) Models(context.Context) ([]catalog.Model, error) { return []catalog.Model{}, nil }
-func (nothing) Executors(context.Context) ([]catalog.Executor, error) {
-	return []catalog.Executor{}, nil
 }

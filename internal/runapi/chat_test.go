@@ -67,7 +67,7 @@ func ask(more ...obj) obj {
 }
 
 // started is the time in which a stream has begun to watch its run.
-const started = scriptmodel.Duration(300 * time.Millisecond)
+const started = scriptmodel.Duration(time.Second)
 
 const completions = "/v1/chat/completions"
 
@@ -183,7 +183,7 @@ func TestCompletionRestarts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tries := 0
-			c, _ := chat(t, apitest.Options{}, scriptmodel.Turn{Reply: func(context.Context, *scriptmodel.Request) (scriptmodel.Turn, error) {
+			c, h := chat(t, apitest.Options{}, scriptmodel.Turn{Reply: func(context.Context, *scriptmodel.Request) (scriptmodel.Turn, error) {
 				if tries++; tries > 1 {
 					return scriptmodel.Turn{ToolCalls: enginetest.Terminate(tt.second)}, nil
 				}
@@ -192,7 +192,7 @@ func TestCompletionRestarts(t *testing.T) {
 			a := c.post(completions, ask(obj{"stream": true}))
 			texts, finish, last := pieces(t, a.Body)
 			if finish != tt.finish || finish == "stop" && strings.Join(texts, "") != tt.second || finish == "" && !strings.Contains(last, "answer_restarted") {
-				t.Errorf("%q %q %s", texts, finish, last)
+				t.Errorf("%q %q %s, after %d requests to the model", texts, finish, last, len(h.Model.Requests()))
 			}
 		})
 	}
@@ -290,7 +290,7 @@ func TestCompletionWaits(t *testing.T) {
 		t.Errorf("%s", message)
 	}
 	wait := c.run(id).(obj)["waits"].([]any)[0].(obj)["waitId"].(string)
-	wantStatus(t, c.post("/api/v1/runs/"+id+"/waits/"+wait, obj{"decision": "accept"}), http.StatusOK)
+	wantStatus(t, c.post("/api/v1/runs/"+id+"/waits/"+wait, obj{"decision": "approve"}), http.StatusOK)
 	h.Await(id, record.Completed)
 	a = c.post(completions, ask(), "Idempotency-Key", "k")
 	wantStatus(t, a, http.StatusOK)

@@ -182,12 +182,7 @@ func (s *Server) noChatWorker(ctx context.Context, c echo.Context, d *store.RunD
 
 // streamChat sends the answer of a run while it arrives.
 func (s *Server) streamChat(c echo.Context, r chatRequest, run engine.Started) error {
-	ctx := c.Request().Context()
 	reader := s.store.Within(func(int64) error { return nil }) // no answer holds what is read
-	d, err := reader.RunDetail(ctx, run.PlanID)
-	if err != nil {
-		return refuseChat(c, err)
-	}
 	h := c.Response().Header()
 	h.Set(echo.HeaderContentType, "text/event-stream")
 	h.Set("Cache-Control", "no-cache")
@@ -197,7 +192,7 @@ func (s *Server) streamChat(c echo.Context, r chatRequest, run engine.Started) e
 		return err
 	}
 
-	out := chatStream{c: c, piece: newChatAnswer("chat.completion.chunk", run, r.agent, *d.CreatedAt)}
+	out := chatStream{c: c, piece: newChatAnswer("chat.completion.chunk", run, r.agent, time.Now())}
 	if err := out.say(&chatSaid{Role: "assistant", Content: new("")}, nil); err != nil {
 		return err
 	}
@@ -205,7 +200,7 @@ func (s *Server) streamChat(c echo.Context, r chatRequest, run engine.Started) e
 		Watch: s.watch, Deltas: s.store.Deltas(), RootPlanID: run.RootPlanID, PlanID: run.PlanID, Silence: silence,
 		Read: func(ctx context.Context) (*store.RunDetail, error) { return reader.RunDetail(ctx, run.PlanID) },
 	}
-	d, err = answer.Follow(ctx, func(text string) error {
+	d, err := answer.Follow(c.Request().Context(), func(text string) error {
 		if text == "" {
 			return flushText(c, ":\n\n")
 		}
