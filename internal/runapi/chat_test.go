@@ -183,7 +183,8 @@ func TestCompletionRestarts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tries := 0
-			c, h := chat(t, apitest.Options{}, scriptmodel.Turn{Reply: func(context.Context, *scriptmodel.Request) (scriptmodel.Turn, error) {
+			first := scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{use("hidden")}} // meanwhile the stream has begun
+			c, h := chat(t, apitest.Options{}, first, scriptmodel.Turn{Reply: func(context.Context, *scriptmodel.Request) (scriptmodel.Turn, error) {
 				if tries++; tries > 1 {
 					return scriptmodel.Turn{ToolCalls: enginetest.Terminate(tt.second)}, nil
 				}
