@@ -183,7 +183,8 @@ func TestCompletionRestarts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tries := 0
-			first := scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{use("hidden")}} // meanwhile the stream has begun
+			// A process that has sent no text yet first learns who watches.
+			first := scriptmodel.Turn{Content: "I call a tool.", ToolCalls: []scriptmodel.ToolCall{use("hidden")}}
 			c, h := chat(t, apitest.Options{}, first, scriptmodel.Turn{Reply: func(context.Context, *scriptmodel.Request) (scriptmodel.Turn, error) {
 				if tries++; tries > 1 {
 					return scriptmodel.Turn{ToolCalls: enginetest.Terminate(tt.second)}, nil
