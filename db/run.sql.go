@@ -69,6 +69,51 @@ func (q *Queries) DefinitionBody(ctx context.Context, db DBTX, arg DefinitionBod
 	return body, err
 }
 
+const DefinitionNewest = `-- name: DefinitionNewest :many
+SELECT DISTINCT ON (d.definition_id) d.definition_id, d.version, d.sha256, d.body
+FROM actlog.definition AS d
+WHERE d.definition_id = ANY($1::text[])
+ORDER BY d.definition_id, (d.sha256 = ANY($2::text[])) DESC, d.version DESC
+`
+
+type DefinitionNewestParams struct {
+	Ids    []string
+	Hashes []string
+}
+
+type DefinitionNewestRow struct {
+	DefinitionID string
+	Version      int32
+	Sha256       string
+	Body         []byte
+}
+
+// Returns a version of each of some definitions: the one that has one of the hashes, else the newest.
+func (q *Queries) DefinitionNewest(ctx context.Context, db DBTX, arg DefinitionNewestParams) ([]DefinitionNewestRow, error) {
+	rows, err := db.Query(ctx, DefinitionNewest, arg.Ids, arg.Hashes)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []DefinitionNewestRow
+	for rows.Next() {
+		var i DefinitionNewestRow
+		if err := rows.Scan(
+			&i.DefinitionID,
+			&i.Version,
+			&i.Sha256,
+			&i.Body,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const DefinitionPin = `-- name: DefinitionPin :one
 WITH known AS (
     SELECT d.version FROM actlog.definition AS d WHERE d.definition_id = $1::text AND d.sha256 = $2::text
@@ -1320,6 +1365,51 @@ func (q *Queries) WorkerHolders(ctx context.Context, db DBTX) ([]WorkerHoldersRo
 	for rows.Next() {
 		var i WorkerHoldersRow
 		if err := rows.Scan(&i.WorkerID, &i.LeaseUntil, &i.Stopped); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const WorkerLive = `-- name: WorkerLive :many
+SELECT w.worker_id, w.host, w.release, w.slots, w.started_at, w.provides
+FROM actlog.worker AS w
+WHERE w.stopped_at IS NULL AND w.lease_until > now()
+ORDER BY w.started_at, w.worker_id
+LIMIT $1::integer
+`
+
+type WorkerLiveRow struct {
+	WorkerID  string
+	Host      string
+	Release   string
+	Slots     int32
+	StartedAt time.Time
+	Provides  []string
+}
+
+// Returns the workers that live, the oldest first.
+func (q *Queries) WorkerLive(ctx context.Context, db DBTX, most int32) ([]WorkerLiveRow, error) {
+	rows, err := db.Query(ctx, WorkerLive, most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []WorkerLiveRow
+	for rows.Next() {
+		var i WorkerLiveRow
+		if err := rows.Scan(
+			&i.WorkerID,
+			&i.Host,
+			&i.Release,
+			&i.Slots,
+			&i.StartedAt,
+			&i.Provides,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -419,6 +419,14 @@ UPDATE actlog.run AS r
 SET due_at = now()
 WHERE r.due_at > now() AND r.due_at <= sqlc.arg('before')::timestamptz AND r.worker_id IS NULL AND NOT r.done;
 
+-- name: WorkerLive :many
+-- Returns the workers that live, the oldest first.
+SELECT w.worker_id, w.host, w.release, w.slots, w.started_at, w.provides
+FROM actlog.worker AS w
+WHERE w.stopped_at IS NULL AND w.lease_until > now()
+ORDER BY w.started_at, w.worker_id
+LIMIT @most::integer;
+
 -- name: WorkerStop :exec
 -- Notes that a worker has stopped.
 UPDATE actlog.worker AS w
@@ -429,6 +437,13 @@ WHERE w.worker_id = @worker_id::text;
 -- Deletes workers that were last heard of more than a day ago and hold nothing.
 DELETE FROM actlog.worker AS w
 WHERE w.lease_until < now() - INTERVAL '1 day' AND NOT EXISTS (SELECT FROM actlog.run AS r WHERE r.worker_id = w.worker_id);
+
+-- name: DefinitionNewest :many
+-- Returns a version of each of some definitions: the one that has one of the hashes, else the newest.
+SELECT DISTINCT ON (d.definition_id) d.definition_id, d.version, d.sha256, d.body
+FROM actlog.definition AS d
+WHERE d.definition_id = ANY(@ids::text[])
+ORDER BY d.definition_id, (d.sha256 = ANY(@hashes::text[])) DESC, d.version DESC;
 
 -- name: DefinitionPin :one
 -- Returns the version of a definition with a body, after adding it if there is none. Versions count from 1.

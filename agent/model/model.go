@@ -17,7 +17,7 @@ type Model interface {
 	Name() string
 
 	// Generate sends one request, once: who wants another try asks [Pause] and calls again.
-	// onDelta receives the text of the answer as it arrives. It is called in order, before
+	// onDelta receives the answer as it arrives. It is called in order, before
 	// Generate returns, and may be nil. An answer is complete: a stream that is cut is an error.
 	// Errors are of type [*Error].
 	Generate(ctx context.Context, req Request, onDelta func(Delta)) (*Response, error)
@@ -47,9 +47,13 @@ type ToolSpec struct {
 	Schema      json.RawMessage `json:"schema,omitempty"`
 }
 
-// Delta is a piece of the answer's text.
+// Delta is a piece of the answer.
 type Delta struct {
+	// Text is a piece of its text; empty: it is one of a call.
 	Text string
+	// Tool is the tool that the first call of the answer calls, and Arguments a piece of its arguments. What the other calls
+	// say arrives with the whole answer.
+	Tool, Arguments string
 }
 
 // Response is a whole answer.

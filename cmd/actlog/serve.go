@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/internal/api"
+	"github.com/actlog/actlog/internal/catalog"
 	"github.com/actlog/actlog/internal/embedpg"
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/live"
@@ -98,6 +99,7 @@ type server struct {
 	hub        *live.Hub
 	agents     *agents
 	runs       *runapi.Server
+	runnable   *catalog.Catalog
 	http       *httpd.Server
 	doors      doors
 	failed     chan error
@@ -192,7 +194,10 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 	if err := s.warnWithoutKeys(config.Keys != nil); err != nil {
 		return nil, err
 	}
-	s.runs = runapi.New(s.store, s.agents.engine, s.agents.source, s.http, runapi.Config{Redact: s.agents.source.Redact})
+	s.runnable = catalog.New(s.agents.source, s.store)
+	s.runs = runapi.New(s.store, s.agents.engine, s.agents.source, s.http, runapi.Config{
+		Redact: s.agents.source.Redact, Runnable: s.runnable,
+	})
 	s.stopKeys = c.watch(s.hangups, s.http, log, s.hub.End) // no stream outlives its key; others reconnect
 	s.serve()
 	if s.doors.otlpTaken { // not before: a mistake that ends the start stands alone
@@ -280,7 +285,9 @@ func (s *server) serveWaiting(by *httpd.Server, why func() error, maxConnections
 func (s *server) serve() {
 	receiver := receive.New(s.store, s.http, 0)
 	native := api.New(s.store, s.hub, s.http, api.Config{})
-	page := web.New(s.store, native, s.hub, s.http, web.Runtime{Starter: s.runs, Catalog: s.agents.source, Redact: s.agents.source.Redact})
+	page := web.New(s.store, native, s.hub, s.http, web.Runtime{
+		Starter: s.runs, Catalog: s.agents.source, Runnable: s.runnable, Redact: s.agents.source.Redact,
+	})
 	tools := mcp.New(s.store, native, s.reports, s.http, mcp.Config{Version: serverVersion()})
 	routes := slices.Concat(native.Routes(), s.runs.Routes(), page.Routes(), tools.Routes(), receiver.Routes(receive.DoorServer), []httpd.Route{receiver.Unknown(), s.http.Metrics()})
 	s.doors.api.Handle(s.http.Handler(s.doors.api.Loopback, routes...))

@@ -81,6 +81,8 @@ func (nothing) Start(_ context.Context, r engine.Request) (engine.Started, error
 
 func (nothing) Models() []engine.ModelInfo { return nil }
 
+func (nothing) Startables() []engine.Startable { return nil }
+
 func (nothing) Tool(string, map[string]string) (r engine.Request, templateID string, err error) {
 	return r, "", record.ErrNotFound
 }

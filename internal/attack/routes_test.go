@@ -61,6 +61,16 @@ POST   /api/v1/runs/:planId/waits/:waitId                  decide
 GET    /api/v1/runs/:planId/trace                          read
 GET    /api/v1/runs/:planId/listen                         read
 
+GET    /api/v1/agents                                      read
+GET    /api/v1/tools                                       read
+GET    /api/v1/models                                      read
+GET    /api/v1/executors                                   read
+
+POST   /v1/chat/completions                                run
+GET    /v1/models                                          run*
+GET    /v1/models/:model                                   run*
+GET    /v1/models/agent/:name                              run*
+
 GET    /api/executor/details/:planId                       read
 GET    /api/executor/details/                              read
 DELETE /api/executor/details/:planId                       read
@@ -102,6 +112,7 @@ GET    /list/newer                                         read
 GET    /list/pair                                          read
 GET    /search                                             read
 GET    /waits                                              read
+GET    /agents                                             read
 GET    /start                                              read
 POST   /start                                              run+read
 GET    /compare                                            read

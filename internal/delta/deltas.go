@@ -96,14 +96,26 @@ func (d *Deltas) Close() {
 // Delta sends a piece of the text of an answer to whoever watches the tree. It returns at once.
 func (d *Deltas) Delta(rootPlanID, planID, stepID string, seq, attempt int64, text string) {
 	if text = strings.ToValidUTF8(text, "\uFFFD"); text != "" {
-		d.add(Cycle{rootPlanID, planID, stepID, seq}, attempt, false, text)
+		d.add(Cycle{rootPlanID, planID, stepID, seq, false}, attempt, false, text)
 	}
 }
 
 // Reset says that the pieces of an answer that came so far are void, and that those of an attempt
 // follow. It returns at once.
 func (d *Deltas) Reset(rootPlanID, planID, stepID string, seq, attempt int64) {
-	d.add(Cycle{rootPlanID, planID, stepID, seq}, attempt, true, "")
+	d.add(Cycle{rootPlanID, planID, stepID, seq, false}, attempt, true, "")
+}
+
+// Answer sends a piece of what an agent answers, as Delta does one of what a model writes.
+func (d *Deltas) Answer(rootPlanID, planID, stepID string, seq, attempt int64, text string) {
+	if text = strings.ToValidUTF8(text, "\uFFFD"); text != "" {
+		d.add(Cycle{rootPlanID, planID, stepID, seq, true}, attempt, false, text)
+	}
+}
+
+// ResetAnswer says that the pieces of what an agent answers that came so far are void, as Reset does.
+func (d *Deltas) ResetAnswer(rootPlanID, planID, stepID string, seq, attempt int64) {
+	d.add(Cycle{rootPlanID, planID, stepID, seq, true}, attempt, true, "")
 }
 
 func (d *Deltas) add(c Cycle, attempt int64, reset bool, text string) {

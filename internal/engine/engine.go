@@ -36,6 +36,10 @@ type Watcher interface {
 	Delta(rootPlanID, planID, stepID string, seq, attempt int64, text string)
 	// Reset says that the pieces of an answer that came so far are void.
 	Reset(rootPlanID, planID, stepID string, seq, attempt int64)
+	// Answer is a piece of what an agent answers, which it says by the tool that ends its work.
+	Answer(rootPlanID, planID, stepID string, seq, attempt int64, text string)
+	// ResetAnswer says that the pieces of what the agent answers that came so far are void.
+	ResetAnswer(rootPlanID, planID, stepID string, seq, attempt int64)
 }
 
 // Config says what an engine works with. Zero values mean the defaults named here.
@@ -103,6 +107,9 @@ type nobody struct{}
 
 func (nobody) Delta(string, string, string, int64, int64, string) {}
 func (nobody) Reset(string, string, string, int64, int64)         {}
+
+func (nobody) Answer(string, string, string, int64, int64, string) {}
+func (nobody) ResetAnswer(string, string, string, int64, int64)    {}
 
 // Engine starts and carries runs. It is safe for concurrent use.
 type Engine struct {

@@ -7,6 +7,44 @@ import (
 	"unicode/utf8"
 )
 
+// live shows what a model says while it arrives: its text, and what the agent answers.
+type live struct {
+	text, answer *liveText
+	message      growingMessage
+}
+
+// newLive returns what shows an attempt of a cycle to watchers.
+func (s *Step) newLive(seq, attempt int64) *live {
+	r, watcher := s.run, s.run.engine.config.Watcher
+	show := func(delta func(root, plan, step string, seq, attempt int64, text string), reset func(root, plan, step string, seq, attempt int64)) *liveText {
+		return &liveText{
+			redact: r.redact, settled: r.parts.Settling(),
+			delta: func(text string) { delta(r.run.RootPlanID, r.run.PlanID, s.id, seq, attempt, text) },
+			reset: func() { reset(r.run.RootPlanID, r.run.PlanID, s.id, seq, attempt) },
+		}
+	}
+	return &live{text: show(watcher.Delta, watcher.Reset), answer: show(watcher.Answer, watcher.ResetAnswer)}
+}
+
+// stop ends it: nothing is shown any more.
+func (l *live) stop() {
+	l.text.stop()
+	l.answer.stop()
+}
+
+// end shows what is left.
+func (l *live) end() {
+	l.text.end()
+	l.answer.end()
+}
+
+// resetLive tells watchers that what came of a cycle before an attempt is void.
+func (s *Step) resetLive(seq, attempt int64) {
+	at, watcher := s.run.run, s.run.engine.config.Watcher
+	watcher.Reset(at.RootPlanID, at.PlanID, s.id, seq, attempt)
+	watcher.ResetAnswer(at.RootPlanID, at.PlanID, s.id, seq, attempt)
+}
+
 const (
 	// liveEvery is how often what has arrived is shown.
 	liveEvery = 50 * time.Millisecond

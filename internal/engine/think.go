@@ -36,6 +36,9 @@ type Thinking struct {
 	ResponseSchema json.RawMessage
 	Temperature    *float64
 	MaxTokens      int64
+	// AnswerTool is the tool whose argument message is what the agent answers, as a text. Watchers see it while it arrives.
+	// Empty: there is none.
+	AnswerTool string
 }
 
 // TellCut returns what a model is told whose answer was cut.
@@ -162,7 +165,7 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 				changes = append(changes, lost)
 			}
 			attempt++
-			r.engine.config.Watcher.Reset(r.run.RootPlanID, r.run.PlanID, s.id, seq, attempt)
+			s.resetLive(seq, attempt)
 		}
 	}
 	for tries := 1; ; tries++ {
@@ -178,7 +181,7 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 			return nil, err
 		}
 		changes = nil
-		response, first, err := s.generate(ctx, t.Model, req, seq, attempt)
+		response, first, err := s.generate(ctx, t, req, seq, attempt)
 		if err == nil {
 			return s.keep(row(attempt), response, first, t)
 		}
@@ -202,7 +205,7 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 		if tries >= r.engine.config.ModelTries {
 			return nil, &RunError{Kind: kind, Message: fmt.Sprintf("The model failed in %d of %d tries: %s", tries, tries, message)}
 		}
-		r.engine.config.Watcher.Reset(r.run.RootPlanID, r.run.PlanID, s.id, seq, attempt+1)
+		s.resetLive(seq, attempt+1)
 		if err := r.wait(ctx, time.Duration(pause.Seconds()*float64(r.engine.config.RetryUnit))); err != nil {
 			return nil, err
 		}
@@ -226,27 +229,28 @@ func modelFailed(kind, message string) error {
 const workerLost = "worker_lost"
 
 // generate asks the model once.
-func (s *Step) generate(ctx context.Context, m model.Model, req model.Request, seq, attempt int64) (*model.Response, *time.Time, error) {
-	r := s.run
+func (s *Step) generate(ctx context.Context, t Thinking, req model.Request, seq, attempt int64) (*model.Response, *time.Time, error) {
 	var first *time.Time
-	watcher := r.engine.config.Watcher
-	live := liveText{
-		redact: r.redact, settled: r.parts.Settling(),
-		delta: func(text string) { watcher.Delta(r.run.RootPlanID, r.run.PlanID, s.id, seq, attempt, text) },
-		reset: func() { watcher.Reset(r.run.RootPlanID, r.run.PlanID, s.id, seq, attempt) },
-	}
+	live := s.newLive(seq, attempt)
 	defer live.stop()
+
 	began := time.Now()
-	response, err := m.Generate(ctx, req, func(d model.Delta) {
+	response, err := t.Model.Generate(ctx, req, func(d model.Delta) {
+		if d.Text == "" {
+			if d.Tool != "" && d.Tool == t.AnswerTool { // what others are called with is shown when it is on record
+				live.answer.add(live.message.add(d.Arguments))
+			}
+			return
+		}
 		if first == nil {
 			first = new(s.run.now())
 		}
-		live.add(d.Text)
+		live.text.add(d.Text)
 	})
 	if err == nil {
 		live.end()
 	}
-	r.engine.metrics.asked(m.Name(), time.Since(began), err)
+	s.run.engine.metrics.asked(t.Model.Name(), time.Since(began), err)
 	return response, first, err
 }
 

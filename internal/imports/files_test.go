@@ -50,6 +50,7 @@ var upward = map[string]int{
 	"internal/store":    0,
 	"internal/api":      0,
 	"internal/runapi":   0,
+	"internal/catalog":  0,
 	"internal/runs":     0,
 	"internal/parts":    0,
 	"internal/decision": 0,

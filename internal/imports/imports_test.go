@@ -90,7 +90,7 @@ var rules = map[string]rule{
 	"internal/api": {[]string{"record", "internal/content", "internal/field", "internal/httpd", "internal/live", "internal/outline", "internal/store", "internal/tree", "internal/upkeep", "internal/wire"}, []string{"github.com/cespare/xxhash/v2", "github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "github.com/segmentio/encoding"}},
 
 	// The page. It reads what the API reads.
-	"internal/web": {[]string{"record", "internal/api", "internal/chat", "internal/compare", "internal/decision", "internal/engine", "internal/field", "internal/graph", "internal/httpd", "internal/live", "internal/loosejson", "internal/outline", "internal/runs", "internal/store", "internal/tree", "internal/wire", "internal/words"}, []string{"github.com/a-h/templ", echo, "github.com/microcosm-cc/bluemonday", "github.com/yuin/goldmark"}},
+	"internal/web": {[]string{"record", "internal/api", "internal/catalog", "internal/chat", "internal/compare", "internal/decision", "internal/engine", "internal/field", "internal/graph", "internal/httpd", "internal/live", "internal/loosejson", "internal/outline", "internal/runs", "internal/store", "internal/tree", "internal/wire", "internal/words"}, []string{"github.com/a-h/templ", echo, "github.com/microcosm-cc/bluemonday", "github.com/yuin/goldmark"}},
 
 	// The tools of assistants. They read what the API reads, and the reports.
 	"internal/mcp": {[]string{"record", "internal/api", "internal/chat", "internal/field", "internal/httpd", "internal/outline", "internal/report", "internal/search", "internal/store", "internal/tree", "internal/words"}, []string{"github.com/google/jsonschema-go", echo, mcpSDK}},
@@ -98,8 +98,11 @@ var rules = map[string]rule{
 	// What is done with runs from outside. Who waits for a run follows the feed.
 	"internal/runs": {[]string{"record", "agent/plan", "agent/tool", "internal/decision", "internal/delta", "internal/feed", "internal/graph", "internal/store", "internal/tree"}, nil},
 
+	// What can be run, for those who ask.
+	"internal/catalog": {[]string{"agent/config", "agent/tool", "internal/engine", "internal/store"}, nil},
+
 	// What is served of the runtime.
-	"internal/runapi": {[]string{"record", "agent/model", "agent/plan", "agent/workflow", "internal/decision", "internal/delta", "internal/engine", "internal/feed", "internal/field", "internal/graph", "internal/httpd", "internal/runs", "internal/store", "internal/tree", "internal/wire"}, []string{"github.com/coder/websocket", echo, "github.com/klauspost/compress"}},
+	"internal/runapi": {[]string{"record", "agent/model", "agent/plan", "agent/workflow", "internal/catalog", "internal/decision", "internal/delta", "internal/engine", "internal/feed", "internal/field", "internal/graph", "internal/httpd", "internal/runs", "internal/store", "internal/tree", "internal/wire"}, []string{"github.com/coder/websocket", echo, "github.com/klauspost/compress"}},
 
 	// What agents are made of. Nothing of it is linked into an agent that only records.
 	"agent/tool":      {[]string{"record", "agent/model"}, []string{"github.com/go-json-experiment/json", "github.com/google/jsonschema-go"}},

@@ -85,6 +85,9 @@ func (s *Stream) Close() {
 func (s *Stream) WithDeltas() {
 	s.deltas = delta.NewBacklog()
 	s.unwatch = s.hub.deltas.Watch(s.group.root, func(d delta.Delta) {
+		if d.Answer { // the page has it when it is on record
+			return
+		}
 		s.hub.mu.Lock()
 		defer s.hub.mu.Unlock()
 		if s.group.live[s] { // others have not received the present state

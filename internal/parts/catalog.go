@@ -3,8 +3,10 @@ package parts
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"strings"
 
+	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/template"
 	"github.com/actlog/actlog/record"
@@ -67,4 +69,26 @@ func agentRequest(name string, parameters map[string]string) (r engine.Request, 
 	}
 	input, err := json.Marshal(map[string]string{"agent": name, "request": request})
 	return engine.Request{Executor: "agent", Name: name, Input: input}, err
+}
+
+// Rules returns the policies that there are.
+func (s *Source) Rules() tool.Rules {
+	p, release := s.use()
+	defer release()
+	return p.policies()
+}
+
+// Model returns the host that a model of the configuration is asked at, empty if it is its provider's own, and how many requests at the
+// same time it takes; 0: any number.
+func (s *Source) Model(name string) (host string, maxConcurrent int) {
+	p, release := s.use()
+	defer release()
+	if p.own.Models[name] != nil {
+		return "", 0
+	}
+	m := p.configured.Config.Models[name]
+	if u, err := url.Parse(m.BaseURL.Reveal()); err == nil {
+		host = u.Host // the rest of the address may be secret
+	}
+	return host, m.MaxConcurrent
 }

@@ -69,7 +69,9 @@ func (s *Source) Log() *slog.Logger { return s.log }
 func (s *Source) Close() error { return s.pool.Close() }
 
 // Use returns the parts that are in force. The caller calls release when it no longer uses them.
-func (s *Source) Use() (engine.Parts, func()) {
+func (s *Source) Use() (engine.Parts, func()) { return s.use() }
+
+func (s *Source) use() (*parts, func()) {
 	in := s.inForce.Load()
 	p := &parts{own: in.own, pool: s.pool, configured: &config.Parts{Config: &config.Config{}}}
 	release := func() {}

@@ -31,6 +31,8 @@ type drafter struct {
 	runapi.Catalog
 }
 
+func (d drafter) Startables() []engine.Startable { return engine.Startables(d.parts) }
+
 func (d drafter) Models() []engine.ModelInfo { return engine.Models(d.parts) }
 
 // graphs serves graphs with a worker, whose planner answers with a text. Nodes are called by their names.

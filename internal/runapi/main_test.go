@@ -49,6 +49,10 @@ func (runtime) Models() []engine.ModelInfo {
 	return []engine.ModelInfo{{Name: "default", Provider: "openai", Model: "gpt"}, {Name: "small", Provider: "openai", Model: "mini"}}
 }
 
+func (runtime) Startables() []engine.Startable {
+	return []engine.Startable{{Executor: "agent", Name: "reader", Description: "Reads."}, {Executor: "plan", Name: "nightly"}}
+}
+
 func (r runtime) Tool(name string, parameters map[string]string) (q engine.Request, templateID string, err error) {
 	input := map[string]string{"agent": "reader"}
 	switch name {

@@ -23,6 +23,8 @@ type planner struct{ *engine.Engine }
 
 func (planner) Models() []engine.ModelInfo { return nil }
 
+func (planner) Startables() []engine.Startable { return nil }
+
 func (planner) Tool(string, map[string]string) (engine.Request, string, error) {
 	panic("no tool is asked for")
 }

@@ -31,6 +31,9 @@ func (s *Server) Routes() []httpd.Route {
 		r.Stream = true
 		return r
 	}
+	chat := func(method, path string, h echo.HandlerFunc) httpd.Route {
+		return httpd.Route{Method: method, Path: "/v1/" + path, Need: httpd.ScopeRun, Handle: h, Refuse: refuseChatProblem}
+	}
 	return []httpd.Route{
 		untilEnd(runs(get, "/:planId/listen", httpd.ScopeRead, s.listen)),
 		runs(post, "", httpd.ScopeRun, s.start),
@@ -66,6 +69,14 @@ func (s *Server) Routes() []httpd.Route {
 		graphs(get, "/api/execution/:executionId/load", httpd.ScopeRead, s.execution(executionDocument)),
 		graphs(get, "/api/executions", httpd.ScopeRead, s.executions),
 		graphs(get, "/api/providers", httpd.ScopeRead, s.providers),
+		graphs(get, "/api/v1/agents", httpd.ScopeRead, s.runnable(readAgents)),
+		graphs(get, "/api/v1/tools", httpd.ScopeRead, s.runnable(readTools)),
+		graphs(get, "/api/v1/models", httpd.ScopeRead, s.runnable(readModels)),
+		graphs(get, "/api/v1/executors", httpd.ScopeRead, s.runnable(readExecutors)),
+		untilEnd(chat(post, "chat/completions", s.completion)),
+		chat(get, "models", s.chatModels),
+		chat(get, "models/:model", s.chatModel("model", "")),
+		chat(get, "models/agent/:name", s.chatModel("name", agentModel)),
 		untilEnd(graphs(get, "/ws/:executionId", httpd.ScopeRead, s.socket)),
 	}
 }

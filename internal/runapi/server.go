@@ -44,6 +44,10 @@ type Config struct {
 	SocketPatience time.Duration
 	// PlanPatience is how long a request for a graph waits for a worker, while none lives that can plan it. Default 10 s.
 	PlanPatience time.Duration
+	// ChatPatience is how long a completion that is not a stream waits for a run that waits for a human. Default 5 min.
+	ChatPatience time.Duration
+	// Runnable knows what can be run. Default: nothing.
+	Runnable Runnable
 }
 
 // Server answers requests of the runtime.
@@ -82,6 +86,12 @@ func New(s Store, starter Starter, catalog Catalog, server *httpd.Server, config
 	}
 	if config.PlanPatience == 0 {
 		config.PlanPatience = 10 * time.Second
+	}
+	if config.ChatPatience == 0 {
+		config.ChatPatience = 5 * time.Minute
+	}
+	if config.Runnable == nil {
+		config.Runnable = nothing{}
 	}
 	long := httpd.NewTurns(maxLong, maxWaiting, config.ListTimeout)
 	server.Register(long.Metrics("reads of runs")...)

@@ -31,6 +31,28 @@ func (s *Store) Pin(ctx context.Context, definitionID, kind string, body json.Ra
 	}
 }
 
+// DefinitionVersion is a version of a definition.
+type DefinitionVersion struct {
+	Pinned
+	SHA256 string // of the body
+	Body   json.RawMessage
+}
+
+// Definitions returns a version of each of some definitions that there are, by id: the one that has one of the hashes, else the newest.
+func (r *Reader) Definitions(ctx context.Context, ids, hashes []string) (map[string]DefinitionVersion, error) {
+	rows, err := pg.Read(ctx, r.db, func() ([]db.DefinitionNewestRow, error) {
+		return r.queries.DefinitionNewest(ctx, r.db, db.DefinitionNewestParams{Ids: append([]string{}, ids...), Hashes: append([]string{}, hashes...)})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read definitions: %w", err)
+	}
+	all := map[string]DefinitionVersion{}
+	for _, row := range rows {
+		all[row.DefinitionID] = DefinitionVersion{Pinned{ID: row.DefinitionID, Version: int(row.Version)}, row.Sha256, row.Body}
+	}
+	return all, nil
+}
+
 // Definition returns the body of a version of a definition.
 func (s *Store) Definition(ctx context.Context, p Pinned) (json.RawMessage, error) {
 	body, err := pg.Read(ctx, s.Reader.db, func() ([]byte, error) {

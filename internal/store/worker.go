@@ -38,6 +38,30 @@ func (s *Store) AddWorker(ctx context.Context, w Worker, lease time.Duration) (n
 	return now, nil
 }
 
+// LiveWorker is a worker whose lease has not ended.
+type LiveWorker struct {
+	Worker
+	StartedAt time.Time
+}
+
+// maxLiveWorkers bounds the workers that are listed.
+const maxLiveWorkers = 1_000
+
+// LiveWorkers returns the workers that live, the oldest first, 1,000 of them at most.
+func (r *Reader) LiveWorkers(ctx context.Context) ([]LiveWorker, error) {
+	rows, err := pg.Read(ctx, r.db, func() ([]db.WorkerLiveRow, error) {
+		return r.queries.WorkerLive(ctx, r.db, maxLiveWorkers)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the live workers: %w", err)
+	}
+	all := make([]LiveWorker, len(rows))
+	for i, row := range rows {
+		all[i] = LiveWorker{Worker{ID: row.WorkerID, Host: row.Host, Release: row.Release, Provides: row.Provides, Slots: int(row.Slots)}, row.StartedAt}
+	}
+	return all, nil
+}
+
 // Wanted is what a run should do that a worker holds.
 type Wanted struct {
 	RootPlanID, PlanID string

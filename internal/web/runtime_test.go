@@ -15,6 +15,7 @@ import (
 	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/apitest"
+	"github.com/actlog/actlog/internal/catalog"
 	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/executor"
 	"github.com/actlog/actlog/internal/httpd"
@@ -168,7 +169,7 @@ func openShop(t *testing.T, door httpd.Config) *shop {
 	})
 	t.Cleanup(func() { cancel(); work.Wait() })
 	api := apitest.Config{HTTP: door, Starter: e, Catalog: source, Runs: runapi.Config{Redact: source.Redact}}
-	return &shop{serve(t, s, api, web.Runtime{Catalog: source, Redact: source.Redact}), e}
+	return &shop{serve(t, s, api, web.Runtime{Catalog: source, Runnable: catalog.New(source, s), Redact: source.Redact}), e}
 }
 
 // start starts a run of the clerk.

@@ -42,6 +42,8 @@ type Catalog interface{ Startables() []engine.Startable }
 type Runtime struct {
 	Starter Starter
 	Catalog Catalog // nil: nothing can be started
+	// Runnable knows what can be run; nil: nothing.
+	Runnable Runnable
 	// Redact returns what a human said without what must not be on record; nil: as it is.
 	Redact func(string) string
 }
@@ -92,6 +94,7 @@ func (s *Server) Routes() []httpd.Route {
 		page("/list/pair", s.pair),
 		page("/search", s.searchPage),
 		page("/waits", s.waits),
+		page("/agents", s.agents),
 		page("/start", s.startPage),
 		{Method: post, Path: "/start", Need: httpd.ScopeRun, Handle: s.offering(s.start), Refuse: refuse},
 		page("/compare", s.compare),

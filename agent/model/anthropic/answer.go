@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/actlog/actlog/agent/model"
@@ -162,6 +163,18 @@ func (a *answer) add(b *block, e *event) {
 		b.citations = append(b.citations, e.Delta.Citation)
 	}
 	a.say(e.Delta.Text)
+	a.tell(b, e.Delta.PartialJSON)
+}
+
+// tell passes on a piece of the arguments of a call, if it is the first one.
+func (a *answer) tell(b *block, arguments string) {
+	isCall := func(b *block) bool { return b.start["type"] == "tool_use" }
+	at := slices.IndexFunc(a.blocks, isCall)
+	if arguments == "" || a.onDelta == nil || at < 0 || a.blocks[at] != b {
+		return
+	}
+	name, _ := b.start["name"].(string)
+	a.onDelta(model.Delta{Tool: name, Arguments: arguments})
 }
 
 func (a *answer) say(text string) {

@@ -60,6 +60,7 @@ type answer struct {
 
 	id, model string
 	message   object
+	tool      string // that the first call calls
 	text      strings.Builder
 	refused   bool
 	odd       bool // the content changed its form, so the message cannot be sent back as it was
@@ -123,6 +124,7 @@ func (a *answer) say(piece map[string]any) bool {
 	}
 	content := piece["content"]
 	delete(piece, "content")
+	a.tell(piece["tool_calls"])
 	a.odd = !a.message.merge(map[string]any{"content": content}) || a.odd
 	if !a.message.merge(piece) {
 		return false
@@ -138,6 +140,23 @@ func (a *answer) say(piece map[string]any) bool {
 		a.onDelta(model.Delta{Text: text})
 	}
 	return true
+}
+
+// tell passes on a piece of the arguments of the first call, if there is one in a piece of the calls.
+func (a *answer) tell(calls any) {
+	list, _ := calls.([]any)
+	for at, one := range list {
+		call, _ := one.(map[string]any)
+		f, _ := call["function"].(map[string]any)
+		if index, given := call["index"].(json.Number); given && index != "0" || !given && at > 0 {
+			continue
+		}
+		name, _ := f["name"].(string)
+		a.tool = cmp.Or(a.tool, name)
+		if arguments, _ := f["arguments"].(string); arguments != "" && a.onDelta != nil {
+			a.onDelta(model.Delta{Tool: a.tool, Arguments: arguments})
+		}
+	}
 }
 
 // contentText returns the text of a content, which is a text or a list of parts, and the words of a refusal among the parts.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/actlog/actlog/agent/config"
+	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/engine"
 )
@@ -14,7 +15,22 @@ import (
 type input struct {
 	Agent   string `json:"agent"`
 	Request string `json:"request"`
+	// History is what was said before the request, oldest first, of a client that keeps the conversation itself.
+	History []said `json:"history,omitempty"`
 }
+
+// said is a message of a history.
+type said struct {
+	Role    model.Role `json:"role"` // user or assistant
+	Content string     `json:"content"`
+}
+
+const (
+	// maxSaid bounds the messages of a history.
+	maxSaid = 1_000
+	// maxSaidBytes bounds its texts together. With the work of the agent they must fit into what it is told.
+	maxSaidBytes = 200_000
+)
 
 // Executor carries runs of agents.
 type Executor struct{}
@@ -50,12 +66,37 @@ func (Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared
 		return p, fmt.Errorf("agent %q: %w", in.Agent, err)
 	}
 	in.Request = parts.Redact(in.Request)
+	if err := clean(in.History, parts.Redact); err != nil {
+		return p, err
+	}
 	if p.Input, err = json.Marshal(in); err != nil {
 		return p, err
 	}
 	p.Name, p.Definition, p.UserRequest, p.Title, p.ModelName, p.Limits = in.Agent, body, in.Request, engine.Title(in.Request), agent.Model.Model, new(engine.Limits(agent.Limits))
 	p.Needs = agent.Needs()
 	return p, nil
+}
+
+// clean checks a history, and redacts its texts.
+func clean(history []said, redact func(string) string) error {
+	bytes := 0
+	for i := range history {
+		m := &history[i]
+		bytes += len(m.Content)
+		at := fmt.Sprintf("input.history[%d].", i)
+		switch {
+		case m.Role != model.RoleUser && m.Role != model.RoleAssistant:
+			return engine.BadInput(at+"role", "must be user or assistant")
+		case strings.TrimSpace(m.Content) == "":
+			return engine.BadInput(at+"content", "must not be empty; leave the message out")
+		}
+		m.Content = redact(m.Content)
+	}
+
+	if len(history) > maxSaid || bytes > maxSaidBytes {
+		return engine.BadInput("input.history", fmt.Sprintf("must have at most %d messages, of %d bytes together; leave out the oldest, or sum them up in one", maxSaid, maxSaidBytes))
+	}
+	return nil
 }
 
 func decode(body json.RawMessage) (d config.Definition, err error) {

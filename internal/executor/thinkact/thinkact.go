@@ -28,14 +28,18 @@ func (Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, er
 	if err != nil {
 		return engine.Result{}, err
 	}
-	summary, err := Work(ctx, run, 0, run.Name(), agent, in.Request)
+	summary, err := work(ctx, run, 0, run.Name(), agent, in)
 	return engine.Result{Summary: summary}, err
 }
 
 // Work lets an agent do a step of a run, to its end, and returns its answer.
 func Work(ctx context.Context, run *engine.Run, index int, name string, agent config.Definition, request string) (string, error) {
+	return work(ctx, run, index, name, agent, input{Request: request})
+}
+
+func work(ctx context.Context, run *engine.Run, index int, name string, agent config.Definition, in input) (string, error) {
 	step, err := run.Step(ctx, index, engine.StepInfo{
-		Agent: name, Description: agent.Description, Request: request, Model: agent.Model.Model, MaxSteps: Rounds(agent),
+		Agent: name, Description: agent.Description, Request: in.Request, Model: agent.Model.Model, MaxSteps: Rounds(agent),
 	})
 	if err != nil {
 		return "", err
@@ -44,7 +48,7 @@ func Work(ctx context.Context, run *engine.Run, index int, name string, agent co
 		return summary, err
 	}
 
-	summary, err := On(ctx, run, step, agent, request)
+	summary, err := on(ctx, run, step, agent, in)
 	failure, failed := errors.AsType[*engine.RunError](err)
 	if err != nil && !failed {
 		return "", err
@@ -62,7 +66,11 @@ func Rounds(agent config.Definition) int { return cmp.Or(agent.MaxSteps, default
 // On lets an agent do a step that has begun, and returns its answer. The caller ends the step. The error is a
 // [*engine.RunError] if the agent failed, of the kind [rounds.OutOfRounds] if it used all of its rounds.
 func On(ctx context.Context, run *engine.Run, step *engine.Step, agent config.Definition, request string) (string, error) {
-	base, err := opening(ctx, run, agent, request)
+	return on(ctx, run, step, agent, input{Request: request})
+}
+
+func on(ctx context.Context, run *engine.Run, step *engine.Step, agent config.Definition, in input) (string, error) {
+	base, err := opening(ctx, run, agent, in)
 	if err != nil {
 		return "", err
 	}
@@ -70,12 +78,13 @@ func On(ctx context.Context, run *engine.Run, step *engine.Step, agent config.De
 	if err != nil {
 		return "", err
 	}
+
 	work := rounds.Work{Step: step, Rounds: Rounds(agent), Thinking: thinking, Base: base}
 	return work.Carry(ctx, terminating{schema: agent.ResponseSchema})
 }
 
 // opening returns the messages that an agent begins with.
-func opening(ctx context.Context, run *engine.Run, agent config.Definition, request string) ([]model.Message, error) {
+func opening(ctx context.Context, run *engine.Run, agent config.Definition, in input) ([]model.Message, error) {
 	talk := []model.Message{model.System(systemPrompt(agent))}
 	if agent.IncludeHistory {
 		history, err := run.History(ctx, run.ConversationID(), historyMessages)
@@ -84,7 +93,10 @@ func opening(ctx context.Context, run *engine.Run, agent config.Definition, requ
 		}
 		talk = append(talk, history...)
 	}
-	return append(talk, model.User(request)), nil
+	for _, m := range in.History {
+		talk = append(talk, model.Message{Role: m.Role, Parts: []model.Part{{Text: m.Content}}})
+	}
+	return append(talk, model.User(in.Request)), nil
 }
 
 // thinkingOf returns what an agent asks its model each time, but for the messages.
@@ -106,6 +118,9 @@ func thinkingOf(ctx context.Context, run *engine.Run, agent config.Definition) (
 	}
 	t.Policies, t.WaitTimeout, t.Refuse = agent.Policies, time.Duration(agent.WaitTimeout), refuseTogether
 	t.Temperature, t.MaxTokens = agent.Model.Temperature, agent.Model.MaxTokens
+	if agent.ResponseSchema == nil { // else the answer is no text
+		t.AnswerTool = terminateTool
+	}
 	return t, nil
 }
 
