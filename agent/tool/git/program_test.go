@@ -40,3 +40,21 @@ func TestNothingGoesOn(t *testing.T) {
 		t.Errorf("%q, %v", b, err)
 	}
 }
+
+// A pack that grows over the bound ends the fetch that writes it; others do not count.
+func TestWatchSize(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "a[b]*")
+	put(t, filepath.Join(dir, "pack-1.pack"), strings.Repeat("x", 200), nil)
+	put(t, filepath.Join(dir, "tmp_pack_small"), strings.Repeat("x", 100), nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	git.WatchSize(ctx, dir, 100, func() { t.Error("a pack within the bound is too large") })
+
+	put(t, filepath.Join(dir, "tmp_pack_large"), strings.Repeat("x", 101), nil)
+	over := 0
+	git.WatchSize(t.Context(), dir, 100, func() { over++ })
+	if over != 1 {
+		t.Errorf("over the bound %d times", over)
+	}
+}
