@@ -106,7 +106,7 @@ func (l *loop) think(ctx context.Context, t engine.Thinking) (*model.Response, e
 	return answer, err
 }
 
-// act makes the calls of the cycle before, if there are any, and tells the model their results. cut reports whether its
+// act makes the calls of the last answer, if there are any, and adds their results to the talk. cut reports whether the
 // answer was cut.
 func (l *loop) act(ctx context.Context, calls []model.ToolCall, t engine.Thinking) (results []tool.Result, cut bool, err error) {
 	results, cut, err = l.step.Follow(ctx, l.seq-1, calls, t)
