@@ -588,8 +588,8 @@ type StepForgetParams struct {
 	Most        int32
 }
 
-// Takes from steps of dropped trees what their last tool call was called with, some at a time. Steps are locked in the order of
-// the writers.
+// Removes from the steps of dropped trees the arguments of their last tool calls, from some at a time. Steps are locked in the
+// order of the writers.
 func (q *Queries) StepForget(ctx context.Context, db DBTX, arg StepForgetParams) (int64, error) {
 	result, err := db.Exec(ctx, StepForget, arg.RootPlanIds, arg.Most)
 	if err != nil {
@@ -810,7 +810,8 @@ type WaitForgetParams struct {
 	Most        int32
 }
 
-// Takes from waits of dropped trees what was asked about a tool call, and what a form asked and was told, some at a time.
+// Removes from the waits of dropped trees the tool calls that were to be approved, and the questions and answers of forms, from
+// some waits at a time.
 func (q *Queries) WaitForget(ctx context.Context, db DBTX, arg WaitForgetParams) (int64, error) {
 	result, err := db.Exec(ctx, WaitForget, arg.RootPlanIds, arg.Most)
 	if err != nil {

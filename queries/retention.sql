@@ -293,8 +293,8 @@ ORDER BY p.part, p.root_plan_id
 LIMIT @most::integer;
 
 -- name: StepForget :execrows
--- Takes from steps of dropped trees what their last tool call was called with, some at a time. Steps are locked in the order of
--- the writers.
+-- Removes from the steps of dropped trees the arguments of their last tool calls, from some at a time. Steps are locked in the
+-- order of the writers.
 WITH page AS MATERIALIZED (
     SELECT s.root_plan_id, s.step_id
     FROM actlog.agent_execution_record AS s
@@ -309,7 +309,8 @@ FROM page
 WHERE s.root_plan_id = page.root_plan_id AND s.step_id = page.step_id;
 
 -- name: WaitForget :execrows
--- Takes from waits of dropped trees what was asked about a tool call, and what a form asked and was told, some at a time.
+-- Removes from the waits of dropped trees the tool calls that were to be approved, and the questions and answers of forms, from
+-- some waits at a time.
 WITH page AS MATERIALIZED (
     SELECT w.root_plan_id, w.plan_id, w.wait_id
     FROM actlog.wait_state AS w

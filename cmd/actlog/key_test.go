@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/actlog/actlog/internal/pgtest"
+	"github.com/actlog/actlog/internal/storetest"
 )
 
 func TestKey(t *testing.T) {
@@ -205,9 +206,9 @@ func TestKeysThatChangeWhileTheServerWaits(t *testing.T) {
 	before := newKey()
 	late := newLatecomer(t, pgtest.Empty(t).URL)
 	p := begin(t, "serve", "--listen", "127.0.0.1:0", "--otlp-listen", "off", "--database-url", late.url, "--api-keys", file)
-	for !strings.Contains(p.stderr.String(), "waiting for the database") {
-		pause()
-	}
+	storetest.Until(t, "the server waits", func() bool {
+		return strings.Contains(p.stderr.String(), "waiting for the database")
+	})
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
@@ -215,9 +216,9 @@ func TestKeysThatChangeWhileTheServerWaits(t *testing.T) {
 	late.arrives(t)
 	p.served(t)
 
-	for status(t, client, p.url+"/api/v1/plans", after) != http.StatusOK {
-		pause()
-	}
+	storetest.Until(t, "the new key is good", func() bool {
+		return status(t, client, p.url+"/api/v1/plans", after) == http.StatusOK
+	})
 	if got := status(t, client, p.url+"/api/v1/plans", before); got != http.StatusUnauthorized {
 		t.Errorf("the key that is gone: %d", got)
 	}

@@ -337,7 +337,8 @@ func (p *parts) Redact(text string) string {
 
 // Settling implements [engine.Parts].
 func (p *parts) Settling() func(text string) int {
-	own, configured, upTo := p.own.Redactor.Settling(), p.configured.Redactor.Settling(), 0
+	own, configured := p.own.Redactor.Settling(), p.configured.Redactor.Settling()
+	upTo := 0
 	return func(text string) int {
 		end := min(own(text), configured(text))
 		for _, secret := range p.secrets {
@@ -348,6 +349,7 @@ func (p *parts) Settling() func(text string) int {
 				}
 			}
 		}
+
 		upTo = end
 		return end
 	}

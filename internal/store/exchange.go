@@ -36,23 +36,14 @@ CROSS JOIN LATERAL (
 // longWorkflow begins the envelope of a workflow of which only the end was read.
 const longWorkflow = `{"workflow_name":"","status":"",`
 
-// opened returns an envelope of which only the end was read so that package tree finds the answer in it, also if it is
-// cut. Any other text is as it was.
+// opened returns the envelope of a workflow of which only the end was read, without the ends of envelopes around it. It
+// may be cut. Any other text is as it was.
 func opened(summary string) string {
-	end, found := strings.CutPrefix(summary, longWorkflow)
-	output, begins := strings.CutPrefix(end, `"final_output"`)
-	if !found || !begins {
+	var whole json.RawMessage
+	if !strings.HasPrefix(summary, longWorkflow) || json.NewDecoder(strings.NewReader(summary)).Decode(&whole) != nil {
 		return summary
 	}
-
-	var whole json.RawMessage
-	if json.NewDecoder(strings.NewReader(summary)).Decode(&whole) == nil {
-		return string(whole) // what follows is of an envelope around it
-	}
-	if value := strings.TrimLeft(output, ": \n\t\r"); !strings.HasPrefix(value, `"`) {
-		return value
-	}
-	return `{"agent_name":"","status":"","final_response":{"content"` + output
+	return string(whole)
 }
 
 // Exchanges returns what root plans were asked, and their summaries, by their ids. Texts are cut to a number of

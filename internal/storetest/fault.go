@@ -25,8 +25,9 @@ func Impatient(c *store.Config) { c.RetryFor = time.Millisecond }
 // Until waits until a condition holds, which another goroutine or session brings about.
 func Until(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	for !condition() {
-		if pg.Pause(t.Context(), time.Millisecond) != nil { // a pause, to leave the processor to the others
+	for deadline := time.Now().Add(5 * time.Minute); !condition(); {
+		// A pause, to leave the processor to the others.
+		if time.Now().After(deadline) || pg.Pause(t.Context(), time.Millisecond) != nil {
 			t.Fatalf("never: %s", what)
 		}
 	}

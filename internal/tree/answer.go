@@ -2,10 +2,9 @@ package tree
 
 import (
 	"encoding/json"
-	"regexp"
 	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/actlog/actlog/internal/loosejson"
 )
 
 // envelope is what executor workflow returns to programs: the result of an agent or of a workflow, with all that was said on the way.
@@ -13,6 +12,7 @@ type envelope struct {
 	AgentName     *string         `json:"agent_name"`
 	WorkflowName  *string         `json:"workflow_name"`
 	FinalResponse json.RawMessage `json:"final_response"`
+	StepResults   json.RawMessage `json:"step_results"`
 	FinalOutput   json.RawMessage `json:"final_output"`
 	ErrorMessage  *string         `json:"error_message"`
 	Error         *string         `json:"error"`
@@ -23,7 +23,7 @@ const maxEnvelopes = 10
 
 // Answer returns the answer in the result of a run, for people to read: a result of executor workflow is an envelope around it. Any other
 // text is the answer itself. It is empty if an envelope has none, then it is the error in it, if there is one. Of the beginning of a longer
-// envelope it returns what of the answer is in there.
+// envelope it returns what of the answer is in there: that of an agent is at the beginning, that of a workflow behind its steps.
 func Answer(result string) string {
 	for range maxEnvelopes {
 		inner, ok := open(result)
@@ -51,17 +51,18 @@ func open(text string) (inner string, ok bool) {
 	}
 	var e envelope
 	if json.Unmarshal([]byte(text), &e) != nil {
-		known := strings.Contains(text, finalResponse) || strings.Contains(text, `"step_results"`)
-		if !known {
+		whole, isCut := loosejson.Complete(text)
+		if !isCut || json.Unmarshal([]byte(whole), &e) != nil {
 			return text, false
 		}
-		return cutAnswer(text), true
 	}
+
 	var said struct {
 		Content *string `json:"content"`
 	}
+	hasAnswer := strings.Contains(text, `"final_response"`) // it may be cut within that member
 	switch {
-	case e.FinalResponse == nil && e.FinalOutput == nil:
+	case !hasAnswer && e.FinalOutput == nil && e.StepResults == nil:
 		return text, false
 	case e.AgentName != nil && json.Unmarshal(e.FinalResponse, &said) == nil && said.Content != nil:
 		return *said.Content, true
@@ -106,38 +107,4 @@ func asText(raw json.RawMessage) string {
 		return text
 	}
 	return string(raw)
-}
-
-// finalResponse is the name of the member with the answer of an agent.
-const finalResponse = `"final_response"`
-
-// responseText begins the text of that member, which is an object.
-var responseText = regexp.MustCompile(finalResponse + `\s*:\s*\{[^{}]*?"content"\s*:\s*"`)
-
-// cutAnswer returns what of the answer of an agent is in the beginning of its envelope, in which it stands before what was said on the
-// way. That of a workflow stands behind it: of its beginning there is none.
-func cutAnswer(text string) string {
-	found := responseText.FindStringIndex(text)
-	begin := strings.TrimLeftFunc(strings.TrimPrefix(strings.TrimLeftFunc(text, unicode.IsSpace), "{"), unicode.IsSpace)
-	if found == nil || !strings.HasPrefix(begin, `"agent_name"`) {
-		return ""
-	}
-
-	rest, end := text[found[1]-1:], 1
-	for end < len(rest) && rest[end] != '"' {
-		if rest[end] == '\\' {
-			end++
-		}
-		end++
-	}
-	if end < len(rest) {
-		return asText(json.RawMessage(rest[:end+1]))
-	}
-	for most := len(rest); most > 0 && most > len(rest)-len(`\ud800\udc00`); most-- { // the last character may be cut
-		var said string
-		if utf8.ValidString(rest[:most]) && json.Unmarshal([]byte(rest[:most]+`"`), &said) == nil {
-			return said
-		}
-	}
-	return ""
 }

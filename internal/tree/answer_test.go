@@ -52,6 +52,10 @@ func TestAnswer(t *testing.T) {
 		if at := strings.Index(whole, `"final_response"`) + len(`"final_response"`); len(cut) >= at && !strings.HasPrefix(said, got) {
 			rt.Fatalf("the answer of %s is %q, of %q", cut, got, said)
 		}
+		kept, _ := json.Marshal(got) // a text
+		if there := min(len(cut)-strings.Index(whole, string(raw)), len(raw)-1); len(kept) < there-len(`\ud800\udc00`) {
+			rt.Fatalf("the answer of %s is %q: more of it is there", cut, got)
+		}
 	})
 	for _, response := range []string{`null`, `{"role":"assistant"}`, `"none"`} { // what the user said is no answer
 		long := agent(response)
@@ -63,9 +67,13 @@ func TestAnswer(t *testing.T) {
 	if got := tree.Answer(spaced[:len(spaced)-20]); got != "a" {
 		t.Errorf("of the beginning of %s it is %q", spaced, got)
 	}
+
 	long := flow(`"end"`)
-	if got := tree.Answer(long[:len(long)-20]); got != "" {
-		t.Errorf("of the beginning of the result of a workflow it is %q", got)
+	if got := tree.Answer(long[:strings.Index(long, `"final_output"`)-5]); got != "" {
+		t.Errorf("of the steps of a workflow it is %q", got)
+	}
+	if got := tree.Answer(long[:len(long)-20]); got != "end" {
+		t.Errorf("of the beginning of the result of a workflow, with its answer, it is %q", got)
 	}
 }
 

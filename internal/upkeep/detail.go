@@ -197,7 +197,7 @@ func (u *Upkeep) dropDetached(ctx context.Context) error {
 // dropTable removes the texts of a detached partition from the search. Then it keeps its figures and drops it, in one
 // transaction: figures are counted once. The search may have to be waited for, in vain: before the counting, which is long.
 func (u *Upkeep) dropTable(ctx context.Context, name string) error {
-	forgotten, dropped := false, false
+	forgotten := false
 	err := u.inTurnWith(ctx, name, func(tx pgx.Tx) (err error) {
 		if !strings.HasPrefix(name, droppingPrefix+contentTable) {
 			err = u.forgetFound(ctx, tx, "actlog."+name, time.Time{}, endOfTime)
@@ -212,6 +212,7 @@ func (u *Upkeep) dropTable(ctx context.Context, name string) error {
 		return nil
 	}
 
+	dropped := false
 	err = u.inTurnWith(ctx, name, func(tx pgx.Tx) error {
 		if strings.HasPrefix(name, droppingPrefix+"act_tool_info") {
 			if err := u.keepFigures(ctx, tx, "actlog."+name); err != nil {

@@ -33,6 +33,7 @@ func (u *Upkeep) follow(
 			u.log.Warn(what+" failed; it is tried again", "error", err)
 			pause = 3 * followEvery
 		}
+
 		if pg.Pause(ctx, pause) != nil {
 			return
 		}
@@ -71,11 +72,12 @@ func (f *follower) handle(
 	if due.head <= due.after {
 		return false, nil
 	}
-	// Read after the head: whoever has a lower number, and is not visible yet, is among them.
+	// They are read after the head, so a transaction with a lower number that is not visible yet is among them.
 	writers, err := queries.ChangeWriters(ctx, tx)
 	if err != nil {
 		return false, err
 	}
+
 	settled, upTo := f.settled(due.head, writers), due.head
 	if settled > due.after {
 		upTo = min(upTo, due.after+changesPage)
@@ -92,18 +94,20 @@ func (f *follower) handle(
 	for i, c := range changed {
 		roots[i] = c.RootPlanID
 	}
+
 	if len(roots) > 0 {
 		if err := do(roots); err != nil {
 			return false, err
 		}
 	}
+
 	if f.handled == nil {
 		f.handled = map[string]int64{}
 	}
 	for _, c := range changed {
 		f.handled[c.RootPlanID] = c.Seq
 	}
-	if !whole { // the others in other transactions: a long one delays whoever drops partitions
+	if !whole { // the others in transactions of their own: a long one holds up dropping partitions
 		return true, nil
 	}
 
@@ -113,6 +117,7 @@ func (f *follower) handle(
 		}
 		maps.DeleteFunc(f.handled, func(_ string, seq int64) bool { return seq <= settled })
 	}
+
 	if len(writers) == 0 || settled > 0 || f.head == 0 { // what was noted before is settled
 		f.head, f.writers = due.head, writers
 	}

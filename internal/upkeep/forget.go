@@ -12,6 +12,13 @@ import (
 	"github.com/actlog/actlog/db"
 )
 
+const (
+	// forgottenTrees is how many trees of dropped periods are looked at in one transaction.
+	forgottenTrees = 100
+	// forgetPage is how many rows of a kind lose their texts in one transaction.
+	forgetPage = 1_000
+)
+
 // forgetFound removes the texts of the tool calls, or cycles, in a table from the search. Fresh texts and the index
 // of the search are changed by one server at a time.
 func (u *Upkeep) forgetFound(ctx context.Context, tx pgx.Tx, table string, from, to time.Time) error {
@@ -22,7 +29,6 @@ func (u *Upkeep) forgetFound(ctx context.Context, tx pgx.Tx, table string, from,
 	if _, err := tx.Exec(ctx, strings.ReplaceAll(db.SearchForget, callTable, table), from, to); err != nil {
 		return fmt.Errorf("forget texts: %w", err)
 	}
-
 	return nil
 }
 
@@ -33,7 +39,7 @@ func (u *Upkeep) dropRecent(ctx context.Context, day time.Time) error {
 	}
 
 	for {
-		if n, err := u.queries.RecentForget(ctx, u.db, copiesPage); err != nil {
+		if n, err := u.queries.RecentForget(ctx, u.db, forgetPage); err != nil {
 			return fmt.Errorf("forget the texts of recent runs: %w", err)
 		} else if n > 0 {
 			continue
@@ -51,13 +57,6 @@ func (u *Upkeep) dropRecent(ctx context.Context, day time.Time) error {
 		}
 	}
 }
-
-// In one transaction, so many trees of dropped periods are looked at, and so many of their steps or waits lose their
-// texts.
-const (
-	copiedTrees = 100
-	copiesPage  = 1_000
-)
 
 // forgetCopies removes what steps and waits copy from the tool calls of the periods that were dropped. It reads the
 // trees of these periods, and no others.
@@ -83,7 +82,7 @@ func (u *Upkeep) forgetCopies(ctx context.Context) error {
 var errNotMyTurn = errors.New("another server does it")
 
 func (u *Upkeep) forgetPeriod(ctx context.Context, from, to time.Time) error {
-	after := db.DetailRootsParams{ToDay: to, AfterPart: from, Most: copiedTrees}
+	after := db.DetailRootsParams{ToDay: to, AfterPart: from, Most: forgottenTrees}
 	for {
 		page, err := u.queries.DetailRoots(ctx, u.db, after)
 		if err != nil {
@@ -98,7 +97,7 @@ func (u *Upkeep) forgetPeriod(ctx context.Context, from, to time.Time) error {
 		if err := u.forgetTrees(ctx, roots); err != nil {
 			return err
 		}
-		if len(page) < copiedTrees {
+		if len(page) < forgottenTrees {
 			return u.queries.DetailForgotten(ctx, u.db, db.DetailForgottenParams{FromDay: from, ToDay: to})
 		}
 	}
@@ -110,12 +109,12 @@ func (u *Upkeep) forgetTrees(ctx context.Context, roots []string) error {
 		start, mine := u.now(), false
 		err := u.inTurn(ctx, taskForget, func(tx pgx.Tx) error {
 			mine = true
-			steps, err := u.queries.StepForget(ctx, tx, db.StepForgetParams{RootPlanIds: roots, Most: copiesPage})
+			steps, err := u.queries.StepForget(ctx, tx, db.StepForgetParams{RootPlanIds: roots, Most: forgetPage})
 			if err != nil {
 				return err
 			}
-			waits, err := u.queries.WaitForget(ctx, tx, db.WaitForgetParams{RootPlanIds: roots, Most: copiesPage})
-			more = max(steps, waits) == copiesPage
+			waits, err := u.queries.WaitForget(ctx, tx, db.WaitForgetParams{RootPlanIds: roots, Most: forgetPage})
+			more = max(steps, waits) == forgetPage
 			return err
 		})
 		switch {

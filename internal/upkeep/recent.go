@@ -26,8 +26,8 @@ const (
 	foldsPage   = 100
 	recentPage  = 2_000
 	slicesPage  = 8
-	// foldedBytes is how many bytes of texts are folded in one transaction, at least those of one run: it delays whoever
-	// drops partitions.
+	// foldedBytes is how many bytes of texts are folded in one transaction, at least those of one run. A long one holds
+	// up dropping partitions.
 	foldedBytes = 512 << 10
 	// restForOthers is how many times as long as it worked upkeep rests if Postgres works for others.
 	restForOthers = 9

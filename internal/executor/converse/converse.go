@@ -171,7 +171,7 @@ func (t *talk) spoken(n int, response *model.Response, thinking engine.Thinking)
 	return answer, true, nil
 }
 
-// act makes the calls of a turn, and tells the model their results.
+// act makes the calls of a turn, and adds their results to the talk.
 func (t *talk) act(ctx context.Context, n int, calls []model.ToolCall, thinking engine.Thinking) error {
 	t.keep()
 	results, _, err := t.step.Follow(ctx, int64(n), calls, thinking)
