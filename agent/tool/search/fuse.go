@@ -9,6 +9,13 @@ import (
 // that a part which both rankings have is before one that only one of them has.
 const closeness = 60
 
+// match is a part that matches, and what found it.
+type match struct {
+	chunk
+	score         float64
+	words, vector bool
+}
+
 // rank returns the parts that match, the best first, and whether vectors count. near is nil without vectors. With
 // vectors, the score is that of the fused rankings. If no part has the least score by vectors, it is that by words.
 func rank(all []chunk, words, near []float64, minScore float64) (matches []match, fused bool) {

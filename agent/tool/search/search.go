@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/folder"
@@ -86,13 +88,6 @@ type found struct {
 	why     string          // why only words count although there is an embedder
 }
 
-// match is a part that matches, and what found it.
-type match struct {
-	chunk
-	score         float64
-	words, vector bool
-}
-
 // find returns the parts of the files that are wanted which match a text best: at most as many.
 func (f *Folder) find(ctx context.Context, query string, wanted func(at string) bool, most int) (found, error) {
 	r, all, err := f.read(ctx, wanted)
@@ -167,4 +162,18 @@ func (f *Folder) near(ctx context.Context, query string, all []chunk, r *found) 
 		scores[i] = relevance(vectors[i], vectors[len(all)])
 	}
 	return scores, nil
+}
+
+// maxWhy bounds what an embedder has to say about its failure, in bytes.
+const maxWhy = 300
+
+// oneLine returns the beginning of a text without line breaks and control characters.
+func oneLine(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "\uFFFD"))
+	return cutText(strings.TrimRight(text, ". "), maxWhy)
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/folder"
@@ -149,20 +148,6 @@ func (r *found) notes() string {
 		fmt.Fprintf(&text, "(%d files were not searched: they may hold secrets, or are hard links.)\n", r.left.Closed)
 	}
 	return text.String()
-}
-
-// maxWhy bounds what an embedder has to say about its failure, in bytes.
-const maxWhy = 300
-
-// oneLine returns the beginning of a text without line breaks and control characters.
-func oneLine(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text, "\uFFFD"))
-	return cutText(strings.TrimRight(text, ". "), maxWhy)
 }
 
 // snippet returns the beginning of a text as a source has it.
