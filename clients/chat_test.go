@@ -40,19 +40,7 @@ func TestChatClients(t *testing.T) {
 	}
 	t.Cleanup(func() { model.Close() })
 
-	dir := t.TempDir()
-	secret, line, err := httpd.NewKey("chat", []httpd.Scope{httpd.ScopeRun})
-	if err != nil {
-		t.Fatal(err)
-	}
-	config := fmt.Sprintf("models:\n  default: {provider: openai, model: scripted, baseURL: %q, apiKey: x}\ntoolsets:\n  files: {root: %q}\n"+
-		"agents:\n  guide: {description: Guides., tools: [files.list_files]}\n", model.URL(), dir)
-	for name, text := range map[string]string{"keys": line + "\n", "actlog.yaml": config} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	server := serve(t, "--config", filepath.Join(dir, "actlog.yaml"), "--api-keys", filepath.Join(dir, "keys"))
+	server, secret := serveAgent(t, "guide", model)
 
 	bad, failed := "invalid_value", "InternalServerError"
 	for _, c := range []struct {
@@ -95,6 +83,77 @@ func TestChatClients(t *testing.T) {
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// serveAgent starts a server with an agent that may list files, and a key that may start its runs.
+func serveAgent(t *testing.T, agent string, model *scriptmodel.Server) (s server, secret string) {
+	t.Helper()
+	secret, line, err := httpd.NewKey("chat", []httpd.Scope{httpd.ScopeRun})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	config := fmt.Sprintf("models:\n  default: {provider: openai, model: scripted, baseURL: %q, apiKey: x}\n"+
+		"toolsets:\n  files: {root: %q}\nagents:\n  %s: {description: Guides., tools: [files.list_files]}\n", model.URL(), dir, agent)
+	for name, text := range map[string]string{"keys": line + "\n", "actlog.yaml": config} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return serve(t, "--config", filepath.Join(dir, "actlog.yaml"), "--api-keys", filepath.Join(dir, "keys")), secret
+}
+
+// TestWhatTheChatPageSays does what docs/openai.md begins with, in empty folders: it runs the lines that install the
+// clients, within the lock files, and the programs, with the address and a key of a server here.
+func TestWhatTheChatPageSays(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join("..", "docs", "openai.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := snippet.FindAllStringSubmatch(string(page), -1)
+	if len(blocks) != 4 {
+		t.Fatalf("the page has %d blocks, want two lines that install, each with a program", len(blocks))
+	}
+
+	const answer = "It greets the world."
+	done := scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{{Name: "terminate", Arguments: map[string]string{"message": answer}}}}
+	model, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{
+		{Name: "ask", Match: scriptmodel.Match{User: "What does this program do?"}, Turns: []scriptmodel.Turn{done}},
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { model.Close() })
+	server, secret := serveAgent(t, "reader", model)
+	here := strings.NewReplacer("http://127.0.0.1:8420", string(server), "actlog_...", secret)
+
+	for i, c := range []struct {
+		folder, language, file, program string
+		empty                           func(t *testing.T, client, dir string) []string
+	}{
+		{"chat", "python", "ask.py", "python", emptyPython},
+		{"chat-js", "js", "ask.mjs", "node", emptyNode},
+	} {
+		t.Run(c.folder, func(t *testing.T) {
+			t.Parallel()
+			install, program := blocks[2*i], blocks[2*i+1]
+			if install[1] != "sh" || program[1] != c.language {
+				t.Fatalf("blocks of %s and %s, want sh and %s", install[1], program[1], c.language)
+			}
+			dir := t.TempDir()
+			env := c.empty(t, c.folder, dir)
+			run(t, dir, env, "sh", "-ec", install[2])
+			if err := os.WriteFile(filepath.Join(dir, c.file), []byte(here.Replace(program[2])), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			run(t, dir, env, "sh", "-ec", c.program+" "+c.file+" > said")
+			said, err := os.ReadFile(filepath.Join(dir, "said"))
+			if err != nil || strings.TrimSpace(string(said)) != answer {
+				t.Errorf("the program says %q: %v", said, err)
 			}
 		})
 	}

@@ -16,7 +16,7 @@ func TestBashCompletion(t *testing.T) {
 		words []string // after the program's name
 		want  string
 	}{
-		{[]string{""}, "serve work run runs stop pause resume answer migrate ready key show list search tail unknown mcp delete export import psql verify price config demo completion version"},
+		{[]string{""}, "serve work run runs agents tools models stop pause resume answer migrate ready key show list search tail unknown mcp delete export import psql verify price config demo completion version"},
 		{[]string{"s"}, "serve stop show search"},
 		{[]string{"nothing"}, ""},
 		{[]string{"migrate", ""}, "up down status"},

@@ -47,6 +47,9 @@ type cli struct {
 	Work    workCmd    `cmd:"" help:"Run agents on the record of a server, with a configuration."`
 	Run     runCmd     `cmd:"" help:"Run an agent: follow it, answer what it asks, and print its result."`
 	Runs    runsCmd    `cmd:"" help:"List runs of agents, newest first."`
+	Agents  agentsCmd  `cmd:"" help:"List the agents that can be run: their models, tools and live workers."`
+	Tools   toolsCmd   `cmd:"" help:"List the tools of agents, and how each may be called."`
+	Models  modelsCmd  `cmd:"" help:"List the models of agents."`
 	Stop    stopCmd    `cmd:"" help:"Stop a run and all runs below it."`
 	Pause   pauseCmd   `cmd:"" help:"Pause a run and all runs below it."`
 	Resume  resumeCmd  `cmd:"" help:"Let a paused run go on."`

@@ -234,7 +234,8 @@ func TestHostileServer(t *testing.T) {
 		server := httptest.NewServer(answer)
 		t.Cleanup(server.Close)
 		for _, args := range [][]string{
-			{"list"}, {"list", "--json"}, {"show", "p"}, {"show", "p", "--json"}, {"show", "p", "--step", "s", "--json"}, {"answer", "p"}, {"answer", "p", "--list", "--json"}, {"runs", "--json"}, {"unknown"}, {"unknown", "--json"},
+			{"list"}, {"list", "--json"}, {"show", "p"}, {"show", "p", "--json"}, {"show", "p", "--step", "s", "--json"}, {"answer", "p"}, {"answer", "p", "--list", "--json"}, {"runs", "--json"},
+			{"agents"}, {"agents", "--json"}, {"tools"}, {"tools", "--json"}, {"models"}, {"models", "--json"}, {"unknown"}, {"unknown", "--json"},
 			{"search", "x", "--json"}, {"export", "p"}, {"stop", "p", "--json"}, {"ready"}, {"delete", "--yes", "p"},
 		} {
 			_, stdout, stderr := actlog(t, append(args, "--server", server.URL)...)

@@ -16,6 +16,7 @@ import (
 	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/enginetest"
 	"github.com/actlog/actlog/internal/executor/thinkact"
+	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/runapi"
 	"github.com/actlog/actlog/internal/scriptmodel"
 	"github.com/actlog/actlog/internal/store"
@@ -246,6 +247,41 @@ func TestCompletionRefuses(t *testing.T) {
 	expect(t, a.JSON(t), obj{"error.type": "invalid_request_error", "error.param": nil})
 	if a := c.Get("/api/v1/runs"); len(a.JSON(t).(obj)["items"].([]any)) != 0 {
 		t.Errorf("runs were started: %s", a.Body)
+	}
+}
+
+// TestCompletionNeedsAKey checks that a completion needs a key that may run, that a body is bounded, and that OpenAI's clients understand
+// what is said of it.
+func TestCompletionNeedsAKey(t *testing.T) {
+	t.Parallel()
+	secrets, server := door(t, map[string][]httpd.Scope{"runner": {httpd.ScopeRun}, "reader": {httpd.ScopeRead}})
+	c, _ := chat(t, apitest.Options{Server: server})
+	who := c.people(secrets)
+	wantStatus(t, who["runner"].post(completions, ask()), http.StatusOK)
+	for name, tt := range map[string]struct {
+		client     *client
+		body       any
+		status     int
+		kind, code string
+	}{
+		"no key":       {&client{c.As("")}, ask(), http.StatusUnauthorized, "authentication_error", "invalid_api_key"},
+		"a wrong key":  {&client{c.As("actlog_wrong")}, ask(), http.StatusUnauthorized, "authentication_error", "invalid_api_key"},
+		"may not run":  {who["reader"], ask(), http.StatusForbidden, "permission_error", "insufficient_scope"},
+		"a large body": {who["runner"], large(9 << 20), http.StatusRequestEntityTooLarge, "invalid_request_error", ""},
+	} {
+		a := tt.client.post(completions, tt.body)
+		if wantStatus(t, a, tt.status); a.Status != tt.status {
+			t.Errorf("%s: %s", name, a.Body)
+			continue
+		}
+		want := obj{"error.type": tt.kind, "error.code": tt.code}
+		if tt.code == "" {
+			want["error.code"] = nil
+		}
+		expect(t, a.JSON(t), want)
+		if said := a.JSON(t).(obj)["error"].(obj)["message"]; said == "" {
+			t.Errorf("%s: it says nothing", name)
+		}
 	}
 }
 

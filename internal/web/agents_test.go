@@ -31,3 +31,22 @@ func TestAgents(t *testing.T) {
 	}
 	s.get("/agents?x=1", http.StatusBadRequest)
 }
+
+// TestAgentsNeedRead: whoever may read is led to what can be run, also who may start nothing, and finds no form there.
+func TestAgentsNeedRead(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, httpd.Config{})
+	all, secret := keys(t, httpd.ScopeRead)
+	s.door.SetKeys(all)
+	as := func(path string) *page {
+		return parse(t, s.send("GET", path, "", "Authorization", "Bearer "+secret))
+	}
+	if len(as("/").all("href", "/agents")) != 1 {
+		t.Error("no way to what can be run")
+	}
+	p := as("/agents")
+	says(t, p, "clerk", "shop.refund")
+	if len(p.all("href", "/start?executor=agent&name=clerk")) != 0 {
+		t.Error("a way to what the key may not do")
+	}
+}

@@ -70,8 +70,11 @@ func document(at string) bool {
 	return slices.Contains(documents, path.Ext(name)) || path.Ext(name) == "" && strings.HasPrefix(name, "readme")
 }
 
+// legal are the names, without an end, of files that are neither, either.
+var legal = []string{"license", "licence", "copying", "notice", "patents"}
+
 // code reports whether a file is code, by its name.
 func code(at string) bool {
 	name := strings.ToLower(at)
-	return !document(at) && !slices.ContainsFunc(data, func(end string) bool { return strings.HasSuffix(name, end) })
+	return !document(at) && !slices.Contains(legal, path.Base(name)) && !slices.ContainsFunc(data, func(end string) bool { return strings.HasSuffix(name, end) })
 }

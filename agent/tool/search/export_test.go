@@ -36,7 +36,24 @@ func (f *Folder) ByVectors(ctx context.Context, query string, documentation bool
 	if err != nil {
 		return tool.Result{}, err
 	}
-	r.matches, r.fused = rank(all, make([]float64, len(all)), near, f.minScore)
+	r.matches, r.fused = rank(all, make([]float64, len(all)), near, request{f.minScore, true, unwanted(query)})
 	r.matches = r.matches[:min(len(r.matches), maxResults)]
 	return f.result(r, of)
+}
+
+// Rank ranks files whose parts have scores by words and by vectors.
+func Rank(paths []string, words, near map[string][]float64, whole bool) (files []string, scores []float64) {
+	var all []chunk
+	var byWords, byVectors []float64
+	for _, path := range paths {
+		byWords, byVectors = append(byWords, words[path]...), append(byVectors, near[path]...)
+		for range words[path] {
+			all = append(all, chunk{path: path})
+		}
+	}
+	matches, _ := rank(all, byWords, byVectors, request{0.5, whole, func(string) bool { return false }})
+	for _, m := range matches {
+		files, scores = append(files, m.path), append(scores, m.score)
+	}
+	return files, scores
 }

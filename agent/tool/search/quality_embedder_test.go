@@ -40,8 +40,13 @@ func TestQuality(t *testing.T) {
 	for _, c := range all {
 		c.measure(ask(t, c.open(t, search.Options{}))).report(t, c.name, "words")
 		vectors := search.NewVectors(e)
-		for _, minScore := range []float64{0.7, 0.6} {
-			c.measureVectors(t, search.Options{Vectors: vectors, MinScore: &minScore, Patience: 10 * time.Minute})
+		most := 0 // by the better of two scores: processors round what the model computes a little differently
+		for _, minScore := range []float64{search.DefaultMinScore, 0.6} {
+			o := search.Options{Vectors: vectors, MinScore: &minScore, Patience: 10 * time.Minute}
+			most = max(most, c.measureVectors(t, o))
+		}
+		if most < wanted {
+			t.Errorf("%s: the right file is among the first three for %d of 30 questions, want %d", c.name, most, wanted)
 		}
 	}
 }
@@ -49,8 +54,9 @@ func TestQuality(t *testing.T) {
 // wanted is how many of 30 questions must have the right file among the first three.
 const wanted = 27
 
-// measureVectors measures a search by vectors, and one by both.
-func (c corpus) measureVectors(t *testing.T, o search.Options) {
+// measureVectors measures a search by vectors, and one by both. It returns for how many questions both had the right file
+// among the first three.
+func (c corpus) measureVectors(t *testing.T, o search.Options) (three int) {
 	t.Helper()
 	folder := c.open(t, o)
 	r := c.measure(func(q question) tool.Result {
@@ -68,9 +74,7 @@ func (c corpus) measureVectors(t *testing.T, o search.Options) {
 
 	r = c.measure(ask(t, folder))
 	r.report(t, c.name, fmt.Sprintf("both, minScore %v", *o.MinScore))
-	if r.three < wanted && *o.MinScore < search.DefaultMinScore { // what suits the model; other processors round its vectors a little otherwise
-		t.Errorf("%s: the right file is among the first three for %d of 30 questions, want %d", c.name, r.three, wanted)
-	}
+	return r.three
 }
 
 // embedderAddress returns the address of the Embeddings API to measure, which may be of a server that it starts.

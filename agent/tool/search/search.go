@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/folder"
@@ -86,30 +88,32 @@ type found struct {
 	why     string          // why only words count although there is an embedder
 }
 
-// match is a part that matches, and what found it.
-type match struct {
-	chunk
-	score         float64
-	words, vector bool
+// wish is what is searched for.
+type wish struct {
+	query  string
+	wanted func(at string) bool // which files
+	parts  bool                 // several parts of a file may be found; false: only its best one
+	most   int                  // parts
 }
 
-// find returns the parts of the files that are wanted which match a text best: at most as many.
-func (f *Folder) find(ctx context.Context, query string, wanted func(at string) bool, most int) (found, error) {
-	r, all, err := f.read(ctx, wanted)
+// find returns what matches a wish best.
+func (f *Folder) find(ctx context.Context, w wish) (found, error) {
+	r, all, err := f.read(ctx, w.wanted)
 	if err != nil || len(all) == 0 {
 		return r, err
 	}
 
-	near, err := f.near(ctx, query, all, &r)
+	near, err := f.near(ctx, w.query, all, &r)
 	if err != nil {
 		return r, err
 	}
-	r.matches, r.fused = rank(all, byWords(query, all), near, f.minScore)
+	how := request{f.minScore, !w.parts, unwanted(w.query)}
+	r.matches, r.fused = rank(all, byWords(w.query, all), near, how)
 	if f.vectors != nil && !r.fused && r.why == "" {
 		r.why = fmt.Sprintf("no part has a score of %v by embeddings", f.minScore)
 	}
 
-	r.matches = r.matches[:min(len(r.matches), most)]
+	r.matches = r.matches[:min(len(r.matches), w.most)]
 	for _, m := range r.matches {
 		if m.vector {
 			r.used.Hits++
@@ -167,4 +171,18 @@ func (f *Folder) near(ctx context.Context, query string, all []chunk, r *found) 
 		scores[i] = relevance(vectors[i], vectors[len(all)])
 	}
 	return scores, nil
+}
+
+// maxWhy bounds what an embedder has to say about its failure, in bytes.
+const maxWhy = 300
+
+// oneLine returns the beginning of a text without line breaks and control characters.
+func oneLine(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "\uFFFD"))
+	return cutText(strings.TrimRight(text, ". "), maxWhy)
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/folder"
@@ -47,15 +46,16 @@ type similarArguments struct {
 }
 
 func (f *Folder) code(ctx context.Context, in queryArguments) (tool.Result, error) {
-	return f.search(ctx, "query", in.Query, in.MaxResults, record.SourceFile, code)
+	return f.search(ctx, "query", record.SourceFile, wish{query: in.Query, wanted: code, most: in.MaxResults})
 }
 
 func (f *Folder) documentation(ctx context.Context, in queryArguments) (tool.Result, error) {
-	return f.search(ctx, "query", in.Query, in.MaxResults, record.SourceDocumentation, document)
+	return f.search(ctx, "query", record.SourceDocumentation, wish{query: in.Query, wanted: document, most: in.MaxResults})
 }
 
 func (f *Folder) similar(ctx context.Context, in similarArguments) (tool.Result, error) {
-	return f.search(ctx, "code", in.Code, in.MaxResults, record.SourceFile, code)
+	// a file may have what is like another part of it
+	return f.search(ctx, "code", record.SourceFile, wish{query: in.Code, wanted: code, parts: true, most: in.MaxResults})
 }
 
 // hit is a match in the data of a result.
@@ -67,17 +67,19 @@ type hit struct {
 	By        string  `json:"by"`
 }
 
-func (f *Folder) search(ctx context.Context, field, query string, most int, of record.SourceType, wanted func(string) bool) (tool.Result, error) {
+func (f *Folder) search(ctx context.Context, field string, of record.SourceType, w wish) (tool.Result, error) {
 	switch {
-	case strings.TrimSpace(query) == "":
+	case strings.TrimSpace(w.query) == "":
 		return tool.Result{}, errors.New(field + ": it is empty")
-	case len(query) > maxQuery:
+	case len(w.query) > maxQuery:
 		return tool.Result{}, fmt.Errorf("%s: it has more than %d KiB", field, maxQuery>>10)
 	}
-	if most <= 0 || most > maxResults {
-		most = maxResults
+
+	w.query = strings.ToValidUTF8(w.query, "\uFFFD")
+	if w.most <= 0 || w.most > maxResults {
+		w.most = maxResults
 	}
-	r, err := f.find(ctx, strings.ToValidUTF8(query, "\uFFFD"), wanted, most)
+	r, err := f.find(ctx, w)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -149,20 +151,6 @@ func (r *found) notes() string {
 		fmt.Fprintf(&text, "(%d files were not searched: they may hold secrets, or are hard links.)\n", r.left.Closed)
 	}
 	return text.String()
-}
-
-// maxWhy bounds what an embedder has to say about its failure, in bytes.
-const maxWhy = 300
-
-// oneLine returns the beginning of a text without line breaks and control characters.
-func oneLine(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text, "\uFFFD"))
-	return cutText(strings.TrimRight(text, ". "), maxWhy)
 }
 
 // snippet returns the beginning of a text as a source has it.

@@ -3,6 +3,7 @@ package search
 import (
 	"math"
 	"path"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -15,29 +16,29 @@ const (
 
 // What else counts. docs/toolsets.md has the measure.
 const (
-	pathTimes = 3   // a word of the path counts as if the text had it so many times
-	testShare = 0.7 // of the score is left for files of tests, unless the query asks for tests
+	nameTimes   = 5   // a word of the name of the file counts as if the text had it so many times
+	folderTimes = 1   // so does one of its folders
+	tellTimes   = 0.5 // and a word of a line that tells what is there, besides that it is in the text
+	testShare   = 0.7 // of the score is left for files of tests, unless the query asks for tests
 )
 
 // byWords returns how much of a query is in each part: words that are in few parts weigh more. 0 is
 // nothing, and 1 would be each word without end.
 func byWords(query string, all []chunk) []float64 {
 	in := termsOf(query)
-	scores := bm25(tallyAll(all, in), len(in))
-	if _, asked := in["test"]; asked {
-		return scores
-	}
-	for i, c := range all {
-		if isTest(c.path) {
-			scores[i] *= testShare
-		}
-	}
-	return scores
+	return bm25(tallyAll(all, in), len(in))
+}
+
+// unwanted returns whether a query wants a file less than others: it is one of tests, and the query does not ask for
+// them.
+func unwanted(query string) func(path string) bool {
+	_, asked := termsOf(query)["test"]
+	return func(path string) bool { return !asked && isTest(path) }
 }
 
 // tally is how often a text has each term of a query, and how many words it has.
 type tally struct {
-	counts []int
+	counts []float64
 	length float64
 }
 
@@ -45,17 +46,39 @@ type tally struct {
 func tallyAll(all []chunk, in map[string]int) []tally {
 	tallies := make([]tally, len(all))
 	for i, c := range all {
-		tallies[i].counts = make([]int, len(in))
-		tallies[i].add(c.path, in, pathTimes)
-		tallies[i].add(c.text, in, 1)
+		t := &tallies[i]
+		t.counts = make([]float64, len(in))
+		t.add(path.Base(c.path), in, nameTimes)
+		t.add(path.Dir(c.path), in, folderTimes)
+		for line := range strings.Lines(c.text) {
+			times := 1.0
+			if tells(line) {
+				times += tellTimes
+			}
+			t.add(line, in, times)
+		}
 	}
 	return tallies
 }
 
+// telling are how lines begin that say what is there: comments, headings and declarations of many languages.
+var telling = strings.Fields(`// # * /* """ -- ; <!-- abstract async class const def enum export fn func function impl
+	interface let mod module package private protected pub public record static struct trait type var`)
+
+// tells reports whether a line says what is there.
+func tells(line string) bool {
+	line = strings.TrimSpace(line)
+	return slices.ContainsFunc(telling, func(word string) bool {
+		rest, ok := strings.CutPrefix(line, word)
+		letter := word[0] >= 'a' && word[0] <= 'z'
+		return ok && (!letter || strings.HasPrefix(rest, " "))
+	})
+}
+
 // add counts the terms of a text, each so many times.
-func (t *tally) add(text string, in map[string]int, times int) {
+func (t *tally) add(text string, in map[string]int, times float64) {
 	words(text, func(w string) {
-		t.length += float64(times)
+		t.length += times
 		if j, ok := in[stem(w)]; ok {
 			t.counts[j] += times
 		}
@@ -85,7 +108,7 @@ func bm25(texts []tally, terms int) []float64 {
 	for i, t := range texts {
 		half := saturation * (1 - byLength + byLength*t.length*float64(len(texts))/total)
 		for j, n := range t.counts {
-			scores[i] += weights[j] / sum * float64(n) / (float64(n) + half)
+			scores[i] += weights[j] / sum * n / (n + half)
 		}
 	}
 	return scores
