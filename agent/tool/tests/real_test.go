@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -153,5 +154,29 @@ func TestRealPrograms(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Tests run the code that is in the files, also if a file is changed twice in a second and keeps its size.
+func TestPythonOfNow(t *testing.T) {
+	t.Parallel()
+	works(t, "python3", "-c", "import unittest")
+	dir := t.TempDir()
+	write(t, dir, "test_half.py", "import unittest\nfrom half import half\n\n\n"+
+		"class T(unittest.TestCase):\n    def test_half(self):\n        self.assertEqual(2, half(4))\n")
+	called := only(t, tests.Command{Name: "unit", Dir: dir, Arguments: []string{"python3", "-m", "unittest"}})
+
+	changed := time.Now()
+	for _, row := range []struct {
+		divisor string
+		failed  bool
+	}{{"1", true}, {"2", false}} {
+		write(t, dir, "half.py", "def half(n):\n    return n // "+row.divisor+"\n")
+		if err := os.Chtimes(filepath.Join(dir, "half.py"), changed, changed); err != nil {
+			t.Fatal(err)
+		}
+		if r := ask(t, called, `{}`); r.Failed != row.failed {
+			t.Errorf("by %s: %s", row.divisor, r.Text)
+		}
 	}
 }
