@@ -160,7 +160,7 @@ type Tool struct {
 	Schema      json.RawMessage `json:"schema"` // of its arguments
 	Policy      tool.Policy     `json:"policy"` // as agents have it that have no rules of their own
 	Toolset     string          `json:"toolset"`
-	UsedBy      []string        `json:"usedBy"` // agents
+	UsedBy      []string        `json:"usedBy"` // see users
 }
 
 // Server is an MCP server of the configuration, whose tools are asked for when a run needs them.
@@ -178,16 +178,12 @@ func (c *Catalog) Tools(ctx context.Context) (tools []Tool, servers []Server, er
 		return nil, nil, err
 	}
 	usedBy, servedTo := map[string][]string{}, map[string][]string{}
-	for _, name := range parts.Names("agent") {
-		var d config.Definition
-		if body, ok := parts.Definition("agent", name); !ok || json.Unmarshal(body, &d) != nil {
-			continue
+	for _, u := range users(parts) {
+		for _, t := range u.Select(all) {
+			usedBy[t.Spec().Name] = append(usedBy[t.Spec().Name], u.name)
 		}
-		for _, t := range d.Select(all) {
-			usedBy[t.Spec().Name] = append(usedBy[t.Spec().Name], name)
-		}
-		for _, server := range d.MCPServers {
-			servedTo[server] = append(servedTo[server], name)
+		for _, server := range u.MCPServers {
+			servedTo[server] = append(servedTo[server], u.name)
 		}
 	}
 
@@ -205,6 +201,33 @@ func (c *Catalog) Tools(ctx context.Context) (tools []Tool, servers []Server, er
 	}
 	slices.SortFunc(tools, func(a, b Tool) int { return cmp.Compare(a.Name, b.Name) })
 	return tools, servers, nil
+}
+
+// user is something of the configuration that uses tools.
+type user struct {
+	name string
+	config.Definition
+}
+
+// users returns the agents, the agents of the orchestrator, as orchestrator.GIT, and the roles, as role.DATA.
+func users(parts engine.Parts) (all []user) {
+	named := func(kind, prefix string) {
+		for _, name := range parts.Names(kind) {
+			var d config.Definition
+			if body, ok := parts.Definition(kind, name); ok && json.Unmarshal(body, &d) == nil {
+				all = append(all, user{prefix + name, d})
+			}
+		}
+	}
+	named("agent", "")
+	var o config.OrchestratorDefinition
+	if body, ok := parts.Definition("orchestrator", ""); ok && json.Unmarshal(body, &o) == nil {
+		for _, d := range o.Agents {
+			all = append(all, user{"orchestrator." + d.Agent, d})
+		}
+	}
+	named("role", "role.")
+	return all
 }
 
 // Model is a model that runs can use.

@@ -37,6 +37,10 @@ func TestCatalog(t *testing.T) {
 		Agent: "lead", Description: "Leads, and says sesame.", Model: config.DefinitionModel{Name: "default", Provider: "scripted", Model: "scripted"},
 		Tools: []string{"agent.reader", "pay"}, MCPServers: []string{"files"}, MaxSteps: 5, EnableWrite: true, Limits: config.Limits{Tokens: 9},
 	}
+	h.Parts.Definitions["role.DATA"] = config.Definition{Agent: "DATA", Tools: []string{"echo"}, EnableWrite: true}
+	h.Parts.Definitions["orchestrator."] = config.OrchestratorDefinition{
+		ExecutionTimeout: config.Duration(time.Minute), Agents: []config.Definition{{Agent: "GIT", Tools: []string{"pay"}, EnableWrite: true}},
+	}
 	served := apitest.ServeWith(t, apitest.Options{DB: h.DB, Server: func(c *apitest.Config) { c.Runs.Runnable = catalog.New(source{h}, h.Store) },
 		Runtime: func(*store.Store) (runapi.Starter, runapi.Catalog) { s := chatStarter{Engine: h.Engine}; return s, s }})
 	c = &client{served}
@@ -55,8 +59,10 @@ func TestCatalog(t *testing.T) {
 	})
 	tools := c.Read("/api/v1/tools")
 	expect(t, tools, obj{"items.0.name": "echo", "items.1.name": "pay", "items.1.policy.approval": true, "items.1.policy.timeout": "1m0s", "mcpServers.0.name": "files", "mcpServers.0.usedBy.0": "lead"})
-	if usedBy := tools.(obj)["items"].([]any)[1].(obj)["usedBy"].([]any); !slices.Equal(usedBy, []any{"lead", "reader"}) {
-		t.Errorf("pay is used by %v", usedBy)
+	for i, want := range [][]any{{"reader", "role.DATA"}, {"lead", "reader", "orchestrator.GIT"}} {
+		if usedBy := tools.(obj)["items"].([]any)[i].(obj)["usedBy"].([]any); !slices.Equal(usedBy, want) {
+			t.Errorf("tool %d is used by %v, want %v", i, usedBy, want)
+		}
 	}
 	expect(t, c.Read("/api/v1/models"), obj{"items.0.name": "big", "items.0.configured": false, "items.1.name": "default", "items.1.host": "models.example.org", "items.1.maxConcurrent": 8.0, "items.1.priced": false})
 	executors := c.Read("/api/v1/executors")
