@@ -1,5 +1,5 @@
-// Package catalog owns what can be run: the agents, tools and models of this server's configuration, and what the live workers of the
-// database say that they have. Nothing in it is secret.
+// Package catalog owns what can be run: the agents, tools and models of this server's configuration, and what the live
+// workers of the database say that they have. Nothing in it is secret.
 package catalog
 
 import (
@@ -25,8 +25,8 @@ type Source interface {
 	Use() (parts engine.Parts, release func())
 	// Rules are the policies of the configuration.
 	Rules() tool.Rules
-	// Model returns the host that a model of the configuration is asked at, empty for its provider's own, and how many requests at the same
-	// time it takes; 0: any number.
+	// Model returns the host that a model of the configuration is asked at, empty for its provider's own, and how many
+	// requests at the same time it takes; 0: any number.
 	Model(name string) (host string, maxConcurrent int)
 }
 
@@ -73,8 +73,8 @@ type AgentModel struct {
 // agentKind begins the ids of the definitions of agents, and what workers call them.
 const agentKind = "agent."
 
-// Agents returns the agents, by name: those of the configuration, and those that live workers have. Of the latter it knows what the newest run
-// of them was given.
+// Agents returns the agents, by name: those of the configuration, and those that live workers have. Of the latter it
+// knows what the newest run of them was given.
 func (c *Catalog) Agents(ctx context.Context) ([]Agent, error) {
 	workers, err := c.store.LiveWorkers(ctx)
 	if err != nil {
@@ -192,7 +192,8 @@ func (c *Catalog) Tools(ctx context.Context) (tools []Tool, servers []Server, er
 	for _, t := range all {
 		s := t.Spec()
 		toolset, _, _ := strings.Cut(s.Name, ".")
-		tools = append(tools, Tool{s.Name, s.Description, s.Schema, rules.Of(s), toolset, append([]string{}, usedBy[s.Name]...)})
+		tools = append(tools,
+			Tool{s.Name, s.Description, s.Schema, rules.Of(s), toolset, append([]string{}, usedBy[s.Name]...)})
 	}
 	for _, thing := range parts.Provides() {
 		if name, ok := strings.CutPrefix(thing, "mcp:"); ok {
@@ -242,7 +243,8 @@ type Model struct {
 	Workers       int    `json:"workers"`
 }
 
-// Models returns the models of the configuration, and those that live workers have, by name. Of the latter only the name is known.
+// Models returns the models of the configuration, and those that live workers have, by name. Of the latter only the
+// name is known.
 func (c *Catalog) Models(ctx context.Context) ([]Model, error) {
 	on, err := c.provided(ctx, "model:")
 	if err != nil {
@@ -253,7 +255,8 @@ func (c *Catalog) Models(ctx context.Context) ([]Model, error) {
 	all := []Model{}
 	for _, m := range engine.Models(parts) {
 		host, most := c.source.Model(m.Name)
-		all = append(all, Model{m.Name, m.Provider, m.Model, host, c.store.Priced(m.Provider, m.Model, time.Now()), most, true, len(on[m.Name])})
+		all = append(all, Model{m.Name, m.Provider, m.Model, host, c.store.Priced(m.Provider, m.Model, time.Now()), most,
+			true, len(on[m.Name])})
 		delete(on, m.Name)
 	}
 	for name, workers := range on {

@@ -30,7 +30,7 @@ func (source) Model(string) (host string, maxConcurrent int) { return "models.ex
 // TestCatalog checks that a server says what it is configured with, and what live workers have besides, and nothing secret.
 func TestCatalog(t *testing.T) {
 	t.Parallel()
-	c, h := chat(t, apitest.Options{})
+	_, h := chat(t, apitest.Options{})
 	h.Parts.Secret = "sesame"
 	h.Parts.Servers = []string{"files"}
 	h.Parts.Definitions["agent.lead"] = config.Definition{
@@ -43,7 +43,7 @@ func TestCatalog(t *testing.T) {
 	}
 	served := apitest.ServeWith(t, apitest.Options{DB: h.DB, Server: func(c *apitest.Config) { c.Runs.Runnable = catalog.New(source{h}, h.Store) },
 		Runtime: func(*store.Store) (runapi.Starter, runapi.Catalog) { s := chatStarter{Engine: h.Engine}; return s, s }})
-	c = &client{served}
+	c := &client{served}
 	wantStatus(t, c.post(completions, ask()), http.StatusOK) // a run that pins the agent
 	_, err := c.Store.AddWorker(t.Context(), store.Worker{ID: "far", Host: "b", Release: "2", Provides: []string{"executor:agent", "executor:own", "model:big", "tool:agent.far"}, Slots: 3}, time.Hour)
 	if err != nil {
