@@ -102,8 +102,9 @@ var (
 	words      = regexp.MustCompile("[a-z_]+")        // of a schema, which names the values of an argument
 )
 
-// TestToolsOfTheDocs: docs/toolsets.md has every tool with exactly its arguments, and says of each toolset by which policy it is
-// called and what can go wrong. The tools whose names the configuration chooses have sections of another form.
+// TestToolsOfTheDocs: docs/toolsets.md has every tool with exactly its arguments, and says of each toolset by which
+// policy it is called and what can go wrong. The tools whose names the configuration chooses have sections of another
+// form.
 func TestToolsOfTheDocs(t *testing.T) {
 	t.Parallel()
 	docs, there := readPage(t), map[string]bool{}
@@ -135,13 +136,15 @@ func TestToolsOfTheDocs(t *testing.T) {
 		}
 		for _, word := range said {
 			_, argument := schema.Properties[word]
-			if known && identifier.MatchString(word) && !argument && !slices.Contains(words.FindAllString(string(spec.Schema), -1), word) {
+			if known && identifier.MatchString(word) && !argument &&
+				!slices.Contains(words.FindAllString(string(spec.Schema), -1), word) {
 				t.Errorf("docs/toolsets.md: %s has no argument %s", spec.Name, word)
 			}
 		}
 
 		if spec.Policy.Writes != spec.Policy.Approval {
-			t.Errorf("%s writes: %v, asks for approval: %v; docs/toolsets.md says that those that write ask", spec.Name, spec.Policy.Writes, spec.Policy.Approval)
+			t.Errorf("%s writes: %v, asks for approval: %v; docs/toolsets.md says that those that write ask", spec.Name,
+				spec.Policy.Writes, spec.Policy.Approval)
 		}
 	}
 

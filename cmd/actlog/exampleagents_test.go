@@ -31,8 +31,9 @@ var exampleAgents = filepath.Join("..", "..", "examples", "agents", "actlog.yaml
 // shopAddress is the host to which that configuration lets requests go.
 const shopAddress = "127.0.0.1:18080"
 
-// TestExampleAgents starts a server with the example configuration as it is, and lets a person and a scripted model play what its
-// agents are for: tasks in Python and Go, the operation of a program, its data, and a refactoring that four agents share.
+// TestExampleAgents starts a server with the example configuration as it is, and lets a person and a scripted model
+// play what its agents are for: tasks in Python and Go, the operation of a program, its data, and a refactoring that
+// four agents share.
 func TestExampleAgents(t *testing.T) {
 	t.Parallel()
 	python := pythonProgram(t)
@@ -53,9 +54,11 @@ func TestExampleAgents(t *testing.T) {
 	shop := pgtest.Empty(t)
 	env := []string{
 		"PROJECT=" + dir, "OPENAI_API_KEY=key", "OPENAI_BASE_URL=" + m.URL(), "SHOP_DATABASE_URL=" + shopLogin(t, shop),
-		"DOCKER_SOCKET=" + fakeDaemon(t), "PATH=" + python + string(os.PathListSeparator) + os.Getenv("PATH"), "XDG_CACHE_HOME=" + t.TempDir(),
+		"DOCKER_SOCKET=" + fakeDaemon(t), "PATH=" + python + string(os.PathListSeparator) + os.Getenv("PATH"),
+		"XDG_CACHE_HOME=" + t.TempDir(),
 	}
-	server := beginWith(t, os.Args[0], env, "serve", "--listen", "127.0.0.1:0", "--database-url", pgtest.Fresh(t).URL, "--config", exampleAgents, "--workers", "2")
+	server := beginWith(t, os.Args[0], env, "serve", "--listen", "127.0.0.1:0", "--database-url", pgtest.Fresh(t).URL,
+		"--config", exampleAgents, "--workers", "2")
 	server.served(t)
 	if text := server.stderr.String(); strings.Contains(text, "WARN") && strings.Contains(text, "actlog.yaml:") {
 		t.Errorf("the configuration has warnings:\n%s", text)
@@ -71,7 +74,8 @@ func TestExampleAgents(t *testing.T) {
 // pythonProgram returns the folder of Python's program itself: one of a version manager may not run in a sandbox.
 func pythonProgram(t *testing.T) string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "python3", "-c", "import os, sys; print(os.path.dirname(sys.executable))").Output()
+	out, err := exec.CommandContext(t.Context(), "python3", "-c",
+		"import os, sys; print(os.path.dirname(sys.executable))").Output()
 	if err != nil && os.Getenv("CI") == "" {
 		t.Skip("python3 is not installed")
 	}
@@ -153,7 +157,8 @@ func (p person) plays(executor string, input fields, decisions ...answered) pers
 		r := p.ask(http.MethodGet, "/api/v1/runs/"+id, nil, http.StatusOK)
 		if record.State(r.State).Terminal() {
 			if len(decisions) > 0 || r.State != "COMPLETED" {
-				p.t.Fatalf("%s, %s, with %d open decisions: %s\n%s", r.State, r.ErrorKind, len(decisions), r.Error, errorMessages.FindAll(r.Result, -1))
+				p.t.Fatalf("%s, %s, with %d open decisions: %s\n%s", r.State, r.ErrorKind, len(decisions), r.Error,
+					errorMessages.FindAll(r.Result, -1))
 			}
 			return r
 		}
@@ -182,7 +187,8 @@ func (p person) decides(r personRun, a answered) {
 			p.t.Errorf("the person does not see %q in:\n%s", want, seen)
 		}
 	}
-	p.ask(http.MethodPost, "/api/v1/runs/"+r.PlanID+"/waits/"+wait.WaitID, fields{"decision": a.decision, "by": "ann"}, http.StatusOK)
+	p.ask(http.MethodPost, "/api/v1/runs/"+r.PlanID+"/waits/"+wait.WaitID, fields{"decision": a.decision, "by": "ann"},
+		http.StatusOK)
 }
 
 // operation is one of a plan, and what its result must have.
@@ -203,13 +209,17 @@ var tasks = map[string]task{
 	"Fix the points of Python.": {"DEVELOPER", []operation{
 		{"files", "search_in_files", fields{"pattern": "BUG", "include": "*.py"}, "points.py:2"},
 		{"files", "read_file", fields{"path": "points.py"}, "cents // 10"},
-		{"files", "edit_file", fields{"path": "points.py", "search": "cents // 10  # BUG: a euro is one point", "replace": "cents // 100"}, "Edited points.py"},
+		{"files", "edit_file",
+			fields{"path": "points.py", "search": "cents // 10  # BUG: a euro is one point", "replace": "cents // 100"},
+			"Edited points.py"},
 		{"tests", "unittest", fields{}, "1 test passed"},
 	}},
 	"Fix the stock of Go.": {"DEVELOPER", []operation{
 		{"search", "search_code", fields{"query": "how many pieces are left"}, "stock/stock.go"},
 		{"files", "read_file", fields{"path": "stock/stock.go"}, "were + sold"},
-		{"files", "edit_file", fields{"path": "stock/stock.go", "search": "were + sold // BUG: more is left than there was", "replace": "were - sold"}, "Edited stock/stock.go"},
+		{"files", "edit_file",
+			fields{"path": "stock/stock.go", "search": "were + sold // BUG: more is left than there was",
+				"replace": "were - sold"}, "Edited stock/stock.go"},
 		{"tests", "go", fields{"path": "./stock"}, "1 test passed"},
 	}},
 	"Is the shop well?": {"DEVOPS", []operation{
@@ -221,7 +231,8 @@ var tasks = map[string]task{
 	"Lamps cost 5 more.": {"DATA", []operation{
 		{"db", "schema", fields{"table": "item"}, "price"},
 		{"db", "query", fields{"sql": "SELECT name, price FROM item WHERE name = $1", "parameters": []any{"lamp"}}, "20"},
-		{"db", "execute", fields{"sql": "UPDATE item SET price = price + 5 WHERE name = $1", "parameters": []any{"lamp"}}, "UPDATE 1"},
+		{"db", "execute", fields{"sql": "UPDATE item SET price = price + 5 WHERE name = $1", "parameters": []any{"lamp"}},
+			"UPDATE 1"},
 		{"db", "query", fields{"sql": "SELECT price FROM item WHERE name = $1", "parameters": []any{"lamp"}}, "25"},
 	}},
 }
@@ -238,7 +249,9 @@ func taskScenes(t *testing.T) (scenes []scriptmodel.Scene) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		scenes = append(scenes, scriptmodel.Scene{Name: asked, Match: scriptmodel.Match{User: asked}, Turns: []scriptmodel.Turn{{Content: string(b)}}})
+		scenes = append(scenes,
+			scriptmodel.Scene{Name: asked, Match: scriptmodel.Match{User: asked},
+				Turns: []scriptmodel.Turn{{Content: string(b)}}})
 	}
 	return scenes
 }
@@ -259,15 +272,18 @@ func (p person) does(asked string, decisions ...answered) {
 		p.t.Fatalf("%s %v", r.Result, err)
 	}
 	for i, o := range got.Operations {
-		if want := one.operations[i]; !o.Success || o.Operation != want.operation || !strings.Contains(o.Result, want.result) {
+		if want := one.operations[i]; !o.Success || o.Operation != want.operation ||
+			!strings.Contains(o.Result, want.result) {
 			p.t.Errorf("%+v, want %q", o, want.result)
 		}
 	}
 }
 
 func playTasks(p person, dir string) {
-	p.does("Fix the points of Python.", answered{"approve", []string{"-    return cents // 10  # BUG", "+    return cents // 100\n"}})
-	p.does("Fix the stock of Go.", answered{"approve", []string{"-\treturn were + sold // BUG", "+\treturn were - sold\n"}})
+	p.does("Fix the points of Python.",
+		answered{"approve", []string{"-    return cents // 10  # BUG", "+    return cents // 100\n"}})
+	p.does("Fix the stock of Go.",
+		answered{"approve", []string{"-\treturn were + sold // BUG", "+\treturn were - sold\n"}})
 	if diff := git(p.t, dir, "diff", "--stat", "--name-only"); diff != "points.py\nstock/stock.go\n" {
 		p.t.Errorf("changed: %q", diff)
 	}
@@ -277,9 +293,10 @@ func playTasks(p person, dir string) {
 // playOperation looks at the program of the project and at its containers.
 func playOperation(p person) {
 	listener := listenAt(p.t, shopAddress)
-	s := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		io.WriteString(w, "the shop is open")
-	})}
+	s := &http.Server{ReadHeaderTimeout: time.Minute,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			io.WriteString(w, "the shop is open")
+		})}
 	go s.Serve(listener)
 	p.t.Cleanup(func() { s.Close() })
 	p.does("Is the shop well?")
@@ -318,17 +335,19 @@ func fakeDaemon(t *testing.T) string {
 	answers := map[string]string{
 		"/containers/json": `[{"Id": "` + web + `", "Names": ["/shop-web"], "Image": "shop:1", "State": "running", "Status": "Up 2 hours"},
 			{"Id": "` + strings.Repeat("b", 64) + `", "Names": ["/other"], "Image": "postgres", "State": "running"}]`,
-		"/containers/" + web + "/json": `{"Id": "` + web + `", "Name": "/shop-web", "State": {"Status": "running"}, "Config": {"Image": "shop:1"}}`,
+		"/containers/" + web + "/json": `{"Id": "` + web +
+			`", "Name": "/shop-web", "State": {"Status": "running"}, "Config": {"Image": "shop:1"}}`,
 		"/containers/" + web + "/logs": "\x01\x00\x00\x00\x00\x00\x00\x0fserved in 2 ms\n",
 	}
-	s := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer, ok := answers[r.URL.Path]
-		if !ok {
-			http.NotFound(w, r)
-			return
-		}
-		io.WriteString(w, answer)
-	})}
+	s := &http.Server{ReadHeaderTimeout: time.Minute,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			answer, ok := answers[r.URL.Path]
+			if !ok {
+				http.NotFound(w, r)
+				return
+			}
+			io.WriteString(w, answer)
+		})}
 	go s.Serve(listener)
 	t.Cleanup(func() { s.Close() })
 	return socket
@@ -340,11 +359,14 @@ func shopLogin(t *testing.T, db *pgtest.DB) string {
 	login := fmt.Sprintf("agent_%d", time.Now().UnixNano())
 	var statements []string
 	for _, role := range []string{"shop_reader", "shop_writer"} {
-		statements = append(statements, "DO $$ BEGIN CREATE ROLE "+role+"; EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$")
+		statements = append(statements, "DO $$ BEGIN CREATE ROLE "+role+"; EXCEPTION WHEN duplicate_object OR "+
+			"unique_violation THEN NULL; END $$")
 	}
 	statements = append(statements,
-		"CREATE TABLE item (id int PRIMARY KEY, name text NOT NULL, price int NOT NULL)", "INSERT INTO item VALUES (1, 'lamp', 20), (2, 'rug', 90)",
-		"GRANT SELECT ON ALL TABLES IN SCHEMA public TO shop_reader", "GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO shop_writer",
+		"CREATE TABLE item (id int PRIMARY KEY, name text NOT NULL, price int NOT NULL)",
+		"INSERT INTO item VALUES (1, 'lamp', 20), (2, 'rug', 90)",
+		"GRANT SELECT ON ALL TABLES IN SCHEMA public TO shop_reader",
+		"GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO shop_writer",
 		"CREATE ROLE "+login+" LOGIN NOINHERIT PASSWORD 'hunter2'", "GRANT shop_reader, shop_writer TO "+login)
 	for _, sql := range statements {
 		if _, err := db.Pool.Exec(t.Context(), sql); err != nil {
@@ -369,13 +391,14 @@ func shopLogin(t *testing.T, db *pgtest.DB) string {
 func playData(p person, db *pgtest.DB) {
 	p.does("Lamps cost 5 more.", answered{"approve", []string{"UPDATE item SET price = price + 5", "lamp", "shop_writer"}})
 	var price int
-	if err := db.Pool.QueryRow(p.t.Context(), "SELECT price FROM item WHERE name = 'lamp'").Scan(&price); err != nil || price != 25 {
+	if err := db.Pool.QueryRow(p.t.Context(), "SELECT price FROM item WHERE name = 'lamp'").Scan(&price); err != nil ||
+		price != 25 {
 		p.t.Errorf("a lamp costs %d, %v", price, err)
 	}
 }
 
-// sharedPatch moves what two packages have into a third one, as a model writes it: numbers of lines are off, and one line of
-// invoice.go is remembered wrongly.
+// sharedPatch moves what two packages have into a third one, as a model writes it: numbers of lines are off, and one
+// line of invoice.go is remembered wrongly.
 const sharedPatch = `--- /dev/null
 +++ b/price/price.go
 @@ -0,0 +1,18 @@
@@ -448,12 +471,14 @@ func refactoringScenes(t *testing.T) []scriptmodel.Scene {
 	t.Helper()
 	changed := []string{"cart/cart.go", "invoice/invoice.go", "price/price.go"}
 	actions := [][2]string{
-		{"RAG_SEARCH", "Find the sums"}, {"CODE_ANALYSIS", "Measure what is there twice"}, {"REFACTORING", "Put it in one place"}, {"GIT", "Commit the change"},
+		{"RAG_SEARCH", "Find the sums"}, {"CODE_ANALYSIS", "Measure what is there twice"},
+		{"REFACTORING", "Put it in one place"}, {"GIT", "Commit the change"},
 	}
 	var steps []fields
 	for i, each := range actions {
 		steps = append(steps, fields{
-			"stepNumber": i + 1, "agentType": each[0], "action": each[1], "justification": "It was asked for", "expectedOutput": "A text", "dependencies": upTo(i),
+			"stepNumber": i + 1, "agentType": each[0], "action": each[1], "justification": "It was asked for",
+			"expectedOutput": "A text", "dependencies": upTo(i),
 		})
 	}
 	plan, err := json.Marshal(fields{"goal": "The sum in one place", "estimatedDuration": 60, "steps": steps})
@@ -477,13 +502,18 @@ func refactoringScenes(t *testing.T) []scriptmodel.Scene {
 	}}
 	return []scriptmodel.Scene{
 		{Name: "plan", Match: scriptmodel.Match{System: "Plan how"}, Turns: []scriptmodel.Turn{{Content: string(plan)}}},
-		{Name: "answer", Match: scriptmodel.Match{System: "They have worked"}, Turns: []scriptmodel.Turn{{Content: "The sum is in one place."}}},
+		{Name: "answer", Match: scriptmodel.Match{System: "They have worked"},
+			Turns: []scriptmodel.Turn{{Content: "The sum is in one place."}}},
 		scene(actions[0][1], calls("search-search_code", fields{"query": "what things cost in cents without the discount"}),
 			reads("cart/cart.go", scriptmodel.Turn{Content: "In cart/cart.go and invoice/invoice.go."})),
-		scene(actions[1][1], calls("code-detect_code_smells", fields{"path": "."}), reads("invoice/invoice.go", scriptmodel.Turn{Content: "It is there twice."})),
-		scene(actions[2][1], calls("files-read_file", fields{"path": "invoice/invoice.go", "numbered": true}), reads("what an invoice is about", patch("5000")), repairs,
-			reads("price/price.go", calls("tests-go", fields{})), reads("3 tests passed", scriptmodel.Turn{Content: "It is in price, and the tests pass."})),
-		scene(actions[3][1], calls("git-status", fields{}), reads("price", calls("git-commit", fields{"message": "Sum up in one place", "files": changed})),
+		scene(actions[1][1], calls("code-detect_code_smells", fields{"path": "."}),
+			reads("invoice/invoice.go", scriptmodel.Turn{Content: "It is there twice."})),
+		scene(actions[2][1], calls("files-read_file", fields{"path": "invoice/invoice.go", "numbered": true}),
+			reads("what an invoice is about", patch("5000")), repairs,
+			reads("price/price.go", calls("tests-go", fields{})),
+			reads("3 tests passed", scriptmodel.Turn{Content: "It is in price, and the tests pass."})),
+		scene(actions[3][1], calls("git-status", fields{}),
+			reads("price", calls("git-commit", fields{"message": "Sum up in one place", "files": changed})),
 			reads("Committed as ", scriptmodel.Turn{Content: "Committed."})),
 	}
 }
