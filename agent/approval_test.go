@@ -44,7 +44,8 @@ func TestApprovalInEveryExecutor(t *testing.T) {
 		{Name: "parent", Match: scriptmodel.Match{System: "Parent."}, Turns: []scriptmodel.Turn{calls("agent.single", map[string]string{"request": "Go."}), says("done")}},
 		{Name: "planner", Match: scriptmodel.Match{System: "Plan how"}, Turns: []scriptmodel.Turn{{Content: plan}}},
 		{Name: "answer", Match: scriptmodel.Match{System: "They have worked"}, Turns: []scriptmodel.Turn{{Content: "done"}}},
-		{Name: "step", Match: scriptmodel.Match{User: "Your step: Ask it"}, Turns: []scriptmodel.Turn{tell, {Content: "done"}}},
+		{Name: "step", Match: scriptmodel.Match{User: "Your step: Ask it"},
+			Turns: []scriptmodel.Turn{tell, {Content: "done"}}},
 		{Name: "iterative", Match: scriptmodel.Match{User: "One by one."}, Turns: []scriptmodel.Turn{{Content: `{"done":false,"reasoning":"r","step":{"tool":"local","operation":"tell","params":{}}}`}}},
 		{Name: "task", Turns: []scriptmodel.Turn{{Content: `{"reasoning":"r","steps":[{"tool":"local","operation":"tell","params":{}}]}`}}},
 	}}, nil)

@@ -13,9 +13,10 @@
 //
 // Models come from packages [model/openai] and [model/anthropic] or are the program's own. Tools are Go
 // functions ([tool.Func]), toolsets ([tool/files], [tool/git], [tool/code], [tool/search], [tool/tests], [tool/http],
-// [tool/db], [tool/shell], [tool/docker]) and those of MCP servers. What a tool may do without asking, and what happens to a call whose worker was lost, is
-// its [tool.Policy]. A configuration file can name the toolset code only in a program that imports it, because its
-// parsers make a program larger: import _ "github.com/actlog/actlog/agent/tool/code".
+// [tool/db], [tool/shell], [tool/docker]) and those of MCP servers. What a tool may do without asking, and what happens
+// to a call whose worker was lost, is its [tool.Policy]. A configuration file can name the toolset code only in a
+// program that imports it, because its parsers make a program larger:
+// import _ "github.com/actlog/actlog/agent/tool/code".
 //
 // A run goes on in whatever process has what it needs: the executor, the model, the MCP servers, and the
 // tools that its agent names. Until there is one the run stays PENDING, and [Run.WaitingFor] says why. So

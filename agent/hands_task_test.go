@@ -12,14 +12,15 @@ import (
 	"github.com/actlog/actlog/internal/scriptmodel"
 )
 
-// The example of the plan executor works on a real repository: search, read, edit, test, in Python and in Go. The tests of a
-// wrong edit fail, and the result says so as a structure.
+// The example of the plan executor works on a real repository: search, read, edit, test, in Python and in Go. The tests
+// of a wrong edit fail, and the result says so as a structure.
 func TestBugFixedByATask(t *testing.T) {
 	t.Parallel()
 	python := pythonOf(t)
 	for name, row := range map[string]struct{ file, runs, bug, fix, passed, failed string }{
-		"Python": {"tally.py", "python", "        return 20\n    else:", "        return 21\n    else:", "OK", "FAILED (failures=1)"},
-		"Go":     {"price.go", "go", "return 20", "return 21", "ok", "FAIL"},
+		"Python": {"tally.py", "python", "        return 20\n    else:", "        return 21\n    else:", "OK",
+			"FAILED (failures=1)"},
+		"Go": {"price.go", "go", "return 20", "return 21", "ok", "FAIL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -33,12 +34,14 @@ func TestBugFixedByATask(t *testing.T) {
 				t.Fatal(err)
 			}
 			plan := func(replace string) scriptmodel.Turn {
-				b, err := json.Marshal(map[string]any{"reasoning": "Find the bug, read the code, fix it, run the tests.", "steps": []map[string]any{
-					{"tool": "files", "operation": "search_in_files", "params": map[string]any{"pattern": "BUG"}},
-					{"tool": "files", "operation": "read_file", "params": map[string]any{"path": row.file}},
-					{"tool": "files", "operation": "edit_file", "params": map[string]any{"path": row.file, "search": bug, "replace": replace}},
-					{"tool": "tests", "operation": row.runs, "params": map[string]any{}},
-				}})
+				b, err := json.Marshal(map[string]any{"reasoning": "Find the bug, read the code, fix it, run the tests.",
+					"steps": []map[string]any{
+						{"tool": "files", "operation": "search_in_files", "params": map[string]any{"pattern": "BUG"}},
+						{"tool": "files", "operation": "read_file", "params": map[string]any{"path": row.file}},
+						{"tool": "files", "operation": "edit_file",
+							"params": map[string]any{"path": row.file, "search": bug, "replace": replace}},
+						{"tool": "tests", "operation": row.runs, "params": map[string]any{}},
+					}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -73,7 +76,8 @@ func TestBugFixedByATask(t *testing.T) {
 				}
 				ran := r.Operations[3]
 				if success {
-					if err := json.Unmarshal(r.Artifacts["test_results"], &results); err != nil || !results.Passed || !strings.Contains(results.Output, row.passed) {
+					if err := json.Unmarshal(r.Artifacts["test_results"], &results); err != nil || !results.Passed ||
+						!strings.Contains(results.Output, row.passed) {
 						t.Errorf("%v %s", err, r.Artifacts["test_results"])
 					}
 				} else if ran.Error == nil || !strings.Contains(*ran.Error, row.failed) {

@@ -21,21 +21,32 @@ import (
 // shop is a repository in four languages. Each file has a function that can be written more simply.
 var shop = map[string]string{
 	"go.mod": "module shop\n\ngo 1.22\n",
-	"price.go": "package shop\n\n// Discount returns how many percent a customer gets.\nfunc Discount(years int) int {\n\tif years > 10 {\n\t\treturn 20\n\t} else {\n" +
+	"price.go": "package shop\n\n// Discount returns how many percent a customer gets.\n" +
+		"func Discount(years int) int {\n\tif years > 10 {\n\t\treturn 20\n\t} else {\n" +
 		"\t\tif years > 5 {\n\t\t\treturn 10\n\t\t}\n\t\treturn 0\n\t}\n}\n",
-	"price_test.go": "package shop\n\nimport \"testing\"\n\nfunc TestDiscount(t *testing.T) {\n\tif Discount(11) != 20 || Discount(6) != 10 || Discount(1) != 0 {\n\t\tt.Error(\"wrong\")\n\t}\n}\n",
-	"tally.py":      "def discount(years):\n    if years > 10:\n        return 20\n    else:\n        if years > 5:\n            return 10\n        return 0\n",
-	"test_tally.py": "import unittest\nfrom tally import discount\n\n\nclass T(unittest.TestCase):\n    def test_discount(self):\n        self.assertEqual([20, 10, 0], [discount(n) for n in (11, 6, 1)])\n",
-	"cart.ts":       "export function discount(years: number): number {\n  if (years > 10) {\n    return 20;\n  } else {\n    return years > 5 ? 10 : 0;\n  }\n}\n",
-	"Order.java":    "class Order {\n    static int discount(int years) {\n        if (years > 10) {\n            return 20;\n        } else {\n            return years > 5 ? 10 : 0;\n        }\n    }\n}\n",
+	"price_test.go": "package shop\n\nimport \"testing\"\n\nfunc TestDiscount(t *testing.T) {\n" +
+		"\tif Discount(11) != 20 || Discount(6) != 10 || Discount(1) != 0 {\n\t\tt.Error(\"wrong\")\n\t}\n}\n",
+	"tally.py": "def discount(years):\n    if years > 10:\n        return 20\n    else:\n        if years > 5:\n" +
+		"            return 10\n        return 0\n",
+	"test_tally.py": "import unittest\nfrom tally import discount\n\n\nclass T(unittest.TestCase):\n" +
+		"    def test_discount(self):\n        self.assertEqual([20, 10, 0], [discount(n) for n in (11, 6, 1)])\n",
+	"cart.ts": "export function discount(years: number): number {\n  if (years > 10) {\n    return 20;\n  } else {\n" +
+		"    return years > 5 ? 10 : 0;\n  }\n}\n",
+	"Order.java": "class Order {\n    static int discount(int years) {\n        if (years > 10) {\n" +
+		"            return 20;\n        } else {\n            return years > 5 ? 10 : 0;\n        }\n    }\n}\n",
 }
 
 // simpler are the files after the refactoring.
 var simpler = map[string]string{
-	"price.go":   "package shop\n\n// Discount returns how many percent a customer gets.\nfunc Discount(years int) int {\n\tif years > 10 {\n\t\treturn 20\n\t}\n\tif years > 5 {\n\t\treturn 10\n\t}\n\treturn 0\n}\n",
-	"tally.py":   "def discount(years):\n    if years > 10:\n        return 20\n    if years > 5:\n        return 10\n    return 0\n",
-	"cart.ts":    "export function discount(years: number): number {\n  if (years > 10) {\n    return 20;\n  }\n  return years > 5 ? 10 : 0;\n}\n",
-	"Order.java": "class Order {\n    static int discount(int years) {\n        if (years > 10) {\n            return 20;\n        }\n        return years > 5 ? 10 : 0;\n    }\n}\n",
+	"price.go": "package shop\n\n// Discount returns how many percent a customer gets.\n" +
+		"func Discount(years int) int {\n\tif years > 10 {\n\t\treturn 20\n\t}\n\tif years > 5 {\n\t\treturn 10\n\t}\n" +
+		"\treturn 0\n}\n",
+	"tally.py": "def discount(years):\n    if years > 10:\n        return 20\n    if years > 5:\n        return 10\n" +
+		"    return 0\n",
+	"cart.ts": "export function discount(years: number): number {\n  if (years > 10) {\n    return 20;\n  }\n" +
+		"  return years > 5 ? 10 : 0;\n}\n",
+	"Order.java": "class Order {\n    static int discount(int years) {\n        if (years > 10) {\n" +
+		"            return 20;\n        }\n        return years > 5 ? 10 : 0;\n    }\n}\n",
 }
 
 // guess is a patch as a model writes it: numbers are off or missing, and what tally.py has in line 5 is another thing.
@@ -78,7 +89,8 @@ func handsOn(t *testing.T, db *pgtest.DB, dir, text string, scenes []scriptmodel
 	}
 	t.Cleanup(func() { _ = server.Close() })
 	path := filepath.Join(t.TempDir(), "actlog.yaml")
-	text = fmt.Sprintf("models: {default: {provider: openai, model: scripted, baseURL: %q}}\n", server.URL()) + strings.ReplaceAll(text, "DIR", dir)
+	text = fmt.Sprintf("models: {default: {provider: openai, model: scripted, baseURL: %q}}\n", server.URL()) +
+		strings.ReplaceAll(text, "DIR", dir)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -106,9 +118,9 @@ func after(reply func(last string) (scriptmodel.Turn, error)) scriptmodel.Turn {
 	}}
 }
 
-// The four agents of the orchestrator refactor a repository of Go, Python, TypeScript and Java with a model that behaves
-// as real ones do: it reads before it writes, is off by a few lines, remembers a line wrongly, gets an error that shows what
-// is there, and repairs. The tests run, and a human approves the diff and the commit.
+// The four agents of the orchestrator refactor a repository of Go, Python, TypeScript and Java with a model that
+// behaves as real ones do: it reads before it writes, is off by a few lines, remembers a line wrongly, gets an error
+// that shows what is there, and repairs. The tests run, and a human approves the diff and the commit.
 func TestRefactoringByAgents(t *testing.T) {
 	t.Parallel()
 	python := pythonOf(t)
@@ -137,7 +149,8 @@ func TestRefactoringByAgents(t *testing.T) {
 		if shown == nil || !strings.Contains(last, `"        IF" in the patch`) {
 			return scriptmodel.Turn{}, fmt.Errorf("the error does not show line 5: %s", last)
 		}
-		return use(toolCall("code-apply_refactoring", map[string]any{"patch": strings.Replace(guess, "        IF", shown[1], 1)})), nil
+		return use(toolCall("code-apply_refactoring",
+			map[string]any{"patch": strings.Replace(guess, "        IF", shown[1], 1)})), nil
 	})
 	told := after(func(last string) (scriptmodel.Turn, error) {
 		if !strings.Contains(last, "price.go: lines") || !strings.Contains(last, "offset -3") {
@@ -149,23 +162,30 @@ func TestRefactoringByAgents(t *testing.T) {
 		return fmt.Sprintf(`{"stepNumber":%d,"agentType":%q,"action":%q,"justification":"It was asked for","expectedOutput":"A text","dependencies":[%s]}`, number, agent, action, dependencies)
 	}
 	plan := `{"goal":"Simpler discounts","estimatedDuration":60,"steps":[` + strings.Join([]string{
-		step(1, "RAG_SEARCH", "Find the discounts", ""), step(2, "CODE_ANALYSIS", "Measure them", "1"), step(3, "REFACTORING", "Make them simpler", "2"), step(4, "GIT", "Commit", "3"),
+		step(1, "RAG_SEARCH", "Find the discounts", ""), step(2, "CODE_ANALYSIS", "Measure them", "1"),
+		step(3, "REFACTORING", "Make them simpler", "2"), step(4, "GIT", "Commit", "3"),
 	}, ",") + `]}`
 	scene := func(action string, turns ...scriptmodel.Turn) scriptmodel.Scene {
 		return scriptmodel.Scene{Name: action, Match: scriptmodel.Match{User: "Your step: " + action + "\n"}, Turns: turns}
 	}
 	db := pgtest.New(t)
-	a := handsOn(t, db, dir, "toolsets:\n  search: {root: DIR}\n  code: {root: DIR, enableWrite: true}\n  files: {root: DIR}\n"+
-		"  git: {root: DIR, enableWrite: true, name: Actlog, email: actlog@example.com}\n"+
-		"  tests: {go: {command: [go, test, -trimpath, ./...], root: DIR}, python: {command: ["+python+", -m, unittest, -q], root: DIR}, sandbox: off}\n", []scriptmodel.Scene{
-		{Name: "plan", Match: scriptmodel.Match{System: "Plan how"}, Turns: []scriptmodel.Turn{{Content: plan}}},
-		{Name: "answer", Match: scriptmodel.Match{System: "They have worked"}, Turns: []scriptmodel.Turn{{Content: "The discounts are simpler."}}},
-		scene("Find the discounts", use(toolCall("search-search_code", map[string]any{"query": "discount years"})), spoken("They are in "+strings.Join(files, ", ")+".")),
-		scene("Measure them", use(toolCall("code-analyze_complexity", map[string]any{"paths": files}), reads[0]), spoken("Each has an else that is not needed.")),
-		scene("Make them simpler", use(reads...), use(toolCall("code-apply_refactoring", map[string]any{"patch": guess})), repairs, told, spoken("All four are simpler, and the tests pass.")),
-		scene("Commit", use(toolCall("git-status", map[string]any{}), toolCall("git-diff", map[string]any{})),
-			use(toolCall("git-commit", map[string]any{"message": "Make discounts simpler", "files": files})), spoken("Committed.")),
-	})
+	a := handsOn(t, db, dir,
+		"toolsets:\n  search: {root: DIR}\n  code: {root: DIR, enableWrite: true}\n  files: {root: DIR}\n"+
+			"  git: {root: DIR, enableWrite: true, name: Actlog, email: actlog@example.com}\n"+
+			"  tests: {go: {command: [go, test, -trimpath, ./...], root: DIR}, python: {command: ["+python+", -m, unittest, -q], root: DIR}, sandbox: off}\n", []scriptmodel.Scene{
+			{Name: "plan", Match: scriptmodel.Match{System: "Plan how"}, Turns: []scriptmodel.Turn{{Content: plan}}},
+			{Name: "answer", Match: scriptmodel.Match{System: "They have worked"},
+				Turns: []scriptmodel.Turn{{Content: "The discounts are simpler."}}},
+			scene("Find the discounts", use(toolCall("search-search_code", map[string]any{"query": "discount years"})),
+				spoken("They are in "+strings.Join(files, ", ")+".")),
+			scene("Measure them", use(toolCall("code-analyze_complexity", map[string]any{"paths": files}), reads[0]),
+				spoken("Each has an else that is not needed.")),
+			scene("Make them simpler", use(reads...), use(toolCall("code-apply_refactoring", map[string]any{"patch": guess})),
+				repairs, told, spoken("All four are simpler, and the tests pass.")),
+			scene("Commit", use(toolCall("git-status", map[string]any{}), toolCall("git-diff", map[string]any{})),
+				use(toolCall("git-commit", map[string]any{"message": "Make discounts simpler", "files": files})),
+				spoken("Committed.")),
+		})
 	id, err := a.StartOrchestration(t.Context(), agent.Orchestration{Request: "Make the discounts simpler."})
 	if err != nil {
 		t.Fatal(err)
@@ -182,7 +202,8 @@ func TestRefactoringByAgents(t *testing.T) {
 			t.Errorf("%s is %q, %v", name, b, err)
 		}
 	}
-	if log := git("log", "-1", "--format=%an: %s", "--name-only"); log != "Actlog: Make discounts simpler\n\nOrder.java\ncart.ts\nprice.go\ntally.py\n" {
+	if log := git("log", "-1", "--format=%an: %s",
+		"--name-only"); log != "Actlog: Make discounts simpler\n\nOrder.java\ncart.ts\nprice.go\ntally.py\n" {
 		t.Errorf("%q", log)
 	}
 	var calls, shown, passed int
@@ -190,7 +211,8 @@ func TestRefactoringByAgents(t *testing.T) {
 		(SELECT count(*) FROM actlog.wait_state WHERE subject::text LIKE '%@@ -4,10 +4,9 @@%'),
 		count(*) FILTER (WHERE name LIKE 'tests.%' AND state = 'COMPLETED') FROM actlog.act_tool_info`).Scan(&calls, &shown, &passed)
 	if err != nil || calls != 2 || shown != 2 || passed != 2 {
-		t.Errorf("%d patches, %d approvals that show the diff (of the patch and of the commit), %d passed tests, %v", calls, shown, passed, err)
+		t.Errorf("%d patches, %d approvals that show the diff (of the patch and of the commit), %d passed tests, %v", calls,
+			shown, passed, err)
 	}
 }
 

@@ -120,7 +120,8 @@ func byLine(problems []Problem) []Problem {
 func (c *Config) read(top node, dir string, o Options) {
 	sections := map[string]node{}
 	keep := fields{}
-	for _, name := range []string{"models", "embedder", "mcpServers", "toolsets", "policies", "agents", "workflows", "plans", "roles", "orchestrator", "dag", "redact", "runs"} {
+	for _, name := range []string{"models", "embedder", "mcpServers", "toolsets", "policies", "agents", "workflows",
+		"plans", "roles", "orchestrator", "dag", "redact", "runs"} {
 		keep[name] = func(n node) { sections[name] = n }
 	}
 	top.object(keep)

@@ -131,10 +131,12 @@ func TestProblems(t *testing.T) {
 		{"a list", "- a\n", []string{"1: want a mapping, not a list"}},
 		{"unknown keys", "modles: {}\nzebra: 1\n", []string{
 			"1: modles: no such key; did you mean models?",
-			"2: zebra: no such key; there are: agents, dag, embedder, mcpServers, models, orchestrator, plans, policies, redact, roles, runs, toolsets, workflows"}},
+			"2: zebra: no such key; there are: agents, dag, embedder, mcpServers, models, orchestrator, plans, policies, " +
+				"redact, roles, runs, toolsets, workflows"}},
 		{"twice", "models: {}\nroles: {}\nmodels: {}\n", []string{"3: models: it is there twice, first in line 1"}},
 		{"merge", "x: 1\nmodels:\n  a: &a {provider: openai, model: m}\n  b: {<<: *a}\n", []string{
-			"1: x: no such key; there are: agents, dag, embedder, mcpServers, models, orchestrator, plans, policies, redact, roles, runs, toolsets, workflows",
+			"1: x: no such key; there are: agents, dag, embedder, mcpServers, models, orchestrator, plans, policies, redact, " +
+				"roles, runs, toolsets, workflows",
 			"4: models.b: want a name as key", "4: models.b.provider: required", "4: models.b.model: required"}},
 		{"model", `models:
   a: {provider: opnai, model: "", baseURL: "ftp://x", temperature: 3, maxTokens: 0, timeout: 10, maxConcurrent: -1, maxPerMinute: 1.5}
@@ -443,8 +445,10 @@ func TestToolsetsHaveTheirNames(t *testing.T) {
 	t.Parallel()
 	for _, toolset := range []string{"files: {enableWrite: true}", "files: {enableWrite: false}", "git: {enableWrite: true}", "git: {enableWrite: false}",
 		"code: {enableWrite: true}", "code: {enableWrite: false}", "search: {}", "tests: {unit: [x], go: {command: [go]}}",
-		"http: {hosts: [a.com]}", "http: {hosts: [a.com], methods: [POST]}", "http: {hosts: [a.com], methods: [DELETE, OPTIONS]}", "shell: {commands: {ls: [ls], build: {command: [make]}}}",
-		"db: {url: \"postgres://x/y\"}", "db: {url: \"postgres://x/y\", enableWrite: true}", "docker: {socket: /x, containers: [a]}", "docker: {socket: /x, containers: [a], enableWrite: true}"} {
+		"http: {hosts: [a.com]}", "http: {hosts: [a.com], methods: [POST]}",
+		"http: {hosts: [a.com], methods: [DELETE, OPTIONS]}", "shell: {commands: {ls: [ls], build: {command: [make]}}}",
+		"db: {url: \"postgres://x/y\"}", "db: {url: \"postgres://x/y\", enableWrite: true}",
+		"docker: {socket: /x, containers: [a]}", "docker: {socket: /x, containers: [a], enableWrite: true}"} {
 		c, err := parse(t, fmt.Sprintf("toolsets: {%s}\n", toolset), config.Options{})
 		if err != nil {
 			t.Fatal(err)

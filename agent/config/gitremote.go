@@ -16,8 +16,8 @@ type GitRemote struct {
 	KnownHosts Value  `json:"knownHosts,omitzero"` // absolute
 }
 
-// gitRemotes returns the remotes of a repository, by their names: a URL, or a mapping with more. Relative paths begin at
-// dir.
+// gitRemotes returns the remotes of a repository, by their names: a URL, or a mapping with more. Relative paths begin
+// at dir.
 func (n node) gitRemotes(dir string) map[string]GitRemote {
 	remotes := map[string]GitRemote{}
 	n.entries(func(name string, n node) {

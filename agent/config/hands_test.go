@@ -18,24 +18,27 @@ func TestProblemsOfHands(t *testing.T) {
 		"http: {hosts: [\"*\"]}":                 `2: toolsets.http.hosts: "*" is no host`,
 		"http: {hosts: [a.com], methods: [get]}": `2: toolsets.http.methods: there is no "get"`,
 		"http:\n    hosts: [a.com]\n    headers:\n      b.com: {X: hunter2}": `4: toolsets.http.headers: "b.com" is none of the hosts`,
-		"http: {hosts: [a.com], headers: {a.com: {\"a b\": hunter2}}}":       "2: toolsets.http.headers.a.com.a b: a header cannot have this name",
-		"http: {hosts: [a.com], maxBytes: 99999999}":                         "2: toolsets.http.maxBytes: want a whole number from 1 to 61440",
-		"http: {hosts: [a.com], method: [GET]}":                              "2: toolsets.http.method: no such key; did you mean methods?",
-		"db: {}":                                                             "2: toolsets.db.url: required",
-		"db: {url: \"postgres://hunter2:hunter2@[x\"}":                       "2: toolsets.db.url: it is no URL of a Postgres database",
-		"db: {url: \"${NOWHERE}\"}":                                          "2: toolsets.db.url: the variable NOWHERE is not set",
-		"db: {url: \"postgres://x/y\", maxRows: 5000}":                       "2: toolsets.db.maxRows: want a whole number from 1 to 1000",
-		"db: {url: \"postgres://x/y\", idempotency: true}":                   "2: toolsets.db.idempotency: it needs enableWrite: true",
+		"http: {hosts: [a.com], headers: {a.com: {\"a b\": hunter2}}}": "2: toolsets.http.headers.a.com.a b: a header " +
+			"cannot have this name",
+		"http: {hosts: [a.com], maxBytes: 99999999}":       "2: toolsets.http.maxBytes: want a whole number from 1 to 61440",
+		"http: {hosts: [a.com], method: [GET]}":            "2: toolsets.http.method: no such key; did you mean methods?",
+		"db: {}":                                           "2: toolsets.db.url: required",
+		"db: {url: \"postgres://hunter2:hunter2@[x\"}":     "2: toolsets.db.url: it is no URL of a Postgres database",
+		"db: {url: \"${NOWHERE}\"}":                        "2: toolsets.db.url: the variable NOWHERE is not set",
+		"db: {url: \"postgres://x/y\", maxRows: 5000}":     "2: toolsets.db.maxRows: want a whole number from 1 to 1000",
+		"db: {url: \"postgres://x/y\", idempotency: true}": "2: toolsets.db.idempotency: it needs enableWrite: true",
 		"shell: {}":                   "2: toolsets.shell.commands: required",
 		"shell: {commands: {}}":       "2: toolsets.shell.commands: name at least one command",
 		"shell: {commands: {ls: ls}}": "2: toolsets.shell.commands.ls: want a list, not a text",
 		"shell: {commands: {ls: []}}": "2: toolsets.shell.commands.ls: want a program and its arguments",
-		"shell: {commands: {ls: {command: [ls], arguments: \"(\"}}}":   "2: toolsets.shell.commands.ls.arguments: it is no regular expression",
-		"shell: {commands: {ls: {command: [ls], allowOptions: true}}}": "2: toolsets.shell.commands.ls.allowOptions: it needs arguments",
-		"shell: {commands: {\"l s\": [ls]}}":                           "2: toolsets.shell.commands.l s: a name has at most",
-		"docker: {socket: /x}":                                         "2: toolsets.docker.containers: required",
-		"docker: {socket: /x, containers: []}":                         "2: toolsets.docker.containers: name the containers",
-		"docker: {socket: /x, containers: [\"a b\"]}":                  `2: toolsets.docker.containers: "a b" is no name`,
+		"shell: {commands: {ls: {command: [ls], arguments: \"(\"}}}": "2: toolsets.shell.commands.ls.arguments: it is no " +
+			"regular expression",
+		"shell: {commands: {ls: {command: [ls], allowOptions: true}}}": "2: toolsets.shell.commands.ls.allowOptions: it " +
+			"needs arguments",
+		"shell: {commands: {\"l s\": [ls]}}":          "2: toolsets.shell.commands.l s: a name has at most",
+		"docker: {socket: /x}":                        "2: toolsets.docker.containers: required",
+		"docker: {socket: /x, containers: []}":        "2: toolsets.docker.containers: name the containers",
+		"docker: {socket: /x, containers: [\"a b\"]}": `2: toolsets.docker.containers: "a b" is no name`,
 	} {
 		found := problems(t, "toolsets:\n  "+text+"\n")
 		if len(found) != 1 || !strings.HasPrefix(found[0], want) {
@@ -85,9 +88,11 @@ func TestRoles(t *testing.T) {
 	t.Parallel()
 	const toolsets = "toolsets: {search: {}}\nmcpServers: {crm: {url: \"http://127.0.0.1/\"}}\n"
 	for tools, want := range map[string]string{
-		`["search.*", "crm-*", "se*", "crm-find"]`: "", `["db.*"]`: `5: roles.OPS.tools[0]: no tool matches "db.*"; there are: search.search_code, `,
+		`["search.*", "crm-*", "se*", "crm-find"]`: "",
+		`["db.*"]`:                         `5: roles.OPS.tools[0]: no tool matches "db.*"; there are: search.search_code, `,
 		`["search.*", search.serach_code]`: `5: roles.OPS.tools[1]: no tool is called "search.serach_code"; did you mean search.search_code?`,
-		`["a b"]`:                          `5: roles.OPS.tools[0]: pattern "a b" may only have`, "[]": "5: roles.OPS.tools: name at least one tool",
+		`["a b"]`:                          `5: roles.OPS.tools[0]: pattern "a b" may only have`,
+		"[]":                               "5: roles.OPS.tools: name at least one tool",
 	} {
 		found := problems(t, base+toolsets+"roles: {OPS: {tools: "+tools+"}}\n")
 		if want == "" && len(found) > 0 || want != "" && (len(found) != 1 || !strings.HasPrefix(found[0], want)) {

@@ -99,10 +99,11 @@ func TestToolsDoNotReachTheServer(t *testing.T) {
 
 		for _, path := range own {
 			for name, in := range map[string]map[string]any{
-				"files.read_file":   {"path": path},
-				"files.write_file":  {"path": path, "content": "theirs"},
-				"files.edit_file":   {"path": path, "search": "package", "replace": "theirs"},
-				"files.edit_lines":  {"path": path, "start_line": 1, "end_line": 1, "text": "theirs", "first_line": "package hunter2"},
+				"files.read_file":  {"path": path},
+				"files.write_file": {"path": path, "content": "theirs"},
+				"files.edit_file":  {"path": path, "search": "package", "replace": "theirs"},
+				"files.edit_lines": {"path": path, "start_line": 1, "end_line": 1, "text": "theirs",
+					"first_line": "package hunter2"},
 				"files.append_file": {"path": path, "content": "theirs"},
 				"files.delete_file": {"path": path},
 				"files.move_file":   {"from": path, "to": "theirs"},

@@ -50,33 +50,40 @@ const (
 // PlannerType is the agent type of the orchestrator itself.
 const PlannerType = "ORCHESTRATOR"
 
-// DefaultOrchestrator returns what holds where the file says nothing. Its tools are patterns, so that none of them has to
-// be there.
+// DefaultOrchestrator returns what holds where the file says nothing. Its tools are patterns, so that none of them has
+// to be there.
 func DefaultOrchestrator() Orchestrator {
 	specialist := func(description string, writes bool, tools ...string) Specialist {
 		return Specialist{Description: description, Tools: tools, EnableWrite: writes, Enabled: true}
 	}
 	agents := map[string]Specialist{
-		"RAG_SEARCH": specialist("Searches code and documentation by meaning, and finds code that is like other code.", false, "search.*"),
-		"GIT":        specialist("Shows the status, the changes and the history of the Git repository, switches branches, stashes and commits.", true, "git.*"),
+		"RAG_SEARCH": specialist("Searches code and documentation by meaning, and finds code that is like other code.", false,
+			"search.*"),
+		"GIT": specialist("Shows the status, the changes and the history of the Git repository, switches branches, "+
+			"stashes and commits.", true, "git.*"),
 		"REFACTORING": specialist("Analyses code, suggests refactorings, applies them, and runs the tests.", true,
 			"code.*", "files.read_*", "files.list_*", "files.search_*", "files.write_*", "files.edit_*", "tests.*"),
-		"CODE_ANALYSIS": specialist("Reads code, measures its complexity, finds dependencies and code smells.", false, "code.*", "files.read_*"),
+		"CODE_ANALYSIS": specialist("Reads code, measures its complexity, finds dependencies and code smells.", false,
+			"code.*", "files.read_*"),
 	}
 	refactoring := agents["REFACTORING"]
 	refactoring.SystemPrompt = refactoringPrompt
 	agents["REFACTORING"] = refactoring
 
 	return Orchestrator{
-		Model: defaultModel, MaxPlanSteps: 5, ExecutionTimeout: Duration(300 * time.Second), MaxRounds: DefaultMaxRounds, Agents: agents,
+		Model: defaultModel, MaxPlanSteps: 5, ExecutionTimeout: Duration(300 * time.Second), MaxRounds: DefaultMaxRounds,
+		Agents: agents,
 	}
 }
 
 // refactoringPrompt says how the agent REFACTORING works.
-const refactoringPrompt = "You are the agent REFACTORING. You change code so that it does the same as before, and is easier to read and to change. " +
-	"First read the file that you change, with its line numbers: suggestions of tools are a beginning, and you find better ones in the code. " +
+const refactoringPrompt = "You are the agent REFACTORING. You change code so that it does the same as before, and is " +
+	"easier to read and to change. " +
+	"First read the file that you change, with its line numbers: suggestions of tools are a beginning, and you find " +
+	"better ones in the code. " +
 	"Then propose a patch with code.apply_refactoring: a unified diff whose lines are copied from the file. " +
-	"If it does not fit, read what the error shows, and correct the patch. Then check: read what changed, and run the tests if you can."
+	"If it does not fit, read what the error shows, and correct the patch. Then check: read what changed, and run the " +
+	"tests if you can."
 
 // OrchestratorDefinition is what a run of the orchestrator pins when it starts. It has no secrets.
 type OrchestratorDefinition struct {

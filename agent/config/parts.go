@@ -162,7 +162,8 @@ func (p *Parts) openToolsets(t Toolsets, hide []string) error {
 	}
 	if t.Search != nil {
 		folder, err := search.Open(t.Search.Root.Reveal(), search.Options{
-			Vectors: p.vectors, MinScore: t.Search.MinScore, Patience: time.Duration(t.Search.Patience), Allow: t.Search.Allow, Hide: hide,
+			Vectors: p.vectors, MinScore: t.Search.MinScore, Patience: time.Duration(t.Search.Patience), Allow: t.Search.Allow,
+			Hide: hide,
 		})
 		add("search", t.Search.Root, folder, err)
 	}
@@ -170,7 +171,8 @@ func (p *Parts) openToolsets(t Toolsets, hide []string) error {
 	for _, name := range slices.Sorted(maps.Keys(t.Tests)) {
 		test := t.Tests[name]
 		commands = append(commands, tests.Command{
-			Name: name, Dir: test.Root.Reveal(), Arguments: test.Command, Format: test.Format, Report: test.Report, Env: revealAll(test.Env), Sandbox: test.Sandbox.open(hide),
+			Name: name, Dir: test.Root.Reveal(), Arguments: test.Command, Format: test.Format, Report: test.Report,
+			Env: revealAll(test.Env), Sandbox: test.Sandbox.open(hide),
 		})
 	}
 	tools, err := tests.Tools(commands...)

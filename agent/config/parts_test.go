@@ -96,10 +96,12 @@ policies: [{tools: demo-echo, writes: false}, {tools: files.edit_file, approval:
 	}
 	all := slices.Concat(parts.Tools, ofServers)
 	for agent, want := range map[string]string{
-		"a": "files.list_files files.read_file files.search_in_files files.glob files.file_info files.write_file files.edit_file files.edit_lines files.append_file " +
+		"a": "files.list_files files.read_file files.search_in_files files.glob files.file_info files.write_file " +
+			"files.edit_file files.edit_lines files.append_file " +
 			"files.make_folder files.move_file files.delete_file demo-echo",
 		"b": "files.list_files files.read_file files.search_in_files files.glob files.file_info demo-echo",
-		"c": "files.list_files files.read_file files.search_in_files files.glob files.file_info demo-echo", // D7: an agent excludes tools, too
+		// D7: an agent excludes tools, too
+		"c": "files.list_files files.read_file files.search_in_files files.glob files.file_info demo-echo",
 	} {
 		d, ok := c.Definition(agent)
 		if !ok {

@@ -51,8 +51,8 @@ type ToolSpec struct {
 type Delta struct {
 	// Text is a piece of its text; empty: it is one of a call.
 	Text string
-	// Tool is the tool that the first call of the answer calls, and Arguments a piece of its arguments. What the other calls
-	// say arrives with the whole answer.
+	// Tool is the tool that the first call of the answer calls, and Arguments a piece of its arguments. What the other
+	// calls say arrives with the whole answer.
 	Tool, Arguments string
 }
 

@@ -27,7 +27,8 @@ var system = []string{
 
 // systemPatterns are more of them: where Debian has the settings of Java, without those of its management, which
 // may have passwords.
-var systemPatterns = []string{"/etc/java-*-openjdk/security", "/etc/java-*-openjdk/*.properties", "/etc/java-*-openjdk/*.cfg"}
+var systemPatterns = []string{"/etc/java-*-openjdk/security", "/etc/java-*-openjdk/*.properties",
+	"/etc/java-*-openjdk/*.cfg"}
 
 // patternPaths returns what is at patterns.
 func patternPaths(patterns []string) (paths []string) {

@@ -26,13 +26,14 @@ func WithTouches[In any](touches func(context.Context, In) ([]string, error)) Op
 	return func(o *options) { o.touches = touches }
 }
 
-// WithPreview gives a function tool previews, see [Previewer]: the function says exactly what a call would do. The function of the tool
-// itself compares that with what was approved, by [Call.CheckApproved].
+// WithPreview gives a function tool previews, see [Previewer]: the function says exactly what a call would do. The
+// function of the tool itself compares that with what was approved, by [Call.CheckApproved].
 func WithPreview[In any](preview func(context.Context, Call, In) (Preview, error)) Option {
 	return func(o *options) { o.preview = preview }
 }
 
-// WithVerify lets a function tool say what became of a call, see [Verifier]: the function says whether a call took effect.
+// WithVerify lets a function tool say what became of a call, see [Verifier]: the function says whether a call took
+// effect.
 func WithVerify[In any](verify func(context.Context, Call, In) (Result, bool, error)) Option {
 	return func(o *options) { o.verify = verify }
 }

@@ -25,7 +25,9 @@ func TestToolsets(t *testing.T) {
 	}
 
 	_, err = tool.OpenToolset("code", tool.Opening{})
-	if !errors.Is(err, tool.ErrNoToolset) || !strings.HasSuffix(err.Error(), `toolset code; add it to the program with: import _ "github.com/actlog/actlog/agent/tool/code"`) {
+	if !errors.Is(err, tool.ErrNoToolset) ||
+		!strings.HasSuffix(err.Error(),
+			`toolset code; add it to the program with: import _ "github.com/actlog/actlog/agent/tool/code"`) {
 		t.Error(err)
 	}
 

@@ -82,9 +82,15 @@ func begin(t *testing.T, args ...string) *program {
 // beginFile is begin for another build of the program.
 func beginFile(t *testing.T, path string, args ...string) *program {
 	t.Helper()
+	return beginWith(t, path, nil, args...)
+}
+
+// beginWith is beginFile with variables of its own.
+func beginWith(t *testing.T, path string, env []string, args ...string) *program {
+	t.Helper()
 	p := &program{stderr: &lines{url: make(chan string, 1)}}
 	p.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), path, args...)
-	p.cmd.Env = append(os.Environ(), beMain+"=1")
+	p.cmd.Env = append(append(os.Environ(), beMain+"=1"), env...)
 	pipe, err := p.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

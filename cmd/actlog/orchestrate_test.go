@@ -49,7 +49,9 @@ func TestOrchestrateAtATerminal(t *testing.T) {
 	scenes := []scriptmodel.Scene{{Name: "answer", Match: scriptmodel.Match{System: "They have worked"}, Turns: []scriptmodel.Turn{{Content: "It is simpler now."}}}}
 	for n, s := range steps {
 		planned = append(planned, fields{"stepNumber": n + 1, "agentType": s.agent, "action": s.action, "justification": "It was asked for", "expectedOutput": "A text", "dependencies": []int{}})
-		scenes = append(scenes, scriptmodel.Scene{Name: s.action, Match: scriptmodel.Match{User: "Your step: " + s.action + "\n"}, Turns: []scriptmodel.Turn{calls(s.tool, s.arguments), repeats}})
+		scenes = append(scenes,
+			scriptmodel.Scene{Name: s.action, Match: scriptmodel.Match{User: "Your step: " + s.action + "\n"},
+				Turns: []scriptmodel.Turn{calls(s.tool, s.arguments), repeats}})
 	}
 	plan := func(steps []fields) scriptmodel.Turn {
 		b, err := json.Marshal(fields{"goal": "Simpler \x1b[31mcode", "steps": steps, "estimatedDuration": 30})

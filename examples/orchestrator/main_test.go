@@ -32,7 +32,9 @@ func TestRun(t *testing.T) {
 	plan := scriptmodel.Turn{Content: `{"goal":"Look","steps":[{"stepNumber":1,"agentType":"GIT","action":"Show the status","justification":"It was asked for","expectedOutput":"files","dependencies":[]}],"estimatedDuration":1}`}
 	server, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{
 		{Name: "plan", Match: scriptmodel.Match{System: "Plan how"}, Turns: []scriptmodel.Turn{plan, plan}},
-		{Name: "git", Match: scriptmodel.Match{System: "agent GIT"}, Turns: []scriptmodel.Turn{{ToolCalls: []scriptmodel.ToolCall{{Name: "git-status"}}}, {Content: "new.go is untracked."}}},
+		{Name: "git", Match: scriptmodel.Match{System: "agent GIT"},
+			Turns: []scriptmodel.Turn{{ToolCalls: []scriptmodel.ToolCall{{Name: "git-status"}}},
+				{Content: "new.go is untracked."}}},
 		{Name: "answer", Match: scriptmodel.Match{System: "They have worked", User: "new.go"}, Turns: []scriptmodel.Turn{{Content: "new.go is new."}}},
 	}}, &scriptmodel.Options{APIKey: "key"})
 	if err != nil {

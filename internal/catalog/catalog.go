@@ -1,5 +1,5 @@
-// Package catalog owns what can be run: the agents, tools and models of this server's configuration, and what the live workers of the
-// database say that they have. Nothing in it is secret.
+// Package catalog owns what can be run: the agents, tools and models of this server's configuration, and what the live
+// workers of the database say that they have. Nothing in it is secret.
 package catalog
 
 import (
@@ -25,8 +25,8 @@ type Source interface {
 	Use() (parts engine.Parts, release func())
 	// Rules are the policies of the configuration.
 	Rules() tool.Rules
-	// Model returns the host that a model of the configuration is asked at, empty for its provider's own, and how many requests at the same
-	// time it takes; 0: any number.
+	// Model returns the host that a model of the configuration is asked at, empty for its provider's own, and how many
+	// requests at the same time it takes; 0: any number.
 	Model(name string) (host string, maxConcurrent int)
 }
 
@@ -73,8 +73,8 @@ type AgentModel struct {
 // agentKind begins the ids of the definitions of agents, and what workers call them.
 const agentKind = "agent."
 
-// Agents returns the agents, by name: those of the configuration, and those that live workers have. Of the latter it knows what the newest run
-// of them was given.
+// Agents returns the agents, by name: those of the configuration, and those that live workers have. Of the latter it
+// knows what the newest run of them was given.
 func (c *Catalog) Agents(ctx context.Context) ([]Agent, error) {
 	workers, err := c.store.LiveWorkers(ctx)
 	if err != nil {
@@ -160,7 +160,7 @@ type Tool struct {
 	Schema      json.RawMessage `json:"schema"` // of its arguments
 	Policy      tool.Policy     `json:"policy"` // as agents have it that have no rules of their own
 	Toolset     string          `json:"toolset"`
-	UsedBy      []string        `json:"usedBy"` // agents
+	UsedBy      []string        `json:"usedBy"` // see users
 }
 
 // Server is an MCP server of the configuration, whose tools are asked for when a run needs them.
@@ -178,16 +178,12 @@ func (c *Catalog) Tools(ctx context.Context) (tools []Tool, servers []Server, er
 		return nil, nil, err
 	}
 	usedBy, servedTo := map[string][]string{}, map[string][]string{}
-	for _, name := range parts.Names("agent") {
-		var d config.Definition
-		if body, ok := parts.Definition("agent", name); !ok || json.Unmarshal(body, &d) != nil {
-			continue
+	for _, u := range users(parts) {
+		for _, t := range u.Select(all) {
+			usedBy[t.Spec().Name] = append(usedBy[t.Spec().Name], u.name)
 		}
-		for _, t := range d.Select(all) {
-			usedBy[t.Spec().Name] = append(usedBy[t.Spec().Name], name)
-		}
-		for _, server := range d.MCPServers {
-			servedTo[server] = append(servedTo[server], name)
+		for _, server := range u.MCPServers {
+			servedTo[server] = append(servedTo[server], u.name)
 		}
 	}
 
@@ -196,7 +192,8 @@ func (c *Catalog) Tools(ctx context.Context) (tools []Tool, servers []Server, er
 	for _, t := range all {
 		s := t.Spec()
 		toolset, _, _ := strings.Cut(s.Name, ".")
-		tools = append(tools, Tool{s.Name, s.Description, s.Schema, rules.Of(s), toolset, append([]string{}, usedBy[s.Name]...)})
+		tools = append(tools,
+			Tool{s.Name, s.Description, s.Schema, rules.Of(s), toolset, append([]string{}, usedBy[s.Name]...)})
 	}
 	for _, thing := range parts.Provides() {
 		if name, ok := strings.CutPrefix(thing, "mcp:"); ok {
@@ -205,6 +202,33 @@ func (c *Catalog) Tools(ctx context.Context) (tools []Tool, servers []Server, er
 	}
 	slices.SortFunc(tools, func(a, b Tool) int { return cmp.Compare(a.Name, b.Name) })
 	return tools, servers, nil
+}
+
+// user is something of the configuration that uses tools.
+type user struct {
+	name string
+	config.Definition
+}
+
+// users returns the agents, the agents of the orchestrator, as orchestrator.GIT, and the roles, as role.DATA.
+func users(parts engine.Parts) (all []user) {
+	named := func(kind, prefix string) {
+		for _, name := range parts.Names(kind) {
+			var d config.Definition
+			if body, ok := parts.Definition(kind, name); ok && json.Unmarshal(body, &d) == nil {
+				all = append(all, user{prefix + name, d})
+			}
+		}
+	}
+	named("agent", "")
+	var o config.OrchestratorDefinition
+	if body, ok := parts.Definition("orchestrator", ""); ok && json.Unmarshal(body, &o) == nil {
+		for _, d := range o.Agents {
+			all = append(all, user{"orchestrator." + d.Agent, d})
+		}
+	}
+	named("role", "role.")
+	return all
 }
 
 // Model is a model that runs can use.
@@ -219,7 +243,8 @@ type Model struct {
 	Workers       int    `json:"workers"`
 }
 
-// Models returns the models of the configuration, and those that live workers have, by name. Of the latter only the name is known.
+// Models returns the models of the configuration, and those that live workers have, by name. Of the latter only the
+// name is known.
 func (c *Catalog) Models(ctx context.Context) ([]Model, error) {
 	on, err := c.provided(ctx, "model:")
 	if err != nil {
@@ -230,7 +255,8 @@ func (c *Catalog) Models(ctx context.Context) ([]Model, error) {
 	all := []Model{}
 	for _, m := range engine.Models(parts) {
 		host, most := c.source.Model(m.Name)
-		all = append(all, Model{m.Name, m.Provider, m.Model, host, c.store.Priced(m.Provider, m.Model, time.Now()), most, true, len(on[m.Name])})
+		all = append(all, Model{m.Name, m.Provider, m.Model, host, c.store.Priced(m.Provider, m.Model, time.Now()), most,
+			true, len(on[m.Name])})
 		delete(on, m.Name)
 	}
 	for name, workers := range on {

@@ -2,7 +2,8 @@ package catalog
 
 import "encoding/json"
 
-// inputs are the JSON schemas of what the executors are given, by kind. A template of executor plan has its placeholders instead.
+// inputs are the JSON schemas of what the executors are given, by kind. A template of executor plan has its
+// placeholders instead.
 var inputs = map[string]json.RawMessage{
 	"agent": json.RawMessage(`{"type":"object","required":["agent","request"],"properties":{` +
 		`"agent":{"type":"string"},"request":{"type":"string"},"history":{"type":"array","maxItems":1000,"items":{"type":"object",` +

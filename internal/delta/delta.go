@@ -15,7 +15,8 @@ type Cycle struct {
 	PlanID     string `json:"p"`
 	StepID     string `json:"s"`
 	Seq        int64  `json:"c"`
-	// Answer says that the texts are what the agent answers, by the tool that ends its work, and not what the model writes.
+	// Answer says that the texts are what the agent answers, by the tool that ends its work, and not what the model
+	// writes.
 	Answer bool `json:"n,omitempty"`
 }
 

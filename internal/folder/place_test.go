@@ -28,7 +28,8 @@ func TestEntry(t *testing.T) {
 	t.Parallel()
 	dir, outside := t.TempDir(), t.TempDir()
 	put(t, dir, map[string]string{"a/b.txt": "b", ".git/config": "c", "a/.git/config": "c"})
-	for link, target := range map[string]string{"link": "a", "a/out": outside, "soft": "a/b.txt", "dangling": "none", "disguise": ".git"} {
+	for link, target := range map[string]string{"link": "a", "a/out": outside, "soft": "a/b.txt", "dangling": "none",
+		"disguise": ".git"} {
 		if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
 			t.Fatal(err)
 		}
@@ -39,13 +40,18 @@ func TestEntry(t *testing.T) {
 	}
 	t.Cleanup(func() { f.Close() })
 	for name, want := range map[string]string{
-		"a/b.txt": "a/b.txt", "link/b.txt": "a/b.txt", "./a//b.txt": "a/b.txt", "a/new": "a/new", "x/y": "x/y", "a/../a/": "a",
-		"soft": "symbolic link", "dangling": "symbolic link", "a/out": "symbolic link", "link": "symbolic link", "a/out/x": "leaves the folder", "disguise/config": "files of git",
-		"": "top folder", ".": "top folder", "a/..": "top folder", "..": "leaves the folder", "../x": "leaves the folder", "a/../../x": "leaves the folder",
-		"/etc": "relative", "/": "relative", ".git": "files of git", "a/.git": "files of git", ".GIT": "files of git", ".git/config": "files of git", "a\x00": "a\x00",
+		"a/b.txt": "a/b.txt", "link/b.txt": "a/b.txt", "./a//b.txt": "a/b.txt", "a/new": "a/new", "x/y": "x/y",
+		"a/../a/": "a",
+		"soft":    "symbolic link", "dangling": "symbolic link", "a/out": "symbolic link", "link": "symbolic link",
+		"a/out/x": "leaves the folder", "disguise/config": "files of git",
+		"": "top folder", ".": "top folder", "a/..": "top folder", "..": "leaves the folder", "../x": "leaves the folder",
+		"a/../../x": "leaves the folder",
+		"/etc":      "relative", "/": "relative", ".git": "files of git", "a/.git": "files of git", ".GIT": "files of git",
+		".git/config": "files of git", "a\x00": "a\x00",
 	} {
 		at, info, err := f.Entry(name)
-		if err != nil && !strings.Contains(err.Error(), want) || err == nil && (at != want || (info == nil) != (at == "a/new" || at == "x/y")) {
+		if err != nil && !strings.Contains(err.Error(), want) || err == nil &&
+			(at != want || (info == nil) != (at == "a/new" || at == "x/y")) {
 			t.Errorf("%q: %q, %v; want %q", name, at, err, want)
 		}
 	}
@@ -56,7 +62,8 @@ func TestMove(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	put(t, dir, map[string]string{
-		"a.txt": "a", ".env": "s", "keys/.ssh/config": "s", "repo/.git/config": "c", "fine/x/y.txt": "y", "plain/config": "p", "linked/x": "x", "taken.txt": "t",
+		"a.txt": "a", ".env": "s", "keys/.ssh/config": "s", "repo/.git/config": "c", "fine/x/y.txt": "y", "plain/config": "p",
+		"linked/x": "x", "taken.txt": "t",
 	})
 	if err := os.Symlink("x", filepath.Join(dir, "linked", "soft")); err != nil {
 		t.Fatal(err)
@@ -67,7 +74,8 @@ func TestMove(t *testing.T) {
 	}
 	t.Cleanup(func() { f.Close() })
 	for _, row := range []struct{ from, to, want string }{
-		{"keys", "open", "keys/.ssh may hold secrets"}, {"repo", "other", "files of git"}, {"linked", "other", "symbolic link"},
+		{"keys", "open", "keys/.ssh may hold secrets"}, {"repo", "other", "files of git"},
+		{"linked", "other", "symbolic link"},
 		{"plain", ".ssh", "may hold secrets"}, {"fine", "new/fine", ""},
 	} {
 		_, info, err := f.Entry(row.from)

@@ -78,8 +78,8 @@ func (s *Source) Rules() tool.Rules {
 	return p.policies()
 }
 
-// Model returns the host that a model of the configuration is asked at, empty if it is its provider's own, and how many requests at the
-// same time it takes; 0: any number.
+// Model returns the host that a model of the configuration is asked at, empty if it is its provider's own, and how many
+// requests at the same time it takes; 0: any number.
 func (s *Source) Model(name string) (host string, maxConcurrent int) {
 	p, release := s.use()
 	defer release()

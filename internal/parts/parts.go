@@ -250,6 +250,8 @@ func (p *parts) Names(kind string) []string {
 	switch kind {
 	case "agent":
 		return keysOf(p.own.Agents, p.configured.Config.Agents)
+	case "role":
+		return slices.Sorted(maps.Keys(p.configured.Config.Roles))
 	case "plan":
 		return slices.Sorted(maps.Keys(p.configured.Config.Plans))
 	case string(config.SimpleStep):

@@ -50,7 +50,8 @@ func (runtime) Models() []engine.ModelInfo {
 }
 
 func (runtime) Startables() []engine.Startable {
-	return []engine.Startable{{Executor: "agent", Name: "reader", Description: "Reads."}, {Executor: "plan", Name: "nightly"}}
+	return []engine.Startable{{Executor: "agent", Name: "reader", Description: "Reads."},
+		{Executor: "plan", Name: "nightly"}}
 }
 
 func (r runtime) Tool(name string, parameters map[string]string) (q engine.Request, templateID string, err error) {

@@ -36,7 +36,9 @@ func orchestrated(t *testing.T, planned string) *client {
 	h := enginetest.Build(t, enginetest.Plans{
 		Scenes: []scriptmodel.Scene{
 			{Name: "plan", Match: scriptmodel.Match{System: "Plan how"}, Turns: []scriptmodel.Turn{{Content: planned, Usage: usage}}},
-			{Name: "search", Match: scriptmodel.Match{System: "agent RAG_SEARCH"}, Turns: append(enginetest.Calls([]scriptmodel.ToolCall{enginetest.Call("search.searchCode", query{"TODO"})}), scriptmodel.Turn{Content: "30 comments"})},
+			{Name: "search", Match: scriptmodel.Match{System: "agent RAG_SEARCH"},
+				Turns: append(enginetest.Calls([]scriptmodel.ToolCall{enginetest.Call("search.searchCode", query{"TODO"})}),
+					scriptmodel.Turn{Content: "30 comments"})},
 			{Name: "git", Match: scriptmodel.Match{System: "agent GIT"}, Turns: enginetest.Calls([]scriptmodel.ToolCall{enginetest.Call("git.commit", query{"todo.md"})})},
 			{Name: "answer", Match: scriptmodel.Match{System: "They have worked"}, Turns: []scriptmodel.Turn{{Content: "There are 30. The list was not committed.", Usage: usage}}},
 		},
@@ -117,8 +119,9 @@ func TestDocsOrchestrator(t *testing.T) {
 		"state": "COMPLETED", "result.result": "There are 30. The list was not committed.", "result.sources.#": 30,
 		"result.trace.executionId": id, "result.trace.finalState": "COMPLETED", "result.trace.completedSteps": 1, "result.trace.stepTraces.#": 2, "result.trace.allSources.#": 30,
 		"result.trace.planning.agentType": "ORCHESTRATOR", "result.trace.planning.stepNumber": 0,
-		"result.trace.metrics.totalLLMCalls": 5, "result.trace.metrics.failures": 0, "result.trace.metrics.retries": 0, "result.trace.metrics.averageRelevanceScore": 0.5,
-		"result.trace.stepTraces.0.stepNumber": 1, "result.trace.stepTraces.0.agentType": "RAG_SEARCH", "result.trace.stepTraces.0.toolName": "search.searchCode",
+		"result.trace.metrics.totalLLMCalls": 5, "result.trace.metrics.failures": 0, "result.trace.metrics.retries": 0,
+		"result.trace.metrics.averageRelevanceScore": 0.5,
+		"result.trace.stepTraces.0.stepNumber":       1, "result.trace.stepTraces.0.agentType": "RAG_SEARCH", "result.trace.stepTraces.0.toolName": "search.searchCode",
 		"result.trace.stepTraces.0.action": "Search for TODO comments", "result.trace.stepTraces.0.reasoning": "They may be in any file", "result.trace.stepTraces.0.output": "30 comments",
 		"result.trace.stepTraces.0.sources.#": 30, "result.trace.stepTraces.0.sources.0.displayName": "main.go", "result.trace.stepTraces.0.inputParameters.query": "TODO",
 		"result.trace.stepTraces.1.state": "SKIPPED", "result.trace.stepTraces.1.errorMessage": "A human rejected this call. It was not made. They say: Not on Friday.",

@@ -12,8 +12,8 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// ErrRestarted says that an answer is not what was sent of it while it arrived: it was begun again, such as by the worker that
-// took the run over.
+// ErrRestarted says that an answer is not what was sent of it while it arrived: it was begun again, such as by the
+// worker that took the run over.
 var ErrRestarted = errors.New("the answer was begun again, and is not what was sent of it before")
 
 // Answer is what a run of an agent answers, for somebody who waits for it.
@@ -27,9 +27,9 @@ type Answer struct {
 	Silence time.Duration
 }
 
-// Follow sends the answer, as it arrives and as it is on record, until the run has ended. It returns the run, or nil if ctx ended or
-// the watch was closed before. What was sent of a run that was completed is its answer, or the error is [ErrRestarted]. Other errors are
-// those of send and of Read.
+// Follow sends the answer, as it arrives and as it is on record, until the run has ended. It returns the run, or nil if
+// ctx ended or the watch was closed before. What was sent of a run that was completed is its answer, or the error is
+// [ErrRestarted]. Other errors are those of send and of Read.
 func (a *Answer) Follow(ctx context.Context, send func(text string) error) (*store.RunDetail, error) {
 	wake, stop := a.Watch.changes(a.RootPlanID)
 	defer stop()
@@ -76,7 +76,8 @@ func (a *Answer) Follow(ctx context.Context, send func(text string) error) (*sto
 	return d, err
 }
 
-// maxArriving bounds what is kept of an answer that arrives, in bytes. What comes after it is sent when it is on record.
+// maxArriving bounds what is kept of an answer that arrives, in bytes. What comes after it is sent when it is on
+// record.
 const maxArriving = 1 << 20
 
 // arriving is an answer that arrives, as far as it is known without a gap.

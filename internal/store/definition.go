@@ -38,17 +38,20 @@ type DefinitionVersion struct {
 	Body   json.RawMessage
 }
 
-// Definitions returns a version of each of some definitions that there are, by id: the one that has one of the hashes, else the newest.
+// Definitions returns a version of each of some definitions that there are, by id: the one that has one of the hashes,
+// else the newest.
 func (r *Reader) Definitions(ctx context.Context, ids, hashes []string) (map[string]DefinitionVersion, error) {
 	rows, err := pg.Read(ctx, r.db, func() ([]db.DefinitionNewestRow, error) {
-		return r.queries.DefinitionNewest(ctx, r.db, db.DefinitionNewestParams{Ids: append([]string{}, ids...), Hashes: append([]string{}, hashes...)})
+		return r.queries.DefinitionNewest(ctx, r.db,
+			db.DefinitionNewestParams{Ids: append([]string{}, ids...), Hashes: append([]string{}, hashes...)})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read definitions: %w", err)
 	}
 	all := map[string]DefinitionVersion{}
 	for _, row := range rows {
-		all[row.DefinitionID] = DefinitionVersion{Pinned{ID: row.DefinitionID, Version: int(row.Version)}, row.Sha256, row.Body}
+		all[row.DefinitionID] = DefinitionVersion{Pinned{ID: row.DefinitionID, Version: int(row.Version)}, row.Sha256,
+			row.Body}
 	}
 	return all, nil
 }

@@ -57,7 +57,8 @@ func (r *Reader) LiveWorkers(ctx context.Context) ([]LiveWorker, error) {
 	}
 	all := make([]LiveWorker, len(rows))
 	for i, row := range rows {
-		all[i] = LiveWorker{Worker{ID: row.WorkerID, Host: row.Host, Release: row.Release, Provides: row.Provides, Slots: int(row.Slots)}, row.StartedAt}
+		all[i] = LiveWorker{Worker{ID: row.WorkerID, Host: row.Host, Release: row.Release, Provides: row.Provides,
+			Slots: int(row.Slots)}, row.StartedAt}
 	}
 	return all, nil
 }

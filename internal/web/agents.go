@@ -130,7 +130,7 @@ func toolFacts(t *catalog.Tool) (facts []string) {
 
 func users(agents []string) string {
 	if len(agents) == 0 {
-		return "used by no agent"
+		return "used by nobody"
 	}
 	return "used by " + strings.Join(agents, ", ")
 }

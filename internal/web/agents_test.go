@@ -19,7 +19,8 @@ func TestAgents(t *testing.T) {
 		p = s.get("/agents", http.StatusOK)
 		return strings.Contains(text(p.one("class", "start")), "1 live worker")
 	})
-	says(t, p, "clerk", "Answers customers", "shop.refund", "writes · needs approval", "used by clerk", "default openai scripted")
+	says(t, p, "clerk", "Answers customers", "shop.refund", "writes · needs approval", "used by clerk",
+		"default openai scripted")
 	var links []string
 	for n := range p.one("class", "start").Descendants() {
 		if n.Data == "a" {

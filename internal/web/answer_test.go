@@ -124,7 +124,8 @@ func TestAnswerApproval(t *testing.T) {
 	}
 	p.has("tool shop.refund", "files book <b>.md", "parameter note two lines <b>")
 	shown := strings.Join(pre(p.detail()), "\n--\n")
-	for _, part := range []string{`"to": "Ann \u202ennA"`, `"amount": 12345678901234567890.10`, `"note": "two\nlines <b>"`, "two\nlines <b>", "POST /refunds\n\nto=<i>Ann \\u202ennA"} {
+	for _, part := range []string{`"to": "Ann \u202ennA"`, `"amount": 12345678901234567890.10`, `"note": "two\nlines <b>"`,
+		"two\nlines <b>", "POST /refunds\n\nto=<i>Ann \\u202ennA"} {
 		if !strings.Contains(shown, part) {
 			t.Errorf("it lacks %s: %s", part, shown)
 		}

@@ -150,7 +150,8 @@ func openShop(t *testing.T, door httpd.Config) *shop {
 	source := parts.NewSource(slog.New(slog.DiscardHandler))
 	source.Set(current, parts.Own{Tools: []tool.Tool{
 		tool.Func("shop.refund", "Sends money.", func(_ context.Context, o order) (string, error) { return "sent to " + o.To, nil },
-			tool.WithPolicy(tool.Policy{Writes: true, Approval: true}), tool.WithTouches(func(context.Context, order) ([]string, error) { return []string{"book <b>.md"}, nil }),
+			tool.WithPolicy(tool.Policy{Writes: true, Approval: true}),
+			tool.WithTouches(func(context.Context, order) ([]string, error) { return []string{"book <b>.md"}, nil }),
 			tool.WithPreview(func(_ context.Context, _ tool.Call, o order) (tool.Preview, error) {
 				return tool.NewPreview(tool.PreviewRequest, "POST /refunds\n\nto=<i>"+o.To), nil
 			})),
@@ -169,7 +170,8 @@ func openShop(t *testing.T, door httpd.Config) *shop {
 	})
 	t.Cleanup(func() { cancel(); work.Wait() })
 	api := apitest.Config{HTTP: door, Starter: e, Catalog: source, Runs: runapi.Config{Redact: source.Redact}}
-	return &shop{serve(t, s, api, web.Runtime{Catalog: source, Runnable: catalog.New(source, s), Redact: source.Redact}), e}
+	return &shop{serve(t, s, api, web.Runtime{Catalog: source, Runnable: catalog.New(source, s), Redact: source.Redact}),
+		e}
 }
 
 // start starts a run of the clerk.

@@ -26,7 +26,8 @@ func (v *runView) readWait(w *record.Wait) {
 	}
 	d.text(&passage{id: "subject/files", label: "files", text: strings.Join(subject.Files, "\n"), exact: true})
 	if p := subject.Preview; p != nil {
-		d.text(&passage{id: "subject/preview", label: "preview", about: p.Kind + ", sha256 " + p.SHA256, text: p.Text, exact: true})
+		d.text(&passage{id: "subject/preview", label: "preview", about: p.Kind + ", sha256 " + p.SHA256, text: p.Text,
+			exact: true})
 	}
 	known := d.plan != nil || subject.Name != nil || saidJSON(subject.Parameters) != "" || len(subject.Files) > 0
 	d.text(&passage{id: "subject", label: "what it is about", text: string(w.Subject), aside: known, exact: true})

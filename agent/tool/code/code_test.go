@@ -141,8 +141,9 @@ def third(): return 1
 			"a.js:1-7: load: complexity 3, nesting 1, 2 parameters, 7 lines\n"},
 		"java": {"A.java", "class A {\n    public static List<String> find(String a, int b) throws E {\n        if (a == null) {\n            return null;\n        }\n        return go(a);\n    }\n}\n",
 			"A.java:2-7: A.find: complexity 2, nesting 1, 2 parameters, 6 lines\n"},
-		"rust":   {"a.rs", "pub fn run<T>(a: T) -> u8 {\n    match a { _ => 1 }\n}\n", "a.rs:1-3: run: complexity 1, nesting 0, 1 parameters, 3 lines (estimate)\n"},
-		"shell":  {"a.sh", "function run {\n  if a; then\n    b\n  fi\n}\n", "a.sh:1-5: run: complexity 2, nesting 1, 0 parameters, 5 lines (estimate)\n"},
+		"rust": {"a.rs", "pub fn run<T>(a: T) -> u8 {\n    match a { _ => 1 }\n}\n", "a.rs:1-3: run: complexity 1, nesting 0, 1 parameters, 3 lines (estimate)\n"},
+		"shell": {"a.sh", "function run {\n  if a; then\n    b\n  fi\n}\n",
+			"a.sh:1-5: run: complexity 2, nesting 1, 0 parameters, 5 lines (estimate)\n"},
 		"broken": {"a.go", "package a\n\nfunc f( {\n", "a.go cannot be parsed: 3:9: "},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -152,7 +153,8 @@ def third(): return 1
 			if result.Failed || !strings.Contains(result.Text, row.want) {
 				t.Errorf("%s\nwant:\n%s", result.Text, row.want)
 			}
-			if estimate := name == "rust" || name == "shell" || name == "broken"; strings.Contains(result.Text, "marked as an estimate") != estimate {
+			if estimate := name == "rust" || name == "shell" ||
+				name == "broken"; strings.Contains(result.Text, "marked as an estimate") != estimate {
 				t.Error(result.Text)
 			}
 		})
@@ -295,7 +297,8 @@ func TestRefactorings(t *testing.T) {
 			if a := applied.Artifacts; len(a) != 1 || a[0].Name != "files_modified" || string(a[0].Value) != `["`+row.file+`"]` {
 				t.Errorf("%+v", a)
 			}
-			if again := call(t, set, "code.apply_refactoring", object{"patch": data.Findings[0].Patch}); !again.Failed || !strings.Contains(again.Text, "is as the patch makes it") {
+			if again := call(t, set, "code.apply_refactoring", object{"patch": data.Findings[0].Patch}); !again.Failed ||
+				!strings.Contains(again.Text, "is as the patch makes it") {
 				t.Errorf("%+v", again)
 			}
 		})
@@ -316,18 +319,19 @@ func TestHostilePatches(t *testing.T) {
 	good := of("a.txt", "@@ -2 +2 @@\n-2\n+two\n")
 	called, _ := set.Get("code.apply_refactoring")
 	for name, row := range map[string]struct{ patch, want string }{
-		"empty":          {"", "want a unified diff"},
-		"no diff":        {"hello", "of no unified diff"},
-		"outside":        {of("../x", "@@ -1 +1 @@\n-1\n+2\n"), "leaves the folder"},
-		"absolute":       {of("/etc/passwd", "@@ -1 +1 @@\n-1\n+2\n"), "must be relative"},
-		"link":           {of("link/x", "@@ -1 +1 @@\n-1\n+2\n"), "leaves the folder through a symbolic link"},
-		"git":            {of(".git/config", "@@ -1 +1 @@\n-x\n+y\n"), "files of git"},
-		"missing":        {of("none", "@@ -1 +1 @@\n-1\n+2\n"), "no such file"},
-		"binary":         {of("bin", "@@ -1 +1 @@\n-1\n+2\n"), "binary"},
-		"renames":        {"--- a/a.txt\n+++ b/c.txt\n@@ -2 +2 @@\n-2\n+two\n", "renames"},
-		"twice":          {good + good, "twice"},
-		"twice by link":  {good + of("same", "@@ -1 +1 @@\n-1\n+x\n"), "twice"},
-		"one is wrong":   {good + of("b.txt", "@@ -1 +1 @@\n-x\n+y\n"), "line 1 is \"1\", and \"x\" in the patch; make the patch from the file as it is:\n     1\t1\n     2\t2\n"},
+		"empty":         {"", "want a unified diff"},
+		"no diff":       {"hello", "of no unified diff"},
+		"outside":       {of("../x", "@@ -1 +1 @@\n-1\n+2\n"), "leaves the folder"},
+		"absolute":      {of("/etc/passwd", "@@ -1 +1 @@\n-1\n+2\n"), "must be relative"},
+		"link":          {of("link/x", "@@ -1 +1 @@\n-1\n+2\n"), "leaves the folder through a symbolic link"},
+		"git":           {of(".git/config", "@@ -1 +1 @@\n-x\n+y\n"), "files of git"},
+		"missing":       {of("none", "@@ -1 +1 @@\n-1\n+2\n"), "no such file"},
+		"binary":        {of("bin", "@@ -1 +1 @@\n-1\n+2\n"), "binary"},
+		"renames":       {"--- a/a.txt\n+++ b/c.txt\n@@ -2 +2 @@\n-2\n+two\n", "renames"},
+		"twice":         {good + good, "twice"},
+		"twice by link": {good + of("same", "@@ -1 +1 @@\n-1\n+x\n"), "twice"},
+		"one is wrong": {good + of("b.txt", "@@ -1 +1 @@\n-x\n+y\n"),
+			"line 1 is \"1\", and \"x\" in the patch; make the patch from the file as it is:\n     1\t1\n     2\t2\n"},
 		"end":            {of("a.txt", "@@ -3,2 +3,2 @@\n 3\n-4\n+5\n"), "only 3 lines"},
 		"overlap":        {of("a.txt", "@@ -1,2 +1,2 @@\n-1\n 2\n+x\n@@ -2 +2 @@\n-2\n+x\n"), "two hunks change line 2"},
 		"no hunk":        {of("a.txt", ""), "nothing changes"},
@@ -340,12 +344,14 @@ func TestHostilePatches(t *testing.T) {
 		"removes other":  {"--- a/a.txt\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-1\n-2\n", "has not all of its lines"},
 		"renames by git": {"diff --git a/a.txt b/c.txt\nrename from a.txt\nrename to c.txt\n", "does not rename"},
 		"mode":           {"diff --git a/a.txt b/a.txt\nold mode 100644\nnew mode 100755\n", "change their mode"},
-		"moves":          {"*** Begin Patch\n*** Update File: a.txt\n*** Move to: c.txt\n@@\n-1\n+x\n*** End Patch", "it moves the file"},
-		"no place":       {of("a.txt", "@@\n+x\n"), "does not say where"},
-		"only break":     {of("a.txt", "@@ -1 +1 @@\n\\ No newline at end of file\n"), "before the first line"},
-		"first break":    {"\\ No newline at end of file\n", "before the first line"},
-		"no Go":          {of("a.go", "@@ -1 +1 @@\n-package a\n+packag a\n"), "a.go would have an error of syntax (Go): line 1, column 1: expected 'package', found packag; the line would be \"packag a\""},
-		"binary patch":   {"diff --git a/a b/a\nGIT binary patch\n", "of no unified diff"},
+		"moves": {"*** Begin Patch\n*** Update File: a.txt\n*** Move to: c.txt\n@@\n-1\n+x\n*** End Patch",
+			"it moves the file"},
+		"no place":    {of("a.txt", "@@\n+x\n"), "does not say where"},
+		"only break":  {of("a.txt", "@@ -1 +1 @@\n\\ No newline at end of file\n"), "before the first line"},
+		"first break": {"\\ No newline at end of file\n", "before the first line"},
+		"no Go": {of("a.go", "@@ -1 +1 @@\n-package a\n+packag a\n"), "a.go would have an error of syntax (Go): line 1, " +
+			"column 1: expected 'package', found packag; the line would be \"packag a\""},
+		"binary patch": {"diff --git a/a b/a\nGIT binary patch\n", "of no unified diff"},
 	} {
 		result := call(t, set, "code.apply_refactoring", object{"patch": row.patch})
 		if !result.Failed || !strings.Contains(result.Text, row.want) {
@@ -373,7 +379,8 @@ func TestHostilePatches(t *testing.T) {
 	if paths, err := called.(tool.Toucher).Touches(t.Context(), tool.Call{Arguments: b}); err != nil || !slices.Equal(paths, []string{"a.txt", "b.txt"}) {
 		t.Errorf("%q %v", paths, err)
 	}
-	if result := call(t, set, "code.apply_refactoring", object{"patch": both}); result.Failed || result.Summary != "Refactored a.txt, b.txt" || !strings.Contains(result.Text, "b.txt: lines 2-2, lines 4-4") {
+	if result := call(t, set, "code.apply_refactoring", object{"patch": both}); result.Failed ||
+		result.Summary != "Refactored a.txt, b.txt" || !strings.Contains(result.Text, "b.txt: lines 2-2, lines 4-4") {
 		t.Errorf("%+v", result)
 	}
 	for name, want := range map[string]string{"a.txt": "1\ntwo\n3\n", "b.txt": "1\nx\n2\n4"} {

@@ -85,7 +85,8 @@ func diff(path, before, after string) string {
 		first++
 	}
 	last := 0
-	for last < len(a.lines)-first && last < len(b.lines)-first && a.lines[len(a.lines)-1-last] == b.lines[len(b.lines)-1-last] {
+	for last < len(a.lines)-first && last < len(b.lines)-first &&
+		a.lines[len(a.lines)-1-last] == b.lines[len(b.lines)-1-last] {
 		last++
 	}
 	var lines []patchLine
@@ -101,8 +102,8 @@ func diff(path, before, after string) string {
 	return unified("a/"+path, "b/"+path, lines, a.whole, b.whole)
 }
 
-// unified returns a unified diff of all lines of a file. whole says whether the last line has its line break, before and
-// after.
+// unified returns a unified diff of all lines of a file. whole says whether the last line has its line break, before
+// and after.
 func unified(from, to string, lines []patchLine, wholeBefore, wholeAfter bool) string {
 	lines, cut := withEnds(lines, wholeBefore, wholeAfter)
 	var out strings.Builder

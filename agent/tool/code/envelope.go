@@ -21,7 +21,8 @@ func (r *reader) envelope() error {
 			return nil
 		case line == "":
 		case name == "":
-			return fmt.Errorf("line %d: %.80q: want *** Update File: path, *** Add File: path or *** Delete File: path", r.at, line)
+			return fmt.Errorf("line %d: %.80q: want *** Update File: path, *** Add File: path or *** Delete File: path", r.at,
+				line)
 		case kind == "*** Update File":
 			r.files = append(r.files, filePatch{path: name})
 			err = r.sections()
@@ -31,7 +32,8 @@ func (r *reader) envelope() error {
 		case kind == "*** Delete File":
 			r.files = append(r.files, filePatch{path: name, does: removes})
 		default:
-			return fmt.Errorf("line %d: %.80q: want *** Update File: path, *** Add File: path or *** Delete File: path", r.at, line)
+			return fmt.Errorf("line %d: %.80q: want *** Update File: path, *** Add File: path or *** Delete File: path", r.at,
+				line)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)

@@ -61,8 +61,10 @@ func (e syntaxError) String() string { return fmt.Sprintf("%d:%d: %s", e.Line, e
 
 // languages are those that are known, by the ends of file names.
 var languages = map[string]string{
-	".go": "Go", ".py": "Python", ".pyi": "Python", ".js": "JavaScript", ".jsx": "JavaScript", ".mjs": "JavaScript", ".cjs": "JavaScript",
-	".ts": "TypeScript", ".tsx": "TypeScript", ".mts": "TypeScript", ".cts": "TypeScript", ".java": "Java", ".kt": "Kotlin", ".scala": "Scala", ".rs": "Rust", ".rb": "Ruby",
+	".go": "Go", ".py": "Python", ".pyi": "Python", ".js": "JavaScript", ".jsx": "JavaScript", ".mjs": "JavaScript",
+	".cjs": "JavaScript",
+	".ts":  "TypeScript", ".tsx": "TypeScript", ".mts": "TypeScript", ".cts": "TypeScript", ".java": "Java",
+	".kt": "Kotlin", ".scala": "Scala", ".rs": "Rust", ".rb": "Ruby",
 	".php": "PHP", ".c": "C", ".h": "C", ".cc": "C++", ".cpp": "C++", ".hpp": "C++", ".cs": "C#", ".swift": "Swift", ".sh": "Shell", ".lua": "Lua",
 }
 

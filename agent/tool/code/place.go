@@ -148,12 +148,14 @@ func (p filePatch) insertion(c content, h hunk, after int) (int, error) {
 	case h.atEnd:
 		return len(c.lines), nil
 	case h.old != unknown:
-		return 0, fmt.Errorf("%s: it has only %d lines, and a hunk adds lines at line %d; add lines around what is added", p.path, len(c.lines), h.old)
+		return 0, fmt.Errorf("%s: it has only %d lines, and a hunk adds lines at line %d; add lines around what is added",
+			p.path, len(c.lines), h.old)
 	}
 	if at, ok := c.anchor(h.anchors, after); ok {
 		return at + 1, nil
 	}
-	return 0, fmt.Errorf("%s: a hunk only adds lines and does not say where; add the lines before and after, as they are in the file", p.path)
+	return 0, fmt.Errorf("%s: a hunk only adds lines and does not say where; add the lines before and after, as they "+
+		"are in the file", p.path)
 }
 
 // choose returns which of several places is meant: the one where the patch has it, one that is far nearer to that than
@@ -177,9 +179,11 @@ func choose(c content, h hunk, places []int, told, after int) (int, bool) {
 func (c content) anchor(anchors []string, after int) (line int, ok bool) {
 	at := after
 	for _, anchor := range anchors {
-		i := slices.IndexFunc(c.lines[min(at, len(c.lines)):], func(line string) bool { return strings.TrimSpace(line) == anchor })
+		i := slices.IndexFunc(c.lines[min(at, len(c.lines)):],
+			func(line string) bool { return strings.TrimSpace(line) == anchor })
 		if i < 0 {
-			i = slices.IndexFunc(c.lines[min(at, len(c.lines)):], func(line string) bool { return strings.HasPrefix(strings.TrimSpace(line), anchor) })
+			i = slices.IndexFunc(c.lines[min(at, len(c.lines)):],
+				func(line string) bool { return strings.HasPrefix(strings.TrimSpace(line), anchor) })
 		}
 		if i < 0 {
 			return 0, false
@@ -233,14 +237,16 @@ func (p filePatch) ambiguous(places []int, told int) error {
 		said = fmt.Sprintf("says line %d", told+1)
 	}
 	return fmt.Errorf("%s: the lines of a hunk are in the file at the lines %s, and the patch %s; "+
-		"add lines around what changes until it is there once, or correct the number", p.path, strings.Join(lines, ", "), said)
+		"add lines around what changes until it is there once, or correct the number", p.path, strings.Join(lines, ", "),
+		said)
 }
 
 // misfit says what is in a file where a hunk should fit.
 func (p filePatch) misfit(c content, h hunk, before []string) error {
 	at := nearest(trimmed(c.lines), trimmed(before), h.old-1)
 	if at == unknown {
-		return fmt.Errorf("%s: none of the lines of a hunk is in the file, which has %d lines, such as %s; make the patch from the file as it is",
+		return fmt.Errorf("%s: none of the lines of a hunk is in the file, which has %d lines, such as %s; make the patch "+
+			"from the file as it is",
 			p.path, len(c.lines), inQuotes(before[0]))
 	}
 
@@ -248,7 +254,8 @@ func (p filePatch) misfit(c content, h hunk, before []string) error {
 	for i, line := range before {
 		switch there := at + i; {
 		case there >= len(c.lines):
-			first, why = there, fmt.Sprintf("the file has only %d lines, and the patch goes on with %s", len(c.lines), inQuotes(line))
+			first, why = there, fmt.Sprintf("the file has only %d lines, and the patch goes on with %s", len(c.lines),
+				inQuotes(line))
 		case there < 0 || strings.TrimRight(c.lines[there], " \t\r") != strings.TrimRight(line, " \t\r"):
 			first = max(there, 0)
 			why = fmt.Sprintf("line %d is %s, and %s in the patch", first+1, inQuotes(c.lines[first]), inQuotes(line))

@@ -26,7 +26,8 @@ const (
 
 // hunk replaces lines of a file.
 type hunk struct {
-	old, new int         // the first line before and after, from 1; 0: it is before the first; unknown: the patch does not say
+	// the first line before and after, from 1; 0: it is before the first; unknown: the patch does not say
+	old, new int
 	anchors  []string    // lines that are somewhere before the place, the nearest one last
 	lines    []patchLine // without their line breaks
 	atEnd    bool        // the hunk reaches to the end of the file
@@ -145,7 +146,8 @@ func (r *reader) unified() error {
 func noise(line string, number int) error {
 	for _, prefix := range []string{"rename ", "copy ", "old mode ", "new mode "} {
 		if strings.HasPrefix(line, prefix) {
-			return fmt.Errorf("line %d: %.80q: a patch changes, adds and removes files here, and does not rename them or change their mode", number, line)
+			return fmt.Errorf("line %d: %.80q: a patch changes, adds and removes files here, and does not rename them or "+
+				"change their mode", number, line)
 		}
 	}
 	for _, prefix := range []string{"diff ", "index ", "new file mode ", "deleted file mode ", "similarity index "} {
@@ -300,7 +302,8 @@ func (h *hunk) cut() bool {
 // boundary reports whether a hunk ends before the next line.
 func (r *reader) boundary() bool {
 	line := r.peek(0)
-	return r.ended() || strings.HasPrefix(line, "@@") || strings.HasPrefix(line, "diff --git ") || strings.HasPrefix(line, "*** ") ||
+	return r.ended() || strings.HasPrefix(line, "@@") || strings.HasPrefix(line, "diff --git ") ||
+		strings.HasPrefix(line, "*** ") ||
 		strings.HasPrefix(line, "--- ") && strings.HasPrefix(r.peek(1), "+++ ")
 }
 

@@ -41,8 +41,9 @@ func repeatedImports(m measured) (found []finding) {
 		lines := strings.SplitAfter(string(m.content), "\n")
 		lines[each.line-1] = ""
 		found = append(found, finding{
-			Kind: "repeated_import", Path: m.Path, LineStart: each.line, LineEnd: each.line, Score: 0.4, Estimate: m.Estimate, snippet: m.snippet(each.line, each.line),
-			What: each.name + " is imported a second time", Why: "it says nothing new", Advice: "Remove the line.",
+			Kind: "repeated_import", Path: m.Path, LineStart: each.line, LineEnd: each.line, Score: 0.4, Estimate: m.Estimate,
+			snippet: m.snippet(each.line, each.line),
+			What:    each.name + " is imported a second time", Why: "it says nothing new", Advice: "Remove the line.",
 			Patch: diff(m.Path, string(m.content), strings.Join(lines, "")),
 		})
 	}

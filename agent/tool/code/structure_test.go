@@ -65,7 +65,8 @@ func TestStructure(t *testing.T) {
 
 			var functions, imports []string
 			for _, f := range m.Functions {
-				functions = append(functions, fmt.Sprintf("%s %d-%d %d/%d/%d", f.Name, f.LineStart, f.LineEnd, f.Complexity, f.Nesting, f.Parameters))
+				functions = append(functions,
+					fmt.Sprintf("%s %d-%d %d/%d/%d", f.Name, f.LineStart, f.LineEnd, f.Complexity, f.Nesting, f.Parameters))
 			}
 			for _, each := range m.imports {
 				imports = append(imports, each.name)
@@ -89,13 +90,16 @@ func TestImportsOfGrammars(t *testing.T) {
 	var files []measured
 	for name, text := range map[string]string{
 		"app/__init__.py": "", "app/one.py": "", "app/two.py": "x = 1\n", "app/sub/__init__.py": "", "os.py": "",
-		"app/main.py":  "from . import one, nothing\nfrom .two import x, y as z\nimport os.path, app.sub as s\nfrom .sub import *\nfrom . import (\n    one,\n)\n",
+		"app/main.py": "from . import one, nothing\nfrom .two import x, y as z\nimport os.path, app.sub as s\n" +
+			"from .sub import *\nfrom . import (\n    one,\n)\n",
 		"app/sub/a.py": "from .. import two\nfrom ..one import x\nfrom ...far import x\n",
 
-		"web/a.ts": "import './b.js'\nimport x from '.'\nexport { y } from '../web/c'\nimport react from 'react'\nconst l = import('lib/d')\nimport '@x/y'\n",
+		"web/a.ts": "import './b.js'\nimport x from '.'\nexport { y } from '../web/c'\nimport react from 'react'\n" +
+			"const l = import('lib/d')\nimport '@x/y'\n",
 		"web/b.ts": "", "web/index.ts": "", "web/c/index.tsx": "", "web/react.ts": "", "src/lib/d.ts": "", "web/b.js.md": "",
 
-		"src/main/java/com/x/A.java":   "import com.x.y.B;\nimport static com.x.y.C.find;\nimport com.x.y.B.Inner;\nimport com.x.y.*;\nimport java.util.List;\n",
+		"src/main/java/com/x/A.java": "import com.x.y.B;\nimport static com.x.y.C.find;\nimport com.x.y.B.Inner;\n" +
+			"import com.x.y.*;\nimport java.util.List;\n",
 		"src/main/java/com/x/y/B.java": "class B {}", "src/main/java/com/x/y/C.java": "class C {}",
 	} {
 		if m, ok := measure(t.Context(), name, []byte(text)); ok {
@@ -119,7 +123,8 @@ func TestImportsOfGrammars(t *testing.T) {
 // An import that stands in several lines, or beside another one, is not one that can be removed as a line.
 func TestImportsThatAreNoLine(t *testing.T) {
 	t.Parallel()
-	m, _ := measure(t.Context(), "a.py", []byte("import a, b\nfrom c import (\n    d\n)\nfrom c import (\n    e\n)\nimport f\nimport f\n"))
+	m, _ := measure(t.Context(), "a.py",
+		[]byte("import a, b\nfrom c import (\n    d\n)\nfrom c import (\n    e\n)\nimport f\nimport f\n"))
 	found := repeatedImports(m)
 	if len(found) != 1 || found[0].LineStart != 9 || found[0].Estimate {
 		t.Errorf("%+v", found)
@@ -136,7 +141,8 @@ func TestWhatIsNotParsed(t *testing.T) {
 
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if m, _ = measure(ended, "a.py", []byte("def f():\n    pass\n")); !m.Estimate || m.Problem != "" || len(m.Functions) != 1 {
+	if m, _ = measure(ended, "a.py", []byte("def f():\n    pass\n")); !m.Estimate || m.Problem != "" ||
+		len(m.Functions) != 1 {
 		t.Errorf("%+v", m)
 	}
 }

@@ -34,10 +34,13 @@ func open(t *testing.T, o db.Options) *shop {
 	s := &shop{t: t, db: pgtest.Empty(t)}
 	s.login = fmt.Sprintf("shop_%d", time.Now().UnixNano())
 	for _, sql := range []string{
-		"CREATE TABLE item (id int PRIMARY KEY, name text NOT NULL, price numeric, big int8, at timestamptz DEFAULT '2026-01-02 03:04:05Z')",
+		"CREATE TABLE item (id int PRIMARY KEY, name text NOT NULL, price numeric, big int8, at timestamptz DEFAULT " +
+			"'2026-01-02 03:04:05Z')",
 		"INSERT INTO item SELECT i, 'item ' || i, i * 1.5, 9007199254740993 FROM generate_series(1, 10) i",
-		"CREATE TABLE line (item int REFERENCES item, n int)", "CREATE TABLE hidden (password text)", "CREATE SEQUENCE counter",
-		"CREATE ROLE " + s.login + " LOGIN PASSWORD 'hunter2'", "GRANT SELECT, INSERT, UPDATE, DELETE ON item, line TO " + s.login,
+		"CREATE TABLE line (item int REFERENCES item, n int)", "CREATE TABLE hidden (password text)",
+		"CREATE SEQUENCE counter",
+		"CREATE ROLE " + s.login + " LOGIN PASSWORD 'hunter2'", "GRANT SELECT, INSERT, UPDATE, DELETE ON item, line TO " +
+			s.login,
 		"GRANT USAGE ON SEQUENCE counter TO " + s.login,
 	} {
 		s.exec(sql)
@@ -131,18 +134,21 @@ func (s *shop) failure(want, name, sql string, parameters ...any) {
 func TestQuery(t *testing.T) {
 	t.Parallel()
 	s := open(t, db.Options{})
-	result, err := s.do("db.query", "SELECT id, name, price, big FROM item WHERE id <= $1 AND name LIKE $2 ORDER BY id", 2, "item%")
+	result, err := s.do("db.query", "SELECT id, name, price, big FROM item WHERE id <= $1 AND name LIKE $2 ORDER BY id", 2,
+		"item%")
 	if err != nil || result.Failed {
 		t.Fatal(result, err)
 	}
-	if want := "id | name | price | big\n1 | item 1 | 1.5 | 9007199254740993\n2 | item 2 | 3.0 | 9007199254740993\n(2 rows)"; result.Text != want {
+	if want := "id | name | price | big\n1 | item 1 | 1.5 | 9007199254740993\n2 | item 2 | 3.0 | 9007199254740993\n" +
+		"(2 rows)"; result.Text != want {
 		t.Errorf("%q", result.Text)
 	}
 	if want := `{"columns":["id","name","price","big"],"rows":[[1,"item 1","1.5","9007199254740993"],[2,"item 2","3.0","9007199254740993"]],"command":"SELECT 2"}`; string(result.Data) != want {
 		t.Errorf("%s", result.Data)
 	}
 
-	result, err = s.do("db.query", `SELECT NULL, true, 'NaN'::float8, 1.5::float8, 'Infinity'::numeric, '\x00ff'::bytea, '{1,2}'::int[], '{"a": [1]}'::jsonb, E'a|b\nc\t\\', ''`)
+	result, err = s.do("db.query",
+		`SELECT NULL, true, 'NaN'::float8, 1.5::float8, 'Infinity'::numeric, '\x00ff'::bytea, '{1,2}'::int[], '{"a": [1]}'::jsonb, E'a|b\nc\t\\', ''`)
 	if err != nil || result.Failed {
 		t.Fatal(result, err)
 	}
@@ -154,7 +160,8 @@ func TestQuery(t *testing.T) {
 	}
 
 	// Parameters are values and nothing else.
-	result, err = s.do("db.query", "SELECT $1::text, $2::jsonb, $3::int IS NULL, $4::bool", "'; DROP TABLE item; --", object{"a": 1}, nil, true)
+	result, err = s.do("db.query", "SELECT $1::text, $2::jsonb, $3::int IS NULL, $4::bool", "'; DROP TABLE item; --",
+		object{"a": 1}, nil, true)
 	if err != nil || !strings.Contains(result.Text, `'; DROP TABLE item; -- | {"a": 1} | t | t`) {
 		t.Errorf("%q, %v", result.Text, err)
 	}
@@ -169,7 +176,8 @@ func TestBounds(t *testing.T) {
 		"SELECT repeat('x', 50000000)":                          "... (cut: 50000000 bytes)\n(1 row)",
 		"SELECT repeat('é', 1900) FROM generate_series(1, 3) i": "(3 rows)",
 	} {
-		if result, err := s.do("db.query", sql); err != nil || result.Failed || len(result.Text) > 12_000 || !strings.Contains(result.Text, want) {
+		if result, err := s.do("db.query", sql); err != nil || result.Failed || len(result.Text) > 12_000 ||
+			!strings.Contains(result.Text, want) {
 			t.Errorf("%s: %d bytes, %.200q, %v", sql, len(result.Text), result.Text, err)
 		}
 	}
@@ -197,9 +205,12 @@ func TestQueryOnlyReads(t *testing.T) {
 		"WITH gone AS (DELETE FROM item RETURNING id) SELECT * FROM gone": "read-only transaction",
 		"SELECT nextval('counter')":                                       "read-only transaction",
 		"EXPLAIN ANALYZE DELETE FROM item":                                "read-only transaction",
-		"COMMIT":                                                          "this one returns none", "ROLLBACK": "this one returns none", "BEGIN": "this one returns none", "DO $$ BEGIN DELETE FROM item; END $$": "this one returns none",
-		"SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE": "this one returns none", "SET TRANSACTION READ WRITE": "this one returns none", "RESET ROLE": "this one returns none",
-		"LISTEN x": "this one returns none", "COPY item TO STDOUT": "this one returns none", "COPY item FROM STDIN": "this one returns none", "LOCK TABLE item": "this one returns none",
+		"COMMIT":                                                          "this one returns none", "ROLLBACK": "this one returns none", "BEGIN": "this one returns none",
+		"DO $$ BEGIN DELETE FROM item; END $$":                  "this one returns none",
+		"SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE": "this one returns none",
+		"SET TRANSACTION READ WRITE":                            "this one returns none", "RESET ROLE": "this one returns none",
+		"LISTEN x": "this one returns none", "COPY item TO STDOUT": "this one returns none",
+		"COPY item FROM STDIN": "this one returns none", "LOCK TABLE item": "this one returns none",
 		"PREPARE TRANSACTION 'x'": "this one returns none", "": "sql: it is empty", "/* nothing */": "this one returns none",
 		"SELECT set_config('transaction_read_only', 'off', false)": "read-write mode must be set before any query",
 		"SELECT * FROM hidden":               "permission denied for table hidden",
@@ -212,12 +223,14 @@ func TestQueryOnlyReads(t *testing.T) {
 	}
 	s.failure("the statement has 1 ($1, $2, ...), and there are 0", "db.query", "SELECT $1::int")
 
-	for _, sql := range []string{"SELECT pg_advisory_lock(7)", "SELECT set_config('search_path', 'nowhere', false)", "SELECT set_config('role', 'none', false)"} {
+	for _, sql := range []string{"SELECT pg_advisory_lock(7)", "SELECT set_config('search_path', 'nowhere', false)",
+		"SELECT set_config('role', 'none', false)"} {
 		if result, err := s.do("db.query", sql); err != nil || result.Failed {
 			t.Errorf("%s: %v, %v", sql, result, err)
 		}
 	}
-	if result, err := s.do("db.query", "SELECT count(*), pg_try_advisory_lock(7) FROM item"); err != nil || !strings.Contains(result.Text, "\n10 | t\n") {
+	if result, err := s.do("db.query", "SELECT count(*), pg_try_advisory_lock(7) FROM item"); err != nil ||
+		!strings.Contains(result.Text, "\n10 | t\n") {
 		t.Errorf("%q, %v", result.Text, err)
 	}
 	if got := s.value("SELECT count(*) FROM item"); got != "10" {
@@ -254,12 +267,14 @@ func TestSchema(t *testing.T) {
 	if err != nil || result.Failed {
 		t.Fatal(result, err)
 	}
-	want := "table public.item\n  keys: PRIMARY KEY (id)\n  id integer not null\n  name text not null\n  price numeric\n  big bigint\n  at timestamp with time zone\n" +
+	want := "table public.item\n  keys: PRIMARY KEY (id)\n  id integer not null\n  name text not null\n" +
+		"  price numeric\n  big bigint\n  at timestamp with time zone\n" +
 		"table public.line\n  keys: FOREIGN KEY (item) REFERENCES item(id)\n  item integer\n  n integer\n"
 	if result.Text != want {
 		t.Errorf("got %q\nwant %q", result.Text, want)
 	}
-	if result, err := s.with("db.schema", s.call("db.schema", object{"table": "hid"})); err != nil || !strings.HasPrefix(result.Text, "There is no such table") {
+	if result, err := s.with("db.schema", s.call("db.schema", object{"table": "hid"})); err != nil ||
+		!strings.HasPrefix(result.Text, "There is no such table") {
 		t.Errorf("%q, %v", result.Text, err)
 	}
 }
@@ -269,13 +284,15 @@ func TestExecute(t *testing.T) {
 	t.Parallel()
 	s := open(t, db.Options{Write: true})
 	execute, ok := s.tools.Get("db.execute")
-	if !ok || !execute.Spec().Policy.Approval || !execute.Spec().Policy.Writes || execute.Spec().Policy.OnUnknown == tool.Retry {
+	if !ok || !execute.Spec().Policy.Approval || !execute.Spec().Policy.Writes ||
+		execute.Spec().Policy.OnUnknown == tool.Retry {
 		t.Fatalf("%+v", execute)
 	}
 	s.exec("ANALYZE item")
 	call := s.call("db.execute", object{"sql": " UPDATE item SET name = $1 WHERE id > 0", "parameters": []any{"new"}})
 	p, _, err := tool.PreviewOf(t.Context(), execute, execute.Spec().Policy, call)
-	want := "UPDATE item SET name = $1 WHERE id > 0\n-- $1 = \"new\"\n-- Postgres expects 10 rows (an estimate; it did not run)\n"
+	want := "UPDATE item SET name = $1 WHERE id > 0\n-- $1 = \"new\"\n" +
+		"-- Postgres expects 10 rows (an estimate; it did not run)\n"
 	if err != nil || p.Text != want || p.Kind != tool.PreviewStatement {
 		t.Errorf("%q, %v", p.Text, err)
 	}
@@ -285,16 +302,19 @@ func TestExecute(t *testing.T) {
 	call.Approved = p.Digest
 	other := call
 	other.Arguments = json.RawMessage(strings.Replace(string(call.Arguments), "new", "old", 1))
-	if result, err := tool.Do(t.Context(), execute, execute.Spec().Policy, other, 0); err != nil || result.Text != tool.ErrChanged.Error() {
+	if result, err := tool.Do(t.Context(), execute, execute.Spec().Policy, other, 0); err != nil ||
+		result.Text != tool.ErrChanged.Error() {
 		t.Errorf("%q, %v", result.Text, err)
 	}
-	if result, err := tool.Do(t.Context(), execute, execute.Spec().Policy, call, 0); err != nil || result.Failed || result.Text != "(UPDATE 10)" {
+	if result, err := tool.Do(t.Context(), execute, execute.Spec().Policy, call, 0); err != nil || result.Failed ||
+		result.Text != "(UPDATE 10)" {
 		t.Errorf("%q, %v", result.Text, err)
 	}
 	if got := s.value("SELECT count(*) FROM item WHERE name = 'new'"); got != "10" {
 		t.Errorf("%s items changed", got)
 	}
-	if result, err := s.do("db.execute", "DELETE FROM item WHERE id = 1 RETURNING name"); err != nil || result.Text != "name\nnew\n(DELETE 1)" {
+	if result, err := s.do("db.execute", "DELETE FROM item WHERE id = 1 RETURNING name"); err != nil ||
+		result.Text != "name\nnew\n(DELETE 1)" {
 		t.Errorf("%q, %v", result.Text, err)
 	}
 }
@@ -304,10 +324,14 @@ func TestExecuteFails(t *testing.T) {
 	t.Parallel()
 	s := open(t, db.Options{Write: true})
 	for sql, want := range map[string]string{
-		"UPDATE items SET id = 1": `relation "items" does not exist`, "UPDATE item SET id = 1 WHERE": "syntax error", "DELETE FROM hidden": "permission denied",
-		"COMMIT": `db.execute does not run "COMMIT"`, "-- x\n /* y */ rollback": `does not run "ROLLBACK"`, "SET ROLE postgres": "does not run", "COPY item FROM PROGRAM 'id'": "does not run",
-		"DO $$ BEGIN END $$": "does not run", "LISTEN x": "does not run", "": "sql: it is empty", "DELETE FROM line; DELETE FROM item": "multiple commands",
-		"INSERT INTO item (id, name) VALUES (1, 'x')": "duplicate key", "INSERT INTO line VALUES (99, 1)": "foreign key", "VACUUM": "does not run",
+		"UPDATE items SET id = 1": `relation "items" does not exist`, "UPDATE item SET id = 1 WHERE": "syntax error",
+		"DELETE FROM hidden": "permission denied",
+		"COMMIT":             `db.execute does not run "COMMIT"`, "-- x\n /* y */ rollback": `does not run "ROLLBACK"`,
+		"SET ROLE postgres": "does not run", "COPY item FROM PROGRAM 'id'": "does not run",
+		"DO $$ BEGIN END $$": "does not run", "LISTEN x": "does not run", "": "sql: it is empty",
+		"DELETE FROM line; DELETE FROM item":          "multiple commands",
+		"INSERT INTO item (id, name) VALUES (1, 'x')": "duplicate key", "INSERT INTO line VALUES (99, 1)": "foreign key",
+		"VACUUM": "does not run",
 	} {
 		s.failure(want, "db.execute", sql)
 	}
@@ -332,7 +356,8 @@ func TestIdempotency(t *testing.T) {
 	if _, done, err := tool.Verify(t.Context(), execute, execute.Spec().Policy, call); err != nil || done {
 		t.Error(done, err)
 	}
-	if result, err := s.with("db.execute", call); err != nil || !strings.Contains(result.Text, "actlog_tool.call, the table of the calls that took effect, cannot be made") {
+	if result, err := s.with("db.execute", call); err != nil ||
+		!strings.Contains(result.Text, "actlog_tool.call, the table of the calls that took effect, cannot be made") {
 		t.Errorf("%q, %v", result.Text, err)
 	}
 	s.exec("DO $$ BEGIN EXECUTE format('GRANT CREATE ON DATABASE %I TO " + s.login + "', current_database()); END $$")
@@ -364,8 +389,10 @@ func TestWriteRole(t *testing.T) {
 	s.exec("GRANT " + writer + " TO " + s.login)
 	s.exec("CREATE TABLE who (name text, at text)")
 	s.exec("GRANT INSERT ON who TO " + writer + ", " + s.login)
-	s.exec("CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO who VALUES (current_user, 'end'); RETURN NULL; END $$")
-	s.exec("CREATE CONSTRAINT TRIGGER later AFTER INSERT ON who DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.at = 'now') EXECUTE FUNCTION note()")
+	s.exec("CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO who VALUES (current_user, " +
+		"'end'); RETURN NULL; END $$")
+	s.exec("CREATE CONSTRAINT TRIGGER later AFTER INSERT ON who DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.at " +
+		"= 'now') EXECUTE FUNCTION note()")
 	s.exec("DO $$ BEGIN EXECUTE format('GRANT CREATE ON DATABASE %I TO " + s.login + "', current_database()); END $$")
 	s.use(db.Options{URL: s.url, Write: true, WriteRole: writer, Idempotency: true})
 	if result, err := s.do("db.execute", "INSERT INTO who VALUES (current_user, 'now')"); err != nil || result.Failed {
@@ -389,7 +416,8 @@ func TestUnreachable(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	query, _ := s.tools.Get("db.query")
-	if _, err := tool.Do(ctx, query, query.Spec().Policy, s.call("db.query", object{"sql": "SELECT 1"}), 0); !errors.Is(err, context.Canceled) {
+	if _, err := tool.Do(ctx, query, query.Spec().Policy, s.call("db.query", object{"sql": "SELECT 1"}),
+		0); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }
@@ -399,8 +427,10 @@ func TestOptions(t *testing.T) {
 	t.Parallel()
 	const u = "postgres://localhost/x"
 	for want, o := range map[string]db.Options{
-		"url: it is no URL of a Postgres database": {URL: "postgres://me:hunter2@[bad/x"}, "maxRows: want 1 to 1000": {URL: u, MaxRows: 5000}, "maxBytes: want 1 to 61440": {URL: u, MaxBytes: 1 << 20},
-		"writeRole: it needs enableWrite: true": {URL: u, WriteRole: "w"}, "idempotency: it needs enableWrite: true": {URL: u, Idempotency: true},
+		"url: it is no URL of a Postgres database": {URL: "postgres://me:hunter2@[bad/x"},
+		"maxRows: want 1 to 1000":                  {URL: u, MaxRows: 5000}, "maxBytes: want 1 to 61440": {URL: u, MaxBytes: 1 << 20},
+		"writeRole: it needs enableWrite: true":   {URL: u, WriteRole: "w"},
+		"idempotency: it needs enableWrite: true": {URL: u, Idempotency: true},
 	} {
 		if err := o.Check(); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)

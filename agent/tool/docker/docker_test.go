@@ -53,10 +53,13 @@ func answers() map[string]http.HandlerFunc {
 		"GET /containers/" + webID + "/json": text(`{"Id": "` + webID + `", "Name": "/web-1", "State": {"Status": "running", "Health": {"Status": "healthy"}}, "RestartCount": 3,
 			"Path": "run", "Args": ["--token=hunter2"], "Config": {"Image": "shop:1", "Env": ["PASSWORD=hunter2", "PATH=/bin"], "Cmd": ["--token=hunter2"], "Labels": {"a": "hunter2"}},
 			"Mounts": [{"Type": "bind", "Source": "/home/hunter2", "Destination": "/data", "RW": true}], "NetworkSettings": {"Ports": {"80/tcp": [{"HostIp": "0.0.0.0", "HostPort": "8080"}]}}}`),
-		"GET /containers/" + webID + "/logs":  func(w http.ResponseWriter, _ *http.Request) { w.Write(frames("one\n", "tw", "o\n")) },
-		"GET /containers/" + webID + "/stats": text(`{"cpu_stats": {"cpu_usage": {"total_usage": 300}, "system_cpu_usage": 2000, "online_cpus": 4}, "precpu_stats": {"cpu_usage": {"total_usage": 100}, "system_cpu_usage": 1000}, "memory_stats": {"usage": 5000000, "limit": 9000000}, "pids_stats": {"current": 7}, "networks": {"eth0": {"rx_bytes": 2000, "tx_bytes": 3000}}}`),
-		"GET /images/json":                    text(`[{"Id": "sha256:x", "RepoTags": ["shop:1", "shop:latest"], "Size": 12000000}]`),
-		"POST /containers/" + webID + "/stop": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
+		"GET /containers/" + webID +
+			"/logs": func(w http.ResponseWriter, _ *http.Request) { w.Write(frames("one\n", "tw", "o\n")) },
+		"GET /containers/" + webID +
+			"/stats": text(`{"cpu_stats": {"cpu_usage": {"total_usage": 300}, "system_cpu_usage": 2000, "online_cpus": 4}, "precpu_stats": {"cpu_usage": {"total_usage": 100}, "system_cpu_usage": 1000}, "memory_stats": {"usage": 5000000, "limit": 9000000}, "pids_stats": {"current": 7}, "networks": {"eth0": {"rx_bytes": 2000, "tx_bytes": 3000}}}`),
+		"GET /images/json": text(`[{"Id": "sha256:x", "RepoTags": ["shop:1", "shop:latest"], "Size": 12000000}]`),
+		"POST /containers/" + webID +
+			"/stop": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
 		"POST /containers/" + webID + "/restart": func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusNoContent)
 		},
@@ -83,7 +86,8 @@ func start(t *testing.T, change func(map[string]http.HandlerFunc), set func(*doc
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	o := docker.Options{Socket: filepath.Join(dir, "s"), Write: true, Containers: []string{"web-*"}, Timeout: 20 * time.Second}
+	o := docker.Options{Socket: filepath.Join(dir, "s"), Write: true, Containers: []string{"web-*"},
+		Timeout: 20 * time.Second}
 	if set != nil {
 		set(&o)
 	}
@@ -95,17 +99,18 @@ func start(t *testing.T, change func(map[string]http.HandlerFunc), set func(*doc
 	if change != nil {
 		change(all)
 	}
-	s := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		d.mu.Lock()
-		d.asked = append(d.asked, r.Method+" "+r.URL.RequestURI())
-		d.mu.Unlock()
-		answer, ok := all[r.Method+" "+r.URL.Path]
-		if !ok {
-			http.NotFound(w, r)
-			return
-		}
-		answer(w, r)
-	})}
+	s := &http.Server{ReadHeaderTimeout: time.Minute,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			d.mu.Lock()
+			d.asked = append(d.asked, r.Method+" "+r.URL.RequestURI())
+			d.mu.Unlock()
+			answer, ok := all[r.Method+" "+r.URL.Path]
+			if !ok {
+				http.NotFound(w, r)
+				return
+			}
+			answer(w, r)
+		})}
 	go s.Serve(listener)
 	t.Cleanup(func() { s.Close() })
 
@@ -172,7 +177,8 @@ func TestRead(t *testing.T) {
 		want      string
 	}{
 		{"docker.list_containers", object{}, "web-1: running, Up 2 hours (healthy), image shop:1, made "},
-		{"docker.list_containers", object{"all": true}, "web-2: exited, Exited (1), image shop:2 X, made unknown\n(2 containers)"},
+		{"docker.list_containers", object{"all": true},
+			"web-2: exited, Exited (1), image shop:2 X, made unknown\n(2 containers)"},
 		{"docker.inspect", web, `"RestartCount": 3`},
 		{"docker.inspect", web, `"variables": [` + "\n    \"PASSWORD\",\n    \"PATH\"\n  ]"},
 		{"docker.logs", web, "one\ntwo\n"},
@@ -183,7 +189,8 @@ func TestRead(t *testing.T) {
 		if err != nil || result.Failed || !strings.Contains(result.Text, tt.want) {
 			t.Errorf("%s: %q, %v, want %q", tt.name, result.Text, err, tt.want)
 		}
-		if all := result.Text + string(result.Data); strings.Contains(all, "hunter2") || strings.Contains(all, "secret-db") || strings.Contains(all, "web-bad") {
+		if all := result.Text + string(result.Data); strings.Contains(all, "hunter2") || strings.Contains(all, "secret-db") ||
+			strings.Contains(all, "web-bad") {
 			t.Errorf("%s shows %s", tt.name, all)
 		}
 	}
@@ -199,11 +206,13 @@ func TestLogArguments(t *testing.T) {
 	t.Parallel()
 	d := start(t, nil, nil)
 	for want, arguments := range map[string]object{
-		"tail: want 1 to 2000": {"container": "web-1", "tail": 5000}, "since: want a time": {"container": "web-1", "since": "yesterday"},
+		"tail: want 1 to 2000": {"container": "web-1", "tail": 5000},
+		"since: want a time":   {"container": "web-1", "since": "yesterday"},
 	} {
 		d.failure("docker.logs", arguments, want)
 	}
-	if _, err := d.call("docker.logs", object{"container": "web-1", "tail": 5, "since": "2026-01-31T12:00:00Z"}); err != nil {
+	if _, err := d.call("docker.logs",
+		object{"container": "web-1", "tail": 5, "since": "2026-01-31T12:00:00Z"}); err != nil {
 		t.Error(err)
 	}
 	want := "GET /containers/" + webID + "/logs?since=1769860800&stderr=true&stdout=true&tail=5&timestamps=true"
@@ -225,10 +234,12 @@ func TestWrite(t *testing.T) {
 	}
 	call := tool.Call{Arguments: json.RawMessage(`{"container": "web-1"}`)}
 	p, _, err := tool.PreviewOf(t.Context(), stop, policy, call)
-	if want := "docker stop web-1\nimage: shop:1\nid: aaaaaaaaaaaa\nstate now: running\n"; err != nil || p.Text != want || p.Kind != tool.PreviewCommand {
+	if want := "docker stop web-1\nimage: shop:1\nid: aaaaaaaaaaaa\nstate now: running\n"; err != nil || p.Text != want ||
+		p.Kind != tool.PreviewCommand {
 		t.Errorf("%q, %v", p.Text, err)
 	}
-	for name, want := range map[string]string{"docker.stop": "web-1 is stopped.", "docker.restart": "web-1 is restarted."} {
+	for name, want := range map[string]string{"docker.stop": "web-1 is stopped.",
+		"docker.restart": "web-1 is restarted."} {
 		if result, err := d.call(name, object{"container": "web-1"}); err != nil || result.Text != want {
 			t.Errorf("%s: %q, %v", name, result.Text, err)
 		}
@@ -238,7 +249,8 @@ func TestWrite(t *testing.T) {
 	d.failure("docker.stop", object{"container": "secret-db"}, "is not allowed")
 	got := d.posted()
 	slices.Sort(got)
-	if want := []string{"POST /containers/" + webID + "/restart?t=10", "POST /containers/" + webID + "/stop?t=10", "POST /containers/cccccccccccc/start"}; !slices.Equal(got, want) {
+	if want := []string{"POST /containers/" + webID + "/restart?t=10", "POST /containers/" + webID + "/stop?t=10",
+		"POST /containers/cccccccccccc/start"}; !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 
@@ -266,7 +278,8 @@ func TestOtherContainer(t *testing.T) {
 		t.Fatal(err)
 	}
 	id, call.Approved = dbID, p.Digest
-	if result, err := tool.Do(t.Context(), stop, stop.Spec().Policy, call, 0); err != nil || result.Text != tool.ErrChanged.Error() {
+	if result, err := tool.Do(t.Context(), stop, stop.Spec().Policy, call, 0); err != nil ||
+		result.Text != tool.ErrChanged.Error() {
 		t.Errorf("%q, %v", result.Text, err)
 	}
 	if got := d.posted(); len(got) > 0 {
@@ -289,7 +302,8 @@ func TestUnknown(t *testing.T) {
 	}
 	stop, _ := d.tools.Get("docker.stop")
 	for _, state = range []string{"running", "exited"} {
-		result, done, err := tool.Verify(t.Context(), stop, stop.Spec().Policy, tool.Call{Arguments: json.RawMessage(`{"container": "web-1"}`)})
+		result, done, err := tool.Verify(t.Context(), stop, stop.Spec().Policy,
+			tool.Call{Arguments: json.RawMessage(`{"container": "web-1"}`)})
 		if err != nil || done != (state == "exited") {
 			t.Errorf("%s: %v, %v, %v", state, result, done, err)
 		}
@@ -321,17 +335,27 @@ func TestHostileDaemon(t *testing.T) {
 			io.WriteString(w, "[")
 			endless(strings.Repeat(`{"Id":"x"},`, 1000))(w, r)
 		}, "docker.list_containers", "the daemon has more than 5000 of them"},
-		"huge text":       {"/containers/json", endless(`["` + strings.Repeat("x", 1<<16)), "docker.list_containers", "cannot be read"},
+		"huge text": {"/containers/json", endless(`["` + strings.Repeat("x", 1<<16)), "docker.list_containers",
+			"cannot be read"},
 		"wrong types":     {"/containers/json", answer(`{"Id": 1}`), "docker.list_containers", "cannot be read"},
 		"wrong container": {"/containers/" + webID + "/json", answer(`{"Config": [1]}`), "docker.inspect", "cannot be read"},
 		"nothing":         {"/containers/json", answer(``), "docker.list_containers", "cannot be read"},
-		"no HTTP":         {"/containers/json", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "docker.list_containers", "cannot be read"},
-		"redirect":        {"/containers/json", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/images/json", http.StatusFound) }, "docker.list_containers", "(302)"},
-		"frames cut":      {"/containers/" + webID + "/logs", func(w http.ResponseWriter, _ *http.Request) { w.Write(frames("one\n", "two and more")[:18]) }, "docker.logs", "one\n"},
-		"frame too long":  {"/containers/" + webID + "/logs", answer("\x01\x00\x00\x00\xff\xff\xff\xffabc"), "docker.logs", "abc\n(the log is cut or broken here)"},
-		"no frames":       {"/containers/" + webID + "/logs", answer("plain text"), "docker.logs", "(the log is cut or broken here)"},
-		"endless log":     {"/containers/" + webID + "/logs", endless(string(frames(strings.Repeat("x", 1000) + "\n"))), "docker.logs", "bytes left out"},
-		"escapes":         {"/containers/" + webID + "/logs", answer(string(frames("a\x1b[31mb\x1b]0;title\x07c\u202ed\x00e\n"))), "docker.logs", "abcde\n"},
+		"no HTTP": {"/containers/json", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+			"docker.list_containers", "cannot be read"},
+		"redirect": {"/containers/json",
+			func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/images/json", http.StatusFound) },
+			"docker.list_containers", "(302)"},
+		"frames cut": {"/containers/" + webID + "/logs",
+			func(w http.ResponseWriter, _ *http.Request) { w.Write(frames("one\n", "two and more")[:18]) }, "docker.logs",
+			"one\n"},
+		"frame too long": {"/containers/" + webID + "/logs", answer("\x01\x00\x00\x00\xff\xff\xff\xffabc"), "docker.logs",
+			"abc\n(the log is cut or broken here)"},
+		"no frames": {"/containers/" + webID + "/logs", answer("plain text"), "docker.logs",
+			"(the log is cut or broken here)"},
+		"endless log": {"/containers/" + webID + "/logs", endless(string(frames(strings.Repeat("x", 1000) + "\n"))),
+			"docker.logs", "bytes left out"},
+		"escapes": {"/containers/" + webID + "/logs", answer(string(frames("a\x1b[31mb\x1b]0;title\x07c\u202ed\x00e\n"))),
+			"docker.logs", "abcde\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -341,7 +365,8 @@ func TestHostileDaemon(t *testing.T) {
 				arguments["container"] = "web-1"
 			}
 			result, err := d.call(tt.call, arguments)
-			if err != nil || !strings.Contains(result.Text, tt.want) && !strings.Contains(result.Text, "has more than 8 MiB") || len(result.Text) > tool.MaxText {
+			if err != nil || !strings.Contains(result.Text, tt.want) && !strings.Contains(result.Text, "has more than 8 MiB") ||
+				len(result.Text) > tool.MaxText {
 				t.Errorf("%.300q, %v", result.Text, err)
 			}
 		})
@@ -373,7 +398,8 @@ func TestSlowDaemon(t *testing.T) {
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	for want, o := range map[string]docker.Options{
-		"socket: want the path": {Socket: "tcp://x"}, "containers: name the containers": {Socket: "/x"}, `containers: "a b" is no name`: {Socket: "/x", Containers: []string{"a b"}},
+		"socket: want the path": {Socket: "tcp://x"}, "containers: name the containers": {Socket: "/x"},
+		`containers: "a b" is no name`: {Socket: "/x", Containers: []string{"a b"}},
 	} {
 		if err := o.Check(); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)

@@ -17,7 +17,8 @@ func (f folder) preview(t *testing.T, name, arguments string) (tool.Preview, err
 	if !ok {
 		t.Fatalf("no tool %s", name)
 	}
-	p, can, err := tool.PreviewOf(t.Context(), called, called.Spec().Policy, tool.Call{ID: "call", Arguments: json.RawMessage(arguments)})
+	p, can, err := tool.PreviewOf(t.Context(), called, called.Spec().Policy,
+		tool.Call{ID: "call", Arguments: json.RawMessage(arguments)})
 	if !can {
 		t.Fatalf("%s has no previews", name)
 	}
@@ -28,7 +29,8 @@ func (f folder) preview(t *testing.T, name, arguments string) (tool.Preview, err
 func (f folder) approved(t *testing.T, name, arguments, digest string) tool.Result {
 	t.Helper()
 	called, _ := f.set.Get("files." + name)
-	r, err := tool.Do(t.Context(), called, called.Spec().Policy, tool.Call{ID: "call", Arguments: json.RawMessage(arguments), Approved: digest}, 0)
+	r, err := tool.Do(t.Context(), called, called.Spec().Policy,
+		tool.Call{ID: "call", Arguments: json.RawMessage(arguments), Approved: digest}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +40,8 @@ func (f folder) approved(t *testing.T, name, arguments, digest string) tool.Resu
 func (f folder) verify(t *testing.T, name, arguments, digest string) (tool.Result, bool) {
 	t.Helper()
 	called, _ := f.set.Get("files." + name)
-	r, done, err := tool.Verify(t.Context(), called, called.Spec().Policy, tool.Call{ID: "call", Arguments: json.RawMessage(arguments), Approved: digest})
+	r, done, err := tool.Verify(t.Context(), called, called.Spec().Policy,
+		tool.Call{ID: "call", Arguments: json.RawMessage(arguments), Approved: digest})
 	if err != nil {
 		t.Fatalf("%s %s: %v", name, arguments, err)
 	}
@@ -74,9 +77,12 @@ var written = []struct {
 	name, arguments, diff string
 	meanwhile             map[string]string
 }{
-	{"write_file", `{"path":"new/n.txt","content":"one\n"}`, "--- /dev/null\n+++ b/new/n.txt\n@@ -0,0 +1 @@\n+one\n", map[string]string{"new/n.txt": "theirs\n"}},
-	{"write_file", `{"path":"a.txt","content":"1\n2\nthree\n"}`, "--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n 1\n 2\n-3\n+three\n", map[string]string{"a.txt": "0\n"}},
-	{"edit_file", `{"path":"a.txt","search":"2","replace":"two"}`, "--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n 1\n-2\n+two\n 3\n", map[string]string{"a.txt": "1\n2\n4\n"}},
+	{"write_file", `{"path":"new/n.txt","content":"one\n"}`, "--- /dev/null\n+++ b/new/n.txt\n@@ -0,0 +1 @@\n+one\n",
+		map[string]string{"new/n.txt": "theirs\n"}},
+	{"write_file", `{"path":"a.txt","content":"1\n2\nthree\n"}`,
+		"--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n 1\n 2\n-3\n+three\n", map[string]string{"a.txt": "0\n"}},
+	{"edit_file", `{"path":"a.txt","search":"2","replace":"two"}`,
+		"--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n 1\n-2\n+two\n 3\n", map[string]string{"a.txt": "1\n2\n4\n"}},
 	{
 		"edit_file", `{"path":"twice.txt","search":"x","replace":"xx","replace_all":true}`,
 		"--- a/twice.txt\n+++ b/twice.txt\n@@ -1,2 +1,2 @@\n-x\n-x\n+xx\n+xx\n", map[string]string{"twice.txt": "x\nx\nx\n"},
@@ -85,16 +91,21 @@ var written = []struct {
 		"edit_lines", `{"path":"a.txt","start_line":2,"end_line":3,"text":"b","first_line":"2","last_line":"3"}`,
 		"--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,2 @@\n 1\n-2\n-3\n+b\n", map[string]string{"a.txt": "one\n2\n3\n"},
 	},
-	{"append_file", `{"path":"a.txt","content":"3\n"}`, "--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,4 @@\n 1\n 2\n 3\n+3\n", map[string]string{"a.txt": "1\n2\n3\n3\n"}},
-	{"delete_file", `{"path":"a.txt"}`, "--- a/a.txt\n+++ /dev/null\n@@ -1,3 +0,0 @@\n-1\n-2\n-3\n", map[string]string{"a.txt": "1\n"}},
+	{"append_file", `{"path":"a.txt","content":"3\n"}`, "--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,4 @@\n 1\n 2\n 3\n+3\n",
+		map[string]string{"a.txt": "1\n2\n3\n3\n"}},
+	{"delete_file", `{"path":"a.txt"}`, "--- a/a.txt\n+++ /dev/null\n@@ -1,3 +0,0 @@\n-1\n-2\n-3\n",
+		map[string]string{"a.txt": "1\n"}},
 	{"delete_file", `{"path":"empty"}`, "The empty folder empty is deleted.\n", map[string]string{"empty/x": ""}},
-	{"move_file", `{"from":"a.txt","to":"sub/b.txt"}`, "rename from a.txt\nrename to sub/b.txt\n", map[string]string{"a.txt": "9\n"}},
+	{"move_file", `{"from":"a.txt","to":"sub/b.txt"}`, "rename from a.txt\nrename to sub/b.txt\n",
+		map[string]string{"a.txt": "9\n"}},
 	{
 		"move_file", `{"from":"a.txt","to":"twice.txt","overwrite":true}`,
-		"rename from a.txt\nrename to twice.txt\nThe file at the new path is lost:\n--- a/twice.txt\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-x\n-x\n",
+		"rename from a.txt\nrename to twice.txt\nThe file at the new path is lost:\n--- a/twice.txt\n+++ /dev/null\n" +
+			"@@ -1,2 +0,0 @@\n-x\n-x\n",
 		map[string]string{"twice.txt": "worth more\n"},
 	},
-	{"move_file", `{"from":"full","to":"moved"}`, "rename from full\nrename to moved\nThe folder has 2 entries in it:\nfull/in\nfull/in/f.txt\n", map[string]string{"full/g.txt": "g"}},
+	{"move_file", `{"from":"full","to":"moved"}`, "rename from full\nrename to moved\nThe folder has 2 entries in it:\n" +
+		"full/in\nfull/in/f.txt\n", map[string]string{"full/g.txt": "g"}},
 }
 
 func filled(t *testing.T) folder {
@@ -147,9 +158,12 @@ func TestNobodyIsAskedForNothing(t *testing.T) {
 	t.Parallel()
 	f := filled(t)
 	for _, row := range []each{
-		{"edit_file", `{"path":"a.txt","search":"9","replace":"x"}`}, {"delete_file", `{"path":"none"}`}, {"delete_file", `{"path":"full"}`},
-		{"move_file", `{"from":"a.txt","to":"twice.txt"}`}, {"write_file", `{"path":"../x","content":""}`}, {"append_file", `{"path":".env","content":"x"}`},
-		{"edit_lines", `{"path":"a.txt","start_line":1,"end_line":1,"text":"x","old_text":"2"}`}, {"make_folder", `{"path":"a.txt"}`},
+		{"edit_file", `{"path":"a.txt","search":"9","replace":"x"}`}, {"delete_file", `{"path":"none"}`},
+		{"delete_file", `{"path":"full"}`},
+		{"move_file", `{"from":"a.txt","to":"twice.txt"}`}, {"write_file", `{"path":"../x","content":""}`},
+		{"append_file", `{"path":".env","content":"x"}`},
+		{"edit_lines", `{"path":"a.txt","start_line":1,"end_line":1,"text":"x","old_text":"2"}`},
+		{"make_folder", `{"path":"a.txt"}`},
 	} {
 		if p, err := f.preview(t, row.name, row.arguments); err == nil {
 			t.Errorf("%s %s: %+v", row.name, row.arguments, p)

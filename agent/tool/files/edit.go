@@ -57,11 +57,13 @@ func (in editArguments) occurrences(at, content string) (int, error) {
 	case n == 0 && strings.Contains(content, "\r\n") && !strings.Contains(in.Search, "\r"):
 		return 0, fmt.Errorf("search: it is not in %s, whose lines end in CR LF%s", at, nearest(content, in.Search))
 	case n == 0:
-		return 0, fmt.Errorf("search: it is not in %s; read the file and copy the part exactly%s", at, nearest(content, in.Search))
+		return 0, fmt.Errorf("search: it is not in %s; read the file and copy the part exactly%s", at,
+			nearest(content, in.Search))
 	case in.ReplaceAll:
 		return n, nil
 	case n > 1:
-		return 0, fmt.Errorf("search: it is in %s %d times, at lines %s; add lines around the part until it is there once, or set replace_all",
+		return 0, fmt.Errorf("search: it is in %s %d times, at lines %s; add lines around the part until it is there once, "+
+			"or set replace_all",
 			at, n, strings.Join(linesOf(content, in.Search), ", "))
 	// Count does not see occurrences that overlap.
 	case strings.Index(content, in.Search) != strings.LastIndex(content, in.Search):

@@ -31,7 +31,8 @@ func (in editLinesArguments) check() error {
 func (in editLinesArguments) checked() error {
 	switch {
 	case in.OldText == "" && in.FirstLine == "":
-		return errors.New("old_text: give the lines as they are now, or first_line and last_line, so that wrong numbers change nothing")
+		return errors.New("old_text: give the lines as they are now, or first_line and last_line, so that wrong numbers " +
+			"change nothing")
 	case in.OldText == "" && in.LastLine == "" && in.EndLine > in.StartLine:
 		return errors.New("last_line: give the last of the lines as it is now, besides first_line")
 	}
@@ -40,7 +41,8 @@ func (in editLinesArguments) checked() error {
 
 func (in editLinesArguments) summary(at string) string {
 	if in.EndLine < in.StartLine {
-		return fmt.Sprintf("Added %s before line %d of %s", count(len(splitLines(in.Text)), "line", "lines"), in.StartLine, at)
+		return fmt.Sprintf("Added %s before line %d of %s", count(len(splitLines(in.Text)), "line", "lines"), in.StartLine,
+			at)
 	}
 	if in.EndLine == in.StartLine {
 		return fmt.Sprintf("Edited line %d of %s", in.StartLine, at)
@@ -107,7 +109,8 @@ func (in editLinesArguments) other(at, argument, meant string, old []string) err
 	} else if argument == "old_text" {
 		where = nearest(content, meant)
 	}
-	return fmt.Errorf("%s: the lines of %s are others, so nothing was changed%s. Around line %d there is:\n%s", argument, at, where, in.StartLine, there)
+	return fmt.Errorf("%s: the lines of %s are others, so nothing was changed%s. Around line %d there is:\n%s", argument,
+		at, where, in.StartLine, there)
 }
 
 // text returns the new lines as they are written: they end as the lines of the file do.

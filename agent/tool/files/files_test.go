@@ -82,7 +82,8 @@ func (f folder) text(t *testing.T, name string) string {
 var (
 	readers = []string{"files.list_files", "files.read_file", "files.search_in_files", "files.glob", "files.file_info"}
 	writers = []string{
-		"files.write_file", "files.edit_file", "files.edit_lines", "files.append_file", "files.make_folder", "files.move_file", "files.delete_file",
+		"files.write_file", "files.edit_file", "files.edit_lines", "files.append_file", "files.make_folder",
+		"files.move_file", "files.delete_file",
 	}
 )
 
@@ -127,7 +128,8 @@ type each struct{ name, arguments string }
 // looks and changes are calls of every tool: what no path may do, it may do with none of them.
 var (
 	looks = []each{
-		{"read_file", `{"path":$}`}, {"read_file", `{"path":$,"numbered":true}`}, {"list_files", `{"path":$,"recursive":true}`},
+		{"read_file", `{"path":$}`}, {"read_file", `{"path":$,"numbered":true}`},
+		{"list_files", `{"path":$,"recursive":true}`},
 		{"search_in_files", `{"pattern":".","path":$}`}, {"glob", `{"pattern":"**","path":$}`}, {"file_info", `{"path":$}`},
 	}
 	changes = []each{
@@ -161,7 +163,8 @@ func TestNoPathLeavesTheFolder(t *testing.T) {
 		"loop", ".git/config", "sub/.git/config", ".GIT/config", "disguise/config", "in/config", "here/.git/config", "here/disguise/config", "..", "/", "a\x00b",
 	} {
 		for _, c := range slices.Concat(looks, changes) {
-			if r := f.call(t, c.name, c.arguments, path); !r.Failed || strings.Contains(r.Text, "value") || strings.Contains(r.Text, f.dir) {
+			if r := f.call(t, c.name, c.arguments, path); !r.Failed || strings.Contains(r.Text, "value") ||
+				strings.Contains(r.Text, f.dir) {
 				t.Errorf("%s %q: %+v", c.name, path, r)
 			}
 		}

@@ -37,7 +37,8 @@ func (f *Folder) info(_ context.Context, in infoArguments) (tool.Result, error) 
 		return tool.Result{}, folder.Plain(at, err)
 	}
 
-	known := info{Path: at, Size: found.Size(), Mode: found.Mode().String(), Modified: found.ModTime().UTC().Format(time.RFC3339)}
+	known := info{Path: at, Size: found.Size(), Mode: found.Mode().String(),
+		Modified: found.ModTime().UTC().Format(time.RFC3339)}
 	if err := f.describe(&known, found); err != nil {
 		return tool.Result{}, err
 	}

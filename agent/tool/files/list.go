@@ -47,5 +47,6 @@ func (f *Folder) list(ctx context.Context, in listArguments) (tool.Result, error
 	if entries == 0 {
 		text.WriteString("There are no files.")
 	}
-	return tool.Result{Text: text.String(), Summary: fmt.Sprintf("Listed %s in %s", count(entries, "entry", "entries"), at)}, nil
+	return tool.Result{Text: text.String(),
+		Summary: fmt.Sprintf("Listed %s in %s", count(entries, "entry", "entries"), at)}, nil
 }

@@ -113,7 +113,8 @@ func (f *Folder) moveFolder(c change, from, to string) (change, error) {
 		c.parts = append(c.parts, paths[i], what)
 	}
 	c.show = func() string {
-		return fmt.Sprintf("%sThe folder has %s in it:\n%s\n", renamed(from, to), count(len(all), "entry", "entries"), strings.Join(paths, "\n"))
+		return fmt.Sprintf("%sThe folder has %s in it:\n%s\n", renamed(from, to), count(len(all), "entry", "entries"),
+			strings.Join(paths, "\n"))
 	}
 	return c, errors.Join(f.at.Secret(from), f.at.Secret(to))
 }

@@ -38,15 +38,19 @@ func TestGlob(t *testing.T) {
 
 func TestInfo(t *testing.T) {
 	t.Parallel()
-	f := open(t, map[string]string{"a.txt": "1\n2\n3", "crlf": "a\r\n", "binary": "a\x00", "dir/x": "", "dir/y": "", "huge": strings.Repeat("x", 11<<20)})
+	f := open(t, map[string]string{"a.txt": "1\n2\n3", "crlf": "a\r\n", "binary": "a\x00", "dir/x": "", "dir/y": "",
+		"huge": strings.Repeat("x", 11<<20)})
 	if err := os.Symlink("a.txt", filepath.Join(f.dir, "soft")); err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		"a.txt": `{"path":"a.txt","type":"text","size":5,"lines":3,"mode":"-rw-r--r--",`, "soft": `{"path":"a.txt","type":"text"`,
-		"crlf": `"lines":1,"lineEnds":"CRLF"`, "binary": `"type":"binary","size":2,"mode"`, "dir": `"type":"folder","size":2,`, "huge": `"type":"large","size":11534336`, "": `"path":".","type":"folder"`,
+		"a.txt": `{"path":"a.txt","type":"text","size":5,"lines":3,"mode":"-rw-r--r--",`,
+		"soft":  `{"path":"a.txt","type":"text"`,
+		"crlf":  `"lines":1,"lineEnds":"CRLF"`, "binary": `"type":"binary","size":2,"mode"`,
+		"dir": `"type":"folder","size":2,`, "huge": `"type":"large","size":11534336`, "": `"path":".","type":"folder"`,
 	} {
-		if r := f.call(t, "file_info", `{"path":$}`, path); r.Failed || !strings.Contains(r.Text, want) || !json.Valid(r.Data) || r.Summary == "" {
+		if r := f.call(t, "file_info", `{"path":$}`, path); r.Failed || !strings.Contains(r.Text, want) ||
+			!json.Valid(r.Data) || r.Summary == "" {
 			t.Errorf("%s: %+v, want %s", path, r, want)
 		}
 	}
@@ -57,15 +61,18 @@ func TestInfo(t *testing.T) {
 
 func TestReadNumbered(t *testing.T) {
 	t.Parallel()
-	f := open(t, map[string]string{"a": "one\ntwo\nthree", "many": strings.Repeat("0123456789\n", 50_000), "long": strings.Repeat("x", 200_000)})
+	f := open(t, map[string]string{"a": "one\ntwo\nthree", "many": strings.Repeat("0123456789\n", 50_000),
+		"long": strings.Repeat("x", 200_000)})
 	r := f.call(t, "read_file", `{"path":"a","start_line":2,"numbered":true}`)
 	if r.Text != "2\ttwo\n3\tthree" || string(r.Artifacts[0].Value) != `"two\nthree"` { // the content has no numbers
 		t.Errorf("%+v", r)
 	}
-	if r := f.call(t, "read_file", `{"path":"many","numbered":true}`); !strings.Contains(r.Text, "go on with start_line") || strings.Contains(r.Text, "(cut") || len(r.Text) > 64<<10 {
+	if r := f.call(t, "read_file", `{"path":"many","numbered":true}`); !strings.Contains(r.Text,
+		"go on with start_line") || strings.Contains(r.Text, "(cut") || len(r.Text) > 64<<10 {
 		t.Errorf("%d bytes, %q", len(r.Text), r.Text[len(r.Text)-100:])
 	}
-	if r := f.call(t, "read_file", `{"path":"long","numbered":true}`); !strings.Contains(r.Text, "cut inside line 1") || !strings.HasPrefix(r.Text, "1\txx") || len(r.Text) > 64<<10 {
+	if r := f.call(t, "read_file", `{"path":"long","numbered":true}`); !strings.Contains(r.Text, "cut inside line 1") ||
+		!strings.HasPrefix(r.Text, "1\txx") || len(r.Text) > 64<<10 {
 		t.Errorf("%d bytes, %q", len(r.Text), r.Text[len(r.Text)-100:])
 	}
 }
@@ -99,7 +106,8 @@ func TestMoveDeleteMake(t *testing.T) {
 		{each{"make_folder", `{"path":"n/m"}`}, "Made the folder n/m.", false},
 		{each{"make_folder", `{"path":"n/m"}`}, "The folder n/m is there already.", false},
 	} {
-		if r := f.call(t, row.name, row.arguments); r.Failed != row.fail || !strings.Contains(r.Text, row.says) || strings.Contains(r.Text, f.dir) {
+		if r := f.call(t, row.name, row.arguments); r.Failed != row.fail || !strings.Contains(r.Text, row.says) ||
+			strings.Contains(r.Text, f.dir) {
 			t.Errorf("%s %s: %+v, want %q", row.name, row.arguments, r, row.says)
 		}
 	}
@@ -111,7 +119,8 @@ func TestMoveDeleteMake(t *testing.T) {
 // A folder is moved only if nothing in it is what tools must not touch, under either name.
 func TestSecretsAreNotMovedAway(t *testing.T) {
 	t.Parallel()
-	f := open(t, map[string]string{"app/.env": "hunter2", "home/.ssh/config": "hunter2", "repo/.git/config": "[core]", "plain/config": "x", "linked/a": "a"})
+	f := open(t, map[string]string{"app/.env": "hunter2", "home/.ssh/config": "hunter2", "repo/.git/config": "[core]",
+		"plain/config": "x", "linked/a": "a"})
 	if err := os.Symlink("../plain", filepath.Join(f.dir, "linked", "out")); err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +133,8 @@ func TestSecretsAreNotMovedAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, arguments := range []string{
-		`{"from":"app","to":"b"}`, `{"from":"home","to":"b"}`, `{"from":"home/.ssh","to":"b"}`, `{"from":"repo","to":"b"}`, `{"from":"linked","to":"b"}`,
+		`{"from":"app","to":"b"}`, `{"from":"home","to":"b"}`, `{"from":"home/.ssh","to":"b"}`, `{"from":"repo","to":"b"}`,
+		`{"from":"linked","to":"b"}`,
 		`{"from":"plain","to":".ssh"}`, `{"from":"plain","to":".aws/sso"}`, `{"from":"plain/config","to":"home/.ssh/other"}`,
 	} {
 		if r := f.call(t, "move_file", arguments); !r.Failed || strings.Contains(r.Text, "hunter2") {
@@ -165,9 +175,12 @@ func TestRaces(t *testing.T) {
 	})
 	for range 25 {
 		for _, c := range []each{
-			{"write_file", `{"path":"dir/x","content":"mine"}`}, {"append_file", `{"path":"dir/x","content":"mine"}`}, {"edit_file", `{"path":"dir/x","search":"outside","replace":"mine"}`},
-			{"move_file", `{"from":"dir/x","to":"dir/y","overwrite":true}`}, {"move_file", `{"from":"dir/y","to":"dir/x","overwrite":true}`},
-			{"delete_file", `{"path":"dir/x"}`}, {"make_folder", `{"path":"dir/made"}`}, {"read_file", `{"path":"dir/x"}`}, {"glob", `{"pattern":"dir/*"}`}, {"file_info", `{"path":"dir/x"}`},
+			{"write_file", `{"path":"dir/x","content":"mine"}`}, {"append_file", `{"path":"dir/x","content":"mine"}`},
+			{"edit_file", `{"path":"dir/x","search":"outside","replace":"mine"}`},
+			{"move_file", `{"from":"dir/x","to":"dir/y","overwrite":true}`},
+			{"move_file", `{"from":"dir/y","to":"dir/x","overwrite":true}`},
+			{"delete_file", `{"path":"dir/x"}`}, {"make_folder", `{"path":"dir/made"}`}, {"read_file", `{"path":"dir/x"}`},
+			{"glob", `{"pattern":"dir/*"}`}, {"file_info", `{"path":"dir/x"}`},
 		} {
 			if r := f.call(t, c.name, c.arguments); strings.Contains(r.Text, "outside") && c.name == "read_file" {
 				t.Fatalf("%s reads what is outside: %+v", c.name, r)
@@ -177,7 +190,8 @@ func TestRaces(t *testing.T) {
 	close(stop)
 	all.Wait()
 	names, err := filepath.Glob(filepath.Join(outside, "*"))
-	if b, readErr := os.ReadFile(filepath.Join(outside, "x")); err != nil || readErr != nil || string(b) != "outside" || len(names) != 1 {
+	if b, readErr := os.ReadFile(filepath.Join(outside, "x")); err != nil || readErr != nil || string(b) != "outside" ||
+		len(names) != 1 {
 		t.Errorf("%q, %v, %v, %v", b, names, err, readErr)
 	}
 }

@@ -158,7 +158,8 @@ func (l *lines) result(at string, info fs.FileInfo) (tool.Result, error) {
 	case l.inside:
 		result.Text += fmt.Sprintf("\n... (cut inside line %d, which is too long; the file has %d bytes)", end, info.Size())
 	case l.more && l.last == 0:
-		result.Text += fmt.Sprintf("\n... (lines %d to %d; the file has %d bytes; go on with start_line %d)", l.first, end, info.Size(), end+1)
+		result.Text += fmt.Sprintf("\n... (lines %d to %d; the file has %d bytes; go on with start_line %d)", l.first, end,
+			info.Size(), end+1)
 	case l.more:
 		result.Text += fmt.Sprintf("\n... (lines %d to %d; go on with start_line %d)", l.first, end, end+1)
 	}

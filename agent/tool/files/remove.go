@@ -20,7 +20,8 @@ func (f *Folder) remove(_ context.Context, in deleteArguments) (change, error) {
 	if err != nil {
 		return change{}, err
 	}
-	c := change{summary: "Deleted " + at, paths: []string{at}, parts: []string{at}, do: func() error { return f.at.Remove(at, info) }}
+	c := change{summary: "Deleted " + at, paths: []string{at}, parts: []string{at},
+		do: func() error { return f.at.Remove(at, info) }}
 	if info.IsDir() {
 		return f.removeFolder(c, at)
 	}
@@ -45,7 +46,8 @@ func (f *Folder) remove(_ context.Context, in deleteArguments) (change, error) {
 func (f *Folder) removeFolder(c change, at string) (change, error) {
 	n, err := f.at.Entries(at)
 	if err == nil && n > 0 {
-		err = fmt.Errorf("%s is a folder with %s in it; only an empty one is deleted, so delete these first", at, count(n, "entry", "entries"))
+		err = fmt.Errorf("%s is a folder with %s in it; only an empty one is deleted, so delete these first", at,
+			count(n, "entry", "entries"))
 	}
 	c.parts = append(c.parts, "folder")
 	c.show = func() string { return fmt.Sprintf("The empty folder %s is deleted.\n", at) }
@@ -66,7 +68,8 @@ func (f *Folder) makeFolder(_ context.Context, in makeFolderArguments) (change, 
 	if err != nil {
 		return change{}, err
 	}
-	c := change{summary: "Made the folder " + at, paths: []string{at}, parts: []string{at}, do: func() error { return f.at.MakeFolder(at) }}
+	c := change{summary: "Made the folder " + at, paths: []string{at}, parts: []string{at},
+		do: func() error { return f.at.MakeFolder(at) }}
 	c.show = func() string { return fmt.Sprintf("The folder %s is made.\n", at) }
 	if info != nil {
 		c.summary = "The folder " + at + " is there already"

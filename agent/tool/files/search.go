@@ -28,7 +28,9 @@ type searchArguments struct {
 func (f *Folder) search(ctx context.Context, in searchArguments) (tool.Result, error) {
 	pattern, err := regexp.Compile(in.Pattern)
 	if err != nil || in.Pattern == "" {
-		return tool.Result{}, fmt.Errorf("pattern: %q is not a regular expression; write \\ before characters such as ( or [ to find them", in.Pattern)
+		return tool.Result{},
+			fmt.Errorf("pattern: %q is not a regular expression; write \\ before characters such as ( or [ to find them",
+				in.Pattern)
 	}
 	limit := in.MaxResults
 	if limit <= 0 {
@@ -92,7 +94,8 @@ func (s *searcher) file(ctx context.Context, at string) error {
 		}
 		shown := tool.Cut(strings.TrimSpace(string(line)), maxHitText)
 		fmt.Fprintf(&s.text, "%s:%d: %s\n", at, number, strings.ReplaceAll(shown, "\n", " "))
-		s.hits = append(s.hits, tool.Source{URI: at, Type: record.SourceFile, LineStart: number, LineEnd: number, Snippet: shown})
+		s.hits = append(s.hits,
+			tool.Source{URI: at, Type: record.SourceFile, LineStart: number, LineEnd: number, Snippet: shown})
 		if len(s.hits) == before+1 {
 			s.inFiles++
 		}
@@ -111,7 +114,8 @@ func (s *searcher) result(at string) tool.Result {
 		fmt.Fprintf(&s.text, "(%s of more than %d MiB not searched)\n", count(s.huge, "file", "files"), folder.MaxFile>>20)
 	}
 	if s.closed > 0 {
-		fmt.Fprintf(&s.text, "(%s not searched: they may hold secrets, or are hard links)\n", count(s.closed, "file", "files"))
+		fmt.Fprintf(&s.text, "(%s not searched: they may hold secrets, or are hard links)\n",
+			count(s.closed, "file", "files"))
 	}
 	where := count(s.inFiles, "file", "files")
 	switch s.inFiles {
@@ -120,5 +124,6 @@ func (s *searcher) result(at string) tool.Result {
 	case 1:
 		where = s.hits[0].URI
 	}
-	return tool.Result{Text: s.text.String(), Summary: fmt.Sprintf("Found %s in %s", count(len(s.hits), "match", "matches"), where), Sources: s.hits}
+	return tool.Result{Text: s.text.String(),
+		Summary: fmt.Sprintf("Found %s in %s", count(len(s.hits), "match", "matches"), where), Sources: s.hits}
 }

@@ -29,7 +29,8 @@ func TestSecrets(t *testing.T) {
 				continue
 			}
 			r := f.call(t, c.name, c.arguments, path)
-			other := strings.Contains(r.Text, "symbolic link") || c.name == "make_folder" && strings.Contains(r.Text, "is a file") ||
+			other := strings.Contains(r.Text, "symbolic link") || c.name == "make_folder" &&
+				strings.Contains(r.Text, "is a file") ||
 				strings.Contains(r.Text, "is there already")
 			if !r.Failed || !strings.Contains(r.Text, "may hold secrets") && !other || strings.Contains(r.Text, "hunter2") {
 				t.Errorf("%s %s: %+v", c.name, path, r)
@@ -89,7 +90,8 @@ func TestHardLinks(t *testing.T) {
 				continue
 			}
 			r := f.call(t, c.name, c.arguments, path)
-			other := strings.Contains(r.Text, "symbolic link") || c.name == "make_folder" && strings.Contains(r.Text, "is a file") ||
+			other := strings.Contains(r.Text, "symbolic link") || c.name == "make_folder" &&
+				strings.Contains(r.Text, "is a file") ||
 				strings.Contains(r.Text, "is there already")
 			if !r.Failed || !strings.Contains(r.Text, "hard link") && !other || strings.Contains(r.Text, "hunter2") {
 				t.Errorf("%s %s: %+v", c.name, path, r)

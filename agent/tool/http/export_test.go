@@ -15,8 +15,8 @@ func Guard(allowPrivate bool) func(network, address string) error {
 	return func(network, address string) error { return g(network, address, nil) }
 }
 
-// ToolsAt returns the tools for servers of a test: names mean these addresses, and certificates are theirs. The addresses
-// are checked as all are.
+// ToolsAt returns the tools for servers of a test: names mean these addresses, and certificates are theirs. The
+// addresses are checked as all are.
 func ToolsAt(o Options, addresses map[string]string, roots *x509.CertPool) ([]tool.Tool, error) {
 	c, err := newSender(o)
 	if err != nil {

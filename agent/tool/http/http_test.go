@@ -42,15 +42,18 @@ func serve(t *testing.T, o tools.Options, handle http.HandlerFunc) *world {
 	s := httptest.NewTLSServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		w.mu.Lock()
-		w.requests = append(w.requests, fmt.Sprintf("%s %s %s auth=%q x=%q key=%q body=%q", r.Method, r.Host, r.URL.RequestURI(), r.Header.Get("Authorization"),
-			r.Header.Get("X-Mine"), r.Header.Get("Idempotency-Key"), body))
+		w.requests = append(w.requests,
+			fmt.Sprintf("%s %s %s auth=%q x=%q key=%q body=%q", r.Method, r.Host, r.URL.RequestURI(),
+				r.Header.Get("Authorization"),
+				r.Header.Get("X-Mine"), r.Header.Get("Idempotency-Key"), body))
 		w.mu.Unlock()
 		handle(rw, r)
 	}))
 	t.Cleanup(s.Close)
 
 	at := s.Listener.Addr().String()
-	all, err := tools.ToolsAt(o, map[string]string{"api.example.com:443": at, "example.com:443": at, "example.com:80": at}, pool(s))
+	all, err := tools.ToolsAt(o, map[string]string{"api.example.com:443": at, "example.com:443": at, "example.com:80": at},
+		pool(s))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +113,8 @@ func TestRequest(t *testing.T) {
 		rw.Header().Set("Set-Cookie", "session=1")
 		fmt.Fprintf(rw, `{"you": %q}`, r.Header.Get("Authorization"))
 	})
-	result, err := w.call("http.request", object{"url": "https://API.example.com/a?b=c#d", "headers": object{"x-mine": "1"}})
+	result, err := w.call("http.request",
+		object{"url": "https://API.example.com/a?b=c#d", "headers": object{"x-mine": "1"}})
 	if err != nil || result.Failed {
 		t.Fatal(result, err)
 	}
@@ -118,7 +122,8 @@ func TestRequest(t *testing.T) {
 	if result.Text != want || strings.Contains(string(result.Data), secret) {
 		t.Errorf("got %q, data %s", result.Text, result.Data)
 	}
-	if got, want := w.seen(), []string{`GET api.example.com /a?b=c auth="Bearer hunter2hunter2" x="1" key="" body=""`}; !slices.Equal(got, want) {
+	if got, want := w.seen(),
+		[]string{`GET api.example.com /a?b=c auth="Bearer hunter2hunter2" x="1" key="" body=""`}; !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 }
@@ -131,7 +136,8 @@ func TestRefused(t *testing.T) {
 		arguments object
 		want      string
 	}{
-		{object{"url": "https://other.example.com/"}, "url: requests to https://other.example.com are not allowed; allowed are: api.example.com, example.com"},
+		{object{"url": "https://other.example.com/"},
+			"url: requests to https://other.example.com are not allowed; allowed are: api.example.com, example.com"},
 		{object{"url": "https://api.example.com.evil.com/"}, "not allowed"},
 		{object{"url": "https://api.example.com:8443/"}, "not allowed"},
 		{object{"url": "https://127.0.0.1/"}, "not allowed"},
@@ -150,15 +156,18 @@ func TestRefused(t *testing.T) {
 		{object{"url": "https://example.com/", "headers": object{"X": "a\r\nHost: evil.com"}}, "no line breaks"},
 		{object{"url": "https://example.com/", "headers": object{"X: y\r\nZ": "a"}}, "cannot have this name"},
 		{object{"url": "https://example.com/", "headers": object{"x": "a", "X": "b"}}, "is there twice"},
-		{object{"url": "https://api.example.com/", "headers": object{"authorization": "mine"}}, "is set by the program for this host"},
+		{object{"url": "https://api.example.com/", "headers": object{"authorization": "mine"}},
+			"is set by the program for this host"},
 		{object{"url": "https://example.com/", "method": "POST"}, "method: POST is one of the tool http.send"},
 		{object{"url": "https://example.com/", "method": "CONNECT"}, `method: "CONNECT" is not allowed`},
 		{object{"url": "https://example.com/", "method": "GET / HTTP/1.1\r\nX: y\r\n"}, "is not allowed"},
 	} {
 		w.failure("http.request", tt.arguments, tt.want)
 	}
-	w.failure("http.send", object{"url": "https://example.com/", "method": "GET"}, "method: GET is one of the tool http.request")
-	w.failure("http.send", object{"url": "https://example.com/", "method": "POST", "body": strings.Repeat("x", 50<<10)}, "body: it has more than 49152 bytes")
+	w.failure("http.send", object{"url": "https://example.com/", "method": "GET"},
+		"method: GET is one of the tool http.request")
+	w.failure("http.send", object{"url": "https://example.com/", "method": "POST", "body": strings.Repeat("x", 50<<10)},
+		"body: it has more than 49152 bytes")
 	if got := w.seen(); len(got) > 0 {
 		t.Errorf("sent %q", got)
 	}
@@ -168,8 +177,10 @@ func TestRefused(t *testing.T) {
 func TestRedirects(t *testing.T) {
 	t.Parallel()
 	to := map[string]string{
-		"/other": "https://example.com/end", "/out": "https://evil.com/", "/local": "http://169.254.169.254/latest", "/plain": "http://example.com/end",
-		"/back": "https://api.example.com/end", "/user": "https://a:b@example.com/", "/file": "file:///etc/passwd", "/loop": "/loop", "/none": "",
+		"/other": "https://example.com/end", "/out": "https://evil.com/", "/local": "http://169.254.169.254/latest",
+		"/plain": "http://example.com/end",
+		"/back":  "https://api.example.com/end", "/user": "https://a:b@example.com/", "/file": "file:///etc/passwd",
+		"/loop": "/loop", "/none": "",
 	}
 	w := serve(t, all, func(rw http.ResponseWriter, r *http.Request) {
 		location, ok := to[r.URL.Path]
@@ -180,8 +191,10 @@ func TestRedirects(t *testing.T) {
 	})
 	mine := object{"X-Mine": "1"}
 	for path, want := range map[string]string{
-		"/out": "not followed: url: requests to https://evil.com are not allowed", "/local": "is not encrypted", "/plain": "is not encrypted",
-		"/user": "must not have a user", "/file": "must begin with", "/loop": "more than 5 redirects", "/none": "does not say where to",
+		"/out": "not followed: url: requests to https://evil.com are not allowed", "/local": "is not encrypted",
+		"/plain": "is not encrypted",
+		"/user":  "must not have a user", "/file": "must begin with", "/loop": "more than 5 redirects",
+		"/none": "does not say where to",
 	} {
 		w.failure("http.request", object{"url": "https://api.example.com" + path}, want)
 	}
@@ -193,8 +206,10 @@ func TestRedirects(t *testing.T) {
 		}
 	}
 	want := []string{
-		`GET api.example.com /other auth="Bearer hunter2hunter2" x="1" key="" body=""`, `GET example.com /end auth="" x="" key="" body=""`,
-		`GET example.com /back auth="" x="1" key="" body=""`, `GET api.example.com /end auth="Bearer hunter2hunter2" x="" key="" body=""`,
+		`GET api.example.com /other auth="Bearer hunter2hunter2" x="1" key="" body=""`,
+		`GET example.com /end auth="" x="" key="" body=""`,
+		`GET example.com /back auth="" x="1" key="" body=""`,
+		`GET api.example.com /end auth="Bearer hunter2hunter2" x="" key="" body=""`,
 	}
 	if got := w.seen()[before:]; !slices.Equal(got, want) {
 		t.Errorf("%q", got)
@@ -219,7 +234,8 @@ func TestSend(t *testing.T) {
 	body := `{"url": "https://api.example.com/items", "method": "post", "headers": {"content-type": "text/plain"}, "body": "hello\nyou"}`
 	call := tool.Call{ID: "call-7", Arguments: json.RawMessage(body)}
 	p, _, err := tool.PreviewOf(t.Context(), send, policy, call)
-	want := "POST https://api.example.com/items\nContent-Type: text/plain\nAuthorization: [secret]\nIdempotency-Key: call-7\n\nhello\nyou"
+	want := "POST https://api.example.com/items\nContent-Type: text/plain\nAuthorization: [secret]\n" +
+		"Idempotency-Key: call-7\n\nhello\nyou"
 	if err != nil || p.Kind != tool.PreviewRequest || p.Text != want {
 		t.Errorf("%q, %v", p.Text, err)
 	}
@@ -230,7 +246,8 @@ func TestSend(t *testing.T) {
 	if result, err := tool.Do(t.Context(), send, policy, other, 0); err != nil || result.Text != tool.ErrChanged.Error() {
 		t.Errorf("%q %v", result.Text, err)
 	}
-	if result, err := tool.Do(t.Context(), send, policy, call, 0); err != nil || result.Failed || !strings.HasPrefix(result.Text, "201 Created") {
+	if result, err := tool.Do(t.Context(), send, policy, call, 0); err != nil || result.Failed ||
+		!strings.HasPrefix(result.Text, "201 Created") {
 		t.Errorf("%q %v", result.Text, err)
 	}
 	w.failure("http.send", object{"url": "https://api.example.com/moved", "method": "DELETE"}, "307 Temporary Redirect")
@@ -247,7 +264,8 @@ func TestSend(t *testing.T) {
 func TestBrokenConnections(t *testing.T) {
 	t.Parallel()
 	w := serve(t, all, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
-	if _, err := w.call("http.send", object{"url": "https://api.example.com/", "method": "PUT"}); !errors.Is(err, tool.ErrUnknown) {
+	if _, err := w.call("http.send", object{"url": "https://api.example.com/", "method": "PUT"}); !errors.Is(err,
+		tool.ErrUnknown) {
 		t.Errorf("%v", err)
 	}
 	w.failure("http.request", object{"url": "https://api.example.com/"}, "the connection broke before the answer")
@@ -329,14 +347,18 @@ func TestAnswers(t *testing.T) {
 		return result
 	}
 	for path, want := range map[string]string{
-		"/long": strings.Repeat("é", 50) + "\n(the body is cut after 100 bytes)", "/binary": "(the body is not shown: it is binary (",
-		"/zip": "it is compressed, which was not asked for: gzip", "/short": "begin\n(the connection broke before the end of the body)", "/headers": "(cut: the whole has 5000 bytes)", "/latin": "a\uFFFD",
+		"/long":   strings.Repeat("é", 50) + "\n(the body is cut after 100 bytes)",
+		"/binary": "(the body is not shown: it is binary (",
+		"/zip":    "it is compressed, which was not asked for: gzip",
+		"/short":  "begin\n(the connection broke before the end of the body)", "/headers": "(cut: the whole has 5000 bytes)",
+		"/latin": "a\uFFFD",
 	} {
 		if got := get(path); got.Failed || !strings.Contains(got.Text, want) {
 			t.Errorf("%s: %q", path, got.Text)
 		}
 	}
-	if got := get("/missing"); !got.Failed || !strings.Contains(got.Text, "404 Not Found") || !strings.Contains(got.Text, "no such thing") {
+	if got := get("/missing"); !got.Failed || !strings.Contains(got.Text, "404 Not Found") ||
+		!strings.Contains(got.Text, "no such thing") {
 		t.Errorf("%q", got.Text)
 	}
 	o.Timeout = 300 * time.Millisecond
@@ -352,11 +374,16 @@ func TestAddresses(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]struct{ public, private bool }{
 		"93.184.215.14:443": {true, true}, "[2606:4700::1111]:443": {true, true},
-		"127.0.0.1:80": {false, true}, "10.0.0.1:80": {false, true}, "192.168.1.1:80": {false, true}, "172.16.0.1:80": {false, true}, "[::1]:80": {false, true},
-		"100.64.0.1:80": {false, true}, "[fd00::1]:80": {false, true}, "[::ffff:127.0.0.1]:80": {false, true}, "[::ffff:10.0.0.1]:80": {false, true},
-		"169.254.169.254:80": {false, false}, "[fe80::1]:80": {false, false}, "[::ffff:169.254.169.254]:80": {false, false}, "224.0.0.1:80": {false, false},
-		"0.0.0.0:80": {false, false}, "[::]:80": {false, false}, "[fd00:ec2::254]:80": {false, false}, "100.100.100.200:80": {false, false},
-		"[64:ff9b::7f00:1]:80": {false, true}, "[2002:7f00:1::]:80": {false, true}, "[ff02::1]:80": {false, false}, "255.255.255.255:80": {false, true}, "0.1.2.3:80": {false, true},
+		"127.0.0.1:80": {false, true}, "10.0.0.1:80": {false, true}, "192.168.1.1:80": {false, true},
+		"172.16.0.1:80": {false, true}, "[::1]:80": {false, true},
+		"100.64.0.1:80": {false, true}, "[fd00::1]:80": {false, true}, "[::ffff:127.0.0.1]:80": {false, true},
+		"[::ffff:10.0.0.1]:80": {false, true},
+		"169.254.169.254:80":   {false, false}, "[fe80::1]:80": {false, false}, "[::ffff:169.254.169.254]:80": {false, false},
+		"224.0.0.1:80": {false, false},
+		"0.0.0.0:80":   {false, false}, "[::]:80": {false, false}, "[fd00:ec2::254]:80": {false, false},
+		"100.100.100.200:80":   {false, false},
+		"[64:ff9b::7f00:1]:80": {false, true}, "[2002:7f00:1::]:80": {false, true}, "[ff02::1]:80": {false, false},
+		"255.255.255.255:80": {false, true}, "0.1.2.3:80": {false, true},
 	} {
 		network := "tcp4"
 		if strings.HasPrefix(address, "[") {
@@ -381,7 +408,10 @@ func TestAddresses(t *testing.T) {
 
 // No proxy of the environment is used.
 func TestNoProxy(t *testing.T) {
-	proxy := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a proxy was asked") }))
+	proxy := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter,
+		*http.Request) {
+		t.Error("a proxy was asked")
+	}))
 	defer proxy.Close()
 	t.Setenv("HTTPS_PROXY", proxy.URL)
 	t.Setenv("HTTP_PROXY", proxy.URL)
@@ -395,17 +425,20 @@ func TestNoProxy(t *testing.T) {
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	for want, o := range map[string]tools.Options{
-		"hosts: name the hosts that requests may go to":     {},
-		`hosts: "a/b" is no host`:                           {Hosts: []string{"a/b"}},
-		`hosts: "*.com": too many hosts`:                    {Hosts: []string{"*.com"}},
-		`hosts: "*" is no host`:                             {Hosts: []string{"*"}},
-		`hosts: "ftp://a.com": want http:// or https://`:    {Hosts: []string{"ftp://a.com"}},
-		`hosts: "a.com:99999": no such port`:                {Hosts: []string{"a.com:99999"}},
-		`methods: there is no "get"`:                        {Hosts: []string{"a.com"}, Methods: []string{"get"}},
-		`headers: "b.com" is none of the hosts`:             {Hosts: []string{"a.com"}, Headers: map[string]map[string]string{"b.com": {"X": "y"}}},
-		`headers: a.com: Host: the tool itself sets it`:     {Hosts: []string{"a.com"}, Headers: map[string]map[string]string{"a.com": {"Host": "y"}}},
-		`headers: a.com: X: its value may only have printa`: {Hosts: []string{"a.com"}, Headers: map[string]map[string]string{"a.com": {"X": "a\nb"}}},
-		`maxBytes: want 1 to 61440`:                         {Hosts: []string{"a.com"}, MaxBytes: 1 << 20},
+		"hosts: name the hosts that requests may go to":  {},
+		`hosts: "a/b" is no host`:                        {Hosts: []string{"a/b"}},
+		`hosts: "*.com": too many hosts`:                 {Hosts: []string{"*.com"}},
+		`hosts: "*" is no host`:                          {Hosts: []string{"*"}},
+		`hosts: "ftp://a.com": want http:// or https://`: {Hosts: []string{"ftp://a.com"}},
+		`hosts: "a.com:99999": no such port`:             {Hosts: []string{"a.com:99999"}},
+		`methods: there is no "get"`:                     {Hosts: []string{"a.com"}, Methods: []string{"get"}},
+		`headers: "b.com" is none of the hosts`: {Hosts: []string{"a.com"},
+			Headers: map[string]map[string]string{"b.com": {"X": "y"}}},
+		`headers: a.com: Host: the tool itself sets it`: {Hosts: []string{"a.com"},
+			Headers: map[string]map[string]string{"a.com": {"Host": "y"}}},
+		`headers: a.com: X: its value may only have printa`: {Hosts: []string{"a.com"},
+			Headers: map[string]map[string]string{"a.com": {"X": "a\nb"}}},
+		`maxBytes: want 1 to 61440`: {Hosts: []string{"a.com"}, MaxBytes: 1 << 20},
 	} {
 		if err := o.Check(); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
@@ -419,7 +452,8 @@ func TestOptions(t *testing.T) {
 	}
 	w := &world{t: t}
 	w.tools, _ = tool.NewSet(some...)
-	for _, url := range []string{"https://example.org/", "https://aexample.org/", "https://plain.test:8080/", "http://plain.test/"} {
+	for _, url := range []string{"https://example.org/", "https://aexample.org/", "https://plain.test:8080/",
+		"http://plain.test/"} {
 		w.failure("http.request", object{"url": url}, "not allowed")
 	}
 }
@@ -433,7 +467,8 @@ func TestContextEnds(t *testing.T) {
 		<-r.Context().Done()
 	})
 	get, _ := w.tools.Get("http.request")
-	if _, err := tool.Do(ctx, get, get.Spec().Policy, tool.Call{Arguments: json.RawMessage(`{"url": "https://example.com/"}`)}, 0); !errors.Is(err, context.Canceled) {
+	if _, err := tool.Do(ctx, get, get.Spec().Policy,
+		tool.Call{Arguments: json.RawMessage(`{"url": "https://example.com/"}`)}, 0); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }

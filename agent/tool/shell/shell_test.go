@@ -46,16 +46,20 @@ func do(t *testing.T, one tool.Tool, arguments string) (tool.Result, error) {
 		return tool.Failure(err.Error()), nil
 	}
 	call.Approved = p.Digest
-	return tool.Do(record.ContextWithStartedBy(t.Context(), record.StartedBy{PlanID: "p", ToolCallID: "c"}), one, policy, call, 0)
+	return tool.Do(record.ContextWithStartedBy(t.Context(), record.StartedBy{PlanID: "p", ToolCallID: "c"}), one, policy,
+		call, 0)
 }
 
 // A command runs with its arguments as they are; the output and the exit code come back.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	script(t, dir, "show", "printf '<%s>' \"$@\"; echo; echo $OWN $ACTLOG_PLAN_ID $ACTLOG_TOOL_CALL_ID; pwd; echo oh >&2; exit 3")
-	one := only(t, shell.Command{Name: "show", Dir: dir, Arguments: []string{"./show", "a b"}, Allow: `[a-z $();'"*]+`, Env: map[string]string{"OWN": "mine"}})
-	if spec := one.Spec(); spec.Name != "shell.show" || !spec.Policy.Approval || !spec.Policy.Writes || !spec.Policy.Exclusive {
+	script(t, dir, "show",
+		"printf '<%s>' \"$@\"; echo; echo $OWN $ACTLOG_PLAN_ID $ACTLOG_TOOL_CALL_ID; pwd; echo oh >&2; exit 3")
+	one := only(t, shell.Command{Name: "show", Dir: dir, Arguments: []string{"./show", "a b"}, Allow: `[a-z $();'"*]+`,
+		Env: map[string]string{"OWN": "mine"}})
+	if spec := one.Spec(); spec.Name != "shell.show" || !spec.Policy.Approval || !spec.Policy.Writes ||
+		!spec.Policy.Exclusive {
 		t.Errorf("%+v", spec)
 	}
 
@@ -87,7 +91,8 @@ func TestPreview(t *testing.T) {
 		t.Errorf("%q, %v", p.Text, err)
 	}
 	call.Approved, call.Arguments = p.Digest, json.RawMessage(`{"arguments": ["a", "b", "c"]}`)
-	if result, err := tool.Do(t.Context(), one, one.Spec().Policy, call, 0); err != nil || result.Text != tool.ErrChanged.Error() {
+	if result, err := tool.Do(t.Context(), one, one.Spec().Policy, call, 0); err != nil ||
+		result.Text != tool.ErrChanged.Error() {
 		t.Errorf("%q, %v", result.Text, err)
 	}
 }
@@ -99,9 +104,12 @@ func TestArguments(t *testing.T) {
 	script(t, dir, "run", "touch ran")
 	c := shell.Command{Name: "run", Dir: dir, Arguments: []string{"./run"}, Allow: `[a-z@-]+`}
 	for arguments, want := range map[string]string{
-		`{"arguments": ["-rf"]}`: "begins with - or @", `{"arguments": ["@file"]}`: "begins with - or @", `{"arguments": ["a1"]}`: "does not match [a-z@-]+",
-		`{"arguments": ["a\nb"]}`: "control character", `{"arguments": ["` + strings.Repeat("a", 1001) + `"]}`: "more than 1000 bytes",
-		`{"arguments": ["a` + strings.Repeat(`","a`, 50) + `"]}`: "more than 50", `{"arguments": "a"}`: "arguments", `{"command": ["a"]}`: "command",
+		`{"arguments": ["-rf"]}`: "begins with - or @", `{"arguments": ["@file"]}`: "begins with - or @",
+		`{"arguments": ["a1"]}`:   "does not match [a-z@-]+",
+		`{"arguments": ["a\nb"]}`: "control character", `{"arguments": ["` + strings.Repeat("a", 1001) +
+			`"]}`: "more than 1000 bytes",
+		`{"arguments": ["a` + strings.Repeat(`","a`, 50) + `"]}`: "more than 50", `{"arguments": "a"}`: "arguments",
+		`{"command": ["a"]}`: "command",
 	} {
 		if result, err := do(t, only(t, c), arguments); err != nil || !result.Failed || !strings.Contains(result.Text, want) {
 			t.Errorf("%.60s: %q, %v", arguments, result.Text, err)
@@ -126,7 +134,8 @@ func TestOutput(t *testing.T) {
 	dir := t.TempDir()
 	script(t, dir, "long", "echo begin; head -c 3000000 /dev/zero | tr '\\0' x; echo; echo end")
 	result, err := do(t, only(t, shell.Command{Name: "long", Dir: dir, Arguments: []string{"./long"}}), `{}`)
-	if err != nil || len(result.Text) > 64<<10 || !strings.Contains(result.Text, "\nbegin\nxxx") || !strings.HasSuffix(result.Text, "xxx\nend\n") ||
+	if err != nil || len(result.Text) > 64<<10 || !strings.Contains(result.Text, "\nbegin\nxxx") ||
+		!strings.HasSuffix(result.Text, "xxx\nend\n") ||
 		!strings.Contains(result.Text, "bytes left out") {
 		t.Errorf("%d bytes: %.50q, %v", len(result.Text), result.Text, err)
 	}
@@ -138,7 +147,8 @@ func TestTimeout(t *testing.T) {
 	dir := t.TempDir()
 	script(t, dir, "slow", "(sleep 3; touch late) & sleep 60")
 	begun := time.Now()
-	_, err := do(t, only(t, shell.Command{Name: "slow", Dir: dir, Arguments: []string{"./slow"}, Timeout: 500 * time.Millisecond}), `{}`)
+	_, err := do(t, only(t,
+		shell.Command{Name: "slow", Dir: dir, Arguments: []string{"./slow"}, Timeout: 500 * time.Millisecond}), `{}`)
 	if !errors.Is(err, tool.ErrUnknown) || time.Since(begun) > 30*time.Second {
 		t.Errorf("%v after %s", err, time.Since(begun))
 	}
@@ -156,7 +166,8 @@ func TestSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	script(t, dir, "look", "env; cat /proc/$PPID/environ; cat "+outside+"; true")
-	c := shell.Command{Name: "look", Dir: dir, Arguments: []string{"./look"}, Sandbox: sandbox.Sandbox{Hide: []string{outside}}}
+	c := shell.Command{Name: "look", Dir: dir, Arguments: []string{"./look"},
+		Sandbox: sandbox.Sandbox{Hide: []string{outside}}}
 	if c.Sandbox.Lacks() != "" {
 		t.Log("no whole sandbox here: ", c.Sandbox.Lacks())
 		script(t, dir, "look", "env")
@@ -179,7 +190,8 @@ func TestCommands(t *testing.T) {
 		t.Error(err)
 	}
 	for want, c := range map[string]shell.Command{
-		"a: command: it has no program": {Name: "a"}, "a: arguments: it is no regular expression": {Name: "a", Arguments: []string{"ls"}, Allow: "("},
+		"a: command: it has no program":             {Name: "a"},
+		"a: arguments: it is no regular expression": {Name: "a", Arguments: []string{"ls"}, Allow: "("},
 		"a: sandbox: ": {Name: "a", Arguments: []string{"ls"}, Sandbox: sandbox.Sandbox{Mode: "none"}},
 	} {
 		if _, err := shell.Tools(c); err == nil || !strings.HasPrefix(err.Error(), want) {
@@ -187,7 +199,8 @@ func TestCommands(t *testing.T) {
 		}
 	}
 	missing := only(t, shell.Command{Name: "a", Dir: t.TempDir(), Arguments: []string{"./missing"}})
-	if result, err := do(t, missing, "{}"); err != nil || !result.Failed || !strings.HasPrefix(result.Text, "the command cannot be run") {
+	if result, err := do(t, missing, "{}"); err != nil || !result.Failed ||
+		!strings.HasPrefix(result.Text, "the command cannot be run") {
 		t.Errorf("%q, %v", result.Text, err)
 	}
 }

@@ -36,7 +36,8 @@ func (r runner) commandOf(in arguments) ([]string, error) {
 			return nil, err
 		}
 		if each.as == nil {
-			return nil, fmt.Errorf("%s: %s has no known way to choose tests so; name a path, or leave it out", each.name, r.program.name)
+			return nil, fmt.Errorf("%s: %s has no known way to choose tests so; name a path, or leave it out", each.name,
+				r.program.name)
 		}
 		added = append(added, each.as(each.value)...)
 	}
@@ -58,7 +59,8 @@ func (r runner) insert(configured, added []string, in arguments) ([]string, erro
 	if slices.Contains(scripts, filepath.Base(configured[0])) {
 		for _, value := range []string{in.Path, in.Select, in.Markers} {
 			if !plainValue.MatchString(value) || strings.Contains(value, " -") {
-				return nil, fmt.Errorf("%q: %s hands it to a shell, so it may only have letters, digits and _ . / : = , + # @ -", value, configured[0])
+				return nil, fmt.Errorf("%q: %s hands it to a shell, so it may only have letters, digits and _ . / : = , + # @ -",
+					value, configured[0])
 			}
 		}
 		if base := filepath.Base(configured[0]); len(added) > 0 && base == "npm" && !slices.Contains(configured, "--") {
@@ -68,10 +70,12 @@ func (r runner) insert(configured, added []string, in arguments) ([]string, erro
 
 	at := len(configured)
 	if r.program.format == Go { // what follows is for the tests themselves
-		if args := slices.IndexFunc(configured, func(each string) bool { return each == "-args" || each == "--args" }); args >= 0 {
+		if args := slices.IndexFunc(configured,
+			func(each string) bool { return each == "-args" || each == "--args" }); args >= 0 {
 			at = args
 		}
-		added = slices.DeleteFunc(added, func(each string) bool { return each == "-json" && slices.Contains(configured, each) })
+		added = slices.DeleteFunc(added,
+			func(each string) bool { return each == "-json" && slices.Contains(configured, each) })
 	}
 	return slices.Concat(configured[:at], added, configured[at:]), nil
 }

@@ -18,7 +18,8 @@ var inTestDir = regexp.MustCompile(`/[^\s"']*/Test[\w.]+/\d+/`)
 func echoes(t *testing.T, command ...string) (called tool.Tool, dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	for _, name := range []string{"src/a/x.go", "tests/test_a.py", "src/test/java/com/example/ShopTest.java", "mod/pom.xml", "@evil", "-v"} {
+	for _, name := range []string{"src/a/x.go", "tests/test_a.py", "src/test/java/com/example/ShopTest.java",
+		"mod/pom.xml", "@evil", "-v"} {
 		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o750); err != nil {
 			t.Fatal(err)
 		}
@@ -28,7 +29,8 @@ func echoes(t *testing.T, command ...string) (called tool.Tool, dir string) {
 		t.Fatal(err)
 	}
 	write(t, dir, "bin/"+command[0], "#!/bin/sh\nprintf '%s\\n' \"$@\"\n")
-	return only(t, tests.Command{Name: "unit", Dir: dir, Arguments: append([]string{"./bin/" + command[0]}, command[1:]...)}), dir
+	return only(t, tests.Command{Name: "unit", Dir: dir,
+		Arguments: append([]string{"./bin/" + command[0]}, command[1:]...)}), dir
 }
 
 // reported is the file of a report in arguments.
@@ -37,17 +39,20 @@ var reported = regexp.MustCompile(`/\S*/actlog-tests-\w+/`)
 // A model names what is tested. Each program gets it in its own way, and where it reads it.
 func TestArguments(t *testing.T) {
 	t.Parallel()
-	const junit, vitest = "-o junit_family=xunit1 --junitxml=$TMP/report", "--reporter=default --reporter=json --outputFile.json=$TMP/report"
+	const junit, vitest = "-o junit_family=xunit1 --junitxml=$TMP/report",
+		"--reporter=default --reporter=json --outputFile.json=$TMP/report"
 	for _, row := range []struct{ command, arguments, want string }{
 		{"go test", `{}`, "test -json"},
 		{"go test -json ./...", `{}`, "test -json ./..."},
 		{"go test ./...", `{"path":"./src/..."}`, "test -json ./src/..."},
 		{"go test ./...", `{"path":"src/a"}`, "test -json ./src/a"},
 		{"go test ./...", `{"path":"./..."}`, "test -json ./..."},
-		{"go test -race ./... -args -x", `{"path":"src/a","select":"^TestX$"}`, "test -race -json -run=^TestX$ ./src/a -args -x"},
+		{"go test -race ./... -args -x", `{"path":"src/a","select":"^TestX$"}`,
+			"test -race -json -run=^TestX$ ./src/a -args -x"},
 		{"go test -coverpkg ./...", `{"path":"src/a"}`, "test -coverpkg ./... -json ./src/a"},
 		{"go test", `{"coverage":true}`, "test -json -coverprofile=$TMP/cover.out"},
-		{"pytest -q", `{"path":"tests/test_a.py::TestX::test_y[1-a b]"}`, "-q " + junit + " ./tests/test_a.py::TestX::test_y[1-a b]"},
+		{"pytest -q", `{"path":"tests/test_a.py::TestX::test_y[1-a b]"}`, "-q " + junit +
+			" ./tests/test_a.py::TestX::test_y[1-a b]"},
 		{"pytest", `{"path":"tests","select":"a and not b","markers":"slow"}`, junit + " -k a and not b -m slow ./tests"},
 		{"pytest --junitxml=own.xml", `{}`, "--junitxml=own.xml"},
 		{"jest", `{"select":"adds$"}`, "--testLocationInResults --json --outputFile=$TMP/report --testNamePattern=adds$"},
@@ -78,9 +83,12 @@ func TestInjection(t *testing.T) {
 	for _, command := range []string{"go test", "pytest", "jest", "vitest run", "mvn test", "gradle test", "make check"} {
 		called, dir := echoes(t, strings.Fields(command)...)
 		for _, arguments := range []string{
-			`{"select":"-exec=touch x"}`, `{"select":"--rootdir=/"}`, `{"select":"-"}`, `{"select":"@evil"}`, `{"select":" "}`, `{"select":"a\nb"}`, `{"select":"a\u0000b"}`,
-			`{"markers":"-p evil"}`, `{"markers":"@evil"}`, `{"select":"` + strings.Repeat("a", 501) + `"}`, `{"path":"` + strings.Repeat("a", 501) + `"}`,
-			`{"path":"../..."}`, `{"path":"/..."}`, `{"path":"src..."}`, `{"path":"none/..."}`, `{"path":"--x/..."}`, `{"path":"../x::y"}`, `{"path":"none.py::y"}`,
+			`{"select":"-exec=touch x"}`, `{"select":"--rootdir=/"}`, `{"select":"-"}`, `{"select":"@evil"}`, `{"select":" "}`,
+			`{"select":"a\nb"}`, `{"select":"a\u0000b"}`,
+			`{"markers":"-p evil"}`, `{"markers":"@evil"}`, `{"select":"` + strings.Repeat("a", 501) + `"}`, `{"path":"` +
+				strings.Repeat("a", 501) + `"}`,
+			`{"path":"../..."}`, `{"path":"/..."}`, `{"path":"src..."}`, `{"path":"none/..."}`, `{"path":"--x/..."}`,
+			`{"path":"../x::y"}`, `{"path":"none.py::y"}`,
 			`{"path":"-exec::x"}`, `{"path":"/etc/passwd"}`, `{"path":"example.com/x"}`, `{"path":["a"]}`, `{"other":"x"}`,
 		} {
 			if r := ask(t, called, arguments); !r.Failed || strings.Contains(r.Text, "touch x\n") || len(r.Artifacts) > 0 {
@@ -98,10 +106,12 @@ func TestInjection(t *testing.T) {
 		}
 	}
 	pytest, _ := echoes(t, "pytest")
-	if r := ask(t, pytest, `{"path":"tests/test_a.py::"}`); !r.Failed || !strings.Contains(r.Text, "does not name a test") {
+	if r := ask(t, pytest, `{"path":"tests/test_a.py::"}`); !r.Failed ||
+		!strings.Contains(r.Text, "does not name a test") {
 		t.Errorf("%+v", r)
 	}
-	for _, arguments := range []string{`{"path":"$(touch x)"}`, `{"path":"a; ls"}`, "{\"path\":\"`ls`\"}", `{"path":"src --config=x"}`} {
+	for _, arguments := range []string{`{"path":"$(touch x)"}`, `{"path":"a; ls"}`, "{\"path\":\"`ls`\"}",
+		`{"path":"src --config=x"}`} {
 		npm, dir := echoes(t, "npm", "test")
 		for _, name := range []string{"$(touch x)", "a; ls", "`ls`", "src --config=x"} {
 			write(t, dir, name, "")
@@ -138,8 +148,10 @@ func TestFormats(t *testing.T) {
 	}
 	dir := t.TempDir()
 	write(t, dir, "npm", "#!/bin/sh\nprintf '%s\\n' \"$@\"\n")
-	r := ask(t, only(t, tests.Command{Name: "unit", Dir: dir, Arguments: []string{"./npm", "test"}, Format: tests.Jest}), `{"select":"adds"}`)
-	if !strings.Contains(r.Text, "test\n--\n--testLocationInResults\n--json\n") || !strings.Contains(r.Text, "--testNamePattern=adds") {
+	r := ask(t, only(t, tests.Command{Name: "unit", Dir: dir, Arguments: []string{"./npm", "test"}, Format: tests.Jest}),
+		`{"select":"adds"}`)
+	if !strings.Contains(r.Text, "test\n--\n--testLocationInResults\n--json\n") ||
+		!strings.Contains(r.Text, "--testNamePattern=adds") {
 		t.Errorf("%+v", r)
 	}
 }

@@ -55,7 +55,8 @@ func summarize(of string, files map[string]share) *coverage {
 	var all share
 	for name, each := range files {
 		all.part, all.whole = all.part+each.part, all.whole+each.whole
-		c.Files = append(c.Files, fileCovered{oneLine(strings.ToValidUTF8(name[:min(len(name), maxCoveredName)], "")), each.percent()})
+		c.Files = append(c.Files,
+			fileCovered{oneLine(strings.ToValidUTF8(name[:min(len(name), maxCoveredName)], "")), each.percent()})
 	}
 	c.Percent = all.percent()
 	slices.SortFunc(c.Files, func(a, b fileCovered) int {

@@ -47,7 +47,8 @@ type goEvents struct {
 
 func newGoEvents(out io.Writer, dir string, verbose bool) *goEvents {
 	return &goEvents{
-		out: out, verbose: verbose, dir: dir, module: moduleOf(dir), texts: map[[2]string]*bytes.Buffer{}, failed: map[[2]string]bool{},
+		out: out, verbose: verbose, dir: dir, module: moduleOf(dir), texts: map[[2]string]*bytes.Buffer{},
+		failed: map[[2]string]bool{},
 	}
 }
 

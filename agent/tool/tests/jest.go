@@ -44,7 +44,8 @@ func (o *outcome) readJest(r io.Reader, dir string) error {
 				o.add("passed")
 			case "failed":
 				o.add("failed")
-				f := failure{Name: test.Name, File: at, Message: strings.Join(test.Messages, "\n"), DurationMs: milliseconds(test.Duration / 1000)}
+				f := failure{Name: test.Name, File: at, Message: strings.Join(test.Messages, "\n"),
+					DurationMs: milliseconds(test.Duration / 1000)}
 				if f.Line = scriptLine(f.Message, file.Name); f.Line == 0 && test.Location != nil {
 					f.Line = test.Location.Line
 				}

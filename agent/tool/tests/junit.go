@@ -36,7 +36,8 @@ const maxDepth = 50
 // report.
 func (o *outcome) readJUnit(r io.Reader) error {
 	d := xml.NewDecoder(r)
-	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil } // invalid UTF-8 is an error of its own
+	// invalid UTF-8 is an error of its own
+	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
 	for depth := 0; ; {
 		token, err := d.Token()
 		if errors.Is(err, io.EOF) {
@@ -109,7 +110,8 @@ func (c testCase) node() string {
 		return c.File
 	}
 	class := strings.TrimPrefix(strings.TrimPrefix(c.Class, module), ".")
-	return strings.Join(strings.FieldsFunc(c.File+"\x00"+strings.ReplaceAll(class, ".", "\x00")+"\x00"+c.Name, func(r rune) bool { return r == 0 }), "::")
+	return strings.Join(strings.FieldsFunc(c.File+"\x00"+strings.ReplaceAll(class, ".", "\x00")+"\x00"+c.Name,
+		func(r rune) bool { return r == 0 }), "::")
 }
 
 // pythonPlace is a line of a traceback, such as "tests/test_a.py:13: ".

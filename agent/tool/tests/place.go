@@ -39,7 +39,8 @@ const reportFile = "report"
 func (r runner) open(ctx context.Context) (p *place, err error) {
 	p = &place{}
 	if p.dir, err = os.MkdirTemp("", "actlog-tests-"); err != nil {
-		return nil, errors.New("there is no folder for the report of the tests: the server cannot make any for temporary files")
+		return nil, errors.New("there is no folder for the report of the tests: the server cannot make any for temporary " +
+			"files")
 	}
 	defer func() {
 		if err != nil {
@@ -98,7 +99,8 @@ func (p *place) each(ctx context.Context, do func(at string, changed time.Time))
 	found := 0
 	_, err := p.tests.Walk(ctx, "", "", func(at string, d fs.DirEntry) error {
 		if d.IsDir() {
-			if name := path.Base(at); strings.HasPrefix(name, ".") || name == "node_modules" || strings.Count(at, "/") > maxReportDepth {
+			if name := path.Base(at); strings.HasPrefix(name, ".") || name == "node_modules" ||
+				strings.Count(at, "/") > maxReportDepth {
 				return fs.SkipDir
 			}
 			return nil

@@ -58,10 +58,12 @@ var (
 	jest = program{
 		name: "jest", format: Jest, report: []string{"--testLocationInResults", "--json", "--outputFile=" + reportMark},
 		selected: joined("--testNamePattern="),
-		coverage: []string{"--coverage", "--coverageReporters=json-summary", "--coverageDirectory=" + folderMark + "/coverage"},
+		coverage: []string{"--coverage", "--coverageReporters=json-summary", "--coverageDirectory=" + folderMark +
+			"/coverage"},
 	}
 	vitest = program{
-		name: "vitest", format: Jest, report: []string{"--reporter=default", "--reporter=json", "--outputFile.json=" + reportMark},
+		name: "vitest", format: Jest,
+		report:   []string{"--reporter=default", "--reporter=json", "--outputFile.json=" + reportMark},
 		selected: joined("--testNamePattern="),
 		coverage: []string{
 			"--coverage.enabled", "--coverage.reportOnFailure", "--coverage.reporter=json-summary",
@@ -72,7 +74,8 @@ var (
 		name: "mvn", format: JUnit, files: "**/target/{surefire,failsafe}-reports/*.xml",
 		selected: joined("-Dtest="), marked: joined("-Dgroups="), path: module,
 	}
-	gradle = program{name: "gradle", format: JUnit, files: "**/build/test-results/**/*.xml", selected: apart("--tests"), path: noPath}
+	gradle = program{name: "gradle", format: JUnit, files: "**/build/test-results/**/*.xml", selected: apart("--tests"),
+		path: noPath}
 )
 
 // programs are the known ones by their names.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -16,12 +17,14 @@ import (
 // shops are small projects with tests, some of which fail, by the program that runs them.
 var shops = map[string]map[string]string{
 	"go": {
-		"go.mod":      "module example.com/shop\n\ngo 1.24\n",
-		"a/a.go":      "package a\n\nfunc Half(n int) int { return n / 2 }\n",
-		"a/a_test.go": "package a\n\nimport \"testing\"\n\nfunc TestHalf(t *testing.T) {\n\tif Half(4) != 3 {\n\t\tt.Error(\"half of 4\")\n\t}\n}\n\nfunc TestFine(t *testing.T) {}\n",
+		"go.mod": "module example.com/shop\n\ngo 1.24\n",
+		"a/a.go": "package a\n\nfunc Half(n int) int { return n / 2 }\n",
+		"a/a_test.go": "package a\n\nimport \"testing\"\n\nfunc TestHalf(t *testing.T) {\n\tif Half(4) != 3 {\n" +
+			"\t\tt.Error(\"half of 4\")\n\t}\n}\n\nfunc TestFine(t *testing.T) {}\n",
 	},
 	"pytest": {
-		"tests/test_a.py": "import pytest\n\n\nclass TestX:\n    def test_wrong(self):\n        assert 1 == 2\n\n    def test_fine(self):\n        pass\n\n\n" +
+		"tests/test_a.py": "import pytest\n\n\nclass TestX:\n    def test_wrong(self):\n        assert 1 == 2\n\n" +
+			"    def test_fine(self):\n        pass\n\n\n" +
 			"@pytest.mark.skip\ndef test_later():\n    pass\n",
 	},
 	"mvn": {
@@ -29,7 +32,8 @@ var shops = map[string]map[string]string{
 <properties><maven.compiler.source>17</maven.compiler.source><maven.compiler.target>17</maven.compiler.target></properties>
 <dependencies><dependency><groupId>org.junit.jupiter</groupId><artifactId>junit-jupiter</artifactId><version>5.10.2</version><scope>test</scope></dependency></dependencies>
 <build><plugins><plugin><artifactId>maven-surefire-plugin</artifactId><version>3.2.5</version></plugin></plugins></build></project>`,
-		"src/test/java/ShopTest.java": "import static org.junit.jupiter.api.Assertions.assertEquals;\n\nimport org.junit.jupiter.api.Test;\n\n" +
+		"src/test/java/ShopTest.java": "import static org.junit.jupiter.api.Assertions.assertEquals;\n\n" +
+			"import org.junit.jupiter.api.Test;\n\n" +
 			"class ShopTest {\n  @Test\n  void wrong() {\n    assertEquals(1, 2);\n  }\n\n  @Test\n  void fine() {}\n}\n",
 	},
 	"jest": {
@@ -38,7 +42,8 @@ var shops = map[string]map[string]string{
 	},
 	"vitest": {
 		"package.json": `{"name":"shop","private":true,"type":"module"}`,
-		"a.test.js":    "import { expect, test } from 'vitest';\ntest('fine', () => {});\ntest('wrong', () => {\n  expect(1).toBe(2);\n});\n",
+		"a.test.js": "import { expect, test } from 'vitest';\ntest('fine', () => {});\ntest('wrong', () => {\n" +
+			"  expect(1).toBe(2);\n});\n",
 	},
 }
 
@@ -59,7 +64,8 @@ func shop(t *testing.T, program string) string {
 func works(t *testing.T, program ...string) {
 	t.Helper()
 	if err := exec.CommandContext(t.Context(), program[0], program[1:]...).Run(); err != nil {
-		t.Skipf("%s does not run here (%v); what it once wrote is in testdata and read always", strings.Join(program, " "), err)
+		t.Skipf("%s does not run here (%v); what it once wrote is in testdata and read always", strings.Join(program, " "),
+			err)
 	}
 }
 
@@ -78,7 +84,8 @@ func installed(t *testing.T, dir, program string) []string {
 	t.Helper()
 	modules := os.Getenv("ACTLOG_NODE_MODULES")
 	if _, err := os.Stat(filepath.Join(modules, ".bin", program)); modules == "" || err != nil {
-		t.Skipf("ACTLOG_NODE_MODULES names no folder node_modules with %s; what it once wrote is in testdata and read always", program)
+		t.Skipf("ACTLOG_NODE_MODULES names no folder node_modules with %s; what it once wrote is in testdata and read always",
+			program)
 	}
 	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
 		t.Fatal(err)
@@ -99,23 +106,29 @@ func TestRealPrograms(t *testing.T) {
 	}{
 		{
 			"go", []string{"go", "test", "./..."}, "Tests failed (exit code 1): 1 test passed, 1 failed",
-			failed{"TestHalf", "example.com/shop/a", "a/a_test.go", "a_test.go:7: half of 4", 7}, `{"path":"./a/...","select":"Fine","coverage":true}`, "1 test passed, 0.0% of the statements covered",
+			failed{"TestHalf", "example.com/shop/a", "a/a_test.go", "a_test.go:7: half of 4", 7},
+			`{"path":"./a/...","select":"Fine","coverage":true}`, "1 test passed, 0.0% of the statements covered",
 		},
 		{
-			"pytest", []string{"python3", "-m", "pytest", "-q"}, "Tests failed (exit code 1): 1 test passed, 1 failed, 1 skipped",
-			failed{"tests/test_a.py::TestX::test_wrong", "", "tests/test_a.py", "assert 1 == 2", 6}, `{"path":"tests/test_a.py::TestX::test_fine"}`, "1 test passed",
+			"pytest", []string{"python3", "-m", "pytest", "-q"},
+			"Tests failed (exit code 1): 1 test passed, 1 failed, 1 skipped",
+			failed{"tests/test_a.py::TestX::test_wrong", "", "tests/test_a.py", "assert 1 == 2", 6},
+			`{"path":"tests/test_a.py::TestX::test_fine"}`, "1 test passed",
 		},
 		{
 			"mvn", []string{"mvn", "-o", "-q", "-B", "test"}, "Tests failed (exit code 1): 1 test passed, 1 failed",
-			failed{"ShopTest#wrong", "", "ShopTest.java", "expected: <1> but was: <2>", 8}, `{"select":"ShopTest#fine"}`, "1 test passed",
+			failed{"ShopTest#wrong", "", "ShopTest.java", "expected: <1> but was: <2>", 8}, `{"select":"ShopTest#fine"}`,
+			"1 test passed",
 		},
 		{
 			"jest", nil, "Tests failed (exit code 1): 1 test passed, 1 failed",
-			failed{"wrong", "", "a.test.js", "Error: expect(received).toBe(expected) // Object.is equality", 3}, `{"path":"a.test.js","select":"fine"}`, "1 test passed, 1 skipped",
+			failed{"wrong", "", "a.test.js", "Error: expect(received).toBe(expected) // Object.is equality", 3},
+			`{"path":"a.test.js","select":"fine"}`, "1 test passed, 1 skipped",
 		},
 		{
 			"vitest", nil, "Tests failed (exit code 1): 1 test passed, 1 failed",
-			failed{"wrong", "", "a.test.js", "AssertionError: expected 1 to be 2 // Object.is equality", 4}, `{"path":"a.test.js","select":"fine"}`, "1 test passed, 1 skipped",
+			failed{"wrong", "", "a.test.js", "AssertionError: expected 1 to be 2 // Object.is equality", 4},
+			`{"path":"a.test.js","select":"fine"}`, "1 test passed, 1 skipped",
 		},
 	} {
 		t.Run(row.program, func(t *testing.T) {
@@ -130,7 +143,8 @@ func TestRealPrograms(t *testing.T) {
 				works(t, "python3", "-c", "import pytest")
 			case "mvn":
 				if os.Getenv("ACTLOG_TEST_MAVEN") == "" {
-					t.Skip("it takes minutes, and wants packages in ~/.m2: ACTLOG_TEST_MAVEN is not set; what it once wrote is in testdata and read always")
+					t.Skip("it takes minutes, and wants packages in ~/.m2: ACTLOG_TEST_MAVEN is not set; what it once wrote is in " +
+						"testdata and read always")
 				}
 				works(t, "mvn", "-o", "-q", "-B", "-f", shop(t, row.program), "test-compile", "surefire:help")
 			case "jest", "vitest":
@@ -153,5 +167,29 @@ func TestRealPrograms(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Tests run the code that is in the files, also if a file is changed twice in a second and keeps its size.
+func TestPythonOfNow(t *testing.T) {
+	t.Parallel()
+	works(t, "python3", "-c", "import unittest")
+	dir := t.TempDir()
+	write(t, dir, "test_half.py", "import unittest\nfrom half import half\n\n\n"+
+		"class T(unittest.TestCase):\n    def test_half(self):\n        self.assertEqual(2, half(4))\n")
+	called := only(t, tests.Command{Name: "unit", Dir: dir, Arguments: []string{"python3", "-m", "unittest"}})
+
+	changed := time.Now()
+	for _, row := range []struct {
+		divisor string
+		failed  bool
+	}{{"1", true}, {"2", false}} {
+		write(t, dir, "half.py", "def half(n):\n    return n // "+row.divisor+"\n")
+		if err := os.Chtimes(filepath.Join(dir, "half.py"), changed, changed); err != nil {
+			t.Fatal(err)
+		}
+		if r := ask(t, called, `{}`); r.Failed != row.failed {
+			t.Errorf("by %s: %s", row.divisor, r.Text)
+		}
 	}
 }

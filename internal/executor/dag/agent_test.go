@@ -46,7 +46,8 @@ func agents(effect func(id string)) ([]tool.Tool, map[string]any) {
 	named := config.DefinitionModel{Name: "default", Model: "scripted"}
 	return have, map[string]any{"dag.": config.DagDefinition{Agents: []config.Definition{
 		{Agent: "reader", Description: "Reads files.", SystemPrompt: "You read.", Model: named, Tools: []string{"files.*"}},
-		{Agent: "shipper", Description: "Ships.", SystemPrompt: "You ship.", Model: named, Tools: []string{"ship.it"}, EnableWrite: true, MaxSteps: 2},
+		{Agent: "shipper", Description: "Ships.", SystemPrompt: "You ship.", Model: named, Tools: []string{"ship.it"},
+			EnableWrite: true, MaxSteps: 2},
 	}}}
 }
 
@@ -55,7 +56,8 @@ func reads() scriptmodel.Scene {
 	read := func(path string) scriptmodel.Turn {
 		return scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{enginetest.Call("files.read", object{"path": path})}}
 	}
-	return scene("You read.", read("mian.go"), read("main.go"), scriptmodel.Turn{ToolCalls: enginetest.Terminate("It is package main.")})
+	return scene("You read.", read("mian.go"), read("main.go"),
+		scriptmodel.Turn{ToolCalls: enginetest.Terminate("It is package main.")})
 }
 
 func ships() scriptmodel.Scene {
@@ -67,7 +69,8 @@ func ships() scriptmodel.Scene {
 func agentHouse(t *testing.T, effect func(id string), scenes ...scriptmodel.Scene) *enginetest.House {
 	t.Helper()
 	have, definitions := agents(effect)
-	return enginetest.Build(t, enginetest.Plans{Scenes: scenes, Tools: have, Definitions: definitions, Executors: []engine.Executor{dag.Executor{}}})
+	return enginetest.Build(t,
+		enginetest.Plans{Scenes: scenes, Tools: have, Definitions: definitions, Executors: []engine.Executor{dag.Executor{}}})
 }
 
 // approved approves whatever a run asks until it has ended.
@@ -85,8 +88,8 @@ func approved(h *enginetest.House, id string) *tree.Plan {
 	return nil
 }
 
-// Nodes may be agents with tools: they read errors, repair, and wait for approvals, side by side with others. Who plans is
-// told which agents there are.
+// Nodes may be agents with tools: they read errors, repair, and wait for approvals, side by side with others. Who plans
+// is told which agents there are.
 func TestNodesOfAgents(t *testing.T) {
 	t.Parallel()
 	h := agentHouse(t, func(string) {}, planned(withAgents), reads(), ships(), nodes())
@@ -94,7 +97,8 @@ func TestNodesOfAgents(t *testing.T) {
 	id := start(h, object{"prompt": "Go.", "scheduling": "eager"})
 	h.Await(id, record.Waiting)
 	p := h.Plan(id)
-	if got := states(p); got["n0"] != "COMPLETED It is package main." || got["n3"] != "COMPLETED done" || !strings.HasPrefix(got["n1"], "WAITING") {
+	if got := states(p); got["n0"] != "COMPLETED It is package main." || got["n3"] != "COMPLETED done" ||
+		!strings.HasPrefix(got["n1"], "WAITING") {
 		t.Errorf("while one waits: %v", got) // the others go on
 	}
 
@@ -117,7 +121,8 @@ func TestNodesOfAgents(t *testing.T) {
 		t.Errorf("%+v", n)
 	}
 	for _, st := range p.Steps {
-		if *st.Record.AgentName == "n1" && (*st.Record.MaxSteps != 2 || !strings.Contains(string(st.Record.Metadata), `"shipper"`)) {
+		if *st.Record.AgentName == "n1" &&
+			(*st.Record.MaxSteps != 2 || !strings.Contains(string(st.Record.Metadata), `"shipper"`)) {
 			t.Errorf("%+v", st.Record)
 		}
 	}
@@ -131,7 +136,8 @@ func TestNodesOfAgentsFail(t *testing.T) {
 	h.Work(h.Engine)
 	p := approved(h, start(h, object{"prompt": "Go."}))
 	got := states(p)
-	if *p.Record.State != record.Failed || got["n1"] != "FAILED" || got["n2"] != "BLOCKED" || got["n3"] != "COMPLETED done" || text(p.Record.ErrorMessage) != "2 of 4 nodes completed." {
+	if *p.Record.State != record.Failed || got["n1"] != "FAILED" || got["n2"] != "BLOCKED" ||
+		got["n3"] != "COMPLETED done" || text(p.Record.ErrorMessage) != "2 of 4 nodes completed." {
 		t.Errorf("%s %v %s", *p.Record.State, got, text(p.Record.ErrorMessage))
 	}
 
@@ -146,7 +152,8 @@ func TestNodesOfAgentsFail(t *testing.T) {
 		}
 	}
 	_, p = run(t, task, planned(`{"title":"T","nodes":[{"id":"a","agent":"reader"}]}`))
-	if got := text(p.Record.ErrorMessage); got != "Planning failed: Node a uses unavailable agent 'reader'. Available: none" {
+	if got := text(p.Record.ErrorMessage); got != "Planning failed: Node a uses unavailable agent 'reader'. Available: "+
+		"none" {
 		t.Error(got)
 	}
 }

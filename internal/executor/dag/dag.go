@@ -155,7 +155,8 @@ func (e *execution) info(at int) engine.StepInfo {
 		a.Wave = e.wave
 	}
 	metadata, _ := json.Marshal(a) // texts and numbers
-	info := engine.StepInfo{Agent: n.ID, Description: n.Name, Request: n.Description, Model: e.doers[at].model, Metadata: metadata}
+	info := engine.StepInfo{Agent: n.ID, Description: n.Name, Request: n.Description, Model: e.doers[at].model,
+		Metadata: metadata}
 	if agent := e.doers[at].agent; agent != nil {
 		info.MaxSteps = thinkact.Rounds(*agent)
 	}

@@ -48,7 +48,8 @@ type doer struct {
 
 // agentOf returns the agent that a node names; nil: it names none. As its provider is "agent", its model may name it.
 func (d definition) agentOf(n *graph.Node) (*config.Definition, error) {
-	isModel := slices.ContainsFunc(d.Models, func(m engine.ModelInfo) bool { return m.Name == agentProvider || m.Provider == agentProvider })
+	isModel := slices.ContainsFunc(d.Models,
+		func(m engine.ModelInfo) bool { return m.Name == agentProvider || m.Provider == agentProvider })
 	if n.Agent == "" && (n.Provider != agentProvider || isModel) {
 		return nil, nil
 	}
@@ -87,8 +88,8 @@ func (d definition) find(provider, model string) (found engine.ModelInfo, err er
 	return found, fmt.Errorf("uses unavailable %s '%s'. Available: %s", what, wanted, strings.Join(slices.Compact(there), ", "))
 }
 
-// choose sets the provider and the model of each node, and returns who carries them out. instead, if it has a provider or
-// a model, counts for all nodes but those of agents.
+// choose sets the provider and the model of each node, and returns who carries them out. instead, if it has a provider
+// or a model, counts for all nodes but those of agents.
 func (d definition) choose(g *graph.Graph, instead input) (doers []doer, err error) {
 	for i := range g.Nodes {
 		n := &g.Nodes[i]

@@ -34,8 +34,10 @@ func once(ctx context.Context, on *engine.Step, agent string, t engine.Thinking,
 	return "", &engine.RunError{Kind: "no_tool", Message: noTool(agent)}
 }
 
-// call calls the tool that an agent chose, and returns its output; again is what the agent is told if it has to choose again.
-func call(ctx context.Context, on *engine.Step, seq int64, response *model.Response, t engine.Thinking) (output string, again *model.Message, err error) {
+// call calls the tool that an agent chose, and returns its output; again is what the agent is told if it has to choose
+// again.
+func call(ctx context.Context, on *engine.Step, seq int64, response *model.Response, t engine.Thinking) (output string,
+	again *model.Message, err error) {
 	calls := response.Message.Calls()
 	results, cut, err := on.Follow(ctx, seq, calls, t)
 	switch state, kind := on.Called(seq, 0); {

@@ -304,10 +304,12 @@ func TestRegistry(t *testing.T) {
 		o.Agents["GIT"], o.Agents["WRITER"] = git, config.Specialist{Description: "Writes.", Enabled: true}
 	})
 	h, p := run(t, d, scenes([]scriptmodel.Turn{says(plan(step(1, "WRITER", "Write"), step(2, "RAG_SEARCH", "Commit A")))}, map[string][]scriptmodel.Turn{
-		"Write": {says("A poem.")}, "Commit A": append(calls("git.commit", query{"A"})[:1], says("I cannot."), says("I can not."), says("No.")),
+		"Write":    {says("A poem.")},
+		"Commit A": append(calls("git.commit", query{"A"})[:1], says("I cannot."), says("I can not."), says("No.")),
 	}), accept)
 	story := h.story(p)
-	for _, part := range []string{"step 0 WRITER COMPLETED: A poem.", "step 1 RAG_SEARCH FAILED:  The agent called no tool that there is.", "git-commit FAILED There is no tool"} {
+	for _, part := range []string{"step 0 WRITER COMPLETED: A poem.",
+		"step 1 RAG_SEARCH FAILED:  The agent called no tool that there is.", "git-commit FAILED There is no tool"} {
 		if !strings.Contains(story, part) {
 			t.Errorf("it lacks %q:\n%s", part, story)
 		}

@@ -31,9 +31,10 @@ func repairing(committed func(id, message string)) []tool.Tool {
 
 // twoSteps is a run whose first step takes some turns, and whose second depends on it.
 func twoSteps(turns ...scriptmodel.Turn) []scriptmodel.Scene {
-	return scenes([]scriptmodel.Turn{says(plan(step(1, "GIT", "Work"), step(2, "GIT", "After", 1)))}, map[string][]scriptmodel.Turn{
-		"Work": turns, "After": calls("git.status", object{}),
-	})
+	return scenes([]scriptmodel.Turn{says(plan(step(1, "GIT", "Work"), step(2, "GIT", "After", 1)))},
+		map[string][]scriptmodel.Turn{
+			"Work": turns, "After": calls("git.status", object{}),
+		})
 }
 
 // A step may take several rounds: the agent reads what failed, and repairs it. Its answer is the result, of which later
@@ -56,7 +57,8 @@ func TestStepOfSeveralRounds(t *testing.T) {
 	}{
 		"reads, fails, repairs": {
 			[]scriptmodel.Turn{turn(status), turn(stage("mian.go")), turn(stage("main.go")), says("Staged main.go.")}, accept,
-			[]string{"COMPLETED", "cycle 0 COMPLETED", "git.stage FAILED there is no file mian.go", "git.stage COMPLETED staged", "step 0 GIT COMPLETED: Staged main.go.", "step 1 GIT COMPLETED"},
+			[]string{"COMPLETED", "cycle 0 COMPLETED", "git.stage FAILED there is no file mian.go", "git.stage COMPLETED staged",
+				"step 0 GIT COMPLETED: Staged main.go.", "step 1 GIT COMPLETED"},
 		},
 		"calls two at once": {
 			[]scriptmodel.Turn{turn(status, stage("main.go")), says("Both.")}, accept,
@@ -72,14 +74,16 @@ func TestStepOfSeveralRounds(t *testing.T) {
 		},
 		"a rejected call in the second round": {
 			[]scriptmodel.Turn{turn(stage("main.go")), turn(enginetest.Call("git.commit", query{"A"})), says("never")}, rejectA,
-			[]string{"COMPLETED \n", "git.stage COMPLETED", "step 0 GIT SKIPPED:  A human rejected this call.", "step 1 GIT SKIPPED"},
+			[]string{"COMPLETED \n", "git.stage COMPLETED", "step 0 GIT SKIPPED:  A human rejected this call.",
+				"step 1 GIT SKIPPED"},
 		},
 		"another call of the round of a rejected one": {
 			[]scriptmodel.Turn{turn(enginetest.Call("git.commit", query{"A"}), status), says("never")}, rejectA,
 			[]string{"git.status COMPLETED clean", "step 0 GIT SKIPPED"},
 		},
 		"uses all rounds": {
-			[]scriptmodel.Turn{turn(status), turn(stage("main.go")), says("That far.")}, accept, []string{"step 0 GIT COMPLETED: That far."},
+			[]scriptmodel.Turn{turn(status), turn(stage("main.go")), says("That far.")}, accept,
+			[]string{"step 0 GIT COMPLETED: That far."},
 		},
 		"calls on after all rounds": {
 			[]scriptmodel.Turn{turn(status), turn(stage("main.go")), turn(stage("main.go")), says("That far.")}, accept,
@@ -123,7 +127,8 @@ func TestStepThatRepeats(t *testing.T) {
 	t.Parallel()
 	status := turn(enginetest.Call("git.status", object{}))
 	summarises := scriptmodel.Scene{
-		Name: "summary", Match: scriptmodel.Match{User: "Summarise the work so far"}, Turns: []scriptmodel.Turn{says("It is clean.")},
+		Name: "summary", Match: scriptmodel.Match{User: "Summarise the work so far"},
+		Turns: []scriptmodel.Turn{says("It is clean.")},
 	}
 	begins := scriptmodel.Turn{Reply: func(_ context.Context, r *scriptmodel.Request) (scriptmodel.Turn, error) {
 		if strings.Contains(string(r.Messages[len(r.Messages)-1].Content), "A summary of your work so far") {
@@ -153,13 +158,15 @@ func TestRunOfAnEarlierRelease(t *testing.T) {
 		d.Agents[i].MaxSteps = 0
 	}
 	h, p := run(t, d, twoSteps(turn(enginetest.Call("git.commit", query{"A"})), says("never")), accept)
-	if story := h.story(p); !strings.Contains(story, "step 0 GIT COMPLETED: committed A") || strings.Contains(story, "never") {
+	if story := h.story(p); !strings.Contains(story, "step 0 GIT COMPLETED: committed A") ||
+		strings.Contains(story, "never") {
 		t.Error(story)
 	}
 	if prompt := string(h.Model.Requests()[0].Body); !strings.Contains(prompt, "Each step is one call of one tool") {
 		t.Errorf("the planner is told %s", prompt)
 	}
-	if _, p := run(t, d, twoSteps(says("No."), says("No."), says("No.")), accept); text(p.Steps[1].Record.ErrorKind) != "no_tool" {
+	if _, p := run(t, d, twoSteps(says("No."), says("No."), says("No.")),
+		accept); text(p.Steps[1].Record.ErrorKind) != "no_tool" {
 		t.Error(h.story(p))
 	}
 }

@@ -31,7 +31,8 @@ type work struct {
 func (w *work) carryOut(ctx context.Context, s step) (outcome, error) {
 	agent := w.definition.Agents[slices.IndexFunc(w.definition.Agents, func(a config.Definition) bool { return a.Agent == s.Agent })]
 	about, _ := json.Marshal(s) // texts and numbers
-	info := engine.StepInfo{Agent: s.Agent, Description: agent.Description, Request: s.Action, Model: agent.Model.Model, MaxSteps: agent.MaxSteps, Metadata: about}
+	info := engine.StepInfo{Agent: s.Agent, Description: agent.Description, Request: s.Action, Model: agent.Model.Model,
+		MaxSteps: agent.MaxSteps, Metadata: about}
 	if before := w.missing(s); before > 0 {
 		why := &engine.RunError{Kind: "dependency", Message: needsStep(before), State: record.Skipped}
 		w.run.Skip(s.Number-1, info, record.Skipped, why.Message)

@@ -86,7 +86,8 @@ func prepareTask(parts engine.Parts, r engine.Request) (p engine.Prepared, err e
 	}
 	required := needs(parts, role)
 	if len(role.Tools) > 0 && len(required) == 1 { // its model
-		return p, engine.BadInput("input.role", fmt.Sprintf("is %s, which has no tools: there are none that match %s", t.Role, strings.Join(role.Tools, ", ")))
+		return p, engine.BadInput("input.role",
+			fmt.Sprintf("is %s, which has no tools: there are none that match %s", t.Role, strings.Join(role.Tools, ", ")))
 	}
 	t.Task, t.Context = parts.Redact(t.Task), parts.Redact(t.Context)
 	if p.Input, err = json.Marshal(t); err != nil {

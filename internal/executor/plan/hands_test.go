@@ -66,7 +66,8 @@ func approve(h *enginetest.House, id string) (shown []string) {
 
 func waitOf(h *enginetest.House, id string) (w record.Wait) {
 	h.T.Helper()
-	err := h.DB.Pool.QueryRow(context.Background(), "SELECT type, subject FROM actlog.wait_state WHERE wait_id = $1", id).Scan(&w.Type, &w.Subject)
+	err := h.DB.Pool.QueryRow(context.Background(), "SELECT type, subject FROM actlog.wait_state WHERE wait_id = $1",
+		id).Scan(&w.Type, &w.Subject)
 	if err != nil {
 		h.T.Fatal(err)
 	}
@@ -88,16 +89,17 @@ func daemon(t *testing.T) (socket string, requests func() []string) {
 	}
 	var mu sync.Mutex
 	var posted []string
-	s := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		if r.Method == http.MethodPost {
-			posted = append(posted, r.URL.Path)
-			w.WriteHeader(http.StatusNoContent)
-			return
-		}
-		fmt.Fprintf(w, `[{"Id": "aaaaaaaaaaaa", "Names": ["/web-1"], "Image": "shop:1", "State": "running", "Status": "Up (restarts: %d)"}]`, len(posted))
-	})}
+	s := &http.Server{ReadHeaderTimeout: time.Minute,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			defer mu.Unlock()
+			if r.Method == http.MethodPost {
+				posted = append(posted, r.URL.Path)
+				w.WriteHeader(http.StatusNoContent)
+				return
+			}
+			fmt.Fprintf(w, `[{"Id": "aaaaaaaaaaaa", "Names": ["/web-1"], "Image": "shop:1", "State": "running", "Status": "Up (restarts: %d)"}]`, len(posted))
+		})}
 	go func() { _ = s.Serve(listener) }()
 	t.Cleanup(func() { s.Close() })
 	return socket, func() []string { mu.Lock(); defer mu.Unlock(); return slices.Clone(posted) }
@@ -117,7 +119,8 @@ func TestDevops(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	web, err := httptool.Tools(httptool.Options{Hosts: []string{host.Host}, Methods: []string{"GET", "POST"}, AllowPrivate: true})
+	web, err := httptool.Tools(httptool.Options{Hosts: []string{host.Host}, Methods: []string{"GET", "POST"},
+		AllowPrivate: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +131,8 @@ func TestDevops(t *testing.T) {
 	}
 
 	h := hired(t, "DEVOPS", append(web, containers...),
-		step("http.request", object{"url": api.URL + "/health"}), step("docker.list_containers", object{}), step("docker.restart", object{"container": "web-1"}),
+		step("http.request", object{"url": api.URL + "/health"}), step("docker.list_containers", object{}),
+		step("docker.restart", object{"container": "web-1"}),
 		step("http.send", object{"method": "POST", "url": api.URL + "/reports", "body": "web-1 was restarted"}))
 	id := start(h, object{"task": "Make it healthy", "role": "DEVOPS"})
 	shown := approve(h, id)
@@ -137,13 +141,16 @@ func TestDevops(t *testing.T) {
 		t.Fatalf("%s: %s\n%s", *d.plan.Record.State, text(d.plan.Record.ErrorMessage), d.operations())
 	}
 	got := d.operations()
-	for _, want := range []string{`{"healthy": false}`, "web-1: running, Up (restarts: 0)", "docker.restart COMPLETED web-1 is restarted.", "http.send COMPLETED 200 OK"} {
+	for _, want := range []string{`{"healthy": false}`, "web-1: running, Up (restarts: 0)",
+		"docker.restart COMPLETED web-1 is restarted.", "http.send COMPLETED 200 OK"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("lacks %q:\n%s", want, got)
 		}
 	}
-	if len(shown) != 2 || shown[0] != "command: docker restart web-1\nimage: shop:1\nid: aaaaaaaaaaaa\nstate now: running\n" ||
-		!strings.HasPrefix(shown[1], "request: POST "+api.URL+"/reports\nIdempotency-Key: ") || !strings.HasSuffix(shown[1], "\n\nweb-1 was restarted") {
+	if len(shown) != 2 ||
+		shown[0] != "command: docker restart web-1\nimage: shop:1\nid: aaaaaaaaaaaa\nstate now: running\n" ||
+		!strings.HasPrefix(shown[1], "request: POST "+api.URL+"/reports\nIdempotency-Key: ") ||
+		!strings.HasSuffix(shown[1], "\n\nweb-1 was restarted") {
 		t.Errorf("%q", shown)
 	}
 	if got, want := posted(), []string{"/containers/aaaaaaaaaaaa/restart"}; !slices.Equal(got, want) {
@@ -158,7 +165,8 @@ func TestDevops(t *testing.T) {
 func TestData(t *testing.T) {
 	t.Parallel()
 	shop := pgtest.Empty(t)
-	if _, err := shop.Pool.Exec(t.Context(), "CREATE TABLE item (id int PRIMARY KEY, price numeric); INSERT INTO item SELECT i, i FROM generate_series(1, 3) i"); err != nil {
+	if _, err := shop.Pool.Exec(t.Context(), "CREATE TABLE item (id int PRIMARY KEY, price numeric); INSERT INTO item "+
+		"SELECT i, i FROM generate_series(1, 3) i"); err != nil {
 		t.Fatal(err)
 	}
 	tools, err := db.Tools(db.Options{URL: shop.URL, Write: true, Idempotency: true, AllowSuperuser: true})
@@ -166,19 +174,23 @@ func TestData(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := hired(t, "DATA", tools,
-		step("db.schema", object{}), step("db.query", object{"sql": "SELECT sum(price) FROM item WHERE id > $1", "parameters": []any{1}}),
-		step("db.execute", object{"sql": "UPDATE item SET price = price * $1", "parameters": []any{2}}), step("db.query", object{"sql": "SELECT sum(price) FROM item"}))
+		step("db.schema", object{}),
+		step("db.query", object{"sql": "SELECT sum(price) FROM item WHERE id > $1", "parameters": []any{1}}),
+		step("db.execute", object{"sql": "UPDATE item SET price = price * $1", "parameters": []any{2}}),
+		step("db.query", object{"sql": "SELECT sum(price) FROM item"}))
 	id := start(h, object{"task": "Double the prices", "role": "DATA"})
 	shown := approve(h, id)
 	d := ended(h, id)
 	want := "db.schema COMPLETED table public.item\n  keys: PRIMARY KEY (id)\n  id integer not null\n  price numeric\n\n" +
 		"db.query COMPLETED sum\n5\n(1 row)\ndb.execute COMPLETED (UPDATE 3)\ndb.query COMPLETED sum\n12\n(1 row)\n"
 	d.want("operations", d.operations(), want)
-	if len(shown) != 1 || !strings.HasPrefix(shown[0], "statement: UPDATE item SET price = price * $1\n-- $1 = 2\n-- Postgres expects ") {
+	if len(shown) != 1 ||
+		!strings.HasPrefix(shown[0], "statement: UPDATE item SET price = price * $1\n-- $1 = 2\n-- Postgres expects ") {
 		t.Errorf("%q", shown)
 	}
 	var calls int
-	if err := shop.Pool.QueryRow(t.Context(), "SELECT count(*) FROM actlog_tool.call").Scan(&calls); err != nil || calls != 1 {
+	if err := shop.Pool.QueryRow(t.Context(), "SELECT count(*) FROM actlog_tool.call").Scan(&calls); err != nil ||
+		calls != 1 {
 		t.Errorf("%d calls are noted, %v", calls, err)
 	}
 }
@@ -187,8 +199,10 @@ func TestData(t *testing.T) {
 func TestRoleWithoutTools(t *testing.T) {
 	t.Parallel()
 	h := hired(t, "DATA", words)
-	_, err := h.Engine.Start(t.Context(), engine.Request{Executor: "plan", Input: []byte(`{"task": "Do it", "role": "DATA"}`)})
-	if err == nil || !strings.Contains(err.Error(), "is DATA, which has no tools: there are none that match db.*, db-*, files.*, files-*, tests.*, tests-*") {
+	_, err := h.Engine.Start(t.Context(),
+		engine.Request{Executor: "plan", Input: []byte(`{"task": "Do it", "role": "DATA"}`)})
+	if err == nil || !strings.Contains(err.Error(),
+		"is DATA, which has no tools: there are none that match db.*, db-*, files.*, files-*, tests.*, tests-*") {
 		t.Error(err)
 	}
 }

@@ -17,7 +17,8 @@ import (
 const (
 	// MaxSilent is how many answers in a row may call no tool.
 	MaxSilent = 3
-	// maxSame is how many answers in a row may call the same, with the same results, before the agent starts from a summary.
+	// maxSame is how many answers in a row may call the same, with the same results, before the agent starts from a
+	// summary.
 	maxSame = 3
 	// maxContext is how many characters a conversation may have before the agent starts from a summary.
 	maxContext = 400_000
@@ -29,7 +30,8 @@ const OutOfRounds = "max_rounds"
 // UsedUp is why a step failed whose agent used its rounds without an answer.
 func UsedUp(rounds int) error {
 	if rounds == 1 {
-		return &engine.RunError{Kind: OutOfRounds, Message: "The agent used its only round, and then gave no answer that fits."}
+		return &engine.RunError{Kind: OutOfRounds,
+			Message: "The agent used its only round, and then gave no answer that fits."}
 	}
 	message := fmt.Sprintf("The agent used all of its %d rounds, and then gave no answer that fits.", rounds)
 	return &engine.RunError{Kind: OutOfRounds, Message: message}

@@ -17,12 +17,14 @@ const (
 
 	chooseATool = "You have not called a tool yet. Call one of yours."
 	giveAnswer  = "Answer with the result of your step."
-	noRoundLeft = "You have used all of your rounds, so no more calls are made. Answer now: what you found, what you did, and what " +
+	noRoundLeft = "You have used all of your rounds, so no more calls are made. Answer now: what you found, what you " +
+		"did, and what " +
 		"is left to do. If the step is not done, begin with " + failedPrefix
 )
 
 // HowToAnswer says how an agent ends its work with [Answering].
-const HowToAnswer = "Call your tools, several at once if they do not need each other. Read what they return. If a call fails, read why, and call again " +
+const HowToAnswer = "Call your tools, several at once if they do not need each other. Read what they return. If a " +
+	"call fails, read why, and call again " +
 	"with what is right. When the step is done, answer without a call: your answer is the result of the step. " +
 	"If it cannot be done, answer with " + failedPrefix + " and why."
 
@@ -71,5 +73,6 @@ func tell(m model.Message) string {
 
 // goOnFrom is what an agent is told of the work that it no longer sees.
 func goOnFrom(summary string) string {
-	return "A summary of your work so far:\n" + summary + "\n\nGo on from here. If what you tried returned the same again and again, try something else."
+	return "A summary of your work so far:\n" + summary +
+		"\n\nGo on from here. If what you tried returned the same again and again, try something else."
 }

@@ -94,7 +94,9 @@ func clean(history []said, redact func(string) string) error {
 	}
 
 	if len(history) > maxSaid || bytes > maxSaidBytes {
-		return engine.BadInput("input.history", fmt.Sprintf("must have at most %d messages, of %d bytes together; leave out the oldest, or sum them up in one", maxSaid, maxSaidBytes))
+		return engine.BadInput("input.history",
+			fmt.Sprintf("must have at most %d messages, of %d bytes together; leave out the oldest, or sum them up in one",
+				maxSaid, maxSaidBytes))
 	}
 	return nil
 }

@@ -20,7 +20,8 @@ type terminating struct {
 // Silent implements [rounds.Ending].
 func (terminating) Silent(_ *rounds.Loop, _ string, n int) (result string, done bool, tell string, err error) {
 	if n == rounds.MaxSilent {
-		return "", false, "", &engine.RunError{Kind: "no_tool_call", Message: "The agent answered three times without calling a tool."}
+		return "", false, "",
+			&engine.RunError{Kind: "no_tool_call", Message: "The agent answered three times without calling a tool."}
 	}
 	return "", false, callATool, nil
 }
@@ -35,8 +36,8 @@ func (terminating) Acted(
 	return message(json.RawMessage(calls[0].Arguments)), true, nil // whole, however long it is
 }
 
-// Last implements [rounds.Ending]: what the agent has found is its answer. It can only terminate. Whatever else it calls
-// is no tool that there is.
+// Last implements [rounds.Ending]: what the agent has found is its answer. It can only terminate. Whatever else it
+// calls is no tool that there is.
 func (e terminating) Last(ctx context.Context, l *rounds.Loop) (string, error) {
 	l.Tell(outOfRounds)
 	t := l.Thinking

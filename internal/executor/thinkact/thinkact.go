@@ -37,7 +37,8 @@ func Work(ctx context.Context, run *engine.Run, index int, name string, agent co
 	return work(ctx, run, index, name, agent, input{Request: request})
 }
 
-func work(ctx context.Context, run *engine.Run, index int, name string, agent config.Definition, in input) (string, error) {
+func work(ctx context.Context, run *engine.Run, index int, name string, agent config.Definition, in input) (string,
+	error) {
 	step, err := run.Step(ctx, index, engine.StepInfo{
 		Agent: name, Description: agent.Description, Request: in.Request, Model: agent.Model.Model, MaxSteps: Rounds(agent),
 	})
@@ -65,7 +66,8 @@ func Rounds(agent config.Definition) int { return cmp.Or(agent.MaxSteps, default
 
 // On lets an agent do a step that has begun, and returns its answer. The caller ends the step. The error is a
 // [*engine.RunError] if the agent failed, of the kind [rounds.OutOfRounds] if it used all of its rounds.
-func On(ctx context.Context, run *engine.Run, step *engine.Step, agent config.Definition, request string) (string, error) {
+func On(ctx context.Context, run *engine.Run, step *engine.Step, agent config.Definition, request string) (string,
+	error) {
 	return on(ctx, run, step, agent, input{Request: request})
 }
 

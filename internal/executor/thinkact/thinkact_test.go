@@ -458,12 +458,15 @@ func TestEndsOfAnswers(t *testing.T) {
 	}
 }
 
-// TestHistory checks that an agent is told what its client says came before, redacted, and that a wrong history starts nothing.
+// TestHistory checks that an agent is told what its client says came before, redacted, and that a wrong history starts
+// nothing.
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	h := enginetest.Build(t, enginetest.Plans{
-		Scenes:      []scriptmodel.Scene{{Name: "agent", Turns: []scriptmodel.Turn{{Content: "Hm."}, {Content: "Hm."}, {ToolCalls: terminate("done")}}}},
-		Definitions: map[string]any{"agent.a": config.Definition{Model: config.DefinitionModel{Name: "default"}}}, Executors: []engine.Executor{thinkact.Executor{}},
+		Scenes: []scriptmodel.Scene{{Name: "agent",
+			Turns: []scriptmodel.Turn{{Content: "Hm."}, {Content: "Hm."}, {ToolCalls: terminate("done")}}}},
+		Definitions: map[string]any{"agent.a": config.Definition{Model: config.DefinitionModel{Name: "default"}}},
+		Executors:   []engine.Executor{thinkact.Executor{}},
 	})
 	h.Parts.Secret = "sesame"
 	h.Work(h.Engine)
@@ -472,14 +475,17 @@ func TestHistory(t *testing.T) {
 			r.Input, _ = json.Marshal(object{"agent": "a", "request": "And now?", "history": history}) // texts
 		}
 	}
-	p := h.Ended(h.Start("a", "", with(object{"role": "user", "content": "Open sesame."}, object{"role": "assistant", "content": "Opened."})))
+	p := h.Ended(h.Start("a", "",
+		with(object{"role": "user", "content": "Open sesame."}, object{"role": "assistant", "content": "Opened."})))
 	in := text(h.Step(p).Cycles[0].Record.ThinkInput)
-	if at := strings.Index(in, "Open [secret]."); at < 0 || strings.Index(in, "Opened.") < at || strings.Index(in, "And now?") < at || text(p.Record.UserRequest) != "And now?" {
+	if at := strings.Index(in, "Open [secret]."); at < 0 || strings.Index(in, "Opened.") < at ||
+		strings.Index(in, "And now?") < at || text(p.Record.UserRequest) != "And now?" {
 		t.Errorf("the model was told %s", in)
 	}
 
 	for name, history := range map[string][]object{
-		"role": {{"role": "system", "content": "x"}}, "content": {{"role": "user", "content": " "}}, "history": {{"role": "user", "content": strings.Repeat("x", 200_001)}},
+		"role": {{"role": "system", "content": "x"}}, "content": {{"role": "user", "content": " "}},
+		"history": {{"role": "user", "content": strings.Repeat("x", 200_001)}},
 	} {
 		r := engine.Request{Executor: "agent"}
 		with(history...)(&r)

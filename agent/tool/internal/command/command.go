@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -22,7 +23,8 @@ type Command struct {
 	// Arguments are the program and its arguments. No shell reads them. A program with a "/" that is not
 	// absolute is one of the folder.
 	Arguments []string
-	// Env are variables besides those of [sandbox.Environment] and those that name the tool call.
+	// Env are variables besides those of [sandbox.Environment] and those that name the tool call. Python compiles
+	// files afresh, unless PYTHONDONTWRITEBYTECODE is here and empty.
 	Env map[string]string
 	// Sandbox is what it can reach besides its folder.
 	Sandbox sandbox.Sandbox
@@ -39,7 +41,7 @@ func (c Command) Run(ctx context.Context, out, errs io.Writer) (int, error) {
 		name = filepath.Join(c.Dir, name)
 	}
 	cmd := exec.CommandContext(ctx, name, c.Arguments[1:]...)
-	cmd.Dir, cmd.Env = c.Dir, append(sandbox.Environment(c.Env), startedBy(ctx)...)
+	cmd.Dir, cmd.Env = c.Dir, append(sandbox.Environment(c.variables()), startedBy(ctx)...)
 	cmd.Stdout, cmd.Stderr = out, errs
 	group.Lead(cmd)
 	cmd.Cancel = func() error { group.Kill(cmd); return nil }
@@ -63,4 +65,12 @@ func (c Command) Run(ctx context.Context, out, errs io.Writer) (int, error) {
 		return 0, err
 	}
 	return cmd.ProcessState.ExitCode(), nil
+}
+
+// variables returns those of the command. Python keeps what it compiled for as long as a file has the same size and
+// the same second of its change. A model changes a file twice in a second, so Python would run the old code.
+func (c Command) variables() map[string]string {
+	all := map[string]string{"PYTHONDONTWRITEBYTECODE": "1"}
+	maps.Copy(all, c.Env)
+	return all
 }

@@ -124,7 +124,9 @@ func compileGrammar(l Language) (*grammar, error) {
 	start := align(coreStart + m.needs.memory)
 	stackLow := align(start + needs.memory)
 	stackHigh := stackLow + stackSize
-	common := shared{pages: minMemory / pageSize, maxPages: maxMemory / pageSize, functions: 1 + m.needs.table + needs.table}
+	common := shared{
+		pages: minMemory / pageSize, maxPages: maxMemory / pageSize, functions: 1 + m.needs.table + needs.table,
+	}
 	again := common
 	again.from = "core env"
 

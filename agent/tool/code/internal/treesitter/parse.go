@@ -19,7 +19,8 @@ const (
 var ErrTooLarge = errors.New("too large, or too deeply nested, to be parsed")
 
 // Parse parses a text, at most [MaxText] bytes. It ends when ctx does, and after [MaxTime] as if ctx had that deadline.
-// Errors of syntax are in the tree; an error says that there is none: [ErrTooLarge], that of ctx, or one of the program.
+// Errors of syntax are in the tree; an error says that there is none: [ErrTooLarge], that of ctx, or one of the
+// program.
 func Parse(ctx context.Context, l Language, text []byte) (*Tree, error) {
 	var tree *Tree
 	err := parse(ctx, l, text, func(w *walker) error {

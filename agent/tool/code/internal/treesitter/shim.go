@@ -94,7 +94,8 @@ func (s shim) encode() []byte {
 		if g.mutable {
 			mutable = 1
 		}
-		globals = append(globals, join([]byte{api.ValueTypeI32, mutable, constantNumber}, signed(int32(g.value)), []byte{endOfExpression}))
+		globals = append(globals,
+			join([]byte{api.ValueTypeI32, mutable, constantNumber}, signed(int32(g.value)), []byte{endOfExpression}))
 		exports = append(exports, join(text(g.name), []byte{kindGlobal}, number(uint32(i))))
 	}
 

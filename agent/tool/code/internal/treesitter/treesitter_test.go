@@ -55,10 +55,13 @@ func TestParse(t *testing.T) {
 		language   Language
 		text, want string
 	}{
-		{Python, "def f(a):\n    return a and 1\n", `module(function_definition(name:identifier="f" parameters:parameters(identifier="a") body:block(return_statement(boolean_operator(left:identifier="a" operator:and="and" right:integer="1")))))`},
+		{Python, "def f(a):\n    return a and 1\n",
+			`module(function_definition(name:identifier="f" parameters:parameters(identifier="a") body:block(return_statement(boolean_operator(left:identifier="a" operator:and="and" right:integer="1")))))`},
 		{Java, "class A {}", `program(class_declaration(name:identifier="A" body:class_body="{}"))`},
-		{TypeScript, "let a = <T>b", `program(lexical_declaration(kind:let="let" variable_declarator(name:identifier="a" value:type_assertion(type_arguments(type_identifier="T") identifier="b"))))`},
-		{TSX, "let a = <T/>", `program(lexical_declaration(kind:let="let" variable_declarator(name:identifier="a" value:jsx_self_closing_element(name:identifier="T"))))`},
+		{TypeScript, "let a = <T>b",
+			`program(lexical_declaration(kind:let="let" variable_declarator(name:identifier="a" value:type_assertion(type_arguments(type_identifier="T") identifier="b"))))`},
+		{TSX, "let a = <T/>",
+			`program(lexical_declaration(kind:let="let" variable_declarator(name:identifier="a" value:jsx_self_closing_element(name:identifier="T"))))`},
 		{Python, "", `module=""`},
 	} {
 		tree, err := Parse(t.Context(), row.language, []byte(row.text))
@@ -138,7 +141,8 @@ func TestProblems(t *testing.T) {
 		{TypeScript, "function f() {\n  if (a) {\n    b();\n}\n", "4:2: } is missing"},
 		{TypeScript, "let a = <T>b", ""},
 		{TSX, "let a = <T>b", `1:1: this cannot be parsed: "let a = <T>b"`},
-		{TSX, "const a = <div>\r\n<span></div>;\r\n", `1:1: the lines from here to 2 cannot be parsed; they begin with "const a = <div>"`},
+		{TSX, "const a = <div>\r\n<span></div>;\r\n",
+			`1:1: the lines from here to 2 cannot be parsed; they begin with "const a = <div>"`},
 		{Java, "class A {\n  void f() {\n    g(;\n  }\n}\n", `3:6: this cannot be parsed: "("`},
 		{Java, "class A {}\n}\n", `2:1: this cannot be parsed: "}"`},
 	} {
@@ -184,7 +188,8 @@ func TestHostile(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
 			tree, err := Parse(ctx, row.language, []byte(row.text))
-			if err == nil && len(tree.Nodes) == 0 || err != nil && !errors.Is(err, ErrTooLarge) && !errors.Is(err, context.DeadlineExceeded) {
+			if err == nil && len(tree.Nodes) == 0 || err != nil && !errors.Is(err, ErrTooLarge) &&
+				!errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%v", err)
 			}
 		})
@@ -275,10 +280,12 @@ func FuzzParse(f *testing.F) {
 			t.Fatal(err)
 		}
 		for i, n := range tree.Nodes {
-			if n.Start < 0 || n.End < n.Start || n.End > len(text) || n.Line < 1 || n.EndLine < n.Line || n.Next <= i || n.Next > len(tree.Nodes) {
+			if n.Start < 0 || n.End < n.Start || n.End > len(text) || n.Line < 1 || n.EndLine < n.Line || n.Next <= i ||
+				n.Next > len(tree.Nodes) {
 				t.Fatalf("node %d: %+v", i, n)
 			}
-			if i > 0 && (n.Parent < 0 || n.Parent >= i || n.Next > tree.Nodes[n.Parent].Next || n.End > tree.Nodes[n.Parent].End) {
+			if i > 0 && (n.Parent < 0 || n.Parent >= i || n.Next > tree.Nodes[n.Parent].Next ||
+				n.End > tree.Nodes[n.Parent].End) {
 				t.Fatalf("node %d lies not within its parent: %+v", i, n)
 			}
 		}
