@@ -61,6 +61,8 @@ func (p program) pipe(ctx context.Context, dir string, env []string, stdin strin
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case errors.Is(err, exec.ErrWaitDelay): // it did what it was told
+		return unsure("read what git wrote", err)
 	case err != nil && stderr.kept.Len() > 0:
 		return errors.New(tool.Cut(strings.TrimSpace(stderr.kept.String()), 2000))
 	case err != nil:
