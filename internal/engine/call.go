@@ -243,13 +243,18 @@ func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, e
 		c.attempt()
 		return tool.Result{}, false, nil
 	}
-	if result, done := c.verified(ctx); done {
+	result, done, err = c.verified(ctx)
+	if done {
 		c.step.run.addLater(lost)
 		result, err = c.settle(record.Completed, result, "")
 		return result, true, err
 	}
+	if cause := c.step.run.interrupted(ctx); cause != nil {
+		return tool.Result{}, true, cause
+	}
+	twice := errors.Is(err, tool.ErrUnknown) // it could take effect a second time
 	switch {
-	case c.policy.OnUnknown == tool.Retry && c.number() < maxRetries:
+	case c.policy.OnUnknown == tool.Retry && c.number() < maxRetries && !twice:
 		return again()
 	case c.policy.OnUnknown == tool.Ask:
 		answer, err := c.step.run.ask(ctx, fmt.Sprint("unknown-", c.row.ToolCallID, "-", c.number()), WaitInfo{
