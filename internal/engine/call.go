@@ -227,9 +227,6 @@ func (c *calling) names() string {
 // maxRetries bounds how often a call is made in all if its outcome is unknown each time.
 const maxRetries = 5
 
-// unknownText is what a model reads of a call whose outcome nobody can tell.
-const unknownText = "The outcome of this call is unknown: it may have taken effect or not. Verify before you repeat it."
-
 // unknown deals with a call that had begun, and of which nobody can say how it ended. done reports that
 // it is not made again.
 func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, err error) {

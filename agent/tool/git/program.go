@@ -71,6 +71,11 @@ func (p program) pipe(ctx context.Context, dir string, env []string, stdin strin
 	return nil
 }
 
+// unsure says that something was changed, and that it could not be seen what.
+func unsure(what string, err error) error {
+	return fmt.Errorf("%w: %s: %w", tool.ErrUnknown, what, err)
+}
+
 // environment returns the variables that git always gets: none of ours but those that it needs.
 func (p program) environment() []string {
 	env := []string{
