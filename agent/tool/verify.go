@@ -10,7 +10,8 @@ import "context"
 type Verifier interface {
 	Tool
 	// Verify returns the result of a call that took effect, and whether it did. It changes nothing. false means that the
-	// call did not take effect, or that the tool cannot tell.
+	// call did not take effect, or that the tool cannot tell. If it cannot, and the call could take effect a second time,
+	// the error wraps [ErrUnknown]: then the call is not made again, also if its policy is [Retry].
 	Verify(ctx context.Context, call Call) (result Result, done bool, err error)
 }
 

@@ -151,9 +151,13 @@ type wait struct {
 	WaitID, PlanID, Type, State string
 	Name                        *string
 	Parameters, Plan            json.RawMessage
+	Preview                     *preview
 	Decision, DecidedBy         *string
 	Decisions                   []string
 }
+
+// preview is what whoever approves a call sees of what it would do.
+type preview struct{ Kind, Text, SHA256 string }
 
 func (r *run) view() (v view) {
 	a := r.h.call("owner", http.MethodGet, "/api/v1/runs/"+r.id, nil)

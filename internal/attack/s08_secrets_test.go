@@ -50,18 +50,21 @@ func TestS8ToolsFindNoSecrets(t *testing.T) {
 	t.Parallel()
 	const model, env, header = "PLANTED-model-key-0123456789", "PLANTED-variable-0123456789", "PLANTED-header-0123456789"
 	work := t.TempDir()
-	rounds := [][]act{{{"tests.probe", `{}`}}}
+	tests, shell := [][]act{{{"tests.probe", `{}`}}}, [][]act{{{"shell.probe", `{}`}}}
 	h := open(t, setting{
 		private: true,
-		scenes:  []scriptmodel.Scene{scene("tester", rounds)},
+		scenes:  []scriptmodel.Scene{scene("tester", tests), scene("runner", shell)},
 		env: []string{
 			"OPENAI_API_KEY=" + model, "ANTHROPIC_API_KEY=" + model, "ACTLOG_REPORT_URL=", "AWS_SECRET_ACCESS_KEY=" + env, "TOKEN=" + header, "PGPASSWORD=" + env,
 		},
 		config: object{
 			"models":     object{"other": object{"provider": "openai", "model": "scripted", "apiKey": "${OPENAI_API_KEY}"}},
 			"mcpServers": object{"elsewhere": object{"url": "http://127.0.0.1:1/mcp", "headers": object{"Authorization": "Bearer ${TOKEN}"}}},
-			"toolsets":   object{"tests": object{"probe": object{"command": []string{"sh", "probe.sh"}, "root": work}}},
-			"agents":     object{"tester": agentWith("tester", rounds)},
+			"toolsets": object{
+				"tests": object{"probe": object{"command": []string{"sh", "probe.sh"}, "root": work}},
+				"shell": object{"root": work, "commands": object{"probe": object{"command": []string{"sh", "probe.sh"}, "approval": false}}},
+			},
+			"agents": object{"tester": agentWith("tester", tests), "runner": agentWith("runner", shell)},
 		},
 	})
 	password, err := os.ReadFile(filepath.Join(h.dir, "data", "postgres", "password"))
@@ -79,29 +82,31 @@ func TestS8ToolsFindNoSecrets(t *testing.T) {
 		hashes = append(hashes, strings.Split(line, ":")[1])
 	}
 
-	r := h.start("tester")
-	r.end()
-	v := r.view()
-	if v.State != "COMPLETED" || !strings.Contains(rot13(v.Result), "== own") {
-		t.Fatalf("the probe did not run: %s", v.raw)
-	}
-	told := v.raw
-	for _, asked := range h.model.Requests() {
-		if strings.Contains(string(asked.Body), r.mark) {
-			told += string(asked.Body)
+	for _, agent := range []string{"tester", "runner"} {
+		r := h.start(agent)
+		r.end()
+		v := r.view()
+		if v.State != "COMPLETED" || !strings.Contains(rot13(v.Result), "== own") {
+			t.Fatalf("the probe did not run: %s", v.raw)
 		}
-	}
-	for _, o := range r.records() {
-		if value, ok := o["result"].(string); ok {
-			told += value
+		told := v.raw
+		for _, asked := range h.model.Requests() {
+			if strings.Contains(string(asked.Body), r.mark) {
+				told += string(asked.Body)
+			}
 		}
-	}
-	for what, secret := range map[string]string{
-		"the key of a model": model, "a variable of the server": env, "a header of an MCP server": header, "the password of the private Postgres": strings.TrimSpace(string(password)),
-		"the file of keys": hashes[0],
-	} {
-		if found := rot13(told); strings.Contains(found, secret) {
-			t.Errorf("a test command found %s: %s", what, around(found, secret))
+		for _, o := range r.records() {
+			if value, ok := o["result"].(string); ok {
+				told += value
+			}
+		}
+		for what, secret := range map[string]string{
+			"the key of a model": model, "a variable of the server": env, "a header of an MCP server": header, "the password of the private Postgres": strings.TrimSpace(string(password)),
+			"the file of keys": hashes[0],
+		} {
+			if found := rot13(told); strings.Contains(found, secret) {
+				t.Errorf("a command of the %s found %s: %s", agent, what, around(found, secret))
+			}
 		}
 	}
 }

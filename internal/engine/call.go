@@ -227,9 +227,6 @@ func (c *calling) names() string {
 // maxRetries bounds how often a call is made in all if its outcome is unknown each time.
 const maxRetries = 5
 
-// unknownText is what a model reads of a call whose outcome nobody can tell.
-const unknownText = "The outcome of this call is unknown: it may have taken effect or not. Verify before you repeat it."
-
 // unknown deals with a call that had begun, and of which nobody can say how it ended. done reports that
 // it is not made again.
 func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, err error) {
@@ -243,13 +240,18 @@ func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, e
 		c.attempt()
 		return tool.Result{}, false, nil
 	}
-	if result, done := c.verified(ctx); done {
+	result, done, err = c.verified(ctx)
+	if done {
 		c.step.run.addLater(lost)
 		result, err = c.settle(record.Completed, result, "")
 		return result, true, err
 	}
+	if cause := c.step.run.interrupted(ctx); cause != nil {
+		return tool.Result{}, true, cause
+	}
+	twice := errors.Is(err, tool.ErrUnknown) // it could take effect a second time
 	switch {
-	case c.policy.OnUnknown == tool.Retry && c.number() < maxRetries:
+	case c.policy.OnUnknown == tool.Retry && c.number() < maxRetries && !twice:
 		return again()
 	case c.policy.OnUnknown == tool.Ask:
 		answer, err := c.step.run.ask(ctx, fmt.Sprint("unknown-", c.row.ToolCallID, "-", c.number()), WaitInfo{

@@ -300,10 +300,21 @@ func (f *Folder) show(ctx context.Context, _ tool.Call, in applyArguments) (tool
 	return set.preview(), nil
 }
 
-// verify reports whether all files are as the patch makes them, and no longer as it finds them.
-func (f *Folder) verify(ctx context.Context, _ tool.Call, in applyArguments) (tool.Result, bool, error) {
+// errUnclear says that files are neither as a patch makes them nor as they were when it was approved: it can be half
+// applied, or others changed them.
+var errUnclear = fmt.Errorf("some files are not as the patch makes them: %w", tool.ErrUnknown)
+
+// verify reports whether all files are as the patch makes them, and no longer as it finds them. If what was approved can
+// still be done, the call did not take effect.
+func (f *Folder) verify(ctx context.Context, call tool.Call, in applyArguments) (tool.Result, bool, error) {
 	f.at.Lock()
 	defer f.at.Unlock()
+	if call.Approved != "" {
+		if set, err := f.changesOf(ctx, in.Patch); err == nil && call.CheckApproved(set.preview()) == nil {
+			return tool.Result{}, false, nil
+		}
+	}
+
 	files, err := readPatch(in.Patch)
 	if err != nil {
 		return tool.Result{}, false, err
@@ -318,7 +329,7 @@ func (f *Folder) verify(ctx context.Context, _ tool.Call, in applyArguments) (to
 		case errors.Is(err, errAlready):
 			set.already = append(set.already, c.at)
 		default:
-			return tool.Result{}, false, nil
+			return tool.Result{}, false, errUnclear
 		}
 	}
 	result, err := set.result()

@@ -29,7 +29,7 @@ func (f *Folder) Tools() []tool.Tool {
 	}
 	if f.options.Write {
 		tools = append(tools, tool.CallFunc("code.apply_refactoring", applyDescription, f.apply,
-			tool.WithPolicy(tool.Policy{Approval: true, Writes: true}), tool.WithTouches(f.touched),
+			tool.WithPolicy(tool.Policy{Approval: true, Writes: true, OnUnknown: tool.Retry}), tool.WithTouches(f.touched),
 			tool.WithPreview(f.show), tool.WithVerify(f.verify)))
 	}
 	return tools

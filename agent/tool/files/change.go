@@ -97,7 +97,8 @@ func (w writer[In]) preview(ctx context.Context, _ tool.Call, in In) (tool.Previ
 	return c.preview(), nil
 }
 
-// verify reports whether a call took effect. If what was approved can still be done, it did not.
+// verify reports whether a call took effect. If what was approved can still be done, it did not. If the folder is neither
+// as it was approved nor as it is after the call, others changed it, and nobody can tell.
 func (w writer[In]) verify(ctx context.Context, call tool.Call, in In) (tool.Result, bool, error) {
 	w.folder.at.Lock()
 	defer w.folder.at.Unlock()
@@ -108,8 +109,13 @@ func (w writer[In]) verify(ctx context.Context, call tool.Call, in In) (tool.Res
 	}
 
 	c, done, err := w.done(ctx, in)
-	if err != nil || !done {
+	switch {
+	case err != nil:
 		return tool.Result{}, false, err
+	case !done && call.Approved != "":
+		return tool.Result{}, false, fmt.Errorf("others changed the folder meanwhile: %w", tool.ErrUnknown)
+	case !done:
+		return tool.Result{}, false, nil
 	}
 	result, err := c.result()
 	result.Text += " The worker that made the call was lost, and the folder is as it is after the call."

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/folder"
 )
 
@@ -89,10 +90,17 @@ func (f *Folder) add(_ context.Context, in appendArguments) (change, error) {
 	return f.replacing(at, before, after, info, in.summary(at))
 }
 
+// added reports whether the text is at the end of the file. If it is there, and others added more, nobody can tell whose it
+// is.
 func (f *Folder) added(_ context.Context, in appendArguments) (change, bool, error) {
 	at, now, _, err := f.current(in.Path)
-	if err != nil || !bytes.HasSuffix(now, []byte(in.Content)) {
+	switch {
+	case err != nil:
 		return change{}, false, err
+	case bytes.HasSuffix(now, []byte(in.Content)):
+		return change{summary: in.summary(at), paths: []string{at}}, true, nil
+	case bytes.Contains(now, []byte(in.Content)):
+		return change{}, false, fmt.Errorf("the text is in %s, and not at its end: %w", at, tool.ErrUnknown)
 	}
-	return change{summary: in.summary(at), paths: []string{at}}, true, nil
+	return change{}, false, nil
 }

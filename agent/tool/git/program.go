@@ -61,12 +61,19 @@ func (p program) pipe(ctx context.Context, dir string, env []string, stdin strin
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case errors.Is(err, exec.ErrWaitDelay): // it did what it was told
+		return unsure("read what git wrote", err)
 	case err != nil && stderr.kept.Len() > 0:
 		return errors.New(tool.Cut(strings.TrimSpace(stderr.kept.String()), 2000))
 	case err != nil:
 		return fmt.Errorf("git %s: %w", arguments[0], err)
 	}
 	return nil
+}
+
+// unsure says that something was changed, and that it could not be seen what.
+func unsure(what string, err error) error {
+	return fmt.Errorf("%w: %s: %w", tool.ErrUnknown, what, err)
 }
 
 // environment returns the variables that git always gets: none of ours but those that it needs.

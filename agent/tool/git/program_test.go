@@ -3,8 +3,10 @@ package git_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -38,6 +40,39 @@ func TestNothingGoesOn(t *testing.T) {
 	b, err := os.ReadFile(pid)
 	if err != nil || !strings.Contains(string(b), "started") || strings.Contains(string(b), "went on") {
 		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// A commit whose output does not end is none that failed: it is unknown what became of it, until it is found.
+func TestOutputStaysOpen(t *testing.T) {
+	real, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip("git is not installed")
+	}
+	r := open(t)
+	r.write(t, "a.txt", "more\n")
+	bin := t.TempDir()
+	script := "#!/bin/sh\nfor each; do if [ \"$each\" = commit ]; then sleep 6 & fi; done\n" + real + " \"$@\"\n"
+	if err := os.WriteFile(filepath.Join(bin, "git"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	tools, err := git.Tools(r.dir, git.Options{Write: true, Name: "Ada", Email: "ada@example.org"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := tool.NewSet(tools...)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	commit, _ := set.Get("git.commit")
+	call := tool.Call{ID: "call-1", Arguments: json.RawMessage(`{"message": "More", "files": ["a.txt"]}`)}
+	if result, err := tool.Do(t.Context(), commit, tool.Policy{Writes: true}, call, 0); !errors.Is(err, tool.ErrUnknown) {
+		t.Errorf("%+v, %v", result, err)
+	}
+	if result, done, err := tool.Verify(t.Context(), commit, tool.Policy{}, call); err != nil || !done {
+		t.Errorf("%+v, %v, %v", result, done, err)
 	}
 }
 

@@ -2,7 +2,6 @@ package git
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/actlog/actlog/agent/tool"
@@ -92,9 +91,4 @@ func (r *repository) within(ctx context.Context, do func(o *opened) error) error
 	}
 	defer o.close()
 	return do(o)
-}
-
-// unsure says that something was changed, and that it could not be seen what.
-func unsure(what string, err error) error {
-	return fmt.Errorf("%w: %s: %w", tool.ErrUnknown, what, err)
 }

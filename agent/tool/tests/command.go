@@ -83,11 +83,18 @@ type runner struct {
 // temporary.
 func (r runner) run(ctx context.Context, arguments []string, temporary string, out, errs io.Writer) (int, error) {
 	env := maps.Clone(r.Env)
+	if env == nil {
+		env = map[string]string{}
+	}
 	if r.program.writes() {
-		if env == nil {
-			env = map[string]string{}
-		}
 		env["COVERAGE_FILE"] = filepath.Join(temporary, ".coverage") // Python's, else in the folder
+	}
+	if r.program.format == Jest {
+		options, err := nodeOptions(temporary, env["NODE_OPTIONS"])
+		if err != nil {
+			return 0, fmt.Errorf("the tests cannot be started: %w", err)
+		}
+		env["NODE_OPTIONS"] = options
 	}
 	box := r.Sandbox
 	box.Write = append(box.Write[:len(box.Write):len(box.Write)], temporary)

@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/actlog/actlog/agent/sandbox"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/agent/tool/tests"
 	"github.com/actlog/actlog/record"
@@ -233,4 +234,31 @@ func TestAtOnce(t *testing.T) {
 		})
 	}
 	group.Wait()
+}
+
+// Node knows how much memory it uses in every sandbox, and still gets the options that the configuration has for it.
+func TestNodeInASandbox(t *testing.T) {
+	t.Parallel()
+	works(t, "node", "--version")
+	for _, mode := range []sandbox.Mode{sandbox.Landlock, sandbox.Bubblewrap, sandbox.Off} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			box := sandbox.Sandbox{Mode: mode}
+			if err := box.Check(); err != nil {
+				t.Skip(err)
+			}
+			dir := t.TempDir()
+			write(t, dir, "vitest",
+				"const used = process.memoryUsage;\nconsole.log(used().heapUsed > 0, used.rss() > 0, global.own);\n")
+			write(t, dir, "own.cjs", "global.own = 'mine';\n")
+			own := "--require=" + filepath.Join(dir, "own.cjs")
+			r := ask(t, only(t, tests.Command{
+				Name: "unit", Dir: dir, Arguments: []string{"node", "./vitest"}, Sandbox: box,
+				Env: map[string]string{"NODE_OPTIONS": own},
+			}), `{}`)
+			if r.Failed || !strings.Contains(r.Text, "true true mine") {
+				t.Errorf("%s", r.Text)
+			}
+		})
+	}
 }
