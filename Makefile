@@ -27,7 +27,7 @@ SEQUENTIAL := /(record|agent/(redact|plan|workflow)|internal/(chat|compare|conte
 # Nor do these long tests run code in parallel: they look at what is written, read, refused or shown, and how much.
 # Others in the same packages, which write, read and refuse at the same time, stay.
 ALONE := TracesGrow|LargeTracesGrow|TracesInAnyOrder|TraceAndNativeInAnyOrder|WritesLookRowsUp|ReadQueryPlans|SearchPages|SearchTextsForms|SearchIndexesInBoundedSteps|AnyOrderAnySplitAnyRepetition|AttemptsInAnyOrder|EveryAttemptStays|RollUps|FailedRowsReadThoseRows|ContentsOnce|ExportRestoresTree|UpDownUp
-ALONE := $(ALONE)|ReportPlanIsLinear|ReportRunningIsLinear|ReportRunReadsWhatItIsAskedFor|ReportPlanReadsWhatItIsAskedFor|ReportRunning|ReportingPage|ReportFigures|GrafanaQueries|SearchQueryPlans|OldValuesCanBeImported|LateParent
+ALONE := $(ALONE)|ReportPlanIsLinear|ReportRunningIsLinear|ReportRunReadsWhatItIsAskedFor|ReportPlanReadsWhatItIsAskedFor|ReportRunning|ReportingPage|ReportFigures|GrafanaQueries|SearchQueryPlans|LateParent
 ALONE := $(ALONE)|ALargestRequestFits|CallsThatAreRefused|ALargeStepWithContentsOnce|AStepWithContentsOnce|ExportWithContentsOnce|APageOfLargeItems|ALargeCycleIsStreamed|LargeStepsAreStreamed|DeepTrees|TextsThatAreTooLong|EachReadIsOneStatement|Bodies|BadRecords|OddValuesThatAreAccepted|RecordsAreEncodedAsTheStandardLibraryDoes
 ALONE := $(ALONE)|AnswersAreBounded|LongAnswer|HostilePages|LongText|HostileRows|LongRun|FoundRows|OriginsOfLongSteps|WhereMessagesAreFrom
 ALONE := $(ALONE)|ExportsThatAreRefused|EveryFixtureMakesItsTree|SpansBeyondLimitsAreCut|EveryErrorIsAProblem|NothingEscapes|ReadAnswer|ErrorsHaveNoSecrets|Damage

@@ -110,7 +110,7 @@ type CauseMissingRow struct {
 	BeganAt    time.Time
 }
 
-// Returns root plans that were on record before causes were kept, newest first, after the last one of the page before.
+// Returns root plans whose causes are to be made again, newest first, after the last one of the page before.
 func (q *Queries) CauseMissing(ctx context.Context, db DBTX, arg CauseMissingParams) ([]CauseMissingRow, error) {
 	rows, err := db.Query(ctx, CauseMissing, arg.BeforeAt, arg.BeforeID, arg.Most)
 	if err != nil {

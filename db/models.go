@@ -32,7 +32,7 @@ type ActlogModelPrice struct {
 	CacheWrite1hUSD *float64
 	// The prices of longer prompts: a list of objects with above, the number of input tokens above which they hold, and input, output, cacheRead, cacheWrite and cacheWrite1h; null: none.
 	Tiers []byte
-	// The date of the price list that has the price. Null: a price of your own, or one that only servers of the previous release use.
+	// The date of the price list that has the price; null: a price of your own.
 	ListDate *time.Time
 }
 

@@ -186,7 +186,7 @@ type RunAddParams struct {
 	ParentToolCallID  *string
 	Owner             string
 	Starter           string
-	Project           *string
+	Project           string
 	IdempotencyKey    *string
 	RequestSha256     *string
 	Held              bool
@@ -246,19 +246,13 @@ func (q *Queries) RunArtifact(ctx context.Context, db DBTX, arg RunArtifactParam
 const RunByKey = `-- name: RunByKey :one
 SELECT r.root_plan_id, r.plan_id, r.executor, COALESCE(r.request_sha256, '')::text AS request_sha256
 FROM actlog.run AS r
-WHERE r.idempotency_key = $1::text AND (
-    r.starter = $2::text AND r.project = $3::text
-    OR r.project IS NULL AND r.request_sha256 = $4::text AND r.created_at > now() - INTERVAL '1 day'
-)
-ORDER BY r.project NULLS LAST
-LIMIT 1
+WHERE r.idempotency_key = $1::text AND r.starter = $2::text AND r.project = $3::text
 `
 
 type RunByKeyParams struct {
 	IdempotencyKey string
 	Starter        string
 	Project        string
-	RequestSha256  string
 }
 
 type RunByKeyRow struct {
@@ -268,15 +262,9 @@ type RunByKeyRow struct {
 	RequestSha256 string
 }
 
-// Returns the run that a request of somebody with an idempotency key started in a project. A server of an older release does not
-// say who asked it: for a day, its request counts as the same if all of it is.
+// Returns the run that a request of somebody with an idempotency key started in a project.
 func (q *Queries) RunByKey(ctx context.Context, db DBTX, arg RunByKeyParams) (RunByKeyRow, error) {
-	row := db.QueryRow(ctx, RunByKey,
-		arg.IdempotencyKey,
-		arg.Starter,
-		arg.Project,
-		arg.RequestSha256,
-	)
+	row := db.QueryRow(ctx, RunByKey, arg.IdempotencyKey, arg.Starter, arg.Project)
 	var i RunByKeyRow
 	err := row.Scan(
 		&i.RootPlanID,
@@ -370,7 +358,7 @@ type RunClaimRow struct {
 	ParentToolCallID  *string
 	Owner             string
 	Starter           string
-	Project           *string
+	Project           string
 	Epoch             int64
 	Takeovers         int32
 	Lost              int32

@@ -307,7 +307,7 @@ const SearchIncomplete = `-- name: SearchIncomplete :one
 SELECT EXISTS (SELECT FROM actlog.search_backfill)
 `
 
-// Reports whether runs that were on record before the search was added may be missing in its index.
+// Reports whether runs that were on record before the index was made may be missing in it.
 func (q *Queries) SearchIncomplete(ctx context.Context, db DBTX) (bool, error) {
 	row := db.QueryRow(ctx, SearchIncomplete)
 	var exists bool

@@ -14,4 +14,8 @@ var FS embed.FS
 const Schema = "actlog"
 
 // VersionTable is goose's table of applied versions.
-const VersionTable = Schema + ".goose_db_version"
+const VersionTable = Schema + ".schema_version"
+
+// TableBeforeBaseline is the table of applied versions of the databases that were made before these migrations were
+// begun anew with one baseline. Nothing migrates such a database.
+const TableBeforeBaseline = Schema + ".goose_db_version"

@@ -8,7 +8,7 @@ FROM actlog.cause_progress AS g;
 UPDATE actlog.cause_progress SET seq = @seq::bigint WHERE seq < @seq::bigint;
 
 -- name: CauseMissing :many
--- Returns root plans that were on record before causes were kept, newest first, after the last one of the page before.
+-- Returns root plans whose causes are to be made again, newest first, after the last one of the page before.
 SELECT p.root_plan_id, COALESCE(p.start_time, p.first_seen_at)::timestamptz AS began_at
 FROM actlog.plan_execution_record AS p
 WHERE p.root_plan_id = p.current_plan_id

@@ -32,7 +32,7 @@ SELECT
     @root_plan_id::text, @plan_id::text, @executor::text, sqlc.narg('name')::text, sqlc.narg('definition_id')::text, sqlc.narg('definition_version')::integer,
     @needs::text[], @input::json, sqlc.narg('limits')::json, @depth::integer,
     sqlc.narg('parent_plan_id')::text, sqlc.narg('parent_step_id')::text, sqlc.narg('parent_seq')::integer, sqlc.narg('parent_tool_call_id')::text,
-    @owner::text, @starter::text, sqlc.narg('project')::text, sqlc.narg('idempotency_key')::text, sqlc.narg('request_sha256')::text,
+    @owner::text, @starter::text, @project::text, sqlc.narg('idempotency_key')::text, sqlc.narg('request_sha256')::text,
     CASE WHEN NOT @held::boolean THEN now() END, CASE WHEN @held::boolean THEN 'PAUSE' ELSE 'RUN' END
 WHERE @root_plan_id::text <> @plan_id::text OR EXISTS (
     SELECT FROM actlog.plan_execution_record AS p
@@ -41,16 +41,10 @@ WHERE @root_plan_id::text <> @plan_id::text OR EXISTS (
 ON CONFLICT DO NOTHING;
 
 -- name: RunByKey :one
--- Returns the run that a request of somebody with an idempotency key started in a project. A server of an older release does not
--- say who asked it: for a day, its request counts as the same if all of it is.
+-- Returns the run that a request of somebody with an idempotency key started in a project.
 SELECT r.root_plan_id, r.plan_id, r.executor, COALESCE(r.request_sha256, '')::text AS request_sha256
 FROM actlog.run AS r
-WHERE r.idempotency_key = @idempotency_key::text AND (
-    r.starter = @starter::text AND r.project = @project::text
-    OR r.project IS NULL AND r.request_sha256 = @request_sha256::text AND r.created_at > now() - INTERVAL '1 day'
-)
-ORDER BY r.project NULLS LAST
-LIMIT 1;
+WHERE r.idempotency_key = @idempotency_key::text AND r.starter = @starter::text AND r.project = @project::text;
 
 -- name: RunPark :exec
 -- Lets go of a run until a time or a signal. If a signal came since it was claimed, it is due at once.

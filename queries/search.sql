@@ -75,7 +75,7 @@ CROSS JOIN LATERAL ( -- one by one, by the primary key
 ORDER BY u.n;
 
 -- name: SearchIncomplete :one
--- Reports whether runs that were on record before the search was added may be missing in its index.
+-- Reports whether runs that were on record before the index was made may be missing in it.
 SELECT EXISTS (SELECT FROM actlog.search_backfill);
 
 -- name: SearchFreshDue :one

@@ -91,8 +91,7 @@ type OrchestratorDefinition struct {
 	MaxPlanSteps     int             `json:"maxPlanSteps"`
 	ExecutionTimeout Duration        `json:"executionTimeout"`
 	WaitTimeout      Duration        `json:"waitTimeout,omitempty"`
-	// Agents are those that are enabled, in order of their types. One whose MaxSteps is 0 was pinned by an earlier
-	// release: each of its steps is one call of one tool.
+	// Agents are those that are enabled, in order of their types.
 	Agents []Definition `json:"agents"`
 }
 

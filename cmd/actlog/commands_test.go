@@ -21,6 +21,7 @@ import (
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/internal/storetest"
+	"github.com/actlog/actlog/migrations"
 	"github.com/actlog/actlog/record"
 )
 
@@ -127,6 +128,32 @@ func TestMigrate(t *testing.T) {
 				t.Errorf("%s, want %s", out, want)
 			}
 		}
+	}
+}
+
+// A database of a version before the baseline is refused by every command that would use it, with what to do; psql warns.
+func TestBeforeTheBaseline(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Empty(t)
+	for _, sql := range []string{"CREATE SCHEMA actlog", "CREATE TABLE " + migrations.TableBeforeBaseline + " (version_id bigint)"} {
+		if _, err := db.Pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	for _, args := range [][]string{
+		{"serve", "--listen", "127.0.0.1:0", "--otlp-listen", "off"}, {"migrate", "up"}, {"migrate", "down", "--yes"}, {"migrate", "status"},
+		{"verify"}, {"price", "list"},
+	} {
+		code, _, stderr := actlog(t, append(args, "--database-url", db.URL)...)
+		if code != exitFailed || !strings.Contains(stderr, store.ErrBeforeBaseline.Error()) {
+			t.Errorf("%s: exit code %d, want %d; stderr:\n%s", strings.Join(args, " "), code, exitFailed, stderr)
+		}
+	}
+
+	code, _, stderr := actlog(t, "psql", "--database-url", db.URL, "--", "-c", "SELECT 1")
+	if code != exitDone || !strings.Contains(stderr, "before the first baseline") {
+		t.Errorf("psql: exit code %d, want %d; stderr:\n%s", code, exitDone, stderr)
 	}
 }
 

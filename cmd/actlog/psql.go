@@ -83,14 +83,17 @@ const (
 	logInFor = 30 * time.Second
 )
 
-// hasRecord reports whether a database has a record, and prints a warning if it has none. If that cannot be found out,
-// the client will report why.
+// hasRecord reports whether a database has a record, and prints a warning if it has none, or one of a version before the
+// baseline. If that cannot be found out, the client will report why.
 func hasRecord(ctx context.Context, e *env, address string) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookFor)
 	defer cancel()
 	made, err := store.Made(ctx, address)
-	if err == nil && !made {
+	switch {
+	case err == nil && !made:
 		fmt.Fprintf(e.stderr, "actlog: %s\n", noRecord)
+	case errors.Is(err, store.ErrBeforeBaseline):
+		fmt.Fprintf(e.stderr, "actlog: %v\n", err)
 	}
 	return made || err != nil
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -11,24 +12,18 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/actlog/actlog/internal/pgtest"
+	"github.com/actlog/actlog/migrations"
 )
 
-// changesSchema reports whether a line of a patch changes more of a migration than what it locks first.
-func changesSchema(line string) bool {
-	text := strings.TrimLeft(line, "+-")
-	isChange := len(text) < len(line) && !strings.HasPrefix(line, "+++ ") && !strings.HasPrefix(line, "--- ")
-	return isChange && text != "" && !strings.HasPrefix(text, "LOCK TABLE actlog.plan_execution_record IN ")
-}
-
-// buildBefore builds the last version that lacks migrations of this one and makes the same of the others, and returns its path and how many it has.
-func buildBefore(t *testing.T) (path string, migrations int) {
+// buildBaseline builds the version that made the baseline of the migrations, whose commit is in migrations/baseline, and
+// returns its path and how many migrations it has.
+func buildBaseline(t *testing.T) (path string, migrations int) {
 	t.Helper()
 	run := func(dir, name string, args ...string) string {
 		t.Helper()
@@ -41,27 +36,21 @@ func buildBefore(t *testing.T) (path string, migrations int) {
 		return strings.TrimSpace(string(out))
 	}
 	top := filepath.Join("..", "..")
-	version := ""
-	for commit := range strings.FieldsSeq(run(top, "git", "log", "--format=%H", "--", "migrations/*.sql")) {
-		if exec.CommandContext(t.Context(), "git", "-C", top, "cat-file", "-e", commit+"^").Run() != nil {
-			break // the history of this clone ends here
-		}
-		changed := run(top, "git", "diff", "--name-status", commit+"^", "HEAD", "--", "migrations/*.sql")
-		more := strings.HasPrefix(changed, "A\t") || strings.Contains(changed, "\nA\t")
-		others := run(top, "git", "diff", "--unified=0", "--diff-filter=a", commit+"^", "HEAD", "--", "migrations/*.sql")
-		if more && !slices.ContainsFunc(strings.Split(others, "\n"), changesSchema) {
-			version = commit + "^"
-			break
-		}
+	line, err := os.ReadFile(filepath.Join(top, "migrations", "baseline"))
+	if err != nil {
+		t.Fatalf("%v: write there the hash of the commit that made the baseline of the migrations", err)
 	}
-	if version == "" {
-		if os.Getenv("CI") != "" && run(top, "git", "rev-parse", "--is-shallow-repository") == "false" {
-			t.Fatal("there is no version before the newest migration")
-		}
-		t.Skip("the history of this clone has no version before the newest migration")
+	baseline := strings.TrimSpace(string(line))
+	if exec.CommandContext(t.Context(), "git", "-C", top, "cat-file", "-e", baseline+"^{commit}").Run() != nil {
+		t.Fatalf("commit %q of migrations/baseline is not in this clone: fetch the whole history with git fetch --unshallow", baseline)
 	}
+	if changed := run(top, "git", "diff", "--name-only", "--diff-filter=a", baseline, "HEAD", "--", "migrations/*.sql"); changed != "" {
+		t.Fatalf("migrations of the baseline %s were changed, so no database of it gets the change: make it in a new migration. "+
+			"Before the first release you may instead name a later commit in migrations/baseline.\n%s", baseline, changed)
+	}
+
 	source := t.TempDir()
-	run(top, "sh", "-c", fmt.Sprintf("git archive %s | tar -x -C '%s'", version, source))
+	run(top, "sh", "-c", fmt.Sprintf("git archive %s | tar -x -C '%s'", baseline, source))
 	path = filepath.Join(t.TempDir(), "actlog")
 	run(source, "go", "build", "-o", path, "./cmd/actlog")
 	files, err := filepath.Glob(filepath.Join(source, "migrations", "*.sql"))
@@ -171,11 +160,15 @@ func (b *balancer) next(t *testing.T) *url.URL {
 	return u
 }
 
-// TestRollingUpgrade replaces two servers of the version before the newest migration by new ones under load, and puts one of them back. No
-// request to a server that says that it is ready fails, and all of them see all that was acknowledged.
+// TestRollingUpgrade replaces two servers of the baseline by new ones under load, and puts one of them back. No request to
+// a server that says that it is ready fails, and all of them see all that was acknowledged.
 func TestRollingUpgrade(t *testing.T) {
 	t.Parallel()
-	before, migrations := buildBefore(t)
+	before, ofBaseline := buildBaseline(t)
+	files, err := fs.Glob(migrations.FS, "*.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
 	db := pgtest.Empty(t)
 	args := []string{"serve", "--listen", "127.0.0.1:0", "--otlp-listen", "off", "--database-url", db.URL, "--drain-delay", "2s"}
 	serve := func(path string) *program {
@@ -189,14 +182,14 @@ func TestRollingUpgrade(t *testing.T) {
 		return p
 	}
 	applied := func() (n int) {
-		if err := db.Pool.QueryRow(t.Context(), "SELECT count(*) FROM actlog.goose_db_version WHERE is_applied AND version_id > 0").Scan(&n); err != nil {
+		if err := db.Pool.QueryRow(t.Context(), "SELECT count(*) FROM "+migrations.VersionTable+" WHERE is_applied AND version_id > 0").Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n
 	}
 	a, b := serve(before), serve(before)
-	if n := applied(); n != migrations {
-		t.Fatalf("the version before has %d migrations, and applied %d", migrations, n)
+	if n := applied(); n != ofBaseline {
+		t.Fatalf("the baseline has %d migrations, and applied %d", ofBaseline, n)
 	}
 	balancer := newBalancer(t)
 	balancer.add(a.url)
@@ -206,8 +199,8 @@ func TestRollingUpgrade(t *testing.T) {
 	l.await(100)
 
 	c := serve(os.Args[0]) // migrates, while the others serve
-	if n := applied(); n <= migrations {
-		t.Errorf("the new version applied %d migrations", n)
+	if n := applied(); n != len(files) {
+		t.Errorf("%d migrations are applied, want %d", n, len(files))
 	}
 	balancer.add(c.url)
 	l.await(100)
@@ -230,7 +223,7 @@ func TestRollingUpgrade(t *testing.T) {
 	l.check(t, c.url)
 	l.check(t, d.url)
 	t.Logf("%d tool calls were acknowledged", l.count())
-	if s := old.stderr.String(); !strings.Contains(s, "ahead") {
+	if s := old.stderr.String(); len(files) > ofBaseline && !strings.Contains(s, "ahead") {
 		t.Errorf("the old server on the newer schema does not say so:\n%s", s)
 	}
 }

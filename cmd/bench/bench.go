@@ -120,22 +120,6 @@ type database struct {
 
 // database creates a migrated database without rows on the private Postgres.
 func (b *bench) database(ctx context.Context, name string) (_ *database, err error) {
-	d, err := b.unmigrated(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	m, err := store.NewMigrator(ctx, d.url, slog.New(slog.DiscardHandler))
-	if err == nil {
-		err = errors.Join(m.Up(ctx), m.Close())
-	}
-	if err != nil {
-		return nil, errors.Join(err, d.drop())
-	}
-	return d, nil
-}
-
-// unmigrated creates an empty database on the private Postgres.
-func (b *bench) unmigrated(ctx context.Context, name string) (_ *database, err error) {
 	name = "bench_" + name
 	exec := func(ctx context.Context, sql string) error {
 		admin, err := pgxpool.New(ctx, b.postgres.URL())
@@ -161,7 +145,15 @@ func (b *bench) unmigrated(ctx context.Context, name string) (_ *database, err e
 		}
 		return exec(context.WithoutCancel(ctx), "DROP DATABASE "+name+" WITH (FORCE)")
 	}
-	if d.pool, err = pgxpool.New(ctx, d.url); err != nil {
+
+	m, err := store.NewMigrator(ctx, d.url, slog.New(slog.DiscardHandler))
+	if err == nil {
+		err = errors.Join(m.Up(ctx), m.Close())
+	}
+	if err == nil {
+		d.pool, err = pgxpool.New(ctx, d.url)
+	}
+	if err != nil {
 		return nil, errors.Join(err, d.drop())
 	}
 	return d, nil

@@ -53,7 +53,6 @@ var groups = []group{
 	{"call", "one call of a Recorder, against a commit of one row", measureCall},
 	{"report", "the queries of docs/reporting.md", measureReport},
 	{"retention", "dropping a partition of a million tool calls", measureRetention},
-	{"migrate", "each migration of a million runs, and how long writers wait for it", measureMigrate},
 	{"servers", "four servers of one database, against one", measureServers},
 	{"replica", "lists, searches and charts at a replica, against the primary", measureReplica},
 	{"live", "from the commit to those who follow plans", measureLive},

@@ -165,7 +165,7 @@ func TestReadyNeedsMigrations(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Fresh(t)
 	c := serveWith(t, options{DB: db})
-	c.Exec("DELETE FROM actlog.goose_db_version WHERE version_id > 0")
+	c.Exec("DELETE FROM actlog.schema_version WHERE version_id > 0")
 	wantProblem(t, c.Get("/readyz"), http.StatusServiceUnavailable, nil)
 }
 

@@ -135,7 +135,6 @@ func recorded(c *record.ThinkAct) (*model.Response, error) {
 			*to = *from
 		}
 	}
-	r.Finish = model.FinishOf(string(r.Finish)) // earlier versions kept the words of the provider
 	return r, nil
 }
 

@@ -100,7 +100,7 @@ func (s *Server) findRuns(c echo.Context, in runsQuery) (any, error) {
 	}
 	switch {
 	case page.Incomplete:
-		out.Note = "Runs of an earlier release are still being added to the search, so some may be missing."
+		out.Note = "Older runs are still being added to the search, so some may be missing."
 	case len(out.Runs) == 0 && in.Cursor == "":
 		out.Note = "No run matches. Filters are exact but q; try fewer of them, or an earlier since."
 	}

@@ -44,7 +44,7 @@ func TestNew(t *testing.T) {
 		t.Fatalf("two tests share %s", a.URL)
 	}
 	var applied int
-	if err := a.Pool.QueryRow(t.Context(), `SELECT count(*) FROM actlog.goose_db_version WHERE version_id > 0`).Scan(&applied); err != nil || applied == 0 {
+	if err := a.Pool.QueryRow(t.Context(), `SELECT count(*) FROM actlog.schema_version WHERE version_id > 0`).Scan(&applied); err != nil || applied == 0 {
 		t.Errorf("%d migrations applied, %v", applied, err)
 	}
 	other, err := pgxpool.New(t.Context(), a.URL)

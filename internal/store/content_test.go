@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -387,26 +386,4 @@ func TestTwoServersShareTexts(t *testing.T) {
 		checkPrompts(t, deleter, fmt.Sprint("s", n), all[n])
 	}
 	checkNothingDamaged(t, deleter)
-}
-
-// TestGoingBackMakesTextsWhole reverts the migration with contents.
-func TestGoingBackMakesTextsWhole(t *testing.T) {
-	t.Parallel()
-	db := pgtest.Fresh(t)
-	s := storetest.OpenURL(t, db.URL)
-	changes := turns("r", "s", 3, 2_000)
-	storetest.Write(t, s, changes...)
-	m, err := store.NewMigrator(t.Context(), db.URL, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
-	for applied := true; applied; applied = storetest.Query[bool](t, s, "SELECT to_regclass('actlog.content') IS NOT NULL") {
-		if err := m.Down(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got := storetest.Query[string](t, s, "SELECT think_input FROM actlog.think_act_record WHERE seq = 2"); got != wanted(changes)[2] {
-		t.Errorf("the prompt has %d bytes", len(got))
-	}
 }

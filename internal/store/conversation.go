@@ -33,8 +33,8 @@ type Conversation struct {
 // keyPrefix begins the keys of conversations that are told apart by more than their ids.
 const keyPrefix = "conversation:"
 
-// key returns the key of the conversation's row. The conversation of nobody in the default project has its id as the key: so
-// servers of the previous release find it. No id of another one is such a key.
+// key returns the key of the conversation's row: a hash of whose it is and of its id, so that nobody finds that of
+// somebody else by the id. The conversation of nobody in the default project has its id as the key.
 func (c Conversation) key() string {
 	project := cmp.Or(c.Project, DefaultProject)
 	if c.Starter == "" && project == DefaultProject && !strings.HasPrefix(c.ID, keyPrefix) {

@@ -9,6 +9,12 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
+// LostBy returns what the statements of a way back would remove.
+func LostBy(down string) (loss Loss) {
+	loss.read(down)
+	return loss
+}
+
 // Pool returns the connections of a store.
 func Pool(s *Store) *pgxpool.Pool { return s.db.Pool }
 

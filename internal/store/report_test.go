@@ -179,7 +179,7 @@ func TestReportRole(t *testing.T) {
 		runQuery(t, conn, view, "SELECT * FROM report."+view)
 	}
 	for _, sql := range []string{
-		"SELECT * FROM actlog.plan_execution_record", "SELECT * FROM actlog.act_tool_info", "SELECT * FROM actlog.goose_db_version",
+		"SELECT * FROM actlog.plan_execution_record", "SELECT * FROM actlog.act_tool_info", "SELECT * FROM actlog.schema_version",
 		"CREATE VIEW report.mine AS SELECT 1", "CREATE TABLE public.mine ()", "DROP VIEW report.plan",
 		"INSERT INTO report.model_price (provider, model) VALUES ('', 'm')", "DELETE FROM report.model_price",
 	} {

@@ -263,7 +263,7 @@ func (s *Store) startedBefore(ctx context.Context, r NewRun) error {
 	}
 	row, err := pg.Read(ctx, s.Reader.db, func() (db.RunByKeyRow, error) {
 		return s.queries.RunByKey(ctx, s.Reader.db, db.RunByKeyParams{
-			IdempotencyKey: r.IdempotencyKey, Starter: r.Starter, Project: cmp.Or(r.Project, DefaultProject), RequestSha256: r.RequestSHA256,
+			IdempotencyKey: r.IdempotencyKey, Starter: r.Starter, Project: cmp.Or(r.Project, DefaultProject),
 		})
 	})
 	if errors.Is(err, record.ErrNotFound) {
@@ -447,7 +447,7 @@ func (s *Store) Claim(ctx context.Context, c Claim) ([]Claimed, error) {
 		c := Claimed{Lease: Lease{RootPlanID: r.RootPlanID, PlanID: r.PlanID, WorkerID: c.WorkerID, Epoch: r.Epoch}}
 		c.Run = Run{
 			RootPlanID: r.RootPlanID, PlanID: r.PlanID, Executor: r.Executor, Name: orEmpty(r.Name), Input: r.Input, Limits: r.Limits, Depth: int(r.Depth),
-			Owner: r.Owner, Starter: r.Starter, Project: orEmpty(r.Project), Desired: Desired(r.Desired), Takeovers: int(r.Takeovers), Lost: int(r.Lost),
+			Owner: r.Owner, Starter: r.Starter, Project: r.Project, Desired: Desired(r.Desired), Takeovers: int(r.Takeovers), Lost: int(r.Lost),
 		}
 		if r.DefinitionID != nil && r.DefinitionVersion != nil {
 			c.Definition = Pinned{ID: *r.DefinitionID, Version: int(*r.DefinitionVersion)}

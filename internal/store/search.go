@@ -213,7 +213,7 @@ func newestOf(candidates []candidate) PlanCursor {
 	return newest
 }
 
-// SearchIncomplete reports whether runs from before the search was added may be missing in what it
+// SearchIncomplete reports whether runs from before the index was made may be missing in what it
 // finds, because its index is still being filled.
 func (r *Reader) SearchIncomplete(ctx context.Context) (bool, error) {
 	return pg.Read(ctx, r.db, func() (bool, error) { return r.queries.SearchIncomplete(ctx, r.db) })

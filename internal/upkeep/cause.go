@@ -35,7 +35,7 @@ func (u *Upkeep) makeAllCauses(ctx context.Context) error {
 }
 
 // makeCauses finds the causes of some trees again: of those that have changed, of those whose detail was dropped, and
-// of those that were on record before causes were kept. more reports that others are due now.
+// of those that a migration wants made again. more reports that others are due now.
 func (u *Upkeep) makeCauses(ctx context.Context, c *causes) (more bool, err error) {
 	for _, part := range []func(context.Context, pgx.Tx, *causes) (bool, error){u.changedCauses, u.droppedCauses, u.missingCauses} {
 		err := u.inTurn(ctx, taskCauses, func(tx pgx.Tx) error {
@@ -71,7 +71,7 @@ func (u *Upkeep) droppedCauses(ctx context.Context, tx pgx.Tx, _ *causes) (more 
 	return len(roots) == causesPage, u.writeCauses(ctx, tx, roots)
 }
 
-// missingCauses finds the causes of trees that were on record before causes were kept, the newest first.
+// missingCauses finds the causes of trees that a migration wants made again, the newest first.
 func (u *Upkeep) missingCauses(ctx context.Context, tx pgx.Tx, _ *causes) (more bool, err error) {
 	progress, err := u.queries.CauseProgress(ctx, tx)
 	if err != nil || progress.BeforeAt == nil {

@@ -168,12 +168,12 @@ func TestNoTextOfDetailIsLeft(t *testing.T) {
 			if n := planted(t, pg.Pool, "old"); n > 0 {
 				t.Errorf("%d rows still have texts of detail that was dropped", n)
 			}
-			// As an earlier version left it.
+			// As if the server had ended before it forgot them.
 			storetest.Exec(t, s, "UPDATE actlog.agent_execution_record SET latest_tool_args = 'planted-old-again' WHERE root_plan_id = 'old'")
 			storetest.Exec(t, s, "UPDATE actlog.dropped_detail SET forgotten = false")
 			dropDetail(t, s)
 			if n := planted(t, pg.Pool, "old"); n > 0 {
-				t.Errorf("%d rows still have texts of detail that an earlier version dropped", n)
+				t.Errorf("%d rows still have texts of detail that was dropped before", n)
 			}
 			if n := planted(t, pg.Pool, "young"); n == 0 {
 				t.Error("detail that is young has lost its texts")

@@ -111,10 +111,9 @@ func (u *Upkeep) interrupt(ctx context.Context, tx *store.Tx, roots []string, si
 	return marked, err
 }
 
-// end is when a run ended that was last seen at some time. An earlier version accepted times that
-// this one does not. Then the end is nil.
+// end is when a run ended that was last seen at some time.
 func end(lastSeen pgtype.Timestamptz) *time.Time {
-	if year := lastSeen.Time.UTC().Year(); !lastSeen.Valid || year < record.MinYear || year > record.MaxYear {
+	if !lastSeen.Valid {
 		return nil
 	}
 	return &lastSeen.Time

@@ -560,36 +560,31 @@ func TestSkewedHeartbeats(t *testing.T) {
 	}
 }
 
-// TestOldRowsDoNotStopTheMarks checks that runs are marked beside one that an earlier version accepted
-// and this one does not: a heartbeat in the year 1, which is no end, and an id that is only spaces.
+// TestRefusedRowsDoNotStopTheMarks checks that runs are marked beside one whose mark is refused: it has a plan with an id
+// that is only spaces, which only another program can have written.
 //
 // N9: runs that sent lastSeenAt are marked by default.
-func TestOldRowsDoNotStopTheMarks(t *testing.T) {
+func TestRefusedRowsDoNotStopTheMarks(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
 	var log storetest.Log
 	u := idle(t, s, func(c *upkeep.Config) { c.Logger = log.Logger() })
-	for _, root := range []string{"bad", "dead", "year 1"} {
+	for _, root := range []string{"bad", "dead"} {
 		storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Running), LastSeenAt: storetest.At(1)})
 		silent(t, s, root, "1 hour")
 	}
-	storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET last_seen_at = '0001-01-01Z' WHERE root_plan_id = 'year 1'")
 	storetest.Exec(t, s, "INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part) SELECT 'bad', ' ', part FROM actlog.plan_execution_record WHERE root_plan_id = 'bad'")
 	interrupt(t, u)
-	for root, want := range map[string]record.State{"bad": record.Running, "dead": record.Interrupted, "year 1": record.Interrupted} {
-		if p := storetest.PlanTree(t, s, root).Record; *p.State != want || root == "year 1" && p.EndTime != nil {
+	for root, want := range map[string]record.State{"bad": record.Running, "dead": record.Interrupted} {
+		if p := storetest.PlanTree(t, s, root).Record; *p.State != want {
 			t.Errorf("%s: %+v", root, p)
 		}
 	}
 	if text := log.String(); !strings.Contains(text, "plan=bad") {
 		t.Errorf("logged: %s", text)
 	}
-	if n := u.Stats().RunsInterrupted; n != 2 {
+	if n := u.Stats().RunsInterrupted; n != 1 {
 		t.Errorf("%d runs interrupted", n)
-	}
-	storetest.Write(t, s, &record.Plan{RootPlanID: "year 1", CurrentPlanID: "year 1", LastSeenAt: storetest.At(2)})
-	if p := storetest.PlanTree(t, s, "year 1").Record; *p.State != record.Running {
-		t.Errorf("after a sign of life: %s", *p.State)
 	}
 }
 

@@ -24,7 +24,7 @@ const (
 func (s *site) snapshot() string {
 	s.t.Helper()
 	tables := storetest.Lines(s.t, s.store.DB(), `SELECT c.relname FROM pg_class AS c
-		WHERE c.relnamespace = 'actlog'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname NOT IN ('worker', 'change', 'goose_db_version') ORDER BY 1`)
+		WHERE c.relnamespace = 'actlog'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname NOT IN ('worker', 'change', 'schema_version') ORDER BY 1`)
 	var all strings.Builder
 	for _, table := range tables {
 		all.WriteString(table + " " + strings.Join(storetest.Lines(s.t, s.store.DB(), "SELECT count(*) || ' ' || COALESCE(md5(string_agg(t::text, ',' ORDER BY t::text)), '') FROM actlog."+table+" AS t"), "") + "\n")

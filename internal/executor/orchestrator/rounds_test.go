@@ -149,28 +149,6 @@ func TestStepThatRepeats(t *testing.T) {
 	}
 }
 
-// A run that an earlier release began goes on as that release carried it: what its agents pinned has no rounds, so a
-// step is one call of one tool, whose text is the result.
-func TestRunOfAnEarlierRelease(t *testing.T) {
-	t.Parallel()
-	d := definition(nil)
-	for i := range d.Agents {
-		d.Agents[i].MaxSteps = 0
-	}
-	h, p := run(t, d, twoSteps(turn(enginetest.Call("git.commit", query{"A"})), says("never")), accept)
-	if story := h.story(p); !strings.Contains(story, "step 0 GIT COMPLETED: committed A") ||
-		strings.Contains(story, "never") {
-		t.Error(story)
-	}
-	if prompt := string(h.Model.Requests()[0].Body); !strings.Contains(prompt, "Each step is one call of one tool") {
-		t.Errorf("the planner is told %s", prompt)
-	}
-	if _, p := run(t, d, twoSteps(says("No."), says("No."), says("No.")),
-		accept); text(p.Steps[1].Record.ErrorKind) != "no_tool" {
-		t.Error(h.story(p))
-	}
-}
-
 // The worker is killed before and after each write of a step of several rounds, with a repair and an approval: the run
 // comes to the same end, and no effect happens twice.
 func TestRoundsKilledAtEveryWrite(t *testing.T) {

@@ -100,9 +100,6 @@ func (w *work) use(ctx context.Context, on *engine.Step, agent config.Definition
 		return "", err
 	}
 	base := messages(agentPrompt(agent), nil, model.User(task(w.input.Request, s, w.done)))
-	if agent.MaxSteps == 0 {
-		return once(ctx, on, agent.Agent, t, base)
-	}
 
 	t.Refuse = formAlone
 	return rounds.Work{Step: on, Rounds: agent.MaxSteps, Thinking: t, Base: base}.Carry(ctx, &rounds.Answering{})
