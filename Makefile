@@ -3,7 +3,7 @@
 
 GO        ?= go
 TOOL      := $(GO) tool -modfile=tools/go.mod
-WITHPG    := $(GO) run ./internal/pgtest/withpg --
+WITHPG    := $(GO) run ./internal/testkit/pgtest/withpg --
 export CGO_ENABLED ?= 1
 
 .DEFAULT_GOAL := help
@@ -16,14 +16,14 @@ run: build postgres ## Build and serve, and show a run that survives its worker;
 	./bin/actlog demo
 
 # The packages with the longest tests begin first, so that no processor waits for them at the end.
-LONGEST := ./internal/store ./internal/api
+LONGEST := ./internal/record/store ./internal/door/api
 
 test: postgres ## Run the tests, on a private Postgres.
 	$(WITHPG) $(GO) test $(LONGEST) ./...
 
 # Packages without goroutines have no races, and the benchmarks measure time. The tests of the
 # commands start processes, which the detector does not see; they would take a third of its time.
-SEQUENTIAL := /(record|agent/(redact|plan|workflow)|internal/(chat|compare|content|decision|field|fieldsql|graph|group|imports|otlp|tree|outline|search|template|words|wire|pgtest.*)|internal/executor(/(converse|follow))?|cmd/.*|clients|db|migrations)$$
+SEQUENTIAL := /(record|agent/(redact|plan|workflow)|internal/(chat|compare|content|decision|field|fieldsql|graph|group|imports|otlp|tree|outline|search|template|words|wire|pgtest.*)|internal/runtime/executor(/(converse|follow))?|cmd/.*|clients|db|migrations)$$
 # Nor do these long tests run code in parallel: they look at what is written, read, refused or shown, and how much.
 # Others in the same packages, which write, read and refuse at the same time, stay.
 ALONE := TracesGrow|LargeTracesGrow|TracesInAnyOrder|TraceAndNativeInAnyOrder|WritesLookRowsUp|ReadQueryPlans|SearchPages|SearchTextsForms|SearchIndexesInBoundedSteps|AnyOrderAnySplitAnyRepetition|AttemptsInAnyOrder|EveryAttemptStays|RollUps|FailedRowsReadThoseRows|ContentsOnce|ExportRestoresTree|UpDownUp
@@ -49,18 +49,18 @@ fuzz: ## Run each fuzz target for FUZZTIME (default 10s; 2000x for 2,000 inputs)
 	done
 
 attack: postgres ## Attack a whole server, its agents and its commands; ATTACK=-short is quick, ATTACK="-run S1 -rounds 200" selects.
-	$(WITHPG) $(GO) test -tags attack -count=1 -timeout 60m ./internal/attack $(ATTACK)
+	$(WITHPG) $(GO) test -tags attack -count=1 -timeout 60m ./internal/testkit/attack $(ATTACK)
 
 clients: postgres ## Run real OpenTelemetry clients and MCP servers against ours; TODAY=1 takes the newest versions of what otlp.md names.
 	@tools/debian "command -v npm" "nodejs npm" "python3 -c 'import ensurepip, venv'" "python3 python3-venv"
 	$(GO) test -tags clients -count=1 -v -timeout 30m ./clients $(if $(TODAY),-run TestWhatThePageSays -today)
 	$(GO) test -tags clients -count=1 -v -run 'TestServer(sFromNPM|InPython)' ./agent/mcp
-	$(GO) test -count=1 -v -run TestThePythonOfTheDocs ./internal/api
+	$(GO) test -count=1 -v -run TestThePythonOfTheDocs ./internal/door/api
 	$(GO) test -tags clients -count=1 -v -short -run 'TestQuality$$' ./agent/tool/search
 
 page: postgres ## Use the pages in a real browser.
 	@tools/debian "command -v chromium || command -v google-chrome" chromium "command -v npm" "nodejs npm"
-	$(WITHPG) $(GO) test -tags page -count=1 -run InBrowser ./internal/web
+	$(WITHPG) $(GO) test -tags page -count=1 -run InBrowser ./internal/door/web
 
 deploy: ## Check the files in deploy: containers, manifests of Kubernetes, units of systemd.
 	@tools/debian "python3 -c 'import ensurepip, venv'" "python3 python3-venv" "command -v systemd-analyze" systemd
@@ -74,7 +74,7 @@ chaos: build postgres ## Inject faults under load and compare with a ledger; CHA
 # Postgres with automatic failover, and PgBouncer, come from Debian's packages, which need root.
 ha: build postgres ## Replace servers, poolers and the primary of a pair of Postgres under load, and compare with a ledger; HA=flags.
 	@tools/debian "command -v pg_autoctl" "postgresql-15-auto-failover pg-auto-failover-cli" "command -v pgbouncer || test -x /usr/sbin/pgbouncer" pgbouncer
-	$(WITHPG) $(GO) test -tags ha -count=1 -run 'Test(PgBouncer|RollingUpgrade)' ./internal/store ./cmd/actlog
+	$(WITHPG) $(GO) test -tags ha -count=1 -run 'Test(PgBouncer|RollingUpgrade)' ./internal/record/store ./cmd/actlog
 	$(GO) build -o bin/chaos ./cmd/chaos
 	./bin/chaos -actlog ./bin/actlog -scenario failover $(HA)
 
@@ -90,10 +90,10 @@ lint: ## Check the code with golangci-lint.
 
 generate: postgres ## Generate package db from queries, and the pages from their templates.
 	rm -f db/*.sql.go
-	$(GO) run ./internal/pgtest/withpg -migrate -- sh -ec \
+	$(GO) run ./internal/testkit/pgtest/withpg -migrate -- sh -ec \
 		'export SQLC_DATABASE_URL="$$TEST_DATABASE_URL" CGO_ENABLED=0; $(TOOL) sqlc generate; $(TOOL) sqlc vet'
-	CGO_ENABLED=0 $(TOOL) templ generate -path internal/web -log-level warn
-	CGO_ENABLED=0 $(TOOL) esbuild internal/web/asset/src/page.ts internal/web/asset/src/page.css --bundle --minify --target=es2022 --format=esm --log-level=warning --outdir=internal/web/asset
+	CGO_ENABLED=0 $(TOOL) templ generate -path internal/door/web -log-level warn
+	CGO_ENABLED=0 $(TOOL) esbuild internal/door/web/asset/src/page.ts internal/door/web/asset/src/page.css --bundle --minify --target=es2022 --format=esm --log-level=warning --outdir=internal/door/web/asset
 
 grammars: ## Fetch the parsers of the toolset code from npm again, and check that they are the same.
 	@tools/debian "command -v npm" "nodejs npm"
@@ -102,7 +102,7 @@ grammars: ## Fetch the parsers of the toolset code from npm again, and check tha
 
 verify: lint generate ## Lint, and check that generated code is up to date.
 	$(GO) mod tidy -diff
-	git diff --exit-code -- db internal/web
+	git diff --exit-code -- db internal/door/web
 
 # A private Postgres needs server binaries. If there are none, users other than root get
 # instructions from the program itself.

@@ -23,9 +23,9 @@ import (
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/agent/workflow"
-	"github.com/actlog/actlog/internal/pgtest"
-	"github.com/actlog/actlog/internal/scriptmodel"
-	"github.com/actlog/actlog/internal/storetest"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
+	"github.com/actlog/actlog/internal/testkit/scriptmodel"
+	"github.com/actlog/actlog/internal/testkit/storetest"
 	"github.com/actlog/actlog/record"
 )
 

@@ -12,9 +12,9 @@ import (
 	"github.com/actlog/actlog/agent"
 	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/workflow"
-	"github.com/actlog/actlog/internal/pgtest"
-	"github.com/actlog/actlog/internal/scriptmodel"
-	"github.com/actlog/actlog/internal/storetest"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
+	"github.com/actlog/actlog/internal/testkit/scriptmodel"
+	"github.com/actlog/actlog/internal/testkit/storetest"
 )
 
 // approvals is a configuration whose agents of all executors use the tool of a server that is not trusted.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/record"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/agent/tool/files"
 	"github.com/actlog/actlog/agent/workflow"
-	"github.com/actlog/actlog/internal/scriptmodel"
+	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 	"github.com/actlog/actlog/record"
 )
 

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/actlog/actlog/internal/engine"
-	"github.com/actlog/actlog/internal/runs"
+	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/runtime/runs"
 	"github.com/actlog/actlog/record"
 )
 

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/actlog/actlog/agent"
-	"github.com/actlog/actlog/internal/pgtest"
-	"github.com/actlog/actlog/internal/scriptmodel"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
+	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 )
 
 // The example of the plan executor works on a real repository: search, read, edit, test, in Python and in Go. The tests

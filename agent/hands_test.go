@@ -13,8 +13,8 @@ import (
 	"github.com/actlog/actlog/agent"
 	"github.com/actlog/actlog/agent/config"
 	_ "github.com/actlog/actlog/agent/tool/code"
-	"github.com/actlog/actlog/internal/pgtest"
-	"github.com/actlog/actlog/internal/scriptmodel"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
+	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 	"github.com/actlog/actlog/record"
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/actlog/actlog/internal/engine"
+	"github.com/actlog/actlog/internal/runtime/engine"
 )
 
 // Orchestration asks for a run of the orchestrator: a model plans, a human accepts, and specialised agents carry the

@@ -15,7 +15,7 @@ import (
 	"github.com/actlog/actlog/agent/redact"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/agent/workflow"
-	"github.com/actlog/actlog/internal/parts"
+	"github.com/actlog/actlog/internal/runtime/parts"
 	"github.com/actlog/actlog/record"
 )
 

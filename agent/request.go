@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/actlog/actlog/internal/engine"
+	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/record"
 )
 

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/actlog/actlog/internal/runs"
-	"github.com/actlog/actlog/internal/store"
-	"github.com/actlog/actlog/internal/tree"
+	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/record/tree"
+	"github.com/actlog/actlog/internal/runtime/runs"
 	"github.com/actlog/actlog/record"
 )
 

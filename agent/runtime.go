@@ -12,12 +12,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/actlog/actlog/agent/config"
-	"github.com/actlog/actlog/internal/engine"
-	"github.com/actlog/actlog/internal/executor"
-	"github.com/actlog/actlog/internal/parts"
-	"github.com/actlog/actlog/internal/runs"
-	"github.com/actlog/actlog/internal/store"
-	"github.com/actlog/actlog/internal/upkeep"
+	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/record/upkeep"
+	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/runtime/executor"
+	"github.com/actlog/actlog/internal/runtime/parts"
+	"github.com/actlog/actlog/internal/runtime/runs"
 	"github.com/actlog/actlog/record"
 )
 

@@ -6,9 +6,9 @@ import (
 	"fmt"
 
 	"github.com/actlog/actlog/agent/plan"
-	"github.com/actlog/actlog/internal/engine"
-	"github.com/actlog/actlog/internal/runs"
-	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/runtime/runs"
 	"github.com/actlog/actlog/record"
 )
 

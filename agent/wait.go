@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/agent/tool"
-	"github.com/actlog/actlog/internal/decision"
-	"github.com/actlog/actlog/internal/runs"
-	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/decision"
+	"github.com/actlog/actlog/internal/runtime/runs"
 	"github.com/actlog/actlog/record"
 )
 

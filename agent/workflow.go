@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/agent/workflow"
-	"github.com/actlog/actlog/internal/engine"
-	"github.com/actlog/actlog/internal/runs"
-	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/runtime/runs"
 	"github.com/actlog/actlog/record"
 )
 

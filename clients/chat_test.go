@@ -14,8 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/actlog/actlog/internal/httpd"
-	"github.com/actlog/actlog/internal/scriptmodel"
+	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 )
 
 // TestChatClients talks to an agent with the official clients of OpenAI for Python and TypeScript: whole and as a stream, with errors, a

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/actlog/actlog/internal/scriptmodel"
+	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 )
 
 var today = flag.Bool("today", false, "install the newest versions, as users do, in place of the pinned ones")

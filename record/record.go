@@ -2,7 +2,7 @@
 // cycle, a tool call and their companions are, their states, ids, limits and errors. It knows
 // no database and no wire format.
 //
-// The struct tags say how each field is kept; internal/field reads them.
+// The struct tags say how each field is kept; internal/record/field reads them.
 package record
 
 import "strings"

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/actlog/actlog/internal/wire"
+	"github.com/actlog/actlog/internal/record/wire"
 	"github.com/actlog/actlog/record"
 )
 

@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/actlog/actlog/internal/field"
+	"github.com/actlog/actlog/internal/record/field"
 	"github.com/actlog/actlog/record"
 	"github.com/actlog/actlog/recorder"
 )

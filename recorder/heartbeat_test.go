@@ -20,10 +20,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/actlog/actlog/internal/apitest"
-	"github.com/actlog/actlog/internal/httpd"
-	"github.com/actlog/actlog/internal/storetest"
-	"github.com/actlog/actlog/internal/upkeep"
+	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/record/upkeep"
+	"github.com/actlog/actlog/internal/testkit/apitest"
+	"github.com/actlog/actlog/internal/testkit/storetest"
 	"github.com/actlog/actlog/record"
 	"github.com/actlog/actlog/recorder"
 )

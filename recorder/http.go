@@ -20,8 +20,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/actlog/actlog/internal/field"
-	"github.com/actlog/actlog/internal/wire"
+	"github.com/actlog/actlog/internal/record/field"
+	"github.com/actlog/actlog/internal/record/wire"
 	"github.com/actlog/actlog/record"
 )
 

@@ -15,12 +15,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/actlog/actlog/internal/apitest"
-	"github.com/actlog/actlog/internal/field"
-	"github.com/actlog/actlog/internal/httpd"
-	"github.com/actlog/actlog/internal/store"
-	"github.com/actlog/actlog/internal/storetest"
-	"github.com/actlog/actlog/internal/wire"
+	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/record/field"
+	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/record/wire"
+	"github.com/actlog/actlog/internal/testkit/apitest"
+	"github.com/actlog/actlog/internal/testkit/storetest"
 	"github.com/actlog/actlog/record"
 	"github.com/actlog/actlog/recorder"
 )

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/actlog/actlog/internal/field"
+	"github.com/actlog/actlog/internal/record/field"
 	"github.com/actlog/actlog/record"
 )
 

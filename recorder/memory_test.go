@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/actlog/actlog/internal/field"
-	"github.com/actlog/actlog/internal/pgtest"
+	"github.com/actlog/actlog/internal/record/field"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
 	"github.com/actlog/actlog/record"
 	"github.com/actlog/actlog/recorder"
 )

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/actlog/actlog/internal/field"
+	"github.com/actlog/actlog/internal/record/field"
 	"github.com/actlog/actlog/record"
 )
 

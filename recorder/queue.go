@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/actlog/actlog/internal/field"
+	"github.com/actlog/actlog/internal/record/field"
 	"github.com/actlog/actlog/record"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/actlog/actlog/agent/redact"
 	"github.com/actlog/actlog/agent/tool"
-	"github.com/actlog/actlog/internal/nearest"
+	"github.com/actlog/actlog/internal/record/nearest"
 )
 
 // Config is a whole configuration. Do not change it. Printed, logged, or written as JSON or YAML it

@@ -7,7 +7,7 @@ import (
 
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
-	"github.com/actlog/actlog/internal/nearest"
+	"github.com/actlog/actlog/internal/record/nearest"
 )
 
 // names are what parts of a configuration can refer to.

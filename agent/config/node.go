@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/actlog/actlog/internal/nearest"
+	"github.com/actlog/actlog/internal/record/nearest"
 )
 
 // file is a configuration file that is being read. It collects its problems.

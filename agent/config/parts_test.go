@@ -18,7 +18,7 @@ import (
 	"github.com/actlog/actlog/agent/mcp"
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
-	"github.com/actlog/actlog/internal/scriptmodel"
+	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 )
 
 // serverVariable makes the test binary an MCP server.

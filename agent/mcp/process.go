@@ -12,8 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/actlog/actlog/agent/internal/group"
 	"github.com/actlog/actlog/agent/sandbox"
-	"github.com/actlog/actlog/internal/group"
 )
 
 // grace is how long a server has to end after it was asked to, and again before it is killed.

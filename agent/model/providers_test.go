@@ -18,7 +18,7 @@ import (
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/model/anthropic"
 	"github.com/actlog/actlog/agent/model/openai"
-	"github.com/actlog/actlog/internal/scriptmodel"
+	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 )
 
 const key = "sk-secret-0123456789"

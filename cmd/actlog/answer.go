@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/actlog/actlog/internal/decision"
-	"github.com/actlog/actlog/internal/words"
+	"github.com/actlog/actlog/internal/runtime/decision"
+	"github.com/actlog/actlog/internal/view/words"
 )
 
 type answerCmd struct {

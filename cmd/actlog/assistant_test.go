@@ -20,7 +20,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/actlog/actlog/internal/pgtest"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
 )
 
 // failedRun are the records of a run that failed.

@@ -18,8 +18,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/actlog/actlog/internal/embedpg"
-	"github.com/actlog/actlog/internal/pgtest"
+	"github.com/actlog/actlog/internal/record/embedpg"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
 	"github.com/actlog/actlog/record"
 )
 

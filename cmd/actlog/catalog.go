@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/actlog/actlog/internal/words"
+	"github.com/actlog/actlog/internal/view/words"
 )
 
 type agentsCmd struct {

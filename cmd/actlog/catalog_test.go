@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/actlog/actlog/internal/scriptmodel"
-	"github.com/actlog/actlog/internal/storetest"
+	"github.com/actlog/actlog/internal/testkit/scriptmodel"
+	"github.com/actlog/actlog/internal/testkit/storetest"
 )
 
 // TestWhatCanBeRun lists what a server is configured with, as tables and as JSON.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/actlog/actlog/internal/scriptmodel"
+	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 )
 
 // completion is a chat completion that arrives.

@@ -15,12 +15,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/actlog/actlog/internal/otlp"
-	"github.com/actlog/actlog/internal/outline"
-	"github.com/actlog/actlog/internal/terminal"
-	"github.com/actlog/actlog/internal/tree"
-	"github.com/actlog/actlog/internal/wire"
-	"github.com/actlog/actlog/internal/words"
+	"github.com/actlog/actlog/cmd/actlog/internal/terminal"
+	"github.com/actlog/actlog/internal/record/tree"
+	"github.com/actlog/actlog/internal/record/wire"
+	"github.com/actlog/actlog/internal/trace/otlp"
+	"github.com/actlog/actlog/internal/view/outline"
+	"github.com/actlog/actlog/internal/view/words"
 )
 
 // planView and the types below it are what the commands read of the API's plans and steps.

@@ -16,11 +16,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/actlog/actlog/internal/apitest"
-	"github.com/actlog/actlog/internal/otlp"
-	"github.com/actlog/actlog/internal/pgtest"
-	"github.com/actlog/actlog/internal/store"
-	"github.com/actlog/actlog/internal/storetest"
+	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/testkit/apitest"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
+	"github.com/actlog/actlog/internal/testkit/storetest"
+	"github.com/actlog/actlog/internal/trace/otlp"
 	"github.com/actlog/actlog/migrations"
 	"github.com/actlog/actlog/record"
 )

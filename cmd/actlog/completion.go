@@ -8,7 +8,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/actlog/actlog/internal/decision"
+	"github.com/actlog/actlog/internal/runtime/decision"
 )
 
 type completionCmd struct {

@@ -15,8 +15,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/actlog/actlog/internal/embedpg"
-	"github.com/actlog/actlog/internal/terminal"
+	"github.com/actlog/actlog/cmd/actlog/internal/terminal"
+	"github.com/actlog/actlog/internal/record/embedpg"
 )
 
 // The program's exit codes. A command that a signal stopped before it was done has that of

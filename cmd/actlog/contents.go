@@ -7,9 +7,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/actlog/actlog/internal/content"
-	"github.com/actlog/actlog/internal/field"
-	"github.com/actlog/actlog/internal/wire"
+	"github.com/actlog/actlog/internal/record/content"
+	"github.com/actlog/actlog/internal/record/field"
+	"github.com/actlog/actlog/internal/record/wire"
 	"github.com/actlog/actlog/record"
 )
 

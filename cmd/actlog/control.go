@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/actlog/actlog/internal/words"
+	"github.com/actlog/actlog/internal/view/words"
 	"github.com/actlog/actlog/record"
 )
 

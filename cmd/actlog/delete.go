@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/actlog/actlog/internal/terminal"
+	"github.com/actlog/actlog/cmd/actlog/internal/terminal"
 )
 
 type deleteCmd struct {

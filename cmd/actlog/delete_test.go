@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/actlog/actlog/internal/apitest"
-	"github.com/actlog/actlog/internal/httpd"
-	"github.com/actlog/actlog/internal/storetest"
+	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/testkit/apitest"
+	"github.com/actlog/actlog/internal/testkit/storetest"
 	"github.com/actlog/actlog/record"
 )
 

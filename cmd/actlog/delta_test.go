@@ -12,8 +12,8 @@ import (
 
 	"github.com/tmaxmax/go-sse"
 
-	"github.com/actlog/actlog/internal/pgtest"
-	"github.com/actlog/actlog/internal/scriptmodel"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
+	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 )
 
 // TestDeltasOfAWorker: a client of a server sees the answer of a model while it arrives at a worker, which

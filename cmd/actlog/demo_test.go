@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/actlog/actlog/internal/pgtest"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
 )
 
 // playDemo runs the whole demo, and returns what it printed.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/actlog/actlog/internal/scriptmodel"
-	"github.com/actlog/actlog/internal/storetest"
+	"github.com/actlog/actlog/internal/testkit/scriptmodel"
+	"github.com/actlog/actlog/internal/testkit/storetest"
 )
 
 // docsHouse serves the configuration of a page of the docs, with one worker. The first model of the page plays the scenes.

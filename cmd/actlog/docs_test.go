@@ -24,13 +24,13 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/actlog/actlog/agent/config"
-	"github.com/actlog/actlog/internal/apitest"
-	"github.com/actlog/actlog/internal/embedpg"
-	"github.com/actlog/actlog/internal/engine"
-	"github.com/actlog/actlog/internal/otlp"
-	"github.com/actlog/actlog/internal/parts"
-	"github.com/actlog/actlog/internal/storetest"
-	"github.com/actlog/actlog/internal/upkeep"
+	"github.com/actlog/actlog/internal/record/embedpg"
+	"github.com/actlog/actlog/internal/record/upkeep"
+	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/runtime/parts"
+	"github.com/actlog/actlog/internal/testkit/apitest"
+	"github.com/actlog/actlog/internal/testkit/storetest"
+	"github.com/actlog/actlog/internal/trace/otlp"
 	"github.com/actlog/actlog/record"
 )
 

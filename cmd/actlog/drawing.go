@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/actlog/actlog/internal/terminal"
+	"github.com/actlog/actlog/cmd/actlog/internal/terminal"
 )
 
 // drawing draws a tree as it grows, on a terminal, over the tree before. It is safe for concurrent use.

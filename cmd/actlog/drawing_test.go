@@ -13,8 +13,8 @@ import (
 
 	"github.com/creack/pty"
 
-	"github.com/actlog/actlog/internal/apitest"
-	"github.com/actlog/actlog/internal/storetest"
+	"github.com/actlog/actlog/internal/testkit/apitest"
+	"github.com/actlog/actlog/internal/testkit/storetest"
 	"github.com/actlog/actlog/record"
 )
 

@@ -19,9 +19,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/actlog/actlog/internal/pg"
-	"github.com/actlog/actlog/internal/pgtest"
-	"github.com/actlog/actlog/internal/scriptmodel"
+	"github.com/actlog/actlog/internal/record/pg"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
+	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 	"github.com/actlog/actlog/record"
 )
 

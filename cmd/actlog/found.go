@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/actlog/actlog/internal/words"
+	"github.com/actlog/actlog/internal/view/words"
 )
 
 // foundView is a page of the texts of a run that have what was looked for.

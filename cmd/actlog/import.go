@@ -13,10 +13,10 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/actlog/actlog/internal/otlp"
-	"github.com/actlog/actlog/internal/terminal"
-	"github.com/actlog/actlog/internal/wire"
-	"github.com/actlog/actlog/internal/words"
+	"github.com/actlog/actlog/cmd/actlog/internal/terminal"
+	"github.com/actlog/actlog/internal/record/wire"
+	"github.com/actlog/actlog/internal/trace/otlp"
+	"github.com/actlog/actlog/internal/view/words"
 	"github.com/actlog/actlog/record"
 	"github.com/actlog/actlog/recorder"
 )

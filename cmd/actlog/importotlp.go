@@ -12,8 +12,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/actlog/actlog/internal/otlp"
-	"github.com/actlog/actlog/internal/words"
+	"github.com/actlog/actlog/internal/trace/otlp"
+	"github.com/actlog/actlog/internal/view/words"
 	"github.com/actlog/actlog/record"
 )
 

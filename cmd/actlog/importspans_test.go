@@ -11,7 +11,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/actlog/actlog/internal/apitest"
+	"github.com/actlog/actlog/internal/testkit/apitest"
 )
 
 // TestImportSpansOfJavaScript: a line may be a span as the SDK for JavaScript has it, as in the file of

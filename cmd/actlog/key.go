@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/actlog/actlog/internal/httpd"
+	"github.com/actlog/actlog/internal/door/httpd"
 )
 
 type keyCmd struct {

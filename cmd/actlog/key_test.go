@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/actlog/actlog/internal/pgtest"
-	"github.com/actlog/actlog/internal/storetest"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
+	"github.com/actlog/actlog/internal/testkit/storetest"
 )
 
 func TestKey(t *testing.T) {

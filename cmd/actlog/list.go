@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/actlog/actlog/internal/when"
-	"github.com/actlog/actlog/internal/words"
+	"github.com/actlog/actlog/internal/view/when"
+	"github.com/actlog/actlog/internal/view/words"
 	"github.com/actlog/actlog/record"
 )
 

@@ -15,9 +15,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/actlog/actlog/internal/apitest"
-	"github.com/actlog/actlog/internal/storetest"
-	"github.com/actlog/actlog/internal/words"
+	"github.com/actlog/actlog/internal/testkit/apitest"
+	"github.com/actlog/actlog/internal/testkit/storetest"
+	"github.com/actlog/actlog/internal/view/words"
 	"github.com/actlog/actlog/record"
 )
 
@@ -77,7 +77,7 @@ func TestListIsIncompleteIfAPageIs(t *testing.T) {
 // listFilters returns the members of the query of the API's list.
 func listFilters(t *testing.T) (names []string) {
 	t.Helper()
-	raw, err := os.ReadFile("../../internal/api/openapi.yaml")
+	raw, err := os.ReadFile("../../internal/door/api/openapi.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/actlog/actlog/internal/httpd"
+	"github.com/actlog/actlog/internal/door/httpd"
 )
 
 // The flags for addresses to listen on.

@@ -20,7 +20,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/actlog/actlog/internal/pgtest"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
 )
 
 // beMain is a variable that makes the test binary run main, for tests that kill the program.

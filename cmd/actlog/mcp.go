@@ -14,8 +14,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/actlog/actlog/internal/wire"
-	"github.com/actlog/actlog/internal/words"
+	"github.com/actlog/actlog/internal/record/wire"
+	"github.com/actlog/actlog/internal/view/words"
 )
 
 type mcpCmd struct{ serverFlags }

@@ -8,7 +8,7 @@ import (
 	"log/slog"
 	"slices"
 
-	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/record/store"
 )
 
 type migrateCmd struct {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/actlog/actlog/internal/scriptmodel"
+	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 )
 
 const (

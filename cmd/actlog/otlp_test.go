@@ -34,16 +34,16 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/actlog/actlog/internal/apitest"
-	"github.com/actlog/actlog/internal/httpd"
-	"github.com/actlog/actlog/internal/otlp"
-	"github.com/actlog/actlog/internal/pgtest"
+	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/testkit/apitest"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
+	"github.com/actlog/actlog/internal/trace/otlp"
 )
 
 // fixture returns a body that a real exporter sent.
 func fixture(t *testing.T, name string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("..", "..", "internal", "otlp", "testdata", "fixtures", name))
+	b, err := os.ReadFile(filepath.Join("..", "..", "internal", "trace", "otlp", "testdata", "fixtures", name))
 	if err != nil {
 		t.Fatal(err)
 	}

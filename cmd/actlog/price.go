@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/actlog/actlog/internal/store"
-	"github.com/actlog/actlog/internal/terminal"
+	"github.com/actlog/actlog/cmd/actlog/internal/terminal"
+	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/record"
 )
 

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/record"
 )
 

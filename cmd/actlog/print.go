@@ -14,8 +14,8 @@ import (
 
 	"github.com/rivo/uniseg"
 
-	"github.com/actlog/actlog/internal/terminal"
-	"github.com/actlog/actlog/internal/words"
+	"github.com/actlog/actlog/cmd/actlog/internal/terminal"
+	"github.com/actlog/actlog/internal/view/words"
 )
 
 // encodeAll writes items as JSON, one per line.

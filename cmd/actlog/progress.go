@@ -7,8 +7,8 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
-	"github.com/actlog/actlog/internal/terminal"
-	"github.com/actlog/actlog/internal/words"
+	"github.com/actlog/actlog/cmd/actlog/internal/terminal"
+	"github.com/actlog/actlog/internal/view/words"
 )
 
 // progress shows how far an import is: on a terminal as a bar, elsewhere as a line from time

@@ -12,9 +12,9 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/actlog/actlog/internal/decision"
-	"github.com/actlog/actlog/internal/terminal"
-	"github.com/actlog/actlog/internal/words"
+	"github.com/actlog/actlog/cmd/actlog/internal/terminal"
+	"github.com/actlog/actlog/internal/runtime/decision"
+	"github.com/actlog/actlog/internal/view/words"
 )
 
 // prompt asks a human at a terminal. It is for one goroutine.

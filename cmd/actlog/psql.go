@@ -12,9 +12,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/actlog/actlog/internal/report"
-	"github.com/actlog/actlog/internal/store"
-	"github.com/actlog/actlog/internal/terminal"
+	"github.com/actlog/actlog/cmd/actlog/internal/terminal"
+	"github.com/actlog/actlog/internal/record/report"
+	"github.com/actlog/actlog/internal/record/store"
 )
 
 type psqlCmd struct {

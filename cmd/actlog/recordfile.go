@@ -16,9 +16,9 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/actlog/actlog/internal/otlp"
-	"github.com/actlog/actlog/internal/terminal"
-	"github.com/actlog/actlog/internal/wire"
+	"github.com/actlog/actlog/cmd/actlog/internal/terminal"
+	"github.com/actlog/actlog/internal/record/wire"
+	"github.com/actlog/actlog/internal/trace/otlp"
 	"github.com/actlog/actlog/record"
 )
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/actlog/actlog/internal/pgtest"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
 )
 
 // TestReplica: a server with a replica reads lists, searches, exports, charts and reports there, and a client that sends the mark of its write

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/actlog/actlog/agent/plan"
-	"github.com/actlog/actlog/internal/tree"
-	"github.com/actlog/actlog/internal/words"
+	"github.com/actlog/actlog/internal/record/tree"
+	"github.com/actlog/actlog/internal/view/words"
 )
 
 // maxShownResult bounds what is shown of the result of an operation or a node, in characters. --json has all of it.

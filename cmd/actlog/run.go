@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/actlog/actlog/internal/terminal"
-	"github.com/actlog/actlog/internal/words"
+	"github.com/actlog/actlog/cmd/actlog/internal/terminal"
+	"github.com/actlog/actlog/internal/view/words"
 	"github.com/actlog/actlog/record"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/actlog/actlog/internal/words"
+	"github.com/actlog/actlog/internal/view/words"
 )
 
 type runsCmd struct {

@@ -15,11 +15,11 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/agent/config"
-	"github.com/actlog/actlog/internal/engine"
-	"github.com/actlog/actlog/internal/executor"
-	"github.com/actlog/actlog/internal/httpd"
-	"github.com/actlog/actlog/internal/parts"
-	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/runtime/executor"
+	"github.com/actlog/actlog/internal/runtime/parts"
 )
 
 // runtimeFlags say how agents are run.

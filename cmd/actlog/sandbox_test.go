@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/agent/sandbox"
-	"github.com/actlog/actlog/internal/pg"
-	"github.com/actlog/actlog/internal/pgtest"
-	"github.com/actlog/actlog/internal/scriptmodel"
+	"github.com/actlog/actlog/internal/record/pg"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
+	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 )
 
 // dump is a test command that writes all that it can reach to a file. Its parents are the server, and what

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/actlog/actlog/internal/words"
+	"github.com/actlog/actlog/internal/view/words"
 	"github.com/actlog/actlog/record"
 )
 

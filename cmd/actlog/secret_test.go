@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/actlog/actlog/internal/pgtest"
-	"github.com/actlog/actlog/internal/scriptmodel"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
+	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 )
 
 // planted are variables with secrets, which the programs of tests inherit.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/actlog/actlog/internal/scriptmodel"
+	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 )
 
 // TestSecurityNamesTests checks that each promise of SECURITY.md is held by tests that exist.

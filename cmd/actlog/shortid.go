@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/actlog/actlog/internal/words"
+	"github.com/actlog/actlog/internal/view/words"
 )
 
 const (

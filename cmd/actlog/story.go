@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/actlog/actlog/internal/decision"
-	"github.com/actlog/actlog/internal/terminal"
-	"github.com/actlog/actlog/internal/words"
+	"github.com/actlog/actlog/cmd/actlog/internal/terminal"
+	"github.com/actlog/actlog/internal/runtime/decision"
+	"github.com/actlog/actlog/internal/view/words"
 )
 
 // story tells what happens in a run, line by line: the texts of answers as they arrive, tool calls, the runs

@@ -3,7 +3,7 @@ package main
 import (
 	"strings"
 
-	"github.com/actlog/actlog/internal/words"
+	"github.com/actlog/actlog/internal/view/words"
 )
 
 // commandLine returns a command for the user to type: actlog, the name of a command, its arguments, flags with their values by turns, and

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/actlog/actlog/internal/terminal"
+	"github.com/actlog/actlog/cmd/actlog/internal/terminal"
 )
 
 // pipeWidth is how many columns lines may take where that is not known: in a pipe, or in a file.

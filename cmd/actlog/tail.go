@@ -16,8 +16,8 @@ import (
 
 	"github.com/tmaxmax/go-sse"
 
-	"github.com/actlog/actlog/internal/terminal"
-	"github.com/actlog/actlog/internal/words"
+	"github.com/actlog/actlog/cmd/actlog/internal/terminal"
+	"github.com/actlog/actlog/internal/view/words"
 )
 
 type tailCmd struct {

@@ -6,10 +6,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/actlog/actlog/internal/chat"
-	"github.com/actlog/actlog/internal/terminal"
-	"github.com/actlog/actlog/internal/tree"
-	"github.com/actlog/actlog/internal/words"
+	"github.com/actlog/actlog/cmd/actlog/internal/terminal"
+	"github.com/actlog/actlog/internal/record/tree"
+	"github.com/actlog/actlog/internal/view/chat"
+	"github.com/actlog/actlog/internal/view/words"
 )
 
 const (

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/actlog/actlog/internal/otlp"
-	"github.com/actlog/actlog/internal/words"
+	"github.com/actlog/actlog/internal/trace/otlp"
+	"github.com/actlog/actlog/internal/view/words"
 )
 
 type unknownCmd struct {

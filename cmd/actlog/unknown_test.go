@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/actlog/actlog/internal/apitest"
+	"github.com/actlog/actlog/internal/testkit/apitest"
 )
 
 // TestUnknown: O5: the command lists what was sent and is not shown, and an import warns of it.

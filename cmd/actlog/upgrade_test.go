@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/actlog/actlog/internal/pgtest"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
 	"github.com/actlog/actlog/migrations"
 )
 

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/actlog/actlog/internal/store"
-	"github.com/actlog/actlog/internal/upkeep"
-	"github.com/actlog/actlog/internal/words"
+	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/record/upkeep"
+	"github.com/actlog/actlog/internal/view/words"
 )
 
 type verifyCmd struct {

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/actlog/actlog/internal/pgtest"
-	"github.com/actlog/actlog/internal/storetest"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
+	"github.com/actlog/actlog/internal/testkit/storetest"
 	"github.com/actlog/actlog/record"
 )
 

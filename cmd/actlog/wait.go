@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/actlog/actlog/internal/decision"
-	"github.com/actlog/actlog/internal/terminal"
-	"github.com/actlog/actlog/internal/words"
+	"github.com/actlog/actlog/cmd/actlog/internal/terminal"
+	"github.com/actlog/actlog/internal/runtime/decision"
+	"github.com/actlog/actlog/internal/view/words"
 	"github.com/actlog/actlog/record"
 )
 

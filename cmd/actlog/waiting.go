@@ -9,10 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/actlog/actlog/internal/api"
-	"github.com/actlog/actlog/internal/httpd"
-	"github.com/actlog/actlog/internal/pg"
-	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/door/api"
+	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/record/pg"
+	"github.com/actlog/actlog/internal/record/store"
 )
 
 // waitFlags say how long a program waits for its database.

@@ -11,9 +11,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/actlog/actlog/internal/api"
-	"github.com/actlog/actlog/internal/httpd"
-	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/door/api"
+	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/record/store"
 )
 
 type workCmd struct {

@@ -17,16 +17,16 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/actlog/actlog/internal/api"
-	"github.com/actlog/actlog/internal/content"
-	"github.com/actlog/actlog/internal/embedpg"
-	"github.com/actlog/actlog/internal/httpd"
-	"github.com/actlog/actlog/internal/live"
-	"github.com/actlog/actlog/internal/otlp"
-	"github.com/actlog/actlog/internal/receive"
-	"github.com/actlog/actlog/internal/store"
-	"github.com/actlog/actlog/internal/upkeep"
-	"github.com/actlog/actlog/internal/web"
+	"github.com/actlog/actlog/internal/door/api"
+	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/door/live"
+	"github.com/actlog/actlog/internal/door/web"
+	"github.com/actlog/actlog/internal/record/content"
+	"github.com/actlog/actlog/internal/record/embedpg"
+	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/record/upkeep"
+	"github.com/actlog/actlog/internal/trace/otlp"
+	"github.com/actlog/actlog/internal/trace/receive"
 )
 
 // bench has what all groups of figures use: a private Postgres and texts.

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/actlog/actlog/internal/content"
-	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/record/content"
+	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/record"
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/record"
 )
 

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/actlog/actlog/internal/wire"
+	"github.com/actlog/actlog/internal/record/wire"
 	"github.com/actlog/actlog/record"
 )
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/tmaxmax/go-sse"
 
-	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/record"
 )
 

@@ -19,8 +19,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/actlog/actlog/internal/pgtest"
-	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
 	"github.com/actlog/actlog/recorder"
 	"github.com/actlog/actlog/recorder/direct"
 )

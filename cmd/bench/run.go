@@ -19,9 +19,9 @@ import (
 
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
-	"github.com/actlog/actlog/internal/engine"
-	"github.com/actlog/actlog/internal/pg"
-	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/record/pg"
+	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/record"
 )
 

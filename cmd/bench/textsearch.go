@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/actlog/actlog/internal/pg"
-	"github.com/actlog/actlog/internal/store"
-	"github.com/actlog/actlog/internal/upkeep"
+	"github.com/actlog/actlog/internal/record/pg"
+	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/record/upkeep"
 	"github.com/actlog/actlog/record"
 )
 

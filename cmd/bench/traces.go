@@ -16,7 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/actlog/actlog/internal/otlp"
+	"github.com/actlog/actlog/internal/trace/otlp"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"sync"
 
-	"github.com/actlog/actlog/internal/field"
+	"github.com/actlog/actlog/internal/record/field"
 	"github.com/actlog/actlog/record"
 	"github.com/actlog/actlog/recorder"
 )

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/actlog/actlog/internal/content"
+	"github.com/actlog/actlog/internal/record/content"
 )
 
 // The parts of the executor API that are checked.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/agent/model"
-	"github.com/actlog/actlog/internal/scriptmodel"
+	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 )
 
 type object map[string]any

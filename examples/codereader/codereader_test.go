@@ -17,9 +17,9 @@ import (
 	"github.com/actlog/actlog/agent/model/openai"
 	"github.com/actlog/actlog/agent/tool/files"
 	"github.com/actlog/actlog/examples/codereader"
-	"github.com/actlog/actlog/internal/pgtest"
-	"github.com/actlog/actlog/internal/scriptmodel"
-	"github.com/actlog/actlog/internal/storetest"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
+	"github.com/actlog/actlog/internal/testkit/scriptmodel"
+	"github.com/actlog/actlog/internal/testkit/storetest"
 	"github.com/actlog/actlog/record"
 )
 

@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/actlog/actlog/examples/codereader"
-	"github.com/actlog/actlog/internal/apitest"
-	"github.com/actlog/actlog/internal/storetest"
+	"github.com/actlog/actlog/internal/testkit/apitest"
+	"github.com/actlog/actlog/internal/testkit/storetest"
 )
 
 // The types contain what this test reads from the executor API.

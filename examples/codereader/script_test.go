@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/examples/codereader"
-	"github.com/actlog/actlog/internal/scriptmodel"
+	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 )
 
 // demoQuestion is the question about the Actlog repository. demoScript accepts any
@@ -44,7 +44,7 @@ func demoScript(delay time.Duration) scriptmodel.Script {
 				Turns: []scriptmodel.Turn{
 					says("There may be a document about it.", call("files.read_file", map[string]any{"path": "docs/how-a-record-is-written.md"})),
 					says("There is none, so the code has to tell: a record is best written by an upsert.",
-						call("files.search_in_files", map[string]any{"pattern": "(?i)ON CONFLICT", "path": "internal/fieldsql"})),
+						call("files.search_in_files", map[string]any{"pattern": "(?i)ON CONFLICT", "path": "internal/record/fieldsql"})),
 					reply(demoReadMatch),
 					reply(demoExplainWriting),
 				},
@@ -54,7 +54,7 @@ func demoScript(delay time.Duration) scriptmodel.Script {
 				Match: scriptmodel.Match{System: "You are a code researcher.", User: demoTreeQuestion},
 				Turns: []scriptmodel.Turn{
 					says("The package that builds the tree, and the tables it is built from.",
-						call("files.search_in_files", map[string]any{"pattern": `^func [A-Z]\w*\(.*\[\]`, "path": "internal/tree"}),
+						call("files.search_in_files", map[string]any{"pattern": `^func [A-Z]\w*\(.*\[\]`, "path": "internal/record/tree"}),
 						call("files.list_files", map[string]any{"path": "migrations"})),
 					says("What links the rows is a question of its own.", call("agent."+codereader.Researcher, map[string]any{"request": demoLinkQuestion})),
 					reply(demoExplainTree),
@@ -106,16 +106,16 @@ func demoReadMatch(results []scriptmodel.ToolResult) scriptmodel.Turn {
 func demoExplainWriting(results []scriptmodel.ToolResult) scriptmodel.Turn {
 	document, found, read := results[0], results[1], results[2]
 	if _, _, ok := firstMatch(found); !ok {
-		return concludes(fmt.Sprintf("internal/fieldsql does not show it (%s). The tables are the best hint: %s.", quote(found), quote(read)))
+		return concludes(fmt.Sprintf("internal/record/fieldsql does not show it (%s). The tables are the best hint: %s.", quote(found), quote(read)))
 	}
-	return concludes(fmt.Sprintf("By an upsert, so that writing twice does no harm: %s in internal/fieldsql/, the first is %s. "+
+	return concludes(fmt.Sprintf("By an upsert, so that writing twice does no harm: %s in internal/record/fieldsql/, the first is %s. "+
 		"I read %s of that file around it. There is no document about it (%s).",
 		count(found, "match", "matches"), quote(found), count(read, "line", "lines"), quote(document)))
 }
 
 func demoExplainTree(results []scriptmodel.ToolResult) scriptmodel.Turn {
 	build, migrations, links := results[0], results[1], results[2]
-	how := "internal/tree does not show it (" + quote(build) + ")"
+	how := "internal/record/tree does not show it (" + quote(build) + ")"
 	if _, _, ok := firstMatch(build); ok {
 		how = "By a function over the rows of a query: " + quote(build)
 	}

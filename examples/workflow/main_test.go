@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/actlog/actlog/internal/pgtest"
-	"github.com/actlog/actlog/internal/scriptmodel"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
+	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

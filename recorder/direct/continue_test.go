@@ -13,10 +13,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/actlog/actlog/internal/pgtest"
-	"github.com/actlog/actlog/internal/store"
-	"github.com/actlog/actlog/internal/storetest"
-	"github.com/actlog/actlog/internal/tree"
+	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/record/tree"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
+	"github.com/actlog/actlog/internal/testkit/storetest"
 	"github.com/actlog/actlog/record"
 	"github.com/actlog/actlog/recorder"
 	"github.com/actlog/actlog/recorder/direct"

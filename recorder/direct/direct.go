@@ -10,8 +10,8 @@ import (
 	"log/slog"
 	"sync/atomic"
 
-	"github.com/actlog/actlog/internal/store"
-	"github.com/actlog/actlog/internal/upkeep"
+	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/record/upkeep"
 	"github.com/actlog/actlog/record"
 	"github.com/actlog/actlog/recorder"
 )

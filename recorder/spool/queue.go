@@ -10,8 +10,8 @@ import (
 
 	"github.com/tidwall/wal"
 
-	"github.com/actlog/actlog/internal/field"
-	"github.com/actlog/actlog/internal/wire"
+	"github.com/actlog/actlog/internal/record/field"
+	"github.com/actlog/actlog/internal/record/wire"
 	"github.com/actlog/actlog/record"
 	"github.com/actlog/actlog/recorder"
 )

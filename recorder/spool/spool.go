@@ -19,8 +19,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/actlog/actlog/internal/field"
-	"github.com/actlog/actlog/internal/wire"
+	"github.com/actlog/actlog/internal/record/field"
+	"github.com/actlog/actlog/internal/record/wire"
 	"github.com/actlog/actlog/record"
 	"github.com/actlog/actlog/recorder"
 )

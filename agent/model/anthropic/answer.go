@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/actlog/actlog/agent/model"
-	"github.com/actlog/actlog/internal/modelhttp"
+	"github.com/actlog/actlog/agent/model/internal/modelhttp"
 )
 
 // event is an event of a stream, or a whole message.

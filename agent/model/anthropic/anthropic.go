@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/agent/model"
-	"github.com/actlog/actlog/internal/modelhttp"
+	"github.com/actlog/actlog/agent/model/internal/modelhttp"
 )
 
 // Config says which model to ask. Only Model is required.

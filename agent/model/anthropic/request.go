@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/actlog/actlog/agent/model"
-	"github.com/actlog/actlog/internal/modelhttp"
+	"github.com/actlog/actlog/agent/model/internal/modelhttp"
 )
 
 type request struct {

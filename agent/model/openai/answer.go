@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/actlog/actlog/agent/model"
-	"github.com/actlog/actlog/internal/modelhttp"
+	"github.com/actlog/actlog/agent/model/internal/modelhttp"
 )
 
 // chunk is a piece of an answer, or a whole one: that has a message instead of a delta.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/actlog/actlog/agent/model"
-	"github.com/actlog/actlog/internal/modelhttp"
+	"github.com/actlog/actlog/agent/model/internal/modelhttp"
 )
 
 // Embedder implements [model.Embedder] by the Embeddings API.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/model/openai"
-	"github.com/actlog/actlog/internal/scriptmodel"
+	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 )
 
 // Vectors of a real server: texts that share words are nearer.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/model/openai"
-	"github.com/actlog/actlog/internal/scriptmodel"
+	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 )
 
 // A model asks for a tool, and answers with its result. A script stands in for the provider: with a

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/actlog/actlog/agent/model"
-	"github.com/actlog/actlog/internal/modelhttp"
+	"github.com/actlog/actlog/agent/model/internal/modelhttp"
 )
 
 // FuzzAnswer reads any events, one a line: they are an answer that can be kept and sent back, or an error.

@@ -1,6 +1,6 @@
 package code
 
-import "github.com/actlog/actlog/internal/folder"
+import "github.com/actlog/actlog/agent/tool/internal/folder"
 
 // Folder is a folder with the tools for its code. Close it when no tool is called any more.
 type Folder struct {

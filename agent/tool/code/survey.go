@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/actlog/actlog/internal/folder"
+	"github.com/actlog/actlog/agent/tool/internal/folder"
 )
 
 // scope says which files a call is about.

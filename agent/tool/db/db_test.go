@@ -12,7 +12,7 @@ import (
 
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/agent/tool/db"
-	"github.com/actlog/actlog/internal/pgtest"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

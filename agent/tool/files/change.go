@@ -14,7 +14,7 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 
 	"github.com/actlog/actlog/agent/tool"
-	"github.com/actlog/actlog/internal/folder"
+	"github.com/actlog/actlog/agent/tool/internal/folder"
 )
 
 // change is what a call does to the folder: it is worked out, shown to whoever approves it, and then done.

@@ -3,7 +3,7 @@ package files
 import (
 	"fmt"
 
-	"github.com/actlog/actlog/internal/folder"
+	"github.com/actlog/actlog/agent/tool/internal/folder"
 )
 
 // Folder is a folder with the tools for its files. Close it when no tool is called any more.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/agent/tool"
-	"github.com/actlog/actlog/internal/folder"
+	"github.com/actlog/actlog/agent/tool/internal/folder"
 )
 
 type infoArguments struct {

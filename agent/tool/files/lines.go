@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/actlog/actlog/agent/tool"
-	"github.com/actlog/actlog/internal/folder"
+	"github.com/actlog/actlog/agent/tool/internal/folder"
 )
 
 // maxEdited bounds a file after an edit, in bytes.

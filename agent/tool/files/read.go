@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/actlog/actlog/agent/tool"
-	"github.com/actlog/actlog/internal/folder"
+	"github.com/actlog/actlog/agent/tool/internal/folder"
 	"github.com/actlog/actlog/record"
 )
 

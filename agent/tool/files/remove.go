@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/actlog/actlog/internal/folder"
+	"github.com/actlog/actlog/agent/tool/internal/folder"
 )
 
 type deleteArguments struct {

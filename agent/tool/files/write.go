@@ -8,7 +8,7 @@ import (
 	"io/fs"
 
 	"github.com/actlog/actlog/agent/tool"
-	"github.com/actlog/actlog/internal/folder"
+	"github.com/actlog/actlog/agent/tool/internal/folder"
 )
 
 type writeArguments struct {

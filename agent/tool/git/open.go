@@ -14,7 +14,7 @@ import (
 	"sync"
 	"unicode"
 
-	"github.com/actlog/actlog/internal/folder"
+	"github.com/actlog/actlog/agent/tool/internal/folder"
 )
 
 // repository is one with the tools for it.

@@ -11,7 +11,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/actlog/actlog/internal/folder"
+	"github.com/actlog/actlog/agent/tool/internal/folder"
 )
 
 // places are where a repository keeps its files. They are real paths, without symbolic links.

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/actlog/actlog/agent/internal/group"
 	"github.com/actlog/actlog/agent/sandbox"
 	"github.com/actlog/actlog/agent/tool"
-	"github.com/actlog/actlog/internal/group"
 )
 
 // program is git, as it is installed here.

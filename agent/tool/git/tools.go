@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/actlog/actlog/agent/tool"
-	"github.com/actlog/actlog/internal/folder"
+	"github.com/actlog/actlog/agent/tool/internal/folder"
 )
 
 // Options of the tools.

@@ -13,7 +13,7 @@ import (
 	"unicode"
 
 	"github.com/actlog/actlog/agent/tool"
-	"github.com/actlog/actlog/internal/folder"
+	"github.com/actlog/actlog/agent/tool/internal/folder"
 )
 
 // Defaults of [Options].

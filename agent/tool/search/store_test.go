@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/actlog/actlog/agent/tool/search"
-	"github.com/actlog/actlog/internal/storetest"
+	"github.com/actlog/actlog/internal/testkit/storetest"
 )
 
 // What one process had embedded, no other has embedded again. What is used stays known to be used, also if it is

@@ -11,7 +11,7 @@ import (
 
 	"github.com/actlog/actlog/agent/sandbox"
 	"github.com/actlog/actlog/agent/tool/internal/command"
-	"github.com/actlog/actlog/internal/folder"
+	"github.com/actlog/actlog/agent/tool/internal/folder"
 )
 
 // Command is how tests are run.

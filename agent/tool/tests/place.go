@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/actlog/actlog/internal/folder"
+	"github.com/actlog/actlog/agent/tool/internal/folder"
 )
 
 // Bounds of the reports of a run.

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/actlog/actlog/agent/internal/group"
 	"github.com/actlog/actlog/agent/sandbox"
-	"github.com/actlog/actlog/internal/group"
 )
 
 // Command is a program that runs.

@@ -1,0 +1,64 @@
+package api
+
+import (
+	"github.com/labstack/echo/v4"
+
+	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/record/field"
+	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/record"
+)
+
+// listBeside lists what stands beside a plan: rows of a kind, in pages. name is the name of
+// the list in cursors.
+func (s *Server) listBeside(kind record.Kind, name string) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		id, err := httpd.NativeID(c, "planId")
+		if err != nil {
+			return err
+		}
+		q := httpd.QueryOf(c, "root", "limit", "cursor")
+		root, after, limit := q.Text("root"), q.Cursor(name), q.Limit()
+		if q.Err != nil {
+			return q.Err
+		}
+		rows, next, err := s.reader(c).Beside(c.Request().Context(), kind, root, id, store.Position(orDefault(after, httpd.Cursor{})), limit)
+		if err != nil {
+			return err
+		}
+		return sendPage(c, name, rows, next, addBeside)
+	}
+}
+
+func addBeside(o *object, r store.Row) {
+	o.b = append(o.b, '{')
+	addRow(o, r)
+}
+
+// addRow appends what every row has, and the end of its object.
+func addRow(o *object, r store.Row) {
+	o.int("id", r.ID)
+	o.fields(views[r.Record.Kind()], r.Record)
+	if field.HasAttempts(r.Record.Kind()) {
+		o.attempts(r.PastAttempts, r.Record)
+	}
+	if r.RollUps != nil {
+		addRollUps(o, r.RollUps)
+	}
+	o.truncated(r.Truncated)
+	o.b = append(o.b, '}')
+}
+
+// addTold appends a row with its kind.
+func addTold(o *object, r store.Row) {
+	o.b = append(o.b, '{')
+	o.raw("kind", `"`+string(r.Record.Kind())+`"`)
+	addRow(o, r)
+}
+
+// RowJSON returns a row as events tell it.
+func RowJSON(r store.Row) []byte {
+	o := new(object)
+	addTold(o, r)
+	return o.b
+}

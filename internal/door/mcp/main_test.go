@@ -1,0 +1,9 @@
+package mcp_test
+
+import (
+	"testing"
+
+	"github.com/actlog/actlog/internal/testkit/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }

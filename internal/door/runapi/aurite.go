@@ -1,0 +1,60 @@
+package runapi
+
+import (
+	"encoding/json"
+
+	"github.com/actlog/actlog/internal/runtime/runs"
+)
+
+// aurite tells the events of an agent under the public names of Aurite, for clients that were made for it.
+type aurite struct {
+	begun bool // the first answer has begun
+}
+
+// of returns what a client is told of an event: nothing of those that have no such name.
+func (a *aurite) of(e runs.Event) (told []runs.Event) {
+	tell := func(kind string, data map[string]any) {
+		told = append(told, runs.Event{Number: e.Number, Type: kind, Data: data})
+	}
+	if !a.begun && (e.Type == runs.TextDelta || e.Type == runs.ToolUseStart) {
+		a.begun = true
+		told = append(told, runs.Event{Type: "llm_response_start", Data: map[string]any{}})
+	}
+	switch e.Type {
+	case runs.TextDelta:
+		data := map[string]any{"content": e.Data["text"]}
+		if e.Data["reset"] != nil {
+			data["reset"] = true
+		}
+		tell("llm_response", data)
+	case runs.ToolUseInputDelta:
+		tell("tool_call", map[string]any{"name": e.Data["name"], "input": argumentsOf(e.Data["input"])})
+	case runs.ToolResult:
+		tell("tool_output", map[string]any{"name": e.Data["name"], "output": e.Data["output"]})
+	case runs.ToolExecutionError:
+		tell("tool_output", map[string]any{"name": e.Data["name"], "output": e.Data["error"]})
+	case runs.ToolUseStart, runs.ToolUseEnd:
+	case runs.StreamEnd:
+		switch reason := e.Data["reason"]; reason {
+		case "stop":
+			tell("llm_response_stop", map[string]any{"status": "success", "reason": "message_complete"})
+		case "turn_limit_reached":
+			tell("llm_response_stop", map[string]any{"status": "error", "reason": reason})
+		} // else there was an error, which is the last event
+	default:
+		tell(e.Type, e.Data)
+	}
+	return told
+}
+
+// argumentsOf returns the arguments of a call, which need not be JSON.
+func argumentsOf(text any) any {
+	raw, _ := text.(string)
+	if raw == "" {
+		raw = "{}"
+	}
+	if json.Valid([]byte(raw)) {
+		return json.RawMessage(raw)
+	}
+	return map[string]string{"raw_arguments": raw}
+}

@@ -1,0 +1,141 @@
+package runapi
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/record"
+)
+
+// heard is what a listener is told.
+type heard struct {
+	name  string
+	level int   // from which on
+	step  int64 // its number; 0: the run
+	part  string
+	data  any
+}
+
+// The parts of what a listener is told of a step. That of sources has their number behind it.
+const (
+	partStarted   = "s"
+	partReasoning = "r"
+	partSources   = "q"
+	partEnded     = "e"
+)
+
+// heardOf returns all that a listener is told of a run as it stands, in order.
+func heardOf(t *traceJSON) (all []heard) {
+	for i := range t.StepTraces {
+		st := &t.StepTraces[i]
+		if st.StartTime != nil {
+			all = append(all, heard{"onStepStarted", 0, st.StepNumber, partStarted, st})
+		}
+		if st.Reasoning != nil {
+			all = append(all, heard{"onReasoningCaptured", 2, st.StepNumber, partReasoning, map[string]any{"stepId": st.StepID, "reasoning": st.Reasoning}})
+		}
+		if n := len(st.Sources); n > 0 {
+			all = append(all, heard{"onSourcesDiscovered", 1, st.StepNumber, partSources + strconv.Itoa(n), map[string]any{"stepId": st.StepID, "sources": st.Sources}})
+		}
+		switch {
+		case st.State == record.Failed:
+			all = append(all, heard{"onStepFailed", 0, st.StepNumber, partEnded, st})
+		case st.State.Terminal():
+			all = append(all, heard{"onStepCompleted", 0, st.StepNumber, partEnded, st})
+		}
+	}
+	if t.FinalState.Terminal() {
+		all = append(all, heard{"onExecutionCompleted", 0, 0, partEnded, t})
+	}
+	return all
+}
+
+// told has the parts that a listener was told, by the numbers of their steps. As a text it is the id of an event,
+// such as 1-3.4s.4r: steps 1 to 3 have ended, and of step 4 the start and the reasoning were told. So a listener that
+// comes back with it is told the rest, by any server.
+type told map[int64]map[string]bool
+
+// add notes an event, and reports whether it is new. Of a step that has ended nothing is.
+func (t told) add(step int64, part string) bool {
+	if t[step][partEnded] || t[step][part] {
+		return false
+	}
+	if t[step] == nil || part == partEnded {
+		t[step] = map[string]bool{}
+	}
+	t[step][part] = true
+	return true
+}
+
+func (t told) String() string {
+	var parts []string
+	var from, to int64 // the newest steps that have ended, one after the other
+	for _, step := range slices.Sorted(maps.Keys(t)) {
+		switch {
+		case !t[step][partEnded]:
+			for _, part := range slices.Sorted(maps.Keys(t[step])) {
+				parts = append(parts, fmt.Sprint(step, part))
+			}
+		case len(parts) > 0 && to > 0 && step == to+1 && parts[len(parts)-1] == span(from, to):
+			to = step
+			parts[len(parts)-1] = span(from, to)
+		default:
+			from, to = step, step
+			parts = append(parts, span(from, to))
+		}
+	}
+	return strings.Join(parts, ".")
+}
+
+// span is how the id of an event names steps that have ended.
+func span(from, to int64) string {
+	if from == to {
+		return strconv.FormatInt(from, 10)
+	}
+	return fmt.Sprintf("%d-%d", from, to)
+}
+
+// maxTold bounds how many steps the id of an event may name.
+const maxTold = 10_000
+
+var toldPart = regexp.MustCompile(`^([0-9]{1,9})(?:-([0-9]{1,9})|([srq][0-9]{0,9}))?$`)
+
+// readTold reads the id of an event; without one nothing was told.
+func readTold(id string) (told, error) {
+	t, wrong := told{}, httpd.BadField("Last-Event-ID", "must be the id of an event of this stream")
+	if id == "" {
+		return t, nil
+	}
+	for text := range strings.SplitSeq(id, ".") {
+		m := toldPart.FindStringSubmatch(text)
+		if m == nil {
+			return nil, wrong
+		}
+		from, _ := strconv.ParseInt(m[1], 10, 64) // digits
+		to, _ := strconv.ParseInt(cmp.Or(m[2], m[1]), 10, 64)
+		if to < from || to-from+int64(len(t)) > maxTold {
+			return nil, wrong
+		}
+		for step := from; step <= to; step++ {
+			t.add(step, cmp.Or(m[3], partEnded))
+		}
+	}
+	return t, nil
+}
+
+// readHeard reads what all listeners of a run are told, as it stands, and whether that is the last of it.
+func readHeard(ctx context.Context, reader *store.Reader, rootPlanID, planID string) (all []heard, last bool, err error) {
+	t, err := readTrace(ctx, reader, func(int64) error { return nil }, rootPlanID, planID) // no answer holds it
+	if err != nil {
+		return nil, false, err
+	}
+	return heardOf(&t), t.FinalState.Terminal(), nil
+}

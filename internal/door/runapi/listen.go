@@ -1,0 +1,99 @@
+package runapi
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/klauspost/compress/gzhttp"
+	"github.com/labstack/echo/v4"
+
+	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/record/store"
+)
+
+// The levels of listeners, each with what those before it are told.
+var levels = []string{"MINIMAL", "STANDARD", "VERBOSE"}
+
+// silence is how long a stream says nothing before it says that it goes on.
+const silence = 15 * time.Second
+
+// listen streams what happens in a run until it has ended, from its beginning, or from what Last-Event-ID names.
+func (s *Server) listen(c echo.Context) error {
+	id, err := httpd.NativeID(c, "planId")
+	if err != nil {
+		return err
+	}
+	q := httpd.QueryOf(c, "level")
+	level := slices.Index(levels, cmp.Or(q.Text("level"), levels[1]))
+	if q.Err == nil && level < 0 {
+		q.Err = httpd.BadField("level", "must be MINIMAL, STANDARD or VERBOSE")
+	}
+	if q.Err != nil {
+		return q.Err
+	}
+	before, err := readTold(c.Request().Header.Get("Last-Event-ID"))
+	if err != nil {
+		return err
+	}
+	d, err := s.reader(c).RunDetail(c.Request().Context(), id)
+	if err != nil {
+		return err
+	}
+	if before[0][partEnded] {
+		return c.NoContent(http.StatusNoContent) // a browser that has heard all comes back no more
+	}
+	h := c.Response().Header()
+	h.Set(echo.HeaderContentType, "text/event-stream")
+	h.Set("Cache-Control", "no-cache")
+	h.Set("X-Accel-Buffering", "no")
+	h.Set(gzhttp.HeaderNoCompression, "1")
+	if err := httpd.AnswerTo(c).Stream(0); err != nil {
+		return err
+	}
+	if err := flushText(c, ":\n\n"); err != nil { // it is heard, before anything happens
+		return err
+	}
+	return s.tell(c, d, level, before)
+}
+
+// tell tells a listener what it has not heard, whenever something changed. What is read of the run all of its
+// listeners share: one that is slow gets the newest when it has read what came before.
+func (s *Server) tell(c echo.Context, d *store.RunDetail, level int, before told) error {
+	values, stop := s.heard.Follow(d.Plan.RootPlanID, d.Plan.CurrentPlanID)
+	defer stop()
+	for {
+		var all []heard
+		var open bool
+		select {
+		case all, open = <-values:
+			if !open {
+				return nil // it has ended, or the listener comes back
+			}
+		case <-time.After(silence):
+			if err := flushText(c, ":\n\n"); err != nil {
+				return err
+			}
+		case <-c.Request().Context().Done():
+			return nil
+		}
+		for i := range all {
+			if e := &all[i]; e.level <= level && before.add(e.step, e.part) {
+				if err := sendHeard(c, e, before); err != nil {
+					return err
+				}
+			}
+		}
+	}
+}
+
+func sendHeard(c echo.Context, e *heard, id told) error {
+	data, err := json.Marshal(e.data)
+	if err != nil {
+		return err
+	}
+	return flushText(c, fmt.Sprintf("id: %s\nevent: %s\ndata: %s\n\n", id, e.name, data))
+}

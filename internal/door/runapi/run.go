@@ -1,0 +1,372 @@
+package runapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/record/wire"
+	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/runtime/runs"
+	"github.com/actlog/actlog/record"
+)
+
+// startedJSON says which run a request started.
+type startedJSON struct {
+	PlanID     string       `json:"planId"`
+	RootPlanID string       `json:"rootPlanId"`
+	Executor   string       `json:"executor"`
+	State      record.State `json:"state"`
+}
+
+// runJSON is a run as it stands.
+type runJSON struct {
+	PlanID       string       `json:"planId"`
+	RootPlanID   string       `json:"rootPlanId"`
+	ParentPlanID *string      `json:"parentPlanId"`
+	Executor     string       `json:"executor"`
+	Name         *string      `json:"name"`
+	Title        *string      `json:"title"`
+	State        record.State `json:"state"`
+	Result       any          `json:"result"` // as the executor gives it
+	Error        *string      `json:"error"`
+	ErrorKind    *string      `json:"errorKind"`
+	Waits        []waitJSON   `json:"waits"`
+	WaitingFor   []string     `json:"waitingFor"`
+	Takeovers    int64        `json:"takeovers"`
+	Figures      wire.Figures `json:"figures"`
+	Total        wire.Figures `json:"total"`
+	CreatedAt    *time.Time   `json:"createdAt"`
+	StartTime    *time.Time   `json:"startTime"`
+	EndTime      *time.Time   `json:"endTime"`
+}
+
+func toRun(d *store.RunDetail) runJSON {
+	waits := make([]waitJSON, len(d.Waits))
+	for i, w := range d.Waits {
+		waits[i] = toWait(w)
+	}
+	p := &d.Plan
+	return runJSON{
+		PlanID: p.CurrentPlanID, RootPlanID: p.RootPlanID, ParentPlanID: p.ParentPlanID, Executor: d.Executor, Name: d.Name, Title: p.Title,
+		State: d.State, Result: answerOf(d), Error: p.ErrorMessage, ErrorKind: p.ErrorKind, Waits: waits, WaitingFor: orEmpty(d.WaitingFor),
+		Takeovers: d.Takeovers, Figures: wire.FiguresOf(&d.Figures), Total: wire.FiguresOf(&d.Total),
+		CreatedAt: d.CreatedAt, StartTime: p.StartTime, EndTime: p.EndTime,
+	}
+}
+
+// answerOf returns what a run answers: a text of agents and templates, the JSON of other executors.
+func answerOf(d *store.RunDetail) any {
+	switch text := d.Plan.Summary; {
+	case text == nil:
+		return nil
+	case d.Executor != "agent" && d.Executor != "plan" && json.Valid([]byte(*text)):
+		return json.RawMessage(*text)
+	default:
+		return *text
+	}
+}
+
+// maxPreferred is how long a request may wait for its run, in seconds.
+const maxPreferred = 60
+
+// start starts a run. With Prefer: wait=N it answers with the whole run, if that ends, or parks, in time.
+func (s *Server) start(c echo.Context) error {
+	if q := httpd.QueryOf(c); q.Err != nil {
+		return q.Err
+	}
+	raw, m, err := s.readBody(c)
+	if err != nil {
+		return err
+	}
+	started, err := s.startAs(c.Request().Context(), httpd.KeyOf(c), raw, m, c.Request().Header.Get("Idempotency-Key"))
+	if err != nil {
+		return err
+	}
+	out := startedJSON{PlanID: started.PlanID, RootPlanID: started.RootPlanID, Executor: started.Executor, State: record.Pending}
+	seconds := preferredWait(c.Request().Header)
+	var d *store.RunDetail
+	switch {
+	case seconds > 0:
+		d, err = s.await(c, started, time.Duration(seconds)*time.Second, runs.Settled)
+	case started.Before:
+		d, err = s.reader(c).RunDetail(c.Request().Context(), started.PlanID)
+	default:
+		return c.JSON(http.StatusAccepted, out)
+	}
+	if err != nil {
+		return err
+	}
+	if seconds > 0 && runs.Settled(d) {
+		return s.sendRun(c, d, taskQuery{})
+	}
+	out.State = d.State
+	return c.JSON(http.StatusAccepted, out)
+}
+
+// startAs starts the run that a body asks for.
+func (s *Server) startAs(ctx context.Context, starter string, raw []byte, m members, idempotencyKey string) (engine.Started, error) {
+	r, err := requestOf(m)
+	if err != nil {
+		return engine.Started{}, refused(err)
+	}
+	r.Starter, r.Body, r.IdempotencyKey = starter, raw, idempotencyKey
+	if len(r.IdempotencyKey) > record.MaxIDBytes || !httpd.Storable(r.IdempotencyKey) {
+		return engine.Started{}, httpd.BadField("Idempotency-Key", fmt.Sprintf("must be UTF-8 of at most %d bytes", record.MaxIDBytes))
+	}
+	started, err := s.starter.Start(ctx, r)
+	if err != nil {
+		return engine.Started{}, notStarted(err)
+	}
+	return started, nil
+}
+
+// StartRun starts a run as POST /api/v1/runs does for a starter, with a body, which is JSON, and an Idempotency-Key. The error is as there: a
+// [*httpd.Problem] names the member that is at fault.
+func (s *Server) StartRun(ctx context.Context, starter string, body []byte, idempotencyKey string) (planID string, err error) {
+	m, err := membersOf(body)
+	if err != nil {
+		return "", err
+	}
+	started, err := s.startAs(ctx, starter, body, m, idempotencyKey)
+	return started.PlanID, err
+}
+
+// notStarted turns an error of a start into a problem.
+func notStarted(err error) error {
+	if unknown, ok := errors.AsType[*engine.UnknownError](err); ok {
+		return &httpd.Problem{Status: http.StatusUnprocessableEntity, Detail: "name: " + unknown.Error(), Field: "name"}
+	}
+	return refused(err)
+}
+
+// await reads a run, and again when its tree changes, until it is as wanted or the time is over.
+func (s *Server) await(c echo.Context, run engine.Started, most time.Duration, wanted func(*store.RunDetail) bool) (d *store.RunDetail, err error) {
+	ctx, cancel := context.WithTimeout(c.Request().Context(), most)
+	defer cancel()
+	err = s.watch.Wait(ctx, run.RootPlanID, func() (bool, error) {
+		httpd.AnswerTo(c).Release() // what was read before
+		d, err = s.reader(c).RunDetail(c.Request().Context(), run.PlanID)
+		return err == nil && wanted(d), err
+	})
+	return d, err
+}
+
+// preferredWait returns how many seconds a client would wait; 0: it would not. What cannot be read is no
+// preference.
+func preferredWait(h http.Header) int {
+	for _, line := range h["Prefer"] {
+		for preference := range strings.SplitSeq(line, ",") {
+			name, value, _ := strings.Cut(strings.TrimSpace(preference), "=")
+			if !strings.EqualFold(strings.TrimSpace(name), "wait") {
+				continue
+			}
+			value, _, _ = strings.Cut(value, ";")
+			if n, err := strconv.Atoi(strings.Trim(strings.TrimSpace(value), `"`)); err == nil && n > 0 {
+				return min(n, maxPreferred)
+			}
+		}
+	}
+	return 0
+}
+
+// requestOf reads what a body asks for.
+func requestOf(m members) (engine.Request, error) {
+	o := objectOf(m, "", "executor", "name", "input", "conversationId", "project", "userId", "tags", "limits")
+	r := engine.Request{
+		Executor: o.id("executor"), Name: o.id("name"), ConversationID: o.id("conversationId"), Project: o.id("project"), UserID: o.id("userId"),
+		Tags: o.texts("tags"),
+	}
+	o.object("input")
+	limits := o.object("limits")
+	switch {
+	case o.err != nil:
+		return r, o.err
+	case r.Executor == "":
+		return r, missing("executor")
+	case len(m["input"]) == 0 || string(m["input"]) == "null":
+		return r, missing("input")
+	}
+	r.Input = m["input"]
+	if limits == nil {
+		return r, nil
+	}
+	l := objectOf(limits, "limits.", "rounds", "toolCalls", "tokens", "costUsd", "seconds")
+	r.Limits = &engine.Limits{Rounds: l.count("rounds"), ToolCalls: l.count("toolCalls"), Tokens: l.count("tokens"), CostUSD: l.number("costUsd"), Seconds: l.number("seconds")}
+	return r, l.err
+}
+
+// run serves a run as it stands.
+func (s *Server) run(c echo.Context) error {
+	id, err := httpd.NativeID(c, "planId")
+	if err != nil {
+		return err
+	}
+	q, err := taskQueryOf(c)
+	if err != nil {
+		return err
+	}
+	d, err := s.reader(c).RunDetail(c.Request().Context(), id)
+	if err != nil {
+		return err
+	}
+	return s.sendRun(c, d, q)
+}
+
+// sendRun answers with a run as it stands, with the result as its executor gives it.
+func (s *Server) sendRun(c echo.Context, d *store.RunDetail, q taskQuery) error {
+	if q.given != "" && d.Executor != "plan" {
+		return httpd.BadField(q.given, "is for runs of executor plan; this one is of "+d.Executor)
+	}
+	out := toRun(d)
+	ctx := c.Request().Context()
+	switch d.Executor {
+	case "plan":
+		result, err := runs.TaskResult(ctx, s.reader(c), d)
+		if err != nil {
+			return err
+		}
+		if result != nil {
+			q.narrow(result)
+			out.Result = result
+		}
+	case "orchestrator":
+		result, err := s.agentResponse(c, d)
+		if err != nil {
+			return err
+		}
+		out.Result = result
+	case dagExecutor:
+		result, err := graphResult(ctx, s.reader(c), d)
+		if err != nil {
+			return err
+		}
+		out.Result = result
+	}
+	return c.JSON(http.StatusOK, out)
+}
+
+// runItemJSON is a root run in a list.
+type runItemJSON struct {
+	PlanID     string       `json:"planId"`
+	RootPlanID string       `json:"rootPlanId"`
+	Executor   string       `json:"executor"`
+	Name       *string      `json:"name"`
+	Title      *string      `json:"title"`
+	State      record.State `json:"state"`
+	Error      *string      `json:"error"`
+	ErrorKind  *string      `json:"errorKind"`
+	Takeovers  int64        `json:"takeovers"`
+	CreatedAt  *time.Time   `json:"createdAt"`
+	StartTime  *time.Time   `json:"startTime"`
+	EndTime    *time.Time   `json:"endTime"`
+}
+
+type runListJSON struct {
+	Items      []runItemJSON `json:"items"`
+	NextCursor *string       `json:"nextCursor"`
+}
+
+const runsList = "runs"
+
+// list serves root runs, newest first.
+func (s *Server) list(c echo.Context) error {
+	q := httpd.QueryOf(c, "state", "executor", "name", "limit", "cursor")
+	filter := store.RunFilter{State: record.State(q.Text("state")), Executor: q.Text("executor"), Name: q.Text("name"), Limit: q.Limit()}
+	before := q.Cursor(runsList)
+	if states := record.States(record.KindPlan); q.Err == nil && filter.State != "" && !slices.Contains(states, filter.State) {
+		q.Err = httpd.BadField("state", fmt.Sprintf("must be a state of plans: %s", strings.Trim(fmt.Sprint(states), "[]")))
+	}
+	if q.Err != nil {
+		return q.Err
+	}
+	if before != nil {
+		filter.Before = &store.RunCursor{CreatedAt: before.Time, PlanID: before.ID}
+	}
+	found, err := s.searchRuns(c, filter)
+	if errors.Is(err, store.ErrSlow) {
+		return &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: err.Error(), RetryAfter: 10}
+	}
+	if err != nil {
+		return err
+	}
+	out := runListJSON{Items: make([]runItemJSON, min(len(found), filter.Limit))}
+	for i := range out.Items {
+		r := &found[i]
+		p := &r.Plan
+		out.Items[i] = runItemJSON{
+			PlanID: p.CurrentPlanID, RootPlanID: p.RootPlanID, Executor: r.Executor, Name: r.Name, Title: p.Title, State: r.State,
+			Error: p.ErrorMessage, ErrorKind: p.ErrorKind, Takeovers: r.Takeovers, CreatedAt: r.CreatedAt, StartTime: p.StartTime, EndTime: p.EndTime,
+		}
+	}
+	if len(found) > filter.Limit {
+		last := &found[filter.Limit-1]
+		out.NextCursor = new(httpd.Cursor{Time: *last.CreatedAt, ID: last.Plan.CurrentPlanID}.Format(runsList))
+	}
+	return c.JSON(http.StatusOK, out)
+}
+
+// searchRuns reads a page of a list, and one run more if there is one. With a filter it may have to look
+// through all runs, so such lists have their turns. To wait for one is part of the time of a list.
+func (s *Server) searchRuns(c echo.Context, filter store.RunFilter) ([]store.RunSummary, error) {
+	ctx, end := c.Request().Context(), time.Now().Add(s.config.ListTimeout)
+	if filter.State != "" || filter.Executor != "" || filter.Name != "" {
+		done, err := s.long.Take(ctx, httpd.ClientOf(c))
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+	}
+	filter.Limit++ // one more shows whether there is a next page
+	filter.Timeout = time.Until(end)
+	return s.reader(c).Runs(ctx, filter)
+}
+
+// controlJSON says what became of a run that was asked for something.
+type controlJSON struct {
+	PlanID string       `json:"planId"`
+	State  record.State `json:"state"`
+}
+
+// control asks a run to stop, to pause or to go on.
+func (s *Server) control(action store.Action) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		id, err := httpd.NativeID(c, "planId")
+		if err != nil {
+			return err
+		}
+		if q := httpd.QueryOf(c); q.Err != nil {
+			return q.Err
+		}
+		_, m, err := s.readBody(c)
+		if err != nil {
+			return err
+		}
+		o := objectOf(m, "", "by")
+		by := store.Who{Name: httpd.KeyOf(c), Claim: o.id("by")}
+		if o.err != nil {
+			return refused(o.err)
+		}
+		ctx := c.Request().Context()
+		if err := s.store.ControlBy(ctx, id, action, by); errors.Is(err, store.ErrEnded) {
+			return &httpd.Problem{Status: http.StatusConflict, Detail: store.ErrEnded.Error()}
+		} else if err != nil {
+			return err
+		}
+		d, err := s.reader(c).RunDetail(ctx, id)
+		if err != nil {
+			return err
+		}
+		return c.JSON(http.StatusAccepted, controlJSON{PlanID: id, State: d.State})
+	}
+}

@@ -1,0 +1,120 @@
+// Package runapi owns the HTTP of the runtime: to start runs, to control them, to answer what they wait
+// for and to read how they went.
+package runapi
+
+import (
+	"context"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/record/delta"
+	"github.com/actlog/actlog/internal/record/feed"
+	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/runs"
+	"github.com/actlog/actlog/record"
+)
+
+// Store is the record as the runtime's API uses it.
+type Store interface {
+	Within(room store.Room) *store.Reader
+	Control(ctx context.Context, planID string, action store.Action, by string) error
+	ControlBy(ctx context.Context, planID string, action store.Action, by store.Who) error
+	Begin(ctx context.Context, planID, by string) error
+	Decide(ctx context.Context, rootPlanID, planID, waitID string, decide func(store.OpenWait) (*record.Wait, error)) error
+	Feed() *feed.Feed
+	Deltas() *delta.Deltas
+	Sessions(ctx context.Context, f store.SessionFilter, limit, offset int) (page []store.Session, total int64, err error)
+	Session(ctx context.Context, id string, f store.SessionFilter, asker string) (*store.Session, error)
+	Messages(ctx context.Context, key string, limit, offset int) ([]store.SaidAt, error)
+	DeleteSession(ctx context.Context, key string) error
+	CleanUpSessions(ctx context.Context, days, most int) (deleted int64, err error)
+}
+
+// Config says how the API is served. Zero values mean the defaults named here.
+type Config struct {
+	// ListTimeout is how long Postgres may look for the runs of a list. Default 10 s.
+	ListTimeout time.Duration
+	// Redact returns what a human said without what must not be on record. Default: as it is.
+	Redact func(string) string
+	// SocketBeat is how often a WebSocket gets a frame although nothing changed. Default 1 s.
+	SocketBeat time.Duration
+	// SocketPatience is how long the client of a WebSocket may take to read a frame. Default 10 s.
+	SocketPatience time.Duration
+	// PlanPatience is how long a request for a graph waits for a worker, while none lives that can plan it. Default 10 s.
+	PlanPatience time.Duration
+	// ChatPatience is how long a completion that is not a stream waits for a run that waits for a human. Default 5 min.
+	ChatPatience time.Duration
+	// Runnable knows what can be run. Default: nothing.
+	Runnable Runnable
+}
+
+// Server answers requests of the runtime.
+type Server struct {
+	store   Store
+	starter Starter
+	catalog Catalog
+	server  *httpd.Server
+	config  Config
+	watch   *runs.Watch
+	// long is for what reads much: traces, and lists that may have to look through all runs.
+	long *httpd.Turns
+	// frames are those of executions whose WebSockets are open.
+	frames *runs.Shared[frame]
+	// heard is what the listeners of runs are told.
+	heard *runs.Shared[[]heard]
+}
+
+const (
+	maxLong    = 4
+	maxWaiting = 32
+	// maxHearings is how many runs are read for their listeners at once.
+	maxHearings = 2
+)
+
+// New returns the API of a runtime, on what the doors of server share. The caller closes it.
+func New(s Store, starter Starter, catalog Catalog, server *httpd.Server, config Config) *Server {
+	if config.ListTimeout == 0 {
+		config.ListTimeout = 10 * time.Second
+	}
+	if config.SocketBeat == 0 {
+		config.SocketBeat = time.Second
+	}
+	if config.SocketPatience == 0 {
+		config.SocketPatience = 10 * time.Second
+	}
+	if config.PlanPatience == 0 {
+		config.PlanPatience = 10 * time.Second
+	}
+	if config.ChatPatience == 0 {
+		config.ChatPatience = 5 * time.Minute
+	}
+	if config.Runnable == nil {
+		config.Runnable = nothing{}
+	}
+	long := httpd.NewTurns(maxLong, maxWaiting, config.ListTimeout)
+	server.Register(long.Metrics("reads of runs")...)
+	out := &Server{store: s, starter: starter, catalog: catalog, server: server, config: config, watch: runs.NewWatch(s.Feed()), long: long}
+	free := func(int64) error { return nil } // no answer holds what is read
+	hearing := make(chan struct{}, maxHearings)
+	out.heard = runs.NewShared(out.watch, func(ctx context.Context, rootPlanID, planID string) (all []heard, last bool, err error) {
+		select {
+		case hearing <- struct{}{}:
+			defer func() { <-hearing }()
+		case <-ctx.Done():
+			return nil, false, ctx.Err()
+		}
+		return readHeard(ctx, s.Within(free), rootPlanID, planID)
+	})
+	out.frames = runs.NewShared(out.watch, func(ctx context.Context, _, planID string) (f frame, last bool, err error) {
+		return readFrame(ctx, s.Within(free), planID)
+	})
+	return out
+}
+
+// Close ends the requests that wait for a run, and what they started.
+func (s *Server) Close() { s.watch.Close() }
+
+// reader returns what reads an answer: its rows are counted.
+func (s *Server) reader(c echo.Context) *store.Reader { return s.store.Within(httpd.AnswerTo(c).Take) }

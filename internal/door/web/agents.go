@@ -1,0 +1,154 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/runtime/catalog"
+	"github.com/actlog/actlog/internal/runtime/engine"
+)
+
+// Runnable knows what can be run.
+type Runnable interface {
+	Agents(ctx context.Context) ([]catalog.Agent, error)
+	Tools(ctx context.Context) ([]catalog.Tool, []catalog.Server, error)
+	Models(ctx context.Context) ([]catalog.Model, error)
+	Executors(ctx context.Context) ([]catalog.Executor, error)
+}
+
+// agentsView is what can be run, as a page shows it.
+type agentsView struct {
+	agents    []catalog.Agent
+	tools     []catalog.Tool
+	servers   []catalog.Server
+	models    []catalog.Model
+	executors []catalog.Executor
+	mayStart  bool
+}
+
+// agents shows what can be run.
+func (s *Server) agents(c echo.Context) error {
+	if q := httpd.QueryOf(c); q.Err != nil {
+		return q.Err
+	}
+	v := &agentsView{mayStart: httpd.May(c, httpd.ScopeRun)}
+	if r := s.runtime.Runnable; r != nil {
+		if err := v.read(c.Request().Context(), r); err != nil {
+			return err
+		}
+	}
+	return send(c, http.StatusOK, agentsPage(v))
+}
+
+func (v *agentsView) read(ctx context.Context, r Runnable) (err error) {
+	if v.agents, err = r.Agents(ctx); err != nil {
+		return err
+	}
+	if v.tools, v.servers, err = r.Tools(ctx); err != nil {
+		return err
+	}
+	if v.models, err = r.Models(ctx); err != nil {
+		return err
+	}
+	v.executors, err = r.Executors(ctx)
+	return err
+}
+
+// agentStart returns the address of the form that starts an agent.
+func agentStart(name string) string {
+	return startPath(&engine.Startable{Executor: "agent", Name: name})
+}
+
+// agentFacts say in short what an agent is.
+func agentFacts(a *catalog.Agent) (facts []string) {
+	add := func(name string, values ...string) {
+		if text := strings.Join(values, ", "); text != "" {
+			facts = append(facts, name+": "+text)
+		}
+	}
+	if a.Model != nil {
+		add("model", a.Model.Name+" ("+a.Model.Model+")")
+	}
+	add("tools", a.Tools...)
+	add("MCP servers", a.MCPServers...)
+	add("agents", a.SubAgents...)
+	add("limits", limitsOf(a)...)
+	if a.Version != nil {
+		add("version", fmt.Sprint(*a.Version))
+	}
+	if !a.Configured {
+		facts = append(facts, "not configured on this server")
+	}
+	return append(facts, liveWorkers(a.Workers))
+}
+
+func limitsOf(a *catalog.Agent) (limits []string) {
+	l := a.Limits
+	for _, each := range []struct {
+		of   float64
+		unit string
+	}{
+		{float64(a.MaxSteps), "steps"}, {float64(l.Rounds), "rounds"}, {float64(l.ToolCalls), "tool calls"},
+		{float64(l.Tokens), "tokens"}, {l.CostUSD, "USD"}, {l.Seconds, "seconds"},
+	} {
+		if each.of > 0 {
+			limits = append(limits, fmt.Sprintf("%.10g %s", each.of, each.unit))
+		}
+	}
+	return limits
+}
+
+// liveWorkers says how many workers there are.
+func liveWorkers(n int) string {
+	switch n {
+	case 0:
+		return "no live worker"
+	case 1:
+		return "1 live worker"
+	}
+	return fmt.Sprintf("%d live workers", n)
+}
+
+// toolFacts say in short how a tool may be called.
+func toolFacts(t *catalog.Tool) (facts []string) {
+	if t.Policy.Writes {
+		facts = append(facts, "writes")
+	}
+	if t.Policy.Approval {
+		facts = append(facts, "needs approval")
+	}
+	if t.Policy.Timeout > 0 {
+		facts = append(facts, "time-out "+t.Policy.Timeout.String())
+	}
+	return append(facts, users(t.UsedBy))
+}
+
+func users(agents []string) string {
+	if len(agents) == 0 {
+		return "used by nobody"
+	}
+	return "used by " + strings.Join(agents, ", ")
+}
+
+func modelFacts(m *catalog.Model) (facts []string) {
+	if m.Configured {
+		facts = append(facts, m.Provider+" "+m.Model)
+		if m.Host != "" {
+			facts = append(facts, "at "+m.Host)
+		}
+		if !m.Priced {
+			facts = append(facts, "price not known")
+		}
+		if m.MaxConcurrent > 0 {
+			facts = append(facts, fmt.Sprintf("at most %d requests at a time", m.MaxConcurrent))
+		}
+	} else {
+		facts = append(facts, "not configured on this server")
+	}
+	return append(facts, liveWorkers(m.Workers))
+}

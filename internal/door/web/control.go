@@ -1,0 +1,75 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/view/outline"
+	"github.com/actlog/actlog/record"
+)
+
+// actions are what may be asked of a run, by the words of the page.
+var actions = map[string]store.Action{"stop": store.Stop, "pause": store.Pause, "resume": store.Resume}
+
+// top reads what stands above the tree beside what follows from its rows.
+func (s *Server) top(c echo.Context, v *runView) error {
+	if err := s.controls(c, v); err != nil {
+		return err
+	}
+	return v.graph(c.Request().Context(), s.reader(c))
+}
+
+// controls reads what the run should do, if the reader may ask for something else: a run of the runtime that has not ended.
+func (s *Server) controls(c echo.Context, v *runView) (err error) {
+	if v.ended() || !httpd.May(c, httpd.ScopeRun) {
+		return nil
+	}
+	v.desired, err = s.reader(c).RunStands(c.Request().Context(), v.Plan.Record.RootPlanID, v.Plan.Record.CurrentPlanID)
+	if errors.Is(err, record.ErrNotFound) || errors.Is(err, store.ErrEnded) {
+		return nil
+	}
+	return err
+}
+
+// control asks a run, and all below it, to stop, to pause or to go on.
+func (s *Server) control(c echo.Context) error {
+	sent, err := s.form(c)
+	if err != nil {
+		return err
+	}
+	v, err := s.view(c, fresh, pageNames...)
+	if err != nil {
+		return err
+	}
+	action, ok := actions[sent.Get("action")]
+	if !ok {
+		return httpd.BadField("action", "must be stop, pause or resume")
+	}
+	p := &v.Plan.Record
+	_, err = s.reader(c).RunStands(c.Request().Context(), p.RootPlanID, p.CurrentPlanID)
+	if err == nil {
+		err = s.store.Control(c.Request().Context(), p.CurrentPlanID, action, httpd.KeyOf(c))
+	}
+	switch {
+	case errors.Is(err, record.ErrNotFound):
+		return s.sendRun(c, v, reply{status: http.StatusConflict, wrong: "Whoever runs this agent has to do that: it is not run by Actlog."})
+	case errors.Is(err, store.ErrEnded):
+		return s.sendRun(c, v, reply{status: http.StatusConflict, wrong: "The run had ended before."})
+	case err != nil:
+		return err
+	}
+	return c.Redirect(http.StatusSeeOther, v.here(""))
+}
+
+// here returns the address of the page as it is, or of a piece of it.
+func (v *runView) here(piece string) string {
+	var chosen *outline.Row
+	if v.chosen {
+		chosen = &v.Rows[v.open]
+	}
+	return v.address(piece, chosen, v.fold)
+}

@@ -1,0 +1,110 @@
+package web_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/testkit/storetest"
+	"github.com/actlog/actlog/record"
+)
+
+// buttons returns what a page asks of its run, by the words on the buttons.
+func (p *page) buttons() (words string) {
+	for _, n := range p.all("name", "action") {
+		words += text(n) + ", "
+	}
+	return strings.TrimSuffix(words, ", ")
+}
+
+// TestControl: a run of the runtime is paused, goes on and is stopped, as long as it has not ended.
+func TestControl(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, httpd.Config{})
+	id := s.start("refund")
+	at := s.asks(id)
+	do := func(p *page, action string) *http.Response {
+		t.Helper()
+		return s.send("POST", attr(p.one("class", "control"), "action"), "action="+action)
+	}
+	becomes := func(state record.State, buttons string) *page {
+		t.Helper()
+		storetest.Until(t, string(state), func() bool { return s.run(id).State == state })
+		p := s.get(at, http.StatusOK)
+		if got := p.buttons(); got != buttons {
+			t.Errorf("a run that is %s may %q, want %q", state, got, buttons)
+		}
+		return p
+	}
+	p := becomes(record.Waiting, "Pause, Stop for good")
+	if got := do(p, "pause"); got.StatusCode != http.StatusSeeOther || got.Header.Get("Location") != at {
+		t.Fatalf("%d to %s", got.StatusCode, got.Header.Get("Location"))
+	}
+	p = becomes(record.Paused, "Resume, Stop for good")
+	if patch := s.get("/runs/"+id+"/patch?rows=plan:"+id, http.StatusOK); patch.buttons() != "Resume, Stop for good" {
+		t.Errorf("a patch may %q", patch.buttons())
+	}
+	do(p, "resume")
+	p = becomes(record.Waiting, "Pause, Stop for good")
+	if got := do(p, "jump"); got.StatusCode != http.StatusBadRequest {
+		t.Errorf("%d", got.StatusCode)
+	}
+	do(p, "stop")
+	becomes(record.Cancelled, "")
+	late := do(p, "stop")
+	if got := text(parse(t, late).one("role", "alert")); late.StatusCode != http.StatusConflict || got != "The run had ended before." {
+		t.Errorf("%d: %s", late.StatusCode, got)
+	}
+	storetest.Write(t, s.store, &record.Plan{RootPlanID: "theirs", CurrentPlanID: "theirs", State: new(record.Running)})
+	if got := s.get("/runs/theirs", http.StatusOK).buttons(); got != "" {
+		t.Errorf("a run of somebody else may %q", got)
+	}
+	theirs := s.send("POST", "/runs/theirs/control", "action=stop")
+	if got := text(parse(t, theirs).one("role", "alert")); theirs.StatusCode != http.StatusConflict || !strings.Contains(got, "not run by Actlog") {
+		t.Errorf("%d: %s", theirs.StatusCode, got)
+	}
+	if got := s.send("POST", "/runs/none/control", "action=stop"); got.StatusCode != http.StatusNotFound {
+		t.Errorf("%d", got.StatusCode)
+	}
+}
+
+// TestControlNeedsScope: who may not control runs sees no buttons. No other site presses them.
+func TestControlNeedsScope(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, httpd.Config{})
+	id := s.start("slow")
+	all, secret := keys(t, httpd.ScopeRead, httpd.ScopeDecide)
+	s.door.SetKeys(all)
+	as := func(method, path, form string, header ...string) *http.Response {
+		return s.send(method, path, form, append(header, "Authorization", "Bearer "+secret)...)
+	}
+	if got := parse(t, as("GET", "/runs/"+id, "")).buttons(); got != "" {
+		t.Errorf("without the scope: %q", got)
+	}
+	if got := as("POST", "/runs/"+id+"/control", "action=stop"); got.StatusCode != http.StatusForbidden {
+		t.Errorf("%d", got.StatusCode)
+	}
+	all, secret = keys(t, httpd.ScopeRead, httpd.ScopeRun)
+	s.door.SetKeys(all)
+	if got := parse(t, as("GET", "/runs/"+id, "")).buttons(); got != "Pause, Stop for good" {
+		t.Errorf("with the scope: %q", got)
+	}
+	if got := as("POST", "/runs/"+id+"/control", "action=stop", "Sec-Fetch-Site", "cross-site"); got.StatusCode != http.StatusForbidden {
+		t.Errorf("%d", got.StatusCode)
+	}
+	session := s.send("POST", "/login", "key="+secret).Cookies()[0]
+	cookie := func(header ...string) *http.Response {
+		return s.send("POST", "/runs/"+id+"/control", "action=stop", append(header, "Cookie", session.Name+"="+session.Value)...)
+	}
+	if got := cookie(); got.StatusCode != http.StatusForbidden {
+		t.Errorf("%d", got.StatusCode)
+	}
+	if got := cookie("Sec-Fetch-Site", "same-origin"); got.StatusCode != http.StatusSeeOther {
+		t.Errorf("%d", got.StatusCode)
+	}
+	s.ends(id, record.Cancelled)
+	if by := storetest.Query[string](t, s.store, "SELECT requested_by FROM actlog.control_request"); by != "reader" {
+		t.Errorf("%s asked for it", by)
+	}
+}

@@ -1,9 +1,0 @@
-package mcp_test
-
-import (
-	"testing"
-
-	"github.com/actlog/actlog/internal/pgtest"
-)
-
-func TestMain(m *testing.M) { pgtest.Main(m) }

@@ -1,0 +1,170 @@
+package fieldsql
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/actlog/actlog/internal/record/field"
+	"github.com/actlog/actlog/record"
+)
+
+// Section selects rows of one kind in a statement that reads several.
+type Section struct {
+	Kind    record.Kind
+	Columns []Column
+	From    string // what follows the select list: FROM, WHERE
+}
+
+// Union returns the SQL of sections that share their columns by name. The first column, kind,
+// names the kind of a row. A section has NULL for the columns of others.
+func Union(sections ...Section) string {
+	var all []Column
+	seen := map[string]bool{}
+	for _, section := range sections {
+		for _, c := range section.Columns {
+			if !seen[c.Name] {
+				seen[c.Name] = true
+				all = append(all, c)
+			}
+		}
+	}
+	parts := make([]string, len(sections))
+	for i, section := range sections {
+		columns := make([]Column, len(all))
+		for j, c := range all {
+			columns[j] = Column{Name: c.Name, SQL: "NULL"}
+			if i == 0 { // its types are those of the whole
+				columns[j].SQL += "::" + c.Type
+			}
+			if own := slices.IndexFunc(section.Columns, func(o Column) bool { return o.Name == c.Name }); own >= 0 {
+				columns[j].SQL = section.Columns[own].SQL
+			}
+		}
+		parts[i] = fmt.Sprintf("SELECT\n    '%s'::text AS kind,\n    %s\n%s", section.Kind, Select(columns), section.From)
+	}
+	return strings.Join(parts, "\nUNION ALL\n")
+}
+
+// Select returns the select list of columns.
+func Select(columns []Column) string {
+	return list(columns, newLine, func(c Column) string { return c.SQL + " AS " + c.Name })
+}
+
+// Only returns the columns with these names, in their order. An unknown name is a mistake in
+// the program and panics.
+func Only(columns []Column, names ...string) (out []Column) {
+	for _, name := range names {
+		i := slices.IndexFunc(columns, func(c Column) bool { return c.Name == name })
+		if i < 0 {
+			panic("fieldsql: no column " + name)
+		}
+		out = append(out, columns[i])
+	}
+	return out
+}
+
+// Written returns the statement that reads the rows of a kind as they were written: without
+// defaults, and without what is served once. Texts that are kept in parts are whole, or as they are
+// kept. Rows of that table are r. truncated is the expression of the fields that were cut, and rest the rest of
+// the statement: WHERE, ORDER BY.
+func Written(k record.Kind, whole bool, truncated, rest string) string {
+	var columns []string
+	fields := field.Fields(k)
+	for i := range fields {
+		switch f := &fields[i]; {
+		case !f.Stored() || f.Role == field.Once || whole && f.Type == field.Hashes:
+		case whole && f.Parts != nil:
+			columns = append(columns, Whole(f, "r")+" AS "+f.Column)
+		default:
+			columns = append(columns, "r."+f.Column)
+		}
+	}
+	columns = append(columns, truncated+" AS truncated", "r.revs")
+	if field.HasAttempts(k) {
+		columns = append(columns, "r.attempts")
+	}
+	return "SELECT\n    " + strings.Join(columns, newLine) + "\nFROM actlog." + TableOf(k).Name + " AS r\n" + rest
+}
+
+// Export returns the statement that reads what was written to a tree, in the order of keys,
+// the root plan first. Texts that are kept in parts are whole, or as they are kept. Its parameters are
+// the root's id and, of partitioned kinds, the part.
+func Export(k record.Kind, whole bool) string {
+	table := TableOf(k)
+	where := "WHERE r.root_plan_id = $1::text"
+	if table.Partitioned {
+		where += " AND r.part = $2::date"
+	}
+	order := list(keys(k)[1:], ", ", func(key string) string { return "r." + key })
+	if k == record.KindPlan {
+		order = "r.current_plan_id <> r.root_plan_id, " + order
+	}
+	cut := "r.truncated"
+	if !whole {
+		cut = stillCut(k, "r")
+	}
+	return Written(k, whole, cut, where+"\nORDER BY "+order)
+}
+
+// ByKey returns the statement that reads what was written to one row, as it is kept. Its parameters
+// are the row's key.
+func ByKey(k record.Kind) string {
+	var where []string
+	for _, f := range field.Fields(k) {
+		if f.Key {
+			where = append(where, "r."+f.Column+" = "+param(len(where)+1, parameterType(&f)))
+		}
+	}
+	return Written(k, false, "r.truncated", "WHERE "+strings.Join(where, " AND "))
+}
+
+// Page describes a page of rows of a kind: those behind a place in an order, up to a number
+// and a size.
+type Page struct {
+	Kind record.Kind
+	// Where selects rows. In it and in Order, the row is t.
+	Where string
+	// Order is the order of the rows: expressions without NULL.
+	Order []string
+	// Limit and Bytes bound the page. It ends before the row that would make it larger than
+	// Bytes, but has one row at least. They are SQL.
+	Limit, Bytes string
+}
+
+// SQL returns a query of the page's rows, with all their columns, found (how many rows there
+// are within Limit), and place, by which they are to be sorted.
+func (p Page) SQL() string {
+	var sizes []string
+	fields := field.Fields(p.Kind)
+	for i := range fields {
+		if f := &fields[i]; f.Readable() && (f.Type == field.Text || f.Type == field.JSON) {
+			size := "octet_length(t." + f.Column + "::text)"
+			if f.Parts != nil { // in characters, which is near enough
+				size = fmt.Sprintf("CASE WHEN %s THEN LEAST(t.%s, %d) ELSE %s END", inParts(f, "t"), field.CharsOf(p.Kind, f).Column, record.MaxTextBytes, size)
+			}
+			sizes = append(sizes, "COALESCE("+size+", 0)")
+		}
+	}
+	if field.HasAttempts(p.Kind) {
+		sizes = append(sizes, "COALESCE(octet_length(t.attempts::text), 0)")
+	}
+	order := strings.Join(p.Order, ", ")
+	return fmt.Sprintf(`SELECT y.*
+FROM (
+    SELECT t.*, count(*) OVER () AS found, sum(%s) OVER w AS bytes, row_number() OVER w AS place
+    FROM (SELECT t.* FROM actlog.%s AS t WHERE %s ORDER BY %s LIMIT %s) AS t
+    WINDOW w AS (ORDER BY %[4]s)
+) AS y
+WHERE y.bytes <= %[6]s OR y.place = 1`, strings.Join(sizes, " + "), TableOf(p.Kind).Name, p.Where, order, p.Limit, p.Bytes)
+}
+
+// Keys returns the columns of a kind's key below its root, with the type of each.
+func Keys(k record.Kind) (columns []Column) {
+	for _, f := range field.Fields(k) {
+		if f.Key && f.Index() > 0 {
+			columns = append(columns, Column{Name: f.Column, Type: parameterType(&f), SQL: "t." + f.Column})
+		}
+	}
+	return columns
+}

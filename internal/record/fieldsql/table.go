@@ -1,0 +1,245 @@
+// Package fieldsql owns every statement that follows from the table of fields: the merge and
+// the replacement of rows, and the select lists of all reads. Statements are made at run time.
+// It also owns the one decoder that reads rows into structs.
+package fieldsql
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/actlog/actlog/internal/record/content"
+	"github.com/actlog/actlog/internal/record/field"
+	"github.com/actlog/actlog/record"
+)
+
+// Table says where a kind is kept.
+type Table struct {
+	Kind record.Kind
+	Name string // in schema actlog
+	// Parted rows say where the detail of their tree lies; they take that from the root plan.
+	// Partitioned rows lie there themselves.
+	Parted, Partitioned bool
+}
+
+var tables = map[record.Kind]Table{
+	record.KindPlan:           {Name: "plan_execution_record", Parted: true},
+	record.KindAgentExecution: {Name: "agent_execution_record", Parted: true},
+	record.KindThinkAct:       {Name: "think_act_record", Parted: true, Partitioned: true},
+	record.KindActTool:        {Name: "act_tool_info", Parted: true, Partitioned: true},
+	record.KindThought:        {Name: "thought"},
+	record.KindArtifact:       {Name: "artifact"},
+	record.KindSource:         {Name: "source_reference"},
+	record.KindWait:           {Name: "wait_state"},
+}
+
+// TableOf returns the table of a kind.
+func TableOf(k record.Kind) Table {
+	t := tables[k]
+	t.Kind = k
+	return t
+}
+
+// Column is a column of a read.
+type Column struct {
+	Name string
+	Type string // of Postgres
+	SQL  string // its expression
+}
+
+// shownRollUps are the columns of a step that sum up its cycles and tool calls, for readers.
+var shownRollUps = []Column{
+	{Name: "completed_cycles", Type: "integer"}, {Name: "model_calls", Type: "integer"}, {Name: "tool_calls", Type: "integer"},
+	{Name: "failures", Type: "integer"}, {Name: "input_tokens", Type: "bigint"}, {Name: "output_tokens", Type: "bigint"},
+	{Name: "cache_read_input_tokens", Type: "bigint"}, {Name: "cache_creation_input_tokens", Type: "bigint"},
+	{Name: "reasoning_tokens", Type: "bigint"}, {Name: "cost_usd", Type: "numeric"}, {Name: "think_ms", Type: "bigint"},
+	{Name: "tool_ms", Type: "bigint"}, {Name: "latest_round", Type: "integer"}, {Name: "latest_tool_name", Type: "text"},
+	{Name: "latest_tool_args", Type: "text"},
+}
+
+// rollUps are all of them. The others serve reports.
+var rollUps = append([]Column{{Name: "cycles"}, {Name: "last_seen_at"}}, shownRollUps...)
+
+// uncalledRollUps are those that do not tell which tool call is the latest.
+var uncalledRollUps = slices.DeleteFunc(slices.Clone(rollUps), func(c Column) bool { return strings.HasPrefix(c.Name, "latest_tool_") })
+
+// Readable returns the columns of a kind that every reader may see, as alias.column: the
+// row's number, its fields, what was cut, its earlier attempts, and the roll-ups of a step.
+func Readable(k record.Kind, alias string) []Column {
+	columns := []Column{{Name: "id", Type: "bigint"}}
+	fields := field.Fields(k)
+	for i := range fields {
+		if f := &fields[i]; f.Readable() {
+			columns = append(columns, Column{Name: f.Shown, Type: columnType(f)})
+		}
+	}
+	columns = append(columns, Column{Name: "truncated", Type: "text[]"})
+	if field.HasAttempts(k) {
+		columns = append(columns, Column{Name: "attempts", Type: "jsonb"})
+	}
+	if k == record.KindAgentExecution {
+		columns = append(columns, shownRollUps...)
+	}
+	for i := range columns {
+		columns[i].SQL = alias + "." + columns[i].Name
+	}
+	for i := range fields {
+		if f := &fields[i]; f.Parts != nil {
+			columns[slices.IndexFunc(columns, func(c Column) bool { return c.Name == f.Shown })].SQL = Whole(f, alias)
+		}
+	}
+	return columns
+}
+
+// Kept returns the columns of [Readable], but texts that are kept in parts as they are kept: a mark in
+// place of the text, and its parts.
+func Kept(k record.Kind, alias string) []Column {
+	columns := Readable(k, alias)
+	fields := field.Fields(k)
+	for i := range fields {
+		if f := &fields[i]; f.Parts != nil {
+			columns[slices.IndexFunc(columns, func(c Column) bool { return c.Name == f.Shown })].SQL = alias + "." + f.Column
+			columns = append(columns, Column{Name: f.Parts.Column, Type: parameterType(f.Parts), SQL: alias + "." + f.Parts.Column})
+		}
+	}
+	return columns
+}
+
+// KeptOnce returns the columns of [Kept] for readers that do not put texts together: truncated names only
+// the texts in parts that are still cut, which a mark does not show. This takes Postgres longer to set up.
+func KeptOnce(k record.Kind, alias string) []Column {
+	columns := Kept(k, alias)
+	columns[slices.IndexFunc(columns, func(c Column) bool { return c.Name == "truncated" })].SQL = stillCut(k, alias)
+	return columns
+}
+
+// stillCut returns the expression of the fields of a row that were cut, without those in parts whose text
+// was replaced by a shorter one since. Few texts are cut, so few have to be looked at.
+func stillCut(k record.Kind, alias string) string {
+	cut := alias + ".truncated"
+	fields := field.Fields(k)
+	for i := range fields {
+		if f := &fields[i]; f.Parts != nil {
+			cut = fmt.Sprintf("CASE WHEN '%s' = ANY (%s.truncated) AND %s AND octet_length(%s) < %d THEN array_remove(%s, '%[1]s') ELSE %[6]s END",
+				f.Name, alias, inParts(f, alias), Whole(f, alias), f.FullBytes(), cut)
+		}
+	}
+	return cut
+}
+
+// Contents returns the statement that reads the contents that the rows of a tree name, pieces before
+// pages, in the order of their hashes. One that is named in two ways comes twice. Its parameters are the
+// root's id and the part.
+func Contents() string {
+	var named []string
+	for _, k := range record.Kinds {
+		fields := field.Fields(k)
+		for i := range fields {
+			if f := &fields[i]; f.Parts != nil {
+				named = append(named, fmt.Sprintf("SELECT unnest(r.%s) FROM actlog.%s AS r WHERE r.root_plan_id = $1::text AND r.part = $2::date AND %s",
+					f.Parts.Column, TableOf(k).Name, inParts(f, "r")))
+			}
+		}
+	}
+	return "SELECT c.hash, c.parts, c.body\nFROM actlog.contents_of($1::text, $2::date, ARRAY(\n    " + strings.Join(named, "\n    UNION ALL\n    ") +
+		"\n)) AS c\nORDER BY c.parts IS NOT NULL, c.hash"
+}
+
+// Whole returns the expression of the whole text of a field, of rows of a table or with all its columns.
+func Whole(f *field.Field, alias string) string {
+	text := alias + "." + f.Column
+	if f.Parts == nil {
+		return text
+	}
+	return fmt.Sprintf("CASE WHEN %s THEN actlog.text_of(%s.root_plan_id, %[2]s.part, %[2]s.%[3]s) ELSE %[4]s END",
+		inParts(f, alias), alias, f.Parts.Column, text)
+}
+
+// InRow returns the expression of the text of a field that may be kept in parts; null if it is. alias is empty, or ends with a dot.
+func InRow(f *field.Field, alias string) string {
+	return fmt.Sprintf("CASE WHEN %[1]s%[2]s IS NULL OR NOT starts_with(%[1]s%[3]s, '%[4]s') THEN %[1]s%[3]s END", alias, f.Parts.Column, f.Column, content.MarkPrefix)
+}
+
+// inParts is true of a row whose text is kept in parts. A server of the release before does not know
+// of them: its text may stand beside the parts of an earlier one.
+func inParts(f *field.Field, alias string) string {
+	return fmt.Sprintf("%s.%s IS NOT NULL AND starts_with(%[1]s.%[3]s, '%[4]s')", alias, f.Parts.Column, f.Column, content.MarkPrefix)
+}
+
+// Lean returns the columns of [Readable] without long texts and JSON. Of the fields with the given columns it
+// has the beginnings, of so many characters.
+func Lean(k record.Kind, alias string, chars int, beginnings ...string) []Column {
+	long := map[string]bool{"truncated": true}
+	fields := field.Fields(k)
+	for i := range fields {
+		long[fields[i].Shown] = fields[i].Long()
+	}
+	var columns []Column
+	for _, c := range Readable(k, alias) {
+		switch {
+		case !long[c.Name]:
+			columns = append(columns, c)
+		case slices.Contains(beginnings, c.Name):
+			c.SQL = fmt.Sprintf("left(%s, %d)", c.SQL, chars)
+			columns = append(columns, c)
+		}
+	}
+	return columns
+}
+
+func columnType(f *field.Field) string {
+	switch {
+	case f.Small:
+		return "integer"
+	case f.Decimal:
+		return "numeric"
+	}
+	return parameterType(f)
+}
+
+// parameterType is the type in which values of a field are sent.
+func parameterType(f *field.Field) string {
+	switch f.Type {
+	case field.Int:
+		return "bigint"
+	case field.Float:
+		return "double precision"
+	case field.Bool:
+		return "boolean"
+	case field.Time:
+		return "timestamptz"
+	case field.Texts:
+		return "text[]"
+	case field.Hashes:
+		return "bytea[]"
+	case field.JSON:
+		return "json"
+	default:
+		return "text"
+	}
+}
+
+// keys returns the columns of a kind's key.
+func keys(k record.Kind) (columns []string) {
+	for _, f := range field.Fields(k) {
+		if f.Key {
+			columns = append(columns, f.Column)
+		}
+	}
+	return columns
+}
+
+func param(n int, of string) string { return fmt.Sprintf("$%d::%s", n, of) }
+
+// assignment is a column and the expression that it is set to.
+type assignment struct{ column, value string }
+
+func list[T any](items []T, separator string, text func(T) string) string {
+	texts := make([]string, len(items))
+	for i, item := range items {
+		texts[i] = text(item)
+	}
+	return strings.Join(texts, separator)
+}
+
+const newLine = ",\n    "

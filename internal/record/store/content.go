@@ -1,0 +1,174 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"hash/maphash"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/record/content"
+	"github.com/actlog/actlog/internal/record/recent"
+)
+
+// contents keeps long texts once in a tree. It remembers which contents are on record, so that these
+// are not sent again. Any process may delete a tree. So a transaction checks each content that it relies
+// on, and if one is not there, it is sent again with all contents. A content on record has all that it
+// names on record, because they are written together and deleted together. So only what a row or a page
+// that is written names directly has to be checked.
+type contents struct {
+	sizes content.Sizes
+	seed  maphash.Seed
+	known recent.Map[uint64, struct{}] // by root and hash
+}
+
+// knownContents is how many contents are remembered at least, with about 50 bytes each.
+const knownContents = 100_000
+
+func newContents(sizes content.Sizes) *contents {
+	return &contents{sizes: sizes, seed: maphash.MakeSeed(), known: recent.Map[uint64, struct{}]{Half: knownContents}}
+}
+
+// contentKey names a content of a tree.
+type contentKey struct {
+	root string
+	hash content.Hash
+}
+
+func (k contentKey) compare(other contentKey) int {
+	return cmp.Or(strings.Compare(k.root, other.root), slices.Compare(k.hash[:], other.hash[:]))
+}
+
+// remembered is what stands for a key. Should two keys have the same, the check finds out.
+func (c *contents) remembered(k contentKey) uint64 {
+	return maphash.String(c.seed, k.root) ^ binary.LittleEndian.Uint64(k.hash[:])
+}
+
+// sharing is what the rows of a batch need of contents.
+type sharing struct {
+	all    map[contentKey]content.Content // that came with the rows
+	send   []contentKey                   // of these, those to be added, sorted
+	relied []contentKey                   // those that have to be on record, sorted
+}
+
+// share finds out what to send of the contents of a batch. Of trees that are new nothing is on record,
+// and if the batch relies on nothing, all is sent.
+func (c *contents) share(b *batch, fresh newTrees) (s sharing) {
+	s.all = map[contentKey]content.Content{}
+	named := map[contentKey]bool{}
+	for key, row := range b.rows {
+		for _, has := range row.Contents {
+			s.all[contentKey{key.Root, has.Hash}] = has
+		}
+		for _, hash := range row.Named() {
+			named[contentKey{key.Root, content.KeptHash(hash)}] = true
+		}
+	}
+	whole := func(root string) bool {
+		_, isNew := fresh[root]
+		return isNew || b.distrusts
+	}
+	b.contents = b.contents[:0]
+	sent := map[contentKey]bool{}
+	for key, has := range s.all {
+		if !whole(key.root) {
+			if _, known := c.known.Get(c.remembered(key)); known {
+				continue
+			}
+		}
+		sent[key] = true
+		s.send, b.contents = append(s.send, key), append(b.contents, c.remembered(key))
+		for _, hash := range has.Parts {
+			named[contentKey{key.root, hash}] = true
+		}
+	}
+	for key := range named {
+		if !sent[key] && !whole(key.root) {
+			s.relied, b.contents = append(s.relied, key), append(b.contents, c.remembered(key))
+		}
+	}
+	slices.SortFunc(s.send, contentKey.compare)
+	slices.SortFunc(s.relied, contentKey.compare)
+	return s
+}
+
+// queue queues the statements that add the contents of a batch, and check those that it relies on. part
+// is where its trees lie; zero: not known.
+func (c *contents) queue(q *pgx.Batch, b *batch, part time.Time) {
+	c.share(b, nil).queue(q, part)
+}
+
+func (s sharing) queue(q *pgx.Batch, part time.Time) {
+	if len(s.send) > 0 {
+		roots, hashes := contentColumns(s.send)
+		parts, bodies := make([]*string, len(s.send)), make([]*string, len(s.send))
+		for i, key := range s.send {
+			if has := s.all[key]; has.Parts != nil {
+				parts[i] = new(hashesLiteral(content.Bytes(has.Parts)))
+			} else {
+				bodies[i] = &has.Body
+			}
+		}
+		q.Queue(db.ContentAdd, orNoPart(part), roots, hashes, parts, bodies)
+	}
+	if len(s.relied) == 0 {
+		return
+	}
+	roots, hashes := contentColumns(s.relied)
+	if part.IsZero() {
+		q.Queue(db.ContentCheckAnywhere, roots, hashes)
+	} else {
+		q.Queue(db.ContentCheck, roots, hashes, part)
+	}
+}
+
+func orNoPart(part time.Time) *time.Time {
+	if part.IsZero() {
+		return nil
+	}
+	return &part
+}
+
+func contentColumns(keys []contentKey) (roots []string, hashes [][]byte) {
+	for i := range keys {
+		roots, hashes = append(roots, keys[i].root), append(hashes, keys[i].hash[:])
+	}
+	return roots, hashes
+}
+
+// copy copies the contents of trees that are new. It returns what is left to do.
+func (s sharing) copy(ctx context.Context, tx pgx.Tx, fresh newTrees) (left sharing, err error) {
+	left = sharing{all: s.all, relied: s.relied}
+	var rows [][]any
+	for _, key := range s.send {
+		part, ok := fresh[key.root]
+		if !ok {
+			left.send = append(left.send, key)
+			continue
+		}
+		var parts [][]byte
+		var body *string
+		if has := s.all[key]; has.Parts != nil {
+			parts = content.Bytes(has.Parts)
+		} else {
+			body = &has.Body
+		}
+		rows = append(rows, []any{key.root, part, key.hash[:], parts, body})
+	}
+	if len(rows) == 0 {
+		return left, nil
+	}
+	return left, copyRows(ctx, tx, "content", []string{"root_plan_id", "part", "hash", "parts", "body"}, pgx.CopyFromRows(rows))
+}
+
+// learn remembers the contents of a committed batch.
+func (c *contents) learn(b *batch) {
+	for _, key := range b.contents {
+		c.known.Set(key, struct{}{})
+	}
+}

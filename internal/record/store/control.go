@@ -1,0 +1,165 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/record/pg"
+	"github.com/actlog/actlog/record"
+)
+
+// Action is what somebody asks of a run and all below it.
+type Action string
+
+// The actions.
+const (
+	Stop   Action = "STOP"
+	Pause  Action = "PAUSE"
+	Resume Action = "RESUME"
+)
+
+var desiredBy = map[Action]Desired{Stop: DesiredCancel, Pause: DesiredPause, Resume: DesiredRun}
+
+// Who is who asks for something.
+type Who struct {
+	Name  string // as the server or the program knows them; empty: it does not
+	Claim string // as they say themselves; may be empty
+}
+
+// ErrEnded means that a run has ended, so that nothing can be asked of it.
+var ErrEnded = errors.New("the run has ended")
+
+// Control asks a run and all below it to stop, to pause or to go on. by is who asks, as the server or the program knows them, and
+// may be empty. A run that is to stop does not go on any more. The error is [record.ErrNotFound] if there is no such run, and
+// [ErrEnded] if it has ended.
+func (s *Store) Control(ctx context.Context, planID string, action Action, by string) error {
+	return s.ControlBy(ctx, planID, action, Who{Name: by})
+}
+
+// ControlBy is [Store.Control], and notes who they say they are.
+func (s *Store) ControlBy(ctx context.Context, planID string, action Action, by Who) error {
+	return s.control(ctx, planID, action, by, func(db.RunOfPlanRow) error { return nil })
+}
+
+// ErrBegun means that a run was not held, or was started before.
+var ErrBegun = errors.New("the run was started before")
+
+// Begin starts a run that is held, see [NewRun]. by is as in [Store.Control]. The error is [ErrBegun], or one of
+// [Store.Control].
+func (s *Store) Begin(ctx context.Context, planID, by string) error {
+	return s.control(ctx, planID, Resume, Who{Name: by}, func(run db.RunOfPlanRow) error {
+		if run.Desired != string(DesiredPause) || run.Signals > 0 { // that it was held is all that ever happened
+			return ErrBegun
+		}
+		return nil
+	})
+}
+
+// control is Control, if allowed says so of the run as it stands.
+func (s *Store) control(ctx context.Context, planID string, action Action, by Who, allowed func(db.RunOfPlanRow) error) error {
+	err := s.InTx(ctx, func(ctx context.Context, tx *Tx) error {
+		run, err := s.queries.RunOfPlan(ctx, tx, planID)
+		if err != nil {
+			return pg.Translate(err)
+		}
+		if _, err := tx.Exec(ctx, db.PlanLock, []string{run.RootPlanID}); err != nil {
+			return err
+		}
+		// Only now is it sure whether the run has ended.
+		if run, err = s.queries.RunOfPlan(ctx, tx, planID); err != nil {
+			return pg.Translate(err)
+		}
+		if run.Done {
+			return ErrEnded
+		}
+		if err := allowed(run); err != nil {
+			return err
+		}
+		if _, err := s.queries.RunControl(ctx, tx, db.RunControlParams{RootPlanID: run.RootPlanID, PlanID: planID, Desired: string(desiredBy[action])}); err != nil {
+			return err
+		}
+		return s.queries.ControlAdd(ctx, tx, db.ControlAddParams{RootPlanID: run.RootPlanID, PlanID: planID, Action: string(action), RequestedBy: orNil(by.Name), ClaimedBy: orNil(by.Claim)})
+	})
+	if err != nil {
+		return fmt.Errorf("%s run %s: %w", verb[action], planID, err)
+	}
+	s.runs.RingNow()
+	return nil
+}
+
+var verb = map[Action]string{Stop: "stop", Pause: "pause", Resume: "resume"}
+
+// OpenWait is a wait that a human may decide.
+type OpenWait struct {
+	RootPlanID, PlanID, WaitID string
+	StepID, ToolCallID         string
+	Type                       record.WaitType
+	FormInputs                 []byte // JSON
+	Subject                    []byte // JSON, what is decided on
+	// Starter is who began the tree; empty: not known.
+	Starter string
+	// NotStarter says that they may not approve it.
+	NotStarter bool
+}
+
+// ErrNotApart means that a wait must be approved by somebody else than who began the run, and it is not known that this is so.
+var ErrNotApart = errors.New("who started the run may not approve this: somebody else has to, under a name of their own")
+
+// allows returns [ErrNotApart] if a decision about the wait is not for who makes it. Anybody may reject, and fill in a form.
+func (w OpenWait) allows(decided *record.Wait) error {
+	by := orEmpty(decided.DecidedBy)
+	apart := by != "" && w.Starter != "" && by != w.Starter
+
+	approves := decided.State == nil || *decided.State != record.Rejected && *decided.State != record.Submitted
+	if w.NotStarter && approves && !apart {
+		return ErrNotApart
+	}
+	return nil
+}
+
+// ErrDecided means that a wait was decided before, has expired, or that its run has ended.
+var ErrDecided = errors.New("the wait was decided before, or has expired")
+
+// Decide writes what a human decided about a wait, and signals the run that waits. The first decision
+// counts. decide returns the decision for the wait as it stands; it may be called again. The error is
+// that of decide, [record.ErrNotFound] if there is no such wait, [ErrDecided] or [ErrNotApart].
+func (s *Store) Decide(ctx context.Context, rootPlanID, planID, waitID string, decide func(OpenWait) (*record.Wait, error)) error {
+	err := s.InTx(ctx, func(ctx context.Context, tx *Tx) error {
+		if _, err := tx.Exec(ctx, db.PlanLock, []string{rootPlanID}); err != nil {
+			return err
+		}
+		w, err := s.queries.WaitOpen(ctx, tx, db.WaitOpenParams{RootPlanID: rootPlanID, PlanID: planID, WaitID: waitID})
+		if err != nil {
+			return pg.Translate(err)
+		}
+		if w.State != string(record.Waiting) || w.Over {
+			return ErrDecided
+		}
+		open := OpenWait{RootPlanID: rootPlanID, PlanID: planID, WaitID: waitID, StepID: orEmpty(w.StepID), ToolCallID: orEmpty(w.ToolCallID), FormInputs: w.FormInputs, Subject: w.Subject, Starter: w.Starter, NotStarter: w.NotStarter}
+		if w.Type != nil {
+			open.Type = record.WaitType(*w.Type)
+		}
+		decided, err := decide(open)
+		if err == nil {
+			err = open.allows(decided)
+		}
+		if err != nil {
+			return err
+		}
+		if err := tx.writeRun(ctx, []record.Change{decided}); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, db.RunSignal, rootPlanID, planID)
+		return err
+	})
+	if errors.Is(err, ErrDecided) { // perhaps by this call, which was repeated
+		err = errors.Join(err, s.db.Settle(ctx))
+	}
+	if err != nil {
+		return fmt.Errorf("decide wait %s: %w", waitID, err)
+	}
+	s.runs.RingNow()
+	return nil
+}

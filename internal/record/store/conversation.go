@@ -1,0 +1,196 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/record/pg"
+	"github.com/actlog/actlog/record"
+)
+
+// Conversation is what several runs of one starter in one project take part in. One that an agent or a workflow is named of is
+// a session. The same id of another starter, or in another project, is another conversation.
+type Conversation struct {
+	ID           string
+	Starter      string // who began its runs; may be empty
+	Project      string // of its runs; empty: the default one
+	UserID       string
+	AgentName    string
+	WorkflowName string
+	BaseID       string // the session of the workflow, of a session of one of its steps
+}
+
+// keyPrefix begins the keys of conversations that are told apart by more than their ids.
+const keyPrefix = "conversation:"
+
+// key returns the key of the conversation's row: a hash of whose it is and of its id, so that nobody finds that of
+// somebody else by the id. The conversation of nobody in the default project has its id as the key.
+func (c Conversation) key() string {
+	project := cmp.Or(c.Project, DefaultProject)
+	if c.Starter == "" && project == DefaultProject && !strings.HasPrefix(c.ID, keyPrefix) {
+		return c.ID
+	}
+	h := sha256.New()
+	for _, part := range []string{project, c.Starter, c.ID} {
+		fmt.Fprintf(h, "%d:%s", len(part), part)
+	}
+	return keyPrefix + hex.EncodeToString(h.Sum(nil))
+}
+
+// SessionFilter narrows sessions. Empty fields do not narrow them.
+type SessionFilter struct {
+	// Starter is whose sessions they are; nil: anybody's.
+	Starter         *string
+	Project         string
+	Agent, Workflow string
+}
+
+// Session is a conversation as it stands.
+type Session struct {
+	Conversation
+	Key                  string // of its row: the id, unless it belongs to somebody
+	CreatedAt, UpdatedAt time.Time
+	Messages             int64
+}
+
+// Said is what was said in a conversation.
+type Said struct {
+	Role    string          // user, assistant or tool
+	Text    string          // of the message
+	Message json.RawMessage // the message with its tool calls or their results; nil: it has none
+}
+
+// SaidAt is a message of a conversation with its place.
+type SaidAt struct {
+	Said
+	PlanID    string
+	CreatedAt time.Time
+}
+
+// Say adds what was said in the run to a conversation. The messages of a run are numbered: one that is there
+// is not added again.
+func Say(c Conversation, first int, said ...Said) RunOp {
+	roles, texts, messages := make([]string, len(said)), make([]string, len(said)), make([]string, len(said))
+	for i, each := range said {
+		roles[i], texts[i], messages[i] = each.Role, strings.ReplaceAll(strings.ToValidUTF8(each.Text, "\uFFFD"), "\x00", "\uFFFD"), string(each.Message)
+	}
+	return RunOp{queue: func(q *pgx.Batch, l Lease) {
+		key, given := c.key(), &c.ID
+		if key == c.ID {
+			given = nil
+		}
+		q.Queue(db.ConversationAdd, key, given, c.Starter, cmp.Or(c.Project, DefaultProject), orNil(c.UserID), orNil(c.AgentName), orNil(c.WorkflowName), orNil(c.BaseID))
+		q.Queue(db.ConversationSay, key, l.PlanID, first, roles, texts, messages)
+	}}
+}
+
+// History returns the last messages of a conversation from before a run, oldest first.
+func (s *Store) History(ctx context.Context, c Conversation, rootPlanID, planID string, messages int) ([]Said, error) {
+	rows, err := pg.Read(ctx, s.Reader.db, func() ([]db.ConversationHistoryRow, error) {
+		return s.queries.ConversationHistory(ctx, s.Reader.db, db.ConversationHistoryParams{
+			ConversationID: c.key(), RootPlanID: rootPlanID, PlanID: planID, Messages: int32(messages),
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read conversation %s: %w", c.ID, err)
+	}
+	said := make([]Said, len(rows))
+	for i, r := range rows {
+		said[i] = Said{Role: r.Role, Text: r.Content, Message: r.Message}
+	}
+	slices.Reverse(said)
+	return said, nil
+}
+
+// Session returns the session of an id. If several starters have one, it is that of asker, else the last used one. The error wraps
+// [record.ErrNotFound] if there is none.
+func (s *Store) Session(ctx context.Context, id string, f SessionFilter, asker string) (*Session, error) {
+	row, err := pg.Read(ctx, s.Reader.db, func() (db.SessionOneRow, error) {
+		return s.queries.SessionOne(ctx, s.Reader.db, db.SessionOneParams{ConversationID: id, Starter: f.Starter, Project: orNil(f.Project), Asker: asker})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read session %s: %w", id, err)
+	}
+	return new(sessionOf(db.SessionListRow(row))), nil
+}
+
+// Messages returns a page of the messages of a session, by its key, oldest first.
+func (s *Store) Messages(ctx context.Context, key string, limit, offset int) ([]SaidAt, error) {
+	rows, err := pg.Read(ctx, s.Reader.db, func() ([]db.ConversationMessagesRow, error) {
+		return s.queries.ConversationMessages(ctx, s.Reader.db, db.ConversationMessagesParams{ConversationID: key, Messages: int32(limit), Skipped: int32(offset)})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read session %s: %w", key, err)
+	}
+	said := make([]SaidAt, len(rows))
+	for i, r := range rows {
+		said[i] = SaidAt{Said{Role: r.Role, Text: r.Content, Message: r.Message}, r.PlanID, r.CreatedAt}
+	}
+	return said, nil
+}
+
+// Sessions returns a page of the sessions of agents and workflows, the last used first, and how many there are on all pages.
+func (s *Store) Sessions(ctx context.Context, f SessionFilter, limit, offset int) (page []Session, total int64, err error) {
+	agent, workflow, project := orNil(f.Agent), orNil(f.Workflow), orNil(f.Project)
+	rows, err := pg.Read(ctx, s.Reader.db, func() ([]db.SessionListRow, error) {
+		return s.queries.SessionList(ctx, s.Reader.db, db.SessionListParams{
+			Starter: f.Starter, Project: project, AgentName: agent, WorkflowName: workflow, Page: int32(limit), Skipped: int32(offset),
+		})
+	})
+	if err == nil {
+		total, err = pg.Read(ctx, s.Reader.db, func() (int64, error) {
+			return s.queries.SessionCount(ctx, s.Reader.db, db.SessionCountParams{Starter: f.Starter, Project: project, AgentName: agent, WorkflowName: workflow})
+		})
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("list sessions: %w", err)
+	}
+	page = make([]Session, len(rows))
+	for i, row := range rows {
+		page[i] = sessionOf(row)
+	}
+	return page, total, nil
+}
+
+func sessionOf(r db.SessionListRow) Session {
+	s := Session{Conversation: Conversation{ID: r.ConversationID, Starter: r.Starter, Project: r.Project}, Key: r.Key, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, Messages: r.Messages}
+	for to, from := range map[*string]*string{&s.UserID: r.UserID, &s.AgentName: r.AgentName, &s.WorkflowName: r.WorkflowName, &s.BaseID: r.BaseID} {
+		if from != nil {
+			*to = *from
+		}
+	}
+	return s
+}
+
+// DeleteSession deletes a session by its key, with those of its steps. The runs stay on record. The error wraps
+// [record.ErrNotFound] if it was deleted meanwhile.
+func (s *Store) DeleteSession(ctx context.Context, key string) error {
+	n, err := s.queries.SessionDelete(ctx, s.db, key)
+	if err == nil && n == 0 {
+		err = record.ErrNotFound
+	}
+	if err != nil {
+		return fmt.Errorf("delete session %s: %w", key, pg.Translate(err))
+	}
+	return nil
+}
+
+// CleanUpSessions deletes the sessions that were not used for so many days, and all but the most that were
+// used last. Those of steps go with that of their workflow. It returns how many were deleted.
+func (s *Store) CleanUpSessions(ctx context.Context, days, most int) (deleted int64, err error) {
+	deleted, err = s.queries.SessionCleanup(ctx, s.db, db.SessionCleanupParams{Days: int32(days), Most: int32(most)})
+	if err != nil {
+		return 0, fmt.Errorf("clean up sessions: %w", pg.Translate(err))
+	}
+	return deleted, nil
+}

@@ -1,0 +1,122 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/record/feed"
+	"github.com/actlog/actlog/internal/record/pg"
+	"github.com/actlog/actlog/record"
+)
+
+// deleter deletes whole trees.
+type deleter struct {
+	db       *pg.DB
+	queries  *db.Queries
+	feed     *feed.Feed
+	counters *counters
+	retryFor time.Duration
+}
+
+// deletePlan deletes the tree of a root plan, see [Store.DeletePlan].
+func (d *deleter) deletePlan(ctx context.Context, rootPlanID string) error {
+	if err := d.deleteRoot(ctx, rootPlanID); err != nil {
+		return fmt.Errorf("delete plan %s: %w", rootPlanID, err)
+	}
+	return nil
+}
+
+func (d *deleter) deleteRoot(ctx context.Context, rootPlanID string) error {
+	root, err := pg.Read(ctx, d.db, func() (string, error) { return d.queries.PlanRootOf(ctx, d.db, rootPlanID) })
+	if err != nil {
+		return err
+	}
+	if root != rootPlanID {
+		return &record.InvalidError{
+			Code: record.CodeInvalidRelation, Field: "planId", Reason: fmt.Sprintf("is a sub-plan of %s; delete its root", root),
+		}
+	}
+	deadline := time.Now().Add(d.retryFor)
+	for attempt := 0; ; attempt++ {
+		deleted, err := d.DeleteTrees(ctx, []string{rootPlanID})
+		if err == nil && deleted == 0 && attempt > 0 { // an earlier try did it
+			err = d.db.Settle(ctx)
+		}
+		switch {
+		case err == nil && deleted == 0 && attempt == 0: // somebody else did, a moment ago
+			return record.ErrNotFound
+		case err == nil:
+			return nil
+		case ctx.Err() == nil && pg.Transient(err) && time.Now().Before(deadline):
+			if pg.Pause(ctx, pg.Backoff(attempt)) == nil {
+				continue
+			}
+		case pg.Locked(err):
+			err = &record.LockedError{RootPlanID: rootPlanID}
+		}
+		return pg.Translate(err)
+	}
+}
+
+// DeleteTrees deletes the trees of root plans in one transaction and returns how many there
+// were. The error is Postgres' own. A lock that another session holds is waited for up to
+// [LockPatience].
+func (d *deleter) DeleteTrees(ctx context.Context, roots []string) (deleted int, err error) {
+	err = d.db.Transact(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, LockPatience); err != nil {
+			return err
+		}
+		found, err := d.queries.TreeRoots(ctx, tx, roots)
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		there, parts, touched := []string{}, []time.Time{}, feed.Touched{}
+		for _, f := range found {
+			there = append(there, f.RootPlanID)
+			touched.Add(f.RootPlanID, feed.Deleted)
+			if !slices.ContainsFunc(parts, f.Part.Equal) {
+				parts = append(parts, f.Part)
+			}
+		}
+		var q pgx.Batch
+		q.Queue(db.TreeDeleteSpans, there)
+		q.Queue(db.TreeDeleteTraces, there)
+		q.Queue(db.TreeDeleteActTools, there, parts)
+		q.Queue(db.TreeDeleteThinkActs, there, parts)
+		q.Queue(db.TreeDeleteContents, there, parts)
+		for _, sql := range []string{
+			db.TreeDeleteThoughts, db.TreeDeleteArtifacts, db.TreeDeleteSources, db.TreeDeleteWaits, db.TreeDeleteAgentExecutions,
+			db.TreeDeleteInterrupted, db.TreeDeleteCauses, db.TreeDeleteRecent, db.TreeDeletePlans,
+		} {
+			q.Queue(sql, there)
+		}
+		deleteSearched(&q, there)
+		touched.Append(&q)
+		deleted = len(there)
+		return tx.SendBatch(ctx, &q).Close()
+	})
+	if err != nil {
+		return 0, err
+	}
+	d.feed.Grew()
+	d.counters.treesDeleted.Add(uint64(deleted))
+	return deleted, nil
+}
+
+// deleteSearched queues what deletes the texts that the search finds in trees whose root plans were
+// deleted.
+func deleteSearched(q *pgx.Batch, roots []string) {
+	q.Queue(db.TreeDeleteSearchFresh, roots)
+	q.Queue(db.TreeDeleteSearchText, roots)
+	q.Queue(db.TreeDeleteSearchKnown)
+}
+
+// LockPatience is the statement that makes a transaction wait for locks no longer than
+// Postgres does before it looks for a deadlock (1 s), and might end one by stopping a reader
+// or a writer.
+const LockPatience = "SET LOCAL lock_timeout = '900ms'"

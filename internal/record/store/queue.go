@@ -1,0 +1,478 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/actlog/actlog/internal/record/pg"
+	"github.com/actlog/actlog/record"
+)
+
+// ticket is what one caller waits for: requests that the queue has room for.
+type ticket struct {
+	requests    []*request
+	rows, bytes int
+	left        int           // requests that are not answered
+	timer       *time.Timer   // ends it when the queue's patience does
+	done        chan struct{} // closed when it has ended
+	ended       bool
+	err         error // why it is not known that all of it is on record
+}
+
+func newTicket(requests []*request) *ticket {
+	t := &ticket{requests: requests, left: len(requests), done: make(chan struct{})}
+	for _, r := range requests {
+		r.ticket = t
+		t.rows += len(r.entries)
+		t.bytes += r.bytes
+	}
+	return t
+}
+
+// end gives the caller its answer, once.
+func (t *ticket) end(err error) {
+	if t.ended {
+		return
+	}
+	t.ended, t.err = true, err
+	t.timer.Stop()
+	close(t.done)
+}
+
+// request is what one caller writes to one tree: at most a batch.
+type request struct {
+	ticket   *ticket
+	root     string
+	entries  []*entry
+	bytes    int
+	answered bool
+}
+
+// queue keeps requests until a writer takes them, those of several callers at a time. What is
+// taken counts until it is released, so memory is bounded. A caller that finds the queue full
+// waits in line, so that small calls do not overtake a large one forever. A call ends after
+// the queue's patience at the latest.
+type queue struct {
+	maxRows, maxBytes int
+	patience          time.Duration
+	givenUp           atomic.Uint64 // changes
+
+	mu          sync.Mutex
+	line        []*ticket
+	pending     []*request
+	aside       map[string]*lockedTree // by root
+	rows, bytes int
+	trouble     error // why the last transaction failed; nil: it did not
+	closed      bool
+	work        *sync.Cond    // something is pending, or the queue is closed
+	asideWork   chan struct{} // holds a token if aside may have changed
+}
+
+func newQueue(maxRows, maxBytes int, patience time.Duration) *queue {
+	q := &queue{
+		maxRows: maxRows, maxBytes: maxBytes, patience: patience,
+		aside: map[string]*lockedTree{}, asideWork: make(chan struct{}, 1),
+	}
+	q.work = sync.NewCond(&q.mu)
+	return q
+}
+
+// cut cuts requests into tickets that the queue has room for.
+func (q *queue) cut(requests []*request) (tickets []*ticket) {
+	for len(requests) > 0 {
+		n := fitting(requests, q.maxRows, q.maxBytes)
+		tickets = append(tickets, newTicket(requests[:n]))
+		requests = requests[n:]
+	}
+	return tickets
+}
+
+// fitting returns how many of the first requests fit: at least one.
+func fitting(requests []*request, maxRows, maxBytes int) int {
+	rows, bytes := 0, 0
+	for n, r := range requests {
+		rows += len(r.entries)
+		bytes += r.bytes
+		if n > 0 && (rows > maxRows || bytes > maxBytes) {
+			return n
+		}
+	}
+	return len(requests)
+}
+
+// open calls f, unless the queue is closed.
+func (q *queue) open(f func()) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return false
+	}
+	f()
+	return true
+}
+
+// wait queues a ticket and waits for its end. A caller that leaves before there was room is
+// forgotten; else the requests stay to be written.
+func (q *queue) wait(ctx context.Context, t *ticket) error {
+	if !q.open(func() {
+		t.timer = time.AfterFunc(q.patience, func() { q.expire(t) })
+		q.line = append(q.line, t)
+		q.admit()
+	}) {
+		return record.ErrClosed
+	}
+	select {
+	case <-t.done:
+		return t.err
+	case <-ctx.Done():
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if slices.Contains(q.line, t) {
+		t.end(ctx.Err())
+		q.drop(t) // it may have stood before smaller ones
+	}
+	return ctx.Err()
+}
+
+// admit lets in those at the head of the line for which there is room. A ticket that is larger
+// than the queue has it for itself.
+func (q *queue) admit() {
+	n := 0
+	for _, t := range q.line {
+		if q.rows > 0 && (q.rows+t.rows > q.maxRows || q.bytes+t.bytes > q.maxBytes) {
+			break
+		}
+		q.rows += t.rows
+		q.bytes += t.bytes
+		for _, r := range t.requests {
+			if locked := q.aside[r.root]; locked != nil {
+				q.join(locked, r)
+			} else {
+				q.pending = append(q.pending, r)
+			}
+		}
+		n++
+	}
+	if n > 0 {
+		q.line = slices.Delete(q.line, 0, n)
+		q.work.Signal()
+	}
+}
+
+// take waits for requests and returns as many as fit a batch; none when the queue is closed
+// and empty.
+func (q *queue) take() []*request {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.pending) == 0 {
+		if q.closed && q.rows == 0 { // requests of locked trees may yet come back
+			return nil
+		}
+		q.work.Wait()
+	}
+	n := fitting(q.pending, maxBatchRows, maxBatchBytes)
+	taken := slices.Clone(q.pending[:n])
+	q.pending = slices.Delete(q.pending, 0, n) // releases the memory
+	if len(q.pending) > 0 {
+		q.work.Signal()
+	}
+	return taken
+}
+
+// awaited returns those of taken requests whose callers still wait, and releases the others.
+func (q *queue) awaited(taken []*request) []*request {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	taken = q.without(slices.Clone(taken), func(r *request) bool { return r.ticket.ended })
+	q.admit()
+	return taken
+}
+
+// answer releases requests and ends tickets that have all their answers. Nobody holds a lock
+// on the trees that were written, so requests that wait for them go on.
+func (q *queue) answer(taken []*request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, r := range taken {
+		q.release(r)
+		q.unlock(r.root)
+		r.answered = true
+		if r.ticket.left--; r.ticket.left == 0 {
+			r.ticket.end(nil)
+		}
+	}
+	q.admit()
+}
+
+// halve makes two requests of a taken one.
+func (q *queue) halve(r *request) (first, second *request) {
+	half := len(r.entries) / 2
+	return q.split(r, r.entries[:half], r.entries[half:])
+}
+
+// split makes two requests of a taken one, each with a part of its entries.
+func (q *queue) split(r *request, a, b []*entry) (first, second *request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	part := func(entries []*entry) *request {
+		p := &request{ticket: r.ticket, root: r.root, entries: entries}
+		for _, e := range entries {
+			p.bytes += e.size
+		}
+		return p
+	}
+	r.ticket.left++
+	return part(a), part(b)
+}
+
+// note keeps why the last transaction failed, for callers that wait in vain.
+func (q *queue) note(trouble error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.trouble = trouble
+}
+
+// expire ends a ticket that has waited for too long. What is being written of it may yet be on
+// record; the rest never will be.
+func (q *queue) expire(t *ticket) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if t.ended {
+		return
+	}
+	for _, r := range t.requests {
+		if !r.answered {
+			q.givenUp.Add(uint64(len(r.entries)))
+		}
+	}
+	t.end(q.reason(t))
+	q.drop(t)
+}
+
+// reason says why a ticket has not all its answers.
+func (q *queue) reason(t *ticket) error {
+	for _, r := range t.requests {
+		if locked := q.aside[r.root]; locked != nil && locked.tries > 0 && !r.answered {
+			return &record.LockedError{RootPlanID: r.root}
+		}
+	}
+	if q.trouble != nil {
+		return q.trouble
+	}
+	return fmt.Errorf("%w: not written within %v", record.ErrTooSlow, q.patience)
+}
+
+// drop takes what is left of a ticket out of the queue, unless it is being written.
+func (q *queue) drop(t *ticket) {
+	q.line = slices.DeleteFunc(q.line, func(o *ticket) bool { return o == t })
+	ofTicket := func(r *request) bool { return r.ticket == t }
+	q.pending = q.without(q.pending, ofTicket)
+	q.dropAside(ofTicket)
+	q.admit()
+}
+
+// without releases some of the requests and returns the others.
+func (q *queue) without(requests []*request, some func(*request) bool) []*request {
+	return slices.DeleteFunc(requests, func(r *request) bool {
+		if !some(r) {
+			return false
+		}
+		q.release(r)
+		return true
+	})
+}
+
+// release frees the room of a request.
+func (q *queue) release(r *request) {
+	q.rows -= len(r.entries)
+	q.bytes -= r.bytes
+	if q.closed && q.rows == 0 {
+		q.wakeAll()
+	}
+}
+
+func (q *queue) wakeAll() {
+	q.work.Broadcast()
+	q.wakeAside()
+}
+
+// close refuses new tickets and those that wait for room; what is pending stays.
+func (q *queue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return
+	}
+	q.closed = true
+	for _, t := range q.line {
+		t.end(record.ErrClosed)
+	}
+	q.line = nil
+	q.wakeAll()
+}
+
+// size returns the rows and bytes that are on their way, and how many callers wait for room.
+func (q *queue) size() (rows, bytes, waiting int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.rows, q.bytes, len(q.line)
+}
+
+const (
+	// asidePoll is how often locked trees are looked at.
+	asidePoll = 20 * time.Millisecond
+	// lockedFor is how long a tree counts as locked while nobody writes to it.
+	lockedFor = time.Minute
+)
+
+// lockedTree is a tree of which another session holds a row, or may. Requests to it wait here
+// without keeping others waiting.
+type lockedTree struct {
+	root     string
+	requests []*request
+	tries    int       // how often it was found locked; 0: it was in a batch that met a lock
+	due      time.Time // when it is tried again, or forgotten
+}
+
+// putAside puts requests that met a lock back, each to those of its tree. alone says that the
+// tree was tried alone, so that the lock was on it.
+func (q *queue) putAside(taken []*request, alone bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	taken = q.without(taken, func(r *request) bool { return r.ticket.ended })
+	back := map[string][]*request{}
+	for _, r := range taken {
+		back[r.root] = append(back[r.root], r)
+	}
+	fresh := map[string]bool{}
+	for root, requests := range back {
+		locked := q.aside[root]
+		if locked == nil {
+			locked = &lockedTree{root: root, due: time.Now()}
+			q.aside[root], fresh[root] = locked, true
+		}
+		if alone {
+			locked.due = time.Now().Add(pg.Backoff(locked.tries))
+			locked.tries++
+		}
+		locked.requests = append(requests, locked.requests...)
+	}
+	q.pending = slices.DeleteFunc(q.pending, func(r *request) bool {
+		if !fresh[r.root] {
+			return false
+		}
+		q.aside[r.root].requests = append(q.aside[r.root].requests, r)
+		return true
+	})
+	q.wakeAside()
+	q.admit()
+}
+
+// join adds a request to those that wait for a locked tree.
+func (q *queue) join(locked *lockedTree, r *request) {
+	if len(locked.requests) == 0 {
+		locked.due = time.Now()
+	}
+	locked.requests = append(locked.requests, r)
+	q.wakeAside()
+}
+
+// unlock passes what waits for a tree on to the writers.
+func (q *queue) unlock(root string) {
+	locked := q.aside[root]
+	if locked == nil {
+		return
+	}
+	delete(q.aside, root)
+	if len(locked.requests) > 0 {
+		q.pending = append(locked.requests, q.pending...)
+		q.work.Signal()
+	}
+}
+
+// takeAside waits for locked trees that are due and returns as many of their requests as fit a
+// batch: those of all trees that were never tried alone, or of one that was found locked. It
+// returns none when the queue is closed and empty. When ctx has ended, all trees are due.
+func (q *queue) takeAside(ctx context.Context) []*request {
+	ended := ctx.Done()
+	for {
+		q.mu.Lock()
+		if q.closed && q.rows == 0 {
+			q.mu.Unlock()
+			return nil
+		}
+		taken := q.dueAside(time.Now(), ctx.Err() != nil)
+		var again <-chan time.Time
+		if len(q.aside) > 0 {
+			again = time.After(asidePoll)
+		}
+		q.mu.Unlock()
+		if len(taken) > 0 {
+			return taken
+		}
+		select {
+		case <-q.asideWork:
+		case <-again:
+		case <-ended:
+			ended = nil
+		}
+	}
+}
+
+// dueAside takes what is due, and forgets due trees to which nobody writes.
+func (q *queue) dueAside(now time.Time, all bool) []*request {
+	var due []*lockedTree // never tried alone
+	var known *lockedTree // of the others, the one that is due for longest
+	for root, locked := range q.aside {
+		switch {
+		case locked.due.After(now) && !all:
+		case len(locked.requests) == 0:
+			delete(q.aside, root)
+		case locked.tries == 0:
+			due = append(due, locked)
+		case known == nil || locked.due.Before(known.due):
+			known = locked
+		}
+	}
+	if len(due) == 0 && known != nil {
+		due = append(due, known)
+	}
+	slices.SortFunc(due, func(a, b *lockedTree) int { return a.due.Compare(b.due) })
+	var requests []*request
+	for _, locked := range due {
+		requests = append(requests, locked.requests...)
+	}
+	taken := requests[:fitting(requests, maxBatchRows, maxBatchBytes)]
+	for _, r := range taken {
+		locked := q.aside[r.root]
+		if locked.requests = locked.requests[1:]; len(locked.requests) == 0 {
+			locked.due = now.Add(lockedFor)
+		}
+	}
+	return taken
+}
+
+// dropAside takes some requests out. A tree stays known as locked for longer than a caller
+// waits, or each new caller would cost a writer.
+func (q *queue) dropAside(some func(*request) bool) {
+	for _, locked := range q.aside {
+		waited := len(locked.requests)
+		locked.requests = q.without(locked.requests, some)
+		if waited > 0 && len(locked.requests) == 0 && locked.tries > 0 {
+			locked.due = time.Now().Add(lockedFor)
+		}
+	}
+}
+
+// wakeAside wakes the writer of locked trees.
+func (q *queue) wakeAside() {
+	select {
+	case q.asideWork <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,531 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/record/pg"
+	"github.com/actlog/actlog/record"
+)
+
+// The SQLSTATEs of actlog.lease_lost and actlog.form_waits.
+const (
+	leaseLost = "YA002"
+	formWaits = "YA003"
+)
+
+// ErrFormWaits means that another form of the tree waits for a human. Nothing was written.
+var ErrFormWaits = errors.New("another form waits")
+
+// ErrLeaseLost means that the worker does not hold the run any more: another one does, or it has
+// ended. Nothing was written.
+var ErrLeaseLost = errors.New("the run has ended, or another worker holds it")
+
+// Desired is what a run should do.
+type Desired string
+
+// What a run should do.
+const (
+	DesiredRun    Desired = "RUN"
+	DesiredPause  Desired = "PAUSE"
+	DesiredCancel Desired = "CANCEL"
+)
+
+// ParentCall is the tool call that started a run.
+type ParentCall struct {
+	PlanID     string
+	StepID     string
+	Seq        int64
+	ToolCallID string
+}
+
+// Pinned names a version of a definition.
+type Pinned struct {
+	ID      string
+	Version int
+}
+
+// DefaultProject is that of runs that name none.
+const DefaultProject = "default"
+
+// Run is a plan that the runtime carries.
+type Run struct {
+	RootPlanID string
+	PlanID     string
+	Executor   string
+	Name       string // of what is run, such as an agent; may be empty
+	Definition Pinned // without an ID if it has none
+	Input      json.RawMessage
+	Limits     json.RawMessage // nil: none
+	Depth      int             // how many runs are above it
+	Parent     *ParentCall     // nil for a root
+	Owner      string          // for whom it runs, see [NewRun]
+	Starter    string          // who began the tree; empty: not known
+	Project    string          // of the tree as it began; empty: the default one
+	Desired    Desired
+	Takeovers  int
+	Lost       int // how many workers in a row were lost that held it, without a result put on record
+}
+
+// NewRun is a run that is to begin.
+type NewRun struct {
+	Run
+	// Needs is what a worker must provide to take it.
+	Needs []string
+	// Held says that it does not begin before [Store.Begin] or a resume.
+	Held bool
+	// IdempotencyKey, if it is set, is that of the request, whose hash is RequestSHA256.
+	IdempotencyKey, RequestSHA256 string
+}
+
+// Lease says which worker holds a run, and since which claim.
+type Lease struct {
+	RootPlanID, PlanID string
+	WorkerID           string
+	Epoch              int64
+}
+
+// RunOp is what [Store.WriteRun] does beside writing to the record.
+type RunOp struct {
+	queue func(q *pgx.Batch, l Lease)
+	rings bool // a worker may have something to do then
+	asked *Desired
+	// closes returns what ends with the run, of what is live in it. nil: nothing does.
+	closes func([]Live) []record.Change
+}
+
+// Asked sets what the run should do, as it is asked for when the write is committed.
+func Asked(to *Desired) RunOp { return RunOp{asked: to, queue: func(*pgx.Batch, Lease) {}} }
+
+// Park lets go of the run until a signal, or until a time if it is not zero. If a signal came since
+// the run was claimed, the run is due at once.
+func Park(until time.Time) RunOp {
+	return RunOp{rings: true, queue: func(q *pgx.Batch, l Lease) {
+		q.Queue(db.RunPark, timeOrNil(until), l.RootPlanID, l.PlanID)
+	}}
+}
+
+// Finish ends the run and all below it for good. closes, if it is not nil, returns the changes that end what is still live in them once the other changes of the
+// write are on record; it may be called again. Nothing can be written to them in between, nor later.
+func Finish(closes func([]Live) []record.Change) RunOp {
+	return RunOp{rings: true, closes: closes, queue: func(q *pgx.Batch, l Lease) { q.Queue(db.RunFinish, l.RootPlanID, l.PlanID) }}
+}
+
+// Live is a row of a run that has not ended, or of a run below it: a plan, a step, a cycle, a tool call or a wait.
+type Live struct {
+	Kind    record.Kind
+	PlanID  string
+	StepID  string
+	Seq     int64
+	ID      string // of the call or the wait
+	Attempt *int64
+	State   record.State
+	Thinks  bool // the model of the cycle has not answered
+	Starts  bool // the call started a plan
+}
+
+// Begin adds a run of the same tree, unless it is there.
+func Begin(r NewRun) RunOp {
+	return RunOp{rings: true, queue: func(q *pgx.Batch, _ Lease) { r.queue(q) }}
+}
+
+// Release lets go of the run, which is due at once.
+func Release() RunOp {
+	return RunOp{rings: true, queue: func(q *pgx.Batch, l Lease) { q.Queue(db.RunRelease, l.RootPlanID, l.PlanID) }}
+}
+
+// FormFree fails with [ErrFormWaits] if another form of the tree waits for a human than that of a wait.
+func FormFree(waitID string) RunOp {
+	return RunOp{queue: func(q *pgx.Batch, l Lease) { q.Queue(db.WaitFormFree, l.RootPlanID, l.PlanID, waitID) }}
+}
+
+// Signal says to another run of the tree that something happened that it may wait for.
+func Signal(planID string) RunOp {
+	return RunOp{rings: true, queue: func(q *pgx.Batch, l Lease) { q.Queue(db.RunSignal, l.RootPlanID, planID) }}
+}
+
+// Gain notes that the run put a result on record: the workers that it lost before do not count any more.
+func Gain() RunOp {
+	return RunOp{queue: func(q *pgx.Batch, l Lease) { q.Queue(db.RunGain, l.RootPlanID, l.PlanID) }}
+}
+
+// ClockStart notes that the run begins to work, on a worker of an age. It sets how long the run may work until a limit
+// of it, or of a run above it, is reached; it leaves nil if there is none.
+func ClockStart(age time.Duration, left **time.Duration) RunOp {
+	return RunOp{queue: func(q *pgx.Batch, l Lease) {
+		q.Queue(db.RunClockStart, age.Seconds(), l.RootPlanID, l.PlanID, l.WorkerID).QueryRow(func(row pgx.Row) error {
+			var seconds *float64
+			if err := row.Scan(&seconds); err != nil || seconds == nil {
+				return err
+			}
+			*left = new(time.Duration(*seconds * float64(time.Second)))
+			return nil
+		})
+	}}
+}
+
+// ClockStop notes that the run works no more, on a worker of an age.
+func ClockStop(age time.Duration) RunOp {
+	return RunOp{queue: func(q *pgx.Batch, l Lease) { q.Queue(db.RunClockStop, age.Seconds(), l.RootPlanID, l.PlanID) }}
+}
+
+// Applied notes that the run did what it was asked for.
+func Applied() RunOp {
+	return RunOp{queue: func(q *pgx.Batch, l Lease) { q.Queue(db.ControlApply, l.RootPlanID, l.PlanID) }}
+}
+
+func (r NewRun) queue(q *pgx.Batch) *pgx.QueuedQuery {
+	parent := r.Parent
+	if parent == nil {
+		parent = &ParentCall{}
+	}
+	var seq *int64
+	if r.Parent != nil {
+		seq = &parent.Seq
+	}
+	var version *int
+	if r.Definition.ID != "" {
+		version = &r.Definition.Version
+	}
+	return q.Queue(db.RunAdd, r.RootPlanID, r.PlanID, r.Executor, orNil(r.Name), orNil(r.Definition.ID), version, r.Needs, []byte(r.Input), []byte(r.Limits), r.Depth,
+		orNil(parent.PlanID), orNil(parent.StepID), seq, orNil(parent.ToolCallID), r.Owner, r.Starter, cmp.Or(r.Project, DefaultProject), orNil(r.IdempotencyKey), orNil(r.RequestSHA256), r.Held)
+}
+
+func timeOrNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// StartedBeforeError means that a request of the same starter with the same idempotency key started a run of the project.
+type StartedBeforeError struct {
+	RootPlanID, PlanID, Executor string
+	RequestSHA256                string
+}
+
+func (e *StartedBeforeError) Error() string {
+	return "the request has started plan " + e.PlanID + " before"
+}
+
+// StartRun adds a run, with what is on record of it at first, in one transaction. The error is a
+// [*StartedBeforeError] if a request of its starter with its idempotency key started one, a [*record.InvalidError] if a
+// change is not valid, or one of [Store.Write].
+func (s *Store) StartRun(ctx context.Context, r NewRun, changes []record.Change) error {
+	err := s.startRun(ctx, r, changes)
+	if err != nil {
+		return fmt.Errorf("start run %s: %w", r.PlanID, err)
+	}
+	s.runs.RingNow()
+	return nil
+}
+
+func (s *Store) startRun(ctx context.Context, r NewRun, changes []record.Change) error {
+	if err := s.startedBefore(ctx, r); err != nil {
+		return err
+	}
+	err := s.InTx(ctx, func(ctx context.Context, tx *Tx) error {
+		if err := tx.writeRun(ctx, changes); err != nil {
+			return err
+		}
+		var q pgx.Batch
+		added := false
+		r.queue(&q).Exec(func(tag pgconn.CommandTag) error { added = tag.RowsAffected() == 1; return nil })
+		if err := tx.tx.SendBatch(ctx, &q).Close(); err != nil {
+			return err
+		}
+		if !added {
+			return errNotAdded
+		}
+		return nil
+	})
+	if errors.Is(err, errNotAdded) { // by another request, a moment ago, or by this one
+		if err := s.startedBefore(ctx, r); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+var errNotAdded = errors.New("something is on record of this plan")
+
+func (s *Store) startedBefore(ctx context.Context, r NewRun) error {
+	if r.IdempotencyKey == "" {
+		return nil
+	}
+	row, err := pg.Read(ctx, s.Reader.db, func() (db.RunByKeyRow, error) {
+		return s.queries.RunByKey(ctx, s.Reader.db, db.RunByKeyParams{
+			IdempotencyKey: r.IdempotencyKey, Starter: r.Starter, Project: cmp.Or(r.Project, DefaultProject),
+		})
+	})
+	if errors.Is(err, record.ErrNotFound) {
+		return nil
+	}
+	if err == nil {
+		err = s.db.Settle(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return &StartedBeforeError{RootPlanID: row.RootPlanID, PlanID: row.PlanID, Executor: row.Executor, RequestSHA256: row.RequestSha256}
+}
+
+// WriteRun writes changes to the tree of a run that a worker holds, and does the rest of what ops say,
+// in one transaction. The error is [ErrLeaseLost] if the worker does not hold the run any more, a
+// [*record.InvalidError] if a change is not valid, or one of [Store.Write]. After an error of the last
+// kind it is not known whether it was written; to do the same again does no harm.
+func (s *Store) WriteRun(ctx context.Context, l Lease, changes []record.Change, ops ...RunOp) error {
+	err := s.writeRun(ctx, l, changes, ops)
+	if err != nil {
+		return fmt.Errorf("write run %s: %w", l.PlanID, err)
+	}
+	for _, op := range ops {
+		if op.rings {
+			s.runs.RingNow()
+			break
+		}
+	}
+	return nil
+}
+
+func (s *Store) writeRun(ctx context.Context, l Lease, changes []record.Change, ops []RunOp) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.goroutines.Done()
+	select {
+	case s.runWrites <- struct{}{}:
+		defer func() { <-s.runWrites }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	for _, op := range ops {
+		if op.closes != nil {
+			return s.finishRun(ctx, l, changes, ops, op.closes)
+		}
+	}
+
+	entries, _ := s.prepare(changes)
+	result, err := s.result(entries)
+	switch {
+	case err != nil:
+		return err
+	case len(result.Rejected) > 0:
+		return result.Rejected[0].Err
+	}
+	deadline := time.Now().Add(s.config.RetryFor)
+	for attempt := 0; ; attempt++ {
+		b := newBatch(entries)
+		if len(entries) == 0 {
+			b.placeholder(rootKey(l.RootPlanID))
+			b.touched.Add(l.RootPlanID, record.KindPlan)
+		}
+		var desired Desired
+		b.locked = func(q *pgx.Batch) {
+			q.Queue(db.RunHold, l.RootPlanID, l.PlanID, l.WorkerID, l.Epoch).QueryRow(func(row pgx.Row) error { return row.Scan(&desired) })
+		}
+		b.written = func(q *pgx.Batch) {
+			for _, op := range ops {
+				op.queue(q, l)
+			}
+		}
+		err := s.send(ctx, b, 0)
+		switch {
+		case err == nil:
+			for _, op := range ops {
+				if op.asked != nil {
+					*op.asked = desired
+				}
+			}
+			return nil
+		case ctx.Err() != nil:
+			return err
+		case pg.State(err) == leaseLost:
+			return ErrLeaseLost
+		case pg.State(err) == formWaits:
+			return ErrFormWaits
+		case s.sending.Err() != nil:
+			return record.ErrClosed
+		case !pg.Transient(err) || !time.Now().Before(deadline) || s.pauseBeforeRetry(ctx, attempt, err) != nil:
+			return pg.Translate(err)
+		}
+	}
+}
+
+// finishRun is writeRun of a write that ends the run, with what is live in it.
+func (s *Store) finishRun(ctx context.Context, l Lease, changes []record.Change, ops []RunOp, closes func([]Live) []record.Change) error {
+	err := s.InTx(ctx, func(ctx context.Context, tx *Tx) error {
+		if _, err := tx.Exec(ctx, db.PlanLock, []string{l.RootPlanID}); err != nil {
+			return err
+		}
+		desired, err := s.queries.RunHold(ctx, tx, db.RunHoldParams{RootPlanID: l.RootPlanID, PlanID: l.PlanID, WorkerID: l.WorkerID, Epoch: l.Epoch})
+		if err != nil {
+			return err
+		}
+		if err := tx.writeRun(ctx, changes); err != nil {
+			return err
+		}
+
+		live, err := s.live(ctx, tx, l)
+		if err != nil {
+			return err
+		}
+		if err := tx.writeRun(ctx, closes(live)); err != nil {
+			return err
+		}
+
+		var q pgx.Batch
+		for _, op := range ops {
+			op.queue(&q, l)
+			if op.asked != nil {
+				*op.asked = Desired(desired)
+			}
+		}
+		return tx.tx.SendBatch(ctx, &q).Close()
+	})
+	if pg.State(err) == leaseLost {
+		return ErrLeaseLost
+	}
+	return err
+}
+
+// live returns what is live in a run and in those below it. The transaction holds the root plan.
+func (s *Store) live(ctx context.Context, tx *Tx, l Lease) ([]Live, error) {
+	rows, err := s.queries.RunLive(ctx, tx, db.RunLiveParams{RootPlanID: l.RootPlanID, PlanID: l.PlanID})
+	if err != nil {
+		return nil, err
+	}
+
+	live := make([]Live, len(rows))
+	for i, r := range rows {
+		live[i] = Live{
+			Kind: record.Kind(r.Kind), PlanID: r.PlanID, StepID: r.StepID, Seq: int64(r.Seq), ID: r.ID, State: record.State(r.State),
+			Thinks: r.Thinks, Starts: r.Starts,
+		}
+		if r.Attempt != nil {
+			live[i].Attempt = new(int64(*r.Attempt))
+		}
+	}
+	return live, nil
+}
+
+// Claimed is a run that a worker holds from now on.
+type Claimed struct {
+	Run
+	Lease Lease
+}
+
+// Claim says which runs a worker claims.
+type Claim struct {
+	WorkerID string
+	Provides []string // they need nothing else
+	Runs     int      // how many at most
+	// LoneAt is how many workers a run has lost that is carried once more, alone; negative: none is. Alone claims
+	// those, and nothing else; otherwise they are left, but for those that should stop or pause.
+	LoneAt int
+	Alone  bool
+}
+
+// Claim claims runs that are due.
+func (s *Store) Claim(ctx context.Context, c Claim) ([]Claimed, error) {
+	rows, err := s.queries.RunClaim(ctx, s.db, db.RunClaimParams{
+		WorkerID: c.WorkerID, Provides: c.Provides, Runs: int32(c.Runs), LoneAt: int32(c.LoneAt), Alone: c.Alone,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("claim runs: %w", pg.Translate(err))
+	}
+	claimed := make([]Claimed, len(rows))
+	for i, r := range rows {
+		c := Claimed{Lease: Lease{RootPlanID: r.RootPlanID, PlanID: r.PlanID, WorkerID: c.WorkerID, Epoch: r.Epoch}}
+		c.Run = Run{
+			RootPlanID: r.RootPlanID, PlanID: r.PlanID, Executor: r.Executor, Name: orEmpty(r.Name), Input: r.Input, Limits: r.Limits, Depth: int(r.Depth),
+			Owner: r.Owner, Starter: r.Starter, Project: r.Project, Desired: Desired(r.Desired), Takeovers: int(r.Takeovers), Lost: int(r.Lost),
+		}
+		if r.DefinitionID != nil && r.DefinitionVersion != nil {
+			c.Definition = Pinned{ID: *r.DefinitionID, Version: int(*r.DefinitionVersion)}
+		}
+		if r.ParentPlanID != nil {
+			c.Parent = &ParentCall{PlanID: *r.ParentPlanID, StepID: orEmpty(r.ParentStepID), ToolCallID: orEmpty(r.ParentToolCallID)}
+			if r.ParentSeq != nil {
+				c.Parent.Seq = int64(*r.ParentSeq)
+			}
+		}
+		claimed[i] = c
+	}
+	return claimed, nil
+}
+
+// SuspectWaits reports whether a run that is to be carried alone has been due for some time, because no worker that
+// carries nothing else took it, and this worker is the one that makes room for it.
+func (s *Store) SuspectWaits(ctx context.Context, workerID string, loneAt int, due time.Duration) (bool, error) {
+	waits, err := s.queries.RunSuspect(ctx, s.db, db.RunSuspectParams{
+		WorkerID: workerID, Seconds: due.Seconds(), LoneAt: int32(loneAt),
+	})
+	if err != nil {
+		return false, fmt.Errorf("look for runs to carry alone: %w", pg.Translate(err))
+	}
+	return waits, nil
+}
+
+// RunArtifact returns the value of an artifact that a root run produced. The error is [record.ErrNotFound] if it
+// produced none of that name, or if the plan is none of the runtime: artifacts that were only recorded are not found.
+func (s *Store) RunArtifact(ctx context.Context, rootPlanID, name string) (json.RawMessage, error) {
+	value, err := pg.Read(ctx, s.Reader.db, func() (json.RawMessage, error) {
+		return s.queries.RunArtifact(ctx, s.Reader.db, db.RunArtifactParams{RootPlanID: rootPlanID, Name: name})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read artifact %s of run %s: %w", name, rootPlanID, err)
+	}
+	return value, nil
+}
+
+// Used is what a run and all below it have used.
+type Used struct {
+	Tokens  int64 // in and out
+	CostUSD float64
+	// UnpricedModel is a model of its calls without a price; empty: there is none, or it was not asked for.
+	UnpricedModel string
+	UnpricedBelow string // the error of a run below whose model has no price; empty: there is none
+}
+
+// RunUsed returns what a run and all below it have used. costs says that it is to look for calls without a price.
+func (s *Store) RunUsed(ctx context.Context, rootPlanID, planID string, costs bool) (Used, error) {
+	used, err := pg.Read(ctx, s.Reader.db, func() (db.RunUsedRow, error) {
+		return s.queries.RunUsed(ctx, s.Reader.db, db.RunUsedParams{RootPlanID: rootPlanID, PlanID: planID, Costs: costs})
+	})
+	if err != nil {
+		return Used{}, fmt.Errorf("read what run %s has used: %w", planID, err)
+	}
+	return Used(used), nil
+}
+
+// OpenCount is how many runs of an executor have not ended, and are in a state.
+type OpenCount struct {
+	Executor string
+	State    record.State
+	Runs     int64
+}
+
+// OpenRuns counts the runs that have not ended.
+func (s *Store) OpenRuns(ctx context.Context) (open []OpenCount, err error) {
+	rows, err := pg.Read(ctx, s.Reader.db, func() ([]db.RunOpenCountsRow, error) { return s.queries.RunOpenCounts(ctx, s.Reader.db) })
+	if err != nil {
+		return nil, fmt.Errorf("count open runs: %w", err)
+	}
+	for _, r := range rows {
+		open = append(open, OpenCount{Executor: r.Executor, State: record.State(r.State), Runs: r.Runs})
+	}
+	return open, nil
+}
+
+// ListenForRuns wakes workers when a run may be due, or should stop, until ctx ends: it leaves a token in wake.
+// One that does not listen, or is not heard, finds it when it looks.
+func (s *Store) ListenForRuns(ctx context.Context, wake chan<- struct{}) { s.runs.Listen(ctx, wake) }

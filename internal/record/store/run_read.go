@@ -1,0 +1,332 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/record/fieldsql"
+	"github.com/actlog/actlog/internal/record/pg"
+	"github.com/actlog/actlog/internal/record/tree"
+	"github.com/actlog/actlog/record"
+)
+
+// RunDetail is a run with what is on record of its plan.
+type RunDetail struct {
+	Plan      record.Plan
+	Executor  string
+	Name      *string
+	Starter   string       // who began the tree; empty: not known
+	State     record.State // see [RunSummary]
+	Desired   Desired
+	Done      bool
+	Takeovers int64
+	CreatedAt *time.Time
+	UpdatedAt *time.Time // when it was last started, claimed or ended
+	// Figures are those of the plan itself. Total includes all plans below it.
+	Figures, Total tree.Figures
+	// Waits are those of the run, and of the runs below it, that a human may still decide, oldest first.
+	Waits []*record.Wait
+	// WaitingFor is what runs that are due need and no live worker provides, of the run and of those below
+	// it. If each need is met by some worker but all of them by none, it is all of them.
+	WaitingFor []string
+}
+
+// RunSummary is a root run in a list. Its error is cut to 1,000 characters.
+//
+// The state is that of the plan, but for one that goes on: it is WAITING while the tree waits for a
+// human and nothing in it goes on, else RUNNING.
+type RunSummary struct {
+	Plan      record.Plan // with title, state of the record, times, error
+	Executor  string
+	Name      *string
+	State     record.State
+	Takeovers int64
+	CreatedAt *time.Time
+}
+
+// RunFilter narrows a list of root runs. Empty fields do not narrow it.
+type RunFilter struct {
+	State    record.State
+	Executor string
+	Name     string
+	// Before continues a list behind a run.
+	Before *RunCursor
+	// Limit bounds the list.
+	Limit int
+	// Timeout is how long the list may take. Default 10 s.
+	Timeout time.Duration
+}
+
+// RunCursor is the place of a run in the list of all.
+type RunCursor struct {
+	CreatedAt time.Time
+	PlanID    string
+}
+
+// Of the run r, whose plan is p. below says which runs x of its tree count: itself and those below it.
+const (
+	openWaits = `w.state = 'WAITING' AND (w.expires_at IS NULL OR w.expires_at > now())`
+	runState  = `CASE
+        WHEN r.done OR p.state NOT IN ('RUNNING', 'WAITING') THEN p.state
+        WHEN EXISTS (
+            SELECT FROM actlog.run AS x
+            WHERE x.root_plan_id = r.root_plan_id AND NOT x.done AND (x.worker_id IS NOT NULL OR x.due_at <= now()) AND %[1]s
+        ) THEN 'RUNNING'
+        WHEN EXISTS (
+            SELECT FROM actlog.run AS x
+            JOIN actlog.wait_state AS w ON w.root_plan_id = x.root_plan_id AND w.plan_id = x.plan_id
+            WHERE x.root_plan_id = r.root_plan_id AND NOT x.done AND ` + openWaits + ` AND %[1]s
+        ) THEN 'WAITING'
+        ELSE p.state
+    END`
+	// waitingFor is what runs that are due need. Without a live worker that is everything.
+	waitingFor = `(
+        SELECT array_agg(DISTINCT n.need ORDER BY n.need)
+        FROM actlog.run AS x
+        CROSS JOIN LATERAL unnest(x.needs) AS n (need)
+        WHERE x.root_plan_id = r.root_plan_id AND NOT x.done AND x.worker_id IS NULL AND x.due_at <= now() AND %[1]s
+            AND NOT EXISTS (SELECT FROM live AS l WHERE x.needs <@ l.provides)
+            AND (NOT EXISTS (SELECT FROM live AS l WHERE n.need = ANY (l.provides))
+                OR NOT EXISTS (SELECT FROM unnest(x.needs) AS o (need) WHERE NOT EXISTS (SELECT FROM live AS l WHERE o.need = ANY (l.provides))))
+    )`
+	liveWorkers = `live AS MATERIALIZED (
+    SELECT w.provides FROM actlog.worker AS w WHERE w.lease_until > now() AND w.stopped_at IS NULL
+)`
+)
+
+// The kinds of the rows of runDetail.
+const (
+	rowRun     = record.KindPlan
+	rowWait    = record.KindWait
+	rowFigures = record.KindAgentExecution
+)
+
+// runDetail reads a run: its plan, the open waits of the runs below it, and figures, twice: of the plan and
+// of all below it. $1 is the plan. As in [Store.Control], it is the newest run of that id.
+var runDetail = fieldsql.NewRead(`WITH RECURSIVE asked AS MATERIALIZED (
+    SELECT r.root_plan_id, r.plan_id FROM actlog.run AS r WHERE r.plan_id = $1::text ORDER BY r.created_at DESC LIMIT 1
+),
+below AS (
+    SELECT a.root_plan_id, a.plan_id FROM asked AS a
+    UNION
+    SELECT x.root_plan_id, x.plan_id
+    FROM below AS b
+    CROSS JOIN LATERAL (
+        SELECT r.root_plan_id, r.plan_id FROM actlog.run AS r WHERE r.root_plan_id = b.root_plan_id AND r.parent_plan_id = b.plan_id OFFSET 0
+    ) AS x
+),
+` + liveWorkers + `
+` + fieldsql.Union(
+	fieldsql.Section{
+		Kind: rowRun,
+		Columns: append(fieldsql.Readable(record.KindPlan, "p"),
+			fieldsql.Column{Name: "run_executor", Type: "text", SQL: "r.executor"},
+			fieldsql.Column{Name: "run_name", Type: "text", SQL: "r.name"},
+			fieldsql.Column{Name: "starter", Type: "text", SQL: "r.starter"},
+			fieldsql.Column{Name: "run_state", Type: "text", SQL: fmt.Sprintf(runState, inBelow)},
+			fieldsql.Column{Name: "run_desired", Type: "text", SQL: "r.desired"},
+			fieldsql.Column{Name: "run_done", Type: "boolean", SQL: "r.done"},
+			fieldsql.Column{Name: "takeovers", Type: "bigint", SQL: "r.takeovers::bigint"},
+			fieldsql.Column{Name: "created_at", Type: "timestamptz", SQL: "r.created_at"},
+			fieldsql.Column{Name: "updated_at", Type: "timestamptz", SQL: "GREATEST(r.created_at, r.claimed_at, r.done_at)"},
+			fieldsql.Column{Name: "waiting_for", Type: "text[]", SQL: fmt.Sprintf(waitingFor, inBelow)}),
+		From: `FROM asked AS a
+JOIN actlog.run AS r ON r.root_plan_id = a.root_plan_id AND r.plan_id = a.plan_id
+JOIN actlog.plan_execution_record AS p ON p.root_plan_id = r.root_plan_id AND p.current_plan_id = r.plan_id`,
+	},
+	fieldsql.Section{
+		Kind:    rowWait,
+		Columns: fieldsql.Readable(record.KindWait, "w"),
+		From: `FROM asked AS a
+JOIN actlog.wait_state AS w ON w.root_plan_id = a.root_plan_id
+JOIN actlog.run AS x ON x.root_plan_id = w.root_plan_id AND x.plan_id = w.plan_id
+WHERE NOT x.done AND ` + openWaits + ` AND ` + inBelow,
+	},
+	fieldsql.Section{
+		Kind:    rowFigures,
+		Columns: append(sums(), fieldsql.Column{Name: "whole_tree", Type: "boolean", SQL: "v.whole_tree"}),
+		From: `FROM asked AS a
+CROSS JOIN (VALUES (false), (true)) AS v (whole_tree)
+JOIN actlog.agent_execution_record AS s ON s.root_plan_id = a.root_plan_id AND (
+    s.shown_plan_id = a.plan_id OR v.whole_tree AND (a.plan_id = a.root_plan_id OR s.shown_plan_id IN (SELECT b.plan_id FROM below AS b))
+)
+GROUP BY v.whole_tree`,
+	},
+))
+
+// inBelow selects the runs x of a tree that are the run a or below it. Of a root these are all, which needs
+// no recursion. OR makes Postgres hash the others.
+const inBelow = `(a.plan_id = a.root_plan_id OR x.plan_id IN (SELECT b.plan_id FROM below AS b))`
+
+// sums are the figures of the steps s, summed up.
+func sums() (columns []fieldsql.Column) {
+	for _, name := range []string{
+		"model_calls", "tool_calls", "failures", "input_tokens", "output_tokens", "cache_read_input_tokens",
+		"cache_creation_input_tokens", "reasoning_tokens", "think_ms", "tool_ms",
+	} {
+		columns = append(columns, fieldsql.Column{Name: name, Type: "bigint", SQL: "COALESCE(sum(s." + name + "), 0)::bigint"})
+	}
+	return append(columns, fieldsql.Column{Name: "cost_usd", Type: "double precision", SQL: "sum(s.cost_usd)"})
+}
+
+// runColumns are what a statement says of a run beside its plan.
+type runColumns struct {
+	RunExecutor string
+	RunName     *string
+	RunState    string
+	RunDesired  string
+	RunDone     bool
+}
+
+// RunDetail reads a run, in one statement. The error is [record.ErrNotFound] if there is no run of that
+// plan.
+func (r *Reader) RunDetail(ctx context.Context, planID string) (*RunDetail, error) {
+	d, err := pg.Read(ctx, r.db, func() (*RunDetail, error) { return r.runDetail(ctx, planID) })
+	if err == nil && d.Executor == "" {
+		err = record.ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read run %s: %w", planID, err)
+	}
+	return d, nil
+}
+
+func (r *Reader) runDetail(ctx context.Context, planID string) (*RunDetail, error) {
+	rows, err := counted(ctx, r.db, r.within, runDetail.SQL, planID)
+	if err != nil {
+		return nil, err
+	}
+	d, run := new(RunDetail), new(runColumns)
+	var sum tree.Figures
+	of := new(struct{ WholeTree *bool })
+	err = runDetail.Rows(rows, func(kind record.Kind) ([]any, error) {
+		switch kind {
+		case rowRun:
+			return []any{&d.Plan, run, d}, nil
+		case rowWait:
+			return []any{added(&d.Waits)}, nil
+		default:
+			sum = tree.Figures{}
+			return []any{of, &sum}, nil
+		}
+	}, func() error {
+		if of.WholeTree != nil {
+			*map[bool]*tree.Figures{false: &d.Figures, true: &d.Total}[*of.WholeTree] = sum
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	d.Executor, d.Name, d.State, d.Desired, d.Done = run.RunExecutor, run.RunName, record.State(run.RunState), Desired(run.RunDesired), run.RunDone
+	d.Figures.DurationMs = tree.Duration(d.Plan.StartTime, d.Plan.EndTime)
+	d.Total.DurationMs = d.Figures.DurationMs
+	slices.SortFunc(d.Waits, func(a, b *record.Wait) int {
+		if c := tree.CompareNullsLast(a.StartTime, b.StartTime, time.Time.Compare); c != 0 {
+			return c
+		}
+		return strings.Compare(a.PlanID+" "+a.WaitID, b.PlanID+" "+b.WaitID)
+	})
+	return d, nil
+}
+
+// runList reads root runs, newest first, behind a cursor. With a state it may read many: then its plan
+// depends on the filter.
+var runList = fieldsql.NewRead(`SELECT
+    ` + fieldsql.Select(append(fieldsql.Only(fieldsql.Readable(record.KindPlan, "p"), "root_plan_id", "current_plan_id", "start_time", "end_time", "error_kind"),
+	fieldsql.Column{Name: "title", SQL: "left(p.title, 1000)"},
+	fieldsql.Column{Name: "error_message", SQL: "left(p.error_message, 1000)"},
+	fieldsql.Column{Name: "run_executor", SQL: "r.executor"},
+	fieldsql.Column{Name: "run_name", SQL: "r.name"},
+	fieldsql.Column{Name: "run_state", SQL: fmt.Sprintf(runState, "true")},
+	fieldsql.Column{Name: "takeovers", SQL: "r.takeovers::bigint"},
+	fieldsql.Column{Name: "created_at", SQL: "r.created_at"})) + `
+FROM actlog.run AS r
+CROSS JOIN LATERAL ( -- one by one, in the order of the list
+    SELECT * FROM actlog.plan_execution_record AS y WHERE y.root_plan_id = r.root_plan_id AND y.current_plan_id = r.plan_id OFFSET 0
+) AS p
+WHERE r.plan_id = r.root_plan_id AND (r.created_at, r.plan_id) < ($1::timestamptz, $2::text)
+    AND ($3::text IS NULL OR r.executor = $3::text)
+    AND ($4::text IS NULL OR r.name = $4::text)
+    AND ($5::text IS NULL OR r.done = $6::boolean AND ` + fmt.Sprintf(runState, "true") + ` = $5::text)
+ORDER BY r.created_at DESC, r.plan_id DESC
+LIMIT $7::integer`)
+
+// Runs lists root runs, newest first. The error is [ErrSlow] if the filter scans too many.
+func (r *Reader) Runs(ctx context.Context, f RunFilter) ([]RunSummary, error) {
+	before := RunCursor{CreatedAt: forever, PlanID: lastOfAll}
+	if f.Before != nil {
+		before = *f.Before
+	}
+	if f.Timeout == 0 {
+		f.Timeout = 10 * time.Second
+	}
+	args := []any{before.CreatedAt, before.PlanID, orNil(f.Executor), orNil(f.Name), orNil(string(f.State)), f.State.Terminal(), int32(f.Limit)}
+	deadline := time.Now().Add(f.Timeout)
+	runs, err := pg.Read(ctx, r.db, func() (runs []RunSummary, err error) {
+		err = r.before(ctx, deadline, "force_custom_plan", runList.SQL, args, func(rows pgx.Rows) error {
+			runs = []RunSummary{}
+			run := new(runColumns)
+			return runList.Rows(rows, func(record.Kind) ([]any, error) {
+				runs, *run = append(runs, RunSummary{}), runColumns{}
+				s := &runs[len(runs)-1]
+				return []any{&s.Plan, run, s}, nil
+			}, func() error {
+				s := &runs[len(runs)-1]
+				s.Executor, s.Name, s.State = run.RunExecutor, run.RunName, record.State(run.RunState)
+				return nil
+			})
+		})
+		return runs, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list runs: %w", err)
+	}
+	return runs, nil
+}
+
+// RunWait returns the place of a wait of a run, or of a run below it: the open one, if several have the
+// id. The error is [record.ErrNotFound] if there is none, and [ErrDecided] if the run that waited has
+// ended.
+func (r *Reader) RunWait(ctx context.Context, planID, waitID string) (record.Key, error) {
+	row, err := pg.Read(ctx, r.db, func() (db.RunWaitRow, error) {
+		return r.queries.RunWait(ctx, r.db, db.RunWaitParams{PlanID: planID, WaitID: waitID})
+	})
+	if err != nil {
+		return record.Key{}, fmt.Errorf("find wait %s of run %s: %w", waitID, planID, err)
+	}
+	if row.Done {
+		return record.Key{}, ErrDecided
+	}
+	return record.Key{Kind: record.KindWait, Root: row.RootPlanID, Parent: row.PlanID, ID: waitID}, nil
+}
+
+// RunStands returns what a run should do, unless it has ended: then the error is [ErrEnded]. It is [record.ErrNotFound] if the plan
+// is not that of a run of the runtime. An empty root means any, else another tree has no such run.
+func (r *Reader) RunStands(ctx context.Context, rootPlanID, planID string) (Desired, error) {
+	row, err := pg.Read(ctx, r.db, func() (db.RunStandsRow, error) { return r.queries.RunStands(ctx, r.db, planID) })
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("look how run %s stands: %w", planID, err)
+	case rootPlanID != "" && row.RootPlanID != rootPlanID:
+		return "", record.ErrNotFound
+	case row.Done:
+		return "", ErrEnded
+	}
+	return Desired(row.Desired), nil
+}
+
+// RunHadForm reports whether a run, or a run below it, ever showed a form.
+func (r *Reader) RunHadForm(ctx context.Context, planID string) (bool, error) {
+	had, err := pg.Read(ctx, r.db, func() (bool, error) { return r.queries.RunHadForm(ctx, r.db, planID) })
+	if err != nil {
+		return false, fmt.Errorf("look for forms of run %s: %w", planID, err)
+	}
+	return had, nil
+}

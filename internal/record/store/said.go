@@ -1,0 +1,104 @@
+package store
+
+import (
+	"hash/maphash"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/record/field"
+	"github.com/actlog/actlog/internal/record/recent"
+	"github.com/actlog/actlog/internal/record/search"
+	"github.com/actlog/actlog/record"
+)
+
+// said adds the texts of batches that the search finds to those that are not in its index yet, and trees
+// whose start was told, so that the index has them in their place. It
+// remembers what was said lately of which tree: an agent names the same tools again and again. If
+// trees were deleted since, by whomever, that may be wrong: so what is known is sent as well, and the
+// transaction adds it if it finds that there were deletions.
+type said struct {
+	seed      maphash.Seed
+	known     recent.Map[uint64, int64] // by root and text or start: how many deletions there were when it was said
+	deletions atomic.Int64              // as of the last batch
+}
+
+func newSaid() *said { return &said{seed: maphash.MakeSeed()} }
+
+// queue queues the statement that adds the texts of a batch, if it has any, and notes them in the
+// batch. The passes are those of the batch: the texts of root plans come first.
+func (s *said) queue(q *pgx.Batch, b *batch, passes [][]*field.Row) {
+	b.saying = saying{}
+	deletions := s.deletions.Load()
+	type texts struct{ fresh, known []string }
+	byRoot, order := map[string]*texts{}, []string(nil)
+	add := func(root, what, text string) {
+		t := byRoot[root]
+		if t == nil {
+			t = new(texts)
+			byRoot[root], order = t, append(order, root)
+		}
+		hash := s.hash(root, what)
+		b.saying.hashes = append(b.saying.hashes, hash)
+		if at, ok := s.known.Get(hash); ok && at == deletions {
+			t.known = append(t.known, search.Fold(text))
+		} else {
+			t.fresh = append(t.fresh, search.Fold(text))
+		}
+	}
+	for _, rows := range passes {
+		for _, row := range rows {
+			if p, ok := row.Change.(*record.Plan); ok && p.IsRoot() && p.StartTime != nil {
+				add(p.RootPlanID, "\x00"+p.StartTime.UTC().String(), "") // no text begins so
+			}
+			for _, f := range field.Searched(row.Change.Kind()) {
+				if text, ok := f.Text(row.Change); ok {
+					add(row.Change.Key().Root, text, text)
+				}
+				for _, past := range row.Past {
+					if text, ok := f.Text(past.Change); ok {
+						add(row.Change.Key().Root, text, text)
+					}
+				}
+			}
+		}
+	}
+	p := db.SearchAppendParams{Deletions: deletions}
+	for _, root := range order {
+		for _, known := range []bool{false, true} {
+			lines := byRoot[root].fresh
+			if known {
+				lines = byRoot[root].known
+			}
+			if len(lines) > 0 {
+				p.RootPlanIds, p.Texts, p.Known = append(p.RootPlanIds, root), append(p.Texts, search.Merge("", lines...)), append(p.Known, known)
+			}
+		}
+	}
+	if len(p.RootPlanIds) > 0 {
+		q.Queue(db.SearchAppend, p.RootPlanIds, p.Texts, p.Known, p.Deletions).QueryRow(func(row pgx.Row) error {
+			return row.Scan(&b.saying.deletions)
+		})
+	}
+}
+
+func (s *said) hash(root, what string) uint64 {
+	var h maphash.Hash
+	h.SetSeed(s.seed)
+	_, _ = h.WriteString(root) // never fails
+	_ = h.WriteByte(0)
+	_, _ = h.WriteString(what)
+	return h.Sum64()
+}
+
+// learn remembers the texts of a committed batch.
+func (s *said) learn(b *batch) {
+	if len(b.saying.hashes) == 0 {
+		return
+	}
+	s.deletions.Store(b.saying.deletions)
+	for _, hash := range b.saying.hashes {
+		s.known.Set(hash, b.saying.deletions)
+	}
+}

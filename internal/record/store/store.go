@@ -1,0 +1,260 @@
+// Package store keeps the record in Postgres: one way in, [Store.Write], and reads that are
+// one statement each.
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/record/content"
+	"github.com/actlog/actlog/internal/record/delta"
+	"github.com/actlog/actlog/internal/record/feed"
+	"github.com/actlog/actlog/internal/record/pg"
+)
+
+// DefaultRetryFor is how long a write waits in all, unless the configuration says otherwise.
+const DefaultRetryFor = 15 * time.Second
+
+// Config says where the record is and how it is written. Zero values mean the defaults named
+// here.
+type Config struct {
+	// DatabaseURL is a postgres:// URL or a keyword/value string. Required.
+	DatabaseURL string
+	// DirectURL leads to the same database if DatabaseURL leads to a pooler of transactions. Default: DatabaseURL.
+	DirectURL string
+	// ReplicaURL leads to standbys of it, for [Store.Relaxed]. Default: there are none.
+	ReplicaURL string
+	// ReplicaLag is how far behind a standby may be to be used. Default 5 s.
+	ReplicaLag time.Duration
+	// Logger receives what cannot be returned to a caller. Default: nothing is logged.
+	Logger *slog.Logger
+	// MaxConns bounds the connections of the pool. Default 20. Reads use at most three quarters
+	// of them, so writers always find one. Beside it, one connection notifies other servers, and
+	// one listens while somebody follows the feed.
+	MaxConns int
+	// Writers is how many transactions write at once. Default 2.
+	Writers int
+	// QueueRows and QueueBytes bound what waits to be written. Beyond them Write waits.
+	// Default 20,000 rows, 64 MiB.
+	QueueRows  int
+	QueueBytes int
+	// RetryFor is how long a write waits in all if Postgres is away, its disk is full or a row
+	// is locked. Default: DefaultRetryFor.
+	RetryFor time.Duration
+	// Room returns an error if the database's disk has no room for a transaction. Default: only
+	// Postgres finds out.
+	Room func() error
+	// PartitionDays is the period of a partition of the detail. Default 7.
+	PartitionDays int
+	// Project returns a projection without spans. Default: the store takes no traces.
+	Project func(traceID string) Projection
+	// TraceQuiet is how long a trace may be silent before it is closed: what has not ended in
+	// it is UNKNOWN from then on, until more spans come. Default 10 min.
+	TraceQuiet time.Duration
+	// Contents says how long texts are cut, to be kept once in a tree. Default: content.DefaultSizes.
+	// Tests cut everything.
+	Contents content.Sizes
+	// Tracer sees every statement but notifications. Default: none.
+	Tracer pgx.QueryTracer
+}
+
+func (c Config) withDefaults() Config {
+	setDefault := func(v *int, d int) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	setDefault(&c.MaxConns, 20)
+	setDefault(&c.Writers, 2)
+	setDefault(&c.QueueRows, 20_000)
+	setDefault(&c.QueueBytes, 64<<20)
+	setDefault(&c.PartitionDays, 7)
+	if c.Contents == (content.Sizes{}) {
+		c.Contents = content.DefaultSizes
+	}
+	if c.ReplicaLag == 0 {
+		c.ReplicaLag = 5 * time.Second
+	}
+	if c.TraceQuiet == 0 {
+		c.TraceQuiet = 10 * time.Minute
+	}
+	if c.RetryFor == 0 {
+		c.RetryFor = DefaultRetryFor
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	switch {
+	case c.DatabaseURL == "":
+		return errors.New("database URL is required")
+	case c.Writers < 1 || c.Writers >= c.MaxConns:
+		return fmt.Errorf("writers must be at least 1 and fewer than the %d connections, not %d", c.MaxConns, c.Writers)
+	case c.PartitionDays < 1:
+		return fmt.Errorf("partition days must be at least 1, not %d", c.PartitionDays)
+	case c.ReplicaLag < LeastReplicaLag:
+		return fmt.Errorf("replica lag must be at least %v", LeastReplicaLag)
+	case c.TraceQuiet < time.Second:
+		return errors.New("trace quiet must be at least a second")
+	case c.QueueRows < maxBatchRows || c.QueueBytes < maxBatchBytes:
+		return fmt.Errorf("the queue must hold a batch: %d rows, %d bytes", maxBatchRows, maxBatchBytes)
+	}
+	return nil
+}
+
+// LeastReplicaLag is the least Config.ReplicaLag: a standby is looked at four times as often.
+const LeastReplicaLag = 100 * time.Millisecond
+
+// Store is the record in one Postgres database. It is safe for concurrent use.
+type Store struct {
+	*prices
+	*tracer // and the writer in it
+	*Reader
+	*deleter
+	*indexer
+
+	config     Config
+	replica    *replica // nil: there is none
+	db         *pg.DB
+	checks     *pg.DB // for [Store.Ready], which needs no key
+	feed       *feed.Feed
+	deltas     *delta.Deltas
+	runs       *pg.Bell      // rings when a run may be due, or should stop
+	runWrites  chan struct{} // holds a token for each write to a run, so that heartbeats find a connection
+	queries    *db.Queries
+	stop       context.CancelFunc // of what runs beside the writers
+	background sync.WaitGroup
+}
+
+// Open connects to a migrated database and starts the writers. The error wraps
+// [record.ErrUnavailable] if Postgres does not answer.
+func Open(ctx context.Context, config Config) (*Store, error) {
+	config = config.withDefaults()
+	s, err := open(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("open the record: %w", err)
+	}
+	if err := s.prices.load(ctx); err != nil {
+		config.Logger.Warn("read prices failed; no costs are computed until they can be read", "error", err)
+	}
+	s.writer.start(ctx, config.Writers)
+	ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
+	s.background.Go(func() { s.prices.follow(ctx) })
+	if config.Project != nil {
+		s.background.Go(func() { s.makeDue(ctx) })
+	}
+	return s, nil
+}
+
+func open(ctx context.Context, config Config) (*Store, error) {
+	if err := config.validate(); err != nil {
+		return nil, err
+	}
+	d, err := pg.Open(ctx, pg.Config{URL: config.DatabaseURL, DirectURL: config.DirectURL, MaxConns: config.MaxConns, Logger: config.Logger, Tracer: config.Tracer})
+	if err != nil {
+		return nil, err
+	}
+	if err := checkMigrated(ctx, d); err != nil {
+		d.Close()
+		return nil, err
+	}
+	log, queries, tuning, counters := config.Logger, db.New(), defaultTuning(), new(counters)
+	reads := d.ForReads(config.MaxConns - max(config.Writers, config.MaxConns/4))
+	s := &Store{config: config, db: d, checks: d.ForReads(1), feed: feed.Start(d, reads, log), deltas: delta.New(d, log), runs: pg.NewBell(d, "actlog_run", log), runWrites: make(chan struct{}, max(1, config.MaxConns/2)), queries: queries}
+	s.prices = &prices{db: d, queries: queries, log: log}
+	s.Reader = &Reader{db: reads, queries: queries, partitionDays: config.PartitionDays}
+	statements, said, contents := newStatements(tuning, config.PartitionDays), newSaid(), newContents(config.Contents)
+	s.indexer = &indexer{queries: queries}
+	s.deleter = &deleter{db: d, queries: queries, feed: s.feed, counters: counters, retryFor: config.RetryFor}
+	s.tracer = &tracer{
+		queries: queries, retryFor: config.RetryFor, turns: make(chan struct{}, max(1, config.MaxConns/traceShare)),
+		rows: &traceWriter{
+			projector:  &projector{project: config.Project, prices: s.prices, tuning: tuning, counters: counters, log: log, sizes: config.Contents},
+			statements: statements, said: said, contents: contents, quiet: config.TraceQuiet,
+		},
+		writer: &writer{
+			prices: s.prices, queue: newQueue(config.QueueRows, config.QueueBytes, config.RetryFor), log: log,
+			sender: &sender{
+				db: d, feed: s.feed, tuning: tuning, counters: counters, checkRoom: config.Room, statements: statements,
+				places: &places{tuning: tuning, partitionDays: config.PartitionDays}, said: said, contents: contents,
+			},
+		},
+	}
+	s.replica, err = newReplica(d, s.Reader, pg.ReplicaConfig{URL: config.ReplicaURL, MaxConns: config.MaxConns, Lag: config.ReplicaLag, Logger: config.Logger, Tracer: config.Tracer})
+	if err != nil {
+		d.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close lets the queue run empty, then disconnects. When ctx ends first, what is still queued
+// is answered with [record.ErrClosed].
+func (s *Store) Close(ctx context.Context) error {
+	s.stop()
+	err := s.writer.close(ctx)
+	s.background.Wait()
+	s.feed.Close()
+	s.deltas.Close()
+	s.runs.Close()
+	s.replica.close()
+	s.db.Close()
+	return err
+}
+
+// Standing is how the primary stands with its standbys.
+type Standing struct {
+	pg.Standing
+	Replica *ReplicaStats // nil: there is none
+	// Crowded: the database gives out no more connections. Those that are held are enough for this answer.
+	Crowded bool
+}
+
+// Ready reports whether the database answers and every migration is applied, and how it stands with its standbys. The
+// error is [record.ErrUnavailable] or [ErrNotMigrated] if not.
+func (s *Store) Ready(ctx context.Context) (Standing, error) {
+	if _, err := pg.Read(ctx, s.checks, func() (struct{}, error) { return struct{}{}, checkMigrated(ctx, s.checks) }); err != nil {
+		return Standing{}, err
+	}
+	standing, err := s.checks.Standing(ctx)
+	out := Standing{Standing: standing, Crowded: s.db.Crowded()}
+	if s.replica != nil {
+		out.Replica = new(s.replica.stats())
+	}
+	return out, err
+}
+
+// DB returns the store's connections.
+func (s *Store) DB() *pg.DB { return s.db }
+
+// Feed returns the change feed of the record.
+func (s *Store) Feed() *feed.Feed { return s.feed }
+
+// Deltas returns the texts of models' answers that are arriving. They are not on record.
+func (s *Store) Deltas() *delta.Deltas { return s.deltas }
+
+// PartitionDays is the period of a partition of the detail.
+func (s *Store) PartitionDays() int { return s.config.PartitionDays }
+
+// Stats returns a snapshot, without asking the database. It is cheap.
+func (s *Store) Stats() Stats {
+	st, pool := s.counters.stats(), s.db.Stat()
+	st.GivenUp = s.queue.givenUp.Load()
+	st.Replica = s.replica.stats()
+	st.QueueRows, st.QueueBytes, st.QueueWaiting = s.queue.size()
+	st.Pool = PoolStats{
+		Acquired: int(pool.AcquiredConns()), Idle: int(pool.IdleConns()), Max: int(pool.MaxConns()),
+		Waits: pool.EmptyAcquireCount(), WaitDuration: pool.AcquireDuration(),
+	}
+	return st
+}

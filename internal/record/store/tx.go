@@ -1,0 +1,173 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/actlog/actlog/internal/record/feed"
+	"github.com/actlog/actlog/internal/record/fieldsql"
+	"github.com/actlog/actlog/internal/record/pg"
+	"github.com/actlog/actlog/record"
+)
+
+// Tx is a transaction of [Store.InTx]: writes to the record, and other statements. It has the
+// methods of a connection that sqlc's queries take. It is for one goroutine.
+type Tx struct {
+	store   *Store
+	tx      pgx.Tx
+	batches []*batch
+	// distrusts says that the batches rely on no content that they do not send.
+	distrusts bool
+}
+
+// InTx runs f in one transaction. When f returns nil, everything that it wrote is committed
+// together, and the feed learns of it. The transaction is rolled back if f returns an error.
+//
+// InTx calls f again, in a new transaction, if Postgres was away or another session was in the
+// way, for RetryFor; so f must have no effect but on the Tx. f is given a context that also ends
+// when the store is closed, or after a minute. The errors are those of Write, or f's own. If the
+// connection is lost during the commit, nobody knows whether it happened: InTx does not repeat
+// it, and returns [record.ErrUnavailable].
+func (s *Store) InTx(ctx context.Context, f func(context.Context, *Tx) error) error {
+	if err := s.enter(); err != nil {
+		return fmt.Errorf("transaction: %w", err)
+	}
+	defer s.goroutines.Done()
+	deadline, distrusts := time.Now().Add(s.config.RetryFor), false
+	for attempt := 0; ; attempt++ {
+		committing, err := s.inTx(ctx, distrusts, f)
+		switch {
+		case pg.State(err) == fieldsql.StaleGuess && !distrusts:
+			distrusts = true
+			continue
+		case err == nil || ctx.Err() != nil:
+			return err
+		case committing && pg.ConnectionLost(err):
+			return pg.Translate(err)
+		case s.sending.Err() != nil:
+			return record.ErrClosed
+		case !pg.Transient(err) || !time.Now().Before(deadline) || s.pauseBeforeRetry(ctx, attempt, err) != nil:
+			return pg.Translate(err)
+		}
+	}
+}
+
+// inTx is one transaction. committing reports that only the commit can have failed.
+func (s *Store) inTx(ctx context.Context, distrusts bool, f func(context.Context, *Tx) error) (committing bool, err error) {
+	if err := s.room(); err != nil {
+		return false, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+	defer cancel()
+	defer context.AfterFunc(s.sending, cancel)()
+	t, start := &Tx{store: s, distrusts: distrusts}, time.Now()
+	err = s.db.Transact(ctx, func(tx pgx.Tx) error {
+		t.tx, t.batches = tx, nil
+		if err := f(ctx, t); err != nil {
+			return err
+		}
+		touched := feed.Touched{}
+		for _, b := range t.batches {
+			for root, kinds := range b.touched {
+				for kind := range kinds {
+					touched.Add(root, kind)
+				}
+			}
+		}
+		if len(touched) > 0 {
+			var q pgx.Batch
+			touched.Append(&q)
+			if err := tx.SendBatch(ctx, &q).Close(); err != nil {
+				return err
+			}
+		}
+		committing = true
+		return nil
+	})
+	if err != nil {
+		s.counters.failed()
+		return committing, err
+	}
+	for _, b := range t.batches {
+		s.places.learn(b, nil)
+		s.said.learn(b)
+		s.contents.learn(b)
+		s.counters.committed(len(b.rows), b.folded, time.Since(start))
+	}
+	if len(t.batches) > 0 {
+		s.feed.Grew()
+	}
+	return true, nil
+}
+
+// Write writes changes as [Store.Write] does, in the transaction: nothing is on record before
+// it commits. Changes that are not valid are named in the result, and the others are written.
+// If Postgres refuses a change that passed every check, the whole transaction fails.
+//
+// A transaction that writes to several trees locks them in the order of its writes. Write to
+// them in one call, or in the order of their ids, or Postgres may end it as a deadlock.
+func (t *Tx) Write(ctx context.Context, changes []record.Change) (record.Result, error) {
+	return t.write(ctx, changes, nil)
+}
+
+// Mark is Write for rows that are on record, in trees that the runtime does not run. They may name plans that it runs: a record
+// could do so before there was such a run.
+func (t *Tx) Mark(ctx context.Context, changes []record.Change) (record.Result, error) {
+	return t.write(ctx, changes, trusted)
+}
+
+// trusted is locked of a batch whose trees the caller has chosen.
+func trusted(*pgx.Batch) {}
+
+// write is Write. locked is that of the batch.
+func (t *Tx) write(ctx context.Context, changes []record.Change, locked func(*pgx.Batch)) (record.Result, error) {
+	entries, requests := t.store.prepare(changes)
+	result, err := t.store.result(entries)
+	if err != nil || len(requests) == 0 {
+		return result, err
+	}
+	valid := slices.DeleteFunc(entries, func(e *entry) bool { return e.err != nil })
+	b := newBatch(valid)
+	b.distrusts, b.locked = t.distrusts, locked
+	var q pgx.Batch
+	t.store.sender.queueBatch(&q, b, assumed{})
+	err = t.tx.SendBatch(ctx, &q).Close()
+	if err == nil && b.marked {
+		err = t.store.sender.unmark(ctx, t.tx, b)
+	}
+	if err != nil {
+		return record.Result{}, fmt.Errorf("write %d changes: %w", len(changes), err)
+	}
+	t.batches = append(t.batches, b)
+	return result, nil
+}
+
+// writeRun writes changes to the tree of a run. The caller has made sure that they may be written. A change that is
+// not valid is an error.
+func (t *Tx) writeRun(ctx context.Context, changes []record.Change) error {
+	result, err := t.write(ctx, changes, trusted)
+	if err == nil && len(result.Rejected) > 0 {
+		err = result.Rejected[0].Err
+	}
+	return err
+}
+
+// Exec runs a statement in the transaction.
+func (t *Tx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	return t.tx.Exec(ctx, sql, args...)
+}
+
+// Query runs a query in the transaction.
+func (t *Tx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	return t.tx.Query(ctx, sql, args...)
+}
+
+// QueryRow runs a query of one row in the transaction.
+func (t *Tx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	return t.tx.QueryRow(ctx, sql, args...)
+}

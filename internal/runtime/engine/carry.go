@@ -1,0 +1,255 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/actlog/actlog/internal/record/pg"
+	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/record"
+)
+
+// carry carries a claimed run as far as it goes now. When ctx ends, its cause says why.
+func (e *Engine) carry(ctx context.Context, r *Run) {
+	parts, release := e.config.Parts()
+	defer release()
+	r.parts, r.plan = parts, &record.Plan{}
+	if err := r.load(ctx); err != nil {
+		e.settle(ctx, r, Result{}, err)
+		return
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if r.limits != nil && r.limits.Seconds > 0 {
+		r.clock = &workClock{write: func(ops ...store.RunOp) error { return r.write(nil, ops...) }, age: e.age, end: cancel}
+	}
+
+	var result Result
+	err := r.boundary(ctx)
+	if err == nil {
+		err = r.clock.start()
+	}
+	if err == nil {
+		if executor := e.executors[r.run.Executor]; executor == nil {
+			err = &RunError{Kind: "configuration", Message: fmt.Sprintf("There is no executor %s.", r.run.Executor)}
+		} else {
+			result, err = advance(ctx, executor, r)
+		}
+	}
+	e.settle(ctx, r, result, err)
+}
+
+// advance calls an executor. A panic of it fails the run.
+func advance(ctx context.Context, x Executor, r *Run) (result Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.log.Error("an executor failed", "panic", p, "stack", string(debug.Stack()))
+			err = &RunError{Kind: internal, Message: "The executor failed."}
+		}
+	}()
+	return x.Advance(ctx, r)
+}
+
+// load reads what the run goes on from.
+func (r *Run) load(ctx context.Context) error {
+	row, err := r.engine.store.Row(ctx, record.Key{Kind: record.KindPlan, Root: r.run.RootPlanID, ID: r.run.PlanID})
+	if err != nil {
+		return err
+	}
+	r.plan = row.(*record.Plan)
+	if err := r.poisoned(); err != nil {
+		return err
+	}
+	if r.run.Definition.ID != "" {
+		if r.definition, err = r.engine.store.Definition(ctx, r.run.Definition); err != nil {
+			return err
+		}
+	}
+	if r.run.Limits != nil {
+		r.limits = &Limits{}
+		if err := json.Unmarshal(r.run.Limits, r.limits); err != nil {
+			return fmt.Errorf("read the limits of run %s: %w", r.run.PlanID, err)
+		}
+	}
+	if r.plan.StartTime != nil { // it was carried before
+		if err := r.beside(ctx, record.KindThought, func(c record.Change) { r.noteThought(c.(*record.Thought)) }); err != nil {
+			return err
+		}
+	}
+	if state := *r.plan.State; state != record.Running && r.run.Desired == store.DesiredRun {
+		running := r.planRow(record.Running)
+		if r.plan.StartTime == nil {
+			running.StartTime = new(r.now())
+		}
+		r.addLater(running)
+	}
+	return nil
+}
+
+// poisoned returns the failure of a run that lost so many workers in a row that the next one is spared; nil: it goes on.
+func (r *Run) poisoned() error {
+	if most := r.engine.maxTakeovers(r.parts); r.run.Lost < most || r.run.Desired != store.DesiredRun {
+		return nil
+	}
+	return &RunError{Kind: workerLost, Message: fmt.Sprintf("The run lost %d workers in a row, and put no result on record in between.", r.run.Lost)}
+}
+
+// maxTakeovers is how many workers in a row a run may lose without a result put on record.
+func (e *Engine) maxTakeovers(parts Parts) int {
+	return cmp.Or(parts.MaxTakeovers(), e.config.MaxTakeovers)
+}
+
+func (r *Run) planRow(state record.State) *record.Plan {
+	return &record.Plan{RootPlanID: r.run.RootPlanID, CurrentPlanID: r.run.PlanID, State: &state}
+}
+
+// settle puts on record how far the run came, and lets go of it. It tries until that is done, or the
+// worker has lost its lease.
+func (e *Engine) settle(ctx context.Context, r *Run, result Result, err error) {
+	if cause := r.interrupted(ctx); cause != nil { // what the executor makes of it does not count
+		err = cause
+	}
+	for attempt := 0; ; attempt++ {
+		failed := r.settle(result, err)
+		if errors.Is(failed, record.ErrNotFound) && errors.Is(r.write(nil), store.ErrLeaseLost) { // its tree was deleted
+			return
+		}
+		if failed == nil || errors.Is(failed, store.ErrLeaseLost) || r.leased.Err() != nil {
+			return
+		}
+		if invalid := new(record.InvalidError); errors.As(failed, &invalid) { // it would fail again
+			err = &RunError{Kind: internal, Message: "What the run did cannot be put on record: " + invalid.Error()}
+			r.mu.Lock()
+			r.later = nil
+			r.mu.Unlock()
+		}
+		r.log.Warn("the end of a turn cannot be put on record; it is tried again", "error", failed)
+		if pg.Pause(r.leased, pg.Backoff(attempt)) != nil {
+			return
+		}
+	}
+}
+
+// settle is one try.
+func (r *Run) settle(result Result, err error) error {
+	var parked *parkedError
+	var failure *RunError
+	switch {
+	case errors.Is(err, store.ErrLeaseLost):
+		return nil
+	case err == nil:
+		return r.end(record.Completed, result, nil)
+	case errors.As(err, &parked):
+		return r.park(parked)
+	case errors.Is(err, errPaused):
+		return r.pause()
+	case errors.Is(err, errReleased):
+		return r.release()
+	case errors.Is(err, errStopped):
+		return r.end(record.Cancelled, Result{}, &RunError{Kind: "stopped", Message: "The run was stopped."})
+	case errors.Is(err, errDeadline):
+		return r.end(record.Failed, Result{}, &RunError{Kind: LimitTime, Message: "The run has reached its limit of time."})
+	case errors.As(err, &failure):
+		return r.end(failure.state(), result, failure)
+	case errors.Is(err, record.ErrUnavailable), errors.Is(err, record.ErrNotFound):
+		r.log.Warn("a run is handed back", "error", err)
+		return r.release()
+	}
+	r.log.Error("a run failed", "error", err)
+	return r.end(record.Failed, Result{}, &RunError{Kind: internal, Message: err.Error()})
+}
+
+// park lets go of the run until a signal, or a time. Its state says that it waits, if it waits for a
+// human; a run that waits for a sub-plan is RUNNING.
+func (r *Run) park(p *parkedError) error {
+	if p.human {
+		return r.letGo(record.Waiting, p.until, r.states(record.Waiting))
+	}
+	return r.letGo(record.Running, p.until, nil)
+}
+
+// pause lets go of the run until it should go on.
+func (r *Run) pause() error {
+	return r.letGo(record.Paused, time.Time{}, r.states(record.Paused), store.Applied())
+}
+
+// letGo lets go of the run in a state, until a signal or a time.
+func (r *Run) letGo(state record.State, until time.Time, changes []record.Change, ops ...store.RunOp) error {
+	err := r.write(changes, slices.Concat(ops, r.clock.stopped(), []store.RunOp{store.Park(until)})...)
+	if err == nil {
+		r.engine.metrics.parkedAs(r.run.Executor, state)
+	}
+	return err
+}
+
+// states sets the state of the plan and of the steps that have not ended.
+func (r *Run) states(state record.State) []record.Change {
+	changes := []record.Change{r.planRow(state)}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, inState := range r.open {
+		if row := inState(state); row != nil {
+			changes = append(changes, row)
+		}
+	}
+	return changes
+}
+
+// release lets go of the run, which is due at once.
+func (r *Run) release() error { return r.write(nil, append(r.clock.stopped(), store.Release())...) }
+
+// end ends the run with all that is live in it, and the call that started it.
+func (r *Run) end(state record.State, result Result, failure *RunError) error {
+	end := r.planRow(state)
+	end.EndTime = new(r.now())
+	if r.plan.StartTime == nil {
+		end.StartTime = end.EndTime
+	}
+	summary := r.redact(result.Summary)
+	text := summary
+	if failure != nil {
+		end.ErrorKind, end.ErrorMessage = some(failure.Kind), some(r.redact(failure.Message))
+		end.Exception = r.exception(failure)
+		text = r.redact(failure.Message)
+	}
+	if failure == nil || summary != "" {
+		end.Summary = &summary
+	}
+	changes := []record.Change{end}
+	closing := &closing{run: r, state: state, why: failure, at: *end.EndTime}
+	ops := append(r.clock.stopped(), store.Applied(), store.Finish(closing.changes))
+	if r.plan.ConversationID != nil && state == record.Completed && r.plan.UserRequest != nil && !result.Said {
+		ops = append(ops, store.Say(r.conversation(*r.plan.ConversationID), 0,
+			store.Said{Role: "user", Text: *r.plan.UserRequest}, store.Said{Role: "assistant", Text: summary}))
+	}
+	if p := r.run.Parent; p != nil {
+		call := &record.ActTool{
+			RootPlanID: r.run.RootPlanID, StepID: p.StepID, Seq: p.Seq, ToolCallID: p.ToolCallID, State: &state, Result: &text, EndTime: end.EndTime,
+		}
+		if failure != nil {
+			call.ErrorKind, call.ErrorMessage = end.ErrorKind, end.ErrorMessage
+		}
+		changes = append(changes, call)
+		ops = append(ops, store.Signal(p.PlanID))
+	}
+	if err := r.write(changes, ops...); err != nil {
+		return err
+	}
+	r.engine.metrics.end(r.run.Executor, state)
+	return nil
+}
+
+// newHandle returns the handle of a claimed run.
+func (e *Engine) newHandle(leased context.Context, c store.Claimed, log *slog.Logger) *Run {
+	return &Run{
+		engine: e, run: c.Run, lease: c.Lease, leased: leased, halted: make(chan struct{}), log: log.With("plan", c.PlanID), lost: c.Lost,
+		clock: &workClock{},
+	}
+}

@@ -1,0 +1,49 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/actlog/actlog/agent/config"
+	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/testkit/scriptmodel"
+	"github.com/actlog/actlog/internal/testkit/storetest"
+	"github.com/actlog/actlog/record"
+)
+
+// TestWrongClock carries a run on a worker whose clock is hours away from that of Postgres. Limits of
+// time, the time of questions, and when a form looks again whether it can be shown, go by Postgres.
+func TestWrongClock(t *testing.T) {
+	t.Parallel()
+	for _, ahead := range []time.Duration{12 * time.Hour, -12 * time.Hour} {
+		t.Run(fmt.Sprint(ahead), func(t *testing.T) {
+			t.Parallel()
+			h := build(t, []scriptmodel.Scene{
+				{Name: "child", Match: scriptmodel.Match{System: "Child."}, Turns: calls(
+					[]scriptmodel.ToolCall{call("form", object{"title": "City?", "inputs": []object{{"label": "City", "name": "city"}}})}, terminate("child answer"))},
+				{Name: "root", Match: scriptmodel.Match{System: "Root."}, Turns: calls(
+					[]scriptmodel.ToolCall{call("agent.child", object{"request": "Ask."}), call("agent.child", object{"request": "Ask, too."})}, terminate("root answer"))},
+			}, map[string]config.Definition{
+				"root":  {SystemPrompt: "Root.", Tools: []string{"agent.child"}},
+				"child": {SystemPrompt: "Child.", Tools: []string{"form"}, WaitTimeout: config.Duration(time.Hour)},
+			}, nil)
+			// For the sessions that come, this function is now().
+			if _, err := h.DB.Pool.Exec(t.Context(), fmt.Sprintf(`CREATE SCHEMA shifted;
+				CREATE FUNCTION shifted.now() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT pg_catalog.now() - interval '%d seconds' $$;
+				DO $$ BEGIN EXECUTE format('ALTER DATABASE %%I SET search_path = shifted, pg_catalog', current_database()); END $$`, int(ahead.Seconds()))); err != nil {
+				t.Fatal(err)
+			}
+			h.Store = storetest.OpenURL(t, h.DB.URL)
+			h.Engine = h.NewEngine(nil)
+			ctx, cancel := context.WithCancel(t.Context())
+			var answering sync.WaitGroup
+			answering.Go(func() { answer(ctx, h) })
+			defer func() { cancel(); answering.Wait() }()
+			h.Work(h.Engine)
+			h.Await(h.Start("root", "Travel.", func(r *engine.Request) { r.Limits = &engine.Limits{Seconds: 3600} }), record.Completed)
+		})
+	}
+}

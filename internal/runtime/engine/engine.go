@@ -1,0 +1,278 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/record"
+)
+
+// Started says which run a request started.
+type Started struct {
+	RootPlanID string
+	PlanID     string
+	Executor   string
+	Before     bool // by an earlier request with the same idempotency key
+}
+
+// Watcher is told of texts as they arrive. Its methods return at once.
+type Watcher interface {
+	// Delta is a piece of the text of a model's answer.
+	Delta(rootPlanID, planID, stepID string, seq, attempt int64, text string)
+	// Reset says that the pieces of an answer that came so far are void.
+	Reset(rootPlanID, planID, stepID string, seq, attempt int64)
+	// Answer is a piece of what an agent answers, which it says by the tool that ends its work.
+	Answer(rootPlanID, planID, stepID string, seq, attempt int64, text string)
+	// ResetAnswer says that the pieces of what the agent answers that came so far are void.
+	ResetAnswer(rootPlanID, planID, stepID string, seq, attempt int64)
+}
+
+// Config says what an engine works with. Zero values mean the defaults named here.
+type Config struct {
+	Store     *store.Store
+	Executors []Executor
+	// Parts returns the present parts. The caller calls release when it no longer uses them.
+	Parts   func() (parts Parts, release func())
+	Watcher Watcher // nil: nobody
+	Logger  *slog.Logger
+	Release string // of the program
+	// Slots is how many runs a worker carries at once. Default 500. Most of them wait for a model.
+	Slots int
+	// Lease is how long the runs of a worker are its own after a heartbeat, which it sends each Beat.
+	// Default 3 s and 0.75 s.
+	Lease, Beat time.Duration
+	// Scan is how often a worker looks for runs that it was not woken for. Default 0.25 s.
+	Scan time.Duration
+	// Drain is how long a worker that is to stop waits for what its runs are doing. Default 20 s.
+	Drain time.Duration
+	// MaxTakeovers is how many workers in a row a run may lose without a result put on record, if the parts do not say it.
+	// Default 5.
+	MaxTakeovers int
+	// ModelTries is how often a model is asked in all if its errors may pass. Default 8.
+	ModelTries int
+	// RetryUnit scales the pauses between these tries. Default 1 s.
+	RetryUnit time.Duration
+	// Write puts what a run did on record. Default: WriteRun of Store. Tests disturb it.
+	Write func(context.Context, store.Lease, []record.Change, ...store.RunOp) error
+}
+
+func (c Config) withDefaults() Config {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	set := func(d *time.Duration, to time.Duration) {
+		if *d == 0 {
+			*d = to
+		}
+	}
+	set(&c.Lease, 3*time.Second)
+	set(&c.Beat, c.Lease/4)
+	set(&c.Scan, 250*time.Millisecond)
+	set(&c.Drain, 20*time.Second)
+	set(&c.RetryUnit, time.Second)
+	if c.Slots == 0 {
+		c.Slots = 500
+	}
+	if c.MaxTakeovers == 0 {
+		c.MaxTakeovers = 5
+	}
+	if c.ModelTries == 0 {
+		c.ModelTries = 8
+	}
+	if c.Write == nil && c.Store != nil {
+		c.Write = c.Store.WriteRun
+	}
+	if c.Watcher == nil {
+		c.Watcher = nobody{}
+	}
+	return c
+}
+
+type nobody struct{}
+
+func (nobody) Delta(string, string, string, int64, int64, string) {}
+func (nobody) Reset(string, string, string, int64, int64)         {}
+
+func (nobody) Answer(string, string, string, int64, int64, string) {}
+func (nobody) ResetAnswer(string, string, string, int64, int64)    {}
+
+// Engine starts and carries runs. It is safe for concurrent use.
+type Engine struct {
+	config    Config
+	store     *store.Store
+	executors map[string]Executor
+	host      string
+	metrics   *metrics
+	clock     clock
+	began     time.Time // by the monotonic clock of this machine
+}
+
+// New returns an engine. It does nothing until [Engine.Start] or [Engine.Work] is called.
+func New(c Config) (*Engine, error) {
+	c = c.withDefaults()
+	e := &Engine{config: c, store: c.Store, executors: map[string]Executor{}, metrics: newMetrics(), began: time.Now()}
+	for _, x := range c.Executors {
+		if e.executors[x.Kind()] != nil {
+			return nil, fmt.Errorf("two executors are of the kind %s", x.Kind())
+		}
+		e.executors[x.Kind()] = x
+	}
+	var err error
+	if e.host, err = os.Hostname(); err != nil {
+		e.host = "unknown"
+	}
+	return e, nil
+}
+
+// Start puts a run on record. A worker goes on with it. The error is a [*record.InvalidError] that
+// names the field, wraps [record.ErrNotFound] if there is nothing of that name, or is one of
+// [store.Store.StartRun].
+func (e *Engine) Start(ctx context.Context, r Request) (Started, error) {
+	parts, release := e.config.Parts()
+	defer release()
+	p, err := e.prepare(ctx, parts, r)
+	if err != nil {
+		return Started{}, err
+	}
+	id := record.NewPlanID()
+	if p.UUID {
+		id = uuid.Must(uuid.NewV7()).String()
+	}
+	run, plan, err := e.newRun(ctx, parts, r, p, id)
+	if err != nil {
+		return Started{}, err
+	}
+	run.RootPlanID, plan.RootPlanID = run.PlanID, run.PlanID
+	if run.Owner = r.UserID; run.Owner == "" {
+		run.Owner = run.PlanID
+	}
+	run.Starter, run.Project = r.Starter, r.Project
+
+	if r.IdempotencyKey != "" {
+		run.IdempotencyKey, run.RequestSHA256 = r.IdempotencyKey, hash(r.Body)
+	}
+	run.Held = r.Held
+	err = e.store.StartRun(ctx, run, p.begin(parts, plan))
+	if before := new(store.StartedBeforeError); errors.As(err, &before) {
+		if before.RequestSHA256 != run.RequestSHA256 {
+			return Started{}, &record.InvalidError{Code: record.CodeInvalidValue, Field: "Idempotency-Key", Reason: "was used for another request"}
+		}
+		return Started{RootPlanID: before.RootPlanID, PlanID: before.PlanID, Executor: before.Executor, Before: true}, nil
+	}
+	if err != nil {
+		return Started{}, err
+	}
+	return Started{RootPlanID: run.RootPlanID, PlanID: run.PlanID, Executor: run.Executor}, nil
+}
+
+// prepare checks a request.
+func (e *Engine) prepare(ctx context.Context, parts Parts, r Request) (Prepared, error) {
+	executor := e.executors[r.Executor]
+	if executor == nil {
+		kinds := strings.Join(slices.Sorted(maps.Keys(e.executors)), ", ")
+		return Prepared{}, &record.InvalidError{Code: record.CodeInvalidValue, Field: "executor", Reason: "must be one of " + kinds}
+	}
+	if err := r.Limits.check(); err != nil {
+		return Prepared{}, err
+	}
+	if c, ok := executor.(Continuing); ok {
+		if root, name := c.From(r); root != "" && !strings.Contains(root, "\x00") {
+			var err error
+			if r.From, err = e.store.RunArtifact(ctx, root, name); err != nil && !errors.Is(err, record.ErrNotFound) {
+				return Prepared{}, err
+			}
+		}
+	}
+	p, err := executor.Prepare(parts, r)
+	if err != nil {
+		return p, err
+	}
+	for _, need := range p.Needs { // no worker is to be waited for that nobody has configured
+		name, isModel := strings.CutPrefix(need, "model:")
+		if _, known := parts.Model(name); isModel && !known {
+			unknown := &UnknownError{Kind: "model", Name: name}
+			for _, m := range Models(parts) {
+				unknown.There = append(unknown.There, m.Name)
+			}
+			return p, unknown
+		}
+	}
+	return p, nil
+}
+
+// begin returns what is on record of a run from its start. The caller has set the place of the plan.
+func (p *Prepared) begin(parts Parts, plan *record.Plan) []record.Change {
+	changes := []record.Change{plan}
+	for _, a := range p.Artifacts {
+		changes = append(changes, newArtifact(parts, plan.RootPlanID, plan.CurrentPlanID, a))
+	}
+	return changes
+}
+
+// newRun returns what is put on record of a run that begins, but for its place in a tree.
+func (e *Engine) newRun(ctx context.Context, parts Parts, r Request, p Prepared, planID string) (store.NewRun, *record.Plan, error) {
+	run := store.NewRun{Needs: append([]string{"executor:" + r.Executor}, p.Needs...)}
+	run.PlanID, run.Executor, run.Name, run.Input = planID, r.Executor, p.Name, p.Input
+	if p.Definition != nil {
+		var err error
+		redacted := json.RawMessage(parts.Redact(string(p.Definition))) // its prompts are for models and the record
+		if run.Definition, err = e.store.Pin(ctx, r.Executor+"."+p.Name, r.Executor, redacted); err != nil {
+			return run, nil, err
+		}
+	}
+	limits := p.Limits.least(r.Limits)
+	if !limits.none() {
+		run.Limits = limits.json()
+	}
+	plan := &record.Plan{
+		CurrentPlanID: planID, Executor: &r.Executor, State: new(record.Pending),
+		Name: some(p.Name), Title: some(p.Title), UserRequest: some(p.UserRequest), ModelName: some(p.ModelName),
+		Project: some(r.Project), UserID: some(r.UserID), ConversationID: some(cmp.Or(r.ConversationID, p.ConversationID)), Release: some(e.config.Release), Tags: r.Tags,
+		Metadata: p.Metadata,
+	}
+	return run, plan, nil
+}
+
+// some returns a pointer to a text, or nil if it is empty.
+func some(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// textOf returns a text that may be missing.
+func textOf(p *string) string {
+	if p == nil {
+		return ""
+	}
+	return *p
+}
+
+func hash(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// age is how long the engine has been there, by the monotonic clock of this machine.
+func (e *Engine) age() time.Duration { return time.Since(e.began) }
+
+// Metrics returns what is to be known of the engine, and of the open runs of its database.
+func (e *Engine) Metrics() []prometheus.Collector {
+	return append(e.metrics.all, openRuns{e.store, e.config.Logger})
+}

@@ -1,0 +1,405 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/actlog/actlog/agent/model"
+	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/record"
+)
+
+// The reasons why the handle does not go on now. An executor returns them as they are.
+var (
+	errPaused   = errors.New("the run is paused")
+	errStopped  = errors.New("the run was stopped")
+	errReleased = errors.New("the worker stops")
+)
+
+// parkedError means that the run goes on when something happened: at a signal, or at a time if it is
+// not zero.
+type parkedError struct {
+	until time.Time
+	human bool // it waits for a human, and for nothing else
+}
+
+func (*parkedError) Error() string { return "the run waits" }
+
+// Run is the handle of a run that a worker carries. Everything with an effect goes through it: it is
+// put on record before and after. What is on record is returned and not done again. Its methods may
+// be called at the same time.
+type Run struct {
+	engine     *Engine
+	run        store.Run
+	lease      store.Lease
+	leased     context.Context // ends with the lease of the worker
+	plan       *record.Plan    // as it was when the run was claimed
+	parts      Parts
+	definition json.RawMessage
+	limits     *Limits
+	clock      *workClock
+	log        *slog.Logger
+
+	halted chan struct{} // closed when the run should not go on
+
+	writes sync.Mutex // they go one after the other, so that none overtakes what it builds on
+
+	priced atomic.Bool // the calls that were on record before have a price
+
+	mu            sync.Mutex
+	halt          error           // why it should not
+	later         []record.Change // what the next write adds
+	laterSaid     []store.RunOp   // likewise, of conversations
+	rounds, calls int64           // that it has begun
+	lost          int             // how many workers in a row were lost that held it
+	thoughts      map[string]bool // that are on record, or with the next write
+	thoughtAt     time.Time       // of the last of them
+	thrown        string          // the first exception of a step
+	// open returns the rows of the steps that were opened and have not ended, in a state.
+	open []func(record.State) *record.AgentExecution
+}
+
+// ID returns the plan of the run.
+func (r *Run) ID() string { return r.run.PlanID }
+
+// Name returns the name of what is run.
+func (r *Run) Name() string { return r.run.Name }
+
+// Input returns what the executor is given.
+func (r *Run) Input() json.RawMessage { return r.run.Input }
+
+// Definition returns the definition that the run keeps; nil if it has none.
+func (r *Run) Definition() json.RawMessage { return r.definition }
+
+// derive returns an id that follows from others, so that the same thing has the same id again.
+func derive(prefix string, from ...any) string {
+	h := sha256.New()
+	for _, part := range from {
+		text := fmt.Sprint(part)
+		fmt.Fprintf(h, "%d:%s", len(text), text)
+	}
+	return prefix + uuid.Must(uuid.FromBytes(h.Sum(nil)[:16])).String()
+}
+
+// stop makes the handle refuse to go on at its next boundary. The first reason counts.
+func (r *Run) stop(why error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.halt == nil {
+		r.halt = why
+		close(r.halted)
+	}
+}
+
+// heed does what the run is asked for, from its next boundary on.
+func (r *Run) heed(asked store.Desired) {
+	switch asked {
+	case store.DesiredCancel:
+		r.stop(errStopped)
+	case store.DesiredPause:
+		r.stop(errPaused)
+	}
+}
+
+// boundary returns why the run should not go on, if it should not.
+func (r *Run) boundary(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return r.halt
+}
+
+// addLater adds changes to the next write.
+func (r *Run) addLater(changes ...record.Change) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.later = append(r.later, changes...)
+}
+
+// hasLater reports whether something was left for the next write.
+func (r *Run) hasLater() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.later)+len(r.laterSaid) > 0
+}
+
+// write writes changes to the tree of the run, with those that were left for the next write. It tries for
+// as long as the worker has its lease, although the run may have been stopped: what was done is to be on
+// record.
+func (r *Run) write(changes []record.Change, ops ...store.RunOp) error {
+	r.writes.Lock()
+	defer r.writes.Unlock()
+	return r.writeNow(changes, ops...)
+}
+
+// Save puts on record what was left for the next write, so that those who watch see it. The executor returns
+// its error as it is.
+func (r *Run) Save() error {
+	r.writes.Lock()
+	defer r.writes.Unlock()
+	if !r.hasLater() {
+		return nil
+	}
+	return r.writeNow(nil)
+}
+
+// writeNow is write. The caller holds r.writes.
+func (r *Run) writeNow(changes []record.Change, ops ...store.RunOp) error {
+	r.mu.Lock()
+	later, said := r.later, r.laterSaid
+	r.later, r.laterSaid = nil, nil
+	r.mu.Unlock()
+	var asked store.Desired
+	err := r.engine.config.Write(r.leased, r.lease, slices.Concat(later, changes), slices.Concat(said, ops, []store.RunOp{store.Asked(&asked)})...)
+	switch {
+	case err == nil:
+		r.engine.metrics.writes.Inc()
+		r.heed(asked)
+	case errors.Is(err, store.ErrLeaseLost):
+		r.stop(err)
+	default: // the next write has them, too
+		r.mu.Lock()
+		r.later, r.laterSaid = append(later, r.later...), append(said, r.laterSaid...)
+		r.mu.Unlock()
+	}
+	return err
+}
+
+// now returns the time as rows have it: that of the database.
+func (r *Run) now() time.Time { return r.engine.clock.now() }
+
+// redact returns a text as it may be on record.
+func (r *Run) redact(text string) string { return r.parts.Redact(text) }
+
+// gain returns what a write that puts a result on record does besides: the workers that the run lost before it do not
+// count any more.
+func (r *Run) gain() []store.RunOp {
+	if r.suspect() == 0 {
+		return nil
+	}
+	return []store.RunOp{store.Gain()}
+}
+
+// gained notes that a result is on record.
+func (r *Run) gained() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lost = 0
+}
+
+// suspect is how many workers the run has lost in a row.
+func (r *Run) suspect() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lost
+}
+
+// writeResult writes changes with which a result is on record.
+func (r *Run) writeResult(changes []record.Change) error {
+	err := r.write(changes, r.gain()...)
+	if err == nil {
+		r.gained()
+	}
+	return err
+}
+
+// used returns why the run may not use more of a model, if so.
+func (r *Run) used(ctx context.Context) error {
+	if r.limits.none() {
+		return nil
+	}
+	var used store.Used
+	if r.limits.Tokens > 0 || r.limits.CostUSD > 0 {
+		var err error
+		costs := r.limits.CostUSD > 0 && !r.priced.Load()
+		if used, err = r.engine.store.RunUsed(ctx, r.run.RootPlanID, r.run.PlanID, costs); err != nil {
+			return err
+		}
+		if costs && used.UnpricedModel == "" { // from now on, mayAsk looks, here and in the runs below
+			r.priced.Store(true)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.limits.reached(r.rounds, r.calls, used)
+}
+
+// mayAsk returns why the run may not ask a model: what it costs is limited, and not known.
+func (r *Run) mayAsk(provider, model string) error {
+	if r.limits.none() || r.limits.CostUSD == 0 || r.engine.store.Priced(provider, model, r.now()) {
+		return nil
+	}
+	return costUnknown(model)
+}
+
+// remaining returns the limits of a run below this one.
+func (r *Run) remaining(ctx context.Context) (*Limits, error) {
+	left := &Limits{}
+	left.Seconds = r.clock.remaining().Seconds()
+	if r.limits.none() || r.limits.Tokens == 0 && r.limits.CostUSD == 0 {
+		return left, nil
+	}
+	used, err := r.engine.store.RunUsed(ctx, r.run.RootPlanID, r.run.PlanID, false)
+	if err != nil {
+		return nil, err
+	}
+	if r.limits.Tokens > 0 {
+		left.Tokens = max(r.limits.Tokens-used.Tokens, 1)
+	}
+	if r.limits.CostUSD > 0 {
+		left.CostUSD = max(r.limits.CostUSD-used.CostUSD, 1e-9)
+	}
+	return left, nil
+}
+
+// Model returns a model by its name in the configuration.
+func (r *Run) Model(name string) (model.Model, error) {
+	m, ok := r.parts.Model(name)
+	if !ok {
+		return nil, &RunError{Kind: "configuration", Message: fmt.Sprintf("No model is called %q any more.", name)}
+	}
+	return m, nil
+}
+
+// Thought puts a thought on record, with the next thing that is, and in the log. number tells the thoughts of
+// a run apart: one that is on record stays as it is. Each is later than the one before.
+func (r *Run) Thought(number int, t record.Thought) {
+	t.RootPlanID, t.PlanID, t.ThoughtID = r.run.RootPlanID, r.run.PlanID, derive("thought-", r.run.PlanID, number)
+	if t.Content != nil {
+		t.Content = new(r.redact(*t.Content))
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.thoughts[t.ThoughtID] {
+		return
+	}
+	if t.Time == nil {
+		t.Time = new(later(r.now(), r.thoughtAt))
+	}
+	r.noteThought(&t)
+	r.later = append(r.later, &t)
+	r.log.Info(fmt.Sprintf("[%s] %s: %s", textOf(t.AgentID), strings.ToUpper(string(*t.Type)), tool.Cut(textOf(t.Content), maxThoughtLogged)))
+}
+
+// maxThoughtLogged bounds what the log says of a thought, in bytes.
+const maxThoughtLogged = 2 << 10
+
+// later returns a time, or the next one after another if it is not later. Postgres keeps microseconds.
+func later(t, than time.Time) time.Time {
+	if t = t.Truncate(time.Microsecond); t.After(than) {
+		return t
+	}
+	return than.Add(time.Microsecond)
+}
+
+// noteThought notes that a thought is on record. The caller holds r.mu, or is alone.
+func (r *Run) noteThought(t *record.Thought) {
+	if r.thoughts == nil {
+		r.thoughts = map[string]bool{}
+	}
+	r.thoughts[t.ThoughtID] = true
+	if t.Time != nil && t.Time.After(r.thoughtAt) {
+		r.thoughtAt = *t.Time
+	}
+}
+
+// besidePage is how many rows beside a plan are read at once.
+const besidePage = 1000
+
+// beside reads what is on record beside the plan of the run.
+func (r *Run) beside(ctx context.Context, kind record.Kind, take func(record.Change)) error {
+	for after := new(store.Position); after != nil; {
+		rows, next, err := r.engine.store.Beside(ctx, kind, r.run.RootPlanID, r.run.PlanID, *after, besidePage)
+		if err != nil {
+			return err
+		}
+		for _, each := range rows {
+			take(each.Record)
+		}
+		after = next
+	}
+	return nil
+}
+
+// Artifacts returns the names of the artifacts that are on record, in order.
+func (r *Run) Artifacts(ctx context.Context) (names []string, err error) {
+	err = r.beside(ctx, record.KindArtifact, func(c record.Change) { names = append(names, c.(*record.Artifact).Name) })
+	return names, err
+}
+
+// Metadata puts metadata of the plan on record, with the next thing that is.
+func (r *Run) Metadata(m json.RawMessage) {
+	row := &record.Plan{RootPlanID: r.run.RootPlanID, CurrentPlanID: r.run.PlanID, Metadata: m}
+	r.addLater(row)
+}
+
+// Title puts another title of the plan on record, with the next thing that is.
+func (r *Run) Title(title string) {
+	r.addLater(&record.Plan{RootPlanID: r.run.RootPlanID, CurrentPlanID: r.run.PlanID, Title: some(r.redact(title))})
+}
+
+// noteException notes how a step failed, if that was an exception.
+func (r *Run) noteException(kind, message string) {
+	if isException(kind) {
+		r.mu.Lock()
+		r.thrown = cmp.Or(r.thrown, message)
+		r.mu.Unlock()
+	}
+}
+
+// exception returns the exception of a run that fails, which may be that of a step; nil: there was none.
+func (r *Run) exception(failure *RunError) *string {
+	if failure.state() != record.Failed {
+		return nil
+	}
+	r.noteException(failure.Kind, failure.Message)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return some(r.redact(r.thrown))
+}
+
+// Log returns the log of the run.
+func (r *Run) Log() *slog.Logger { return r.log }
+
+// Artifact puts something that the run produced on record, by its name, with the next thing that is.
+func (r *Run) Artifact(a tool.Artifact) { r.addLater(r.artifact(nil, nil, a)) }
+
+// artifact returns something that a run produced, or a tool call of it, known by its name.
+func (r *Run) artifact(stepID, toolCallID *string, a tool.Artifact) record.Change {
+	row := newArtifact(r.parts, r.run.RootPlanID, r.run.PlanID, a)
+	row.StepID, row.ToolCallID = stepID, toolCallID
+	return row
+}
+
+// source puts a source of a tool call on record, with the next thing that is.
+func (r *Run) source(stepID, toolCallID string, number int, s tool.Source) record.Change {
+	c := &record.Source{
+		RootPlanID: r.run.RootPlanID, PlanID: r.run.PlanID, SourceID: derive("source-", toolCallID, number), StepID: &stepID, ToolCallID: &toolCallID,
+		URI: some(r.redact(s.URI)), Snippet: some(r.redact(s.Snippet)), Description: some(r.redact(s.Description)),
+	}
+	if s.Type != "" {
+		c.Type = &s.Type
+	}
+	if s.LineStart > 0 {
+		c.LineStart, c.LineEnd = new(int64(s.LineStart)), new(int64(max(s.LineEnd, s.LineStart)))
+	}
+	if s.Score > 0 {
+		c.RelevanceScore = new(min(s.Score, 1))
+	}
+	return c
+}

@@ -1,0 +1,204 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/record"
+)
+
+// WaitInfo is a question to a human.
+type WaitInfo struct {
+	Type        record.WaitType
+	Title       string
+	Description string
+	Inputs      []map[string]string // of a form: label, name, type, placeholder, required, options, value
+	// Subject is what the human decides on. The answer is for exactly this.
+	Subject json.RawMessage
+	StepID  string
+	// ToolCallID is the call that waits, if one does.
+	ToolCallID string
+	// Timeout is how long the question waits; 0: without an end.
+	Timeout time.Duration
+}
+
+// Answer is how a human answered, or that nobody did.
+type Answer struct {
+	State    record.State        // SUBMITTED, ACCEPTED, MODIFIED, APPROVED, REJECTED, TIMED_OUT or CANCELLED
+	Decision string              // as it was given, such as retry
+	Text     string              // what the human added
+	By       string              // who answered: as they are known, else as they say
+	Inputs   []map[string]string // the form with its values
+}
+
+// Ask puts a question to a human, or returns the answer. Until there is one, the error says that the
+// run waits: the executor returns it. key tells the questions of a run apart.
+func (r *Run) Ask(ctx context.Context, key string, w WaitInfo) (Answer, error) {
+	if err := r.boundary(ctx); err != nil {
+		return Answer{}, err
+	}
+	return r.ask(ctx, key, w)
+}
+
+// ask is Ask, which also writes changes when the question is put. It asks although the run should not
+// go on: then that is on record when it stops.
+func (r *Run) ask(ctx context.Context, key string, w WaitInfo, changes ...record.Change) (Answer, error) {
+	w.Subject = plainJSON(w.Subject)
+	at := r.waitKey(key)
+	known, err := r.engine.store.Row(ctx, at)
+	switch {
+	case errors.Is(err, record.ErrNotFound):
+		return Answer{}, r.putQuestion(at, w, changes)
+	case err != nil:
+		return Answer{}, err
+	}
+	row := known.(*record.Wait)
+	if w.Subject != nil && row.SubjectSHA256 != nil && !isAbout(row, w.Subject) {
+		return Answer{}, mismatch("what was asked under %q is another thing than now", key)
+	}
+	if *row.State != record.Waiting {
+		return answerOf(row)
+	}
+	if row.ExpiresAt == nil || r.now().Before(*row.ExpiresAt) {
+		return Answer{}, &parkedError{until: orZero(row.ExpiresAt), human: true}
+	}
+	timedOut := &record.Wait{RootPlanID: at.Root, PlanID: at.Parent, WaitID: at.ID, State: new(record.TimedOut), EndTime: new(r.now())}
+	if err := r.writeResult([]record.Change{timedOut}); err != nil {
+		return Answer{}, err
+	}
+	return Answer{State: record.TimedOut}, nil
+}
+
+// waitKey returns where the question of a key is on record.
+func (r *Run) waitKey(key string) record.Key {
+	return record.Key{Kind: record.KindWait, Root: r.run.RootPlanID, Parent: r.run.PlanID, ID: derive("wait-", r.run.PlanID, key)}
+}
+
+// plainJSON returns JSON as a human is shown it: compact, with as few escapes as possible.
+func plainJSON(raw json.RawMessage) json.RawMessage {
+	text := jsontext.Value(slices.Clone(raw))
+	if raw == nil || text.Format(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) != nil {
+		return raw
+	}
+	return json.RawMessage(text)
+}
+
+// isAbout reports whether a wait is about a subject: by its hash, and by what it shows. Earlier versions wrote subjects
+// with more escapes, and the hash is of the text as it was written.
+func isAbout(row *record.Wait, subject json.RawMessage) bool {
+	written := *row.SubjectSHA256
+	if row.Subject == nil || recordable(subject) != nil { // the record has not the whole of it
+		return written == hash(subject)
+	}
+	return (written == hash(subject) || written == hash(row.Subject)) && string(plainJSON(row.Subject)) == string(subject)
+}
+
+// putQuestion puts a question on record. The error says that the run waits.
+func (r *Run) putQuestion(at record.Key, w WaitInfo, changes []record.Change) error {
+	row := &record.Wait{
+		RootPlanID: at.Root, PlanID: at.Parent, WaitID: at.ID, Type: &w.Type, State: new(record.Waiting), StartTime: new(r.now()),
+		Title: some(r.redact(w.Title)), FormDescription: some(r.redact(w.Description)), StepID: some(w.StepID), ToolCallID: some(w.ToolCallID),
+	}
+	if w.Inputs != nil {
+		inputs, err := json.Marshal(w.Inputs)
+		if err != nil {
+			return fmt.Errorf("encode a form: %w", err)
+		}
+		row.FormInputs = inputs
+	}
+	if w.Subject != nil {
+		row.Subject, row.SubjectSHA256 = w.Subject, new(hash(w.Subject))
+	}
+	if w.Timeout > 0 {
+		row.ExpiresAt = new(r.now().Add(w.Timeout))
+	}
+	var ops []store.RunOp
+	if w.Type == record.WaitUserInput {
+		ops = append(ops, store.FormFree(at.ID))
+	}
+	switch err := r.write(append(changes, row), ops...); {
+	case errors.Is(err, store.ErrFormWaits):
+		r.addLater(changes...)
+		return &parkedError{until: r.now().Add(formEvery), human: true}
+	case err != nil:
+		return err
+	}
+	return &parkedError{until: orZero(row.ExpiresAt), human: true}
+}
+
+// formEvery is how often a form looks whether it can be shown.
+const formEvery = time.Second
+
+func orZero(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
+}
+
+// answerOf returns the answer of a wait that was decided.
+func answerOf(row *record.Wait) (Answer, error) {
+	a := Answer{State: *row.State}
+	by := cmp.Or(row.DecidedBy, row.By)
+	for to, from := range map[*string]*string{&a.Decision: row.Decision, &a.Text: row.DecisionText, &a.By: by} {
+		if from != nil {
+			*to = *from
+		}
+	}
+	if row.FormInputs != nil {
+		if err := json.Unmarshal(row.FormInputs, &a.Inputs); err != nil {
+			return Answer{}, mismatch("the answer to a form cannot be read: %v", err)
+		}
+	}
+	return a, nil
+}
+
+// hold asks like ask, and waits for the answer here: what asks cannot be called again. As with a run that is parked,
+// the workers that it lost before do not count any more: it may wait for long, and is not carried alone meanwhile.
+func (r *Run) hold(ctx context.Context, key string, w WaitInfo) (Answer, error) {
+	a, err := r.ask(ctx, key, w)
+	if _, waits := errors.AsType[*parkedError](err); !waits {
+		return a, err
+	}
+
+	if r.suspect() > 0 {
+		if err := r.writeResult(nil); err != nil {
+			return Answer{}, err
+		}
+	}
+	goOn, err := r.clock.hold()
+	if err == nil {
+		a, err = r.awaitAnswer(ctx, key, w)
+	}
+	return a, cmp.Or(err, goOn())
+}
+
+// awaitAnswer asks like ask, again and again until there is an answer.
+func (r *Run) awaitAnswer(ctx context.Context, key string, w WaitInfo) (Answer, error) {
+	for {
+		select {
+		case <-time.After(holdEvery):
+		case <-ctx.Done():
+			return Answer{}, context.Cause(ctx) // the run goes on elsewhere, or not at all
+		}
+
+		a, err := r.ask(ctx, key, w)
+		if _, waits := errors.AsType[*parkedError](err); !waits {
+			return a, err
+		}
+	}
+}
+
+// holdEvery is how often an answer is looked for that a call waits for while it goes on.
+const holdEvery = 500 * time.Millisecond
+
+// WaitTimedOut is the error kind of what nobody answered in time.
+const WaitTimedOut = "wait_timed_out"

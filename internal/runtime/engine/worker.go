@@ -1,0 +1,417 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/actlog/actlog/internal/record/pg"
+	"github.com/actlog/actlog/internal/record/store"
+)
+
+// claimAtOnce bounds how many runs are claimed in one statement.
+const claimAtOnce = 50
+
+// Work claims runs and carries them until ctx ends. Then it lets them finish what they are doing, and
+// hands back the rest, so that other workers go on with them at once. It returns when nothing is left.
+// The error says that the worker could not be registered.
+func (e *Engine) Work(ctx context.Context) error {
+	w := &worker{engine: e, log: e.config.Logger, held: map[string]*holding{}, wake: make(chan struct{}, 1)}
+	return w.work(ctx)
+}
+
+// worker is a worker from its start to its end. It has another id after it lost its lease.
+type worker struct {
+	engine *Engine
+	log    *slog.Logger
+	wake   chan struct{}
+	unsure time.Time // when a claim failed last: it may have claimed runs all the same
+	// When the worker last looked for a run to carry alone that waits, and whether it makes room for one.
+	sought     time.Time
+	makingRoom bool
+
+	mu       sync.Mutex
+	row      store.Worker
+	beaten   time.Time           // when the last heartbeat that succeeded was sent
+	held     map[string]*holding // by plan
+	leased   context.Context     // ends with the lease
+	endLease context.CancelCauseFunc
+	carrying sync.WaitGroup
+}
+
+// holding is a run that the worker holds.
+type holding struct {
+	run    *Run
+	cancel context.CancelCauseFunc
+}
+
+func (w *worker) work(ctx context.Context) error {
+	// What goes on while the runs come to their ends.
+	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	if err := w.register(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	var beside sync.WaitGroup
+	beside.Go(func() { w.engine.store.ListenForRuns(inner, w.wake) })
+	beside.Go(func() { w.beat(inner) })
+	beside.Go(func() { w.engine.watch(ctx) })
+	w.claim(ctx)
+	w.drain(inner)
+	stop()
+	beside.Wait()
+	return nil
+}
+
+// provides is what runs may need of this worker at the moment.
+func (e *Engine) provides() []string {
+	parts, release := e.config.Parts()
+	defer release()
+	all := slices.Clone(parts.Provides())
+	for kind := range e.executors {
+		all = append(all, "executor:"+kind)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// register registers the worker under a new id, until that succeeds.
+func (w *worker) register(ctx context.Context) error {
+	row := store.Worker{
+		ID: "worker-" + uuid.Must(uuid.NewV7()).String(), Host: w.engine.host, Release: w.engine.config.Release,
+		Provides: w.engine.provides(), Slots: w.engine.config.Slots,
+	}
+	for attempt := 0; ; attempt++ {
+		sent := time.Now()
+		row.Age = w.engine.age()
+		now, err := w.engine.store.AddWorker(ctx, row, w.engine.config.Lease)
+		if err == nil {
+			w.engine.clock.set(sent, now)
+			w.mu.Lock()
+			w.row, w.beaten = row, sent
+			w.leased, w.endLease = context.WithCancelCause(context.WithoutCancel(ctx))
+			w.mu.Unlock()
+			w.log.Info("worker started", "worker", row.ID, "slots", row.Slots)
+			return nil
+		}
+		if ctx.Err() == nil {
+			w.log.Warn("a worker cannot be registered; it is tried again", "error", err)
+		}
+		if pg.Pause(ctx, pg.Backoff(attempt)) != nil {
+			return fmt.Errorf("register a worker: %w", err)
+		}
+	}
+}
+
+// beat extends the lease until ctx ends. A worker that misses its own lease drops its runs: others may
+// have taken them.
+func (w *worker) beat(ctx context.Context) {
+	for {
+		w.mu.Lock()
+		row, beaten := w.row, w.beaten
+		w.mu.Unlock()
+		if pg.Pause(ctx, min(w.engine.config.Beat, max(w.engine.config.Lease-time.Since(beaten), 0))) != nil {
+			return
+		}
+		row.Provides, row.Age = w.engine.provides(), w.engine.age()
+		sent := time.Now()
+		limited, cancel := context.WithTimeout(ctx, max(w.engine.config.Lease-sent.Sub(beaten), time.Millisecond))
+		now, wanted, err := w.engine.store.Beat(limited, row, w.below(), w.engine.config.Lease)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			w.mu.Lock()
+			w.beaten, w.row.Provides = sent, row.Provides
+			w.mu.Unlock()
+			w.setClock(ctx, sent, now)
+			w.apply(wanted)
+		case errors.Is(err, store.ErrLeaseLost) || time.Since(beaten) >= w.engine.config.Lease:
+			w.log.Warn("the worker lost its lease; others go on with its runs", "worker", row.ID, "error", err)
+			w.engine.metrics.leasesLost.Inc()
+			w.drop()
+			if w.register(ctx) != nil {
+				return
+			}
+		default:
+			w.log.Debug("a heartbeat failed", "worker", row.ID, "error", err)
+		}
+	}
+}
+
+// clockStep is how far the clock of the database must be set back so that something is done about it. Less
+// is the time that an answer takes.
+const clockStep = time.Second
+
+// setClock sets the clock of the engine. What was due before the clock of the database was set back is due.
+func (w *worker) setClock(ctx context.Context, asked, now time.Time) {
+	before := w.engine.clock.set(asked, now)
+	if before.Sub(now) < clockStep {
+		return
+	}
+	w.log.Warn("the clock of the database was set back", "by", before.Sub(now))
+	if err := w.engine.store.ClockSetBack(ctx, before); err != nil {
+		w.log.Warn("runs that were due may wait until the clock shows their time again", "error", err)
+	}
+}
+
+// drop gives up all runs.
+func (w *worker) drop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.endLease(store.ErrLeaseLost)
+	clear(w.held) // under the next id they may be claimed again while these come to their ends
+	w.row.ID = ""
+}
+
+// below returns the plans of the runs that are carried below others: they end with these.
+func (w *worker) below() (plans []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for plan, h := range w.held {
+		if h.run.run.Parent != nil {
+			plans = append(plans, plan)
+		}
+	}
+	return plans
+}
+
+// apply makes runs do what they are asked for.
+func (w *worker) apply(wanted []store.Wanted) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, each := range wanted {
+		h := w.held[each.PlanID]
+		if h == nil || h.run.lease.Epoch != each.Epoch {
+			continue
+		}
+		if h.run.heed(each.Desired); each.Desired == store.DesiredCancel {
+			h.cancel(errStopped)
+		}
+	}
+}
+
+// claim claims runs and starts to carry them until ctx ends. They go on beyond that.
+func (w *worker) claim(ctx context.Context) {
+	for {
+		for ctx.Err() == nil && w.claimSome(ctx) {
+		}
+		timer := time.NewTimer(w.engine.config.Scan)
+		select {
+		case <-ctx.Done():
+		case <-w.wake:
+			w.look(ctx)
+		case <-timer.C:
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// look looks at once what runs are asked for.
+func (w *worker) look(ctx context.Context) {
+	w.mu.Lock()
+	id, n := w.row.ID, len(w.held)
+	w.mu.Unlock()
+	if id == "" || n == 0 {
+		return
+	}
+	if wanted, err := w.engine.store.Wanted(ctx, id, w.below()); err == nil { // else the next heartbeat brings it
+		w.apply(wanted)
+	}
+}
+
+// claimSome claims some runs. It reports whether there may be more.
+func (w *worker) claimSome(ctx context.Context) bool {
+	w.mu.Lock()
+	row, held := w.row, slices.Collect(maps.Keys(w.held))
+	w.mu.Unlock()
+	if row.ID == "" {
+		return false
+	}
+	limited, cancel := context.WithTimeout(ctx, w.engine.config.Lease)
+	defer cancel()
+	// Nobody carries a run whose claim had an answer that was lost. What a claim was about to do is done within a lease, or the lease is lost.
+	if !w.unsure.IsZero() {
+		now := time.Now()
+		if err := w.engine.store.HandBack(limited, row.ID, held); err != nil {
+			w.log.Debug("runs may be held that nobody carries", "worker", row.ID, "error", err)
+			return false
+		}
+		if now.Sub(w.unsure) > w.engine.config.Lease {
+			w.unsure = time.Time{}
+		}
+	}
+	loneAt := w.engine.loneAt()
+	if w.carriesAlone(loneAt) {
+		return false
+	}
+	claim := func(runs int, alone bool) (claimed int, ok bool) {
+		all, err := w.engine.store.Claim(limited, store.Claim{
+			WorkerID: row.ID, Provides: row.Provides, Runs: runs, LoneAt: loneAt, Alone: alone,
+		})
+		if err != nil {
+			w.log.Debug("claim failed", "worker", row.ID, "error", err)
+			w.unsure = time.Now()
+			return 0, false
+		}
+		for _, c := range all {
+			w.hold(c)
+		}
+		return len(all), true
+	}
+	if len(held) == 0 && loneAt > 0 {
+		if n, ok := claim(1, true); n > 0 || !ok {
+			return false
+		}
+		w.makingRoom = false
+	}
+	n := min(w.engine.config.Slots-len(held), claimAtOnce)
+	if w.makesRoom(limited, row, loneAt) || n <= 0 {
+		return false
+	}
+	claimed, ok := claim(n, false)
+	return ok && claimed == n
+}
+
+// loneAt returns how many workers in a row a run must have lost to be carried alone, by a worker that carries nothing
+// else. If that worker is lost, too, the run is to blame, and fails. It is negative if no run is carried alone.
+func (e *Engine) loneAt() int {
+	parts, release := e.config.Parts()
+	defer release()
+	if loneAt := e.maxTakeovers(parts) - 1; loneAt > 0 {
+		return loneAt
+	}
+	return -1
+}
+
+// carriesAlone reports whether the worker carries a run alone. Once that puts a result on record, it is one like
+// others, and so is one that was claimed to be stopped or paused.
+func (w *worker) carriesAlone(loneAt int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, h := range w.held {
+		if h.run.suspect() == loneAt && h.run.run.Desired == store.DesiredRun {
+			return true
+		}
+	}
+	return false
+}
+
+// makesRoom reports whether the worker claims nothing, so that it can take a run alone that no other worker took. It hands
+// its own runs back at their next boundaries, and goes on so until it is empty, however long their calls take, or until
+// another worker took the run.
+func (w *worker) makesRoom(ctx context.Context, row store.Worker, loneAt int) bool {
+	lease := w.engine.config.Lease
+	if loneAt < 0 || time.Since(w.sought) < lease {
+		return w.makingRoom
+	}
+
+	w.sought = time.Now()
+	waits, err := w.engine.store.SuspectWaits(ctx, row.ID, loneAt, 2*lease)
+	if err != nil {
+		w.log.Debug("a run to carry alone may wait", "worker", row.ID, "error", err)
+		return w.makingRoom
+	}
+	if waits && !w.makingRoom {
+		w.log.Info("the worker lets go of its runs, to carry one alone that lost its workers", "worker", row.ID)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for _, h := range w.held {
+			h.run.stop(errReleased)
+		}
+	}
+	w.makingRoom = waits
+	return waits
+}
+
+// hold starts to carry a run.
+func (w *worker) hold(c store.Claimed) {
+	e := w.engine
+	e.metrics.claims.WithLabelValues(c.Executor).Inc()
+	w.mu.Lock()
+	if w.row.ID != c.Lease.WorkerID { // the lease was lost meanwhile
+		w.mu.Unlock()
+		return
+	}
+	ctx, cancel := context.WithCancelCause(w.leased)
+	h := &holding{run: e.newHandle(w.leased, c, w.log), cancel: cancel}
+	w.held[c.PlanID] = h
+	w.mu.Unlock()
+	h.run.heed(c.Desired)
+	w.carrying.Go(func() {
+		defer cancel(nil)
+		e.metrics.carried.Inc()
+		defer e.metrics.carried.Dec()
+		e.carry(ctx, h.run)
+		w.mu.Lock()
+		if w.held[c.PlanID] == h {
+			delete(w.held, c.PlanID)
+		}
+		w.mu.Unlock()
+		select { // there is a free slot
+		case w.wake <- struct{}{}:
+		default:
+		}
+	})
+}
+
+// drain lets the runs finish what they are doing, and hands back what is left.
+func (w *worker) drain(ctx context.Context) {
+	each := func(f func(*holding)) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for _, h := range w.held {
+			f(h)
+		}
+	}
+	each(func(h *holding) { h.run.stop(errReleased) })
+	done := make(chan struct{})
+	go func() {
+		w.carrying.Wait()
+		close(done)
+	}()
+	timer := time.NewTimer(w.engine.config.Drain)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		each(func(h *holding) { h.cancel(errReleased) })
+		timer.Reset(w.engine.config.Lease)
+		select {
+		case <-done:
+		case <-timer.C: // Postgres is away: what is left is taken over when the lease is over
+			w.mu.Lock()
+			w.endLease(store.ErrLeaseLost)
+			w.mu.Unlock()
+			<-done
+		}
+	}
+	w.mu.Lock()
+	id := w.row.ID
+	w.endLease(nil)
+	w.mu.Unlock()
+	if id == "" {
+		return
+	}
+	limited, cancel := context.WithTimeout(ctx, w.engine.config.Lease)
+	defer cancel()
+	if err := w.engine.store.StopWorker(limited, id); err != nil {
+		w.log.Warn("a worker could not hand back its runs; others take them when its lease is over", "worker", id, "error", err)
+		return
+	}
+	w.log.Info("worker stopped", "worker", id)
+}

@@ -1,0 +1,232 @@
+// Package dag is the executor of graphs: a model plans tasks that depend on each other, and those that are
+// ready run at the same time.
+package dag
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+
+	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/runtime/executor/thinkact"
+	"github.com/actlog/actlog/internal/runtime/graph"
+	"github.com/actlog/actlog/record"
+)
+
+// Advance implements [engine.Executor].
+func (Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, error) {
+	var in input
+	var d definition
+	if err := errors.Join(json.Unmarshal(run.Input(), &in), json.Unmarshal(run.Definition(), &d)); err != nil {
+		return engine.Result{}, &engine.RunError{Kind: "configuration", Message: "The run cannot be read: " + err.Error()}
+	}
+	of := in.PlanID
+	if d.Graph == nil {
+		text, err := plan(ctx, run, in, d)
+		if err != nil {
+			return engine.Result{}, err
+		}
+		of, d.Graph = run.ID(), json.RawMessage(text)
+		run.Artifact(tool.Artifact{Name: graph.Artifact, Type: graph.Artifact, Value: d.Graph})
+	}
+	g, err := graph.Read(d.Graph)
+	if err != nil {
+		return engine.Result{}, &engine.RunError{Kind: "planning", Message: err.Error()}
+	}
+	run.Title(g.Title)
+	if in.Draft {
+		return engine.Result{Summary: g.Title}, nil
+	}
+	e := &execution{run: run, graph: g, eager: in.Scheduling == eager, begun: map[string]bool{}, completed: map[string]bool{}, results: map[string]string{}}
+	e.log(logStart, nil, record.ThoughtAction, "Starting execution of plan %s", of)
+	if e.doers, err = d.choose(g, input{}); err != nil {
+		e.log(logEnd, nil, record.ThoughtError, "ERROR: %s", err)
+		return engine.Result{}, &engine.RunError{Kind: "provider", Message: err.Error()}
+	}
+	for _, by := range e.doers {
+		if _, err := run.Model(by.model); err != nil {
+			return engine.Result{}, err
+		}
+	}
+	if err := e.carry(ctx); err != nil {
+		return engine.Result{}, err
+	}
+	return e.end()
+}
+
+// execution is the work on a graph.
+type execution struct {
+	run   *engine.Run
+	graph *graph.Graph
+	doers []doer // of the nodes
+	eager bool
+
+	wave      int             // the number of the last one
+	begun     map[string]bool // nodes
+	completed map[string]bool
+	results   map[string]string // of those
+	waiting   []error           // of nodes that wait for a human
+}
+
+// ending is how a node ended.
+type ending struct {
+	id, text string
+	err      error
+}
+
+// carry runs what is ready, and again, until nothing is. A wave begins when nothing runs any more; eager nodes do
+// not wait for that, nor for nodes that wait for a human. The error is one that ends the run, or that the handle gave.
+func (e *execution) carry(ctx context.Context) (broken error) {
+	endings := make(chan ending, len(e.graph.Nodes))
+	for running := 0; ; {
+		if broken == nil && (e.eager || running == 0 && len(e.waiting) == 0) {
+			running += e.start(ctx, endings)
+		}
+		if running == 0 {
+			return cmp.Or(broken, engine.Worst(e.waiting...))
+		}
+		end := <-endings
+		running--
+		broken = e.take(end, broken)
+		if broken == nil && running > 0 {
+			broken = e.run.Save() // those who watch see how the node ended, although others go on
+		}
+	}
+}
+
+// take notes how a node ended, and returns what ends the run: what did before, if anything.
+func (e *execution) take(end ending, broken error) error {
+	switch {
+	case end.err == nil:
+		e.completed[end.id], e.results[end.id] = true, end.text
+	case engine.Waits(end.err):
+		e.waiting = append(e.waiting, end.err)
+	case broken == nil && engine.OfRun(end.err):
+		return end.err
+	}
+	return broken
+}
+
+// start lets the nodes begin that are ready, and returns how many. Each sends how it ended.
+func (e *execution) start(ctx context.Context, endings chan<- ending) int {
+	ready := e.next()
+	for _, at := range ready {
+		info, prompt := e.info(at), nodePrompt(&e.graph.Nodes[at], e.inputs(at))
+		go func() { endings <- e.node(ctx, at, info, prompt) }()
+	}
+	return len(ready)
+}
+
+// next returns the nodes that begin now.
+func (e *execution) next() []int {
+	ready := e.graph.Ready(e.begun, e.completed)
+	ids := make([]string, len(ready))
+	for i, at := range ready {
+		ids[i] = e.graph.Nodes[at].ID
+		e.begun[ids[i]] = true
+	}
+	if e.wave++; len(ready) > 0 && !e.eager {
+		e.log(lineOf(ready[0], lineWave), nil, record.ThoughtDecision, "Executing %d nodes in parallel: [%s]", len(ready), strings.Join(ids, ", "))
+	}
+	for _, at := range ready {
+		e.log(lineOf(at, lineBegin), nil, record.ThoughtAction, "Starting node %s: %s", e.graph.Nodes[at].ID, e.graph.Nodes[at].Name)
+	}
+	return ready
+}
+
+// about is what the metadata of the step of a node say, for reports: they are small.
+type about struct {
+	Node  string `json:"node"`
+	Wave  int    `json:"wave,omitempty"`  // from 1; 0: it did not begin, or is eager
+	Agent string `json:"agent,omitempty"` // that carries it out
+	Below int    `json:"below"`           // how many nodes need its result, directly or through others
+}
+
+// info returns what is on record of a node.
+func (e *execution) info(at int) engine.StepInfo {
+	n := e.graph.Nodes[at]
+	a := about{Node: n.ID, Below: e.graph.Below(n.ID), Agent: n.Agent}
+	if e.begun[n.ID] && !e.eager {
+		a.Wave = e.wave
+	}
+	metadata, _ := json.Marshal(a) // texts and numbers
+	info := engine.StepInfo{Agent: n.ID, Description: n.Name, Request: n.Description, Model: e.doers[at].model,
+		Metadata: metadata}
+	if agent := e.doers[at].agent; agent != nil {
+		info.MaxSteps = thinkact.Rounds(*agent)
+	}
+	return info
+}
+
+// node carries out a node. Several run at the same time. A panic, such as that of a model, fails the run.
+func (e *execution) node(ctx context.Context, at int, info engine.StepInfo, prompt string) (end ending) {
+	defer func() {
+		if p := recover(); p != nil {
+			e.run.Log().Error("a node failed", "panic", p, "stack", string(debug.Stack()))
+			end.err = errors.New("a node panicked")
+		}
+	}()
+	n := &e.graph.Nodes[at]
+	step, text, err := do(ctx, e.run, at+1, info, func(step *engine.Step) (string, error) {
+		if agent := e.doers[at].agent; agent != nil {
+			return thinkact.On(ctx, e.run, step, *agent, prompt+othersAreData)
+		}
+		return asks(ctx, e.run, step, info.Model)(0, nodeSystem(n), prompt)
+	})
+	switch {
+	case err == nil:
+		e.log(lineOf(at, lineEnd), step, record.ThoughtObservation, "Completed node %s: %s (took %.2fs)", n.ID, n.Name, step.Took().Seconds())
+	case !engine.OfRun(err):
+		e.log(lineOf(at, lineEnd), step, record.ThoughtError, "Failed node %s: %s - %s", n.ID, n.Name, err)
+	}
+	return ending{n.ID, text, err}
+}
+
+// blocked is the reason why a node does not begin.
+const blocked = "Cannot proceed - dependencies failed"
+
+// end ends the run: nodes that could not begin are BLOCKED. Its answer is what those nodes found whose results no
+// other one needs.
+func (e *execution) end() (engine.Result, error) {
+	var ids, answers []string
+	for at, n := range e.graph.Nodes {
+		switch {
+		case !e.begun[n.ID]:
+			ids = append(ids, n.ID)
+			e.run.Skip(at+1, e.info(at), record.Blocked, blocked)
+		case e.completed[n.ID] && e.graph.Below(n.ID) == 0:
+			answers = append(answers, e.results[n.ID])
+		}
+	}
+	if len(ids) > 0 {
+		e.log(logBlocked, nil, record.ThoughtError, "ERROR: %s: [%s]", blocked, strings.Join(ids, ", "))
+	}
+	status, err := "completed", error(nil)
+	if len(e.completed) < len(e.graph.Nodes) {
+		status, err = "failed", &engine.RunError{Kind: "node", Message: fmt.Sprintf("%d of %d nodes completed.", len(e.completed), len(e.graph.Nodes))}
+	}
+	e.log(logEnd, nil, record.ThoughtConclusion, "Execution completed. Status: %s", status)
+	return engine.Result{Summary: strings.Join(answers, "\n\n")}, err
+}
+
+// The numbers of the lines of the log, which are thoughts of the run: those of the whole, and those of each node.
+const (
+	logStart, logBlocked, logEnd, logNodes = 0, 1, 2, 3
+	lineWave, lineBegin, lineEnd, lines    = 0, 1, 2, 3 // lineWave: the node is the first of a wave
+)
+
+func lineOf(node, line int) int { return logNodes + node*lines + line }
+
+// log adds a line to the log of the run, of a step if it is not nil.
+func (e *execution) log(number int, step *engine.Step, kind record.ThoughtType, format string, args ...any) {
+	t := record.Thought{Type: &kind, Content: new(fmt.Sprintf(format, args...)), AgentID: new("dag")}
+	if step != nil {
+		t.StepID = new(step.ID())
+	}
+	e.run.Thought(number, t)
+}

@@ -1,0 +1,208 @@
+package dag
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/actlog/actlog/agent/config"
+	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/runtime/graph"
+)
+
+// When a node begins: with its wave, which begins when the one before has ended, or when its own dependencies
+// are done.
+const (
+	waves = "waves"
+	eager = "eager"
+)
+
+// input is what a run is given: a task to plan, or the plan of a graph that is stored.
+type input struct {
+	Prompt     string `json:"prompt,omitempty"`
+	PlanID     string `json:"plan_id,omitempty"`
+	Provider   string `json:"provider,omitempty"`
+	Model      string `json:"model,omitempty"`
+	Scheduling string `json:"scheduling,omitempty"`
+	Draft      bool   `json:"draft,omitempty"` // plan, and no more
+}
+
+// definition is what a run keeps.
+type definition struct {
+	Models []engine.ModelInfo  `json:"models"`           // the default one first
+	Agents []config.Definition `json:"agents,omitempty"` // that may carry out nodes
+	Graph  json.RawMessage     `json:"graph,omitempty"`  // nil: it is to be planned
+}
+
+// agentProvider is the provider of nodes that agents carry out.
+const agentProvider = "agent"
+
+// doer is who carries out a node: an agent, or a single answer of a model.
+type doer struct {
+	model string             // its name in the configuration
+	agent *config.Definition // nil: a model
+}
+
+// agentOf returns the agent that a node names; nil: it names none. As its provider is "agent", its model may name it.
+func (d definition) agentOf(n *graph.Node) (*config.Definition, error) {
+	isModel := slices.ContainsFunc(d.Models,
+		func(m engine.ModelInfo) bool { return m.Name == agentProvider || m.Provider == agentProvider })
+	if n.Agent == "" && (n.Provider != agentProvider || isModel) {
+		return nil, nil
+	}
+	name := cmp.Or(n.Agent, n.Model)
+	var there []string
+	for i := range d.Agents {
+		if d.Agents[i].Agent == name {
+			return &d.Agents[i], nil
+		}
+		there = append(there, d.Agents[i].Agent)
+	}
+	return nil, fmt.Errorf("uses unavailable agent '%s'. Available: %s", name, cmp.Or(strings.Join(there, ", "), "none"))
+}
+
+// find returns a model of a provider, which is its kind or the name of a model. Empty texts fit all.
+func (d definition) find(provider, model string) (found engine.ModelInfo, err error) {
+	var fit []engine.ModelInfo
+	var providers, models []string
+	for _, m := range d.Models {
+		providers = append(providers, m.Name, m.Provider)
+		if provider != "" && provider != m.Name && provider != m.Provider {
+			continue
+		}
+		if models = append(models, m.Model); model == "" || model == m.Model {
+			fit = append(fit, m)
+		}
+	}
+	what, wanted, there := "provider", provider, providers
+	if len(models) > 0 {
+		what, wanted, there = "model", model, models
+	}
+	if len(fit) > 0 {
+		return fit[max(0, slices.IndexFunc(fit, func(m engine.ModelInfo) bool { return m.Name == provider }))], nil
+	}
+	slices.Sort(there)
+	return found, fmt.Errorf("uses unavailable %s '%s'. Available: %s", what, wanted, strings.Join(slices.Compact(there), ", "))
+}
+
+// choose sets the provider and the model of each node, and returns who carries them out. instead, if it has a provider
+// or a model, counts for all nodes but those of agents.
+func (d definition) choose(g *graph.Graph, instead input) (doers []doer, err error) {
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		agent, err := d.agentOf(n)
+		if err != nil {
+			return nil, fmt.Errorf("Node %s %w", n.ID, err) //nolint:staticcheck // the source's words
+		}
+		if agent != nil {
+			n.Provider, n.Agent, n.Model = agentProvider, agent.Agent, agent.Model.Model
+			doers = append(doers, doer{agent.Model.Name, agent})
+			continue
+		}
+		if instead.Provider+instead.Model != "" {
+			n.Provider, n.Model = instead.Provider, instead.Model
+		}
+		m, err := d.find(n.Provider, n.Model)
+		if err != nil {
+			return nil, fmt.Errorf("Node %s %w", n.ID, err) //nolint:staticcheck // the source's words
+		}
+		if n.Provider == "" {
+			n.Provider = m.Name
+		}
+		n.Model, doers = m.Model, append(doers, doer{model: m.Name})
+	}
+	return doers, nil
+}
+
+// Executor carries runs of graphs.
+type Executor struct{}
+
+// Kind implements [engine.Executor].
+func (Executor) Kind() string { return "dag" }
+
+// From implements [engine.Continuing].
+func (Executor) From(r engine.Request) (rootPlanID, artifact string) {
+	var in input
+	_ = json.Unmarshal(r.Input, &in) // Prepare says what is wrong with it
+	return in.PlanID, graph.Artifact
+}
+
+// Prepare implements [engine.Executor].
+func (Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared, err error) {
+	var in input
+	if err := engine.ReadInput(r.Input, "an object with prompt, or with the plan_id of a stored graph", &in); err != nil {
+		return p, err
+	}
+	if in.Scheduling != "" && in.Scheduling != waves && in.Scheduling != eager {
+		return p, engine.BadInput("input.scheduling", "must be waves or eager")
+	}
+	d := definition{Models: engine.Models(parts), Graph: r.From}
+	if body, ok := parts.Definition(Executor{}.Kind(), ""); ok {
+		var pinned config.DagDefinition
+		if err := json.Unmarshal(body, &pinned); err != nil {
+			return p, fmt.Errorf("what graphs may use: %w", err)
+		}
+		d.Agents = pinned.Agents
+	}
+	slices.SortStableFunc(d.Models, func(a, b engine.ModelInfo) int { return rank(a) - rank(b) })
+	if in.Prompt = parts.Redact(in.Prompt); in.PlanID != "" {
+		p, err = d.stored(in)
+	} else {
+		p, err = d.planned(in)
+	}
+	if err != nil {
+		return p, err
+	}
+	slices.Sort(p.Needs)
+	p.Needs = slices.Compact(p.Needs)
+	p.UUID = true
+	if p.Input, err = json.Marshal(in); err == nil {
+		p.Definition, err = json.Marshal(d)
+	}
+	return p, err
+}
+
+// stored prepares a run of a stored graph.
+func (d definition) stored(in input) (p engine.Prepared, err error) {
+	if in.Prompt+in.Provider+in.Model != "" || in.Draft {
+		return p, engine.BadInput("input.plan_id", "must stand alone, or with scheduling: its graph is planned")
+	}
+	g, err := graph.Read(d.Graph)
+	if err != nil {
+		return p, engine.BadInput("input.plan_id", "is not that of a stored graph")
+	}
+	p.Name, p.Title, p.UserRequest, p.Artifacts = in.PlanID, g.Title, g.Prompt, []tool.Artifact{{Name: graph.Artifact, Type: graph.Artifact, Value: d.Graph}}
+	doers, _ := d.choose(g, input{}) // the run says what is not there
+	for _, by := range doers {
+		if p.Needs = append(p.Needs, "model:"+by.model); by.agent != nil {
+			p.Needs = append(p.Needs, by.agent.Needs()...)
+		}
+	}
+	return p, nil
+}
+
+// planned prepares a run that plans a graph.
+func (d definition) planned(in input) (p engine.Prepared, err error) {
+	if strings.TrimSpace(in.Prompt) == "" {
+		return p, engine.NoInput("input.prompt")
+	}
+	m, err := d.find(in.Provider, in.Model)
+	if err != nil {
+		return p, engine.BadInput("input.provider", err.Error())
+	}
+	if in.Draft {
+		p.Name = graph.Draft
+	}
+	p.Title, p.UserRequest, p.ModelName, p.Needs = firstWords(in.Prompt), in.Prompt, m.Name, []string{"model:" + m.Name}
+	return p, nil
+}
+
+func rank(m engine.ModelInfo) int {
+	if m.Name == "default" {
+		return 0
+	}
+	return 1
+}

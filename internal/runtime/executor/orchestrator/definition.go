@@ -1,0 +1,93 @@
+package orchestrator
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/actlog/actlog/agent/config"
+	"github.com/actlog/actlog/internal/runtime/engine"
+)
+
+// input is what a run is given.
+type input struct {
+	Request          string   `json:"request"`
+	Mode             string   `json:"mode"` // agent or chat; agent if it lacks
+	MaxPlanSteps     *int     `json:"maxPlanSteps,omitempty"`
+	ExecutionTimeout *float64 `json:"executionTimeout,omitempty"` // seconds
+}
+
+// The modes of a run.
+const (
+	agentMode = "agent" // plans, and lets agents carry the plan out
+	chatMode  = "chat"  // answers at once
+)
+
+// Executor carries runs of requests that are planned and carried out by specialised agents.
+type Executor struct{}
+
+// Kind implements [engine.Executor].
+func (Executor) Kind() string { return "orchestrator" }
+
+// Prepare implements [engine.Executor].
+func (x Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared, err error) {
+	var in input
+	if err := engine.ReadInput(r.Input, "an object with request, and mode, maxPlanSteps and executionTimeout if wanted", &in); err != nil {
+		return p, err
+	}
+	body, ok := parts.Definition(x.Kind(), r.Name)
+	if !ok {
+		return p, &engine.UnknownError{Kind: x.Kind(), Name: r.Name, There: parts.Names(x.Kind())}
+	}
+	var d config.OrchestratorDefinition
+	if err := json.Unmarshal(body, &d); err != nil {
+		return p, fmt.Errorf("the definition of the orchestrator: %w", err)
+	}
+	if err := in.complete(d); err != nil {
+		return p, err
+	}
+	d.MaxPlanSteps = *in.MaxPlanSteps
+	in.Request = parts.Redact(in.Request)
+	p.Input, _ = json.Marshal(in) // texts and numbers, like the others
+	p.Definition, _ = json.Marshal(d)
+	p.Metadata, _ = json.Marshal(map[string]string{"mode": in.Mode})
+	p.Name, p.UserRequest, p.Title, p.ModelName = r.Name, in.Request, engine.Title(in.Request), d.Model.Model
+	p.Needs, p.Limits = needs(d), &engine.Limits{Seconds: *in.ExecutionTimeout}
+	return p, nil
+}
+
+// complete sets the defaults, and checks the values.
+func (in *input) complete(d config.OrchestratorDefinition) error {
+	if strings.TrimSpace(in.Request) == "" {
+		return engine.NoInput("input.request")
+	}
+	if in.Mode = cmp.Or(in.Mode, agentMode); in.Mode != agentMode && in.Mode != chatMode {
+		return engine.BadInput("input.mode", "must be agent or chat")
+	}
+	if in.MaxPlanSteps == nil {
+		in.MaxPlanSteps = &d.MaxPlanSteps
+	}
+	if n := *in.MaxPlanSteps; n < 1 || n > config.MaxPlanSteps {
+		return engine.BadInput("input.maxPlanSteps", fmt.Sprintf("must be from 1 to %d", config.MaxPlanSteps))
+	}
+	if in.ExecutionTimeout == nil {
+		in.ExecutionTimeout = new(time.Duration(d.ExecutionTimeout).Seconds())
+	}
+	if s := *in.ExecutionTimeout; s <= 0 || s > 30*24*3600 {
+		return engine.BadInput("input.executionTimeout", "must be more than 0 and at most 30 days, in seconds")
+	}
+	return nil
+}
+
+// needs returns what a worker must have: the models, and what each agent needs.
+func needs(d config.OrchestratorDefinition) []string {
+	all := []string{"model:" + d.Model.Name}
+	for _, a := range d.Agents {
+		all = append(all, a.Needs()...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}

@@ -1,0 +1,127 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/actlog/actlog/agent/config"
+	"github.com/actlog/actlog/agent/model"
+	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/runtime/executor/rounds"
+	"github.com/actlog/actlog/record"
+)
+
+// work is the work on a request.
+type work struct {
+	run        *engine.Run
+	own        *engine.Step
+	input      input
+	definition config.OrchestratorDefinition
+	seq        int64 // of the next cycle of the own step
+
+	approved bool      // the actions of the plan, too
+	done     []outcome // of the steps of the plan, in their order
+}
+
+// carryOut carries a step out, unless it has ended. The error ends the run.
+func (w *work) carryOut(ctx context.Context, s step) (outcome, error) {
+	agent := w.definition.Agents[slices.IndexFunc(w.definition.Agents, func(a config.Definition) bool { return a.Agent == s.Agent })]
+	about, _ := json.Marshal(s) // texts and numbers
+	info := engine.StepInfo{Agent: s.Agent, Description: agent.Description, Request: s.Action, Model: agent.Model.Model,
+		MaxSteps: agent.MaxSteps, Metadata: about}
+	if before := w.missing(s); before > 0 {
+		why := &engine.RunError{Kind: "dependency", Message: needsStep(before), State: record.Skipped}
+		w.run.Skip(s.Number-1, info, record.Skipped, why.Message)
+		return outcome{step: s, failure: why}, nil
+	}
+	on, err := w.run.Step(ctx, s.Number-1, info)
+	if err != nil {
+		return outcome{}, err
+	}
+	output, ended, err := on.Ended()
+	if !ended {
+		w.run.Thought(s.Number, record.Thought{
+			StepID: new(on.ID()), AgentID: &s.Agent, Iteration: new(int64(s.Number)), Type: new(record.ThoughtDecision), Content: &s.Justification,
+		})
+		output, err = w.use(ctx, on, agent, s)
+	}
+	failure, failed := errors.AsType[*engine.RunError](err)
+	if err != nil && (!failed || engine.OfRun(err)) {
+		return outcome{}, err
+	}
+	on.End(output, failure)
+	return outcome{s, output, failure}, nil
+}
+
+// missing returns the number of a step that one depends on and that was not completed; 0: there is none.
+func (w *work) missing(s step) int {
+	for _, before := range s.Dependencies {
+		if w.done[before-1].failure != nil {
+			return before
+		}
+	}
+	return 0
+}
+
+// toolsOf returns the tools of an agent.
+func (w *work) toolsOf(ctx context.Context, agent config.Definition) (*tool.Set, error) {
+	all, err := w.run.Tools(ctx, agent.Tools, agent.MCPServers)
+	if err != nil {
+		return nil, err
+	}
+	set, err := tool.NewSet(agent.Select(all)...)
+	if err != nil {
+		return nil, &engine.RunError{Kind: "configuration", Message: err.Error()}
+	}
+	return set, nil
+}
+
+// offered returns the names of the tools of each agent, for the planner.
+func (w *work) offered(ctx context.Context) (map[string][]string, error) {
+	names := map[string][]string{}
+	for _, agent := range w.definition.Agents {
+		set, err := w.toolsOf(ctx, agent)
+		if err != nil {
+			return nil, err
+		}
+		names[agent.Agent] = set.Names()
+	}
+	return names, nil
+}
+
+// use lets an agent carry out a step in rounds, and returns its result.
+func (w *work) use(ctx context.Context, on *engine.Step, agent config.Definition, s step) (string, error) {
+	t, err := w.thinking(ctx, agent)
+	if err != nil {
+		return "", err
+	}
+	base := messages(agentPrompt(agent), nil, model.User(task(w.input.Request, s, w.done)))
+
+	t.Refuse = formAlone
+	return rounds.Work{Step: on, Rounds: agent.MaxSteps, Thinking: t, Base: base}.Carry(ctx, &rounds.Answering{})
+}
+
+// thinking returns what an agent asks its model each time, but for the messages.
+func (w *work) thinking(ctx context.Context, agent config.Definition) (t engine.Thinking, err error) {
+	if t.Model, err = w.run.Model(agent.Model.Name); err != nil {
+		return t, err
+	}
+	if t.Tools, err = w.toolsOf(ctx, agent); err != nil {
+		return t, err
+	}
+	t.Policies, t.WaitTimeout, t.Artifacts, t.Approved = agent.Policies, time.Duration(agent.WaitTimeout), true, w.approved
+	t.Temperature, t.MaxTokens = agent.Model.Temperature, agent.Model.MaxTokens
+	return t, nil
+}
+
+// formAlone refuses a form beside other calls.
+func formAlone(call model.ToolCall, of int) string {
+	if of > 1 && call.Name == engine.FormTool {
+		return notTogether
+	}
+	return ""
+}

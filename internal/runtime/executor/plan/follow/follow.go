@@ -1,0 +1,130 @@
+// Package follow carries plan templates: steps that agents do, one after the other.
+package follow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/actlog/actlog/agent/config"
+	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/runtime/executor/thinkact"
+	"github.com/actlog/actlog/internal/runtime/template"
+)
+
+// Prepare prepares a run of the template that a request names. Its input is the values of the placeholders.
+func Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared, err error) {
+	body, ok := parts.Definition("plan", r.Name)
+	if !ok {
+		return p, &engine.UnknownError{Kind: "plan template", Name: r.Name, There: parts.Names("plan")}
+	}
+	var d config.PlanDefinition
+	if err := json.Unmarshal(body, &d); err != nil {
+		return p, fmt.Errorf("plan template %q: %w", r.Name, err)
+	}
+	values := map[string]string{}
+	if len(r.Input) > 0 {
+		if err := json.Unmarshal(r.Input, &values); err != nil {
+			return p, engine.BadInput("input", "must be an object with a text for each placeholder")
+		}
+	}
+	if err := template.Check(d.Placeholders, values); err != nil {
+		return p, engine.NoInput("input." + missing(d.Placeholders, values))
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if !slices.Contains(d.Placeholders, name) {
+			return p, engine.BadInput("input."+name, "is no placeholder of the template")
+		}
+		values[name] = parts.Redact(values[name])
+	}
+	if p.Input, err = json.Marshal(values); err != nil {
+		return p, err
+	}
+	if p.Definition, err = json.Marshal(d); err != nil {
+		return p, err
+	}
+	for _, s := range d.Steps {
+		p.Needs = append(p.Needs, s.Agent.Needs()...)
+	}
+	slices.Sort(p.Needs)
+	p.Needs = slices.Compact(p.Needs)
+	filled := template.Fill(d.Title, "<<planId>>", values)
+	p.Name, p.UserRequest, p.Title = r.Name, filled, engine.Title(filled)
+	return p, nil
+}
+
+// missing returns the first placeholder without a value.
+func missing(placeholders []string, values map[string]string) string {
+	i := slices.IndexFunc(placeholders, func(name string) bool { _, there := values[name]; return !there })
+	return placeholders[i]
+}
+
+// Tools makes tools of templates: with it, an executor is a [engine.Callable].
+type Tools struct{}
+
+// Call implements [engine.Callable]: the arguments are the input.
+func (Tools) Call(_ string, arguments json.RawMessage) (json.RawMessage, error) {
+	return arguments, nil
+}
+
+// Tool implements [engine.Callable]. It returns the description of a template as a tool, and the schema of its placeholders.
+func (Tools) Tool(parts engine.Parts, name string) (description string, schema json.RawMessage, ok bool) {
+	body, ok := parts.Definition("plan", name)
+	var d config.PlanDefinition
+	if !ok || json.Unmarshal(body, &d) != nil {
+		return "", nil, false
+	}
+	if description = d.Description; description == "" {
+		description = "Follows the plan " + d.Title + "."
+	}
+	properties := map[string]any{}
+	for _, each := range d.Placeholders {
+		properties[each] = map[string]string{"type": "string"}
+	}
+	required := append([]string{}, d.Placeholders...)
+	schema, err := json.Marshal(map[string]any{"type": "object", "properties": properties, "required": required, "additionalProperties": false})
+	return description, schema, err == nil
+}
+
+// Advance lets the agents of a template do its steps in order, and returns what the last one answers. Each
+// is told what those before it answered.
+func Advance(ctx context.Context, run *engine.Run) (answer string, err error) {
+	var of config.PlanDefinition
+	var values map[string]string
+	if err := errors.Join(json.Unmarshal(run.Definition(), &of), json.Unmarshal(run.Input(), &values)); err != nil {
+		return "", &engine.RunError{Kind: "configuration", Message: "The run cannot be read: " + err.Error()}
+	}
+	var before []answered
+	for i, s := range of.Steps {
+		request := template.Fill(s.Request, run.ID(), values)
+		if answer, err = thinkact.Work(ctx, run, i, s.Agent.Agent, s.Agent, stepPrompt(request, before)); err != nil {
+			return "", err
+		}
+		before = append(before, answered{s.Agent.Agent, request, answer})
+	}
+	return answer, nil
+}
+
+// maxAnswer bounds what a step of a template is told of each answer before, in bytes.
+const maxAnswer = 20 << 10
+
+// answered is a step that was done.
+type answered struct{ agent, request, answer string }
+
+// stepPrompt is the request of a step, with what the steps before it answered.
+func stepPrompt(request string, before []answered) string {
+	if len(before) == 0 {
+		return request
+	}
+	var b strings.Builder
+	b.WriteString(request + "\n\nThe steps before yours, and what they answered:")
+	for i, each := range before {
+		fmt.Fprintf(&b, "\n\n%d. %s was asked: %s\nAnswer: %s", i+1, each.agent, tool.Cut(each.request, maxAnswer), tool.Cut(each.answer, maxAnswer))
+	}
+	return b.String()
+}

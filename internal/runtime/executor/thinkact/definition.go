@@ -1,0 +1,145 @@
+package thinkact
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/actlog/actlog/agent/config"
+	"github.com/actlog/actlog/agent/model"
+	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/runtime/engine"
+)
+
+// input is what a run of an agent is given.
+type input struct {
+	Agent   string `json:"agent"`
+	Request string `json:"request"`
+	// History is what was said before the request, oldest first, of a client that keeps the conversation itself.
+	History []said `json:"history,omitempty"`
+}
+
+// said is a message of a history.
+type said struct {
+	Role    model.Role `json:"role"` // user or assistant
+	Content string     `json:"content"`
+}
+
+const (
+	// maxSaid bounds the messages of a history.
+	maxSaid = 1_000
+	// maxSaidBytes bounds its texts together. With the work of the agent they must fit into what it is told.
+	maxSaidBytes = 200_000
+)
+
+// Executor carries runs of agents.
+type Executor struct{}
+
+// Kind implements [engine.Executor].
+func (Executor) Kind() string { return "agent" }
+
+var _ engine.Callable = Executor{}
+
+// Prepare implements [engine.Executor].
+func (Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared, err error) {
+	var in input
+	if err := engine.ReadInput(r.Input, "an object with agent and request", &in); err != nil {
+		return p, err
+	}
+	if in.Agent == "" {
+		in.Agent = r.Name
+	}
+	switch {
+	case in.Agent == "":
+		return p, engine.NoInput("input.agent")
+	case r.Name != "" && r.Name != in.Agent:
+		return p, engine.BadInput("name", "is not that of input.agent")
+	case strings.TrimSpace(in.Request) == "":
+		return p, engine.NoInput("input.request")
+	}
+	body, ok := parts.Definition("agent", in.Agent)
+	if !ok {
+		return p, &engine.UnknownError{Kind: "agent", Name: in.Agent, There: parts.Names("agent")}
+	}
+	agent, err := decode(body)
+	if err != nil {
+		return p, fmt.Errorf("agent %q: %w", in.Agent, err)
+	}
+	in.Request = parts.Redact(in.Request)
+	if err := clean(in.History, parts.Redact); err != nil {
+		return p, err
+	}
+	if p.Input, err = json.Marshal(in); err != nil {
+		return p, err
+	}
+	p.Name, p.Definition, p.UserRequest, p.Title, p.ModelName, p.Limits = in.Agent, body, in.Request, engine.Title(in.Request), agent.Model.Model, new(engine.Limits(agent.Limits))
+	p.Needs = agent.Needs()
+	return p, nil
+}
+
+// clean checks a history, and redacts its texts.
+func clean(history []said, redact func(string) string) error {
+	bytes := 0
+	for i := range history {
+		m := &history[i]
+		bytes += len(m.Content)
+		at := fmt.Sprintf("input.history[%d].", i)
+		switch {
+		case m.Role != model.RoleUser && m.Role != model.RoleAssistant:
+			return engine.BadInput(at+"role", "must be user or assistant")
+		case strings.TrimSpace(m.Content) == "":
+			return engine.BadInput(at+"content", "must not be empty; leave the message out")
+		}
+		m.Content = redact(m.Content)
+	}
+
+	if len(history) > maxSaid || bytes > maxSaidBytes {
+		return engine.BadInput("input.history",
+			fmt.Sprintf("must have at most %d messages, of %d bytes together; leave out the oldest, or sum them up in one",
+				maxSaid, maxSaidBytes))
+	}
+	return nil
+}
+
+func decode(body json.RawMessage) (d config.Definition, err error) {
+	err = json.Unmarshal(body, &d)
+	return d, err
+}
+
+// read returns what a run does.
+func read(run *engine.Run) (d config.Definition, in input, err error) {
+	if d, err = decode(run.Definition()); err == nil {
+		err = json.Unmarshal(run.Input(), &in)
+	}
+	if err != nil {
+		return d, in, &engine.RunError{Kind: "configuration", Message: "The run cannot be read: " + err.Error()}
+	}
+	return d, in, nil
+}
+
+// Tool implements [engine.Callable].
+func (Executor) Tool(parts engine.Parts, name string) (description string, schema json.RawMessage, ok bool) {
+	body, ok := parts.Definition("agent", name)
+	if !ok {
+		return "", nil, false
+	}
+	agent, err := decode(body)
+	if err != nil {
+		return "", nil, false
+	}
+	if description = agent.Description; description == "" {
+		description = "Asks the agent " + name + "."
+	}
+	return description, json.RawMessage(`{"type":"object","properties":{"request":{"type":"string","description":"What the agent is to do, with all that it must know"}},"required":["request"],"additionalProperties":false}`), true
+}
+
+// Call implements [engine.Callable].
+func (Executor) Call(name string, arguments json.RawMessage) (json.RawMessage, error) {
+	var in struct {
+		Request string `json:"request"`
+	}
+	if err := tool.Decode(arguments, &in); err != nil {
+		return nil, fmt.Errorf("request: required, a text: %w", err)
+	}
+	return json.Marshal(input{Agent: name, Request: in.Request})
+}

@@ -1,0 +1,55 @@
+package thinkact
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/actlog/actlog/agent/model"
+	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/runtime/engine"
+)
+
+// terminateTool is the name of the tool by which an agent says that it is done.
+const terminateTool = "terminate"
+
+// newTerminate returns that tool. Its message is the answer: a text, or what fits the schema.
+func newTerminate(schema json.RawMessage) (tool.Tool, error) {
+	answer := schema
+	if answer == nil {
+		answer = json.RawMessage(`{"type":"string"}`)
+	}
+	arguments, err := json.Marshal(map[string]any{
+		"type": "object", "properties": map[string]json.RawMessage{"message": answer}, "required": []string{"message"}, "additionalProperties": false,
+	})
+	if err != nil {
+		return nil, &engine.RunError{Kind: "configuration", Message: "The response schema is not valid: " + err.Error()}
+	}
+	t, err := tool.SchemaFunc(terminateTool, "Ends your work. The message is your answer to the request.", arguments,
+		func(_ context.Context, call tool.Call) (tool.Result, error) {
+			return tool.Result{Text: message(call.Arguments)}, nil
+		}, tool.WithPolicy(tool.Policy{OnUnknown: tool.Retry}))
+	if err != nil {
+		return nil, &engine.RunError{Kind: "configuration", Message: "The response schema is not valid: " + err.Error()}
+	}
+	return t, nil
+}
+
+// terminateWith returns a call that ends the work with a text.
+func terminateWith(text string, schema json.RawMessage) model.ToolCall {
+	message := json.RawMessage(text)
+	if schema == nil || !json.Valid(message) {
+		message, _ = json.Marshal(text) // a text
+	}
+	arguments, _ := json.Marshal(map[string]json.RawMessage{"message": message}) // valid JSON
+	return model.ToolCall{ID: "terminate", Name: terminateTool, Arguments: string(arguments)}
+}
+
+// message returns the answer in the arguments of the call: a text as it is, anything else as JSON.
+func message(arguments json.RawMessage) string {
+	var in struct{ Message json.RawMessage }
+	var text string
+	if json.Unmarshal(arguments, &in) != nil || json.Unmarshal(in.Message, &text) != nil {
+		return string(in.Message)
+	}
+	return text
+}

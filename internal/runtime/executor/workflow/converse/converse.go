@@ -1,0 +1,259 @@
+// Package converse carries agents that talk over several turns: a text is their final answer, and sessions
+// remember what was said.
+package converse
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/actlog/actlog/agent/config"
+	"github.com/actlog/actlog/agent/model"
+	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/agent/workflow"
+	"github.com/actlog/actlog/internal/runtime/engine"
+)
+
+const (
+	// defaultIterations is how many turns an agent has.
+	defaultIterations = 50
+	// historyMessages is how much of its session an agent is told.
+	historyMessages = 200
+	// outOfTurns is the error kind of an agent that used all of its turns.
+	outOfTurns = "max_iterations"
+)
+
+// Asked is what an agent is asked.
+type Asked struct {
+	Messages     []workflow.Message
+	SystemPrompt string // in place of that of the agent; empty: that
+	History      bool   // although the agent does not want it
+	Session      engine.Conversation
+}
+
+// talk is the conversation of an agent over several turns.
+type talk struct {
+	run     *engine.Run
+	step    *engine.Step
+	agent   config.Definition
+	servers []string                  // all MCP servers that there are
+	fits    func(answer string) error // says why a text is no final answer; nil: any is
+	asked   Asked
+
+	said  []model.Message
+	first int // of the messages that are its own: before are the prompt and the history
+	kept  int // how many of its own the session has
+}
+
+// Carry carries a conversation to its end, as a step of the run. servers are all MCP servers that there are. The error is a [*engine.RunError] if the
+// agent did not succeed, with its result, or another of the handle.
+func Carry(ctx context.Context, run *engine.Run, index int, a config.Definition, servers []string, q Asked) (workflow.AgentResult, error) {
+	if a.MaxSteps == 0 {
+		a.MaxSteps = defaultIterations
+	}
+	step, err := run.Step(ctx, index, engine.StepInfo{
+		Agent: a.Agent, Description: a.Description, Request: q.Messages[len(q.Messages)-1].Content, Model: a.Model.Model, MaxSteps: a.MaxSteps,
+		ConversationID: q.Session.ID,
+	})
+	if err != nil {
+		return workflow.AgentResult{}, err
+	}
+	t := &talk{run: run, step: step, agent: a, servers: servers, asked: q}
+	if err := t.open(ctx); err != nil {
+		return workflow.AgentResult{}, err
+	}
+	answer, err := t.turns(ctx)
+	failure, failed := errors.AsType[*engine.RunError](err)
+	if err != nil && !failed {
+		return workflow.AgentResult{}, err
+	}
+	step.End(answer, failure)
+	t.keep()
+	return t.result(answer, failure), err
+}
+
+// open begins with the system prompt, the history and what the agent is asked.
+func (t *talk) open(ctx context.Context) (err error) {
+	prompt := t.agent.SystemPrompt
+	if t.asked.SystemPrompt != "" {
+		prompt = t.asked.SystemPrompt
+	}
+	t.said = []model.Message{model.System(strings.TrimSpace(prompt + "\n\n" + toolsAreData))}
+	if t.asked.History || t.agent.IncludeHistory {
+		history, err := t.run.History(ctx, t.asked.Session.ID, historyMessages)
+		if err != nil {
+			return err
+		}
+		t.said = append(t.said, history...)
+	}
+	t.first = len(t.said)
+	for _, m := range t.asked.Messages {
+		t.said = append(t.said, model.Message{Role: model.Role(m.Role), Parts: []model.Part{{Text: m.Content}}})
+	}
+	t.keep()
+	return nil
+}
+
+// keep puts what was said since into the session.
+func (t *talk) keep() {
+	if own := t.said[t.first:]; t.asked.Session.ID != "" && len(own) > t.kept {
+		t.run.Say(t.asked.Session, t.kept, own[t.kept:]...)
+		t.kept = len(own)
+	}
+}
+
+// turns goes on until there is a final answer, or no turn is left.
+func (t *talk) turns(ctx context.Context) (answer string, err error) {
+	if len(t.agent.ResponseSchema) > 0 {
+		if t.fits, err = tool.Checker(t.agent.ResponseSchema); err != nil {
+			return "", &engine.RunError{Kind: "configuration", Message: "The response schema is not valid: " + err.Error()}
+		}
+	}
+	for n := range t.agent.MaxSteps {
+		if answer, final, err := t.turn(ctx, n); final || err != nil {
+			return answer, err
+		}
+	}
+	return "", &engine.RunError{Kind: outOfTurns, Message: outOfIterations(t.agent.MaxSteps)}
+}
+
+// turn asks the model once, and makes the calls that it asks for. Of a step that has ended it takes what is on
+// record, and returns the failure where the step came to it.
+func (t *talk) turn(ctx context.Context, n int) (answer string, final bool, err error) {
+	_, ended, failure := t.step.Ended()
+	answered, acted := t.step.Recorded(int64(n))
+	var thinking engine.Thinking
+	switch {
+	case !ended:
+		if thinking, err = t.thinking(ctx); err != nil {
+			return "", false, turnError(n, err)
+		}
+	case failure != nil && !answered:
+		return "", false, failure
+	}
+	thinking.Messages, thinking.InOrder = slices.Clone(t.said), true
+	thinking.MaxTokens = t.agent.Model.MaxTokens // also of a step that has ended
+	response, err := t.step.Think(ctx, int64(n), thinking)
+	if err != nil {
+		return "", false, turnError(n, err)
+	}
+	t.said = engine.Append(t.said, response.Message)
+	if len(response.Message.Calls()) == 0 {
+		return t.spoken(n, response, thinking)
+	}
+	if ended && !acted {
+		return "", false, failure
+	}
+	return "", false, t.act(ctx, n, response.Message.Calls(), thinking)
+}
+
+// spoken takes a text, which is the final answer if it is whole, and fits.
+func (t *talk) spoken(n int, response *model.Response, thinking engine.Thinking) (answer string, final bool, err error) {
+	cut, err := t.step.Cut(int64(n), thinking)
+	switch {
+	case err != nil:
+		return "", false, turnError(n, err)
+	case cut:
+		t.said = append(t.said, thinking.TellCut())
+		return "", false, nil
+	}
+
+	answer = response.Message.Text()
+	if t.fits != nil {
+		if why := t.fits(answer); why != nil {
+			t.said = append(t.said, model.User(doesNotFit(why)))
+			return "", false, nil
+		}
+	}
+	return answer, true, nil
+}
+
+// act makes the calls of a turn, and adds their results to the talk.
+func (t *talk) act(ctx context.Context, n int, calls []model.ToolCall, thinking engine.Thinking) error {
+	t.keep()
+	results, _, err := t.step.Follow(ctx, int64(n), calls, thinking)
+	if results != nil { // the calls were made, also if too many answers were cut
+		t.said = append(t.said, told(calls, results))
+		t.keep()
+	}
+	return turnError(n, err)
+}
+
+// turnError returns an error of a turn: a failure says which turn it was, others are those of the handle.
+func turnError(turn int, err error) error {
+	if failure, ok := errors.AsType[*engine.RunError](err); ok {
+		return &engine.RunError{Kind: failure.Kind, Message: turnFailed(turn+1, failure.Kind, failure.Message)}
+	}
+	return err
+}
+
+// thinking returns what the agent asks its model in a turn, with the tools that it has then.
+func (t *talk) thinking(ctx context.Context) (th engine.Thinking, err error) {
+	a := t.agent
+	if th.Model, err = t.run.Model(a.Model.Name); err != nil {
+		return th, err
+	}
+	all, err := t.run.Tools(ctx, a.Tools, a.MCPServers)
+	if err != nil {
+		return th, err
+	}
+	if th.Tools, err = tool.NewSet(a.Select(all)...); err != nil {
+		return th, &engine.RunError{Kind: "configuration", Message: err.Error()}
+	}
+	th.Policies, th.Refuse = a.Policies, t.refuse
+	th.WaitTimeout = time.Duration(a.WaitTimeout)
+	th.Temperature, th.ResponseSchema = a.Model.Temperature, a.ResponseSchema
+	return th, nil
+}
+
+// refuse refuses calls whose arguments are bad, and tools of servers that the agent may not use.
+func (t *talk) refuse(call model.ToolCall, _ int) string {
+	if err := argumentsError(call.Arguments); err != nil {
+		return badArguments(err)
+	}
+	if server := tool.ServerOf(call.Name, t.servers); server != "" && !slices.Contains(t.agent.MCPServers, server) {
+		return notItsServer(t.agent.Agent, call.Name)
+	}
+	return ""
+}
+
+// argumentsError returns why the arguments of a call are bad.
+func argumentsError(arguments string) error {
+	_, err := tool.Canonical(json.RawMessage(arguments))
+	return err
+}
+
+// told returns the message that tells the model what came of its calls.
+func told(calls []model.ToolCall, results []tool.Result) model.Message {
+	results = slices.Clone(results)
+	for i, r := range results {
+		switch {
+		case r.Failed && argumentsError(calls[i].Arguments) != nil: // it says so
+		case r.Failed:
+			results[i].Text = ToolFailed(calls[i].Name, r.Text)
+		case r.Text == "":
+			results[i].Text = noOutput
+		}
+	}
+	return engine.Told(calls, results)
+}
+
+// result says how the conversation ended.
+func (t *talk) result(answer string, failure *engine.RunError) workflow.AgentResult {
+	r := workflow.AgentResult{AgentName: t.agent.Agent, Status: workflow.Success, ConversationHistory: workflow.MessagesOf(t.said)}
+	if id := t.asked.Session.ID; id != "" {
+		r.SessionID = &id
+	}
+	if failure == nil {
+		r.FinalResponse = &workflow.Message{Role: string(model.RoleAssistant), Content: answer}
+		return r
+	}
+	r.Status, r.ErrorMessage = workflow.Error, &failure.Message
+	if failure.Kind == outOfTurns {
+		r.Status = workflow.MaxIterations
+	}
+	return r
+}

@@ -1,0 +1,150 @@
+package workflow
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/actlog/actlog/agent/config"
+	"github.com/actlog/actlog/agent/workflow"
+	"github.com/actlog/actlog/internal/runtime/engine"
+)
+
+// The prefixes of sessions that nobody named.
+const (
+	agentSession    = "agent-"
+	workflowSession = "workflow-"
+)
+
+// Executor carries runs of agents and of workflows.
+type Executor struct {
+	// Functions returns the function of a custom workflow, if the program has it. nil: it has none.
+	Functions func(name string) (workflow.Func, bool)
+}
+
+// Kind implements [engine.Executor].
+func (Executor) Kind() string { return "workflow" }
+
+// newSession returns what makes the id of a session its own.
+func newSession() string {
+	var b [4]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// Prepare implements [engine.Executor].
+func (x Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared, err error) {
+	in, err := workflow.ReadInput(r.Input)
+	if err != nil {
+		return p, err
+	}
+	d := config.Pinned{Type: config.AgentStep, Servers: provided(parts, "mcp:")}
+	session := agentSession
+	if p.Name = in.Agent; in.Agent == "" {
+		p.Name, session = in.Workflow, workflowSession
+		d.Type, err = typeOf(in, func(t config.StepType) bool { _, ok := parts.Definition(string(t), in.Workflow); return ok })
+	}
+	if err == nil {
+		err = pin(&d, p.Name, parts)
+	}
+	switch {
+	case err != nil:
+		return p, err
+	case r.Name != "" && r.Name != p.Name:
+		return p, engine.BadInput("name", "is not that of input")
+	case in.ForceIncludeHistory || d.Remembers():
+		p.ConversationID = session + newSession()
+	}
+	if p.UserRequest = textOf(in.Input); in.Agent != "" {
+		a := d.Agents[in.Agent]
+		p.UserRequest, p.ModelName, p.Limits = in.Messages[len(in.Messages)-1].Content, a.Model.Model, new(engine.Limits(a.Limits))
+	}
+	in.Input, in.UserMessage = json.RawMessage(parts.Redact(string(in.Input))), ""
+	in.SystemPrompt = parts.Redact(in.SystemPrompt)
+	for i := range in.Messages {
+		in.Messages[i].Content = parts.Redact(in.Messages[i].Content)
+	}
+	p.UserRequest = parts.Redact(p.UserRequest)
+	p.Title, p.Needs = engine.Title(titleOf(p.Name, p.UserRequest)), d.Needs()
+	if p.Input, err = json.Marshal(in); err == nil {
+		p.Definition, err = json.Marshal(d)
+	}
+	return p, err
+}
+
+// titleOf is what a run is called: its request, or of an input that is an object, the workflow and what is in the object.
+func titleOf(name, request string) string {
+	var in map[string]json.RawMessage
+	if json.Unmarshal([]byte(request), &in) != nil || in == nil {
+		return request
+	}
+
+	var said []string
+	for _, member := range slices.Sorted(maps.Keys(in)) {
+		if value := in[member]; !strings.Contains("{[n", string(value[:1])) { // it is no object, list or null
+			said = append(said, member+" "+textOf(value))
+		}
+	}
+	return strings.TrimSuffix(name+": "+strings.Join(said, ", "), ": ")
+}
+
+// pin pins what is run. Its errors are those of a request.
+func pin(d *config.Pinned, name string, parts engine.Parts) error {
+	err := d.Pin(d.Type, name, parts.Definition)
+	if unknown, ok := errors.AsType[*config.UnknownStepError](err); ok {
+		if unknown.Type == config.AgentStep {
+			return &engine.UnknownError{Kind: "agent", Name: unknown.Name, There: parts.Names("agent")}
+		}
+		var there []string
+		for _, t := range config.WorkflowTypes {
+			there = append(there, parts.Names(string(t))...)
+		}
+		return &engine.UnknownError{Kind: "workflow", Name: unknown.Name, There: there}
+	}
+	if missing, ok := errors.AsType[*config.MissingServerError](err); ok {
+		return engine.BadInput("", missing.Error()) // no field of the request is wrong
+	}
+	return err
+}
+
+// typeOf returns the type of the workflow of a name, also if there is none.
+func typeOf(in workflow.Input, there func(config.StepType) bool) (config.StepType, error) {
+	var types []string
+	for _, t := range config.WorkflowTypes {
+		if (in.Type == "" || in.Type == string(t)) && there(t) {
+			types = append(types, string(t))
+		}
+	}
+	switch len(types) {
+	case 0:
+		return cmp.Or(config.StepType(in.Type), config.SimpleStep), nil
+	case 1:
+		return config.StepType(types[0]), nil
+	}
+	return "", engine.BadInput("input.workflow", fmt.Sprintf("%q found in multiple types (%s)", in.Workflow, strings.Join(types, ", ")))
+}
+
+// provided returns the names of a kind that there are.
+func provided(parts engine.Parts, kind string) (names []string) {
+	for _, each := range parts.Provides() {
+		if name, ok := strings.CutPrefix(each, kind); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// textOf returns JSON as an agent reads it: a text as it is.
+func textOf(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	return string(raw)
+}

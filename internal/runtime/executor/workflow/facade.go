@@ -1,0 +1,295 @@
+package workflow
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/actlog/actlog/agent/config"
+	"github.com/actlog/actlog/agent/model"
+	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/agent/workflow"
+	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/runtime/executor/workflow/converse"
+)
+
+// maxDepth is how deep workflows may be nested.
+const maxDepth = 10
+
+// carrier carries the workflows of a run. What they run are the steps of the run, in order.
+type carrier struct {
+	run *engine.Run
+	def config.Pinned
+	// functions returns those of custom workflows; nil: there are none.
+	functions func(name string) (workflow.Func, bool)
+	next      int // the index of the next step
+	// stopped is the error of the handle after which nothing goes on.
+	stopped error
+}
+
+// place is where a workflow stands in a run.
+type place struct {
+	*carrier
+	name    string
+	flow    config.Flow
+	session string // of the workflow; empty: none
+	depth   int
+
+	busy    sync.Mutex // held while a call is under way
+	results []workflow.StepResult
+}
+
+// failed is what did not succeed, with its error kind.
+type failed struct {
+	kind, message string
+}
+
+func (f *failed) Error() string { return f.message }
+
+func (f *failed) Unwrap() error { return workflow.ErrFailed }
+
+// begin begins a call: they are made one after the other, so that they have the same order each time.
+func (p *place) begin() (done func(), err error) {
+	if !p.busy.TryLock() {
+		return nil, &failed{"configuration", "a workflow makes its calls one after the other"}
+	}
+	if p.stopped != nil {
+		p.busy.Unlock()
+		return nil, p.interrupted(p.stopped)
+	}
+	return p.busy.Unlock, nil
+}
+
+// interrupted notes an error of the handle, which ends the workflow for now. A failure goes on as it is.
+func (p *place) interrupted(err error) error {
+	if failure, ok := errors.AsType[*engine.RunError](err); ok && failure.Kind != mismatch {
+		return &failed{failure.Kind, failure.Message}
+	}
+	p.stopped = err
+	return fmt.Errorf("%w: %w", workflow.ErrInterrupted, err)
+}
+
+// mismatch is the kind of the failure of code that does not fit the record.
+const mismatch = "record_mismatch"
+
+// note keeps how a step ended.
+func (p *place) note(name string, t config.StepType, result any) {
+	p.results = append(p.results, workflow.StepResult{StepName: name, StepType: string(t), Result: result})
+}
+
+// below returns the session of the next step.
+func (p *place) below() string {
+	if p.session == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s-%d", p.session, len(p.results))
+}
+
+// RunAgent implements [workflow.Facade].
+func (p *place) RunAgent(ctx context.Context, name, message string) (workflow.AgentResult, error) {
+	done, err := p.begin()
+	if err != nil {
+		return workflow.AgentResult{}, err
+	}
+	defer done()
+	a, ok := p.def.Agents[name]
+	if !ok || p.flow.Steps == nil && !slices.Contains(p.flow.Agents, name) {
+		return workflow.AgentResult{}, &failed{"configuration", noComponent(name)}
+	}
+	session := engine.Conversation{ID: p.below(), Agent: name, Workflow: p.name, Base: p.run.ConversationID()}
+	return p.agent(ctx, a, converse.Asked{Messages: []workflow.Message{{Role: string(model.RoleUser), Content: message}}, Session: session})
+}
+
+func noComponent(name string) string { return "No components found with name " + name }
+
+// agent runs an agent as the next step.
+func (p *place) agent(ctx context.Context, a config.Definition, q converse.Asked) (workflow.AgentResult, error) {
+	index := p.next
+	p.next++
+	r, err := converse.Carry(ctx, p.run, index, a, p.def.Servers, q)
+	if err != nil {
+		err = p.interrupted(err)
+	}
+	if p.stopped == nil {
+		p.note(a.Agent, config.AgentStep, r)
+	}
+	return r, err
+}
+
+// RunWorkflow implements [workflow.Facade].
+func (p *place) RunWorkflow(ctx context.Context, name string, in any) (workflow.Result, error) {
+	done, err := p.begin()
+	if err != nil {
+		return workflow.Result{}, err
+	}
+	defer done()
+	t, err := typeOf(workflow.Input{Workflow: name}, func(t config.StepType) bool { _, ok := p.def.Workflows[string(t)+"."+name]; return ok })
+	if err == nil && !slices.Contains(p.flow.Workflows, name) {
+		err = errors.New(noComponent(name))
+	}
+	if err != nil {
+		return workflow.Result{}, &failed{"configuration", err.Error()}
+	}
+	raw, err := json.Marshal(in)
+	if err != nil {
+		return workflow.Result{}, &failed{"configuration", "the input of workflow " + name + " is no JSON: " + err.Error()}
+	}
+	return p.workflow(ctx, t, name, raw)
+}
+
+// workflow runs a workflow that is a step of this one.
+func (p *place) workflow(ctx context.Context, t config.StepType, name string, in json.RawMessage) (workflow.Result, error) {
+	if p.depth+1 >= maxDepth {
+		return workflow.Result{}, &failed{"depth", fmt.Sprintf("workflows can be nested %d deep", maxDepth)}
+	}
+	inner := &place{carrier: p.carrier, name: name, flow: p.def.Workflows[string(t)+"."+name], session: p.below(), depth: p.depth + 1}
+	r, err := inner.do(ctx, t, in)
+	if err != nil && !errors.Is(err, workflow.ErrFailed) {
+		return r, err
+	}
+	p.note(name, t, r)
+	return r, err
+}
+
+// toolStep is the type of a step that is one call of a tool.
+const toolStep config.StepType = "tool"
+
+// CallTool implements [workflow.Facade].
+func (p *place) CallTool(ctx context.Context, name string, arguments any) (string, error) {
+	done, err := p.begin()
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	raw, err := json.Marshal(arguments)
+	if err != nil {
+		return "", &failed{"configuration", "the arguments of " + name + " are no JSON: " + err.Error()}
+	}
+	index := p.next
+	p.next++
+	result, err := p.call(ctx, index, model.ToolCall{Name: name, Arguments: string(raw)})
+	if err != nil {
+		return "", p.interrupted(err)
+	}
+	p.note(name, toolStep, result.Text)
+	if result.Failed {
+		return result.Text, &failed{"tool", converse.ToolFailed(name, result.Text)}
+	}
+	return result.Text, nil
+}
+
+// call calls a tool in a step of its own.
+func (p *place) call(ctx context.Context, index int, call model.ToolCall) (tool.Result, error) {
+	step, err := p.run.Step(ctx, index, engine.StepInfo{Description: "Calls " + call.Name + ".", Request: call.Arguments})
+	if err != nil {
+		return tool.Result{}, err
+	}
+	all, err := p.run.Tools(ctx, p.flow.Tools, p.flow.MCPServers)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	uses := config.Definition{Tools: p.flow.Tools, EnableWrite: true}
+	set, err := tool.NewSet(uses.Select(all)...)
+	if err != nil {
+		return tool.Result{}, &engine.RunError{Kind: "configuration", Message: err.Error()}
+	}
+	t := engine.Thinking{Tools: set, Policies: p.flow.Policies}
+	calls := []model.ToolCall{call}
+	results, err := step.Act(ctx, 0, calls, t)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	var failure *engine.RunError
+	if results[0].Failed {
+		failure = &engine.RunError{Kind: "tool", Message: results[0].Text}
+	}
+	step.End(results[0].Text, failure)
+	return results[0], nil
+}
+
+// do carries the workflow. The error wraps [workflow.ErrFailed], or says that it does not go on now.
+func (p *place) do(ctx context.Context, t config.StepType, in json.RawMessage) (workflow.Result, error) {
+	var output any
+	var err error
+	if t == config.CustomStep {
+		output, err = p.custom(ctx, in)
+	} else {
+		output, err = p.chain(ctx, in)
+	}
+	r := workflow.Result{WorkflowName: p.name, Status: workflow.Completed, StepResults: p.results, FinalOutput: output}
+	if r.StepResults == nil {
+		r.StepResults = []workflow.StepResult{}
+	}
+	if p.session != "" {
+		r.SessionID = &p.session
+	}
+	if err != nil {
+		r.Status, r.FinalOutput, r.Error = workflow.Failed, nil, new(err.Error())
+	}
+	return r, err
+}
+
+// chain carries the steps of a simple workflow: the output of each is the input of the next.
+func (p *place) chain(ctx context.Context, in json.RawMessage) (output any, err error) {
+	for _, s := range p.flow.Steps {
+		output = nil
+		switch s.Type {
+		case config.AgentStep:
+			var r workflow.AgentResult
+			if r, err = p.RunAgent(ctx, s.Name, textOf(in)); err == nil {
+				output = r.Text()
+			}
+		case config.SimpleStep, config.CustomStep:
+			var r workflow.Result
+			if r, err = p.workflow(ctx, s.Type, s.Name, in); err == nil {
+				output = r.FinalOutput
+			}
+		default:
+			return nil, &failed{"configuration", setupFailed(noComponent(s.Name))}
+		}
+		if err == nil {
+			in, err = json.Marshal(output)
+		}
+		if failure, ok := errors.AsType[*failed](err); ok {
+			return nil, &failed{failure.kind, stepFailed(s.Name, failure.message)}
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return output, nil
+}
+
+// custom calls the function of a custom workflow. What it makes of an error of the handle does not count.
+func (p *place) custom(ctx context.Context, in json.RawMessage) (output any, err error) {
+	var call workflow.Func
+	if p.functions != nil {
+		call, _ = p.functions(cmp.Or(p.flow.Function, p.name))
+	}
+	if call == nil {
+		return nil, &failed{"configuration", setupFailed("this program has no function " + cmp.Or(p.flow.Function, p.name))}
+	}
+	defer func() {
+		if problem := recover(); problem != nil {
+			output, err = nil, &failed{"workflow", customFailed(p.name, fmt.Sprint(problem))}
+		}
+		if p.stopped != nil {
+			output, err = nil, p.interrupted(p.stopped)
+		}
+	}()
+	output, err = call(ctx, p, in, p.session)
+	if failure, ok := errors.AsType[*failed](err); ok {
+		return nil, &failed{failure.kind, customFailed(p.name, err.Error())}
+	}
+	if err != nil {
+		return nil, &failed{"workflow", customFailed(p.name, err.Error())}
+	}
+	if _, err := json.Marshal(output); err != nil {
+		return nil, &failed{"workflow", customFailed(p.name, err.Error())}
+	}
+	return output, nil
+}

@@ -1,0 +1,416 @@
+// Package parts owns what the runs of a worker use: the models, tools, MCP servers and definitions of a
+// configuration file, and those that the program itself has.
+package parts
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/actlog/actlog/agent/config"
+	"github.com/actlog/actlog/agent/mcp"
+	"github.com/actlog/actlog/agent/model"
+	"github.com/actlog/actlog/agent/redact"
+	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/agent/workflow"
+	"github.com/actlog/actlog/internal/runtime/engine"
+)
+
+// Own is what a program has itself. What the configuration calls the same is hidden by it.
+type Own struct {
+	Models  map[string]model.Model
+	Tools   []tool.Tool
+	Servers map[string]mcp.Server
+	Agents  map[string]config.Agent
+	// Workflows are those that are functions of the program.
+	Workflows map[string]workflow.Custom
+	Policies  tool.Rules       // come before those of the configuration
+	Redactor  *redact.Redactor // works beside that of the configuration; nil: there is none
+}
+
+// Source returns the parts that are in force. It is safe for concurrent use.
+type Source struct {
+	log     *slog.Logger
+	pool    *mcp.Pool
+	inForce atomic.Pointer[inForce]
+}
+
+type inForce struct {
+	current *config.Current // nil: only what the program has
+	own     Own
+}
+
+// NewSource returns a source without parts. log receives what runs and MCP servers have to say, without
+// what must not be on record. The caller closes the source when no run uses its parts any more.
+func NewSource(log *slog.Logger) *Source {
+	s := &Source{}
+	s.Set(nil, Own{})
+	s.log = slog.New(redact.Handler(log.Handler(), s.Redact))
+	s.pool = mcp.NewPool(mcp.Options{Logger: s.log})
+	return s
+}
+
+// Set puts parts in force, in place of those before. current may be nil, and is the caller's.
+func (s *Source) Set(current *config.Current, own Own) { s.inForce.Store(&inForce{current, own}) }
+
+// Log returns the log for what runs do.
+func (s *Source) Log() *slog.Logger { return s.log }
+
+// Close ends the connections to MCP servers.
+func (s *Source) Close() error { return s.pool.Close() }
+
+// Use returns the parts that are in force. The caller calls release when it no longer uses them.
+func (s *Source) Use() (engine.Parts, func()) { return s.use() }
+
+func (s *Source) use() (*parts, func()) {
+	in := s.inForce.Load()
+	p := &parts{own: in.own, pool: s.pool, configured: &config.Parts{Config: &config.Config{}}}
+	release := func() {}
+	if in.current != nil {
+		if configured, done, err := in.current.Use(); err == nil { // else it was closed: only what the program has is left
+			p.configured, release = configured, done
+		}
+	}
+	p.secrets = secretsOf(p.configured.Config, in.own.Servers)
+	p.hide = replacerOf(p.secrets)
+	return p, release
+}
+
+// Redact returns a text without what must not be on record.
+func (s *Source) Redact(text string) string {
+	p, release := s.Use()
+	defer release()
+	return p.Redact(text)
+}
+
+// Function returns the function of a workflow, if the program has it.
+func (s *Source) Function(name string) (workflow.Func, bool) {
+	w, ok := s.inForce.Load().own.Workflows[name]
+	return w.Run, ok
+}
+
+// Metrics returns what is to be known of the configuration; nothing if there is none.
+func (s *Source) Metrics() []prometheus.Collector {
+	current := s.inForce.Load().current
+	if current == nil {
+		return nil
+	}
+	return []prometheus.Collector{
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "actlog_config_loaded_timestamp_seconds", Help: "When the configuration in force was loaded."},
+			func() float64 { return float64(current.Stats().Loaded.UnixMilli()) / 1000 }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "actlog_config_reloads_total", Help: "Reloads that put another configuration in force."},
+			func() float64 { return float64(current.Stats().Reloads) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "actlog_config_reload_failures_total", Help: "Reloads that failed; the configuration before stayed in force."},
+			func() float64 { return float64(current.Stats().Failures) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "actlog_config_stale", Help: "1 if the last reload failed: the file is not what is in force."},
+			func() float64 {
+				if current.Stats().Stale {
+					return 1
+				}
+				return 0
+			}),
+	}
+}
+
+type parts struct {
+	configured *config.Parts
+	own        Own
+	pool       *mcp.Pool
+	secrets    []string          // are not to be on record
+	hide       *strings.Replacer // replaces them
+}
+
+// Provides implements [engine.Parts].
+func (p *parts) Provides() (all []string) {
+	add := func(kind string, names ...string) {
+		for _, name := range names {
+			all = append(all, kind+":"+name)
+		}
+	}
+	add("model", keysOf(p.own.Models, p.configured.Models)...)
+	add("mcp", keysOf(p.own.Servers, p.configured.Config.MCPServers)...)
+	for _, t := range slices.Concat(p.own.Tools, p.configured.Tools) {
+		add("tool", t.Spec().Name)
+	}
+	for _, kind := range []string{"agent", "plan"} {
+		for _, name := range p.Names(kind) {
+			add("tool", kind+"."+name)
+		}
+	}
+	add("workflow", slices.Collect(maps.Keys(p.own.Workflows))...)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// keysOf returns the keys of either map, in order.
+func keysOf[A, B any](a map[string]A, b map[string]B) []string {
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// Definition implements [engine.Parts]. The kinds are agent, role, plan, which is a template, those of
+// workflows, and orchestrator and dag, of which there is one without a name. Each name is that of a role.
+func (p *parts) Definition(kind, name string) (json.RawMessage, bool) {
+	var d any
+	ok := false
+	switch kind {
+	case "agent":
+		d, ok = p.agent(name, func(*config.Agent) {})
+	case "role":
+		d, ok = p.role(name), true
+	case "orchestrator":
+		d, ok = p.orchestrator(), name == ""
+	case "dag":
+		d, ok = p.configured.Config.Dag.Definition(p.agent), name == ""
+	case "plan":
+		var template config.Plan
+		if template, ok = p.configured.Config.Plans[name]; ok {
+			d, ok = template.Definition(p.agent)
+		}
+	case string(config.SimpleStep):
+		var w config.Workflow
+		w, ok = p.configured.Config.Workflows[name]
+		d, ok = w, ok && w.Function() == ""
+	case string(config.CustomStep):
+		d, ok = p.custom(name)
+	}
+	if !ok {
+		return nil, false
+	}
+	text, err := json.Marshal(d)
+	return text, err == nil
+}
+
+// custom returns the definition of a workflow that is a function of the program: its own, or one of the configuration
+// that names it.
+func (p *parts) custom(name string) (definition any, ok bool) {
+	function := p.configured.Config.Workflows[name].Function()
+	w, ok := p.own.Workflows[cmp.Or(function, name)]
+	return struct {
+		workflow.Custom
+		Policies tool.Rules `json:"policies,omitempty"`
+		Function string     `json:"function,omitempty"`
+	}{w, p.policies(), function}, ok
+}
+
+// agent returns the definition of an agent of a name, after a change.
+func (p *parts) agent(name string, change func(*config.Agent)) (config.Definition, bool) {
+	a, ok := p.own.Agents[name]
+	if !ok {
+		if a, ok = p.configured.Config.Agents[name]; !ok {
+			return config.Definition{}, false
+		}
+	}
+	change(&a)
+	return a.Definition(name, p.model(a.Model), p.servers(), p.policies()), true
+}
+
+func (p *parts) role(name string) config.Definition {
+	r, ok := p.configured.Config.Roles[name]
+	if !ok {
+		r = config.DefaultRole(name)
+	}
+	return r.Definition(name, p.model(r.Model), p.servers(), p.policies())
+}
+
+func (p *parts) orchestrator() config.OrchestratorDefinition {
+	o := p.configured.Config.Orchestrator
+	if o == nil {
+		o = new(config.DefaultOrchestrator())
+	}
+	return o.Definition(p.model, p.servers(), p.policies())
+}
+
+// model returns what definitions say of a model.
+func (p *parts) model(name string) config.DefinitionModel {
+	if own := p.own.Models[name]; own != nil {
+		return config.DefinitionModel{Name: name, Provider: own.Provider(), Model: own.Name()}
+	}
+	return p.configured.Config.Models[name].Definition(name)
+}
+
+func (p *parts) servers() []string { return keysOf(p.own.Servers, p.configured.Config.MCPServers) }
+
+func (p *parts) policies() tool.Rules {
+	return slices.Concat(p.own.Policies, p.configured.Config.Policies)
+}
+
+// Names implements [engine.Parts].
+func (p *parts) Names(kind string) []string {
+	switch kind {
+	case "agent":
+		return keysOf(p.own.Agents, p.configured.Config.Agents)
+	case "role":
+		return slices.Sorted(maps.Keys(p.configured.Config.Roles))
+	case "plan":
+		return slices.Sorted(maps.Keys(p.configured.Config.Plans))
+	case string(config.SimpleStep):
+		return p.workflows(false)
+	case string(config.CustomStep):
+		names := slices.AppendSeq(p.workflows(true), maps.Keys(p.own.Workflows))
+		slices.Sort(names)
+		return slices.Compact(names)
+	}
+	return nil
+}
+
+// workflows returns the names of those workflows of the configuration that are functions, or of the others, in order.
+func (p *parts) workflows(functions bool) (names []string) {
+	for name, w := range p.configured.Config.Workflows {
+		if (w.Function() != "") == functions {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Model implements [engine.Parts].
+func (p *parts) Model(name string) (model.Model, bool) {
+	if m, ok := p.own.Models[name]; ok {
+		return m, true
+	}
+	m, ok := p.configured.Models[name]
+	return m, ok
+}
+
+// Tools implements [engine.Parts].
+func (p *parts) Tools(ctx context.Context, servers []string) ([]tool.Tool, error) {
+	all := slices.Concat(p.own.Tools, p.configured.Tools)
+	if len(servers) == 0 {
+		return all, nil
+	}
+	known, wanted := p.configured.Servers(), map[string]mcp.Server{}
+	maps.Copy(known, p.own.Servers)
+	var errs []error
+	for _, name := range servers {
+		s, ok := known[name]
+		if !ok {
+			errs = append(errs, fmt.Errorf("there is no MCP server %q any more", name))
+		}
+		wanted[name] = s
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	remote, err := p.pool.Tools(ctx, wanted)
+	if err != nil {
+		return nil, err
+	}
+	others := slices.Collect(maps.Keys(known))
+	for _, t := range remote {
+		if s := t.Spec(); tool.ServerOf(s.Name, others) == s.Server { // else a server took a name of another's
+			all = append(all, t)
+		}
+	}
+	return all, nil
+}
+
+// MaxTakeovers implements [engine.Parts].
+func (p *parts) MaxTakeovers() int { return p.configured.Config.Runs.MaxTakeovers }
+
+// Redact implements [engine.Parts].
+func (p *parts) Redact(text string) string {
+	if p.hide != nil {
+		text = p.hide.Replace(text)
+	}
+	for _, r := range []*redact.Redactor{p.own.Redactor, p.configured.Redactor} {
+		switch {
+		case r == nil:
+		case looksLikeJSON(text):
+			clean, _ := r.JSON([]byte(text))
+			text = string(clean)
+		default:
+			text, _ = r.Text(text)
+		}
+	}
+	return text
+}
+
+// Settling implements [engine.Parts].
+func (p *parts) Settling() func(text string) int {
+	own, configured := p.own.Redactor.Settling(), p.configured.Redactor.Settling()
+	upTo := 0
+	return func(text string) int {
+		end := min(own(text), configured(text))
+		for _, secret := range p.secrets {
+			for n := min(len(secret)-1, len(text)-upTo); n > 0; n-- {
+				if strings.HasSuffix(text, secret[:n]) {
+					end = min(end, len(text)-n)
+					break
+				}
+			}
+		}
+
+		upTo = end
+		return end
+	}
+}
+
+// looksLikeJSON reports whether a text is an object or a list of JSON.
+func looksLikeJSON(text string) bool {
+	trimmed := strings.TrimSpace(text)
+	return len(trimmed) > 1 && (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid([]byte(trimmed))
+}
+
+// minSecret is the length from which a secret of the configuration is recognised in texts. Shorter ones
+// are words.
+const minSecret = 8
+
+// secretsOf returns the secrets of a configuration, and those of the servers of a program.
+func secretsOf(c *config.Config, own map[string]mcp.Server) (all []string) {
+	hide := func(texts ...string) {
+		for _, text := range texts {
+			if len(text) >= minSecret {
+				all = append(all, text)
+			}
+		}
+	}
+	add := func(values ...config.Value) {
+		for _, v := range values {
+			if v.String() != v.Reveal() {
+				hide(v.Reveal())
+			}
+		}
+	}
+	for _, m := range c.Models {
+		add(m.APIKey)
+	}
+	if c.Embedder != nil {
+		add(c.Embedder.APIKey)
+	}
+	for _, t := range c.Toolsets.Tests {
+		add(slices.Collect(maps.Values(t.Env))...)
+	}
+	for _, s := range c.MCPServers {
+		add(slices.Collect(maps.Values(s.Env))...)
+		add(slices.Collect(maps.Values(s.Headers))...)
+	}
+	for _, s := range own {
+		hide(slices.Collect(maps.Values(s.Env))...)
+		hide(slices.Collect(maps.Values(s.Headers))...)
+	}
+	return all
+}
+
+// replacerOf returns what replaces secrets; nil: there are none.
+func replacerOf(secrets []string) *strings.Replacer {
+	if secrets == nil {
+		return nil
+	}
+	var pairs []string
+	for _, secret := range secrets {
+		pairs = append(pairs, secret, "[secret]")
+	}
+	return strings.NewReplacer(pairs...)
+}

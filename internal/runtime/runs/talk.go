@@ -1,0 +1,287 @@
+package runs
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/actlog/actlog/internal/record/delta"
+	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/record/tree"
+	"github.com/actlog/actlog/record"
+)
+
+// Event is something that happened in the run of an agent.
+type Event struct {
+	// Number is its place among the events that the record has of the run, from 1; 0: it is a text as it
+	// arrives, which is not kept.
+	Number int            `json:"-"`
+	Type   string         `json:"type"`
+	Data   map[string]any `json:"data"`
+}
+
+// The types of events.
+const (
+	SessionInfo        = "session_info"
+	TextDelta          = "text_delta"
+	ToolUseStart       = "tool_use_start"
+	ToolUseInputDelta  = "tool_use_input_delta"
+	ToolUseEnd         = "tool_use_end"
+	ToolResult         = "tool_result"
+	ToolExecutionError = "tool_execution_error"
+	ErrorEvent         = "error"
+	StreamEnd          = "stream_end"
+)
+
+// TalkReader is the record as a talk reads it.
+type TalkReader interface {
+	RunDetail(ctx context.Context, planID string) (*store.RunDetail, error)
+	PlanTree(ctx context.Context, rootPlanID, planID string) (*tree.Plan, bool, error)
+	StepDetail(ctx context.Context, rootPlanID, stepID string) (*tree.Step, error)
+}
+
+// Talk is the run of an agent, as it is told to somebody who listens.
+type Talk struct {
+	Watch      *Watch
+	Deltas     *delta.Deltas
+	Reader     func() TalkReader // is called for each look at the record
+	RootPlanID string
+	PlanID     string
+	After      int // the number of the last event that the listener has
+	// Silence is how long nothing may be sent. Then send is called with an event that has no type.
+	Silence time.Duration
+
+	live map[int64]*strings.Builder // the texts that were sent as they arrived, by turn
+	told int                        // the number of the last event that was told
+	turn int64                      // the texts of the turns before are told
+	done int64                      // all of the turns before is told
+}
+
+// Follow sends the events of the run in order, those that are on record and texts as they arrive, until the
+// run has ended, ctx ends, or the watch is closed. The error is that of send, or of a read. A text that did
+// not arrive whole is sent again when it is on record, with reset.
+func (t *Talk) Follow(ctx context.Context, send func(Event) error) error {
+	wake, stop := t.Watch.changes(t.RootPlanID)
+	defer stop()
+	var mu sync.Mutex
+	backlog, texts := delta.NewBacklog(), make(chan struct{}, 1)
+	defer t.Deltas.Watch(t.RootPlanID, func(d delta.Delta) {
+		if d.PlanID != t.PlanID || d.Answer {
+			return
+		}
+		mu.Lock()
+		backlog.Add(d)
+		mu.Unlock()
+		select {
+		case texts <- struct{}{}:
+		default:
+		}
+	})()
+	t.live = map[int64]*strings.Builder{}
+	for look := true; ; {
+		if look {
+			if ended, err := t.look(ctx, send); ended || err != nil {
+				return err
+			}
+		}
+		look = false
+		select {
+		case <-wake:
+			look = true
+		case <-texts:
+			for more := true; more; {
+				mu.Lock()
+				d, ok := backlog.Next()
+				mu.Unlock()
+				if more = ok; ok {
+					if ended, err := t.arrived(ctx, d, send); ended || err != nil {
+						return err
+					}
+				}
+			}
+		case <-time.After(t.Silence):
+			if err := send(Event{}); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return nil
+		case <-t.Watch.ctx.Done():
+			return nil
+		}
+	}
+}
+
+// arrived sends a text that arrives, after all that is on record of the turns before it.
+func (t *Talk) arrived(ctx context.Context, d delta.Delta, send func(Event) error) (ended bool, err error) {
+	if d.Seq > t.done {
+		if ended, err := t.look(ctx, send); ended || err != nil {
+			return ended, err
+		}
+	}
+	if d.Seq < t.turn || d.Seq > t.done { // it was told, or will be when it is on record
+		return false, nil
+	}
+	return false, t.text(d, send)
+}
+
+// text sends a text as it arrives.
+func (t *Talk) text(d delta.Delta, send func(Event) error) error {
+	said := t.live[d.Seq]
+	if said == nil {
+		said = &strings.Builder{}
+		t.live[d.Seq] = said
+	}
+	data := map[string]any{"turn": d.Seq, "text": d.Text}
+	if d.Reset {
+		if said.Len() == 0 {
+			return nil
+		}
+		said.Reset()
+		data["reset"] = true
+	}
+	said.WriteString(d.Text)
+	return send(Event{Type: TextDelta, Data: data})
+}
+
+// look sends what is on record and was not told yet.
+func (t *Talk) look(ctx context.Context, send func(Event) error) (ended bool, err error) {
+	r := t.Reader()
+	d, err := r.RunDetail(ctx, t.PlanID)
+	if err != nil {
+		return false, err
+	}
+	plan, _, err := r.PlanTree(ctx, t.RootPlanID, t.PlanID)
+	if err != nil {
+		return false, err
+	}
+	var cycles []*tree.Cycle
+	if len(plan.Steps) > 0 {
+		step, err := r.StepDetail(ctx, t.RootPlanID, plan.Steps[0].Record.StepID)
+		if err != nil {
+			return false, err
+		}
+		cycles = step.Cycles
+	}
+	told := teller{after: max(t.told, t.After), talk: t, send: send}
+	told.tell(SessionInfo, map[string]any{"session_id": d.Plan.ConversationID, "plan_id": t.PlanID, "agent_name": d.Name})
+	done := told.cycles(cycles)
+	if done && d.State.Terminal() {
+		told.end(d)
+	}
+	t.told = max(t.told, told.number)
+	return done && d.State.Terminal() || told.err != nil, told.err
+}
+
+// teller numbers the events that are on record, and sends those that are new.
+type teller struct {
+	after  int // the last event that the listener has
+	number int
+	talk   *Talk
+	send   func(Event) error
+	err    error
+}
+
+func (t *teller) tell(kind string, data map[string]any) {
+	if t.number++; t.err == nil && t.number > t.after {
+		t.err = t.send(Event{Number: t.number, Type: kind, Data: data})
+	}
+}
+
+// cycles tells the turns. It reports whether nothing of them is under way.
+func (t *teller) cycles(cycles []*tree.Cycle) (done bool) {
+	for _, c := range cycles {
+		if c.Record.Message == nil {
+			return c.Record.State.Terminal()
+		}
+		t.text(c.Record.Seq, textOf(c.Record.ThinkOutput))
+		for _, call := range c.ToolCalls {
+			is := func(more string, value any) map[string]any {
+				data := map[string]any{"turn": c.Record.Seq, "id": call.Record.ToolCallID, "tool_call_id": call.Record.ProviderCallID, "name": call.Record.Name}
+				if more != "" {
+					data[more] = value
+				}
+				return data
+			}
+			t.tell(ToolUseStart, is("", nil))
+			t.tell(ToolUseInputDelta, is("input", textOf(call.Record.Parameters)))
+			t.tell(ToolUseEnd, is("", nil))
+		}
+		for _, call := range c.ToolCalls {
+			r := &call.Record
+			data := map[string]any{"turn": r.Seq, "id": r.ToolCallID, "tool_call_id": r.ProviderCallID, "name": r.Name}
+			switch {
+			case *r.State == record.Completed:
+				data["output"] = textOf(r.Result)
+				t.tell(ToolResult, data)
+			case r.State.Terminal() && (*r.State != record.Unknown || r.Result != nil):
+				data["error"] = textOf(r.Result)
+				t.tell(ToolExecutionError, data)
+			default:
+				return false
+			}
+		}
+		t.talk.done = max(t.talk.done, c.Record.Seq+1)
+	}
+	return true
+}
+
+// text tells the text of a turn, as far as it was not sent as it arrived.
+func (t *teller) text(turn int64, text string) {
+	if text == "" {
+		return
+	}
+	live := ""
+	if said := t.talk.live[turn]; said != nil {
+		live = said.String()
+	}
+	if t.talk.turn = max(t.talk.turn, turn+1); t.number+1 > t.after {
+		delete(t.talk.live, turn)
+	}
+	data := map[string]any{"turn": turn, "text": text}
+	rest, goesOn := strings.CutPrefix(text, live)
+	switch {
+	case t.number+1 <= t.after || live == text:
+		t.number++
+		return
+	case live != "" && goesOn:
+		data["text"] = rest
+	case live != "" || t.talk.After > 0: // the listener may have some of it
+		data["reset"] = true
+	}
+	t.tell(TextDelta, data)
+}
+
+// end tells how the run ended.
+func (t *teller) end(d *store.RunDetail) {
+	var result struct {
+		FinalResponse json.RawMessage `json:"final_response"`
+	}
+	_ = json.Unmarshal([]byte(textOf(d.Plan.Summary)), &result) // a run that was stopped has none
+	data := map[string]any{"status": "success", "reason": "stop"}
+	if d.State != record.Completed {
+		message := textOf(d.Plan.ErrorMessage)
+		data["status"], data["reason"] = "error", "error"
+		switch kind := textOf(d.Plan.ErrorKind); {
+		case kind == "max_iterations":
+			data["reason"] = "turn_limit_reached"
+		case d.State == record.Cancelled:
+			data["reason"] = "stopped"
+		}
+		data["error_message"] = message
+		if data["reason"] != "turn_limit_reached" {
+			t.tell(ErrorEvent, map[string]any{"message": message, "error_type": d.Plan.ErrorKind})
+		}
+	} else if result.FinalResponse != nil {
+		data["final_response"] = result.FinalResponse
+	}
+	t.tell(StreamEnd, data)
+}
+
+func textOf(p *string) string {
+	if p == nil {
+		return ""
+	}
+	return *p
+}
