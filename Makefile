@@ -23,7 +23,7 @@ test: postgres ## Run the tests, on a private Postgres.
 
 # Packages without goroutines have no races, and the benchmarks measure time. The tests of the
 # commands start processes, which the detector does not see; they would take a third of its time.
-SEQUENTIAL := /(record|agent/(redact|plan|workflow)|internal/(chat|compare|content|decision|field|fieldsql|graph|group|imports|otlp|tree|outline|search|template|words|wire|pgtest.*)|internal/runtime/executor(/(converse|follow))?|cmd/.*|clients|db|migrations)$$
+SEQUENTIAL := /(record|agent/(redact|plan|workflow|internal/group)|internal/(record/(content|field|fieldsql|tree|search|wire)|trace/otlp|runtime/(decision|graph|template|executor(/(workflow/converse|plan/follow))?)|view/(chat|outline|words)|door/web/compare|testkit/(imports|pgtest.*))|cmd/.*|clients|db|migrations)$$
 # Nor do these long tests run code in parallel: they look at what is written, read, refused or shown, and how much.
 # Others in the same packages, which write, read and refuse at the same time, stay.
 ALONE := TracesGrow|LargeTracesGrow|TracesInAnyOrder|TraceAndNativeInAnyOrder|WritesLookRowsUp|ReadQueryPlans|SearchPages|SearchTextsForms|SearchIndexesInBoundedSteps|AnyOrderAnySplitAnyRepetition|AttemptsInAnyOrder|EveryAttemptStays|RollUps|FailedRowsReadThoseRows|ContentsOnce|ExportRestoresTree|UpDownUp
