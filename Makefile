@@ -7,7 +7,7 @@ WITHPG    := $(GO) run ./internal/testkit/pgtest/withpg --
 export CGO_ENABLED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test race fuzz attack clients page deploy chaos ha bench lint generate grammars verify build postgres clean
+.PHONY: help run test check fuzz attack clients page deploy chaos ha bench lint generate grammars cross verify nightly build postgres clean
 
 help: ## Print the targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,25 +16,14 @@ run: build postgres ## Build and serve, and show a run that survives its worker;
 	./bin/actlog demo
 
 # The packages with the longest tests begin first, so that no processor waits for them at the end.
-LONGEST := ./internal/record/store ./internal/door/api
+export LONGEST := ./internal/record/store ./internal/door/api
 
-test: postgres ## Run the tests, on a private Postgres.
-	$(WITHPG) $(GO) test $(LONGEST) ./...
+test: postgres ## Run the tests, on a private Postgres. RACE=1: each once, with the race detector where there are goroutines.
+	$(WITHPG) $(if $(RACE),tools/race,$(GO) test $(or $(PACKAGES),$(LONGEST) ./...))
 
-# Packages without goroutines have no races, and the benchmarks measure time. The tests of the
-# commands start processes, which the detector does not see; they would take a third of its time.
-SEQUENTIAL := /(record|agent/(redact|plan|workflow|internal/group)|internal/(record/(content|field|fieldsql|tree|search|wire)|trace/otlp|runtime/(decision|graph|template|executor(/(workflow/converse|plan/follow))?)|view/(chat|outline|words)|door/web/compare|testkit/(imports|pgtest.*))|cmd/.*|clients|db|migrations)$$
-# Nor do these long tests run code in parallel: they look at what is written, read, refused or shown, and how much.
-# Others in the same packages, which write, read and refuse at the same time, stay.
-ALONE := TracesGrow|LargeTracesGrow|TracesInAnyOrder|TraceAndNativeInAnyOrder|WritesLookRowsUp|ReadQueryPlans|SearchPages|SearchTextsForms|SearchIndexesInBoundedSteps|AnyOrderAnySplitAnyRepetition|AttemptsInAnyOrder|EveryAttemptStays|RollUps|FailedRowsReadThoseRows|ContentsOnce|ExportRestoresTree|UpDownUp
-ALONE := $(ALONE)|ReportPlanIsLinear|ReportRunningIsLinear|ReportRunReadsWhatItIsAskedFor|ReportPlanReadsWhatItIsAskedFor|ReportRunning|ReportingPage|ReportFigures|GrafanaQueries|SearchQueryPlans|LateParent
-ALONE := $(ALONE)|ALargestRequestFits|CallsThatAreRefused|ALargeStepWithContentsOnce|AStepWithContentsOnce|ExportWithContentsOnce|APageOfLargeItems|ALargeCycleIsStreamed|LargeStepsAreStreamed|DeepTrees|TextsThatAreTooLong|EachReadIsOneStatement|Bodies|BadRecords|OddValuesThatAreAccepted|RecordsAreEncodedAsTheStandardLibraryDoes
-ALONE := $(ALONE)|AnswersAreBounded|LongAnswer|HostilePages|LongText|HostileRows|LongRun|FoundRows|OriginsOfLongSteps|WhereMessagesAreFrom
-ALONE := $(ALONE)|ExportsThatAreRefused|EveryFixtureMakesItsTree|SpansBeyondLimitsAreCut|EveryErrorIsAProblem|NothingEscapes|ReadAnswer|ErrorsHaveNoSecrets|Damage
-ALONE := $(ALONE)|InterruptedDrop|LiveRunsSurviveASetClock|SignsOfLifeUndoTheMark|EndsUndoTheirOwnMark
-# make verify vets the code.
-race: postgres ## Run the tests of packages with goroutines, with the race detector.
-	$(WITHPG) $(GO) test -race -vet=off -skip '^Test($(ALONE))$$' $$($(GO) list $(LONGEST) ./... | grep -Ev '$(SEQUENTIAL)')
+check: ## Vet the code, and run the tests that need neither Postgres nor long: for the edit loop.
+	$(GO) vet ./...
+	tools/race -pure
 
 # Go sometimes reports the end of a time as a failure, so a failed target runs once more. A real
 # failure fails again, because its input is in testdata by then. A number of inputs has no such end.
@@ -82,6 +71,9 @@ bench: build postgres ## Run the benchmarks; SCALE=0.01 is quick, BENCH=write,tr
 	$(GO) build -o bin/bench ./cmd/bench
 	./bin/bench -actlog ./bin/actlog -scale $(or $(SCALE),1) $(if $(BENCH),-bench $(BENCH)) $(BENCHFLAGS)
 
+nightly: ## All of .ci/run, and what takes longer. It updates .ci/nightly.
+	.ci/run nightly
+
 build: ## Build bin/actlog.
 	$(GO) build -o bin/actlog ./cmd/actlog
 
@@ -100,7 +92,10 @@ grammars: ## Fetch the parsers of the toolset code from npm again, and check tha
 	$(GO) generate ./agent/tool/code/internal/treesitter
 	git diff --exit-code -- agent/tool/code/internal/treesitter/wasm
 
-verify: lint generate ## Lint, and check that generated code is up to date.
+cross: ## Build for each system that has a release.
+	for system in linux darwin windows; do CGO_ENABLED=0 GOOS=$$system $(GO) build ./... || exit; done
+
+verify: lint generate cross ## Lint, build for each system, and check that generated code is up to date.
 	$(GO) mod tidy -diff
 	git diff --exit-code -- db internal/door/web
 

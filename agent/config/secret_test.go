@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/actlog/actlog/agent/config"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
 )
 
 const planted = "hunter2-planted-secret"
@@ -109,6 +110,7 @@ redact: [email]
 
 // A secret stands at every place, most of them wrong for it. No error shows it.
 func TestErrorsHaveNoSecrets(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is refused, and in which words")
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "configuration.md"))
 	if err != nil {

@@ -28,6 +28,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/actlog/actlog/internal/testkit/pgtest"
 	"github.com/actlog/actlog/record"
 	"github.com/actlog/actlog/recorder"
 	"github.com/actlog/actlog/recorder/spool"
@@ -327,6 +328,7 @@ func diskUsage(t *testing.T, dir string) (bytes int64) {
 // Whatever a crash or a bad disk does to the log, the next Open delivers what is whole, accepts new
 // records, and logs what is lost.
 func TestDamage(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is read, and how much of it")
 	t.Parallel()
 	const n = 600
 	value := strings.Repeat("v", 1_175) // three files

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/actlog/actlog/internal/record/field"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
 	"github.com/actlog/actlog/record"
 )
 
@@ -118,6 +119,7 @@ func TestEveryFieldBesideAPlanIsReturned(t *testing.T) {
 
 // TestAPageOfLargeItems ends early: items of megabytes must not become a page of gigabytes.
 func TestAPageOfLargeItems(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is read, and how much of it")
 	t.Parallel()
 	c := serve(t)
 	large := strings.Repeat("x", 4<<20)

@@ -19,6 +19,7 @@ import (
 	"github.com/actlog/actlog/internal/record/field"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/tree"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
 	"github.com/actlog/actlog/record"
 )
 
@@ -50,6 +51,7 @@ func TestStructsAreEncodedAsTheStandardLibraryDoes(t *testing.T) {
 // TestRecordsAreEncodedAsTheStandardLibraryDoes is for answers that are made from the table of
 // fields: each member is compared with the value in the record, as encoding/json writes it.
 func TestRecordsAreEncodedAsTheStandardLibraryDoes(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is read, and how much of it")
 	t.Parallel()
 	t.Run("a plan", func(t *testing.T) {
 		t.Parallel()

@@ -16,6 +16,7 @@ import (
 	"github.com/actlog/actlog/internal/door/api"
 	"github.com/actlog/actlog/internal/record/content"
 	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
 )
 
 // together is what docs/api.md shows: the text of parts.
@@ -79,6 +80,7 @@ var cutting = map[string]func(*store.Config){
 
 // TestAStepWithContentsOnce: put together, it is the step as usual. Each content is there once, and first.
 func TestAStepWithContentsOnce(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is read, and how much of it")
 	t.Parallel()
 	for name, sizes := range cutting {
 		t.Run(name, func(t *testing.T) {
@@ -142,6 +144,7 @@ func TestThePythonOfTheDocs(t *testing.T) {
 
 // TestALargeStepWithContentsOnce: a step that is streamed says the same, and begins with its contents.
 func TestALargeStepWithContentsOnce(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is read, and how much of it")
 	t.Parallel()
 	c := serveWith(t, options{Store: cutting["default"]})
 	c.longPrompts("p", 12)
@@ -191,6 +194,7 @@ func TestRowsOnceAreEncodedAsTheWhole(t *testing.T) {
 // TestExportWithContentsOnce: each content comes once, before what names it; put together, the lines are those of the usual export.
 // Servers do not take them as records.
 func TestExportWithContentsOnce(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is read, and how much of it")
 	t.Parallel()
 	for name, sizes := range cutting {
 		t.Run(name, func(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/testkit/apitest"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
 )
 
 // bigTree writes a tree of some MiB of texts that do not compress well.
@@ -181,6 +182,7 @@ var largeStep = 96
 // TestLargeStepsAreStreamed: N17: a step of large texts is complete, in order and valid JSON,
 // and takes little memory while 12 clients hold it up. Exports go the same way.
 func TestLargeStepsAreStreamed(t *testing.T) { // alone: other tests grow the heap, too
+	pgtest.NotRaced(t, "it measures the heap, which the detector makes larger")
 	c := serveWith(t, options{Log: io.Discard, Store: manyConns, Server: func(config *apitest.Config) { config.HTTP.AnswerPatience = time.Hour }})
 	c.bigStep("p", largeStep)
 	before := heap()
@@ -221,6 +223,7 @@ func TestLargeStepsAreStreamed(t *testing.T) { // alone: other tests grow the he
 
 // TestALargeCycleIsStreamed: N17: a single cycle may hold more than an answer may.
 func TestALargeCycleIsStreamed(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is read, and how much of it")
 	t.Parallel()
 	c := serveWith(t, options{Log: io.Discard, Server: func(config *apitest.Config) { config.HTTP.AnswerBytes = 16 << 20 }})
 	c.bigStep("p", 1)

@@ -16,6 +16,7 @@ import (
 	"github.com/actlog/actlog/internal/record/field"
 	"github.com/actlog/actlog/internal/record/wire"
 	"github.com/actlog/actlog/internal/testkit/apitest"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
 	"github.com/actlog/actlog/record"
 )
 
@@ -80,6 +81,7 @@ var wrongValues = map[field.Type][]string{
 // TestBadRecords: every kind refuses the values that each of its fields cannot hold. Codes
 // without a field are in the test below, invalid_relation is in TestPlanRelations.
 func TestBadRecords(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is refused, and in which words")
 	t.Parallel()
 	for _, kind := range record.Kinds {
 		t.Run(string(kind), func(t *testing.T) {
@@ -204,6 +206,7 @@ func TestAllBad(t *testing.T) {
 
 // TestOddValuesThatAreAccepted writes values that look wrong, but are allowed or mended.
 func TestOddValuesThatAreAccepted(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is refused, and in which words")
 	t.Parallel()
 	const key = `"kind":"plan","rootPlanId":"p","currentPlanId":"p"`
 	const toolKey = `"kind":"actTool","rootPlanId":"p","stepId":"s","seq":0,"toolCallId":"t"`
@@ -289,6 +292,7 @@ const onePlan = `{"kind":"plan","rootPlanId":"p","currentPlanId":"p"}`
 
 // TestBodies sends bodies that are read as a whole, or not at all.
 func TestBodies(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is refused, and in which words")
 	t.Parallel()
 	good := []byte(`{"records":[` + onePlan + `]}`)
 	// Both formats may be joined end to end: small bodies that become gigabytes.
@@ -385,6 +389,7 @@ var hugeText, hugeList = 50 << 20, 5_000_000
 
 // TestTextsThatAreTooLong are cut at a character, and the reads say so.
 func TestTextsThatAreTooLong(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is refused, and in which words")
 	t.Parallel()
 	c := serve(t)
 	size := hugeText

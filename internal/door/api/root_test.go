@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/actlog/actlog/internal/record/wire"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
 )
 
 // ambiguous writes three trees: the root plan victim, and the root plans a and b with a sub-plan of
@@ -189,6 +190,7 @@ var deepLevels = 1_200
 // TestDeepTrees: a tree is shown to a depth that readers of JSON can take, says what is left out and
 // where to read on, and shows more on request (N21).
 func TestDeepTrees(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is read, and how much of it")
 	t.Parallel()
 	c := serve(t)
 	levels := deepLevels

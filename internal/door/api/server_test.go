@@ -42,6 +42,7 @@ func (s *statements) count(do func()) int64 {
 
 // B13, B20
 func TestEachReadIsOneStatement(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what Postgres plans and reads")
 	t.Parallel()
 	db := pgtest.New(t)
 	writer := serveWith(t, options{DB: db})

@@ -15,6 +15,7 @@ import (
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/record/wire"
 	"github.com/actlog/actlog/internal/testkit/apitest"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
 )
 
 // TestSharesOfABudget: N16: a client has half of it and a connection a quarter, and what is
@@ -170,6 +171,7 @@ func TestSmallBodiesMayBeSlow(t *testing.T) {
 
 // TestALargestRequestFits the budget as it is by default.
 func TestALargestRequestFits(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is refused, and in which words")
 	t.Parallel()
 	c := serve(t)
 	if _, a := c.PostBody(wire.TypeNDJSON, bytes.Repeat([]byte("\n"), wire.MaxBodyBytes)); len(a.Rejected) > 0 {

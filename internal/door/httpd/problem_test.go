@@ -7,10 +7,12 @@ import (
 
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/testkit/apitest"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
 )
 
 // TestEveryErrorIsAProblem tries every operation with every failure that all share.
 func TestEveryErrorIsAProblem(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is refused, and in which words")
 	t.Parallel()
 	secret, line := apitest.NewKey(t, "all", httpd.ScopeRead, httpd.ScopeWrite, httpd.ScopeAdmin, httpd.ScopeRun, httpd.ScopeDecide)
 	weak, weakLine := apitest.NewKey(t, "weak", httpd.ScopeWrite)

@@ -453,6 +453,7 @@ func TestBadArguments(t *testing.T) {
 
 // TestAnswersAreBounded reads a large run page by page: each answer has its bounds, and nothing is left out.
 func TestAnswersAreBounded(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is read, and how much of it")
 	t.Parallel()
 	s := withReports(t)
 	hostile := strings.Repeat("\x01\"<script>&\\é", 4_000)

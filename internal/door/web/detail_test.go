@@ -15,6 +15,7 @@ import (
 
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/record/upkeep"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
 	"github.com/actlog/actlog/internal/testkit/storetest"
 	"github.com/actlog/actlog/record"
 )
@@ -270,6 +271,7 @@ func firstOf(all ...error) error {
 // TestLongText: of a long text the detail shows the beginning, and says so. On request it shows all of it, unless it is too long
 // for that. It can be downloaded as it is.
 func TestLongText(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what a page shows")
 	t.Parallel()
 	s := open(t, httpd.Config{})
 	long, list := strings.Repeat("<b>ä</b>\n", 200_000), "["+strings.Repeat("1,", 1_000_000)+"1]" // 1.9 MiB each; indented, the list has 5.7

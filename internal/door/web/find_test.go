@@ -13,6 +13,7 @@ import (
 	"github.com/actlog/actlog/internal/door/api"
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/testkit/apitest"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
 	"github.com/actlog/actlog/internal/testkit/storetest"
 	"github.com/actlog/actlog/record"
 )
@@ -106,6 +107,7 @@ func has(n *html.Node, key string) bool {
 
 // TestFoundRows: failures come with their reasons, the cause first; slow rows by their own time; and long lists in pages.
 func TestFoundRows(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what a page shows")
 	t.Parallel()
 	s := open(t, httpd.Config{})
 	s.writeFailure("run")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/record/field"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
 	"github.com/actlog/actlog/internal/testkit/storetest"
 	"github.com/actlog/actlog/internal/view/outline"
 	"github.com/actlog/actlog/record"
@@ -193,6 +194,7 @@ func (s *site) download(path string) {
 // TestHostileRows: whatever models and tools wrote, in whatever field, is text on the page, and nothing else. For that, its bytes
 // are shown as they are on record.
 func TestHostileRows(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what a page shows")
 	t.Parallel()
 	s := open(t, httpd.Config{})
 	for i, payload := range payloads {
@@ -215,6 +217,7 @@ func TestHostileRows(t *testing.T) {
 
 // TestHostilePages is TestHostileRows for every page to which links lead, with all payloads at once.
 func TestHostilePages(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what a page shows")
 	t.Parallel()
 	s := open(t, httpd.Config{})
 	short, long := all()

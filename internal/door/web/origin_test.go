@@ -14,6 +14,7 @@ import (
 	"github.com/actlog/actlog/internal/record/content"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/testkit/apitest"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
 	"github.com/actlog/actlog/internal/testkit/storetest"
 	"github.com/actlog/actlog/record"
 )
@@ -44,6 +45,7 @@ func asMessage(role, text string) string { return fmt.Sprintf(`{"role":%q,"conte
 // TestWhereMessagesAreFrom: known messages are folded by the cycle that had them first, in its prompt or as its answer, whatever the
 // prompts are kept in.
 func TestWhereMessagesAreFrom(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what a page shows")
 	t.Parallel()
 	sys, user := asMessage("system", "Be brief."), asMessage("user", "How many pages?")
 	say := func(i int) string { return asMessage("assistant", fmt.Sprint("answer ", i)) }
@@ -113,6 +115,7 @@ func TestWhereMessagesAreFrom(t *testing.T) {
 // TestOriginsOfLongSteps: of a step of 100 cycles with prompts of up to 400 kB, the last cycle says where its messages are from. Of prompts that
 // have nothing in common there is too much to read, and it says so.
 func TestOriginsOfLongSteps(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what a page shows")
 	t.Parallel()
 	s := openCut(t, content.DefaultSizes)
 	var all, others []string

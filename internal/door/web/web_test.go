@@ -516,6 +516,7 @@ func TestAssets(t *testing.T) {
 
 // TestLongRun: of a long tree, sections come empty, and each is filled with the rows that follow the one before.
 func TestLongRun(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what a page shows")
 	t.Parallel()
 	s := open(t, httpd.Config{})
 	changes := []record.Change{&record.Plan{RootPlanID: "long", CurrentPlanID: "long", State: new(record.Failed)}, &record.AgentExecution{RootPlanID: "long", PlanID: "long", StepID: "s", State: new(record.Failed)}}

@@ -206,6 +206,7 @@ var onPrivate = []escape{
 }
 
 func TestNothingEscapes(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what Postgres plans and reads")
 	t.Parallel()
 	db := pgtest.Fresh(t)
 	s := storetest.OpenURL(t, db.URL)

@@ -78,6 +78,7 @@ func numbered(n int64) *int64 {
 // changes of three attempts come, alone or together, the row shows the last attempt with its own
 // times, and the others stay beside it.
 func TestEveryAttemptStays(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what the schema and rows of before become")
 	t.Parallel()
 	url := pgtest.New(t).URL
 	s, copying := store.AllShapes(storetest.OpenURL(t, url)), store.CopyNew(storetest.OpenURL(t, url))
@@ -144,6 +145,7 @@ func permutations(n int) (all [][]int) {
 // revisions, do not depend on order, split and repetition, and that merging in memory, merging in
 // the database and copying make the same list.
 func TestAttemptsInAnyOrder(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is written in many orders")
 	t.Parallel()
 	url := pgtest.New(t).URL
 	s, whole, copying := store.AllShapes(storetest.OpenURL(t, url)), storetest.OpenURL(t, url), store.CopyNew(storetest.OpenURL(t, url))

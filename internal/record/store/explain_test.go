@@ -54,6 +54,7 @@ func largeDatabase(t testing.TB) *pgtest.DB {
 // reads a partition other than that of its tree, even with a generic plan. Nor does a tree that has
 // ended read thoughts, which are signs of life (N9).
 func TestReadQueryPlans(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what Postgres plans and reads")
 	t.Parallel()
 	pg := largeDatabase(t)
 	storetest.Upkeep(t, storetest.OpenURL(t, pg.URL), upkeep.Config{}) // adds the empty partitions of the present

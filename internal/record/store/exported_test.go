@@ -14,6 +14,7 @@ import (
 
 	"github.com/actlog/actlog/internal/record/field"
 	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
 	"github.com/actlog/actlog/internal/testkit/storetest"
 	"github.com/actlog/actlog/record"
 )
@@ -76,6 +77,7 @@ func drawChange(rt *rapid.T, u testTree) record.Change {
 // TestExportRestoresTree checks that an export makes the same rows in another database, revisions
 // included, and that it alters nothing in its own. A later change has the same effect on both.
 func TestExportRestoresTree(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what the schema and rows of before become")
 	t.Parallel()
 	s, other := storetest.Open(t), store.CopyNew(storetest.Open(t))
 	rapid.Check(t, func(rt *rapid.T) {

@@ -317,6 +317,7 @@ func isNumber(f pgconn.FieldDescription) bool {
 // TestGrafanaQueries runs the query of every panel and every variable with the role for reports, on
 // the two weeks of docs/reporting.md, and checks that Grafana can show the results.
 func TestGrafanaQueries(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what Postgres plans and reads")
 	t.Parallel()
 	d := readGrafanaDashboard(t)
 	db := pgtest.New(t)

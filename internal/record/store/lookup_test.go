@@ -19,6 +19,7 @@ import (
 // empty or small tables, as in the first minutes of a new database, and even if the ids of plans, steps and
 // calls are the same in every tree.
 func TestWritesLookRowsUp(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what Postgres plans and reads")
 	t.Parallel()
 	for name, write := range map[string]func(t *testing.T, s *store.Store, n int){
 		"records": func(t *testing.T, s *store.Store, n int) {

@@ -70,6 +70,7 @@ ORDER BY 1`
 // TestUpDownUp checks that each migration can be taken back, that nothing is left of it then, and
 // that the second run makes the same schema as the first.
 func TestUpDownUp(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what the schema and rows of before become")
 	t.Parallel()
 	db := pgtest.Empty(t)
 	m := newMigrator(t, db.URL)

@@ -13,6 +13,7 @@ import (
 	"github.com/actlog/actlog/internal/record/field"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/tree"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
 	"github.com/actlog/actlog/internal/testkit/storetest"
 	"github.com/actlog/actlog/record"
 )
@@ -92,6 +93,7 @@ func (o *takenOnce) TakeToolCall(call *tree.ToolCall) error {
 
 // TestContentsOnce: whatever a text is cut into, a reader who puts it together has the same as one who reads it whole.
 func TestContentsOnce(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what the schema and rows of before become")
 	t.Parallel()
 	for name, sizes := range map[string]func(*store.Config){"small": func(*store.Config) {}, "default": defaultSizes, "uncut": uncut} {
 		t.Run(name, func(t *testing.T) {

@@ -62,6 +62,7 @@ func questions(t testing.TB) (page string, all []question) {
 // TestReportingPage checks the answers on the page. It runs every query of the page with the role
 // for reports.
 func TestReportingPage(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what Postgres plans and reads")
 	t.Parallel()
 	page, all := questions(t)
 	db := pgtest.New(t)
@@ -224,6 +225,7 @@ func countPlans(p *tree.Plan) int {
 // TestReportFigures checks that the views have the same figures as the tree and as each other,
 // before and after detail is dropped.
 func TestReportFigures(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what Postgres plans and reads")
 	t.Parallel()
 	db := pgtest.Fresh(t)
 	s := storetest.OpenURL(t, db.URL)

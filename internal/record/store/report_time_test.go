@@ -285,6 +285,7 @@ func work(t *testing.T, db *pgtest.DB, sql string) int {
 // TestReportPlanIsLinear checks N6: report.plan costs what its rows cost, however sub-plans are
 // nested, with and without statistics, and one plan does not cost what all trees cost.
 func TestReportPlanIsLinear(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what Postgres plans and reads")
 	t.Parallel()
 	for name, parent := range planShapes {
 		for _, where := range []string{"", "WHERE root_plan_id = 'big'", "WHERE happened_at >= '2026-01-01'"} {
@@ -329,6 +330,7 @@ func TestReportPlanIsLinear(t *testing.T) {
 // is_root, a root plan, or a range of part beside it, a query of report.plan does not cost what the
 // sub-plans of other trees cost (N6).
 func TestReportPlanReadsWhatItIsAskedFor(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what Postgres plans and reads")
 	t.Parallel()
 	db := pgtest.Fresh(t)
 	fillPlans(t, db, "late", 4, planShapes["chain"])
@@ -357,6 +359,7 @@ func TestReportPlanReadsWhatItIsAskedFor(t *testing.T) {
 // TestReportRunReadsWhatItIsAskedFor checks that views of the runtime cost what their rows cost, and
 // not what other runs cost.
 func TestReportRunReadsWhatItIsAskedFor(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what Postgres plans and reads")
 	t.Parallel()
 	db := pgtest.Fresh(t)
 	execSQL(t, db.Pool, "INSERT INTO actlog.worker (worker_id, host, release, provides, slots, lease_until) SELECT 'w' || i, 'host', '1', '{executor:agent}', 5, now() FROM generate_series(1, 3) AS i")
@@ -424,6 +427,7 @@ func addRuns(t *testing.T, db *pgtest.DB, from, to int) {
 // TestReportRunningIsLinear checks that report.running costs what the trees of its rows cost, however
 // many plans of a tree run (N6).
 func TestReportRunningIsLinear(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what Postgres plans and reads")
 	t.Parallel()
 	for _, statistics := range []string{"", "ANALYZE actlog.plan_execution_record, actlog.agent_execution_record, actlog.wait_state, actlog.thought"} {
 		for _, where := range []string{"", "WHERE root_plan_id = 'big'", "WHERE is_root"} {
@@ -460,6 +464,7 @@ func TestReportRunningIsLinear(t *testing.T) {
 // TestReportRunning checks the figures of running plans: those of a sub-plan are its own, the signs of
 // life and the waits of a root plan are those of its tree.
 func TestReportRunning(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what Postgres plans and reads")
 	t.Parallel()
 	db := pgtest.New(t)
 	plan := func(id string, parent *string, state record.State, start int) *record.Plan {

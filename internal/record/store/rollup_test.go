@@ -15,6 +15,7 @@ import (
 // P2: roll-ups are those of all cycles and calls, whatever is written in whatever order: if each write
 // adds what it changes, and if it sums up all, among few steps and among many.
 func TestRollUps(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what the schema and rows of before become")
 	t.Parallel()
 	for name, tune := range map[string]func(*store.Store){
 		"added": func(s *store.Store) { store.AlwaysAdd(s) }, "few": func(*store.Store) {}, "many": store.WriteWhole,

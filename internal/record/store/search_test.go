@@ -374,6 +374,7 @@ func TestSearchKeepsTextsOfRootPlansFirst(t *testing.T) {
 // N15: whatever is in the index and whatever is not, pages of a search have each match once, in the
 // order of the list: by when runs began, whenever that is told, and however far it is from when they came.
 func TestSearchPages(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what a search finds")
 	t.Parallel()
 	pg := pgtest.New(t)
 	s := storetest.OpenURL(t, pg.URL)
@@ -464,6 +465,7 @@ func TestSearchRefusesQueries(t *testing.T) {
 
 // N15, P5: no statement of a search reads all plans, or all of the index.
 func TestSearchQueryPlans(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what Postgres plans and reads")
 	t.Parallel()
 	pg := pgtest.Fresh(t)
 	execSQL(t, pg.Pool, `
@@ -604,6 +606,7 @@ func TestSearchFindsTreesBegunBefore(t *testing.T) {
 // N15: texts with many different characters, or many large texts, make smaller slices: nothing that is
 // indexed at once has no bound.
 func TestSearchIndexesInBoundedSteps(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what Postgres plans and reads")
 	t.Parallel()
 	const plans = `INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, first_seen_at, title, user_request, summary, error_message)
 		SELECT 'p' || i, 'p' || i, DATE '2026-01-05', now() - make_interval(secs => i), 'a ' || t.text, 'b ' || t.text, 'c ' || t.text, 'd ' || t.text FROM generate_series(1, %d) AS i, (SELECT repeat('%s', %d) AS text) AS t;`

@@ -12,6 +12,7 @@ import (
 	"github.com/actlog/actlog/internal/record/content"
 	"github.com/actlog/actlog/internal/record/field"
 	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
 	"github.com/actlog/actlog/internal/testkit/storetest"
 	"github.com/actlog/actlog/record"
 )
@@ -269,6 +270,7 @@ func TestSearchTextsWhileRunsCome(t *testing.T) {
 
 // TestSearchTextsForms: whatever Postgres rules out, it rules out nothing that has the text.
 func TestSearchTextsForms(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what a search finds")
 	t.Parallel()
 	s := storetest.Open(t)
 	texts := []string{

@@ -22,6 +22,7 @@ import (
 // P1: a trace that arrives in parts, through two servers of which one is started anew now and then, has
 // at every moment the tree that its spans so far make at once.
 func TestTracesGrow(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is written in many orders")
 	t.Parallel()
 	url := pgtest.New(t).URL
 	once := storetest.OpenURL(t, url, takeTraces)
@@ -70,6 +71,7 @@ func TestTracesGrow(t *testing.T) {
 // P1: the rows of a large trace that is remembered are made when enough of it is new, else when it is
 // due, and what was remembered goes on.
 func TestLargeTracesGrow(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is written in many orders")
 	t.Parallel()
 	url := pgtest.New(t).URL
 	once := storetest.OpenURL(t, url, takeTraces)

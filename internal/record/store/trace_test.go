@@ -152,6 +152,7 @@ func traceID(i int) string { return fmt.Sprintf("%032x", i+1) }
 // TestTracesInAnyOrder checks that a trace makes the same tree if its spans come in another order,
 // in parts or more than once.
 func TestTracesInAnyOrder(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is written in many orders")
 	t.Parallel()
 	url := pgtest.New(t).URL
 	s, copying := storetest.OpenURL(t, url, takeTraces), store.CopyNew(storetest.OpenURL(t, url, takeTraces))
@@ -212,6 +213,7 @@ func agentTrace(t testing.TB, trace string) []otlp.Span {
 // TestLateParent checks that a parent that comes after its children moves their rows, and that no
 // other row is left.
 func TestLateParent(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what the schema and rows of before become")
 	t.Parallel()
 	s := storetest.Open(t, takeTraces)
 	for i, spans := range slices.Collect(maps.Values(traceFixtures(t))) {
@@ -467,6 +469,7 @@ func TestTraceFillsPlaceholder(t *testing.T) {
 // TestTraceAndNativeInAnyOrder checks that a trace and native writes to the same rows make the same
 // rows in any order, also if the spans come in parts and if placeholders stand there first.
 func TestTraceAndNativeInAnyOrder(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is written in many orders")
 	t.Parallel()
 	s := storetest.Open(t, takeTraces)
 	all, n := traceFixtures(t), 0

@@ -151,6 +151,7 @@ func setField(f *field.Field, c record.Change, version int) {
 // the order of the changes, their split into calls and their repetitions. It also makes no
 // difference whether a statement names few columns or all of them, or whether rows are copied.
 func TestAnyOrderAnySplitAnyRepetition(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is written in many orders")
 	t.Parallel()
 	url := pgtest.New(t).URL
 	s, whole, copying := store.AllShapes(storetest.OpenURL(t, url)), storetest.OpenURL(t, url), store.CopyNew(storetest.OpenURL(t, url))

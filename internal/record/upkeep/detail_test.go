@@ -386,6 +386,7 @@ func TestToolDaily(t *testing.T) {
 // TestInterruptedDrop cuts the connection before each statement in turn, and checks that the
 // next round completes the work.
 func TestInterruptedDrop(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what the schema and rows of before become")
 	t.Parallel()
 	pg := pgtest.Fresh(t)
 	first := open(t, pg.URL)

@@ -124,6 +124,7 @@ func TestDeadRuns(t *testing.T) {
 //
 // N11: a mark not_seen is undone by later signs of life.
 func TestSignsOfLifeUndoTheMark(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what the schema and rows of before become")
 	t.Parallel()
 	for name, sign := range map[string]func(root string) []record.Change{
 		"heartbeat": func(root string) []record.Change {
@@ -228,6 +229,7 @@ func TestSignsOfLifeInATransaction(t *testing.T) {
 //
 // N11: a mark not_seen is undone by what is recorded later.
 func TestEndsUndoTheirOwnMark(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what the schema and rows of before become")
 	t.Parallel()
 	ends := map[string]func(root string) record.Change{
 		"plan": func(root string) record.Change {
@@ -360,6 +362,7 @@ func TestNextAttemptUndoesTheMark(t *testing.T) {
 //
 // N11: a live run became INTERRUPTED when the database's clock stepped ahead.
 func TestLiveRunsSurviveASetClock(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what the schema and rows of before become")
 	t.Parallel()
 	const silence, minutes = 15 * time.Minute, 200
 	for name, step := range map[string]func(minute int) time.Duration{

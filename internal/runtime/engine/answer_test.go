@@ -5,10 +5,12 @@ import (
 	"testing"
 
 	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
 )
 
 // A15: the JSON of an answer is read bare and in fences, and nothing in it can end a fence early.
 func TestReadAnswer(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is read, and how much of it")
 	t.Parallel()
 	const f = "```"
 	for name, tt := range map[string]struct{ answer, text, error string }{

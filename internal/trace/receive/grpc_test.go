@@ -33,6 +33,7 @@ import (
 
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/testkit/apitest"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
 	"github.com/actlog/actlog/internal/trace/otlp"
 )
 
@@ -147,6 +148,7 @@ func call(ctx context.Context, conn *grpc.ClientConn, message []byte, options ..
 const tracesCall = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 
 func TestCallsThatAreRefused(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is refused, and in which words")
 	t.Parallel()
 	c := serveWith(t, options{Server: func(config *apitest.Config) { config.HTTP.BodyBytes = 4 << 30 }})
 	conn := connect(c)

@@ -34,6 +34,7 @@ import (
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/wire"
 	"github.com/actlog/actlog/internal/testkit/apitest"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
 	"github.com/actlog/actlog/internal/trace/otlp"
 )
 
@@ -160,6 +161,7 @@ var senders = map[string]func(c *client, contentType string, bodies [][]byte){
 // TestEveryFixtureMakesItsTree by every door, in every encoding: the tree that its golden rows
 // make when they are written as records.
 func TestEveryFixtureMakesItsTree(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is written in many orders")
 	t.Parallel()
 	for run := range fixtures {
 		t.Run(run, func(t *testing.T) {
@@ -391,6 +393,7 @@ func manyTraces(n, resource int) ptrace.Traces {
 // TestExportsThatAreRefused: each limit of a body, and each way that it cannot be read. The
 // large bodies come side by side: the budget has room for all of them.
 func TestExportsThatAreRefused(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is refused, and in which words")
 	t.Parallel()
 	c := serveWith(t, options{Server: func(config *apitest.Config) { config.HTTP.BodyBytes = 4 << 30 }})
 	manySpans := message(1, message(2, bytes.Repeat([]byte{2<<3 | 2, 0}, otlp.MaxSpans+1)))
@@ -558,6 +561,7 @@ func repetitive(n int) ptrace.Traces {
 
 // TestSpansBeyondLimitsAreCut, which the row says; the rest is there.
 func TestSpansBeyondLimitsAreCut(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is refused, and in which words")
 	t.Parallel()
 	c := serve(t)
 	n := byte(0)

@@ -188,6 +188,7 @@ func TestResponseSchema(t *testing.T) {
 
 // TestLongAnswer checks that an answer is whole, however long it is.
 func TestLongAnswer(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is read, and how much of it")
 	t.Parallel()
 	long := strings.Repeat("long ", 50_000)
 	if _, p := run(t, config.Definition{}, calls(terminate(long))); text(p.Record.Summary) != long {

@@ -1,0 +1,13 @@
+package pgtest
+
+import "testing"
+
+// NotRaced skips a long test under the race detector, which would find nothing in it. The reason says why: it starts no
+// goroutines, or others in the package run the same code at the same time. make test RACE=1
+// runs these tests without the detector.
+func NotRaced(t testing.TB, reason string) {
+	t.Helper()
+	if raced {
+		t.Skip("not raced: " + reason)
+	}
+}
