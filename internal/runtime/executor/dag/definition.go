@@ -109,10 +109,8 @@ func (d definition) choose(g *graph.Graph, instead input) (doers []doer, err err
 		if err != nil {
 			return nil, fmt.Errorf("Node %s %w", n.ID, err) //nolint:staticcheck // the source's words
 		}
-		if n.Provider == "" {
-			n.Provider = m.Name
-		}
-		n.Model, doers = m.Model, append(doers, doer{model: m.Name})
+		n.Provider, n.Model = cmp.Or(n.Provider, m.Name), m.Model
+		doers = append(doers, doer{model: m.Name})
 	}
 	return doers, nil
 }
