@@ -92,6 +92,8 @@ func (r request) needs() httpd.Scope {
 	switch {
 	case r.path == "/api/v1/limits":
 		return ""
+	case strings.HasPrefix(r.route, "/v1/chat/"), strings.HasPrefix(r.route, "/v1/models"): // also to list the agents
+		return httpd.ScopeRun
 	case strings.Contains(r.route, "/waits/{waitId}"), strings.Contains(r.route, "/submit-input/"):
 		return httpd.ScopeDecide
 	case r.route == "/execution/history/cleanup", r.method == http.MethodDelete && !strings.HasPrefix(r.path, "/api/executor/"):
