@@ -44,6 +44,8 @@ agents:
     description: Answers customers
     systemPrompt: You are a clerk.
     tools: [form, shop.refund]
+roles:
+  CASHIER: {tools: [shop.refund]}
 plans:
   nightly:
     title: Count the stock

@@ -47,7 +47,7 @@ func TestStart(t *testing.T) {
 		{"two", url.Values{"input.input": {`{"deep": [1]}`}}, ""},
 		{"Plan a task as a graph", url.Values{"input.prompt": {"Tea?"}, "input.scheduling": {"eager"}}, ""},
 		{"Plan a request for specialised agents", url.Values{"input.request": {"Hello."}}, ""},
-		{"Plan a task and carry it out", url.Values{"input.task": {"Do it."}, "input.enableWrite": {"true"}}, ""},
+		{"Plan a task and carry it out", url.Values{"input.task": {"Do it."}, "input.role": {"CASHIER"}, "input.enableWrite": {"true"}}, ""},
 	} {
 		got := start(tt.what, tt.form)
 		id, ok := strings.CutPrefix(got.Header.Get("Location"), "/runs/")
@@ -71,6 +71,9 @@ func TestStart(t *testing.T) {
 		{"clerk", url.Values{"input.request": {" "}, "project": {"kept"}}, map[string]string{"input.request": "is required"}},
 		{"clerk", url.Values{"input.request": {"Hello."}, "limits.tokens": {"many"}}, map[string]string{"limits.tokens": "must be a whole number"}},
 		{"nightly", url.Values{}, map[string]string{"input.what": "is required"}},
+		{"Plan a task and carry it out", url.Values{"input.task": {"Do it."}}, map[string]string{
+			"input.role": "is DEVELOPER, which has no tools: there are none that match files.*, files-*, git.*, git-*, tests.*, tests-*",
+		}},
 		{"Plan a task and carry it out", url.Values{"input.task": {"Do it."}, "input.role": {"a b"}}, map[string]string{"input.role": "must have at most 50 letters, digits, '_' and '-'"}},
 	} {
 		answer := start(tt.what, tt.form)
