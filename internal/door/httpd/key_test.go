@@ -53,10 +53,16 @@ type request struct {
 	body                string
 }
 
+// isChat reports whether a route is of the chat API.
+func isChat(route string) bool {
+	return strings.HasPrefix(route, "/v1/chat/") || strings.HasPrefix(route, "/v1/models")
+}
+
 // exampleOf returns a body for an operation that needs one: its example in the contract, if that is no record.
 func exampleOf(path, method string) string {
 	body, _ := apitest.TheContract().Find("paths", path, method, "requestBody", "content", "application/json")
-	if body == nil || path == "/api/v1/records" || strings.HasPrefix(path, "/v1/") {
+	isOTLP := strings.HasPrefix(path, "/v1/") && !isChat(path)
+	if body == nil || path == "/api/v1/records" || isOTLP {
 		return `{"records":[]}`
 	}
 	examples, _ := body["examples"].(obj)
@@ -92,7 +98,7 @@ func (r request) needs() httpd.Scope {
 	switch {
 	case r.path == "/api/v1/limits":
 		return ""
-	case strings.HasPrefix(r.route, "/v1/chat/"), strings.HasPrefix(r.route, "/v1/models"): // also to list the agents
+	case isChat(r.route): // also to list the agents
 		return httpd.ScopeRun
 	case strings.Contains(r.route, "/waits/{waitId}"), strings.Contains(r.route, "/submit-input/"):
 		return httpd.ScopeDecide

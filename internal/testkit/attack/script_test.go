@@ -100,12 +100,14 @@ func scenes() (all []scriptmodel.Scene) {
 	for name, rounds := range actors {
 		all = append(all, scene(name, rounds))
 	}
-	reply := func(name, system string, say func(asked string) scriptmodel.Turn) {
-		all = append(all, scriptmodel.Scene{Name: name, Match: scriptmodel.Match{System: system}, Turns: []scriptmodel.Turn{{
-			Reply: func(_ context.Context, r *scriptmodel.Request) (scriptmodel.Turn, error) {
-				return say(string(r.Messages[len(r.Messages)-1].Content)), nil
-			},
-		}}})
+	reply := func(name, system string, say ...func(asked string) scriptmodel.Turn) {
+		s := scriptmodel.Scene{Name: name, Match: scriptmodel.Match{System: system}}
+		for _, each := range say {
+			s.Turns = append(s.Turns, scriptmodel.Turn{Reply: func(_ context.Context, r *scriptmodel.Request) (scriptmodel.Turn, error) {
+				return each(string(r.Messages[len(r.Messages)-1].Content)), nil
+			}})
+		}
+		all = append(all, s)
 	}
 	text := func(v any) scriptmodel.Turn {
 		b, _ := json.Marshal(v) // texts
@@ -127,6 +129,8 @@ func scenes() (all []scriptmodel.Scene) {
 			item = "honest"
 		}
 		return scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{{Name: "bank-note", Arguments: fmt.Sprintf(`{"item":%q,"run":%q}`, item, markIn(asked))}}}
+	}, func(result string) scriptmodel.Turn {
+		return scriptmodel.Turn{Content: "The tool says: " + result}
 	})
 	reply("graph", "acyclic graph", func(asked string) scriptmodel.Turn { return text(honestGraph(markIn(asked))) })
 	reply("node", "carry out", func(asked string) scriptmodel.Turn { return scriptmodel.Turn{Content: "I was told " + asked} })
