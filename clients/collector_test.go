@@ -55,7 +55,7 @@ var rowNumbers = regexp.MustCompile(`"(id|parentExecutionId)":\d+`)
 // send sends what frameworks once sent, returns the rows as JSON, and deletes them.
 func (s server) send(t *testing.T, to string) string {
 	t.Helper()
-	captures, err := filepath.Glob(filepath.Join("..", "internal", "otlp", "testdata", "fixtures", "python", "*", "*.pb"))
+	captures, err := filepath.Glob(filepath.Join("..", "internal", "trace", "otlp", "testdata", "fixtures", "python", "*", "*.pb"))
 	if err != nil || len(captures) == 0 {
 		t.Fatal(captures, err)
 	}
