@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/runtime/catalog"
 	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/view/words"
 )
 
 // Runnable knows what can be run.
@@ -90,28 +92,29 @@ func agentFacts(a *catalog.Agent) (facts []string) {
 func limitsOf(a *catalog.Agent) (limits []string) {
 	l := a.Limits
 	for _, each := range []struct {
-		of   float64
-		unit string
-	}{
-		{float64(a.MaxSteps), "steps"}, {float64(l.Rounds), "rounds"}, {float64(l.ToolCalls), "tool calls"},
-		{float64(l.Tokens), "tokens"}, {l.CostUSD, "USD"}, {l.Seconds, "seconds"},
-	} {
-		if each.of > 0 {
-			limits = append(limits, fmt.Sprintf("%.10g %s", each.of, each.unit))
+		most int64
+		of   string
+	}{{int64(a.MaxSteps), "step"}, {int64(l.Rounds), "round"}, {int64(l.ToolCalls), "tool call"}, {l.Tokens, "token"}} {
+		if each.most > 0 {
+			limits = append(limits, words.Plural(each.most, each.of))
 		}
+	}
+
+	if l.CostUSD > 0 {
+		limits = append(limits, words.Dollars(l.CostUSD))
+	}
+	if l.Seconds > 0 {
+		limits = append(limits, words.Duration(time.Duration(l.Seconds*float64(time.Second))))
 	}
 	return limits
 }
 
 // liveWorkers says how many workers there are.
 func liveWorkers(n int) string {
-	switch n {
-	case 0:
+	if n == 0 {
 		return "no live worker"
-	case 1:
-		return "1 live worker"
 	}
-	return fmt.Sprintf("%d live workers", n)
+	return words.Plural(int64(n), "live worker")
 }
 
 // toolFacts say in short how a tool may be called.
