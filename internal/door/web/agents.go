@@ -94,7 +94,7 @@ func limitsOf(a *catalog.Agent) (limits []string) {
 	for _, each := range []struct {
 		most int64
 		of   string
-	}{{int64(a.MaxSteps), "step"}, {int64(l.Rounds), "round"}, {int64(l.ToolCalls), "tool call"}, {l.Tokens, "token"}} {
+	}{{int64(a.MaxSteps), "step"}, {l.Rounds, "round"}, {l.ToolCalls, "tool call"}, {l.Tokens, "token"}} {
 		if each.most > 0 {
 			limits = append(limits, words.Plural(each.most, each.of))
 		}
