@@ -215,7 +215,8 @@ func (s *shop) asks(id string) string {
 		if len(d.Waits) > 0 {
 			w = d.Waits[0]
 		} else if d.State.Terminal() {
-			s.t.Fatalf("%s has ended: %s", id, *d.Plan.Summary)
+			said, _ := json.Marshal(d.Plan) // it may have no summary
+			s.t.Fatalf("%s has ended: %s", id, said)
 		}
 		return w != nil
 	})
