@@ -92,8 +92,8 @@ grammars: ## Fetch the parsers of the toolset code from npm again, and check tha
 	$(GO) generate ./agent/tool/code/internal/treesitter
 	git diff --exit-code -- agent/tool/code/internal/treesitter/wasm
 
-cross: ## Build the program, and what programs import, for Linux and macOS.
-	for system in linux darwin; do CGO_ENABLED=0 GOOS=$$system $(GO) build ./cmd/actlog ./recorder/... ./agent/... || exit; done
+cross: ## Build the program, and what programs import, for Linux, macOS and Windows.
+	for system in linux darwin windows; do CGO_ENABLED=0 GOOS=$$system $(GO) build ./cmd/actlog ./recorder/... ./agent/... || exit; done
 
 verify: lint generate cross ## Lint, build for each system, and check that generated code is up to date.
 	$(GO) mod tidy -diff

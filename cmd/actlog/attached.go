@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"time"
 )
 
@@ -33,7 +32,7 @@ func attachWorker(dataDir, configFile, databaseURL string, failed func(error)) (
 	w.cmd = exec.CommandContext(context.Background(), program, "work", "--attached", "--data-dir", dataDir, "--config", configFile, "--workers", "1", "--listen=", "--drain", "2s")
 	w.cmd.Env = append(os.Environ(), "ACTLOG_DATABASE_URL="+databaseURL) // other users can see command lines
 	w.cmd.Stdout, w.cmd.Stderr = &w.said, &w.said
-	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C at the terminal is for this process alone
+	apart(w.cmd) // Ctrl-C at the terminal is for this process alone
 	if w.stdin, err = w.cmd.StdinPipe(); err == nil {
 		err = w.cmd.Start()
 	}

@@ -8,7 +8,6 @@ import (
 	"os/signal"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/term"
@@ -31,7 +30,9 @@ type drawing struct {
 // stops that.
 func (d *drawing) watch() (stop func()) {
 	signals, done := make(chan os.Signal, 1), make(chan struct{})
-	signal.Notify(signals, syscall.SIGWINCH)
+	if len(sizeSignals) > 0 { // without a name, all signals would be meant
+		signal.Notify(signals, sizeSignals...)
+	}
 	var watch sync.WaitGroup
 	watch.Go(func() {
 		for {

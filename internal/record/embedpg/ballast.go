@@ -1,3 +1,5 @@
+//go:build unix
+
 package embedpg
 
 import (
@@ -16,9 +18,6 @@ const (
 	// keepBallastEvery is how often a missing ballast is looked for.
 	keepBallastEvery = time.Minute
 )
-
-// NoBallast as [Config.Ballast] means that there is none.
-const NoBallast = -1
 
 // ballast is a file that only takes up room. On a full disk Postgres cannot start. Then the file is
 // removed, and nobody has to find out what else can be.

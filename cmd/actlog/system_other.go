@@ -1,0 +1,14 @@
+//go:build !unix
+
+package main
+
+import (
+	"os"
+	"os/exec"
+)
+
+// sizeSignals are the signals that say that the terminal has another size: none here.
+var sizeSignals []os.Signal
+
+// apart does nothing here.
+func apart(*exec.Cmd) {}
