@@ -44,7 +44,7 @@ clients: postgres ## Run real OpenTelemetry clients and MCP servers against ours
 	@tools/debian "command -v npm" "nodejs npm" "python3 -c 'import ensurepip, venv'" "python3 python3-venv"
 	$(GO) test -tags clients -count=1 -v -timeout 30m ./clients $(if $(TODAY),-run TestWhatThePageSays -today)
 	$(GO) test -tags clients -count=1 -v -run 'TestServer(sFromNPM|InPython)' ./agent/mcp
-	$(GO) test -count=1 -v -run TestThePythonOfTheDocs ./internal/door/api
+	$(GO) test -count=1 -v -run '^Test(ThePythonOfTheDocs|BugFixedByATask|RefactoringByAgents|ExampleAgents)$$' ./internal/door/api ./agent ./cmd/actlog
 	$(GO) test -tags clients -count=1 -v -short -run 'TestQuality$$' ./agent/tool/search
 
 page: postgres ## Use the pages in a real browser.

@@ -71,11 +71,8 @@ func copyShop(t *testing.T) (dir string) {
 func pythonOf(t *testing.T) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "python3", "-c", "import sys; print(sys.executable)").Output()
-	if err != nil && os.Getenv("CI") == "" {
-		t.Skip("python3 is not installed")
-	}
 	if err != nil {
-		t.Fatal(err)
+		t.Skip("python3 is not installed") // make clients, which installs it, runs this test
 	}
 	return strings.TrimSpace(string(out))
 }

