@@ -144,8 +144,8 @@ func (l *Loop) Think(ctx context.Context, t engine.Thinking) (*model.Response, e
 	return answer, err
 }
 
-// Act makes the calls of the cycle before, if there are any, and tells the agent their results. cut reports whether its
-// answer was cut.
+// Act makes the calls of the last answer, if there are any, and adds their results to the conversation. cut reports
+// whether the answer was cut.
 func (l *Loop) Act(
 	ctx context.Context, calls []model.ToolCall, t engine.Thinking,
 ) (results []tool.Result, cut bool, err error) {
