@@ -66,13 +66,21 @@ func startWith(cmd *exec.Cmd, config landlock.Config, grant func(*ruleset)) erro
 		return errors.New("sandbox: Landlock restricts nothing")
 	}
 	defer func() { _ = unix.Close(fd) }()
+
+	open, err := closeMemory()
+	if err != nil {
+		return err
+	}
+	defer open()
 	return onThread(func() error {
 		if err := restrictThread(fd, flags); err != nil {
 			return fmt.Errorf("sandbox: %w", err)
 		}
-		return cmd.Start()
+		return startProgram(cmd)
 	})
 }
+
+var startProgram = (*exec.Cmd).Start
 
 // ruleset are rules of Landlock. Their paths are open files, so that a rule is for the file that was looked
 // at, even if something else stands there by now.
@@ -106,20 +114,29 @@ func (r *ruleset) close() {
 	}
 }
 
-// onThread calls do on a thread that ends with it. What do restricts is that thread, and the programs that it
-// starts, which inherit it. Go starts no other thread from it.
+// onThread calls do on a thread of its own, and returns when that has ended. What do restricts is that thread, and the
+// programs that it starts, which inherit it. Go starts no other thread from it.
 func onThread(do func() error) error {
 	done := make(chan error, 1)
+	thread := make(chan int, 1)
 	go func() {
 		runtime.LockOSThread()
 		if unix.Gettid() == unix.Getpid() { // the first thread of a process cannot end: use another while this one is held
 			defer runtime.UnlockOSThread()
+			thread <- 0
 			done <- onThread(do)
 			return
 		}
+
+		thread <- unix.Gettid()
 		done <- do() // never unlocked, so the thread ends
 	}()
-	return <-done
+
+	id, err := <-thread, <-done
+	for id != 0 && unix.Tgkill(unix.Getpid(), id, 0) == nil {
+		runtime.Gosched()
+	}
+	return err
 }
 
 // restrictThread restricts this thread, for good.

@@ -14,10 +14,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"github.com/actlog/actlog/agent/sandbox"
 )
@@ -272,6 +275,43 @@ func TestProcesses(t *testing.T) {
 	}
 	if out := run(t, s.sandbox(sandbox.Processes), s.work, "cat $1/keys; echo x > new && cat new", s.top); out != planted+"x\n" {
 		t.Errorf("files: %q", out)
+	}
+}
+
+// A program does not read this process by the thread that started it, which is under the same restrictions until it
+// ends. Here that takes a second.
+func TestThreadThatStarts(t *testing.T) {
+	defer sandbox.StartsTake(time.Second)()
+	for _, mode := range []sandbox.Mode{sandbox.Processes, sandbox.Landlock} {
+		if lacks := (sandbox.Sandbox{Mode: mode}).Lacks(); lacks != "" {
+			t.Logf("%s is not here: %s", mode, lacks)
+			continue
+		}
+
+		out := run(t, sandbox.Sandbox{Mode: mode}, t.TempDir(), `readlink /proc/$1/task/*/exe`, strconv.Itoa(os.Getpid()))
+		if out != "" {
+			t.Errorf("%s: it read %q", mode, out)
+		}
+	}
+}
+
+// Programs that start at the same time leave the process as it was: its memory can be dumped, unless it has said
+// otherwise.
+func TestDumpableAgain(t *testing.T) {
+	if lacks := (sandbox.Sandbox{Mode: sandbox.Processes}).Lacks(); lacks != "" {
+		t.Logf("not here: %s", lacks)
+		return
+	}
+
+	var starts sync.WaitGroup
+	for range 20 {
+		starts.Go(func() { run(t, sandbox.Sandbox{Mode: sandbox.Processes}, "/", "true") })
+	}
+	starts.Wait()
+
+	dumpable, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
+	if err != nil || dumpable != 1 {
+		t.Errorf("after its programs have started: %d, %v", dumpable, err)
 	}
 }
 
