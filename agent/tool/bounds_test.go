@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
 )
 
 // chain returns a schema of which each part has the next one twice.
@@ -171,6 +172,7 @@ func TestDialects(t *testing.T) {
 
 // Schemas that refer to themselves for parts of a value are checked to the end.
 func TestSchemasThatReferToThemselves(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is refused, and in which words")
 	t.Parallel()
 	tree := `"properties":{"name":{"type":"string"},"children":{"type":"array","items":`
 	draft7 := `"$schema":"http://json-schema.org/draft-07/schema#",`
@@ -211,6 +213,7 @@ func TestSchemasThatReferToThemselves(t *testing.T) {
 
 // Whatever schemas refer to, a check ends.
 func TestRandomSchemas(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is refused, and in which words")
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	read, tooLarge := 0, 0

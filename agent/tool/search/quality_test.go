@@ -11,6 +11,7 @@ import (
 
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/agent/tool/search"
+	"github.com/actlog/actlog/internal/testkit/pgtest"
 )
 
 // question is what a developer asks, with the file that answers it. The questions were written before the search was
@@ -130,6 +131,7 @@ func ask(t *testing.T, folder *search.Folder) func(question) tool.Result {
 // TestQualityByWords measures how many questions are answered without an embedder. Of this repository, which changes, it
 // wants less than it finds today.
 func TestQualityByWords(t *testing.T) {
+	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what a search finds")
 	t.Parallel()
 	for _, row := range []struct {
 		corpus
