@@ -20,7 +20,8 @@ func TestStates(t *testing.T) {
 	for status, states := range map[record.Status][]record.State{
 		record.StatusIdle:    {record.Pending, record.Idle},
 		record.StatusRunning: {record.Running, record.Waiting, record.Paused, record.AwaitingApproval},
-		record.StatusFinished: {record.Completed, record.Failed, record.Cancelled, record.Skipped, record.Blocked, record.Interrupted, record.Unknown,
+		record.StatusFinished: {record.Completed, record.Failed, record.Cancelled, record.Skipped, record.Blocked,
+			record.Interrupted, record.Unknown,
 			record.Submitted, record.Accepted, record.Modified, record.Approved, record.Rejected, record.TimedOut},
 	} {
 		for _, s := range states {
@@ -33,14 +34,17 @@ func TestStates(t *testing.T) {
 		for _, s := range states {
 			got[s] = view{s.Terminal(), s.Status()}
 		}
-		if initial := record.InitialState(kind); len(states) > 0 && (!slices.Contains(states, initial) || initial.Terminal()) {
+		if initial := record.InitialState(kind); len(states) > 0 &&
+			(!slices.Contains(states, initial) || initial.Terminal()) {
 			t.Errorf("%s begins as %s", kind, initial)
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for kind, only := range map[record.Kind]record.State{record.KindAgentExecution: record.Idle, record.KindActTool: record.AwaitingApproval} {
+	for kind, only := range map[record.Kind]record.State{
+		record.KindAgentExecution: record.Idle, record.KindActTool: record.AwaitingApproval,
+	} {
 		for _, k := range record.Kinds {
 			if slices.Contains(record.States(k), only) != (k == kind) {
 				t.Errorf("%s may be %s: %v", k, only, k != kind)
@@ -56,8 +60,9 @@ func TestStates(t *testing.T) {
 func TestIDs(t *testing.T) {
 	t.Parallel()
 	for prefix, make := range map[string]func() string{
-		"plan-": record.NewPlanID, "subplan-": record.NewSubPlanID, "step-": record.NewStepID, "toolcall-": record.NewToolCallID,
-		"thought-": record.NewThoughtID, "source-": record.NewSourceID, "wait-": record.NewWaitID,
+		"plan-": record.NewPlanID, "subplan-": record.NewSubPlanID, "step-": record.NewStepID,
+		"toolcall-": record.NewToolCallID,
+		"thought-":  record.NewThoughtID, "source-": record.NewSourceID, "wait-": record.NewWaitID,
 	} {
 		ids := []string{}
 		for range 1000 {
@@ -75,8 +80,10 @@ func TestIDs(t *testing.T) {
 func TestKeysAreOrderedAsInTheDatabase(t *testing.T) {
 	t.Parallel()
 	keys := []record.Key{
-		{Root: "A"}, {Root: "a"}, {Root: "a", ID: "x"}, {Root: "a", Seq: 1}, {Root: "a", Seq: 2, ID: "a"}, {Root: "a", Seq: 10},
-		{Root: "a", Parent: "B", ID: "z"}, {Root: "a", Parent: "b"}, {Root: "a b"}, {Root: "b"}, {Root: "é"}, {Root: "\U0001F511"},
+		{Root: "A"}, {Root: "a"}, {Root: "a", ID: "x"}, {Root: "a", Seq: 1}, {Root: "a", Seq: 2, ID: "a"},
+		{Root: "a", Seq: 10},
+		{Root: "a", Parent: "B", ID: "z"}, {Root: "a", Parent: "b"}, {Root: "a b"}, {Root: "b"}, {Root: "é"},
+		{Root: "\U0001F511"},
 	}
 	for i, a := range keys {
 		for j, b := range keys {

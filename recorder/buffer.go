@@ -265,7 +265,8 @@ func (b *Buffer) run(ctx context.Context) {
 		if away, ok := errors.AsType[*awayError](err); ok && away.after > delay {
 			delay, hurry = away.after, nil
 		}
-		b.options.Logger.WarnContext(ctx, "recorder: records are not written, trying again", "waiting", b.Pending(), "in", delay, "error", err)
+		b.options.Logger.WarnContext(ctx, "recorder: records are not written, trying again", "waiting", b.Pending(), "in",
+			delay, "error", err)
 		if pause(ctx, delay, hurry) != nil {
 			return
 		}

@@ -98,11 +98,17 @@ func TestBatches(t *testing.T) {
 		wait    time.Duration
 		batches []int
 	}{
-		{"by time", recorder.BufferOptions{FlushEvery: 50 * time.Millisecond}, []int{1, 2, 3}, 49 * time.Millisecond, []int{6}},
+		{
+			"by time", recorder.BufferOptions{FlushEvery: 50 * time.Millisecond}, []int{1, 2, 3}, 49 * time.Millisecond,
+			[]int{6},
+		},
 		{"not yet", recorder.BufferOptions{FlushEvery: 50 * time.Millisecond}, []int{1, 2, 3}, 40 * time.Millisecond, nil},
 		{"by count", recorder.BufferOptions{FlushEvery: time.Hour, BatchRecords: 4}, []int{3, 6, 1}, 0, []int{4, 4}},
 		{"by bytes", recorder.BufferOptions{FlushEvery: time.Hour, BatchBytes: 1100}, []int{1, 1, 1, 1, 1}, 0, []int{2, 2}},
-		{"one that is larger than a batch", recorder.BufferOptions{FlushEvery: time.Hour, BatchBytes: 10}, []int{2}, 0, []int{1, 1}},
+		{
+			"one that is larger than a batch", recorder.BufferOptions{FlushEvery: time.Hour, BatchBytes: 10}, []int{2}, 0,
+			[]int{1, 1},
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -216,7 +222,8 @@ func TestAwayAndBack(t *testing.T) {
 		defer cancel()
 		err = b.Flush(ctx)
 		var unwritten *recorder.UnwrittenError
-		if !errors.As(err, &unwritten) || unwritten.Waiting != 4 || !errors.Is(err, record.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+		if !errors.As(err, &unwritten) || unwritten.Waiting != 4 || !errors.Is(err, record.ErrUnavailable) ||
+			!errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Flush returned %v", err)
 		}
 		sink.setFail(nil)
@@ -237,9 +244,10 @@ func TestRejections(t *testing.T) {
 	t.Parallel()
 	sink := newMemory()
 	var rejected []string
-	b := recorder.NewBuffer(sink, recorder.BufferOptions{FlushEvery: time.Hour, OnReject: func(c record.Change, err *record.InvalidError) {
-		rejected = append(rejected, c.Key().ID+" "+err.Field)
-	}})
+	b := recorder.NewBuffer(sink,
+		recorder.BufferOptions{FlushEvery: time.Hour, OnReject: func(c record.Change, err *record.InvalidError) {
+			rejected = append(rejected, c.Key().ID+" "+err.Field)
+		}})
 	bad := func(name string) record.Change {
 		return &record.Artifact{RootPlanID: "p", PlanID: "p", Name: name, Value: []byte("{")}
 	}
@@ -247,7 +255,8 @@ func TestRejections(t *testing.T) {
 	err := b.Flush(t.Context())
 	var unwritten *recorder.UnwrittenError
 	var invalid *record.InvalidError
-	if !errors.As(err, &unwritten) || unwritten.Rejected != 1 || unwritten.Waiting != 0 || !errors.As(err, &invalid) || invalid.Field != "value" {
+	if !errors.As(err, &unwritten) || unwritten.Rejected != 1 || unwritten.Waiting != 0 || !errors.As(err, &invalid) ||
+		invalid.Field != "value" {
 		t.Fatalf("Flush returned %v", err)
 	}
 	if want := "not on record: 1 records were refused; artifact bad: invalid_value: value must be valid JSON"; err.Error() != want {
@@ -286,7 +295,8 @@ func TestCloseOfAFullBuffer(t *testing.T) {
 		defer cancel()
 		for range 2 { // called again it returns the same
 			var unwritten *recorder.UnwrittenError
-			if err := b.Close(ctx); !errors.As(err, &unwritten) || unwritten.Waiting != 3 || !errors.Is(err, context.DeadlineExceeded) {
+			if err := b.Close(ctx); !errors.As(err, &unwritten) || unwritten.Waiting != 3 ||
+				!errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("Close returned %v", err)
 			}
 		}
@@ -308,7 +318,8 @@ func TestFlushOfARefusal(t *testing.T) {
 	b := recorder.NewBuffer(sink, recorder.BufferOptions{})
 	write(t, b, artifacts(2)...)
 	var unwritten *recorder.UnwrittenError
-	if err := b.Flush(t.Context()); !errors.Is(err, record.ErrClosed) || !errors.As(err, &unwritten) || unwritten.Waiting != 2 {
+	if err := b.Flush(t.Context()); !errors.Is(err, record.ErrClosed) || !errors.As(err, &unwritten) ||
+		unwritten.Waiting != 2 {
 		t.Errorf("Flush returned %v", err)
 	}
 	sink.setFail(nil)
@@ -351,7 +362,9 @@ func TestNothingIsLost(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				sink := &faulty{memory: newMemory(), random: rand.New(rand.NewPCG(seed, 0))}
-				b := recorder.NewBuffer(sink, recorder.BufferOptions{MaxRecords: 50, BatchRecords: 20, FlushEvery: time.Millisecond})
+				b := recorder.NewBuffer(sink, recorder.BufferOptions{
+					MaxRecords: 50, BatchRecords: 20, FlushEvery: time.Millisecond,
+				})
 				written := map[record.Key]string{}
 				var mu sync.Mutex
 				var wg sync.WaitGroup
@@ -422,7 +435,8 @@ func TestQueuedValuesAreCopies(t *testing.T) {
 
 	thought := one(t, sink, record.KindThought, func(*record.Thought) bool { return true })
 	value := one(t, sink, record.KindArtifact, func(*record.Artifact) bool { return true }).Value
-	if tag := sink.plan(t, "p").Tags[0]; tag != "x" || thought.RelatedOperations[0] != "read" || string(value) != `{"a":1}` {
+	if tag := sink.plan(t, "p").Tags[0]; tag != "x" || thought.RelatedOperations[0] != "read" ||
+		string(value) != `{"a":1}` {
 		t.Errorf("got %s, %s, %s", tag, thought.RelatedOperations[0], value)
 	}
 	want(t, "confidence", thought.Confidence, 0.5)

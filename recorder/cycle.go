@@ -71,7 +71,10 @@ func (s *Step) StartCycle(ctx context.Context, info CycleInfo) (*Cycle, error) {
 }
 
 func (s *Step) newCycle(seq, attempt int64) *Cycle {
-	c := &Cycle{reporter: reporter{rec: s.rec, parent: &s.reporter, attempt: cmp.Or(attempt, s.attempt), life: s.state.cycle(seq)}, step: s, seq: seq}
+	c := &Cycle{
+		reporter: reporter{rec: s.rec, parent: &s.reporter, attempt: cmp.Or(attempt, s.attempt), life: s.state.cycle(seq)},
+		step:     s, seq: seq,
+	}
 	c.handle = c
 	return c
 }

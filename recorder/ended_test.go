@@ -64,7 +64,9 @@ func TestNothingStartsInWhatHasEnded(t *testing.T) {
 			t.Parallel()
 			r := startRun(t, setup(t), recorder.StepInfo{ID: "planned"})
 			ok(t, r.cycle.EndThink(t.Context(), recorder.ThinkResult{Tools: []recorder.ToolInfo{{ID: "asked"}}}))
-			names := []string{"plan " + r.plan.ID(), "step " + r.step.ID(), "cycle 0 of step " + r.step.ID(), "tool call " + r.call.ID()}
+			names := []string{
+				"plan " + r.plan.ID(), "step " + r.step.ID(), "cycle 0 of step " + r.step.ID(), "tool call " + r.call.ID(),
+			}
 			ok(t, ends[i](r))
 			before := r.sink.writeCount()
 			for j, level := range levels {
@@ -179,7 +181,8 @@ func TestNothingStartsAgainWithoutAnAttempt(t *testing.T) {
 	_, third, err := r.plan.StartStep(ctx, recorder.StepInfo{ID: r.step.ID(), Attempt: 3})
 	ok(t, err)
 	ok(t, third.End(ctx, recorder.StepResult{}))
-	refused("step "+r.step.ID(), startStep(recorder.StepInfo{ID: r.step.ID(), Attempt: 2}), startStep(recorder.StepInfo{ID: r.step.ID(), Attempt: 3}))
+	refused("step "+r.step.ID(), startStep(recorder.StepInfo{ID: r.step.ID(), Attempt: 2}),
+		startStep(recorder.StepInfo{ID: r.step.ID(), Attempt: 3}))
 	_, fourth, err := r.step.Retry(ctx)
 	ok(t, err)
 	if fourth.Attempt() != 4 {

@@ -79,11 +79,14 @@ func Example() {
 		}
 		defer cycle.Close(ctx)
 		// Here the model is asked.
-		if err := cycle.EndThink(ctx, recorder.ThinkResult{Output: "I look it up.", InputTokens: 20, OutputTokens: 5}); err != nil {
+		if err := cycle.EndThink(ctx,
+			recorder.ThinkResult{Output: "I look it up.", InputTokens: 20, OutputTokens: 5}); err != nil {
 			return plan.Fail(ctx, step.Fail(ctx, err))
 		}
 
-		toolCtx, call, err := cycle.StartTool(ctx, recorder.ToolInfo{Name: "lookup", Parameters: map[string]string{"word": "actlog"}})
+		toolCtx, call, err := cycle.StartTool(ctx, recorder.ToolInfo{
+			Name: "lookup", Parameters: map[string]string{"word": "actlog"},
+		})
 		if err != nil {
 			return plan.Fail(ctx, step.Fail(ctx, err))
 		}
@@ -228,7 +231,9 @@ func ExampleStep_Close() {
 // on: opening prints nothing, since it writes nothing.
 func ExampleRecorder_ContinuePlan() {
 	rec := recorder.New(printer{}, recorder.Options{Heartbeat: -1})
-	ctx, plan := rec.ContinuePlan(context.Background(), recorder.PlanRef{Link: recorder.Link{PlanID: "plan-7"}, NextIndex: 1})
+	ctx, plan := rec.ContinuePlan(context.Background(), recorder.PlanRef{
+		Link: recorder.Link{PlanID: "plan-7"}, NextIndex: 1,
+	})
 	ctx, step := plan.OpenStep(ctx, recorder.StepRef{ID: "plan-7-reader"})
 	cycle := step.OpenCycle(recorder.CycleRef{Seq: 4, ThinkEndTime: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)})
 	toolCtx, call := cycle.OpenTool(ctx, recorder.ToolRef{ID: "plan-7-ask"})

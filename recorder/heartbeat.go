@@ -110,7 +110,10 @@ func (h *heart) signs(ctx context.Context) []record.Change {
 			continue
 		}
 		h.plans[key] = handles
-		if slices.ContainsFunc(handles, func(p weak.Pointer[Plan]) bool { plan := p.Value(); return plan != nil && plan.onRecord() }) {
+		if slices.ContainsFunc(handles, func(p weak.Pointer[Plan]) bool {
+			plan := p.Value()
+			return plan != nil && plan.onRecord()
+		}) {
 			changes = append(changes, &record.Plan{RootPlanID: key.Root, CurrentPlanID: key.ID, LastSeenAt: seen})
 		}
 	}

@@ -37,7 +37,9 @@ func (m *memory) beats(t *testing.T, n int) (out [][]string) {
 		var plans []string
 		for _, c := range w {
 			p, ok := c.(*record.Plan)
-			if !ok || p.LastSeenAt == nil || cmp.Diff(&record.Plan{RootPlanID: p.RootPlanID, CurrentPlanID: p.CurrentPlanID, LastSeenAt: p.LastSeenAt}, p) != "" {
+			if !ok || p.LastSeenAt == nil ||
+				cmp.Diff(&record.Plan{RootPlanID: p.RootPlanID, CurrentPlanID: p.CurrentPlanID, LastSeenAt: p.LastSeenAt},
+					p) != "" {
 				t.Errorf("not a heartbeat: %+v", c)
 				continue
 			}
@@ -229,7 +231,8 @@ func TestHeartbeatsOfAnOpenedPlan(t *testing.T) {
 			t.Errorf("%d writes after the end", m.writeCount()-3)
 		}
 		ok(t, plan.End(t.Context(), recorder.PlanResult{}))
-		if _, _, err = plan.StartStep(t.Context(), recorder.StepInfo{}); !errors.Is(err, record.ErrEnded) { // too late for a heartbeat
+		// too late for a heartbeat
+		if _, _, err = plan.StartStep(t.Context(), recorder.StepInfo{}); !errors.Is(err, record.ErrEnded) {
 			t.Error(err)
 		}
 		time.Sleep(time.Hour)
@@ -447,7 +450,9 @@ func TestAKilledAgentIsInterrupted(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
 	u := storetest.Upkeep(t, s, upkeep.Config{InterruptAfter: 3 * time.Second})
-	server := httptest.NewServer(apitest.New(t, s, apitest.Config{HTTP: httpd.Config{Logger: storetest.Logger(t)}, Upkeep: u}))
+	server := httptest.NewServer(apitest.New(t, s, apitest.Config{
+		HTTP: httpd.Config{Logger: storetest.Logger(t)}, Upkeep: u,
+	}))
 	t.Cleanup(server.Close)
 	state := func(plan string) record.State {
 		p, _, err := s.PlanTree(t.Context(), "", plan)

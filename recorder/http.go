@@ -107,7 +107,10 @@ func NewHTTP(serverURL string, options HTTPOptions) (*HTTPSink, error) {
 		*client = *options.Client
 	}
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &HTTPSink{url: u.JoinPath("api/v1/records").String(), shown: u.Redacted(), options: options, client: client, maxRecord: wire.MaxBodyBytes}, nil
+	return &HTTPSink{
+		url: u.JoinPath("api/v1/records").String(), shown: u.Redacted(), options: options, client: client,
+		maxRecord: wire.MaxBodyBytes,
+	}, nil
 }
 
 // Write implements [Sink]: it returns when the server has committed the changes. Many changes are
@@ -168,7 +171,8 @@ func (s *HTTPSink) encode(c record.Change) ([]byte, *record.InvalidError) {
 	}
 	if len(line) >= s.maxRecord {
 		return nil, &record.InvalidError{
-			Code: record.CodeInvalidValue, Reason: fmt.Sprintf("takes %d bytes as JSON, which is over the limit of %d", len(line), s.maxRecord),
+			Code:   record.CodeInvalidValue,
+			Reason: fmt.Sprintf("takes %d bytes as JSON, which is over the limit of %d", len(line), s.maxRecord),
 		}
 	}
 	return append(line, '\n'), nil
@@ -231,7 +235,8 @@ func (s *HTTPSink) send(ctx context.Context, r request, result *record.Result) e
 		return s.send(ctx, request{lines: r.lines[half:], places: r.places[half:]}, result)
 	case errors.Is(err, errRefusedSize):
 		result.Rejected = append(result.Rejected, record.Rejection{Index: r.places[0], Err: &record.InvalidError{
-			Code: record.CodeInvalidValue, Reason: fmt.Sprintf("takes %d bytes as JSON, which the server refuses as too large (413)", len(r.lines[0])),
+			Code:   record.CodeInvalidValue,
+			Reason: fmt.Sprintf("takes %d bytes as JSON, which the server refuses as too large (413)", len(r.lines[0])),
 		}})
 		return nil
 	case err != nil:
@@ -242,7 +247,9 @@ func (s *HTTPSink) send(ctx context.Context, r request, result *record.Result) e
 		// The message on the wire begins with the field.
 		reason := strings.TrimPrefix(rejected.Message, rejected.Field+" ")
 		result.Rejected = append(result.Rejected, record.Rejection{
-			Index: r.places[rejected.Index], Err: &record.InvalidError{Code: rejected.Code, Field: rejected.Field, Reason: reason},
+			Index: r.places[rejected.Index], Err: &record.InvalidError{
+				Code: rejected.Code, Field: rejected.Field, Reason: reason,
+			},
 		})
 	}
 	return nil
@@ -376,7 +383,8 @@ func (s *HTTPSink) parse(body []byte, n int) (*wire.Answer, error) {
 		seen[rejected.Index] = true
 	}
 	if answer.Accepted+len(answer.Rejected) != n {
-		return nil, fmt.Errorf("the answer is not that of an Actlog server: it accepts %d and rejects %d of %d records", answer.Accepted, len(answer.Rejected), n)
+		return nil, fmt.Errorf("the answer is not that of an Actlog server: it accepts %d and rejects %d of %d records",
+			answer.Accepted, len(answer.Rejected), n)
 	}
 	return answer, nil
 }

@@ -103,13 +103,25 @@ func TestHTTPRetries(t *testing.T) {
 		{"503, then fine", answering(says(503, ""), accepts), nil, "", 2, 50 * time.Millisecond, 100 * time.Millisecond},
 		{"resets, then fine", answering(breaks, breaks, accepts), nil, "", 3, 150 * time.Millisecond, 300 * time.Millisecond},
 		{"500, then fine", answering(says(500, `{"detail":"oops"}`), accepts), nil, "", 2, 0, time.Second},
-		{"Retry-After in seconds", answering(says(429, "", "Retry-After", "7"), accepts), nil, "", 2, 7 * time.Second, 7 * time.Second},
+		{
+			"Retry-After in seconds", answering(says(429, "", "Retry-After", "7"), accepts), nil, "", 2, 7 * time.Second,
+			7 * time.Second,
+		},
 		{"Retry-After as a date", answering(func(r *http.Request) (*http.Response, error) {
 			return says(503, "", "Retry-After", time.Now().Add(9*time.Second).UTC().Format(http.TimeFormat))(r)
 		}, accepts), nil, "", 2, 8 * time.Second, 9 * time.Second},
-		{"an invalid Retry-After", answering(says(503, "", "Retry-After", "soon"), accepts), nil, "", 2, 0, 100 * time.Millisecond},
-		{"Retry-After longer than RetryFor", answering(says(503, "", "Retry-After", "60"), accepts), record.ErrUnavailable, "503 Service Unavailable", 1, 0, 0},
-		{"away", answering(says(503, `{"detail":"the database is away, says `+key+`"}`)), record.ErrUnavailable, "the database is away, says [API key]", 0, 5 * time.Second, 15 * time.Second},
+		{
+			"an invalid Retry-After", answering(says(503, "", "Retry-After", "soon"), accepts), nil, "", 2, 0,
+			100 * time.Millisecond,
+		},
+		{
+			"Retry-After longer than RetryFor", answering(says(503, "", "Retry-After", "60"), accepts), record.ErrUnavailable,
+			"503 Service Unavailable", 1, 0, 0,
+		},
+		{
+			"away", answering(says(503, `{"detail":"the database is away, says `+key+`"}`)), record.ErrUnavailable,
+			"the database is away, says [API key]", 0, 5 * time.Second, 15 * time.Second,
+		},
 		{"half an answer", answering(func(r *http.Request) (*http.Response, error) {
 			resp, err := says(200, "")(r)
 			resp.Body = io.NopCloser(io.MultiReader(strings.NewReader(`{"acc`), failing{}))
@@ -148,7 +160,8 @@ func TestHTTPRetries(t *testing.T) {
 					}
 					return
 				}
-				if !errors.Is(err, test.is) || !strings.Contains(err.Error(), test.says) || !strings.HasPrefix(err.Error(), "send 3 records to http://ada:xxxxx@actlog.example/base: ") {
+				if !errors.Is(err, test.is) || !strings.Contains(err.Error(), test.says) ||
+					!strings.HasPrefix(err.Error(), "send 3 records to http://ada:xxxxx@actlog.example/base: ") {
 					t.Errorf("got %v", err)
 				}
 				if strings.Contains(fmt.Sprint(err), key) || strings.Contains(err.Error(), "secret") {
@@ -172,13 +185,25 @@ func TestHTTPRefusals(t *testing.T) {
 		answer func(*http.Request) (*http.Response, error)
 		says   string
 	}{
-		{"400", says(400, `{"detail":"the body is no JSON"}`), "the server refuses the request: 400 Bad Request: the body is no JSON"},
-		{"401", says(401, `{"detail":"unknown key `+key+`"}`), "the server denies access: 401 Unauthorized: unknown key [API key]"},
+		{
+			"400", says(400, `{"detail":"the body is no JSON"}`),
+			"the server refuses the request: 400 Bad Request: the body is no JSON",
+		},
+		{
+			"401", says(401, `{"detail":"unknown key `+key+`"}`),
+			"the server denies access: 401 Unauthorized: unknown key [API key]",
+		},
 		{"403", says(403, "<html>"), "the server denies access: 403 Forbidden"},
 		{"404", says(404, ""), "the server refuses the request: 404 Not Found"},
 		{"415", says(415, ""), "415 Unsupported Media Type"},
-		{"422 of another server", says(422, `{"detail":"no such tenant"}`), "the answer is not that of an Actlog server: it accepts 0 and rejects 0 of 3 records"},
-		{"redirect", says(307, "", "Location", "https://evil.example/?key="+key), "the server redirects to https://evil.example/ (307), which is not followed"},
+		{
+			"422 of another server", says(422, `{"detail":"no such tenant"}`),
+			"the answer is not that of an Actlog server: it accepts 0 and rejects 0 of 3 records",
+		},
+		{
+			"redirect", says(307, "", "Location", "https://evil.example/?key="+key),
+			"the server redirects to https://evil.example/ (307), which is not followed",
+		},
 		{"a web page", says(200, "<html>"), "the answer is not that of an Actlog server"},
 		{"too few accounted for", says(200, `{"accepted":2,"rejected":[]}`), "accepts 2 and rejects 0 of 3 records"},
 		{"an index out of range", says(207, `{"accepted":2,"rejected":[{"index":3}]}`), "rejects record 3 of 3"},
@@ -213,7 +238,8 @@ func TestHTTPContext(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		_, err := httpSink(t, answering(says(503, "", "Retry-After", "10"))).Write(ctx, artifacts(1))
-		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, record.ErrUnavailable) || time.Since(start) != time.Second {
+		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, record.ErrUnavailable) ||
+			time.Since(start) != time.Second {
 			t.Errorf("got %v after %s", err, time.Since(start))
 		}
 	})
@@ -231,11 +257,14 @@ func TestHTTPAllRefused(t *testing.T) {
 		case len(items) > 1:
 			return says(200, fmt.Sprintf(`{"accepted":%d,"rejected":[]}`, len(items)))(r)
 		}
-		return says(422, `{"accepted":0,"rejected":[{"index":0,"code":"invalid_value","field":"value","message":"value must be nice"}]}`)(r)
+		return says(
+			422, `{"accepted":0,"rejected":[{"index":0,"code":"invalid_value","field":"value","message":"value must be nice"}]}`,
+		)(r)
 	})
 	result, err := httpSink(t, server).Write(t.Context(), artifacts(1_001))
 	ok(t, err)
-	if result.Accepted != 1_000 || len(result.Rejected) != 1 || result.Rejected[0].Index != 1_000 || result.Rejected[0].Err.Error() != "invalid_value: value must be nice" {
+	if result.Accepted != 1_000 || len(result.Rejected) != 1 || result.Rejected[0].Index != 1_000 ||
+		result.Rejected[0].Err.Error() != "invalid_value: value must be nice" {
 		t.Errorf("got %+v", result)
 	}
 	if len(server.requests) != 2 {
@@ -251,7 +280,12 @@ func TestHTTPSplits(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
-		return says(207, fmt.Sprintf(`{"accepted":%d,"rejected":[{"index":%d,"code":"invalid_value","field":"value","message":"value must be nice"}]}`, len(items)-1, len(items)-1))(r)
+		return says(
+			207, fmt.Sprintf(
+				`{"accepted":%d,"rejected":[{"index":%d,"code":"invalid_value","field":"value","message":"value must be nice"}]}`,
+				len(items)-1, len(items)-1,
+			),
+		)(r)
 	}
 	server := answering(rejectLast)
 	changes := artifacts(2_500)
@@ -283,7 +317,8 @@ func TestHTTPSplits(t *testing.T) {
 	}
 	sink := httpSink(t, server, func(o *recorder.HTTPOptions) { o.NoCompression = true })
 	result, err = sink.Write(t.Context(), changes)
-	if err != nil || result.Accepted != 5 || len(server.requests) != 3 || server.requests[0].Header.Get("Content-Encoding") != "" {
+	if err != nil || result.Accepted != 5 || len(server.requests) != 3 ||
+		server.requests[0].Header.Get("Content-Encoding") != "" {
 		t.Errorf("got %+v, %v in %d requests", result, err, len(server.requests))
 	}
 	_, err = sink.Write(t.Context(), nil)
@@ -307,11 +342,14 @@ func TestHTTPTooLarge(t *testing.T) {
 		}
 	})
 	changes := artifacts(30)
-	changes[17] = &record.Artifact{RootPlanID: "p", PlanID: "p", Name: "large", Value: []byte(`"` + strings.Repeat("x", 2_000) + `"`)}
+	changes[17] = &record.Artifact{
+		RootPlanID: "p", PlanID: "p", Name: "large", Value: []byte(`"` + strings.Repeat("x", 2_000) + `"`),
+	}
 	sink := httpSink(t, server, func(o *recorder.HTTPOptions) { o.NoCompression = true })
 	result, err := sink.Write(t.Context(), changes)
 	ok(t, err)
-	if result.Accepted != 29 || len(result.Rejected) != 1 || result.Rejected[0].Index != 17 || !strings.Contains(result.Rejected[0].Err.Reason, "413") {
+	if result.Accepted != 29 || len(result.Rejected) != 1 || result.Rejected[0].Index != 17 ||
+		!strings.Contains(result.Rejected[0].Err.Reason, "413") {
 		t.Errorf("got %+v", result)
 	}
 
@@ -331,19 +369,23 @@ func TestHTTPTooLarge(t *testing.T) {
 	ok(t, err)
 	clean, cut, err := field.Clean(items[0].Change)
 	ok(t, err)
-	if c := clean.(*record.ThinkAct); *c.InputCharCount != 6<<20 || len(cut) != 1 || len(*c.ThinkInput) != record.MaxTextBytes {
+	if c := clean.(*record.ThinkAct); *c.InputCharCount != 6<<20 || len(cut) != 1 ||
+		len(*c.ThinkInput) != record.MaxTextBytes {
 		t.Errorf("count %d, cut %q, %d bytes", *c.InputCharCount, cut, len(*c.ThinkInput))
 	}
 }
 
 func TestNewHTTP(t *testing.T) {
 	t.Parallel()
-	for _, url := range []string{"", "actlog.example", "ftp://actlog.example", "http://", "http://a\x7f:secret@b", "http://x:secret@a?b=c", ":8420"} {
+	for _, url := range []string{
+		"", "actlog.example", "ftp://actlog.example", "http://", "http://a\x7f:secret@b", "http://x:secret@a?b=c", ":8420",
+	} {
 		if _, err := recorder.NewHTTP(url, recorder.HTTPOptions{}); err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: got %v", url, err)
 		}
 	}
-	if _, err := recorder.NewHTTP("http://a", recorder.HTTPOptions{APIKey: "secret\n"}); err == nil || strings.Contains(err.Error(), "secret") {
+	if _, err := recorder.NewHTTP("http://a", recorder.HTTPOptions{APIKey: "secret\n"}); err == nil ||
+		strings.Contains(err.Error(), "secret") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -351,9 +393,13 @@ func TestNewHTTP(t *testing.T) {
 // TestNewHTTPNamesTheScheme (N26): addresses without http:// are a common mistake.
 func TestNewHTTPNamesTheScheme(t *testing.T) {
 	t.Parallel()
-	for _, url := range []string{"127.0.0.1:8520", "localhost:8520", "[::1]:8520", "actlog.example", "actlog.example/base", "//actlog.example", "ada:secret@actlog.example:8520", "ada:secret@127.0.0.1"} {
+	for _, url := range []string{
+		"127.0.0.1:8520", "localhost:8520", "[::1]:8520", "actlog.example", "actlog.example/base", "//actlog.example",
+		"ada:secret@actlog.example:8520", "ada:secret@127.0.0.1",
+	} {
 		_, err := recorder.NewHTTP(url, recorder.HTTPOptions{})
-		if err == nil || !strings.Contains(err.Error(), "must begin with http:// or https://") || strings.Contains(err.Error(), "secret") {
+		if err == nil || !strings.Contains(err.Error(), "must begin with http:// or https://") ||
+			strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: got %v", url, err)
 		}
 	}
@@ -367,7 +413,9 @@ func TestNewHTTPNamesTheScheme(t *testing.T) {
 func TestHTTPNetwork(t *testing.T) {
 	t.Parallel()
 	var requests int
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") }))
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		t.Error("the redirect was followed")
+	}))
 	t.Cleanup(elsewhere.Close)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		requests++
@@ -392,14 +440,18 @@ func TestHTTPNetwork(t *testing.T) {
 	t.Cleanup(server.Close)
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	sink, err := recorder.NewHTTP(server.URL, recorder.HTTPOptions{Client: &http.Client{Transport: transport}, APIKey: "k"})
+	sink, err := recorder.NewHTTP(server.URL, recorder.HTTPOptions{
+		Client: &http.Client{Transport: transport}, APIKey: "k",
+	})
 	ok(t, err)
 	write(t, sink, artifacts(100)...)
 	if _, err := sink.Write(t.Context(), artifacts(1)); err == nil || !strings.Contains(err.Error(), "redirects") {
 		t.Errorf("got %v", err)
 	}
 	server.Close()
-	impatient, err := recorder.NewHTTP(server.URL, recorder.HTTPOptions{Client: &http.Client{Transport: transport}, RetryFor: -1})
+	impatient, err := recorder.NewHTTP(server.URL, recorder.HTTPOptions{
+		Client: &http.Client{Transport: transport}, RetryFor: -1,
+	})
 	ok(t, err)
 	if _, err := impatient.Write(t.Context(), artifacts(1)); !errors.Is(err, record.ErrUnavailable) {
 		t.Errorf("got %v", err)
@@ -452,7 +504,9 @@ func TestHTTPRoundTrip(t *testing.T) {
 			}
 			rec := recorder.New(sink, recorder.Options{})
 			long := strings.Repeat("ab\x00é\xff\n", 700_000) // is cleaned, and cut
-			ctx, plan, err := rec.StartPlan(t.Context(), recorder.PlanInfo{Title: "T", Tags: []string{"x"}, Metadata: map[string]any{"a": 1}})
+			ctx, plan, err := rec.StartPlan(t.Context(), recorder.PlanInfo{
+				Title: "T", Tags: []string{"x"}, Metadata: map[string]any{"a": 1},
+			})
 			ok(t, err)
 			ctx, step, err := plan.StartStep(ctx, recorder.StepInfo{AgentName: "reader"})
 			ok(t, err)
@@ -469,12 +523,14 @@ func TestHTTPRoundTrip(t *testing.T) {
 
 			p, _, err := s.PlanTree(t.Context(), "", plan.ID())
 			ok(t, err)
-			if *p.Record.State != record.Completed || *p.Record.Summary != "S" || p.Record.Tags[0] != "x" || p.Total.ToolCalls != 1 || *p.Total.CostUSD != 0.25 {
+			if *p.Record.State != record.Completed || *p.Record.Summary != "S" || p.Record.Tags[0] != "x" ||
+				p.Total.ToolCalls != 1 || *p.Total.CostUSD != 0.25 {
 				t.Errorf("plan is %+v", p.Record)
 			}
 			d, err := s.StepDetail(t.Context(), "", step.ID())
 			ok(t, err)
-			if c := d.Cycles[0].Record; *d.Record.State != record.Failed || len(*c.ThinkInput) > record.MaxTextBytes || !strings.HasPrefix(*c.ThinkInput, "ab\uFFFDé\uFFFD\n") {
+			if c := d.Cycles[0].Record; *d.Record.State != record.Failed || len(*c.ThinkInput) > record.MaxTextBytes ||
+				!strings.HasPrefix(*c.ThinkInput, "ab\uFFFDé\uFFFD\n") {
 				t.Errorf("step is %+v", d.Record)
 			}
 			if tool := d.Cycles[0].ToolCalls[0].Record; *tool.Parameters != `{"n":1}` || *tool.Result != "found" {

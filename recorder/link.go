@@ -82,7 +82,10 @@ func ParseLink(s string) (Link, error) {
 			return Link{}, invalidLink("names %s twice", name)
 		}
 	}
-	l := Link{RootPlanID: v.Get("root"), PlanID: v.Get("plan"), StepID: v.Get("step"), ToolCallID: v.Get("tool"), Project: v.Get("project")}
+	l := Link{
+		RootPlanID: v.Get("root"), PlanID: v.Get("plan"), StepID: v.Get("step"), ToolCallID: v.Get("tool"),
+		Project: v.Get("project"),
+	}
 	if seq := v.Get("seq"); seq != "" {
 		if l.Seq, err = strconv.ParseInt(seq, 10, 64); err != nil {
 			return Link{}, invalidLink("holds the seq %.40q, which is no number", seq)

@@ -17,11 +17,16 @@ func TestLinkText(t *testing.T) {
 		{RootPlanID: "r", PlanID: "p"},
 		{RootPlanID: "r", PlanID: "p", StepID: "s"},
 		{RootPlanID: "r", PlanID: "p", StepID: "s", ToolCallID: "t"},
-		{RootPlanID: "a&b=c;d", PlanID: "x, \"y\"\r\nInjected: 1", StepID: "%41+é", Seq: 1<<31 - 1, ToolCallID: "日本", Project: "a b"},
+		{
+			RootPlanID: "a&b=c;d", PlanID: "x, \"y\"\r\nInjected: 1", StepID: "%41+é", Seq: 1<<31 - 1, ToolCallID: "日本",
+			Project: "a b",
+		},
 		{RootPlanID: long, PlanID: long, StepID: long, Seq: 1<<31 - 1, ToolCallID: long, Project: long},
 	} {
 		text := link.String()
-		if len(text) > recorder.MaxLinkBytes || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`",;`, r) }) {
+		if len(text) > recorder.MaxLinkBytes || strings.ContainsFunc(text, func(r rune) bool {
+			return r <= ' ' || r > '~' || strings.ContainsRune(`",;`, r)
+		}) {
 			t.Errorf("text of %d bytes is %q", len(text), text)
 		}
 		if got, err := recorder.ParseLink(text); err != nil || got != link {

@@ -16,8 +16,12 @@ import (
 func (r *run) reopen(t *testing.T, rec *recorder.Recorder) *run {
 	t.Helper()
 	o := &run{bundle: &bundle{Recorder: rec, sink: r.sink, clock: r.clock}}
-	o.planCtx, o.plan = rec.ContinuePlan(t.Context(), recorder.PlanRef{Link: recorder.Link{PlanID: r.plan.ID()}, NextIndex: 1})
-	o.stepCtx, o.step = o.plan.OpenStep(o.planCtx, recorder.StepRef{ID: r.step.ID(), Attempt: r.step.Attempt(), NextSeq: 1})
+	o.planCtx, o.plan = rec.ContinuePlan(t.Context(), recorder.PlanRef{
+		Link: recorder.Link{PlanID: r.plan.ID()}, NextIndex: 1,
+	})
+	o.stepCtx, o.step = o.plan.OpenStep(o.planCtx, recorder.StepRef{
+		ID: r.step.ID(), Attempt: r.step.Attempt(), NextSeq: 1,
+	})
 	o.cycle = o.step.OpenCycle(recorder.CycleRef{Seq: r.cycle.Seq(), NextCall: 1})
 	o.toolCtx, o.call = o.cycle.OpenTool(o.stepCtx, recorder.ToolRef{ID: r.call.ID()})
 	return o
@@ -80,7 +84,9 @@ func TestNoSignOfLife(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory()
-		_, quiet := recorder.New(m, recorder.Options{Heartbeat: -1}).ContinuePlan(t.Context(), recorder.PlanRef{Link: recorder.Link{PlanID: "p"}})
+		_, quiet := recorder.New(m, recorder.Options{Heartbeat: -1}).ContinuePlan(
+			t.Context(), recorder.PlanRef{Link: recorder.Link{PlanID: "p"}},
+		)
 		_, nameless := recorder.New(m, recorder.Options{}).ContinuePlan(t.Context(), recorder.PlanRef{})
 		time.Sleep(time.Hour)
 		if n := m.writeCount(); n != 0 {
@@ -101,7 +107,9 @@ func TestNoSignOfLife(t *testing.T) {
 func TestNumbersAfterOpening(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	ctx, plan := b.ContinuePlan(t.Context(), recorder.PlanRef{Link: recorder.Link{PlanID: "p"}, NextIndex: 4, ConversationID: "talk"})
+	ctx, plan := b.ContinuePlan(t.Context(), recorder.PlanRef{
+		Link: recorder.Link{PlanID: "p"}, NextIndex: 4, ConversationID: "talk",
+	})
 	_, known := plan.OpenStep(ctx, recorder.StepRef{ID: "s3"})
 	_, fresh, err := plan.StartStep(ctx, recorder.StepInfo{ID: "s4"})
 	ok(t, err)

@@ -67,7 +67,8 @@ func TestFiguresAfterTheEnd(t *testing.T) {
 	ctx, plan, _ := recorder.New(m, recorder.Options{}).StartPlan(t.Context(), recorder.PlanInfo{})
 	ctx, step, _ := plan.StartStep(ctx, recorder.StepInfo{})
 	cycle, _ := step.StartCycle(ctx, recorder.CycleInfo{})
-	if err := errors.Join(cycle.End(ctx, recorder.CycleResult{}), cycle.EndThink(ctx, recorder.ThinkResult{InputTokens: 7})); err != nil {
+	if err := errors.Join(cycle.End(ctx, recorder.CycleResult{}),
+		cycle.EndThink(ctx, recorder.ThinkResult{InputTokens: 7})); err != nil {
 		t.Fatal(err)
 	}
 	if c := m.cycle(t, step.ID(), 0); *c.InputTokens != 7 || *c.State != record.Completed {

@@ -61,7 +61,8 @@ type Plan struct {
 // StartPlan records a plan as RUNNING. In the context of a tool call, as [Cycle.StartTool] and
 // [Extract] return it, the plan is the sub-plan of that call. In a context without a link it is a
 // root plan. A link does not say whether its call still runs: a tool that starts work in the
-// background may return before the sub-plan starts. In the context of a plan or step outside any tool call StartPlan returns an
+// background may return before the sub-plan starts. In the context of a plan or step outside any tool call StartPlan
+// returns an
 // [*record.InvalidError] and writes nothing: a sub-plan hangs under a tool call, so start one, or
 // set [PlanInfo.Root].
 //
@@ -71,7 +72,9 @@ func (r *Recorder) StartPlan(ctx context.Context, info PlanInfo) (context.Contex
 	if info.Root {
 		parent, linked = Link{}, false
 	}
-	link := Link{RootPlanID: parent.RootPlanID, PlanID: info.ID, Project: cmp.Or(info.Project, parent.Project, r.options.Project)}
+	link := Link{
+		RootPlanID: parent.RootPlanID, PlanID: info.ID, Project: cmp.Or(info.Project, parent.Project, r.options.Project),
+	}
 	if linked {
 		link.PlanID = cmp.Or(link.PlanID, record.NewSubPlanID())
 	} else {

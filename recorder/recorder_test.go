@@ -121,9 +121,18 @@ func TestRelations(t *testing.T) {
 		field string // the one at fault
 	}{
 		{"no tool call", recorder.Link{RootPlanID: "r", PlanID: "p"}, recorder.PlanInfo{}, "toolCallId"},
-		{"a step, but no tool call", recorder.Link{RootPlanID: "r", PlanID: "p", StepID: "s"}, recorder.PlanInfo{}, "toolCallId"},
-		{"its own root", recorder.Link{RootPlanID: "r", PlanID: "p", StepID: "s", ToolCallID: "t"}, recorder.PlanInfo{ID: "r"}, "rootPlanId"},
-		{"its own parent", recorder.Link{RootPlanID: "r", PlanID: "p", StepID: "s", ToolCallID: "t"}, recorder.PlanInfo{ID: "p"}, "parentPlanId"},
+		{
+			"a step, but no tool call", recorder.Link{RootPlanID: "r", PlanID: "p", StepID: "s"}, recorder.PlanInfo{},
+			"toolCallId",
+		},
+		{
+			"its own root", recorder.Link{RootPlanID: "r", PlanID: "p", StepID: "s", ToolCallID: "t"},
+			recorder.PlanInfo{ID: "r"}, "rootPlanId",
+		},
+		{
+			"its own parent", recorder.Link{RootPlanID: "r", PlanID: "p", StepID: "s", ToolCallID: "t"},
+			recorder.PlanInfo{ID: "p"}, "parentPlanId",
+		},
 		{"no root", recorder.Link{PlanID: "p", StepID: "s", ToolCallID: "t"}, recorder.PlanInfo{}, "rootPlanId"},
 		{"a long id", recorder.Link{}, recorder.PlanInfo{ID: strings.Repeat("x", 256)}, "rootPlanId"},
 	}
@@ -281,7 +290,8 @@ func TestToolCallsAtOnce(t *testing.T) {
 				t.Error(err)
 			}
 			subPlans[i] = sub.ID()
-			if err := errors.Join(sub.End(ctx, recorder.PlanResult{}), call.End(ctx, recorder.ToolResult{Result: i})); err != nil {
+			if err := errors.Join(sub.End(ctx, recorder.PlanResult{}),
+				call.End(ctx, recorder.ToolResult{Result: i})); err != nil {
 				t.Error(err)
 			}
 		})
@@ -310,7 +320,9 @@ func TestAskedTools(t *testing.T) {
 	cycle, err := step.StartCycle(ctx, recorder.CycleInfo{})
 	ok(t, err)
 	before := b.sink.writeCount()
-	ok(t, cycle.EndThink(ctx, recorder.ThinkResult{Output: "both", Tools: []recorder.ToolInfo{{Name: "a", Parameters: "{}"}, {Name: "b"}}}))
+	ok(t, cycle.EndThink(ctx, recorder.ThinkResult{
+		Output: "both", Tools: []recorder.ToolInfo{{Name: "a", Parameters: "{}"}, {Name: "b"}},
+	}))
 	if n := b.sink.writeCount() - before; n != 1 {
 		t.Errorf("%d writes, want one", n)
 	}
@@ -338,7 +350,8 @@ func TestAskedTools(t *testing.T) {
 	want(t, "state", b.sink.tool(t, calls[1].ID()).State, record.Skipped)
 }
 
-// TestStartedBy checks that a root plan which is started inside of a tool of the runtime says so, and that a sub-plan does not.
+// TestStartedBy checks that a root plan which is started inside of a tool of the runtime says so, and that a sub-plan
+// does not.
 func TestStartedBy(t *testing.T) { // not parallel: it sets the environment
 	t.Setenv("ACTLOG_PLAN_ID", "of the environment")
 	t.Setenv("ACTLOG_TOOL_CALL_ID", "call-1")
@@ -614,7 +627,9 @@ func TestTheRecordRefuses(t *testing.T) {
 	ok(t, r.plan.End(r.planCtx, recorder.PlanResult{})) // refused for good: nothing is left to send
 
 	// What is sent beside it goes on record.
-	_, plan, err := r.StartPlan(t.Context(), recorder.PlanInfo{Steps: []recorder.StepInfo{{ID: "s0"}, {ID: strings.Repeat("x", 256)}}})
+	_, plan, err := r.StartPlan(t.Context(), recorder.PlanInfo{
+		Steps: []recorder.StepInfo{{ID: "s0"}, {ID: strings.Repeat("x", 256)}},
+	})
 	if !errors.As(err, &invalid) || invalid.Field != "stepId" {
 		t.Fatalf("got %v", err)
 	}
@@ -676,7 +691,8 @@ func TestEndsAfterCancellation(t *testing.T) {
 		<-ctx.Done()
 		return record.Result{}, ctx.Err()
 	}), recorder.Options{EndTimeout: 1})
-	if err := hanging.OpenPlan(recorder.Link{PlanID: "p"}).End(t.Context(), recorder.PlanResult{}); !errors.Is(err, context.DeadlineExceeded) {
+	if err := hanging.OpenPlan(recorder.Link{PlanID: "p"}).End(t.Context(), recorder.PlanResult{}); !errors.Is(err,
+		context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -698,7 +714,9 @@ func TestTheSinkComesBack(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	ctx, plan, err := b.StartPlan(t.Context(), recorder.PlanInfo{Title: "Answer", Steps: []recorder.StepInfo{{Requirement: "[A] first"}}})
+	ctx, plan, err := b.StartPlan(t.Context(), recorder.PlanInfo{
+		Title: "Answer", Steps: []recorder.StepInfo{{Requirement: "[A] first"}},
+	})
 	away(err)
 	step := plan.Steps()[0]
 	ctx, err = step.Start(ctx)
@@ -895,11 +913,15 @@ func TestValuesThatPanic(t *testing.T) {
 	r := startRun(t, setup(t))
 	var none *bomb
 	var key any = map[bomb]int{{}: 1}
-	_, call, err := r.cycle.StartTool(r.stepCtx, recorder.ToolInfo{Name: "kept", Parameters: bomb{}, Metadata: map[string]any{"x": bomb{}}})
-	if err == nil || !strings.Contains(err.Error(), "encode parameters: panic") || !strings.Contains(err.Error(), "encode metadata: panic") {
+	_, call, err := r.cycle.StartTool(r.stepCtx, recorder.ToolInfo{
+		Name: "kept", Parameters: bomb{}, Metadata: map[string]any{"x": bomb{}},
+	})
+	if err == nil || !strings.Contains(err.Error(), "encode parameters: panic") ||
+		!strings.Contains(err.Error(), "encode metadata: panic") {
 		t.Errorf("error = %v", err)
 	}
-	if err := call.End(r.stepCtx, recorder.ToolResult{Result: key, Err: none}); err == nil || !strings.Contains(err.Error(), "encode result: panic") {
+	if err := call.End(r.stepCtx, recorder.ToolResult{Result: key, Err: none}); err == nil ||
+		!strings.Contains(err.Error(), "encode result: panic") {
 		t.Errorf("error = %v", err)
 	}
 	tool := r.sink.tool(t, call.ID())
@@ -965,12 +987,16 @@ func TestBesideThePlan(t *testing.T) {
 	link, _ := recorder.LinkFrom(r.toolCtx)
 	plan := r.OpenPlan(link) // a tool has nothing but its context
 	ok(t, plan.Thought(r.toolCtx, recorder.ThoughtInfo{
-		ID: "th", Type: record.ThoughtError, Content: "hm", Iteration: new(int64(-1)), Confidence: new(0.5), RelatedOperations: []string{"look"},
+		ID: "th", Type: record.ThoughtError, Content: "hm", Iteration: new(int64(-1)), Confidence: new(0.5),
+		RelatedOperations: []string{"look"},
 	}))
 	ok(t, plan.Artifact(r.toolCtx, recorder.ArtifactInfo{Name: "report", Type: "text", Value: "done"}))
-	ok(t, plan.Source(r.toolCtx, recorder.SourceInfo{ID: "so", URI: "a.go", Type: record.SourceFile, LineStart: 1, LineEnd: 9}))
+	ok(t, plan.Source(r.toolCtx, recorder.SourceInfo{
+		ID: "so", URI: "a.go", Type: record.SourceFile, LineStart: 1, LineEnd: 9,
+	}))
 	wait, err := plan.StartWait(r.toolCtx, recorder.WaitInfo{
-		ID: "w", Type: record.WaitActionValidation, Title: "May I?", FormInputs: []map[string]string{{"label": "why"}}, ExpiresAt: noon.Add(time.Hour),
+		ID: "w", Type: record.WaitActionValidation, Title: "May I?", FormInputs: []map[string]string{{"label": "why"}},
+		ExpiresAt: noon.Add(time.Hour),
 	})
 	ok(t, err)
 
@@ -992,7 +1018,9 @@ func TestBesideThePlan(t *testing.T) {
 
 	// Another process receives the answer.
 	elsewhere := recorder.New(r.sink, recorder.Options{Clock: r.clock.read}).OpenPlan(link).OpenWait(wait.ID())
-	ok(t, elsewhere.Decide(t.Context(), recorder.WaitDecision{State: record.Approved, Decision: map[string]string{"why": "because"}, By: "ada"}))
+	ok(t, elsewhere.Decide(t.Context(), recorder.WaitDecision{
+		State: record.Approved, Decision: map[string]string{"why": "because"}, By: "ada",
+	}))
 	want(t, "state", on().State, record.Approved)
 	want(t, "decision", on().Decision, `{"why":"because"}`)
 	want(t, "decidedBy", on().DecidedBy, "ada")
@@ -1008,8 +1036,11 @@ func TestBesideThePlan(t *testing.T) {
 	}
 
 	// In the context of another plan, it belongs to this plan and to no step.
-	ok(t, plan.Thought(recorder.ContextWithLink(t.Context(), recorder.Link{RootPlanID: "r", PlanID: "p", StepID: "s"}), recorder.ThoughtInfo{ID: "alone"}))
-	unreported(t, "stepId", one(t, r.sink, record.KindThought, func(c *record.Thought) bool { return c.ThoughtID == "alone" }).StepID)
+	ok(t, plan.Thought(recorder.ContextWithLink(t.Context(), recorder.Link{RootPlanID: "r", PlanID: "p", StepID: "s"}),
+		recorder.ThoughtInfo{ID: "alone"}))
+	unreported(t, "stepId", one(t, r.sink, record.KindThought, func(c *record.Thought) bool {
+		return c.ThoughtID == "alone"
+	}).StepID)
 }
 
 func TestNotRecording(t *testing.T) {
@@ -1031,7 +1062,9 @@ func TestNotRecording(t *testing.T) {
 func TestRejectionsOutOfRange(t *testing.T) {
 	t.Parallel()
 	rec := recorder.New(sinkFunc(func(context.Context, []record.Change) (record.Result, error) {
-		return record.Result{Rejected: []record.Rejection{{Index: 9, Err: &record.InvalidError{Code: record.CodeMalformed}}}}, nil
+		return record.Result{
+			Rejected: []record.Rejection{{Index: 9, Err: &record.InvalidError{Code: record.CodeMalformed}}},
+		}, nil
 	}), recorder.Options{})
 	if _, _, err := rec.StartPlan(t.Context(), recorder.PlanInfo{}); err == nil {
 		t.Error("no error")

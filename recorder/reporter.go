@@ -186,7 +186,9 @@ func (r *reporter) setState(ctx context.Context, on named, state record.State, c
 
 // end reports how the handle ended, once. A second end only retries what failed before. It goes
 // on after ctx was cancelled. given is the state that the caller chose, if any.
-func (r *reporter) end(ctx context.Context, what action, given record.State, cause error, change func(outcome) record.Change) error {
+func (r *reporter) end(
+	ctx context.Context, what action, given record.State, cause error, change func(outcome) record.Change,
+) error {
 	if given != "" && !given.Terminal() { // the row would stay open for ever
 		return invalidState(what, "must be one that ends, not %q", given)
 	}
@@ -242,7 +244,8 @@ func (r *reporter) handUp(ctx context.Context) {
 	up.unsent = slices.Delete(up.unsent, 0, over)
 	up.mu.Unlock()
 	if over > 0 {
-		r.rec.options.Logger.ErrorContext(ctx, "recorder: the sink was away for too long and changes are lost; a Buffer would have kept them", "changes", over)
+		r.rec.options.Logger.ErrorContext(ctx,
+			"recorder: the sink was away for too long and changes are lost; a Buffer would have kept them", "changes", over)
 	}
 }
 

@@ -126,7 +126,10 @@ func (p *Plan) newStep(info StepInfo) (*Step, *record.AgentExecution, error) {
 // attempt returns the handle of an attempt at a step.
 func (p *Plan) attempt(id string, attempt int64, state *stepState) *Step {
 	state.reach(attempt)
-	s := &Step{reporter: reporter{rec: p.rec, parent: &p.reporter, attempt: attempt, life: &state.life}, plan: p, id: id, state: state}
+	s := &Step{
+		reporter: reporter{rec: p.rec, parent: &p.reporter, attempt: attempt, life: &state.life}, plan: p, id: id,
+		state: state,
+	}
 	s.handle = s
 	return s
 }

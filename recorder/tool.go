@@ -87,7 +87,9 @@ func (c *Cycle) toolCall(id string, attempt int64) *ToolCall {
 	c.mu.Lock()
 	l := c.calls.of(id)
 	c.mu.Unlock()
-	t := &ToolCall{reporter: reporter{rec: c.rec, parent: &c.reporter, attempt: cmp.Or(attempt, c.attempt), life: l}, cycle: c, id: id}
+	t := &ToolCall{
+		reporter: reporter{rec: c.rec, parent: &c.reporter, attempt: cmp.Or(attempt, c.attempt), life: l}, cycle: c, id: id,
+	}
 	t.handle = t
 	return t
 }

@@ -88,7 +88,8 @@ type WaitDecision struct {
 func (w *Wait) Decide(ctx context.Context, decision WaitDecision) error {
 	what := action{"decide", w}
 	switch decision.State {
-	case record.Submitted, record.Accepted, record.Modified, record.Approved, record.Rejected, record.TimedOut, record.Cancelled:
+	case record.Submitted, record.Accepted, record.Modified, record.Approved, record.Rejected, record.TimedOut,
+		record.Cancelled:
 	default:
 		return invalidState(what, "must be one that decides a wait, not %q", decision.State)
 	}

@@ -29,7 +29,9 @@ type connection struct {
 
 func newConnection(name string, s Server, log *slog.Logger, idle time.Duration) *connection {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &connection{server: s, log: log.With("server", name), idle: idle, ctx: ctx, cancel: cancel, connecting: make(chan struct{}, 1)}
+	return &connection{
+		server: s, log: log.With("server", name), idle: idle, ctx: ctx, cancel: cancel, connecting: make(chan struct{}, 1),
+	}
 }
 
 // use returns a session that is alive, after connecting if there is none. The caller calls release

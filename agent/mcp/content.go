@@ -57,9 +57,12 @@ func part(c sdk.Content) (string, *tool.Source) {
 		if c.Resource == nil {
 			return "", nil
 		}
-		source := &tool.Source{URI: c.Resource.URI, Type: sourceType(c.Resource.URI), Snippet: tool.Cut(c.Resource.Text, maxSnippet)}
+		source := &tool.Source{
+			URI: c.Resource.URI, Type: sourceType(c.Resource.URI), Snippet: tool.Cut(c.Resource.Text, maxSnippet),
+		}
 		if c.Resource.Text == "" && len(c.Resource.Blob) > 0 {
-			return fmt.Sprintf("[resource at %s, %s, %d bytes]", c.Resource.URI, c.Resource.MIMEType, len(c.Resource.Blob)), source
+			return fmt.Sprintf("[resource at %s, %s, %d bytes]", c.Resource.URI, c.Resource.MIMEType, len(c.Resource.Blob)),
+				source
 		}
 		return fmt.Sprintf("[resource at %s]\n%s", c.Resource.URI, c.Resource.Text), source
 	}

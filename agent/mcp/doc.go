@@ -4,5 +4,6 @@
 // disconnects when nobody has used it for a while.
 //
 // A server is treated as hostile: what it says of its tools is bounded, a human approves each call, and its
-// hints make nothing looser unless the configuration trusts it. It gets no environment variables but PATH, HOME and its own.
+// hints make nothing looser unless the configuration trusts it. It gets no environment variables but PATH, HOME and its
+// own.
 package mcp

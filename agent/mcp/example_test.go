@@ -21,7 +21,9 @@ func ExamplePool() {
 		return
 	}
 	tools, err := pool.Tools(ctx, map[string]mcp.Server{
-		"demo": {Command: []string{program}, Env: map[string]string{serverVariable: "new"}, Exclude: []string{"e*v"}, Trusted: true},
+		"demo": {
+			Command: []string{program}, Env: map[string]string{serverVariable: "new"}, Exclude: []string{"e*v"}, Trusted: true,
+		},
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -33,7 +35,8 @@ func ExamplePool() {
 		return
 	}
 	echo, _ := set.Get("demo-echo")
-	result, err := tool.Do(ctx, echo, echo.Spec().Policy, tool.Call{ID: "call-1", Arguments: json.RawMessage(`{"message":"hello"}`)}, 0)
+	result, err := tool.Do(ctx, echo, echo.Spec().Policy,
+		tool.Call{ID: "call-1", Arguments: json.RawMessage(`{"message":"hello"}`)}, 0)
 	fmt.Println(result.Text, err)
 	// Output: {"message":"hello"} call-1 <nil>
 }

@@ -15,7 +15,10 @@ import (
 func httpClient(s Server) (*http.Client, func()) {
 	// Servers close connections that are idle, in Node after 5 s. A call that is sent just then is lost,
 	// and nobody knows whether it arrived. So this side closes them first.
-	base := &http.Transport{IdleConnTimeout: 4 * time.Second, Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: 64 << 10}
+	base := &http.Transport{
+		IdleConnTimeout: 4 * time.Second, Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
+		MaxResponseHeaderBytes: 64 << 10,
+	}
 	return &http.Client{
 		Transport: withHeaders{base, s.Headers},
 		// The headers may be secrets, which another host must not get.
@@ -38,7 +41,8 @@ func (h withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	resp, err := h.RoundTripper.RoundTrip(r)
-	if sent, ok := r.Context().Value(sentKey{}).(*atomic.Bool); ok && r.Method == http.MethodPost && !notTaken(r, resp, err) {
+	if sent, ok := r.Context().Value(sentKey{}).(*atomic.Bool); ok && r.Method == http.MethodPost &&
+		!notTaken(r, resp, err) {
 		sent.Store(true)
 	}
 	if err != nil {

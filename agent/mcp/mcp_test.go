@@ -44,7 +44,9 @@ func program(t *testing.T, kind string) mcp.Server {
 func web(t *testing.T, sessions bool, wrap ...func(http.Handler) http.Handler) mcp.Server {
 	t.Helper()
 	s := newServer()
-	var handler http.Handler = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, &sdk.StreamableHTTPOptions{Stateless: !sessions, PropagateRequestCancellation: true})
+	var handler http.Handler = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server {
+		return s
+	}, &sdk.StreamableHTTPOptions{Stateless: !sessions, PropagateRequestCancellation: true})
 	for _, each := range wrap {
 		handler = each(handler)
 	}
@@ -88,7 +90,9 @@ func call(ctx context.Context, t *testing.T, set *tool.Set, name string, c tool.
 
 func must(t *testing.T, set *tool.Set, name, arguments string) tool.Result {
 	t.Helper()
-	r, err := call(t.Context(), t, set, name, tool.Call{ID: "call-7", PlanID: "plan-7", Arguments: json.RawMessage(arguments)})
+	r, err := call(t.Context(), t, set, name, tool.Call{
+		ID: "call-7", PlanID: "plan-7", Arguments: json.RawMessage(arguments),
+	})
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
@@ -127,7 +131,11 @@ func TestCalls(t *testing.T) {
 				{"test-nothing", `{}`, "Tool returned no output.", false},
 				{"test-structured", `{}`, `{"answer":42}`, false},
 				{"test-long", `{}`, fmt.Sprintf("(cut: the whole has %d bytes)", 3<<20), false},
-				{"test-parts", `{}`, "A text.\n\n[image, image/png, 5 bytes]\n\n[audio, audio/wav, 3 bytes]\n\n[resource a at https://example.org/a]\nThe page\n\n[resource at file:///b.txt]\ncontent of b\n\n[resource at x://c, application/zip, 2 bytes]", false},
+				{
+					"test-parts", `{}`, "A text.\n\n[image, image/png, 5 bytes]\n\n[audio, audio/wav, 3 bytes]\n\n" +
+						"[resource a at https://example.org/a]\nThe page\n\n[resource at file:///b.txt]\ncontent of b\n\n" +
+						"[resource at x://c, application/zip, 2 bytes]", false,
+				},
 			} {
 				if r := must(t, set, tt.name, tt.arguments); r.Failed != tt.failed || !strings.Contains(r.Text, tt.want) {
 					t.Errorf("%s %s: %.300q, failed %v; want %q", tt.name, tt.arguments, r.Text, r.Failed, tt.want)
@@ -136,13 +144,15 @@ func TestCalls(t *testing.T) {
 			if r := must(t, set, "test-meta", ""); r.Text != "call-7 plan-7 true" {
 				t.Errorf("with a plan: %s", r.Text)
 			}
-			if r, err := call(t.Context(), t, set, "test-meta", tool.Call{ID: "call-8"}); err != nil || r.Text != "call-8 <nil> false" {
+			if r, err := call(t.Context(), t, set, "test-meta", tool.Call{ID: "call-8"}); err != nil ||
+				r.Text != "call-8 <nil> false" {
 				t.Errorf("without a plan: %s %v", r.Text, err)
 			}
 			if r := must(t, set, "test-structured", ""); string(r.Data) != `{"answer":42}` {
 				t.Errorf("%s", r.Data)
 			}
-			if r := must(t, set, "test-parts", ""); len(r.Sources) != 3 || r.Sources[0].Type != "URL" || r.Sources[1].Type != "FILE" || r.Sources[1].Snippet != "content of b" {
+			if r := must(t, set, "test-parts", ""); len(r.Sources) != 3 || r.Sources[0].Type != "URL" ||
+				r.Sources[1].Type != "FILE" || r.Sources[1].Snippet != "content of b" {
 				t.Errorf("%+v", r.Sources)
 			}
 		})
@@ -309,7 +319,9 @@ func TestTimeout(t *testing.T) {
 	s.Timeout = 3 * time.Second // enough for the call to arrive
 	set := tools(t, newPool(t, mcp.Options{}), "test", s)
 	arguments, heard := listener(t)
-	if _, err := call(t.Context(), t, set, "test-hang", tool.Call{Arguments: json.RawMessage(arguments)}); !errors.Is(err, tool.ErrUnknown) || !strings.Contains(err.Error(), "3s") {
+	if _, err := call(t.Context(), t, set, "test-hang",
+		tool.Call{Arguments: json.RawMessage(arguments)}); !errors.Is(err, tool.ErrUnknown) ||
+		!strings.Contains(err.Error(), "3s") {
 		t.Errorf("%v, want an unknown outcome", err)
 	}
 	<-heard
@@ -376,11 +388,12 @@ func TestHTTPServerStartedAgain(t *testing.T) {
 			var handler http.Handler
 			begin := func() {
 				s := newServer()
-				s.AddTool(&sdk.Tool{Name: "wait", InputSchema: anyObject}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-					begun <- true
-					<-end
-					return &sdk.CallToolResult{}, nil
-				})
+				s.AddTool(&sdk.Tool{Name: "wait", InputSchema: anyObject},
+					func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+						begun <- true
+						<-end
+						return &sdk.CallToolResult{}, nil
+					})
 				t.Cleanup(func() { // what the first one would keep for ever
 					for each := range s.Sessions() {
 						each.Close()
@@ -466,11 +479,14 @@ func TestElicitation(t *testing.T) {
 			if _, err := call(t.Context(), t, set, "test-ask", answers(tool.Answer{}, parked)); !errors.Is(err, parked) {
 				t.Errorf("%v, want the error of Ask", err)
 			}
-			r, err := call(t.Context(), t, set, "test-ask", answers(tool.Answer{Decision: tool.Accept, Values: map[string]any{"color": "red"}}, nil))
+			r, err := call(t.Context(), t, set, "test-ask",
+				answers(tool.Answer{Decision: tool.Accept, Values: map[string]any{"color": "red"}}, nil))
 			if err != nil || r.Failed || r.Text != "accept red asked" {
 				t.Errorf("%+v, %v", r, err)
 			}
-			if r, err := call(t.Context(), t, set, "test-ask", answers(tool.Answer{Decision: tool.Decline, Values: map[string]any{"color": "red"}}, nil)); err != nil || r.Text != "decline <nil> asked" {
+			if r, err := call(t.Context(), t, set, "test-ask",
+				answers(tool.Answer{Decision: tool.Decline, Values: map[string]any{"color": "red"}}, nil)); err != nil ||
+				r.Text != "decline <nil> asked" {
 				t.Errorf("%+v, %v", r, err)
 			}
 			if r := must(t, set, "test-ask", ""); r.Text != "cancel <nil> asked" {
@@ -478,7 +494,8 @@ func TestElicitation(t *testing.T) {
 			}
 			old := strings.HasSuffix(kind, "old")
 			for _, q := range asked {
-				if q.Key != "1.1" || q.From != "test" || q.Message != "Which color?" || !strings.Contains(string(q.Schema), `"color"`) || q.Held != old {
+				if q.Key != "1.1" || q.From != "test" || q.Message != "Which color?" ||
+					!strings.Contains(string(q.Schema), `"color"`) || q.Held != old {
 					t.Errorf("asked %+v", q)
 				}
 			}
@@ -544,10 +561,11 @@ func TestElicitationOfOneOfTwoCalls(t *testing.T) {
 		done <- err
 	}()
 	<-heard
-	r, err := call(t.Context(), t, set, "test-ask", tool.Call{Ask: func(context.Context, tool.Question) (tool.Answer, error) {
-		t.Error("asked")
-		return tool.Answer{}, nil
-	}})
+	r, err := call(t.Context(), t, set, "test-ask",
+		tool.Call{Ask: func(context.Context, tool.Question) (tool.Answer, error) {
+			t.Error("asked")
+			return tool.Answer{}, nil
+		}})
 	if err != nil || r.Text != "cancel <nil> asked" {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -574,7 +592,9 @@ func TestEnvironment(t *testing.T) {
 
 func TestHeaders(t *testing.T) {
 	t.Parallel()
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("redirected with %v", r.Header) }))
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("redirected with %v", r.Header)
+	}))
 	defer elsewhere.Close()
 	s := web(t, false, func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -591,7 +611,8 @@ func TestHeaders(t *testing.T) {
 	p := newPool(t, mcp.Options{})
 	for token, want := range map[string]string{"": "Unauthorized", "moved": "redirects"} {
 		s.Headers = map[string]string{"Authorization": "Bearer " + token}
-		if _, err := p.Tools(t.Context(), map[string]mcp.Server{"web": s}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := p.Tools(t.Context(), map[string]mcp.Server{"web": s}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", token, err, want)
 		}
 	}
@@ -601,7 +622,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// D4: registration has a time-out. D5: a server has a command or a URL. Errors name the server and say why, and have no secrets.
+// D4: registration has a time-out. D5: a server has a command or a URL. Errors name the server and say why, and have no
+// secrets.
 func TestRegistrationFails(t *testing.T) {
 	t.Parallel()
 	silent := program(t, "silent")
@@ -631,7 +653,10 @@ func TestRegistrationFails(t *testing.T) {
 		{"missing", mcp.Server{URL: missing.URL + "/?key=planted"}, "Not Found"},
 		{"huge", mcp.Server{URL: huge.URL}, ""},
 		{"endless", program(t, "endless"), "more than 1000 tools"},
-		{"twins", program(t, "twins"), `tool "a b" of MCP server twins and tool "a_b" of MCP server twins both have the name twins-a_b`},
+		{
+			"twins", program(t, "twins"),
+			`tool "a b" of MCP server twins and tool "a_b" of MCP server twins both have the name twins-a_b`,
+		},
 		{"neither", mcp.Server{}, "command: "},
 		{"both", mcp.Server{Command: []string{"x"}, URL: "http://x"}, "url: "},
 		{"scheme", mcp.Server{URL: "ftp://planted@x"}, "url: "},
@@ -642,7 +667,8 @@ func TestRegistrationFails(t *testing.T) {
 			p := mcp.NewPool(mcp.Options{})
 			defer p.Close()
 			_, err := p.Tools(context.Background(), map[string]mcp.Server{tt.name: tt.server})
-			if err == nil || !strings.Contains(err.Error(), tt.name) || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "planted") || len(err.Error()) > 5000 {
+			if err == nil || !strings.Contains(err.Error(), tt.name) || !strings.Contains(err.Error(), tt.want) ||
+				strings.Contains(err.Error(), "planted") || len(err.Error()) > 5000 {
 				t.Errorf("%.500v, want %q", err, tt.want)
 			}
 		})
@@ -662,8 +688,14 @@ search:     {url: "http://127.0.0.1:9000/mcp", headers: {Authorization: Bearer x
 		t.Fatal(err)
 	}
 	want := map[string]mcp.Server{
-		"everything": {Command: []string{"npx", "-y", "@modelcontextprotocol/server-everything"}, Env: map[string]string{}, Exclude: []string{}, Trusted: true, Timeout: 10 * time.Second},
-		"search":     {URL: "http://127.0.0.1:9000/mcp", Headers: map[string]string{"Authorization": "Bearer x"}, RegisterTimeout: time.Minute},
+		"everything": {
+			Command: []string{"npx", "-y", "@modelcontextprotocol/server-everything"}, Env: map[string]string{},
+			Exclude: []string{}, Trusted: true, Timeout: 10 * time.Second,
+		},
+		"search": {
+			URL: "http://127.0.0.1:9000/mcp", Headers: map[string]string{"Authorization": "Bearer x"},
+			RegisterTimeout: time.Minute,
+		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -685,7 +717,8 @@ func TestHostileTools(t *testing.T) {
 	allowed := regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 	for _, each := range set.Tools() {
 		spec := each.Spec()
-		if !allowed.MatchString(spec.Name) || !strings.HasPrefix(spec.Name, "my_server-") || len(spec.Description) > 8<<10 || len(spec.Schema) > 128<<10 {
+		if !allowed.MatchString(spec.Name) || !strings.HasPrefix(spec.Name, "my_server-") || len(spec.Description) > 8<<10 ||
+			len(spec.Schema) > 128<<10 {
 			t.Errorf("%s: description of %d bytes, schema of %d", spec.Name, len(spec.Description), len(spec.Schema))
 		}
 	}
@@ -695,13 +728,17 @@ func TestHostileTools(t *testing.T) {
 			short = append(short, name)
 		}
 	}
-	if want := []string{"my_server-rm_-rf______31m", "my_server-_", "my_server-files_read", "my_server-chatty", "my_server-no-type"}; !cmp.Equal(short, want) || len(set.Names()) != 7 {
+	if want := []string{
+		"my_server-rm_-rf______31m", "my_server-_", "my_server-files_read", "my_server-chatty", "my_server-no-type",
+	}; !cmp.Equal(short, want) || len(set.Names()) != 7 {
 		t.Errorf("%q of %d, want %q and two long ones", short, len(set.Names()), want)
 	}
 	// Two servers whose names and tools meet.
 	one, two := program(t, "twins"), program(t, "twins")
 	one.Exclude, two.Exclude = []string{"a b"}, []string{"a_b"}
-	if _, err := p.Tools(t.Context(), map[string]mcp.Server{"x y": one, "x_y": two}); err == nil || !strings.Contains(err.Error(), "MCP server x y and") || !strings.Contains(err.Error(), "MCP server x_y both have the name x_y-a_b") {
+	if _, err := p.Tools(t.Context(), map[string]mcp.Server{"x y": one, "x_y": two}); err == nil ||
+		!strings.Contains(err.Error(), "MCP server x y and") ||
+		!strings.Contains(err.Error(), "MCP server x_y both have the name x_y-a_b") {
 		t.Errorf("%v, want both servers", err)
 	}
 }
@@ -726,7 +763,8 @@ func TestStandardErrorIsBounded(t *testing.T) {
 	if err := p.Close(); err != nil { // waits for the end of the server
 		t.Fatal(err)
 	}
-	if got := log.b.String(); strings.Count(got, "\n") > 100 || len(got) > 20_000 || !strings.Contains(got, "server=noisy line=line") || !strings.Contains(got, "n (cut)") {
+	if got := log.b.String(); strings.Count(got, "\n") > 100 || len(got) > 20_000 ||
+		!strings.Contains(got, "server=noisy line=line") || !strings.Contains(got, "n (cut)") {
 		t.Errorf("%d lines, %d bytes", strings.Count(got, "\n"), len(got))
 	}
 }
@@ -739,7 +777,8 @@ func TestStrayLinesAndExactTexts(t *testing.T) {
 	p := mcp.NewPool(mcp.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	set := tools(t, p, "stray", program(t, "stray"))
 
-	if got := must(t, set, "stray-exact", `{}`); got.Failed || got.Text != exactContent || string(got.Data) != exactContent {
+	if got := must(t, set, "stray-exact", `{}`); got.Failed || got.Text != exactContent ||
+		string(got.Data) != exactContent {
 		t.Errorf("got %s and %s, want %s", got.Text, got.Data, exactContent)
 	}
 	offered, _ := set.Get("stray-exact")
@@ -750,7 +789,10 @@ func TestStrayLinesAndExactTexts(t *testing.T) {
 	if err := p.Close(); err != nil { // waits for the end of the server
 		t.Fatal(err)
 	}
-	for _, line := range []string{"Listening on port 1234", "5", "[]", "[1]", "null", `{\"level\":\"info\"}`, `{\"jsonrpc\":\"2.0\"}`, "\uFFFD", "long long", "DEBUG: listing", "{", "DEBUG: working"} {
+	for _, line := range []string{
+		"Listening on port 1234", "5", "[]", "[1]", "null", `{\"level\":\"info\"}`, `{\"jsonrpc\":\"2.0\"}`, "\uFFFD",
+		"long long", "DEBUG: listing", "{", "DEBUG: working",
+	} {
 		quoted, plain := `line="`+line, `line=`+line
 		if n := strings.Count(log.b.String(), quoted) + strings.Count(log.b.String(), plain); n < 1 {
 			t.Errorf("no line %q in the log:\n%.3000s", line, log.b.String())
@@ -775,7 +817,8 @@ func TestMessageThatIsTooLong(t *testing.T) {
 func TestExactTextsOverHTTP(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{
-		"application/json", "text/event-stream", "text/event-stream; lines", "text/event-stream; no end", "text/event-stream; id",
+		"application/json", "text/event-stream", "text/event-stream; lines", "text/event-stream; no end",
+		"text/event-stream; id",
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -784,7 +827,8 @@ func TestExactTextsOverHTTP(t *testing.T) {
 				w.Header().Set("Content-Type", media)
 				switch {
 				case form == "lines":
-					answer = ": waiting\n\nevent: message\r\nid: 7\nstray\ndata:" + strings.ReplaceAll(answer, `,"result"`, "\ndata: ,\"result\"") + "\n\n"
+					answer = ": waiting\n\nevent: message\r\nid: 7\nstray\ndata:" +
+						strings.ReplaceAll(answer, `,"result"`, "\ndata: ,\"result\"") + "\n\n"
 				case form == "no end": // of the last line
 					answer = "data: " + answer
 				case form == "id":
@@ -902,7 +946,8 @@ func TestStubbornServer(t *testing.T) {
 	if err := syscall.Kill(n, 0); err == nil {
 		t.Error("it is still there")
 	}
-	if _, err := p.Tools(t.Context(), map[string]mcp.Server{"test": program(t, "new")}); err == nil || !strings.Contains(err.Error(), "closed") {
+	if _, err := p.Tools(t.Context(), map[string]mcp.Server{"test": program(t, "new")}); err == nil ||
+		!strings.Contains(err.Error(), "closed") {
 		t.Errorf("a closed pool: %v", err)
 	}
 }
@@ -987,7 +1032,8 @@ func TestSandbox(t *testing.T) {
 			t.Error("it is a server")
 		}
 		text, err := os.ReadFile(out)
-		if err != nil || !bytes.Contains(text, []byte("denied")) || bytes.Contains(text, []byte("signal")) || bytes.Contains(text, []byte("PATH=")) || bytes.Contains(text, []byte("->")) {
+		if err != nil || !bytes.Contains(text, []byte("denied")) || bytes.Contains(text, []byte("signal")) ||
+			bytes.Contains(text, []byte("PATH=")) || bytes.Contains(text, []byte("->")) {
 			t.Errorf("%q: %q %v", box.Mode, text, err)
 		}
 		if strings.HasSuffix(string(text), "planted") != (want == "planted") {

@@ -50,7 +50,8 @@ type answered struct {
 func (a answered) check(t *testing.T, set *tool.Set, c tool.Call) {
 	t.Helper()
 	c.ID, c.Arguments = "call-7", json.RawMessage(a.arguments)
-	if r, err := call(t.Context(), t, set, a.name, c); err != nil || r.Failed != a.failed || !strings.Contains(r.Text, a.want) {
+	if r, err := call(t.Context(), t, set, a.name, c); err != nil || r.Failed != a.failed ||
+		!strings.Contains(r.Text, a.want) {
 		t.Errorf("%s %s: %+v, %v; want %q", a.name, a.arguments, r, err, a.want)
 	}
 }
@@ -58,7 +59,9 @@ func (a answered) check(t *testing.T, set *tool.Set, c tool.Call) {
 // The reference servers of the protocol's authors, in TypeScript.
 func TestServersFromNPM(t *testing.T) {
 	t.Parallel()
-	dir := install(t, "npm", []string{"npm", "ci", "--loglevel=error", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"})
+	dir := install(t, "npm", []string{
+		"npm", "ci", "--loglevel=error", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline",
+	})
 	bin := filepath.Join(dir, "node_modules", ".bin")
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "a.txt"), []byte("content of a"), 0o644); err != nil {
@@ -66,7 +69,10 @@ func TestServersFromNPM(t *testing.T) {
 	}
 	found, err := newPool(t, mcp.Options{}).Tools(t.Context(), map[string]mcp.Server{
 		"everything": {Command: []string{filepath.Join(bin, "mcp-server-everything")}},
-		"files":      {Command: []string{filepath.Join(bin, "mcp-server-filesystem"), folder}, Trusted: true, Exclude: []string{"move_file"}},
+		"files": {
+			Command: []string{filepath.Join(bin, "mcp-server-filesystem"), folder}, Trusted: true,
+			Exclude: []string{"move_file"},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -112,8 +118,12 @@ func TestServersFromNPM(t *testing.T) {
 func TestServerInPython(t *testing.T) {
 	t.Parallel()
 	dir := install(t, "python3", []string{"python3", "-m", "venv", "venv"},
-		[]string{"venv/bin/python", "-m", "pip", "install", "--quiet", "--require-hashes", "--requirement", "requirements.txt"})
-	set := tools(t, newPool(t, mcp.Options{}), "py", mcp.Server{Command: []string{filepath.Join(dir, "venv", "bin", "python"), filepath.Join(dir, "server.py")}})
+		[]string{
+			"venv/bin/python", "-m", "pip", "install", "--quiet", "--require-hashes", "--requirement", "requirements.txt",
+		})
+	set := tools(t, newPool(t, mcp.Options{}), "py", mcp.Server{
+		Command: []string{filepath.Join(dir, "venv", "bin", "python"), filepath.Join(dir, "server.py")},
+	})
 	ask := tool.Call{Ask: func(context.Context, tool.Question) (tool.Answer, error) {
 		return tool.Answer{Decision: tool.Accept, Values: map[string]any{"color": "red"}}, nil
 	}}
@@ -127,7 +137,8 @@ func TestServerInPython(t *testing.T) {
 		a.check(t, set, ask)
 	}
 	sleep, _ := set.Get("py-sleep")
-	if _, err := tool.Do(t.Context(), sleep, tool.Policy{Writes: true, Timeout: 100 * time.Millisecond}, tool.Call{}, 0); !errors.Is(err, tool.ErrUnknown) {
+	if _, err := tool.Do(t.Context(), sleep, tool.Policy{Writes: true, Timeout: 100 * time.Millisecond}, tool.Call{},
+		0); !errors.Is(err, tool.ErrUnknown) {
 		t.Errorf("%v, want an unknown outcome", err)
 	}
 	kill(t, must(t, set, "py-pid", "").Text)

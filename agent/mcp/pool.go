@@ -72,11 +72,13 @@ func (p *Pool) Tools(ctx context.Context, servers map[string]Server) ([]tool.Too
 	}
 	for _, each := range slices.Concat(found...) {
 		if of := tool.ServerOf(each.spec.Name, prefixes); of != tool.CleanName(each.spec.Server) {
-			p.options.Logger.Warn("tool of an MCP server left out: its name belongs to another server", "server", each.spec.Server, "tool", each.spec.Name, "other", of)
+			p.options.Logger.Warn("tool of an MCP server left out: its name belongs to another server", "server",
+				each.spec.Server, "tool", each.spec.Name, "other", of)
 			continue
 		}
 		if other, ok := byName[each.spec.Name]; ok {
-			errs = append(errs, fmt.Errorf("tool %q of MCP server %s and tool %q of MCP server %s both have the name %s; exclude one of them",
+			errs = append(errs, fmt.Errorf("tool %q of MCP server %s and tool %q of MCP server %s both have the name %s; "+
+				"exclude one of them",
 				tool.Cut(other.own, 100), other.spec.Server, tool.Cut(each.own, 100), each.spec.Server, each.spec.Name))
 			continue
 		}

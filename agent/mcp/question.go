@@ -59,7 +59,9 @@ func (r *round) next(result *sdk.CallToolResult) (*round, error) {
 }
 
 // answers asks the questions.
-func (r *round) answers(ctx context.Context, ask func(context.Context, tool.Question) (tool.Answer, error)) (sdk.InputResponseMap, error) {
+func (r *round) answers(
+	ctx context.Context, ask func(context.Context, tool.Question) (tool.Answer, error),
+) (sdk.InputResponseMap, error) {
 	state, err := json.Marshal(r)
 	if err != nil {
 		return nil, fmt.Errorf("encode the questions of a server: %w", err)

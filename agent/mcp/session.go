@@ -59,18 +59,23 @@ const boundedHere = -1
 
 // connect starts the server, or reaches it, and shakes hands.
 func connect(ctx context.Context, s Server, log *slog.Logger) (*session, error) {
-	c := &session{log: log, http: s.URL != "", gone: make(chan struct{}), cleaned: make(chan struct{}), calls: map[*running]bool{}}
+	c := &session{
+		log: log, http: s.URL != "", gone: make(chan struct{}), cleaned: make(chan struct{}), calls: map[*running]bool{},
+	}
 	var transport sdk.Transport
 	explain := func(err error) error { return err }
 	if c.http {
 		client, closeIdle := httpClient(s)
-		transport, c.cleanUp = &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: client, MaxEventSize: boundedHere}, closeIdle
+		transport, c.cleanUp = &sdk.StreamableClientTransport{
+			Endpoint: s.URL, HTTPClient: client, MaxEventSize: boundedHere,
+		}, closeIdle
 	} else {
 		p, err := start(s, log)
 		if err != nil {
 			return nil, err
 		}
-		transport, c.cleanUp, explain = &sdk.IOTransport{Reader: p.stdout, Writer: p.stdin, MaxLineLength: boundedHere}, p.stop, p.explain
+		transport, c.cleanUp, explain = &sdk.IOTransport{Reader: p.stdout, Writer: p.stdin, MaxLineLength: boundedHere},
+			p.stop, p.explain
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "actlog", Version: "1"}, &sdk.ClientOptions{
 		Capabilities: &sdk.ClientCapabilities{Elicitation: &sdk.ElicitationCapabilities{
@@ -288,7 +293,9 @@ func (c *session) elicit(_ context.Context, req *sdk.ElicitRequest) (*sdk.Elicit
 		return &sdk.ElicitResult{Action: string(tool.Cancel)}, nil
 	}
 	if err := checkAnswer(q, answer); err != nil {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the answer does not fit the question: " + err.Error()}
+		return nil, &jsonrpc.Error{
+			Code: jsonrpc.CodeInvalidParams, Message: "the answer does not fit the question: " + err.Error(),
+		}
 	}
 	return elicited(answer), nil
 }

@@ -14,8 +14,8 @@ const (
 	FinishContentFilter Finish = "content_filter" // a filter of its provider stopped it
 )
 
-// finishes are the words of the providers, in lower case: of OpenAI and those who speak its API, Anthropic, Gemini, Bedrock, Cohere,
-// Mistral and others.
+// finishes are the words of the providers, in lower case: of OpenAI and those who speak its API, Anthropic, Gemini,
+// Bedrock, Cohere, Mistral and others.
 var finishes = map[Finish][]string{
 	FinishStop:      {"stop", "end_turn", "stop_sequence"},
 	FinishToolCalls: {"tool_calls", "tool_call", "tool_use", "function_call"},
@@ -25,7 +25,8 @@ var finishes = map[Finish][]string{
 	},
 	FinishRefusal: {"refusal", "refused"},
 	FinishContentFilter: {
-		"content_filter", "content_filtered", "safety", "recitation", "prohibited_content", "blocklist", "spii", "model_armor", "jailbreak",
+		"content_filter", "content_filtered", "safety", "recitation", "prohibited_content", "blocklist", "spii",
+		"model_armor", "jailbreak",
 		"image_safety", "image_recitation", "image_prohibited_content", "guardrail_intervened", "error_toxic", "sensitive",
 	},
 }
@@ -40,9 +41,9 @@ var finishByWord = func() map[string]Finish {
 	return words
 }()
 
-// FinishOf returns the reason that a provider gives for the end of an answer, by its name here. The word may be in upper or lower case, with
-// the name of its type before it or a detail behind it: SAFETY, FINISH_REASON_SAFETY, content_filter: RECITATION. A reason that is not known
-// stays as it is.
+// FinishOf returns the reason that a provider gives for the end of an answer, by its name here. The word may be in
+// upper or lower case, with the name of its type before it or a detail behind it: SAFETY, FINISH_REASON_SAFETY,
+// content_filter: RECITATION. A reason that is not known stays as it is.
 func FinishOf(reason string) Finish {
 	word, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(reason)), ":")
 	word = strings.TrimPrefix(word[strings.LastIndexByte(word, '.')+1:], "finish_reason_")

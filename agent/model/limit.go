@@ -42,7 +42,10 @@ type limited struct {
 // Generate implements Model.
 func (l *limited) Generate(ctx context.Context, req Request, onDelta func(Delta)) (*Response, error) {
 	if err := l.start(ctx); err != nil {
-		return nil, &Error{Kind: KindCancelled, Provider: l.Provider(), Model: l.Name(), Message: "while waiting for the limits of the model: " + err.Error(), Err: err}
+		return nil, &Error{
+			Kind: KindCancelled, Provider: l.Provider(), Model: l.Name(),
+			Message: "while waiting for the limits of the model: " + err.Error(), Err: err,
+		}
 	}
 	defer l.slots.Release(1)
 	return l.Model.Generate(ctx, req, onDelta)

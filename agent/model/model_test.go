@@ -29,21 +29,32 @@ func TestJSON(t *testing.T) {
 		{"answer with calls", &model.Response{
 			ID: "msg_1", Model: "m-1-2026",
 			Message: model.Message{
-				Role:     model.RoleAssistant,
-				Parts:    []model.Part{{Text: "I <look> & see\u2028."}, {Call: &model.ToolCall{ID: "c1", Name: "files.read_file", Arguments: `{"path": "a`}}},
+				Role: model.RoleAssistant,
+				Parts: []model.Part{
+					{Text: "I <look> & see\u2028."}, {
+						Call: &model.ToolCall{ID: "c1", Name: "files.read_file", Arguments: `{"path": "a`},
+					},
+				},
 				Provider: "anthropic",
-				Raw:      json.RawMessage(`{"role":"assistant","content":[{"type":"thinking","signature":"a+/=","n":12345678901234567890}]}`),
+				Raw: json.RawMessage(
+					`{"role":"assistant","content":[{"type":"thinking","signature":"a+/=","n":12345678901234567890}]}`,
+				),
 			},
-			Finish: model.FinishToolCalls, Usage: model.Usage{Input: new(int64(0)), Output: new(int64(7)), CacheRead: new(int64(3))},
+			Finish: model.FinishToolCalls, Usage: model.Usage{
+				Input: new(int64(0)), Output: new(int64(7)), CacheRead: new(int64(3)),
+			},
 		}, func() any { return new(model.Response) },
 			`{"id":"msg_1","model":"m-1-2026","message":{"role":"assistant","parts":[{"text":"I \u003clook\u003e \u0026 see\u2028."},` +
 				`{"call":{"id":"c1","name":"files.read_file","arguments":"{\"path\": \"a"}}],"provider":"anthropic",` +
 				`"raw":{"role":"assistant","content":[{"type":"thinking","signature":"a+/=","n":12345678901234567890}]}},` +
 				`"finish":"tool_calls","usage":{"inputTokens":0,"outputTokens":7,"cacheReadInputTokens":3}}`},
-		{"results", new(model.Results(model.ToolResult{CallID: "c1", Name: "files.read_file"}, model.ToolResult{CallID: "c2", Name: "form", Text: "no", Failed: true})),
+		{"results", new(model.Results(model.ToolResult{CallID: "c1", Name: "files.read_file"},
+			model.ToolResult{CallID: "c2", Name: "form", Text: "no", Failed: true})),
 			func() any { return new(model.Message) },
 			`{"role":"tool","parts":[{"result":{"callId":"c1","name":"files.read_file","text":""}},{"result":{"callId":"c2","name":"form","text":"no","failed":true}}]}`},
-		{"user", new(model.User("hello")), func() any { return new(model.Message) }, `{"role":"user","parts":[{"text":"hello"}]}`},
+		{"user", new(model.User("hello")), func() any {
+			return new(model.Message)
+		}, `{"role":"user","parts":[{"text":"hello"}]}`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -70,7 +81,9 @@ func TestJSON(t *testing.T) {
 
 func TestMessageParts(t *testing.T) {
 	t.Parallel()
-	m := model.Message{Parts: []model.Part{{Text: "a"}, {Call: &model.ToolCall{ID: "1"}}, {Text: "b"}, {Call: &model.ToolCall{ID: "2"}}}}
+	m := model.Message{
+		Parts: []model.Part{{Text: "a"}, {Call: &model.ToolCall{ID: "1"}}, {Text: "b"}, {Call: &model.ToolCall{ID: "2"}}},
+	}
 	if calls := m.Calls(); m.Text() != "ab" || len(calls) != 2 || calls[1].ID != "2" {
 		t.Errorf("text %q, calls %v", m.Text(), calls)
 	}
@@ -116,9 +129,16 @@ func TestPause(t *testing.T) {
 func TestErrorText(t *testing.T) {
 	t.Parallel()
 	for want, err := range map[string]error{
-		"openai m-1: rate_limit (status 429): slow down":                       &model.Error{Kind: model.KindRateLimit, Provider: "openai", Model: "m-1", Status: 429, Message: "slow down"},
-		"cancelled: context canceled":                                          &model.Error{Kind: model.KindCancelled, Message: context.Canceled.Error(), Err: context.Canceled},
-		"anthropic m-2: network: the answer ended before it was complete: EOF": &model.Error{Kind: model.KindNetwork, Provider: "anthropic", Model: "m-2", Message: "the answer ended before it was complete: EOF"},
+		"openai m-1: rate_limit (status 429): slow down": &model.Error{
+			Kind: model.KindRateLimit, Provider: "openai", Model: "m-1", Status: 429, Message: "slow down",
+		},
+		"cancelled: context canceled": &model.Error{
+			Kind: model.KindCancelled, Message: context.Canceled.Error(), Err: context.Canceled,
+		},
+		"anthropic m-2: network: the answer ended before it was complete: EOF": &model.Error{
+			Kind: model.KindNetwork, Provider: "anthropic", Model: "m-2",
+			Message: "the answer ended before it was complete: EOF",
+		},
 	} {
 		if err.Error() != want {
 			t.Errorf("%q, want %q", err, want)
@@ -140,7 +160,8 @@ func TestToolNames(t *testing.T) {
 		}
 	}
 	own, err := model.OwnNames([]model.ToolSpec{{Name: "files.read_file"}, {Name: "everything-echo"}})
-	if diff := cmp.Diff(map[string]string{"files-read_file": "files.read_file", "everything-echo": "everything-echo"}, own); diff != "" || err != nil {
+	if diff := cmp.Diff(map[string]string{"files-read_file": "files.read_file", "everything-echo": "everything-echo"},
+		own); diff != "" || err != nil {
 		t.Errorf("%v %s", err, diff)
 	}
 	for _, names := range [][2]string{{"files.read", "files-read"}, {"form", "form"}, {"a b", "a_b"}} {
@@ -182,9 +203,18 @@ func TestLimit(t *testing.T) {
 		{"two at a time", model.Limits{Concurrent: 2}, 20 * time.Second, -1, []int{0, 1, 20, 21, 40, 41}},
 		{"two a minute", model.Limits{PerMinute: 2}, time.Millisecond, -1, []int{0, 1, 60, 61, 120, 121}},
 		{"both", model.Limits{Concurrent: 1, PerMinute: 2}, 40 * time.Second, -1, []int{0, 40, 80, 120, 160, 200}},
-		{"one is given up while it waits for a slot", model.Limits{Concurrent: 1}, 20 * time.Second, 1, []int{0, -1, 20, 40, 60, 80}},
-		{"one is given up while it waits in line", model.Limits{Concurrent: 1}, 20 * time.Second, 2, []int{0, 20, -1, 40, 60, 80}},
-		{"one is given up while it waits for the minute", model.Limits{PerMinute: 2}, time.Millisecond, 2, []int{0, 1, -1, 60, 61, 120}},
+		{
+			"one is given up while it waits for a slot", model.Limits{Concurrent: 1}, 20 * time.Second, 1,
+			[]int{0, -1, 20, 40, 60, 80},
+		},
+		{
+			"one is given up while it waits in line", model.Limits{Concurrent: 1}, 20 * time.Second, 2,
+			[]int{0, 20, -1, 40, 60, 80},
+		},
+		{
+			"one is given up while it waits for the minute", model.Limits{PerMinute: 2}, time.Millisecond, 2,
+			[]int{0, 1, -1, 60, 61, 120},
+		},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()

@@ -34,7 +34,9 @@ var providers = []provider{
 		return openai.New(openai.Config{Model: "m-1", APIKey: key, BaseURL: url, HTTPClient: client, Timeout: timeout})
 	}},
 	{"anthropic", func(url string, client *http.Client, timeout time.Duration) (model.Model, error) {
-		return anthropic.New(anthropic.Config{Model: "m-1", APIKey: key, BaseURL: strings.TrimSuffix(url, "/v1"), HTTPClient: client, Timeout: timeout})
+		return anthropic.New(anthropic.Config{
+			Model: "m-1", APIKey: key, BaseURL: strings.TrimSuffix(url, "/v1"), HTTPClient: client, Timeout: timeout,
+		})
 	}},
 }
 
@@ -53,7 +55,8 @@ func (p provider) at(t *testing.T, url string, timeout time.Duration) model.Mode
 // scripted returns the model of a provider that follows the turns of a script.
 func (p provider) scripted(t *testing.T, turns ...scriptmodel.Turn) (model.Model, *scriptmodel.Server) {
 	t.Helper()
-	s, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{{Name: "only", Turns: turns}}}, &scriptmodel.Options{APIKey: key})
+	s, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{{Name: "only", Turns: turns}}},
+		&scriptmodel.Options{APIKey: key})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +115,10 @@ func TestConversation(t *testing.T) {
 			req := model.Request{
 				Messages: []model.Message{model.System("Be brief."), model.User("Read a and b.")},
 				Tools: []model.ToolSpec{
-					{Name: "files.read_file", Description: "Reads a file.", Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}}}`)},
+					{
+						Name: "files.read_file", Description: "Reads a file.",
+						Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}}}`),
+					},
 					{Name: "everything-echo"},
 				},
 				Temperature: new(0.25), MaxTokens: 77,
@@ -131,13 +137,20 @@ func TestConversation(t *testing.T) {
 				ID: resp.ID, Model: "m-1",
 				Message: model.Message{Role: model.RoleAssistant, Provider: p.name, Raw: raw, Parts: []model.Part{
 					{Text: "Grüße, I look <at> both."},
-					{Call: &model.ToolCall{ID: calls[0].ID, Name: "files.read_file", Arguments: `{"lines":12345678901234567,"path":"a.go"}`}},
+					{
+						Call: &model.ToolCall{
+							ID: calls[0].ID, Name: "files.read_file", Arguments: `{"lines":12345678901234567,"path":"a.go"}`,
+						},
+					},
 					{Call: &model.ToolCall{ID: calls[1].ID, Name: "everything-echo", Arguments: "{}"}},
 					{Call: &model.ToolCall{ID: calls[2].ID, Name: "files.read_file", Arguments: `{"path": "b.go`}},
 					{Call: &model.ToolCall{ID: calls[3].ID, Name: "unknown-tool", Arguments: "{}"}},
 				}},
 				Finish: model.FinishToolCalls,
-				Usage:  model.Usage{Input: new(int64(100)), Output: new(int64(20)), CacheRead: new(int64(60)), CacheWrite: new(int64(30)), Reasoning: new(int64(8))},
+				Usage: model.Usage{
+					Input: new(int64(100)), Output: new(int64(20)), CacheRead: new(int64(60)), CacheWrite: new(int64(30)),
+					Reasoning: new(int64(8)),
+				},
 			}
 			if diff := cmp.Diff(want, resp); diff != "" {
 				t.Error(diff)
@@ -145,7 +158,8 @@ func TestConversation(t *testing.T) {
 			if said := strings.Join(deltas, ""); said != resp.Message.Text() {
 				t.Errorf("deltas %q", deltas)
 			}
-			if !strings.Contains(string(raw), "There are two files, so there are two calls.") || strings.Contains(string(raw), "files.read_file") {
+			if !strings.Contains(string(raw), "There are two files, so there are two calls.") ||
+				strings.Contains(string(raw), "files.read_file") {
 				t.Errorf("raw %s", raw)
 			}
 
@@ -194,7 +208,8 @@ func TestConversation(t *testing.T) {
 				t.Errorf("%v, %v", last, err)
 			}
 			sent := server.Requests()
-			if n := len(sent); n != 3 || strings.Contains(string(sent[2].Body), "There are two files") || !strings.Contains(string(sent[1].Body), "There are two files") {
+			if n := len(sent); n != 3 || strings.Contains(string(sent[2].Body), "There are two files") ||
+				!strings.Contains(string(sent[1].Body), "There are two files") {
 				t.Errorf("%d requests, the last is %s", n, sent[n-1].Body)
 			}
 		})
@@ -221,8 +236,14 @@ func TestErrors(t *testing.T) {
 		{scriptmodel.Failure{Status: 501}, model.KindInvalidRequest, false},
 		{scriptmodel.Failure{Status: 400, Message: "unknown parameter"}, model.KindInvalidRequest, false},
 		{scriptmodel.Failure{Status: 422}, model.KindInvalidRequest, false},
-		{scriptmodel.Failure{Status: 400, Message: "prompt is too long: 210000 tokens > 200000 maximum"}, model.KindContextLength, false},
-		{scriptmodel.Failure{Status: 400, Message: "This model's maximum context length is 4096 tokens."}, model.KindContextLength, false},
+		{
+			scriptmodel.Failure{Status: 400, Message: "prompt is too long: 210000 tokens > 200000 maximum"},
+			model.KindContextLength, false,
+		},
+		{
+			scriptmodel.Failure{Status: 400, Message: "This model's maximum context length is 4096 tokens."},
+			model.KindContextLength, false,
+		},
 		{scriptmodel.Failure{Status: 413}, model.KindContextLength, false},
 		{scriptmodel.Failure{Status: 400, Code: "content_filter", Type: "content_filter"}, model.KindContentFilter, false},
 		{scriptmodel.Failure{Status: 401, Message: "wrong key " + key}, model.KindAuth, false},
@@ -245,7 +266,8 @@ func TestErrors(t *testing.T) {
 				}
 				if failed.Kind != row.kind || failed.Retryable() != row.again || failed.Status != row.failure.Status ||
 					failed.RetryAfter != time.Duration(row.failure.RetryAfter) || len(failed.Message) > 2010 ||
-					!strings.HasPrefix(want, strings.TrimSuffix(failed.Message, "…")) || failed.Model != "m-1" || failed.Provider != p.name {
+					!strings.HasPrefix(want, strings.TrimSuffix(failed.Message, "…")) || failed.Model != "m-1" ||
+					failed.Provider != p.name {
 					t.Errorf("%+v", failed)
 				}
 				if n := len(server.Requests()); n != 1 {
@@ -266,7 +288,11 @@ func TestCutAnswers(t *testing.T) {
 	for _, p := range providers {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
-			turn := scriptmodel.Turn{Content: "It is in two pieces, at least.", ToolCalls: []scriptmodel.ToolCall{{Name: "form", Arguments: `{"a":"bcdefghijklmnopqrstuvw"}`}}}
+			turn := scriptmodel.Turn{
+				Content: "It is in two pieces, at least.", ToolCalls: []scriptmodel.ToolCall{
+					{Name: "form", Arguments: `{"a":"bcdefghijklmnopqrstuvw"}`},
+				},
+			}
 			for _, then := range []string{"cut", "end"} {
 				for after := range 20 {
 					turn.Break = &scriptmodel.Break{After: after, Then: then, Times: 1}
@@ -274,7 +300,8 @@ func TestCutAnswers(t *testing.T) {
 					resp, err := m.Generate(t.Context(), hello, nil)
 					if err == nil {
 						// There are not so many events, or only the end of the stream itself was not sent.
-						whole := resp.Message.Text() == turn.Content && len(resp.Message.Calls()) == 1 && resp.Finish == model.FinishToolCalls
+						whole := resp.Message.Text() == turn.Content && len(resp.Message.Calls()) == 1 &&
+							resp.Finish == model.FinishToolCalls
 						if !whole || after < 7 || then == "cut" && after < 8 {
 							t.Errorf("%s after %d: %+v", then, after, resp)
 						}
@@ -307,9 +334,12 @@ func TestErrorsWithinAnswers(t *testing.T) {
 		for _, p := range providers {
 			t.Run(p.name, func(t *testing.T) {
 				t.Parallel()
-				m, _ := p.scripted(t, scriptmodel.Turn{Content: "x", Break: &scriptmodel.Break{After: 2, Then: "end", Error: &row.failure}})
+				m, _ := p.scripted(t, scriptmodel.Turn{
+					Content: "x", Break: &scriptmodel.Break{After: 2, Then: "end", Error: &row.failure},
+				})
 				_, err := m.Generate(t.Context(), hello, nil)
-				if failed := kindOf(t, err); failed.Kind != row.kind || failed.Message != row.failure.Message || failed.Status != 0 {
+				if failed := kindOf(t, err); failed.Kind != row.kind || failed.Message != row.failure.Message ||
+					failed.Status != 0 {
 					t.Errorf("%+v, want %s", failed, row.kind)
 				}
 			})
@@ -332,7 +362,8 @@ func TestSilence(t *testing.T) {
 				_, server := p.scripted(t, turn)
 				m := p.at(t, server.URL(), 20*time.Millisecond)
 				_, err := m.Generate(t.Context(), hello, nil)
-				if failed := kindOf(t, err); failed.Kind != model.KindTimeout || !failed.Retryable() || failed.Message != "nothing came for 20ms" {
+				if failed := kindOf(t, err); failed.Kind != model.KindTimeout || !failed.Retryable() ||
+					failed.Message != "nothing came for 20ms" {
 					t.Errorf("%v", err)
 				}
 			}
@@ -415,12 +446,15 @@ func TestNetwork(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 
-			elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") }))
+			elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+				t.Error("the redirect was followed")
+			}))
 			defer elsewhere.Close()
 			redirect := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
 			defer redirect.Close()
 			_, err = p.at(t, redirect.URL+"/v1", time.Minute).Generate(t.Context(), hello, nil)
-			if failed := kindOf(t, err); failed.Kind != model.KindInvalidRequest || failed.Status != http.StatusTemporaryRedirect {
+			if failed := kindOf(t, err); failed.Kind != model.KindInvalidRequest ||
+				failed.Status != http.StatusTemporaryRedirect {
 				t.Errorf("%v", err)
 			}
 		})
@@ -444,8 +478,10 @@ func TestWholeAnswers(t *testing.T) {
 				t.Fatal(err)
 			}
 			calls := resp.Message.Calls()
-			if text != "It is all here." || resp.Message.Text() != text || len(calls) != 2 || calls[0].Arguments != `{"n":12345678901234567}` || calls[0].ID == calls[1].ID ||
-				calls[1].Name != "b" || resp.Finish != model.FinishToolCalls || *resp.Usage.Input != 5 || !strings.Contains(string(resp.Message.Raw), `"hm"`) {
+			if text != "It is all here." || resp.Message.Text() != text || len(calls) != 2 ||
+				calls[0].Arguments != `{"n":12345678901234567}` || calls[0].ID == calls[1].ID ||
+				calls[1].Name != "b" || resp.Finish != model.FinishToolCalls || *resp.Usage.Input != 5 ||
+				!strings.Contains(string(resp.Message.Raw), `"hm"`) {
 				t.Errorf("%q, %+v", text, resp)
 			}
 		})
@@ -464,13 +500,28 @@ func TestOddAnswers(t *testing.T) {
 	}{
 		{"page", 200, "text/html", "<html>Welcome</html>", model.KindNetwork, "the answer ended before it was complete"},
 		{"nothing", 200, "text/event-stream", "", model.KindNetwork, "the answer ended before it was complete"},
-		{"no JSON", 200, "application/json", "<html>", model.KindServer, "the answer cannot be read: invalid character '<' looking for beginning of value in <html>"},
-		{"no event", 200, "text/event-stream", "data: {\"type\":\n\n", model.KindServer, "the answer cannot be read: unexpected EOF in {\"type\":"},
+		{
+			"no JSON", 200, "application/json", "<html>", model.KindServer,
+			"the answer cannot be read: invalid character '<' looking for beginning of value in <html>",
+		},
+		{
+			"no event", 200, "text/event-stream", "data: {\"type\":\n\n", model.KindServer,
+			"the answer cannot be read: unexpected EOF in {\"type\":",
+		},
 		{"empty object", 200, "application/json", "{}", model.KindNetwork, "the answer ended before it was complete"},
 		{"proxy", 502, "text/html", "<html>Bad gateway</html>", model.KindServer, "<html>Bad gateway</html>"},
-		{"detail", 422, "application/json", `{"detail":[{"msg":"field required"}]}`, model.KindInvalidRequest, `[{"msg":"field required"}]`},
-		{"error as text", 404, "application/json", `{"error":"model 'm-1' not found"}`, model.KindNotFound, "model 'm-1' not found"},
-		{"error beside", 400, "application/json", `{"object":"error","message":"the context window is full","code":400}`, model.KindContextLength, "the context window is full"},
+		{
+			"detail", 422, "application/json", `{"detail":[{"msg":"field required"}]}`, model.KindInvalidRequest,
+			`[{"msg":"field required"}]`,
+		},
+		{
+			"error as text", 404, "application/json", `{"error":"model 'm-1' not found"}`, model.KindNotFound,
+			"model 'm-1' not found",
+		},
+		{
+			"error beside", 400, "application/json", `{"object":"error","message":"the context window is full","code":400}`,
+			model.KindContextLength, "the context window is full",
+		},
 		{"nothing said", 418, "", "", model.KindInvalidRequest, "I'm a teapot"},
 	} {
 		for _, p := range providers {
@@ -502,17 +553,23 @@ func TestInvalidRequests(t *testing.T) {
 			t.Parallel()
 			m := p.at(t, "http://127.0.0.1:1/v1", time.Minute)
 			for want, req := range map[string]model.Request{
-				`tools "files.read" and "files-read" would both be offered as "files-read"`: {Tools: []model.ToolSpec{{Name: "files.read"}, {Name: "files-read"}}},
-				`messages[1]: unknown role "boss"`:                                          {Messages: []model.Message{model.User("x"), {Role: "boss", Parts: []model.Part{{Text: "y"}}}}},
-				"encode request: ":                                                          {Tools: []model.ToolSpec{{Name: "a", Schema: json.RawMessage("{")}}},
+				`tools "files.read" and "files-read" would both be offered as "files-read"`: {
+					Tools: []model.ToolSpec{{Name: "files.read"}, {Name: "files-read"}},
+				},
+				`messages[1]: unknown role "boss"`: {
+					Messages: []model.Message{model.User("x"), {Role: "boss", Parts: []model.Part{{Text: "y"}}}},
+				},
+				"encode request: ": {Tools: []model.ToolSpec{{Name: "a", Schema: json.RawMessage("{")}}},
 			} {
 				_, err := m.Generate(t.Context(), req, nil)
-				if failed := kindOf(t, err); failed.Kind != model.KindInvalidRequest || !strings.HasPrefix(failed.Message, want) || failed.Provider != p.name {
+				if failed := kindOf(t, err); failed.Kind != model.KindInvalidRequest || !strings.HasPrefix(failed.Message, want) ||
+					failed.Provider != p.name {
 					t.Errorf("%v, want %s", err, want)
 				}
 			}
 			for _, url := range []string{"localhost:11434/v1", "ftp://host/v1", "http:///v1", "http://%/v1"} {
-				if m, err := p.make(url, nil, 0); err == nil || !strings.Contains(err.Error(), "base URL of model m-1 is not an absolute HTTP URL") {
+				if m, err := p.make(url, nil, 0); err == nil ||
+					!strings.Contains(err.Error(), "base URL of model m-1 is not an absolute HTTP URL") {
 					t.Errorf("%s: %v, %v", url, m, err)
 				}
 			}

@@ -15,7 +15,9 @@ const anyObject = `{"type":"object","properties":{}}`
 func TestOfferedSchema(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, schema, want string }{
-		{"fine", `{ "type": "object", "properties": {"z":{"anyOf":[{"type":"string"},{"type":"null"}]},"a":{"$ref":"#/$defs/A","maximum":9007199254740993}}, "$defs":{"A":{"enum":[1.10]}}, "if":{} }`, ""},
+		{
+			"fine", `{ "type": "object", "properties": {"z":{"anyOf":[{"type":"string"},{"type":"null"}]},"a":{"$ref":"#/$defs/A","maximum":9007199254740993}}, "$defs":{"A":{"enum":[1.10]}}, "if":{} }`, "",
+		},
 		{"none", ``, anyObject},
 		{"a text", `"object"`, anyObject},
 		{"everything", `true`, anyObject},
@@ -55,7 +57,9 @@ func TestOfferedSchemaIsBounded(t *testing.T) {
 	t.Parallel()
 	var definitions []string
 	for i := range 30 {
-		definitions = append(definitions, fmt.Sprintf(`"d%d":{"properties":{"p%d":{}},"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}`, i, i, i+1, i+1))
+		definitions = append(definitions,
+			fmt.Sprintf(`"d%d":{"properties":{"p%d":{}},"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}`, i, i, i+1,
+				i+1))
 	}
 	schema := `{"$ref":"#/$defs/d0","$defs":{` + strings.Join(definitions, ",") + `}}`
 
@@ -68,7 +72,8 @@ func TestOfferedSchemaIsBounded(t *testing.T) {
 func FuzzOfferedSchema(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"type":"object","anyOf":[{"$ref":"#"}]}`, `{"$ref":"#/a/b","a":{"b":{"oneOf":[{"enum":[1]}]}}}`,
-		`{"allOf":[{"allOf":[{}]}],"required":"x","properties":{"a":1},"type":[]}`, `{"a":1,"a":2}`, anyObject + `x`, "{\"\\ud800\":1}",
+		`{"allOf":[{"allOf":[{}]}],"required":"x","properties":{"a":1},"type":[]}`, `{"a":1,"a":2}`, anyObject + `x`,
+		"{\"\\ud800\":1}",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -84,7 +89,8 @@ func FuzzOfferedSchema(f *testing.F) {
 		}
 
 		var properties map[string]any
-		if string(offered["type"]) != `"object"` || json.Unmarshal(offered["properties"], &properties) != nil || properties == nil {
+		if string(offered["type"]) != `"object"` || json.Unmarshal(offered["properties"], &properties) != nil ||
+			properties == nil {
 			t.Errorf("no object with properties: %s", text)
 		}
 		for _, name := range []string{"anyOf", "oneOf", "allOf", "enum", "not"} {

@@ -92,7 +92,8 @@ func (r *Redactor) value(text string) (string, Counts) {
 // text: it may be a part of a longer text, in which keys are words like others.
 func (r *Redactor) pass(text string) (string, Counts) {
 	var within Counts
-	if begin := strings.TrimLeft(text, " \t\r\n"); begin != "" && strings.ContainsRune(`{["`, rune(begin[0])) && json.Valid([]byte(text)) {
+	if begin := strings.TrimLeft(text, " \t\r\n"); begin != "" && strings.ContainsRune(`{["`, rune(begin[0])) &&
+		json.Valid([]byte(text)) {
 		var raw []byte
 		if raw, within = rewrite([]byte(text), r.pass); within != nil {
 			text = string(raw)

@@ -24,12 +24,15 @@ type span struct{ start, end int }
 // kinds are the named ones, in the order in which they are searched for: those that may contain
 // others come first.
 var kinds = []kind{
-	expressionKind("private-key", contains("PRIVATE KEY-----"), `-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`),
+	expressionKind("private-key", contains("PRIVATE KEY-----"),
+		`-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`),
 	expressionKind("bearer-token", contains("earer", "EARER"), `(?i:\bbearer)\s+[A-Za-z0-9._~+/-]+=*`),
 	expressionKind("jwt", contains("eyJ"), `\beyJ[A-Za-z0-9_-]+\.eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*`),
 	// The keys of OpenAI and Anthropic, GitHub, GitLab, Slack, AWS, Google and Stripe.
-	expressionKind("api-key", contains("sk-", "gh", "glpat-", "xox", "AKIA", "ASIA", "AIza", "k_live_", "k_test_"), `\b(?:sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{50,}|glpat-[A-Za-z0-9_-]{20,}|xox[abeoprs]-[A-Za-z0-9-]{10,}|A[KS]IA[A-Z0-9]{16}|AIza[A-Za-z0-9_-]{35}|[rs]k_(?:live|test)_[A-Za-z0-9]{16,})`),
-	amongKind("email", contains("@"), "._%+-@", letters|high, contains("@"), inRun(`[\pL\pN._%+-]+@(?:[\pL\pN](?:[\pL\pN-]*[\pL\pN])?\.)+\pL[\pL\pN-]*`)),
+	expressionKind("api-key", contains("sk-", "gh", "glpat-", "xox", "AKIA", "ASIA", "AIza", "k_live_", "k_test_"),
+		`\b(?:sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{50,}|glpat-[A-Za-z0-9_-]{20,}|xox[abeoprs]-[A-Za-z0-9-]{10,}|A[KS]IA[A-Z0-9]{16}|AIza[A-Za-z0-9_-]{35}|[rs]k_(?:live|test)_[A-Za-z0-9]{16,})`),
+	amongKind("email", contains("@"), "._%+-@", letters|high, contains("@"),
+		inRun(`[\pL\pN._%+-]+@(?:[\pL\pN](?:[\pL\pN-]*[\pL\pN])?\.)+\pL[\pL\pN-]*`)),
 	amongKind("credit-card", nil, " -", 0, digits(13), cards),
 	amongKind("phone", contains("+"), "+ ./-()", 0, digits(8), phones),
 	amongKind("ip", nil, ":.abcdefABCDEF", 0, likeAddress, addresses),
@@ -76,7 +79,10 @@ func expressionKind(name string, hint func(string) bool, pattern string) kind {
 }
 
 // amongKind returns the kind of what find finds in runs, as [among] does.
-func amongKind(name string, hint func(string) bool, listed string, more int, promising func(string) bool, find func(string, span) []span) kind {
+func amongKind(
+	name string, hint func(string) bool, listed string, more int, promising func(string) bool, find func(string,
+		span) []span,
+) kind {
 	in := inRuns(listed, more)
 	return kind{name: name, hint: hint, find: among(in, promising, find), open: openRun(in)}
 }
@@ -99,8 +105,11 @@ const (
 	high                // of all other characters
 )
 
-// among returns where find finds something in the runs of a text: the longest parts whose bytes are in. Only runs that are promising are looked at closely.
-func among(in *[256]bool, promising func(run string) bool, find func(text string, run span) []span) func(string) []span {
+// among returns where find finds something in the runs of a text: the longest parts whose bytes are in. Only runs that
+// are promising are looked at closely.
+func among(
+	in *[256]bool, promising func(run string) bool, find func(text string, run span) []span,
+) func(string) []span {
 	return func(text string) (found []span) {
 		for i := 0; i < len(text); i++ {
 			if !in[text[i]] {
@@ -201,7 +210,8 @@ func phones(text string, run span) (found []span) {
 				count++
 			}
 		}
-		if 8 <= count && count <= 15 && (s.start == 0 || !word(text[s.start-1])) && (s.end == len(text) || !word(text[s.end])) {
+		if 8 <= count && count <= 15 && (s.start == 0 || !word(text[s.start-1])) &&
+			(s.end == len(text) || !word(text[s.end])) {
 			found = append(found, s)
 		}
 	}

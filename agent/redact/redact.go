@@ -67,7 +67,8 @@ var plainWord = regexp.MustCompile(`^[A-Za-z][A-Za-z_-]{0,30}$`)
 func custom(text string) (kind, error) {
 	if plainWord.MatchString(text) {
 		// Most likely the name of a kind with a mistake, which would replace nothing.
-		return kind{}, fmt.Errorf("no kind is called %q; there are: %s; to replace the word itself, write (?:%s)", text, strings.Join(Kinds(), ", "), text)
+		return kind{}, fmt.Errorf("no kind is called %q; there are: %s; to replace the word itself, write (?:%s)", text,
+			strings.Join(Kinds(), ", "), text)
 	}
 	e, err := regexp.Compile(text)
 	if err != nil {
@@ -113,7 +114,8 @@ func (r *Redactor) Text(text string) (string, Counts) {
 const maxMarker = 16
 
 // Settling returns a function for a text that still grows, which is called with more of it each time. It returns how
-// much of the text can be shown, in bytes: where the end may be the beginning of something to replace, that is left out.
+// much of the text can be shown, in bytes: where the end may be the beginning of something to replace, that is left
+// out.
 func (r *Redactor) Settling() func(text string) int {
 	if r == nil || len(r.patterns) == 0 {
 		return func(text string) int { return len(text) }

@@ -66,7 +66,8 @@ func TestCounts(t *testing.T) {
 	t.Parallel()
 	r := redactor(t, "email", `order-\d+`, "email")
 	text, counts := r.Text("a@b.cd e@f.gh order-17")
-	if want := (redact.Counts{"email": 2, "redacted": 1}); text != "[email] [email] [redacted]" || !cmp.Equal(counts, want) {
+	if want := (redact.Counts{"email": 2, "redacted": 1}); text != "[email] [email] [redacted]" ||
+		!cmp.Equal(counts, want) {
 		t.Errorf("%q %v", text, counts)
 	}
 	if text, counts := r.Text("nothing"); text != "nothing" || counts != nil {
@@ -85,7 +86,11 @@ func TestBadPatterns(t *testing.T) {
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, want := range []string{`pattern 1: no kind is called "emial"`, "there are: private-key", "pattern 3: not a regular expression (RE2): missing closing )", "pattern 4: the regular expression matches the empty text", "pattern 5: not a regular"} {
+	for _, want := range []string{
+		`pattern 1: no kind is called "emial"`, "there are: private-key",
+		"pattern 3: not a regular expression (RE2): missing closing )",
+		"pattern 4: the regular expression matches the empty text", "pattern 5: not a regular",
+	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
@@ -99,7 +104,10 @@ func TestJSON(t *testing.T) {
 	t.Parallel()
 	r := redactor(t, "email", `q\d`)
 	for _, tt := range []struct{ text, want string }{
-		{`{"a@b.cd": "x\u0040y.com",  "n": 1.50, "l": ["a@b.cd", true, null]}`, `{"[email]": "[email]",  "n": 1.50, "l": ["[email]", true, null]}`},
+		{
+			`{"a@b.cd": "x\u0040y.com",  "n": 1.50, "l": ["a@b.cd", true, null]}`,
+			`{"[email]": "[email]",  "n": 1.50, "l": ["[email]", true, null]}`,
+		},
 		{`"me\u0040x.yz <b>\n"`, `"[email] <b>\n"`},
 		{`{"in": "{\"to\":\"x\\u0040y.com\"}"}`, `{"in": "{\"to\":\"[email]\"}"}`},
 		{`{"in": "{\"x@y.com\":1}"}`, `{"in": "{\"[email]\":1}"}`},
@@ -123,10 +131,14 @@ func TestJSON(t *testing.T) {
 func TestTwiceIsOnce(t *testing.T) {
 	t.Parallel()
 	for _, patterns := range [][]string{
-		{`[a-z]+`}, {`\b\d`}, {`^\d`}, {`\d$`}, {`\[`}, {`\]x`}, {`[^ ]`}, {`(?s).+`}, {`redacted\]`}, {"email", `[\w.]+`}, {`\\n?`}, {`"`}, {`u00`},
+		{`[a-z]+`}, {`\b\d`}, {`^\d`}, {`\d$`}, {`\[`}, {`\]x`}, {`[^ ]`}, {`(?s).+`}, {`redacted\]`}, {"email", `[\w.]+`},
+		{`\\n?`}, {`"`}, {`u00`},
 	} {
 		r := redactor(t, patterns...)
-		for _, text := range []string{"1234567890123 abc", "[email]12[redacted]", "[[redacted]]x]", "a@b.cd [ema", `{"a":"[1]\n\u0040 \\x","b":"{\"c\":\"\\u0041 1\"}"}`, "\xff\x00["} {
+		for _, text := range []string{
+			"1234567890123 abc", "[email]12[redacted]", "[[redacted]]x]", "a@b.cd [ema",
+			`{"a":"[1]\n\u0040 \\x","b":"{\"c\":\"\\u0041 1\"}"}`, "\xff\x00[",
+		} {
 			same(t, r, text)
 		}
 	}
@@ -156,7 +168,10 @@ func TestHostileTexts(t *testing.T) {
 	t.Parallel()
 	const size = 4 << 20
 	r := redactor(t, append(redact.Kinds(), `\b\d`, "tok-[a-z]{8,}")...)
-	for _, part := range []string{"a@", "a.b@c.", "1", "1 ", "4111 1111 1111 1111 ", "+1", ":", "1.", "1:", "eyJ-", "sk-", "[email]", "[", "Bearer ", "-----BEGIN PRIVATE KEY-----", "[\"", "\\u0040", "\xff"} {
+	for _, part := range []string{
+		"a@", "a.b@c.", "1", "1 ", "4111 1111 1111 1111 ", "+1", ":", "1.", "1:", "eyJ-", "sk-", "[email]", "[", "Bearer ",
+		"-----BEGIN PRIVATE KEY-----", "[\"", "\\u0040", "\xff",
+	} {
 		t.Run(fmt.Sprintf("%q", part), func(t *testing.T) {
 			t.Parallel()
 			text := strings.Repeat(part, size/len(part)/16)
@@ -187,7 +202,9 @@ func TestHostileTexts(t *testing.T) {
 }
 
 func FuzzRedact(f *testing.F) {
-	for _, text := range []string{"a@b.cd", `{"a":"x\u0040y.com"}`, "[email]1.2.3.4", "4111 1111 1111 1111", "::1 +1234567890", `["[\"1\"]"]`} {
+	for _, text := range []string{
+		"a@b.cd", `{"a":"x\u0040y.com"}`, "[email]1.2.3.4", "4111 1111 1111 1111", "::1 +1234567890", `["[\"1\"]"]`,
+	} {
 		f.Add(text, `\b\d`)
 	}
 	f.Fuzz(func(t *testing.T, text, pattern string) {

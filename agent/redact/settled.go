@@ -119,7 +119,8 @@ func (m *machine) closure(at int, holds func(syntax.EmptyOp) bool) (ways []uint3
 		todo = append(todo, way{pc, m.began[pc]})
 	}
 	todo = append(todo, way{uint32(m.prog.Start), at + 1})
-	slices.SortStableFunc(todo, func(a, b way) int { return b.began - a.began }) // the first one is taken last, from the end
+	// the first one is taken last, from the end
+	slices.SortStableFunc(todo, func(a, b way) int { return b.began - a.began })
 	clear(m.began)
 	for len(todo) > 0 {
 		w := todo[len(todo)-1]

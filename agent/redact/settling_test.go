@@ -20,7 +20,9 @@ func TestSettlingSearchesWhatIsNew(t *testing.T) {
 	}
 	r := &Redactor{patterns: []kind{count(kinds[0]), count(kinds[4])}}
 
-	for name, line := range map[string]string{"nothing": "Some words, and some more. ", "an email": "Write to ann@example.org. "} {
+	for name, line := range map[string]string{
+		"nothing": "Some words, and some more. ", "an email": "Write to ann@example.org. ",
+	} {
 		searched = 0
 		settled, text := r.Settling(), strings.Repeat(line, 100)
 		for end := range text {

@@ -31,7 +31,8 @@ var bubblewrap = sync.OnceValue(func() wrapper {
 	defer runtime.UnlockOSThread()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	try := exec.CommandContext(ctx, path, slices.Concat(apart, []string{"--ro-bind", "/", "/", "--proc", "/proc", "--", path, "--version"})...)
+	try := exec.CommandContext(ctx, path,
+		slices.Concat(apart, []string{"--ro-bind", "/", "/", "--proc", "/proc", "--", path, "--version"})...)
 	try.Env = Environment(nil)
 	if out, err := try.CombinedOutput(); err != nil {
 		return wrapper{err: fmt.Errorf("no bubblewrap: bwrap does not work here: %s", strings.TrimSpace(string(out)))}

@@ -13,7 +13,8 @@ import (
 // for people: none may hold a credential. That leaves out proxies and registries, whose URLs can have a
 // password, and flags of tools, which can have anything.
 var plain = []string{
-	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TZ", "TERM", "LANG", "LANGUAGE", "TMPDIR", "TMP", "TEMP", "LD_LIBRARY_PATH",
+	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TZ", "TERM", "LANG", "LANGUAGE", "TMPDIR", "TMP", "TEMP",
+	"LD_LIBRARY_PATH",
 	"XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "SSL_CERT_FILE", "SSL_CERT_DIR",
 	"GOROOT", "GOPATH", "GOCACHE", "GOMODCACHE", "GOTOOLCHAIN", "JAVA_HOME", "CARGO_HOME", "RUSTUP_HOME", "VIRTUAL_ENV",
 	"SystemRoot", "SystemDrive", "ComSpec", "PATHEXT", "USERPROFILE", "APPDATA", "LOCALAPPDATA",

@@ -29,8 +29,8 @@ func remember(path string) []string {
 	return slices.Clone(seen.at[path])
 }
 
-// hiddenOf returns what is hidden of some paths, wherever it was seen. It is an error if that has gone from a folder that the program
-// writes: what cannot be found cannot be hidden, and may have another name there by now.
+// hiddenOf returns what is hidden of some paths, wherever it was seen. It is an error if that has gone from a folder
+// that the program writes: what cannot be found cannot be hidden, and may have another name there by now.
 func hiddenOf(paths, writable []string) ([]string, error) {
 	all := realOf(paths)
 	for _, path := range paths {

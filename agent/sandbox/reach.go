@@ -14,14 +14,21 @@ import (
 // system are what programs need of the system. /etc is not among them as a whole: it holds keys and
 // passwords. Nor is /proc, in which other processes are, or /dev, in which disks and terminals are.
 var system = []string{
-	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/gnu/store", "/snap", "/home/linuxbrew",
-	"/etc/alternatives", "/etc/bash.bashrc", "/etc/ca-certificates", "/etc/ca-certificates.conf", "/etc/crypto-policies", "/etc/debian_version",
-	"/etc/fonts", "/etc/gai.conf", "/etc/gitconfig", "/etc/group", "/etc/host.conf", "/etc/hostname", "/etc/hosts", "/etc/inputrc", "/etc/java", "/etc/ld.so.cache",
-	"/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/locale.alias", "/etc/localtime", "/etc/maven", "/etc/mime.types", "/etc/nsswitch.conf",
-	"/etc/os-release", "/etc/passwd", "/etc/pki/ca-trust", "/etc/pki/java", "/etc/pki/tls/cert.pem", "/etc/pki/tls/certs", "/etc/pki/tls/openssl.cnf",
-	"/etc/profile", "/etc/protocols", "/etc/resolv.conf", "/etc/services", "/etc/ssl/cert.pem", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/terminfo",
+	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/gnu/store", "/snap",
+	"/home/linuxbrew",
+	"/etc/alternatives", "/etc/bash.bashrc", "/etc/ca-certificates", "/etc/ca-certificates.conf", "/etc/crypto-policies",
+	"/etc/debian_version",
+	"/etc/fonts", "/etc/gai.conf", "/etc/gitconfig", "/etc/group", "/etc/host.conf", "/etc/hostname", "/etc/hosts",
+	"/etc/inputrc", "/etc/java", "/etc/ld.so.cache",
+	"/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/locale.alias", "/etc/localtime", "/etc/maven", "/etc/mime.types",
+	"/etc/nsswitch.conf",
+	"/etc/os-release", "/etc/passwd", "/etc/pki/ca-trust", "/etc/pki/java", "/etc/pki/tls/cert.pem", "/etc/pki/tls/certs",
+	"/etc/pki/tls/openssl.cnf",
+	"/etc/profile", "/etc/protocols", "/etc/resolv.conf", "/etc/services", "/etc/ssl/cert.pem", "/etc/ssl/certs",
+	"/etc/ssl/openssl.cnf", "/etc/terminfo",
 	"/etc/timezone", "/run/systemd/resolve",
-	"/proc/cpuinfo", "/proc/filesystems", "/proc/loadavg", "/proc/meminfo", "/proc/stat", "/proc/sys", "/proc/uptime", "/proc/version",
+	"/proc/cpuinfo", "/proc/filesystems", "/proc/loadavg", "/proc/meminfo", "/proc/stat", "/proc/sys", "/proc/uptime",
+	"/proc/version",
 	"/sys/devices/system", "/sys/fs/cgroup", "/sys/kernel/mm",
 }
 
@@ -45,8 +52,10 @@ var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/d
 // languages are where a home folder has programs and packages of languages, and no keys: not all of .cargo,
 // .gem, .gradle or .m2, which have files with tokens.
 var languages = []string{
-	"go/bin", "go/pkg/mod", "sdk", ".cargo/bin", ".cargo/git", ".cargo/registry", ".rustup", ".nvm", ".volta", ".bun/bin", ".deno/bin", ".npm/_cacache",
-	".pyenv", ".rbenv", ".gem/ruby", ".sdkman/candidates", ".m2/repository", ".m2/wrapper", ".gradle/caches", ".gradle/wrapper", ".local/bin", ".local/lib",
+	"go/bin", "go/pkg/mod", "sdk", ".cargo/bin", ".cargo/git", ".cargo/registry", ".rustup", ".nvm", ".volta", ".bun/bin",
+	".deno/bin", ".npm/_cacache",
+	".pyenv", ".rbenv", ".gem/ruby", ".sdkman/candidates", ".m2/repository", ".m2/wrapper", ".gradle/caches",
+	".gradle/wrapper", ".local/bin", ".local/lib",
 	".local/share/uv", ".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes",
 }
 
@@ -166,7 +175,8 @@ func toolchains(cmd *exec.Cmd) (paths []string) {
 		}
 	}
 	for name, below := range map[string][]string{
-		"GOROOT": {""}, "GOMODCACHE": {""}, "GOPATH": {"bin", "pkg/mod"}, "JAVA_HOME": {""}, "VIRTUAL_ENV": {""}, "RUSTUP_HOME": {""}, "CARGO_HOME": {"bin", "git", "registry"},
+		"GOROOT": {""}, "GOMODCACHE": {""}, "GOPATH": {"bin", "pkg/mod"}, "JAVA_HOME": {""}, "VIRTUAL_ENV": {""},
+		"RUSTUP_HOME": {""}, "CARGO_HOME": {"bin", "git", "registry"},
 	} {
 		if at := variable(cmd, name); filepath.IsAbs(at) {
 			for _, each := range below {
@@ -180,7 +190,10 @@ func toolchains(cmd *exec.Cmd) (paths []string) {
 // setFolders lets the variables for temporary files and caches name folders that can be written. Those that
 // the caller has made writable stay.
 func setFolders(cmd *exec.Cmd, writable []string, cache, temporary string) {
-	for name, dir := range map[string]string{"TMPDIR": temporary, "TMP": temporary, "TEMP": temporary, "XDG_CACHE_HOME": cache, "GOCACHE": filepath.Join(cache, "go-build")} {
+	for name, dir := range map[string]string{
+		"TMPDIR": temporary, "TMP": temporary, "TEMP": temporary, "XDG_CACHE_HOME": cache,
+		"GOCACHE": filepath.Join(cache, "go-build"),
+	} {
 		now := variable(cmd, name)
 		if now == "" && (name == "TMP" || name == "TEMP" || name == "GOCACHE") {
 			continue
@@ -208,7 +221,8 @@ func cacheOf(cmd *exec.Cmd) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(user, "actlog", "sandbox", fmt.Sprintf("%.16x", sha256.Sum256([]byte(cmp.Or(cmd.Dir, cmd.Path)))))
+	path := filepath.Join(user, "actlog", "sandbox",
+		fmt.Sprintf("%.16x", sha256.Sum256([]byte(cmp.Or(cmd.Dir, cmd.Path)))))
 	return path, os.MkdirAll(path, 0o700)
 }
 

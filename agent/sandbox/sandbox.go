@@ -68,13 +68,15 @@ func (s Sandbox) Lacks() string {
 	case err != nil:
 		return err.Error()
 	case mode != Off && mode != Bubblewrap && abi < signalABI:
-		return fmt.Sprintf("the Landlock of this kernel (version %d) does not keep the programs from sending signals to other processes of the user; version %d does (Linux 6.12)", abi, signalABI)
+		return fmt.Sprintf("the Landlock of this kernel (version %d) does not keep the programs from sending signals to "+
+			"other processes of the user; version %d does (Linux 6.12)", abi, signalABI)
 	case mode != Off:
 		return ""
 	case s.Mode != Off:
 		return fmt.Sprintf("there is no sandbox here (%v; %v): %s", errNoLandlock, bubblewrap().err, reach)
 	case os.Geteuid() == 0:
-		return "the sandbox is off, and the programs run as root: they can read the memory of this process, with all its secrets"
+		return "the sandbox is off, and the programs run as root: they can read the memory of this process, with all its " +
+			"secrets"
 	}
 	return ""
 }
@@ -191,7 +193,8 @@ func removeAll(dir string) error {
 	}
 	defer root.Close()
 	_ = filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
-		if name := strings.TrimPrefix(strings.TrimPrefix(path, dir), string(filepath.Separator)); name != "" && err == nil && entry.IsDir() {
+		if name := strings.TrimPrefix(strings.TrimPrefix(path, dir), string(filepath.Separator)); name != "" && err == nil &&
+			entry.IsDir() {
 			_ = root.Chmod(name, 0o700)
 		}
 		return nil

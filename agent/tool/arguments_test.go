@@ -94,7 +94,8 @@ func (r rawTool) Call(_ context.Context, c tool.Call) (tool.Result, error) {
 	return tool.Result{Text: string(c.Arguments)}, nil
 }
 
-// S6: a Go function takes a key only as it is spelled, in structs at any depth, also where the schema lets other keys pass.
+// S6: a Go function takes a key only as it is spelled, in structs at any depth, also where the schema lets other keys
+// pass.
 func TestFuncKeys(t *testing.T) {
 	t.Parallel()
 	type where struct {
@@ -113,12 +114,18 @@ func TestFuncKeys(t *testing.T) {
 		tool.WithTouches(func(_ context.Context, in in) ([]string, error) { return []string{in.Target}, nil }))
 	for _, tt := range []struct{ arguments, want string }{
 		{`{"target":"prod"}`, `{"T":"prod","W":"","B":"","N":0}`},
-		{`{"target":"prod","by":{"a":{"country":"x"},"A":{"country":"y"}},"number":9007199254740993}`, `{"T":"prod","W":"","B":"x","N":9007199254740993}`},
+		{
+			`{"target":"prod","by":{"a":{"country":"x"},"A":{"country":"y"}},"number":9007199254740993}`,
+			`{"T":"prod","W":"","B":"x","N":9007199254740993}`,
+		},
 		{`{"target":"prod","Target":"test"}`, "Bad arguments: "},
 		{`{"Target":"test"}`, "Bad arguments: "},
 		{`{"target":"prod","target":"test"}`, `Bad arguments: the key "target" is there twice`},
 		{`{"target":"prod","where":{"country":"x","COUNTRY":"y"}}`, "Bad arguments: "},
-		{`{"target":"prod","by":{"a":{"country":"x","\u0063ountry":"y"}}}`, `Bad arguments: the key "by.a.country" is there twice`},
+		{
+			`{"target":"prod","by":{"a":{"country":"x","\u0063ountry":"y"}}}`,
+			`Bad arguments: the key "by.a.country" is there twice`,
+		},
 		{`{"target":"prod","any":{"x":1,"x":2}}`, `Bad arguments: the key "any.x" is there twice`},
 	} {
 		call := tool.Call{Arguments: json.RawMessage(tt.arguments)}
@@ -126,7 +133,8 @@ func TestFuncKeys(t *testing.T) {
 		if err != nil || !strings.HasPrefix(r.Text, tt.want) || r.Failed != strings.HasPrefix(tt.want, "Bad") {
 			t.Errorf("%s: %+v, %v; want %s", tt.arguments, r, err, tt.want)
 		}
-		if touched, err := echo.(tool.Toucher).Touches(t.Context(), call); (err != nil) != r.Failed || err == nil && !cmp.Equal(touched, []string{"prod"}) {
+		if touched, err := echo.(tool.Toucher).Touches(t.Context(), call); (err != nil) != r.Failed || err == nil &&
+			!cmp.Equal(touched, []string{"prod"}) {
 			t.Errorf("%s: touches %q, %v", tt.arguments, touched, err)
 		}
 	}
@@ -134,7 +142,8 @@ func TestFuncKeys(t *testing.T) {
 	var free struct{ Target string }
 	for arguments, want := range map[string]string{
 		`{"target":"x"}`: `"target": there is no such key`, `{"Target":"x","target":"y"}`: `"target": there is no such key`,
-		`{"Target":"x","Target":"y"}`: `the key "Target" is there twice`, `{"Target":5}`: "Target: want string, not number", `[]`: "not a JSON object",
+		`{"Target":"x","Target":"y"}`: `the key "Target" is there twice`, `{"Target":5}`: "Target: want string, not number",
+		`[]`: "not a JSON object",
 	} {
 		if err := tool.Decode(json.RawMessage(arguments), &free); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", arguments, err, want)

@@ -268,7 +268,8 @@ func (o *outline) measure(p *part) (err error) {
 		p.text += valueOf(*s.Const).text
 	}
 	p.entries = len(s.Properties) + len(s.Enum)
-	lists := slices.Concat(slices.Collect(maps.Values(s.DependentRequired)), slices.Collect(maps.Values(s.DependencyStrings)))
+	lists := slices.Concat(slices.Collect(maps.Values(s.DependentRequired)),
+		slices.Collect(maps.Values(s.DependencyStrings)))
 	for _, list := range append(lists, s.Required) {
 		p.entries += 1 + len(list)
 		for _, name := range list {
@@ -315,7 +316,8 @@ func statesOf(e *syntax.Regexp) int {
 var fields = func() (all []reflect.StructField) {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[jsonschema.Schema]()) {
 		switch f.Type {
-		case reflect.TypeFor[*jsonschema.Schema](), reflect.TypeFor[[]*jsonschema.Schema](), reflect.TypeFor[map[string]*jsonschema.Schema]():
+		case reflect.TypeFor[*jsonschema.Schema](), reflect.TypeFor[[]*jsonschema.Schema](),
+			reflect.TypeFor[map[string]*jsonschema.Schema]():
 			all = append(all, f)
 		}
 	}

@@ -19,7 +19,8 @@ func ExampleFunc() {
 	}, tool.WithPolicy(tool.Policy{Writes: true, Approval: true, OnUnknown: tool.Ask, Timeout: 30 * time.Second}))
 
 	for _, arguments := range []string{`{"to":"Ada","amount":12.5}`, `{"to":"Ada","amount":"all"}`} {
-		result, err := tool.Do(context.Background(), pay, pay.Spec().Policy, tool.Call{ID: "call-1", Arguments: json.RawMessage(arguments)}, 0)
+		result, err := tool.Do(context.Background(), pay, pay.Spec().Policy,
+			tool.Call{ID: "call-1", Arguments: json.RawMessage(arguments)}, 0)
 		fmt.Println(result.Failed, result.Text, err)
 	}
 	// Output:

@@ -49,12 +49,16 @@ func WithVerify[In any](verify func(context.Context, Call, In) (Result, bool, er
 //
 // Func panics if the types have no schema.
 func Func[In, Out any](name, description string, fn func(context.Context, In) (Out, error), with ...Option) Tool {
-	return CallFunc(name, description, func(ctx context.Context, _ Call, in In) (Out, error) { return fn(ctx, in) }, with...)
+	return CallFunc(name, description, func(ctx context.Context, _ Call, in In) (Out, error) {
+		return fn(ctx, in)
+	}, with...)
 }
 
 // CallFunc is Func for a function that needs the call itself: its id as an idempotency key, or a human
 // to ask.
-func CallFunc[In, Out any](name, description string, fn func(context.Context, Call, In) (Out, error), with ...Option) Tool {
+func CallFunc[In, Out any](
+	name, description string, fn func(context.Context, Call, In) (Out, error), with ...Option,
+) Tool {
 	var o options
 	for _, set := range with {
 		set(&o)
@@ -181,7 +185,9 @@ func (f touching[In, Out]) Touches(ctx context.Context, call Call) ([]string, er
 
 // SchemaFunc returns a tool whose arguments fit a JSON Schema of type object, which need not follow from
 // a Go type. Arguments are checked as those of [Func]. The error says what is wrong with the schema.
-func SchemaFunc(name, description string, schema json.RawMessage, fn func(context.Context, Call) (Result, error), with ...Option) (Tool, error) {
+func SchemaFunc(
+	name, description string, schema json.RawMessage, fn func(context.Context, Call) (Result, error), with ...Option,
+) (Tool, error) {
 	var o options
 	for _, set := range with {
 		set(&o)
@@ -190,7 +196,9 @@ func SchemaFunc(name, description string, schema json.RawMessage, fn func(contex
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: schema: %w", name, err)
 	}
-	return schemaTool{spec: Spec{Name: name, Description: description, Schema: schema, Policy: o.policy}, schema: s, fn: fn}, nil
+	return schemaTool{
+		spec: Spec{Name: name, Description: description, Schema: schema, Policy: o.policy}, schema: s, fn: fn,
+	}, nil
 }
 
 type schemaTool struct {

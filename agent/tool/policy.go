@@ -30,8 +30,8 @@ type Policy struct {
 	OnUnknown OnUnknown
 	// Approval means that a human approves each call before it is made.
 	Approval bool
-	// NotStarter means that who started the run may not approve a call: somebody else has to, and both must be known to the
-	// server, or to the program. It counts only with Approval.
+	// NotStarter means that who started the run may not approve a call: somebody else has to, and both must be known to
+	// the server, or to the program. It counts only with Approval.
 	NotStarter bool
 	// Writes means that calls change something outside the run.
 	Writes bool
@@ -39,7 +39,8 @@ type Policy struct {
 	Exclusive bool
 	// Timeout bounds a call, without the time that humans take to answer. 0 means none.
 	Timeout time.Duration
-	// WaitTimeout bounds the wait for an approval or an answer. 0 means the default of the caller, else that it has no end.
+	// WaitTimeout bounds the wait for an approval or an answer. 0 means the default of the caller, else that it has no
+	// end.
 	WaitTimeout time.Duration
 }
 
@@ -206,8 +207,9 @@ func (r Rule) MarshalJSON() ([]byte, error) {
 		return new(d.String())
 	}
 	return json.Marshal(policyJSON{
-		Tools: &r.Tools, OnUnknown: r.OnUnknown, Approval: approvalOf(r.Approval, r.NotStarter), Writes: r.Writes, Exclusive: r.Exclusive,
-		Timeout: text(r.Timeout), WaitTimeout: text(r.WaitTimeout),
+		Tools: &r.Tools, OnUnknown: r.OnUnknown, Approval: approvalOf(r.Approval, r.NotStarter), Writes: r.Writes,
+		Exclusive: r.Exclusive,
+		Timeout:   text(r.Timeout), WaitTimeout: text(r.WaitTimeout),
 	})
 }
 

@@ -97,7 +97,8 @@ func (s *schema) check(arguments json.RawMessage) error {
 	return s.fits(object)
 }
 
-// fits returns an error for a model if a value does not fit the schema, and errTooMuch if checking it could take too long.
+// fits returns an error for a model if a value does not fit the schema, and errTooMuch if checking it could take too
+// long.
 func (s *schema) fits(value any) error {
 	if err := s.outline.afford(value); err != nil {
 		return err

@@ -35,7 +35,8 @@ func NewSet(tools ...Tool) (*Set, error) {
 			if other == spec.Name {
 				errs = append(errs, fmt.Errorf("two tools have the name %s", other))
 			} else {
-				errs = append(errs, fmt.Errorf("the tools %s and %s are both %s to a model", other, spec.Name, model.OfferedName(other)))
+				errs = append(errs, fmt.Errorf("the tools %s and %s are both %s to a model", other, spec.Name,
+					model.OfferedName(other)))
 			}
 			continue
 		}

@@ -75,11 +75,13 @@ func TestFunc(t *testing.T) {
 	if err := json.Unmarshal(spec.Schema, &schema); err != nil {
 		t.Fatal(err)
 	}
-	if schema.Type != "object" || !cmp.Equal(schema.Required, []string{"city"}) || schema.Properties["city"].Description != "name of a city" {
+	if schema.Type != "object" || !cmp.Equal(schema.Required, []string{"city"}) ||
+		schema.Properties["city"].Description != "name of a city" {
 		t.Errorf("schema %s", spec.Schema)
 	}
 	r, err := echo().Call(t.Context(), tool.Call{Arguments: json.RawMessage(`{"city":"Rome","days":9007199254740993}`)})
-	if want := `{"city":"Rome","days":9007199254740993}`; err != nil || r.Failed || r.Text != want || string(r.Data) != want {
+	if want := `{"city":"Rome","days":9007199254740993}`; err != nil || r.Failed || r.Text != want ||
+		string(r.Data) != want {
 		t.Errorf("%+v, %v", r, err)
 	}
 
@@ -91,12 +93,24 @@ func TestFunc(t *testing.T) {
 		want tool.Result
 		err  error
 	}{
-		{"text", tool.Func("a", "", func(context.Context, none) (string, error) { return "sunny", nil }), tool.Result{Text: "sunny"}, nil},
-		{"result", tool.Func("a", "", func(context.Context, none) (tool.Result, error) { return tool.Result{Text: "x", Summary: "y"}, nil }), tool.Result{Text: "x", Summary: "y"}, nil},
-		{"error", tool.Func("a", "", func(context.Context, none) (string, error) { return "", broken }), tool.Failure("no such city"), nil},
-		{"panic", tool.Func("a", "", func(context.Context, none) (string, error) { panic("index out of range") }), tool.Failure("The tool failed: index out of range"), nil},
-		{"unknown", tool.Func("a", "", func(context.Context, none) (string, error) { return "", fmt.Errorf("sent: %w", tool.ErrUnknown) }), tool.Result{}, tool.ErrUnknown},
-		{"id", tool.CallFunc("a", "", func(_ context.Context, c tool.Call, _ none) (string, error) { return c.ID, nil }), tool.Result{Text: "call-1"}, nil},
+		{"text", tool.Func("a", "", func(context.Context, none) (string, error) {
+			return "sunny", nil
+		}), tool.Result{Text: "sunny"}, nil},
+		{"result", tool.Func("a", "", func(context.Context, none) (tool.Result, error) {
+			return tool.Result{Text: "x", Summary: "y"}, nil
+		}), tool.Result{Text: "x", Summary: "y"}, nil},
+		{"error", tool.Func("a", "", func(context.Context, none) (string, error) {
+			return "", broken
+		}), tool.Failure("no such city"), nil},
+		{"panic", tool.Func("a", "", func(context.Context, none) (string, error) {
+			panic("index out of range")
+		}), tool.Failure("The tool failed: index out of range"), nil},
+		{"unknown", tool.Func("a", "", func(context.Context, none) (string, error) {
+			return "", fmt.Errorf("sent: %w", tool.ErrUnknown)
+		}), tool.Result{}, tool.ErrUnknown},
+		{"id", tool.CallFunc("a", "", func(_ context.Context, c tool.Call, _ none) (string, error) {
+			return c.ID, nil
+		}), tool.Result{Text: "call-1"}, nil},
 	} {
 		got, err := tool.Do(t.Context(), tt.tool, tool.Policy{}, tool.Call{ID: "call-1"}, 0)
 		if !errors.Is(err, tt.err) || !cmp.Equal(got, tt.want) {
@@ -113,15 +127,18 @@ var hang = tool.Func("hang", "", func(ctx context.Context, _ struct{}) (string, 
 
 func TestTimeout(t *testing.T) {
 	t.Parallel()
-	if r, err := tool.Do(t.Context(), hang, tool.Policy{Timeout: time.Millisecond}, tool.Call{}, 0); err != nil || r.Text != "No result within 1ms." || !r.Failed {
+	if r, err := tool.Do(t.Context(), hang, tool.Policy{Timeout: time.Millisecond}, tool.Call{}, 0); err != nil ||
+		r.Text != "No result within 1ms." || !r.Failed {
 		t.Errorf("a tool that reads: %+v, %v", r, err)
 	}
-	if _, err := tool.Do(t.Context(), hang, tool.Policy{Timeout: time.Millisecond, Writes: true}, tool.Call{}, 0); !errors.Is(err, tool.ErrUnknown) {
+	if _, err := tool.Do(t.Context(), hang, tool.Policy{Timeout: time.Millisecond, Writes: true}, tool.Call{},
+		0); !errors.Is(err, tool.ErrUnknown) {
 		t.Errorf("a tool that writes: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := tool.Do(ctx, hang, tool.Policy{}, tool.Call{}, 0); !errors.Is(err, context.Canceled) || errors.Is(err, tool.ErrUnknown) {
+	if _, err := tool.Do(ctx, hang, tool.Policy{}, tool.Call{}, 0); !errors.Is(err, context.Canceled) ||
+		errors.Is(err, tool.ErrUnknown) {
 		t.Errorf("cancelled: %v", err)
 	}
 }
@@ -146,15 +163,20 @@ func TestAsk(t *testing.T) {
 		return tool.Answer{Decision: tool.Accept}, nil
 	}
 	synctest.Test(t, func(t *testing.T) {
-		if r, err := tool.Do(t.Context(), asks, tool.Policy{Timeout: 30 * time.Second}, tool.Call{Ask: answer}, 0); err != nil || r.Text != "accept" {
+		if r, err := tool.Do(t.Context(), asks, tool.Policy{Timeout: 30 * time.Second}, tool.Call{Ask: answer},
+			0); err != nil || r.Text != "accept" {
 			t.Errorf("%+v, %v", r, err)
 		}
-		if r, err := tool.Do(t.Context(), asks, tool.Policy{Timeout: 10 * time.Second}, tool.Call{Ask: answer}, 0); err != nil || r.Text != "No result within 10s." {
+		if r, err := tool.Do(t.Context(), asks, tool.Policy{Timeout: 10 * time.Second}, tool.Call{Ask: answer},
+			0); err != nil || r.Text != "No result within 10s." {
 			t.Errorf("after the answer, time goes on: %+v, %v", r, err)
 		}
 	})
 	parked := errors.New("parked")
-	_, err := tool.Do(t.Context(), asks, tool.Policy{}, tool.Call{Ask: func(context.Context, tool.Question) (tool.Answer, error) { return tool.Answer{}, parked }}, 0)
+	_, err := tool.Do(t.Context(), asks, tool.Policy{},
+		tool.Call{Ask: func(context.Context, tool.Question) (tool.Answer, error) {
+			return tool.Answer{}, parked
+		}}, 0)
 	if !errors.Is(err, parked) {
 		t.Errorf("%v, want the error of Ask", err)
 	}
@@ -189,7 +211,8 @@ func TestPrepare(t *testing.T) {
 			t.Errorf("%+v, %v", r, err)
 		}
 		called = false
-		if r, err := tool.Do(t.Context(), prepares{inner, errors.New("no server")}, policy, tool.Call{}, 0); err != nil || !r.Failed || r.Text != "no server" || called {
+		if r, err := tool.Do(t.Context(), prepares{inner, errors.New("no server")}, policy, tool.Call{}, 0); err != nil ||
+			!r.Failed || r.Text != "no server" || called {
 			t.Errorf("%+v, %v, called %v", r, err, called)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -203,7 +226,8 @@ func TestPrepare(t *testing.T) {
 func TestCut(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ä", 1000)
-	if got, want := tool.Cut(long, 101), "\n... (cut: the whole has 2000 bytes)"; len(got) > 101 || !strings.HasSuffix(got, "ä"+want) {
+	if got, want := tool.Cut(long, 101), "\n... (cut: the whole has 2000 bytes)"; len(got) > 101 ||
+		!strings.HasSuffix(got, "ä"+want) {
 		t.Errorf("%q", got)
 	}
 	for _, text := range []string{"", "short", long, "\xff\xfe bad", "a\xc3"} {
@@ -215,14 +239,17 @@ func TestCut(t *testing.T) {
 		}
 	}
 	big := tool.Func("big", "", func(context.Context, struct{}) ([]string, error) { return []string{long}, nil })
-	if r, err := tool.Do(t.Context(), big, tool.Policy{}, tool.Call{}, 200); err != nil || len(r.Text) > 200 || r.Data != nil {
+	if r, err := tool.Do(t.Context(), big, tool.Policy{}, tool.Call{}, 200); err != nil || len(r.Text) > 200 ||
+		r.Data != nil {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
 
 func TestPolicyForms(t *testing.T) {
 	t.Parallel()
-	all := tool.Policy{OnUnknown: tool.Ask, Approval: true, Writes: true, Exclusive: true, Timeout: 30 * time.Second, WaitTimeout: time.Hour}
+	all := tool.Policy{
+		OnUnknown: tool.Ask, Approval: true, Writes: true, Exclusive: true, Timeout: 30 * time.Second, WaitTimeout: time.Hour,
+	}
 	apart := tool.Policy{Approval: true, NotStarter: true}
 	for _, p := range []tool.Policy{{}, all, apart, {Timeout: 1500 * time.Millisecond}} {
 		b, err := json.Marshal(p)
@@ -234,7 +261,8 @@ func TestPolicyForms(t *testing.T) {
 			t.Fatal(err)
 		}
 		var fromJSON, fromYAML tool.Policy
-		if err := errors.Join(json.Unmarshal(b, &fromJSON), yaml.Unmarshal(y, &fromYAML)); err != nil || fromJSON != p || fromYAML != p {
+		if err := errors.Join(json.Unmarshal(b, &fromJSON), yaml.Unmarshal(y, &fromYAML)); err != nil || fromJSON != p ||
+			fromYAML != p {
 			t.Errorf("%s, %s: %+v, %+v, %v; want %+v", b, y, fromJSON, fromYAML, err, p)
 		}
 	}
@@ -360,7 +388,9 @@ func TestRulesOfServers(t *testing.T) {
 // S3: of servers a and a-b, the tool a-b-c is one of a-b.
 func TestServerOf(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]string{"a-x": "a", "a-b-x": "a-b", "a-bx": "a", "a-b": "a", "b-x": "", "a": "", "a.b": "", "": ""} {
+	for name, want := range map[string]string{
+		"a-x": "a", "a-b-x": "a-b", "a-bx": "a", "a-b": "a", "b-x": "", "a": "", "a.b": "", "": "",
+	} {
 		if got := tool.ServerOf(name, []string{"a", "a-b", "c"}); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
@@ -406,13 +436,15 @@ func TestSet(t *testing.T) {
 		t.Fatal(err)
 	}
 	some, err := s.Select("git.status", "files.*", "tests.*")
-	if want := []string{"files.read_file", "files.write_file", "git.status"}; err != nil || !cmp.Equal(some.Names(), want) {
+	if want := []string{"files.read_file", "files.write_file", "git.status"}; err != nil ||
+		!cmp.Equal(some.Names(), want) {
 		t.Errorf("%v, %v", some, err)
 	}
 	if _, ok := some.Get("s-t"); ok {
 		t.Error("a tool that was not selected is there")
 	}
-	if _, err := s.Select("files.read", "no such", "nobody"); err == nil || !strings.Contains(err.Error(), "no tool has the name files.read;") ||
+	if _, err := s.Select("files.read", "no such", "nobody"); err == nil ||
+		!strings.Contains(err.Error(), "no tool has the name files.read;") ||
 		!strings.Contains(err.Error(), `"no such"`) || !strings.Contains(err.Error(), "nobody") {
 		t.Errorf("%v, want all names that nobody has", err)
 	}
@@ -441,7 +473,8 @@ func TestTouches(t *testing.T) {
 	if !ok {
 		t.Fatal("not a Toucher")
 	}
-	if got, err := toucher.Touches(t.Context(), tool.Call{Arguments: json.RawMessage(`{"city":"Rome"}`)}); err != nil || !cmp.Equal(got, []string{"Rome"}) {
+	if got, err := toucher.Touches(t.Context(), tool.Call{Arguments: json.RawMessage(`{"city":"Rome"}`)}); err != nil ||
+		!cmp.Equal(got, []string{"Rome"}) {
 		t.Errorf("%v, %v", got, err)
 	}
 	if _, err := toucher.Touches(t.Context(), tool.Call{}); err == nil || !strings.Contains(err.Error(), "city") {
@@ -462,7 +495,8 @@ func TestRulesAboutTheStarter(t *testing.T) {
 	}
 	plain, apart := tool.Policy{}, tool.Policy{Approval: true, NotStarter: true}
 	for name, want := range map[string][2]tool.Policy{
-		"a": {apart, apart}, "b": {{Approval: true}, {Approval: true}}, "c": {{Approval: true}, apart}, "d": {{}, {NotStarter: true}}, "e": {plain, apart},
+		"a": {apart, apart}, "b": {{Approval: true}, {Approval: true}}, "c": {{Approval: true}, apart},
+		"d": {{}, {NotStarter: true}}, "e": {plain, apart},
 	} {
 		if got := [2]tool.Policy{rules.Policy(name, plain), rules.Policy(name, apart)}; got != want {
 			t.Errorf("%s: %+v, want %+v", name, got, want)

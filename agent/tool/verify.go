@@ -5,8 +5,8 @@ import "context"
 // Verifier is a Tool that can say whether a call took effect whose outcome nobody knows, for example because the
 // program that made it was killed. It finds that out by the id of the call, which it left where the effect is.
 //
-// Whoever makes calls asks it before [Policy.OnUnknown] decides: a call that took effect is over. So a tool that is sure
-// to find its effect can have the policy [Retry].
+// Whoever makes calls asks it before [Policy.OnUnknown] decides: a call that took effect is over. So a tool that is
+// sure to find its effect can have the policy [Retry].
 type Verifier interface {
 	Tool
 	// Verify returns the result of a call that took effect, and whether it did. It changes nothing. false means that the

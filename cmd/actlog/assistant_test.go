@@ -50,7 +50,8 @@ func connectAssistant(t *testing.T, cmd *exec.Cmd, old bool) (*sdk.ClientSession
 	if old {
 		transport = oldTransport{transport}
 	}
-	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), transport, nil)
+	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), transport,
+		nil)
 	if err == nil {
 		t.Cleanup(func() {
 			if err := session.Close(); err != nil {
@@ -71,8 +72,8 @@ func called(t *testing.T, session *sdk.ClientSession, name string, arguments obj
 	return r.Content[0].(*sdk.TextContent).Text
 }
 
-// TestAssistant asks why a run failed over stdio: of a server with a Postgres of its own, which offers SQL without configuration, also
-// when it is started again.
+// TestAssistant asks why a run failed over stdio: of a server with a Postgres of its own, which offers SQL without
+// configuration, also when it is started again.
 func TestAssistant(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -117,7 +118,8 @@ func TestAssistant(t *testing.T) {
 	// When the server goes away, calls end with an error that says so.
 	s.kill(t)
 	_, err = c.CallTool(t.Context(), &sdk.CallToolParams{Name: "find_runs", Arguments: object{}})
-	if err == nil || !strings.Contains(err.Error(), "no answer from "+s.url) || !strings.Contains(err.Error(), "is a server running there?") {
+	if err == nil || !strings.Contains(err.Error(), "no answer from "+s.url) ||
+		!strings.Contains(err.Error(), "is a server running there?") {
 		t.Error(err)
 	}
 }
@@ -154,25 +156,29 @@ func TestAssistantIsRefused(t *testing.T) {
 		{s.url, strings.TrimSpace(writes.String()), "its scopes lack read: pass another key"},
 	} {
 		for _, old := range []bool{false, true} {
-			if _, err := connectAssistant(t, assistant(t, c.server, c.key), old); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := connectAssistant(t, assistant(t, c.server, c.key), old); err == nil ||
+				!strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v: %v", c, err)
 			}
 		}
 	}
 }
 
-// TestAssistantLines sends lines that are no requests. Nothing but messages comes back, and the process ends with its input.
+// TestAssistantLines sends lines that are no requests. Nothing but messages comes back, and the process ends with its
+// input.
 func TestAssistantLines(t *testing.T) {
 	t.Parallel()
 	s := start(t, "serve", "--listen", "127.0.0.1:0", "--database-url", pgtest.New(t).URL)
 	cmd := assistant(t, s.url, "")
 	cmd.Stdin = strings.NewReader(strings.Join([]string{
 		"", "no message", `{"jsonrpc":"2.0","method":"notifications/initialized"}`,
-		`{"jsonrpc":"2.0","id":"a","result":{}}`, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}}`,
+		`{"jsonrpc":"2.0","id":"a","result":{}}`,
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}}`,
 		`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`,
 		`{"jsonrpc":"2.0","id":2,"method":"no/method","params":{}}`,
 		`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":[]}`,
-		`{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"find_runs","arguments":{"q":"` + strings.Repeat("x", 100_000) + `"}}}`,
+		`{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"find_runs","arguments":{"q":"` +
+			strings.Repeat("x", 100_000) + `"}}}`,
 		`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"find_runs","arguments":{}}}`,
 	}, "\n"))
 	var stderr bytes.Buffer
@@ -206,7 +212,8 @@ func TestAssistantLines(t *testing.T) {
 		got[fmt.Sprint(m.ID)] = what
 	}
 	for id, want := range map[string]string{
-		"<nil>": "no message of JSON-RPC", "1": `"find_runs"`, "2": "no/method", "3": "invalid params", "4": "at most 64 KiB", "5": `"runs"`,
+		"<nil>": "no message of JSON-RPC", "1": `"find_runs"`, "2": "no/method", "3": "invalid params",
+		"4": "at most 64 KiB", "5": `"runs"`,
 	} {
 		if !strings.Contains(got[id], want) {
 			t.Errorf("%s: %s, want %s", id, got[id], want)
@@ -217,7 +224,8 @@ func TestAssistantLines(t *testing.T) {
 	}
 }
 
-// TestAssistantCancels checks that the request of a call ends when the assistant does not wait for it any more, and that other calls go on.
+// TestAssistantCancels checks that the request of a call ends when the assistant does not wait for it any more, and
+// that other calls go on.
 func TestAssistantCancels(t *testing.T) {
 	t.Parallel()
 	begun, ended, second := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -263,12 +271,14 @@ func TestAssistantCancels(t *testing.T) {
 	}
 }
 
-// TestUnsafeReportRole checks that a role that may do more than read the reports is not used, and that everything else is served.
+// TestUnsafeReportRole checks that a role that may do more than read the reports is not used, and that everything else
+// is served.
 func TestUnsafeReportRole(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	s := start(t, "serve", "--listen", "127.0.0.1:0", "--database-url", db.URL, "--report-url", db.URL)
-	if log := s.stderr.String(); !strings.Contains(log, "assistants have no SQL on the reports") || !strings.Contains(log, "is a superuser") {
+	if log := s.stderr.String(); !strings.Contains(log, "assistants have no SQL on the reports") ||
+		!strings.Contains(log, "is a superuser") {
 		t.Error(log)
 	}
 	c, err := connectAssistant(t, assistant(t, s.url, ""), false)
@@ -276,7 +286,9 @@ func TestUnsafeReportRole(t *testing.T) {
 		t.Fatal(err)
 	}
 	tools, err := c.ListTools(t.Context(), nil)
-	if err != nil || len(tools.Tools) != 6 || slices.ContainsFunc(tools.Tools, func(tool *sdk.Tool) bool { return tool.Name == "sql" }) {
+	if err != nil || len(tools.Tools) != 6 || slices.ContainsFunc(tools.Tools, func(tool *sdk.Tool) bool {
+		return tool.Name == "sql"
+	}) {
 		t.Errorf("%+v, %v", tools, err)
 	}
 }
@@ -295,7 +307,8 @@ func TestDocsAssistant(t *testing.T) {
 		mustSQL(t, admin, sql)
 	}
 	mustSQL(t, connect(t, database, "actlog_owner"), under(t, codeBlocks(t, "operations.md", "sql"), "Partitions", 3)[0])
-	s := start(t, "serve", "--listen", "127.0.0.1:0", "--database-url", as(t, database, "actlog_server"), "--report-url", as(t, database, "actlog_sql"))
+	s := start(t, "serve", "--listen", "127.0.0.1:0", "--database-url", as(t, database, "actlog_server"), "--report-url",
+		as(t, database, "actlog_sql"))
 	output(t, strings.ReplaceAll(under(t, codeBlocks(t, "mcp.md", "sh"), "An example", 1)[0], defaultServer, s.url))
 	c, err := connectAssistant(t, assistant(t, s.url, ""), false)
 	if err != nil {
@@ -315,7 +328,8 @@ func TestDocsAssistant(t *testing.T) {
 		}
 		wantShown(t, shown[1], got)
 	}
-	if got := called(t, c, "sql", object{"query": "SELECT pg_advisory_lock(1)"}); !strings.Contains(got, "permission denied for function pg_advisory_lock") {
+	if got := called(t, c, "sql", object{"query": "SELECT pg_advisory_lock(1)"}); !strings.Contains(got,
+		"permission denied for function pg_advisory_lock") {
 		t.Error(got)
 	}
 	s.terminate(t)

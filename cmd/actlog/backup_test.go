@@ -114,7 +114,8 @@ func answers(t *testing.T, server string) map[string]string {
 
 func post(t *testing.T, server string, records ...string) {
 	t.Helper()
-	resp, err := http.Post(server+"/api/v1/records", "application/x-ndjson", strings.NewReader(strings.Join(records, "\n")))
+	resp, err := http.Post(server+"/api/v1/records", "application/x-ndjson",
+		strings.NewReader(strings.Join(records, "\n")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +142,8 @@ func TestDocsDump(t *testing.T) {
 		`{"kind":"artifact","rootPlanId":"plan-x","planId":"plan-x","name":"a","value":{"z":1}}`,
 		`{"kind":"source","rootPlanId":"plan-x","planId":"plan-x","sourceId":"source-x","uri":"file:x"}`,
 		`{"kind":"wait","rootPlanId":"plan-x","planId":"plan-x","waitId":"wait-x","title":"which?"}`,
-		`{"kind":"actTool","rootPlanId":"plan-x","stepId":"step-x","seq":0,"toolCallId":"tool-x","result":"`+strings.Repeat("long ", 10_000)+`"}`)
+		`{"kind":"actTool","rootPlanId":"plan-x","stepId":"step-x","seq":0,"toolCallId":"tool-x","result":"`+
+			strings.Repeat("long ", 10_000)+`"}`)
 	runShell(t, dir, commands[0], "ACTLOG_DATABASE_URL="+db.URL) // while it serves
 	want := answers(t, p.url)
 	p.terminate(t)
@@ -156,9 +158,11 @@ func TestDocsDump(t *testing.T) {
 		t.Fatal(err)
 	}
 	admin := connect(t, target.URL, "")
-	mustSQL(t, admin, fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD 'secret'; GRANT CREATE ON DATABASE %s TO %[1]s", role, pgx.Identifier{config.Database}.Sanitize()))
+	mustSQL(t, admin, fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD 'secret'; GRANT CREATE ON DATABASE %s TO %[1]s", role,
+		pgx.Identifier{config.Database}.Sanitize()))
 	t.Cleanup(func() { // after the servers have stopped
-		if _, err := admin.PgConn().Exec(context.Background(), fmt.Sprintf("DROP OWNED BY %[1]s CASCADE; DROP ROLE %[1]s", role)).ReadAll(); err != nil {
+		if _, err := admin.PgConn().Exec(context.Background(),
+			fmt.Sprintf("DROP OWNED BY %[1]s CASCADE; DROP ROLE %[1]s", role)).ReadAll(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -169,16 +173,23 @@ func TestDocsDump(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		args []string
-	}{{"another database", []string{"--database-url", restored}}, {"a private Postgres", []string{"--data-dir", filepath.Join(dir, "restored")}}} {
+	}{
+		{"another database", []string{"--database-url", restored}}, {
+			"a private Postgres", []string{"--data-dir", filepath.Join(dir, "restored")},
+		},
+	} {
 		// The copy has the same schema and the same migrations.
 		schema := func(args ...string) string {
-			code, stdout, stderr := actlog(t, slices.Concat([]string{"psql"}, args, []string{"--client", "pg_dump", "--", "--schema-only", "--no-owner", "--no-privileges", "--schema=actlog"})...)
+			code, stdout, stderr := actlog(t,
+				slices.Concat([]string{"psql"}, args,
+					[]string{"--client", "pg_dump", "--", "--schema-only", "--no-owner", "--no-privileges", "--schema=actlog"})...)
 			if code != exitDone {
 				t.Fatalf("exit code %d\n%s", code, stderr)
 			}
 			return regexp.MustCompile(`(?m)^\\(un)?restrict .*$`).ReplaceAllString(stdout, "") // followed by a random word
 		}
-		if a, b := schema("--database-url", db.URL), schema(tt.args...); a != b || strings.Count(a, "COMMENT ON COLUMN") < 100 {
+		if a, b := schema("--database-url", db.URL), schema(tt.args...); a != b ||
+			strings.Count(a, "COMMENT ON COLUMN") < 100 {
 			t.Errorf("%s: the schema of the copy differs (%d and %d bytes)", tt.name, len(a), len(b))
 		}
 		status := func(args ...string) string {
@@ -224,7 +235,8 @@ func TestDocsDump(t *testing.T) {
 		(SELECT max(id) FROM actlog.plan_execution_record WHERE root_plan_id <> 'plan-new'), (SELECT min(id) FROM actlog.plan_execution_record WHERE root_plan_id = 'plan-new')`).
 		Scan(&inDefault, &highest, &lowest)
 	if err != nil || inDefault != 0 || lowest <= highest {
-		t.Errorf("%d rows in the default partition, restored row numbers end at %d, new ones begin at %d; %v", inDefault, highest, lowest, err)
+		t.Errorf("%d rows in the default partition, restored row numbers end at %d, new ones begin at %d; %v", inDefault,
+			highest, lowest, err)
 	}
 }
 
@@ -254,7 +266,8 @@ func TestDocsBaseBackup(t *testing.T) {
 		now := maps.Clone(l.acked)
 		l.mu.Unlock()
 		var phase string
-		if err := watch.QueryRow(t.Context(), "SELECT COALESCE(max(phase), '') FROM pg_stat_progress_basebackup").Scan(&phase); err != nil {
+		if err := watch.QueryRow(t.Context(),
+			"SELECT COALESCE(max(phase), '') FROM pg_stat_progress_basebackup").Scan(&phase); err != nil {
 			t.Fatal(err)
 		}
 		if phase == "streaming database files" {
@@ -287,7 +300,10 @@ func TestDocsBaseBackup(t *testing.T) {
 // TestTwoServers replaces two servers on one database, one after the other, during writes.
 func TestTwoServers(t *testing.T) {
 	t.Parallel()
-	args := []string{"serve", "--listen", "127.0.0.1:0", "--database-url", pgtest.Empty(t).URL, "--keep-days", "1", "--detail-days", "1", "--interrupt-after", "1h"}
+	args := []string{
+		"serve", "--listen", "127.0.0.1:0", "--database-url", pgtest.Empty(t).URL, "--keep-days", "1", "--detail-days", "1",
+		"--interrupt-after", "1h",
+	}
 	a, b := begin(t, args...), begin(t, args...) // both try to migrate
 	a.served(t)
 	b.served(t)

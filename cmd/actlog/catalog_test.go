@@ -31,7 +31,8 @@ policies:
 	wantAll(t, agents, "AGENT   MODEL    WRITES  VERSION  WORKERS  TOOLS", "Leads [2J well",
 		"reader  default  no      -        1        files.read_* ")
 	wantAll(t, command("tools"), "TOOL", "APPROVAL",
-		"files.read_file ", "no      no          retry ", "files.write_file ", "yes     by another  retry    1m30s    lead, orchestr")
+		"files.read_file ", "no      no          retry ", "files.write_file ",
+		"yes     by another  retry    1m30s    lead, orchestr")
 	wantAll(t, command("models"), "default  openai    scripted  127.0.0.1:", "no      any      1\n")
 	for name, want := range map[string]int{"agents": 2, "tools": 12, "models": 1} {
 		out := command(name, "--json")

@@ -94,7 +94,8 @@ func newTalker(t *testing.T, another string) *talker {
 	a := &talker{first: strings.Repeat("It begins like this. ", 40) + "This is the end."}
 	appends := calls("files-append_file", map[string]string{"path": "once.txt", "content": "once\n"})
 	appends.Content = "I write." // a process that has sent no text yet first learns who watches
-	agents := "  helper: {description: Helps, tools: [\"files.*\"]}\npolicies:\n  - {tools: \"files.*\", approval: false}\n"
+	agents := "  helper: {description: Helps, tools: [\"files.*\"]}\npolicies:\n" +
+		"  - {tools: \"files.*\", approval: false}\n"
 	a.house = newHouse(t, agents, scriptmodel.Scene{Name: "s", Turns: []scriptmodel.Turn{
 		appends,
 		{Reply: func(ctx context.Context, _ *scriptmodel.Request) (scriptmodel.Turn, error) {
@@ -177,9 +178,9 @@ func TestCompletionWhoseWorkerIsKilled(t *testing.T) {
 	}
 }
 
-// TestCompletionWhoseServerIsKilled kills a server that carries its completions itself. The client loses its connection,
-// and nothing that it was sent says that the answer is whole. The next server on the same database goes on, and the same
-// request with the same key has the whole answer of the same run.
+// TestCompletionWhoseServerIsKilled kills a server that carries its completions itself. The client loses its
+// connection, and nothing that it was sent says that the answer is whole. The next server on the same database goes on,
+// and the same request with the same key has the whole answer of the same run.
 func TestCompletionWhoseServerIsKilled(t *testing.T) {
 	t.Parallel()
 	a := newTalker(t, "")

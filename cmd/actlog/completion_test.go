@@ -16,7 +16,10 @@ func TestBashCompletion(t *testing.T) {
 		words []string // after the program's name
 		want  string
 	}{
-		{[]string{""}, "serve work run runs agents tools models stop pause resume answer migrate ready key show list search tail unknown mcp delete export import psql verify price config demo completion version"},
+		{
+			[]string{""}, "serve work run runs agents tools models stop pause resume answer migrate ready key show list " +
+				"search tail unknown mcp delete export import psql verify price config demo completion version",
+		},
 		{[]string{"s"}, "serve stop show search"},
 		{[]string{"nothing"}, ""},
 		{[]string{"migrate", ""}, "up down status"},
@@ -39,7 +42,8 @@ func TestBashCompletion(t *testing.T) {
 			COMP_WORDS=("$0" "$@") COMP_CWORD=$#
 			_actlog
 			echo "${COMPREPLY[*]}"`
-		out, err := exec.CommandContext(t.Context(), "bash", append([]string{"-c", test, program0(t)}, tt.words...)...).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), "bash",
+			append([]string{"-c", test, program0(t)}, tt.words...)...).CombinedOutput()
 		if err != nil {
 			t.Fatalf("%q: %v\n%s", tt.words, err, out)
 		}

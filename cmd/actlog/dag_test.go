@@ -17,8 +17,8 @@ import (
 )
 
 // E6, E7, E9, E19: the programs as users have them. The worker of a graph is killed while two nodes run side by side;
-// another one goes on with it, and asks for no node again that has completed. A WebSocket of the server tells all of it;
-// one whose server stops is told to connect again.
+// another one goes on with it, and asks for no node again that has completed. A WebSocket of the server tells all of
+// it; one whose server stops is told to connect again.
 func TestGraphWhoseWorkerIsKilled(t *testing.T) {
 	t.Parallel()
 	scene := func(system string, turn scriptmodel.Turn) scriptmodel.Scene {
@@ -36,7 +36,9 @@ func TestGraphWhoseWorkerIsKilled(t *testing.T) {
 		}
 	}}
 	h := newHouse(t, "  helper: {description: Helps}\n",
-		scene("acyclic graph", scriptmodel.Turn{Content: `{"title":"Three","nodes":[{"id":"a","name":"A"},{"id":"b","name":"B","dependencies":["a"]},{"id":"c","name":"C","dependencies":["a"]}]}`}),
+		scene("acyclic graph", scriptmodel.Turn{
+			Content: `{"title":"Three","nodes":[{"id":"a","name":"A"},{"id":"b","name":"B","dependencies":["a"]},{"id":"c","name":"C","dependencies":["a"]}]}`,
+		}),
 		scene(`"A"`, scriptmodel.Turn{Reply: func(context.Context, *scriptmodel.Request) (scriptmodel.Turn, error) {
 			contexts.Add(1)
 			return scriptmodel.Turn{Content: "context"}, nil
@@ -114,7 +116,8 @@ func TestGraphWhoseWorkerIsKilled(t *testing.T) {
 	if n := contexts.Load(); n != 1 {
 		t.Errorf("the first node was asked %d times", n)
 	}
-	if run := body(t, server.url+"/api/v1/runs/"+id); !strings.Contains(run, `"takeovers":1`) || !strings.Contains(run, `"status":"completed"`) {
+	if run := body(t, server.url+"/api/v1/runs/"+id); !strings.Contains(run, `"takeovers":1`) ||
+		!strings.Contains(run, `"status":"completed"`) {
 		t.Error(run)
 	}
 	closed := make(chan error, 1)

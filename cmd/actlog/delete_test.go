@@ -41,10 +41,12 @@ func TestDelete(t *testing.T) {
 		t.Errorf("a plan that is gone, and whose id begins another: exit code %d", code)
 	}
 	must(t, "delete", "plan-12", "--yes", "--server", url)
-	if out := must(t, "list", "--json", "--server", url); strings.Count(out, "\n") != 1 || !strings.Contains(out, `"rootPlanId":"c"`) {
+	if out := must(t, "list", "--json", "--server", url); strings.Count(out, "\n") != 1 ||
+		!strings.Contains(out, `"rootPlanId":"c"`) {
 		t.Errorf("left:\n%s", out)
 	}
-	if code, _, stderr := actlog(t, "delete", "c", "--yes", "--server", "http://127.0.0.1:1"); code != exitFailed || !strings.Contains(stderr, "no answer") {
+	if code, _, stderr := actlog(t, "delete", "c", "--yes", "--server", "http://127.0.0.1:1"); code != exitFailed ||
+		!strings.Contains(stderr, "no answer") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }
@@ -58,7 +60,10 @@ func TestDeleteAsks(t *testing.T) {
 	for _, tt := range []struct {
 		answer string
 		code   int
-	}{{"\n", exitFailed}, {"no\n", exitFailed}, {"yess\n", exitFailed}, {"\x04", exitFailed}, {"\x03", 130}, {"Y\n", exitDone}} {
+	}{
+		{"\n", exitFailed}, {"no\n", exitFailed}, {"yess\n", exitFailed}, {"\x04", exitFailed}, {"\x03", 130},
+		{"Y\n", exitDone},
+	} {
 		cmd, tty, shown := onTerminal(t, 160, 24, "delete", id[:leastShortID], "--server", url)
 		shown.await(t, "Delete "+id+" and everything below from "+url+", for good? [y/N]")
 		if _, err := tty.WriteString(tt.answer); err != nil {
@@ -92,7 +97,8 @@ func TestDeleteNeedsAdmin(t *testing.T) {
 	}
 	url, s := serve(t, apitest.Config{HTTP: httpd.Config{Keys: known}}, func(h http.Handler) http.Handler { return h })
 	storetest.Write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p"})
-	if code, _, stderr := actlog(t, "delete", "p", "--yes", "--server", url, "--api-key", keys[0]); code != exitFailed || !strings.Contains(stderr, "admin") {
+	if code, _, stderr := actlog(t, "delete", "p", "--yes", "--server", url, "--api-key", keys[0]); code != exitFailed ||
+		!strings.Contains(stderr, "admin") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	if out := must(t, "delete", "p", "--yes", "--server", url, "--api-key", keys[1]); out != "deleted p\n" {

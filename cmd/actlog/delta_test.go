@@ -29,7 +29,8 @@ func TestDeltasOfAWorker(t *testing.T) {
 	}
 	t.Cleanup(func() { m.Close() })
 	file := filepath.Join(t.TempDir(), "actlog.yaml")
-	config := fmt.Sprintf("models:\n  default: {provider: openai, model: scripted, baseURL: %q, apiKey: key}\nagents:\n  helper: {description: Helps}\n", m.URL())
+	config := fmt.Sprintf("models:\n  default: {provider: openai, model: scripted, baseURL: %q, apiKey: key}\n"+
+		"agents:\n  helper: {description: Helps}\n", m.URL())
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +49,8 @@ func TestDeltasOfAWorker(t *testing.T) {
 		t.Cleanup(func() { resp.Body.Close() })
 		return resp
 	}
-	started, err := io.ReadAll(do(http.MethodPost, "/api/v1/runs", `{"executor":"agent","input":{"agent":"helper","request":"Help."}}`).Body)
+	started, err := io.ReadAll(do(http.MethodPost, "/api/v1/runs",
+		`{"executor":"agent","input":{"agent":"helper","request":"Help."}}`).Body)
 	if err != nil {
 		t.Fatal(err)
 	}

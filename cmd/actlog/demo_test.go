@@ -15,7 +15,8 @@ import (
 // playDemo runs the whole demo, and returns what it printed.
 func playDemo(t *testing.T, dataDir, databaseURL string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "demo", "--once", "--pace", "1ms", "--listen", "127.0.0.1:0", "--data-dir", dataDir, "--database-url", databaseURL)
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "demo", "--once", "--pace", "1ms", "--listen", "127.0.0.1:0",
+		"--data-dir", dataDir, "--database-url", databaseURL)
 	cmd.Env = append(os.Environ(), beMain+"=1") // its worker is this program, too
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -35,8 +36,10 @@ func TestDemo(t *testing.T) {
 			t.Errorf("something failed:\n%s", out)
 		}
 		wantAll(t, out, ">>> The demo has killed the worker", "the answer begins again, attempt 2")
-		wantAll(t, out, "demo/actlog.yaml defines two agents", "In a browser, watch it on its page: http", "analyst:", "   researcher:", "the answer begins again, attempt 2",
-			"May files.write_file run?", ">>> The demo approves", "APPROVED  by demo", "← files.write_file  COMPLETED", "report.md has it for the team.",
+		wantAll(t, out, "demo/actlog.yaml defines two agents", "In a browser, watch it on its page: http", "analyst:",
+			"   researcher:", "the answer begins again, attempt 2",
+			"May files.write_file run?", ">>> The demo approves", "APPROVED  by demo", "← files.write_file  COMPLETED",
+			"report.md has it for the team.",
 			"analyst  COMPLETED", "/runs/plan-", "/api/executor/details/plan-", "/api/executor/agent-execution/step-",
 			" show plan-", " --server http", " runs --server http", " run analyst ", " --server http")
 		conn := connect(t, database, "")
@@ -47,7 +50,8 @@ func TestDemo(t *testing.T) {
 			t.Errorf("%d tool calls were made again", got)
 		}
 	}
-	if b, err := os.ReadFile(filepath.Join(dir, "demo", "shop", "report.md")); err != nil || !strings.Contains(string(b), "31 of 210") {
+	if b, err := os.ReadFile(filepath.Join(dir, "demo", "shop", "report.md")); err != nil ||
+		!strings.Contains(string(b), "31 of 210") {
 		t.Errorf("%q, %v", b, err)
 	}
 }
@@ -71,14 +75,16 @@ func TestDemoIsKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = p.cmd.Wait()
-			if code := p.cmd.ProcessState.ExitCode(); code != exitFailed || !strings.Contains(p.stderr.String(), "the worker ended (signal: killed)") {
+			if code := p.cmd.ProcessState.ExitCode(); code != exitFailed ||
+				!strings.Contains(p.stderr.String(), "the worker ended (signal: killed)") {
 				t.Errorf("exit code %d\n%s", code, p.stderr)
 			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := start(t, "demo", "--pace", "1ms", "--listen", "127.0.0.1:0", "--data-dir", t.TempDir(), "--database-url", pgtest.Empty(t).URL)
+			p := start(t, "demo", "--pace", "1ms", "--listen", "127.0.0.1:0", "--data-dir", t.TempDir(), "--database-url",
+				pgtest.Empty(t).URL)
 			for !strings.Contains(p.stderr.String(), "Still serving") {
 				if t.Context().Err() != nil {
 					t.Fatalf("%s", p.stderr)
@@ -110,7 +116,8 @@ func TestDemoWhosePortIsTaken(t *testing.T) {
 	defer taken.Close()
 	dir := filepath.Join(t.TempDir(), "data")
 	code, stdout, stderr := actlog(t, "demo", "--listen", taken.Addr().String(), "--data-dir", dir)
-	if code != exitFailed || stdout != "" || !strings.HasPrefix(stderr, "actlog: listen on ") || strings.Count(stderr, "\n") != 1 {
+	if code != exitFailed || stdout != "" || !strings.HasPrefix(stderr, "actlog: listen on ") ||
+		strings.Count(stderr, "\n") != 1 {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
@@ -126,8 +133,10 @@ func TestFolderThatCannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, command := range []string{"serve", "demo"} {
-		code, _, stderr := actlog(t, command, "--listen", "127.0.0.1:0", "--otlp-listen", "off", "--data-dir", filepath.Join(file, "data"))
-		if code != exitFailed || !strings.HasPrefix(stderr, "actlog: ") || !strings.Contains(stderr, "--data-dir names another") {
+		code, _, stderr := actlog(t, command, "--listen", "127.0.0.1:0", "--otlp-listen", "off", "--data-dir",
+			filepath.Join(file, "data"))
+		if code != exitFailed || !strings.HasPrefix(stderr, "actlog: ") ||
+			!strings.Contains(stderr, "--data-dir names another") {
 			t.Errorf("%s: exit code %d\n%s", command, code, stderr)
 		}
 	}

@@ -33,11 +33,13 @@ func composeStack(t *testing.T, name string, environment types.Mapping) (*types.
 		t.Fatal(err)
 	}
 	return loader.LoadWithContext(t.Context(), types.ConfigDetails{
-		WorkingDir: folder, ConfigFiles: []types.ConfigFile{{Filename: filepath.Join(folder, "compose.yaml")}}, Environment: environment,
+		WorkingDir: folder, ConfigFiles: []types.ConfigFile{{Filename: filepath.Join(folder, "compose.yaml")}},
+		Environment: environment,
 	})
 }
 
-// passwords returns the passwords that the script init of a folder of deploy creates. A stack does not start without one of them.
+// passwords returns the passwords that the script init of a folder of deploy creates. A stack does not start without
+// one of them.
 func passwords(t *testing.T, name string) types.Mapping {
 	t.Helper()
 	script, err := os.ReadFile(filepath.Join(deployFolder, name, "init"))
@@ -86,7 +88,8 @@ func passwords(t *testing.T, name string) types.Mapping {
 // pinnedImage is an image of others: its version, for people, and its digest, which is what is run.
 var pinnedImage = regexp.MustCompile(`^[a-z0-9./-]+:\d+\.\d+[\w.-]*@sha256:[0-9a-f]{64}$`)
 
-// S11: every image that a file of the repository starts from or runs is pinned by its digest, but those that are built here.
+// S11: every image that a file of the repository starts from or runs is pinned by its digest, but those that are built
+// here.
 func TestImagesByDigest(t *testing.T) {
 	t.Parallel()
 	builtHere := []string{"scratch", "actlog", "actlog-postgres"}
@@ -161,7 +164,8 @@ func TestComposeStack(t *testing.T) {
 	if want := []string{"actlog", "grafana", "postgres", "report-login"}; !slices.Equal(project.ServiceNames(), want) {
 		t.Fatalf("services %v, want %v", project.ServiceNames(), want)
 	}
-	actlogService, grafana, postgres, login := project.Services["actlog"], project.Services["grafana"], project.Services["postgres"], project.Services["report-login"]
+	actlogService, grafana, postgres, login := project.Services["actlog"], project.Services["grafana"],
+		project.Services["postgres"], project.Services["report-login"]
 	for name, s := range project.Services {
 		checkService(t, s)
 		if oneShot := name == "report-login"; oneShot != (s.HealthCheck == nil) {
@@ -170,7 +174,8 @@ func TestComposeStack(t *testing.T) {
 	}
 
 	// Only the other containers reach Postgres, with a generated password.
-	if len(postgres.Ports) > 0 || postgres.Image != login.Image || *postgres.Environment["POSTGRES_PASSWORD"] != secrets["POSTGRES_PASSWORD"] {
+	if len(postgres.Ports) > 0 || postgres.Image != login.Image ||
+		*postgres.Environment["POSTGRES_PASSWORD"] != secrets["POSTGRES_PASSWORD"] {
 		t.Errorf("%+v", postgres)
 	}
 	u, err := url.Parse(*actlogService.Environment["ACTLOG_DATABASE_URL"])
@@ -178,10 +183,13 @@ func TestComposeStack(t *testing.T) {
 		t.Fatal(err)
 	}
 	password, _ := u.User.Password()
-	if password != secrets["POSTGRES_PASSWORD"] || u.Hostname() != postgres.Name || u.User.Username() != *postgres.Environment["POSTGRES_USER"] || u.Path != "/"+*postgres.Environment["POSTGRES_DB"] {
+	if password != secrets["POSTGRES_PASSWORD"] || u.Hostname() != postgres.Name ||
+		u.User.Username() != *postgres.Environment["POSTGRES_USER"] || u.Path != "/"+*postgres.Environment["POSTGRES_DB"] {
 		t.Errorf("actlog connects to %s", u)
 	}
-	for name, want := range map[string]string{"PGHOST": u.Hostname(), "PGUSER": u.User.Username(), "PGPASSWORD": password, "PGDATABASE": u.Path[1:]} {
+	for name, want := range map[string]string{
+		"PGHOST": u.Hostname(), "PGUSER": u.User.Username(), "PGPASSWORD": password, "PGDATABASE": u.Path[1:],
+	} {
 		if *login.Environment[name] != want {
 			t.Errorf("report-login: %s is %q, want %q", name, *login.Environment[name], want)
 		}
@@ -214,7 +222,9 @@ func TestComposeStack(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := map[string]int{}
-	for _, m := range regexp.MustCompile(`(?m)^#   docker compose (?:exec|run|kill)(?: -\S+| HUP)* (\S+)([^#\n]*)`).FindAllStringSubmatch(string(file), -1) {
+	for _, m := range regexp.MustCompile(
+		`(?m)^#   docker compose (?:exec|run|kill)(?: -\S+| HUP)* (\S+)([^#\n]*)`,
+	).FindAllStringSubmatch(string(file), -1) {
 		service, args := m[1], strings.Fields(m[2])
 		in[service]++
 		if service == "postgres" {
@@ -247,7 +257,9 @@ func TestComposeStack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, wants, _ := strings.Cut(string(module), "\ngo "); !strings.HasPrefix(string(regexp.MustCompile(`golang:[\d.]+`).Find(dockerfile)), "golang:"+wants[:4]) {
+	if _, wants, _ := strings.Cut(string(module), "\ngo "); !strings.HasPrefix(
+		string(regexp.MustCompile(`golang:[\d.]+`).Find(dockerfile)), "golang:"+wants[:4],
+	) {
 		t.Error("Dockerfile and go.mod have different versions of Go")
 	}
 
@@ -295,13 +307,15 @@ func TestGrafanaLogin(t *testing.T) {
 	admin := connect(t, databaseURL, "")
 	var before string
 	for _, password := range []string{"first", `it's "$2"`} {
-		cmd := exec.CommandContext(t.Context(), "psql", "--no-psqlrc", "--quiet", "--file="+filepath.Join(deployFolder, "grafana", "login.sql"), databaseURL)
+		cmd := exec.CommandContext(t.Context(), "psql", "--no-psqlrc", "--quiet",
+			"--file="+filepath.Join(deployFolder, "grafana", "login.sql"), databaseURL)
 		cmd.Env = append(os.Environ(), "ACTLOG_REPORT_PASSWORD="+password)
 		if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		var kept string
-		if err := admin.QueryRow(t.Context(), "SELECT rolpassword FROM pg_authid WHERE rolname = 'grafana'").Scan(&kept); err != nil {
+		if err := admin.QueryRow(t.Context(),
+			"SELECT rolpassword FROM pg_authid WHERE rolname = 'grafana'").Scan(&kept); err != nil {
 			t.Fatal(err)
 		}
 		if kept == before || !strings.HasPrefix(kept, "SCRAM-SHA-256$") {
@@ -331,7 +345,8 @@ func TestReady(t *testing.T) {
 		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
 	}
 	handler.HTTP.Drain()
-	if code, _, stderr := actlog(t, "ready", "--server", server.URL); code != exitFailed || !strings.Contains(stderr, "shutting down") {
+	if code, _, stderr := actlog(t, "ready", "--server", server.URL); code != exitFailed ||
+		!strings.Contains(stderr, "shutting down") {
 		t.Errorf("while the server stops: exit code %d: %s", code, stderr)
 	}
 }

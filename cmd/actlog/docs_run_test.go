@@ -17,7 +17,8 @@ import (
 	"github.com/actlog/actlog/internal/testkit/storetest"
 )
 
-// docsHouse serves the configuration of a page of the docs, with one worker. The first model of the page plays the scenes.
+// docsHouse serves the configuration of a page of the docs, with one worker. The first model of the page plays the
+// scenes.
 func docsHouse(t *testing.T, page string, replace map[string]string, scenes ...scriptmodel.Scene) (*house, *program) {
 	t.Helper()
 	requireClients(t, "curl")
@@ -49,7 +50,9 @@ func answer[T any](t *testing.T, s *program, commands string, env ...string) (v 
 }
 
 // varies is what differs from one run to the next: ids, times, and what programs print.
-var varies = regexp.MustCompile(`(plan|call|step|workflow)[-_][0-9a-f][0-9a-f-]*|\d{4}-\d\d-\d\dT[0-9:.]+Z|"(output|file_content)": "([^"\\]|\\.)*"|"duration_ms": \d+`)
+var varies = regexp.MustCompile(
+	`(plan|call|step|workflow)[-_][0-9a-f][0-9a-f-]*|\d{4}-\d\d-\d\dT[0-9:.]+Z|"(output|file_content)": "([^"\\]|\\.)*"|"duration_ms": \d+`,
+)
 
 func plain(text string) string { return varies.ReplaceAllString(text, "VARIES") }
 
@@ -74,21 +77,28 @@ func indented(t *testing.T, v any) string {
 	return string(text)
 }
 
-// A1, A2, A34, A37, B38: docs/plan.md. Its plan, carried out on the folder that it speaks of, changes the file, and has the
-// result that the page shows, with 4 operations and 11 thoughts. Its templates run.
+// A1, A2, A34, A37, B38: docs/plan.md. Its plan, carried out on the folder that it speaks of, changes the file, and has
+// the result that the page shows, with 4 operations and 11 thoughts. Its templates run.
 func TestDocsPlan(t *testing.T) {
 	t.Parallel()
-	const bug = "package auth\n\n// Valid reports whether a token is valid.\nfunc Valid(token *string) bool {\n\t// BUG: null check missing\n\treturn *token != \"\"\n}\n"
-	commands, shown := under(t, codeBlocks(t, "plan.md", "sh"), "An example", 3), under(t, codeBlocks(t, "plan.md", "json"), "An example", 2)
+	const bug = "package auth\n\n// Valid reports whether a token is valid.\nfunc Valid(token *string) bool {\n" +
+		"\t// BUG: null check missing\n\treturn *token != \"\"\n}\n"
+	commands, shown := under(t, codeBlocks(t, "plan.md", "sh"), "An example", 3),
+		under(t, codeBlocks(t, "plan.md", "json"), "An example", 2)
 	h, s := docsHouse(t, "plan.md", nil,
-		scriptmodel.Scene{Name: "reader", Match: scriptmodel.Match{System: "You read code."}, Turns: []scriptmodel.Turn{calls("files-read_file", fields{"path": "src/auth/auth.go"}), says("It checks tokens.")}},
+		scriptmodel.Scene{
+			Name: "reader", Match: scriptmodel.Match{System: "You read code."},
+			Turns: []scriptmodel.Turn{calls("files-read_file", fields{"path": "src/auth/auth.go"}), says("It checks tokens.")},
+		},
 		scriptmodel.Scene{Name: "plan", Turns: []scriptmodel.Turn{{Content: "```json\n" + shown[0] + "```"}}})
 	if err := os.MkdirAll(filepath.Join(h.dir, "src", "auth"), 0o750); err != nil {
 		t.Fatal(err)
 	}
 	h.write(t, "go.mod", "module example.com/app\n\ngo 1.24\n")
 	h.write(t, "src/auth/auth.go", bug)
-	h.write(t, "src/auth/auth_test.go", "package auth\n\nimport \"testing\"\n\nfunc TestNil(t *testing.T) {\n\tif Valid(nil) {\n\t\tt.Error(\"nil is valid\")\n\t}\n}\n")
+	h.write(t, "src/auth/auth_test.go",
+		"package auth\n\nimport \"testing\"\n\nfunc TestNil(t *testing.T) {\n\tif Valid(nil) {\n"+
+			"\t\tt.Error(\"nil is valid\")\n\t}\n}\n")
 
 	type run struct {
 		PlanID, State string
@@ -98,7 +108,8 @@ func TestDocsPlan(t *testing.T) {
 		}
 	}
 	ended := answer[run](t, s, commands[1])
-	storetest.Until(t, "the task has ended", func() bool { // the sandbox of its tests has a cache of its own, which is empty: Go builds all
+	// the sandbox of its tests has a cache of its own, which is empty: Go builds all
+	storetest.Until(t, "the task has ended", func() bool {
 		ended = answer[run](t, s, "curl -s "+defaultServer+"/api/v1/runs/"+ended.PlanID)
 		return ended.State != "RUNNING"
 	})
@@ -116,37 +127,45 @@ func TestDocsPlan(t *testing.T) {
 	}
 
 	templates := strings.SplitAfter(under(t, codeBlocks(t, "plan.md", "sh"), "Templates", 1)[0], "}'\n")
-	if r := answer[struct{ State, Result string }](t, s, templates[0]); r.State != "COMPLETED" || r.Result != "It checks tokens." {
+	if r := answer[struct {
+		State, Result string
+	}](t, s, templates[0]); r.State != "COMPLETED" || r.Result != "It checks tokens." {
 		t.Errorf("%+v", r)
 	}
 	if r := answer[run](t, s, templates[1]); r.PlanID == "" {
 		t.Errorf("%+v", r)
 	}
 	h.write(t, "src/auth/auth.go", bug)
-	if code, stdout, stderr := actlog(t, "run", "--plan", "Fix the bug in auth module", "--server", s.url); code != exitDone || !strings.Contains(stdout, "1. ✓ files.search_in_files") || !strings.Contains(stdout, "Edited src/auth/auth.go") {
+	if code, stdout, stderr := actlog(
+		t, "run", "--plan", "Fix the bug in auth module", "--server", s.url,
+	); code != exitDone || !strings.Contains(stdout, "1. ✓ files.search_in_files") ||
+		!strings.Contains(stdout, "Edited src/auth/auth.go") {
 		t.Errorf("exit code %d\n%s\n%s", code, stdout, stderr)
 	}
 }
 
-// D1, D2, D4, D6, D8, D15, D17, D19, D21, D22: docs/workflow.md. Its commands, with an MCP server, give the answers that stand
-// below them, but for ids and times.
+// D1, D2, D4, D6, D8, D15, D17, D19, D21, D22: docs/workflow.md. Its commands, with an MCP server, give the answers
+// that stand below them, but for ids and times.
 func TestDocsWorkflow(t *testing.T) {
 	t.Parallel()
 	server := sdk.NewServer(&sdk.Implementation{Name: "search", Version: "1"}, nil)
 	type query struct {
 		Query string `json:"query"`
 	}
-	sdk.AddTool(server, &sdk.Tool{Name: "find", Description: "Finds facts."}, func(_ context.Context, _ *sdk.CallToolRequest, in query) (*sdk.CallToolResult, any, error) {
-		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: in.Query + ": 2,469 m"}}}, nil, nil
-	})
+	sdk.AddTool(server, &sdk.Tool{Name: "find", Description: "Finds facts."},
+		func(_ context.Context, _ *sdk.CallToolRequest, in query) (*sdk.CallToolResult, any, error) {
+			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: in.Query + ": 2,469 m"}}}, nil, nil
+		})
 	scene := func(name, system string, turns ...scriptmodel.Turn) scriptmodel.Scene {
 		return scriptmodel.Scene{Name: name, Match: scriptmodel.Match{System: system}, Turns: turns}
 	}
 	_, s := docsHouse(t, "workflow.md", map[string]string{"http://127.0.0.1:9000/mcp": serveMCP(t, server)},
-		scene("researcher", "You find facts.", calls("search-find", query{"Galdhøpiggen"}), scriptmodel.Turn{Content: "2,469 m."}, scriptmodel.Turn{Content: "2,452 m."}),
+		scene("researcher", "You find facts.", calls("search-find", query{"Galdhøpiggen"}),
+			scriptmodel.Turn{Content: "2,469 m."}, scriptmodel.Turn{Content: "2,452 m."}),
 		scene("writer", "You write", scriptmodel.Turn{Content: "The highest mountain of Norway is 2,469 m high."}),
 		scene("critic", "You rate", scriptmodel.Turn{Content: `{"score": 7, "why": "It is short."}`}))
-	commands, shown := under(t, codeBlocks(t, "workflow.md", "sh"), "An example", 6), under(t, codeBlocks(t, "workflow.md", "json"), "An example", 3)
+	commands, shown := under(t, codeBlocks(t, "workflow.md", "sh"), "An example", 6),
+		under(t, codeBlocks(t, "workflow.md", "json"), "An example", 3)
 	for i, want := range []string{1: shown[0], 3: shown[1], 4: shown[2]} {
 		if want == "" {
 			continue

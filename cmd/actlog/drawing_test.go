@@ -92,7 +92,8 @@ func cells(r rune) int {
 	switch {
 	case unicode.In(r, unicode.Mn, unicode.Cf):
 		return 0
-	case r >= 0x1100 && r <= 0x115f, r >= 0x2e80 && r <= 0xa4cf, r >= 0xac00 && r <= 0xd7a3, r >= 0xff00 && r <= 0xff60, r >= 0x1f300 && r <= 0x1faff, r >= 0x20000:
+	case r >= 0x1100 && r <= 0x115f, r >= 0x2e80 && r <= 0xa4cf, r >= 0xac00 && r <= 0xd7a3, r >= 0xff00 && r <= 0xff60,
+		r >= 0x1f300 && r <= 0x1faff, r >= 0x20000:
 		return 2
 	}
 	return 1
@@ -198,9 +199,14 @@ func TestTailInATerminal(t *testing.T) {
 	t.Parallel()
 	url, s := serve(t, apitest.Config{}, nil)
 	figures := func(seq int64) record.Change {
-		return &record.ThinkAct{RootPlanID: "p", StepID: "s", Seq: seq, InputTokens: new(int64(2_000)), OutputTokens: new(int64(200))}
+		return &record.ThinkAct{
+			RootPlanID: "p", StepID: "s", Seq: seq, InputTokens: new(int64(2_000)), OutputTokens: new(int64(200)),
+		}
 	}
-	storetest.Write(t, s, runningPlan("p", &record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "s", AgentName: new("reader"), State: new(record.Running)}, figures(0))...)
+	storetest.Write(t, s, runningPlan("p",
+		&record.AgentExecution{
+			RootPlanID: "p", PlanID: "p", StepID: "s", AgentName: new("reader"), State: new(record.Running),
+		}, figures(0))...)
 	cmd, tty, shown := onTerminal(t, 43, 10, "tail", "p", "--server", url)
 	const line = "p  RUNNING  1 model call, 2,000 → 200 tokens"
 	if got := shown.await(t, "reader"); !strings.HasPrefix(got, "p  RUNNING  1 model call, 2,000 → 200 toke…\n") {

@@ -330,7 +330,8 @@ func fakeDaemon(t *testing.T) string {
 	}
 	web := strings.Repeat("a", 64)
 	answers := map[string]string{
-		"/containers/json": `[{"Id": "` + web + `", "Names": ["/shop-web"], "Image": "shop:1", "State": "running", "Status": "Up 2 hours"},
+		"/containers/json": `[{"Id": "` + web +
+			`", "Names": ["/shop-web"], "Image": "shop:1", "State": "running", "Status": "Up 2 hours"},
 			{"Id": "` + strings.Repeat("b", 64) + `", "Names": ["/other"], "Image": "postgres", "State": "running"}]`,
 		"/containers/" + web + "/json": `{"Id": "` + web +
 			`", "Name": "/shop-web", "State": {"Status": "running"}, "Config": {"Image": "shop:1"}}`,

@@ -28,7 +28,9 @@ func browser(t *testing.T) *http.Client {
 	t.Helper()
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
 }
 
 // send sends a request, with a form if there is one. Headers come in pairs.
@@ -59,11 +61,14 @@ func send(t *testing.T, client *http.Client, address, form string, header ...str
 // local is an address of all interfaces as a program on this machine reaches it.
 func local(address string) string { return strings.Replace(address, "[::]", "127.0.0.1", 1) }
 
-// TestInsecureServersCheckHosts: S11. Without keys, no web page reaches a server that others can reach by a name of its own, at none of its
-// addresses. Names that it was told do.
+// TestInsecureServersCheckHosts: S11. Without keys, no web page reaches a server that others can reach by a name of its
+// own, at none of its addresses. Names that it was told do.
 func TestInsecureServersCheckHosts(t *testing.T) {
 	t.Parallel()
-	args := []string{"serve", "--insecure", "--listen", "0.0.0.0:0", "--otlp-listen", "0.0.0.0:0", "--otlp-grpc-listen", "0.0.0.0:0", "--database-url", pgtest.Empty(t).URL}
+	args := []string{
+		"serve", "--insecure", "--listen", "0.0.0.0:0", "--otlp-listen", "0.0.0.0:0", "--otlp-grpc-listen", "0.0.0.0:0",
+		"--database-url", pgtest.Empty(t).URL,
+	}
 	p := start(t, append(args, "--allowed-hosts", "actlog.example,actlog")...)
 	overHTTP, overGRPC := p.doors(t)
 	machine, err := os.Hostname()
@@ -71,16 +76,21 @@ func TestInsecureServersCheckHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	client := browser(t)
-	for host, want := range map[string]int{"evil.example": 403, "evil.example:8420": 403, "10.0.0.1.nip.io": 403, "actlog.example": 200, "actlog:8420": 200, "10.1.2.3:8420": 200, "localhost": 200, machine: 200} {
+	for host, want := range map[string]int{
+		"evil.example": 403, "evil.example:8420": 403, "10.0.0.1.nip.io": 403, "actlog.example": 200, "actlog:8420": 200,
+		"10.1.2.3:8420": 200, "localhost": 200, machine: 200,
+	} {
 		for _, path := range []string{"/livez", "/api/v1/plans", "/"} {
 			if got := send(t, client, local(p.url)+path, "", "Host", host).StatusCode; got != want {
 				t.Errorf("%s%s: %d, want %d", host, path, got, want)
 			}
 		}
-		if got := send(t, client, local(overHTTP)+"/v1/traces", "x=y", "Host", host).StatusCode; got == http.StatusForbidden != (want == 403) {
+		if got := send(t, client, local(overHTTP)+
+			"/v1/traces", "x=y", "Host", host).StatusCode; got == http.StatusForbidden != (want == 403) {
 			t.Errorf("OTLP at %s: %d", host, got)
 		}
-		conn, err := grpc.NewClient(local(overGRPC), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority(host))
+		conn, err := grpc.NewClient(local(overGRPC), grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithAuthority(host))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,15 +102,20 @@ func TestInsecureServersCheckHosts(t *testing.T) {
 	}
 	p.terminate(t)
 
-	for name, args := range map[string][]string{"--trusted-proxy": {"--trusted-proxy", "10.0.0.0/8,proxy.example"}, "--allowed-hosts": {"--allowed-hosts", "*.example"}} {
-		if code, _, stderr := actlog(t, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...); code != exitUsage || !strings.Contains(stderr, name) || !strings.Contains(stderr, ".example") {
+	for name, args := range map[string][]string{
+		"--trusted-proxy": {"--trusted-proxy", "10.0.0.0/8,proxy.example"},
+		"--allowed-hosts": {"--allowed-hosts", "*.example"},
+	} {
+		if code, _, stderr := actlog(
+			t, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...,
+		); code != exitUsage || !strings.Contains(stderr, name) || !strings.Contains(stderr, ".example") {
 			t.Errorf("%s: exit code %d: %s", name, code, stderr)
 		}
 	}
 }
 
-// TestSessionsOfKeysInFiles: S11. A session ends for good with its key, also if its server was stopped while the key was gone. A server whose
-// file lacks a new key leaves the sessions that others have begun with it.
+// TestSessionsOfKeysInFiles: S11. A session ends for good with its key, also if its server was stopped while the key
+// was gone. A server whose file lacks a new key leaves the sessions that others have begun with it.
 func TestSessionsOfKeysInFiles(t *testing.T) {
 	t.Parallel()
 	dir, database, client := t.TempDir(), pgtest.Empty(t).URL, browser(t)
@@ -122,7 +137,8 @@ func TestSessionsOfKeysInFiles(t *testing.T) {
 		}
 	}
 	serve := func(keys string) *program {
-		return start(t, "serve", "--listen", "127.0.0.1:0", "--otlp-listen", "off", "--database-url", database, "--api-keys", keys)
+		return start(t, "serve", "--listen", "127.0.0.1:0", "--otlp-listen", "off", "--database-url", database, "--api-keys",
+			keys)
 	}
 	reload := func(p *program) {
 		t.Helper()
@@ -145,7 +161,8 @@ func TestSessionsOfKeysInFiles(t *testing.T) {
 	}
 	want := func(what string, p *program, session *http.Cookie, status int) {
 		t.Helper()
-		if got := send(t, client, p.url+"/api/v1/plans", "", "Cookie", session.Name+"="+session.Value).StatusCode; got != status {
+		if got := send(t, client, p.url+"/api/v1/plans", "", "Cookie",
+			session.Name+"="+session.Value).StatusCode; got != status {
 			t.Errorf("%s: %d, want %d", what, got, status)
 		}
 	}
@@ -203,13 +220,15 @@ func TestSessionsOfKeysInFiles(t *testing.T) {
 	a.terminate(t)
 }
 
-// TestIdleConnectionsOfAServer: S10. As many connections as a server takes are open at each of its addresses, and it answers all the same.
+// TestIdleConnectionsOfAServer: S10. As many connections as a server takes are open at each of its addresses, and it
+// answers all the same.
 func TestIdleConnectionsOfAServer(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "keys")
 	_, stdout, _ := actlog(t, "key", "ops", "--file", file)
 	key := strings.TrimSpace(stdout)
-	p := start(t, "serve", "--listen", "127.0.0.1:0", "--otlp-listen", "127.0.0.1:0", "--otlp-grpc-listen", "127.0.0.1:0", "--max-connections", "10", "--database-url", pgtest.Empty(t).URL, "--api-keys", file)
+	p := start(t, "serve", "--listen", "127.0.0.1:0", "--otlp-listen", "127.0.0.1:0", "--otlp-grpc-listen", "127.0.0.1:0",
+		"--max-connections", "10", "--database-url", pgtest.Empty(t).URL, "--api-keys", file)
 	overHTTP, overGRPC := p.doors(t)
 	for _, address := range []string{p.url, overHTTP, overGRPC} {
 		for range 100 {
@@ -228,7 +247,8 @@ func TestIdleConnectionsOfAServer(t *testing.T) {
 		}
 		fresh.CloseIdleConnections()
 	}
-	if got := send(t, client, overHTTP+"/v1/traces", "x=y", "X-Api-Key", key).StatusCode; got != http.StatusUnsupportedMediaType {
+	if got := send(t, client, overHTTP+
+		"/v1/traces", "x=y", "X-Api-Key", key).StatusCode; got != http.StatusUnsupportedMediaType {
 		t.Errorf("%d", got)
 	}
 	conn, err := grpc.NewClient(overGRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))

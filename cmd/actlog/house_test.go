@@ -26,7 +26,8 @@ func newHouse(t *testing.T, agents string, scenes ...scriptmodel.Scene) *house {
 	t.Cleanup(func() { m.Close() })
 	h := &house{dir: t.TempDir(), database: pgtest.Fresh(t).URL}
 	h.config = filepath.Join(h.dir, "actlog.yaml")
-	h.write(t, "actlog.yaml", fmt.Sprintf("models:\n  default: {provider: openai, model: scripted, baseURL: %q, apiKey: key}\ntoolsets:\n  files: {root: .}\nagents:\n%s", m.URL(), agents))
+	h.write(t, "actlog.yaml", fmt.Sprintf("models:\n  default: {provider: openai, model: scripted, baseURL: %q, "+
+		"apiKey: key}\ntoolsets:\n  files: {root: .}\nagents:\n%s", m.URL(), agents))
 	return h
 }
 
@@ -40,7 +41,10 @@ func (h *house) write(t *testing.T, name, text string) {
 // serve starts a server with so many workers, on a free port unless args name one.
 func (h *house) serve(t *testing.T, workers int, args ...string) *program {
 	t.Helper()
-	return start(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--database-url", h.database, "--config", h.config, "--workers", fmt.Sprint(workers)}, args...)...)
+	return start(t, append([]string{
+		"serve", "--listen", "127.0.0.1:0", "--database-url", h.database, "--config", h.config, "--workers",
+		fmt.Sprint(workers),
+	}, args...)...)
 }
 
 // calls is a turn of a model that calls a tool.

@@ -32,7 +32,8 @@ func TestImportSpansOfJavaScript(t *testing.T) {
 	const metric = `{"type":"metric","descriptor":{"name":"gen_ai.client.token.usage"},"resource":{"attributes":{}}}`
 	// Another version of the SDK, with other names.
 	second := `{"resource":{"_rawAttributes":[["service.name","copilot"]]},"instrumentationLibrary":{"name":"x"},"_spanContext":{"traceId":"` + plan + `","spanId":"00000000000000aa","traceFlags":1},` +
-		`"parentSpanContext":{"traceId":"` + plan + `","spanId":"b980610cfaa9d05a","isRemote":false},"name":"execute_tool look","kind":0,"startTime":[1795600001,600000000],"endTime":[1795600001,700000000],` +
+		`"parentSpanContext":{"traceId":"` + plan +
+		`","spanId":"b980610cfaa9d05a","isRemote":false},"name":"execute_tool look","kind":0,"startTime":[1795600001,600000000],"endTime":[1795600001,700000000],` +
 		`"attributes":{"gen_ai.operation.name":"execute_tool","gen_ai.tool.name":"look","gen_ai.tool.call.arguments":{"paths":["a","b"]}},"status":{"code":2,"message":"no such file"},"events":[{"name":"exception","time":[1795600001,650000000],"attributes":{"exception.type":"ENOENT"}}],"links":[]}`
 	var zipped, packed bytes.Buffer
 	gz := gzip.NewWriter(&zipped)
@@ -60,16 +61,31 @@ func TestImportSpansOfJavaScript(t *testing.T) {
 		"with no type":    {content: []byte(strings.ReplaceAll(string(file), `"type": "span", `, "")), records: 2},
 		"records first":   {content: lines(native, spans[0], export, spans[1]), records: 5},
 		"an export first": {content: lines(export, spans[0], native, spans[1]), records: 5},
-		"another version": {content: lines(spans[0], second, spans[1]), records: 3, want: []string{`"latestMethodName":"look"`, `"failures":1`, `"agentName":"copilot"`}},
-		"unknown kinds":   {content: lines(spans[0], `{"kind":"nonsense"}`, `{"type":"event","traceId":"`+plan+`"}`, spans[1]), records: 4, rejected: 2, stderr: "FILE:2: unknown_kind"},
-		"a bad time":      {content: lines(spans[0], `{"type":"span","traceId":"`+plan+`","spanId":"00000000000000aa","startTime":["x"]}`, spans[1]), records: 3, rejected: 1, stderr: "FILE:2: malformed: reading a span: startTime must be [seconds, nanoseconds]"},
-		"no ids":          {content: lines(spans[0], `{"type":"span","name":"x"}`, spans[1]), records: 3, rejected: 1, stderr: "FILE:2: malformed: reading a span: traceId must be 32 hex digits"},
+		"another version": {
+			content: lines(spans[0], second, spans[1]), records: 3, want: []string{
+				`"latestMethodName":"look"`, `"failures":1`, `"agentName":"copilot"`,
+			},
+		},
+		"unknown kinds": {
+			content: lines(spans[0], `{"kind":"nonsense"}`, `{"type":"event","traceId":"`+plan+`"}`, spans[1]), records: 4,
+			rejected: 2, stderr: "FILE:2: unknown_kind",
+		},
+		"a bad time": {
+			content: lines(spans[0], `{"type":"span","traceId":"`+plan+`","spanId":"00000000000000aa","startTime":["x"]}`,
+				spans[1]), records: 3, rejected: 1,
+			stderr: "FILE:2: malformed: reading a span: startTime must be [seconds, nanoseconds]",
+		},
+		"no ids": {
+			content: lines(spans[0], `{"type":"span","name":"x"}`, spans[1]), records: 3, rejected: 1,
+			stderr: "FILE:2: malformed: reading a span: traceId must be 32 hex digits",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url, _ := serve(t, apitest.Config{}, nil)
 			got, code, stderr := importOf(t, url, c.content)
-			if (code == exitDone) != (c.rejected == 0) || got.Records != c.records || got.Written != c.records-c.rejected || !strings.Contains(stderr, c.stderr) {
+			if (code == exitDone) != (c.rejected == 0) || got.Records != c.records || got.Written != c.records-c.rejected ||
+				!strings.Contains(stderr, c.stderr) {
 				t.Fatalf("exit code %d, %+v: %s", code, got, stderr)
 			}
 			out := must(t, "show", plan, "--json", "--server", url)

@@ -75,7 +75,8 @@ func TestInterrupted(t *testing.T) {
 			}
 			_ = cmd.Wait()
 			_ = stdin.Close()
-			if got := cmd.ProcessState.ExitCode(); got != code || !strings.Contains(out.String(), "stopped by SIG") && tt.name != "import" {
+			if got := cmd.ProcessState.ExitCode(); got != code || !strings.Contains(out.String(), "stopped by SIG") &&
+				tt.name != "import" {
 				t.Errorf("%s: exit code %d after %v\n%s", tt.name, got, signal, out)
 			}
 		}
@@ -92,7 +93,8 @@ func TestInterruptedPsql(t *testing.T) {
 		p := begin(t, "psql", "--database-url", database.URL, "--", "-c", query)
 		client := p.child(t, "pg_sleep")
 		for sleeps := false; !sleeps; pause() {
-			if err := database.Pool.QueryRow(t.Context(), "SELECT count(*) > 0 FROM pg_stat_activity WHERE query = $1", query).Scan(&sleeps); err != nil {
+			if err := database.Pool.QueryRow(t.Context(), "SELECT count(*) > 0 FROM pg_stat_activity WHERE query = $1",
+				query).Scan(&sleeps); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -19,7 +19,8 @@ func TestKey(t *testing.T) {
 	t.Parallel()
 	secret := regexp.MustCompile(`^actlog_[A-Za-z0-9_-]{43}\n$`)
 	code, stdout, stderr := actlog(t, "key", "ci")
-	if code != exitDone || !secret.MatchString(stdout) || !regexp.MustCompile(`^ci:[0-9a-f]{64}:write,read\n$`).MatchString(stderr) {
+	if code != exitDone || !secret.MatchString(stdout) ||
+		!regexp.MustCompile(`^ci:[0-9a-f]{64}:write,read\n$`).MatchString(stderr) {
 		t.Errorf("%d %q %q", code, stdout, stderr)
 	}
 	file := filepath.Join(t.TempDir(), "keys")
@@ -28,7 +29,8 @@ func TestKey(t *testing.T) {
 	}
 	for _, name := range []string{"a", "b"} {
 		code, stdout, stderr := actlog(t, "key", name, "--scopes", "read,admin", "--file", file)
-		if code != exitDone || !secret.MatchString(stdout) || strings.Contains(stderr, "actlog_") || strings.Contains(stderr, ":read") {
+		if code != exitDone || !secret.MatchString(stdout) || strings.Contains(stderr, "actlog_") ||
+			strings.Contains(stderr, ":read") {
 			t.Errorf("%d %q %q", code, stdout, stderr)
 		}
 	}
@@ -76,18 +78,24 @@ func TestServeWithKeys(t *testing.T) {
 	}
 	first := newKey()
 	db := pgtest.Empty(t).URL
-	if code, _, stderr := actlog(t, "serve", "--listen", "0.0.0.0:0", "--database-url", db, "--api-keys", file+"-none"); code != exitFailed || !strings.Contains(stderr, "keys-none") {
+	if code, _, stderr := actlog(t, "serve", "--listen", "0.0.0.0:0", "--database-url", db, "--api-keys",
+		file+"-none"); code != exitFailed || !strings.Contains(stderr, "keys-none") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	p := start(t, "serve", "--listen", "0.0.0.0:0", "--database-url", db, "--api-keys", file, "--drain-delay", "1h")
 	url := strings.Replace(p.url, "[::]", "127.0.0.1", 1)
-	if got := [3]int{status(t, client, url+"/api/v1/plans", ""), status(t, client, url+"/api/v1/plans", first), status(t, client, url+"/readyz", "")}; got != [3]int{401, 200, 200} {
+	if got := [3]int{
+		status(t, client, url+"/api/v1/plans", ""), status(t, client, url+"/api/v1/plans", first),
+		status(t, client, url+"/readyz", ""),
+	}; got != [3]int{401, 200, 200} {
 		t.Errorf("without a key, with one, readyz: %v", got)
 	}
-	if code, _, stderr := actlog(t, "show", "plan-1", "--server", url); code != exitFailed || !strings.Contains(stderr, "ACTLOG_API_KEY") {
+	if code, _, stderr := actlog(t, "show", "plan-1", "--server", url); code != exitFailed ||
+		!strings.Contains(stderr, "ACTLOG_API_KEY") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
-	if code, _, stderr := actlog(t, "show", "plan-1", "--server", url, "--api-key", first); code != exitFailed || !strings.Contains(stderr, "not on record") {
+	if code, _, stderr := actlog(t, "show", "plan-1", "--server", url, "--api-key", first); code != exitFailed ||
+		!strings.Contains(stderr, "not on record") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	hup := func() {
@@ -154,7 +162,8 @@ func TestKeysAreReadAgain(t *testing.T) {
 
 	current := newKey("first")
 	do(os.Symlink("first", file)) // as a secret is mounted
-	p := start(t, "serve", "--listen", "127.0.0.1:0", "--otlp-listen", "off", "--database-url", pgtest.Empty(t).URL, "--api-keys", file)
+	p := start(t, "serve", "--listen", "127.0.0.1:0", "--otlp-listen", "off", "--database-url", pgtest.Empty(t).URL,
+		"--api-keys", file)
 	for what, change := range map[string]func() string{
 		"it is written": func() string {
 			key := newKey("written")
@@ -205,7 +214,8 @@ func TestKeysThatChangeWhileTheServerWaits(t *testing.T) {
 
 	before := newKey()
 	late := newLatecomer(t, pgtest.Empty(t).URL)
-	p := begin(t, "serve", "--listen", "127.0.0.1:0", "--otlp-listen", "off", "--database-url", late.url, "--api-keys", file)
+	p := begin(t, "serve", "--listen", "127.0.0.1:0", "--otlp-listen", "off", "--database-url", late.url, "--api-keys",
+		file)
 	storetest.Until(t, "the server waits", func() bool {
 		return strings.Contains(p.stderr.String(), "waiting for the database")
 	})
@@ -234,7 +244,8 @@ func TestVersion(t *testing.T) {
 	}
 	_, text, _ := actlog(t, "version", "--json")
 	var v struct{ Version, Go, OS, Arch string }
-	if err := json.Unmarshal([]byte(text), &v); err != nil || v.Go == "" || v.OS == "" || v.Arch == "" || "actlog "+v.Version != strings.TrimSpace(flag) {
+	if err := json.Unmarshal([]byte(text), &v); err != nil || v.Go == "" || v.OS == "" || v.Arch == "" ||
+		"actlog "+v.Version != strings.TrimSpace(flag) {
 		t.Errorf("%s: %v", text, err)
 	}
 }

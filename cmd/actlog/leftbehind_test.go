@@ -20,7 +20,10 @@ func TestShowLeftBehind(t *testing.T) {
 			&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-s", AgentName: new("clerk"), State: running},
 			&record.ThinkAct{RootPlanID: root, StepID: root + "-s", Seq: 0, State: running},
 			&record.ActTool{RootPlanID: root, StepID: root + "-s", Seq: 0, ToolCallID: "c", Name: new("fetch"), State: running},
-			&record.Plan{RootPlanID: root, CurrentPlanID: root + "-sub", ParentPlanID: &root, ToolCallID: new("c"), Title: new("Sub"), State: running},
+			&record.Plan{
+				RootPlanID: root, CurrentPlanID: root + "-sub", ParentPlanID: &root, ToolCallID: new("c"), Title: new("Sub"),
+				State: running,
+			},
 		)
 	}
 	for root, want := range map[string]string{"ended": "LEFT_BEHIND", "live": "RUNNING"} {

@@ -37,7 +37,9 @@ func TestLinks(t *testing.T) {
 func TestLinksAreFollowed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	const text = "# One `two`, (three)\n[a](#one-two-three) [b](#no) [c](b.md#x) [d](b.md#y-1 \"title\") [e](c.md) [f](https://example.com/#no)\n[g]: b.md#z\n" +
+	const text = "# One `two`, (three)\n" +
+		"[a](#one-two-three) [b](#no) [c](b.md#x) [d](b.md#y-1 \"title\") [e](c.md) [f](https://example.com/#no)\n" +
+		"[g]: b.md#z\n" +
 		"```\n[h](no.md)\n```\n`[i](no.md)` <img src=\"no.svg\">\n[k\nl](no2.md)\n"
 	for name, text := range map[string]string{"a.md": text, "b.md": "## X\n### Y\n## y\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -81,7 +83,8 @@ func markdownPages(t *testing.T, root string) map[string]markdownPage {
 		switch name := entry.Name(); {
 		case err != nil:
 			return err
-		case entry.IsDir() && (name == "node_modules" || name == "testdata" || strings.HasPrefix(name, ".") && len(strings.Trim(name, ".")) > 0):
+		case entry.IsDir() && (name == "node_modules" || name == "testdata" || strings.HasPrefix(name, ".") &&
+			len(strings.Trim(name, ".")) > 0):
 			return fs.SkipDir
 		case entry.IsDir() || filepath.Ext(name) != ".md":
 			return nil

@@ -26,16 +26,26 @@ func TestListFilters(t *testing.T) {
 	t.Parallel()
 	url, s := serve(t, apitest.Config{}, nil)
 	storetest.Write(t, s,
-		&record.Plan{RootPlanID: "a", CurrentPlanID: "a", Name: new("nightly"), Project: new("shop"), UserID: new("ada"), ConversationID: new("c-1"), Tags: []string{"x", "y"}, State: new(record.Failed), StartTime: at(0), EndTime: at(60_000), Title: new("Sell 100%"), StartedBy: record.StartedBy{PlanID: "z"}.JSON()},
+		&record.Plan{
+			RootPlanID: "a", CurrentPlanID: "a", Name: new("nightly"), Project: new("shop"), UserID: new("ada"),
+			ConversationID: new("c-1"), Tags: []string{"x", "y"}, State: new(record.Failed), StartTime: at(0),
+			EndTime: at(60_000), Title: new("Sell 100%"), StartedBy: record.StartedBy{PlanID: "z"}.JSON(),
+		},
 		&record.AgentExecution{RootPlanID: "a", PlanID: "a", StepID: "s", AgentName: new("clerk")},
 		&record.ThinkAct{RootPlanID: "a", StepID: "s", Seq: 0, ModelName: new("small"), CostUSD: new(0.25)},
 		&record.ActTool{RootPlanID: "a", StepID: "s", Seq: 0, ToolCallID: "t", Name: new("search")},
-		&record.Plan{RootPlanID: "b", CurrentPlanID: "b", Name: new("daily"), Project: new("bank"), UserID: new("bob"), ConversationID: new("c-2"), Tags: []string{"z"}, State: new(record.Completed), StartTime: at(10_000_000)})
+		&record.Plan{
+			RootPlanID: "b", CurrentPlanID: "b", Name: new("daily"), Project: new("bank"), UserID: new("bob"),
+			ConversationID: new("c-2"), Tags: []string{"z"}, State: new(record.Completed), StartTime: at(10_000_000),
+		})
 	flags := map[string][]string{ // a member of the API's query: the flag and its value
-		"state": {"--state", "FAILED"}, "name": {"--name", "nightly"}, "project": {"--project", "shop"}, "userId": {"--user", "ada"},
-		"conversationId": {"--conversation", "c-1"}, "tag": {"--tag", "y"}, "agent": {"--agent", "clerk"}, "q": {"--q", "100%"},
+		"state": {"--state", "FAILED"}, "name": {"--name", "nightly"}, "project": {"--project", "shop"},
+		"userId":         {"--user", "ada"},
+		"conversationId": {"--conversation", "c-1"}, "tag": {"--tag", "y"}, "agent": {"--agent", "clerk"},
+		"q":     {"--q", "100%"},
 		"until": {"--until", at(5_000_000).Format(time.RFC3339)}, "since": {"--since", at(5_000_000).Format(time.RFC3339)},
-		"failed": {"--failed"}, "minCost": {"--min-cost", "0.25"}, "maxCost": {"--max-cost", "0.25"}, "minDuration": {"--min-duration", "1m"}, "maxDuration": {"--max-duration", "60000"},
+		"failed": {"--failed"}, "minCost": {"--min-cost", "0.25"}, "maxCost": {"--max-cost", "0.25"},
+		"minDuration": {"--min-duration", "1m"}, "maxDuration": {"--max-duration", "60000"},
 		"model": {"--model", "small"}, "tool": {"--tool", "search"}, "startedBy": {"--started-by", "z"},
 	}
 	for name, flag := range flags {
@@ -43,7 +53,8 @@ func TestListFilters(t *testing.T) {
 		if name == "since" {
 			want = `"rootPlanId":"b"`
 		}
-		if out := must(t, append([]string{"list", "--json", "--server", url}, flag...)...); strings.Count(out, "\n") != 1 || !strings.Contains(out, want) {
+		if out := must(t, append([]string{"list", "--json", "--server", url}, flag...)...); strings.Count(out, "\n") != 1 ||
+			!strings.Contains(out, want) {
 			t.Errorf("%q:\n%s", flag, out)
 		}
 	}
@@ -68,7 +79,8 @@ func TestListIsIncompleteIfAPageIs(t *testing.T) {
 		}))
 		t.Cleanup(server.Close)
 		code, _, stderr := actlog(t, "list", "--q", "weather", "--server", server.URL)
-		if said := strings.Contains(stderr, "some may be missing"); code != exitDone || said != slices.Contains(pages, "true") {
+		if said := strings.Contains(stderr, "some may be missing"); code != exitDone ||
+			said != slices.Contains(pages, "true") {
 			t.Errorf("%q: exit code %d, %q", pages, code, stderr)
 		}
 	}
@@ -117,25 +129,44 @@ func TestListSilence(t *testing.T) {
 		&record.AgentExecution{RootPlanID: "cycle", PlanID: "cycle", StepID: "s1", StartTime: ago(8 * time.Hour)},
 		&record.ThinkAct{RootPlanID: "cycle", StepID: "s1", Seq: 0, ThinkStartTime: ago(5*time.Hour + 30*time.Second)},
 		running("tool", record.Plan{StartTime: ago(9 * time.Hour)}),
-		&record.ActTool{RootPlanID: "tool", StepID: "s2", Seq: 0, ToolCallID: "t2", StartTime: ago(9 * time.Hour), EndTime: ago(6*time.Hour + 30*time.Second)},
+		&record.ActTool{
+			RootPlanID: "tool", StepID: "s2", Seq: 0, ToolCallID: "t2", StartTime: ago(9 * time.Hour),
+			EndTime: ago(6*time.Hour + 30*time.Second),
+		},
 		running("sub-plan", record.Plan{StartTime: ago(9 * time.Hour)}),
 		&record.ActTool{RootPlanID: "sub-plan", StepID: "s3", Seq: 0, ToolCallID: "t3", StartTime: ago(9 * time.Hour)},
-		&record.Plan{RootPlanID: "sub-plan", CurrentPlanID: "sub", ParentPlanID: new("sub-plan"), ToolCallID: new("t3"), StartTime: ago(8 * time.Hour), LastSeenAt: ago(7*time.Hour + 30*time.Second)},
+		&record.Plan{
+			RootPlanID: "sub-plan", CurrentPlanID: "sub", ParentPlanID: new("sub-plan"), ToolCallID: new("t3"),
+			StartTime: ago(8 * time.Hour), LastSeenAt: ago(7*time.Hour + 30*time.Second),
+		},
 		running("wait", record.Plan{StartTime: ago(11 * time.Hour)}),
 		&record.Wait{RootPlanID: "wait", PlanID: "wait", WaitID: "w", StartTime: ago(8*time.Hour + 30*time.Second)},
 		running("answer", record.Plan{StartTime: ago(11 * time.Hour)}),
-		&record.Wait{RootPlanID: "answer", PlanID: "answer", WaitID: "w", StartTime: ago(10 * time.Hour), EndTime: ago(9*time.Hour + 30*time.Second), State: new(record.Approved)},
+		&record.Wait{
+			RootPlanID: "answer", PlanID: "answer", WaitID: "w", StartTime: ago(10 * time.Hour),
+			EndTime: ago(9*time.Hour + 30*time.Second), State: new(record.Approved),
+		},
 		running("thought", record.Plan{StartTime: ago(11 * time.Hour)}),
 		&record.ActTool{RootPlanID: "thought", StepID: "s4", Seq: 0, ToolCallID: "t4"},
-		&record.Plan{RootPlanID: "thought", CurrentPlanID: "thinker", ParentPlanID: new("thought"), ToolCallID: new("t4"), State: new(record.Completed)},
+		&record.Plan{
+			RootPlanID: "thought", CurrentPlanID: "thinker", ParentPlanID: new("thought"), ToolCallID: new("t4"),
+			State: new(record.Completed),
+		},
 		&record.Thought{RootPlanID: "thought", PlanID: "thinker", ThoughtID: "h", Time: ago(10*time.Hour + 30*time.Second)},
 		running("nothing", record.Plan{}),
-		&record.Plan{RootPlanID: "ended", CurrentPlanID: "ended", State: new(record.Completed), StartTime: ago(9 * time.Hour), EndTime: ago(8 * time.Hour)},
+		&record.Plan{
+			RootPlanID: "ended", CurrentPlanID: "ended", State: new(record.Completed), StartTime: ago(9 * time.Hour),
+			EndTime: ago(8 * time.Hour),
+		},
 	)
 	table := must(t, "list", "--server", url)
-	for id, want := range map[string]string{"heartbeat": "3h", "start": "4h", "cycle": "5h", "tool": "6h", "sub-plan": "7h", "wait": "8h", "answer": "9h", "thought": "10h", "nothing": "-", "ended": "-"} {
+	for id, want := range map[string]string{
+		"heartbeat": "3h", "start": "4h", "cycle": "5h", "tool": "6h", "sub-plan": "7h", "wait": "8h", "answer": "9h",
+		"thought": "10h", "nothing": "-", "ended": "-",
+	} {
 		row := regexp.MustCompile(`(?m)^` + id + ` .*$`).FindString(table)
-		if cells := regexp.MustCompile(` {2,}`).Split(row, -1); len(cells) < 3 || cells[2] != want { // of those that are silent for no time, - is the agent
+		// of those that are silent for no time, - is the agent
+		if cells := regexp.MustCompile(` {2,}`).Split(row, -1); len(cells) < 3 || cells[2] != want {
 			t.Errorf("%s, want silent for %s: %q", id, want, row)
 		}
 		shown := must(t, "show", id, "--server", url)
@@ -154,29 +185,39 @@ func TestListSilence(t *testing.T) {
 			RootPlanID     string
 			LastSignOfLife *time.Time
 		}
-		if err := json.Unmarshal([]byte(line), &p); err != nil || (p.LastSignOfLife == nil) != (p.RootPlanID == "ended" || p.RootPlanID == "nothing") {
+		if err := json.Unmarshal([]byte(line), &p); err != nil ||
+			(p.LastSignOfLife == nil) != (p.RootPlanID == "ended" || p.RootPlanID == "nothing") {
 			t.Errorf("%v: %s", err, line)
 		}
 	}
 }
 
-// F4: a list that is cut says how many plans there are and how to go on, fits 100 columns, and has agent, project and cost. Its short
-// ids do for every command.
+// F4: a list that is cut says how many plans there are and how to go on, fits 100 columns, and has agent, project and
+// cost. Its short ids do for every command.
 func TestListSaysHowToGoOn(t *testing.T) {
 	t.Parallel()
 	url, s := serve(t, apitest.Config{}, nil)
 	id := func(n int) string { return fmt.Sprintf("0192%04x-4715-78b8-90e1-73f0804531c2", n) }
 	for n := range 12 {
 		storetest.Write(t, s,
-			&record.Plan{RootPlanID: id(n), CurrentPlanID: id(n), Project: new("a project with a long name"), Title: new("Which product do customers send back most often, and why do they do that?"), State: new(record.Completed), StartTime: at(n), EndTime: at(n + 1000)},
-			&record.AgentExecution{RootPlanID: id(n), PlanID: id(n), StepID: "s" + id(n), AgentName: new("an analyst with a long name"), StepIndex: new(int64(0))},
+			&record.Plan{
+				RootPlanID: id(n), CurrentPlanID: id(n), Project: new("a project with a long name"),
+				Title: new("Which product do customers send back most often, and why do they do that?"),
+				State: new(record.Completed), StartTime: at(n), EndTime: at(n + 1000),
+			},
+			&record.AgentExecution{
+				RootPlanID: id(n), PlanID: id(n), StepID: "s" + id(n), AgentName: new("an analyst with a long name"),
+				StepIndex: new(int64(0)),
+			},
 			&record.ThinkAct{RootPlanID: id(n), StepID: "s" + id(n), Seq: 0, CostUSD: new(0.25)})
 	}
 	code, out, stderr := actlog(t, "list", "--limit", "5", "--server", url)
-	if code != exitDone || !strings.HasPrefix(stderr, "actlog: 5 of 12 plans. The next ones: --cursor ") || !strings.HasSuffix(stderr, ", or all: --limit 12\n") {
+	if code != exitDone || !strings.HasPrefix(stderr, "actlog: 5 of 12 plans. The next ones: --cursor ") ||
+		!strings.HasSuffix(stderr, ", or all: --limit 12\n") {
 		t.Errorf("%d %s", code, stderr)
 	}
-	wantAll(t, out, "PLAN", "STATE", "AGENT", "PROJECT", "COST", "TITLE", id(11)[:leastShortID]+"  ", "an anal", "a proje", "$0.2500")
+	wantAll(t, out, "PLAN", "STATE", "AGENT", "PROJECT", "COST", "TITLE", id(11)[:leastShortID]+"  ", "an anal",
+		"a proje", "$0.2500")
 	for line := range strings.Lines(out) {
 		if n := columns(strings.TrimSuffix(line, "\n")); n > 100 {
 			t.Errorf("%d columns: %s", n, line)
@@ -184,13 +225,17 @@ func TestListSaysHowToGoOn(t *testing.T) {
 	}
 	cursor := nextCursor(stderr)
 	_, _, behind := actlog(t, "list", "--limit", "5", "--cursor", cursor, "--server", url)
-	if !strings.HasPrefix(behind, "actlog: 5 plans, and there are more. The next ones: --cursor ") || strings.Contains(behind, "all") {
+	if !strings.HasPrefix(behind, "actlog: 5 plans, and there are more. The next ones: --cursor ") ||
+		strings.Contains(behind, "all") {
 		t.Errorf("behind a cursor: %s", behind)
 	}
-	if rest := must(t, "list", "--limit", "50", "--cursor", cursor, "--server", url); strings.Count(rest, "\n") != 8 || !strings.Contains(rest, id(0)[:leastShortID]) || strings.Contains(rest, id(11)[:leastShortID]) {
+	if rest := must(t, "list", "--limit", "50", "--cursor", cursor, "--server", url); strings.Count(rest, "\n") != 8 ||
+		!strings.Contains(rest, id(0)[:leastShortID]) || strings.Contains(rest, id(11)[:leastShortID]) {
 		t.Errorf("\n%s", rest)
 	}
-	if _, out, stderr := actlog(t, "list", "--limit", "5", "--json", "--server", url); strings.Count(out, "\n") != 5 || strings.Contains(out, "actlog:") || !strings.Contains(stderr, "5 plans, and there are more. The next ones: --cursor ") {
+	if _, out, stderr := actlog(t, "list", "--limit", "5", "--json", "--server", url); strings.Count(out, "\n") != 5 ||
+		strings.Contains(out, "actlog:") ||
+		!strings.Contains(stderr, "5 plans, and there are more. The next ones: --cursor ") {
 		t.Errorf("%s\n%s", stderr, out)
 	}
 	if _, _, stderr := actlog(t, "list", "--limit", "12", "--server", url); stderr != "" {
@@ -202,8 +247,13 @@ func TestListSaysHowToGoOn(t *testing.T) {
 	wantAll(t, must(t, "show", short, "--step", step, "--server", url), "an analyst with a long name")
 	wantAll(t, must(t, "tail", short, "--server", url), id(3))
 	wantAll(t, must(t, "export", short, "--server", url), id(3))
-	for _, args := range [][]string{{"show", "0192"}, {"tail", "0192"}, {"export", "0192"}, {"delete", "0192", "--yes"}, {"stop", "0192"}, {"answer", "0192"}, {"list", "--started-by", "0192"}} {
-		if code, _, stderr := actlog(t, append(args, "--server", url)...); code != exitUsage || !strings.Contains(stderr, "plan 0192 is ambiguous: it may be "+id(0)+", "+id(1)+", ") || !strings.Contains(stderr, ", ...") {
+	for _, args := range [][]string{
+		{"show", "0192"}, {"tail", "0192"}, {"export", "0192"}, {"delete", "0192", "--yes"}, {"stop", "0192"},
+		{"answer", "0192"}, {"list", "--started-by", "0192"},
+	} {
+		if code, _, stderr := actlog(t, append(args, "--server", url)...); code != exitUsage ||
+			!strings.Contains(stderr, "plan 0192 is ambiguous: it may be "+id(0)+", "+id(1)+", ") ||
+			!strings.Contains(stderr, ", ...") {
 			t.Errorf("%q: %d %s", args, code, stderr)
 		}
 	}
@@ -214,17 +264,20 @@ func TestListSaysHowToGoOn(t *testing.T) {
 		{"stop", tooShort}, {"pause", tooShort}, {"resume", tooShort}, {"answer", tooShort},
 	} {
 		want := "plan " + args[1] + " is not on record; if you mean " + id(3) + ", name it whole"
-		if code, _, stderr := actlog(t, append(args, "--server", url)...); code != exitUsage || !strings.Contains(stderr, want) {
+		if code, _, stderr := actlog(t, append(args, "--server", url)...); code != exitUsage ||
+			!strings.Contains(stderr, want) {
 			t.Errorf("%q: %d %s", args, code, stderr)
 		}
 	}
-	if code, _, stderr := actlog(t, "stop", short, "--server", url); code != exitFailed || !strings.Contains(stderr, "run "+id(3)) {
+	if code, _, stderr := actlog(t, "stop", short, "--server", url); code != exitFailed ||
+		!strings.Contains(stderr, "run "+id(3)) {
 		t.Errorf("stop %s: %d %s", short, code, stderr)
 	}
 	if out := must(t, "delete", id(3), "--yes", "--server", url); out != "deleted "+id(3)+"\n" {
 		t.Errorf("%s", out)
 	}
-	if code, _, stderr := actlog(t, "show", "nothing", "--server", url); code != exitFailed || !strings.Contains(stderr, "plan nothing is not on record") {
+	if code, _, stderr := actlog(t, "show", "nothing", "--server", url); code != exitFailed ||
+		!strings.Contains(stderr, "plan nothing is not on record") {
 		t.Errorf("%d %s", code, stderr)
 	}
 	storetest.Write(t, s, &record.Plan{RootPlanID: "0192", CurrentPlanID: "0192", Title: new("the whole id")})
@@ -247,12 +300,14 @@ func TestSinceEverywhere(t *testing.T) {
 			for _, when := range []string{"90s", "5m", "24h", "3d", "2w", "2026-11-20", "2026-11-20T13:53:00Z"} {
 				must(t, append(slices.Clone(command), flag, when, "--server", url)...)
 			}
-			if code, _, stderr := actlog(t, append(slices.Clone(command), flag, "3x", "--server", url)...); code != exitUsage || !strings.Contains(stderr, flag+" 3x: must be a time") {
+			if code, _, stderr := actlog(t, append(slices.Clone(command), flag, "3x", "--server", url)...); code != exitUsage ||
+				!strings.Contains(stderr, flag+" 3x: must be a time") {
 				t.Errorf("%q %s: %d %s", command, flag, code, stderr)
 			}
 		}
 	}
-	if code, _, stderr := actlog(t, "price", "apply", "--since", "3x"); code != exitUsage || !strings.Contains(stderr, "--since 3x: must be a time") {
+	if code, _, stderr := actlog(t, "price", "apply", "--since", "3x"); code != exitUsage ||
+		!strings.Contains(stderr, "--since 3x: must be a time") {
 		t.Errorf("%d %s", code, stderr)
 	}
 }
@@ -306,7 +361,8 @@ func TestCauses(t *testing.T) {
 			}
 			continue
 		}
-		if c := item.Cause; c.At != run.At || c.Text != run.Text || c.Tool != run.Tool || c.ErrorKind != run.Kind || c.Recovered != run.Recovered {
+		if c := item.Cause; c.At != run.At || c.Text != run.Text || c.Tool != run.Tool || c.ErrorKind != run.Kind ||
+			c.Recovered != run.Recovered {
 			t.Errorf("%s: the cause is %+v", run.Name, c)
 		}
 		for _, part := range []string{run.CauseKind(), run.Tool, run.Text} {
@@ -314,10 +370,12 @@ func TestCauses(t *testing.T) {
 				t.Errorf("%s: %q is not in %s\n%s", run.Name, part, item.Cause.brief(), shown)
 			}
 		}
-		if begins := words.Shorten(item.Cause.brief(), 8); !strings.Contains(row, strings.TrimSuffix(begins, "…")) { // as far as there is room
+		// as far as there is room
+		if begins := words.Shorten(item.Cause.brief(), 8); !strings.Contains(row, strings.TrimSuffix(begins, "…")) {
 			t.Errorf("%s: no %q in %s", run.Name, begins, row)
 		}
-		if strings.Contains(shown, "first failure, recovered:") != run.Recovered || strings.Contains(shown, "cause:") == run.Recovered || strings.Contains(row, "recovered:") != run.Recovered {
+		if strings.Contains(shown, "first failure, recovered:") != run.Recovered ||
+			strings.Contains(shown, "cause:") == run.Recovered || strings.Contains(row, "recovered:") != run.Recovered {
 			t.Errorf("%s: recovered %t:\n%s\n%s", run.Name, run.Recovered, row, shown)
 		}
 	}

@@ -49,11 +49,15 @@ func toolServer() *sdk.Server {
 	add("ask", func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		answer, ok := r.Params.InputResponses["city"].(*sdk.ElicitResult)
 		if !ok {
-			return &sdk.CallToolResult{RequestState: fmt.Sprint("of ", os.Getpid()), InputRequests: sdk.InputRequestMap{"city": &sdk.ElicitParams{
-				Mode: "form", Message: "Which city?", RequestedSchema: object{"type": "object", "properties": object{"city": object{"type": "string"}}},
-			}}}, nil
+			return &sdk.CallToolResult{RequestState: fmt.Sprint("of ", os.Getpid()),
+				InputRequests: sdk.InputRequestMap{"city": &sdk.ElicitParams{
+					Mode: "form", Message: "Which city?", RequestedSchema: object{
+						"type": "object", "properties": object{"city": object{"type": "string"}},
+					},
+				}}}, nil
 		}
-		return text("%s %v, asked by another: %v", answer.Action, answer.Content["city"], r.Params.RequestState != fmt.Sprint("of ", os.Getpid()))
+		return text("%s %v, asked by another: %v", answer.Action, answer.Content["city"],
+			r.Params.RequestState != fmt.Sprint("of ", os.Getpid()))
 	})
 	// It never ends by itself.
 	add("block", func(ctx context.Context, _ *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
@@ -118,7 +122,9 @@ func TestServersOfAgents(t *testing.T) {
 	remote, connected := counted(t, toolServer())
 	foreign, foreignConnected := counted(t, toolServer())
 	all := scriptmodel.Turn{}
-	for _, name := range []string{"local-echo", "remote-echo", "local-environment", "remote-headers", "remote-two-echo", "nobody-echo"} {
+	for _, name := range []string{
+		"local-echo", "remote-echo", "local-environment", "remote-headers", "remote-two-echo", "nobody-echo",
+	} {
 		all.ToolCalls = append(all.ToolCalls, scriptmodel.ToolCall{Name: name, Arguments: fields{"a": 1}})
 	}
 	done := scriptmodel.Turn{Content: "Done."}
@@ -138,8 +144,14 @@ policies: [{tools: "local-*", approval: false}, {tools: "remote-*", approval: fa
 workflows:
   chain: {steps: [single, helper, lost]}
 `, os.Args[0], beServer, begun, remote, foreign, closed.URL, mute.Addr()),
-		scriptmodel.Scene{Name: "help", Match: scriptmodel.Match{System: "Help."}, Turns: []scriptmodel.Turn{all, done, all, done, all, done}},
-		scriptmodel.Scene{Name: "alone", Match: scriptmodel.Match{System: "Alone."}, Turns: []scriptmodel.Turn{calls("remote-echo", fields{"a": 1}), done}})
+		scriptmodel.Scene{
+			Name: "help", Match: scriptmodel.Match{System: "Help."}, Turns: []scriptmodel.Turn{all, done, all, done, all, done},
+		},
+		scriptmodel.Scene{
+			Name: "alone", Match: scriptmodel.Match{System: "Alone."}, Turns: []scriptmodel.Turn{
+				calls("remote-echo", fields{"a": 1}), done,
+			},
+		})
 	s := h.serve(t, 1)
 	started := func() int {
 		text, err := os.ReadFile(begun)
@@ -151,11 +163,13 @@ workflows:
 	wantStarts := func(local int, over int32) {
 		t.Helper()
 		if started() != local || connected.Load() != over || foreignConnected.Load() != 0 {
-			t.Errorf("local was started %d times, remote connected to %d times, the foreign one %d times; want %d, %d, 0", started(), connected.Load(), foreignConnected.Load(), local, over)
+			t.Errorf("local was started %d times, remote connected to %d times, the foreign one %d times; want %d, %d, 0",
+				started(), connected.Load(), foreignConnected.Load(), local, over)
 		}
 	}
 	wantStarts(0, 0)
-	if r := ran[workflow.AgentResult](t, s, "agents/single", fields{"user_message": "Go."}); r.Text() != "Done." || !strings.HasPrefix(r.ConversationHistory[2].Content, `{"a":1}`) {
+	if r := ran[workflow.AgentResult](t, s, "agents/single", fields{"user_message": "Go."}); r.Text() != "Done." ||
+		!strings.HasPrefix(r.ConversationHistory[2].Content, `{"a":1}`) {
 		t.Errorf("%+v", r)
 	}
 	wantStarts(0, 1)
@@ -184,14 +198,17 @@ workflows:
 	both.Wait()
 	wantStarts(1, 1)
 	const failed = "Error during conversation turn 1: tools: The tools cannot be had: register MCP server "
-	for agent, want := range map[string]string{"lost": failed + "gone: ", "patient": failed + "mute: no answer within 300ms"} {
+	for agent, want := range map[string]string{
+		"lost": failed + "gone: ", "patient": failed + "mute: no answer within 300ms",
+	} {
 		r := ran[workflow.AgentResult](t, s, "agents/"+agent, fields{"user_message": "Go."})
 		if r.Status != workflow.Error || !strings.HasPrefix(*r.ErrorMessage, want) {
 			t.Errorf("%s: %s %s", agent, r.Status, *r.ErrorMessage)
 		}
 	}
 	r := ran[workflow.Result](t, s, "workflows/simple/chain", fields{"initial_input": "Go."})
-	if r.Status != workflow.Failed || len(r.StepResults) != 3 || !strings.HasPrefix(*r.Error, "Error processing component 'lost': "+failed+"gone: ") {
+	if r.Status != workflow.Failed || len(r.StepResults) != 3 ||
+		!strings.HasPrefix(*r.Error, "Error processing component 'lost': "+failed+"gone: ") {
 		t.Errorf("%+v", r)
 	}
 	wantStarts(1, 1)
@@ -222,7 +239,8 @@ func TestToolsOfServers(t *testing.T) {
 	t.Parallel()
 	calls := func(all ...scriptmodel.ToolCall) scriptmodel.Turn { return scriptmodel.Turn{ToolCalls: all} }
 	m, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{{Name: "s", Turns: []scriptmodel.Turn{
-		calls(scriptmodel.ToolCall{Name: "local-echo", Arguments: object{"a": 1}}, scriptmodel.ToolCall{Name: "remote-echo", Arguments: object{"b": 2}}),
+		calls(scriptmodel.ToolCall{Name: "local-echo", Arguments: object{"a": 1}},
+			scriptmodel.ToolCall{Name: "remote-echo", Arguments: object{"b": 2}}),
 		calls(scriptmodel.ToolCall{Name: "local-block"}),
 		calls(scriptmodel.ToolCall{Name: "local-ask"}),
 		calls(scriptmodel.ToolCall{Name: "terminate", Arguments: object{"message": "Done."}}),
@@ -271,7 +289,8 @@ agents:
 	if r = c.until(id, "it ends", func(r shownRun) bool { return r.State == "COMPLETED" }); r.Result != "Done." {
 		t.Errorf("it ended: %+v", r)
 	}
-	rows, err := db.Pool.Query(t.Context(), `SELECT t.tool_call_id, t.name, t.state, t.attempt, t.result FROM actlog.act_tool_info AS t ORDER BY t.seq, t.call_index`)
+	rows, err := db.Pool.Query(t.Context(),
+		`SELECT t.tool_call_id, t.name, t.state, t.attempt, t.result FROM actlog.act_tool_info AS t ORDER BY t.seq, t.call_index`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +307,10 @@ agents:
 	if rows.Err() != nil || len(got) != 5 {
 		t.Fatalf("%q %v", got, rows.Err())
 	}
-	for i, want := range []string{`local-echo COMPLETED {"a":1} ID`, `remote-echo COMPLETED {"b":2} ID`, "local-block UNKNOWN ", "local-ask COMPLETED accept Oslo, asked by another: true", "terminate COMPLETED"} {
+	for i, want := range []string{
+		`local-echo COMPLETED {"a":1} ID`, `remote-echo COMPLETED {"b":2} ID`, "local-block UNKNOWN ",
+		"local-ask COMPLETED accept Oslo, asked by another: true", "terminate COMPLETED",
+	} {
 		if !strings.HasPrefix(got[i], want) {
 			t.Errorf("call %d: %s, want %s", i, got[i], want)
 		}

@@ -14,14 +14,17 @@ import (
 )
 
 const (
-	teaBefore = "package tea\n\n// TODO: name the kinds.\nfunc Kind(n int) string {\n\tif n > 0 {\n\t\treturn \"black\"\n\t} else {\n\t\treturn \"green\"\n\t}\n}\n"
-	teaAfter  = "package tea\n\n// TODO: name the kinds.\nfunc Kind(n int) string {\n\tif n > 0 {\n\t\treturn \"black\"\n\t}\n\treturn \"green\"\n}\n"
-	teaPatch  = "--- a/tea.go\n+++ b/tea.go\n@@ -4,7 +4,6 @@\n func Kind(n int) string {\n \tif n > 0 {\n \t\treturn \"black\"\n-\t} else {\n-\t\treturn \"green\"\n \t}\n+\treturn \"green\"\n }\n"
+	teaBefore = "package tea\n\n// TODO: name the kinds.\nfunc Kind(n int) string {\n\tif n > 0 {\n" +
+		"\t\treturn \"black\"\n\t} else {\n\t\treturn \"green\"\n\t}\n}\n"
+	teaAfter = "package tea\n\n// TODO: name the kinds.\nfunc Kind(n int) string {\n\tif n > 0 {\n" +
+		"\t\treturn \"black\"\n\t}\n\treturn \"green\"\n}\n"
+	teaPatch = "--- a/tea.go\n+++ b/tea.go\n@@ -4,7 +4,6 @@\n func Kind(n int) string {\n \tif n > 0 {\n" +
+		" \t\treturn \"black\"\n-\t} else {\n-\t\treturn \"green\"\n \t}\n+\treturn \"green\"\n }\n"
 )
 
-// C7, C8, C15, C18, C24: TestOrchestrateAtATerminal carries out a request about the code of a repository, with the toolsets search, git and
-// code. At the terminal the plan is modified with a text, and accepted; a patch and a commit are approved. Then the folder has the
-// patch, the repository the commit, and the trace the sources.
+// C7, C8, C15, C18, C24: TestOrchestrateAtATerminal carries out a request about the code of a repository, with the
+// toolsets search, git and code. At the terminal the plan is modified with a text, and accepted; a patch and a commit
+// are approved. Then the folder has the patch, the repository the commit, and the trace the sources.
 func TestOrchestrateAtATerminal(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -46,9 +49,17 @@ func TestOrchestrateAtATerminal(t *testing.T) {
 		return scriptmodel.Turn{Content: string(r.Messages[len(r.Messages)-1].Content)}, nil
 	}}
 	var planned []fields
-	scenes := []scriptmodel.Scene{{Name: "answer", Match: scriptmodel.Match{System: "They have worked"}, Turns: []scriptmodel.Turn{{Content: "It is simpler now."}}}}
+	scenes := []scriptmodel.Scene{
+		{
+			Name: "answer", Match: scriptmodel.Match{System: "They have worked"},
+			Turns: []scriptmodel.Turn{{Content: "It is simpler now."}},
+		},
+	}
 	for n, s := range steps {
-		planned = append(planned, fields{"stepNumber": n + 1, "agentType": s.agent, "action": s.action, "justification": "It was asked for", "expectedOutput": "A text", "dependencies": []int{}})
+		planned = append(planned, fields{
+			"stepNumber": n + 1, "agentType": s.agent, "action": s.action, "justification": "It was asked for",
+			"expectedOutput": "A text", "dependencies": []int{},
+		})
 		scenes = append(scenes,
 			scriptmodel.Scene{Name: s.action, Match: scriptmodel.Match{User: "Your step: " + s.action + "\n"},
 				Turns: []scriptmodel.Turn{calls(s.tool, s.arguments), repeats}})
@@ -60,17 +71,24 @@ func TestOrchestrateAtATerminal(t *testing.T) {
 		}
 		return scriptmodel.Turn{Content: string(b)}
 	}
-	scenes = append(scenes, scriptmodel.Scene{Name: "plan", Match: scriptmodel.Match{System: "Plan how"}, Turns: []scriptmodel.Turn{plan(planned[:1]), plan(planned)}})
+	scenes = append(scenes, scriptmodel.Scene{
+		Name: "plan", Match: scriptmodel.Match{System: "Plan how"},
+		Turns: []scriptmodel.Turn{plan(planned[:1]), plan(planned)},
+	})
 	h := newHouse(t, "", scenes...)
 	config, err := os.ReadFile(h.config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	base, _, _ := strings.Cut(string(config), "toolsets:")
-	h.write(t, "actlog.yaml", base+"toolsets:\n  search: {root: .}\n  git: {root: ., enableWrite: true, name: Actlog, email: actlog@example.com}\n  code: {root: ., enableWrite: true}\norchestrator: {maxPlanSteps: 6}\n")
+	h.write(t, "actlog.yaml", base+
+		"toolsets:\n  search: {root: .}\n  git: {root: ., enableWrite: true, name: Actlog, email: actlog@example.com}\n"+
+		"  code: {root: ., enableWrite: true}\norchestrator: {maxPlanSteps: 6}\n")
 	git := func(args ...string) string {
 		t.Helper()
-		out, err := exec.CommandContext(t.Context(), "git", append([]string{"-C", h.dir, "-c", "user.name=Ann", "-c", "user.email=ann@example.com"}, args...)...).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), "git",
+			append([]string{"-C", h.dir, "-c", "user.name=Ann", "-c", "user.email=ann@example.com"},
+				args...)...).CombinedOutput()
 		if err != nil {
 			t.Fatalf("git %q: %v\n%s", args, err, out)
 		}
@@ -99,12 +117,14 @@ func TestOrchestrateAtATerminal(t *testing.T) {
 	if code := p.ended(); code != exitDone || p.stdout.String() != "It is simpler now.\n" {
 		t.Errorf("exit code %d, stdout %q\n%s", code, p.stdout, p.out)
 	}
-	wantAll(t, p.out.String(), "text is required", "MODIFIED", "Goal: Simpler", "1. RAG_SEARCH: Find the open work", "ACCEPTED", "patch:\r\n", "    -\t} else {\r\n", "files: tea.go", "Committed as ")
+	wantAll(t, p.out.String(), "text is required", "MODIFIED", "Goal: Simpler", "1. RAG_SEARCH: Find the open work",
+		"ACCEPTED", "patch:\r\n", "    -\t} else {\r\n", "files: tea.go", "Committed as ")
 	wantNone(t, p.out.String(), "\x1b[31mcode")
 	if b, err := os.ReadFile(filepath.Join(h.dir, "tea.go")); err != nil || string(b) != teaAfter {
 		t.Errorf("%q, %v", b, err)
 	}
-	if log := git("log", "--format=%an: %s", "--name-only"); log != "Actlog: Make Kind simpler\n\ntea.go\nAnn: Begin\n\ntea.go\n" {
+	if log := git("log", "--format=%an: %s",
+		"--name-only"); log != "Actlog: Make Kind simpler\n\ntea.go\nAnn: Begin\n\ntea.go\n" {
 		t.Errorf("%q", log)
 	}
 	var trace struct {
@@ -119,7 +139,8 @@ func TestOrchestrateAtATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer answer.Body.Close()
-	if err := json.NewDecoder(answer.Body).Decode(&trace); err != nil || trace.FinalState != "COMPLETED" || len(trace.StepTraces) != len(steps) {
+	if err := json.NewDecoder(answer.Body).Decode(&trace); err != nil || trace.FinalState != "COMPLETED" ||
+		len(trace.StepTraces) != len(steps) {
 		t.Fatalf("%+v, %v", trace, err)
 	}
 	for n, s := range steps {
@@ -130,14 +151,16 @@ func TestOrchestrateAtATerminal(t *testing.T) {
 	}
 	found := 0
 	for _, source := range trace.StepTraces[0].Sources {
-		if source.DisplayName == "tea.go" && source.Type == "FILE" && strings.Contains(source.Snippet, "TODO: name the kinds") {
+		if source.DisplayName == "tea.go" && source.Type == "FILE" &&
+			strings.Contains(source.Snippet, "TODO: name the kinds") {
 			found++
 		}
 	}
 	if found != 1 {
 		t.Errorf("the search found %+v", trace.StepTraces[0].Sources)
 	}
-	if measured := trace.StepTraces[2]; len(measured.Sources) != 1 || !strings.Contains(measured.Output, "Kind: complexity 2") {
+	if measured := trace.StepTraces[2]; len(measured.Sources) != 1 ||
+		!strings.Contains(measured.Output, "Kind: complexity 2") {
 		t.Errorf("it measured %+v", measured)
 	}
 	if suggested := trace.StepTraces[3].Output; !strings.Contains(suggested, "-\t} else {") {

@@ -73,7 +73,9 @@ func agentRun(trace uint32, calls, textBytes int) ptrace.Traces {
 		}
 		s.SetParentSpanID([8]byte{0: 1, 7: 1})
 		s.Attributes().PutStr("gen_ai.operation.name", "chat")
-		s.Attributes().PutStr("gen_ai.output.messages", fmt.Sprintf(`[{"role":"assistant","parts":[{"type":"text","content":"call %d %s"}]}]`, i, strings.Repeat("x", textBytes)))
+		s.Attributes().PutStr("gen_ai.output.messages",
+			fmt.Sprintf(`[{"role":"assistant","parts":[{"type":"text","content":"call %d %s"}]}]`, i,
+				strings.Repeat("x", textBytes)))
 	}
 	return all
 }
@@ -169,7 +171,8 @@ func TestImportTraces(t *testing.T) {
 		t.Run(name, func(t *testing.T) { // not parallel: the first tree is what the others must equal
 			url, _ := serve(t, apitest.Config{}, nil)
 			got, code, stderr := importOf(t, url, content)
-			if code != exitDone || got.Records != int64(all.SpanCount()) && name != "repeated, in another order" || got.Written != got.Records || got.Rejected != 0 {
+			if code != exitDone || got.Records != int64(all.SpanCount()) && name != "repeated, in another order" ||
+				got.Written != got.Records || got.Rejected != 0 {
 				t.Fatalf("exit code %d, %+v of %d spans: %s", code, got, all.SpanCount(), stderr)
 			}
 			tree := shownPlan(t, url, vercelTrace)
@@ -181,7 +184,8 @@ func TestImportTraces(t *testing.T) {
 			}
 		})
 	}
-	if text := fmt.Sprint(want); !strings.Contains(text, "planner") || !strings.Contains(text, "researcher") || !strings.Contains(text, "COMPLETED") {
+	if text := fmt.Sprint(want); !strings.Contains(text, "planner") || !strings.Contains(text, "researcher") ||
+		!strings.Contains(text, "COMPLETED") {
 		t.Errorf("%.1000s", text)
 	}
 }
@@ -225,7 +229,8 @@ func TestImportLogs(t *testing.T) {
 	if out := must(t, "show", agentRunID(1), "--server", url); !strings.Contains(out, "planner") {
 		t.Error(out)
 	}
-	if out := must(t, "show", agentRunID(1), "--step", "0100000000000001", "--server", url); !strings.Contains(out, "weather in Paris") {
+	if out := must(t, "show", agentRunID(1), "--step", "0100000000000001", "--server",
+		url); !strings.Contains(out, "weather in Paris") {
 		t.Error(out)
 	}
 }
@@ -244,14 +249,32 @@ func TestImportReportsRejectedTraces(t *testing.T) {
 		want    imported
 		stderr  []string
 	}{
-		"no spans":           {`{"resourceSpans":[]}`, imported{Error: "FILE: holds no spans"}, []string{"holds no spans"}},
-		"metrics only":       {`{"resourceMetrics":[]}`, imported{Error: "FILE: holds no spans"}, []string{"holds no spans"}},
-		"a bad line":         {good + "\n{nonsense\n" + good + "\n[]\n", imported{Records: 10, Written: 8, Rejected: 2}, []string{"FILE:2: malformed: reading traces", "FILE:4: malformed: reading traces", "2 of 10 records were rejected"}},
-		"truncated":          {good + "\n" + good[:len(good)/2], imported{Records: 5, Written: 4, Rejected: 1}, []string{"FILE:2: malformed: reading traces"}},
-		"one truncated line": {good[:len(good)/2], imported{Records: 1, Rejected: 1}, []string{"FILE:1: malformed: reading traces"}},
-		"truncated protobuf": {string(protobuf(t, agentRun(2, 3, 0)))[:50], imported{Records: 1, Rejected: 1}, []string{"FILE:1: malformed: reading traces"}},
-		"without ids":        {withoutIDs.String(), imported{Records: 5, Written: 4, Rejected: 1}, []string{"FILE: 1 of 5 spans were rejected: spans need a trace id"}},
-		"something else":     {`{"resourceSpans":[]}` + "\n" + strings.Repeat("{\"level\":3,\n", 5000), imported{Records: 1000, Rejected: 1000}, []string{"all rejected; the rest is skipped"}},
+		"no spans":     {`{"resourceSpans":[]}`, imported{Error: "FILE: holds no spans"}, []string{"holds no spans"}},
+		"metrics only": {`{"resourceMetrics":[]}`, imported{Error: "FILE: holds no spans"}, []string{"holds no spans"}},
+		"a bad line": {
+			good + "\n{nonsense\n" + good + "\n[]\n", imported{Records: 10, Written: 8, Rejected: 2},
+			[]string{"FILE:2: malformed: reading traces", "FILE:4: malformed: reading traces", "2 of 10 records were rejected"},
+		},
+		"truncated": {
+			good + "\n" + good[:len(good)/2], imported{Records: 5, Written: 4, Rejected: 1},
+			[]string{"FILE:2: malformed: reading traces"},
+		},
+		"one truncated line": {
+			good[:len(good)/2], imported{Records: 1, Rejected: 1}, []string{"FILE:1: malformed: reading traces"},
+		},
+		"truncated protobuf": {
+			string(protobuf(t, agentRun(2, 3, 0)))[:50], imported{Records: 1, Rejected: 1},
+			[]string{"FILE:1: malformed: reading traces"},
+		},
+		"without ids": {
+			withoutIDs.String(), imported{Records: 5, Written: 4, Rejected: 1}, []string{
+				"FILE: 1 of 5 spans were rejected: spans need a trace id",
+			},
+		},
+		"something else": {
+			`{"resourceSpans":[]}` + "\n" + strings.Repeat("{\"level\":3,\n", 5000), imported{Records: 1000, Rejected: 1000},
+			[]string{"all rejected; the rest is skipped"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -322,7 +345,9 @@ func TestImportSplitsAndJoinsExports(t *testing.T) {
 // doors returns the addresses for OTLP that a program prints.
 func (p *program) doors(t *testing.T) (overHTTP, overGRPC string) {
 	t.Helper()
-	for _, m := range regexp.MustCompile(`(?m)^actlog takes OTLP (?:on http://|over gRPC on )(\S+) \(--otlp-(grpc-)?listen\)$`).FindAllStringSubmatch(p.stderr.String(), -1) {
+	for _, m := range regexp.MustCompile(
+		`(?m)^actlog takes OTLP (?:on http://|over gRPC on )(\S+) \(--otlp-(grpc-)?listen\)$`,
+	).FindAllStringSubmatch(p.stderr.String(), -1) {
 		if m[2] == "" {
 			overHTTP = "http://" + m[1]
 		} else {
@@ -487,14 +512,17 @@ func TestAllDoorsDrain(t *testing.T) {
 // if --otlp-listen names the address.
 func TestDefaultOTLPAddress(t *testing.T) {
 	t.Parallel()
-	if l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", defaultOTLPListen); err == nil { // otherwise another process listens on it
+	// otherwise another process listens on it
+	if l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", defaultOTLPListen); err == nil {
 		defer l.Close()
 	}
-	if code, _, stderr := actlog(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", t.TempDir(), "--otlp-listen", defaultOTLPListen); code != exitFailed || !strings.Contains(stderr, "listen on "+defaultOTLPListen) {
+	if code, _, stderr := actlog(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", t.TempDir(), "--otlp-listen",
+		defaultOTLPListen); code != exitFailed || !strings.Contains(stderr, "listen on "+defaultOTLPListen) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	p := start(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", t.TempDir(), "--otlp-listen", "")
-	if log := p.stderr.String(); !strings.Contains(log, "the default address for OTLP is in use") || strings.Contains(log, "takes OTLP on") {
+	if log := p.stderr.String(); !strings.Contains(log, "the default address for OTLP is in use") ||
+		strings.Contains(log, "takes OTLP on") {
 		t.Error(log)
 	}
 	if err := overHTTP(http.DefaultClient, p.url)(t.Context(), agentRun(1, 1, 1)); err != nil {
@@ -507,7 +535,11 @@ func TestDefaultOTLPAddress(t *testing.T) {
 // TestTracesWithoutAgent expects such traces to be counted, and to make no plan.
 func TestTracesWithoutAgent(t *testing.T) {
 	t.Parallel()
-	c := &serveCmd{Listen: "127.0.0.1:0", OTLPListen: "off", MaxConnections: 10, MaxStreams: 1, TraceDays: 1, TraceQuiet: time.Minute, ReplicaLag: time.Second, runtimeFlags: runtimeFlags{Slots: 1}, databaseFlags: databaseFlags{DatabaseURL: pgtest.New(t).URL}}
+	c := &serveCmd{
+		Listen: "127.0.0.1:0", OTLPListen: "off", MaxConnections: 10, MaxStreams: 1, TraceDays: 1, TraceQuiet: time.Minute,
+		ReplicaLag: time.Second, runtimeFlags: runtimeFlags{Slots: 1},
+		databaseFlags: databaseFlags{DatabaseURL: pgtest.New(t).URL},
+	}
 	s, err := startServer(t.Context(), c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -536,7 +568,8 @@ func TestTracesWithoutAgent(t *testing.T) {
 	if err != nil || !strings.Contains(string(figures), "\nactlog_otlp_traces_without_agent_total 1\n") {
 		t.Errorf("%v\n%s", err, figures)
 	}
-	if out := must(t, "list", "--server", s.url); strings.Contains(out, agentRunID(1)) || !strings.Contains(out, "planner") {
+	if out := must(t, "list", "--server", s.url); strings.Contains(out, agentRunID(1)) ||
+		!strings.Contains(out, "planner") {
 		t.Error(out)
 	}
 }
@@ -553,7 +586,8 @@ func exportOne() {
 	}
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter))
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { panic(err) }))
-	_, agent := provider.Tracer("test").Start(ctx, "invoke_agent planner", trace.WithAttributes(attribute.String("gen_ai.operation.name", "invoke_agent")))
+	_, agent := provider.Tracer("test").Start(ctx, "invoke_agent planner",
+		trace.WithAttributes(attribute.String("gen_ai.operation.name", "invoke_agent")))
 	agent.End()
 	if err := provider.Shutdown(ctx); err != nil {
 		panic(err)
@@ -604,7 +638,8 @@ func TestDocsOTLP(t *testing.T) {
 		}
 	}
 	out := output(t, strings.NewReplacer("http://"+defaultOTLPListen, door.URL, defaultServer, url).Replace(blocks[2]))
-	if !strings.HasPrefix(out, "{}") || !strings.Contains(out, `"name":"planner"`) && !strings.Contains(out, "invoke_agent planner") {
+	if !strings.HasPrefix(out, "{}") || !strings.Contains(out, `"name":"planner"`) &&
+		!strings.Contains(out, "invoke_agent planner") {
 		t.Error(out)
 	}
 
@@ -622,7 +657,8 @@ func TestDocsOTLP(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, content := range map[string][]byte{
-		"export.json": asJSON(t, agentRun(1, 1, 1)), "export.pb.gz": packed.Bytes(), "collector.jsonl": asJSON(t, agentRun(3, 1, 1)), "copilot.jsonl": copilot,
+		"export.json": asJSON(t, agentRun(1, 1, 1)), "export.pb.gz": packed.Bytes(),
+		"collector.jsonl": asJSON(t, agentRun(3, 1, 1)), "copilot.jsonl": copilot,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
 			t.Fatal(err)

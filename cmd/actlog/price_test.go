@@ -22,7 +22,10 @@ func TestPrice(t *testing.T) {
 	database := pgtest.New(t).URL
 	s := storetest.OpenURL(t, database)
 	started := time.Date(2026, 11, 19, 12, 0, 0, 0, time.UTC)
-	storetest.Write(t, s, &record.ThinkAct{RootPlanID: "p", StepID: "s", Seq: 0, ModelName: new("House-7b"), InputTokens: new(int64(2_000_000)), ThinkStartTime: &started})
+	storetest.Write(t, s, &record.ThinkAct{
+		RootPlanID: "p", StepID: "s", Seq: 0, ModelName: new("House-7b"), InputTokens: new(int64(2_000_000)),
+		ThinkStartTime: &started,
+	})
 	price := func(want int, args ...string) (stdout, stderr string) {
 		t.Helper()
 		code, stdout, stderr := actlog(t, append([]string{"price", args[0], "--database-url", database}, args[1:]...)...)
@@ -31,7 +34,8 @@ func TestPrice(t *testing.T) {
 		}
 		return stdout, stderr
 	}
-	price(exitDone, "set", "", "House-*", "--input", "1.5", "--output", "4", "--from", "2026-11-01", "--source", "the bill")
+	price(exitDone, "set", "", "House-*", "--input", "1.5", "--output", "4", "--from", "2026-11-01", "--source",
+		"the bill")
 	if stdout, _ := price(exitDone, "apply", "--since", "2026-11-01"); stdout != "calls priced: 1\n" {
 		t.Errorf("apply: %q", stdout)
 	}
@@ -76,7 +80,8 @@ func TestPrice(t *testing.T) {
 	}
 }
 
-// TestPriceImport checks that the list of prices says its date and is renewed from a file, and that prices that were set stay.
+// TestPriceImport checks that the list of prices says its date and is renewed from a file, and that prices that were
+// set stay.
 func TestPriceImport(t *testing.T) {
 	t.Parallel()
 	database := pgtest.New(t).URL
@@ -99,8 +104,9 @@ func TestPriceImport(t *testing.T) {
 	costs := func(provider, model string, day time.Time, tokens, hour int64) float64 {
 		t.Helper()
 		id := uuid.NewString()
-		storetest.Write(t, s, &record.ThinkAct{RootPlanID: id, StepID: id, Seq: 0, Provider: &provider, ModelName: &model, ThinkStartTime: &day,
-			InputTokens: &tokens, CacheCreationInputTokens: &hour, CacheCreation1hInputTokens: &hour})
+		storetest.Write(t, s, &record.ThinkAct{RootPlanID: id, StepID: id, Seq: 0, Provider: &provider, ModelName: &model,
+			ThinkStartTime: &day,
+			InputTokens:    &tokens, CacheCreationInputTokens: &hour, CacheCreation1hInputTokens: &hour})
 		d := storetest.StepDetail(t, s, id)
 		if d.Figures.CostUSD == nil {
 			return -1
@@ -114,7 +120,8 @@ func TestPriceImport(t *testing.T) {
 	}
 	price(exitDone, "set", "openai", "gpt-5", "--input", "1", "--output", "2", "--from", "2026-01-01")
 	price(exitDone, "set", "openai", "gpt-5-*", "--input", "0", "--output", "0", "--from", "2026-01-01")
-	price(exitDone, "set", "", "house", "--input", "1", "--output", "2", "--from", "2026-01-01", "--cache-write", "1.5", "--cache-write-1h", "3", "--tier", "100000,4,5,0.5,6,8")
+	price(exitDone, "set", "", "house", "--input", "1", "--output", "2", "--from", "2026-01-01", "--cache-write", "1.5",
+		"--cache-write-1h", "3", "--tier", "100000,4,5,0.5,6,8")
 
 	stdout, _ := price(exitDone, "import", file(`{"date": "2026-12-01", "prices": [
 		{"provider": "openai", "model": "gpt-5", "inputUsd": 9, "outputUsd": 9},
@@ -159,7 +166,8 @@ func TestPriceImport(t *testing.T) {
 
 	// What it lists is what it takes.
 	listed, _ := price(exitDone, "list", "--json")
-	if stdout, _ := price(exitDone, "import", "--date", "2026-12-02", file(listed)); !strings.HasPrefix(stdout, "price list of 2026-12-02: 0 of ") {
+	if stdout, _ := price(exitDone, "import", "--date", "2026-12-02", file(listed)); !strings.HasPrefix(stdout,
+		"price list of 2026-12-02: 0 of ") {
 		t.Errorf("import of the list itself: %q", stdout)
 	}
 
@@ -173,7 +181,8 @@ func TestPriceImport(t *testing.T) {
 			"cache_creation_input_token_cost": 3.75e-06, "cache_creation_input_token_cost_above_1hr": 6e-06},
 		"us.amazon.nova-9-v1:0": {"litellm_provider": "bedrock_converse", "mode": "chat", "input_cost_per_token": 6e-08, "output_cost_per_token": 2.4e-07}
 	}`))
-	if stdout != "price list of 2026-12-01: 3 of 3 prices are new\n3 entries that are no prices of models for text, or your own, were left out\n" {
+	if stdout != "price list of 2026-12-01: 3 of 3 prices are new\n"+
+		"3 entries that are no prices of models for text, or your own, were left out\n" {
 		t.Errorf("import: %q", stdout)
 	}
 	s = storetest.OpenURL(t, database) // an open one reads the prices each minute
@@ -183,7 +192,8 @@ func TestPriceImport(t *testing.T) {
 		want            float64
 	}{
 		{"gcp.gemini", "models/gemini-9-pro", 100_000, 0, 0.125}, {"gcp.gemini", "gemini-9-pro", 400_000, 0, 1},
-		{"gcp.vertex_ai", "claude-nine@20270101", 100_000, 100_000, 0.6}, {"aws.bedrock", "us.amazon.nova-9-v1:0", 1_000_000, 0, 0.06},
+		{"gcp.vertex_ai", "claude-nine@20270101", 100_000, 100_000, 0.6},
+		{"aws.bedrock", "us.amazon.nova-9-v1:0", 1_000_000, 0, 0.06},
 	} {
 		if got := costs(tt.provider, tt.model, december, tt.tokens, tt.hour); got != tt.want {
 			t.Errorf("%+v: costs %v", tt, got)

@@ -89,7 +89,8 @@ func TestPsqlHidesSecrets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text := string(arguments); strings.Contains(text, password) || strings.Contains(text, "hidden") || strings.Contains(text, "password") {
+		if text := string(arguments); strings.Contains(text, password) || strings.Contains(text, "hidden") ||
+			strings.Contains(text, "password") {
 			t.Errorf("%s: others see %q", address, text)
 		}
 		if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
@@ -98,7 +99,9 @@ func TestPsqlHidesSecrets(t *testing.T) {
 		_ = client.Signal(os.Interrupt)
 		_ = p.cmd.Wait()
 		// The client connects with them.
-		if code, stdout, stderr := actlog(t, "psql", "--database-url", address, "--", "-Atc", "SELECT 1"); code != exitDone || stdout != "1\n" {
+		if code, stdout, stderr := actlog(
+			t, "psql", "--database-url", address, "--", "-Atc", "SELECT 1",
+		); code != exitDone || stdout != "1\n" {
 			t.Errorf("%s: exit code %d: %s%s", address, code, stdout, stderr)
 		}
 	}
@@ -120,7 +123,10 @@ func TestParseConnInfo(t *testing.T) {
 		{"postgres://u:p?q@[::1]:5/d", "postgres://u@[::1]:5/d", secrets{"password": "p?q"}},
 		{"postgres:///d?host=/x&password=a%20b", "postgres:///d?host=/x", secrets{"password": "a b"}},
 		{"postgres:///d?pass%77ord=a", "postgres:///d", secrets{"password": "a"}},
-		{"postgres:///d?passfile=/f&sslpassword=s&user=me", "postgres:///d?user=me", secrets{"passfile": "/f", "sslpassword": "s"}},
+		{
+			"postgres:///d?passfile=/f&sslpassword=s&user=me", "postgres:///d?user=me",
+			secrets{"passfile": "/f", "sslpassword": "s"},
+		},
 		{"postgres:///d@e", "postgres:///d@e", secrets{}},
 		{"host=h password=p user=u", "host=h user=u", secrets{"password": "p"}},
 		{"host=h  password  =  'it\\'s a \\\\' user='a b'", "host=h user='a b'", secrets{"password": `it's a \`}},
@@ -134,7 +140,9 @@ func TestParseConnInfo(t *testing.T) {
 			t.Errorf("%s: %+v, %v", tt.in, got, err)
 		}
 	}
-	for _, bad := range []string{"postgres://u:s3cret%zz@h", "postgres:///d?password=s3cret%z", "password='s3cret", "s3cret word=1"} {
+	for _, bad := range []string{
+		"postgres://u:s3cret%zz@h", "postgres:///d?password=s3cret%z", "password='s3cret", "s3cret word=1",
+	} {
 		if _, err := parseConnInfo(bad); err == nil || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%s: %v", bad, err)
 		}
@@ -160,7 +168,8 @@ func TestHideSecrets(t *testing.T) {
 			t.Errorf("%s: %s %q %v", in, got, env, err)
 		}
 		content, err := os.ReadFile(file)
-		if info, statErr := os.Stat(file); err != nil || statErr != nil || info.Mode().Perm() != 0o600 || string(content) != "[actlog_secrets]\nsslpassword=s\n" {
+		if info, statErr := os.Stat(file); err != nil || statErr != nil || info.Mode().Perm() != 0o600 ||
+			string(content) != "[actlog_secrets]\nsslpassword=s\n" {
 			t.Errorf("%s: %q %v %v", in, content, err, info)
 		}
 	}
@@ -183,11 +192,15 @@ func TestNoRecord(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	empty := pgtest.Empty(t)
 	for _, args := range [][]string{
-		{"psql"}, {"psql", "--client", "pg_dump"}, {"price", "list"}, {"price", "set", "", "m", "--input", "1", "--output", "1"},
-		{"price", "delete", "", "m", "--from", "2026-11-01"}, {"price", "apply", "--since", "2026-11-01"}, {"migrate", "status"}, {"migrate", "down"},
+		{"psql"}, {"psql", "--client", "pg_dump"}, {"price", "list"}, {
+			"price", "set", "", "m", "--input", "1", "--output", "1",
+		},
+		{"price", "delete", "", "m", "--from", "2026-11-01"}, {"price", "apply", "--since", "2026-11-01"},
+		{"migrate", "status"}, {"migrate", "down"},
 	} {
 		code, stdout, stderr := actlog(t, append(args, "--data-dir", dir)...)
-		if code != exitFailed || stdout != "" || !strings.Contains(stderr, "there is no record in the folder "+dir) || !strings.Contains(stderr, "--data-dir") || !strings.Contains(stderr, "--database-url") {
+		if code != exitFailed || stdout != "" || !strings.Contains(stderr, "there is no record in the folder "+dir) ||
+			!strings.Contains(stderr, "--data-dir") || !strings.Contains(stderr, "--database-url") {
 			t.Errorf("%q: exit code %d\n%s%s", args, code, stdout, stderr)
 		}
 		if _, err := os.Stat(dir); err == nil {
@@ -207,13 +220,16 @@ func TestNoRecord(t *testing.T) {
 			t.Errorf("%q: exit code %d\n%s", args, code, stderr)
 		}
 		var schemas int
-		if err := empty.Pool.QueryRow(t.Context(), "SELECT count(*) FROM pg_namespace WHERE nspname IN ('actlog', 'report')").Scan(&schemas); err != nil || schemas != 0 {
+		if err := empty.Pool.QueryRow(t.Context(),
+			"SELECT count(*) FROM pg_namespace WHERE nspname IN ('actlog', 'report')").Scan(&schemas); err != nil ||
+			schemas != 0 {
 			t.Fatalf("%q made %d schemas, %v", args, schemas, err)
 		}
 	}
 }
 
-// S11: psql opens as who may only read the views of schema report, whatever the URL and the environment say; --admin opens as the owner.
+// S11: psql opens as who may only read the views of schema report, whatever the URL and the environment say; --admin
+// opens as the owner.
 func TestPsqlReads(t *testing.T) {
 	requireClients(t, "psql", "pg_dump") // the environment of other tests is not that of this one
 	dir := filepath.Join(t.TempDir(), "data")
@@ -222,7 +238,8 @@ func TestPsqlReads(t *testing.T) {
 	}
 	configured := pgtest.New(t).URL
 	service := filepath.Join(t.TempDir(), "services")
-	if err := os.WriteFile(service, []byte("[mine]\noptions=-c role=none -c default_transaction_read_only=off\n"), 0o600); err != nil {
+	if err := os.WriteFile(service, []byte("[mine]\noptions=-c role=none -c default_transaction_read_only=off\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PGOPTIONS", "-c role=none -c default_transaction_read_only=off")
@@ -230,7 +247,9 @@ func TestPsqlReads(t *testing.T) {
 	t.Setenv("PGSERVICE", "mine")
 	t.Setenv("ACTLOG_ADMIN", "true")
 	private, named := []string{"psql", "--data-dir", dir}, []string{"psql", "--database-url", configured}
-	hostile := []string{"psql", "--database-url", configured + "&options=-c%20role%3Dnone%20-c%20default_transaction_read_only%3Doff"}
+	hostile := []string{
+		"psql", "--database-url", configured + "&options=-c%20role%3Dnone%20-c%20default_transaction_read_only%3Doff",
+	}
 	for _, tt := range []struct {
 		as   []string
 		sql  string
@@ -239,7 +258,10 @@ func TestPsqlReads(t *testing.T) {
 	}{
 		{private, "SELECT session_user, count(*) FROM plan", "actlog_psql|0", exitDone},
 		{private, "SET ROLE postgres", "permission denied", exitFailed},
-		{private, "SET default_transaction_read_only = off; SELECT count(*) FROM actlog.plan_execution_record", "permission denied", exitFailed},
+		{
+			private, "SET default_transaction_read_only = off; SELECT count(*) FROM actlog.plan_execution_record",
+			"permission denied", exitFailed,
+		},
 		{private, "COPY (SELECT 1) TO PROGRAM 'cat'", "must be superuser", exitFailed},
 		{private, "SELECT pg_read_file('PG_VERSION')", "permission denied", exitFailed},
 		{private, "CREATE TABLE t (n int)", "", exitFailed},
@@ -250,16 +272,25 @@ func TestPsqlReads(t *testing.T) {
 		{named, "COPY (SELECT 1) TO PROGRAM 'cat'", "must be superuser", exitFailed},
 		{named, "CREATE TEMP TABLE t (n int)", "read-only transaction", exitFailed},
 		{hostile, "SELECT current_user, current_setting('default_transaction_read_only')", "actlog_report|on", exitDone},
-		{append(slices.Clone(private), "--admin"), "SELECT current_user, count(*) FROM plan_execution_record", "postgres|0", exitDone},
-		{append(slices.Clone(named), "--admin"), "CREATE TEMP TABLE t AS SELECT FROM plan_execution_record", "SELECT 0", exitDone},
+		{
+			append(slices.Clone(private), "--admin"), "SELECT current_user, count(*) FROM plan_execution_record", "postgres|0",
+			exitDone,
+		},
+		{
+			append(slices.Clone(named), "--admin"), "CREATE TEMP TABLE t AS SELECT FROM plan_execution_record", "SELECT 0",
+			exitDone,
+		},
 	} {
 		// psql prints what a statement did unless it is quiet.
-		code, stdout, stderr := actlog(t, append(slices.Clone(tt.as), "--", "--no-psqlrc", "--set=ON_ERROR_STOP=1", "-Atc", tt.sql)...)
+		code, stdout, stderr := actlog(t,
+			append(slices.Clone(tt.as), "--", "--no-psqlrc", "--set=ON_ERROR_STOP=1", "-Atc", tt.sql)...)
 		if code != tt.code || !strings.Contains(stdout+stderr, tt.want) {
 			t.Errorf("%q: %s: exit code %d\n%s%s", tt.as, tt.sql, code, stdout, stderr)
 		}
 	}
-	if code, stdout, stderr := actlog(t, append(private, "--client", "pg_dump", "--", "--schema-only", "--table=actlog.plan_execution_record")...); code != exitDone || !strings.Contains(stdout, "CREATE TABLE") {
+	if code, stdout, stderr := actlog(t,
+		append(private, "--client", "pg_dump", "--", "--schema-only",
+			"--table=actlog.plan_execution_record")...); code != exitDone || !strings.Contains(stdout, "CREATE TABLE") {
 		t.Errorf("pg_dump: exit code %d\n%s", code, stderr)
 	}
 }
@@ -273,27 +304,32 @@ func TestPsqlNotGranted(t *testing.T) {
 	admin := connect(t, db.URL, "")
 	mustSQL(t, admin, "CREATE ROLE "+role+" LOGIN PASSWORD 'secret'; GRANT USAGE ON SCHEMA actlog TO "+role)
 	t.Cleanup(func() {
-		if _, err := admin.PgConn().Exec(context.Background(), fmt.Sprintf("DROP OWNED BY %[1]s; DROP ROLE %[1]s", role)).ReadAll(); err != nil {
+		if _, err := admin.PgConn().Exec(context.Background(),
+			fmt.Sprintf("DROP OWNED BY %[1]s; DROP ROLE %[1]s", role)).ReadAll(); err != nil {
 			t.Error(err)
 		}
 	})
 	at := strings.Replace(as(t, db.URL, role), role+"@", role+":secret@", 1)
 	code, stdout, stderr := actlog(t, "psql", "--database-url", at, "--", "-Atc", "SELECT 1")
-	if code != exitFailed || stdout != "" || !strings.Contains(stderr, "GRANT actlog_report") || !strings.Contains(stderr, "--admin") || strings.Contains(stderr, "secret") {
+	if code != exitFailed || stdout != "" || !strings.Contains(stderr, "GRANT actlog_report") ||
+		!strings.Contains(stderr, "--admin") || strings.Contains(stderr, "secret") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
-	if code, stdout, stderr := actlog(t, "psql", "--database-url", at, "--admin", "--", "-Atc", "SELECT 1"); code != exitDone || stdout != "1\n" {
+	if code, stdout, stderr := actlog(t, "psql", "--database-url", at, "--admin", "--", "-Atc",
+		"SELECT 1"); code != exitDone || stdout != "1\n" {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 	// Nor does a client open with all rights whose login could not be asked before.
 	var psql psqlCmd
 	psql.Client, psql.Args = "psql", []string{"-Atc", "SELECT current_user"}
 	var out bytes.Buffer
-	if err := psql.run(t.Context(), &env{stdout: &out, stderr: &out}, at, readerOptions+" -c role="+report.Role); err == nil || strings.Contains(out.String(), role+"\n") {
+	if err := psql.run(t.Context(), &env{stdout: &out, stderr: &out}, at,
+		readerOptions+" -c role="+report.Role); err == nil || strings.Contains(out.String(), role+"\n") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 	mustSQL(t, admin, "GRANT actlog_report TO "+role)
-	if code, stdout, stderr := actlog(t, "psql", "--database-url", at, "--", "-Atc", "SELECT current_user"); code != exitDone || stdout != "actlog_report\n" {
+	if code, stdout, stderr := actlog(t, "psql", "--database-url", at, "--", "-Atc",
+		"SELECT current_user"); code != exitDone || stdout != "actlog_report\n" {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 }
@@ -313,7 +349,8 @@ func TestConnInfoWith(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := info.with(info.public, "-c a=b&"); strings.Join(strings.Fields(got), " ") != strings.Join(strings.Fields(want), " ") {
+		if got := info.with(info.public, "-c a=b&"); strings.Join(strings.Fields(got),
+			" ") != strings.Join(strings.Fields(want), " ") {
 			t.Errorf("%s: %s, want %s", in, got, want)
 		}
 	}
@@ -333,7 +370,8 @@ func TestReadmeSQL(t *testing.T) {
 	if !found || !begun || !ended {
 		t.Fatal("the README has no SQL for actlog psql")
 	}
-	if code, stdout, stderr := actlog(t, "psql", "--database-url", pgtest.New(t).URL, "--", "-c", statement); code != exitDone || !strings.Contains(stdout, "(0 rows)") {
+	if code, stdout, stderr := actlog(t, "psql", "--database-url", pgtest.New(t).URL, "--", "-c",
+		statement); code != exitDone || !strings.Contains(stdout, "(0 rows)") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 }

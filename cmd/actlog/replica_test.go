@@ -14,8 +14,8 @@ import (
 	"github.com/actlog/actlog/internal/testkit/pgtest"
 )
 
-// TestReplica: a server with a replica reads lists, searches, exports, charts and reports there, and a client that sends the mark of its write
-// sees it in each.
+// TestReplica: a server with a replica reads lists, searches, exports, charts and reports there, and a client that
+// sends the mark of its write sees it in each.
 func TestReplica(t *testing.T) {
 	t.Parallel()
 	pair := pgtest.NewPair(t)
@@ -29,7 +29,8 @@ func TestReplica(t *testing.T) {
 		t.Fatal(err)
 	}
 	login.User = url.UserPassword("replica_sql", "secret")
-	p := start(t, "serve", "--listen", "127.0.0.1:0", "--database-url", pair.Primary, "--replica-url", pair.Standby, "--report-url", login.String())
+	p := start(t, "serve", "--listen", "127.0.0.1:0", "--database-url", pair.Primary, "--replica-url", pair.Standby,
+		"--report-url", login.String())
 	ask := func(method, path, body string, header http.Header) (status int, answer string, got http.Header) {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), method, p.url+path, strings.NewReader(body))
@@ -58,7 +59,11 @@ func TestReplica(t *testing.T) {
 		there = used.MatchString(answer)
 	}
 	sql := func(query string) string {
-		arguments, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{"name": "sql", "arguments": map[string]string{"query": query}}})
+		arguments, err := json.Marshal(map[string]any{
+			"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{
+				"name": "sql", "arguments": map[string]string{"query": query},
+			},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +71,10 @@ func TestReplica(t *testing.T) {
 	}
 	for n := range 20 {
 		id := fmt.Sprintf("replica-run-%d", n)
-		record := fmt.Sprintf(`{"records":[{"kind":"plan","rootPlanId":%q,"currentPlanId":%q,"title":"the needle %d","startTime":%q}]}`, id, id, n, time.Now().UTC().Format(time.RFC3339Nano))
+		record := fmt.Sprintf(
+			`{"records":[{"kind":"plan","rootPlanId":%q,"currentPlanId":%q,"title":"the needle %d","startTime":%q}]}`, id, id,
+			n, time.Now().UTC().Format(time.RFC3339Nano),
+		)
 		status, answer, header := ask("POST", "/api/v1/records", record, nil)
 		mark := header.Get("Actlog-Mark")
 		if status != http.StatusOK || mark == "" {
@@ -74,7 +82,9 @@ func TestReplica(t *testing.T) {
 		}
 		own := http.Header{"Actlog-Mark": {mark}, "Accept": {"application/json, text/event-stream"}}
 		for _, read := range [][2]string{
-			{"GET", "/api/v1/plans?limit=100"}, {"GET", "/api/v1/plans/" + id + "/records"}, {"GET", "/api/v1/search?q=needle&limit=100"},
+			{"GET", "/api/v1/plans?limit=100"}, {"GET", "/api/v1/plans/" + id + "/records"}, {
+				"GET", "/api/v1/search?q=needle&limit=100",
+			},
 			{"POST", "/mcp"},
 		} {
 			body := ""
@@ -87,38 +97,50 @@ func TestReplica(t *testing.T) {
 			}
 		}
 	}
-	if _, answer, _ := ask("POST", "/mcp", sql("SELECT pg_is_in_recovery() AS there"), http.Header{"Accept": {"application/json, text/event-stream"}}); !strings.Contains(answer, "true") {
+	if _, answer, _ := ask("POST", "/mcp", sql("SELECT pg_is_in_recovery() AS there"),
+		http.Header{"Accept": {"application/json, text/event-stream"}}); !strings.Contains(answer, "true") {
 		t.Errorf("SQL was not run at the replica: %s", answer)
 	}
-	if _, answer, _ := ask("GET", "/metrics", "", nil); !regexp.MustCompile(`(?m)^actlog_store_replica_reads_total [1-9]`).MatchString(answer) {
+	if _, answer, _ := ask("GET", "/metrics", "",
+		nil); !regexp.MustCompile(`(?m)^actlog_store_replica_reads_total [1-9]`).MatchString(answer) {
 		t.Errorf("no read was made at the replica")
 	}
-	if status, answer, _ := ask("GET", "/api/v1/plans", "", http.Header{"Actlog-Mark": {"yesterday"}}); status != http.StatusBadRequest || !strings.Contains(answer, "Actlog-Mark") {
+	if status, answer, _ := ask("GET", "/api/v1/plans", "",
+		http.Header{"Actlog-Mark": {"yesterday"}}); status != http.StatusBadRequest ||
+		!strings.Contains(answer, "Actlog-Mark") {
 		t.Errorf("a wrong mark: %d %s", status, answer)
 	}
 	if _, _, header := ask("GET", "/api/v1/plans", "", nil); header.Get("Actlog-Mark") != "" {
 		t.Error("a read was answered with a mark")
 	}
-	if status, answer, header := ask("GET", "/api/v1/plans", "", http.Header{"Actlog-Mark": {"FFFF-0"}}); status != http.StatusServiceUnavailable || header.Get("Retry-After") == "" {
+	if status, answer, header := ask(
+		"GET", "/api/v1/plans", "", http.Header{"Actlog-Mark": {"FFFF-0"}},
+	); status != http.StatusServiceUnavailable || header.Get("Retry-After") == "" {
 		t.Errorf("a mark of a primary that is not there yet: %d %s", status, answer)
 	}
 	// A browser keeps the mark of what its pages wrote. Others may have put another one there.
-	for n, browser := range []http.Header{{"Sec-Fetch-Site": {"same-origin"}}, {"Origin": {p.url}}, {"Cookie": {"actlog-mark=x"}}} {
+	for n, browser := range []http.Header{
+		{"Sec-Fetch-Site": {"same-origin"}}, {"Origin": {p.url}}, {"Cookie": {"actlog-mark=x"}},
+	} {
 		_, _, header := ask("DELETE", fmt.Sprintf("/api/v1/plans/replica-run-%d", n), "", browser)
 		if c := header.Get("Set-Cookie"); !strings.HasPrefix(c, "actlog-mark=") {
 			t.Errorf("the browser was given %q", c)
 		}
 	}
 	for _, cookie := range []string{"yesterday", "FFFFFFFF-FFFFFFFFFFFFFFFF", "FFFF-0"} {
-		if status, answer, _ := ask("GET", "/api/v1/plans", "", http.Header{"Cookie": {"actlog-mark=" + cookie}}); status != http.StatusOK {
+		if status, answer, _ := ask("GET", "/api/v1/plans", "",
+			http.Header{"Cookie": {"actlog-mark=" + cookie}}); status != http.StatusOK {
 			t.Errorf("with the cookie %s: %d %s", cookie, status, answer)
 		}
 	}
 	// What the replica lacks is asked of the primary.
 	pgtest.Exec(t, pair.Standby, "SELECT pg_wal_replay_pause()")
-	_, _, header := ask("POST", "/api/v1/records", `{"records":[{"kind":"plan","rootPlanId":"late","currentPlanId":"late"}]}`, nil)
+	_, _, header := ask("POST", "/api/v1/records",
+		`{"records":[{"kind":"plan","rootPlanId":"late","currentPlanId":"late"}]}`, nil)
 	own := http.Header{"Actlog-Mark": {header.Get("Actlog-Mark")}, "Accept": {"application/json, text/event-stream"}}
-	if _, answer, _ := ask("POST", "/mcp", sql("SELECT root_plan_id, pg_is_in_recovery() AS there FROM report.plan WHERE root_plan_id = 'late'"), own); !strings.Contains(answer, "late") || !strings.Contains(answer, "false") {
+	if _, answer, _ := ask("POST", "/mcp",
+		sql("SELECT root_plan_id, pg_is_in_recovery() AS there FROM report.plan WHERE root_plan_id = 'late'"),
+		own); !strings.Contains(answer, "late") || !strings.Contains(answer, "false") {
 		t.Errorf("SQL that the replica cannot answer: %s", answer)
 	}
 	pgtest.Exec(t, pair.Standby, "SELECT pg_wal_replay_resume()")

@@ -38,8 +38,17 @@ func askingScenes(form fields) []scriptmodel.Scene {
 	ask := calls("agent-asker", fields{"request": "Ask where."})
 	ask.Content = "First I ask.\nThen \x1b[31mI\x1b]0;write\a."
 	return []scriptmodel.Scene{
-		{Name: "asker", Match: scriptmodel.Match{System: "Asker."}, Turns: []scriptmodel.Turn{calls("form", form), says("They said where.")}},
-		{Name: "reader", Turns: []scriptmodel.Turn{ask, calls("files-write_file", fields{"path": "b.txt", "content": "written \x1b[2J once"}), says("Done \x1b[31mwell.\nTwice.")}},
+		{
+			Name: "asker", Match: scriptmodel.Match{System: "Asker."}, Turns: []scriptmodel.Turn{
+				calls("form", form), says("They said where."),
+			},
+		},
+		{
+			Name: "reader", Turns: []scriptmodel.Turn{
+				ask, calls("files-write_file", fields{"path": "b.txt", "content": "written \x1b[2J once"}),
+				says("Done \x1b[31mwell.\nTwice."),
+			},
+		},
 	}
 }
 
@@ -160,7 +169,8 @@ func TestRunAtATerminal(t *testing.T) {
 	if code := p.ended(); code != exitDone || p.stdout.String() != "Done [31mwell.\nTwice.\n" {
 		t.Errorf("exit code %d, stdout %q", code, p.stdout)
 	}
-	wantAll(t, p.out.String(), "reader", "First I ask.\r\nThen ", "agent.asker", "   \x1b[1masker", "Ask where.", "urgent.", "SUBMITTED", "written", "files: b.txt", "APPROVED", "files.write_file", "COMPLETED")
+	wantAll(t, p.out.String(), "reader", "First I ask.\r\nThen ", "agent.asker", "   \x1b[1masker", "Ask where.",
+		"urgent.", "SUBMITTED", "written", "files: b.txt", "APPROVED", "files.write_file", "COMPLETED")
 	wantNone(t, p.out.String(), append(hostile, "hunter2")...)
 	if b, err := os.ReadFile(filepath.Join(h.dir, "b.txt")); err != nil || string(b) != "written \x1b[2J once" {
 		t.Errorf("%q, %v", b, err)
@@ -192,7 +202,8 @@ func TestSomebodyElseAnswers(t *testing.T) {
 	if code := p.ended(); code != exitDone { // there is nothing left to ask
 		t.Errorf("exit code %d\n%s", code, p.out)
 	}
-	wantAll(t, p.out.String(), "by ann", "Press Enter", "somebody else answered", "approve, reject? ", "REJECTED", "Press Enter", "SKIPPED")
+	wantAll(t, p.out.String(), "by ann", "Press Enter", "somebody else answered", "approve, reject? ", "REJECTED",
+		"Press Enter", "SKIPPED")
 
 	p = atTerminal(t, append([]string{"run", "reader", "Help."}, server...)...)
 	before := p.state(t)
@@ -255,7 +266,9 @@ type begun struct {
 func inBackground(t *testing.T, args ...string) *begun {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
-	b := &begun{stdout: new(watched), stderr: new(watched), code: make(chan int, 1), stop: func() { cancel(interruption{syscall.SIGINT}) }}
+	b := &begun{stdout: new(watched), stderr: new(watched), code: make(chan int, 1), stop: func() {
+		cancel(interruption{syscall.SIGINT})
+	}}
 	t.Cleanup(b.stop)
 	go func() { b.code <- run(ctx, args, b.stdout, b.stderr) }()
 	return b
@@ -282,7 +295,8 @@ func TestRunWithoutATerminal(t *testing.T) {
 		fails(exitFailed, "run plan-9 is not on record", action, "plan-9")
 	}
 
-	b := inBackground(t, command("run", "reader", "Help.", "--json", "--tag", "one", "--project", "shop", "--user", "u", "--conversation", "c", "--limit", "tokens=100000,seconds=60.5")...)
+	b := inBackground(t, command("run", "reader", "Help.", "--json", "--tag", "one", "--project", "shop", "--user", "u",
+		"--conversation", "c", "--limit", "tokens=100000,seconds=60.5")...)
 	b.stderr.await(t, "Where? Answer it: actlog answer plan-")
 	id := onlyRun(t, s.url)
 	list := must(t, command("answer", id, "--list")...)
@@ -303,7 +317,8 @@ func TestRunWithoutATerminal(t *testing.T) {
 	}
 	b.stderr.await(t, "May files.write_file run? Answer it: actlog answer "+id)
 	waiting := command("runs", "--state", "WAITING", "--executor", "agent", "--name", "reader")
-	storetest.Until(t, "the run waits", func() bool { return strings.Contains(must(t, waiting...), id[:leastShortID]) }) // soon after it has asked
+	// soon after it has asked
+	storetest.Until(t, "the run waits", func() bool { return strings.Contains(must(t, waiting...), id[:leastShortID]) })
 	wantAll(t, must(t, waiting...), "PLAN", "TAKEOVERS", id[:leastShortID]+"  ", "WAITING", "agent", "reader", "Help.")
 	if out := must(t, command("runs", "--name", "nobody", "--json")...); out != "" {
 		t.Errorf("%s", out)
@@ -317,11 +332,15 @@ func TestRunWithoutATerminal(t *testing.T) {
 		runView
 		Tags []string
 	}
-	if err := json.Unmarshal([]byte(b.stdout.String()), &r); err != nil || r.PlanID != id || r.State != "COMPLETED" || r.answer() != "Done \x1b[31mwell.\nTwice." {
+	if err := json.Unmarshal([]byte(b.stdout.String()), &r); err != nil || r.PlanID != id || r.State != "COMPLETED" ||
+		r.answer() != "Done \x1b[31mwell.\nTwice." {
 		t.Errorf("%v %+v", err, r)
 	}
 	wantNone(t, b.stderr.String(), "\x1b")
-	wantAll(t, must(t, command("list", "--tag", "one", "--project", "shop", "--user", "u", "--conversation", "c", "--json")...), id)
+	wantAll(
+		t, must(t, command("list", "--tag", "one", "--project", "shop", "--user", "u", "--conversation", "c", "--json")...),
+		id,
+	)
 	for _, action := range []string{"stop", "pause", "resume"} {
 		fails(exitFailed, "run "+id+": the run has ended", action, id)
 	}
@@ -334,8 +353,10 @@ func TestRunWithoutATerminal(t *testing.T) {
 func TestControl(t *testing.T) {
 	t.Parallel()
 	write := calls("files-write_file", fields{"path": "a.txt", "content": "a"})
-	write.ToolCalls = append(write.ToolCalls, calls("files-write_file", fields{"path": "b.txt", "content": "b"}).ToolCalls...)
-	h := newHouse(t, "  reader: {description: Writes, tools: [files.write_file]}\n", scriptmodel.Scene{Name: "s", Turns: []scriptmodel.Turn{write, says("done")}})
+	write.ToolCalls = append(write.ToolCalls,
+		calls("files-write_file", fields{"path": "b.txt", "content": "b"}).ToolCalls...)
+	h := newHouse(t, "  reader: {description: Writes, tools: [files.write_file]}\n",
+		scriptmodel.Scene{Name: "s", Turns: []scriptmodel.Turn{write, says("done")}})
 	s := h.serve(t, 1)
 	command := func(args ...string) []string { return append(args, "--server", s.url) }
 	id := strings.TrimSpace(must(t, command("run", "reader", "Ask.", "--detach")...))
@@ -354,7 +375,8 @@ func TestControl(t *testing.T) {
 		if out := must(t, command(tt.action, id)...); !strings.HasPrefix(out, id+" is ") {
 			t.Errorf("%q", out)
 		}
-		for !strings.Contains(must(t, command("runs", "--state", tt.state, "--json")...), id) { // the command waits for a while only
+		// the command waits for a while only
+		for !strings.Contains(must(t, command("runs", "--state", tt.state, "--json")...), id) {
 			pause()
 		}
 	}
@@ -364,7 +386,8 @@ func TestControl(t *testing.T) {
 	if code := <-f.code; code != 130 {
 		t.Errorf("exit code %d", code)
 	}
-	wantAll(t, f.stderr.String(), "The run goes on. Follow it: actlog tail plan-", "Stop it: actlog stop plan-", "stopped by SIGINT")
+	wantAll(t, f.stderr.String(), "The run goes on. Follow it: actlog tail plan-", "Stop it: actlog stop plan-",
+		"stopped by SIGINT")
 	if out := must(t, command("runs")...); strings.Count(out, "plan-") != 2 || strings.Contains(out, "CANCELLED") {
 		t.Errorf("%s", out)
 	}
@@ -375,7 +398,8 @@ func TestControl(t *testing.T) {
 	if out := must(t, command("stop", third)...); !strings.HasPrefix(out, third+" is ") {
 		t.Errorf("%q", out)
 	}
-	if code := <-f.code; code != exitFailed || f.stdout.String() != "" || !strings.Contains(f.stderr.String(), "run "+third+" is CANCELLED") {
+	if code := <-f.code; code != exitFailed || f.stdout.String() != "" ||
+		!strings.Contains(f.stderr.String(), "run "+third+" is CANCELLED") {
 		t.Errorf("exit code %d\n%s%s", code, f.stdout, f.stderr)
 	}
 	wantAll(t, must(t, command("stop", id, "--json", "--by", "ann")...), `{"planId":"`+id+`"`, `"state":"`)
@@ -388,13 +412,16 @@ func TestControl(t *testing.T) {
 func TestRunFails(t *testing.T) {
 	t.Parallel()
 	quiet := scriptmodel.Turn{Content: "I do nothing \x1b[31m."}
-	h := newHouse(t, "  idler: {description: Idles}\n", scriptmodel.Scene{Name: "s", Turns: []scriptmodel.Turn{quiet, quiet, quiet}})
+	h := newHouse(t, "  idler: {description: Idles}\n", scriptmodel.Scene{
+		Name: "s", Turns: []scriptmodel.Turn{quiet, quiet, quiet},
+	})
 	s := h.serve(t, 1)
 	code, stdout, stderr := actlog(t, "run", "idler", "Work.", "--server", s.url)
 	if code != exitFailed || stdout != "" {
 		t.Errorf("exit code %d, %q", code, stdout)
 	}
-	wantAll(t, stderr, "I do nothing", "I do nothing", "I do nothing", "is FAILED: The agent answered three times", "(no_tool_call)")
+	wantAll(t, stderr, "I do nothing", "I do nothing", "I do nothing", "is FAILED: The agent answered three times",
+		"(no_tool_call)")
 	wantNone(t, stderr, "\x1b")
 	wantAll(t, must(t, "runs", "--server", s.url), "FAILED", "Work.: The agent answered")
 }
@@ -403,11 +430,15 @@ func TestRunFails(t *testing.T) {
 func TestRunOfExecutors(t *testing.T) {
 	t.Parallel()
 	text := func(name, system, content string) scriptmodel.Scene {
-		return scriptmodel.Scene{Name: name, Match: scriptmodel.Match{System: system}, Turns: []scriptmodel.Turn{{Content: content}}}
+		return scriptmodel.Scene{
+			Name: name, Match: scriptmodel.Match{System: system}, Turns: []scriptmodel.Turn{{Content: content}},
+		}
 	}
 	h := newHouse(t, "  sayer: {description: Says, systemPrompt: Sayer.}\nworkflows:\n  talk: {steps: [sayer]}\n",
-		text("plan", "software developer", `{"reasoning": "Look.", "steps": [{"tool": "files", "operation": "list_files", "params": {}}]}`),
-		text("graph", "acyclic graph", `{"title":"One","nodes":[{"id":"a"}]}`), text("sayer", "Sayer.", "Said."), text("node", "", "Done."))
+		text("plan", "software developer",
+			`{"reasoning": "Look.", "steps": [{"tool": "files", "operation": "list_files", "params": {}}]}`),
+		text("graph", "acyclic graph", `{"title":"One","nodes":[{"id":"a"}]}`), text("sayer", "Sayer.", "Said."),
+		text("node", "", "Done."))
 	s := h.serve(t, 1)
 	for _, tt := range []struct {
 		args    []string
@@ -459,7 +490,9 @@ func TestRunInput(t *testing.T) {
 // not there at the beginning is not waited for.
 func TestRunStartsOnce(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, "  sayer: {description: Says}\n", scriptmodel.Scene{Name: "s", Turns: []scriptmodel.Turn{says("Once.")}})
+	h := newHouse(t, "  sayer: {description: Says}\n", scriptmodel.Scene{
+		Name: "s", Turns: []scriptmodel.Turn{says("Once.")},
+	})
 	s := h.serve(t, 1)
 	target, err := url.Parse(s.url)
 	if err != nil {
@@ -475,13 +508,15 @@ func TestRunStartsOnce(t *testing.T) {
 		proxy.ServeHTTP(w, r)
 	}))
 	t.Cleanup(front.Close)
-	if code, stdout, stderr := actlog(t, "run", "sayer", "Say.", "--server", front.URL); code != exitDone || stdout != "Once.\n" || starts.Load() != 3 {
+	if code, stdout, stderr := actlog(t, "run", "sayer", "Say.", "--server", front.URL); code != exitDone ||
+		stdout != "Once.\n" || starts.Load() != 3 {
 		t.Errorf("exit code %d after %d requests, %q\n%s", code, starts.Load(), stdout, stderr)
 	}
 	if out := must(t, "runs", "--json", "--server", s.url); strings.Count(out, "\n") != 1 {
 		t.Errorf("%s", out)
 	}
-	if code, _, stderr := actlog(t, "run", "sayer", "Say.", "--server", "http://127.0.0.1:1"); code != exitFailed || !strings.Contains(stderr, "no answer") {
+	if code, _, stderr := actlog(t, "run", "sayer", "Say.", "--server", "http://127.0.0.1:1"); code != exitFailed ||
+		!strings.Contains(stderr, "no answer") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }
@@ -500,7 +535,8 @@ func TestRunSurvives(t *testing.T) {
 		}
 		return turn, nil
 	}}
-	h := newHouse(t, "  talker: {description: Talks, tools: [files.list_files]}\n", scriptmodel.Scene{Name: "s", Turns: []scriptmodel.Turn{slow, says("All is said.")}})
+	h := newHouse(t, "  talker: {description: Talks, tools: [files.list_files]}\n",
+		scriptmodel.Scene{Name: "s", Turns: []scriptmodel.Turn{slow, says("All is said.")}})
 	s := h.serve(t, 0)
 	work := func() *program {
 		return begin(t, "work", "--database-url", h.database, "--config", h.config, "--workers", "1")
@@ -517,5 +553,6 @@ func TestRunSurvives(t *testing.T) {
 	if code := <-b.code; code != exitDone || b.stdout.String() != "All is said.\n" {
 		t.Errorf("exit code %d\n%s%s", code, b.stdout, b.stderr)
 	}
-	wantAll(t, b.stderr.String(), "talker:  Talk.", "the answer begins again", "word word", "→ files.list_files", "← files.list_files  COMPLETED")
+	wantAll(t, b.stderr.String(), "talker:  Talk.", "the answer begins again", "word word", "→ files.list_files",
+		"← files.list_files  COMPLETED")
 }

@@ -29,7 +29,9 @@ func TestWorkerIsKilled(t *testing.T) {
 	slow := call("files-read_file", map[string]string{"path": "a.txt"})
 	slow.Delay = scriptmodel.Duration(500 * time.Millisecond)
 	m, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{{Name: "s", Turns: []scriptmodel.Turn{
-		call("files-list_files", nil), slow, call("files-write_file", map[string]string{"path": "b.txt", "content": "written once"}),
+		call("files-list_files", nil), slow, call("files-write_file", map[string]string{
+			"path": "b.txt", "content": "written once",
+		}),
 		call("terminate", map[string]string{"message": "All is done."}),
 	}}}}, nil)
 	if err != nil {
@@ -73,7 +75,9 @@ agents:
 		t.Error("the file was written before it was approved")
 	}
 	c.decide(id, r.Waits[0].WaitID, `{"decision":"approve"}`)
-	if r = c.until(id, "it ends", func(r shownRun) bool { return r.State == "COMPLETED" }); r.Result != "All is done." || r.Takeovers != 1 {
+	if r = c.until(id, "it ends", func(r shownRun) bool {
+		return r.State == "COMPLETED"
+	}); r.Result != "All is done." || r.Takeovers != 1 {
 		t.Errorf("it ended: %+v", r)
 	}
 	if b, err := os.ReadFile(filepath.Join(dir, "b.txt")); err != nil || string(b) != "written once" {
@@ -85,11 +89,14 @@ agents:
 	}
 	figures := body(t, health[1]+"/metrics")
 	for _, want := range []string{
-		"actlog_run_takeovers_total 1\n", `actlog_run_ended_total{executor="agent",state="COMPLETED"} 1`, `actlog_run_parked_total{executor="agent",state="WAITING"} 1`,
-		`actlog_tool_call_duration_seconds_count{tool="files.write_file"} 1`, `actlog_model_call_duration_seconds_count{model="scripted"}`, "actlog_config_stale 0\n",
+		"actlog_run_takeovers_total 1\n", `actlog_run_ended_total{executor="agent",state="COMPLETED"} 1`,
+		`actlog_run_parked_total{executor="agent",state="WAITING"} 1`,
+		`actlog_tool_call_duration_seconds_count{tool="files.write_file"} 1`,
+		`actlog_model_call_duration_seconds_count{model="scripted"}`, "actlog_config_stale 0\n",
 	} {
 		if !strings.Contains(figures, want) {
-			t.Errorf("the metrics of the worker lack %s:\n%s", want, regexp.MustCompile("(?m)^actlog_(run|tool|model).*$").FindAllString(figures, 100))
+			t.Errorf("the metrics of the worker lack %s:\n%s", want,
+				regexp.MustCompile("(?m)^actlog_(run|tool|model).*$").FindAllString(figures, 100))
 		}
 	}
 	if got := body(t, health[1]+"/readyz"); !strings.HasPrefix(got, "ok\nrole: primary\ntimeline: 1\nstandbys: 0\n") {
@@ -135,7 +142,9 @@ func (c runClient) ask(method, path, body string, want int) (r shownRun) {
 // start starts a run of an agent.
 func (c runClient) start(agent, request string) (id string) {
 	c.t.Helper()
-	body, err := json.Marshal(map[string]any{"executor": "agent", "input": map[string]string{"agent": agent, "request": request}})
+	body, err := json.Marshal(map[string]any{
+		"executor": "agent", "input": map[string]string{"agent": agent, "request": request},
+	})
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -77,7 +77,8 @@ agents:
 			t.Fatal(err)
 		}
 	}
-	server := start(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", filepath.Join(dir, ".actlog"), "--config", filepath.Join(dir, "actlog.yaml"), "--workers", "1")
+	server := start(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", filepath.Join(dir, ".actlog"), "--config",
+		filepath.Join(dir, "actlog.yaml"), "--workers", "1")
 	c := runClient{t, server.url}
 	id := c.start("helper", "Run the tests.")
 	if r := c.until(id, "it ends", func(r shownRun) bool { return r.State == "COMPLETED" }); r.Result != "Done." {
@@ -106,7 +107,8 @@ agents:
 	if strings.Contains(records, given) || !strings.Contains(records, "[secret] is what I was given") {
 		t.Errorf("what it was given is on record:\n%s", records)
 	}
-	if log := server.stderr.String(); !strings.Contains(log, "toolsets.tests.dump.root") || !strings.Contains(log, ".actlog") || strings.Contains(log, "planted") {
+	if log := server.stderr.String(); !strings.Contains(log, "toolsets.tests.dump.root") ||
+		!strings.Contains(log, ".actlog") || strings.Contains(log, "planted") {
 		t.Errorf("the log does not say what the command cannot do:\n%s", log)
 	}
 }
@@ -117,14 +119,18 @@ func TestEnvironmentIsHidden(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "actlog.yaml")
-	config := "models:\n  default: {provider: openai, model: m, apiKey: \"${PLANTED_KEY}\"}\nagents:\n  helper: {description: %s}\n"
+	config := "models:\n  default: {provider: openai, model: m, apiKey: \"${PLANTED_KEY}\"}\nagents:\n" +
+		"  helper: {description: %s}\n"
 	if err := os.WriteFile(file, fmt.Appendf(nil, config, "Helps"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	server := start(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--config", file, "--workers", "0")
-	worker := begin(t, "work", "--database-url", pgtest.Fresh(t).URL, "--config", file, "--workers", "1", "--listen", "127.0.0.1:0")
+	worker := begin(t, "work", "--database-url", pgtest.Fresh(t).URL, "--config", file, "--workers", "1", "--listen",
+		"127.0.0.1:0")
 	worker.says(t, "actlog serves health")
-	for name, pid := range map[string]int{"the server": server.cmd.Process.Pid, "its Postgres": postmaster(t, dir), "a worker": worker.cmd.Process.Pid} {
+	for name, pid := range map[string]int{
+		"the server": server.cmd.Process.Pid, "its Postgres": postmaster(t, dir), "a worker": worker.cmd.Process.Pid,
+	} {
 		environ, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
 		if os.Geteuid() != 0 && name != "its Postgres" {
 			if err == nil {
@@ -156,7 +162,8 @@ func TestSandboxIsRequired(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "work", "--database-url", pgtest.Fresh(t).URL, "--config", file)
 	cmd.Env = append(os.Environ(), beMain+"=1", "PATH=/nowhere") // so that there is no bwrap
 	out, err := cmd.CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "actlog.yaml:1: toolsets.tests.sandbox: no bubblewrap: the program bwrap is not installed") {
+	if err == nil || !strings.Contains(string(out),
+		"actlog.yaml:1: toolsets.tests.sandbox: no bubblewrap: the program bwrap is not installed") {
 		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -15,7 +15,10 @@ import (
 )
 
 // planted are variables with secrets, which the programs of tests inherit.
-var planted = map[string]string{"PLANTED_KEY": "planted-model-key-0123", "PLANTED_TOKEN": "planted-token-0123", "PLANTED_HEADER": "planted-header-0123"}
+var planted = map[string]string{
+	"PLANTED_KEY": "planted-model-key-0123", "PLANTED_TOKEN": "planted-token-0123",
+	"PLANTED_HEADER": "planted-header-0123",
+}
 
 // TestSecretsAreNowhere plants secrets in the configuration, a request, answers of models, results of tools,
 // errors and a form, and looks for them in the database, the log, and everything that the server sends.
@@ -27,9 +30,11 @@ func TestSecretsAreNowhere(t *testing.T) {
 		return scriptmodel.ToolCall{Name: name, Arguments: arguments}
 	}
 	m, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{{Name: "s", Turns: []scriptmodel.Turn{
-		{Content: strings.Repeat("I think. ", 40) + "My key is " + modelKey + ". " + strings.Repeat("I think. ", 40), Reasoning: "With " + modelKey, ToolCalls: []scriptmodel.ToolCall{
-			call("local-environment", nil), call("remote-headers", nil), call("local-echo", object{"text": mail, key: modelKey}), call("nothing-"+token, nil),
-		}},
+		{Content: strings.Repeat("I think. ", 40) + "My key is " + modelKey + ". " + strings.Repeat("I think. ", 40),
+			Reasoning: "With " + modelKey, ToolCalls: []scriptmodel.ToolCall{
+				call("local-environment", nil), call("remote-headers", nil),
+				call("local-echo", object{"text": mail, key: modelKey}), call("nothing-"+token, nil),
+			}},
 		{ToolCalls: []scriptmodel.ToolCall{call("form", object{"title": "For " + mail, "description": key, "inputs": []object{
 			{"label": "Password", "name": "password", "type": "password"}, {"label": "Key", "name": "key"},
 		}})}},
@@ -40,7 +45,8 @@ func TestSecretsAreNowhere(t *testing.T) {
 	}
 	t.Cleanup(func() { m.Close() })
 	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		http.Error(w, `{"error":{"message":"wrong key `+r.Header.Get("Authorization")+`","type":"invalid_request_error"}}`, http.StatusUnauthorized)
+		http.Error(w, `{"error":{"message":"wrong key `+r.Header.Get("Authorization")+`","type":"invalid_request_error"}}`,
+			http.StatusUnauthorized)
 	}))
 	t.Cleanup(refusing.Close)
 	file := filepath.Join(t.TempDir(), "actlog.yaml")
@@ -63,12 +69,14 @@ redact: [email, bearer-token, "sk-[A-Za-z0-9]{20,}"]
 		t.Fatal(err)
 	}
 	db := pgtest.Fresh(t)
-	server := start(t, "serve", "--listen", "127.0.0.1:0", "--database-url", db.URL, "--config", file, "--workers", "1", "--log-level", "debug")
+	server := start(t, "serve", "--listen", "127.0.0.1:0", "--database-url", db.URL, "--config", file, "--workers", "1",
+		"--log-level", "debug")
 	c := runClient{t, server.url}
 	ended := func(r shownRun) bool { return r.State == "COMPLETED" || r.State == "FAILED" }
 	id := c.start("helper", "Use "+key+" and write to "+mail)
 	r := c.until(id, "it waits", func(r shownRun) bool { return r.State == "WAITING" })
-	c.decide(id, r.Waits[0].WaitID, `{"decision":"submit","values":{"password":"`+password+`","key":"`+key+`"},"text":"`+key+`","by":"ann"}`)
+	c.decide(id, r.Waits[0].WaitID,
+		`{"decision":"submit","values":{"password":"`+password+`","key":"`+key+`"},"text":"`+key+`","by":"ann"}`)
 	if r = c.until(id, "it ends", ended); r.Result != "Done with [secret] and [redacted]" {
 		t.Errorf("it ended: %+v", r)
 	}
@@ -76,7 +84,8 @@ redact: [email, bearer-token, "sk-[A-Za-z0-9]{20,}"]
 	if r = c.until(refused, "it fails", ended); r.ErrorKind != "auth" || !strings.Contains(r.Error, "wrong key") {
 		t.Errorf("it ended: %+v", r)
 	}
-	if r = c.until(lost, "it fails", ended); r.ErrorKind != "tools" || !strings.Contains(r.Error, "the token is [secret]") {
+	if r = c.until(lost, "it fails", ended); r.ErrorKind != "tools" ||
+		!strings.Contains(r.Error, "the token is [secret]") {
 		t.Errorf("it ended: %+v", r)
 	}
 
@@ -89,11 +98,14 @@ redact: [email, bearer-token, "sk-[A-Za-z0-9]{20,}"]
 	}
 	for _, plan := range []string{id, refused, lost} {
 		for _, path := range []string{
-			"/api/v1/runs/" + plan, "/api/v1/runs/" + plan + "/trace", "/api/v1/runs/" + plan + "/trace?format=markdown", "/api/v1/plans/" + plan, "/api/v1/plans/" + plan + "/records",
+			"/api/v1/runs/" + plan, "/api/v1/runs/" + plan + "/trace", "/api/v1/runs/" + plan + "/trace?format=markdown",
+			"/api/v1/plans/" + plan, "/api/v1/plans/" + plan + "/records",
 			"/api/v1/plans/" + plan + "/waits", "/api/v1/plans/" + plan + "/sources", "/api/executor/details/" + plan,
 		} {
 			text := body(t, server.url+path)
-			if !strings.Contains(text, plan) && !strings.Contains(path, "sources") && !strings.Contains(path, "waits") && !strings.HasPrefix(text, `{"error":`) { // an exception, which is served once
+			// an exception, which is served once
+			if !strings.Contains(text, plan) && !strings.Contains(path, "sources") && !strings.Contains(path, "waits") &&
+				!strings.HasPrefix(text, `{"error":`) {
 				t.Errorf("%s: %s", path, text)
 			}
 			look(path, text)
@@ -109,7 +121,8 @@ redact: [email, bearer-token, "sk-[A-Za-z0-9]{20,}"]
 	for _, request := range m.Requests() {
 		look("what the model is sent", string(request.Body))
 	}
-	rows, err := db.Pool.Query(t.Context(), `SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')`)
+	rows, err := db.Pool.Query(t.Context(),
+		`SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +140,8 @@ redact: [email, bearer-token, "sk-[A-Za-z0-9]{20,}"]
 	}
 	for _, name := range names {
 		var text *string
-		if err := db.Pool.QueryRow(t.Context(), "SELECT string_agg(t::text, E'\\n') FROM "+name+" AS t").Scan(&text); err != nil {
+		if err := db.Pool.QueryRow(t.Context(),
+			"SELECT string_agg(t::text, E'\\n') FROM "+name+" AS t").Scan(&text); err != nil {
 			t.Fatal(err)
 		}
 		if text != nil {
@@ -138,7 +152,8 @@ redact: [email, bearer-token, "sk-[A-Za-z0-9]{20,}"]
 	if tables < 10 {
 		t.Errorf("only %d tables have rows", tables)
 	}
-	if text := body(t, server.url+"/api/v1/plans/"+id+"/records"); strings.Count(text, "[secret]") < 5 || strings.Count(text, "[redacted]") < 4 || !strings.Contains(text, "[email]") {
+	if text := body(t, server.url+"/api/v1/plans/"+id+"/records"); strings.Count(text, "[secret]") < 5 ||
+		strings.Count(text, "[redacted]") < 4 || !strings.Contains(text, "[email]") {
 		t.Errorf("what was planted did not come so far:\n%s", text)
 	}
 }

@@ -46,7 +46,9 @@ func TestSecurityNamesTests(t *testing.T) {
 	}
 
 	promise := regexp.MustCompile(`(?m)^\| .* \| (.*) \|$`)
-	for _, row := range promise.FindAllStringSubmatch(section(string(page), "## What is promised", "## What is not promised"), -1) {
+	for _, row := range promise.FindAllStringSubmatch(
+		section(string(page), "## What is promised", "## What is not promised"), -1,
+	) {
 		if row[1] != "test" && !strings.Contains(row[1], "`") {
 			t.Errorf("a promise names no test: %s", row[0])
 		}
@@ -60,8 +62,8 @@ func section(page, from, to string) string {
 	return between
 }
 
-// TestEveryStatementOfTheRuntimeIsDrawn checks that docs/runtime.md names each statement that writes to a table of the runtime: what
-// writes there decides what is run.
+// TestEveryStatementOfTheRuntimeIsDrawn checks that docs/runtime.md names each statement that writes to a table of the
+// runtime: what writes there decides what is run.
 func TestEveryStatementOfTheRuntimeIsDrawn(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/runtime.md")
@@ -74,7 +76,9 @@ func TestEveryStatementOfTheRuntimeIsDrawn(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	writes := regexp.MustCompile(`(?:INSERT INTO|UPDATE|DELETE FROM) actlog\.(run|worker|control_request|definition|conversation|conversation_message)\b`)
+	writes := regexp.MustCompile(
+		`(?:INSERT INTO|UPDATE|DELETE FROM) actlog\.(run|worker|control_request|definition|conversation|conversation_message)\b`,
+	)
 	found := 0
 	for _, file := range files {
 		sql, err := os.ReadFile(file)
@@ -98,7 +102,8 @@ func TestEveryStatementOfTheRuntimeIsDrawn(t *testing.T) {
 	}
 }
 
-// TestServersWithoutKeysSayWhatToolsCanDo checks that a server without keys says at its start that programs which tools start can use it.
+// TestServersWithoutKeysSayWhatToolsCanDo checks that a server without keys says at its start that programs which tools
+// start can use it.
 func TestServersWithoutKeysSayWhatToolsCanDo(t *testing.T) {
 	t.Parallel()
 	const warning = "there are no API keys"

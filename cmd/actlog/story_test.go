@@ -23,7 +23,8 @@ func TestStory(t *testing.T) {
 		begun = "top:  Go.\n   under:  Look [2J.\n"
 	)
 	done := func(step, output, more string) string {
-		return `rows {"rows":[{"kind":"thinkAct","stepId":"` + step + `","seq":0,"thinkOutput":"` + output + `","thinkEndTime":"2026-11-20T10:00:09Z"` + more + `}]}`
+		return `rows {"rows":[{"kind":"thinkAct","stepId":"` + step + `","seq":0,"thinkOutput":"` + output +
+			`","thinkEndTime":"2026-11-20T10:00:09Z"` + more + `}]}`
 	}
 	delta := func(step, text string) string {
 		return `delta {"planId":"p","stepId":"` + step + `","seq":0,"attempt":1,"text":"` + text + `"}`
@@ -33,25 +34,39 @@ func TestStory(t *testing.T) {
 		want   string
 	}{
 		"one after the other": {
-			[]string{delta("s1", "One."), delta("s2", "Tw"), delta("s2", "o."), done("s1", "One.", ""), done("s2", "Two.", "")}, "One.\n   Two.\n",
+			[]string{delta("s1", "One."), delta("s2", "Tw"), delta("s2", "o."), done("s1", "One.", ""), done("s2", "Two.", "")},
+			"One.\n   Two.\n",
 		},
-		"the rest of an answer":     {[]string{delta("s1", "Hel"), done("s1", "Hello\\n\\nyou", ""), delta("s1", "lo")}, "Hel" + "lo\n\nyou\n"},
-		"another answer than shown": {[]string{delta("s1", "secret"), done("s1", "[key]", "")}, "secret\nthe whole answer:\n[key]\n"},
+		"the rest of an answer": {
+			[]string{delta("s1", "Hel"), done("s1", "Hello\\n\\nyou", ""), delta("s1", "lo")}, "Hel" + "lo\n\nyou\n",
+		},
+		"another answer than shown": {
+			[]string{delta("s1", "secret"), done("s1", "[key]", "")}, "secret\nthe whole answer:\n[key]\n",
+		},
 		"a lost part": {
-			[]string{delta("s1", "One "), `reset {"planId":"p","stepId":"s1","seq":0,"attempt":1}`, delta("s1", "three"), done("s1", "One two three", "")},
+			[]string{
+				delta("s1", "One "), `reset {"planId":"p","stepId":"s1","seq":0,"attempt":1}`, delta("s1", "three"),
+				done("s1", "One two three", ""),
+			},
 			"One \na part of the answer was lost\n… three\nthe whole answer:\nOne two three\n",
 		},
 		"again": {
-			[]string{delta("s1", "One "), `reset {"planId":"p","stepId":"s1","seq":0,"attempt":2}`, `delta {"planId":"p","stepId":"s1","seq":0,"attempt":2,"text":"Two"}`,
+			[]string{delta("s1", "One "), `reset {"planId":"p","stepId":"s1","seq":0,"attempt":2}`,
+				`delta {"planId":"p","stepId":"s1","seq":0,"attempt":2,"text":"Two"}`,
 				done("s1", "Two", `,"attempt":2,"attempts":[{"attempt":1,"errorMessage":"lost"},{"attempt":2}]`)},
 			"One \nthe answer begins again\nTwo\n",
 		},
 		"again, and the row is first": {
-			[]string{`rows {"rows":[{"kind":"thinkAct","stepId":"s1","seq":0,"state":"RUNNING","attempt":2,"attempts":[{"attempt":1,"errorMessage":"lost\u001b["},{"attempt":2}]}]}`, `reset {"planId":"p","stepId":"s1","seq":0,"attempt":2}`, done("s1", "Two", `,"attempt":2`)},
+			[]string{
+				`rows {"rows":[{"kind":"thinkAct","stepId":"s1","seq":0,"state":"RUNNING","attempt":2,"attempts":[{"attempt":1,"errorMessage":"lost\u001b["},{"attempt":2}]}]}`, `reset {"planId":"p","stepId":"s1","seq":0,"attempt":2}`, done("s1", "Two", `,"attempt":2`),
+			},
 			"the answer begins again, attempt 2  lost [\nTwo\n",
 		},
 		"an answer that is ahead of its row": {
-			[]string{strings.Replace(delta("s1", "Two."), `"seq":0`, `"seq":1`, 1), done("s1", "One.", ""), strings.ReplaceAll(done("s1", "Two.", ""), `"seq":0`, `"seq":1`)}, "One.\nTwo.\n",
+			[]string{
+				strings.Replace(delta("s1", "Two."), `"seq":0`, `"seq":1`, 1), done("s1", "One.", ""),
+				strings.ReplaceAll(done("s1", "Two.", ""), `"seq":0`, `"seq":1`),
+			}, "One.\nTwo.\n",
 		},
 		"rows before those above them": {
 			[]string{`rows {"rows":[{"kind":"actTool","stepId":"s3","toolCallId":"t","name":"look","parameters":"{}","state":"RUNNING","startTime":"2026-11-20T10:00:05Z"}]}`,

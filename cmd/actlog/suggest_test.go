@@ -16,7 +16,8 @@ import (
 
 // hostileIDs are ids that anyone may have written: to a shell, or to a command, they mean something else.
 var hostileIDs = []string{
-	"-rf", "--server=http://evil", "a b", "a  b", "a;touch pwned", "$(touch pwned)", "`touch pwned`", "it's", `"a"`, `a\b`, "a&b", "a|b", "a>b", "~", "#a", "*", "!a", "a=b", "{a,b}", "ä",
+	"-rf", "--server=http://evil", "a b", "a  b", "a;touch pwned", "$(touch pwned)", "`touch pwned`", "it's", `"a"`,
+	`a\b`, "a&b", "a|b", "a>b", "~", "#a", "*", "!a", "a=b", "{a,b}", "ä",
 }
 
 // parsedLine returns the command of a line as a shell and the commands read it.
@@ -74,7 +75,9 @@ func TestSuggestionsAreQuoted(t *testing.T) {
 	url, s := serve(t, apitest.Config{}, nil)
 	hostileIDs := append(slices.Clip(hostileIDs), strings.Repeat("long ", 40))
 	for _, id := range hostileIDs {
-		storetest.Write(t, s, &record.Plan{RootPlanID: id, CurrentPlanID: id, Title: new("needle"), UserRequest: new("needle"), Summary: new("needle")})
+		storetest.Write(t, s, &record.Plan{
+			RootPlanID: id, CurrentPlanID: id, Title: new("needle"), UserRequest: new("needle"), Summary: new("needle"),
+		})
 	}
 
 	suggested := map[string]bool{}

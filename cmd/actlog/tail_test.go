@@ -57,22 +57,31 @@ func startTail(t *testing.T, args ...string) (out *watched, stop func(), code <-
 }
 
 func runningPlan(root string, more ...record.Change) []record.Change {
-	return append([]record.Change{&record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new("Work"), State: new(record.Running)}}, more...)
+	return append([]record.Change{
+		&record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new("Work"), State: new(record.Running)},
+	}, more...)
 }
 
 func TestTail(t *testing.T) {
 	t.Parallel()
 	url, s := serve(t, apitest.Config{}, nil)
-	storetest.Write(t, s, runningPlan("p", &record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "s", AgentName: new("reader"), State: new(record.Running)})...)
+	storetest.Write(t, s, runningPlan("p",
+		&record.AgentExecution{
+			RootPlanID: "p", PlanID: "p", StepID: "s", AgentName: new("reader"), State: new(record.Running),
+		})...)
 	out, _, code := startTail(t, "p", "--server", url)
 	out.await(t, "step s  reader  RUNNING")
-	storetest.Write(t, s, &record.ActTool{RootPlanID: "p", StepID: "s", ToolCallID: "c", Name: new("grep\x1b[31m"), State: new(record.Failed), ErrorMessage: new("no such file")})
+	storetest.Write(t, s, &record.ActTool{
+		RootPlanID: "p", StepID: "s", ToolCallID: "c", Name: new("grep\x1b[31m"), State: new(record.Failed),
+		ErrorMessage: new("no such file"),
+	})
 	out.await(t, "tool c  grep [31m  FAILED  no such file")
 	storetest.Write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Failed)})
 	if got := <-code; got != exitDone {
 		t.Errorf("exit code %d", got)
 	}
-	if printed := out.String(); !strings.Contains(printed, "plan p  Work  FAILED") || strings.Count(printed, "step s  reader  RUNNING\n") != 1 {
+	if printed := out.String(); !strings.Contains(printed, "plan p  Work  FAILED") ||
+		strings.Count(printed, "step s  reader  RUNNING\n") != 1 {
 		t.Errorf("tail printed\n%s", printed)
 	}
 	// tail prints all of a plan that has ended, and exits.
@@ -109,7 +118,9 @@ func TestTailAllPlans(t *testing.T) {
 	out.await(t, "  p  RUNNING")
 	storetest.Write(t, s, runningPlan("q")...)
 	out.await(t, "  q  RUNNING")
-	storetest.Write(t, s, &record.Plan{RootPlanID: "q", CurrentPlanID: "q", State: new(record.Failed), ErrorKind: new("timeout")})
+	storetest.Write(t, s, &record.Plan{
+		RootPlanID: "q", CurrentPlanID: "q", State: new(record.Failed), ErrorKind: new("timeout"),
+	})
 	out.await(t, "  q  FAILED  timeout")
 	stop()
 	if got := <-code; got != 130 { // N5
@@ -120,10 +131,12 @@ func TestTailAllPlans(t *testing.T) {
 func TestTailFails(t *testing.T) {
 	t.Parallel()
 	url, s := serve(t, apitest.Config{}, nil)
-	if code, _, stderr := actlog(t, "tail", "p", "--server", url); code != exitFailed || !strings.Contains(stderr, "plan p is not on record") {
+	if code, _, stderr := actlog(t, "tail", "p", "--server", url); code != exitFailed ||
+		!strings.Contains(stderr, "plan p is not on record") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
-	if code, _, stderr := actlog(t, "tail", "--server", "http://127.0.0.1:1"); code != exitFailed || !strings.Contains(stderr, "no answer") {
+	if code, _, stderr := actlog(t, "tail", "--server", "http://127.0.0.1:1"); code != exitFailed ||
+		!strings.Contains(stderr, "no answer") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	storetest.Write(t, s, runningPlan("p")...)

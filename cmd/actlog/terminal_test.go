@@ -21,8 +21,8 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// evil is what a terminal obeys, or what fools who reads it: a title, a link, C0, DEL, C1, bidi controls, and what nobody sees. Its
-// lines forge a line of the program.
+// evil is what a terminal obeys, or what fools who reads it: a title, a link, C0, DEL, C1, bidi controls, and what
+// nobody sees. Its lines forge a line of the program.
 const evil = "A\x1b]0;title\a\x1b]8;;https://evil.example\x1b\\link\x1b]8;;\x1b\\\x08\x7f\u0085\u009b2J\u009d0;t\u009c\u202egnp\u2066\u2069\u061c\u200b\u200d\ufeff\u00ad\U000e0041\u3164\u2028\u2029\rB\nactlog: all is well"
 
 // wantSafe checks that a terminal can be sent a text.
@@ -32,7 +32,8 @@ func wantSafe(t *testing.T, what, text string) {
 		t.Errorf("%s: not UTF-8: %q", what, text)
 	}
 	if i := strings.IndexFunc(text, func(r rune) bool {
-		return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point) && r != '\n' && r != '\t'
+		return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point) &&
+			r != '\n' && r != '\t'
 	}); i >= 0 {
 		t.Errorf("%s: %U in\n%q", what, []rune(text[i:])[0], text)
 	}
@@ -45,11 +46,26 @@ func wantSafe(t *testing.T, what, text string) {
 func evilRun() []record.Change {
 	text := func() *string { return new(evil) }
 	return []record.Change{
-		&record.Plan{RootPlanID: "p", CurrentPlanID: "p", Title: text(), Name: text(), UserRequest: text(), Summary: text(), ErrorMessage: text(), ErrorKind: text(), State: new(record.Failed), StartTime: at(0), EndTime: at(9)},
-		&record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "s", AgentName: text(), AgentRequest: text(), Result: text(), ErrorMessage: text(), State: new(record.Failed), StartTime: at(0), EndTime: at(9)},
-		&record.ThinkAct{RootPlanID: "p", StepID: "s", Seq: 0, ThinkInput: text(), ThinkOutput: text(), ModelName: text(), FinishReason: text(), ErrorMessage: text(), State: new(record.Failed)},
-		&record.ActTool{RootPlanID: "p", StepID: "s", ToolCallID: "c", Name: text(), Parameters: text(), Result: text(), ErrorMessage: text(), State: new(record.Failed)},
-		&record.Plan{RootPlanID: "p", CurrentPlanID: "q", ParentPlanID: new("p"), ToolCallID: new("c"), Title: text(), State: new(record.Completed)},
+		&record.Plan{
+			RootPlanID: "p", CurrentPlanID: "p", Title: text(), Name: text(), UserRequest: text(), Summary: text(),
+			ErrorMessage: text(), ErrorKind: text(), State: new(record.Failed), StartTime: at(0), EndTime: at(9),
+		},
+		&record.AgentExecution{
+			RootPlanID: "p", PlanID: "p", StepID: "s", AgentName: text(), AgentRequest: text(), Result: text(),
+			ErrorMessage: text(), State: new(record.Failed), StartTime: at(0), EndTime: at(9),
+		},
+		&record.ThinkAct{
+			RootPlanID: "p", StepID: "s", Seq: 0, ThinkInput: text(), ThinkOutput: text(), ModelName: text(),
+			FinishReason: text(), ErrorMessage: text(), State: new(record.Failed),
+		},
+		&record.ActTool{
+			RootPlanID: "p", StepID: "s", ToolCallID: "c", Name: text(), Parameters: text(), Result: text(),
+			ErrorMessage: text(), State: new(record.Failed),
+		},
+		&record.Plan{
+			RootPlanID: "p", CurrentPlanID: "q", ParentPlanID: new("p"), ToolCallID: new("c"), Title: text(),
+			State: new(record.Completed),
+		},
 	}
 }
 
@@ -59,7 +75,8 @@ func TestRecordedTextsAreSafe(t *testing.T) {
 	url, s := serve(t, apitest.Config{}, nil)
 	storetest.Write(t, s, evilRun()...)
 	for _, args := range [][]string{
-		{"list"}, {"runs"}, {"show", "p"}, {"show", "p", "--step", "s"}, {"show", "p", "--search", "title"}, {"search", "title"}, {"tail", "p"},
+		{"list"}, {"runs"}, {"show", "p"}, {"show", "p", "--step", "s"}, {"show", "p", "--search", "title"},
+		{"search", "title"}, {"tail", "p"},
 	} {
 		args = append(args, "--server", url)
 		code, stdout, stderr := actlog(t, args...)
@@ -161,7 +178,8 @@ func TestErrorsAreSafe(t *testing.T) {
 	folder := t.TempDir()
 	name := strings.NewReplacer("/", "").Replace(evil) + "\xff\x9b2J"
 	files := map[string]string{
-		"empty": "", "records": "{\"kind\":\"" + evil + "\"}\n" + "{\"kind\":\"plan\",\"" + "\u202ex\":1}\n{\n\xff\x1b[2J\n", "gzip": "\x1f\x8b" + evil, "json": "[1]", "deep": strings.Repeat(`{"a":`, 100_000),
+		"empty": "", "records": "{\"kind\":\"" + evil + "\"}\n" + "{\"kind\":\"plan\",\"" + "\u202ex\":1}\n{\n\xff\x1b[2J\n",
+		"gzip": "\x1f\x8b" + evil, "json": "[1]", "deep": strings.Repeat(`{"a":`, 100_000),
 	}
 	var paths []string
 	for prefix, text := range files {
@@ -175,19 +193,26 @@ func TestErrorsAreSafe(t *testing.T) {
 		t.Fatal(err)
 	}
 	commands := [][]string{
-		{"import", filepath.Join(folder, name)}, {"import", filepath.Join(folder, "none"+name)}, append([]string{"import"}, paths...), append([]string{"import", "--json"}, paths...),
-		{"show", evil}, {"show", evil, "--step", evil}, {"show", evil, "--json"}, {"show", evil, "--search", evil}, {"tail", evil}, {"export", evil}, {"export", "x", "--output", filepath.Join(folder, "no", name)},
-		{"answer", evil}, {"answer", evil, evil, "--decision", "approve"}, {"stop", evil}, {"pause", evil}, {"resume", evil}, {"delete", "--yes", evil}, {"run", evil, evil}, {"run", "--workflow", evil, evil},
+		{"import", filepath.Join(folder, name)}, {"import", filepath.Join(folder, "none"+name)},
+		append([]string{"import"}, paths...), append([]string{"import", "--json"}, paths...),
+		{"show", evil}, {"show", evil, "--step", evil}, {"show", evil, "--json"}, {"show", evil, "--search", evil},
+		{"tail", evil}, {"export", evil}, {"export", "x", "--output", filepath.Join(folder, "no", name)},
+		{"answer", evil}, {"answer", evil, evil, "--decision", "approve"}, {"stop", evil}, {"pause", evil}, {"resume", evil},
+		{"delete", "--yes", evil}, {"run", evil, evil}, {"run", "--workflow", evil, evil},
 	}
 	for i := range commands {
 		commands[i] = append(commands[i], "--server", url)
 	}
 	named := len(commands) // what the others repeat of their own flags may have several lines
 	commands = append(commands, [][]string{
-		{"list", "--server", "ftp://" + evil}, {"list", "--server", "http://" + evil}, {"list", "--state", evil}, {"list", "--since", evil}, {"list", "--limit", evil}, {"search", "x", "--kind", evil},
-		{evil}, {"--" + evil}, {"show", "--" + evil}, {"run", evil}, {"run", "a", "b", "--limit", evil}, {"answer", "p", "--value", evil}, {"serve", "--listen", evil}, {"tail", "--root", evil},
-		{"serve", "--listen", "127.0.0.1:0", "--api-keys", filepath.Join(folder, name)}, {"psql", "--data-dir", filepath.Join(folder, "none"+name)}, {"price", "delete", "a", "b", "--from", evil},
-		{"psql", "--database-url", "postgres://127.0.0.1:1/x", "--admin", "--client", evil}, {"work", "--database-url", "x", "--config", filepath.Join(folder, "none"+name)}, {"completion", evil},
+		{"list", "--server", "ftp://" + evil}, {"list", "--server", "http://" + evil}, {"list", "--state", evil},
+		{"list", "--since", evil}, {"list", "--limit", evil}, {"search", "x", "--kind", evil},
+		{evil}, {"--" + evil}, {"show", "--" + evil}, {"run", evil}, {"run", "a", "b", "--limit", evil},
+		{"answer", "p", "--value", evil}, {"serve", "--listen", evil}, {"tail", "--root", evil},
+		{"serve", "--listen", "127.0.0.1:0", "--api-keys", filepath.Join(folder, name)},
+		{"psql", "--data-dir", filepath.Join(folder, "none"+name)}, {"price", "delete", "a", "b", "--from", evil},
+		{"psql", "--database-url", "postgres://127.0.0.1:1/x", "--admin", "--client", evil},
+		{"work", "--database-url", "x", "--config", filepath.Join(folder, "none"+name)}, {"completion", evil},
 	}...)
 	for i, args := range commands {
 		code, stdout, stderr := actlog(t, args...)
@@ -234,8 +259,10 @@ func TestHostileServer(t *testing.T) {
 		server := httptest.NewServer(answer)
 		t.Cleanup(server.Close)
 		for _, args := range [][]string{
-			{"list"}, {"list", "--json"}, {"show", "p"}, {"show", "p", "--json"}, {"show", "p", "--step", "s", "--json"}, {"answer", "p"}, {"answer", "p", "--list", "--json"}, {"runs", "--json"},
-			{"agents"}, {"agents", "--json"}, {"tools"}, {"tools", "--json"}, {"models"}, {"models", "--json"}, {"unknown"}, {"unknown", "--json"},
+			{"list"}, {"list", "--json"}, {"show", "p"}, {"show", "p", "--json"}, {"show", "p", "--step", "s", "--json"},
+			{"answer", "p"}, {"answer", "p", "--list", "--json"}, {"runs", "--json"},
+			{"agents"}, {"agents", "--json"}, {"tools"}, {"tools", "--json"}, {"models"}, {"models", "--json"}, {"unknown"},
+			{"unknown", "--json"},
 			{"search", "x", "--json"}, {"export", "p"}, {"stop", "p", "--json"}, {"ready"}, {"delete", "--yes", "p"},
 		} {
 			_, stdout, stderr := actlog(t, append(args, "--server", server.URL)...)
@@ -247,8 +274,8 @@ func TestHostileServer(t *testing.T) {
 	}
 }
 
-// S11: who approves sees every character, and what is pushed off the screen is folded and counted; a text is shown whole, or it
-// says how much is missing.
+// S11: who approves sees every character, and what is pushed off the screen is folded and counted; a text is shown
+// whole, or it says how much is missing.
 func TestApprovalShowsEverything(t *testing.T) {
 	t.Parallel()
 	draw := func(w *waitView) string {
@@ -256,20 +283,29 @@ func TestApprovalShowsEverything(t *testing.T) {
 		w.draw(&view{w: &out})
 		return out.String()
 	}
-	hidden := "rm \u202e/ fr- mr\u2066 \u200b\u200d\u2060\ufeff\u00a0\u3164\ufe0f\U000e0041\u0085\u009b2J\x1b[8m\x7f\u2028\u2800"
+	hidden := "rm \u202e/ fr- mr\u2066 " +
+		"\u200b\u200d\u2060\ufeff\u00a0\u3164\ufe0f\U000e0041\u0085\u009b2J\x1b[8m\x7f\u2028\u2800"
 	shown := `rm \u202e/ fr- mr\u2066 \u200b\u200d\u2060\ufeff\u00a0\u3164\ufe0f\udb40\udc41\u0085\u009b2J\u001b[8m\u007f\u2028\u2800`
-	plan, err := json.Marshal(map[string]any{"goal": hidden, "steps": []map[string]any{{"stepNumber": 1, "agentType": hidden, "action": hidden, "justification": hidden}}})
+	plan, err := json.Marshal(map[string]any{
+		"goal": hidden, "steps": []map[string]any{
+			{"stepNumber": 1, "agentType": hidden, "action": hidden, "justification": hidden},
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, w := range map[string]*waitView{
 		"title":       {Title: hidden},
 		"description": {FormDescription: hidden},
-		"argument":    {Parameters: json.RawMessage(`{"command":"` + strings.NewReplacer("\x1b", `\u001b`).Replace(hidden) + `"}`)},
-		"name":        {Parameters: json.RawMessage(`{"` + strings.NewReplacer("\x1b", `\u001b`).Replace(hidden) + `":"a\nb"}`)},
-		"lines":       {Parameters: json.RawMessage(`{"patch":"a\n` + strings.NewReplacer("\x1b", `\u001b`).Replace(hidden) + `"}`)},
-		"file":        {Files: []string{"a", hidden}},
-		"plan":        {Plan: plan},
+		"argument": {
+			Parameters: json.RawMessage(`{"command":"` + strings.NewReplacer("\x1b", `\u001b`).Replace(hidden) + `"}`),
+		},
+		"name": {Parameters: json.RawMessage(`{"` + strings.NewReplacer("\x1b", `\u001b`).Replace(hidden) + `":"a\nb"}`)},
+		"lines": {
+			Parameters: json.RawMessage(`{"patch":"a\n` + strings.NewReplacer("\x1b", `\u001b`).Replace(hidden) + `"}`),
+		},
+		"file": {Files: []string{"a", hidden}},
+		"plan": {Plan: plan},
 	} {
 		out := draw(w)
 		wantSafe(t, name, out)
@@ -278,12 +314,16 @@ func TestApprovalShowsEverything(t *testing.T) {
 		}
 	}
 
-	pushed, err := json.Marshal(map[string]any{"patch": "first" + strings.Repeat("\n \t", 5_000) + "\ndanger" + strings.Repeat(" ", 5_000) + "more", "note": strings.Repeat(" ", 1_000) + "end"})
+	pushed, err := json.Marshal(map[string]any{
+		"patch": "first" + strings.Repeat("\n \t", 5_000) + "\ndanger" + strings.Repeat(" ", 5_000) + "more",
+		"note":  strings.Repeat(" ", 1_000) + "end",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	out := draw(&waitView{Parameters: pushed})
-	wantAll(t, out, "[… 1,000 blanks …]end", "first", "[… 5,000 empty lines …]", "danger[… 5,000 blanks …]more", "Not shown as it is: 21,001 characters of long runs of blanks")
+	wantAll(t, out, "[… 1,000 blanks …]end", "first", "[… 5,000 empty lines …]", "danger[… 5,000 blanks …]more",
+		"Not shown as it is: 21,001 characters of long runs of blanks")
 	if lines := strings.Count(out, "\n"); lines > 15 {
 		t.Errorf("%d lines:\n%s", lines, out)
 	}
@@ -293,9 +333,14 @@ func TestApprovalShowsEverything(t *testing.T) {
 	}
 	wantAll(t, draw(&waitView{Parameters: long}), "danger", "It takes about 601 lines: scroll up")
 	out = draw(&waitView{Parameters: json.RawMessage(`{"a":"` + strings.Repeat("x", 30_000) + `rm -rf /"}`)})
-	wantAll(t, out, "… and 10,0", "characters; --json shows all", "Not shown as it is: 10,0", "characters at the end of long texts: left out")
+	wantAll(t, out, "… and 10,0", "characters; --json shows all", "Not shown as it is: 10,0",
+		"characters at the end of long texts: left out")
 
-	if out := draw(&waitView{Title: "Write b.txt?", Parameters: json.RawMessage(`{"path":"b.txt","content":"é 漢 — \\u202e"}`), Files: []string{"b.txt"}}); strings.Contains(out, "Not shown") || strings.Contains(out, "scroll") || !strings.Contains(out, "é 漢 — \\\\u202e") {
+	if out := draw(&waitView{
+		Title: "Write b.txt?", Parameters: json.RawMessage(`{"path":"b.txt","content":"é 漢 — \\u202e"}`),
+		Files: []string{"b.txt"},
+	}); strings.Contains(out, "Not shown") || strings.Contains(out, "scroll") ||
+		!strings.Contains(out, "é 漢 — \\\\u202e") {
 		t.Errorf("%s", out)
 	}
 }
@@ -304,7 +349,11 @@ func TestApprovalShowsEverything(t *testing.T) {
 func TestApprovalAtATerminal(t *testing.T) {
 	t.Parallel()
 	var turned waitView
-	if err := json.Unmarshal([]byte(`{"waitId":"w","state":"WAITING","title":"Run it\u202e?","decisions":["approve","reject"],"parameters":{"command":"echo \u202efr- mr\u001b[2J"}}`), &turned); err != nil {
+	if err := json.Unmarshal(
+		[]byte(
+			`{"waitId":"w","state":"WAITING","title":"Run it\u202e?","decisions":["approve","reject"],"parameters":{"command":"echo \u202efr- mr\u001b[2J"}}`,
+		), &turned,
+	); err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -313,7 +362,8 @@ func TestApprovalAtATerminal(t *testing.T) {
 			return
 		}
 		_ = json.NewEncoder(w).Encode(map[string]any{"planId": "p", "state": "WAITING", "waits": []any{map[string]any{
-			"waitId": "w", "state": "WAITING", "title": turned.Title, "decisions": turned.Decisions, "parameters": turned.Parameters,
+			"waitId": "w", "state": "WAITING", "title": turned.Title, "decisions": turned.Decisions,
+			"parameters": turned.Parameters,
 		}}})
 	}))
 	t.Cleanup(server.Close)

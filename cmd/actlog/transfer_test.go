@@ -138,23 +138,49 @@ func TestImportReportsRejectedRecords(t *testing.T) {
 	}{
 		"good":            {"\n" + good("a") + " \r\n" + strings.TrimSpace(good("a")), 2, 0, nil},
 		"byte order mark": {"\xef\xbb\xbf" + good("a"), 1, 0, nil},
-		"a long text":     {fmt.Sprintf(`{"kind":"thinkAct","rootPlanId":"long","stepId":"s","seq":0,"thinkInput":%q}`, strings.Repeat("x", 20<<20)), 1, 0, nil},
-		"bad records":     {good("b") + `{"kind":"plan","rootPlanId":"b","titel":1}` + "\n" + `{"kind":"plan","rootPlanId":"b","currentPlanId":"b","state":"DONE"}` + "\n" + good("c") + `{"kind":"step"}` + "\n" + `[1]`, 6, 4, []string{":2: missing_field: currentPlanId is required", ":3: invalid_value: state must be one of PENDING", ":5: unknown_kind: kind ", ":6: malformed: a record must be a JSON object"}},
-		"not JSON":        {good("d") + "{\"kind\": nonsense}\n" + good("d"), 3, 1, []string{":2: malformed: the line is not JSON at byte 11: "}},
-		"not UTF-8":       {good("e") + "{\"kind\":\"plan\",\"rootPlanId\":\"caf\xe9\"}\n" + good("e"), 3, 1, []string{":2: malformed: the line is not UTF-8 from byte 33 on"}},
-		"a long line":     {good("f") + "{" + strings.Repeat(" ", 64<<20) + "}\n" + good("f"), 3, 1, []string{":2: invalid_value: the line is over "}},
-		"truncated":       {good("g") + good("g")[:30], 2, 1, []string{":2: malformed: the file ends in the middle of this record: it is truncated"}},
-		"truncated gzip":  {gzipped(many)[:200], 0, 0, []string{": after line ", "the compressed file is truncated"}},
-		"truncated head":  {gzipped(many)[:5], 0, 0, []string{": the compressed file is truncated"}},
-		"empty":           {"", 0, 0, []string{": is empty"}},
-		"empty gzip":      {gzipped(""), 0, 0, []string{": is empty"}},
-		"blank":           {" \n\n\t\n", 0, 0, []string{": holds no records"}},
-		"a list":          {"[" + strings.TrimSpace(good("h")) + "]", 0, 0, []string{"is a JSON list", "jq -c '.[]'"}},
-		"a request":       {`{"records":[]}`, 0, 0, []string{"jq -c '.records[]'"}},
-		"pretty":          {"{\n \"kind\": \"plan\"\n}\n", 0, 0, []string{"spread over lines", "jq -c"}},
-		"UTF-16":          {"\xff\xfe{\x00", 0, 0, []string{"UTF-16", "iconv"}},
-		"something":       {"id,name\n1,x\n", 0, 0, []string{"no format that import reads", "actlog export"}},
-		"other JSON":      {strings.Repeat("{\"level\":\"info\"}\n", 5000), 1000, 1000, []string{":1: missing_field: kind is required", "all rejected; the rest is skipped"}},
+		"a long text": {
+			fmt.Sprintf(`{"kind":"thinkAct","rootPlanId":"long","stepId":"s","seq":0,"thinkInput":%q}`,
+				strings.Repeat("x", 20<<20)), 1, 0, nil,
+		},
+		"bad records": {
+			good("b") + `{"kind":"plan","rootPlanId":"b","titel":1}` + "\n" +
+				`{"kind":"plan","rootPlanId":"b","currentPlanId":"b","state":"DONE"}` + "\n" + good("c") + `{"kind":"step"}` +
+				"\n" + `[1]`, 6, 4, []string{
+				":2: missing_field: currentPlanId is required", ":3: invalid_value: state must be one of PENDING",
+				":5: unknown_kind: kind ", ":6: malformed: a record must be a JSON object",
+			},
+		},
+		"not JSON": {
+			good("d") + "{\"kind\": nonsense}\n" + good("d"), 3, 1, []string{":2: malformed: the line is not JSON at byte 11: "},
+		},
+		"not UTF-8": {
+			good("e") + "{\"kind\":\"plan\",\"rootPlanId\":\"caf\xe9\"}\n" + good("e"), 3, 1,
+			[]string{":2: malformed: the line is not UTF-8 from byte 33 on"},
+		},
+		"a long line": {
+			good("f") + "{" + strings.Repeat(" ", 64<<20) + "}\n" + good("f"), 3, 1,
+			[]string{":2: invalid_value: the line is over "},
+		},
+		"truncated": {
+			good("g") + good("g")[:30], 2, 1, []string{
+				":2: malformed: the file ends in the middle of this record: it is truncated",
+			},
+		},
+		"truncated gzip": {gzipped(many)[:200], 0, 0, []string{": after line ", "the compressed file is truncated"}},
+		"truncated head": {gzipped(many)[:5], 0, 0, []string{": the compressed file is truncated"}},
+		"empty":          {"", 0, 0, []string{": is empty"}},
+		"empty gzip":     {gzipped(""), 0, 0, []string{": is empty"}},
+		"blank":          {" \n\n\t\n", 0, 0, []string{": holds no records"}},
+		"a list":         {"[" + strings.TrimSpace(good("h")) + "]", 0, 0, []string{"is a JSON list", "jq -c '.[]'"}},
+		"a request":      {`{"records":[]}`, 0, 0, []string{"jq -c '.records[]'"}},
+		"pretty":         {"{\n \"kind\": \"plan\"\n}\n", 0, 0, []string{"spread over lines", "jq -c"}},
+		"UTF-16":         {"\xff\xfe{\x00", 0, 0, []string{"UTF-16", "iconv"}},
+		"something":      {"id,name\n1,x\n", 0, 0, []string{"no format that import reads", "actlog export"}},
+		"other JSON": {
+			strings.Repeat("{\"level\":\"info\"}\n", 5000), 1000, 1000, []string{
+				":1: missing_field: kind is required", "all rejected; the rest is skipped",
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -167,7 +193,8 @@ func TestImportReportsRejectedRecords(t *testing.T) {
 				t.Errorf("exit code %d\n%s", code, stderr)
 			}
 			for _, s := range tt.stderr {
-				if !strings.Contains(stderr, file+s) && !strings.Contains(stderr, s) || strings.HasPrefix(s, ":") && !strings.Contains(stderr, file+s) {
+				if !strings.Contains(stderr, file+s) && !strings.Contains(stderr, s) || strings.HasPrefix(s, ":") &&
+					!strings.Contains(stderr, file+s) {
 					t.Errorf("no %q in %.2000s", s, stderr)
 				}
 			}
@@ -175,7 +202,8 @@ func TestImportReportsRejectedRecords(t *testing.T) {
 			if err := json.Unmarshal([]byte(stdout), &got); err != nil {
 				t.Fatal(err)
 			}
-			if got.Rejected != tt.rejected || got.Records-got.Rejected != got.Written || name != "truncated gzip" && got.Records != tt.records {
+			if got.Rejected != tt.rejected || got.Records-got.Rejected != got.Written || name != "truncated gzip" &&
+				got.Records != tt.records {
 				t.Errorf("%+v", got)
 			}
 		})
@@ -197,7 +225,8 @@ func TestImportSeveralFiles(t *testing.T) {
 	two := file("two", `{"kind":"plan","rootPlanId":"two","currentPlanId":"two"}`)
 	// A missing file is reported before anything is written.
 	for missing, want := range map[string]string{filepath.Join(dir, "none"): "none: no such file", dir: "is a folder"} {
-		if code, _, stderr := actlog(t, "import", one, missing, "--server", url); code != exitFailed || !strings.Contains(stderr, want) {
+		if code, _, stderr := actlog(t, "import", one, missing, "--server", url); code != exitFailed ||
+			!strings.Contains(stderr, want) {
 			t.Errorf("exit code %d: %s", code, stderr)
 		}
 	}
@@ -205,14 +234,18 @@ func TestImportSeveralFiles(t *testing.T) {
 		t.Error("something was written")
 	}
 	code, stdout, stderr := actlog(t, "import", one, file("empty", ""), two, "--server", url)
-	if code != exitFailed || !strings.Contains(stderr, "empty: is empty") || !strings.Contains(stderr, "1 file could not be read") {
+	if code != exitFailed || !strings.Contains(stderr, "empty: is empty") ||
+		!strings.Contains(stderr, "1 file could not be read") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
-	if want := []string{"FILE RECORDS WRITTEN REJECTED", one + " 1 1 0", dir + "/empty 0 0 0", two + " 1 1 0", ""}; cmp.Diff(want, strings.Split(squeezed(stdout), "\n")) != "" {
+	if want := []string{
+		"FILE RECORDS WRITTEN REJECTED", one + " 1 1 0", dir + "/empty 0 0 0", two + " 1 1 0", "",
+	}; cmp.Diff(want, strings.Split(squeezed(stdout), "\n")) != "" {
 		t.Errorf("%s", stdout)
 	}
 	// stdin may be compressed, too.
-	out, err := exec.CommandContext(t.Context(), "sh", "-c", "gzip <"+two+` | "$0" import - --server "$1"`, program0(t), url).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", "gzip <"+two+` | "$0" import - --server "$1"`, program0(t),
+		url).CombinedOutput()
 	if err != nil || !strings.Contains(squeezed(string(out)), "\n- 1 1 0\n") {
 		t.Errorf("%v\n%s", err, out)
 	}
@@ -279,7 +312,10 @@ func TestKillImport(t *testing.T) {
 	storetest.Write(t, s, fullRun()...)
 	var changes []record.Change
 	for i := range 5 * wire.MaxRecords {
-		changes = append(changes, &record.ActTool{RootPlanID: "plan-1", StepID: "step-2", Seq: int64(i / 10), ToolCallID: fmt.Sprint("t", i), Name: new("n"), Rev: new(int64(i))})
+		changes = append(changes, &record.ActTool{
+			RootPlanID: "plan-1", StepID: "step-2", Seq: int64(i / 10), ToolCallID: fmt.Sprint("t", i), Name: new("n"),
+			Rev: new(int64(i)),
+		})
 	}
 	storetest.Write(t, s, changes...)
 	file := filepath.Join(t.TempDir(), "f")
@@ -334,16 +370,20 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"import", file}, {"export", "p"}, {"list"}, {"show", "p"}} {
-		if code, _, stderr := actlog(t, append(args, "--server", url)...); code != exitFailed || !strings.Contains(stderr, "requires an API key: pass one in ACTLOG_API_KEY or --api-key") {
+		if code, _, stderr := actlog(t, append(args, "--server", url)...); code != exitFailed ||
+			!strings.Contains(stderr, "requires an API key: pass one in ACTLOG_API_KEY or --api-key") {
 			t.Errorf("%q without a key: exit code %d: %s", args, code, stderr)
 		}
-		if code, _, stderr := actlog(t, append(args, "--server", url, "--api-key", "wrong")...); code != exitFailed || !strings.Contains(stderr, "does not know this API key: pass another in ACTLOG_API_KEY or --api-key") {
+		if code, _, stderr := actlog(t, append(args, "--server", url, "--api-key", "wrong")...); code != exitFailed ||
+			!strings.Contains(stderr, "does not know this API key: pass another in ACTLOG_API_KEY or --api-key") {
 			t.Errorf("%q with a wrong key: exit code %d: %s", args, code, stderr)
 		}
-		if code, _, stderr := actlog(t, append(args, "--server", "http://127.0.0.1:1")...); code != exitFailed || !strings.Contains(stderr, "actlog serve") {
+		if code, _, stderr := actlog(t, append(args, "--server", "http://127.0.0.1:1")...); code != exitFailed ||
+			!strings.Contains(stderr, "actlog serve") {
 			t.Errorf("%q without a server: exit code %d: %s", args, code, stderr)
 		}
-		if code, _, stderr := actlog(t, append(args, "--server", "127.0.0.1:1")...); code != exitUsage || !strings.Contains(stderr, "--server") {
+		if code, _, stderr := actlog(t, append(args, "--server", "127.0.0.1:1")...); code != exitUsage ||
+			!strings.Contains(stderr, "--server") {
 			t.Errorf("%q with an incomplete URL: exit code %d: %s", args, code, stderr)
 		}
 	}
@@ -371,7 +411,8 @@ func TestKeyScopes(t *testing.T) {
 	must(t, "import", file, "--server", url, "--api-key", writing)
 	for _, args := range [][]string{{"import", file, "--api-key", reading}, {"export", "plan-1", "--api-key", writing}} {
 		code, _, stderr := actlog(t, append(args, "--server", url)...)
-		if code != exitFailed || !strings.Contains(stderr, "scopes lack") || !strings.Contains(stderr, "ACTLOG_API_KEY or --api-key") || strings.Contains(stderr, "actlog_") {
+		if code != exitFailed || !strings.Contains(stderr, "scopes lack") ||
+			!strings.Contains(stderr, "ACTLOG_API_KEY or --api-key") || strings.Contains(stderr, "actlog_") {
 			t.Errorf("%q: exit code %d: %s", args, code, stderr)
 		}
 	}
@@ -438,7 +479,8 @@ func TestExportOutput(t *testing.T) {
 	storetest.Write(t, s, fullRun()...)
 	dir := t.TempDir()
 	for _, file := range []string{dir, filepath.Join(dir, "none", "f")} {
-		if code, _, stderr := actlog(t, "export", "plan-1", "-o", file, "--server", url); code != exitFailed || !strings.Contains(stderr, file) {
+		if code, _, stderr := actlog(t, "export", "plan-1", "-o", file, "--server", url); code != exitFailed ||
+			!strings.Contains(stderr, file) {
 			t.Errorf("exit code %d: %s", code, stderr)
 		}
 	}
@@ -487,7 +529,8 @@ func TestNotAnActlogServer(t *testing.T) {
 	} {
 		server := httptest.NewServer(answer)
 		t.Cleanup(server.Close)
-		if code, _, stderr := actlog(t, "show", "p", "--server", server.URL); code != exitFailed || !strings.Contains(stderr, "is there an Actlog server at "+server.URL) {
+		if code, _, stderr := actlog(t, "show", "p", "--server", server.URL); code != exitFailed ||
+			!strings.Contains(stderr, "is there an Actlog server at "+server.URL) {
 			t.Errorf("%s: exit code %d: %s", name, code, stderr)
 		}
 	}

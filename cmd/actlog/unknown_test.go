@@ -25,7 +25,8 @@ func TestUnknown(t *testing.T) {
 	spans.Spans().At(0).Attributes().PutStr("acme.\nprompt", "secret")
 	file := fileOf(t, protobuf(t, strange))
 	code, _, stderr = actlog(t, "import", file, "--server", url)
-	if code != exitDone || !strings.Contains(stderr, filepath.Base(file)+": the spans were kept, but none of them is understood") {
+	if code != exitDone || !strings.Contains(stderr,
+		filepath.Base(file)+": the spans were kept, but none of them is understood") {
 		t.Errorf("%d %q", code, stderr)
 	}
 	if err := overHTTP(http.DefaultClient, url)(t.Context(), agentRun(2, 1, 1)); err != nil {
@@ -33,7 +34,10 @@ func TestUnknown(t *testing.T) {
 	}
 	http.DefaultClient.CloseIdleConnections()
 	out := must(t, "unknown", "--server", url)
-	for _, want := range []string{"\nnot_understood: Spans that look like", "COUNT  LAST SEEN", "acme [2J sdk  acme.span.kind=AGENT  acme. prompt acme.span.kind\n", "\nno_plan: "} {
+	for _, want := range []string{
+		"\nnot_understood: Spans that look like", "COUNT  LAST SEEN",
+		"acme [2J sdk  acme.span.kind=AGENT  acme. prompt acme.span.kind\n", "\nno_plan: ",
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing:\n%q", want, out)
 		}
@@ -41,7 +45,8 @@ func TestUnknown(t *testing.T) {
 	if strings.Contains(out, "secret") || strings.Contains(out, "\x1b") {
 		t.Errorf("%q", out)
 	}
-	if out := must(t, "unknown", "--json", "--server", url); strings.Count(out, "\n") != 2 || !strings.HasPrefix(out, `{"reason":"not_understood",`) {
+	if out := must(t, "unknown", "--json", "--server", url); strings.Count(out, "\n") != 2 ||
+		!strings.HasPrefix(out, `{"reason":"not_understood",`) {
 		t.Error(out)
 	}
 }

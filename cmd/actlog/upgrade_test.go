@@ -21,8 +21,8 @@ import (
 	"github.com/actlog/actlog/migrations"
 )
 
-// buildBaseline builds the version that made the baseline of the migrations, whose commit is in migrations/baseline, and
-// returns its path and how many migrations it has.
+// buildBaseline builds the version that made the baseline of the migrations, whose commit is in migrations/baseline,
+// and returns its path and how many migrations it has.
 func buildBaseline(t *testing.T) (path string, migrations int) {
 	t.Helper()
 	run := func(dir, name string, args ...string) string {
@@ -42,10 +42,13 @@ func buildBaseline(t *testing.T) (path string, migrations int) {
 	}
 	baseline := strings.TrimSpace(string(line))
 	if exec.CommandContext(t.Context(), "git", "-C", top, "cat-file", "-e", baseline+"^{commit}").Run() != nil {
-		t.Fatalf("commit %q of migrations/baseline is not in this clone: fetch the whole history with git fetch --unshallow", baseline)
+		t.Fatalf("commit %q of migrations/baseline is not in this clone: fetch the whole history with git fetch --unshallow",
+			baseline)
 	}
-	if changed := run(top, "git", "diff", "--name-only", "--diff-filter=a", baseline, "HEAD", "--", "migrations/*.sql"); changed != "" {
-		t.Fatalf("migrations of the baseline %s were changed, so no database of it gets the change: make it in a new migration. "+
+	if changed := run(top, "git", "diff", "--name-only", "--diff-filter=a", baseline, "HEAD", "--",
+		"migrations/*.sql"); changed != "" {
+		t.Fatalf("migrations of the baseline %s were changed, so no database of it gets the change: make it in a new "+
+			"migration. "+
 			"Before the first release you may instead name a later commit in migrations/baseline.\n%s", baseline, changed)
 	}
 
@@ -160,8 +163,8 @@ func (b *balancer) next(t *testing.T) *url.URL {
 	return u
 }
 
-// TestRollingUpgrade replaces two servers of the baseline by new ones under load, and puts one of them back. No request to
-// a server that says that it is ready fails, and all of them see all that was acknowledged.
+// TestRollingUpgrade replaces two servers of the baseline by new ones under load, and puts one of them back. No request
+// to a server that says that it is ready fails, and all of them see all that was acknowledged.
 func TestRollingUpgrade(t *testing.T) {
 	t.Parallel()
 	before, ofBaseline := buildBaseline(t)
@@ -170,7 +173,9 @@ func TestRollingUpgrade(t *testing.T) {
 		t.Fatal(err)
 	}
 	db := pgtest.Empty(t)
-	args := []string{"serve", "--listen", "127.0.0.1:0", "--otlp-listen", "off", "--database-url", db.URL, "--drain-delay", "2s"}
+	args := []string{
+		"serve", "--listen", "127.0.0.1:0", "--otlp-listen", "off", "--database-url", db.URL, "--drain-delay", "2s",
+	}
 	serve := func(path string) *program {
 		p := beginFile(t, path, args...)
 		t.Cleanup(func() {
@@ -182,7 +187,8 @@ func TestRollingUpgrade(t *testing.T) {
 		return p
 	}
 	applied := func() (n int) {
-		if err := db.Pool.QueryRow(t.Context(), "SELECT count(*) FROM "+migrations.VersionTable+" WHERE is_applied AND version_id > 0").Scan(&n); err != nil {
+		if err := db.Pool.QueryRow(t.Context(),
+			"SELECT count(*) FROM "+migrations.VersionTable+" WHERE is_applied AND version_id > 0").Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n

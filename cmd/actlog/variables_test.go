@@ -40,7 +40,8 @@ func flagsOf(node *kong.Node, each func(command string, flag *kong.Flag)) {
 // F11: a variable that two commands share means the same to both. So one environment may start all of them.
 func TestAVariableHasOneMeaning(t *testing.T) {
 	t.Parallel()
-	// What the server listens on, how many workers it starts and so on is for that command alone. For these it was looked at.
+	// What the server listens on, how many workers it starts and so on is for that command alone. For these it was looked
+	// at.
 	same := map[string]string{
 		"ACTLOG_DATA_DIR": "the same folder", "ACTLOG_API_KEYS": "the same file",
 	}
@@ -53,7 +54,8 @@ func TestAVariableHasOneMeaning(t *testing.T) {
 			first[name], where[name] = flag, command
 			return
 		}
-		if before.Help != flag.Help && same[name] == "" && (strings.Contains(where[name], "serve") || strings.Contains(command, "serve")) {
+		if before.Help != flag.Help && same[name] == "" &&
+			(strings.Contains(where[name], "serve") || strings.Contains(command, "serve")) {
 			t.Errorf("%s is %q for %s, and %q for %s", name, before.Help, where[name], flag.Help, command)
 		}
 	})
@@ -65,12 +67,18 @@ func serveEnvironment(t *testing.T, database string) (variables map[string]strin
 	keys := filepath.Join(t.TempDir(), "keys")
 	key = strings.TrimSpace(must(t, "key", "all", "--scopes", "read,write,run,decide", "--file", keys))
 	variables = map[string]string{
-		"ACTLOG_LISTEN": freeAddress(t), "ACTLOG_OTLP_LISTEN": freeAddress(t), "ACTLOG_OTLP_GRPC_LISTEN": freeAddress(t), "ACTLOG_OTLP_ORIGINS": "https://shop.example",
-		"ACTLOG_MAX_CONNECTIONS": "100", "ACTLOG_MAX_STREAMS": "100", "ACTLOG_DRAIN_DELAY": "1ms", "ACTLOG_DETAIL_DAYS": "100", "ACTLOG_KEEP_DAYS": "100",
-		"ACTLOG_INTERRUPT_AFTER": "15m", "ACTLOG_TRACE_DAYS": "3", "ACTLOG_TRACE_QUIET": "10m", "ACTLOG_BALLAST": "0", "ACTLOG_WORKERS": "0", "ACTLOG_REPORT_URL": database,
-		"ACTLOG_REPLICA_URL": database, "ACTLOG_REPLICA_LAG": "5s", "ACTLOG_API_KEYS": keys, "ACTLOG_INSECURE": "true", "ACTLOG_ALLOWED_HOSTS": "actlog.example",
-		"ACTLOG_TRUSTED_PROXY": "10.0.0.0/8", "ACTLOG_CONFIG": writeConfig(t, emptyConfig), "ACTLOG_SLOTS": "10", "ACTLOG_DRAIN": "2s", "ACTLOG_WAIT_FOR_DATABASE": "1m",
-		"ACTLOG_DIRECT_URL": database, "ACTLOG_DATABASE_URL": database, "ACTLOG_DATA_DIR": t.TempDir(), "ACTLOG_LOG_LEVEL": "info",
+		"ACTLOG_LISTEN": freeAddress(t), "ACTLOG_OTLP_LISTEN": freeAddress(t), "ACTLOG_OTLP_GRPC_LISTEN": freeAddress(t),
+		"ACTLOG_OTLP_ORIGINS":    "https://shop.example",
+		"ACTLOG_MAX_CONNECTIONS": "100", "ACTLOG_MAX_STREAMS": "100", "ACTLOG_DRAIN_DELAY": "1ms",
+		"ACTLOG_DETAIL_DAYS": "100", "ACTLOG_KEEP_DAYS": "100",
+		"ACTLOG_INTERRUPT_AFTER": "15m", "ACTLOG_TRACE_DAYS": "3", "ACTLOG_TRACE_QUIET": "10m", "ACTLOG_BALLAST": "0",
+		"ACTLOG_WORKERS": "0", "ACTLOG_REPORT_URL": database,
+		"ACTLOG_REPLICA_URL": database, "ACTLOG_REPLICA_LAG": "5s", "ACTLOG_API_KEYS": keys, "ACTLOG_INSECURE": "true",
+		"ACTLOG_ALLOWED_HOSTS": "actlog.example",
+		"ACTLOG_TRUSTED_PROXY": "10.0.0.0/8", "ACTLOG_CONFIG": writeConfig(t, emptyConfig), "ACTLOG_SLOTS": "10",
+		"ACTLOG_DRAIN": "2s", "ACTLOG_WAIT_FOR_DATABASE": "1m",
+		"ACTLOG_DIRECT_URL": database, "ACTLOG_DATABASE_URL": database, "ACTLOG_DATA_DIR": t.TempDir(),
+		"ACTLOG_LOG_LEVEL": "info",
 	}
 	flagsOf(modelOf(t).Node, func(command string, flag *kong.Flag) {
 		if _, set := variables[flag.Envs[0]]; !set && (command == "actlog serve" || command == "actlog") {
@@ -140,7 +148,8 @@ func TestEmptyVariables(t *testing.T) {
 		variables[name] = ""
 	}
 	variables["ACTLOG_SERVER"] = ""
-	p := beginIn(t, variables, "serve", "--listen", "127.0.0.1:0", "--otlp-listen", "off", "--database-url", pgtest.Empty(t).URL)
+	p := beginIn(t, variables, "serve", "--listen", "127.0.0.1:0", "--otlp-listen", "off", "--database-url",
+		pgtest.Empty(t).URL)
 	p.served(t)
 	p.terminate(t)
 	p = beginIn(t, variables, "ready", "--server", "http://127.0.0.1:1")

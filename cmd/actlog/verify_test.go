@@ -15,7 +15,9 @@ func TestVerify(t *testing.T) {
 	database := pgtest.New(t).URL
 	s := storetest.OpenURL(t, database)
 	for _, root := range []string{"fine", "hurt"} {
-		storetest.Write(t, s, &record.ThinkAct{RootPlanID: root, StepID: root + "-step", Seq: 4, ThinkInput: new(strings.Repeat("A prompt of "+root+". ", 10))})
+		storetest.Write(t, s, &record.ThinkAct{
+			RootPlanID: root, StepID: root + "-step", Seq: 4, ThinkInput: new(strings.Repeat("A prompt of "+root+". ", 10)),
+		})
 	}
 	verify := func(want int, args ...string) (stdout, stderr string) {
 		t.Helper()
@@ -30,13 +32,16 @@ func TestVerify(t *testing.T) {
 	}
 	storetest.Exec(t, s, "DELETE FROM actlog.content WHERE root_plan_id = 'hurt' AND body LIKE '%prompt of hurt%'")
 	stdout, stderr := verify(exitFailed)
-	if !strings.HasPrefix(stdout, "plan hurt, step hurt-step, cycle 5: content ") || strings.Count(stdout, "\n") != 1 || !strings.Contains(stderr, "1 prompts are damaged") {
+	if !strings.HasPrefix(stdout, "plan hurt, step hurt-step, cycle 5: content ") || strings.Count(stdout, "\n") != 1 ||
+		!strings.Contains(stderr, "1 prompts are damaged") {
 		t.Errorf("damaged: %q, %q", stdout, stderr)
 	}
-	if stdout, _ := verify(exitFailed, "--json"); !strings.Contains(stdout, `"rootPlanId":"hurt","stepId":"hurt-step","seq":4,"content":"`) {
+	if stdout, _ := verify(exitFailed, "--json"); !strings.Contains(stdout,
+		`"rootPlanId":"hurt","stepId":"hurt-step","seq":4,"content":"`) {
 		t.Errorf("as JSON: %q", stdout)
 	}
-	if code, _, stderr := actlog(t, "verify", "--data-dir", t.TempDir()); code != exitFailed || !strings.Contains(stderr, "there is no record in the folder") {
+	if code, _, stderr := actlog(t, "verify", "--data-dir", t.TempDir()); code != exitFailed ||
+		!strings.Contains(stderr, "there is no record in the folder") {
 		t.Errorf("without a record: exit code %d, %q", code, stderr)
 	}
 }

@@ -89,7 +89,9 @@ func (l *latecomer) starts(t *testing.T) (stop func()) {
 	return l.listen(t, func(conn net.Conn) {
 		backend := pgproto3.NewBackend(conn, conn)
 		if _, err := backend.ReceiveStartupMessage(); err == nil {
-			backend.Send(&pgproto3.ErrorResponse{Severity: "FATAL", Code: "57P03", Message: "the database system is starting up"})
+			backend.Send(&pgproto3.ErrorResponse{
+				Severity: "FATAL", Code: "57P03", Message: "the database system is starting up",
+			})
 			_ = backend.Flush()
 		}
 	})
@@ -163,26 +165,32 @@ func untilAnswer(t *testing.T, address string, status int, text string) reply {
 	}
 }
 
-// O1: a server that is started before its Postgres listens at once, refuses requests with the reason, and serves when Postgres is there.
+// O1: a server that is started before its Postgres listens at once, refuses requests with the reason, and serves when
+// Postgres is there.
 func TestServerBeforePostgres(t *testing.T) {
 	t.Parallel()
 	late := newLatecomer(t, pgtest.Empty(t).URL)
 	address, overHTTP, overGRPC := freeAddress(t), freeAddress(t), freeAddress(t)
 	base := "http://" + address
-	p := begin(t, "serve", "--listen", address, "--otlp-listen", overHTTP, "--otlp-grpc-listen", overGRPC, "--database-url", late.url)
+	p := begin(t, "serve", "--listen", address, "--otlp-listen", overHTTP, "--otlp-grpc-listen", overGRPC,
+		"--database-url", late.url)
 
 	untilAnswer(t, base+"/livez", http.StatusOK, "ok")
 	untilAnswer(t, base+"/readyz", http.StatusServiceUnavailable, "cannot be reached")
 	for _, request := range [][2]string{
-		{http.MethodGet, base + "/api/v1/plans"}, {http.MethodPost, base + "/api/v1/records"}, {http.MethodDelete, base + "/api/executor/details/p"},
-		{http.MethodPost, base + "/v1/traces"}, {http.MethodPost, "http://" + overHTTP + "/v1/traces"}, {http.MethodGet, base + "/api/v1/events"},
+		{http.MethodGet, base + "/api/v1/plans"}, {http.MethodPost, base + "/api/v1/records"},
+		{http.MethodDelete, base + "/api/executor/details/p"},
+		{http.MethodPost, base + "/v1/traces"}, {http.MethodPost, "http://" + overHTTP + "/v1/traces"},
+		{http.MethodGet, base + "/api/v1/events"},
 	} {
 		a, err := askFor(t, request[0], request[1], "Content-Type", "application/json")
-		if err != nil || a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" || !strings.Contains(a.body, "cannot be reached") {
+		if err != nil || a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" ||
+			!strings.Contains(a.body, "cannot be reached") {
 			t.Errorf("%s: %+v, %v", request, a, err)
 		}
 	}
-	if a, err := askFor(t, http.MethodGet, base+"/runs/p", "Accept", "text/html"); err != nil || a.status != http.StatusServiceUnavailable || !strings.Contains(a.body, "<html") {
+	if a, err := askFor(t, http.MethodGet, base+"/runs/p", "Accept", "text/html"); err != nil ||
+		a.status != http.StatusServiceUnavailable || !strings.Contains(a.body, "<html") {
 		t.Errorf("the page: %+v, %v", a, err)
 	}
 	conn, err := grpc.NewClient(overGRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -211,7 +219,8 @@ func TestServerBeforePostgres(t *testing.T) {
 		t.Errorf("over gRPC, when Postgres is there: %v", code)
 	}
 	p.terminate(t)
-	if log := p.stderr.String(); strings.Count(log, "waiting for the database") != 1 || strings.Count(log, "the database is there") != 1 {
+	if log := p.stderr.String(); strings.Count(log, "waiting for the database") != 1 ||
+		strings.Count(log, "the database is there") != 1 {
 		t.Errorf("the log says it more than once, or never:\n%s", log)
 	}
 }
@@ -242,7 +251,8 @@ func TestWorkerBeforePostgres(t *testing.T) {
 	}
 
 	untilAnswer(t, base+"/livez", http.StatusOK, "ok")
-	if a := untilAnswer(t, base+"/readyz", http.StatusServiceUnavailable, "cannot be reached"); a.header.Get("Retry-After") == "" {
+	if a := untilAnswer(t, base+"/readyz", http.StatusServiceUnavailable,
+		"cannot be reached"); a.header.Get("Retry-After") == "" {
 		t.Errorf("%+v", a)
 	}
 	late.arrives(t)
@@ -327,7 +337,8 @@ func TestMistakesComeFirst(t *testing.T) {
 		{"work", "--database-url", "postgres://127.0.0.1:1/x"},
 	} {
 		code, stdout, stderr := actlog(t, append(args, "--config", file)...)
-		if code != exitFailed || stdout != "" || !strings.HasPrefix(stderr, "actlog: "+file+":3: agents.helper.m") || strings.Count(stderr, "\n") != 2 {
+		if code != exitFailed || stdout != "" || !strings.HasPrefix(stderr, "actlog: "+file+":3: agents.helper.m") ||
+			strings.Count(stderr, "\n") != 2 {
 			t.Errorf("%s: exit code %d\n%s%s", args, code, stdout, stderr)
 		}
 	}
@@ -348,17 +359,20 @@ func TestConfigCheck(t *testing.T) {
 
 	bad := writeConfig(t, "models: {}\nagents:\n  helper: {description: Helps, model: none, maxStep: 3}\n")
 	code, stdout, stderr = actlog(t, "config", "check", bad)
-	if code != exitFailed || strings.Count(stdout, "\n") != 2 || strings.Count(stdout, bad+":3: agents.helper.m") != 2 || !strings.Contains(stderr, "mistakes: 2") {
+	if code != exitFailed || strings.Count(stdout, "\n") != 2 || strings.Count(stdout, bad+":3: agents.helper.m") != 2 ||
+		!strings.Contains(stderr, "mistakes: 2") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 
-	wantAll(t, must(t, "config", "check", "--help"), "that each name is of something in the file", "Exit code 0: the file can be used", "1: it cannot be used", "2: the command line")
+	wantAll(t, must(t, "config", "check", "--help"), "that each name is of something in the file",
+		"Exit code 0: the file can be used", "1: it cannot be used", "2: the command line")
 
 	for name, path := range map[string]string{
 		"no file":   filepath.Join(t.TempDir(), "none.yaml"),
 		"no folder": writeConfig(t, "toolsets: {files: {root: ./nowhere}}\n"),
 	} {
-		if code, stdout, stderr := actlog(t, "config", "check", path); code != exitFailed || !strings.Contains(stdout+stderr, path) {
+		if code, stdout, stderr := actlog(t, "config", "check", path); code != exitFailed ||
+			!strings.Contains(stdout+stderr, path) {
 			t.Errorf("%s: exit code %d\n%s%s", name, code, stdout, stderr)
 		}
 	}

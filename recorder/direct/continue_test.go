@@ -59,9 +59,10 @@ type piece struct {
 // pieces are a run with all kinds of records. The first one starts it.
 var pieces = []piece{
 	{"start the plan", func(p *process) (err error) {
-		_, p.plan, err = p.rec.StartPlan(p.ctx, recorder.PlanInfo{ID: "p", Title: "Answer", ConversationID: "talk", Steps: []recorder.StepInfo{
-			{ID: "s0", Requirement: "[READER] read"}, {ID: "s1", Requirement: "write"},
-		}})
+		_, p.plan, err = p.rec.StartPlan(p.ctx,
+			recorder.PlanInfo{ID: "p", Title: "Answer", ConversationID: "talk", Steps: []recorder.StepInfo{
+				{ID: "s0", Requirement: "[READER] read"}, {ID: "s1", Requirement: "write"},
+			}})
 		for _, s := range p.plan.Steps() {
 			p.steps[s.ID()] = s
 		}
@@ -70,7 +71,11 @@ var pieces = []piece{
 	{"start step 0", func(p *process) error { _, err := p.steps["s0"].Start(p.ctx); return err }},
 	{"start cycle 0", startCycle("s0")},
 	{"answer", func(p *process) error {
-		err := p.cycle.EndThink(p.ctx, recorder.ThinkResult{Output: "both", Model: "m2", InputTokens: 9, Tools: []recorder.ToolInfo{{ID: "a", Name: "ask"}, {ID: "b", Name: "look"}}})
+		err := p.cycle.EndThink(p.ctx, recorder.ThinkResult{
+			Output: "both", Model: "m2", InputTokens: 9, Tools: []recorder.ToolInfo{
+				{ID: "a", Name: "ask"}, {ID: "b", Name: "look"},
+			},
+		})
 		for _, c := range p.cycle.Tools() {
 			p.calls[c.ID()] = c
 		}
@@ -83,7 +88,8 @@ var pieces = []piece{
 	}},
 	{"a source, a thought", func(p *process) error {
 		ctx := p.in(p.calls["a"])
-		return errors.Join(p.plan.Source(ctx, recorder.SourceInfo{ID: "so", URI: "a.go"}), p.plan.Thought(ctx, recorder.ThoughtInfo{ID: "th", Content: "hm"}))
+		return errors.Join(p.plan.Source(ctx, recorder.SourceInfo{ID: "so", URI: "a.go"}),
+			p.plan.Thought(ctx, recorder.ThoughtInfo{ID: "th", Content: "hm"}))
 	}},
 	{"end the sub-plan", func(p *process) error { return p.sub.End(p.ctx, recorder.PlanResult{Summary: "42"}) }},
 	{"start call b", func(p *process) error { _, err := p.calls["b"].Start(p.ctx); return err }},
@@ -138,7 +144,9 @@ var errBoom = errors.New("boom")
 
 func startCycle(step string) func(*process) error {
 	return func(p *process) (err error) {
-		p.cycle, err = p.steps[step].StartCycle(p.ctx, recorder.CycleInfo{ThinkInput: "what now?", Provider: "acme", Model: "m1"})
+		p.cycle, err = p.steps[step].StartCycle(p.ctx, recorder.CycleInfo{
+			ThinkInput: "what now?", Provider: "acme", Model: "m1",
+		})
 		return err
 	}
 }
@@ -171,7 +179,8 @@ func (p *process) open(t *testing.T, s *store.Store) {
 	link := recorder.Link{RootPlanID: "p", PlanID: "p", Project: *on.Record.Project}
 	var ctx context.Context
 	ctx, p.plan = p.rec.ContinuePlan(p.ctx, recorder.PlanRef{
-		Link: link, ConversationID: *on.Record.ConversationID, StartTime: at(on.Record.StartTime), NextIndex: int64(len(on.Steps)),
+		Link: link, ConversationID: *on.Record.ConversationID, StartTime: at(on.Record.StartTime),
+		NextIndex: int64(len(on.Steps)),
 	})
 	for _, step := range on.Steps {
 		detail := storetest.StepDetail(t, s, step.Record.StepID)
@@ -182,8 +191,10 @@ func (p *process) open(t *testing.T, s *store.Store) {
 		p.steps[handle.ID()] = handle
 		for _, c := range detail.Cycles {
 			p.cycle = handle.OpenCycle(recorder.CycleRef{
-				Seq: c.Record.Seq, Attempt: attempt(c.Record.Attempt), Provider: *c.Record.Provider, NextCall: int64(len(c.ToolCalls)),
-				ThinkStartTime: at(c.Record.ThinkStartTime), ThinkEndTime: at(c.Record.ThinkEndTime), ActStartTime: at(c.Record.ActStartTime),
+				Seq: c.Record.Seq, Attempt: attempt(c.Record.Attempt), Provider: *c.Record.Provider,
+				NextCall:       int64(len(c.ToolCalls)),
+				ThinkStartTime: at(c.Record.ThinkStartTime), ThinkEndTime: at(c.Record.ThinkEndTime),
+				ActStartTime: at(c.Record.ActStartTime),
 			})
 			for _, call := range c.ToolCalls {
 				_, p.calls[call.Record.ToolCallID] = p.cycle.OpenTool(stepCtx, recorder.ToolRef{

@@ -58,7 +58,8 @@ func TestARunAsItIsRead(t *testing.T) {
 		t.Fatalf("plan is %+v", p)
 	}
 	for i, name := range []string{"READER", "Agent"} {
-		if s := p.Steps[i].Record; *s.State != record.Idle || *s.AgentName != name || *s.StepIndex != int64(i) || *s.AgentDescription != "No description available" {
+		if s := p.Steps[i].Record; *s.State != record.Idle || *s.AgentName != name || *s.StepIndex != int64(i) ||
+			*s.AgentDescription != "No description available" {
 			t.Errorf("step %d is %+v", i, s)
 		}
 	}
@@ -73,12 +74,14 @@ func TestARunAsItIsRead(t *testing.T) {
 		for round := range 2 {
 			cycle, err := step.StartCycle(ctx, recorder.CycleInfo{ThinkInput: "what now?", Model: "m1"})
 			ok(t, err)
-			if c := storetest.StepDetail(t, reader, step.ID()).Cycles[round].Record; *c.State != record.Running || *c.ThinkInput != "what now?" || c.ThinkEndTime != nil {
+			if c := storetest.StepDetail(t, reader, step.ID()).Cycles[round].Record; *c.State != record.Running ||
+				*c.ThinkInput != "what now?" || c.ThinkEndTime != nil {
 				t.Errorf("cycle is %+v", c)
 			}
-			ok(t, cycle.EndThink(ctx, recorder.ThinkResult{Output: "both", InputTokens: 100, OutputTokens: 10, CostUSD: new(0.5), Tools: []recorder.ToolInfo{
-				{Name: "a", Parameters: map[string]int{"n": round}}, {Name: "b"},
-			}}))
+			ok(t, cycle.EndThink(ctx, recorder.ThinkResult{Output: "both", InputTokens: 100, OutputTokens: 10,
+				CostUSD: new(0.5), Tools: []recorder.ToolInfo{
+					{Name: "a", Parameters: map[string]int{"n": round}}, {Name: "b"},
+				}}))
 			var wg sync.WaitGroup
 			for _, call := range cycle.Tools() {
 				wg.Go(func() {
@@ -91,12 +94,14 @@ func TestARunAsItIsRead(t *testing.T) {
 			wg.Wait()
 			ok(t, cycle.End(ctx, recorder.CycleResult{ActionResult: "fine"}))
 			c := storetest.StepDetail(t, reader, step.ID()).Cycles[round]
-			if *c.Record.State != record.Completed || *c.Record.ActionResult != "fine" || c.Record.ActStartTime == nil || c.Record.ActEndTime == nil {
+			if *c.Record.State != record.Completed || *c.Record.ActionResult != "fine" || c.Record.ActStartTime == nil ||
+				c.Record.ActEndTime == nil {
 				t.Errorf("cycle is %+v", c.Record)
 			}
 			for j, name := range []string{"a", "b"} {
 				tool := c.ToolCalls[j].Record
-				if *tool.Name != name || *tool.Result != tool.ToolCallID || *tool.State != record.Completed || *tool.CallIndex != int64(j) {
+				if *tool.Name != name || *tool.Result != tool.ToolCallID || *tool.State != record.Completed ||
+					*tool.CallIndex != int64(j) {
 					t.Errorf("tool call %d is %+v", j, tool)
 				}
 			}
@@ -106,18 +111,23 @@ func TestARunAsItIsRead(t *testing.T) {
 	ok(t, plan.End(ctx, recorder.PlanResult{Summary: "So it is."}))
 
 	p = storetest.PlanTree(t, reader, plan.ID())
-	if *p.Record.State != record.Completed || *p.Record.Summary != "So it is." || p.Record.EndTime == nil || p.CurrentStepIndex() != 1 {
+	if *p.Record.State != record.Completed || *p.Record.Summary != "So it is." || p.Record.EndTime == nil ||
+		p.CurrentStepIndex() != 1 {
 		t.Errorf("plan is %+v", p.Record)
 	}
-	if f := p.Total; f.ModelCalls != 4 || f.ToolCalls != 8 || f.Failures != 0 || f.InputTokens != 400 || f.OutputTokens != 40 || f.CostUSD == nil || *f.CostUSD != 2 {
+	if f := p.Total; f.ModelCalls != 4 || f.ToolCalls != 8 || f.Failures != 0 || f.InputTokens != 400 ||
+		f.OutputTokens != 40 || f.CostUSD == nil || *f.CostUSD != 2 {
 		t.Errorf("figures are %+v", f)
 	}
 	for i, s := range p.Steps {
-		if *s.Record.Result != fmt.Sprint("result ", i) || *s.Record.CurrentStep != 2 || s.LatestRound != 2 || *s.Record.State != record.Completed {
+		if *s.Record.Result != fmt.Sprint("result ", i) || *s.Record.CurrentStep != 2 || s.LatestRound != 2 ||
+			*s.Record.State != record.Completed {
 			t.Errorf("step %d is %+v", i, s)
 		}
 	}
-	if want := storetest.StepDetail(t, reader, plan.Steps()[1].ID()).Cycles[1].ToolCalls[1].Record.ToolCallID; p.StructureResult == nil || *p.StructureResult != want {
+	if want := storetest.StepDetail(t, reader,
+		plan.Steps()[1].ID()).Cycles[1].ToolCalls[1].Record.ToolCallID; p.StructureResult == nil ||
+		*p.StructureResult != want {
 		t.Errorf("structure result is %v, want %s", p.StructureResult, want)
 	}
 }
@@ -126,7 +136,9 @@ func TestARunAsItIsRead(t *testing.T) {
 func TestCostOfTheModelThatAnswered(t *testing.T) {
 	t.Parallel()
 	_, reader := setup(t)
-	for _, p := range []store.Price{{Provider: "acme", Model: "quick*", Input: 1}, {Provider: "other", Model: "quick-2026*", Input: 5}} {
+	for _, p := range []store.Price{
+		{Provider: "acme", Model: "quick*", Input: 1}, {Provider: "other", Model: "quick-2026*", Input: 5},
+	} {
 		p.FromDay = time.Unix(0, 0)
 		ok(t, reader.SetPrice(t.Context(), p))
 	}
@@ -138,7 +150,8 @@ func TestCostOfTheModelThatAnswered(t *testing.T) {
 	cycle, err := step.StartCycle(ctx, recorder.CycleInfo{Provider: "acme", Model: "quick"})
 	ok(t, err)
 	ok(t, cycle.EndThink(ctx, recorder.ThinkResult{Model: "quick-20261101", InputTokens: 1_000_000}))
-	if c := storetest.StepDetail(t, reader, step.ID()).Cycles[0].Record; c.CostUSD == nil || *c.CostUSD != 1 || *c.ModelName != "quick-20261101" {
+	if c := storetest.StepDetail(t, reader, step.ID()).Cycles[0].Record; c.CostUSD == nil || *c.CostUSD != 1 ||
+		*c.ModelName != "quick-20261101" {
 		t.Errorf("cycle is %+v", c)
 	}
 }
@@ -201,14 +214,16 @@ func TestRetry(t *testing.T) {
 	}
 	_, again, err := step.Retry(ctx)
 	ok(t, err)
-	if s := storetest.StepDetail(t, reader, step.ID()).Record; *s.State != record.Running || s.ErrorMessage != nil || s.EndTime != nil || *s.Attempt != 2 {
+	if s := storetest.StepDetail(t, reader, step.ID()).Record; *s.State != record.Running || s.ErrorMessage != nil ||
+		s.EndTime != nil || *s.Attempt != 2 {
 		t.Errorf("step is %+v", s)
 	}
 	second, err := again.StartCycle(ctx, recorder.CycleInfo{})
 	ok(t, err)
 	ok(t, errors.Join(second.End(ctx, recorder.CycleResult{}), again.End(ctx, recorder.StepResult{Result: "fine"})))
 	s := storetest.StepDetail(t, reader, step.ID())
-	if *s.Record.State != record.Completed || len(s.Cycles) != 2 || *s.Cycles[0].Record.State != record.Failed || *s.Cycles[1].Record.State != record.Completed {
+	if *s.Record.State != record.Completed || len(s.Cycles) != 2 || *s.Cycles[0].Record.State != record.Failed ||
+		*s.Cycles[1].Record.State != record.Completed {
 		t.Errorf("step is %+v", s)
 	}
 }
@@ -231,7 +246,9 @@ func TestRetriesStayOnRecord(t *testing.T) {
 	_, call, err := again.StartTool(ctx, recorder.ToolInfo{ID: plan.ID() + "-t", Name: "fetch", Attempt: 1})
 	ok(t, err)
 	ok(t, call.End(ctx, recorder.ToolResult{Err: errors.New("no route")}))
-	_, call, err = again.StartTool(ctx, recorder.ToolInfo{ID: plan.ID() + "-t", Name: "fetch", Attempt: 2, CallIndex: new(int64(0))})
+	_, call, err = again.StartTool(ctx, recorder.ToolInfo{
+		ID: plan.ID() + "-t", Name: "fetch", Attempt: 2, CallIndex: new(int64(0)),
+	})
 	ok(t, err)
 	ok(t, call.End(ctx, recorder.ToolResult{Result: "rows"}))
 	ok(t, again.End(ctx, recorder.CycleResult{}))
@@ -281,7 +298,8 @@ func TestCancelledRun(t *testing.T) {
 	if err := plan.Fail(ctx, ctx.Err()); err != context.Canceled {
 		t.Errorf("got %v", err)
 	}
-	if p := storetest.PlanTree(t, reader, plan.ID()).Record; *p.State != record.Cancelled || *p.ErrorKind != recorder.ErrorKindCanceled || p.EndTime == nil {
+	if p := storetest.PlanTree(t, reader, plan.ID()).Record; *p.State != record.Cancelled ||
+		*p.ErrorKind != recorder.ErrorKindCanceled || p.EndTime == nil {
 		t.Errorf("plan is %+v", p)
 	}
 }
@@ -296,7 +314,9 @@ func TestWait(t *testing.T) {
 	if w := storetest.PlanTree(t, reader, plan.ID()).Wait; w == nil || *w.Title != "May I?" {
 		t.Errorf("wait is %+v", w)
 	}
-	ok(t, plan.OpenWait(wait.ID()).Decide(ctx, recorder.WaitDecision{State: record.Submitted, Decision: "because", By: "ada"}))
+	ok(t, plan.OpenWait(wait.ID()).Decide(ctx, recorder.WaitDecision{
+		State: record.Submitted, Decision: "because", By: "ada",
+	}))
 	if w := storetest.PlanTree(t, reader, plan.ID()).Wait; w != nil {
 		t.Errorf("wait is %+v", w)
 	}

@@ -184,7 +184,8 @@ func (q *queue) Peek(entries int, bytes int64) (changes []record.Change, n int, 
 		}
 		c, err := wire.Decode(line)
 		if err != nil { // a newer version wrote it
-			q.logger.Error("spool: skipped a record that cannot be decoded", "error", err, "record", field.Shorten(string(line), 200))
+			q.logger.Error("spool: skipped a record that cannot be decoded", "error", err, "record",
+				field.Shorten(string(line), 200))
 			continue
 		}
 		changes = append(changes, c)

@@ -194,7 +194,8 @@ func repair(dir string, logger *slog.Logger) (done repaired, err error) {
 		isLast := i == len(log)-1
 		if !isLast {
 			if log[i+1].first-end > maxLost {
-				return done, fmt.Errorf("the log is damaged beyond repair: %s follows entry %d; move the folder away", log[i+1].path, end-1)
+				return done, fmt.Errorf("the log is damaged beyond repair: %s follows entry %d; move the folder away",
+					log[i+1].path, end-1)
 			}
 			end = log[i+1].first
 		}
@@ -290,7 +291,8 @@ func withoutStray(log []file, i int, end uint64, logger *slog.Logger) ([]file, e
 			return nil, err
 		}
 		if len(scan(data, stray.first).frames) > 0 {
-			return nil, fmt.Errorf("the log is damaged beyond repair: %s begins before entry %d; move the folder away", stray.path, end-1)
+			return nil, fmt.Errorf("the log is damaged beyond repair: %s begins before entry %d; move the folder away",
+				stray.path, end-1)
 		}
 
 		kept, err := setAside(stray.path, 0)

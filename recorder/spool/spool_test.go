@@ -131,7 +131,8 @@ func leave(t *testing.T, s *spool.Spool, waiting int) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var unwritten *recorder.UnwrittenError
-	if err := s.Close(ctx); waiting > 0 && (!errors.As(err, &unwritten) || unwritten.Waiting != waiting) || waiting == 0 && err != nil {
+	if err := s.Close(ctx); waiting > 0 && (!errors.As(err, &unwritten) || unwritten.Waiting != waiting) ||
+		waiting == 0 && err != nil {
 		t.Fatalf("Close returned %v, want %d waiting", err, waiting)
 	}
 }
@@ -203,11 +204,18 @@ func TestFidelity(t *testing.T) {
 	s := open(t, dir, away())
 	at := time.Date(2026, 11, 20, 12, 0, 0, 123456000, time.UTC)
 	changes := []record.Change{
-		&record.Plan{RootPlanID: "p", CurrentPlanID: "p", Rev: new(int64(math.MaxInt64)), Title: new("é\n\"\x01<>&\u2028"), Tags: []string{"a", ""}, StartTime: &at, Metadata: []byte(`{"b":1,"a":2}`)},
+		&record.Plan{
+			RootPlanID: "p", CurrentPlanID: "p", Rev: new(int64(math.MaxInt64)), Title: new("é\n\"\x01<>&\u2028"),
+			Tags: []string{"a", ""}, StartTime: &at, Metadata: []byte(`{"b":1,"a":2}`),
+		},
 		&record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "s", State: new(record.Running)},
-		&record.ThinkAct{RootPlanID: "p", StepID: "s", Seq: 7, CostUSD: new(0.1), InputTokens: new(int64(0)), ThinkInput: new("")},
+		&record.ThinkAct{
+			RootPlanID: "p", StepID: "s", Seq: 7, CostUSD: new(0.1), InputTokens: new(int64(0)), ThinkInput: new(""),
+		},
 		&record.ActTool{RootPlanID: "p", StepID: "s", Seq: 7, ToolCallID: "t", Parameters: new(`{"a":1}`)},
-		&record.Thought{RootPlanID: "p", PlanID: "p", ThoughtID: "h", Iteration: new(int64(-1)), RelatedOperations: []string{"x"}},
+		&record.Thought{
+			RootPlanID: "p", PlanID: "p", ThoughtID: "h", Iteration: new(int64(-1)), RelatedOperations: []string{"x"},
+		},
 		artifact("n", "v"),
 		&record.Source{RootPlanID: "p", PlanID: "p", SourceID: "o", RelevanceScore: new(0.5)},
 		&record.Wait{RootPlanID: "p", PlanID: "p", WaitID: "w", FormInputs: []byte(`[{"a":"b"}]`)},
@@ -237,7 +245,8 @@ func TestNoJSON(t *testing.T) {
 	bad := &record.Artifact{RootPlanID: "p", PlanID: "p", Name: "bad", Value: []byte("{")}
 	result, err := s.Write(t.Context(), []record.Change{artifact("a", ""), bad, artifact("b", "")})
 	ok(t, err)
-	if result.Accepted != 2 || len(result.Rejected) != 1 || result.Rejected[0].Index != 1 || result.Rejected[0].Err.Field != "value" {
+	if result.Accepted != 2 || len(result.Rejected) != 1 || result.Rejected[0].Index != 1 ||
+		result.Rejected[0].Err.Field != "value" {
 		t.Errorf("got %+v", result)
 	}
 	result, err = s.Write(t.Context(), []record.Change{bad})
@@ -271,7 +280,8 @@ func TestLocked(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := open(t, dir, newSink())
-	if _, err := spool.Open(dir, newSink(), spool.Options{}); !errors.Is(err, spool.ErrLocked) || !strings.Contains(err.Error(), dir) {
+	if _, err := spool.Open(dir, newSink(), spool.Options{}); !errors.Is(err, spool.ErrLocked) ||
+		!strings.Contains(err.Error(), dir) {
 		t.Errorf("got %v", err)
 	}
 	if out := start(t, "fill", dir).read(t); !strings.Contains(out, spool.ErrLocked.Error()) {
@@ -339,15 +349,33 @@ func TestDamage(t *testing.T) {
 		logged string
 	}{
 		{"none", func([]string) error { return nil }, func(int) bool { return false }, ""},
-		{"a torn end", func(files []string) error { return cut(files[2], 600) }, func(i int) bool { return i == n-1 }, "torn end"},
-		{"a torn length", func(files []string) error { return appendBytes(files[2], 0xff) }, func(int) bool { return false }, "torn end"},
-		{"an end of zeros", func(files []string) error { return appendBytes(files[2], make([]byte, 5_000)...) }, func(int) bool { return false }, "torn end"},
-		{"an empty last file", func(files []string) error { return cut(files[2], 1<<30) }, func(i int) bool { return i >= 400 }, ""},
-		{"a garbled end", func(files []string) error { return garble(files[2], -100) }, func(i int) bool { return i == n-1 }, "torn end"},
-		{"a garbled record in the middle", func(files []string) error { return garble(files[1], 100) }, func(i int) bool { return 190 < i && i < 215 }, "some records are lost"},
-		{"a torn file in the middle", func(files []string) error { return cut(files[1], 60_000) }, func(i int) bool { return 300 < i && i < 425 }, "some records are lost"},
-		{"a missing file in the middle", func(files []string) error { return os.Remove(files[1]) }, func(i int) bool { return 200 < i && i < 425 }, "some records are lost"},
-		{"a missing first file", func(files []string) error { return os.Remove(files[0]) }, func(i int) bool { return i < 215 }, ""},
+		{"a torn end", func(files []string) error {
+			return cut(files[2], 600)
+		}, func(i int) bool { return i == n-1 }, "torn end"},
+		{"a torn length", func(files []string) error {
+			return appendBytes(files[2], 0xff)
+		}, func(int) bool { return false }, "torn end"},
+		{"an end of zeros", func(files []string) error {
+			return appendBytes(files[2], make([]byte, 5_000)...)
+		}, func(int) bool { return false }, "torn end"},
+		{"an empty last file", func(files []string) error {
+			return cut(files[2], 1<<30)
+		}, func(i int) bool { return i >= 400 }, ""},
+		{"a garbled end", func(files []string) error {
+			return garble(files[2], -100)
+		}, func(i int) bool { return i == n-1 }, "torn end"},
+		{"a garbled record in the middle", func(files []string) error {
+			return garble(files[1], 100)
+		}, func(i int) bool { return 190 < i && i < 215 }, "some records are lost"},
+		{"a torn file in the middle", func(files []string) error {
+			return cut(files[1], 60_000)
+		}, func(i int) bool { return 300 < i && i < 425 }, "some records are lost"},
+		{"a missing file in the middle", func(files []string) error {
+			return os.Remove(files[1])
+		}, func(i int) bool { return 200 < i && i < 425 }, "some records are lost"},
+		{"a missing first file", func(files []string) error {
+			return os.Remove(files[0])
+		}, func(i int) bool { return i < 215 }, ""},
 		{"killed while the front was dropped", func(files []string) error {
 			return errors.Join(os.Rename(files[1], files[1]+".START"), os.WriteFile(files[2]+".START.TEMP", []byte("x"), 0o600))
 		}, func(i int) bool { return i < 215 }, ""},
@@ -451,7 +479,8 @@ func TestStrayFiles(t *testing.T) {
 	data, err := os.ReadFile(log[0])
 	ok(t, err)
 	ok(t, os.WriteFile(filepath.Join(dir, "log", "00000000000000000015"), data, 0o600))
-	if _, err := spool.Open(dir, newSink(), spool.Options{}); err == nil || !strings.Contains(err.Error(), "beyond repair") {
+	if _, err := spool.Open(dir, newSink(), spool.Options{}); err == nil ||
+		!strings.Contains(err.Error(), "beyond repair") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := spool.Open(filepath.Join(dir, "lock"), newSink(), spool.Options{}); err == nil {
@@ -824,7 +853,8 @@ func TestFullDisk(t *testing.T) {
 	out := start(t, "full", dir).read(t)
 	var full, sent, after int
 	_, said, _ := strings.Cut(out, "full ")
-	if _, err := fmt.Sscanf(said, "%d true", &full); err != nil || full < 50 || !strings.Contains(said, "write to the spool") {
+	if _, err := fmt.Sscanf(said, "%d true", &full); err != nil || full < 50 ||
+		!strings.Contains(said, "write to the spool") {
 		t.Fatalf("the agent says %.500s", said)
 	}
 	_, counts, _ := strings.Cut(said, "\n")

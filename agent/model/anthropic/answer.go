@@ -186,7 +186,9 @@ func (a *answer) say(text string) {
 // raw returns the block as it is sent back.
 func (b *block) raw() map[string]any {
 	raw := b.start
-	for name, more := range map[string]*strings.Builder{"text": &b.text, "thinking": &b.thinking, "signature": &b.signature} {
+	for name, more := range map[string]*strings.Builder{
+		"text": &b.text, "thinking": &b.thinking, "signature": &b.signature,
+	} {
 		if more.Len() > 0 {
 			began, _ := raw[name].(string)
 			raw[name] = began + more.String()
@@ -233,7 +235,9 @@ func (a *answer) response(own map[string]string) (*model.Response, error) {
 		case "tool_use":
 			id, _ := raw["id"].(string)
 			name, _ := raw["name"].(string)
-			m.Parts = append(m.Parts, model.Part{Call: &model.ToolCall{ID: id, Name: cmp.Or(own[name], name), Arguments: arguments}})
+			m.Parts = append(m.Parts, model.Part{
+				Call: &model.ToolCall{ID: id, Name: cmp.Or(own[name], name), Arguments: arguments},
+			})
 			raw["input"] = json.RawMessage(modelhttp.Arguments(arguments))
 		}
 		content = append(content, raw)

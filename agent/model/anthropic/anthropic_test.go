@@ -69,14 +69,27 @@ func TestRequest(t *testing.T) {
 		{"all", anthropic.Config{APIKey: "sk-1", MaxTokens: 5, Cache: true}, model.Request{
 			Messages: []model.Message{
 				model.System("Be brief."), model.System("Be kind."), model.User("Which?"), model.User(""),
-				{Role: model.RoleAssistant, Parts: []model.Part{{Text: "I look."}, {Call: &model.ToolCall{ID: "a", Name: "git.log", Arguments: "[1]"}}, {Call: &model.ToolCall{ID: "b", Name: "form"}}}},
+				{
+					Role: model.RoleAssistant, Parts: []model.Part{
+						{Text: "I look."}, {Call: &model.ToolCall{ID: "a", Name: "git.log", Arguments: "[1]"}},
+						{Call: &model.ToolCall{ID: "b", Name: "form"}},
+					},
+				},
 				model.Results(model.ToolResult{CallID: "a", Text: "x", Failed: true}), model.Results(model.ToolResult{CallID: "b"}),
 				model.System("Come to an end."),
 				{Role: model.RoleAssistant},
-				{Role: model.RoleAssistant, Provider: "anthropic", Raw: json.RawMessage(`{"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"s+/="},{"type":"text","text":"y"}]}`), Parts: []model.Part{{Text: "y"}}},
+				{
+					Role: model.RoleAssistant, Provider: "anthropic",
+					Raw: json.RawMessage(
+						`{"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"s+/="},{"type":"text","text":"y"}]}`,
+					), Parts: []model.Part{{Text: "y"}},
+				},
 			},
-			Tools:       []model.ToolSpec{{Name: "form", Description: "Asks."}, {Name: "git.log", Schema: json.RawMessage(`{"type":"object"}`)}},
-			Temperature: new(0.0), MaxTokens: 50, ResponseSchema: json.RawMessage(`{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"string"}}}`),
+			Tools: []model.ToolSpec{
+				{Name: "form", Description: "Asks."}, {Name: "git.log", Schema: json.RawMessage(`{"type":"object"}`)},
+			},
+			Temperature: new(0.0), MaxTokens: 50,
+			ResponseSchema: json.RawMessage(`{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"string"}}}`),
 		}, `{"model":"m-1","max_tokens":50,"system":[{"type":"text","text":"Be brief."},{"type":"text","text":"Be kind."}],"messages":[` +
 			`{"role":"user","content":[{"type":"text","text":"Which?"}]},` +
 			`{"role":"assistant","content":[{"type":"text","text":"I look."},{"type":"tool_use","id":"a","name":"git-log","input":{"INVALID_JSON":"[1]"}},{"type":"tool_use","id":"b","name":"form","input":{}}]},` +
@@ -96,7 +109,8 @@ func TestRequest(t *testing.T) {
 				t.Error(diff)
 			}
 			h := s.request.Header
-			if s.request.URL.Path != "/v1/messages" || h.Get("X-Api-Key") != "sk-1" || h.Get("Anthropic-Version") != "2023-06-01" || h.Get("Content-Type") != "application/json" {
+			if s.request.URL.Path != "/v1/messages" || h.Get("X-Api-Key") != "sk-1" ||
+				h.Get("Anthropic-Version") != "2023-06-01" || h.Get("Content-Type") != "application/json" {
 				t.Errorf("%s, %v", s.request.URL, h)
 			}
 		})
@@ -120,7 +134,8 @@ func TestSchema(t *testing.T) {
 		if _, err := s.ask(t, anthropic.Config{}, model.Request{ResponseSchema: json.RawMessage(schema)}); err != nil {
 			t.Fatal(err)
 		}
-		if want := `"output_config":{"format":{"type":"json_schema","schema":` + want + `}}`; !strings.Contains(s.body, want) {
+		if want := `"output_config":{"format":{"type":"json_schema","schema":` + want +
+			`}}`; !strings.Contains(s.body, want) {
 			t.Errorf("want %s\nin %s", want, s.body)
 		}
 	}
@@ -167,7 +182,9 @@ func TestBlocks(t *testing.T) {
 		ID: "msg_1", Model: "m-1-x", Finish: "pause_turn",
 		Usage: model.Usage{Input: new(int64(15)), CacheRead: new(int64(5)), Output: new(int64(9)), Reasoning: new(int64(4))},
 		Message: model.Message{
-			Role: model.RoleAssistant, Provider: "mine", Parts: []model.Part{{Text: "The sky"}, {Call: &model.ToolCall{ID: "toolu_1", Name: "a.b", Arguments: "{}"}}},
+			Role: model.RoleAssistant, Provider: "mine", Parts: []model.Part{
+				{Text: "The sky"}, {Call: &model.ToolCall{ID: "toolu_1", Name: "a.b", Arguments: "{}"}},
+			},
 			Raw: json.RawMessage(`{"content":[{"data":"x+/=","type":"redacted_thinking"},{"citations":[{"cited_text":"blue","start":12345678901234567}],"text":"The sky","type":"text"},` +
 				`{"id":"toolu_1","input":{},"name":"a-b","type":"tool_use"},{"id":"srv_1","input":{"query":1},"name":"web_search","type":"server_tool_use"}],"role":"assistant"}`),
 		},
@@ -180,8 +197,10 @@ func TestBlocks(t *testing.T) {
 func TestFinish(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[string]model.Finish{
-		"end_turn": model.FinishStop, "stop_sequence": model.FinishStop, "tool_use": model.FinishToolCalls, "max_tokens": model.FinishLength,
-		"model_context_window_exceeded": model.FinishLength, "refusal": model.FinishRefusal, "REFUSAL": model.FinishRefusal, "MAX_TOKENS": model.FinishLength,
+		"end_turn": model.FinishStop, "stop_sequence": model.FinishStop, "tool_use": model.FinishToolCalls,
+		"max_tokens":                    model.FinishLength,
+		"model_context_window_exceeded": model.FinishLength, "refusal": model.FinishRefusal, "REFUSAL": model.FinishRefusal,
+		"MAX_TOKENS":           model.FinishLength,
 		"guardrail_intervened": model.FinishContentFilter,
 	} {
 		resp, err := answering(t, strings.Replace(whole, "end_turn", reason, 1)).ask(t, anthropic.Config{}, model.Request{})
@@ -204,7 +223,8 @@ func TestMisfits(t *testing.T) {
 		`{"type":"content_block_start","index":0}`:                   "network: the answer ended before it was complete",
 		`{"type":"message_delta","delta":{"stop_reason":"refusal"}}`: "network: the answer ended before it was complete",
 		`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use"}}` + "\n\ndata: " +
-			`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"x"}}`: "a text for a block of another type",
+			`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"x"}}`: "a text for a block of " +
+			"another type",
 		`{"type":"error"}`: "server: the answer is an error without a message",
 	} {
 		resp, err := answering(t, `{"type":"message_start"}`, event).ask(t, anthropic.Config{}, model.Request{})
@@ -215,7 +235,8 @@ func TestMisfits(t *testing.T) {
 	if m, err := anthropic.New(anthropic.Config{Model: "m-1", MaxTokens: -1}); err == nil {
 		t.Errorf("%+v", m)
 	}
-	if m, err := anthropic.New(anthropic.Config{}); err == nil || err.Error() != "anthropic: name of the model is missing" {
+	if m, err := anthropic.New(anthropic.Config{}); err == nil ||
+		err.Error() != "anthropic: name of the model is missing" {
 		t.Errorf("%+v, %v", m, err)
 	}
 }
@@ -235,7 +256,8 @@ func TestCacheWrites(t *testing.T) {
 		},
 	} {
 		resp, err := answering(t, `{"type":"message_start","message":{"id":"m","model":"m-1","usage":`+usage+`}}`,
-			`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"yes"}}`, `{"type":"content_block_stop","index":0}`,
+			`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"yes"}}`,
+			`{"type":"content_block_stop","index":0}`,
 			`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":2}}`, `{"type":"message_stop"}`,
 		).ask(t, anthropic.Config{}, model.Request{})
 		if err != nil {

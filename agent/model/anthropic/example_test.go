@@ -13,24 +13,29 @@ import (
 
 // A model answers in JSON. A script stands in for the provider.
 func Example() {
-	server, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{{Name: "capital", Turns: []scriptmodel.Turn{
-		{Content: `{"capital":"Oslo"}`, Reasoning: "It is in the south."},
-	}}}}, nil)
+	server, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{{Name: "capital",
+		Turns: []scriptmodel.Turn{
+			{Content: `{"capital":"Oslo"}`, Reasoning: "It is in the south."},
+		}}}}, nil)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer server.Close()
 
-	m, err := anthropic.New(anthropic.Config{Model: "claude-sonnet-5", BaseURL: strings.TrimSuffix(server.URL(), "/v1"), APIKey: "the key"})
+	m, err := anthropic.New(anthropic.Config{
+		Model: "claude-sonnet-5", BaseURL: strings.TrimSuffix(server.URL(), "/v1"), APIKey: "the key",
+	})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	resp, err := m.Generate(context.Background(), model.Request{
-		Messages:       []model.Message{model.User("What is the capital of Norway?")},
-		ResponseSchema: json.RawMessage(`{"type":"object","properties":{"capital":{"type":"string"}},"required":["capital"]}`),
-		MaxTokens:      100,
+		Messages: []model.Message{model.User("What is the capital of Norway?")},
+		ResponseSchema: json.RawMessage(
+			`{"type":"object","properties":{"capital":{"type":"string"}},"required":["capital"]}`,
+		),
+		MaxTokens: 100,
 	}, nil)
 	if err != nil {
 		fmt.Println(err)

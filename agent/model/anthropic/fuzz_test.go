@@ -12,9 +12,16 @@ import (
 
 // FuzzAnswer reads any events, one a line: they are an answer that can be kept and sent back, or an error.
 func FuzzAnswer(f *testing.F) {
-	f.Add([]byte(`{"type":"message_start","message":{"id":"m"}}` + "\n" + `{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"n","input":{}}}` + "\n" +
-		`{"type":"content_block_delta","index":0,"delta":{"partial_json":"{"}}` + "\n" + `{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":1}}` + "\n" + `{"type":"message_stop"}`))
-	f.Add([]byte(`{"type":"message","content":[{"type":"text","text":"x"},{"type":"thinking","thinking":"y","signature":"s"}],"stop_reason":"end_turn"}`))
+	f.Add([]byte(`{"type":"message_start","message":{"id":"m"}}` + "\n" +
+		`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"n","input":{}}}` + "\n" +
+		`{"type":"content_block_delta","index":0,"delta":{"partial_json":"{"}}` + "\n" +
+		`{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":1}}` + "\n" +
+		`{"type":"message_stop"}`))
+	f.Add(
+		[]byte(
+			`{"type":"message","content":[{"type":"text","text":"x"},{"type":"thinking","thinking":"y","signature":"s"}],"stop_reason":"end_turn"}`,
+		),
+	)
 	f.Fuzz(func(t *testing.T, events []byte) {
 		said := ""
 		a := answer{source: modelhttp.Source{Provider: "p", Model: "m"}, onDelta: func(d model.Delta) { said += d.Text }}

@@ -110,7 +110,10 @@ func encode(m model.Message, provider string) ([]any, error) {
 	blocks := texts(m)
 	for _, p := range m.Parts {
 		if c := p.Call; c != nil {
-			blocks = append(blocks, toolUse{Type: "tool_use", ID: c.ID, Name: model.OfferedName(c.Name), Input: json.RawMessage(modelhttp.Arguments(c.Arguments))})
+			blocks = append(blocks, toolUse{
+				Type: "tool_use", ID: c.ID, Name: model.OfferedName(c.Name),
+				Input: json.RawMessage(modelhttp.Arguments(c.Arguments)),
+			})
 		}
 		if r := p.Result; r != nil {
 			blocks = append(blocks, toolResult{Type: "tool_result", ToolUseID: r.CallID, Content: r.Text, IsError: r.Failed})

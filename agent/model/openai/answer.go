@@ -108,7 +108,8 @@ func (a *answer) read(_ string, data []byte) error {
 		if choice.FinishReason != "" {
 			a.finish = model.FinishOf(choice.FinishReason)
 		}
-		if native := model.FinishOf(choice.NativeReason); native == model.FinishRefusal || native == model.FinishContentFilter {
+		if native := model.FinishOf(choice.NativeReason); native == model.FinishRefusal ||
+			native == model.FinishContentFilter {
 			a.finish = native
 		}
 	}
@@ -159,7 +160,8 @@ func (a *answer) tell(calls any) {
 	}
 }
 
-// contentText returns the text of a content, which is a text or a list of parts, and the words of a refusal among the parts.
+// contentText returns the text of a content, which is a text or a list of parts, and the words of a refusal among the
+// parts.
 func contentText(content any) (text, refusal string) {
 	text, _ = content.(string)
 	parts, _ := content.([]any)
@@ -244,13 +246,15 @@ func (a *answer) counts() model.Usage {
 	prompt := &a.usage.PromptTokensDetails
 	u := model.Usage{
 		Input: a.usage.PromptTokens, Output: a.usage.CompletionTokens,
-		CacheRead: cmp.Or(prompt.CachedTokens, a.usage.CachedTokens, a.usage.PromptCacheHitTokens, a.usage.CacheReadInputTokens),
+		CacheRead: cmp.Or(prompt.CachedTokens, a.usage.CachedTokens, a.usage.PromptCacheHitTokens,
+			a.usage.CacheReadInputTokens),
 		CacheWrite: cmp.Or(prompt.CacheWriteTokens, prompt.CacheCreationTokens, a.usage.CacheCreationTokens,
 			modelhttp.Sum(prompt.CacheCreation.FiveMinutes, prompt.CacheCreation.OneHour)),
 		CacheWrite1h: prompt.CacheCreation.OneHour,
 		Reasoning:    a.usage.CompletionTokensDetails.ReasoningTokens,
 	}
-	if total := a.usage.TotalTokens; total != nil && u.Input != nil && u.Output != nil && u.Reasoning != nil && *total == *u.Input+*u.Output+*u.Reasoning {
+	if total := a.usage.TotalTokens; total != nil && u.Input != nil && u.Output != nil && u.Reasoning != nil &&
+		*total == *u.Input+*u.Output+*u.Reasoning {
 		u.Output = new(*u.Output + *u.Reasoning)
 	}
 	return u

@@ -16,7 +16,9 @@ import (
 // Vectors of a real server: texts that share words are nearer.
 func TestEmbed(t *testing.T) {
 	t.Parallel()
-	server, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{{Name: "none", Turns: []scriptmodel.Turn{{Content: "-"}}}}}, &scriptmodel.Options{APIKey: "key"})
+	server, err := scriptmodel.Start(scriptmodel.Script{
+		Scenes: []scriptmodel.Scene{{Name: "none", Turns: []scriptmodel.Turn{{Content: "-"}}}},
+	}, &scriptmodel.Options{APIKey: "key"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,28 +57,37 @@ func TestEmbedFails(t *testing.T) {
 		answer string
 		kind   model.Kind
 	}{
-		"refused":     {http.StatusUnauthorized, `{"error":{"message":"bad key-12345678"}}`, model.KindAuth},
-		"busy":        {http.StatusTooManyRequests, `{}`, model.KindRateLimit},
-		"no JSON":     {http.StatusOK, `x`, model.KindServer},
-		"too few":     {http.StatusOK, `{"data":[{"index":0,"embedding":[1]}]}`, model.KindServer},
-		"same index":  {http.StatusOK, `{"data":[{"index":0,"embedding":[1]},{"index":0,"embedding":[1]}]}`, model.KindServer},
-		"bad index":   {http.StatusOK, `{"data":[{"index":0,"embedding":[1]},{"index":-1,"embedding":[1]}]}`, model.KindServer},
+		"refused": {http.StatusUnauthorized, `{"error":{"message":"bad key-12345678"}}`, model.KindAuth},
+		"busy":    {http.StatusTooManyRequests, `{}`, model.KindRateLimit},
+		"no JSON": {http.StatusOK, `x`, model.KindServer},
+		"too few": {http.StatusOK, `{"data":[{"index":0,"embedding":[1]}]}`, model.KindServer},
+		"same index": {
+			http.StatusOK, `{"data":[{"index":0,"embedding":[1]},{"index":0,"embedding":[1]}]}`, model.KindServer,
+		},
+		"bad index": {
+			http.StatusOK, `{"data":[{"index":0,"embedding":[1]},{"index":-1,"embedding":[1]}]}`, model.KindServer,
+		},
 		"no elements": {http.StatusOK, `{"data":[{"index":0,"embedding":[]},{"index":1,"embedding":[]}]}`, model.KindServer},
-		"lengths":     {http.StatusOK, `{"data":[{"index":0,"embedding":[1]},{"index":1,"embedding":[1,2]}]}`, model.KindServer},
-		"huge":        {http.StatusOK, `{"data":[{"index":0,"embedding":[1e99]},{"index":1,"embedding":[1]}]}`, model.KindServer},
+		"lengths": {
+			http.StatusOK, `{"data":[{"index":0,"embedding":[1]},{"index":1,"embedding":[1,2]}]}`, model.KindServer,
+		},
+		"huge": {http.StatusOK, `{"data":[{"index":0,"embedding":[1e99]},{"index":1,"embedding":[1]}]}`, model.KindServer},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(row.status)
 			_, _ = io.WriteString(w, row.answer)
 		}))
-		e, err := openai.NewEmbedder(openai.Config{Model: "m", APIKey: "key-12345678", BaseURL: server.URL, HTTPClient: server.Client()})
+		e, err := openai.NewEmbedder(openai.Config{
+			Model: "m", APIKey: "key-12345678", BaseURL: server.URL, HTTPClient: server.Client(),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		vectors, _, err := e.Embed(t.Context(), []string{"a", "b"})
 		var failed *model.Error
-		if !errors.As(err, &failed) || failed.Kind != row.kind || vectors != nil || strings.Contains(err.Error(), "12345678") {
+		if !errors.As(err, &failed) || failed.Kind != row.kind || vectors != nil ||
+			strings.Contains(err.Error(), "12345678") {
 			t.Errorf("%s: %v %v", name, vectors, err)
 		}
 		server.Close()

@@ -13,10 +13,11 @@ import (
 // A model asks for a tool, and answers with its result. A script stands in for the provider: with a
 // base URL, any server that speaks Chat Completions can.
 func Example() {
-	server, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{{Name: "weather", Turns: []scriptmodel.Turn{
-		{ToolCalls: []scriptmodel.ToolCall{{Name: "weather-forecast", Arguments: map[string]any{"city": "Oslo"}}}},
-		{Content: "Take an umbrella."},
-	}}}}, nil)
+	server, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{{Name: "weather",
+		Turns: []scriptmodel.Turn{
+			{ToolCalls: []scriptmodel.ToolCall{{Name: "weather-forecast", Arguments: map[string]any{"city": "Oslo"}}}},
+			{Content: "Take an umbrella."},
+		}}}}, nil)
 	if err != nil {
 		fmt.Println(err)
 		return

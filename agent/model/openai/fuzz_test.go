@@ -14,7 +14,11 @@ import (
 func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(`{"id":"c","choices":[{"index":0,"delta":{"role":"assistant","content":"x","tool_calls":[{"index":0,"id":"a","function":{"name":"n","arguments":"{"}}]}}]}` + "\n" +
 		`{"choices":[{"index":0,"delta":{"refusal":"no","tool_calls":[{"index":0,"function":{"arguments":"}"}}]},"finish_reason":"stop"}],"usage":{"prompt_tokens":1}}`))
-	f.Add([]byte(`{"choices":[{"message":{"content":[{"type":"text","text":"x"}],"tool_calls":[{},{"id":""}]},"finish_reason":"length"}]}`))
+	f.Add(
+		[]byte(
+			`{"choices":[{"message":{"content":[{"type":"text","text":"x"}],"tool_calls":[{},{"id":""}]},"finish_reason":"length"}]}`,
+		),
+	)
 	f.Fuzz(func(t *testing.T, events []byte) {
 		said := ""
 		a := answer{source: modelhttp.Source{Provider: "p", Model: "m"}, onDelta: func(d model.Delta) { said += d.Text }}

@@ -60,14 +60,16 @@ func connect(config Config, path string) (*modelhttp.Client, error) {
 	}
 	return modelhttp.New(modelhttp.Config{
 		Source:  modelhttp.Source{Provider: cmp.Or(config.Provider, "openai"), Model: config.Model, Secret: config.APIKey},
-		BaseURL: cmp.Or(config.BaseURL, "https://api.openai.com/v1"), Path: path, Header: header, Timeout: config.Timeout, HTTP: config.HTTPClient,
+		BaseURL: cmp.Or(config.BaseURL, "https://api.openai.com/v1"), Path: path, Header: header, Timeout: config.Timeout,
+		HTTP: config.HTTPClient,
 	})
 }
 
 // isOpenAI reports whether OpenAI's own models are at a URL.
 func isOpenAI(base string) bool {
 	u, err := url.Parse(base)
-	return err == nil && (strings.HasSuffix("."+u.Hostname(), ".openai.com") || strings.HasSuffix(u.Hostname(), ".azure.com"))
+	return err == nil && (strings.HasSuffix("."+u.Hostname(), ".openai.com") ||
+		strings.HasSuffix(u.Hostname(), ".azure.com"))
 }
 
 // Provider implements [model.Model].

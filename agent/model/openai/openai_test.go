@@ -76,9 +76,14 @@ func TestRequest(t *testing.T) {
 			model.System("Be brief."), model.User("Which?"),
 			{Role: model.RoleAssistant}, // said nothing
 			{Role: model.RoleAssistant, Parts: []model.Part{{Text: "a"}, {Text: "b"}}},
-			{Role: model.RoleAssistant, Provider: "openai", Raw: json.RawMessage(`{"role":"assistant","content":"c","x":1}`), Parts: []model.Part{{Text: "c"}}},
+			{
+				Role: model.RoleAssistant, Provider: "openai", Raw: json.RawMessage(`{"role":"assistant","content":"c","x":1}`),
+				Parts: []model.Part{{Text: "c"}},
+			},
 		},
-		Tools:       []model.ToolSpec{{Name: "form", Description: "Asks."}, {Name: "git.log", Schema: json.RawMessage(`{"type":"object"}`)}},
+		Tools: []model.ToolSpec{
+			{Name: "form", Description: "Asks."}, {Name: "git.log", Schema: json.RawMessage(`{"type":"object"}`)},
+		},
 		Temperature: new(0.0), MaxTokens: 50,
 		ResponseSchema: json.RawMessage(`{"type":"object","properties":{"b":{"type":"string"}}}`),
 	}
@@ -87,8 +92,14 @@ func TestRequest(t *testing.T) {
 		path, limit     string
 	}{
 		{"OpenAI by default", "", "sk-1", "api.openai.com/v1/chat/completions", `"max_completion_tokens":50`},
-		{"OpenAI", "https://eu.api.openai.com/v1/", "sk-1", "eu.api.openai.com/v1/chat/completions", `"max_completion_tokens":50`},
-		{"Azure", "https://mine.openai.azure.com/openai/v1", "sk-1", "mine.openai.azure.com/openai/v1/chat/completions", `"max_completion_tokens":50`},
+		{
+			"OpenAI", "https://eu.api.openai.com/v1/", "sk-1", "eu.api.openai.com/v1/chat/completions",
+			`"max_completion_tokens":50`,
+		},
+		{
+			"Azure", "https://mine.openai.azure.com/openai/v1", "sk-1", "mine.openai.azure.com/openai/v1/chat/completions",
+			`"max_completion_tokens":50`,
+		},
 		{"another", "http://localhost:11434/v1", "", "localhost:11434/v1/chat/completions", `"max_tokens":50`},
 		{"a name that looks like it", "http://notopenai.com/v1", "", "notopenai.com/v1/chat/completions", `"max_tokens":50`},
 	} {
@@ -136,7 +147,8 @@ func TestStrict(t *testing.T) {
 		if _, err := s.ask(t, openai.Config{}, model.Request{ResponseSchema: json.RawMessage(schema)}); err != nil {
 			t.Fatal(err)
 		}
-		if want := fmt.Sprintf(`"json_schema":{"name":"answer","schema":%s,"strict":%v}`, schema, strict); !strings.Contains(s.body, want) {
+		if want := fmt.Sprintf(`"json_schema":{"name":"answer","schema":%s,"strict":%v}`, schema,
+			strict); !strings.Contains(s.body, want) {
 			t.Errorf("want %s in %s", want, s.body)
 		}
 	}
@@ -164,7 +176,8 @@ func TestServers(t *testing.T) {
 			"role in each chunk, no index, stop instead of tool_calls",
 			[]string{
 				delta(`{"role":"assistant","content":"I "}`), delta(`{"role":"assistant","content":"see"}`),
-				calls(`{"id":"a","type":"function","function":{"name":"x","arguments":"{\"n\""}}`), calls(`{"function":{"arguments":":1}"}}`),
+				calls(`{"id":"a","type":"function","function":{"name":"x","arguments":"{\"n\""}}`),
+				calls(`{"function":{"arguments":":1}"}}`),
 				calls(`{"id":"b","type":"function","function":{"name":"y","arguments":"{}"}}`), stop, "[DONE]",
 			},
 			[]model.Part{{Text: "I see"}, call("a", "x", `{"n":1}`), call("b", "y", "{}")}, model.FinishToolCalls, model.Usage{},
@@ -172,15 +185,22 @@ func TestServers(t *testing.T) {
 		},
 		{
 			"one index for all calls",
-			[]string{calls(`{"index":0,"id":"a","function":{"name":"x","arguments":"{}"}}`), calls(`{"index":0,"id":"b","function":{"name":"x","arguments":""}}`), stop},
+			[]string{
+				calls(`{"index":0,"id":"a","function":{"name":"x","arguments":"{}"}}`),
+				calls(`{"index":0,"id":"b","function":{"name":"x","arguments":""}}`), stop,
+			},
 			[]model.Part{call("a", "x", "{}"), call("b", "x", "")}, model.FinishToolCalls, model.Usage{},
 			`{"content":null,"role":"assistant","tool_calls":[{"function":{"arguments":"{}","name":"x"},"id":"a","type":"function"},{"function":{"arguments":"{}","name":"x"},"id":"b","type":"function"}]}`,
 		},
 		{
 			"pieces of two calls in turns, a new id and the name in each",
 			[]string{
-				calls(`{"index":0,"id":"a","type":"function","function":{"name":"x","arguments":"{\"n\":"}},{"index":1,"id":"b","type":"function","function":{"name":"y","arguments":"{\"m\":"}}`),
-				calls(`{"index":1,"id":"b2","function":{"arguments":"2}"}},{"index":0,"id":"a","type":"function","function":{"name":"x","arguments":"1}"}}`),
+				calls(
+					`{"index":0,"id":"a","type":"function","function":{"name":"x","arguments":"{\"n\":"}},{"index":1,"id":"b","type":"function","function":{"name":"y","arguments":"{\"m\":"}}`,
+				),
+				calls(
+					`{"index":1,"id":"b2","function":{"arguments":"2}"}},{"index":0,"id":"a","type":"function","function":{"name":"x","arguments":"1}"}}`,
+				),
 				`{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}`,
 			},
 			[]model.Part{call("a", "x", `{"n":1}`), call("b", "y", `{"m":2}`)}, model.FinishToolCalls, model.Usage{},
@@ -192,7 +212,9 @@ func TestServers(t *testing.T) {
 				delta(`{"content":"","reasoning_details":[{"type":"reasoning.text","index":0,"format":"f-1","text":"Is it"}]}`),
 				delta(`{"content":null,"reasoning_details":[{"type":"reasoning.text","index":0,"format":"f-1","text":" so?"}]}`),
 				delta(`{"reasoning_details":[{"type":"reasoning.encrypted","index":0,"format":"f-1","data":"x+/="}]}`),
-				calls(`{"index":0,"id":"a","type":"function","extra_content":{"google":{"thought_signature":"s+/="}},"function":{"name":"x","arguments":"{}"}}`), stop,
+				calls(
+					`{"index":0,"id":"a","type":"function","extra_content":{"google":{"thought_signature":"s+/="}},"function":{"name":"x","arguments":"{}"}}`,
+				), stop,
 			},
 			[]model.Part{call("a", "x", "{}")}, model.FinishToolCalls, model.Usage{},
 			`{"content":"","reasoning_details":[{"format":"f-1","index":0,"text":"Is it so?","type":"reasoning.text"},{"data":"x+/=","format":"f-1","index":0,"type":"reasoning.encrypted"}],` +
@@ -201,7 +223,8 @@ func TestServers(t *testing.T) {
 		{
 			"what it thinks, without an index",
 			[]string{
-				delta(`{"reasoning":"Is","reasoning_details":[{"type":"reasoning.text","text":"Is"}]}`), delta(`{"reasoning":" it?","reasoning_details":[{"type":"reasoning.text","text":" it?"}]}`),
+				delta(`{"reasoning":"Is","reasoning_details":[{"type":"reasoning.text","text":"Is"}]}`),
+				delta(`{"reasoning":" it?","reasoning_details":[{"type":"reasoning.text","text":" it?"}]}`),
 				delta(`{"content":"yes","reasoning_details":[{"type":"reasoning.summary","summary":"s"}]}`), stop,
 			},
 			[]model.Part{{Text: "yes"}}, model.FinishStop, model.Usage{},
@@ -210,11 +233,15 @@ func TestServers(t *testing.T) {
 		{
 			"a refusal",
 			[]string{delta(`{"content":null,"refusal":"I "}`), delta(`{"refusal":"won't."}`), stop},
-			[]model.Part{{Text: "I won't."}}, model.FinishRefusal, model.Usage{}, `{"content":null,"refusal":"I won't.","role":"assistant"}`,
+			[]model.Part{{Text: "I won't."}}, model.FinishRefusal, model.Usage{},
+			`{"content":null,"refusal":"I won't.","role":"assistant"}`,
 		},
 		{
 			"content in parts, which then is a text",
-			[]string{delta(`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]}]}`), delta(`{"content":"yes"}`), stop},
+			[]string{
+				delta(`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]}]}`), delta(`{"content":"yes"}`),
+				stop,
+			},
 			[]model.Part{{Text: "yes"}}, model.FinishStop, model.Usage{}, "",
 		},
 		{
@@ -223,45 +250,74 @@ func TestServers(t *testing.T) {
 				`{"id":"c1","model":"m-1-x","choices":[{"index":1,"delta":{"content":"no"},"finish_reason":"stop"},{"index":0,"delta":{"content":"yes"},"finish_reason":"eos"}],"usage":null}`,
 				`{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":2,"total_tokens":14,"completion_tokens_details":{"reasoning_tokens":5},"prompt_tokens_details":null}}`,
 			},
-			[]model.Part{{Text: "yes"}}, "eos", model.Usage{Input: new(int64(7)), Output: new(int64(7)), Reasoning: new(int64(5))}, `{"content":"yes","role":"assistant"}`,
+			[]model.Part{{Text: "yes"}}, "eos",
+			model.Usage{Input: new(int64(7)), Output: new(int64(7)), Reasoning: new(int64(5))},
+			`{"content":"yes","role":"assistant"}`,
 		},
 		{
 			"cached tokens by LiteLLM",
-			[]string{delta(`{"content":"yes"}`), stop, `{"choices":[],"usage":{"prompt_tokens":1000,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":600,"cache_creation_tokens":300,` +
-				`"cache_creation_token_details":{"ephemeral_5m_input_tokens":100,"ephemeral_1h_input_tokens":200}}}}`},
+			[]string{delta(`{"content":"yes"}`), stop,
+				`{"choices":[],"usage":{"prompt_tokens":1000,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":600,"cache_creation_tokens":300,` +
+					`"cache_creation_token_details":{"ephemeral_5m_input_tokens":100,"ephemeral_1h_input_tokens":200}}}}`},
 			[]model.Part{{Text: "yes"}}, model.FinishStop,
-			model.Usage{Input: new(int64(1000)), Output: new(int64(2)), CacheRead: new(int64(600)), CacheWrite: new(int64(300)), CacheWrite1h: new(int64(200))},
+			model.Usage{
+				Input: new(int64(1000)), Output: new(int64(2)), CacheRead: new(int64(600)), CacheWrite: new(int64(300)),
+				CacheWrite1h: new(int64(200)),
+			},
 			`{"content":"yes","role":"assistant"}`,
 		},
 		{
 			"cached tokens by DeepSeek",
-			[]string{delta(`{"content":"yes"}`), stop, `{"choices":[],"usage":{"prompt_tokens":1000,"completion_tokens":2,"prompt_cache_hit_tokens":600,"prompt_cache_miss_tokens":400}}`},
-			[]model.Part{{Text: "yes"}}, model.FinishStop, model.Usage{Input: new(int64(1000)), Output: new(int64(2)), CacheRead: new(int64(600))},
+			[]string{
+				delta(`{"content":"yes"}`), stop,
+				`{"choices":[],"usage":{"prompt_tokens":1000,"completion_tokens":2,"prompt_cache_hit_tokens":600,"prompt_cache_miss_tokens":400}}`,
+			},
+			[]model.Part{{Text: "yes"}}, model.FinishStop, model.Usage{
+				Input: new(int64(1000)), Output: new(int64(2)), CacheRead: new(int64(600)),
+			},
 			`{"content":"yes","role":"assistant"}`,
 		},
-		{"nothing", []string{delta(`{"role":"assistant"}`), `{"choices":[{"index":0,"delta":{},"finish_reason":"content_filter"}]}`}, []model.Part{}, model.FinishContentFilter, model.Usage{}, `{"content":null,"role":"assistant"}`},
+		{
+			"nothing", []string{
+				delta(`{"role":"assistant"}`), `{"choices":[{"index":0,"delta":{},"finish_reason":"content_filter"}]}`,
+			}, []model.Part{}, model.FinishContentFilter, model.Usage{}, `{"content":null,"role":"assistant"}`,
+		},
 		{
 			"a refusal among the parts of the content",
 			[]string{delta(`{"content":[{"type":"refusal","refusal":"I won't."}]}`), stop},
-			[]model.Part{{Text: "I won't."}}, model.FinishRefusal, model.Usage{}, `{"content":[{"refusal":"I won't.","type":"refusal"}],"role":"assistant"}`,
+			[]model.Part{{Text: "I won't."}}, model.FinishRefusal, model.Usage{},
+			`{"content":[{"refusal":"I won't.","type":"refusal"}],"role":"assistant"}`,
 		},
 		{
-			"a refusal that only the provider behind a gateway calls so", []string{delta(`{"content":"I won't."}`), `{"choices":[{"index":0,"delta":{},"finish_reason":"stop","native_finish_reason":"REFUSAL"}]}`},
+			"a refusal that only the provider behind a gateway calls so", []string{
+				delta(`{"content":"I won't."}`),
+				`{"choices":[{"index":0,"delta":{},"finish_reason":"stop","native_finish_reason":"REFUSAL"}]}`,
+			},
 			[]model.Part{{Text: "I won't."}}, model.FinishRefusal, model.Usage{}, `{"content":"I won't.","role":"assistant"}`,
 		},
 		{
-			"Gemini's words", []string{delta(`{"content":"Well"}`), `{"choices":[{"index":0,"delta":{},"finish_reason":"content_filter: RECITATION"}]}`},
+			"Gemini's words", []string{
+				delta(`{"content":"Well"}`), `{"choices":[{"index":0,"delta":{},"finish_reason":"content_filter: RECITATION"}]}`,
+			},
 			[]model.Part{{Text: "Well"}}, model.FinishContentFilter, model.Usage{}, `{"content":"Well","role":"assistant"}`,
 		},
 		{
-			"a prompt that is blocked", []string{delta(`{"role":"assistant"}`), `{"promptFeedback":{"blockReason":"OTHER"},"choices":[]}`},
+			"a prompt that is blocked", []string{
+				delta(`{"role":"assistant"}`), `{"promptFeedback":{"blockReason":"OTHER"},"choices":[]}`,
+			},
 			[]model.Part{}, model.FinishContentFilter, model.Usage{}, `{"content":null,"role":"assistant"}`,
 		},
 		{
-			"an upper case limit", []string{delta(`{"content":"x"}`), `{"choices":[{"index":0,"delta":{},"finish_reason":"MAX_TOKENS"}]}`},
+			"an upper case limit", []string{
+				delta(`{"content":"x"}`), `{"choices":[{"index":0,"delta":{},"finish_reason":"MAX_TOKENS"}]}`,
+			},
 			[]model.Part{{Text: "x"}}, model.FinishLength, model.Usage{}, `{"content":"x","role":"assistant"}`,
 		},
-		{"the old name of tool calls", []string{delta(`{"content":"x"}`), `{"choices":[{"index":0,"delta":{},"finish_reason":"function_call"}]}`}, []model.Part{{Text: "x"}}, model.FinishToolCalls, model.Usage{}, `{"content":"x","role":"assistant"}`},
+		{
+			"the old name of tool calls",
+			[]string{delta(`{"content":"x"}`), `{"choices":[{"index":0,"delta":{},"finish_reason":"function_call"}]}`},
+			[]model.Part{{Text: "x"}}, model.FinishToolCalls, model.Usage{}, `{"content":"x","role":"assistant"}`,
+		},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -271,7 +327,9 @@ func TestServers(t *testing.T) {
 			}
 			want := &model.Response{
 				ID: "c1", Model: "m-1-x", Finish: row.finish, Usage: row.usage,
-				Message: model.Message{Role: model.RoleAssistant, Parts: row.parts, Provider: "mine", Raw: json.RawMessage(row.raw)},
+				Message: model.Message{
+					Role: model.RoleAssistant, Parts: row.parts, Provider: "mine", Raw: json.RawMessage(row.raw),
+				},
 			}
 			if row.raw == "" {
 				want.Message.Raw = nil
@@ -295,7 +353,8 @@ func TestCallWithoutID(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, c := range resp.Message.Calls() {
-			if seen[c.ID] = true; !strings.HasPrefix(c.ID, "call_") || !strings.Contains(string(resp.Message.Raw), `"id":"`+c.ID+`"`) {
+			if seen[c.ID] = true; !strings.HasPrefix(c.ID, "call_") ||
+				!strings.Contains(string(resp.Message.Raw), `"id":"`+c.ID+`"`) {
 				t.Errorf("%+v in %s", c, resp.Message.Raw)
 			}
 		}
@@ -311,13 +370,20 @@ func TestMisfits(t *testing.T) {
 	many := strings.Repeat(`{"id":"a","function":{"name":"x"}},{"id":"b","function":{"name":"x"}},`, 6000)
 	for _, row := range []struct{ first, then string }{
 		{`{"role":"assistant"}`, `{"role":{"name":"x"}}`},
-		{`{"tool_calls":[{"index":{},"id":"a","function":{"name":"x"}}]}`, `{"tool_calls":[{"index":[],"id":"a","function":"y"}]}`},
-		{`{"tool_calls":[{"index":0,"id":"a","function":{"name":"x"}}]}`, `{"tool_calls":[{"index":0,"function":{"name":["y"]}}]}`},
+		{
+			`{"tool_calls":[{"index":{},"id":"a","function":{"name":"x"}}]}`,
+			`{"tool_calls":[{"index":[],"id":"a","function":"y"}]}`,
+		},
+		{
+			`{"tool_calls":[{"index":0,"id":"a","function":{"name":"x"}}]}`,
+			`{"tool_calls":[{"index":0,"function":{"name":["y"]}}]}`,
+		},
 		{`{"tool_calls":"x"}`, `{"tool_calls":[]}`},
 		{`{"tool_calls":[` + many + `{}]}`, `{}`},
 		{`{"content":5}`, `{"audio":{"id":"1"}},"finish_reason":5`},
 	} {
-		resp, err := answering(t, `{"choices":[{"delta":`+row.first+`}]}`, `{"choices":[{"delta":`+row.then+`}]}`, stop).ask(t, openai.Config{}, model.Request{})
+		resp, err := answering(t, `{"choices":[{"delta":`+row.first+`}]}`, `{"choices":[{"delta":`+row.then+`}]}`,
+			stop).ask(t, openai.Config{}, model.Request{})
 		if err == nil || !strings.Contains(err.Error(), "server: the answer cannot be read") {
 			t.Errorf("%.200s: %+v, %v", row, resp, err)
 		}

@@ -101,7 +101,11 @@ func encodeMessage(m model.Message, provider string) ([]any, error) {
 }
 
 func encodeTool(t model.ToolSpec) tool {
-	return tool{Type: "function", Function: toolFunction{Name: model.OfferedName(t.Name), Description: t.Description, Parameters: model.OfferedSchema(t.Schema)}}
+	return tool{
+		Type: "function", Function: toolFunction{
+			Name: model.OfferedName(t.Name), Description: t.Description, Parameters: model.OfferedSchema(t.Schema),
+		},
+	}
 }
 
 // encodeSchema asks for an answer that fits a schema: strictly, if OpenAI can.
@@ -109,12 +113,15 @@ func encodeSchema(schema json.RawMessage) *responseFormat {
 	var root map[string]any
 	err := json.Unmarshal(schema, &root)
 	return &responseFormat{Type: "json_schema", JSONSchema: jsonSchema{
-		Name: "answer", Schema: schema, Strict: err == nil && root["type"] == "object" && root["anyOf"] == nil && strict(root),
+		Name: "answer", Schema: schema, Strict: err == nil && root["type"] == "object" && root["anyOf"] == nil &&
+			strict(root),
 	}}
 }
 
 // unenforced are the keywords that OpenAI refuses in a strict schema.
-var unenforced = []string{"allOf", "oneOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "patternProperties"}
+var unenforced = []string{
+	"allOf", "oneOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "patternProperties",
+}
 
 // strict reports whether OpenAI can enforce a schema: every object is closed, and requires all its
 // properties.

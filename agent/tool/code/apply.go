@@ -81,7 +81,8 @@ func (f *Folder) write(changes []change) (err error) {
 			err = staged[i].Commit()
 		}
 		if err != nil && len(done) > 0 {
-			return fmt.Errorf("%w; these files are changed already: %s; the same patch can be applied again", err, strings.Join(done, ", "))
+			return fmt.Errorf("%w; these files are changed already: %s; the same patch can be applied again", err,
+				strings.Join(done, ", "))
 		}
 		if err != nil {
 			return err
@@ -304,8 +305,8 @@ func (f *Folder) show(ctx context.Context, _ tool.Call, in applyArguments) (tool
 // applied, or others changed them.
 var errUnclear = fmt.Errorf("some files are not as the patch makes them: %w", tool.ErrUnknown)
 
-// verify reports whether all files are as the patch makes them, and no longer as it finds them. If what was approved can
-// still be done, the call did not take effect.
+// verify reports whether all files are as the patch makes them, and no longer as it finds them. If what was approved
+// can still be done, the call did not take effect.
 func (f *Folder) verify(ctx context.Context, call tool.Call, in applyArguments) (tool.Result, bool, error) {
 	f.at.Lock()
 	defer f.at.Unlock()

@@ -69,7 +69,10 @@ type object = map[string]any
 // from a folder that is only read.
 func TestTools(t *testing.T) {
 	t.Parallel()
-	read := []string{"code.analyze_code", "code.analyze_complexity", "code.analyze_dependencies", "code.detect_code_smells", "code.suggest_refactoring"}
+	read := []string{
+		"code.analyze_code", "code.analyze_complexity", "code.analyze_dependencies", "code.detect_code_smells",
+		"code.suggest_refactoring",
+	}
 	for write, want := range map[bool][]string{false: read, true: append(slices.Clone(read), "code.apply_refactoring")} {
 		set, _ := open(t, nil, write)
 		if !slices.Equal(set.Names(), want) {
@@ -120,7 +123,10 @@ func TestComplexity(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct{ file, text, want string }{
 		// for, if, &&, ||, case, case, if, else if
-		"go": {"a.go", tangled, "a.go:8-27: T.Tangle: complexity 9, nesting 5, 3 parameters, 20 lines, cognitive complexity 13\na.go:29-29: plain: complexity 1, nesting 0, 0 parameters, 1 lines, cognitive complexity 0\n"},
+		"go": {
+			"a.go", tangled, "a.go:8-27: T.Tangle: complexity 9, nesting 5, 3 parameters, 20 lines, cognitive complexity " +
+				"13\na.go:29-29: plain: complexity 1, nesting 0, 0 parameters, 1 lines, cognitive complexity 0\n",
+		},
 		"python": {"a.py", `import os
 
 class A:
@@ -137,11 +143,16 @@ class A:
 def third(): return 1
 `, "a.py:4-9: A.first: complexity 5, nesting 2, 2 parameters, 6 lines\na.py:11-12: A.second: complexity 1, nesting 0, 0 parameters, 2 lines\n" +
 			"a.py:14-14: third: complexity 1, nesting 0, 0 parameters, 1 lines\n"},
-		"javascript": {"a.js", "export async function load(a, b) {\n  /* if\n     while */\n  if (a && b) {\n    return 1;\n  }\n}\n",
+		"javascript": {"a.js", "export async function load(a, b) {\n  /* if\n     while */\n  if (a && b) {\n" +
+			"    return 1;\n  }\n}\n",
 			"a.js:1-7: load: complexity 3, nesting 1, 2 parameters, 7 lines\n"},
-		"java": {"A.java", "class A {\n    public static List<String> find(String a, int b) throws E {\n        if (a == null) {\n            return null;\n        }\n        return go(a);\n    }\n}\n",
+		"java": {"A.java", "class A {\n    public static List<String> find(String a, int b) throws E {\n" +
+			"        if (a == null) {\n            return null;\n        }\n        return go(a);\n    }\n}\n",
 			"A.java:2-7: A.find: complexity 2, nesting 1, 2 parameters, 6 lines\n"},
-		"rust": {"a.rs", "pub fn run<T>(a: T) -> u8 {\n    match a { _ => 1 }\n}\n", "a.rs:1-3: run: complexity 1, nesting 0, 1 parameters, 3 lines (estimate)\n"},
+		"rust": {
+			"a.rs", "pub fn run<T>(a: T) -> u8 {\n    match a { _ => 1 }\n}\n",
+			"a.rs:1-3: run: complexity 1, nesting 0, 1 parameters, 3 lines (estimate)\n",
+		},
 		"shell": {"a.sh", "function run {\n  if a; then\n    b\n  fi\n}\n",
 			"a.sh:1-5: run: complexity 2, nesting 1, 0 parameters, 5 lines (estimate)\n"},
 		"broken": {"a.go", "package a\n\nfunc f( {\n", "a.go cannot be parsed: 3:9: "},
@@ -165,15 +176,22 @@ def third(): return 1
 // a score from 0 to 1; the data says the same as the text.
 func TestSources(t *testing.T) {
 	t.Parallel()
-	long := "package a\n\n// Long is long.\nfunc Long(a, b, c, d, e, f int) {\n" + strings.Repeat("\tprintln(\"ÄÖÜ\", a)\n", 100) + "}\n"
-	set, _ := open(t, files{"a.go": long, "b.go": tangled, "go.mod": "module m\n", "c/c.go": "package c\n\nimport \"m\"\n\nvar _ = m.X\n"}, false)
-	for _, name := range []string{"code.analyze_code", "code.analyze_complexity", "code.analyze_dependencies", "code.detect_code_smells", "code.suggest_refactoring"} {
+	long := "package a\n\n// Long is long.\nfunc Long(a, b, c, d, e, f int) {\n" +
+		strings.Repeat("\tprintln(\"ÄÖÜ\", a)\n", 100) + "}\n"
+	set, _ := open(t, files{
+		"a.go": long, "b.go": tangled, "go.mod": "module m\n", "c/c.go": "package c\n\nimport \"m\"\n\nvar _ = m.X\n",
+	}, false)
+	for _, name := range []string{
+		"code.analyze_code", "code.analyze_complexity", "code.analyze_dependencies", "code.detect_code_smells",
+		"code.suggest_refactoring",
+	} {
 		result := call(t, set, name, object{})
 		if result.Failed || result.Summary == "" || !json.Valid(result.Data) || len(result.Sources) == 0 {
 			t.Errorf("%s: %+v", name, result)
 		}
 		for _, s := range result.Sources {
-			if s.URI == "" || s.Type != record.SourceFile || s.LineStart < 1 || s.LineEnd < s.LineStart || s.Snippet == "" || utf8.RuneCountInString(s.Snippet) > 500 || s.Score <= 0 || s.Score > 1 || s.Description == "" {
+			if s.URI == "" || s.Type != record.SourceFile || s.LineStart < 1 || s.LineEnd < s.LineStart || s.Snippet == "" ||
+				utf8.RuneCountInString(s.Snippet) > 500 || s.Score <= 0 || s.Score > 1 || s.Description == "" {
 				t.Errorf("%s: %+v", name, s)
 			}
 		}
@@ -184,10 +202,13 @@ func TestSources(t *testing.T) {
 func TestDependencies(t *testing.T) {
 	t.Parallel()
 	set, _ := open(t, files{
-		"go.mod": "module example.com/m\n", "a/a.go": "package a\n\nimport (\n\t\"fmt\"\n\n\t\"example.com/m/b\"\n)\n", "b/b.go": "package b\n\nimport \"example.com/m/c\"\n",
+		"go.mod": "module example.com/m\n", "a/a.go": "package a\n\nimport (\n\t\"fmt\"\n\n\t\"example.com/m/b\"\n)\n",
+		"b/b.go": "package b\n\nimport \"example.com/m/c\"\n",
 		"c/c.go": "package c\n\nimport \"github.com/x/y\"\n", "c/c_test.go": "package c_test\n\nimport \"example.com/m/a\"\n",
-		"py/main.py": "from . import one\nfrom .two import x\nimport os\n", "py/two.py": "import py.three\n", "py/three.py": "from py.two import y\n",
-		"web/index.ts": "import {a} from './lib/util'\nimport {\n  b,\n} from \"./lib\"\nimport react from 'react'\n", "web/lib/util.ts": "export const a = 1\n", "web/lib/index.ts": "",
+		"py/main.py": "from . import one\nfrom .two import x\nimport os\n", "py/two.py": "import py.three\n",
+		"py/three.py":     "from py.two import y\n",
+		"web/index.ts":    "import {a} from './lib/util'\nimport {\n  b,\n} from \"./lib\"\nimport react from 'react'\n",
+		"web/lib/util.ts": "export const a = 1\n", "web/lib/index.ts": "",
 		"java/com/x/A.java": "import com.x.B;\nimport java.util.List;\n", "java/com/x/B.java": "class B {}\n",
 		"c.c": "#include \"sub/h.h\"\n#include <stdio.h>\n", "sub/h.h": "",
 	}, false)
@@ -209,13 +230,17 @@ func TestDependencies(t *testing.T) {
 		}
 	}
 	want := []string{
-		"a[b] [fmt] []", "b[c] [] []", "c[] [] [github.com/x/y]", "c.c[sub/h.h] [] [stdio.h]", "java/com/x/A.java[java/com/x/B.java] [] [java.util.List]",
-		"py/main.py[py/two.py] [] [. os]", "py/three.py[py/two.py] [] []", "py/two.py[py/three.py] [] []", "web/index.ts[web/lib/index.ts web/lib/util.ts] [] [react]",
+		"a[b] [fmt] []", "b[c] [] []", "c[] [] [github.com/x/y]", "c.c[sub/h.h] [] [stdio.h]",
+		"java/com/x/A.java[java/com/x/B.java] [] [java.util.List]",
+		"py/main.py[py/two.py] [] [. os]", "py/three.py[py/two.py] [] []", "py/two.py[py/three.py] [] []",
+		"web/index.ts[web/lib/index.ts web/lib/util.ts] [] [react]",
 	}
 	if !slices.Equal(got, want) || fmt.Sprint(d.Cycles) != "[[py/three.py py/two.py]]" {
 		t.Errorf("%q\nwant\n%q\nrings %v", got, want, d.Cycles)
 	}
-	if set, _ := open(t, files{"go.mod": "module m\n", "a/a.go": "package a\n\nimport \"m/b\"\n", "b/b.go": "package b\n\nimport \"m/a\"\n"}, false); !strings.Contains(call(t, set, "code.analyze_dependencies", object{"path": "."}).Text, "Ring: a <-> b") {
+	if set, _ := open(t, files{
+		"go.mod": "module m\n", "a/a.go": "package a\n\nimport \"m/b\"\n", "b/b.go": "package b\n\nimport \"m/a\"\n",
+	}, false); !strings.Contains(call(t, set, "code.analyze_dependencies", object{"path": "."}).Text, "Ring: a <-> b") {
 		t.Error("no ring")
 	}
 }
@@ -223,18 +248,35 @@ func TestDependencies(t *testing.T) {
 // C15: each code smell is found, with lines and a reason, and what is below the limits is not.
 func TestSmells(t *testing.T) {
 	t.Parallel()
-	same := strings.Repeat("\n", 2) + strings.Repeat("\t{\n\t\tprintln(\"the same line again and again\", 1)\n\t\tprintln(\"and another one\", 2)\n\t}\n", 4)
+	same := strings.Repeat("\n", 2) +
+		strings.Repeat("\t{\n\t\tprintln(\"the same line again and again\", 1)\n\t\tprintln(\"and another one\", 2)\n\t}\n",
+			4)
 	for name, row := range map[string]struct{ text, want string }{
-		"clean":      {"package a\n\nfunc f(a, b, c, d, e int) {}\n", ""},
-		"complex":    {"package a\n\nfunc f(a int) {\n" + strings.Repeat("\tif a > 1 {\n\t}\n", 12) + "}\n", "a.go:3-28: complex_function: f has a cyclomatic complexity of 13"},
-		"generated":  {"// Code generated by x. DO NOT EDIT.\n\npackage a\n\nfunc f(a, b, c, d, e, f int) {}\n", ""},
-		"simple":     {"package a\n\nfunc f(a int) {\n" + strings.Repeat("\tif a > 1 {\n\t}\n", 11) + "}\n", ""},
-		"long":       {"package a\n\nfunc f() {\n" + strings.Repeat("\n", 59) + "}\n", "a.go:3-63: long_function: f has 61 lines"},
-		"nested":     {"package a\n\nfunc f(a bool) {\n" + strings.Repeat("if a {\n", 5) + strings.Repeat("}\n", 5) + "}\n", "a.go:8-8: deep_nesting: f is nested 5 deep at line 8"},
-		"else ifs":   {"package a\n\nfunc f(a int) {\n\tif a == 1 {\n" + strings.Repeat("\t} else if a == 2 {\n", 6) + "\t}\n}\n", ""},
+		"clean": {"package a\n\nfunc f(a, b, c, d, e int) {}\n", ""},
+		"complex": {
+			"package a\n\nfunc f(a int) {\n" + strings.Repeat("\tif a > 1 {\n\t}\n", 12) + "}\n",
+			"a.go:3-28: complex_function: f has a cyclomatic complexity of 13",
+		},
+		"generated": {"// Code generated by x. DO NOT EDIT.\n\npackage a\n\nfunc f(a, b, c, d, e, f int) {}\n", ""},
+		"simple":    {"package a\n\nfunc f(a int) {\n" + strings.Repeat("\tif a > 1 {\n\t}\n", 11) + "}\n", ""},
+		"long": {
+			"package a\n\nfunc f() {\n" + strings.Repeat("\n", 59) + "}\n", "a.go:3-63: long_function: f has 61 lines",
+		},
+		"nested": {
+			"package a\n\nfunc f(a bool) {\n" + strings.Repeat("if a {\n", 5) + strings.Repeat("}\n", 5) + "}\n",
+			"a.go:8-8: deep_nesting: f is nested 5 deep at line 8",
+		},
+		"else ifs": {
+			"package a\n\nfunc f(a int) {\n\tif a == 1 {\n" + strings.Repeat("\t} else if a == 2 {\n", 6) + "\t}\n}\n", "",
+		},
 		"parameters": {"package a\n\nfunc f(a, b, c, d, e, f int) {}\n", "a.go:3-3: many_parameters: f has 6 parameters"},
-		"file":       {"package a\n" + strings.Repeat("\n", 799) + "var x int\n", "a.go:1-801: long_file: The file has 801 lines"},
-		"duplicate":  {"package a\n\nfunc f() {" + same + "}\n\nfunc g() {" + same + "}\n", "duplicated_block: 8 lines of code are the same as lines 6 to 19 of a.go"},
+		"file": {
+			"package a\n" + strings.Repeat("\n", 799) + "var x int\n", "a.go:1-801: long_file: The file has 801 lines",
+		},
+		"duplicate": {
+			"package a\n\nfunc f() {" + same + "}\n\nfunc g() {" + same + "}\n",
+			"duplicated_block: 8 lines of code are the same as lines 6 to 19 of a.go",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -251,21 +293,61 @@ func TestSmells(t *testing.T) {
 func TestRefactorings(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct{ file, before, kind, after string }{
-		"else":         {"a.go", "package a\n\nfunc f(a int) int {\n\tif a > 1 {\n\t\treturn 1\n\t} else {\n\t\t// why\n\t\ta++\n\t\treturn a\n\t}\n}\n", "else_after_return", "package a\n\nfunc f(a int) int {\n\tif a > 1 {\n\t\treturn 1\n\t}\n\t// why\n\ta++\n\treturn a\n}\n"},
-		"raw text":     {"a.go", "package a\n\nfunc f(a int) string {\n\tif a > 1 {\n\t\treturn \"\"\n\t} else {\n\t\treturn `\n\t\t\tx`\n\t}\n}\n", "else_after_return", "package a\n\nfunc f(a int) string {\n\tif a > 1 {\n\t\treturn \"\"\n\t}\n\treturn `\n\t\t\tx`\n}\n"},
-		"else in case": {"a.go", "package a\n\nfunc f(a int) {\n\tfor {\n\t\tswitch a {\n\t\tcase 1:\n\t\t\tif a > 1 {\n\t\t\t\tcontinue\n\t\t\t} else {\n\t\t\t\ta++\n\t\t\t}\n\t\t}\n\t}\n}\n", "else_after_return", "package a\n\nfunc f(a int) {\n\tfor {\n\t\tswitch a {\n\t\tcase 1:\n\t\t\tif a > 1 {\n\t\t\t\tcontinue\n\t\t\t}\n\t\t\ta++\n\t\t}\n\t}\n}\n"},
-		"declares":     {"a.go", "package a\n\nfunc f(a int) int {\n\tif a > 1 {\n\t\treturn 1\n\t} else {\n\t\ta := 2\n\t\treturn a\n\t}\n}\n", "", ""},
-		"with init":    {"a.go", "package a\n\nfunc f() int {\n\tif a := g(); a > 1 {\n\t\treturn 1\n\t} else {\n\t\treturn a\n\t}\n}\n", "", ""},
-		"no gofmt":     {"a.go", "package a\n\nfunc f(a int) int {\n  if a > 1 {\n\t\treturn 1\n\t} else {\n\t\treturn a\n\t}\n}\n", "", ""},
-		"condition":    {"a.go", "package a\n\nfunc f(a int) bool {\n\tif a > 1 && a < 3 {\n\t\treturn true\n\t}\n\treturn false\n}\n", "return_condition", "package a\n\nfunc f(a int) bool {\n\treturn a > 1 && a < 3\n}\n"},
-		"not":          {"a.go", "package a\n\nfunc f(a float64) bool {\n\tif a > 1 {\n\t\treturn false\n\t}\n\treturn true\n}\n", "return_condition", "package a\n\nfunc f(a float64) bool {\n\treturn !(a > 1)\n}\n"},
-		"not equal":    {"a.go", "package a\n\nfunc f(a int) bool {\n\tif a == 1 {\n\t\treturn false\n\t}\n\treturn true\n}\n", "return_condition", "package a\n\nfunc f(a int) bool {\n\treturn a != 1\n}\n"},
-		"own type":     {"a.go", "package a\n\ntype B bool\n\nfunc f(a B) B {\n\tif a {\n\t\treturn true\n\t}\n\treturn false\n}\n", "", ""},
-		"comment":      {"a.go", "package a\n\nfunc f(a int) bool {\n\tif a == 1 {\n\t\treturn false // why\n\t}\n\treturn true\n}\n", "", ""},
-		"blank":        {"a.go", "package a\n\nfunc f(a []int) {\n\tfor i, _ := range a {\n\t\tprintln(i)\n\t}\n}\n", "blank_range", "package a\n\nfunc f(a []int) {\n\tfor i := range a {\n\t\tprintln(i)\n\t}\n}\n"},
-		"two blanks":   {"a.go", "package a\n\nfunc f(a []int) {\n\tfor _, _ = range a {\n\t}\n}\n", "blank_range", "package a\n\nfunc f(a []int) {\n\tfor range a {\n\t}\n}\n"},
-		"import":       {"a.py", "import os\nimport sys\nimport os\n\nx = 1", "repeated_import", "import os\nimport sys\n\nx = 1"},
-		"CRLF":         {"a.py", "import os\r\nimport os\r\nx = 1\r\n", "repeated_import", "import os\r\nx = 1\r\n"},
+		"else": {
+			"a.go", "package a\n\nfunc f(a int) int {\n\tif a > 1 {\n\t\treturn 1\n\t} else {\n\t\t// why\n\t\ta++\n" +
+				"\t\treturn a\n\t}\n}\n", "else_after_return",
+			"package a\n\nfunc f(a int) int {\n\tif a > 1 {\n\t\treturn 1\n\t}\n\t// why\n\ta++\n\treturn a\n}\n",
+		},
+		"raw text": {
+			"a.go", "package a\n\nfunc f(a int) string {\n\tif a > 1 {\n\t\treturn \"\"\n\t} else {\n\t\treturn `\n" +
+				"\t\t\tx`\n\t}\n}\n", "else_after_return",
+			"package a\n\nfunc f(a int) string {\n\tif a > 1 {\n\t\treturn \"\"\n\t}\n\treturn `\n\t\t\tx`\n}\n",
+		},
+		"else in case": {
+			"a.go", "package a\n\nfunc f(a int) {\n\tfor {\n\t\tswitch a {\n\t\tcase 1:\n\t\t\tif a > 1 {\n" +
+				"\t\t\t\tcontinue\n\t\t\t} else {\n\t\t\t\ta++\n\t\t\t}\n\t\t}\n\t}\n}\n", "else_after_return",
+			"package a\n\nfunc f(a int) {\n\tfor {\n\t\tswitch a {\n\t\tcase 1:\n\t\t\tif a > 1 {\n\t\t\t\tcontinue\n" +
+				"\t\t\t}\n\t\t\ta++\n\t\t}\n\t}\n}\n",
+		},
+		"declares": {
+			"a.go", "package a\n\nfunc f(a int) int {\n\tif a > 1 {\n\t\treturn 1\n\t} else {\n\t\ta := 2\n\t\treturn a\n" +
+				"\t}\n}\n", "", "",
+		},
+		"with init": {
+			"a.go", "package a\n\nfunc f() int {\n\tif a := g(); a > 1 {\n\t\treturn 1\n\t} else {\n\t\treturn a\n\t}\n}\n", "",
+			"",
+		},
+		"no gofmt": {
+			"a.go", "package a\n\nfunc f(a int) int {\n  if a > 1 {\n\t\treturn 1\n\t} else {\n\t\treturn a\n\t}\n}\n", "", "",
+		},
+		"condition": {
+			"a.go", "package a\n\nfunc f(a int) bool {\n\tif a > 1 && a < 3 {\n\t\treturn true\n\t}\n\treturn false\n}\n",
+			"return_condition", "package a\n\nfunc f(a int) bool {\n\treturn a > 1 && a < 3\n}\n",
+		},
+		"not": {
+			"a.go", "package a\n\nfunc f(a float64) bool {\n\tif a > 1 {\n\t\treturn false\n\t}\n\treturn true\n}\n",
+			"return_condition", "package a\n\nfunc f(a float64) bool {\n\treturn !(a > 1)\n}\n",
+		},
+		"not equal": {
+			"a.go", "package a\n\nfunc f(a int) bool {\n\tif a == 1 {\n\t\treturn false\n\t}\n\treturn true\n}\n",
+			"return_condition", "package a\n\nfunc f(a int) bool {\n\treturn a != 1\n}\n",
+		},
+		"own type": {
+			"a.go", "package a\n\ntype B bool\n\nfunc f(a B) B {\n\tif a {\n\t\treturn true\n\t}\n\treturn false\n}\n", "", "",
+		},
+		"comment": {
+			"a.go", "package a\n\nfunc f(a int) bool {\n\tif a == 1 {\n\t\treturn false // why\n\t}\n\treturn true\n}\n", "", "",
+		},
+		"blank": {
+			"a.go", "package a\n\nfunc f(a []int) {\n\tfor i, _ := range a {\n\t\tprintln(i)\n\t}\n}\n", "blank_range",
+			"package a\n\nfunc f(a []int) {\n\tfor i := range a {\n\t\tprintln(i)\n\t}\n}\n",
+		},
+		"two blanks": {
+			"a.go", "package a\n\nfunc f(a []int) {\n\tfor _, _ = range a {\n\t}\n}\n", "blank_range",
+			"package a\n\nfunc f(a []int) {\n\tfor range a {\n\t}\n}\n",
+		},
+		"import": {"a.py", "import os\nimport sys\nimport os\n\nx = 1", "repeated_import", "import os\nimport sys\n\nx = 1"},
+		"CRLF":   {"a.py", "import os\r\nimport os\r\nx = 1\r\n", "repeated_import", "import os\r\nx = 1\r\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -283,7 +365,8 @@ func TestRefactorings(t *testing.T) {
 				}
 				return
 			}
-			if len(data.Findings) != 1 || data.Findings[0].Kind != row.kind || !strings.Contains(result.Text, data.Findings[0].Patch) {
+			if len(data.Findings) != 1 || data.Findings[0].Kind != row.kind ||
+				!strings.Contains(result.Text, data.Findings[0].Patch) {
 				t.Fatalf("%+v", data.Findings)
 			}
 			applied := call(t, set, "code.apply_refactoring", object{"patch": data.Findings[0].Patch})
@@ -308,7 +391,9 @@ func TestRefactorings(t *testing.T) {
 // A patch changes all of its files or none, and only files of the folder, exactly where it says.
 func TestHostilePatches(t *testing.T) {
 	t.Parallel()
-	set, dir := open(t, files{"a.txt": "1\n2\n3\n", "b.txt": "1\n2\n3", "a.go": "package a\n", "bin": "\x00\n", ".git/config": "x\n"}, true)
+	set, dir := open(t, files{
+		"a.txt": "1\n2\n3\n", "b.txt": "1\n2\n3", "a.go": "package a\n", "bin": "\x00\n", ".git/config": "x\n",
+	}, true)
 	if err := os.Symlink(os.TempDir(), filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
@@ -371,12 +456,14 @@ func TestHostilePatches(t *testing.T) {
 		}
 	}
 
-	both := "diff --git a/a.txt b/a.txt\nindex 1..2 100644\n" + good + of("b.txt", "@@ -1,0 +2 @@\n+x\n@@ -3 +4 @@\n-3\n\\ No newline at end of file\n+4\n\\ No newline at end of file\n")
+	both := "diff --git a/a.txt b/a.txt\nindex 1..2 100644\n" + good + of("b.txt",
+		"@@ -1,0 +2 @@\n+x\n@@ -3 +4 @@\n-3\n\\ No newline at end of file\n+4\n\\ No newline at end of file\n")
 	b, err := json.Marshal(object{"patch": both})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if paths, err := called.(tool.Toucher).Touches(t.Context(), tool.Call{Arguments: b}); err != nil || !slices.Equal(paths, []string{"a.txt", "b.txt"}) {
+	if paths, err := called.(tool.Toucher).Touches(t.Context(), tool.Call{Arguments: b}); err != nil ||
+		!slices.Equal(paths, []string{"a.txt", "b.txt"}) {
 		t.Errorf("%q %v", paths, err)
 	}
 	if result := call(t, set, "code.apply_refactoring", object{"patch": both}); result.Failed ||
@@ -426,8 +513,10 @@ func TestAtOnce(t *testing.T) {
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	set, dir := open(t, files{
-		"a.go": "package a\n", "huge.py": strings.Repeat("x", 2<<20), "long.js": strings.Repeat("(((", 300_000), "bin.go": "package a\x00", "none.txt": "x",
-		"deep.go": "package a\n\nfunc f() {\n" + strings.Repeat("{", 10_000) + strings.Repeat("}", 10_000) + "\n}\n", "bad.py": "def f(\xff\xfe):\n\treturn\n",
+		"a.go": "package a\n", "huge.py": strings.Repeat("x", 2<<20), "long.js": strings.Repeat("(((", 300_000),
+		"bin.go": "package a\x00", "none.txt": "x",
+		"deep.go": "package a\n\nfunc f() {\n" + strings.Repeat("{", 10_000) + strings.Repeat("}", 10_000) + "\n}\n",
+		"bad.py":  "def f(\xff\xfe):\n\treturn\n",
 		"many.go": "package a\n" + strings.Repeat("func f(a, b, c, d, e, f, g int) {}\n", 5000),
 	}, true)
 	if err := os.Symlink("/etc", filepath.Join(dir, "link")); err != nil {
@@ -438,11 +527,13 @@ func TestHostile(t *testing.T) {
 		if name == "code.apply_refactoring" {
 			continue
 		}
-		if result := call(t, set, name, object{}); result.Failed || len(result.Text) > tool.MaxText || !utf8.ValidString(result.Text) || !strings.Contains(result.Text, "1 files of more than 1 MiB were left out") {
+		if result := call(t, set, name, object{}); result.Failed || len(result.Text) > tool.MaxText ||
+			!utf8.ValidString(result.Text) || !strings.Contains(result.Text, "1 files of more than 1 MiB were left out") {
 			t.Errorf("%s: %.300s", name, result.Text)
 		}
 		for path, want := range map[string]string{
-			"../x": "leaves the folder", "/etc": "must be relative", "link": "symbolic link", "none.txt": "no code of a known language", "missing": "no such file", "bin.go": "no code", ".git": "files of git",
+			"../x": "leaves the folder", "/etc": "must be relative", "link": "symbolic link",
+			"none.txt": "no code of a known language", "missing": "no such file", "bin.go": "no code", ".git": "files of git",
 		} {
 			if result := call(t, set, name, object{"path": path}); !result.Failed || !strings.Contains(result.Text, want) {
 				t.Errorf("%s %s: %+v", name, path, result)

@@ -38,7 +38,10 @@ type module struct{ name, dir string }
 
 // depend finds what imports what. Tests of Go are left out: they may import what imports their package.
 func depend(files []measured, modules []module) dependencies {
-	g := graph{parts: map[string]*part{}, seen: map[[2]string]bool{}, modules: modules, paths: map[string]bool{}, byBase: map[string][]string{}}
+	g := graph{
+		parts: map[string]*part{}, seen: map[[2]string]bool{}, modules: modules, paths: map[string]bool{},
+		byBase: map[string][]string{},
+	}
 	for _, m := range files {
 		g.paths[m.Path] = true
 		base := stem(path.Base(m.Path))

@@ -61,7 +61,9 @@ func duplicates(files []measured) (found []duplicate) {
 			if n < sameLines {
 				continue
 			}
-			found = append(found, duplicate{f, lines[i].number, lines[i+n-1].number, first.file, before[0].number, before[n-1].number, n})
+			found = append(found, duplicate{
+				f, lines[i].number, lines[i+n-1].number, first.file, before[0].number, before[n-1].number, n,
+			})
 			i += n - 1
 		}
 	}
@@ -77,7 +79,8 @@ func (m measured) codeLines(seed maphash.Seed) (lines []codeLine) {
 	}
 	for i, line := range m.text {
 		bare := strings.TrimSpace(line)
-		if strings.Trim(bare, "{}()[];,") == "" || strings.HasPrefix(bare, "//") || strings.HasPrefix(bare, "#") || strings.HasPrefix(bare, "*") || strings.HasPrefix(bare, "/*") || imports[i+1] {
+		if strings.Trim(bare, "{}()[];,") == "" || strings.HasPrefix(bare, "//") || strings.HasPrefix(bare, "#") ||
+			strings.HasPrefix(bare, "*") || strings.HasPrefix(bare, "/*") || imports[i+1] {
 			continue
 		}
 		lines = append(lines, codeLine{i + 1, bare, maphash.String(seed, bare)})

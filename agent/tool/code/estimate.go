@@ -7,30 +7,38 @@ import (
 
 var (
 	// header is the first line of a function in languages that have a word for it.
-	header = regexp.MustCompile(`^\s*(?:[a-z]+\s+){0,4}(?:def|function|func|fn|fun|sub)\s+\*?\s*(?:\([^)]*\)\s*)?([\pL_$][\pL\pN_$.:]*[?!]?)\s*(?:<[^>]*>\s*)?(?:\(([^)]*)\)?)?`)
+	header = regexp.MustCompile(
+		`^\s*(?:[a-z]+\s+){0,4}(?:def|function|func|fn|fun|sub)\s+\*?\s*(?:\([^)]*\)\s*)?([\pL_$][\pL\pN_$.:]*[?!]?)\s*(?:<[^>]*>\s*)?(?:\(([^)]*)\)?)?`,
+	)
 	// method is that of a function in languages that name its type first.
 	method = regexp.MustCompile(`^\s*(?:[\w<>\[\],.?*&:~]+\s+){1,6}\*?([\pL_][\pL\pN_]*)\s*\(([^;=]*)\)[^;=(]*\{\s*$`)
-	branch = regexp.MustCompile(`\b(?:if|elif|elsif|elseif|unless|for|foreach|while|until|case|when|catch|except|rescue)\b|&&|\|\||\b(?:and|or)\b`)
+	branch = regexp.MustCompile(
+		`\b(?:if|elif|elsif|elseif|unless|for|foreach|while|until|case|when|catch|except|rescue)\b|&&|\|\||\b(?:and|or)\b`,
+	)
 	quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'` + "|`[^`]*`")
 	// statement is a word that looks like the name of a method before a parenthesis, and is none.
-	statement = regexp.MustCompile(`^\s*(?:\}\s*)?(?:if|else|for|foreach|while|switch|catch|return|do|try|using|lock|synchronized|new|throw|await|yield)\b`)
+	statement = regexp.MustCompile(
+		`^\s*(?:\}\s*)?(?:if|else|for|foreach|while|switch|catch|return|do|try|using|lock|synchronized|new|throw|await|yield)\b`,
+	)
 
 	comments = map[string]string{"Python": "#", "Ruby": "#", "Shell": "#", "Lua": "--"}
 
 	// importing are the lines that import, by language.
 	importing = map[string]*regexp.Regexp{
-		"Python":     regexp.MustCompile(`^\s*(?:from\s+([.\w]+)\s+import\b|import\s+([\w.]+))`),
-		"JavaScript": regexp.MustCompile(`^\s*(?:(?:import|export)\b(?:[^'"]*\bfrom)?\s*['"]([^'"]+)['"]|.*\brequire\(\s*['"]([^'"]+)['"]|\}\s*from\s+['"]([^'"]+)['"])`),
-		"Java":       regexp.MustCompile(`^\s*import\s+(?:static\s+)?([\w.*]+)`),
-		"Rust":       regexp.MustCompile(`^\s*(?:pub\s+)?(?:use\s+([\w:]+)|mod\s+(\w+)\s*;|extern\s+crate\s+(\w+))`),
-		"Ruby":       regexp.MustCompile(`^\s*require(?:_relative)?\s*\(?['"]([^'"]+)['"]`),
-		"PHP":        regexp.MustCompile(`^\s*(?:use\s+([\w\\]+)|(?:require|include)(?:_once)?\s*\(?\s*['"]([^'"]+)['"])`),
-		"C":          regexp.MustCompile(`^\s*#\s*include\s*[<"]([^>"]+)[>"]`),
-		"C#":         regexp.MustCompile(`^\s*(?:global\s+)?using\s+(?:static\s+)?([\w.]+)\s*;`),
-		"Swift":      regexp.MustCompile(`^\s*import\s+([\w.]+)`),
-		"Shell":      regexp.MustCompile(`^\s*(?:source|\.)\s+["']?([^\s"']+)`),
-		"Lua":        regexp.MustCompile(`\brequire\s*\(?\s*['"]([^'"]+)['"]`),
-		"Go":         regexp.MustCompile(`^\s*(?:import\s+)?(?:[\w.]+\s+)?"([\w./-]+)"\s*$`),
+		"Python": regexp.MustCompile(`^\s*(?:from\s+([.\w]+)\s+import\b|import\s+([\w.]+))`),
+		"JavaScript": regexp.MustCompile(
+			`^\s*(?:(?:import|export)\b(?:[^'"]*\bfrom)?\s*['"]([^'"]+)['"]|.*\brequire\(\s*['"]([^'"]+)['"]|\}\s*from\s+['"]([^'"]+)['"])`,
+		),
+		"Java":  regexp.MustCompile(`^\s*import\s+(?:static\s+)?([\w.*]+)`),
+		"Rust":  regexp.MustCompile(`^\s*(?:pub\s+)?(?:use\s+([\w:]+)|mod\s+(\w+)\s*;|extern\s+crate\s+(\w+))`),
+		"Ruby":  regexp.MustCompile(`^\s*require(?:_relative)?\s*\(?['"]([^'"]+)['"]`),
+		"PHP":   regexp.MustCompile(`^\s*(?:use\s+([\w\\]+)|(?:require|include)(?:_once)?\s*\(?\s*['"]([^'"]+)['"])`),
+		"C":     regexp.MustCompile(`^\s*#\s*include\s*[<"]([^>"]+)[>"]`),
+		"C#":    regexp.MustCompile(`^\s*(?:global\s+)?using\s+(?:static\s+)?([\w.]+)\s*;`),
+		"Swift": regexp.MustCompile(`^\s*import\s+([\w.]+)`),
+		"Shell": regexp.MustCompile(`^\s*(?:source|\.)\s+["']?([^\s"']+)`),
+		"Lua":   regexp.MustCompile(`\brequire\s*\(?\s*['"]([^'"]+)['"]`),
+		"Go":    regexp.MustCompile(`^\s*(?:import\s+)?(?:[\w.]+\s+)?"([\w./-]+)"\s*$`),
 	}
 	sameImports = map[string]string{"TypeScript": "JavaScript", "Kotlin": "Java", "Scala": "Java", "C++": "C"}
 )
@@ -99,7 +107,8 @@ func (e *estimator) line(number int, line string) {
 			indentation += 3
 		}
 	}
-	closes := strings.HasPrefix(bare, "}") || strings.HasPrefix(bare, ")") || strings.HasPrefix(bare, "]") || bare == "end" || strings.HasPrefix(bare, "{")
+	closes := strings.HasPrefix(bare, "}") || strings.HasPrefix(bare, ")") || strings.HasPrefix(bare, "]") ||
+		bare == "end" || strings.HasPrefix(bare, "{")
 	if closes { // the last line of what is indented as much
 		indentation++
 	}
@@ -115,7 +124,9 @@ func (e *estimator) line(number int, line string) {
 	depth := len(e.open) - 1
 	e.m.Nesting = max(e.m.Nesting, depth)
 	if name, parameters, ok := functionOf(code); ok {
-		e.begun = append(e.begun, begun{indentation, depth, function{Name: name, LineStart: number, Complexity: 1, Parameters: parameters}})
+		e.begun = append(e.begun, begun{
+			indentation, depth, function{Name: name, LineStart: number, Complexity: 1, Parameters: parameters},
+		})
 		return
 	}
 	found := len(branch.FindAllString(code, -1))

@@ -36,7 +36,8 @@ func ExampleOpen() {
 	}
 	for _, name := range []string{"code.analyze_complexity", "code.suggest_refactoring"} {
 		t, _ := set.Get(name)
-		result, err := tool.Do(context.Background(), t, t.Spec().Policy, tool.Call{Arguments: json.RawMessage(`{"path":"a.go"}`)}, 0)
+		result, err := tool.Do(context.Background(), t, t.Spec().Policy,
+			tool.Call{Arguments: json.RawMessage(`{"path":"a.go"}`)}, 0)
 		fmt.Println(result.Summary, len(result.Sources), err)
 	}
 	// Output:

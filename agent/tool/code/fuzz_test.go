@@ -46,12 +46,14 @@ func FuzzMeasure(f *testing.F) {
 			t.Fatal("no language")
 		}
 		for _, each := range m.Functions {
-			if each.LineStart < 1 || each.LineEnd < each.LineStart || each.LineEnd > strings.Count(text, "\n")+1 || each.Complexity < 1 {
+			if each.LineStart < 1 || each.LineEnd < each.LineStart || each.LineEnd > strings.Count(text, "\n")+1 ||
+				each.Complexity < 1 {
 				t.Fatalf("%+v", each)
 			}
 		}
 		for _, each := range append(refactorings(m), smells([]measured{m})...) {
-			if each.LineStart < 1 || each.LineEnd < each.LineStart || each.Patch != "" && !strings.HasPrefix(each.Patch, "--- a/f") {
+			if each.LineStart < 1 || each.LineEnd < each.LineStart || each.Patch != "" &&
+				!strings.HasPrefix(each.Patch, "--- a/f") {
 				t.Fatalf("%+v", each)
 			}
 		}

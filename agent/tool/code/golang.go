@@ -49,7 +49,10 @@ func (g golang) function(f *ast.FuncDecl) function {
 	if f.Recv != nil && len(f.Recv.List) > 0 {
 		name = receiver(f.Recv.List[0].Type) + "." + name
 	}
-	m := function{Name: name, LineStart: g.line(f.Pos()), LineEnd: g.line(f.End()), Complexity: gocyclo.Complexity(f), Parameters: f.Type.Params.NumFields()}
+	m := function{
+		Name: name, LineStart: g.line(f.Pos()), LineEnd: g.line(f.End()), Complexity: gocyclo.Complexity(f),
+		Parameters: f.Type.Params.NumFields(),
+	}
 	m.Cognitive = new(gocognit.ScanComplexity(f, false).Complexity)
 	g.nesting(f.Body, 0, &m)
 	return m
@@ -108,7 +111,8 @@ func (g golang) deeper(n ast.Node, depth int, m *function) {
 		m.Nesting, m.deepest = depth+1, g.line(n.Pos())
 	}
 	// What is the whole function is no part to take out.
-	if b := (block{g.line(n.Pos()), g.line(n.End()), gocyclo.Complexity(n) - 1}); b.complexity > m.largest.complexity && 2*b.complexity <= m.Complexity+1 {
+	if b := (block{g.line(n.Pos()), g.line(n.End()), gocyclo.Complexity(n) - 1}); b.complexity > m.largest.complexity &&
+		2*b.complexity <= m.Complexity+1 {
 		m.largest = b
 	}
 }

@@ -65,7 +65,8 @@ var languages = map[string]string{
 	".cjs": "JavaScript",
 	".ts":  "TypeScript", ".tsx": "TypeScript", ".mts": "TypeScript", ".cts": "TypeScript", ".java": "Java",
 	".kt": "Kotlin", ".scala": "Scala", ".rs": "Rust", ".rb": "Ruby",
-	".php": "PHP", ".c": "C", ".h": "C", ".cc": "C++", ".cpp": "C++", ".hpp": "C++", ".cs": "C#", ".swift": "Swift", ".sh": "Shell", ".lua": "Lua",
+	".php": "PHP", ".c": "C", ".h": "C", ".cc": "C++", ".cpp": "C++", ".hpp": "C++", ".cs": "C#", ".swift": "Swift",
+	".sh": "Shell", ".lua": "Lua",
 }
 
 // languageOf returns the language of a file by its name; empty: none that is known.

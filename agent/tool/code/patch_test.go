@@ -35,36 +35,69 @@ func TestPatchesOfModels(t *testing.T) {
 	const header = "--- a/f\n+++ b/f\n"
 	of := func(old, new string) string { return strings.Replace(twenty, old, new, 1) }
 	for name, row := range map[string]struct{ before, patch, after, told string }{
-		"numbers are off":        {twenty, header + "@@ -8,3 +8,3 @@\n 9\n-10\n+ten\n 11\n", of("10\n", "ten\n"), "lines 9-11 (offset +1)"},
-		"counts are wrong":       {twenty, header + "@@ -9,30 +9,2 @@\n 9\n-10\n+ten\n 11\n", of("10\n", "ten\n"), "lines 9-11"},
-		"no numbers":             {twenty, header + "@@ @@\n 9\n-10\n+ten\n", of("10\n", "ten\n"), "lines 9-10"},
-		"dots":                   {twenty, header + "@@ ... @@\n 9\n-10\n+ten\n", of("10\n", "ten\n"), ""},
-		"only the old number":    {twenty, header + "@@ -13 @@\n if x {\n-\treturn b\n+\treturn c\n", of("b\n", "c\n"), ""},
-		"huge number":            {twenty, header + "@@ -99999999,1 +1,1 @@\n-10\n+ten\n", of("10\n", "ten\n"), ""},
-		"the nearest of two":     {twenty, header + "@@ -12,3 +12,4 @@\n if x {\n+\ty()\n", of("if x {\n\treturn b", "if x {\n\ty()\n\treturn b"), "offset +1"},
-		"by what is above":       {twenty, header + "@@ 12 @@\n if x {\n+\ty()\n", of("if x {\n\treturn b", "if x {\n\ty()\n\treturn b"), ""},
-		"several hunks":          {twenty, header + "@@ -1 +1,2 @@\n 1\n+one\n@@ -17,2 +17,1 @@\n 17\n-18\n@@ @@\n-20\n+twenty\n", strings.Replace(strings.Replace(of("1\n", "1\none\n"), "18\n", "", 1), "20\n", "twenty\n", 1), "lines 1-2, lines 18-18, lines 20-20"},
-		"hunks backwards":        {twenty, header + "@@ -20 +20 @@\n-20\n+x\n@@ -1 +1 @@\n-1\n+y\n", strings.Replace(of("20\n", "x\n"), "1\n", "y\n", 1), ""},
-		"fence":                  {twenty, "Here it is:\n```diff\n" + header + "@@ -10 +10 @@\n-10\n+ten\n```\nDone.", of("10\n", "ten\n"), ""},
+		"numbers are off": {
+			twenty, header + "@@ -8,3 +8,3 @@\n 9\n-10\n+ten\n 11\n", of("10\n", "ten\n"), "lines 9-11 (offset +1)",
+		},
+		"counts are wrong": {
+			twenty, header + "@@ -9,30 +9,2 @@\n 9\n-10\n+ten\n 11\n", of("10\n", "ten\n"), "lines 9-11",
+		},
+		"no numbers":          {twenty, header + "@@ @@\n 9\n-10\n+ten\n", of("10\n", "ten\n"), "lines 9-10"},
+		"dots":                {twenty, header + "@@ ... @@\n 9\n-10\n+ten\n", of("10\n", "ten\n"), ""},
+		"only the old number": {twenty, header + "@@ -13 @@\n if x {\n-\treturn b\n+\treturn c\n", of("b\n", "c\n"), ""},
+		"huge number":         {twenty, header + "@@ -99999999,1 +1,1 @@\n-10\n+ten\n", of("10\n", "ten\n"), ""},
+		"the nearest of two": {
+			twenty, header + "@@ -12,3 +12,4 @@\n if x {\n+\ty()\n", of("if x {\n\treturn b", "if x {\n\ty()\n\treturn b"),
+			"offset +1",
+		},
+		"by what is above": {
+			twenty, header + "@@ 12 @@\n if x {\n+\ty()\n", of("if x {\n\treturn b", "if x {\n\ty()\n\treturn b"), "",
+		},
+		"several hunks": {
+			twenty, header + "@@ -1 +1,2 @@\n 1\n+one\n@@ -17,2 +17,1 @@\n 17\n-18\n@@ @@\n-20\n+twenty\n",
+			strings.Replace(strings.Replace(of("1\n", "1\none\n"), "18\n", "", 1), "20\n", "twenty\n", 1),
+			"lines 1-2, lines 18-18, lines 20-20",
+		},
+		"hunks backwards": {
+			twenty, header + "@@ -20 +20 @@\n-20\n+x\n@@ -1 +1 @@\n-1\n+y\n",
+			strings.Replace(of("20\n", "x\n"), "1\n", "y\n", 1), "",
+		},
+		"fence": {
+			twenty, "Here it is:\n```diff\n" + header + "@@ -10 +10 @@\n-10\n+ten\n```\nDone.", of("10\n", "ten\n"), "",
+		},
 		"blank line of no space": {"a\n\nb\nc\n", header + "@@ -1,4 +1,4 @@\n a\n\n b\n-c\n+d\n", "a\n\nb\nd\n", ""},
 		"lines without a space":  {"a\n\tb\nc\n", header + "@@ @@\na\n\tb\n-c\n+d\n", "a\n\tb\nd\n", ""},
 		"white space at the end": {"a  \nb\nc\n", header + "@@ -1,2 +1,2 @@\n a\n-b\n+x\n", "a  \nx\nc\n", ""},
 		"LF for CR LF":           {"a\r\nb\r\nc\r\n", header + "@@ -1,2 +1,2 @@\n a\n-b\n+x\n", "a\r\nx\r\nc\r\n", ""},
-		"CR LF for LF":           {"a\nb\nc\n", strings.ReplaceAll(header+"@@ -1,2 +1,2 @@\n a\n-b\n+x\n", "\n", "\r\n"), "a\nx\nc\n", ""},
-		"CR LF without the end":  {"a\r\nb\r\nc", header + "@@ @@\n b\n c\n+d\n", "a\r\nb\r\nc\r\nd", ""},
-		"no break at the end":    {"a\nb", header + "@@ -2 +2 @@\n-b\n+c\n", "a\nc", ""},
-		"adds the break":         {"a\nb", header + "@@ -2 +2 @@\n-b\n\\ No newline at end of file\n+b\n", "a\nb\n", ""},
-		"removes the break":      {"a\nb\n", header + "@@ -2 +2 @@\n-b\n+b\n\\ No newline at end of file\n", "a\nb", ""},
-		"names without a and b":  {twenty, "--- f\n+++ f\n@@ -10 +10 @@\n-10\n+ten\n", of("10\n", "ten\n"), ""},
-		"names with times":       {twenty, "--- a/f\t2026-01-01\n+++ b/f\t2026-01-01\n@@ -10 +10 @@\n-10\n+ten\n", of("10\n", "ten\n"), ""},
-		"a line of dashes":       {"-- a\nb\n", header + "@@ -1,2 +1,2 @@\n--- a\n+++ c\n b\n", "++ c\nb\n", ""},
-		"of a mail":              {twenty, header + "@@ -10 +10 @@\n-10\n+ten\n-- \n2.47.0\n", of("10\n", "ten\n"), ""},
-		"removes the file":       {"a\nb\n", "--- a/f\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-a\n-b\n", "", "f: removed"},
-		"OpenAI":                 {twenty, "*** Begin Patch\n*** Update File: f\n@@\n 9\n-10\n+ten\n*** End Patch\n", of("10\n", "ten\n"), ""},
-		"OpenAI, by lines above": {twenty, "*** Begin Patch\n*** Update File: f\n@@ 9\n@@ 12\n if x {\n+\ty()\n*** End Patch", of("if x {\n\treturn b", "if x {\n\ty()\n\treturn b"), ""},
-		"OpenAI, in order":       {twenty, "*** Begin Patch\n*** Update File: f\n@@\n-12\n+twelve\n if x {\n@@\n }\n+end\n*** End Patch", strings.Replace(of("12\n", "twelve\n"), "}\n16", "}\nend\n16", 1), ""},
-		"OpenAI, the end":        {"a\nb\na\nb\n", "*** Begin Patch\n*** Update File: f\n@@\n a\n-b\n+c\n*** End of File\n*** End Patch", "a\nb\na\nc\n", ""},
-		"OpenAI, removes":        {twenty, "*** Begin Patch\n*** Delete File: f\n*** End Patch", "", ""},
+		"CR LF for LF": {
+			"a\nb\nc\n", strings.ReplaceAll(header+"@@ -1,2 +1,2 @@\n a\n-b\n+x\n", "\n", "\r\n"), "a\nx\nc\n", "",
+		},
+		"CR LF without the end": {"a\r\nb\r\nc", header + "@@ @@\n b\n c\n+d\n", "a\r\nb\r\nc\r\nd", ""},
+		"no break at the end":   {"a\nb", header + "@@ -2 +2 @@\n-b\n+c\n", "a\nc", ""},
+		"adds the break":        {"a\nb", header + "@@ -2 +2 @@\n-b\n\\ No newline at end of file\n+b\n", "a\nb\n", ""},
+		"removes the break":     {"a\nb\n", header + "@@ -2 +2 @@\n-b\n+b\n\\ No newline at end of file\n", "a\nb", ""},
+		"names without a and b": {twenty, "--- f\n+++ f\n@@ -10 +10 @@\n-10\n+ten\n", of("10\n", "ten\n"), ""},
+		"names with times": {
+			twenty, "--- a/f\t2026-01-01\n+++ b/f\t2026-01-01\n@@ -10 +10 @@\n-10\n+ten\n", of("10\n", "ten\n"), "",
+		},
+		"a line of dashes": {"-- a\nb\n", header + "@@ -1,2 +1,2 @@\n--- a\n+++ c\n b\n", "++ c\nb\n", ""},
+		"of a mail":        {twenty, header + "@@ -10 +10 @@\n-10\n+ten\n-- \n2.47.0\n", of("10\n", "ten\n"), ""},
+		"removes the file": {"a\nb\n", "--- a/f\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-a\n-b\n", "", "f: removed"},
+		"OpenAI": {
+			twenty, "*** Begin Patch\n*** Update File: f\n@@\n 9\n-10\n+ten\n*** End Patch\n", of("10\n", "ten\n"), "",
+		},
+		"OpenAI, by lines above": {
+			twenty, "*** Begin Patch\n*** Update File: f\n@@ 9\n@@ 12\n if x {\n+\ty()\n*** End Patch",
+			of("if x {\n\treturn b", "if x {\n\ty()\n\treturn b"), "",
+		},
+		"OpenAI, in order": {
+			twenty, "*** Begin Patch\n*** Update File: f\n@@\n-12\n+twelve\n if x {\n@@\n }\n+end\n*** End Patch",
+			strings.Replace(of("12\n", "twelve\n"), "}\n16", "}\nend\n16", 1), "",
+		},
+		"OpenAI, the end": {
+			"a\nb\na\nb\n", "*** Begin Patch\n*** Update File: f\n@@\n a\n-b\n+c\n*** End of File\n*** End Patch",
+			"a\nb\na\nc\n", "",
+		},
+		"OpenAI, removes": {twenty, "*** Begin Patch\n*** Delete File: f\n*** End Patch", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -84,14 +117,31 @@ func TestPatchesThatDoNotFit(t *testing.T) {
 		patch string
 		want  []string
 	}{
-		"two places":      {header + "@@ @@\n if x {\n+\ty()\n", []string{"at the lines 6, 13", "has no line number"}},
-		"between them":    {header + "@@ -9,1 +9,2 @@\n if x {\n+\ty()\n", []string{"at the lines 6, 13", "says line 9"}},
-		"another line":    {header + "@@ -9,2 +9,2 @@\n 9\n-1O\n+ten\n", []string{`line 10 is "10", and "1O" in the patch`, "     9\t9\n    10\t10\n    11\t11\n"}},
-		"another indent":  {header + "@@ -6,2 +6,2 @@\n if x {\n-  return a\n+  return c\n", []string{`line 7 is "\treturn a", and "  return a" in the patch`}},
-		"far off and bad": {header + "@@ -2,3 +2,3 @@\n 17\n 18\n-nineteen\n+x\n", []string{`line 19 is "19", and "nineteen" in the patch`, "    17\t17\n"}},
-		"nothing of it":   {header + "@@ @@\n-alpha\n+beta\n", []string{"none of the lines of a hunk is in the file, which has 20 lines"}},
-		"not at the end":  {"*** Begin Patch\n*** Update File: f\n@@\n-10\n+x\n*** End of File\n*** End Patch", []string{"line 10, which is not the end of the file"}},
-		"no such format":  {"*** Begin Patch\n*** Change File: f\n*** End Patch", []string{"want *** Update File: path"}},
+		"two places":   {header + "@@ @@\n if x {\n+\ty()\n", []string{"at the lines 6, 13", "has no line number"}},
+		"between them": {header + "@@ -9,1 +9,2 @@\n if x {\n+\ty()\n", []string{"at the lines 6, 13", "says line 9"}},
+		"another line": {
+			header + "@@ -9,2 +9,2 @@\n 9\n-1O\n+ten\n", []string{
+				`line 10 is "10", and "1O" in the patch`, "     9\t9\n    10\t10\n    11\t11\n",
+			},
+		},
+		"another indent": {
+			header + "@@ -6,2 +6,2 @@\n if x {\n-  return a\n+  return c\n", []string{
+				`line 7 is "\treturn a", and "  return a" in the patch`,
+			},
+		},
+		"far off and bad": {
+			header + "@@ -2,3 +2,3 @@\n 17\n 18\n-nineteen\n+x\n", []string{
+				`line 19 is "19", and "nineteen" in the patch`, "    17\t17\n",
+			},
+		},
+		"nothing of it": {
+			header + "@@ @@\n-alpha\n+beta\n", []string{"none of the lines of a hunk is in the file, which has 20 lines"},
+		},
+		"not at the end": {
+			"*** Begin Patch\n*** Update File: f\n@@\n-10\n+x\n*** End of File\n*** End Patch",
+			[]string{"line 10, which is not the end of the file"},
+		},
+		"no such format": {"*** Begin Patch\n*** Change File: f\n*** End Patch", []string{"want *** Update File: path"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -134,20 +184,24 @@ func TestNewFiles(t *testing.T) {
 	}
 }
 
-// Whoever approves a patch sees the diff as it is applied, not as the model wrote it. If a file changes after that, nothing
-// is done.
+// Whoever approves a patch sees the diff as it is applied, not as the model wrote it. If a file changes after that,
+// nothing is done.
 func TestApprovedDiff(t *testing.T) {
 	t.Parallel()
 	set, dir := open(t, files{"f": "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n", "old": "x"}, true)
 	apply, _ := set.Get("code.apply_refactoring")
-	arguments, err := json.Marshal(object{"patch": "```\n*** Begin Patch\n*** Update File: f\n@@\n-b\n+B\n@@\n-j\n+J\n*** Add File: new\n+n\n*** Delete File: old\n*** End Patch\n```"})
+	arguments, err := json.Marshal(object{
+		"patch": "```\n*** Begin Patch\n*** Update File: f\n@@\n-b\n+B\n@@\n-j\n+J\n*** Add File: new\n+n\n" +
+			"*** Delete File: old\n*** End Patch\n```",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	call := tool.Call{ID: "c", Arguments: arguments}
 	shown, can, err := tool.PreviewOf(t.Context(), apply, apply.Spec().Policy, call)
 	want := "--- a/f\n+++ b/f\n@@ -1,5 +1,5 @@\n a\n-b\n+B\n c\n d\n e\n@@ -7,4 +7,4 @@\n g\n h\n i\n-j\n+J\n" +
-		"--- /dev/null\n+++ b/new\n@@ -0,0 +1,1 @@\n+n\n--- a/old\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-x\n\\ No newline at end of file\n"
+		"--- /dev/null\n+++ b/new\n@@ -0,0 +1,1 @@\n+n\n--- a/old\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-x\n" +
+		"\\ No newline at end of file\n"
 	if !can || err != nil || shown.Text != want || shown.Kind != tool.PreviewDiff {
 		t.Errorf("%t %v\n%s", can, err, shown.Text)
 	}
@@ -179,7 +233,8 @@ func TestApprovedDiff(t *testing.T) {
 // After a crash the tool says whether the patch took effect. Of one that was half applied the rest can be applied.
 func TestAfterACrash(t *testing.T) {
 	t.Parallel()
-	const patch = "--- a/f\n+++ b/f\n@@ -1,2 +1,3 @@\n a\n+x\n b\n--- a/g\n+++ b/g\n@@ -1 +1 @@\n-a\n+b\n--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+n\n"
+	const patch = "--- a/f\n+++ b/f\n@@ -1,2 +1,3 @@\n a\n+x\n b\n--- a/g\n+++ b/g\n@@ -1 +1 @@\n-a\n+b\n" +
+		"--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+n\n"
 	for name, row := range map[string]struct {
 		files files
 		done  bool
@@ -204,7 +259,8 @@ func TestAfterACrash(t *testing.T) {
 			if done == errors.Is(err, tool.ErrUnknown) || done != row.done || done && result.Summary != "Refactored f, g, n" {
 				t.Errorf("%t %+v %v", done, result, err)
 			}
-			if result = call(t, set, "code.apply_refactoring", object{"patch": patch}); !strings.Contains(result.Text, row.told) {
+			if result = call(t, set, "code.apply_refactoring", object{"patch": patch}); !strings.Contains(result.Text,
+				row.told) {
 				t.Errorf("%+v", result)
 			}
 		})
@@ -214,16 +270,22 @@ func TestAfterACrash(t *testing.T) {
 // A call may be about several files and folders. A file that two of them have is measured once.
 func TestSeveralPaths(t *testing.T) {
 	t.Parallel()
-	set, _ := open(t, files{"a/x.go": "package a\n\nfunc X() {}\n", "b/y.py": "def y():\n    pass\n", "c/z.go": "package c\n\nfunc Z() {}\n"}, false)
+	set, _ := open(t, files{
+		"a/x.go": "package a\n\nfunc X() {}\n", "b/y.py": "def y():\n    pass\n", "c/z.go": "package c\n\nfunc Z() {}\n",
+	}, false)
 	result := call(t, set, "code.analyze_complexity", object{"paths": []string{"a", "b/y.py", "a/x.go"}})
 	if result.Failed || result.Summary != "Measured 2 functions in 2 files" || strings.Contains(result.Text, "z.go") {
 		t.Errorf("%+v", result)
 	}
-	if result := call(t, set, "code.detect_code_smells", object{"path": "c", "paths": []string{"a"}}); result.Failed || !strings.Contains(result.Summary, "in 2 files") {
+	if result := call(t, set, "code.detect_code_smells", object{"path": "c", "paths": []string{"a"}}); result.Failed ||
+		!strings.Contains(result.Summary, "in 2 files") {
 		t.Errorf("%+v", result)
 	}
-	for want, paths := range map[string][]string{"none: no such file": {"a", "none"}, "leaves the folder": {"../x"}, "paths: at most 100": make([]string, 101)} {
-		if result := call(t, set, "code.analyze_complexity", object{"paths": paths}); !result.Failed || !strings.Contains(result.Text, want) {
+	for want, paths := range map[string][]string{
+		"none: no such file": {"a", "none"}, "leaves the folder": {"../x"}, "paths: at most 100": make([]string, 101),
+	} {
+		if result := call(t, set, "code.analyze_complexity", object{"paths": paths}); !result.Failed ||
+			!strings.Contains(result.Text, want) {
 			t.Errorf("%+v", result)
 		}
 	}

@@ -21,7 +21,9 @@ func refactorings(m measured) []finding {
 }
 
 // importsOnce are languages in which an import that stands there twice says nothing new.
-var importsOnce = map[string]bool{"Python": true, "JavaScript": true, "TypeScript": true, "Java": true, "Kotlin": true, "C#": true, "Swift": true}
+var importsOnce = map[string]bool{
+	"Python": true, "JavaScript": true, "TypeScript": true, "Java": true, "Kotlin": true, "C#": true, "Swift": true,
+}
 
 func repeatedImports(m measured) (found []finding) {
 	if !importsOnce[m.Language] {
@@ -156,7 +158,8 @@ func (r inFunction) elseAfterEnd(s *ast.IfStmt) {
 	if strings.TrimSpace(r.text[line.Line-1]) == "}" {
 		from, to = last.Rbrace-token.Pos(line.Column-1), last.Rbrace+2
 	}
-	r.suggest("else_after_return", "The else stands after a part that ends the path", "the rest of the code can be indented less", "Remove the else and keep what is in it.",
+	r.suggest("else_after_return", "The else stands after a part that ends the path",
+		"the rest of the code can be indented less", "Remove the else and keep what is in it.",
 		s.Pos(), s.End(), edit{s.Body.Rbrace + 1, last.Lbrace + 1, gap}, edit{from, to, ""})
 }
 
@@ -201,7 +204,9 @@ func (r inFunction) returnCondition(s *ast.IfStmt, next ast.Stmt) {
 			return // it would be lost
 		}
 	}
-	condition := string(r.content[r.set.PositionFor(s.Cond.Pos(), false).Offset:r.set.PositionFor(s.Cond.End(), false).Offset])
+	condition := string(
+		r.content[r.set.PositionFor(s.Cond.Pos(), false).Offset:r.set.PositionFor(s.Cond.End(), false).Offset],
+	)
 	if first == "false" {
 		condition = "!(" + condition + ")"
 		if b, ok := s.Cond.(*ast.BinaryExpr); ok && (b.Op == token.EQL || b.Op == token.NEQ) {
@@ -211,7 +216,8 @@ func (r inFunction) returnCondition(s *ast.IfStmt, next ast.Stmt) {
 			condition = inner[:at] + by + inner[at+2:]
 		}
 	}
-	r.suggest("return_condition", "An if returns whether its condition holds", "the condition itself says the same", "Return the condition.",
+	r.suggest("return_condition", "An if returns whether its condition holds", "the condition itself says the same",
+		"Return the condition.",
 		s.Pos(), next.End(), edit{s.Pos(), next.End(), "return " + condition})
 }
 
@@ -248,8 +254,10 @@ func (r inFunction) blank(s *ast.RangeStmt) {
 	isBlank := func(e ast.Expr) bool { name, ok := e.(*ast.Ident); return ok && name.Name == "_" }
 	switch {
 	case isBlank(s.Key) && (s.Value == nil || isBlank(s.Value)):
-		r.suggest("blank_range", "The loop names what it does not use", "Go needs no _ here", "Remove the _.", s.Pos(), s.Body.Lbrace, edit{s.Key.Pos(), s.Range, ""})
+		r.suggest("blank_range", "The loop names what it does not use", "Go needs no _ here", "Remove the _.", s.Pos(),
+			s.Body.Lbrace, edit{s.Key.Pos(), s.Range, ""})
 	case s.Value != nil && isBlank(s.Value):
-		r.suggest("blank_range", "The loop names what it does not use", "Go needs no _ here", "Remove the _.", s.Pos(), s.Body.Lbrace, edit{s.Key.End(), s.Value.End(), ""})
+		r.suggest("blank_range", "The loop names what it does not use", "Go needs no _ here", "Remove the _.", s.Pos(),
+			s.Body.Lbrace, edit{s.Key.End(), s.Value.End(), ""})
 	}
 }

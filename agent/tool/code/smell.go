@@ -44,29 +44,41 @@ func smells(files []measured) (found []finding) {
 			if value > limit {
 				found = append(found, finding{
 					Kind: kind, Path: m.Path, LineStart: start, LineEnd: end, What: what, Why: why, Advice: advice,
-					Score: weight(value, limit), Estimate: m.Estimate, snippet: m.snippet(start, end), times: float64(value) / float64(limit),
+					Score: weight(value, limit), Estimate: m.Estimate, snippet: m.snippet(start, end),
+					times: float64(value) / float64(limit),
 				})
 			}
 		}
 		add("long_file", 1, max(m.Lines, 1), m.Lines, maxFileLines, fmt.Sprintf("The file has %d lines", m.Lines),
-			fmt.Sprintf("more than %d are hard to find one's way in", maxFileLines), "Move what belongs together into a file of its own.")
+			fmt.Sprintf("more than %d are hard to find one's way in", maxFileLines),
+			"Move what belongs together into a file of its own.")
 		for _, f := range m.Functions {
-			add("complex_function", f.LineStart, f.LineEnd, f.Complexity, maxComplexity, fmt.Sprintf("%s has a cyclomatic complexity of %d", f.Name, f.Complexity),
+			add("complex_function", f.LineStart, f.LineEnd, f.Complexity, maxComplexity,
+				fmt.Sprintf("%s has a cyclomatic complexity of %d", f.Name, f.Complexity),
 				fmt.Sprintf("more than %d paths are hard to follow and to test", maxComplexity), f.takeOut())
-			add("long_function", f.LineStart, f.LineEnd, f.lines(), maxFunction, fmt.Sprintf("%s has %d lines", f.Name, f.lines()),
+			add("long_function", f.LineStart, f.LineEnd, f.lines(), maxFunction,
+				fmt.Sprintf("%s has %d lines", f.Name, f.lines()),
 				fmt.Sprintf("more than %d do not fit on a screen", maxFunction), f.takeOut())
-			add("deep_nesting", f.deepest, f.deepest, f.Nesting, maxNesting, fmt.Sprintf("%s is nested %d deep at line %d", f.Name, f.Nesting, f.deepest),
-				fmt.Sprintf("one has to keep more than %d conditions in mind", maxNesting), fmt.Sprintf("End early (return, continue) where a condition around line %d does not hold, or move line %d and what lies in it into a function.", f.deepest, f.deepest))
-			add("many_parameters", f.LineStart, f.LineStart, f.Parameters, maxParameters, fmt.Sprintf("%s has %d parameters", f.Name, f.Parameters),
-				fmt.Sprintf("callers mix up more than %d", maxParameters), "Group those that belong together in a type of their own.")
+			add("deep_nesting", f.deepest, f.deepest, f.Nesting, maxNesting,
+				fmt.Sprintf("%s is nested %d deep at line %d", f.Name, f.Nesting, f.deepest),
+				fmt.Sprintf("one has to keep more than %d conditions in mind", maxNesting),
+				fmt.Sprintf("End early (return, continue) where a condition around line %d does not hold, or move line %d and "+
+					"what lies in it into a function.", f.deepest, f.deepest))
+			add("many_parameters", f.LineStart, f.LineStart, f.Parameters, maxParameters,
+				fmt.Sprintf("%s has %d parameters", f.Name, f.Parameters),
+				fmt.Sprintf("callers mix up more than %d", maxParameters),
+				"Group those that belong together in a type of their own.")
 		}
 	}
 	for _, d := range duplicates(files) {
 		m, other := files[d.file], files[d.earlier]
 		found = append(found, finding{
-			Kind: "duplicated_block", Path: m.Path, LineStart: d.start, LineEnd: d.end, Score: weight(d.lines, sameLines), snippet: m.snippet(d.start, d.end), times: float64(d.lines) / sameLines,
-			What: fmt.Sprintf("%d lines of code are the same as lines %d to %d of %s", d.lines, d.fromStart, d.fromEnd, other.Path),
-			Why:  "who changes one place has to find the other", Advice: fmt.Sprintf("Move lines %d to %d into a function that both places call.", d.start, d.end),
+			Kind: "duplicated_block", Path: m.Path, LineStart: d.start, LineEnd: d.end, Score: weight(d.lines, sameLines),
+			snippet: m.snippet(d.start, d.end), times: float64(d.lines) / sameLines,
+			What: fmt.Sprintf("%d lines of code are the same as lines %d to %d of %s", d.lines, d.fromStart, d.fromEnd,
+				other.Path),
+			Why:    "who changes one place has to find the other",
+			Advice: fmt.Sprintf("Move lines %d to %d into a function that both places call.", d.start, d.end),
 		})
 	}
 	slices.SortStableFunc(found, func(a, b finding) int {
@@ -78,7 +90,8 @@ func smells(files []measured) (found []finding) {
 // takeOut says how a function can become smaller.
 func (f function) takeOut() string {
 	if f.largest.complexity > 0 {
-		return fmt.Sprintf("Move lines %d to %d, with %d of its branches, into a function of their own.", f.largest.start, f.largest.end, f.largest.complexity)
+		return fmt.Sprintf("Move lines %d to %d, with %d of its branches, into a function of their own.", f.largest.start,
+			f.largest.end, f.largest.complexity)
 	}
 	return fmt.Sprintf("Move parts of lines %d to %d into functions of their own.", f.LineStart, f.LineEnd)
 }

@@ -107,10 +107,12 @@ func (f *Folder) survey(ctx context.Context, in scope) (s survey, err error) {
 		left = folder.Left{Large: left.Large + one.Large, Closed: left.Closed + one.Closed, More: left.More || one.More}
 	}
 	if len(s.files) == 0 && left.Closed > 0 {
-		return s, fmt.Errorf("path: there is no code of a known language but %d files that are not available: they may hold secrets, or are hard links", left.Closed)
+		return s, fmt.Errorf("path: there is no code of a known language but %d files that are not available: they may "+
+			"hold secrets, or are hard links", left.Closed)
 	}
 	if len(s.files) == 0 {
-		return s, errors.New("path: there is no code of a known language; files that .gitignore names and dependencies are left out")
+		return s, errors.New("path: there is no code of a known language; files that .gitignore names and dependencies " +
+			"are left out")
 	}
 	s.modules = f.modulesOf(s.files)
 	if left.More || more {
@@ -120,7 +122,8 @@ func (f *Folder) survey(ctx context.Context, in scope) (s survey, err error) {
 		s.notes = append(s.notes, fmt.Sprintf("%d files of more than %d MiB were left out.", left.Large, folder.MaxText>>20))
 	}
 	if left.Closed > 0 {
-		s.notes = append(s.notes, fmt.Sprintf("%d files were left out: they may hold secrets, or are hard links.", left.Closed))
+		s.notes = append(s.notes, fmt.Sprintf("%d files were left out: they may hold secrets, or are hard links.",
+			left.Closed))
 	}
 	if parsing.Err() != nil {
 		s.notes = append(s.notes, "There was not enough time to parse all files; name a folder to have exact results of it.")

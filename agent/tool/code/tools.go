@@ -21,11 +21,21 @@ const timeout = time.Minute
 func (f *Folder) Tools() []tool.Tool {
 	read := tool.WithPolicy(tool.Policy{OnUnknown: tool.Retry, Timeout: timeout})
 	tools := []tool.Tool{
-		tool.Func("code.analyze_code", "Gives an overview of code: languages, size, the most complex functions, what smells most, and imports in rings.", f.analyze, read),
-		tool.Func("code.analyze_complexity", "Measures functions: cyclomatic and cognitive complexity, nesting, parameters and lines, the most complex first.", f.complexity, read),
-		tool.Func("code.analyze_dependencies", "Says which parts of the code import which others, from where else they import, and which import each other in rings.", f.dependencies, read),
-		tool.Func("code.detect_code_smells", "Finds functions and files that are too long, too complex, too deeply nested or have too many parameters, and duplicated parts.", f.smells, read),
-		tool.Func("code.suggest_refactoring", "Suggests how to improve code, with lines and reasons, and with a patch where the change can be made mechanically.", f.suggest, read),
+		tool.Func("code.analyze_code",
+			"Gives an overview of code: languages, size, the most complex functions, what smells most, and imports in rings.",
+			f.analyze, read),
+		tool.Func("code.analyze_complexity",
+			"Measures functions: cyclomatic and cognitive complexity, nesting, parameters and lines, the most complex first.",
+			f.complexity, read),
+		tool.Func("code.analyze_dependencies",
+			"Says which parts of the code import which others, from where else they import, and which import each other in "+
+				"rings.", f.dependencies, read),
+		tool.Func("code.detect_code_smells",
+			"Finds functions and files that are too long, too complex, too deeply nested or have too many parameters, and "+
+				"duplicated parts.", f.smells, read),
+		tool.Func("code.suggest_refactoring",
+			"Suggests how to improve code, with lines and reasons, and with a patch where the change can be made mechanically.",
+			f.suggest, read),
 	}
 	if f.options.Write {
 		tools = append(tools, tool.CallFunc("code.apply_refactoring", applyDescription, f.apply,
@@ -36,7 +46,8 @@ func (f *Folder) Tools() []tool.Tool {
 }
 
 // applyDescription is for models.
-const applyDescription = "Applies a patch that changes, adds and removes files. Line numbers may be off or missing: the lines that stay or go say where a hunk " +
+const applyDescription = "Applies a patch that changes, adds and removes files. Line numbers may be off or " +
+	"missing: the lines that stay or go say where a hunk " +
 	"belongs, and must be in the file as they are in the patch. It changes nothing unless all of the patch fits."
 
 // limited is a scope with a bound of the results.
@@ -88,7 +99,8 @@ func (f *Folder) complexity(ctx context.Context, in limited) (tool.Result, error
 		describeFunction(&text, each)
 		result.Sources = append(result.Sources, tool.Source{
 			URI: each.Path, Type: record.SourceFile, LineStart: each.LineStart, LineEnd: each.LineEnd, Snippet: each.snippet,
-			Description: fmt.Sprintf("%s: complexity %d", each.Name, each.Complexity), Score: weight(each.Complexity, maxComplexity),
+			Description: fmt.Sprintf("%s: complexity %d", each.Name, each.Complexity),
+			Score:       weight(each.Complexity, maxComplexity),
 		})
 	}
 	if all > len(functions) {
@@ -96,11 +108,14 @@ func (f *Folder) complexity(ctx context.Context, in limited) (tool.Result, error
 	}
 	problems := s.problems(&text)
 	s.note(&text)
-	return finish(result, &text, map[string]any{"functions": functions, "files": len(s.files), "problems": problems, "notes": s.notes})
+	return finish(result, &text, map[string]any{
+		"functions": functions, "files": len(s.files), "problems": problems, "notes": s.notes,
+	})
 }
 
 func describeFunction(text *strings.Builder, each named) {
-	fmt.Fprintf(text, "%s:%d-%d: %s: complexity %d, nesting %d, %d parameters, %d lines", each.Path, each.LineStart, each.LineEnd, each.Name, each.Complexity, each.Nesting, each.Parameters, each.lines())
+	fmt.Fprintf(text, "%s:%d-%d: %s: complexity %d, nesting %d, %d parameters, %d lines", each.Path, each.LineStart,
+		each.LineEnd, each.Name, each.Complexity, each.Nesting, each.Parameters, each.lines())
 	if each.Cognitive != nil {
 		fmt.Fprintf(text, ", cognitive complexity %d", *each.Cognitive)
 	}
@@ -133,7 +148,10 @@ func (f *Folder) dependencies(ctx context.Context, in scope) (tool.Result, error
 		for _, list := range []struct {
 			what  string
 			names []string
-		}{{"imports", p.Imports}, {"is imported by", p.ImportedBy}, {"standard library", p.Standard}, {"from elsewhere", p.Others}} {
+		}{
+			{"imports", p.Imports}, {"is imported by", p.ImportedBy}, {"standard library", p.Standard},
+			{"from elsewhere", p.Others},
+		} {
 			if len(list.names) > 0 {
 				fmt.Fprintf(&text, "; %s: %s", list.what, strings.Join(list.names, ", "))
 			}
@@ -141,7 +159,9 @@ func (f *Folder) dependencies(ctx context.Context, in scope) (tool.Result, error
 		text.WriteByte('\n')
 	}
 	s.note(&text)
-	result := tool.Result{Summary: fmt.Sprintf("Found %d dependencies between %d parts, %d rings", len(d.edges), len(d.Parts), len(d.Cycles))}
+	result := tool.Result{
+		Summary: fmt.Sprintf("Found %d dependencies between %d parts, %d rings", len(d.edges), len(d.Parts), len(d.Cycles)),
+	}
 	ring := map[string]int{}
 	for i, names := range d.Cycles {
 		for _, name := range names {
@@ -154,7 +174,8 @@ func (f *Folder) dependencies(ctx context.Context, in scope) (tool.Result, error
 			score = 1
 		}
 		result.Sources = append(result.Sources, tool.Source{
-			URI: e.file.Path, Type: record.SourceFile, LineStart: e.line, LineEnd: e.line, Snippet: e.file.snippet(e.line, e.line),
+			URI: e.file.Path, Type: record.SourceFile, LineStart: e.line, LineEnd: e.line,
+			Snippet:     e.file.snippet(e.line, e.line),
 			Description: e.from + " imports " + e.to, Score: score,
 		})
 	}
@@ -198,7 +219,8 @@ func (s survey) findings(summary string, found []finding, most int, advise bool)
 		}
 		describeFinding(&text, *each)
 		result.Sources = append(result.Sources, tool.Source{
-			URI: each.Path, Type: record.SourceFile, LineStart: each.LineStart, LineEnd: each.LineEnd, Snippet: each.snippet, Description: each.What, Score: each.Score,
+			URI: each.Path, Type: record.SourceFile, LineStart: each.LineStart, LineEnd: each.LineEnd, Snippet: each.snippet,
+			Description: each.What, Score: each.Score,
 		})
 	}
 	if all > len(shown) {
@@ -208,7 +230,9 @@ func (s survey) findings(summary string, found []finding, most int, advise bool)
 		text.WriteString("Nothing was found.\n")
 	}
 	s.note(&text)
-	return finish(result, &text, map[string]any{"findings": slices.Concat([]finding{}, shown), "all": all, "notes": s.notes})
+	return finish(result, &text, map[string]any{
+		"findings": slices.Concat([]finding{}, shown), "all": all, "notes": s.notes,
+	})
 }
 
 func describeFinding(text *strings.Builder, each finding) {
@@ -244,12 +268,15 @@ func (f *Folder) analyze(ctx context.Context, in scope) (tool.Result, error) {
 	sizes := map[string]size{}
 	for _, m := range s.files {
 		of := sizes[m.Language]
-		sizes[m.Language] = size{of.Files + 1, of.Lines + m.Lines, of.CodeLines + m.CodeLines, of.Functions + len(m.Functions)}
+		sizes[m.Language] = size{
+			of.Files + 1, of.Lines + m.Lines, of.CodeLines + m.CodeLines, of.Functions + len(m.Functions),
+		}
 	}
 	var text strings.Builder
 	for _, language := range slices.Sorted(maps.Keys(sizes)) {
 		of := sizes[language]
-		fmt.Fprintf(&text, "%s: %d files, %d lines, %d of code, %d functions\n", language, of.Files, of.Lines, of.CodeLines, of.Functions)
+		fmt.Fprintf(&text, "%s: %d files, %d lines, %d of code, %d functions\n", language, of.Files, of.Lines, of.CodeLines,
+			of.Functions)
 	}
 	functions, _ := worst(s.files, listed)
 	text.WriteString("\nThe most complex functions:\n")
@@ -268,5 +295,8 @@ func (f *Folder) analyze(ctx context.Context, in scope) (tool.Result, error) {
 	problems := s.problems(&text)
 	s.note(&text)
 	result := tool.Result{Summary: fmt.Sprintf("Analyzed %d files", len(s.files)), Sources: found.Sources}
-	return finish(result, &text, map[string]any{"languages": sizes, "functions": functions, "smells": found.Data, "rings": d.Cycles, "problems": problems, "notes": s.notes})
+	return finish(result, &text, map[string]any{
+		"languages": sizes, "functions": functions, "smells": found.Data, "rings": d.Cycles, "problems": problems,
+		"notes": s.notes,
+	})
 }

@@ -46,17 +46,21 @@ func answers() map[string]http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, text) }
 	}
 	return map[string]http.HandlerFunc{
-		"GET /containers/json": text(`[{"Id": "` + webID + `", "Names": ["/web-1"], "Image": "shop:1", "State": "running", "Status": "Up 2 hours (healthy)", "Created": 1},
+		"GET /containers/json": text(`[{"Id": "` + webID +
+			`", "Names": ["/web-1"], "Image": "shop:1", "State": "running", "Status": "Up 2 hours (healthy)", "Created": 1},
 			{"Id": "cccccccccccc", "Names": ["/web-2"], "Image": "shop:\u001b[31m2\nX", "State": "exited", "Status": "Exited (1)"},
 			{"Id": "` + dbID + `", "Names": ["/secret-db"], "Image": "postgres", "State": "running"},
 			{"Id": "../../x", "Names": ["/web-bad"], "State": "running"}, {"Id": "dddddddddddd", "Names": ["/web 4; rm"]}]`),
-		"GET /containers/" + webID + "/json": text(`{"Id": "` + webID + `", "Name": "/web-1", "State": {"Status": "running", "Health": {"Status": "healthy"}}, "RestartCount": 3,
+		"GET /containers/" + webID + "/json": text(`{"Id": "` + webID +
+			`", "Name": "/web-1", "State": {"Status": "running", "Health": {"Status": "healthy"}}, "RestartCount": 3,
 			"Path": "run", "Args": ["--token=hunter2"], "Config": {"Image": "shop:1", "Env": ["PASSWORD=hunter2", "PATH=/bin"], "Cmd": ["--token=hunter2"], "Labels": {"a": "hunter2"}},
 			"Mounts": [{"Type": "bind", "Source": "/home/hunter2", "Destination": "/data", "RW": true}], "NetworkSettings": {"Ports": {"80/tcp": [{"HostIp": "0.0.0.0", "HostPort": "8080"}]}}}`),
 		"GET /containers/" + webID +
 			"/logs": func(w http.ResponseWriter, _ *http.Request) { w.Write(frames("one\n", "tw", "o\n")) },
 		"GET /containers/" + webID +
-			"/stats": text(`{"cpu_stats": {"cpu_usage": {"total_usage": 300}, "system_cpu_usage": 2000, "online_cpus": 4}, "precpu_stats": {"cpu_usage": {"total_usage": 100}, "system_cpu_usage": 1000}, "memory_stats": {"usage": 5000000, "limit": 9000000}, "pids_stats": {"current": 7}, "networks": {"eth0": {"rx_bytes": 2000, "tx_bytes": 3000}}}`),
+			"/stats": text(
+			`{"cpu_stats": {"cpu_usage": {"total_usage": 300}, "system_cpu_usage": 2000, "online_cpus": 4}, "precpu_stats": {"cpu_usage": {"total_usage": 100}, "system_cpu_usage": 1000}, "memory_stats": {"usage": 5000000, "limit": 9000000}, "pids_stats": {"current": 7}, "networks": {"eth0": {"rx_bytes": 2000, "tx_bytes": 3000}}}`,
+		),
 		"GET /images/json": text(`[{"Id": "sha256:x", "RepoTags": ["shop:1", "shop:latest"], "Size": 12000000}]`),
 		"POST /containers/" + webID +
 			"/stop": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },

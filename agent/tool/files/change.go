@@ -37,7 +37,9 @@ func (c change) result() (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	return tool.Result{
-		Text: c.summary + ".", Summary: c.summary, Artifacts: []tool.Artifact{{Name: "files_modified", Type: "files", Value: value}},
+		Text: c.summary + ".", Summary: c.summary, Artifacts: []tool.Artifact{
+			{Name: "files_modified", Type: "files", Value: value},
+		},
 	}, nil
 }
 
@@ -97,8 +99,8 @@ func (w writer[In]) preview(ctx context.Context, _ tool.Call, in In) (tool.Previ
 	return c.preview(), nil
 }
 
-// verify reports whether a call took effect. If what was approved can still be done, it did not. If the folder is neither
-// as it was approved nor as it is after the call, others changed it, and nobody can tell.
+// verify reports whether a call took effect. If what was approved can still be done, it did not. If the folder is
+// neither as it was approved nor as it is after the call, others changed it, and nobody can tell.
 func (w writer[In]) verify(ctx context.Context, call tool.Call, in In) (tool.Result, bool, error) {
 	w.folder.at.Lock()
 	defer w.folder.at.Unlock()
@@ -145,7 +147,8 @@ func diff(at string, before, after []byte, there bool) string {
 		old = "/dev/null"
 	}
 	if folder.Binary(before) || folder.Binary(after) {
-		return fmt.Sprintf("--- %s\n+++ b/%s\nIt is a binary file: %d bytes become %d bytes.\n", old, at, len(before), len(after))
+		return fmt.Sprintf("--- %s\n+++ b/%s\nIt is a binary file: %d bytes become %d bytes.\n", old, at, len(before),
+			len(after))
 	}
 	if text := udiff.Unified(old, "b/"+at, string(before), string(after)); text != "" {
 		return text
@@ -179,7 +182,9 @@ func state(content []byte, info fs.FileInfo) string {
 
 // stamp says in short what a file is that nobody reads.
 func stamp(info fs.FileInfo) string {
-	return strings.Join([]string{info.Mode().String(), strconv.FormatInt(info.Size(), 10), strconv.FormatInt(info.ModTime().UnixNano(), 10)}, " ")
+	return strings.Join([]string{
+		info.Mode().String(), strconv.FormatInt(info.Size(), 10), strconv.FormatInt(info.ModTime().UnixNano(), 10),
+	}, " ")
 }
 
 // current returns what is in a file: nothing, and no info, if there is none.

@@ -34,7 +34,8 @@ func ExampleOpen() {
 		{"files.read_file", `{"path":"../secret"}`},
 	} {
 		t, _ := set.Get(call.name)
-		result, err := tool.Do(context.Background(), t, t.Spec().Policy, tool.Call{Arguments: json.RawMessage(call.arguments)}, 0)
+		result, err := tool.Do(context.Background(), t, t.Spec().Policy,
+			tool.Call{Arguments: json.RawMessage(call.arguments)}, 0)
 		fmt.Printf("%q %q %v\n", result.Summary, result.Text, err)
 	}
 	// Output:

@@ -62,7 +62,8 @@ func (f folder) call(t *testing.T, name, arguments string, values ...any) tool.R
 	if !ok {
 		t.Fatalf("no tool %s", name)
 	}
-	r, err := tool.Do(t.Context(), called, called.Spec().Policy, tool.Call{ID: "call", Arguments: json.RawMessage(arguments)}, 0)
+	r, err := tool.Do(t.Context(), called, called.Spec().Policy,
+		tool.Call{ID: "call", Arguments: json.RawMessage(arguments)}, 0)
 	if err != nil {
 		t.Fatalf("%s %s: %v", name, arguments, err)
 	}
@@ -102,14 +103,18 @@ func TestTools(t *testing.T) {
 		if toucher, ok := each.(tool.Toucher); ok != spec.Policy.Writes {
 			t.Errorf("%s: Toucher %v", spec.Name, ok)
 		} else if ok {
-			got, err := toucher.Touches(t.Context(), tool.Call{Arguments: json.RawMessage(`{"path":"./a/../b","content":"","search":"x","replace":""}`)})
+			got, err := toucher.Touches(t.Context(), tool.Call{
+				Arguments: json.RawMessage(`{"path":"./a/../b","content":"","search":"x","replace":""}`),
+			})
 			if err == nil || !strings.Contains(err.Error(), "unexpected additional") { // each has its own
 				t.Errorf("%s: %v, %v", spec.Name, got, err)
 			}
 		}
 	}
 	write, _ := f.set.Get("files.write_file")
-	if got, err := write.(tool.Toucher).Touches(t.Context(), tool.Call{Arguments: json.RawMessage(`{"path":"./a/../b","content":""}`)}); err != nil || !cmp.Equal(got, []string{"b"}) {
+	if got, err := write.(tool.Toucher).Touches(t.Context(),
+		tool.Call{Arguments: json.RawMessage(`{"path":"./a/../b","content":""}`)}); err != nil ||
+		!cmp.Equal(got, []string{"b"}) {
 		t.Errorf("%v, %v", got, err)
 	}
 	read, err := files.Open(f.dir, files.Options{})
@@ -151,16 +156,20 @@ func TestNoPathLeavesTheFolder(t *testing.T) {
 	}
 	f := open(t, map[string]string{"in/a.txt": "inside", ".git/config": "[core]", "sub/.git/config": "[core]"})
 	for link, target := range map[string]string{
-		"absolute": filepath.Join(outside, "secret"), "dir": outside, "up": "../" + filepath.Base(outside), "in/up": "../../" + filepath.Base(outside) + "/secret",
-		"loop": "loop", "fine": "in/a.txt", "in/back": "../in/a.txt", "disguise": ".git", "in/config": "../.git/config", "here": ".",
+		"absolute": filepath.Join(outside, "secret"), "dir": outside, "up": "../" + filepath.Base(outside),
+		"in/up": "../../" + filepath.Base(outside) + "/secret",
+		"loop":  "loop", "fine": "in/a.txt", "in/back": "../in/a.txt", "disguise": ".git", "in/config": "../.git/config",
+		"here": ".",
 	} {
 		if err := os.Symlink(target, filepath.Join(f.dir, link)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, path := range []string{
-		"../" + filepath.Base(outside) + "/secret", filepath.Join(outside, "secret"), "in/../../" + filepath.Base(outside) + "/secret", "absolute", "dir/secret", "up/secret", "in/up",
-		"loop", ".git/config", "sub/.git/config", ".GIT/config", "disguise/config", "in/config", "here/.git/config", "here/disguise/config", "..", "/", "a\x00b",
+		"../" + filepath.Base(outside) + "/secret", filepath.Join(outside, "secret"),
+		"in/../../" + filepath.Base(outside) + "/secret", "absolute", "dir/secret", "up/secret", "in/up",
+		"loop", ".git/config", "sub/.git/config", ".GIT/config", "disguise/config", "in/config", "here/.git/config",
+		"here/disguise/config", "..", "/", "a\x00b",
 	} {
 		for _, c := range slices.Concat(looks, changes) {
 			if r := f.call(t, c.name, c.arguments, path); !r.Failed || strings.Contains(r.Text, "value") ||
@@ -182,7 +191,9 @@ func TestNoPathLeavesTheFolder(t *testing.T) {
 		t.Errorf("the link is gone: %v, %v", info, err)
 	}
 	for _, name := range []string{"list_files", "search_in_files"} {
-		if r := f.call(t, name, map[string]string{"list_files": `{"recursive":true}`, "search_in_files": `{"pattern":"."}`}[name]); r.Failed ||
+		if r := f.call(t, name, map[string]string{
+			"list_files": `{"recursive":true}`, "search_in_files": `{"pattern":"."}`,
+		}[name]); r.Failed ||
 			strings.Contains(r.Text, ".git") || strings.Contains(r.Text, "core") || strings.Contains(r.Text, "value") {
 			t.Errorf("%s shows what it must not: %+v", name, r)
 		}
@@ -237,14 +248,16 @@ func TestRead(t *testing.T) {
 		if all += text; !more {
 			break
 		}
-		if _, err := fmt.Sscanf(notice[strings.Index(notice, "start_line"):], "start_line %d)", &start); err != nil || len(r.Text) > tool.MaxText {
+		if _, err := fmt.Sscanf(notice[strings.Index(notice, "start_line"):], "start_line %d)", &start); err != nil ||
+			len(r.Text) > tool.MaxText {
 			t.Fatalf("%d bytes, %q: %v", len(r.Text), notice, err)
 		}
 	}
 	if all != f.text(t, "many") {
 		t.Errorf("the pieces have %d bytes, want %d", len(all), 550_000)
 	}
-	if r := f.call(t, "read_file", `{"path":"long"}`); r.Failed || !strings.Contains(r.Text, "cut inside line 1") || len(r.Text) > tool.MaxText {
+	if r := f.call(t, "read_file", `{"path":"long"}`); r.Failed || !strings.Contains(r.Text, "cut inside line 1") ||
+		len(r.Text) > tool.MaxText {
 		t.Errorf("%d bytes, %q", len(r.Text), r.Text[len(r.Text)-100:])
 	}
 	if r := f.call(t, "read_file", `{"path":"long","start_line":2}`); r.Text != "second\n" {
@@ -298,26 +311,32 @@ func TestList(t *testing.T) {
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	f := open(t, map[string]string{
-		"src/auth/login.py": "import os\n\n# BUG: null check missing\n", "src/b.py": "# bug\r\n", "binary": "BUG\x00", "long": "BUG" + strings.Repeat("y", 5000),
+		"src/auth/login.py": "import os\n\n# BUG: null check missing\n", "src/b.py": "# bug\r\n", "binary": "BUG\x00",
+		"long":     "BUG" + strings.Repeat("y", 5000),
 		"many.txt": strings.Repeat("needle\n", 300), "huge": strings.Repeat("BUG\n", 3<<20),
 	})
 	r := f.call(t, "search_in_files", `{"pattern":"BUG","path":"src"}`)
-	if r.Text != "src/auth/login.py:3: # BUG: null check missing\n" || r.Summary != "Found 1 match in src/auth/login.py" || len(r.Sources) != 1 || r.Sources[0].LineStart != 3 {
+	if r.Text != "src/auth/login.py:3: # BUG: null check missing\n" ||
+		r.Summary != "Found 1 match in src/auth/login.py" || len(r.Sources) != 1 || r.Sources[0].LineStart != 3 {
 		t.Errorf("%+v", r)
 	}
 	if r := f.call(t, "search_in_files", `{"pattern":"(?i)bug$"}`); r.Failed || r.Summary != "Found 1 match in src/b.py" {
 		t.Errorf("%+v", r)
 	}
-	if r := f.call(t, "search_in_files", `{"pattern":"BUG","path":"src/b.py"}`); r.Failed || r.Text != "Nothing matches.\n" || r.Summary != "Found 0 matches in src/b.py" {
+	if r := f.call(t, "search_in_files", `{"pattern":"BUG","path":"src/b.py"}`); r.Failed ||
+		r.Text != "Nothing matches.\n" || r.Summary != "Found 0 matches in src/b.py" {
 		t.Errorf("%+v", r)
 	}
-	if r := f.call(t, "search_in_files", `{"pattern":"(?i)bug","include":"*.py"}`); r.Summary != "Found 2 matches in 2 files" {
+	if r := f.call(t, "search_in_files", `{"pattern":"(?i)bug","include":"*.py"}`); r.Summary != "Found 2 matches in "+
+		"2 files" {
 		t.Errorf("%+v", r)
 	}
-	if r := f.call(t, "search_in_files", `{"pattern":"BUG"}`); strings.Contains(r.Text, "binary") || len(r.Text) > 1000 || !strings.Contains(r.Text, "1 file of more than 10 MiB") {
+	if r := f.call(t, "search_in_files", `{"pattern":"BUG"}`); strings.Contains(r.Text, "binary") || len(r.Text) > 1000 ||
+		!strings.Contains(r.Text, "1 file of more than 10 MiB") {
 		t.Errorf("%+v", r)
 	}
-	if r := f.call(t, "search_in_files", `{"pattern":"needle","max_results":7}`); len(r.Sources) != 7 || !strings.Contains(r.Text, "only the first 7") {
+	if r := f.call(t, "search_in_files", `{"pattern":"needle","max_results":7}`); len(r.Sources) != 7 ||
+		!strings.Contains(r.Text, "only the first 7") {
 		t.Errorf("%+v", r)
 	}
 	if r := f.call(t, "search_in_files", `{"pattern":"needle","max_results":100000}`); len(r.Sources) != 200 {
@@ -332,12 +351,16 @@ func TestSearch(t *testing.T) {
 
 func TestWriteAndEdit(t *testing.T) {
 	t.Parallel()
-	f := open(t, map[string]string{"run.sh": "echo one\necho two\necho two\n", "crlf": "a\r\nb\r\n", "aaa": "aaa", "binary": "a\x00b"})
+	f := open(t, map[string]string{
+		"run.sh": "echo one\necho two\necho two\n", "crlf": "a\r\nb\r\n", "aaa": "aaa", "binary": "a\x00b",
+	})
 	if err := os.Chmod(filepath.Join(f.dir, "run.sh"), 0o750); err != nil {
 		t.Fatal(err)
 	}
 	r := f.call(t, "edit_file", `{"path":"run.sh","search":"echo one\n","replace":"echo zero\necho one\n"}`)
-	if r.Failed || f.text(t, "run.sh") != "echo zero\necho one\necho two\necho two\n" || r.Summary != "Edited run.sh (1 change)" || string(r.Artifacts[0].Value) != `["run.sh"]` || r.Artifacts[0].Name != "files_modified" {
+	if r.Failed || f.text(t, "run.sh") != "echo zero\necho one\necho two\necho two\n" ||
+		r.Summary != "Edited run.sh (1 change)" || string(r.Artifacts[0].Value) != `["run.sh"]` ||
+		r.Artifacts[0].Name != "files_modified" {
 		t.Errorf("%+v", r)
 	}
 	if info, err := os.Stat(filepath.Join(f.dir, "run.sh")); err != nil || info.Mode().Perm() != 0o750 {
@@ -362,7 +385,8 @@ func TestWriteAndEdit(t *testing.T) {
 	if f.text(t, "run.sh") != before {
 		t.Error("an edit that was refused changed the file")
 	}
-	if r := f.call(t, "write_file", `{"path":"new/deep/file.txt","content":"a\nb\n"}`); r.Failed || f.text(t, "new/deep/file.txt") != "a\nb\n" || r.Summary != "Wrote 2 lines to new/deep/file.txt" {
+	if r := f.call(t, "write_file", `{"path":"new/deep/file.txt","content":"a\nb\n"}`); r.Failed ||
+		f.text(t, "new/deep/file.txt") != "a\nb\n" || r.Summary != "Wrote 2 lines to new/deep/file.txt" {
 		t.Errorf("%+v", r)
 	}
 	for _, tt := range []struct{ arguments, want string }{
@@ -396,7 +420,8 @@ func TestEditsAtTheSameTime(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 20 {
 		all.Go(func() {
-			if r := f.call(t, "edit_file", `{"path":"a","search":$,"replace":$}`, fmt.Sprintf("<%d>", i), fmt.Sprintf("[%d]", i)); r.Failed {
+			if r := f.call(t, "edit_file", `{"path":"a","search":$,"replace":$}`, fmt.Sprintf("<%d>", i),
+				fmt.Sprintf("[%d]", i)); r.Failed {
 				t.Errorf("%+v", r)
 			}
 		})

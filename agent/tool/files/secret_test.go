@@ -16,13 +16,17 @@ import (
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	f := open(t, map[string]string{
-		".env": "TOKEN=hunter2\n", "app/.ENV.local": "hunter2\n", "tls/server.key": "hunter2\n", "home/.ssh/id_rsa": "hunter2\n", "home/.aws/credentials": "hunter2\n",
+		".env": "TOKEN=hunter2\n", "app/.ENV.local": "hunter2\n", "tls/server.key": "hunter2\n",
+		"home/.ssh/id_rsa": "hunter2\n", "home/.aws/credentials": "hunter2\n",
 		".env.example": "TOKEN=\n", "a.go": "a\n", "in/a.txt": "a\n",
 	})
 	if err := os.Symlink("../.env", filepath.Join(f.dir, "app", "notes.txt")); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{".env", "app/.ENV.local", "tls/server.key", "home/.ssh/id_rsa", "home/.aws/credentials", "app/notes.txt", "./app/../.env"} {
+	for _, path := range []string{
+		".env", "app/.ENV.local", "tls/server.key", "home/.ssh/id_rsa", "home/.aws/credentials", "app/notes.txt",
+		"./app/../.env",
+	} {
 		before := f.text(t, path)
 		for _, c := range slices.Concat(looks, changes) {
 			if c.name == "list_files" || c.name == "search_in_files" || c.name == "glob" { // which name it
@@ -36,7 +40,8 @@ func TestSecrets(t *testing.T) {
 				t.Errorf("%s %s: %+v", c.name, path, r)
 			}
 		}
-		if r := f.call(t, "search_in_files", `{"pattern":"hunter","path":$}`, path); strings.Contains(fmt.Sprintf("%+v", r), "hunter2") {
+		if r := f.call(t, "search_in_files", `{"pattern":"hunter","path":$}`, path); strings.Contains(fmt.Sprintf("%+v", r),
+			"hunter2") {
 			t.Errorf("search %s: %+v", path, r)
 		}
 		if got := f.text(t, path); got != before {
@@ -46,10 +51,12 @@ func TestSecrets(t *testing.T) {
 	if r := f.call(t, "write_file", `{"path":"new/.npmrc","content":"x"}`); !r.Failed {
 		t.Errorf("%+v", r)
 	}
-	if r := f.call(t, "search_in_files", `{"pattern":"hunter"}`); r.Failed || !strings.Contains(r.Text, "Nothing matches.") || !strings.Contains(r.Text, "5 files") {
+	if r := f.call(t, "search_in_files", `{"pattern":"hunter"}`); r.Failed ||
+		!strings.Contains(r.Text, "Nothing matches.") || !strings.Contains(r.Text, "5 files") {
 		t.Errorf("%+v", r)
 	}
-	if r := f.call(t, "list_files", `{"recursive":true}`); r.Failed || !strings.Contains(r.Text, ".env\n") || !strings.Contains(r.Text, "home/.ssh/id_rsa\n") {
+	if r := f.call(t, "list_files", `{"recursive":true}`); r.Failed || !strings.Contains(r.Text, ".env\n") ||
+		!strings.Contains(r.Text, "home/.ssh/id_rsa\n") {
 		t.Errorf("%+v", r)
 	}
 	if r := f.call(t, "read_file", `{"path":".env.example"}`); r.Failed {

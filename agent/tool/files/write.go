@@ -90,8 +90,8 @@ func (f *Folder) add(_ context.Context, in appendArguments) (change, error) {
 	return f.replacing(at, before, after, info, in.summary(at))
 }
 
-// added reports whether the text is at the end of the file. If it is there, and others added more, nobody can tell whose it
-// is.
+// added reports whether the text is at the end of the file. If it is there, and others added more, nobody can tell
+// whose it is.
 func (f *Folder) added(_ context.Context, in appendArguments) (change, bool, error) {
 	at, now, _, err := f.current(in.Path)
 	switch {

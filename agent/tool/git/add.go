@@ -79,7 +79,9 @@ func (o *opened) stagedResult(ctx context.Context) (tool.Result, error) {
 		return tool.Result{}, unsure("read what is staged", err)
 	}
 	n := len(e.all())
-	return tool.Result{Text: "Staged. The next commit has:\n" + e.list(), Summary: fmt.Sprintf("Staged, files in all: %d", n)}, nil
+	return tool.Result{
+		Text: "Staged. The next commit has:\n" + e.list(), Summary: fmt.Sprintf("Staged, files in all: %d", n),
+	}, nil
 }
 
 // addDone reports whether the files are staged as they are now.

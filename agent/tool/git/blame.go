@@ -50,7 +50,8 @@ func (r *repository) blame(ctx context.Context, in blameArguments) (result tool.
 		if err != nil {
 			return err
 		}
-		out, err := o.run(ctx, "", "blame", "--porcelain", "--no-textconv", "-L", fmt.Sprintf("%d,%d", first, last), commit, "--", cleanPath(in.Path))
+		out, err := o.run(ctx, "", "blame", "--porcelain", "--no-textconv", "-L", fmt.Sprintf("%d,%d", first, last), commit,
+			"--", cleanPath(in.Path))
 		if err != nil && !errors.Is(err, errTooLong) {
 			return err
 		}
@@ -93,7 +94,9 @@ func (b parsedBlame) result(first int) tool.Result {
 			n++
 		}
 		if len(result.Sources) < maxNamed {
-			result.Sources = append(result.Sources, tool.Source{URI: group.commit, Type: record.SourceCommit, Description: tool.Cut(c.summary, 300)})
+			result.Sources = append(result.Sources, tool.Source{
+				URI: group.commit, Type: record.SourceCommit, Description: tool.Cut(c.summary, 300),
+			})
 		}
 	}
 	if len(b.groups) == 0 {

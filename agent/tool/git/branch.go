@@ -30,7 +30,8 @@ const maxBranches = 500
 func (r *repository) branches(ctx context.Context, _ branchesArguments) (result tool.Result, err error) {
 	err = r.within(ctx, func(o *opened) error {
 		out, err := o.run(ctx, "", "for-each-ref", "--count="+strconv.Itoa(maxBranches), "--sort=-committerdate",
-			"--format=%(refname)%00%(objectname)%00%(upstream:short)%00%(HEAD)%00%(symref)%00%(contents:subject)%00", "refs/heads", "refs/remotes")
+			"--format=%(refname)%00%(objectname)%00%(upstream:short)%00%(HEAD)%00%(symref)%00%(contents:subject)%00",
+			"refs/heads", "refs/remotes")
 		if err != nil && !errors.Is(err, errTooLong) {
 			return err
 		}
@@ -87,7 +88,8 @@ type branchArguments struct {
 }
 
 var branchTool = writer[branchArguments]{
-	name: "git.branch", description: "Creates a branch, without switching to it, or deletes one that is merged. git.branches lists them.",
+	name: "git.branch", description: "Creates a branch, without switching to it, or deletes one that is merged. " +
+		"git.branches lists them.",
 	plan: planBranch, done: branchDone, timeout: timeout,
 	touches: func(_ context.Context, _ *opened, in branchArguments) ([]string, error) {
 		return []string{heads + in.Name}, nil
@@ -139,7 +141,8 @@ func (o *opened) planCreate(ctx context.Context, call tool.Call, in branchArgume
 
 // setBranch sets a branch from one commit to another; old is empty for a branch that is new.
 func (o *opened) setBranch(ctx context.Context, call tool.Call, name, commit, old string) error {
-	_, err := o.run(ctx, "", "update-ref", "--create-reflog", "-m", "branch: by git.branch"+mark(call), heads+name, commit, old)
+	_, err := o.run(ctx, "", "update-ref", "--create-reflog", "-m", "branch: by git.branch"+mark(call), heads+name,
+		commit, old)
 	return err
 }
 
@@ -180,7 +183,8 @@ func (o *opened) planDelete(ctx context.Context, call tool.Call, name, at string
 	text := fmt.Sprintf("Delete the branch %s, which is at %s. Its commits are in %s.", name, subject, o.branch(ctx))
 	p.preview = tool.NewPreview(tool.PreviewText, text, at)
 	p.do = func(ctx context.Context) (tool.Result, error) {
-		if _, err := o.run(ctx, "", "update-ref", "-m", "branch: by git.branch"+mark(call), "-d", heads+name, at); err != nil {
+		if _, err := o.run(ctx, "", "update-ref", "-m", "branch: by git.branch"+mark(call), "-d", heads+name,
+			at); err != nil {
 			return tool.Result{}, err
 		}
 		return branchResult(fmt.Sprintf("Deleted the branch %s, which was at %s.", name, subject)), nil
@@ -189,7 +193,9 @@ func (o *opened) planDelete(ctx context.Context, call tool.Call, name, at string
 }
 
 // branchDone finds a new branch by what its log says, and sees whether a deleted one is gone.
-func branchDone(ctx context.Context, o *opened, call tool.Call, in branchArguments) (result tool.Result, done bool, err error) {
+func branchDone(
+	ctx context.Context, o *opened, call tool.Call, in branchArguments,
+) (result tool.Result, done bool, err error) {
 	if err := o.checkBranch(ctx, "name", in.Name); err != nil {
 		return result, false, err
 	}
@@ -211,7 +217,8 @@ func (o *opened) isMarked(ctx context.Context, reference string, call tool.Call)
 	if mark(call) == "" {
 		return false, nil
 	}
-	out, err := o.run(ctx, "", "log", "-g", "-z", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature", "--no-patch",
+	out, err := o.run(ctx, "", "log", "-g", "-z", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature",
+		"--no-patch",
 		"-n", strconv.Itoa(maxSearched), "--format=%gs", reference, "--")
 	if err != nil && !errors.Is(err, errTooLong) {
 		return false, err

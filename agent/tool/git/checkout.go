@@ -16,7 +16,8 @@ type checkoutArguments struct {
 }
 
 var checkoutTool = writer[checkoutArguments]{
-	name: "git.checkout", description: "Switches to a branch, which it can create: the files change to what the branch has. " +
+	name: "git.checkout", description: "Switches to a branch, which it can create: the files change to what the " +
+		"branch has. " +
 		"It fails if changes that are not committed would be lost; commit or stash them first.",
 	plan: planCheckout, done: checkoutDone, timeout: timeout,
 	touches: func(ctx context.Context, o *opened, in checkoutArguments) ([]string, error) {
@@ -61,7 +62,8 @@ func (o *opened) target(ctx context.Context, s switching, in checkoutArguments) 
 	case err != nil:
 		return "", err
 	case in.Create && at != "":
-		return "", fmt.Errorf("create: there is a branch %s already, at %.12s; leave create out to switch to it", in.Branch, at)
+		return "", fmt.Errorf("create: there is a branch %s already, at %.12s; leave create out to switch to it", in.Branch,
+			at)
 	case in.Create && in.Start == "":
 		return s.head, nil
 	case in.Create:
@@ -91,14 +93,17 @@ func planCheckout(ctx context.Context, o *opened, _ tool.Call, in checkoutArgume
 	if in.Create {
 		what = "Create the branch " + in.Branch + " and switch"
 	}
-	text := fmt.Sprintf("%s from %s to %s, at %s. Files that change:\n\n%s", what, o.branch(ctx), in.Branch, subject, s.changed.list())
+	text := fmt.Sprintf("%s from %s to %s, at %s. Files that change:\n\n%s", what, o.branch(ctx), in.Branch, subject,
+		s.changed.list())
 	p.preview = tool.NewPreview(tool.PreviewText, text, s.head, s.from, s.to)
 	p.do = func(ctx context.Context) (tool.Result, error) { return o.checkout(ctx, s, in) }
 	return p, nil
 }
 
 func (o *opened) checkout(ctx context.Context, s switching, in checkoutArguments) (tool.Result, error) {
-	arguments := []string{"checkout", "--quiet", "--no-guess", "--no-recurse-submodules", "--no-overwrite-ignore", "--no-track"}
+	arguments := []string{
+		"checkout", "--quiet", "--no-guess", "--no-recurse-submodules", "--no-overwrite-ignore", "--no-track",
+	}
 	if in.Create {
 		arguments = append(arguments, "-b", in.Branch, s.to)
 	} else {

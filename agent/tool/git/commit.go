@@ -74,7 +74,8 @@ func planCommit(ctx context.Context, o *opened, call tool.Call, in commitArgumen
 
 	branch := o.branch(ctx)
 	message := withTrailer(in.Message, call.ID)
-	text := fmt.Sprintf("Commit on %s:\n\n%s\n\n%s%s\n%s", branch, indented(message), e.list(), changes.notShown(), changes.patch)
+	text := fmt.Sprintf("Commit on %s:\n\n%s\n\n%s%s\n%s", branch, indented(message), e.list(), changes.notShown(),
+		changes.patch)
 	p.preview = tool.NewPreview(tool.PreviewDiff, text, branch, message, e.digest())
 	p.do = func(ctx context.Context) (tool.Result, error) { return o.commit(ctx, in, message, e.digest()) }
 	return p, nil
@@ -211,7 +212,8 @@ func (o *opened) committed(ctx context.Context, id string) (tool.Result, bool, e
 
 // madeBefore returns the result of a call that made a commit.
 func (o *opened) madeBefore(ctx context.Context, commit string) (tool.Result, error) {
-	message, err := o.run(ctx, "", "log", "-1", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature", "--no-patch", "--format=%s", commit, "--")
+	message, err := o.run(ctx, "", "log", "-1", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature",
+		"--no-patch", "--format=%s", commit, "--")
 	if err != nil {
 		return tool.Result{}, err
 	}

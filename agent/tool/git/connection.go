@@ -28,7 +28,8 @@ func (r *repository) pickRemote(name string) (string, Remote, error) {
 
 	m, ok := r.remotes[name]
 	if !ok {
-		return "", Remote{}, fmt.Errorf("remote: there is no remote %q in the configuration of the toolset; there are: %s", name, strings.Join(known, ", "))
+		return "", Remote{}, fmt.Errorf("remote: there is no remote %q in the configuration of the toolset; there are: %s",
+			name, strings.Join(known, ", "))
 	}
 	return name, m, nil
 }
@@ -65,7 +66,8 @@ func (o *opened) connect(name string) (*connection, error) {
 		setting{"http.lowSpeedLimit", "1"}, setting{"http.lowSpeedTime", "30"},
 		setting{"transfer.fsckObjects", "true"},
 		setting{"fetch.unpackLimit", "1"}, // a pack stays one file, whose size is seen
-		setting{"push.followTags", "false"}, setting{"push.recurseSubmodules", "no"}, setting{"fetch.recurseSubmodules", "no"},
+		setting{"push.followTags", "false"}, setting{"push.recurseSubmodules", "no"},
+		setting{"fetch.recurseSubmodules", "no"},
 	)
 	c := &connection{opened: o.with(m.environment(u)...), name: name, remote: m}
 	return c, c.configure(settings)
@@ -110,7 +112,8 @@ func (c *connection) tip(ctx context.Context, branch string) (string, error) {
 		return "", err
 	}
 	for line := range strings.Lines(string(out)) {
-		if commit, name, ok := strings.Cut(strings.TrimSpace(line), "\t"); ok && name == heads+branch && commitName.MatchString(commit) {
+		if commit, name, ok := strings.Cut(strings.TrimSpace(line), "\t"); ok && name == heads+branch &&
+			commitName.MatchString(commit) {
 			return commit, nil
 		}
 	}
@@ -139,7 +142,9 @@ func (c *connection) fetch(ctx context.Context, objects, branch string, more ...
 		watchSize(ctx, filepath.Join(objects, "pack"), MaxFetch, func() { cancel(errTooMuch) })
 	}()
 
-	arguments := slices.Concat([]string{"fetch", "--quiet", "--no-tags", "--no-auto-maintenance", "--no-recurse-submodules", "--no-write-fetch-head"}, more)
+	arguments := slices.Concat([]string{
+		"fetch", "--quiet", "--no-tags", "--no-auto-maintenance", "--no-recurse-submodules", "--no-write-fetch-head",
+	}, more)
 	_, err := c.reach(ctx, append(arguments, c.name, heads+branch)...)
 	tooMuch := errors.Is(context.Cause(ctx), errTooMuch)
 	cancel(nil)

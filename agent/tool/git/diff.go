@@ -137,7 +137,8 @@ func (c changes) notShown() string {
 			fmt.Fprintf(&text, "(and %d more)\n", len(c.left)-i)
 			break
 		}
-		fmt.Fprintf(&text, "(%s differs, and is not shown: it may hold secrets, is the server's own, or is a hard link)\n", shown(name))
+		fmt.Fprintf(&text, "(%s differs, and is not shown: it may hold secrets, is the server's own, or is a hard link)\n",
+			shown(name))
 	}
 	return text.String()
 }
@@ -233,7 +234,9 @@ func (e *entries) all() (all []entry) {
 		if len(fields) != 5 {
 			continue
 		}
-		all = append(all, entry{oldMode: fields[0], newMode: fields[1], oldHash: fields[2], newHash: fields[3], change: fields[4], path: lines[1]})
+		all = append(all, entry{
+			oldMode: fields[0], newMode: fields[1], oldHash: fields[2], newHash: fields[3], change: fields[4], path: lines[1],
+		})
 	}
 	return all
 }

@@ -148,7 +148,8 @@ func TestTools(t *testing.T) {
 		for _, each := range tools {
 			spec := each.Spec()
 			writes := !slices.Contains(read, spec.Name)
-			if spec.Policy.Writes != writes || spec.Policy.Approval != writes || spec.Policy.Timeout == 0 || spec.Policy.OnUnknown != tool.Retry {
+			if spec.Policy.Writes != writes || spec.Policy.Approval != writes || spec.Policy.Timeout == 0 ||
+				spec.Policy.OnUnknown != tool.Retry {
 				t.Errorf("%s: %+v", spec.Name, spec.Policy)
 			}
 			if _, touches := each.(tool.Toucher); touches != writes {
@@ -193,7 +194,8 @@ func TestStatus(t *testing.T) {
 	r.git(t, "-c", "user.name=T", "-c", "user.email=t@example.org", "commit", "--quiet", "-am", "Second")
 	r.git(t, "mv", "a.txt", "moved.txt")
 	r.git(t, "checkout", "--quiet", "--detach")
-	if got := r.call(t, "git.status", args{}); !strings.Contains(got.Text, "R. moved.txt (from a.txt)") || !strings.Contains(got.Text, "none: a commit") {
+	if got := r.call(t, "git.status", args{}); !strings.Contains(got.Text, "R. moved.txt (from a.txt)") ||
+		!strings.Contains(got.Text, "none: a commit") {
 		t.Errorf("%q", got.Text)
 	}
 	none := repository{t.TempDir(), nil}
@@ -225,7 +227,8 @@ func TestDiffAndLog(t *testing.T) {
 		{args{"revision": "HEAD", "path": "dir"}, "+b", "three"},
 		{args{"path": "none"}, "Nothing differs.", "+"},
 	} {
-		if got := r.call(t, "git.diff", tt.in); got.Failed || !strings.Contains(got.Text, tt.want) || strings.Contains(got.Text, tt.without) {
+		if got := r.call(t, "git.diff", tt.in); got.Failed || !strings.Contains(got.Text, tt.want) ||
+			strings.Contains(got.Text, tt.without) {
 			t.Errorf("%v: %+v", tt.in, got)
 		}
 	}
@@ -249,7 +252,8 @@ func TestDiffAndLog(t *testing.T) {
 		}
 	}
 	got := r.call(t, "git.log", args{})
-	if got.Failed || !strings.Contains(got.Text, " Test: First\n") || len(got.Sources) != 1 || len(got.Sources[0].URI) != 40 || got.Sources[0].Type != "COMMIT" {
+	if got.Failed || !strings.Contains(got.Text, " Test: First\n") || len(got.Sources) != 1 ||
+		len(got.Sources[0].URI) != 40 || got.Sources[0].Type != "COMMIT" {
 		t.Errorf("%+v", got)
 	}
 	// Paths are literal: this is no pattern that matches everything.
@@ -257,7 +261,8 @@ func TestDiffAndLog(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	r.write(t, "a.txt", strings.Repeat("0123456789abcdef\n", 200_000))
-	if got := r.call(t, "git.diff", args{}); got.Failed || len(got.Text) > tool.MaxText || !strings.Contains(got.Text, "name a path") {
+	if got := r.call(t, "git.diff", args{}); got.Failed || len(got.Text) > tool.MaxText ||
+		!strings.Contains(got.Text, "name a path") {
 		t.Errorf("%d bytes: %q", len(got.Text), got.Text[len(got.Text)-200:])
 	}
 }
@@ -265,7 +270,8 @@ func TestDiffAndLog(t *testing.T) {
 func TestCommit(t *testing.T) {
 	t.Parallel()
 	r := open(t)
-	if got := r.call(t, "git.commit", args{"message": "Nothing"}); !got.Failed || !strings.Contains(got.Text, "nothing to commit") {
+	if got := r.call(t, "git.commit", args{"message": "Nothing"}); !got.Failed ||
+		!strings.Contains(got.Text, "nothing to commit") {
 		t.Errorf("%+v", got)
 	}
 	r.write(t, "staged", "x")
@@ -276,8 +282,12 @@ func TestCommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	commit, _ := r.set.Get("git.commit")
-	for arguments, want := range map[string][]string{`{"message":"m"}`: {"staged"}, `{"message":"m","files":["other"]}`: {"other"}} {
-		if got, err := commit.(tool.Toucher).Touches(t.Context(), tool.Call{Arguments: json.RawMessage(arguments)}); err != nil || !cmp.Equal(got, want) {
+	for arguments, want := range map[string][]string{
+		`{"message":"m"}`: {"staged"}, `{"message":"m","files":["other"]}`: {"other"},
+	} {
+		if got, err := commit.(tool.Toucher).Touches(
+			t.Context(), tool.Call{Arguments: json.RawMessage(arguments)},
+		); err != nil || !cmp.Equal(got, want) {
 			t.Errorf("%s touches %v, %v; want %v", arguments, got, err, want)
 		}
 	}
@@ -293,7 +303,8 @@ func TestCommit(t *testing.T) {
 	if names := r.git(t, "show", "--format=", "--name-status"); names != "A\t-option\nD\ta.txt\n" {
 		t.Errorf("committed %q", names)
 	}
-	if got := r.call(t, "git.commit", args{"message": "Staged"}); got.Failed || r.git(t, "show", "--format=", "--name-only") != "staged\n" {
+	if got := r.call(t, "git.commit", args{"message": "Staged"}); got.Failed ||
+		r.git(t, "show", "--format=", "--name-only") != "staged\n" {
 		t.Errorf("%+v", got)
 	}
 	for _, tt := range []struct {
@@ -324,25 +335,39 @@ func TestHostileRepository(t *testing.T) {
 	}
 	hostile := func(at repository) {
 		hooks := filepath.Join(at.dir, ".git", "hooks")
-		for _, hook := range []string{"pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "post-index-change", "reference-transaction", "pre-auto-gc", "fsmonitor-watchman", "post-rewrite"} {
+		for _, hook := range []string{
+			"pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "post-index-change", "reference-transaction",
+			"pre-auto-gc", "fsmonitor-watchman", "post-rewrite",
+		} {
 			b, err := os.ReadFile(script)
-			if err := errors.Join(err, os.MkdirAll(hooks, 0o755), os.WriteFile(filepath.Join(hooks, hook), b, 0o755)); err != nil {
+			if err := errors.Join(err, os.MkdirAll(hooks, 0o755),
+				os.WriteFile(filepath.Join(hooks, hook), b, 0o755)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		included := filepath.Join(at.dir, ".git", "more")
-		if err := os.WriteFile(included, []byte("[filter \"In.cluded=x\"]\n\tclean = "+script+"\n\tsmudge = "+script+"\n\trequired = true\n"), 0o644); err != nil {
+		if err := os.WriteFile(included,
+			[]byte("[filter \"In.cluded=x\"]\n\tclean = "+script+"\n\tsmudge = "+script+"\n\trequired = true\n"),
+			0o644); err != nil {
 			t.Fatal(err)
 		}
 		for key, value := range map[string]string{
-			"core.fsmonitor": script, "core.hooksPath": hooks, "core.pager": script, "pager.diff": script, "pager.log": script, "core.editor": script, "sequence.editor": script,
-			"core.sshCommand": script, "core.askPass": script, "core.alternateRefsCommand": script, "core.gitProxy": script, "credential.helper": "!" + script,
-			"diff.external": script, "diff.evil.command": script, "diff.evil.textconv": script, "diff.evil.cachetextconv": "true",
-			"filter.evil.clean": script, "filter.evil.smudge": script, "filter.evil.process": script, "filter.evil.required": "true",
-			"merge.evil.driver": script, "gpg.program": script, "gpg.ssh.program": script, "commit.gpgSign": "true", "log.showSignature": "true", "user.signingKey": "x",
-			"core.worktree": filepath.Dir(script), "include.path": included, "alias.status": "!" + script, "alias.diff": "!" + script, "alias.log": "!" + script, "alias.commit": "!" + script,
-			"interactive.diffFilter": script, "status.submoduleSummary": "true", "diff.submodule": "log", "submodule.recurse": "true", "gc.auto": "1", "trailer.x.command": script,
-			"extensions.partialClone": "evil", "remote.evil.url": "ext::" + script, "remote.evil.promisor": "true", "remote.evil.uploadpack": script, "protocol.ext.allow": "always", "uploadpack.packObjectsHook": script,
+			"core.fsmonitor": script, "core.hooksPath": hooks, "core.pager": script, "pager.diff": script, "pager.log": script,
+			"core.editor": script, "sequence.editor": script,
+			"core.sshCommand": script, "core.askPass": script, "core.alternateRefsCommand": script, "core.gitProxy": script,
+			"credential.helper": "!" + script,
+			"diff.external":     script, "diff.evil.command": script, "diff.evil.textconv": script,
+			"diff.evil.cachetextconv": "true",
+			"filter.evil.clean":       script, "filter.evil.smudge": script, "filter.evil.process": script,
+			"filter.evil.required": "true",
+			"merge.evil.driver":    script, "gpg.program": script, "gpg.ssh.program": script, "commit.gpgSign": "true",
+			"log.showSignature": "true", "user.signingKey": "x",
+			"core.worktree": filepath.Dir(script), "include.path": included, "alias.status": "!" + script,
+			"alias.diff": "!" + script, "alias.log": "!" + script, "alias.commit": "!" + script,
+			"interactive.diffFilter": script, "status.submoduleSummary": "true", "diff.submodule": "log",
+			"submodule.recurse": "true", "gc.auto": "1", "trailer.x.command": script,
+			"extensions.partialClone": "evil", "remote.evil.url": "ext::" + script, "remote.evil.promisor": "true",
+			"remote.evil.uploadpack": script, "protocol.ext.allow": "always", "uploadpack.packObjectsHook": script,
 		} {
 			at.git(t, "config", key, value)
 		}
@@ -392,7 +417,8 @@ func TestHostileRepository(t *testing.T) {
 			os.Remove(marker)
 		}
 	}
-	if got := r.git(t, "-c", "core.worktree="+r.dir, "-c", "core.pager=cat", "-c", "core.fsmonitor=false", "cat-file", "-p", "HEAD:b.txt"); !strings.Contains(got, "new") {
+	if got := r.git(t, "-c", "core.worktree="+r.dir, "-c", "core.pager=cat", "-c", "core.fsmonitor=false", "cat-file",
+		"-p", "HEAD:b.txt"); !strings.Contains(got, "new") {
 		t.Errorf("committed %q", got)
 	}
 }
@@ -403,7 +429,9 @@ func TestFiltersOfTheUser(t *testing.T) {
 	t.Setenv("HOME", home)
 	t.Setenv("XDG_CONFIG_HOME", home)
 	r := open(t)
-	for name, text := range map[string]string{".gitconfig": "[filter \"upper\"]\n\tclean = tr a-z A-Z\n\trequired = true\n"} {
+	for name, text := range map[string]string{
+		".gitconfig": "[filter \"upper\"]\n\tclean = tr a-z A-Z\n\trequired = true\n",
+	} {
 		if err := os.WriteFile(filepath.Join(home, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -442,7 +470,8 @@ func TestEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := strings.Split(string(b), "\n")
-	if strings.Contains(string(b), "planted") || strings.Contains(string(b), "evil") || !slices.Contains(env, fmt.Sprintf("GIT_DIR=%s", filepath.Join(r.dir, ".git"))) {
+	if strings.Contains(string(b), "planted") || strings.Contains(string(b), "evil") ||
+		!slices.Contains(env, fmt.Sprintf("GIT_DIR=%s", filepath.Join(r.dir, ".git"))) {
 		t.Errorf("%s", b)
 	}
 }

@@ -55,18 +55,25 @@ func everyKey(t *testing.T) []string {
 func (c canary) configuration(more ...string) string {
 	keys := append(more,
 		"alias.status", "alias.diff", "alias.log", "alias.commit", "alias.ls-files", "alias.update-index",
-		"browser.evil.cmd", "core.fsmonitor", "credential.helper", "credential.https://x.helper", "diff.evil.command", "diff.evil.textconv",
-		"difftool.evil.cmd", "filter.evil.clean", "filter.evil.smudge", "filter.evil.process", "gpg.program", "gpg.ssh.program",
-		"gpg.ssh.defaultKeyCommand", "gpg.x509.program", "guitool.evil.cmd", "interactive.diffFilter", "man.evil.cmd", "merge.evil.driver",
-		"mergetool.evil.cmd", "pager.diff", "pager.log", "pager.status", "remote.evil.uploadpack", "remote.evil.receivepack", "remote.evil.vcs",
-		"sendemail.sendmailCmd", "submodule.inner.update", "submodule.evil.update", "tar.evil.command", "trailer.evil.cmd", "trailer.evil.command",
-		"uploadpack.packObjectsHook", "hook.evil.command", "agent.evil.run", "plugin.evil.program", "core.newHook", "future.command",
+		"browser.evil.cmd", "core.fsmonitor", "credential.helper", "credential.https://x.helper", "diff.evil.command",
+		"diff.evil.textconv",
+		"difftool.evil.cmd", "filter.evil.clean", "filter.evil.smudge", "filter.evil.process", "gpg.program",
+		"gpg.ssh.program",
+		"gpg.ssh.defaultKeyCommand", "gpg.x509.program", "guitool.evil.cmd", "interactive.diffFilter", "man.evil.cmd",
+		"merge.evil.driver",
+		"mergetool.evil.cmd", "pager.diff", "pager.log", "pager.status", "remote.evil.uploadpack", "remote.evil.receivepack",
+		"remote.evil.vcs",
+		"sendemail.sendmailCmd", "submodule.inner.update", "submodule.evil.update", "tar.evil.command", "trailer.evil.cmd",
+		"trailer.evil.command",
+		"uploadpack.packObjectsHook", "hook.evil.command", "agent.evil.run", "plugin.evil.program", "core.newHook",
+		"future.command",
 	)
 	var text strings.Builder
 	for _, key := range keys {
 		key = strings.NewReplacer("<", "", ">", "", "*", "evil").Replace(key)
 		section, rest, _ := strings.Cut(key, ".")
-		if section == "extensions" || section == "include" || section == "includeif" || strings.EqualFold(key, "core.repositoryFormatVersion") {
+		if section == "extensions" || section == "include" || section == "includeif" ||
+			strings.EqualFold(key, "core.repositoryFormatVersion") {
 			continue
 		}
 		if at := strings.LastIndex(rest, "."); at >= 0 {
@@ -81,17 +88,21 @@ func (c canary) configuration(more ...string) string {
 	// Switches without which git does not get as far as to some of the programs.
 	text.WriteString("[commit]\n\tgpgSign = true\n[log]\n\tshowSignature = true\n[filter \"evil\"]\n\trequired = true\n" +
 		"[protocol]\n\tallow = always\n[remote \"evil\"]\n\tpromisor = true\n\turl = ext::" + c.program + "\n" +
-		"[gc]\n\tauto = 1\n[maintenance]\n\tauto = true\n[status]\n\tsubmoduleSummary = true\n[diff]\n\tsubmodule = log\n\tignoreSubmodules = none\n" +
+		"[gc]\n\tauto = 1\n[maintenance]\n\tauto = true\n[status]\n\tsubmoduleSummary = true\n[diff]\n\tsubmodule = log\n" +
+		"\tignoreSubmodules = none\n" +
 		"[submodule]\n\trecurse = true\n[submodule \"inner\"]\n\tactive = true\n\tignore = none\n")
 	for _, event := range hooks {
-		fmt.Fprintf(&text, "[hook \"on-%s\"]\n\tcommand = %s\n\tevent = %s\n[hook \"evil\"]\n\tevent = %[1]s\n", event, c.program, event)
+		fmt.Fprintf(&text, "[hook \"on-%s\"]\n\tcommand = %s\n\tevent = %s\n[hook \"evil\"]\n\tevent = %[1]s\n", event,
+			c.program, event)
 	}
 	return text.String()
 }
 
 var hooks = []string{
-	"pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "post-index-change", "reference-transaction", "pre-auto-gc", "fsmonitor-watchman",
-	"post-rewrite", "post-checkout", "post-merge", "pre-merge-commit", "applypatch-msg", "sendemail-validate", "push-to-checkout", "update", "p4-changelist",
+	"pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "post-index-change", "reference-transaction",
+	"pre-auto-gc", "fsmonitor-watchman",
+	"post-rewrite", "post-checkout", "post-merge", "pre-merge-commit", "applypatch-msg", "sendemail-validate",
+	"push-to-checkout", "update", "p4-changelist",
 	"proc-receive", "post-update", "pre-receive", "post-receive", "pre-push", "pre-rebase", "pre-status", "post-status",
 }
 
@@ -101,7 +112,8 @@ func (c canary) plant(t *testing.T, r repository, keys ...string) {
 	dir := filepath.Join(r.dir, ".git")
 	hostile := c.configuration(keys...)
 	included := filepath.Join(dir, "more")
-	all := "\n" + hostile + fmt.Sprintf("[include]\n\tpath = %s\n[includeIf \"gitdir:**\"]\n\tpath = more\n[includeIf \"onbranch:**\"]\n\tpath = %[1]s\n", included) +
+	all := "\n" + hostile + fmt.Sprintf("[include]\n\tpath = %s\n[includeIf \"gitdir:**\"]\n\tpath = more\n"+
+		"[includeIf \"onbranch:**\"]\n\tpath = %[1]s\n", included) +
 		"[extensions]\n\tworktreeConfig = true\n\tpreciousObjects = true\n\tpartialClone = evil\n"
 	config, err := os.OpenFile(filepath.Join(dir, "config"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
@@ -127,8 +139,10 @@ func (c canary) plant(t *testing.T, r repository, keys ...string) {
 			t.Fatal(err)
 		}
 	}
-	r.write(t, ".gitattributes", "*.txt diff=evil filter=evil merge=evil\n*.bin diff=evil filter=evil working-tree-encoding=UTF-8\n*.x filter=In.cluded=x\n")
-	r.write(t, ".gitmodules", "[submodule \"inner\"]\n\tpath = inner\n\turl = ext::"+c.program+"\n\tupdate = !"+c.program+"\n")
+	r.write(t, ".gitattributes", "*.txt diff=evil filter=evil merge=evil\n"+
+		"*.bin diff=evil filter=evil working-tree-encoding=UTF-8\n*.x filter=In.cluded=x\n")
+	r.write(t, ".gitmodules", "[submodule \"inner\"]\n\tpath = inner\n\turl = ext::"+c.program+"\n\tupdate = !"+c.program+
+		"\n")
 	r.write(t, ".lfsconfig", "[lfs]\n\turl = ext::"+c.program+"\n")
 }
 
@@ -271,12 +285,14 @@ func TestConfigurationThatChangesMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	hostile := filepath.Join(t.TempDir(), "hostile")
-	if err := os.WriteFile(hostile, []byte("[core]\n\trepositoryformatversion = 0\n"+c.configuration()), 0o644); err != nil {
+	if err := os.WriteFile(hostile, []byte("[core]\n\trepositoryformatversion = 0\n"+c.configuration()),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	bin := t.TempDir()
 	script := fmt.Sprintf("#!/bin/sh\nif [ \"$1\" != config ]; then\n"+
-		"cp %s .git/config\ncp %[1]s .git/config.worktree\nmkdir -p .git/hooks\ncp %[2]s .git/hooks/post-commit\ncp %[2]s .git/hooks/reference-transaction\nfi\n"+
+		"cp %s .git/config\ncp %[1]s .git/config.worktree\nmkdir -p .git/hooks\ncp %[2]s .git/hooks/post-commit\n"+
+		"cp %[2]s .git/hooks/reference-transaction\nfi\n"+
 		"exec %[3]s \"$@\"\n", hostile, c.program, real)
 	if err := os.WriteFile(filepath.Join(bin, "git"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
@@ -292,7 +308,8 @@ func TestConfigurationThatChangesMeanwhile(t *testing.T) {
 
 	for _, call := range everyTool {
 		name, in := call.tool, call.in
-		if err := os.WriteFile(filepath.Join(r.dir, ".git", "config"), []byte("[core]\n\trepositoryformatversion = 0\n"), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(r.dir, ".git", "config"), []byte("[core]\n\trepositoryformatversion = 0\n"),
+			0o644); err != nil {
 			t.Fatal(err)
 		}
 		r.write(t, ".gitattributes", "*.txt diff=evil filter=evil\n")
@@ -300,7 +317,8 @@ func TestConfigurationThatChangesMeanwhile(t *testing.T) {
 		if got := r.call(t, name, in); got.Failed {
 			t.Errorf("%s: %+v", name, got)
 		}
-		if b, err := os.ReadFile(filepath.Join(r.dir, ".git", "config")); err != nil || !strings.Contains(string(b), c.program) {
+		if b, err := os.ReadFile(filepath.Join(r.dir, ".git", "config")); err != nil ||
+			!strings.Contains(string(b), c.program) {
 			t.Errorf("%s: the configuration did not change: %v", name, err)
 		}
 		c.check(t, name)
@@ -348,8 +366,10 @@ func TestNamesAreNoOptions(t *testing.T) {
 	c, r := newCanary(t), open(t)
 	r = r.withRemotes(t, map[string]git.Remote{"origin": {URL: "https://127.0.0.1:1/x.git"}})
 	evil := []string{
-		"--upload-pack=" + c.program, "--exec=" + c.program, "-O" + c.program, "--output=" + c.program, "-c", "--", "ext::" + c.program,
-		"+main", ":main", "main:main", "main other", "refs/heads/../../x", "a..b", "a\nb", "a\x00b", "HEAD:a.txt", "main^{tree}:a", strings.Repeat("a", 300),
+		"--upload-pack=" + c.program, "--exec=" + c.program, "-O" + c.program, "--output=" + c.program, "-c", "--",
+		"ext::" + c.program,
+		"+main", ":main", "main:main", "main other", "refs/heads/../../x", "a..b", "a\nb", "a\x00b", "HEAD:a.txt",
+		"main^{tree}:a", strings.Repeat("a", 300),
 	}
 	for _, at := range []struct {
 		tool, argument string

@@ -36,7 +36,8 @@ func (r *repository) log(ctx context.Context, in logArguments) (tool.Result, err
 	}
 	defer o.close()
 
-	arguments := []string{"log", "-z", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature", "--no-mailmap", "--no-patch",
+	arguments := []string{"log", "-z", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature", "--no-mailmap",
+		"--no-patch",
 		"--format=%H%x1f%an%x1f%aI%x1f%s", "-n", strconv.Itoa(min(n, maxCommits))}
 	out, err := o.run(ctx, "", slices.Concat(arguments, revision, path)...)
 	if err != nil && !errors.Is(err, errTooLong) {
@@ -51,7 +52,9 @@ func (r *repository) log(ctx context.Context, in logArguments) (tool.Result, err
 			continue
 		}
 		fmt.Fprintf(&text, "%.12s %s %s: %s\n", fields[0], fields[2], fields[1], fields[3])
-		result.Sources = append(result.Sources, tool.Source{URI: fields[0], Type: record.SourceCommit, Description: tool.Cut(fields[3], 300)})
+		result.Sources = append(result.Sources, tool.Source{
+			URI: fields[0], Type: record.SourceCommit, Description: tool.Cut(fields[3], 300),
+		})
 	}
 	if text.Len() == 0 {
 		text.WriteString("There are no such commits.")

@@ -108,10 +108,12 @@ func (o *opened) prepare(ctx context.Context) error {
 }
 
 // onlyRepository are the variables that keep git from the configuration of the user and the system.
-var onlyRepository = []string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_SYSTEM=" + os.DevNull, "GIT_CONFIG_GLOBAL=" + os.DevNull}
+var onlyRepository = []string{
+	"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_SYSTEM=" + os.DevNull, "GIT_CONFIG_GLOBAL=" + os.DevNull,
+}
 
-// makeLogs makes the folder for the logs of references, in which git keeps stashes, if there is none yet: what git writes
-// in the folder that stands for the common one is lost.
+// makeLogs makes the folder for the logs of references, in which git keeps stashes, if there is none yet: what git
+// writes in the folder that stands for the common one is lost.
 func (o *opened) makeLogs() error {
 	at := filepath.Join(o.common, "logs")
 	if err := os.Mkdir(at, 0o755); errors.Is(err, fs.ErrExist) {
@@ -149,7 +151,9 @@ func (p program) ownSettings(ctx context.Context, at places) ([]setting, error) 
 		}
 		settings := parseSettings(string(out))
 		all = append(all, settings...)
-		if !slices.ContainsFunc(settings, func(s setting) bool { return s.key == "extensions.worktreeconfig" && isTrue(s.value) }) {
+		if !slices.ContainsFunc(settings, func(s setting) bool {
+			return s.key == "extensions.worktreeconfig" && isTrue(s.value)
+		}) {
 			break
 		}
 	}
@@ -163,7 +167,8 @@ func isTrue(value string) bool {
 // userSettings returns what counts of the configuration of the user and of the system. Files of it that are below the
 // folder do not count: whoever writes there could have written them.
 func (o *opened) userSettings(ctx context.Context) (settings []setting, err error) {
-	out, err := o.program.run(ctx, o.root, o.env, "", "config", "--list", "--show-scope", "--show-origin", "--includes", "-z")
+	out, err := o.program.run(ctx, o.root, o.env, "", "config", "--list", "--show-scope", "--show-origin", "--includes",
+		"-z")
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration of the user: %w", err)
 	}
@@ -231,8 +236,8 @@ func (o *opened) withIndex(name string) (*opened, error) {
 	return other, nil
 }
 
-// trial returns the repository with a copy of what is staged, and with a place of its own for new objects: what is tried
-// there leaves no trace.
+// trial returns the repository with a copy of what is staged, and with a place of its own for new objects: what is
+// tried there leaves no trace.
 func (o *opened) trial() (*opened, error) {
 	objects := filepath.Join(o.private, "trial")
 	alternates := filepath.Join(objects, "info", "alternates")

@@ -156,7 +156,9 @@ func (b *border) objects(ctx context.Context, dir string) error {
 
 // stored are the files in a folder of objects that git never writes to once they are there: it puts another
 // file in their place. It makes hard links of them when it clones a folder of this machine.
-var stored = regexp.MustCompile(`^([0-9a-f]{2}/[0-9a-f]{38,62}|pack/[^/]+|info/(packs|commit-graph|commit-graphs/[^/]+))$`)
+var stored = regexp.MustCompile(
+	`^([0-9a-f]{2}/[0-9a-f]{38,62}|pack/[^/]+|info/(packs|commit-graph|commit-graphs/[^/]+))$`,
+)
 
 // check fails if something in a folder of the repository leads out of the boundary, or could make git
 // wait. Hooks never run, and each submodule is checked by itself.
@@ -187,7 +189,8 @@ func (b *border) check(ctx context.Context, dir string) error {
 		}
 
 		if info, err := d.Info(); err == nil && folder.HasOtherNames(info) {
-			return fmt.Errorf("%s in the git directory is a hard link, so the file may have another name outside of the folder", rel)
+			return fmt.Errorf("%s in the git directory is a hard link, so the file may have another name outside of the folder",
+				rel)
 		}
 		return nil
 	})
@@ -199,7 +202,8 @@ func (b *border) link(ctx context.Context, name, at string) error {
 	if err != nil {
 		// Old versions of git make HEAD a link, and the branch may have no commit yet. All other links
 		// that lead nowhere are paths that git could make outside.
-		if target, e := os.Readlink(at); e == nil && name == "HEAD" && strings.HasPrefix(target, "refs/") && filepath.IsLocal(target) {
+		if target, e := os.Readlink(at); e == nil && name == "HEAD" && strings.HasPrefix(target, "refs/") &&
+			filepath.IsLocal(target) {
 			return nil
 		}
 		return err
@@ -214,7 +218,8 @@ func (b *border) link(ctx context.Context, name, at string) error {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s in the git directory is not a regular file", name)
 	case folder.HasOtherNames(info):
-		return fmt.Errorf("%s in the git directory leads to a hard link, so the file may have another name outside of the folder", name)
+		return fmt.Errorf("%s in the git directory leads to a hard link, so the file may have another name outside of "+
+			"the folder", name)
 	}
 	return nil
 }

@@ -218,11 +218,13 @@ func TestRepositoryOutsideOfTheFolder(t *testing.T) {
 		},
 		"references are kept elsewhere": func(t *testing.T, r repository, outside string) {
 			t.Helper()
-			put(t, r.dir+"/.git/config", "[core]\n\trepositoryformatversion = 1\n[extensions]\n\trefStorage = files://"+outside+"/.git\n", nil)
+			put(t, r.dir+"/.git/config", "[core]\n\trepositoryformatversion = 1\n[extensions]\n\trefStorage = files://"+outside+
+				"/.git\n", nil)
 		},
 		"an extension that nobody knows": func(t *testing.T, r repository, outside string) {
 			t.Helper()
-			put(t, r.dir+"/.git/config", "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tobjectsElsewhere = "+outside+"/.git\n", nil)
+			put(t, r.dir+"/.git/config", "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tobjectsElsewhere = "+outside+
+				"/.git\n", nil)
 		},
 		"a format that nobody knows": func(t *testing.T, r repository, _ string) {
 			t.Helper()
@@ -283,7 +285,8 @@ func TestRepositoryOutsideOfTheFolder(t *testing.T) {
 				{"git.pull", args{}},
 			} {
 				got := r.call(t, call.tool, call.in)
-				if !got.Failed || strings.Contains(fmt.Sprintf("%+v", got), "Confidential") || strings.Contains(got.Text, other.dir) && !strings.Contains(name, "kept elsewhere") {
+				if !got.Failed || strings.Contains(fmt.Sprintf("%+v", got), "Confidential") ||
+					strings.Contains(got.Text, other.dir) && !strings.Contains(name, "kept elsewhere") {
 					t.Errorf("%s: %+v", call.tool, got)
 				}
 			}
@@ -316,7 +319,8 @@ func TestNestedRepositoryOutside(t *testing.T) {
 	r, outside := open(t), open(t)
 	put(t, r.dir+"/new/nested/.git", "gitdir: "+outside.dir+"/.git\n", nil)
 	for _, files := range [][]string{{"."}, {"new"}, {"new/nested"}} {
-		if got := r.call(t, "git.commit", args{"message": "Nested", "files": files}); !got.Failed || !strings.Contains(got.Text, "new/nested") {
+		if got := r.call(t, "git.commit", args{"message": "Nested", "files": files}); !got.Failed ||
+			!strings.Contains(got.Text, "new/nested") {
 			t.Errorf("%v: %+v", files, got)
 		}
 	}
@@ -429,8 +433,11 @@ func TestRepositoryBelowTheFolder(t *testing.T) {
 			if got := r.call(t, "git.commit", args{"message": "Mine", "files": []string{"a.txt"}}); got.Failed {
 				t.Fatalf("git.commit: %+v", got)
 			}
-			for _, call := range []struct{ tool, want string }{{"git.status", "Branch: "}, {"git.diff", ""}, {"git.log", "Ada: Mine"}} {
-				if got := r.call(t, call.tool, args{}); got.Failed || !strings.Contains(got.Text, call.want) || strings.Contains(got.Text, "a.txt") {
+			for _, call := range []struct {
+				tool, want string
+			}{{"git.status", "Branch: "}, {"git.diff", ""}, {"git.log", "Ada: Mine"}} {
+				if got := r.call(t, call.tool, args{}); got.Failed || !strings.Contains(got.Text, call.want) ||
+					strings.Contains(got.Text, "a.txt") {
 					t.Errorf("%s: %+v", call.tool, got)
 				}
 			}
@@ -464,13 +471,16 @@ func workThere(t *testing.T, r repository) {
 	}
 
 	r.write(t, "a.txt", "stashed\n")
-	if got := r.call(t, "git.stash", args{"action": "push"}); got.Failed || !strings.Contains(r.git(t, "stash", "list"), "by git.stash") {
+	if got := r.call(t, "git.stash", args{"action": "push"}); got.Failed ||
+		!strings.Contains(r.git(t, "stash", "list"), "by git.stash") {
 		t.Errorf("git.stash: %+v", got)
 	}
-	if got := r.call(t, "git.stash", stash("pop")(t, r)); got.Failed || !strings.Contains(r.git(t, "diff", "--name-only"), "a.txt\n") {
+	if got := r.call(t, "git.stash", stash("pop")(t, r)); got.Failed ||
+		!strings.Contains(r.git(t, "diff", "--name-only"), "a.txt\n") {
 		t.Errorf("git.stash: %+v", got)
 	}
-	if got := r.call(t, "git.add", args{"files": []string{"a.txt"}}); got.Failed || r.git(t, "diff", "--cached", "--name-only") != "a.txt\n" {
+	if got := r.call(t, "git.add", args{"files": []string{"a.txt"}}); got.Failed ||
+		r.git(t, "diff", "--cached", "--name-only") != "a.txt\n" {
 		t.Errorf("git.add: %+v", got)
 	}
 	r.git(t, "reset", "--quiet", "--hard")
@@ -486,7 +496,8 @@ func TestRepositoryOfAFolderAbove(t *testing.T) {
 	r.write(t, "below/x.txt", "x\n")
 	for _, call := range everyTool {
 		name := call.tool
-		if got := tools(t, r.dir+"/below").call(t, name, call.in); !got.Failed || got.Text != "the folder has no git repository" {
+		if got := tools(t, r.dir+"/below").call(t, name, call.in); !got.Failed ||
+			got.Text != "the folder has no git repository" {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

@@ -42,7 +42,9 @@ func (p program) run(ctx context.Context, dir string, env []string, stdin string
 }
 
 // pipe runs git, as run does, and writes what it wrote.
-func (p program) pipe(ctx context.Context, dir string, env []string, stdin string, stdout io.Writer, arguments ...string) error {
+func (p program) pipe(
+	ctx context.Context, dir string, env []string, stdin string, stdout io.Writer, arguments ...string,
+) error {
 	cmd := exec.CommandContext(ctx, p.git, arguments...)
 	cmd.Dir = dir
 	cmd.Env = append(p.environment(), env...)

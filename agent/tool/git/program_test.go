@@ -20,7 +20,8 @@ import (
 func TestNothingGoesOn(t *testing.T) {
 	bin, pid := t.TempDir(), filepath.Join(t.TempDir(), "pid")
 	// The second program neither hears that it should end, nor keeps the first one waiting.
-	script := fmt.Sprintf("#!/bin/sh\n(trap '' TERM; echo started >> %s; sleep 4; echo went on >> %[1]s) >/dev/null 2>&1 &\nsleep 30\n", pid)
+	script := fmt.Sprintf("#!/bin/sh\n(trap '' TERM; echo started >> %s; sleep 4; echo went on >> %[1]s) >/dev/null "+
+		"2>&1 &\nsleep 30\n", pid)
 	if err := os.WriteFile(filepath.Join(bin, "git"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}

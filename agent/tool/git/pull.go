@@ -16,7 +16,8 @@ type pullArguments struct {
 }
 
 var pullTool = writer[pullArguments]{
-	name: "git.pull", description: "Brings the commits of a branch of a remote, and moves the branch that is checked out forward to them. " +
+	name: "git.pull", description: "Brings the commits of a branch of a remote, and moves the branch that is checked " +
+		"out forward to them. " +
 		"It fails where the two went apart, or where changes that are not committed would be lost.",
 	plan: planPull, done: pullDone, timeout: remoteTimeout, byID: true,
 	touches: func(ctx context.Context, o *opened, _ pullArguments) ([]string, error) {
@@ -98,7 +99,8 @@ func (c *connection) checkForward(ctx context.Context, head, commit, current, br
 	}
 	forward, err := c.isAncestor(ctx, head, commit)
 	if err == nil && !forward {
-		err = fmt.Errorf("%s and %s of %s went apart, so it cannot move forward; that is left to people, or work on a new branch", current, branch, c.name)
+		err = fmt.Errorf("%s and %s of %s went apart, so it cannot move forward; that is left to people, or work on a "+
+			"new branch", current, branch, c.name)
 	}
 	return err
 }
@@ -121,7 +123,9 @@ func (c *connection) pulled(ctx context.Context, head, commit, current, branch s
 }
 
 // pull fetches for good, and moves the branch forward.
-func (o *opened) pull(ctx context.Context, call tool.Call, in pullArguments, current, commit string) (tool.Result, error) {
+func (o *opened) pull(
+	ctx context.Context, call tool.Call, in pullArguments, current, commit string,
+) (tool.Result, error) {
 	c, err := o.connect(in.Remote)
 	if err != nil {
 		return tool.Result{}, err
@@ -138,7 +142,10 @@ func (o *opened) pull(ctx context.Context, call tool.Call, in pullArguments, cur
 	}
 
 	moved := o.with("GIT_REFLOG_ACTION=pull" + mark(call))
-	arguments := []string{"merge", "--quiet", "--ff-only", "--no-verify-signatures", "--no-autostash", "--no-stat", "--no-overwrite-ignore", commit}
+	arguments := []string{
+		"merge", "--quiet", "--ff-only", "--no-verify-signatures", "--no-autostash", "--no-stat", "--no-overwrite-ignore",
+		commit,
+	}
 	if _, err := moved.run(ctx, "", arguments...); err != nil {
 		return tool.Result{}, err
 	}

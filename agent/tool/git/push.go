@@ -20,7 +20,8 @@ type pushArguments struct {
 }
 
 var pushTool = writer[pushArguments]{
-	name: "git.push", description: "Sends the commits of a branch to a remote. It never replaces commits that are there: pull first if there are others.",
+	name: "git.push", description: "Sends the commits of a branch to a remote. It never replaces commits that are " +
+		"there: pull first if there are others.",
 	plan: planPush, done: pushDone, timeout: remoteTimeout,
 	touches: func(ctx context.Context, o *opened, in pushArguments) ([]string, error) {
 		branch, _, err := o.localBranch(ctx, in.Branch)
@@ -112,8 +113,12 @@ func (c *connection) toSend(ctx context.Context, branch, commit, old string) (st
 	if old != "" {
 		commits = append(commits, old)
 	}
-	plainLog := []string{"log", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature", "--no-mailmap", "-n", strconv.Itoa(maxSent)}
-	names, err := c.run(ctx, "", append(append(plainLog, "--format=", "--name-only", "--no-renames", "-m", "-z"), commits...)...)
+	plainLog := []string{
+		"log", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature", "--no-mailmap", "-n",
+		strconv.Itoa(maxSent),
+	}
+	names, err := c.run(ctx, "", append(append(plainLog, "--format=", "--name-only", "--no-renames", "-m", "-z"),
+		commits...)...)
 	if errors.Is(err, errTooLong) {
 		return "", errors.New("the push has too many changes; that is left to people")
 	} else if err != nil {
@@ -147,7 +152,8 @@ func (c *connection) toSend(ctx context.Context, branch, commit, old string) (st
 // baseOf returns what a branch that is new on the remote is compared with: the newest of its commits that were on the
 // remote when it was fetched last, else the tree that has nothing.
 func (c *connection) baseOf(ctx context.Context, commit string) (string, error) {
-	out, err := c.run(ctx, "", "rev-list", "--boundary", "--max-count="+strconv.Itoa(maxSent), commit, "--not", "--remotes="+c.name)
+	out, err := c.run(ctx, "", "rev-list", "--boundary", "--max-count="+strconv.Itoa(maxSent), commit, "--not",
+		"--remotes="+c.name)
 	if err != nil && !errors.Is(err, errTooLong) {
 		return "", err
 	}

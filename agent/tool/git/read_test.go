@@ -71,7 +71,8 @@ func TestShow(t *testing.T) {
 	r.write(t, "long.txt", strings.Repeat("0123456789abcdef\n", 200_000))
 	r.write(t, "bin", "\x00\x01")
 	r.commit(t, "Long")
-	if got := r.call(t, "git.show", args{"path": "long.txt"}); got.Failed || !strings.HasSuffix(got.Text, "its end is not shown)\n") {
+	if got := r.call(t, "git.show", args{"path": "long.txt"}); got.Failed ||
+		!strings.HasSuffix(got.Text, "its end is not shown)\n") {
 		t.Errorf("%d bytes", len(got.Text))
 	}
 	if got := r.call(t, "git.show", args{}); got.Failed || !strings.Contains(got.Text, "... (and more") {
@@ -90,7 +91,8 @@ func TestShowHasNoSecrets(t *testing.T) {
 	r.write(t, "plain.txt", "plain\n")
 	r.commit(t, "With a secret")
 	got := r.call(t, "git.show", args{})
-	if got.Failed || strings.Contains(got.Text, "hunter") || !strings.Contains(got.Text, "+plain") || !strings.Contains(got.Text, ".env differs, and is not shown") {
+	if got.Failed || strings.Contains(got.Text, "hunter") || !strings.Contains(got.Text, "+plain") ||
+		!strings.Contains(got.Text, ".env differs, and is not shown") {
 		t.Errorf("%+v", got)
 	}
 	for name, in := range map[string]args{
@@ -113,7 +115,10 @@ func TestBlame(t *testing.T) {
 	if want := " T: On main\n     2  TWO\n     3  three\n"; !strings.Contains(got.Text, want) || len(got.Sources) != 2 {
 		t.Errorf("%q, want %q", got.Text, want)
 	}
-	if got := r.call(t, "git.blame", args{"path": "a.txt", "line_start": 2, "line_end": 2, "revision": "v1"}); !strings.HasSuffix(got.Text, "Test: First\n     2  two\n") {
+	if got := r.call(t, "git.blame",
+		args{
+			"path": "a.txt", "line_start": 2, "line_end": 2, "revision": "v1",
+		}); !strings.HasSuffix(got.Text, "Test: First\n     2  two\n") {
 		t.Errorf("%+v", got)
 	}
 	for _, tt := range []struct {
@@ -132,7 +137,8 @@ func TestBlame(t *testing.T) {
 	}
 	r.write(t, "long.txt", strings.Repeat("line\n", 1200))
 	r.commit(t, "Long")
-	if got := r.call(t, "git.blame", args{"path": "long.txt", "line_end": 900}); got.Failed || !strings.HasSuffix(got.Text, "continue with line_start 501)\n") {
+	if got := r.call(t, "git.blame", args{"path": "long.txt", "line_end": 900}); got.Failed ||
+		!strings.HasSuffix(got.Text, "continue with line_start 501)\n") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -150,7 +156,8 @@ func TestDiffBetween(t *testing.T) {
 		{args{"from": "v1", "to": "main", "path": "dir"}, "+b", "TWO"},
 		{args{"from": "main", "to": "main"}, "Nothing differs.", "@@"},
 	} {
-		if got := r.call(t, "git.diff", tt.in); got.Failed || !strings.Contains(got.Text, tt.want) || strings.Contains(got.Text, tt.without) {
+		if got := r.call(t, "git.diff", tt.in); got.Failed || !strings.Contains(got.Text, tt.want) ||
+			strings.Contains(got.Text, tt.without) {
 			t.Errorf("%v: %+v", tt.in, got)
 		}
 	}
@@ -175,7 +182,8 @@ func TestBranches(t *testing.T) {
 	t.Parallel()
 	r := history(t)
 	got := r.call(t, "git.branches", args{})
-	if got.Failed || strings.Count(got.Text, "\n") != 2 || !strings.Contains(got.Text, "* main ") || !strings.Contains(got.Text, "  feature ") {
+	if got.Failed || strings.Count(got.Text, "\n") != 2 || !strings.Contains(got.Text, "* main ") ||
+		!strings.Contains(got.Text, "  feature ") {
 		t.Errorf("%+v", got)
 	}
 	var all []struct {

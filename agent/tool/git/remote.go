@@ -14,8 +14,8 @@ import (
 // Remote is another repository that git.push and git.pull may use. What the repository's own configuration says of its
 // remotes does not count.
 type Remote struct {
-	// URL is https://, ssh://, file:// with an absolute path, or http:// of this machine. It holds no user and no password,
-	// but for the user of ssh.
+	// URL is https://, ssh://, file:// with an absolute path, or http:// of this machine. It holds no user and no
+	// password, but for the user of ssh.
 	URL string
 	// Token is what the server takes for a password, and Username the name that goes with it: x-access-token if it is
 	// empty. They are for https.
@@ -133,10 +133,12 @@ func (m Remote) environment(u *url.URL) []string {
 			"GIT_CONFIG_KEY_0=http."+u.Scheme+"://"+u.Host+"/.extraHeader", "GIT_CONFIG_VALUE_0="+header)
 	}
 	if u.Scheme == "ssh" {
-		env = append(env, "GIT_SSH_VARIANT=ssh", "GIT_SSH_COMMAND=ssh -F none -o BatchMode=yes -o IdentitiesOnly=yes -o IdentityAgent=none"+
-			" -o PasswordAuthentication=no -o KbdInteractiveAuthentication=no -o StrictHostKeyChecking=yes -o GlobalKnownHostsFile=none"+
-			" -o ClearAllForwardings=yes -o PermitLocalCommand=no -o ConnectTimeout=15"+
-			" -o 'UserKnownHostsFile=\""+m.KnownHosts+"\"' -o 'IdentityFile=\""+m.KeyFile+"\"'")
+		env = append(env, "GIT_SSH_VARIANT=ssh",
+			"GIT_SSH_COMMAND=ssh -F none -o BatchMode=yes -o IdentitiesOnly=yes -o IdentityAgent=none"+
+				" -o PasswordAuthentication=no -o KbdInteractiveAuthentication=no -o StrictHostKeyChecking=yes -o "+
+				"GlobalKnownHostsFile=none"+
+				" -o ClearAllForwardings=yes -o PermitLocalCommand=no -o ConnectTimeout=15"+
+				" -o 'UserKnownHostsFile=\""+m.KnownHosts+"\"' -o 'IdentityFile=\""+m.KeyFile+"\"'")
 	}
 	return env
 }

@@ -20,7 +20,9 @@ import (
 // withRemotes returns the repository with tools that reach remotes.
 func (r repository) withRemotes(t *testing.T, remotes map[string]git.Remote, hide ...string) repository {
 	t.Helper()
-	made, err := git.Tools(r.dir, git.Options{Write: true, Name: "Ada", Email: "ada@example.org", Remotes: remotes, Hide: hide})
+	made, err := git.Tools(r.dir, git.Options{
+		Write: true, Name: "Ada", Email: "ada@example.org", Remotes: remotes, Hide: hide,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +82,10 @@ func TestPushAndPull(t *testing.T) {
 	r.write(t, "a.txt", "pushed\n")
 	commit := r.commit(t, "To push")
 	push := r.asked(t, "git.push", args{})
-	for _, want := range []string{"Push the branch main, from ", fmt.Sprintf("to %.12s on origin (file://%s)", commit, there.dir), "T: To push\n", "+pushed"} {
+	for _, want := range []string{
+		"Push the branch main, from ", fmt.Sprintf("to %.12s on origin (file://%s)", commit, there.dir), "T: To push\n",
+		"+pushed",
+	} {
 		if !strings.Contains(push.preview.Text, want) {
 			t.Errorf("the preview lacks %q:\n%s", want, push.preview.Text)
 		}
@@ -94,7 +99,8 @@ func TestPushAndPull(t *testing.T) {
 	if _, done := push.verify(t); !done {
 		t.Error("the push is not found")
 	}
-	if got := r.call(t, "git.status", args{}); !strings.Contains(got.Text, "Upstream") && r.head(t, "refs/remotes/origin/main") != commit {
+	if got := r.call(t, "git.status", args{}); !strings.Contains(got.Text, "Upstream") &&
+		r.head(t, "refs/remotes/origin/main") != commit {
 		t.Errorf("%+v", got)
 	}
 
@@ -104,7 +110,9 @@ func TestPushAndPull(t *testing.T) {
 	theirs := they.commit(t, "Theirs")
 	they.git(t, "push", "--quiet", "origin", "main")
 	pull := r.asked(t, "git.pull", args{})
-	for _, want := range []string{fmt.Sprintf("move main forward from %.12s to %.12s", commit, theirs), "A b.txt\n", "+theirs"} {
+	for _, want := range []string{
+		fmt.Sprintf("move main forward from %.12s to %.12s", commit, theirs), "A b.txt\n", "+theirs",
+	} {
 		if !strings.Contains(pull.preview.Text, want) {
 			t.Errorf("the preview lacks %q:\n%s", want, pull.preview.Text)
 		}
@@ -113,7 +121,8 @@ func TestPushAndPull(t *testing.T) {
 		t.Error("it is said to be pulled")
 	}
 	feature := r.head(t, "feature")
-	if got := pull.approve(t); got.Failed || r.head(t, "main") != theirs || r.head(t, "feature") != feature || r.git(t, "status", "--porcelain") != "" {
+	if got := pull.approve(t); got.Failed || r.head(t, "main") != theirs || r.head(t, "feature") != feature ||
+		r.git(t, "status", "--porcelain") != "" {
 		t.Fatalf("%+v", got)
 	}
 	if _, done := pull.verify(t); !done {
@@ -128,7 +137,8 @@ func TestPushAndPull(t *testing.T) {
 	r.write(t, "c.txt", "new\n")
 	r.commit(t, "On a topic")
 	topic := r.asked(t, "git.push", args{"branch": "topic"})
-	if !strings.Contains(topic.preview.Text, "which is new there") || !strings.Contains(topic.preview.Text, "+new") || strings.Contains(topic.preview.Text, "+pushed") {
+	if !strings.Contains(topic.preview.Text, "which is new there") || !strings.Contains(topic.preview.Text, "+new") ||
+		strings.Contains(topic.preview.Text, "+pushed") {
 		t.Errorf("%s", topic.preview.Text)
 	}
 	if got := topic.approve(t); got.Failed || there.head(t, "topic") != r.head(t, "topic") {
@@ -188,7 +198,10 @@ func TestRemoteMovesOn(t *testing.T) {
 		in   args
 		want string
 	}{
-		{"git.push", args{"remote": "evil"}, `there is no remote "evil" in the configuration of the toolset; there are: origin`},
+		{
+			"git.push", args{"remote": "evil"},
+			`there is no remote "evil" in the configuration of the toolset; there are: origin`,
+		},
 		{"git.push", args{"branch": "nobody"}, "there is no branch nobody"},
 		{"git.pull", args{"branch": "nobody"}, "origin has no branch nobody"},
 	} {
@@ -207,7 +220,8 @@ func TestServersFilesAndRemotes(t *testing.T) {
 	they.write(t, "actlog.yaml", "policies: []\n")
 	they.commit(t, "Change the server")
 	they.git(t, "push", "--quiet", "origin", "main")
-	r = r.withRemotes(t, map[string]git.Remote{"origin": {URL: "file://" + there.dir}}, filepath.Join(r.dir, "actlog.yaml"))
+	r = r.withRemotes(t, map[string]git.Remote{"origin": {URL: "file://" + there.dir}},
+		filepath.Join(r.dir, "actlog.yaml"))
 	if got := r.call(t, "git.pull", args{}); !got.Failed || !strings.Contains(got.Text, "the server's own") {
 		t.Errorf("%+v", got)
 	}
@@ -275,12 +289,14 @@ func TestBadRemotes(t *testing.T) {
 		{git.Remote{URL: "https://example.org/x", Username: "ann"}, "username"},
 	} {
 		_, err := git.Tools(t.TempDir(), git.Options{Write: true, Remotes: map[string]git.Remote{"origin": tt.remote}})
-		if err == nil || !strings.Contains(err.Error(), "remotes.origin: ") || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), secret) {
+		if err == nil || !strings.Contains(err.Error(), "remotes.origin: ") || !strings.Contains(err.Error(), tt.want) ||
+			strings.Contains(err.Error(), secret) {
 			t.Errorf("%+v: %v, want %s", tt.remote, err, tt.want)
 		}
 	}
 	for _, name := range []string{"", "-x", "a.b", "a b", "--upload-pack"} {
-		if _, err := git.Tools(t.TempDir(), git.Options{Remotes: map[string]git.Remote{name: {URL: "https://example.org/x"}}}); err == nil {
+		if _, err := git.Tools(t.TempDir(),
+			git.Options{Remotes: map[string]git.Remote{name: {URL: "https://example.org/x"}}}); err == nil {
 			t.Errorf("the name %q is taken", name)
 		}
 	}
@@ -305,7 +321,9 @@ func serve(t *testing.T, of repository, wrap func(http.Handler) http.Handler) *s
 		}
 		t.Skip("git http-backend is not installed")
 	}
-	backend := &cgi.Handler{Path: program, Env: []string{"GIT_PROJECT_ROOT=" + filepath.Dir(of.dir), "GIT_HTTP_EXPORT_ALL=1"}, Stderr: os.Stderr}
+	backend := &cgi.Handler{
+		Path: program, Env: []string{"GIT_PROJECT_ROOT=" + filepath.Dir(of.dir), "GIT_HTTP_EXPORT_ALL=1"}, Stderr: os.Stderr,
+	}
 	s := &server{}
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		s.mu.Lock()
@@ -400,7 +418,9 @@ func TestTokenIsNowhereElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for where, text := range map[string]string{"what is said": said.String(), "arguments": string(arguments), "the repository": stored.String()} {
+	for where, text := range map[string]string{
+		"what is said": said.String(), "arguments": string(arguments), "the repository": stored.String(),
+	} {
 		if strings.Contains(text, plantedToken) || strings.Contains(text, encoded) {
 			t.Errorf("the token is in %s", where)
 		}
@@ -461,15 +481,19 @@ func TestHostileRepositoryAndRemotes(t *testing.T) {
 	r.git(t, "switch", "--quiet", "main")
 	r = r.withRemotes(t, map[string]git.Remote{"origin": {URL: "file://" + there.dir}})
 	c.plant(t, r, everyKey(t)...)
-	for name, text := range map[string]string{"remotes/origin": "URL: ext::" + c.program + "\n", "branches/origin": "ext::" + c.program + "\n"} {
+	for name, text := range map[string]string{
+		"remotes/origin": "URL: ext::" + c.program + "\n", "branches/origin": "ext::" + c.program + "\n",
+	} {
 		r.write(t, filepath.Join(".git", name), text)
 	}
 	config, err := os.OpenFile(filepath.Join(r.dir, ".git", "config"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = fmt.Fprintf(config, "[remote \"origin\"]\n\turl = ext::%s\n\tpushurl = ext::%[1]s\n\tuploadpack = %[1]s\n\treceivepack = %[1]s\n\tvcs = evil\n\tproxy = x\n"+
-		"\tfetch = +refs/heads/*:refs/heads/*\n[url \"ext::%[1]s\"]\n\tinsteadOf = file:\n\tpushInsteadOf = file:\n[branch \"main\"]\n\tmerge = x\n\trebase = true\n[pull]\n\trebase = true\n"+
+	_, err = fmt.Fprintf(config, "[remote \"origin\"]\n\turl = ext::%s\n\tpushurl = ext::%[1]s\n\tuploadpack = %[1]s\n"+
+		"\treceivepack = %[1]s\n\tvcs = evil\n\tproxy = x\n"+
+		"\tfetch = +refs/heads/*:refs/heads/*\n[url \"ext::%[1]s\"]\n\tinsteadOf = file:\n\tpushInsteadOf = file:\n"+
+		"[branch \"main\"]\n\tmerge = x\n\trebase = true\n[pull]\n\trebase = true\n"+
 		"[push]\n\tgpgSign = true\n\tpushOption = x\n", c.program)
 	if err := errors.Join(err, config.Close(), os.RemoveAll(c.mark)); err != nil {
 		t.Fatal(err)

@@ -92,7 +92,8 @@ var commitName = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
 // checkBranch returns an error if no branch can have a name.
 func (o *opened) checkBranch(ctx context.Context, field, name string) error {
 	bad := fmt.Errorf("%s: %q is not the name of a branch", field, name)
-	if len(name) > maxName || !branchName.MatchString(name) || name == "HEAD" || commitName.MatchString(name) || !utf8.ValidString(name) {
+	if len(name) > maxName || !branchName.MatchString(name) || name == "HEAD" || commitName.MatchString(name) ||
+		!utf8.ValidString(name) {
 		return bad
 	}
 	if _, err := o.run(ctx, "", "check-ref-format", heads+name); err != nil {
@@ -121,12 +122,14 @@ func (o *opened) isAncestor(ctx context.Context, old, of string) (bool, error) {
 
 // subjectOf returns a commit as people name it: the beginning of its hash, and its first line.
 func (o *opened) subjectOf(ctx context.Context, commit string) (string, error) {
-	out, err := o.run(ctx, "", "log", "-1", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature", "--no-mailmap", "--no-patch",
+	out, err := o.run(ctx, "", "log", "-1", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature",
+		"--no-mailmap", "--no-patch",
 		"--format=%s", commit, "--")
 	return fmt.Sprintf("%.12s (%s)", commit, shown(strings.TrimSpace(string(out)))), err
 }
 
-// elsewhere returns an error if another working tree of the repository has a branch checked out: git does not see those.
+// elsewhere returns an error if another working tree of the repository has a branch checked out: git does not see
+// those.
 func (o *opened) elsewhere(branch string) error {
 	b := border{boundary: o.boundary}
 	others, _ := filepath.Glob(filepath.Join(escapeGlob(o.common), "worktrees", "*", "HEAD")) // the pattern is right

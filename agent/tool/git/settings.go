@@ -103,7 +103,9 @@ func own(settings []setting) (kept []setting, err error) {
 // extension reports whether git has to know of an extension of a repository's format to read it. It fails
 // if the extension is not known here: git may read such a repository in a way that nobody thought of.
 func extension(name, value string) (keep bool, err error) {
-	values := map[string]string{"objectformat": "sha1 sha256", "compatobjectformat": "sha1 sha256", "refstorage": "files reftable"}
+	values := map[string]string{
+		"objectformat": "sha1 sha256", "compatobjectformat": "sha1 sha256", "refstorage": "files reftable",
+	}
 	switch name {
 	case "objectformat", "compatobjectformat", "refstorage": // refstorage could also name a folder
 		for known := range strings.FieldsSeq(values[name]) {
@@ -112,7 +114,8 @@ func extension(name, value string) (keep bool, err error) {
 			}
 		}
 		return false, fmt.Errorf("the repository has extensions.%s = %q; there are: %s", name, value, values[name])
-	case "noop", "noop-v1", "partialclone", "preciousobjects", "relativeworktrees", "submodulepathconfig", "worktreeconfig":
+	case "noop", "noop-v1", "partialclone", "preciousobjects", "relativeworktrees", "submodulepathconfig",
+		"worktreeconfig":
 		return false, nil // nothing depends on them here: objects are neither fetched nor deleted
 	}
 	return false, fmt.Errorf("the repository has extensions.%s, which is not supported", name)

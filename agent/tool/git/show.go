@@ -47,7 +47,8 @@ func (r *repository) show(ctx context.Context, in showArguments) (result tool.Re
 
 // commitAt returns a commit, and what it changed since its first parent.
 func (o *opened) commitAt(ctx context.Context, commit string) (tool.Result, error) {
-	out, err := o.run(ctx, "", "log", "-1", "-z", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature", "--no-mailmap", "--no-patch",
+	out, err := o.run(ctx, "", "log", "-1", "-z", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature",
+		"--no-mailmap", "--no-patch",
 		"--format=commit %H%nparents %P%nauthor %an <%ae> %aI%ncommitter %cn <%ce> %cI%n%n%B", commit, "--")
 	if err != nil && !errors.Is(err, errTooLong) {
 		return tool.Result{}, err
@@ -135,7 +136,9 @@ func fileResult(commit, path, text string, more bool, in showArguments) (tool.Re
 	return tool.Result{
 		Text:    shownText,
 		Summary: fmt.Sprintf("%s at %.12s", shown(path), commit),
-		Sources: []tool.Source{{URI: path, Type: record.SourceFile, LineStart: first, LineEnd: last, Description: "at commit " + commit}},
+		Sources: []tool.Source{
+			{URI: path, Type: record.SourceFile, LineStart: first, LineEnd: last, Description: "at commit " + commit},
+		},
 	}, nil
 }
 

@@ -17,7 +17,8 @@ func (o *opened) add(ctx context.Context, below []string) error {
 	if err := o.pipe(ctx, o.root, o.env, "", io.Discard, known...); err != nil {
 		return err // it names a path that is not there
 	}
-	changed := append([]string{"ls-files", "--others", "--modified", "--deleted", "--exclude-standard", "-z", "--"}, below...)
+	changed := append([]string{"ls-files", "--others", "--modified", "--deleted", "--exclude-standard", "-z", "--"},
+		below...)
 	out, err := o.run(ctx, "", changed...)
 	if errors.Is(err, errTooLong) {
 		return errors.New("files: too many changed; name fewer, or folders with fewer")
@@ -130,7 +131,9 @@ func conflict(path string) error {
 // staged returns the paths of what is staged, of all or below some paths: the first ones and errTooLong, if there are
 // very many.
 func (o *opened) staged(ctx context.Context, below []string) ([]string, error) {
-	arguments := []string{"diff", "--cached", "--name-only", "--no-renames", "--no-ext-diff", "--ignore-submodules=dirty", "-z", "--"}
+	arguments := []string{
+		"diff", "--cached", "--name-only", "--no-renames", "--no-ext-diff", "--ignore-submodules=dirty", "-z", "--",
+	}
 	out, err := o.run(ctx, "", append(arguments, below...)...)
 	if err != nil && !errors.Is(err, errTooLong) {
 		return nil, err

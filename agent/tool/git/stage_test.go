@@ -75,7 +75,9 @@ func TestCommitOfSomeFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.git(t, "mv", "renamed", "new-name")
-	got := r.call(t, "git.commit", args{"message": "Some", "files": []string{"file", "folder", "mode.sh", "gone", "new-name"}})
+	got := r.call(t, "git.commit", args{
+		"message": "Some", "files": []string{"file", "folder", "mode.sh", "gone", "new-name"},
+	})
 	if got.Failed {
 		t.Fatalf("%+v", got)
 	}
@@ -102,11 +104,13 @@ func TestCommitInAMerge(t *testing.T) {
 	r.git(t, append(as, "commit", "--quiet", "-am", "Ours")...)
 	r.git(t, append(as, "merge", "--quiet", "--no-commit", "--strategy=ours", "other")...)
 	r.write(t, "b.txt", "b\n")
-	if got := r.call(t, "git.commit", args{"message": "Part", "files": []string{"b.txt"}}); !got.Failed || !strings.Contains(got.Text, "merge") {
+	if got := r.call(t, "git.commit", args{"message": "Part", "files": []string{"b.txt"}}); !got.Failed ||
+		!strings.Contains(got.Text, "merge") {
 		t.Errorf("%+v", got)
 	}
 	r.git(t, "add", "b.txt")
-	if got := r.call(t, "git.commit", args{"message": "Merge"}); got.Failed || strings.Count(r.git(t, "log", "-1", "--format=%P"), " ") != 1 {
+	if got := r.call(t, "git.commit", args{"message": "Merge"}); got.Failed ||
+		strings.Count(r.git(t, "log", "-1", "--format=%P"), " ") != 1 {
 		t.Errorf("%+v", got)
 	}
 	r.git(t, "reset", "--quiet", "--hard", "HEAD~1")
@@ -131,11 +135,13 @@ func TestHardLinksInTheWorkingTree(t *testing.T) {
 	put(t, filepath.Join(outside, "x"), "Confidential\n", nil)
 	put(t, filepath.Join(r.dir, "a.txt"), filepath.Join(outside, "x"), os.Link)
 	put(t, filepath.Join(r.dir, "new", "b.txt"), filepath.Join(outside, "x"), os.Link)
-	if got := r.call(t, "git.diff", args{}); got.Failed || strings.Contains(got.Text, "Confidential") || !strings.Contains(got.Text, "a.txt differs, and is not shown") {
+	if got := r.call(t, "git.diff", args{}); got.Failed || strings.Contains(got.Text, "Confidential") ||
+		!strings.Contains(got.Text, "a.txt differs, and is not shown") {
 		t.Errorf("%+v", got)
 	}
 	for _, files := range [][]string{{"a.txt"}, {"new"}, {"."}} {
-		if got := r.call(t, "git.commit", args{"message": "m", "files": files}); !got.Failed || !strings.Contains(got.Text, "hard link") {
+		if got := r.call(t, "git.commit", args{"message": "m", "files": files}); !got.Failed ||
+			!strings.Contains(got.Text, "hard link") {
 			t.Errorf("%v: %+v", files, got)
 		}
 	}
@@ -165,7 +171,10 @@ func TestSecretsAreNotShown(t *testing.T) {
 	r.write(t, "plain.txt", strings.Repeat("same\n", 9))
 	r.git(t, "add", ".env.example", "app", "plain.txt")
 
-	for _, in := range []args{{}, {"staged": true}, {"revision": "HEAD"}, {"revision": "HEAD~1"}, {"path": ".env"}, {"path": "deploy"}, {"revision": "HEAD~1..HEAD"}, {"path": "odd [name]*.key"}} {
+	for _, in := range []args{
+		{}, {"staged": true}, {"revision": "HEAD"}, {"revision": "HEAD~1"}, {"path": ".env"}, {"path": "deploy"},
+		{"revision": "HEAD~1..HEAD"}, {"path": "odd [name]*.key"},
+	} {
 		got := r.call(t, "git.diff", in)
 		if got.Failed || strings.Contains(got.Text, "hunter") || !strings.Contains(got.Text, "is not shown") {
 			t.Errorf("%v: %+v", in, got)

@@ -26,7 +26,8 @@ func (o *opened) stashes(ctx context.Context) (all []stashed, err error) {
 	if _, err := o.run(ctx, "", "rev-parse", "--verify", "--quiet", "refs/stash"); err != nil {
 		return nil, ctx.Err() // there are none
 	}
-	out, err := o.run(ctx, "", "log", "-g", "-z", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature", "--no-mailmap", "--no-patch",
+	out, err := o.run(ctx, "", "log", "-g", "-z", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature",
+		"--no-mailmap", "--no-patch",
 		"-n", strconv.Itoa(maxStashes), "--format=%H %gs", "refs/stash", "--")
 	if err != nil && !errors.Is(err, errTooLong) {
 		return nil, err
@@ -72,7 +73,8 @@ const (
 )
 
 var stashTool = writer[stashArguments]{
-	name: "git.stash", description: "Puts changes of tracked files aside that are not committed, brings them back, or deletes what was put aside. " +
+	name: "git.stash", description: "Puts changes of tracked files aside that are not committed, brings them back, or " +
+		"deletes what was put aside. " +
 		"git.stashes lists what there is, and git.show shows it.",
 	plan: planStash, done: stashDone, touches: stashTouches, timeout: timeout,
 }
@@ -156,7 +158,8 @@ func (o *opened) pushStash(ctx context.Context, call tool.Call, in stashArgument
 	if message == "" {
 		message = "by git.stash"
 	}
-	if _, err := o.run(ctx, "", "stash", "push", "--quiet", "--no-include-untracked", "--message="+message+mark(call)); err != nil {
+	if _, err := o.run(ctx, "", "stash", "push", "--quiet", "--no-include-untracked",
+		"--message="+message+mark(call)); err != nil {
 		return tool.Result{}, err
 	}
 	all, err := o.stashes(ctx)
@@ -203,7 +206,8 @@ func (o *opened) planPop(ctx context.Context, in stashArguments) (p plan, err er
 	if in.Action == dropStash {
 		what = "Delete, so that nobody finds it any more, the stash"
 	}
-	text := fmt.Sprintf("%s %.12s (%s):\n\n%s%s\n%s", what, s.commit, shown(s.message), e, changes.notShown(), changes.patch)
+	text := fmt.Sprintf("%s %.12s (%s):\n\n%s%s\n%s", what, s.commit, shown(s.message), e, changes.notShown(),
+		changes.patch)
 	p.preview = tool.NewPreview(tool.PreviewDiff, text, s.commit)
 	p.do = func(ctx context.Context) (tool.Result, error) {
 		name := fmt.Sprintf("stash@{%d}", number)

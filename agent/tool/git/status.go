@@ -37,7 +37,8 @@ func (r *repository) status(ctx context.Context, _ statusArguments) (tool.Result
 	}
 	defer o.close()
 
-	out, err := o.run(ctx, "", "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal", "--ignore-submodules=dirty")
+	out, err := o.run(ctx, "", "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal",
+		"--ignore-submodules=dirty")
 	if err != nil && !errors.Is(err, errTooLong) {
 		return tool.Result{}, err
 	}
@@ -65,7 +66,9 @@ func (r *repository) status(ctx context.Context, _ statusArguments) (tool.Result
 		text.WriteString("... (there are more)\n")
 	}
 	data, err := json.Marshal(s)
-	return tool.Result{Text: text.String(), Summary: fmt.Sprintf("Changed files: %d, branch: %s", len(s.Files), branch), Data: data}, err
+	return tool.Result{
+		Text: text.String(), Summary: fmt.Sprintf("Changed files: %d, branch: %s", len(s.Files), branch), Data: data,
+	}, err
 }
 
 // parseStatus reads what git status --porcelain=v2 --branch -z writes. Lines that it does not know

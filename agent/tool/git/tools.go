@@ -12,8 +12,8 @@ import (
 
 // Options of the tools.
 type Options struct {
-	// Write adds git.add, git.commit, git.branch, git.checkout and git.stash, and git.push and git.pull if there are remotes.
-	// Their policies ask for approval.
+	// Write adds git.add, git.commit, git.branch, git.checkout and git.stash, and git.push and git.pull if there are
+	// remotes. Their policies ask for approval.
 	Write bool
 	// Remotes are the other repositories that git.push and git.pull may use, by name.
 	Remotes map[string]Remote
@@ -45,13 +45,19 @@ func Tools(dir string, o Options) ([]tool.Tool, error) {
 		return nil, nil //nolint:nilerr // no tools without the program
 	}
 
-	r := &repository{program: program{git: git}, dir: dir, allowed: folder.Allow(dir, o.Allow...).Hide(o.Hide...), remotes: o.Remotes}
+	r := &repository{
+		program: program{git: git}, dir: dir, allowed: folder.Allow(dir, o.Allow...).Hide(o.Hide...), remotes: o.Remotes,
+	}
 	if o.Name != "" {
-		r.identity = []string{"GIT_AUTHOR_NAME=" + o.Name, "GIT_AUTHOR_EMAIL=" + o.Email, "GIT_COMMITTER_NAME=" + o.Name, "GIT_COMMITTER_EMAIL=" + o.Email}
+		r.identity = []string{
+			"GIT_AUTHOR_NAME=" + o.Name, "GIT_AUTHOR_EMAIL=" + o.Email, "GIT_COMMITTER_NAME=" + o.Name,
+			"GIT_COMMITTER_EMAIL=" + o.Email,
+		}
 	}
 	tools := r.reading()
 	if o.Write {
-		tools = append(tools, addTool.tool(r), commitTool.tool(r), branchTool.tool(r), checkoutTool.tool(r), stashTool.tool(r))
+		tools = append(tools, addTool.tool(r), commitTool.tool(r), branchTool.tool(r), checkoutTool.tool(r),
+			stashTool.tool(r))
 	}
 	if o.Write && len(o.Remotes) > 0 {
 		tools = append(tools, pullTool.tool(r), pushTool.tool(r))
@@ -63,12 +69,17 @@ func Tools(dir string, o Options) ([]tool.Tool, error) {
 func (r *repository) reading() []tool.Tool {
 	read := tool.WithPolicy(tool.Policy{OnUnknown: tool.Retry, Timeout: timeout})
 	return []tool.Tool{
-		tool.Func("git.status", "Says which branch is checked out and which files changed since the last commit.", r.status, read),
-		tool.Func("git.diff", "Shows what changed in files, as a patch: since the last commit, or between commits, branches and tags.", r.diff, read),
+		tool.Func("git.status", "Says which branch is checked out and which files changed since the last commit.", r.status,
+			read),
+		tool.Func("git.diff", "Shows what changed in files, as a patch: since the last commit, or between commits, "+
+			"branches and tags.", r.diff, read),
 		tool.Func("git.log", "Lists commits, newest first.", r.log, read),
-		tool.Func("git.show", "Shows a commit and what it changed, or a file or a folder as it was at a commit.", r.show, read),
+		tool.Func("git.show", "Shows a commit and what it changed, or a file or a folder as it was at a commit.", r.show,
+			read),
 		tool.Func("git.blame", "Says which commit each line of a file comes from, who wrote it and when.", r.blame, read),
-		tool.Func("git.branches", "Lists the branches, also those of remotes as they were when they were fetched last.", r.branches, read),
-		tool.Func("git.stashes", "Lists what was put aside by git.stash. git.show shows one by its hash.", r.listStashes, read),
+		tool.Func("git.branches", "Lists the branches, also those of remotes as they were when they were fetched last.",
+			r.branches, read),
+		tool.Func("git.stashes", "Lists what was put aside by git.stash. git.show shows one by its hash.", r.listStashes,
+			read),
 	}
 }

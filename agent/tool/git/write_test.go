@@ -121,12 +121,14 @@ func stash(action string) func(*testing.T, repository) args {
 var changes = map[string]change{
 	"commit of files": {
 		tool: "git.commit", prepare: both(writes("a.txt", "approved\n"), writes("staged", "x\n"), runs("add", "staged")),
-		in:    fixed(args{"message": "Say it\n\nFor a reason.", "files": []string{"a.txt"}}),
-		shows: []string{"Commit on the branch main:\n\n    Say it\n    \n    For a reason.", "\nM a.txt\n", "+approved"}, meanwhile: writes("a.txt", "other\n"),
-		after: says("show", "--format=%s", "--name-only"), want: "Say it\n\na.txt\n",
+		in:        fixed(args{"message": "Say it\n\nFor a reason.", "files": []string{"a.txt"}}),
+		shows:     []string{"Commit on the branch main:\n\n    Say it\n    \n    For a reason.", "\nM a.txt\n", "+approved"},
+		meanwhile: writes("a.txt", "other\n"),
+		after:     says("show", "--format=%s", "--name-only"), want: "Say it\n\na.txt\n",
 	},
 	"commit of what is staged": {
-		tool: "git.commit", prepare: both(writes("new", "approved\n"), runs("add", "new"), writes("new", "later\n")), in: fixed(args{"message": "Staged"}),
+		tool: "git.commit", prepare: both(writes("new", "approved\n"), runs("add", "new"), writes("new", "later\n")),
+		in:    fixed(args{"message": "Staged"}),
 		shows: []string{"A new\n", "+approved"}, meanwhile: runs("add", "new"),
 		after: says("show", "--format=", "HEAD:new"), want: "approved\n",
 	},
@@ -136,34 +138,42 @@ var changes = map[string]change{
 		after: says("log", "-1", "--format=%s", "main"), want: "Here\n",
 	},
 	"add": {
-		tool: "git.add", prepare: both(writes("a.txt", "approved\n"), writes("new/x", "x\n")), in: fixed(args{"files": []string{"."}}),
+		tool: "git.add", prepare: both(writes("a.txt", "approved\n"), writes("new/x", "x\n")),
+		in:    fixed(args{"files": []string{"."}}),
 		shows: []string{"M a.txt\nA new/x\n", "+approved"}, meanwhile: writes("a.txt", "other\n"),
 		after: says("diff", "--cached", "--name-only"), want: "a.txt\nnew/x\n",
 	},
 	"new branch": {
 		tool: "git.branch", in: fixed(args{"name": "topic/one"}),
-		shows: []string{"Create the branch topic/one at ", "(First)"}, meanwhile: runs("commit", "--quiet", "--allow-empty", "-m", "Later"),
-		after: says("rev-parse", "--abbrev-ref", "topic/one", "HEAD"), want: "topic/one\nmain\n",
+		shows:     []string{"Create the branch topic/one at ", "(First)"},
+		meanwhile: runs("commit", "--quiet", "--allow-empty", "-m", "Later"),
+		after:     says("rev-parse", "--abbrev-ref", "topic/one", "HEAD"), want: "topic/one\nmain\n",
 	},
 	"branch that goes": {
 		tool: "git.branch", prepare: runs("branch", "old"), in: fixed(args{"name": "old", "delete": true}),
-		shows: []string{"Delete the branch old, which is at "}, meanwhile: both(runs("commit", "--quiet", "--allow-empty", "-m", "Later"), runs("branch", "-f", "old", "main")),
-		after: says("branch", "--list", "--format=%(refname:short)"), want: "main\n",
+		shows:     []string{"Delete the branch old, which is at "},
+		meanwhile: both(runs("commit", "--quiet", "--allow-empty", "-m", "Later"), runs("branch", "-f", "old", "main")),
+		after:     says("branch", "--list", "--format=%(refname:short)"), want: "main\n",
 	},
 	"checkout": {
-		tool: "git.checkout", prepare: both(runs("switch", "--quiet", "-c", "other"), writes("b.txt", "b\n"), runs("add", "b.txt"), runs("commit", "--quiet", "-m", "Other"), runs("switch", "--quiet", "main")),
-		in:    fixed(args{"branch": "other"}),
-		shows: []string{"Switch from the branch main to other, at ", "A b.txt\n"}, meanwhile: runs("branch", "-f", "other", "main"),
-		after: says("status", "--porcelain", "--branch"), want: "## other\n",
+		tool: "git.checkout", prepare: both(runs("switch", "--quiet", "-c", "other"), writes("b.txt", "b\n"),
+			runs("add", "b.txt"), runs("commit", "--quiet", "-m", "Other"), runs("switch", "--quiet", "main")),
+		in:        fixed(args{"branch": "other"}),
+		shows:     []string{"Switch from the branch main to other, at ", "A b.txt\n"},
+		meanwhile: runs("branch", "-f", "other", "main"),
+		after:     says("status", "--porcelain", "--branch"), want: "## other\n",
 	},
 	"checkout of a new branch": {
-		tool: "git.checkout", prepare: both(runs("commit", "--quiet", "--allow-empty", "-m", "Second"), writes("a.txt", "kept\n")),
-		in:    fixed(args{"branch": "topic", "create": true, "start": "HEAD~1"}),
-		shows: []string{"Create the branch topic and switch from the branch main to topic"}, meanwhile: runs("commit", "--quiet", "--allow-empty", "-m", "Later"),
-		after: says("status", "--porcelain", "--branch"), want: "## topic\n M a.txt\n",
+		tool: "git.checkout", prepare: both(runs("commit", "--quiet", "--allow-empty", "-m", "Second"),
+			writes("a.txt", "kept\n")),
+		in:        fixed(args{"branch": "topic", "create": true, "start": "HEAD~1"}),
+		shows:     []string{"Create the branch topic and switch from the branch main to topic"},
+		meanwhile: runs("commit", "--quiet", "--allow-empty", "-m", "Later"),
+		after:     says("status", "--porcelain", "--branch"), want: "## topic\n M a.txt\n",
 	},
 	"stash": {
-		tool: "git.stash", prepare: both(writes("a.txt", "approved\n"), writes("untracked", "x\n")), in: fixed(args{"action": "push", "message": "For later"}),
+		tool: "git.stash", prepare: both(writes("a.txt", "approved\n"), writes("untracked", "x\n")),
+		in:    fixed(args{"action": "push", "message": "For later"}),
 		shows: []string{"Put aside", "M a.txt\n", "+approved"}, meanwhile: writes("a.txt", "other\n"),
 		after: says("status", "--porcelain"), want: "?? untracked\n",
 	},
@@ -173,7 +183,8 @@ var changes = map[string]change{
 		after: says("diff", "--name-only"), want: "a.txt\n",
 	},
 	"stash that goes": {
-		tool: "git.stash", prepare: both(writes("a.txt", "first\n"), runs("stash", "push", "--quiet"), writes("a.txt", "approved\n"), runs("stash", "push", "--quiet")), in: stash("drop"),
+		tool: "git.stash", prepare: both(writes("a.txt", "first\n"), runs("stash", "push", "--quiet"),
+			writes("a.txt", "approved\n"), runs("stash", "push", "--quiet")), in: stash("drop"),
 		shows: []string{"Delete", "+approved"}, meanwhile: nil,
 		after: says("stash", "show", "-p"), want: "+first",
 	},
@@ -338,7 +349,9 @@ func TestServersFilesStay(t *testing.T) {
 	r.commit(t, "The server")
 	r.write(t, "actlog.yaml", "stashed\n")
 	r.git(t, append(as, "stash", "push", "--quiet")...)
-	made, err := git.Tools(r.dir, git.Options{Write: true, Name: "Ada", Email: "ada@example.org", Hide: []string{filepath.Join(r.dir, "actlog.yaml")}})
+	made, err := git.Tools(r.dir, git.Options{
+		Write: true, Name: "Ada", Email: "ada@example.org", Hide: []string{filepath.Join(r.dir, "actlog.yaml")},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -364,7 +377,8 @@ func TestServersFilesStay(t *testing.T) {
 			}
 		}
 	}
-	if got := r.call(t, "git.stash", args{"action": "push"}); !got.Failed || !strings.Contains(got.Text, "the server's own") {
+	if got := r.call(t, "git.stash", args{"action": "push"}); !got.Failed ||
+		!strings.Contains(got.Text, "the server's own") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -376,7 +390,8 @@ func TestPreviewHasNoSecrets(t *testing.T) {
 	r.write(t, ".env", "hunter1\n")
 	r.write(t, "b.txt", "plain\n")
 	one := r.asked(t, "git.commit", args{"message": "m", "files": []string{"."}})
-	if text := one.preview.Text; strings.Contains(text, "hunter") || !strings.Contains(text, "A .env\n") || !strings.Contains(text, ".env differs, and is not shown") || !strings.Contains(text, "+plain") {
+	if text := one.preview.Text; strings.Contains(text, "hunter") || !strings.Contains(text, "A .env\n") ||
+		!strings.Contains(text, ".env differs, and is not shown") || !strings.Contains(text, "+plain") {
 		t.Errorf("%s", text)
 	}
 	r.write(t, ".env", "hunter2\n") // what is not shown is approved as well
@@ -393,7 +408,8 @@ func TestLongPreview(t *testing.T) {
 	r.write(t, "long.txt", long)
 	r.write(t, "zlast.txt", "x\n")
 	a := r.asked(t, "git.commit", args{"message": "Long", "files": []string{"."}})
-	if len(a.preview.Text) > tool.MaxPreview || !strings.Contains(a.preview.Text, "A zlast.txt\n") || !strings.Contains(a.preview.Text, "(cut: the whole has ") {
+	if len(a.preview.Text) > tool.MaxPreview || !strings.Contains(a.preview.Text, "A zlast.txt\n") ||
+		!strings.Contains(a.preview.Text, "(cut: the whole has ") {
 		t.Errorf("%d bytes", len(a.preview.Text))
 	}
 	r.write(t, "long.txt", long+"and a last line\n")
@@ -437,7 +453,8 @@ func TestTrailer(t *testing.T) {
 	for _, id := range []string{"", "two\nlines: x"} {
 		r.write(t, "a.txt", "again "+id)
 		b, _ := json.Marshal(args{"message": "Plain", "files": []string{"a.txt"}})
-		if got, err := tool.Do(context.Background(), commit, tool.Policy{}, tool.Call{ID: id, Arguments: b}, 0); err != nil || got.Failed {
+		if got, err := tool.Do(context.Background(), commit, tool.Policy{}, tool.Call{ID: id, Arguments: b},
+			0); err != nil || got.Failed {
 			t.Errorf("%+v, %v", got, err)
 		}
 		if got := r.git(t, "log", "-1", "--format=%B"); got != "Plain\n\n" {

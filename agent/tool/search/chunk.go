@@ -62,7 +62,9 @@ func cutText(text string, limit int) string {
 var documents = []string{".md", ".markdown", ".rst", ".adoc", ".txt", ".html", ".htm", ".tex", ".org"}
 
 // data are those of files that are neither code nor documentation.
-var data = []string{".csv", ".tsv", ".svg", ".lock", ".sum", ".map", ".log", ".min.js", ".min.css", ".pem", ".key", ".crt"}
+var data = []string{
+	".csv", ".tsv", ".svg", ".lock", ".sum", ".map", ".log", ".min.js", ".min.css", ".pem", ".key", ".crt",
+}
 
 // document reports whether a file is documentation, by its name.
 func document(at string) bool {
@@ -76,5 +78,7 @@ var legal = []string{"license", "licence", "copying", "notice", "patents"}
 // code reports whether a file is code, by its name.
 func code(at string) bool {
 	name := strings.ToLower(at)
-	return !document(at) && !slices.Contains(legal, path.Base(name)) && !slices.ContainsFunc(data, func(end string) bool { return strings.HasSuffix(name, end) })
+	return !document(at) && !slices.Contains(legal, path.Base(name)) && !slices.ContainsFunc(data, func(end string) bool {
+		return strings.HasSuffix(name, end)
+	})
 }

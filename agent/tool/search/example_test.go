@@ -19,7 +19,8 @@ func ExampleOpen() {
 		return
 	}
 	defer os.RemoveAll(dir)
-	if err := os.WriteFile(filepath.Join(dir, "a.go"), []byte("package a\n\nfunc validateToken() {}\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "a.go"), []byte("package a\n\nfunc validateToken() {}\n"),
+		0o600); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -35,7 +36,8 @@ func ExampleOpen() {
 		return
 	}
 	t, _ := set.Get("search.search_code")
-	result, err := tool.Do(context.Background(), t, t.Spec().Policy, tool.Call{Arguments: json.RawMessage(`{"query":"where is a token validated"}`)}, 0)
+	result, err := tool.Do(context.Background(), t, t.Spec().Policy,
+		tool.Call{Arguments: json.RawMessage(`{"query":"where is a token validated"}`)}, 0)
 	fmt.Println(result.Summary, result.Sources[0].URI, result.Sources[0].LineStart, err)
 	// Output:
 	// Found 1 matches in 1 files by words a.go 1 <nil>

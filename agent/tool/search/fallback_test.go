@@ -74,10 +74,12 @@ func byWordsOnly(t *testing.T, name string, result tool.Result, why string) {
 	if err := json.Unmarshal(result.Data, &about); err != nil {
 		t.Errorf("%s: %v", name, err)
 	}
-	if result.Failed || len(result.Sources) == 0 || result.Sources[0].URI != "src/auth.go" || result.Sources[0].Description != "Found by words" {
+	if result.Failed || len(result.Sources) == 0 || result.Sources[0].URI != "src/auth.go" ||
+		result.Sources[0].Description != "Found by words" {
 		t.Errorf("%s: %+v", name, result)
 	}
-	if !strings.Contains(result.Text, "(Searched by words only: ") || !strings.Contains(result.Text, why) || !strings.HasSuffix(result.Summary, " by words only") {
+	if !strings.Contains(result.Text, "(Searched by words only: ") || !strings.Contains(result.Text, why) ||
+		!strings.HasSuffix(result.Summary, " by words only") {
 		t.Errorf("%s: %s: %s, want %q", name, result.Summary, result.Text, why)
 	}
 	if about.By != "words" || !strings.Contains(about.OnlyWordsBecause, why) {
@@ -95,8 +97,12 @@ func TestEmbedderFails(t *testing.T) {
 		embedder fake
 		why      string
 	}{
-		"fails":    {func([]string) ([][]float32, error) { return nil, &model.Error{Kind: model.KindAuth, Message: "no key"} }, "embedder: "},
-		"escapes":  {func([]string) ([][]float32, error) { return nil, errors.New("a\n\x1b[2Jb" + strings.Repeat("x", 9000)) }, "embedder: a  [2Jbxxx"},
+		"fails": {func([]string) ([][]float32, error) {
+			return nil, &model.Error{Kind: model.KindAuth, Message: "no key"}
+		}, "embedder: "},
+		"escapes": {func([]string) ([][]float32, error) {
+			return nil, errors.New("a\n\x1b[2Jb" + strings.Repeat("x", 9000))
+		}, "embedder: a  [2Jbxxx"},
 		"zero":     {same(0, 0), "without a direction"},
 		"none":     {same(), "without a direction"},
 		"nan":      {same(nan, 1), "without a direction"},
@@ -153,9 +159,12 @@ func TestEmbedderChanges(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, some)
 	elements := []float32{1, 0}
-	set := open(t, dir, search.NewVectors(fake(func(texts []string) ([][]float32, error) { return same(elements...)(texts) })))
+	set := open(t, dir, search.NewVectors(fake(func(texts []string) ([][]float32, error) {
+		return same(elements...)(texts)
+	})))
 	for _, query := range []string{"token", "a card"} {
-		if result := call(t, set, "search.search_code", object{"query": query}); !strings.HasSuffix(result.Summary, "by words and embeddings of fake") {
+		if result := call(t, set, "search.search_code", object{"query": query}); !strings.HasSuffix(result.Summary,
+			"by words and embeddings of fake") {
 			t.Errorf("%s: %+v", query, result)
 		}
 		elements = []float32{1, 0, 0}
@@ -175,18 +184,22 @@ func TestEmbedderIsSlow(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	called, _ := set.Get("search.search_code")
-	if _, err := called.Call(ctx, tool.Call{Arguments: json.RawMessage(`{"query":"token"}`)}); !errors.Is(err, context.Canceled) {
+	if _, err := called.Call(ctx, tool.Call{
+		Arguments: json.RawMessage(`{"query":"token"}`),
+	}); !errors.Is(err, context.Canceled) {
 		t.Errorf("a call that is ended: %v", err)
 	}
 
 	close(e.open)
 	set = openWith(t, dir, search.Options{Vectors: search.NewVectors(e)})
-	if result := call(t, set, "search.search_code", object{"query": "token"}); !strings.HasSuffix(result.Summary, "by words and embeddings of fake") {
+	if result := call(t, set, "search.search_code", object{"query": "token"}); !strings.HasSuffix(result.Summary,
+		"by words and embeddings of fake") {
 		t.Errorf("%+v", result)
 	}
 }
 
-// C16: by vectors, only parts with the least score count, which is 0.7 unless it is configured. If there is none, words alone decide.
+// C16: by vectors, only parts with the least score count, which is 0.7 unless it is configured. If there is none, words
+// alone decide.
 func TestMinScore(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -202,7 +215,10 @@ func TestMinScore(t *testing.T) {
 		}
 		return all, nil
 	})
-	for score, want := range map[*float64]string{nil: "src/pay.py", least(0.7): "src/pay.py", least(0.79): "src/pay.py", least(0.81): "", least(1): "", least(0): "src/pay.py"} {
+	for score, want := range map[*float64]string{
+		nil: "src/pay.py", least(0.7): "src/pay.py", least(0.79): "src/pay.py", least(0.81): "", least(1): "",
+		least(0): "src/pay.py",
+	} {
 		set := openWith(t, dir, search.Options{Vectors: search.NewVectors(angle), MinScore: score})
 		result := call(t, set, "search.search_code", object{"query": "pays"})
 		found := ""
@@ -242,7 +258,8 @@ func TestNothingIsNear(t *testing.T) {
 		}
 		return all, nil
 	})
-	byWordsOnly(t, "opposite", call(t, open(t, dir, search.NewVectors(opposite)), "search.search_code", object{"query": "token"}), "no part has a score of 0.7 by embeddings")
+	byWordsOnly(t, "opposite", call(t, open(t, dir, search.NewVectors(opposite)), "search.search_code",
+		object{"query": "token"}), "no part has a score of 0.7 by embeddings")
 }
 
 // A search sees files as they are when it is made: what changed, what has gone, and what may not be searched any more.

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// closeness is the k of reciprocal rank fusion: with 60, which is usual, the first places of a ranking differ little, so
-// that a part which both rankings have is before one that only one of them has.
+// closeness is the k of reciprocal rank fusion: with 60, which is usual, the first places of a ranking differ little,
+// so that a part which both rankings have is before one that only one of them has.
 const closeness = 60
 
 // match is a part that matches, and what found it.
@@ -118,7 +118,8 @@ func places(scores []float64, counts func(score float64) bool) []int {
 }
 
 // fuse returns the scores of parts by their places in several rankings: the sum of 1/(k+place), divided by what a part
-// has that is first in all. So 1 is first in all, and with two rankings 0.5 is first in one of them and missing in the other.
+// has that is first in all. So 1 is first in all, and with two rankings 0.5 is first in one of them and missing in the
+// other.
 func fuse(rankings ...[]int) []float64 {
 	best := float64(len(rankings)) / (closeness + 1)
 	scores := make([]float64, len(rankings[0]))

@@ -29,8 +29,8 @@ func TestFusedScore(t *testing.T) {
 	}
 }
 
-// A part that both rankings have comes before one that is first in only one of them. Of two that both have, the one with
-// the better places comes first, whichever ranking has them.
+// A part that both rankings have comes before one that is first in only one of them. Of two that both have, the one
+// with the better places comes first, whichever ranking has them.
 func TestFusedOrder(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

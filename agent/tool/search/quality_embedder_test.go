@@ -22,7 +22,8 @@ import (
 	"github.com/actlog/actlog/agent/tool/search"
 )
 
-var embedderURL = flag.String("embedder", "", "an Embeddings API to measure, up to where /embeddings begins; empty: a small model on this machine")
+var embedderURL = flag.String("embedder", "",
+	"an Embeddings API to measure, up to where /embeddings begins; empty: a small model on this machine")
 
 // TestQuality measures how many questions are answered by words, by the vectors of a real embedder, and by both. In
 // short form it leaves out this repository, which takes minutes to embed.
@@ -54,14 +55,15 @@ func TestQuality(t *testing.T) {
 // wanted is how many of 30 questions must have the right file among the first three.
 const wanted = 27
 
-// measureVectors measures a search by vectors, and one by both. It returns for how many questions both had the right file
-// among the first three.
+// measureVectors measures a search by vectors, and one by both. It returns for how many questions both had the right
+// file among the first three.
 func (c corpus) measureVectors(t *testing.T, o search.Options) (three int) {
 	t.Helper()
 	folder := c.open(t, o)
 	r := c.measure(func(q question) tool.Result {
 		result, err := folder.ByVectors(t.Context(), q.Question, q.Tool == "search_documentation")
-		for err == nil && strings.Contains(result.Text, "goes on from there") { // a large folder takes longer than the patience
+		// a large folder takes longer than the patience
+		for err == nil && strings.Contains(result.Text, "goes on from there") {
 			t.Log(result.Summary, result.Embedding.Texts)
 			result, err = folder.ByVectors(t.Context(), q.Question, q.Tool == "search_documentation")
 		}
@@ -129,7 +131,9 @@ func throughProxy(t *testing.T, address string) string {
 	}
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, Transport: transport})
+	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(to)
+	}, Transport: transport})
 	t.Cleanup(proxy.Close)
 	return proxy.URL
 }

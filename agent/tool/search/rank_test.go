@@ -17,8 +17,8 @@ func uris(r tool.Result) (all []string) {
 	return all
 }
 
-// A file that is asked for by a text is found once, by its best part. What is like a piece of code may be in several parts
-// of a file.
+// A file that is asked for by a text is found once, by its best part. What is like a piece of code may be in several
+// parts of a file.
 func TestFilesAreFoundOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -63,8 +63,8 @@ func TestRankingsMeetInFiles(t *testing.T) {
 	}
 }
 
-// Files of tests come later, by vectors too, unless the query asks for tests. By words, the name of a file says more than
-// its folder, and a declaration more than a use.
+// Files of tests come later, by vectors too, unless the query asks for tests. By words, the name of a file says more
+// than its folder, and a declaration more than a use.
 func TestWhatCountsMore(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

@@ -24,7 +24,8 @@ type files map[string]string
 
 // some is a folder with code and documentation.
 var some = files{
-	"src/auth.go":      "package auth\n\n// validateToken checks a token.\nfunc validateToken(token string) bool { return token != \"\" }\n",
+	"src/auth.go": "package auth\n\n// validateToken checks a token.\n" +
+		"func validateToken(token string) bool { return token != \"\" }\n",
 	"src/pay.py":       "def charge(card, amount):\n    return card.debit(amount)\n",
 	"docs/tokens.md":   "# Tokens\n\nHow to validate a token.\n",
 	"README":           "Charge a card.\n",
@@ -67,7 +68,9 @@ func open(t *testing.T, dir string, vectors *search.Vectors) *tool.Set {
 // scripted returns an embedder whose server makes vectors of words, and the server.
 func scripted(t *testing.T) (*openai.Embedder, *scriptmodel.Server) {
 	t.Helper()
-	server, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{{Name: "none", Turns: []scriptmodel.Turn{{Content: "-"}}}}}, nil)
+	server, err := scriptmodel.Start(scriptmodel.Script{
+		Scenes: []scriptmodel.Scene{{Name: "none", Turns: []scriptmodel.Turn{{Content: "-"}}}},
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,14 +114,16 @@ func call(t *testing.T, set *tool.Set, name string, arguments object) tool.Resul
 	return result
 }
 
-// C15, C16, C17, C18: the three tools find parts of files by words, and with an embedder by both; every match is a source with lines, a
-// snippet and a score. What is ignored, hidden, binary or of others is not found.
+// C15, C16, C17, C18: the three tools find parts of files by words, and with an embedder by both; every match is a
+// source with lines, a snippet and a score. What is ignored, hidden, binary or of others is not found.
 func TestFinds(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, some)
 	e, _ := scripted(t)
-	for by, vectors := range map[string]*search.Vectors{"words": nil, "words and embeddings of words-1": search.NewVectors(e)} {
+	for by, vectors := range map[string]*search.Vectors{
+		"words": nil, "words and embeddings of words-1": search.NewVectors(e),
+	} {
 		set := open(t, dir, vectors)
 		for _, row := range []struct {
 			tool      string
@@ -128,24 +133,33 @@ func TestFinds(t *testing.T) {
 		}{
 			{"search.search_code", object{"query": "token validateToken checks"}, "src/auth.go:1-4", record.SourceFile},
 			{"search.search_code", object{"query": "charge card amount"}, "src/pay.py:1-2", record.SourceFile},
-			{"search.search_documentation", object{"query": "how to validate a token"}, "docs/tokens.md:1-3", record.SourceDocumentation},
+			{
+				"search.search_documentation", object{"query": "how to validate a token"}, "docs/tokens.md:1-3",
+				record.SourceDocumentation,
+			},
 			{"search.search_documentation", object{"query": "charge card"}, "README:1-1", record.SourceDocumentation},
-			{"search.search_similar_code", object{"code": "def charge(card, amount):\n  return card"}, "src/pay.py:1-2", record.SourceFile},
+			{
+				"search.search_similar_code", object{"code": "def charge(card, amount):\n  return card"}, "src/pay.py:1-2",
+				record.SourceFile,
+			},
 			{"search.search_code", object{"query": "zebra"}, "", ""},
 		} {
 			result := call(t, set, row.tool, row.arguments)
 			if row.want == "" {
-				if result.Failed || !strings.HasPrefix(result.Text, "Nothing matches.\n") || len(result.Sources) != 0 || !strings.HasPrefix(result.Summary, "Found 0 matches") {
+				if result.Failed || !strings.HasPrefix(result.Text, "Nothing matches.\n") || len(result.Sources) != 0 ||
+					!strings.HasPrefix(result.Summary, "Found 0 matches") {
 					t.Errorf("%s: %+v", by, result)
 				}
 				continue
 			}
-			if result.Failed || len(result.Sources) == 0 || !strings.HasSuffix(result.Summary, "by "+by) || !json.Valid(result.Data) {
+			if result.Failed || len(result.Sources) == 0 || !strings.HasSuffix(result.Summary, "by "+by) ||
+				!json.Valid(result.Data) {
 				t.Errorf("%s %v: %+v", by, row.arguments, result)
 				continue
 			}
 			s := result.Sources[0]
-			if got := fmt.Sprintf("%s:%d-%d", s.URI, s.LineStart, s.LineEnd); got != row.want || s.Type != row.of || s.Score <= 0 || s.Score > 1 || s.Snippet == "" || s.Description != "Found by "+by ||
+			if got := fmt.Sprintf("%s:%d-%d", s.URI, s.LineStart, s.LineEnd); got != row.want || s.Type != row.of ||
+				s.Score <= 0 || s.Score > 1 || s.Snippet == "" || s.Description != "Found by "+by ||
 				!strings.HasPrefix(result.Text, got+" (score ") || !strings.Contains(result.Text, s.Snippet) {
 				t.Errorf("%s %v: %+v", by, row.arguments, s)
 			}
@@ -153,11 +167,15 @@ func TestFinds(t *testing.T) {
 	}
 }
 
-// C16: by words, a part that says it in fewer words comes first, and a plural is found by its singular, and the other way round.
+// C16: by words, a part that says it in fewer words comes first, and a plural is found by its singular, and the other
+// way round.
 func TestRanking(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	write(t, dir, files{"a.go": "package a // drops the lease" + strings.Repeat(" of some other thing", 30) + "\n", "b.go": "package b // drops leases\n"})
+	write(t, dir, files{
+		"a.go": "package a // drops the lease" + strings.Repeat(" of some other thing", 30) + "\n",
+		"b.go": "package b // drops leases\n",
+	})
 	set := open(t, dir, nil)
 	for _, query := range []string{"drop lease", "drops leases"} {
 		result := call(t, set, "search.search_code", object{"query": query})
@@ -219,7 +237,8 @@ func TestUnchangedIsKept(t *testing.T) {
 		if result.Failed {
 			t.Fatalf("%+v", result)
 		}
-		if e := result.Embedding; e.Model != "words-1" || e.Texts != step.want-before || e.Hits != len(result.Sources) || (e.InputTokens != nil) != (e.Texts > 0) {
+		if e := result.Embedding; e.Model != "words-1" || e.Texts != step.want-before || e.Hits != len(result.Sources) ||
+			(e.InputTokens != nil) != (e.Texts > 0) {
 			t.Errorf("%+v", e)
 		}
 		if got := embedded(t, server); got != step.want {
@@ -241,7 +260,9 @@ func TestAtOnce(t *testing.T) {
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
-			if result, err := called.Call(t.Context(), tool.Call{Arguments: json.RawMessage(`{"query":"package p7"}`)}); err != nil || result.Failed || result.Sources[0].URI != "f7.go" {
+			if result, err := called.Call(t.Context(),
+				tool.Call{Arguments: json.RawMessage(`{"query":"package p7"}`)}); err != nil || result.Failed ||
+				result.Sources[0].URI != "f7.go" {
 				t.Errorf("%+v %v", result, err)
 			}
 		})
@@ -257,8 +278,10 @@ func TestHostile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, files{
-		"huge.go": strings.Repeat("x", 2<<20), "line.go": "token " + strings.Repeat("ä", 300_000), "blank.go": strings.Repeat("\n", 100_000), "empty.go": "",
-		"bad.go": "token \xff\xfe token aaaaaaaaaaaaaaaaaaaaaaaaaaa\n", "long.go": strings.Repeat("token token token\n", 1000),
+		"huge.go": strings.Repeat("x", 2<<20), "line.go": "token " + strings.Repeat("ä", 300_000),
+		"blank.go": strings.Repeat("\n", 100_000), "empty.go": "",
+		"bad.go":  "token \xff\xfe token aaaaaaaaaaaaaaaaaaaaaaaaaaa\n",
+		"long.go": strings.Repeat("token token token\n", 1000),
 	})
 	if err := os.Symlink("/etc", filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
@@ -269,14 +292,17 @@ func TestHostile(t *testing.T) {
 	e, _ := scripted(t)
 	for _, vectors := range []*search.Vectors{nil, search.NewVectors(e)} {
 		set := open(t, dir, vectors)
-		for query, want := range map[string]string{"": "query: it is empty", " \n": "query: it is empty", strings.Repeat("x", 9000): "query: it has more than 8 KiB"} {
+		for query, want := range map[string]string{
+			"": "query: it is empty", " \n": "query: it is empty", strings.Repeat("x", 9000): "query: it has more than 8 KiB",
+		} {
 			if result := call(t, set, "search.search_code", object{"query": query}); !result.Failed || result.Text != want {
 				t.Errorf("%q: %+v", query, result)
 			}
 		}
 		for _, query := range []string{"token", "!!! ???", "\x00", "__", "root", strings.Repeat("token ", 1000)} {
 			result := call(t, set, "search.search_code", object{"query": query})
-			if result.Failed || len(result.Text) > tool.MaxText || !utf8.ValidString(result.Text) || len(result.Sources) > 10 || !strings.Contains(result.Text, "(1 files of more than 1 MiB were not searched.)") {
+			if result.Failed || len(result.Text) > tool.MaxText || !utf8.ValidString(result.Text) || len(result.Sources) > 10 ||
+				!strings.Contains(result.Text, "(1 files of more than 1 MiB were not searched.)") {
 				t.Errorf("%q: %.300s", query, result.Text)
 			}
 			for _, s := range result.Sources {
@@ -305,7 +331,8 @@ func TestLines(t *testing.T) {
 			t.Fatalf("%+v", result)
 		}
 		s := result.Sources[0]
-		if part := strings.Join(lines[s.LineStart-1:s.LineEnd], "\n"); !strings.Contains(part, fmt.Sprintf("call%d()", i)) || !strings.HasPrefix(part, s.Snippet) || !strings.HasPrefix(part, "func f") || !strings.HasSuffix(part, "}") {
+		if part := strings.Join(lines[s.LineStart-1:s.LineEnd], "\n"); !strings.Contains(part, fmt.Sprintf("call%d()", i)) ||
+			!strings.HasPrefix(part, s.Snippet) || !strings.HasPrefix(part, "func f") || !strings.HasSuffix(part, "}") {
 			t.Errorf("%+v: %q", s, part)
 		}
 	}

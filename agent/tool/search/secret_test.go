@@ -15,7 +15,9 @@ import (
 func TestClosedFiles(t *testing.T) {
 	t.Parallel()
 	dir, outside := t.TempDir(), filepath.Join(t.TempDir(), "outside.go")
-	write(t, dir, files{"a.go": "package a // other\n", "home/secrets": "hunter\n", "id_ed25519": "hunter\n", "htpasswd": "hunter\n"})
+	write(t, dir, files{
+		"a.go": "package a // other\n", "home/secrets": "hunter\n", "id_ed25519": "hunter\n", "htpasswd": "hunter\n",
+	})
 	if err := os.WriteFile(outside, []byte("package a // hunter\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +25,8 @@ func TestClosedFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"search.search_code", "search.search_documentation"} {
-		if got := call(t, open(t, dir, nil), name, object{"query": "hunter"}); got.Failed || len(got.Sources) > 0 || strings.Contains(fmt.Sprintf("%+v", got), "hunter") {
+		if got := call(t, open(t, dir, nil), name, object{"query": "hunter"}); got.Failed || len(got.Sources) > 0 ||
+			strings.Contains(fmt.Sprintf("%+v", got), "hunter") {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

@@ -34,11 +34,13 @@ func TestStore(t *testing.T) {
 	find := func(what string, v *search.Vectors, want int) {
 		t.Helper()
 		asked = 0
-		if result := call(t, open(t, dir, v), "search.search_code", object{"query": "which package"}); result.Failed || len(result.Sources) != 3 || asked != want {
+		if result := call(t, open(t, dir, v), "search.search_code", object{"query": "which package"}); result.Failed ||
+			len(result.Sources) != 3 || asked != want {
 			t.Errorf("%s: %d texts, want %d: %+v", what, asked, want, result)
 		}
 	}
-	const sqlKept = "SELECT concat_ws(' ', count(*), min(length(elements)), max(length(elements)), min(used_at) > now() - interval '1 hour') FROM actlog.text_vector WHERE model = 'fake'"
+	const sqlKept = "SELECT concat_ws(' ', count(*), min(length(elements)), max(length(elements)), min(used_at) > " +
+		"now() - interval '1 hour') FROM actlog.text_vector WHERE model = 'fake'"
 	kept := func(what, want string) {
 		t.Helper()
 		if got := strings.Join(storetest.Lines(t, s.DB(), sqlKept), ""); got != want {

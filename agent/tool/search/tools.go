@@ -30,7 +30,8 @@ func (f *Folder) Tools() []tool.Tool {
 	read := tool.WithPolicy(tool.Policy{OnUnknown: tool.Retry, Timeout: timeout})
 	return []tool.Tool{
 		tool.Func("search.search_code", "Finds parts of the code by what they are about.", f.code, read),
-		tool.Func("search.search_documentation", "Finds parts of the documentation by what they are about.", f.documentation, read),
+		tool.Func("search.search_documentation", "Finds parts of the documentation by what they are about.", f.documentation,
+			read),
 		tool.Func("search.search_similar_code", "Finds parts of the code that are like a piece of code.", f.similar, read),
 	}
 }
@@ -97,7 +98,9 @@ type output struct {
 // result returns what was found as the result of a call.
 func (f *Folder) result(r found, of record.SourceType) (tool.Result, error) {
 	about := output{Matches: []hit{}, Files: r.files, By: f.by(true, r.fused), Why: r.why}
-	result := tool.Result{Embedding: r.used, Summary: fmt.Sprintf("Found %d matches in %d files by %s", len(r.matches), r.files, about.By)}
+	result := tool.Result{
+		Embedding: r.used, Summary: fmt.Sprintf("Found %d matches in %d files by %s", len(r.matches), r.files, about.By),
+	}
 	if r.why != "" {
 		result.Summary += " only"
 	}

@@ -85,7 +85,8 @@ func (t *tally) add(text string, in map[string]int, times float64) {
 	})
 }
 
-// bm25 returns the scores of texts, from 0 to 1: BM25, divided by what a text would have that had each term without end.
+// bm25 returns the scores of texts, from 0 to 1: BM25, divided by what a text would have that had each term without
+// end.
 func bm25(texts []tally, terms int) []float64 {
 	have := make([]int, terms) // how many texts have the term
 	total := 0.0
@@ -132,7 +133,8 @@ func termsOf(query string) map[string]int {
 	return all
 }
 
-// common are words of questions that say nothing about what is asked for. Code has few of them, so they would weigh much.
+// common are words of questions that say nothing about what is asked for. Code has few of them, so they would weigh
+// much.
 var common = setOf(`a an and any are as at be because been but by can could did do does done for from had has have how i if in
 	into is it its may me must my no not of on or our shall should so some than that the their them then there these they this
 	those to us was we were what when where which while who whom whose why will with would you your`)
@@ -146,7 +148,9 @@ func setOf(text string) map[string]bool {
 }
 
 // suffixes are those of English words, the longer of two first. What is left of a word has at least three letters.
-var suffixes = []string{"ations", "ation", "ingly", "edly", "ings", "ing", "ied", "ies", "ers", "er", "ed", "es", "ly", "s", "e"}
+var suffixes = []string{
+	"ations", "ation", "ingly", "edly", "ings", "ing", "ied", "ies", "ers", "er", "ed", "es", "ly", "s", "e",
+}
 
 // stem returns what forms of an English word have in common, so that a query for validated tokens finds validateToken.
 func stem(word string) string {
@@ -186,7 +190,9 @@ func isTest(at string) bool {
 // words returns the words of a text in lower case. A name such as readFile or read_file has two, and is a
 // word as a whole, too.
 func words(text string, each func(string)) {
-	for field := range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' }) {
+	for field := range strings.FieldsFuncSeq(text, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_'
+	}) {
 		begin, parts := 0, 0
 		part := func(end int) {
 			if begin < end {

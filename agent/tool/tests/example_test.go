@@ -16,7 +16,8 @@ func ExampleTools() {
 		return
 	}
 	for _, arguments := range []string{`{"path":"doc.go"}`, `{"path":"../.."}`} {
-		result, err := tool.Do(context.Background(), tools[0], tools[0].Spec().Policy, tool.Call{Arguments: json.RawMessage(arguments)}, 0)
+		result, err := tool.Do(context.Background(), tools[0], tools[0].Spec().Policy,
+			tool.Call{Arguments: json.RawMessage(arguments)}, 0)
 		fmt.Printf("%q %q %v\n", result.Summary, result.Text, err)
 	}
 	// Output:

@@ -121,7 +121,9 @@ func (g *goEvents) output(key [2]string, text string) {
 }
 
 // framing are lines that go test writes itself.
-var framing = regexp.MustCompile(`^\s*(=== (RUN|PAUSE|CONT|NAME)|--- (FAIL|PASS|SKIP):|FAIL\b|PASS\b|ok\s|coverage:|exit status )`)
+var framing = regexp.MustCompile(
+	`^\s*(=== (RUN|PAUSE|CONT|NAME)|--- (FAIL|PASS|SKIP):|FAIL\b|PASS\b|ok\s|coverage:|exit status )`,
+)
 
 func (g *goEvents) keep(key [2]string, text string) {
 	kept := g.texts[key]

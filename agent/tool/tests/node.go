@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// memory lets Node say how much memory it uses where /proc cannot be read, as in Landlock: without it, workers of Vitest
-// fail when they report it, and Vitest waits for ever.
+// memory lets Node say how much memory it uses where /proc cannot be read, as in Landlock: without it, workers of
+// Vitest fail when they report it, and Vitest waits for ever.
 const memory = `'use strict';
 try {
   process.memoryUsage();

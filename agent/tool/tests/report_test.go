@@ -169,7 +169,8 @@ func TestOldReports(t *testing.T) {
 	write(t, at, "TEST-old.xml",
 		`<testsuite><testcase name="old" classname="a.B"><failure message="m"/></testcase></testsuite>`)
 	write(t, dir, "mvn",
-		"#!/bin/sh\necho '"+`<testsuite><testcase name="new" classname="a.B"/></testsuite>`+"' > target/surefire-reports/TEST-new.xml\n")
+		"#!/bin/sh\necho '"+`<testsuite><testcase name="new" classname="a.B"/></testsuite>`+
+			"' > target/surefire-reports/TEST-new.xml\n")
 	r := ask(t, only(t, tests.Command{Name: "mvn", Dir: dir, Arguments: []string{"./mvn", "test"}}), `{}`)
 	if r.Failed || r.Summary != "1 test passed" {
 		t.Errorf("%+v", r)
@@ -246,11 +247,17 @@ func TestCoverage(t *testing.T) {
 		script, sample, summary, file string
 		percent, ofFile               float64
 	}{
-		"go": {`for a; do case $a in -coverprofile=*) cp sample "${a#*=}";; esac; done; echo '{"Action":"pass","Package":"p","Test":"T"}'`, "cover.out", "1 test passed, 100.0% of the statements covered", "example.com/shop/a/a.go", 100, 100},
+		"go": {
+			`for a; do case $a in -coverprofile=*) cp sample "${a#*=}";; esac; done; echo '{"Action":"pass","Package":"p","Test":"T"}'`, "cover.out", "1 test passed, 100.0% of the statements covered", "example.com/shop/a/a.go", 100, 100,
+		},
 		"pytest": {`for a; do case $a in --cov-report=xml:*) cp sample "${a#*:}";; esac; done; echo '2 passed'`,
 			"coverage.xml", "2 tests passed, 90.9% of the lines covered", "tests/test_shop.py", 90.9, 87.5},
-		"jest":   {`for a; do case $a in --coverageDirectory=*) mkdir "${a#*=}"; cp sample "${a#*=}/coverage-summary.json";; esac; done; echo '2 passed'`, "coverage-summary.json", "2 tests passed, 100.0% of the lines covered", "src/sum.js", 100, 100},
-		"vitest": {`for a; do case $a in --coverage.reportsDirectory=*) mkdir "${a#*=}"; cp sample "${a#*=}/coverage-summary.json";; esac; done; echo '2 passed'`, "coverage-summary.json", "2 tests passed, 100.0% of the lines covered", "src/sum.js", 100, 100},
+		"jest": {
+			`for a; do case $a in --coverageDirectory=*) mkdir "${a#*=}"; cp sample "${a#*=}/coverage-summary.json";; esac; done; echo '2 passed'`, "coverage-summary.json", "2 tests passed, 100.0% of the lines covered", "src/sum.js", 100, 100,
+		},
+		"vitest": {
+			`for a; do case $a in --coverage.reportsDirectory=*) mkdir "${a#*=}"; cp sample "${a#*=}/coverage-summary.json";; esac; done; echo '2 passed'`, "coverage-summary.json", "2 tests passed, 100.0% of the lines covered", "src/sum.js", 100, 100,
+		},
 	} {
 		dir := t.TempDir()
 		text, err := os.ReadFile(filepath.Join("testdata", row.sample))

@@ -24,7 +24,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // unit returns the tool tests.unit, which runs a script of the shell in a folder.
 func unit(t *testing.T, dir, script string) tool.Tool {
 	t.Helper()
-	return only(t, tests.Command{Name: "unit", Dir: dir, Arguments: []string{"sh", "-c", script, "unit"}, Env: map[string]string{"OWN": "mine"}})
+	return only(t, tests.Command{
+		Name: "unit", Dir: dir, Arguments: []string{"sh", "-c", script, "unit"}, Env: map[string]string{"OWN": "mine"},
+	})
 }
 
 func only(t *testing.T, c tests.Command) tool.Tool {
@@ -73,17 +75,29 @@ func TestResults(t *testing.T) {
 		output, summary string
 		code            int
 	}{
-		"nothing":        {"done", "Tests passed", 0},
-		"fails":          {"oh no", "Tests failed (exit code 3)", 3},
-		"pytest":         {"tests/auth/test_a.py ......\n====== 15 passed in 0.12s ======", "15 tests passed", 0},
-		"pytest fails":   {"== 1 failed, 3 passed, 2 skipped, 1 error in 0.12s ==", "Tests failed (exit code 1): 3 tests passed, 2 failed, 2 skipped", 1},
-		"go":             {"--- FAIL: TestA (0.00s)\n    --- SKIP: TestA/b (0.00s)\n--- PASS: TestC (0.00s)\nFAIL", "Tests failed (exit code 1): 1 test passed, 1 failed, 1 skipped", 1},
+		"nothing": {"done", "Tests passed", 0},
+		"fails":   {"oh no", "Tests failed (exit code 3)", 3},
+		"pytest":  {"tests/auth/test_a.py ......\n====== 15 passed in 0.12s ======", "15 tests passed", 0},
+		"pytest fails": {
+			"== 1 failed, 3 passed, 2 skipped, 1 error in 0.12s ==",
+			"Tests failed (exit code 1): 3 tests passed, 2 failed, 2 skipped", 1,
+		},
+		"go": {
+			"--- FAIL: TestA (0.00s)\n    --- SKIP: TestA/b (0.00s)\n--- PASS: TestC (0.00s)\nFAIL",
+			"Tests failed (exit code 1): 1 test passed, 1 failed, 1 skipped", 1,
+		},
 		"go quiet":       {"ok  \texample.com/a\t0.003s", "Tests passed", 0},
 		"jest":           {"Test Suites: 1 passed, 1 total\nTests:       2 passed, 2 total", "2 tests passed", 0},
 		"jest the other": {"Tests:       2 passed, 2 total\nTest Suites: 1 passed, 1 total", "2 tests passed", 0},
 		"mocha":          {"  3 passing (9ms)", "3 tests passed", 0},
-		"cargo":          {"test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured\n\ntest result: ok. 5 passed; 0 failed; 0 ignored", "7 tests passed, 1 skipped", 0},
-		"unittest":       {"Ran 5 tests in 0.001s\n\nFAILED (failures=1, errors=1, skipped=1)", "Tests failed (exit code 1): 2 tests passed, 2 failed, 1 skipped", 1},
+		"cargo": {
+			"test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured\n\ntest result: ok. 5 passed; 0 failed; 0 ignored",
+			"7 tests passed, 1 skipped", 0,
+		},
+		"unittest": {
+			"Ran 5 tests in 0.001s\n\nFAILED (failures=1, errors=1, skipped=1)",
+			"Tests failed (exit code 1): 2 tests passed, 2 failed, 1 skipped", 1,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -98,7 +112,8 @@ func TestResults(t *testing.T) {
 				ExitCode int
 				Output   string
 			}
-			if err := json.Unmarshal(result.Data, &report); err != nil || report.Passed != (row.code == 0) || report.ExitCode != row.code || report.Output != row.output {
+			if err := json.Unmarshal(result.Data, &report); err != nil || report.Passed != (row.code == 0) ||
+				report.ExitCode != row.code || report.Output != row.output {
 				t.Errorf("%s %v", result.Data, err)
 			}
 			if a := result.Artifacts; len(a) != 1 || a[0].Name != "test_results" || string(a[0].Value) != string(result.Data) {
@@ -130,7 +145,8 @@ func TestPaths(t *testing.T) {
 		"../x": "path", "/etc": "path", "out": "path", "missing": "path", "a\x00": "path", "a b; ls": "path",
 	} {
 		result := call(t, unit(t, dir, `printf '%s %s' $# "$1"`), path)
-		if _, text, _ := strings.Cut(result.Text, "\n"); want != "path" && text != want || want == "path" && (!result.Failed || !strings.HasPrefix(result.Text, "path: ")) {
+		if _, text, _ := strings.Cut(result.Text, "\n"); want != "path" && text != want || want == "path" &&
+			(!result.Failed || !strings.HasPrefix(result.Text, "path: ")) {
 			t.Errorf("%q: %+v", path, result)
 		}
 	}
@@ -144,19 +160,23 @@ func TestEnvironment(t *testing.T) {
 	t.Setenv("ACTLOG_DATABASE_URL", "planted")
 	dir := t.TempDir()
 	result := call(t, unit(t, dir, "env; pwd"), "")
-	if strings.Contains(result.Text, "planted") || !strings.Contains(result.Text, "OWN=mine\n") || !strings.Contains(result.Text, "PATH=") || !strings.Contains(result.Text, dir+"\n") {
+	if strings.Contains(result.Text, "planted") || !strings.Contains(result.Text, "OWN=mine\n") ||
+		!strings.Contains(result.Text, "PATH=") || !strings.Contains(result.Text, dir+"\n") {
 		t.Error(result.Text)
 	}
 	write(t, dir, "run", "#!/bin/sh\necho here\n")
-	if result := call(t, only(t, tests.Command{Name: "own", Dir: dir, Arguments: []string{"./run"}}), ""); result.Failed || !strings.Contains(result.Text, "here") {
+	if result := call(t, only(t, tests.Command{Name: "own", Dir: dir, Arguments: []string{"./run"}}),
+		""); result.Failed || !strings.Contains(result.Text, "here") {
 		t.Errorf("%+v", result)
 	}
 	for _, program := range []string{"./missing", "no-such-program-at-all"} {
-		if result := call(t, only(t, tests.Command{Name: "own", Dir: dir, Arguments: []string{program}}), ""); !result.Failed || !strings.HasPrefix(result.Text, "the tests cannot be started") {
+		if result := call(t, only(t, tests.Command{Name: "own", Dir: dir, Arguments: []string{program}}),
+			""); !result.Failed || !strings.HasPrefix(result.Text, "the tests cannot be started") {
 			t.Errorf("%+v", result)
 		}
 	}
-	if _, err := tests.Tools(tests.Command{Name: "a"}, tests.Command{Name: "b", Arguments: []string{""}}); err == nil || strings.Count(err.Error(), "has no program") != 2 {
+	if _, err := tests.Tools(tests.Command{Name: "a"}, tests.Command{Name: "b", Arguments: []string{""}}); err == nil ||
+		strings.Count(err.Error(), "has no program") != 2 {
 		t.Error(err)
 	}
 }
@@ -164,8 +184,10 @@ func TestEnvironment(t *testing.T) {
 // Of a huge output the beginning and the end are there, as valid UTF-8.
 func TestHugeOutput(t *testing.T) {
 	t.Parallel()
-	result := call(t, unit(t, t.TempDir(), `echo first; head -c 5000000 /dev/zero | tr '\0' '\377'; echo last; echo '4 passed'`), "")
-	if len(result.Text) > tool.MaxText || !strings.Contains(result.Text, "first\n") || !strings.Contains(result.Text, "bytes left out") || result.Summary != "4 tests passed" || len(result.Data) == 0 {
+	result := call(t, unit(t, t.TempDir(),
+		`echo first; head -c 5000000 /dev/zero | tr '\0' '\377'; echo last; echo '4 passed'`), "")
+	if len(result.Text) > tool.MaxText || !strings.Contains(result.Text, "first\n") ||
+		!strings.Contains(result.Text, "bytes left out") || result.Summary != "4 tests passed" || len(result.Data) == 0 {
 		t.Errorf("%q: %d bytes", result.Summary, len(result.Text))
 	}
 }

@@ -34,7 +34,8 @@ func ParseHash(s string) (h Hash, ok bool) {
 
 // HashOf returns the hash of a text. In SQL: substring(sha256(convert_to(text, 'UTF8')) FOR 16).
 func HashOf(text string) Hash {
-	sum := sha256.Sum256(unsafe.Slice(unsafe.StringData(text), len(text))) // only read; a copy would cost as much as the hash
+	// only read; a copy would cost as much as the hash
+	sum := sha256.Sum256(unsafe.Slice(unsafe.StringData(text), len(text)))
 	return Hash(sum[:HashBytes])
 }
 

@@ -21,7 +21,8 @@ var update = flag.Bool("update", false, "write the golden vectors")
 
 // prose returns a text of about so many bytes, the same for a seed.
 func prose(seed uint64, size int) string {
-	words := strings.Fields("the model reads pages of the wiki and finds größere Lücken 大規模 языковые модели {\"role\":\"user\",\"content\":\"ok\"} run_sql")
+	words := strings.Fields("the model reads pages of the wiki and finds größere Lücken 大規模 языковые модели " +
+		"{\"role\":\"user\",\"content\":\"ok\"} run_sql")
 	r := rand.New(rand.NewPCG(seed, 0))
 	var b strings.Builder
 	for b.Len() < size {
@@ -53,7 +54,9 @@ func TestGolden(t *testing.T) {
 	var got strings.Builder
 	for _, v := range []struct{ name, text string }{
 		{"prose", prose(1, 100_000)}, {"one letter", strings.Repeat("a", 20_000)}, {"no blanks", string(noise)},
-		{"characters of 3 bytes", strings.Repeat("漢字仮名", 2_000)}, {"escapes", strings.Repeat(`{"a":"\n\u003cdiv\u003e\t\"x\""},`, 1_000)},
+		{"characters of 3 bytes", strings.Repeat("漢字仮名", 2_000)}, {
+			"escapes", strings.Repeat(`{"a":"\n\u003cdiv\u003e\t\"x\""},`, 1_000),
+		},
 	} {
 		parts, contents := content.DefaultSizes.CutText(v.text)
 		fmt.Fprintf(&got, "%s: %d parts, %s\n", v.name, len(parts), content.Mark(v.text))
@@ -83,7 +86,8 @@ func TestHash(t *testing.T) {
 	if got := content.HashOf("Lücke"); got != content.Hash(sum[:16]) {
 		t.Errorf("%x", got)
 	}
-	if mark := content.Mark("x"); !content.IsMark(mark) || !content.DefaultSizes.Cuts(mark) || content.DefaultSizes.Cuts("x") {
+	if mark := content.Mark("x"); !content.IsMark(mark) || !content.DefaultSizes.Cuts(mark) ||
+		content.DefaultSizes.Cuts("x") {
 		t.Errorf("a text that looks like the mark %s has to be cut", mark)
 	}
 }

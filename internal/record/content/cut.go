@@ -113,7 +113,8 @@ func settle(text string, at int) int {
 
 // inWord reports whether a byte may belong to a word, an identifier, or an escape of JSON.
 func inWord(b byte) bool {
-	return b >= utf8.RuneSelf || b == '_' || b == '-' || b == '\\' || '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
+	return b >= utf8.RuneSelf || b == '_' || b == '-' || b == '\\' || '0' <= b && b <= '9' || 'a' <= b && b <= 'z' ||
+		'A' <= b && b <= 'Z'
 }
 
 // gear has a random number for each byte, made by SplitMix64 from 0.

@@ -46,12 +46,33 @@ func TestBacklog(t *testing.T) {
 		{"from the middle", [][]delta.Delta{{piece(1, 5, "cd")}, {piece(1, 7, "ef")}}, []string{"0/1 !", "0/1 cd", "0/1 ef"}},
 		{"from the second attempt", [][]delta.Delta{{piece(2, 0, "ab")}}, []string{"0/2 !", "0/2 ab"}},
 		{"one is lost", [][]delta.Delta{{piece(1, 0, "ab")}, {piece(1, 4, "ef")}}, []string{"0/1 ab", "0/1 !", "0/1 ef"}},
-		{"one is lost while another waits", [][]delta.Delta{{piece(1, 0, "ab"), piece(1, 4, "ef")}}, []string{"0/1 !", "0/1 ef"}},
-		{"another attempt", [][]delta.Delta{{piece(1, 0, "ab")}, {{Cycle: cycle(0), Attempt: 2, Reset: true}}, {piece(2, 0, "AB")}}, []string{"0/1 ab", "0/2 !", "0/2 AB"}},
-		{"another attempt whose reset is lost", [][]delta.Delta{{piece(1, 0, "ab")}, {piece(2, 0, "AB")}}, []string{"0/1 ab", "0/2 !", "0/2 AB"}},
-		{"a reset and a text in one", [][]delta.Delta{{piece(1, 0, "ab"), {Cycle: cycle(0), Attempt: 2, Reset: true, Text: "AB"}}}, []string{"0/2 !", "0/2 AB"}},
-		{"of a worker that lost the run", [][]delta.Delta{{piece(2, 0, "AB")}, {piece(1, 7, "gh")}, {piece(2, 2, "CD")}}, []string{"0/2 !", "0/2 AB", "0/2 CD"}},
-		{"the same attempt again", [][]delta.Delta{{piece(1, 0, "ab")}, {{Cycle: cycle(0), Attempt: 1, Reset: true}, piece(1, 0, "AB")}}, []string{"0/1 ab", "0/1 !", "0/1 AB"}},
+		{
+			"one is lost while another waits", [][]delta.Delta{{piece(1, 0, "ab"), piece(1, 4, "ef")}},
+			[]string{"0/1 !", "0/1 ef"},
+		},
+		{
+			"another attempt", [][]delta.Delta{
+				{piece(1, 0, "ab")}, {{Cycle: cycle(0), Attempt: 2, Reset: true}}, {piece(2, 0, "AB")},
+			}, []string{"0/1 ab", "0/2 !", "0/2 AB"},
+		},
+		{
+			"another attempt whose reset is lost", [][]delta.Delta{{piece(1, 0, "ab")}, {piece(2, 0, "AB")}},
+			[]string{"0/1 ab", "0/2 !", "0/2 AB"},
+		},
+		{
+			"a reset and a text in one", [][]delta.Delta{
+				{piece(1, 0, "ab"), {Cycle: cycle(0), Attempt: 2, Reset: true, Text: "AB"}},
+			}, []string{"0/2 !", "0/2 AB"},
+		},
+		{
+			"of a worker that lost the run", [][]delta.Delta{{piece(2, 0, "AB")}, {piece(1, 7, "gh")}, {piece(2, 2, "CD")}},
+			[]string{"0/2 !", "0/2 AB", "0/2 CD"},
+		},
+		{
+			"the same attempt again", [][]delta.Delta{
+				{piece(1, 0, "ab")}, {{Cycle: cycle(0), Attempt: 1, Reset: true}, piece(1, 0, "AB")},
+			}, []string{"0/1 ab", "0/1 !", "0/1 AB"},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -124,9 +124,12 @@ func TestDeltas(t *testing.T) {
 	want := map[delta.Cycle]string{}
 	for i, text := range []string{
 		"plain", strings.Repeat("a", 50_000), // of equal notifications of a transaction, Postgres delivers one
-		strings.Repeat("ä€😀", 7_000), strings.Repeat("\"\\<&>\n\t\x00\x01\x7f\u2028", 3_000), "cut\xe2\x82", strings.Repeat("long\xff", 3_000),
+		strings.Repeat("ä€😀", 7_000), strings.Repeat("\"\\<&>\n\t\x00\x01\x7f\u2028", 3_000), "cut\xe2\x82",
+		strings.Repeat("long\xff", 3_000),
 	} {
-		c := delta.Cycle{RootPlanID: "root", PlanID: strings.Repeat("\x01", 255), StepID: fmt.Sprint("step", i), Seq: int64(i)}
+		c := delta.Cycle{
+			RootPlanID: "root", PlanID: strings.Repeat("\x01", 255), StepID: fmt.Sprint("step", i), Seq: int64(i),
+		}
 		want[c] = strings.ToValidUTF8(text, "\uFFFD")
 		for text != "" {
 			n := min(len(text), 1+rand.IntN(20_000))
@@ -141,7 +144,8 @@ func TestDeltas(t *testing.T) {
 		for name, w := range map[string]*watcher{"in the process": here, "in another": there} {
 			storetest.Until(t, c.StepID+" arrives "+name, func() bool { got, _ := w.text(c); return len(got) >= len(text) })
 			if got, resets := w.text(c); got != text || resets > 1 { // one, of the meeting
-				t.Errorf("%s, %s: %d bytes and %d resets, want %d bytes; the same: %t", c.StepID, name, len(got), resets, len(text), got == text)
+				t.Errorf("%s, %s: %d bytes and %d resets, want %d bytes; the same: %t", c.StepID, name, len(got), resets,
+					len(text), got == text)
 			}
 		}
 	}
@@ -173,7 +177,8 @@ func TestReset(t *testing.T) {
 	storetest.Until(t, "the second attempt arrives", w.ends(c, "second"))
 	stalled.Delta("root", "root", "step", 0, 1, " goes on")
 	stalled.Delta("root", "root", "end", 0, 1, "end")
-	storetest.Until(t, "what was sent after it arrives", w.ends(delta.Cycle{RootPlanID: "root", PlanID: "root", StepID: "end"}, "end"))
+	storetest.Until(t, "what was sent after it arrives",
+		w.ends(delta.Cycle{RootPlanID: "root", PlanID: "root", StepID: "end"}, "end"))
 	if text, _ := w.text(c); text != "second" {
 		t.Errorf("%q", text)
 	}
@@ -195,8 +200,10 @@ func TestUnwatchedDeltas(t *testing.T) {
 	w := watch(t, server, "root")
 	meet(t, worker, w, "root")
 	send("last")
-	storetest.Until(t, "the last one is notified", w.ends(delta.Cycle{RootPlanID: "root", PlanID: "root", StepID: "step"}, "last"))
-	storetest.Until(t, "the last one is delivered", local.ends(delta.Cycle{RootPlanID: "local", PlanID: "local", StepID: "step"}, "last"))
+	storetest.Until(t, "the last one is notified",
+		w.ends(delta.Cycle{RootPlanID: "root", PlanID: "root", StepID: "step"}, "last"))
+	storetest.Until(t, "the last one is delivered",
+		local.ends(delta.Cycle{RootPlanID: "local", PlanID: "local", StepID: "step"}, "last"))
 	for _, p := range payloads() {
 		if strings.Contains(p, "before") || !strings.Contains(p, `"root"`) {
 			t.Errorf("notified: %s", p)

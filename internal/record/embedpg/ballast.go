@@ -36,7 +36,8 @@ func (b ballast) giveUp() {
 		return
 	}
 	if err := os.Remove(b.path()); err == nil {
-		b.log.Warn("the disk is full: removed the ballast so that postgres can start; make room", "file", b.path(), "free_mib", free>>20)
+		b.log.Warn("the disk is full: removed the ballast so that postgres can start; make room", "file", b.path(),
+			"free_mib", free>>20)
 	} else if !errors.Is(err, os.ErrNotExist) {
 		b.log.Error("the disk is full, and the ballast cannot be removed", "error", err)
 	}

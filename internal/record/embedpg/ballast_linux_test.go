@@ -33,7 +33,9 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
-	config := Config{Dir: filepath.Join(disk, "pg"), Ballast: 64 << 20, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	config := Config{
+		Dir: filepath.Join(disk, "pg"), Ballast: 64 << 20, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}
 	s := mustStart(t, config)
 	mustAddRow(t, s)
 	file := filepath.Join(config.Dir, "ballast")

@@ -82,7 +82,9 @@ func TestNoPostgres(t *testing.T) {
 	t.Parallel()
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
-	_, err := Start(t.Context(), Config{Dir: t.TempDir(), BinDirs: []string{}, CacheDir: t.TempDir(), repository: gone.URL})
+	_, err := Start(t.Context(), Config{
+		Dir: t.TempDir(), BinDirs: []string{}, CacheDir: t.TempDir(), repository: gone.URL,
+	})
 	if !errors.Is(err, ErrNoPostgres) {
 		t.Fatalf("Start: %v", err)
 	}
@@ -131,8 +133,8 @@ func pinned(archive []byte) []pin {
 	return []pin{{"18.3.0", map[string]string{platform(): hex.EncodeToString(hash[:])}}}
 }
 
-// S11: an archive that was changed, if by one bit, is not unpacked, although the repository vouches for it; nor is one without a
-// known hash. Nothing of them is left.
+// S11: an archive that was changed, if by one bit, is not unpacked, although the repository vouches for it; nor is one
+// without a known hash. Nothing of them is left.
 func TestChangedArchive(t *testing.T) {
 	t.Parallel()
 	var jar bytes.Buffer
@@ -167,11 +169,14 @@ func TestChangedArchive(t *testing.T) {
 		"no such a version": {good, []pin{{"17.5.0", map[string]string{platform(): "00"}}}, "none of version 18"},
 	} {
 		cache := t.TempDir()
-		cfg, err := Config{Dir: t.TempDir(), BinDirs: []string{}, CacheDir: cache, repository: serveArchive(t, tt.sent).URL, pins: tt.pins}.withDefaults()
+		cfg, err := Config{
+			Dir: t.TempDir(), BinDirs: []string{}, CacheDir: cache, repository: serveArchive(t, tt.sent).URL, pins: tt.pins,
+		}.withDefaults()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := findBinaries(t.Context(), cfg, 18); !errors.Is(err, ErrNoPostgres) || !strings.Contains(err.Error(), tt.want) {
+		if _, err := findBinaries(t.Context(), cfg, 18); !errors.Is(err, ErrNoPostgres) ||
+			!strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if left, err := os.ReadDir(cache); err != nil || len(left) > 0 {
@@ -187,9 +192,14 @@ func TestForeignCache(t *testing.T) {
 	known := []pin{{"18.3.0", map[string]string{platform(): hash}}}
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
-	for _, folder := range []string{".", "postgresql-18.3.0-" + platform() + "-" + hash[:16], "postgresql-18.3.0-" + platform() + "-" + hash[:16] + "/bin"} {
+	for _, folder := range []string{
+		".", "postgresql-18.3.0-" + platform() + "-" + hash[:16],
+		"postgresql-18.3.0-" + platform() + "-" + hash[:16] + "/bin",
+	} {
 		cache := t.TempDir()
-		cfg, err := Config{Dir: t.TempDir(), BinDirs: []string{}, CacheDir: cache, repository: gone.URL, pins: known}.withDefaults()
+		cfg, err := Config{
+			Dir: t.TempDir(), BinDirs: []string{}, CacheDir: cache, repository: gone.URL, pins: known,
+		}.withDefaults()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -200,13 +210,15 @@ func TestForeignCache(t *testing.T) {
 		if err := os.Chmod(filepath.Join(cache, folder), 0o777); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := findBinaries(t.Context(), cfg, 18); !errors.Is(err, ErrNoPostgres) || !strings.Contains(err.Error(), "can be changed by other users") {
+		if _, err := findBinaries(t.Context(), cfg, 18); !errors.Is(err, ErrNoPostgres) ||
+			!strings.Contains(err.Error(), "can be changed by other users") {
 			t.Errorf("%s: %v", folder, err)
 		}
 	}
 }
 
-// TestPins checks that the pins are hashes, and that the platforms that most people have are there with the newest version.
+// TestPins checks that the pins are hashes, and that the platforms that most people have are there with the newest
+// version.
 func TestPins(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -250,7 +262,9 @@ func TestFetch(t *testing.T) {
 	if err := os.Mkdir(other, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := Config{Dir: t.TempDir(), BinDirs: []string{}, CacheDir: cache, repository: repository.URL, pins: pinned(jar.Bytes())}.withDefaults()
+	cfg, err := Config{
+		Dir: t.TempDir(), BinDirs: []string{}, CacheDir: cache, repository: repository.URL, pins: pinned(jar.Bytes()),
+	}.withDefaults()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -127,7 +127,8 @@ func TestPostmasterKilled(t *testing.T) {
 	}()
 	watch := connect(t, s)
 	for active := 0; active == 0; {
-		err := watch.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE pid = $1 AND state = 'active'", busy.PgConn().PID()).Scan(&active)
+		err := watch.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE pid = $1 AND state = 'active'",
+			busy.PgConn().PID()).Scan(&active)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -363,7 +364,8 @@ func TestOrdinaryUser(t *testing.T) {
 	for name, uid := range users {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.CommandContext(t.Context(), binary, "-test.v", "-test.run=^Test(RestartKeepsData|ProgramCrash|Temp|LongPath)$")
+			cmd := exec.CommandContext(t.Context(), binary, "-test.v",
+				"-test.run=^Test(RestartKeepsData|ProgramCrash|Temp|LongPath)$")
 			cmd.Dir = filepath.Dir(binary)
 			cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}

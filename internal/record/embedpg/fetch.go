@@ -34,8 +34,8 @@ const (
 	maxArchive = 128 << 20
 )
 
-// fetch returns the folder of the downloaded binaries of a major version, or of the newest if major is 0. It downloads them into cache if
-// they are not there yet. Nothing is unpacked whose hash is not that of [pins].
+// fetch returns the folder of the downloaded binaries of a major version, or of the newest if major is 0. It downloads
+// them into cache if they are not there yet. Nothing is unpacked whose hash is not that of [pins].
 func fetch(ctx context.Context, cfg Config, major int) (string, error) {
 	known := cfg.pins
 	if known == nil {
@@ -74,7 +74,8 @@ func fetch(ctx context.Context, cfg Config, major int) (string, error) {
 
 	name := "embedded-postgres-binaries-" + on
 	jar := filepath.Join(temp, "jar")
-	if err := download(ctx, fmt.Sprintf("%s/io/zonky/test/postgres/%s/%s/%[2]s-%[3]s.jar", repository, name, version), hash, jar); err != nil {
+	if err := download(ctx, fmt.Sprintf("%s/io/zonky/test/postgres/%s/%s/%[2]s-%[3]s.jar", repository, name, version),
+		hash, jar); err != nil {
 		return "", err
 	}
 	if err := takeArchive(jar, filepath.Join(temp, "archive", name+"-"+version+".txz")); err != nil {
@@ -99,7 +100,8 @@ func ours(folders ...string) error {
 		}
 		owner, known := info.Sys().(*syscall.Stat_t)
 		if known && owner.Uid != 0 && int(owner.Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
-			return fmt.Errorf("the folder %s can be changed by other users: remove it, or take its write permissions away", folder)
+			return fmt.Errorf("the folder %s can be changed by other users: remove it, or take its write permissions away",
+				folder)
 		}
 	}
 	return nil
@@ -183,8 +185,8 @@ func reach(ctx context.Context, repository string) error {
 // nowhere answers no request: the library is to download nothing.
 const nowhere = "http://127.0.0.1:0"
 
-// unpack makes the library extract the archive in temp/archive into temp/postgres. The library does this only as part of starting a
-// server. So it gets a data directory on which no server starts, and its error about that is ignored.
+// unpack makes the library extract the archive in temp/archive into temp/postgres. The library does this only as part
+// of starting a server. So it gets a data directory on which no server starts, and its error about that is ignored.
 func unpack(version, temp string) error {
 	path := func(name string) string { return filepath.Join(temp, name) }
 	if err := os.Mkdir(path("data"), 0o700); err != nil {

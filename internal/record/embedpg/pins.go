@@ -12,8 +12,9 @@ type pin struct {
 	sha256  map[string]string // of the archive for a platform, in hex
 }
 
-// pins are those that can be downloaded, newest first. The hashes are of the files at Maven Central, as they were on 2026-11-26. An archive
-// of another hash is not unpacked, whatever the repository says of it; a platform without a hash has no download.
+// pins are those that can be downloaded, newest first. The hashes are of the files at Maven Central, as they were on
+// 2026-11-26. An archive of another hash is not unpacked, whatever the repository says of it; a platform without a hash
+// has no download.
 var pins = []pin{
 	{"18.3.0", map[string]string{
 		"linux-amd64":        "1974c3a59c3ae010e9818e81637e425aad94eaac26e4ef533b42e081fe7ca345",

@@ -86,7 +86,8 @@ func appendChange(t *testing.T, db *pgtest.DB, root string) pgx.Tx {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
-	if _, err := tx.Exec(t.Context(), "INSERT INTO actlog.change (root_plan_id, kinds) VALUES ($1, '{plan}')", root); err != nil {
+	if _, err := tx.Exec(t.Context(), "INSERT INTO actlog.change (root_plan_id, kinds) VALUES ($1, '{plan}')",
+		root); err != nil {
 		t.Fatal(err)
 	}
 	return tx
@@ -300,7 +301,9 @@ func TestWritesWithoutTheQueue(t *testing.T) {
 	s := storetest.OpenURL(t, db.URL)
 	root := record.NewPlanID()
 	f := follow(t, s)
-	storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Failed), Exception: new("no")})
+	storetest.Write(t, s, &record.Plan{
+		RootPlanID: root, CurrentPlanID: root, State: new(record.Failed), Exception: new("no"),
+	})
 	if _, found, err := s.ServeException(t.Context(), root, root); err != nil || !found {
 		t.Fatal(found, err)
 	}
@@ -325,7 +328,8 @@ func TestFollowAfterAnOutage(t *testing.T) {
 	}
 }
 
-// TestFollowAfterAFailover checks that nothing is missed if the old primary gave numbers to changes that the new one lacks.
+// TestFollowAfterAFailover checks that nothing is missed if the old primary gave numbers to changes that the new one
+// lacks.
 func TestFollowAfterAFailover(t *testing.T) {
 	t.Parallel()
 	pair := pgtest.NewPair(t)
@@ -345,5 +349,7 @@ func TestFollowAfterAFailover(t *testing.T) {
 	storetest.Until(t, "what will be lost is delivered", func() bool { return f.times("lost") == 100 })
 	pair.Promote(t)
 	storetest.Write(t, s, plan("p"))
-	storetest.Until(t, "it is delivered, or all is read again", func() bool { return f.times("p") == 1 || f.losses() == 1 })
+	storetest.Until(t, "it is delivered, or all is read again", func() bool {
+		return f.times("p") == 1 || f.losses() == 1
+	})
 }

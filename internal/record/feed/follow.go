@@ -130,7 +130,9 @@ func (f *follower) poll(ctx context.Context, deliver func(Changes)) (more bool, 
 		}
 	}
 	rows, err := pg.Read(ctx, f.feed.db, func() ([]db.ChangeLookRow, error) {
-		return f.feed.queries.ChangeLook(ctx, f.feed.db, db.ChangeLookParams{AfterSeq: f.seq, PageSize: pollRows, Missing: slices.Collect(maps.Keys(f.missing))})
+		return f.feed.queries.ChangeLook(ctx, f.feed.db, db.ChangeLookParams{
+			AfterSeq: f.seq, PageSize: pollRows, Missing: slices.Collect(maps.Keys(f.missing)),
+		})
 	})
 	if err != nil {
 		return false, err
@@ -275,7 +277,9 @@ func (f *Feed) Since(ctx context.Context, cursor, rootPlanID string) ([]Change, 
 	_, number, _ := strings.Cut(cursor, "-")
 	seq, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || seq < 0 {
-		return nil, &record.InvalidError{Code: record.CodeInvalidValue, Field: "after", Reason: "must be a cursor, the id of an event"}
+		return nil, &record.InvalidError{
+			Code: record.CodeInvalidValue, Field: "after", Reason: "must be a cursor, the id of an event",
+		}
 	}
 	primary := f.reads.Primary()
 	era, err := f.era(ctx, f.reads)
@@ -289,7 +293,9 @@ func (f *Feed) Since(ctx context.Context, cursor, rootPlanID string) ([]Change, 
 	if rootPlanID != "" {
 		params.RootPlanID = &rootPlanID
 	}
-	rows, err := pg.Read(ctx, f.reads, func() ([]db.ChangeSinceRow, error) { return f.queries.ChangeSince(ctx, f.reads, params) })
+	rows, err := pg.Read(ctx, f.reads, func() ([]db.ChangeSinceRow, error) {
+		return f.queries.ChangeSince(ctx, f.reads, params)
+	})
 	if err != nil {
 		return nil, err
 	}

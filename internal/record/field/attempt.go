@@ -104,7 +104,8 @@ func AttemptOf(c record.Change) record.Attempt {
 	var state *record.State
 	switch c := c.(type) {
 	case *record.AgentExecution:
-		number, state, a.StartTime, a.EndTime, a.ErrorMessage, a.ErrorKind = c.Attempt, c.State, c.StartTime, c.EndTime, c.ErrorMessage, c.ErrorKind
+		number, state, a.StartTime, a.EndTime, a.ErrorMessage, a.ErrorKind = c.Attempt, c.State, c.StartTime, c.EndTime,
+			c.ErrorMessage, c.ErrorKind
 	case *record.ThinkAct:
 		number, state, a.ErrorMessage, a.ErrorKind = c.Attempt, c.State, c.ErrorMessage, c.ErrorKind
 		a.StartTime, a.EndTime = c.ThinkStartTime, c.ThinkEndTime
@@ -115,7 +116,8 @@ func AttemptOf(c record.Change) record.Attempt {
 			a.EndTime = c.ActEndTime
 		}
 	case *record.ActTool:
-		number, state, a.StartTime, a.EndTime, a.ErrorMessage, a.ErrorKind = c.Attempt, c.State, c.StartTime, c.EndTime, c.ErrorMessage, c.ErrorKind
+		number, state, a.StartTime, a.EndTime, a.ErrorMessage, a.ErrorKind = c.Attempt, c.State, c.StartTime, c.EndTime,
+			c.ErrorMessage, c.ErrorKind
 	}
 	if number != nil {
 		a.Number = *number

@@ -46,7 +46,8 @@ func TestCutAtCharacterBoundary(t *testing.T) {
 			p, cut := mustCleanPlan(t, func(p *record.Plan) { p.Name = &name })
 			got := *p.Name
 			fits := len(name) <= record.MaxIDBytes
-			if !strings.HasPrefix(name, got) || len(got) > record.MaxIDBytes || !fits && len(got) <= record.MaxIDBytes-len(char) || strings.ContainsRune(got, '\uFFFD') {
+			if !strings.HasPrefix(name, got) || len(got) > record.MaxIDBytes || !fits &&
+				len(got) <= record.MaxIDBytes-len(char) || strings.ContainsRune(got, '\uFFFD') {
 				t.Errorf("kept %d bytes of %q", len(got), char)
 			}
 			if slices.Contains(cut, "name") == fits {
@@ -76,7 +77,8 @@ func TestCutTextStaysJSON(t *testing.T) {
 			return *c.(*record.ThinkAct).ThinkInput, cut
 		}
 		got, cut := clean(sent)
-		if len(got) != record.MaxTextBytes || !loosejson.Valid(got) || !strings.Contains(got, `"Which lamp is it?"`) || !slices.Equal(cut, []string{"thinkInput"}) {
+		if len(got) != record.MaxTextBytes || !loosejson.Valid(got) || !strings.Contains(got, `"Which lamp is it?"`) ||
+			!slices.Equal(cut, []string{"thinkInput"}) {
 			t.Errorf("%d bytes, cut %q: %.100s", len(got), cut, got)
 		}
 		if again, cut := clean(got + "\U0010FFFF"); again != got || !slices.Equal(cut, []string{"thinkInput"}) {
@@ -93,7 +95,8 @@ func TestCleanCopies(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 11, 20, 12, 0, 0, 1, time.FixedZone("", 3600))
 	newPlan := func() *record.Plan {
-		return &record.Plan{RootPlanID: "a\x00", CurrentPlanID: "a\x00", Title: new("b\xff"), Tags: []string{"c\x00"}, TraceID: new(" "),
+		return &record.Plan{RootPlanID: "a\x00", CurrentPlanID: "a\x00", Title: new("b\xff"), Tags: []string{"c\x00"},
+			TraceID:   new(" "),
 			StartTime: new(start), Metadata: json.RawMessage(`{ "d": "\u0000" }`)}
 	}
 	p := newPlan()
@@ -163,7 +166,8 @@ func TestLongJSON(t *testing.T) {
 		sent := `{"a":"` + strings.Repeat(filling, record.MaxTextBytes/len(filling)) + `"}`
 		p, cut := mustCleanPlan(t, func(p *record.Plan) { p.Metadata = json.RawMessage(sent) })
 		var kept string
-		if err := json.Unmarshal(p.Metadata, &kept); err != nil || !strings.HasPrefix(sent, kept) || len(kept) < record.MaxTextBytes/8 {
+		if err := json.Unmarshal(p.Metadata, &kept); err != nil || !strings.HasPrefix(sent, kept) ||
+			len(kept) < record.MaxTextBytes/8 {
 			t.Errorf("%q: kept %d bytes, %v", filling, len(kept), err)
 		}
 		if len(p.Metadata) > record.MaxTextBytes || !slices.Equal(cut, []string{"metadata"}) {
@@ -215,7 +219,8 @@ func TestInvalidNumbers(t *testing.T) {
 	} {
 		c.RootPlanID, c.StepID = "p", "s"
 		var invalid *record.InvalidError
-		if _, _, err := field.Clean(c); !errors.As(err, &invalid) || invalid.Field != strings.TrimSpace(name) || invalid.Code != record.CodeInvalidValue {
+		if _, _, err := field.Clean(c); !errors.As(err, &invalid) || invalid.Field != strings.TrimSpace(name) ||
+			invalid.Code != record.CodeInvalidValue {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -225,12 +230,16 @@ func TestInvalidNumbers(t *testing.T) {
 // text, and that a count without its text is ignored.
 func TestCharactersAreCountedBeforeCut(t *testing.T) {
 	t.Parallel()
-	c, cut, err := field.Clean(&record.ThinkAct{RootPlanID: "p", StepID: "s", ThinkInput: new(strings.Repeat("é", record.MaxTextBytes)), ThinkOutputChars: new(int64(9))})
+	c, cut, err := field.Clean(&record.ThinkAct{
+		RootPlanID: "p", StepID: "s", ThinkInput: new(strings.Repeat("é", record.MaxTextBytes)),
+		ThinkOutputChars: new(int64(9)),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := c.(*record.ThinkAct)
-	if *got.ThinkInputChars != record.MaxTextBytes || got.ThinkOutputChars != nil || !slices.Equal(cut, []string{"thinkInput"}) {
+	if *got.ThinkInputChars != record.MaxTextBytes || got.ThinkOutputChars != nil ||
+		!slices.Equal(cut, []string{"thinkInput"}) {
 		t.Errorf("%d characters, %v; cut %q", *got.ThinkInputChars, got.ThinkOutputChars, cut)
 	}
 }
@@ -244,9 +253,14 @@ func TestStillCut(t *testing.T) {
 		plan record.Plan
 		want []string
 	}{
-		"empty":    {record.Plan{}, []string{}},
-		"replaced": {record.Plan{Title: new("t"), Name: new("n"), Tags: []string{"a"}, Metadata: json.RawMessage(`{"a":1}`), Summary: new("")}, []string{}},
-		"as cut": {record.Plan{Title: new(strings.Repeat("x", record.MaxTextBytes-3)), Name: new(strings.Repeat("é", 127)), Tags: []string{"a", strings.Repeat("x", 255)},
+		"empty": {record.Plan{}, []string{}},
+		"replaced": {
+			record.Plan{
+				Title: new("t"), Name: new("n"), Tags: []string{"a"}, Metadata: json.RawMessage(`{"a":1}`), Summary: new(""),
+			}, []string{},
+		},
+		"as cut": {record.Plan{Title: new(strings.Repeat("x", record.MaxTextBytes-3)), Name: new(strings.Repeat("é", 127)),
+			Tags:     []string{"a", strings.Repeat("x", 255)},
 			Metadata: json.RawMessage(`"{"`)}, []string{"metadata", "name", "tags", "title"}},
 		"just full":      {record.Plan{Name: new(strings.Repeat("x", 252))}, []string{"name"}},
 		"not quite full": {record.Plan{Name: new(strings.Repeat("x", 251))}, []string{}},
@@ -285,11 +299,28 @@ func TestImplausibleValues(t *testing.T) {
 		field    string
 		ok, fail []record.Change
 	}{
-		{"traceId", []record.Change{traced(trace), traced(strings.ToUpper(trace)), traced("0af76519-16cd-43dd-8448-eb211c80319c"), traced(" ")},
-			[]record.Change{traced("zz"), traced(trace[1:]), traced(trace + "0"), traced(strings.Repeat("0", 32)), traced("-" + trace[1:]), traced(trace[:31] + "é")}},
-		{"startTime", []record.Change{begun(1970), begun(2026), begun(2262)}, []record.Change{begun(1), begun(1969), begun(2263), begun(9999), begun(-1)}},
-		{"confidence", []record.Change{thought(0), thought(0.5), thought(1)}, []record.Change{thought(2), thought(-0.1), thought(math.NaN())}},
-		{"relevanceScore", []record.Change{source(0), source(1)}, []record.Change{source(1.01), source(-1), source(math.Inf(1))}},
+		{"traceId", []record.Change{
+			traced(trace), traced(strings.ToUpper(trace)), traced("0af76519-16cd-43dd-8448-eb211c80319c"), traced(" "),
+		},
+			[]record.Change{
+				traced("zz"), traced(trace[1:]), traced(trace + "0"), traced(strings.Repeat("0", 32)), traced("-" + trace[1:]),
+				traced(trace[:31] + "é"),
+			}},
+		{
+			"startTime", []record.Change{begun(1970), begun(2026), begun(2262)}, []record.Change{
+				begun(1), begun(1969), begun(2263), begun(9999), begun(-1),
+			},
+		},
+		{
+			"confidence", []record.Change{thought(0), thought(0.5), thought(1)}, []record.Change{
+				thought(2), thought(-0.1), thought(math.NaN()),
+			},
+		},
+		{
+			"relevanceScore", []record.Change{source(0), source(1)}, []record.Change{
+				source(1.01), source(-1), source(math.Inf(1)),
+			},
+		},
 	} {
 		for _, c := range tt.ok {
 			if _, _, err := field.Clean(c); err != nil {
@@ -298,7 +329,8 @@ func TestImplausibleValues(t *testing.T) {
 		}
 		for i, c := range tt.fail {
 			var invalid *record.InvalidError
-			if _, _, err := field.Clean(c); !errors.As(err, &invalid) || invalid.Field != tt.field || invalid.Code != record.CodeInvalidValue {
+			if _, _, err := field.Clean(c); !errors.As(err, &invalid) || invalid.Field != tt.field ||
+				invalid.Code != record.CodeInvalidValue {
 				t.Errorf("%s, %d: %v", tt.field, i, err)
 			}
 		}

@@ -117,7 +117,8 @@ func TestCutValuesAreCutAgain(t *testing.T) {
 	metadata.Metadata = json.RawMessage(`{"a":` + string(mustJSON(t, *long(0, "x"))) + `}`)
 	changes["metadata"] = &metadata
 	for name, value := range map[string]json.RawMessage{
-		"a list": json.RawMessage(`[` + strings.Repeat(`"<&>",`, record.MaxTextBytes/6+1) + `1]`), "a text": mustJSON(t, *long(0, "\"\n")), "escaped characters": mustJSON(t, *long(0, "<")),
+		"a list": json.RawMessage(`[` + strings.Repeat(`"<&>",`, record.MaxTextBytes/6+1) + `1]`),
+		"a text": mustJSON(t, *long(0, "\"\n")), "escaped characters": mustJSON(t, *long(0, "<")),
 	} {
 		a := artifact
 		a.Value = value
@@ -153,11 +154,14 @@ func TestWholeStringIsNotTakenForCut(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{strings.Repeat("x", 1<<20), `{"a":"` + strings.Repeat("x", 1<<20) + `"}`, `{"a":`} {
 		value := mustJSON(t, text)
-		if _, cut, err := field.Clean(&record.Artifact{RootPlanID: "p", PlanID: "p", Name: "a", Value: value}); err != nil || len(cut) > 0 {
+		if _, cut, err := field.Clean(&record.Artifact{RootPlanID: "p", PlanID: "p", Name: "a", Value: value}); err != nil ||
+			len(cut) > 0 {
 			t.Errorf("%.10s: cut %q, %v", text, cut, err)
 		}
 	}
-	if _, _, err := field.Clean(&record.Plan{RootPlanID: "p", CurrentPlanID: "p", Metadata: json.RawMessage(`"{\"a\":"`)}); err == nil {
+	if _, _, err := field.Clean(&record.Plan{
+		RootPlanID: "p", CurrentPlanID: "p", Metadata: json.RawMessage(`"{\"a\":"`),
+	}); err == nil {
 		t.Error("a short string was accepted in place of an object")
 	}
 }
@@ -167,7 +171,10 @@ func TestWholeStringIsNotTakenForCut(t *testing.T) {
 func TestLargeTextsAreSplit(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("\x01", record.MaxTextBytes)
-	row := newRow(t, &record.ThinkAct{RootPlanID: "p", StepID: "s", Rev: new(int64(3)), State: new(record.Completed), ThinkInput: &text, ThinkOutput: &text, ActionDescription: &text, ActionResult: &text, ErrorMessage: &text})
+	row := newRow(t, &record.ThinkAct{
+		RootPlanID: "p", StepID: "s", Rev: new(int64(3)), State: new(record.Completed), ThinkInput: &text,
+		ThinkOutput: &text, ActionDescription: &text, ActionResult: &text, ErrorMessage: &text,
+	})
 	changes := row.Changes()
 	if len(changes) != 3 {
 		t.Errorf("%d changes", len(changes))

@@ -330,9 +330,11 @@ func named(fields []Field, name string) *Field {
 var enums = map[reflect.Type][]string{
 	reflect.TypeFor[record.ThoughtType](): texts(record.ThoughtAnalysis, record.ThoughtDecision, record.ThoughtAction,
 		record.ThoughtObservation, record.ThoughtConclusion, record.ThoughtError),
-	reflect.TypeFor[record.SourceType](): texts(record.SourceFile, record.SourceURL, record.SourceClass, record.SourceCommit,
+	reflect.TypeFor[record.SourceType](): texts(record.SourceFile, record.SourceURL, record.SourceClass,
+		record.SourceCommit,
 		record.SourceDocumentation, record.SourceSnippet, record.SourceEmbedding),
-	reflect.TypeFor[record.WaitType](): texts(record.WaitUserInput, record.WaitPlanValidation, record.WaitActionValidation),
+	reflect.TypeFor[record.WaitType](): texts(record.WaitUserInput, record.WaitPlanValidation,
+		record.WaitActionValidation),
 }
 
 func texts[T ~string](values ...T) []string {

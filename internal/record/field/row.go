@@ -318,7 +318,10 @@ func (f *Field) saidBy(said, stands reflect.Value) bool {
 
 // Clone returns a copy whose fields can be set without changing r.
 func (r *Row) Clone() *Row {
-	out := &Row{Change: CloneChange(r.Change), Revs: slices.Clone(r.Revs), Cut: slices.Clone(r.Cut), Contents: slices.Clone(r.Contents)}
+	out := &Row{
+		Change: CloneChange(r.Change), Revs: slices.Clone(r.Revs), Cut: slices.Clone(r.Cut),
+		Contents: slices.Clone(r.Contents),
+	}
 	for _, p := range r.Past {
 		out.Past = append(out.Past, p.Clone())
 	}

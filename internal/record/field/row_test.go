@@ -44,7 +44,8 @@ func drawRow(t *rapid.T, kind record.Kind) *field.Row {
 				v.SetString("k")
 			}
 			continue
-		case f.Rule == field.Follows || n == 0 || f.Name == "parentPlanId" || f.Name == "toolCallId" && kind == record.KindPlan:
+		case f.Rule == field.Follows || n == 0 || f.Name == "parentPlanId" || f.Name == "toolCallId" &&
+			kind == record.KindPlan:
 			continue
 		}
 		set := func(value any) {
@@ -56,8 +57,9 @@ func drawRow(t *rapid.T, kind record.Kind) *field.Row {
 		case f.Rule == field.Forward:
 			set(rapid.SampledFrom(record.States(kind)).Draw(t, "state"))
 		case f.Name == "type" && kind != record.KindArtifact:
-			set(map[record.Kind][]string{record.KindThought: {"action", "error", "decision"}, record.KindSource: {"URL", "FILE", "CLASS"},
-				record.KindWait: {"USER_INPUT", "PLAN_VALIDATION", "ACTION_VALIDATION"}}[kind][n-1])
+			set(map[record.Kind][]string{record.KindThought: {"action", "error", "decision"},
+				record.KindSource: {"URL", "FILE", "CLASS"},
+				record.KindWait:   {"USER_INPUT", "PLAN_VALIDATION", "ACTION_VALIDATION"}}[kind][n-1])
 		case f.Name == "formInputs":
 			v.SetBytes(fmt.Appendf(nil, `[{"n":"%d"}]`, n))
 		case f.Name == "startedBy":
@@ -173,7 +175,8 @@ func TestLaterWinsWithoutRevisions(t *testing.T) {
 		p.RootPlanID, p.CurrentPlanID = "p", "p"
 		return newRow(t, &p)
 	}
-	got := fold(row(record.Plan{Title: new("z"), Summary: new("kept"), State: new(record.Failed)}), row(record.Plan{Title: new("a"), State: new(record.Running)}),
+	got := fold(row(record.Plan{Title: new("z"), Summary: new("kept"), State: new(record.Failed)}),
+		row(record.Plan{Title: new("a"), State: new(record.Running)}),
 		row(record.Plan{State: new(record.Completed)}), row(record.Plan{State: new(record.Interrupted)}))
 	want := row(record.Plan{Title: new("a"), Summary: new("kept"), State: new(record.Completed)})
 	if diff := cmp.Diff(want, got); diff != "" {

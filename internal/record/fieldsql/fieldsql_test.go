@@ -75,11 +75,18 @@ func TestEveryShape(t *testing.T) {
 			prepare("export", fieldsql.Export(k, true), params)
 			prepare("export of contents once", fieldsql.Export(k, false), params)
 			prepare("contents", fieldsql.Contents(), 2)
-			page := fieldsql.Page{Kind: k, Where: "t.root_plan_id = $1::text", Order: []string{fieldsql.Keys(k)[0].SQL}, Limit: "$2::integer", Bytes: "1000"}
-			prepare("page", "SELECT "+fieldsql.Select(fieldsql.Readable(k, "i"))+" FROM ("+page.SQL()+") AS i ORDER BY i.place", 2)
+			page := fieldsql.Page{
+				Kind: k, Where: "t.root_plan_id = $1::text", Order: []string{fieldsql.Keys(k)[0].SQL}, Limit: "$2::integer",
+				Bytes: "1000",
+			}
+			prepare("page", "SELECT "+fieldsql.Select(fieldsql.Readable(k, "i"))+" FROM ("+page.SQL()+") AS i ORDER BY i.place",
+				2)
 			var sections []fieldsql.Section
 			for _, other := range append([]record.Kind{k}, record.Kinds...) { // the first section sets the types
-				sections = append(sections, fieldsql.Section{Kind: other, Columns: fieldsql.Readable(other, "x"), From: "FROM actlog." + fieldsql.TableOf(other).Name + " AS x WHERE x.root_plan_id = $1::text"})
+				sections = append(sections, fieldsql.Section{
+					Kind: other, Columns: fieldsql.Readable(other, "x"),
+					From: "FROM actlog." + fieldsql.TableOf(other).Name + " AS x WHERE x.root_plan_id = $1::text",
+				})
 			}
 			prepare("union", fieldsql.Union(sections...), 1)
 		})
@@ -95,7 +102,10 @@ func shapesOf(k record.Kind) []fieldsql.Shape {
 	}
 	r := rand.New(rand.NewPCG(1, uint64(len(shapes))))
 	for range 40 {
-		shapes = append(shapes, fieldsql.Shape{Fields: r.Uint64() & fieldsql.WholeShape(k).Fields, Revs: r.IntN(2) == 0, Cut: r.IntN(2) == 0, Reopens: r.IntN(2) == 0})
+		shapes = append(shapes, fieldsql.Shape{
+			Fields: r.Uint64() & fieldsql.WholeShape(k).Fields, Revs: r.IntN(2) == 0, Cut: r.IntN(2) == 0,
+			Reopens: r.IntN(2) == 0,
+		})
 	}
 	if fieldsql.TableOf(k).Parted && k != record.KindPlan {
 		for _, shape := range shapes {
@@ -120,9 +130,15 @@ func TestNamed(t *testing.T) {
 	}{
 		{record.KindThinkAct, "", false, "rootPlanId stepId seq"},
 		{record.KindThinkAct, "thinkInput", false, "rootPlanId stepId seq thinkInput thinkInputChars thinkInputParts"},
-		{record.KindThinkAct, "modelName", false, "rootPlanId stepId seq modelName inputPrice outputPrice cacheReadPrice cacheWritePrice tariff"},
+		{
+			record.KindThinkAct, "modelName", false,
+			"rootPlanId stepId seq modelName inputPrice outputPrice cacheReadPrice cacheWritePrice tariff",
+		},
 		{record.KindActTool, "attempt", false, "rootPlanId stepId seq toolCallId attempt"},
-		{record.KindActTool, "attempt", true, "rootPlanId stepId seq toolCallId state attempt errorMessage errorKind startTime endTime"},
+		{
+			record.KindActTool, "attempt", true,
+			"rootPlanId stepId seq toolCallId state attempt errorMessage errorKind startTime endTime",
+		},
 		{record.KindPlan, "title", false, "rootPlanId currentPlanId title"},
 	} {
 		shape := fieldsql.Shape{Reopens: tt.reopens}

@@ -141,7 +141,8 @@ func (p Page) SQL() string {
 		if f := &fields[i]; f.Readable() && (f.Type == field.Text || f.Type == field.JSON) {
 			size := "octet_length(t." + f.Column + "::text)"
 			if f.Parts != nil { // in characters, which is near enough
-				size = fmt.Sprintf("CASE WHEN %s THEN LEAST(t.%s, %d) ELSE %s END", inParts(f, "t"), field.CharsOf(p.Kind, f).Column, record.MaxTextBytes, size)
+				size = fmt.Sprintf("CASE WHEN %s THEN LEAST(t.%s, %d) ELSE %s END", inParts(f, "t"),
+					field.CharsOf(p.Kind, f).Column, record.MaxTextBytes, size)
 			}
 			sizes = append(sizes, "COALESCE("+size+", 0)")
 		}

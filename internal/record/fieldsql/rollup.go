@@ -44,8 +44,9 @@ var figures = map[record.Kind][]figure{
 
 // lastSeen is when a row was last heard of.
 var lastSeen = map[record.Kind]string{
-	record.KindThinkAct: "GREATEST(r.think_start_time, r.think_end_time, r.first_token_time, r.act_start_time, r.act_end_time)",
-	record.KindActTool:  "GREATEST(r.start_time, r.end_time)",
+	record.KindThinkAct: "GREATEST(r.think_start_time, r.think_end_time, r.first_token_time, r.act_start_time, " +
+		"r.act_end_time)",
+	record.KindActTool: "GREATEST(r.start_time, r.end_time)",
 }
 
 // counted are the roll-ups of a step without cycles that are not NULL.
@@ -70,7 +71,8 @@ func rollUpJoin(part string, latest bool) string {
 		})
 	}
 	return strings.NewReplacer("CYCLES", sums(record.KindThinkAct), "CALLS", sums(record.KindActTool),
-		"CYCLE_SEEN", lastSeen[record.KindThinkAct], "CALL_SEEN", lastSeen[record.KindActTool], "LATEST_NAMES", names, "LATEST_JOIN", join, "PART", part).Replace(`
+		"CYCLE_SEEN", lastSeen[record.KindThinkAct], "CALL_SEEN", lastSeen[record.KindActTool], "LATEST_NAMES", names,
+		"LATEST_JOIN", join, "PART", part).Replace(`
 LEFT JOIN LATERAL (
     SELECT
         c.cycles, c.completed_cycles, c.model_calls, c.input_tokens, c.output_tokens, c.cache_read_input_tokens,
@@ -106,7 +108,9 @@ func kept(part string) string {
 // changes to the roll-ups of their steps. It returns the roots of the rows that it wrote.
 func growing(k record.Kind, part, upsert string) string {
 	names := keys(k)
-	return "WITH after AS (\n" + upsert + "\nRETURNING " + list(names, ", ", func(key string) string { return "r." + key }) + ", " + addends(k) + "\n)" +
+	return "WITH after AS (\n" + upsert + "\nRETURNING " + list(names, ", ", func(key string) string {
+		return "r." + key
+	}) + ", " + addends(k) + "\n)" +
 		// A statement sees its tables as they were before it. LIMIT makes Postgres look up each row by
 		// its key, even if it has no statistics.
 		grow(k, part, "a", "after", fmt.Sprintf(`after AS a

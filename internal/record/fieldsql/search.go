@@ -27,7 +27,9 @@ func Searched() string {
 		}
 		texts := "unnest(ARRAY[" + strings.Join(columns, ", ") + "]) AS u (text)"
 		if field.HasAttempts(kind) {
-			texts = "LATERAL (\n    SELECT unnest(ARRAY[" + strings.Join(columns, ", ") + "])\n    UNION ALL\n    SELECT unnest(ARRAY[" + strings.Join(past, ", ") + "]) FROM jsonb_array_elements(r.attempts) AS e (attempt)\n) AS u (text)"
+			texts = "LATERAL (\n    SELECT unnest(ARRAY[" + strings.Join(columns, ", ") +
+				"])\n    UNION ALL\n    SELECT unnest(ARRAY[" + strings.Join(past, ", ") +
+				"]) FROM jsonb_array_elements(r.attempts) AS e (attempt)\n) AS u (text)"
 			columns = append(columns, "r.attempts")
 		}
 		order, part := fmt.Sprint(place+1), ""
@@ -55,5 +57,6 @@ CROSS JOIN LATERAL (
 CROSS JOIN %s
 WHERE u.text IS NOT NULL`, order, strings.Join(columns, ", "), table.Name, part, texts))
 	}
-	return "SELECT s.root_plan_id, s.text\nFROM (\n" + strings.Join(sections, "\nUNION ALL\n") + "\n) AS s\nGROUP BY s.root_plan_id, s.text\nORDER BY s.root_plan_id, min(s.place), s.text COLLATE \"C\""
+	return "SELECT s.root_plan_id, s.text\nFROM (\n" + strings.Join(sections, "\nUNION ALL\n") +
+		"\n) AS s\nGROUP BY s.root_plan_id, s.text\nORDER BY s.root_plan_id, min(s.place), s.text COLLATE \"C\""
 }

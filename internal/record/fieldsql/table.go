@@ -49,7 +49,8 @@ type Column struct {
 
 // shownRollUps are the columns of a step that sum up its cycles and tool calls, for readers.
 var shownRollUps = []Column{
-	{Name: "completed_cycles", Type: "integer"}, {Name: "model_calls", Type: "integer"}, {Name: "tool_calls", Type: "integer"},
+	{Name: "completed_cycles", Type: "integer"}, {Name: "model_calls", Type: "integer"},
+	{Name: "tool_calls", Type: "integer"},
 	{Name: "failures", Type: "integer"}, {Name: "input_tokens", Type: "bigint"}, {Name: "output_tokens", Type: "bigint"},
 	{Name: "cache_read_input_tokens", Type: "bigint"}, {Name: "cache_creation_input_tokens", Type: "bigint"},
 	{Name: "reasoning_tokens", Type: "bigint"}, {Name: "cost_usd", Type: "numeric"}, {Name: "think_ms", Type: "bigint"},
@@ -61,7 +62,9 @@ var shownRollUps = []Column{
 var rollUps = append([]Column{{Name: "cycles"}, {Name: "last_seen_at"}}, shownRollUps...)
 
 // uncalledRollUps are those that do not tell which tool call is the latest.
-var uncalledRollUps = slices.DeleteFunc(slices.Clone(rollUps), func(c Column) bool { return strings.HasPrefix(c.Name, "latest_tool_") })
+var uncalledRollUps = slices.DeleteFunc(slices.Clone(rollUps), func(c Column) bool {
+	return strings.HasPrefix(c.Name, "latest_tool_")
+})
 
 // Readable returns the columns of a kind that every reader may see, as alias.column: the
 // row's number, its fields, what was cut, its earlier attempts, and the roll-ups of a step.
@@ -99,7 +102,9 @@ func Kept(k record.Kind, alias string) []Column {
 	for i := range fields {
 		if f := &fields[i]; f.Parts != nil {
 			columns[slices.IndexFunc(columns, func(c Column) bool { return c.Name == f.Shown })].SQL = alias + "." + f.Column
-			columns = append(columns, Column{Name: f.Parts.Column, Type: parameterType(f.Parts), SQL: alias + "." + f.Parts.Column})
+			columns = append(columns, Column{
+				Name: f.Parts.Column, Type: parameterType(f.Parts), SQL: alias + "." + f.Parts.Column,
+			})
 		}
 	}
 	return columns
@@ -120,7 +125,8 @@ func stillCut(k record.Kind, alias string) string {
 	fields := field.Fields(k)
 	for i := range fields {
 		if f := &fields[i]; f.Parts != nil {
-			cut = fmt.Sprintf("CASE WHEN '%s' = ANY (%s.truncated) AND %s AND octet_length(%s) < %d THEN array_remove(%s, '%[1]s') ELSE %[6]s END",
+			cut = fmt.Sprintf("CASE WHEN '%s' = ANY (%s.truncated) AND %s AND octet_length(%s) < %d THEN array_remove(%s, "+
+				"'%[1]s') ELSE %[6]s END",
 				f.Name, alias, inParts(f, alias), Whole(f, alias), f.FullBytes(), cut)
 		}
 	}
@@ -136,12 +142,14 @@ func Contents() string {
 		fields := field.Fields(k)
 		for i := range fields {
 			if f := &fields[i]; f.Parts != nil {
-				named = append(named, fmt.Sprintf("SELECT unnest(r.%s) FROM actlog.%s AS r WHERE r.root_plan_id = $1::text AND r.part = $2::date AND %s",
+				named = append(named, fmt.Sprintf("SELECT unnest(r.%s) FROM actlog.%s AS r WHERE r.root_plan_id = $1::text AND "+
+					"r.part = $2::date AND %s",
 					f.Parts.Column, TableOf(k).Name, inParts(f, "r")))
 			}
 		}
 	}
-	return "SELECT c.hash, c.parts, c.body\nFROM actlog.contents_of($1::text, $2::date, ARRAY(\n    " + strings.Join(named, "\n    UNION ALL\n    ") +
+	return "SELECT c.hash, c.parts, c.body\nFROM actlog.contents_of($1::text, $2::date, ARRAY(\n    " +
+		strings.Join(named, "\n    UNION ALL\n    ") +
 		"\n)) AS c\nORDER BY c.parts IS NOT NULL, c.hash"
 }
 
@@ -155,15 +163,18 @@ func Whole(f *field.Field, alias string) string {
 		inParts(f, alias), alias, f.Parts.Column, text)
 }
 
-// InRow returns the expression of the text of a field that may be kept in parts; null if it is. alias is empty, or ends with a dot.
+// InRow returns the expression of the text of a field that may be kept in parts; null if it is. alias is empty, or ends
+// with a dot.
 func InRow(f *field.Field, alias string) string {
-	return fmt.Sprintf("CASE WHEN %[1]s%[2]s IS NULL OR NOT starts_with(%[1]s%[3]s, '%[4]s') THEN %[1]s%[3]s END", alias, f.Parts.Column, f.Column, content.MarkPrefix)
+	return fmt.Sprintf("CASE WHEN %[1]s%[2]s IS NULL OR NOT starts_with(%[1]s%[3]s, '%[4]s') THEN %[1]s%[3]s END", alias,
+		f.Parts.Column, f.Column, content.MarkPrefix)
 }
 
 // inParts is true of a row whose text is kept in parts. A server of the release before does not know
 // of them: its text may stand beside the parts of an earlier one.
 func inParts(f *field.Field, alias string) string {
-	return fmt.Sprintf("%s.%s IS NOT NULL AND starts_with(%[1]s.%[3]s, '%[4]s')", alias, f.Parts.Column, f.Column, content.MarkPrefix)
+	return fmt.Sprintf("%s.%s IS NOT NULL AND starts_with(%[1]s.%[3]s, '%[4]s')", alias, f.Parts.Column, f.Column,
+		content.MarkPrefix)
 }
 
 // Lean returns the columns of [Readable] without long texts and JSON. Of the fields with the given columns it

@@ -131,7 +131,8 @@ func (s *statement) columns() (out []assignment) {
 	}
 	switch {
 	case s.Kind == record.KindPlan: // periods are counted as in store.periodStart
-		add("part", fmt.Sprintf("COALESCE(root.part, today.day - (today.day - DATE '2001-01-01') %% %s)", param(s.params+1, "integer")))
+		add("part", fmt.Sprintf("COALESCE(root.part, today.day - (today.day - DATE '2001-01-01') %% %s)",
+			param(s.params+1, "integer")))
 	case s.Placed && s.Kind == record.KindActTool:
 		add("part", fmt.Sprintf(`CASE WHEN EXISTS (
         SELECT FROM actlog.think_act_record AS c
@@ -233,7 +234,8 @@ func (s *statement) merge() string {
 	}
 	switch {
 	case s.Revs:
-		add("revs", "CASE WHEN r.revs IS NULL AND excluded.revs IS NULL THEN "+s.noRevs()+" ELSE ARRAY[\n        "+s.mergedRevs()+"\n    ] END")
+		add("revs", "CASE WHEN r.revs IS NULL AND excluded.revs IS NULL THEN "+s.noRevs()+" ELSE ARRAY[\n        "+
+			s.mergedRevs()+"\n    ] END")
 	case s.Parted:
 		add("revs", "COALESCE(r.revs, "+s.noRevs()+")")
 	}
@@ -270,7 +272,9 @@ func (s *statement) changes() string {
 // rolledAgain keeps the roll-ups of a row whose detail was dropped.
 func (s *statement) rolledAgain() (set []assignment) {
 	for _, c := range s.rolled {
-		set = append(set, assignment{c.Name, fmt.Sprintf("CASE WHEN excluded.cycles IS NULL THEN r.%s ELSE excluded.%[1]s END", c.Name)})
+		set = append(set, assignment{
+			c.Name, fmt.Sprintf("CASE WHEN excluded.cycles IS NULL THEN r.%s ELSE excluded.%[1]s END", c.Name),
+		})
 	}
 	return set
 }
@@ -306,7 +310,8 @@ func (s *statement) replace() string {
 	if s.rolled != nil {
 		differs += " OR " + s.rolledDiffers()
 	}
-	return updateSet(set) + "\nWHERE (r.origin = '" + s.origin + "' AND r.revs IS NULL OR excluded.revs IS NOT NULL) AND (" + differs + ")"
+	return updateSet(set) + "\nWHERE (r.origin = '" + s.origin +
+		"' AND r.revs IS NULL OR excluded.revs IS NOT NULL) AND (" + differs + ")"
 }
 
 // replaced is the value of a field that replaces another. A price stays as long as its model
@@ -373,8 +378,11 @@ var attemptRules = func() map[record.Kind]string {
 		var members []string
 		for _, f := range field.Fields(k) {
 			if f.Scoped {
-				rule := map[field.Rule]string{field.Newest: "newest", field.Forward: "forward", field.Least: "least", field.Greatest: "greatest"}[f.Rule]
-				members = append(members, fmt.Sprintf(`"%s": {"rule": "%s", "rev": %d, "time": %t}`, f.Name, rule, f.Rev, f.Type == field.Time))
+				rule := map[field.Rule]string{
+					field.Newest: "newest", field.Forward: "forward", field.Least: "least", field.Greatest: "greatest",
+				}[f.Rule]
+				members = append(members, fmt.Sprintf(`"%s": {"rule": "%s", "rev": %d, "time": %t}`, f.Name, rule, f.Rev,
+					f.Type == field.Time))
 			}
 		}
 		all[k] = "'{" + strings.Join(members, ", ") + "}'::jsonb"

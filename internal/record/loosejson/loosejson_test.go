@@ -21,7 +21,9 @@ func TestWords(t *testing.T) {
 		`NaN`:                          {`0.0`, `"NaN"`},
 		`[NaN,Infinity,-Infinity]`:     {`[0.0,0.000000,-0.000000]`, `["NaN","Infinity","-Infinity"]`},
 		`{"a": {"b" :[ NaN ]}, "c":1}`: {`{"a": {"b" :[ 0.0 ]}, "c":1}`, `{"a": {"b" :[ "NaN" ]}, "c":1}`},
-		`{"NaN":"NaN, \"Infinity\"",` + "\n" + `"x":Infinity}`: {`{"NaN":"NaN, \"Infinity\"",` + "\n" + `"x":0.000000}`, `{"NaN":"NaN, \"Infinity\"",` + "\n" + `"x":"Infinity"}`},
+		`{"NaN":"NaN, \"Infinity\"",` + "\n" + `"x":Infinity}`: {
+			`{"NaN":"NaN, \"Infinity\"",` + "\n" + `"x":0.000000}`, `{"NaN":"NaN, \"Infinity\"",` + "\n" + `"x":"Infinity"}`,
+		},
 		`["a\\",-Infinity]`: {`["a\\",-0.000000]`, `["a\\","-Infinity"]`},
 	} {
 		if got := loosejson.Strict(in); got != want.strict || len(got) != len(in) || !json.Valid([]byte(got)) {
@@ -35,7 +37,8 @@ func TestWords(t *testing.T) {
 		}
 	}
 	for _, in := range []string{
-		`NaNa`, `[NaNa]`, `[aNaN]`, `[-NaN]`, `[+Infinity]`, `[1NaN]`, `[NaN1]`, `[nan]`, `[infinity]`, `[- Infinity]`, `[--Infinity]`,
+		`NaNa`, `[NaNa]`, `[aNaN]`, `[-NaN]`, `[+Infinity]`, `[1NaN]`, `[NaN1]`, `[nan]`, `[infinity]`, `[- Infinity]`,
+		`[--Infinity]`,
 		`{NaN:1}`, `{NaN: 1}`, `[NaN`, `[NaN NaN]`, `[Infinity.0]`, `["a"NaN]`, `-`, ``, `[NaN.]`,
 	} {
 		if loosejson.Valid(in) {
@@ -56,7 +59,10 @@ func TestEveryCut(t *testing.T) {
 	t.Parallel()
 	for _, doc := range documents {
 		for i := range len(strings.TrimSpace(doc)) {
-			for _, mark := range []string{"", "...", "…", "[truncated]", "... [truncated]", "…(1,234 more characters)", "\n<truncated>", " ...truncated", "... 12 bytes omitted"} {
+			for _, mark := range []string{
+				"", "...", "…", "[truncated]", "... [truncated]", "…(1,234 more characters)", "\n<truncated>", " ...truncated",
+				"... 12 bytes omitted",
+			} {
 				cut := strings.ToValidUTF8(doc[:i], "\uFFFD") + mark
 				whole, ok := loosejson.Complete(cut)
 				if begins := strings.TrimSpace(doc[:i]) != ""; ok != begins {
@@ -110,7 +116,8 @@ func TestComplete(t *testing.T) {
 		}
 	}
 	for _, in := range []string{
-		``, `...`, `Hi`, `"Hi`, `[1] Smith says`, `[see below] it`, `[{"role":"user"}] and more`, `{"a":1} is it`, `[x y`, `{a:1`, `[{"a" "b`, `[}`, `[1,,2`, `{"a":"b\x`,
+		``, `...`, `Hi`, `"Hi`, `[1] Smith says`, `[see below] it`, `[{"role":"user"}] and more`, `{"a":1} is it`, `[x y`,
+		`{a:1`, `[{"a" "b`, `[}`, `[1,,2`, `{"a":"b\x`,
 		"[\"a\nb",
 	} {
 		if got, ok := loosejson.Complete(in); ok {
@@ -123,7 +130,8 @@ func TestComplete(t *testing.T) {
 func TestUnclosed(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]bool{
-		``: false, `a`: false, `"a`: false, `[]`: false, ` {"a":"]"} `: false, `[1] and [2`: false, `[`: true, `{"a":"}`: true, `{"a":"\"}`: true, `[{}`: true, `[{"a":"b"}...`: true,
+		``: false, `a`: false, `"a`: false, `[]`: false, ` {"a":"]"} `: false, `[1] and [2`: false, `[`: true,
+		`{"a":"}`: true, `{"a":"\"}`: true, `[{}`: true, `[{"a":"b"}...`: true,
 	} {
 		if got := loosejson.Unclosed(in); got != want {
 			t.Errorf("%q: %v", in, got)
@@ -135,19 +143,22 @@ func TestUnclosed(t *testing.T) {
 func TestShorten(t *testing.T) {
 	t.Parallel()
 	image := strings.Repeat("iVBORw0KGgo", 10_000)
-	in := `[{"role":"user","content":[{"type":"image","data":"` + image + `"},{"type":"text","text":"Which lamp is it?"}],"x":NaN}]`
+	in := `[{"role":"user","content":[{"type":"image","data":"` + image +
+		`"},{"type":"text","text":"Which lamp is it?"}],"x":NaN}]`
 	got, ok := loosejson.Shorten(in, 5_000)
-	if !ok || len(got) > 5_000 || len(got) < 4_990 || !loosejson.Valid(got) || !strings.HasSuffix(got, `"},{"type":"text","text":"Which lamp is it?"}],"x":NaN}]`) {
+	if !ok || len(got) > 5_000 || len(got) < 4_990 || !loosejson.Valid(got) ||
+		!strings.HasSuffix(got, `"},{"type":"text","text":"Which lamp is it?"}],"x":NaN}]`) {
 		t.Errorf("%v, %d bytes: %.100s ... %s", ok, len(got), got, got[max(0, len(got)-100):])
 	}
 	for name, in := range map[string]string{
-		"a string":      `"` + image + `"`,
-		"escapes":       `["` + strings.Repeat(`\ud83d\ude00\n\\`, 2_000) + `"]`,
-		"characters":    `["` + strings.Repeat("日本語", 2_000) + `"]`,
-		"many strings":  `["a` + strings.Repeat(`","a`, 3_000) + `"]`,
-		"many messages": `[{"content":"` + strings.Repeat("What was said. ", 30) + strings.Repeat(`"},{"content":"`+strings.Repeat("What was said. ", 30), 100) + `"}]`,
-		"numbers":       `[1` + strings.Repeat(`,1`, 5_000) + `]`,
-		"names":         `{"` + strings.Repeat("n", 4_000) + `":1,"b":["` + strings.Repeat(`","`, 5_000) + `"]}`,
+		"a string":     `"` + image + `"`,
+		"escapes":      `["` + strings.Repeat(`\ud83d\ude00\n\\`, 2_000) + `"]`,
+		"characters":   `["` + strings.Repeat("日本語", 2_000) + `"]`,
+		"many strings": `["a` + strings.Repeat(`","a`, 3_000) + `"]`,
+		"many messages": `[{"content":"` + strings.Repeat("What was said. ", 30) +
+			strings.Repeat(`"},{"content":"`+strings.Repeat("What was said. ", 30), 100) + `"}]`,
+		"numbers": `[1` + strings.Repeat(`,1`, 5_000) + `]`,
+		"names":   `{"` + strings.Repeat("n", 4_000) + `":1,"b":["` + strings.Repeat(`","`, 5_000) + `"]}`,
 	} {
 		got, ok := loosejson.Shorten(in, 5_000)
 		if !ok || len(got) > 5_000 || !json.Valid([]byte(got)) || !utf8.ValidString(got) || len(got) < 3_900 {
@@ -193,8 +204,10 @@ func TestLongTexts(t *testing.T) {
 	t.Parallel()
 	const n = 4 << 20
 	for _, in := range []string{
-		strings.Repeat("[", n), strings.Repeat(`{"a":`, n/5), strings.Repeat(`[{"a":"b"},`, n/10), `["` + strings.Repeat(`\`, n), `["` + strings.Repeat(`\"`, n/2),
-		`["` + strings.Repeat(`\ud83d`, n/6), `[` + strings.Repeat(`NaN,`, n/4), `["a"` + strings.Repeat(`[...`, n/4), `["a"` + strings.Repeat(` `, n), `["` + strings.Repeat("\xf0", n),
+		strings.Repeat("[", n), strings.Repeat(`{"a":`, n/5), strings.Repeat(`[{"a":"b"},`, n/10),
+		`["` + strings.Repeat(`\`, n), `["` + strings.Repeat(`\"`, n/2),
+		`["` + strings.Repeat(`\ud83d`, n/6), `[` + strings.Repeat(`NaN,`, n/4), `["a"` + strings.Repeat(`[...`, n/4),
+		`["a"` + strings.Repeat(` `, n), `["` + strings.Repeat("\xf0", n),
 	} {
 		_ = loosejson.Valid(in)
 		_ = loosejson.Unclosed(in)

@@ -33,7 +33,10 @@ type Bell struct {
 // NewBell returns the bell of a channel, whose name is an identifier. The caller closes it.
 func NewBell(d *DB, channel string, log *slog.Logger) *Bell {
 	ctx, stop := context.WithCancel(context.Background())
-	b := &Bell{db: d, channel: channel, log: log, rung: make(chan struct{}, 1), here: map[chan<- struct{}]bool{}, ctx: ctx, stop: stop}
+	b := &Bell{
+		db: d, channel: channel, log: log, rung: make(chan struct{}, 1), here: map[chan<- struct{}]bool{}, ctx: ctx,
+		stop: stop,
+	}
 	b.running.Go(b.notify)
 	return b
 }
@@ -101,8 +104,8 @@ func (b *Bell) send(ctx context.Context, conn **pgx.Conn) (err error) {
 	return err
 }
 
-// Listen leaves a token in wake at first, because of what came before, and for each notification, until ctx ends. If notifications do
-// not arrive, as behind a pooler of transactions, nobody is woken.
+// Listen leaves a token in wake at first, because of what came before, and for each notification, until ctx ends. If
+// notifications do not arrive, as behind a pooler of transactions, nobody is woken.
 func (b *Bell) Listen(ctx context.Context, wake chan<- struct{}) {
 	b.mu.Lock()
 	b.here[wake] = true

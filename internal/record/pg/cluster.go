@@ -35,8 +35,9 @@ var (
 	errStranger = errors.New("this server is of another cluster")
 )
 
-// cluster knows the hosts of a URL and which of them is the primary: that of the highest timeline. A server that was replaced may answer
-// for a while, so its connections are closed as soon as a higher timeline is seen, whatever they do. It is safe for concurrent use.
+// cluster knows the hosts of a URL and which of them is the primary: that of the highest timeline. A server that was
+// replaced may answer for a while, so its connections are closed as soon as a higher timeline is seen, whatever they
+// do. It is safe for concurrent use.
 type cluster struct {
 	log    *slog.Logger
 	config *pgx.ConnConfig
@@ -190,7 +191,8 @@ func (c *cluster) keep(_ context.Context, conn *pgconn.PgConn) error {
 	return nil
 }
 
-// see notes what a server says of itself; host is -1 if it is not known which it is. The error says why the server is of no use.
+// see notes what a server says of itself; host is -1 if it is not known which it is. The error says why the server is
+// of no use.
 func (c *cluster) see(s claim, host int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -219,7 +221,8 @@ func (c *cluster) see(s claim, host int) error {
 	return nil
 }
 
-// begin begins to ask all hosts who is the primary. Nobody can take over a socket of this machine. reset makes the pool give up its connections.
+// begin begins to ask all hosts who is the primary. Nobody can take over a socket of this machine. reset makes the pool
+// give up its connections.
 func (c *cluster) begin(reset func()) {
 	ctx, stop := context.WithCancel(context.Background())
 	c.stop = stop

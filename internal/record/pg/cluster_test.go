@@ -36,12 +36,13 @@ func open(t *testing.T, url string) *pg.DB {
 	return d
 }
 
-// TestAnotherPrimary: when a standby has taken over, whatever still goes on at the old primary ends at once, although that one answers.
-// Nothing is asked of it any more.
+// TestAnotherPrimary: when a standby has taken over, whatever still goes on at the old primary ends at once, although
+// that one answers. Nothing is asked of it any more.
 func TestAnotherPrimary(t *testing.T) {
 	t.Parallel()
 	pair := pgtest.NewPair(t)
-	if _, err := pg.Open(t.Context(), pg.Config{URL: pair.Standby, MaxConns: 1, Logger: discard}); !errors.Is(err, record.ErrUnavailable) {
+	if _, err := pg.Open(t.Context(),
+		pg.Config{URL: pair.Standby, MaxConns: 1, Logger: discard}); !errors.Is(err, record.ErrUnavailable) {
 		t.Errorf("a standby alone: %v", err)
 	}
 	d := open(t, pair.URL)
@@ -93,7 +94,8 @@ func TestAnotherPrimary(t *testing.T) {
 	}
 	defer func() { _ = old.Close(context.Background()) }()
 	left := func() (sessions int) {
-		if err := old.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'actlog' AND query NOT LIKE '%pg_control_system%' AND query NOT LIKE '%pg_sleep%'").Scan(&sessions); err != nil {
+		if err := old.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'actlog' AND query "+
+			"NOT LIKE '%pg_control_system%' AND query NOT LIKE '%pg_sleep%'").Scan(&sessions); err != nil {
 			t.Fatal(err)
 		}
 		return sessions
@@ -106,8 +108,9 @@ func TestAnotherPrimary(t *testing.T) {
 	}
 }
 
-// TestOneAddress: one address stands for whatever is the primary. The old one is frozen, and the address leads to the new one: what goes on at
-// the old one ends. Should the address lead to the old one again for a moment, nobody goes there.
+// TestOneAddress: one address stands for whatever is the primary. The old one is frozen, and the address leads to the
+// new one: what goes on at the old one ends. Should the address lead to the old one again for a moment, nobody goes
+// there.
 func TestOneAddress(t *testing.T) {
 	t.Parallel()
 	pair := pgtest.NewPair(t)

@@ -70,7 +70,8 @@ func shuttingDown(err error) bool {
 // Transient reports whether the same transaction may succeed when it is tried again: a lost
 // connection, a lost race, or a server that is short of something.
 func Transient(err error) bool {
-	if ConnectionLost(err) || errors.Is(err, puddle.ErrClosedPool) || errors.Is(err, record.ErrDiskFull) || errors.Is(err, ErrChanged) {
+	if ConnectionLost(err) || errors.Is(err, puddle.ErrClosedPool) || errors.Is(err, record.ErrDiskFull) ||
+		errors.Is(err, ErrChanged) {
 		return true
 	}
 	switch code := State(err); {
@@ -89,7 +90,8 @@ func Transient(err error) bool {
 	return false
 }
 
-// Absent reports whether Postgres is not there, or not ready, and may come by itself: nobody has to correct anything first.
+// Absent reports whether Postgres is not there, or not ready, and may come by itself: nobody has to correct anything
+// first.
 func Absent(err error) bool {
 	var certificate *tls.CertificateVerificationError
 	if !errors.Is(err, record.ErrUnavailable) || errors.As(err, &certificate) {

@@ -36,8 +36,8 @@ func ParseMark(text string) (m Mark, err error) {
 	return m, nil
 }
 
-// Has reports whether all of another mark is before this one. Positions of two timelines are in one order: a timeline begins where a standby
-// of an older one was promoted.
+// Has reports whether all of another mark is before this one. Positions of two timelines are in one order: a timeline
+// begins where a standby of an older one was promoted.
 func (m Mark) Has(other Mark) bool {
 	return m.Timeline >= other.Timeline && m.Position >= other.Position
 }
@@ -61,8 +61,8 @@ type question struct {
 // markTimeout is how long the primary may take to say where it is.
 const markTimeout = 2 * time.Second
 
-// ask returns a mark that has all that was committed before the call, and one of what was written to disk then, which may be less. A standby that
-// has nothing to do is at the latter.
+// ask returns a mark that has all that was committed before the call, and one of what was written to disk then, which
+// may be less. A standby that has nothing to do is at the latter.
 func (m *marker) ask(ctx context.Context) (mark, stored Mark, err error) {
 	m.mu.Lock()
 	q := m.next

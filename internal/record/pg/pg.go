@@ -32,8 +32,9 @@ type DB struct {
 type Config struct {
 	// URL is a postgres:// URL or a keyword/value string. Of several hosts, that of the primary is used.
 	URL string
-	// DirectURL leads to the same database if URL leads to a pooler of transactions: the connections that listen, or hold a lock, go there.
-	// Then statements of the pool are not prepared for a session, unless the URL has a default_query_exec_mode. Default: URL.
+	// DirectURL leads to the same database if URL leads to a pooler of transactions: the connections that listen, or hold
+	// a lock, go there. Then statements of the pool are not prepared for a session, unless the URL has a
+	// default_query_exec_mode. Default: URL.
 	DirectURL string
 	// MaxConns bounds the connections of the pool.
 	MaxConns int
@@ -111,11 +112,12 @@ func prepare(config *pgx.ConnConfig) {
 	config.OnNotice = dropUnsettled
 }
 
-// Primary names the primary that connections lead to: its cluster and its timeline. Who has read from another server than the one before has
-// another name before the answer arrives. It is empty before the first connection.
+// Primary names the primary that connections lead to: its cluster and its timeline. Who has read from another server
+// than the one before has another name before the answer arrives. It is empty before the first connection.
 func (d *DB) Primary() string { return d.cluster.name() }
 
-// AwaitTimeline waits until connections lead to the primary of a timeline, or of a later one, for a few seconds. Then the error is [record.ErrUnavailable].
+// AwaitTimeline waits until connections lead to the primary of a timeline, or of a later one, for a few seconds. Then
+// the error is [record.ErrUnavailable].
 func (d *DB) AwaitTimeline(ctx context.Context, timeline uint32) error {
 	return d.cluster.await(ctx, timeline)
 }
@@ -145,7 +147,8 @@ func (d *DB) check(ctx context.Context) error {
 	case version < 140000:
 		return fmt.Errorf("PostgreSQL 14 or newer is needed, this is %d", version/10000)
 	case noLZ4:
-		return errors.New("texts of this record are compressed with lz4, and this Postgres was built without it: run it with server binaries that have it, such as those of Debian")
+		return errors.New("texts of this record are compressed with lz4, and this Postgres was built without it: run it " +
+			"with server binaries that have it, such as those of Debian")
 	}
 	return CheckEncoding(encoding)
 }
@@ -153,7 +156,9 @@ func (d *DB) check(ctx context.Context) error {
 // CheckEncoding refuses an encoding of a database that cannot hold every text.
 func CheckEncoding(encoding string) error {
 	if encoding != "UTF8" {
-		return fmt.Errorf("the database is encoded in %s; it must be UTF8 (create it with ENCODING 'UTF8' TEMPLATE template0)", encoding)
+		return fmt.Errorf(
+			"the database is encoded in %s; it must be UTF8 (create it with ENCODING 'UTF8' TEMPLATE template0)", encoding,
+		)
 	}
 	return nil
 }
@@ -170,7 +175,10 @@ func (d *DB) checkSettings(ctx context.Context) error {
 	err := d.QueryRow(ctx, `SELECT COALESCE(array_agg(name ORDER BY name), '{}') FROM unnest($1::text[], $2::text[]) AS s (name, value)
 		WHERE name <> 'application_name' AND current_setting(name) <> value`, names, values).Scan(&lost)
 	if len(lost) > 0 {
-		d.log.Warn("settings of the connection did not reach the database, as with a pooler in between: set them for the role", "settings", lost)
+		d.log.Warn(
+			"settings of the connection did not reach the database, as with a pooler in between: set them for the role",
+			"settings", lost,
+		)
 	}
 	return Translate(err)
 }
@@ -179,7 +187,8 @@ func (d *DB) checkSettings(ctx context.Context) error {
 type Standing struct {
 	Timeline int64
 	Standbys int
-	// Lag is how long the standby that is the furthest behind has not shown what was committed. It is not known to every role.
+	// Lag is how long the standby that is the furthest behind has not shown what was committed. It is not known to every
+	// role.
 	Lag *time.Duration
 	// Alone says that a commit waits for no standby.
 	Alone bool
@@ -205,7 +214,8 @@ func (d *DB) Standing(ctx context.Context) (s Standing, err error) {
 func (d *DB) checkStandbys(ctx context.Context) error {
 	s, err := d.Standing(ctx)
 	if err == nil && s.Standbys > 0 && s.Alone {
-		d.log.Warn("Postgres has standbys, but a commit waits for none of them, so a failover may lose writes that were acknowledged: set synchronous_standby_names, and leave synchronous_commit on",
+		d.log.Warn("Postgres has standbys, but a commit waits for none of them, so a failover may lose writes that were "+
+			"acknowledged: set synchronous_standby_names, and leave synchronous_commit on",
 			"standbys", s.Standbys)
 	}
 	return err
@@ -234,8 +244,8 @@ func (d *DB) Transact(ctx context.Context, f func(pgx.Tx) error) error {
 	return pgx.BeginTxFunc(ctx, d.Pool, begin, f)
 }
 
-// dropUnsettled closes a connection whose commit gave up to wait for a standby, because an administrator cancelled the wait. Postgres calls that a
-// success, with a warning. Here the write fails, and is tried again.
+// dropUnsettled closes a connection whose commit gave up to wait for a standby, because an administrator cancelled the
+// wait. Postgres calls that a success, with a warning. Here the write fails, and is tried again.
 func dropUnsettled(conn *pgconn.PgConn, n *pgconn.Notice) {
 	if n.Routine != "SyncRepWaitForLSN" { // the message is in the language of the server
 		return
@@ -245,8 +255,8 @@ func dropUnsettled(conn *pgconn.PgConn, n *pgconn.Notice) {
 	_ = conn.Close(ctx) // at once
 }
 
-// Settle returns when all that was committed before is where a commit has to be, such as on a standby. What finds its work done by a write
-// that was given up has not waited for that.
+// Settle returns when all that was committed before is where a commit has to be, such as on a standby. What finds its
+// work done by a write that was given up has not waited for that.
 func (d *DB) Settle(ctx context.Context) error {
 	_, err := d.Exec(ctx, "SELECT pg_logical_emit_message(true, 'actlog', '')") // writes, so its commit waits
 	return Translate(err)
@@ -258,7 +268,9 @@ func (d *DB) Send(ctx context.Context, q *pgx.Batch) error { return d.SendBatch(
 // ForReads returns the same database for at most n reads at once. The other connections of the
 // pool are always there for writers.
 func (d *DB) ForReads(n int) *DB {
-	return &DB{Pool: d.Pool, direct: d.direct, cluster: d.cluster, log: d.log, reads: make(chan struct{}, n), crowded: d.crowded}
+	return &DB{
+		Pool: d.Pool, direct: d.direct, cluster: d.cluster, log: d.log, reads: make(chan struct{}, n), crowded: d.crowded,
+	}
 }
 
 // enter waits until one more read may begin. The caller calls leave when it is over.
@@ -274,8 +286,8 @@ func (d *DB) enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// ReadTx runs f in a transaction in which all reads are of one moment. It is not made again after a deadlock, as [Read] is: f
-// may have passed on what it has read.
+// ReadTx runs f in a transaction in which all reads are of one moment. It is not made again after a deadlock, as [Read]
+// is: f may have passed on what it has read.
 func ReadTx(ctx context.Context, d *DB, f func(pgx.Tx) error) error {
 	leave, err := d.enter(ctx)
 	if err != nil {
@@ -292,8 +304,9 @@ func ReadTx(ctx context.Context, d *DB, f func(pgx.Tx) error) error {
 	return f(tx)
 }
 
-// Read runs a read, and again if that may help: after a restart of Postgres the pool still holds connections to the old one, Postgres may
-// have no connection to give while others of the pool are about to be free, and of two sessions that wait for each other one gives way.
+// Read runs a read, and again if that may help: after a restart of Postgres the pool still holds connections to the old
+// one, Postgres may have no connection to give while others of the pool are about to be free, and of two sessions that
+// wait for each other one gives way.
 func Read[T any](ctx context.Context, d *DB, query func() (T, error)) (T, error) {
 	leave, err := d.enter(ctx)
 	if err != nil {
@@ -341,7 +354,8 @@ func retry[T any](ctx context.Context, d *DB, query func() (T, error)) (T, error
 	}
 }
 
-// awaitIdle waits until a connection of the pool is idle. After a while it returns in any case, because Postgres may have one again.
+// awaitIdle waits until a connection of the pool is idle. After a while it returns in any case, because Postgres may
+// have one again.
 func (d *DB) awaitIdle(ctx context.Context, attempt int) error {
 	for end := time.Now().Add(Backoff(attempt + 3)); time.Now().Before(end); {
 		if err := Pause(ctx, 10*time.Millisecond); err != nil {

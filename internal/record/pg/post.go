@@ -189,7 +189,8 @@ func (p *Post) receive(ctx context.Context, conn *pgx.Conn) error {
 		switch {
 		case err == nil:
 			p.handler.Receive(n.Channel, n.Payload)
-		case wait.Err() != nil && ctx.Err() == nil && !conn.IsClosed(): // a wait that ends early leaves the connection as it is
+		case wait.Err() != nil && ctx.Err() == nil && !conn.IsClosed():
+			// a wait that ends early leaves the connection as it is
 			return nil
 		default:
 			return err

@@ -52,8 +52,8 @@ func sleepFor(d *pg.DB, seconds float64) func(context.Context) error {
 	}
 }
 
-// O5: Postgres gives out fewer connections than the pool may have. Reads take turns on those that are held. Only if none becomes free in
-// time they fail, with the reason.
+// O5: Postgres gives out fewer connections than the pool may have. Reads take turns on those that are held. Only if
+// none becomes free in time they fail, with the reason.
 func TestReadsTakeTurnsOnHeldConnections(t *testing.T) {
 	t.Parallel()
 	pool, err := pg.Open(t.Context(), pg.Config{URL: crowdedURL(t, 2), MaxConns: 8, Logger: discard})

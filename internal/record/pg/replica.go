@@ -38,7 +38,8 @@ const (
 
 // ReplicaConfig says which standbys to read at.
 type ReplicaConfig struct {
-	// URL is a postgres:// URL or a keyword/value string. Of several hosts, those that are standbys are used, in any order.
+	// URL is a postgres:// URL or a keyword/value string. Of several hosts, those that are standbys are used, in any
+	// order.
 	URL string
 	// MaxConns bounds the connections.
 	MaxConns int
@@ -50,8 +51,8 @@ type ReplicaConfig struct {
 	Tracer pgx.QueryTracer
 }
 
-// Replica is one or more standbys of a database, for reads that need not see the latest. Whenever a connection is used, its server is asked how far
-// it is: an address may lead to several. It is safe for concurrent use.
+// Replica is one or more standbys of a database, for reads that need not see the latest. Whenever a connection is used,
+// its server is asked how far it is: an address may lead to several. It is safe for concurrent use.
 type Replica struct {
 	db       *DB // the standbys
 	config   ReplicaConfig
@@ -161,7 +162,8 @@ func (r *Replica) Mark(ctx context.Context) (Mark, error) {
 	return mark, err
 }
 
-// Standing returns by how much the replica was behind at most when it was last looked at; of several standbys, the best. The error is
+// Standing returns by how much the replica was behind at most when it was last looked at; of several standbys, the
+// best. The error is
 // [ErrNotThere] if none is used.
 func (r *Replica) Standing() (lag time.Duration, err error) {
 	r.mu.Lock()
@@ -179,8 +181,8 @@ func (r *Replica) standing() (lag time.Duration, err error) {
 	return best.lag, best.err
 }
 
-// Use returns the context for a read at the replica that sees all that is before a mark. The error is [ErrNotThere] if there is no use to try;
-// reads with the context may have it, too.
+// Use returns the context for a read at the replica that sees all that is before a mark. The error is [ErrNotThere] if
+// there is no use to try; reads with the context may have it, too.
 func (r *Replica) Use(ctx context.Context, after Mark) (context.Context, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -215,7 +217,8 @@ func (r *Replica) Fresh(ctx context.Context, conn *pgconn.PgConn) error {
 	}
 }
 
-// needs are what a standby must have for a read: what keeps it from being too far behind, at once, and what the reader wrote.
+// needs are what a standby must have for a read: what keeps it from being too far behind, at once, and what the reader
+// wrote.
 type needs struct{ least, after Mark }
 
 type needsKey struct{}
@@ -252,7 +255,8 @@ func (r *Replica) keep(_ context.Context, conn *pgconn.PgConn) error {
 	return nil
 }
 
-// prepare is called for each connection that is to be used. Instead of one to a standby that is too far behind, the pool tries another.
+// prepare is called for each connection that is to be used. Instead of one to a standby that is too far behind, the
+// pool tries another.
 func (r *Replica) prepare(ctx context.Context, conn *pgx.Conn) (usable bool, err error) {
 	switch err := r.Fresh(ctx, conn.PgConn()); {
 	case errors.Is(err, errTooFar):
@@ -264,7 +268,8 @@ func (r *Replica) prepare(ctx context.Context, conn *pgx.Conn) (usable bool, err
 	}
 }
 
-// positionOf asks a standby what it has. Its timeline may be known late, at the next checkpoint, to a role that may not see its receiver.
+// positionOf asks a standby what it has. Its timeline may be known late, at the next checkpoint, to a role that may not
+// see its receiver.
 func (r *Replica) positionOf(ctx context.Context, conn *pgconn.PgConn) (m Mark, err error) {
 	ctx, cancel := context.WithTimeout(ctx, replicaTimeout)
 	defer cancel()
@@ -365,8 +370,9 @@ func (r *Replica) behind(now time.Time, at Mark) time.Duration {
 	return now.Sub(r.past[0].at)
 }
 
-// Elsewhere reports whether a read that failed at a replica may succeed at the primary: the replica is away or behind, had to end the read
-// to follow the primary, or lacks what is new.
+// Elsewhere reports whether a read that failed at a replica may succeed at the primary: the replica is away or behind,
+// had to end the read to follow the primary, or lacks what is new.
 func Elsewhere(err error) bool {
-	return errors.Is(err, ErrNotThere) || errors.Is(err, record.ErrUnavailable) || errors.Is(err, record.ErrNotFound) || Transient(err)
+	return errors.Is(err, ErrNotThere) || errors.Is(err, record.ErrUnavailable) || errors.Is(err, record.ErrNotFound) ||
+		Transient(err)
 }

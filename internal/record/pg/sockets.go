@@ -17,7 +17,8 @@ func (s sockets) add(conn *pgconn.PgConn) {
 	s[conn] = true
 }
 
-// close ends those that lead to an address, or all if it is empty. Whatever they are used for fails, and is tried again elsewhere.
+// close ends those that lead to an address, or all if it is empty. Whatever they are used for fails, and is tried again
+// elsewhere.
 func (s sockets) close(address string) {
 	for conn := range s {
 		if address == "" || addressOf(conn) == address {

@@ -22,14 +22,14 @@ const (
 	reader = "actlog_psql" // for a person
 )
 
-// Login makes a role that may read the reports, in a Postgres that is the server's own, and returns the URL with which it logs in.
-// owner is the URL of a superuser. The password is a new one each time, and is kept nowhere.
+// Login makes a role that may read the reports, in a Postgres that is the server's own, and returns the URL with which
+// it logs in. owner is the URL of a superuser. The password is a new one each time, and is kept nowhere.
 func Login(ctx context.Context, owner string) (string, error) {
 	return makeLogin(ctx, owner, login, rand.Text(), limits)
 }
 
-// Reader is Login for a person at psql, without limits of time and space. The password is the same for the same owner, so that a
-// session may log in again while others begin.
+// Reader is Login for a person at psql, without limits of time and space. The password is the same for the same owner,
+// so that a session may log in again while others begin.
 func Reader(ctx context.Context, owner string) (string, error) {
 	at, err := url.Parse(owner)
 	if err != nil {
@@ -44,7 +44,8 @@ func Reader(ctx context.Context, owner string) (string, error) {
 func makeLogin(ctx context.Context, owner, role, password, limits string) (_ string, err error) {
 	at, err := url.Parse(owner)
 	if err != nil {
-		return "", errors.New("make a login for reports: the URL of the database cannot be read") // the error has the password
+		// the error has the password
+		return "", errors.New("make a login for reports: the URL of the database cannot be read")
 	}
 	config, err := pgconn.ParseConfig(owner)
 	if err != nil {
@@ -67,7 +68,8 @@ func makeLogin(ctx context.Context, owner, role, password, limits string) (_ str
 // ErrNotGranted means that a login may not act as [Role].
 var ErrNotGranted = errors.New("this login may not act as " + Role + ", which reads the reports")
 
-// MayRead returns an error unless the login of a URL may act as [Role]. Unless it wraps [ErrNotGranted], that could not be found out.
+// MayRead returns an error unless the login of a URL may act as [Role]. Unless it wraps [ErrNotGranted], that could not
+// be found out.
 func MayRead(ctx context.Context, databaseURL string) (err error) {
 	config, err := pgconn.ParseConfig(databaseURL)
 	if err != nil {
@@ -85,9 +87,9 @@ func MayRead(ctx context.Context, databaseURL string) (err error) {
 	return err
 }
 
-// loginSQL makes the role, in one program at a time, or gives the one that is there a new password. Functions that Postgres lets everybody call are taken
-// from everybody but superusers where they reach beyond a statement: advisory locks, which the server uses, too, and which are few;
-// messages in the write-ahead log; settings.
+// loginSQL makes the role, in one program at a time, or gives the one that is there a new password. Functions that
+// Postgres lets everybody call are taken from everybody but superusers where they reach beyond a statement: advisory
+// locks, which the server uses, too, and which are few; messages in the write-ahead log; settings.
 const loginSQL = `SELECT pg_advisory_xact_lock(hashtextextended('logins of actlog', 0));
 DO $$
 BEGIN

@@ -42,7 +42,8 @@ type Result struct {
 // refused is what is wrong with a statement that Postgres would take.
 func refused(message string) error { return &StatementError{Message: message} }
 
-// Query runs one statement that returns rows. It reads no further than the bounds, and ends the statement there. The error is a
+// Query runs one statement that returns rows. It reads no further than the bounds, and ends the statement there. The
+// error is a
 // [*StatementError] if the statement is at fault, [ErrOversized], or that of the database.
 func (r *Reports) Query(ctx context.Context, sql string, b Bounds) (*Result, error) {
 	if c, err := r.connectToReplica(ctx, b.After); err == nil {
@@ -61,7 +62,8 @@ func (r *Reports) Query(ctx context.Context, sql string, b Bounds) (*Result, err
 // elsewhere reports whether a statement that failed at a replica may succeed at the primary.
 func elsewhere(err error) bool {
 	statement := new(StatementError)
-	return pg.Elsewhere(err) || errors.As(err, &statement) && statement.State == "40001" // ended, so that the replica can follow the primary
+	// ended, so that the replica can follow the primary
+	return pg.Elsewhere(err) || errors.As(err, &statement) && statement.State == "40001"
 }
 
 // query runs a statement, and closes the connection.
@@ -131,7 +133,8 @@ func cellOf(oid uint32, value []byte, most int) (cell json.RawMessage, cut bool)
 			return json.RawMessage("true"), false
 		}
 		return json.RawMessage("false"), false
-	case pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID, pgtype.Float4OID, pgtype.Float8OID, pgtype.NumericOID, pgtype.OIDOID:
+	case pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID, pgtype.Float4OID, pgtype.Float8OID, pgtype.NumericOID,
+		pgtype.OIDOID:
 		if len(value) <= most && json.Valid(value) { // not NaN
 			return json.RawMessage(strings.Clone(string(value))), false
 		}

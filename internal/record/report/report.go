@@ -1,9 +1,9 @@
-// Package report owns SQL that others write: one statement at a time on the views of schema report, as a role that may read
-// these and nothing else.
+// Package report owns SQL that others write: one statement at a time on the views of schema report, as a role that may
+// read these and nothing else.
 //
-// To set the role within a session of the server would be no bound: a statement may set it back. So each statement has a
-// connection of its own, which logged in as that role and is closed afterwards. Nothing of a session is left: no settings, no
-// locks, no temporary tables. The transaction is read-only and never committed.
+// To set the role within a session of the server would be no bound: a statement may set it back. So each statement has
+// a connection of its own, which logged in as that role and is closed afterwards. Nothing of a session is left: no
+// settings, no locks, no temporary tables. The transaction is read-only and never committed.
 package report
 
 import (
@@ -68,8 +68,8 @@ type Reports struct {
 	replica *pg.Replica
 }
 
-// Open returns the reports of a database that the role of the URL may read. The error is an [*UnsafeError] if that may do more. A
-// database that does not answer is logged, and asked again for each statement.
+// Open returns the reports of a database that the role of the URL may read. The error is an [*UnsafeError] if that may
+// do more. A database that does not answer is logged, and asked again for each statement.
 func Open(ctx context.Context, url string, log *slog.Logger) (*Reports, error) {
 	config, err := pgconn.ParseConfig(url)
 	if err != nil {
@@ -83,7 +83,8 @@ func Open(ctx context.Context, url string, log *slog.Logger) (*Reports, error) {
 	if err == nil {
 		locks, err := c.texts(ctx, mayLock)
 		if len(locks) > 0 {
-			log.Warn("the role for reports may take advisory locks, and so make the server wait: docs/mcp.md has statements that take them from it")
+			log.Warn("the role for reports may take advisory locks, and so make the server wait: docs/mcp.md has statements " +
+				"that take them from it")
 		}
 		return r, errors.Join(err, c.close())
 	}
@@ -97,7 +98,8 @@ func Open(ctx context.Context, url string, log *slog.Logger) (*Reports, error) {
 // connection is one of a single statement.
 type connection struct{ *pgconn.PgConn }
 
-// ReadAt makes the role read at the hosts of a replica while that can be used, and else at the primary, whatever else its URL names.
+// ReadAt makes the role read at the hosts of a replica while that can be used, and else at the primary, whatever else
+// its URL names.
 func (r *Reports) ReadAt(replica *pg.Replica, url string) error {
 	hosts, err := pgconn.ParseConfig(url)
 	if err != nil {
@@ -144,8 +146,8 @@ func connectTo(ctx context.Context, config *pgconn.Config) (c connection, err er
 	return c, nil
 }
 
-// close ends the connection, and with it all that the statement left. Postgres rolls its transaction back. Of a connection that broke
-// off, pgx ends the statement, and reads what is still on its way: not for long.
+// close ends the connection, and with it all that the statement left. Postgres rolls its transaction back. Of a
+// connection that broke off, pgx ends the statement, and reads what is still on its way: not for long.
 func (c connection) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closing)
 	defer cancel()

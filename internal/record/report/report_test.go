@@ -46,7 +46,8 @@ func made(t *testing.T, db *pgtest.DB) *Reports {
 func configured(t *testing.T, db *pgtest.DB, options string) (*Reports, error) {
 	t.Helper()
 	role := roleOf(t, db)
-	if _, err := db.Pool.Exec(t.Context(), fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD 'secret' %s", role, options)); err != nil {
+	if _, err := db.Pool.Exec(t.Context(),
+		fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD 'secret' %s", role, options)); err != nil {
 		t.Fatal(err)
 	}
 	at, err := url.Parse(db.URL)
@@ -86,16 +87,21 @@ func TestQuery(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Fresh(t)
 	s := storetest.OpenURL(t, db.URL)
-	storetest.Write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", Title: new("It's <b>"), State: new(record.Failed)})
+	storetest.Write(t, s, &record.Plan{
+		RootPlanID: "p", CurrentPlanID: "p", Title: new("It's <b>"), State: new(record.Failed),
+	})
 	r := made(t, db)
-	if got, want := ask(t, r, "SELECT plan_id, '<b>&' AS html, state, total_cost_usd, is_root, 1.50 AS n, 'NaN'::float8 AS f, ARRAY[1] AS a FROM plan"), `[["p","<b>&","FAILED",null,true,1.50,"NaN","{1}"]]`; got != want {
+	if got, want := ask(t, r, "SELECT plan_id, '<b>&' AS html, state, total_cost_usd, is_root, 1.50 AS n, "+
+		"'NaN'::float8 AS f, ARRAY[1] AS a FROM plan"), `[["p","<b>&","FAILED",null,true,1.50,"NaN","{1}"]]`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	result, err := r.Query(t.Context(), "SELECT n::bigint AS n, repeat('ä', 500) AS long FROM generate_series(1, 2) AS n", bounds)
+	result, err := r.Query(t.Context(), "SELECT n::bigint AS n, repeat('ä', 500) AS long FROM generate_series(1, 2) AS n",
+		bounds)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(result.Columns, []Column{{"n", "int8"}, {"long", "text"}}) || !result.Complete || result.Cut != 2 || len(result.Rows) != 2 {
+	if !slices.Equal(result.Columns, []Column{{"n", "int8"}, {"long", "text"}}) || !result.Complete || result.Cut != 2 ||
+		len(result.Rows) != 2 {
 		t.Errorf("%+v", result)
 	}
 	for _, c := range []struct {
@@ -107,7 +113,10 @@ func TestQuery(t *testing.T) {
 		{"SELECT generate_series(1, 11)", 10, false},
 		{"SELECT generate_series(1, 10000000)", 10, false},
 		{"SELECT repeat('x', 150) FROM generate_series(1, 40)", 10, false},
-		{"SELECT repeat('x', 190), repeat('x', 190), repeat('x', 190), repeat('x', 190), repeat('x', 190) FROM generate_series(1, 10)", 4, false},
+		{
+			"SELECT repeat('x', 190), repeat('x', 190), repeat('x', 190), repeat('x', 190), repeat('x', 190) FROM " +
+				"generate_series(1, 10)", 4, false,
+		},
 		{"SELECT 1 WHERE false", 0, true},
 		{"EXPLAIN SELECT 1", 1, true},
 	} {
@@ -147,8 +156,14 @@ type escape struct{ sql, want string }
 // escapes fail for every role that is let in.
 var escapes = []escape{
 	{"SELECT * FROM actlog.plan_execution_record", "permission denied for schema actlog"},
-	{"SELECT set_config('role', 'postgres', false), query_to_xml('SELECT * FROM actlog.plan_execution_record', true, false, '')", "permission denied"},
-	{"SELECT query_to_xml('SELECT * FROM actlog.plan_execution_record', true, false, '')", "permission denied for schema actlog"},
+	{
+		"SELECT set_config('role', 'postgres', false), query_to_xml('SELECT * FROM actlog.plan_execution_record', true, " +
+			"false, '')", "permission denied",
+	},
+	{
+		"SELECT query_to_xml('SELECT * FROM actlog.plan_execution_record', true, false, '')",
+		"permission denied for schema actlog",
+	},
 	{"SELECT query_to_xml('SET ROLE postgres', true, false, '')", ""},
 	{"SELECT query_to_xml('RESET ROLE; SELECT * FROM actlog.plan_execution_record', true, false, '')", ""},
 	{"SELECT query_to_xml('CREATE TEMP TABLE x (a integer)', true, false, '')", ""},
@@ -231,9 +246,12 @@ func TestNothingEscapes(t *testing.T) {
 	// Locks, settings and the role do not outlive the statement, and settings of the statement do not change it.
 	ask(t, documented, "SELECT pg_advisory_lock(7), pg_advisory_lock_shared(8), pg_notify('actlog_delta', 'x')")
 	storetest.Until(t, "no advisory lock is left", func() bool {
-		return storetest.Query[int](t, s, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid IN (7, 8) AND database = (SELECT oid FROM pg_database WHERE datname = current_database())") == 0
+		return storetest.Query[int](t, s,
+			"SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid IN (7, 8) AND database = (SELECT oid FROM "+
+				"pg_database WHERE datname = current_database())") == 0
 	})
-	if _, err := documented.Query(t.Context(), "SELECT set_config('transaction_read_only', 'off', false)", bounds); err == nil {
+	if _, err := documented.Query(t.Context(), "SELECT set_config('transaction_read_only', 'off', false)",
+		bounds); err == nil {
 		t.Error("a statement made its transaction write")
 	}
 	short := bounds
@@ -249,7 +267,8 @@ func TestNothingEscapes(t *testing.T) {
 			t.Errorf("%s: %+v, %v", sql, result, err)
 		}
 	}
-	if got := ask(t, documented, "SELECT session_user = current_user, current_setting('transaction_read_only'), current_setting('search_path')"); got != `[[true,"on","report"]]` {
+	if got := ask(t, documented, "SELECT session_user = current_user, current_setting('transaction_read_only'), "+
+		"current_setting('search_path')"); got != `[[true,"on","report"]]` {
 		t.Error(got)
 	}
 
@@ -293,7 +312,8 @@ func TestUnsafeRolesAreRefused(t *testing.T) {
 	if _, err := db.Pool.Exec(t.Context(), "GRANT USAGE ON SCHEMA actlog TO "+r.config.User); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Query(t.Context(), "SELECT 1", bounds); err == nil || !strings.Contains(err.Error(), "may use schema actlog") {
+	if _, err := r.Query(t.Context(), "SELECT 1", bounds); err == nil ||
+		!strings.Contains(err.Error(), "may use schema actlog") {
 		t.Error(err)
 	}
 }
@@ -312,7 +332,9 @@ func TestCancelledQueriesEnd(t *testing.T) {
 		}
 	})
 	sleeping := func() (n int) {
-		if err := db.Pool.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE usename = $1 AND wait_event = 'PgSleep'", r.config.User).Scan(&n); err != nil {
+		if err := db.Pool.QueryRow(t.Context(),
+			"SELECT count(*) FROM pg_stat_activity WHERE usename = $1 AND wait_event = 'PgSleep'",
+			r.config.User).Scan(&n); err != nil {
 			t.Error(err)
 		}
 		return n

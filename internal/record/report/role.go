@@ -3,8 +3,8 @@ package report
 // Role may read the views of schema report, and nothing else. The migration makes it.
 const Role = "actlog_report"
 
-// roleFaults returns why the role that logged in is not safe, or of no use. It asks about the login, not about the current role:
-// a statement may change that.
+// roleFaults returns why the role that logged in is not safe, or of no use. It asks about the login, not about the
+// current role: a statement may change that.
 const roleFaults = `WITH me AS MATERIALIZED (SELECT * FROM pg_roles WHERE rolname = session_user)
 SELECT fault
 FROM (

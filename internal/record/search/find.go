@@ -134,7 +134,8 @@ func line(text string) string {
 	return b.String()
 }
 
-// unescape returns a text with the characters that the escapes of JSON in it stand for. Without any, it is the same text.
+// unescape returns a text with the characters that the escapes of JSON in it stand for. Without any, it is the same
+// text.
 func unescape(text string) string {
 	next := strings.IndexByte(text, '\\')
 	if next < 0 {
@@ -212,8 +213,9 @@ func (n Needle) Word() (w Word) {
 // mostWords is how many words [Needle.Words] returns, at most.
 const mostWords = 8
 
-// Words returns the first words of the needle, as [Needle.Word] understands them, that have so many letters and digits in a row. Of a long one, it
-// returns the first most characters. Every text that has the needle has all of them, in some form.
+// Words returns the first words of the needle, as [Needle.Word] understands them, that have so many letters and digits
+// in a row. Of a long one, it returns the first most characters. Every text that has the needle has all of them, in
+// some form.
 func (n Needle) Words(inRow, most int) (words []string) {
 	for word := range strings.FieldsFuncSeq(n.folded, func(r rune) bool { return !inWord(r) }) {
 		word = word[:min(len(word), most)]

@@ -99,7 +99,8 @@ func TestWord(t *testing.T) {
 		if err != nil {
 			return // it is no text
 		}
-		if w := n.Word(); len(w.Text) > 2 && !strings.Contains(strings.ToLower(text), w.Text) && !slices.Contains(w.Alike, s) {
+		if w := n.Word(); len(w.Text) > 2 && !strings.Contains(strings.ToLower(text), w.Text) &&
+			!slices.Contains(w.Alike, s) {
 			t.Errorf("%q has the word %q, and what is like it is %q", text, w.Text, w.Alike)
 		}
 	}

@@ -87,7 +87,8 @@ func (g *GramsOfRuns) Add(position int, words string) {
 	})
 }
 
-// Encode returns the grams that some run has, and which runs these are: two bytes for each, or one bit for each of all positions if that is shorter.
+// Encode returns the grams that some run has, and which runs these are: two bytes for each, or one bit for each of all
+// positions if that is shorter.
 func (g *GramsOfRuns) Encode(positions int) (grams []int32, runs [][]byte) {
 	for gram, having := range g.runs {
 		if len(having) == 0 {

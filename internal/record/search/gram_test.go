@@ -15,7 +15,8 @@ import (
 func TestGrams(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		texts := rapid.SliceOfN(rapid.StringOfN(rapid.SampledFrom([]rune("abc01_- \n\u00e9.")), 0, 60, -1), 1, 100).Draw(t, "texts")
+		texts := rapid.SliceOfN(rapid.StringOfN(rapid.SampledFrom([]rune("abc01_- \n\u00e9.")), 0, 60, -1), 1,
+			100).Draw(t, "texts")
 		positions := rapid.SampledFrom([]int{104, 1024, 4096}).Draw(t, "positions")
 		var all search.GramsOfRuns
 		for i, text := range texts {
@@ -36,7 +37,8 @@ func TestGrams(t *testing.T) {
 			found = search.RunsWithAll(having, positions)
 		}
 		for i, text := range texts {
-			if has := strings.Contains(text, word); has != strings.Contains(search.WordsOf(text), word) || has && !slices.Contains(found, i) {
+			if has := strings.Contains(text, word); has != strings.Contains(search.WordsOf(text), word) || has &&
+				!slices.Contains(found, i) {
 				t.Errorf("%q has %q: %v; words %q; found %v", text, word, has, search.WordsOf(text), found)
 			}
 			if slices.Contains(found, i) && len(word) == 3 && !strings.Contains(text, word) {
@@ -50,7 +52,8 @@ func TestGrams(t *testing.T) {
 func TestWords(t *testing.T) {
 	t.Parallel()
 	for needle, want := range map[string]string{
-		"Order-4711 of the Kelvin": "[order-4711 the kelvin]", "a b": "[]", "n\u00e4gel": "[gel]", "a-b-c": "[]", "the the": "[the]",
+		"Order-4711 of the Kelvin": "[order-4711 the kelvin]", "a b": "[]", "n\u00e4gel": "[gel]", "a-b-c": "[]",
+		"the the":                             "[the]",
 		"--------------------------------abc": "[]", strings.Repeat("x", 40): "[" + strings.Repeat("x", 32) + "]",
 	} {
 		n, err := search.NewNeedle(needle)

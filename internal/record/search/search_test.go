@@ -43,7 +43,10 @@ func TestWhatMatches(t *testing.T) {
 		text, found, missed string
 	}{
 		{"Sum UP the quarter", "sum|SUM UP|quart|up|the|t|art", "of|sums|sum upp|u2"},
-		{"connect ECONNREFUSED 10.0.0.1:5432", "econnrefused|refused|ECONN|10.0.0.1:5432|:5432|0.0|1|10.|5432 connect", "43|2|econnrefused1"},
+		{
+			"connect ECONNREFUSED 10.0.0.1:5432", "econnrefused|refused|ECONN|10.0.0.1:5432|:5432|0.0|1|10.|5432 connect",
+			"43|2|econnrefused1",
+		},
 		{"get_weather", "get_weather|weather|get|_|_w|WEATHER get|t_w|we", "get weather now|getweather|th"},
 		{"TimeoutError in src/main.go:42", "timeout|error|src/main.go:42|main.go|.go|42|go:4|/|in", "rr|o"},
 		{"100% of_it", "%|f_i|f_|of|0%|100", "f%|\\|0|%_"},
@@ -86,7 +89,9 @@ func TestGramsOfAMatchAreInTheText(t *testing.T) {
 			rt.Fatalf("%+v matches %q without its grams", q, text)
 		}
 		// Words of up to three characters need no check.
-		if short := !slices.ContainsFunc(slices.Concat(q.Like, q.Regexp), func(s string) bool { return len(q.Grams) != len(q.Like)+len(q.Regexp) }); short && has != matches(q, text) {
+		if short := !slices.ContainsFunc(slices.Concat(q.Like, q.Regexp), func(s string) bool {
+			return len(q.Grams) != len(q.Like)+len(q.Regexp)
+		}); short && has != matches(q, text) {
 			rt.Fatalf("%+v and %q: grams %v", q, text, has)
 		}
 	})
@@ -94,7 +99,10 @@ func TestGramsOfAMatchAreInTheText(t *testing.T) {
 
 func TestQueriesThatAreRefused(t *testing.T) {
 	t.Parallel()
-	for _, query := range []string{"", " \t\n", "\u00a0", strings.Repeat("x", search.MaxQueryBytes+1), strings.Repeat("y", 4096), "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17"} {
+	for _, query := range []string{
+		"", " \t\n", "\u00a0", strings.Repeat("x", search.MaxQueryBytes+1), strings.Repeat("y", 4096),
+		"1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17",
+	} {
 		if q, err := search.Parse(query); err == nil {
 			t.Errorf("%.20q is %+v", query, q)
 		}
@@ -123,7 +131,8 @@ func TestFoldOfASCII(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		text := string(rapid.SliceOf(rapid.ByteRange(0, 127)).Draw(rt, "text"))
-		if got, want := search.Fold(text), strings.TrimSuffix(search.Fold(text+" ä"), "ä"); got != strings.TrimSuffix(want, " ") {
+		if got, want := search.Fold(text),
+			strings.TrimSuffix(search.Fold(text+" ä"), "ä"); got != strings.TrimSuffix(want, " ") {
 			rt.Fatalf("%q is %q, want %q", text, got, want)
 		}
 	})

@@ -7,7 +7,8 @@ import (
 	"github.com/actlog/actlog/internal/record/loosejson"
 )
 
-// envelope is what executor workflow returns to programs: the result of an agent or of a workflow, with all that was said on the way.
+// envelope is what executor workflow returns to programs: the result of an agent or of a workflow, with all that was
+// said on the way.
 type envelope struct {
 	AgentName     *string         `json:"agent_name"`
 	WorkflowName  *string         `json:"workflow_name"`
@@ -21,9 +22,10 @@ type envelope struct {
 // maxEnvelopes bounds how many envelopes are in each other: the output of a workflow may be the result of an agent.
 const maxEnvelopes = 10
 
-// Answer returns the answer in the result of a run, for people to read: a result of executor workflow is an envelope around it. Any other
-// text is the answer itself. It is empty if an envelope has none, then it is the error in it, if there is one. Of the beginning of a longer
-// envelope it returns what of the answer is in there: that of an agent is at the beginning, that of a workflow behind its steps.
+// Answer returns the answer in the result of a run, for people to read: a result of executor workflow is an envelope
+// around it. Any other text is the answer itself. It is empty if an envelope has none, then it is the error in it, if
+// there is one. Of the beginning of a longer envelope it returns what of the answer is in there: that of an agent is at
+// the beginning, that of a workflow behind its steps.
 func Answer(result string) string {
 	for range maxEnvelopes {
 		inner, ok := open(result)
@@ -35,8 +37,8 @@ func Answer(result string) string {
 	return result
 }
 
-// Readable returns the text of a field as people read it: what a run, a step or a call answered, without the envelope in which programs
-// get it, and any other as it is.
+// Readable returns the text of a field as people read it: what a run, a step or a call answered, without the envelope
+// in which programs get it, and any other as it is.
 func Readable(field, text string) string {
 	if field == "summary" || field == "result" {
 		return Answer(text)
@@ -76,7 +78,8 @@ func open(text string) (inner string, ok bool) {
 	return "", true
 }
 
-// isEnvelope reports whether a text begins as an envelope does: with the name of an agent or of a workflow, and a status.
+// isEnvelope reports whether a text begins as an envelope does: with the name of an agent or of a workflow, and a
+// status.
 func isEnvelope(text string) bool {
 	d := json.NewDecoder(strings.NewReader(text))
 	for i, want := range []string{"{", "name", "", "status"} {

@@ -14,7 +14,8 @@ import (
 func TestAnswer(t *testing.T) {
 	t.Parallel()
 	agent := func(response string) string {
-		return `{"agent_name":"clerk","status":"success","final_response":` + response + `,"conversation_history":[{"role":"user","content":"Hello"}],"error_message":null,"session_id":"s"}`
+		return `{"agent_name":"clerk","status":"success","final_response":` + response +
+			`,"conversation_history":[{"role":"user","content":"Hello"}],"error_message":null,"session_id":"s"}`
 	}
 	flow := func(output string) string {
 		return `{"workflow_name":"two","status":"completed","step_results":[{"step_name":"clerk","step_type":"agent","result":` + agent(`{"role":"assistant","content":"first"}`) + `}],"final_output":` + output + `,"error":null,"session_id":null}`
@@ -49,7 +50,8 @@ func TestAnswer(t *testing.T) {
 		whole := agent(`{"role":"assistant","content":` + string(raw) + `}`)
 		cut := whole[:rapid.IntRange(0, len(whole)-1).Draw(rt, "cut")]
 		got := tree.Answer(cut)
-		if at := strings.Index(whole, `"final_response"`) + len(`"final_response"`); len(cut) >= at && !strings.HasPrefix(said, got) {
+		if at := strings.Index(whole, `"final_response"`) + len(`"final_response"`); len(cut) >= at &&
+			!strings.HasPrefix(said, got) {
 			rt.Fatalf("the answer of %s is %q, of %q", cut, got, said)
 		}
 		kept, _ := json.Marshal(got) // a text
@@ -80,7 +82,9 @@ func TestAnswer(t *testing.T) {
 func TestReadable(t *testing.T) {
 	t.Parallel()
 	const in = `{"agent_name": "a", "status": "ok", "final_response": {"content": "Done."}}`
-	for field, want := range map[string]string{"summary": "Done.", "result": "Done.", "thinkOutput": in, "parameters": in} {
+	for field, want := range map[string]string{
+		"summary": "Done.", "result": "Done.", "thinkOutput": in, "parameters": in,
+	} {
 		if got := tree.Readable(field, in); got != want {
 			t.Errorf("%s: %s", field, got)
 		}

@@ -343,7 +343,8 @@ func endedBefore(a, b Node) bool {
 
 // passedOn are the kinds of errors which say that something below failed.
 var passedOn = map[string]bool{
-	"tool": true, "step": true, "step_failed": true, "operations_failed": true, "node": true, "dependency": true, "sub_plan": true,
+	"tool": true, "step": true, "step_failed": true, "operations_failed": true, "node": true, "dependency": true,
+	"sub_plan": true,
 }
 
 // minLine is from how many characters on the line of an error is known again in the text of another.

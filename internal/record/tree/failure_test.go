@@ -13,8 +13,8 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// grow builds a tree from lines: "plan r FAILED", "step s r FAILED" (of a plan), "cycle s/0 COMPLETED 3" (ended at a second),
-// "call s/0/c FAILED 2", and "plan p FAILED by s/0/c" (started by a call).
+// grow builds a tree from lines: "plan r FAILED", "step s r FAILED" (of a plan), "cycle s/0 COMPLETED 3" (ended at a
+// second), "call s/0/c FAILED 2", and "plan p FAILED by s/0/c" (started by a call).
 func grow(t *testing.T, text string) *tree.Plan {
 	t.Helper()
 	var plans []*tree.Plan
@@ -45,13 +45,26 @@ func grow(t *testing.T, text string) *tree.Plan {
 			}
 			plans = append(plans, p)
 		case "step":
-			steps = append(steps, &tree.Step{Record: record.AgentExecution{RootPlanID: root, StepID: w[1], PlanID: w[2], StepIndex: new(int64(i)), State: new(record.State(w[3]))}})
+			steps = append(steps, &tree.Step{
+				Record: record.AgentExecution{
+					RootPlanID: root, StepID: w[1], PlanID: w[2], StepIndex: new(int64(i)), State: new(record.State(w[3])),
+				},
+			})
 		case "cycle":
 			step, rest, _ := strings.Cut(w[1], "/")
-			cycles = append(cycles, &tree.Cycle{Record: record.ThinkAct{StepID: step, Seq: int64(number(rest)), State: new(record.State(w[2])), ThinkEndTime: second(w, 3)}})
+			cycles = append(cycles, &tree.Cycle{
+				Record: record.ThinkAct{
+					StepID: step, Seq: int64(number(rest)), State: new(record.State(w[2])), ThinkEndTime: second(w, 3),
+				},
+			})
 		case "call":
 			parts := strings.Split(w[1], "/")
-			c := &tree.ToolCall{Record: record.ActTool{StepID: parts[0], Seq: int64(number(parts[1])), ToolCallID: parts[2], State: new(record.State(w[2])), EndTime: second(w, 3)}}
+			c := &tree.ToolCall{
+				Record: record.ActTool{
+					StepID: parts[0], Seq: int64(number(parts[1])), ToolCallID: parts[2], State: new(record.State(w[2])),
+					EndTime: second(w, 3),
+				},
+			}
 			calls[w[1]], all = c, append(all, c)
 		default:
 			t.Fatal(line)
@@ -150,8 +163,10 @@ func TestExplain(t *testing.T) {
 			step a root COMPLETED
 			cycle a/0 FAILED 1
 			step b root FAILED`, want: []string{"root b", "root a 0"}},
-		"the plan alone":            {tree: "plan root INTERRUPTED\nstep a root COMPLETED", want: []string{"root"}},
-		"a plan of an unknown call": {tree: "plan root FAILED\nstep a root FAILED\nplan sub FAILED by gone", want: []string{"root a sub"}},
+		"the plan alone": {tree: "plan root INTERRUPTED\nstep a root COMPLETED", want: []string{"root"}},
+		"a plan of an unknown call": {
+			tree: "plan root FAILED\nstep a root FAILED\nplan sub FAILED by gone", want: []string{"root a sub"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -183,7 +198,8 @@ func TestExplainDeepTrees(t *testing.T) {
 	above := "root"
 	for i := range 3_000 {
 		s, p := fmt.Sprint("s", i), fmt.Sprint("p", i)
-		deep += fmt.Sprintf("\nstep %s %s FAILED\ncycle %s/0 COMPLETED\ncall %s/0/c%d FAILED\nplan %s FAILED by %s/0/c%d", s, above, s, s, i, p, s, i)
+		deep += fmt.Sprintf("\nstep %s %s FAILED\ncycle %s/0 COMPLETED\ncall %s/0/c%d FAILED\nplan %s FAILED by %s/0/c%d", s,
+			above, s, s, i, p, s, i)
 		above = p
 	}
 	found := tree.Explain(grow(t, deep))

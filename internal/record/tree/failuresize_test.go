@@ -61,7 +61,9 @@ func TestExplainGrowsWithTheRows(t *testing.T) {
 		spoil func(level int) (kind, message *string)
 		cause string
 	}{
-		{"nothing is known of the plans between", record.Unknown, func(int) (kind, message *string) { return nil, nil }, "last"},
+		{"nothing is known of the plans between", record.Unknown, func(int) (kind, message *string) {
+			return nil, nil
+		}, "last"},
 		{"all failed without a word", record.Failed, func(int) (kind, message *string) { return nil, nil }, "last"},
 		{"all pass an error on", record.Failed, func(level int) (kind, message *string) {
 			return new(fmt.Sprint("kind ", level)), new(fmt.Sprintf("level %d: no answer from host 0", level))

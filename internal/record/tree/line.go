@@ -33,8 +33,9 @@ var (
 	edge = regexp.MustCompile(`^\s*\+-{3,}\s*$`)
 )
 
-// Line returns the line of an error's text that says what happened: the message of JSON, the exception of a Python traceback, else the
-// first line that is not blank. It has no terminal escapes and at most [MaxLine] characters. It is empty if the text is blank.
+// Line returns the line of an error's text that says what happened: the message of JSON, the exception of a Python
+// traceback, else the first line that is not blank. It has no terminal escapes and at most [MaxLine] characters. It is
+// empty if the text is blank.
 func Line(text string) string {
 	lines := strings.Split(strings.ReplaceAll(plain(text), "\r", "\n"), "\n")
 	said := exception(lines)
@@ -96,7 +97,8 @@ func exception(lines []string) []string {
 	return lines
 }
 
-// groupMember returns the lines of the last exception of a group; nil: a traceback follows the group, with the frame at last.
+// groupMember returns the lines of the last exception of a group; nil: a traceback follows the group, with the frame at
+// last.
 func groupMember(lines []string, last int) []string {
 	from := -1
 	for i, line := range lines {

@@ -42,8 +42,8 @@ func (n Node) State() record.State {
 // GraphExecutor is the name of the executor whose runs carry out a graph that a model planned.
 const GraphExecutor = "dag"
 
-// StepName returns what a step of a plan is called: its agent or, if it carries out a node of a graph, the node, which its
-// description names. It may be empty. All steps of a graph are nodes but the first, which plans it.
+// StepName returns what a step of a plan is called: its agent or, if it carries out a node of a graph, the node, which
+// its description names. It may be empty. All steps of a graph are nodes but the first, which plans it.
 func StepName(executor, agent, description string, index *int64) (name string, isNode bool) {
 	if isNode = executor == GraphExecutor && index != nil && *index > 0; isNode {
 		return cmp.Or(description, agent), true
@@ -66,7 +66,8 @@ func ShownState(top, row record.State) record.State {
 // WaitTimedOut is the kind of the error of a question that nobody answered in time.
 const WaitTimedOut = "wait_timed_out"
 
-// Error returns the kind of the error of the node and its message. Each may be nil. The message of a question is what was asked.
+// Error returns the kind of the error of the node and its message. Each may be nil. The message of a question is what
+// was asked.
 func (n Node) Error() (kind, message *string) {
 	switch {
 	case n.Plan != nil:

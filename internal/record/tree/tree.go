@@ -224,7 +224,9 @@ func (p *Plan) Planning() int {
 	if p.Record.Executor == nil || *p.Record.Executor != orchestrator {
 		return -1
 	}
-	return slices.IndexFunc(p.Steps, func(s *Step) bool { return s.Record.AgentName != nil && *s.Record.AgentName == planner })
+	return slices.IndexFunc(p.Steps, func(s *Step) bool {
+		return s.Record.AgentName != nil && *s.Record.AgentName == planner
+	})
 }
 
 // putPlanningFirst puts the step in which a run is planned before those that were planned in it.

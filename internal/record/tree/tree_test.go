@@ -55,7 +55,8 @@ func nodes(rows []row) (plans []*tree.Plan, steps []*tree.Step) {
 	for _, r := range rows {
 		if r.step {
 			steps = append(steps, &tree.Step{ID: r.number, Figures: r.figures, Record: record.AgentExecution{
-				RootPlanID: root, StepID: r.id, PlanID: r.parent, StepIndex: r.index, StartTime: r.start, EndTime: r.end, State: new(r.state)}})
+				RootPlanID: root, StepID: r.id, PlanID: r.parent, StepIndex: r.index, StartTime: r.start, EndTime: r.end,
+				State: new(r.state)}})
 			continue
 		}
 		p := &tree.Plan{ID: r.number, ParentStepID: r.droppedStep, Record: record.Plan{
@@ -141,12 +142,17 @@ func TestPlaces(t *testing.T) {
 			plan(root), step(root, "s"), plan("p").under(root).calledBy("s"), step("p", "t"), plan("q").under("p").calledBy("t"),
 		}, "root[s(p[t(q)])]"},
 		{"a step of an unknown plan goes under the root", []row{plan(root), step("lost", "s")}, "root[s]"},
-		{"a sub-plan called by a step of an unknown plan", []row{plan(root), step("lost", "s"), plan("p").under("lost").calledBy("s")}, "root[s(p)]"},
+		{
+			"a sub-plan called by a step of an unknown plan",
+			[]row{plan(root), step("lost", "s"), plan("p").under("lost").calledBy("s")}, "root[s(p)]",
+		},
 		{"the tool call was dropped, its step is known", []row{
-			plan(root), step(root, "s").started(1), step(root, "t").started(2), plan("p").under(root).droppedCall("s").started(3),
+			plan(root), step(root, "s").started(1), step(root, "t").started(2),
+			plan("p").under(root).droppedCall("s").started(3),
 		}, "root[s(p) t]"},
 		{"inferred: the step that started last before it", []row{
-			plan(root), step(root, "a").at(0).started(5), step(root, "b").at(1).started(3), step(root, "c").at(2).started(9), step(root, "d").at(3),
+			plan(root), step(root, "a").at(0).started(5), step(root, "b").at(1).started(3), step(root, "c").at(2).started(9),
+			step(root, "d").at(3),
 			plan("p").under(root).started(6),
 		}, "root[a(p?) b c d]"},
 		{"inferred: a step that started at the same time", []row{
@@ -161,17 +167,33 @@ func TestPlaces(t *testing.T) {
 		{"inferred: the first step if no step has a start", []row{
 			plan(root), step(root, "a").at(0), step(root, "b").at(1), plan("p").under(root).started(6),
 		}, "root[a(p?) b]"},
-		{"inferred: the parent itself if it has no steps", []row{plan(root), plan("p").under("q"), plan("q").under(root)}, "root(q?(p?))"},
-		{"inferred: the tool call's step is not on record", []row{plan(root), step(root, "s"), plan("p").under(root).calledBy("lost")}, "root[s(p?)]"},
-		{"no parent: under the root, not under a step", []row{plan(root), step(root, "s").started(1), plan("p").started(2)}, "root[s](p?)"},
-		{"the parent is not on record: under the root, not under a step", []row{plan(root), step(root, "s").started(1), plan("p").under("lost").started(2)}, "root[s](p?)"},
+		{
+			"inferred: the parent itself if it has no steps", []row{plan(root), plan("p").under("q"), plan("q").under(root)},
+			"root(q?(p?))",
+		},
+		{
+			"inferred: the tool call's step is not on record",
+			[]row{plan(root), step(root, "s"), plan("p").under(root).calledBy("lost")}, "root[s(p?)]",
+		},
+		{
+			"no parent: under the root, not under a step", []row{plan(root), step(root, "s").started(1), plan("p").started(2)},
+			"root[s](p?)",
+		},
+		{
+			"the parent is not on record: under the root, not under a step",
+			[]row{plan(root), step(root, "s").started(1), plan("p").under("lost").started(2)}, "root[s](p?)",
+		},
 		{"its own parent", []row{plan(root), plan("p").under("p"), step("p", "s")}, "root(p?[s])"},
 		{"called by its own step", []row{plan(root), plan("p").under(root).calledBy("s"), step("p", "s")}, "root(p?[s])"},
 		{"a cycle of three is cut at its first plan", []row{
-			plan(root), plan("a").started(3).calledBy("sc"), plan("b").started(2).calledBy("sa"), plan("c").started(1).calledBy("sb"),
+			plan(root), plan("a").started(3).calledBy("sc"), plan("b").started(2).calledBy("sa"),
+			plan("c").started(1).calledBy("sb"),
 			step("a", "sa"), step("b", "sb"), step("c", "sc"), plan("tail").started(0).calledBy("sa"),
 		}, "root(c?[sc(a[sa(tail b[sb])])])"},
-		{"the links of the root are ignored", []row{plan(root).under("p").calledBy("s"), step(root, "s"), plan("p").calledBy("s")}, "root[s(p)]"},
+		{
+			"the links of the root are ignored",
+			[]row{plan(root).under("p").calledBy("s"), step(root, "s"), plan("p").calledBy("s")}, "root[s(p)]",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -215,11 +237,14 @@ func TestFiguresAndTotals(t *testing.T) {
 	u.figures = tree.Figures{ModelCalls: 2, Failures: 1, CostUSD: new(0.5)}
 	u.start = at(4)
 	got := build(root, r, s, p, u)
-	if diff := gocmp.Diff(tree.Figures{ModelCalls: 1, InputTokens: 10, ThinkMs: 5, DurationMs: new(int64(8000))}, got.Figures); diff != "" {
+	if diff := gocmp.Diff(tree.Figures{ModelCalls: 1, InputTokens: 10, ThinkMs: 5, DurationMs: new(int64(8000))},
+		got.Figures); diff != "" {
 		t.Errorf("figures of the root itself (-want +got):\n%s", diff)
 	}
 	// The duration is that of the root, whatever the durations below it are.
-	want := tree.Figures{ModelCalls: 3, Failures: 1, InputTokens: 10, ThinkMs: 5, CostUSD: new(0.5), DurationMs: new(int64(8000))}
+	want := tree.Figures{
+		ModelCalls: 3, Failures: 1, InputTokens: 10, ThinkMs: 5, CostUSD: new(0.5), DurationMs: new(int64(8000)),
+	}
 	if diff := gocmp.Diff(want, got.Total); diff != "" {
 		t.Errorf("total (-want +got):\n%s", diff)
 	}
@@ -272,7 +297,9 @@ func forest(rt *rapid.T) []row {
 		}
 		return fmt.Sprintf("p%d", n)
 	})
-	stepID := rapid.Custom(func(rt *rapid.T) string { return fmt.Sprintf("s%d", rapid.IntRange(0, steps).Draw(rt, "step")) })
+	stepID := rapid.Custom(func(rt *rapid.T) string {
+		return fmt.Sprintf("s%d", rapid.IntRange(0, steps).Draw(rt, "step"))
+	})
 	maybe := func(g *rapid.Generator[string], label string) string {
 		if rapid.Bool().Draw(rt, label) {
 			return g.Draw(rt, label)
@@ -287,7 +314,8 @@ func forest(rt *rapid.T) []row {
 	})
 	rows := []row{plan(root)}
 	for i := range plans {
-		r := plan(fmt.Sprintf("p%d", i)).under(maybe(planID, "parent")).calledBy(maybe(stepID, "call")).droppedCall(maybe(stepID, "dropped"))
+		r := plan(fmt.Sprintf("p%d", i)).under(maybe(planID, "parent")).calledBy(maybe(stepID,
+			"call")).droppedCall(maybe(stepID, "dropped"))
 		r.start, r.end = moment.Draw(rt, "start"), moment.Draw(rt, "end")
 		rows = append(rows, r)
 	}
@@ -335,7 +363,8 @@ func check(p *tree.Plan, rows []row) error {
 // checkPlan computes the sums below a plan independently of Build.
 func checkPlan(p *tree.Plan) (sum map[string]float64, err error) {
 	if !slices.IsSortedFunc(p.Steps, func(a, b *tree.Step) int {
-		return cmp.Or(nullsLast(a.Record.StepIndex, b.Record.StepIndex), nullsLast(unix(a.Record.StartTime), unix(b.Record.StartTime)), cmp.Compare(a.Record.StepID, b.Record.StepID))
+		return cmp.Or(nullsLast(a.Record.StepIndex, b.Record.StepIndex),
+			nullsLast(unix(a.Record.StartTime), unix(b.Record.StartTime)), cmp.Compare(a.Record.StepID, b.Record.StepID))
 	}) {
 		return nil, fmt.Errorf("steps of %s are out of order", p.Record.CurrentPlanID)
 	}
@@ -350,7 +379,8 @@ func checkPlan(p *tree.Plan) (sum map[string]float64, err error) {
 	}
 	for _, list := range lists {
 		if !slices.IsSortedFunc(list, func(a, b *tree.Plan) int {
-			return cmp.Or(nullsLast(unix(a.Record.StartTime), unix(b.Record.StartTime)), cmp.Compare(a.Record.CurrentPlanID, b.Record.CurrentPlanID))
+			return cmp.Or(nullsLast(unix(a.Record.StartTime), unix(b.Record.StartTime)),
+				cmp.Compare(a.Record.CurrentPlanID, b.Record.CurrentPlanID))
 		}) {
 			return nil, fmt.Errorf("sub-plans of %s are out of order", p.Record.CurrentPlanID)
 		}
@@ -579,7 +609,8 @@ func TestTooDeep(t *testing.T) {
 	plans := []*tree.Plan{{Record: record.Plan{RootPlanID: id(0), CurrentPlanID: id(0), State: new(record.Running)}}}
 	for n := 1; n <= levels; n++ {
 		plans = append(plans, &tree.Plan{Record: record.Plan{
-			RootPlanID: id(0), CurrentPlanID: id(n), ParentPlanID: new(id(n - 1)), ToolCallID: new("t"), State: new(record.Running),
+			RootPlanID: id(0), CurrentPlanID: id(n), ParentPlanID: new(id(n - 1)), ToolCallID: new("t"),
+			State: new(record.Running),
 		}})
 	}
 	root := tree.Build(id(0), plans, nil)
@@ -602,16 +633,27 @@ func TestTooDeep(t *testing.T) {
 
 const maxDepthForTest = 20_000
 
-// TestPlanningIsFirst: W5: what an orchestrator planned stands behind the step in which it did, although that has the last index. It is the
-// current step only while none that it planned is. Other executors, and other agents, keep the order of their indexes.
+// TestPlanningIsFirst: W5: what an orchestrator planned stands behind the step in which it did, although that has the
+// last index. It is the current step only while none that it planned is. Other executors, and other agents, keep the
+// order of their indexes.
 func TestPlanningIsFirst(t *testing.T) {
 	t.Parallel()
 	built := func(executor, last string, states ...record.State) *tree.Plan {
-		p := &tree.Plan{Record: record.Plan{RootPlanID: root, CurrentPlanID: root, Executor: &executor, State: new(record.Running)}}
-		steps := []*tree.Step{{Record: record.AgentExecution{RootPlanID: root, PlanID: root, StepID: "own", StepIndex: new(int64(10)), AgentName: &last, State: new(record.Running), StartTime: at(0)}}}
+		p := &tree.Plan{
+			Record: record.Plan{RootPlanID: root, CurrentPlanID: root, Executor: &executor, State: new(record.Running)},
+		}
+		steps := []*tree.Step{
+			{
+				Record: record.AgentExecution{
+					RootPlanID: root, PlanID: root, StepID: "own", StepIndex: new(int64(10)), AgentName: &last,
+					State: new(record.Running), StartTime: at(0),
+				},
+			},
+		}
 		for i, s := range states {
 			steps = append(steps, &tree.Step{Record: record.AgentExecution{
-				RootPlanID: root, PlanID: root, StepID: fmt.Sprint(i), StepIndex: new(int64(i)), AgentName: new("SEARCH"), State: &s, StartTime: at(i + 1),
+				RootPlanID: root, PlanID: root, StepID: fmt.Sprint(i), StepIndex: new(int64(i)), AgentName: new("SEARCH"),
+				State: &s, StartTime: at(i + 1),
 			}})
 		}
 		return tree.Build(root, []*tree.Plan{p}, steps)
@@ -629,14 +671,18 @@ func TestPlanningIsFirst(t *testing.T) {
 		current        int
 	}{
 		{"orchestrator", "ORCHESTRATOR", nil, []string{"own"}, 0},
-		{"orchestrator", "ORCHESTRATOR", []record.State{record.Completed, record.Running, record.Idle}, []string{"own", "0", "1", "2"}, 2},
+		{
+			"orchestrator", "ORCHESTRATOR", []record.State{record.Completed, record.Running, record.Idle},
+			[]string{"own", "0", "1", "2"}, 2,
+		},
 		{"orchestrator", "ORCHESTRATOR", []record.State{record.Completed, record.Completed}, []string{"own", "0", "1"}, 0},
 		{"orchestrator", "other", []record.State{record.Completed, record.Running}, []string{"0", "1", "own"}, 1},
 		{"agent", "ORCHESTRATOR", []record.State{record.Completed, record.Running}, []string{"0", "1", "own"}, 1},
 	} {
 		p := built(tt.executor, tt.last, tt.states...)
 		if diff := gocmp.Diff(tt.want, ids(p)); diff != "" || p.CurrentStepIndex() != tt.current {
-			t.Errorf("%s %s %v: current %d, want %d; -want +got:\n%s", tt.executor, tt.last, tt.states, p.CurrentStepIndex(), tt.current, diff)
+			t.Errorf("%s %s %v: current %d, want %d; -want +got:\n%s", tt.executor, tt.last, tt.states, p.CurrentStepIndex(),
+				tt.current, diff)
 		}
 	}
 }

@@ -37,7 +37,9 @@ func (u *Upkeep) makeAllCauses(ctx context.Context) error {
 // makeCauses finds the causes of some trees again: of those that have changed, of those whose detail was dropped, and
 // of those that a migration wants made again. more reports that others are due now.
 func (u *Upkeep) makeCauses(ctx context.Context, c *causes) (more bool, err error) {
-	for _, part := range []func(context.Context, pgx.Tx, *causes) (bool, error){u.changedCauses, u.droppedCauses, u.missingCauses} {
+	for _, part := range []func(context.Context, pgx.Tx, *causes) (bool, error){
+		u.changedCauses, u.droppedCauses, u.missingCauses,
+	} {
 		err := u.inTurn(ctx, taskCauses, func(tx pgx.Tx) error {
 			further, err := part(ctx, tx, c)
 			more = more || further
@@ -77,7 +79,9 @@ func (u *Upkeep) missingCauses(ctx context.Context, tx pgx.Tx, _ *causes) (more 
 	if err != nil || progress.BeforeAt == nil {
 		return false, err
 	}
-	page, err := u.queries.CauseMissing(ctx, tx, db.CauseMissingParams{BeforeAt: *progress.BeforeAt, BeforeID: progress.BeforeID, Most: causesPage})
+	page, err := u.queries.CauseMissing(ctx, tx, db.CauseMissingParams{
+		BeforeAt: *progress.BeforeAt, BeforeID: progress.BeforeID, Most: causesPage,
+	})
 	if err != nil {
 		return false, err
 	}

@@ -22,8 +22,14 @@ func failure(root, message string) []record.Change {
 	failed := new(record.Failed)
 	return []record.Change{
 		&record.Plan{RootPlanID: root, CurrentPlanID: root, State: failed},
-		&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-s", State: failed, ErrorKind: new("tool"), ErrorMessage: new("a tool failed")},
-		&record.ActTool{RootPlanID: root, StepID: root + "-s", Seq: 0, ToolCallID: "c", Name: new("run_sql"), State: failed, ErrorKind: new("timeout"), ErrorMessage: &message},
+		&record.AgentExecution{
+			RootPlanID: root, PlanID: root, StepID: root + "-s", State: failed, ErrorKind: new("tool"),
+			ErrorMessage: new("a tool failed"),
+		},
+		&record.ActTool{
+			RootPlanID: root, StepID: root + "-s", Seq: 0, ToolCallID: "c", Name: new("run_sql"), State: failed,
+			ErrorKind: new("timeout"), ErrorMessage: &message,
+		},
 	}
 }
 
@@ -34,7 +40,8 @@ func reported(t *testing.T, s *store.Store, root string) string {
 SELECT COALESCE(max(concat_ws('|', COALESCE(cause_kind, '-'), COALESCE(cause_tool, '-'), COALESCE(cause_text, '-'), recovered)), 'no run') FROM report.plan WHERE plan_id = $1 AND is_root`, root)
 }
 
-// F8: reports have the cause as it is, whoever of several servers wrote or deleted what, and nothing of what was dropped.
+// F8: reports have the cause as it is, whoever of several servers wrote or deleted what, and nothing of what was
+// dropped.
 func TestCausesAreKept(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t).URL
@@ -52,7 +59,10 @@ func TestCausesAreKept(t *testing.T) {
 	becomes("b", "timeout|run_sql|no answer within 20 s|f")
 
 	// A late record, a run that is told anew, and one that is gone.
-	storetest.Write(t, other, &record.Plan{RootPlanID: "a", CurrentPlanID: "a", State: new(record.Failed), ErrorKind: new("limit_time"), ErrorMessage: new("took too long")})
+	storetest.Write(t, other, &record.Plan{
+		RootPlanID: "a", CurrentPlanID: "a", State: new(record.Failed), ErrorKind: new("limit_time"),
+		ErrorMessage: new("took too long"),
+	})
 	becomes("a", "limit_time|-|took too long|f")
 	if err := other.DeletePlan(t.Context(), "b"); err != nil {
 		t.Fatal(err)
@@ -64,7 +74,8 @@ func TestCausesAreKept(t *testing.T) {
 	becomes("b", "-|-|-")
 }
 
-// TestCausesOfManyWriters: no change is missed, however transactions overlap, and lists never say anything but what is on record.
+// TestCausesOfManyWriters: no change is missed, however transactions overlap, and lists never say anything but what is
+// on record.
 func TestCausesOfManyWriters(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
@@ -101,7 +112,8 @@ func TestCausesForgetDroppedDetail(t *testing.T) {
 	s := open(t, pgtest.Fresh(t).URL)
 	storetest.Write(t, s, failure("old", "a text that is dropped")...)
 	storetest.Age(t, s, storetest.OldMonday, "old")
-	storetest.Write(t, s, &record.Plan{RootPlanID: "old", CurrentPlanID: "old", Title: new("Old")}) // no writer moves a tree, so the feed does not say it
+	// no writer moves a tree, so the feed does not say it
+	storetest.Write(t, s, &record.Plan{RootPlanID: "old", CurrentPlanID: "old", Title: new("Old")})
 	u := idle(t, s)
 	for _, days := range []int{0, 30} {
 		if err := upkeep.DropDetail(u, t.Context(), days); err != nil {
@@ -125,7 +137,8 @@ func TestCausesForgetDroppedDetail(t *testing.T) {
 		}
 		storetest.Until(t, "the report says "+want, func() bool { return reported(t, s, "old") == want })
 	}
-	if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.cause WHERE cause::text LIKE '%that is dropped%'"); n != 0 {
+	if n := storetest.Query[int](t, s,
+		"SELECT count(*) FROM actlog.cause WHERE cause::text LIKE '%that is dropped%'"); n != 0 {
 		t.Error("a text that was dropped is left")
 	}
 }
@@ -138,7 +151,8 @@ func TestCausesOfRunsFromBefore(t *testing.T) {
 	for i := range runs {
 		storetest.Write(t, s, failure(fmt.Sprint("run-", i), "no answer")...)
 	}
-	storetest.Exec(t, s, "UPDATE actlog.cause_progress SET seq = (SELECT max(seq) FROM actlog.change), before_at = '9999-12-31', before_id = ''")
+	storetest.Exec(t, s, "UPDATE actlog.cause_progress SET seq = (SELECT max(seq) FROM actlog.change), before_at = "+
+		"'9999-12-31', before_id = ''")
 	if err := storetest.Upkeep(t, s, upkeep.Config{}).Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +169,8 @@ func TestCausesBesideABadTree(t *testing.T) {
 	for i := range runs {
 		storetest.Write(t, s, failure(fmt.Sprint("run-", i), "no answer")...)
 	}
-	storetest.Exec(t, s, "UPDATE actlog.act_tool_info SET start_time = 'infinity' WHERE root_plan_id = 'run-12'") // Go has no such time
+	// Go has no such time
+	storetest.Exec(t, s, "UPDATE actlog.act_tool_info SET start_time = 'infinity' WHERE root_plan_id = 'run-12'")
 	var log storetest.Log
 	u := idle(t, s, func(c *upkeep.Config) { c.Logger = log.Logger() })
 	causes := func() int {
@@ -240,13 +255,18 @@ func TestCausesOfAFewTreesAtOnce(t *testing.T) {
 	if reads.all.Load() != runs || reads.most.Load() > 10 {
 		t.Errorf("the rows of %d trees were read, %d at once", reads.all.Load(), reads.most.Load())
 	}
-	if n := storetest.Query[int](t, s, "SELECT max(octet_length(actlog.cause_rows(root_plan_id, part)::text)) FROM actlog.plan_execution_record"); n > 12_000 {
+	if n := storetest.Query[int](t, s,
+		"SELECT max(octet_length(actlog.cause_rows(root_plan_id, part)::text)) FROM actlog.plan_execution_record"); n >
+		12_000 {
 		t.Errorf("the rows of a tree have %d bytes", n)
 	}
-	if text := storetest.Query[string](t, s, "SELECT actlog.error_text($1)", strings.Repeat("ü", 8_192)); text != strings.Repeat("ü", 8_192) {
+	if text := storetest.Query[string](
+		t, s, "SELECT actlog.error_text($1)", strings.Repeat("ü", 8_192),
+	); text != strings.Repeat("ü", 8_192) {
 		t.Errorf("an error of 8,192 characters is cut: %d", len(text))
 	}
-	if text := storetest.Query[string](t, s, "SELECT actlog.error_text($1)", long); text != long[:4_096]+"\n"+long[len(long)-4_096:] {
+	if text := storetest.Query[string](t, s, "SELECT actlog.error_text($1)", long); text != long[:4_096]+"\n"+
+		long[len(long)-4_096:] {
 		t.Errorf("of a long error, %d bytes are read", len(text))
 	}
 }

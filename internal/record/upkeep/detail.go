@@ -15,8 +15,8 @@ import (
 
 // Detail is dropped in steps. First, a transaction for each period detaches its partitions from their tables and notes
 // the period: it is short, because it locks everybody out. For each detached table, one more removes its texts from the
-// search, and another counts the tool calls and drops the table: it is long, and blocks nobody. Then steps and waits lose
-// what they copy from the calls. If one is interrupted, the next round goes on from there.
+// search, and another counts the tool calls and drops the table: it is long, and blocks nobody. Then steps and waits
+// lose what they copy from the calls. If one is interrupted, the next round goes on from there.
 
 // droppingPrefix marks a partition that was detached.
 const droppingPrefix = "dropping_"
@@ -147,7 +147,8 @@ func (u *Upkeep) detach(ctx context.Context, p period) error {
 		for _, sql := range []string{
 			lockTimeout,
 			// Every writer begins with plans: one that waits there holds nothing.
-			"LOCK TABLE actlog.plan_execution_record IN EXCLUSIVE MODE; LOCK TABLE " + strings.Join(locks, ", ") + " IN ACCESS EXCLUSIVE MODE",
+			"LOCK TABLE actlog.plan_execution_record IN EXCLUSIVE MODE; LOCK TABLE " + strings.Join(locks, ", ") +
+				" IN ACCESS EXCLUSIVE MODE",
 			strings.Join(alter, "; "),
 		} {
 			if _, err := tx.Exec(ctx, sql); err != nil {
@@ -195,7 +196,8 @@ func (u *Upkeep) dropDetached(ctx context.Context) error {
 }
 
 // dropTable removes the texts of a detached partition from the search. Then it keeps its figures and drops it, in one
-// transaction: figures are counted once. The search may have to be waited for, in vain: before the counting, which is long.
+// transaction: figures are counted once. The search may have to be waited for, in vain: before the counting, which is
+// long.
 func (u *Upkeep) dropTable(ctx context.Context, name string) error {
 	forgotten := false
 	err := u.inTurnWith(ctx, name, func(tx pgx.Tx) (err error) {
@@ -253,7 +255,9 @@ func (u *Upkeep) inTurnWith(ctx context.Context, name string, f func(pgx.Tx) err
 // show.
 func (u *Upkeep) keepFigures(ctx context.Context, tx pgx.Tx, table string) error {
 	// Every row counts, so the whole table is read.
-	if _, err := tx.Exec(ctx, "SET LOCAL enable_seqscan = on; SET LOCAL enable_hashjoin = on; SET LOCAL work_mem = '64MB'"); err != nil {
+	if _, err := tx.Exec(
+		ctx, "SET LOCAL enable_seqscan = on; SET LOCAL enable_hashjoin = on; SET LOCAL work_mem = '64MB'",
+	); err != nil {
 		return err
 	}
 	if _, err := tx.Exec(ctx, countCalls(table)); err != nil {
@@ -278,7 +282,8 @@ func (u *Upkeep) dropFromDefault(ctx context.Context, p period) error {
 				return err
 			}
 		}
-		if _, err := tx.Exec(ctx, "WITH gone AS (DELETE FROM actlog.act_tool_info_default WHERE part = $1 RETURNING *)"+countCalls("gone"), p.from); err != nil {
+		if _, err := tx.Exec(ctx, "WITH gone AS (DELETE FROM actlog.act_tool_info_default WHERE part = $1 RETURNING *)"+
+			countCalls("gone"), p.from); err != nil {
 			return err
 		}
 		for _, table := range []string{"think_act_record", contentTable} {

@@ -45,11 +45,14 @@ func skeleton(p *tree.Plan) *tree.Plan {
 // gone checks that there are no partitions of a period and no detail in it.
 func gone(t testing.TB, s *store.Store, monday string) {
 	t.Helper()
-	if n := storetest.Query[int](t, s, "SELECT count(*) FROM pg_class WHERE relnamespace = 'actlog'::regnamespace AND relname LIKE '%\\_p'||to_char($1::text::date, 'YYYYMMDD')", monday); n != 0 {
+	if n := storetest.Query[int](t, s,
+		"SELECT count(*) FROM pg_class WHERE relnamespace = 'actlog'::regnamespace AND relname LIKE "+
+			"'%\\_p'||to_char($1::text::date, 'YYYYMMDD')", monday); n != 0 {
 		t.Errorf("%d partitions of %s are left", n, monday)
 	}
 	for _, table := range upkeep.PartitionedTables {
-		if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog."+table+" WHERE part >= $1::text::date AND part < $1::text::date + 7", monday); n != 0 {
+		if n := storetest.Query[int](t, s,
+			"SELECT count(*) FROM actlog."+table+" WHERE part >= $1::text::date AND part < $1::text::date + 7", monday); n != 0 {
 			t.Errorf("%d rows of %s are left", n, table)
 		}
 	}
@@ -92,25 +95,33 @@ func TestDropDetail(t *testing.T) {
 				}
 			}
 			check("dropped")
-			daily := storetest.Lines(t, pg.Pool, "SELECT format('%s %s/%s %s %s %s %s', day, tool_name, server_name, project, calls, failures, total_ms) FROM actlog.tool_daily")
+			daily := storetest.Lines(t, pg.Pool,
+				"SELECT format('%s %s/%s %s %s %s %s', day, tool_name, server_name, project, calls, failures, total_ms) FROM "+
+					"actlog.tool_daily")
 			if diff := cmp.Diff([]string{"2026-11-20 fetch/ default 4 1 8000"}, daily); diff != "" {
 				t.Errorf("tool_daily (-want +got):\n%s", diff)
 			}
 			// Late detail: a call that is new and a cycle that was dropped.
-			storetest.Write(t, s, &record.ActTool{RootPlanID: root, StepID: root + "-a", Seq: 9, ToolCallID: "late", State: new(record.Failed)},
+			storetest.Write(t, s, &record.ActTool{
+				RootPlanID: root, StepID: root + "-a", Seq: 9, ToolCallID: "late", State: new(record.Failed),
+			},
 				&record.ThinkAct{RootPlanID: root, StepID: root + "-a", Seq: 0, State: new(record.Completed)})
 			if f := storetest.PlanTree(t, s, root).Total; f.ToolCalls != 4 || f.InputTokens != 7 {
 				t.Errorf("late detail changed the figures: %+v", f)
 			}
 			check("after late detail")
-			if again := storetest.Lines(t, pg.Pool, "SELECT format('%s %s/%s %s %s %s %s', day, tool_name, server_name, project, calls, failures, total_ms) FROM actlog.tool_daily"); !slices.Equal(daily, again) {
+			if again := storetest.Lines(t, pg.Pool,
+				"SELECT format('%s %s/%s %s %s %s %s', day, tool_name, server_name, project, calls, failures, total_ms) FROM "+
+					"actlog.tool_daily"); !slices.Equal(daily, again) {
 				t.Errorf("tool_daily = %q", again)
 			}
 			if got := storetest.Dump(t, s, root+"young"); got != young {
 				t.Errorf("another tree changed: %s", cmp.Diff(young, got))
 			}
 			// What is not detail may still change.
-			storetest.Write(t, s, &record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-a", Result: new("late")})
+			storetest.Write(t, s, &record.AgentExecution{
+				RootPlanID: root, PlanID: root, StepID: root + "-a", Result: new("late"),
+			})
 			if r := storetest.StepDetail(t, s, root+"-a").Record.Result; *r != "late" {
 				t.Errorf("result = %q", *r)
 			}
@@ -132,20 +143,26 @@ func TestNoTextOfDetailIsLeft(t *testing.T) {
 				args := json.RawMessage(`{"q":"planted-` + root + `-arguments"}`)
 				storetest.Write(t, s,
 					&record.ThinkAct{
-						RootPlanID: root, StepID: root + "-a", Seq: 7, ThinkInput: text("input"), ThinkOutput: text("output"), ErrorMessage: text("error"),
+						RootPlanID: root, StepID: root + "-a", Seq: 7, ThinkInput: text("input"), ThinkOutput: text("output"),
+						ErrorMessage:      text("error"),
 						ActionDescription: text("action"), ActionResult: text("acted"), Message: args, Metadata: args,
 					},
 					&record.ActTool{
-						RootPlanID: root, StepID: root + "-a", Seq: 7, ToolCallID: root + "-last", Name: new("fetch"), Parameters: new(string(args)), Result: text("result"),
+						RootPlanID: root, StepID: root + "-a", Seq: 7, ToolCallID: root + "-last", Name: new("fetch"),
+						Parameters: new(string(args)), Result: text("result"),
 						State: new(record.Failed), ErrorMessage: text("failed"),
 					},
 					&record.Wait{
-						RootPlanID: root, PlanID: root, WaitID: root + "-approval", ToolCallID: new(root + "-last"), Type: new(record.WaitActionValidation),
-						State: new(record.Approved), Title: new("Approve fetch"), Subject: json.RawMessage(`{"tool":"fetch","arguments":` + string(args) + `}`),
+						RootPlanID: root, PlanID: root, WaitID: root + "-approval", ToolCallID: new(root + "-last"),
+						Type:  new(record.WaitActionValidation),
+						State: new(record.Approved), Title: new("Approve fetch"),
+						Subject: json.RawMessage(`{"tool":"fetch","arguments":` + string(args) + `}`),
 					},
 					&record.Wait{
-						RootPlanID: root, PlanID: root, WaitID: root + "-form", ToolCallID: new(root + "-form"), Type: new(record.WaitUserInput), State: new(record.Submitted),
-						Title: text("title"), FormDescription: text("description"), FormInputs: json.RawMessage(`[{"label":"planted-` + root + `-label"}]`),
+						RootPlanID: root, PlanID: root, WaitID: root + "-form", ToolCallID: new(root + "-form"),
+						Type: new(record.WaitUserInput), State: new(record.Submitted),
+						Title: text("title"), FormDescription: text("description"),
+						FormInputs: json.RawMessage(`[{"label":"planted-` + root + `-label"}]`),
 					})
 			}
 			storetest.Until(t, "texts are kept", func() bool {
@@ -162,14 +179,16 @@ func TestNoTextOfDetailIsLeft(t *testing.T) {
 				t.Fatal("nothing was planted")
 			}
 			dropDetail(t, s)
-			if title := storetest.Query[string](t, s, "SELECT title FROM actlog.wait_state WHERE wait_id = 'old-approval'"); title != "Approve fetch" {
+			if title := storetest.Query[string](t, s,
+				"SELECT title FROM actlog.wait_state WHERE wait_id = 'old-approval'"); title != "Approve fetch" {
 				t.Errorf("the approval has the title %q", title)
 			}
 			if n := planted(t, pg.Pool, "old"); n > 0 {
 				t.Errorf("%d rows still have texts of detail that was dropped", n)
 			}
 			// As if the server had ended before it forgot them.
-			storetest.Exec(t, s, "UPDATE actlog.agent_execution_record SET latest_tool_args = 'planted-old-again' WHERE root_plan_id = 'old'")
+			storetest.Exec(t, s, "UPDATE actlog.agent_execution_record SET latest_tool_args = 'planted-old-again' WHERE "+
+				"root_plan_id = 'old'")
 			storetest.Exec(t, s, "UPDATE actlog.dropped_detail SET forgotten = false")
 			dropDetail(t, s)
 			if n := planted(t, pg.Pool, "old"); n > 0 {
@@ -182,8 +201,8 @@ func TestNoTextOfDetailIsLeft(t *testing.T) {
 	}
 }
 
-// TestForgetCopies: what steps copy from the calls of dropped periods goes tree by tree, and it rests in between. Nobody
-// reads the other trees.
+// TestForgetCopies: what steps copy from the calls of dropped periods goes tree by tree, and it rests in between.
+// Nobody reads the other trees.
 func TestForgetCopies(t *testing.T) {
 	t.Parallel()
 	s := open(t, pgtest.Fresh(t).URL)
@@ -191,9 +210,11 @@ func TestForgetCopies(t *testing.T) {
 		storetest.WriteTree(t, s, fmt.Sprintf("old%03d", i), record.Completed)
 	}
 	storetest.WriteTree(t, s, "young", record.Completed)
-	storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET part = '2020-01-01'::date + substr(root_plan_id, 4, 2)::int WHERE root_plan_id LIKE 'old%'")
+	storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET part = '2020-01-01'::date + substr(root_plan_id, 4, "+
+		"2)::int WHERE root_plan_id LIKE 'old%'")
 	storetest.Exec(t, s, "UPDATE actlog.agent_execution_record SET latest_tool_args = 'planted'")
-	storetest.Exec(t, s, "INSERT INTO actlog.dropped_detail (from_day, to_day) SELECT d, d + 1 FROM generate_series(0, 5) AS n, LATERAL (SELECT '2020-01-01'::date + n AS d) AS x")
+	storetest.Exec(t, s, "INSERT INTO actlog.dropped_detail (from_day, to_day) SELECT d, d + 1 FROM "+
+		"generate_series(0, 5) AS n, LATERAL (SELECT '2020-01-01'::date + n AS d) AS x")
 	storetest.Exec(t, s, "INSERT INTO actlog.dropped_detail (from_day, to_day) VALUES ('2020-01-07', '2020-03-01')")
 
 	rests := 0
@@ -215,7 +236,8 @@ func TestForgetCopies(t *testing.T) {
 	}
 }
 
-// TestDropWhileTheSearchIsKept: while another server has its turn at the index of the search, no calls are counted in vain.
+// TestDropWhileTheSearchIsKept: while another server has its turn at the index of the search, no calls are counted in
+// vain.
 func TestDropWhileTheSearchIsKept(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.Fresh(t)
@@ -260,11 +282,14 @@ func TestDropWhileTheSearchIsKept(t *testing.T) {
 // planted counts the rows of all tables that have a planted text of a run.
 func planted(t testing.TB, pool *pgxpool.Pool, root string) (rows int) {
 	t.Helper()
-	tables := storetest.Lines(t, pool, `SELECT quote_ident(nspname) || '.' || quote_ident(relname) FROM pg_class JOIN pg_namespace AS n ON n.oid = relnamespace
+	tables := storetest.Lines(t, pool,
+		`SELECT quote_ident(nspname) || '.' || quote_ident(relname) FROM pg_class JOIN pg_namespace AS n ON n.oid = relnamespace
 		WHERE relkind = 'r' AND nspname IN ('actlog', 'report', 'public')`)
 	for _, table := range tables {
 		var n int
-		if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM "+table+" AS t WHERE t::text LIKE '%planted-'||$1||'-%' OR t::text LIKE '%'||encode($2, 'hex')||'%'",
+		if err := pool.QueryRow(t.Context(),
+			"SELECT count(*) FROM "+table+
+				" AS t WHERE t::text LIKE '%planted-'||$1||'-%' OR t::text LIKE '%'||encode($2, 'hex')||'%'",
 			root, []byte("planted-"+root+"-")).Scan(&n); err != nil {
 			t.Fatalf("%s: %v", table, err)
 		}
@@ -346,17 +371,27 @@ func TestToolDaily(t *testing.T) {
 				state = record.Failed
 			}
 			changes = append(changes,
-				&record.ActTool{RootPlanID: root, StepID: root + "a", Seq: i, ToolCallID: fmt.Sprint("t", i), Name: new("slow"), ServerName: new("mcp"), State: &state, StartTime: storetest.At(0), EndTime: storetest.At(int(i))},
-				&record.ActTool{RootPlanID: root, StepID: root + "b", Seq: i, ToolCallID: fmt.Sprint("u", i), Name: new("endless"), State: new(record.Running), StartTime: storetest.At(24 * 3600)})
+				&record.ActTool{
+					RootPlanID: root, StepID: root + "a", Seq: i, ToolCallID: fmt.Sprint("t", i), Name: new("slow"),
+					ServerName: new("mcp"), State: &state, StartTime: storetest.At(0), EndTime: storetest.At(int(i)),
+				},
+				&record.ActTool{
+					RootPlanID: root, StepID: root + "b", Seq: i, ToolCallID: fmt.Sprint("u", i), Name: new("endless"),
+					State: new(record.Running), StartTime: storetest.At(24 * 3600),
+				})
 		}
 		changes = append(changes, &record.ActTool{RootPlanID: root, StepID: root + "a", Seq: 100, ToolCallID: "nothing"},
-			&record.ActTool{RootPlanID: root, StepID: root + "a", Seq: 101, ToolCallID: "skewed", Name: new("slow"), ServerName: new("mcp"), StartTime: storetest.At(5), EndTime: storetest.At(4)})
+			&record.ActTool{
+				RootPlanID: root, StepID: root + "a", Seq: 101, ToolCallID: "skewed", Name: new("slow"), ServerName: new("mcp"),
+				StartTime: storetest.At(5), EndTime: storetest.At(4),
+			})
 		storetest.Write(t, s, changes...)
 		storetest.Age(t, s, monday, root)
 	}
 	dropDetail(t, s)
 	dropDetail(t, s)
-	got := storetest.Lines(t, pg.Pool, `SELECT format('%s %s/%s %s: %s calls, %s failed, %s ms, %s timed, %s entries', day, tool_name, server_name, project, calls, failures, total_ms,
+	got := storetest.Lines(t, pg.Pool,
+		`SELECT format('%s %s/%s %s: %s calls, %s failed, %s ms, %s timed, %s entries', day, tool_name, server_name, project, calls, failures, total_ms,
 		(SELECT sum(n) FROM unnest(histogram) AS n), cardinality(histogram)) FROM actlog.tool_daily ORDER BY day, tool_name`)
 	want := []string{
 		"2026-01-05 / alpha: 1 calls, 0 failed, 0 ms, 0 timed, 120 entries",
@@ -368,13 +403,15 @@ func TestToolDaily(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for fraction, truth := range map[float64]float64{0.5: 49_000, 0.95: 94_000, 0.99: 98_000} {
-		ms := storetest.Query[float64](t, s, "SELECT actlog.percentile_ms(histogram, $1) FROM actlog.tool_daily WHERE tool_name = 'slow'", fraction)
+		ms := storetest.Query[float64](t, s,
+			"SELECT actlog.percentile_ms(histogram, $1) FROM actlog.tool_daily WHERE tool_name = 'slow'", fraction)
 		if ms < truth/1.2 || ms > truth*1.2 {
 			t.Errorf("p%v is %v ms, want about %v", 100*fraction, ms, truth)
 		}
 	}
 	// Each entry of the histogram has the durations that the comment on it names.
-	if n := storetest.Query[int](t, s, `SELECT count(*) FROM unnest(ARRAY[0, 1, 2, 3, 4, 5, 7, 8, 1000, 1024, 1025, 86400000, 536870912, 9000000000000]::bigint[]) AS ms,
+	if n := storetest.Query[int](t, s,
+		`SELECT count(*) FROM unnest(ARRAY[0, 1, 2, 3, 4, 5, 7, 8, 1000, 1024, 1025, 86400000, 536870912, 9000000000000]::bigint[]) AS ms,
 		actlog.duration_bucket(ms) AS b WHERE NOT (b BETWEEN 1 AND 120 AND (b = 120 OR ms <= power(2, (b - 1) / 4.0) + 1e-6) AND (b = 1 OR ms > power(2, (b - 2) / 4.0) - 1e-6))`); n != 0 {
 		t.Errorf("%d durations are in the wrong entry", n)
 	}
@@ -415,7 +452,8 @@ func TestInterruptedDrop(t *testing.T) {
 		}
 		storetest.Until(t, "the next round is done", func() bool { // the dead session may still hold a lock
 			err := upkeep.DropDetail(keeper, t.Context(), 30)
-			return err == nil && storetest.Query[int](t, first, "SELECT count(*) FROM pg_class WHERE relname LIKE '%\\_p' || to_char($1::text::date, 'YYYYMMDD')", monday) == 0
+			return err == nil && storetest.Query[int](t, first,
+				"SELECT count(*) FROM pg_class WHERE relname LIKE '%\\_p' || to_char($1::text::date, 'YYYYMMDD')", monday) == 0
 		})
 		gone(t, first, monday)
 		if diff := cmp.Diff(want, skeleton(storetest.PlanTree(t, first, root))); diff != "" {
@@ -481,7 +519,8 @@ func TestTwoServersDrop(t *testing.T) {
 	storetest.Age(t, s, "2026-01-12", roots[10:]...)
 	var wg sync.WaitGroup
 	for range 4 {
-		keeper := storetest.Upkeep(t, storetest.OpenURL(t, pg.URL), upkeep.Config{DetailDays: 30}) // starts a round by itself, too
+		// starts a round by itself, too
+		keeper := storetest.Upkeep(t, storetest.OpenURL(t, pg.URL), upkeep.Config{DetailDays: 30})
 		wg.Go(func() {
 			for range 3 {
 				_ = keeper.Run(t.Context()) // may fail on the locks of the others
@@ -517,7 +556,10 @@ func TestDropDetailUnderLoad(t *testing.T) {
 	go func() {
 		defer close(late)
 		for i := range int64(50) {
-			if _, err := s.Write(context.Background(), []record.Change{&record.ActTool{RootPlanID: "old", StepID: "old-a", Seq: i, ToolCallID: fmt.Sprint("late", i)}}); err != nil {
+			if _, err := s.Write(context.Background(),
+				[]record.Change{
+					&record.ActTool{RootPlanID: "old", StepID: "old-a", Seq: i, ToolCallID: fmt.Sprint("late", i)},
+				}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -544,7 +586,8 @@ func TestDropDetailUnderLoad(t *testing.T) {
 	load.Check(t, s)
 	dropDetail(t, other)
 	gone(t, s, storetest.OldMonday)
-	if n := storetest.Query[int](t, s, "SELECT calls::integer FROM actlog.tool_daily WHERE tool_name = 'many'"); n != 20000 {
+	if n := storetest.Query[int](t, s,
+		"SELECT calls::integer FROM actlog.tool_daily WHERE tool_name = 'many'"); n != 20000 {
 		t.Errorf("%d calls are counted", n)
 	}
 	storetest.CheckNoDeadlocks(t, s)
@@ -593,7 +636,9 @@ func TestDropDetailWithoutDDL(t *testing.T) {
 	storetest.Age(t, s, storetest.OldMonday, "old")
 	var warned storetest.Log
 	lesser := storetest.OpenURL(t, storetest.WriterURL(t, pg), logTo(&warned))
-	if err := storetest.Upkeep(t, lesser, upkeep.Config{DetailDays: 30, Logger: warned.Logger()}).Run(t.Context()); err != nil {
+	if err := storetest.Upkeep(
+		t, lesser, upkeep.Config{DetailDays: 30, Logger: warned.Logger()},
+	).Run(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if n := len(storetest.StepDetail(t, s, "old-a").Cycles); n != 2 {
@@ -613,8 +658,11 @@ func TestTooManyPartitions(t *testing.T) {
 		warns          bool
 	}{{0, 7, false}, {90, 7, false}, {189, 7, false}, {190, 7, true}, {365, 30, false}, {60, 1, true}} {
 		var warned storetest.Log
-		storetest.Upkeep(t, storetest.OpenURL(t, url, days(tt.period)), upkeep.Config{DetailDays: tt.detail, Logger: warned.Logger()})
-		if w := warned.String(); strings.Contains(w, "DetailDays") != tt.warns || strings.Contains(w, "PartitionDays") != tt.warns {
+		storetest.Upkeep(t, storetest.OpenURL(t, url, days(tt.period)), upkeep.Config{
+			DetailDays: tt.detail, Logger: warned.Logger(),
+		})
+		if w := warned.String(); strings.Contains(w, "DetailDays") != tt.warns ||
+			strings.Contains(w, "PartitionDays") != tt.warns {
 			t.Errorf("%+v: logged %q", tt, w)
 		}
 	}
@@ -647,7 +695,8 @@ func TestWritersLockPlansFirst(t *testing.T) {
 		done <- err
 	}()
 	storetest.Until(t, "the writer waits, or is done", func() bool {
-		return len(done) > 0 || len(storetest.Lines(t, pg.Pool, "SELECT mode FROM pg_locks WHERE NOT granted AND relation = 'actlog.plan_execution_record'::regclass")) > 0
+		return len(done) > 0 || len(storetest.Lines(t, pg.Pool,
+			"SELECT mode FROM pg_locks WHERE NOT granted AND relation = 'actlog.plan_execution_record'::regclass")) > 0
 	})
 	if len(done) > 0 {
 		t.Errorf("the writer did not wait: %v", <-done)

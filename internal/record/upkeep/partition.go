@@ -153,7 +153,8 @@ func (u *Upkeep) addMissing(ctx context.Context, tx pgx.Tx, table string, days i
 	}
 	for end := store.PeriodStart(today, days).AddDate(0, 0, days*(partitionsAhead+1)); from.Before(end); {
 		to := store.PeriodStart(from, days).AddDate(0, 0, days)
-		if err := u.queries.PartitionAdd(ctx, tx, db.PartitionAddParams{Parent: table, FromDay: from, ToDay: to}); err != nil {
+		if err := u.queries.PartitionAdd(ctx, tx,
+			db.PartitionAddParams{Parent: table, FromDay: from, ToDay: to}); err != nil {
 			return added, err
 		}
 		if slices.Contains(partitionedTables, table) && table != contentTable {
@@ -187,13 +188,16 @@ func listPartitions(ctx context.Context, conn db.DBTX, tables ...string) ([]part
 // checkPartitions reports whether all of some tables are partitions: another server may have
 // been quicker. The error is errNotOwner if the role does not own them and others, or may not
 // rename them although that is wanted.
-func checkPartitions(ctx context.Context, tx pgx.Tx, names []string, renames bool, others ...string) (attached bool, err error) {
+func checkPartitions(
+	ctx context.Context, tx pgx.Tx, names []string, renames bool, others ...string,
+) (attached bool, err error) {
 	var n int
 	if err := tx.QueryRow(ctx, db.PartitionAttached, names).Scan(&n); err != nil || n != len(names) {
 		return false, err
 	}
 	var owned bool
-	if err := tx.QueryRow(ctx, db.PartitionOwned, renames, append(slices.Clone(names), others...)).Scan(&owned); err != nil {
+	if err := tx.QueryRow(ctx, db.PartitionOwned, renames,
+		append(slices.Clone(names), others...)).Scan(&owned); err != nil {
 		return false, err
 	}
 	if !owned {

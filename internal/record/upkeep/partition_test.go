@@ -22,7 +22,8 @@ import (
 // partitions returns the bounds of a table's partitions, in order.
 func partitions(t testing.TB, pool *pgxpool.Pool, table string) []string {
 	t.Helper()
-	return storetest.Lines(t, pool, `SELECT c.relname || ' ' || pg_get_expr(c.relpartbound, c.oid) FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
+	return storetest.Lines(t, pool,
+		`SELECT c.relname || ' ' || pg_get_expr(c.relpartbound, c.oid) FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
 		WHERE i.inhparent = ('actlog.' || $1)::regclass ORDER BY pg_get_expr(c.relpartbound, c.oid) = 'DEFAULT', 1`, table)
 }
 
@@ -71,13 +72,15 @@ func TestPartitionsAhead(t *testing.T) {
 			from := store.PeriodStart(day, 7)
 			for range 1 + upkeep.PartitionsAhead {
 				to := from.AddDate(0, 0, 7)
-				all = append(all, fmt.Sprintf("%s_p%s FOR VALUES FROM ('%s') TO ('%s')", table, from.Format("20060102"), from.Format(time.DateOnly), to.Format(time.DateOnly)))
+				all = append(all, fmt.Sprintf("%s_p%s FOR VALUES FROM ('%s') TO ('%s')", table, from.Format("20060102"),
+					from.Format(time.DateOnly), to.Format(time.DateOnly)))
 				from = to
 			}
 			return append(all, table+"_default DEFAULT")
 		}
 		got := partitions(t, pg.Pool, table)
-		if diff := cmp.Diff(want(before), got); diff != "" && !slices.Equal(want(today(t, pg.Pool)), got) { // a period may have begun meanwhile
+		// a period may have begun meanwhile
+		if diff := cmp.Diff(want(before), got); diff != "" && !slices.Equal(want(today(t, pg.Pool)), got) {
 			t.Errorf("partitions of %s (-want +got):\n%s", table, diff)
 		}
 	}
@@ -98,7 +101,8 @@ func TestAnotherPeriod(t *testing.T) {
 		storetest.Write(t, s, &record.ActTool{RootPlanID: root, StepID: root, Seq: 0, ToolCallID: "t"})
 		storetest.StepDetail(t, s, root)
 		for _, table := range upkeep.PartitionedTables {
-			all := storetest.Lines(t, pg.Pool, `SELECT substring(pg_get_expr(c.relpartbound, c.oid) FROM '\((.*)\) TO') || ' ' || substring(pg_get_expr(c.relpartbound, c.oid) FROM 'TO \((.*)\)')
+			all := storetest.Lines(t, pg.Pool,
+				`SELECT substring(pg_get_expr(c.relpartbound, c.oid) FROM '\((.*)\) TO') || ' ' || substring(pg_get_expr(c.relpartbound, c.oid) FROM 'TO \((.*)\)')
 				FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
 				WHERE i.inhparent = ('actlog.' || $1)::regclass AND c.relname NOT LIKE '%\_default' ORDER BY 1`, table)
 			for i := 1; i < len(all); i++ {
@@ -108,7 +112,8 @@ func TestAnotherPeriod(t *testing.T) {
 				}
 			}
 			_, last, _ := strings.Cut(all[len(all)-1], " ")
-			if ahead := store.PeriodStart(today(t, pg.Pool), n).AddDate(0, 0, n*upkeep.PartitionsAhead); last < "'"+ahead.Format(time.DateOnly)+"'" {
+			if ahead := store.PeriodStart(today(t, pg.Pool), n).AddDate(0, 0, n*upkeep.PartitionsAhead); last < "'"+
+				ahead.Format(time.DateOnly)+"'" {
 				t.Errorf("%d days: the last partition of %s ends at %s", n, table, last)
 			}
 		}
@@ -123,7 +128,9 @@ func TestAnotherPeriod(t *testing.T) {
 func TestAnotherDateStyle(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.Fresh(t)
-	if _, err := pg.Pool.Exec(t.Context(), "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET datestyle = %L', current_database(), 'German'); END $$"); err != nil {
+	if _, err := pg.Pool.Exec(t.Context(),
+		"DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET datestyle = %L', current_database(), 'German'); END $$"); err !=
+		nil {
 		t.Fatal(err)
 	}
 	var warned storetest.Log
@@ -188,8 +195,14 @@ func TestRowsMoveToANewPartition(t *testing.T) {
 	root := record.NewPlanID()
 	for i := range int64(20) {
 		storetest.Write(t, early,
-			&record.ThinkAct{RootPlanID: root, StepID: root + "s", Seq: i, State: new(record.Completed), ThinkInput: new("four"), CostUSD: new(0.1), Metadata: []byte(`{"a":1}`)},
-			&record.ActTool{RootPlanID: root, StepID: root + "s", Seq: i, ToolCallID: fmt.Sprint(i), State: new(record.Failed), Rev: new(int64(7)), Result: new(strings.Repeat("x", 10_000))})
+			&record.ThinkAct{
+				RootPlanID: root, StepID: root + "s", Seq: i, State: new(record.Completed), ThinkInput: new("four"),
+				CostUSD: new(0.1), Metadata: []byte(`{"a":1}`),
+			},
+			&record.ActTool{
+				RootPlanID: root, StepID: root + "s", Seq: i, ToolCallID: fmt.Sprint(i), State: new(record.Failed),
+				Rev: new(int64(7)), Result: new(strings.Repeat("x", 10_000)),
+			})
 	}
 	want := storetest.StepDetail(t, early, root+"s")
 	s := open(t, pg.URL)
@@ -201,14 +214,18 @@ func TestRowsMoveToANewPartition(t *testing.T) {
 			t.Errorf("%d rows stayed in the default partition of %s", n, table)
 		}
 	}
-	if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.act_tool_info WHERE state = 'FAILED' AND status = 'FINISHED' AND revs IS NOT NULL AND origin = 'native'"); n != 20 {
+	if n := storetest.Query[int](t, s,
+		"SELECT count(*) FROM actlog.act_tool_info WHERE state = 'FAILED' AND status = 'FINISHED' AND revs IS NOT NULL "+
+			"AND origin = 'native'"); n != 20 {
 		t.Errorf("%d rows with all their columns", n)
 	}
 	if _, err := pg.Pool.Exec(t.Context(), "DELETE FROM actlog.agent_execution_record"); err == nil {
 		t.Error("the foreign key does not hold for moved rows")
 	}
 	// They can be written again, and new rows get other numbers.
-	storetest.Write(t, early, &record.ActTool{RootPlanID: root, StepID: root + "s", Seq: 0, ToolCallID: "0", Rev: new(int64(8)), Name: new("later")},
+	storetest.Write(t, early, &record.ActTool{
+		RootPlanID: root, StepID: root + "s", Seq: 0, ToolCallID: "0", Rev: new(int64(8)), Name: new("later"),
+	},
 		&record.ActTool{RootPlanID: root, StepID: root + "s", Seq: 0, ToolCallID: "new"})
 	if n := storetest.Query[int](t, s, "SELECT count(DISTINCT id) FROM actlog.act_tool_info"); n != 21 {
 		t.Errorf("%d numbers", n)
@@ -254,7 +271,9 @@ func TestAddPartitionsDuringAWrite(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			pg := pgtest.Fresh(t)
-			storetest.Write(t, open(t, storetest.WriterURL(t, pg)), &record.ThinkAct{RootPlanID: "p", StepID: "s", Seq: 0, ThinkInput: new("older")})
+			storetest.Write(t, open(t, storetest.WriterURL(t, pg)), &record.ThinkAct{
+				RootPlanID: "p", StepID: "s", Seq: 0, ThinkInput: new("older"),
+			})
 			writer, err := pg.Pool.Begin(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -275,7 +294,8 @@ func TestAddPartitionsDuringAWrite(t *testing.T) {
 			}()
 			storetest.Until(t, "the partition waits for the writer", func() bool {
 				var n int
-				if err := pg.Pool.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&n); err != nil {
+				if err := pg.Pool.QueryRow(t.Context(),
+					"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&n); err != nil {
 					t.Error(err)
 				}
 				return n > 0 || t.Failed()
@@ -358,10 +378,13 @@ func TestMovedRowsAreInTheFeed(t *testing.T) {
 	}
 	s := open(t, pg.URL)
 	var xid uint32
-	if err := pg.Pool.QueryRow(t.Context(), "SELECT xmin::text::bigint FROM actlog.change WHERE root_plan_id = $1", root).Scan(&xid); err != nil {
+	if err := pg.Pool.QueryRow(t.Context(), "SELECT xmin::text::bigint FROM actlog.change WHERE root_plan_id = $1",
+		root).Scan(&xid); err != nil {
 		t.Fatal(err)
 	}
-	found, err := s.Rows(t.Context(), root, &store.RowFilter{XIDs: []uint32{xid}, Kinds: []record.Kind{record.KindActTool}})
+	found, err := s.Rows(t.Context(), root, &store.RowFilter{
+		XIDs: []uint32{xid}, Kinds: []record.Kind{record.KindActTool},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,8 @@ func keepRecent(t testing.TB, s *store.Store) {
 // folded returns the runs whose texts are kept, and those that are passed over.
 func folded(t testing.TB, s *store.Store) string {
 	t.Helper()
-	return storetest.Query[string](t, s, `SELECT COALESCE(string_agg(root_plan_id || CASE WHEN passed THEN ' passed' WHEN fold IS NULL THEN ' open' ELSE '' END, ', ' ORDER BY root_plan_id), '')
+	return storetest.Query[string](t, s,
+		`SELECT COALESCE(string_agg(root_plan_id || CASE WHEN passed THEN ' passed' WHEN fold IS NULL THEN ' open' ELSE '' END, ', ' ORDER BY root_plan_id), '')
 		FROM actlog.recent_text`)
 }
 
@@ -60,9 +61,15 @@ func everywhere(root, text string) []record.Change {
 	done := new(record.Completed)
 	return []record.Change{
 		&record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new("plan " + text), State: done},
-		&record.Plan{RootPlanID: root, CurrentPlanID: root + "-sub", ParentPlanID: &root, ToolCallID: new("c"), Summary: new("sub " + text), State: done},
+		&record.Plan{
+			RootPlanID: root, CurrentPlanID: root + "-sub", ParentPlanID: &root, ToolCallID: new("c"),
+			Summary: new("sub " + text), State: done,
+		},
 		&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root, Result: new("step " + text), State: done},
-		&record.ThinkAct{RootPlanID: root, StepID: root, Seq: 0, ThinkInput: new("a prompt with some words before it: " + text + " some after it"), ThinkOutput: &text, State: done},
+		&record.ThinkAct{
+			RootPlanID: root, StepID: root, Seq: 0,
+			ThinkInput: new("a prompt with some words before it: " + text + " some after it"), ThinkOutput: &text, State: done,
+		},
 		&record.ActTool{RootPlanID: root, StepID: root, Seq: 0, ToolCallID: "c", Result: &text, State: done},
 		&record.Thought{RootPlanID: root, PlanID: root, ThoughtID: "t", Content: new("thought " + text)},
 		&record.Artifact{RootPlanID: root, PlanID: root, Name: "a", Value: []byte(`{"artifact":true}`)},
@@ -71,7 +78,8 @@ func everywhere(root, text string) []record.Change {
 	}
 }
 
-// TestRecentTexts: with texts that are kept, a search has the same hits as one that reads everything, whatever they look like and however they are cut.
+// TestRecentTexts: with texts that are kept, a search has the same hits as one that reads everything, whatever they
+// look like and however they are cut.
 func TestRecentTexts(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -90,13 +98,18 @@ func TestRecentTexts(t *testing.T) {
 		fmt.Fprintf(&escaped, `\u%04x`, c)
 	}
 	texts := []string{
-		"The Kelvin sign: \u212aelvin", "the İstanbul of I\u0307stanbul", `a \u0041pple, \\u0042anana`, `{"said":"he said \"come here\" twice"}`, "grüße", "na\u0308gel", "CAF\u00c9", "tab\tand\n\nline",
-		strings.Repeat("deadbeef0123456789", 40), strings.Repeat("x", 300) + "needle-in-a-word" + strings.Repeat("y", 300), strings.Repeat("ab", 100) + `\u0041pricot` + strings.Repeat("zz", 100), "数据库 error 4711",
-		`order-\u003481\u0032`, strings.Repeat(`\u003c\u0061\u002d12`, 40), blob, talk, escaped.String(), strings.Repeat("数据库", 900) + "boundary4711" + strings.Repeat("错误", 900), "100% of n_del",
+		"The Kelvin sign: \u212aelvin", "the İstanbul of I\u0307stanbul", `a \u0041pple, \\u0042anana`,
+		`{"said":"he said \"come here\" twice"}`, "grüße", "na\u0308gel", "CAF\u00c9", "tab\tand\n\nline",
+		strings.Repeat("deadbeef0123456789", 40), strings.Repeat("x", 300) + "needle-in-a-word" + strings.Repeat("y", 300),
+		strings.Repeat("ab", 100) + `\u0041pricot` + strings.Repeat("zz", 100), "数据库 error 4711",
+		`order-\u003481\u0032`, strings.Repeat(`\u003c\u0061\u002d12`, 40), blob, talk, escaped.String(),
+		strings.Repeat("数据库", 900) + "boundary4711" + strings.Repeat("错误", 900), "100% of n_del",
 	}
 	needles := []string{
-		"kelvin", "istanbul", "apple", "banana", `said "come here"`, "grüße", "nägel", "café", "and line", "d0123", "in-a-word", "apricot", "zzzz some after", "数据", "error 4711", "absent", "words before it", "id", "qzxjkvwqy",
-		"order-4812", "-481", "<a-12<a-12", "boundary4711", "of n_del", "n_xel", "----------------------------------abc", "plan", "thought the kelvin", "artifact",
+		"kelvin", "istanbul", "apple", "banana", `said "come here"`, "grüße", "nägel", "café", "and line", "d0123",
+		"in-a-word", "apricot", "zzzz some after", "数据", "error 4711", "absent", "words before it", "id", "qzxjkvwqy",
+		"order-4812", "-481", "<a-12<a-12", "boundary4711", "of n_del", "n_xel", "----------------------------------abc",
+		"plan", "thought the kelvin", "artifact",
 	}
 	for at := 0; at+40 < len(blob); at += 47 {
 		needles = append(needles, blob[at:at+40])
@@ -110,7 +123,10 @@ func TestRecentTexts(t *testing.T) {
 	}
 	needles = append(needles, acrossCuts...)
 
-	for name, cut := range map[string]func(*store.Config){"in pieces": func(*store.Config) {}, "as usual": smallPieces, "whole": func(c *store.Config) { c.Contents.Cut = 1 << 30 }} {
+	for name, cut := range map[string]func(*store.Config){"in pieces": func(*store.Config) {}, "as usual": smallPieces,
+		"whole": func(c *store.Config) {
+			c.Contents.Cut = 1 << 30
+		}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := quiet(t, pgtest.Fresh(t).URL, cut)
@@ -118,8 +134,12 @@ func TestRecentTexts(t *testing.T) {
 				storetest.Write(t, s, everywhere(fmt.Sprintf("r%02d", i), text)...)
 				root := fmt.Sprintf("prompt%02d", i) // says it nowhere else
 				storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Completed)},
-					&record.ThinkAct{RootPlanID: root, StepID: root, Seq: 0, ThinkInput: new("words before it: " + text + " some after it")},
-					&record.ThinkAct{RootPlanID: root, StepID: root, Seq: 1, ThinkInput: new("words before it: " + text + " some after it; and more")})
+					&record.ThinkAct{
+						RootPlanID: root, StepID: root, Seq: 0, ThinkInput: new("words before it: " + text + " some after it"),
+					},
+					&record.ThinkAct{
+						RootPlanID: root, StepID: root, Seq: 1, ThinkInput: new("words before it: " + text + " some after it; and more"),
+					})
 			}
 			all := func() map[string][]string {
 				found := map[string][]string{}
@@ -138,10 +158,13 @@ func TestRecentTexts(t *testing.T) {
 				}
 			}
 			keepRecent(t, s)
-			if open := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.recent_text WHERE fold IS NULL AND NOT passed"); open > 0 {
+			if open := storetest.Query[int](t, s,
+				"SELECT count(*) FROM actlog.recent_text WHERE fold IS NULL AND NOT passed"); open > 0 {
 				t.Errorf("%d runs are open", open)
 			}
-			if kept := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.recent_text WHERE fold IS NOT NULL"); kept < len(texts) || name != "in pieces" && kept < 2*len(texts) {
+			if kept := storetest.Query[int](t, s,
+				"SELECT count(*) FROM actlog.recent_text WHERE fold IS NOT NULL"); kept < len(texts) || name != "in pieces" &&
+				kept < 2*len(texts) {
 				t.Errorf("%d of %d runs are kept", kept, 2*len(texts))
 			}
 			if diff := cmp.Diff(want, all()); diff != "" {
@@ -154,7 +177,8 @@ func TestRecentTexts(t *testing.T) {
 	}
 }
 
-// TestRecentTextsFollow: a run that changes is found as it is, at once; its text is kept again when it is settled. Nothing is left of one that is gone.
+// TestRecentTextsFollow: a run that changes is found as it is, at once; its text is kept again when it is settled.
+// Nothing is left of one that is gone.
 func TestRecentTextsFollow(t *testing.T) {
 	t.Parallel()
 	s := quiet(t, pgtest.Fresh(t).URL)
@@ -173,14 +197,18 @@ func TestRecentTextsFollow(t *testing.T) {
 	}
 	storetest.Write(t, s, everywhere("a", "firstly")...)
 	storetest.Write(t, s, everywhere("b", "firstly")...)
-	storetest.Write(t, s, &record.Plan{RootPlanID: "live", CurrentPlanID: "live", Title: new("firstly"), State: new(record.Running)})
+	storetest.Write(t, s, &record.Plan{
+		RootPlanID: "live", CurrentPlanID: "live", Title: new("firstly"), State: new(record.Running),
+	})
 	keepRecent(t, s)
 	if got := folded(t, s); got != "a, b, live open" {
 		t.Fatalf("kept: %s", got)
 	}
 	finds("firstly", "a b live")
 
-	storetest.Write(t, s, &record.ActTool{RootPlanID: "a", StepID: "a", Seq: 1, ToolCallID: "late", Result: new("latecomer")})
+	storetest.Write(t, s, &record.ActTool{
+		RootPlanID: "a", StepID: "a", Seq: 1, ToolCallID: "late", Result: new("latecomer"),
+	})
 	storetest.Write(t, s, everywhere("c", "latecomer")...)
 	storetest.Write(t, s, &record.Plan{RootPlanID: "live", CurrentPlanID: "live", Summary: new("latecomer")})
 	finds("latecomer", "a c live") // the feed names them
@@ -215,7 +243,8 @@ func TestRecentTextsFollow(t *testing.T) {
 	if err := s.DeletePlan(t.Context(), "gone"); err != nil {
 		t.Fatal(err)
 	}
-	storetest.Exec(t, s, "INSERT INTO actlog.recent_text SELECT 'gone', part, now(), now(), false, true, 'firstly' FROM actlog.recent_text LIMIT 1")
+	storetest.Exec(t, s, "INSERT INTO actlog.recent_text SELECT 'gone', part, now(), now(), false, true, 'firstly' "+
+		"FROM actlog.recent_text LIMIT 1")
 	finds("firstly", "a live")
 	keepRecent(t, s)
 	if got := folded(t, s); got != "a, c, live open" {
@@ -223,7 +252,8 @@ func TestRecentTextsFollow(t *testing.T) {
 	}
 }
 
-// TestRecentTextsOfManyWriters: what was written is found at once, by whichever server, while others write, delete and keep texts.
+// TestRecentTextsOfManyWriters: what was written is found at once, by whichever server, while others write, delete and
+// keep texts.
 func TestRecentTextsOfManyWriters(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.Fresh(t)
@@ -269,19 +299,23 @@ func TestRecentTextsOfManyWriters(t *testing.T) {
 		keepRecent(t, s)
 		return !strings.Contains(folded(t, s), "open")
 	})
-	if got := folded(t, s); strings.Count(got, "run-") != storetest.Query[int](t, s, "SELECT count(*) FROM actlog.plan_execution_record") {
+	if got := folded(t, s); strings.Count(got, "run-") != storetest.Query[int](t, s,
+		"SELECT count(*) FROM actlog.plan_execution_record") {
 		t.Errorf("kept: %s", got)
 	}
 }
 
-// TestRecentTextsPeriods: runs of past periods are not kept; those of a period that has its index are kept no longer. All are found, whenever they began.
+// TestRecentTextsPeriods: runs of past periods are not kept; those of a period that has its index are kept no longer.
+// All are found, whenever they began.
 func TestRecentTextsPeriods(t *testing.T) {
 	t.Parallel()
 	s := quiet(t, pgtest.Fresh(t).URL)
 	for _, root := range []string{"old", "future", "new"} {
 		storetest.Write(t, s, everywhere(root, "needle-4711")...)
 	}
-	storetest.Write(t, s, &record.Plan{RootPlanID: "future", CurrentPlanID: "future", StartTime: new(time.Now().AddDate(1, 0, 0))})
+	storetest.Write(t, s, &record.Plan{
+		RootPlanID: "future", CurrentPlanID: "future", StartTime: new(time.Now().AddDate(1, 0, 0)),
+	})
 	storetest.Age(t, s, storetest.OldMonday, "old", "future")
 	finds := func() {
 		t.Helper()
@@ -304,7 +338,8 @@ func TestRecentTextsPeriods(t *testing.T) {
 	finds()
 
 	// As if the old period had been the present one.
-	storetest.Exec(t, s, "UPDATE actlog.recent_progress SET from_day = $1::text::date, before_at = '9999-12-31', before_id = '', older_at = NULL", storetest.OldMonday)
+	storetest.Exec(t, s, "UPDATE actlog.recent_progress SET from_day = $1::text::date, before_at = '9999-12-31', "+
+		"before_id = '', older_at = NULL", storetest.OldMonday)
 	keepRecent(t, s)
 	if got := folded(t, s); got != "future, new, old" {
 		t.Errorf("kept: %s", got)
@@ -318,7 +353,9 @@ func TestRecentTextsPeriods(t *testing.T) {
 		t.Errorf("kept with an index: %s", got)
 	}
 	finds()
-	storetest.Write(t, s, &record.ActTool{RootPlanID: "old", StepID: "old", Seq: 1, ToolCallID: "late", Result: new("latecomer")})
+	storetest.Write(t, s, &record.ActTool{
+		RootPlanID: "old", StepID: "old", Seq: 1, ToolCallID: "late", Result: new("latecomer"),
+	})
 	if got := said(t, s, "latecomer"); len(got) != 1 {
 		t.Errorf("late: %q", got)
 	}
@@ -328,8 +365,8 @@ func TestRecentTextsPeriods(t *testing.T) {
 	}
 }
 
-// TestRecentTextsBeginAgain: what is kept is given up when nobody can tell any more what has changed, and by another release. A newer
-// release is left alone.
+// TestRecentTextsBeginAgain: what is kept is given up when nobody can tell any more what has changed, and by another
+// release. A newer release is left alone.
 func TestRecentTextsBeginAgain(t *testing.T) {
 	t.Parallel()
 	s := quiet(t, pgtest.Fresh(t).URL)
@@ -354,11 +391,13 @@ func TestRecentTextsBeginAgain(t *testing.T) {
 		}
 		keepRecent(t, s)
 		finds()
-		if got := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.recent_text WHERE fold LIKE '%needle-4711%'"); got != 3 {
+		if got := storetest.Query[int](t, s,
+			"SELECT count(*) FROM actlog.recent_text WHERE fold LIKE '%needle-4711%'"); got != 3 {
 			t.Errorf("%s: %d runs are kept again: %s", broken, got, folded(t, s))
 		}
 	}
-	storetest.Exec(t, s, "UPDATE actlog.recent_progress SET version = version + 1; UPDATE actlog.recent_text SET fold = 'nothing'")
+	storetest.Exec(t, s, "UPDATE actlog.recent_progress SET version = version + 1; UPDATE actlog.recent_text SET fold "+
+		"= 'nothing'")
 	keepRecent(t, s)
 	finds()
 	if got := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.recent_text WHERE fold = 'nothing'"); got != 3 {
@@ -366,7 +405,8 @@ func TestRecentTextsBeginAgain(t *testing.T) {
 	}
 }
 
-// TestRecentTextsTooLarge: the texts of a run that are too large are read, as are those that cannot be folded. The others are kept.
+// TestRecentTextsTooLarge: the texts of a run that are too large are read, as are those that cannot be folded. The
+// others are kept.
 func TestRecentTextsTooLarge(t *testing.T) {
 	t.Parallel()
 	s := quiet(t, pgtest.Fresh(t).URL)
@@ -374,7 +414,10 @@ func TestRecentTextsTooLarge(t *testing.T) {
 	storetest.Write(t, s, everywhere("bad", "needle-4711 unfoldable")...)
 	storetest.Write(t, s, everywhere("large", "needle-4711")...)
 	for i := range 9 {
-		storetest.Write(t, s, &record.Artifact{RootPlanID: "large", PlanID: "large", Name: fmt.Sprint("b", i), Value: []byte(`"` + strings.Repeat("large ", 100_000) + `"`)})
+		storetest.Write(t, s, &record.Artifact{
+			RootPlanID: "large", PlanID: "large", Name: fmt.Sprint("b", i),
+			Value: []byte(`"` + strings.Repeat("large ", 100_000) + `"`),
+		})
 	}
 	storetest.Write(t, s, everywhere("z", "needle-4711")...)
 	storetest.Exec(t, s, `CREATE FUNCTION actlog.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -395,7 +438,8 @@ func TestRecentTextsTooLarge(t *testing.T) {
 	}
 }
 
-// TestRecentTextsManyHits: if more runs have a word than are listed, the newest are read first, and the search comes to its end.
+// TestRecentTextsManyHits: if more runs have a word than are listed, the newest are read first, and the search comes to
+// its end.
 func TestRecentTextsManyHits(t *testing.T) {
 	t.Parallel()
 	s := quiet(t, pgtest.Fresh(t).URL)
@@ -406,7 +450,10 @@ func TestRecentTextsManyHits(t *testing.T) {
 		if i%40 == 0 {
 			text = "common and rare-4711"
 		}
-		changes = append(changes, &record.Plan{RootPlanID: root, CurrentPlanID: root, Title: &text, State: new(record.Completed), StartTime: new(time.Now().Add(-time.Duration(i) * time.Second))})
+		changes = append(changes, &record.Plan{
+			RootPlanID: root, CurrentPlanID: root, Title: &text, State: new(record.Completed),
+			StartTime: new(time.Now().Add(-time.Duration(i) * time.Second)),
+		})
 	}
 	storetest.Write(t, s, changes...)
 	keepRecent(t, s)
@@ -451,7 +498,8 @@ func TestRecentTextsOfAWriter(t *testing.T) {
 // sliced returns the slices of the index of recent texts.
 func sliced(t testing.TB, s *store.Store) string {
 	t.Helper()
-	return storetest.Query[string](t, s, `SELECT COALESCE(string_agg(DISTINCT slice::text, ' ' ORDER BY slice::text), 'none')
+	return storetest.Query[string](t, s,
+		`SELECT COALESCE(string_agg(DISTINCT slice::text, ' ' ORDER BY slice::text), 'none')
 		FROM actlog.recent_gram`)
 }
 
@@ -580,7 +628,8 @@ func TestRecentTextsOutOfReach(t *testing.T) {
 	}
 }
 
-// TestRecentTextsHoldUpNobody: a tree that somebody is deleting is left alone, and what drops detail deletes the texts first.
+// TestRecentTextsHoldUpNobody: a tree that somebody is deleting is left alone, and what drops detail deletes the texts
+// first.
 func TestRecentTextsHoldUpNobody(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.Fresh(t)

@@ -98,7 +98,8 @@ func (u *Upkeep) interruptSilent(ctx context.Context, heard *listening, often ti
 
 // Run does at once what goes on each hour by itself: it marks dead runs as interrupted, drops
 // detail, spans, trees and vectors that are too old, sweeps the change feed, adds to the index of the
-// search what is missing there, makes the indexes for the search in texts, finds the causes of failures, and keeps the texts of recent runs.
+// search what is missing there, makes the indexes for the search in texts, finds the causes of failures, and keeps the
+// texts of recent runs.
 func (u *Upkeep) Run(ctx context.Context) error {
 	err := errors.Join(u.tidy(ctx), u.indexFresh(ctx), u.indexMissing(ctx), u.indexTexts(ctx))
 	if u.config.InterruptAfter > 0 {
@@ -118,7 +119,8 @@ func (u *Upkeep) Run(ctx context.Context) error {
 // tidy removes what is too old.
 func (u *Upkeep) tidy(ctx context.Context) error {
 	done := []error{
-		u.dropDetail(ctx, u.config.DetailDays), u.deleteOutdated(ctx, u.config.KeepDays), u.sweepChanges(ctx, u.config.ChangeHours),
+		u.dropDetail(ctx, u.config.DetailDays), u.deleteOutdated(ctx, u.config.KeepDays),
+		u.sweepChanges(ctx, u.config.ChangeHours),
 		u.forgetVectors(ctx, vectorDays),
 	}
 	if u.config.TraceDays > 0 {

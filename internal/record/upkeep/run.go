@@ -71,7 +71,9 @@ func (e *refusedError) Error() string { return fmt.Sprintf("mark plan %s: %v", e
 
 // interrupt marks those of some trees that are dead, and returns them. Trees to which somebody writes
 // have their turn in the next round.
-func (u *Upkeep) interrupt(ctx context.Context, tx *store.Tx, roots []string, since reading, silent time.Duration) (marked []string, err error) {
+func (u *Upkeep) interrupt(
+	ctx context.Context, tx *store.Tx, roots []string, since reading, silent time.Duration,
+) (marked []string, err error) {
 	free, err := u.queries.PlanLockFree(ctx, tx, roots)
 	if err != nil || len(free) == 0 {
 		return nil, err
@@ -81,7 +83,9 @@ func (u *Upkeep) interrupt(ctx context.Context, tx *store.Tx, roots []string, si
 	if err != nil || !now.agrees(since, silent) {
 		return nil, err
 	}
-	dead, err := u.queries.PlanUnseen(ctx, tx, db.PlanUnseenParams{Since: now.clock.Add(-silent), Until: now.clock, Among: free})
+	dead, err := u.queries.PlanUnseen(ctx, tx, db.PlanUnseenParams{
+		Since: now.clock.Add(-silent), Until: now.clock, Among: free,
+	})
 	if err != nil || len(dead) == 0 {
 		return nil, err
 	}
@@ -129,7 +133,8 @@ func mark(r db.InterruptedSaveRow, end *time.Time) record.Change {
 	switch record.Kind(r.Kind) {
 	case record.KindAgentExecution:
 		return &record.AgentExecution{
-			RootPlanID: r.RootPlanID, StepID: r.StepID, PlanID: r.OtherID, Attempt: attempt, State: state, ErrorKind: kind, EndTime: end,
+			RootPlanID: r.RootPlanID, StepID: r.StepID, PlanID: r.OtherID, Attempt: attempt, State: state, ErrorKind: kind,
+			EndTime: end,
 		}
 	case record.KindThinkAct: // it is not known in which half it ended
 		return &record.ThinkAct{
@@ -137,7 +142,8 @@ func mark(r db.InterruptedSaveRow, end *time.Time) record.Change {
 		}
 	case record.KindActTool:
 		return &record.ActTool{
-			RootPlanID: r.RootPlanID, StepID: r.StepID, Seq: int64(r.Seq), ToolCallID: r.ID, Attempt: attempt, State: state, ErrorKind: kind, EndTime: end,
+			RootPlanID: r.RootPlanID, StepID: r.StepID, Seq: int64(r.Seq), ToolCallID: r.ID, Attempt: attempt, State: state,
+			ErrorKind: kind, EndTime: end,
 		}
 	default:
 		return &record.Plan{RootPlanID: r.RootPlanID, CurrentPlanID: r.ID, State: state, ErrorKind: kind, EndTime: end}

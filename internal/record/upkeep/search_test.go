@@ -91,7 +91,8 @@ func TestUpkeepRestsWhileItIndexes(t *testing.T) {
 		if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.search_fresh"); n > store.FreshTexts {
 			t.Errorf("%d fresh texts wait for the runs from before", n)
 		}
-		storetest.Exec(t, s, fmt.Sprintf("INSERT INTO actlog.search_fresh (root_plan_id, text) SELECT 'old-' || i, 'after' FROM generate_series(1, %d) AS i", store.FreshTexts+1))
+		storetest.Exec(t, s, fmt.Sprintf("INSERT INTO actlog.search_fresh (root_plan_id, text) SELECT 'old-' || i, "+
+			"'after' FROM generate_series(1, %d) AS i", store.FreshTexts+1))
 		return ctx.Err()
 	})
 	if err := u.Run(t.Context()); err != nil {

@@ -58,7 +58,8 @@ func (u *Upkeep) oldSpanPartitions(ctx context.Context, tx pgx.Tx, days int) (na
 		}
 	}
 	var old bool
-	err = tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM actlog."+spanTable+"_default WHERE part < $1::date)", first).Scan(&old)
+	err = tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM actlog."+spanTable+"_default WHERE part < $1::date)",
+		first).Scan(&old)
 	if old {
 		names = append(names, spanTable+"_default")
 	}
@@ -80,12 +81,15 @@ func (u *Upkeep) dropSpansIn(ctx context.Context, name string, days int) error {
 		} else {
 			drop = fmt.Sprintf("DELETE FROM actlog.%s WHERE part < (now() AT TIME ZONE 'utc')::date - %d", name, days)
 		}
-		for _, sql := range []string{lockTimeout, "LOCK TABLE " + locks + " IN ACCESS EXCLUSIVE MODE", "SET LOCAL statement_timeout = 0"} {
+		for _, sql := range []string{
+			lockTimeout, "LOCK TABLE " + locks + " IN ACCESS EXCLUSIVE MODE", "SET LOCAL statement_timeout = 0",
+		} {
 			if _, err := tx.Exec(ctx, sql); err != nil {
 				return err
 			}
 		}
-		if _, err := tx.Exec(ctx, strings.ReplaceAll(db.SpanMove, "actlog."+spanTable+" AS s", "actlog."+name+" AS s"), days); err != nil {
+		if _, err := tx.Exec(ctx, strings.ReplaceAll(db.SpanMove, "actlog."+spanTable+" AS s", "actlog."+name+" AS s"),
+			days); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, drop); err != nil {

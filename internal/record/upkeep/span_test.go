@@ -51,7 +51,8 @@ func replace(t testing.TB, s *store.Store, spans []otlp.Span) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.ReplaceTraces(t.Context(), []store.Trace{{ID: spans[0].TraceID, Chunk: chunk, Spans: spans, Count: len(spans)}}); err != nil {
+	if err := s.ReplaceTraces(t.Context(),
+		[]store.Trace{{ID: spans[0].TraceID, Chunk: chunk, Spans: spans, Count: len(spans)}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -83,15 +84,19 @@ func TestLateSpans(t *testing.T) {
 	replace(t, s, silent)
 	replace(t, s, growing[1:])
 	want := contents(t, s, traceID(0))
-	storetest.Exec(t, s, "SELECT actlog.add_partition('otlp_span', d - 5, d - 4) FROM (SELECT (now() AT TIME ZONE 'utc')::date AS d) AS x")
+	storetest.Exec(t, s, "SELECT actlog.add_partition('otlp_span', d - 5, d - 4) FROM (SELECT (now() AT TIME ZONE "+
+		"'utc')::date AS d) AS x")
 	for _, days := range []int{5, 7} { // with a partition for that day, and without
 		storetest.Exec(t, s, `UPDATE actlog.otlp_span SET part = (now() AT TIME ZONE 'utc')::date - $1::integer`, days)
 		storetest.Exec(t, s, `UPDATE actlog.otlp_trace SET part = (now() AT TIME ZONE 'utc')::date - $1::integer`, days)
-		storetest.Exec(t, s, `UPDATE actlog.otlp_trace SET last_seen_at = now() - INTERVAL '3 days' WHERE trace_id = $1`, traceID(0))
+		storetest.Exec(t, s, `UPDATE actlog.otlp_trace SET last_seen_at = now() - INTERVAL '3 days' WHERE trace_id = $1`,
+			traceID(0))
 		if err := upkeep.DropSpans(u, t.Context(), 2); err != nil {
 			t.Fatal(err)
 		}
-		if got := storetest.Lines(t, s.DB(), "SELECT t.trace_id FROM actlog.otlp_trace AS t JOIN actlog.otlp_span AS s ON s.trace_id = t.trace_id AND s.part = t.part AND t.part = (now() AT TIME ZONE 'utc')::date"); !slices.Equal(got, []string{traceID(1)}) {
+		if got := storetest.Lines(t, s.DB(),
+			"SELECT t.trace_id FROM actlog.otlp_trace AS t JOIN actlog.otlp_span AS s ON s.trace_id = t.trace_id AND s.part "+
+				"= t.part AND t.part = (now() AT TIME ZONE 'utc')::date"); !slices.Equal(got, []string{traceID(1)}) {
 			t.Errorf("the spans of %v are kept", got)
 		}
 		if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.otlp_span"); n != 1 {
@@ -122,7 +127,9 @@ func TestSpansStayWithoutTraceDays(t *testing.T) {
 	for n, days := range []int{10, 40} {
 		replace(t, s, spansOf(t, traceID(n)))
 		storetest.Exec(t, s, `UPDATE actlog.otlp_span SET part = part - $1::integer WHERE trace_id = $2`, days, traceID(n))
-		storetest.Exec(t, s, `UPDATE actlog.otlp_trace SET part = part - $1::integer, last_seen_at = last_seen_at - make_interval(days => $1) WHERE trace_id = $2`, days, traceID(n))
+		storetest.Exec(
+			t, s, `UPDATE actlog.otlp_trace SET part = part - $1::integer, last_seen_at = last_seen_at - make_interval(days => $1) WHERE trace_id = $2`, days, traceID(n),
+		)
 	}
 	for _, tt := range []struct {
 		by   *upkeep.Upkeep
@@ -131,7 +138,8 @@ func TestSpansStayWithoutTraceDays(t *testing.T) {
 		if err := tt.by.Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got := storetest.Lines(t, s.DB(), "SELECT DISTINCT t.trace_id FROM actlog.otlp_trace AS t JOIN actlog.otlp_span AS s USING (trace_id) ORDER BY 1"); !slices.Equal(got, tt.left) {
+		if got := storetest.Lines(t, s.DB(),
+			"SELECT DISTINCT t.trace_id FROM actlog.otlp_trace AS t JOIN actlog.otlp_span AS s USING (trace_id) ORDER BY 1"); !slices.Equal(got, tt.left) {
 			t.Errorf("the spans of %q are left, want %q", got, tt.left)
 		}
 	}
@@ -147,7 +155,10 @@ func TestTracesCloseTheirOwnRows(t *testing.T) {
 	s := storetest.OpenURL(t, pg.URL, projecting)
 	spans := spansOf(t, traceID(0))
 	beat := func(second int) {
-		storetest.Write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", TraceID: new(traceID(0)), State: new(record.Running), LastSeenAt: storetest.At(second)})
+		storetest.Write(t, s, &record.Plan{
+			RootPlanID: "p", CurrentPlanID: "p", TraceID: new(traceID(0)), State: new(record.Running),
+			LastSeenAt: storetest.At(second),
+		})
 	}
 	ofTrace := func() []string {
 		return storetest.Lines(t, pg.Pool, `
@@ -158,7 +169,9 @@ func TestTracesCloseTheirOwnRows(t *testing.T) {
 			ORDER BY 1`)
 	}
 	beat(1)
-	storetest.Write(t, s, &record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "native", State: new(record.Running)})
+	storetest.Write(t, s, &record.AgentExecution{
+		RootPlanID: "p", PlanID: "p", StepID: "native", State: new(record.Running),
+	})
 	replace(t, s, spans[:len(spans)-1])
 	before := ofTrace()
 	if !slices.ContainsFunc(before, func(row string) bool { return strings.Contains(row, "RUNNING") }) {
@@ -169,7 +182,8 @@ func TestTracesCloseTheirOwnRows(t *testing.T) {
 	if diff := gocmp.Diff(before, ofTrace()); diff != "" {
 		t.Errorf("marked (-before +after):\n%s", diff)
 	}
-	if p, st := storetest.PlanTree(t, s, "p").Record, storetest.StepDetail(t, s, "native").Record; *p.State != record.Interrupted || *st.State != record.Interrupted {
+	if p, st := storetest.PlanTree(t, s, "p").Record,
+		storetest.StepDetail(t, s, "native").Record; *p.State != record.Interrupted || *st.State != record.Interrupted {
 		t.Errorf("the native rows are %s and %s", *p.State, *st.State)
 	}
 	replace(t, s, spans[len(spans)-1:])

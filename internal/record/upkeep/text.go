@@ -19,8 +19,8 @@ import (
 // come to it then: each would cost much more.
 const textIndexAfter = 1
 
-// indexTexts makes the indexes for the search in texts on the partitions whose period is over, newest first, unless another
-// server is at it. The transaction that has the turn sees nothing, so Postgres does not wait for it.
+// indexTexts makes the indexes for the search in texts on the partitions whose period is over, newest first, unless
+// another server is at it. The transaction that has the turn sees nothing, so Postgres does not wait for it.
 func (u *Upkeep) indexTexts(ctx context.Context) error {
 	begin := pgx.TxOptions{BeginQuery: "BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0"}
 	err := pgx.BeginTxFunc(ctx, u.db.Pool, begin, func(turn pgx.Tx) error {
@@ -53,7 +53,8 @@ func (u *Upkeep) indexTexts(ctx context.Context) error {
 	switch {
 	case errors.Is(err, errNoTrigrams):
 		if !u.saidNoTrigrams.Swap(true) {
-			u.log.Warn("past periods have no index for the search in texts, so it reads all of them: create the extension pg_trgm", "error", err)
+			u.log.Warn("past periods have no index for the search in texts, so it reads all of them: create the extension "+
+				"pg_trgm", "error", err)
 		}
 	case errors.Is(err, errNotOwner) || pg.Denied(err): // a server that owns the tables will do it
 		u.log.Debug("not allowed to make an index for the search in texts", "error", err)
@@ -116,7 +117,8 @@ func (u *Upkeep) indexPartition(ctx context.Context, p partition) error {
 		_ = conn.Close(closing) // nobody needs it any more
 	}()
 	for _, index := range useless {
-		if _, err := conn.Exec(ctx, "DROP INDEX CONCURRENTLY IF EXISTS actlog."+pgx.Identifier{index}.Sanitize()); err != nil {
+		if _, err := conn.Exec(ctx, "DROP INDEX CONCURRENTLY IF EXISTS actlog."+
+			pgx.Identifier{index}.Sanitize()); err != nil {
 			return err
 		}
 	}

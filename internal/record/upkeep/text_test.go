@@ -28,7 +28,8 @@ func said(t testing.TB, s *store.Store, text string, kinds ...record.Kind) (all 
 		t.Fatal(err, found.Next)
 	}
 	for _, h := range found.Hits {
-		all = append(all, fmt.Sprint(h.Run.RootPlanID, " ", h.Key.Kind, " ", h.Key.Seq, " ", h.Field, ": ", h.Before, "[", h.Match, "]"))
+		all = append(all, fmt.Sprint(h.Run.RootPlanID, " ", h.Key.Kind, " ", h.Key.Seq, " ", h.Field, ": ", h.Before, "[",
+			h.Match, "]"))
 	}
 	return all
 }
@@ -36,7 +37,8 @@ func said(t testing.TB, s *store.Store, text string, kinds ...record.Kind) (all 
 // textIndexes returns the indexes for the search in texts that are complete.
 func textIndexes(t testing.TB, s *store.Store) string {
 	t.Helper()
-	return storetest.Query[string](t, s, `SELECT COALESCE(string_agg(c.relname, ' ' ORDER BY c.relname), '') FROM pg_class AS c JOIN pg_index AS x ON x.indexrelid = c.oid
+	return storetest.Query[string](t, s,
+		`SELECT COALESCE(string_agg(c.relname, ' ' ORDER BY c.relname), '') FROM pg_class AS c JOIN pg_index AS x ON x.indexrelid = c.oid
 		WHERE c.relname LIKE '%\_search%' AND c.relname ~ '_p[0-9]{8}_' AND x.indisvalid`)
 }
 
@@ -46,12 +48,15 @@ func TestTextIndex(t *testing.T) {
 	pg := pgtest.Fresh(t)
 	s := open(t, pg.URL)
 	texts := []string{
-		"The Kelvin sign: \u212aelvin", "the İstanbul of I\u0307stanbul", `a \u0041pple, \\u0042anana`, `{"said":"he said \"come here\" twice"}`, "grüße", "na\u0308gel", "CAF\u00c9", "tab\tand\n\nline",
-		strings.Repeat("deadbeef0123456789", 40), strings.Repeat("x", 300) + "needle-in-a-word" + strings.Repeat("y", 300), strings.Repeat("ab", 100) + `\u0041pricot` + strings.Repeat("zz", 100), "数据库 error 4711",
+		"The Kelvin sign: \u212aelvin", "the İstanbul of I\u0307stanbul", `a \u0041pple, \\u0042anana`,
+		`{"said":"he said \"come here\" twice"}`, "grüße", "na\u0308gel", "CAF\u00c9", "tab\tand\n\nline",
+		strings.Repeat("deadbeef0123456789", 40), strings.Repeat("x", 300) + "needle-in-a-word" + strings.Repeat("y", 300),
+		strings.Repeat("ab", 100) + `\u0041pricot` + strings.Repeat("zz", 100), "数据库 error 4711",
 		`order-\u003481\u0032`, strings.Repeat(`\u003c\u0061\u002d12`, 40),
 	}
 	needles := []string{
-		"kelvin", "istanbul", "apple", "banana", `said "come here"`, "grüße", "nägel", "café", "and line", "d0123", "in-a-word", "apricot", "zzzz some after", "数据", "error 4711", "absent", "words before it", "id", "qzxjkvwqy",
+		"kelvin", "istanbul", "apple", "banana", `said "come here"`, "grüße", "nägel", "café", "and line", "d0123",
+		"in-a-word", "apricot", "zzzz some after", "数据", "error 4711", "absent", "words before it", "id", "qzxjkvwqy",
 		"order-4812", "-481", "<a-12<a-12",
 	}
 	var roots []string
@@ -62,8 +67,14 @@ func TestTextIndex(t *testing.T) {
 				roots = append(roots, root)
 			}
 			storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root, Title: &text},
-				&record.ThinkAct{RootPlanID: root, StepID: root, Seq: 0, ThinkInput: new("a prompt with some words before it: " + text + " some after it")},
-				&record.ThinkAct{RootPlanID: root, StepID: root, Seq: 1, ThinkInput: new("a prompt with some words before it: " + text + " some after it; and more"), ThinkOutput: &text},
+				&record.ThinkAct{
+					RootPlanID: root, StepID: root, Seq: 0,
+					ThinkInput: new("a prompt with some words before it: " + text + " some after it"),
+				},
+				&record.ThinkAct{
+					RootPlanID: root, StepID: root, Seq: 1,
+					ThinkInput: new("a prompt with some words before it: " + text + " some after it; and more"), ThinkOutput: &text,
+				},
 				&record.ActTool{RootPlanID: root, StepID: root, Seq: 0, ToolCallID: "c", Result: &text})
 		}
 	}
@@ -90,7 +101,8 @@ func TestTextIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	day := strings.ReplaceAll(storetest.OldMonday, "-", "")
-	indexes := fmt.Sprintf("act_tool_info_p%[1]s%[2]s content_p%[1]s%[2]s think_act_record_p%[1]s%[2]s", day, store.SearchIndexSuffix)
+	indexes := fmt.Sprintf("act_tool_info_p%[1]s%[2]s content_p%[1]s%[2]s think_act_record_p%[1]s%[2]s", day,
+		store.SearchIndexSuffix)
 	if got := textIndexes(t, s); got != indexes {
 		t.Fatalf("indexes %s, want %s", got, indexes)
 	}
@@ -102,17 +114,25 @@ func TestTextIndex(t *testing.T) {
 	}
 	storetest.Until(t, "all indexes are used", func() bool {
 		said(t, s, "kelvin")
-		return storetest.Query[int](t, s, "SELECT count(*) FROM pg_stat_user_indexes WHERE indexrelname LIKE '%'||$1 AND idx_scan > 0", store.SearchIndexSuffix) == 3
+		return storetest.Query[int](t, s,
+			"SELECT count(*) FROM pg_stat_user_indexes WHERE indexrelname LIKE '%'||$1 AND idx_scan > 0",
+			store.SearchIndexSuffix) == 3
 	})
 	// What comes late is found as well.
-	storetest.Write(t, s, &record.ActTool{RootPlanID: "old00", StepID: "old00", Seq: 1, ToolCallID: "late", Result: new("latecomer")},
+	storetest.Write(t, s, &record.ActTool{
+		RootPlanID: "old00", StepID: "old00", Seq: 1, ToolCallID: "late", Result: new("latecomer"),
+	},
 		&record.ThinkAct{RootPlanID: "old00", StepID: "old00", Seq: 2, ThinkInput: new("a prompt of the latecomer")})
 	if got := said(t, s, "latecomer"); len(got) != 2 {
 		t.Errorf("late: %s", got)
 	}
 	// An index that was broken off, or is of another release, is made again.
-	storetest.Exec(t, s, "UPDATE pg_index SET indisvalid = false WHERE indexrelid = $1::text::regclass", "actlog.content_p"+day+store.SearchIndexSuffix)
-	storetest.Exec(t, s, fmt.Sprintf("ALTER INDEX actlog.act_tool_info_p%[1]s%[2]s RENAME TO act_tool_info_p%[1]s_search0", day, store.SearchIndexSuffix))
+	storetest.Exec(t, s, "UPDATE pg_index SET indisvalid = false WHERE indexrelid = $1::text::regclass",
+		"actlog.content_p"+day+store.SearchIndexSuffix)
+	storetest.Exec(
+		t, s, fmt.Sprintf("ALTER INDEX actlog.act_tool_info_p%[1]s%[2]s RENAME TO act_tool_info_p%[1]s_search0", day,
+			store.SearchIndexSuffix),
+	)
 	if got := said(t, s, "latecomer"); len(got) != 2 {
 		t.Errorf("without an index: %s", got)
 	}
@@ -131,7 +151,8 @@ func TestTextIndex(t *testing.T) {
 }
 
 // TestTextIndexWithoutTrigrams: it is said once, and a search finds the same.
-// TestDropDetailWhileItIsIndexed: an index that waits for a long report holds up neither writers nor readers. The drop gives way, and succeeds later.
+// TestDropDetailWhileItIsIndexed: an index that waits for a long report holds up neither writers nor readers. The drop
+// gives way, and succeeds later.
 func TestDropDetailWhileItIsIndexed(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.Fresh(t)
@@ -149,12 +170,15 @@ func TestDropDetailWhileItIsIndexed(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- upkeep.IndexTexts(idle(t, s), t.Context()) }()
 	storetest.Until(t, "the index waits", func() bool {
-		return storetest.Query[bool](t, s, "SELECT EXISTS (SELECT FROM pg_stat_progress_create_index WHERE phase LIKE 'waiting for old%')")
+		return storetest.Query[bool](t, s,
+			"SELECT EXISTS (SELECT FROM pg_stat_progress_create_index WHERE phase LIKE 'waiting for old%')")
 	})
 	if err := upkeep.DropDetail(idle(t, storetest.OpenURL(t, pg.URL)), t.Context(), 30); err == nil {
 		t.Error("the drop did not give way")
 	}
-	storetest.Write(t, s, &record.ActTool{RootPlanID: "old", StepID: "old-a", Seq: 7, ToolCallID: "late", Result: new("latecomer")})
+	storetest.Write(t, s, &record.ActTool{
+		RootPlanID: "old", StepID: "old-a", Seq: 7, ToolCallID: "late", Result: new("latecomer"),
+	})
 	if got := said(t, s, "latecomer"); len(got) != 1 {
 		t.Errorf("found %q", got)
 	}
@@ -175,7 +199,8 @@ func TestTextIndexWithoutTrigrams(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.Fresh(t)
 	s := open(t, pg.URL)
-	storetest.Write(t, s, &record.Plan{RootPlanID: "old", CurrentPlanID: "old"}, &record.ThinkAct{RootPlanID: "old", StepID: "s", Seq: 0, ThinkInput: new("a needle")})
+	storetest.Write(t, s, &record.Plan{RootPlanID: "old", CurrentPlanID: "old"},
+		&record.ThinkAct{RootPlanID: "old", StepID: "s", Seq: 0, ThinkInput: new("a needle")})
 	storetest.Age(t, s, storetest.OldMonday, "old")
 	writer := storetest.WriterURL(t, pg)
 	var log storetest.Log
@@ -194,7 +219,8 @@ func TestTextIndexWithoutTrigrams(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, table := range upkeep.PartitionedTables {
-		storetest.Exec(t, s, fmt.Sprintf("ALTER TABLE actlog.%s_p%s OWNER TO %s", table, strings.ReplaceAll(storetest.OldMonday, "-", ""), role.User.Username()))
+		storetest.Exec(t, s, fmt.Sprintf("ALTER TABLE actlog.%s_p%s OWNER TO %s", table,
+			strings.ReplaceAll(storetest.OldMonday, "-", ""), role.User.Username()))
 	}
 	for range 2 {
 		if err := upkeep.IndexTexts(u, t.Context()); err != nil {
@@ -204,7 +230,8 @@ func TestTextIndexWithoutTrigrams(t *testing.T) {
 	if said := log.String(); strings.Count(said, "create the extension pg_trgm") != 1 {
 		t.Errorf("logged:\n%s", said)
 	}
-	if got := said(t, other, "needle"); !slices.Equal(got, []string{"old thinkAct 0 thinkInput: a [needle]"}) || textIndexes(t, s) != "" {
+	if got := said(t, other, "needle"); !slices.Equal(got, []string{"old thinkAct 0 thinkInput: a [needle]"}) ||
+		textIndexes(t, s) != "" {
 		t.Errorf("found %q", got)
 	}
 }

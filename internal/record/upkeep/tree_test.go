@@ -32,19 +32,23 @@ func TestKeepDays(t *testing.T) {
 	storetest.WriteTree(t, s, "live", record.Running)
 	storetest.Age(t, s, storetest.OldMonday, "dropped")
 	dropDetail(t, s)
-	storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET first_seen_at = now() - interval '31 days' WHERE root_plan_id <> 'young'")
-	storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET first_seen_at = now() - interval '29 days' WHERE root_plan_id = 'young'")
+	storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET first_seen_at = now() - interval '31 days' WHERE "+
+		"root_plan_id <> 'young'")
+	storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET first_seen_at = now() - interval '29 days' WHERE "+
+		"root_plan_id = 'young'")
 	storetest.Exec(t, s, "DELETE FROM actlog.change")
 	writer, err := pg.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = writer.Rollback(context.Background()) }()
-	if _, err := writer.Exec(t.Context(), "UPDATE actlog.agent_execution_record SET agent_name = 'held' WHERE step_id = 'busy-a'"); err != nil {
+	if _, err := writer.Exec(t.Context(),
+		"UPDATE actlog.agent_execution_record SET agent_name = 'held' WHERE step_id = 'busy-a'"); err != nil {
 		t.Fatal(err)
 	}
 	roots := func() []string {
-		return storetest.Lines(t, pg.Pool, "SELECT root_plan_id FROM actlog.plan_execution_record WHERE root_plan_id = current_plan_id ORDER BY 1")
+		return storetest.Lines(t, pg.Pool,
+			"SELECT root_plan_id FROM actlog.plan_execution_record WHERE root_plan_id = current_plan_id ORDER BY 1")
 	}
 	keeper := idle(t, s)
 	keep := func() {
@@ -64,7 +68,8 @@ func TestKeepDays(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for _, table := range storetest.TreeTables {
-		if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog."+table+" WHERE root_plan_id NOT IN ('live', 'young')"); n != 0 {
+		if n := storetest.Query[int](t, s,
+			"SELECT count(*) FROM actlog."+table+" WHERE root_plan_id NOT IN ('live', 'young')"); n != 0 {
 			t.Errorf("%d rows of %s are left", n, table)
 		}
 	}

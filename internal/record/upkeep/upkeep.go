@@ -1,7 +1,7 @@
 // Package upkeep owns what keeps the record within its bounds: partitions are added ahead of
 // time, old detail, spans and trees are dropped, the change feed is swept, dead runs are marked, the
-// index of the search is filled, past periods have an index for the search in texts, recent runs have their texts in one, and the
-// causes of failures are found.
+// index of the search is filled, past periods have an index for the search in texts, recent runs have their texts in
+// one, and the causes of failures are found.
 package upkeep
 
 import (
@@ -89,7 +89,10 @@ func newUpkeep(s *store.Store, config Config) *Upkeep {
 		config.ChangeHours = 24
 	}
 	queries := db.New()
-	return &Upkeep{config: config, store: s, db: s.DB(), queries: queries, log: config.Logger, clock: queries.Clock, now: time.Now, pause: pg.Pause, runsOfSlice: store.RunsOfSlice}
+	return &Upkeep{
+		config: config, store: s, db: s.DB(), queries: queries, log: config.Logger, clock: queries.Clock, now: time.Now,
+		pause: pg.Pause, runsOfSlice: store.RunsOfSlice,
+	}
 }
 
 // Close ends the upkeep. What it is doing is done again by the next one.

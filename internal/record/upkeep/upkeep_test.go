@@ -48,7 +48,8 @@ func TestSweepChanges(t *testing.T) {
 			t.Parallel()
 			s := storetest.Open(t)
 			for _, r := range tt.feed {
-				storetest.Exec(t, s, "INSERT INTO actlog.change (root_plan_id, kinds, at) SELECT 'r', '{plan}', now() + $1::text::interval FROM generate_series(1, $2)", r.age, r.n)
+				storetest.Exec(t, s, "INSERT INTO actlog.change (root_plan_id, kinds, at) SELECT 'r', '{plan}', now() + "+
+					"$1::text::interval FROM generate_series(1, $2)", r.age, r.n)
 			}
 			last := storetest.Query[int64](t, s, "SELECT COALESCE(max(seq), 0) FROM actlog.change")
 			if err := upkeep.SweepChanges(idle(t, s), t.Context(), 24); err != nil {
@@ -87,14 +88,19 @@ func TestUpkeepRunsByItself(t *testing.T) {
 	storetest.WriteTree(t, s, "tree", record.Completed)
 	writeRun(t, s, "run", storetest.At(1))
 	storetest.Age(t, s, storetest.OldMonday, "detail")
-	storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET first_seen_at = now() - interval '1 day' WHERE root_plan_id = 'detail'")
-	storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET first_seen_at = now() - interval '61 days' WHERE root_plan_id = 'tree'")
+	storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET first_seen_at = now() - interval '1 day' WHERE "+
+		"root_plan_id = 'detail'")
+	storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET first_seen_at = now() - interval '61 days' WHERE "+
+		"root_plan_id = 'tree'")
 	storetest.Exec(t, s, "UPDATE actlog.change SET at = at - interval '2 hours'")
 	silent(t, s, "run", "1 hour")
 	other := storetest.OpenURL(t, pg.URL)
-	keeper := storetest.Upkeep(t, other, upkeep.Config{DetailDays: 30, KeepDays: 60, ChangeHours: 1, InterruptAfter: 100 * time.Millisecond})
+	keeper := storetest.Upkeep(t, other, upkeep.Config{
+		DetailDays: 30, KeepDays: 60, ChangeHours: 1, InterruptAfter: 100 * time.Millisecond,
+	})
 	storetest.Until(t, "everything is done", func() bool {
-		return storetest.Query[bool](t, s, `SELECT count(*) = 2 AND bool_and(completed) AND NOT EXISTS (SELECT FROM actlog.change WHERE at < now() - interval '1 hour')
+		return storetest.Query[bool](t, s,
+			`SELECT count(*) = 2 AND bool_and(completed) AND NOT EXISTS (SELECT FROM actlog.change WHERE at < now() - interval '1 hour')
 			AND to_regclass('actlog.act_tool_info_p20260105') IS NULL AND EXISTS (SELECT FROM actlog.tool_daily)
 			FROM actlog.plan_execution_record WHERE current_plan_id = root_plan_id`)
 	})
@@ -136,12 +142,18 @@ func TestStatementsUseIndexes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Release()
-	if _, err := conn.Exec(t.Context(), "SET plan_cache_mode = force_generic_plan; SET jit = off; SET enable_seqscan = off; PREPARE unseen (text, timestamptz, timestamptz, text[]) AS "+db.PlanUnseen+
-		"; PREPARE outdated (int, timestamptz, text) AS "+db.PlanOutdated+"; PREPARE changes (bigint) AS "+db.ChangeSweep+
-		"; PREPARE sweepable (int) AS "+db.ChangeSweepable+"; PREPARE live (date, date) AS "+db.PlanLive+"; PREPARE forget (int) AS "+db.VectorForget); err != nil {
+	if _, err := conn.Exec(t.Context(),
+		"SET plan_cache_mode = force_generic_plan; SET jit = off; SET enable_seqscan = off; PREPARE unseen (text, "+
+			"timestamptz, timestamptz, text[]) AS "+db.PlanUnseen+
+			"; PREPARE outdated (int, timestamptz, text) AS "+db.PlanOutdated+"; PREPARE changes (bigint) AS "+db.ChangeSweep+
+			"; PREPARE sweepable (int) AS "+db.ChangeSweepable+"; PREPARE live (date, date) AS "+db.PlanLive+
+			"; PREPARE forget (int) AS "+db.VectorForget); err != nil {
 		t.Fatal(err)
 	}
-	for _, execute := range []string{"unseen('', now(), now(), NULL)", "outdated(30, '-infinity', '')", "changes(24)", "sweepable(24)", "live('2026-01-01', '2026-02-01')", "forget(30)"} {
+	for _, execute := range []string{
+		"unseen('', now(), now(), NULL)", "outdated(30, '-infinity', '')", "changes(24)", "sweepable(24)",
+		"live('2026-01-01', '2026-02-01')", "forget(30)",
+	} {
 		for _, line := range storetest.Lines(t, conn, "EXPLAIN EXECUTE "+execute) {
 			if strings.Contains(line, "Seq Scan on") {
 				t.Errorf("%s reads a whole table: %s", execute, strings.TrimSpace(line))

@@ -33,25 +33,31 @@ func Verify(ctx context.Context, s *store.Store, found func(Damage) error, passe
 		var page []db.ContentTreesRow
 		var damaged []db.ContentDamagedRow
 		// Both are of one moment: a tree that is deleted in between is not damaged.
-		err := pgx.BeginTxFunc(ctx, s.DB(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
-			if _, err := tx.Exec(ctx, "SET LOCAL enable_hashjoin = on; SET LOCAL work_mem = '64MB'"); err != nil { // all of a tree is read
+		err := pgx.BeginTxFunc(ctx, s.DB(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
+			func(tx pgx.Tx) (err error) {
+				// all of a tree is read
+				if _, err := tx.Exec(ctx, "SET LOCAL enable_hashjoin = on; SET LOCAL work_mem = '64MB'"); err != nil {
+					return err
+				}
+				if page, err = queries.ContentTrees(
+					ctx, tx, db.ContentTreesParams{After: after, Most: verifiedTrees},
+				); err != nil || len(page) == 0 {
+					return err
+				}
+				roots, parts := make([]string, len(page)), make([]time.Time, len(page))
+				for i, t := range page {
+					roots[i], parts[i] = t.RootPlanID, t.Part
+				}
+				damaged, err = queries.ContentDamaged(ctx, tx, db.ContentDamagedParams{RootPlanIds: roots, Parts: parts})
 				return err
-			}
-			if page, err = queries.ContentTrees(ctx, tx, db.ContentTreesParams{After: after, Most: verifiedTrees}); err != nil || len(page) == 0 {
-				return err
-			}
-			roots, parts := make([]string, len(page)), make([]time.Time, len(page))
-			for i, t := range page {
-				roots[i], parts[i] = t.RootPlanID, t.Part
-			}
-			damaged, err = queries.ContentDamaged(ctx, tx, db.ContentDamagedParams{RootPlanIds: roots, Parts: parts})
-			return err
-		})
+			})
 		if err != nil {
 			return fmt.Errorf("verify: %w", err)
 		}
 		for _, d := range damaged {
-			if err := found(Damage{RootPlanID: d.RootPlanID, StepID: d.StepID, Seq: d.Seq, Content: d.Content, Missing: d.IsMissing}); err != nil {
+			if err := found(Damage{
+				RootPlanID: d.RootPlanID, StepID: d.StepID, Seq: d.Seq, Content: d.Content, Missing: d.IsMissing,
+			}); err != nil {
 				return err
 			}
 		}

@@ -119,7 +119,8 @@ func (r *sentReader) Read(p []byte) (int, error) {
 
 func newPlainReader(body io.Reader, encoding string, take func(bytes int64) error) (*plainReader, error) {
 	r := &plainReader{
-		sent: &sentReader{Reader: body}, encoding: strings.ToLower(strings.TrimSpace(encoding)), left: MaxBodyBytes, take: take,
+		sent: &sentReader{Reader: body}, encoding: strings.ToLower(strings.TrimSpace(encoding)), left: MaxBodyBytes,
+		take: take,
 	}
 	unpack, ok := unpackers[r.encoding]
 	if !ok {
@@ -195,7 +196,8 @@ func (r *plainReader) unreadable(err error) error {
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		return fmt.Errorf("the body is cut off: its %s data has no end", r.encoding)
 	case errors.Is(err, zstd.ErrWindowSizeExceeded):
-		return fmt.Errorf("the body is zstd with a window of over %d bytes, or with a later window larger than the first: compress it with a smaller one", int64(maxWindow))
+		return fmt.Errorf("the body is zstd with a window of over %d bytes, or with a later window larger than the "+
+			"first: compress it with a smaller one", int64(maxWindow))
 	}
 	return fmt.Errorf("the body is not valid %s, which Content-Encoding says it is", r.encoding)
 }
@@ -225,7 +227,8 @@ func decodeEnvelope(body *plainReader) ([]Item, error) {
 			return notJSON(dec, body, err)
 		}
 		if token.Kind() != want {
-			return fmt.Errorf(`the body must be an object {"records": [...]}; found %.40q at byte %d`, token.String(), dec.InputOffset())
+			return fmt.Errorf(`the body must be an object {"records": [...]}; found %.40q at byte %d`, token.String(),
+				dec.InputOffset())
 		}
 		return nil
 	}

@@ -128,7 +128,10 @@ func flipped(body string, fromEnd int) string {
 // plainWords fails if an error shows names of Go and of its packages.
 func plainWords(t *testing.T, message string) {
 	t.Helper()
-	for _, word := range []string{"jsontext", "gzip:", "flate:", "zlib:", "lz4:", "s2:", "snappy:", "zstd:", "unexpected EOF", "read error", "magic number", "checksum"} {
+	for _, word := range []string{
+		"jsontext", "gzip:", "flate:", "zlib:", "lz4:", "s2:", "snappy:", "zstd:", "unexpected EOF", "read error",
+		"magic number", "checksum",
+	} {
 		if strings.Contains(message, word) {
 			t.Errorf("%q in %q", word, message)
 		}
@@ -167,7 +170,9 @@ func TestErrorOfTheConnection(t *testing.T) {
 			}
 		}
 		full := errors.New("no room")
-		if _, err := wire.DecodeBody(strings.NewReader(packed), wire.TypeJSON, encoding, func(int64) error { return full }); !errors.Is(err, full) {
+		if _, err := wire.DecodeBody(strings.NewReader(packed), wire.TypeJSON, encoding, func(int64) error {
+			return full
+		}); !errors.Is(err, full) {
 			t.Errorf("%q: %v", encoding, err)
 		}
 	}
@@ -181,7 +186,8 @@ func TestEncodings(t *testing.T) {
 	source := rand.NewChaCha8([32]byte{20})
 	_, _ = source.Read(random) // never fails
 	texts := map[string]string{
-		"small": `{"records":[]}`, "large": strings.Repeat("a text that repeats, and again; ", 1<<18), "random": string(random), "empty": "",
+		"small": `{"records":[]}`, "large": strings.Repeat("a text that repeats, and again; ", 1<<18),
+		"random": string(random), "empty": "",
 	}
 	raw := func(text string) string {
 		var b bytes.Buffer
@@ -194,7 +200,9 @@ func TestEncodings(t *testing.T) {
 		return b.String()
 	}
 	for name, text := range texts {
-		for _, encoding := range []string{"", "identity", "gzip", "GZIP", " zstd", "zlib", "deflate", "lz4", "snappy", "x-snappy-framed"} {
+		for _, encoding := range []string{
+			"", "identity", "gzip", "GZIP", " zstd", "zlib", "deflate", "lz4", "snappy", "x-snappy-framed",
+		} {
 			plain := strings.ToLower(strings.TrimSpace(encoding))
 			bodies := map[string]string{"": pack(t, plain, text)}
 			switch plain {
@@ -220,7 +228,8 @@ func TestEncodings(t *testing.T) {
 		}
 	}
 	for _, encoding := range []string{"gzip", "zstd", "lz4", "x-snappy-framed"} {
-		body := pack(t, encoding, texts["large"]) + pack(t, encoding, texts["small"]) + pack(t, encoding, "") + pack(t, encoding, "end")
+		body := pack(t, encoding, texts["large"]) + pack(t, encoding, texts["small"]) + pack(t, encoding, "") +
+			pack(t, encoding, "end")
 		read, err := wire.ReadBody(strings.NewReader(body), -1, encoding, nil)
 		if want := texts["large"] + texts["small"] + "end"; err != nil || string(read) != want {
 			t.Errorf("%s in pieces: %d bytes, %v, want %d", encoding, len(read), err, len(want))
@@ -254,14 +263,16 @@ func TestUnreadableSnappy(t *testing.T) {
 	} {
 		for name, body := range bodies {
 			_, err := wire.ReadBody(strings.NewReader(body), int64(len(body)), encoding, nil)
-			if err == nil || !strings.Contains(err.Error(), "the body is not valid "+encoding+", which Content-Encoding says it is, or it is cut off") {
+			if err == nil || !strings.Contains(err.Error(),
+				"the body is not valid "+encoding+", which Content-Encoding says it is, or it is cut off") {
 				t.Errorf("%s %s: %v", encoding, name, err)
 			}
 		}
 	}
 	large := strings.Repeat("a", wire.MaxBodyBytes+1)
 	for body, encoding := range map[string]string{
-		pack(t, "snappy", large): "snappy", pack(t, "x-snappy-framed", large): "x-snappy-framed", length(1<<62, "\x00a"): "snappy",
+		pack(t, "snappy", large): "snappy", pack(t, "x-snappy-framed", large): "x-snappy-framed",
+		length(1<<62, "\x00a"): "snappy",
 	} {
 		_, err := wire.ReadBody(strings.NewReader(body), -1, encoding, nil)
 		if !errors.Is(err, wire.ErrTooLarge) || !strings.Contains(err.Error(), "the body unpacks to over 67108864 bytes") {
@@ -301,16 +312,18 @@ func TestRoomOfEncodings(t *testing.T) {
 		encoding, body string
 		least, most    int64
 	}{
-		"plain":                   {"", text, size, size},
-		"gzip":                    {"gzip", pack(t, "gzip", text), size, size},
-		"zlib":                    {"zlib", pack(t, "zlib", text), size, size},
-		"deflate":                 {"deflate", pack(t, "deflate", text), size, size},
-		"snappy in frames":        {"x-snappy-framed", pack(t, "x-snappy-framed", text), size, size},
-		"snappy":                  {"snappy", pack(t, "snappy", text), size, size + size/10},
-		"lz4":                     {"lz4", pack(t, "lz4", text), size + 8<<20, size + 9<<20},
-		"lz4 of small blocks":     {"lz4", lz4Of(lz4.Block64Kb, text), size + 128<<10, size + 300<<10},
-		"lz4, then larger blocks": {"lz4", lz4Of(lz4.Block64Kb, text) + lz4Of(lz4.Block1Mb, "") + lz4Of(lz4.Block256Kb, ""), size + 2<<20, size + 3<<20},
-		"lz4, something before":   {"lz4", skipped + lz4Of(lz4.Block64Kb, text) + skipped, size + 128<<10, size + 300<<10},
+		"plain":               {"", text, size, size},
+		"gzip":                {"gzip", pack(t, "gzip", text), size, size},
+		"zlib":                {"zlib", pack(t, "zlib", text), size, size},
+		"deflate":             {"deflate", pack(t, "deflate", text), size, size},
+		"snappy in frames":    {"x-snappy-framed", pack(t, "x-snappy-framed", text), size, size},
+		"snappy":              {"snappy", pack(t, "snappy", text), size, size + size/10},
+		"lz4":                 {"lz4", pack(t, "lz4", text), size + 8<<20, size + 9<<20},
+		"lz4 of small blocks": {"lz4", lz4Of(lz4.Block64Kb, text), size + 128<<10, size + 300<<10},
+		"lz4, then larger blocks": {
+			"lz4", lz4Of(lz4.Block64Kb, text) + lz4Of(lz4.Block1Mb, "") + lz4Of(lz4.Block256Kb, ""), size + 2<<20, size + 3<<20,
+		},
+		"lz4, something before": {"lz4", skipped + lz4Of(lz4.Block64Kb, text) + skipped, size + 128<<10, size + 300<<10},
 	} {
 		var taken, most int64
 		read, err := wire.ReadBody(strings.NewReader(tt.body), -1, tt.encoding, func(n int64) error {
@@ -355,7 +368,8 @@ func TestRoomOfEncodings(t *testing.T) {
 		"blocks of no size":          "\x04\x22\x4d\x18\x60\x00\x00",
 		"a block larger than blocks": lz4Of(lz4.Block64Kb, "")[:7] + "\xff\xff\xff\x7f" + text,
 	} {
-		if _, err := wire.ReadBody(strings.NewReader(body), -1, "lz4", nil); err == nil || !strings.Contains(err.Error(), "the body is not valid lz4") {
+		if _, err := wire.ReadBody(strings.NewReader(body), -1, "lz4", nil); err == nil ||
+			!strings.Contains(err.Error(), "the body is not valid lz4") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

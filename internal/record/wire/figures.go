@@ -26,8 +26,9 @@ type Figures struct {
 func FiguresOf(f *tree.Figures) Figures {
 	out := Figures{
 		ModelCalls: f.ModelCalls, ToolCalls: f.ToolCalls, Failures: f.Failures, InputTokens: f.InputTokens,
-		OutputTokens: f.OutputTokens, CacheReadInputTokens: f.CacheReadInputTokens, CacheCreationInputTokens: f.CacheCreationInputTokens,
-		ReasoningTokens: f.ReasoningTokens, ThinkMs: f.ThinkMs, ToolMs: f.ToolMs, DurationMs: f.DurationMs,
+		OutputTokens: f.OutputTokens, CacheReadInputTokens: f.CacheReadInputTokens,
+		CacheCreationInputTokens: f.CacheCreationInputTokens,
+		ReasoningTokens:          f.ReasoningTokens, ThinkMs: f.ThinkMs, ToolMs: f.ToolMs, DurationMs: f.DurationMs,
 	}
 	if f.CostUSD != nil { // sums of doubles: show dollars, not rounding
 		if cost := math.Round(*f.CostUSD*1e12) / 1e12; !math.IsNaN(cost) && !math.IsInf(cost, 0) {

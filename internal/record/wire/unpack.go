@@ -51,7 +51,8 @@ func unzstd(r *plainReader) (io.ReadCloser, error) {
 		return nil, err
 	}
 
-	plain, err := zstd.NewReader(packed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(window), zstd.WithDecoderLowmem(true))
+	plain, err := zstd.NewReader(packed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(window),
+		zstd.WithDecoderLowmem(true))
 	if err != nil {
 		return nil, err
 	}

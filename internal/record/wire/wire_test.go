@@ -163,7 +163,8 @@ func TestRecordLimits(t *testing.T) {
 	} {
 		_, err := decode(tt.rest)
 		var invalid *record.InvalidError
-		if !errors.As(err, &invalid) || invalid.Code != tt.code || invalid.Field != tt.field || !strings.Contains(invalid.Reason, tt.reason) {
+		if !errors.As(err, &invalid) || invalid.Code != tt.code || invalid.Field != tt.field ||
+			!strings.Contains(invalid.Reason, tt.reason) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -244,7 +245,9 @@ func (b breaks) Read([]byte) (int, error) { return 0, b.err }
 func TestBrokenBody(t *testing.T) {
 	t.Parallel()
 	const one = `{"kind":"plan","rootPlanId":"p","currentPlanId":"p"}`
-	for contentType, text := range map[string]string{wire.TypeJSON: `{"records":[` + one + `,` + one + `]}`, wire.TypeNDJSON: one + "\n" + one + "\n"} {
+	for contentType, text := range map[string]string{
+		wire.TypeJSON: `{"records":[` + one + `,` + one + `]}`, wire.TypeNDJSON: one + "\n" + one + "\n",
+	} {
 		for i := range len(text) {
 			body := io.MultiReader(strings.NewReader(text[:i]), breaks{io.ErrUnexpectedEOF})
 			if items, err := wire.DecodeBody(body, contentType, "", nil); err == nil {
@@ -262,9 +265,16 @@ func FuzzDecode(f *testing.F) {
 			f.Fatal(err)
 		}
 		f.Add(b)
-		f.Add([]byte(fmt.Sprintf(`{"kind":%q,"rootPlanId":"r","currentPlanId":"r","planId":"r","stepId":"s","seq":0,"toolCallId":"t","thoughtId":"o","name":"n","sourceId":"q","waitId":"w"}`, kind)))
+		f.Add(
+			[]byte(
+				fmt.Sprintf(
+					`{"kind":%q,"rootPlanId":"r","currentPlanId":"r","planId":"r","stepId":"s","seq":0,"toolCallId":"t","thoughtId":"o","name":"n","sourceId":"q","waitId":"w"}`, kind,
+				),
+			),
+		)
 	}
-	for _, s := range []string{`null`, `{}`, `{"kind":null}`, `{"kind":"plan","rootPlanId":"\ud800","currentPlanId":"\u0000"}`,
+	for _, s := range []string{`null`, `{}`, `{"kind":null}`,
+		`{"kind":"plan","rootPlanId":"\ud800","currentPlanId":"\u0000"}`,
 		`{"kind":"actTool","rootPlanId":"p","stepId":"s","seq":1e0,"toolCallId":"t","parameters":{"a":[1.0,"\ud83d\ude00"]},"result":null}`,
 		`{"kind":"plan","rootPlanId":"p","currentPlanId":"p","metadata":{"\ud83d":"\u0000\ude00"},"tags":["\udfff",""],"startTime":"2026-11-20T12:00:00+14:00"}`,
 		`{"kind":"wait","rootPlanId":"p","planId":"p","waitId":"w","formInputs":[{"a":"b"},{}]}`} {
@@ -314,7 +324,8 @@ func FuzzDecodeBody(f *testing.F) {
 		f.Add([]byte(`{"records":[`+one+`,5]}`), wire.TypeJSON, encoding)
 		f.Add([]byte(pack(f, encoding, one+"\r\n\n{\n"+one)), wire.TypeNDJSON, encoding)
 	}
-	f.Add([]byte("\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x03\x00\x00\x00\x00\x00\x00\x00\x00\x00"), wire.TypeNDJSON, "gzip")
+	f.Add([]byte("\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x03\x00\x00\x00\x00\x00\x00\x00\x00\x00"), wire.TypeNDJSON,
+		"gzip")
 	f.Add([]byte{0x28, 0xB5, 0x2F, 0xFD, 0x00, 21 << 3, 0x01, 0x00, 0x00}, wire.TypeNDJSON, "zstd")
 	f.Add([]byte(`{"records":[],"records":[]}`), "application/json; charset=utf-8", "")
 	f.Fuzz(func(t *testing.T, body []byte, contentType, encoding string) {
@@ -361,14 +372,19 @@ func TestTheWindowOfZstdIsTaken(t *testing.T) {
 		{small, 5, 64 << 10},
 		{frame(8<<20, "small"), 8 << 20, 8<<20 + 5},
 		{slices.Concat(small, small), 10, 64 << 10},
-		{slices.Concat([]byte{0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0}, small), 16 << 20, 16<<20 + 5}, // a skippable frame is first
+		// a skippable frame is first
+		{slices.Concat([]byte{0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0}, small), 16 << 20, 16<<20 + 5},
 	} {
 		var taken int64
-		if _, err := wire.ReadBody(bytes.NewReader(tt.body), 0, "zstd", func(n int64) error { taken += n; return nil }); err != nil || taken < tt.least || taken > tt.most {
+		if _, err := wire.ReadBody(bytes.NewReader(tt.body), 0, "zstd", func(n int64) error {
+			taken += n
+			return nil
+		}); err != nil || taken < tt.least || taken > tt.most {
 			t.Errorf("%d taken, want %d to %d: %v", taken, tt.least, tt.most, err)
 		}
 	}
-	if _, err := wire.ReadBody(bytes.NewReader(slices.Concat(small, frame(8<<20, strings.Repeat("large", 100_000)))), 0, "zstd", nil); err == nil {
+	if _, err := wire.ReadBody(bytes.NewReader(slices.Concat(small, frame(8<<20, strings.Repeat("large", 100_000)))), 0,
+		"zstd", nil); err == nil {
 		t.Error("a later window is larger than what was taken")
 	}
 }
@@ -382,7 +398,10 @@ func TestOtherNames(t *testing.T) {
 		{`"startTime":"2026-11-20T12:00:00Z","thinkStartTime":null,"thinkEndTime":"2026-11-20T12:00:05Z"}`, "", ""},
 		{`"startTime":null,"thinkStartTime":"2026-11-20T12:00:00Z","thinkEndTime":"2026-11-20T12:00:05Z"}`, "", ""},
 		{`"thinkStartTime":"2026-11-20T12:00:00Z","startTime":null,"endTime":"2026-11-20T12:00:05Z"}`, "", ""},
-		{`"startTime":"2026-11-20T12:00:00Z","thinkStartTime":"2026-11-20T12:00:00Z"}`, "startTime", "startTime is another name of thinkStartTime, which is there too"},
+		{
+			`"startTime":"2026-11-20T12:00:00Z","thinkStartTime":"2026-11-20T12:00:00Z"}`, "startTime",
+			"startTime is another name of thinkStartTime, which is there too",
+		},
 		{`"startTime":5}`, "startTime", "startTime must be a time such as 2026-11-20T13:53:00.123456Z (RFC 3339)"},
 		{`"start_time":"2026-11-20T12:00:00Z"}`, "start_time", "start_time is no field of thinkAct; did you mean startTime?"},
 		{`"output":"x"}`, "output", "output is no field of thinkAct; did you mean thinkOutput?"},
@@ -402,7 +421,8 @@ func TestOtherNames(t *testing.T) {
 			t.Fatalf("%s: %v", tt.members, err)
 		}
 		got := change.(*record.ThinkAct)
-		if got.ThinkStartTime == nil || got.ThinkEndTime == nil || got.ThinkEndTime.Sub(*got.ThinkStartTime) != 5*time.Second {
+		if got.ThinkStartTime == nil || got.ThinkEndTime == nil ||
+			got.ThinkEndTime.Sub(*got.ThinkStartTime) != 5*time.Second {
 			t.Errorf("%s: got the times %v and %v", tt.members, got.ThinkStartTime, got.ThinkEndTime)
 		}
 	}

@@ -105,7 +105,8 @@ func WantRefused(t testing.TB, a Answer, status int, contentType, message string
 	if !strings.Contains(got.Message, message) {
 		t.Errorf("no %q in %q", message, got.Message)
 	}
-	if again := status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests; again != (a.Header.Get("Retry-After") != "") {
+	if again := status == http.StatusServiceUnavailable ||
+		status == http.StatusTooManyRequests; again != (a.Header.Get("Retry-After") != "") {
 		t.Errorf("%d with Retry-After %q", status, a.Header.Get("Retry-After"))
 	}
 }
@@ -113,5 +114,6 @@ func WantRefused(t testing.TB, a Answer, status int, contentType, message string
 // Preflight asks what a browser asks before a web page of an origin may send.
 func (c *Client) Preflight(path, origin string) Answer {
 	c.T.Helper()
-	return c.Outside(http.MethodOptions, path, "Origin", origin, "Access-Control-Request-Method", http.MethodPost, "Access-Control-Request-Headers", "authorization,content-type")
+	return c.Outside(http.MethodOptions, path, "Origin", origin, "Access-Control-Request-Method", http.MethodPost,
+		"Access-Control-Request-Headers", "authorization,content-type")
 }

@@ -23,7 +23,8 @@ func Plan(id string, more ...Obj) Obj {
 
 // SubPlan is a plan that a tool call of parent started.
 func SubPlan(root, id, parent, toolCallID string, more ...Obj) Obj {
-	return rec("plan", Obj{"rootPlanId": root, "currentPlanId": id, "parentPlanId": parent, "toolCallId": toolCallID}, more)
+	return rec("plan", Obj{"rootPlanId": root, "currentPlanId": id, "parentPlanId": parent, "toolCallId": toolCallID},
+		more)
 }
 
 // Step is an agent execution.

@@ -155,7 +155,9 @@ func (h *house) refusesAll(what string, d door, key string, records []object) {
 func (h *house) refuses(what string, d door, key string, records []object) {
 	h.t.Helper()
 	good := record.NewPlanID()
-	sent := append(append([]object{}, records...), object{"kind": "plan", "rootPlanId": good, "currentPlanId": good, "title": "Beside."})
+	sent := append(append([]object{}, records...), object{
+		"kind": "plan", "rootPlanId": good, "currentPlanId": good, "title": "Beside.",
+	})
 	codes := d.send(h, key, sent)
 	accepted, otherwise := map[string]int{}, map[string]int{}
 	var first string
@@ -171,10 +173,12 @@ func (h *house) refuses(what string, d door, key string, records []object) {
 		}
 	}
 	if len(accepted) > 0 {
-		h.t.Errorf("%s by %s with key %s: %d of %d records were accepted: %s; the first: %s", what, d.name, key, sum(accepted), len(records), few(accepted), first)
+		h.t.Errorf("%s by %s with key %s: %d of %d records were accepted: %s; the first: %s", what, d.name, key,
+			sum(accepted), len(records), few(accepted), first)
 	}
 	if len(otherwise) > 0 {
-		h.t.Errorf("%s by %s with key %s: %d of %d records were rejected for another reason: %s", what, d.name, key, sum(otherwise), len(records), few(otherwise))
+		h.t.Errorf("%s by %s with key %s: %d of %d records were rejected for another reason: %s", what, d.name, key,
+			sum(otherwise), len(records), few(otherwise))
 	}
 	if code, rejected := codes[len(records)]; rejected {
 		h.t.Errorf("%s by %s with key %s: the good record beside was rejected: %s", what, d.name, key, code)

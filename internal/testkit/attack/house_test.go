@@ -42,7 +42,8 @@ func TestMain(m *testing.M) {
 	}
 
 	// Connections of clients that the tests share close a little after the last test.
-	pgtest.Main(m, goleak.IgnoreTopFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreTopFunction("net/http.(*persistConn).writeLoop"),
+	pgtest.Main(m, goleak.IgnoreTopFunction("net/http.(*persistConn).readLoop"),
+		goleak.IgnoreTopFunction("net/http.(*persistConn).writeLoop"),
 		goleak.IgnoreTopFunction("internal/poll.runtime_pollWait"))
 }
 
@@ -52,7 +53,8 @@ const (
 	resultsEnv = "ACTLOG_ATTACK_RESULTS"
 )
 
-// runAndSummarise builds the program, runs the tests in a process of their own, and prints a line for each kind of attack.
+// runAndSummarise builds the program, runs the tests in a process of their own, and prints a line for each kind of
+// attack.
 func runAndSummarise() (code int) {
 	dir, err := os.MkdirTemp("", "attack")
 	if err != nil {
@@ -204,7 +206,9 @@ func open(t *testing.T, s setting) *house {
 	h.write(h.keyFile, strings.Join(lines, "\n")+"\n")
 	h.keys[none], h.keys[wrong] = "", "actlog_"+strings.Repeat("x", 43)
 
-	args := []string{"--listen", "127.0.0.1:0", "--otlp-listen", "off", "--otlp-grpc-listen", "127.0.0.1:0", "--config", h.config}
+	args := []string{
+		"--listen", "127.0.0.1:0", "--otlp-listen", "off", "--otlp-grpc-listen", "127.0.0.1:0", "--config", h.config,
+	}
 	if s.listen != "" {
 		args[1] = s.listen
 	}
@@ -248,7 +252,9 @@ func (h *house) write(path, text string) {
 // writeConfig writes the configuration: the usual one, with sections of a play.
 func (h *house) writeConfig(more object) {
 	config := object{
-		"models": object{"default": object{"provider": "openai", "model": "scripted", "baseURL": h.model.URL(), "apiKey": "k"}},
+		"models": object{
+			"default": object{"provider": "openai", "model": "scripted", "baseURL": h.model.URL(), "apiKey": "k"},
+		},
 		"mcpServers": object{
 			"bank":  object{"url": h.tools.url("bank"), "trusted": true, "timeout": "60s"},
 			"shady": object{"url": h.tools.url("shady"), "timeout": "60s"},

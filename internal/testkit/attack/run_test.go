@@ -239,7 +239,8 @@ func (r *run) finish() outcome {
 	return r.outcome()
 }
 
-// outcome is what came of a run: how it ended, and what its tools were asked to do. Marks and ids are the same in all runs.
+// outcome is what came of a run: how it ended, and what its tools were asked to do. Marks and ids are the same in all
+// runs.
 type outcome struct {
 	State, Result, Error string
 	Effects              []effect
@@ -261,7 +262,8 @@ func (r *run) outcome() outcome {
 		e.Arguments = r.plain(e.Arguments)
 		o.Effects = append(o.Effects, e)
 	}
-	slices.SortStableFunc(o.Effects, func(a, b effect) int { return strings.Compare(a.Arguments, b.Arguments) }) // calls of a cycle run side by side
+	// calls of a cycle run side by side
+	slices.SortStableFunc(o.Effects, func(a, b effect) int { return strings.Compare(a.Arguments, b.Arguments) })
 	return o
 }
 
@@ -349,7 +351,8 @@ func (r *run) showsWhatItShowed(what string, before map[string]string) {
 	}
 	if len(changed) > 0 {
 		slices.Sort(changed)
-		r.h.t.Errorf("%s: what is shown of the run of %s changed at %d of %d paths; the first:\n%s", what, r.kind, len(changed), len(before), changed[0])
+		r.h.t.Errorf("%s: what is shown of the run of %s changed at %d of %d paths; the first:\n%s", what, r.kind,
+			len(changed), len(before), changed[0])
 	}
 }
 

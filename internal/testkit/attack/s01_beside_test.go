@@ -38,17 +38,29 @@ func TestS1StartedBy(t *testing.T) {
 		claims := record.NewPlanID()
 		by := object{"planId": r.id, "toolCallId": call}
 		a := h.call("write", http.MethodPost, "/api/v1/records", object{"records": []object{
-			{"kind": "plan", "rootPlanId": claims, "currentPlanId": claims, "title": "Claims to be started by it", "state": "FAILED", "errorMessage": "forged cause", "startedBy": by},
-			{"kind": "agentExecution", "rootPlanId": claims, "planId": claims, "stepId": "step-" + claims, "state": "FAILED", "errorMessage": "forged cause"},
-			{"kind": "thinkAct", "rootPlanId": claims, "stepId": "step-" + claims, "seq": 0, "inputTokens": 1_000_000_000, "outputTokens": 1_000_000_000, "costUsd": 1_000_000},
+			{
+				"kind": "plan", "rootPlanId": claims, "currentPlanId": claims, "title": "Claims to be started by it",
+				"state": "FAILED", "errorMessage": "forged cause", "startedBy": by,
+			},
+			{
+				"kind": "agentExecution", "rootPlanId": claims, "planId": claims, "stepId": "step-" + claims, "state": "FAILED",
+				"errorMessage": "forged cause",
+			},
+			{
+				"kind": "thinkAct", "rootPlanId": claims, "stepId": "step-" + claims, "seq": 0, "inputTokens": 1_000_000_000,
+				"outputTokens": 1_000_000_000, "costUsd": 1_000_000,
+			},
 		}})
 		if a.status != http.StatusOK {
 			t.Errorf("%s: a root with startedBy is answered %d %s", m.name, a.status, a.body)
 		}
-		if body := h.call("owner", http.MethodGet, "/api/v1/plans/"+claims, nil).body; !strings.Contains(body, r.id) || !strings.Contains(body, call) {
+		if body := h.call("owner", http.MethodGet, "/api/v1/plans/"+claims, nil).body; !strings.Contains(body, r.id) ||
+			!strings.Contains(body, call) {
 			t.Errorf("%s: the root does not show which call it claims to be started by: %s", m.name, clipDiff(body))
 		}
-		if !slices.ContainsFunc([]string{"/api/v1/plans/" + r.id, "/api/executor/details/" + r.id, "/api/v1/runs/" + r.id, "/api/v1/plans?startedBy=" + r.id}, func(path string) bool {
+		if !slices.ContainsFunc([]string{
+			"/api/v1/plans/" + r.id, "/api/executor/details/" + r.id, "/api/v1/runs/" + r.id, "/api/v1/plans?startedBy=" + r.id,
+		}, func(path string) bool {
 			return strings.Contains(h.call("owner", http.MethodGet, path, nil).body, claims)
 		}) {
 			t.Errorf("%s: nothing shown of the run links to what it is claimed to have started", m.name)
@@ -62,7 +74,11 @@ func TestS1StartedBy(t *testing.T) {
 		r.goesAsUndisturbed(m.name)
 
 		// A claim stands only on a root, and never on what the runtime owns.
-		h.refusesAll(m.name, doors[0], "write", []object{{"kind": "plan", "rootPlanId": r.id, "currentPlanId": r.id, "startedBy": object{"planId": claims, "toolCallId": "x"}}})
+		h.refusesAll(m.name, doors[0], "write", []object{
+			{
+				"kind": "plan", "rootPlanId": r.id, "currentPlanId": r.id, "startedBy": object{"planId": claims, "toolCallId": "x"},
+			},
+		})
 	}
 }
 
@@ -119,7 +135,8 @@ func TestS1EveryKeyIsRefused(t *testing.T) {
 	r.goesAsUndisturbed("every key")
 
 	// Alone, without a good record beside them, they are 422.
-	if a := h.call("write", http.MethodPost, "/api/v1/records", object{"records": edited(rows)}); a.status != http.StatusUnprocessableEntity {
+	if a := h.call("write", http.MethodPost, "/api/v1/records",
+		object{"records": edited(rows)}); a.status != http.StatusUnprocessableEntity {
 		t.Errorf("nothing but records of a run is answered %d, want 422: %s", a.status, clipDiff(a.body))
 	}
 }
@@ -133,7 +150,8 @@ func TestS1Delete(t *testing.T) {
 		r.reach()
 		children := r.planIDs()
 		for _, key := range []string{"write", "read", "run", "decide", "owner", none, wrong} {
-			if a := h.call(key, http.MethodDelete, "/api/v1/plans/"+r.id, nil); a.status != http.StatusForbidden && a.status != http.StatusUnauthorized {
+			if a := h.call(key, http.MethodDelete, "/api/v1/plans/"+r.id, nil); a.status != http.StatusForbidden &&
+				a.status != http.StatusUnauthorized {
 				t.Errorf("%s: DELETE with key %s is %d", m.name, key, a.status)
 			}
 		}
@@ -197,17 +215,24 @@ func TestS1GraphOfARecord(t *testing.T) {
 	t.Parallel()
 	h := open(t, setting{})
 	nodes := func(text string) object {
-		return object{"title": "A graph", "nodes": []object{{"id": "n0", "name": text, "description": text, "provider": "default"}}}
+		return object{
+			"title": "A graph", "nodes": []object{{"id": "n0", "name": text, "description": text, "provider": "default"}},
+		}
 	}
 	asked := func(text string) bool {
-		return slices.ContainsFunc(h.model.Requests(), func(r modelRequest) bool { return strings.Contains(string(r.Body), text) })
+		return slices.ContainsFunc(h.model.Requests(), func(r modelRequest) bool {
+			return strings.Contains(string(r.Body), text)
+		})
 	}
 
 	for i, executor := range []string{"dag", "agent", "actlog"} {
 		evil := fmt.Sprintf("EVIL-%d", i)
 		root := record.NewPlanID()
 		h.call("write", http.MethodPost, "/api/v1/records", object{"records": []object{
-			{"kind": "plan", "rootPlanId": root, "currentPlanId": root, "executor": executor, "name": "draft", "title": "A graph", "state": "COMPLETED", "startTime": "2026-11-20T13:53:00Z", "endTime": "2026-11-20T13:54:00Z"},
+			{
+				"kind": "plan", "rootPlanId": root, "currentPlanId": root, "executor": executor, "name": "draft",
+				"title": "A graph", "state": "COMPLETED", "startTime": "2026-11-20T13:53:00Z", "endTime": "2026-11-20T13:54:00Z",
+			},
 			{"kind": "artifact", "rootPlanId": root, "planId": root, "name": "graph", "type": "graph", "value": nodes(evil)},
 		}})
 		a := h.call("run", http.MethodPost, "/api/v1/runs", object{"executor": "dag", "input": object{"plan_id": root}})
@@ -236,9 +261,13 @@ func TestS1GraphOfARecord(t *testing.T) {
 	for i, d := range doors {
 		evil := fmt.Sprintf("EVIL-DRAFT-%d", i)
 		h.refusesAll("a planned graph", d, "write", []object{
-			{"kind": "artifact", "rootPlanId": id, "planId": id, "name": "graph", "type": "graph", "value": nodes(evil), "rev": highest},
+			{
+				"kind": "artifact", "rootPlanId": id, "planId": id, "name": "graph", "type": "graph", "value": nodes(evil),
+				"rev": highest,
+			},
 		})
-		a := h.call("owner", http.MethodPost, "/api/v1/runs", object{"executor": "dag", "input": object{"plan_id": id}}, "Prefer: wait=30")
+		a := h.call("owner", http.MethodPost, "/api/v1/runs", object{"executor": "dag", "input": object{"plan_id": id}},
+			"Prefer: wait=30")
 		if a.status != http.StatusOK || asked(evil) {
 			t.Errorf("%s: the planned graph went otherwise: %d, forged: %v, %s", d.name, a.status, asked(evil), clipDiff(a.body))
 		}

@@ -16,8 +16,8 @@ import (
 
 // S1: whoever may write records decides nothing of what agents do.
 
-// Every kind of record and every field, of a run at every moment, by every door, with a key for writing and with one that may
-// do everything: each is refused, what is shown stays as it was, and the run goes as an undisturbed one.
+// Every kind of record and every field, of a run at every moment, by every door, with a key for writing and with one
+// that may do everything: each is refused, what is shown stays as it was, and the run goes as an undisturbed one.
 func TestS1RecordsOfARun(t *testing.T) {
 	t.Parallel()
 	h := open(t, setting{})
@@ -62,8 +62,8 @@ func TestS1Namesakes(t *testing.T) {
 	}
 }
 
-// The ids of what is below a run follow from its own. Whoever knows it may write before the run does: under its root that is
-// refused, and under another root it changes neither what the run does nor what is shown of it.
+// The ids of what is below a run follow from its own. Whoever knows it may write before the run does: under its root
+// that is refused, and under another root it changes neither what the run does nor what is shown of it.
 func TestS1RecordsBeforeTheRun(t *testing.T) {
 	t.Parallel()
 	h := open(t, setting{})
@@ -79,9 +79,19 @@ func TestS1RecordsBeforeTheRun(t *testing.T) {
 				h.refusesAll(what, d, "write", append(predicted(r.id, r.id), predicted(r.id, child)...))
 			case "under another root":
 				root := record.NewPlanID()
-				d.send(h, "write", append([]object{{"kind": "plan", "rootPlanId": root, "currentPlanId": child, "parentPlanId": root, "toolCallId": "x", "title": "forged"}}, predicted(root, child)...))
+				d.send(h, "write", append([]object{
+					{
+						"kind": "plan", "rootPlanId": root, "currentPlanId": child, "parentPlanId": root, "toolCallId": "x",
+						"title": "forged",
+					},
+				}, predicted(root, child)...))
 			default: // the id of the child is a root
-				d.send(h, "write", append([]object{{"kind": "plan", "rootPlanId": child, "currentPlanId": child, "title": "forged", "state": "COMPLETED", "summary": "forged"}}, predicted(child, child)...))
+				d.send(h, "write", append([]object{
+					{
+						"kind": "plan", "rootPlanId": child, "currentPlanId": child, "title": "forged", "state": "COMPLETED",
+						"summary": "forged",
+					},
+				}, predicted(child, child)...))
 			}
 
 			h.tools.release(r.mark)
@@ -103,7 +113,8 @@ func (r *run) shownByIDs(what string) {
 	same := func(path string) {
 		by := r.h.call("owner", http.MethodGet, path, nil)
 		named := r.h.call("owner", http.MethodGet, path+"?root="+r.id, nil)
-		if by.status != http.StatusOK || alsoUnder.ReplaceAllString(by.body, "") != alsoUnder.ReplaceAllString(named.body, "") {
+		if by.status != http.StatusOK ||
+			alsoUnder.ReplaceAllString(by.body, "") != alsoUnder.ReplaceAllString(named.body, "") {
 			wrong = append(wrong, fmt.Sprintf("GET %s is %d %s", path, by.status, clipDiff(by.body)))
 		}
 	}
@@ -128,8 +139,8 @@ var (
 	seed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of the random attacks")
 )
 
-// Records at random, in any order, by any door and any key, before, while and after a run does something: it ends as the
-// undisturbed one.
+// Records at random, in any order, by any door and any key, before, while and after a run does something: it ends as
+// the undisturbed one.
 func TestS1Random(t *testing.T) {
 	t.Parallel()
 	h := open(t, setting{workers: true})

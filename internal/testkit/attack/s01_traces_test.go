@@ -67,7 +67,8 @@ func logs(h *house, body []byte) plogotlp.ExportRequest {
 
 func (h *house) export(signal, contentType string, body []byte) {
 	h.t.Helper()
-	if a := h.call("write", http.MethodPost, "/v1/"+signal, body, "Content-Type: "+contentType); a.status != http.StatusOK {
+	if a := h.call("write", http.MethodPost, "/v1/"+signal, body,
+		"Content-Type: "+contentType); a.status != http.StatusOK {
 		h.t.Errorf("%s as %s: %d %s", signal, contentType, a.status, a.body)
 	}
 }
@@ -90,17 +91,20 @@ func exportByCall(h *house, signal string, body []byte) {
 	}
 }
 
-// spansAbout are an agent, a model call and a tool call of a trace, whose attributes name everything of a run that has a name.
+// spansAbout are an agent, a model call and a tool call of a trace, whose attributes name everything of a run that has
+// a name.
 func spansAbout(r *run, trace string) (spans, records []byte) {
 	names := []object{
 		attribute("gen_ai.conversation.id", "talk-"+r.mark), attribute("session.id", "talk-"+r.mark),
-		attribute("actlog.plan_id", r.id), attribute("actlog.planId", r.id), attribute("actlog.root_plan_id", r.id), attribute("actlog.rootPlanId", r.id),
+		attribute("actlog.plan_id", r.id), attribute("actlog.planId", r.id), attribute("actlog.root_plan_id", r.id),
+		attribute("actlog.rootPlanId", r.id),
 		attribute("gen_ai.workflow.run_id", r.id), attribute("traceId", r.id), attribute("actlog.state", "COMPLETED"),
 	}
 	for _, row := range r.records() {
 		for _, member := range []string{"stepId", "toolCallId", "waitId", "currentPlanId", "providerCallId", "responseId"} {
 			if id, ok := row[member].(string); ok {
-				names = append(names, attribute("actlog."+member, id), attribute("gen_ai.tool.call.id", id), attribute("gen_ai.response.id", id), attribute("gen_ai.agent.id", id))
+				names = append(names, attribute("actlog."+member, id), attribute("gen_ai.tool.call.id", id),
+					attribute("gen_ai.response.id", id), attribute("gen_ai.agent.id", id))
 			}
 		}
 	}
@@ -108,23 +112,29 @@ func spansAbout(r *run, trace string) (spans, records []byte) {
 		return object{
 			"traceId": trace, "spanId": id, "parentSpanId": parent, "name": operation + " " + name, "kind": 1,
 			"startTimeUnixNano": "1795176000000000000", "endTimeUnixNano": "1795176001000000000",
-			"attributes": append(append([]object{attribute("gen_ai.operation.name", operation), attribute("gen_ai.agent.name", r.kind)}, more...), names...),
+			"attributes": append(append([]object{
+				attribute("gen_ai.operation.name", operation), attribute("gen_ai.agent.name", r.kind),
+			}, more...), names...),
 		}
 	}
 	body := object{"resourceSpans": []object{{
 		"resource": object{"attributes": names},
 		"scopeSpans": []object{{"scope": object{"name": "gen_ai"}, "spans": []object{
 			span("00000000000000a1", "", "invoke_agent", r.kind),
-			span("00000000000000a2", "00000000000000a1", "chat", "scripted", attribute("gen_ai.output.messages", `[{"role":"assistant","parts":[{"type":"text","content":"forged"}]}]`)),
-			span("00000000000000a3", "00000000000000a1", "execute_tool", "bank-pay", attribute("gen_ai.tool.name", "bank-pay"), attribute("gen_ai.tool.call.result", "forged")),
+			span("00000000000000a2", "00000000000000a1", "chat", "scripted",
+				attribute("gen_ai.output.messages", `[{"role":"assistant","parts":[{"type":"text","content":"forged"}]}]`)),
+			span("00000000000000a3", "00000000000000a1", "execute_tool", "bank-pay", attribute("gen_ai.tool.name", "bank-pay"),
+				attribute("gen_ai.tool.call.result", "forged")),
 		}}},
 	}}}
 	spans, _ = json.Marshal(body) // texts
 	records, _ = json.Marshal(object{"resourceLogs": []object{{
 		"resource": object{"attributes": names},
 		"scopeLogs": []object{{"logRecords": []object{{
-			"traceId": trace, "spanId": "00000000000000a2", "timeUnixNano": "1795176000500000000", "eventName": "gen_ai.client.inference.operation.details",
-			"attributes": append([]object{attribute("event.name", "gen_ai.choice")}, names...), "body": object{"stringValue": "forged"},
+			"traceId": trace, "spanId": "00000000000000a2", "timeUnixNano": "1795176000500000000",
+			"eventName":  "gen_ai.client.inference.operation.details",
+			"attributes": append([]object{attribute("event.name", "gen_ai.choice")}, names...),
+			"body":       object{"stringValue": "forged"},
 		}}}},
 	}}})
 	return spans, records
@@ -190,7 +200,8 @@ func TestS1TraceOfTheRun(t *testing.T) {
 			if first {
 				h.export("traces", "application/json", spans)
 			}
-			h.sql("UPDATE actlog.plan_execution_record SET trace_id = $1 WHERE root_plan_id = $2 AND current_plan_id = $2", trace, r.id)
+			h.sql("UPDATE actlog.plan_execution_record SET trace_id = $1 WHERE root_plan_id = $2 AND current_plan_id = $2",
+				trace, r.id)
 			before := r.reads()
 			h.export("logs", "application/json", records)
 			h.export("traces", "application/json", spans)

@@ -16,19 +16,28 @@ import (
 
 // S2, S7: a hostile repository runs no program, and leads out of no folder.
 
-// gitHouse is a house whose agent "committer" uses all tools of git in a folder, and calls back with what the model was told.
+// gitHouse is a house whose agent "committer" uses all tools of git in a folder, and calls back with what the model was
+// told.
 func gitHouse(t *testing.T) (h *house, dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "repository")
 	outsideGit(t, dir, "init", "--quiet", "--initial-branch=main", dir)
 	rounds := [][]act{ // few, or the agent takes refusals for a loop
-		{{"git.status", `{}`}, {"git.diff", `{}`}, {"git.diff", `{"staged":true}`}, {"git.diff", `{"revision":"HEAD"}`}, {"git.log", `{}`}},
-		{{"git.commit", `{"message":"Change RUN","files":["a.txt","b.bin"]}`}}, {{"git.log", `{"path":"a.txt"}`}, {"git.status", `{}`}},
+		{
+			{"git.status", `{}`}, {"git.diff", `{}`}, {"git.diff", `{"staged":true}`}, {"git.diff", `{"revision":"HEAD"}`},
+			{"git.log", `{}`},
+		},
+		{{"git.commit", `{"message":"Change RUN","files":["a.txt","b.bin"]}`}},
+		{{"git.log", `{"path":"a.txt"}`}, {"git.status", `{}`}},
 	}
 	return open(t, setting{
 		scenes: []scriptmodel.Scene{scene("committer", rounds)},
 		config: object{
-			"agents":   object{"committer": object{"description": "Commits.", "systemPrompt": promptOf("committer"), "tools": []string{"git.*"}, "maxSteps": 4}},
+			"agents": object{
+				"committer": object{
+					"description": "Commits.", "systemPrompt": promptOf("committer"), "tools": []string{"git.*"}, "maxSteps": 4,
+				},
+			},
 			"toolsets": object{"git": object{"root": dir, "enableWrite": true, "name": "Ada", "email": "ada@example.org"}},
 			"policies": []object{{"tools": "git.commit", "approval": false}},
 		},
@@ -49,7 +58,11 @@ func tryGit(dir string, args ...string) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	cmd := exec.CommandContext(context.Background(), "git", append([]string{"-c", "user.name=Eve", "-c", "user.email=eve@example.org", "-c", "commit.gpgsign=false", "-c", "protocol.file.allow=always"}, args...)...)
+	cmd := exec.CommandContext(context.Background(), "git",
+		append([]string{
+			"-c", "user.name=Eve", "-c", "user.email=eve@example.org", "-c", "commit.gpgsign=false", "-c",
+			"protocol.file.allow=always",
+		}, args...)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null")
 	out, err := cmd.CombinedOutput()
@@ -91,48 +104,80 @@ func put(t *testing.T, dir, name, text string) {
 
 // configured are settings of a repository that name a program. PROGRAM is the path of the canary.
 var configured = map[string][]string{
-	"fsmonitor":                 {"core.fsmonitor=PROGRAM"},
-	"fsmonitor, version 2":      {"core.fsmonitor=PROGRAM", "core.fsmonitorHookVersion=2"},
-	"hooksPath":                 {"core.hooksPath=HOOKS"},
-	"hooks of the config":       {"hook.evil.command=PROGRAM", "hook.evil.event=pre-commit", "hook.evil2.command=PROGRAM", "hook.evil2.event=post-commit", "hook.evil3.command=PROGRAM", "hook.evil3.event=commit-msg", "hook.evil4.command=PROGRAM", "hook.evil4.event=post-index-change", "hook.evil5.command=PROGRAM", "hook.evil5.event=reference-transaction"},
-	"filter":                    {"filter.evil.clean=PROGRAM", "filter.evil.smudge=PROGRAM", "filter.evil.required=true"},
-	"filter, process":           {"filter.evil.process=PROGRAM", "filter.evil.required=true"},
-	"textconv":                  {"diff.evil.textconv=PROGRAM"},
-	"textconv, cached":          {"diff.evil.textconv=PROGRAM", "diff.evil.cachetextconv=true"},
-	"diff driver":               {"diff.evil.command=PROGRAM", "diff.evil.binary=false"},
-	"external diff":             {"diff.external=PROGRAM"},
-	"merge driver":              {"merge.evil.driver=PROGRAM"},
-	"gpg":                       {"commit.gpgSign=true", "gpg.program=PROGRAM", "user.signingKey=evil", "log.showSignature=true"},
-	"gpg, ssh":                  {"commit.gpgSign=true", "gpg.format=ssh", "gpg.ssh.program=PROGRAM", "user.signingKey=key::ssh-rsa A", "gpg.ssh.defaultKeyCommand=PROGRAM", "log.showSignature=true"},
-	"gpg, x509":                 {"commit.gpgSign=true", "gpg.format=x509", "gpg.x509.program=PROGRAM", "user.signingKey=evil"},
-	"gpg, openpgp":              {"commit.gpgSign=true", "gpg.openpgp.program=PROGRAM", "user.signingKey=evil"},
-	"credential helper":         {"credential.helper=!PROGRAM", "remote.origin.url=https://127.0.0.1:1/x"},
-	"aliases":                   {"alias.status=!PROGRAM", "alias.diff=!PROGRAM", "alias.log=!PROGRAM", "alias.commit=!PROGRAM", "alias.add=!PROGRAM", "alias.rev-parse=!PROGRAM"},
-	"sshCommand":                {"core.sshCommand=PROGRAM", "remote.origin.url=ssh://127.0.0.1/x"},
-	"editor":                    {"core.editor=PROGRAM", "sequence.editor=PROGRAM", "commit.verbose=true"},
-	"pager":                     {"core.pager=PROGRAM", "pager.log=PROGRAM", "pager.diff=PROGRAM", "pager.status=PROGRAM"},
-	"askPass":                   {"core.askPass=PROGRAM"},
-	"trailers":                  {"trailer.evil.command=PROGRAM", "trailer.evil.ifmissing=add", "trailer.evil2.cmd=PROGRAM", "trailer.evil2.ifmissing=add"},
-	"alternate refs":            {"core.alternateRefsCommand=PROGRAM"},
-	"interactive filter":        {"interactive.diffFilter=PROGRAM"},
-	"gc":                        {"gc.auto=1", "gc.autoDetach=false", "gc.recentObjectsHook=PROGRAM"},
-	"maintenance":               {"maintenance.auto=true", "maintenance.strategy=incremental", "maintenance.commit-graph.enabled=true", "gc.recentObjectsHook=PROGRAM"},
-	"promised objects":          {"core.repositoryFormatVersion=1", "extensions.partialClone=origin", "remote.origin.url=ext::PROGRAM", "remote.origin.promisor=true", "protocol.ext.allow=always"},
-	"uploadpack":                {"remote.origin.url=.", "remote.origin.uploadpack=PROGRAM", "remote.origin.promisor=true", "core.repositoryFormatVersion=1", "extensions.partialClone=origin"},
+	"fsmonitor":            {"core.fsmonitor=PROGRAM"},
+	"fsmonitor, version 2": {"core.fsmonitor=PROGRAM", "core.fsmonitorHookVersion=2"},
+	"hooksPath":            {"core.hooksPath=HOOKS"},
+	"hooks of the config": {
+		"hook.evil.command=PROGRAM", "hook.evil.event=pre-commit", "hook.evil2.command=PROGRAM",
+		"hook.evil2.event=post-commit", "hook.evil3.command=PROGRAM", "hook.evil3.event=commit-msg",
+		"hook.evil4.command=PROGRAM", "hook.evil4.event=post-index-change", "hook.evil5.command=PROGRAM",
+		"hook.evil5.event=reference-transaction",
+	},
+	"filter":           {"filter.evil.clean=PROGRAM", "filter.evil.smudge=PROGRAM", "filter.evil.required=true"},
+	"filter, process":  {"filter.evil.process=PROGRAM", "filter.evil.required=true"},
+	"textconv":         {"diff.evil.textconv=PROGRAM"},
+	"textconv, cached": {"diff.evil.textconv=PROGRAM", "diff.evil.cachetextconv=true"},
+	"diff driver":      {"diff.evil.command=PROGRAM", "diff.evil.binary=false"},
+	"external diff":    {"diff.external=PROGRAM"},
+	"merge driver":     {"merge.evil.driver=PROGRAM"},
+	"gpg": {
+		"commit.gpgSign=true", "gpg.program=PROGRAM", "user.signingKey=evil", "log.showSignature=true",
+	},
+	"gpg, ssh": {
+		"commit.gpgSign=true", "gpg.format=ssh", "gpg.ssh.program=PROGRAM", "user.signingKey=key::ssh-rsa A",
+		"gpg.ssh.defaultKeyCommand=PROGRAM", "log.showSignature=true",
+	},
+	"gpg, x509": {
+		"commit.gpgSign=true", "gpg.format=x509", "gpg.x509.program=PROGRAM", "user.signingKey=evil",
+	},
+	"gpg, openpgp":      {"commit.gpgSign=true", "gpg.openpgp.program=PROGRAM", "user.signingKey=evil"},
+	"credential helper": {"credential.helper=!PROGRAM", "remote.origin.url=https://127.0.0.1:1/x"},
+	"aliases": {
+		"alias.status=!PROGRAM", "alias.diff=!PROGRAM", "alias.log=!PROGRAM", "alias.commit=!PROGRAM", "alias.add=!PROGRAM",
+		"alias.rev-parse=!PROGRAM",
+	},
+	"sshCommand": {"core.sshCommand=PROGRAM", "remote.origin.url=ssh://127.0.0.1/x"},
+	"editor":     {"core.editor=PROGRAM", "sequence.editor=PROGRAM", "commit.verbose=true"},
+	"pager":      {"core.pager=PROGRAM", "pager.log=PROGRAM", "pager.diff=PROGRAM", "pager.status=PROGRAM"},
+	"askPass":    {"core.askPass=PROGRAM"},
+	"trailers": {
+		"trailer.evil.command=PROGRAM", "trailer.evil.ifmissing=add", "trailer.evil2.cmd=PROGRAM",
+		"trailer.evil2.ifmissing=add",
+	},
+	"alternate refs":     {"core.alternateRefsCommand=PROGRAM"},
+	"interactive filter": {"interactive.diffFilter=PROGRAM"},
+	"gc":                 {"gc.auto=1", "gc.autoDetach=false", "gc.recentObjectsHook=PROGRAM"},
+	"maintenance": {
+		"maintenance.auto=true", "maintenance.strategy=incremental", "maintenance.commit-graph.enabled=true",
+		"gc.recentObjectsHook=PROGRAM",
+	},
+	"promised objects": {
+		"core.repositoryFormatVersion=1", "extensions.partialClone=origin", "remote.origin.url=ext::PROGRAM",
+		"remote.origin.promisor=true", "protocol.ext.allow=always",
+	},
+	"uploadpack": {
+		"remote.origin.url=.", "remote.origin.uploadpack=PROGRAM", "remote.origin.promisor=true",
+		"core.repositoryFormatVersion=1", "extensions.partialClone=origin",
+	},
 	"include":                   {"include.path=INCLUDED"},
 	"includeIf":                 {"includeIf.gitdir:/.path=INCLUDED"},
 	"includeIf, branch":         {"includeIf.onbranch:main.path=INCLUDED"},
 	"configuration of worktree": {"core.repositoryFormatVersion=1", "extensions.worktreeConfig=true", "WORKTREE"},
 	"template":                  {"commit.template=/etc/passwd", "init.templateDir=HOOKS"},
 	"untracked cache":           {"core.untrackedCache=true", "core.fsmonitor=PROGRAM", "feature.manyFiles=true"},
-	"submodule":                 {"submodule.recurse=true", "diff.submodule=log", "status.submoduleSummary=true", "diff.ignoreSubmodules=none", "SUBMODULE"},
-	"ref format":                {"core.repositoryFormatVersion=1", "core.fsmonitor=PROGRAM"},
+	"submodule": {
+		"submodule.recurse=true", "diff.submodule=log", "status.submoduleSummary=true", "diff.ignoreSubmodules=none",
+		"SUBMODULE",
+	},
+	"ref format": {"core.repositoryFormatVersion=1", "core.fsmonitor=PROGRAM"},
 }
 
 // hookNames are all that git looks for in a folder of hooks.
 var hookNames = []string{
-	"pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "post-index-change", "reference-transaction", "pre-auto-gc", "post-rewrite", "post-checkout",
-	"fsmonitor-watchman", "pre-merge-commit", "applypatch-msg", "pre-applypatch", "post-applypatch", "post-merge", "pre-push", "push-to-checkout",
+	"pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "post-index-change", "reference-transaction",
+	"pre-auto-gc", "post-rewrite", "post-checkout",
+	"fsmonitor-watchman", "pre-merge-commit", "applypatch-msg", "pre-applypatch", "post-applypatch", "post-merge",
+	"pre-push", "push-to-checkout",
 }
 
 func TestS2ProgramsOfARepository(t *testing.T) {
@@ -142,7 +187,8 @@ func TestS2ProgramsOfARepository(t *testing.T) {
 	canary := filepath.Join(outside, "canary")
 	program := filepath.Join(outside, "program.sh")
 	put(t, outside, "program.sh", fmt.Sprintf("#!/bin/sh\necho \"$0 $*\" >>%s\ncat 2>/dev/null\nexit 0\n", canary))
-	put(t, outside, "included", "[core]\n\tfsmonitor = "+program+"\n[filter \"evil\"]\n\tclean = "+program+"\n[diff \"evil\"]\n\ttextconv = "+program+"\n")
+	put(t, outside, "included", "[core]\n\tfsmonitor = "+program+"\n[filter \"evil\"]\n\tclean = "+program+
+		"\n[diff \"evil\"]\n\ttextconv = "+program+"\n")
 	for _, name := range hookNames {
 		put(t, outside, "hooks/"+name, "#!/bin/sh\n"+program+" "+name+"\n")
 	}
@@ -179,10 +225,12 @@ func TestS2ProgramsOfARepository(t *testing.T) {
 			for _, s := range settings {
 				switch key, value, ok := strings.Cut(s, "="); {
 				case ok:
-					value = strings.NewReplacer("PROGRAM", program, "HOOKS", filepath.Join(outside, "hooks"), "INCLUDED", filepath.Join(outside, "included")).Replace(value)
+					value = strings.NewReplacer("PROGRAM", program, "HOOKS", filepath.Join(outside, "hooks"), "INCLUDED",
+						filepath.Join(outside, "included")).Replace(value)
 					outsideGit(t, dir, "config", "--add", key, value)
 				case s == "WORKTREE":
-					put(t, dir, ".git/config.worktree", "[core]\n\tfsmonitor = "+program+"\n\thooksPath = "+filepath.Join(outside, "hooks")+"\n")
+					put(t, dir, ".git/config.worktree",
+						"[core]\n\tfsmonitor = "+program+"\n\thooksPath = "+filepath.Join(outside, "hooks")+"\n")
 				case s == "SUBMODULE":
 					inner := filepath.Join(outside, "inner")
 					_ = os.RemoveAll(inner)
@@ -211,7 +259,8 @@ func TestS7OutsideOfTheFolder(t *testing.T) {
 	head := outsideGit(t, outside, "rev-parse", "HEAD")
 	git := filepath.Join(outside, ".git")
 	state := func() string {
-		return outsideGit(t, outside, "for-each-ref") + outsideGit(t, outside, "status", "--porcelain") + outsideGit(t, outside, "count-objects")
+		return outsideGit(t, outside, "for-each-ref") + outsideGit(t, outside, "status", "--porcelain") +
+			outsideGit(t, outside, "count-objects")
 	}
 	before := state()
 
@@ -287,8 +336,11 @@ func TestS7OutsideOfTheFolder(t *testing.T) {
 			replace(".git/objects/pack", filepath.Join(git, "objects", "pack"))
 			put(t, dir, ".git/refs/heads/main", head+"\n")
 		},
-		"a file is a link":      func() { replace("a.txt", filepath.Join(outside, "a.txt")) },
-		"a folder is a link":    func() { replace("linked", outside); outsideGit(t, dir, "config", "core.symlinks", "false") },
+		"a file is a link": func() { replace("a.txt", filepath.Join(outside, "a.txt")) },
+		"a folder is a link": func() {
+			replace("linked", outside)
+			outsideGit(t, dir, "config", "core.symlinks", "false")
+		},
 		"attributes are a link": func() { replace(".gitattributes", filepath.Join(outside, "a.txt")) },
 		"a submodule is outside": func() {
 			put(t, dir, "inner/.git", "gitdir: "+git+"\n")

@@ -33,20 +33,29 @@ func TestS3Hints(t *testing.T) {
 		want  func(p play) string
 	}{
 		{"no policy", []object{{"tools": "none-*", "approval": true}}, func(p play) string { return p.want }},
-		{"approval: false", []object{{"tools": "shady-*", "approval": false}, {"tools": "bank-*", "approval": false}}, func(p play) string { return p.free }},
-		{"a rule that is meant for no server", []object{{"tools": "*-*", "approval": false, "writes": false}}, func(p play) string { // a server chooses the names of its tools
-			if strings.HasPrefix(p.tool, "shady-") {
-				return asks
-			}
-			return runs
-		}},
+		{"approval: false", []object{{"tools": "shady-*", "approval": false}, {"tools": "bank-*", "approval": false}},
+			func(p play) string {
+				return p.free
+			}},
+		// a server chooses the names of its tools
+		{"a rule that is meant for no server", []object{{"tools": "*-*", "approval": false, "writes": false}},
+			func(p play) string {
+				if strings.HasPrefix(p.tool, "shady-") {
+					return asks
+				}
+				return runs
+			}},
 		{"read-only by policy", []object{{"tools": "shady-*", "writes": false}}, func(p play) string {
-			if strings.HasPrefix(p.tool, "shady-") && p.tool != "shady-wipe" && p.tool != "shady-lie" { // which say themselves that they destroy
+			// which say themselves that they destroy
+			if strings.HasPrefix(p.tool, "shady-") && p.tool != "shady-wipe" && p.tool != "shady-lie" {
 				return runs
 			}
 			return p.want
 		}},
-		{"another policy without approval", []object{{"tools": "*-*", "onUnknown": "retry", "timeout": "20s"}}, func(p play) string { return p.want }},
+		{"another policy without approval", []object{{"tools": "*-*", "onUnknown": "retry", "timeout": "20s"}},
+			func(p play) string {
+				return p.want
+			}},
 	} {
 		t.Run(policies.name, func(t *testing.T) {
 			t.Parallel()

@@ -18,19 +18,28 @@ func TestS4Conversations(t *testing.T) {
 	// talk says something in a conversation as a key, and returns what the model was told.
 	doors := map[string]func(key, conversation, text string) string{
 		"POST /api/v1/runs": func(key, conversation, text string) string {
-			return h.call(key, http.MethodPost, "/api/v1/runs", object{"executor": "agent", "conversationId": conversation, "input": object{"agent": "remembers", "request": text}}, "Prefer: wait=30").body
+			return h.call(key, http.MethodPost, "/api/v1/runs",
+				object{
+					"executor": "agent", "conversationId": conversation, "input": object{"agent": "remembers", "request": text},
+				}, "Prefer: wait=30").body
 		},
 		"executor workflow": func(key, conversation, text string) string {
-			return h.call(key, http.MethodPost, "/api/v1/runs", object{"executor": "workflow", "conversationId": conversation, "input": object{"workflow": "chain", "input": text}}, "Prefer: wait=30").body
+			return h.call(key, http.MethodPost, "/api/v1/runs",
+				object{
+					"executor": "workflow", "conversationId": conversation, "input": object{"workflow": "chain", "input": text},
+				}, "Prefer: wait=30").body
 		},
 		"/api/executor": func(key, conversation, text string) string {
-			return h.call(key, http.MethodPost, "/api/executor/executeByToolNameSync", object{"toolName": "remembers", "conversationId": conversation, "replacementParams": object{"request": text}}).body
+			return h.call(key, http.MethodPost, "/api/executor/executeByToolNameSync",
+				object{"toolName": "remembers", "conversationId": conversation, "replacementParams": object{"request": text}}).body
 		},
 		"/execution": func(key, conversation, text string) string {
-			return h.call(key, http.MethodPost, "/execution/agents/remembers/run", object{"session_id": conversation, "user_message": text, "force_include_history": true}).body
+			return h.call(key, http.MethodPost, "/execution/agents/remembers/run",
+				object{"session_id": conversation, "user_message": text, "force_include_history": true}).body
 		},
 		"/execution, stream": func(key, conversation, text string) string {
-			return h.call(key, http.MethodPost, "/execution/agents/remembers/stream", object{"session_id": conversation, "user_message": text, "force_include_history": true}).body
+			return h.call(key, http.MethodPost, "/execution/agents/remembers/stream",
+				object{"session_id": conversation, "user_message": text, "force_include_history": true}).body
 		},
 	}
 	h.writeConfig(object{"workflows": object{"chain": object{"steps": []string{"remembers"}}}})
@@ -75,7 +84,9 @@ func TestS4Conversations(t *testing.T) {
 	}
 	h.write(h.keyFile, strings.Join(lines, "\n")+"\n")
 	h.reload()
-	h.until("the new key is there", func() bool { return h.call("alice", http.MethodGet, "/api/v1/limits", nil).status == http.StatusOK })
+	h.until("the new key is there", func() bool {
+		return h.call("alice", http.MethodGet, "/api/v1/limits", nil).status == http.StatusOK
+	})
 	if old == h.keys["alice"] {
 		t.Fatal("the key is the old one")
 	}
@@ -94,10 +105,13 @@ func (h *house) reload() {
 func TestS4Sessions(t *testing.T) {
 	t.Parallel()
 	h := open(t, setting{keys: object{}})
-	h.call("alice", http.MethodPost, "/execution/agents/remembers/run", object{"session_id": "hers", "user_message": "my number is 4711"})
+	h.call("alice", http.MethodPost, "/execution/agents/remembers/run", object{
+		"session_id": "hers", "user_message": "my number is 4711",
+	})
 	for _, path := range []string{"/execution/history/hers", "/execution/history"} {
 		for _, key := range []string{"run", "decide", "write", "admin", none, wrong} {
-			if a := h.call(key, http.MethodGet, path, nil); a.status != http.StatusUnauthorized && a.status != http.StatusForbidden {
+			if a := h.call(key, http.MethodGet, path, nil); a.status != http.StatusUnauthorized &&
+				a.status != http.StatusForbidden {
 				t.Errorf("GET %s with key %s: %d %s", path, key, a.status, a.body)
 			}
 		}
@@ -122,7 +136,11 @@ func TestS4IdempotencyKeys(t *testing.T) {
 		path, id string
 		body     object
 	}{
-		{"/api/v1/runs", "planId", object{"executor": "agent", "input": object{"agent": "quick", "request": "Do it for mark-00000000000000aa."}}},
+		{
+			"/api/v1/runs", "planId", object{
+				"executor": "agent", "input": object{"agent": "quick", "request": "Do it for mark-00000000000000aa."},
+			},
+		},
 		{"/execution/agents/quick/run", "session_id", object{"user_message": "Do it for mark-00000000000000ab."}},
 		{"/api/execute", "execution_id", nil},
 	}
@@ -156,11 +174,15 @@ func TestS4IdempotencyKeys(t *testing.T) {
 	}
 
 	// Another body is refused only to the key that used it.
-	other := object{"executor": "agent", "input": object{"agent": "quick", "request": "Something else for mark-00000000000000ad."}}
-	if a := h.call("alice", http.MethodPost, "/api/v1/runs", other, "Idempotency-Key: the-same-api-v1-runs"); a.status != http.StatusUnprocessableEntity {
+	other := object{
+		"executor": "agent", "input": object{"agent": "quick", "request": "Something else for mark-00000000000000ad."},
+	}
+	if a := h.call("alice", http.MethodPost, "/api/v1/runs", other,
+		"Idempotency-Key: the-same-api-v1-runs"); a.status != http.StatusUnprocessableEntity {
 		t.Errorf("alice's key with another body: %d %s", a.status, a.body)
 	}
-	if a := h.call("root", http.MethodPost, "/api/v1/runs", other, "Idempotency-Key: the-same-api-v1-runs"); a.status != http.StatusAccepted {
+	if a := h.call("root", http.MethodPost, "/api/v1/runs", other,
+		"Idempotency-Key: the-same-api-v1-runs"); a.status != http.StatusAccepted {
 		t.Errorf("the idempotency key of others is refused to root: %d %s", a.status, a.body)
 	}
 }

@@ -87,7 +87,9 @@ func TestS5ALinkStartsNothing(t *testing.T) {
 			"/v1/traces":                                  `{"resourceSpans":[]}`,
 		} {
 			for _, content := range []string{"application/json", "text/plain", "application/x-www-form-urlencoded"} {
-				if a := h.call(none, http.MethodPost, path, body, append([]string{"Cookie: " + cookie, "Content-Type: " + content}, headers...)...); a.status != http.StatusForbidden && a.status != http.StatusUnauthorized {
+				if a := h.call(none, http.MethodPost, path, body,
+					append([]string{"Cookie: " + cookie, "Content-Type: " + content},
+						headers...)...); a.status != http.StatusForbidden && a.status != http.StatusUnauthorized {
 					t.Errorf("POST %s as %s with the cookie from %s: %d %s", path, content, site, a.status, clipDiff(a.body))
 				}
 			}
@@ -107,16 +109,22 @@ func TestS5ALinkSpendsNoException(t *testing.T) {
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
 			id := record.NewPlanID()
 			h.call("write", http.MethodPost, "/api/v1/records", object{"records": []object{
-				{"kind": "plan", "rootPlanId": id, "currentPlanId": id, "title": "Failed", "state": "FAILED", "exception": "it broke once"},
+				{
+					"kind": "plan", "rootPlanId": id, "currentPlanId": id, "title": "Failed", "state": "FAILED",
+					"exception": "it broke once",
+				},
 			}})
 			path := "/api/executor/details/" + id
 			for range 2 {
-				if a := h.call(none, method, path, nil, append([]string{"Cookie: " + cookie}, headers...)...); a.status == http.StatusInternalServerError {
+				if a := h.call(none, method, path, nil,
+					append([]string{"Cookie: " + cookie}, headers...)...); a.status == http.StatusInternalServerError {
 					t.Errorf("%s of the details with the cookie from %s spends the exception", method, site)
 				}
 			}
-			if a := h.call("read", http.MethodGet, path, nil); a.status != http.StatusInternalServerError || !strings.Contains(a.body, "it broke once") {
-				t.Errorf("after a %s with the cookie from %s the exception is gone: %d %s", method, site, a.status, clipDiff(a.body))
+			if a := h.call("read", http.MethodGet, path, nil); a.status != http.StatusInternalServerError ||
+				!strings.Contains(a.body, "it broke once") {
+				t.Errorf("after a %s with the cookie from %s the exception is gone: %d %s", method, site, a.status,
+					clipDiff(a.body))
 			}
 			if a := h.call("read", http.MethodGet, path, nil); a.status != http.StatusOK {
 				t.Errorf("the exception is served more than once: %d", a.status)

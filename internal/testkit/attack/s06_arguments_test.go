@@ -108,7 +108,8 @@ func TestS6Arguments(t *testing.T) {
 func canonical(t *testing.T, text string) string {
 	t.Helper()
 	v := jsontext.Value(bytes.Clone([]byte(text)))
-	if err := v.Format(jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false), jsontext.ReorderRawObjects(true), jsontext.PreserveRawStrings(false)); err != nil {
+	if err := v.Format(jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false),
+		jsontext.ReorderRawObjects(true), jsontext.PreserveRawStrings(false)); err != nil {
 		t.Errorf("%v in %q", err, text)
 	}
 	return string(v)

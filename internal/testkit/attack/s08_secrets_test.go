@@ -13,9 +13,9 @@ import (
 
 // S8: what a tool starts finds no secret of the server.
 
-// probe is a program that looks for secrets where programs find them: in its variables, in those of the processes of the house,
-// in their command lines, in files that they have open, and in files that it is told of. It writes them in rot13, so that no
-// redaction hides what it found.
+// probe is a program that looks for secrets where programs find them: in its variables, in those of the processes of
+// the house, in their command lines, in files that they have open, and in files that it is told of. It writes them in
+// rot13, so that no redaction hides what it found.
 const probe = `#!/bin/sh
 look() {
   echo "== own"; env; tr '\0' '\n' </proc/self/environ
@@ -55,14 +55,19 @@ func TestS8ToolsFindNoSecrets(t *testing.T) {
 		private: true,
 		scenes:  []scriptmodel.Scene{scene("tester", tests), scene("runner", shell)},
 		env: []string{
-			"OPENAI_API_KEY=" + model, "ANTHROPIC_API_KEY=" + model, "ACTLOG_REPORT_URL=", "AWS_SECRET_ACCESS_KEY=" + env, "TOKEN=" + header, "PGPASSWORD=" + env,
+			"OPENAI_API_KEY=" + model, "ANTHROPIC_API_KEY=" + model, "ACTLOG_REPORT_URL=", "AWS_SECRET_ACCESS_KEY=" + env,
+			"TOKEN=" + header, "PGPASSWORD=" + env,
 		},
 		config: object{
-			"models":     object{"other": object{"provider": "openai", "model": "scripted", "apiKey": "${OPENAI_API_KEY}"}},
-			"mcpServers": object{"elsewhere": object{"url": "http://127.0.0.1:1/mcp", "headers": object{"Authorization": "Bearer ${TOKEN}"}}},
+			"models": object{"other": object{"provider": "openai", "model": "scripted", "apiKey": "${OPENAI_API_KEY}"}},
+			"mcpServers": object{
+				"elsewhere": object{"url": "http://127.0.0.1:1/mcp", "headers": object{"Authorization": "Bearer ${TOKEN}"}},
+			},
 			"toolsets": object{
 				"tests": object{"probe": object{"command": []string{"sh", "probe.sh"}, "root": work}},
-				"shell": object{"root": work, "commands": object{"probe": object{"command": []string{"sh", "probe.sh"}, "approval": false}}},
+				"shell": object{
+					"root": work, "commands": object{"probe": object{"command": []string{"sh", "probe.sh"}, "approval": false}},
+				},
 			},
 			"agents": object{"tester": agentWith("tester", tests), "runner": agentWith("runner", shell)},
 		},
@@ -72,7 +77,8 @@ func TestS8ToolsFindNoSecrets(t *testing.T) {
 		t.Fatalf("the private Postgres has no password: %v", err)
 	}
 	files := []string{
-		h.keyFile, filepath.Join(h.dir, "data", "postgres", "password"), filepath.Join(h.dir, "data", "postgres", "data", "pg_hba.conf"),
+		h.keyFile, filepath.Join(h.dir, "data", "postgres", "password"),
+		filepath.Join(h.dir, "data", "postgres", "data", "pg_hba.conf"),
 		filepath.Join(h.dir, "data", "postgres", "data", "global", "pg_authid"),
 	}
 	put(t, work, "probe.sh", strings.NewReplacer("FILES", strings.Join(files, " "), "HOUSE", h.dir).Replace(probe))
@@ -101,8 +107,9 @@ func TestS8ToolsFindNoSecrets(t *testing.T) {
 			}
 		}
 		for what, secret := range map[string]string{
-			"the key of a model": model, "a variable of the server": env, "a header of an MCP server": header, "the password of the private Postgres": strings.TrimSpace(string(password)),
-			"the file of keys": hashes[0],
+			"the key of a model": model, "a variable of the server": env, "a header of an MCP server": header,
+			"the password of the private Postgres": strings.TrimSpace(string(password)),
+			"the file of keys":                     hashes[0],
 		} {
 			if found := rot13(told); strings.Contains(found, secret) {
 				t.Errorf("a command of the %s found %s: %s", agent, what, around(found, secret))

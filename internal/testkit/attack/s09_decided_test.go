@@ -53,7 +53,8 @@ func TestS9DecidedBy(t *testing.T) {
 	r.reach()
 	w := r.view().Waits[0]
 	form := url.Values{"wait": {w.WaitID}, "waitId": {w.WaitID}, "decision": {"approve"}, "by": {"alice"}}
-	page := h.call(none, http.MethodPost, "/runs/"+r.id, form.Encode(), "Cookie: "+cookie, "Content-Type: application/x-www-form-urlencoded", "Origin: "+h.url, "Sec-Fetch-Site: same-origin")
+	page := h.call(none, http.MethodPost, "/runs/"+r.id, form.Encode(), "Cookie: "+cookie,
+		"Content-Type: application/x-www-form-urlencoded", "Origin: "+h.url, "Sec-Fetch-Site: same-origin")
 	for _, row := range r.records() {
 		if row["kind"] == "wait" && row["decidedBy"] != nil && row["decidedBy"] != "bob" {
 			t.Errorf("the page (%d) records as decided by %v", page.status, row["decidedBy"])
@@ -62,7 +63,9 @@ func TestS9DecidedBy(t *testing.T) {
 	r.finish()
 	r = h.start("asking")
 	r.reach()
-	if a := h.call("bob", http.MethodPost, "/api/executor/submit-input/"+r.id, object{"city": "Oslo", "by": "alice", "decidedBy": "alice"}); a.status != http.StatusOK && a.status != http.StatusBadRequest {
+	if a := h.call("bob", http.MethodPost, "/api/executor/submit-input/"+r.id,
+		object{"city": "Oslo", "by": "alice", "decidedBy": "alice"}); a.status != http.StatusOK &&
+		a.status != http.StatusBadRequest {
 		t.Errorf("submit-input: %d %s", a.status, a.body)
 	}
 	r.finish()
@@ -75,14 +78,17 @@ func TestS9DecidedBy(t *testing.T) {
 	// Who asked to stop is the key as well.
 	r = h.start("approved")
 	r.reach()
-	if a := h.call("run", http.MethodPost, "/api/v1/runs/"+r.id+"/stop", object{"by": "alice"}); a.status != http.StatusAccepted {
+	if a := h.call("run", http.MethodPost, "/api/v1/runs/"+r.id+"/stop",
+		object{"by": "alice"}); a.status != http.StatusAccepted {
 		t.Errorf("stop: %d %s", a.status, a.body)
 	}
 }
 
 func TestS9NotStarter(t *testing.T) {
 	t.Parallel()
-	h := open(t, setting{config: object{"policies": []object{{"tools": "bank-pay", "approval": object{"notStarter": true}}}}})
+	h := open(t, setting{
+		config: object{"policies": []object{{"tools": "bank-pay", "approval": object{"notStarter": true}}}},
+	})
 	for _, kind := range []string{"approved", "parent", "two"} {
 		r := h.startAs("alice", kind, nil)
 		r.reach()
@@ -97,12 +103,15 @@ func TestS9NotStarter(t *testing.T) {
 		approve("alice", http.StatusForbidden, object{"decision": "approve", "by": "bob"})
 		approve("write", http.StatusForbidden, object{"decision": "approve"}) // has no scope for it
 		cookie, _ := h.login("alice")
-		approve(none, http.StatusForbidden, object{"decision": "approve"}, "Cookie: "+cookie, "Origin: "+h.url, "Sec-Fetch-Site: same-origin")
+		approve(none, http.StatusForbidden, object{"decision": "approve"}, "Cookie: "+cookie, "Origin: "+h.url,
+			"Sec-Fetch-Site: same-origin")
 
 		// Another key of the same name is the same starter.
 		h.write(h.keyFile, h.keyLines()+h.newKey("alice", keyScopes["alice"])+"\n")
 		h.reload()
-		h.until("alice has a second key", func() bool { return h.call("alice", http.MethodGet, "/api/v1/limits", nil).status == http.StatusOK })
+		h.until("alice has a second key", func() bool {
+			return h.call("alice", http.MethodGet, "/api/v1/limits", nil).status == http.StatusOK
+		})
 		approve("alice", http.StatusForbidden, object{"decision": "approve"})
 		if slices.ContainsFunc(h.tools.of(r.mark), func(e effect) bool { return e.Tool == "pay" }) {
 			t.Errorf("%s: the starter's approval ran the tool", kind)

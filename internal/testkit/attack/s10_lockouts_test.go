@@ -48,7 +48,9 @@ func TestS10Streams(t *testing.T) {
 	r.reach()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	for _, path := range []string{"/api/v1/events", "/api/v1/plans/" + r.id + "/events", "/api/v1/runs/" + r.id + "/listen"} {
+	for _, path := range []string{
+		"/api/v1/events", "/api/v1/plans/" + r.id + "/events", "/api/v1/runs/" + r.id + "/listen",
+	} {
 		t.Logf("%s: the key read has %d more", path, h.streams(ctx, "read", path, 60))
 	}
 	for _, key := range []string{"bob", "owner"} {
@@ -78,7 +80,8 @@ func (h *house) streams(ctx context.Context, key, path string, most int) (n int)
 			n++
 			continue
 		}
-		if body, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable {
+		if body, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusTooManyRequests &&
+			resp.StatusCode != http.StatusServiceUnavailable {
 			h.t.Errorf("a stream too many is answered %d %s", resp.StatusCode, body)
 		}
 		break
@@ -95,7 +98,8 @@ func TestS10Connections(t *testing.T) {
 		"a slow header":     "GET /",
 		"without a key":     "GET /api/v1/plans HTTP/1.1\r\nHost: localhost\r\n\r\n",
 		"open to everybody": "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n",
-		"half a body":       "POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 1000\r\n\r\nkey=",
+		"half a body": "POST /login HTTP/1.1\r\nHost: localhost\r\n" +
+			"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 1000\r\n\r\nkey=",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

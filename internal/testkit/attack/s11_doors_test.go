@@ -28,13 +28,17 @@ func TestS11HostWithoutKeys(t *testing.T) {
 			port = port[i+1:]
 		}
 		h.url = "http://127.0.0.1:" + port
-		for _, host := range []string{"evil.example", "evil.example:" + port, "localhost.evil.example", "127.0.0.1.evil.example", "evil.example.", "EVIL.example", "169.254.169.254.nip.io"} {
+		for _, host := range []string{
+			"evil.example", "evil.example:" + port, "localhost.evil.example", "127.0.0.1.evil.example", "evil.example.",
+			"EVIL.example", "169.254.169.254.nip.io",
+		} {
 			for _, path := range []string{"/", "/api/v1/plans", "/api/v1/runs", "/metrics"} {
 				if a := h.call(none, http.MethodGet, path, nil, "Host: "+host); a.status != http.StatusForbidden {
 					t.Errorf("%s: GET %s for host %s is %d", listen, path, host, a.status)
 				}
 			}
-			if a := h.call(none, http.MethodPost, "/api/v1/records", `{"records":[]}`, "Host: "+host); a.status != http.StatusForbidden {
+			if a := h.call(none, http.MethodPost, "/api/v1/records", `{"records":[]}`,
+				"Host: "+host); a.status != http.StatusForbidden {
 				t.Errorf("%s: POST of records for host %s is %d", listen, host, a.status)
 			}
 		}
@@ -75,7 +79,8 @@ func TestS11RestoredKey(t *testing.T) {
 	if page() != http.StatusUnauthorized {
 		t.Errorf("the session of a key that is back lives again: %d", page())
 	}
-	if again, a := h.login("read"); a.status != http.StatusSeeOther || h.call(none, http.MethodGet, "/api/v1/plans", nil, "Cookie: "+again).status != http.StatusOK {
+	if again, a := h.login("read"); a.status != http.StatusSeeOther ||
+		h.call(none, http.MethodGet, "/api/v1/plans", nil, "Cookie: "+again).status != http.StatusOK {
 		t.Errorf("nobody can log in with a key that is back: %d", a.status)
 	}
 }
@@ -115,29 +120,44 @@ func TestS11Files(t *testing.T) {
 		t.Fatal(err)
 	}
 	secrets := []string{
-		".env", ".env.local", ".env.production", "deep/.env", "server.key", "id_rsa", ".ssh/id_ed25519", "cert.pem", "key.p12", ".netrc", ".pgpass", ".npmrc", ".pypirc",
-		".aws/credentials", ".git-credentials", ".docker/config.json", ".kube/config", "credentials.json", ".htpasswd", "keystore.jks",
+		".env", ".env.local", ".env.production", "deep/.env", "server.key", "id_rsa", ".ssh/id_ed25519", "cert.pem",
+		"key.p12", ".netrc", ".pgpass", ".npmrc", ".pypirc",
+		".aws/credentials", ".git-credentials", ".docker/config.json", ".kube/config", "credentials.json", ".htpasswd",
+		"keystore.jks",
 	}
 	for _, name := range secrets {
-		put(t, dir, name, "SECRET="+secret+" of "+name+"\n-----BEGIN PRIVATE KEY-----\n"+secret+"\n-----END PRIVATE KEY-----\n")
+		put(t, dir, name, "SECRET="+secret+" of "+name+"\n-----BEGIN PRIVATE KEY-----\n"+secret+
+			"\n-----END PRIVATE KEY-----\n")
 	}
 	put(t, dir, "plain.txt", "good\n")
 
 	var calls []act
-	for _, name := range append([]string{"hard.txt", "soft.txt", "folder/outside.txt", "../" + filepath.Base(outside) + "/outside.txt", outside + "/outside.txt", ".env/../.env", "./.env", "deep/../.env", "plain.txt"}, secrets...) {
+	for _, name := range append([]string{
+		"hard.txt", "soft.txt", "folder/outside.txt", "../" + filepath.Base(outside) + "/outside.txt",
+		outside + "/outside.txt", ".env/../.env", "./.env", "deep/../.env", "plain.txt",
+	}, secrets...) {
 		calls = append(calls, act{"files.read_file", `{"path":"` + name + `"}`})
 	}
 	rounds := [][]act{calls, { // calls of one round, or the agent takes them for a loop
-		{"files.search_in_files", `{"pattern":"PLANTED"}`}, {"files.search_in_files", `{"pattern":"SECRET","path":".env"}`}, {"files.search_in_files", `{"pattern":"PLANTED","path":"deep"}`},
-		{"files.search_in_files", `{"pattern":".","include":".env*"}`}, {"files.search_in_files", `{"pattern":"PLANTED","path":"hard.txt"}`},
-		{"files.read_file", `{"path":".env","numbered":true}`}, {"files.file_info", `{"path":".env"}`}, {"files.file_info", `{"path":"folder/outside.txt"}`},
-		{"files.glob", `{"pattern":"**/outside.txt"}`}, {"files.glob", `{"pattern":"*","path":"folder"}`}, {"files.glob", `{"pattern":"../*"}`},
+		{"files.search_in_files", `{"pattern":"PLANTED"}`}, {"files.search_in_files", `{"pattern":"SECRET","path":".env"}`},
+		{"files.search_in_files", `{"pattern":"PLANTED","path":"deep"}`},
+		{"files.search_in_files", `{"pattern":".","include":".env*"}`}, {
+			"files.search_in_files", `{"pattern":"PLANTED","path":"hard.txt"}`,
+		},
+		{"files.read_file", `{"path":".env","numbered":true}`}, {"files.file_info", `{"path":".env"}`},
+		{"files.file_info", `{"path":"folder/outside.txt"}`},
+		{"files.glob", `{"pattern":"**/outside.txt"}`}, {"files.glob", `{"pattern":"*","path":"folder"}`},
+		{"files.glob", `{"pattern":"../*"}`},
 	}}
 	h := open(t, setting{
 		scenes: []scriptmodel.Scene{scene("looker", rounds)},
 		config: object{
 			"toolsets": object{"files": object{"root": dir}},
-			"agents":   object{"looker": object{"description": "Looks.", "systemPrompt": promptOf("looker"), "tools": []string{"files.*"}, "maxSteps": 6}},
+			"agents": object{
+				"looker": object{
+					"description": "Looks.", "systemPrompt": promptOf("looker"), "tools": []string{"files.*"}, "maxSteps": 6,
+				},
+			},
 		},
 	})
 	r := h.start("looker")
@@ -174,13 +194,18 @@ func TestS11Psql(t *testing.T) {
 		args := append(append([]string{"psql"}, data...), flags...)
 		return h.command("root", "", append(args, "--", "-At", "-v", "ON_ERROR_STOP=1", "-c", sql)...)
 	}
-	if out, stderr, code := ask("SELECT rolsuper FROM pg_roles WHERE rolname = current_user"); strings.TrimSpace(out) != "f" {
+	if out, stderr, code := ask(
+		"SELECT rolsuper FROM pg_roles WHERE rolname = current_user",
+	); strings.TrimSpace(out) != "f" {
 		t.Errorf("psql is a superuser: %q %q %d", out, stderr, code)
 	}
 	for _, sql := range []string{
-		"DELETE FROM actlog.plan_execution_record", "UPDATE actlog.plan_execution_record SET title = 'evil'", "SELECT * FROM actlog.plan_execution_record",
-		"COPY (SELECT 1) TO PROGRAM 'true'", "SELECT pg_read_file('/etc/passwd')", "CREATE TABLE public.evil (a int)", "SELECT rolpassword FROM pg_authid", "SELECT * FROM actlog.login",
-		"SET default_transaction_read_only = off; DELETE FROM actlog.plan_execution_record", "RESET ROLE; DELETE FROM actlog.plan_execution_record",
+		"DELETE FROM actlog.plan_execution_record", "UPDATE actlog.plan_execution_record SET title = 'evil'",
+		"SELECT * FROM actlog.plan_execution_record",
+		"COPY (SELECT 1) TO PROGRAM 'true'", "SELECT pg_read_file('/etc/passwd')", "CREATE TABLE public.evil (a int)",
+		"SELECT rolpassword FROM pg_authid", "SELECT * FROM actlog.login",
+		"SET default_transaction_read_only = off; DELETE FROM actlog.plan_execution_record",
+		"RESET ROLE; DELETE FROM actlog.plan_execution_record",
 	} {
 		if out, _, code := ask(sql); code == 0 {
 			t.Errorf("psql may %s: %q", sql, out)
@@ -189,7 +214,8 @@ func TestS11Psql(t *testing.T) {
 	if out, stderr, code := ask("SELECT count(*) >= 0 FROM report.plan"); code != 0 || strings.TrimSpace(out) != "t" {
 		t.Errorf("psql cannot read the reports: %q %q", out, stderr)
 	}
-	if out, stderr, code := ask("SELECT count(*) >= 0 FROM actlog.plan_execution_record", "--admin"); code != 0 || strings.TrimSpace(out) != "t" {
+	if out, stderr, code := ask("SELECT count(*) >= 0 FROM actlog.plan_execution_record", "--admin"); code != 0 ||
+		strings.TrimSpace(out) != "t" {
 		t.Errorf("psql --admin is not the owner: %q %q", out, stderr)
 	}
 }

@@ -133,7 +133,8 @@ func (w *world) hostileRequests() []hostile {
 		w.inner.server.URL, "http://127.1:" + inner, "http://2130706433:" + inner, "http://0x7f.1:" + inner,
 		"http://[::ffff:127.0.0.1]:" + inner, "http://localhost:" + inner, "http://0:" + inner,
 		site + "@127.0.0.1:" + inner, site + `\@127.0.0.1:` + inner,
-		"http://169.254.169.254/", "http://[::ffff:169.254.169.254]/", "file://" + w.secretFile(), "gopher://127.0.0.1:" + inner,
+		"http://169.254.169.254/", "http://[::ffff:169.254.169.254]/", "file://" + w.secretFile(),
+		"gopher://127.0.0.1:" + inner,
 	} {
 		all = append(all, get(at, object{}), get(site+"/?to="+url.QueryEscape(at), object{}))
 	}
@@ -151,7 +152,8 @@ func (w *world) hostileStatements() []hostile {
 		vain("db.schema", object{"table": "item'; DROP TABLE item; --"}),
 	}
 	for _, sql := range []string{
-		"SELECT 1; DROP TABLE item", "DELETE FROM item RETURNING *", "WITH d AS (DELETE FROM item RETURNING *) SELECT * FROM d",
+		"SELECT 1; DROP TABLE item", "DELETE FROM item RETURNING *",
+		"WITH d AS (DELETE FROM item RETURNING *) SELECT * FROM d",
 		"COMMIT", "ROLLBACK; UPDATE item SET price = 0", "SET ROLE postgres", "RESET ROLE",
 		"COPY item TO PROGRAM '" + w.touch() + "'", "SELECT pg_read_file('/etc/passwd')", "SELECT * FROM hidden",
 		"SELECT lo_export(1, '" + w.outside + "/pwned')", "DO $$ BEGIN DELETE FROM item; END $$",

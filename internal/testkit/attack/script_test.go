@@ -28,7 +28,8 @@ func ask(agent string) act { return act{"agent." + agent, `{"request":"Do it for
 
 var askCity = act{"form", `{"title":"Which city? RUN","inputs":[{"label":"City","name":"city"}]}`}
 
-// actors are the agents of a house and what the model does as each: rounds of calls. Then it answers with all that it was told.
+// actors are the agents of a house and what the model does as each: rounds of calls. Then it answers with all that it
+// was told.
 var actors = map[string][][]act{
 	"approved":  {{on("bank-note", "a")}, {on("bank-pay", "honest")}, {on("bank-note", "c")}},
 	"asking":    {{on("bank-note", "a")}, {askCity}, {on("bank-note", "c")}},
@@ -60,7 +61,10 @@ func agentWith(name string, rounds [][]act) object {
 			tools = append(tools, a.tool)
 		}
 	}
-	return object{"description": "Does as its script says.", "systemPrompt": promptOf(name), "tools": tools, "includeHistory": slices.Contains(withHistory, name)}
+	return object{
+		"description": "Does as its script says.", "systemPrompt": promptOf(name), "tools": tools,
+		"includeHistory": slices.Contains(withHistory, name),
+	}
 }
 
 func promptOf(agent string) string { return "You are the agent <" + agent + ">." }
@@ -69,7 +73,9 @@ func promptOf(agent string) string { return "You are the agent <" + agent + ">."
 func scene(name string, rounds [][]act) scriptmodel.Scene {
 	s := scriptmodel.Scene{Name: name, Match: scriptmodel.Match{System: promptOf(name)}}
 	for i := range len(rounds) + 1 {
-		s.Turns = append(s.Turns, scriptmodel.Turn{Reply: func(_ context.Context, r *scriptmodel.Request) (scriptmodel.Turn, error) {
+		s.Turns = append(s.Turns, scriptmodel.Turn{Reply: func(
+			_ context.Context, r *scriptmodel.Request,
+		) (scriptmodel.Turn, error) {
 			return turn(rounds, i, r), nil
 		}})
 	}
@@ -91,7 +97,9 @@ func turn(rounds [][]act, i int, r *scriptmodel.Request) (t scriptmodel.Turn) {
 		return scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{{Name: "terminate", Arguments: string(arguments)}}}
 	}
 	for _, a := range rounds[i] {
-		t.ToolCalls = append(t.ToolCalls, scriptmodel.ToolCall{Name: model.OfferedName(a.tool), Arguments: strings.ReplaceAll(a.arguments, "RUN", markIn(said))})
+		t.ToolCalls = append(t.ToolCalls, scriptmodel.ToolCall{
+			Name: model.OfferedName(a.tool), Arguments: strings.ReplaceAll(a.arguments, "RUN", markIn(said)),
+		})
 	}
 	return t
 }
@@ -103,7 +111,9 @@ func scenes() (all []scriptmodel.Scene) {
 	reply := func(name, system string, say ...func(asked string) scriptmodel.Turn) {
 		s := scriptmodel.Scene{Name: name, Match: scriptmodel.Match{System: system}}
 		for _, each := range say {
-			s.Turns = append(s.Turns, scriptmodel.Turn{Reply: func(_ context.Context, r *scriptmodel.Request) (scriptmodel.Turn, error) {
+			s.Turns = append(s.Turns, scriptmodel.Turn{Reply: func(
+				_ context.Context, r *scriptmodel.Request,
+			) (scriptmodel.Turn, error) {
 				return each(string(r.Messages[len(r.Messages)-1].Content)), nil
 			}})
 		}
@@ -115,7 +125,8 @@ func scenes() (all []scriptmodel.Scene) {
 	}
 	reply("orchestrator plans", "specialised agents. Plan", func(asked string) scriptmodel.Turn {
 		return text(object{"goal": "It is done.", "estimatedDuration": 5, "steps": []object{{
-			"stepNumber": 1, "agentType": "WORKER", "action": "Note honest of " + markIn(asked), "justification": "It is needed.", "expectedOutput": "A note.",
+			"stepNumber": 1, "agentType": "WORKER", "action": "Note honest of " + markIn(asked),
+			"justification": "It is needed.", "expectedOutput": "A note.",
 		}}})
 	})
 	reply("orchestrator answers", "specialised agents. They", func(asked string) scriptmodel.Turn {
@@ -128,12 +139,18 @@ func scenes() (all []scriptmodel.Scene) {
 		if strings.Contains(step, "honest") {
 			item = "honest"
 		}
-		return scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{{Name: "bank-note", Arguments: fmt.Sprintf(`{"item":%q,"run":%q}`, item, markIn(asked))}}}
+		return scriptmodel.Turn{
+			ToolCalls: []scriptmodel.ToolCall{
+				{Name: "bank-note", Arguments: fmt.Sprintf(`{"item":%q,"run":%q}`, item, markIn(asked))},
+			},
+		}
 	}, func(result string) scriptmodel.Turn {
 		return scriptmodel.Turn{Content: "The tool says: " + result}
 	})
 	reply("graph", "acyclic graph", func(asked string) scriptmodel.Turn { return text(honestGraph(markIn(asked))) })
-	reply("node", "carry out", func(asked string) scriptmodel.Turn { return scriptmodel.Turn{Content: "I was told " + asked} })
+	reply("node", "carry out", func(asked string) scriptmodel.Turn {
+		return scriptmodel.Turn{Content: "I was told " + asked}
+	})
 	return all
 }
 

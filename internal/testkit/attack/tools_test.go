@@ -82,7 +82,9 @@ func (s *tools) url(name string) string { return s.server.URL + "/" + name }
 func (s *tools) serverOf(name string) *sdk.Server {
 	server := sdk.NewServer(&sdk.Implementation{Name: name, Version: "1"}, nil)
 	for tool, hints := range toolHints {
-		schema := object{"type": "object", "properties": object{"item": object{"type": "string"}, "run": object{"type": "string"}}}
+		schema := object{
+			"type": "object", "properties": object{"item": object{"type": "string"}, "run": object{"type": "string"}},
+		}
 		server.AddTool(&sdk.Tool{Name: tool, Description: "Has an effect.", InputSchema: schema, Annotations: hints},
 			func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 				id, _ := r.Params.Meta["actlog/toolCallId"].(string)

@@ -7,8 +7,8 @@ import (
 	"github.com/actlog/actlog/internal/testkit/storetest"
 )
 
-// live finds what no ended run may have: a plan, a step, a cycle, a tool call or a wait that has not ended, a run below it that has not, and a
-// cycle that failed without a reason.
+// live finds what no ended run may have: a plan, a step, a cycle, a tool call or a wait that has not ended, a run below
+// it that has not, and a cycle that failed without a reason.
 const live = `
 	WITH RECURSIVE ended AS (
 		SELECT r.root_plan_id, r.plan_id FROM actlog.run AS r WHERE r.done
@@ -40,7 +40,8 @@ const live = `
 // CheckEnded checks that nothing is live in the runs of a store that have ended, however they ended.
 func CheckEnded(t testing.TB, s *store.Store) {
 	t.Helper()
-	for _, what := range storetest.Query[[]string](t, s, "SELECT COALESCE(array_agg(found.what), '{}') FROM ("+live+") AS found (what)") {
+	for _, what := range storetest.Query[[]string](t, s,
+		"SELECT COALESCE(array_agg(found.what), '{}') FROM ("+live+") AS found (what)") {
 		t.Errorf("in a run that has ended, %s", what)
 	}
 }

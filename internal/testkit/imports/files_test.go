@@ -68,7 +68,8 @@ var upward = map[string]int{
 	"internal/trace/otlp":        0,
 	"internal/door/live":         31,
 
-	"internal/runtime/engine":                1, // executors are given a Run, which knows the executors that its calls start
+	// executors are given a Run, which knows the executors that its calls start
+	"internal/runtime/engine":                1,
 	"internal/runtime/executor/plan/follow":  0,
 	"internal/runtime/executor/plan":         0,
 	"internal/runtime/executor/orchestrator": 0,
@@ -106,7 +107,8 @@ func TestFilesHaveLayers(t *testing.T) {
 			}
 			slices.Sort(found)
 			if limit := upward[name]; len(found) > limit {
-				t.Errorf("%d references run upwards, %d may. Move one side of each to another file:\n%s", len(found), limit, strings.Join(found, "\n"))
+				t.Errorf("%d references run upwards, %d may. Move one side of each to another file:\n%s", len(found), limit,
+					strings.Join(found, "\n"))
 			} else if len(found) < limit {
 				t.Errorf("only %d references run upwards: lower the number in the table, which is %d", len(found), limit)
 			}
@@ -164,7 +166,9 @@ func fileUses(name string, files []string, export map[string]string) (graph, err
 		}
 		parsed = append(parsed, f)
 	}
-	config := types.Config{Importer: importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(export[path]) })}
+	config := types.Config{Importer: importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) {
+		return os.Open(export[path])
+	})}
 	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
 	pkg, err := config.Check(module+"/"+name, fset, parsed, info)
 	if err != nil {
@@ -193,7 +197,8 @@ func fileUses(name string, files []string, export map[string]string) (graph, err
 			uses[edge[0]] = map[string][]string{}
 		}
 		for object, at := range objects {
-			uses[edge[0]][edge[1]] = append(uses[edge[0]][edge[1]], fmt.Sprintf("%s:%d uses %s of %s", edge[0], at.Line, object.Name(), edge[1]))
+			uses[edge[0]][edge[1]] = append(uses[edge[0]][edge[1]],
+				fmt.Sprintf("%s:%d uses %s of %s", edge[0], at.Line, object.Name(), edge[1]))
 		}
 		slices.Sort(uses[edge[0]][edge[1]])
 	}

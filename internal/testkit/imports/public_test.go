@@ -14,7 +14,8 @@ import (
 // public are the packages that programs import.
 var public = []string{
 	"record", "recorder", "recorder/direct", "recorder/spool",
-	"agent", "agent/config", "agent/mcp", "agent/model", "agent/model/anthropic", "agent/model/openai", "agent/redact", "agent/tool", "agent/tool/code", "agent/tool/files", "agent/tool/git", "agent/tool/search", "agent/tool/tests",
+	"agent", "agent/config", "agent/mcp", "agent/model", "agent/model/anthropic", "agent/model/openai", "agent/redact",
+	"agent/tool", "agent/tool/code", "agent/tool/files", "agent/tool/git", "agent/tool/search", "agent/tool/tests",
 }
 
 // TestPublicTypes: what public packages export shows no type of an internal package, whose name programs
@@ -22,7 +23,9 @@ var public = []string{
 func TestPublicTypes(t *testing.T) {
 	t.Parallel()
 	_, export := listFiles(t, public)
-	load := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) { return os.Open(export[path]) })
+	load := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) {
+		return os.Open(export[path])
+	})
 	for _, name := range public {
 		p, err := load.Import(module + "/" + name)
 		if err != nil {
@@ -36,7 +39,9 @@ func TestPublicTypes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found := internalTypes(engine); !slices.ContainsFunc(found, func(s string) bool { return strings.Contains(s, "Config") && strings.Contains(s, "store.Store") }) {
+	if found := internalTypes(engine); !slices.ContainsFunc(found, func(s string) bool {
+		return strings.Contains(s, "Config") && strings.Contains(s, "store.Store")
+	}) {
 		t.Errorf("the types of internal/record/store in internal/runtime/engine are not seen: %q", found)
 	}
 }

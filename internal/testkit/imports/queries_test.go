@@ -22,7 +22,8 @@ func TestEveryQueryIsUsed(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && (d.Name() == "db" || d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".") && d.Name() != "..") {
+		if d.IsDir() && (d.Name() == "db" || d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".") &&
+			d.Name() != "..") {
 			return fs.SkipDir
 		}
 		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {

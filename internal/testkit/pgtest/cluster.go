@@ -103,7 +103,8 @@ func (c *cluster) prepare(ctx context.Context, fsys fs.FS) error {
 			}
 		}
 		// The comment says when the template was last used; sweep reads it.
-		_, err = conn.Exec(ctx, fmt.Sprintf(`DO $$ BEGIN EXECUTE format('COMMENT ON DATABASE %s IS %%L', now()); END $$`, c.template))
+		_, err = conn.Exec(ctx, fmt.Sprintf(`DO $$ BEGIN EXECUTE format('COMMENT ON DATABASE %s IS %%L', now()); END $$`,
+			c.template))
 		return err
 	})
 }
@@ -258,7 +259,8 @@ func (c *cluster) drop(ctx context.Context, name string) error {
 // keepDatabase renames a database, so that sweep does not drop it.
 func (c *cluster) keepDatabase(ctx context.Context, name string) (string, error) {
 	kept := keptPrefix + strings.TrimPrefix(name, testPrefix)
-	if _, err := c.admin.Exec(ctx, `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = $1`, name); err != nil {
+	if _, err := c.admin.Exec(ctx, `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = $1`,
+		name); err != nil {
 		return "", err
 	}
 	if _, err := c.admin.Exec(ctx, fmt.Sprintf(`ALTER DATABASE %s RENAME TO %s`, name, kept)); err != nil {

@@ -110,7 +110,8 @@ func TestReset(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = stray.Rollback(context.Background()) }()
-	if _, err := stray.Exec(t.Context(), `INSERT INTO actlog.parent VALUES (2); LOCK actlog.parent, actlog.child`); err != nil {
+	if _, err := stray.Exec(t.Context(),
+		`INSERT INTO actlog.parent VALUES (2); LOCK actlog.parent, actlog.child`); err != nil {
 		t.Fatal(err)
 	}
 
@@ -140,10 +141,15 @@ func TestDropInsteadOfReset(t *testing.T) {
 	}{
 		{"added table", `CREATE TABLE actlog.more ()`},
 		{"added column", `ALTER TABLE actlog.child ADD COLUMN more int`},
-		{"added partition", `CREATE TABLE actlog.more PARTITION OF actlog.child FOR VALUES FROM ('2027-01-01') TO ('2028-01-01')`},
+		{
+			"added partition", `CREATE TABLE actlog.more PARTITION OF actlog.child FOR VALUES FROM ('2027-01-01') TO ('2028-01-01')`,
+		},
 		{"dropped table", `DROP TABLE actlog.child`},
 		{"added schema", `CREATE SCHEMA other CREATE TABLE t ()`},
-		{"rows that cannot be deleted", `INSERT INTO actlog.parent VALUES (1); ALTER TABLE actlog.parent ENABLE ALWAYS TRIGGER refuse`},
+		{
+			"rows that cannot be deleted",
+			`INSERT INTO actlog.parent VALUES (1); ALTER TABLE actlog.parent ENABLE ALWAYS TRIGGER refuse`,
+		},
 		{"damaged catalog", `DELETE FROM pg_class WHERE relname = 'child'`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -216,7 +222,8 @@ func TestSweep(t *testing.T) {
 	dead.admin.Close() // as if it were killed
 
 	// The server needs a moment to notice that the sessions have ended.
-	exec(t, living.admin, `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = '`+appPrefix+dead.run+`'`)
+	exec(t, living.admin, `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = '`+
+		appPrefix+dead.run+`'`)
 	newCluster(t, url, fixture)
 	if living.has(t, theirs) {
 		t.Error("the database of an ended program still exists")

@@ -102,7 +102,8 @@ func Follow(ctx context.Context, primary, from, to string) (*embedpg.Server, err
 		return nil, err
 	}
 	password, _ := at.User.Password()
-	follow := fmt.Sprintf("primary_conninfo = 'host=%s port=%s user=%s password=%s'\n", at.Query().Get("host"), at.Query().Get("port"), at.User.Username(), password)
+	follow := fmt.Sprintf("primary_conninfo = 'host=%s port=%s user=%s password=%s'\n", at.Query().Get("host"),
+		at.Query().Get("port"), at.User.Username(), password)
 	for name, text := range map[string]string{"standby.signal": "", "postgresql.auto.conf": follow} {
 		if err := os.WriteFile(filepath.Join(to, "data", name), []byte(text), 0o600); err != nil {
 			return nil, err
@@ -151,7 +152,9 @@ func Exec(t testing.TB, url string, statements ...string) {
 // backUp copies the folder of a running server.
 func backUp(ctx context.Context, conn *pgx.Conn, from, to string) error {
 	var major int
-	if err := conn.QueryRow(ctx, "SELECT current_setting('server_version_num')::integer / 10000").Scan(&major); err != nil {
+	if err := conn.QueryRow(
+		ctx, "SELECT current_setting('server_version_num')::integer / 10000",
+	).Scan(&major); err != nil {
 		return err
 	}
 	begin, end := "SELECT pg_backup_start('pair', true)", "SELECT labelfile FROM pg_backup_stop(false)"
@@ -175,7 +178,8 @@ func backUp(ctx context.Context, conn *pgx.Conn, from, to string) error {
 		switch {
 		case d.IsDir():
 			return os.MkdirAll(filepath.Join(to, name), 0o700)
-		case !d.Type().IsRegular(), d.Name() == "postmaster.pid", d.Name() == "postmaster.opts", d.Name() == "lock", d.Name() == "postgres.log":
+		case !d.Type().IsRegular(), d.Name() == "postmaster.pid", d.Name() == "postmaster.opts", d.Name() == "lock",
+			d.Name() == "postgres.log":
 			return nil
 		}
 		b, err := os.ReadFile(path)

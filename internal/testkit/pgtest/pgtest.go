@@ -91,7 +91,9 @@ func Main(m *testing.M, ignore ...goleak.Option) {
 	cancel()
 	if code == 0 {
 		// The reaper of testcontainers stays connected until the program ends.
-		ignore = append(ignore, goleak.IgnoreAnyFunction("github.com/testcontainers/testcontainers-go.(*Reaper).connect.func1"))
+		ignore = append(
+			ignore, goleak.IgnoreAnyFunction("github.com/testcontainers/testcontainers-go.(*Reaper).connect.func1"),
+		)
 		if err := goleak.Find(ignore...); err != nil {
 			fmt.Fprintln(os.Stderr, "pgtest:", err)
 			code = 1
@@ -104,7 +106,9 @@ func Main(m *testing.M, ignore ...goleak.Option) {
 var shared lazyCluster
 
 // lend takes a database for the test and calls back with it at the end of the test.
-func lend(t testing.TB, take func(*cluster, context.Context) (string, error), back func(*cluster, context.Context, string) error) *DB {
+func lend(
+	t testing.TB, take func(*cluster, context.Context) (string, error), back func(*cluster, context.Context, string) error,
+) *DB {
 	t.Helper()
 	c, err := shared.get(t)
 	if err != nil {
@@ -113,7 +117,9 @@ func lend(t testing.TB, take func(*cluster, context.Context) (string, error), ba
 	return c.lend(t, take, back)
 }
 
-func (c *cluster) lend(t testing.TB, take func(*cluster, context.Context) (string, error), back func(*cluster, context.Context, string) error) *DB {
+func (c *cluster) lend(
+	t testing.TB, take func(*cluster, context.Context) (string, error), back func(*cluster, context.Context, string) error,
+) *DB {
 	t.Helper()
 	name, err := take(c, t.Context())
 	if err != nil {

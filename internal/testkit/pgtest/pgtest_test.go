@@ -27,7 +27,9 @@ func TestManyInParallel(t *testing.T) {
 			t.Run(fmt.Sprint(i), func(t *testing.T) {
 				t.Parallel()
 				db := New(t)
-				exec(t, db.Pool, `INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part) VALUES ('r', 'r', current_date)`)
+				exec(
+					t, db.Pool, `INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part) VALUES ('r', 'r', current_date)`,
+				)
 				if n := count(t, db.Pool, "actlog.plan_execution_record"); n != 1 {
 					t.Errorf("%d rows, want only the one of this test", n)
 				}
@@ -44,7 +46,8 @@ func TestNew(t *testing.T) {
 		t.Fatalf("two tests share %s", a.URL)
 	}
 	var applied int
-	if err := a.Pool.QueryRow(t.Context(), `SELECT count(*) FROM actlog.schema_version WHERE version_id > 0`).Scan(&applied); err != nil || applied == 0 {
+	if err := a.Pool.QueryRow(t.Context(),
+		`SELECT count(*) FROM actlog.schema_version WHERE version_id > 0`).Scan(&applied); err != nil || applied == 0 {
 		t.Errorf("%d migrations applied, %v", applied, err)
 	}
 	other, err := pgxpool.New(t.Context(), a.URL)
@@ -53,7 +56,8 @@ func TestNew(t *testing.T) {
 	}
 	defer other.Close()
 	var name string
-	if err := other.QueryRow(t.Context(), `SELECT current_database()`).Scan(&name); err != nil || !strings.HasPrefix(name, testPrefix) {
+	if err := other.QueryRow(t.Context(), `SELECT current_database()`).Scan(&name); err != nil ||
+		!strings.HasPrefix(name, testPrefix) {
 		t.Errorf("URL connects to %s, %v", name, err)
 	}
 }
@@ -68,7 +72,8 @@ func TestEmpty(t *testing.T) {
 	t.Parallel()
 	db := Empty(t)
 	var schemas int
-	if err := db.Pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_namespace WHERE nspname = 'actlog'`).Scan(&schemas); err != nil || schemas != 0 {
+	if err := db.Pool.QueryRow(t.Context(),
+		`SELECT count(*) FROM pg_namespace WHERE nspname = 'actlog'`).Scan(&schemas); err != nil || schemas != 0 {
 		t.Errorf("%d schemas, %v", schemas, err)
 	}
 	var encoding string

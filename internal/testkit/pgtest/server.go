@@ -52,7 +52,8 @@ func obtain(ctx context.Context, url string, cfg embedpg.Config) (s *Server, how
 	if err == nil {
 		return s, "container", nil
 	}
-	return nil, "", fmt.Errorf("no Postgres for the tests. Either set %s to the address of a server; or install one, for example with "+
+	return nil, "", fmt.Errorf("no Postgres for the tests. Either set %s to the address of a server; or install one, "+
+		"for example with "+
 		"`apt-get install postgresql`; or start Docker.\nlocal: %w\ncontainer: %w", URLEnv, localErr, err)
 }
 

@@ -122,12 +122,16 @@ func (t Turn) usage(req *Request, answer *answerMessage) *usage {
 			}
 			chars += utf8.RuneCountInString(string(m.Content)) + callChars(m.ToolCalls)
 		}
-		count = &Usage{Prompt: tokens(chars), Completion: tokens(utf8.RuneCountInString(t.Content) + callChars(answer.ToolCalls))}
+		count = &Usage{
+			Prompt: tokens(chars), Completion: tokens(utf8.RuneCountInString(t.Content) + callChars(answer.ToolCalls)),
+		}
 		if cached := tokens(sent) / 128 * 128; cached >= 1024 {
 			count.Cached = cached
 		}
 	}
-	u := &usage{PromptTokens: count.Prompt, CompletionTokens: count.Completion, TotalTokens: count.Prompt + count.Completion}
+	u := &usage{
+		PromptTokens: count.Prompt, CompletionTokens: count.Completion, TotalTokens: count.Prompt + count.Completion,
+	}
 	u.PromptTokensDetails.CachedTokens, u.PromptTokensDetails.CacheWriteTokens = count.Cached, count.CacheWrite
 	u.CompletionTokensDetails.ReasoningTokens = count.Reasoning
 	return u
@@ -173,7 +177,9 @@ func (c *completion) chunks() []completion {
 		}
 	}
 	for i, call := range answer.Message.ToolCalls {
-		add(delta{ToolCalls: []callDelta{{Index: i, ID: call.ID, Type: call.Type, Function: functionDelta{Name: call.Function.Name}}}}, nil)
+		add(delta{
+			ToolCalls: []callDelta{{Index: i, ID: call.ID, Type: call.Type, Function: functionDelta{Name: call.Function.Name}}},
+		}, nil)
 		for _, piece := range pieces(call.Function.Arguments) {
 			add(delta{ToolCalls: []callDelta{{Index: i, Function: functionDelta{Arguments: piece}}}}, nil)
 		}

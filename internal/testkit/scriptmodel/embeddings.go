@@ -21,7 +21,10 @@ func (h *Handler) embeddings(w http.ResponseWriter, r *http.Request) {
 	}
 	sent, problem := h.decode(w, r, &body)
 	if problem == nil && (body.Model == "" || len(body.Input) == 0) {
-		problem = &apiError{Status: http.StatusBadRequest, Message: "Missing required parameter: 'model' and 'input', which is a list of texts.", Param: "input"}
+		problem = &apiError{
+			Status:  http.StatusBadRequest,
+			Message: "Missing required parameter: 'model' and 'input', which is a list of texts.", Param: "input",
+		}
 	}
 	if problem != nil {
 		writeError(w, r, *problem)
@@ -35,12 +38,16 @@ func (h *Handler) embeddings(w http.ResponseWriter, r *http.Request) {
 	}
 	data, words := []embedding{}, 0
 	for i, text := range body.Input {
-		found := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+		found := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
+			return !unicode.IsLetter(r) && !unicode.IsDigit(r)
+		})
 		words += len(found)
 		data = append(data, embedding{"embedding", i, vector(found)})
 	}
 	writeJSON(w, http.StatusOK, map[string]any{
-		"object": "list", "data": data, "model": body.Model, "usage": map[string]int{"prompt_tokens": words, "total_tokens": words},
+		"object": "list", "data": data, "model": body.Model, "usage": map[string]int{
+			"prompt_tokens": words, "total_tokens": words,
+		},
 	})
 }
 

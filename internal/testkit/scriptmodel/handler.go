@@ -16,7 +16,8 @@ import (
 
 // Options changes how a script is served. The zero value is usable.
 type Options struct {
-	APIKey       string           // key that every request must have, as bearer token or x-api-key; if empty, none is needed
+	// key that every request must have, as bearer token or x-api-key; if empty, none is needed
+	APIKey       string
 	Seed         string           // goes into all ids, so that two runs of one script have different ids
 	KeepRequests int              // how many of the newest requests Requests returns; default 1000
 	MaxBody      int64            // maximum size of a request body in bytes; default 32 MiB
@@ -72,8 +73,11 @@ func (h *Handler) Requests() []Recorded {
 // ServeHTTP serves the endpoints. It answers all other requests with an error in the format
 // of OpenAI.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if key := h.opts.APIKey; key != "" && r.Header.Get("Authorization") != "Bearer "+key && r.Header.Get("X-Api-Key") != key {
-		writeError(w, r, apiError{Status: http.StatusUnauthorized, Message: "Incorrect API key provided.", Code: "invalid_api_key"})
+	if key := h.opts.APIKey; key != "" && r.Header.Get("Authorization") != "Bearer "+key &&
+		r.Header.Get("X-Api-Key") != key {
+		writeError(w, r, apiError{
+			Status: http.StatusUnauthorized, Message: "Incorrect API key provided.", Code: "invalid_api_key",
+		})
 		return
 	}
 	method, serve := http.MethodPost, h.chat
@@ -92,7 +96,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Method != method {
-		writeError(w, r, apiError{Status: http.StatusMethodNotAllowed, Message: "Not allowed to " + r.Method + " on " + r.URL.Path + "."})
+		writeError(w, r, apiError{
+			Status: http.StatusMethodNotAllowed, Message: "Not allowed to " + r.Method + " on " + r.URL.Path + ".",
+		})
 		return
 	}
 	serve(w, r)
@@ -189,13 +195,17 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, body form, writ
 func (h *Handler) decode(w http.ResponseWriter, r *http.Request, req any) ([]byte, *apiError) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.opts.MaxBody))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		return nil, &apiError{Status: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("The body is larger than %d bytes.", tooLarge.Limit)}
+		return nil, &apiError{
+			Status: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("The body is larger than %d bytes.", tooLarge.Limit),
+		}
 	}
 	if err != nil {
 		return nil, &apiError{Status: http.StatusBadRequest, Message: "Read the body: " + err.Error()}
 	}
 	if err := json.Unmarshal(body, req); err != nil {
-		return nil, &apiError{Status: http.StatusBadRequest, Message: "We could not parse the JSON body of your request: " + err.Error()}
+		return nil, &apiError{
+			Status: http.StatusBadRequest, Message: "We could not parse the JSON body of your request: " + err.Error(),
+		}
 	}
 	return body, nil
 }
@@ -213,7 +223,8 @@ func (h *Handler) turn(ctx context.Context, req *Request, recorded *Recorded) (T
 	recorded.Scene = scene.Name
 	if recorded.Turn >= len(scene.Turns) {
 		return Turn{}, "", &apiError{Status: http.StatusBadRequest, Code: "script_no_turn", Message: fmt.Sprintf(
-			"Scene %q of the script has %d turns, and this request has %d assistant messages.", scene.Name, len(scene.Turns), recorded.Turn)}
+			"Scene %q of the script has %d turns, and this request has %d assistant messages.", scene.Name, len(scene.Turns),
+			recorded.Turn)}
 	}
 	turn := scene.Turns[recorded.Turn]
 	turn.Delay = cmp.Or(turn.Delay, h.script.Delay)
@@ -232,7 +243,10 @@ func (h *Handler) turn(ctx context.Context, req *Request, recorded *Recorded) (T
 			err = errors.New("returned a turn with a Reply")
 		}
 		if err != nil {
-			return turn, "", &apiError{Status: http.StatusInternalServerError, Message: fmt.Sprintf("Reply of scene %q, turn %d: %v", scene.Name, recorded.Turn, err)}
+			return turn, "", &apiError{
+				Status:  http.StatusInternalServerError,
+				Message: fmt.Sprintf("Reply of scene %q, turn %d: %v", scene.Name, recorded.Turn, err),
+			}
 		}
 		reply.Delay = cmp.Or(reply.Delay, turn.Delay)
 		turn = reply
@@ -355,8 +369,10 @@ func (e apiError) openAI() any {
 }
 
 var anthropicErrors = map[int]string{
-	http.StatusUnauthorized: "authentication_error", http.StatusForbidden: "permission_error", http.StatusNotFound: "not_found_error",
-	http.StatusRequestEntityTooLarge: "request_too_large", http.StatusTooManyRequests: "rate_limit_error", 529: "overloaded_error",
+	http.StatusUnauthorized: "authentication_error", http.StatusForbidden: "permission_error",
+	http.StatusNotFound:              "not_found_error",
+	http.StatusRequestEntityTooLarge: "request_too_large", http.StatusTooManyRequests: "rate_limit_error",
+	529: "overloaded_error",
 }
 
 func (e apiError) anthropic() any {

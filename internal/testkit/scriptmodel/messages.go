@@ -83,10 +83,13 @@ func (r *messagesRequest) chat() (req *Request, param string, err error) {
 			case "text":
 				said.Content += Text(b.Text)
 			case "tool_use":
-				said.ToolCalls = append(said.ToolCalls, Call{ID: b.ID, Type: "function", Function: Function{Name: b.Name, Arguments: string(b.Input)}})
+				said.ToolCalls = append(said.ToolCalls, Call{
+					ID: b.ID, Type: "function", Function: Function{Name: b.Name, Arguments: string(b.Input)},
+				})
 			case "tool_result":
 				if results != j {
-					return nil, fmt.Sprintf("messages.%d.content.%d", i, j), errors.New("tool results must come first in their message")
+					return nil, fmt.Sprintf("messages.%d.content.%d", i, j),
+						errors.New("tool results must come first in their message")
 				}
 				req.Messages = append(req.Messages, Message{Role: "tool", ToolCallID: b.ToolUseID, Content: b.Content})
 				results++
@@ -147,7 +150,10 @@ type outputDetails struct {
 	ThinkingTokens int `json:"thinking_tokens"`
 }
 
-var stopReasons = map[string]string{"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens", "content_filter": "refusal", "refusal": "refusal"}
+var stopReasons = map[string]string{
+	"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens", "content_filter": "refusal",
+	"refusal": "refusal",
+}
 
 // message converts the answer to the form of the Messages API. The input of a tool call is a JSON
 // value there, so arguments that are no JSON become a string, except in a stream.
@@ -158,7 +164,8 @@ func (c *completion) message() *message {
 		reason = "refusal"
 	}
 	out := &message{
-		ID: "msg_" + c.ID[len("chatcmpl-"):], Type: "message", Role: "assistant", Model: c.Model, Content: []any{}, StopReason: &reason,
+		ID: "msg_" + c.ID[len("chatcmpl-"):], Type: "message", Role: "assistant", Model: c.Model, Content: []any{},
+		StopReason: &reason,
 		Usage: messageUsage{
 			InputTokens:   u.PromptTokens - u.PromptTokensDetails.CachedTokens - u.PromptTokensDetails.CacheWriteTokens,
 			CacheCreation: u.PromptTokensDetails.CacheWriteTokens,
@@ -184,7 +191,8 @@ func (c *completion) message() *message {
 			input, _ = json.Marshal(call.Function.Arguments) // cannot fail: it is a string
 		}
 		out.Content = append(out.Content, toolUse{
-			Type: "tool_use", ID: "toolu_" + strings.TrimPrefix(call.ID, "call_"), Name: call.Function.Name, Input: input, written: call.Function.Arguments,
+			Type: "tool_use", ID: "toolu_" + strings.TrimPrefix(call.ID, "call_"), Name: call.Function.Name, Input: input,
+			written: call.Function.Arguments,
 		})
 	}
 	return out

@@ -15,7 +15,9 @@ import (
 )
 
 // serveMessages returns a handler and a function that posts a request to the Messages API.
-func serveMessages(t *testing.T, script scriptmodel.Script, opts *scriptmodel.Options) (*scriptmodel.Handler, func(body string) *httptest.ResponseRecorder) {
+func serveMessages(
+	t *testing.T, script scriptmodel.Script, opts *scriptmodel.Options,
+) (*scriptmodel.Handler, func(body string) *httptest.ResponseRecorder) {
 	t.Helper()
 	h, _ := serve(t, script, opts)
 	return h, func(body string) *httptest.ResponseRecorder {
@@ -84,10 +86,14 @@ func TestMessagesUsage(t *testing.T) {
 	t.Parallel()
 	for finish, reason := range map[string]string{"": "end_turn", "length": "max_tokens", "content_filter": "refusal"} {
 		_, post := serveMessages(t, oneTurn(scriptmodel.Turn{
-			Content: "x", FinishReason: finish, Usage: &scriptmodel.Usage{Prompt: 100, Completion: 20, Cached: 60, CacheWrite: 30},
+			Content: "x", FinishReason: finish, Usage: &scriptmodel.Usage{
+				Prompt: 100, Completion: 20, Cached: 60, CacheWrite: 30,
+			},
 		}), nil)
 		got := fields(t, post(strings.Replace(hello, "{", `{"max_tokens":9,`, 1)))
-		want := map[string]any{"input_tokens": 10.0, "cache_read_input_tokens": 60.0, "cache_creation_input_tokens": 30.0, "output_tokens": 20.0}
+		want := map[string]any{
+			"input_tokens": 10.0, "cache_read_input_tokens": 60.0, "cache_creation_input_tokens": 30.0, "output_tokens": 20.0,
+		}
 		if diff := cmp.Diff(want, got["usage"]); diff != "" || got["stop_reason"] != reason {
 			t.Errorf("%q: stop reason %v (-want +got):\n%s", finish, got["stop_reason"], diff)
 		}
@@ -112,16 +118,20 @@ func TestMessagesStream(t *testing.T) {
 	const usage = `"usage":{"input_tokens":10,"cache_creation_input_tokens":30,"cache_read_input_tokens":60,"output_tokens":`
 	want := ""
 	for _, event := range []string{
-		`{"type":"message_start","message":{"id":"` + whole.ID + `","type":"message","role":"assistant","model":"m-1","content":[],"stop_reason":null,"stop_sequence":null,` + usage + `1}}}`,
+		`{"type":"message_start","message":{"id":"` + whole.ID +
+			`","type":"message","role":"assistant","model":"m-1","content":[],"stop_reason":null,"stop_sequence":null,` +
+			usage + `1}}}`,
 		`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`,
 		`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Grüße an alle, d"}}`,
 		`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"ie lesen."}}`,
 		`{"type":"content_block_stop","index":0}`,
-		`{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"` + whole.Content[1].ID + `","name":"a","input":{}}}`,
+		`{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"` + whole.Content[1].ID +
+			`","name":"a","input":{}}}`,
 		`{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"long\":\"argumen"}}`,
 		`{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"ts\"}"}}`,
 		`{"type":"content_block_stop","index":1}`,
-		`{"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"` + whole.Content[2].ID + `","name":"b","input":{}}}`,
+		`{"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"` + whole.Content[2].ID +
+			`","name":"b","input":{}}}`,
 		`{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"not JSON"}}`,
 		`{"type":"content_block_stop","index":2}`,
 		`{"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null},` + usage + `20}}`,
@@ -131,7 +141,8 @@ func TestMessagesStream(t *testing.T) {
 		want += "event: " + name + "\ndata: " + event + "\n\n"
 	}
 	w := post(strings.Replace(body, "{", `{"stream":true,`, 1))
-	if diff := cmp.Diff(want, w.Body.String()); diff != "" || w.Header().Get("Content-Type") != "text/event-stream" || !w.Flushed {
+	if diff := cmp.Diff(want, w.Body.String()); diff != "" || w.Header().Get("Content-Type") != "text/event-stream" ||
+		!w.Flushed {
 		t.Errorf("%v, flushed %v (-want +got):\n%s", w.Header(), w.Flushed, diff)
 	}
 }
@@ -145,21 +156,43 @@ func TestMessagesErrors(t *testing.T) {
 		kind, message string
 		status        int
 	}{
-		{name: "no max_tokens", body: hello, status: 400, kind: "invalid_request_error", message: "max_tokens: a number above 0 is required"},
-		{name: "no messages", body: start + `]}`, status: 400, kind: "invalid_request_error", message: "messages: messages is empty"},
-		{name: "role", body: start + `{"role":"tool","content":"x"}]}`, status: 400, kind: "invalid_request_error", message: `messages.0.role: unknown role "tool"`},
 		{
-			name: "late result", body: start + `{"role":"user","content":[{"type":"text","text":"x"},{"type":"tool_result","tool_use_id":"a"}]}]}`,
-			status: 400, kind: "invalid_request_error", message: "messages.0.content.1: tool results must come first in their message",
+			name: "no max_tokens", body: hello, status: 400, kind: "invalid_request_error",
+			message: "max_tokens: a number above 0 is required",
 		},
 		{
-			name: "result without a call", body: start + user + `,{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]}]}`,
+			name: "no messages", body: start + `]}`, status: 400, kind: "invalid_request_error",
+			message: "messages: messages is empty",
+		},
+		{
+			name: "role", body: start + `{"role":"tool","content":"x"}]}`, status: 400, kind: "invalid_request_error",
+			message: `messages.0.role: unknown role "tool"`,
+		},
+		{
+			name: "late result", body: start +
+				`{"role":"user","content":[{"type":"text","text":"x"},{"type":"tool_result","tool_use_id":"a"}]}]}`,
+			status: 400, kind: "invalid_request_error",
+			message: "messages.0.content.1: tool results must come first in their message",
+		},
+		{
+			name:   "result without a call",
+			body:   start + user + `,{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]}]}`,
 			status: 400, kind: "invalid_request_error",
 			message: `messages.[1]: tool message with tool_call_id "a", but no preceding assistant message has this tool call`,
 		},
-		{name: "rate limit", body: start + user + `]}`, failure: scriptmodel.Failure{Status: 429}, status: 429, kind: "rate_limit_error", message: "Too Many Requests"},
-		{name: "overload", body: start + user + `]}`, failure: scriptmodel.Failure{Status: 529, Message: "Overloaded", RetryAfter: scriptmodel.Duration(time.Second)}, status: 529, kind: "overloaded_error", message: "Overloaded"},
-		{name: "fault", body: start + user + `]}`, failure: scriptmodel.Failure{Status: 500}, status: 500, kind: "api_error", message: "Internal Server Error"},
+		{
+			name: "rate limit", body: start + user + `]}`, failure: scriptmodel.Failure{Status: 429}, status: 429,
+			kind: "rate_limit_error", message: "Too Many Requests",
+		},
+		{
+			name: "overload", body: start + user + `]}`,
+			failure: scriptmodel.Failure{Status: 529, Message: "Overloaded", RetryAfter: scriptmodel.Duration(time.Second)},
+			status:  529, kind: "overloaded_error", message: "Overloaded",
+		},
+		{
+			name: "fault", body: start + user + `]}`, failure: scriptmodel.Failure{Status: 500}, status: 500, kind: "api_error",
+			message: "Internal Server Error",
+		},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
@@ -170,11 +203,14 @@ func TestMessagesErrors(t *testing.T) {
 			}
 			_, post := serveMessages(t, oneTurn(turn), nil)
 			w := post(row.body)
-			want, err := json.Marshal(map[string]any{"type": "error", "error": map[string]any{"type": row.kind, "message": row.message}})
+			want, err := json.Marshal(map[string]any{
+				"type": "error", "error": map[string]any{"type": row.kind, "message": row.message},
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(string(want), sorted(t, w)); diff != "" || w.Code != row.status || (w.Header().Get("Retry-After") != "") != (row.failure.RetryAfter > 0) {
+			if diff := cmp.Diff(string(want), sorted(t, w)); diff != "" || w.Code != row.status ||
+				(w.Header().Get("Retry-After") != "") != (row.failure.RetryAfter > 0) {
 				t.Errorf("status %d, %v (-want +got):\n%s", w.Code, w.Header(), diff)
 			}
 		})
@@ -182,7 +218,8 @@ func TestMessagesErrors(t *testing.T) {
 	t.Run("key", func(t *testing.T) {
 		t.Parallel()
 		_, post := serveMessages(t, oneTurn(scriptmodel.Turn{Content: "x"}), &scriptmodel.Options{APIKey: "another"})
-		if w := post(start + user + `]}`); w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), "authentication_error") {
+		if w := post(start + user + `]}`); w.Code != http.StatusUnauthorized ||
+			!strings.Contains(w.Body.String(), "authentication_error") {
 			t.Errorf("status %d, %s", w.Code, w.Body)
 		}
 	})

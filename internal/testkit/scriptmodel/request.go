@@ -151,7 +151,9 @@ func (r *Request) validate() (param string, err error) {
 		param := fmt.Sprintf("messages.[%d]", i)
 		if m.Role == "tool" {
 			if !open[m.ToolCallID] {
-				return param, fmt.Errorf("tool message with tool_call_id %q, but no preceding assistant message has this tool call", m.ToolCallID)
+				return param, fmt.Errorf(
+					"tool message with tool_call_id %q, but no preceding assistant message has this tool call", m.ToolCallID,
+				)
 			}
 			delete(open, m.ToolCallID)
 			continue
@@ -181,4 +183,5 @@ func (r *Request) validate() (param string, err error) {
 	return "", nil
 }
 
-var errUnanswered = errors.New("an assistant message with tool_calls must be followed by tool messages responding to each tool_call_id")
+var errUnanswered = errors.New("an assistant message with tool_calls must be followed by tool messages responding " +
+	"to each tool_call_id")

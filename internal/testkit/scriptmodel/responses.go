@@ -80,7 +80,9 @@ func (r *responsesRequest) chat() (req *Request, param string, err error) {
 		case in.Type == "reasoning":
 		case in.Type == "function_call":
 			m := model()
-			m.ToolCalls = append(m.ToolCalls, Call{ID: in.CallID, Type: "function", Function: Function{Name: in.Name, Arguments: in.Arguments}})
+			m.ToolCalls = append(m.ToolCalls, Call{
+				ID: in.CallID, Type: "function", Function: Function{Name: in.Name, Arguments: in.Arguments},
+			})
 		case in.Type == "function_call_output":
 			turn = false
 			req.Messages = append(req.Messages, Message{Role: "tool", ToolCallID: in.CallID, Content: in.Output})
@@ -185,7 +187,8 @@ func (c *completion) response(req *responsesRequest) *response {
 		})
 	}
 	u := c.Usage
-	out.Usage.InputTokens, out.Usage.OutputTokens, out.Usage.TotalTokens = u.PromptTokens, u.CompletionTokens, u.TotalTokens
+	out.Usage.InputTokens, out.Usage.OutputTokens, out.Usage.TotalTokens = u.PromptTokens, u.CompletionTokens,
+		u.TotalTokens
 	out.Usage.InputTokensDetails.CachedTokens, out.Usage.InputTokensDetails.CacheWrite = u.PromptTokensDetails.CachedTokens, u.PromptTokensDetails.CacheWriteTokens
 	out.Usage.OutputTokensDetails.ReasoningTokens = u.CompletionTokensDetails.ReasoningTokens
 	return out

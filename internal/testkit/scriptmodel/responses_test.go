@@ -50,16 +50,20 @@ func TestResponses(t *testing.T) {
 		t.Errorf("status %d (-want +got):\n%s", w.Code, diff)
 	}
 
-	w = responses(fmt.Sprintf(start+`[{"role":"user","content":[{"type":"input_text","text":"Will it rain?"}]},{"type":"reasoning","summary":[]},`+
+	w = responses(fmt.Sprintf(start+
+		`[{"role":"user","content":[{"type":"input_text","text":"Will it rain?"}]},{"type":"reasoning","summary":[]},`+
 		`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"I look."}]},`+
 		`{"type":"function_call","call_id":%[1]q,"name":"forecast","arguments":"{}"},{"type":"function_call","call_id":%[2]q,"name":"now","arguments":"{}"},`+
 		`{"type":"function_call_output","call_id":%[1]q,"output":"sun"},{"type":"function_call_output","call_id":%[2]q,"output":[{"type":"input_text","text":"noon"}]}]}`, calls[0].ID, calls[1].ID))
 	message, _ := fields(t, w)["output"].([]any)[0].(map[string]any)
-	if diff := cmp.Diff([]any{map[string]any{"type": "output_text", "text": "forecast({}) says sun", "annotations": []any{}}}, message["content"]); diff != "" {
+	if diff := cmp.Diff([]any{
+		map[string]any{"type": "output_text", "text": "forecast({}) says sun", "annotations": []any{}},
+	}, message["content"]); diff != "" {
 		t.Errorf("status %d (-want +got):\n%s", w.Code, diff)
 	}
 	seen := h.Requests()
-	if last := seen[len(seen)-1]; last.Turn != 1 || len(last.Request.Messages) != 5 || last.Request.Messages[2].Content != "I look." || len(last.Request.Messages[2].ToolCalls) != 2 {
+	if last := seen[len(seen)-1]; last.Turn != 1 || len(last.Request.Messages) != 5 ||
+		last.Request.Messages[2].Content != "I look." || len(last.Request.Messages[2].ToolCalls) != 2 {
 		t.Errorf("%+v", last)
 	}
 
@@ -83,12 +87,20 @@ func TestResponses(t *testing.T) {
 func TestIncompleteResponses(t *testing.T) {
 	t.Parallel()
 	for finish, reason := range map[string]string{"length": "max_output_tokens", "content_filter": "content_filter"} {
-		h, _ := serve(t, oneTurn(scriptmodel.Turn{Content: "and then", FinishReason: finish, Usage: &scriptmodel.Usage{Prompt: 9, Cached: 2, CacheWrite: 3}}), nil)
+		h, _ := serve(t, oneTurn(scriptmodel.Turn{
+			Content: "and then", FinishReason: finish, Usage: &scriptmodel.Usage{Prompt: 9, Cached: 2, CacheWrite: 3},
+		}), nil)
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/responses", strings.NewReader(`{"model":"m-1","input":"hello"}`)))
+		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/responses",
+			strings.NewReader(`{"model":"m-1","input":"hello"}`)))
 		got := fields(t, w)
-		if diff := cmp.Diff([]any{"incomplete", map[string]any{"reason": reason}, nil, map[string]any{"cached_tokens": 2.0, "cache_write_tokens": 3.0}},
-			[]any{got["status"], got["incomplete_details"], got["instructions"], got["usage"].(map[string]any)["input_tokens_details"]}); diff != "" {
+		if diff := cmp.Diff([]any{
+			"incomplete", map[string]any{"reason": reason}, nil, map[string]any{"cached_tokens": 2.0, "cache_write_tokens": 3.0},
+		},
+			[]any{
+				got["status"], got["incomplete_details"], got["instructions"],
+				got["usage"].(map[string]any)["input_tokens_details"],
+			}); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", finish, diff)
 		}
 	}

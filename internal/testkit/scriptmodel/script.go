@@ -51,8 +51,8 @@ type Turn struct {
 	Content   string     `json:"content,omitempty"`
 	ToolCalls []ToolCall `json:"toolCalls,omitempty"`
 
-	// Refusal are the words of a model that refuses: in their own field of a chat completion; as a text otherwise, where Anthropic
-	// has a reason of its own.
+	// Refusal are the words of a model that refuses: in their own field of a chat completion; as a text otherwise, where
+	// Anthropic has a reason of its own.
 	Refusal string `json:"refusal,omitempty"`
 
 	// Reasoning comes before the content: as reasoning_content of a chat completion, or as a
@@ -208,7 +208,8 @@ func (s Script) validate() error {
 }
 
 func (t Turn) validate() error {
-	answers := t.Content != "" || len(t.ToolCalls) > 0 || t.Refusal != "" || t.FinishReason != "" // such as length without a word
+	// such as length without a word
+	answers := t.Content != "" || len(t.ToolCalls) > 0 || t.Refusal != "" || t.FinishReason != ""
 	switch {
 	case t.Reply != nil && answers:
 		return errors.New("has both a Reply and an answer")

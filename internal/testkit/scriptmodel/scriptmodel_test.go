@@ -48,7 +48,9 @@ func weather() scriptmodel.Script {
 }
 
 // serve returns a handler and a function that posts a chat completion request to it.
-func serve(t *testing.T, script scriptmodel.Script, opts *scriptmodel.Options) (*scriptmodel.Handler, func(body string) *httptest.ResponseRecorder) {
+func serve(
+	t *testing.T, script scriptmodel.Script, opts *scriptmodel.Options,
+) (*scriptmodel.Handler, func(body string) *httptest.ResponseRecorder) {
 	t.Helper()
 	h, err := scriptmodel.NewHandler(script, opts)
 	if err != nil {
@@ -56,7 +58,8 @@ func serve(t *testing.T, script scriptmodel.Script, opts *scriptmodel.Options) (
 	}
 	return h, func(body string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/chat/completions", strings.NewReader(body)))
+		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/chat/completions",
+			strings.NewReader(body)))
 		return w
 	}
 }
@@ -121,9 +124,11 @@ func TestConversation(t *testing.T) {
 
 	asked, _ := json.Marshal(calls)
 	w = post(start + fmt.Sprintf(`,{"role":"assistant","content":null,"tool_calls":%s},`+
-		`{"role":"tool","tool_call_id":%q,"content":"noon"},{"role":"tool","tool_call_id":%q,"content":"sun"}]}`, asked, calls[1].ID, calls[0].ID))
+		`{"role":"tool","tool_call_id":%q,"content":"noon"},{"role":"tool","tool_call_id":%q,"content":"sun"}]}`, asked,
+		calls[1].ID, calls[0].ID))
 	last := decode(t, w)
-	if w.Code != http.StatusOK || *last.Choices[0].Message.Content != "now({}) says noon" || last.Choices[0].FinishReason != "stop" {
+	if w.Code != http.StatusOK || *last.Choices[0].Message.Content != "now({}) says noon" ||
+		last.Choices[0].FinishReason != "stop" {
 		t.Errorf("status %d, %s", w.Code, w.Body)
 	}
 
@@ -157,16 +162,36 @@ func TestRefusedRequests(t *testing.T) {
 	}{
 		{"malformed JSON", `{"model":`, 400, "could not parse the JSON body", "", ""},
 		{"wrong type", `{"model":1}`, 400, "could not parse the JSON body", "", ""},
-		{"content of a wrong type", `{"model":"m","messages":[{"role":"user","content":7}]}`, 400, "could not parse the JSON body", "", ""},
+		{
+			"content of a wrong type", `{"model":"m","messages":[{"role":"user","content":7}]}`, 400,
+			"could not parse the JSON body", "", "",
+		},
 		{"no model", `{"messages":[{"role":"user","content":"x"}]}`, 400, "must provide a model", "model", ""},
 		{"no messages", `{"model":"m","messages":[]}`, 400, "messages is empty", "messages", ""},
 		{"more than one answer", `{"model":"m","n":2,"messages":[{"role":"user","content":"x"}]}`, 400, "n is 2", "n", ""},
-		{"unknown role", `{"model":"m","messages":[{"role":"robot","content":"x"}]}`, 400, `unknown role "robot"`, "messages.[0].role", ""},
-		{"empty assistant message", `{"model":"m","messages":[{"role":"assistant"}]}`, 400, "neither content nor tool_calls", "messages.[0]", ""},
-		{"unanswered tool call", `{"model":"m","messages":[{"role":"assistant","tool_calls":[{"id":"a"}]}]}`, 400, "must be followed by tool messages", "messages", ""},
-		{"tool call answered late", `{"model":"m","messages":[{"role":"assistant","tool_calls":[{"id":"a"}]},{"role":"user","content":"x"},{"role":"tool","tool_call_id":"a"}]}`, 400, "must be followed by tool messages", "messages.[1]", ""},
-		{"tool call id twice", `{"model":"m","messages":[{"role":"assistant","tool_calls":[{"id":"a"},{"id":"a"}]}]}`, 400, "used twice", "messages.[0]", ""},
-		{"result without a tool call", `{"model":"m","messages":[{"role":"tool","tool_call_id":"b","content":"x"}]}`, 400, "no preceding assistant message", "messages.[0]", ""},
+		{
+			"unknown role", `{"model":"m","messages":[{"role":"robot","content":"x"}]}`, 400, `unknown role "robot"`,
+			"messages.[0].role", "",
+		},
+		{
+			"empty assistant message", `{"model":"m","messages":[{"role":"assistant"}]}`, 400, "neither content nor tool_calls",
+			"messages.[0]", "",
+		},
+		{
+			"unanswered tool call", `{"model":"m","messages":[{"role":"assistant","tool_calls":[{"id":"a"}]}]}`, 400,
+			"must be followed by tool messages", "messages", "",
+		},
+		{
+			"tool call answered late", `{"model":"m","messages":[{"role":"assistant","tool_calls":[{"id":"a"}]},{"role":"user","content":"x"},{"role":"tool","tool_call_id":"a"}]}`, 400, "must be followed by tool messages", "messages.[1]", "",
+		},
+		{
+			"tool call id twice", `{"model":"m","messages":[{"role":"assistant","tool_calls":[{"id":"a"},{"id":"a"}]}]}`, 400,
+			"used twice", "messages.[0]", "",
+		},
+		{
+			"result without a tool call", `{"model":"m","messages":[{"role":"tool","tool_call_id":"b","content":"x"}]}`, 400,
+			"no preceding assistant message", "messages.[0]", "",
+		},
 		{"unknown scene", hello, 400, `model "m-1", system prompt "", first user message "hello"`, "", "script_no_scene"},
 		{"no more turns", `{"model":"m","messages":[{"role":"system","content":"weather"},{"role":"user","content":"rain"},{"role":"assistant","content":"1"},{"role":"assistant","content":"2"}]}`,
 			400, `"weather" of the script has 2 turns, and this request has 2`, "", "script_no_turn"},
@@ -178,7 +203,8 @@ func TestRefusedRequests(t *testing.T) {
 			_, post := serve(t, weather(), &scriptmodel.Options{MaxBody: 1000})
 			w := post(row.body)
 			e := decode(t, w).Error
-			if w.Code != row.status || !strings.Contains(e.Message, row.message) || e.Param != row.param || e.Code != row.code || e.Type != "invalid_request_error" {
+			if w.Code != row.status || !strings.Contains(e.Message, row.message) || e.Param != row.param ||
+				e.Code != row.code || e.Type != "invalid_request_error" {
 				t.Errorf("status %d, %+v", w.Code, e)
 			}
 		})
@@ -193,11 +219,26 @@ func TestRoutes(t *testing.T) {
 		status                  int
 		body                    string
 	}{
-		{"models", "GET", "/v1/models", "secret", 200, `{"object":"list","data":[{"id":"m-1","object":"model","created":1700000000,"owned_by":"script"},{"id":"m-2","object":"model","created":1700000000,"owned_by":"script"}]}`},
-		{"wrong key", "GET", "/v1/models", "guess", 401, `{"error":{"message":"Incorrect API key provided.","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}`},
-		{"no key", "POST", "/v1/chat/completions", "", 401, `{"error":{"message":"Incorrect API key provided.","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}`},
-		{"unknown path", "POST", "/v1/images", "secret", 404, `{"error":{"message":"Invalid URL (POST /v1/images)","type":"invalid_request_error","param":null,"code":null}}`},
-		{"wrong method", "GET", "/v1/chat/completions", "secret", 405, `{"error":{"message":"Not allowed to GET on /v1/chat/completions.","type":"invalid_request_error","param":null,"code":null}}`},
+		{
+			"models", "GET", "/v1/models", "secret", 200,
+			`{"object":"list","data":[{"id":"m-1","object":"model","created":1700000000,"owned_by":"script"},{"id":"m-2","object":"model","created":1700000000,"owned_by":"script"}]}`,
+		},
+		{
+			"wrong key", "GET", "/v1/models", "guess", 401,
+			`{"error":{"message":"Incorrect API key provided.","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}`,
+		},
+		{
+			"no key", "POST", "/v1/chat/completions", "", 401,
+			`{"error":{"message":"Incorrect API key provided.","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}`,
+		},
+		{
+			"unknown path", "POST", "/v1/images", "secret", 404,
+			`{"error":{"message":"Invalid URL (POST /v1/images)","type":"invalid_request_error","param":null,"code":null}}`,
+		},
+		{
+			"wrong method", "GET", "/v1/chat/completions", "secret", 405,
+			`{"error":{"message":"Not allowed to GET on /v1/chat/completions.","type":"invalid_request_error","param":null,"code":null}}`,
+		},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
@@ -226,7 +267,11 @@ func TestFailures(t *testing.T) {
 		retryAfter, errorT string
 		code, message      string
 	}{
-		{"rate limit", scriptmodel.Failure{Status: 429, Message: "slow down", RetryAfter: scriptmodel.Duration(1500 * time.Millisecond), Times: 2}, "2", "requests", "rate_limit_exceeded", "slow down"},
+		{
+			"rate limit", scriptmodel.Failure{
+				Status: 429, Message: "slow down", RetryAfter: scriptmodel.Duration(1500 * time.Millisecond), Times: 2,
+			}, "2", "requests", "rate_limit_exceeded", "slow down",
+		},
 		{"server error", scriptmodel.Failure{Status: 500, Times: 2}, "", "server_error", "", "Internal Server Error"},
 	}
 	for _, row := range rows {
@@ -237,7 +282,8 @@ func TestFailures(t *testing.T) {
 			for i, body := range []string{hello, other, hello, other} { // two conversations have separate counts
 				w := post(body)
 				e := decode(t, w).Error
-				if w.Code != row.failure.Status || w.Header().Get("Retry-After") != row.retryAfter || e.Type != row.errorT || e.Code != row.code || e.Message != row.message {
+				if w.Code != row.failure.Status || w.Header().Get("Retry-After") != row.retryAfter || e.Type != row.errorT ||
+					e.Code != row.code || e.Message != row.message {
 					t.Errorf("try %d: status %d, %+v, %v", i, w.Code, e, w.Header())
 				}
 			}
@@ -279,7 +325,8 @@ func TestReply(t *testing.T) {
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			h, post := serve(t, oneTurn(scriptmodel.Turn{Reply: func(context.Context, *scriptmodel.Request) (scriptmodel.Turn, error) {
+			h, post := serve(t, oneTurn(scriptmodel.Turn{Reply: func(context.Context,
+				*scriptmodel.Request) (scriptmodel.Turn, error) {
 				return row.turn, row.err
 			}}), nil)
 			w := post(hello)
@@ -306,15 +353,21 @@ func TestUsage(t *testing.T) {
 		PromptDetails    details `json:"prompt_tokens_details"`
 		CompletionDetail details `json:"completion_tokens_details"`
 	}
-	long := `{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat("é", 4800) + `"},{"role":"assistant","content":"1234"},{"role":"user","content":"12345678"}]}`
+	long := `{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat("é", 4800) +
+		`"},{"role":"assistant","content":"1234"},{"role":"user","content":"12345678"}]}`
 	rows := []struct {
 		name, body string
 		turns      []scriptmodel.Turn
 		want       usage
 	}{
-		{"given", hello, []scriptmodel.Turn{{Content: "x", Usage: &scriptmodel.Usage{Prompt: 100, Completion: 20, Cached: 64, Reasoning: 8}}},
+		{"given", hello, []scriptmodel.Turn{
+			{Content: "x", Usage: &scriptmodel.Usage{Prompt: 100, Completion: 20, Cached: 64, Reasoning: 8}},
+		},
 			usage{100, 20, 120, details{Cached: 64}, details{Reasoning: 8}}},
-		{"computed from the texts", hello, []scriptmodel.Turn{{Content: "123456789"}}, usage{Prompt: 2, Completion: 3, Total: 5}},
+		{
+			"computed from the texts", hello, []scriptmodel.Turn{{Content: "123456789"}},
+			usage{Prompt: 2, Completion: 3, Total: 5},
+		},
 		{"with a cached prefix", long, []scriptmodel.Turn{{Content: "x"}, {Content: "123"}},
 			usage{1203, 1, 1204, details{Cached: 1152}, details{}}},
 	}
@@ -335,7 +388,11 @@ func TestUsage(t *testing.T) {
 
 func TestStream(t *testing.T) {
 	t.Parallel()
-	script := oneTurn(scriptmodel.Turn{Content: "Grüße an alle, die lesen.", ToolCalls: []scriptmodel.ToolCall{{Name: "a", Arguments: "{\"long\":\"arguments\"}"}, {Name: "b"}}})
+	script := oneTurn(scriptmodel.Turn{
+		Content: "Grüße an alle, die lesen.", ToolCalls: []scriptmodel.ToolCall{
+			{Name: "a", Arguments: "{\"long\":\"arguments\"}"}, {Name: "b"},
+		},
+	})
 	_, post := serve(t, script, &scriptmodel.Options{Now: epoch})
 	whole := decode(t, post(hello))
 	ids := whole.Choices[0].Message.ToolCalls
@@ -393,7 +450,8 @@ func TestStream(t *testing.T) {
 	t.Run("an error is not a stream", func(t *testing.T) {
 		t.Parallel()
 		_, post := serve(t, weather(), nil)
-		if w := post(strings.Replace(hello, "{", `{"stream":true,`, 1)); w.Code != 400 || w.Header().Get("Content-Type") != "application/json" {
+		if w := post(strings.Replace(hello, "{", `{"stream":true,`, 1)); w.Code != 400 ||
+			w.Header().Get("Content-Type") != "application/json" {
 			t.Errorf("status %d, %v", w.Code, w.Header())
 		}
 	})
@@ -433,7 +491,8 @@ func TestServerConcurrently(t *testing.T) {
 		wg.Go(func() {
 			question := fmt.Sprintf("question %d", i)
 			for _, status := range []int{500, 200} {
-				resp, err := client.Post(s.URL()+"/chat/completions", "application/json", strings.NewReader(strings.Replace(hello, "hello", question, 1)))
+				resp, err := client.Post(s.URL()+"/chat/completions", "application/json",
+					strings.NewReader(strings.Replace(hello, "hello", question, 1)))
 				if err != nil {
 					t.Error(err)
 					return
@@ -455,7 +514,8 @@ func TestServerConcurrently(t *testing.T) {
 func TestCloseEndsPause(t *testing.T) {
 	t.Parallel()
 	thinking := make(chan struct{})
-	s, err := scriptmodel.Start(oneTurn(scriptmodel.Turn{Reply: func(context.Context, *scriptmodel.Request) (scriptmodel.Turn, error) {
+	s, err := scriptmodel.Start(oneTurn(scriptmodel.Turn{Reply: func(context.Context,
+		*scriptmodel.Request) (scriptmodel.Turn, error) {
 		close(thinking)
 		return scriptmodel.Turn{Content: "late", Delay: scriptmodel.Duration(time.Hour)}, nil
 	}}), nil)
@@ -494,13 +554,25 @@ func TestParse(t *testing.T) {
 		{"bad delay", `{"scenes":[{"name":"s","turns":[{"content":"x","delay":"soon"}]}]}`, "invalid duration"},
 		{"no scenes", `{"scenes":[]}`, "no scenes"},
 		{"negative delay", `{"delay":"-1s","scenes":[{"name":"s","turns":[{"content":"x"}]}]}`, "negative delay"},
-		{"negative delay of a turn", `{"scenes":[{"name":"s","turns":[{"content":"x","delay":"-1s"}]}]}`, `scene "s", turn 0: negative delay`},
+		{
+			"negative delay of a turn", `{"scenes":[{"name":"s","turns":[{"content":"x","delay":"-1s"}]}]}`,
+			`scene "s", turn 0: negative delay`,
+		},
 		{"scene without a name", `{"scenes":[{"turns":[{"content":"x"}]}]}`, `scene name ""`},
-		{"scene name twice", `{"scenes":[{"name":"s","turns":[{"content":"x"}]},{"name":"s","turns":[{"content":"x"}]}]}`, `scene name "s"`},
+		{
+			"scene name twice", `{"scenes":[{"name":"s","turns":[{"content":"x"}]},{"name":"s","turns":[{"content":"x"}]}]}`,
+			`scene name "s"`,
+		},
 		{"no turns", `{"scenes":[{"name":"s"}]}`, "has no turns"},
 		{"empty turn", `{"scenes":[{"name":"s","turns":[{}]}]}`, "neither content nor tool calls"},
-		{"no answer after the errors", `{"scenes":[{"name":"s","turns":[{"error":{"status":500,"times":1}}]}]}`, "neither content nor tool calls"},
-		{"finish reason", `{"scenes":[{"name":"s","turns":[{"content":"x","finishReason":"tired"}]}]}`, `unknown finish reason "tired"`},
+		{
+			"no answer after the errors", `{"scenes":[{"name":"s","turns":[{"error":{"status":500,"times":1}}]}]}`,
+			"neither content nor tool calls",
+		},
+		{
+			"finish reason", `{"scenes":[{"name":"s","turns":[{"content":"x","finishReason":"tired"}]}]}`,
+			`unknown finish reason "tired"`,
+		},
 		{"tool without a name", `{"scenes":[{"name":"s","turns":[{"toolCalls":[{}]}]}]}`, "tool call without a name"},
 		{"not an error status", `{"scenes":[{"name":"s","turns":[{"error":{"status":200}}]}]}`, "error with status 200"},
 	}
@@ -518,7 +590,11 @@ func TestParse(t *testing.T) {
 func TestLoad(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "script.json")
-	if err := os.WriteFile(file, []byte(`{"scenes":[{"name":"s","turns":[{"toolCalls":[{"name":"t","arguments":{"n":12345678901234567890}}],"finishReason":"length"}]}]}`), 0o600); err != nil {
+	if err := os.WriteFile(
+		file, []byte(
+			`{"scenes":[{"name":"s","turns":[{"toolCalls":[{"name":"t","arguments":{"n":12345678901234567890}}],"finishReason":"length"}]}]}`,
+		), 0o600,
+	); err != nil {
 		t.Fatal(err)
 	}
 	script, err := scriptmodel.Load(file)
@@ -527,7 +603,8 @@ func TestLoad(t *testing.T) {
 	}
 	_, post := serve(t, script, nil)
 	choice := decode(t, post(hello)).Choices[0]
-	if got := choice.Message.ToolCalls[0].Function.Arguments; got != `{"n":12345678901234567890}` || choice.FinishReason != "length" {
+	if got := choice.Message.ToolCalls[0].Function.Arguments; got != `{"n":12345678901234567890}` ||
+		choice.FinishReason != "length" {
 		t.Errorf("arguments %s, finish reason %s", got, choice.FinishReason)
 	}
 	if _, err := scriptmodel.Load(file + "x"); !errors.Is(err, os.ErrNotExist) {
@@ -537,9 +614,10 @@ func TestLoad(t *testing.T) {
 
 func TestReplyWithAnswerIsRefused(t *testing.T) {
 	t.Parallel()
-	_, err := scriptmodel.Start(oneTurn(scriptmodel.Turn{Content: "x", Reply: func(context.Context, *scriptmodel.Request) (scriptmodel.Turn, error) {
-		return scriptmodel.Turn{}, nil
-	}}), nil)
+	_, err := scriptmodel.Start(oneTurn(scriptmodel.Turn{Content: "x",
+		Reply: func(context.Context, *scriptmodel.Request) (scriptmodel.Turn, error) {
+			return scriptmodel.Turn{}, nil
+		}}), nil)
 	if err == nil || !strings.Contains(err.Error(), "both a Reply and an answer") {
 		t.Errorf("error %v", err)
 	}

@@ -55,7 +55,8 @@ func TestBreak(t *testing.T) {
 		{"cut", "/chat/completions", scriptmodel.Break{After: 2}, 2, `"content":"0123`, io.ErrUnexpectedEOF},
 		{"cut at once", "/chat/completions", scriptmodel.Break{Then: "cut"}, 0, "", io.ErrUnexpectedEOF},
 		{"end", "/chat/completions", scriptmodel.Break{After: 2, Then: "end"}, 2, `"content":"0123`, nil},
-		{"error", "/chat/completions", scriptmodel.Break{After: 1, Then: "end", Error: &scriptmodel.Failure{Status: 500, Code: "boom", Type: "odd"}}, 2,
+		{"error", "/chat/completions",
+			scriptmodel.Break{After: 1, Then: "end", Error: &scriptmodel.Failure{Status: 500, Code: "boom", Type: "odd"}}, 2,
 			`{"error":{"message":"Internal Server Error","type":"odd","param":null,"code":"boom"}}`, nil},
 		{"cut message", "/messages", scriptmodel.Break{After: 3}, 3, `"text":"0123`, io.ErrUnexpectedEOF},
 		{"error in a message", "/messages", scriptmodel.Break{After: 3, Error: overloaded}, 4,
@@ -72,7 +73,8 @@ func TestBreak(t *testing.T) {
 				}
 				body, err := io.ReadAll(resp.Body)
 				_ = resp.Body.Close()
-				if got := bytes.Count(body, []byte("data: ")); resp.StatusCode != 200 || got != row.events || !errors.Is(err, row.err) ||
+				if got := bytes.Count(body, []byte("data: ")); resp.StatusCode != 200 || got != row.events ||
+					!errors.Is(err, row.err) ||
 					!strings.Contains(string(body[bytes.LastIndex(body, []byte("data: "))+1:]), row.last) {
 					t.Errorf("status %d, %d events, %v:\n%s", resp.StatusCode, got, err, body)
 				}
@@ -90,7 +92,9 @@ func TestBreakOfWholeAnswers(t *testing.T) {
 			t.Errorf("%v, %v", resp, err)
 		}
 	}
-	_, fail := listen(t, oneTurn(scriptmodel.Turn{Content: "x", Break: &scriptmodel.Break{Error: &scriptmodel.Failure{Status: 503}, Times: 1}}))
+	_, fail := listen(t, oneTurn(scriptmodel.Turn{
+		Content: "x", Break: &scriptmodel.Break{Error: &scriptmodel.Failure{Status: 503}, Times: 1},
+	}))
 	for _, row := range []struct {
 		status int
 		post   func(path, body string) (*http.Response, error)
@@ -140,14 +144,19 @@ func TestSilence(t *testing.T) {
 // TestReasoning: reasoning comes before the content, and a changed signature is refused.
 func TestReasoning(t *testing.T) {
 	t.Parallel()
-	script := oneTurn(scriptmodel.Turn{Content: "yes", Reasoning: "Is it really so?", NoUsage: true, Usage: &scriptmodel.Usage{Prompt: 9, Completion: 7, Reasoning: 4, CacheWrite: 2}})
+	script := oneTurn(scriptmodel.Turn{
+		Content: "yes", Reasoning: "Is it really so?", NoUsage: true,
+		Usage: &scriptmodel.Usage{Prompt: 9, Completion: 7, Reasoning: 4, CacheWrite: 2},
+	})
 	script.Scenes[0].Turns = append(script.Scenes[0].Turns, scriptmodel.Turn{Content: "again", Whole: true})
 	h, post := serve(t, script, nil)
 	w := post(streamed)
-	if body := w.Body.String(); !strings.Contains(body, `{"role":"assistant","content":""}`) || !strings.Contains(body, `{"reasoning_content":"Is it really so?"}`) || strings.Contains(body, "usage") {
+	if body := w.Body.String(); !strings.Contains(body, `{"role":"assistant","content":""}`) ||
+		!strings.Contains(body, `{"reasoning_content":"Is it really so?"}`) || strings.Contains(body, "usage") {
 		t.Error(body)
 	}
-	if body := post(hello).Body.String(); !strings.Contains(body, `"content":"yes","refusal":null,"reasoning_content":"Is it really so?"}`) || strings.Contains(body, "usage") {
+	if body := post(hello).Body.String(); !strings.Contains(body,
+		`"content":"yes","refusal":null,"reasoning_content":"Is it really so?"}`) || strings.Contains(body, "usage") {
 		t.Error(body)
 	}
 	if got := string(h.Requests()[0].Body); got != streamed {
@@ -167,16 +176,21 @@ func TestReasoning(t *testing.T) {
 			"output_tokens_details": map[string]any{"thinking_tokens": 4.0},
 		},
 	}
-	if diff := cmp.Diff(want, map[string]any{"content": got["content"], "usage": got["usage"]}); diff != "" || signature == "" {
+	if diff := cmp.Diff(want, map[string]any{"content": got["content"], "usage": got["usage"]}); diff != "" ||
+		signature == "" {
 		t.Error(diff)
 	}
-	if body := message(streamed).Body.String(); !strings.Contains(body, `{"type":"thinking_delta","thinking":"Is it really so?"}`) ||
+	if body := message(streamed).Body.String(); !strings.Contains(
+		body, `{"type":"thinking_delta","thinking":"Is it really so?"}`,
+	) ||
 		!strings.Contains(body, fmt.Sprintf(`{"type":"signature_delta","signature":%q}`, signature)) {
 		t.Error(body)
 	}
 	for sent, status := range map[string]int{signature: 200, "forged": 400} {
 		w := message(`{"model":"m-1","max_tokens":9,"stream":true,"messages":[{"role":"user","content":"hello"},{"role":"assistant","content":[` +
-			fmt.Sprintf(`{"type":"thinking","thinking":"Is it really so?","signature":%q},{"type":"text","text":"yes"}]},{"role":"user","content":"why?"}]}`, sent))
+			fmt.Sprintf(
+				`{"type":"thinking","thinking":"Is it really so?","signature":%q},{"type":"text","text":"yes"}]},{"role":"user","content":"why?"}]}`, sent,
+			))
 		if w.Code != status || w.Header().Get("Content-Type") != "application/json" { // a whole answer, or an error
 			t.Errorf("signature %q: status %d, %s", sent, w.Code, w.Body)
 		}

@@ -18,7 +18,8 @@ type CauseCase struct {
 	Changes []record.Change
 	// At is the address of the cause; empty: there is none. Row is its name there; empty: it has none of its own.
 	At, Row string
-	// Kind, Tool and Text are those of the cause, each empty if there is none. Asks says that the cause is an open question.
+	// Kind, Tool and Text are those of the cause, each empty if there is none. Asks says that the cause is an open
+	// question.
 	Kind, Tool, Text string
 	State            record.State
 	Recovered, Asks  bool
@@ -34,7 +35,8 @@ func (c *CauseCase) CauseKind() string {
 	return strings.ToLower(string(c.State))
 }
 
-// causeTrees are trees, each with its name, its rows and the answer: the cause, kind, tool, text, and the number of failures. A row is
+// causeTrees are trees, each with its name, its rows and the answer: the cause, kind, tool, text, and the number of
+// failures. A row is
 //
 //	plan r STATE 0-9 | kind | text        the root plan, from second 0 to 9
 //	plan p<a/0/c STATE ...                a plan that a call started
@@ -516,7 +518,10 @@ func (b *causeBuilder) row(line string) record.Change {
 
 	switch words[0] {
 	case "plan":
-		p := &record.Plan{RootPlanID: b.Root, CurrentPlanID: b.plan(id), Title: new("plan " + id), State: state, ErrorKind: kind, ErrorMessage: message, StartTime: start, EndTime: end}
+		p := &record.Plan{
+			RootPlanID: b.Root, CurrentPlanID: b.plan(id), Title: new("plan " + id), State: state, ErrorKind: kind,
+			ErrorMessage: message, StartTime: start, EndTime: end,
+		}
 		if by := strings.Split(under, "/"); len(by) == 3 {
 			p.ParentPlanID, p.ToolCallID = new(b.plan(b.parents[by[0]])), &by[2]
 		} else if under != "" {
@@ -526,17 +531,29 @@ func (b *causeBuilder) row(line string) record.Change {
 	case "step":
 		b.parents[id] = under
 		b.steps++
-		return &record.AgentExecution{RootPlanID: b.Root, PlanID: b.plan(under), StepID: id, StepIndex: new(b.steps), AgentName: new("agent " + id), Attempt: attempt, State: state, ErrorKind: kind, ErrorMessage: message, StartTime: start, EndTime: end}
+		return &record.AgentExecution{
+			RootPlanID: b.Root, PlanID: b.plan(under), StepID: id, StepIndex: new(b.steps), AgentName: new("agent " + id),
+			Attempt: attempt, State: state, ErrorKind: kind, ErrorMessage: message, StartTime: start, EndTime: end,
+		}
 	case "cycle":
-		return &record.ThinkAct{RootPlanID: b.Root, StepID: at[0], Seq: *b.number(at[1]), Attempt: attempt, State: state, ErrorKind: kind, ErrorMessage: message, ThinkStartTime: start, ActEndTime: end}
+		return &record.ThinkAct{
+			RootPlanID: b.Root, StepID: at[0], Seq: *b.number(at[1]), Attempt: attempt, State: state, ErrorKind: kind,
+			ErrorMessage: message, ThinkStartTime: start, ActEndTime: end,
+		}
 	case "call":
 		call, tool, _ := strings.Cut(at[2], ":")
 		b.calls++
-		return &record.ActTool{RootPlanID: b.Root, StepID: at[0], Seq: *b.number(at[1]), ToolCallID: call, CallIndex: new(b.calls), Name: &tool, Attempt: attempt, State: state, ErrorKind: kind, ErrorMessage: message, StartTime: start, EndTime: end}
+		return &record.ActTool{
+			RootPlanID: b.Root, StepID: at[0], Seq: *b.number(at[1]), ToolCallID: call, CallIndex: new(b.calls), Name: &tool,
+			Attempt: attempt, State: state, ErrorKind: kind, ErrorMessage: message, StartTime: start, EndTime: end,
+		}
 	case "wait":
 		plan, on, _ := strings.Cut(under, "@")
 		step, call, _ := strings.Cut(on, "/")
-		return &record.Wait{RootPlanID: b.Root, PlanID: b.plan(plan), WaitID: id, StepID: some(step), ToolCallID: some(call), Title: message, State: state, StartTime: start, EndTime: end}
+		return &record.Wait{
+			RootPlanID: b.Root, PlanID: b.plan(plan), WaitID: id, StepID: some(step), ToolCallID: some(call), Title: message,
+			State: state, StartTime: start, EndTime: end,
+		}
 	}
 	b.fail(line)
 	return nil

@@ -74,7 +74,8 @@ func (o Outage) End(t testing.TB) { t.Helper(); o.allow(t, true) }
 
 func (o Outage) allow(t testing.TB, connections bool) {
 	t.Helper()
-	if _, err := o.admin.Exec(t.Context(), fmt.Sprintf("ALTER DATABASE %s ALLOW_CONNECTIONS %v", o.name, connections)); err != nil {
+	if _, err := o.admin.Exec(t.Context(),
+		fmt.Sprintf("ALTER DATABASE %s ALLOW_CONNECTIONS %v", o.name, connections)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -150,7 +151,8 @@ func (l *Load) Check(t testing.TB, s *store.Store) {
 			}
 		}
 		if int64(len(st.Cycles)) != n || st.Figures.ModelCalls != n {
-			t.Errorf("writer %d: %d cycles on record, %d rolled up, %d acknowledged", w, len(st.Cycles), st.Figures.ModelCalls, n)
+			t.Errorf("writer %d: %d cycles on record, %d rolled up, %d acknowledged", w, len(st.Cycles), st.Figures.ModelCalls,
+				n)
 		}
 	}
 	if total := PlanTree(t, s, l.root).Total; total.InputTokens != sum || total.ToolCalls != sum {

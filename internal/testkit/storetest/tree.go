@@ -23,18 +23,38 @@ func At(second int) *time.Time {
 func WriteTree(t testing.TB, s *store.Store, root string, state record.State) {
 	t.Helper()
 	call := func(step string, seq int64, id string, state record.State) *record.ActTool {
-		return &record.ActTool{RootPlanID: root, StepID: root + step, Seq: seq, ToolCallID: root + id, Name: new("fetch"), State: &state, StartTime: At(10), EndTime: At(12), Result: new("42")}
+		return &record.ActTool{
+			RootPlanID: root, StepID: root + step, Seq: seq, ToolCallID: root + id, Name: new("fetch"), State: &state,
+			StartTime: At(10), EndTime: At(12), Result: new("42"),
+		}
 	}
 	Write(t, s,
-		&record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new("old"), State: &state, StartTime: At(1), EndTime: At(30)},
-		&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-a", StepIndex: new(int64(0)), StartTime: At(8), State: new(record.Completed)},
-		&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-b", StepIndex: new(int64(1)), StartTime: At(2), State: new(record.Completed)},
-		&record.ThinkAct{RootPlanID: root, StepID: root + "-a", Seq: 0, InputTokens: new(int64(7)), CostUSD: new(0.5), State: new(record.Completed), ThinkInput: new("in")},
+		&record.Plan{
+			RootPlanID: root, CurrentPlanID: root, Title: new("old"), State: &state, StartTime: At(1), EndTime: At(30),
+		},
+		&record.AgentExecution{
+			RootPlanID: root, PlanID: root, StepID: root + "-a", StepIndex: new(int64(0)), StartTime: At(8),
+			State: new(record.Completed),
+		},
+		&record.AgentExecution{
+			RootPlanID: root, PlanID: root, StepID: root + "-b", StepIndex: new(int64(1)), StartTime: At(2),
+			State: new(record.Completed),
+		},
+		&record.ThinkAct{
+			RootPlanID: root, StepID: root + "-a", Seq: 0, InputTokens: new(int64(7)), CostUSD: new(0.5),
+			State: new(record.Completed), ThinkInput: new("in"),
+		},
 		call("-a", 0, "-t", record.Completed),
 		call("-b", 1, "-t", record.Failed),
 		call("-a", 2, "-u", record.Completed),
-		&record.Plan{RootPlanID: root, CurrentPlanID: root + "-sub", ParentPlanID: &root, ToolCallID: new(root + "-t"), State: new(record.Completed), StartTime: At(11)},
-		&record.Plan{RootPlanID: root, CurrentPlanID: root + "-lost", ParentPlanID: &root, ToolCallID: new("lost"), State: new(record.Completed), StartTime: At(12)},
+		&record.Plan{
+			RootPlanID: root, CurrentPlanID: root + "-sub", ParentPlanID: &root, ToolCallID: new(root + "-t"),
+			State: new(record.Completed), StartTime: At(11),
+		},
+		&record.Plan{
+			RootPlanID: root, CurrentPlanID: root + "-lost", ParentPlanID: &root, ToolCallID: new("lost"),
+			State: new(record.Completed), StartTime: At(12),
+		},
 		&record.AgentExecution{RootPlanID: root, PlanID: root + "-sub", StepID: root + "-c", State: new(record.Completed)},
 		call("-c", 0, "-v", record.Completed),
 		&record.Wait{RootPlanID: root, PlanID: root, WaitID: "w"},
@@ -96,7 +116,10 @@ func Dump(t testing.TB, s *store.Store, root string) string {
 }
 
 // TreeTables are the tables that hold the rows of trees.
-var TreeTables = []string{"plan_execution_record", "agent_execution_record", "think_act_record", "act_tool_info", "thought", "artifact", "source_reference", "wait_state"}
+var TreeTables = []string{
+	"plan_execution_record", "agent_execution_record", "think_act_record", "act_tool_info", "thought", "artifact",
+	"source_reference", "wait_state",
+}
 
 // RowKeys returns the keys of changes in the form of StoredKeys.
 func RowKeys(changes []record.Change) (all []string) {

@@ -58,7 +58,10 @@ type decoder struct {
 
 // newDecoder returns a decoder behind the first bracket of a value.
 func newDecoder(v string) decoder {
-	d := decoder{jsontext.NewDecoder(bytes.NewBufferString(loosejson.Strict(v)), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)), v}
+	d := decoder{
+		jsontext.NewDecoder(bytes.NewBufferString(loosejson.Strict(v)), jsontext.AllowDuplicateNames(true),
+			jsontext.AllowInvalidUTF8(true)), v,
+	}
 	_, _ = d.ReadToken() // the bracket
 	return d
 }

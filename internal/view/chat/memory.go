@@ -24,15 +24,15 @@ type Memory struct {
 }
 
 const (
-	// headBytes is how long the JSON of a message is, at least, that is known again anywhere. A shorter one is known behind the one that it
-	// stood behind before.
+	// headBytes is how long the JSON of a message is, at least, that is known again anywhere. A shorter one is known
+	// behind the one that it stood behind before.
 	headBytes = 128
 	// maxAlike bounds the messages with the same head that are compared: the last ones.
 	maxAlike = 16
 )
 
-// element is an element of a list of messages that says the same in any list: an object that does not belong together with the
-// one before.
+// element is an element of a list of messages that says the same in any list: an object that does not belong together
+// with the one before.
 type element struct {
 	json string
 	keys []Key    // of its messages: one, as a rule
@@ -64,7 +64,8 @@ func keysOf(messages []Message) []Key {
 	return keys
 }
 
-// list reads the list of messages with which s begins, and returns how long it is. ok is false if it takes [Read] to read it.
+// list reads the list of messages with which s begins, and returns how long it is. ok is false if it takes [Read] to
+// read it.
 func (m *Memory) list(s string) (keys []Key, n int, ok bool) {
 	rest, isList := strings.CutPrefix(s, "[")
 	if !isList {
@@ -94,8 +95,8 @@ func (m *Memory) list(s string) (keys []Key, n int, ok bool) {
 // blank returns s without the white space of JSON before it.
 func blank(s string) string { return strings.TrimLeft(s, " \t\r\n") }
 
-// element returns the element with which s begins, nil if there is none that says the same in any list. Objects of JSON end where
-// they end: if s begins with one, it is its first value.
+// element returns the element with which s begins, nil if there is none that says the same in any list. Objects of JSON
+// end where they end: if s begins with one, it is its first value.
 func (m *Memory) element(s string, last *element) *element {
 	if last != nil && last.next != nil && strings.HasPrefix(s, last.next.json) {
 		return last.next
@@ -111,7 +112,8 @@ func (m *Memory) element(s string, last *element) *element {
 	if !isObject(s) {
 		return nil
 	}
-	value, err := jsontext.NewDecoder(strings.NewReader(s), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)).ReadValue()
+	value, err := jsontext.NewDecoder(strings.NewReader(s), jsontext.AllowDuplicateNames(true),
+		jsontext.AllowInvalidUTF8(true)).ReadValue()
 	if m.Parsed += len(value); err != nil || !json.Valid(value) {
 		return nil
 	}

@@ -27,12 +27,14 @@ var someElements = []string{
 	`{"role":"user","content":[{"type":"text","text":"How many pages are there, and which of them are older than a year?"}]} `,
 	`{"role":"assistant","tool_calls":[{"id":"c1","function":{"name":"look","arguments":"{\"pages\":\"all\",\"older\":365}"}}]}`,
 	`{"role":"tool","tool_call_id":"c1","content":"[{\"page\":1},{\"page\":2}], which is all that there is to be found here"}`,
-	`{"role":"user","content":"x"}`, `{}`, `null`, `"text"`, `7`, `["user","hello"]`, `[{"role":"user","content":"in a list"}]`,
+	`{"role":"user","content":"x"}`, `{}`, `null`, `"text"`, `7`, `["user","hello"]`,
+	`[{"role":"user","content":"in a list"}]`,
 	`{"type":"text","text":"a part that belongs to whatever stands before it in a list of parts"}`,
 	`{"type":"reasoning","text":"hm, that is a part that belongs to whatever stands before it"}`,
 	`{"lc":1,"type":"constructor","id":["langchain","HumanMessage"],"kwargs":{"content":"written by LangChain, as a message of its own"}}`,
 	`{"messages":[{"role":"user","content":"a message in an object in a list, which is long enough"}]}`,
-	`{"role":"user","content":"not closed, but long enough to be known again if it were right`, `{"role":"user",,"content":"wrong, but long enough to be known again if it were right"}`,
+	`{"role":"user","content":"not closed, but long enough to be known again if it were right`,
+	`{"role":"user",,"content":"wrong, but long enough to be known again if it were right"}`,
 }
 
 // TestMemory: a memory reads in each text what Read does, whatever it has read before.
@@ -41,10 +43,14 @@ func TestMemory(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var m chat.Memory
 		for range rapid.IntRange(1, 6).Draw(rt, "texts") {
-			list := strings.Join(rapid.SliceOfN(rapid.SampledFrom(someElements), 0, 6).Draw(rt, "elements"), rapid.SampledFrom([]string{",", ", ", ",\n\t"}).Draw(rt, "between"))
+			list := strings.Join(rapid.SliceOfN(rapid.SampledFrom(someElements), 0, 6).Draw(rt, "elements"),
+				rapid.SampledFrom([]string{",", ", ", ",\n\t"}).Draw(rt, "between"))
 			form := rapid.SampledFrom([]string{
-				"[%s]", " [ %s ]\n", "[%s", "[%s]]", "%s", `{"messages":[%s]}`, `{"model":"m","messages": [%s], "tools":[{"name":"t"}]}`, `{"contents":[%s],"messages":[{"role":"user","content":"more"}]}`,
-				`{"kwargs":{"messages":[%s]}}`, `{"role":"user","content":[%s]}`, `{"messages":[%s],"messages":[]}`, `{"messages":[%s]`, `{"type":"human","data":{},"messages":[%[1]s]}`, "[[%s]]",
+				"[%s]", " [ %s ]\n", "[%s", "[%s]]", "%s", `{"messages":[%s]}`,
+				`{"model":"m","messages": [%s], "tools":[{"name":"t"}]}`,
+				`{"contents":[%s],"messages":[{"role":"user","content":"more"}]}`,
+				`{"kwargs":{"messages":[%s]}}`, `{"role":"user","content":[%s]}`, `{"messages":[%s],"messages":[]}`,
+				`{"messages":[%s]`, `{"type":"human","data":{},"messages":[%[1]s]}`, "[[%s]]",
 			}).Draw(rt, "form")
 			s := fmt.Sprintf(form, list)
 			if diff := cmp.Diff(keysOf(s), append([]chat.Key{}, m.Keys(s)...)); diff != "" {
@@ -54,7 +60,8 @@ func TestMemory(t *testing.T) {
 	})
 }
 
-// TestMemoryParsesWhatIsNew: of a conversation, of one whose front changes, and of one that begins again with a summary.
+// TestMemoryParsesWhatIsNew: of a conversation, of one whose front changes, and of one that begins again with a
+// summary.
 func TestMemoryParsesWhatIsNew(t *testing.T) {
 	t.Parallel()
 	message := func(i int) string {

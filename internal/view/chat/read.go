@@ -59,12 +59,15 @@ func (r *reader) list(v, role string, depth int) {
 }
 
 // wrappers are the names of what holds messages.
-var wrappers = []string{"messages", "choices", "generations", "contents", "candidates", "message", "llm_request", "llm_response"}
+var wrappers = []string{
+	"messages", "choices", "generations", "contents", "candidates", "message", "llm_request", "llm_response",
+}
 
 // roles maps the types and LangChain classes of messages to their roles.
 var roles = map[string]string{
 	"human": "user", "ai": "assistant", "system": "system", "tool": "tool",
-	"HumanMessage": "user", "AIMessage": "assistant", "AIMessageChunk": "assistant", "SystemMessage": "system", "ToolMessage": "tool",
+	"HumanMessage": "user", "AIMessage": "assistant", "AIMessageChunk": "assistant", "SystemMessage": "system",
+	"ToolMessage": "tool",
 }
 
 // object reads a message, a part of one, or an object that wraps messages.
@@ -84,7 +87,9 @@ func (r *reader) object(o *object, role string, depth int) {
 		r.object(newObject(o.take("data")), roles[text(o.take("type"))], depth+1)
 		r.rest(o.rest())
 		return
-	case o.peek("content") != "" && isObject(o.peek("content")) && o.peek("role") == "" && o.peek("parts") == "" && o.peek("type") == "": // Gemini's response
+	case o.peek("content") != "" && isObject(o.peek("content")) && o.peek("role") == "" && o.peek("parts") == "" &&
+		o.peek("type") == "":
+		// Gemini's response
 		r.value(o.take("content"), role, depth+1)
 		r.rest(o.rest())
 		return
@@ -328,7 +333,8 @@ func (m *Message) callOf(o *object) {
 		Text: text(function.take("arguments", "args", "input")),
 	}
 	for _, known := range m.Parts {
-		if known.Kind == Call && p.ID != "" && known.ID == p.ID && known.Name == p.Name && compact(known.Text) == compact(p.Text) {
+		if known.Kind == Call && p.ID != "" && known.ID == p.ID && known.Name == p.Name &&
+			compact(known.Text) == compact(p.Text) {
 			return
 		}
 	}

@@ -28,7 +28,8 @@ type Row struct {
 	// Failures is how many failures there are below the row, itself not counted. Number is which one it is itself, from
 	// 1 as [Outline.Failures] has them; 0: none.
 	Failures, Number int
-	// Left says that the row was left behind: it had begun and has not ended, but the first row has. So nothing is known to go on there.
+	// Left says that the row was left behind: it had begun and has not ended, but the first row has. So nothing is known
+	// to go on there.
 	Left bool
 	// Place and Siblings say which of the rows of its parent this is, from 1, and how many these are.
 	Place, Siblings int
@@ -51,7 +52,11 @@ type Outline struct {
 // Of lays out a skeleton.
 func Of(p *tree.Plan) *Outline {
 	n := size(p)
-	b := builder{Outline: &Outline{Plan: p, Found: tree.Explain(p), Rows: make([]Row, 0, n), Cause: -1, places: make(map[string]int, n)}}
+	b := builder{
+		Outline: &Outline{
+			Plan: p, Found: tree.Explain(p), Rows: make([]Row, 0, n), Cause: -1, places: make(map[string]int, n),
+		},
+	}
 	b.plan(p, -1, 0)
 	b.failures()
 	for i := range b.Rows {
@@ -119,7 +124,8 @@ func (b *builder) plan(p *tree.Plan, parent, depth int) {
 	outer := b.waits
 	b.waits = p.PlacedWaits()
 	for _, s := range p.Steps {
-		name, _ := tree.StepName(text(p.Record.Executor), text(s.Record.AgentName), text(s.Record.AgentDescription), s.Record.StepIndex)
+		name, _ := tree.StepName(text(p.Record.Executor), text(s.Record.AgentName), text(s.Record.AgentDescription),
+			s.Record.StepIndex)
 		b.step(s, name, at, depth+1)
 	}
 	for _, c := range p.SubPlans {
@@ -141,9 +147,12 @@ func (b *builder) step(s *tree.Step, name string, parent, depth int) {
 	at := b.add(Row{Node: tree.Node{Step: s}, step: name, At: At("step", s.Record.StepID)}, parent, depth)
 	started, others := s.Started()
 	for _, c := range s.Cycles {
-		in := b.add(Row{Node: tree.Node{Cycle: c}, At: At("cycle", s.Record.StepID, strconv.FormatInt(c.Record.Seq, 10))}, at, depth+1)
+		in := b.add(Row{Node: tree.Node{Cycle: c}, At: At("cycle", s.Record.StepID, strconv.FormatInt(c.Record.Seq, 10))},
+			at, depth+1)
 		for _, t := range c.ToolCalls {
-			call := b.add(Row{Node: tree.Node{Call: t}, At: At("call", s.Record.StepID, strconv.FormatInt(c.Record.Seq, 10), t.Record.ToolCallID)}, in, depth+2)
+			call := b.add(Row{
+				Node: tree.Node{Call: t}, At: At("call", s.Record.StepID, strconv.FormatInt(c.Record.Seq, 10), t.Record.ToolCallID),
+			}, in, depth+2)
 			b.wait(tree.Node{Call: t}, call, depth+3)
 			for _, p := range started[t] {
 				b.plan(p, call, depth+3)
@@ -195,8 +204,8 @@ func (b *builder) failures() {
 	}
 }
 
-// At returns the address of something in its run: step:<stepId>, cycle:<stepId>/<seq>, call:<stepId>/<seq>/<toolCallId>,
-// plan:<planId> or wait:<waitId>.
+// At returns the address of something in its run: step:<stepId>, cycle:<stepId>/<seq>,
+// call:<stepId>/<seq>/<toolCallId>, plan:<planId> or wait:<waitId>.
 func At(kind string, parts ...string) string {
 	for i, part := range parts {
 		parts[i] = url.PathEscape(part)
@@ -251,7 +260,8 @@ func (o *Outline) Path(row int) (path []int) {
 	return path
 }
 
-// Newest returns the row of the step that began last of those that run. ok is false if none does, as in a run that has ended.
+// Newest returns the row of the step that began last of those that run. ok is false if none does, as in a run that has
+// ended.
 func (o *Outline) Newest() (row int, ok bool) {
 	for i := range o.Rows {
 		s := o.Rows[i].Step
@@ -305,7 +315,8 @@ func (o *Outline) Folded(how Fold, open int, seen ...int) map[int]bool {
 	for i := range o.Rows {
 		r := &o.Rows[i]
 		well := r.Wait == nil && r.State().Terminal() && r.Failures == 0 && r.Number == 0
-		if r.Below > 0 && (how == FoldAll && i > 0 || how == FoldOK && well || how == FoldFew && well && !goesOn[i] && r.Plan != nil && i > 0) {
+		if r.Below > 0 && (how == FoldAll && i > 0 || how == FoldOK && well || how == FoldFew && well && !goesOn[i] &&
+			r.Plan != nil && i > 0) {
 			folded[i] = true
 		}
 	}

@@ -35,7 +35,8 @@ func (g *grown) plan(id string, state record.State, by *tree.ToolCall) *tree.Pla
 }
 
 func (g *grown) step(id, plan string, state record.State) {
-	g.steps = append(g.steps, &tree.Step{Record: record.AgentExecution{RootPlanID: "root", PlanID: plan, StepID: id, StepIndex: new(int64(len(g.steps))), State: &state,
+	g.steps = append(g.steps, &tree.Step{Record: record.AgentExecution{RootPlanID: "root", PlanID: plan, StepID: id,
+		StepIndex: new(int64(len(g.steps))), State: &state,
 		StartTime: new(time.Unix(int64(len(g.steps)), 0))}})
 }
 
@@ -72,8 +73,8 @@ func drawn(o *outline.Outline, folded map[int]bool) string {
 	return b.String()
 }
 
-// TestOutline: rows stand below what they belong to; a sub-plan below its call; failures are counted above, and the cause is
-// the first.
+// TestOutline: rows stand below what they belong to; a sub-plan below its call; failures are counted above, and the
+// cause is the first.
 func TestOutline(t *testing.T) {
 	t.Parallel()
 	var g grown
@@ -85,7 +86,9 @@ func TestOutline(t *testing.T) {
 	g.step("s", "sub", record.Failed)
 	g.call("s", 3, "e", record.Failed)
 	g.plan("lost", record.Completed, &tree.ToolCall{Record: record.ActTool{StepID: "gone", ToolCallID: "gone"}})
-	root.Waits = []*record.Wait{{WaitID: "1"}, {WaitID: "2", StepID: new("a")}, {WaitID: "3", StepID: new("a"), ToolCallID: new("x y")}}
+	root.Waits = []*record.Wait{
+		{WaitID: "1"}, {WaitID: "2", StepID: new("a")}, {WaitID: "3", StepID: new("a"), ToolCallID: new("x y")},
+	}
 	sub.Waits = []*record.Wait{{WaitID: "4", StepID: new("a")}} // of another plan
 	o := g.outline()
 	want := `plan:root 1/1 ✗2
@@ -119,7 +122,8 @@ func TestOutline(t *testing.T) {
 	}
 }
 
-// TestFolded: W15: in a large tree, sub-plans that ended well are folded, but not what leads to the open row, nor what something goes on below.
+// TestFolded: W15: in a large tree, sub-plans that ended well are folded, but not what leads to the open row, nor what
+// something goes on below.
 func TestFolded(t *testing.T) {
 	t.Parallel()
 	grow := func(fillers int) (*outline.Outline, int) {
@@ -158,7 +162,8 @@ func TestFolded(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	for how, want := range map[outline.Fold]string{
-		outline.FoldNone: "0 []", outline.FoldOK: "113 [cycle:a/0 call:a/0/top0]", outline.FoldAll: "114 [cycle:a/0 call:a/0/top0]",
+		outline.FoldNone: "0 []", outline.FoldOK: "113 [cycle:a/0 call:a/0/top0]",
+		outline.FoldAll: "114 [cycle:a/0 call:a/0/top0]",
 	} {
 		folded := large.Folded(how, row)
 		first := []string{}
@@ -176,7 +181,8 @@ func TestFolded(t *testing.T) {
 	}
 }
 
-// TestNewest: W15: the newest step that runs is the one that began last. One whose beginning is not known is older than all others.
+// TestNewest: W15: the newest step that runs is the one that began last. One whose beginning is not known is older than
+// all others.
 func TestNewest(t *testing.T) {
 	t.Parallel()
 	var g grown
@@ -235,7 +241,9 @@ func TestOutlineIsWhole(t *testing.T) {
 func TestLeftBehind(t *testing.T) {
 	t.Parallel()
 	began, now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
-	for state, left := range map[record.State]bool{record.Running: false, record.Completed: true, record.Failed: true, record.Interrupted: true} {
+	for state, left := range map[record.State]bool{
+		record.Running: false, record.Completed: true, record.Failed: true, record.Interrupted: true,
+	} {
 		step := &tree.Step{Record: record.AgentExecution{StepID: "s", State: new(record.Running), StartTime: &began}}
 		step.Cycles = []*tree.Cycle{{Record: record.ThinkAct{StepID: "s", State: new(record.Completed)}}}
 		o := outline.Of(&tree.Plan{

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// TimesAt returns when a row began and ended; what has not ended goes on until now, unless it was left behind. Each may be nil.
+// TimesAt returns when a row began and ended; what has not ended goes on until now, unless it was left behind. Each may
+// be nil.
 func (r *Row) TimesAt(now time.Time) (start, end *time.Time) {
 	start, end = r.Times()
 	if start != nil && end == nil && !r.Left && !r.State().Terminal() {
@@ -18,8 +19,8 @@ func (r *Row) TimesAt(now time.Time) (start, end *time.Time) {
 // interval is a time with its end.
 type interval struct{ from, to time.Time }
 
-// Slowest returns the rows that took longest themselves, the slowest first, and how long: their time without that in which something below
-// them went on. Rows whose times are not known, or that took none, are not among them.
+// Slowest returns the rows that took longest themselves, the slowest first, and how long: their time without that in
+// which something below them went on. Rows whose times are not known, or that took none, are not among them.
 func (o *Outline) Slowest(now time.Time) (rows []int, took map[int]time.Duration) {
 	took = map[int]time.Duration{}
 	below := make([][]interval, len(o.Rows)) // what went on under each row

@@ -9,8 +9,8 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// TestSlowest: the time of a row is its own, without that of what went on below it. What goes on below at the same time counts once; what
-// has no times lets through those below it.
+// TestSlowest: the time of a row is its own, without that of what went on below it. What goes on below at the same time
+// counts once; what has no times lets through those below it.
 func TestSlowest(t *testing.T) {
 	t.Parallel()
 	at := func(s int) *time.Time { return new(time.Unix(int64(s), 0)) }
@@ -32,7 +32,8 @@ func TestSlowest(t *testing.T) {
 	for _, i := range rows {
 		fmt.Fprintf(&b, "%s %v\n", o.Rows[i].At, took[i])
 	}
-	if got, want := b.String(), "plan:root 50s\nstep:a 15s\ncall:a/0/x 15s\ncall:a/1/y 15s\ncall:a/2/z 15s\n"; got != want {
+	if got, want := b.String(), "plan:root 50s\nstep:a 15s\ncall:a/0/x 15s\ncall:a/1/y 15s\ncall:a/2/z 15s\n"; got !=
+		want {
 		t.Errorf("the slowest are\n%swant\n%s", got, want)
 	}
 }

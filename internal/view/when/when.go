@@ -1,5 +1,5 @@
-// Package when owns how people say a time: as a moment, as a day, or as how long ago it was. Commands, the API and the page
-// read them alike. Pure functions.
+// Package when owns how people say a time: as a moment, as a day, or as how long ago it was. Commands, the API and the
+// page read them alike. Pure functions.
 package when
 
 import (
@@ -9,7 +9,8 @@ import (
 )
 
 // Forms says what a time may be, for messages.
-const Forms = "a time such as 2026-11-20T13:53:00Z (RFC 3339), a day such as 2026-11-20, or how long ago, such as 90m, 24h, 3d or 2w"
+const Forms = "a time such as 2026-11-20T13:53:00Z (RFC 3339), a day such as 2026-11-20, or how long ago, such as " +
+	"90m, 24h, 3d or 2w"
 
 // maxSpan bounds the spans of time that people name.
 const maxSpan = 100 * 365 * 24 * time.Hour

@@ -9,7 +9,10 @@ import (
 
 func TestAge(t *testing.T) {
 	t.Parallel()
-	for d, want := range map[time.Duration]string{-time.Hour: "0s", 0: "0s", 59*time.Second + 999*time.Millisecond: "59s", time.Minute: "1m", 119 * time.Minute: "1h", 23 * time.Hour: "23h", 400 * 24 * time.Hour: "400d"} {
+	for d, want := range map[time.Duration]string{
+		-time.Hour: "0s", 0: "0s", 59*time.Second + 999*time.Millisecond: "59s", time.Minute: "1m", 119 * time.Minute: "1h",
+		23 * time.Hour: "23h", 400 * 24 * time.Hour: "400d",
+	} {
 		if got := words.Age(d); got != want {
 			t.Errorf("%v: %s, want %s", d, got, want)
 		}
@@ -18,7 +21,10 @@ func TestAge(t *testing.T) {
 
 func TestShort(t *testing.T) {
 	t.Parallel()
-	for n, want := range map[int64]string{0: "0", 812: "812", 999: "999", 1000: "1.0k", 1949: "1.9k", 9_960: "10k", 41_900: "42k", 999_499: "999k", 999_500: "1.0M", 12_400_000: "12M", 7_000_000_000_000: "7.0T", 1 << 60: "1152922T"} {
+	for n, want := range map[int64]string{
+		0: "0", 812: "812", 999: "999", 1000: "1.0k", 1949: "1.9k", 9_960: "10k", 41_900: "42k", 999_499: "999k",
+		999_500: "1.0M", 12_400_000: "12M", 7_000_000_000_000: "7.0T", 1 << 60: "1152922T",
+	} {
 		if got := words.Short(n); got != want {
 			t.Errorf("%d: %s, want %s", n, got, want)
 		}
@@ -32,7 +38,8 @@ func TestMoreInRun(t *testing.T) {
 		open bool
 		want string
 	}{
-		{0, false, ""}, {0, true, "more in this run"}, {1, false, "1 more in this run"}, {1_200, false, "1,200 more in this run"}, {5, true, "more than 5 more in this run"},
+		{0, false, ""}, {0, true, "more in this run"}, {1, false, "1 more in this run"},
+		{1_200, false, "1,200 more in this run"}, {5, true, "more than 5 more in this run"},
 	} {
 		if got := words.MoreInRun(row.n, row.open); got != row.want {
 			t.Errorf("%d, %v: %q", row.n, row.open, got)
@@ -43,7 +50,8 @@ func TestMoreInRun(t *testing.T) {
 func TestArgument(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"": "''", "plan-0192f3b4-7c1e": "plan-0192f3b4-7c1e", "http://h:1/a_b@c%20+=.": "http://h:1/a_b@c%20+=.", "a b": "'a b'", "it's": `'it'\''s'`, "$(x)": "'$(x)'", "ä": "'ä'", "~": "'~'",
+		"": "''", "plan-0192f3b4-7c1e": "plan-0192f3b4-7c1e", "http://h:1/a_b@c%20+=.": "http://h:1/a_b@c%20+=.",
+		"a b": "'a b'", "it's": `'it'\''s'`, "$(x)": "'$(x)'", "ä": "'ä'", "~": "'~'",
 	} {
 		if got := words.Argument(text); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)

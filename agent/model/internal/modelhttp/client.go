@@ -58,7 +58,8 @@ func New(config Config) (*Client, error) {
 	}
 	base, err := url.Parse(config.BaseURL)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return nil, fmt.Errorf("%s: base URL of model %s is not an absolute HTTP URL", config.Provider, config.Model) // it may contain a password
+		// it may contain a password
+		return nil, fmt.Errorf("%s: base URL of model %s is not an absolute HTTP URL", config.Provider, config.Model)
 	}
 	if config.Timeout < 0 {
 		return nil, fmt.Errorf("%s: timeout of model %s is negative", config.Provider, config.Model)

@@ -100,7 +100,8 @@ func TestRetryAfter(t *testing.T) {
 		})
 		err := c.Post(t.Context(), 1, func(string, []byte) error { return nil })
 		var failed *model.Error
-		if !errors.As(err, &failed) || failed.Kind != model.KindOverloaded || failed.RetryAfter < row.min || failed.RetryAfter > row.max {
+		if !errors.As(err, &failed) || failed.Kind != model.KindOverloaded || failed.RetryAfter < row.min ||
+			failed.RetryAfter > row.max {
 			t.Errorf("%v: %+v", row.header, failed)
 		}
 	}
@@ -122,7 +123,8 @@ func TestTooLarge(t *testing.T) {
 		events := 0
 		err := c.Post(t.Context(), 1, func(string, []byte) error { events++; return nil })
 		var failed *model.Error
-		if !errors.As(err, &failed) || failed.Kind != model.KindServer || events > 64 || status == http.StatusOK && failed.Message != "the answer is larger than 64 MiB" || len(failed.Message) > 2010 {
+		if !errors.As(err, &failed) || failed.Kind != model.KindServer || events > 64 || status == http.StatusOK &&
+			failed.Message != "the answer is larger than 64 MiB" || len(failed.Message) > 2010 {
 			t.Errorf("status %d: %d events, %v", status, events, err)
 		}
 	}
@@ -139,7 +141,8 @@ func TestKeyIsNotShown(t *testing.T) {
 		c.Post(t.Context(), 1, func(_ string, data []byte) error { return c.Failed(data) }),
 		c.Invalid(errors.New("bad secret-key")),
 	} {
-		if err == nil || strings.Contains(err.Error(), "secret-key") || !strings.Contains(err.Error(), "***") || errors.Unwrap(err) != nil {
+		if err == nil || strings.Contains(err.Error(), "secret-key") || !strings.Contains(err.Error(), "***") ||
+			errors.Unwrap(err) != nil {
 			t.Errorf("%v", err)
 		}
 	}
@@ -157,7 +160,9 @@ func TestSharedClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Post(t.Context(), 1, func(string, []byte) error { return nil }); err != nil || c.Timeout != 120*time.Second {
+	if err := c.Post(t.Context(), 1, func(string, []byte) error {
+		return nil
+	}); err != nil || c.Timeout != 120*time.Second {
 		t.Errorf("%v, timeout %s", err, c.Timeout)
 	}
 }

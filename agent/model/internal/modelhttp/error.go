@@ -110,18 +110,22 @@ func text(value json.RawMessage) string {
 
 // kinds are the types and codes of errors that say more than the status.
 var kinds = map[string]model.Kind{
-	"insufficient_quota": model.KindQuota, "billing_error": model.KindQuota, "billing_not_active": model.KindQuota, "billing_hard_limit_reached": model.KindQuota,
-	"rate_limit_exceeded": model.KindRateLimit, "rate_limit_error": model.KindRateLimit,
+	"insufficient_quota": model.KindQuota, "billing_error": model.KindQuota, "billing_not_active": model.KindQuota,
+	"billing_hard_limit_reached": model.KindQuota,
+	"rate_limit_exceeded":        model.KindRateLimit, "rate_limit_error": model.KindRateLimit,
 	"overloaded_error": model.KindOverloaded,
 	"timeout_error":    model.KindTimeout,
 	"invalid_api_key":  model.KindAuth, "authentication_error": model.KindAuth, "permission_error": model.KindAuth,
 	"model_not_found": model.KindNotFound, "not_found_error": model.KindNotFound,
-	"context_length_exceeded": model.KindContextLength, "exceed_context_size_error": model.KindContextLength, "request_too_large": model.KindContextLength,
+	"context_length_exceeded": model.KindContextLength, "exceed_context_size_error": model.KindContextLength,
+	"request_too_large":        model.KindContextLength,
 	"content_policy_violation": model.KindContentFilter, "responsibleaipolicyviolation": model.KindContentFilter,
 }
 
 // tooLong are words of servers that have no code for a conversation that is too long.
-var tooLong = []string{"maximum context length", "context length", "context window", "context size", "prompt is too long"}
+var tooLong = []string{
+	"maximum context length", "context length", "context window", "context size", "prompt is too long",
+}
 
 // kindOf returns the kind of an error. Without a status, it came within an answer.
 func kindOf(status int, said refusal) model.Kind {
@@ -133,7 +137,8 @@ func kindOf(status int, said refusal) model.Kind {
 			return model.KindContentFilter
 		}
 	}
-	refuses := status == http.StatusBadRequest || status == http.StatusUnprocessableEntity || status == 0 && slices.Contains(said.words, "invalid_request_error")
+	refuses := status == http.StatusBadRequest || status == http.StatusUnprocessableEntity || status == 0 &&
+		slices.Contains(said.words, "invalid_request_error")
 	if refuses {
 		message := strings.ToLower(said.message)
 		if slices.ContainsFunc(tooLong, func(words string) bool { return strings.Contains(message, words) }) {
@@ -173,7 +178,8 @@ func retryAfter(h http.Header) time.Duration {
 		header string
 		unit   time.Duration
 	}{{"Retry-After-Ms", time.Millisecond}, {"Retry-After", time.Second}} {
-		if n, err := strconv.ParseFloat(h.Get(said.header), 64); err == nil && n > 0 && n < float64(math.MaxInt64/time.Second) {
+		if n, err := strconv.ParseFloat(h.Get(said.header), 64); err == nil && n > 0 &&
+			n < float64(math.MaxInt64/time.Second) {
 			return time.Duration(n * float64(said.unit))
 		}
 	}

@@ -1,7 +1,8 @@
 // Package folder reads and writes the files of one folder of this machine, for tools that models call. No
 // path leaves the folder, neither by "..", nor as an absolute path, nor through symbolic or hard links. Folders
 // with the name .git are not there: what is written into them can make git run programs. Files that may hold
-// secrets are neither read nor written, unless they are allowed; those of the server never are. Errors are in words for models.
+// secrets are neither read nor written, unless they are allowed; those of the server never are. Errors are in words for
+// models.
 package folder
 
 import (

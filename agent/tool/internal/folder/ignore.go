@@ -110,7 +110,9 @@ func (g ignore) out(at string, folder bool) bool {
 }
 
 // dependencies are folders of what others wrote.
-var dependencies = map[string]bool{"node_modules": true, "vendor": true, "bower_components": true, "__pycache__": true, "site-packages": true}
+var dependencies = map[string]bool{
+	"node_modules": true, "vendor": true, "bower_components": true, "__pycache__": true, "site-packages": true,
+}
 
 // foreign reports whether a file or folder is hidden, or what others wrote.
 func foreign(at string, folder bool) bool {

@@ -13,7 +13,10 @@ import (
 func TestFilesOfTheKernel(t *testing.T) {
 	t.Parallel()
 	for root, names := range map[string][]string{
-		"/": {"proc/self/environ", "proc/1/environ", "proc/self/maps", "sys/kernel/mm/transparent_hugepage/enabled", "dev/null", "dev/zero", "dev/stdin"},
+		"/": {
+			"proc/self/environ", "proc/1/environ", "proc/self/maps", "sys/kernel/mm/transparent_hugepage/enabled", "dev/null",
+			"dev/zero", "dev/stdin",
+		},
 		// also where it is not called so
 		"/proc/self": {"environ", "status", "root/etc/hostname", "cwd/folder.go"},
 	} {
@@ -23,7 +26,8 @@ func TestFilesOfTheKernel(t *testing.T) {
 		}
 		t.Cleanup(func() { f.Close() })
 		for _, name := range names {
-			if _, content, _, err := f.Content(name); err == nil || strings.Contains(err.Error(), "no such file") && !strings.HasPrefix(name, "sys") {
+			if _, content, _, err := f.Content(name); err == nil || strings.Contains(err.Error(), "no such file") &&
+				!strings.HasPrefix(name, "sys") {
 				t.Errorf("%s in %s: %d bytes, %v", name, root, len(content), err)
 			}
 		}

@@ -64,7 +64,8 @@ func (a Allowed) Secret(at string) error {
 	if !secret(filepath.ToSlash(a.root)+"/"+at) || a.has(at) {
 		return nil
 	}
-	return fmt.Errorf("%s may hold secrets, so it is not available, unless allow in the configuration of the toolset names it", at)
+	return fmt.Errorf("%s may hold secrets, so it is not available, unless allow in the configuration of the toolset "+
+		"names it", at)
 }
 
 // HardLink returns an error if a file, which is named by its path in the folder, has more than one name: the
@@ -93,39 +94,48 @@ var secretPaths = []string{
 // secretNames are patterns of the names of files that hold secrets.
 var secretNames = []string{
 	".env", ".env.*", "*.env", ".envrc", "env.local", "env.*.local",
-	"*.pem", "*.key", "*.p8", "*.p12", "*.pfx", "*.pkcs12", "*.jks", "*.jceks", "*.keystore", "*.bks", "*.ppk", "*.kdbx", "*.keytab", "*.ovpn",
+	"*.pem", "*.key", "*.p8", "*.p12", "*.pfx", "*.pkcs12", "*.jks", "*.jceks", "*.keystore", "*.bks", "*.ppk", "*.kdbx",
+	"*.keytab", "*.ovpn",
 	"id_rsa", "id_dsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519", "id_ed25519_sk", "*_rsa", "*_dsa", "*_ecdsa", "*_ed25519",
 	".netrc", "_netrc", ".npmrc", ".pypirc", ".git-credentials", ".htpasswd", "htpasswd", ".htdigest", ".authinfo",
 	".pgpass", "pgpass.conf", ".pg_service.conf", ".my.cnf", ".mylogin.cnf", ".dockercfg", ".dockerconfigjson",
-	".s3cfg", ".boto", ".vault-token", ".terraformrc", "terraform.rc", "credentials.tfrc.json", "*.tfstate", "*.tfstate.*", "*.tfvars", "*.tfvars.json",
+	".s3cfg", ".boto", ".vault-token", ".terraformrc", "terraform.rc", "credentials.tfrc.json", "*.tfstate",
+	"*.tfstate.*", "*.tfvars", "*.tfvars.json",
 	"kubeconfig", "*.kubeconfig", "kubeconfig.*", "token.json", ".token", "auth.json", "oauth_creds.json",
 	"*-key.json", "*_key.json", "wp-config*.php",
-	"service-account*.json", "service_account*.json", "serviceaccount*.json", "*-service-account.json", "*_service_account.json",
+	"service-account*.json", "service_account*.json", "serviceaccount*.json", "*-service-account.json",
+	"*_service_account.json",
 	"*firebase-adminsdk*.json", "gha-creds-*.json", "client_secret*.json", "client-secret*.json",
 	".*_history",
 }
 
-// publicNames are patterns of the names of files that look like those, and are for everybody. Certificates are not among them: their
-// files often hold the private key, too.
+// publicNames are patterns of the names of files that look like those, and are for everybody. Certificates are not
+// among them: their files often hold the private key, too.
 var publicNames = []string{"*.pub.pem", "public.pem", "pubkey.pem", "public-key.*", "public_key.*"}
 
 // secretWords make a file of data one that holds secrets, if its name begins or ends with one of them.
 var secretWords = []string{"secret", "secrets", "credential", "credentials", "passwd", "password", "passwords"}
 
 // topicWords make a file one about secrets.
-var topicWords = map[string]bool{"reset": true, "forgot": true, "change": true, "policy": true, "strength": true, "form": true}
+var topicWords = map[string]bool{
+	"reset": true, "forgot": true, "change": true, "policy": true, "strength": true, "form": true,
+}
 
 // dataSuffixes are those of files of data, which are not code or documentation.
 var dataSuffixes = map[string]bool{
-	"": true, ".yaml": true, ".yml": true, ".json": true, ".toml": true, ".ini": true, ".cfg": true, ".conf": true, ".config": true,
+	"": true, ".yaml": true, ".yml": true, ".json": true, ".toml": true, ".ini": true, ".cfg": true, ".conf": true,
+	".config":     true,
 	".properties": true, ".xml": true, ".txt": true, ".csv": true, ".db": true, ".sqlite": true, ".enc": true,
 }
 
-// codeSuffixes are those of code and documentation. PHP and shell are not among them: configurations are written in them.
+// codeSuffixes are those of code and documentation. PHP and shell are not among them: configurations are written in
+// them.
 var codeSuffixes = map[string]bool{
-	".ts": true, ".tsx": true, ".mts": true, ".cts": true, ".js": true, ".jsx": true, ".mjs": true, ".cjs": true, ".vue": true,
-	".go": true, ".py": true, ".rb": true, ".rs": true, ".java": true, ".kt": true, ".cs": true, ".c": true, ".h": true, ".cpp": true,
-	".md": true, ".mdx": true, ".rst": true, ".html": true, ".css": true,
+	".ts": true, ".tsx": true, ".mts": true, ".cts": true, ".js": true, ".jsx": true, ".mjs": true, ".cjs": true,
+	".vue": true,
+	".go":  true, ".py": true, ".rb": true, ".rs": true, ".java": true, ".kt": true, ".cs": true, ".c": true, ".h": true,
+	".cpp": true,
+	".md":  true, ".mdx": true, ".rst": true, ".html": true, ".css": true,
 }
 
 // copied is how the names of copies end that people and editors make, such as .bak, .old2, .~1~ and .pem.txt.
@@ -135,7 +145,9 @@ var copied = regexp.MustCompile(`(\.(bak|backup|old|orig|save|copy|tmp|sw[a-z]|t
 var templateSuffixes = map[string]bool{".j2": true, ".jinja": true, ".jinja2": true, ".tpl": true, ".erb": true}
 
 // sampleWords make a file one that shows what to write.
-var sampleWords = map[string]bool{"example": true, "examples": true, "sample": true, "template": true, "tmpl": true, "dist": true, "schema": true}
+var sampleWords = map[string]bool{
+	"example": true, "examples": true, "sample": true, "template": true, "tmpl": true, "dist": true, "schema": true,
+}
 
 // secret reports whether a file may hold secrets, by its path.
 func secret(at string) bool {

@@ -14,32 +14,49 @@ func TestSecret(t *testing.T) {
 	t.Parallel()
 	none := folder.Allow("/work")
 	for _, at := range []string{
-		".env", ".ENV", "a/.env", ".env.local", ".env.production.local", "prod.env", ".envrc", ".env~", ".env.bak", "a/.env.swp", ".env.old.bak",
+		".env", ".ENV", "a/.env", ".env.local", ".env.production.local", "prod.env", ".envrc", ".env~", ".env.bak",
+		"a/.env.swp", ".env.old.bak",
 		"a.pem", "A.PEM", "tls.key", "tls.key.bak", "x.p12", "x.pfx", "x.jks", "x.keystore", "x.ppk", "x.kdbx",
-		"id_rsa", "keys/id_ed25519", "id_rsa.old", ".id_rsa.swp", "deploy_rsa", "github_ed25519", ".ssh/config", "home/.ssh/known_hosts", ".SSH/x", ".gnupg/a/b",
-		".netrc", "_netrc", ".npmrc", ".pypirc", ".git-credentials", ".htpasswd", ".pgpass", ".my.cnf", ".dockercfg", "a/.docker/config.json", ".kube/config", ".kube/config.bak",
-		".aws/credentials", ".aws/config", ".config/gcloud/x.json", ".cargo/credentials.toml", "kubeconfig", "kubeconfig.yaml", "dev.kubeconfig",
-		"secrets.yaml", "secrets.yml", "Secrets.YAML", "secret.json", "secrets.prod.yaml", "app-secrets.yml", "k8s/db-secret.yaml", "secrets.toml", ".secrets", "secrets",
-		"credentials", "credentials.json", "gcp_credentials.json", "credentials.csv", "passwords.txt", "db_password.txt", "passwd",
-		"service-account.json", "service_account_prod.json", "my-service-account.json", "x-firebase-adminsdk-1.json", "client_secret_1.json", "gha-creds-1.json",
-		"terraform.tfstate", "terraform.tfstate.backup", "prod.tfvars", ".bash_history", ".vault-token", ".actlog/password", "etc/shadow", "run/secrets/db",
-		".env.bak1", "secrets.yaml.old2", "id_rsa.bak.1", "id_rsa.~1~", ".id_rsa.swn", "tls.key.backup-2024", "env.local", "env.prod.local", "a.pem.txt", "id_rsa.txt",
-		"server.pem", "privkey.pem", "gcp-key.json", "prod_key.json", "wp-config.php", "wp-config.php.bak", "secrets.yaml.j2", "credentials.json.tpl", "secrets.yml.erb", ".env.j2",
+		"id_rsa", "keys/id_ed25519", "id_rsa.old", ".id_rsa.swp", "deploy_rsa", "github_ed25519", ".ssh/config",
+		"home/.ssh/known_hosts", ".SSH/x", ".gnupg/a/b",
+		".netrc", "_netrc", ".npmrc", ".pypirc", ".git-credentials", ".htpasswd", ".pgpass", ".my.cnf", ".dockercfg",
+		"a/.docker/config.json", ".kube/config", ".kube/config.bak",
+		".aws/credentials", ".aws/config", ".config/gcloud/x.json", ".cargo/credentials.toml", "kubeconfig",
+		"kubeconfig.yaml", "dev.kubeconfig",
+		"secrets.yaml", "secrets.yml", "Secrets.YAML", "secret.json", "secrets.prod.yaml", "app-secrets.yml",
+		"k8s/db-secret.yaml", "secrets.toml", ".secrets", "secrets",
+		"credentials", "credentials.json", "gcp_credentials.json", "credentials.csv", "passwords.txt", "db_password.txt",
+		"passwd",
+		"service-account.json", "service_account_prod.json", "my-service-account.json", "x-firebase-adminsdk-1.json",
+		"client_secret_1.json", "gha-creds-1.json",
+		"terraform.tfstate", "terraform.tfstate.backup", "prod.tfvars", ".bash_history", ".vault-token", ".actlog/password",
+		"etc/shadow", "run/secrets/db",
+		".env.bak1", "secrets.yaml.old2", "id_rsa.bak.1", "id_rsa.~1~", ".id_rsa.swn", "tls.key.backup-2024", "env.local",
+		"env.prod.local", "a.pem.txt", "id_rsa.txt",
+		"server.pem", "privkey.pem", "gcp-key.json", "prod_key.json", "wp-config.php", "wp-config.php.bak",
+		"secrets.yaml.j2", "credentials.json.tpl", "secrets.yml.erb", ".env.j2",
 		"auth.json", ".codex/auth.json", ".composer/auth.json.bak", ".env.sh", ".env.php", "terraform.tfstate.17.backup",
 	} {
-		if err := none.Secret(at); err == nil || !strings.HasPrefix(err.Error(), at+" may hold secrets") || !strings.Contains(err.Error(), "allow") {
+		if err := none.Secret(at); err == nil || !strings.HasPrefix(err.Error(), at+" may hold secrets") ||
+			!strings.Contains(err.Error(), "allow") {
 			t.Errorf("%s: %v, want an error", at, err)
 		}
 	}
 	for _, at := range []string{
-		".env.example", ".env.sample", ".env.template", ".env.dist", "example.env", "env.go", "environment.yaml", ".environment", "a/env/x.go",
-		"id_rsa.pub", "keys/id_ed25519.pub", "id_rsa_test.go", "key.go", "keyboard.json", "pem.go", "monkey.md", "public.crt", "ca.cer",
-		"secrets.go", "secrets.md", "secret_test.py", "docs/secrets.html", "secrets.example.yaml", "secrets.yaml.example", "credentials.ts", "secretary.json",
-		"password.go", "docker/config.json", "kube/config", ".dockerignore", ".gitignore", "config.json", "package.json", "token.go", "service-account.md",
+		".env.example", ".env.sample", ".env.template", ".env.dist", "example.env", "env.go", "environment.yaml",
+		".environment", "a/env/x.go",
+		"id_rsa.pub", "keys/id_ed25519.pub", "id_rsa_test.go", "key.go", "keyboard.json", "pem.go", "monkey.md",
+		"public.crt", "ca.cer",
+		"secrets.go", "secrets.md", "secret_test.py", "docs/secrets.html", "secrets.example.yaml", "secrets.yaml.example",
+		"credentials.ts", "secretary.json",
+		"password.go", "docker/config.json", "kube/config", ".dockerignore", ".gitignore", "config.json", "package.json",
+		"token.go", "service-account.md",
 		"example_service-account.json", "main.tf", "history.md", "tokens.json", ".github/workflows/ci.yml", "README",
-		".env.d.ts", ".env.js", ".env.test.py", ".env.go", ".env.md", ".env.j2.example", "reset-password.json", "password_reset.txt", "forgot_password.txt", "password-policy.yaml",
+		".env.d.ts", ".env.js", ".env.test.py", ".env.go", ".env.md", ".env.j2.example", "reset-password.json",
+		"password_reset.txt", "forgot_password.txt", "password-policy.yaml",
 		"public.pem", "app.pub.pem", "public-key.pem", "public_key.json",
-		"sign_rsa.go", "verify_ecdsa.py", "x_ed25519.rs", "wp-config-sample.php", "secrets.html.erb", "secrets.tpl", "main.go.bak1", "notes.txt", "passwd.5",
+		"sign_rsa.go", "verify_ecdsa.py", "x_ed25519.rs", "wp-config-sample.php", "secrets.html.erb", "secrets.tpl",
+		"main.go.bak1", "notes.txt", "passwd.5",
 	} {
 		if err := none.Secret(at); err != nil {
 			t.Errorf("%s: %v", at, err)
@@ -50,7 +67,8 @@ func TestSecret(t *testing.T) {
 	}
 
 	for _, row := range []struct{ pattern, at string }{
-		{".env", "a/.env"}, {"/.env", ".env"}, {".ENV.*", ".env.test"}, {"testdata/", "testdata/a/x.pem"}, {"testdata/**", "testdata/a/x.pem"}, {"*", "id_rsa"}, {"a/*.KEY", "a/x.key"},
+		{".env", "a/.env"}, {"/.env", ".env"}, {".ENV.*", ".env.test"}, {"testdata/", "testdata/a/x.pem"},
+		{"testdata/**", "testdata/a/x.pem"}, {"*", "id_rsa"}, {"a/*.KEY", "a/x.key"},
 	} {
 		allowed := folder.Allow("/work", "nothing", row.pattern)
 		if err := allowed.Secret(row.at); err != nil {
@@ -60,7 +78,8 @@ func TestSecret(t *testing.T) {
 			t.Errorf("%s allows other/.netrc", row.pattern)
 		}
 	}
-	if allowed := folder.Allow("/", "*.pem", "!prod.pem"); allowed.Secret("a.pem") != nil || allowed.Secret("prod.pem") == nil {
+	if allowed := folder.Allow("/", "*.pem", "!prod.pem"); allowed.Secret("a.pem") != nil ||
+		allowed.Secret("prod.pem") == nil {
 		t.Error("a pattern with ! does not take back")
 	}
 }
@@ -69,7 +88,9 @@ func TestSecret(t *testing.T) {
 func TestOpen(t *testing.T) {
 	t.Parallel()
 	dir, outside := t.TempDir(), t.TempDir()
-	for name, text := range map[string]string{"a.txt": "a", ".env": "secret", "deep/.netrc": "secret", "../" + filepath.Base(outside) + "/x": "outside"} {
+	for name, text := range map[string]string{
+		"a.txt": "a", ".env": "secret", "deep/.netrc": "secret", "../" + filepath.Base(outside) + "/x": "outside",
+	} {
 		at := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(at), 0o750); err != nil {
 			t.Fatal(err)

@@ -20,12 +20,14 @@ func TestTexts(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	for name, text := range map[string]string{
 		"a.go": "a", "b.txt": "b", "sub/c.go": "c", "sub/deep/d.go": "d", "sub/deep/e.log": "e", "sub/keep.log": "k",
-		".gitignore":     "# comment\n*.log\n!keep.log\n/out/\nsub/deep/x*.go\n[\n**/gen/**\n" + strings.Repeat("*a", 1000) + "\n",
+		".gitignore": "# comment\n*.log\n!keep.log\n/out/\nsub/deep/x*.go\n[\n**/gen/**\n" + strings.Repeat("*a", 1000) +
+			"\n",
 		"out/f.go":       "f",
 		"sub/out/g.go":   "g",
 		"sub/deep/x1.go": "x", "sub/.gitignore": "h.go\n", "sub/h.go": "h", "sub/deep/h.go": "h", "h.go": "h",
 		"gen/i.go": "i", ".hidden/j.go": "j", ".env": "secret", "node_modules/k.js": "k", "sub/vendor/l.go": "l",
-		"image": "\x00\x01", "tls.key": "secret", "latin": strings.Repeat("\xff", 10), "huge": strings.Repeat("x", folder.MaxText+1), ".git/config": "c",
+		"image": "\x00\x01", "tls.key": "secret", "latin": strings.Repeat("\xff", 10),
+		"huge": strings.Repeat("x", folder.MaxText+1), ".git/config": "c",
 		"../" + filepath.Base(outside) + "/secret": "s",
 	} {
 		path := filepath.Join(dir, name)
@@ -58,11 +60,15 @@ func TestTexts(t *testing.T) {
 		{"", "[", `include: "[" is not a pattern such as *.go`},
 	} {
 		var got []string
-		left, err := f.Texts(t.Context(), row.path, row.include, func(at string, _ []byte) error { got = append(got, at); return nil })
+		left, err := f.Texts(t.Context(), row.path, row.include, func(at string, _ []byte) error {
+			got = append(got, at)
+			return nil
+		})
 		if err != nil {
 			got = []string{err.Error()}
 		}
-		if strings.Join(got, " ") != row.want || row.path == "" && err == nil && row.include == "" && left != (folder.Left{Large: 1, Closed: 1}) {
+		if strings.Join(got, " ") != row.want || row.path == "" && err == nil && row.include == "" &&
+			left != (folder.Left{Large: 1, Closed: 1}) {
 			t.Errorf("%q %q: %q, left out %+v", row.path, row.include, got, left)
 		}
 	}

@@ -8,7 +8,9 @@ import (
 
 // Walk calls do for everything in a folder, without the folder itself and what belongs to git, and
 // for a file only that file. Links are not followed.
-func (f *Folder) Walk(ctx context.Context, name, include string, do func(at string, d fs.DirEntry) error) (string, error) {
+func (f *Folder) Walk(
+	ctx context.Context, name, include string, do func(at string, d fs.DirEntry) error,
+) (string, error) {
 	wanted, err := readInclude(include)
 	if err != nil {
 		return "", err

@@ -30,11 +30,12 @@ func every() string {
 
 // obeyed reports whether a character may do something to a terminal or to who reads it.
 func obeyed(r rune) bool {
-	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point) && r != '\n' && r != '\t'
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point) &&
+		r != '\n' && r != '\t'
 }
 
-// S11: of all characters, none arrives that a terminal obeys or that nobody sees, however the text is cut into writes, and what
-// was JSON is the same JSON.
+// S11: of all characters, none arrives that a terminal obeys or that nobody sees, however the text is cut into writes,
+// and what was JSON is the same JSON.
 func TestEveryCharacter(t *testing.T) {
 	t.Parallel()
 	all := every()
@@ -44,7 +45,9 @@ func TestEveryCharacter(t *testing.T) {
 	if _, err := io.WriteString(w, raw); err != nil {
 		t.Fatal(err)
 	}
-	for name, got := range map[string]string{"Text": terminal.Text(raw), "Line": terminal.Line(raw), "Plain": terminal.Plain(raw), "Writer": whole.String()} {
+	for name, got := range map[string]string{
+		"Text": terminal.Text(raw), "Line": terminal.Line(raw), "Plain": terminal.Plain(raw), "Writer": whole.String(),
+	} {
 		if i := strings.IndexFunc(got, obeyed); i >= 0 {
 			t.Errorf("%s lets %U through", name, []rune(got[i:])[0])
 		}
@@ -117,13 +120,16 @@ func TestJoiners(t *testing.T) {
 	for _, same := range []string{
 		"می\u200cخواهم", "URL\u200cها", "क्\u200dष", "👩\u200d👩\u200d👧", "❤\ufe0f\u200d🔥", "👩🏽\u200d🚀.",
 	} {
-		if text, plain, line := terminal.Text(same), terminal.Plain(same), terminal.Line(same); text != same || plain != same || line != same {
+		if text, plain, line := terminal.Text(same), terminal.Plain(same), terminal.Line(same); text != same ||
+			plain != same || line != same {
 			t.Errorf("%q: %q, %q, %q", same, text, plain, line)
 		}
 	}
 	for in, want := range map[string]string{
-		"r\u200dm": `r\u200dm`, "\u200dم": `\u200dم`, "م\u200c": `م\u200c`, "م\u200c م": `م\u200c م`, "م \u200dم": `م \u200dم`, "م\u200c\n": `م\u200c` + "\n",
-		"م\u200c\u200dم": `م\u200c\u200dم`, "م\u200b\u200dم": `م\u200b\u200dم`, "م\u200d\xff": `م\u200d` + "\ufffd", "م\u200d\x1b": `م\u200d\u001b`, "م\u200d\r\nم": `م\u200d` + "\nم",
+		"r\u200dm": `r\u200dm`, "\u200dم": `\u200dم`, "م\u200c": `م\u200c`, "م\u200c م": `م\u200c م`,
+		"م \u200dم": `م \u200dم`, "م\u200c\n": `م\u200c` + "\n",
+		"م\u200c\u200dم": `م\u200c\u200dم`, "م\u200b\u200dم": `م\u200b\u200dم`, "م\u200d\xff": `م\u200d` + "\ufffd",
+		"م\u200d\x1b": `م\u200d\u001b`, "م\u200d\r\nم": `م\u200d` + "\nم",
 	} {
 		if got := terminal.Text(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
@@ -156,14 +162,19 @@ func TestWriter(t *testing.T) {
 		writes []string
 		want   string
 	}{
-		"cut character":       {terminal.New, []string{"\xe2\x80", "\xaea"}, `\u202ea`},
-		"cut line break":      {terminal.New, []string{"a\r", "\nb"}, "a\nb"},
-		"no character":        {terminal.New, []string{"a\xe2\x80"}, "a\ufffd\ufffd"},
-		"\\r at the end":      {terminal.New, []string{"a\r"}, `a\u000d`},
-		"no colours":          {terminal.New, []string{"\x1b[31mred"}, `\u001b[31mred`},
-		"colours":             {terminal.Coloured, []string{"\x1b[1m\x1b[31mred\x1b[0m\n"}, "\x1b[1m\x1b[31mred\x1b[0m\n"},
-		"no other sequence":   {terminal.Coloured, []string{"\x1b[2J\x1b[8m\x1b]0;t\a\x1b[0m\u009b2J\x1b"}, `\u001b[2J\u001b[8m\u001b]0;t\u0007` + "\x1b[0m" + `\u009b2J\u001b`},
-		"colours of a Writer": {func(w io.Writer) *terminal.Writer { return terminal.Coloured(terminal.New(w)) }, []string{"\x1b[2mx"}, "\x1b[2mx"},
+		"cut character":  {terminal.New, []string{"\xe2\x80", "\xaea"}, `\u202ea`},
+		"cut line break": {terminal.New, []string{"a\r", "\nb"}, "a\nb"},
+		"no character":   {terminal.New, []string{"a\xe2\x80"}, "a\ufffd\ufffd"},
+		"\\r at the end": {terminal.New, []string{"a\r"}, `a\u000d`},
+		"no colours":     {terminal.New, []string{"\x1b[31mred"}, `\u001b[31mred`},
+		"colours":        {terminal.Coloured, []string{"\x1b[1m\x1b[31mred\x1b[0m\n"}, "\x1b[1m\x1b[31mred\x1b[0m\n"},
+		"no other sequence": {
+			terminal.Coloured, []string{"\x1b[2J\x1b[8m\x1b]0;t\a\x1b[0m\u009b2J\x1b"},
+			`\u001b[2J\u001b[8m\u001b]0;t\u0007` + "\x1b[0m" + `\u009b2J\u001b`,
+		},
+		"colours of a Writer": {func(w io.Writer) *terminal.Writer {
+			return terminal.Coloured(terminal.New(w))
+		}, []string{"\x1b[2mx"}, "\x1b[2mx"},
 	} {
 		var out bytes.Buffer
 		w := tt.make(&out)
@@ -190,7 +201,8 @@ func FuzzWriter(f *testing.F) {
 		_, _ = io.WriteString(w, s[:cut])
 		_, _ = io.WriteString(w, s[cut:])
 		_ = w.Flush()
-		if got := out.String(); got != terminal.Text(s) || strings.IndexFunc(withoutJoiners.Replace(got), obeyed) >= 0 || !utf8.ValidString(got) {
+		if got := out.String(); got != terminal.Text(s) || strings.IndexFunc(withoutJoiners.Replace(got), obeyed) >= 0 ||
+			!utf8.ValidString(got) {
 			t.Errorf("%q: %q", s, got)
 		}
 	})
