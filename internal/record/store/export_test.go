@@ -3,9 +3,11 @@ package store
 import (
 	"context"
 	"math"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/actlog/actlog/internal/record/fieldsql"
 	"github.com/actlog/actlog/record"
 )
 
@@ -104,3 +106,18 @@ func Remembers(s *Store, id string) bool {
 
 // ConversationKey returns the key of the row of a conversation.
 func ConversationKey(c Conversation) string { return c.key() }
+
+// HeartStatements returns the statements that read a tree, a step and a cycle, and those that write each kind, by name.
+func HeartStatements() map[string]string {
+	all := map[string]string{
+		"tree": planTree.SQL, "skeleton": skeleton.SQL, "step": stepDetail.SQL, "cycle": cycleDetail.SQL,
+	}
+	for _, kind := range record.Kinds {
+		name := strings.TrimSuffix(fieldsql.TableOf(kind).Name, "_record")
+		all["merge_"+name] = fieldsql.Merge(kind, fieldsql.WholeShape(kind))
+		if replacements[kind] != "" {
+			all["replace_"+name] = replacements[kind]
+		}
+	}
+	return all
+}
