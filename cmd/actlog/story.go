@@ -337,7 +337,7 @@ func (s *story) reset(d storyDelta) {
 	switch {
 	case void && repeated:
 		c.told = d.Attempt
-		s.line(s.place(d.StepID), s.view.faint("the answer begins again"))
+		s.line(s.place(d.StepID), s.view.faint("the answer begins again, "+attempted{Attempt: d.Attempt}.number()))
 	case void:
 		s.line(s.place(d.StepID), s.view.faint("a part of the answer was lost"))
 	}

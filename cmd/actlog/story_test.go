@@ -54,7 +54,7 @@ func TestStory(t *testing.T) {
 			[]string{delta("s1", "One "), `reset {"planId":"p","stepId":"s1","seq":0,"attempt":2}`,
 				`delta {"planId":"p","stepId":"s1","seq":0,"attempt":2,"text":"Two"}`,
 				done("s1", "Two", `,"attempt":2,"attempts":[{"attempt":1,"errorMessage":"lost"},{"attempt":2}]`)},
-			"One \nthe answer begins again\nTwo\n",
+			"One \nthe answer begins again, attempt 2\nTwo\n",
 		},
 		"again, and the row is first": {
 			[]string{
