@@ -65,6 +65,7 @@ func TestJSON(t *testing.T) {
 			if diff := cmp.Diff(row.want, string(first)); diff != "" {
 				t.Error(diff)
 			}
+
 			again := row.into()
 			if err := json.Unmarshal(first, again); err != nil {
 				t.Fatal(err)
@@ -144,6 +145,7 @@ func TestErrorText(t *testing.T) {
 			t.Errorf("%q, want %q", err, want)
 		}
 	}
+
 	if err := error(&model.Error{Kind: model.KindCancelled, Err: context.Canceled}); !errors.Is(err, context.Canceled) {
 		t.Error("the cause is not in the error")
 	}
@@ -159,11 +161,13 @@ func TestToolNames(t *testing.T) {
 			t.Errorf("%q is offered as %q, want %q", name, got, want)
 		}
 	}
+
 	own, err := model.OwnNames([]model.ToolSpec{{Name: "files.read_file"}, {Name: "everything-echo"}})
 	if diff := cmp.Diff(map[string]string{"files-read_file": "files.read_file", "everything-echo": "everything-echo"},
 		own); diff != "" || err != nil {
 		t.Errorf("%v %s", err, diff)
 	}
+
 	for _, names := range [][2]string{{"files.read", "files-read"}, {"form", "form"}, {"a b", "a_b"}} {
 		_, err := model.OwnNames([]model.ToolSpec{{Name: names[0]}, {Name: "other"}, {Name: names[1]}})
 		want := fmt.Sprintf("tools %q and %q would both be offered as %q", names[0], names[1], model.OfferedName(names[0]))
@@ -224,6 +228,7 @@ func TestLimit(t *testing.T) {
 				if m.Name() != "s-1" || m.Provider() != "stub" {
 					t.Errorf("%s of %s", m.Name(), m.Provider())
 				}
+
 				begin := time.Now()
 				got := make([]int, len(row.want))
 				for i := range got {
@@ -235,6 +240,7 @@ func TestLimit(t *testing.T) {
 							ctx, stop = context.WithTimeout(ctx, 10*time.Second)
 							defer stop()
 						}
+
 						_, err := m.Generate(ctx, model.Request{Messages: []model.Message{model.User(fmt.Sprint(i))}}, nil)
 						var failed *model.Error
 						if i == row.cancel {
@@ -249,6 +255,7 @@ func TestLimit(t *testing.T) {
 					collect(s.started, got, begin)
 					time.Sleep(time.Second)
 				}
+
 				for range 200 {
 					synctest.Wait()
 					collect(s.started, got, begin)

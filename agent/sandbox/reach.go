@@ -76,6 +76,7 @@ func reachOf(cmd *exec.Cmd, temporary string, read, write []string) *reach {
 	if kept, err := cacheOf(cmd); err == nil {
 		cache = kept
 	}
+
 	for _, path := range slices.Concat([]string{cmd.Dir, temporary, cache}, write) {
 		if real, ok := resolve(path, r.write); ok {
 			r.write = append(r.write, real)
@@ -174,6 +175,7 @@ func toolchains(cmd *exec.Cmd) (paths []string) {
 			paths = append(paths, filepath.Join(home, name))
 		}
 	}
+
 	for name, below := range map[string][]string{
 		"GOROOT": {""}, "GOMODCACHE": {""}, "GOPATH": {"bin", "pkg/mod"}, "JAVA_HOME": {""}, "VIRTUAL_ENV": {""},
 		"RUSTUP_HOME": {""}, "CARGO_HOME": {"bin", "git", "registry"},
@@ -241,6 +243,7 @@ func resolve(path string, writable []string) (string, bool) {
 	if !filepath.IsAbs(path) {
 		return "", false
 	}
+
 	at, rest := string(filepath.Separator), filepath.Clean(path)
 	for links := 0; ; {
 		name, more, _ := strings.Cut(strings.TrimLeft(rest, string(filepath.Separator)), string(filepath.Separator))
@@ -250,6 +253,7 @@ func resolve(path string, writable []string) (string, bool) {
 		if slices.ContainsFunc(writable, func(folder string) bool { return within(at, folder) }) {
 			return "", false
 		}
+
 		next := filepath.Join(at, name)
 		info, err := os.Lstat(next)
 		if err != nil {

@@ -101,6 +101,7 @@ func TestFuncKeys(t *testing.T) {
 	type where struct {
 		Country string `json:"country"`
 	}
+
 	type in struct {
 		Target string           `json:"target"`
 		Where  where            `json:"where,omitzero"`
@@ -108,10 +109,12 @@ func TestFuncKeys(t *testing.T) {
 		Number int64            `json:"number,omitempty"`
 		Any    any              `json:"any,omitempty"`
 	}
+
 	echo := tool.Func("echo", "", func(_ context.Context, in in) (heard, error) {
 		return heard{in.Target, in.Where.Country, in.By["a"].Country, in.Number}, nil
 	},
 		tool.WithTouches(func(_ context.Context, in in) ([]string, error) { return []string{in.Target}, nil }))
+
 	for _, tt := range []struct{ arguments, want string }{
 		{`{"target":"prod"}`, `{"T":"prod","W":"","B":"","N":0}`},
 		{

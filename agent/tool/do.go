@@ -48,6 +48,7 @@ func DoChecked(ctx context.Context, t Tool, p Policy, call Call, maxText int) (R
 			return failed(ctx, err)
 		}
 	}
+
 	inner, clock := withClock(ctx, p.Timeout)
 	defer clock.stop()
 	var unanswered atomic.Pointer[error]
@@ -62,6 +63,7 @@ func DoChecked(ctx context.Context, t Tool, p Policy, call Call, maxText int) (R
 			return answer, err
 		}
 	}
+
 	result, err := protected(inner, t, call)
 	if noAnswer := unanswered.Load(); noAnswer != nil {
 		return Result{}, *noAnswer
@@ -75,6 +77,7 @@ func DoChecked(ctx context.Context, t Tool, p Policy, call Call, maxText int) (R
 		}
 		result, err = timedOut(result, p.Timeout), nil
 	}
+
 	if err != nil {
 		return Result{}, err
 	}

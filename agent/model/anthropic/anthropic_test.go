@@ -34,6 +34,7 @@ func answering(t *testing.T, events ...string) *stand {
 			t.Error(err)
 		}
 		s.request, s.body = r, string(body)
+
 		w.Header().Set("Content-Type", "text/event-stream")
 		for _, e := range events {
 			_, _ = io.WriteString(w, "event: any\ndata: "+e+"\n\n")
@@ -105,6 +106,7 @@ func TestRequest(t *testing.T) {
 			if _, err := s.ask(t, row.config, row.req); err != nil {
 				t.Fatal(err)
 			}
+
 			if diff := cmp.Diff(row.want, s.body); diff != "" {
 				t.Error(diff)
 			}
@@ -134,11 +136,13 @@ func TestSchema(t *testing.T) {
 		if _, err := s.ask(t, anthropic.Config{}, model.Request{ResponseSchema: json.RawMessage(schema)}); err != nil {
 			t.Fatal(err)
 		}
+
 		if want := `"output_config":{"format":{"type":"json_schema","schema":` + want +
 			`}}`; !strings.Contains(s.body, want) {
 			t.Errorf("want %s\nin %s", want, s.body)
 		}
 	}
+
 	for schema, want := range map[string]string{
 		`[]`:                                   "responseSchema: not a JSON object",
 		`null`:                                 "responseSchema: not a JSON object",
@@ -178,6 +182,7 @@ func TestBlocks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	want := &model.Response{
 		ID: "msg_1", Model: "m-1-x", Finish: "pause_turn",
 		Usage: model.Usage{Input: new(int64(15)), CacheRead: new(int64(5)), Output: new(int64(9)), Reasoning: new(int64(4))},
@@ -232,6 +237,7 @@ func TestMisfits(t *testing.T) {
 			t.Errorf("%s: %+v, %v", event, resp, err)
 		}
 	}
+
 	if m, err := anthropic.New(anthropic.Config{Model: "m-1", MaxTokens: -1}); err == nil {
 		t.Errorf("%+v", m)
 	}
@@ -264,6 +270,7 @@ func TestCacheWrites(t *testing.T) {
 			t.Errorf("%s: %v", usage, err)
 			continue
 		}
+
 		if diff := cmp.Diff(want, resp.Usage); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", usage, diff)
 		}

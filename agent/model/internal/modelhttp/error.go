@@ -42,6 +42,7 @@ func clip(s string) string {
 	if len(s) <= maxMessage {
 		return s
 	}
+
 	end := maxMessage
 	for !utf8.RuneStart(s[end]) {
 		end--
@@ -84,12 +85,14 @@ func parse(body []byte) refusal {
 		Type    json.RawMessage `json:"type"`
 		Code    json.RawMessage `json:"code"`
 	}
+
 	if json.Unmarshal(body, &object) != nil {
 		return refusal{message: string(bytes.TrimSpace(body))}
 	}
 	if bytes.HasPrefix(object.Error, []byte("{")) {
 		return parse(object.Error)
 	}
+
 	said := refusal{message: cmp.Or(text(object.Error), text(object.Message), text(object.Detail))}
 	for _, word := range []json.RawMessage{object.Type, object.Code} {
 		if w := text(word); w != "" {
@@ -137,6 +140,7 @@ func kindOf(status int, said refusal) model.Kind {
 			return model.KindContentFilter
 		}
 	}
+
 	refuses := status == http.StatusBadRequest || status == http.StatusUnprocessableEntity || status == 0 &&
 		slices.Contains(said.words, "invalid_request_error")
 	if refuses {
@@ -146,6 +150,7 @@ func kindOf(status int, said refusal) model.Kind {
 		}
 		return model.KindInvalidRequest
 	}
+
 	switch status {
 	case 0, http.StatusConflict:
 		return model.KindServer
@@ -166,6 +171,7 @@ func kindOf(status int, said refusal) model.Kind {
 	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported:
 		return model.KindInvalidRequest
 	}
+
 	if status >= 500 {
 		return model.KindServer
 	}
@@ -183,6 +189,7 @@ func retryAfter(h http.Header) time.Duration {
 			return time.Duration(n * float64(said.unit))
 		}
 	}
+
 	at, err := http.ParseTime(h.Get("Retry-After"))
 	if err != nil {
 		return 0
