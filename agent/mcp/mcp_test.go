@@ -170,7 +170,8 @@ func TestPolicies(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, mcp.Options{})
 	plain, trusted := program(t, "new"), program(t, "new")
-	trusted.Trusted, trusted.Timeout, trusted.Exclude = true, time.Minute, []string{"pid", "s*"}
+	trusted.Trusted, trusted.Timeout = true, time.Minute
+	trusted.Exclude = []string{"pid", "s*"}
 	asks := tool.Policy{Approval: true, Writes: true, Timeout: 10 * time.Second}
 
 	for _, tt := range []struct {
@@ -716,12 +717,13 @@ func TestRegistrationFails(t *testing.T) {
 // The configuration as section 8 of runtime.md has it.
 func TestConfiguration(t *testing.T) {
 	t.Parallel()
-	var got map[string]mcp.Server
 	d := yaml.NewDecoder(strings.NewReader(`
 everything: {command: [npx, -y, "@modelcontextprotocol/server-everything"], env: {}, exclude: [], trusted: true, timeout: 10s}
 search:     {url: "http://127.0.0.1:9000/mcp", headers: {Authorization: Bearer x}, registerTimeout: 1m}
 `))
 	d.KnownFields(true)
+
+	var got map[string]mcp.Server
 	if err := d.Decode(&got); err != nil {
 		t.Fatal(err)
 	}
@@ -873,6 +875,7 @@ func TestExactTextsOverHTTP(t *testing.T) {
 				case form == "lines":
 					answer = ": waiting\n\nevent: message\r\nid: 7\nstray\ndata:" +
 						strings.ReplaceAll(answer, `,"result"`, "\ndata: ,\"result\"") + "\n\n"
+
 				case form == "no end": // of the last line
 					answer = "data: " + answer
 				case form == "id":

@@ -142,7 +142,8 @@ func (s *printed) write() {
 		if s.skipped > 0 {
 			s.log(s.what+", and more", "lines", s.skipped)
 		}
-		s.since, s.lines, s.skipped = now, 0, 0
+		s.since = now
+		s.lines, s.skipped = 0, 0
 	}
 
 	if s.lines == maxPrintedLines {

@@ -67,16 +67,15 @@ func connect(ctx context.Context, s Server, log *slog.Logger) (*session, error) 
 	explain := func(err error) error { return err }
 	if c.http {
 		client, closeIdle := httpClient(s)
-		transport, c.cleanUp = &sdk.StreamableClientTransport{
-			Endpoint: s.URL, HTTPClient: client, MaxEventSize: boundedHere,
-		}, closeIdle
+		transport = &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: client, MaxEventSize: boundedHere}
+		c.cleanUp = closeIdle
 	} else {
 		p, err := start(s, log)
 		if err != nil {
 			return nil, err
 		}
-		transport, c.cleanUp, explain = &sdk.IOTransport{Reader: p.stdout, Writer: p.stdin, MaxLineLength: boundedHere},
-			p.stop, p.explain
+		transport = &sdk.IOTransport{Reader: p.stdout, Writer: p.stdin, MaxLineLength: boundedHere}
+		c.cleanUp, explain = p.stop, p.explain
 	}
 
 	client := sdk.NewClient(&sdk.Implementation{Name: "actlog", Version: "1"}, &sdk.ClientOptions{

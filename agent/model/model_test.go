@@ -20,6 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // TestJSON: what is kept of a conversation says the same when it is read again, to the byte.
 func TestJSON(t *testing.T) {
 	t.Parallel()
+
 	for _, row := range []struct {
 		name  string
 		value any
@@ -94,6 +95,7 @@ func TestMessageParts(t *testing.T) {
 func TestPause(t *testing.T) {
 	t.Parallel()
 	rateLimit := &model.Error{Kind: model.KindRateLimit}
+
 	for _, row := range []struct {
 		err     error
 		attempt int
@@ -195,6 +197,7 @@ func (s *stub) Generate(ctx context.Context, req model.Request, _ func(model.Del
 // TestLimit starts six requests a second apart. Time is fake.
 func TestLimit(t *testing.T) {
 	t.Parallel()
+
 	for _, row := range []struct {
 		name   string
 		limits model.Limits

@@ -350,6 +350,7 @@ func TestErrorsWithinAnswers(t *testing.T) {
 				m, _ := p.scripted(t, scriptmodel.Turn{
 					Content: "x", Break: &scriptmodel.Break{After: 2, Then: "end", Error: &row.failure},
 				})
+
 				_, err := m.Generate(t.Context(), hello, nil)
 				if failed := kindOf(t, err); failed.Kind != row.kind || failed.Message != row.failure.Message ||
 					failed.Status != 0 {
@@ -411,6 +412,7 @@ func TestHalfALine(t *testing.T) {
 	for _, p := range providers {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
+
 			for _, row := range []struct {
 				name    string
 				timeout time.Duration
@@ -509,6 +511,7 @@ func TestWholeAnswers(t *testing.T) {
 // TestOddAnswers: bodies that are no answers are errors.
 func TestOddAnswers(t *testing.T) {
 	t.Parallel()
+
 	for _, row := range []struct {
 		name        string
 		status      int

@@ -29,6 +29,7 @@ func TestKinds(t *testing.T) {
 	t.Parallel()
 	all := redactor(t, redact.Kinds()...)
 	key := strings.Repeat("a1B2", 12)
+
 	for _, tt := range []struct{ text, want string }{
 		{"write to bob.o+x@mail.example.co.uk.", "write to [email]."},
 		{"jürgen@münchen.example, <a@b.c>", "[email], <[email]>"},

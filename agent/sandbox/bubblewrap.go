@@ -161,5 +161,6 @@ func startHeld(cmd *exec.Cmd) (end func(), err error) {
 			<-ended
 		}
 	}()
+
 	return sync.OnceFunc(func() { close(ended) }), <-started
 }

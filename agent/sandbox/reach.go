@@ -150,6 +150,7 @@ func realOf(paths []string) (all []string) {
 		if real, ok := resolve(path, nil); ok && real != filepath.Clean(path) {
 			all = append(all, real)
 		}
+
 		// What is not there yet may come, in a folder that has another name as well.
 		if dir, ok := resolve(filepath.Dir(path), nil); ok {
 			all = append(all, filepath.Join(dir, filepath.Base(path)))
@@ -200,6 +201,7 @@ func setFolders(cmd *exec.Cmd, writable []string, cache, temporary string) {
 		if now == "" && (name == "TMP" || name == "TEMP" || name == "GOCACHE") {
 			continue
 		}
+
 		if !slices.ContainsFunc(writable, func(folder string) bool { return within(now, folder) }) {
 			cmd.Env = append(cmd.Env, name+"="+dir) // the last one counts
 		}

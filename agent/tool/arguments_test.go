@@ -34,6 +34,7 @@ func TestCanonical(t *testing.T) {
 			t.Errorf("%.100s: got %s, %v; want %s", tt.arguments, got, err, tt.want)
 			continue
 		}
+
 		if again, err := tool.Canonical(got); err != nil || string(again) != string(got) {
 			t.Errorf("%.100s: the second time %s, %v", tt.arguments, again, err)
 		}

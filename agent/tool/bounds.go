@@ -117,7 +117,8 @@ func (o *outline) add(s *jsonschema.Schema, path string, around *part, keyword s
 
 	p := &part{schema: s, path: path, anchor: map[string][]*part{}, tried: slices.Contains(tries, keyword)}
 	if around == nil {
-		p.base, p.uri, o.uris[""] = p, new(url.URL), []*part{p}
+		p.base, p.uri = p, new(url.URL)
+		o.uris[""] = []*part{p}
 	} else {
 		if !slices.Contains(elsewhere, keyword) {
 			around.same = append(around.same, p)
@@ -149,6 +150,7 @@ func (o *outline) name(p *part) error {
 		if err != nil {
 			return errors.New("its $id is no URI")
 		}
+
 		if o.draft7 && id.Fragment != "" {
 			anchor := strings.TrimPrefix(s.ID, "#")
 			p.base.anchor[anchor] = append(p.base.anchor[anchor], p)

@@ -102,7 +102,8 @@ func timedOut(result Result, timeout time.Duration) Result {
 	if result.Text != "" {
 		text += "\n" + result.Text
 	}
-	result.Text, result.Failed, result.TimedOut = text, true, true
+	result.Text = text
+	result.Failed, result.TimedOut = true, true
 	return result
 }
 

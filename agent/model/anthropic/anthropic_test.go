@@ -47,7 +47,8 @@ func answering(t *testing.T, events ...string) *stand {
 // ask sends a request to the model that config says, which the server answers.
 func (s *stand) ask(t *testing.T, config anthropic.Config, req model.Request) (*model.Response, error) {
 	t.Helper()
-	config.Model, config.BaseURL, config.HTTPClient = "m-1", s.URL, s.Client()
+	config.Model = "m-1"
+	config.BaseURL, config.HTTPClient = s.URL, s.Client()
 	m, err := anthropic.New(config)
 	if err != nil {
 		t.Fatal(err)
@@ -59,6 +60,7 @@ const whole = `{"type":"message","id":"msg_1","model":"m-1-x","role":"assistant"
 
 func TestRequest(t *testing.T) {
 	t.Parallel()
+
 	for _, row := range []struct {
 		name   string
 		config anthropic.Config
@@ -162,7 +164,7 @@ func TestSchema(t *testing.T) {
 // TestBlocks: every block goes back as it came, with what belongs to it.
 func TestBlocks(t *testing.T) {
 	t.Parallel()
-	resp, err := answering(t,
+	events := []string{
 		`{"type":"message_start","message":{"id":"msg_1","model":"m-1-x","content":[],"stop_reason":null,"usage":{"input_tokens":10,"cache_read_input_tokens":5,"cache_creation_input_tokens":null,"output_tokens":1}}}`,
 		`{"type":"ping"}`,
 		`{"type":"content_block_start","index":0,"content_block":{"type":"redacted_thinking","data":"x+/="}}`,
@@ -178,7 +180,10 @@ func TestBlocks(t *testing.T) {
 		`{"type":"something_new","index":0}`,
 		`{"type":"message_delta","delta":{"stop_reason":"pause_turn","stop_sequence":null},"usage":{"output_tokens":9,"output_tokens_details":{"thinking_tokens":4}}}`,
 		`{"type":"message_stop"}`,
-	).ask(t, anthropic.Config{Provider: "mine"}, model.Request{Tools: []model.ToolSpec{{Name: "a.b"}}})
+	}
+	request := model.Request{Tools: []model.ToolSpec{{Name: "a.b"}}}
+
+	resp, err := answering(t, events...).ask(t, anthropic.Config{Provider: "mine"}, request)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -88,6 +88,7 @@ func TestRequest(t *testing.T) {
 		Temperature: new(0.0), MaxTokens: 50,
 		ResponseSchema: json.RawMessage(`{"type":"object","properties":{"b":{"type":"string"}}}`),
 	}
+
 	for _, row := range []struct {
 		name, base, key string
 		path, limit     string
@@ -150,6 +151,7 @@ func TestStrict(t *testing.T) {
 		if _, err := s.ask(t, openai.Config{}, model.Request{ResponseSchema: json.RawMessage(schema)}); err != nil {
 			t.Fatal(err)
 		}
+
 		if want := fmt.Sprintf(`"json_schema":{"name":"answer","schema":%s,"strict":%v}`, schema,
 			strict); !strings.Contains(s.body, want) {
 			t.Errorf("want %s in %s", want, s.body)

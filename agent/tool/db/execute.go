@@ -194,6 +194,7 @@ func (s *session) commit(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the connection to the database broke while the statement was committed: %w", tool.ErrUnknown)
 	}
+
 	if len(results) != 1 || results[0].CommandTag.String() != "COMMIT" {
 		return errors.New("the database rolled the transaction back; nothing was done")
 	}

@@ -181,6 +181,7 @@ func TestRead(t *testing.T) {
 	t.Parallel()
 	d := start(t, nil, nil)
 	web := object{"container": "web-1"}
+
 	for _, tt := range []struct {
 		name      string
 		arguments object

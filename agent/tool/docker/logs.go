@@ -109,6 +109,7 @@ func readFrames(r io.Reader, out io.Writer) (note string) {
 		} else if err != nil {
 			return broken
 		}
+
 		if head[0] > 2 || head[1] != 0 || head[2] != 0 || head[3] != 0 {
 			return broken
 		}

@@ -194,6 +194,7 @@ func (f *Folder) current(name string) (at string, content []byte, info fs.FileIn
 	if at, err = f.at.Resolve(name); err != nil {
 		return "", nil, nil, err
 	}
+
 	switch _, err := f.at.Lstat(at); {
 	case errors.Is(err, fs.ErrNotExist):
 		return at, nil, nil, f.at.Available(at, nil)

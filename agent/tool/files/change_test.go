@@ -213,6 +213,7 @@ func TestLargeAndBinary(t *testing.T) {
 	t.Parallel()
 	huge := strings.Repeat("0123456789abcde\n", 11<<16)
 	f := open(t, map[string]string{"binary": "a\x00b", "huge": huge, "wide": strings.Repeat("x\n", 100_000)})
+
 	for _, row := range []struct {
 		each
 		want string

@@ -116,10 +116,11 @@ func (in editLinesArguments) other(at, argument, meant string, old []string) err
 
 // text returns the new lines as they are written: they end as the lines of the file do.
 func (in editLinesArguments) text(old []string) string {
-	text, newline, last := in.Text, "\n", ""
+	last := ""
 	if len(old) > 0 {
 		last = old[len(old)-1]
 	}
+	text, newline := in.Text, "\n"
 	if len(old) > 0 && strings.HasSuffix(old[0], "\r\n") {
 		newline = "\r\n"
 		text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\n", newline)

@@ -130,6 +130,19 @@ var tooLong = []string{
 	"maximum context length", "context length", "context window", "context size", "prompt is too long",
 }
 
+// kindsOfStatus are what a status says by itself; 0: there is none.
+var kindsOfStatus = map[int]model.Kind{
+	0: model.KindServer, http.StatusConflict: model.KindServer,
+	http.StatusUnauthorized: model.KindAuth, http.StatusForbidden: model.KindAuth,
+	http.StatusPaymentRequired: model.KindQuota,
+	http.StatusNotFound:        model.KindNotFound,
+	http.StatusRequestTimeout:  model.KindTimeout, http.StatusGatewayTimeout: model.KindTimeout,
+	http.StatusRequestEntityTooLarge: model.KindContextLength,
+	http.StatusTooManyRequests:       model.KindRateLimit,
+	http.StatusServiceUnavailable:    model.KindOverloaded, 529: model.KindOverloaded,
+	http.StatusNotImplemented: model.KindInvalidRequest, http.StatusHTTPVersionNotSupported: model.KindInvalidRequest,
+}
+
 // kindOf returns the kind of an error. Without a status, it came within an answer.
 func kindOf(status int, said refusal) model.Kind {
 	for _, word := range said.words {
@@ -151,27 +164,9 @@ func kindOf(status int, said refusal) model.Kind {
 		return model.KindInvalidRequest
 	}
 
-	switch status {
-	case 0, http.StatusConflict:
-		return model.KindServer
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return model.KindAuth
-	case http.StatusPaymentRequired:
-		return model.KindQuota
-	case http.StatusNotFound:
-		return model.KindNotFound
-	case http.StatusRequestTimeout, http.StatusGatewayTimeout:
-		return model.KindTimeout
-	case http.StatusRequestEntityTooLarge:
-		return model.KindContextLength
-	case http.StatusTooManyRequests:
-		return model.KindRateLimit
-	case http.StatusServiceUnavailable, 529:
-		return model.KindOverloaded
-	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported:
-		return model.KindInvalidRequest
+	if kind, ok := kindsOfStatus[status]; ok {
+		return kind
 	}
-
 	if status >= 500 {
 		return model.KindServer
 	}
