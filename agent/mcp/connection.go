@@ -43,18 +43,21 @@ func (c *connection) use(ctx context.Context) (s *session, release func(), err e
 		c.timer.Stop()
 	}
 	c.mu.Unlock()
+
 	release = sync.OnceFunc(c.release)
 	defer func(release func()) {
 		if err != nil {
 			release()
 		}
 	}(release)
+
 	select {
 	case c.connecting <- struct{}{}:
 		defer func() { <-c.connecting }()
 	case <-ctx.Done():
 		return nil, nil, context.Cause(ctx)
 	}
+
 	c.mu.Lock()
 	s, closed := c.session, c.closed
 	c.mu.Unlock()
@@ -64,6 +67,7 @@ func (c *connection) use(ctx context.Context) (s *session, release func(), err e
 	if s != nil && s.alive() {
 		return s, release, nil
 	}
+
 	limit, cancel := context.WithTimeout(ctx, c.server.RegisterTimeout)
 	defer cancel()
 	defer context.AfterFunc(c.ctx, cancel)()
@@ -73,12 +77,14 @@ func (c *connection) use(ctx context.Context) (s *session, release func(), err e
 		}
 		return nil, nil, err
 	}
+
 	c.mu.Lock()
 	closed = c.closed
 	if !closed {
 		c.session = s
 	}
 	c.mu.Unlock()
+
 	if closed {
 		s.close()
 		return nil, nil, errClosed
@@ -103,6 +109,7 @@ func (c *connection) disconnect() {
 		c.mu.Unlock()
 		return
 	}
+
 	c.session = nil
 	c.closing.Add(1)
 	c.mu.Unlock()
@@ -127,9 +134,11 @@ func (c *connection) close() {
 		c.timer.Stop()
 	}
 	c.mu.Unlock()
+
 	c.cancel()
 	c.connecting <- struct{}{} // nobody connects any more
 	<-c.connecting
+
 	c.mu.Lock()
 	s := c.session
 	c.session = nil

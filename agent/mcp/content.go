@@ -47,12 +47,14 @@ func part(c sdk.Content) (string, *tool.Source) {
 		return fmt.Sprintf("[image, %s, %d bytes]", c.MIMEType, len(c.Data)), nil
 	case *sdk.AudioContent:
 		return fmt.Sprintf("[audio, %s, %d bytes]", c.MIMEType, len(c.Data)), nil
+
 	case *sdk.ResourceLink:
 		text := fmt.Sprintf("[resource %s at %s]", c.Name, c.URI)
 		if c.Description != "" {
 			text += "\n" + c.Description
 		}
 		return text, &tool.Source{URI: c.URI, Type: sourceType(c.URI), Description: tool.Cut(c.Description, maxSnippet)}
+
 	case *sdk.EmbeddedResource:
 		if c.Resource == nil {
 			return "", nil

@@ -20,6 +20,7 @@ func ExamplePool() {
 		fmt.Println(err)
 		return
 	}
+
 	tools, err := pool.Tools(ctx, map[string]mcp.Server{
 		"demo": {
 			Command: []string{program}, Env: map[string]string{serverVariable: "new"}, Exclude: []string{"e*v"}, Trusted: true,
@@ -29,11 +30,13 @@ func ExamplePool() {
 		fmt.Println(err)
 		return
 	}
+
 	set, err := tool.NewSet(tools...)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
+
 	echo, _ := set.Get("demo-echo")
 	result, err := tool.Do(ctx, echo, echo.Spec().Policy,
 		tool.Call{ID: "call-1", Arguments: json.RawMessage(`{"message":"hello"}`)}, 0)

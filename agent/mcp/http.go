@@ -19,6 +19,7 @@ func httpClient(s Server) (*http.Client, func()) {
 		IdleConnTimeout: 4 * time.Second, Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
 		MaxResponseHeaderBytes: 64 << 10,
 	}
+
 	return &http.Client{
 		Transport: withHeaders{base, s.Headers},
 		// The headers may be secrets, which another host must not get.
@@ -40,6 +41,7 @@ func (h withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
 			r.Header.Set(name, value)
 		}
 	}
+
 	resp, err := h.RoundTripper.RoundTrip(r)
 	if sent, ok := r.Context().Value(sentKey{}).(*atomic.Bool); ok && r.Method == http.MethodPost &&
 		!notTaken(r, resp, err) {

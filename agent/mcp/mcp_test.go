@@ -50,6 +50,7 @@ func web(t *testing.T, sessions bool, wrap ...func(http.Handler) http.Handler) m
 	for _, each := range wrap {
 		handler = each(handler)
 	}
+
 	served := httptest.NewServer(handler)
 	t.Cleanup(served.Close)
 	return mcp.Server{URL: served.URL}
@@ -72,6 +73,7 @@ func tools(t *testing.T, p *mcp.Pool, name string, s mcp.Server) *tool.Set {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	set, err := tool.NewSet(found...)
 	if err != nil {
 		t.Fatal(err)
@@ -116,6 +118,7 @@ func TestCalls(t *testing.T) {
 			s := server(t)
 			s.Timeout = time.Minute // the machine may be busy
 			set := tools(t, newPool(t, mcp.Options{}), "test", s)
+
 			for _, tt := range []struct {
 				name, arguments, want string
 				failed                bool
@@ -141,6 +144,7 @@ func TestCalls(t *testing.T) {
 					t.Errorf("%s %s: %.300q, failed %v; want %q", tt.name, tt.arguments, r.Text, r.Failed, tt.want)
 				}
 			}
+
 			if r := must(t, set, "test-meta", ""); r.Text != "call-7 plan-7 true" {
 				t.Errorf("with a plan: %s", r.Text)
 			}
@@ -148,6 +152,7 @@ func TestCalls(t *testing.T) {
 				r.Text != "call-8 <nil> false" {
 				t.Errorf("without a plan: %s %v", r.Text, err)
 			}
+
 			if r := must(t, set, "test-structured", ""); string(r.Data) != `{"answer":42}` {
 				t.Errorf("%s", r.Data)
 			}
@@ -165,8 +170,10 @@ func TestPolicies(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, mcp.Options{})
 	plain, trusted := program(t, "new"), program(t, "new")
-	trusted.Trusted, trusted.Timeout, trusted.Exclude = true, time.Minute, []string{"pid", "s*"}
+	trusted.Trusted, trusted.Timeout = true, time.Minute
+	trusted.Exclude = []string{"pid", "s*"}
 	asks := tool.Policy{Approval: true, Writes: true, Timeout: 10 * time.Second}
+
 	for _, tt := range []struct {
 		server mcp.Server
 		want   map[string]tool.Policy
@@ -185,6 +192,7 @@ func TestPolicies(t *testing.T) {
 		if len(set.Names()) != tt.names {
 			t.Errorf("%d tools, want %d: %v", len(set.Names()), tt.names, set.Names())
 		}
+
 		for _, each := range set.Tools() {
 			spec := each.Spec()
 			if spec.Server != "s" || spec.Untrusted == tt.server.Trusted || spec.Destructive != (spec.Name == "s-delete") {
@@ -194,6 +202,7 @@ func TestPolicies(t *testing.T) {
 				t.Errorf("%s of a server that is not trusted: %+v", spec.Name, spec.Policy)
 			}
 		}
+
 		for name, want := range tt.want {
 			found, ok := set.Get("s-" + name)
 			if !ok || found.Spec().Policy != want {
@@ -212,6 +221,7 @@ func TestNamesOfOtherServers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var names []string
 	for _, each := range found {
 		names = append(names, each.Spec().Server+": "+each.Spec().Name)
@@ -229,6 +239,7 @@ func TestPoolAndReconnect(t *testing.T) {
 	other := program(t, "new")
 	other.Env["X"] = "y"
 	three := tools(t, p, "three", other)
+
 	first := must(t, one, "one-pid", "").Text
 	if second := must(t, two, "two-pid", "").Text; second != first {
 		t.Errorf("processes %s and %s, want one", first, second)
@@ -236,6 +247,7 @@ func TestPoolAndReconnect(t *testing.T) {
 	if third := must(t, three, "three-pid", "").Text; third == first {
 		t.Error("another configuration shares the process")
 	}
+
 	kill(t, first)
 	// Until the end of the process is seen, the outcome of a call is unknown. After that it works.
 	for range 1000 {
@@ -286,6 +298,7 @@ func TestCancel(t *testing.T) {
 			s := server(t)
 			set := tools(t, newPool(t, mcp.Options{}), "test", s)
 			arguments, heard := listener(t)
+
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			done := make(chan error, 1)
@@ -296,6 +309,7 @@ func TestCancel(t *testing.T) {
 					heard <- fmt.Sprintf("ended early: %+v, %v", r, err)
 				}
 			}()
+
 			if got := <-heard; !strings.HasPrefix(got, "begun") {
 				t.Fatal(got)
 			}
@@ -306,6 +320,7 @@ func TestCancel(t *testing.T) {
 			if got := <-heard; got != "cancelled" {
 				t.Errorf("the server heard %q", got)
 			}
+
 			if r := must(t, set, "test-echo", ""); r.Failed {
 				t.Errorf("the next call: %+v", r)
 			}
@@ -319,6 +334,7 @@ func TestTimeout(t *testing.T) {
 	s.Timeout = 3 * time.Second // enough for the call to arrive
 	set := tools(t, newPool(t, mcp.Options{}), "test", s)
 	arguments, heard := listener(t)
+
 	if _, err := call(t.Context(), t, set, "test-hang",
 		tool.Call{Arguments: json.RawMessage(arguments)}); !errors.Is(err, tool.ErrUnknown) ||
 		!strings.Contains(err.Error(), "3s") {
@@ -345,15 +361,18 @@ func TestKilledInACall(t *testing.T) {
 				done <- err
 				heard <- fmt.Sprintf("ended early: %+v, %v", r, err)
 			}()
+
 			pid, begun := strings.CutPrefix(<-heard, "begun ")
 			if !begun {
 				t.Fatal(kind, pid)
 			}
+
 			end(pid)
 			if err := <-done; !errors.Is(err, tool.ErrUnknown) {
 				t.Errorf("%s: %v, want an unknown outcome", kind, err)
 			}
 		}
+
 		if r := must(t, set, "test-echo", ""); !r.Failed || !strings.Contains(r.Text, "the pool is closed") {
 			t.Errorf("after the end of the pool: %+v", r)
 		}
@@ -368,6 +387,7 @@ func TestServerStopsReading(t *testing.T) {
 	p := newPool(t, mcp.Options{})
 	set := tools(t, p, "test", s)
 	long := json.RawMessage(fmt.Sprintf(`{"text":%q}`, strings.Repeat("x", 1<<20)))
+
 	if _, err := call(t.Context(), t, set, "test-fine", tool.Call{Arguments: long}); !errors.Is(err, tool.ErrUnknown) {
 		t.Errorf("%v, want an unknown outcome", err)
 	}
@@ -386,6 +406,7 @@ func TestHTTPServerStartedAgain(t *testing.T) {
 			begun, end := make(chan bool, 10), make(chan bool)
 			var mu sync.Mutex
 			var handler http.Handler
+
 			begin := func() {
 				s := newServer()
 				s.AddTool(&sdk.Tool{Name: "wait", InputSchema: anyObject},
@@ -399,10 +420,12 @@ func TestHTTPServerStartedAgain(t *testing.T) {
 						each.Close()
 					}
 				})
+
 				mu.Lock()
 				defer mu.Unlock()
 				handler = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, nil) // with sessions
 			}
+
 			begin()
 			served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				mu.Lock()
@@ -412,6 +435,7 @@ func TestHTTPServerStartedAgain(t *testing.T) {
 			}))
 			defer served.Close()
 			defer close(end)
+
 			p := newPool(t, mcp.Options{})
 			set := tools(t, p, "web", mcp.Server{URL: served.URL})
 			done := make(chan error, 1)
@@ -421,6 +445,7 @@ func TestHTTPServerStartedAgain(t *testing.T) {
 			}()
 			<-begun
 			begin()
+
 			if r := must(t, set, "web-echo", ""); r.Failed || r.Text != "{} call-7" {
 				t.Errorf("%+v", r)
 			}
@@ -468,6 +493,7 @@ func TestElicitation(t *testing.T) {
 			t.Parallel()
 			s := server(t)
 			set := tools(t, newPool(t, mcp.Options{}), "test", s)
+
 			var asked []tool.Question
 			answers := func(a tool.Answer, err error) tool.Call {
 				return tool.Call{ID: "call-7", Ask: func(_ context.Context, q tool.Question) (tool.Answer, error) {
@@ -475,6 +501,7 @@ func TestElicitation(t *testing.T) {
 					return a, err
 				}}
 			}
+
 			parked := errors.New("parked")
 			if _, err := call(t.Context(), t, set, "test-ask", answers(tool.Answer{}, parked)); !errors.Is(err, parked) {
 				t.Errorf("%v, want the error of Ask", err)
@@ -484,6 +511,7 @@ func TestElicitation(t *testing.T) {
 			if err != nil || r.Failed || r.Text != "accept red asked" {
 				t.Errorf("%+v, %v", r, err)
 			}
+
 			if r, err := call(t.Context(), t, set, "test-ask",
 				answers(tool.Answer{Decision: tool.Decline, Values: map[string]any{"color": "red"}}, nil)); err != nil ||
 				r.Text != "decline <nil> asked" {
@@ -492,6 +520,7 @@ func TestElicitation(t *testing.T) {
 			if r := must(t, set, "test-ask", ""); r.Text != "cancel <nil> asked" {
 				t.Errorf("without anybody to ask: %+v", r)
 			}
+
 			old := strings.HasSuffix(kind, "old")
 			for _, q := range asked {
 				if q.Key != "1.1" || q.From != "test" || q.Message != "Which color?" ||
@@ -518,6 +547,7 @@ func TestEndlessSchemas(t *testing.T) {
 			if !ok {
 				t.Fatalf("no such tool among %q", set.Names())
 			}
+
 			if err := tool.CheckArguments(ring, json.RawMessage(`{"x":1}`)); err != nil {
 				t.Error(err)
 			}
@@ -528,6 +558,7 @@ func TestEndlessSchemas(t *testing.T) {
 			if !strings.HasSuffix(kind, "old") {
 				return // there, questions are answered with the next call, and not checked here
 			}
+
 			for schema, want := range map[string]string{
 				`{"type":"object","properties":{"color":{"type":"string"}}}`: "accept red",
 				`{"type":"object","properties":{"color":{"type":"number"}}}`: "not asked: ",
@@ -554,6 +585,7 @@ func TestElicitationOfOneOfTwoCalls(t *testing.T) {
 	t.Parallel()
 	set := tools(t, newPool(t, mcp.Options{}), "test", program(t, "old"))
 	arguments, heard := listener(t)
+
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {
@@ -561,6 +593,7 @@ func TestElicitationOfOneOfTwoCalls(t *testing.T) {
 		done <- err
 	}()
 	<-heard
+
 	r, err := call(t.Context(), t, set, "test-ask",
 		tool.Call{Ask: func(context.Context, tool.Question) (tool.Answer, error) {
 			t.Error("asked")
@@ -579,6 +612,7 @@ func TestEnvironment(t *testing.T) {
 	s := program(t, "new")
 	s.Env["OWN"] = "value"
 	got := must(t, tools(t, newPool(t, mcp.Options{}), "test", s), "test-env", "").Text
+
 	want := map[string]bool{"PATH": true, "HOME": true, "OWN": true, serverVariable: true, "GOCOVERDIR": true}
 	for line := range strings.SplitSeq(got, "\n") {
 		if name, _, _ := strings.Cut(line, "="); !want[name] {
@@ -596,6 +630,7 @@ func TestHeaders(t *testing.T) {
 		t.Errorf("redirected with %v", r.Header)
 	}))
 	defer elsewhere.Close()
+
 	s := web(t, false, func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			switch r.Header.Get("Authorization") {
@@ -608,6 +643,7 @@ func TestHeaders(t *testing.T) {
 			}
 		})
 	})
+
 	p := newPool(t, mcp.Options{})
 	for token, want := range map[string]string{"": "Unauthorized", "moved": "redirects"} {
 		s.Headers = map[string]string{"Authorization": "Bearer " + token}
@@ -616,6 +652,7 @@ func TestHeaders(t *testing.T) {
 			t.Errorf("%q: %v, want %q", token, err, want)
 		}
 	}
+
 	s.Headers["Authorization"] = "Bearer planted"
 	if r := must(t, tools(t, p, "web", s), "web-echo", ""); r.Failed {
 		t.Errorf("%+v", r)
@@ -632,6 +669,7 @@ func TestRegistrationFails(t *testing.T) {
 	closed.Close()
 	missing := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(missing.Close)
+
 	huge := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		for range 20 {
@@ -641,6 +679,7 @@ func TestRegistrationFails(t *testing.T) {
 		}
 	}))
 	t.Cleanup(huge.Close)
+
 	for _, tt := range []struct {
 		name   string
 		server mcp.Server
@@ -678,15 +717,17 @@ func TestRegistrationFails(t *testing.T) {
 // The configuration as section 8 of runtime.md has it.
 func TestConfiguration(t *testing.T) {
 	t.Parallel()
-	var got map[string]mcp.Server
 	d := yaml.NewDecoder(strings.NewReader(`
 everything: {command: [npx, -y, "@modelcontextprotocol/server-everything"], env: {}, exclude: [], trusted: true, timeout: 10s}
 search:     {url: "http://127.0.0.1:9000/mcp", headers: {Authorization: Bearer x}, registerTimeout: 1m}
 `))
 	d.KnownFields(true)
+
+	var got map[string]mcp.Server
 	if err := d.Decode(&got); err != nil {
 		t.Fatal(err)
 	}
+
 	want := map[string]mcp.Server{
 		"everything": {
 			Command: []string{"npx", "-y", "@modelcontextprotocol/server-everything"}, Env: map[string]string{},
@@ -700,6 +741,7 @@ search:     {url: "http://127.0.0.1:9000/mcp", headers: {Authorization: Bearer x
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+
 	for name, s := range got {
 		if err := s.Check(); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -713,6 +755,7 @@ func TestHostileTools(t *testing.T) {
 	if n := len(tools(t, p, "many", program(t, "many")).Names()); n != 700 {
 		t.Errorf("%d tools, want 700", n)
 	}
+
 	set := tools(t, p, "my server", program(t, "hostile"))
 	allowed := regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 	for _, each := range set.Tools() {
@@ -722,6 +765,7 @@ func TestHostileTools(t *testing.T) {
 			t.Errorf("%s: description of %d bytes, schema of %d", spec.Name, len(spec.Description), len(spec.Schema))
 		}
 	}
+
 	var short []string
 	for _, name := range set.Names() {
 		if len(name) < 64 {
@@ -733,6 +777,7 @@ func TestHostileTools(t *testing.T) {
 	}; !cmp.Equal(short, want) || len(set.Names()) != 7 {
 		t.Errorf("%q of %d, want %q and two long ones", short, len(set.Names()), want)
 	}
+
 	// Two servers whose names and tools meet.
 	one, two := program(t, "twins"), program(t, "twins")
 	one.Exclude, two.Exclude = []string{"a b"}, []string{"a_b"}
@@ -763,6 +808,7 @@ func TestStandardErrorIsBounded(t *testing.T) {
 	if err := p.Close(); err != nil { // waits for the end of the server
 		t.Fatal(err)
 	}
+
 	if got := log.b.String(); strings.Count(got, "\n") > 100 || len(got) > 20_000 ||
 		!strings.Contains(got, "server=noisy line=line") || !strings.Contains(got, "n (cut)") {
 		t.Errorf("%d lines, %d bytes", strings.Count(got, "\n"), len(got))
@@ -829,6 +875,7 @@ func TestExactTextsOverHTTP(t *testing.T) {
 				case form == "lines":
 					answer = ": waiting\n\nevent: message\r\nid: 7\nstray\ndata:" +
 						strings.ReplaceAll(answer, `,"result"`, "\ndata: ,\"result\"") + "\n\n"
+
 				case form == "no end": // of the last line
 					answer = "data: " + answer
 				case form == "id":
@@ -890,6 +937,7 @@ func TestSchemasThatNameNoObject(t *testing.T) {
 			_, _ = io.WriteString(w, answer)
 		})
 		set := tools(t, newPool(t, mcp.Options{}), "web", mcp.Server{URL: url})
+
 		if got := must(t, set, "web-exact", `{"n":1}`); got.Failed || got.Text != exactContent {
 			t.Errorf("%s: got %s, want %s", schema, got.Text, exactContent)
 		}
@@ -920,12 +968,14 @@ func TestIdle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for syscall.Kill(n, 0) == nil { // until it is gone
 		if t.Context().Err() != nil {
 			t.Fatal("the server is not stopped")
 		}
 		time.Sleep(time.Millisecond) // nothing says when a process ends that is not ours to wait for
 	}
+
 	if r := must(t, set, "test-pid", ""); r.Failed || r.Text == first {
 		t.Errorf("%+v, was %s", r, first)
 	}
@@ -939,6 +989,7 @@ func TestStubbornServer(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	n, err := strconv.Atoi(pid)
 	if err != nil {
 		t.Fatal(err)
@@ -946,6 +997,7 @@ func TestStubbornServer(t *testing.T) {
 	if err := syscall.Kill(n, 0); err == nil {
 		t.Error("it is still there")
 	}
+
 	if _, err := p.Tools(t.Context(), map[string]mcp.Server{"test": program(t, "new")}); err == nil ||
 		!strings.Contains(err.Error(), "closed") {
 		t.Errorf("a closed pool: %v", err)
@@ -960,6 +1012,7 @@ func TestCloseWhileConnecting(t *testing.T) {
 	if err := json.Unmarshal([]byte(arguments), &in); err != nil {
 		t.Fatal(err)
 	}
+
 	s := program(t, "silent")
 	s.Env["TELL"] = in.Tell
 	p := mcp.NewPool(mcp.Options{})
@@ -968,10 +1021,12 @@ func TestCloseWhileConnecting(t *testing.T) {
 		_, err := p.Tools(context.Background(), map[string]mcp.Server{"silent": s})
 		done <- err
 	}()
+
 	pid, err := strconv.Atoi(strings.TrimPrefix(<-heard, "begun "))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -987,6 +1042,7 @@ func TestCloseWhileConnecting(t *testing.T) {
 func TestManyCalls(t *testing.T) {
 	t.Parallel()
 	set := tools(t, newPool(t, mcp.Options{}), "test", program(t, "new"))
+
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
@@ -996,6 +1052,7 @@ func TestManyCalls(t *testing.T) {
 				if err == nil && r.Text != "{} "+id || err != nil && !errors.Is(err, tool.ErrUnknown) {
 					t.Errorf("%+v, %v", r, err)
 				}
+
 				if i == 0 && j%10 == 5 {
 					if r, err := call(t.Context(), t, set, "test-pid", tool.Call{}); err == nil && !r.Failed {
 						kill(t, r.Text)
@@ -1015,22 +1072,26 @@ func TestSandbox(t *testing.T) {
 		t.Log("there is no sandbox here: " + lacks)
 		return
 	}
+
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("planted"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	script := `{ cat /proc/$PPID/environ; ls -l /proc/$PPID/fd/; head -c 1 /proc/$PPID/maps; kill -0 $PPID && echo signal; } >$OUT 2>&1; cat ` + secret + ` >>$OUT; exit 1`
+
 	for want, box := range map[string]sandbox.Sandbox{"planted": {}, "": {Mode: sandbox.Auto}} {
 		out := filepath.Join(t.TempDir(), "out")
 		if err := os.WriteFile(out, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		box.Write = []string{out}
+
 		p := newPool(t, mcp.Options{})
 		s := mcp.Server{Command: []string{"sh", "-c", script}, Env: map[string]string{"OUT": out}, Sandbox: box}
 		if _, err := p.Tools(t.Context(), map[string]mcp.Server{"test": s}); err == nil {
 			t.Error("it is a server")
 		}
+
 		text, err := os.ReadFile(out)
 		if err != nil || !bytes.Contains(text, []byte("denied")) || bytes.Contains(text, []byte("signal")) ||
 			bytes.Contains(text, []byte("PATH=")) || bytes.Contains(text, []byte("->")) {

@@ -27,10 +27,12 @@ func install(t *testing.T, program string, commands ...[]string) (dir string) {
 		}
 		t.Skip(program + " is not installed")
 	}
+
 	dir = t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "servers"))); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, args := range commands {
 		cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 		cmd.Dir = dir
@@ -62,11 +64,13 @@ func TestServersFromNPM(t *testing.T) {
 	dir := install(t, "npm", []string{
 		"npm", "ci", "--loglevel=error", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline",
 	})
+
 	bin := filepath.Join(dir, "node_modules", ".bin")
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "a.txt"), []byte("content of a"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	found, err := newPool(t, mcp.Options{}).Tools(t.Context(), map[string]mcp.Server{
 		"everything": {Command: []string{filepath.Join(bin, "mcp-server-everything")}},
 		"files": {
@@ -81,6 +85,7 @@ func TestServersFromNPM(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	ask := tool.Call{Ask: func(_ context.Context, q tool.Question) (tool.Answer, error) {
 		if q.From != "everything" || !strings.Contains(string(q.Schema), `"email"`) {
 			t.Errorf("asked %+v", q)
@@ -100,6 +105,7 @@ func TestServersFromNPM(t *testing.T) {
 	} {
 		a.check(t, set, ask)
 	}
+
 	for name, want := range map[string]tool.Policy{
 		"files-read_text_file": {OnUnknown: tool.Retry, Timeout: mcp.DefaultTimeout},
 		"files-edit_file":      {Writes: true, Approval: true, Timeout: mcp.DefaultTimeout},
@@ -124,6 +130,7 @@ func TestServerInPython(t *testing.T) {
 	set := tools(t, newPool(t, mcp.Options{}), "py", mcp.Server{
 		Command: []string{filepath.Join(dir, "venv", "bin", "python"), filepath.Join(dir, "server.py")},
 	})
+
 	ask := tool.Call{Ask: func(context.Context, tool.Question) (tool.Answer, error) {
 		return tool.Answer{Decision: tool.Accept, Values: map[string]any{"color": "red"}}, nil
 	}}
@@ -136,11 +143,13 @@ func TestServerInPython(t *testing.T) {
 	for _, a := range calls {
 		a.check(t, set, ask)
 	}
+
 	sleep, _ := set.Get("py-sleep")
 	if _, err := tool.Do(t.Context(), sleep, tool.Policy{Writes: true, Timeout: 100 * time.Millisecond}, tool.Call{},
 		0); !errors.Is(err, tool.ErrUnknown) {
 		t.Errorf("%v, want an unknown outcome", err)
 	}
+
 	kill(t, must(t, set, "py-pid", "").Text)
 	for range 1000 { // until the end of the process is seen
 		if _, err := call(t.Context(), t, set, "py-pid", tool.Call{}); err == nil {

@@ -64,12 +64,14 @@ func (p *Pool) Tools(ctx context.Context, servers map[string]Server) ([]tool.Too
 		})
 	}
 	all.Wait()
+
 	var tools []tool.Tool
 	byName := map[string]remote{}
 	prefixes := make([]string, len(names))
 	for i, name := range names {
 		prefixes[i] = tool.CleanName(name)
 	}
+
 	for _, each := range slices.Concat(found...) {
 		if of := tool.ServerOf(each.spec.Name, prefixes); of != tool.CleanName(each.spec.Server) {
 			p.options.Logger.Warn("tool of an MCP server left out: its name belongs to another server", "server",
@@ -82,9 +84,11 @@ func (p *Pool) Tools(ctx context.Context, servers map[string]Server) ([]tool.Too
 				tool.Cut(other.own, 100), other.spec.Server, tool.Cut(each.own, 100), each.spec.Server, each.spec.Name))
 			continue
 		}
+
 		byName[each.spec.Name] = each
 		tools = append(tools, each)
 	}
+
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
@@ -96,6 +100,7 @@ func (p *Pool) register(ctx context.Context, name string, s Server) ([]remote, e
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
+
 	s = s.withDefaults()
 	ctx, cancel := context.WithTimeoutCause(ctx, s.RegisterTimeout, fmt.Errorf("no answer within %s", s.RegisterTimeout))
 	defer cancel()
@@ -103,6 +108,7 @@ func (p *Pool) register(ctx context.Context, name string, s Server) ([]remote, e
 	if err != nil {
 		return nil, err
 	}
+
 	session, release, err := c.use(ctx)
 	if err == nil {
 		defer release()
@@ -111,6 +117,7 @@ func (p *Pool) register(ctx context.Context, name string, s Server) ([]remote, e
 			return tools, nil
 		}
 	}
+
 	if ctx.Err() != nil {
 		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
 	}
@@ -122,11 +129,13 @@ func (p *Pool) offered(ctx context.Context, name string, s Server, c *connection
 	if err != nil {
 		return nil, err
 	}
+
 	var tools []remote
 	for _, t := range listed {
 		if slices.ContainsFunc(s.Exclude, func(pattern string) bool { return tool.Match(pattern, t.Name) }) {
 			continue
 		}
+
 		r, err := newRemote(t, name, s, c)
 		if err != nil {
 			c.log.Warn("tool of an MCP server left out", "tool", tool.Cut(t.Name, 100), "err", err)
@@ -143,11 +152,13 @@ func (p *Pool) connection(name string, s Server) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return nil, errClosed
 	}
+
 	c := p.connections[key]
 	if c == nil {
 		c = newConnection(name, s, p.options.Logger, p.options.Idle)
@@ -163,6 +174,7 @@ func (p *Pool) Close() error {
 	p.closed = true
 	connections := slices.Collect(maps.Values(p.connections))
 	p.mu.Unlock()
+
 	var all sync.WaitGroup
 	for _, c := range connections {
 		all.Go(c.close)

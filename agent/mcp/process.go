@@ -42,11 +42,13 @@ func start(s Server, log *slog.Logger) (*process, error) {
 	cmd.Stderr = p.stderr
 	cmd.WaitDelay = grace // for programs that it started and that keep stderr open
 	group.Lead(cmd)
+
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	defer write.Close()
+
 	cmd.Stdout = write
 	p.stdout = messagesFrom(read, p.stray)
 	if p.stdin, err = cmd.StdinPipe(); err == nil {
@@ -56,6 +58,7 @@ func start(s Server, log *slog.Logger) (*process, error) {
 		read.Close()
 		return nil, err
 	}
+
 	go func() {
 		defer close(p.exited)
 		err := cmd.Wait()
@@ -81,6 +84,7 @@ func (p *process) stop() {
 			next(p.cmd)
 		}
 	}
+
 	<-p.exited
 	p.stdout.Close()
 }
@@ -111,6 +115,7 @@ func (s *printed) Write(b []byte) (int, error) {
 	defer s.mu.Unlock()
 	s.tail = append(s.tail, b...)
 	s.tail = append([]byte(nil), s.tail[max(len(s.tail)-maxPrintedTail, 0):]...)
+
 	for rest := b; len(rest) > 0; {
 		part, after, whole := bytes.Cut(rest, []byte("\n"))
 		room := maxPrintedLine + 1 - len(s.line) // one more says that there is more
@@ -132,12 +137,15 @@ func (s *printed) write() {
 	if s.line = s.line[:0]; line == "" {
 		return
 	}
+
 	if now := time.Now(); now.Sub(s.since) > time.Minute {
 		if s.skipped > 0 {
 			s.log(s.what+", and more", "lines", s.skipped)
 		}
-		s.since, s.lines, s.skipped = now, 0, 0
+		s.since = now
+		s.lines, s.skipped = 0, 0
 	}
+
 	if s.lines == maxPrintedLines {
 		s.skipped++
 		return

@@ -42,6 +42,7 @@ func (r *round) next(result *sdk.CallToolResult) (*round, error) {
 	if r != nil {
 		next.Number = r.Number + 1
 	}
+
 	for i, id := range slices.Sorted(maps.Keys(result.InputRequests)) {
 		one := asked{ID: id}
 		if params, ok := result.InputRequests[id].(*sdk.ElicitParams); ok {
@@ -66,12 +67,14 @@ func (r *round) answers(
 	if err != nil {
 		return nil, fmt.Errorf("encode the questions of a server: %w", err)
 	}
+
 	answers := sdk.InputResponseMap{}
 	for _, one := range r.Questions {
 		if one.Question == nil || ask == nil {
 			answers[one.ID] = &sdk.ElicitResult{Action: string(tool.Cancel)}
 			continue
 		}
+
 		q := *one.Question
 		q.State = state
 		answer, err := ask(ctx, q)

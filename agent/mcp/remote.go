@@ -47,12 +47,14 @@ func (r remote) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 		return tool.BadArguments(err), nil
 	}
 	call.Arguments = arguments
+
 	if ask := call.Ask; ask != nil {
 		call.Ask = func(ctx context.Context, q tool.Question) (tool.Answer, error) {
 			q.From = r.spec.Server
 			return ask(ctx, q)
 		}
 	}
+
 	for again := false; ; again = true {
 		s, release, err := r.connection.use(ctx)
 		if err != nil {
@@ -61,6 +63,7 @@ func (r remote) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 			}
 			return tool.Failure(r.unreachable(err).Error()), nil
 		}
+
 		result, err := s.call(ctx, r.own, call)
 		release()
 		if !errors.Is(err, errRefused) {
@@ -69,6 +72,7 @@ func (r remote) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 			}
 			return result, err
 		}
+
 		// The session has ended, for example because the server was started again.
 		r.connection.drop(s)
 		if again {
@@ -92,6 +96,7 @@ func newRemote(t *sdk.Tool, server string, s Server, c *connection) (remote, err
 	if t.Name == "" {
 		return remote{}, errors.New("it has no name")
 	}
+
 	check := sync.OnceValue(func() func(json.RawMessage) error { return tool.SchemaCheck(schema) })
 	return remote{own: t.Name, connection: c, check: check, spec: tool.Spec{
 		Name:        nameOf(server, t.Name),

@@ -25,11 +25,13 @@ func TestMain(m *testing.M) {
 	switch kind := os.Getenv(serverVariable); kind {
 	case "":
 		goleak.VerifyTestMain(m)
+
 	case "new", "old", "stubborn":
 		if kind == "stubborn" {
 			signal.Ignore(syscall.SIGTERM)
 		}
 		fmt.Fprintln(os.Stderr, "server started")
+
 		var transport sdk.Transport = &sdk.StdioTransport{}
 		if kind == "old" {
 			transport = oldTransport{transport}
@@ -40,6 +42,7 @@ func TestMain(m *testing.M) {
 		if kind == "stubborn" {
 			select {}
 		}
+
 	default:
 		rawServer(kind)
 	}
@@ -63,10 +66,13 @@ func newServer() *sdk.Server {
 	) {
 		s.AddTool(&sdk.Tool{Name: name, Description: "Does " + name, InputSchema: anyObject, Annotations: hints}, handle)
 	}
+
 	text := func(format string, args ...any) *sdk.CallToolResult {
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: fmt.Sprintf(format, args...)}}}
 	}
+
 	yes, no := true, false
+
 	add("echo", &sdk.ToolAnnotations{ReadOnlyHint: true},
 		func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			return text("%s %v", r.Params.Arguments, r.Params.Meta["actlog/toolCallId"]), nil
@@ -75,6 +81,7 @@ func newServer() *sdk.Server {
 		func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			return text("put"), nil
 		})
+
 	add("delete", &sdk.ToolAnnotations{DestructiveHint: &yes},
 		func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			return text("deleted"), nil
@@ -87,6 +94,7 @@ func newServer() *sdk.Server {
 		func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			return text("kept"), nil
 		})
+
 	add("pid", nil, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return text("%d", os.Getpid()), nil
 	})
@@ -101,6 +109,7 @@ func newServer() *sdk.Server {
 	add("refuse", nil, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return nil, fmt.Errorf("not today")
 	})
+
 	// It says to a URL when a call begins and when it is cancelled.
 	add("hang", nil, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		var in struct{ Tell string }
@@ -112,6 +121,7 @@ func newServer() *sdk.Server {
 		tell(in.Tell, "cancelled")
 		return nil, ctx.Err()
 	})
+
 	add("parts", nil, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return &sdk.CallToolResult{Content: []sdk.Content{
 			&sdk.TextContent{Text: "A text."},
@@ -133,6 +143,7 @@ func newServer() *sdk.Server {
 	add("long", nil, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return text("%s", strings.Repeat("x", 3<<20)), nil
 	})
+
 	// Clients of older protocols are asked with elicitation/create while the call goes on.
 	add("ask", nil, func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		answer, ok := r.Params.InputResponses["color"].(*sdk.ElicitResult)
@@ -145,6 +156,7 @@ func newServer() *sdk.Server {
 		}
 		return text("%s %v %s", answer.Action, answer.Content["color"], r.Params.RequestState), nil
 	})
+
 	// What leads to itself for the same value, as a schema of a tool and of a question.
 	s.AddTool(&sdk.Tool{Name: "ring", InputSchema: json.RawMessage(ringSchema)},
 		func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
@@ -155,6 +167,7 @@ func newServer() *sdk.Server {
 		if err := json.Unmarshal(r.Params.Arguments, &in); err != nil {
 			return nil, err
 		}
+
 		answer, err := r.Session.Elicit(ctx, &sdk.ElicitParams{
 			Mode: "form", Message: "Which color?", RequestedSchema: in.Schema,
 		})
@@ -185,6 +198,7 @@ func rawServer(kind string) {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		return
 	}
+
 	if kind == "broken" {
 		fmt.Fprintf(os.Stderr, "cannot find module \xff 'x'\n")
 		os.Exit(1)
@@ -192,6 +206,7 @@ func rawServer(kind string) {
 	if kind == "noisy" {
 		fmt.Fprint(os.Stderr, strings.Repeat("n", 1<<20), "\n", strings.Repeat("line\n", 10_000))
 	}
+
 	stray := func(lines string) {
 		if kind == "stray" {
 			os.Stdout.WriteString(lines)
@@ -199,6 +214,7 @@ func rawServer(kind string) {
 	}
 	stray("Listening on port 1234\n\n\r\n  \n5\n[]\n[1]\nnull\n{\"level\":\"info\"}\n{\"jsonrpc\":\"2.0\"}\n" +
 		"{\"jsonrpc\":\"2.0\",\"id\":null}\n\xff\xfe\n" + strings.Repeat("long ", 4<<20) + "\n")
+
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 16<<20)
 	for in.Scan() {
@@ -209,6 +225,7 @@ func rawServer(kind string) {
 		if json.Unmarshal(in.Bytes(), &request) != nil || request.ID == nil {
 			continue
 		}
+
 		answer := object{"jsonrpc": "2.0", "id": request.ID, "error": object{"code": -32601, "message": "no such method"}}
 		switch request.Method {
 		case "initialize":
@@ -222,11 +239,13 @@ func rawServer(kind string) {
 			stray("DEBUG: listing\r\n{\n  \"tools\": [\n")
 			answer = object{"jsonrpc": "2.0", "id": request.ID, "result": listOf(kind)}
 		}
+
 		if request.Method == "tools/call" {
 			stray("DEBUG: working " + `{"jsonrpc":"2.0","id":1,"result":{}}` + "\n")
 			os.Stdout.WriteString(`{"jsonrpc":"2.0","id":` + string(request.ID) + `,"result":` + exactResult + "}\n")
 			continue
 		}
+
 		b, err := json.Marshal(answer)
 		if err != nil {
 			panic(err)
@@ -250,6 +269,7 @@ func listOf(kind string) object {
 	one := func(name string) object {
 		return object{"name": name, "description": "d", "inputSchema": anyObject}
 	}
+
 	var tools []object
 	switch kind {
 	case "huge":
@@ -258,12 +278,14 @@ func listOf(kind string) object {
 		for i := range 700 {
 			tools = append(tools, one(fmt.Sprintf("tool%d", i)))
 		}
+
 	case "endless":
 		return object{"tools": []object{one("again")}, "nextCursor": "more"}
 	case "twins":
 		tools = []object{one("a b"), one("a_b"), one("fine")}
 	case "thief":
 		tools = []object{one("fine"), one("b-fine"), one("b_fine"), one("b-" + strings.Repeat("l", 100))}
+
 	case "hostile":
 		tools = []object{
 			one("rm -rf /; \x1b[31m"), one(strings.Repeat("l", 300)), one(strings.Repeat("l", 301)), one("é"), one(""),

@@ -62,21 +62,22 @@ func connect(ctx context.Context, s Server, log *slog.Logger) (*session, error) 
 	c := &session{
 		log: log, http: s.URL != "", gone: make(chan struct{}), cleaned: make(chan struct{}), calls: map[*running]bool{},
 	}
+
 	var transport sdk.Transport
 	explain := func(err error) error { return err }
 	if c.http {
 		client, closeIdle := httpClient(s)
-		transport, c.cleanUp = &sdk.StreamableClientTransport{
-			Endpoint: s.URL, HTTPClient: client, MaxEventSize: boundedHere,
-		}, closeIdle
+		transport = &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: client, MaxEventSize: boundedHere}
+		c.cleanUp = closeIdle
 	} else {
 		p, err := start(s, log)
 		if err != nil {
 			return nil, err
 		}
-		transport, c.cleanUp, explain = &sdk.IOTransport{Reader: p.stdout, Writer: p.stdin, MaxLineLength: boundedHere},
-			p.stop, p.explain
+		transport = &sdk.IOTransport{Reader: p.stdout, Writer: p.stdin, MaxLineLength: boundedHere}
+		c.cleanUp, explain = p.stop, p.explain
 	}
+
 	client := sdk.NewClient(&sdk.Implementation{Name: "actlog", Version: "1"}, &sdk.ClientOptions{
 		Capabilities: &sdk.ClientCapabilities{Elicitation: &sdk.ElicitationCapabilities{
 			Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{},
@@ -91,6 +92,7 @@ func connect(ctx context.Context, s Server, log *slog.Logger) (*session, error) 
 		c.cleanUp()
 		return nil, explain(plain(err))
 	}
+
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	go func() {
 		err := c.client.Wait()
@@ -129,6 +131,7 @@ func (c *session) endsWith(ctx context.Context) (done func()) {
 			c.end()
 		}
 	})
+
 	return func() {
 		stop()
 		close(through)
@@ -152,6 +155,7 @@ func (c *session) tools(ctx context.Context) ([]*sdk.Tool, error) {
 		return nil, nil
 	}
 	defer c.endsWith(ctx)()
+
 	var all []*sdk.Tool
 	for t, err := range c.client.Tools(ctx, nil) {
 		if err != nil {
@@ -177,6 +181,7 @@ func (c *session) call(ctx context.Context, name string, call tool.Call) (tool.R
 	defer cancel(nil)
 	defer context.AfterFunc(c.ctx, func() { cancel(fmt.Errorf("the connection was closed: %w", tool.ErrUnknown)) })()
 	defer c.endsWith(ctx)()
+
 	r := &running{ctx: ctx, cancel: cancel, ask: call.Ask}
 	c.mu.Lock()
 	c.calls[r] = true
@@ -186,6 +191,7 @@ func (c *session) call(ctx context.Context, name string, call tool.Call) (tool.R
 		delete(c.calls, r)
 		c.mu.Unlock()
 	}()
+
 	params := sdk.CallToolParams{Meta: metaOf(call), Name: name, Arguments: call.Arguments}
 	asked := roundOf(call.State)
 	for asked == nil || asked.Number <= maxRounds {
@@ -197,6 +203,7 @@ func (c *session) call(ctx context.Context, name string, call tool.Call) (tool.R
 				return tool.Result{}, err
 			}
 		}
+
 		sent := new(atomic.Bool)
 		result, err := c.client.CallTool(context.WithValue(ctx, sentKey{}, sent), &next)
 		switch {
@@ -207,6 +214,7 @@ func (c *session) call(ctx context.Context, name string, call tool.Call) (tool.R
 		case len(result.InputRequests) == 0:
 			return tool.Failure("The server is busy. Try again later."), nil
 		}
+
 		if asked, err = asked.next(result); err != nil {
 			return tool.Result{}, err
 		}
@@ -227,6 +235,7 @@ func (c *session) outcome(ctx context.Context, err error, sent bool) (tool.Resul
 	case ok && refused.Code != rejected:
 		return tool.Failure(refused.Message), nil
 	}
+
 	return tool.Result{}, fmt.Errorf("%w: %w", tool.ErrUnknown, plain(err))
 }
 
@@ -260,6 +269,7 @@ func checkAnswer(q tool.Question, a tool.Answer) error {
 	if a.Decision != tool.Accept || a.Values == nil || q.Schema == nil {
 		return nil
 	}
+
 	check, err := tool.Checker(q.Schema)
 	if err != nil {
 		return err
@@ -279,14 +289,17 @@ func (c *session) elicit(_ context.Context, req *sdk.ElicitRequest) (*sdk.Elicit
 		c.log.Warn("a question of an MCP server was cancelled: no single call is under way, or its caller cannot ask anybody")
 		return &sdk.ElicitResult{Action: string(tool.Cancel)}, nil
 	}
+
 	q, err := question(req.Params)
 	if err != nil {
 		return nil, err
 	}
+
 	c.mu.Lock()
 	r.asked++
 	q.Key, q.Held = fmt.Sprintf("%d.1", r.asked), true
 	c.mu.Unlock()
+
 	answer, err := r.ask(r.ctx, q)
 	if err != nil {
 		r.cancel(err)

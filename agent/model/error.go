@@ -76,6 +76,7 @@ func Pause(err error, attempt int) (time.Duration, bool) {
 	if !errors.As(err, &failed) || !failed.Retryable() {
 		return 0, false
 	}
+
 	pause := maxPause
 	if n := max(attempt-1, 1); n < 6 {
 		pause = time.Second << n

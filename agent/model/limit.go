@@ -60,6 +60,7 @@ func (l *limited) start(ctx context.Context) error {
 	if err := l.slots.Acquire(ctx, 1); err != nil {
 		return err
 	}
+
 	if len(l.starts) == 0 {
 		return nil
 	}
@@ -73,6 +74,7 @@ func (l *limited) start(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+
 	l.starts[l.oldest] = time.Now()
 	l.oldest = (l.oldest + 1) % len(l.starts)
 	return nil

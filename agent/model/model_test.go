@@ -20,6 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // TestJSON: what is kept of a conversation says the same when it is read again, to the byte.
 func TestJSON(t *testing.T) {
 	t.Parallel()
+
 	for _, row := range []struct {
 		name  string
 		value any
@@ -65,6 +66,7 @@ func TestJSON(t *testing.T) {
 			if diff := cmp.Diff(row.want, string(first)); diff != "" {
 				t.Error(diff)
 			}
+
 			again := row.into()
 			if err := json.Unmarshal(first, again); err != nil {
 				t.Fatal(err)
@@ -93,6 +95,7 @@ func TestMessageParts(t *testing.T) {
 func TestPause(t *testing.T) {
 	t.Parallel()
 	rateLimit := &model.Error{Kind: model.KindRateLimit}
+
 	for _, row := range []struct {
 		err     error
 		attempt int
@@ -144,6 +147,7 @@ func TestErrorText(t *testing.T) {
 			t.Errorf("%q, want %q", err, want)
 		}
 	}
+
 	if err := error(&model.Error{Kind: model.KindCancelled, Err: context.Canceled}); !errors.Is(err, context.Canceled) {
 		t.Error("the cause is not in the error")
 	}
@@ -159,11 +163,13 @@ func TestToolNames(t *testing.T) {
 			t.Errorf("%q is offered as %q, want %q", name, got, want)
 		}
 	}
+
 	own, err := model.OwnNames([]model.ToolSpec{{Name: "files.read_file"}, {Name: "everything-echo"}})
 	if diff := cmp.Diff(map[string]string{"files-read_file": "files.read_file", "everything-echo": "everything-echo"},
 		own); diff != "" || err != nil {
 		t.Errorf("%v %s", err, diff)
 	}
+
 	for _, names := range [][2]string{{"files.read", "files-read"}, {"form", "form"}, {"a b", "a_b"}} {
 		_, err := model.OwnNames([]model.ToolSpec{{Name: names[0]}, {Name: "other"}, {Name: names[1]}})
 		want := fmt.Sprintf("tools %q and %q would both be offered as %q", names[0], names[1], model.OfferedName(names[0]))
@@ -191,6 +197,7 @@ func (s *stub) Generate(ctx context.Context, req model.Request, _ func(model.Del
 // TestLimit starts six requests a second apart. Time is fake.
 func TestLimit(t *testing.T) {
 	t.Parallel()
+
 	for _, row := range []struct {
 		name   string
 		limits model.Limits
@@ -224,6 +231,7 @@ func TestLimit(t *testing.T) {
 				if m.Name() != "s-1" || m.Provider() != "stub" {
 					t.Errorf("%s of %s", m.Name(), m.Provider())
 				}
+
 				begin := time.Now()
 				got := make([]int, len(row.want))
 				for i := range got {
@@ -235,6 +243,7 @@ func TestLimit(t *testing.T) {
 							ctx, stop = context.WithTimeout(ctx, 10*time.Second)
 							defer stop()
 						}
+
 						_, err := m.Generate(ctx, model.Request{Messages: []model.Message{model.User(fmt.Sprint(i))}}, nil)
 						var failed *model.Error
 						if i == row.cancel {
@@ -249,6 +258,7 @@ func TestLimit(t *testing.T) {
 					collect(s.started, got, begin)
 					time.Sleep(time.Second)
 				}
+
 				for range 200 {
 					synctest.Wait()
 					collect(s.started, got, begin)

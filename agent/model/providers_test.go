@@ -60,6 +60,7 @@ func (p provider) scripted(t *testing.T, turns ...scriptmodel.Turn) (model.Model
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -77,6 +78,7 @@ func kindOf(t *testing.T, err error) *model.Error {
 	if !errors.As(err, &failed) {
 		t.Fatalf("%v is no error of package model", err)
 	}
+
 	if strings.Contains(err.Error(), key) || strings.Contains(fmt.Sprintf("%+v", failed), key) {
 		t.Errorf("the key is in %v", err)
 	}
@@ -109,9 +111,11 @@ func TestConversation(t *testing.T) {
 					return scriptmodel.Turn{Content: text, FinishReason: "length"}, nil
 				}},
 			)
+
 			if m.Name() != "m-1" || m.Provider() != p.name {
 				t.Errorf("%s of %s", m.Name(), m.Provider())
 			}
+
 			req := model.Request{
 				Messages: []model.Message{model.System("Be brief."), model.User("Read a and b.")},
 				Tools: []model.ToolSpec{
@@ -128,6 +132,7 @@ func TestConversation(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			calls := resp.Message.Calls()
 			if len(calls) != 4 || len(deltas) < 2 {
 				t.Fatalf("calls %v, deltas %q", calls, deltas)
@@ -155,6 +160,7 @@ func TestConversation(t *testing.T) {
 			if diff := cmp.Diff(want, resp); diff != "" {
 				t.Error(diff)
 			}
+
 			if said := strings.Join(deltas, ""); said != resp.Message.Text() {
 				t.Errorf("deltas %q", deltas)
 			}
@@ -172,6 +178,7 @@ func TestConversation(t *testing.T) {
 			if err := json.Unmarshal(record, &again); err != nil {
 				t.Fatal(err)
 			}
+
 			if diff := cmp.Diff(resp, &again); diff != "" {
 				t.Error(diff)
 			}
@@ -190,6 +197,7 @@ func TestConversation(t *testing.T) {
 				),
 				model.User("Well?"),
 			)
+
 			last, err := m.Generate(t.Context(), req, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -207,6 +215,7 @@ func TestConversation(t *testing.T) {
 			if last, err = m.Generate(t.Context(), req, nil); err != nil || last.Message.Text() != answered {
 				t.Errorf("%v, %v", last, err)
 			}
+
 			sent := server.Requests()
 			if n := len(sent); n != 3 || strings.Contains(string(sent[2].Body), "There are two files") ||
 				!strings.Contains(string(sent[1].Body), "There are two files") {
@@ -260,6 +269,7 @@ func TestErrors(t *testing.T) {
 				m, server := p.scripted(t, scriptmodel.Turn{Content: "yes", Error: &row.failure})
 				_, err := m.Generate(t.Context(), hello, nil)
 				failed := kindOf(t, err)
+
 				want := strings.ReplaceAll(row.failure.Message, key, "***")
 				if want == "" {
 					want = http.StatusText(row.failure.Status)
@@ -270,6 +280,7 @@ func TestErrors(t *testing.T) {
 					failed.Provider != p.name {
 					t.Errorf("%+v", failed)
 				}
+
 				if n := len(server.Requests()); n != 1 {
 					t.Errorf("%d requests, but trying again is up to the caller", n)
 				}
@@ -293,6 +304,7 @@ func TestCutAnswers(t *testing.T) {
 					{Name: "form", Arguments: `{"a":"bcdefghijklmnopqrstuvw"}`},
 				},
 			}
+
 			for _, then := range []string{"cut", "end"} {
 				for after := range 20 {
 					turn.Break = &scriptmodel.Break{After: after, Then: then, Times: 1}
@@ -307,6 +319,7 @@ func TestCutAnswers(t *testing.T) {
 						}
 						continue
 					}
+
 					if failed := kindOf(t, err); failed.Kind != model.KindNetwork || !failed.Retryable() {
 						t.Errorf("%s after %d: %v", then, after, err)
 					}
@@ -337,6 +350,7 @@ func TestErrorsWithinAnswers(t *testing.T) {
 				m, _ := p.scripted(t, scriptmodel.Turn{
 					Content: "x", Break: &scriptmodel.Break{After: 2, Then: "end", Error: &row.failure},
 				})
+
 				_, err := m.Generate(t.Context(), hello, nil)
 				if failed := kindOf(t, err); failed.Kind != row.kind || failed.Message != row.failure.Message ||
 					failed.Status != 0 {
@@ -381,6 +395,7 @@ func TestCancel(t *testing.T) {
 			stopped := errors.New("the run was stopped")
 			ctx, stop := context.WithCancelCause(t.Context())
 			_, err := m.Generate(ctx, hello, func(model.Delta) { stop(stopped) })
+
 			if failed := kindOf(t, err); failed.Kind != model.KindCancelled || failed.Retryable() || !errors.Is(err, stopped) {
 				t.Errorf("%v", err)
 			}
@@ -397,6 +412,7 @@ func TestHalfALine(t *testing.T) {
 	for _, p := range providers {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
+
 			for _, row := range []struct {
 				name    string
 				timeout time.Duration
@@ -415,6 +431,7 @@ func TestHalfALine(t *testing.T) {
 					row.stop(r)
 				}))
 				defer server.Close()
+
 				_, err := p.at(t, server.URL+"/v1", row.timeout).Generate(t.Context(), hello, nil)
 				if failed := kindOf(t, err); failed.Kind != row.want {
 					t.Errorf("%s: %v", row.name, err)
@@ -452,6 +469,7 @@ func TestNetwork(t *testing.T) {
 			defer elsewhere.Close()
 			redirect := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
 			defer redirect.Close()
+
 			_, err = p.at(t, redirect.URL+"/v1", time.Minute).Generate(t.Context(), hello, nil)
 			if failed := kindOf(t, err); failed.Kind != model.KindInvalidRequest ||
 				failed.Status != http.StatusTemporaryRedirect {
@@ -472,11 +490,13 @@ func TestWholeAnswers(t *testing.T) {
 				ToolCalls: []scriptmodel.ToolCall{{Name: "a", Arguments: map[string]any{"n": 12345678901234567}}, {Name: "b"}},
 				Usage:     &scriptmodel.Usage{Prompt: 5, Completion: 3},
 			})
+
 			text := ""
 			resp, err := m.Generate(t.Context(), hello, func(d model.Delta) { text += d.Text })
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			calls := resp.Message.Calls()
 			if text != "It is all here." || resp.Message.Text() != text || len(calls) != 2 ||
 				calls[0].Arguments != `{"n":12345678901234567}` || calls[0].ID == calls[1].ID ||
@@ -491,6 +511,7 @@ func TestWholeAnswers(t *testing.T) {
 // TestOddAnswers: bodies that are no answers are errors.
 func TestOddAnswers(t *testing.T) {
 	t.Parallel()
+
 	for _, row := range []struct {
 		name        string
 		status      int
@@ -533,6 +554,7 @@ func TestOddAnswers(t *testing.T) {
 					_, _ = io.WriteString(w, row.body)
 				}))
 				defer server.Close()
+
 				resp, err := p.at(t, server.URL+"/v1", time.Minute).Generate(t.Context(), hello, nil)
 				if resp != nil {
 					t.Fatalf("%s: %+v", row.name, resp)
@@ -567,6 +589,7 @@ func TestInvalidRequests(t *testing.T) {
 					t.Errorf("%v, want %s", err, want)
 				}
 			}
+
 			for _, url := range []string{"localhost:11434/v1", "ftp://host/v1", "http:///v1", "http://%/v1"} {
 				if m, err := p.make(url, nil, 0); err == nil ||
 					!strings.Contains(err.Error(), "base URL of model m-1 is not an absolute HTTP URL") {

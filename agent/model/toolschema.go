@@ -148,6 +148,7 @@ func requiredByAll(choices []members) []string {
 	if len(choices) == 0 {
 		return nil
 	}
+
 	all := choices[0].required()
 	for _, choice := range choices[1:] {
 		required := choice.required()
@@ -168,6 +169,7 @@ func readMembers(text json.RawMessage) (members, bool) {
 	if begin, err := d.ReadToken(); err != nil || begin.Kind() != '{' {
 		return members{}, false
 	}
+
 	for d.PeekKind() == '"' {
 		name, err := d.ReadToken()
 		if err != nil {
@@ -247,6 +249,7 @@ func (m *members) require(names []string) {
 			required = append(required, name)
 		}
 	}
+
 	if len(required) > 0 {
 		text, _ := json.Marshal(required) // a list of texts
 		m.set("required", text)

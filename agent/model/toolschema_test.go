@@ -77,6 +77,7 @@ func FuzzOfferedSchema(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
+
 	f.Fuzz(func(t *testing.T, schema []byte) {
 		if !json.Valid(schema) {
 			return

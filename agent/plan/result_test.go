@@ -21,6 +21,7 @@ func TestQueries(t *testing.T) {
 	l := plan.Thoughts{
 		thought(0, record.ThoughtAnalysis), thought(1, record.ThoughtAction), thought(1, record.ThoughtObservation), {},
 	}
+
 	got := fmt.Sprint(
 		len(o), len(o.ByTool("files")), len(o.ByOperation("read")), len(o.BySuccess(true)), len(o.BySuccess(false)),
 		len(o.ByTool("files").BySuccess(false)), o.ByTool("x") == nil,

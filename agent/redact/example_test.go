@@ -12,6 +12,7 @@ func ExampleRedactor() {
 		fmt.Println(err)
 		return
 	}
+
 	text, counts := r.Text("Send order-17 to bob@example.com.")
 	fmt.Println(text, counts)
 

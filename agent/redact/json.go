@@ -20,6 +20,7 @@ func (r *Redactor) JSON(raw []byte) ([]byte, Counts) {
 		}
 		return []byte(text), counts
 	}
+
 	return rewrite(raw, r.value)
 }
 
@@ -36,12 +37,14 @@ func rewrite(raw []byte, redact func(string) (string, Counts)) ([]byte, Counts) 
 			kept = end
 			all = all.plus(counts)
 		}
+
 		next := bytes.IndexByte(raw[end:], '"')
 		if next < 0 {
 			break
 		}
 		at = end + next
 	}
+
 	if all == nil {
 		return raw, nil
 	}
@@ -99,6 +102,7 @@ func (r *Redactor) pass(text string) (string, Counts) {
 			text = string(raw)
 		}
 	}
+
 	redacted, counts := r.Text(text)
 	if within == nil {
 		return redacted, counts

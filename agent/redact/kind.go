@@ -115,6 +115,7 @@ func among(
 			if !in[text[i]] {
 				continue
 			}
+
 			run := span{i, i + 1}
 			for run.end < len(text) && in[text[run.end]] {
 				run.end++
@@ -177,6 +178,7 @@ func cards(text string, run span) (found []span) {
 // does; the longest number counts.
 func cardEnd(text string, start int) (end int) {
 	const shortest, longest = 13, 19
+
 	// The check sum doubles every second digit, from the last but one: both ways to begin are summed.
 	var sums [2]int
 	count := 0
@@ -184,6 +186,7 @@ func cardEnd(text string, start int) (end int) {
 		if !isDigit(text[i]) {
 			continue
 		}
+
 		d := int(text[i] - '0')
 		doubled := 2*d/10 + 2*d%10
 		if count++; count%2 == 0 {
@@ -191,6 +194,7 @@ func cardEnd(text string, start int) (end int) {
 		} else {
 			sums[0], sums[1] = sums[0]+doubled, sums[1]+d
 		}
+
 		last := i+1 == len(text) || !isDigit(text[i+1])
 		if last && count >= shortest && sums[count%2]%10 == 0 {
 			end = i + 1
@@ -210,6 +214,7 @@ func phones(text string, run span) (found []span) {
 				count++
 			}
 		}
+
 		if 8 <= count && count <= 15 && (s.start == 0 || !word(text[s.start-1])) &&
 			(s.end == len(text) || !word(text[s.end])) {
 			found = append(found, s)
@@ -240,6 +245,7 @@ func addresses(text string, run span) (found []span) {
 		if text[s.start] == ':' && !strings.HasPrefix(text[s.start:], "::") {
 			s.start++
 		}
+
 		if isAddress(text, s) {
 			found = append(found, dottedOnes(text, span{after, s.start})...)
 			found = append(found, s)
@@ -264,6 +270,7 @@ func isAddress(text string, s span) bool {
 	if s.end-s.start > longest || s.start > 0 && word(text[s.start-1]) || s.end < len(text) && word(text[s.end]) {
 		return false
 	}
+
 	part := text[s.start:s.end]
 	_, err := netip.ParseAddr(part)
 	return err == nil && strings.ContainsAny(part, "0123456789")

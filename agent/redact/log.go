@@ -45,12 +45,14 @@ func (h handler) attr(a slog.Attr) slog.Attr {
 	switch v := a.Value.Resolve(); v.Kind() {
 	case slog.KindString:
 		return slog.String(a.Key, h.redact(v.String()))
+
 	case slog.KindGroup:
 		var clean []any
 		for _, of := range v.Group() {
 			clean = append(clean, h.attr(of))
 		}
 		return slog.Group(a.Key, clean...)
+
 	case slog.KindAny:
 		return slog.String(a.Key, h.redact(fmt.Sprint(v.Any())))
 	}

@@ -19,6 +19,7 @@ func TestHandler(t *testing.T) {
 	log.With("of", "planted").WithGroup("g").Info("planted message", "text", "planted", "n", 7, "error",
 		errors.New("planted error"),
 		slog.Group("in", "list", []string{"planted"}, "ok", true))
+
 	for _, want := range []string{
 		`msg="[secret] message"`, `of=[secret]`, `g.text=[secret]`, `g.n=7`, `g.error="[secret] error"`,
 		`g.in.list=[[secret]]`, "g.in.ok=true",

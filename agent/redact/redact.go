@@ -35,6 +35,7 @@ func New(patterns ...string) (*Redactor, error) {
 			}
 			continue
 		}
+
 		k, err := custom(text)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("pattern %d: %w", i+1, err))
@@ -42,6 +43,7 @@ func New(patterns ...string) (*Redactor, error) {
 		}
 		own = append(own, k)
 	}
+
 	slices.SortFunc(r.patterns, func(a, b kind) int {
 		return slices.Index(Kinds(), a.name) - slices.Index(Kinds(), b.name)
 	})
@@ -70,6 +72,7 @@ func custom(text string) (kind, error) {
 		return kind{}, fmt.Errorf("no kind is called %q; there are: %s; to replace the word itself, write (?:%s)", text,
 			strings.Join(Kinds(), ", "), text)
 	}
+
 	e, err := regexp.Compile(text)
 	if err != nil {
 		reason := "it cannot be read"
@@ -95,6 +98,7 @@ func (r *Redactor) Text(text string) (string, Counts) {
 	if r == nil || len(r.patterns) == 0 {
 		return text, nil
 	}
+
 	w := writer{patterns: r.patterns}
 	parts := w.split(text)
 	for i, part := range parts {
@@ -104,6 +108,7 @@ func (r *Redactor) Text(text string) (string, Counts) {
 			w.out.WriteString(part)
 		}
 	}
+
 	if w.counts == nil {
 		return text, nil
 	}
@@ -176,6 +181,7 @@ func (w *writer) part(text string, round int) {
 	if text == "" {
 		return
 	}
+
 	for _, p := range w.patterns {
 		if p.hint != nil && !p.hint(text) {
 			continue
@@ -184,10 +190,12 @@ func (w *writer) part(text string, round int) {
 		if len(found) == 0 {
 			continue
 		}
+
 		if round == len(w.patterns)+spareRounds {
 			w.mark(p.name)
 			return
 		}
+
 		at := 0
 		for _, s := range found {
 			w.part(text[at:s.start], round+1)

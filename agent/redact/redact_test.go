@@ -29,6 +29,7 @@ func TestKinds(t *testing.T) {
 	t.Parallel()
 	all := redactor(t, redact.Kinds()...)
 	key := strings.Repeat("a1B2", 12)
+
 	for _, tt := range []struct{ text, want string }{
 		{"write to bob.o+x@mail.example.co.uk.", "write to [email]."},
 		{"jürgen@münchen.example, <a@b.c>", "[email], <[email]>"},
@@ -73,6 +74,7 @@ func TestCounts(t *testing.T) {
 	if text, counts := r.Text("nothing"); text != "nothing" || counts != nil {
 		t.Errorf("%q %v", text, counts)
 	}
+
 	var none *redact.Redactor
 	if text, counts := none.Text("a@b.cd"); text != "a@b.cd" || counts != nil {
 		t.Errorf("nil: %q %v", text, counts)
@@ -86,6 +88,7 @@ func TestBadPatterns(t *testing.T) {
 	if err == nil {
 		t.Fatal("no error")
 	}
+
 	for _, want := range []string{
 		`pattern 1: no kind is called "emial"`, "there are: private-key",
 		"pattern 3: not a regular expression (RE2): missing closing )",
@@ -121,6 +124,7 @@ func TestJSON(t *testing.T) {
 			t.Errorf("%s: %s, want %s", tt.text, got, tt.want)
 		}
 	}
+
 	_, counts := r.JSON([]byte(`["a@b.cd", "q1 q2", "{\"a\":\"a@b.cd\"}"]`))
 	if want := (redact.Counts{"email": 2, "redacted": 2}); !cmp.Equal(counts, want) {
 		t.Errorf("%v", counts)
@@ -150,6 +154,7 @@ func same(t *testing.T, r *redact.Redactor, text string) {
 	if twice, counts := r.Text(once); twice != once || counts != nil {
 		t.Errorf("%q: %q, then %q", text, once, twice)
 	}
+
 	first, _ := r.JSON([]byte(text))
 	if second, counts := r.JSON(first); string(second) != string(first) || counts != nil {
 		t.Errorf("JSON %q: %q, then %q", text, first, second)
@@ -183,10 +188,12 @@ func TestHostileTexts(t *testing.T) {
 			r.JSON(quoted)
 		})
 	}
+
 	long := strings.Repeat("no secrets here, only words. ", size/29) + "a@b.cd"
 	if got, counts := r.Text(long); counts["email"] != 1 || !strings.HasSuffix(got, " [email]") {
 		t.Error(counts)
 	}
+
 	// JSON in JSON in JSON.
 	nested := `"a\u0040b.cd"`
 	for range 10 {
@@ -207,6 +214,7 @@ func FuzzRedact(f *testing.F) {
 	} {
 		f.Add(text, `\b\d`)
 	}
+
 	f.Fuzz(func(t *testing.T, text, pattern string) {
 		patterns := redact.Kinds()
 		if redact.Check(pattern) == nil && len(pattern) < 50 {

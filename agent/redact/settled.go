@@ -12,6 +12,7 @@ func openRun(in *[256]bool) func(text string, from, end int, split bool) int {
 		if end < len(text) && !in[text[end]] {
 			return end
 		}
+
 		at := end
 		for at > from && in[text[at-1]] {
 			at--
@@ -32,12 +33,14 @@ func openMatch(expression string) func(text string, from, end int, split bool) i
 	if err != nil {
 		return none
 	}
+
 	return func(text string, from, end int, split bool) int {
 		m := machine{prog: prog, split: split, began: make([]int, len(prog.Inst))}
 		before := rune(-1)
 		if from > 0 {
 			before, _ = utf8.DecodeLastRuneInString(text[:from])
 		}
+
 		for at := from; at < end; {
 			r, size := utf8.DecodeRuneInString(text[at:])
 			if r == utf8.RuneError && size == 1 && !utf8.FullRuneInString(text[at:]) { // half a character
@@ -46,6 +49,7 @@ func openMatch(expression string) func(text string, from, end int, split bool) i
 			m.step(at, before, r)
 			before, at = r, at+size
 		}
+
 		next := rune(-1)
 		if end < len(text) {
 			next, _ = utf8.DecodeRuneInString(text[end:])
@@ -79,6 +83,7 @@ func (m *machine) step(at int, before, r rune) {
 			}
 		}
 	}
+
 	clear(m.began)
 	for pc, b := range began {
 		m.began[pc] = b
@@ -95,6 +100,7 @@ func (m *machine) first(end int, next rune) int {
 		if began == 0 {
 			continue
 		}
+
 		switch i := &m.prog.Inst[pc]; i.Op {
 		case syntax.InstEmptyWidth:
 			first = min(first, began-1)
@@ -114,6 +120,7 @@ func (m *machine) closure(at int, holds func(syntax.EmptyOp) bool) (ways []uint3
 		pc    uint32
 		began int
 	}
+
 	todo := make([]way, 0, len(m.now)+1)
 	for _, pc := range m.now {
 		todo = append(todo, way{pc, m.began[pc]})
@@ -122,6 +129,7 @@ func (m *machine) closure(at int, holds func(syntax.EmptyOp) bool) (ways []uint3
 	// the first one is taken last, from the end
 	slices.SortStableFunc(todo, func(a, b way) int { return b.began - a.began })
 	clear(m.began)
+
 	for len(todo) > 0 {
 		w := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
@@ -129,11 +137,13 @@ func (m *machine) closure(at int, holds func(syntax.EmptyOp) bool) (ways []uint3
 			continue
 		}
 		m.began[w.pc] = w.began
+
 		switch i := &m.prog.Inst[w.pc]; i.Op {
 		case syntax.InstAlt, syntax.InstAltMatch:
 			todo = append(todo, way{i.Arg, w.began}, way{i.Out, w.began})
 		case syntax.InstCapture, syntax.InstNop:
 			todo = append(todo, way{i.Out, w.began})
+
 		case syntax.InstEmptyWidth:
 			if holds(syntax.EmptyOp(i.Arg)) {
 				todo = append(todo, way{i.Out, w.began})

@@ -46,6 +46,7 @@ func TestSettled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		// However it arrives, it comes to the same.
 		settled := r.Settling()
 		for end := range tt.text {
@@ -64,6 +65,7 @@ func TestSettledIsAPrefix(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 4))
 	pick := func(of ...string) string { return of[random.IntN(len(of))] }
+
 	var expression func(depth int) string
 	expression = func(depth int) string {
 		var e strings.Builder
@@ -81,6 +83,7 @@ func TestSettledIsAPrefix(t *testing.T) {
 		}
 		return e.String()
 	}
+
 	held := 0
 	for range 20_000 {
 		patterns := []string{"(?:" + expression(2) + ")", "(?:" + expression(1) + ")"}[:1+random.IntN(2)]
@@ -88,6 +91,7 @@ func TestSettledIsAPrefix(t *testing.T) {
 		if err != nil {
 			continue // it matches the empty text
 		}
+
 		long := random.IntN(8) == 0 // so that not all of it is searched again
 		var text strings.Builder
 		if long {
@@ -96,6 +100,7 @@ func TestSettledIsAPrefix(t *testing.T) {
 		for range 1 + random.IntN(9) { // of more, all may be replaced after too many rounds
 			text.WriteString(pick("a", "b", " ", "\n", "-", "ä"))
 		}
+
 		whole, _ := r.Text(text.String())
 		if long && strings.Count(whole, "[redacted]") > 8 {
 			continue // maybe after too many rounds

@@ -30,6 +30,7 @@ func TestSettlingSearchesWhatIsNew(t *testing.T) {
 				t.Fatalf("%s: much is held back of %q", name, text[:end])
 			}
 		}
+
 		if most := 100 * len(text); searched > most {
 			t.Errorf("%s: %d bytes were searched, want at most %d", name, searched, most)
 		}

@@ -27,10 +27,12 @@ var bubblewrap = sync.OnceValue(func() wrapper {
 	if err != nil {
 		return wrapper{err: errors.New("no bubblewrap: the program bwrap is not installed")}
 	}
+
 	runtime.LockOSThread() // see startHeld
 	defer runtime.UnlockOSThread()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
+
 	try := exec.CommandContext(ctx, path,
 		slices.Concat(apart, []string{"--ro-bind", "/", "/", "--proc", "/proc", "--", path, "--version"})...)
 	try.Env = Environment(nil)
@@ -69,6 +71,7 @@ func startWrapped(cmd *exec.Cmd, r *reach, hidden []string) (end func(), err err
 		options = append(options, each.args...)
 	}
 	options = append(options, "--chdir", cmp.Or(cmd.Dir, "/"), "--")
+
 	cmd.Args = slices.Concat([]string{"bwrap"}, options, []string{cmd.Path}, cmd.Args[1:])
 	cmd.Path = bubblewrap().path
 	return startHeld(cmd)
@@ -118,6 +121,7 @@ func (r *reach) mounts(hidden []string) (all []mount, err error) {
 			}
 		}
 	}
+
 	slices.SortStableFunc(all, func(a, b mount) int { return strings.Compare(a.path, b.path) })
 	return append(all, over...), nil
 }
@@ -157,5 +161,6 @@ func startHeld(cmd *exec.Cmd) (end func(), err error) {
 			<-ended
 		}
 	}()
+
 	return sync.OnceFunc(func() { close(ended) }), <-started
 }

@@ -20,6 +20,7 @@ func remember(path string) []string {
 	real, there := resolve(path, nil)
 	seen.Lock()
 	defer seen.Unlock()
+
 	if there && !slices.Contains(seen.at[path], real) {
 		if seen.at == nil {
 			seen.at = map[string][]string{}
@@ -42,6 +43,7 @@ func hiddenOf(paths, writable []string) ([]string, error) {
 			all = append(all, at)
 		}
 	}
+
 	slices.Sort(all) // a folder before what is in it
 	return slices.Compact(all), nil
 }

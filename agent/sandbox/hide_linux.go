@@ -34,6 +34,7 @@ func wipeEnvironment() error {
 	if err != nil {
 		return fmt.Errorf("hide the environment: %w", err)
 	}
+
 	var clean []byte
 	for variable := range bytes.SplitAfterSeq(block, []byte{0}) {
 		if name, _, _ := strings.Cut(string(variable), "="); !isPlain(name) {
@@ -50,6 +51,7 @@ func wipeEnvironment() error {
 	if err != nil {
 		return fmt.Errorf("hide the environment: %w", err)
 	}
+
 	_, err = memory.WriteAt(clean, start)
 	if err = errors.Join(err, memory.Close()); err != nil {
 		return fmt.Errorf("hide the environment: %w", err)
@@ -63,6 +65,7 @@ func environmentStart() (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	const at = 50 - 3 // the first two fields are before and in the brackets
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) <= at {

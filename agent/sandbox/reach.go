@@ -76,6 +76,7 @@ func reachOf(cmd *exec.Cmd, temporary string, read, write []string) *reach {
 	if kept, err := cacheOf(cmd); err == nil {
 		cache = kept
 	}
+
 	for _, path := range slices.Concat([]string{cmd.Dir, temporary, cache}, write) {
 		if real, ok := resolve(path, r.write); ok {
 			r.write = append(r.write, real)
@@ -149,6 +150,7 @@ func realOf(paths []string) (all []string) {
 		if real, ok := resolve(path, nil); ok && real != filepath.Clean(path) {
 			all = append(all, real)
 		}
+
 		// What is not there yet may come, in a folder that has another name as well.
 		if dir, ok := resolve(filepath.Dir(path), nil); ok {
 			all = append(all, filepath.Join(dir, filepath.Base(path)))
@@ -174,6 +176,7 @@ func toolchains(cmd *exec.Cmd) (paths []string) {
 			paths = append(paths, filepath.Join(home, name))
 		}
 	}
+
 	for name, below := range map[string][]string{
 		"GOROOT": {""}, "GOMODCACHE": {""}, "GOPATH": {"bin", "pkg/mod"}, "JAVA_HOME": {""}, "VIRTUAL_ENV": {""},
 		"RUSTUP_HOME": {""}, "CARGO_HOME": {"bin", "git", "registry"},
@@ -198,6 +201,7 @@ func setFolders(cmd *exec.Cmd, writable []string, cache, temporary string) {
 		if now == "" && (name == "TMP" || name == "TEMP" || name == "GOCACHE") {
 			continue
 		}
+
 		if !slices.ContainsFunc(writable, func(folder string) bool { return within(now, folder) }) {
 			cmd.Env = append(cmd.Env, name+"="+dir) // the last one counts
 		}
@@ -241,6 +245,7 @@ func resolve(path string, writable []string) (string, bool) {
 	if !filepath.IsAbs(path) {
 		return "", false
 	}
+
 	at, rest := string(filepath.Separator), filepath.Clean(path)
 	for links := 0; ; {
 		name, more, _ := strings.Cut(strings.TrimLeft(rest, string(filepath.Separator)), string(filepath.Separator))
@@ -250,6 +255,7 @@ func resolve(path string, writable []string) (string, bool) {
 		if slices.ContainsFunc(writable, func(folder string) bool { return within(at, folder) }) {
 			return "", false
 		}
+
 		next := filepath.Join(at, name)
 		info, err := os.Lstat(next)
 		if err != nil {

@@ -56,6 +56,7 @@ func (s Sandbox) Check() error {
 	for _, path := range s.Hide {
 		remember(path)
 	}
+
 	_, err := s.chosen()
 	return err
 }
@@ -70,6 +71,7 @@ func (s Sandbox) Lacks() string {
 	case mode != Off && mode != Bubblewrap && abi < signalABI:
 		return fmt.Sprintf("the Landlock of this kernel (version %d) does not keep the programs from sending signals to "+
 			"other processes of the user; version %d does (Linux 6.12)", abi, signalABI)
+
 	case mode != Off:
 		return ""
 	case s.Mode != Off:
@@ -90,6 +92,7 @@ func (s Sandbox) Within(dir string) (hidden []string) {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real
 	}
+
 	for _, path := range realOf(s.Hide) {
 		if within(path, dir) && !slices.Contains(hidden, path) {
 			hidden = append(hidden, path)
@@ -109,11 +112,13 @@ func (s Sandbox) chosen() (Mode, error) {
 			return Off, nil
 		}
 		return Processes, nil
+
 	case Landlock:
 		if abi < leastABI {
 			return "", errNoLandlock
 		}
 		return Landlock, nil
+
 	case Bubblewrap:
 		return Bubblewrap, bubblewrap().err
 	case Auto, "":
@@ -144,6 +149,7 @@ func (s Sandbox) Start(cmd *exec.Cmd) (end func(), err error) {
 	case cmd.Err != nil:
 		return nil, cmd.Err
 	}
+
 	keepFiles()
 	switch mode {
 	case Off:
@@ -187,6 +193,7 @@ func removeAll(dir string) error {
 	if os.RemoveAll(dir) == nil {
 		return nil
 	}
+
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err

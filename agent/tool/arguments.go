@@ -78,6 +78,7 @@ func Decode(arguments json.RawMessage, into any) error {
 		return readableSyntax(err)
 	case errors.Is(err, jsonv2.ErrUnknownName):
 		return fmt.Errorf("%s: there is no such key", quotedPath(wrong.JSONPointer))
+
 	case wrong.JSONPointer == "":
 		return errors.New("the arguments are not a JSON object")
 	case wrong.JSONKind != 0 && wrong.GoType != nil:

@@ -34,6 +34,7 @@ func TestCanonical(t *testing.T) {
 			t.Errorf("%.100s: got %s, %v; want %s", tt.arguments, got, err, tt.want)
 			continue
 		}
+
 		if again, err := tool.Canonical(got); err != nil || string(again) != string(got) {
 			t.Errorf("%.100s: the second time %s, %v", tt.arguments, again, err)
 		}
@@ -101,6 +102,7 @@ func TestFuncKeys(t *testing.T) {
 	type where struct {
 		Country string `json:"country"`
 	}
+
 	type in struct {
 		Target string           `json:"target"`
 		Where  where            `json:"where,omitzero"`
@@ -108,10 +110,12 @@ func TestFuncKeys(t *testing.T) {
 		Number int64            `json:"number,omitempty"`
 		Any    any              `json:"any,omitempty"`
 	}
+
 	echo := tool.Func("echo", "", func(_ context.Context, in in) (heard, error) {
 		return heard{in.Target, in.Where.Country, in.By["a"].Country, in.Number}, nil
 	},
 		tool.WithTouches(func(_ context.Context, in in) ([]string, error) { return []string{in.Target}, nil }))
+
 	for _, tt := range []struct{ arguments, want string }{
 		{`{"target":"prod"}`, `{"T":"prod","W":"","B":"","N":0}`},
 		{

@@ -114,9 +114,11 @@ func (o *outline) add(s *jsonschema.Schema, path string, around *part, keyword s
 	if s == nil {
 		return fmt.Errorf("%s: it is no schema", shownPlace(path))
 	}
+
 	p := &part{schema: s, path: path, anchor: map[string][]*part{}, tried: slices.Contains(tries, keyword)}
 	if around == nil {
-		p.base, p.uri, o.uris[""] = p, new(url.URL), []*part{p}
+		p.base, p.uri = p, new(url.URL)
+		o.uris[""] = []*part{p}
 	} else {
 		if !slices.Contains(elsewhere, keyword) {
 			around.same = append(around.same, p)
@@ -148,6 +150,7 @@ func (o *outline) name(p *part) error {
 		if err != nil {
 			return errors.New("its $id is no URI")
 		}
+
 		if o.draft7 && id.Fragment != "" {
 			anchor := strings.TrimPrefix(s.ID, "#")
 			p.base.anchor[anchor] = append(p.base.anchor[anchor], p)
@@ -181,6 +184,7 @@ func (o *outline) refer(p *part) error {
 		if err != nil {
 			return errors.New("its reference is no URI")
 		}
+
 		uri = p.base.uri.ResolveReference(uri)
 		fragment := uri.Fragment
 		uri.Fragment, uri.RawFragment = "", ""
@@ -267,6 +271,7 @@ func (o *outline) measure(p *part) (err error) {
 	if s.Const != nil {
 		p.text += valueOf(*s.Const).text
 	}
+
 	p.entries = len(s.Properties) + len(s.Enum)
 	lists := slices.Concat(slices.Collect(maps.Values(s.DependentRequired)),
 		slices.Collect(maps.Values(s.DependencyStrings)))
@@ -288,6 +293,7 @@ func (o *outline) pattern(text string) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("the pattern %s cannot be read", quoted(text))
 	}
+
 	states := statesOf(parsed)
 	if o.patternStates += states; o.patternStates > maxPatternStates {
 		return 0, fmt.Errorf("its patterns have more than %d states", maxPatternStates)
@@ -303,6 +309,7 @@ func statesOf(e *syntax.Regexp) int {
 	} else {
 		states += len(e.Rune) / 64 // a class is one state, and searched quickly
 	}
+
 	for _, sub := range e.Sub {
 		states += statesOf(sub)
 	}
@@ -350,12 +357,14 @@ func eachIn(s *jsonschema.Schema, do func(keyword, key string, sub *jsonschema.S
 					return err
 				}
 			}
+
 		case []*jsonschema.Schema:
 			for i, sub := range subs {
 				if err := do(keyword, "/"+keyword+"/"+strconv.Itoa(i), sub); err != nil {
 					return err
 				}
 			}
+
 		case map[string]*jsonschema.Schema:
 			for _, key := range slices.Sorted(maps.Keys(subs)) {
 				if err := do(keyword, "/"+keyword+"/"+escaper.Replace(key), subs[key]); err != nil {
@@ -405,6 +414,7 @@ func valueOf(x any) value {
 				v.parts++
 			}
 		}
+
 	case map[string]any:
 		v.members = make(map[string]value, len(x))
 		for key, each := range x {
@@ -438,6 +448,7 @@ func (w *walk) visit(s *jsonschema.Schema, v value, depth int, tried bool) bool 
 	if s == nil {
 		return true
 	}
+
 	p := w.parts[s]
 	w.steps -= 4 + p.entries + len(v.items) + len(v.members)
 	if v.isText {
@@ -449,6 +460,7 @@ func (w *walk) visit(s *jsonschema.Schema, v value, depth int, tried bool) bool 
 	if s.UniqueItems {
 		w.steps -= v.parts * v.parts / 8 // different ones may have one hash there
 	}
+
 	text := depth * (16 + p.text + v.text) // an error is written again for each that is under way
 	if depth > maxCheckDepth || w.steps < 0 || text > w.text {
 		return false
@@ -504,6 +516,7 @@ func (w *walk) visitMembers(p *part, v value, depth int, tried bool) bool {
 				by, known = append(by, each.schema), true
 			}
 		}
+
 		switch {
 		case known:
 		case s.AdditionalProperties != nil:

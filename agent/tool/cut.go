@@ -13,6 +13,7 @@ func Cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}
+
 	notice := fmt.Sprintf("\n... (cut: the whole has %d bytes)", len(text))
 	end := max(limit-len(notice), 0)
 	for end > 0 && !utf8.RuneStart(text[end]) {

@@ -48,6 +48,7 @@ func DoChecked(ctx context.Context, t Tool, p Policy, call Call, maxText int) (R
 			return failed(ctx, err)
 		}
 	}
+
 	inner, clock := withClock(ctx, p.Timeout)
 	defer clock.stop()
 	var unanswered atomic.Pointer[error]
@@ -62,6 +63,7 @@ func DoChecked(ctx context.Context, t Tool, p Policy, call Call, maxText int) (R
 			return answer, err
 		}
 	}
+
 	result, err := protected(inner, t, call)
 	if noAnswer := unanswered.Load(); noAnswer != nil {
 		return Result{}, *noAnswer
@@ -75,6 +77,7 @@ func DoChecked(ctx context.Context, t Tool, p Policy, call Call, maxText int) (R
 		}
 		result, err = timedOut(result, p.Timeout), nil
 	}
+
 	if err != nil {
 		return Result{}, err
 	}
@@ -99,7 +102,8 @@ func timedOut(result Result, timeout time.Duration) Result {
 	if result.Text != "" {
 		text += "\n" + result.Text
 	}
-	result.Text, result.Failed, result.TimedOut = text, true, true
+	result.Text = text
+	result.Failed, result.TimedOut = true, true
 	return result
 }
 

@@ -39,6 +39,7 @@ func ExampleSet_Select() {
 		fmt.Println(err)
 		return
 	}
+
 	some, err := all.Select("files.*")
 	fmt.Println(some.Names(), err)
 	_, err = all.Select("git.push")

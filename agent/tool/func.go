@@ -67,6 +67,7 @@ func CallFunc[In, Out any](
 	if err != nil {
 		panic(fmt.Sprintf("tool %s: %v", name, err))
 	}
+
 	f := function[In, Out]{
 		spec: Spec{Name: name, Description: description, Schema: s.text, Policy: o.policy}, schema: s, fn: fn,
 		preview: optional[func(context.Context, Call, In) (Preview, error)](name, "WithPreview", o.preview),
@@ -110,12 +111,14 @@ func (f function[In, Out]) Call(ctx context.Context, call Call) (Result, error) 
 	if err != nil {
 		return failed(ctx, err)
 	}
+
 	switch out := any(out).(type) {
 	case Result:
 		return out, nil
 	case string:
 		return Result{Text: out}, nil
 	}
+
 	data, err := json.Marshal(out)
 	if err != nil {
 		return Result{}, fmt.Errorf("tool %s: result: %w", f.spec.Name, err)
@@ -192,6 +195,7 @@ func SchemaFunc(
 	for _, set := range with {
 		set(&o)
 	}
+
 	s, err := readSchema(schema)
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: schema: %w", name, err)

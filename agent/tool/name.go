@@ -83,6 +83,7 @@ func Match(pattern, name string) bool {
 	if !ok || !star {
 		return ok && name == ""
 	}
+
 	parts := strings.Split(rest, "*")
 	last := parts[len(parts)-1]
 	for _, part := range parts[:len(parts)-1] {

@@ -111,6 +111,7 @@ func (a *approval) UnmarshalJSON(b []byte) error {
 	if json.Unmarshal(b, &a.needed) == nil && a.needed != nil {
 		return nil
 	}
+
 	var who struct {
 		NotStarter *bool `json:"notStarter"`
 	}
@@ -119,6 +120,7 @@ func (a *approval) UnmarshalJSON(b []byte) error {
 	if d.Decode(&who) != nil || who.NotStarter == nil {
 		return fmt.Errorf("approval: %s is not true, false or {notStarter: true}", b)
 	}
+
 	a.needed, a.notStarter = new(true), who.NotStarter
 	return nil
 }
@@ -149,6 +151,7 @@ func (p Policy) json() (f policyJSON) {
 			*to = new(value.String())
 		}
 	}
+
 	if p.OnUnknown != "" {
 		f.OnUnknown = &p.OnUnknown
 	}
@@ -156,6 +159,7 @@ func (p Policy) json() (f policyJSON) {
 		f.Approval = &approval{needed: &p.Approval}
 		set(&f.Approval.notStarter, p.NotStarter)
 	}
+
 	set(&f.Writes, p.Writes)
 	set(&f.Exclusive, p.Exclusive)
 	duration(&f.Timeout, p.Timeout)
@@ -206,6 +210,7 @@ func (r Rule) MarshalJSON() ([]byte, error) {
 		}
 		return new(d.String())
 	}
+
 	return json.Marshal(policyJSON{
 		Tools: &r.Tools, OnUnknown: r.OnUnknown, Approval: approvalOf(r.Approval, r.NotStarter), Writes: r.Writes,
 		Exclusive: r.Exclusive,
@@ -243,6 +248,7 @@ func readRule(b []byte) (r Rule, err error) {
 		}
 		return r, fmt.Errorf("policy: %w", err)
 	}
+
 	r = Rule{OnUnknown: f.OnUnknown, Writes: f.Writes, Exclusive: f.Exclusive}
 	if f.Approval != nil {
 		r.Approval, r.NotStarter = f.Approval.needed, f.Approval.notStarter
@@ -253,6 +259,7 @@ func readRule(b []byte) (r Rule, err error) {
 			return r, fmt.Errorf("tools: %w", err)
 		}
 	}
+
 	if f.OnUnknown != nil && !slices.Contains([]OnUnknown{Report, Retry, Ask}, *f.OnUnknown) {
 		return r, fmt.Errorf("onUnknown: %q is not report, retry or ask", *f.OnUnknown)
 	}

@@ -20,6 +20,7 @@ func TestNewPreview(t *testing.T) {
 		len(one.Digest) != 64 {
 		t.Errorf("%d bytes, %q, %s", len(one.Text), one.Text[len(one.Text)-60:], one.Digest)
 	}
+
 	if again := tool.NewPreview(tool.PreviewDiff, long, "a", "bc"); again != one {
 		t.Error("the same call has another preview")
 	}
@@ -34,6 +35,7 @@ func TestNewPreview(t *testing.T) {
 			t.Errorf("%s: the digest is the same", name)
 		}
 	}
+
 	if text := tool.NewPreview(tool.PreviewText, "a\x00b\xff").Text; text != "a\uFFFDb\uFFFD" {
 		t.Errorf("%q", text)
 	}
@@ -126,6 +128,7 @@ func TestVerify(t *testing.T) {
 	found := verifies(func(_ context.Context, c tool.Call, in destination) (tool.Result, bool, error) {
 		return tool.Result{Text: strings.Repeat(in.City, tool.MaxText)}, c.ID == "c1", nil
 	})
+
 	if r, done, err := tool.Verify(t.Context(), found, tool.Policy{}, call); err != nil || !done ||
 		!strings.HasPrefix(r.Text, "Rome") || len(r.Text) > tool.MaxText {
 		t.Errorf("%d bytes, %v, %v", len(r.Text), done, err)

@@ -24,6 +24,7 @@ func schemaFor(t reflect.Type) (*schema, error) {
 	if t.Kind() != reflect.Struct {
 		return nil, fmt.Errorf("arguments are a JSON object, so their type must be a struct, not %s", t)
 	}
+
 	s, err := jsonschema.ForType(t, nil)
 	if err != nil {
 		return nil, err
@@ -54,6 +55,7 @@ func compile(text json.RawMessage) (*schema, error) {
 	if !slices.Contains(dialects, s.Schema) {
 		return nil, fmt.Errorf("$schema is %q; want draft 2020-12 or 7", s.Schema)
 	}
+
 	outline, err := outlineOf(s)
 	if err != nil {
 		return nil, err
@@ -172,6 +174,7 @@ func readable(text string) string {
 		}
 		at, text = where, what
 	}
+
 	var field strings.Builder
 	for parts := strings.Split(at, "/"); len(parts) > 0; parts = parts[1:] {
 		switch {
@@ -185,6 +188,7 @@ func readable(text string) string {
 			field.WriteString(parts[0])
 		}
 	}
+
 	if text = Cut(text, 500); field.Len() > 0 {
 		return field.String() + ": " + text
 	}

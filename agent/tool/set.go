@@ -31,6 +31,7 @@ func NewSet(tools ...Tool) (*Set, error) {
 		if err := CheckSchema(spec.Schema); err != nil {
 			errs = append(errs, fmt.Errorf("tool %s: %w", spec.Name, err))
 		}
+
 		if other, ok := offered[model.OfferedName(spec.Name)]; ok {
 			if other == spec.Name {
 				errs = append(errs, fmt.Errorf("two tools have the name %s", other))
@@ -40,10 +41,12 @@ func NewSet(tools ...Tool) (*Set, error) {
 			}
 			continue
 		}
+
 		offered[model.OfferedName(spec.Name)] = spec.Name
 		s.tools = append(s.tools, t)
 		s.byName[spec.Name] = t
 	}
+
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
@@ -82,6 +85,7 @@ func (s *Set) Select(patterns ...string) (*Set, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
+
 	some := &Set{byName: map[string]Tool{}}
 	for _, t := range s.tools {
 		name := t.Spec().Name

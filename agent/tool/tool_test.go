@@ -67,6 +67,7 @@ func TestBadArgumentsNameTheField(t *testing.T) {
 func TestFunc(t *testing.T) {
 	t.Parallel()
 	spec := echo().Spec()
+
 	var schema struct {
 		Type       string
 		Required   []string
@@ -75,10 +76,12 @@ func TestFunc(t *testing.T) {
 	if err := json.Unmarshal(spec.Schema, &schema); err != nil {
 		t.Fatal(err)
 	}
+
 	if schema.Type != "object" || !cmp.Equal(schema.Required, []string{"city"}) ||
 		schema.Properties["city"].Description != "name of a city" {
 		t.Errorf("schema %s", spec.Schema)
 	}
+
 	r, err := echo().Call(t.Context(), tool.Call{Arguments: json.RawMessage(`{"city":"Rome","days":9007199254740993}`)})
 	if want := `{"city":"Rome","days":9007199254740993}`; err != nil || r.Failed || r.Text != want ||
 		string(r.Data) != want {
@@ -87,6 +90,7 @@ func TestFunc(t *testing.T) {
 
 	type none struct{}
 	broken := errors.New("no such city")
+
 	for _, tt := range []struct {
 		name string
 		tool tool.Tool
@@ -135,6 +139,7 @@ func TestTimeout(t *testing.T) {
 		0); !errors.Is(err, tool.ErrUnknown) {
 		t.Errorf("a tool that writes: %v", err)
 	}
+
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := tool.Do(ctx, hang, tool.Policy{}, tool.Call{}, 0); !errors.Is(err, context.Canceled) ||
@@ -151,6 +156,7 @@ func TestAsk(t *testing.T) {
 		if err != nil {
 			return "", fmt.Errorf("asked: %w", err)
 		}
+
 		select {
 		case <-ctx.Done():
 			return "", ctx.Err()
@@ -162,6 +168,7 @@ func TestAsk(t *testing.T) {
 		<-time.After(time.Hour)
 		return tool.Answer{Decision: tool.Accept}, nil
 	}
+
 	synctest.Test(t, func(t *testing.T) {
 		if r, err := tool.Do(t.Context(), asks, tool.Policy{Timeout: 30 * time.Second}, tool.Call{Ask: answer},
 			0); err != nil || r.Text != "accept" {
@@ -172,6 +179,7 @@ func TestAsk(t *testing.T) {
 			t.Errorf("after the answer, time goes on: %+v, %v", r, err)
 		}
 	})
+
 	parked := errors.New("parked")
 	_, err := tool.Do(t.Context(), asks, tool.Policy{},
 		tool.Call{Ask: func(context.Context, tool.Question) (tool.Answer, error) {
@@ -205,16 +213,19 @@ func TestPrepare(t *testing.T) {
 		called = true
 		return "done", ctx.Err()
 	})
+
 	synctest.Test(t, func(t *testing.T) {
 		policy := tool.Policy{Timeout: time.Second, Writes: true}
 		if r, err := tool.Do(t.Context(), prepares{inner, nil}, policy, tool.Call{}, 0); err != nil || r.Text != "done" {
 			t.Errorf("%+v, %v", r, err)
 		}
+
 		called = false
 		if r, err := tool.Do(t.Context(), prepares{inner, errors.New("no server")}, policy, tool.Call{}, 0); err != nil ||
 			!r.Failed || r.Text != "no server" || called {
 			t.Errorf("%+v, %v, called %v", r, err, called)
 		}
+
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := tool.Do(ctx, prepares{inner, nil}, policy, tool.Call{}, 0); !errors.Is(err, context.DeadlineExceeded) {
@@ -238,6 +249,7 @@ func TestCut(t *testing.T) {
 			}
 		}
 	}
+
 	big := tool.Func("big", "", func(context.Context, struct{}) ([]string, error) { return []string{long}, nil })
 	if r, err := tool.Do(t.Context(), big, tool.Policy{}, tool.Call{}, 200); err != nil || len(r.Text) > 200 ||
 		r.Data != nil {
@@ -260,12 +272,14 @@ func TestPolicyForms(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		var fromJSON, fromYAML tool.Policy
 		if err := errors.Join(json.Unmarshal(b, &fromJSON), yaml.Unmarshal(y, &fromYAML)); err != nil || fromJSON != p ||
 			fromYAML != p {
 			t.Errorf("%s, %s: %+v, %+v, %v; want %+v", b, y, fromJSON, fromYAML, err, p)
 		}
 	}
+
 	for _, tt := range []struct{ text, field string }{
 		{`{"onUnknown":"maybe"}`, `onUnknown: "maybe"`},
 		{`{"approval":"yes"}`, "approval: "},
@@ -288,6 +302,7 @@ func TestPolicyForms(t *testing.T) {
 			t.Errorf("YAML %s: %v", tt.text, err)
 		}
 	}
+
 	for _, text := range []string{`{"approval":true}`, `{"tools":"a b"}`, `null`, `{"tools":"a","onUnknown":""}`} {
 		var r []tool.Rule
 		if err := yaml.Unmarshal([]byte("["+text+"]"), &r); err == nil && text != "null" {
@@ -306,6 +321,7 @@ func TestRules(t *testing.T) {
 `), &rules); err != nil {
 		t.Fatal(err)
 	}
+
 	writes := tool.Policy{Approval: true, Writes: true, Timeout: time.Second}
 	for name, want := range map[string]tool.Policy{
 		"git.commit": {Writes: true, Timeout: time.Second},
@@ -316,6 +332,7 @@ func TestRules(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
 		}
 	}
+
 	// They are written as they are read.
 	text, err := json.Marshal(rules)
 	if want := `[{"tools":"git.commit","approval":false},{"tools":"pay-*","onUnknown":"ask","timeout":"30s"},{"tools":"*","exclusive":true}]`; err != nil || string(text) != want {
@@ -333,6 +350,7 @@ func TestRulesOfServers(t *testing.T) {
 	t.Parallel()
 	asks := tool.Policy{Approval: true, Writes: true, Timeout: time.Second}
 	untrusted := tool.Spec{Name: "web-find", Server: "web", Untrusted: true, Policy: asks}
+
 	destructive := untrusted
 	destructive.Destructive = true
 	trusted := destructive
@@ -340,6 +358,7 @@ func TestRulesOfServers(t *testing.T) {
 	own := tool.Spec{Name: "web-find", Policy: asks}
 	silent := trusted
 	silent.Destructive = false
+
 	for _, tt := range []struct {
 		rule             string
 		of               tool.Spec
@@ -380,6 +399,7 @@ func TestRulesOfServers(t *testing.T) {
 			t.Errorf("%s for %+v: %+v", tt.rule, tt.of, got)
 		}
 	}
+
 	if got := (tool.Rules{}).Of(untrusted); got != asks {
 		t.Errorf("without rules: %+v", got)
 	}
@@ -435,6 +455,7 @@ func TestSet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	some, err := s.Select("git.status", "files.*", "tests.*")
 	if want := []string{"files.read_file", "files.write_file", "git.status"}; err != nil ||
 		!cmp.Equal(some.Names(), want) {
@@ -443,11 +464,13 @@ func TestSet(t *testing.T) {
 	if _, ok := some.Get("s-t"); ok {
 		t.Error("a tool that was not selected is there")
 	}
+
 	if _, err := s.Select("files.read", "no such", "nobody"); err == nil ||
 		!strings.Contains(err.Error(), "no tool has the name files.read;") ||
 		!strings.Contains(err.Error(), `"no such"`) || !strings.Contains(err.Error(), "nobody") {
 		t.Errorf("%v, want all names that nobody has", err)
 	}
+
 	for _, tt := range []struct {
 		names []string
 		want  string
@@ -473,6 +496,7 @@ func TestTouches(t *testing.T) {
 	if !ok {
 		t.Fatal("not a Toucher")
 	}
+
 	if got, err := toucher.Touches(t.Context(), tool.Call{Arguments: json.RawMessage(`{"city":"Rome"}`)}); err != nil ||
 		!cmp.Equal(got, []string{"Rome"}) {
 		t.Errorf("%v, %v", got, err)
@@ -493,6 +517,7 @@ func TestRulesAboutTheStarter(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &rules); err != nil {
 		t.Fatal(err)
 	}
+
 	plain, apart := tool.Policy{}, tool.Policy{Approval: true, NotStarter: true}
 	for name, want := range map[string][2]tool.Policy{
 		"a": {apart, apart}, "b": {{Approval: true}, {Approval: true}}, "c": {{Approval: true}, apart},
@@ -502,6 +527,7 @@ func TestRulesAboutTheStarter(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
 		}
 	}
+
 	if back, err := json.Marshal(rules); err != nil || string(back) != text {
 		t.Errorf("%s, want %s, %v", back, text, err)
 	}

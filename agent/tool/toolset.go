@@ -42,6 +42,7 @@ func RegisterToolset(name string, open func(Opening) (Toolset, error)) {
 	if name == "" || open == nil || toolsets.open[name] != nil {
 		panic(fmt.Sprintf("tool: toolset %q is registered twice, or is none", name))
 	}
+
 	if toolsets.open == nil {
 		toolsets.open = map[string]func(Opening) (Toolset, error){}
 	}

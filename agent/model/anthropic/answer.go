@@ -88,6 +88,7 @@ func (a *answer) read(_ string, data []byte) error {
 	if err := d.Decode(&e); err != nil {
 		return a.source.Unreadable(data, err)
 	}
+
 	switch e.Type {
 	case "error":
 		return a.source.Failed(data)
@@ -95,6 +96,7 @@ func (a *answer) read(_ string, data []byte) error {
 		if e.Message != nil {
 			a.begin(*e.Message)
 		}
+
 	case "message":
 		a.begin(e.whole)
 		a.reason, a.why = e.StopReason, e.Details.Explanation
@@ -103,11 +105,13 @@ func (a *answer) read(_ string, data []byte) error {
 		}
 		a.complete = true
 		return modelhttp.ErrDone
+
 	case "content_block_start":
 		if e.Index != len(a.blocks) {
 			return a.source.Unreadable(data, fmt.Errorf("a block starts, but the next is %d", len(a.blocks)))
 		}
 		a.open(e.ContentBlock)
+
 	case "content_block_delta":
 		if e.Index < 0 || e.Index >= len(a.blocks) {
 			return a.source.Unreadable(data, errors.New("a piece of no block"))
@@ -117,6 +121,7 @@ func (a *answer) read(_ string, data []byte) error {
 			return a.source.Unreadable(data, errors.New("a text for a block of another type"))
 		}
 		a.add(b, &e)
+
 	case "message_delta":
 		a.reason, a.why = cmp.Or(e.Delta.StopReason, a.reason), cmp.Or(e.Delta.StopDetails.Explanation, a.why)
 		a.count(e.Usage)
@@ -162,6 +167,7 @@ func (a *answer) add(b *block, e *event) {
 	if e.Delta.Citation != nil {
 		b.citations = append(b.citations, e.Delta.Citation)
 	}
+
 	a.say(e.Delta.Text)
 	a.tell(b, e.Delta.PartialJSON)
 }
@@ -173,6 +179,7 @@ func (a *answer) tell(b *block, arguments string) {
 	if arguments == "" || a.onDelta == nil || at < 0 || a.blocks[at] != b {
 		return
 	}
+
 	name, _ := b.start["name"].(string)
 	a.onDelta(model.Delta{Tool: name, Arguments: arguments})
 }
@@ -194,6 +201,7 @@ func (b *block) raw() map[string]any {
 			raw[name] = began + more.String()
 		}
 	}
+
 	if b.written.Len() > 0 {
 		raw["input"] = json.RawMessage(modelhttp.Arguments(b.written.String()))
 	}
@@ -208,6 +216,7 @@ func (b *block) arguments() string {
 	if b.written.Len() > 0 {
 		return b.written.String()
 	}
+
 	whole, err := json.Marshal(b.start["input"])
 	if err != nil || string(whole) == "null" {
 		return "{}"
@@ -220,6 +229,7 @@ func (a *answer) response(own map[string]string) (*model.Response, error) {
 	if !a.complete || a.reason == "" {
 		return nil, a.source.Incomplete()
 	}
+
 	m := model.Message{Role: model.RoleAssistant, Parts: []model.Part{}, Provider: a.source.Provider}
 	content := []any{}
 	for _, b := range a.blocks {
@@ -232,6 +242,7 @@ func (a *answer) response(own map[string]string) (*model.Response, error) {
 				continue // the API refuses it
 			}
 			m.Parts = append(m.Parts, model.Part{Text: text})
+
 		case "tool_use":
 			id, _ := raw["id"].(string)
 			name, _ := raw["name"].(string)
@@ -240,12 +251,15 @@ func (a *answer) response(own map[string]string) (*model.Response, error) {
 			})
 			raw["input"] = json.RawMessage(modelhttp.Arguments(arguments))
 		}
+
 		content = append(content, raw)
 	}
+
 	var err error
 	if m.Raw, err = json.Marshal(map[string]any{"role": "assistant", "content": content}); err != nil {
 		return nil, a.source.Unreadable(nil, err)
 	}
+
 	finish := model.FinishOf(a.reason)
 	if finish == model.FinishRefusal && a.why != "" && m.Text() == "" {
 		m.Parts = append(m.Parts, model.Part{Text: a.why})
@@ -261,6 +275,7 @@ func (a *answer) counts() model.Usage {
 		CacheRead: a.usage.CacheRead, CacheWrite: a.usage.CacheCreation, CacheWrite1h: a.usage.CacheWrites.OneHour,
 		Reasoning: a.usage.Details.ThinkingTokens,
 	}
+
 	if u.CacheWrite == nil {
 		u.CacheWrite = modelhttp.Sum(a.usage.CacheWrites.FiveMinutes, a.usage.CacheWrites.OneHour)
 	}

@@ -55,6 +55,7 @@ func New(config Config) (*Model, error) {
 	if config.APIKey != "" {
 		header.Set("X-Api-Key", config.APIKey)
 	}
+
 	client, err := modelhttp.New(modelhttp.Config{
 		Source:  modelhttp.Source{Provider: provider, Model: config.Model, Secret: config.APIKey},
 		BaseURL: cmp.Or(config.BaseURL, "https://api.anthropic.com"), Path: "/v1/messages",
@@ -63,6 +64,7 @@ func New(config Config) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if config.MaxTokens < 0 {
 		return nil, fmt.Errorf("%s: maximum of tokens of model %s is negative", provider, config.Model)
 	}
@@ -85,6 +87,7 @@ func (m *Model) Generate(ctx context.Context, req model.Request, onDelta func(mo
 	if err != nil {
 		return nil, m.http.Invalid(err)
 	}
+
 	answer := answer{source: m.http.Source, onDelta: onDelta}
 	if err := m.http.Post(ctx, body, answer.read); err != nil {
 		return nil, err
@@ -101,6 +104,7 @@ func (m *Model) encode(req model.Request) (*request, error) {
 	if m.cache {
 		body.CacheControl = &typed{Type: "ephemeral"}
 	}
+
 	for i, said := range req.Messages {
 		if err := body.add(said, m.Provider()); err != nil {
 			return nil, fmt.Errorf("messages[%d]: %w", i, err)
@@ -109,6 +113,7 @@ func (m *Model) encode(req model.Request) (*request, error) {
 	for _, t := range req.Tools {
 		body.Tools = append(body.Tools, encodeTool(t))
 	}
+
 	if len(req.ResponseSchema) > 0 {
 		schema, err := enforceable(req.ResponseSchema)
 		if err != nil {

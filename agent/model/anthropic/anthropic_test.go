@@ -34,6 +34,7 @@ func answering(t *testing.T, events ...string) *stand {
 			t.Error(err)
 		}
 		s.request, s.body = r, string(body)
+
 		w.Header().Set("Content-Type", "text/event-stream")
 		for _, e := range events {
 			_, _ = io.WriteString(w, "event: any\ndata: "+e+"\n\n")
@@ -46,7 +47,8 @@ func answering(t *testing.T, events ...string) *stand {
 // ask sends a request to the model that config says, which the server answers.
 func (s *stand) ask(t *testing.T, config anthropic.Config, req model.Request) (*model.Response, error) {
 	t.Helper()
-	config.Model, config.BaseURL, config.HTTPClient = "m-1", s.URL, s.Client()
+	config.Model = "m-1"
+	config.BaseURL, config.HTTPClient = s.URL, s.Client()
 	m, err := anthropic.New(config)
 	if err != nil {
 		t.Fatal(err)
@@ -58,6 +60,7 @@ const whole = `{"type":"message","id":"msg_1","model":"m-1-x","role":"assistant"
 
 func TestRequest(t *testing.T) {
 	t.Parallel()
+
 	for _, row := range []struct {
 		name   string
 		config anthropic.Config
@@ -105,6 +108,7 @@ func TestRequest(t *testing.T) {
 			if _, err := s.ask(t, row.config, row.req); err != nil {
 				t.Fatal(err)
 			}
+
 			if diff := cmp.Diff(row.want, s.body); diff != "" {
 				t.Error(diff)
 			}
@@ -134,11 +138,13 @@ func TestSchema(t *testing.T) {
 		if _, err := s.ask(t, anthropic.Config{}, model.Request{ResponseSchema: json.RawMessage(schema)}); err != nil {
 			t.Fatal(err)
 		}
+
 		if want := `"output_config":{"format":{"type":"json_schema","schema":` + want +
 			`}}`; !strings.Contains(s.body, want) {
 			t.Errorf("want %s\nin %s", want, s.body)
 		}
 	}
+
 	for schema, want := range map[string]string{
 		`[]`:                                   "responseSchema: not a JSON object",
 		`null`:                                 "responseSchema: not a JSON object",
@@ -158,7 +164,7 @@ func TestSchema(t *testing.T) {
 // TestBlocks: every block goes back as it came, with what belongs to it.
 func TestBlocks(t *testing.T) {
 	t.Parallel()
-	resp, err := answering(t,
+	events := []string{
 		`{"type":"message_start","message":{"id":"msg_1","model":"m-1-x","content":[],"stop_reason":null,"usage":{"input_tokens":10,"cache_read_input_tokens":5,"cache_creation_input_tokens":null,"output_tokens":1}}}`,
 		`{"type":"ping"}`,
 		`{"type":"content_block_start","index":0,"content_block":{"type":"redacted_thinking","data":"x+/="}}`,
@@ -174,10 +180,14 @@ func TestBlocks(t *testing.T) {
 		`{"type":"something_new","index":0}`,
 		`{"type":"message_delta","delta":{"stop_reason":"pause_turn","stop_sequence":null},"usage":{"output_tokens":9,"output_tokens_details":{"thinking_tokens":4}}}`,
 		`{"type":"message_stop"}`,
-	).ask(t, anthropic.Config{Provider: "mine"}, model.Request{Tools: []model.ToolSpec{{Name: "a.b"}}})
+	}
+	request := model.Request{Tools: []model.ToolSpec{{Name: "a.b"}}}
+
+	resp, err := answering(t, events...).ask(t, anthropic.Config{Provider: "mine"}, request)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	want := &model.Response{
 		ID: "msg_1", Model: "m-1-x", Finish: "pause_turn",
 		Usage: model.Usage{Input: new(int64(15)), CacheRead: new(int64(5)), Output: new(int64(9)), Reasoning: new(int64(4))},
@@ -232,6 +242,7 @@ func TestMisfits(t *testing.T) {
 			t.Errorf("%s: %+v, %v", event, resp, err)
 		}
 	}
+
 	if m, err := anthropic.New(anthropic.Config{Model: "m-1", MaxTokens: -1}); err == nil {
 		t.Errorf("%+v", m)
 	}
@@ -264,6 +275,7 @@ func TestCacheWrites(t *testing.T) {
 			t.Errorf("%s: %v", usage, err)
 			continue
 		}
+
 		if diff := cmp.Diff(want, resp.Usage); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", usage, diff)
 		}

@@ -30,6 +30,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
+
 	resp, err := m.Generate(context.Background(), model.Request{
 		Messages: []model.Message{model.User("What is the capital of Norway?")},
 		ResponseSchema: json.RawMessage(

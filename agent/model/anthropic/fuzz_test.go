@@ -17,11 +17,13 @@ func FuzzAnswer(f *testing.F) {
 		`{"type":"content_block_delta","index":0,"delta":{"partial_json":"{"}}` + "\n" +
 		`{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":1}}` + "\n" +
 		`{"type":"message_stop"}`))
+
 	f.Add(
 		[]byte(
 			`{"type":"message","content":[{"type":"text","text":"x"},{"type":"thinking","thinking":"y","signature":"s"}],"stop_reason":"end_turn"}`,
 		),
 	)
+
 	f.Fuzz(func(t *testing.T, events []byte) {
 		said := ""
 		a := answer{source: modelhttp.Source{Provider: "p", Model: "m"}, onDelta: func(d model.Delta) { said += d.Text }}
@@ -34,6 +36,7 @@ func FuzzAnswer(f *testing.F) {
 				return
 			}
 		}
+
 		resp, err := a.response(nil)
 		if err != nil {
 			return
@@ -41,6 +44,7 @@ func FuzzAnswer(f *testing.F) {
 		if text := resp.Message.Text(); text != said {
 			t.Errorf("text %q, deltas %q", text, said)
 		}
+
 		first, err := json.Marshal(resp)
 		if err != nil {
 			t.Fatal(err)
@@ -52,6 +56,7 @@ func FuzzAnswer(f *testing.F) {
 		if second, err := json.Marshal(again); err != nil || !bytes.Equal(first, second) {
 			t.Errorf("%v\n%s\n%s", err, first, second)
 		}
+
 		if _, err := encode(again.Message, "p"); err != nil {
 			t.Error(err)
 		}

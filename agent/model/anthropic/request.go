@@ -80,6 +80,7 @@ func (r *request) add(m model.Message, provider string) error {
 	default:
 		return fmt.Errorf("unknown role %q", m.Role)
 	}
+
 	blocks, err := encode(m, provider)
 	if err != nil || len(blocks) == 0 { // the API refuses messages that say nothing
 		return err
@@ -88,6 +89,7 @@ func (r *request) add(m model.Message, provider string) error {
 		r.Messages[last].Content = append(r.Messages[last].Content, blocks...)
 		return nil
 	}
+
 	r.Messages = append(r.Messages, message{Role: role, Content: blocks})
 	return nil
 }
@@ -101,12 +103,14 @@ func encode(m model.Message, provider string) ([]any, error) {
 		if err := json.Unmarshal(m.Raw, &raw); err != nil {
 			return nil, fmt.Errorf("raw: %w", err)
 		}
+
 		var blocks []any
 		for _, b := range raw.Content {
 			blocks = append(blocks, b)
 		}
 		return blocks, nil
 	}
+
 	blocks := texts(m)
 	for _, p := range m.Parts {
 		if c := p.Call; c != nil {

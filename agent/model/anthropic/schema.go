@@ -32,6 +32,7 @@ func enforceable(schema json.RawMessage) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	has := func(name string) bool { return valueOf(members, name) != nil }
 	closed := has("properties") || string(valueOf(members, "type")) == `"object"` && !has("additionalProperties")
 	var out, unenforced []member
@@ -44,6 +45,7 @@ func enforceable(schema json.RawMessage) (json.RawMessage, error) {
 			m.value, err = each(m.value)
 		case "items":
 			m.value, err = enforceable(m.value)
+
 		case "oneOf":
 			if !has("anyOf") {
 				m.name = "anyOf"
@@ -51,6 +53,7 @@ func enforceable(schema json.RawMessage) (json.RawMessage, error) {
 			}
 		case "anyOf", "allOf":
 			m.value, err = list(m.value)
+
 		case "additionalProperties":
 			if closed {
 				continue
@@ -61,6 +64,7 @@ func enforceable(schema json.RawMessage) (json.RawMessage, error) {
 		case "description":
 			description = len(out)
 		}
+
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", m.name, err)
 		}
@@ -70,6 +74,7 @@ func enforceable(schema json.RawMessage) (json.RawMessage, error) {
 			unenforced = append(unenforced, m)
 		}
 	}
+
 	if closed {
 		out = append(out, member{"additionalProperties", json.RawMessage("false")})
 	}
@@ -133,6 +138,7 @@ func list(of json.RawMessage) (json.RawMessage, error) {
 	if err := json.Unmarshal(of, &schemas); err != nil {
 		return nil, err
 	}
+
 	for i, s := range schemas {
 		var err error
 		if schemas[i], err = enforceable(s); err != nil {
@@ -148,10 +154,12 @@ func membersOf(object json.RawMessage) ([]member, error) {
 	if err := json.Unmarshal(object, &all); err != nil || all == nil {
 		return nil, errors.Join(errors.New("not a JSON object"), err)
 	}
+
 	d := json.NewDecoder(bytes.NewReader(object))
 	if _, err := d.Token(); err != nil { // the brace
 		return nil, err
 	}
+
 	members := make([]member, 0, len(all))
 	for d.More() {
 		name, err := d.Token()
@@ -174,11 +182,13 @@ func encodeMembers(members []member) json.RawMessage {
 		if i > 0 {
 			out.WriteByte(',')
 		}
+
 		name, _ := json.Marshal(m.name) // cannot fail: a text
 		out.Write(name)
 		out.WriteByte(':')
 		out.Write(m.value)
 	}
+
 	out.WriteByte('}')
 	return out.Bytes()
 }

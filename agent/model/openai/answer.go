@@ -73,6 +73,7 @@ func (a *answer) read(_ string, data []byte) error {
 	if string(data) == "[DONE]" {
 		return modelhttp.ErrDone
 	}
+
 	var c chunk
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
@@ -82,6 +83,7 @@ func (a *answer) read(_ string, data []byte) error {
 	if len(c.Error) > 0 && string(c.Error) != "null" {
 		return a.source.Failed(data)
 	}
+
 	if c.ID != "" {
 		a.id = c.ID
 	}
@@ -94,6 +96,7 @@ func (a *answer) read(_ string, data []byte) error {
 	if c.PromptFeedback.BlockReason != "" {
 		a.finish = model.FinishContentFilter
 	}
+
 	for _, choice := range c.Choices {
 		if choice.Index != 0 {
 			continue
@@ -123,6 +126,7 @@ func (a *answer) say(piece map[string]any) bool {
 	if a.message == nil {
 		a.message = object{}
 	}
+
 	content := piece["content"]
 	delete(piece, "content")
 	a.tell(piece["tool_calls"])
@@ -130,6 +134,7 @@ func (a *answer) say(piece map[string]any) bool {
 	if !a.message.merge(piece) {
 		return false
 	}
+
 	text, refusal := contentText(content)
 	if said, _ := piece["refusal"].(string); said != "" {
 		refusal += said
@@ -137,6 +142,7 @@ func (a *answer) say(piece map[string]any) bool {
 	a.refused = a.refused || refusal != ""
 	text += refusal
 	a.text.WriteString(text)
+
 	if text != "" && a.onDelta != nil {
 		a.onDelta(model.Delta{Text: text})
 	}
@@ -152,6 +158,7 @@ func (a *answer) tell(calls any) {
 		if index, given := call["index"].(json.Number); given && index != "0" || !given && at > 0 {
 			continue
 		}
+
 		name, _ := f["name"].(string)
 		a.tool = cmp.Or(a.tool, name)
 		if arguments, _ := f["arguments"].(string); arguments != "" && a.onDelta != nil {
@@ -179,6 +186,7 @@ func (a *answer) response(own map[string]string) (*model.Response, error) {
 	if a.finish == "" {
 		return nil, a.source.Incomplete()
 	}
+
 	m := model.Message{Role: model.RoleAssistant, Parts: []model.Part{}, Provider: a.source.Provider}
 	if text := a.text.String(); text != "" {
 		m.Parts = append(m.Parts, model.Part{Text: text})
@@ -190,6 +198,7 @@ func (a *answer) response(own map[string]string) (*model.Response, error) {
 		}
 		m.Parts = append(m.Parts, model.Part{Call: &c})
 	}
+
 	finish := a.finish
 	switch {
 	case a.refused:
@@ -197,6 +206,7 @@ func (a *answer) response(own map[string]string) (*model.Response, error) {
 	case finish == model.FinishStop && len(m.Calls()) > 0: // as some servers say
 		finish = model.FinishToolCalls
 	}
+
 	if !a.odd {
 		var err error
 		if m.Raw, err = json.Marshal(a.raw()); err != nil {
@@ -217,6 +227,7 @@ func (a *answer) calls() []model.ToolCall {
 		if f == nil {
 			continue
 		}
+
 		if o.text("id") == "" {
 			o.set("id", "call_"+rand.Text())
 		}
@@ -243,6 +254,7 @@ func (a *answer) counts() model.Usage {
 	if a.usage == nil {
 		return model.Usage{}
 	}
+
 	prompt := &a.usage.PromptTokensDetails
 	u := model.Usage{
 		Input: a.usage.PromptTokens, Output: a.usage.CompletionTokens,

@@ -30,6 +30,7 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) (vectors [][]float
 	if len(texts) == 0 {
 		return nil, used, nil
 	}
+
 	body := map[string]any{"model": e.Name(), "input": texts, "encoding_format": "float"}
 	err = e.http.Post(ctx, body, func(_ string, data []byte) error {
 		var err error
@@ -55,12 +56,14 @@ func readVectors(data []byte, want int) (_ [][]float32, used model.Usage, err er
 			PromptTokens *int64 `json:"prompt_tokens"`
 		} `json:"usage"`
 	}
+
 	if err := json.Unmarshal(data, &answer); err != nil {
 		return nil, used, err
 	}
 	if len(answer.Data) != want {
 		return nil, used, fmt.Errorf("it has %d vectors for %d texts", len(answer.Data), want)
 	}
+
 	vectors := make([][]float32, want)
 	for _, d := range answer.Data {
 		switch {
@@ -71,6 +74,7 @@ func readVectors(data []byte, want int) (_ [][]float32, used model.Usage, err er
 		}
 		vectors[d.Index] = d.Embedding
 	}
+
 	used.Input = answer.Usage.PromptTokens
 	return vectors, used, nil
 }

@@ -23,6 +23,7 @@ func TestEmbed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Close()
+
 	e, err := openai.NewEmbedder(openai.Config{Model: "m", APIKey: "key", BaseURL: server.URL()})
 	if err != nil {
 		t.Fatal(err)
@@ -32,6 +33,7 @@ func TestEmbed(t *testing.T) {
 	if err != nil || len(vectors) != 4 || *used.Input != 5 || used.Output != nil || e.Name() != "m" {
 		t.Fatal(len(vectors), err)
 	}
+
 	near := func(i, j int) (sum float32) {
 		for n := range vectors[i] {
 			sum += vectors[i][n] * vectors[j][n]
@@ -41,6 +43,7 @@ func TestEmbed(t *testing.T) {
 	if near(0, 1) < 0.99 || near(0, 2) > 0.01 {
 		t.Error(near(0, 1), near(0, 2))
 	}
+
 	if none, _, err := e.Embed(t.Context(), nil); none != nil || err != nil || len(server.Requests()) != 1 {
 		t.Error(none, err)
 	}
@@ -84,6 +87,7 @@ func TestEmbedFails(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		vectors, _, err := e.Embed(t.Context(), []string{"a", "b"})
 		var failed *model.Error
 		if !errors.As(err, &failed) || failed.Kind != row.kind || vectors != nil ||

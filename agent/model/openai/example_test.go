@@ -29,6 +29,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
+
 	ctx := context.Background()
 	req := model.Request{
 		Messages: []model.Message{model.System("You know the weather."), model.User("Will it rain in Oslo?")},
@@ -42,11 +43,13 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
+
 	req.Messages = append(req.Messages, resp.Message)
 	for _, call := range resp.Message.Calls() {
 		fmt.Println(resp.Finish, call.Name, call.Arguments)
 		req.Messages = append(req.Messages, model.Results(model.ToolResult{CallID: call.ID, Name: call.Name, Text: "rain"}))
 	}
+
 	resp, err = m.Generate(ctx, req, func(d model.Delta) { fmt.Print(d.Text) })
 	if err != nil {
 		fmt.Println(err)

@@ -19,6 +19,7 @@ func FuzzAnswer(f *testing.F) {
 			`{"choices":[{"message":{"content":[{"type":"text","text":"x"}],"tool_calls":[{},{"id":""}]},"finish_reason":"length"}]}`,
 		),
 	)
+
 	f.Fuzz(func(t *testing.T, events []byte) {
 		said := ""
 		a := answer{source: modelhttp.Source{Provider: "p", Model: "m"}, onDelta: func(d model.Delta) { said += d.Text }}
@@ -31,6 +32,7 @@ func FuzzAnswer(f *testing.F) {
 				return
 			}
 		}
+
 		resp, err := a.response(nil)
 		if err != nil {
 			return
@@ -38,6 +40,7 @@ func FuzzAnswer(f *testing.F) {
 		if text := resp.Message.Text(); text != said {
 			t.Errorf("text %q, deltas %q", text, said)
 		}
+
 		first, err := json.Marshal(resp)
 		if err != nil {
 			t.Fatal(err)
@@ -49,6 +52,7 @@ func FuzzAnswer(f *testing.F) {
 		if second, err := json.Marshal(again); err != nil || !bytes.Equal(first, second) {
 			t.Errorf("%v\n%s\n%s", err, first, second)
 		}
+
 		if m, err := encodeMessage(again.Message, "p"); err != nil || len(m) > 1 {
 			t.Errorf("%v, %v", m, err)
 		}

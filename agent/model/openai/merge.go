@@ -43,6 +43,7 @@ func (o object) merge(piece map[string]any) bool {
 				o.set(key, value)
 				continue
 			}
+
 			g, ok := o[key].(*growing)
 			switch {
 			case !ok:
@@ -52,6 +53,7 @@ func (o object) merge(piece map[string]any) bool {
 			case g.Len() == 0:
 				g.WriteString(value)
 			}
+
 		case map[string]any:
 			if o[key] == nil {
 				o[key] = object{}
@@ -59,6 +61,7 @@ func (o object) merge(piece map[string]any) bool {
 			if below, ok := o[key].(object); !ok || !below.merge(value) {
 				return false
 			}
+
 		case []any:
 			list, ok := o[key].([]any)
 			if !ok && o[key] != nil {
@@ -70,6 +73,7 @@ func (o object) merge(piece map[string]any) bool {
 				}
 			}
 			o[key] = list
+
 		default: // a number or a bool
 			o[key] = value
 		}
@@ -85,10 +89,12 @@ func mergeInto(list []any, piece any) ([]any, bool) {
 	if len(list) == maxList {
 		return list, false
 	}
+
 	more, ok := piece.(map[string]any)
 	if !ok {
 		return append(list, piece), true
 	}
+
 	_, numbered := more["index"].(json.Number)
 	for i := len(list) - 1; i >= 0 && (numbered || i == len(list)-1); i-- {
 		if o, ok := list[i].(object); ok && o.continues(more) {
@@ -107,6 +113,7 @@ func (o object) continues(piece map[string]any) bool {
 	if numbered && o["index"] != index {
 		return false
 	}
+
 	id, _ := piece["id"].(string)
 	kind, _ := piece["type"].(string)
 	f, _ := piece["function"].(map[string]any)

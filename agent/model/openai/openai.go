@@ -88,6 +88,7 @@ func (m *Model) Generate(ctx context.Context, req model.Request, onDelta func(mo
 	if err != nil {
 		return nil, m.http.Invalid(err)
 	}
+
 	answer := answer{source: m.http.Source, onDelta: onDelta}
 	if err := m.http.Post(ctx, body, answer.read); err != nil {
 		return nil, err
@@ -106,6 +107,7 @@ func (m *Model) encode(req model.Request) (*request, error) {
 	} else {
 		body.MaxTokens = req.MaxTokens // Ollama and LM Studio ignore the new name
 	}
+
 	for i, said := range req.Messages {
 		messages, err := encodeMessage(said, m.Provider())
 		if err != nil {
@@ -116,6 +118,7 @@ func (m *Model) encode(req model.Request) (*request, error) {
 	for _, t := range req.Tools {
 		body.Tools = append(body.Tools, encodeTool(t))
 	}
+
 	if len(req.ResponseSchema) > 0 {
 		body.ResponseFormat = encodeSchema(req.ResponseSchema)
 	}

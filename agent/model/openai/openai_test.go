@@ -36,6 +36,7 @@ func answering(t *testing.T, chunks ...string) *stand {
 			t.Error(err)
 		}
 		s.request, s.body = r, string(body)
+
 		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 		for _, c := range chunks {
 			_, _ = io.WriteString(w, "data: "+c+"\r\n\r\n")
@@ -87,6 +88,7 @@ func TestRequest(t *testing.T) {
 		Temperature: new(0.0), MaxTokens: 50,
 		ResponseSchema: json.RawMessage(`{"type":"object","properties":{"b":{"type":"string"}}}`),
 	}
+
 	for _, row := range []struct {
 		name, base, key string
 		path, limit     string
@@ -109,6 +111,7 @@ func TestRequest(t *testing.T) {
 			if _, err := s.ask(t, openai.Config{BaseURL: row.base, APIKey: row.key}, req); err != nil {
 				t.Fatal(err)
 			}
+
 			want := `{"model":"m-1","messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"Which?"},{"role":"assistant","content":"ab"},` +
 				`{"role":"assistant","content":"c","x":1}],` +
 				`"tools":[{"type":"function","function":{"name":"form","description":"Asks.","parameters":{"type":"object","properties":{}}}},` +
@@ -118,6 +121,7 @@ func TestRequest(t *testing.T) {
 			if diff := cmp.Diff(want, s.body); diff != "" {
 				t.Error(diff)
 			}
+
 			bearer := ""
 			if row.key != "" {
 				bearer = "Bearer " + row.key
@@ -147,6 +151,7 @@ func TestStrict(t *testing.T) {
 		if _, err := s.ask(t, openai.Config{}, model.Request{ResponseSchema: json.RawMessage(schema)}); err != nil {
 			t.Fatal(err)
 		}
+
 		if want := fmt.Sprintf(`"json_schema":{"name":"answer","schema":%s,"strict":%v}`, schema,
 			strict); !strings.Contains(s.body, want) {
 			t.Errorf("want %s in %s", want, s.body)
@@ -164,6 +169,7 @@ func TestServers(t *testing.T) {
 		return `{"id":"c1","model":"m-1-x","choices":[{"index":0,"delta":` + delta + `}]}`
 	}
 	calls := func(calls string) string { return delta(`{"role":"assistant","tool_calls":[` + calls + `]}`) }
+
 	for _, row := range []struct {
 		name   string
 		chunks []string
@@ -325,6 +331,7 @@ func TestServers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			want := &model.Response{
 				ID: "c1", Model: "m-1-x", Finish: row.finish, Usage: row.usage,
 				Message: model.Message{
@@ -346,6 +353,7 @@ func TestCallWithoutID(t *testing.T) {
 	t.Parallel()
 	s := answering(t, `{"choices":[{"index":0,"message":{"tool_calls":[{"id":"","type":"function","function":{"name":"x","arguments":"{}"}},`+
 		`{"type":"function","function":{"name":"x","arguments":"{}"}},{"type":"odd"}]},"finish_reason":"stop"}]}`)
+
 	seen := map[string]bool{}
 	for range 2 {
 		resp, err := s.ask(t, openai.Config{}, model.Request{})
@@ -359,6 +367,7 @@ func TestCallWithoutID(t *testing.T) {
 			}
 		}
 	}
+
 	if len(seen) != 4 {
 		t.Errorf("ids %v", seen)
 	}

@@ -71,13 +71,16 @@ func encodeMessage(m model.Message, provider string) ([]any, error) {
 	if len(m.Parts) == 0 {
 		return nil, nil
 	}
+
 	switch m.Role {
 	case model.RoleSystem, model.RoleUser:
 		return []any{message{Role: string(m.Role), Content: m.Text()}}, nil
+
 	case model.RoleAssistant:
 		if len(m.Raw) > 0 && m.Provider == provider {
 			return []any{m.Raw}, nil
 		}
+
 		said := message{Role: "assistant"}
 		if text := m.Text(); text != "" {
 			said.Content = text
@@ -88,6 +91,7 @@ func encodeMessage(m model.Message, provider string) ([]any, error) {
 			}})
 		}
 		return []any{said}, nil
+
 	case model.RoleTool:
 		var results []any
 		for _, p := range m.Parts {
@@ -129,6 +133,7 @@ func strict(schema any) bool {
 	switch s := schema.(type) {
 	case []any:
 		return !slices.ContainsFunc(s, func(one any) bool { return !strict(one) })
+
 	case map[string]any:
 		properties, isObject := s["properties"].(map[string]any)
 		if isObject || s["type"] == "object" {
@@ -137,6 +142,7 @@ func strict(schema any) bool {
 				return false
 			}
 		}
+
 		for key, below := range s {
 			switch key {
 			case "properties", "$defs", "definitions":
@@ -146,6 +152,7 @@ func strict(schema any) bool {
 						return false
 					}
 				}
+
 			case "items", "anyOf":
 				if !strict(below) {
 					return false

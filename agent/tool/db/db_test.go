@@ -54,6 +54,7 @@ func open(t *testing.T, o db.Options) *shop {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	u.User = url.UserPassword(s.login, "hunter2")
 	s.url = u.String()
 	if o.URL == "" {
@@ -110,6 +111,7 @@ func (s *shop) with(name string, call tool.Call) (tool.Result, error) {
 	if !ok {
 		s.t.Fatalf("there is no %s", name)
 	}
+
 	policy := one.Spec().Policy
 	if policy.Approval {
 		p, _, err := tool.PreviewOf(s.t.Context(), one, policy, call)
@@ -139,6 +141,7 @@ func TestQuery(t *testing.T) {
 	if err != nil || result.Failed {
 		t.Fatal(result, err)
 	}
+
 	if want := "id | name | price | big\n1 | item 1 | 1.5 | 9007199254740993\n2 | item 2 | 3.0 | 9007199254740993\n" +
 		"(2 rows)"; result.Text != want {
 		t.Errorf("%q", result.Text)
@@ -181,6 +184,7 @@ func TestBounds(t *testing.T) {
 			t.Errorf("%s: %d bytes, %.200q, %v", sql, len(result.Text), result.Text, err)
 		}
 	}
+
 	s.failure("a row has more than 64 MiB", "db.query", "SELECT repeat('x', 50000000), repeat('y', 50000000)")
 	s.failure("parameters: they have more than", "db.query", "SELECT $1::text", strings.Repeat("x", 20000))
 	s.failure("sql: it has more than", "db.query", "SELECT 1 --"+strings.Repeat("x", 40000))
@@ -235,6 +239,7 @@ func TestQueryOnlyReads(t *testing.T) {
 			t.Errorf("%s: %v, %v", sql, result, err)
 		}
 	}
+
 	if result, err := s.do("db.query", "SELECT count(*), pg_try_advisory_lock(7) FROM item"); err != nil ||
 		!strings.Contains(result.Text, "\n10 | t\n") {
 		t.Errorf("%q, %v", result.Text, err)
@@ -273,12 +278,14 @@ func TestSchema(t *testing.T) {
 	if err != nil || result.Failed {
 		t.Fatal(result, err)
 	}
+
 	want := "table public.item\n  keys: PRIMARY KEY (id)\n  id integer not null\n  name text not null\n" +
 		"  price numeric\n  big bigint\n  at timestamp with time zone\n" +
 		"table public.line\n  keys: FOREIGN KEY (item) REFERENCES item(id)\n  item integer\n  n integer\n"
 	if result.Text != want {
 		t.Errorf("got %q\nwant %q", result.Text, want)
 	}
+
 	if result, err := s.with("db.schema", s.call("db.schema", object{"table": "hid"})); err != nil ||
 		!strings.HasPrefix(result.Text, "There is no such table") {
 		t.Errorf("%q, %v", result.Text, err)
@@ -294,9 +301,11 @@ func TestExecute(t *testing.T) {
 		execute.Spec().Policy.OnUnknown == tool.Retry {
 		t.Fatalf("%+v", execute)
 	}
+
 	s.exec("ANALYZE item")
 	call := s.call("db.execute", object{"sql": " UPDATE item SET name = $1 WHERE id > 0", "parameters": []any{"new"}})
 	p, _, err := tool.PreviewOf(t.Context(), execute, execute.Spec().Policy, call)
+
 	want := "UPDATE item SET name = $1 WHERE id > 0\n-- $1 = \"new\"\n" +
 		"-- Postgres expects 10 rows (an estimate; it did not run)\n"
 	if err != nil || p.Text != want || p.Kind != tool.PreviewStatement {
@@ -305,6 +314,7 @@ func TestExecute(t *testing.T) {
 	if got := s.value("SELECT count(*) FROM item WHERE name = 'new'"); got != "0" {
 		t.Error("the preview changed something")
 	}
+
 	call.Approved = p.Digest
 	other := call
 	other.Arguments = json.RawMessage(strings.Replace(string(call.Arguments), "new", "old", 1))
@@ -312,6 +322,7 @@ func TestExecute(t *testing.T) {
 		result.Text != tool.ErrChanged.Error() {
 		t.Errorf("%q, %v", result.Text, err)
 	}
+
 	if result, err := tool.Do(t.Context(), execute, execute.Spec().Policy, call, 0); err != nil || result.Failed ||
 		result.Text != "(UPDATE 10)" {
 		t.Errorf("%q, %v", result.Text, err)
@@ -344,6 +355,7 @@ func TestExecuteFails(t *testing.T) {
 	if got := s.value("SELECT count(*) FROM item") + s.value("SELECT count(*) FROM line"); got != "100" {
 		t.Errorf("%s", got)
 	}
+
 	s.use(db.Options{URL: s.url})
 	if _, ok := s.tools.Get("db.execute"); ok {
 		t.Error("there is db.execute")
@@ -358,6 +370,7 @@ func TestIdempotency(t *testing.T) {
 	if execute.Spec().Policy.OnUnknown != tool.Retry {
 		t.Error("it is not tried again")
 	}
+
 	call := s.call("db.execute", object{"sql": "UPDATE item SET price = price + 1 WHERE id = 1"})
 	if _, done, err := tool.Verify(t.Context(), execute, execute.Spec().Policy, call); err != nil || done {
 		t.Error(done, err)
@@ -366,6 +379,7 @@ func TestIdempotency(t *testing.T) {
 		!strings.Contains(result.Text, "actlog_tool.call, the table of the calls that took effect, cannot be made") {
 		t.Errorf("%q, %v", result.Text, err)
 	}
+
 	s.exec("DO $$ BEGIN EXECUTE format('GRANT CREATE ON DATABASE %I TO " + s.login + "', current_database()); END $$")
 	for i, want := range []string{"(UPDATE 1)", "this very call took effect before"} {
 		if result, err := s.with("db.execute", call); err != nil || !strings.Contains(result.Text, want) {
@@ -375,6 +389,7 @@ func TestIdempotency(t *testing.T) {
 	if got := s.value("SELECT price FROM item WHERE id = 1"); got != "2.5" {
 		t.Errorf("%s", got)
 	}
+
 	result, done, err := tool.Verify(t.Context(), execute, execute.Spec().Policy, call)
 	if err != nil || !done || result.Text != "(UPDATE 1)" {
 		t.Errorf("%q, %v, %v", result.Text, done, err)
@@ -392,6 +407,7 @@ func TestWriteRole(t *testing.T) {
 	writer := s.login + "_w"
 	s.exec("CREATE ROLE " + writer)
 	t.Cleanup(func() { s.exec("DROP OWNED BY " + writer); s.exec("DROP ROLE " + writer) })
+
 	s.exec("GRANT " + writer + " TO " + s.login)
 	s.exec("CREATE TABLE who (name text, at text)")
 	s.exec("GRANT INSERT ON who TO " + writer + ", " + s.login)
@@ -400,6 +416,7 @@ func TestWriteRole(t *testing.T) {
 	s.exec("CREATE CONSTRAINT TRIGGER later AFTER INSERT ON who DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.at " +
 		"= 'now') EXECUTE FUNCTION note()")
 	s.exec("DO $$ BEGIN EXECUTE format('GRANT CREATE ON DATABASE %I TO " + s.login + "', current_database()); END $$")
+
 	s.use(db.Options{URL: s.url, Write: true, WriteRole: writer, Idempotency: true})
 	if result, err := s.do("db.execute", "INSERT INTO who VALUES (current_user, 'now')"); err != nil || result.Failed {
 		t.Fatal(result, err)
@@ -418,6 +435,7 @@ func TestUnreachable(t *testing.T) {
 	s.failure("the database cannot be reached now", "db.query", "SELECT 1")
 	s.use(db.Options{URL: strings.Replace(s.url, "hunter2", "hunter2", 1), Role: "nobody_there"})
 	s.failure(`role "nobody_there" does not exist`, "db.query", "SELECT 1")
+
 	s.use(db.Options{URL: s.url})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -78,6 +78,7 @@ func (d *database) preview(ctx context.Context, _ tool.Call, in statement) (tool
 	if len(values) != len(prepared.ParamOIDs) {
 		return tool.Preview{}, countError(len(prepared.ParamOIDs), len(values))
 	}
+
 	if slices.Contains([]string{"INSERT", "UPDATE", "DELETE", "MERGE", "WITH", "SELECT"}, kind(in.SQL)) {
 		rows, err := s.estimate(ctx, in.SQL, values)
 		if err != nil {
@@ -99,6 +100,7 @@ func (s *session) estimate(ctx context.Context, sql string, values [][]byte) (fl
 	if r.Err != nil {
 		return 0, readable(r.Err, "EXPLAIN (FORMAT JSON) "+sql)
 	}
+
 	type node struct {
 		Operation string  `json:"Operation"`
 		Rows      float64 `json:"Plan Rows"`
@@ -106,10 +108,12 @@ func (s *session) estimate(ctx context.Context, sql string, values [][]byte) (fl
 			Rows float64 `json:"Plan Rows"`
 		} `json:"Plans"`
 	}
+
 	var plans []struct{ Plan node }
 	if len(r.Rows) != 1 || json.Unmarshal(r.Rows[0][0], &plans) != nil || len(plans) != 1 {
 		return 0, nil
 	}
+
 	top := plans[0].Plan
 	if top.Operation != "" && len(top.Plans) > 0 { // what changes rows returns none; the plan below has them
 		return top.Plans[0].Rows, nil
@@ -126,6 +130,7 @@ func (d *database) execute(ctx context.Context, call tool.Call, in statement) (t
 	if err != nil {
 		return tool.Result{}, err
 	}
+
 	s, err := d.open(ctx, mode{"READ WRITE", d.WriteRole})
 	if err != nil {
 		return tool.Result{}, err
@@ -153,6 +158,7 @@ func (d *database) change(
 	if len(values) != len(prepared.ParamOIDs) {
 		return nil, countError(len(prepared.ParamOIDs), len(values))
 	}
+
 	r := s.conn.ExecPrepared(ctx, "", values, nil, nil)
 	t := &table{}
 	for _, f := range r.FieldDescriptions() {
@@ -165,6 +171,7 @@ func (d *database) change(
 			t.more = true
 		}
 	}
+
 	tag, err := r.Close()
 	if err != nil {
 		return nil, readable(err, sql)
@@ -187,6 +194,7 @@ func (s *session) commit(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the connection to the database broke while the statement was committed: %w", tool.ErrUnknown)
 	}
+
 	if len(results) != 1 || results[0].CommandTag.String() != "COMMIT" {
 		return errors.New("the database rolled the transaction back; nothing was done")
 	}

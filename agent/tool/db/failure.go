@@ -24,6 +24,7 @@ func readable(err error, sql string) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
+
 	failed, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
 		return errors.New("the connection to the database broke; nothing was done")
@@ -39,6 +40,7 @@ func readable(err error, sql string) error {
 			fmt.Fprintf(&text, "\n%s: %s", []string{"DETAIL", "HINT", "CONTEXT"}[i], cutCell(more))
 		}
 	}
+
 	if failed.Code == queryCanceled {
 		text.WriteString("\nThe statement took too long; make it read less, for example by a condition on an index.")
 	}

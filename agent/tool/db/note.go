@@ -31,6 +31,7 @@ func (s *session) note(ctx context.Context, id, command string) error {
 	if _, err := s.conn.Exec(ctx, backToSession).ReadAll(); err != nil {
 		return readable(err, "")
 	}
+
 	there := s.conn.ExecParams(ctx, "SELECT to_regclass('actlog_tool.call') IS NOT NULL", nil, nil, nil, nil).Read()
 	if there.Err != nil {
 		return readable(there.Err, "")
@@ -58,6 +59,7 @@ func (d *database) verify(ctx context.Context, call tool.Call, _ statement) (too
 	if !d.Idempotency {
 		return tool.Result{}, false, nil
 	}
+
 	s, err := d.open(ctx, mode{access: "READ ONLY"})
 	if err != nil {
 		return tool.Result{}, false, err
@@ -70,6 +72,7 @@ func (d *database) verify(ctx context.Context, call tool.Call, _ statement) (too
 	if ok && (failed.Code == undefinedTable || failed.Code == undefinedSchema) {
 		return tool.Result{}, false, nil
 	}
+
 	if r.Err != nil {
 		return tool.Result{}, false, readable(r.Err, "")
 	}

@@ -76,6 +76,7 @@ func newDatabase(o Options) (*database, error) {
 	case o.Idempotency && !o.Write:
 		return nil, &OptionError{"idempotency", "it needs enableWrite: true"}
 	}
+
 	config, err := pgconn.ParseConfig(o.URL)
 	if o.URL == "" || err != nil {
 		return nil, &OptionError{"url", "it is no URL of a Postgres database"} // the error has parts of it
@@ -93,6 +94,7 @@ func newDatabase(o Options) (*database, error) {
 	if len(o.Schemas) == 0 {
 		o.Schemas = []string{"public"}
 	}
+
 	config.ConnectTimeout = connectTimeout
 	config.RuntimeParams["application_name"] = "actlog db tool"
 	return &database{Options: o, config: config, turns: make(chan struct{}, maxConnections)}, nil

@@ -52,6 +52,7 @@ func (d *database) schema(ctx context.Context, in schemaArguments) (tool.Result,
 				fmt.Fprintf(&text, "  keys: %s\n", keys)
 			}
 		}
+
 		last = name
 		fmt.Fprintf(&text, "  %s %s", cellText(row[3]), cellText(row[4]))
 		if string(row[5]) == "t" {
@@ -62,6 +63,7 @@ func (d *database) schema(ctx context.Context, in schemaArguments) (tool.Result,
 			break
 		}
 	}
+
 	if text.Len() > d.MaxBytes || len(r.Rows) == maxColumns {
 		text.WriteString("(There is more. Name a table.)\n")
 	}

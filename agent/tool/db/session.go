@@ -30,6 +30,7 @@ func (d *database) open(ctx context.Context, m mode) (*session, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+
 	conn, err := pgconn.ConnectConfig(ctx, d.config)
 	if err != nil {
 		<-d.turns
@@ -42,6 +43,7 @@ func (d *database) open(ctx context.Context, m mode) (*session, error) {
 		}
 		return nil, errUnreachable
 	}
+
 	conn.Frontend().SetMaxBodyLen(maxMessage)
 	s := &session{conn: conn, done: func() { <-d.turns }}
 	if err := d.begin(ctx, s, m); err != nil {
@@ -58,10 +60,12 @@ func (d *database) begin(ctx context.Context, s *session, m mode) error {
 			return err
 		}
 	}
+
 	quoted := make([]string, len(d.Schemas))
 	for i, name := range d.Schemas {
 		quoted[i] = pgx.Identifier{name}.Sanitize()
 	}
+
 	begin := []string{
 		"BEGIN " + m.access,
 		fmt.Sprintf("SET LOCAL statement_timeout = %d", d.Timeout.Milliseconds()),

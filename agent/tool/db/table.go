@@ -30,6 +30,7 @@ func (d *database) read(ctx context.Context, s *session, r *pgconn.ResultReader)
 		t.oids = append(t.oids, f.DataTypeOID)
 		t.bytes += len(f.Name)
 	}
+
 	for r.NextRow() {
 		if len(t.rows) == d.MaxRows || t.bytes >= d.MaxBytes {
 			t.more = true
@@ -38,6 +39,7 @@ func (d *database) read(ctx context.Context, s *session, r *pgconn.ResultReader)
 		}
 		t.add(r.Values(), d.MaxBytes)
 	}
+
 	tag, err := r.Close()
 	t.tag = tag.String()
 	return t, err
@@ -54,6 +56,7 @@ func (t *table) add(values [][]byte, most int) {
 		line.WriteString(cellText(v))
 		row[i] = cellJSON(t.oids[i], v)
 	}
+
 	if t.bytes += line.Len() + 1; t.bytes > most && len(t.rows) > 0 {
 		t.more = true
 		return

@@ -11,6 +11,7 @@ func Tools(o Options) ([]tool.Tool, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	reads := tool.WithPolicy(tool.Policy{OnUnknown: tool.Retry, Timeout: d.Timeout + slack})
 	tools := []tool.Tool{
 		tool.Func("db.query", "Runs one SQL statement that reads in a Postgres database and returns its rows. The "+

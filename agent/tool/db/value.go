@@ -24,6 +24,7 @@ func parameters(values []any) ([][]byte, error) {
 	if len(values) > maxParameters {
 		return nil, fmt.Errorf("parameters: there are more than %d", maxParameters)
 	}
+
 	total := 0
 	texts := make([][]byte, len(values))
 	for i, v := range values {
@@ -50,6 +51,7 @@ func parameter(v any) ([]byte, error) {
 			return nil, errors.New("Postgres has no texts with the character 0")
 		}
 		return []byte(v), nil
+
 	case bool:
 		return strconv.AppendBool(nil, v), nil
 	case float64:
@@ -90,11 +92,13 @@ func cellJSON(oid uint32, value []byte) json.RawMessage {
 	if value == nil {
 		return json.RawMessage("null")
 	}
+
 	switch oid {
 	case pgtype.BoolOID:
 		return json.RawMessage(strconv.FormatBool(string(value) == "t"))
 	case pgtype.Int2OID, pgtype.Int4OID:
 		return bytes.Clone(value)
+
 	case pgtype.Float4OID, pgtype.Float8OID:
 		if json.Valid(value) { // NaN and Infinity are not
 			return bytes.Clone(value)
@@ -104,6 +108,7 @@ func cellJSON(oid uint32, value []byte) json.RawMessage {
 			return bytes.Clone(value)
 		}
 	}
+
 	text, err := json.Marshal(cutCell(string(value)))
 	if err != nil {
 		return json.RawMessage("null")

@@ -31,6 +31,7 @@ func (d *daemon) list(ctx context.Context) (names []string, found map[string]sum
 	if err != nil {
 		return nil, nil, err
 	}
+
 	found = map[string]summary{}
 	for _, c := range all {
 		for _, name := range c.Names {
@@ -50,6 +51,7 @@ func (d *daemon) find(ctx context.Context, name string) (summary, error) {
 	if !d.allows(name) {
 		return summary{}, fmt.Errorf("container: %q is not allowed; allowed are: %s", tool.Cut(name, maxWord), d.allowed())
 	}
+
 	_, all, err := d.list(ctx)
 	if err != nil {
 		return summary{}, err

@@ -35,6 +35,7 @@ func newDaemon(o Options) *daemon {
 	if o.Timeout <= 0 {
 		o.Timeout = DefaultTimeout
 	}
+
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "unix", o.Socket)
 	}
@@ -109,6 +110,7 @@ func listOf[T any](ctx context.Context, d *daemon, path string, query url.Values
 		if start, err := answer.Token(); err != nil || start != json.Delim('[') {
 			return errors.Join(err, errUnreadable)
 		}
+
 		for answer.More() {
 			if len(all) == maxElements {
 				return errTooMany
@@ -118,6 +120,7 @@ func listOf[T any](ctx context.Context, d *daemon, path string, query url.Values
 				return err
 			}
 		}
+
 		_, err := answer.Token() // without the end of the list, there is none
 		return err
 	})

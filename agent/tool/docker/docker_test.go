@@ -45,6 +45,7 @@ func answers() map[string]http.HandlerFunc {
 	text := func(text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, text) }
 	}
+
 	return map[string]http.HandlerFunc{
 		"GET /containers/json": text(`[{"Id": "` + webID +
 			`", "Names": ["/web-1"], "Image": "shop:1", "State": "running", "Status": "Up 2 hours (healthy)", "Created": 1},
@@ -90,15 +91,18 @@ func start(t *testing.T, change func(map[string]http.HandlerFunc), set func(*doc
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
+
 	o := docker.Options{Socket: filepath.Join(dir, "s"), Write: true, Containers: []string{"web-*"},
 		Timeout: 20 * time.Second}
 	if set != nil {
 		set(&o)
 	}
+
 	listener, err := net.Listen("unix", o.Socket)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	d, all := &daemon{t: t}, answers()
 	if change != nil {
 		change(all)
@@ -108,6 +112,7 @@ func start(t *testing.T, change func(map[string]http.HandlerFunc), set func(*doc
 			d.mu.Lock()
 			d.asked = append(d.asked, r.Method+" "+r.URL.RequestURI())
 			d.mu.Unlock()
+
 			answer, ok := all[r.Method+" "+r.URL.Path]
 			if !ok {
 				http.NotFound(w, r)
@@ -139,6 +144,7 @@ func (d *daemon) call(name string, arguments object) (tool.Result, error) {
 	if err != nil {
 		d.t.Fatal(err)
 	}
+
 	call, policy := tool.Call{ID: "call-1", Arguments: b}, one.Spec().Policy
 	if policy.Approval {
 		p, _, err := tool.PreviewOf(d.t.Context(), one, policy, call)
@@ -175,6 +181,7 @@ func TestRead(t *testing.T) {
 	t.Parallel()
 	d := start(t, nil, nil)
 	web := object{"container": "web-1"}
+
 	for _, tt := range []struct {
 		name      string
 		arguments object
@@ -198,6 +205,7 @@ func TestRead(t *testing.T) {
 			t.Errorf("%s shows %s", tt.name, all)
 		}
 	}
+
 	for _, name := range []string{"secret-db", webID, webID[:12], "web-1/../x", "web-1?all=1", "", "../images"} {
 		d.failure("docker.inspect", object{"container": name}, "is not allowed; allowed are: web-*")
 	}
@@ -215,10 +223,12 @@ func TestLogArguments(t *testing.T) {
 	} {
 		d.failure("docker.logs", arguments, want)
 	}
+
 	if _, err := d.call("docker.logs",
 		object{"container": "web-1", "tail": 5, "since": "2026-01-31T12:00:00Z"}); err != nil {
 		t.Error(err)
 	}
+
 	want := "GET /containers/" + webID + "/logs?since=1769860800&stderr=true&stdout=true&tail=5&timestamps=true"
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -236,12 +246,14 @@ func TestWrite(t *testing.T) {
 	if !policy.Approval || !policy.Writes {
 		t.Errorf("%+v", policy)
 	}
+
 	call := tool.Call{Arguments: json.RawMessage(`{"container": "web-1"}`)}
 	p, _, err := tool.PreviewOf(t.Context(), stop, policy, call)
 	if want := "docker stop web-1\nimage: shop:1\nid: aaaaaaaaaaaa\nstate now: running\n"; err != nil || p.Text != want ||
 		p.Kind != tool.PreviewCommand {
 		t.Errorf("%q, %v", p.Text, err)
 	}
+
 	for name, want := range map[string]string{"docker.stop": "web-1 is stopped.",
 		"docker.restart": "web-1 is restarted."} {
 		if result, err := d.call(name, object{"container": "web-1"}); err != nil || result.Text != want {
@@ -251,6 +263,7 @@ func TestWrite(t *testing.T) {
 	d.failure("docker.start", object{"container": "web-1"}, "web-1 is running already; there is nothing to do")
 	d.failure("docker.start", object{"container": "web-2"}, "the daemon says: port is already allocated (500)")
 	d.failure("docker.stop", object{"container": "secret-db"}, "is not allowed")
+
 	got := d.posted()
 	slices.Sort(got)
 	if want := []string{"POST /containers/" + webID + "/restart?t=10", "POST /containers/" + webID + "/stop?t=10",
@@ -275,12 +288,14 @@ func TestOtherContainer(t *testing.T) {
 			fmt.Fprintf(w, `[{"Id": %q, "Names": ["/web-1"], "State": "running"}]`, id)
 		}
 	}, nil)
+
 	stop, _ := d.tools.Get("docker.stop")
 	call := tool.Call{Arguments: json.RawMessage(`{"container": "web-1"}`)}
 	p, _, err := tool.PreviewOf(t.Context(), stop, stop.Spec().Policy, call)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	id, call.Approved = dbID, p.Digest
 	if result, err := tool.Do(t.Context(), stop, stop.Spec().Policy, call, 0); err != nil ||
 		result.Text != tool.ErrChanged.Error() {
@@ -301,9 +316,11 @@ func TestUnknown(t *testing.T) {
 		}
 		all["POST /containers/"+webID+"/stop"] = func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 	}, nil)
+
 	if _, err := d.call("docker.stop", object{"container": "web-1"}); !errors.Is(err, tool.ErrUnknown) {
 		t.Error(err)
 	}
+
 	stop, _ := d.tools.Get("docker.stop")
 	for _, state = range []string{"running", "exited"} {
 		result, done, err := tool.Verify(t.Context(), stop, stop.Spec().Policy,
@@ -329,6 +346,7 @@ func TestHostileDaemon(t *testing.T) {
 	answer := func(text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, text) }
 	}
+
 	for name, tt := range map[string]struct {
 		path   string
 		answer http.HandlerFunc
@@ -368,6 +386,7 @@ func TestHostileDaemon(t *testing.T) {
 			if tt.call != "docker.list_containers" {
 				arguments["container"] = "web-1"
 			}
+
 			result, err := d.call(tt.call, arguments)
 			if err != nil || !strings.Contains(result.Text, tt.want) && !strings.Contains(result.Text, "has more than 8 MiB") ||
 				len(result.Text) > tool.MaxText {
@@ -391,6 +410,7 @@ func TestSlowDaemon(t *testing.T) {
 	}
 	d.tools, _ = tool.NewSet(nobody...)
 	d.failure("docker.list_images", object{}, "the Docker daemon cannot be reached now")
+
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := tool.Do(ctx, nobody[0], nobody[0].Spec().Policy, tool.Call{}, 0); !errors.Is(err, context.Canceled) {

@@ -60,6 +60,7 @@ func (d *daemon) logs(ctx context.Context, in logArguments) (tool.Result, error)
 	if err != nil {
 		return tool.Result{}, err
 	}
+
 	found, _, err := d.inspect(ctx, c)
 	if err != nil {
 		return tool.Result{}, err
@@ -79,6 +80,7 @@ func (d *daemon) logs(ctx context.Context, in logArguments) (tool.Result, error)
 	if ctx.Err() != nil {
 		return tool.Result{}, context.Cause(ctx)
 	}
+
 	text := cleanLines(out.String())
 	if text == "" {
 		text = "(There is nothing.)"
@@ -107,6 +109,7 @@ func readFrames(r io.Reader, out io.Writer) (note string) {
 		} else if err != nil {
 			return broken
 		}
+
 		if head[0] > 2 || head[1] != 0 || head[2] != 0 || head[3] != 0 {
 			return broken
 		}

@@ -47,6 +47,7 @@ func (o Options) Check() error {
 	if len(o.Containers) == 0 {
 		return &OptionError{"containers", `name the containers that the tools may use, or "*" for all`}
 	}
+
 	for _, pattern := range o.Containers {
 		if !containerPattern.MatchString(pattern) {
 			return &OptionError{"containers", fmt.Sprintf("%q is no name of a container and no pattern such as web-*", pattern)}

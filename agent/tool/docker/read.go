@@ -36,6 +36,7 @@ func (d *daemon) listContainers(ctx context.Context, in listArguments) (tool.Res
 	if err != nil {
 		return tool.Result{}, err
 	}
+
 	var text strings.Builder
 	some := []listed{}
 	for _, name := range names {
@@ -47,10 +48,12 @@ func (d *daemon) listContainers(ctx context.Context, in listArguments) (tool.Res
 			text.WriteString("(There are more.)\n")
 			break
 		}
+
 		l := listed{name, clean(c.Image), clean(c.State), clean(c.Status)}
 		some = append(some, l)
 		fmt.Fprintf(&text, "%s: %s, %s, image %s, made %s\n", l.Name, l.State, l.Status, l.Image, age(c.Created))
 	}
+
 	data, err := json.Marshal(some)
 	if err != nil {
 		return tool.Result{}, err
@@ -68,6 +71,7 @@ func (d *daemon) inspectContainer(ctx context.Context, in named) (tool.Result, e
 	if err != nil {
 		return tool.Result{}, err
 	}
+
 	data, err := json.Marshal(struct {
 		details
 		Variables []string `json:"variables,omitempty"` // names only
@@ -75,6 +79,7 @@ func (d *daemon) inspectContainer(ctx context.Context, in named) (tool.Result, e
 	if err != nil {
 		return tool.Result{}, err
 	}
+
 	indented, err := json.MarshalIndent(json.RawMessage(data), "", "  ")
 	if err != nil {
 		return tool.Result{}, err
@@ -98,6 +103,7 @@ func (d *daemon) listImages(ctx context.Context, _ nothing) (tool.Result, error)
 	if err != nil {
 		return tool.Result{}, err
 	}
+
 	var text strings.Builder
 	for _, each := range all[:min(len(all), maxListed)] {
 		fmt.Fprintf(&text, "%s, %d MB, made %s\n", clean(strings.Join(each.Tags, ", ")), each.Size/1e6, age(each.Created))
@@ -154,10 +160,12 @@ func (d *daemon) stats(ctx context.Context, in named) (tool.Result, error) {
 	if c.State != "running" {
 		return tool.Failure(fmt.Sprintf("%s does not run: it is %s.", in.Container, clean(c.State))), nil
 	}
+
 	var u usage
 	if err := d.get(ctx, "/containers/"+c.ID+"/stats", url.Values{"stream": {"false"}}, &u); err != nil {
 		return tool.Result{}, err
 	}
+
 	m := measured{
 		CPUPercent: u.percent(), MemoryBytes: u.Memory.Usage, MemoryLimit: u.Memory.Limit, Processes: u.PIDs.Current,
 	}
@@ -165,6 +173,7 @@ func (d *daemon) stats(ctx context.Context, in named) (tool.Result, error) {
 		m.ReceivedBytes += n.Received
 		m.SentBytes += n.Sent
 	}
+
 	data, err := json.Marshal(m)
 	if err != nil {
 		return tool.Result{}, err

@@ -7,6 +7,7 @@ func Tools(o Options) ([]tool.Tool, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
+
 	d := newDaemon(o)
 	reads := tool.WithPolicy(tool.Policy{OnUnknown: tool.Retry, Timeout: d.Timeout})
 	only := " Containers: " + d.allowed() + "."
@@ -21,6 +22,7 @@ func Tools(o Options) ([]tool.Tool, error) {
 	if !d.Write {
 		return tools, nil
 	}
+
 	return append(tools,
 		d.tool(start, "Starts a container that does not run."+only),
 		d.tool(stop, "Stops a container."+only),

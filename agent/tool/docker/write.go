@@ -31,6 +31,7 @@ const grace = 10 * time.Second
 func (d *daemon) tool(a action, description string) tool.Tool {
 	// A call that nobody knows the end of is not made again by itself: somebody may have undone it for a reason.
 	policy := tool.Policy{Approval: true, Writes: true, Timeout: d.Timeout + grace}
+
 	return tool.CallFunc("docker."+a.name, description,
 		func(ctx context.Context, call tool.Call, in named) (tool.Result, error) {
 			return d.act(ctx, a, call, in)
@@ -56,6 +57,7 @@ func (d *daemon) preview(ctx context.Context, a action, in named) (tool.Preview,
 	if c.State == a.wanted {
 		return tool.Preview{}, c, fmt.Errorf("%s is %s already; there is nothing to do", in.Container, c.State)
 	}
+
 	text := fmt.Sprintf("docker %s %s\nimage: %s\nid: %s\nstate now: %s\n",
 		a.name, in.Container, clean(c.Image), c.ID[:12], clean(c.State))
 	return tool.NewPreview(tool.PreviewCommand, text, c.ID), c, nil
@@ -69,6 +71,7 @@ func (d *daemon) act(ctx context.Context, a action, call tool.Call, in named) (t
 	if err != nil {
 		return tool.Result{}, err
 	}
+
 	query := url.Values{}
 	if a.name != start.name {
 		query.Set("t", strconv.Itoa(int(grace.Seconds())))

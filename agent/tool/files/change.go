@@ -132,6 +132,7 @@ func (f *Folder) replacing(at string, before, after []byte, info fs.FileInfo, su
 	if err := f.at.Available(at, info); err != nil {
 		return change{}, err
 	}
+
 	return change{
 		summary: summary, paths: []string{at}, parts: []string{at, state(before, info), digest(after)},
 		show: func() string { return diff(at, before, after, info != nil) },
@@ -146,6 +147,7 @@ func diff(at string, before, after []byte, there bool) string {
 	if !there {
 		old = "/dev/null"
 	}
+
 	if folder.Binary(before) || folder.Binary(after) {
 		return fmt.Sprintf("--- %s\n+++ b/%s\nIt is a binary file: %d bytes become %d bytes.\n", old, at, len(before),
 			len(after))
@@ -192,6 +194,7 @@ func (f *Folder) current(name string) (at string, content []byte, info fs.FileIn
 	if at, err = f.at.Resolve(name); err != nil {
 		return "", nil, nil, err
 	}
+
 	switch _, err := f.at.Lstat(at); {
 	case errors.Is(err, fs.ErrNotExist):
 		return at, nil, nil, f.at.Available(at, nil)

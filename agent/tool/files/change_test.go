@@ -17,6 +17,7 @@ func (f folder) preview(t *testing.T, name, arguments string) (tool.Preview, err
 	if !ok {
 		t.Fatalf("no tool %s", name)
 	}
+
 	p, can, err := tool.PreviewOf(t.Context(), called, called.Spec().Policy,
 		tool.Call{ID: "call", Arguments: json.RawMessage(arguments)})
 	if !can {
@@ -61,6 +62,7 @@ func (f folder) everything(t *testing.T) string {
 			text.WriteString(below + "/\n")
 			return err
 		}
+
 		b, err := os.ReadFile(at)
 		text.WriteString(below + ": " + string(b) + "\n")
 		return err
@@ -186,6 +188,7 @@ func TestNothingHappensTwice(t *testing.T) {
 			} else if asked {
 				digest = p.Digest
 			}
+
 			// Without an approval, the text at the end of the file may be that of the call.
 			ambiguous := row.name == "append_file" && !asked
 			if r, done := f.verify(t, row.name, row.arguments, digest); done && !ambiguous {
@@ -210,6 +213,7 @@ func TestLargeAndBinary(t *testing.T) {
 	t.Parallel()
 	huge := strings.Repeat("0123456789abcde\n", 11<<16)
 	f := open(t, map[string]string{"binary": "a\x00b", "huge": huge, "wide": strings.Repeat("x\n", 100_000)})
+
 	for _, row := range []struct {
 		each
 		want string
@@ -226,6 +230,7 @@ func TestLargeAndBinary(t *testing.T) {
 			t.Errorf("%s %s: %v, %d bytes: %.200q", row.name, row.arguments, err, len(p.Text), p.Text)
 		}
 	}
+
 	if r := f.call(t, "append_file", `{"path":"huge","content":"x"}`); !r.Failed || !strings.Contains(r.Text, "10 MiB") {
 		t.Errorf("%+v", r)
 	}

@@ -59,6 +59,7 @@ func (in editArguments) occurrences(at, content string) (int, error) {
 	case n == 0:
 		return 0, fmt.Errorf("search: it is not in %s; read the file and copy the part exactly%s", at,
 			nearest(content, in.Search))
+
 	case in.ReplaceAll:
 		return n, nil
 	case n > 1:
@@ -82,6 +83,7 @@ func linesOf(content, part string) (numbers []string) {
 		if len(numbers) == maxPlaces {
 			return append(numbers, "...")
 		}
+
 		line += strings.Count(content[:at], "\n")
 		numbers = append(numbers, strconv.Itoa(line))
 		line += strings.Count(part, "\n")

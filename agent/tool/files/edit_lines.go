@@ -103,6 +103,7 @@ func (in editLinesArguments) other(at, argument, meant string, old []string) err
 	content := strings.Join(old, "")
 	first := max(in.StartLine-2, 1)
 	there := showLines(old, first, min(in.EndLine+2, first+maxNear))
+
 	where := ""
 	if places := wholeLines(old, splitLines(meant)); len(places) > 0 {
 		where = fmt.Sprintf("; it is at line %s", strings.Join(places, ", "))
@@ -115,10 +116,11 @@ func (in editLinesArguments) other(at, argument, meant string, old []string) err
 
 // text returns the new lines as they are written: they end as the lines of the file do.
 func (in editLinesArguments) text(old []string) string {
-	text, newline, last := in.Text, "\n", ""
+	last := ""
 	if len(old) > 0 {
 		last = old[len(old)-1]
 	}
+	text, newline := in.Text, "\n"
 	if len(old) > 0 && strings.HasSuffix(old[0], "\r\n") {
 		newline = "\r\n"
 		text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\n", newline)
@@ -145,6 +147,7 @@ func (f *Folder) linesEdited(_ context.Context, in editLinesArguments) (change, 
 	if err != nil {
 		return change{}, false, err
 	}
+
 	lines, wanted := splitLines(now), splitLines(in.Text)
 	end := in.StartLine - 1 + len(wanted)
 	if end > len(lines) || plainLines(strings.Join(lines[in.StartLine-1:end], "")) != plainLines(in.Text) {

@@ -28,6 +28,7 @@ func TestEditFile(t *testing.T) {
 			t.Errorf("%s: %+v, want %q", row.arguments, r, row.want)
 		}
 	}
+
 	r := f.call(t, "edit_file", `{"path":"a.go","search":"sum","replace":"total","replace_all":true}`)
 	if r.Failed || r.Summary != "Edited a.go (3 changes)" || strings.Contains(f.text(t, "a.go"), "sum") {
 		t.Errorf("%+v", r)

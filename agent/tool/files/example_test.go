@@ -17,6 +17,7 @@ func ExampleOpen() {
 		return
 	}
 	defer os.RemoveAll(dir)
+
 	folder, err := files.Open(dir, files.Options{Write: true})
 	if err != nil {
 		fmt.Println(err)
@@ -28,6 +29,7 @@ func ExampleOpen() {
 		fmt.Println(err)
 		return
 	}
+
 	for _, call := range []struct{ name, arguments string }{
 		{"files.write_file", `{"path":"src/main.py","content":"# BUG\nprint(1)\n"}`},
 		{"files.search_in_files", `{"pattern":"BUG"}`},

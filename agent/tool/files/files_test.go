@@ -36,6 +36,7 @@ func open(t *testing.T, content map[string]string) folder {
 			t.Fatal(err)
 		}
 	}
+
 	f, err := files.Open(dir, files.Options{Write: true})
 	if err != nil {
 		t.Fatal(err)
@@ -58,6 +59,7 @@ func (f folder) call(t *testing.T, name, arguments string, values ...any) tool.R
 		}
 		arguments = strings.Replace(arguments, "$", string(b), 1)
 	}
+
 	called, ok := f.set.Get("files." + name)
 	if !ok {
 		t.Fatalf("no tool %s", name)
@@ -95,6 +97,7 @@ func TestTools(t *testing.T) {
 	if got, want := f.set.Names(), slices.Concat(readers, writers); !cmp.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
+
 	for _, each := range f.set.Tools() {
 		spec := each.Spec()
 		if writes := slices.Contains(writers, spec.Name); spec.Policy.Writes != writes || spec.Policy.Approval != writes {
@@ -111,12 +114,14 @@ func TestTools(t *testing.T) {
 			}
 		}
 	}
+
 	write, _ := f.set.Get("files.write_file")
 	if got, err := write.(tool.Toucher).Touches(t.Context(),
 		tool.Call{Arguments: json.RawMessage(`{"path":"./a/../b","content":""}`)}); err != nil ||
 		!cmp.Equal(got, []string{"b"}) {
 		t.Errorf("%v, %v", got, err)
 	}
+
 	read, err := files.Open(f.dir, files.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -154,6 +159,7 @@ func TestNoPathLeavesTheFolder(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(outside, "secret"), []byte("key=value"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	f := open(t, map[string]string{"in/a.txt": "inside", ".git/config": "[core]", "sub/.git/config": "[core]"})
 	for link, target := range map[string]string{
 		"absolute": filepath.Join(outside, "secret"), "dir": outside, "up": "../" + filepath.Base(outside),
@@ -165,6 +171,7 @@ func TestNoPathLeavesTheFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	for _, path := range []string{
 		"../" + filepath.Base(outside) + "/secret", filepath.Join(outside, "secret"),
 		"in/../../" + filepath.Base(outside) + "/secret", "absolute", "dir/secret", "up/secret", "in/up",
@@ -183,6 +190,7 @@ func TestNoPathLeavesTheFolder(t *testing.T) {
 			t.Errorf("read %q: %+v", path, r)
 		}
 	}
+
 	// A file is written where a link leads, and the link stays.
 	if r := f.call(t, "write_file", `{"path":"fine","content":"new"}`); r.Failed || f.text(t, "in/a.txt") != "new" {
 		t.Errorf("%+v", r)
@@ -190,6 +198,7 @@ func TestNoPathLeavesTheFolder(t *testing.T) {
 	if info, err := os.Lstat(filepath.Join(f.dir, "fine")); err != nil || info.Mode()&os.ModeSymlink == 0 {
 		t.Errorf("the link is gone: %v, %v", info, err)
 	}
+
 	for _, name := range []string{"list_files", "search_in_files"} {
 		if r := f.call(t, name, map[string]string{
 			"list_files": `{"recursive":true}`, "search_in_files": `{"pattern":"."}`,
@@ -213,6 +222,7 @@ func TestRead(t *testing.T) {
 		"hundred": hundred.String(), "empty": "", "no-newline": "one\ntwo", "binary": "\x7fELF\x00\x01", "latin": "caf\xe9\n",
 		"long": strings.Repeat("x", 200_000) + "\nsecond\n", "many": strings.Repeat("0123456789\n", 50_000), "dir/a": "",
 	})
+
 	for _, tt := range []struct{ arguments, text, summary string }{
 		{`{"path":"hundred","start_line":99}`, "line 99\nline 100\n", "Read 2 lines from hundred"},
 		{`{"path":"hundred","start_line":2,"end_line":3}`, "line 2\nline 3\n", "Read 2 lines from hundred"},
@@ -240,6 +250,7 @@ func TestRead(t *testing.T) {
 			t.Errorf("%s: %+v, want %q", tt.arguments, r, tt.want)
 		}
 	}
+
 	// A long file comes in pieces of whole lines, and the notice says how to go on.
 	all, start := "", 1
 	for range 100 {
@@ -256,6 +267,7 @@ func TestRead(t *testing.T) {
 	if all != f.text(t, "many") {
 		t.Errorf("the pieces have %d bytes, want %d", len(all), 550_000)
 	}
+
 	if r := f.call(t, "read_file", `{"path":"long"}`); r.Failed || !strings.Contains(r.Text, "cut inside line 1") ||
 		len(r.Text) > tool.MaxText {
 		t.Errorf("%d bytes, %q", len(r.Text), r.Text[len(r.Text)-100:])
@@ -292,12 +304,14 @@ func TestList(t *testing.T) {
 			t.Errorf("%s: %+v", tt.arguments, r)
 		}
 	}
+
 	if r := f.call(t, "list_files", `{"path":"none"}`); !r.Failed || r.Text != "none: no such file or folder" {
 		t.Errorf("%+v", r)
 	}
 	if r := f.call(t, "list_files", `{"include":"["}`); !r.Failed || !strings.Contains(r.Text, "include") {
 		t.Errorf("%+v", r)
 	}
+
 	for i := range 1100 {
 		if err := os.WriteFile(filepath.Join(f.dir, "src", fmt.Sprintf("f%04d", i)), nil, 0o644); err != nil {
 			t.Fatal(err)
@@ -315,11 +329,13 @@ func TestSearch(t *testing.T) {
 		"long":     "BUG" + strings.Repeat("y", 5000),
 		"many.txt": strings.Repeat("needle\n", 300), "huge": strings.Repeat("BUG\n", 3<<20),
 	})
+
 	r := f.call(t, "search_in_files", `{"pattern":"BUG","path":"src"}`)
 	if r.Text != "src/auth/login.py:3: # BUG: null check missing\n" ||
 		r.Summary != "Found 1 match in src/auth/login.py" || len(r.Sources) != 1 || r.Sources[0].LineStart != 3 {
 		t.Errorf("%+v", r)
 	}
+
 	if r := f.call(t, "search_in_files", `{"pattern":"(?i)bug$"}`); r.Failed || r.Summary != "Found 1 match in src/b.py" {
 		t.Errorf("%+v", r)
 	}
@@ -331,6 +347,7 @@ func TestSearch(t *testing.T) {
 		"2 files" {
 		t.Errorf("%+v", r)
 	}
+
 	if r := f.call(t, "search_in_files", `{"pattern":"BUG"}`); strings.Contains(r.Text, "binary") || len(r.Text) > 1000 ||
 		!strings.Contains(r.Text, "1 file of more than 10 MiB") {
 		t.Errorf("%+v", r)
@@ -342,6 +359,7 @@ func TestSearch(t *testing.T) {
 	if r := f.call(t, "search_in_files", `{"pattern":"needle","max_results":100000}`); len(r.Sources) != 200 {
 		t.Errorf("%d hits", len(r.Sources))
 	}
+
 	for _, pattern := range []string{"f(", "", "(?<x"} {
 		if r := f.call(t, "search_in_files", `{"pattern":$}`, pattern); !r.Failed || !strings.Contains(r.Text, "pattern") {
 			t.Errorf("%q: %+v", pattern, r)
@@ -357,6 +375,7 @@ func TestWriteAndEdit(t *testing.T) {
 	if err := os.Chmod(filepath.Join(f.dir, "run.sh"), 0o750); err != nil {
 		t.Fatal(err)
 	}
+
 	r := f.call(t, "edit_file", `{"path":"run.sh","search":"echo one\n","replace":"echo zero\necho one\n"}`)
 	if r.Failed || f.text(t, "run.sh") != "echo zero\necho one\necho two\necho two\n" ||
 		r.Summary != "Edited run.sh (1 change)" || string(r.Artifacts[0].Value) != `["run.sh"]` ||
@@ -366,6 +385,7 @@ func TestWriteAndEdit(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(f.dir, "run.sh")); err != nil || info.Mode().Perm() != 0o750 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
+
 	before := f.text(t, "run.sh")
 	for _, tt := range []struct{ arguments, want string }{
 		{`{"path":"run.sh","search":"echo two\n","replace":"x"}`, "2 times"},
@@ -385,6 +405,7 @@ func TestWriteAndEdit(t *testing.T) {
 	if f.text(t, "run.sh") != before {
 		t.Error("an edit that was refused changed the file")
 	}
+
 	if r := f.call(t, "write_file", `{"path":"new/deep/file.txt","content":"a\nb\n"}`); r.Failed ||
 		f.text(t, "new/deep/file.txt") != "a\nb\n" || r.Summary != "Wrote 2 lines to new/deep/file.txt" {
 		t.Errorf("%+v", r)
@@ -399,6 +420,7 @@ func TestWriteAndEdit(t *testing.T) {
 			t.Errorf("%s: %+v, want %q", tt.arguments, r, tt.want)
 		}
 	}
+
 	if runPipe(t, filepath.Join(f.dir, "pipe")) {
 		if r := f.call(t, "write_file", `{"path":"pipe","content":"x"}`); !r.Failed {
 			t.Errorf("%+v", r)
@@ -417,6 +439,7 @@ func TestEditsAtTheSameTime(t *testing.T) {
 		fmt.Fprintf(&text, "<%d>\n", i)
 	}
 	f := open(t, map[string]string{"a": text.String()})
+
 	var all sync.WaitGroup
 	for i := range 20 {
 		all.Go(func() {
@@ -432,6 +455,7 @@ func TestEditsAtTheSameTime(t *testing.T) {
 		})
 	}
 	all.Wait()
+
 	if got, want := f.text(t, "a"), strings.NewReplacer("<", "[", ">", "]").Replace(text.String()); got != want {
 		t.Errorf("%q", got)
 	}

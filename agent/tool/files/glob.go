@@ -40,6 +40,7 @@ func (f *Folder) glob(ctx context.Context, in globArguments) (tool.Result, error
 			more = true
 			return fs.SkipAll
 		}
+
 		if d.IsDir() {
 			at += "/"
 		}

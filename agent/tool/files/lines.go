@@ -34,6 +34,7 @@ func wholeLines(all, part []string) (numbers []string) {
 	if len(part) == 0 {
 		return nil
 	}
+
 	for i := 0; i+len(part) <= len(all) && len(numbers) < maxPlaces; i++ {
 		same := true
 		for j := 0; same && j < len(part); j++ {

@@ -29,6 +29,7 @@ func (f *Folder) list(ctx context.Context, in listArguments) (tool.Result, error
 			more = true
 			return fs.SkipAll
 		}
+
 		if !d.IsDir() || in.Include == "" {
 			text.WriteString(at + "\n")
 			entries++
@@ -41,6 +42,7 @@ func (f *Folder) list(ctx context.Context, in listArguments) (tool.Result, error
 	if err != nil {
 		return tool.Result{}, err
 	}
+
 	if more {
 		fmt.Fprintf(&text, "... (only the first %d; list one of the folders instead)\n", entries)
 	}

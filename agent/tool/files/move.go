@@ -24,6 +24,7 @@ func (f *Folder) move(_ context.Context, in moveArguments) (change, error) {
 	if err != nil {
 		return change{}, err
 	}
+
 	to, there, err := f.at.Entry(in.To)
 	if err == nil {
 		err = in.allowed(from, to, info, there)
@@ -51,6 +52,7 @@ func (in moveArguments) allowed(from, to string, info, there fs.FileInfo) error 
 		return fmt.Errorf("to: %s is in the folder that is moved", to)
 	case there == nil:
 		return nil
+
 	case there.IsDir():
 		return fmt.Errorf("to: %s is a folder; add the new name to it, such as %[1]s/%s", to, lastOf(from))
 	case info.IsDir():
@@ -69,6 +71,7 @@ func (f *Folder) moveFile(c change, info, there fs.FileInfo) (change, error) {
 	if err := errors.Join(f.at.Available(from, info), f.at.Available(to, there)); err != nil {
 		return change{}, err
 	}
+
 	fingerprint, _, err := f.fingerprint(from, info)
 	if err != nil {
 		return change{}, err
@@ -105,6 +108,7 @@ func (f *Folder) moveFolder(c change, from, to string) (change, error) {
 	if err != nil {
 		return change{}, err
 	}
+
 	for i, each := range all {
 		what := "folder"
 		if !each.IsDir() {

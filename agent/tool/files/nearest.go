@@ -30,6 +30,7 @@ func nearest(content, part string) string {
 	if best < leastLike {
 		return ""
 	}
+
 	first := max(at-from, 0) + 1
 	last := min(first+max(len(wanted), 1)-1, first+maxNear)
 	return fmt.Sprintf(". The nearest lines are:\n%s", showLines(lines, first, last))
@@ -67,6 +68,7 @@ func (p pairs) like(line string) float64 {
 	if len(line) < 2 || p.all == 0 {
 		return 0
 	}
+
 	seen, both := map[[2]byte]int{}, 0
 	for i := 0; i+1 < len(line); i++ {
 		pair := [2]byte{line[i], line[i+1]}

@@ -28,6 +28,7 @@ func TestGlob(t *testing.T) {
 			t.Errorf("%s: %+v", arguments, r)
 		}
 	}
+
 	for i := range 1100 {
 		f.put(t, map[string]string{"many/" + string(rune('a'+i%26)) + strings.Repeat("x", i/26+1): ""})
 	}
@@ -43,6 +44,7 @@ func TestInfo(t *testing.T) {
 	if err := os.Symlink("a.txt", filepath.Join(f.dir, "soft")); err != nil {
 		t.Fatal(err)
 	}
+
 	for path, want := range map[string]string{
 		"a.txt": `{"path":"a.txt","type":"text","size":5,"lines":3,"mode":"-rw-r--r--",`,
 		"soft":  `{"path":"a.txt","type":"text"`,
@@ -63,10 +65,12 @@ func TestReadNumbered(t *testing.T) {
 	t.Parallel()
 	f := open(t, map[string]string{"a": "one\ntwo\nthree", "many": strings.Repeat("0123456789\n", 50_000),
 		"long": strings.Repeat("x", 200_000)})
+
 	r := f.call(t, "read_file", `{"path":"a","start_line":2,"numbered":true}`)
 	if r.Text != "2\ttwo\n3\tthree" || string(r.Artifacts[0].Value) != `"two\nthree"` { // the content has no numbers
 		t.Errorf("%+v", r)
 	}
+
 	if r := f.call(t, "read_file", `{"path":"many","numbered":true}`); !strings.Contains(r.Text,
 		"go on with start_line") || strings.Contains(r.Text, "(cut") || len(r.Text) > 64<<10 {
 		t.Errorf("%d bytes, %q", len(r.Text), r.Text[len(r.Text)-100:])
@@ -80,6 +84,7 @@ func TestReadNumbered(t *testing.T) {
 func TestMoveDeleteMake(t *testing.T) {
 	t.Parallel()
 	f := open(t, map[string]string{"a": "a", "b": "b", "dir/x": "x", "other/y": "y"})
+
 	for _, row := range []struct {
 		each
 		says string
@@ -111,6 +116,7 @@ func TestMoveDeleteMake(t *testing.T) {
 			t.Errorf("%s %s: %+v, want %q", row.name, row.arguments, r, row.says)
 		}
 	}
+
 	if got, want := f.everything(t), "./\nb: a\ndeep/\ndeep/er/\nn/\nn/m/\nother/\nother/y: y\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -124,6 +130,7 @@ func TestSecretsAreNotMovedAway(t *testing.T) {
 	if err := os.Symlink("../plain", filepath.Join(f.dir, "linked", "out")); err != nil {
 		t.Fatal(err)
 	}
+
 	before := f.everything
 	was := ""
 	if os.Remove(filepath.Join(f.dir, "linked", "out")) == nil {
@@ -132,6 +139,7 @@ func TestSecretsAreNotMovedAway(t *testing.T) {
 	if err := os.Symlink("../plain", filepath.Join(f.dir, "linked", "out")); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, arguments := range []string{
 		`{"from":"app","to":"b"}`, `{"from":"home","to":"b"}`, `{"from":"home/.ssh","to":"b"}`, `{"from":"repo","to":"b"}`,
 		`{"from":"linked","to":"b"}`,
@@ -141,6 +149,7 @@ func TestSecretsAreNotMovedAway(t *testing.T) {
 			t.Errorf("%s: %+v", arguments, r)
 		}
 	}
+
 	if err := os.Remove(filepath.Join(f.dir, "linked", "out")); err != nil {
 		t.Fatal(err)
 	}
@@ -157,6 +166,7 @@ func TestRaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := open(t, map[string]string{"dir/x": "inside", "keep/x": "inside"})
+
 	stop := make(chan struct{})
 	var all sync.WaitGroup
 	all.Go(func() {
@@ -187,6 +197,7 @@ func TestRaces(t *testing.T) {
 			}
 		}
 	}
+
 	close(stop)
 	all.Wait()
 	names, err := filepath.Glob(filepath.Join(outside, "*"))

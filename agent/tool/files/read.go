@@ -91,6 +91,7 @@ func (l *lines) readAll(ctx context.Context, r *bufio.Reader) error {
 			}
 			l.seen++
 		}
+
 		if scanned += len(part); scanned > maxScanned {
 			l.more = true
 			return nil

@@ -20,6 +20,7 @@ func (f *Folder) remove(_ context.Context, in deleteArguments) (change, error) {
 	if err != nil {
 		return change{}, err
 	}
+
 	c := change{summary: "Deleted " + at, paths: []string{at}, parts: []string{at},
 		do: func() error { return f.at.Remove(at, info) }}
 	if info.IsDir() {
@@ -36,6 +37,7 @@ func (f *Folder) remove(_ context.Context, in deleteArguments) (change, error) {
 		}
 		return c, nil
 	}
+
 	_, content, _, err := f.at.Content(at)
 	c.parts = append(c.parts, digest(content))
 	c.show = func() string { return removal(at, content) }
@@ -68,6 +70,7 @@ func (f *Folder) makeFolder(_ context.Context, in makeFolderArguments) (change, 
 	if err != nil {
 		return change{}, err
 	}
+
 	c := change{summary: "Made the folder " + at, paths: []string{at}, parts: []string{at},
 		do: func() error { return f.at.MakeFolder(at) }}
 	c.show = func() string { return fmt.Sprintf("The folder %s is made.\n", at) }

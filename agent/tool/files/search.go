@@ -32,11 +32,13 @@ func (f *Folder) search(ctx context.Context, in searchArguments) (tool.Result, e
 			fmt.Errorf("pattern: %q is not a regular expression; write \\ before characters such as ( or [ to find them",
 				in.Pattern)
 	}
+
 	limit := in.MaxResults
 	if limit <= 0 {
 		limit = 50
 	}
 	limit = min(limit, maxHits)
+
 	s := searcher{folder: f, pattern: pattern, limit: limit}
 	at, err := f.at.Walk(ctx, in.Path, in.Include, func(at string, d fs.DirEntry) error {
 		if !d.Type().IsRegular() {
@@ -77,10 +79,12 @@ func (s *searcher) file(ctx context.Context, at string) error {
 		s.huge++
 		return nil
 	}
+
 	_, content, _, err := s.folder.at.Content(at)
 	if err != nil || folder.Binary(content) {
 		return nil //nolint:nilerr // it has gone, or may not be read
 	}
+
 	before := len(s.hits)
 	for number := 1; len(content) > 0; number++ {
 		var line []byte
@@ -92,6 +96,7 @@ func (s *searcher) file(ctx context.Context, at string) error {
 			s.more = true
 			return fs.SkipAll
 		}
+
 		shown := tool.Cut(strings.TrimSpace(string(line)), maxHitText)
 		fmt.Fprintf(&s.text, "%s:%d: %s\n", at, number, strings.ReplaceAll(shown, "\n", " "))
 		s.hits = append(s.hits,
@@ -117,6 +122,7 @@ func (s *searcher) result(at string) tool.Result {
 		fmt.Fprintf(&s.text, "(%s not searched: they may hold secrets, or are hard links)\n",
 			count(s.closed, "file", "files"))
 	}
+
 	where := count(s.inFiles, "file", "files")
 	switch s.inFiles {
 	case 0:

@@ -23,6 +23,7 @@ func TestSecrets(t *testing.T) {
 	if err := os.Symlink("../.env", filepath.Join(f.dir, "app", "notes.txt")); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, path := range []string{
 		".env", "app/.ENV.local", "tls/server.key", "home/.ssh/id_rsa", "home/.aws/credentials", "app/notes.txt",
 		"./app/../.env",
@@ -40,6 +41,7 @@ func TestSecrets(t *testing.T) {
 				t.Errorf("%s %s: %+v", c.name, path, r)
 			}
 		}
+
 		if r := f.call(t, "search_in_files", `{"pattern":"hunter","path":$}`, path); strings.Contains(fmt.Sprintf("%+v", r),
 			"hunter2") {
 			t.Errorf("search %s: %+v", path, r)
@@ -48,6 +50,7 @@ func TestSecrets(t *testing.T) {
 			t.Errorf("%s has %q", path, got)
 		}
 	}
+
 	if r := f.call(t, "write_file", `{"path":"new/.npmrc","content":"x"}`); !r.Failed {
 		t.Errorf("%+v", r)
 	}
@@ -55,6 +58,7 @@ func TestSecrets(t *testing.T) {
 		!strings.Contains(r.Text, "Nothing matches.") || !strings.Contains(r.Text, "5 files") {
 		t.Errorf("%+v", r)
 	}
+
 	if r := f.call(t, "list_files", `{"recursive":true}`); r.Failed || !strings.Contains(r.Text, ".env\n") ||
 		!strings.Contains(r.Text, "home/.ssh/id_rsa\n") {
 		t.Errorf("%+v", r)
@@ -72,6 +76,7 @@ func TestSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if r := (folder{f.dir, set}).call(t, "search_in_files", `{"pattern":"hunter"}`); len(r.Sources) != 2 {
 		t.Errorf("%+v", r)
 	}
@@ -84,6 +89,7 @@ func TestHardLinks(t *testing.T) {
 	if err := os.WriteFile(outside, []byte("hunter2\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	f := open(t, map[string]string{"a.txt": "a\n", "in/a.txt": "a\n"})
 	if err := os.Link(outside, filepath.Join(f.dir, "hard.txt")); err != nil {
 		t.Fatal(err)
@@ -91,6 +97,7 @@ func TestHardLinks(t *testing.T) {
 	if err := os.Symlink("hard.txt", filepath.Join(f.dir, "soft.txt")); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, path := range []string{"hard.txt", "soft.txt"} {
 		for _, c := range slices.Concat(looks, changes) {
 			if c.name == "list_files" || c.name == "search_in_files" || c.name == "glob" { // which name it
@@ -105,12 +112,14 @@ func TestHardLinks(t *testing.T) {
 			}
 		}
 	}
+
 	if r := f.call(t, "search_in_files", `{"pattern":"hunter"}`); r.Failed || len(r.Sources) > 0 {
 		t.Errorf("%+v", r)
 	}
 	if a, b := f.text(t, "hard.txt"), "hunter2\n"; a != b {
 		t.Errorf("%q", a)
 	}
+
 	// Once the other name is gone, it is a file like others.
 	if err := os.Remove(outside); err != nil {
 		t.Fatal(err)
@@ -128,6 +137,7 @@ func TestFileThatGrows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -142,6 +152,7 @@ func TestFileThatGrows(t *testing.T) {
 			}
 		}
 	}()
+
 	for range 20 {
 		if r := f.call(t, "read_file", `{"path":"log"}`); r.Failed || len(r.Text) > tool.MaxText {
 			t.Errorf("%d bytes: %+v", len(r.Text), r.Summary)

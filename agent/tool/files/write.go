@@ -37,6 +37,7 @@ func (f *Folder) writeOver(in writeArguments, err error) (change, error) {
 	if info == nil {
 		return change{}, err
 	}
+
 	c, err := f.replacing(at, nil, []byte(in.Content), info, in.summary(at))
 	c.parts = append(c.parts, stamp(info))
 	c.show = func() string {
@@ -79,6 +80,7 @@ func (f *Folder) add(_ context.Context, in appendArguments) (change, error) {
 	if in.Content == "" {
 		return change{}, errors.New("content: it is empty")
 	}
+
 	at, before, info, err := f.current(in.Path)
 	if err != nil {
 		return change{}, err

@@ -69,6 +69,7 @@ func (a *answer) result(p *prepared, hide *strings.Replacer) tool.Result {
 	if note != "" {
 		text.WriteString("\n(" + note + ")")
 	}
+
 	encoded, err := json.Marshal(data)
 	if err != nil {
 		encoded = nil // the text says the same
@@ -94,12 +95,14 @@ func (a *answer) text() (body, note string) {
 			text = text[:len(text)-1]
 		}
 	}
+
 	encoded := a.header.Get("Content-Encoding")
 	switch {
 	case encoded != "" && encoded != "identity":
 		return "", "the body is not shown: it is compressed, which was not asked for: " + plain(tool.Cut(encoded, 50))
 	case strings.ContainsRune(string(text), 0) || !utf8.Valid(text) && !strings.HasPrefix(media, "text/"):
 		return "", fmt.Sprintf("the body is not shown: it is binary (%s)", plain(tool.Cut(media, 100)))
+
 	case a.more:
 		note = fmt.Sprintf("the body is cut after %d bytes", len(a.body))
 	case a.broken != nil:

@@ -36,6 +36,7 @@ func guard(allowPrivate bool) func(network, address string, c syscall.RawConn) e
 		if err != nil || network != "tcp4" && network != "tcp6" {
 			return errAddress
 		}
+
 		ip := at.Addr().Unmap()
 		if slices.Contains(metadata, ip) {
 			return errAddress

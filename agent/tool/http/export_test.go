@@ -22,6 +22,7 @@ func ToolsAt(o Options, addresses map[string]string, roots *x509.CertPool) ([]to
 	if err != nil {
 		return nil, err
 	}
+
 	transport := c.client.Transport.(*http.Transport)
 	dial := transport.DialContext
 	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {

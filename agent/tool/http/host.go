@@ -70,6 +70,7 @@ func (h host) covers(name string) bool {
 		}
 		name = at
 	}
+
 	if h.below {
 		return strings.HasSuffix(name, "."+h.name)
 	}
@@ -81,6 +82,7 @@ func (h host) matches(u *url.URL) bool {
 	if h.scheme != "" && h.scheme != u.Scheme {
 		return false
 	}
+
 	standard := map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	port := u.Port()
 	if port == "" {
@@ -99,6 +101,7 @@ func parse(text string) (*url.URL, error) {
 	if len(text) > maxURL {
 		return nil, fmt.Errorf("url: it has more than %d bytes", maxURL)
 	}
+
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
@@ -110,6 +113,7 @@ func parse(text string) (*url.URL, error) {
 	case u.Hostname() == "" || u.Opaque != "":
 		return nil, errors.New("url: it has no host")
 	}
+
 	u.Host = strings.ToLower(u.Host)
 	u.Fragment, u.RawFragment = "", ""
 	return u, nil
@@ -121,6 +125,7 @@ func (r *rules) allow(u *url.URL) (map[string]string, error) {
 		if !h.matches(u) {
 			continue
 		}
+
 		secret := r.headersOf(u)
 		if len(secret) > 0 && u.Scheme == "http" && h.scheme != "http" {
 			return nil, fmt.Errorf("url: requests to %s have credentials and must be encrypted; use https://", u.Host)

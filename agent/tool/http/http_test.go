@@ -80,6 +80,7 @@ func (w *world) call(name string, arguments object) (tool.Result, error) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+
 	call, policy := tool.Call{ID: "call-1", Arguments: b}, one.Spec().Policy
 	if policy.Approval {
 		p, can, err := tool.PreviewOf(w.t.Context(), one, policy, call)
@@ -113,11 +114,13 @@ func TestRequest(t *testing.T) {
 		rw.Header().Set("Set-Cookie", "session=1")
 		fmt.Fprintf(rw, `{"you": %q}`, r.Header.Get("Authorization"))
 	})
+
 	result, err := w.call("http.request",
 		object{"url": "https://API.example.com/a?b=c#d", "headers": object{"x-mine": "1"}})
 	if err != nil || result.Failed {
 		t.Fatal(result, err)
 	}
+
 	want := "200 OK\nContent-Length: 32\nContent-Type: application/json\n\n{\"you\": \"[secret]\"}"
 	if result.Text != want || strings.Contains(string(result.Data), secret) {
 		t.Errorf("got %q, data %s", result.Text, result.Data)
@@ -164,6 +167,7 @@ func TestRefused(t *testing.T) {
 	} {
 		w.failure("http.request", tt.arguments, tt.want)
 	}
+
 	w.failure("http.send", object{"url": "https://example.com/", "method": "GET"},
 		"method: GET is one of the tool http.request")
 	w.failure("http.send", object{"url": "https://example.com/", "method": "POST", "body": strings.Repeat("x", 50<<10)},
@@ -189,6 +193,7 @@ func TestRedirects(t *testing.T) {
 			rw.WriteHeader(http.StatusFound)
 		}
 	})
+
 	mine := object{"X-Mine": "1"}
 	for path, want := range map[string]string{
 		"/out": "not followed: url: requests to https://evil.com are not allowed", "/local": "is not encrypted",
@@ -231,6 +236,7 @@ func TestSend(t *testing.T) {
 	if !policy.Approval || !policy.Writes {
 		t.Errorf("%+v", policy)
 	}
+
 	body := `{"url": "https://api.example.com/items", "method": "post", "headers": {"content-type": "text/plain"}, "body": "hello\nyou"}`
 	call := tool.Call{ID: "call-7", Arguments: json.RawMessage(body)}
 	p, _, err := tool.PreviewOf(t.Context(), send, policy, call)
@@ -250,6 +256,7 @@ func TestSend(t *testing.T) {
 		!strings.HasPrefix(result.Text, "201 Created") {
 		t.Errorf("%q %v", result.Text, err)
 	}
+
 	w.failure("http.send", object{"url": "https://api.example.com/moved", "method": "DELETE"}, "307 Temporary Redirect")
 	wantSent := []string{
 		`POST api.example.com /items auth="Bearer hunter2hunter2" x="" key="call-7" body="hello\nyou"`,
@@ -282,6 +289,7 @@ func TestBrokenConnections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	w.tools, _ = tool.NewSet(nobody...)
 	w.failure("http.send", object{"url": "https://example.com/", "method": "PUT"}, "example.com cannot be reached")
 }
@@ -293,6 +301,7 @@ func TestCertificates(t *testing.T) {
 	s.Config.ErrorLog = quiet
 	s.StartTLS()
 	defer s.Close()
+
 	some, err := tools.ToolsAt(all, map[string]string{"example.com:443": s.Listener.Addr().String()}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -319,16 +328,19 @@ func TestAnswers(t *testing.T) {
 		case "/zip":
 			h.Set("Content-Encoding", "gzip")
 			rw.Write([]byte{0x1f, 0x8b})
+
 		case "/slow":
 			rw.WriteHeader(http.StatusOK)
 			rw.(http.Flusher).Flush()
 			<-r.Context().Done()
 			panic(http.ErrAbortHandler) // else it could end well at the same moment
+
 		case "/short":
 			h.Set("Content-Length", "50")
 			io.WriteString(rw, "begin")
 			rw.(http.Flusher).Flush()
 			panic(http.ErrAbortHandler)
+
 		case "/headers":
 			h.Set("Etag", strings.Repeat("x", 5000))
 		case "/latin":
@@ -338,6 +350,7 @@ func TestAnswers(t *testing.T) {
 			http.Error(rw, "no such thing", http.StatusNotFound)
 		}
 	}
+
 	w := serve(t, o, handle)
 	get := func(path string) tool.Result {
 		t.Helper()
@@ -347,6 +360,7 @@ func TestAnswers(t *testing.T) {
 		}
 		return result
 	}
+
 	for path, want := range map[string]string{
 		"/long":   strings.Repeat("é", 50) + "\n(the body is cut after 100 bytes)",
 		"/binary": "(the body is not shown: it is binary (",
@@ -362,6 +376,7 @@ func TestAnswers(t *testing.T) {
 		!strings.Contains(got.Text, "no such thing") {
 		t.Errorf("%q", got.Text)
 	}
+
 	o.Timeout = 300 * time.Millisecond
 	w = serve(t, o, handle)
 	begun := time.Now()
@@ -390,6 +405,7 @@ func TestAddresses(t *testing.T) {
 		if strings.HasPrefix(address, "[") {
 			network = "tcp6"
 		}
+
 		if err := tools.Guard(false)(network, address); (err == nil) != want.public {
 			t.Errorf("%s: %v", address, err)
 		}
@@ -416,6 +432,7 @@ func TestNoProxy(t *testing.T) {
 	defer proxy.Close()
 	t.Setenv("HTTPS_PROXY", proxy.URL)
 	t.Setenv("HTTP_PROXY", proxy.URL)
+
 	w := serve(t, all, func(http.ResponseWriter, *http.Request) {})
 	if result, err := w.call("http.request", object{"url": "https://example.com/"}); err != nil || result.Failed {
 		t.Error(result, err)
@@ -451,6 +468,7 @@ func TestOptions(t *testing.T) {
 	if err != nil || len(some) != 1 || some[0].Spec().Policy.Approval {
 		t.Fatal(some, err)
 	}
+
 	w := &world{t: t}
 	w.tools, _ = tool.NewSet(some...)
 	for _, url := range []string{"https://example.org/", "https://aexample.org/", "https://plain.test:8080/",
@@ -467,6 +485,7 @@ func TestContextEnds(t *testing.T) {
 		cancel()
 		<-r.Context().Done()
 	})
+
 	get, _ := w.tools.Get("http.request")
 	if _, err := tool.Do(ctx, get, get.Spec().Policy,
 		tool.Call{Arguments: json.RawMessage(`{"url": "https://example.com/"}`)}, 0); !errors.Is(err, context.Canceled) {

@@ -95,6 +95,7 @@ func (r *rules) addHeaders(headers map[string]map[string]string) error {
 		if err != nil || !known || at.below || at.scheme != "" {
 			return &OptionError{"headers", fmt.Sprintf("%q is none of the hosts", name)}
 		}
+
 		for header, value := range values {
 			err := checkHeader(header, value)
 			if err == nil && slices.Contains(ownHeaders, http.CanonicalHeaderKey(header)) {
@@ -123,6 +124,7 @@ func checkHeader(name, value string) error {
 	token := func(r rune) bool {
 		return r < 0x80 && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("!#$%&'*+-.^_`|~", r))
 	}
+
 	switch {
 	case name == "" || len(name) > 100 || strings.ContainsFunc(name, func(r rune) bool { return !token(r) }):
 		return errors.New("a header cannot have this name")

@@ -25,6 +25,7 @@ func names(t *testing.T) *net.Resolver {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { server.Close() })
+
 	go func() {
 		b, asked := make([]byte, 1<<10), 0
 		for {
@@ -32,10 +33,12 @@ func names(t *testing.T) *net.Resolver {
 			if err != nil {
 				return
 			}
+
 			var m dnsmessage.Message
 			if m.Unpack(b[:n]) != nil || len(m.Questions) != 1 {
 				continue
 			}
+
 			m.Response, m.Additionals = true, nil
 			if q := m.Questions[0]; q.Type == dnsmessage.TypeA {
 				address := [4]byte{127, 0, 0, 1}
@@ -50,6 +53,7 @@ func names(t *testing.T) *net.Resolver {
 			}
 		}
 	}()
+
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "udp", server.LocalAddr().String())
 	}}
@@ -60,6 +64,7 @@ func TestNameThatChanges(t *testing.T) {
 	before := net.DefaultResolver
 	net.DefaultResolver = names(t)
 	defer func() { net.DefaultResolver = before }()
+
 	var came atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		came.Add(1)
@@ -72,6 +77,7 @@ func TestNameThatChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	call := tool.Call{ID: "call-1", Arguments: []byte(`{"url": "` + host + `/"}`)}
 	result, err := tool.Do(t.Context(), all[0], all[0].Spec().Policy, call, 0)
 	if err != nil || !result.Failed || !strings.Contains(result.Text, "it has an address") || came.Load() != 1 {

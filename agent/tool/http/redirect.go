@@ -18,6 +18,7 @@ func (r *rules) redirected(p *prepared, a *answer) (*prepared, error) {
 	if !slices.Contains(redirects, a.status) {
 		return nil, nil //nolint:nilnil // no redirect, no error
 	}
+
 	location := a.header.Get("Location")
 	to, err := p.url.Parse(location)
 	if location == "" || err != nil {

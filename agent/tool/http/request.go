@@ -69,6 +69,7 @@ func (r *rules) prepare(in arguments, methods []string, id string) (*prepared, e
 	if err := p.addHeaders(in.Headers); err != nil {
 		return nil, err
 	}
+
 	if len(p.body) > maxBody {
 		return nil, fmt.Errorf("body: it has more than %d bytes", maxBody)
 	}
@@ -84,6 +85,7 @@ func (p *prepared) addHeaders(headers map[string]string) error {
 		if err := checkHeader(name, value); err != nil {
 			return fmt.Errorf("headers: %s: %w", quoted(name), err)
 		}
+
 		key := http.CanonicalHeaderKey(name)
 		_, twice := p.headers[key]
 		switch {
@@ -119,6 +121,7 @@ func (p *prepared) String() string {
 	for _, name := range slices.Sorted(maps.Keys(p.secret)) {
 		fmt.Fprintf(&text, "%s: [secret]\n", http.CanonicalHeaderKey(name))
 	}
+
 	if p.id != "" {
 		fmt.Fprintf(&text, "Idempotency-Key: %s\n", p.id)
 	}

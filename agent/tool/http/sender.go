@@ -25,6 +25,7 @@ func newSender(o Options) (*sender, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	c := &sender{rules: r, client: newClient(o), timeout: o.Timeout, maxBytes: o.MaxBytes, hide: secrets(o.Headers)}
 	if c.timeout <= 0 {
 		c.timeout = DefaultTimeout

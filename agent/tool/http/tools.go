@@ -47,11 +47,13 @@ func (c *sender) request(ctx context.Context, _ tool.Call, in requestArguments) 
 	if err != nil {
 		return tool.Result{}, err
 	}
+
 	for hop := 0; ; hop++ {
 		a, err := c.do(ctx, p)
 		if err != nil {
 			return tool.Result{}, err
 		}
+
 		next, err := c.rules.redirected(p, a)
 		switch {
 		case err != nil:

@@ -36,6 +36,7 @@ func chunks(at string, content string) (found []chunk) {
 		}
 		begin, size = end, 0
 	}
+
 	for i, line := range lines {
 		section := i > 0 && strings.TrimSpace(lines[i-1]) == "" && strings.TrimLeft(line, " \t}") == line
 		if i > begin && (i-begin >= maxLines || size+len(line) > maxBytes || section && i-begin >= fewLines) {

@@ -24,17 +24,20 @@ func ExampleOpen() {
 		fmt.Println(err)
 		return
 	}
+
 	folder, err := search.Open(dir, search.Options{}) // Vectors: search.NewVectors(embedder) finds by meaning, too
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer folder.Close()
+
 	set, err := tool.NewSet(folder.Tools()...)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
+
 	t, _ := set.Get("search.search_code")
 	result, err := tool.Do(context.Background(), t, t.Spec().Policy,
 		tool.Call{Arguments: json.RawMessage(`{"query":"where is a token validated"}`)}, 0)

@@ -28,6 +28,7 @@ func (f *Folder) ByVectors(ctx context.Context, query string, documentation bool
 	if documentation {
 		wanted, of = document, record.SourceDocumentation
 	}
+
 	r, all, err := f.read(ctx, wanted)
 	if err != nil {
 		return tool.Result{}, err
@@ -36,6 +37,7 @@ func (f *Folder) ByVectors(ctx context.Context, query string, documentation bool
 	if err != nil {
 		return tool.Result{}, err
 	}
+
 	r.matches, r.fused = rank(all, make([]float64, len(all)), near, request{f.minScore, true, unwanted(query)})
 	r.matches = r.matches[:min(len(r.matches), maxResults)]
 	return f.result(r, of)
@@ -51,6 +53,7 @@ func Rank(paths []string, words, near map[string][]float64, whole bool) (files [
 			all = append(all, chunk{path: path})
 		}
 	}
+
 	matches, _ := rank(all, byWords, byVectors, request{0.5, whole, func(string) bool { return false }})
 	for _, m := range matches {
 		files, scores = append(files, m.path), append(scores, m.score)

@@ -60,6 +60,7 @@ func openWith(t *testing.T, dir string, o search.Options) *tool.Set {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { folder.Close() })
+
 	set, err := tool.NewSet(folder.Tools()...)
 	if err != nil {
 		t.Fatal(err)
@@ -74,6 +75,7 @@ func byWordsOnly(t *testing.T, name string, result tool.Result, why string) {
 	if err := json.Unmarshal(result.Data, &about); err != nil {
 		t.Errorf("%s: %v", name, err)
 	}
+
 	if result.Failed || len(result.Sources) == 0 || result.Sources[0].URI != "src/auth.go" ||
 		result.Sources[0].Description != "Found by words" {
 		t.Errorf("%s: %+v", name, result)
@@ -93,6 +95,7 @@ func TestEmbedderFails(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, some)
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+
 	for name, row := range map[string]struct {
 		embedder fake
 		why      string
@@ -133,6 +136,7 @@ func TestEmbedderFailsInTheMiddle(t *testing.T) {
 	for i := range 200 {
 		write(t, dir, files{fmt.Sprintf("f%d.go", i): fmt.Sprintf("package p%d\n", i)})
 	}
+
 	var asked atomic.Int64
 	set := open(t, dir, search.NewVectors(fake(func(texts []string) ([][]float32, error) {
 		if asked.Add(int64(len(texts))) == 128 {
@@ -162,6 +166,7 @@ func TestEmbedderChanges(t *testing.T) {
 	set := open(t, dir, search.NewVectors(fake(func(texts []string) ([][]float32, error) {
 		return same(elements...)(texts)
 	})))
+
 	for _, query := range []string{"token", "a card"} {
 		if result := call(t, set, "search.search_code", object{"query": query}); !strings.HasSuffix(result.Summary,
 			"by words and embeddings of fake") {
@@ -215,6 +220,7 @@ func TestMinScore(t *testing.T) {
 		}
 		return all, nil
 	})
+
 	for score, want := range map[*float64]string{
 		nil: "src/pay.py", least(0.7): "src/pay.py", least(0.79): "src/pay.py", least(0.81): "", least(1): "",
 		least(0): "src/pay.py",
@@ -258,6 +264,7 @@ func TestNothingIsNear(t *testing.T) {
 		}
 		return all, nil
 	})
+
 	byWordsOnly(t, "opposite", call(t, open(t, dir, search.NewVectors(opposite)), "search.search_code",
 		object{"query": "token"}), "no part has a score of 0.7 by embeddings")
 }
@@ -277,6 +284,7 @@ func TestFilesChange(t *testing.T) {
 			}
 			return strings.Join(found, " ")
 		}
+
 		for _, step := range []struct {
 			what, text, query, want string
 		}{

@@ -29,6 +29,7 @@ func rank(all []chunk, words, near []float64, r request) (matches []match, fused
 	if fused = slices.ContainsFunc(near, r.near); !fused {
 		near = nil
 	}
+
 	group, groups := grouped(all, r.whole)
 	own := r.rankings(words, near)
 	shown := make(map[int]int, groups) // the best part of a group
@@ -130,6 +131,7 @@ func fuse(rankings ...[]int) []float64 {
 			}
 		}
 	}
+
 	for i := range scores {
 		scores[i] = min(scores[i], 1) // what is rounded up
 	}

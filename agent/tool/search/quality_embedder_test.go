@@ -40,6 +40,7 @@ func TestQuality(t *testing.T) {
 	}
 	for _, c := range all {
 		c.measure(ask(t, c.open(t, search.Options{}))).report(t, c.name, "words")
+
 		vectors := search.NewVectors(e)
 		most := 0 // by the better of two scores: processors round what the model computes a little differently
 		for _, minScore := range []float64{search.DefaultMinScore, 0.6} {
@@ -108,6 +109,7 @@ func embedderAddress(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -115,6 +117,7 @@ func embedderAddress(t *testing.T) string {
 		_ = server.Process.Kill() // the context has ended it, or this does
 		_ = server.Wait()
 	})
+
 	port, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
@@ -129,6 +132,7 @@ func throughProxy(t *testing.T, address string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {

@@ -29,6 +29,7 @@ func TestFilesAreFoundOnce(t *testing.T) {
 	long.WriteString("func drop() { drop(lease) }\n")
 	write(t, dir, files{"long.go": long.String(), "short.go": "package short // a lease\n"})
 	e, _ := scripted(t)
+
 	for by, vectors := range map[string]*search.Vectors{"words": nil, "both": search.NewVectors(e)} {
 		set := open(t, dir, vectors)
 		found := call(t, set, "search.search_code", object{"query": "drop lease"})
@@ -37,6 +38,7 @@ func TestFilesAreFoundOnce(t *testing.T) {
 		} else if !strings.Contains(found.Sources[0].Snippet, "drop(lease)") {
 			t.Errorf("by %s: the part is %q", by, found.Sources[0].Snippet)
 		}
+
 		alike := call(t, set, "search.search_similar_code", object{"code": "func lease() { release() }"})
 		if got := uris(alike); len(got) < 4 {
 			t.Errorf("by %s: what is similar: %q", by, got)
@@ -49,6 +51,7 @@ func TestRankingsMeetInFiles(t *testing.T) {
 	t.Parallel()
 	words := map[string][]float64{"both.go": {1, 0}, "words.go": {0.9}, "vectors.go": {0}}
 	near := map[string][]float64{"both.go": {0, 0.9}, "words.go": {0}, "vectors.go": {1}}
+
 	for _, r := range []struct {
 		whole bool
 		want  []string
@@ -88,6 +91,7 @@ func TestWhatCountsMore(t *testing.T) {
 			if row.byWords && vectors != nil {
 				continue
 			}
+
 			got := uris(call(t, open(t, dir, vectors), "search.search_code", object{"query": row.query}))
 			if len(got) == 0 || got[0] != row.first {
 				t.Errorf("%q by %s: %q, want %s", row.query, by, got, row.first)

@@ -58,6 +58,7 @@ func open(t *testing.T, dir string, vectors *search.Vectors) *tool.Set {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { folder.Close() })
+
 	set, err := tool.NewSet(folder.Tools()...)
 	if err != nil {
 		t.Fatal(err)
@@ -75,6 +76,7 @@ func scripted(t *testing.T) (*openai.Embedder, *scriptmodel.Server) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { server.Close() })
+
 	e, err := openai.NewEmbedder(openai.Config{Model: "words-1", BaseURL: server.URL()})
 	if err != nil {
 		t.Fatal(err)
@@ -103,6 +105,7 @@ func call(t *testing.T, set *tool.Set, name string, arguments object) tool.Resul
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	called, ok := set.Get(name)
 	if !ok {
 		t.Fatal(name)
@@ -125,6 +128,7 @@ func TestFinds(t *testing.T) {
 		"words": nil, "words and embeddings of words-1": search.NewVectors(e),
 	} {
 		set := open(t, dir, vectors)
+
 		for _, row := range []struct {
 			tool      string
 			arguments object
@@ -152,11 +156,13 @@ func TestFinds(t *testing.T) {
 				}
 				continue
 			}
+
 			if result.Failed || len(result.Sources) == 0 || !strings.HasSuffix(result.Summary, "by "+by) ||
 				!json.Valid(result.Data) {
 				t.Errorf("%s %v: %+v", by, row.arguments, result)
 				continue
 			}
+
 			s := result.Sources[0]
 			if got := fmt.Sprintf("%s:%d-%d", s.URI, s.LineStart, s.LineEnd); got != row.want || s.Type != row.of ||
 				s.Score <= 0 || s.Score > 1 || s.Snippet == "" || s.Description != "Found by "+by ||
@@ -176,6 +182,7 @@ func TestRanking(t *testing.T) {
 		"a.go": "package a // drops the lease" + strings.Repeat(" of some other thing", 30) + "\n",
 		"b.go": "package b // drops leases\n",
 	})
+
 	set := open(t, dir, nil)
 	for _, query := range []string{"drop lease", "drops leases"} {
 		result := call(t, set, "search.search_code", object{"query": query})
@@ -192,6 +199,7 @@ func TestMaxResults(t *testing.T) {
 	for i := range 30 {
 		write(t, dir, files{fmt.Sprintf("f%02d.go", i): fmt.Sprintf("package apple banana x%d\n", i)})
 	}
+
 	e, _ := scripted(t)
 	for _, vectors := range []*search.Vectors{nil, search.NewVectors(e)} {
 		set := open(t, dir, vectors)
@@ -218,6 +226,7 @@ func TestUnchangedIsKept(t *testing.T) {
 	e, server := scripted(t)
 	vectors := search.NewVectors(e)
 	set := open(t, dir, vectors)
+
 	for _, step := range []struct {
 		change func()
 		tool   string
@@ -237,6 +246,7 @@ func TestUnchangedIsKept(t *testing.T) {
 		if result.Failed {
 			t.Fatalf("%+v", result)
 		}
+
 		if e := result.Embedding; e.Model != "words-1" || e.Texts != step.want-before || e.Hits != len(result.Sources) ||
 			(e.InputTokens != nil) != (e.Texts > 0) {
 			t.Errorf("%+v", e)
@@ -257,6 +267,7 @@ func TestAtOnce(t *testing.T) {
 	e, server := scripted(t)
 	set := open(t, dir, search.NewVectors(e))
 	called, _ := set.Get("search.search_code")
+
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
@@ -268,6 +279,7 @@ func TestAtOnce(t *testing.T) {
 		})
 	}
 	group.Wait()
+
 	if got := embedded(t, server); got != 100 || len(server.Requests()) != 2 {
 		t.Errorf("%d texts in %d requests", got, len(server.Requests()))
 	}
@@ -289,6 +301,7 @@ func TestHostile(t *testing.T) {
 	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "passwd.go")); err != nil {
 		t.Fatal(err)
 	}
+
 	e, _ := scripted(t)
 	for _, vectors := range []*search.Vectors{nil, search.NewVectors(e)} {
 		set := open(t, dir, vectors)
@@ -299,6 +312,7 @@ func TestHostile(t *testing.T) {
 				t.Errorf("%q: %+v", query, result)
 			}
 		}
+
 		for _, query := range []string{"token", "!!! ???", "\x00", "__", "root", strings.Repeat("token ", 1000)} {
 			result := call(t, set, "search.search_code", object{"query": query})
 			if result.Failed || len(result.Text) > tool.MaxText || !utf8.ValidString(result.Text) || len(result.Sources) > 10 ||
@@ -325,11 +339,13 @@ func TestLines(t *testing.T) {
 	write(t, dir, files{"a.go": text.String()})
 	lines := strings.Split(text.String(), "\n")
 	set := open(t, dir, nil)
+
 	for i := range 40 {
 		result := call(t, set, "search.search_code", object{"query": fmt.Sprintf("call%d", i), "max_results": 1})
 		if len(result.Sources) != 1 {
 			t.Fatalf("%+v", result)
 		}
+
 		s := result.Sources[0]
 		if part := strings.Join(lines[s.LineStart-1:s.LineEnd], "\n"); !strings.Contains(part, fmt.Sprintf("call%d()", i)) ||
 			!strings.HasPrefix(part, s.Snippet) || !strings.HasPrefix(part, "func f") || !strings.HasSuffix(part, "}") {

@@ -24,6 +24,7 @@ func TestClosedFiles(t *testing.T) {
 	if err := os.Link(outside, filepath.Join(dir, "hard.go")); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, name := range []string{"search.search_code", "search.search_documentation"} {
 		if got := call(t, open(t, dir, nil), name, object{"query": "hunter"}); got.Failed || len(got.Sources) > 0 ||
 			strings.Contains(fmt.Sprintf("%+v", got), "hunter") {
@@ -40,6 +41,7 @@ func TestClosedFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if got := call(t, set, "search.search_code", object{"query": "hunter"}); len(got.Sources) < 2 {
 		t.Errorf("%+v", got)
 	}

@@ -17,6 +17,7 @@ func TestStore(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, files{"a.go": "package one\n", "b.go": "package two\n", "c.go": "package three\n"})
 	asked := 0
+
 	of := func(elements ...float32) fake {
 		return func(texts []string) (all [][]float32, err error) {
 			asked += len(texts)
@@ -39,6 +40,7 @@ func TestStore(t *testing.T) {
 			t.Errorf("%s: %d texts, want %d: %+v", what, asked, want, result)
 		}
 	}
+
 	const sqlKept = "SELECT concat_ws(' ', count(*), min(length(elements)), max(length(elements)), min(used_at) > " +
 		"now() - interval '1 hour') FROM actlog.text_vector WHERE model = 'fake'"
 	kept := func(what, want string) {
@@ -47,6 +49,7 @@ func TestStore(t *testing.T) {
 			t.Errorf("%s: %s, want %s", what, got, want)
 		}
 	}
+
 	find("the first", process(of(3, 4)), 4) // three texts and the query
 	kept("the first", "4 8 8 t")
 	other := process(of(3, 4))

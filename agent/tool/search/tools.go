@@ -144,6 +144,7 @@ func (r *found) notes() string {
 	if r.why != "" {
 		fmt.Fprintf(&text, "(Searched by words only: %s.)\n", r.why)
 	}
+
 	if r.left.More {
 		text.WriteString("(Only the first files were searched.)\n")
 	}

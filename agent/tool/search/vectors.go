@@ -87,6 +87,7 @@ func (v *Vectors) of(ctx context.Context, chunks []chunk) ([][]float32, *tool.Em
 	if err := v.read(ctx, v.missing(chunks, maxAge)); err != nil {
 		return nil, used, err
 	}
+
 	found, err := v.complete(ctx, chunks, used)
 	if errors.Is(err, errMixed) { // those that are kept may be of another model that had the same name
 		v.drop(chunks)
@@ -115,6 +116,7 @@ func (v *Vectors) missing(chunks []chunk, age time.Duration) (missing []chunk) {
 		if known != nil {
 			known.used = v.asks
 		}
+
 		if (known == nil || time.Since(known.since) > age) && !asked[c.hash] {
 			asked[c.hash] = true
 			missing = append(missing, c)
@@ -129,6 +131,7 @@ func (v *Vectors) read(ctx context.Context, chunks []chunk) error {
 	if store == nil || len(chunks) == 0 {
 		return nil
 	}
+
 	hashes := make([][sha256.Size]byte, len(chunks))
 	for i, c := range chunks {
 		hashes[i] = c.hash
@@ -137,6 +140,7 @@ func (v *Vectors) read(ctx context.Context, chunks []chunk) error {
 	if err != nil {
 		return err
 	}
+
 	lacks := map[[sha256.Size]byte][]float32{}
 	for _, hash := range hashes {
 		if elements, ok := found[hash]; ok {
@@ -160,11 +164,13 @@ func (v *Vectors) complete(ctx context.Context, chunks []chunk, used *tool.Embed
 			size += len(missing[n].text)
 			n++
 		}
+
 		if err := v.add(ctx, missing[:n], used); err != nil {
 			return nil, err
 		}
 		missing = missing[n:]
 	}
+
 	found := make([][]float32, len(chunks))
 	for i, c := range chunks {
 		found[i] = v.kept[c.hash].elements
@@ -181,6 +187,7 @@ func (v *Vectors) add(ctx context.Context, chunks []chunk, used *tool.Embedding)
 	for i, c := range chunks {
 		texts[i] = c.text
 	}
+
 	vectors, usage, err := v.ask(ctx, texts)
 	if err != nil {
 		return fmt.Errorf("embedder: %w", err)
@@ -194,6 +201,7 @@ func (v *Vectors) add(ctx context.Context, chunks []chunk, used *tool.Embedding)
 	if len(vectors) != len(chunks) {
 		return fmt.Errorf("the embedder returned %d vectors for %d texts", len(vectors), len(chunks))
 	}
+
 	made := make(map[[sha256.Size]byte][]float32, len(chunks))
 	for i, elements := range vectors {
 		unit, err := normal(elements)
@@ -203,6 +211,7 @@ func (v *Vectors) add(ctx context.Context, chunks []chunk, used *tool.Embedding)
 		made[chunks[i].hash] = unit
 		v.kept[chunks[i].hash] = &vector{unit, v.asks, time.Now()}
 	}
+
 	if store := v.at(); store != nil {
 		return store.KeepVectors(ctx, v.embedder.Name(), made)
 	}
@@ -217,6 +226,7 @@ func (v *Vectors) ask(ctx context.Context, texts []string) ([][]float32, model.U
 		if err == nil || !again || attempt == attempts || ctx.Err() != nil {
 			return vectors, used, err
 		}
+
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -230,6 +240,7 @@ func normal(elements []float32) ([]float32, error) {
 	if len(elements) > maxElements {
 		return nil, fmt.Errorf("the embedder returned a vector of more than %d elements", maxElements)
 	}
+
 	sum := 0.0
 	for _, x := range elements {
 		sum += float64(x) * float64(x)
@@ -238,6 +249,7 @@ func normal(elements []float32) ([]float32, error) {
 	if length == 0 || math.IsInf(length, 0) || math.IsNaN(length) {
 		return nil, errors.New("the embedder returned a vector without a direction")
 	}
+
 	unit := make([]float32, len(elements))
 	for i, x := range elements {
 		unit[i] = float32(float64(x) / length)
@@ -251,6 +263,7 @@ func (v *Vectors) forget() {
 	for _, each := range v.kept {
 		size += 4 * len(each.elements)
 	}
+
 	for hash, each := range v.kept {
 		if size > maxKept && each.used != v.asks {
 			size -= 4 * len(each.elements)

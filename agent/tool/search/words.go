@@ -50,6 +50,7 @@ func tallyAll(all []chunk, in map[string]int) []tally {
 		t.counts = make([]float64, len(in))
 		t.add(path.Base(c.path), in, nameTimes)
 		t.add(path.Dir(c.path), in, folderTimes)
+
 		for line := range strings.Lines(c.text) {
 			times := 1.0
 			if tells(line) {
@@ -127,6 +128,7 @@ func termsOf(query string) map[string]int {
 			telling[stem(w)] = len(telling)
 		}
 	})
+
 	if len(telling) > 0 {
 		return telling
 	}
@@ -200,6 +202,7 @@ func words(text string, each func(string)) {
 				parts++
 			}
 		}
+
 		var last rune
 		for i, r := range field {
 			switch {
@@ -212,6 +215,7 @@ func words(text string, each func(string)) {
 			}
 			last = r
 		}
+
 		part(len(field))
 		if parts > 1 {
 			each(strings.ToLower(field))

@@ -66,6 +66,7 @@ func (c Command) checkArguments(allowed *regexp.Regexp, arguments []string) erro
 	if len(arguments) > maxArguments {
 		return fmt.Errorf("arguments: there are more than %d", maxArguments)
 	}
+
 	for _, each := range arguments {
 		option := strings.HasPrefix(each, "-") || strings.HasPrefix(each, "@")
 		switch {

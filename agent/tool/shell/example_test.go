@@ -16,6 +16,7 @@ func ExampleTools() {
 		fmt.Println(err)
 		return
 	}
+
 	for _, each := range all {
 		fmt.Println(each.Spec().Name, each.Spec().Policy.Approval)
 	}

@@ -41,6 +41,7 @@ func do(t *testing.T, one tool.Tool, arguments string) (tool.Result, error) {
 	t.Helper()
 	call := tool.Call{ID: "call-1", Arguments: json.RawMessage(arguments)}
 	policy := one.Spec().Policy
+
 	p, can, err := tool.PreviewOf(t.Context(), one, policy, call)
 	if err != nil || !can {
 		return tool.Failure(err.Error()), nil
@@ -58,6 +59,7 @@ func TestRun(t *testing.T) {
 		"printf '<%s>' \"$@\"; echo; echo $OWN $ACTLOG_PLAN_ID $ACTLOG_TOOL_CALL_ID; pwd; echo oh >&2; exit 3")
 	one := only(t, shell.Command{Name: "show", Dir: dir, Arguments: []string{"./show", "a b"}, Allow: `[a-z $();'"*]+`,
 		Env: map[string]string{"OWN": "mine"}})
+
 	if spec := one.Spec(); spec.Name != "shell.show" || !spec.Policy.Approval || !spec.Policy.Writes ||
 		!spec.Policy.Exclusive {
 		t.Errorf("%+v", spec)
@@ -71,6 +73,7 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	want := "show ended with exit code 3.\n<a b><$(id); 'x' *><y>\nmine p c\n" + real + "\noh\n"
 	if result.Text != want {
 		t.Errorf("got %q, want %q", result.Text, want)
@@ -90,6 +93,7 @@ func TestPreview(t *testing.T) {
 	if want := `make -s "a b" c "\u202eevil" "x;y"`; err != nil || p.Text != want || p.Kind != tool.PreviewCommand {
 		t.Errorf("%q, %v", p.Text, err)
 	}
+
 	call.Approved, call.Arguments = p.Digest, json.RawMessage(`{"arguments": ["a", "b", "c"]}`)
 	if result, err := tool.Do(t.Context(), one, one.Spec().Policy, call, 0); err != nil ||
 		result.Text != tool.ErrChanged.Error() {
@@ -115,6 +119,7 @@ func TestArguments(t *testing.T) {
 			t.Errorf("%.60s: %q, %v", arguments, result.Text, err)
 		}
 	}
+
 	c.Allow = ""
 	if result, err := do(t, only(t, c), `{"arguments": ["a"]}`); err != nil || !result.Failed {
 		t.Errorf("%q, %v", result.Text, err)
@@ -122,6 +127,7 @@ func TestArguments(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {
 		t.Error("it ran")
 	}
+
 	c.Allow, c.AllowOptions = "-[a-z]+", true
 	if result, err := do(t, only(t, c), `{"arguments": ["-rf"]}`); err != nil || result.Failed {
 		t.Errorf("%q, %v", result.Text, err)
@@ -133,6 +139,7 @@ func TestOutput(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	script(t, dir, "long", "echo begin; head -c 3000000 /dev/zero | tr '\\0' x; echo; echo end")
+
 	result, err := do(t, only(t, shell.Command{Name: "long", Dir: dir, Arguments: []string{"./long"}}), `{}`)
 	if err != nil || len(result.Text) > 64<<10 || !strings.Contains(result.Text, "\nbegin\nxxx") ||
 		!strings.HasSuffix(result.Text, "xxx\nend\n") ||
@@ -146,12 +153,14 @@ func TestTimeout(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	script(t, dir, "slow", "(sleep 3; touch late) & sleep 60")
+
 	begun := time.Now()
 	_, err := do(t, only(t,
 		shell.Command{Name: "slow", Dir: dir, Arguments: []string{"./slow"}, Timeout: 500 * time.Millisecond}), `{}`)
 	if !errors.Is(err, tool.ErrUnknown) || time.Since(begun) > 30*time.Second {
 		t.Errorf("%v after %s", err, time.Since(begun))
 	}
+
 	time.Sleep(4*time.Second - min(time.Since(begun), 4*time.Second))
 	if _, err := os.Stat(filepath.Join(dir, "late")); err == nil {
 		t.Error("what it started went on")
@@ -165,6 +174,7 @@ func TestSecrets(t *testing.T) {
 	if err := os.WriteFile(outside, []byte("hunter2"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	script(t, dir, "look", "env; cat /proc/$PPID/environ; cat "+outside+"; true")
 	c := shell.Command{Name: "look", Dir: dir, Arguments: []string{"./look"},
 		Sandbox: sandbox.Sandbox{Hide: []string{outside}}}
@@ -172,6 +182,7 @@ func TestSecrets(t *testing.T) {
 		t.Log("no whole sandbox here: ", c.Sandbox.Lacks())
 		script(t, dir, "look", "env")
 	}
+
 	if result, err := do(t, only(t, c), `{}`); err != nil || strings.Contains(result.Text, "hunter2") {
 		t.Errorf("%q, %v", result.Text, err)
 	}
@@ -184,11 +195,13 @@ func TestCommands(t *testing.T) {
 	if one.Spec().Policy.Approval {
 		t.Error("it asks")
 	}
+
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := tool.Do(ctx, one, one.Spec().Policy, tool.Call{}, 0); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
+
 	for want, c := range map[string]shell.Command{
 		"a: command: it has no program":             {Name: "a"},
 		"a: arguments: it is no regular expression": {Name: "a", Arguments: []string{"ls"}, Allow: "("},
@@ -198,6 +211,7 @@ func TestCommands(t *testing.T) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
+
 	missing := only(t, shell.Command{Name: "a", Dir: t.TempDir(), Arguments: []string{"./missing"}})
 	if result, err := do(t, missing, "{}"); err != nil || !result.Failed ||
 		!strings.HasPrefix(result.Text, "the command cannot be run") {

@@ -41,6 +41,7 @@ func newRunner(c Command) (*runner, error) {
 	if err := c.Sandbox.Check(); err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}
+
 	dir, err := filepath.Abs(c.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("folder: %w", err)
@@ -68,6 +69,7 @@ func (r *runner) tool() tool.Tool {
 		preview := func(context.Context, tool.Call, none) (tool.Preview, error) { return r.preview(nil) }
 		return tool.CallFunc(name, description, run, append(with, tool.WithPreview(preview))...)
 	}
+
 	description += " Arguments match " + r.Allow + "."
 	run := func(ctx context.Context, call tool.Call, in arguments) (tool.Result, error) {
 		return r.run(ctx, call, in.Arguments)

@@ -25,6 +25,7 @@ func (r runner) commandOf(in arguments) ([]string, error) {
 		}
 		added = append(added, r.program.coverage...)
 	}
+
 	for _, each := range []struct {
 		name, value string
 		as          func(string) []string
@@ -85,10 +86,12 @@ func (p program) withoutPackages(configured []string) []string {
 	if p.format != Go {
 		return configured
 	}
+
 	end := len(configured)
 	if args := slices.Index(configured, "-args"); args >= 0 {
 		end = args
 	}
+
 	begin := end
 	for begin > 0 && strings.HasSuffix(configured[begin-1], "...") && !strings.HasPrefix(configured[begin-1], "-") {
 		begin--
@@ -120,6 +123,7 @@ func (r runner) within(name string) (string, error) {
 	if !filepath.IsLocal(path) || strings.ContainsRune(path, 0) {
 		return "", fmt.Errorf("path: %q is not a path below the folder", name)
 	}
+
 	root, err := os.OpenRoot(r.Dir)
 	if err != nil {
 		return "", errors.New("the folder of the tests cannot be opened")

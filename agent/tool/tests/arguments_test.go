@@ -25,6 +25,7 @@ func echoes(t *testing.T, command ...string) (called tool.Tool, dir string) {
 		}
 		write(t, dir, name, "")
 	}
+
 	if err := os.MkdirAll(filepath.Join(dir, "bin"), 0o750); err != nil {
 		t.Fatal(err)
 	}
@@ -68,6 +69,7 @@ func TestArguments(t *testing.T) {
 		r := ask(t, called, row.arguments)
 		_, got, _ := strings.Cut(strings.TrimSpace(r.Text), "\n")
 		got = reported.ReplaceAllString(strings.ReplaceAll(got, "\n", " "), "$$TMP/")
+
 		if got != row.want {
 			t.Errorf("%s %s:\n%s, want\n%s", row.command, row.arguments, got, row.want)
 		}
@@ -95,6 +97,7 @@ func TestInjection(t *testing.T) {
 				t.Errorf("%s %s: %+v", command, arguments, r)
 			}
 		}
+
 		for _, path := range []string{"@evil", "-v"} { // they are files
 			r := ask(t, called, `{"path":"`+path+`"}`)
 			if command != "gradle test" && !strings.Contains(r.Text, "./"+path) {
@@ -105,11 +108,13 @@ func TestInjection(t *testing.T) {
 			t.Errorf("%s: a program ran", command)
 		}
 	}
+
 	pytest, _ := echoes(t, "pytest")
 	if r := ask(t, pytest, `{"path":"tests/test_a.py::"}`); !r.Failed ||
 		!strings.Contains(r.Text, "does not name a test") {
 		t.Errorf("%+v", r)
 	}
+
 	for _, arguments := range []string{`{"path":"$(touch x)"}`, `{"path":"a; ls"}`, "{\"path\":\"`ls`\"}",
 		`{"path":"src --config=x"}`} {
 		npm, dir := echoes(t, "npm", "test")
@@ -142,10 +147,12 @@ func TestFormats(t *testing.T) {
 			t.Errorf("%+v: %v, want %q", row.command, err, row.want)
 		}
 	}
+
 	npm, _ := echoes(t, "npm", "test")
 	if r := ask(t, npm, `{}`); !strings.HasSuffix(strings.TrimSpace(r.Text), "\ntest") {
 		t.Errorf("%+v", r)
 	}
+
 	dir := t.TempDir()
 	write(t, dir, "npm", "#!/bin/sh\nprintf '%s\\n' \"$@\"\n")
 	r := ask(t, only(t, tests.Command{Name: "unit", Dir: dir, Arguments: []string{"./npm", "test"}, Format: tests.Jest}),

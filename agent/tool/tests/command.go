@@ -48,7 +48,8 @@ func (c Command) known() (program, error) {
 		return p, fmt.Errorf("format: there is no %q", c.Format)
 	}
 	if c.Format == Text {
-		p.format, p.report, p.files, p.coverage = Text, nil, "", nil
+		p.format, p.files = Text, ""
+		p.report, p.coverage = nil, nil
 		return p, nil
 	}
 	if c.Format != "" && c.Format != p.format {
@@ -63,6 +64,7 @@ func (c Command) known() (program, error) {
 			return p, fmt.Errorf("report: %w", err)
 		}
 		p.files, p.report = c.Report, nil
+
 	case placed:
 		p.report = nil
 	case elsewhere: // in a file that nobody named
@@ -96,6 +98,7 @@ func (r runner) run(ctx context.Context, arguments []string, temporary string, o
 		}
 		env["NODE_OPTIONS"] = options
 	}
+
 	box := r.Sandbox
 	box.Write = append(box.Write[:len(box.Write):len(box.Write)], temporary)
 

@@ -39,6 +39,7 @@ func count(output string) *counts {
 		}
 		return &c
 	}
+
 	if m := testOfGo.FindAllStringSubmatch(output, -1); m != nil {
 		var c counts
 		for _, one := range m {
@@ -46,12 +47,14 @@ func count(output string) *counts {
 		}
 		return &c
 	}
+
 	var last, sum *counts
 	for line := range strings.Lines(output) {
 		m := counted.FindAllStringSubmatch(line, -1)
 		if m == nil || filesOfOne.MatchString(line) {
 			continue
 		}
+
 		c := &counts{}
 		for _, one := range m {
 			c.add(one[2], number(one[1]))
@@ -61,9 +64,12 @@ func count(output string) *counts {
 			if sum == nil {
 				sum = &counts{}
 			}
-			sum.Passed, sum.Failed, sum.Skipped = sum.Passed+c.Passed, sum.Failed+c.Failed, sum.Skipped+c.Skipped
+			sum.Passed += c.Passed
+			sum.Failed += c.Failed
+			sum.Skipped += c.Skipped
 		}
 	}
+
 	if sum != nil {
 		return sum
 	}
@@ -93,6 +99,7 @@ func (c counts) String() string {
 	if c.Passed == 1 {
 		unit = "test"
 	}
+
 	text := fmt.Sprintf("%d %s passed", c.Passed, unit)
 	if c.Failed > 0 {
 		text += fmt.Sprintf(", %d failed", c.Failed)

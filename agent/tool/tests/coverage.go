@@ -58,6 +58,7 @@ func summarize(of string, files map[string]share) *coverage {
 		c.Files = append(c.Files,
 			fileCovered{oneLine(strings.ToValidUTF8(name[:min(len(name), maxCoveredName)], "")), each.percent()})
 	}
+
 	c.Percent = all.percent()
 	slices.SortFunc(c.Files, func(a, b fileCovered) int {
 		return cmp.Or(cmp.Compare(a.Percent, b.Percent), cmp.Compare(a.File, b.File))
@@ -76,6 +77,7 @@ func readGoProfile(r io.Reader) (*coverage, error) {
 		statements float64
 		reached    bool
 	}
+
 	blocks := map[string]block{}
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
@@ -117,6 +119,7 @@ func readCobertura(r io.Reader) (*coverage, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		start, ok := token.(xml.StartElement)
 		if !ok {
 			continue
@@ -152,6 +155,7 @@ func readJestSummary(r io.Reader, dir string) (*coverage, error) {
 	if err := json.NewDecoder(r).Decode(&summary); err != nil {
 		return nil, err
 	}
+
 	files := map[string]share{}
 	for name, each := range summary {
 		if name != "total" {

@@ -15,6 +15,7 @@ func ExampleTools() {
 		fmt.Println(err)
 		return
 	}
+
 	for _, arguments := range []string{`{"path":"doc.go"}`, `{"path":"../.."}`} {
 		result, err := tool.Do(context.Background(), tools[0], tools[0].Spec().Policy,
 			tool.Call{Arguments: json.RawMessage(arguments)}, 0)

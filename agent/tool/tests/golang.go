@@ -62,6 +62,7 @@ func (g *goEvents) Write(b []byte) (int, error) {
 		} else {
 			g.line = append(g.line, line...)
 		}
+
 		if !ended {
 			return n, nil
 		}
@@ -77,6 +78,7 @@ func (g *goEvents) end(with string) {
 	if skipped {
 		return
 	}
+
 	var e event
 	if len(line) == 0 || line[0] != '{' || json.Unmarshal(line, &e) != nil || e.Action == "" {
 		g.pass(string(line) + with)
@@ -96,6 +98,7 @@ func (g *goEvents) event(e event) {
 		packageOf, _, _ := strings.Cut(e.ImportPath, " ")
 		g.keep([2]string{packageOf, ""}, e.Output)
 		g.pass(e.Output)
+
 	case "pass", "skip":
 		if e.Test != "" {
 			g.add(map[string]string{"pass": "passed", "skip": "skipped"}[e.Action])
@@ -111,6 +114,7 @@ func (g *goEvents) output(key [2]string, text string) {
 	if key[1] == "" || g.verbose {
 		g.pass(text)
 	}
+
 	if framing.MatchString(text) {
 		if key[1] != "" && strings.Contains(text, "--- FAIL") && !g.verbose {
 			g.pass(text)
@@ -160,6 +164,7 @@ func (g *goEvents) failure(key [2]string, seconds float64) {
 			g.pass(text)
 		}
 	}
+
 	f := failure{Name: key[1], Suite: key[0], Message: text, DurationMs: milliseconds(seconds)}
 	f.File, f.Line = g.place(key[0], text)
 	if inner && (key[1] == "" || f.Line == 0) {
@@ -186,10 +191,12 @@ func (g *goEvents) place(packageName, text string) (file string, line int) {
 		line, _ = strconv.Atoi(frame[2])
 		return below(g.dir, frame[1]), line
 	}
+
 	all := goPlace.FindAllStringSubmatch(text, -1)
 	if all == nil {
 		return "", 0
 	}
+
 	last := all[len(all)-1]
 	line, _ = strconv.Atoi(last[2])
 	if strings.Contains(last[1], "/") { // of the compiler
@@ -211,6 +218,7 @@ func moduleOf(dir string) string {
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
 		return ""
 	}
+
 	text, err := io.ReadAll(io.LimitReader(file, maxModule))
 	if err != nil {
 		return ""

@@ -32,16 +32,19 @@ func (o *outcome) readJest(r io.Reader, dir string) error {
 	if err := json.NewDecoder(r).Decode(&report); err != nil {
 		return err
 	}
+
 	for _, file := range report.Files {
 		at := below(dir, file.Name)
 		if len(file.Tests) == 0 && file.Status == "failed" { // it cannot be loaded
 			o.add("failed")
 			o.fail(failure{Name: at, File: at, Message: file.Message})
 		}
+
 		for _, test := range file.Tests {
 			switch test.Status {
 			case "passed":
 				o.add("passed")
+
 			case "failed":
 				o.add("failed")
 				f := failure{Name: test.Name, File: at, Message: strings.Join(test.Messages, "\n"),
@@ -51,6 +54,7 @@ func (o *outcome) readJest(r io.Reader, dir string) error {
 				}
 				f.Message = beforeStack(f.Message)
 				o.fail(f)
+
 			default:
 				o.add("skipped")
 			}

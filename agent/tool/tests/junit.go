@@ -38,6 +38,7 @@ func (o *outcome) readJUnit(r io.Reader) error {
 	d := xml.NewDecoder(r)
 	// invalid UTF-8 is an error of its own
 	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
+
 	for depth := 0; ; {
 		token, err := d.Token()
 		if errors.Is(err, io.EOF) {
@@ -46,9 +47,11 @@ func (o *outcome) readJUnit(r io.Reader) error {
 		if err != nil {
 			return err
 		}
+
 		switch t := token.(type) {
 		case xml.EndElement:
 			depth--
+
 		case xml.StartElement:
 			if t.Name.Local != "testcase" {
 				if depth++; depth > maxDepth {
@@ -56,6 +59,7 @@ func (o *outcome) readJUnit(r io.Reader) error {
 				}
 				continue
 			}
+
 			var c testCase
 			if err := d.DecodeElement(&c, &t); err != nil {
 				return err
@@ -70,6 +74,7 @@ func (o *outcome) addCase(c testCase) {
 	if bad == nil {
 		bad = c.Error
 	}
+
 	switch {
 	case bad != nil:
 		o.add("failed")
@@ -126,6 +131,7 @@ func (c testCase) pythonLine(bad badCase) int {
 			line, _ = strconv.Atoi(place[2])
 		}
 	}
+
 	if begin, err := strconv.Atoi(c.Line); line == 0 && err == nil {
 		line = begin + 1 // pytest counts from 0
 	}

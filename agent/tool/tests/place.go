@@ -47,6 +47,7 @@ func (r runner) open(ctx context.Context) (p *place, err error) {
 			p.close()
 		}
 	}()
+
 	if p.dir, err = filepath.EvalSymlinks(p.dir); err != nil {
 		return p, err
 	}
@@ -108,6 +109,7 @@ func (p *place) each(ctx context.Context, do func(at string, changed time.Time))
 		if !d.Type().IsRegular() || !p.wanted.Match(at) {
 			return nil
 		}
+
 		info, err := d.Info()
 		if err != nil {
 			return nil //nolint:nilerr // it has gone
@@ -127,6 +129,7 @@ func (p *place) read(ctx context.Context, do func(io.Reader) error) error {
 	if p.tests == nil {
 		return err
 	}
+
 	left := int64(maxReportsSize)
 	return errors.Join(p.each(ctx, func(at string, changed time.Time) {
 		if before, there := p.before[at]; left <= 0 || there && changed.Equal(before) {

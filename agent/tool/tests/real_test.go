@@ -96,6 +96,7 @@ func installed(t *testing.T, dir, program string) []string {
 // Real programs run in the sandbox, take the arguments, and write reports that are read, also when tests fail.
 func TestRealPrograms(t *testing.T) {
 	t.Parallel()
+
 	for _, row := range []struct {
 		program string
 		command []string
@@ -141,6 +142,7 @@ func TestRealPrograms(t *testing.T) {
 				box.Write, env = []string{cache}, map[string]string{"GOCACHE": cache}
 			case "pytest":
 				works(t, "python3", "-c", "import pytest")
+
 			case "mvn":
 				if os.Getenv("ACTLOG_TEST_MAVEN") == "" {
 					t.Skip("it takes minutes, and wants packages in ~/.m2: ACTLOG_TEST_MAVEN is not set; what it once wrote is in " +

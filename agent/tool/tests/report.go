@@ -59,6 +59,7 @@ func (o *outcome) fail(f failure) {
 		o.more++
 		return
 	}
+
 	for _, text := range []*string{&f.Name, &f.Suite, &f.File} {
 		*text = tool.Cut(oneLine(*text), maxName)
 	}
@@ -103,6 +104,7 @@ func (r *report) result(output string) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
+
 	summary := r.summary()
 	text := summary + ".\n"
 	if failed := r.failedText(); failed != "" {
@@ -126,6 +128,7 @@ func (r *report) failedText() string {
 		text.WriteString(f.String())
 		shown++
 	}
+
 	if left := len(r.FailedTests) - shown + r.MoreFailed; left > 0 {
 		fmt.Fprintf(&text, "... (%d more failed)\n", left)
 	}
@@ -137,12 +140,14 @@ func (f failure) String() string {
 	if f.Suite != "" {
 		text += " in " + f.Suite
 	}
+
 	switch {
 	case f.File != "" && f.Line > 0:
 		text += fmt.Sprintf(" (%s:%d)", f.File, f.Line)
 	case f.File != "":
 		text += fmt.Sprintf(" (%s)", f.File)
 	}
+
 	if f.Message != "" {
 		text += "\n    " + strings.ReplaceAll(f.Message, "\n", "\n    ")
 	}
@@ -161,6 +166,7 @@ func (r *report) summary() string {
 	default:
 		text = fmt.Sprintf("Tests failed (exit code %d): %s", r.ExitCode, c)
 	}
+
 	if r.Coverage != nil {
 		text += fmt.Sprintf(", %.1f%% of the %s covered", r.Coverage.Percent, r.Coverage.Of)
 	}

@@ -45,6 +45,7 @@ func resultsOf(t *testing.T, r tool.Result) (all results) {
 	if err := json.Unmarshal(r.Artifacts[0].Value, &all); err != nil {
 		t.Fatal(err)
 	}
+
 	for i := range all.FailedTests { // what the first line says is enough
 		all.FailedTests[i].Message, _, _ = strings.Cut(all.FailedTests[i].Message, "\n")
 	}
@@ -67,9 +68,11 @@ func replays(t *testing.T, format tests.Format, sample, script string) tool.Tool
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	dir := t.TempDir()
 	write(t, dir, "sample", strings.ReplaceAll(string(text), "/work/shop", dir))
 	write(t, dir, "go.mod", "module example.com/shop\n")
+
 	c := tests.Command{Name: "unit", Dir: dir, Arguments: []string{"sh", "-c", script, "unit"}, Format: format}
 	if strings.Contains(script, "target/") {
 		c.Report = "**/target/surefire-reports/*.xml"
@@ -81,6 +84,7 @@ func replays(t *testing.T, format tests.Format, sample, script string) tool.Tool
 func TestReports(t *testing.T) {
 	t.Parallel()
 	const toReport = `cp sample {report}; exit 1`
+
 	for _, row := range []struct {
 		sample, script, summary string
 		format                  tests.Format
@@ -129,6 +133,7 @@ func TestReports(t *testing.T) {
 			for i := range got {
 				got[i].Message = inTestDir.ReplaceAllString(got[i].Message, "$$DIR/")
 			}
+
 			if diff := cmp.Diff(row.want, got); diff != "" || r.Summary != row.summary || !r.Failed {
 				t.Errorf("%q (-want +got):\n%s", r.Summary, diff)
 			}
@@ -145,6 +150,7 @@ func TestReports(t *testing.T) {
 func TestGoOutput(t *testing.T) {
 	t.Parallel()
 	r := ask(t, replays(t, tests.Go, "go.json", `cat sample; echo 'not JSON'; printf '{"half":'; exit 1`), `{}`)
+
 	for _, want := range []string{"--- FAIL: TestHalf/odd_<one>", "a_test.go:10: half of 3: odd",
 		"FAIL\texample.com/shop/a\t0.003s", "x_test.go:5:28: undefined", "nil map", "not JSON\n{\"half\":"} {
 		if !strings.Contains(r.Text, want) {
@@ -166,15 +172,18 @@ func TestOldReports(t *testing.T) {
 	if err := os.MkdirAll(at, 0o750); err != nil {
 		t.Fatal(err)
 	}
+
 	write(t, at, "TEST-old.xml",
 		`<testsuite><testcase name="old" classname="a.B"><failure message="m"/></testcase></testsuite>`)
 	write(t, dir, "mvn",
 		"#!/bin/sh\necho '"+`<testsuite><testcase name="new" classname="a.B"/></testsuite>`+
 			"' > target/surefire-reports/TEST-new.xml\n")
+
 	r := ask(t, only(t, tests.Command{Name: "mvn", Dir: dir, Arguments: []string{"./mvn", "test"}}), `{}`)
 	if r.Failed || r.Summary != "1 test passed" {
 		t.Errorf("%+v", r)
 	}
+
 	write(t, dir, "mvn", "#!/bin/sh\necho 'Tests run: nothing'; exit 1\n")
 	if r := ask(t, only(t, tests.Command{Name: "mvn", Dir: dir, Arguments: []string{"./mvn", "test"}}),
 		`{}`); r.Summary != "Tests failed (exit code 1)" {
@@ -190,6 +199,7 @@ func TestHostileReports(t *testing.T) {
 	if err := os.WriteFile(outside, []byte(planted), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	for name, script := range map[string]string{
 		"link out":       `ln -s ` + outside + ` {report}`,
 		"link below":     `ln -s sample.xml {report}`,
@@ -216,6 +226,7 @@ func TestHostileReports(t *testing.T) {
 			}
 		})
 	}
+
 	many := `{ echo '<testsuite>'; i=0; while [ $i -lt 500 ]; do i=$((i+1)); printf '<testcase name="t%s\033[31m" classname="c"><failure message="%s"/></testcase>' $i "$(head -c 60 /dev/zero | tr '\0' '<' | sed 's/</\&lt;/g')"; done; } > {report}; exit 1`
 	c := tests.Command{Name: "unit", Dir: t.TempDir(),
 		Arguments: []string{"sh", "-c", strings.ReplaceAll(many, `\033`, ` `), "unit"}, Format: tests.JUnit}
@@ -233,6 +244,7 @@ func TestLongMessages(t *testing.T) {
 	r := ask(t, only(t, tests.Command{Name: "unit", Dir: t.TempDir(), Arguments: []string{"sh", "-c", script},
 		Format: tests.Go}), `{}`)
 	all := resultsOf(t, r)
+
 	if all.Counts.Failed != 60 || len(all.FailedTests)+all.MoreFailed != 60 || len(all.FailedTests) == 0 ||
 		len(r.Data) == 0 || len(r.Data) > tool.MaxText || len(r.Text) > tool.MaxText {
 		t.Errorf("%+v: %d failed, %d more; %d and %d bytes", all.Counts, len(all.FailedTests), all.MoreFailed, len(r.Text),
@@ -267,6 +279,7 @@ func TestCoverage(t *testing.T) {
 		write(t, dir, "sample", strings.ReplaceAll(string(text), "/work/shop", dir))
 		write(t, dir, name, "#!/bin/sh\n"+row.script+"\n")
 		called := only(t, tests.Command{Name: "unit", Dir: dir, Arguments: []string{"./" + name, "test"}})
+
 		r := ask(t, called, `{"coverage":true}`)
 		if c := resultsOf(t, r).Coverage; c == nil || c.Percent != row.percent || c.Files[0].File != row.file ||
 			c.Files[0].Percent != row.ofFile || r.Summary != row.summary {
@@ -277,6 +290,7 @@ func TestCoverage(t *testing.T) {
 			t.Errorf("%s: it is measured unasked: %s", name, r.Data)
 		}
 	}
+
 	if r := ask(t, unit(t, t.TempDir(), "true"), `{"coverage":true}`); !r.Failed ||
 		!strings.HasPrefix(r.Text, "coverage: sh has no known way") {
 		t.Errorf("%+v", r)

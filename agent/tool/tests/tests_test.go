@@ -44,6 +44,7 @@ func call(t *testing.T, called tool.Tool, path string) tool.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	result, err := tool.Do(t.Context(), called, called.Spec().Policy, tool.Call{Arguments: b}, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -56,6 +57,7 @@ func TestStartedBy(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("ACTLOG_PLAN_ID", "of another") // of the process itself, which goes to nobody
 	tells := unit(t, dir, `echo "${ACTLOG_PLAN_ID-none} ${ACTLOG_TOOL_CALL_ID-none}"`)
+
 	for want, ctx := range map[string]context.Context{
 		"plan-1 call-1": record.ContextWithStartedBy(t.Context(), record.StartedBy{PlanID: "plan-1", ToolCallID: "call-1"}),
 		"none none":     t.Context(),
@@ -107,6 +109,7 @@ func TestResults(t *testing.T) {
 			if result.Summary != row.summary || result.Failed != (row.code != 0) || result.Text != row.summary+".\n"+row.output {
 				t.Errorf("%q, failed %v: %q", result.Summary, result.Failed, result.Text)
 			}
+
 			var report struct {
 				Passed   bool
 				ExitCode int
@@ -116,6 +119,7 @@ func TestResults(t *testing.T) {
 				report.ExitCode != row.code || report.Output != row.output {
 				t.Errorf("%s %v", result.Data, err)
 			}
+
 			if a := result.Artifacts; len(a) != 1 || a[0].Name != "test_results" || string(a[0].Value) != string(result.Data) {
 				t.Errorf("%+v", a)
 			}
@@ -140,6 +144,7 @@ func TestPaths(t *testing.T) {
 	if err := os.Symlink(os.TempDir(), filepath.Join(dir, "out")); err != nil {
 		t.Fatal(err)
 	}
+
 	for path, want := range map[string]string{
 		"": "0 ", "-v": "1 ./-v", "$(touch x)": "1 ./$(touch x)", "a b": "1 ./a b", ".": "1 ./.",
 		"../x": "path", "/etc": "path", "out": "path", "missing": "path", "a\x00": "path", "a b; ls": "path",
@@ -150,6 +155,7 @@ func TestPaths(t *testing.T) {
 			t.Errorf("%q: %+v", path, result)
 		}
 	}
+
 	if _, err := os.Stat(filepath.Join(dir, "x")); err == nil {
 		t.Error("a shell read a path")
 	}
@@ -164,11 +170,13 @@ func TestEnvironment(t *testing.T) {
 		!strings.Contains(result.Text, "PATH=") || !strings.Contains(result.Text, dir+"\n") {
 		t.Error(result.Text)
 	}
+
 	write(t, dir, "run", "#!/bin/sh\necho here\n")
 	if result := call(t, only(t, tests.Command{Name: "own", Dir: dir, Arguments: []string{"./run"}}),
 		""); result.Failed || !strings.Contains(result.Text, "here") {
 		t.Errorf("%+v", result)
 	}
+
 	for _, program := range []string{"./missing", "no-such-program-at-all"} {
 		if result := call(t, only(t, tests.Command{Name: "own", Dir: dir, Arguments: []string{program}}),
 			""); !result.Failed || !strings.HasPrefix(result.Text, "the tests cannot be started") {
@@ -215,6 +223,7 @@ func TestGroupEnds(t *testing.T) {
 					}
 				}()
 			}
+
 			_, err := tool.Do(ctx, called, called.Spec().Policy, tool.Call{}, 0)
 			if (err != nil) != (name == "call ends") {
 				t.Fatal(err)
@@ -223,6 +232,7 @@ func TestGroupEnds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			for { // until it has gone, which a killed process does
 				state, err := os.ReadFile(filepath.Join("/proc", strings.TrimSpace(string(pid)), "stat"))
 				if err != nil || strings.Contains(string(state), ") Z ") {
@@ -246,6 +256,7 @@ func TestAtOnce(t *testing.T) {
 		write(t, dir, fmt.Sprint(i), fmt.Sprintf("%d passed", i))
 	}
 	called := unit(t, dir, `cat "$1"`)
+
 	var group sync.WaitGroup
 	for i := range 8 {
 		group.Go(func() {
@@ -269,11 +280,13 @@ func TestNodeInASandbox(t *testing.T) {
 			if err := box.Check(); err != nil {
 				t.Skip(err)
 			}
+
 			dir := t.TempDir()
 			write(t, dir, "vitest",
 				"const used = process.memoryUsage;\nconsole.log(used().heapUsed > 0, used.rss() > 0, global.own);\n")
 			write(t, dir, "own.cjs", "global.own = 'mine';\n")
 			own := "--require=" + filepath.Join(dir, "own.cjs")
+
 			r := ask(t, only(t, tests.Command{
 				Name: "unit", Dir: dir, Arguments: []string{"node", "./vitest"}, Sandbox: box,
 				Env: map[string]string{"NODE_OPTIONS": own},

@@ -34,6 +34,7 @@ func below(dir, path string) string {
 	if !filepath.IsAbs(path) {
 		return path
 	}
+
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		real = dir

@@ -30,11 +30,13 @@ func Tools(commands ...Command) (tools []tool.Tool, err error) {
 			errs = append(errs, fmt.Errorf("%s: sandbox: %w", c.Name, err))
 			continue
 		}
+
 		known, err := c.known()
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", c.Name, err))
 			continue
 		}
+
 		r := runner{Command: c, program: known}
 		r.Dir = dir
 		tools = append(tools, tool.Func("tests."+c.Name, "Runs tests: "+strings.Join(c.Arguments, " ")+".", r.call,
@@ -65,6 +67,7 @@ func (r runner) call(ctx context.Context, in arguments) (tool.Result, error) {
 		events = newGoEvents(&o, r.Dir, isVerbose(filled))
 		out = events
 	}
+
 	code, err := r.run(ctx, filled, at.dir, out, &o)
 	if err != nil {
 		return tool.Result{}, err
@@ -103,7 +106,8 @@ func (r *report) take(o *outcome, output string) {
 		r.Counts = count(output)
 		return
 	}
-	r.Counts, r.FailedTests, r.MoreFailed = &o.counts, o.failures, o.more
+	r.Counts = &o.counts
+	r.FailedTests, r.MoreFailed = o.failures, o.more
 }
 
 // covered returns how much of the code a run reached; nil: it does not say.
@@ -116,6 +120,7 @@ func (r runner) covered(at *place) (c *coverage) {
 		name, read = coberturaFile, readCobertura
 	case Jest, Text:
 	}
+
 	_ = readFile(at.folder, name, func(in io.Reader) (err error) { // a report that cannot be read says nothing
 		c, err = read(in)
 		return err

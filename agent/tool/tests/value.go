@@ -24,6 +24,7 @@ func checkValue(name, value string) error {
 		return fmt.Errorf("%s: %q begins with -, as options do; it must not", name, value)
 	case strings.HasPrefix(value, "@"): // pytest reads arguments from such a file
 		return fmt.Errorf("%s: %q begins with @; it must not", name, value)
+
 	case strings.TrimSpace(value) == "":
 		return fmt.Errorf("%s: it is empty", name)
 	case strings.ContainsFunc(value, unicode.IsControl):
@@ -42,12 +43,14 @@ func packages(within within, path string) ([]string, error) {
 		at, err := within(path)
 		return []string{at}, err
 	}
+
 	switch {
 	case dir == "" || dir == "./":
 		return []string{"./..."}, nil
 	case filepath.IsAbs(path) || !strings.HasSuffix(dir, "/"):
 		return nil, fmt.Errorf("path: %q is not a folder of the top folder with /... at its end", path)
 	}
+
 	at, err := within(strings.TrimSuffix(strings.TrimPrefix(dir, "./"), "/"))
 	if err != nil {
 		return nil, err
@@ -74,6 +77,7 @@ func module(within within, path string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if class, isClass := strings.CutSuffix(filepath.Base(at), ".java"); isClass {
 		if err := checkValue("path", class); err != nil {
 			return nil, err

@@ -12,6 +12,7 @@ func Arguments(written string) string {
 	case err == nil && object != nil:
 		return written
 	}
+
 	wrapped, _ := json.Marshal(map[string]string{"INVALID_JSON": written}) // cannot fail: texts
 	return string(wrapped)
 }

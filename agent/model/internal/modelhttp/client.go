@@ -64,6 +64,7 @@ func New(config Config) (*Client, error) {
 	if config.Timeout < 0 {
 		return nil, fmt.Errorf("%s: timeout of model %s is negative", config.Provider, config.Model)
 	}
+
 	config.Timeout = cmp.Or(config.Timeout, 120*time.Second)
 	client := *cmp.Or(config.HTTP, shared())
 	// A redirect could carry the key to another host.
@@ -85,6 +86,7 @@ func (c *Client) Post(ctx context.Context, body any, read func(name string, data
 	if err != nil {
 		return c.failed(model.KindInvalidRequest, "encode request: "+err.Error(), err)
 	}
+
 	asked, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	silence := time.AfterFunc(c.Timeout, func() { cancel(errSilent) })
@@ -100,17 +102,20 @@ func (c *Client) Post(ctx context.Context, body any, read func(name string, data
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "text/event-stream, application/json")
 	req.Header.Set("User-Agent", "actlog")
+
 	resp, err := c.HTTP.Do(req)
 	if err != nil {
 		return c.broken(asked, err)
 	}
 	defer resp.Body.Close()
+
 	answer := &answer{body: resp.Body, silence: silence, timeout: c.Timeout, left: maxAnswer}
 	if resp.StatusCode != http.StatusOK {
 		answer.left = maxError
 		data, _ := io.ReadAll(answer) // whatever came of it
 		return c.refused(resp, data)
 	}
+
 	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == "application/json" {
 		data, err := io.ReadAll(answer)
 		if err != nil {
@@ -121,6 +126,7 @@ func (c *Client) Post(ctx context.Context, body any, read func(name string, data
 		}
 		return nil
 	}
+
 	for event, err := range sse.Read(answer, &sse.ReadConfig{MaxEventSize: maxAnswer}) {
 		if errors.Is(err, sse.ErrUnexpectedEOF) {
 			if errors.Is(answer.err, io.EOF) {
@@ -156,6 +162,7 @@ var errTooLarge = fmt.Errorf("the answer is larger than %d MiB", maxAnswer>>20)
 func (a *answer) Read(p []byte) (int, error) {
 	a.silence.Reset(a.timeout)
 	defer a.silence.Stop()
+
 	n, err := a.body.Read(p)
 	if a.left -= n; a.left < 0 {
 		n, err = 0, errTooLarge

@@ -22,6 +22,7 @@ func client(t *testing.T, serve http.HandlerFunc) *modelhttp.Client {
 	t.Helper()
 	server := httptest.NewServer(serve)
 	t.Cleanup(server.Close)
+
 	c, err := modelhttp.New(modelhttp.Config{
 		Source:  modelhttp.Source{Provider: "mine", Model: "m-1", Secret: "secret-key"},
 		BaseURL: server.URL + "/base/", Path: "/path", HTTP: server.Client(),
@@ -43,6 +44,7 @@ func TestConnectionIsKept(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, "event: a\ndata: one\n\ndata: done\n\n")
 	})
+
 	events := ""
 	for range 5 {
 		if err := c.Post(t.Context(), 1, func(name string, data []byte) error {
@@ -54,6 +56,7 @@ func TestConnectionIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	if len(from) != 1 || events != strings.Repeat("a=one =done ", 5) {
 		t.Errorf("%d connections, events %s", len(from), events)
 	}
@@ -98,6 +101,7 @@ func TestRetryAfter(t *testing.T) {
 			}
 			w.WriteHeader(http.StatusServiceUnavailable)
 		})
+
 		err := c.Post(t.Context(), 1, func(string, []byte) error { return nil })
 		var failed *model.Error
 		if !errors.As(err, &failed) || failed.Kind != model.KindOverloaded || failed.RetryAfter < row.min ||
@@ -120,6 +124,7 @@ func TestTooLarge(t *testing.T) {
 				}
 			}
 		})
+
 		events := 0
 		err := c.Post(t.Context(), 1, func(string, []byte) error { events++; return nil })
 		var failed *model.Error
@@ -136,6 +141,7 @@ func TestKeyIsNotShown(t *testing.T) {
 	c := client(t, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "data: secret-key\n\n")
 	})
+
 	for _, err := range []error{
 		c.Post(t.Context(), 1, func(_ string, data []byte) error { return c.Unreadable(data, errors.New("odd secret-key")) }),
 		c.Post(t.Context(), 1, func(_ string, data []byte) error { return c.Failed(data) }),
@@ -156,6 +162,7 @@ func TestSharedClient(t *testing.T) {
 		_, _ = io.WriteString(w, "data: x\n\n")
 	}))
 	defer server.Close()
+
 	c, err := modelhttp.New(modelhttp.Config{Source: modelhttp.Source{Model: "m-1"}, BaseURL: server.URL})
 	if err != nil {
 		t.Fatal(err)

@@ -42,6 +42,7 @@ func clip(s string) string {
 	if len(s) <= maxMessage {
 		return s
 	}
+
 	end := maxMessage
 	for !utf8.RuneStart(s[end]) {
 		end--
@@ -84,12 +85,14 @@ func parse(body []byte) refusal {
 		Type    json.RawMessage `json:"type"`
 		Code    json.RawMessage `json:"code"`
 	}
+
 	if json.Unmarshal(body, &object) != nil {
 		return refusal{message: string(bytes.TrimSpace(body))}
 	}
 	if bytes.HasPrefix(object.Error, []byte("{")) {
 		return parse(object.Error)
 	}
+
 	said := refusal{message: cmp.Or(text(object.Error), text(object.Message), text(object.Detail))}
 	for _, word := range []json.RawMessage{object.Type, object.Code} {
 		if w := text(word); w != "" {
@@ -127,6 +130,19 @@ var tooLong = []string{
 	"maximum context length", "context length", "context window", "context size", "prompt is too long",
 }
 
+// kindsOfStatus are what a status says by itself; 0: there is none.
+var kindsOfStatus = map[int]model.Kind{
+	0: model.KindServer, http.StatusConflict: model.KindServer,
+	http.StatusUnauthorized: model.KindAuth, http.StatusForbidden: model.KindAuth,
+	http.StatusPaymentRequired: model.KindQuota,
+	http.StatusNotFound:        model.KindNotFound,
+	http.StatusRequestTimeout:  model.KindTimeout, http.StatusGatewayTimeout: model.KindTimeout,
+	http.StatusRequestEntityTooLarge: model.KindContextLength,
+	http.StatusTooManyRequests:       model.KindRateLimit,
+	http.StatusServiceUnavailable:    model.KindOverloaded, 529: model.KindOverloaded,
+	http.StatusNotImplemented: model.KindInvalidRequest, http.StatusHTTPVersionNotSupported: model.KindInvalidRequest,
+}
+
 // kindOf returns the kind of an error. Without a status, it came within an answer.
 func kindOf(status int, said refusal) model.Kind {
 	for _, word := range said.words {
@@ -137,6 +153,7 @@ func kindOf(status int, said refusal) model.Kind {
 			return model.KindContentFilter
 		}
 	}
+
 	refuses := status == http.StatusBadRequest || status == http.StatusUnprocessableEntity || status == 0 &&
 		slices.Contains(said.words, "invalid_request_error")
 	if refuses {
@@ -146,25 +163,9 @@ func kindOf(status int, said refusal) model.Kind {
 		}
 		return model.KindInvalidRequest
 	}
-	switch status {
-	case 0, http.StatusConflict:
-		return model.KindServer
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return model.KindAuth
-	case http.StatusPaymentRequired:
-		return model.KindQuota
-	case http.StatusNotFound:
-		return model.KindNotFound
-	case http.StatusRequestTimeout, http.StatusGatewayTimeout:
-		return model.KindTimeout
-	case http.StatusRequestEntityTooLarge:
-		return model.KindContextLength
-	case http.StatusTooManyRequests:
-		return model.KindRateLimit
-	case http.StatusServiceUnavailable, 529:
-		return model.KindOverloaded
-	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported:
-		return model.KindInvalidRequest
+
+	if kind, ok := kindsOfStatus[status]; ok {
+		return kind
 	}
 	if status >= 500 {
 		return model.KindServer
@@ -183,6 +184,7 @@ func retryAfter(h http.Header) time.Duration {
 			return time.Duration(n * float64(said.unit))
 		}
 	}
+
 	at, err := http.ParseTime(h.Get("Retry-After"))
 	if err != nil {
 		return 0

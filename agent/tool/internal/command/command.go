@@ -40,6 +40,7 @@ func (c Command) Run(ctx context.Context, out, errs io.Writer) (int, error) {
 	if strings.ContainsRune(filepath.ToSlash(name), '/') && !filepath.IsAbs(name) {
 		name = filepath.Join(c.Dir, name)
 	}
+
 	cmd := exec.CommandContext(ctx, name, c.Arguments[1:]...)
 	cmd.Dir, cmd.Env = c.Dir, append(sandbox.Environment(c.variables()), startedBy(ctx)...)
 	cmd.Stdout, cmd.Stderr = out, errs

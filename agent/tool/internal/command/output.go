@@ -24,6 +24,7 @@ type Output struct {
 func (o *Output) Write(b []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+
 	n := len(b)
 	room := min(maxHead-len(o.head), len(b))
 	o.head = append(o.head, b[:room]...)
@@ -46,6 +47,7 @@ func (o *Output) String() string {
 	if more := len(o.tail) - maxTail; more > 0 {
 		o.drop(more)
 	}
+
 	text := string(o.head)
 	if o.dropped > 0 {
 		text += fmt.Sprintf("\n... (%d bytes left out)\n", o.dropped)

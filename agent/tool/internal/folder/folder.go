@@ -37,6 +37,7 @@ func Open(dir string, allow ...string) (*Folder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open folder: %w", err)
 	}
+
 	at, err := filepath.Abs(dir)
 	if err == nil {
 		at, err = filepath.EvalSymlinks(at)
@@ -77,6 +78,7 @@ func (f *Folder) Resolve(name string) (string, error) {
 	if path.IsAbs(left) || filepath.IsAbs(name) {
 		return "", fmt.Errorf("%s: the path must be relative to the folder", name)
 	}
+
 	at := "."
 	for links := 0; ; {
 		left = path.Clean(left)
@@ -87,6 +89,7 @@ func (f *Folder) Resolve(name string) (string, error) {
 		case strings.EqualFold(first, ".git"):
 			return "", fmt.Errorf("%s: files of git are not available", name)
 		}
+
 		next := path.Join(at, first)
 		if info, err := f.root.Lstat(filepath.FromSlash(next)); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 			target, err := f.root.Readlink(filepath.FromSlash(next))
@@ -99,11 +102,13 @@ func (f *Folder) Resolve(name string) (string, error) {
 			if target = filepath.ToSlash(target); path.IsAbs(target) || filepath.IsAbs(target) {
 				return "", fmt.Errorf("%s: the path leaves the folder through a symbolic link", name)
 			}
+
 			// The target is relative to the folder of the link. Begin again from the top, so that
 			// ".." in it cannot pass unseen.
 			left, at = path.Join(at, target, rest), "."
 			continue
 		}
+
 		if rest == "" {
 			return next, nil
 		}
@@ -124,6 +129,7 @@ func (f *Folder) Open(name string) (at string, file *os.File, info fs.FileInfo, 
 			break
 		}
 	}
+
 	if err != nil {
 		return "", nil, nil, Plain(at, err)
 	}
@@ -148,6 +154,7 @@ func (f *Folder) open(at string) (*os.File, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+
 	info, err := file.Stat()
 	switch {
 	case err != nil:
@@ -175,6 +182,7 @@ func (f *Folder) Available(at string, info fs.FileInfo) error {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s is not a regular file", at)
 	}
+
 	if err := f.allowed.Secret(at); err != nil {
 		return err
 	}
@@ -192,6 +200,7 @@ func Plain(name string, err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%s: permission denied", name)
 	}
+
 	if cause, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("%s: %w", name, cause.Err)
 	}
@@ -214,6 +223,7 @@ func (f *Folder) Content(name string) (at string, content []byte, info fs.FileIn
 		return "", nil, nil, err
 	}
 	defer file.Close()
+
 	if content, err = io.ReadAll(io.LimitReader(file, MaxFile+1)); err != nil {
 		return "", nil, nil, Plain(at, err)
 	}

@@ -43,6 +43,7 @@ func readInclude(include string) (Glob, error) {
 	if include == "" {
 		return Glob{}, nil
 	}
+
 	glob, err := ReadGlob(include)
 	if err != nil {
 		return Glob{}, fmt.Errorf("include: %q is not a pattern such as *.go", include)
@@ -70,6 +71,7 @@ func balanced(pattern string) bool {
 			class = c != ']'
 		case c == '[':
 			class = true
+
 		case c == '{':
 			open++
 		case c == '}':

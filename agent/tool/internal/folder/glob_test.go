@@ -29,6 +29,7 @@ func TestGlob(t *testing.T) {
 			t.Errorf("%q matches %q: want %v, %v", row.pattern, row.at, row.want, err)
 		}
 	}
+
 	for _, pattern := range []string{"", "[", "{a", "a}", "[z-a]", "../*", "/etc/*", "a/../../*",
 		strings.Repeat("a", 300)} {
 		if _, err := folder.ReadGlob(pattern); err == nil {
@@ -47,6 +48,7 @@ func TestGlobThatGoesWild(t *testing.T) {
 			glob.Match(strings.Repeat("a", 4000) + "/" + strings.Repeat("a/", 1000))
 		}
 	}
+
 	if took := time.Since(start); took > 5*time.Second {
 		t.Errorf("it took %s", took)
 	}

@@ -24,6 +24,7 @@ func real(path string) string {
 	if at, err := filepath.EvalSymlinks(path); err == nil {
 		return at
 	}
+
 	dir := filepath.Dir(path)
 	if dir == path {
 		return path

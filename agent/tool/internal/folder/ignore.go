@@ -34,6 +34,7 @@ func (g ignore) with(below, text string) ignore {
 		if line == "" || line[0] == '#' || len(line) > maxIgnoreLine {
 			continue
 		}
+
 		if !strings.Contains(line, "/") {
 			line = "**/" + line
 		}
@@ -54,24 +55,28 @@ func expression(pattern string, braces bool) string {
 		case braces && pattern[0] == '{':
 			b.WriteString("(")
 			pattern, open = pattern[1:], open+1
+
 		case open > 0 && pattern[0] == '}':
 			b.WriteString(")")
 			pattern, open = pattern[1:], open-1
 		case open > 0 && pattern[0] == ',':
 			b.WriteString("|")
 			pattern = pattern[1:]
+
 		case strings.HasPrefix(pattern, "**/"):
 			b.WriteString("(.*/)?")
 			pattern = pattern[3:]
 		case strings.HasPrefix(pattern, "**"):
 			b.WriteString(".*")
 			pattern = pattern[2:]
+
 		case pattern[0] == '*':
 			b.WriteString("[^/]*")
 			pattern = pattern[1:]
 		case pattern[0] == '?':
 			b.WriteString("[^/]")
 			pattern = pattern[1:]
+
 		case pattern[0] == '[' && strings.Contains(pattern[1:], "]"):
 			end := strings.IndexByte(pattern[1:], ']') + 2
 			class := pattern[1 : end-1]
@@ -80,6 +85,7 @@ func expression(pattern string, braces bool) string {
 			}
 			b.WriteString("[" + strings.ReplaceAll(class, `\`, `\\`) + "]")
 			pattern = pattern[end:]
+
 		case pattern[0] == '\\' && len(pattern) > 1:
 			b.WriteString(regexp.QuoteMeta(pattern[1:2]))
 			pattern = pattern[2:]
@@ -102,6 +108,7 @@ func (g ignore) out(at string, folder bool) bool {
 				continue
 			}
 		}
+
 		if (folder || !l.folders) && l.pattern.MatchString(relative) {
 			return !l.keep
 		}

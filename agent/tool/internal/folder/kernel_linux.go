@@ -29,6 +29,7 @@ func ofKernel(file *os.File) bool {
 	if err != nil {
 		return true
 	}
+
 	made := true
 	err = raw.Control(func(fd uintptr) {
 		var at syscall.Statfs_t

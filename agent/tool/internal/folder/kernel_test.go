@@ -25,6 +25,7 @@ func TestFilesOfTheKernel(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { f.Close() })
+
 		for _, name := range names {
 			if _, content, _, err := f.Content(name); err == nil || strings.Contains(err.Error(), "no such file") &&
 				!strings.HasPrefix(name, "sys") {

@@ -26,6 +26,7 @@ func (f *Folder) Entry(name string) (at string, info fs.FileInfo, err error) {
 	if above, err = f.Resolve(above); err != nil {
 		return "", nil, err
 	}
+
 	at = path.Join(above, base)
 	info, err = f.Lstat(at)
 	switch {
@@ -65,6 +66,7 @@ func (f *Folder) Move(from string, info fs.FileInfo, to string) error {
 	if err := f.allowed.Secret(to); err != nil {
 		return err
 	}
+
 	if err := f.root.MkdirAll(filepath.FromSlash(path.Dir(to)), 0o777); err != nil {
 		return Plain(path.Dir(to), err)
 	}

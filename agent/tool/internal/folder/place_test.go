@@ -34,11 +34,13 @@ func TestEntry(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	f, err := folder.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.Close() })
+
 	for name, want := range map[string]string{
 		"a/b.txt": "a/b.txt", "link/b.txt": "a/b.txt", "./a//b.txt": "a/b.txt", "a/new": "a/new", "x/y": "x/y",
 		"a/../a/": "a",
@@ -68,11 +70,13 @@ func TestMove(t *testing.T) {
 	if err := os.Symlink("x", filepath.Join(dir, "linked", "soft")); err != nil {
 		t.Fatal(err)
 	}
+
 	f, err := folder.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.Close() })
+
 	for _, row := range []struct{ from, to, want string }{
 		{"keys", "open", "keys/.ssh may hold secrets"}, {"repo", "other", "files of git"},
 		{"linked", "other", "symbolic link"},
@@ -82,6 +86,7 @@ func TestMove(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		_, _, err = f.Below(row.from, row.to)
 		if err == nil {
 			err = f.Move(row.from, info, row.to)
@@ -90,6 +95,7 @@ func TestMove(t *testing.T) {
 			t.Errorf("%s to %s: %v, want %q", row.from, row.to, err, row.want)
 		}
 	}
+
 	for from, to := range map[string]string{".env": "notes.txt", "a.txt": "id_rsa", "taken.txt": "sub/.env"} {
 		_, info, err := f.Entry(from)
 		if err != nil {
@@ -99,6 +105,7 @@ func TestMove(t *testing.T) {
 			t.Errorf("%s to %s: %v", from, to, err)
 		}
 	}
+
 	if b, err := os.ReadFile(filepath.Join(dir, "new", "fine", "x", "y.txt")); err != nil || string(b) != "y" {
 		t.Errorf("%q, %v", b, err)
 	}
@@ -110,6 +117,7 @@ func TestMove(t *testing.T) {
 	if err := f.Remove("new", full); err == nil || !strings.Contains(err.Error(), "not empty") {
 		t.Errorf("a folder that is not empty is removed: %v", err)
 	}
+
 	if err := f.MakeFolder("run/.ssh"); err == nil {
 		t.Error("a folder for secrets is made")
 	}

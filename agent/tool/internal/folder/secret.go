@@ -48,6 +48,7 @@ func (a Allowed) has(at string) bool {
 	if a.rules.out(at, false) {
 		return true
 	}
+
 	for at = path.Dir(at); at != "." && at != "/"; at = path.Dir(at) {
 		if a.rules.out(at, true) {
 			return true
@@ -198,6 +199,7 @@ func secretName(name string) bool {
 	if slices.ContainsFunc(words, func(word string) bool { return topicWords[word] }) {
 		return false
 	}
+
 	for _, word := range secretWords {
 		if len(words) > 0 && (words[0] == word || words[len(words)-1] == word) {
 			return true

@@ -42,6 +42,7 @@ func TestSecret(t *testing.T) {
 			t.Errorf("%s: %v, want an error", at, err)
 		}
 	}
+
 	for _, at := range []string{
 		".env.example", ".env.sample", ".env.template", ".env.dist", "example.env", "env.go", "environment.yaml",
 		".environment", "a/env/x.go",
@@ -99,12 +100,14 @@ func TestOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	if err := os.Symlink("deep/../.env", filepath.Join(dir, "notes.txt")); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Link(filepath.Join(outside, "x"), filepath.Join(dir, "hard")); err != nil {
 		t.Fatal(err)
 	}
+
 	f, err := folder.Open(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -117,6 +120,7 @@ func TestOpen(t *testing.T) {
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
+
 		at, err := f.Resolve(name)
 		if err != nil {
 			t.Fatal(err)
@@ -129,6 +133,7 @@ func TestOpen(t *testing.T) {
 			t.Errorf("replace %s: %v", name, err)
 		}
 	}
+
 	if err := f.Replace("new/id_rsa", []byte("new"), nil); err == nil {
 		t.Error("a new file with a secret name is written")
 	}

@@ -44,6 +44,7 @@ func (f *Folder) Texts(
 	for at := range above(top) {
 		of[at] = f.ignored(of[path.Dir(at)], at)
 	}
+
 	files, total := 0, 0
 	_, err = f.Walk(ctx, top, "", func(at string, d fs.DirEntry) error {
 		rules := of[path.Dir(at)]
@@ -60,6 +61,7 @@ func (f *Folder) Texts(
 		if !d.Type().IsRegular() || !wanted.Match(at) {
 			return nil
 		}
+
 		info, err := d.Info()
 		switch {
 		case err != nil:
@@ -75,6 +77,7 @@ func (f *Folder) Texts(
 			left.More = true
 			return fs.SkipAll
 		}
+
 		_, content, _, err := f.Content(at)
 		if err != nil && at == top {
 			return err
@@ -85,6 +88,7 @@ func (f *Folder) Texts(
 		if broken := len(content) - len(bytes.ToValidUTF8(content, nil)); broken*maxBroken > len(content) {
 			return nil
 		}
+
 		files++
 		total += len(content)
 		return do(at, content)

@@ -43,11 +43,13 @@ func TestTexts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	f, err := folder.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.Close() })
+
 	for _, row := range []struct{ path, include, want string }{
 		{"", "", "a.go b.txt h.go sub/c.go sub/deep/d.go sub/keep.log sub/out/g.go"},
 		{"", "*.go", "a.go h.go sub/c.go sub/deep/d.go sub/out/g.go"},
@@ -67,6 +69,7 @@ func TestTexts(t *testing.T) {
 		if err != nil {
 			got = []string{err.Error()}
 		}
+
 		if strings.Join(got, " ") != row.want || row.path == "" && err == nil && row.include == "" &&
 			left != (folder.Left{Large: 1, Closed: 1}) {
 			t.Errorf("%q %q: %q, left out %+v", row.path, row.include, got, left)

@@ -19,10 +19,12 @@ func (f *Folder) Walk(
 	if err != nil {
 		return "", err
 	}
+
 	return top, fs.WalkDir(f.root.FS(), top, func(at string, d fs.DirEntry, err error) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+
 		switch {
 		case err != nil && at == top:
 			return Plain(at, err)

@@ -39,11 +39,13 @@ func (f *Folder) Stage(at string, content []byte, before fs.FileInfo) (s *Staged
 			return nil, Plain(path.Dir(at), err)
 		}
 	}
+
 	s = &Staged{folder: f, at: at, temporary: filepath.Join(filepath.Dir(name), ".actlog-"+rand.Text())}
 	file, err := f.root.OpenFile(s.temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return nil, Plain(at, err)
 	}
+
 	if before != nil {
 		err = file.Chmod(before.Mode().Perm())
 	}
@@ -53,6 +55,7 @@ func (f *Folder) Stage(at string, content []byte, before fs.FileInfo) (s *Staged
 	if err == nil {
 		err = file.Sync()
 	}
+
 	if err = errors.Join(err, file.Close()); err != nil {
 		return nil, errors.Join(Plain(at, err), s.Discard())
 	}
