@@ -48,9 +48,7 @@ func (o object) merge(piece map[string]any) bool {
 			switch {
 			case !ok:
 				return false
-			case !slices.Contains(whole, key):
-				g.WriteString(value)
-			case g.Len() == 0:
+			case !slices.Contains(whole, key) || g.Len() == 0:
 				g.WriteString(value)
 			}
 

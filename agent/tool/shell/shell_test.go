@@ -43,8 +43,11 @@ func do(t *testing.T, one tool.Tool, arguments string) (tool.Result, error) {
 	policy := one.Spec().Policy
 
 	p, can, err := tool.PreviewOf(t.Context(), one, policy, call)
-	if err != nil || !can {
+	switch {
+	case err != nil:
 		return tool.Failure(err.Error()), nil
+	case !can:
+		t.Fatal("it shows nothing before it runs")
 	}
 	call.Approved = p.Digest
 	return tool.Do(record.ContextWithStartedBy(t.Context(), record.StartedBy{PlanID: "p", ToolCallID: "c"}), one, policy,
