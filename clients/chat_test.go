@@ -18,8 +18,8 @@ import (
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 )
 
-// TestChatClients talks to an agent with the official clients of OpenAI for Python and TypeScript: whole and as a stream, with errors, a
-// time-out and the client's own retries.
+// TestChatClients talks to an agent with the official clients of OpenAI for Python and TypeScript: whole and as a
+// stream, with errors, a time-out and the client's own retries.
 func TestChatClients(t *testing.T) {
 	t.Parallel()
 	answer := "Go to Lisbon: \"sun\", 24 degrees." + strings.Repeat(" There is a castle that is worth the way.", 20)
@@ -31,9 +31,17 @@ func TestChatClients(t *testing.T) {
 	}
 	model, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{
 		scene("Break.", scriptmodel.Turn{Error: &scriptmodel.Failure{Status: 400, Message: "no"}}),
-		scene("Slowly.", scriptmodel.Turn{Delay: scriptmodel.Duration(2500 * time.Millisecond), ToolCalls: terminate("At last.")}),
-		scene("Be brief.", scriptmodel.Turn{Content: "I look around.", ToolCalls: []scriptmodel.ToolCall{{Name: "files-list_files", Arguments: map[string]string{"path": "."}}}},
-			scriptmodel.Turn{Content: "I know.", ToolCalls: terminate(answer), ChunkDelay: scriptmodel.Duration(20 * time.Millisecond)}),
+		scene("Slowly.", scriptmodel.Turn{
+			Delay: scriptmodel.Duration(2500 * time.Millisecond), ToolCalls: terminate("At last."),
+		}),
+		scene("Be brief.", scriptmodel.Turn{
+			Content: "I look around.", ToolCalls: []scriptmodel.ToolCall{
+				{Name: "files-list_files", Arguments: map[string]string{"path": "."}},
+			},
+		},
+			scriptmodel.Turn{
+				Content: "I know.", ToolCalls: terminate(answer), ChunkDelay: scriptmodel.Duration(20 * time.Millisecond),
+			}),
 	}}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +58,10 @@ func TestChatClients(t *testing.T) {
 		breaks        []any
 	}{
 		{client{name: "chat"}, "python", "ask.py", "APITimeoutError", []any{"APIError", "invalid_request"}},
-		{client{name: "chat-js", js: true}, "node", "ask.js", "APIConnectionTimeoutError", []any{"APIError", "invalid_request"}},
+		{
+			client{name: "chat-js", js: true}, "node", "ask.js", "APIConnectionTimeoutError",
+			[]any{"APIError", "invalid_request"},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -97,7 +108,8 @@ func serveAgent(t *testing.T, agent string, model *scriptmodel.Server) (s server
 	}
 	dir := t.TempDir()
 	config := fmt.Sprintf("models:\n  default: {provider: openai, model: scripted, baseURL: %q, apiKey: x}\n"+
-		"toolsets:\n  files: {root: %q}\nagents:\n  %s: {description: Guides., tools: [files.list_files]}\n", model.URL(), dir, agent)
+		"toolsets:\n  files: {root: %q}\nagents:\n  %s: {description: Guides., tools: [files.list_files]}\n", model.URL(),
+		dir, agent)
 	for name, text := range map[string]string{"keys": line + "\n", "actlog.yaml": config} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -120,7 +132,9 @@ func TestWhatTheChatPageSays(t *testing.T) {
 	}
 
 	const answer = "It greets the world."
-	done := scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{{Name: "terminate", Arguments: map[string]string{"message": answer}}}}
+	done := scriptmodel.Turn{
+		ToolCalls: []scriptmodel.ToolCall{{Name: "terminate", Arguments: map[string]string{"message": answer}}},
+	}
 	model, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{
 		{Name: "ask", Match: scriptmodel.Match{User: "What does this program do?"}, Turns: []scriptmodel.Turn{done}},
 	}}, nil)

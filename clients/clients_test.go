@@ -146,7 +146,9 @@ var uv = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	return uv, fetch("tools", ".venv", "requirements.txt", []string{"python3", "-m", "venv", "--clear", ".venv"},
-		[]string{".venv/bin/python", "-m", "pip", "install", "--quiet", "--require-hashes", "--requirement", "requirements.txt"})
+		[]string{
+			".venv/bin/python", "-m", "pip", "install", "--quiet", "--require-hashes", "--requirement", "requirements.txt",
+		})
 })
 
 // fetch runs commands in dir that download the packages of a lock file into the folder into. It
@@ -316,8 +318,10 @@ func (w *writer) checkTimes(name string, s span) {
 func (w *writer) plan(indent string, p *plan) {
 	w.checkTimes("plan "+p.Name, p.span)
 	f := p.Total
-	w.line(indent, fmt.Sprintf("plan %s %s %s", p.Name, p.State, p.ModelName), "request", p.UserRequest, "summary", p.Summary, "error", p.ErrorMessage,
-		"total", fmt.Sprintf("%d model calls, %d tool calls, %d failures, %d → %d tokens", f.ModelCalls, f.ToolCalls, f.Failures, f.InputTokens, f.OutputTokens))
+	w.line(indent, fmt.Sprintf("plan %s %s %s", p.Name, p.State, p.ModelName), "request", p.UserRequest, "summary",
+		p.Summary, "error", p.ErrorMessage,
+		"total", fmt.Sprintf("%d model calls, %d tool calls, %d failures, %d → %d tokens", f.ModelCalls, f.ToolCalls,
+			f.Failures, f.InputTokens, f.OutputTokens))
 	if n := len(p.SubPlanExecutionRecords); n > 0 {
 		w.t.Errorf("plan %s has %d sub-plans without a step", p.Name, n)
 	}
@@ -328,12 +332,14 @@ func (w *writer) plan(indent string, p *plan) {
 
 func (w *writer) step(indent string, st *step) {
 	w.checkTimes("step "+st.AgentName, st.span)
-	w.line(indent, fmt.Sprintf("step %s %s", st.AgentName, st.State), "request", st.AgentRequest, "result", st.Result, "error", st.ErrorMessage)
+	w.line(indent, fmt.Sprintf("step %s %s", st.AgentName, st.State), "request", st.AgentRequest, "result", st.Result,
+		"error", st.ErrorMessage)
 	var detail step
 	w.server.get(w.t, "/api/executor/agent-execution/"+st.StepID, &detail)
 	for _, c := range detail.ThinkActSteps {
 		w.checkTimes("cycle of "+st.AgentName, span{c.ThinkStartTime, c.ThinkEndTime})
-		head := fmt.Sprintf("cycle %s %s %s %s %d → %d tokens", c.State, c.Provider, c.ModelName, c.FinishReason, c.InputTokens, c.OutputTokens)
+		head := fmt.Sprintf("cycle %s %s %s %s %d → %d tokens", c.State, c.Provider, c.ModelName, c.FinishReason,
+			c.InputTokens, c.OutputTokens)
 		if c.FirstTokenTime != nil { // O2: within the cycle
 			w.checkTimes("until the first token of "+st.AgentName, span{c.ThinkStartTime, c.FirstTokenTime})
 			w.checkTimes("from the first token of "+st.AgentName, span{c.FirstTokenTime, c.ThinkEndTime})
@@ -354,7 +360,8 @@ func (w *writer) tool(indent string, call *tool, plans []plan) {
 	} else {
 		w.checkTimes(head, call.span)
 	}
-	w.line(indent, head, "parameters", call.Parameters, "result", call.Result, "error", call.ErrorMessage, "kind", call.ErrorKind)
+	w.line(indent, head, "parameters", call.Parameters, "result", call.Result, "error", call.ErrorMessage, "kind",
+		call.ErrorKind)
 	for i := range plans {
 		if parent := plans[i].ParentActToolCall; parent != nil && parent.ID == call.ID {
 			w.plan(indent+"  ", &plans[i])

@@ -55,7 +55,8 @@ var rowNumbers = regexp.MustCompile(`"(id|parentExecutionId)":\d+`)
 // send sends what frameworks once sent, returns the rows as JSON, and deletes them.
 func (s server) send(t *testing.T, to string) string {
 	t.Helper()
-	captures, err := filepath.Glob(filepath.Join("..", "internal", "trace", "otlp", "testdata", "fixtures", "python", "*", "*.pb"))
+	captures, err := filepath.Glob(filepath.Join("..", "internal", "trace", "otlp", "testdata", "fixtures", "python", "*",
+		"*.pb"))
 	if err != nil || len(captures) == 0 {
 		t.Fatal(captures, err)
 	}
@@ -145,13 +146,17 @@ func collect(t *testing.T, endpoints map[string]string) map[string]string {
 				"sending_queue": off, "retry_on_failure": off,
 			}
 			for _, signal := range []string{"traces", "logs"} {
-				pipelines[signal+"/"+exporter+"-"+compression] = map[string]any{"receivers": []string{receiver}, "exporters": []string{name}}
+				pipelines[signal+"/"+exporter+"-"+compression] = map[string]any{
+					"receivers": []string{receiver}, "exporters": []string{name},
+				}
 			}
 		}
 	}
 	config, err := json.Marshal(map[string]any{ // JSON is YAML, too
 		"receivers": parts, "exporters": exporters,
-		"service": map[string]any{"pipelines": pipelines, "telemetry": map[string]any{"metrics": map[string]any{"level": "none"}}},
+		"service": map[string]any{
+			"pipelines": pipelines, "telemetry": map[string]any{"metrics": map[string]any{"level": "none"}},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -20,11 +20,14 @@ func TestKubernetesManifests(t *testing.T) {
 		t.Fatal(err)
 	}
 	validate := func(args ...string) (string, error) {
-		out, err := exec.CommandContext(t.Context(), filepath.Join(bin, "kubernetes-validate"), append([]string{"--strict", "--no-warn"}, args...)...).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), filepath.Join(bin, "kubernetes-validate"),
+			append([]string{"--strict", "--no-warn"}, args...)...).CombinedOutput()
 		return string(out), err
 	}
 	folder := filepath.Join("..", "deploy", "kubernetes")
-	files := []string{filepath.Join(folder, "server.yaml"), filepath.Join(folder, "worker.yaml"), filepath.Join(folder, "network.yaml")}
+	files := []string{
+		filepath.Join(folder, "server.yaml"), filepath.Join(folder, "worker.yaml"), filepath.Join(folder, "network.yaml"),
+	}
 	files = append(files, filepath.Join(folder, "migrate", "job.yaml"), filepath.Join(folder, "scaling", "hpa.yaml"))
 	resources := 0
 	for _, file := range files {
@@ -47,7 +50,8 @@ func TestKubernetesManifests(t *testing.T) {
 		t.Fatal(err)
 	}
 	wrong := filepath.Join(t.TempDir(), "server.yaml")
-	if err := os.WriteFile(wrong, bytes.Replace(content, []byte("runAsNonRoot"), []byte("runAsNonroot"), 1), 0o600); err != nil {
+	if err := os.WriteFile(wrong, bytes.Replace(content, []byte("runAsNonRoot"), []byte("runAsNonroot"), 1),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := validate(wrong); err == nil {

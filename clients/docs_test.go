@@ -103,7 +103,10 @@ func frameworks(t *testing.T) (all []framework) {
 		if link == nil || len(blocks) != 3 || blocks[0][1] != "sh" || blocks[2][1] != "sh" {
 			t.Fatalf("%s: no folder, or other blocks than a line that installs, a program and how to run it", title)
 		}
-		f := framework{title: title, folder: link[1], language: blocks[1][1], install: blocks[0][2], program: blocks[1][2], run: blocks[2][2]}
+		f := framework{
+			title: title, folder: link[1], language: blocks[1][1], install: blocks[0][2], program: blocks[1][2],
+			run: blocks[2][2],
+		}
 		for _, p := range pinned.FindAllStringSubmatch(text, -1) {
 			f.packages = append(f.packages, p[1]+p[2]+p[3])
 		}

@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// TestAssistantInPython asks why a run failed with the Python SDK of the Model Context Protocol, over HTTP and over stdio.
+// TestAssistantInPython asks why a run failed with the Python SDK of the Model Context Protocol, over HTTP and over
+// stdio.
 func TestAssistantInPython(t *testing.T) {
 	t.Parallel()
 	server := serve(t)
@@ -64,12 +65,15 @@ func TestAssistantInPython(t *testing.T) {
 		t.Fatal(err)
 	}
 	for over, a := range got {
-		if a.Server != "actlog" || !slices.Equal(a.Tools, []string{"describe_reports", "failures", "find_runs", "read_row", "read_run", "read_step", "search", "sql"}) {
+		if a.Server != "actlog" || !slices.Equal(a.Tools,
+			[]string{"describe_reports", "failures", "find_runs", "read_row", "read_run", "read_step", "search", "sql"}) {
 			t.Errorf("%s: %s has %q", over, a.Server, a.Tools)
 		}
 		const call = "call:night-s1/0/night-c1"
-		if len(a.FindRuns.Runs) != 1 || a.FindRuns.Runs[0].Cause.Error != "no space left on device" || a.Failures.Failures[0].At != call || a.ReadStep.Cycles[0].Calls[0].At != call ||
-			a.Search.Hits[0].Match != "no space" || a.SQL.Rows[0][0] != "FAILED" || a.Wrong[0] != true || a.Wrong[1] != "nothing of that id is on record" {
+		if len(a.FindRuns.Runs) != 1 || a.FindRuns.Runs[0].Cause.Error != "no space left on device" ||
+			a.Failures.Failures[0].At != call || a.ReadStep.Cycles[0].Calls[0].At != call ||
+			a.Search.Hits[0].Match != "no space" || a.SQL.Rows[0][0] != "FAILED" || a.Wrong[0] != true ||
+			a.Wrong[1] != "nothing of that id is on record" {
 			t.Errorf("%s: %+v", over, a)
 		}
 	}

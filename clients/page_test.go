@@ -52,7 +52,8 @@ func TestWhatThePageSays(t *testing.T) {
 			}
 			// These variables are on the page, too.
 			run(t, dir, append(env,
-				"OTEL_EXPORTER_OTLP_ENDPOINT="+string(server), "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf", "OTEL_SERVICE_NAME="+f.folder,
+				"OTEL_EXPORTER_OTLP_ENDPOINT="+string(server), "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf",
+				"OTEL_SERVICE_NAME="+f.folder,
 				"OPENAI_BASE_URL="+api+"/v1", "OPENAI_API_KEY=x", "ANTHROPIC_BASE_URL="+api, "ANTHROPIC_API_KEY=x",
 			), "sh", "-ec", f.run)
 			server.checkForecast(t, f.folder)
@@ -60,9 +61,9 @@ func TestWhatThePageSays(t *testing.T) {
 	}
 }
 
-// emptyPython makes an environment without packages, and returns the variables that lead to it. Its pip is that of uv: it
-// takes the same arguments, and a second where Python's takes up to minutes to find versions that fit. The lock file has
-// those already.
+// emptyPython makes an environment without packages, and returns the variables that lead to it. Its pip is that of uv:
+// it takes the same arguments, and a second where Python's takes up to minutes to find versions that fit. The lock file
+// has those already.
 func emptyPython(t *testing.T, client, dir string) []string {
 	t.Helper()
 	uv, err := uv()
@@ -104,7 +105,8 @@ func emptyNode(t *testing.T, client, dir string) []string {
 		t.Fatal(err)
 	}
 	vars := []string{
-		"PATH=" + strings.Join([]string{dir, bin, os.Getenv("PATH")}, string(os.PathListSeparator)), "npm_config_ignore_scripts=true", "npm_config_audit=false", "npm_config_fund=false",
+		"PATH=" + strings.Join([]string{dir, bin, os.Getenv("PATH")}, string(os.PathListSeparator)),
+		"npm_config_ignore_scripts=true", "npm_config_audit=false", "npm_config_fund=false",
 	}
 	if *today {
 		return vars
@@ -136,13 +138,16 @@ func (s server) checkForecast(t *testing.T, project string) {
 	w := writer{t: t, server: s}
 	w.plan("", &root)
 	tree := w.String()
-	for _, want := range []string{"Will it rain in Lisbon?", "Sun in Lisbon.", "tool get_weather COMPLETED", `"Lisbon"`, "result: sun, 24 degrees"} {
+	for _, want := range []string{
+		"Will it rain in Lisbon?", "Sun in Lisbon.", "tool get_weather COMPLETED", `"Lisbon"`, "result: sun, 24 degrees",
+	} {
 		if !strings.Contains(tree, want) {
 			t.Errorf("%q is missing", want)
 		}
 	}
 	f := root.Total
-	if root.State != "COMPLETED" || f.ModelCalls != 2 || f.ToolCalls < 1 || f.Failures != 0 || f.InputTokens == 0 || f.OutputTokens == 0 {
+	if root.State != "COMPLETED" || f.ModelCalls != 2 || f.ToolCalls < 1 || f.Failures != 0 || f.InputTokens == 0 ||
+		f.OutputTokens == 0 {
 		t.Errorf("%s: %+v", root.State, f)
 	}
 	if strings.Contains(tree, "inferred") && project != "smolagents" {

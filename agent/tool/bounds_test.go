@@ -18,7 +18,8 @@ func chain(n int) string {
 	for i := range n {
 		defs = append(defs, fmt.Sprintf(`"d%d":{"anyOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}`, i, i+1, i+1))
 	}
-	return fmt.Sprintf(`{"type":"object","$ref":"#/$defs/d0","$defs":{%s,"d%d":{"required":["no"]}}}`, strings.Join(defs, ","), n)
+	return fmt.Sprintf(`{"type":"object","$ref":"#/$defs/d0","$defs":{%s,"d%d":{"required":["no"]}}}`,
+		strings.Join(defs, ","), n)
 }
 
 // nested returns an object in an object, and so on.
@@ -28,47 +29,74 @@ func nested(n int) string { return strings.Repeat(`{"a":`, n) + "1" + strings.Re
 func endless() map[string][2]string {
 	ring := `"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}`
 	all := map[string][2]string{
-		"ring":                      {`{"type":"object","anyOf":[{"$ref":"#/$defs/a"}],` + ring + `}`, `{}`},
-		"ring in a property":        {`{"type":"object","properties":{"x":{"$ref":"#/$defs/a"}},` + ring + `}`, `{"x":1}`},
-		"ring in items":             {`{"type":"object","properties":{"x":{"items":{"$ref":"#/$defs/a"}}},` + ring + `}`, `{"x":[1]}`},
-		"ring in names":             {`{"type":"object","propertyNames":{"$ref":"#/$defs/a"},` + ring + `}`, `{"x":1}`},
-		"ring in other properties":  {`{"type":"object","additionalProperties":{"$ref":"#/$defs/a"},` + ring + `}`, `{"x":1}`},
-		"ring behind a pattern":     {`{"type":"object","patternProperties":{"^x":{"$ref":"#/$defs/a"}},` + ring + `}`, `{"x":1}`},
-		"ring in contains":          {`{"type":"object","properties":{"x":{"contains":{"$ref":"#/$defs/a"}}},` + ring + `}`, `{"x":[1]}`},
-		"itself":                    {`{"type":"object","$ref":"#"}`, `{}`},
-		"itself, not":               {`{"type":"object","not":{"$ref":"#"}}`, `{}`},
-		"itself, if":                {`{"type":"object","if":{"$ref":"#"}}`, `{}`},
-		"itself, then":              {`{"type":"object","if":true,"then":{"$ref":"#"}}`, `{}`},
-		"itself, else":              {`{"type":"object","if":false,"else":{"oneOf":[{"$ref":"#"}]}}`, `{}`},
-		"itself, dependent":         {`{"type":"object","dependentSchemas":{"x":{"allOf":[{"$ref":"#"}]}}}`, `{"x":1}`},
-		"itself, draft 7":           {`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","dependencies":{"x":{"$ref":"#"}}}`, `{"x":1}`},
-		"itself, draft 7, by name":  {`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","allOf":[{"$ref":"#a"}],"definitions":{"x":{"$id":"#a","not":{"$ref":"#a"}}}}`, `{}`},
+		"ring":               {`{"type":"object","anyOf":[{"$ref":"#/$defs/a"}],` + ring + `}`, `{}`},
+		"ring in a property": {`{"type":"object","properties":{"x":{"$ref":"#/$defs/a"}},` + ring + `}`, `{"x":1}`},
+		"ring in items": {
+			`{"type":"object","properties":{"x":{"items":{"$ref":"#/$defs/a"}}},` + ring + `}`, `{"x":[1]}`,
+		},
+		"ring in names": {`{"type":"object","propertyNames":{"$ref":"#/$defs/a"},` + ring + `}`, `{"x":1}`},
+		"ring in other properties": {
+			`{"type":"object","additionalProperties":{"$ref":"#/$defs/a"},` + ring + `}`, `{"x":1}`,
+		},
+		"ring behind a pattern": {
+			`{"type":"object","patternProperties":{"^x":{"$ref":"#/$defs/a"}},` + ring + `}`, `{"x":1}`,
+		},
+		"ring in contains": {
+			`{"type":"object","properties":{"x":{"contains":{"$ref":"#/$defs/a"}}},` + ring + `}`, `{"x":[1]}`,
+		},
+		"itself":            {`{"type":"object","$ref":"#"}`, `{}`},
+		"itself, not":       {`{"type":"object","not":{"$ref":"#"}}`, `{}`},
+		"itself, if":        {`{"type":"object","if":{"$ref":"#"}}`, `{}`},
+		"itself, then":      {`{"type":"object","if":true,"then":{"$ref":"#"}}`, `{}`},
+		"itself, else":      {`{"type":"object","if":false,"else":{"oneOf":[{"$ref":"#"}]}}`, `{}`},
+		"itself, dependent": {`{"type":"object","dependentSchemas":{"x":{"allOf":[{"$ref":"#"}]}}}`, `{"x":1}`},
+		"itself, draft 7": {
+			`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","dependencies":{"x":{"$ref":"#"}}}`, `{"x":1}`,
+		},
+		"itself, draft 7, by name": {
+			`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","allOf":[{"$ref":"#a"}],"definitions":{"x":{"$id":"#a","not":{"$ref":"#a"}}}}`, `{}`,
+		},
 		"itself, by anchor":         {`{"type":"object","$anchor":"me","allOf":[{"$ref":"#me"}]}`, `{}`},
 		"itself, by dynamic anchor": {`{"type":"object","$dynamicAnchor":"me","allOf":[{"$dynamicRef":"#me"}]}`, `{}`},
-		"itself, by URI":            {`{"$id":"https://example.org/a/b.json","type":"object","allOf":[{"$ref":"b.json"}]}`, `{}`},
-		"itself, by another's URI":  {`{"type":"object","$defs":{"a":{"$id":"https://example.org/a","$ref":"b"},"b":{"$id":"https://example.org/b","$ref":"a"}},"allOf":[{"$ref":"https://example.org/a"}]}`, `{}`},
+		"itself, by URI": {
+			`{"$id":"https://example.org/a/b.json","type":"object","allOf":[{"$ref":"b.json"}]}`, `{}`,
+		},
+		"itself, by another's URI": {
+			`{"type":"object","$defs":{"a":{"$id":"https://example.org/a","$ref":"b"},"b":{"$id":"https://example.org/b","$ref":"a"}},"allOf":[{"$ref":"https://example.org/a"}]}`, `{}`,
+		},
 		"dynamic, from elsewhere": {`{"$id":"https://example.org/a","type":"object","$dynamicAnchor":"n","$ref":"b",
 			"$defs":{"b":{"$id":"b","$dynamicRef":"#n","$defs":{"n":{"$dynamicAnchor":"n"}}}}}`, `{}`},
-		"chain":               {chain(40), `{}`},
-		"twice at each level": {`{"type":"object","allOf":[{"properties":{"a":{"$ref":"#"}}},{"properties":{"a":{"$ref":"#"}}}]}`, nested(60)},
-		"deep arguments":      {`{"type":"object","properties":{"a":{"allOf":[{"anyOf":[{"$ref":"#/$defs/v"}]}]}},"$defs":{"v":{"properties":{"a":{"$ref":"#/$defs/v"}}}}}`, nested(9000)},
-		"no schema":           {`{"type":"object","$ref":"#/not"}`, `{}`},
-		"deep schema":         {`{"type":"object","not":` + strings.Repeat(`{"not":`, 9000) + `{}` + strings.Repeat("}", 9001), `{}`},
+		"chain": {chain(40), `{}`},
+		"twice at each level": {
+			`{"type":"object","allOf":[{"properties":{"a":{"$ref":"#"}}},{"properties":{"a":{"$ref":"#"}}}]}`, nested(60),
+		},
+		"deep arguments": {
+			`{"type":"object","properties":{"a":{"allOf":[{"anyOf":[{"$ref":"#/$defs/v"}]}]}},"$defs":{"v":{"properties":{"a":{"$ref":"#/$defs/v"}}}}}`, nested(9000),
+		},
+		"no schema":   {`{"type":"object","$ref":"#/not"}`, `{}`},
+		"deep schema": {`{"type":"object","not":` + strings.Repeat(`{"not":`, 9000) + `{}` + strings.Repeat("}", 9001), `{}`},
 		"large pattern": {`{"type":"object","properties":{` + strings.TrimSuffix(strings.Repeat(
 			`"x":{"pattern":"(?:`+strings.Repeat("x", 3000)+`){1000}"},`, 30), ",") + `}}`, `{"x":"y"}`},
-		"large patterns of keys": {`{"type":"object","patternProperties":{"(?:` + strings.Repeat("x", 3000) + `){1000}":false}}`, `{"x":"y"}`},
+		"large patterns of keys": {
+			`{"type":"object","patternProperties":{"(?:` + strings.Repeat("x", 3000) + `){1000}":false}}`, `{"x":"y"}`,
+		},
 		"slow pattern": {`{"type":"object","properties":{"x":{"pattern":"(x?){1000}y$"}}}`,
 			`{"x":"` + strings.Repeat("x", 1<<20) + `"}`},
-		"large errors": {`{"type":"object","anyOf":[` + strings.Repeat(`{"required":["no"]},`, 5000) + `false],"properties":{"x":{"anyOf":[` +
+		"large errors": {`{"type":"object","anyOf":[` + strings.Repeat(`{"required":["no"]},`, 5000) +
+			`false],"properties":{"x":{"anyOf":[` +
 			strings.Repeat(`{"type":"number"},`, 5000) + `false]}}}`, `{"x":"` + strings.Repeat("x", 1<<20) + `"}`},
-		"long names": {`{"type":"object","properties":{"` + strings.Repeat("n", 60<<10) + `":{"allOf":[` + strings.Repeat(`{},`, 6000) + `false]}}}`, `{}`},
-		"long URIs": {`{"type":"object","$id":"https://example.org/` + strings.Repeat("n", 60<<10) + `/","$defs":{` + func() string {
-			var defs []string
-			for i := range 3000 {
-				defs = append(defs, fmt.Sprintf(`"%d":{"$id":"%d"}`, i, i))
-			}
-			return strings.Join(defs, ",")
-		}() + `},"required":["no"]}`, `{}`},
+		"long names": {
+			`{"type":"object","properties":{"` + strings.Repeat("n", 60<<10) + `":{"allOf":[` + strings.Repeat(`{},`, 6000) +
+				`false]}}}`, `{}`,
+		},
+		"long URIs": {`{"type":"object","$id":"https://example.org/` + strings.Repeat("n", 60<<10) + `/","$defs":{` +
+			func() string {
+				var defs []string
+				for i := range 3000 {
+					defs = append(defs, fmt.Sprintf(`"%d":{"$id":"%d"}`, i, i))
+				}
+				return strings.Join(defs, ",")
+			}() + `},"required":["no"]}`, `{}`},
 		"one hash": {`{"type":"object","properties":{"x":{"uniqueItems":true}}}`, `{"x":[` + func() string {
 			var items []string // all ways to cut ten letters in six
 			var add func(item []string, left int)
@@ -154,8 +182,10 @@ func TestSchemasThatNameNoObject(t *testing.T) {
 func TestDialects(t *testing.T) {
 	t.Parallel()
 	for dialect, known := range map[string]bool{
-		"https://json-schema.org/draft/2020-12/schema": true, "http://json-schema.org/draft-07/schema#": true, "https://json-schema.org/draft-07/schema#": true,
-		"http://json-schema.org/draft-04/schema#": false, "https://json-schema.org/draft/2019-09/schema": false, "other": false,
+		"https://json-schema.org/draft/2020-12/schema": true, "http://json-schema.org/draft-07/schema#": true,
+		"https://json-schema.org/draft-07/schema#": true,
+		"http://json-schema.org/draft-04/schema#":  false, "https://json-schema.org/draft/2019-09/schema": false,
+		"other": false,
 	} {
 		schema := json.RawMessage(`{"$schema":"` + dialect + `","type":"object","properties":{"n":{"type":"integer"}}}`)
 		if err := tool.SchemaCheck(schema)(json.RawMessage(`{"n":1}`)); err != nil {
@@ -178,22 +208,46 @@ func TestSchemasThatReferToThemselves(t *testing.T) {
 	draft7 := `"$schema":"http://json-schema.org/draft-07/schema#",`
 	many := strings.Repeat(`{"required":["no"]},`, 2000)
 	for _, tt := range []struct{ schema, good, bad string }{
-		{`{"type":"object",` + tree + `{"$ref":"#"}}}}`, `{"name":"x","children":[{"children":[{"name":"y"}]}]}`, `{"children":[{"children":[{"name":1}]}]}`},
-		{`{"type":"object","$ref":"#/$defs/t","$defs":{"t":{` + tree + `{"$ref":"#/$defs/t"}}}}}}`, `{"children":[{"name":"y"}]}`, `{"children":[{"name":1}]}`},
-		{`{"type":"object","$anchor":"t",` + tree + `{"$ref":"#t"}}}}`, `{"children":[{"name":"y"}]}`, `{"children":[{"name":1}]}`},
-		{`{"type":"object","$dynamicAnchor":"t",` + tree + `{"$dynamicRef":"#t"}}}}`, `{"children":[{"name":"y"}]}`, `{"children":[{"name":1}]}`},
-		{`{"$id":"https://example.org/t","type":"object",` + tree + `{"$ref":"t"}}}}`, `{"children":[{"name":"y"}]}`, `{"children":[{"name":1}]}`},
-		{`{` + draft7 + `"type":"object","definitions":{"a/b~c":{"$id":"#t",` + tree + `{"$ref":"#t"}}}}},"properties":{"x":{"$ref":"#/definitions/a~1b~0c"}}}`,
+		{
+			`{"type":"object",` + tree + `{"$ref":"#"}}}}`, `{"name":"x","children":[{"children":[{"name":"y"}]}]}`,
+			`{"children":[{"children":[{"name":1}]}]}`,
+		},
+		{
+			`{"type":"object","$ref":"#/$defs/t","$defs":{"t":{` + tree + `{"$ref":"#/$defs/t"}}}}}}`,
+			`{"children":[{"name":"y"}]}`, `{"children":[{"name":1}]}`,
+		},
+		{
+			`{"type":"object","$anchor":"t",` + tree + `{"$ref":"#t"}}}}`, `{"children":[{"name":"y"}]}`,
+			`{"children":[{"name":1}]}`,
+		},
+		{
+			`{"type":"object","$dynamicAnchor":"t",` + tree + `{"$dynamicRef":"#t"}}}}`, `{"children":[{"name":"y"}]}`,
+			`{"children":[{"name":1}]}`,
+		},
+		{
+			`{"$id":"https://example.org/t","type":"object",` + tree + `{"$ref":"t"}}}}`, `{"children":[{"name":"y"}]}`,
+			`{"children":[{"name":1}]}`,
+		},
+		{`{` + draft7 + `"type":"object","definitions":{"a/b~c":{"$id":"#t",` + tree +
+			`{"$ref":"#t"}}}}},"properties":{"x":{"$ref":"#/definitions/a~1b~0c"}}}`,
 			`{"x":{"children":[{"name":"y"}]}}`, `{"x":{"children":[{"name":1}]}}`},
 		{`{"$id":"https://example.org/a","type":"object","allOf":[{"$ref":"b"}],"$defs":{"b":{"$id":"b","properties":{"x":{"type":"string"},"y":{"$ref":"a"}}}}}`,
 			`{"y":{"x":"z"}}`, `{"y":{"y":{"x":1}}}`},
 		{`{"type":"object","anyOf":[` + many + `{"required":["x"]}]}`, `{"x":1}`, `{}`},
 		{`{"type":"object","properties":{"x":{"type":"array","items":{"type":"object","properties":{"a":{"type":"number"},"b":{"type":"string","pattern":"^[a-z]{0,100}$"}}}}}}`,
-			`{"x":[{"a":1}` + strings.Repeat(`,{"a":1.5,"b":"some"}`, 20_000) + `]}`, `{"x":[{"a":1}` + strings.Repeat(`,{"a":1.5,"b":"some"}`, 20_000) + `,{"a":""}]}`},
-		{`{"type":"object","properties":{"x":{"type":"string"}}}`, `{"x":"` + strings.Repeat("x", 2<<20) + `"}`, `{"x":["` + strings.Repeat("x", 2<<20) + `"]}`},
+			`{"x":[{"a":1}` + strings.Repeat(`,{"a":1.5,"b":"some"}`, 20_000) + `]}`,
+			`{"x":[{"a":1}` + strings.Repeat(`,{"a":1.5,"b":"some"}`, 20_000) + `,{"a":""}]}`},
+		{
+			`{"type":"object","properties":{"x":{"type":"string"}}}`, `{"x":"` + strings.Repeat("x", 2<<20) + `"}`,
+			`{"x":["` + strings.Repeat("x", 2<<20) + `"]}`,
+		},
 		{`{"type":"object","properties":{"x":{"items":{"type":"array","items":{"type":"number"}}}}}`,
-			`{"x":[` + strings.Repeat(`[1,2,3,4],`, 50_000) + `[]]}`, `{"x":[` + strings.Repeat(`[1,2,3,4],`, 50_000) + `[""]]}`},
-		{`{"type":"object","properties":{"x":{"uniqueItems":true}}}`, `{"x":[{"a":1},{"a":2},1,"1"]}`, `{"x":[{"a":1},{"a":2},{"a":1}]}`},
+			`{"x":[` + strings.Repeat(`[1,2,3,4],`, 50_000) + `[]]}`,
+			`{"x":[` + strings.Repeat(`[1,2,3,4],`, 50_000) + `[""]]}`},
+		{
+			`{"type":"object","properties":{"x":{"uniqueItems":true}}}`, `{"x":[{"a":1},{"a":2},1,"1"]}`,
+			`{"x":[{"a":1},{"a":2},{"a":1}]}`,
+		},
 	} {
 		check, err := tool.Checker(json.RawMessage(tt.schema))
 		if err != nil {
@@ -239,7 +293,9 @@ func TestRandomSchemas(t *testing.T) {
 func randomSchema(random *rand.Rand) string {
 	pick := func(of ...string) string { return of[random.IntN(len(of))] }
 	draft := pick("https://json-schema.org/draft/2020-12/schema", "http://json-schema.org/draft-07/schema#")
-	places := []string{"http://x/", "/", "http://x/#/$defs/a", "b", "http://x/b", "/#/$defs/b", "http://x/#/$defs/c", "/#a", "/b#n", "/#n"}
+	places := []string{
+		"http://x/", "/", "http://x/#/$defs/a", "b", "http://x/b", "/#/$defs/b", "http://x/#/$defs/c", "/#a", "/b#n", "/#n",
+	}
 	var part func(depth int, name string) string
 	part = func(depth int, name string) string {
 		members := []string{name}

@@ -37,7 +37,9 @@ func ReadInput(raw json.RawMessage) (in Input, err error) {
 	d.DisallowUnknownFields()
 	if err := d.Decode(&in); err != nil {
 		if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-			return in, &record.InvalidError{Code: record.CodeUnknownField, Field: "input." + strings.Trim(field, `"`), Reason: "is not known"}
+			return in, &record.InvalidError{
+				Code: record.CodeUnknownField, Field: "input." + strings.Trim(field, `"`), Reason: "is not known",
+			}
 		}
 		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
 			return in, invalid("input."+wrong.Field, "must be a "+wrong.Type.String())
@@ -58,7 +60,9 @@ func ReadInput(raw json.RawMessage) (in Input, err error) {
 	case in.Type != "" && in.Type != simpleWorkflow && in.Type != customWorkflow:
 		return in, invalid("input.type", "must be simple_workflow or custom_workflow")
 	case in.Agent != "" && len(in.Messages) == 0:
-		return in, &record.InvalidError{Code: record.CodeMissingField, Field: "input.user_message", Reason: "or messages is required"}
+		return in, &record.InvalidError{
+			Code: record.CodeMissingField, Field: "input.user_message", Reason: "or messages is required",
+		}
 	case in.Workflow != "" && (len(in.Messages) > 0 || in.SystemPrompt != "" || in.ForceIncludeHistory):
 		return in, invalid("input.workflow", "takes input, not messages, system_prompt or force_include_history")
 	case in.Workflow != "" && string(in.Input) == "null":

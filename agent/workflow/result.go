@@ -101,7 +101,9 @@ func MessagesOf(said []model.Message) []Message {
 		}
 		message := Message{Role: string(m.Role), Content: m.Text()}
 		for _, call := range m.Calls() {
-			message.ToolCalls = append(message.ToolCalls, ToolCall{ID: call.ID, Type: "function", Function: Function{Name: call.Name, Arguments: call.Arguments}})
+			message.ToolCalls = append(message.ToolCalls, ToolCall{
+				ID: call.ID, Type: "function", Function: Function{Name: call.Name, Arguments: call.Arguments},
+			})
 		}
 		out = append(out, message)
 	}

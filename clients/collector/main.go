@@ -1,5 +1,5 @@
-// Command collector is an OpenTelemetry Collector with the receiver and the exporters of OTLP, and nothing else. It runs
-// until it is stopped.
+// Command collector is an OpenTelemetry Collector with the receiver and the exporters of OTLP, and nothing else. It
+// runs until it is stopped.
 //
 //	collector --config=FILE
 package main

@@ -53,7 +53,8 @@ func (c *answerCmd) Run(ctx context.Context, e *env, client *client) error {
 	if d.Decision == "" {
 		p := newPrompt(e)
 		if p == nil {
-			return usageError("answer asks at a terminal, and stdin or stderr is none: pass --decision " + strings.Join(w.Decisions, "|") + ", and --value NAME=VALUE for each field of a form")
+			return usageError("answer asks at a terminal, and stdin or stderr is none: pass --decision " +
+				strings.Join(w.Decisions, "|") + ", and --value NAME=VALUE for each field of a form")
 		}
 		by := d.By
 		if d, err = p.ask(ctx, w, func() bool { return true }); err != nil {
@@ -128,13 +129,15 @@ func (c *answerCmd) choose(e *env, r *runView) (*waitView, error) {
 	case len(r.Waits) == 0:
 		return nil, fmt.Errorf("run %s is %s and waits for nothing", words.Clean(c.Plan), words.Clean(r.State))
 	case c.Wait != "":
-		return nil, fmt.Errorf("run %s has no open wait %s (actlog answer --list names them)", words.Clean(c.Plan), words.Clean(c.Wait))
+		return nil, fmt.Errorf("run %s has no open wait %s (actlog answer --list names them)", words.Clean(c.Plan),
+			words.Clean(c.Wait))
 	}
 	v := newView(e.stderr)
 	if v.waits(r.Waits); v.err != nil {
 		return nil, v.err
 	}
-	return nil, usageError(fmt.Sprintf("run %s waits for %d answers: name one of them after the plan", words.Clean(c.Plan), len(r.Waits)))
+	return nil, usageError(fmt.Sprintf("run %s waits for %d answers: name one of them after the plan",
+		words.Clean(c.Plan), len(r.Waits)))
 }
 
 // list prints open waits.

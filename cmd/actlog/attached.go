@@ -29,7 +29,8 @@ func attachWorker(dataDir, configFile, databaseURL string, failed func(error)) (
 		return nil, fmt.Errorf("start a worker: %w", err)
 	}
 	w := &attachedWorker{ended: make(chan struct{})}
-	w.cmd = exec.CommandContext(context.Background(), program, "work", "--attached", "--data-dir", dataDir, "--config", configFile, "--workers", "1", "--listen=", "--drain", "2s")
+	w.cmd = exec.CommandContext(context.Background(), program, "work", "--attached", "--data-dir", dataDir, "--config",
+		configFile, "--workers", "1", "--listen=", "--drain", "2s")
 	w.cmd.Env = append(os.Environ(), "ACTLOG_DATABASE_URL="+databaseURL) // other users can see command lines
 	w.cmd.Stdout, w.cmd.Stderr = &w.said, &w.said
 	apart(w.cmd) // Ctrl-C at the terminal is for this process alone

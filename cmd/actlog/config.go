@@ -124,7 +124,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		return exitUsage
 	}
-	e := &env{stdin: os.Stdin, stdout: out, stderr: errs, log: slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: c.LogLevel}))}
+	e := &env{
+		stdin: os.Stdin, stdout: out, stderr: errs,
+		log: slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: c.LogLevel})),
+	}
 	if err = parsed.Run(e); err == nil {
 		return exitDone
 	}
@@ -139,8 +142,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return exitFailed
 }
 
-// chooseVariables makes empty variables count as if they were not set, and demo ignore those of what it has itself: it may be started
-// in the environment of a server.
+// chooseVariables makes empty variables count as if they were not set, and demo ignore those of what it has itself: it
+// may be started in the environment of a server.
 func chooseVariables(k *kong.Kong) error {
 	for _, command := range append(k.Model.Leaves(false), k.Model.Node) {
 		for _, flag := range command.Flags {
@@ -184,7 +187,8 @@ type poolerFlags struct {
 }
 
 // noRecord says what to do about a database without a record.
-const noRecord = "this database holds no record: it has no tables of Actlog (--database-url or --data-dir names another one; actlog serve, or actlog migrate up, makes a record)"
+const noRecord = "this database holds no record: it has no tables of Actlog (--database-url or --data-dir names " +
+	"another one; actlog serve, or actlog migrate up, makes a record)"
 
 // use calls do with the URL of the configured or of the private database, and then closes it.
 // It makes no private one: if there is none, it returns an error.
@@ -194,7 +198,8 @@ func (f databaseFlags) use(ctx context.Context, e *env, do func(url string) erro
 		case err != nil:
 			return err
 		case !made:
-			return fmt.Errorf("there is no record in the folder %s: name its folder with --data-dir, or its database with --database-url (actlog serve makes a record)", f.DataDir)
+			return fmt.Errorf("there is no record in the folder %s: name its folder with --data-dir, or its database with "+
+				"--database-url (actlog serve makes a record)", f.DataDir)
 		}
 	}
 	return f.useOrMake(ctx, e, do)
@@ -232,7 +237,8 @@ func (f databaseFlags) withFolder(err error) error {
 	if _, ok := errors.AsType[*fs.PathError](err); !ok {
 		return err
 	}
-	return fmt.Errorf("%w (the data folder is %s; --data-dir names another, where you may write, and --database-url a database of your own)", err, terminal.Line(f.DataDir))
+	return fmt.Errorf("%w (the data folder is %s; --data-dir names another, where you may write, and --database-url a "+
+		"database of your own)", err, terminal.Line(f.DataDir))
 }
 
 // folder is the folder of the private Postgres.

@@ -126,8 +126,8 @@ func (c *connInfo) parseKeywords(s string) error {
 	return nil
 }
 
-// with returns a connection string that has no options with those of c, and more, which win. Options in the string also win over those
-// of the environment and of a service file.
+// with returns a connection string that has no options with those of c, and more, which win. Options in the string also
+// win over those of the environment and of a service file.
 func (c connInfo) with(address, more string) string {
 	options := strings.TrimSpace(c.options + " " + more)
 	switch {
@@ -171,7 +171,8 @@ func (c connInfo) hide(folder string) (address string, env []string, err error) 
 		return c.public, env, nil
 	}
 	if strings.Contains(c.public, "service=") || os.Getenv("PGSERVICE") != "" {
-		return "", nil, usageError("--database-url: write its secrets, other than the password, into the service file that it names")
+		return "", nil, usageError("--database-url: write its secrets, other than the password, into the service file " +
+			"that it names")
 	}
 	file := filepath.Join(folder, "pg_service.conf")
 	if err := os.WriteFile(file, []byte("["+secretService+"]\n"+service.String()), 0o600); err != nil {

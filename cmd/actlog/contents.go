@@ -51,7 +51,10 @@ func (h *contents) add(c wire.Content) (err error) {
 		case !ok:
 			return missing("parts", hash)
 		case piece.parts != nil:
-			return &record.InvalidError{Code: record.CodeInvalidValue, Field: "parts", Reason: "names " + hash.String() + ", which is a list of parts itself"}
+			return &record.InvalidError{
+				Code: record.CodeInvalidValue, Field: "parts",
+				Reason: "names " + hash.String() + ", which is a list of parts itself",
+			}
 		}
 		has.bytes += piece.bytes
 	}
@@ -74,7 +77,9 @@ func (h *contents) join(c record.Change) (bytes int, err error) {
 				return "", missing(f.Parts.Name, hash)
 			}
 			if size += has.bytes; size > maxJoined {
-				return "", &record.InvalidError{Code: record.CodeInvalidValue, Field: f.Parts.Name, Reason: fmt.Sprintf("names over %d bytes", maxJoined)}
+				return "", &record.InvalidError{
+					Code: record.CodeInvalidValue, Field: f.Parts.Name, Reason: fmt.Sprintf("names over %d bytes", maxJoined),
+				}
 			}
 		}
 		var text strings.Builder
@@ -106,7 +111,10 @@ func (h *contents) write(to io.Writer, tree map[content.Hash]held, hash content.
 }
 
 func missing(name string, hash content.Hash) error {
-	return &record.InvalidError{Code: record.CodeInvalidValue, Field: name, Reason: "names " + hash.String() + ", a content that is not in the lines before"}
+	return &record.InvalidError{
+		Code: record.CodeInvalidValue, Field: name,
+		Reason: "names " + hash.String() + ", a content that is not in the lines before",
+	}
 }
 
 // close removes what is held.

@@ -29,14 +29,18 @@ type pauseCmd struct{ controlFlags }
 
 // Run implements the command.
 func (c *pauseCmd) Run(ctx context.Context, e *env, client *client) error {
-	return c.control(ctx, e, client, "pause", func(s record.State) bool { return s == record.Paused || s.Terminal() }, "it pauses as soon as what is under way is done")
+	return c.control(ctx, e, client, "pause", func(s record.State) bool {
+		return s == record.Paused || s.Terminal()
+	}, "it pauses as soon as what is under way is done")
 }
 
 type resumeCmd struct{ controlFlags }
 
 // Run implements the command.
 func (c *resumeCmd) Run(ctx context.Context, e *env, client *client) error {
-	return c.control(ctx, e, client, "resume", func(s record.State) bool { return s != record.Paused }, "it goes on as soon as a worker is free")
+	return c.control(ctx, e, client, "resume", func(s record.State) bool {
+		return s != record.Paused
+	}, "it goes on as soon as a worker is free")
 }
 
 const (
@@ -48,7 +52,9 @@ const (
 
 // control asks a run for something, waits a little for it, and prints what came of it. otherwise says what
 // is still to come.
-func (c *controlFlags) control(ctx context.Context, e *env, client *client, action string, done func(record.State) bool, otherwise string) error {
+func (c *controlFlags) control(
+	ctx context.Context, e *env, client *client, action string, done func(record.State) bool, otherwise string,
+) error {
 	if err := client.wholeFrom(ctx, leastShortID, &c.Plan); err != nil {
 		return err
 	}

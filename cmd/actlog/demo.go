@@ -36,7 +36,8 @@ the run (kill -9) and starts another, which goes on with it. The agent asks for 
 // Run implements the command.
 func (c *demoCmd) Run(ctx context.Context, e *env) error {
 	if c.Config != "" || c.Workers >= 0 {
-		return usageError("demo has a configuration and a worker of its own, and takes no --config or --workers; use actlog serve")
+		return usageError("demo has a configuration and a worker of its own, and takes no --config or --workers; use " +
+			"actlog serve")
 	}
 	log := e.log
 	if !log.Enabled(ctx, slog.LevelDebug) { // one line per request would hide the run
@@ -45,7 +46,8 @@ func (c *demoCmd) Run(ctx context.Context, e *env) error {
 	d := &demo{pace: c.Pace, stuck: make(chan struct{}, 1)}
 	if c.APIKeys != "" { // which the demo does not know
 		var err error
-		if d.key, c.own, err = httpd.NewKey("demo", []httpd.Scope{httpd.ScopeRead, httpd.ScopeRun, httpd.ScopeDecide}); err != nil {
+		if d.key, c.own, err = httpd.NewKey("demo",
+			[]httpd.Scope{httpd.ScopeRead, httpd.ScopeRun, httpd.ScopeDecide}); err != nil {
 			return err
 		}
 	}
@@ -83,17 +85,18 @@ func writeDemo(dir, modelURL string) (config string, err error) {
 	if err := os.Remove(filepath.Join(dir, demoReport)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	return filepath.Join(dir, "actlog.yaml"), fs.WalkDir(demoFiles, "demo", func(name string, entry fs.DirEntry, err error) error {
-		to := filepath.Join(dir, strings.TrimPrefix(name, "demo"))
-		if err != nil || entry.IsDir() {
-			return errors.Join(err, os.MkdirAll(to, 0o700))
-		}
-		text, err := demoFiles.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(to, []byte(strings.ReplaceAll(string(text), "MODEL_URL", modelURL)), 0o600)
-	})
+	return filepath.Join(dir, "actlog.yaml"),
+		fs.WalkDir(demoFiles, "demo", func(name string, entry fs.DirEntry, err error) error {
+			to := filepath.Join(dir, strings.TrimPrefix(name, "demo"))
+			if err != nil || entry.IsDir() {
+				return errors.Join(err, os.MkdirAll(to, 0o700))
+			}
+			text, err := demoFiles.ReadFile(name)
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(to, []byte(strings.ReplaceAll(string(text), "MODEL_URL", modelURL)), 0o600)
+		})
 }
 
 // demo is an agent at work, and the worker that carries it.
@@ -157,7 +160,10 @@ Their model is a script. The worker that runs them is a process of its own: %d.
 An agent is asked: %s
 
 `, d.config, filepath.Join(dir, "shop"), d.worker.pid(), demoQuestion)
-	started, err := client.start(ctx, startBody{what: "analyst", Executor: "agent", Input: map[string]any{"agent": "analyst", "request": demoQuestion}, Tags: []string{"demo"}})
+	started, err := client.start(ctx, startBody{
+		what: "analyst", Executor: "agent", Input: map[string]any{"agent": "analyst", "request": demoQuestion},
+		Tags: []string{"demo"},
+	})
 	if err != nil {
 		return err
 	}
@@ -181,7 +187,9 @@ An agent is asked: %s
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(e.stdout, "\nIts answer:\n%s\n\nOf two workers, one was killed; no tool was called twice. The run is on record as a tree:\n\n", terminal.Plain(r.answer()))
+	fmt.Fprintf(e.stdout, "\nIts answer:\n%s\n\n"+
+		"Of two workers, one was killed; no tool was called twice. The run is on record as a tree:\n\n",
+		terminal.Plain(r.answer()))
 	v := newView(e.stdout)
 	v.plan(p)
 	fmt.Fprint(e.stdout, hints(client, p))
@@ -197,7 +205,8 @@ func hints(c *client, p *planView) string {
 	line := func(name string, args []string, flags ...string) string {
 		return words.Argument(os.Args[0]) + strings.TrimPrefix(c.commandLine(name, args, flags...), "actlog")
 	}
-	return strings.NewReplacer("SERVER", c.base, "PLAN", p.CurrentPlanID, "STEP", step, "SHOW", line("show", []string{p.CurrentPlanID}, "--step", step),
+	return strings.NewReplacer("SERVER", c.base, "PLAN", p.CurrentPlanID, "STEP", step, "SHOW",
+		line("show", []string{p.CurrentPlanID}, "--step", step),
 		"RUNS", line("runs", nil), "AGAIN", line("run", []string{"analyst", demoQuestion})).Replace(`
 Look at it:
   SERVER/runs/PLAN
@@ -228,7 +237,9 @@ func (d *demo) replaceWorker(ctx context.Context, story *story) error {
 		d.fail(err)
 		return err
 	}
-	_, err := fmt.Fprintf(story, "\n>>> The demo has killed the worker in the middle of this answer (kill -9 %d), and started another, %d.\n>>> It goes on with the run as soon as the first has been silent for 3 s.\n\n", killed, d.worker.pid())
+	_, err := fmt.Fprintf(story, "\n>>> The demo has killed the worker in the middle of this answer (kill -9 %d), and "+
+		"started another, %d.\n>>> It goes on with the run as soon as the first has been silent for 3 s.\n\n", killed,
+		d.worker.pid())
 	return err
 }
 
@@ -239,6 +250,7 @@ func (d *demo) approve(ctx context.Context, story *story, w *waitView) (decide, 
 	if !sleep(ctx, 5*d.pace) {
 		return decide{}, context.Cause(ctx)
 	}
-	_, err := fmt.Fprint(story, ">>> The demo approves. You would with actlog run at a terminal, or with actlog answer.\n\n")
+	_, err := fmt.Fprint(story, ">>> The demo approves. You would with actlog run at a terminal, or with actlog "+
+		"answer.\n\n")
 	return decide{Decision: decision.Approve, By: "demo"}, err
 }

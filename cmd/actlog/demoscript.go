@@ -27,13 +27,15 @@ func demoScript(pace time.Duration, stuck func()) scriptmodel.Script {
 		return scriptmodel.ToolCall{Name: name, Arguments: arguments}
 	}
 	var was atomic.Bool
-	cause := says("Four notes are about lamps. Three of them say that the shade broke on the way. I check how lamps are packed.",
+	cause := says("Four notes are about lamps. Three of them say that the shade broke on the way. I check how lamps "+
+		"are packed.",
 		call("files-read_file", map[string]string{"path": "packing.md"}))
 	return scriptmodel.Script{
 		Delay: scriptmodel.Duration(pace),
 		Scenes: []scriptmodel.Scene{
 			{Name: "researcher", Match: scriptmodel.Match{System: "You look up one thing"}, Turns: []scriptmodel.Turn{
-				says("The notes about returns should tell.", call("files-search_in_files", map[string]string{"pattern": "(?i)lamp", "include": "*.md"})),
+				says("The notes about returns should tell.",
+					call("files-search_in_files", map[string]string{"pattern": "(?i)lamp", "include": "*.md"})),
 				{Reply: func(context.Context, *scriptmodel.Request) (scriptmodel.Turn, error) {
 					turn := cause
 					if !was.Swap(true) {
@@ -42,7 +44,10 @@ func demoScript(pace time.Duration, stuck func()) scriptmodel.Script {
 					}
 					return turn, nil
 				}},
-				says("", call("terminate", map[string]string{"message": "The shades break on the way: since March, lamps are packed in single cardboard without foam (returns.md, packing.md)."})),
+				says("", call("terminate", map[string]string{
+					"message": "The shades break on the way: since March, lamps are packed in single cardboard without foam " +
+						"(returns.md, packing.md).",
+				})),
 			}},
 			{Name: "analyst", Turns: []scriptmodel.Turn{
 				says("I look at what there is.", call("files-list_files", map[string]string{})),
@@ -50,7 +55,10 @@ func demoScript(pace time.Duration, stuck func()) scriptmodel.Script {
 					call("files-read_file", map[string]string{"path": "orders.csv"}),
 					call("agent-researcher", map[string]string{"request": "Why do customers send lamps back?"})),
 				says("I write this down for the team.",
-					call("files-write_file", map[string]string{"path": "report.md", "content": "# Returns\n\nLamps: 31 of 210. Their shades break on the way.\nPack them in double cardboard with foam, as everything else.\n"})),
+					call("files-write_file", map[string]string{
+						"path": "report.md", "content": "# Returns\n\nLamps: 31 of 210. Their shades break on the way.\n" +
+							"Pack them in double cardboard with foam, as everything else.\n",
+					})),
 				{Reply: func(_ context.Context, r *scriptmodel.Request) (scriptmodel.Turn, error) {
 					report := "report.md was not written: nobody allowed it."
 					for _, result := range r.ToolResults() {
@@ -58,7 +66,11 @@ func demoScript(pace time.Duration, stuck func()) scriptmodel.Script {
 							report = "report.md has it for the team."
 						}
 					}
-					return says("", call("terminate", map[string]string{"message": "Lamps: 31 of 210 came back. Their shades break on the way, because lamps are packed in single cardboard without foam\nsince March. " + report})), nil
+					return says("", call("terminate",
+						map[string]string{
+							"message": "Lamps: 31 of 210 came back. Their shades break on the way, because lamps are packed in single " +
+								"cardboard without foam\nsince March. " + report,
+						})), nil
 				}},
 			}},
 		},

@@ -130,7 +130,8 @@ func (c *client) export(ctx context.Context, id string, query url.Values, out io
 		}
 		err = io.ErrUnexpectedEOF
 	}
-	return records, fmt.Errorf("%s: the server stopped after %s, so the output is incomplete: %w", what, words.Plural(records, "record"), cmp.Or(context.Cause(ctx), err))
+	return records, fmt.Errorf("%s: the server stopped after %s, so the output is incomplete: %w", what,
+		words.Plural(records, "record"), cmp.Or(context.Cause(ctx), err))
 }
 
 // atomicFile is a file that gets its name only when it is complete. Only its owner can read it,

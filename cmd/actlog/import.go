@@ -114,7 +114,8 @@ func checkComplete(results []*imported) error {
 	}
 	switch {
 	case rejected > 0:
-		return fmt.Errorf("%s of %s were rejected; the others are on record", words.Grouped(rejected), words.Plural(records, "record"))
+		return fmt.Errorf("%s of %s were rejected; the others are on record", words.Grouped(rejected),
+			words.Plural(records, "record"))
 	case unread > 0:
 		return fmt.Errorf("%s could not be read to the end", words.Plural(unread, "file"))
 	}
@@ -259,7 +260,8 @@ func (im *importer) sendRecords(ctx context.Context, f *recordFile, last bool) e
 // stopped notes that sending failed, and returns the error that ends the import.
 func (im *importer) stopped(f *recordFile, line int, err error) error {
 	im.Error = err.Error()
-	return fmt.Errorf("%s: stopped before line %d: %w (run the import again: sending records twice does no harm)", f.name, max(line, 1), err)
+	return fmt.Errorf("%s: stopped before line %d: %w (run the import again: sending records twice does no harm)", f.name,
+		max(line, 1), err)
 }
 
 func (im *importer) reject(f *recordFile, line int, err *record.InvalidError) {
@@ -273,7 +275,8 @@ func (im *importer) hopeless(f *recordFile) bool {
 	if im.Records > im.Rejected || im.Rejected < hopeless {
 		return false
 	}
-	im.complain(fmt.Errorf("%s: the first %s were all rejected; the rest is skipped", f.name, words.Plural(hopeless, "record")))
+	im.complain(fmt.Errorf("%s: the first %s were all rejected; the rest is skipped", f.name,
+		words.Plural(hopeless, "record")))
 	return true
 }
 

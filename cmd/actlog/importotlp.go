@@ -59,7 +59,8 @@ func (im *importer) sendParts(ctx context.Context, f *recordFile, last bool) err
 		im.Rejected += rejected
 		switch {
 		case rejected > 0:
-			fmt.Fprintf(im.progress, "%s: %s of %s were rejected: %s\n", f.name, words.Grouped(rejected), words.Plural(int64(p.Count), "span"), words.Clean(reason))
+			fmt.Fprintf(im.progress, "%s: %s of %s were rejected: %s\n", f.name, words.Grouped(rejected),
+				words.Plural(int64(p.Count), "span"), words.Clean(reason))
 		case reason != "":
 			fmt.Fprintf(im.progress, "%s: %s\n", f.name, words.Clean(reason))
 		}
@@ -72,7 +73,9 @@ func (im *importer) sendParts(ctx context.Context, f *recordFile, last bool) err
 // exportOTLP sends a part until the server answers, but not longer than importPatience. It
 // returns how many spans or log records the server rejected, and why. If it rejected none, the
 // reason is a warning, or empty.
-func (c *client) exportOTLP(ctx context.Context, p otlp.Part, log io.Writer) (rejected int64, reason string, err error) {
+func (c *client) exportOTLP(
+	ctx context.Context, p otlp.Part, log io.Writer,
+) (rejected int64, reason string, err error) {
 	var body bytes.Buffer
 	w := gzip.NewWriter(&body)
 	_, err = w.Write(p.Body)

@@ -41,8 +41,8 @@ const (
 	codeFailed     = -32000
 )
 
-// bridge passes the messages of an assistant, one per line, to the tools of a server, and their answers back. Each message is a
-// request of its own: one that fails does not stop the others.
+// bridge passes the messages of an assistant, one per line, to the tools of a server, and their answers back. Each
+// message is a request of its own: one that fails does not stop the others.
 type bridge struct {
 	client *client
 	stderr io.Writer
@@ -128,7 +128,8 @@ func (b *bridge) cancel(id json.RawMessage) {
 	}
 }
 
-// pass sends a message to the server, and its answer to the assistant. There is none to a notification, or to what was cancelled.
+// pass sends a message to the server, and its answer to the assistant. There is none to a notification, or to what was
+// cancelled.
 func (b *bridge) pass(ctx context.Context, m *rpcMessage, line []byte) {
 	answer, err := b.ask(ctx, m, line)
 	switch {
@@ -170,7 +171,8 @@ func (b *bridge) ask(ctx context.Context, m *rpcMessage, line []byte) (answer []
 	}
 	switch {
 	case resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusMethodNotAllowed:
-		return nil, fmt.Errorf("%s: there is no /mcp at %s (is an Actlog server there, and no older one?)", what, b.client.base)
+		return nil, fmt.Errorf("%s: there is no /mcp at %s (is an Actlog server there, and no older one?)", what,
+			b.client.base)
 	case resp.StatusCode == http.StatusBadRequest && kind == "text/plain": // the message is wrong
 		body, err := b.client.readAll(what, io.LimitReader(resp.Body, maxMessage))
 		if err == nil {

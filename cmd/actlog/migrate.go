@@ -52,7 +52,8 @@ func (c *migrateDownCmd) Run(ctx context.Context, e *env) error {
 			return err
 		}
 		if sessions > 0 && !c.Force {
-			return fmt.Errorf("migrate down: servers, workers or other programs use this database (sessions: %d), and would fail: stop them first, or pass --force", sessions)
+			return fmt.Errorf("migrate down: servers, workers or other programs use this database (sessions: %d), and would "+
+				"fail: stop them first, or pass --force", sessions)
 		}
 
 		if !c.Yes {
@@ -88,7 +89,9 @@ func (c *migrateStatusCmd) Run(ctx context.Context, e *env) error {
 	})
 }
 
-func withMigrator(ctx context.Context, flags databaseFlags, e *env, do func(*store.Migrator, context.Context) error) error {
+func withMigrator(
+	ctx context.Context, flags databaseFlags, e *env, do func(*store.Migrator, context.Context) error,
+) error {
 	return flags.use(ctx, e, func(url string) error { return migrate(ctx, url, e.log, do) })
 }
 

@@ -63,7 +63,8 @@ func newPriceJSON(p *store.Price) priceJSON {
 		return new(t.Format(time.DateOnly))
 	}
 	j := priceJSON{
-		Provider: p.Provider, Model: p.Model, FromDay: p.FromDay.Format(time.DateOnly), InputUSD: p.Input, OutputUSD: p.Output,
+		Provider: p.Provider, Model: p.Model, FromDay: p.FromDay.Format(time.DateOnly), InputUSD: p.Input,
+		OutputUSD:    p.Output,
 		CacheReadUSD: p.CacheRead, CacheWriteUSD: p.CacheWrite, CacheWrite1hUSD: p.CacheWrite1h, Tiers: []tierJSON{},
 		Source: p.Source, Seen: day(p.Seen), ListDate: day(p.ListDate),
 	}
@@ -130,7 +131,8 @@ func (p priceJSON) rows() (rows []string) {
 	}
 	row("-", &p.InputUSD, &p.OutputUSD, p.CacheReadUSD, p.CacheWriteUSD, p.CacheWrite1hUSD)
 	for _, t := range p.Tiers {
-		row(strconv.FormatInt(t.AboveTokens, 10), &t.InputUSD, &t.OutputUSD, t.CacheReadUSD, t.CacheWriteUSD, t.CacheWrite1hUSD)
+		row(strconv.FormatInt(t.AboveTokens, 10), &t.InputUSD, &t.OutputUSD, t.CacheReadUSD, t.CacheWriteUSD,
+			t.CacheWrite1hUSD)
 	}
 	return rows
 }
@@ -198,7 +200,8 @@ func parseTier(text string) (t store.Tier, err error) {
 		}
 		amounts[i] = &amount
 	}
-	t.Input, t.Output, t.CacheRead, t.CacheWrite, t.CacheWrite1h = *amounts[0], *amounts[1], amounts[2], amounts[3], amounts[4]
+	t.Input, t.Output, t.CacheRead, t.CacheWrite, t.CacheWrite1h = *amounts[0], *amounts[1], amounts[2], amounts[3],
+		amounts[4]
 	return t, nil
 }
 

@@ -57,7 +57,8 @@ func (c *priceImportCmd) Run(ctx context.Context, e *env) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(e.stdout, "price list of %s: %d of %d prices are new\n", list.date.Format(time.DateOnly), renewed, len(list.prices))
+		fmt.Fprintf(e.stdout, "price list of %s: %d of %d prices are new\n", list.date.Format(time.DateOnly), renewed,
+			len(list.prices))
 		if list.skipped > 0 {
 			fmt.Fprintf(e.stdout, "%d entries that are no prices of models for text, or your own, were left out\n", list.skipped)
 		}
@@ -81,7 +82,8 @@ type priceDocument struct {
 // maxPriceFile bounds the file of a price list, in bytes.
 const maxPriceFile = 64 << 20
 
-// readPriceFile reads a list of prices in any of its forms. asked, if there is one, is its date, whatever the file says.
+// readPriceFile reads a list of prices in any of its forms. asked, if there is one, is its date, whatever the file
+// says.
 func readPriceFile(file io.Reader, asked *time.Time) (list priceFile, err error) {
 	document, lite, skipped, err := decodePrices(file)
 	if err != nil {
@@ -111,8 +113,8 @@ func readPriceFile(file io.Reader, asked *time.Time) (list priceFile, err error)
 	return list, nil
 }
 
-// decodePrices reads the objects of a file: a document, or lines as of price list --json, or the models of LiteLLM. skipped is how many
-// lines are the operator's own.
+// decodePrices reads the objects of a file: a document, or lines as of price list --json, or the models of LiteLLM.
+// skipped is how many lines are the operator's own.
 func decodePrices(file io.Reader) (document priceDocument, lite map[string]json.RawMessage, skipped int, err error) {
 	var documentAt, liteAt, objects int
 	d := json.NewDecoder(io.LimitReader(file, maxPriceFile))
@@ -191,7 +193,8 @@ func (p *priceJSON) price(date time.Time) (price store.Price, err error) {
 	}
 	for _, t := range p.Tiers {
 		price.Tiers = append(price.Tiers, store.Tier{Above: t.AboveTokens, Rates: store.Rates{
-			Input: t.InputUSD, Output: t.OutputUSD, CacheRead: t.CacheReadUSD, CacheWrite: t.CacheWriteUSD, CacheWrite1h: t.CacheWrite1hUSD,
+			Input: t.InputUSD, Output: t.OutputUSD, CacheRead: t.CacheReadUSD, CacheWrite: t.CacheWriteUSD,
+			CacheWrite1h: t.CacheWrite1hUSD,
 		}})
 	}
 	if p.FromDay != "" {
@@ -211,8 +214,10 @@ func (p *priceJSON) price(date time.Time) (price store.Price, err error) {
 
 // liteProviders are the providers of LiteLLM whose names differ from those of cycles.
 var liteProviders = map[string]string{
-	"gemini": "gcp.gemini", "bedrock": "aws.bedrock", "bedrock_converse": "aws.bedrock", "azure": "azure.ai.openai", "azure_ai": "azure.ai.inference",
-	"xai": "x_ai", "mistral": "mistral_ai", "cohere_chat": "cohere", "dashscope": "alibaba", "text-completion-openai": "openai",
+	"gemini": "gcp.gemini", "bedrock": "aws.bedrock", "bedrock_converse": "aws.bedrock", "azure": "azure.ai.openai",
+	"azure_ai": "azure.ai.inference",
+	"xai":      "x_ai", "mistral": "mistral_ai", "cohere_chat": "cohere", "dashscope": "alibaba",
+	"text-completion-openai": "openai",
 }
 
 var liteTier = regexp.MustCompile(`^input_cost_per_token_above_(\d+)k_tokens$`)
@@ -234,8 +239,9 @@ func (l *priceFile) addLiteLLM(models map[string]json.RawMessage) error {
 
 		price := store.Price{
 			Provider: cmp.Or(liteProviders[provider], provider), FromDay: l.date,
-			Input: base.Input, Output: base.Output, CacheRead: base.CacheRead, CacheWrite: base.CacheWrite, CacheWrite1h: base.CacheWrite1h,
-			Source: "LiteLLM model_prices_and_context_window.json",
+			Input: base.Input, Output: base.Output, CacheRead: base.CacheRead, CacheWrite: base.CacheWrite,
+			CacheWrite1h: base.CacheWrite1h,
+			Source:       "LiteLLM model_prices_and_context_window.json",
 		}
 		price.Model = strings.TrimPrefix(name, provider+"/")
 		if strings.HasPrefix(provider, "vertex_ai") { // vertex_ai-anthropic_models and so on
@@ -271,7 +277,8 @@ func liteRates(entry map[string]any, suffix string) (r store.Rates, priced bool)
 		return r, false
 	}
 	return store.Rates{
-		Input: *input, Output: *output, CacheRead: rate("cache_read_input_token_cost"), CacheWrite: rate("cache_creation_input_token_cost"),
+		Input: *input, Output: *output, CacheRead: rate("cache_read_input_token_cost"),
+		CacheWrite:   rate("cache_creation_input_token_cost"),
 		CacheWrite1h: rate("cache_creation_input_token_cost_above_1hr"),
 	}, true
 }

@@ -32,9 +32,11 @@ func (p *progress) begin(name string, size int64) {
 	p.name, p.reported = name, time.Now()
 	if p.terminal {
 		p.bar = progressbar.NewOptions64(size,
-			progressbar.OptionSetWriter(terminal.Raw(p.w)), progressbar.OptionSetDescription(terminal.Line(name)), progressbar.OptionShowBytes(true),
+			progressbar.OptionSetWriter(terminal.Raw(p.w)), progressbar.OptionSetDescription(terminal.Line(name)),
+			progressbar.OptionShowBytes(true),
 			progressbar.OptionSetWidth(30), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(),
-			progressbar.OptionSetSpinnerChangeInterval(0), progressbar.OptionSetRenderBlankState(true), progressbar.OptionSetPredictTime(size > 0))
+			progressbar.OptionSetSpinnerChangeInterval(0), progressbar.OptionSetRenderBlankState(true),
+			progressbar.OptionSetPredictTime(size > 0))
 	}
 }
 

@@ -100,7 +100,9 @@ func (p *prompt) ask(ctx context.Context, w *waitView, open func() bool) (d deci
 		}
 		d.Decision = chosen(w.Decisions, line)
 	}
-	question := map[string]string{decision.Reject: "Why? (may be empty) ", decision.Modify: "What is to change? "}[d.Decision]
+	question := map[string]string{
+		decision.Reject: "Why? (may be empty) ", decision.Modify: "What is to change? ",
+	}[d.Decision]
 	for question != "" {
 		if d.Text, err = p.line(ctx, question, false); err != nil {
 			return d, err

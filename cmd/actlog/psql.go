@@ -70,8 +70,10 @@ func (c *psqlCmd) reader(ctx context.Context, owner string, made bool) (address,
 		address, err = report.Reader(ctx, owner)
 		return address, readerOptions, err
 	}
-	if err := report.MayRead(ctx, owner); errors.Is(err, report.ErrNotGranted) { // of other errors, the client will report why
-		return "", "", fmt.Errorf("%w: GRANT %s TO it, or pass --admin to open the database with all its rights", err, report.Role)
+	// of other errors, the client will report why
+	if err := report.MayRead(ctx, owner); errors.Is(err, report.ErrNotGranted) {
+		return "", "", fmt.Errorf("%w: GRANT %s TO it, or pass --admin to open the database with all its rights", err,
+			report.Role)
 	}
 	return owner, readerOptions + " -c role=" + report.Role, nil
 }
@@ -83,8 +85,8 @@ const (
 	logInFor = 30 * time.Second
 )
 
-// hasRecord reports whether a database has a record, and prints a warning if it has none, or one of a version before the
-// baseline. If that cannot be found out, the client will report why.
+// hasRecord reports whether a database has a record, and prints a warning if it has none, or one of a version before
+// the baseline. If that cannot be found out, the client will report why.
 func hasRecord(ctx context.Context, e *env, address string) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookFor)
 	defer cancel()

@@ -135,13 +135,15 @@ func (f *recordFile) recognise() error {
 		return errors.New("is UTF-16; import reads UTF-8 (convert it with iconv -f UTF-16 -t UTF-8)")
 	case len(line) == 0: // blank lines
 	case whole && (len(line) == 1 && line[0] == '{' || line[0] == '[' && !bytes.HasSuffix(line, []byte("]"))):
-		return errors.New("is JSON that is spread over lines; import reads one record per line (jq -c '.records[]' extracts them from a request, jq -c . joins lines)")
+		return errors.New("is JSON that is spread over lines; import reads one record per line (jq -c '.records[]' " +
+			"extracts them from a request, jq -c . joins lines)")
 	case bytes.HasPrefix(line, []byte(`{"records"`)):
 		return errors.New("is a request with records; import reads one record per line (jq -c '.records[]' extracts them)")
 	case line[0] == '[':
 		return errors.New("is a JSON list; import reads one record per line (jq -c '.[]' extracts them)")
 	case line[0] != '{':
-		return errors.New("is in no format that import reads: records as JSON, one per line, as \"actlog export\" writes them, or OTLP traces")
+		return errors.New("is in no format that import reads: records as JSON, one per line, as \"actlog export\" writes " +
+			"them, or OTLP traces")
 	}
 	return nil
 }
@@ -168,7 +170,9 @@ var otlpJSON = regexp.MustCompile(`^\s*\{\s*"resource(Spans|Logs|Metrics)"\s*:`)
 // isOTLPProtobuf reports whether a file begins as an export does: with a resource, and with
 // bytes that do not occur in text.
 func isOTLPProtobuf(head []byte) bool {
-	return head[0] == 1<<3|2 && bytes.ContainsFunc(head, func(r rune) bool { return r < ' ' && r != '\t' && r != '\n' && r != '\r' })
+	return head[0] == 1<<3|2 && bytes.ContainsFunc(head, func(r rune) bool {
+		return r < ' ' && r != '\t' && r != '\n' && r != '\r'
+	})
 }
 
 // next returns the next line that is not blank, or the next export, which may take several

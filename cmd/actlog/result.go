@@ -17,8 +17,8 @@ import (
 // maxShownResult bounds what is shown of the result of an operation or a node, in characters. --json has all of it.
 const maxShownResult = 200
 
-// result returns the result of a run for people: the answer; of a planned task its operations as a list; of a graph its nodes as a table
-// of some width.
+// result returns the result of a run for people: the answer; of a planned task its operations as a list; of a graph its
+// nodes as a table of some width.
 func (c *client) result(ctx context.Context, r *runView, width int) (string, error) {
 	switch r.Executor {
 	case "plan":
@@ -65,7 +65,8 @@ func operations(of *plan.Result) string {
 		if !o.Success {
 			sign, came = "✗", o.Error
 		}
-		fmt.Fprintf(&b, "%d. %s %s.%s %s\n", i+1, sign, words.Clean(o.Tool), words.Clean(o.Operation), words.Shorten(string(o.Params), maxShownResult))
+		fmt.Fprintf(&b, "%d. %s %s.%s %s\n", i+1, sign, words.Clean(o.Tool), words.Clean(o.Operation),
+			words.Shorten(string(o.Params), maxShownResult))
 		if came != nil && *came != "" {
 			fmt.Fprintf(&b, "   %s\n", words.Shorten(*came, maxShownResult))
 		}
@@ -83,7 +84,8 @@ func (c *client) nodes(ctx context.Context, r *runView, width int) (string, erro
 	t := &table{columns: []column{{head: "NODE", share: 1}, {head: "STATE"}, {head: "RESULT", share: 2}}}
 	for _, st := range p.AgentExecutionSequence {
 		if name, isNode := st.name(p); isNode {
-			t.add(words.Shorten(cmp.Or(name, st.StepID), maxShownResult), words.Clean(st.State), words.Shorten(cmp.Or(tree.Answer(st.Result), st.ErrorMessage), maxShownResult))
+			t.add(words.Shorten(cmp.Or(name, st.StepID), maxShownResult), words.Clean(st.State),
+				words.Shorten(cmp.Or(tree.Answer(st.Result), st.ErrorMessage), maxShownResult))
 		}
 	}
 	if len(t.rows) == 0 { // it was planned, and not carried out

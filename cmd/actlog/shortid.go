@@ -61,9 +61,9 @@ func (c *client) whole(ctx context.Context, ids ...*string) error {
 	return nil
 }
 
-// wholeFrom replaces the shortened id of a plan by the id. If several plans have ids that begin so, the error names them. An id that no
-// plan has stays as it is: whatever is asked of it says so. A shortened id has at least so many bytes. A command that changes something
-// takes none below [leastShortID]: if run-1 is gone, only run-12 may begin so.
+// wholeFrom replaces the shortened id of a plan by the id. If several plans have ids that begin so, the error names
+// them. An id that no plan has stays as it is: whatever is asked of it says so. A shortened id has at least so many
+// bytes. A command that changes something takes none below [leastShortID]: if run-1 is gone, only run-12 may begin so.
 func (c *client) wholeFrom(ctx context.Context, least int, id *string) error {
 	if *id == "" {
 		return nil
@@ -82,7 +82,8 @@ func (c *client) wholeFrom(ctx context.Context, least int, id *string) error {
 	case len(found.PlanIDs) > 1:
 		return ambiguous("plan", *id, found.PlanIDs, found.More)
 	case len(*id) < least:
-		return usageError(fmt.Sprintf("%s is not on record; if you mean %s, name it whole", named("plan", *id), joined(found.PlanIDs)))
+		return usageError(fmt.Sprintf("%s is not on record; if you mean %s, name it whole", named("plan", *id),
+			joined(found.PlanIDs)))
 	}
 	*id = found.PlanIDs[0]
 	return nil

@@ -258,13 +258,15 @@ func (v *view) omitted(o *omittedView) {
 	if o.Plans == 1 {
 		are = " is"
 	}
-	v.line("", words.Plural(o.Plans, "plan")+" below"+are+" not shown; use actlog show with a larger --max-depth, or with one of these ids: "+joined(o.PlanIDs))
+	v.line("", words.Plural(o.Plans, "plan")+" below"+are+
+		" not shown; use actlog show with a larger --max-depth, or with one of these ids: "+joined(o.PlanIDs))
 }
 
 // alsoUnder draws which other root plans have a plan of the requested id.
 func (v *view) alsoUnder(p *planView) {
 	if len(p.AlsoUnder) > 0 {
-		v.line("", "plan "+words.Clean(p.CurrentPlanID)+" is shown under root plan "+words.Clean(p.RootPlanID)+"; it is also under these, which --root chooses: "+joined(p.AlsoUnder))
+		v.line("", "plan "+words.Clean(p.CurrentPlanID)+" is shown under root plan "+words.Clean(p.RootPlanID)+
+			"; it is also under these, which --root chooses: "+joined(p.AlsoUnder))
 	}
 }
 
@@ -273,7 +275,8 @@ func (v *view) children(indent string, p *planView) {
 	for i, st := range p.AgentExecutionSequence {
 		branch, under := branches(i == n-1)
 		name, _ := st.name(p)
-		v.line(indent+branch, v.bold(cmp.Or(name, "(unnamed agent)")), v.stateBelow(st.State), v.figures(st.Figures), st.number(), v.faint(cmp.Or(v.steps[st.StepID], st.StepID)))
+		v.line(indent+branch, v.bold(cmp.Or(name, "(unnamed agent)")), v.stateBelow(st.State), v.figures(st.Figures),
+			st.number(), v.faint(cmp.Or(v.steps[st.StepID], st.StepID)))
 		v.pastAttempts(indent+under, st.attempted)
 		v.failure(indent+under, "", st.ErrorMessage, maxShownText)
 		for j, sub := range st.SubPlanExecutionRecords {
@@ -298,7 +301,8 @@ func (v *view) pastAttempts(prefix string, a attempted) {
 	for _, past := range a.Attempts {
 		if past.Attempt < a.Attempt {
 			first, _, _ := strings.Cut(past.ErrorMessage, "\n")
-			v.line(prefix, "attempt "+strconv.Itoa(past.Attempt), v.state(past.State), words.Took(past.StartTime, past.EndTime), words.Clean(past.ErrorKind), v.red(words.Shorten(first, 100)))
+			v.line(prefix, "attempt "+strconv.Itoa(past.Attempt), v.state(past.State), words.Took(past.StartTime, past.EndTime),
+				words.Clean(past.ErrorKind), v.red(words.Shorten(first, 100)))
 		}
 	}
 }
@@ -310,7 +314,8 @@ func (v *view) subPlan(indent string, p *planView, last bool) {
 		tool = words.Clean(p.ParentActToolCall.Name) + ":"
 	}
 	title := cmp.Or(p.Title, p.UserRequest, p.CurrentPlanID)
-	v.line(indent+branch, tool, words.Shorten(title, 70), v.planState(v.shown(p.State), p.Placeholder), v.figures(p.Total), inferred(p))
+	v.line(indent+branch, tool, words.Shorten(title, 70), v.planState(v.shown(p.State), p.Placeholder),
+		v.figures(p.Total), inferred(p))
 	v.failure(indent+under, "", p.ErrorMessage, maxShownText)
 	v.children(indent+under, p)
 }

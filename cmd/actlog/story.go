@@ -71,8 +71,9 @@ type toldTool struct {
 
 func newStory(c *client, root string, v *view) *story {
 	return &story{
-		client: c, root: root, view: v, plans: map[string]*toldPlan{}, steps: map[string]*toldStep{}, cycles: map[cycleKey]*toldCycle{},
-		tools: map[string]*toldTool{}, waits: map[string]string{}, others: map[string]bool{}, at: map[int]string{},
+		client: c, root: root, view: v, plans: map[string]*toldPlan{}, steps: map[string]*toldStep{},
+		cycles: map[cycleKey]*toldCycle{},
+		tools:  map[string]*toldTool{}, waits: map[string]string{}, others: map[string]bool{}, at: map[int]string{},
 	}
 }
 

@@ -6,9 +6,9 @@ import (
 	"github.com/actlog/actlog/internal/view/words"
 )
 
-// commandLine returns a command for the user to type: actlog, the name of a command, its arguments, flags with their values by turns, and
-// the server if it is not the usual one. Ids come from the record, so anybody may have chosen them: each is quoted, and none is read as
-// a flag.
+// commandLine returns a command for the user to type: actlog, the name of a command, its arguments, flags with their
+// values by turns, and the server if it is not the usual one. Ids come from the record, so anybody may have chosen
+// them: each is quoted, and none is read as a flag.
 func (c *client) commandLine(name string, args []string, flags ...string) string {
 	if c.base != defaultServer {
 		flags = append(flags, "--server", c.base)

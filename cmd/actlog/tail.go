@@ -225,7 +225,8 @@ func (t *tail) printChanges(event string, data json.RawMessage) error {
 		if p.Steps > 0 {
 			steps = words.Plural(p.Steps, "step")
 		}
-		t.print(words.Clean(p.RootPlanID), words.Clean(p.Name), v.planState(p.State, p.Placeholder), steps, v.figures(p.Total), v.red(words.Clean(p.ErrorKind)))
+		t.print(words.Clean(p.RootPlanID), words.Clean(p.Name), v.planState(p.State, p.Placeholder), steps,
+			v.figures(p.Total), v.red(words.Clean(p.ErrorKind)))
 	}
 	return v.err
 }
@@ -252,7 +253,10 @@ func (t *tail) describe(r *tailRow) (name string, parts []string) {
 	case "agentExecution":
 		return "step " + r.StepID, []string{words.Clean(r.AgentName), state, t.view.figures(r.Figures)}
 	case "thinkAct":
-		return "cycle " + strconv.FormatInt(r.Seq+1, 10) + " of step " + r.StepID, []string{words.Clean(r.ModelName), state, words.Took(r.ThinkStartTime, r.ThinkEndTime), words.Tokens(r.InputTokens, r.OutputTokens)}
+		return "cycle " + strconv.FormatInt(r.Seq+1, 10) + " of step " + r.StepID, []string{
+			words.Clean(r.ModelName), state, words.Took(r.ThinkStartTime, r.ThinkEndTime),
+			words.Tokens(r.InputTokens, r.OutputTokens),
+		}
 	case "actTool":
 		return "tool " + r.ToolCallID, []string{words.Clean(r.Name), state, words.Took(r.StartTime, r.EndTime)}
 	case "thought":

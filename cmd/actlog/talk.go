@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// maxSaid and maxSaidLines bound what is shown of a message or of a result, in characters and lines. --json has all of it.
+	// maxSaid and maxSaidLines bound what is shown of a message or of a result, in characters and lines. --json has all of
+	// it.
 	maxSaid      = 2_000
 	maxSaidLines = 20
 	// maxArguments bounds what is shown of the arguments of a tool call, in characters.
@@ -46,7 +47,8 @@ func (v *view) step(st *stepView, of *planView) {
 
 // cycle draws what a model was asked beyond the cycle before, what it answered, and what came of its tool calls.
 func (v *view) cycle(st *stepView, c, before *cycleView) {
-	v.line("", v.bold("cycle "+strconv.Itoa(c.Seq+1)), v.stateBelow(c.State), words.Clean(c.ModelName), words.Took(c.ThinkStartTime, c.ThinkEndTime),
+	v.line("", v.bold("cycle "+strconv.Itoa(c.Seq+1)), v.stateBelow(c.State), words.Clean(c.ModelName),
+		words.Took(c.ThinkStartTime, c.ThinkEndTime),
 		words.Tokens(c.InputTokens, c.OutputTokens), words.Clean(c.FinishReason), c.number())
 	v.line("  ", v.faint("at "+cycleAt(st.StepID, c.Seq)))
 	v.pastAttempts("  ", c.attempted)
@@ -98,7 +100,8 @@ func (v *view) message(m *chat.Message, calls []*toolCallView) {
 
 // toolCall draws a tool call and what came of it.
 func (v *view) toolCall(t *toolCallView) {
-	v.line("  ", "→ "+v.bold(t.Name), words.Shorten(t.Parameters, maxArguments), v.stateBelow(t.State), words.Took(t.StartTime, t.EndTime), t.number())
+	v.line("  ", "→ "+v.bold(t.Name), words.Shorten(t.Parameters, maxArguments), v.stateBelow(t.State),
+		words.Took(t.StartTime, t.EndTime), t.number())
 	v.pastAttempts("    ", t.attempted)
 	v.failure("    ", "", t.ErrorMessage, maxSaid)
 	if t.ErrorMessage == "" {
@@ -142,7 +145,8 @@ func (v *view) said(prefix, who, text string) {
 // maxSaidIndent bounds how far to the right a line of what somebody said begins.
 const maxSaidIndent = 40
 
-// brought reports whether a message has nothing but what the cycle shows: tool calls, their results, and what the model answered.
+// brought reports whether a message has nothing but what the cycle shows: tool calls, their results, and what the model
+// answered.
 func (c *cycleView) brought(m *chat.Message) bool {
 	isOurs := func(p chat.Part) bool {
 		return slices.ContainsFunc(c.ActToolInfoList, func(t *toolCallView) bool { return t.is(p.ID) })

@@ -43,7 +43,8 @@ func (c *verifyCmd) Run(ctx context.Context, e *env) error {
 			if d.Missing {
 				problem = "is missing"
 			}
-			_, err := fmt.Fprintf(e.stdout, "plan %s, step %s, cycle %d: content %s of the prompt %s\n", words.Clean(d.RootPlanID), words.Clean(d.StepID), d.Seq+1, d.Content, problem)
+			_, err := fmt.Fprintf(e.stdout, "plan %s, step %s, cycle %d: content %s of the prompt %s\n",
+				words.Clean(d.RootPlanID), words.Clean(d.StepID), d.Seq+1, d.Content, problem)
 			return err
 		}, func(n int) { runs = int64(n) })
 		if err != nil {

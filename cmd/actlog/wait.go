@@ -30,7 +30,8 @@ type waitView struct {
 	Decision, DecidedBy, By      string
 }
 
-// draw draws what the wait is about, whole: a human who approves has to see everything, and is told last what is not shown as it is.
+// draw draws what the wait is about, whole: a human who approves has to see everything, and is told last what is not
+// shown as it is.
 func (w *waitView) draw(v *view) {
 	defer func(width int) { v.width = width }(v.width)
 	v.width = 0 // to wrap lines leaves out blanks where they end
@@ -172,7 +173,9 @@ func (s *subject) notes() {
 		s.view.line("  ", s.view.yellow("Not shown as it is: "+strings.Join(notes, "; ")))
 	}
 	if s.rows > usualHeight {
-		s.view.line("  ", s.view.yellow("It takes about "+words.Plural(int64(s.rows), "line")+": scroll up to read all of it"))
+		s.view.line(
+			"  ", s.view.yellow("It takes about "+words.Plural(int64(s.rows), "line")+": scroll up to read all of it"),
+		)
 	}
 }
 

@@ -62,7 +62,8 @@ func (f *waitFlags) waiting(log *slog.Logger) *waiting {
 // reason is why requests are refused meanwhile.
 func (w *waiting) reason() error { return w.why.Load() }
 
-// until calls open until it succeeds. It gives up if somebody has to correct something first, or when the time is over, or ctx is.
+// until calls open until it succeeds. It gives up if somebody has to correct something first, or when the time is over,
+// or ctx is.
 func (w *waiting) until(ctx context.Context, open func(context.Context) error) error {
 	began, said := time.Now(), time.Time{}
 

@@ -9,8 +9,8 @@ import (
 // leastText is how many columns of a wrapped line its text has at least, however far to the right it begins.
 const leastText = 40
 
-// wrapped returns a line as lines of at most so many columns, broken between words; a word that is longer is broken where the line ends.
-// The first line begins with first, the others with rest. Colours go on where a line goes on.
+// wrapped returns a line as lines of at most so many columns, broken between words; a word that is longer is broken
+// where the line ends. The first line begins with first, the others with rest. Colours go on where a line goes on.
 func wrapped(first, text, rest string, width int) []string {
 	w := wrapping{begins: first, rest: rest, width: width}
 	w.room = max(width-columns(first), leastText)

@@ -26,11 +26,13 @@ func TestBench(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	page := filepath.Join(dir, "reporting.md")
-	if err := os.WriteFile(page, []byte("## Failures\n```sql\nSELECT count(*) FROM actlog.act_tool_info WHERE state = 'FAILED'\n```\n"), 0o600); err != nil {
+	if err := os.WriteFile(page, []byte("## Failures\n```sql\n"+
+		"SELECT count(*) FROM actlog.act_tool_info WHERE state = 'FAILED'\n```\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	out, file := new(bytes.Buffer), filepath.Join(dir, "figures.json")
-	args := []string{"-bench", "write,call,report,memory", "-scale", "0.001", "-repeats", "1", "-json", file, "-reporting", page,
+	args := []string{"-bench", "write,call,report,memory", "-scale", "0.001", "-repeats", "1", "-json", file,
+		"-reporting", page,
 		"-cpuprofile", filepath.Join(dir, "cpu"), "-memprofile", filepath.Join(dir, "mem")}
 	if code := run(t.Context(), args, out, out); code != exitDone {
 		t.Fatalf("exit code %d:\n%s", code, out)
@@ -87,7 +89,8 @@ func TestUsage(t *testing.T) {
 		{"-h", exitDone, "-cpuprofile"},
 	} {
 		var out bytes.Buffer
-		if code := run(t.Context(), strings.Fields(tt.args), &out, &out); code != tt.code || !strings.Contains(out.String(), tt.want) {
+		if code := run(t.Context(), strings.Fields(tt.args), &out, &out); code != tt.code ||
+			!strings.Contains(out.String(), tt.want) {
 			t.Errorf("bench %s: exit code %d, %q; want %d, %q", tt.args, code, &out, tt.code, tt.want)
 		}
 	}
@@ -111,7 +114,9 @@ func TestVerdicts(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, &out)
 		}
 	}
-	for v, want := range map[float64]string{0: "0", 1234.5: "1234", 0.012345: "0.0123", 12.3: "12.3", 100: "100", math.Inf(1): "+Inf"} {
+	for v, want := range map[float64]string{
+		0: "0", 1234.5: "1234", 0.012345: "0.0123", 12.3: "12.3", 100: "100", math.Inf(1): "+Inf",
+	} {
 		if got := digits(v); got != want {
 			t.Errorf("digits(%v) is %s, want %s", v, got, want)
 		}
@@ -120,7 +125,8 @@ func TestVerdicts(t *testing.T) {
 
 func TestQueriesOf(t *testing.T) {
 	t.Parallel()
-	page := "# Reports\n```sh\npsql\n```\n## One\ntext\n```sql\nSELECT 1;\n```\n## Two\n```sql\nALTER ROLE x;\n```\n```sql\nWITH x AS (SELECT 2)\n-- # no heading\nSELECT * FROM x\n```\n"
+	page := "# Reports\n```sh\npsql\n```\n## One\ntext\n```sql\nSELECT 1;\n```\n## Two\n```sql\nALTER ROLE x;\n```\n" +
+		"```sql\nWITH x AS (SELECT 2)\n-- # no heading\nSELECT * FROM x\n```\n"
 	want := []query{{"One", "SELECT 1;"}, {"Two", "WITH x AS (SELECT 2)\n-- # no heading\nSELECT * FROM x"}}
 	if got := queriesOf(page); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
@@ -158,7 +164,9 @@ func TestTextIsRealistic(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text string
 		most float64
-	}{"prose": {a.prose, 2.75}, "prompts": {a.prompts, 3.2}, "results": {a.results, 3.5}, "large plan": {steps.String(), 3}} {
+	}{
+		"prose": {a.prose, 2.75}, "prompts": {a.prompts, 3.2}, "results": {a.results, 3.5}, "large plan": {steps.String(), 3},
+	} {
 		var packed bytes.Buffer
 		w := gzip.NewWriter(&packed)
 		_, err := w.Write([]byte(tt.text))
@@ -166,13 +174,15 @@ func TestTextIsRealistic(t *testing.T) {
 			t.Fatal(err)
 		}
 		size := float64(len(tt.text))
-		gzipped, nearby, whole := size/float64(packed.Len()), size/float64(len(near.EncodeAll([]byte(tt.text), nil))), size/float64(len(far.EncodeAll([]byte(tt.text), nil)))
+		gzipped, nearby, whole := size/float64(packed.Len()), size/float64(len(near.EncodeAll([]byte(tt.text), nil))),
+			size/float64(len(far.EncodeAll([]byte(tt.text), nil)))
 		t.Logf("%s: gzip %.2f, zstd %.2f, with a large window %.2f", name, gzipped, nearby, whole)
 		if gzipped < 2 || gzipped > tt.most {
 			t.Errorf("gzip compresses %s %.2f times, %v is the most", name, gzipped, tt.most)
 		}
 		if whole > 1.15*nearby {
-			t.Errorf("%s repeat themselves: zstd compresses them %.2f times, and %.2f times with a large window", name, nearby, whole)
+			t.Errorf("%s repeat themselves: zstd compresses them %.2f times, and %.2f times with a large window", name, nearby,
+				whole)
 		}
 	}
 	for _, arg := range a.args[:100] {

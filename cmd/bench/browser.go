@@ -34,7 +34,8 @@ func chromium() string {
 
 // browse starts a browser.
 func browse(ctx context.Context, binary string) (*browser, error) {
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(binary), chromedp.NoSandbox, chromedp.WindowSize(1440, 900))
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(binary), chromedp.NoSandbox,
+		chromedp.WindowSize(1440, 900))
 	allocated, cancel := chromedp.NewExecAllocator(context.WithoutCancel(ctx), options...)
 	ctx, _ = chromedp.NewContext(allocated) // Cancel ends it
 	b := &browser{ctx, func() error {
@@ -60,7 +61,8 @@ func (b *browser) open(url, script string) (*tab, error) {
 	t := &tab{ctx, func() { end(); cancel() }}
 	err := chromedp.Do(ctx)
 	if err == nil {
-		_, err = chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script})
+		_, err = chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument,
+			page.AddScriptToEvaluateOnNewDocumentParams{Source: script})
 	}
 	if err == nil {
 		err = chromedp.Do(ctx, chromedp.Navigate(url))
@@ -73,7 +75,8 @@ func evaluate[T any](t *tab, expression string) (T, error) {
 	return chromedp.Run(t.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 }
 
-// memory returns the private memory of the tab's process, in MB: the largest of those that show pages, as no other tab is open.
+// memory returns the private memory of the tab's process, in MB: the largest of those that show pages, as no other tab
+// is open.
 func (t *tab) memory() (most float64, err error) {
 	all, err := chromedp.CallBrowser(t.ctx, systeminfo.GetProcessInfo, cdp.Empty{})
 	if err != nil {

@@ -30,7 +30,9 @@ func measureCall(ctx context.Context, b *bench) (figures []figure, err error) {
 		return nil, err
 	}
 	defer func() { _ = conn.Close(ctx) }()
-	if _, err := conn.Exec(ctx, "CREATE TABLE bare (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, value text)"); err != nil {
+	if _, err := conn.Exec(
+		ctx, "CREATE TABLE bare (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, value text)",
+	); err != nil {
 		return nil, err
 	}
 
@@ -120,7 +122,8 @@ func (b *bench) bufferedCall(ctx context.Context, calls int) (microseconds, allo
 		if err != nil {
 			return 0, 0, err
 		}
-		if err := cycle.EndThink(ctx, recorder.ThinkResult{Output: texts[1], InputTokens: 1500, OutputTokens: 150}); err != nil {
+		if err := cycle.EndThink(ctx,
+			recorder.ThinkResult{Output: texts[1], InputTokens: 1500, OutputTokens: 150}); err != nil {
 			return 0, 0, err
 		}
 		ctx, call, err := cycle.StartTool(ctx, recorder.ToolInfo{Name: "tool", Parameters: texts[2]})

@@ -12,7 +12,8 @@ import (
 // neither reports nor retention read them.
 func (b *bench) fillCalls(ctx context.Context, db *database, calls, weeks, ago int) error {
 	err := pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "CREATE TEMPORARY TABLE sample ON COMMIT DROP AS SELECT n - 1 AS n, value FROM unnest($1::text[]) WITH ORDINALITY AS u (value, n)", b.text.sample(100)); err != nil {
+		if _, err := tx.Exec(ctx, "CREATE TEMPORARY TABLE sample ON COMMIT DROP AS SELECT n - 1 AS n, value FROM "+
+			"unnest($1::text[]) WITH ORDINALITY AS u (value, n)", b.text.sample(100)); err != nil {
 			return err
 		}
 		for _, s := range []struct {

@@ -72,17 +72,26 @@ func (t *text) conversation(k talk, i, turns int) (changes []record.Change) {
 	front := cut(r, t.prose, 6_000)
 	messages := []message{{"user", cut(r, t.prose, 300)}}
 	changes = append(changes,
-		&record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new(t.title(r)), State: new(record.Completed), StartTime: &start, EndTime: &start},
-		&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: step, AgentName: new("agent"), State: new(record.Completed), StartTime: &start, EndTime: &start})
+		&record.Plan{
+			RootPlanID: root, CurrentPlanID: root, Title: new(t.title(r)), State: new(record.Completed), StartTime: &start,
+			EndTime: &start,
+		},
+		&record.AgentExecution{
+			RootPlanID: root, PlanID: root, StepID: step, AgentName: new("agent"), State: new(record.Completed),
+			StartTime: &start, EndTime: &start,
+		})
 	for turn := range turns {
 		answer, arg, result := t.answer(r), t.arg(r), cut(r, t.results, 5_000)
 		changes = append(changes,
 			&record.ThinkAct{
-				RootPlanID: root, StepID: step, Seq: int64(turn), ThinkInput: new(k.prompt(turn, front, messages)), ThinkOutput: &answer, State: new(record.Completed),
-				ModelName: new("large-1"), InputTokens: new(int64(3_000)), OutputTokens: new(int64(300)), ThinkStartTime: &start, ThinkEndTime: &start,
+				RootPlanID: root, StepID: step, Seq: int64(turn), ThinkInput: new(k.prompt(turn, front, messages)),
+				ThinkOutput: &answer, State: new(record.Completed),
+				ModelName: new("large-1"), InputTokens: new(int64(3_000)), OutputTokens: new(int64(300)), ThinkStartTime: &start,
+				ThinkEndTime: &start,
 			},
 			&record.ActTool{
-				RootPlanID: root, StepID: step, Seq: int64(turn), ToolCallID: record.NewToolCallID(), Name: new("tool"), Parameters: &arg, Result: &result,
+				RootPlanID: root, StepID: step, Seq: int64(turn), ToolCallID: record.NewToolCallID(), Name: new("tool"),
+				Parameters: &arg, Result: &result,
 				State: new(record.Completed), StartTime: &start, EndTime: &start,
 			})
 		messages = append(messages, message{"assistant", answer + arg}, message{"tool", result})
@@ -152,14 +161,17 @@ func (c *contentBench) space(ctx context.Context) (figures []figure, err error) 
 				n.turns, digits(disk[n.turns]), digits(wal[n.turns]), digits(before[n.turns])))
 		}
 		figures = append(figures,
-			against(k.name+", disk a turn", "kB", []float64{disk[100]}, []float64{disk[10]}, "of 10 turns", atMost(1.3)).noted("%s", strings.Join(note, "; ")),
+			against(k.name+", disk a turn", "kB", []float64{disk[100]}, []float64{disk[10]}, "of 10 turns",
+				atMost(1.3)).noted("%s", strings.Join(note, "; ")),
 			against(k.name+", WAL a turn", "kB", []float64{wal[100]}, []float64{wal[10]}, "of 10 turns", atMost(1.3)))
 	}
 	return figures, nil
 }
 
 // sizeOf writes conversations and returns what a turn takes, in kB.
-func (c *contentBench) sizeOf(ctx context.Context, s *store.Store, k talk, conversations, turns int) (disk, wal float64, err error) {
+func (c *contentBench) sizeOf(
+	ctx context.Context, s *store.Store, k talk, conversations, turns int,
+) (disk, wal float64, err error) {
 	before, err := c.emptied(ctx)
 	if err != nil {
 		return 0, 0, err
@@ -183,13 +195,16 @@ func (c *contentBench) emptied(ctx context.Context) (sizes, error) {
 }
 
 func (c *contentBench) sizes(ctx context.Context) (z sizes, err error) {
-	err = c.db.pool.QueryRow(ctx, `SELECT sum(pg_total_relation_size(p.relid))::bigint, (pg_current_wal_insert_lsn() - '0/0')::bigint
+	err = c.db.pool.QueryRow(ctx,
+		`SELECT sum(pg_total_relation_size(p.relid))::bigint, (pg_current_wal_insert_lsn() - '0/0')::bigint
 		FROM unnest('{actlog.think_act_record,actlog.act_tool_info,actlog.content}'::regclass[]) AS t, pg_partition_tree(t) AS p`).Scan(&z.disk, &z.wal)
 	return z, err
 }
 
 // write writes new conversations from all clients and returns how long it took.
-func (c *contentBench) write(ctx context.Context, s *store.Store, k talk, conversations, turns int) (time.Duration, error) {
+func (c *contentBench) write(
+	ctx context.Context, s *store.Store, k talk, conversations, turns int,
+) (time.Duration, error) {
 	batches, err := c.conversations(ctx, k, conversations, turns)
 	if err != nil {
 		return 0, err
@@ -245,12 +260,16 @@ func (c *contentBench) rate(ctx context.Context) (figures []figure, err error) {
 		if err != nil {
 			return nil, err
 		}
-		figures = append(figures, against(fmt.Sprintf("conversations of %d turns, written", v.turns), mbPerSecond, ours, beside, "COPY of whole rows", v.target).noted("%s", copied.note(valueOf(ours))))
+		figures = append(
+			figures, against(fmt.Sprintf("conversations of %d turns, written", v.turns), mbPerSecond, ours, beside,
+				"COPY of whole rows", v.target).noted("%s", copied.note(valueOf(ours))),
+		)
 		ours, beside, err = c.byTurns(ctx, rate(c.once), rate(c.whole))
 		if err != nil {
 			return nil, err
 		}
-		figures = append(figures, against(fmt.Sprintf("conversations of %d turns, written", v.turns), mbPerSecond, ours, beside, "whole texts", nil))
+		figures = append(figures, against(fmt.Sprintf("conversations of %d turns, written", v.turns), mbPerSecond, ours,
+			beside, "whole texts", nil))
 	}
 	return figures, nil
 }
@@ -312,7 +331,8 @@ func (c *contentBench) reads(ctx context.Context) (figures []figure, err error) 
 			return func(ctx context.Context) (float64, error) {
 				start := time.Now()
 				for i := range c.n(v.requests, 2) {
-					r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/api/executor/agent-execution/"+keys[s][i%len(keys[s])], nil)
+					r, err := http.NewRequestWithContext(ctx, http.MethodGet,
+						url+"/api/executor/agent-execution/"+keys[s][i%len(keys[s])], nil)
 					if err != nil {
 						return 0, err
 					}
@@ -329,7 +349,10 @@ func (c *contentBench) reads(ctx context.Context) (figures []figure, err error) 
 		if err != nil {
 			return nil, err
 		}
-		figures = append(figures, against(fmt.Sprintf("step of %d cycles, read", v.turns), "ms", ours, beside, "whole texts", v.target).noted("answers of about %d bytes", bytes))
+		figures = append(
+			figures, against(fmt.Sprintf("step of %d cycles, read", v.turns), "ms", ours, beside, "whole texts",
+				v.target).noted("answers of about %d bytes", bytes),
+		)
 	}
 	return figures, nil
 }

@@ -85,7 +85,8 @@ func columnsOf(ctx context.Context, db *database, table string) (columns []strin
 		case name == "think_input_parts":
 			return nil
 		case name == "think_input": // COPY writes it whole
-			expression = "CASE WHEN r.think_input_parts IS NULL THEN r.think_input ELSE actlog.text_of(r.root_plan_id, r.part, r.think_input_parts) END"
+			expression = "CASE WHEN r.think_input_parts IS NULL THEN r.think_input ELSE actlog.text_of(r.root_plan_id, " +
+				"r.part, r.think_input_parts) END"
 		case kind == "json":
 			expression += "::text"
 		}

@@ -72,7 +72,10 @@ func against(name, unit string, ours, beside []float64, besideName string, t *ta
 	for i := range ours {
 		ratios[i] = ours[i] / beside[i]
 	}
-	f := figure{Name: name, Unit: unit, Ours: valueOf(ours), Beside: valueOf(beside), BesideName: besideName, Ratio: valueOf(ratios), Target: t}
+	f := figure{
+		Name: name, Unit: unit, Ours: valueOf(ours), Beside: valueOf(beside), BesideName: besideName, Ratio: valueOf(ratios),
+		Target: t,
+	}
 	return f.judged(f.Ratio)
 }
 
@@ -118,7 +121,8 @@ func (r report) table(out io.Writer) error {
 		if f.Beside != nil {
 			beside = f.Beside.show(f.Unit) + ", " + f.BesideName
 		}
-		fmt.Fprintf(w, "%s: %s\t%s\t%s\t%s\t%s\t%s\n", f.Group, f.Name, f.Ours.show(f.Unit), beside, f.Ratio.show(""), bound, verdict)
+		fmt.Fprintf(w, "%s: %s\t%s\t%s\t%s\t%s\t%s\n", f.Group, f.Name, f.Ours.show(f.Unit), beside, f.Ratio.show(""), bound,
+			verdict)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -161,7 +165,9 @@ func digits(v float64) string {
 
 // byTurns measures ours and beside by turns, so that other work on the machine affects both. The
 // first turn is a warm-up and does not count. beside may be nil.
-func (b *bench) byTurns(ctx context.Context, ours, beside func(context.Context) (float64, error)) (oursValues, besideValues []float64, err error) {
+func (b *bench) byTurns(
+	ctx context.Context, ours, beside func(context.Context) (float64, error),
+) (oursValues, besideValues []float64, err error) {
 	for turn := range b.repeats + 1 {
 		for _, s := range []struct {
 			name    string

@@ -61,7 +61,8 @@ func measureGrowing(ctx context.Context, b *bench) (figures []figure, err error)
 			}
 		}
 		for m := 1; m < len(marks); m++ {
-			f := against(fmt.Sprintf("a span of a trace %s, from %d to %d spans", shape.of, marks[m-1], marks[m]), "us", took[m], took[0], "to 1,000", atMost(1.5))
+			f := against(fmt.Sprintf("a span of a trace %s, from %d to %d spans", shape.of, marks[m-1], marks[m]), "us",
+				took[m], took[0], "to 1,000", atMost(1.5))
 			figures = append(figures, f.noted("requests of %d spans, one after the other", spansPerRequest))
 		}
 	}

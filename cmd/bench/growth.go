@@ -42,7 +42,8 @@ func measureGrowth(ctx context.Context, b *bench) (figures []figure, err error) 
 	if b.machine.FsyncMS < inMemoryMS {
 		least = 0.85
 	}
-	f := against(fmt.Sprintf("writing the last tenth of %d rows", rows), "rows/s", last, first, "the first tenth", atLeast(least))
+	f := against(fmt.Sprintf("writing the last tenth of %d rows", rows), "rows/s", last, first, "the first tenth",
+		atLeast(least))
 	figures = append(figures, f.noted("ratio by chunk of %d rows", runs/(10*chunksOfTenth)*rowsOfRun))
 
 	if err := b.text.fill(ctx, smallStore, 0, max(clients, runs/100)); err != nil {
@@ -57,14 +58,16 @@ func measureGrowth(ctx context.Context, b *bench) (figures []figure, err error) 
 		name, ids string
 		read      func(ctx context.Context, s *store.Store, id string) error
 	}{
-		{"tree", "SELECT root_plan_id FROM actlog.plan_execution_record ORDER BY 1", func(ctx context.Context, s *store.Store, id string) error {
-			_, _, err := s.PlanTree(ctx, "", id)
-			return err
-		}},
-		{"step", "SELECT step_id FROM actlog.agent_execution_record ORDER BY 1", func(ctx context.Context, s *store.Store, id string) error {
-			_, err := s.StepDetail(ctx, "", id)
-			return err
-		}},
+		{"tree", "SELECT root_plan_id FROM actlog.plan_execution_record ORDER BY 1",
+			func(ctx context.Context, s *store.Store, id string) error {
+				_, _, err := s.PlanTree(ctx, "", id)
+				return err
+			}},
+		{"step", "SELECT step_id FROM actlog.agent_execution_record ORDER BY 1",
+			func(ctx context.Context, s *store.Store, id string) error {
+				_, err := s.StepDetail(ctx, "", id)
+				return err
+			}},
 	} {
 		median := func(db *database, s *store.Store) (func(context.Context) (float64, error), error) {
 			sample, err := ids(ctx, db, v.ids, b.n(300, 10))
@@ -92,7 +95,8 @@ func measureGrowth(ctx context.Context, b *bench) (figures []figure, err error) 
 		if err != nil {
 			return nil, err
 		}
-		figures = append(figures, against(fmt.Sprintf("%s among %d rows", v.name, rows), "us", ours, beside, "a hundredth", atMost(1.3)))
+		figures = append(figures, against(fmt.Sprintf("%s among %d rows", v.name, rows), "us", ours, beside, "a hundredth",
+			atMost(1.3)))
 	}
 	return figures, nil
 }
@@ -116,9 +120,10 @@ func (b *bench) grow(ctx context.Context, s *store.Store, runs int) (rates []flo
 	const chunks = 10 * chunksOfTenth
 	for chunk := range chunks {
 		from, to := share(runs, chunk, chunks)
-		batches, err := b.batches(ctx, to-from, batchRecords, func(ctx context.Context, first, last int) ([]record.Change, error) {
-			return b.text.whole(ctx, from+first, from+last)
-		})
+		batches, err := b.batches(ctx, to-from, batchRecords,
+			func(ctx context.Context, first, last int) ([]record.Change, error) {
+				return b.text.whole(ctx, from+first, from+last)
+			})
 		if err != nil {
 			return nil, err
 		}

@@ -111,7 +111,10 @@ func (b *bench) encodings(ctx context.Context, client *http.Client, name, url st
 	}
 	for _, encoding := range []string{"gzip", "zstd", usual} {
 		size := float64(sizes[encoding])
-		figures = append(figures, alone(name+", "+encoding+", size", "MB", []float64{size / 1e6}, nil).noted("%s times smaller", digits(float64(plain)/size)))
+		figures = append(
+			figures, alone(name+", "+encoding+", size", "MB", []float64{size / 1e6}, nil).noted("%s times smaller",
+				digits(float64(plain)/size)),
+		)
 	}
 	return figures, nil
 }
@@ -141,7 +144,8 @@ func get(ctx context.Context, client *http.Client, url, encoding string, into io
 func processor(do func() error) func(context.Context) (float64, error) {
 	return func(context.Context) (float64, error) {
 		var before, after syscall.Rusage
-		err := errors.Join(syscall.Getrusage(syscall.RUSAGE_SELF, &before), do(), syscall.Getrusage(syscall.RUSAGE_SELF, &after))
+		err := errors.Join(syscall.Getrusage(syscall.RUSAGE_SELF, &before), do(),
+			syscall.Getrusage(syscall.RUSAGE_SELF, &after))
 		nanoseconds := after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano()
 		return ms(time.Duration(nanoseconds)), err
 	}
@@ -153,16 +157,23 @@ func processor(do func() error) func(context.Context) (float64, error) {
 func (t *text) manySteps(n int) (root string, changes []record.Change) {
 	r, g := rand.New(rand.NewPCG(t.seed, 4)), newGenerator(t.seed+4)
 	root = record.NewPlanID()
-	changes = append(changes, &record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new(t.title(r)), State: new(record.Running), StartTime: new(time.Now())})
+	changes = append(changes, &record.Plan{
+		RootPlanID: root, CurrentPlanID: root, Title: new(t.title(r)), State: new(record.Running), StartTime: new(time.Now()),
+	})
 	for i := range n {
 		step := record.NewStepID()
 		changes = append(changes,
 			&record.AgentExecution{
-				RootPlanID: root, PlanID: root, StepID: step, StepIndex: new(int64(i)), AgentName: new("agent"), State: new(record.Completed),
-				AgentRequest: new(g.next(g.remark)), Result: new(g.next(g.remark)), StartTime: new(time.Now()), EndTime: new(time.Now()),
+				RootPlanID: root, PlanID: root, StepID: step, StepIndex: new(int64(i)), AgentName: new("agent"),
+				State:        new(record.Completed),
+				AgentRequest: new(g.next(g.remark)), Result: new(g.next(g.remark)), StartTime: new(time.Now()),
+				EndTime: new(time.Now()),
 			},
 			&record.ThinkAct{RootPlanID: root, StepID: step, ThinkOutput: new(t.title(r)), State: new(record.Completed)},
-			&record.ActTool{RootPlanID: root, StepID: step, ToolCallID: record.NewToolCallID(), Name: new("tool"), Parameters: new(g.next(g.object)), State: new(record.Completed)})
+			&record.ActTool{
+				RootPlanID: root, StepID: step, ToolCallID: record.NewToolCallID(), Name: new("tool"),
+				Parameters: new(g.next(g.object)), State: new(record.Completed),
+			})
 	}
 	return root, changes
 }
@@ -172,9 +183,13 @@ func (t *text) manyCalls(n int) (root string, changes []record.Change) {
 	r := rand.New(rand.NewPCG(t.seed, 8))
 	root = record.NewPlanID()
 	step := record.NewStepID()
-	changes = append(changes, &record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Running)}, &record.AgentExecution{RootPlanID: root, PlanID: root, StepID: step})
+	changes = append(changes, &record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Running)},
+		&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: step})
 	for i := range n {
-		changes = append(changes, &record.ActTool{RootPlanID: root, StepID: step, Seq: int64(i / 4), ToolCallID: record.NewToolCallID(), Name: new("tool"), Result: new(t.prompt(r))})
+		changes = append(changes, &record.ActTool{
+			RootPlanID: root, StepID: step, Seq: int64(i / 4), ToolCallID: record.NewToolCallID(), Name: new("tool"),
+			Result: new(t.prompt(r)),
+		})
 	}
 	return root, changes
 }

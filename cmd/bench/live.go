@@ -68,8 +68,10 @@ func measureLive(ctx context.Context, b *bench) (figures []figure, err error) {
 		all50, all95 = append(all50, percentile(ofAll, 0.5)), append(all95, percentile(ofAll, 0.95))
 	}
 	return []figure{
-		alone("commit to client, of one plan, p95", "ms", p95, atMost(250)).noted("%d clients on %d plans, %d on all; %s of %s rows/s; %d times a client read of a cycle",
-			b.n(liveClients, livePlans/10), b.n(livePlans, 5), liveOnAll, digits(valueOf(rate).Median), digits(float64(runs*rowsOfRun)/full.Seconds()), seen),
+		alone("commit to client, of one plan, p95", "ms", p95, atMost(250)).noted("%d clients on %d plans, %d on all; %s "+
+			"of %s rows/s; %d times a client read of a cycle",
+			b.n(liveClients, livePlans/10), b.n(livePlans, 5), liveOnAll, digits(valueOf(rate).Median),
+			digits(float64(runs*rowsOfRun)/full.Seconds()), seen),
 		alone("the same, p50", "ms", p50, nil),
 		alone("commit to client, of all plans, p95", "ms", all95, atMost(250)),
 		alone("the same, p50", "ms", all50, nil),
@@ -85,7 +87,9 @@ func percentile(sorted []float64, p float64) float64 {
 }
 
 // load writes runs from all clients, spread over the time within, or as fast as possible if that is 0.
-func (b *bench) load(ctx context.Context, s *store.Store, runs int, within time.Duration) (took time.Duration, err error) {
+func (b *bench) load(
+	ctx context.Context, s *store.Store, runs int, within time.Duration,
+) (took time.Duration, err error) {
 	batches, err := b.batches(ctx, runs, batchRecords, b.text.whole)
 	if err != nil {
 		return 0, err
@@ -183,7 +187,8 @@ func (w *watch) writeCycles(ctx context.Context, t *text, s *store.Store) error 
 		start := time.Now().Add(liveEvery * time.Duration(i) / time.Duration(len(w.roots)))
 		for n := int64(0); until(ctx, start.Add(liveEvery*time.Duration(n))) == nil; n++ {
 			err := write(context.WithoutCancel(ctx), s, []record.Change{&record.ThinkAct{
-				RootPlanID: root, StepID: root + "-step", Seq: n, ThinkInput: new(t.prompt(r)), ThinkOutput: new(t.answer(r)), State: new(record.Completed),
+				RootPlanID: root, StepID: root + "-step", Seq: n, ThinkInput: new(t.prompt(r)), ThinkOutput: new(t.answer(r)),
+				State: new(record.Completed),
 			}})
 			if err != nil {
 				return err
@@ -296,7 +301,8 @@ func (w *watch) missing() (n int) {
 // end stops the clients when they have seen everything, or after a minute.
 func (w *watch) end(ctx context.Context) error {
 	missing := w.missing()
-	for deadline := time.Now().Add(time.Minute); missing > 0 && ctx.Err() == nil && time.Now().Before(deadline); missing = w.missing() {
+	for deadline := time.Now().Add(time.Minute); missing > 0 && ctx.Err() == nil &&
+		time.Now().Before(deadline); missing = w.missing() {
 		_ = until(ctx, time.Now().Add(100*time.Millisecond))
 	}
 	w.cancel()

@@ -112,12 +112,14 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	f.Float64Var(&c.scale, "scale", 1, "factor for the amounts of data; targets are for 1")
-	f.IntVar(&c.texts, "texts", 0, "runs among which textsearch searches while others write (default: 300,000, times the scale)")
+	f.IntVar(&c.texts, "texts", 0,
+		"runs among which textsearch searches while others write (default: 300,000, times the scale)")
 	f.IntVar(&c.repeats, "repeats", 5, "number of measurements per figure, without the warm-up")
 	f.Uint64Var(&c.seed, "seed", 1, "seed of the texts")
 	names := f.String("bench", strings.Join(groupNames(), ","), "groups of figures to measure")
 	f.StringVar(&c.json, "json", "", "file to write the figures to, as JSON")
-	f.StringVar(&c.dir, "dir", "", "empty folder for the data (default: a temporary one); it must be on a disk, because durable writes are measured")
+	f.StringVar(&c.dir, "dir", "",
+		"empty folder for the data (default: a temporary one); it must be on a disk, because durable writes are measured")
 	f.StringVar(&c.actlog, "actlog", "", "actlog program whose memory is measured (default: build it)")
 	f.StringVar(&c.reporting, "reporting", "docs/reporting.md", "page whose queries are measured")
 	f.StringVar(&c.cpuProfile, "cpuprofile", "", "file for the CPU profile; its label side is ours or beside")

@@ -78,7 +78,8 @@ func (b *bench) serve(ctx context.Context, binary string) (_ *serving, err error
 	if err := l.Close(); err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), binary, "serve", "--listen", address, "--otlp-listen", "off", "--data-dir", filepath.Join(b.dir, "serve"))
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), binary, "serve", "--listen", address, "--otlp-listen", "off",
+		"--data-dir", filepath.Join(b.dir, "serve"))
 	log, err := os.Create(filepath.Join(b.dir, "serve.log"))
 	if err != nil {
 		return nil, err

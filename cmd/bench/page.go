@@ -23,7 +23,8 @@ const (
 	pageEvery   = 20 * time.Millisecond
 )
 
-// whenUsable is a script that notes when a page can be used: a key goes to the row before, and the detail of that row is there.
+// whenUsable is a script that notes when a page can be used: a key goes to the row before, and the detail of that row
+// is there.
 const whenUsable = `window.usable = new Promise((done) => {
 	const row = () => document.querySelector("[aria-selected=true]")?.id;
 	const detail = () => document.querySelector(".detail")?.textContent;
@@ -92,7 +93,9 @@ func measurePage(ctx context.Context, b *bench) (figures []figure, err error) {
 }
 
 // openings measures how long it takes until a run can be seen and used, and what that costs.
-func (b *bench) openings(ctx context.Context, srv *served, chrome *browser, root string, rows int, short bool) (figures []figure, err error) {
+func (b *bench) openings(
+	ctx context.Context, srv *served, chrome *browser, root string, rows int, short bool,
+) (figures []figure, err error) {
 	name := fmt.Sprintf("run of %d rows", rows)
 	if short {
 		read, _, err := b.byTurns(ctx, func(ctx context.Context) (float64, error) {
@@ -118,7 +121,8 @@ func (b *bench) openings(ctx context.Context, srv *served, chrome *browser, root
 		if turn == 0 {
 			continue
 		}
-		paint, usable, memory, frames = append(paint, o.paint), append(usable, o.usable), append(memory, o.memory), append(frames, o.frame)
+		paint, usable, memory, frames = append(paint, o.paint), append(usable, o.usable), append(memory, o.memory),
+			append(frames, o.frame)
 	}
 	return append(figures,
 		alone(name+", page", "kB", []float64{html}, nil),
@@ -212,7 +216,8 @@ func (b *bench) compared(ctx context.Context, srv *served) (f figure, err error)
 	client := newClient()
 	defer client.CloseIdleConnections()
 	took, _, err := b.byTurns(ctx, func(ctx context.Context) (float64, error) {
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, srv.url+"/compare?"+url.Values{"a": roots[:1], "b": roots[1:]}.Encode(), nil)
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet,
+			srv.url+"/compare?"+url.Values{"a": roots[:1], "b": roots[1:]}.Encode(), nil)
 		if err != nil {
 			return 0, err
 		}
@@ -237,7 +242,8 @@ func (b *bench) seen(ctx context.Context, srv *served, chrome *browser) ([]figur
 		}
 	}
 	return []figure{
-		alone("commit to screen, p95", "ms", p95, atMost(250)).noted("%d rows, one each %v, in a run of %d", updates, pageEvery, b.n(10_000, 100)),
+		alone("commit to screen, p95", "ms", p95, atMost(250)).noted("%d rows, one each %v, in a run of %d", updates,
+			pageEvery, b.n(10_000, 100)),
 		alone("the same, p50", "ms", p50, nil),
 	}, nil
 }
@@ -309,18 +315,27 @@ const (
 	cyclesOfStep   = 4
 )
 
-// runOfRows makes a run of so many rows, or a few more, all of which are seen when it is opened. Its last call failed, if it did.
+// runOfRows makes a run of so many rows, or a few more, all of which are seen when it is opened. Its last call failed,
+// if it did.
 func runOfRows(rows int, state record.State) (root string, changes []record.Change) {
 	root = record.NewPlanID()
 	start := time.Now().Add(-time.Hour)
 	at := func() *time.Time { return new(start.Add(time.Duration(len(changes)) * 10 * time.Millisecond)) }
-	changes = append(changes, &record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new("A long run"), State: new(record.Running), StartTime: at()})
+	changes = append(changes, &record.Plan{
+		RootPlanID: root, CurrentPlanID: root, Title: new("A long run"), State: new(record.Running), StartTime: at(),
+	})
 	steps := 0
 	step := func(plan, id string, state record.State) {
 		steps++
-		changes = append(changes, &record.AgentExecution{RootPlanID: root, PlanID: plan, StepID: id, StepIndex: new(int64(steps)), AgentName: new("agent"), ModelName: new("model"), State: &state, StartTime: at(), EndTime: at()})
+		changes = append(changes, &record.AgentExecution{
+			RootPlanID: root, PlanID: plan, StepID: id, StepIndex: new(int64(steps)), AgentName: new("agent"),
+			ModelName: new("model"), State: &state, StartTime: at(), EndTime: at(),
+		})
 		for seq := range int64(cyclesOfStep) {
-			changes = append(changes, &record.ThinkAct{RootPlanID: root, StepID: id, Seq: seq, ThinkOutput: new("I look it up."), InputTokens: new(int64(900)), OutputTokens: new(int64(40)), State: new(record.Completed), ThinkStartTime: at(), ThinkEndTime: at()},
+			changes = append(changes, &record.ThinkAct{
+				RootPlanID: root, StepID: id, Seq: seq, ThinkOutput: new("I look it up."), InputTokens: new(int64(900)),
+				OutputTokens: new(int64(40)), State: new(record.Completed), ThinkStartTime: at(), ThinkEndTime: at(),
+			},
 				callOf(root, id, seq, fmt.Sprintf("%s-%d", id, seq), 0))
 		}
 	}
@@ -329,7 +344,10 @@ func runOfRows(rows int, state record.State) (root string, changes []record.Chan
 	for seq := int64(cyclesOfStep); len(changes) < rows-2*cyclesOfStep-2; seq++ {
 		sub, call := record.NewSubPlanID(), record.NewToolCallID()
 		changes = append(changes, callOf(root, parts, seq, call, 0),
-			&record.Plan{RootPlanID: root, CurrentPlanID: sub, ParentPlanID: &root, ToolCallID: &call, Title: new("A part of it"), State: new(record.Completed), StartTime: at(), EndTime: at()})
+			&record.Plan{
+				RootPlanID: root, CurrentPlanID: sub, ParentPlanID: &root, ToolCallID: &call, Title: new("A part of it"),
+				State: new(record.Completed), StartTime: at(), EndTime: at(),
+			})
 		for range stepsOfSubPlan {
 			step(sub, record.NewStepID(), record.Completed)
 		}
@@ -344,6 +362,7 @@ func runOfRows(rows int, state record.State) (root string, changes []record.Chan
 }
 
 func callOf(root, step string, seq int64, id string, index int) *record.ActTool {
-	return &record.ActTool{RootPlanID: root, StepID: step, Seq: seq, ToolCallID: id, CallIndex: new(int64(index)), Name: new("look_up"), Parameters: new(`{"word": "lamp"}`), Result: new("It stands in the corner."),
+	return &record.ActTool{RootPlanID: root, StepID: step, Seq: seq, ToolCallID: id, CallIndex: new(int64(index)),
+		Name: new("look_up"), Parameters: new(`{"word": "lamp"}`), Result: new("It stands in the corner."),
 		State: new(record.Completed), StartTime: new(time.Now()), EndTime: new(time.Now())}
 }

@@ -74,21 +74,31 @@ func measureRead(ctx context.Context, b *bench) (figures []figure, err error) {
 		keys         []string
 	}{
 		{fmt.Sprintf("tree of %d steps", stepsOfRun), server + "/api/executor/details/", roots},
-		{fmt.Sprintf("step of %d cycles, %d tool calls", cyclesOfRun/stepsOfRun, toolsOfRun/stepsOfRun), server + "/api/executor/agent-execution/", small},
-		{fmt.Sprintf("step of %d cycles, %d tool calls", readCycles, readCycles*readTools), server + "/api/executor/agent-execution/", large},
+		{
+			fmt.Sprintf("step of %d cycles, %d tool calls", cyclesOfRun/stepsOfRun, toolsOfRun/stepsOfRun),
+			server + "/api/executor/agent-execution/", small,
+		},
+		{
+			fmt.Sprintf("step of %d cycles, %d tool calls", readCycles, readCycles*readTools),
+			server + "/api/executor/agent-execution/", large,
+		},
 	} {
 		_, bytes, err := getAll(ctx, client, v.prefix, v.keys, len(v.keys))
 		if err != nil {
 			return nil, err
 		}
-		if _, err := db.pool.Exec(ctx, "INSERT INTO texts VALUES ($1, $2) ON CONFLICT DO NOTHING", bytes, strings.ToValidUTF8(b.text.prompts[:bytes], "")); err != nil {
+		if _, err := db.pool.Exec(ctx, "INSERT INTO texts VALUES ($1, $2) ON CONFLICT DO NOTHING", bytes,
+			strings.ToValidUTF8(b.text.prompts[:bytes], "")); err != nil {
 			return nil, err
 		}
 		ours, theirs, err := b.byTurns(ctx, rate(v.prefix, v.keys), rate(rowServer+"/text/", []string{fmt.Sprint(bytes)}))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", v.name, err)
 		}
-		figures = append(figures, against(v.name, "requests/s", ours, theirs, "one row as long", atLeast(0.5)).noted("answers of %d bytes", bytes))
+		figures = append(
+			figures, against(v.name, "requests/s", ours, theirs, "one row as long", atLeast(0.5)).noted("answers of %d bytes",
+				bytes),
+		)
 	}
 	return figures, nil
 }
@@ -104,7 +114,8 @@ func (t *text) largerSteps(n int) (changes []record.Change) {
 		})
 		for seq := range int64(readCycles) {
 			changes = append(changes, &record.ThinkAct{
-				RootPlanID: root, StepID: step, Seq: seq, ThinkInput: new(t.prompt(r)), ThinkOutput: new(t.answer(r)), State: new(record.Completed),
+				RootPlanID: root, StepID: step, Seq: seq, ThinkInput: new(t.prompt(r)), ThinkOutput: new(t.answer(r)),
+				State: new(record.Completed),
 			})
 			for i := range int64(readTools) {
 				changes = append(changes, &record.ActTool{
@@ -158,7 +169,8 @@ func (b *bench) serveRow(ctx context.Context, db *database) (url string, stop fu
 		var row struct {
 			Text string `json:"text"`
 		}
-		err := pool.QueryRow(c.Request().Context(), "SELECT text FROM texts WHERE bytes = $1::text::integer", c.Param("bytes")).Scan(&row.Text)
+		err := pool.QueryRow(c.Request().Context(), "SELECT text FROM texts WHERE bytes = $1::text::integer",
+			c.Param("bytes")).Scan(&row.Text)
 		if err != nil {
 			return err
 		}
@@ -178,7 +190,9 @@ func (b *bench) serveRow(ctx context.Context, db *database) (url string, stop fu
 
 // getAll sends requests from all clients. It returns the requests per second and the mean size of a
 // body.
-func getAll(ctx context.Context, client *http.Client, prefix string, keys []string, requests int) (rate float64, bytes int, err error) {
+func getAll(
+	ctx context.Context, client *http.Client, prefix string, keys []string, requests int,
+) (rate float64, bytes int, err error) {
 	var got [clients]int
 	start := time.Now()
 	err = concurrently(clients, func(i int) error {

@@ -28,8 +28,8 @@ import (
 // clockTick is the unit of processor times in /proc, in milliseconds.
 const clockTick = 10
 
-// measureReplica reads lists, searches, charts and exports from 8 clients, at a server with a replica and at one without, and measures the processor
-// time of the primary for each.
+// measureReplica reads lists, searches, charts and exports from 8 clients, at a server with a replica and at one
+// without, and measures the processor time of the primary for each.
 func measureReplica(ctx context.Context, b *bench) (figures []figure, err error) {
 	if runtime.GOOS != "linux" {
 		return []figure{alone("reads at a replica", "ms", nil, nil).noted("not measured: only Linux tells it")}, nil
@@ -98,7 +98,8 @@ func measureReplica(ctx context.Context, b *bench) (figures []figure, err error)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", reads.name, err)
 		}
-		figures = append(figures, against("the primary's processor time for "+reads.name+" at a replica", "ms", ours, beside, "without a replica", atMost(0.1)))
+		figures = append(figures, against("the primary's processor time for "+reads.name+" at a replica", "ms", ours, beside,
+			"without a replica", atMost(0.1)))
 	}
 	passed := s.Stats().Replica.Passed
 	figures[0] = figures[0].noted("%d of all reads were made at the primary instead", passed)
@@ -106,7 +107,8 @@ func measureReplica(ctx context.Context, b *bench) (figures []figure, err error)
 	return append(figures, waits), err
 }
 
-// waitedCalls measures calls of a Recorder whose commits wait for the standby of this machine, and calls whose commits do not.
+// waitedCalls measures calls of a Recorder whose commits wait for the standby of this machine, and calls whose commits
+// do not.
 func (b *bench) waitedCalls(ctx context.Context, database string) (f figure, err error) {
 	sink, err := direct.Open(ctx, database, nil)
 	if err != nil {
@@ -136,12 +138,15 @@ func (b *bench) waitedCalls(ctx context.Context, database string) (f figure, err
 	if err == nil {
 		err = setStandbys(ctx, conn, "", "async")
 	}
-	return against("a synchronous call that waits for a standby, median", "us", ours, beside, "one that does not", nil), err
+	return against("a synchronous call that waits for a standby, median", "us", ours, beside, "one that does not", nil),
+		err
 }
 
 // setStandbys sets synchronous_standby_names, and waits until the standby is in a state.
 func setStandbys(ctx context.Context, conn *pgx.Conn, names, state string) error {
-	for _, statement := range []string{"ALTER SYSTEM SET synchronous_standby_names = '" + names + "'", "SELECT pg_reload_conf()"} {
+	for _, statement := range []string{
+		"ALTER SYSTEM SET synchronous_standby_names = '" + names + "'", "SELECT pg_reload_conf()",
+	} {
 		if _, err := conn.Exec(ctx, statement); err != nil {
 			return err
 		}

@@ -88,7 +88,11 @@ func slowestWrite(ctx context.Context, s *store.Store, meanwhile func() error) (
 		default:
 		}
 		start := time.Now()
-		err := write(ctx, s, []record.Change{&record.ActTool{RootPlanID: root, StepID: root + "-step", Seq: n / 10, ToolCallID: record.NewToolCallID(), Name: new("tool")}})
+		err := write(ctx, s, []record.Change{
+			&record.ActTool{
+				RootPlanID: root, StepID: root + "-step", Seq: n / 10, ToolCallID: record.NewToolCallID(), Name: new("tool"),
+			},
+		})
 		if err != nil {
 			return 0, errors.Join(err, <-done)
 		}

@@ -93,7 +93,10 @@ func (b *bench) fillSearched(ctx context.Context, db *database, n int) error {
 	r := rand.New(rand.NewPCG(b.text.seed, 7))
 	newest := time.Now()
 	_, err := db.pool.CopyFrom(ctx, pgx.Identifier{"actlog", "plan_execution_record"},
-		[]string{"root_plan_id", "current_plan_id", "part", "first_seen_at", "title", "user_request", "summary", "error_message", "told_state"},
+		[]string{
+			"root_plan_id", "current_plan_id", "part", "first_seen_at", "title", "user_request", "summary", "error_message",
+			"told_state",
+		},
 		pgx.CopyFromSlice(n, func(i int) ([]any, error) {
 			id := fmt.Sprintf("plan-%08d", n-i)
 			title := fmt.Sprintf("A title of plan 000%d: %s", i, b.text.title(r))
@@ -107,7 +110,10 @@ func (b *bench) fillSearched(ctx context.Context, db *database, n int) error {
 			if i >= n/2 && i < n-n/10 {
 				failure = new("ECONNREFUSED in an outage")
 			}
-			return []any{id, id, newest.AddDate(0, 0, -3), newest.Add(-time.Duration(i) * time.Second), title, cut(r, b.text.prose, 300), b.text.answer(r), failure, state}, nil
+			return []any{
+				id, id, newest.AddDate(0, 0, -3), newest.Add(-time.Duration(i) * time.Second), title, cut(r, b.text.prose, 300),
+				b.text.answer(r), failure, state,
+			}, nil
 		}))
 	if err != nil {
 		return fmt.Errorf("fill in plans: %w", err)

@@ -10,8 +10,8 @@ import (
 // manyServers is how many servers write to one primary.
 const manyServers = 4
 
-// measureServers posts the same requests from 64 clients to four servers of one database and to one of them; and from 8: then each of four servers has
-// little to put into one transaction.
+// measureServers posts the same requests from 64 clients to four servers of one database and to one of them; and from
+// 8: then each of four servers has little to put into one transaction.
 func measureServers(ctx context.Context, b *bench) (figures []figure, err error) {
 	srv, err := b.served(ctx, "servers")
 	if err != nil {
@@ -57,7 +57,9 @@ func measureServers(ctx context.Context, b *bench) (figures []figure, err error)
 					return 0, err
 				}
 				start := time.Now()
-				err := concurrently(clients*v.share, func(i int) error { return split[i/clients].send(ctx, client, urls[i%servers], i%clients) })
+				err := concurrently(clients*v.share, func(i int) error {
+					return split[i/clients].send(ctx, client, urls[i%servers], i%clients)
+				})
 				return float64(records) / time.Since(start).Seconds(), err
 			}
 		}

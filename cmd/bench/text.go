@@ -93,10 +93,13 @@ func (t *text) stored(ctx context.Context, url string) (ratio float64, err error
 		END IF; END $$`); err != nil {
 		return 0, err
 	}
-	if _, err := conn.Exec(ctx, "CREATE TEMPORARY TABLE sample AS SELECT value FROM unnest($1::text[]) AS value", t.sample(500)); err != nil {
+	if _, err := conn.Exec(ctx, "CREATE TEMPORARY TABLE sample AS SELECT value FROM unnest($1::text[]) AS value",
+		t.sample(500)); err != nil {
 		return 0, err
 	}
-	err = conn.QueryRow(ctx, "SELECT sum(octet_length(value))::float8 / sum(pg_column_size(value)) FROM sample").Scan(&ratio)
+	err = conn.QueryRow(
+		ctx, "SELECT sum(octet_length(value))::float8 / sum(pg_column_size(value)) FROM sample",
+	).Scan(&ratio)
 	return ratio, err
 }
 
@@ -112,7 +115,12 @@ type generator struct {
 }
 
 // common are the most frequent words. The others are made of syllables; rarer words are longer.
-const common = "the of and to a in is that for it as was with be by on not he this are or his from at which but have an had they you were their one all we can her has there been if more when will would who so no out up into than them then its only some could time these two may first do any like my now over such our file error value result request function call data server return test user string list type read write index query table row step plan agent tool model token cache path name key id list check build run log line code change record state start end failed found missing open close"
+const common = "the of and to a in is that for it as was with be by on not he this are or his from at which but " +
+	"have an had they you were their one all we can her has there been if more when will would who so no out up into " +
+	"than them then its only some could time these two may first do any like my now over such our file error value " +
+	"result request function call data server return test user string list type read write index query table row step " +
+	"plan agent tool model token cache path name key id list check build run log line code change record state start " +
+	"end failed found missing open close"
 
 func newGenerator(seed uint64) *generator {
 	r := rand.New(rand.NewPCG(seed, 1))

@@ -46,7 +46,8 @@ func measureTextLoad(ctx context.Context, b *bench) (figures []figure, err error
 	if err := b.fillErrands(ctx, srv, runs, start); err != nil {
 		return nil, err
 	}
-	figures = append(figures, alone(fmt.Sprintf("writing %d runs to search", runs), "runs/s", []float64{float64(runs) / time.Since(start).Seconds()}, nil))
+	figures = append(figures, alone(fmt.Sprintf("writing %d runs to search", runs), "runs/s",
+		[]float64{float64(runs) / time.Since(start).Seconds()}, nil))
 	kept, err := b.keepTexts(ctx, srv, runs)
 	if err != nil {
 		return nil, err
@@ -107,7 +108,8 @@ func measureTextLoad(ctx context.Context, b *bench) (figures []figure, err error
 		figures = append(figures, alone("while others write, "+v.name+", p95", "ms", turns, atMost(1_000)).noted("%s", last))
 	}
 	slices.Sort(all)
-	figures = append(figures, alone(fmt.Sprintf("all searches among %d runs of the present week while others write, p95", runs), "ms",
+	figures = append(figures, alone(fmt.Sprintf("all searches among %d runs of the present week while others write, p95",
+		runs), "ms",
 		[]float64{percentile(all, 0.95)}, atMost(1_000)))
 	return figures, nil
 }
@@ -123,7 +125,8 @@ func (b *bench) keepTexts(ctx context.Context, srv *served, runs int) (figures [
 	}
 	var kept int
 	var words, table, index float64
-	if err := srv.db.pool.QueryRow(ctx, `SELECT count(fold), COALESCE(sum(octet_length(fold)), 0), pg_total_relation_size('actlog.recent_text'), pg_total_relation_size('actlog.recent_gram')
+	if err := srv.db.pool.QueryRow(ctx,
+		`SELECT count(fold), COALESCE(sum(octet_length(fold)), 0), pg_total_relation_size('actlog.recent_text'), pg_total_relation_size('actlog.recent_gram')
 		FROM actlog.recent_text`).Scan(&kept, &words, &table, &index); err != nil {
 		return nil, err
 	}
@@ -132,7 +135,8 @@ func (b *bench) keepTexts(ctx context.Context, srv *served, runs int) (figures [
 	}
 	return []figure{
 		alone(fmt.Sprintf("keeping the texts of %d runs", runs), "ms/run", []float64{ms(took) / float64(runs)}, nil),
-		alone("size of the kept words", "bytes/run", []float64{table / float64(runs)}, nil).noted("%.0f bytes of words a run", words/float64(runs)),
+		alone("size of the kept words", "bytes/run", []float64{table / float64(runs)},
+			nil).noted("%.0f bytes of words a run", words/float64(runs)),
 		alone("size of their index", "bytes/run", []float64{index / float64(runs)}, nil),
 	}, nil
 }
@@ -147,7 +151,8 @@ func catchUp(ctx context.Context, srv *served) (time.Duration, error) {
 	start := time.Now()
 	for due := true; due && err == nil; { // this upkeep has its turns with another, which goes on by itself
 		if err = u.Run(ctx); err == nil {
-			err = srv.db.pool.QueryRow(ctx, `SELECT g.seq IS NULL OR g.before_at IS NOT NULL OR g.seq < (SELECT max(c.seq) FROM actlog.change AS c)
+			err = srv.db.pool.QueryRow(ctx,
+				`SELECT g.seq IS NULL OR g.before_at IS NOT NULL OR g.seq < (SELECT max(c.seq) FROM actlog.change AS c)
 				OR EXISTS (SELECT FROM actlog.recent_text AS r WHERE r.fold IS NULL AND NOT r.passed) FROM actlog.recent_progress AS g`).Scan(&due)
 		}
 	}
@@ -194,7 +199,8 @@ func (b *bench) writeWhileKept(ctx context.Context, srv *served) (figure, error)
 		}
 	}
 	ours, beside, err := b.byTurns(ctx, with(store.RecentVersion), with(store.RecentVersion+1))
-	return against("runs written by four clients while their texts are kept", "runs/s", ours, beside, "not kept", atLeast(0.97)), err
+	return against("runs written by four clients while their texts are kept", "runs/s", ours, beside, "not kept",
+		atLeast(0.97)), err
 }
 
 // answered is what a search found, and whether it has looked everywhere, or has a page full.
@@ -206,7 +212,8 @@ type answered struct {
 
 func (a answered) String() string {
 	if a.Incomplete {
-		return fmt.Sprintf("%d hits; the time was over at the runs of %v ago", len(a.Items), time.Since(*a.Reached).Round(time.Second))
+		return fmt.Sprintf("%d hits; the time was over at the runs of %v ago", len(a.Items),
+			time.Since(*a.Reached).Round(time.Second))
 	}
 	return fmt.Sprintf("%d hits", len(a.Items))
 }
@@ -270,8 +277,14 @@ func (b *bench) errand(of string, i int, began time.Time) (changes []record.Chan
 	root := fmt.Sprintf("run-%s-%08d", of, i)
 	step := root + "-s"
 	changes = append(changes,
-		&record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new(b.text.title(r)), UserRequest: new(cut(r, b.text.prose, 200)), StartTime: &began, State: new(record.Completed)},
-		&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: step, AgentName: new("runner"), State: new(record.Completed), Result: new(cut(r, b.text.prose, 300))})
+		&record.Plan{
+			RootPlanID: root, CurrentPlanID: root, Title: new(b.text.title(r)), UserRequest: new(cut(r, b.text.prose, 200)),
+			StartTime: &began, State: new(record.Completed),
+		},
+		&record.AgentExecution{
+			RootPlanID: root, PlanID: root, StepID: step, AgentName: new("runner"), State: new(record.Completed),
+			Result: new(cut(r, b.text.prose, 300)),
+		})
 	prompt := cut(r, b.text.prose, 800)
 	for turn := range turnsOfErrand {
 		text := cut(r, b.text.results, 600)
@@ -279,8 +292,14 @@ func (b *bench) errand(of string, i int, began time.Time) (changes []record.Chan
 			text += " " + errandID(of, i)
 		}
 		changes = append(changes,
-			&record.ThinkAct{RootPlanID: root, StepID: step, Seq: int64(turn), ThinkInput: new(prompt), ThinkOutput: new(cut(r, b.text.prose, 200)), State: new(record.Completed)},
-			&record.ActTool{RootPlanID: root, StepID: step, Seq: int64(turn), ToolCallID: fmt.Sprint("call-", turn), Name: new("look"), Parameters: new(b.text.arg(r)), Result: &text, State: new(record.Completed)})
+			&record.ThinkAct{
+				RootPlanID: root, StepID: step, Seq: int64(turn), ThinkInput: new(prompt),
+				ThinkOutput: new(cut(r, b.text.prose, 200)), State: new(record.Completed),
+			},
+			&record.ActTool{
+				RootPlanID: root, StepID: step, Seq: int64(turn), ToolCallID: fmt.Sprint("call-", turn), Name: new("look"),
+				Parameters: new(b.text.arg(r)), Result: &text, State: new(record.Completed),
+			})
 		prompt += "\n" + text
 	}
 	return changes

@@ -26,8 +26,8 @@ const (
 	turnsOfTalk = 30
 )
 
-// measureTextSearch searches what conversations say: in the present period, which has no index, and in a past one, which has. And it
-// writes while somebody searches all the time.
+// measureTextSearch searches what conversations say: in the present period, which has no index, and in a past one,
+// which has. And it writes while somebody searches all the time.
 func measureTextSearch(ctx context.Context, b *bench) (figures []figure, err error) {
 	srv, err := b.served(ctx, "textsearch")
 	if err != nil {
@@ -49,8 +49,10 @@ func measureTextSearch(ctx context.Context, b *bench) (figures []figure, err err
 		return nil, err
 	}
 	size := func(what string) (n float64, err error) {
-		err = srv.db.pool.QueryRow(ctx, "SELECT sum(pg_"+what+"(c.oid)) FROM pg_class AS c WHERE c.relnamespace = 'actlog'::regnamespace AND c.relname ~ $1",
-			"^(content|think_act_record|act_tool_info)_p"+store.PeriodStart(past.UTC().Truncate(24*time.Hour), 7).Format("20060102")+"$").Scan(&n)
+		err = srv.db.pool.QueryRow(ctx,
+			"SELECT sum(pg_"+what+"(c.oid)) FROM pg_class AS c WHERE c.relnamespace = 'actlog'::regnamespace AND c.relname ~ $1",
+			"^(content|think_act_record|act_tool_info)_p"+
+				store.PeriodStart(past.UTC().Truncate(24*time.Hour), 7).Format("20060102")+"$").Scan(&n)
 		return n, err
 	}
 	before, err := size("indexes_size")
@@ -77,7 +79,8 @@ func measureTextSearch(ctx context.Context, b *bench) (figures []figure, err err
 		return nil, err
 	}
 	figures = append(figures,
-		alone(fmt.Sprintf("making the index of a past period of %d conversations", talks), "s", []float64{took.Seconds()}, nil),
+		alone(fmt.Sprintf("making the index of a past period of %d conversations", talks), "s", []float64{took.Seconds()},
+			nil),
 		alone("size of the index, a byte of the rows", "bytes", []float64{(after - before) / rows}, nil))
 	if err := srv.db.settle(ctx); err != nil {
 		return nil, err
@@ -91,7 +94,10 @@ func measureTextSearch(ctx context.Context, b *bench) (figures []figure, err err
 		{"present period, no hit, all read or 0.7 s", "zyzzyva4711", "&since=7d", nil},
 		{"present period, word that all have", "the", "&since=7d", atMost(100)},
 		{"past period, rare identifier", talkID("past", middle), "&until=7d", atMost(50)},
-		{"past period, rare identifier, in prompts, answers and calls", talkID("past", middle), "&until=7d&kind=thinkAct,actTool", atMost(50)},
+		{
+			"past period, rare identifier, in prompts, answers and calls", talkID("past", middle),
+			"&until=7d&kind=thinkAct,actTool", atMost(50),
+		},
 		{"past period, no hit", "zyzzyva4711", "&until=7d", atMost(50)},
 		{"past period, word that all have", "the", "&until=7d", atMost(200)},
 		{"past period, words in a row that nobody has in a row", "the and of the to", "&until=7d", nil},
@@ -138,7 +144,8 @@ func searchOnce(ctx context.Context, client *http.Client, base, q, filters strin
 	}
 }
 
-// writeWhileSearched writes runs at the rate of one client, alone and while another client searches for what nobody says.
+// writeWhileSearched writes runs at the rate of one client, alone and while another client searches for what nobody
+// says.
 func (b *bench) writeWhileSearched(ctx context.Context, srv *served, client *http.Client) (figure, error) {
 	turn := 0
 	writing := func(ctx context.Context) (float64, error) {
@@ -157,7 +164,8 @@ func (b *bench) writeWhileSearched(ctx context.Context, srv *served, client *htt
 		done := make(chan error, 1)
 		go func() {
 			for searching.Err() == nil {
-				if _, err := get(searching, client, srv.url+"/api/v1/search?q=zyzzyva4711", "", io.Discard); err != nil && searching.Err() == nil {
+				if _, err := get(searching, client, srv.url+"/api/v1/search?q=zyzzyva4711", "", io.Discard); err != nil &&
+					searching.Err() == nil {
 					done <- err
 					return
 				}
@@ -169,7 +177,8 @@ func (b *bench) writeWhileSearched(ctx context.Context, srv *served, client *htt
 		return rate, errors.Join(err, <-done)
 	}
 	ours, beside, err := b.byTurns(ctx, searched, writing)
-	return against("conversations written while a client searches all the time", "runs/s", ours, beside, "nobody searches", atLeast(0.95)), err
+	return against("conversations written while a client searches all the time", "runs/s", ours, beside,
+		"nobody searches", atLeast(0.95)), err
 }
 
 // fillTalks writes conversations of a period.
@@ -189,7 +198,8 @@ func (b *bench) fillTalks(ctx context.Context, srv *served, of string, at time.T
 func age(ctx context.Context, db *database, at time.Time) error {
 	day := store.PeriodStart(at.UTC().Truncate(24*time.Hour), 7).Format(time.DateOnly)
 	for _, table := range []string{"think_act_record", "act_tool_info", "content"} {
-		if _, err := db.pool.Exec(ctx, "SELECT actlog.add_partition($1, $2::text::date, $2::text::date + 7)", table, day); err != nil {
+		if _, err := db.pool.Exec(ctx, "SELECT actlog.add_partition($1, $2::text::date, $2::text::date + 7)", table,
+			day); err != nil {
 			return err
 		}
 	}
@@ -211,8 +221,14 @@ func (b *bench) talk(of string, i int, at time.Time) (changes []record.Change) {
 	root := fmt.Sprintf("talk-%s-%06d", of, i)
 	step := root + "-s"
 	changes = append(changes,
-		&record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new(b.text.title(r)), UserRequest: new(cut(r, b.text.prose, 300)), StartTime: &began, State: new(record.Completed)},
-		&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: step, AgentName: new("clerk"), State: new(record.Completed), Result: new(b.text.answer(r))})
+		&record.Plan{
+			RootPlanID: root, CurrentPlanID: root, Title: new(b.text.title(r)), UserRequest: new(cut(r, b.text.prose, 300)),
+			StartTime: &began, State: new(record.Completed),
+		},
+		&record.AgentExecution{
+			RootPlanID: root, PlanID: root, StepID: step, AgentName: new("clerk"), State: new(record.Completed),
+			Result: new(b.text.answer(r)),
+		})
 	said := []map[string]string{{"role": "system", "content": cut(r, b.text.prose, 1_500)}}
 	for turn := range turnsOfTalk {
 		text := cut(r, b.text.results, 1_500)
@@ -226,8 +242,14 @@ func (b *bench) talk(of string, i int, at time.Time) (changes []record.Change) {
 		}
 		answer := cut(r, b.text.prose, 400)
 		said = append(said, map[string]string{"role": "assistant", "content": answer})
-		changes = append(changes, &record.ThinkAct{RootPlanID: root, StepID: step, Seq: int64(turn), ThinkInput: new(string(prompt)), ThinkOutput: &answer, State: new(record.Completed)},
-			&record.ActTool{RootPlanID: root, StepID: step, Seq: int64(turn), ToolCallID: fmt.Sprint("call-", turn), Name: new("look"), Parameters: new(b.text.arg(r)), Result: &text, State: new(record.Completed)})
+		changes = append(changes, &record.ThinkAct{
+			RootPlanID: root, StepID: step, Seq: int64(turn), ThinkInput: new(string(prompt)), ThinkOutput: &answer,
+			State: new(record.Completed),
+		},
+			&record.ActTool{
+				RootPlanID: root, StepID: step, Seq: int64(turn), ToolCallID: fmt.Sprint("call-", turn), Name: new("look"),
+				Parameters: new(b.text.arg(r)), Result: &text, State: new(record.Completed),
+			})
 	}
 	return changes
 }

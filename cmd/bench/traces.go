@@ -62,16 +62,17 @@ func measureTraces(ctx context.Context, b *bench) (figures []figure, err error) 
 			}
 		}
 		rows := traces * (2 + 3*turnsOfAgent) // a plan, a step, and one row per other span
-		f, err := b.againstCopy(ctx, db, fmt.Sprintf("%d spans a request", together*spansOfAgent), rows, traceWriters, func(context.Context) (writer, error) {
-			return func(ctx context.Context, i int) error {
-				for _, body := range bodies[i] {
-					if err := export(ctx, client, server, body); err != nil {
-						return err
+		f, err := b.againstCopy(ctx, db, fmt.Sprintf("%d spans a request", together*spansOfAgent), rows, traceWriters,
+			func(context.Context) (writer, error) {
+				return func(ctx context.Context, i int) error {
+					for _, body := range bodies[i] {
+						if err := export(ctx, client, server, body); err != nil {
+							return err
+						}
 					}
-				}
-				return nil
-			}, nil
-		}, atLeast(0.3))
+					return nil
+				}, nil
+			}, atLeast(0.3))
 		if err != nil {
 			return nil, err
 		}

@@ -37,21 +37,30 @@ func (t *text) largeTree() (root string, changes []record.Change) {
 	plan := func(id string, parent, call *string) {
 		changes = append(changes, &record.Plan{
 			RootPlanID: root, CurrentPlanID: id, ParentPlanID: parent, ToolCallID: call,
-			Title: new(t.title(r)), Summary: new(t.answer(r)), State: new(record.Completed), StartTime: new(time.Now()), EndTime: new(time.Now()),
+			Title: new(t.title(r)), Summary: new(t.answer(r)), State: new(record.Completed), StartTime: new(time.Now()),
+			EndTime: new(time.Now()),
 		})
 	}
 	agent := func(plan string, index, cycles int) (calls []string) {
 		step := record.NewStepID()
 		changes = append(changes, &record.AgentExecution{
-			RootPlanID: root, PlanID: plan, StepID: step, StepIndex: new(int64(index)), AgentName: new("agent"), State: new(record.Completed),
-			AgentRequest: new(cut(r, t.prose, 300)), Result: new(t.answer(r)), StartTime: new(time.Now()), EndTime: new(time.Now()),
+			RootPlanID: root, PlanID: plan, StepID: step, StepIndex: new(int64(index)), AgentName: new("agent"),
+			State:        new(record.Completed),
+			AgentRequest: new(cut(r, t.prose, 300)), Result: new(t.answer(r)), StartTime: new(time.Now()),
+			EndTime: new(time.Now()),
 		})
 		for seq := range int64(cycles) {
 			call := record.NewToolCallID()
 			calls = append(calls, call)
 			changes = append(changes,
-				&record.ThinkAct{RootPlanID: root, StepID: step, Seq: seq, ThinkInput: new(t.prompt(r)), ThinkOutput: new(t.answer(r)), State: new(record.Completed)},
-				&record.ActTool{RootPlanID: root, StepID: step, Seq: seq, ToolCallID: call, Name: new("tool"), Parameters: new(t.arg(r)), Result: new(t.result(r)), State: new(record.Completed)})
+				&record.ThinkAct{
+					RootPlanID: root, StepID: step, Seq: seq, ThinkInput: new(t.prompt(r)), ThinkOutput: new(t.answer(r)),
+					State: new(record.Completed),
+				},
+				&record.ActTool{
+					RootPlanID: root, StepID: step, Seq: seq, ToolCallID: call, Name: new("tool"), Parameters: new(t.arg(r)),
+					Result: new(t.result(r)), State: new(record.Completed),
+				})
 		}
 		return calls
 	}
@@ -178,19 +187,21 @@ func readOriginal(ctx context.Context, conn *pgx.Conn, root string) error {
 			return err
 		}
 		var plans []plan
-		err := ask("SELECT id, tool_call_id, p.* FROM original.plan_execution_record AS p WHERE root_plan_id = $1", root, func(rows pgx.Rows) error {
-			var p plan
-			plans = append(plans, p)
-			return scanFirst(rows, &plans[len(plans)-1].id, &plans[len(plans)-1].call)
-		})
+		err := ask("SELECT id, tool_call_id, p.* FROM original.plan_execution_record AS p WHERE root_plan_id = $1", root,
+			func(rows pgx.Rows) error {
+				var p plan
+				plans = append(plans, p)
+				return scanFirst(rows, &plans[len(plans)-1].id, &plans[len(plans)-1].call)
+			})
 		if err != nil {
 			return err
 		}
 		for _, p := range plans {
-			err := ask("SELECT id, a.* FROM original.agent_execution_record AS a WHERE plan_execution_id = $1", p.id, func(rows pgx.Rows) error {
-				agents = append(agents, 0)
-				return scanFirst(rows, &agents[len(agents)-1])
-			})
+			err := ask("SELECT id, a.* FROM original.agent_execution_record AS a WHERE plan_execution_id = $1", p.id,
+				func(rows pgx.Rows) error {
+					agents = append(agents, 0)
+					return scanFirst(rows, &agents[len(agents)-1])
+				})
 			if err != nil {
 				return err
 			}
@@ -207,7 +218,8 @@ func readOriginal(ctx context.Context, conn *pgx.Conn, root string) error {
 				if err := ask("SELECT * FROM original.act_tool_info WHERE tool_call_id = $1", call, nil); err != nil {
 					return err
 				}
-				if err := ask("SELECT c.* FROM original.think_act_record AS c LEFT JOIN original.act_tool_info AS t ON t.think_act_record_id = c.id WHERE t.tool_call_id = $1", call, nil); err != nil {
+				if err := ask("SELECT c.* FROM original.think_act_record AS c LEFT JOIN original.act_tool_info AS t ON "+
+					"t.think_act_record_id = c.id WHERE t.tool_call_id = $1", call, nil); err != nil {
 					return err
 				}
 			}

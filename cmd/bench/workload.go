@@ -28,31 +28,37 @@ func (t *text) script(ctx context.Context, rec *recorder.Recorder, i int) iter.S
 		r := rand.New(rand.NewPCG(t.seed, uint64(i)))
 		next := func(err error) bool { return yield(err) && err == nil }
 		ctx, plan, err := rec.StartPlan(ctx, recorder.PlanInfo{
-			Name: fmt.Sprint("kind-", i%20), Title: t.title(r), UserRequest: cut(r, t.prose, 300), UserID: fmt.Sprint("user-", i%100),
+			Name: fmt.Sprint("kind-", i%20), Title: t.title(r), UserRequest: cut(r, t.prose, 300),
+			UserID: fmt.Sprint("user-", i%100),
 		})
 		if !next(err) {
 			return
 		}
 		for s := range stepsOfRun {
 			ctx, step, err := plan.StartStep(ctx, recorder.StepInfo{
-				AgentName: fmt.Sprint("agent-", s), AgentDescription: t.title(r), AgentRequest: cut(r, t.prose, 300), Model: "large-1",
+				AgentName: fmt.Sprint("agent-", s), AgentDescription: t.title(r), AgentRequest: cut(r, t.prose, 300),
+				Model: "large-1",
 			})
 			if !next(err) {
 				return
 			}
 			for c := range cyclesOfRun / stepsOfRun {
-				cycle, err := step.StartCycle(ctx, recorder.CycleInfo{ThinkInput: t.prompt(r), Provider: "someone", Model: "large-1"})
+				cycle, err := step.StartCycle(ctx, recorder.CycleInfo{
+					ThinkInput: t.prompt(r), Provider: "someone", Model: "large-1",
+				})
 				if !next(err) {
 					return
 				}
 				if !next(cycle.EndThink(ctx, recorder.ThinkResult{
-					Output: t.answer(r), FinishReason: "tool_calls", InputTokens: int64(500 + r.IntN(3000)), OutputTokens: int64(50 + r.IntN(300)),
+					Output: t.answer(r), FinishReason: "tool_calls", InputTokens: int64(500 + r.IntN(3000)),
+					OutputTokens: int64(50 + r.IntN(300)),
 				})) {
 					return
 				}
 				for range 1 + c%2 {
 					ctx, call, err := cycle.StartTool(ctx, recorder.ToolInfo{
-						Name: fmt.Sprint("tool-", r.IntN(30)), Parameters: t.arg(r), ProviderCallID: fmt.Sprintf("call_%016x", r.Uint64()),
+						Name: fmt.Sprint("tool-", r.IntN(30)), Parameters: t.arg(r),
+						ProviderCallID: fmt.Sprintf("call_%016x", r.Uint64()),
 					})
 					if !next(err) || !next(call.End(ctx, recorder.ToolResult{Result: t.result(r)})) {
 						return

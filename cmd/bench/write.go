@@ -81,7 +81,9 @@ func measureWrite(ctx context.Context, b *bench) (figures []figure, err error) {
 }
 
 // batches returns the batches that each client writes for a number of runs, of so many records.
-func (b *bench) batches(ctx context.Context, runs, records int, changes func(ctx context.Context, from, to int) ([]record.Change, error)) (perClient [clients][][]record.Change, err error) {
+func (b *bench) batches(
+	ctx context.Context, runs, records int, changes func(ctx context.Context, from, to int) ([]record.Change, error),
+) (perClient [clients][][]record.Change, err error) {
 	for i := range perClient {
 		from, to := share(runs, i, clients)
 		all, err := changes(ctx, from, to)
@@ -105,7 +107,9 @@ type prepare func(ctx context.Context) (writer, error)
 
 // againstCopy lets clients write rows into an empty record until everything is committed, and
 // copies the same rows with COPY, by turns.
-func (b *bench) againstCopy(ctx context.Context, db *database, name string, rows, clients int, prepare prepare, t *target) (figure, error) {
+func (b *bench) againstCopy(
+	ctx context.Context, db *database, name string, rows, clients int, prepare prepare, t *target,
+) (figure, error) {
 	once := func(ctx context.Context) (time.Duration, error) {
 		if err := db.empty(ctx); err != nil {
 			return 0, err

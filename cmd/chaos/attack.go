@@ -211,7 +211,8 @@ func sendSlowly(ctx context.Context, t target, _ int) (result, error) {
 		return result{}, err
 	}
 	defer done()
-	head := t.head(http.MethodPost, "/api/v1/records") + "Content-Type: application/x-ndjson\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n"
+	head := t.head(http.MethodPost, "/api/v1/records") +
+		"Content-Type: application/x-ndjson\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n"
 	if _, err := fmt.Fprintf(conn, "%s%x\r\n%s\r\n", head, len(t.packed), t.packed); err != nil {
 		return result{}, err
 	}
@@ -225,7 +226,8 @@ func callSlowly(ctx context.Context, t target, n int) (result, error) {
 	size := t.message
 	start := []byte{0, byte(size >> 24), byte(size >> 16), byte(size >> 8), byte(size)}
 	body := io.MultiReader(bytes.NewReader(start), io.LimitReader(zeros{}, int64(size-1)), stalled{ctx.Done()})
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+t.grpc+"/opentelemetry.proto.collector.trace.v1.TraceService/Export", body)
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost,
+		"http://"+t.grpc+"/opentelemetry.proto.collector.trace.v1.TraceService/Export", body)
 	if err != nil {
 		return result{}, err
 	}

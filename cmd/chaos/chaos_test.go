@@ -79,7 +79,8 @@ func TestRuns(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "work")
 	var out bytes.Buffer
-	if code := run(t.Context(), []string{"-scenario", "runs", "-short", "-between", "300ms", "-dir", dir}, &out, &out); code != exitDone {
+	if code := run(t.Context(), []string{"-scenario", "runs", "-short", "-between", "300ms", "-dir", dir}, &out,
+		&out); code != exitDone {
 		t.Errorf("exit code %d:\n%s", code, &out)
 	}
 	if left := processesOf(dir); len(left) > 0 {
@@ -102,7 +103,8 @@ func processesOf(dir string) (left []string) {
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
-		{"-kills", "-1"}, {"-faults", "flood"}, {"-faults", ""}, {"-scenario", "drought"}, {"-ways", "z"}, {"-pooler", "z"}, {"-attacks", "z"}, {"more"}, {"-writers", "0"}, {"-runs", "0"},
+		{"-kills", "-1"}, {"-faults", "flood"}, {"-faults", ""}, {"-scenario", "drought"}, {"-ways", "z"}, {"-pooler", "z"},
+		{"-attacks", "z"}, {"more"}, {"-writers", "0"}, {"-runs", "0"},
 	} {
 		var out bytes.Buffer
 		if code := run(t.Context(), args, &out, &out); code != exitUsage {
@@ -132,7 +134,10 @@ func TestChecker(t *testing.T) {
 		changed[path] = body
 		return changed
 	}
-	call := fmt.Sprintf(`{"id":%q,"result":%q,"state":"COMPLETED","startTime":"2026-01-01T00:00:00Z","endTime":"2026-01-01T00:00:01Z"}`, tool, text("result", tool))
+	call := fmt.Sprintf(
+		`{"id":%q,"result":%q,"state":"COMPLETED","startTime":"2026-01-01T00:00:00Z","endTime":"2026-01-01T00:00:01Z"}`,
+		tool, text("result", tool),
+	)
 	for _, tc := range []struct {
 		name   string
 		record map[string]string
@@ -142,11 +147,31 @@ func TestChecker(t *testing.T) {
 		{"no violation", good, []string{plan}, "0 0 0 0"},
 		{"no plan", nil, []string{plan}, "1 0 0 0"},
 		{"no end", good, []string{plan, endOf(plan)}, "1 0 0 0"},
-		{"wrong text", with("details/"+plan, strings.Replace(good["details/"+plan], "title of", "title off", 1)), []string{plan}, "0 0 0 1"},
-		{"half of the steps", with("details/"+plan, strings.Replace(good["details/"+plan], fmt.Sprintf(`"agentRequest":%q`, text("request", second)), `"agentRequest":""`, 1)), []string{plan}, "0 0 1 0"},
-		{"a call twice", with("agent-execution/"+step, fmt.Sprintf(`{"stepId":%q,"figures":{"toolCalls":2},"thinkActSteps":[{"actToolInfoList":[%s,%s]}]}`, step, call, call)), []string{plan, tool, endOf(tool)}, "0 2 0 0"},
-		{"a call that no client wrote", with("agent-execution/"+step, fmt.Sprintf(`{"stepId":%q,"figures":{"toolCalls":1},"thinkActSteps":[{"actToolInfoList":[%s]}]}`, step, call)), []string{plan}, "0 0 0 2"}, // its start and its end
-		{"wrong figures", with("agent-execution/"+step, fmt.Sprintf(`{"stepId":%q,"figures":{"toolCalls":1}}`, step)), []string{plan}, "0 0 0 1"},
+		{
+			"wrong text", with("details/"+plan, strings.Replace(good["details/"+plan], "title of", "title off", 1)),
+			[]string{plan}, "0 0 0 1",
+		},
+		{
+			"half of the steps", with("details/"+plan,
+				strings.Replace(good["details/"+plan], fmt.Sprintf(`"agentRequest":%q`, text("request", second)),
+					`"agentRequest":""`, 1)), []string{plan}, "0 0 1 0",
+		},
+		{
+			"a call twice", with("agent-execution/"+step,
+				fmt.Sprintf(`{"stepId":%q,"figures":{"toolCalls":2},"thinkActSteps":[{"actToolInfoList":[%s,%s]}]}`, step, call,
+					call)), []string{plan, tool, endOf(tool)}, "0 2 0 0",
+		},
+		// its start and its end
+		{
+			"a call that no client wrote",
+			with("agent-execution/"+step,
+				fmt.Sprintf(`{"stepId":%q,"figures":{"toolCalls":1},"thinkActSteps":[{"actToolInfoList":[%s]}]}`, step, call)),
+			[]string{plan}, "0 0 0 2",
+		},
+		{
+			"wrong figures", with("agent-execution/"+step, fmt.Sprintf(`{"stepId":%q,"figures":{"toolCalls":1}}`, step)),
+			[]string{plan}, "0 0 0 1",
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -246,7 +246,8 @@ func (r *reading) plan(ctx context.Context, id string, p *planView) error {
 		}
 	}
 	if p.Figures != sum || p.Total != total {
-		r.tally.note(&r.tally.strange, "figures of plan %s are %+v and %+v, but the sums are %+v and %+v", id, p.Figures, p.Total, sum, total)
+		r.tally.note(&r.tally.strange, "figures of plan %s are %+v and %+v, but the sums are %+v and %+v", id, p.Figures,
+			p.Total, sum, total)
 	}
 	return nil
 }
@@ -272,7 +273,9 @@ func (r *reading) step(ctx context.Context, id string) error {
 		if c.ModelName != "" {
 			sum.ModelCalls++
 		}
-		sum.add(figuresView{ToolCalls: int64(len(c.ActToolInfoList)), InputTokens: c.InputTokens, OutputTokens: c.OutputTokens})
+		sum.add(figuresView{
+			ToolCalls: int64(len(c.ActToolInfoList)), InputTokens: c.InputTokens, OutputTokens: c.OutputTokens,
+		})
 	}
 	if s.Figures != sum {
 		r.tally.note(&r.tally.strange, "figures of step %s are %+v, but the sums of its detail are %+v", id, s.Figures, sum)

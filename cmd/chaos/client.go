@@ -110,8 +110,10 @@ func (c *client) live(ctx context.Context, writers, rate int, url, dir string, s
 // sink returns the sink of the client: the server, directly or through a buffer or a spool.
 func (c *client) sink(url, dir string) (recorder.Sink, error) {
 	server, err := recorder.NewHTTP(url, recorder.HTTPOptions{Client: &http.Client{
-		Timeout:   recorder.HTTPTimeoutDefault,
-		Transport: &watch{next: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 10 * time.Second}, ledger: c.ledger},
+		Timeout: recorder.HTTPTimeoutDefault,
+		Transport: &watch{
+			next: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 10 * time.Second}, ledger: c.ledger,
+		},
 	}})
 	if err != nil {
 		return nil, err
@@ -250,7 +252,8 @@ func (l *life) settle(item string, err error) bool {
 	c := l.client
 	switch {
 	case err != nil:
-		if !errors.Is(err, record.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+		if !errors.Is(err, record.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) &&
+			!errors.Is(err, context.Canceled) {
 			c.ledger.note(markProblem, l.plan, err.Error())
 		}
 	case c.mode == modeDirect:
@@ -291,7 +294,9 @@ func (l *life) cycle(ctx context.Context, step *recorder.Step, id string, withSu
 		cycle, err = step.StartCycle(ctx, recorder.CycleInfo{ThinkInput: text(input, id), Model: "m"})
 		return err
 	})
-	result := recorder.ThinkResult{Output: text("output", id), InputTokens: tokens("in", id), OutputTokens: tokens("out", id)}
+	result := recorder.ThinkResult{
+		Output: text("output", id), InputTokens: tokens("in", id), OutputTokens: tokens("out", id),
+	}
 	for t := range toolCount(id) {
 		tool := toolCallID(id, t)
 		result.Tools = append(result.Tools, recorder.ToolInfo{ID: tool, Name: "tool", Parameters: text("parameters", tool)})

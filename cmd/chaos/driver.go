@@ -194,7 +194,9 @@ func (d *driver) startClient(ctx context.Context, s *slot) error {
 	}
 	defer log.Close()
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), d.self)
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s-g%d %c %d %d %s %s", beClient, s.name, s.lives, s.mode, d.config.writers, d.config.rate, s.url, d.dir))
+	cmd.Env = append(os.Environ(),
+		fmt.Sprintf("%s=%s-g%d %c %d %d %s %s", beClient, s.name, s.lives, s.mode, d.config.writers, d.config.rate, s.url,
+			d.dir))
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if s.stdin, err = cmd.StdinPipe(); err != nil {
@@ -339,14 +341,17 @@ func (d *driver) probe(ctx context.Context) (status int, retryAfter string, err 
 
 func (d *driver) probeAt(ctx context.Context, s *server) (status int, retryAfter string, err error) {
 	n := d.probes.Add(1) % 100
-	return d.askAt(ctx, s, http.MethodPost, "/api/v1/records", fmt.Sprintf(`{"kind":"plan","rootPlanId":"probe-%d","currentPlanId":"probe-%[1]d"}`, n))
+	return d.askAt(ctx, s, http.MethodPost, "/api/v1/records",
+		fmt.Sprintf(`{"kind":"plan","rootPlanId":"probe-%d","currentPlanId":"probe-%[1]d"}`, n))
 }
 
 func (d *driver) ask(ctx context.Context, method, path, body string) (status int, retryAfter string, err error) {
 	return d.askAt(ctx, d.server, method, path, body)
 }
 
-func (d *driver) askAt(ctx context.Context, s *server, method, path, body string) (status int, retryAfter string, err error) {
+func (d *driver) askAt(
+	ctx context.Context, s *server, method, path, body string,
+) (status int, retryAfter string, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, s.url()+path, strings.NewReader(body))
 	if err != nil {
 		return 0, "", err

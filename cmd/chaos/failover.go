@@ -23,8 +23,8 @@ const (
 	pairWatchers = 4
 )
 
-// failovers are the ways in which the primary is replaced, by name. Each returns when another node is to take over, with what still has to be
-// done once it has.
+// failovers are the ways in which the primary is replaced, by name. Each returns when another node is to take over,
+// with what still has to be done once it has.
 var failovers = map[string]func(d *driver, ctx context.Context, old *node) (after func() error, err error){
 	"cut":    (*driver).cutNode,
 	"kill":   (*driver).killNode,
@@ -34,7 +34,8 @@ var failovers = map[string]func(d *driver, ctx context.Context, old *node) (afte
 
 func failoverNames() []string { return slices.Sorted(maps.Keys(failovers)) }
 
-// failover replaces the primary again and again, under the load of clients and of runs, while plans of both are followed.
+// failover replaces the primary again and again, under the load of clients and of runs, while plans of both are
+// followed.
 func (d *driver) failover(ctx context.Context) error {
 	h, w := d.house, newWatchers(d.urls())
 	defer h.close()
@@ -132,19 +133,24 @@ func (d *driver) replacePrimary(ctx context.Context, n int, name string) error {
 	if err := after(); err != nil {
 		return err
 	}
-	if err := d.pair.eventually(ctx, "the old primary follows", func(ctx context.Context) error { return d.pair.settled(ctx, 2) }); err != nil {
+	if err := d.pair.eventually(ctx, "the old primary follows", func(ctx context.Context) error {
+		return d.pair.settled(ctx, 2)
+	}); err != nil {
 		return err
 	}
 	asked, acknowledged := stop()
 	if acknowledged > 0 {
-		d.violated("failover %d, %s: the old primary %s acknowledged %d of %d writes after another one had taken over", n, name, old.name, acknowledged, asked)
+		d.violated("failover %d, %s: the old primary %s acknowledged %d of %d writes after another one had taken over", n,
+			name, old.name, acknowledged, asked)
 	}
-	d.say("%4d %-6s of node %s: another primary after %.1fs, all servers wrote after %.2fs more, a pair again after %.1fs, the old one refused %d writes", n, name, old.name,
+	d.say("%4d %-6s of node %s: another primary after %.1fs, all servers wrote after %.2fs more, a pair again after "+
+		"%.1fs, the old one refused %d writes", n, name, old.name,
 		there.Sub(began).Seconds(), took.Seconds(), time.Since(there).Seconds(), asked-acknowledged)
 	return nil
 }
 
-// askOld asks the old primary to write, again and again, until stop is called, which returns how often it was asked and how often it acknowledged.
+// askOld asks the old primary to write, again and again, until stop is called, which returns how often it was asked and
+// how often it acknowledged.
 func askOld(ctx context.Context, old *node) (stop func() (asked, acknowledged int)) {
 	ctx, cancel := context.WithCancel(ctx)
 	var asked, acknowledged int
@@ -194,7 +200,8 @@ func (d *driver) killNode(ctx context.Context, old *node) (after func() error, e
 	return func() error { return d.pair.start(ctx, old) }, nil
 }
 
-// stopNode stops all processes of the primary until another one is there. When it goes on, it still takes itself for the primary.
+// stopNode stops all processes of the primary until another one is there. When it goes on, it still takes itself for
+// the primary.
 func (d *driver) stopNode(_ context.Context, old *node) (after func() error, err error) {
 	stopped := old.processes()
 	for _, pid := range stopped {

@@ -96,7 +96,8 @@ func (d *driver) killBackend(ctx context.Context) (string, time.Time, error) {
 		return "", time.Time{}, err
 	}
 	all := children(pid)
-	for until := time.Now().Add(recoverWithin); len(all) == 0 && time.Now().Before(until) && ctx.Err() == nil; all = children(pid) {
+	for until := time.Now().Add(recoverWithin); len(all) == 0 && time.Now().Before(until) &&
+		ctx.Err() == nil; all = children(pid) {
 		pause(ctx, 20*time.Millisecond) // it restarts them after another fault
 	}
 	if len(all) == 0 {
@@ -278,7 +279,8 @@ func (d *driver) fillDisk(ctx context.Context) (what string, from time.Time, err
 		}
 		pause(ctx, 50*time.Millisecond)
 	}
-	what = fmt.Sprintf("the disk was full for %.1fs, writes rejected: %v, reads %d", time.Since(started).Seconds(), rejected, reads)
+	what = fmt.Sprintf("the disk was full for %.1fs, writes rejected: %v, reads %d", time.Since(started).Seconds(),
+		rejected, reads)
 	if ctx.Err() != nil {
 		return "", from, ctx.Err()
 	}

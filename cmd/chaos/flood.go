@@ -49,7 +49,8 @@ var lastGarbage = []string{
 }
 
 func post(contentType, encoding, body string) string {
-	head := fmt.Sprintf("POST /api/v1/records HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Length: %d\r\n", contentType, len(body))
+	head := fmt.Sprintf("POST /api/v1/records HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Length: %d\r\n",
+		contentType, len(body))
 	if encoding != "" {
 		head += "Content-Encoding: " + encoding + "\r\n"
 	}
@@ -139,9 +140,11 @@ func (d *driver) dawdle(ctx context.Context, n int, open *atomic.Int64) error {
 	start, drop := "GET /livez HTTP/1.1\r\n", "X-A: a\r\n" // a request header that never ends
 	switch n % 4 {
 	case 1: // a body that never ends
-		start, drop = "POST /api/v1/records HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{", " "
+		start, drop = "POST /api/v1/records HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"+
+			"Content-Length: 1000000\r\n\r\n{", " "
 	case 2: // sends requests and does not read
-		start, drop = "GET /openapi.yaml HTTP/1.1\r\nHost: localhost\r\n\r\n", "GET /openapi.yaml HTTP/1.1\r\nHost: localhost\r\n\r\n"
+		start, drop = "GET /openapi.yaml HTTP/1.1\r\nHost: localhost\r\n\r\n",
+			"GET /openapi.yaml HTTP/1.1\r\nHost: localhost\r\n\r\n"
 	case 3: // sends nothing
 		start, drop = "", ""
 	}

@@ -121,17 +121,28 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	f.StringVar(&c.actlog, "actlog", "", "actlog program to test (default: build it)")
 	f.StringVar(&c.dir, "dir", "", "empty folder to work in, which is kept (default: a temporary one, which is removed)")
 	names := f.String("faults", strings.Join(faultNames(), ","), "kinds of faults; disk needs root, for a mount")
-	f.StringVar(&c.scenario, "scenario", "", "run a scenario instead of faults; outage: Postgres is frozen, then dead; flood: slow clients and garbage; greedy: clients that take all they can get; runs: faults beside runs of agents; failover: the primary of a pair of Postgres is replaced")
+	f.StringVar(&c.scenario, "scenario", "",
+		"run a scenario instead of faults; outage: Postgres is frozen, then dead; flood: slow clients and garbage; "+
+			"greedy: clients that take all they can get; runs: faults beside runs of agents; failover: the primary of a "+
+			"pair of Postgres is replaced")
 	f.IntVar(&c.runs, "runs", 300, "runs of agents in the scenario runs")
-	f.DurationVar(&c.lasts, "lasts", time.Minute, "duration of the outage or flood, or of each attack of greedy clients (default of that: 15s)")
+	f.DurationVar(&c.lasts, "lasts", time.Minute,
+		"duration of the outage or flood, or of each attack of greedy clients (default of that: 15s)")
 	f.IntVar(&c.connections, "connections", 2000, "slow clients in a flood")
 	f.IntVar(&c.garbage, "garbage", 10_000, "garbage requests per second in a flood")
-	f.DurationVar(&c.within, "within", 5*time.Second, "maximum time until good clients get an answer in a flood; beside greedy clients, until 99 of 100 do (default of that: 250ms)")
+	f.DurationVar(&c.within, "within", 5*time.Second,
+		"maximum time until good clients get an answer in a flood; beside greedy clients, until 99 of 100 do (default of "+
+			"that: 250ms)")
 	f.DurationVar(&c.between, "between", time.Second, "maximum time from one fault to the next")
-	f.Int64Var(&c.memory, "memory", 512<<20, "maximum memory of the server and of each client, in bytes; beside greedy clients, of the server (default of that: 600 MiB)")
-	short := f.Bool("short", false, "for slow machines, no strict limit of time: greedy clients at a twentieth of the scale, for 1s each; 12 runs with 10 faults, and an outage of 4s; 3 failovers")
+	f.Int64Var(&c.memory, "memory", 512<<20,
+		"maximum memory of the server and of each client, in bytes; beside greedy clients, of the server (default of "+
+			"that: 600 MiB)")
+	short := f.Bool("short", false,
+		"for slow machines, no strict limit of time: greedy clients at a twentieth of the scale, for 1s each; 12 runs "+
+			"with 10 faults, and an outage of 4s; 3 failovers")
 	ways := f.String("ways", strings.Join(failoverNames(), ","), "ways in which the primary of a pair is replaced")
-	f.StringVar(&c.pooler, "pooler", "", "put a PgBouncer before each node of a pair, in this mode: session or transaction")
+	f.StringVar(&c.pooler, "pooler", "",
+		"put a PgBouncer before each node of a pair, in this mode: session or transaction")
 	chosen := f.String("attacks", strings.Join(attackNames(), ","), "attacks of greedy clients")
 	if err := f.Parse(args); err != nil {
 		return c, err
@@ -200,13 +211,17 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	switch {
 	case f.NArg() > 0:
 		return c, fmt.Errorf("%q is not a flag", f.Arg(0))
-	case c.scenario != "" && !slices.Contains([]string{scenarioOutage, scenarioFlood, scenarioGreedy, scenarioRuns, scenarioFailover}, c.scenario):
-		return c, fmt.Errorf("-scenario %s: no such scenario; the scenarios are outage, flood, greedy, runs and failover", c.scenario)
+	case c.scenario != "" && !slices.Contains([]string{
+		scenarioOutage, scenarioFlood, scenarioGreedy, scenarioRuns, scenarioFailover,
+	}, c.scenario):
+		return c, fmt.Errorf("-scenario %s: no such scenario; the scenarios are outage, flood, greedy, runs and failover",
+			c.scenario)
 	case !slices.Contains([]string{"", poolSessions, poolTransactions}, c.pooler):
 		return c, fmt.Errorf("-pooler %s: no such mode; the modes are session and transaction", c.pooler)
 	case c.scenario == "" && len(c.faults) == 0:
 		return c, errors.New("-faults is empty")
-	case c.kills < 0 || c.runs < 1 || c.writers < 1 || c.rate < 1 || c.duration <= 0 || c.lasts <= 0 || c.connections < 1 || c.garbage < 1 || c.within <= 0 || c.between <= 0:
+	case c.kills < 0 || c.runs < 1 || c.writers < 1 || c.rate < 1 || c.duration <= 0 || c.lasts <= 0 ||
+		c.connections < 1 || c.garbage < 1 || c.within <= 0 || c.between <= 0:
 		return c, errors.New("numbers and durations must be more than 0")
 	}
 	return c, nil
@@ -257,7 +272,8 @@ func (c config) run(ctx context.Context, out io.Writer) (violated bool, err erro
 	}
 	if slices.Contains(c.faults, diskFault) {
 		if err := mountDisk(d.server.dataDir); err != nil {
-			return false, fmt.Errorf("mount a small disk: %w: the disk cannot be filled here; use -faults without %s", err, diskFault)
+			return false, fmt.Errorf("mount a small disk: %w: the disk cannot be filled here; use -faults without %s", err,
+				diskFault)
 		}
 		defer func() { err = errors.Join(err, d.server.keepLog(), unmountDisk(d.server.dataDir)) }()
 	}
@@ -311,6 +327,7 @@ func enterNamespace(ctx context.Context, args []string, stdout, stderr io.Writer
 	case errors.As(err, &exit) && exit.ExitCode() > 0:
 		return exit.ExitCode()
 	}
-	fmt.Fprintf(stderr, "chaos: run with mounts of its own: %v; the disk cannot be filled here; use -faults without %s\n", err, diskFault)
+	fmt.Fprintf(stderr, "chaos: run with mounts of its own: %v; the disk cannot be filled here; use -faults without %s\n",
+		err, diskFault)
 	return exitViolated
 }

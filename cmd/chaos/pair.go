@@ -20,8 +20,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// pair is a primary and a standby of pg_auto_failover, with its monitor. Commits wait for the standby, and the monitor promotes it when the
-// primary does not answer.
+// pair is a primary and a standby of pg_auto_failover, with its monitor. Commits wait for the standby, and the monitor
+// promotes it when the primary does not answer.
 type pair struct {
 	dir     string
 	bin     string // where the programs of Postgres are
@@ -31,8 +31,8 @@ type pair struct {
 	nodes   []*node
 }
 
-// node is a Postgres and its keeper. Actlog reaches it at its address. Other nodes and the monitor reach it through a proxy, at the same port of
-// another address, and its keeper reaches the monitor through one.
+// node is a Postgres and its keeper. Actlog reaches it at its address. Other nodes and the monitor reach it through a
+// proxy, at the same port of another address, and its keeper reaches the monitor through one.
 type node struct {
 	name, dir, log string
 	host, port     string
@@ -53,7 +53,8 @@ const (
 // Packages of Debian that pg_auto_failover comes in.
 const pairPackages = "postgresql-15-auto-failover and pg-auto-failover-cli"
 
-// newPair starts the monitor and both nodes, one after the other: the first becomes the primary. mode is that of poolers before them; empty: there are none.
+// newPair starts the monitor and both nodes, one after the other: the first becomes the primary. mode is that of
+// poolers before them; empty: there are none.
 func newPair(ctx context.Context, dir, mode string) (_ *pair, err error) {
 	found, err := filepath.Glob("/usr/lib/postgresql/*/lib/pgautofailover.so")
 	if _, lookErr := exec.LookPath("pg_autoctl"); err != nil || lookErr != nil || len(found) == 0 {
@@ -82,12 +83,15 @@ func newPair(ctx context.Context, dir, mode string) (_ *pair, err error) {
 	if err := p.create(ctx, p.monitor, "monitor", "--hostname", p.monitor.host); err != nil {
 		return nil, err
 	}
-	if err := p.eventually(ctx, "the monitor answers", func(ctx context.Context) error { return p.askMonitor(ctx, "SELECT 1", new(int)) }); err != nil {
+	if err := p.eventually(ctx, "the monitor answers", func(ctx context.Context) error {
+		return p.askMonitor(ctx, "SELECT 1", new(int))
+	}); err != nil {
 		return nil, err
 	}
 	// A node is given up after a few seconds, for a short test.
 	for setting, value := range map[string]string{
-		"health_check_period": "1000", "health_check_timeout": "1000", "health_check_max_retries": "1", "health_check_retry_delay": "500",
+		"health_check_period": "1000", "health_check_timeout": "1000", "health_check_max_retries": "1",
+		"health_check_retry_delay":          "500",
 		"node_considered_unhealthy_timeout": "4000", "startup_grace_period": "2000", "primary_demote_timeout": "2000",
 	} {
 		if err := sqlOn(ctx, p.monitor.url("postgres"), "ALTER SYSTEM SET pgautofailover."+setting+" = "+value); err != nil {
@@ -102,21 +106,27 @@ func newPair(ctx context.Context, dir, mode string) (_ *pair, err error) {
 			return nil, err
 		}
 	}
-	// A keeper that cannot rewind an old primary copies the new one, and a copy waits for a checkpoint: as long as minutes.
+	// A keeper that cannot rewind an old primary copies the new one, and a copy waits for a checkpoint: as long as
+	// minutes.
 	for _, n := range p.nodes {
-		for _, statement := range []string{"ALTER SYSTEM SET checkpoint_timeout = '30s'", "ALTER SYSTEM SET checkpoint_completion_target = 0.1", "SELECT pg_reload_conf()"} {
+		for _, statement := range []string{
+			"ALTER SYSTEM SET checkpoint_timeout = '30s'", "ALTER SYSTEM SET checkpoint_completion_target = 0.1",
+			"SELECT pg_reload_conf()",
+		} {
 			if err := sqlOn(ctx, n.url("postgres"), statement); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if err := sqlOn(ctx, p.nodes[0].url("postgres"), "CREATE DATABASE actlog ENCODING 'UTF8' LOCALE 'C' TEMPLATE template0"); err != nil {
+	if err := sqlOn(ctx, p.nodes[0].url("postgres"),
+		"CREATE DATABASE actlog ENCODING 'UTF8' LOCALE 'C' TEMPLATE template0"); err != nil {
 		return nil, err
 	}
 	statements := []string{"CREATE TABLE public.probe (at timestamptz)"}
 	for n := range pairWorkers { // the audit knows workers by their roles
 		name := workerName(n)
-		statements = append(statements, "CREATE ROLE "+name+" LOGIN SUPERUSER", "ALTER ROLE "+name+" SET chaos.worker = '"+name+"'")
+		statements = append(statements, "CREATE ROLE "+name+" LOGIN SUPERUSER",
+			"ALTER ROLE "+name+" SET chaos.worker = '"+name+"'")
 	}
 	if mode != "" {
 		for setting, value := range poolerSettings {
@@ -154,10 +164,13 @@ func (p *pair) join(ctx context.Context, name, host, known string) error {
 		}
 	}
 	monitorURL := fmt.Sprintf("postgres://autoctl_node@%s/pg_auto_failover?sslmode=disable", n.network[1].listener.Addr())
-	if err := p.create(ctx, n, "postgres", "--name", name, "--monitor", monitorURL, "--listen", host, "--hostname", known); err != nil {
+	if err := p.create(ctx, n, "postgres", "--name", name, "--monitor", monitorURL, "--listen", host, "--hostname",
+		known); err != nil {
 		return err
 	}
-	return p.eventually(ctx, "node "+name+" has joined", func(ctx context.Context) error { return p.settled(ctx, len(p.nodes)) })
+	return p.eventually(ctx, "node "+name+" has joined", func(ctx context.Context) error {
+		return p.settled(ctx, len(p.nodes))
+	})
 }
 
 func credentialOf(name string) (*syscall.Credential, error) {
@@ -170,7 +183,8 @@ func credentialOf(name string) (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, errors.Join(uidErr, gidErr)
 }
 
-// flags lead a server or a worker to both nodes, or to their poolers. What a pooler of transactions cannot do needs the nodes themselves.
+// flags lead a server or a worker to both nodes, or to their poolers. What a pooler of transactions cannot do needs the
+// nodes themselves.
 func (p *pair) flags(role string) []string {
 	direct := p.url(role, (*node).address)
 	if p.mode == "" {
@@ -220,12 +234,16 @@ func (p *pair) newNode(name, host string) (*node, error) {
 		return nil, err
 	}
 	_, port, err := net.SplitHostPort(address)
-	return &node{name: name, dir: filepath.Join(p.dir, name), host: host, port: port, log: filepath.Join(p.dir, name+".log")}, err
+	return &node{
+		name: name, dir: filepath.Join(p.dir, name), host: host, port: port, log: filepath.Join(p.dir, name+".log"),
+	}, err
 }
 
 // create creates a node or the monitor, and runs it.
 func (p *pair) create(ctx context.Context, n *node, what string, args ...string) error {
-	n.args = append([]string{"create", what, "--pgdata", n.dir, "--pgport", n.port, "--auth", "trust", "--no-ssl", "--run"}, args...)
+	n.args = append([]string{
+		"create", what, "--pgdata", n.dir, "--pgport", n.port, "--auth", "trust", "--no-ssl", "--run",
+	}, args...)
 	return p.start(ctx, n)
 }
 
@@ -282,7 +300,10 @@ ignore_startup_parameters = jit, plan_cache_mode, enable_seqscan, enable_hashjoi
 func (p *pair) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), name, args...)
 	cmd.Dir = p.dir
-	cmd.Env = []string{"PATH=" + p.bin + ":" + os.Getenv("PATH"), "HOME=" + p.dir, "XDG_RUNTIME_DIR=" + p.dir, "XDG_CONFIG_HOME=" + p.dir + "/config", "XDG_DATA_HOME=" + p.dir + "/share"}
+	cmd.Env = []string{
+		"PATH=" + p.bin + ":" + os.Getenv("PATH"), "HOME=" + p.dir, "XDG_RUNTIME_DIR=" + p.dir,
+		"XDG_CONFIG_HOME=" + p.dir + "/config", "XDG_DATA_HOME=" + p.dir + "/share",
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: p.owner}
 	return cmd
 }
@@ -373,7 +394,9 @@ func (p *pair) primary(ctx context.Context) (*node, error) {
 // settled reports whether all of a number of nodes are what they should be: a primary and its standby.
 func (p *pair) settled(ctx context.Context, nodes int) error {
 	var states string
-	err := p.askMonitor(ctx, `SELECT COALESCE(string_agg(current_group_state::text || '/' || assigned_group_state::text, ' ' ORDER BY current_group_state::text), '') FROM pgautofailover.current_state()`, &states)
+	err := p.askMonitor(
+		ctx, `SELECT COALESCE(string_agg(current_group_state::text || '/' || assigned_group_state::text, ' ' ORDER BY current_group_state::text), '') FROM pgautofailover.current_state()`, &states,
+	)
 	want := []string{"single/single", "primary/primary secondary/secondary"}[nodes-1]
 	if err == nil && states != want {
 		err = fmt.Errorf("the nodes are %s, not %s", states, want)
@@ -390,7 +413,8 @@ func (p *pair) askMonitor(ctx context.Context, sql string, into any) error {
 	return conn.QueryRow(ctx, sql).Scan(into)
 }
 
-// eventually waits for something, with patience: a keeper looks once a second, and a busy machine may copy a whole node.
+// eventually waits for something, with patience: a keeper looks once a second, and a busy machine may copy a whole
+// node.
 func (p *pair) eventually(ctx context.Context, what string, check func(context.Context) error) error {
 	deadline := time.Now().Add(5 * time.Minute)
 	for {

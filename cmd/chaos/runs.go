@@ -126,7 +126,8 @@ func (d *driver) newHouse(atOnce int) (*house, error) {
 	return h, nil
 }
 
-// staff starts workers, once the servers are there. db is the address of the database, and flags returns those that lead a worker there, by its name.
+// staff starts workers, once the servers are there. db is the address of the database, and flags returns those that
+// lead a worker there, by its name.
 func (h *house) staff(ctx context.Context, workers int, db string, flags func(name string) []string) (err error) {
 	if h.db, err = pgxpool.New(ctx, db); err != nil {
 		return err
@@ -181,7 +182,9 @@ func (h *house) run(ctx context.Context) (err error) {
 	if h.server.proxy, err = newProxy(anyPort, s.listen); err != nil {
 		return err
 	}
-	if err := h.staff(ctx, runWorkers, databaseURL(s.dataDir, ""), func(name string) []string { return []string{"--database-url", databaseURL(s.dataDir, name)} }); err != nil {
+	if err := h.staff(ctx, runWorkers, databaseURL(s.dataDir, ""), func(name string) []string {
+		return []string{"--database-url", databaseURL(s.dataDir, name)}
+	}); err != nil {
 		return err
 	}
 	if err := h.undisturbed(ctx); err != nil {
@@ -207,7 +210,9 @@ func (h *house) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	h.report(slices.Concat([][2]any{{"faults", fmt.Sprintf("%d: %s", total, strings.Join(each, ", "))}, {"writes refused", refused}}, rows, [][2]any{{"violations", len(h.server.violations)}}))
+	h.report(slices.Concat([][2]any{
+		{"faults", fmt.Sprintf("%d: %s", total, strings.Join(each, ", "))}, {"writes refused", refused},
+	}, rows, [][2]any{{"violations", len(h.server.violations)}}))
 	return nil
 }
 
@@ -222,7 +227,10 @@ func databaseURL(dataDir, name string) string {
 	if name != "" {
 		q.Set("options", "-c chaos.worker="+name)
 	}
-	u := url.URL{Scheme: "postgres", User: url.UserPassword("postgres", strings.TrimSpace(string(password))), Path: "/actlog", RawQuery: strings.ReplaceAll(q.Encode(), "+", "%20")}
+	u := url.URL{
+		Scheme: "postgres", User: url.UserPassword("postgres", strings.TrimSpace(string(password))), Path: "/actlog",
+		RawQuery: strings.ReplaceAll(q.Encode(), "+", "%20"),
+	}
 	return u.String()
 }
 
@@ -433,7 +441,8 @@ func (h *house) follow(ctx context.Context, r *oneRun, how int) {
 			case http.StatusNotFound:
 				h.checkGone(ctx, id, w.WaitID)
 			case http.StatusOK:
-				if status := h.call(ctx, http.MethodPost, path, "", decision, nil); status != http.StatusConflict && ctx.Err() == nil {
+				if status := h.call(ctx, http.MethodPost, path, "", decision, nil); status != http.StatusConflict &&
+					ctx.Err() == nil {
 					h.violated("plan %s: wait %s was decided twice: %d", id, w.WaitID, status)
 				}
 				h.count(&h.conflicts)
@@ -443,8 +452,8 @@ func (h *house) follow(ctx context.Context, r *oneRun, how int) {
 	}
 }
 
-// checkGone checks a wait that was read and cannot be decided, because it is not on record. A primary that is being replaced shows
-// what its standby never got, once the writer of that is gone; then no other server shows the wait.
+// checkGone checks a wait that was read and cannot be decided, because it is not on record. A primary that is being
+// replaced shows what its standby never got, once the writer of that is gone; then no other server shows the wait.
 func (h *house) checkGone(ctx context.Context, id, waitID string) {
 	var v runView
 	if h.call(ctx, http.MethodGet, "/"+id, "", nil, &v) != http.StatusOK {

@@ -112,7 +112,10 @@ func (h *house) killInPeace(ctx context.Context) (string, error) {
 		return "", err
 	}
 	held := map[string]int64{} // almost all: a run may be claimed meanwhile
-	rows, err := h.db.Query(ctx, `SELECT r.plan_id, r.epoch FROM actlog.run AS r JOIN chaos.worker AS w USING (worker_id) WHERE w.name = $1`, workerName(n))
+	rows, err := h.db.Query(
+		ctx, `SELECT r.plan_id, r.epoch FROM actlog.run AS r JOIN chaos.worker AS w USING (worker_id) WHERE w.name = $1`,
+		workerName(n),
+	)
 	if err != nil {
 		return "", err
 	}

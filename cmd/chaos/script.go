@@ -36,7 +36,9 @@ func delegate(agent, request string) scriptmodel.ToolCall {
 // city is what the driver fills in.
 const city = "Oslo"
 
-var askCity = scriptmodel.ToolCall{Name: "form", Arguments: object{"title": "Which city?", "inputs": []object{{"label": "City", "name": "city"}}}}
+var askCity = scriptmodel.ToolCall{
+	Name: "form", Arguments: object{"title": "Which city?", "inputs": []object{{"label": "City", "name": "city"}}},
+}
 
 // refused is the item of calls that the driver does not approve.
 const refused = "refused"
@@ -52,12 +54,15 @@ func agentRun(name string) kind {
 }
 
 func taskOf(role string, constraints object) kind {
-	return kind{role, object{"executor": "plan", "input": object{"task": "Do it.", "role": role, "constraints": constraints}}}
+	return kind{
+		role, object{"executor": "plan", "input": object{"task": "Do it.", "role": role, "constraints": constraints}},
+	}
 }
 
 // kinds are those of all executors. Agents that are no kind are below others.
 var kinds = []kind{
-	agentRun("wide"), agentRun("careful"), agentRun("asking"), agentRun("deep"), agentRun("long"), agentRun("all"), agentRun("pair"),
+	agentRun("wide"), agentRun("careful"), agentRun("asking"), agentRun("deep"), agentRun("long"), agentRun("all"),
+	agentRun("pair"),
 	taskOf(planned, object{}), taskOf(iterated, object{"iterative": true}),
 	{"template", object{"executor": "plan", "name": "template", "input": object{"item": "x"}}},
 	{"chain", object{"executor": "workflow", "input": object{"workflow": "chain", "input": "Go."}}},
@@ -82,7 +87,10 @@ func operation(tool, item string) object {
 func orchestrated() object {
 	var steps []object
 	for i, o := range operations {
-		s := object{"stepNumber": i + 1, "agentType": worker, "action": actionOf(o), "justification": "It is needed.", "expectedOutput": "A result."}
+		s := object{
+			"stepNumber": i + 1, "agentType": worker, "action": actionOf(o), "justification": "It is needed.",
+			"expectedOutput": "A result.",
+		}
 		if i > 0 {
 			s["dependencies"] = []int{i}
 		}
@@ -108,15 +116,48 @@ var graph = object{"title": "A diamond", "nodes": []object{
 
 // agentScripts are the agents. What talkers lose is made again, since their answers tell all results as they are.
 var agentScripts = []agentScript{
-	{name: "first", talks: true, rounds: [][]scriptmodel.ToolCall{{use(toolAgain, "a"), use(toolAgain, "b")}, {use(toolAgain, "c")}}},
+	{
+		name: "first", talks: true, rounds: [][]scriptmodel.ToolCall{
+			{use(toolAgain, "a"), use(toolAgain, "b")}, {use(toolAgain, "c")},
+		},
+	},
 	{name: "second", talks: true, rounds: [][]scriptmodel.ToolCall{{use(toolAgain, "d")}}},
-	{name: "wide", rounds: [][]scriptmodel.ToolCall{{use(toolPay, "a"), use(toolAgain, "b"), use(toolJudge, "c"), use(toolPay, "d")}, {use(toolAgain, "e"), use(toolPay, "f")}}},
-	{name: "careful", rounds: [][]scriptmodel.ToolCall{{use(toolApprove, "a")}, {use(toolApprove, refused), use(toolPay, "b")}}},
-	{name: "asking", rounds: [][]scriptmodel.ToolCall{{use(toolAgain, "a")}, {askCity}, {use(toolPay, "b"), use(toolJudge, "c")}}},
-	{name: "deep", rounds: [][]scriptmodel.ToolCall{{delegate("middle", "First."), delegate("middle", "Second."), use(toolPay, "a")}, {use(toolAgain, "b")}}},
-	{name: "long", rounds: [][]scriptmodel.ToolCall{{use(toolPay, "a")}, {use(toolAgain, "b")}, {use(toolJudge, "c")}, {use(toolPay, "d")}, {use(toolAgain, "e")}, {use(toolPay, "f")}}},
-	{name: "all", rounds: [][]scriptmodel.ToolCall{{use(toolPay, "a"), use(toolAgain, "b")}, {use(toolApprove, "c")}, {askCity}, {delegate("middle", "Go."), delegate("asker", "Ask.")}}},
-	{name: "pair", rounds: [][]scriptmodel.ToolCall{{delegate("asker", "Ask."), delegate("asker", "Ask, too.")}}}, // forms are shown one after the other
+	{
+		name: "wide", rounds: [][]scriptmodel.ToolCall{
+			{use(toolPay, "a"), use(toolAgain, "b"), use(toolJudge, "c"), use(toolPay, "d")},
+			{use(toolAgain, "e"), use(toolPay, "f")},
+		},
+	},
+	{
+		name: "careful", rounds: [][]scriptmodel.ToolCall{
+			{use(toolApprove, "a")}, {use(toolApprove, refused), use(toolPay, "b")},
+		},
+	},
+	{
+		name: "asking", rounds: [][]scriptmodel.ToolCall{
+			{use(toolAgain, "a")}, {askCity}, {use(toolPay, "b"), use(toolJudge, "c")},
+		},
+	},
+	{
+		name: "deep", rounds: [][]scriptmodel.ToolCall{
+			{delegate("middle", "First."), delegate("middle", "Second."), use(toolPay, "a")}, {use(toolAgain, "b")},
+		},
+	},
+	{
+		name: "long", rounds: [][]scriptmodel.ToolCall{
+			{use(toolPay, "a")}, {use(toolAgain, "b")}, {use(toolJudge, "c")}, {use(toolPay, "d")}, {use(toolAgain, "e")},
+			{use(toolPay, "f")},
+		},
+	},
+	{
+		name: "all", rounds: [][]scriptmodel.ToolCall{
+			{use(toolPay, "a"), use(toolAgain, "b")}, {use(toolApprove, "c")}, {askCity}, {
+				delegate("middle", "Go."), delegate("asker", "Ask."),
+			},
+		},
+	},
+	// forms are shown one after the other
+	{name: "pair", rounds: [][]scriptmodel.ToolCall{{delegate("asker", "Ask."), delegate("asker", "Ask, too.")}}},
 	{name: "middle", rounds: [][]scriptmodel.ToolCall{{delegate("bottom", "Go on."), use(toolAgain, "m")}}},
 	{name: "bottom", rounds: [][]scriptmodel.ToolCall{{use(toolPay, "x"), use(toolJudge, "y")}, {use(toolPay, "z")}}},
 	{name: "asker", rounds: [][]scriptmodel.ToolCall{{askCity}, {use(toolPay, "q")}}},
@@ -129,15 +170,20 @@ func script() scriptmodel.Script {
 	for _, a := range agentScripts {
 		scene := scriptmodel.Scene{Name: a.name, Match: scriptmodel.Match{System: prompt(a.name)}}
 		for n, round := range a.rounds {
-			scene.Turns = append(scene.Turns, scriptmodel.Turn{ToolCalls: round, Delay: scriptmodel.Duration(time.Duration(300+300*(n%4)) * time.Millisecond)})
+			scene.Turns = append(scene.Turns, scriptmodel.Turn{
+				ToolCalls: round, Delay: scriptmodel.Duration(time.Duration(300+300*(n%4)) * time.Millisecond),
+			})
 		}
-		scene.Turns = append(scene.Turns, scriptmodel.Turn{Reply: func(_ context.Context, r *scriptmodel.Request) (scriptmodel.Turn, error) {
-			answer := a.name + " has " + strings.Join(resultsIn(r), ", ")
-			if a.talks {
-				return scriptmodel.Turn{Content: answer}, nil
-			}
-			return scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{{Name: "terminate", Arguments: object{"message": answer}}}}, nil
-		}})
+		scene.Turns = append(scene.Turns,
+			scriptmodel.Turn{Reply: func(_ context.Context, r *scriptmodel.Request) (scriptmodel.Turn, error) {
+				answer := a.name + " has " + strings.Join(resultsIn(r), ", ")
+				if a.talks {
+					return scriptmodel.Turn{Content: answer}, nil
+				}
+				return scriptmodel.Turn{
+					ToolCalls: []scriptmodel.ToolCall{{Name: "terminate", Arguments: object{"message": answer}}},
+				}, nil
+			}})
 		s.Scenes = append(s.Scenes, scene)
 	}
 	s.Scenes = append(s.Scenes,
@@ -149,22 +195,28 @@ func script() scriptmodel.Script {
 			return object{"done": true}
 		}),
 		replying("orchestrated", "specialised agents. Plan", func(string) any { return orchestrated() }),
-		scriptmodel.Scene{Name: "orchestrated answer", Match: scriptmodel.Match{System: "specialised agents. They"}, Turns: []scriptmodel.Turn{{Content: "It is done."}}},
-		scriptmodel.Scene{Name: worker, Match: scriptmodel.Match{System: "You are the agent " + worker}, Turns: []scriptmodel.Turn{{
-			Reply: func(_ context.Context, r *scriptmodel.Request) (scriptmodel.Turn, error) {
-				asked := string(r.Messages[len(r.Messages)-1].Content)
-				for _, o := range operations {
-					if strings.Contains(asked, "Your step: "+actionOf(o)) {
-						return scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{use(o["operation"].(string), o["params"].(object)["item"].(string))}}, nil
+		scriptmodel.Scene{
+			Name: "orchestrated answer", Match: scriptmodel.Match{System: "specialised agents. They"},
+			Turns: []scriptmodel.Turn{{Content: "It is done."}},
+		},
+		scriptmodel.Scene{Name: worker, Match: scriptmodel.Match{System: "You are the agent " + worker},
+			Turns: []scriptmodel.Turn{{
+				Reply: func(_ context.Context, r *scriptmodel.Request) (scriptmodel.Turn, error) {
+					asked := string(r.Messages[len(r.Messages)-1].Content)
+					for _, o := range operations {
+						if strings.Contains(asked, "Your step: "+actionOf(o)) {
+							return scriptmodel.Turn{
+								ToolCalls: []scriptmodel.ToolCall{use(o["operation"].(string), o["params"].(object)["item"].(string))},
+							}, nil
+						}
 					}
-				}
-				return scriptmodel.Turn{}, fmt.Errorf("no action in %q", asked)
-			},
-		}, {
-			Reply: func(_ context.Context, r *scriptmodel.Request) (scriptmodel.Turn, error) {
-				return scriptmodel.Turn{Content: worker + " has " + strings.Join(resultsIn(r), ", ")}, nil
-			},
-		}}},
+					return scriptmodel.Turn{}, fmt.Errorf("no action in %q", asked)
+				},
+			}, {
+				Reply: func(_ context.Context, r *scriptmodel.Request) (scriptmodel.Turn, error) {
+					return scriptmodel.Turn{Content: worker + " has " + strings.Join(resultsIn(r), ", ")}, nil
+				},
+			}}},
 		replying("graph", "acyclic graph", func(string) any { return graph }),
 		replying("node", "carry out", func(asked string) any { return object{"inputs": strings.Count(asked, "From ")} }),
 	)
@@ -194,7 +246,8 @@ func resultsIn(r *scriptmodel.Request) (results []string) {
 			all, results = append(all, c), append(results, "(no result)")
 		}
 		if i, ok := at[m.ToolCallID]; ok && m.Role == "tool" {
-			results[i] = meant(strings.TrimPrefix(all[i].Function.Name, toolServer+"-"), all[i].Function.Arguments, string(m.Content))
+			results[i] = meant(strings.TrimPrefix(all[i].Function.Name, toolServer+"-"), all[i].Function.Arguments,
+				string(m.Content))
 		}
 	}
 	return results
@@ -209,7 +262,8 @@ const (
 // meant returns the result of a call, or the one that a lost call would have had.
 func meant(tool, arguments, result string) string {
 	var in struct{ Item string }
-	if !strings.HasPrefix(result, lostResult) && !strings.HasPrefix(result, confirmedResult) || json.Unmarshal([]byte(arguments), &in) != nil || !slices.Contains(toolNames, tool) {
+	if !strings.HasPrefix(result, lostResult) && !strings.HasPrefix(result, confirmedResult) ||
+		json.Unmarshal([]byte(arguments), &in) != nil || !slices.Contains(toolNames, tool) {
 		return result
 	}
 	return done(tool, in.Item)
@@ -231,7 +285,10 @@ func writeConfiguration(path, modelURL, self, effects string) error {
 				}
 			}
 		}
-		agents[a.name] = object{"description": "Does what its script says.", "systemPrompt": prompt(a.name), "tools": tools, "waitTimeout": "1h", "limits": object{"seconds": 7200}}
+		agents[a.name] = object{
+			"description": "Does what its script says.", "systemPrompt": prompt(a.name), "tools": tools, "waitTimeout": "1h",
+			"limits": object{"seconds": 7200},
+		}
 	}
 	content, err := json.MarshalIndent(object{
 		"models":     object{"default": object{"provider": "openai", "model": "scripted", "baseURL": modelURL}},
@@ -243,12 +300,18 @@ func writeConfiguration(path, modelURL, self, effects string) error {
 			{"tools": toolServer + "-*", "approval": false},
 		},
 		"agents": agents,
-		"roles":  object{planned: object{"tools": []string{toolServer + "-*"}}, iterated: object{"tools": []string{toolServer + "-*"}}},
+		"roles": object{
+			planned: object{"tools": []string{toolServer + "-*"}}, iterated: object{"tools": []string{toolServer + "-*"}},
+		},
 		"plans": object{"template": object{"title": "A template", "steps": []object{
 			{"agent": "wide", "request": "Do <<item>>."}, {"agent": "asking", "request": "Do <<item>>, too."},
 		}}},
-		"orchestrator": object{"executionTimeout": "2h", "agents": object{worker: object{"description": "Works.", "tools": []string{toolServer + "-*"}}}},
-		"workflows":    object{"chain": object{"steps": []string{"first", "second"}}},
+		"orchestrator": object{
+			"executionTimeout": "2h", "agents": object{
+				worker: object{"description": "Works.", "tools": []string{toolServer + "-*"}},
+			},
+		},
+		"workflows": object{"chain": object{"steps": []string{"first", "second"}}},
 	}, "", " ")
 	if err == nil {
 		err = os.WriteFile(path, content, 0o600)

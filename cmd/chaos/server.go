@@ -151,7 +151,8 @@ func (s *server) signal(sig syscall.Signal) error {
 	return s.cmd.Process.Signal(sig)
 }
 
-// stop stops the server, cleanly if possible, and everything that it left behind. A server that was never started has nothing to stop.
+// stop stops the server, cleanly if possible, and everything that it left behind. A server that was never started has
+// nothing to stop.
 func (s *server) stop() error {
 	s.mu.Lock()
 	if s.cmd == nil {

@@ -54,7 +54,10 @@ func runTools(ctx context.Context, path string, stderr io.Writer) int {
 	for _, name := range toolNames {
 		s.AddTool(&mcp.Tool{
 			Name: name, Description: "Has an effect.",
-			InputSchema: map[string]any{"type": "object", "properties": map[string]any{"item": map[string]any{"type": "string"}}, "required": []string{"item"}},
+			InputSchema: map[string]any{
+				"type": "object", "properties": map[string]any{"item": map[string]any{"type": "string"}},
+				"required": []string{"item"},
+			},
 		}, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			var in struct{ Item string }
 			if err := json.Unmarshal(r.Params.Arguments, &in); err != nil {

@@ -24,14 +24,18 @@ type watchers struct {
 	enough  chan struct{} // closed when no more plans are chosen
 	all     sync.WaitGroup
 
-	mu      sync.Mutex
-	seen    map[string]map[string]string // the states of rows as they were seen last, by root plan and row; nil: it is being followed
+	mu sync.Mutex
+	// the states of rows as they were seen last, by root plan and row; nil: it is being followed
+	seen    map[string]map[string]string
 	streams int
 	resets  int
 }
 
 func newWatchers(servers []string) *watchers {
-	return &watchers{servers: servers, http: &http.Client{Transport: &http.Transport{}}, enough: make(chan struct{}), seen: map[string]map[string]string{}}
+	return &watchers{
+		servers: servers, http: &http.Client{Transport: &http.Transport{}}, enough: make(chan struct{}),
+		seen: map[string]map[string]string{},
+	}
 }
 
 // follow follows a tree until it ends, unless somebody does already.
@@ -122,7 +126,9 @@ func (w *watchers) check(ctx context.Context, violated func(format string, args 
 			}
 		}
 	}
-	return [][2]any{{"plans followed", len(w.seen)}, {"rows seen", rows}, {"streams", w.streams}, {"streams reset", w.resets}}, nil
+	return [][2]any{
+		{"plans followed", len(w.seen)}, {"rows seen", rows}, {"streams", w.streams}, {"streams reset", w.resets},
+	}, nil
 }
 
 // view is what a client that follows a tree has of it.
@@ -139,7 +145,8 @@ func (v *view) read(ctx context.Context, client *http.Client, server, root strin
 	defer cancel()
 	quiet := time.AfterFunc(silence, cancel)
 	defer quiet.Stop()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, server+"/api/v1/plans/"+url.PathEscape(root)+"/events?lean=true", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		server+"/api/v1/plans/"+url.PathEscape(root)+"/events?lean=true", nil)
 	if err != nil {
 		return err
 	}

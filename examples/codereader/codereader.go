@@ -32,7 +32,10 @@ func Parts(m model.Model, folder *files.Folder, maxSteps int) agent.Parts {
 		Models: map[string]model.Model{"default": m},
 		Tools:  folder.Tools(),
 		Agents: map[string]agent.Agent{
-			Reader: {Description: "Answers a question about the code in a folder.", SystemPrompt: readerPrompt, Tools: tools, MaxSteps: maxSteps},
+			Reader: {
+				Description: "Answers a question about the code in a folder.", SystemPrompt: readerPrompt, Tools: tools,
+				MaxSteps: maxSteps,
+			},
 			Researcher: {
 				Description:  "Answers a question about the code that stands on its own. It knows nothing but the question.",
 				SystemPrompt: researcherPrompt, Tools: tools, MaxSteps: maxSteps,

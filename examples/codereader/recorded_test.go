@@ -98,7 +98,8 @@ func TestRecordedRun(t *testing.T) {
 		t.Errorf("tree (-want +got):\n%s", diff)
 	}
 	if n := len(b.server.Requests()); root.Total.ModelCalls != n || root.Figures.ModelCalls >= n {
-		t.Errorf("own and total model calls = %d, %d; the model was called %d times", root.Figures.ModelCalls, root.Total.ModelCalls, n)
+		t.Errorf("own and total model calls = %d, %d; the model was called %d times", root.Figures.ModelCalls,
+			root.Total.ModelCalls, n)
 	}
 	if root.Total.Failures != 1 { // the missing file
 		t.Errorf("failures = %d", root.Total.Failures)
@@ -111,7 +112,8 @@ func TestRecordedRun(t *testing.T) {
 	}
 	for i, c := range detail.ThinkActSteps {
 		// The first cycle has the whole prompt, later ones what was new.
-		if c.Seq != i || c.State != "COMPLETED" || c.InputTokens == 0 || strings.Contains(c.ThinkInput, `"role":"system"`) != (i == 0) {
+		if c.Seq != i || c.State != "COMPLETED" || c.InputTokens == 0 ||
+			strings.Contains(c.ThinkInput, `"role":"system"`) != (i == 0) {
 			t.Errorf("cycle %d = %+v", i, c)
 		}
 		for _, call := range c.ActToolInfoList {

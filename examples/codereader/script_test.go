@@ -42,7 +42,9 @@ func demoScript(delay time.Duration) scriptmodel.Script {
 				Name:  "writing",
 				Match: scriptmodel.Match{System: "You are a code researcher.", User: demoWriteQuestion},
 				Turns: []scriptmodel.Turn{
-					says("There may be a document about it.", call("files.read_file", map[string]any{"path": "docs/how-a-record-is-written.md"})),
+					says("There may be a document about it.", call("files.read_file", map[string]any{
+						"path": "docs/how-a-record-is-written.md",
+					})),
 					says("There is none, so the code has to tell: a record is best written by an upsert.",
 						call("files.search_in_files", map[string]any{"pattern": "(?i)ON CONFLICT", "path": "internal/record/fieldsql"})),
 					reply(demoReadMatch),
@@ -54,9 +56,12 @@ func demoScript(delay time.Duration) scriptmodel.Script {
 				Match: scriptmodel.Match{System: "You are a code researcher.", User: demoTreeQuestion},
 				Turns: []scriptmodel.Turn{
 					says("The package that builds the tree, and the tables it is built from.",
-						call("files.search_in_files", map[string]any{"pattern": `^func [A-Z]\w*\(.*\[\]`, "path": "internal/record/tree"}),
+						call("files.search_in_files", map[string]any{
+							"pattern": `^func [A-Z]\w*\(.*\[\]`, "path": "internal/record/tree",
+						}),
 						call("files.list_files", map[string]any{"path": "migrations"})),
-					says("What links the rows is a question of its own.", call("agent."+codereader.Researcher, map[string]any{"request": demoLinkQuestion})),
+					says("What links the rows is a question of its own.",
+						call("agent."+codereader.Researcher, map[string]any{"request": demoLinkQuestion})),
 					reply(demoExplainTree),
 				},
 			},
@@ -78,7 +83,8 @@ func demoScript(delay time.Duration) scriptmodel.Script {
 func demoHandOut(results []scriptmodel.ToolResult) scriptmodel.Turn {
 	top := results[0]
 	return says(
-		fmt.Sprintf("%s at the top. The question has two halves; I have both researched while I read what the module is.", count(top, "entry", "entries")),
+		fmt.Sprintf("%s at the top. The question has two halves; I have both researched while I read what the module is.",
+			count(top, "entry", "entries")),
 		call("files.read_file", map[string]any{"path": "go.mod", "start_line": 1, "end_line": 5}),
 		call("agent."+codereader.Researcher, map[string]any{"request": demoWriteQuestion}),
 		call("agent."+codereader.Researcher, map[string]any{"request": demoTreeQuestion}),
@@ -87,7 +93,8 @@ func demoHandOut(results []scriptmodel.ToolResult) scriptmodel.Turn {
 
 func demoConclude(results []scriptmodel.ToolResult) scriptmodel.Turn {
 	top, module, writing, hierarchy := results[0], results[1], results[2], results[3]
-	return concludes(fmt.Sprintf("The folder has %s at its top; of its go.mod I see first %s.\n\nThe record: %s\n\nThe way back: %s",
+	return concludes(fmt.Sprintf("The folder has %s at its top; of its go.mod I see first %s.\n\nThe record: %s\n\n"+
+		"The way back: %s",
 		count(top, "entry", "entries"), quote(module), writing.Content, hierarchy.Content))
 }
 
@@ -106,9 +113,11 @@ func demoReadMatch(results []scriptmodel.ToolResult) scriptmodel.Turn {
 func demoExplainWriting(results []scriptmodel.ToolResult) scriptmodel.Turn {
 	document, found, read := results[0], results[1], results[2]
 	if _, _, ok := firstMatch(found); !ok {
-		return concludes(fmt.Sprintf("internal/record/fieldsql does not show it (%s). The tables are the best hint: %s.", quote(found), quote(read)))
+		return concludes(fmt.Sprintf("internal/record/fieldsql does not show it (%s). The tables are the best hint: %s.",
+			quote(found), quote(read)))
 	}
-	return concludes(fmt.Sprintf("By an upsert, so that writing twice does no harm: %s in internal/record/fieldsql/, the first is %s. "+
+	return concludes(fmt.Sprintf("By an upsert, so that writing twice does no harm: %s in internal/record/fieldsql/, "+
+		"the first is %s. "+
 		"I read %s of that file around it. There is no document about it (%s).",
 		count(found, "match", "matches"), quote(found), count(read, "line", "lines"), quote(document)))
 }
@@ -126,9 +135,11 @@ func demoExplainTree(results []scriptmodel.ToolResult) scriptmodel.Turn {
 func demoExplainLinks(results []scriptmodel.ToolResult) scriptmodel.Turn {
 	parents, calls := results[0], results[1]
 	if _, _, ok := firstMatch(parents); !ok {
-		return concludes(fmt.Sprintf("The migrations declare no parent column (%s); a tool call is known by %s.", quote(parents), quote(calls)))
+		return concludes(fmt.Sprintf("The migrations declare no parent column (%s); a tool call is known by %s.",
+			quote(parents), quote(calls)))
 	}
-	return concludes(fmt.Sprintf("A row names what it hangs under: %s, in %s of the migrations. A tool call is known by its id, see %s.",
+	return concludes(fmt.Sprintf("A row names what it hangs under: %s, in %s of the migrations. A tool call is known "+
+		"by its id, see %s.",
 		quote(parents), count(parents, "line", "lines"), quote(calls)))
 }
 

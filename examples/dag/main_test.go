@@ -17,8 +17,8 @@ func scene(system string, turn scriptmodel.Turn) scriptmodel.Scene {
 	return scriptmodel.Scene{Name: system, Match: scriptmodel.Match{System: system}, Turns: []scriptmodel.Turn{turn}}
 }
 
-// E9: the example carries out a task. The first process is interrupted while a node works; the second one goes on with the
-// run, and asks for no node again that has completed.
+// E9: the example carries out a task. The first process is interrupted while a node works; the second one goes on with
+// the run, and asks for no node again that has completed.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -35,10 +35,14 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
-	env := map[string]string{"OPENAI_BASE_URL": server.URL(), "OPENAI_API_KEY": "key", "OPENAI_MODEL": "scripted", "ACTLOG_DATABASE_URL": pgtest.New(t).URL}
+	env := map[string]string{
+		"OPENAI_BASE_URL": server.URL(), "OPENAI_API_KEY": "key", "OPENAI_MODEL": "scripted",
+		"ACTLOG_DATABASE_URL": pgtest.New(t).URL,
+	}
 	getenv := func(k string) string { return env[k] }
 	var stdout, stderr strings.Builder
-	if err := run(ctx, []string{"-eager", "tea", "or", "coffee"}, getenv, &stdout, &stderr); !errors.Is(err, context.Canceled) || stdout.String() != "" {
+	if err := run(ctx, []string{"-eager", "tea", "or", "coffee"}, getenv, &stdout,
+		&stderr); !errors.Is(err, context.Canceled) || stdout.String() != "" {
 		t.Fatalf("stdout %q, stderr %q, %v", &stdout, &stderr, err)
 	}
 	_, after, told := strings.Cut(stderr.String(), "go on with: dag -plan ")
@@ -49,7 +53,8 @@ func TestRun(t *testing.T) {
 	if err := run(t.Context(), []string{"-plan", planID}, getenv, &stdout, &stderr); err != nil {
 		t.Fatal(err)
 	}
-	if want := "Tea or coffee\n\nTask:   Inputs from previous tasks: From Tea (tea): nice  From Coffee (coffee): nice  Execute this task"; !strings.HasPrefix(stdout.String(), want) {
+	if want := "Tea or coffee\n\nTask:   Inputs from previous tasks: From Tea (tea): nice  From Coffee (coffee): nice " +
+		" Execute this task"; !strings.HasPrefix(stdout.String(), want) {
 		t.Errorf("stdout %q", &stdout)
 	}
 	scenes := map[string]int{}

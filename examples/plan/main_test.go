@@ -29,21 +29,34 @@ func TestRun(t *testing.T) {
 		out    string
 		err    string
 	}{
-		"static":    {`{"steps": [` + read("notes.txt") + `]}`, nil, `conclusion: "Task completed successfully. Executed 1 operations. Artifacts: [file_content]"`, ""},
-		"iterative": {`{"done": true, "reasoning": "Nothing to do."}`, []string{"-iterative"}, `decision: "Decision: Task complete. Reasoning: Nothing to do."`, ""},
-		"fails":     {`{"steps": [` + read("none.txt") + `]}`, nil, "observation: \"❌ Operation failed: ", "Step 1 failed: "},
-		"no plan":   {"No.", nil, `error: "Fatal error: Failed to parse JSON response: `, "Failed to parse JSON response: "},
+		"static": {
+			`{"steps": [` + read("notes.txt") + `]}`, nil,
+			`conclusion: "Task completed successfully. Executed 1 operations. Artifacts: [file_content]"`, "",
+		},
+		"iterative": {
+			`{"done": true, "reasoning": "Nothing to do."}`, []string{"-iterative"},
+			`decision: "Decision: Task complete. Reasoning: Nothing to do."`, "",
+		},
+		"fails":   {`{"steps": [` + read("none.txt") + `]}`, nil, "observation: \"❌ Operation failed: ", "Step 1 failed: "},
+		"no plan": {"No.", nil, `error: "Fatal error: Failed to parse JSON response: `, "Failed to parse JSON response: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{{Name: "plan", Turns: []scriptmodel.Turn{{Content: tt.answer}}}}}, &scriptmodel.Options{APIKey: "key"})
+			server, err := scriptmodel.Start(scriptmodel.Script{
+				Scenes: []scriptmodel.Scene{{Name: "plan", Turns: []scriptmodel.Turn{{Content: tt.answer}}}},
+			}, &scriptmodel.Options{APIKey: "key"})
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = server.Close() })
-			env := map[string]string{"OPENAI_BASE_URL": server.URL(), "OPENAI_API_KEY": "key", "OPENAI_MODEL": "scripted", "ACTLOG_DATABASE_URL": pgtest.New(t).URL}
+			env := map[string]string{
+				"OPENAI_BASE_URL": server.URL(), "OPENAI_API_KEY": "key", "OPENAI_MODEL": "scripted",
+				"ACTLOG_DATABASE_URL": pgtest.New(t).URL,
+			}
 			var stdout, stderr strings.Builder
-			err = run(t.Context(), append(tt.args, "-dir", dir, "What", "do my notes say?"), func(k string) string { return env[k] }, &stdout, &stderr)
+			err = run(t.Context(), append(tt.args, "-dir", dir, "What", "do my notes say?"), func(k string) string {
+				return env[k]
+			}, &stdout, &stderr)
 			if (err == nil) != (tt.err == "") || err != nil && !strings.HasPrefix(err.Error(), tt.err) {
 				t.Errorf("error %v", err)
 			}

@@ -106,7 +106,8 @@ func (c corpus) measure(ask func(q question) tool.Result) (r quality) {
 		if place >= 0 && place < 3 {
 			r.three++
 		} else {
-			r.missed = append(r.missed, fmt.Sprintf("%q: want %s, got %s", q.Question, q.File, strings.Join(names[:min(len(names), 4)], " ")))
+			r.missed = append(r.missed, fmt.Sprintf("%q: want %s, got %s", q.Question, q.File,
+				strings.Join(names[:min(len(names), 4)], " ")))
 		}
 	}
 	return r
@@ -128,8 +129,8 @@ func ask(t *testing.T, folder *search.Folder) func(question) tool.Result {
 	return func(q question) tool.Result { return call(t, set, "search."+q.Tool, object{"query": q.Question}) }
 }
 
-// TestQualityByWords measures how many questions are answered without an embedder. Of this repository, which changes, it
-// wants less than it finds today.
+// TestQualityByWords measures how many questions are answered without an embedder. Of this repository, which changes,
+// it wants less than it finds today.
 func TestQualityByWords(t *testing.T) {
 	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what a search finds")
 	t.Parallel()

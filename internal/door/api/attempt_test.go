@@ -16,9 +16,15 @@ import (
 func retried() []any {
 	return []any{
 		plan("p", state("RUNNING")),
-		step("p", "p", "s", state("FAILED"), obj{"startTime": at(1), "endTime": at(9), "errorMessage": "disk full", "errorKind": "io"}),
-		cycle("p", "s", 0, state("FAILED"), obj{"thinkStartTime": at(2), "thinkEndTime": at(3), "actEndTime": at(5), "errorMessage": "no answer", "rev": 3}),
-		tool("p", "s", 0, "t", state("FAILED"), obj{"startTime": at(4), "endTime": at(5), "errorMessage": strings.Repeat("x", 20_000), "rev": 7}),
+		step("p", "p", "s", state("FAILED"), obj{
+			"startTime": at(1), "endTime": at(9), "errorMessage": "disk full", "errorKind": "io",
+		}),
+		cycle("p", "s", 0, state("FAILED"), obj{
+			"thinkStartTime": at(2), "thinkEndTime": at(3), "actEndTime": at(5), "errorMessage": "no answer", "rev": 3,
+		}),
+		tool("p", "s", 0, "t", state("FAILED"), obj{
+			"startTime": at(4), "endTime": at(5), "errorMessage": strings.Repeat("x", 20_000), "rev": 7,
+		}),
 		subPlan("p", "sub", "p", "t"),
 		tool("p", "s", 0, "t", state("COMPLETED"), obj{"attempt": 2, "startTime": at(11), "endTime": at(12)}),
 		cycle("p", "s", 0, state("RUNNING"), obj{"attempt": 2, "thinkStartTime": at(10)}),
@@ -29,12 +35,18 @@ func retried() []any {
 // retriedAttempts are the attempts that all reads show then.
 var retriedAttempts = func() map[string][]obj {
 	attempt := func(n int, state string, start, end, message, kind any, cut ...string) obj {
-		return obj{"attempt": n, "state": state, "startTime": start, "endTime": end, "errorMessage": message, "errorKind": kind, "truncated": append([]string{}, cut...)}
+		return obj{
+			"attempt": n, "state": state, "startTime": start, "endTime": end, "errorMessage": message, "errorKind": kind,
+			"truncated": append([]string{}, cut...),
+		}
 	}
 	return map[string][]obj{
 		"step":  {attempt(1, "FAILED", at(1), at(9), "disk full", "io"), attempt(2, "RUNNING", at(10), nil, nil, nil)},
 		"cycle": {attempt(1, "FAILED", at(2), at(5), "no answer", nil), attempt(2, "RUNNING", at(10), nil, nil, nil)},
-		"tool":  {attempt(1, "FAILED", at(4), at(5), strings.Repeat("x", record.MaxAttemptTextBytes), nil, "errorMessage"), attempt(2, "COMPLETED", at(11), at(12), nil, nil)},
+		"tool": {
+			attempt(1, "FAILED", at(4), at(5), strings.Repeat("x", record.MaxAttemptTextBytes), nil, "errorMessage"),
+			attempt(2, "COMPLETED", at(11), at(12), nil, nil),
+		},
 	}
 }()
 
@@ -48,12 +60,18 @@ func TestAttemptsStay(t *testing.T) {
 	c.Write(records[:5]...)
 	none := []obj{}
 	expect(t, c.Details("p"), obj{"agentExecutionSequence.0.attempts": none})
-	expect(t, c.Step("s"), obj{"attempts": none, "thinkActSteps.0.attempts": none, "thinkActSteps.0.actToolInfoList.0.attempts": none})
+	expect(t, c.Step("s"), obj{
+		"attempts": none, "thinkActSteps.0.attempts": none, "thinkActSteps.0.actToolInfoList.0.attempts": none,
+	})
 	c.Write(records[5:]...)
 	check := func(c *client) {
 		t.Helper()
-		expect(t, c.Details("p"), obj{"agentExecutionSequence.0.attempts": retriedAttempts["step"], "agentExecutionSequence.0.startTime": at(10)})
-		expect(t, c.Details("sub"), obj{"parentActToolCall.attempts": retriedAttempts["tool"], "parentActToolCall.errorMessage": nil})
+		expect(t, c.Details("p"), obj{
+			"agentExecutionSequence.0.attempts": retriedAttempts["step"], "agentExecutionSequence.0.startTime": at(10),
+		})
+		expect(t, c.Details("sub"), obj{
+			"parentActToolCall.attempts": retriedAttempts["tool"], "parentActToolCall.errorMessage": nil,
+		})
 		expect(t, c.Step("s"), obj{
 			"attempts": retriedAttempts["step"], "thinkActSteps.0.attempts": retriedAttempts["cycle"],
 			"thinkActSteps.0.actToolInfoList.0.attempts": retriedAttempts["tool"],
@@ -75,7 +93,9 @@ func TestAttemptsStay(t *testing.T) {
 		if diff := cmp.Diff(c.everything("p"), other.everything("p")); diff != "" {
 			t.Errorf("(-exported +imported):\n%s", diff)
 		}
-		if again := strings.Split(strings.TrimSpace(string(other.Get(exported("p")).Body)), "\n"); !slices.Contains(lines, again[0]) || len(again) != len(lines) {
+		if again := strings.Split(
+			strings.TrimSpace(string(other.Get(exported("p")).Body)), "\n",
+		); !slices.Contains(lines, again[0]) || len(again) != len(lines) {
 			t.Errorf("the export of the copy has %d lines, not %d", len(again), len(lines))
 		}
 		slices.Reverse(lines)
@@ -90,7 +110,9 @@ func TestEventsHaveAttempts(t *testing.T) {
 	c.Write(retried()...)
 	s := c.open(events("p"))
 	s.until("the present state", s.has("actTool[p s 0 t]"))
-	for row, key := range map[string]string{"step": "agentExecution[p s]", "cycle": "thinkAct[p s 0]", "tool": "actTool[p s 0 t]"} {
+	for row, key := range map[string]string{
+		"step": "agentExecution[p s]", "cycle": "thinkAct[p s 0]", "tool": "actTool[p s 0 t]",
+	} {
 		expect(t, s.rows[key], obj{"attempts": retriedAttempts[row]})
 	}
 	clear(s.rows)

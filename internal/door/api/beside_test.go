@@ -40,12 +40,15 @@ func TestListsBesideAPlan(t *testing.T) {
 	c := serve(t)
 	c.Write(plan("p"), subPlan("p", "sub", "p", "t"), plan("empty"),
 		thought("p", "p", "e"), thought("p", "p", "d", obj{"iteration": 9}), thought("p", "p", "z", obj{"iteration": -1}),
-		thought("p", "p", "y", obj{"time": at(1)}), thought("p", "p", "x", obj{"time": at(1), "iteration": 2}), thought("p", "p", "w", obj{"time": at(1), "iteration": 2}),
-		thought("p", "p", "last of all times", obj{"time": "2262-12-31T23:59:59.999999Z"}), thought("p", "p", "first", obj{"time": "1970-01-01T00:00:00Z", "iteration": 2147483646}),
+		thought("p", "p", "y", obj{"time": at(1)}), thought("p", "p", "x", obj{"time": at(1), "iteration": 2}),
+		thought("p", "p", "w", obj{"time": at(1), "iteration": 2}),
+		thought("p", "p", "last of all times", obj{"time": "2262-12-31T23:59:59.999999Z"}),
+		thought("p", "p", "first", obj{"time": "1970-01-01T00:00:00Z", "iteration": 2147483646}),
 		thought("p", "sub", "of the sub-plan"),
 		artifact("p", "p", "b"), artifact("p", "p", "a b/c"), artifact("p", "p", "B"), artifact("p", "sub", "s"),
 		source("p", "p", "2"), source("p", "p", "10"), source("p", "p", "ж"), source("p", "sub", "s"),
-		wait("p", "p", "b"), wait("p", "p", "a"), wait("p", "p", "d", obj{"startTime": at(5)}), wait("p", "p", "c", obj{"startTime": at(5)}), wait("p", "sub", "s"),
+		wait("p", "p", "b"), wait("p", "p", "a"), wait("p", "p", "d", obj{"startTime": at(5)}),
+		wait("p", "p", "c", obj{"startTime": at(5)}), wait("p", "sub", "s"),
 	)
 	for _, tt := range []struct {
 		list, member string
@@ -83,15 +86,25 @@ func TestEveryFieldBesideAPlanIsReturned(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	written := map[string]obj{
-		"thoughts": thought("p/1", "p/1", "x", obj{"stepId": "s", "agentId": "a", "role": "r", "iteration": 3, "type": "decision", "content": "c <&>",
-			"relatedOperations": []any{"o", ""}, "confidence": 0.25, "time": at(7)}),
-		"artifacts": artifact("p/1", "p/1", "x", obj{"stepId": "s", "toolCallId": "t", "type": "table", "value": []any{1.5, nil, obj{"z": "", "a": true}}}),
-		"sources": source("p/1", "p/1", "x", obj{"stepId": "s", "toolCallId": "t", "uri": "file:///x", "type": "FILE", "lineStart": 1, "lineEnd": 2,
-			"snippet": "sn", "description": "d", "relevanceScore": 0.5, "metadata": obj{"k": []any{}}}),
-		"waits": wait("p/1", "p/1", "x", obj{"stepId": "s", "toolCallId": "t", "type": "PLAN_VALIDATION", "title": "ti", "formDescription": "f",
-			"formInputs": []any{obj{"label": "l"}}, "state": "APPROVED", "decision": "yes", "decidedBy": "u", "by": "U", "decisionText": "why", "subject": obj{"name": "n"}, "subjectSha256": "h", "startTime": at(1), "endTime": at(2), "expiresAt": at(9)}),
+		"thoughts": thought("p/1", "p/1", "x",
+			obj{"stepId": "s", "agentId": "a", "role": "r", "iteration": 3, "type": "decision", "content": "c <&>",
+				"relatedOperations": []any{"o", ""}, "confidence": 0.25, "time": at(7)}),
+		"artifacts": artifact("p/1", "p/1", "x", obj{
+			"stepId": "s", "toolCallId": "t", "type": "table", "value": []any{1.5, nil, obj{"z": "", "a": true}},
+		}),
+		"sources": source("p/1", "p/1", "x",
+			obj{"stepId": "s", "toolCallId": "t", "uri": "file:///x", "type": "FILE", "lineStart": 1, "lineEnd": 2,
+				"snippet": "sn", "description": "d", "relevanceScore": 0.5, "metadata": obj{"k": []any{}}}),
+		"waits": wait("p/1", "p/1", "x",
+			obj{"stepId": "s", "toolCallId": "t", "type": "PLAN_VALIDATION", "title": "ti", "formDescription": "f",
+				"formInputs": []any{obj{"label": "l"}}, "state": "APPROVED", "decision": "yes", "decidedBy": "u", "by": "U",
+				"decisionText": "why", "subject": obj{"name": "n"}, "subjectSha256": "h", "startTime": at(1), "endTime": at(2),
+				"expiresAt": at(9)}),
 	}
-	least := map[string]obj{"thoughts": thought("p/1", "p/1", "y"), "artifacts": artifact("p/1", "p/1", "y"), "sources": source("p/1", "p/1", "y"), "waits": wait("p/1", "p/1", "y")}
+	least := map[string]obj{
+		"thoughts": thought("p/1", "p/1", "y"), "artifacts": artifact("p/1", "p/1", "y"),
+		"sources": source("p/1", "p/1", "y"), "waits": wait("p/1", "p/1", "y"),
+	}
 	for _, list := range besideLists {
 		kind := record.Kind(written[list]["kind"].(string))
 		fields := field.Fields(kind)
@@ -109,8 +122,9 @@ func TestEveryFieldBesideAPlanIsReturned(t *testing.T) {
 			}
 		}
 		expect(t, got, want)
-		defaults := obj{"thoughts": obj{"relatedOperations": []any{}}, "artifacts": obj{"value": nil}, "sources": obj{"metadata": nil},
-			"waits": obj{"type": "USER_INPUT", "state": "WAITING", "formInputs": []any{}}}[list].(obj)
+		defaults := obj{"thoughts": obj{"relatedOperations": []any{}}, "artifacts": obj{"value": nil},
+			"sources": obj{"metadata": nil},
+			"waits":   obj{"type": "USER_INPUT", "state": "WAITING", "formInputs": []any{}}}[list].(obj)
 		for name, v := range defaults {
 			expect(t, got, obj{"items.1." + name: v})
 		}
@@ -137,7 +151,8 @@ func TestDelete(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	for _, root := range []string{"p", "q"} {
-		c.Write(plan(root), step(root, root, root+"-s"), cycle(root, root+"-s", 0), tool(root, root+"-s", 0, root+"-t"), subPlan(root, root+"-sub", root, root+"-t"),
+		c.Write(plan(root), step(root, root, root+"-s"), cycle(root, root+"-s", 0), tool(root, root+"-s", 0, root+"-t"),
+			subPlan(root, root+"-sub", root, root+"-t"),
 			thought(root, root, "x"), artifact(root, root, "x"), source(root, root, "x"), wait(root, root, "x"))
 	}
 	a := c.Do(http.MethodDelete, "/api/v1/plans/p-sub", nil)

@@ -36,7 +36,9 @@ func TestCauses(t *testing.T) {
 				return
 			}
 
-			want := obj{"at": run.At, "state": string(run.State), "errorKind": or(run.Kind), "text": or(run.Text), "tool": or(run.Tool)}
+			want := obj{
+				"at": run.At, "state": string(run.State), "errorKind": or(run.Kind), "text": or(run.Text), "tool": or(run.Tool),
+			}
 			if !run.Asks {
 				expect(t, lookup(t, failures, "items.0"), want)
 			}

@@ -24,7 +24,8 @@ type Charts struct {
 	Rows   map[store.ChartBy][]store.ChartRow
 }
 
-// Charts reads the charts for which the query of a request asks: of a time, and of a project. To read them takes a turn of the searches.
+// Charts reads the charts for which the query of a request asks: of a time, and of a project. To read them takes a turn
+// of the searches.
 func (s *Server) Charts(c echo.Context) (charts Charts, err error) {
 	ctx, end := c.Request().Context(), time.Now().Add(s.config.ListTimeout)
 	q := httpd.QueryOf(c, "since", "until", "project")
@@ -63,9 +64,14 @@ func (s *Server) Charts(c echo.Context) (charts Charts, err error) {
 	})
 	switch {
 	case errors.Is(err, store.ErrSlow):
-		err = &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: "the charts take too long: choose a later since, or a project", RetryAfter: 10}
+		err = &httpd.Problem{
+			Status: http.StatusServiceUnavailable, Detail: "the charts take too long: choose a later since, or a project",
+			RetryAfter: 10,
+		}
 	case errors.Is(err, store.ErrNoReports):
-		err = &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: "the server's role may not read the reports: grant it actlog_report"}
+		err = &httpd.Problem{
+			Status: http.StatusServiceUnavailable, Detail: "the server's role may not read the reports: grant it actlog_report",
+		}
 	}
 	return charts, err
 }

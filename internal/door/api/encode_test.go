@@ -100,7 +100,11 @@ func TestRecordsAreEncodedAsTheStandardLibraryDoes(t *testing.T) {
 func TestNumbersThatJSONCannotExpress(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
-		st := &tree.Step{Record: record.AgentExecution{State: new(record.Idle)}, Cycles: []*tree.Cycle{{Record: record.ThinkAct{State: new(record.Pending), CostUSD: &bad}}}}
+		st := &tree.Step{
+			Record: record.AgentExecution{State: new(record.Idle)}, Cycles: []*tree.Cycle{
+				{Record: record.ThinkAct{State: new(record.Pending), CostUSD: &bad}},
+			},
+		}
 		expect(t, decoded(t, api.EncodeStep(st)), obj{"thinkActSteps.0.costUsd": nil})
 		st.Figures.CostUSD = &bad
 		expect(t, decoded(t, api.EncodeStep(st)), obj{"figures.costUsd": nil})
@@ -113,7 +117,9 @@ func TestDeepAnswers(t *testing.T) {
 	const depth = 3_000
 	p := &tree.Plan{Record: record.Plan{CurrentPlanID: "0", State: new(record.Running)}}
 	for i := range depth {
-		p = &tree.Plan{Record: record.Plan{CurrentPlanID: fmt.Sprint(i + 1), State: new(record.Running)}, SubPlans: []*tree.Plan{p}}
+		p = &tree.Plan{
+			Record: record.Plan{CurrentPlanID: fmt.Sprint(i + 1), State: new(record.Running)}, SubPlans: []*tree.Plan{p},
+		}
 	}
 	got := decoded(t, api.EncodePlan(p))
 	for i := depth; i > 0; i-- {
@@ -199,7 +205,8 @@ func wantFields(c record.Change, without ...string) obj {
 	fields := field.Fields(c.Kind())
 	for i := range fields {
 		f := &fields[i]
-		if !f.Sent() && f.Name != "inferred" || slices.Contains([]string{"rev", "exception"}, f.Name) || slices.Contains(without, f.Name) {
+		if !f.Sent() && f.Name != "inferred" || slices.Contains([]string{"rev", "exception"}, f.Name) ||
+			slices.Contains(without, f.Name) {
 			continue
 		}
 		out[f.Name] = orDefault(f.In(c), nil)
@@ -283,7 +290,8 @@ func wantRow(r store.Row) obj {
 
 func wantRollUps(st *tree.Step) obj {
 	return obj{
-		"completedThinkActStepsCount": st.CompletedCycles, "latestMethodName": st.LatestToolName, "latestMethodArgs": st.LatestToolArgs,
+		"completedThinkActStepsCount": st.CompletedCycles, "latestMethodName": st.LatestToolName,
+		"latestMethodArgs":  st.LatestToolArgs,
 		"latestRoundNumber": st.LatestRound, "figures": api.FiguresOf(&st.Figures),
 	}
 }
@@ -291,8 +299,10 @@ func wantRollUps(st *tree.Step) obj {
 func wantPlan(p *tree.Plan) obj {
 	r := &p.Record
 	out := with(wantFields(r), obj{
-		"id": p.ID, "currentStepIndex": p.CurrentStepIndex(), "completed": r.State.Terminal(), "lastSignOfLife": p.LastSignOfLife, "userInputWaitState": nil, "parentActToolCall": nil,
-		"structureResult": nil, "link": nil, "figures": api.FiguresOf(&p.Figures), "total": api.FiguresOf(&p.Total), "truncated": orNone(p.Truncated),
+		"id": p.ID, "currentStepIndex": p.CurrentStepIndex(), "completed": r.State.Terminal(),
+		"lastSignOfLife": p.LastSignOfLife, "userInputWaitState": nil, "parentActToolCall": nil,
+		"structureResult": nil, "link": nil, "figures": api.FiguresOf(&p.Figures), "total": api.FiguresOf(&p.Total),
+		"truncated":              orNone(p.Truncated),
 		"agentExecutionSequence": wantAll(p.Steps, wantStepOfTree), "subPlanExecutionRecords": wantAll(p.SubPlans, wantPlan),
 		"placeholder": p.Placeholder, "alsoUnder": orNone(p.AlsoUnder), "omitted": nil,
 	})
@@ -301,8 +311,10 @@ func wantPlan(p *tree.Plan) obj {
 	}
 	if w := p.Wait; w != nil {
 		out["userInputWaitState"] = obj{
-			"planId": r.RootPlanID, "title": orDefault(reflect.ValueOf(w.Title), "Awaiting user input."), "waiting": true, "waitId": w.WaitID,
-			"formDescription": w.FormDescription, "formInputs": form(w.FormInputs), "type": orDefault(reflect.ValueOf(w.Type), "USER_INPUT"),
+			"planId": r.RootPlanID, "title": orDefault(reflect.ValueOf(w.Title), "Awaiting user input."), "waiting": true,
+			"waitId":          w.WaitID,
+			"formDescription": w.FormDescription, "formInputs": form(w.FormInputs),
+			"type": orDefault(reflect.ValueOf(w.Type), "USER_INPUT"),
 		}
 	}
 	if p.ToolCall != nil {
@@ -330,7 +342,8 @@ func wantAll[T any](items []T, want func(T) obj) []any {
 
 func wantStepOfTree(st *tree.Step) obj {
 	out, r := wantStep(st), &st.Record
-	if r.ErrorMessage != nil && strings.HasPrefix(*r.ErrorMessage, "System execution error at step") && r.State.Status() == record.StatusFinished && r.Result != nil && *r.Result != "" {
+	if r.ErrorMessage != nil && strings.HasPrefix(*r.ErrorMessage, "System execution error at step") &&
+		r.State.Status() == record.StatusFinished && r.Result != nil && *r.Result != "" {
 		recovered := *r
 		recovered.ErrorMessage = nil
 		out["errorMessage"], out["attempts"] = nil, wantAttempts(st.PastAttempts, &recovered)["attempts"]
@@ -342,10 +355,14 @@ func wantStep(st *tree.Step) obj {
 	r := &st.Record
 	status := r.State.Status()
 	return with(wantFields(r, "spanId"), wantRollUps(st), wantAttempts(st.PastAttempts, r), obj{
-		"id": st.ID, "maxSteps": orDefault(reflect.ValueOf(r.MaxSteps), 0), "currentStep": orDefault(reflect.ValueOf(r.CurrentStep), 0), "status": status,
+		"id": st.ID, "maxSteps": orDefault(reflect.ValueOf(r.MaxSteps), 0),
+		"currentStep": orDefault(reflect.ValueOf(r.CurrentStep), 0), "status": status,
 		"completed": status == "FINISHED", "running": status == "RUNNING", "idle": status == "IDLE",
-		"subPlanCount": int64(len(st.SubPlans)) + st.Omitted, "alsoUnder": orNone(st.AlsoUnder), "subPlanExecutionRecords": wantAll(st.SubPlans, wantPlan), "truncated": orNone(st.Truncated),
-		"thinkActSteps": wantAll(st.Cycles, func(c *tree.Cycle) obj { return with(wantCycle(c), obj{"parentExecutionId": st.ID}) }),
+		"subPlanCount": int64(len(st.SubPlans)) + st.Omitted, "alsoUnder": orNone(st.AlsoUnder),
+		"subPlanExecutionRecords": wantAll(st.SubPlans, wantPlan), "truncated": orNone(st.Truncated),
+		"thinkActSteps": wantAll(st.Cycles, func(c *tree.Cycle) obj {
+			return with(wantCycle(c), obj{"parentExecutionId": st.ID})
+		}),
 	})
 }
 
@@ -362,7 +379,8 @@ func wantCycle(c *tree.Cycle) obj {
 }
 
 func wantToolCall(c *tree.ToolCall) obj {
-	return with(wantFields(&c.Record, "rootPlanId", "stepId", "seq", "toolCallId", "spanId"), wantAttempts(c.PastAttempts, &c.Record), obj{"id": c.Record.ToolCallID, "truncated": orNone(c.Truncated)})
+	return with(wantFields(&c.Record, "rootPlanId", "stepId", "seq", "toolCallId", "spanId"),
+		wantAttempts(c.PastAttempts, &c.Record), obj{"id": c.Record.ToolCallID, "truncated": orNone(c.Truncated)})
 }
 
 // wantAttempts returns the earlier attempts and that of the record, if it is not the first.
@@ -371,7 +389,10 @@ func wantAttempts(past []record.Attempt, c record.Change) obj {
 		past = append(slices.Clone(past), own)
 	}
 	return obj{"attempts": wantAll(past, func(a record.Attempt) obj {
-		return obj{"attempt": a.Number, "state": a.State, "startTime": a.StartTime, "endTime": a.EndTime, "errorMessage": a.ErrorMessage, "errorKind": a.ErrorKind, "truncated": orNone(a.Truncated)}
+		return obj{
+			"attempt": a.Number, "state": a.State, "startTime": a.StartTime, "endTime": a.EndTime,
+			"errorMessage": a.ErrorMessage, "errorKind": a.ErrorKind, "truncated": orNone(a.Truncated),
+		}
 	})}
 }
 
@@ -379,12 +400,16 @@ func wantAttempts(past []record.Attempt, c record.Change) obj {
 
 var (
 	someTexts = rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
-		"", "plain text", "\"\\/\b\f\n\r\t\x00\x1f\x7f", "<a href=\"x\">&</a>", "\u2028\u2029", "é 漢字 🙂 plain behind", "bad \xff\xc3 bytes", "\xed\xa0\x80",
+		"", "plain text", "\"\\/\b\f\n\r\t\x00\x1f\x7f", "<a href=\"x\">&</a>", "\u2028\u2029", "é 漢字 🙂 plain behind",
+		"bad \xff\xc3 bytes", "\xed\xa0\x80",
 		"System execution error at step 3", `{ "b" : 1.50, "a":[ ] }`, " null ", "12", `"x`,
 	}))
-	someFloats = rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{0, math.Copysign(0, -1), 1e-6, 9.9e-7, 1e20, 1e21, 0.1, 1e-12, math.NaN()}))
-	someRaws   = rapid.SampledFrom([]string{
-		"", `{ "b" : [1 , 2.50, "a  b` + "\u2028" + ` <&>"],` + "\n\t" + `"a": null }`, `{}`, ` [ ] `, `[ ]`, `[ {"a" : "<&>"} ]`, `-0.0`, `"\ud800 <"`,
+	someFloats = rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{
+		0, math.Copysign(0, -1), 1e-6, 9.9e-7, 1e20, 1e21, 0.1, 1e-12, math.NaN(),
+	}))
+	someRaws = rapid.SampledFrom([]string{
+		"", `{ "b" : [1 , 2.50, "a  b` + "\u2028" + ` <&>"],` + "\n\t" + `"a": null }`, `{}`, ` [ ] `, `[ ]`,
+		`[ {"a" : "<&>"} ]`, `-0.0`, `"\ud800 <"`,
 		"\"\u2028\"", `{"z":1,"a":1e400}`,
 	})
 )
@@ -403,7 +428,9 @@ func anything(t *rapid.T, v reflect.Value, depth int) {
 	case *[][]byte: // what texts are kept in, which no one reads beside the texts
 		return
 	case *record.State:
-		*to = record.State(rapid.SampledFrom([]string{"IDLE", "PENDING", "RUNNING", "WAITING", "COMPLETED", "FAILED", "UNKNOWN"}).Draw(t, "state"))
+		*to = record.State(rapid.SampledFrom([]string{
+			"IDLE", "PENDING", "RUNNING", "WAITING", "COMPLETED", "FAILED", "UNKNOWN",
+		}).Draw(t, "state"))
 		return
 	}
 	switch v.Kind() {
@@ -472,7 +499,9 @@ func few[T any](t *rapid.T, depth int, one func(*rapid.T, int) T) (list []T) {
 }
 
 func anyRow(t *rapid.T, kind record.Kind) store.Row {
-	r := store.Row{ID: rapid.Int64().Draw(t, "id"), Record: record.New(kind), Truncated: anyList(t), PastAttempts: few(t, 0, anyAttempt)}
+	r := store.Row{
+		ID: rapid.Int64().Draw(t, "id"), Record: record.New(kind), Truncated: anyList(t), PastAttempts: few(t, 0, anyAttempt),
+	}
 	anyRecord(t, r.Record)
 	if kind == record.KindAgentExecution && rapid.Bool().Draw(t, "sums") {
 		r.RollUps = anyStep(t, 3)
@@ -487,7 +516,8 @@ func anyAttempt(t *rapid.T, _ int) (a record.Attempt) {
 
 func anyPlan(t *rapid.T, depth int) *tree.Plan {
 	p := &tree.Plan{
-		ID: rapid.Int64().Draw(t, "id"), Truncated: anyList(t), StructureResult: anyText(t), Figures: anyFigures(t), Total: anyFigures(t),
+		ID: rapid.Int64().Draw(t, "id"), Truncated: anyList(t), StructureResult: anyText(t), Figures: anyFigures(t),
+		Total: anyFigures(t),
 		Link:  rapid.SampledFrom([]tree.Link{"", tree.LinkToolCall, tree.LinkInferred}).Draw(t, "link"),
 		Steps: few(t, depth, anyStep), SubPlans: few(t, depth, anyPlan),
 	}
@@ -508,9 +538,11 @@ func anyPlan(t *rapid.T, depth int) *tree.Plan {
 
 func anyStep(t *rapid.T, depth int) *tree.Step {
 	st := &tree.Step{
-		ID: rapid.Int64().Draw(t, "id"), Truncated: anyList(t), Figures: anyFigures(t), CompletedCycles: rapid.Int64().Draw(t, "cycles"),
-		LatestRound: rapid.Int64().Draw(t, "round"), LatestToolName: anyText(t), LatestToolArgs: anyText(t), PastAttempts: few(t, depth, anyAttempt),
-		SubPlans: few(t, depth, anyPlan), AlsoUnder: anyList(t), Omitted: int64(rapid.IntRange(0, 3).Draw(t, "omitted")),
+		ID: rapid.Int64().Draw(t, "id"), Truncated: anyList(t), Figures: anyFigures(t),
+		CompletedCycles: rapid.Int64().Draw(t, "cycles"),
+		LatestRound:     rapid.Int64().Draw(t, "round"), LatestToolName: anyText(t), LatestToolArgs: anyText(t),
+		PastAttempts: few(t, depth, anyAttempt),
+		SubPlans:     few(t, depth, anyPlan), AlsoUnder: anyList(t), Omitted: int64(rapid.IntRange(0, 3).Draw(t, "omitted")),
 	}
 	anyRecord(t, &st.Record)
 	if depth == 0 { // trees have none
@@ -520,7 +552,10 @@ func anyStep(t *rapid.T, depth int) *tree.Step {
 }
 
 func anyCycle(t *rapid.T, depth int) *tree.Cycle {
-	c := &tree.Cycle{ID: rapid.Int64().Draw(t, "id"), Truncated: anyList(t), PastAttempts: few(t, depth, anyAttempt), ToolCalls: few(t, depth, anyToolCall)}
+	c := &tree.Cycle{
+		ID: rapid.Int64().Draw(t, "id"), Truncated: anyList(t), PastAttempts: few(t, depth, anyAttempt),
+		ToolCalls: few(t, depth, anyToolCall),
+	}
 	anyRecord(t, &c.Record)
 	return c
 }

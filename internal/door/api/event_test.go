@@ -68,7 +68,10 @@ func (c *client) open(path string, header ...string) *stream {
 		cancel()
 		c.T.Fatalf("GET %s: %d %.500s", path, resp.StatusCode, body)
 	}
-	s := &stream{t: c.T, lean: strings.Contains(path, "lean=true"), resp: resp, events: make(chan sse.Event), cancel: cancel, rows: map[string]obj{}, plans: map[string]obj{}, texts: map[string]string{}}
+	s := &stream{
+		t: c.T, lean: strings.Contains(path, "lean=true"), resp: resp, events: make(chan sse.Event), cancel: cancel,
+		rows: map[string]obj{}, plans: map[string]obj{}, texts: map[string]string{},
+	}
 	go func() {
 		defer resp.Body.Close()
 		defer close(s.events)
@@ -140,7 +143,9 @@ func (s *stream) learn(e sse.Event, data *obj) {
 		s.t.Errorf("%s: %v: %.300s", e.Type, err, e.Data)
 		return
 	}
-	schema := map[string]string{"rows": "EventRows", "plans": "EventPlans", "done": "EventDone", "delta": "EventDelta", "reset": "EventReset"}[e.Type]
+	schema := map[string]string{
+		"rows": "EventRows", "plans": "EventPlans", "done": "EventDone", "delta": "EventDelta", "reset": "EventReset",
+	}[e.Type]
 	if schema == "EventRows" && s.lean {
 		schema = "EventLeanRows"
 	}
@@ -205,7 +210,8 @@ func TestDeltaEvents(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	c, other := serveWith(t, options{DB: db}), serveWith(t, options{DB: db})
-	c.Write(plan("p", state("RUNNING")), step("p", "p", "s"), tool("p", "s", 0, "call"), subPlan("p", "q", "p", "call", state("RUNNING")), plan("r", state("RUNNING")))
+	c.Write(plan("p", state("RUNNING")), step("p", "p", "s"), tool("p", "s", 0, "call"),
+		subPlan("p", "q", "p", "call", state("RUNNING")), plan("r", state("RUNNING")))
 	ofRoot, ofSub := c.open(events("p")+"?deltas=true"), other.open(events("q")+"?deltas=true")
 	ofOther, none := c.open(events("r")+"?deltas=true"), c.open(events("p")+"?deltas=false")
 	watchers := []*stream{ofRoot, ofSub}
@@ -246,7 +252,8 @@ func TestDeltaEvents(t *testing.T) {
 	if ofRoot.cursor != before {
 		t.Errorf("the cursor moved from %s to %s", before, ofRoot.cursor)
 	}
-	c.Write(plan("p", state("COMPLETED")), plan("r", state("COMPLETED")), subPlan("p", "q", "p", "call", state("COMPLETED")))
+	c.Write(plan("p", state("COMPLETED")), plan("r", state("COMPLETED")),
+		subPlan("p", "q", "p", "call", state("COMPLETED")))
 	for _, s := range all {
 		if types := s.ends(); types[len(types)-1] != "done" {
 			t.Errorf("the last event is %q", types)
@@ -272,10 +279,13 @@ func TestLeanEvents(t *testing.T) {
 		t.Fatal(cursor, err)
 	}
 	whole, rest := c.open(events("p")+"?lean=true"), c.open(events("p")+"?lean=true&after="+cursor)
-	c.Write(tool("p", "a/b", 2, "x y", state("FAILED"), obj{"result": strings.Repeat("x", 1_000)}), obj{"kind": "wait", "rootPlanId": "p", "planId": "p", "waitId": "w"},
+	c.Write(tool("p", "a/b", 2, "x y", state("FAILED"), obj{"result": strings.Repeat("x", 1_000)}),
+		obj{"kind": "wait", "rootPlanId": "p", "planId": "p", "waitId": "w"},
 		obj{"kind": "thought", "rootPlanId": "p", "planId": "p", "thoughtId": "t"})
 	for _, s := range []*stream{whole, rest} {
-		s.until("the call and the wait", func() bool { return s.rows["call:a%2Fb/2/x%20y"] != nil && s.rows["wait:w"] != nil })
+		s.until("the call and the wait", func() bool {
+			return s.rows["call:a%2Fb/2/x%20y"] != nil && s.rows["wait:w"] != nil
+		})
 		if got := s.rows["call:a%2Fb/2/x%20y"]; len(got) != 3 || got["state"] != "FAILED" || got["kind"] != "actTool" {
 			t.Errorf("%v", got)
 		}
@@ -294,7 +304,9 @@ func TestEventsOfAPlan(t *testing.T) {
 	c, other := serveWith(t, options{DB: db}), serveWith(t, options{DB: db})
 	c.Write(plan("p", state("RUNNING")), step("p", "p", "s"), cycle("p", "s", 0, obj{"thinkInput": "in"}))
 	s := c.open(events("p"))
-	for name, want := range map[string]string{"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no", "Content-Encoding": ""} {
+	for name, want := range map[string]string{
+		"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no", "Content-Encoding": "",
+	} {
 		if got := s.resp.Header.Get(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
@@ -302,17 +314,23 @@ func TestEventsOfAPlan(t *testing.T) {
 	s.until("the present state", s.has("thinkAct[p s 0]"))
 	expect(t, s.rows["thinkAct[p s 0]"], obj{"thinkInput": "in", "thinkOutput": nil, "state": "PENDING", "attempt": 1})
 	clear(s.rows)
-	other.Write(tool("p", "s", 0, "c", obj{"name": "grep", "result": "out"}), subPlan("p", "q", "p", "c", state("RUNNING")),
+	other.Write(tool("p", "s", 0, "c", obj{"name": "grep", "result": "out"}),
+		subPlan("p", "q", "p", "c", state("RUNNING")),
 		wait("p", "q", "w"), thought("p", "p", "t"),
 		artifact("p", "p", "a", obj{"value": obj{"x": 1}}),
 		source("p", "p", "r"))
 	s.until("what another server wrote", s.has("wait[p q w]"))
 	keys := slices.Sorted(maps.Keys(s.rows))
-	want := []string{"actTool[p s 0 c]", "agentExecution[p s]", "artifact[p p a]", "plan[p q]", "source[p p r]", "thought[p p t]", "wait[p q w]"}
+	want := []string{
+		"actTool[p s 0 c]", "agentExecution[p s]", "artifact[p p a]", "plan[p q]", "source[p p r]", "thought[p p t]",
+		"wait[p q w]",
+	}
 	if diff := cmp.Diff(want, keys); diff != "" {
 		t.Errorf("rows that changed (-want +got):\n%s", diff)
 	}
-	expect(t, s.rows["agentExecution[p s]"], obj{"figures.toolCalls": 1, "latestMethodName": "grep", "latestRoundNumber": 1, "planId": "p"})
+	expect(t, s.rows["agentExecution[p s]"], obj{
+		"figures.toolCalls": 1, "latestMethodName": "grep", "latestRoundNumber": 1, "planId": "p",
+	})
 	expect(t, s.rows["actTool[p s 0 c]"], obj{"result": "out", "inferred": false})
 
 	// A stream that asks for the sub-plan sees the same tree, and ends with it.
@@ -328,13 +346,15 @@ func TestEventsOfAPlan(t *testing.T) {
 	before := s.cursor
 	c.Write(plan("p", state("COMPLETED")))
 	types := s.ends()
-	if types[len(types)-1] != "done" || s.rows["plan[p q]"]["state"] != "FAILED" || s.rows["plan[p p]"]["state"] != "COMPLETED" {
+	if types[len(types)-1] != "done" || s.rows["plan[p q]"]["state"] != "FAILED" ||
+		s.rows["plan[p p]"]["state"] != "COMPLETED" {
 		t.Errorf("the end: %q", types)
 	}
 
 	// A client that reconnects receives what it missed, and then the end.
 	again := other.open(events("p"), "Last-Event-ID", before)
-	if types := again.ends(); !slices.Contains(types, "rows") || types[len(types)-1] != "done" || again.rows["plan[p p]"] == nil || again.rows["thinkAct[p s 0]"] != nil {
+	if types := again.ends(); !slices.Contains(types, "rows") || types[len(types)-1] != "done" ||
+		again.rows["plan[p p]"] == nil || again.rows["thinkAct[p s 0]"] != nil {
 		t.Errorf("what was missed: %q, %v", types, again.rows)
 	}
 	wantStatus(t, c.Get(events("p"), "Last-Event-ID", again.cursor), http.StatusNoContent)
@@ -370,11 +390,13 @@ func TestEventsOfAllPlans(t *testing.T) {
 	if s.plans["over"] != nil {
 		t.Error("a plan that has ended was shown")
 	}
-	other.Write(plan("new", state("RUNNING"), obj{"name": "kind", "title": "a text", "project": "x"}), step("new", "new", "s"), cycle("new", "s", 0, obj{"inputTokens": 5}))
+	other.Write(plan("new", state("RUNNING"), obj{"name": "kind", "title": "a text", "project": "x"}),
+		step("new", "new", "s"), cycle("new", "s", 0, obj{"inputTokens": 5}))
 	s.until("the new one", func() bool { return s.plans["new"] != nil })
 	expect(t, s.plans["new"], obj{
-		"state": "RUNNING", "name": "kind", "project": "x", "steps": 1, "total.inputTokens": 5, "completed": false, "deleted": false,
-		"kinds": []string{"agentExecution", "plan", "thinkAct"},
+		"state": "RUNNING", "name": "kind", "project": "x", "steps": 1, "total.inputTokens": 5, "completed": false,
+		"deleted": false,
+		"kinds":   []string{"agentExecution", "plan", "thinkAct"},
 	})
 	cursor := s.cursor
 	s.close()
@@ -423,7 +445,8 @@ func TestEventsOfATrace(t *testing.T) {
 		spansOf.At(1).SetParentSpanID(between.SpanID())
 		n := -1
 		spansOf.RemoveIf(func(ptrace.Span) bool { n++; return !slices.Contains(spans, n) })
-		apitest.WantTaken(t, c.Export("/v1/traces", otlp.TypeProtobuf, apitest.Marshal(t, all, new(ptrace.ProtoMarshaler).MarshalTraces)), otlp.TypeProtobuf)
+		apitest.WantTaken(t, c.Export("/v1/traces", otlp.TypeProtobuf,
+			apitest.Marshal(t, all, new(ptrace.ProtoMarshaler).MarshalTraces)), otlp.TypeProtobuf)
 	}
 	steps := func(of map[string]obj) (ids []string) {
 		for key := range of {
@@ -624,7 +647,8 @@ func TestEventsHaveNoGap(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				_, err = tx.Exec(context.Background(), `WITH fed AS (INSERT INTO actlog.change (root_plan_id, kinds) VALUES ($1, '{thought}'))
+				_, err = tx.Exec(context.Background(),
+					`WITH fed AS (INSERT INTO actlog.change (root_plan_id, kinds) VALUES ($1, '{thought}'))
 					INSERT INTO actlog.thought (root_plan_id, plan_id, thought_id, content) VALUES ($1, $1, $2, $3)
 					ON CONFLICT (root_plan_id, plan_id, thought_id) DO UPDATE SET content = excluded.content`, root, fmt.Sprint("t", w), fmt.Sprint(n))
 				time.Sleep(time.Duration(r.IntN(20)) * time.Millisecond)

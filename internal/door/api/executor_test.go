@@ -18,16 +18,22 @@ func TestExecutorBlankAndUnknownIDs(t *testing.T) {
 	c := serve(t)
 	for _, blank := range []string{"", "%20", "%09%20", "%E2%80%83"} {
 		a := wantStatus(t, c.Get(details+blank), http.StatusBadRequest)
-		if got := string(a.Body); got != "Plan ID cannot be null or empty" || !strings.HasPrefix(a.Header.Get("Content-Type"), "text/plain") {
+		if got := string(a.Body); got != "Plan ID cannot be null or empty" ||
+			!strings.HasPrefix(a.Header.Get("Content-Type"), "text/plain") {
 			t.Errorf("%q: %s %q", blank, a.Header.Get("Content-Type"), got)
 		}
 	}
-	for _, unknown := range []string{details + "nobody", agentExecution + "nobody", agentExecution, agentExecution + "%20", details + "nul%00", details + "%ff", agentExecution + "%ff"} {
+	for _, unknown := range []string{
+		details + "nobody", agentExecution + "nobody", agentExecution, agentExecution + "%20", details + "nul%00",
+		details + "%ff", agentExecution + "%ff",
+	} {
 		if a := wantStatus(t, c.Get(unknown), http.StatusNotFound); len(a.Body) > 0 {
 			t.Errorf("%s: body %q", unknown, a.Body)
 		}
 	}
-	for _, native := range []string{"/api/v1/plans/nobody", "/api/v1/steps/nobody", "/api/v1/plans/%ff", "/api/v1/steps/a%00"} {
+	for _, native := range []string{
+		"/api/v1/plans/nobody", "/api/v1/steps/nobody", "/api/v1/plans/%ff", "/api/v1/steps/a%00",
+	} {
 		wantProblem(t, c.Get(native), http.StatusNotFound, nil)
 	}
 	wantProblem(t, c.Get("/api/v1/plans/%20"), http.StatusBadRequest, "planId")
@@ -38,7 +44,9 @@ func TestExecutorBlankAndUnknownIDs(t *testing.T) {
 func TestAnyIDCanBeRead(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
-	for _, id := range []string{"a/b", "100%", "a%2Fb", "q?x=1#y", "  led", "ключ 🔑", "a+b", "..", strings.Repeat("x", 250)} {
+	for _, id := range []string{
+		"a/b", "100%", "a%2Fb", "q?x=1#y", "  led", "ключ 🔑", "a+b", "..", strings.Repeat("x", 250),
+	} {
 		c.Write(plan(id), step(id, id, "step "+id))
 		expect(t, c.Details(id), obj{"currentPlanId": id})
 		expect(t, c.Step("step "+id), obj{"stepId": "step " + id})
@@ -51,7 +59,8 @@ func TestExecutorDeleteDeletesNothing(t *testing.T) {
 	c := serve(t)
 	c.Write(plan("p", obj{"exception": "boom"}))
 	a := wantStatus(t, c.Do(http.MethodDelete, details+"p", nil), http.StatusOK)
-	if diff := cmp.Diff(obj{"message": "Execution record found (no deletion needed)", "planId": "p"}, a.JSON(t)); diff != "" {
+	if diff := cmp.Diff(obj{"message": "Execution record found (no deletion needed)", "planId": "p"},
+		a.JSON(t)); diff != "" {
 		t.Error(diff)
 	}
 	if a := wantStatus(t, c.Do(http.MethodDelete, details+"nobody", nil), http.StatusNotFound); len(a.Body) > 0 {
@@ -80,8 +89,12 @@ func TestExceptionIsAnsweredOnce(t *testing.T) {
 		do   func(*client)
 		want []any // of the reads, one after the other
 	}{
-		"written":             {func(c *client) { c.Write(plan("p", boom)) }, []any{"boom", nil, nil}},
-		"the same text again": {func(c *client) { c.Write(plan("p", boom)); c.exception("p"); c.Write(plan("p", boom)) }, []any{nil}},
+		"written": {func(c *client) { c.Write(plan("p", boom)) }, []any{"boom", nil, nil}},
+		"the same text again": {func(c *client) {
+			c.Write(plan("p", boom))
+			c.exception("p")
+			c.Write(plan("p", boom))
+		}, []any{nil}},
 		"the same, of a higher rev": {func(c *client) {
 			c.Write(plan("p", boom, obj{"rev": 1}))
 			c.exception("p")
@@ -92,9 +105,18 @@ func TestExceptionIsAnsweredOnce(t *testing.T) {
 			c.exception("p")
 			c.Write(plan("p", obj{"exception": "bang"}))
 		}, []any{"bang", nil}},
-		"two before a read: the later": {func(c *client) { c.Write(plan("p", boom)); c.Write(plan("p", obj{"exception": "bang"})) }, []any{"bang", nil}},
-		"completed after it":           {func(c *client) { c.Write(plan("p", boom)); c.Write(plan("p", state("COMPLETED"))) }, []any{nil}},
-		"failed after it":              {func(c *client) { c.Write(plan("p", boom)); c.Write(plan("p", state("FAILED"))) }, []any{"boom", nil}},
+		"two before a read: the later": {func(c *client) {
+			c.Write(plan("p", boom))
+			c.Write(plan("p", obj{"exception": "bang"}))
+		}, []any{"bang", nil}},
+		"completed after it": {func(c *client) {
+			c.Write(plan("p", boom))
+			c.Write(plan("p", state("COMPLETED")))
+		}, []any{nil}},
+		"failed after it": {func(c *client) {
+			c.Write(plan("p", boom))
+			c.Write(plan("p", state("FAILED")))
+		}, []any{"boom", nil}},
 		"older than ten minutes": {func(c *client) {
 			c.Write(plan("p", boom))
 			c.Exec("UPDATE actlog.plan_execution_record SET exception_at = now() - interval '10 minutes 1 second'")
@@ -250,7 +272,8 @@ func TestWaits(t *testing.T) {
 	expect(t, shown("p"), obj{"waitId": "approval", "type": "ACTION_VALIDATION"})
 	c.Write(wait("p", "p", "young", obj{"type": "USER_INPUT", "startTime": at(9)}))
 	expect(t, shown("p"), obj{"waitId": "young"})
-	c.Write(wait("p", "sub", "old", obj{"startTime": at(3), "formInputs": []obj{{"label": "A", "value": ""}}})) // without a type
+	// without a type
+	c.Write(wait("p", "sub", "old", obj{"startTime": at(3), "formInputs": []obj{{"label": "A", "value": ""}}}))
 	want := obj{"planId": "p", "title": "Awaiting user input.", "waiting": true, "formDescription": nil,
 		"formInputs": []any{obj{"label": "A", "value": ""}}, "waitId": "old", "type": "USER_INPUT"}
 	for _, asked := range []string{"p", "sub"} {
@@ -275,7 +298,9 @@ func TestWaits(t *testing.T) {
 func TestWaitWithAFormThatWasCut(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
-	c.Write(plan("p"), wait("p", "p", "w", obj{"title": "long", "formInputs": []obj{{"label": strings.Repeat("x", 5<<20)}}}))
+	c.Write(plan("p"), wait("p", "p", "w", obj{
+		"title": "long", "formInputs": []obj{{"label": strings.Repeat("x", 5<<20)}},
+	}))
 	expect(t, c.Details("p"), obj{"userInputWaitState.title": "long", "userInputWaitState.formInputs": []any{}})
 }
 
@@ -295,17 +320,23 @@ func TestStructureResult(t *testing.T) {
 		records []any
 		want    any
 	}{
-		"JSON is compacted, its order kept":   {last("{ \"b\" : 1,\n \"a\" : [ 1.50, \"x y\" ] }"), `{"b":1,"a":[1.50,"x y"]}`},
-		"an object":                           {last(obj{"output": "done"}), `{"output":"done"}`},
-		"a JSON string":                       {last(` "x" `), `"x"`},
-		"other text stays":                    {last("  plain <b>text</b> {"), "  plain <b>text</b> {"},
-		"no result":                           {last(nil), nil},
-		"no tool in the last cycle":           {append(last("x"), cycle("p", "s2", 2)), nil},
-		"no cycle in the last step":           {append(last("x"), step("p", "p", "s3", obj{"stepIndex": 2})), nil},
-		"no step":                             {[]any{plan("p", state("COMPLETED"))}, nil},
-		"a failed plan has one":               {append(last("x"), plan("p", state("FAILED"))), "x"},
-		"not completed":                       {[]any{plan("p", state("RUNNING")), step("p", "p", "s"), tool("p", "s", 0, "t", obj{"result": "x"})}, nil},
-		"a step without an index is the last": {append(last("x"), step("p", "p", "a"), tool("p", "a", 0, "t9", obj{"result": "y"})), "y"},
+		"JSON is compacted, its order kept": {
+			last("{ \"b\" : 1,\n \"a\" : [ 1.50, \"x y\" ] }"), `{"b":1,"a":[1.50,"x y"]}`,
+		},
+		"an object":                 {last(obj{"output": "done"}), `{"output":"done"}`},
+		"a JSON string":             {last(` "x" `), `"x"`},
+		"other text stays":          {last("  plain <b>text</b> {"), "  plain <b>text</b> {"},
+		"no result":                 {last(nil), nil},
+		"no tool in the last cycle": {append(last("x"), cycle("p", "s2", 2)), nil},
+		"no cycle in the last step": {append(last("x"), step("p", "p", "s3", obj{"stepIndex": 2})), nil},
+		"no step":                   {[]any{plan("p", state("COMPLETED"))}, nil},
+		"a failed plan has one":     {append(last("x"), plan("p", state("FAILED"))), "x"},
+		"not completed": {
+			[]any{plan("p", state("RUNNING")), step("p", "p", "s"), tool("p", "s", 0, "t", obj{"result": "x"})}, nil,
+		},
+		"a step without an index is the last": {
+			append(last("x"), step("p", "p", "a"), tool("p", "a", 0, "t9", obj{"result": "y"})), "y",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -361,7 +392,10 @@ func TestStatusAndCompletedOfStates(t *testing.T) {
 				c.Write(plan(root, state(s), obj{"summary": "sum", "endTime": at(5)})) // B29
 				expect(t, c.Details(root), obj{"completed": status == "FINISHED", "state": s, "summary": "sum", "endTime": at(5)})
 			}
-			expect(t, c.Step("s-"+s), obj{"state": s, "status": status, "completed": status == "FINISHED", "running": status == "RUNNING", "idle": status == "IDLE"})
+			expect(t, c.Step("s-"+s), obj{
+				"state": s, "status": status, "completed": status == "FINISHED", "running": status == "RUNNING",
+				"idle": status == "IDLE",
+			})
 		}
 	}
 	// B22: a step that is planned only.
@@ -374,7 +408,8 @@ func TestStepsInOrderAndWrittenTwice(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	for range 2 {
-		c.Write(step("p", "p", "c", obj{"stepIndex": 2}), step("p", "p", "a", obj{"stepIndex": 1}), step("p", "p", "z"), step("p", "p", "b", obj{"stepIndex": 0}),
+		c.Write(step("p", "p", "c", obj{"stepIndex": 2}), step("p", "p", "a", obj{"stepIndex": 1}), step("p", "p", "z"),
+			step("p", "p", "b", obj{"stepIndex": 0}),
 			step("p", "p", "y", obj{"startTime": at(1)}), plan("p", obj{"title": "t"}))
 	}
 	got := c.Details("p")
@@ -417,44 +452,62 @@ func TestStepDetailInFullAndInOrder(t *testing.T) {
 	c := serve(t)
 	c.Write(
 		step("p", "p", "s", obj{"maxSteps": 30, "currentStep": 2}),
-		tool("p", "s", 1, "z", obj{"callIndex": 0, "name": "first", "parameters": `{"a":1}`, "providerCallId": "call_1", "serverName": "mcp"}),
-		tool("p", "s", 1, "a", obj{"callIndex": 1}), tool("p", "s", 1, "n2", obj{"startTime": at(1)}), tool("p", "s", 1, "n1"),
+		tool("p", "s", 1, "z", obj{
+			"callIndex": 0, "name": "first", "parameters": `{"a":1}`, "providerCallId": "call_1", "serverName": "mcp",
+		}),
+		tool("p", "s", 1, "a", obj{"callIndex": 1}), tool("p", "s", 1, "n2", obj{"startTime": at(1)}),
+		tool("p", "s", 1, "n1"),
 		cycle("p", "s", 2, obj{"thinkInput": "no tools", "thinkOutput": ""}, state("COMPLETED")),
-		cycle("p", "s", 0, obj{"thinkInput": "日本語", "provider": "acme", "modelName": "m", "finishReason": "stop", "firstTokenTime": at(2), "metadata": obj{"k": "v"},
-			"thinkStartTime": at(1), "thinkEndTime": at(3), "actStartTime": at(3), "actEndTime": at(4), "actionDescription": "d", "actionResult": "r"}),
+		cycle("p", "s", 0, obj{"thinkInput": "日本語", "provider": "acme", "modelName": "m", "finishReason": "stop",
+			"firstTokenTime": at(2), "metadata": obj{"k": "v"},
+			"thinkStartTime": at(1), "thinkEndTime": at(3), "actStartTime": at(3), "actEndTime": at(4),
+			"actionDescription": "d", "actionResult": "r"}),
 	)
 	got := c.Step("s")
 	expect(t, got, obj{
 		"maxSteps": 30, "currentStep": 2, "latestRoundNumber": 3, "completedThinkActStepsCount": 1, "thinkActSteps.#": 3,
 		"latestMethodName":         nil, // the last call's, by the order below
 		"thinkActSteps.0.seq":      0,
-		"thinkActSteps.0.provider": "acme", "thinkActSteps.0.modelName": "m", "thinkActSteps.0.finishReason": "stop", "thinkActSteps.0.firstTokenTime": at(2),
-		"thinkActSteps.0.metadata": obj{"k": "v"}, "thinkActSteps.0.thinkStartTime": at(1), "thinkActSteps.0.thinkEndTime": at(3),
-		"thinkActSteps.0.actStartTime": at(3), "thinkActSteps.0.actEndTime": at(4), "thinkActSteps.0.actionDescription": "d", "thinkActSteps.0.actionResult": "r",
+		"thinkActSteps.0.provider": "acme", "thinkActSteps.0.modelName": "m", "thinkActSteps.0.finishReason": "stop",
+		"thinkActSteps.0.firstTokenTime": at(2),
+		"thinkActSteps.0.metadata":       obj{"k": "v"}, "thinkActSteps.0.thinkStartTime": at(1),
+		"thinkActSteps.0.thinkEndTime": at(3),
+		"thinkActSteps.0.actStartTime": at(3), "thinkActSteps.0.actEndTime": at(4), "thinkActSteps.0.actionDescription": "d",
+		"thinkActSteps.0.actionResult":   "r",
 		"thinkActSteps.0.inputCharCount": 3, "thinkActSteps.0.outputCharCount": nil, // characters, counted
 		"thinkActSteps.0.actionNeeded": false, "thinkActSteps.0.actToolInfoList": []any{}, "thinkActSteps.0.toolName": nil,
-		"thinkActSteps.1.actionNeeded": true, "thinkActSteps.1.toolName": "first", "thinkActSteps.1.toolParameters": `{"a":1}`,
-		"thinkActSteps.1.actToolInfoList.0.id": "z", "thinkActSteps.1.actToolInfoList.0.providerCallId": "call_1", "thinkActSteps.1.actToolInfoList.0.serverName": "mcp",
-		"thinkActSteps.1.actToolInfoList.1.id": "a", "thinkActSteps.1.actToolInfoList.2.id": "n2", "thinkActSteps.1.actToolInfoList.3.id": "n1",
-		"thinkActSteps.2.seq": 2, "thinkActSteps.2.status": "FINISHED", "thinkActSteps.2.outputCharCount": 0,
+		"thinkActSteps.1.actionNeeded": true, "thinkActSteps.1.toolName": "first",
+		"thinkActSteps.1.toolParameters":       `{"a":1}`,
+		"thinkActSteps.1.actToolInfoList.0.id": "z", "thinkActSteps.1.actToolInfoList.0.providerCallId": "call_1",
+		"thinkActSteps.1.actToolInfoList.0.serverName": "mcp",
+		"thinkActSteps.1.actToolInfoList.1.id":         "a", "thinkActSteps.1.actToolInfoList.2.id": "n2",
+		"thinkActSteps.1.actToolInfoList.3.id": "n1",
+		"thinkActSteps.2.seq":                  2, "thinkActSteps.2.status": "FINISHED", "thinkActSteps.2.outputCharCount": 0,
 		"thinkActSteps.2.parentExecutionId": lookup(t, got, "id"),
 	})
 	if diff := cmp.Diff(got, c.Read("/api/v1/steps/s")); diff != "" {
 		t.Errorf("the native read says something else:\n%s", diff)
 	}
 	c.Write(tool("p", "s", 1, "z", obj{"result": "done"}, state("COMPLETED"))) // B27: found by its id
-	expect(t, c.Step("s"), obj{"thinkActSteps.1.actToolInfoList.0.result": "done", "thinkActSteps.1.actToolInfoList.0.name": "first", "thinkActSteps.1.actToolInfoList.#": 4})
+	expect(t, c.Step("s"), obj{
+		"thinkActSteps.1.actToolInfoList.0.result": "done", "thinkActSteps.1.actToolInfoList.0.name": "first",
+		"thinkActSteps.1.actToolInfoList.#": 4,
+	})
 	// B21
-	expect(t, c.Details("p"), obj{"agentExecutionSequence.0.thinkActSteps": []any{}, "agentExecutionSequence.0.latestRoundNumber": 3})
+	expect(t, c.Details("p"), obj{
+		"agentExecutionSequence.0.thinkActSteps": []any{}, "agentExecutionSequence.0.latestRoundNumber": 3,
+	})
 }
 
 // B22: latest tool of the step, its arguments cut to a thousand characters.
 func TestLatestTool(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
-	c.Write(tool("p", "s", 0, "b", obj{"name": "old", "parameters": "x"}), tool("p", "s", 4, "a", obj{"name": "new", "parameters": strings.Repeat("é", 1200)}))
+	c.Write(tool("p", "s", 0, "b", obj{"name": "old", "parameters": "x"}),
+		tool("p", "s", 4, "a", obj{"name": "new", "parameters": strings.Repeat("é", 1200)}))
 	expect(t, c.Details("p"), obj{
-		"agentExecutionSequence.0.latestMethodName": "new", "agentExecutionSequence.0.latestMethodArgs": strings.Repeat("é", 1000),
+		"agentExecutionSequence.0.latestMethodName":  "new",
+		"agentExecutionSequence.0.latestMethodArgs":  strings.Repeat("é", 1000),
 		"agentExecutionSequence.0.latestRoundNumber": 5,
 	})
 }
@@ -462,7 +515,10 @@ func TestLatestTool(t *testing.T) {
 func TestFiguresOwnAndTotal(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
-	tokens := obj{"inputTokens": 100, "outputTokens": 10, "cacheReadInputTokens": 5, "cacheCreationInputTokens": 2, "reasoningTokens": 3, "costUsd": 0.1, "thinkStartTime": at(0), "thinkEndTime": at(2)}
+	tokens := obj{
+		"inputTokens": 100, "outputTokens": 10, "cacheReadInputTokens": 5, "cacheCreationInputTokens": 2,
+		"reasoningTokens": 3, "costUsd": 0.1, "thinkStartTime": at(0), "thinkEndTime": at(2),
+	}
 	c.Write(
 		plan("p", obj{"startTime": at(0), "endTime": at(60)}), step("p", "p", "s", obj{"startTime": at(1)}),
 		cycle("p", "s", 0, tokens), cycle("p", "s", 1, tokens, state("FAILED")), cycle("p", "s", 2),
@@ -470,9 +526,11 @@ func TestFiguresOwnAndTotal(t *testing.T) {
 		subPlan("p", "sub", "p", "t"), step("p", "sub", "s2"), cycle("p", "s2", 0, tokens, obj{"costUsd": 0.2}),
 		subPlan("p", "free", "p", "u"), step("p", "free", "s3"), cycle("p", "s3", 0, obj{"inputTokens": 1}),
 	)
-	own := obj{"modelCalls": 2, "toolCalls": 2, "failures": 2, "inputTokens": 200, "outputTokens": 20, "cacheReadInputTokens": 10, "cacheCreationInputTokens": 4,
+	own := obj{"modelCalls": 2, "toolCalls": 2, "failures": 2, "inputTokens": 200, "outputTokens": 20,
+		"cacheReadInputTokens": 10, "cacheCreationInputTokens": 4,
 		"reasoningTokens": 6, "costUsd": 0.2, "thinkMs": 4000, "toolMs": 3000, "durationMs": 60000}
-	total := obj{"modelCalls": 4, "toolCalls": 2, "failures": 2, "inputTokens": 301, "outputTokens": 30, "cacheReadInputTokens": 15, "cacheCreationInputTokens": 6,
+	total := obj{"modelCalls": 4, "toolCalls": 2, "failures": 2, "inputTokens": 301, "outputTokens": 30,
+		"cacheReadInputTokens": 15, "cacheCreationInputTokens": 6,
 		"reasoningTokens": 9, "costUsd": 0.4, "thinkMs": 6000, "toolMs": 3000, "durationMs": 60000}
 	ofStep := obj{"durationMs": nil}
 	for k, v := range own {
@@ -493,7 +551,9 @@ func TestETag(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	c.Write(plan("p"), step("p", "p", "s"))
-	for _, path := range []string{details + "p", agentExecution + "s", "/api/v1/plans/p", "/api/v1/steps/s", "/api/v1/plans"} {
+	for _, path := range []string{
+		details + "p", agentExecution + "s", "/api/v1/plans/p", "/api/v1/steps/s", "/api/v1/plans",
+	} {
 		tag := wantStatus(t, c.Get(path), http.StatusOK).Header.Get("ETag")
 		for _, match := range []string{tag, strings.TrimPrefix(tag, "W/"), `"other", ` + tag, "*"} {
 			if a := wantStatus(t, c.Get(path, "If-None-Match", match), http.StatusNotModified); len(a.Body) > 0 {
@@ -524,15 +584,22 @@ func TestPlanRelations(t *testing.T) {
 		"a parent without its call": {plan("p", obj{"rootPlanId": "r", "parentPlanId": "r"}), "toolCallId"},
 		"a call without its parent": {plan("p", obj{"rootPlanId": "r", "toolCallId": "t"}), "parentPlanId"},
 		"a root with a parent":      {plan("p", obj{"parentPlanId": "r", "toolCallId": "t"}), "rootPlanId"},
-		"a plan that is its parent": {plan("p", obj{"rootPlanId": "r", "parentPlanId": "p", "toolCallId": "t"}), "parentPlanId"},
-		"a blank call is none":      {plan("p", obj{"rootPlanId": "r", "parentPlanId": "r", "toolCallId": " "}), "toolCallId"},
+		"a plan that is its parent": {
+			plan("p", obj{"rootPlanId": "r", "parentPlanId": "p", "toolCallId": "t"}), "parentPlanId",
+		},
+		"a blank call is none": {plan("p", obj{"rootPlanId": "r", "parentPlanId": "r", "toolCallId": " "}), "toolCallId"},
 	} {
 		status, a := c.Post(tt.record)
-		if status != http.StatusUnprocessableEntity || a.Rejected[0].Code != "invalid_relation" || a.Rejected[0].Field != tt.field {
+		if status != http.StatusUnprocessableEntity || a.Rejected[0].Code != "invalid_relation" ||
+			a.Rejected[0].Field != tt.field {
 			t.Errorf("%s: %d %+v", name, status, a)
 		}
 	}
-	for _, record := range []obj{plan("root"), subPlan("root", "sub", "root", "t"), plan("sub", obj{"rootPlanId": "root", "title": "later: its key is enough"})} {
+	for _, record := range []obj{
+		plan("root"), subPlan("root", "sub", "root", "t"), plan("sub", obj{
+			"rootPlanId": "root", "title": "later: its key is enough",
+		}),
+	} {
 		c.Write(record)
 	}
 	expect(t, c.Details("sub"), obj{"parentPlanId": "root", "toolCallId": "t", "title": "later: its key is enough"})

@@ -76,14 +76,20 @@ func (c *client) everything(root string) (all []any) {
 func TestExportMakesTheSameTreeElsewhere(t *testing.T) {
 	t.Parallel()
 	c, other := serve(t), serve(t)
-	example, _ := contract().Find("paths", "/api/v1/records", "post", "requestBody", "content", "application/json", "examples", "run", "value")
+	example, _ := contract().Find("paths", "/api/v1/records", "post", "requestBody", "content", "application/json",
+		"examples", "run", "value")
 	c.Write(example["records"].([]any)...)
 	c.Write(
-		tool("plan-7", "step-1", 3, "call-9", obj{"attempt": 2, "rev": 12, "spanId": "span-1", "state": "FAILED", "errorMessage": "no", "parameters": "<&>\u2028"}),
+		tool("plan-7", "step-1", 3, "call-9", obj{
+			"attempt": 2, "rev": 12, "spanId": "span-1", "state": "FAILED", "errorMessage": "no", "parameters": "<&>\u2028",
+		}),
 		tool("plan-7", "step-1", 3, "call-9", obj{"attempt": 2, "rev": 5, "name": "fetch", "callIndex": 1, "endTime": at(9)}),
 		step("plan-7", "plan-8", "step-2", obj{"stepIndex": 1, "maxSteps": 4, "metadata": obj{"z": 1, "a": []any{nil, 1.5}}}),
 		cycle("plan-7", "unplanned", 0, obj{"inputCharCount": 77, "thinkOutput": "é"}),
-		subPlan("plan-7", "plan-9", "plan-8", "lost", obj{"project": "p", "tags": []any{}, "lastSeenAt": at(3), "title": strings.Repeat("x", 2000), "name": strings.Repeat("é", 200)}),
+		subPlan("plan-7", "plan-9", "plan-8", "lost", obj{
+			"project": "p", "tags": []any{}, "lastSeenAt": at(3), "title": strings.Repeat("x", 2000),
+			"name": strings.Repeat("é", 200),
+		}),
 		artifact("plan-7", "plan-8", "text", obj{"value": "just text"}),
 		wait("plan-7", "plan-9", "w", obj{"state": "APPROVED", "decision": "yes", "decidedBy": "ops", "expiresAt": at(60)}))
 	want := c.everything("plan-7")
@@ -150,7 +156,8 @@ func TestAnExportThatBreaksOffIsSeen(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		c.Exec("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+		c.Exec("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = current_database() AND pid " +
+			"<> pg_backend_pid()")
 		_, err = io.Copy(io.Discard, resp.Body)
 		resp.Body.Close()
 		broken := len(log.Lines("level=ERROR", "id="+encoding)) == 1
@@ -220,7 +227,11 @@ func TestHead(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	c.Write(plan("p", obj{"title": strings.Repeat("x", 5000)}), plan("q"), step("q", "q", "s"))
-	for _, path := range []string{details + "p", details + "nobody", details, agentExecution + "s", "/api/v1/plans", "/api/v1/plans?limit=x", "/api/v1/plans/q", "/api/v1/steps/s", "/api/v1/plans/q/waits", exported("q"), exported("nobody"), "/livez", "/readyz", "/openapi.yaml", "/nowhere"} {
+	for _, path := range []string{
+		details + "p", details + "nobody", details, agentExecution + "s", "/api/v1/plans", "/api/v1/plans?limit=x",
+		"/api/v1/plans/q", "/api/v1/steps/s", "/api/v1/plans/q/waits", exported("q"), exported("nobody"), "/livez",
+		"/readyz", "/openapi.yaml", "/nowhere",
+	} {
 		get, head := c.Get(path), c.Do(http.MethodHead, path, nil)
 		wantStatus(t, head, get.Status)
 		if len(head.Body) > 0 {
@@ -240,7 +251,9 @@ func TestHead(t *testing.T) {
 	wantStatus(t, c.Do(http.MethodHead, "/api/v1/records", nil), http.StatusMethodNotAllowed)
 	wantProblem(t, c.Get("/api/v1/plans/"), http.StatusNotFound, nil)
 	for _, path := range []string{details, details + "%20"} {
-		if a := wantStatus(t, c.Do(http.MethodDelete, path, nil), http.StatusBadRequest); string(a.Body) != "Plan ID cannot be null or empty" {
+		if a := wantStatus(
+			t, c.Do(http.MethodDelete, path, nil), http.StatusBadRequest,
+		); string(a.Body) != "Plan ID cannot be null or empty" {
 			t.Errorf("DELETE %s: %s", path, a.Body)
 		}
 	}
@@ -252,7 +265,8 @@ func TestTheExportIsWhatTheRecorderSends(t *testing.T) {
 	c := serve(t)
 	c.Write(plan("p", obj{"rev": 3, "state": "RUNNING"}), plan("p", obj{"title": "t"}))
 	a := c.Get(exported("p"))
-	want := `{"kind":"plan","rootPlanId":"p","currentPlanId":"p","title":"t"}` + "\n" + `{"kind":"plan","rootPlanId":"p","currentPlanId":"p","rev":3,"state":"RUNNING"}` + "\n"
+	want := `{"kind":"plan","rootPlanId":"p","currentPlanId":"p","title":"t"}` + "\n" +
+		`{"kind":"plan","rootPlanId":"p","currentPlanId":"p","rev":3,"state":"RUNNING"}` + "\n"
 	if string(a.Body) != want || a.Header.Get("Content-Type") != wire.TypeNDJSON {
 		t.Errorf("%s %s", a.Header.Get("Content-Type"), a.Body)
 	}

@@ -76,12 +76,15 @@ func NotReady(err error) *httpd.Problem {
 	return &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: detail, RetryAfter: 1}
 }
 
-// Waiting returns the routes of a process that waits for its database: it lives, and refuses everything else with the error of why.
+// Waiting returns the routes of a process that waits for its database: it lives, and refuses everything else with the
+// error of why.
 func Waiting(why func() error) []httpd.Route {
 	refuse := func(echo.Context) error { return why() }
 	routes := health(refuse)
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
-		routes = append(routes, httpd.Route{Method: method, Path: httpd.AnyPath, Need: httpd.ScopeNone, Handle: refuse, Quiet: true})
+		routes = append(routes, httpd.Route{
+			Method: method, Path: httpd.AnyPath, Need: httpd.ScopeNone, Handle: refuse, Quiet: true,
+		})
 	}
 	return routes
 }

@@ -47,7 +47,8 @@ func modernised(v any) any {
 		}
 		parts[i] = int(n)
 	}
-	return time.Date(parts[0], time.Month(parts[1]), parts[2], parts[3], parts[4], parts[5], parts[6], time.UTC).Format(time.RFC3339Nano)
+	return time.Date(parts[0], time.Month(parts[1]), parts[2], parts[3], parts[4], parts[5], parts[6],
+		time.UTC).Format(time.RFC3339Nano)
 }
 
 // pick copies members of the original into a record.
@@ -63,7 +64,8 @@ var stateOf = map[any]string{"FINISHED": "COMPLETED", "RUNNING": "RUNNING", "IDL
 
 // lynxeRecords returns the records of a tree of the original.
 func lynxeRecords(p obj) (records []any) {
-	record := pick(p, "rootPlanId", "currentPlanId", "parentPlanId", "toolCallId", "title", "userRequest", "startTime", "endTime", "summary", "modelName")
+	record := pick(p, "rootPlanId", "currentPlanId", "parentPlanId", "toolCallId", "title", "userRequest", "startTime",
+		"endTime", "summary", "modelName")
 	record["kind"], record["state"] = "plan", "RUNNING"
 	if p["completed"] == true {
 		record["state"] = "COMPLETED"
@@ -73,8 +75,10 @@ func lynxeRecords(p obj) (records []any) {
 	for i, a := range p["agentExecutionSequence"].([]any) {
 		a := a.(obj)
 		stepID := a["stepId"].(string)
-		records = append(records, step(root, p["currentPlanId"].(string), stepID, obj{"stepIndex": i}, state(stateOf[a["status"]]),
-			pick(a, "conversationId", "agentName", "agentDescription", "startTime", "endTime", "maxSteps", "currentStep", "agentRequest", "result", "errorMessage", "modelName")))
+		records = append(records, step(root, p["currentPlanId"].(string), stepID, obj{"stepIndex": i},
+			state(stateOf[a["status"]]),
+			pick(a, "conversationId", "agentName", "agentDescription", "startTime", "endTime", "maxSteps", "currentStep",
+				"agentRequest", "result", "errorMessage", "modelName")))
 		for _, sub := range a["subPlanExecutionRecords"].([]any) {
 			call := sub.(obj)["parentActToolCall"].(obj)
 			records = append(records, tool(root, stepID, 0, call["id"].(string), pick(call, "name", "parameters", "result")))
@@ -166,12 +170,14 @@ func TestLynxeStep(t *testing.T) {
 	}
 	got := c.Step(stepID)
 	sameAsLynxe(t, "step", original, got, map[string]func(any) bool{
-		"id":                func(v any) bool { return isNumber(v) || isText(v) },       // as above
-		"parentExecutionId": func(v any) bool { return v == got.(obj)["id"] },           // the number of our row
-		"thinkStartTime":    func(v any) bool { return v == nil },                       // there, the time of the read; here, what was written
-		"status":            func(v any) bool { return v == "IDLE" || v == "FINISHED" }, // null there, for cycles; here, derived
-		"toolName":          isText,                                                     // never filled there; here, the first tool's
-		"toolParameters":    isText,                                                     // as toolName
+		"id":                func(v any) bool { return isNumber(v) || isText(v) }, // as above
+		"parentExecutionId": func(v any) bool { return v == got.(obj)["id"] },     // the number of our row
+		// there, the time of the read; here, what was written
+		"thinkStartTime": func(v any) bool { return v == nil },
+		"status":         func(v any) bool { return v == "IDLE" || v == "FINISHED" }, // null there, for cycles; here, derived
+		// never filled there; here, the first tool's
+		"toolName":       isText,
+		"toolParameters": isText, // as toolName
 	})
 	expect(t, got, obj{
 		"status":                               "FINISHED",

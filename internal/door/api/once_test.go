@@ -65,9 +65,11 @@ func (c *client) longPrompts(root string, cycles int) {
 	var said strings.Builder
 	for i := range cycles {
 		for j := range 80 {
-			fmt.Fprintf(&said, "In cycle %d the agent of %s said «%d», ünd %x. ", i, root, j, uint64(i*100+j+1)*0x9e3779b97f4a7c15)
+			fmt.Fprintf(&said, "In cycle %d the agent of %s said «%d», ünd %x. ", i, root, j,
+				uint64(i*100+j+1)*0x9e3779b97f4a7c15)
 		}
-		c.Write(cycle(root, "s", i, obj{"thinkInput": said.String(), "thinkOutput": fmt.Sprint("answer ", i)}), tool(root, "s", i, fmt.Sprint("call-", i)))
+		c.Write(cycle(root, "s", i, obj{"thinkInput": said.String(), "thinkOutput": fmt.Sprint("answer ", i)}),
+			tool(root, "s", i, fmt.Sprint("call-", i)))
 	}
 	c.Write(cycle(root, "s", cycles, obj{"thinkInput": "short"}), cycle(root, "s", cycles+1))
 }
@@ -94,7 +96,8 @@ func TestAStepWithContentsOnce(t *testing.T) {
 					t.Errorf("%.100s, ETag %q", a.Body, a.Header.Get("ETag"))
 				}
 				once := a.JSON(t).(obj)
-				if n := len(once["contents"].(obj)); n != bytes.Count(a.Body, []byte(`":{"body":`))+bytes.Count(a.Body, []byte(`":{"parts":`)) || n == 0 {
+				if n := len(once["contents"].(obj)); n != bytes.Count(a.Body, []byte(`":{"body":`))+
+					bytes.Count(a.Body, []byte(`":{"parts":`)) || n == 0 {
 					t.Errorf("%d contents: some come twice, or none is there", n)
 				}
 				if name == "small" && !bytes.Contains(a.Body, []byte(`":{"parts":`)) {
@@ -103,7 +106,8 @@ func TestAStepWithContentsOnce(t *testing.T) {
 				if diff := cmp.Diff(want, any(whole(t, once))); diff != "" {
 					t.Errorf("(-usual +put together):\n%s", diff)
 				}
-				wantStatus(t, c.Do(http.MethodGet, path+"?contents=once", nil, "If-None-Match", a.Header.Get("ETag")), http.StatusNotModified)
+				wantStatus(t, c.Do(http.MethodGet, path+"?contents=once", nil, "If-None-Match", a.Header.Get("ETag")),
+					http.StatusNotModified)
 			}
 		})
 	}
@@ -127,7 +131,9 @@ func TestThePythonOfTheDocs(t *testing.T) {
 	}
 	c := serve(t)
 	c.longPrompts("p", 6)
-	cmd := exec.CommandContext(t.Context(), python, "-c", "import json, sys\nstep = json.load(sys.stdin)\n"+code+"\njson.dump([c['thinkInput'] for c in step['thinkActSteps']], sys.stdout)")
+	cmd := exec.CommandContext(t.Context(), python, "-c",
+		"import json, sys\nstep = json.load(sys.stdin)\n"+code+
+			"\njson.dump([c['thinkInput'] for c in step['thinkActSteps']], sys.stdout)")
 	cmd.Stdin = bytes.NewReader(c.Get("/api/v1/steps/s?contents=once").Body)
 	out, err := cmd.Output()
 	var got, want []any
@@ -149,7 +155,8 @@ func TestALargeStepWithContentsOnce(t *testing.T) {
 	c := serveWith(t, options{Store: cutting["default"]})
 	c.longPrompts("p", 12)
 	c.Exec(`UPDATE actlog.think_act_record SET think_output = repeat('0123456789', 100000)`) // 14 MB
-	for range 2 {                                                                            // the second time it is known to be large
+	// the second time it is known to be large
+	for range 2 {
 		want := c.Read("/api/v1/steps/s")
 		a := wantStatus(t, c.Get("/api/v1/steps/s?contents=once"), http.StatusOK)
 		if !bytes.HasPrefix(a.Body, []byte(`{"contents":{`)) || a.Header.Get("ETag") != "" {
@@ -186,13 +193,14 @@ func TestRowsOnceAreEncodedAsTheWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := api.EncodeStepRows(st, contents), append(api.EncodeStepOnce(st, contents), '\n'); !bytes.Equal(got, want) {
+	if got, want := api.EncodeStepRows(st, contents),
+		append(api.EncodeStepOnce(st, contents), '\n'); !bytes.Equal(got, want) {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 }
 
-// TestExportWithContentsOnce: each content comes once, before what names it; put together, the lines are those of the usual export.
-// Servers do not take them as records.
+// TestExportWithContentsOnce: each content comes once, before what names it; put together, the lines are those of the
+// usual export. Servers do not take them as records.
 func TestExportWithContentsOnce(t *testing.T) {
 	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is read, and how much of it")
 	t.Parallel()
@@ -244,7 +252,9 @@ func TestExportWithContentsOnce(t *testing.T) {
 		if refused := a.Status == http.StatusUnprocessableEntity; refused != inParts {
 			t.Errorf("%.100s: %d %s", line, a.Status, a.Body)
 		}
-		if inParts && !slices.ContainsFunc([]string{"unknown_kind", "unknown_field"}, func(code string) bool { return bytes.Contains(a.Body, []byte(code)) }) {
+		if inParts && !slices.ContainsFunc([]string{"unknown_kind", "unknown_field"}, func(code string) bool {
+			return bytes.Contains(a.Body, []byte(code))
+		}) {
 			t.Errorf("%s", a.Body)
 		}
 	}

@@ -34,7 +34,8 @@ func TestContractHasEveryRoute(t *testing.T) {
 	var got, want []string
 	for _, r := range serve(t).Server.Routes {
 		path := parameter.ReplaceAllString(r.Path, "{$1}")
-		if !strings.HasSuffix(path, "/") && r.Method != http.MethodHead { // without an id: the same handler as with a blank one
+		// without an id: the same handler as with a blank one
+		if !strings.HasSuffix(path, "/") && r.Method != http.MethodHead {
 			got = append(got, r.Method+" "+path)
 		}
 	}
@@ -152,7 +153,9 @@ func leastAnswers(t testing.TB) map[string]obj {
 	plan := &tree.Plan{Record: record.Plan{State: new(record.Pending)}}
 	started := &tree.Plan{Record: plan.Record, ToolCall: tool, Wait: new(record.Wait)}
 	object := func(v any) obj { return v.(obj) }
-	out := map[string]obj{"Plan": object(decoded(t, api.EncodePlan(plan))), "Step": object(decoded(t, api.EncodeStepOnce(step, nil)))}
+	out := map[string]obj{
+		"Plan": object(decoded(t, api.EncodePlan(plan))), "Step": object(decoded(t, api.EncodeStepOnce(step, nil))),
+	}
 	cut := &tree.Plan{Record: plan.Record, Omitted: new(tree.Omitted)}
 	out["Omitted"] = object(lookup(t, decoded(t, api.EncodePlan(cut)), "omitted"))
 	out["Cycle"] = object(lookup(t, out["Step"], "thinkActSteps.0"))
@@ -160,7 +163,10 @@ func leastAnswers(t testing.TB) map[string]obj {
 	out["Wait"] = object(lookup(t, decoded(t, api.EncodePlan(started)), "userInputWaitState"))
 	out["PlanList"] = object(decoded(t, api.EncodePlans([]store.PlanSummary{{Record: plan.Record}})))
 	out["PlanItem"] = object(lookup(t, out["PlanList"], "items.0"))
-	for name, kind := range map[string]record.Kind{"Thought": record.KindThought, "Artifact": record.KindArtifact, "Source": record.KindSource, "WaitItem": record.KindWait} {
+	for name, kind := range map[string]record.Kind{
+		"Thought": record.KindThought, "Artifact": record.KindArtifact, "Source": record.KindSource,
+		"WaitItem": record.KindWait,
+	} {
 		c := record.New(kind)
 		if w, ok := c.(*record.Wait); ok {
 			w.State = new(record.Waiting)
@@ -178,9 +184,11 @@ func TestContractHasEveryMemberOfRows(t *testing.T) {
 	t.Parallel()
 	schema, _ := contract().Find("components", "schemas", "EventRow")
 	derived := map[record.Kind][]string{
-		record.KindAgentExecution: {"completedThinkActStepsCount", "latestMethodName", "latestMethodArgs", "latestRoundNumber", "figures", "attempts"},
-		record.KindThinkAct:       {"attempts"},
-		record.KindActTool:        {"inferred", "attempts"},
+		record.KindAgentExecution: {
+			"completedThinkActStepsCount", "latestMethodName", "latestMethodArgs", "latestRoundNumber", "figures", "attempts",
+		},
+		record.KindThinkAct: {"attempts"},
+		record.KindActTool:  {"inferred", "attempts"},
 	}
 	for _, kind := range record.Kinds {
 		row := store.Row{Record: record.New(kind)}
@@ -316,7 +324,10 @@ func checkField(t *testing.T, kind record.Kind, f *field.Field, property obj) {
 		}
 		return
 	}
-	want := map[field.Type]string{field.Text: "string", field.Int: "integer", field.Float: "number", field.Time: "string", field.Texts: "array", field.JSON: "object"}[f.Type]
+	want := map[field.Type]string{
+		field.Text: "string", field.Int: "integer", field.Float: "number", field.Time: "string", field.Texts: "array",
+		field.JSON: "object",
+	}[f.Type]
 	if f.Name == "formInputs" {
 		want = "array"
 	}
@@ -366,7 +377,8 @@ func checkField(t *testing.T, kind record.Kind, f *field.Field, property obj) {
 		if f.Name == "costUsd" && (refuses(0.0) || !refuses(-0.1) || refuses(1e12) || !refuses(1.1e12)) {
 			t.Errorf("%s is not within its limits", f.Name)
 		}
-		if f.Name != "costUsd" && (property["maximum"] != json.Number("1") || refuses(0.0) || !refuses(-0.1) || refuses(1.0) || !refuses(1.1)) {
+		if f.Name != "costUsd" && (property["maximum"] != json.Number("1") || refuses(0.0) || !refuses(-0.1) ||
+			refuses(1.0) || !refuses(1.1)) {
 			t.Errorf("%s is not from 0 to 1", f.Name)
 		}
 	}
@@ -406,7 +418,8 @@ func TestContractExamples(t *testing.T) {
 func TestContractExampleIsAccepted(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
-	example, _ := contract().Find("paths", "/api/v1/records", "post", "requestBody", "content", "application/json", "examples", "run", "value")
+	example, _ := contract().Find("paths", "/api/v1/records", "post", "requestBody", "content", "application/json",
+		"examples", "run", "value")
 	c.Write(example["records"].([]any)...)
 	expect(t, c.Details("plan-7"), obj{
 		"title": "Quarterly report", "state": "COMPLETED", "summary": "Done",

@@ -44,7 +44,9 @@ func sendPage[T any](c echo.Context, name string, items []T, next *store.Positio
 }
 
 // addPage adds a page of a list. more add members to those that every list has.
-func addPage[T any](o *object, name string, items []T, next *store.Position, add func(*object, T), more ...func(*object)) {
+func addPage[T any](
+	o *object, name string, items []T, next *store.Position, add func(*object, T), more ...func(*object),
+) {
 	o.b = append(o.b, '{')
 	list(o, "items", items, add)
 	var cursor *string

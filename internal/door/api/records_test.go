@@ -71,11 +71,15 @@ var wrongValues = map[field.Type][]string{
 	field.Text:  {`5`, `true`, `{}`, `["x"]`},
 	field.Int:   {`"5"`, `1.5`, `-2`, `1e300`, `true`, `{}`, `92233720368547758080`},
 	field.Float: {`"0.5"`, `{}`, `1e400`, `true`},
-	field.Time: {`"yesterday"`, `1763640000`, `"2026-11-20"`, `"2026-11-20T12:00:00"`, `"10000-01-01T00:00:00Z"`, `"2026-13-01T00:00:00Z"`,
+	field.Time: {`"yesterday"`, `1763640000`, `"2026-11-20"`, `"2026-11-20T12:00:00"`, `"10000-01-01T00:00:00Z"`,
+		`"2026-13-01T00:00:00Z"`,
 		`"9999-12-31T23:59:59-01:00"`, `"0000-01-01T00:00:00Z"`, `"0001-01-01T00:00:00Z"`,
-		`"1969-12-31T23:59:59Z"`, `"1970-01-01T00:00:00+01:00"`, `"2263-01-01T00:00:00Z"`, `"9999-12-31T23:59:59Z"`, `[2026,11,20,12,0]`, `""`},
+		`"1969-12-31T23:59:59Z"`, `"1970-01-01T00:00:00+01:00"`, `"2263-01-01T00:00:00Z"`, `"9999-12-31T23:59:59Z"`,
+		`[2026,11,20,12,0]`, `""`},
 	field.Texts: {`"x"`, `[1]`, `[null]`, `{}`, `[["x"]]`},
-	field.JSON:  {`[]`, `"x"`, `5`, `true`, `{"a":1e400}`, `{"a":` + strings.Repeat("[", 149) + strings.Repeat("]", 149) + `}`},
+	field.JSON: {
+		`[]`, `"x"`, `5`, `true`, `{"a":1e400}`, `{"a":` + strings.Repeat("[", 149) + strings.Repeat("]", 149) + `}`,
+	},
 }
 
 // TestBadRecords: every kind refuses the values that each of its fields cannot hold. Codes
@@ -114,7 +118,10 @@ func TestBadRecords(t *testing.T) {
 				}
 				values := wrongValues[f.Type]
 				if f.AnyJSON || kind == record.KindArtifact && f.Name == "value" { // N27: the depth holds for all JSON
-					values = []string{strings.Repeat("[", 101) + strings.Repeat("]", 101), `[` + strings.Repeat(`{"a":`, 100) + `{}` + strings.Repeat(`}`, 100) + `]`}
+					values = []string{
+						strings.Repeat("[", 101) + strings.Repeat("]", 101),
+						`[` + strings.Repeat(`{"a":`, 100) + `{}` + strings.Repeat(`}`, 100) + `]`,
+					}
 				}
 				if f.Name == "formInputs" {
 					values = []string{`{}`, `"x"`, `[1]`, `["x"]`, `[null]`, `[{"a":1}]`, `[{"a":null}]`, `[{"a":{}}]`}
@@ -128,8 +135,10 @@ func TestBadRecords(t *testing.T) {
 					values = append(slices.Clone(values), `"`+strings.Repeat("x", 300)+`"`, `"`+strings.Repeat("é", 128)+`"`)
 				}
 				if property["pattern"] != nil { // N27
-					values = append(slices.Clone(values), `"zz"`, `"0af7651916cd43dd8448eb211c80319"`, `"0af7651916cd43dd8448eb211c80319cc"`,
-						`"0af7651916cd43dd8448eb211c80319g"`, `"00000000000000000000000000000000"`, `"0af76519-16cd-43dd-8448-eb211c80319"`)
+					values = append(slices.Clone(values), `"zz"`, `"0af7651916cd43dd8448eb211c80319"`,
+						`"0af7651916cd43dd8448eb211c80319cc"`,
+						`"0af7651916cd43dd8448eb211c80319g"`, `"00000000000000000000000000000000"`,
+						`"0af76519-16cd-43dd-8448-eb211c80319"`)
 				}
 				if property["maximum"] == json.Number("1") { // N27
 					values = append(slices.Clone(values), `2`, `1.0001`, `-0.1`)
@@ -151,11 +160,14 @@ func TestBadRecords(t *testing.T) {
 func TestElementsThatAreNoRecords(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
-	got := c.postRaw(`null`, `5`, `"x"`, `[]`, `[{"kind":"plan"}]`, `{}`, `{"kind":null}`, `{"kind":""}`, `{"kind":5}`, `{"kind":"Plan"}`, `{"kind":"nosuch"}`,
+	got := c.postRaw(`null`, `5`, `"x"`, `[]`, `[{"kind":"plan"}]`, `{}`, `{"kind":null}`, `{"kind":""}`, `{"kind":5}`,
+		`{"kind":"Plan"}`, `{"kind":"nosuch"}`,
 		`{"Kind":"plan","rootPlanId":"p","currentPlanId":"p"}`)
 	want := []*refusal{
-		{"malformed", ""}, {"malformed", ""}, {"malformed", ""}, {"malformed", ""}, {"malformed", ""}, {"missing_field", "kind"}, {"missing_field", "kind"},
-		{"unknown_kind", "kind"}, {"unknown_kind", "kind"}, {"unknown_kind", "kind"}, {"unknown_kind", "kind"}, {"missing_field", "kind"},
+		{"malformed", ""}, {"malformed", ""}, {"malformed", ""}, {"malformed", ""}, {"malformed", ""},
+		{"missing_field", "kind"}, {"missing_field", "kind"},
+		{"unknown_kind", "kind"}, {"unknown_kind", "kind"}, {"unknown_kind", "kind"}, {"unknown_kind", "kind"},
+		{"missing_field", "kind"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -181,7 +193,8 @@ func TestStatusOfRecords(t *testing.T) {
 		{[]string{refused, unread}, http.StatusUnprocessableEntity},
 	} {
 		for contentType, body := range map[string]string{
-			wire.TypeJSON: `{"records":[` + strings.Join(tt.records, ",") + `]}`, wire.TypeNDJSON: strings.Join(tt.records, "\n"),
+			wire.TypeJSON:   `{"records":[` + strings.Join(tt.records, ",") + `]}`,
+			wire.TypeNDJSON: strings.Join(tt.records, "\n"),
 		} {
 			status, a := c.PostBody(contentType, []byte(body))
 			if status != tt.status || a.Accepted+len(a.Rejected) != len(tt.records) {
@@ -216,36 +229,76 @@ func TestOddValuesThatAreAccepted(t *testing.T) {
 		path   string // of a plan; of a step where it begins with thinkActSteps
 		want   any
 	}{
-		"NUL in a text":                 {`{` + key + `,"title":"a\u0000b"}`, "title", "a\uFFFDb"},
-		"invalid UTF-8 in a text":       {`{` + key + `,"title":"a` + "\xff\xfe" + `b"}`, "title", "a\uFFFD\uFFFDb"},
-		"a lone surrogate in a text":    {`{` + key + `,"title":"a\ud83db"}`, "title", "a\uFFFDb"},
-		"a pair of surrogates":          {`{` + key + `,"title":"\ud83d\ude00"}`, "title", "😀"},
-		"a lone surrogate in an id":     {`{` + key + `,"userId":"\udc00x"}`, "userId", "\uFFFDx"},
-		"NUL in an id":                  {`{` + key + `,"conversationId":"\u0000"}`, "conversationId", "\uFFFD"},
-		"a blank optional id":           {`{` + key + `,"traceId":" "}`, "traceId", nil},
-		"NUL in metadata":               {`{` + key + `,"metadata":{"a\u0000":"\u0000"}}`, "metadata", obj{"a\uFFFD": "\uFFFD"}},
-		"a lone surrogate in metadata":  {`{` + key + `,"metadata":{"\ud83d":["\ude00\ud83d","\\ud83d"]}}`, "metadata", obj{"\uFFFD": []any{"\uFFFD\uFFFD", `\ud83d`}}},
-		"invalid UTF-8 in metadata":     {`{` + key + `,"metadata":{"a":"` + "\xc3" + `"}}`, "metadata", obj{"a": "\uFFFD"}},
-		"metadata 100 levels deep":      {`{` + key + `,"metadata":` + strings.Repeat(`{"a":`, 99) + `{}` + strings.Repeat(`}`, 99) + `}`, "metadata.a.a.a.a.a.a.a.a.a.state", skip},
-		"null is absent":                {`{` + key + `,"title":null,"tags":null,"state":null,"metadata":null,"rev":null,"startTime":null}`, "state", "PENDING"},
+		"NUL in a text":              {`{` + key + `,"title":"a\u0000b"}`, "title", "a\uFFFDb"},
+		"invalid UTF-8 in a text":    {`{` + key + `,"title":"a` + "\xff\xfe" + `b"}`, "title", "a\uFFFD\uFFFDb"},
+		"a lone surrogate in a text": {`{` + key + `,"title":"a\ud83db"}`, "title", "a\uFFFDb"},
+		"a pair of surrogates":       {`{` + key + `,"title":"\ud83d\ude00"}`, "title", "😀"},
+		"a lone surrogate in an id":  {`{` + key + `,"userId":"\udc00x"}`, "userId", "\uFFFDx"},
+		"NUL in an id":               {`{` + key + `,"conversationId":"\u0000"}`, "conversationId", "\uFFFD"},
+		"a blank optional id":        {`{` + key + `,"traceId":" "}`, "traceId", nil},
+		"NUL in metadata": {
+			`{` + key + `,"metadata":{"a\u0000":"\u0000"}}`, "metadata", obj{"a\uFFFD": "\uFFFD"},
+		},
+		"a lone surrogate in metadata": {
+			`{` + key + `,"metadata":{"\ud83d":["\ude00\ud83d","\\ud83d"]}}`, "metadata", obj{
+				"\uFFFD": []any{"\uFFFD\uFFFD", `\ud83d`},
+			},
+		},
+		"invalid UTF-8 in metadata": {`{` + key + `,"metadata":{"a":"` + "\xc3" + `"}}`, "metadata", obj{"a": "\uFFFD"}},
+		"metadata 100 levels deep": {
+			`{` + key + `,"metadata":` + strings.Repeat(`{"a":`, 99) + `{}` + strings.Repeat(`}`, 99) + `}`,
+			"metadata.a.a.a.a.a.a.a.a.a.state", skip,
+		},
+		"null is absent": {
+			`{` + key + `,"title":null,"tags":null,"state":null,"metadata":null,"rev":null,"startTime":null}`, "state",
+			"PENDING",
+		},
 		"empty texts stay":              {`{` + key + `,"title":"","tags":[]}`, "title", ""},
 		"the last of duplicate members": {`{` + key + `,"title":"a","title":"b"}`, "title", "b"},
-		"an offset becomes UTC":         {`{` + key + `,"startTime":"2026-11-20T15:30:00.5+03:30"}`, "startTime", "2026-11-20T12:00:00.5Z"},
-		"nanoseconds are cut":           {`{` + key + `,"startTime":"2026-11-20T12:00:00.123456789Z"}`, "startTime", "2026-11-20T12:00:00.123456Z"},
-		"a clock that was never set":    {`{` + key + `,"startTime":"1970-01-01T00:00:00Z"}`, "startTime", "1970-01-01T00:00:00Z"},
-		"the year 2262":                 {`{` + key + `,"endTime":"2262-12-31T23:59:59.999999Z"}`, "endTime", "2262-12-31T23:59:59.999999Z"},
-		"an end before its start":       {`{` + key + `,"startTime":"2026-11-20T12:00:00Z","endTime":"2026-11-20T11:00:00Z"}`, "figures.durationMs", nil},
-		"a trace id in upper case":      {`{` + key + `,"traceId":"0AF7651916CD43DD8448EB211C80319C"}`, "traceId", "0af7651916cd43dd8448eb211c80319c"},
-		"a trace id that is a UUID":     {`{` + key + `,"traceId":"0af76519-16cd-43dd-8448-eb211c80319c"}`, "traceId", "0af7651916cd43dd8448eb211c80319c"},
-		"a name that is too long":       {`{` + key + `,"name":"` + strings.Repeat("é", 200) + `"}`, "name", strings.Repeat("é", 127)},
-		"names that are cut are named":  {`{` + key + `,"name":"` + strings.Repeat("é", 200) + `","tags":["` + strings.Repeat("x", 300) + `"]}`, "truncated", []any{"name", "tags"}},
-		"parameters as an object":       {`{` + toolKey + `,"parameters":{ "b" : 1, "a" : [ 1.0, null ] }}`, call + "parameters", `{"b":1,"a":[1.0,null]}`},
-		"parameters as a text":          {`{` + toolKey + `,"parameters":"{ \"b\" : 1 }"}`, call + "parameters", `{ "b" : 1 }`},
+		"an offset becomes UTC": {
+			`{` + key + `,"startTime":"2026-11-20T15:30:00.5+03:30"}`, "startTime", "2026-11-20T12:00:00.5Z",
+		},
+		"nanoseconds are cut": {
+			`{` + key + `,"startTime":"2026-11-20T12:00:00.123456789Z"}`, "startTime", "2026-11-20T12:00:00.123456Z",
+		},
+		"a clock that was never set": {
+			`{` + key + `,"startTime":"1970-01-01T00:00:00Z"}`, "startTime", "1970-01-01T00:00:00Z",
+		},
+		"the year 2262": {
+			`{` + key + `,"endTime":"2262-12-31T23:59:59.999999Z"}`, "endTime", "2262-12-31T23:59:59.999999Z",
+		},
+		"an end before its start": {
+			`{` + key + `,"startTime":"2026-11-20T12:00:00Z","endTime":"2026-11-20T11:00:00Z"}`, "figures.durationMs", nil,
+		},
+		"a trace id in upper case": {
+			`{` + key + `,"traceId":"0AF7651916CD43DD8448EB211C80319C"}`, "traceId", "0af7651916cd43dd8448eb211c80319c",
+		},
+		"a trace id that is a UUID": {
+			`{` + key + `,"traceId":"0af76519-16cd-43dd-8448-eb211c80319c"}`, "traceId", "0af7651916cd43dd8448eb211c80319c",
+		},
+		"a name that is too long": {
+			`{` + key + `,"name":"` + strings.Repeat("é", 200) + `"}`, "name", strings.Repeat("é", 127),
+		},
+		"names that are cut are named": {
+			`{` + key + `,"name":"` + strings.Repeat("é", 200) + `","tags":["` + strings.Repeat("x", 300) + `"]}`, "truncated",
+			[]any{"name", "tags"},
+		},
+		"parameters as an object": {
+			`{` + toolKey + `,"parameters":{ "b" : 1, "a" : [ 1.0, null ] }}`, call + "parameters", `{"b":1,"a":[1.0,null]}`,
+		},
+		"parameters as a text": {
+			`{` + toolKey + `,"parameters":"{ \"b\" : 1 }"}`, call + "parameters", `{ "b" : 1 }`,
+		},
 		"a result that is a number":     {`{` + toolKey + `,"result":1.50}`, call + "result", `1.50`},
 		"a result that is false":        {`{` + toolKey + `,"result":false}`, call + "result", `false`},
 		"a whole number, oddly written": {`{` + toolKey + `,"callIndex":1.2e1}`, call + "callIndex", 12},
-		"a result 100 levels deep":      {`{` + toolKey + `,"result":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}`, call + "result", strings.Repeat("[", 100) + strings.Repeat("]", 100)},
-		"JSON in a text at any depth":   {`{` + toolKey + `,"result":"` + strings.Repeat("[", 9000) + `"}`, call + "result", strings.Repeat("[", 9000)},
+		"a result 100 levels deep": {
+			`{` + toolKey + `,"result":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}`, call + "result",
+			strings.Repeat("[", 100) + strings.Repeat("]", 100),
+		},
+		"JSON in a text at any depth": {
+			`{` + toolKey + `,"result":"` + strings.Repeat("[", 9000) + `"}`, call + "result", strings.Repeat("[", 9000),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -280,7 +333,9 @@ func TestAbsurdFigures(t *testing.T) {
 		`{"kind":"thinkAct","rootPlanId":"p","stepId":"s2","seq":2147483646,"inputTokens":1000000000000,"costUsd":1e12}`,
 		`{"kind":"plan","rootPlanId":"p","currentPlanId":"p","rev":9223372036854775807}`,
 	)
-	want := []*refusal{{"invalid_value", "inputTokens"}, {"invalid_value", "costUsd"}, {"invalid_value", "seq"}, nil, nil, nil}
+	want := []*refusal{
+		{"invalid_value", "inputTokens"}, {"invalid_value", "costUsd"}, {"invalid_value", "seq"}, nil, nil, nil,
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -310,43 +365,54 @@ func TestBodies(t *testing.T) {
 		want                  int
 		accepted              int
 	}{
-		"JSON":                         {"application/json", "", good, 200, 1},
-		"JSON with a charset":          {"application/json; charset=utf-8", "", good, 200, 1},
-		"an empty list":                {"application/json", "", []byte(`{"records":[]}`), 200, 0},
-		"spaces around":                {"application/json", "identity", []byte(" \n" + string(good) + "\r\n "), 200, 1},
-		"1,000 records":                {"application/json", "", list(1000), 200, 1000},
-		"1,001 records":                {"application/json", "", list(1001), 413, 0},
-		"1,000 lines":                  {"application/x-ndjson", "", lines(1000), 200, 1000},
-		"1,001 lines":                  {"application/x-ndjson", "", lines(1001), 413, 0},
-		"no lines":                     {"application/x-ndjson", "", nil, 200, 0},
-		"blank lines":                  {"application/x-ndjson", "", []byte("\n \r\n\t\n"), 200, 0},
-		"gzip":                         {"application/json", "gzip", apitest.Gzip(t, good), 200, 1},
-		"GZIP":                         {"application/json", "GZIP", apitest.Gzip(t, good), 200, 1},
-		"zstd":                         {"application/x-ndjson", "zstd", apitest.Zstd(t, lines(3)), 200, 3},
-		"no content type":              {"", "", good, 415, 0},
-		"a form":                       {"application/x-www-form-urlencoded", "", good, 415, 0},
-		"text":                         {"text/plain", "", good, 415, 0},
-		"an unknown encoding":          {"application/json", "br", good, 415, 0},
-		"not gzip":                     {"application/json", "gzip", good, 400, 0},
-		"not zstd":                     {"application/json", "zstd", good, 400, 0},
-		"gzip cut off":                 {"application/json", "gzip", apitest.Gzip(t, good)[:30], 400, 0},
-		"gzip lines cut off":           {"application/x-ndjson", "gzip", apitest.Gzip(t, lines(1))[:60], 400, 0},
-		"nothing":                      {"application/json", "", nil, 400, 0},
-		"no JSON":                      {"application/json", "", []byte(`<records/>`), 400, 0},
-		"no object":                    {"application/json", "", []byte(`[` + onePlan + `]`), 400, 0},
-		"null":                         {"application/json", "", []byte(`null`), 400, 0},
-		"no records":                   {"application/json", "", []byte(`{}`), 400, 0},
-		"records that are no list":     {"application/json", "", []byte(`{"records":` + onePlan + `}`), 400, 0},
-		"records that are null":        {"application/json", "", []byte(`{"records":null}`), 400, 0},
-		"records in another case":      {"application/json", "", []byte(`{"Records":[]}`), 400, 0},
-		"records twice":                {"application/json", "", []byte(`{"records":[],"records":[` + onePlan + `]}`), 400, 0},
-		"another member":               {"application/json", "", []byte(`{"records":[` + onePlan + `],"more":1}`), 400, 0},
-		"something behind":             {"application/json", "", []byte(string(good) + `{}`), 400, 0},
-		"cut off":                      {"application/json", "", good[:len(good)-2], 400, 0},
-		"cut off in a record":          {"application/json", "", []byte(`{"records":[` + onePlan + `,{"kind":"pl`), 400, 0},
-		"NaN":                          {"application/json", "", []byte(`{"records":[{"kind":"thinkAct","rootPlanId":"p","stepId":"s","seq":0,"costUsd":NaN}]}`), 400, 0},
-		"100,000 levels":               {"application/json", "", []byte(`{"records":[` + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000) + `]}`), 400, 0},
-		"a gzip bomb":                  {"application/json", "gzip", append(apitest.Gzip(t, []byte(`{"records":[`)), gzipSpaces...), 413, 0},
+		"JSON":                     {"application/json", "", good, 200, 1},
+		"JSON with a charset":      {"application/json; charset=utf-8", "", good, 200, 1},
+		"an empty list":            {"application/json", "", []byte(`{"records":[]}`), 200, 0},
+		"spaces around":            {"application/json", "identity", []byte(" \n" + string(good) + "\r\n "), 200, 1},
+		"1,000 records":            {"application/json", "", list(1000), 200, 1000},
+		"1,001 records":            {"application/json", "", list(1001), 413, 0},
+		"1,000 lines":              {"application/x-ndjson", "", lines(1000), 200, 1000},
+		"1,001 lines":              {"application/x-ndjson", "", lines(1001), 413, 0},
+		"no lines":                 {"application/x-ndjson", "", nil, 200, 0},
+		"blank lines":              {"application/x-ndjson", "", []byte("\n \r\n\t\n"), 200, 0},
+		"gzip":                     {"application/json", "gzip", apitest.Gzip(t, good), 200, 1},
+		"GZIP":                     {"application/json", "GZIP", apitest.Gzip(t, good), 200, 1},
+		"zstd":                     {"application/x-ndjson", "zstd", apitest.Zstd(t, lines(3)), 200, 3},
+		"no content type":          {"", "", good, 415, 0},
+		"a form":                   {"application/x-www-form-urlencoded", "", good, 415, 0},
+		"text":                     {"text/plain", "", good, 415, 0},
+		"an unknown encoding":      {"application/json", "br", good, 415, 0},
+		"not gzip":                 {"application/json", "gzip", good, 400, 0},
+		"not zstd":                 {"application/json", "zstd", good, 400, 0},
+		"gzip cut off":             {"application/json", "gzip", apitest.Gzip(t, good)[:30], 400, 0},
+		"gzip lines cut off":       {"application/x-ndjson", "gzip", apitest.Gzip(t, lines(1))[:60], 400, 0},
+		"nothing":                  {"application/json", "", nil, 400, 0},
+		"no JSON":                  {"application/json", "", []byte(`<records/>`), 400, 0},
+		"no object":                {"application/json", "", []byte(`[` + onePlan + `]`), 400, 0},
+		"null":                     {"application/json", "", []byte(`null`), 400, 0},
+		"no records":               {"application/json", "", []byte(`{}`), 400, 0},
+		"records that are no list": {"application/json", "", []byte(`{"records":` + onePlan + `}`), 400, 0},
+		"records that are null":    {"application/json", "", []byte(`{"records":null}`), 400, 0},
+		"records in another case":  {"application/json", "", []byte(`{"Records":[]}`), 400, 0},
+		"records twice": {
+			"application/json", "", []byte(`{"records":[],"records":[` + onePlan + `]}`), 400, 0,
+		},
+		"another member":      {"application/json", "", []byte(`{"records":[` + onePlan + `],"more":1}`), 400, 0},
+		"something behind":    {"application/json", "", []byte(string(good) + `{}`), 400, 0},
+		"cut off":             {"application/json", "", good[:len(good)-2], 400, 0},
+		"cut off in a record": {"application/json", "", []byte(`{"records":[` + onePlan + `,{"kind":"pl`), 400, 0},
+		"NaN": {
+			"application/json", "", []byte(
+				`{"records":[{"kind":"thinkAct","rootPlanId":"p","stepId":"s","seq":0,"costUsd":NaN}]}`,
+			), 400, 0,
+		},
+		"100,000 levels": {
+			"application/json", "", []byte(`{"records":[` + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000) + `]}`),
+			400, 0,
+		},
+		"a gzip bomb": {
+			"application/json", "gzip", append(apitest.Gzip(t, []byte(`{"records":[`)), gzipSpaces...), 413, 0,
+		},
 		"a gzip bomb of one line":      {"application/x-ndjson", "gzip", gzipBomb, 413, 0},
 		"a zstd bomb of one line":      {"application/x-ndjson", "zstd", zstdBomb, 413, 0},
 		"zstd that wants to look back": {"application/json", "zstd", window, 400, 0},
@@ -354,7 +420,8 @@ func TestBodies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := serve(t)
-			a := wantStatus(t, c.Do(http.MethodPost, "/api/v1/records", bytes.NewReader(tt.body), "Content-Type", tt.contentType, "Content-Encoding", tt.encoding), tt.want)
+			a := wantStatus(t, c.Do(http.MethodPost, "/api/v1/records", bytes.NewReader(tt.body), "Content-Type",
+				tt.contentType, "Content-Encoding", tt.encoding), tt.want)
 			if a.Status != http.StatusOK {
 				wantStatus(t, c.Get(details+"p"), http.StatusNotFound) // nothing was written
 			} else if got := lookup(t, a.JSON(t), "accepted"); got != float64(tt.accepted) {
@@ -420,7 +487,8 @@ func TestTextsThatAreTooLong(t *testing.T) {
 func TestListsThatAreTooLong(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
-	body := `{"records":[{"kind":"plan","rootPlanId":"p","currentPlanId":"p","tags":[` + strings.TrimSuffix(strings.Repeat(`"",`, hugeList), ",") + `]}]}`
+	body := `{"records":[{"kind":"plan","rootPlanId":"p","currentPlanId":"p","tags":[` +
+		strings.TrimSuffix(strings.Repeat(`"",`, hugeList), ",") + `]}]}`
 	if status, a := c.PostBody(wire.TypeJSON, []byte(body)); status != http.StatusOK {
 		t.Fatalf("%d %+v", status, a)
 	}
@@ -436,11 +504,14 @@ func TestTwoWritersOfOnePlan(t *testing.T) {
 	for i := range writers {
 		wg.Go(func() {
 			s := fmt.Sprint("s", i)
-			c.Write(plan("p", obj{"rev": i, "title": fmt.Sprint(i)}), step("p", "p", s, obj{"stepIndex": i}), cycle("p", s, 0, obj{"inputTokens": 1}))
+			c.Write(plan("p", obj{"rev": i, "title": fmt.Sprint(i)}), step("p", "p", s, obj{"stepIndex": i}),
+				cycle("p", s, 0, obj{"inputTokens": 1}))
 		})
 	}
 	wg.Wait()
-	expect(t, c.Details("p"), obj{"title": fmt.Sprint(writers - 1), "agentExecutionSequence.#": writers, "figures.inputTokens": writers})
+	expect(t, c.Details("p"), obj{
+		"title": fmt.Sprint(writers - 1), "agentExecutionSequence.#": writers, "figures.inputTokens": writers,
+	})
 }
 
 // TestRevisions are kept for each field.
@@ -451,7 +522,8 @@ func TestRevisions(t *testing.T) {
 	c.Write(plan("p", obj{"rev": 3, "title": "three", "summary": "three"}))
 	expect(t, c.Details("p"), obj{"title": "five", "summary": "three"}) // the older one counts where nothing is known
 	c.Write(plan("p", obj{"rev": 4, "summary": "four"}))
-	expect(t, c.Details("p"), obj{"title": "five", "summary": "four"}) // newer than the field's, though not than the row's newest
+	// newer than the field's, though not than the row's newest
+	expect(t, c.Details("p"), obj{"title": "five", "summary": "four"})
 	c.Write(plan("p", obj{"rev": 5, "title": "a lesser value"}), plan("p", obj{"rev": 4, "summary": "greater"}))
 	expect(t, c.Details("p"), obj{"title": "five", "summary": "greater"})
 	c.Write(plan("p", obj{"title": "the latest arrival"}))
@@ -473,7 +545,10 @@ func TestAttempts(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	want := obj{"maxBodyBytes": 64 << 20, "maxRecords": 1000, "maxTextBytes": 4 << 20, "maxIdBytes": 255, "maxJsonDepth": 100, "maxListItems": 1000, "maxCount": 1e12}
+	want := obj{
+		"maxBodyBytes": 64 << 20, "maxRecords": 1000, "maxTextBytes": 4 << 20, "maxIdBytes": 255, "maxJsonDepth": 100,
+		"maxListItems": 1000, "maxCount": 1e12,
+	}
 	got := serve(t).Read("/api/v1/limits")
 	expect(t, got, want)
 	if len(got.(obj)) != len(want) {

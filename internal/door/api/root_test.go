@@ -19,9 +19,11 @@ import (
 func ambiguous(t *testing.T) *client {
 	t.Helper()
 	c := serve(t)
-	c.Write(plan("victim", obj{"title": "of victim"}), step("victim", "victim", "s", obj{"agentName": "of victim"}), thought("victim", "victim", "of victim"))
+	c.Write(plan("victim", obj{"title": "of victim"}), step("victim", "victim", "s", obj{"agentName": "of victim"}),
+		thought("victim", "victim", "of victim"))
 	for _, root := range []string{"a", "b"} {
-		c.Write(subPlan(root, "victim", root, "t", obj{"title": "of " + root}), step(root, "victim", "s", obj{"agentName": "of " + root}), thought(root, "victim", "of "+root))
+		c.Write(subPlan(root, "victim", root, "t", obj{"title": "of " + root}),
+			step(root, "victim", "s", obj{"agentName": "of " + root}), thought(root, "victim", "of "+root))
 	}
 	return c
 }
@@ -31,7 +33,8 @@ func TestSecondRoot(t *testing.T) {
 	t.Parallel()
 	c := ambiguous(t)
 	events := func(query string) string {
-		c.Write(plan("victim", state("COMPLETED")), plan("a", state("COMPLETED")), subPlan("a", "victim", "a", "t", state("COMPLETED")))
+		c.Write(plan("victim", state("COMPLETED")), plan("a", state("COMPLETED")),
+			subPlan("a", "victim", "a", "t", state("COMPLETED")))
 		return string(c.Get("/api/v1/plans/victim/events" + query).Body)
 	}
 	for root, want := range map[string]struct {
@@ -47,21 +50,28 @@ func TestSecondRoot(t *testing.T) {
 			query = "?root=" + root
 		}
 		for _, path := range []string{details, "/api/v1/plans/"} {
-			expect(t, c.Read(path+"victim"+query), obj{"rootPlanId": want.plan, "title": "of " + want.plan, "alsoUnder": want.plansUnder})
+			expect(t, c.Read(path+"victim"+query), obj{
+				"rootPlanId": want.plan, "title": "of " + want.plan, "alsoUnder": want.plansUnder,
+			})
 		}
 		for _, path := range []string{agentExecution, "/api/v1/steps/"} {
-			expect(t, c.Read(path+"s"+query), obj{"rootPlanId": want.step, "agentName": "of " + want.step, "alsoUnder": want.stepsUnder})
+			expect(t, c.Read(path+"s"+query), obj{
+				"rootPlanId": want.step, "agentName": "of " + want.step, "alsoUnder": want.stepsUnder,
+			})
 		}
 		expect(t, c.Read("/api/v1/plans/victim/thoughts"+query), obj{"items.#": 1, "items.0.thoughtId": "of " + want.plan})
-		if export := c.Get("/api/v1/plans/victim/records" + query); !strings.HasPrefix(string(export.Body), fmt.Sprintf(`{"kind":"plan","rootPlanId":%q,"currentPlanId":%[1]q`, want.plan)) {
+		if export := c.Get("/api/v1/plans/victim/records" + query); !strings.HasPrefix(string(export.Body),
+			fmt.Sprintf(`{"kind":"plan","rootPlanId":%q,"currentPlanId":%[1]q`, want.plan)) {
 			t.Errorf("root %q: exported %.100s", root, export.Body)
 		}
 		if got := events(query); !strings.Contains(got, fmt.Sprintf(`"rootPlanId":%q`, want.plan)) {
 			t.Errorf("root %q: events %.300s", root, got)
 		}
 	}
-	for _, path := range []string{details + "victim?root=c", "/api/v1/plans/victim?root=c", "/api/v1/plans/victim/waits?root=c", "/api/v1/plans/victim/records?root=c",
-		"/api/v1/plans/victim/events?root=c", "/api/v1/steps/s?root=c", agentExecution + "s?root=c", "/api/v1/plans/a?root=b"} {
+	for _, path := range []string{details + "victim?root=c", "/api/v1/plans/victim?root=c",
+		"/api/v1/plans/victim/waits?root=c", "/api/v1/plans/victim/records?root=c",
+		"/api/v1/plans/victim/events?root=c", "/api/v1/steps/s?root=c", agentExecution + "s?root=c",
+		"/api/v1/plans/a?root=b"} {
 		wantStatus(t, c.Get(path), http.StatusNotFound)
 	}
 	// What is read is what is deleted.
@@ -85,7 +95,8 @@ func TestManyRoots(t *testing.T) {
 // says more, whatever the order of the records (N13).
 func TestPlaceholders(t *testing.T) {
 	t.Parallel()
-	key, told := obj{"kind": "plan", "rootPlanId": "q", "currentPlanId": "q2"}, subPlan("q", "q2", "q", "t", obj{"title": "sub"})
+	key, told := obj{"kind": "plan", "rootPlanId": "q", "currentPlanId": "q2"},
+		subPlan("q", "q2", "q", "t", obj{"title": "sub"})
 	root := plan("q", state("PENDING"))
 	type shown struct{ Root, Sub bool }
 	for name, tt := range map[string]struct {
@@ -132,7 +143,10 @@ func TestNoPlaceholder(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	_, schema := recordSchema(t, "plan")
-	values := map[string]any{"tags": []string{}, "metadata": obj{}, "state": "PENDING", "traceId": strings.Repeat("1", 32), "startedBy": obj{"planId": "p"}}
+	values := map[string]any{
+		"tags": []string{}, "metadata": obj{}, "state": "PENDING", "traceId": strings.Repeat("1", 32),
+		"startedBy": obj{"planId": "p"},
+	}
 	for i, name := range slices.Sorted(maps.Keys(schema["properties"].(obj))) {
 		root := fmt.Sprint("r", i)
 		r := obj{"kind": "plan", "rootPlanId": root, "currentPlanId": root}
@@ -199,7 +213,8 @@ func TestDeepTrees(t *testing.T) {
 	down := func(v any) (last obj, depth int) {
 		p := v.(obj)
 		for {
-			if steps := p["agentExecutionSequence"].([]any); len(steps) == 0 || len(steps[0].(obj)["subPlanExecutionRecords"].([]any)) == 0 {
+			if steps := p["agentExecutionSequence"].([]any); len(steps) == 0 ||
+				len(steps[0].(obj)["subPlanExecutionRecords"].([]any)) == 0 {
 				return p, depth
 			}
 			p = lookup(t, p, "agentExecutionSequence.0.subPlanExecutionRecords.0").(obj)
@@ -207,7 +222,10 @@ func TestDeepTrees(t *testing.T) {
 		}
 	}
 	for _, path := range []string{details, "/api/v1/plans/"} {
-		for query, depth := range map[string]int{"": 50, "?maxDepth=0": 0, "?maxDepth=3": 3, fmt.Sprint("?maxDepth=", levels-1): levels - 1, fmt.Sprint("?maxDepth=", levels): levels, "?maxDepth=20000": levels} {
+		for query, depth := range map[string]int{
+			"": 50, "?maxDepth=0": 0, "?maxDepth=3": 3, fmt.Sprint("?maxDepth=", levels-1): levels - 1,
+			fmt.Sprint("?maxDepth=", levels): levels, "?maxDepth=20000": levels,
+		} {
 			tree := c.Read(path + "p0" + query)
 			last, got := down(tree)
 			if got != depth {
@@ -282,7 +300,8 @@ func TestUnknownQuery(t *testing.T) {
 			if strings.HasPrefix(route, "/api/v1/") {
 				wantProblem(t, a, http.StatusBadRequest, "nonsense")
 			} else if executor := strings.HasPrefix(route, "/api/executor/"); strings.Contains(string(a.Body), "nonsense") ||
-				executor && a.Status != http.StatusOK && !strings.HasPrefix(string(a.Body), `{"error":`) { // its own words about the rest
+				// its own words about the rest
+				executor && a.Status != http.StatusOK && !strings.HasPrefix(string(a.Body), `{"error":`) {
 				t.Errorf("%s %s: %d %s", method, path, a.Status, a.Body)
 			}
 		}

@@ -14,7 +14,9 @@ func (s *Server) Routes() []httpd.Route {
 	const get, post, del = http.MethodGet, http.MethodPost, http.MethodDelete
 	read, open := httpd.ScopeRead, httpd.ScopeNone
 	executor := func(method, path string, h echo.HandlerFunc) httpd.Route {
-		return httpd.Route{Method: method, Path: "/api/executor/" + path, Need: read, Handle: h, Refuse: httpd.NotFoundWithoutBody}
+		return httpd.Route{
+			Method: method, Path: "/api/executor/" + path, Need: read, Handle: h, Refuse: httpd.NotFoundWithoutBody,
+		}
 	}
 	details := executor(get, "details/:planId", s.executorDetails)
 	details.Spends = true // the exception of a plan
@@ -32,8 +34,14 @@ func (s *Server) Routes() []httpd.Route {
 		{Method: get, Path: "/api/v1/search", Need: read, Handle: s.searchTexts},
 		{Method: get, Path: "/api/v1/plans/:planId", Need: read, Handle: s.plan},
 		{Method: del, Path: "/api/v1/plans/:planId", Need: httpd.ScopeAdmin, Handle: s.deletePlan},
-		{Method: get, Path: "/api/v1/plans/:planId/thoughts", Need: read, Handle: s.listBeside(record.KindThought, "thoughts")},
-		{Method: get, Path: "/api/v1/plans/:planId/artifacts", Need: read, Handle: s.listBeside(record.KindArtifact, "artifacts")},
+		{
+			Method: get, Path: "/api/v1/plans/:planId/thoughts", Need: read,
+			Handle: s.listBeside(record.KindThought, "thoughts"),
+		},
+		{
+			Method: get, Path: "/api/v1/plans/:planId/artifacts", Need: read,
+			Handle: s.listBeside(record.KindArtifact, "artifacts"),
+		},
 		{Method: get, Path: "/api/v1/plans/:planId/sources", Need: read, Handle: s.listBeside(record.KindSource, "sources")},
 		{Method: get, Path: "/api/v1/plans/:planId/waits", Need: read, Handle: s.listBeside(record.KindWait, "waits")},
 		{Method: get, Path: "/api/v1/plans/:planId/failures", Need: read, Handle: s.listFailures},
@@ -42,6 +50,8 @@ func (s *Server) Routes() []httpd.Route {
 		{Method: get, Path: "/api/v1/plans/:planId/events", Need: read, Handle: s.planEvents, Stream: true},
 		{Method: get, Path: "/api/v1/events", Need: read, Handle: s.allEvents, Stream: true},
 		{Method: get, Path: "/api/v1/steps/:stepId", Need: read, Handle: s.step},
-		{Method: get, Path: "/openapi.yaml", Need: open, Handle: func(c echo.Context) error { return c.Blob(http.StatusOK, "application/yaml", openAPI) }},
+		{Method: get, Path: "/openapi.yaml", Need: open, Handle: func(c echo.Context) error {
+			return c.Blob(http.StatusOK, "application/yaml", openAPI)
+		}},
 	}...)
 }

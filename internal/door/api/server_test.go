@@ -52,10 +52,13 @@ func TestEachReadIsOneStatement(t *testing.T) {
 		records := []any{plan(root), step(root, root, s), cycle(root, s, 0), wait(root, root, "w")}
 		for i := range plans - 1 {
 			call, sub := fmt.Sprintf("%s-t%d", root, i), fmt.Sprintf("%s-p%d", root, i)
-			records = append(records, tool(root, s, i%7, call, obj{"result": "{}"}), subPlan(root, sub, root, call), step(root, sub, sub+"-s"), tool(root, sub+"-s", 0, call+"-t"))
+			records = append(records, tool(root, s, i%7, call, obj{"result": "{}"}), subPlan(root, sub, root, call),
+				step(root, sub, sub+"-s"), tool(root, sub+"-s", 0, call+"-t"))
 		}
 		writer.Write(records...)
-		for name, path := range map[string]string{"details": details + root, "step": agentExecution + s, "native": "/api/v1/plans/" + root} {
+		for name, path := range map[string]string{
+			"details": details + root, "step": agentExecution + s, "native": "/api/v1/plans/" + root,
+		} {
 			t.Run(fmt.Sprintf("%s of %d plans", name, plans), func(t *testing.T) {
 				t.Parallel()
 				var sent statements
@@ -89,12 +92,17 @@ func TestWithoutADatabase(t *testing.T) {
 	serveWith(t, options{DB: db}).Write(plan("p"), step("p", "p", "s"))
 	c := serveWith(t, options{DB: db, Store: func(c *store.Config) { c.RetryFor = time.Millisecond }})
 	patient := serveWith(t, options{
-		DB: db, Store: func(c *store.Config) { c.RetryFor = time.Hour }, Server: func(c *apitest.Config) { c.ExportTimeout = time.Millisecond },
+		DB: db, Store: func(c *store.Config) {
+			c.RetryFor = time.Hour
+		}, Server: func(c *apitest.Config) { c.ExportTimeout = time.Millisecond },
 	})
 	wantStatus(t, c.Get("/readyz"), http.StatusOK)
 	allow(false)
 	for range 2 { // with connections that are dead, and without any
-		for _, path := range []string{"/readyz", details + "p", details + "nobody", agentExecution + "s", agentExecution + "nobody", "/api/v1/plans", "/api/v1/plans/p", "/api/v1/steps/s"} {
+		for _, path := range []string{
+			"/readyz", details + "p", details + "nobody", agentExecution + "s", agentExecution + "nobody", "/api/v1/plans",
+			"/api/v1/plans/p", "/api/v1/steps/s",
+		} {
 			a := wantStatus(t, c.Get(path), http.StatusServiceUnavailable)
 			if a.Header.Get("Retry-After") == "" {
 				t.Errorf("%s: no Retry-After", path)
@@ -104,10 +112,15 @@ func TestWithoutADatabase(t *testing.T) {
 			}
 		}
 		wantStatus(t, c.Do(http.MethodDelete, details+"p", nil), http.StatusServiceUnavailable)
-		wantStatus(t, c.Do(http.MethodPost, "/api/v1/records", strings.NewReader(`{"records":[{"kind":"plan","rootPlanId":"p","currentPlanId":"p"}]}`), "Content-Type", "application/json"), http.StatusServiceUnavailable)
+		wantStatus(t, c.Do(http.MethodPost, "/api/v1/records",
+			strings.NewReader(`{"records":[{"kind":"plan","rootPlanId":"p","currentPlanId":"p"}]}`), "Content-Type",
+			"application/json"), http.StatusServiceUnavailable)
 		for contentType, encode := range apitest.Encodings {
-			apitest.WantRefused(t, c.Export("/v1/traces", contentType, encode(t, apitest.AgentTrace(1, nil))), http.StatusServiceUnavailable, contentType, "cannot be reached")
-			apitest.WantRefused(t, patient.Export("/v1/traces", contentType, encode(t, apitest.AgentTrace(1, nil))), http.StatusServiceUnavailable, contentType, "") // whichever is first
+			apitest.WantRefused(t, c.Export("/v1/traces", contentType, encode(t, apitest.AgentTrace(1, nil))),
+				http.StatusServiceUnavailable, contentType, "cannot be reached")
+			// whichever is first
+			apitest.WantRefused(t, patient.Export("/v1/traces", contentType, encode(t, apitest.AgentTrace(1, nil))),
+				http.StatusServiceUnavailable, contentType, "")
 			apitest.WantTaken(t, c.Export("/v1/metrics", contentType, nil), contentType)
 		}
 		wantStatus(t, c.Get("/livez"), http.StatusOK)
@@ -135,9 +148,12 @@ func TestWritesThatWait(t *testing.T) {
 	c.Write(plan("p"))
 	refused := func(says string) {
 		t.Helper()
-		a := c.Do(http.MethodPost, "/api/v1/records", strings.NewReader(`{"kind":"plan","rootPlanId":"p","currentPlanId":"p","title":"x"}`), "Content-Type", "application/x-ndjson")
+		a := c.Do(http.MethodPost, "/api/v1/records",
+			strings.NewReader(`{"kind":"plan","rootPlanId":"p","currentPlanId":"p","title":"x"}`), "Content-Type",
+			"application/x-ndjson")
 		wantProblem(t, a, http.StatusServiceUnavailable, nil)
-		if !strings.Contains(string(a.Body), says) || strings.Contains(string(a.Body), "folder") || a.Header.Get("Retry-After") == "" {
+		if !strings.Contains(string(a.Body), says) || strings.Contains(string(a.Body), "folder") ||
+			a.Header.Get("Retry-After") == "" {
 			t.Errorf("answered %s, want %q and Retry-After", a.Body, says)
 		}
 		wantStatus(t, c.Get("/readyz"), http.StatusOK)
@@ -170,8 +186,8 @@ func TestReadyNeedsMigrations(t *testing.T) {
 	wantProblem(t, c.Get("/readyz"), http.StatusServiceUnavailable, nil)
 }
 
-// TestHealthTellsLittle: S11. Without a key that may read, health checks say whether the server works and nothing of its database. Where no key
-// is needed, or with one, they say how the database stands.
+// TestHealthTellsLittle: S11. Without a key that may read, health checks say whether the server works and nothing of
+// its database. Where no key is needed, or with one, they say how the database stands.
 func TestHealthTellsLittle(t *testing.T) {
 	t.Parallel()
 	reads, readsLine := apitest.NewKey(t, "reader", httpd.ScopeRead)
@@ -179,7 +195,8 @@ func TestHealthTellsLittle(t *testing.T) {
 	wrong, _ := apitest.NewKey(t, "wrong", httpd.ScopeRead)
 	c := serveWith(t, options{Server: func(c *apitest.Config) { c.HTTP.Keys = apitest.Keys(t, readsLine, writesLine) }})
 	for key, all := range map[string]bool{"": false, wrong: false, writes: false, reads: true} {
-		if body := string(wantStatus(t, c.As(key).Get("/readyz"), http.StatusOK).Body); (body != "ok\n") != all || all && !strings.Contains(body, "timeline: ") {
+		if body := string(wantStatus(t, c.As(key).Get("/readyz"), http.StatusOK).Body); (body != "ok\n") != all || all &&
+			!strings.Contains(body, "timeline: ") {
 			t.Errorf("/readyz: %q", body)
 		}
 		wantStatus(t, c.As(key).Get("/readyz", "X-Api-Key", reads), http.StatusOK)
@@ -199,17 +216,21 @@ func TestHealthTellsLittle(t *testing.T) {
 	}
 }
 
-// TestErrorsTellLittle: who has no key learns no version, path or name from what refuses him, and the same of an id that is there and of one
-// that is not.
+// TestErrorsTellLittle: who has no key learns no version, path or name from what refuses him, and the same of an id
+// that is there and of one that is not.
 func TestErrorsTellLittle(t *testing.T) {
 	t.Parallel()
 	secret, line := apitest.NewKey(t, "reader", httpd.ScopeRead, httpd.ScopeWrite)
-	c := serveWith(t, options{Server: func(c *apitest.Config) { c.HTTP.Keys, c.HTTP.Version = apitest.Keys(t, line), "v9.9.9-hidden" }})
+	c := serveWith(t, options{Server: func(c *apitest.Config) {
+		c.HTTP.Keys, c.HTTP.Version = apitest.Keys(t, line), "v9.9.9-hidden"
+	}})
 	c.As(secret).Write(plan("there"))
 	wrong, _ := apitest.NewKey(t, "wrong", httpd.ScopeRead)
 	for _, key := range []string{"", wrong, "x", secret[:len(secret)-1], secret + "x"} {
 		var said string
-		for _, path := range []string{"/metrics", "/api/v1/plans/there", "/api/v1/plans/none", "/api/v1/limits", "/nowhere", "/api/v1/events"} {
+		for _, path := range []string{
+			"/metrics", "/api/v1/plans/there", "/api/v1/plans/none", "/api/v1/limits", "/nowhere", "/api/v1/events",
+		} {
 			a := wantStatus(t, c.As(key).Outside(http.MethodGet, path), http.StatusUnauthorized)
 			if said == "" {
 				said = string(a.Body)

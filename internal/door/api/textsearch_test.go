@@ -13,20 +13,37 @@ import (
 func TestSearchTexts(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
-	c.Write(obj{"kind": "plan", "rootPlanId": "old run", "currentPlanId": "old run", "title": "Find a needle", "startTime": at(0)},
-		obj{"kind": "plan", "rootPlanId": "new", "currentPlanId": "new", "name": "finder", "project": "docs", "state": "FAILED", "startTime": at(60)},
-		obj{"kind": "agentExecution", "rootPlanId": "new", "planId": "new", "stepId": "a/b", "agentName": "first", "result": "no NEEDLE"},
-		obj{"kind": "thinkAct", "rootPlanId": "new", "stepId": "a/b", "seq": 3, "thinkInput": "a needle?", "thinkOutput": "the needle!"},
-		obj{"kind": "actTool", "rootPlanId": "new", "stepId": "a/b", "seq": 3, "toolCallId": "x", "name": "look", "result": "a\nneedle"},
+	c.Write(obj{
+		"kind": "plan", "rootPlanId": "old run", "currentPlanId": "old run", "title": "Find a needle", "startTime": at(0),
+	},
+		obj{
+			"kind": "plan", "rootPlanId": "new", "currentPlanId": "new", "name": "finder", "project": "docs", "state": "FAILED",
+			"startTime": at(60),
+		},
+		obj{
+			"kind": "agentExecution", "rootPlanId": "new", "planId": "new", "stepId": "a/b", "agentName": "first",
+			"result": "no NEEDLE",
+		},
+		obj{
+			"kind": "thinkAct", "rootPlanId": "new", "stepId": "a/b", "seq": 3, "thinkInput": "a needle?",
+			"thinkOutput": "the needle!",
+		},
+		obj{
+			"kind": "actTool", "rootPlanId": "new", "stepId": "a/b", "seq": 3, "toolCallId": "x", "name": "look",
+			"result": "a\nneedle",
+		},
 		obj{"kind": "thought", "rootPlanId": "new", "planId": "new", "thoughtId": "t", "content": "Where is the needle?"},
 		obj{"kind": "wait", "rootPlanId": "new", "planId": "new", "waitId": "w", "title": "Needle or pin?"})
 	const path = "/api/v1/search?q=Needle"
 	apitest.Expect(t, c.Read(path), obj{
 		"nextCursor": nil, "incomplete": false, "reached": nil, "items.#": 7,
-		"items.0.rootPlanId": "new", "items.0.runName": "finder", "items.0.title": nil, "items.0.project": "docs", "items.0.state": "FAILED", "items.0.began": at(60),
-		"items.0.at": "step:a%2Fb", "items.0.kind": "agentExecution", "items.0.planId": "new", "items.0.stepId": "a/b", "items.0.seq": nil, "items.0.textId": nil,
-		"items.0.name": "first", "items.0.field": "result", "items.0.before": "no ", "items.0.match": "NEEDLE", "items.0.after": "",
-		"items.1.at": "cycle:a%2Fb/3", "items.1.seq": 3, "items.1.field": "thinkOutput", "items.1.name": "first",
+		"items.0.rootPlanId": "new", "items.0.runName": "finder", "items.0.title": nil, "items.0.project": "docs",
+		"items.0.state": "FAILED", "items.0.began": at(60),
+		"items.0.at": "step:a%2Fb", "items.0.kind": "agentExecution", "items.0.planId": "new", "items.0.stepId": "a/b",
+		"items.0.seq": nil, "items.0.textId": nil,
+		"items.0.name": "first", "items.0.field": "result", "items.0.before": "no ", "items.0.match": "NEEDLE",
+		"items.0.after": "",
+		"items.1.at":    "cycle:a%2Fb/3", "items.1.seq": 3, "items.1.field": "thinkOutput", "items.1.name": "first",
 		"items.2.at": "cycle:a%2Fb/3", "items.2.field": "thinkInput",
 		"items.3.at": "call:a%2Fb/3/x", "items.3.toolCallId": "x", "items.3.name": "look", "items.3.before": "a ",
 		"items.4.at": "plan:new", "items.4.kind": "thought", "items.4.textId": "t",
@@ -49,7 +66,8 @@ func TestSearchTexts(t *testing.T) {
 	apitest.Expect(t, c.Read(path+"&until="+url.QueryEscape(at(60))), obj{"items.#": 1})
 	apitest.Expect(t, c.Read(path+"&agent=first&kind=actTool&state=FAILED"), obj{"items.#": 1})
 	for _, wrong := range []struct{ query, field string }{
-		{"", "q"}, {"?q=%20", "q"}, {"?q=a&kind=run", "kind"}, {"?q=a&state=odd", "state"}, {"?q=a&cursor=wrong", "cursor"}, {"?q=a&since=x", "since"}, {"?q=a&limit=0", "limit"},
+		{"", "q"}, {"?q=%20", "q"}, {"?q=a&kind=run", "kind"}, {"?q=a&state=odd", "state"}, {"?q=a&cursor=wrong", "cursor"},
+		{"?q=a&since=x", "since"}, {"?q=a&limit=0", "limit"},
 		{"?q=a&failed=true", "failed"},
 	} {
 		apitest.WantProblem(t, c.Get("/api/v1/search"+wrong.query), http.StatusBadRequest, wrong.field)
@@ -70,7 +88,9 @@ func TestSearchPerRunLosesNothing(t *testing.T) {
 		obj{"kind": "agentExecution", "rootPlanId": "plain", "planId": "plain", "stepId": "p2", "result": "no needle"},
 		obj{"kind": "thought", "rootPlanId": "plain", "planId": "plain", "thoughtId": "t", "content": "Where is the needle?"})
 	for i := range 12 { // the policies of calls are not searched, but the rows that have the word are read
-		call := obj{"kind": "actTool", "rootPlanId": "late", "stepId": "l", "seq": i, "toolCallId": "c", "policy": obj{"of": "needle"}}
+		call := obj{
+			"kind": "actTool", "rootPlanId": "late", "stepId": "l", "seq": i, "toolCallId": "c", "policy": obj{"of": "needle"},
+		}
 		if i == 4 || i == 8 || i == 11 {
 			call["result"] = "a needle"
 		}
@@ -80,7 +100,9 @@ func TestSearchPerRunLosesNothing(t *testing.T) {
 		c.Write(call)
 	}
 	for i := range 8 {
-		c.Write(obj{"kind": "actTool", "rootPlanId": "many", "stepId": "m", "seq": i, "toolCallId": "c", "result": "a needle"})
+		c.Write(obj{
+			"kind": "actTool", "rootPlanId": "many", "stepId": "m", "seq": i, "toolCallId": "c", "result": "a needle",
+		})
 	}
 
 	for _, perRun := range []int{1, 2, 3, 4, 5, 6, 100} {

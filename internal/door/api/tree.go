@@ -72,7 +72,8 @@ func addStepOfTree(o *object, st *tree.Step) {
 
 // waitView has what the executor contract shows of a wait.
 var waitView = viewOf(record.KindWait, []string{
-	"rootPlanId", "planId", "stepId", "toolCallId", "title", "state", "decision", "decidedBy", "by", "subject", "subjectSha256", "decisionText", "startTime", "endTime", "expiresAt",
+	"rootPlanId", "planId", "stepId", "toolCallId", "title", "state", "decision", "decidedBy", "by", "subject",
+	"subjectSha256", "decisionText", "startTime", "endTime", "expiresAt",
 }, nil)
 
 // defaultWaitTitle is the title of waits that have none.
@@ -96,7 +97,8 @@ func addWaitState(o *object, p *tree.Plan) {
 // The executor contract has these kinds without some fields: ids that the place in the tree
 // says, and the id of a tool call under another name.
 var (
-	stepView  = viewOf(record.KindAgentExecution, []string{"spanId"}, map[string]string{"maxSteps": "0", "currentStep": "0"})
+	stepView = viewOf(record.KindAgentExecution, []string{"spanId"},
+		map[string]string{"maxSteps": "0", "currentStep": "0"})
 	cycleView = viewOf(record.KindThinkAct, []string{"rootPlanId", "stepId", "spanId"}, nil)
 	// cycleViews are by whether contents come once.
 	cycleViews = map[bool]view{false: cycleView, true: cycleView.withParts()}

@@ -44,9 +44,9 @@ func (p Proxies) has(a netip.Addr) bool {
 	return false
 }
 
-// client returns the address of the client that made a request: the peer or, if that is one of the proxies, the last address of
-// X-Forwarded-For that is none of them. Each proxy appends the address of its own peer, so anything before that address may be made up by
-// the client.
+// client returns the address of the client that made a request: the peer or, if that is one of the proxies, the last
+// address of X-Forwarded-For that is none of them. Each proxy appends the address of its own peer, so anything before
+// that address may be made up by the client.
 func (p Proxies) client(r *http.Request) netip.Addr {
 	client := addressOf(r.RemoteAddr)
 	if !p.has(client) {

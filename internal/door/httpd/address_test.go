@@ -9,10 +9,13 @@ import (
 	"github.com/actlog/actlog/internal/testkit/apitest"
 )
 
-// TestAddressOfAClient: S10. The address is the peer's or, if that is a proxy that is trusted, the last one of X-Forwarded-For that is none.
+// TestAddressOfAClient: S10. The address is the peer's or, if that is a proxy that is trusted, the last one of
+// X-Forwarded-For that is none.
 func TestAddressOfAClient(t *testing.T) {
 	t.Parallel()
-	proxies, err := httpd.ParseProxies([]string{"10.0.0.0/8", " 192.0.2.7", "2001:db8:1::/48", "::ffff:172.16.0.0/108", ""})
+	proxies, err := httpd.ParseProxies([]string{
+		"10.0.0.0/8", " 192.0.2.7", "2001:db8:1::/48", "::ffff:172.16.0.0/108", "",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,8 +56,8 @@ func TestAddressOfAClient(t *testing.T) {
 	}
 }
 
-// TestSharesBehindAProxy: clients of a proxy that is trusted have shares of their own, and those of an IPv6 network one. The log has their
-// addresses. Of another proxy nothing is believed.
+// TestSharesBehindAProxy: clients of a proxy that is trusted have shares of their own, and those of an IPv6 network
+// one. The log has their addresses. Of another proxy nothing is believed.
 func TestSharesBehindAProxy(t *testing.T) {
 	t.Parallel()
 	for trusted, want := range map[string]string{"127.0.0.0/8": "200 200 429 200", "192.0.2.1": "200 429 429 429"} {
@@ -63,10 +66,13 @@ func TestSharesBehindAProxy(t *testing.T) {
 			t.Fatal(err)
 		}
 		log := new(apitest.Log)
-		c := serveWith(t, options{Log: log, Server: func(c *apitest.Config) { c.HTTP.Proxies, c.HTTP.MaxStreams = proxies, 4 }})
+		c := serveWith(t, options{Log: log, Server: func(c *apitest.Config) {
+			c.HTTP.Proxies, c.HTTP.MaxStreams = proxies, 4
+		}})
 		var got []string
 		for i, client := range []string{"203.0.113.1", "2001:db8::1", "2001:db8::2", "2001:db8:0:1::2"} {
-			status, _ := begin(t, c, "/api/v1/events", "", "X-Forwarded-For", "8.8.8.8, "+client, "X-Request-Id", string(rune('a'+i)))
+			status, _ := begin(t, c, "/api/v1/events", "", "X-Forwarded-For", "8.8.8.8, "+client, "X-Request-Id",
+				string(rune('a'+i)))
 			got = append(got, status)
 		}
 		if got := strings.Join(got, " "); got != want {

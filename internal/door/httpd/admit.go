@@ -14,8 +14,8 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// admit is Admit for a request, which may also have the cookie of a session. That opens what a key opens, but writes only
-// if a page of this server sent them: browsers add cookies by themselves.
+// admit is Admit for a request, which may also have the cookie of a session. That opens what a key opens, but writes
+// only if a page of this server sent them: browsers add cookies by themselves.
 func (s *Server) admit(r *http.Request, need Scope) (found *key, byCookie bool, refused *Problem, err error) {
 	keys := s.keys.Load()
 	if keys == nil {
@@ -28,7 +28,9 @@ func (s *Server) admit(r *http.Request, need Scope) (found *key, byCookie bool, 
 			return nil, true, nil, err
 		}
 		if safe := r.Method == http.MethodGet || r.Method == http.MethodHead; found != nil && !safe && !fromOwnPage(r) {
-			return found, true, &Problem{Status: http.StatusForbidden, Detail: "a session writes only from the web page; programs send an API key"}, nil
+			return found, true, &Problem{
+				Status: http.StatusForbidden, Detail: "a session writes only from the web page; programs send an API key",
+			}, nil
 		}
 	}
 	_, refused = found.admit(need)
@@ -38,8 +40,8 @@ func (s *Server) admit(r *http.Request, need Scope) (found *key, byCookie bool, 
 // anybody is the key of everybody where no keys are set.
 var anybody = &key{scopes: scopes}
 
-// MayAct reports whether the sender of a GET means what it does: it brought a key in a header, which no link and no page of another
-// site can. Where no keys are needed, no browser sent it, but for a script of a page of this server.
+// MayAct reports whether the sender of a GET means what it does: it brought a key in a header, which no link and no
+// page of another site can. Where no keys are needed, no browser sent it, but for a script of a page of this server.
 func MayAct(c echo.Context) bool {
 	r, noted := c.Request(), requestOf(c)
 	switch {
@@ -67,18 +69,26 @@ func (s *Server) Login(c echo.Context, secret string) error {
 	}
 	switch {
 	case found == nil && s.failures.add(ClientOf(c).Name, time.Now()):
-		return &Problem{Status: http.StatusTooManyRequests, Detail: "this is no API key of this server, and too many others of this address were none either; try again in a minute", Field: "key", RetryAfter: 60}
+		return &Problem{
+			Status: http.StatusTooManyRequests,
+			Detail: "this is no API key of this server, and too many others of this address were none either; try again in " +
+				"a minute", Field: "key", RetryAfter: 60,
+		}
 	case found == nil:
 		return errNoKey
 	case !found.allows(ScopeRead):
-		return &Problem{Status: http.StatusForbidden, Detail: "this API key is not for reading: its scopes lack " + string(ScopeRead), Field: "key"}
+		return &Problem{
+			Status: http.StatusForbidden, Detail: "this API key is not for reading: its scopes lack " + string(ScopeRead),
+			Field: "key",
+		}
 	}
 
 	id := rand.Text() + rand.Text()
 	if err := s.config.Logins.AddLogin(c.Request().Context(), id, found.hash[:keyHashBytes], loginLasts); err != nil {
 		return err
 	}
-	if !s.keys.Load().stillAllow(found, ScopeRead) { // meanwhile it went, maybe after the sessions of keys that are gone were ended
+	// meanwhile it went, maybe after the sessions of keys that are gone were ended
+	if !s.keys.Load().stillAllow(found, ScopeRead) {
 		if err := s.config.Logins.EndLogin(c.Request().Context(), id); err != nil {
 			return err
 		}
@@ -90,9 +100,10 @@ func (s *Server) Login(c echo.Context, secret string) error {
 
 var errNoKey = &Problem{Status: http.StatusUnauthorized, Detail: "this is no API key of this server", Field: "key"}
 
-// EndSessions ends the sessions of keys that are gone, for good and on all servers: a key that comes back finds none. Those are the keys that
-// this server had, and those that it has never had, if the session is older than the file of keys. A younger session was begun on a server
-// that has a newer file. It does nothing if that was done since the keys have changed, and waits at most a few seconds for the database.
+// EndSessions ends the sessions of keys that are gone, for good and on all servers: a key that comes back finds none.
+// Those are the keys that this server had, and those that it has never had, if the session is older than the file of
+// keys. A younger session was begun on a server that has a newer file. It does nothing if that was done since the keys
+// have changed, and waits at most a few seconds for the database.
 func (s *Server) EndSessions(ctx context.Context) error {
 	e := &s.endings
 	if s.config.Logins == nil || !e.due.Load() {

@@ -31,7 +31,11 @@ const (
 var answerParts = sync.Pool{New: func() any { return new([answerPart]byte) }}
 
 // ErrTooLarge answers a request whose answer is more than may be held in memory for one.
-var ErrTooLarge = &Problem{Status: http.StatusRequestEntityTooLarge, Detail: "this answer is larger than the server holds in memory for one request; read the plan row by row, at /api/v1/plans/{planId}/records, or one step at a time"}
+var ErrTooLarge = &Problem{
+	Status: http.StatusRequestEntityTooLarge,
+	Detail: "this answer is larger than the server holds in memory for one request; read the plan row by row, at " +
+		"/api/v1/plans/{planId}/records, or one step at a time",
+}
 
 // Answer is the answer to one request on its way out. It is made as fast as it can be, and held
 // until the handler has returned. Only then it is sent, so a client that reads slowly holds
@@ -72,7 +76,10 @@ type Answer struct {
 // answered holds the answers of h and sends them when it is done.
 func (s *Server) answered(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a := &Answer{ResponseWriter: w, server: s, request: r.Context(), path: r.URL.Path, ahead: s.config.AnswerPatience, since: time.Now()}
+		a := &Answer{
+			ResponseWriter: w, server: s, request: r.Context(), path: r.URL.Path, ahead: s.config.AnswerPatience,
+			since: time.Now(),
+		}
 		defer a.end()
 		h.ServeHTTP(a, r)
 		a.made()
@@ -324,8 +331,8 @@ func (a *Answer) compress(n int) (done func()) {
 	}
 }
 
-// Flush implements [http.Flusher]: of an answer that is held, it sends what there is so far, and what follows is held again. A
-// handler that fails after that breaks the connection.
+// Flush implements [http.Flusher]: of an answer that is held, it sends what there is so far, and what follows is held
+// again. A handler that fails after that breaks the connection.
 func (a *Answer) Flush() {
 	if a.replaced || a.err != nil {
 		return
@@ -391,7 +398,8 @@ func (a *Answer) sendPart(p []byte) {
 	for len(p) > 0 {
 		part := p[:min(len(p), answerPart)]
 		began := time.Now()
-		a.ahead = min(a.ahead+began.Sub(a.since), a.server.config.AnswerPatience) + time.Duration(len(part))*time.Second/readRate
+		a.ahead = min(a.ahead+began.Sub(a.since), a.server.config.AnswerPatience) +
+			time.Duration(len(part))*time.Second/readRate
 		// If the connection cannot set a deadline, that of the server bounds the answer.
 		_ = control.SetWriteDeadline(began.Add(a.ahead))
 		if a.pacing {

@@ -38,29 +38,36 @@ func TestAnswersReturnWhatTheyHold(t *testing.T) {
 		"written without taking": {[]func(echo.Context) error{write, write}, http.StatusOK},
 		"fails early":            {[]func(echo.Context) error{take, failed}, http.StatusInternalServerError},
 		"fails late":             {[]func(echo.Context) error{take, write, failed}, http.StatusInternalServerError},
-		"panics early":           {[]func(echo.Context) error{take, func(echo.Context) error { panic("early") }}, http.StatusInternalServerError},
-		"panics late":            {[]func(echo.Context) error{take, write, func(echo.Context) error { panic("late") }}, http.StatusInternalServerError},
-		"aborts":                 {[]func(echo.Context) error{take, write, func(echo.Context) error { panic(http.ErrAbortHandler) }}, 0},
-		"too large":              {[]func(echo.Context) error{take, take, take, take}, http.StatusRequestEntityTooLarge},
-		"grows too large":        {[]func(echo.Context) error{write, write, write, write}, http.StatusRequestEntityTooLarge},
-		"streamed":               {[]func(echo.Context) error{stream, write, take, write, write, write}, http.StatusOK},
-		"flushed":                {[]func(echo.Context) error{write, flush, take, write}, http.StatusOK},
-		"flushed, fails":         {[]func(echo.Context) error{write, flush, take, write, failed}, 0},
-		"flushed, too large":     {[]func(echo.Context) error{write, flush, take, take, take, take}, 0},
-		"streamed, fails":        {[]func(echo.Context) error{stream, write, failed}, 0},
+		"panics early": {[]func(echo.Context) error{take, func(echo.Context) error {
+			panic("early")
+		}}, http.StatusInternalServerError},
+		"panics late": {[]func(echo.Context) error{take, write, func(echo.Context) error {
+			panic("late")
+		}}, http.StatusInternalServerError},
+		"aborts": {[]func(echo.Context) error{take, write, func(echo.Context) error {
+			panic(http.ErrAbortHandler)
+		}}, 0},
+		"too large":          {[]func(echo.Context) error{take, take, take, take}, http.StatusRequestEntityTooLarge},
+		"grows too large":    {[]func(echo.Context) error{write, write, write, write}, http.StatusRequestEntityTooLarge},
+		"streamed":           {[]func(echo.Context) error{stream, write, take, write, write, write}, http.StatusOK},
+		"flushed":            {[]func(echo.Context) error{write, flush, take, write}, http.StatusOK},
+		"flushed, fails":     {[]func(echo.Context) error{write, flush, take, write, failed}, 0},
+		"flushed, too large": {[]func(echo.Context) error{write, flush, take, take, take, take}, 0},
+		"streamed, fails":    {[]func(echo.Context) error{stream, write, failed}, 0},
 	} {
 		for _, encoding := range []string{"identity", "gzip", "zstd"} {
 			t.Run(name+", "+encoding, func(t *testing.T) {
 				t.Parallel()
 				s := httpd.New(httpd.Config{Logger: slog.New(slog.DiscardHandler), AnswerBytes: 20 << 20})
-				server := httptest.NewUnstartedServer(s.Handler(false, httpd.Route{Method: http.MethodGet, Path: "/", Handle: func(c echo.Context) error {
-					for _, do := range tt.does {
-						if err := do(c); err != nil {
-							return err
+				server := httptest.NewUnstartedServer(s.Handler(false,
+					httpd.Route{Method: http.MethodGet, Path: "/", Handle: func(c echo.Context) error {
+						for _, do := range tt.does {
+							if err := do(c); err != nil {
+								return err
+							}
 						}
-					}
-					return nil
-				}}))
+						return nil
+					}}))
 				server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)
 				server.Start()
 				defer server.Close()
@@ -76,7 +83,8 @@ func TestAnswersReturnWhatTheyHold(t *testing.T) {
 					}
 				} else {
 					defer resp.Body.Close()
-					if _, err := io.Copy(io.Discard, resp.Body); (err != nil) != (tt.status == 0) || err == nil && resp.StatusCode != tt.status {
+					if _, err := io.Copy(io.Discard, resp.Body); (err != nil) != (tt.status == 0) || err == nil &&
+						resp.StatusCode != tt.status {
 						t.Errorf("%d, %v, want %d", resp.StatusCode, err, tt.status)
 					}
 				}

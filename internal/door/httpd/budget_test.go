@@ -57,7 +57,8 @@ func TestSharesOfABudget(t *testing.T) {
 func start(c *client, header, body string) net.Conn {
 	c.T.Helper()
 	conn := c.Dial()
-	fmt.Fprintf(conn, "POST /api/v1/records HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nTransfer-Encoding: chunked\r\nAuthorization: Bearer %s\r\n%s\r\n", wire.TypeNDJSON, c.Key, header)
+	fmt.Fprintf(conn, "POST /api/v1/records HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\n"+
+		"Transfer-Encoding: chunked\r\nAuthorization: Bearer %s\r\n%s\r\n", wire.TypeNDJSON, c.Key, header)
 	more(c, conn, body)
 	return conn
 }
@@ -102,7 +103,8 @@ func TestBodiesInFlightAreBounded(t *testing.T) {
 			if packed == nil {
 				packed, encoding = body, ""
 			}
-			a := c.As(key).Do(http.MethodPost, "/api/v1/records", bytes.NewReader(packed), "Content-Type", wire.TypeNDJSON, "Content-Encoding", encoding)
+			a := c.As(key).Do(http.MethodPost, "/api/v1/records", bytes.NewReader(packed), "Content-Type", wire.TypeNDJSON,
+				"Content-Encoding", encoding)
 			wantProblem(t, a, want.status, nil)
 			if a.Header.Get("Retry-After") == "" || !strings.Contains(string(a.Body), want.says) {
 				t.Errorf("%v %s", a.Header, a.Body)
@@ -142,7 +144,8 @@ func TestBodiesThatStall(t *testing.T) {
 		"zstd":  start(c, "Content-Encoding: zstd\r\n", packed(apitest.Zstd)),
 	} {
 		resp := ended(c, conn)
-		if text, err := io.ReadAll(resp.Body); resp.StatusCode != http.StatusRequestTimeout || !strings.Contains(string(text), "too slowly") || err != nil {
+		if text, err := io.ReadAll(resp.Body); resp.StatusCode != http.StatusRequestTimeout ||
+			!strings.Contains(string(text), "too slowly") || err != nil {
 			t.Errorf("%s: %s %s %v", name, resp.Status, text, err)
 		}
 	}

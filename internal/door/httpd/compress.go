@@ -49,10 +49,12 @@ var zstdWriters = writer.ZstdWriterFactory{
 }
 
 // zstdEncoders are at the level that takes no more time than gzip at gzipLevel, whatever the texts. A
-// large answer gets smaller than with gzip, one of a few KiB up to 4 % larger. They look back 1 MiB, because the prompts of a run repeat those before: with the
-// 128 KiB that gzhttp has by itself, these are several times as large. An encoder takes 3 MiB.
+// large answer gets smaller than with gzip, one of a few KiB up to 4 % larger. They look back 1 MiB, because the
+// prompts of a run repeat those before: with the 128 KiB that gzhttp has by itself, these are several times as large.
+// An encoder takes 3 MiB.
 var zstdEncoders = sync.Pool{New: func() any {
-	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(1<<20), zstd.WithEncoderConcurrency(1))
+	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(1<<20),
+		zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		panic(err) // the options above are wrong
 	}

@@ -17,7 +17,8 @@ func TestAnswersAreCompressed(t *testing.T) {
 	c.Write(plan("p", obj{"title": strings.Repeat("quarterly ", 1000)}), plan("small"))
 	plain := c.Get("/api/v1/plans/p", "Accept-Encoding", "identity")
 	for accept, want := range map[string]string{
-		"": "", "identity": "", "br": "", "gzip": "gzip", "zstd": "zstd", "gzip, zstd": "zstd", "gzip;q=0": "", "gzip;q=1, zstd;q=0.1": "gzip", "GZIP": "gzip",
+		"": "", "identity": "", "br": "", "gzip": "gzip", "zstd": "zstd", "gzip, zstd": "zstd", "gzip;q=0": "",
+		"gzip;q=1, zstd;q=0.1": "gzip", "GZIP": "gzip",
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.Base+"/api/v1/plans/p", nil)
 		if err != nil {

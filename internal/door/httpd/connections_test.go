@@ -42,7 +42,9 @@ func enter(t *testing.T, connections int, grpc bool, proxies ...string) *entranc
 		return c.String(http.StatusOK, "done")
 	}
 	handler := e.server.Handler(true,
-		httpd.Route{Method: http.MethodGet, Path: "/now", Need: httpd.ScopeRead, Handle: func(c echo.Context) error { return c.String(http.StatusOK, "now") }},
+		httpd.Route{Method: http.MethodGet, Path: "/now", Need: httpd.ScopeRead, Handle: func(c echo.Context) error {
+			return c.String(http.StatusOK, "now")
+		}},
 		httpd.Route{Method: http.MethodGet, Path: "/wait", Need: httpd.ScopeRead, Handle: wait, Long: true},
 		httpd.Route{Method: http.MethodGet, Path: "/open", Need: httpd.ScopeNone, Handle: wait, Long: true},
 	)
@@ -96,7 +98,9 @@ func (e *entrance) head(path, key string) string {
 
 // client returns a client with connections of its own.
 func (e *entrance) client(from string, grpc bool) *http.Client {
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return e.dial(ctx, from) }}
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return e.dial(ctx, from)
+	}}
 	if transport.Protocols = new(http.Protocols); grpc {
 		transport.Protocols.SetUnencryptedHTTP2(true)
 	} else {
@@ -123,9 +127,9 @@ func (e *entrance) ask(c *http.Client, path string) (string, error) {
 	return fmt.Sprint(resp.StatusCode, " ", string(body)), err
 }
 
-// TestIdleConnectionsKeepNobodyOut: S10. As many connections as the server takes are open, of an address that nobody trusts or of one's own,
-// with nothing, a part of a head, or a request without a key that is long answered. A client with a key is answered at once, and what it does
-// goes on whatever comes after it.
+// TestIdleConnectionsKeepNobodyOut: S10. As many connections as the server takes are open, of an address that nobody
+// trusts or of one's own, with nothing, a part of a head, or a request without a key that is long answered. A client
+// with a key is answered at once, and what it does goes on whatever comes after it.
 func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
 	t.Parallel()
 	const most = 20
@@ -170,7 +174,8 @@ func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
 	}
 }
 
-// TestRequestsWithoutAKeyMakeRoom: when all connections serve requests, those without a key make room for those with one.
+// TestRequestsWithoutAKeyMakeRoom: when all connections serve requests, those without a key make room for those with
+// one.
 func TestRequestsWithoutAKeyMakeRoom(t *testing.T) {
 	t.Parallel()
 	e := enter(t, 4, false)
@@ -183,8 +188,8 @@ func TestRequestsWithoutAKeyMakeRoom(t *testing.T) {
 	}
 }
 
-// TestShareOfConnections: requests with a key keep their connections, so one address can have half of them, and others the other half. A proxy
-// that is trusted can have all; then others wait until one is free.
+// TestShareOfConnections: requests with a key keep their connections, so one address can have half of them, and others
+// the other half. A proxy that is trusted can have all; then others wait until one is free.
 func TestShareOfConnections(t *testing.T) {
 	t.Parallel()
 	e := enter(t, 4, false, "127.0.0.9")
@@ -243,7 +248,9 @@ func TestConnectionsAreCounted(t *testing.T) {
 	for range 20 {
 		e.hold("127.0.0.2", "")
 	}
-	for text := metrics(); !strings.Contains(text, `actlog_http_connections_closed_total{were="silent"} 15`); text = metrics() {
+	for text := metrics(); !strings.Contains(
+		text, `actlog_http_connections_closed_total{were="silent"} 15`,
+	); text = metrics() {
 		if t.Context().Err() != nil {
 			t.Fatal(text)
 		}

@@ -21,7 +21,10 @@ func rawPost(c *client, contentType string, contentLength int, body io.Reader) i
 		c.T.Fatal(err)
 	}
 	defer conn.Close()
-	fmt.Fprintf(conn, "POST /api/v1/records HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n", contentType, contentLength)
+	fmt.Fprintf(
+		conn, "POST /api/v1/records HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n",
+		contentType, contentLength,
+	)
 	if _, err := io.Copy(conn, body); err != nil {
 		c.T.Errorf("the server did not take the body: %v", err)
 	}
@@ -71,7 +74,9 @@ func TestAPlainClientSeesWhyItsBodyIsRefused(t *testing.T) {
 func TestABodyThatBreaksOff(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
-	if got := rawPost(c, wire.TypeJSON, 10_000, strings.NewReader(`{"records":[`+`{"kind":"plan","rootPlanId":"p","currentPlanId":"p"}`+`,`)); got != http.StatusBadRequest {
+	if got := rawPost(c, wire.TypeJSON, 10_000,
+		strings.NewReader(`{"records":[`+`{"kind":"plan","rootPlanId":"p","currentPlanId":"p"}`+
+			`,`)); got != http.StatusBadRequest {
 		t.Errorf("status %d", got)
 	}
 	wantStatus(t, c.Get(details+"p"), http.StatusNotFound)

@@ -11,11 +11,11 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// Names of hosts are checked so that no web page reaches the record by a name of its own that leads here: for a browser, it would be a page
-// of this server. No page can have an address or a loopback name that way.
+// Names of hosts are checked so that no web page reaches the record by a name of its own that leads here: for a
+// browser, it would be a page of this server. No page can have an address or a loopback name that way.
 
-// checkHost refuses requests for other hosts than those of some names: a loopback name, or, of a door that other machines can reach, an
-// address of any kind and the name of this machine.
+// checkHost refuses requests for other hosts than those of some names: a loopback name, or, of a door that other
+// machines can reach, an address of any kind and the name of this machine.
 func checkHost(names []string, loopbackOnly bool) echo.MiddlewareFunc {
 	own := make([]string, len(names))
 	for i, name := range names {
@@ -24,7 +24,8 @@ func checkHost(names []string, loopbackOnly bool) echo.MiddlewareFunc {
 	if machine, err := os.Hostname(); err == nil && !loopbackOnly {
 		own = append(own, hostName(machine))
 	}
-	detail := "this server answers to its address, to the name of its machine, to loopback names such as localhost, and to the names of --allowed-hosts"
+	detail := "this server answers to its address, to the name of its machine, to loopback names such as localhost, " +
+		"and to the names of --allowed-hosts"
 	if loopbackOnly {
 		detail = "this server answers to loopback names only, such as localhost"
 	}

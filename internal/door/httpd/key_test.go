@@ -21,7 +21,10 @@ func requests() (all []request) {
 			if method == "parameters" {
 				continue
 			}
-			r := request{method: strings.ToUpper(method), path: strings.NewReplacer("{planId}", "nobody", "{stepId}", "nobody").Replace(path), route: path}
+			r := request{
+				method: strings.ToUpper(method),
+				path:   strings.NewReplacer("{planId}", "nobody", "{stepId}", "nobody").Replace(path), route: path,
+			}
 			security, has := operation.(obj)["security"].([]any)
 			r.open = has && len(security) == 0
 			r.body = exampleOf(path, method)
@@ -102,9 +105,12 @@ func (r request) needs() httpd.Scope {
 		return httpd.ScopeRun
 	case strings.Contains(r.route, "/waits/{waitId}"), strings.Contains(r.route, "/submit-input/"):
 		return httpd.ScopeDecide
-	case r.route == "/execution/history/cleanup", r.method == http.MethodDelete && !strings.HasPrefix(r.path, "/api/executor/"):
+	case r.route == "/execution/history/cleanup", r.method == http.MethodDelete &&
+		!strings.HasPrefix(r.path, "/api/executor/"):
 		return httpd.ScopeAdmin
-	case strings.Contains(r.route, "/executeByToolName"), strings.HasPrefix(r.route, "/execution/") && r.method == http.MethodPost, r.method == http.MethodPost && (strings.HasPrefix(r.route, "/api/v1/runs") || strings.Contains(r.route, "/stopTask/")):
+	case strings.Contains(r.route, "/executeByToolName"), strings.HasPrefix(r.route, "/execution/") &&
+		r.method == http.MethodPost, r.method == http.MethodPost &&
+		(strings.HasPrefix(r.route, "/api/v1/runs") || strings.Contains(r.route, "/stopTask/")):
 		return httpd.ScopeRun
 	case r.route == "/api/plan" && r.method == http.MethodPost, strings.HasPrefix(r.route, "/api/execute"):
 		return httpd.ScopeRun
@@ -125,17 +131,22 @@ func TestEveryRouteNeedsTheRightKey(t *testing.T) {
 	t.Parallel()
 	var lines []string
 	secrets := map[httpd.Scope]string{}
-	for _, scope := range []httpd.Scope{httpd.ScopeWrite, httpd.ScopeRead, httpd.ScopeAdmin, httpd.ScopeRun, httpd.ScopeDecide} {
+	for _, scope := range []httpd.Scope{
+		httpd.ScopeWrite, httpd.ScopeRead, httpd.ScopeAdmin, httpd.ScopeRun, httpd.ScopeDecide,
+	} {
 		secret, line := apitest.NewKey(t, "of-"+string(scope), scope)
 		secrets[scope] = secret
 		lines = append(lines, line)
 	}
 	other, _ := apitest.NewKey(t, "other", httpd.ScopeRead)
 	c := serveWith(t, options{Server: func(config *apitest.Config) { config.HTTP.Keys = apitest.Keys(t, lines...) }})
-	for _, r := range append(requests(), request{method: http.MethodGet, path: "/nowhere"}, request{method: http.MethodPut, path: "/api/v1/plans"}) {
+	for _, r := range append(requests(), request{method: http.MethodGet, path: "/nowhere"},
+		request{method: http.MethodPut, path: "/api/v1/plans"}) {
 		for name, authorization := range map[string]string{
-			"none": "", "empty": "Bearer ", "another": "Bearer " + other, "basic": "Basic " + secrets[httpd.ScopeRead], "bare": secrets[httpd.ScopeRead],
-			"cut": "Bearer " + secrets[httpd.ScopeRead][:40], "longer": "Bearer " + secrets[httpd.ScopeRead] + "x", "hash": "Bearer " + strings.Split(lines[1], ":")[1],
+			"none": "", "empty": "Bearer ", "another": "Bearer " + other, "basic": "Basic " + secrets[httpd.ScopeRead],
+			"bare": secrets[httpd.ScopeRead],
+			"cut":  "Bearer " + secrets[httpd.ScopeRead][:40], "longer": "Bearer " + secrets[httpd.ScopeRead] + "x",
+			"hash": "Bearer " + strings.Split(lines[1], ":")[1],
 		} {
 			a := r.do(c, "Authorization", authorization)
 			if r.open {
@@ -179,7 +190,9 @@ func TestReadKeys(t *testing.T) {
 	_, line := apitest.NewKey(t, "a.b-c_d@e", httpd.ScopeWrite)
 	name, rest, _ := strings.Cut(line, ":")
 	hash, _, _ := strings.Cut(rest, ":")
-	keys, err := httpd.ReadKeys(strings.NewReader("\r\n # a comment\n  " + name + " : " + strings.ToUpper(hash) + " : write , read\r\n"))
+	keys, err := httpd.ReadKeys(
+		strings.NewReader("\r\n # a comment\n  " + name + " : " + strings.ToUpper(hash) + " : write , read\r\n"),
+	)
 	if err != nil || keys.Len() != 1 {
 		t.Errorf("%v, %v", keys, err)
 	}
@@ -207,7 +220,10 @@ func TestReadKeys(t *testing.T) {
 	for _, bad := range []struct {
 		name   string
 		scopes []httpd.Scope
-	}{{"", []httpd.Scope{"read"}}, {"a:b", []httpd.Scope{"read"}}, {"a", nil}, {"a", []httpd.Scope{"any"}}, {"a", []httpd.Scope{"none"}}} {
+	}{
+		{"", []httpd.Scope{"read"}}, {"a:b", []httpd.Scope{"read"}}, {"a", nil}, {"a", []httpd.Scope{"any"}},
+		{"a", []httpd.Scope{"none"}},
+	} {
 		if _, line, err := httpd.NewKey(bad.name, bad.scopes); err == nil {
 			t.Errorf("made %s", line)
 		}

@@ -12,14 +12,15 @@ import (
 	"github.com/actlog/actlog/internal/record/recent"
 )
 
-// Logins keeps the sessions of people who are logged in to the web page. A session has a secret that only its browser has,
-// and the API key with which it was begun, known by the beginning of its hash.
+// Logins keeps the sessions of people who are logged in to the web page. A session has a secret that only its browser
+// has, and the API key with which it was begun, known by the beginning of its hash.
 type Logins interface {
 	AddLogin(ctx context.Context, secret string, key []byte, lasts time.Duration) error
 	// LoginKey wraps [record.ErrNotFound] if there is no such session, or none any more.
 	LoginKey(ctx context.Context, secret string) (key []byte, err error)
 	EndLogin(ctx context.Context, secret string) error
-	// EndLogins ends the sessions of keys that are gone, and of keys that are not listed unless they last longer than rest.
+	// EndLogins ends the sessions of keys that are gone, and of keys that are not listed unless they last longer than
+	// rest.
 	EndLogins(ctx context.Context, gone, listed [][]byte, rest time.Duration) error
 }
 
@@ -62,7 +63,10 @@ func cookie(r *http.Request, secret string, lasts time.Duration) *http.Cookie {
 	if secret == "" {
 		age = -1
 	}
-	return &http.Cookie{Name: cookieName(r), Value: secret, Path: "/", MaxAge: age, HttpOnly: true, Secure: overTLS(r), SameSite: http.SameSiteLaxMode}
+	return &http.Cookie{
+		Name: cookieName(r), Value: secret, Path: "/", MaxAge: age, HttpOnly: true, Secure: overTLS(r),
+		SameSite: http.SameSiteLaxMode,
+	}
 }
 
 // session returns the secret of the session of a request; empty: it has none.
@@ -74,8 +78,9 @@ func session(r *http.Request) string {
 	return c.Value
 }
 
-// failures counts how often somebody of an address failed to log in. A good key is let in whatever others of its address do, so they lock
-// nobody out. Nor is it for the sake of the keys, which nobody guesses: it tells programs that try to stop.
+// failures counts how often somebody of an address failed to log in. A good key is let in whatever others of its
+// address do, so they lock nobody out. Nor is it for the sake of the keys, which nobody guesses: it tells programs that
+// try to stop.
 type failures struct {
 	mu    sync.Mutex
 	since time.Time
@@ -145,7 +150,8 @@ func (e *endings) written(changes int) {
 	}
 }
 
-// fromBrowser reports whether a browser may have sent a request. Those that are too old to say so are known by their name.
+// fromBrowser reports whether a browser may have sent a request. Those that are too old to say so are known by their
+// name.
 func fromBrowser(r *http.Request) bool {
 	for name := range r.Header {
 		if strings.HasPrefix(name, "Sec-Fetch-") {
@@ -172,11 +178,12 @@ func namesForeignPage(r *http.Request) bool {
 	return false
 }
 
-// fromOwnScript reports whether a script in a page of this server sent a request: no link, no form and no image of the page, whose
-// address may come from what agents wrote.
+// fromOwnScript reports whether a script in a page of this server sent a request: no link, no form and no image of the
+// page, whose address may come from what agents wrote.
 func fromOwnScript(r *http.Request) bool {
 	mode := r.Header.Get("Sec-Fetch-Mode")
-	return r.Header.Get("Sec-Fetch-Site") == "same-origin" && (mode == "" || mode == "cors" || mode == "same-origin") && r.Header.Get("Cookie") == ""
+	return r.Header.Get("Sec-Fetch-Site") == "same-origin" && (mode == "" || mode == "cors" || mode == "same-origin") &&
+		r.Header.Get("Cookie") == ""
 }
 
 // fromOwnPage reports whether a page of this server sent a request.

@@ -10,7 +10,8 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// MarkHeader is in the answer to a request that may have written: a mark of the record as it is then. A read that has it sees all that.
+// MarkHeader is in the answer to a request that may have written: a mark of the record as it is then. A read that has
+// it sees all that.
 const MarkHeader = "Actlog-Mark"
 
 const (
@@ -29,7 +30,8 @@ type Marks interface {
 	Await(ctx context.Context, mark string) error
 }
 
-// heedMark makes a request see the mark that came with it. Others may have put a cookie into a browser, so one that does not do is ignored.
+// heedMark makes a request see the mark that came with it. Others may have put a cookie into a browser, so one that
+// does not do is ignored.
 func heedMark(c echo.Context, marks Marks) error {
 	ctx := c.Request().Context()
 	if mark := c.Request().Header.Get(MarkHeader); mark != "" {
@@ -46,12 +48,16 @@ func heedMark(c echo.Context, marks Marks) error {
 	return ctx.Err()
 }
 
-// giveMark puts a mark into an answer, and into a browser: a client that sends cookies, or says which page its request is from.
+// giveMark puts a mark into an answer, and into a browser: a client that sends cookies, or says which page its request
+// is from.
 func giveMark(c echo.Context, mark string) {
 	r := c.Request()
 	c.Response().Header().Set(MarkHeader, mark)
 	if r.Header.Get("Sec-Fetch-Site") != "" || r.Header.Get("Origin") != "" || r.Header.Get("Cookie") != "" {
-		c.SetCookie(&http.Cookie{Name: markCookie, Value: mark, Path: "/", MaxAge: markLasts, HttpOnly: true, Secure: overTLS(r), SameSite: http.SameSiteLaxMode})
+		c.SetCookie(&http.Cookie{
+			Name: markCookie, Value: mark, Path: "/", MaxAge: markLasts, HttpOnly: true, Secure: overTLS(r),
+			SameSite: http.SameSiteLaxMode,
+		})
 	}
 }
 

@@ -28,7 +28,9 @@ func newMetrics(version string, bodies, answers *Budget) *metrics {
 			Name: "actlog_http_requests_total", Help: "Requests that were answered.",
 		}, []string{"route", "method", "status"}),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "actlog_http_request_duration_seconds", Help: "How long requests took, from their head until the answer was made; how long clients read is in it for streamed answers only.",
+			Name: "actlog_http_request_duration_seconds",
+			Help: "How long requests took, from their head until the answer was made; how long clients read is in it for " +
+				"streamed answers only.",
 			Buckets: []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30},
 		}, []string{"route", "method"}),
 		received: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -53,8 +55,10 @@ func newMetrics(version string, bodies, answers *Budget) *metrics {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
-	m.registry.MustRegister(bodies.metrics("actlog_http_body", "for request bodies, decompressed, and for the spans decoded from them")...)
-	m.registry.MustRegister(answers.metrics("actlog_http_answer", "for answers, from the first row until clients have read them")...)
+	m.registry.MustRegister(bodies.metrics("actlog_http_body",
+		"for request bodies, decompressed, and for the spans decoded from them")...)
+	m.registry.MustRegister(answers.metrics("actlog_http_answer",
+		"for answers, from the first row until clients have read them")...)
 	return m
 }
 

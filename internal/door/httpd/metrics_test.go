@@ -24,8 +24,10 @@ func TestMetrics(t *testing.T) {
 		`actlog_http_requests_total{method="GET",route="unmatched",status="4xx"} 1`,
 		`actlog_http_requests_total{method="other",route="unmatched",status="4xx"} 1`,
 		`actlog_http_request_duration_seconds_count{method="POST",route="/api/v1/records"} 1`,
-		`actlog_http_requests_in_flight 1`, `actlog_http_body_bytes 0`, `actlog_http_body_bytes_max 2.01326592e+08`, `actlog_http_body_refused_total{limit="connection"} 0`, `actlog_http_body_slow_total 0`,
-		`actlog_store_rows_total 2`, `actlog_store_batches_total 1`, `actlog_store_batch_duration_seconds_count 1`, `actlog_store_connections_max 4`,
+		`actlog_http_requests_in_flight 1`, `actlog_http_body_bytes 0`, `actlog_http_body_bytes_max 2.01326592e+08`,
+		`actlog_http_body_refused_total{limit="connection"} 0`, `actlog_http_body_slow_total 0`,
+		`actlog_store_rows_total 2`, `actlog_store_batches_total 1`, `actlog_store_batch_duration_seconds_count 1`,
+		`actlog_store_connections_max 4`,
 		`version="v1.2.3"`, "go_goroutines ", "process_open_fds ",
 	} {
 		if !strings.Contains(body, want) {

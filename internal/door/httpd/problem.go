@@ -57,11 +57,13 @@ func ProblemOf(err error) (p *Problem, known bool) {
 	case errors.Is(err, wire.ErrUnsupported):
 		return problem(http.StatusUnsupportedMediaType, err.Error(), 0)
 	case errors.Is(err, record.ErrDiskFull):
-		return problem(http.StatusServiceUnavailable, "the database's disk is full: writes wait until there is room, reads go on"+maybeWritten, 10)
+		return problem(http.StatusServiceUnavailable,
+			"the database's disk is full: writes wait until there is room, reads go on"+maybeWritten, 10)
 	case errors.As(err, &locked):
 		return problem(http.StatusServiceUnavailable, locked.Error()+maybeWritten, 1)
 	case errors.Is(err, record.ErrTooSlow):
-		return problem(http.StatusServiceUnavailable, "this took too long: the server or its database has much to do"+maybeWritten, 5)
+		return problem(http.StatusServiceUnavailable,
+			"this took too long: the server or its database has much to do"+maybeWritten, 5)
 	case errors.Is(err, record.ErrUnavailable):
 		p, _ := problem(http.StatusServiceUnavailable, Outage(err)+maybeWritten, 1)
 		return p, false

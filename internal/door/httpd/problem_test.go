@@ -14,7 +14,8 @@ import (
 func TestEveryErrorIsAProblem(t *testing.T) {
 	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is refused, and in which words")
 	t.Parallel()
-	secret, line := apitest.NewKey(t, "all", httpd.ScopeRead, httpd.ScopeWrite, httpd.ScopeAdmin, httpd.ScopeRun, httpd.ScopeDecide)
+	secret, line := apitest.NewKey(t, "all", httpd.ScopeRead, httpd.ScopeWrite, httpd.ScopeAdmin, httpd.ScopeRun,
+		httpd.ScopeDecide)
 	weak, weakLine := apitest.NewKey(t, "weak", httpd.ScopeWrite)
 	loopback := serveWith(t, options{Server: func(c *apitest.Config) { c.LoopbackOnly = true }})
 	keyed := serveWith(t, options{Server: func(c *apitest.Config) { c.HTTP.Keys = apitest.Keys(t, line, weakLine) }})
@@ -67,7 +68,8 @@ func TestEveryErrorIsAProblem(t *testing.T) {
 			default:
 				p, _ := a.JSON(t).(obj)
 				detail, _ := p["detail"].(string)
-				if a.Header.Get("Content-Type") != "application/problem+json" || p["status"] != float64(a.Status) || len(strings.Fields(detail)) < 5 {
+				if a.Header.Get("Content-Type") != "application/problem+json" || p["status"] != float64(a.Status) ||
+					len(strings.Fields(detail)) < 5 {
 					t.Errorf("%s %s, %s: %s %s", r.method, r.path, name, a.Header.Get("Content-Type"), a.Body)
 				}
 				if a.Status == http.StatusServiceUnavailable && a.Header.Get("Retry-After") == "" {

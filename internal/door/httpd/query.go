@@ -38,7 +38,9 @@ func QueryOf(c echo.Context, names ...string) *Query {
 	values, err := url.ParseQuery(c.Request().URL.RawQuery)
 	q := &Query{values: values}
 	if err != nil {
-		q.Err = &Problem{Status: http.StatusBadRequest, Detail: "the query cannot be read: escape % as %25, & as %26 and + as %2B in values"}
+		q.Err = &Problem{
+			Status: http.StatusBadRequest, Detail: "the query cannot be read: escape % as %25, & as %26 and + as %2B in values",
+		}
 		return q
 	}
 	return q.check(names)
@@ -191,7 +193,9 @@ type Cursor struct {
 
 // Format returns the cursor of a list as clients are given it.
 func (at Cursor) Format(list string) string {
-	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%s %d %d %s", list, at.Time.UnixMicro(), at.Number, at.ID))
+	return base64.RawURLEncoding.EncodeToString(
+		fmt.Appendf(nil, "%s %d %d %s", list, at.Time.UnixMicro(), at.Number, at.ID),
+	)
 }
 
 // Cursor reads the cursor of a list; nil if there is none.

@@ -72,7 +72,8 @@ func AnswerTo(c echo.Context) *Answer { return requestOf(c).answer }
 // methodOf bounds what clients can make up.
 func methodOf(r *http.Request) string {
 	switch r.Method {
-	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+		http.MethodOptions:
 		return r.Method
 	}
 	return "other"

@@ -57,14 +57,17 @@ func TestPagesThatMaySend(t *testing.T) {
 		config.HTTP.Origins = []string{shop}
 	}})
 	for _, c := range []*client{c, c.OTLP(false)} {
-		for origin, may := range map[string]bool{shop: true, "https://evil.example": false, "https://shop.example.evil.example": false, "null": false} {
+		for origin, may := range map[string]bool{
+			shop: true, "https://evil.example": false, "https://shop.example.evil.example": false, "null": false,
+		} {
 			want := map[bool]string{true: origin}[may]
 			a := c.Preflight("/v1/traces", origin)
 			wantStatus(t, a, http.StatusNoContent)
 			if got := a.Header.Get("Access-Control-Allow-Origin"); got != want {
 				t.Errorf("%s: allowed %q", origin, got)
 			}
-			if may && (a.Header.Get("Access-Control-Allow-Headers") != "authorization,content-type" || a.Header.Get("Access-Control-Allow-Methods") != http.MethodPost) {
+			if may && (a.Header.Get("Access-Control-Allow-Headers") != "authorization,content-type" ||
+				a.Header.Get("Access-Control-Allow-Methods") != http.MethodPost) {
 				t.Errorf("%v", a.Header)
 			}
 			for key, status := range map[string]int{secret: http.StatusOK, "": http.StatusUnauthorized} {
@@ -79,7 +82,8 @@ func TestPagesThatMaySend(t *testing.T) {
 		}
 	}
 	open := serveWith(t, options{Server: func(config *apitest.Config) { config.HTTP.Origins = []string{"*"} }})
-	if a := open.Preflight("/v1/logs", shop); a.Status != http.StatusNoContent || a.Header.Get("Access-Control-Allow-Origin") != shop {
+	if a := open.Preflight("/v1/logs", shop); a.Status != http.StatusNoContent ||
+		a.Header.Get("Access-Control-Allow-Origin") != shop {
 		t.Errorf("%d %v", a.Status, a.Header)
 	}
 	if a := c.Preflight("/api/v1/records", shop); a.Header.Get("Access-Control-Allow-Origin") != "" {
@@ -109,18 +113,25 @@ func TestForeignPages(t *testing.T) {
 			}
 		}
 	}
-	wantProblem(t, c.Do(http.MethodPost, "/api/v1/records", record(), "Content-Type", "application/json", "Sec-Fetch-Site", "cross-site"), http.StatusForbidden, nil)
+	wantProblem(t, c.Do(http.MethodPost, "/api/v1/records", record(), "Content-Type", "application/json",
+		"Sec-Fetch-Site", "cross-site"), http.StatusForbidden, nil)
 	wantStatus(t, c.Get("/api/v1/plans/q"), http.StatusNotFound)
-	wantStatus(t, c.Get(details+"p", "Sec-Fetch-Site", "none"), http.StatusOK)                         // a link leads there
-	wantStatus(t, c.Get(details+"p", "Sec-Fetch-Site", "same-origin"), http.StatusInternalServerError) // the exception, once
-	for site, status := range map[string]int{"same-origin": http.StatusOK, "none": http.StatusOK, "same-site": http.StatusForbidden} {
+	// a link leads there
+	wantStatus(t, c.Get(details+"p", "Sec-Fetch-Site", "none"), http.StatusOK)
+	// the exception, once
+	wantStatus(t, c.Get(details+"p", "Sec-Fetch-Site", "same-origin"), http.StatusInternalServerError)
+	for site, status := range map[string]int{
+		"same-origin": http.StatusOK, "none": http.StatusOK, "same-site": http.StatusForbidden,
+	} {
 		wantStatus(t, c.Get(details+"p", "Sec-Fetch-Site", site), http.StatusOK)
-		wantStatus(t, c.Do(http.MethodPost, "/api/v1/records", record(), "Content-Type", "application/json", "Sec-Fetch-Site", site), status)
+		wantStatus(t, c.Do(http.MethodPost, "/api/v1/records", record(), "Content-Type", "application/json",
+			"Sec-Fetch-Site", site), status)
 	}
 	const shop = "https://shop.example"
 	c = serveWith(t, options{Server: func(config *apitest.Config) { config.HTTP.Origins = []string{shop} }})
 	for origin, want := range map[string]int{shop: http.StatusOK, "https://evil.example": http.StatusForbidden} {
-		wantStatus(t, c.Export("/v1/traces", otlp.TypeJSON, []byte("{}"), "Origin", origin, "Sec-Fetch-Site", "cross-site"), want)
+		wantStatus(t, c.Export("/v1/traces", otlp.TypeJSON, []byte("{}"), "Origin", origin, "Sec-Fetch-Site", "cross-site"),
+			want)
 	}
 }
 
@@ -130,7 +141,9 @@ func TestTheLogHasALinePerRequest(t *testing.T) {
 	log := new(apitest.Log)
 	secret, line := apitest.NewKey(t, "reader", httpd.ScopeRead, httpd.ScopeWrite)
 	wrong, _ := apitest.NewKey(t, "wrong", httpd.ScopeRead)
-	c := serveWith(t, options{Log: log, Server: func(config *apitest.Config) { config.HTTP.Keys = apitest.Keys(t, line) }}).As(secret)
+	c := serveWith(t, options{Log: log, Server: func(config *apitest.Config) {
+		config.HTTP.Keys = apitest.Keys(t, line)
+	}}).As(secret)
 	c.Write(plan("hidden-id", obj{"title": "hidden-title"}))
 	c.Get("/api/v1/plans?q=hidden-query", "X-Request-Id", "id/1")
 	c.Get(details+"hidden-id", "X-Request-Id", "id/2")
@@ -138,7 +151,8 @@ func TestTheLogHasALinePerRequest(t *testing.T) {
 	c.Get("/livez", "X-Request-Id", "id/4")
 	c.Do("HIDDEN", "/api/v1/plans", nil, "X-Request-Id", "id/5")
 	c.As(wrong).Get("/api/v1/plans", "X-Request-Id", "id/6")
-	c.Do(http.MethodPost, "/api/v1/records", strings.NewReader("hidden-body"), "X-Request-Id", "id/7", "Content-Type", "application/json")
+	c.Do(http.MethodPost, "/api/v1/records", strings.NewReader("hidden-body"), "X-Request-Id", "id/7", "Content-Type",
+		"application/json")
 	for id, want := range map[string][]string{
 		"id/1": {"level=INFO", "method=GET", "route=/api/v1/plans", "status=200", "duration=", "bytes=", "key=reader"},
 		"id/2": {"level=INFO", "route=/api/executor/details/:planId", "status=200"},
@@ -182,8 +196,12 @@ func TestAPanicCostsOneRequest(t *testing.T) {
 	log := new(apitest.Log)
 	server := httpd.New(httpd.Config{Logger: slog.New(slog.NewTextHandler(log, nil))})
 	handler := server.Handler(false,
-		httpd.Route{Method: http.MethodGet, Path: "/panic", Need: httpd.ScopeNone, Handle: func(echo.Context) error { panic("a mistake") }},
-		httpd.Route{Method: http.MethodGet, Path: "/fine", Need: httpd.ScopeNone, Handle: func(c echo.Context) error { return c.NoContent(http.StatusOK) }})
+		httpd.Route{Method: http.MethodGet, Path: "/panic", Need: httpd.ScopeNone, Handle: func(echo.Context) error {
+			panic("a mistake")
+		}},
+		httpd.Route{Method: http.MethodGet, Path: "/fine", Need: httpd.ScopeNone, Handle: func(c echo.Context) error {
+			return c.NoContent(http.StatusOK)
+		}})
 	get := func(path string) *http.Response {
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
@@ -192,7 +210,8 @@ func TestAPanicCostsOneRequest(t *testing.T) {
 	resp := get("/panic")
 	defer resp.Body.Close()
 	body, _ := io.ReadAll(resp.Body)
-	if resp.StatusCode != http.StatusInternalServerError || resp.Header.Get("Content-Type") != "application/problem+json" || bytes.Contains(body, []byte("mistake")) {
+	if resp.StatusCode != http.StatusInternalServerError ||
+		resp.Header.Get("Content-Type") != "application/problem+json" || bytes.Contains(body, []byte("mistake")) {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
 	if len(log.Lines("a mistake", "id="+resp.Header.Get("X-Request-Id"), "request_test.go")) != 1 {
@@ -215,7 +234,8 @@ func TestSlowClientsDoNotHoldUpOthers(t *testing.T) {
 			conn := c.Dial()
 			half := "GET /livez HTTP/1.1\r\nHost: loc"
 			if i%2 == 0 {
-				half = "POST /api/v1/records HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n" + `{"records":[{"kind":`
+				half = "POST /api/v1/records HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" +
+					"Content-Length: 1000\r\n\r\n" + `{"records":[{"kind":`
 			}
 			if _, err := io.WriteString(conn, half); err != nil {
 				t.Error(err)
@@ -234,16 +254,24 @@ func TestGarbage(t *testing.T) {
 	c := serve(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	garbage := []string{
-		"", "\r\n\r\n", "GET", "GET / HTTP/9.9\r\n\r\n", "GET / HTTP/1.1\r\n\r\n", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
-		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "FROB /api/v1/plans HTTP/1.1\r\nHost: x\r\n\r\n", "CONNECT evil:443 HTTP/1.1\r\nHost: x\r\n\r\n",
-		"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", "GET http://evil/livez HTTP/1.1\r\nHost: x\r\n\r\n", "GET //livez HTTP/1.1\r\nHost: x\r\n\r\n",
+		"", "\r\n\r\n", "GET", "GET / HTTP/9.9\r\n\r\n", "GET / HTTP/1.1\r\n\r\n",
+		"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "FROB /api/v1/plans HTTP/1.1\r\nHost: x\r\n\r\n",
+		"CONNECT evil:443 HTTP/1.1\r\nHost: x\r\n\r\n",
+		"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", "GET http://evil/livez HTTP/1.1\r\nHost: x\r\n\r\n",
+		"GET //livez HTTP/1.1\r\nHost: x\r\n\r\n",
 		"GET /../../etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n", "GET /api/v1/plans/%zz HTTP/1.1\r\nHost: x\r\n\r\n",
-		"GET / HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("y", 2<<20) + "\r\n\r\n", "GET /" + strings.Repeat("a/", 100_000) + " HTTP/1.1\r\nHost: x\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("y", 2<<20) + "\r\n\r\n",
+		"GET /" + strings.Repeat("a/", 100_000) + " HTTP/1.1\r\nHost: x\r\n\r\n",
 		"GET / HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("A: b\r\n", 200_000) + "\r\n",
-		"POST /api/v1/records HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", "POST /api/v1/records HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-		"POST /api/v1/records HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-		"POST /api/v1/records HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n",
-		"GET /livez HTTP/1.1\r\nHost: x\r\nX-Request-Id: \x00\r\n\r\n", "GET /livez HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \xff\r\n\r\n",
+		"POST /api/v1/records HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+		"POST /api/v1/records HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+		"POST /api/v1/records HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n" +
+			"zz\r\n",
+		"POST /api/v1/records HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n" +
+			"ffffffffffffffff\r\n",
+		"GET /livez HTTP/1.1\r\nHost: x\r\nX-Request-Id: \x00\r\n\r\n",
+		"GET /livez HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \xff\r\n\r\n",
 	}
 	for range 100 {
 		b := make([]byte, random.IntN(2000))
@@ -269,21 +297,28 @@ func TestGarbage(t *testing.T) {
 func TestForeignHostIsRefused(t *testing.T) {
 	t.Parallel()
 	c := serveWith(t, options{Server: func(c *apitest.Config) { c.LoopbackOnly = true }})
-	for _, host := range []string{"localhost", "LOCALHOST:8420", "127.0.0.1:8420", "127.8.9.1", "[::1]:8420", "[::1]", "actlog.localhost:1", "localhost.", "localhost.:8420", "127.0.0.1.", "[::ffff:127.0.0.1]:80"} {
+	for _, host := range []string{
+		"localhost", "LOCALHOST:8420", "127.0.0.1:8420", "127.8.9.1", "[::1]:8420", "[::1]", "actlog.localhost:1",
+		"localhost.", "localhost.:8420", "127.0.0.1.", "[::ffff:127.0.0.1]:80",
+	} {
 		wantStatus(t, c.Get("/livez", "Host", host), http.StatusOK)
 	}
-	for _, host := range []string{"evil.example", "evil.example:8420", "localhost.evil.example", "127.0.0.1.nip.io", "10.0.0.1:8420", "[2001:db8::1]", "0.0.0.0", "notlocalhost"} {
+	for _, host := range []string{
+		"evil.example", "evil.example:8420", "localhost.evil.example", "127.0.0.1.nip.io", "10.0.0.1:8420", "[2001:db8::1]",
+		"0.0.0.0", "notlocalhost",
+	} {
 		for _, path := range []string{"/livez", details + "p", "/api/v1/plans", "/openapi.yaml", "/readyz"} {
 			wantProblem(t, c.Get(path, "Host", host), http.StatusForbidden, nil)
 		}
-		wantProblem(t, c.Do(http.MethodPost, "/api/v1/records", strings.NewReader(`{"records":[]}`), "Host", host, "Content-Type", "application/json"), http.StatusForbidden, nil)
+		wantProblem(t, c.Do(http.MethodPost, "/api/v1/records", strings.NewReader(`{"records":[]}`), "Host", host,
+			"Content-Type", "application/json"), http.StatusForbidden, nil)
 	}
 	open := serve(t)
 	wantStatus(t, open.Get("/livez", "Host", "evil.example"), http.StatusOK)
 }
 
-// TestHostsWithoutKeys: S11. A server that others can reach without a key answers to its addresses and names only, or a web page could read the
-// record by a name of its own that leads here.
+// TestHostsWithoutKeys: S11. A server that others can reach without a key answers to its addresses and names only, or a
+// web page could read the record by a name of its own that leads here.
 func TestHostsWithoutKeys(t *testing.T) {
 	t.Parallel()
 	machine, err := os.Hostname()
@@ -291,11 +326,13 @@ func TestHostsWithoutKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	good := []string{
-		"localhost", "LOCALHOST:8420", "a.localhost", "127.0.0.1:8420", "[::1]:8420", "10.0.0.1:8420", "10.0.0.1", "[2001:db8::1]:1", "[2001:db8::1]",
+		"localhost", "LOCALHOST:8420", "a.localhost", "127.0.0.1:8420", "[::1]:8420", "10.0.0.1:8420", "10.0.0.1",
+		"[2001:db8::1]:1", "[2001:db8::1]",
 		machine, strings.ToUpper(machine) + ":8420", machine + ".", "actlog.example", "Actlog.Example.:443", "actlog",
 	}
 	bad := []string{
-		"evil.example", "evil.example:8420", "actlog.example.evil", "evil.actlog.example", "x" + machine, machine + ".evil.example", "10.0.0.1.nip.io",
+		"evil.example", "evil.example:8420", "actlog.example.evil", "evil.actlog.example", "x" + machine,
+		machine + ".evil.example", "10.0.0.1.nip.io",
 		"0x7f.1", "2130706433", "localhost.evil.example", "notlocalhost", "a@10.0.0.1",
 	}
 	c := serveWith(t, options{Server: func(c *apitest.Config) {
@@ -306,14 +343,21 @@ func TestHostsWithoutKeys(t *testing.T) {
 		wantStatus(t, c.Get("/api/v1/plans", "Host", host), http.StatusOK)
 	}
 	for _, host := range bad {
-		for _, path := range []string{"/livez", "/readyz", "/openapi.yaml", "/api/v1/plans", "/api/v1/events", "/ws/p", "/nowhere"} {
+		for _, path := range []string{
+			"/livez", "/readyz", "/openapi.yaml", "/api/v1/plans", "/api/v1/events", "/ws/p", "/nowhere",
+		} {
 			wantStatus(t, c.Outside(http.MethodGet, path, "Host", host), http.StatusForbidden)
 		}
-		wantProblem(t, c.Do(http.MethodPost, "/api/v1/records", strings.NewReader(`{"records":[]}`), "Host", host, "Content-Type", "application/json"), http.StatusForbidden, nil)
+		wantProblem(t, c.Do(http.MethodPost, "/api/v1/records", strings.NewReader(`{"records":[]}`), "Host", host,
+			"Content-Type", "application/json"), http.StatusForbidden, nil)
 		wantStatus(t, c.OTLP(false).Export("/v1/traces", otlp.TypeJSON, []byte("{}"), "Host", host), http.StatusForbidden)
 	}
-	local := serveWith(t, options{Server: func(c *apitest.Config) { c.LoopbackOnly, c.HTTP.Hosts = true, []string{"actlog.example"} }})
-	for host, status := range map[string]int{"actlog.example": 200, "localhost": 200, "10.0.0.1": 403, machine: 403, "evil.example": 403} {
+	local := serveWith(t, options{Server: func(c *apitest.Config) {
+		c.LoopbackOnly, c.HTTP.Hosts = true, []string{"actlog.example"}
+	}})
+	for host, status := range map[string]int{
+		"actlog.example": 200, "localhost": 200, "10.0.0.1": 403, machine: 403, "evil.example": 403,
+	} {
 		if host != "localhost" {
 			wantStatus(t, local.Get("/livez", "Host", host), status)
 		}
@@ -346,8 +390,10 @@ func TestOddPaths(t *testing.T) {
 	}})
 	c = c.As(reads)
 	for _, path := range []string{
-		"//api/v1/records", "/api//v1/records", "/api/v1/records/", "/api/v1/./records", "/api/v1/x/../records", "/api/v1/%2e%2e/v1/records",
-		"/api%2fv1%2frecords", "/API/V1/RECORDS", "/api/v1/records%00", "/api/v1/records;x", "/livez/../api/v1/records", "/livez%2f..%2fapi/v1/records",
+		"//api/v1/records", "/api//v1/records", "/api/v1/records/", "/api/v1/./records", "/api/v1/x/../records",
+		"/api/v1/%2e%2e/v1/records",
+		"/api%2fv1%2frecords", "/API/V1/RECORDS", "/api/v1/records%00", "/api/v1/records;x", "/livez/../api/v1/records",
+		"/livez%2f..%2fapi/v1/records",
 		"/openapi.yaml/../metrics", "/v1/%74races", "/v1%2ftraces",
 	} {
 		for _, origin := range []string{"", "https://evil.example"} {
@@ -357,7 +403,8 @@ func TestOddPaths(t *testing.T) {
 			}
 			for _, c := range []*client{c, c.As("")} {
 				a := c.Outside(http.MethodPost, path, header...)
-				if a.Status != http.StatusNotFound && a.Status != http.StatusUnauthorized && a.Status != http.StatusForbidden && a.Status != http.StatusMethodNotAllowed && a.Status != http.StatusUnsupportedMediaType {
+				if a.Status != http.StatusNotFound && a.Status != http.StatusUnauthorized && a.Status != http.StatusForbidden &&
+					a.Status != http.StatusMethodNotAllowed && a.Status != http.StatusUnsupportedMediaType {
 					t.Errorf("POST %s from %q: %d %s", path, origin, a.Status, a.Body)
 				}
 			}
@@ -379,7 +426,10 @@ func TestAnswersAreNotKept(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	c.Write(plan("p"))
-	for _, path := range []string{"/livez", "/readyz", "/api/v1/plans", "/api/v1/plans/p", "/api/v1/plans/none", "/nowhere", details + "p", "/api/v1/plans/p/records", "/api/v1/runs", "/metrics", "/openapi.yaml"} {
+	for _, path := range []string{
+		"/livez", "/readyz", "/api/v1/plans", "/api/v1/plans/p", "/api/v1/plans/none", "/nowhere", details + "p",
+		"/api/v1/plans/p/records", "/api/v1/runs", "/metrics", "/openapi.yaml",
+	} {
 		a := c.Outside(http.MethodGet, path)
 		if kept := a.Header.Get("Cache-Control"); kept != "no-store" && (kept != "no-cache" || a.Header.Get("ETag") == "") {
 			t.Errorf("%s: %q", path, kept)

@@ -8,9 +8,10 @@ type Route struct {
 	Need         Scope
 	Handle       echo.HandlerFunc
 
-	Quiet  bool // machines ask all day: its requests are logged at level debug
-	Long   bool // takes as long as its client does: no time-out
-	Stream bool // long, and how long says nothing about the server: one client has a share of them, and they end with its key
+	Quiet bool // machines ask all day: its requests are logged at level debug
+	Long  bool // takes as long as its client does: no time-out
+	// long, and how long says nothing about the server: one client has a share of them, and they end with its key
+	Stream bool
 	Beacon bool // web pages of allowed origins may send there
 	Acts   bool // a GET that does something: only who means it may send it, see [MayAct]
 	Spends bool // a GET that changes something on the way: it asks [MayAct], and else only reads

@@ -39,8 +39,9 @@ type Config struct {
 	Origins []string
 	// Hosts are names of the server that doors answer to if they check for which host a request is.
 	Hosts []string
-	// CheckHosts makes doors that other machines can reach do so, too: they answer to addresses, loopback names, the name of the
-	// machine, and Hosts. Where no keys are needed, web pages could else read the record by a name of their own that leads here.
+	// CheckHosts makes doors that other machines can reach do so, too: they answer to addresses, loopback names, the name
+	// of the machine, and Hosts. Where no keys are needed, web pages could else read the record by a name of their own
+	// that leads here.
 	CheckHosts bool
 	// Proxies are believed when they say in X-Forwarded-For for whom they send.
 	Proxies Proxies
@@ -107,7 +108,8 @@ func New(config Config) *Server {
 		config.MaxStreams = 2_000
 	}
 	s := &Server{
-		config: config, streams: newStreams(config.MaxStreams), outcomes: newOutcomes(), log: config.Logger, bodies: NewBudget(config.BodyBytes).letOne(largestRequest),
+		config: config, streams: newStreams(config.MaxStreams), outcomes: newOutcomes(), log: config.Logger,
+		bodies:  NewBudget(config.BodyBytes).letOne(largestRequest),
 		answers: NewBudget(config.AnswerBytes).letOne(config.AnswerBytes / answersOfOne),
 		// Each keeps a processor busy. Those that wait hold largeAnswer bytes and a read of Postgres.
 		making:  NewTurns(min(max(2, runtime.GOMAXPROCS(0)), 4), 8, 10*time.Second),
@@ -127,7 +129,8 @@ func (s *Server) Log() *slog.Logger { return s.log }
 // Bodies returns the budget for request bodies, decompressed.
 func (s *Server) Bodies() *Budget { return s.bodies }
 
-// SetKeys replaces the keys that clients need. Streams of keys that are gone end. So do sessions, with [Server.EndSessions].
+// SetKeys replaces the keys that clients need. Streams of keys that are gone end. So do sessions, with
+// [Server.EndSessions].
 func (s *Server) SetKeys(keys *Keys) {
 	before := s.keys.Swap(keys)
 	s.streams.endWithout(keys)
@@ -144,8 +147,8 @@ func (s *Server) Admit(authorization, bare string, need Scope) (name string, ref
 	return keys.admit(authorization, bare, need)
 }
 
-// MaySee reports whether the sender of a request to a route that needs no key may read all the same: it brings a key that is good for that,
-// or none is needed.
+// MaySee reports whether the sender of a request to a route that needs no key may read all the same: it brings a key
+// that is good for that, or none is needed.
 func (s *Server) MaySee(c echo.Context) bool {
 	h := c.Request().Header
 	_, refused := s.Admit(h.Get(echo.HeaderAuthorization), h.Get(keyHeader), ScopeRead)

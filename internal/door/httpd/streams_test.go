@@ -32,8 +32,8 @@ func begin(t *testing.T, c *client, path, key string, header ...string) (status 
 	return strconv.Itoa(resp.StatusCode), resp.Body
 }
 
-// TestShareOfStreams: S10. One key can have a quarter of all streams, of whatever kind they are. Others still get theirs, until there are as
-// many as there may be.
+// TestShareOfStreams: S10. One key can have a quarter of all streams, of whatever kind they are. Others still get
+// theirs, until there are as many as there may be.
 func TestShareOfStreams(t *testing.T) {
 	t.Parallel()
 	var secrets []string
@@ -74,7 +74,9 @@ func TestStreamsEndWithTheirKeys(t *testing.T) {
 	kept, keptLine := apitest.NewKey(t, "kept", httpd.ScopeRead)
 	gone, goneLine := apitest.NewKey(t, "gone", httpd.ScopeRead)
 	less, lessLine := apitest.NewKey(t, "less", httpd.ScopeRead)
-	c := serveWith(t, options{Server: func(config *apitest.Config) { config.HTTP.Keys = apitest.Keys(t, keptLine, goneLine, lessLine) }})
+	c := serveWith(t, options{Server: func(config *apitest.Config) {
+		config.HTTP.Keys = apitest.Keys(t, keptLine, goneLine, lessLine)
+	}})
 	ended := make(chan string, 3)
 	open := func(c echo.Context) error {
 		key := httpd.KeyOf(c)
@@ -86,12 +88,13 @@ func TestStreamsEndWithTheirKeys(t *testing.T) {
 		ended <- key
 		return nil
 	}
-	door := c.Server.HTTP.Handler(false, httpd.Route{Method: http.MethodGet, Path: "/stream", Need: httpd.ScopeRead, Handle: func(c echo.Context) error {
-		if err := httpd.AnswerTo(c).Stream(0); err != nil {
-			return err
-		}
-		return open(c)
-	}, Stream: true})
+	door := c.Server.HTTP.Handler(false,
+		httpd.Route{Method: http.MethodGet, Path: "/stream", Need: httpd.ScopeRead, Handle: func(c echo.Context) error {
+			if err := httpd.AnswerTo(c).Stream(0); err != nil {
+				return err
+			}
+			return open(c)
+		}, Stream: true})
 	streams := c.Behind(door)
 	for _, key := range []string{kept, gone, less} {
 		if status, _ := begin(t, streams, "/stream", key); status != "200" {

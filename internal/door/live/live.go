@@ -18,9 +18,10 @@ import (
 
 // The types of events.
 const (
-	TypeRows    = "rows"    // rows of a tree as they stand
-	TypePlans   = "plans"   // root plans at a glance
-	TypeReset   = "reset"   // what was sent before may be wrong: everything is sent again; with data: of a cycle, its deltas
+	TypeRows  = "rows"  // rows of a tree as they stand
+	TypePlans = "plans" // root plans at a glance
+	// what was sent before may be wrong: everything is sent again; with data: of a cycle, its deltas
+	TypeReset   = "reset"
 	TypeDelta   = "delta"   // a piece of a model's answer
 	TypeDeleted = "deleted" // the tree does not exist any more; the last event
 	TypeDone    = "done"    // the plan has ended; the last event
@@ -134,7 +135,10 @@ type following struct {
 // New returns a hub for at most maxStreams streams. It costs nothing until the first one. log
 // receives what keeps streams from going on.
 func New(s Store, f *feed.Feed, d *delta.Deltas, log *slog.Logger, maxStreams int) *Hub {
-	h := &Hub{store: s, feed: f, deltas: d, log: log, maxStreams: maxStreams, reads: make(chan struct{}, maxReads), groups: map[string]*group{}}
+	h := &Hub{
+		store: s, feed: f, deltas: d, log: log, maxStreams: maxStreams, reads: make(chan struct{}, maxReads),
+		groups: map[string]*group{},
+	}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	return h
 }
@@ -147,7 +151,9 @@ func New(s Store, f *feed.Feed, d *delta.Deltas, log *slog.Logger, maxStreams in
 // The error is [ErrFull], [ErrEnded], [record.ErrNotFound] if there is no such plan, a
 // [*record.InvalidError] if after is not a cursor, [record.ErrUnavailable] or
 // [record.ErrClosed].
-func (h *Hub) Open(ctx context.Context, rootPlanID, planID, after string, encoder Encoder, room Room) (_ *Stream, err error) {
+func (h *Hub) Open(
+	ctx context.Context, rootPlanID, planID, after string, encoder Encoder, room Room,
+) (_ *Stream, err error) {
 	f, err := h.enter()
 	if err != nil {
 		return nil, err
@@ -193,8 +199,8 @@ func (h *Hub) Open(ctx context.Context, rootPlanID, planID, after string, encode
 	return s, nil
 }
 
-// Cursor returns a cursor for [Hub.Open]: a stream that is opened with it has all that changes from now on, perhaps with some of
-// what came before. It is empty if that is not known at the moment. The errors are those of [Hub.Open].
+// Cursor returns a cursor for [Hub.Open]: a stream that is opened with it has all that changes from now on, perhaps
+// with some of what came before. It is empty if that is not known at the moment. The errors are those of [Hub.Open].
 func (h *Hub) Cursor(ctx context.Context) (string, error) {
 	f, err := h.enter()
 	if err != nil {

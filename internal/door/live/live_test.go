@@ -132,7 +132,9 @@ func TestOneReadForAll(t *testing.T) {
 	const calls = 5
 	for i := range calls {
 		for _, root := range []string{"p", "q"} {
-			storetest.Write(t, s, &record.ActTool{RootPlanID: root, StepID: root + "-step", Seq: 0, ToolCallID: fmt.Sprint("call", i)})
+			storetest.Write(t, s, &record.ActTool{
+				RootPlanID: root, StepID: root + "-step", Seq: 0, ToolCallID: fmt.Sprint("call", i),
+			})
 		}
 		var all sync.WaitGroup
 		for j, st := range streams {

@@ -30,9 +30,12 @@ func TestCauses(t *testing.T) {
 			}) bool {
 				return r.PlanID == run.Root
 			})
-			item, why, tree := found.Runs[i], ask[failures](c, "failures", object{"planId": run.Root, "limit": 50}), ask[rows](c, "read_run", object{"planId": run.Root})
-			if int(item.Failed) != run.Failed || why.Total != run.Failed || len(why.Failures) != run.Failed || why.Recovered != run.Recovered {
-				t.Errorf("find_runs counts %d; failures are %+v, want %d, recovered %t", item.Failed, why, run.Failed, run.Recovered)
+			item, why, tree := found.Runs[i], ask[failures](c, "failures", object{"planId": run.Root, "limit": 50}),
+				ask[rows](c, "read_run", object{"planId": run.Root})
+			if int(item.Failed) != run.Failed || why.Total != run.Failed || len(why.Failures) != run.Failed ||
+				why.Recovered != run.Recovered {
+				t.Errorf("find_runs counts %d; failures are %+v, want %d, recovered %t", item.Failed, why, run.Failed,
+					run.Recovered)
 			}
 			if run.At == "" {
 				if item.Cause != nil || tree.Cause != nil {
@@ -46,7 +49,8 @@ func TestCauses(t *testing.T) {
 				want = run.Kind + ": " + run.Text
 			}
 			for door, got := range map[string]*cause{"find_runs": item.Cause, "read_run": tree.Cause} {
-				if got == nil || got.At != run.At || got.State != string(run.State) || got.Error != want || got.Recovered != run.Recovered {
+				if got == nil || got.At != run.At || got.State != string(run.State) || got.Error != want ||
+					got.Recovered != run.Recovered {
 					t.Errorf("%s says %+v, want %s %s %q, recovered %t", door, got, run.At, run.State, want, run.Recovered)
 				}
 			}
@@ -69,7 +73,9 @@ func TestLeftBehind(t *testing.T) {
 			&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-s", State: running},
 			&record.ThinkAct{RootPlanID: root, StepID: root + "-s", Seq: 0, State: running},
 			&record.ActTool{RootPlanID: root, StepID: root + "-s", Seq: 0, ToolCallID: "c", State: running},
-			&record.Plan{RootPlanID: root, CurrentPlanID: root + "-sub", ParentPlanID: &root, ToolCallID: new("c"), State: running},
+			&record.Plan{
+				RootPlanID: root, CurrentPlanID: root + "-sub", ParentPlanID: &root, ToolCallID: new("c"), State: running,
+			},
 			&record.Wait{RootPlanID: root, PlanID: root, WaitID: root + "-w", State: new(record.Waiting)},
 		)
 	}

@@ -13,7 +13,8 @@ import (
 // maxListed is how many values of a list are shown, and how many attempts.
 const maxListed = 20
 
-// factsOf returns the fields of a record that are no long texts, as the API names them. Keys and what is not set are left out.
+// factsOf returns the fields of a record that are no long texts, as the API names them. Keys and what is not set are
+// left out.
 func factsOf(r record.Change) map[string]any {
 	facts := map[string]any{}
 	for _, f := range fieldsOf(r) {

@@ -32,9 +32,12 @@ type bound struct{ least, most, preset int }
 // requestKey is the key of the request that brought a call, in the context of the call.
 type requestKey struct{}
 
-// add adds a tool. Its arguments are the members of In; a text without a bound has at most as many characters as an id. The error
-// of do is shown to the model, which can correct its mistakes.
-func add[In any](s *Server, to *sdk.Server, name, title, description string, bounds map[string]bound, do func(echo.Context, In) (any, error)) {
+// add adds a tool. Its arguments are the members of In; a text without a bound has at most as many characters as an id.
+// The error of do is shown to the model, which can correct its mistakes.
+func add[In any](
+	s *Server, to *sdk.Server, name, title, description string, bounds map[string]bound, do func(echo.Context,
+		In) (any, error),
+) {
 	schema, err := jsonschema.For[In](nil)
 	if err != nil {
 		panic(err) // the tags of In are wrong
@@ -62,9 +65,13 @@ func add[In any](s *Server, to *sdk.Server, name, title, description string, bou
 	}
 	tool := &sdk.Tool{
 		Name: name, Title: title, Description: description, InputSchema: schema,
-		Annotations: &sdk.ToolAnnotations{Title: title, ReadOnlyHint: true, IdempotentHint: true, DestructiveHint: new(false), OpenWorldHint: new(false)},
+		Annotations: &sdk.ToolAnnotations{
+			Title: title, ReadOnlyHint: true, IdempotentHint: true, DestructiveHint: new(false), OpenWorldHint: new(false),
+		},
 	}
-	sdk.AddTool(to, tool, func(ctx context.Context, _ *sdk.CallToolRequest, in In) (result *sdk.CallToolResult, out any, err error) {
+	sdk.AddTool(to, tool, func(
+		ctx context.Context, _ *sdk.CallToolRequest, in In,
+	) (result *sdk.CallToolResult, out any, err error) {
 		defer s.server.Recover(&err, "tool", name)
 		c, ok := ctx.Value(requestKey{}).(echo.Context)
 		if !ok {

@@ -83,7 +83,9 @@ func invalid(name, reason string) error {
 // refused turns an error about a member of a body into a problem: it could be read, and cannot be done.
 func refused(err error) error {
 	if bad := new(record.InvalidError); errors.As(err, &bad) {
-		return &httpd.Problem{Status: http.StatusUnprocessableEntity, Detail: strings.TrimSpace(bad.Field + " " + bad.Reason), Field: bad.Field}
+		return &httpd.Problem{
+			Status: http.StatusUnprocessableEntity, Detail: strings.TrimSpace(bad.Field + " " + bad.Reason), Field: bad.Field,
+		}
 	}
 	return err
 }
@@ -105,7 +107,10 @@ func objectOf(m members, prefix string, known ...string) *object {
 		}
 	}
 	if len(unknown) > 0 {
-		o.err = &record.InvalidError{Code: record.CodeUnknownField, Field: prefix + shown(slices.Min(unknown)), Reason: "is not known here; there may be " + strings.Join(known, ", ")}
+		o.err = &record.InvalidError{
+			Code: record.CodeUnknownField, Field: prefix + shown(slices.Min(unknown)),
+			Reason: "is not known here; there may be " + strings.Join(known, ", "),
+		}
 	}
 	return o
 }

@@ -40,7 +40,8 @@ func TestDocsGraphs(t *testing.T) {
 	var results struct {
 		Nodes []struct{ Name, Result string } `json:"node_results"`
 	}
-	if len(blocks) != 10 || json.Unmarshal([]byte(blocks[1][2]), &planned) != nil || json.Unmarshal([]byte(blocks[8][2]), &results) != nil {
+	if len(blocks) != 10 || json.Unmarshal([]byte(blocks[1][2]), &planned) != nil ||
+		json.Unmarshal([]byte(blocks[8][2]), &results) != nil {
 		t.Fatalf("%d blocks", len(blocks))
 	}
 	var scenes []scriptmodel.Scene
@@ -50,7 +51,8 @@ func TestDocsGraphs(t *testing.T) {
 		if n.Name == "Coffee" { // the page shows one order of the two nodes that run at the same time
 			turn = scriptmodel.Turn{Reply: func(context.Context, *scriptmodel.Request) (scriptmodel.Turn, error) {
 				storetest.Until(t, "tea is rated", func() bool {
-					return len(storetest.Lines(t, c.DB.Pool, "SELECT content FROM actlog.thought WHERE content LIKE 'Completed node node_1:%'")) > 0
+					return len(storetest.Lines(t, c.DB.Pool,
+						"SELECT content FROM actlog.thought WHERE content LIKE 'Completed node node_1:%'")) > 0
 				})
 				return scriptmodel.Turn{Content: n.Result}, nil
 			}}

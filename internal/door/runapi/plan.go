@@ -26,7 +26,8 @@ type taskQuery struct {
 
 // thoughtTypes are those that there are.
 var thoughtTypes = []record.ThoughtType{
-	record.ThoughtAnalysis, record.ThoughtDecision, record.ThoughtAction, record.ThoughtObservation, record.ThoughtConclusion, record.ThoughtError,
+	record.ThoughtAnalysis, record.ThoughtDecision, record.ThoughtAction, record.ThoughtObservation,
+	record.ThoughtConclusion, record.ThoughtError,
 }
 
 const maxLast = 1_000_000
@@ -35,7 +36,8 @@ const maxLast = 1_000_000
 func taskQueryOf(c echo.Context) (q taskQuery, err error) {
 	names := []string{"tool", "operation", "success", "thoughtType", "iteration", "last"}
 	sent := httpd.QueryOf(c, names...)
-	q.tool, q.operation, q.thoughtType = sent.Text("tool"), sent.Text("operation"), record.ThoughtType(sent.Text("thoughtType"))
+	q.tool, q.operation, q.thoughtType = sent.Text("tool"), sent.Text("operation"),
+		record.ThoughtType(sent.Text("thoughtType"))
 	if sent.Text("success") != "" {
 		q.success = new(sent.Flag("success"))
 	}

@@ -27,7 +27,10 @@ func (s *site) snapshot() string {
 		WHERE c.relnamespace = 'actlog'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname NOT IN ('worker', 'change', 'schema_version') ORDER BY 1`)
 	var all strings.Builder
 	for _, table := range tables {
-		all.WriteString(table + " " + strings.Join(storetest.Lines(s.t, s.store.DB(), "SELECT count(*) || ' ' || COALESCE(md5(string_agg(t::text, ',' ORDER BY t::text)), '') FROM actlog."+table+" AS t"), "") + "\n")
+		all.WriteString(table + " " +
+			strings.Join(storetest.Lines(s.t, s.store.DB(),
+				"SELECT count(*) || ' ' || COALESCE(md5(string_agg(t::text, ',' ORDER BY t::text)), '') FROM actlog."+table+
+					" AS t"), "") + "\n")
 	}
 	return all.String()
 }
@@ -47,7 +50,8 @@ func TestGETsThatAct(t *testing.T) {
 	s.ends(s.start("Go."), record.Completed)
 	session := s.send("POST", "/login", url.Values{"key": {secret}}.Encode()).Cookies()[0]
 	path := func(r httpd.Route) string {
-		return strings.NewReplacer(":planId", "broken", ":toolName", "clerk", ":stepId", "s", ":sessionId", "s", ":conversationId", "c", ":executionId", "broken", ":name", "x").Replace(r.Path)
+		return strings.NewReplacer(":planId", "broken", ":toolName", "clerk", ":stepId", "s", ":sessionId", "s",
+			":conversationId", "c", ":executionId", "broken", ":name", "x").Replace(r.Path)
 	}
 	var marked []string
 	for _, r := range s.routes {
@@ -71,12 +75,17 @@ func TestGETsThatAct(t *testing.T) {
 		}
 	}
 	slices.Sort(marked)
-	if want := []string{"/api/executor/details/:planId", "/api/executor/executeByToolNameSync/:toolName"}; !slices.Equal(marked, want) {
+	if want := []string{
+		"/api/executor/details/:planId", "/api/executor/executeByToolNameSync/:toolName",
+	}; !slices.Equal(marked, want) {
 		t.Errorf("marked are %q, want %q", marked, want)
 	}
 
 	before := s.snapshot()
-	for _, header := range [][]string{{}, {"Sec-Fetch-Site", "none"}, {"Sec-Fetch-Site", "same-origin"}, {"Sec-Fetch-Site", "cross-site"}, {"Referer", "https://evil.example/"}} {
+	for _, header := range [][]string{
+		{}, {"Sec-Fetch-Site", "none"}, {"Sec-Fetch-Site", "same-origin"}, {"Sec-Fetch-Site", "cross-site"},
+		{"Referer", "https://evil.example/"},
+	} {
 		header = append(header, "Cookie", session.Name+"="+session.Value)
 		if got := s.send("GET", runTool, "", header...); got.StatusCode != http.StatusForbidden {
 			t.Errorf("a link with %v starts a run: %d", header, got.StatusCode)
@@ -91,13 +100,16 @@ func TestGETsThatAct(t *testing.T) {
 	if got := s.send("GET", runTool, ""); got.StatusCode != http.StatusUnauthorized {
 		t.Errorf("without a key: %d", got.StatusCode)
 	}
-	for _, header := range [][]string{{"Authorization", "Bearer " + secret}, {"X-Api-Key", secret, "Cookie", session.Name + "=" + session.Value}} {
+	for _, header := range [][]string{
+		{"Authorization", "Bearer " + secret}, {"X-Api-Key", secret, "Cookie", session.Name + "=" + session.Value},
+	} {
 		s.throws()
 		if got := s.send("GET", runTool, "", header...); got.StatusCode != http.StatusOK {
 			t.Errorf("with a key: %d", got.StatusCode)
 		}
 	}
-	if got := s.send("GET", details, "", "Authorization", "Bearer "+secret); got.StatusCode != http.StatusInternalServerError {
+	if got := s.send("GET", details, "", "Authorization", "Bearer "+
+		secret); got.StatusCode != http.StatusInternalServerError {
 		t.Errorf("the exception, once: %d", got.StatusCode)
 	}
 }
@@ -110,9 +122,12 @@ func TestGETsThatActWithoutKeys(t *testing.T) {
 	before := s.snapshot()
 	const host = "http://example.com" // of requests in tests
 	for _, header := range [][]string{
-		{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Sec-Fetch-Site", "none"}, {"Sec-Fetch-Mode", "navigate"}, {"Sec-Fetch-Dest", "image"},
-		{"Sec-Fetch-Site", "same-origin", "Sec-Fetch-Mode", "navigate"}, {"Sec-Fetch-Site", "same-origin", "Sec-Fetch-Mode", "no-cors"}, {"Cookie", "a=b"},
-		{"Sec-Fetch-Site", "same-origin", "Cookie", "a=b"}, {"Origin", "http://evil.example"}, {"Origin", "null"}, {"Referer", "http://evil.example/x"}, {"Referer", "http://example.com:81/"},
+		{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Sec-Fetch-Site", "none"},
+		{"Sec-Fetch-Mode", "navigate"}, {"Sec-Fetch-Dest", "image"},
+		{"Sec-Fetch-Site", "same-origin", "Sec-Fetch-Mode", "navigate"},
+		{"Sec-Fetch-Site", "same-origin", "Sec-Fetch-Mode", "no-cors"}, {"Cookie", "a=b"},
+		{"Sec-Fetch-Site", "same-origin", "Cookie", "a=b"}, {"Origin", "http://evil.example"}, {"Origin", "null"},
+		{"Referer", "http://evil.example/x"}, {"Referer", "http://example.com:81/"},
 		{"User-Agent", "Mozilla/5.0 (X11; Linux x86_64) Gecko/20100101 Firefox/80.0"},
 	} {
 		for _, method := range []string{"GET", "HEAD"} {
@@ -127,7 +142,10 @@ func TestGETsThatActWithoutKeys(t *testing.T) {
 	if s.snapshot() != before {
 		t.Error("a browser did something")
 	}
-	for _, header := range [][]string{{}, {"User-Agent", "curl/8.5.0"}, {"Referer", host + "/"}, {"Sec-Fetch-Site", "same-origin"}, {"Sec-Fetch-Site", "same-origin", "Sec-Fetch-Mode", "cors", "User-Agent", "Mozilla/5.0"}} {
+	for _, header := range [][]string{
+		{}, {"User-Agent", "curl/8.5.0"}, {"Referer", host + "/"}, {"Sec-Fetch-Site", "same-origin"},
+		{"Sec-Fetch-Site", "same-origin", "Sec-Fetch-Mode", "cors", "User-Agent", "Mozilla/5.0"},
+	} {
 		if got := s.send("GET", runTool, "", header...); got.StatusCode != http.StatusOK {
 			t.Errorf("with %v: %d", header, got.StatusCode)
 		}
@@ -145,12 +163,16 @@ func TestThePageKeepsTheStarterFromApproving(t *testing.T) {
 	s := openShop(t, httpd.Config{Keys: all})
 	starts := func(name string) (id, at string) {
 		t.Helper()
-		started, err := s.engine.Start(t.Context(), engine.Request{Executor: "agent", Starter: name, Input: []byte(`{"agent":"clerk","request":"refund"}`)})
+		started, err := s.engine.Start(t.Context(), engine.Request{
+			Executor: "agent", Starter: name, Input: []byte(`{"agent":"clerk","request":"refund"}`),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		at = s.asks(started.PlanID)
-		storetest.Exec(t, s.store, `UPDATE actlog.act_tool_info SET policy = '{"approval":{"notStarter":true},"writes":true}' WHERE root_plan_id = $1`, started.PlanID)
+		storetest.Exec(
+			t, s.store, `UPDATE actlog.act_tool_info SET policy = '{"approval":{"notStarter":true},"writes":true}' WHERE root_plan_id = $1`, started.PlanID,
+		)
 		return started.PlanID, at
 	}
 	decides := func(at, form string) *http.Response {
@@ -159,7 +181,8 @@ func TestThePageKeepsTheStarterFromApproving(t *testing.T) {
 	id, at := starts("reader")
 	got := decides(at, "decision=approve&text=mine")
 	p := parse(t, got)
-	if said := text(p.one("role", "alert")); got.StatusCode != http.StatusForbidden || !strings.Contains(said, "who started the run may not approve this") {
+	if said := text(p.one("role", "alert")); got.StatusCode != http.StatusForbidden ||
+		!strings.Contains(said, "who started the run may not approve this") {
 		t.Errorf("%d: %s", got.StatusCode, said)
 	}
 	if kept := p.chosen().Get("text"); strings.TrimSpace(kept) != "mine" {
@@ -181,7 +204,8 @@ func TestThePageStartsForItsReader(t *testing.T) {
 	t.Parallel()
 	all, secret := keys(t, httpd.ScopeRead, httpd.ScopeRun)
 	s := openShop(t, httpd.Config{Keys: all})
-	got := s.send("POST", "/start?executor=agent&name=clerk", url.Values{"key": {"k"}, "input.request": {"Go."}}.Encode(), "Authorization", "Bearer "+secret)
+	got := s.send("POST", "/start?executor=agent&name=clerk", url.Values{"key": {"k"}, "input.request": {"Go."}}.Encode(),
+		"Authorization", "Bearer "+secret)
 	if got.StatusCode != http.StatusSeeOther {
 		t.Fatalf("%d: %s", got.StatusCode, text(parse(t, got).root))
 	}

@@ -52,41 +52,53 @@ func (p *page) chosen() url.Values {
 	return values
 }
 
-// TestAnswerForm: a form has every type of input. A wrong answer is told field by field, with what was typed kept; a right one is what
-// the agent gets. A second one is too late.
+// TestAnswerForm: a form has every type of input. A wrong answer is told field by field, with what was typed kept; a
+// right one is what the agent gets. A second one is too late.
 func TestAnswerForm(t *testing.T) {
 	t.Parallel()
 	s := openShop(t, httpd.Config{})
 	id := s.start("form")
 	at := s.asks(id)
 	p := s.get(at, http.StatusOK)
-	p.has("question Who are you?", "explanation We need this for the refund.", "Your name required", "Region required", "Agreed required")
+	p.has("question Who are you?", "explanation We need this for the refund.", "Your name required", "Region required",
+		"Agreed required")
 	form := p.one("class", "answer")
-	if attr(form, "method") != "post" || attr(form, "action") != at+"&view=readable" || len(p.all("name", "decision")) != 1 || len(p.all("name", "text")) != 0 {
+	if attr(form, "method") != "post" || attr(form, "action") != at+"&view=readable" ||
+		len(p.all("name", "decision")) != 1 || len(p.all("name", "text")) != 0 {
 		t.Errorf("the form goes to %s", attr(form, "action"))
 	}
-	wrong := url.Values{"decision": {"submit"}, "value-0": {" "}, "value-1": {"9o"}, "value-2": {"ann"}, "value-3": {"1234"}, "value-4": {"a\r\nb <b>"}, "value-5": {"MARS"}, "value-6": {"chair", "<b>"}}
+	wrong := url.Values{
+		"decision": {"submit"}, "value-0": {" "}, "value-1": {"9o"}, "value-2": {"ann"}, "value-3": {"1234"},
+		"value-4": {"a\r\nb <b>"}, "value-5": {"MARS"}, "value-6": {"chair", "<b>"},
+	}
 	answer := s.send("POST", at, wrong.Encode())
 	p = parse(t, answer)
 	want := map[string]string{
-		"value-0": "is required", "value-1": "must be a number", "value-2": "must be an email address", "value-5": "must be one of EMEA, APAC", "value-7": "is required", "value-8": "is required",
+		"value-0": "is required", "value-1": "must be a number", "value-2": "must be an email address",
+		"value-5": "must be one of EMEA, APAC", "value-7": "is required", "value-8": "is required",
 	}
-	if got := p.faults(); answer.StatusCode != http.StatusUnprocessableEntity || !equal(got, want) || text(p.one("role", "alert")) != "6 fields to correct" {
+	if got := p.faults(); answer.StatusCode != http.StatusUnprocessableEntity || !equal(got, want) ||
+		text(p.one("role", "alert")) != "6 fields to correct" {
 		t.Errorf("%d: %v", answer.StatusCode, got)
 	}
 	if !has(p.one("id", "value-0"), "autofocus") {
 		t.Error("the first fault has no focus")
 	}
 	kept := p.chosen()
-	if kept.Get("value-1") != "9o" || kept.Get("value-3") != "" || strings.TrimPrefix(kept.Get("value-4"), "\n") != "a\nb <b>" || !slices.Equal(kept["value-6"], []string{"chair", "<b>"}) {
+	if kept.Get("value-1") != "9o" || kept.Get("value-3") != "" ||
+		strings.TrimPrefix(kept.Get("value-4"), "\n") != "a\nb <b>" ||
+		!slices.Equal(kept["value-6"], []string{"chair", "<b>"}) {
 		t.Errorf("kept is %v", kept)
 	}
-	right := url.Values{"decision": {"submit"}, "value-0": {"Ann card-12345"}, "value-1": {"12345678901234567890.10"}, "value-2": {"a@example.com"}, "value-3": {"1234"}, "value-4": {"a\r\nb"}, "value-5": {"APAC"},
+	right := url.Values{"decision": {"submit"}, "value-0": {"Ann card-12345"}, "value-1": {"12345678901234567890.10"},
+		"value-2": {"a@example.com"}, "value-3": {"1234"}, "value-4": {"a\r\nb"}, "value-5": {"APAC"},
 		"value-6": {"lamp", "<b>"}, "value-7": {"cash"}, "value-8": {"true"}}
-	if got := s.send("POST", at, right.Encode()); got.StatusCode != http.StatusSeeOther || got.Header.Get("Location") != at {
+	if got := s.send("POST", at, right.Encode()); got.StatusCode != http.StatusSeeOther ||
+		got.Header.Get("Location") != at {
 		t.Fatalf("%d to %s: %s", got.StatusCode, got.Header.Get("Location"), text(parse(t, got).root))
 	}
-	if got, want := s.ends(id, record.Completed), `{"agreed":"true","amount":"12345678901234567890.10","how":"cash","items":"lamp,<b>","mail":"a@example.com","name":"Ann [redacted]","news":"false","pin":"[password]","region":"APAC","story":"a\nb"}`; strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(got) != want {
+	if got, want := s.ends(id, record.Completed),
+		`{"agreed":"true","amount":"12345678901234567890.10","how":"cash","items":"lamp,<b>","mail":"a@example.com","name":"Ann [redacted]","news":"false","pin":"[password]","region":"APAC","story":"a\nb"}`; strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(got) != want {
 		t.Errorf("the agent got %s, want %s", got, want)
 	}
 	p = s.get(at, http.StatusOK)
@@ -95,7 +107,8 @@ func TestAnswerForm(t *testing.T) {
 		t.Error("there is still a form")
 	}
 	late := s.send("POST", at, right.Encode())
-	if got := text(parse(t, late).one("role", "alert")); late.StatusCode != http.StatusConflict || got != "the wait was decided before, or has expired" {
+	if got := text(parse(t, late).one("role", "alert")); late.StatusCode != http.StatusConflict ||
+		got != "the wait was decided before, or has expired" {
 		t.Errorf("%d: %s", late.StatusCode, got)
 	}
 }
@@ -119,7 +132,8 @@ func TestAnswerApproval(t *testing.T) {
 	id := s.start("refund")
 	at := s.asks(id)
 	p := s.get(at, http.StatusOK)
-	if raw := s.get(at+"&view=raw", http.StatusOK); len(raw.all("name", "decision")) != 0 || !strings.Contains(text(raw.detail()), "Answer it") {
+	if raw := s.get(at+"&view=raw", http.StatusOK); len(raw.all("name", "decision")) != 0 ||
+		!strings.Contains(text(raw.detail()), "Answer it") {
 		t.Error("it can be approved where it may be cut")
 	}
 	p.has("tool shop.refund", "files book <b>.md", "parameter note two lines <b>")
@@ -131,7 +145,8 @@ func TestAnswerApproval(t *testing.T) {
 		}
 	}
 	answer := s.send("POST", at, "decision=modify&text=other")
-	if got := text(parse(t, answer).one("role", "alert")); answer.StatusCode != http.StatusUnprocessableEntity || got != "decision must be one of approve, reject" {
+	if got := text(parse(t, answer).one("role", "alert")); answer.StatusCode != http.StatusUnprocessableEntity ||
+		got != "decision must be one of approve, reject" {
 		t.Errorf("%d: %s", answer.StatusCode, got)
 	}
 	if kept := parse(t, s.send("POST", at, "text=typed")).chosen(); strings.TrimSpace(kept.Get("text")) != "typed" {
@@ -149,8 +164,8 @@ func TestAnswerApproval(t *testing.T) {
 	}
 }
 
-// TestAnswerNeedsScope: who may not answer sees why, and so does who looks at a question of an agent that somebody else runs. Nobody
-// answers from another site.
+// TestAnswerNeedsScope: who may not answer sees why, and so does who looks at a question of an agent that somebody else
+// runs. Nobody answers from another site.
 func TestAnswerNeedsScope(t *testing.T) {
 	t.Parallel()
 	all, secret := keys(t, httpd.ScopeRead)
@@ -181,7 +196,8 @@ func TestAnswerNeedsScope(t *testing.T) {
 	if got := as("POST", at, `{}`, "Content-Type", "application/json"); got.StatusCode != http.StatusUnsupportedMediaType {
 		t.Errorf("%d", got.StatusCode)
 	}
-	if got := as("POST", at, "decision=approve&text="+strings.Repeat("x", 5<<20)); got.StatusCode != http.StatusRequestEntityTooLarge {
+	if got := as("POST", at, "decision=approve&text="+
+		strings.Repeat("x", 5<<20)); got.StatusCode != http.StatusRequestEntityTooLarge {
 		t.Errorf("%d", got.StatusCode)
 	}
 	if got := as("POST", at, "decision=approve&text=%00"); got.StatusCode != http.StatusBadRequest {
@@ -191,7 +207,10 @@ func TestAnswerNeedsScope(t *testing.T) {
 		t.Errorf("%d", got.StatusCode)
 	}
 	storetest.Write(t, s.store, &record.Plan{RootPlanID: "theirs", CurrentPlanID: "theirs", State: new(record.Waiting)},
-		&record.Wait{RootPlanID: "theirs", PlanID: "theirs", WaitID: "w", Type: new(record.WaitActionValidation), Title: new("Delete?"), StartTime: new(time.Now().Add(-time.Hour))})
+		&record.Wait{
+			RootPlanID: "theirs", PlanID: "theirs", WaitID: "w", Type: new(record.WaitActionValidation), Title: new("Delete?"),
+			StartTime: new(time.Now().Add(-time.Hour)),
+		})
 	p = parse(t, as("GET", "/runs/theirs?at=wait:w", ""))
 	p.has("question Delete?", "Whoever runs this agent has to answer: it is not run by Actlog.", "waited 1h")
 	if len(p.all("name", "decision")) != 0 {
@@ -209,7 +228,8 @@ func TestAnswerNeedsScope(t *testing.T) {
 	}
 }
 
-// TestAnswerPlan: a plan that is to be accepted is a list of its steps. It is sent back with what is to change, and accepted.
+// TestAnswerPlan: a plan that is to be accepted is a list of its steps. It is sent back with what is to change, and
+// accepted.
 func TestAnswerPlan(t *testing.T) {
 	t.Parallel()
 	s := openShop(t, httpd.Config{})
@@ -221,13 +241,16 @@ func TestAnswerPlan(t *testing.T) {
 	for n := range p.one("class", "plan-steps").ChildNodes() {
 		steps = append(steps, text(n))
 	}
-	want := []string{"RAG_SEARCH Find TODOs <b> To count them expected: A list", "RAG_SEARCH Count them It was asked for after step 1"}
+	want := []string{
+		"RAG_SEARCH Find TODOs <b> To count them expected: A list", "RAG_SEARCH Count them It was asked for after step 1",
+	}
 	if !slices.Equal(steps, want) {
 		t.Errorf("the steps are %q, want %q", steps, want)
 	}
 	answer := s.send("POST", at, "decision=modify&value-0=true&text=+")
 	p = parse(t, answer)
-	if got := p.faults(); answer.StatusCode != http.StatusUnprocessableEntity || !equal(got, map[string]string{"text": "is required: it says what to change"}) {
+	if got := p.faults(); answer.StatusCode != http.StatusUnprocessableEntity ||
+		!equal(got, map[string]string{"text": "is required: it says what to change"}) {
 		t.Errorf("%d: %v", answer.StatusCode, got)
 	}
 	if kept := p.chosen(); kept.Get("value-0") != "true" {
@@ -247,7 +270,8 @@ func TestAnswerPlan(t *testing.T) {
 	s.get(again, http.StatusOK).has("plan Count the TODOs", "answer accept", "answer Approve its actions, too false")
 }
 
-// TestAnswerHostile: whatever an agent asks is text, also in a form, in what it is answered with, and in what is to be approved.
+// TestAnswerHostile: whatever an agent asks is text, also in a form, in what it is answered with, and in what is to be
+// approved.
 func TestAnswerHostile(t *testing.T) {
 	t.Parallel()
 	s := openShop(t, httpd.Config{})
@@ -263,7 +287,9 @@ func TestAnswerHostile(t *testing.T) {
 	for i, kind := range engine.InputTypes {
 		id := "value-" + strconv.Itoa(i)
 		wrong.Set(id, strings.NewReplacer("\x00", "", "\xff\xfe", "").Replace(long))
-		right.Set(id, map[string]string{"number": "1", "email": "a@example.com", "select": payloads[0], "checkbox": payloads[0], "radio": payloads[0]}[kind])
+		right.Set(id, map[string]string{
+			"number": "1", "email": "a@example.com", "select": payloads[0], "checkbox": payloads[0], "radio": payloads[0],
+		}[kind])
 	}
 	answer := s.send("POST", at, wrong.Encode())
 	if p = parse(t, answer); answer.StatusCode != http.StatusUnprocessableEntity || len(p.faults()) != 5 {

@@ -28,7 +28,8 @@ func TestScriptIsSmall(t *testing.T) {
 		t.Errorf("the script is %d bytes", n)
 	}
 	err = filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
-		if e := filepath.Ext(path); e == ".js" && path != filepath.Join("asset", "page.js") || e == ".ts" && filepath.Dir(path) != filepath.Join("asset", "src") {
+		if e := filepath.Ext(path); e == ".js" && path != filepath.Join("asset", "page.js") || e == ".ts" &&
+			filepath.Dir(path) != filepath.Join("asset", "src") {
 			t.Errorf("%s: another script", path)
 		}
 		return err

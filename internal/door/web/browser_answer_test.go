@@ -10,8 +10,8 @@ import (
 	"github.com/actlog/actlog/internal/door/httpd"
 )
 
-// TestAnswerHistoryInBrowser: W7: an answer adds one entry to the history, however often something was wrong with it and wherever the
-// reader came from: back leads to the run as it was before.
+// TestAnswerHistoryInBrowser: W7: an answer adds one entry to the history, however often something was wrong with it
+// and wherever the reader came from: back leads to the run as it was before.
 func TestAnswerHistoryInBrowser(t *testing.T) {
 	t.Parallel()
 	s := openShop(t, httpd.Config{})
@@ -30,7 +30,9 @@ func TestAnswerHistoryInBrowser(t *testing.T) {
 		"looked at":      {"refund", func(q string) { b.open(q + "&view=readable") }, []string{"[value=reject]"}},
 		"from the tree": {"refund", func(q string) {
 			b.open(q[:len("/runs/")+41])
-			b.until("the tree", `document.querySelector("a.row.wait") !== null && document.querySelector(".top [data-key='?']") !== null`)
+			b.until(
+				"the tree", `document.querySelector("a.row.wait") !== null && document.querySelector(".top [data-key='?']") !== null`,
+			)
 			b.do(chromedp.Click("a.row.wait"))
 			b.until("it is open", `document.querySelector(".answer") !== null && location.search.includes("wait")`)
 		}, []string{"[value=approve]"}},
@@ -43,7 +45,8 @@ func TestAnswerHistoryInBrowser(t *testing.T) {
 		at := value[string](b, "location.href")
 		for _, act := range tt.act {
 			if act == "all" {
-				b.do(chromedp.SendKeys("#value-0", "Ann"), chromedp.SetValue("#value-1", "9"), chromedp.SendKeys("#value-3", "1234"), chromedp.SetValue("#value-5", "APAC"))
+				b.do(chromedp.SendKeys("#value-0", "Ann"), chromedp.SetValue("#value-1", "9"),
+					chromedp.SendKeys("#value-3", "1234"), chromedp.SetValue("#value-5", "APAC"))
 				for _, c := range []string{"[name=value-6][value=lamp]", "[name=value-7][value=cash]", "#value-8"} {
 					b.do(chromedp.Click(c))
 				}
@@ -51,18 +54,21 @@ func TestAnswerHistoryInBrowser(t *testing.T) {
 			}
 			value[any](b, `for (const e of document.querySelectorAll("[aria-invalid]")) e.removeAttribute("aria-invalid")`)
 			b.do(chromedp.Click("[name=decision]" + act))
-			b.until(name+": told", `document.readyState === "complete" && (document.querySelector(".answer") === null ? document.querySelector(".detail") !== null : document.querySelector("[aria-invalid]") !== null)`)
+			b.until(
+				name+": told", `document.readyState === "complete" && (document.querySelector(".answer") === null ? document.querySelector(".detail") !== null : document.querySelector("[aria-invalid]") !== null)`,
+			)
 		}
 		if after := value[int](b, "history.length"); after != before+1 {
 			t.Errorf("%s: %d entries, then %d", name, before, after)
 		}
 		value[any](b, "history.back()")
-		b.until(name+": back", `document.readyState === "complete" && location.href === "`+at+`" && document.querySelector(".detail h2") !== null && document.querySelector(".answer") === null`)
+		b.until(name+": back", `document.readyState === "complete" && location.href === "`+at+
+			`" && document.querySelector(".detail h2") !== null && document.querySelector(".answer") === null`)
 	}
 }
 
-// TestFoldsInBrowser: W12: rows that were folded or unfolded one by one are so after a reload, not those of another run. W15: the row of a
-// link has the focus.
+// TestFoldsInBrowser: W12: rows that were folded or unfolded one by one are so after a reload, not those of another
+// run. W15: the row of a link has the focus.
 func TestFoldsInBrowser(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
@@ -88,7 +94,8 @@ func TestFoldsInBrowser(t *testing.T) {
 	b.until("it is loaded again", `window.same === undefined`)
 	ready()
 	b.until("it is folded again", `document.getElementById("step:run-counter").hidden`)
-	if got := state("call:run-r/0/c%2F1") + " " + value[string](b, "document.activeElement.id"); got != "false step:run-triage" {
+	if got := state("call:run-r/0/c%2F1") + " " +
+		value[string](b, "document.activeElement.id"); got != "false step:run-triage" {
 		t.Errorf("after a reload: %s", got)
 	}
 	b.open("/runs/other?at=step:other-triage")

@@ -11,7 +11,8 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// TestCompareInBrowser: keys lead through the differences of two runs, and a conversation counts the runs that it has got since.
+// TestCompareInBrowser: keys lead through the differences of two runs, and a conversation counts the runs that it has
+// got since.
 func TestCompareInBrowser(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
@@ -24,7 +25,9 @@ func TestCompareInBrowser(t *testing.T) {
 	b.until("keys work", `document.querySelector(".top [data-key='?']") !== null`)
 	b.press("e")
 	b.until("the next is open", count+`.startsWith("2 of 2")`)
-	if got := value[string](b, `document.querySelector(".detail [aria-label=result]").innerText`); !strings.HasPrefix(first, "1 of 2") || !strings.Contains(got, "same") || !strings.Contains(got, "other") {
+	if got := value[string](
+		b, `document.querySelector(".detail [aria-label=result]").innerText`,
+	); !strings.HasPrefix(first, "1 of 2") || !strings.Contains(got, "same") || !strings.Contains(got, "other") {
 		t.Errorf("%q, then the texts are %q", first, got)
 	}
 	b.until("keys work", `document.querySelector(".top [data-key='?']") !== null`)
@@ -32,7 +35,10 @@ func TestCompareInBrowser(t *testing.T) {
 	b.until("the one before is open", count+`.startsWith("1 of 2")`)
 
 	turn := func(root string) {
-		storetest.Write(t, s.store, &record.Plan{RootPlanID: root, CurrentPlanID: root, ConversationID: new("talk"), UserRequest: new("and " + root), State: new(record.Completed)})
+		storetest.Write(t, s.store, &record.Plan{
+			RootPlanID: root, CurrentPlanID: root, ConversationID: new("talk"), UserRequest: new("and " + root),
+			State: new(record.Completed),
+		})
 	}
 	turn("a")
 	b.open("/conversations/talk")

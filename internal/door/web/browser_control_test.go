@@ -20,7 +20,8 @@ func TestControlInBrowser(t *testing.T) {
 	}
 	s := openShop(t, httpd.Config{})
 	drawn := s.carry("dag", map[string]string{"prompt": "Tea or coffee?"})
-	asks, pays, plans := s.start("form"), s.start("refund"), s.carry("orchestrator", map[string]string{"request": "How many TODOs are there?"})
+	asks, pays, plans := s.start("form"), s.start("refund"),
+		s.carry("orchestrator", map[string]string{"request": "How many TODOs are there?"})
 	question, approval, plan := s.asks(asks), s.asks(pays), s.asks(plans)
 	b := browse(t, s.site, 1440, 900)
 	loaded := func(what, condition string) {
@@ -49,17 +50,23 @@ func TestControlInBrowser(t *testing.T) {
 	b.do(chromedp.SendKeys("#value-1", "9o"), chromedp.SendKeys("#value-4", "It broke.\n<b>Twice</b>"))
 	click("[name=decision][value=submit]")
 	loaded("mistakes are told", `document.querySelectorAll("[aria-invalid=true]").length === 7`)
-	if got := value[string](b, `document.activeElement.id + " " + document.getElementById("value-1").value + " " + document.getElementById("value-4").value`); got != "value-0 9o It broke.\n<b>Twice</b>" {
+	if got := value[string](
+		b, `document.activeElement.id + " " + document.getElementById("value-1").value + " " + document.getElementById("value-4").value`,
+	); got != "value-0 9o It broke.\n<b>Twice</b>" {
 		t.Errorf("after mistakes: %q", got)
 	}
 	look("mistakes")
-	b.do(chromedp.SendKeys("#value-0", "Ann"), chromedp.SetValue("#value-1", "9"), chromedp.SendKeys("#value-3", "1234"), chromedp.SetValue("#value-5", "APAC"))
+	b.do(chromedp.SendKeys("#value-0", "Ann"), chromedp.SetValue("#value-1", "9"), chromedp.SendKeys("#value-3", "1234"),
+		chromedp.SetValue("#value-5", "APAC"))
 	click("[name=value-6][value=lamp]")
 	click("[name=value-7][value=cash]")
 	click("#value-8")
 	click("[name=decision][value=submit]")
-	b.until("it was answered", `document.querySelector(".answer") === null && document.querySelector(".detail").innerText.includes("submitted")`)
-	if got, want := s.ends(asks, record.Completed), `{"agreed":"true","amount":"9","how":"cash","items":"lamp","mail":"","name":"Ann","news":"false","pin":"[password]","region":"APAC","story":"It broke.\n\u003cb\u003eTwice\u003c/b\u003e"}`; got != want {
+	b.until(
+		"it was answered", `document.querySelector(".answer") === null && document.querySelector(".detail").innerText.includes("submitted")`,
+	)
+	if got, want := s.ends(asks, record.Completed),
+		`{"agreed":"true","amount":"9","how":"cash","items":"lamp","mail":"","name":"Ann","news":"false","pin":"[password]","region":"APAC","story":"It broke.\n\u003cb\u003eTwice\u003c/b\u003e"}`; got != want {
 		t.Errorf("the agent got %s, want %s", got, want)
 	}
 
@@ -76,7 +83,8 @@ func TestControlInBrowser(t *testing.T) {
 	b.until("it goes on", state+`.includes("waiting") && document.querySelector("[value=pause]") !== null`)
 	b.do(chromedp.SendKeys("#text", "Fine"))
 	click("[name=decision][value=approve]")
-	b.until("it was approved", state+`.includes("completed") && document.querySelector(".detail").innerText.includes("Fine") && document.querySelector(".control") === null`)
+	b.until("it was approved", state+
+		`.includes("completed") && document.querySelector(".detail").innerText.includes("Fine") && document.querySelector(".control") === null`)
 	if got := s.ends(pays, record.Completed); got != "sent to Ann \u202ennA" {
 		t.Errorf("it answers %q", got)
 	}
@@ -96,7 +104,9 @@ func TestControlInBrowser(t *testing.T) {
 	b.open("/runs/" + drawn)
 	look("graph")
 	click(".dag a")
-	b.until("its row is open", `document.querySelector(".row.at .name bdi").innerText === "Context" && document.querySelector(".detail h2").innerText === "Context"`)
+	b.until(
+		"its row is open", `document.querySelector(".row.at .name bdi").innerText === "Context" && document.querySelector(".detail h2").innerText === "Context"`,
+	)
 
 	b.open("/runs/" + plans)
 	click(".control summary")

@@ -17,27 +17,48 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// TestDetailInBrowser: the views, texts and messages of a row are changed in place, and the next row is shown in the same view.
-// Texts and the address of a row are copied. On a narrow screen, the detail takes the place of the tree, also without scripts.
+// TestDetailInBrowser: the views, texts and messages of a row are changed in place, and the next row is shown in the
+// same view. Texts and the address of a row are copied. On a narrow screen, the detail takes the place of the tree,
+// also without scripts.
 func TestDetailInBrowser(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
 	long := strings.Repeat("0123456789abcde\n", 10_000)
 	storetest.Write(t, s.store,
-		&record.Plan{RootPlanID: "run", CurrentPlanID: "run", Title: new("Read"), State: new(record.Running), UserRequest: &long},
-		&record.AgentExecution{RootPlanID: "run", PlanID: "run", StepID: "s", AgentName: new("reader"), AgentRequest: new("{\"a\":1}"), Result: new("**bold**"), State: new(record.Running)},
-		&record.ThinkAct{RootPlanID: "run", StepID: "s", Seq: 0, ThinkInput: new(`[{"role":"user","content":"Go on."}]`), ThinkOutput: new("I do.")},
-		&record.ThinkAct{RootPlanID: "run", StepID: "s", Seq: 1, ThinkInput: new(`[{"role":"user","content":"Go on."},{"role":"assistant","content":"I do."},{"role":"user","content":"And then?"}]`), ThinkOutput: new("Nothing.")})
+		&record.Plan{
+			RootPlanID: "run", CurrentPlanID: "run", Title: new("Read"), State: new(record.Running), UserRequest: &long,
+		},
+		&record.AgentExecution{
+			RootPlanID: "run", PlanID: "run", StepID: "s", AgentName: new("reader"), AgentRequest: new("{\"a\":1}"),
+			Result: new("**bold**"), State: new(record.Running),
+		},
+		&record.ThinkAct{
+			RootPlanID: "run", StepID: "s", Seq: 0, ThinkInput: new(`[{"role":"user","content":"Go on."}]`),
+			ThinkOutput: new("I do."),
+		},
+		&record.ThinkAct{
+			RootPlanID: "run", StepID: "s", Seq: 1,
+			ThinkInput: new(
+				`[{"role":"user","content":"Go on."},{"role":"assistant","content":"I do."},{"role":"user","content":"And then?"}]`,
+			), ThinkOutput: new("Nothing."),
+		})
 	b := browse(t, s, 1440, 900)
-	call(b, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}) // else nothing may be copied
+	// else nothing may be copied
+	call(b, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
 	for _, name := range []string{"clipboard-read", "clipboard-write"} {
-		call(b, cdpbrowser.SetPermission, cdpbrowser.SetPermissionParams{Permission: &cdpbrowser.PermissionDescriptor{Name: name}, Setting: cdpbrowser.PermissionSettingGranted})
+		call(b, cdpbrowser.SetPermission, cdpbrowser.SetPermissionParams{
+			Permission: &cdpbrowser.PermissionDescriptor{Name: name}, Setting: cdpbrowser.PermissionSettingGranted,
+		})
 	}
 	const detail = `document.querySelector(".detail").textContent`
 	has := func(part string) { t.Helper(); b.until(part+" is there", fmt.Sprintf("%s.includes(%q)", detail, part)) }
 	click := func(name string) {
 		t.Helper()
-		b.until(name+" is clicked", fmt.Sprintf(`(() => { const on = [...document.querySelectorAll(".detail a, .detail button")].find((e) => e.textContent.trim() === %q); on?.click(); return on !== undefined })()`, name))
+		b.until(
+			name+" is clicked", fmt.Sprintf(
+				`(() => { const on = [...document.querySelectorAll(".detail a, .detail button")].find((e) => e.textContent.trim() === %q); on?.click(); return on !== undefined })()`, name,
+			),
+		)
 	}
 	copied := func(want string) {
 		t.Helper()
@@ -48,7 +69,11 @@ func TestDetailInBrowser(t *testing.T) {
 	entries := value[int](b, "history.length")
 	click("Show all")
 	has("Copy")
-	b.until("all of it is there", fmt.Sprintf(`document.querySelector(".detail pre").textContent.length === %d && location.search.includes("whole=userRequest")`, len(long)))
+	b.until("all of it is there",
+		fmt.Sprintf(
+			`document.querySelector(".detail pre").textContent.length === %d && location.search.includes("whole=userRequest")`,
+			len(long),
+		))
 	b.press("j")
 	has("**bold**")
 	click("Copy")
@@ -77,9 +102,12 @@ func TestDetailInBrowser(t *testing.T) {
 	b.until("it is Markdown", `document.querySelector(".marked strong")?.innerText === "bold"`)
 	// What changes on record changes in place; what is looked at, and how, stays.
 	value[any](b, `document.querySelector(".detail .look a").focus()`)
-	storetest.Write(t, s.store, &record.AgentExecution{RootPlanID: "run", PlanID: "run", StepID: "s", AgentRequest: new("another"), Result: new("**bolder**")})
+	storetest.Write(t, s.store, &record.AgentExecution{
+		RootPlanID: "run", PlanID: "run", StepID: "s", AgentRequest: new("another"), Result: new("**bolder**"),
+	})
 	has("another")
-	b.until("it is Markdown still", `document.querySelector(".marked strong")?.innerText === "bolder" && document.activeElement.innerText === "Readable"`)
+	b.until("it is Markdown still",
+		`document.querySelector(".marked strong")?.innerText === "bolder" && document.activeElement.innerText === "Readable"`)
 	if n := value[int](b, "history.length"); n != entries {
 		t.Errorf("%d entries in the history, then %d", entries, n)
 	}

@@ -25,7 +25,8 @@ func TestHostileInBrowser(t *testing.T) {
 	short, long := all()
 	storetest.Write(t, s.store, poisoned("root "+short, long, short)...)
 	looks := map[string]bool{}
-	paths := slices.DeleteFunc(s.crawl("/", "/runs/"+url.PathEscape("root "+short), "/search?q="+url.QueryEscape(payloads[0])), func(path string) bool {
+	paths := slices.DeleteFunc(s.crawl("/", "/runs/"+url.PathEscape("root "+short),
+		"/search?q="+url.QueryEscape(payloads[0])), func(path string) bool {
 		u, err := url.Parse(path)
 		if err != nil {
 			t.Fatal(err)

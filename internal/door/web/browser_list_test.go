@@ -16,8 +16,9 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// TestListInBrowser: the empty page turns into the list with the first run. A run changes in its place. Newer ones are counted, and
-// shown on a click. Two are picked and compared. Times and colours are as was chosen, also on the next page.
+// TestListInBrowser: the empty page turns into the list with the first run. A run changes in its place. Newer ones are
+// counted, and shown on a click. Two are picked and compared. Times and colours are as was chosen, also on the next
+// page.
 func TestListInBrowser(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
@@ -25,7 +26,9 @@ func TestListInBrowser(t *testing.T) {
 	call(b, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Kolkata"})
 	const titles = `[...document.querySelectorAll(".runs .run")].map((e) => e.innerText).join()`
 	write := func(id string, state record.State) {
-		storetest.Write(t, s.store, &record.Plan{RootPlanID: id, CurrentPlanID: id, Title: new("Run " + id), State: &state, StartTime: storetest.At(0)})
+		storetest.Write(t, s.store, &record.Plan{
+			RootPlanID: id, CurrentPlanID: id, Title: new("Run " + id), State: &state, StartTime: storetest.At(0),
+		})
 	}
 	b.open("/")
 	b.until("the page is live", `document.querySelector(".live")?.innerText === "● live"`)
@@ -53,13 +56,19 @@ func TestListInBrowser(t *testing.T) {
 	}
 	pick("c")
 	pick("d")
-	value[any](b, `document.querySelector("[value='a b']").closest("tr").querySelector(".run a").focus(); scrollTo(0, 0); true`)
+	value[any](
+		b, `document.querySelector("[value='a b']").closest("tr").querySelector(".run a").focus(); scrollTo(0, 0); true`,
+	)
 	s.fail("a b")
 	b.until("the run changes", `document.querySelector("tbody tr:last-child").innerText.includes("failed")`)
-	if got := value[string](b, `document.querySelector("tbody tr:last-child .cause").innerText`); !strings.Contains(got, "run_sql timeout") {
+	if got := value[string](
+		b, `document.querySelector("tbody tr:last-child .cause").innerText`,
+	); !strings.Contains(got, "run_sql timeout") {
 		t.Errorf("its cause is %q", got)
 	}
-	if got := value[string](b, titles+`+" "+[...document.querySelectorAll("input:checked")].map((e) => e.value)+" "+document.activeElement.innerText+" "+`+compare); got != "Run d,Run c,Run a b d,c Run a b false" {
+	if got := value[string](b, titles+
+		`+" "+[...document.querySelectorAll("input:checked")].map((e) => e.value)+" "+document.activeElement.innerText+" "+`+
+		compare); got != "Run d,Run c,Run a b d,c Run a b false" {
 		t.Errorf("the list is %q", got)
 	}
 	if err := s.store.DeletePlan(t.Context(), "a b"); err != nil {
@@ -86,13 +95,18 @@ func TestListInBrowser(t *testing.T) {
 	b.until("a newer one is offered", `document.querySelector(".newer a") !== null`)
 	b.do(chromedp.Click(".newer a"))
 	b.until("it is shown in local time", titles+`.startsWith("Run e") && `+when+` === "`+local+`"`)
-	// A run stands where it was first seen until its start is told. Then it is in a later place, and it is not newer than itself.
+	// A run stands where it was first seen until its start is told. Then it is in a later place, and it is not newer than
+	// itself.
 	storetest.Write(t, s.store, &record.Plan{RootPlanID: "f", CurrentPlanID: "f", Title: new("Run f")})
 	b.until("one without a start is offered", `document.querySelector(".newer")?.innerText === "↑ 1 newer"`)
 	b.do(chromedp.Click(".newer a"))
 	for i, id := range []string{"f", "g"} {
-		storetest.Write(t, s.store, &record.Plan{RootPlanID: id, CurrentPlanID: id, Title: new("Run " + id), StartTime: new(time.Date(2200+i, 1, 1, 0, 0, 0, 0, time.UTC))})
-		b.until("its start is shown", `document.querySelector("[value=f]").closest("tr").querySelector(".when time").innerText === "2200-01-01 05:30:00"`)
+		storetest.Write(t, s.store, &record.Plan{
+			RootPlanID: id, CurrentPlanID: id, Title: new("Run " + id),
+			StartTime: new(time.Date(2200+i, 1, 1, 0, 0, 0, 0, time.UTC)),
+		})
+		b.until("its start is shown",
+			`document.querySelector("[value=f]").closest("tr").querySelector(".when time").innerText === "2200-01-01 05:30:00"`)
 	}
 	b.until("only the other is newer", `document.querySelector(".newer")?.innerText === "↑ 1 newer"`)
 	b.do(chromedp.Click(".pair"))
@@ -109,5 +123,8 @@ func (s *site) fail(root string) {
 	storetest.Write(s.t, s.store,
 		&record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Failed), EndTime: storetest.At(9)},
 		&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: "s", State: new(record.Failed)},
-		&record.ActTool{RootPlanID: root, StepID: "s", Seq: 0, ToolCallID: "t", Name: new("run_sql"), State: new(record.Failed), ErrorKind: new("timeout")})
+		&record.ActTool{
+			RootPlanID: root, StepID: "s", Seq: 0, ToolCallID: "t", Name: new("run_sql"), State: new(record.Failed),
+			ErrorKind: new("timeout"),
+		})
 }

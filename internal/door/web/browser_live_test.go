@@ -29,8 +29,12 @@ func (s *site) writeRunning(root string, calls int) {
 	s.t.Helper()
 	running := new(record.Running)
 	changes := []record.Change{
-		&record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new("Title " + root), State: running, StartTime: storetest.At(0)},
-		&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root, AgentName: new("agent"), State: running, StartTime: storetest.At(0)},
+		&record.Plan{
+			RootPlanID: root, CurrentPlanID: root, Title: new("Title " + root), State: running, StartTime: storetest.At(0),
+		},
+		&record.AgentExecution{
+			RootPlanID: root, PlanID: root, StepID: root, AgentName: new("agent"), State: running, StartTime: storetest.At(0),
+		},
 		&record.ThinkAct{RootPlanID: root, StepID: root, Seq: 0, State: running},
 	}
 	for i := range calls {
@@ -41,7 +45,10 @@ func (s *site) writeRunning(root string, calls int) {
 
 // numbered is a call of the first cycle of a running run.
 func numbered(root string, i int, state record.State) *record.ActTool {
-	return &record.ActTool{RootPlanID: root, StepID: root, Seq: 0, ToolCallID: fmt.Sprint("c", i), CallIndex: new(int64(i)), Name: new(fmt.Sprint("tool", i)), State: &state, Result: new(fmt.Sprint("result ", i))}
+	return &record.ActTool{
+		RootPlanID: root, StepID: root, Seq: 0, ToolCallID: fmt.Sprint("c", i), CallIndex: new(int64(i)),
+		Name: new(fmt.Sprint("tool", i)), State: &state, Result: new(fmt.Sprint("result ", i)),
+	}
 }
 
 // kill ends the server of a browser as kill -9 does, and restart starts another at its address.
@@ -71,7 +78,9 @@ func (b *browser) tab() *browser {
 	b.t.Cleanup(cancel)
 	other := &browser{b.t, ctx, b.base, b.server}
 	other.do()
-	if _, err := chromedp.Call(other.ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil { // it is seen, too
+	// it is seen, too
+	if _, err := chromedp.Call(other.ctx, emulation.SetFocusEmulationEnabled,
+		emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil {
 		b.t.Fatal(err)
 	}
 	return other
@@ -80,11 +89,15 @@ func (b *browser) tab() *browser {
 // hide says to a page that it is seen or not.
 func (b *browser) hide(hidden bool) {
 	b.t.Helper()
-	value[any](b, fmt.Sprintf(`Object.defineProperty(document, "hidden", { value: %t, configurable: true }); document.dispatchEvent(new Event("visibilitychange")); 0`, hidden))
+	value[any](
+		b, fmt.Sprintf(
+			`Object.defineProperty(document, "hidden", { value: %t, configurable: true }); document.dispatchEvent(new Event("visibilitychange")); 0`, hidden,
+		),
+	)
 }
 
-// TestStreamInBrowser: a stream is lost and resumed without a gap, whatever happens to the server. It rests while its page is hidden or
-// paused. What ends it for good is said.
+// TestStreamInBrowser: a stream is lost and resumed without a gap, whatever happens to the server. It rests while its
+// page is hidden or paused. What ends it for good is said.
 func TestStreamInBrowser(t *testing.T) {
 	t.Parallel()
 	all, secret := keys(t, httpd.ScopeRead)
@@ -141,7 +154,9 @@ func TestStreamInBrowser(t *testing.T) {
 		stop(false)
 		has(i)
 	}
-	storetest.Write(t, s.store, &record.Plan{RootPlanID: "run", CurrentPlanID: "run", State: new(record.Completed), EndTime: storetest.At(9)})
+	storetest.Write(t, s.store, &record.Plan{
+		RootPlanID: "run", CurrentPlanID: "run", State: new(record.Completed), EndTime: storetest.At(9),
+	})
 	b.until("it has ended", liveText+` === "ended" && document.querySelector(".stream button") === null`)
 	storetest.Until(t, "no stream is open", streams(0))
 	if !value[bool](b, "window.same") {
@@ -153,13 +168,15 @@ func TestStreamInBrowser(t *testing.T) {
 	if err := s.store.DeletePlan(t.Context(), "other"); err != nil {
 		t.Fatal(err)
 	}
-	b.until("it is gone", liveText+` === "deleted" && document.querySelector("[role=alert]").innerText.includes("deleted") && document.querySelectorAll(".row").length === 6`)
+	b.until("it is gone", liveText+
+		` === "deleted" && document.querySelector("[role=alert]").innerText.includes("deleted") && document.querySelectorAll(".row").length === 6`)
 	s.writeRunning("third", 3)
 	b.open("/runs/third")
 	b.until("the third is live", liveText+` === "● live"`)
 	ended := func() {
 		t.Helper()
-		b.until("the session has ended", `document.querySelector(".live a")?.getAttribute("href") === "/login?next=" + encodeURIComponent(location.pathname + location.search)`)
+		b.until("the session has ended",
+			`document.querySelector(".live a")?.getAttribute("href") === "/login?next=" + encodeURIComponent(location.pathname + location.search)`)
 	}
 	other := b.tab()
 	other.open("/")
@@ -174,14 +191,18 @@ func TestStreamInBrowser(t *testing.T) {
 	ended()
 }
 
-// TestUpdatesInBrowser: during a thousand updates, focus, selection, folds, the marked text and what is looked at stay. New rows come
-// to their places, whatever their order, and those out of view are counted. Who is at the end stays there.
+// TestUpdatesInBrowser: during a thousand updates, focus, selection, folds, the marked text and what is looked at stay.
+// New rows come to their places, whatever their order, and those out of view are counted. Who is at the end stays
+// there.
 func TestUpdatesInBrowser(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
 	s.writeRunning("run", 300)
 	storetest.Write(t, s.store,
-		&record.AgentExecution{RootPlanID: "run", PlanID: "run", StepID: "a", StepIndex: new(int64(0)), AgentName: new("folded"), State: new(record.Running)},
+		&record.AgentExecution{
+			RootPlanID: "run", PlanID: "run", StepID: "a", StepIndex: new(int64(0)), AgentName: new("folded"),
+			State: new(record.Running),
+		},
 		&record.ActTool{RootPlanID: "run", StepID: "a", Seq: 0, ToolCallID: "x", State: new(record.Running)})
 	b := browse(t, s, 1200, 600)
 	b.open("/runs/run?at=call:run/0/c150")
@@ -206,7 +227,8 @@ func TestUpdatesInBrowser(t *testing.T) {
 	b.until("all new rows are there", `document.querySelectorAll('[id^="call:run/0"]').length === 400`)
 	order := `[...document.querySelectorAll('[id^="call:run/0"]')].every((row, i) => row.id === "call:run/0/c" + i && row.ariaPosInSet === String(i + 1) && row.ariaSetSize === "400")`
 	b.until("they are in their order, and numbered", order)
-	b.until("what was folded is there", `document.querySelectorAll('[id^="call:a/0"]').length === 101 && [...document.querySelectorAll('[id^="call:a/0"]')].every((row) => row.hidden)`)
+	b.until("what was folded is there",
+		`document.querySelectorAll('[id^="call:a/0"]').length === 101 && [...document.querySelectorAll('[id^="call:a/0"]')].every((row) => row.hidden)`)
 	if after := value[string](b, state); after != before {
 		t.Errorf("%s became %s", before, after)
 	}
@@ -215,16 +237,21 @@ func TestUpdatesInBrowser(t *testing.T) {
 	}
 	b.until("the new rows are counted", `document.querySelector(".unseen").innerText === "100 new ↓"`)
 	b.do(chromedp.Click(".unseen"))
-	b.until("a click goes there", `(() => { const r = document.getElementById("call:run/0/c300").getBoundingClientRect(); return r.top > 0 && r.bottom < innerHeight })()`)
+	b.until("a click goes there",
+		`(() => { const r = document.getElementById("call:run/0/c300").getBoundingClientRect(); return r.top > 0 && r.bottom < innerHeight })()`)
 	value[any](b, `document.querySelector(".tree").scrollTop = 1e6`)
-	b.until("the end is seen", `Math.floor(document.getElementById("call:run/0/c399").getBoundingClientRect().bottom) <= innerHeight`)
+	b.until(
+		"the end is seen", `Math.floor(document.getElementById("call:run/0/c399").getBoundingClientRect().bottom) <= innerHeight`,
+	)
 	for i := 400; i < 420; i++ {
 		storetest.Write(t, s.store, numbered("run", i, record.Running))
 	}
-	b.until("the end is followed", `Math.floor(document.getElementById("call:run/0/c419")?.getBoundingClientRect().bottom) <= innerHeight`)
+	b.until("the end is followed",
+		`Math.floor(document.getElementById("call:run/0/c419")?.getBoundingClientRect().bottom) <= innerHeight`)
 }
 
-// TestGrowingInBrowser: a long run grows while its empty sections are filled. Each row comes once, in its order, and is numbered.
+// TestGrowingInBrowser: a long run grows while its empty sections are filled. Each row comes once, in its order, and is
+// numbered.
 func TestGrowingInBrowser(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
@@ -255,8 +282,8 @@ func TestGrowingInBrowser(t *testing.T) {
 	}
 }
 
-// TestSevenTabsInBrowser: five tabs of a browser keep a stream, and the others ask from time to time: each is usable. A stream
-// that ends makes room for another.
+// TestSevenTabsInBrowser: five tabs of a browser keep a stream, and the others ask from time to time: each is usable. A
+// stream that ends makes room for another.
 func TestSevenTabsInBrowser(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
@@ -297,7 +324,8 @@ func TestNoScriptInBrowser(t *testing.T) {
 	s := open(t, httpd.Config{})
 	s.writeRunning("run", 2_500)
 	b := browse(t, s, 1200, 700)
-	if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
+	if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled,
+		emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
 		t.Fatal(err)
 	}
 	b.open("/runs/run?at=call:run/0/c1")
@@ -307,7 +335,12 @@ func TestNoScriptInBrowser(t *testing.T) {
 	follow := func(link, want string) {
 		t.Helper()
 		b.do(chromedp.Click(link))
-		b.until(want+" is open", fmt.Sprintf(`document.querySelector("[aria-selected=true]").id === %q && document.querySelector(".detail").innerText !== ""`, want))
+		b.until(
+			want+" is open", fmt.Sprintf(
+				`document.querySelector("[aria-selected=true]").id === %q && document.querySelector(".detail").innerText !== ""`,
+				want,
+			),
+		)
 	}
 	follow(".section noscript a", "call:run/0/c97")
 	b.until("it is in view", `document.querySelector(".tree").scrollTop > 1000`)

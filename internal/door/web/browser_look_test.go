@@ -28,11 +28,16 @@ func TestEveryPageFitsInBrowser(t *testing.T) {
 	hardAt := func(at string) string { return "/runs/" + hard + "?" + url.Values{"at": {at}}.Encode() }
 	b := browse(t, s, 1440, 900)
 	for name, path := range map[string]string{
-		"list": "/", "waits": "/waits", "run": "/runs/" + failed, "well": "/runs/" + well, "cycle": "/runs/" + failed + "?at=cycle:" + failed + "-researcher/1", "live": "/runs/run-41",
+		"list": "/", "waits": "/waits", "run": "/runs/" + failed, "well": "/runs/" + well,
+		"cycle": "/runs/" + failed + "?at=cycle:" + failed + "-researcher/1", "live": "/runs/run-41",
 		"conversation": "/conversations/ticket-4507", "compare": "/compare?a=" + well + "&b=" + failed,
-		"search": "/search?q=page", "search-nothing": "/search", "found": "/runs/" + failed + "?q=page", "failures": "/runs/" + failed + "?show=failures",
-		"hard": "/runs/" + hard, "hard-call": hardAt(deepest), "hard-plan": hardAt("plan:" + hard), "hard-step": hardAt("step:agent-7"), "hard-list": "/?q=Hard", "hard-search": "/search?q=a&limit=100", "hard-slow": "/runs/" + hard + "?show=slow",
-		"hard-compare": "/compare?a=" + hard + "&b=" + failed, "none": "/?agent=nobody", "charts": "/charts", "charts-month": "/charts?since=30d", "missing": "/runs/none", "login": "/login",
+		"search": "/search?q=page", "search-nothing": "/search", "found": "/runs/" + failed + "?q=page",
+		"failures": "/runs/" + failed + "?show=failures",
+		"hard":     "/runs/" + hard, "hard-call": hardAt(deepest), "hard-plan": hardAt("plan:" + hard),
+		"hard-step": hardAt("step:agent-7"), "hard-list": "/?q=Hard", "hard-search": "/search?q=a&limit=100",
+		"hard-slow":    "/runs/" + hard + "?show=slow",
+		"hard-compare": "/compare?a=" + hard + "&b=" + failed, "none": "/?agent=nobody", "charts": "/charts",
+		"charts-month": "/charts?since=30d", "missing": "/runs/none", "login": "/login",
 	} {
 		b.fits(name, path)
 	}
@@ -49,13 +54,17 @@ const moved = `new Promise((done) => {
 	setTimeout(() => done(all.join("\\n")), 300);
 })`
 
-// fits checks that a page is not wider than its window, wide and narrow, light and dark. Without a path, it is the page that is open.
+// fits checks that a page is not wider than its window, wide and narrow, light and dark. Without a path, it is the page
+// that is open.
 func (b *browser) fits(name, path string) {
 	b.t.Helper()
 	for _, look := range []struct {
 		name, scheme  string
 		width, height int64
-	}{{"", "light", 1440, 720}, {"-dark", "dark", 1440, 720}, {"-narrow", "light", 390, 844}, {"-narrow-dark", "dark", 390, 844}} {
+	}{
+		{"", "light", 1440, 720}, {"-dark", "dark", 1440, 720}, {"-narrow", "light", 390, 844},
+		{"-narrow-dark", "dark", 390, 844},
+	} {
 		b.look(look.scheme, look.width, look.height)
 		if path != "" && look.scheme == "light" {
 			b.open(path)
@@ -83,8 +92,12 @@ func (b *browser) fits(name, path string) {
 // look gives the window a size and a colour scheme.
 func (b *browser) look(scheme string, width, height int64) {
 	b.t.Helper()
-	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
-	call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1})
+	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+	})
+	call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
+		Width: width, Height: height, DeviceScaleFactor: 1,
+	})
 }
 
 // TestOutcomesFitInBrowser: so do the pages of runs of each executor, which are usable by everyone.
@@ -105,7 +118,8 @@ func TestOutcomesFitInBrowser(t *testing.T) {
 	s.writeTask("task", `{"constraints":{}}`)
 	b := browse(t, s.site, 1440, 900)
 	for name, path := range map[string]string{
-		"workflow": "/runs/" + flow, "dag": "/runs/" + drawn + "?at=plan:" + drawn, "orchestrator": "/runs/" + house, "task": "/runs/task?at=plan:task", "talk": "/conversations/talk",
+		"workflow": "/runs/" + flow, "dag": "/runs/" + drawn + "?at=plan:" + drawn, "orchestrator": "/runs/" + house,
+		"task": "/runs/task?at=plan:task", "talk": "/conversations/talk",
 	} {
 		b.fits(name, path)
 		value[any](b, script+"; true")
@@ -121,7 +135,8 @@ func TestWrongFiltersFitInBrowser(t *testing.T) {
 	s.writeFailure("run")
 	b := browse(t, s, 1440, 900)
 	for name, path := range map[string]string{
-		"wrong-list": "/?since=yesterday&state=LOUD&minCost=x", "wrong-charts": "/charts?since=yesterday", "wrong-compare": "/compare?a=run&b=none", "wrong-search": "/search?q=a&since=yesterday&kind=x",
+		"wrong-list": "/?since=yesterday&state=LOUD&minCost=x", "wrong-charts": "/charts?since=yesterday",
+		"wrong-compare": "/compare?a=run&b=none", "wrong-search": "/search?q=a&since=yesterday&kind=x",
 	} {
 		b.fits(name, path)
 	}

@@ -123,17 +123,22 @@ func (b *browser) press(keys string) {
 	b.do(chromedp.KeyEvent(keys))
 }
 
-// TestKeysInBrowser: the cause is open on arrival, and the tree is used by keys and clicks: the detail follows, back leaves the run.
+// TestKeysInBrowser: the cause is open on arrival, and the tree is used by keys and clicks: the detail follows, back
+// leaves the run.
 func TestKeysInBrowser(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
 	s.writeFailure("run")
-	storetest.Write(t, s.store, &record.ActTool{RootPlanID: "run", StepID: "run-triage", Seq: 0, ToolCallID: "early", Name: new("look"), State: new(record.Failed), ErrorMessage: new("first")})
+	storetest.Write(t, s.store, &record.ActTool{
+		RootPlanID: "run", StepID: "run-triage", Seq: 0, ToolCallID: "early", Name: new("look"), State: new(record.Failed),
+		ErrorMessage: new("first"),
+	})
 	b := browse(t, s, 1440, 900)
 	const detail = `document.querySelector("[aria-label=Detail]").innerText`
 	b.open("/")
 	b.do(chromedp.Click(".runs a"))
-	b.until("the run is there", `document.querySelector("[aria-label=Cause]") !== null && `+detail+`.includes("no answer within 10 s")`)
+	b.until("the run is there", `document.querySelector("[aria-label=Cause]") !== null && `+detail+
+		`.includes("no answer within 10 s")`)
 	b.press("e")
 	b.until("the other failure is open", detail+`.includes("first")`)
 	if got := value[string](b, `document.querySelector(".count").innerText`); got != "2 of 2" {
@@ -143,7 +148,8 @@ func TestKeysInBrowser(t *testing.T) {
 	b.until("it comes round", detail+`.includes("no answer within 10 s")`)
 	selected := func(name string) {
 		t.Helper()
-		b.until(name+" is selected", `document.querySelector("[aria-selected=true] .name").innerText.includes("`+name+`") && document.activeElement.ariaSelected === "true"`)
+		b.until(name+" is selected", `document.querySelector("[aria-selected=true] .name").innerText.includes("`+name+
+			`") && document.activeElement.ariaSelected === "true"`)
 	}
 	b.press(kb.ArrowLeft)
 	selected("cycle 3")
@@ -170,18 +176,23 @@ func TestKeysInBrowser(t *testing.T) {
 	b.until("back is the list", `document.querySelector(".runs") !== null`)
 }
 
-// TestLiveInBrowser: what changes appears in its place. Focus, folds, the open detail and what is looked at stay. When the run ends,
-// the page says so and stops listening.
+// TestLiveInBrowser: what changes appears in its place. Focus, folds, the open detail and what is looked at stay. When
+// the run ends, the page says so and stops listening.
 func TestLiveInBrowser(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
 	running, done := new(record.Running), new(record.Completed)
 	call := func(step string, seq, i int, state *record.State) *record.ActTool {
-		return &record.ActTool{RootPlanID: "run", StepID: step, Seq: int64(seq), ToolCallID: fmt.Sprint("c", i), CallIndex: new(int64(i)), Name: new(fmt.Sprint("tool", i)), State: state, Result: new(fmt.Sprint("result ", i))}
+		return &record.ActTool{
+			RootPlanID: "run", StepID: step, Seq: int64(seq), ToolCallID: fmt.Sprint("c", i), CallIndex: new(int64(i)),
+			Name: new(fmt.Sprint("tool", i)), State: state, Result: new(fmt.Sprint("result ", i)),
+		}
 	}
 	changes := []record.Change{
 		&record.Plan{RootPlanID: "run", CurrentPlanID: "run", Title: new("Grow"), State: running, StartTime: storetest.At(0)},
-		&record.AgentExecution{RootPlanID: "run", PlanID: "run", StepID: "a", StepIndex: new(int64(0)), AgentName: new("first"), State: running},
+		&record.AgentExecution{
+			RootPlanID: "run", PlanID: "run", StepID: "a", StepIndex: new(int64(0)), AgentName: new("first"), State: running,
+		},
 	}
 	for i := range 60 {
 		changes = append(changes, call("a", 0, i, done))
@@ -200,9 +211,14 @@ func TestLiveInBrowser(t *testing.T) {
 	b.until("the time of the run counts on", ran+` !== "`+since+`" && /^[0-9]+h[0-9]+m[0-9]+s$/.test(`+ran+`)`)
 	before := place()
 	for i := range 20 { // one after the other, above and below what is looked at
-		storetest.Write(t, s.store, call("a", 1, 100+i, running), call("a", 0, i, new(record.Failed)), &record.Wait{RootPlanID: "run", PlanID: "run", WaitID: fmt.Sprint("w", i), StepID: new("a"), ToolCallID: new("c5"), Title: new("Really?")})
+		storetest.Write(t, s.store, call("a", 1, 100+i, running), call("a", 0, i, new(record.Failed)),
+			&record.Wait{
+				RootPlanID: "run", PlanID: "run", WaitID: fmt.Sprint("w", i), StepID: new("a"), ToolCallID: new("c5"),
+				Title: new("Really?"),
+			})
 	}
-	b.until("the new rows are there", `document.getElementById("call:a/1/c119") !== null && document.getElementById("wait:w19") !== null`)
+	b.until("the new rows are there",
+		`document.getElementById("call:a/1/c119") !== null && document.getElementById("wait:w19") !== null`)
 	b.until("rows are renewed", `document.getElementById("call:a/0/c19").innerText.includes("failed")`)
 	if after := place(); math.Abs(after-before) > 1 {
 		t.Errorf("the row moved from %v to %v", before, after)
@@ -210,18 +226,29 @@ func TestLiveInBrowser(t *testing.T) {
 	if got := value[string](b, "document.activeElement.id"); got != "call:a/0/c30" {
 		t.Errorf("the focus is on %q", got)
 	}
-	order := value[string](b, `[...document.querySelectorAll(".row")].map((r) => r.id).filter((id) => id.startsWith("call:a/1") || id.startsWith("cycle")).join(" ")`)
+	order := value[string](
+		b, `[...document.querySelectorAll(".row")].map((r) => r.id).filter((id) => id.startsWith("call:a/1") || id.startsWith("cycle")).join(" ")`,
+	)
 	if want := "cycle:a/0 cycle:a/1 call:a/1/c100 call:a/1/c101"; !strings.HasPrefix(order, want) {
 		t.Errorf("the order is %s", order)
 	}
 	b.press(kb.ArrowLeft) // to the cycle
 	b.press(kb.ArrowLeft) // folds it
-	storetest.Write(t, s.store, call("a", 0, 59, new(record.Failed)), call("a", 0, 60, running), &record.AgentExecution{RootPlanID: "run", PlanID: "run", StepID: "b", StepIndex: new(int64(1)), AgentName: new("second"), State: running})
+	storetest.Write(t, s.store, call("a", 0, 59, new(record.Failed)), call("a", 0, 60, running),
+		&record.AgentExecution{
+			RootPlanID: "run", PlanID: "run", StepID: "b", StepIndex: new(int64(1)), AgentName: new("second"), State: running,
+		})
 	b.until("a step is there", `document.getElementById("step:b") !== null`)
-	if value[bool](b, `document.getElementById("cycle:a/0").getAttribute("aria-expanded") !== "false" || !document.getElementById("call:a/0/c59").hidden || (document.getElementById("call:a/0/c60")?.hidden === false)`) {
+	if value[bool](
+		b, `document.getElementById("cycle:a/0").getAttribute("aria-expanded") !== "false" || !document.getElementById("call:a/0/c59").hidden || (document.getElementById("call:a/0/c60")?.hidden === false)`,
+	) {
 		t.Error("what was folded is open")
 	}
-	storetest.Write(t, s.store, &record.Plan{RootPlanID: "run", CurrentPlanID: "run", State: new(record.Failed), ErrorMessage: new("it broke"), EndTime: storetest.At(9)})
+	storetest.Write(t, s.store, &record.Plan{
+		RootPlanID: "run", CurrentPlanID: "run", State: new(record.Failed), ErrorMessage: new("it broke"),
+		EndTime: storetest.At(9),
+	})
 	b.until("it has ended", `document.querySelector(".live").innerText === "ended"`)
-	b.until("the cause is there", `document.querySelector("[aria-label=Cause]") !== null && document.querySelector("#head .state").innerText.includes("failed")`)
+	b.until("the cause is there",
+		`document.querySelector("[aria-label=Cause]") !== null && document.querySelector("#head .state").innerText.includes("failed")`)
 }

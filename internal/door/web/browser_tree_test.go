@@ -14,20 +14,30 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// writeLong writes a run of over ten thousand rows: steps with calls, of which three failed, and a sub-plan with many rows.
+// writeLong writes a run of over ten thousand rows: steps with calls, of which three failed, and a sub-plan with many
+// rows.
 func (s *site) writeLong(root string) {
 	s.t.Helper()
 	done, failed := new(record.Completed), new(record.Failed)
 	var changes []record.Change
 	step := func(i int, plan string) string {
 		id := fmt.Sprint(plan, "-s", i)
-		changes = append(changes, &record.AgentExecution{RootPlanID: root, PlanID: plan, StepID: id, StepIndex: new(int64(i)), AgentName: new(fmt.Sprint("agent", i)), State: done})
+		changes = append(changes, &record.AgentExecution{
+			RootPlanID: root, PlanID: plan, StepID: id, StepIndex: new(int64(i)), AgentName: new(fmt.Sprint("agent", i)),
+			State: done,
+		})
 		return id
 	}
 	call := func(step string, i int, state *record.State) {
-		changes = append(changes, &record.ActTool{RootPlanID: root, StepID: step, Seq: 0, ToolCallID: fmt.Sprint(i), CallIndex: new(int64(i)), Name: new(fmt.Sprint("tool", i)), State: state})
+		changes = append(changes, &record.ActTool{
+			RootPlanID: root, StepID: step, Seq: 0, ToolCallID: fmt.Sprint(i), CallIndex: new(int64(i)),
+			Name: new(fmt.Sprint("tool", i)), State: state,
+		})
 	}
-	changes = append(changes, &record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new("Long"), State: done, StartTime: storetest.At(0), EndTime: storetest.At(60)})
+	changes = append(changes, &record.Plan{
+		RootPlanID: root, CurrentPlanID: root, Title: new("Long"), State: done, StartTime: storetest.At(0),
+		EndTime: storetest.At(60),
+	})
 	for i := range 12 {
 		id := step(i, root)
 		for j := range 1_000 {
@@ -39,7 +49,12 @@ func (s *site) writeLong(root string) {
 		}
 	}
 	sub := root + "-sub"
-	changes = append(changes, &record.ActTool{RootPlanID: root, StepID: root + "-s0", Seq: 0, ToolCallID: "sub", CallIndex: new(int64(3)), Name: new("sub"), State: done}, &record.Plan{RootPlanID: root, CurrentPlanID: sub, ParentPlanID: &root, ToolCallID: new("sub"), Title: new("Sub"), State: done})
+	changes = append(changes, &record.ActTool{
+		RootPlanID: root, StepID: root + "-s0", Seq: 0, ToolCallID: "sub", CallIndex: new(int64(3)), Name: new("sub"),
+		State: done,
+	}, &record.Plan{
+		RootPlanID: root, CurrentPlanID: sub, ParentPlanID: &root, ToolCallID: new("sub"), Title: new("Sub"), State: done,
+	})
 	id := step(0, sub)
 	for i := range 400 {
 		call(id, i, done)
@@ -47,8 +62,8 @@ func (s *site) writeLong(root string) {
 	storetest.Write(s.t, s.store, changes...)
 }
 
-// TestTreeInBrowser: a tree of twelve thousand rows is used by keys as a short one is: failures are visited wherever they are, and rows
-// fold with those that are not on the page. The page is never loaded again.
+// TestTreeInBrowser: a tree of twelve thousand rows is used by keys as a short one is: failures are visited wherever
+// they are, and rows fold with those that are not on the page. The page is never loaded again.
 func TestTreeInBrowser(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
@@ -79,7 +94,8 @@ func TestTreeInBrowser(t *testing.T) {
 	b.press(kb.Home)
 	selected("plan:run", "3 failures")
 	b.press("f") // with rows that are not on the page
-	b.until("only the first row is there", `document.querySelector(".tree").scrollHeight === document.querySelector(".tree").clientHeight && document.getElementById("plan:run").ariaExpanded === "false"`)
+	b.until("only the first row is there",
+		`document.querySelector(".tree").scrollHeight === document.querySelector(".tree").clientHeight && document.getElementById("plan:run").ariaExpanded === "false"`)
 	b.press(kb.End)
 	selected("plan:run", "")
 	b.press("e")
@@ -96,7 +112,8 @@ func TestTreeInBrowser(t *testing.T) {
 	selected(failures[2], "3 of 3")
 
 	b.press("F")
-	b.until("everything is folded but for the way to the row", `document.querySelectorAll(".row").length < 1100 && document.getElementById("step:run-s0").ariaExpanded === "false"`)
+	b.until("everything is folded but for the way to the row",
+		`document.querySelectorAll(".row").length < 1100 && document.getElementById("step:run-s0").ariaExpanded === "false"`)
 	selected(failures[2], "3 of 3")
 	b.press("e")
 	selected(failures[0], "1 of 3") // its rows came
@@ -104,42 +121,51 @@ func TestTreeInBrowser(t *testing.T) {
 	b.until("nothing is folded", `document.getElementById("step:run-s0").ariaExpanded === "true"`)
 	selected(failures[0], "1 of 3")
 	b.do(chromedp.Click("[data-fold=ok]"))
-	b.until("what is well is folded", `document.getElementById("step:run-s0").ariaExpanded === "false" && document.getElementById("step:run-s1").ariaExpanded === "true" && location.search.includes("fold=ok")`)
+	b.until("what is well is folded",
+		`document.getElementById("step:run-s0").ariaExpanded === "false" && document.getElementById("step:run-s1").ariaExpanded === "true" && location.search.includes("fold=ok")`)
 	b.press(kb.Home + kb.ArrowRight)
 	selected("step:run-s0", "")
 	b.press(kb.ArrowRight + "*")
-	b.until("its rows are there", `document.getElementById("call:run-s0/0/999") !== null || document.getElementById("cycle:run-s0/0") !== null`)
+	b.until("its rows are there",
+		`document.getElementById("call:run-s0/0/999") !== null || document.getElementById("cycle:run-s0/0") !== null`)
 	if !value[bool](b, "window.same") {
 		t.Error("the page was loaded again")
 	}
 }
 
-// TestKeysOfRunsInBrowser: keys lead to the runs beside one in the filtered list, over its pages; they are listed, can be switched off,
-// and do nothing in fields.
+// TestKeysOfRunsInBrowser: keys lead to the runs beside one in the filtered list, over its pages; they are listed, can
+// be switched off, and do nothing in fields.
 func TestKeysOfRunsInBrowser(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
 	for i := range 12 {
 		state := []record.State{record.Failed, record.Completed}[i%2]
 		id := fmt.Sprintf("run%02d", i)
-		storetest.Write(t, s.store, &record.Plan{RootPlanID: id, CurrentPlanID: id, Title: new("Title " + id), State: &state, StartTime: storetest.At(i * 100), EndTime: storetest.At(i*100 + 1)})
+		storetest.Write(t, s.store, &record.Plan{
+			RootPlanID: id, CurrentPlanID: id, Title: new("Title " + id), State: &state, StartTime: storetest.At(i * 100),
+			EndTime: storetest.At(i*100 + 1),
+		})
 	}
 	b := browse(t, s, 1200, 700)
 	at := func(id string) {
 		t.Helper()
-		b.until(id+" is open", `location.pathname === "/runs/`+id+`" && document.querySelector("[aria-selected=true][tabindex='0']") !== null`)
+		b.until(id+" is open", `location.pathname === "/runs/`+id+
+			`" && document.querySelector("[aria-selected=true][tabindex='0']") !== null`)
 	}
 	b.open("/?state=FAILED&limit=2")
 	b.do(chromedp.Click(`[href="/runs/run08"]`))
 	at("run08")
-	for _, step := range []struct{ key, id string }{{"]", "run06"}, {"]", "run04"}, {"[", "run06"}, {"[", "run08"}, {"[", "run10"}} {
+	for _, step := range []struct {
+		key, id string
+	}{{"]", "run06"}, {"]", "run04"}, {"[", "run06"}, {"[", "run08"}, {"[", "run10"}} {
 		b.press(step.key)
 		at(step.id)
 	}
 	b.press("[")
 	b.until("there is none", `document.querySelector(".said").innerText === "There is no newer run in the list."`)
 	value[any](b, "history.go(-6)")
-	b.until("back is the list as it was", `document.querySelector(".runs") !== null && location.search === "?state=FAILED&limit=2"`)
+	b.until("back is the list as it was",
+		`document.querySelector(".runs") !== null && location.search === "?state=FAILED&limit=2"`)
 
 	b.do(chromedp.Navigate("about:blank"))
 	b.open("/runs/run05") // cold
@@ -147,7 +173,8 @@ func TestKeysOfRunsInBrowser(t *testing.T) {
 	b.press("[")
 	at("run06")
 	b.press("]]")
-	b.until("one of the older is open", `location.pathname <= "/runs/run05" && document.querySelector("[tabindex='0'].row") !== null`)
+	b.until("one of the older is open",
+		`location.pathname <= "/runs/run05" && document.querySelector("[tabindex='0'].row") !== null`)
 
 	b.press("?")
 	b.until("the keys are listed", `document.querySelector("dialog").innerText.includes("the next failure")`)

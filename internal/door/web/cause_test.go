@@ -44,7 +44,8 @@ func TestCauses(t *testing.T) {
 				return
 			}
 			if len(regions) != 1 || !listed[link] || !leads(regions[0])[link] {
-				t.Fatalf("%d regions; %t in the list, %v in the region lead to %s", len(regions), listed[link], leads(regions[0]), link)
+				t.Fatalf("%d regions; %t in the list, %v in the region lead to %s", len(regions), listed[link], leads(regions[0]),
+					link)
 			}
 
 			said := text(regions[0])
@@ -53,7 +54,8 @@ func TestCauses(t *testing.T) {
 					t.Errorf("the region lacks %q: %s", part, said)
 				}
 			}
-			if asks := run.CauseKind() == "waiting"; strings.HasPrefix(said, "Waits for an answer") != asks || strings.Contains(said, "✗") == asks {
+			if asks := run.CauseKind() == "waiting"; strings.HasPrefix(said, "Waits for an answer") != asks ||
+				strings.Contains(said, "✗") == asks {
 				t.Errorf("asks %t: %s", asks, said)
 			}
 			if strings.Contains(said, "recovered") != run.Recovered {

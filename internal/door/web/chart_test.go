@@ -35,11 +35,26 @@ func (s *site) writeFigures() time.Time {
 		}
 		step := root + "-s"
 		storetest.Write(s.t, s.store,
-			&record.Plan{RootPlanID: root, CurrentPlanID: root, Project: new([]string{"docs", "o'brien"}[i%2]), State: &state, StartTime: after(0), EndTime: after(10 + i)},
-			&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: step, AgentName: new(fmt.Sprint("agent <b>", i%3)), State: &state, StartTime: after(0), EndTime: after(9)},
-			&record.ThinkAct{RootPlanID: root, StepID: step, Seq: 0, ModelName: new([]string{"gpt-5-mini", "unknown"}[i%2]), Provider: new("openai"), InputTokens: new(int64(1_000 * (i + 1))), OutputTokens: new(int64(100)), State: new(record.Completed), ThinkStartTime: after(1), ThinkEndTime: after(3 + i)},
-			&record.ActTool{RootPlanID: root, StepID: step, Seq: 0, ToolCallID: "c", Name: new("look_up"), State: &state, StartTime: after(4), EndTime: after(5 + i)},
-			&record.ActTool{RootPlanID: root, StepID: step, Seq: 1, ToolCallID: "d", State: &state, StartTime: after(4), EndTime: after(5)})
+			&record.Plan{
+				RootPlanID: root, CurrentPlanID: root, Project: new([]string{"docs", "o'brien"}[i%2]), State: &state,
+				StartTime: after(0), EndTime: after(10 + i),
+			},
+			&record.AgentExecution{
+				RootPlanID: root, PlanID: root, StepID: step, AgentName: new(fmt.Sprint("agent <b>", i%3)), State: &state,
+				StartTime: after(0), EndTime: after(9),
+			},
+			&record.ThinkAct{
+				RootPlanID: root, StepID: step, Seq: 0, ModelName: new([]string{"gpt-5-mini", "unknown"}[i%2]),
+				Provider: new("openai"), InputTokens: new(int64(1_000 * (i + 1))), OutputTokens: new(int64(100)),
+				State: new(record.Completed), ThinkStartTime: after(1), ThinkEndTime: after(3 + i),
+			},
+			&record.ActTool{
+				RootPlanID: root, StepID: step, Seq: 0, ToolCallID: "c", Name: new("look_up"), State: &state, StartTime: after(4),
+				EndTime: after(5 + i),
+			},
+			&record.ActTool{
+				RootPlanID: root, StepID: step, Seq: 1, ToolCallID: "d", State: &state, StartTime: after(4), EndTime: after(5),
+			})
 	}
 	return first
 }
@@ -114,7 +129,8 @@ func TestCharts(t *testing.T) {
 					t.Errorf("%q: %s has %q, not %q", query, name, got, want)
 				}
 				if i < 2 {
-					if got := text(cells[4]); row["cost_usd"] != nil && !strings.Contains(got, dollars(t, row["cost_usd"])) || row["cost_usd"] == nil && strings.Contains(got, "$") {
+					if got := text(cells[4]); row["cost_usd"] != nil && !strings.Contains(got, dollars(t, row["cost_usd"])) ||
+						row["cost_usd"] == nil && strings.Contains(got, "$") {
 						t.Errorf("%q: the cost of %s is %s, not %v", query, name, got, row["cost_usd"])
 					}
 				}
@@ -132,7 +148,9 @@ func TestCharts(t *testing.T) {
 	if got := text(nothing.root); !strings.Contains(got, "Nothing happened in this time.") {
 		t.Error(got)
 	}
-	for query, field := range map[string]string{"since=soon": "since", "since=2000-01-01": "since", "until=2020-01-01&since=2020-01-02": "until", "begin=1": "begin"} {
+	for query, field := range map[string]string{
+		"since=soon": "since", "since=2000-01-01": "since", "until=2020-01-01&since=2020-01-02": "until", "begin=1": "begin",
+	} {
 		if p := s.get("/charts?"+query, http.StatusBadRequest); !strings.HasPrefix(text(p.one("role", "alert")), field) {
 			t.Errorf("%s: %s", query, text(p.one("role", "alert")))
 		}
@@ -158,7 +176,10 @@ func TestManyAgents(t *testing.T) {
 	s := open(t, httpd.Config{})
 	changes := []record.Change{&record.Plan{RootPlanID: "run", CurrentPlanID: "run", StartTime: new(time.Now())}}
 	for i := range 57 {
-		changes = append(changes, &record.AgentExecution{RootPlanID: "run", PlanID: "run", StepID: strconv.Itoa(i), AgentName: new(strings.Repeat("x", 200) + strconv.Itoa(i)), StartTime: new(time.Now())})
+		changes = append(changes, &record.AgentExecution{
+			RootPlanID: "run", PlanID: "run", StepID: strconv.Itoa(i),
+			AgentName: new(strings.Repeat("x", 200) + strconv.Itoa(i)), StartTime: new(time.Now()),
+		})
 	}
 	storetest.Write(t, s.store, changes...)
 	p := s.get("/charts?"+url.Values{"since": {"1h"}}.Encode(), http.StatusOK)

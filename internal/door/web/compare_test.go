@@ -18,19 +18,32 @@ import (
 func (s *site) writeSteps(root string, state record.State, tools ...string) {
 	s.t.Helper()
 	changes := []record.Change{
-		&record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new("Look <b>around</b>"), State: &state, StartTime: storetest.At(0), EndTime: storetest.At(9)},
-		&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-s", AgentName: new("scout"), State: new(record.Completed), AgentRequest: new("look")},
+		&record.Plan{
+			RootPlanID: root, CurrentPlanID: root, Title: new("Look <b>around</b>"), State: &state, StartTime: storetest.At(0),
+			EndTime: storetest.At(9),
+		},
+		&record.AgentExecution{
+			RootPlanID: root, PlanID: root, StepID: root + "-s", AgentName: new("scout"), State: new(record.Completed),
+			AgentRequest: new("look"),
+		},
 	}
 	for i, tool := range tools {
 		name, found, _ := strings.Cut(tool, " ")
 		changes = append(changes,
-			&record.ThinkAct{RootPlanID: root, StepID: root + "-s", Seq: int64(i), ThinkInput: new(root), ThinkOutput: new("I use " + name), State: new(record.Completed), InputTokens: new(int64(10))},
-			&record.ActTool{RootPlanID: root, StepID: root + "-s", Seq: int64(i), ToolCallID: fmt.Sprint(root, i), Name: &name, Parameters: new(`{"at":1}`), Result: &found, State: new(record.Completed)})
+			&record.ThinkAct{
+				RootPlanID: root, StepID: root + "-s", Seq: int64(i), ThinkInput: new(root), ThinkOutput: new("I use " + name),
+				State: new(record.Completed), InputTokens: new(int64(10)),
+			},
+			&record.ActTool{
+				RootPlanID: root, StepID: root + "-s", Seq: int64(i), ToolCallID: fmt.Sprint(root, i), Name: &name,
+				Parameters: new(`{"at":1}`), Result: &found, State: new(record.Completed),
+			})
 	}
 	storetest.Write(s.t, s.store, changes...)
 }
 
-// TestCompare: what differs is shown with what it is under, and equal rows are counted; the first difference is open, with its texts.
+// TestCompare: what differs is shown with what it is under, and equal rows are counted; the first difference is open,
+// with its texts.
 func TestCompare(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
@@ -83,7 +96,9 @@ func TestCompare(t *testing.T) {
 	if got := lines(s.get("/compare?a=one&b=two&equal=true&from=8", http.StatusOK)); len(got) != 1 {
 		t.Errorf("from the ninth: %q", got)
 	}
-	if got := text(s.get("/compare?a=one&b=two&at=a:step:none", http.StatusOK).all("class", "note")[0]); got != "These runs have no row a:step:none ." {
+	if got := text(
+		s.get("/compare?a=one&b=two&at=a:step:none", http.StatusOK).all("class", "note")[0],
+	); got != "These runs have no row a:step:none ." {
 		t.Errorf("it says %q", got)
 	}
 }

@@ -53,7 +53,8 @@ func TestControl(t *testing.T) {
 	do(p, "stop")
 	becomes(record.Cancelled, "")
 	late := do(p, "stop")
-	if got := text(parse(t, late).one("role", "alert")); late.StatusCode != http.StatusConflict || got != "The run had ended before." {
+	if got := text(parse(t, late).one("role", "alert")); late.StatusCode != http.StatusConflict ||
+		got != "The run had ended before." {
 		t.Errorf("%d: %s", late.StatusCode, got)
 	}
 	storetest.Write(t, s.store, &record.Plan{RootPlanID: "theirs", CurrentPlanID: "theirs", State: new(record.Running)})
@@ -61,7 +62,8 @@ func TestControl(t *testing.T) {
 		t.Errorf("a run of somebody else may %q", got)
 	}
 	theirs := s.send("POST", "/runs/theirs/control", "action=stop")
-	if got := text(parse(t, theirs).one("role", "alert")); theirs.StatusCode != http.StatusConflict || !strings.Contains(got, "not run by Actlog") {
+	if got := text(parse(t, theirs).one("role", "alert")); theirs.StatusCode != http.StatusConflict ||
+		!strings.Contains(got, "not run by Actlog") {
 		t.Errorf("%d: %s", theirs.StatusCode, got)
 	}
 	if got := s.send("POST", "/runs/none/control", "action=stop"); got.StatusCode != http.StatusNotFound {
@@ -90,12 +92,14 @@ func TestControlNeedsScope(t *testing.T) {
 	if got := parse(t, as("GET", "/runs/"+id, "")).buttons(); got != "Pause, Stop for good" {
 		t.Errorf("with the scope: %q", got)
 	}
-	if got := as("POST", "/runs/"+id+"/control", "action=stop", "Sec-Fetch-Site", "cross-site"); got.StatusCode != http.StatusForbidden {
+	if got := as("POST", "/runs/"+id+"/control", "action=stop", "Sec-Fetch-Site",
+		"cross-site"); got.StatusCode != http.StatusForbidden {
 		t.Errorf("%d", got.StatusCode)
 	}
 	session := s.send("POST", "/login", "key="+secret).Cookies()[0]
 	cookie := func(header ...string) *http.Response {
-		return s.send("POST", "/runs/"+id+"/control", "action=stop", append(header, "Cookie", session.Name+"="+session.Value)...)
+		return s.send("POST", "/runs/"+id+"/control", "action=stop",
+			append(header, "Cookie", session.Name+"="+session.Value)...)
 	}
 	if got := cookie(); got.StatusCode != http.StatusForbidden {
 		t.Errorf("%d", got.StatusCode)

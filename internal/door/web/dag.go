@@ -49,7 +49,9 @@ func (v *runView) graph(ctx context.Context, reader *store.Reader) error {
 	if orZero(p.Executor) != tree.GraphExecutor {
 		return nil
 	}
-	row, err := reader.Row(ctx, record.Key{Kind: record.KindArtifact, Root: p.RootPlanID, Parent: p.CurrentPlanID, ID: graph.Artifact})
+	row, err := reader.Row(ctx, record.Key{
+		Kind: record.KindArtifact, Root: p.RootPlanID, Parent: p.CurrentPlanID, ID: graph.Artifact,
+	})
 	if errors.Is(err, record.ErrNotFound) {
 		return nil // it is being planned, or somebody else's
 	}
@@ -82,7 +84,8 @@ func (v *runView) draw(g *graph.Graph) *dagView {
 		for _, id := range n.Dependencies {
 			needs = append(needs, words.Shorten(g.Find(id).Name, 60))
 		}
-		node.says = words.Shorten(n.Name, 60) + ": " + strings.TrimSpace(stateWord(node.state)+" "+node.took) + ", needs " + cmp.Or(strings.Join(needs, ", "), "nothing")
+		node.says = words.Shorten(n.Name, 60) + ": " + strings.TrimSpace(stateWord(node.state)+" "+node.took) + ", needs " +
+			cmp.Or(strings.Join(needs, ", "), "nothing")
 		d.nodes[i] = node
 		count[node.state]++
 	}
@@ -103,8 +106,8 @@ type spot struct {
 	y      float64 // the middle of the layer is 0
 }
 
-// layersOf puts each node of a graph behind those that it needs, and orders each layer by what it is behind. An edge that others
-// imply has no place.
+// layersOf puts each node of a graph behind those that it needs, and orders each layer by what it is behind. An edge
+// that others imply has no place.
 func layersOf(g *graph.Graph) (layers [][]*spot) {
 	at := map[string]int{}
 	for i := range g.Nodes {
@@ -189,7 +192,8 @@ func (d *dagView) place(layers [][]*spot) {
 			}
 			for _, b := range s.behind {
 				from := d.middle(b)
-				d.edges = append(d.edges, fmt.Sprintf("M%d %dC%d %d %d %d %d %d", x-layerGap, from, x-layerGap/2, from, x-layerGap/2, middle, x, middle))
+				d.edges = append(d.edges, fmt.Sprintf("M%d %dC%d %d %d %d %d %d", x-layerGap, from, x-layerGap/2, from,
+					x-layerGap/2, middle, x, middle))
 			}
 		}
 	}

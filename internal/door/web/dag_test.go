@@ -36,11 +36,16 @@ func TestGraph(t *testing.T) {
 	for i := range said {
 		said[i] = took.ReplaceAllString(said[i], "$1")
 	}
-	want := []string{"step:Context: completed, needs nothing", "step:Rate tea: failed, needs Context", "step:Rate <b>coffee</b>: completed, needs Context", "step:Compare: completed, needs Rate <b>coffee</b>", "step:Choice: blocked, needs Context, Rate tea, Compare"}
+	want := []string{
+		"step:Context: completed, needs nothing", "step:Rate tea: failed, needs Context",
+		"step:Rate <b>coffee</b>: completed, needs Context", "step:Compare: completed, needs Rate <b>coffee</b>",
+		"step:Choice: blocked, needs Context, Rate tea, Compare",
+	}
 	if !slices.Equal(said, want) {
 		t.Errorf("it says %q, want %q", said, want)
 	}
-	// From the context to both ratings, from coffee to the comparison, to the choice from there and from tea, which passes a layer.
+	// From the context to both ratings, from coffee to the comparison, to the choice from there and from tea, which passes
+	// a layer.
 	if want := []string{"1", "221", "221", "441", "661"}; !slices.Equal(xs, want) || edges != 6+1 {
 		t.Errorf("%d edges, nodes at %v", edges, xs)
 	}
@@ -48,12 +53,17 @@ func TestGraph(t *testing.T) {
 		t.Error("a patch lacks the graph")
 	}
 	storetest.Write(t, s.store, &record.Plan{RootPlanID: "begins", CurrentPlanID: "begins", Executor: new("dag")},
-		&record.Artifact{RootPlanID: "begins", PlanID: "begins", Name: "graph", Value: []byte(`{"nodes":[{"id":"a","name":"First"}]}`)})
-	if got := s.get("/runs/begins", http.StatusOK).one("role", "img"); attr(got, "aria-label") != "First: pending, needs nothing" || text(got) != "First ○ pending" {
+		&record.Artifact{
+			RootPlanID: "begins", PlanID: "begins", Name: "graph", Value: []byte(`{"nodes":[{"id":"a","name":"First"}]}`),
+		})
+	if got := s.get("/runs/begins", http.StatusOK).one("role", "img"); attr(got,
+		"aria-label") != "First: pending, needs nothing" || text(got) != "First ○ pending" {
 		t.Errorf("a node that has not begun is %q", attr(got, "aria-label"))
 	}
 	storetest.Write(t, s.store, &record.Plan{RootPlanID: "theirs", CurrentPlanID: "theirs", Executor: new("dag")},
-		&record.Artifact{RootPlanID: "theirs", PlanID: "theirs", Name: "graph", Value: []byte(`{"nodes":[{"id":"a","dependencies":["a"]}]}`)})
+		&record.Artifact{
+			RootPlanID: "theirs", PlanID: "theirs", Name: "graph", Value: []byte(`{"nodes":[{"id":"a","dependencies":["a"]}]}`),
+		})
 	if theirs := s.get("/runs/theirs", http.StatusOK); len(theirs.all("class", "dag")) != 0 {
 		t.Error("what is no graph is drawn")
 	}

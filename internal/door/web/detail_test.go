@@ -81,23 +81,39 @@ func (p *page) lacks(parts ...string) {
 	}
 }
 
-// TestCycle: a cycle is a chat. Messages that the cycle before had, its answer included, are folded. Tool calls stand below the
-// reply that asked for them.
+// TestCycle: a cycle is a chat. Messages that the cycle before had, its answer included, are folded. Tool calls stand
+// below the reply that asked for them.
 func TestCycle(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
 	cycle := func(seq int64, input, output string) *record.ThinkAct {
-		return &record.ThinkAct{RootPlanID: "p", StepID: "s", Seq: seq, ThinkInput: &input, ThinkOutput: &output, InputTokens: new(int64(1812)), State: new(record.Completed)}
+		return &record.ThinkAct{
+			RootPlanID: "p", StepID: "s", Seq: seq, ThinkInput: &input, ThinkOutput: &output, InputTokens: new(int64(1812)),
+			State: new(record.Completed),
+		}
 	}
 	first := `{"role":"system","content":"Be brief."},{"role":"user","content":[{"type":"text","text":"How many?\nCount."}]}`
 	storetest.Write(t, s.store,
-		&record.Plan{RootPlanID: "p", CurrentPlanID: "p", Title: new("Count")}, &record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "s"},
-		cycle(0, "["+first+"]", `[{"role":"assistant","parts":[{"type":"reasoning","content":"Hm."},{"type":"text","content":"I look."},{"type":"tool_call","id":"c1","name":"look","arguments":{"n":1}},{"type":"tool_call","id":"c9","name":"never","arguments":"gone"}]}]`),
-		cycle(3, "["+first+`,{"role":"assistant","content":"I look.","tool_calls":[{"id":"c1","function":{"name":"look","arguments":"{\"n\":1}"}},{"id":"c9","function":{"name":"never","arguments":"gone"}}]},{"role":"tool","tool_call_id":"c1","content":"seven"},{"strange":12345678901234567890}]`, "There are seven."),
-		&record.ActTool{RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: "x", ProviderCallID: new("c1"), Name: new("look"), Parameters: new(`{"n":1}`), Result: new("seven"), State: new(record.Completed), Attempt: new(int64(2)), StartTime: storetest.At(0), EndTime: storetest.At(3)},
-		&record.Plan{RootPlanID: "p", CurrentPlanID: "sub", ParentPlanID: new("p"), ToolCallID: new("x"), Title: new("Look closer")})
+		&record.Plan{RootPlanID: "p", CurrentPlanID: "p", Title: new("Count")},
+		&record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "s"},
+		cycle(
+			0, "["+first+"]", `[{"role":"assistant","parts":[{"type":"reasoning","content":"Hm."},{"type":"text","content":"I look."},{"type":"tool_call","id":"c1","name":"look","arguments":{"n":1}},{"type":"tool_call","id":"c9","name":"never","arguments":"gone"}]}]`,
+		),
+		cycle(
+			3, "["+first+`,{"role":"assistant","content":"I look.","tool_calls":[{"id":"c1","function":{"name":"look","arguments":"{\"n\":1}"}},{"id":"c9","function":{"name":"never","arguments":"gone"}}]},{"role":"tool","tool_call_id":"c1","content":"seven"},{"strange":12345678901234567890}]`, "There are seven.",
+		),
+		&record.ActTool{
+			RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: "x", ProviderCallID: new("c1"), Name: new("look"),
+			Parameters: new(`{"n":1}`), Result: new("seven"), State: new(record.Completed), Attempt: new(int64(2)),
+			StartTime: storetest.At(0), EndTime: storetest.At(3),
+		},
+		&record.Plan{
+			RootPlanID: "p", CurrentPlanID: "sub", ParentPlanID: new("p"), ToolCallID: new("x"), Title: new("Look closer"),
+		})
 	p := s.get(at("p", "cycle:s/0"), http.StatusOK)
-	p.has("input tokens 1,812", "system Be brief.", "user How many? Count.", "assistant reasoning Hm.", "I look.", "calls never gone", "calls look ✓ completed attempt 2 3s started Look closer ○ pending parameters {\"n\": 1}", "result seven")
+	p.has("input tokens 1,812", "system Be brief.", "user How many? Count.", "assistant reasoning Hm.", "I look.",
+		"calls never gone", "calls look ✓ completed attempt 2 3s started Look closer ○ pending parameters {\"n\": 1}",
+		"result seven")
 	p.lacks("same as", "calls look {")
 	if to := p.link(p.one("class", "calls"), "Look closer"); to != "/runs/p?at=plan%3Asub" {
 		t.Errorf("the sub-plan is at %s", to)
@@ -109,10 +125,12 @@ func TestCycle(t *testing.T) {
 		t.Errorf("the call is at %s", to)
 	}
 	p = s.get(at("p", "cycle:s/3"), http.StatusOK)
-	p.has("3 messages same as cycle 1 system: Be brief.", "tool result of look seven", `{"strange": 12345678901234567890}`, "assistant There are seven.")
+	p.has("3 messages same as cycle 1 system: Be brief.", "tool result of look seven",
+		`{"strange": 12345678901234567890}`, "assistant There are seven.")
 	p.lacks("How many?", "I look.")
 	p = s.get(p.link(p.detail(), "▸ 3 messages"), http.StatusOK)
-	p.has("system same as cycle 1 Be brief.", "How many?", "assistant same as cycle 1 I look.", "tool result of look seven")
+	p.has("system same as cycle 1 Be brief.", "How many?", "assistant same as cycle 1 I look.",
+		"tool result of look seven")
 	p = s.get(p.link(p.detail(), "Fold earlier messages"), http.StatusOK)
 	p.has("3 messages")
 }
@@ -123,7 +141,10 @@ func TestManyCalls(t *testing.T) {
 	s := open(t, httpd.Config{})
 	changes := []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "p"}}
 	for i := range 102 {
-		changes = append(changes, &record.ActTool{RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: fmt.Sprintf("%03d", i), Name: new(fmt.Sprint("tool", i)), Result: new(strings.Repeat("ä", 1_950+50*i))})
+		changes = append(changes, &record.ActTool{
+			RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: fmt.Sprintf("%03d", i), Name: new(fmt.Sprint("tool", i)),
+			Result: new(strings.Repeat("ä", 1_950+50*i)),
+		})
 	}
 	storetest.Write(t, s.store, changes...)
 	p := s.get(at("p", "cycle:s/0"), http.StatusOK)
@@ -143,15 +164,27 @@ func TestManyCalls(t *testing.T) {
 	}
 }
 
-// TestRuntimeCycle: the runtime records what is new in a request, and the message of the model beside its text. Neither is shown
-// twice.
+// TestRuntimeCycle: the runtime records what is new in a request, and the message of the model beside its text. Neither
+// is shown twice.
 func TestRuntimeCycle(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
 	storetest.Write(t, s.store, &record.Plan{RootPlanID: "p", CurrentPlanID: "p"},
-		&record.ThinkAct{RootPlanID: "p", StepID: "s", Seq: 0, ThinkInput: new(`[{"role":"user","parts":[{"text":"Go."}]}]`), ThinkOutput: new("I look."), Message: json.RawMessage(`{"role":"assistant","parts":[{"text":"I look."},{"call":{"id":"c1","name":"look","arguments":"{}"}}]}`)},
-		&record.ThinkAct{RootPlanID: "p", StepID: "s", Seq: 1, ThinkInput: new(`[{"role":"tool","parts":[{"result":{"callId":"c1","name":"look","text":"boom","failed":true}}]}]`), ThinkOutput: new("Done.")},
-		&record.ActTool{RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: "s-0-0", ProviderCallID: new("c1"), Name: new("look"), Parameters: new("{}")})
+		&record.ThinkAct{
+			RootPlanID: "p", StepID: "s", Seq: 0, ThinkInput: new(`[{"role":"user","parts":[{"text":"Go."}]}]`),
+			ThinkOutput: new("I look."), Message: json.RawMessage(
+				`{"role":"assistant","parts":[{"text":"I look."},{"call":{"id":"c1","name":"look","arguments":"{}"}}]}`,
+			),
+		},
+		&record.ThinkAct{
+			RootPlanID: "p", StepID: "s", Seq: 1,
+			ThinkInput:  new(`[{"role":"tool","parts":[{"result":{"callId":"c1","name":"look","text":"boom","failed":true}}]}]`),
+			ThinkOutput: new("Done."),
+		},
+		&record.ActTool{
+			RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: "s-0-0", ProviderCallID: new("c1"), Name: new("look"),
+			Parameters: new("{}"),
+		})
 	p := s.get(at("p", "cycle:s/0"), http.StatusOK)
 	p.has("user Go.", "assistant I look.", "calls look")
 	if n := strings.Count(text(p.detail()), "I look."); n != 1 {
@@ -164,10 +197,16 @@ func TestRuntimeCycle(t *testing.T) {
 func TestViews(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
-	raw := "{\"n\":12345678901234567890,\r\n \"s\":\"<b>\u202e&amp;\",\t\"more\":[1,2,{\"long\":\"" + strings.Repeat("ä", 80) + "\"}], \"e\":{}}"
-	storetest.Write(t, s.store, &record.Plan{RootPlanID: "p", CurrentPlanID: "p"}, &record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "s", AgentRequest: &raw, Result: new("\n two\x1b[31m\r\n"), Metadata: json.RawMessage(`{"k":1.0}`)})
+	raw := "{\"n\":12345678901234567890,\r\n \"s\":\"<b>\u202e&amp;\",\t\"more\":[1,2,{\"long\":\"" +
+		strings.Repeat("ä", 80) + "\"}], \"e\":{}}"
+	storetest.Write(t, s.store, &record.Plan{RootPlanID: "p", CurrentPlanID: "p"},
+		&record.AgentExecution{
+			RootPlanID: "p", PlanID: "p", StepID: "s", AgentRequest: &raw, Result: new("\n two\x1b[31m\r\n"),
+			Metadata: json.RawMessage(`{"k":1.0}`),
+		})
 	p := s.get(at("p", "step:s"), http.StatusOK)
-	want := "{\n  \"n\": 12345678901234567890,\n  \"s\": \"<b>\u202e&amp;\",\n  \"more\": [\n    1,\n    2,\n    {\n      \"long\": \"" + strings.Repeat("ä", 80) + "\"\n    }\n  ],\n  \"e\": {}\n}"
+	want := "{\n  \"n\": 12345678901234567890,\n  \"s\": \"<b>\u202e&amp;\",\n  \"more\": [\n    1,\n    2,\n    {\n" +
+		"      \"long\": \"" + strings.Repeat("ä", 80) + "\"\n    }\n  ],\n  \"e\": {}\n}"
 	if texts := pre(p.detail()); !slices.Equal(texts, []string{want, "\n two\x1b[31m\r\n", `{"k": 1.0}`}) {
 		t.Errorf("for reading, they are %q", texts)
 	}
@@ -185,7 +224,9 @@ func TestViews(t *testing.T) {
 	if err := firstOf(err, json.Unmarshal(body, &told)); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"agentRequest", "stepId", "state", "attempts", "truncated", "completedThinkActStepsCount"} {
+	for _, name := range []string{
+		"agentRequest", "stepId", "state", "attempts", "truncated", "completedThinkActStepsCount",
+	} {
 		if fmt.Sprint(shown[name]) != fmt.Sprint(told[name]) {
 			t.Errorf("%s is %v, and %v of the API", name, shown[name], told[name])
 		}
@@ -205,28 +246,48 @@ func TestViews(t *testing.T) {
 	s.get(at("p", "step:s", "colour", "red"), http.StatusBadRequest)
 }
 
-// TestEscapes: for reading, escapes are the characters that they stand for, also beside NaN, in a call and in the chat of its
-// cycle. What shows nothing or turns the direction of text stays escaped. The record, Raw, Copy and the API have what was sent.
+// TestEscapes: for reading, escapes are the characters that they stand for, also beside NaN, in a call and in the chat
+// of its cycle. What shows nothing or turns the direction of text stays escaped. The record, Raw, Copy and the API have
+// what was sent.
 func TestEscapes(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
 	for _, tt := range []struct{ sent, want string }{
 		{`{"city":"\u6771\u4eac","rate":NaN}`, `{"city": "東京", "rate": NaN}`},
 		{`[Infinity,-Infinity,{"NaN":"NaN"}]`, `[Infinity, -Infinity, {"NaN": "NaN"}]`},
-		{`{"\u540d":"\u0645\u0631 \u00e9\u00A0e\u0301 \u20ac\u3000\u0939\u093f"}`, "{\"名\": \"مر é\u00a0e\u0301 €\u3000हि\"}"},
-		{`["\ud83d\udc69\u200d\ud83d\udcbb","\u2764\uFE0F","1\ufe0f\u20e3","\ud83c\uddf3\ud83c\uddf4","\ud83d\udc4d\ud83c\udffd"]`, "[\"👩\u200d💻\", \"❤\ufe0f\", \"1\ufe0f\u20e3\", \"🇳🇴\", \"👍🏽\"]"},
+		{
+			`{"\u540d":"\u0645\u0631 \u00e9\u00A0e\u0301 \u20ac\u3000\u0939\u093f"}`, "{\"名\": \"مر é\u00a0e\u0301 €\u3000हि\"}",
+		},
+		{
+			`["\ud83d\udc69\u200d\ud83d\udcbb","\u2764\uFE0F","1\ufe0f\u20e3","\ud83c\uddf3\ud83c\uddf4","\ud83d\udc4d\ud83c\udffd"]`, "[\"👩\u200d💻\", \"❤\ufe0f\", \"1\ufe0f\u20e3\", \"🇳🇴\", \"👍🏽\"]",
+		},
 		{`["\u003cb\u003e\u0026\u0027"]`, `["<b>&'"]`},
-		{`["a\u202eb","\u200f\u2066\u061c","\u0000\u001b\u007f\u0085"]`, `["a\u202eb", "\u200f\u2066\u061c", "\u0000\u001b\u007f\u0085"]`},
-		{`["\u2028\u200b\ufeff\u00ad","a\u200db","a\ufe0f","\u3164"]`, `["\u2028\u200b\ufeff\u00ad", "a\u200db", "a\ufe0f", "\u3164"]`},
-		{`["\u0022,\u005c","\\u6771","\\\u6771\\","\ud83d","\ud83dx\udc69","\n\t"]`, `["\u0022,\u005c", "\\u6771", "\\東\\", "\ud83d", "\ud83dx\udc69", "\n\t"]`},
+		{
+			`["a\u202eb","\u200f\u2066\u061c","\u0000\u001b\u007f\u0085"]`,
+			`["a\u202eb", "\u200f\u2066\u061c", "\u0000\u001b\u007f\u0085"]`,
+		},
+		{
+			`["\u2028\u200b\ufeff\u00ad","a\u200db","a\ufe0f","\u3164"]`,
+			`["\u2028\u200b\ufeff\u00ad", "a\u200db", "a\ufe0f", "\u3164"]`,
+		},
+		{
+			`["\u0022,\u005c","\\u6771","\\\u6771\\","\ud83d","\ud83dx\udc69","\n\t"]`,
+			`["\u0022,\u005c", "\\u6771", "\\東\\", "\ud83d", "\ud83dx\udc69", "\n\t"]`,
+		},
 		{`"\u6771\u4eac"`, `"東京"`},
 		{`[{"role":"user","text":"\u6771\u4e`, `[{"role":"user","text":"東\u4e`},
 		{`say \u6771, "\u6771"`, `say \u6771, "\u6771"`},
 		{`{"a":\u6771}`, `{"a":\u6771}`},
 	} {
-		storetest.Write(t, s.store, &record.Plan{RootPlanID: "p", CurrentPlanID: "p"}, &record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "s"},
-			&record.ThinkAct{RootPlanID: "p", StepID: "s", Rev: new(int64(1)), ThinkOutput: new(`[{"role":"assistant","tool_calls":[{"id":"x","name":"look","args":"` + "?" + `"}]}]`)},
-			&record.ActTool{RootPlanID: "p", StepID: "s", ToolCallID: "t", Name: new("look"), Parameters: &tt.sent, Result: &tt.sent})
+		storetest.Write(t, s.store, &record.Plan{RootPlanID: "p", CurrentPlanID: "p"},
+			&record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "s"},
+			&record.ThinkAct{
+				RootPlanID: "p", StepID: "s", Rev: new(int64(1)),
+				ThinkOutput: new(`[{"role":"assistant","tool_calls":[{"id":"x","name":"look","args":"` + "?" + `"}]}]`),
+			},
+			&record.ActTool{
+				RootPlanID: "p", StepID: "s", ToolCallID: "t", Name: new("look"), Parameters: &tt.sent, Result: &tt.sent,
+			})
 		p := s.get(at("p", "call:s/0/t", "view", "readable"), http.StatusOK)
 		if texts := pre(p.detail()); !slices.Equal(texts, []string{tt.want, tt.want}) {
 			t.Errorf("for reading, %s is %q", tt.sent, texts)
@@ -237,10 +298,14 @@ func TestEscapes(t *testing.T) {
 				t.Errorf("copied, %s is %s, %v", tt.sent, body, err)
 			}
 		}
-		if texts := pre(s.get(at("p", "call:s/0/t", "view", "raw"), http.StatusOK).detail()); !slices.Equal(texts, []string{tt.sent, tt.sent}) {
+		if texts := pre(
+			s.get(at("p", "call:s/0/t", "view", "raw"), http.StatusOK).detail(),
+		); !slices.Equal(texts, []string{tt.sent, tt.sent}) {
 			t.Errorf("raw, %s is %q", tt.sent, texts)
 		}
-		if texts := pre(s.get(at("p", "cycle:s/0", "view", "readable"), http.StatusOK).detail()); !slices.Contains(texts, tt.want) {
+		if texts := pre(
+			s.get(at("p", "cycle:s/0", "view", "readable"), http.StatusOK).detail(),
+		); !slices.Contains(texts, tt.want) {
 			t.Errorf("in its cycle, %s is %q", tt.sent, texts)
 		}
 	}
@@ -250,9 +315,15 @@ func TestEscapes(t *testing.T) {
 func TestNearlyJSONInAChat(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
-	for i, prompt := range []string{`[{"role":"user","content":"Which lamp?","x":NaN}]`, `[{"role":"user","content":"Which lamp?"},{"role":"assis`, `{"messages":[{"role":"user","parts":[{"type":"text","content":"Which lamp?\u67`} {
+	for i, prompt := range []string{
+		`[{"role":"user","content":"Which lamp?","x":NaN}]`, `[{"role":"user","content":"Which lamp?"},{"role":"assis`,
+		`{"messages":[{"role":"user","parts":[{"type":"text","content":"Which lamp?\u67`,
+	} {
 		id := fmt.Sprint("p", i)
-		storetest.Write(t, s.store, &record.Plan{RootPlanID: id, CurrentPlanID: id}, &record.AgentExecution{RootPlanID: id, PlanID: id, StepID: "s"}, &record.ThinkAct{RootPlanID: id, StepID: "s", ThinkInput: &prompt})
+		storetest.Write(t, s.store, &record.Plan{RootPlanID: id, CurrentPlanID: id},
+			&record.AgentExecution{RootPlanID: id, PlanID: id, StepID: "s"}, &record.ThinkAct{
+				RootPlanID: id, StepID: "s", ThinkInput: &prompt,
+			})
 		if texts := pre(s.get(at(id, "cycle:s/0"), http.StatusOK).detail()); len(texts) == 0 || texts[0] != "Which lamp?" {
 			t.Errorf("%s is %q", prompt, texts)
 		}
@@ -268,25 +339,31 @@ func firstOf(all ...error) error {
 	return nil
 }
 
-// TestLongText: of a long text the detail shows the beginning, and says so. On request it shows all of it, unless it is too long
-// for that. It can be downloaded as it is.
+// TestLongText: of a long text the detail shows the beginning, and says so. On request it shows all of it, unless it is
+// too long for that. It can be downloaded as it is.
 func TestLongText(t *testing.T) {
 	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what a page shows")
 	t.Parallel()
 	s := open(t, httpd.Config{})
-	long, list := strings.Repeat("<b>ä</b>\n", 200_000), "["+strings.Repeat("1,", 1_000_000)+"1]" // 1.9 MiB each; indented, the list has 5.7
-	storetest.Write(t, s.store, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", Title: new("long"), Summary: &long, UserRequest: &list})
+	// 1.9 MiB each; indented, the list has 5.7
+	long, list := strings.Repeat("<b>ä</b>\n", 200_000), "["+strings.Repeat("1,", 1_000_000)+"1]"
+	storetest.Write(t, s.store, &record.Plan{
+		RootPlanID: "p", CurrentPlanID: "p", Title: new("long"), Summary: &long, UserRequest: &list,
+	})
 	p := s.get("/runs/p", http.StatusOK)
 	notes := p.all("class", "note")
-	if len(notes) != 2 || text(notes[1]) != "The first 64 KiB of 1.9 MiB. Show all Download" || text(notes[0]) != text(notes[1]) {
+	if len(notes) != 2 || text(notes[1]) != "The first 64 KiB of 1.9 MiB. Show all Download" ||
+		text(notes[0]) != text(notes[1]) {
 		t.Fatalf("%d notes, %q", len(notes), text(notes[0]))
 	}
 	got := s.send("GET", p.link(notes[1], "Download"), "")
 	body, err := io.ReadAll(got.Body)
-	if err != nil || string(body) != long || !strings.HasPrefix(got.Header.Get("Content-Type"), "text/plain") || !strings.Contains(got.Header.Get("Content-Security-Policy"), "default-src 'none'") {
+	if err != nil || string(body) != long || !strings.HasPrefix(got.Header.Get("Content-Type"), "text/plain") ||
+		!strings.Contains(got.Header.Get("Content-Security-Policy"), "default-src 'none'") {
 		t.Errorf("%d bytes, %v, %v", len(body), got.Header, err)
 	}
-	if kind, of, err := mime.ParseMediaType(got.Header.Get("Content-Disposition")); err != nil || kind != "attachment" || of["filename"] != "plan-p-summary.txt" {
+	if kind, of, err := mime.ParseMediaType(got.Header.Get("Content-Disposition")); err != nil || kind != "attachment" ||
+		of["filename"] != "plan-p-summary.txt" {
 		t.Errorf("it is %s %v, %v", kind, of, err)
 	}
 	whole := s.get(p.link(notes[1], "Show all"), http.StatusOK)
@@ -305,7 +382,10 @@ func TestLongText(t *testing.T) {
 func TestCutText(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
-	storetest.Write(t, s.store, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", Title: new("cut"), Summary: new(strings.Repeat("x", record.MaxTextBytes+1)), UserRequest: new("short")})
+	storetest.Write(t, s.store, &record.Plan{
+		RootPlanID: "p", CurrentPlanID: "p", Title: new("cut"), Summary: new(strings.Repeat("x", record.MaxTextBytes+1)),
+		UserRequest: new("short"),
+	})
 	p := s.get("/runs/p", http.StatusOK)
 	p.has("The first 64 KiB of 4.0 MiB. Show all Download", "It was longer: its end was cut when it was recorded.")
 	if n := len(p.all("class", "note")); n != 2 {
@@ -313,7 +393,8 @@ func TestCutText(t *testing.T) {
 	}
 }
 
-// TestStartedBy: a run that says what started it and that plan, and its call, link to each other. It is in the tree of neither.
+// TestStartedBy: a run that says what started it and that plan, and its call, link to each other. It is in the tree of
+// neither.
 func TestStartedBy(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
@@ -321,7 +402,10 @@ func TestStartedBy(t *testing.T) {
 	rows := func() int { return len(s.get("/runs/run", http.StatusOK).all("role", "treeitem")) }
 	before := rows()
 	by := record.StartedBy{PlanID: "run", ToolCallID: "c/1"}
-	storetest.Write(t, s.store, &record.Plan{RootPlanID: "beside", CurrentPlanID: "beside", Title: new("The inner agent"), StartedBy: by.JSON(), State: new(record.Completed)})
+	storetest.Write(t, s.store, &record.Plan{
+		RootPlanID: "beside", CurrentPlanID: "beside", Title: new("The inner agent"), StartedBy: by.JSON(),
+		State: new(record.Completed),
+	})
 
 	p := s.get(at("beside", "plan:beside"), http.StatusOK)
 	if to := p.link(p.detail(), "plan run"); to != "/runs/run" {
@@ -345,10 +429,24 @@ func TestFacts(t *testing.T) {
 	s := open(t, httpd.Config{})
 	s.writeFailure("run")
 	storetest.Write(t, s.store,
-		&record.Plan{RootPlanID: "run", CurrentPlanID: "run", ConversationID: new("a/b"), UserRequest: new("Find them."), Summary: new("None."), Tags: []string{"x", "y"}},
-		&record.AgentExecution{RootPlanID: "run", PlanID: "run", StepID: "run-r", AgentRequest: new("Look."), Result: new("**Seen.**"), ModelName: new("m1")},
-		&record.ActTool{RootPlanID: "run", StepID: "run-counter", Seq: 2, ToolCallID: "x", Attempt: new(int64(3)), State: new(record.Running)},
-		&record.Wait{RootPlanID: "run", PlanID: "run", WaitID: "w", StepID: new("run-r"), Title: new("Delete?"), FormDescription: new("Two would go."), Type: new(record.WaitUserInput), State: new(record.Rejected), Decision: new("no"), DecidedBy: new("ann"), DecisionText: new("not today"), StartTime: storetest.At(0), EndTime: storetest.At(90)})
+		&record.Plan{
+			RootPlanID: "run", CurrentPlanID: "run", ConversationID: new("a/b"), UserRequest: new("Find them."),
+			Summary: new("None."), Tags: []string{"x", "y"},
+		},
+		&record.AgentExecution{
+			RootPlanID: "run", PlanID: "run", StepID: "run-r", AgentRequest: new("Look."), Result: new("**Seen.**"),
+			ModelName: new("m1"),
+		},
+		&record.ActTool{
+			RootPlanID: "run", StepID: "run-counter", Seq: 2, ToolCallID: "x", Attempt: new(int64(3)),
+			State: new(record.Running),
+		},
+		&record.Wait{
+			RootPlanID: "run", PlanID: "run", WaitID: "w", StepID: new("run-r"), Title: new("Delete?"),
+			FormDescription: new("Two would go."), Type: new(record.WaitUserInput), State: new(record.Rejected),
+			Decision: new("no"), DecidedBy: new("ann"), DecisionText: new("not today"), StartTime: storetest.At(0),
+			EndTime: storetest.At(90),
+		})
 	p := s.get(at("run", "plan:run"), http.StatusOK)
 	p.has("tags x, y", "goal Find them.", "result None.", "model calls 1", "tool calls 2", "input tokens 1,812")
 	if to := p.link(p.detail(), "a/b"); to != "/conversations/a%2Fb" {
@@ -368,9 +466,11 @@ func TestFacts(t *testing.T) {
 	if to := p.link(p.detail(), "cycle 1"); to != "/runs/run?at=cycle%3Arun-r%2F0" {
 		t.Errorf("the cycle is at %s", to)
 	}
-	s.get(at("run", "call:run-counter/2/x"), http.StatusOK).has("○ left behind call attempt 3", "attempt 2 failed, 10s, timeout, no answer within 10 s")
+	s.get(at("run", "call:run-counter/2/x"), http.StatusOK).has("○ left behind call attempt 3",
+		"attempt 2 failed, 10s, timeout, no answer within 10 s")
 	p = s.get(at("run", "wait:w"), http.StatusOK)
-	p.has("question Delete?", "explanation Two would go.", "asked by step researcher", "waited 1m30s", "answered by ann", "answer no", "remark not today")
+	p.has("question Delete?", "explanation Two would go.", "asked by step researcher", "waited 1m30s", "answered by ann",
+		"answer no", "remark not today")
 }
 
 // TestDropped: where cycles and tool calls were dropped for their age, the page says so, and has the figures.
@@ -388,34 +488,49 @@ func TestDropped(t *testing.T) {
 	s.get(at("run", "step:run-r"), http.StatusOK).has(note, "input tokens 1,812", "model calls 1")
 	s.get(at("run", "plan:run"), http.StatusOK).has(note)
 	s.get(at("run", "step:run-triage"), http.StatusOK).lacks("dropped")
-	if got := text(s.get(at("run", "cycle:run-r/0"), http.StatusOK).one("role", "status")); got != "This run has no row cycle:run-r/0 . Cycles and tool calls of this run were dropped for their age." {
+	if got := text(
+		s.get(at("run", "cycle:run-r/0"), http.StatusOK).one("role", "status"),
+	); got != "This run has no row cycle:run-r/0 . Cycles and tool calls of this run were dropped for their age." {
 		t.Error(got)
 	}
 }
 
-// TestMarkdown: a text is shown as Markdown when that is asked for. It loads nothing, runs nothing, and says where it leads.
+// TestMarkdown: a text is shown as Markdown when that is asked for. It loads nothing, runs nothing, and says where it
+// leads.
 func TestMarkdown(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
-	mark := "# Title\n\n*it* `code` <b onclick=x>raw</b> [site](https://a.example/x?y \"t\") ![pic](https://b.example/p.png) <https://c.example> [js](javascript:alert(1)) [own](/logout) [d](data:text/html,x)\n\n" +
-		"<script>alert(1)</script>\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n- [x] done\n\n![](x) [](https://d.example)\n\n```js\n<i>\n```\n<style>*{}</style>\n"
-	storetest.Write(t, s.store, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", Title: new("t"), Summary: &mark, UserRequest: new(`{"a":1}`), Metadata: json.RawMessage(`{"k":1}`)})
+	mark := "# Title\n\n*it* `code` <b onclick=x>raw</b> [site](https://a.example/x?y \"t\") " +
+		"![pic](https://b.example/p.png) <https://c.example> [js](javascript:alert(1)) [own](/logout) " +
+		"[d](data:text/html,x)\n\n" +
+		"<script>alert(1)</script>\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n- [x] done\n\n![](x) [](https://d.example)\n\n" +
+		"```js\n<i>\n```\n<style>*{}</style>\n"
+	storetest.Write(t, s.store, &record.Plan{
+		RootPlanID: "p", CurrentPlanID: "p", Title: new("t"), Summary: &mark, UserRequest: new(`{"a":1}`),
+		Metadata: json.RawMessage(`{"k":1}`),
+	})
 	p := s.get("/runs/p", http.StatusOK)
 	p.has("# Title")
 	p = s.get(p.link(p.detail(), "Markdown"), http.StatusOK) // of JSON there is none
-	if got, want := text(p.one("class", "marked")), "Title it code raw site (a.example) pic (b.example) https://c.example (c.example) js (javascript:alert(1)) own (/logout) d (data:text/html,x) "+
-		"a b 1 2 done (x) (d.example) <i>"; got != want {
+	if got, want := text(p.one("class", "marked")),
+		"Title it code raw site (a.example) pic (b.example) https://c.example (c.example) js (javascript:alert(1)) own "+
+			"(/logout) d (data:text/html,x) "+
+			"a b 1 2 done (x) (d.example) <i>"; got != want {
 		t.Errorf("it is %q, want %q", got, want)
 	}
 	p = s.get(p.link(p.detail(), "Text"), http.StatusOK)
 	p.has("# Title", "<script>alert(1)</script>")
-	storetest.Write(t, s.store, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", Summary: new(strings.Repeat("[a](", 10_000))}) // it would take long
+	// it would take long
+	storetest.Write(t, s.store, &record.Plan{
+		RootPlanID: "p", CurrentPlanID: "p", Summary: new(strings.Repeat("[a](", 10_000)),
+	})
 	p = s.get(at("p", "plan:p", "markdown", "summary"), http.StatusOK)
 	p.has("[a]([a](")
 	p.lacks("Markdown")
 }
 
-// TestOneHeading: W15: a run has one main heading, whichever row is open, and links to all rows below the open one in each view.
+// TestOneHeading: W15: a run has one main heading, whichever row is open, and links to all rows below the open one in
+// each view.
 func TestOneHeading(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
@@ -442,7 +557,10 @@ func TestOneHeading(t *testing.T) {
 			if n := headings(p); n != 1 {
 				t.Errorf("%s has %d main headings", path, n)
 			}
-			if got := p.all("autofocus", ""); attr(p.one("id", at), "autofocus") != "" || !slices.ContainsFunc(p.one("id", at).Attr, func(a html.Attribute) bool { return a.Key == "autofocus" }) {
+			if got := p.all("autofocus", ""); attr(p.one("id", at), "autofocus") != "" ||
+				!slices.ContainsFunc(p.one("id", at).Attr, func(a html.Attribute) bool {
+					return a.Key == "autofocus"
+				}) {
 				t.Errorf("%s: the focus is not on its row (%d)", path, len(got))
 			}
 			linked := map[string]bool{}
@@ -458,7 +576,9 @@ func TestOneHeading(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"/runs/run", "/runs/run?show=slow", "/runs/run?q=sql", "/", "/waits", "/charts", "/search", "/compare"} {
+	for _, path := range []string{
+		"/runs/run", "/runs/run?show=slow", "/runs/run?q=sql", "/", "/waits", "/charts", "/search", "/compare",
+	} {
 		if n := headings(s.get(path, http.StatusOK)); n != 1 {
 			t.Errorf("%s has %d main headings", path, n)
 		}
@@ -472,7 +592,8 @@ func TestNamelessResult(t *testing.T) {
 	storetest.Write(t, s.store,
 		&record.Plan{RootPlanID: "r", CurrentPlanID: "r"},
 		&record.AgentExecution{RootPlanID: "r", PlanID: "r", StepID: "s"},
-		&record.ThinkAct{RootPlanID: "r", StepID: "s", Seq: 0, ThinkInput: new(`[{"role":"user","content":"go"},{"role":"tool","content":"nine"},{"role":"tool","tool_call_id":"c7","content":"ten"},
+		&record.ThinkAct{RootPlanID: "r", StepID: "s", Seq: 0,
+			ThinkInput: new(`[{"role":"user","content":"go"},{"role":"tool","content":"nine"},{"role":"tool","tool_call_id":"c7","content":"ten"},
 			{"role":"user","content":[{"type":"tool_result","is_error":true,"content":"broken"}]},{"role":"assistant","content":null,"tool_calls":[{"function":{"arguments":"{}"}}]}]`)})
 	var got []string
 	for n := range s.get("/runs/r?at=cycle:s/0", http.StatusOK).one("class", "chat").Descendants() {

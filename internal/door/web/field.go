@@ -34,7 +34,8 @@ type fieldView struct {
 // fieldOf returns a field of a form.
 func fieldOf(i int, field map[string]string) fieldView {
 	f := fieldView{
-		id: "value-" + strconv.Itoa(i), label: field["label"], kind: strings.ToLower(field["type"]), hint: field["placeholder"],
+		id: "value-" + strconv.Itoa(i), label: field["label"], kind: strings.ToLower(field["type"]),
+		hint:     field["placeholder"],
 		required: strings.EqualFold(field["required"], "true"), options: decision.Options(field),
 	}
 	if value := field["value"]; value != "" {
@@ -121,10 +122,14 @@ const maxForm = 4 << 20
 // form reads the form that a page sent. Who sends one is answered with pages, and so needs to be one who may read.
 func (s *Server) form(c echo.Context) (url.Values, error) {
 	if !httpd.May(c, httpd.ScopeRead) {
-		return nil, &httpd.Problem{Status: http.StatusForbidden, Detail: "this API key is not for the web page: its scopes lack " + string(httpd.ScopeRead)}
+		return nil, &httpd.Problem{
+			Status: http.StatusForbidden,
+			Detail: "this API key is not for the web page: its scopes lack " + string(httpd.ScopeRead),
+		}
 	}
 	r := c.Request()
-	if kind, _, err := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType)); err != nil || kind != echo.MIMEApplicationForm {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType)); err != nil ||
+		kind != echo.MIMEApplicationForm {
 		return nil, &httpd.Problem{Status: http.StatusUnsupportedMediaType, Detail: "this takes forms of the web page only"}
 	}
 	body, err := s.door.Body(c)
@@ -152,7 +157,9 @@ func (s *Server) form(c echo.Context) (url.Values, error) {
 		}
 	}
 	if err != nil {
-		return nil, &httpd.Problem{Status: http.StatusBadRequest, Detail: "the form cannot be read: its texts must be UTF-8 without NUL"}
+		return nil, &httpd.Problem{
+			Status: http.StatusBadRequest, Detail: "the form cannot be read: its texts must be UTF-8 without NUL",
+		}
 	}
 	return sent, nil
 }

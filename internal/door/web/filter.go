@@ -14,9 +14,9 @@ import (
 // faults is what is wrong with members of a query, by their names.
 type faults map[string]string
 
-// readWithout reads what a page shows. Members of the query of the request that are wrong are left out, one after the other, and
-// returned with what is wrong with them: the page shows what the others choose. Times that bound a period together are left out together:
-// one of them may be wrong without the other.
+// readWithout reads what a page shows. Members of the query of the request that are wrong are left out, one after the
+// other, and returned with what is wrong with them: the page shows what the others choose. Times that bound a period
+// together are left out together: one of them may be wrong without the other.
 func readWithout(c echo.Context, read func() error, period ...string) (faults, error) {
 	wrong := faults{}
 	asked := c.Request().URL.RawQuery

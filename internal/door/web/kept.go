@@ -16,8 +16,8 @@ const (
 	keptFor = 10 * time.Second
 )
 
-// kept keeps the outlines of which pages were made a moment ago: the pieces that a page of a long run asks for come from
-// the same outline, and the run is not read again for each. It is safe for concurrent use.
+// kept keeps the outlines of which pages were made a moment ago: the pieces that a page of a long run asks for come
+// from the same outline, and the run is not read again for each. It is safe for concurrent use.
 type kept struct {
 	mu  sync.Mutex
 	all []keptOutline // the newest last
@@ -33,7 +33,9 @@ type keptOutline struct {
 func (k *kept) add(id, root string, o *outline.Outline, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.all = slices.DeleteFunc(k.all, func(e keptOutline) bool { return e.id == id && e.root == root || now.Sub(e.at) > keptFor })
+	k.all = slices.DeleteFunc(k.all, func(e keptOutline) bool {
+		return e.id == id && e.root == root || now.Sub(e.at) > keptFor
+	})
 	k.all = append(k.all, keptOutline{id, root, o, now})
 	rows := 0
 	for i, e := range slices.Backward(k.all) {
@@ -58,7 +60,8 @@ func (k *kept) get(id, root string, now time.Time, most age) *outline.Outline {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, e := range k.all {
-		if e.id == id && e.root == root && now.Sub(e.at) <= keptFor && (most == asPage || most == settled && e.outline.Rows[0].State().Terminal()) {
+		if e.id == id && e.root == root && now.Sub(e.at) <= keptFor &&
+			(most == asPage || most == settled && e.outline.Rows[0].State().Terminal()) {
 			return e.outline
 		}
 	}

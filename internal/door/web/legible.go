@@ -10,8 +10,8 @@ import (
 	"github.com/actlog/actlog/internal/record/loosejson"
 )
 
-// legible returns JSON, or the beginning of it, with the characters in place of escapes such as \u6771. What shows nothing
-// or turns the direction of text stays escaped. Any other text stays as it is.
+// legible returns JSON, or the beginning of it, with the characters in place of escapes such as \u6771. What shows
+// nothing or turns the direction of text stays escaped. Any other text stays as it is.
 func legible(text string) string {
 	if !strings.Contains(text, `\u`) {
 		return text
@@ -93,7 +93,8 @@ func shows(r, before rune) bool {
 	case 0xFE0E, 0xFE0F: // how a sign looks
 		return unicode.IsSymbol(before) || unicode.IsPunct(before) || unicode.IsDigit(before)
 	case 0x200C, 0x200D: // joins emoji, and letters of some scripts
-		return before > 0x2FF && before != 0x200C && before != 0x200D && !unicode.In(before, unicode.Latin, unicode.Greek, unicode.Cyrillic, unicode.Zs)
+		return before > 0x2FF && before != 0x200C && before != 0x200D &&
+			!unicode.In(before, unicode.Latin, unicode.Greek, unicode.Cyrillic, unicode.Zs)
 	}
 	return unicode.IsGraphic(r) && !unicode.Is(blank, r)
 }
@@ -101,7 +102,8 @@ func shows(r, before rune) bool {
 // blank has the characters that count as letters, marks or signs and show nothing.
 var blank = &unicode.RangeTable{
 	R16: []unicode.Range16{
-		{0x034F, 0x034F, 1}, {0x115F, 0x1160, 1}, {0x17B4, 0x17B5, 1}, {0x180B, 0x180F, 1}, {0x2800, 0x2800, 1}, {0x3164, 0x3164, 1},
+		{0x034F, 0x034F, 1}, {0x115F, 0x1160, 1}, {0x17B4, 0x17B5, 1}, {0x180B, 0x180F, 1}, {0x2800, 0x2800, 1},
+		{0x3164, 0x3164, 1},
 		{0xFE00, 0xFE0D, 1}, {0xFFA0, 0xFFA0, 1},
 	},
 	R32: []unicode.Range32{{0xE0100, 0xE01EF, 1}},

@@ -51,13 +51,24 @@ func TestListSaysWhy(t *testing.T) {
 	failed := record.Failed
 	at := storetest.At
 	storetest.Write(t, s.store,
-		&record.Plan{RootPlanID: "well", CurrentPlanID: "well", Title: new("Went well"), State: new(record.Completed), StartTime: at(0), EndTime: at(2)},
+		&record.Plan{
+			RootPlanID: "well", CurrentPlanID: "well", Title: new("Went well"), State: new(record.Completed), StartTime: at(0),
+			EndTime: at(2),
+		},
 		&record.AgentExecution{RootPlanID: "well", PlanID: "well", StepID: "s", State: new(record.Completed)},
-		&record.ThinkAct{RootPlanID: "well", StepID: "s", Seq: 2, State: &failed, ErrorKind: new("rate_limit"), InputTokens: new(int64(41_900)), CostUSD: new(0.25)})
+		&record.ThinkAct{
+			RootPlanID: "well", StepID: "s", Seq: 2, State: &failed, ErrorKind: new("rate_limit"),
+			InputTokens: new(int64(41_900)), CostUSD: new(0.25),
+		})
 	storetest.Write(t, s.store,
 		&record.Plan{RootPlanID: "asks", CurrentPlanID: "asks", State: new(record.Waiting)},
-		&record.Wait{RootPlanID: "asks", PlanID: "asks", WaitID: "w/1", Title: new("refund?"), StartTime: new(time.Now().Add(-200 * time.Second))})
-	storetest.Write(t, s.store, &record.Plan{RootPlanID: "alone", CurrentPlanID: "alone", State: &failed, ErrorKind: new("timeout"), ErrorMessage: new("too slow")})
+		&record.Wait{
+			RootPlanID: "asks", PlanID: "asks", WaitID: "w/1", Title: new("refund?"),
+			StartTime: new(time.Now().Add(-200 * time.Second)),
+		})
+	storetest.Write(t, s.store, &record.Plan{
+		RootPlanID: "alone", CurrentPlanID: "alone", State: &failed, ErrorKind: new("timeout"), ErrorMessage: new("too slow"),
+	})
 	p := s.get("/", http.StatusOK)
 	rows := p.listed()
 	want := []string{
@@ -65,7 +76,8 @@ func TestListSaysWhy(t *testing.T) {
 		"◐ waiting|asks|asks: refund? 3m|0|||",
 		"✓ completed|Went well|recovered: cycle 3 rate_limit|1|2s|42k|$0.2500",
 	}
-	if !slices.Equal(rows[:3], want) || !strings.HasPrefix(rows[3], "✗ failed|") || !strings.Contains(rows[3], "|run_sql timeout: no answer within 10 s|") {
+	if !slices.Equal(rows[:3], want) || !strings.HasPrefix(rows[3], "✗ failed|") ||
+		!strings.Contains(rows[3], "|run_sql timeout: no answer within 10 s|") {
 		t.Errorf("%q, want %q", rows, want)
 	}
 	var links []string
@@ -76,19 +88,22 @@ func TestListSaysWhy(t *testing.T) {
 		t.Errorf("the question is at %q", got)
 	}
 	for _, link := range links {
-		if row := s.get(link, http.StatusOK).one("aria-selected", "true"); row == nil || !strings.Contains(link, url.QueryEscape(attr(row, "id"))) {
+		if row := s.get(link, http.StatusOK).one("aria-selected", "true"); row == nil ||
+			!strings.Contains(link, url.QueryEscape(attr(row, "id"))) {
 			t.Errorf("%q opens %v", link, row)
 		}
 	}
 }
 
-// TestListPieces: the script of the list asks for rows as they are now, and for those that are newer. Two runs that are picked are
-// compared, the older one first.
+// TestListPieces: the script of the list asks for rows as they are now, and for those that are newer. Two runs that are
+// picked are compared, the older one first.
 func TestListPieces(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
 	for _, id := range []string{"a b", "c/ü", "e"} {
-		storetest.Write(t, s.store, &record.Plan{RootPlanID: id, CurrentPlanID: id, State: new(record.Running), Project: new("p")})
+		storetest.Write(t, s.store, &record.Plan{
+			RootPlanID: id, CurrentPlanID: id, State: new(record.Running), Project: new("p"),
+		})
 	}
 	p := s.get("/?project=p", http.StatusOK)
 	holder := p.one("class", "list")
@@ -102,7 +117,11 @@ func TestListPieces(t *testing.T) {
 		}
 	}
 	newer := attr(holder, "data-newer")
-	for place, want := range map[string][]string{places[0]: nil, places[2]: {"▶ running|e|||||", "▶ running|c/ü|||||"}, "": {"▶ running|e|||||", "▶ running|c/ü|||||", "▶ running|a b|||||"}} {
+	for place, want := range map[string][]string{
+		places[0]: nil, places[2]: {"▶ running|e|||||", "▶ running|c/ü|||||"}, "": {
+			"▶ running|e|||||", "▶ running|c/ü|||||", "▶ running|a b|||||",
+		},
+	} {
 		rows := s.get(newer+"&after="+place, http.StatusOK).listed()
 		for i := range rows {
 			rows[i] = strings.ReplaceAll(rows[i], "|0", "|")
@@ -118,10 +137,15 @@ func TestListPieces(t *testing.T) {
 		t.Errorf("on an older page newer ones come from %q", newer)
 	}
 	runs := url.Values{"runs": {url.PathEscape("c/ü") + " " + url.PathEscape("a b") + " nobody"}}
-	if rows := s.get("/list/patch?"+runs.Encode(), http.StatusOK).listed(); len(rows) != 2 || !strings.Contains(rows[0], "c/ü") || !strings.Contains(rows[1], "a b") {
+	if rows := s.get("/list/patch?"+runs.Encode(), http.StatusOK).listed(); len(rows) != 2 ||
+		!strings.Contains(rows[0], "c/ü") || !strings.Contains(rows[1], "a b") {
 		t.Errorf("%q", rows)
 	}
-	for _, path := range []string{"/list/patch", "/list/patch?runs=", "/list/patch?runs=%25zz", "/list/patch?runs=%2500", "/list/patch?runs=" + strings.Repeat("a+", 201), "/list/newer?after=x", "/list/newer?cursor=", "/list/pair", "/list/pair?run=a", "/list/pair?run=a&run=b&run=c"} {
+	for _, path := range []string{
+		"/list/patch", "/list/patch?runs=", "/list/patch?runs=%25zz", "/list/patch?runs=%2500",
+		"/list/patch?runs=" + strings.Repeat("a+", 201), "/list/newer?after=x", "/list/newer?cursor=", "/list/pair",
+		"/list/pair?run=a", "/list/pair?run=a&run=b&run=c",
+	} {
 		s.get(path, http.StatusBadRequest)
 	}
 	if got := s.send("GET", "/list/pair?run=e&run=a+b", "").Header.Get("Location"); got != "/compare?a=a+b&b=e" {
@@ -178,13 +202,18 @@ func TestNothingYet(t *testing.T) {
 		t.Helper()
 		return text(parse(t, s.send("GET", "/", "", header...)).one("class", "empty"))
 	}
-	if got := says(s); !strings.Contains(got, "curl http://example.com/api/v1/records ") || !strings.Contains(got, "OTEL_EXPORTER_OTLP_ENDPOINT=http://example.com ") || strings.Contains(got, "KEY") {
+	if got := says(s); !strings.Contains(got, "curl http://example.com/api/v1/records ") ||
+		!strings.Contains(got, "OTEL_EXPORTER_OTLP_ENDPOINT=http://example.com ") || strings.Contains(got, "KEY") {
 		t.Error(got)
 	}
 	all, secret := keys(t, httpd.ScopeRead)
 	s = open(t, httpd.Config{Keys: all})
 	in := s.send("POST", "/login", url.Values{"key": {secret}}.Encode(), "X-Forwarded-Proto", "https")
-	if got := says(s, "X-Forwarded-Proto", "https", "Cookie", in.Cookies()[0].String()); !strings.Contains(got, "curl https://example.com/api/v1/records ") || !strings.Contains(got, "Authorization: Bearer KEY") || !strings.Contains(got, "Authorization=Bearer%20KEY") || !strings.Contains(got, "actlog key NAME") {
+	if got := says(
+		s, "X-Forwarded-Proto", "https", "Cookie", in.Cookies()[0].String(),
+	); !strings.Contains(got, "curl https://example.com/api/v1/records ") ||
+		!strings.Contains(got, "Authorization: Bearer KEY") || !strings.Contains(got, "Authorization=Bearer%20KEY") ||
+		!strings.Contains(got, "actlog key NAME") {
 		t.Error(got)
 	}
 }
@@ -193,7 +222,9 @@ func TestNothingYet(t *testing.T) {
 func TestScheme(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
-	for cookie, want := range map[string]string{"": "", "actlog-scheme=dark": "dark", "actlog-scheme=light": "light", `actlog-scheme="><script>`: ""} {
+	for cookie, want := range map[string]string{
+		"": "", "actlog-scheme=dark": "dark", "actlog-scheme=light": "light", `actlog-scheme="><script>`: "",
+	} {
 		for n := range parse(t, s.send("GET", "/", "", "Cookie", cookie)).root.Descendants() {
 			if n.Data == "html" && n.Type == html.ElementNode && attr(n, "data-scheme") != want {
 				t.Errorf("%q: %q", cookie, attr(n, "data-scheme"))

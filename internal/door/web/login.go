@@ -56,7 +56,8 @@ func (s *Server) logOut(c echo.Context) error {
 // ownPath returns a path of this server, and "/" for anything else: nobody is sent elsewhere after the login.
 func ownPath(path string) string {
 	u, err := url.Parse(path)
-	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.ContainsAny(path, "\\\t\r\n") {
+	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(path, "/") ||
+		strings.HasPrefix(path, "//") || strings.ContainsAny(path, "\\\t\r\n") {
 		return "/"
 	}
 	return path

@@ -14,7 +14,8 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// markdown returns a hostile text as HTML. It has no images and nothing of its own but links, which say where they lead.
+// markdown returns a hostile text as HTML. It has no images and nothing of its own but links, which say where they
+// lead.
 func markdown(s string) string {
 	var b strings.Builder
 	if err := marker.Convert([]byte(s), &b); err != nil { // a builder takes anything
@@ -31,7 +32,8 @@ var marker = goldmark.New(
 // harmless is what is left of the HTML that marker makes.
 var harmless = func() *bluemonday.Policy {
 	p := bluemonday.NewPolicy()
-	p.AllowElements("p", "br", "hr", "h4", "em", "strong", "del", "code", "pre", "blockquote", "ul", "ol", "li", "table", "thead", "tbody", "tr", "th", "td")
+	p.AllowElements("p", "br", "hr", "h4", "em", "strong", "del", "code", "pre", "blockquote", "ul", "ol", "li", "table",
+		"thead", "tbody", "tr", "th", "td")
 	p.AllowAttrs("start").Matching(bluemonday.Integer).OnElements("ol")
 	p.AllowAttrs("href").OnElements("a")
 	p.AllowURLSchemes("http", "https")

@@ -10,8 +10,8 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// What may be read of the cycles before a cycle to find out where its messages are from, in bytes: as it is kept, as whole prompts, and what
-// of these may be parsed. Together that takes about 0.2 s.
+// What may be read of the cycles before a cycle to find out where its messages are from, in bytes: as it is kept, as
+// whole prompts, and what of these may be parsed. Together that takes about 0.2 s.
 const (
 	maxEarlier = 8 << 20
 	maxPrompts = 128 << 20
@@ -24,10 +24,12 @@ var errManyMessages = errors.New("the cycles before have too much to read")
 // unknownOrigin is in place of the number of a cycle.
 const unknownOrigin = -1
 
-// origins returns for each message that is known from the cycle before in which cycle of the step it stood first: in the prompt, or in the
-// answer. If a message stands in a prompt several times, the second is from the first cycle that had two of it, and so on. found is
-// false if there is too much to read: then no origin is known.
-func (s *Server) origins(c echo.Context, r *record.ThinkAct, asked []chat.Message, known []bool) (from []int64, found bool, err error) {
+// origins returns for each message that is known from the cycle before in which cycle of the step it stood first: in
+// the prompt, or in the answer. If a message stands in a prompt several times, the second is from the first cycle that
+// had two of it, and so on. found is false if there is too much to read: then no origin is known.
+func (s *Server) origins(
+	c echo.Context, r *record.ThinkAct, asked []chat.Message, known []bool,
+) (from []int64, found bool, err error) {
 	from = make([]int64, len(asked))
 	wanted := map[chat.Key][]int{} // the places of equal messages
 	for i := range asked {

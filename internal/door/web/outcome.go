@@ -13,7 +13,8 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// outcomeView is what a run came to that is more than an answer: of a planned task its operations, of a graph its nodes.
+// outcomeView is what a run came to that is more than an answer: of a planned task its operations, of a graph its
+// nodes.
 type outcomeView struct {
 	operations, nodes []deed
 	more              bool // there are more of them

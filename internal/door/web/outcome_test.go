@@ -17,10 +17,14 @@ import (
 )
 
 // envelopes are the names of members that only programs read.
-var envelopes = []string{"agent_name", "final_response", "conversation_history", "workflow_name", "final_output", "step_results", "node_results", "audit_trail"}
+var envelopes = []string{
+	"agent_name", "final_response", "conversation_history", "workflow_name", "final_output", "step_results",
+	"node_results", "audit_trail",
+}
 
-// TestOutcome: W4: what a run of each executor came to is shown as what it is, wherever it is shown: an answer, operations, nodes. The
-// envelope of an answer is in the JSON only. W5: an orchestrator's planning stands before what it planned.
+// TestOutcome: W4: what a run of each executor came to is shown as what it is, wherever it is shown: an answer,
+// operations, nodes. The envelope of an answer is in the JSON only. W5: an orchestrator's planning stands before what
+// it planned.
 func TestOutcome(t *testing.T) {
 	t.Parallel()
 	s := openShop(t, httpd.Config{})
@@ -59,7 +63,9 @@ func TestOutcome(t *testing.T) {
 		}
 		return text(p.one("aria-label", where))
 	}
-	for id, want := range map[string]string{flow: "result The sky is blue.", single: "result The sky is blue.", house: "result There are 30."} {
+	for id, want := range map[string]string{
+		flow: "result The sky is blue.", single: "result The sky is blue.", house: "result There are 30.",
+	} {
 		for _, view := range []string{"readable", "raw"} {
 			got := shown("/runs/"+id+"?view="+view+"&at="+url.QueryEscape("plan:"+id), "Detail")
 			if view == "readable" && !strings.Contains(got, want) {
@@ -67,7 +73,9 @@ func TestOutcome(t *testing.T) {
 			}
 		}
 	}
-	if got := text(s.get("/runs/"+flow+"?view=json&at=plan:"+flow, http.StatusOK).one("aria-label", "Detail")); !strings.Contains(got, "workflow_name") {
+	if got := text(
+		s.get("/runs/"+flow+"?view=json&at=plan:"+flow, http.StatusOK).one("aria-label", "Detail"),
+	); !strings.Contains(got, "workflow_name") {
 		t.Errorf("the JSON has no envelope: %s", got)
 	}
 	if got := text(s.get("/", http.StatusOK).root); strings.Contains(got, `{"`) {
@@ -82,7 +90,8 @@ func TestOutcome(t *testing.T) {
 	if got := strings.Join(answers, "|"); got != "answer The sky is blue.|answer The sky is blue.|answer There are 30." {
 		t.Errorf("the conversation answers %s", got)
 	}
-	if got := shown("/compare?a="+flow+"&b="+single+"&at=a:plan:"+flow, "Detail"); !strings.Contains(got, "summary The same in both") {
+	if got := shown("/compare?a="+flow+"&b="+single+"&at=a:plan:"+
+		flow, "Detail"); !strings.Contains(got, "summary The same in both") {
 		t.Errorf("the comparison says %s", got)
 	}
 
@@ -96,8 +105,11 @@ func TestOutcome(t *testing.T) {
 			table = append(table, cells)
 		}
 	}
-	if len(table) != 6 || strings.Join(table[0], "|") != "Node|State|Result" || !strings.HasPrefix(strings.Join(table[1], "|"), "Context|✓ completed") || !strings.HasSuffix(strings.Join(table[1], "|"), "|rated") ||
-		!strings.HasPrefix(strings.Join(table[2], "|"), "Rate tea|✗ failed") || !strings.HasPrefix(strings.Join(table[5], "|"), "Choice|✗ blocked") {
+	if len(table) != 6 || strings.Join(table[0], "|") != "Node|State|Result" ||
+		!strings.HasPrefix(strings.Join(table[1], "|"), "Context|✓ completed") ||
+		!strings.HasSuffix(strings.Join(table[1], "|"), "|rated") ||
+		!strings.HasPrefix(strings.Join(table[2], "|"), "Rate tea|✗ failed") ||
+		!strings.HasPrefix(strings.Join(table[5], "|"), "Choice|✗ blocked") {
 		t.Errorf("the nodes are %q", table)
 	}
 
@@ -124,7 +136,9 @@ func TestOperations(t *testing.T) {
 			t.Errorf("%s has %d lists", path, len(lists))
 			continue
 		}
-		if got, want := text(lists[0]), "files.list_files ✓ completed {} "+strings.Repeat("é", 400)+" All of it files.edit_file ✗ failed {\"path\":\"a.go\"} no such file"; got != want {
+		if got, want := text(lists[0]),
+			"files.list_files ✓ completed {} "+strings.Repeat("é", 400)+
+				" All of it files.edit_file ✗ failed {\"path\":\"a.go\"} no such file"; got != want {
 			t.Errorf("%s: the operations are %s", path, got)
 		}
 	}
@@ -134,8 +148,20 @@ func TestOperations(t *testing.T) {
 func (s *site) writeTask(root, metadata string) {
 	s.t.Helper()
 	storetest.Write(s.t, s.store,
-		&record.Plan{RootPlanID: root, CurrentPlanID: root, Executor: new("plan"), ConversationID: new("talk"), Metadata: []byte(metadata), State: new(record.Completed), Summary: new("Done " + root + ".")},
-		&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-s", StepIndex: new(int64(0)), AgentName: new("DEVELOPER"), State: new(record.Completed)},
-		&record.ActTool{RootPlanID: root, StepID: root + "-s", Seq: 2, ToolCallID: "b", Name: new("files.edit_file"), Parameters: new(`{"path":"a.go"}`), State: new(record.Failed), ErrorMessage: new("no such file")},
-		&record.ActTool{RootPlanID: root, StepID: root + "-s", Seq: 1, ToolCallID: "a", Name: new("files.list_files"), Parameters: new(`{}`), State: new(record.Completed), Result: new(strings.Repeat("é", 1_001))})
+		&record.Plan{
+			RootPlanID: root, CurrentPlanID: root, Executor: new("plan"), ConversationID: new("talk"),
+			Metadata: []byte(metadata), State: new(record.Completed), Summary: new("Done " + root + "."),
+		},
+		&record.AgentExecution{
+			RootPlanID: root, PlanID: root, StepID: root + "-s", StepIndex: new(int64(0)), AgentName: new("DEVELOPER"),
+			State: new(record.Completed),
+		},
+		&record.ActTool{
+			RootPlanID: root, StepID: root + "-s", Seq: 2, ToolCallID: "b", Name: new("files.edit_file"),
+			Parameters: new(`{"path":"a.go"}`), State: new(record.Failed), ErrorMessage: new("no such file"),
+		},
+		&record.ActTool{
+			RootPlanID: root, StepID: root + "-s", Seq: 1, ToolCallID: "a", Name: new("files.list_files"),
+			Parameters: new(`{}`), State: new(record.Completed), Result: new(strings.Repeat("é", 1_001)),
+		})
 }

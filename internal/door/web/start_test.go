@@ -11,8 +11,8 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// TestStart: all that the API starts is started by a form. What is wrong stands beside its field, and a form that is sent twice starts
-// one run.
+// TestStart: all that the API starts is started by a form. What is wrong stands beside its field, and a form that is
+// sent twice starts one run.
 func TestStart(t *testing.T) {
 	t.Parallel()
 	s := openShop(t, httpd.Config{})
@@ -24,8 +24,11 @@ func TestStart(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		"clerk": "/start?executor=agent&name=clerk", "nightly": "/start?executor=plan&name=nightly", "two": "/start?executor=workflow&name=two&type=simple_workflow",
-		"Plan a task and carry it out": "/start?executor=plan", "Plan a request for specialised agents": "/start?executor=orchestrator", "Plan a task as a graph": "/start?executor=dag",
+		"clerk": "/start?executor=agent&name=clerk", "nightly": "/start?executor=plan&name=nightly",
+		"two":                                   "/start?executor=workflow&name=two&type=simple_workflow",
+		"Plan a task and carry it out":          "/start?executor=plan",
+		"Plan a request for specialised agents": "/start?executor=orchestrator",
+		"Plan a task as a graph":                "/start?executor=dag",
 	}
 	if !equal(paths, want) {
 		t.Errorf("there is %v", paths)
@@ -42,12 +45,18 @@ func TestStart(t *testing.T) {
 		form   url.Values
 		answer string
 	}{
-		{"clerk", url.Values{"input.request": {"Hello."}, "project": {"shop"}, "tags": {"a, b"}, "limits.tokens": {"90000"}}, "done"},
+		{
+			"clerk", url.Values{"input.request": {"Hello."}, "project": {"shop"}, "tags": {"a, b"}, "limits.tokens": {"90000"}},
+			"done",
+		},
 		{"nightly", url.Values{"input.what": {"chairs"}}, ""},
 		{"two", url.Values{"input.input": {`{"deep": [1]}`}}, ""},
 		{"Plan a task as a graph", url.Values{"input.prompt": {"Tea?"}, "input.scheduling": {"eager"}}, ""},
 		{"Plan a request for specialised agents", url.Values{"input.request": {"Hello."}}, ""},
-		{"Plan a task and carry it out", url.Values{"input.task": {"Do it."}, "input.role": {"CASHIER"}, "input.enableWrite": {"true"}}, ""},
+		{
+			"Plan a task and carry it out",
+			url.Values{"input.task": {"Do it."}, "input.role": {"CASHIER"}, "input.enableWrite": {"true"}}, "",
+		},
 	} {
 		got := start(tt.what, tt.form)
 		id, ok := strings.CutPrefix(got.Header.Get("Location"), "/runs/")
@@ -59,7 +68,8 @@ func TestStart(t *testing.T) {
 		if tt.answer == "" {
 			continue
 		}
-		if answer := s.ends(id, record.Completed); answer != tt.answer || *d.Plan.Project != "shop" || !slices.Equal(d.Plan.Tags, []string{"a", "b"}) {
+		if answer := s.ends(id, record.Completed); answer != tt.answer || *d.Plan.Project != "shop" ||
+			!slices.Equal(d.Plan.Tags, []string{"a", "b"}) {
 			t.Errorf("%s: %q %+v", tt.what, answer, d.Plan)
 		}
 	}
@@ -69,16 +79,24 @@ func TestStart(t *testing.T) {
 		faults map[string]string
 	}{
 		{"clerk", url.Values{"input.request": {" "}, "project": {"kept"}}, map[string]string{"input.request": "is required"}},
-		{"clerk", url.Values{"input.request": {"Hello."}, "limits.tokens": {"many"}}, map[string]string{"limits.tokens": "must be a whole number"}},
+		{
+			"clerk", url.Values{"input.request": {"Hello."}, "limits.tokens": {"many"}},
+			map[string]string{"limits.tokens": "must be a whole number"},
+		},
 		{"nightly", url.Values{}, map[string]string{"input.what": "is required"}},
 		{"Plan a task and carry it out", url.Values{"input.task": {"Do it."}}, map[string]string{
-			"input.role": "is DEVELOPER, which has no tools: there are none that match files.*, files-*, git.*, git-*, tests.*, tests-*",
+			"input.role": "is DEVELOPER, which has no tools: there are none that match files.*, files-*, git.*, git-*, " +
+				"tests.*, tests-*",
 		}},
-		{"Plan a task and carry it out", url.Values{"input.task": {"Do it."}, "input.role": {"a b"}}, map[string]string{"input.role": "must have at most 50 letters, digits, '_' and '-'"}},
+		{
+			"Plan a task and carry it out", url.Values{"input.task": {"Do it."}, "input.role": {"a b"}},
+			map[string]string{"input.role": "must have at most 50 letters, digits, '_' and '-'"},
+		},
 	} {
 		answer := start(tt.what, tt.form)
 		p := parse(t, answer)
-		if got := p.faults(); answer.StatusCode != http.StatusUnprocessableEntity || !equal(got, tt.faults) || text(p.one("role", "alert")) != "1 field to correct" {
+		if got := p.faults(); answer.StatusCode != http.StatusUnprocessableEntity || !equal(got, tt.faults) ||
+			text(p.one("role", "alert")) != "1 field to correct" {
 			t.Errorf("%s: %d %v", tt.what, answer.StatusCode, got)
 		}
 		for name, values := range tt.form {
@@ -93,7 +111,8 @@ func TestStart(t *testing.T) {
 		t.Errorf("sent twice, it leads to %q and %q", a, b)
 	}
 	form.Set("input.request", "Another.")
-	if third := s.send("POST", paths["clerk"], form.Encode()).Header.Get("Location"); third == "" || third == first.Header.Get("Location") {
+	if third := s.send("POST", paths["clerk"], form.Encode()).Header.Get("Location"); third == "" ||
+		third == first.Header.Get("Location") {
 		t.Errorf("changed, it leads to %q", third)
 	}
 	s.get("/start?executor=agent&name=nobody", http.StatusBadRequest)

@@ -17,8 +17,8 @@ import (
 const (
 	// sectionRows is how many rows of a tree stand in one section, which browsers lay out only when it is near.
 	sectionRows = 100
-	// maxFilled is how many rows a tree may have whose sections are all filled from the beginning, and maxUnfolded how many
-	// rows under one may have.
+	// maxFilled is how many rows a tree may have whose sections are all filled from the beginning, and maxUnfolded how
+	// many rows under one may have.
 	maxFilled   = 2_000
 	maxUnfolded = 5_000
 	// maxIndent bounds how far to the right a row is drawn. A deeper one says how deep it is.
@@ -51,8 +51,8 @@ func (s *Server) patch(c echo.Context) error {
 	return send(c, http.StatusOK, patch(v, slices.Compact(which)))
 }
 
-// before returns the addresses after which a row may stand, the nearest first: the row before it, and what that is under, as
-// far as this row is not under it, too.
+// before returns the addresses after which a row may stand, the nearest first: the row before it, and what that is
+// under, as far as this row is not under it, too.
 func (v *runView) before(row int) string {
 	var all []string
 	for at := row - 1; at >= 0; at = v.Rows[at].Parent {
@@ -80,7 +80,8 @@ func (s *Server) rows(c echo.Context) error {
 		return err
 	}
 	if (under == "") != c.QueryParams().Has("after") {
-		return httpd.BadField("under", "or after must be given: the address of a row of the run; an empty after is its beginning")
+		return httpd.BadField("under",
+			"or after must be given: the address of a row of the run; an empty after is its beginning")
 	}
 	field, at := "after", after
 	if under != "" {
@@ -91,7 +92,8 @@ func (s *Server) rows(c echo.Context) error {
 		return httpd.BadField(field, "must be the address of a row of the run")
 	}
 	if under != "" {
-		return send(c, http.StatusOK, sections(v, v.sections(v.between(row+1, row+v.Rows[row].Below), row, maxUnfolded), false))
+		return send(c, http.StatusOK,
+			sections(v, v.sections(v.between(row+1, row+v.Rows[row].Below), row, maxUnfolded), false))
 	}
 	first, last := row+1, len(v.Rows)-1
 	if at == "" { // from the beginning
@@ -152,8 +154,8 @@ func (v *runView) between(first, last int) (rows []int) {
 	return rows
 }
 
-// sections returns visible rows that follow one in sections. Of more than a number of rows, only the first section is filled, and
-// that of the open row.
+// sections returns visible rows that follow one in sections. Of more than a number of rows, only the first section is
+// filled, and that of the open row.
 func (v *runView) sections(rows []int, after, most int) (all []section) {
 	long := len(rows) > most
 	for part := range slices.Chunk(rows, sectionRows) {
@@ -186,5 +188,6 @@ func (v *runView) target(s *section) string {
 
 // spoken is which rows of the run a section has.
 func (v *runView) spoken(s *section) string {
-	return "Rows " + strconv.Itoa(s.rows[0]+1) + " to " + strconv.Itoa(s.rows[len(s.rows)-1]+1) + " of " + strconv.Itoa(len(v.Rows))
+	return "Rows " + strconv.Itoa(s.rows[0]+1) + " to " + strconv.Itoa(s.rows[len(s.rows)-1]+1) + " of " +
+		strconv.Itoa(len(v.Rows))
 }

@@ -35,14 +35,21 @@ func TestFolds(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
 	s.writeFailure("run")
-	storetest.Write(t, s.store, &record.ThinkAct{RootPlanID: "run", StepID: "run-triage", Seq: 0, State: new(record.Completed)})
-	failed := []string{"step:run-r", "cycle:run-r/0", "call:run-r/0/c%2F1", "plan:run-sub", "step:run-counter", "cycle:run-counter/2", "call:run-counter/2/x"}
+	storetest.Write(t, s.store, &record.ThinkAct{
+		RootPlanID: "run", StepID: "run-triage", Seq: 0, State: new(record.Completed),
+	})
+	failed := []string{
+		"step:run-r", "cycle:run-r/0", "call:run-r/0/c%2F1", "plan:run-sub", "step:run-counter", "cycle:run-counter/2",
+		"call:run-counter/2/x",
+	}
 	for path, want := range map[string][]string{
-		"/runs/run?fold=ok":                        append([]string{"plan:run", "-step:run-triage"}, failed...),
-		"/runs/run?fold=all":                       append([]string{"plan:run", "-step:run-triage"}, failed...),
-		"/runs/run/tree?fold=none":                 append([]string{"plan:run", "step:run-triage", "cycle:run-triage/0"}, failed...),
-		"/runs/run?fold=all&at=plan:run":           {"plan:run", "-step:run-triage", "-step:run-r"},
-		"/runs/run?fold=ok&at=step:run-triage":     append([]string{"plan:run", "step:run-triage", "cycle:run-triage/0"}, failed...),
+		"/runs/run?fold=ok":  append([]string{"plan:run", "-step:run-triage"}, failed...),
+		"/runs/run?fold=all": append([]string{"plan:run", "-step:run-triage"}, failed...),
+		"/runs/run/tree?fold=none": append([]string{"plan:run", "step:run-triage", "cycle:run-triage/0"},
+			failed...),
+		"/runs/run?fold=all&at=plan:run": {"plan:run", "-step:run-triage", "-step:run-r"},
+		"/runs/run?fold=ok&at=step:run-triage": append([]string{"plan:run", "step:run-triage", "cycle:run-triage/0"},
+			failed...),
 		"/runs/run/rows?under=step:run-r&fold=all": {"-cycle:run-r/0"},
 	} {
 		if strings.Contains(path, "under=") {
@@ -61,7 +68,8 @@ func TestFolds(t *testing.T) {
 	s.get("/runs/run?fold=some", http.StatusBadRequest)
 }
 
-// TestSections: a section has what is between its ends, whatever was added since, and whatever others would see folded by now.
+// TestSections: a section has what is between its ends, whatever was added since, and whatever others would see folded
+// by now.
 func TestSections(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
@@ -81,13 +89,16 @@ func TestSections(t *testing.T) {
 	s.get("/runs/run/rows?after=plan:run&until=x", http.StatusBadRequest)
 	s.get("/runs/run/rows?after=plan:run&n=0", http.StatusBadRequest)
 	s.get("/runs/run/rows?after=plan:run&under=plan:run", http.StatusBadRequest)
-	if all := s.get("/runs/run/failures", http.StatusOK).classed("hit"); len(all) != 1 || !strings.Contains(text(all[0]), "run_sql") {
+	if all := s.get("/runs/run/failures", http.StatusOK).classed("hit"); len(all) != 1 ||
+		!strings.Contains(text(all[0]), "run_sql") {
 		t.Errorf("%d failures", len(all))
 	}
 
 	var changes []record.Change
 	for i := range 250 {
-		changes = append(changes, &record.ActTool{RootPlanID: "run", StepID: "run-counter", Seq: 2, ToolCallID: fmt.Sprint("more", i), CallIndex: new(int64(i + 1))})
+		changes = append(changes, &record.ActTool{
+			RootPlanID: "run", StepID: "run-counter", Seq: 2, ToolCallID: fmt.Sprint("more", i), CallIndex: new(int64(i + 1)),
+		})
 	}
 	storetest.Write(t, s.store, changes...)
 	s.get("/runs/run", http.StatusOK) // a new page
@@ -106,16 +117,25 @@ func TestSections(t *testing.T) {
 	}
 }
 
-// TestRunning: a run that goes on opens on the newest step that runs, though something failed in it. A row that is very deep says
-// how deep.
+// TestRunning: a run that goes on opens on the newest step that runs, though something failed in it. A row that is very
+// deep says how deep.
 func TestRunning(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
 	s.writeFailure("run")
 	storetest.Write(t, s.store, &record.Plan{RootPlanID: "on", CurrentPlanID: "on", State: new(record.Running)},
-		&record.AgentExecution{RootPlanID: "on", PlanID: "on", StepID: "a", StepIndex: new(int64(0)), State: new(record.Failed), StartTime: storetest.At(0)},
-		&record.AgentExecution{RootPlanID: "on", PlanID: "on", StepID: "b", StepIndex: new(int64(1)), State: new(record.Running), StartTime: storetest.At(1)},
-		&record.AgentExecution{RootPlanID: "on", PlanID: "on", StepID: "c", StepIndex: new(int64(2)), State: new(record.Failed), StartTime: storetest.At(2)})
+		&record.AgentExecution{
+			RootPlanID: "on", PlanID: "on", StepID: "a", StepIndex: new(int64(0)), State: new(record.Failed),
+			StartTime: storetest.At(0),
+		},
+		&record.AgentExecution{
+			RootPlanID: "on", PlanID: "on", StepID: "b", StepIndex: new(int64(1)), State: new(record.Running),
+			StartTime: storetest.At(1),
+		},
+		&record.AgentExecution{
+			RootPlanID: "on", PlanID: "on", StepID: "c", StepIndex: new(int64(2)), State: new(record.Failed),
+			StartTime: storetest.At(2),
+		})
 	p := s.get("/runs/on", http.StatusOK)
 	if at := attr(p.one("aria-selected", "true"), "id"); at != "step:b" {
 		t.Errorf("%s is open", at)
@@ -144,11 +164,13 @@ func TestRunning(t *testing.T) {
 		if i > 0 {
 			plan.ParentPlanID, plan.ToolCallID = &parent, new("c"+parent)
 		}
-		changes = append(changes, plan, &record.AgentExecution{RootPlanID: "p0", PlanID: id, StepID: "s" + id}, &record.ActTool{RootPlanID: "p0", StepID: "s" + id, Seq: 0, ToolCallID: "c" + id})
+		changes = append(changes, plan, &record.AgentExecution{RootPlanID: "p0", PlanID: id, StepID: "s" + id},
+			&record.ActTool{RootPlanID: "p0", StepID: "s" + id, Seq: 0, ToolCallID: "c" + id})
 	}
 	storetest.Write(t, s.store, changes...)
 	rows := s.get("/runs/p0", http.StatusOK).all("role", "treeitem")
-	if last, at32 := text(rows[len(rows)-1]), text(rows[32]); len(rows) != 48 || !strings.Contains(last, "level 48") || strings.Contains(at32, "level") {
+	if last, at32 := text(rows[len(rows)-1]), text(rows[32]); len(rows) != 48 || !strings.Contains(last, "level 48") ||
+		strings.Contains(at32, "level") {
 		t.Errorf("%d rows, the last is %q", len(rows), last)
 	}
 }

@@ -17,12 +17,15 @@ func (v *runView) readWait(w *record.Wait) {
 	if plan, ok := decision.ReadPlan(subject.Plan); ok {
 		d.plan = &plan
 	}
-	d.text(&passage{id: "formDescription", label: "explanation", text: orZero(w.FormDescription), aside: d.plan != nil}) // it says the same as the plan
+	// it says the same as the plan
+	d.text(&passage{id: "formDescription", label: "explanation", text: orZero(w.FormDescription), aside: d.plan != nil})
 	d.text(&passage{id: "subject/name", label: "tool", text: orZero(subject.Name), exact: true})
 	d.text(&passage{id: "subject/parameters", label: "parameters", text: saidJSON(subject.Parameters), exact: true})
 	_, texts := decision.Apart(subject.Parameters)
 	for i, text := range texts {
-		d.text(&passage{id: fmt.Sprint("subject/parameters/", i), label: "parameter", about: text[0], text: text[1], exact: true})
+		d.text(&passage{
+			id: fmt.Sprint("subject/parameters/", i), label: "parameter", about: text[0], text: text[1], exact: true,
+		})
 	}
 	d.text(&passage{id: "subject/files", label: "files", text: strings.Join(subject.Files, "\n"), exact: true})
 	if p := subject.Preview; p != nil {
@@ -48,7 +51,10 @@ func (v *runView) readForm(w *record.Wait) {
 			d.text(&passage{id: fmt.Sprint("formInputs/", i), label: "answer", about: field["label"], text: value})
 		}
 	}
-	d.text(&passage{id: "formInputs", label: "form", text: string(w.FormInputs), aside: d.answer != nil || orZero(w.State) != record.Waiting})
+	d.text(&passage{
+		id: "formInputs", label: "form", text: string(w.FormInputs), aside: d.answer != nil ||
+			orZero(w.State) != record.Waiting,
+	})
 }
 
 // saidJSON is JSON that says something.
@@ -59,8 +65,8 @@ func saidJSON(raw []byte) string {
 	return string(raw)
 }
 
-// exactly returns a text in which characters that show nothing, or turn others around, are seen: what is decided on must not
-// look like something else.
+// exactly returns a text in which characters that show nothing, or turn others around, are seen: what is decided on
+// must not look like something else.
 func exactly(text string) string {
 	if strings.IndexFunc(text, hides) < 0 {
 		return text

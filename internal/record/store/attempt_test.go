@@ -35,8 +35,13 @@ type attemptedKind struct {
 
 var attemptedKinds = map[record.Kind]attemptedKind{
 	record.KindAgentExecution: {
-		change: func(root string, number int64, state record.State, start, end *time.Time, message, kind *string) record.Change {
-			return &record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-s", Attempt: numbered(number), State: &state, StartTime: start, EndTime: end, ErrorMessage: message, ErrorKind: kind}
+		change: func(
+			root string, number int64, state record.State, start, end *time.Time, message, kind *string,
+		) record.Change {
+			return &record.AgentExecution{
+				RootPlanID: root, PlanID: root, StepID: root + "-s", Attempt: numbered(number), State: &state, StartTime: start,
+				EndTime: end, ErrorMessage: message, ErrorKind: kind,
+			}
 		},
 		read: func(t testing.TB, s *store.Store, root string) attempted {
 			t.Helper()
@@ -45,18 +50,30 @@ var attemptedKinds = map[record.Kind]attemptedKind{
 		},
 	},
 	record.KindThinkAct: {
-		change: func(root string, number int64, state record.State, start, end *time.Time, message, kind *string) record.Change {
-			return &record.ThinkAct{RootPlanID: root, StepID: root + "-s", Seq: 3, Attempt: numbered(number), State: &state, ThinkStartTime: start, ActEndTime: end, ErrorMessage: message, ErrorKind: kind}
+		change: func(
+			root string, number int64, state record.State, start, end *time.Time, message, kind *string,
+		) record.Change {
+			return &record.ThinkAct{
+				RootPlanID: root, StepID: root + "-s", Seq: 3, Attempt: numbered(number), State: &state, ThinkStartTime: start,
+				ActEndTime: end, ErrorMessage: message, ErrorKind: kind,
+			}
 		},
 		read: func(t testing.TB, s *store.Store, root string) attempted {
 			t.Helper()
 			c := storetest.StepDetail(t, s, root+"-s").Cycles[0]
-			return attempted{c.PastAttempts, *c.Record.State, c.Record.ThinkStartTime, c.Record.ActEndTime, c.Record.ErrorMessage}
+			return attempted{
+				c.PastAttempts, *c.Record.State, c.Record.ThinkStartTime, c.Record.ActEndTime, c.Record.ErrorMessage,
+			}
 		},
 	},
 	record.KindActTool: {
-		change: func(root string, number int64, state record.State, start, end *time.Time, message, kind *string) record.Change {
-			return &record.ActTool{RootPlanID: root, StepID: root + "-s", Seq: 3, ToolCallID: root + "-t", Attempt: numbered(number), State: &state, StartTime: start, EndTime: end, ErrorMessage: message, ErrorKind: kind}
+		change: func(
+			root string, number int64, state record.State, start, end *time.Time, message, kind *string,
+		) record.Change {
+			return &record.ActTool{
+				RootPlanID: root, StepID: root + "-s", Seq: 3, ToolCallID: root + "-t", Attempt: numbered(number), State: &state,
+				StartTime: start, EndTime: end, ErrorMessage: message, ErrorKind: kind,
+			}
 		},
 		read: func(t testing.TB, s *store.Store, root string) attempted {
 			t.Helper()
@@ -86,7 +103,10 @@ func TestEveryAttemptStays(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			failed := func(n int64, start, end int, message, kind string) record.Attempt {
-				return record.Attempt{Number: n, State: record.Failed, StartTime: at(start), EndTime: at(end), ErrorMessage: &message, ErrorKind: &kind, Truncated: []string{}}
+				return record.Attempt{
+					Number: n, State: record.Failed, StartTime: at(start), EndTime: at(end), ErrorMessage: &message, ErrorKind: &kind,
+					Truncated: []string{},
+				}
 			}
 			want := attempted{
 				Past:  []record.Attempt{failed(1, 10, 20, "disk full", "io"), failed(2, 30, 35, "timed out", "timeout")},
@@ -148,7 +168,8 @@ func TestAttemptsInAnyOrder(t *testing.T) {
 	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is written in many orders")
 	t.Parallel()
 	url := pgtest.New(t).URL
-	s, whole, copying := store.AllShapes(storetest.OpenURL(t, url)), storetest.OpenURL(t, url), store.CopyNew(storetest.OpenURL(t, url))
+	s, whole, copying := store.AllShapes(storetest.OpenURL(t, url)), storetest.OpenURL(t, url),
+		store.CopyNew(storetest.OpenURL(t, url))
 	store.WriteWhole(whole)
 	for kind := range attemptedKinds {
 		t.Run(string(kind), func(t *testing.T) {
@@ -202,17 +223,29 @@ func TestDurationOfLastAttempt(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
 	step := func(id string, attempt int64, start, end *time.Time) *record.AgentExecution {
-		return &record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: id, Attempt: numbered(attempt), StartTime: start, EndTime: end}
+		return &record.AgentExecution{
+			RootPlanID: "p", PlanID: "p", StepID: id, Attempt: numbered(attempt), StartTime: start, EndTime: end,
+		}
 	}
 	storetest.Write(t, s,
 		&record.Plan{RootPlanID: "p", CurrentPlanID: "p", StartTime: at(1), State: new(record.Completed)},
 		step("a", 1, at(2), at(3)), step("b", 1, at(4), at(5)), step("c", 1, at(6), at(7)),
 		step("a", 2, at(20), at(24)), step("b", 2, nil, at(30)),
 		&record.ThinkAct{RootPlanID: "p", StepID: "c", Seq: 0, ThinkStartTime: at(6), ThinkEndTime: at(16)},
-		&record.ThinkAct{RootPlanID: "p", StepID: "c", Seq: 0, Attempt: new(int64(2)), ThinkStartTime: at(20), ThinkEndTime: at(21)},
-		&record.ActTool{RootPlanID: "p", StepID: "c", Seq: 0, ToolCallID: "t1", Name: new("first"), Result: new("1"), StartTime: at(6), EndTime: at(16)},
-		&record.ActTool{RootPlanID: "p", StepID: "c", Seq: 0, ToolCallID: "t2", Name: new("second"), Result: new("2"), StartTime: at(7), EndTime: at(8)},
-		&record.ActTool{RootPlanID: "p", StepID: "c", Seq: 0, ToolCallID: "t1", Attempt: new(int64(2)), StartTime: at(20), EndTime: at(22)},
+		&record.ThinkAct{
+			RootPlanID: "p", StepID: "c", Seq: 0, Attempt: new(int64(2)), ThinkStartTime: at(20), ThinkEndTime: at(21),
+		},
+		&record.ActTool{
+			RootPlanID: "p", StepID: "c", Seq: 0, ToolCallID: "t1", Name: new("first"), Result: new("1"), StartTime: at(6),
+			EndTime: at(16),
+		},
+		&record.ActTool{
+			RootPlanID: "p", StepID: "c", Seq: 0, ToolCallID: "t2", Name: new("second"), Result: new("2"), StartTime: at(7),
+			EndTime: at(8),
+		},
+		&record.ActTool{
+			RootPlanID: "p", StepID: "c", Seq: 0, ToolCallID: "t1", Attempt: new(int64(2)), StartTime: at(20), EndTime: at(22),
+		},
 	)
 	p := storetest.PlanTree(t, s, "p")
 	var ids []string
@@ -232,8 +265,10 @@ func TestDurationOfLastAttempt(t *testing.T) {
 		t.Errorf("the plan began at %v", p.Record.StartTime)
 	}
 	st := storetest.StepDetail(t, s, "c")
-	if f := st.Figures; f.ThinkMs != 1000 || f.ToolMs != 3000 || *st.LatestToolName != "second" || *p.StructureResult != "2" {
-		t.Errorf("think %d ms, tools %d ms, latest %s, result %s", f.ThinkMs, f.ToolMs, *st.LatestToolName, *p.StructureResult)
+	if f := st.Figures; f.ThinkMs != 1000 || f.ToolMs != 3000 || *st.LatestToolName != "second" ||
+		*p.StructureResult != "2" {
+		t.Errorf("think %d ms, tools %d ms, latest %s, result %s", f.ThinkMs, f.ToolMs, *st.LatestToolName,
+			*p.StructureResult)
 	}
 	var calls []string
 	for _, call := range st.Cycles[0].ToolCalls {
@@ -282,7 +317,10 @@ func TestLateChangeOfEarlierAttempt(t *testing.T) {
 			}
 			got := k.read(t, s, "p")
 			want := []record.Attempt{
-				{Number: 1, State: record.Failed, StartTime: at(1), EndTime: at(3), ErrorMessage: new("late"), Truncated: []string{}},
+				{
+					Number: 1, State: record.Failed, StartTime: at(1), EndTime: at(3), ErrorMessage: new("late"),
+					Truncated: []string{},
+				},
 				{Number: 2, State: record.Cancelled, StartTime: at(4), Truncated: []string{}},
 			}
 			if diff := cmp.Diff(want, got.Past); diff != "" || got.State != record.Completed || got.Error != nil {
@@ -353,7 +391,8 @@ func TestAttemptsAreBounded(t *testing.T) {
 		}
 		for _, a := range got {
 			cut := *a.ErrorMessage
-			if n := len(cut); n > record.MaxAttemptTextBytes || n < record.MaxAttemptTextBytes-3 || !strings.HasPrefix(message, cut) || !slices.Equal(a.Truncated, []string{"errorMessage"}) {
+			if n := len(cut); n > record.MaxAttemptTextBytes || n < record.MaxAttemptTextBytes-3 ||
+				!strings.HasPrefix(message, cut) || !slices.Equal(a.Truncated, []string{"errorMessage"}) {
 				t.Errorf("%s: %d bytes, truncated %q", char, n, a.Truncated)
 			}
 		}
@@ -374,13 +413,16 @@ func TestManyAttemptsStaySmall(t *testing.T) {
 	message := func(n int) string { return strings.Repeat(fmt.Sprint(n, " "), 10_000) }
 	for n := 1; n <= attempts; n++ {
 		storetest.Write(t, s, &record.AgentExecution{
-			RootPlanID: "p", PlanID: "p", StepID: "s", Attempt: new(int64(n)), State: new(record.Failed), ErrorMessage: new(message(n)),
+			RootPlanID: "p", PlanID: "p", StepID: "s", Attempt: new(int64(n)), State: new(record.Failed),
+			ErrorMessage: new(message(n)),
 		})
 	}
-	if n := storetest.Query[int](t, s, "SELECT octet_length(attempts::text) FROM actlog.agent_execution_record"); n > attempts*(2<<10+200) {
+	if n := storetest.Query[int](t, s,
+		"SELECT octet_length(attempts::text) FROM actlog.agent_execution_record"); n > attempts*(2<<10+200) {
 		t.Errorf("%d attempts take %d bytes", attempts, n)
 	}
-	if st := storetest.StepDetail(t, s, "s"); *st.Record.ErrorMessage != message(attempts) || len(st.PastAttempts) != attempts-1 {
+	if st := storetest.StepDetail(t, s, "s"); *st.Record.ErrorMessage != message(attempts) ||
+		len(st.PastAttempts) != attempts-1 {
 		t.Errorf("an error of %d bytes, %d earlier attempts", len(*st.Record.ErrorMessage), len(st.PastAttempts))
 	}
 }

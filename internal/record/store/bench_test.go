@@ -23,12 +23,22 @@ func writePlan(b *testing.B, s *store.Store, root string, steps, cycles int) {
 	changes := []record.Change{&record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new("bench")}}
 	for i := range steps {
 		step := fmt.Sprintf("%s-s%d", root, i)
-		changes = append(changes, &record.AgentExecution{RootPlanID: root, PlanID: root, StepID: step, StepIndex: new(int64(i)), AgentName: new("agent"), Result: &text})
+		changes = append(changes, &record.AgentExecution{
+			RootPlanID: root, PlanID: root, StepID: step, StepIndex: new(int64(i)), AgentName: new("agent"), Result: &text,
+		})
 		for c := range cycles {
 			changes = append(changes,
-				&record.ThinkAct{RootPlanID: root, StepID: step, Seq: int64(c), ThinkInput: &text, ThinkOutput: &text, InputTokens: new(int64(100))},
-				&record.ActTool{RootPlanID: root, StepID: step, Seq: int64(c), ToolCallID: fmt.Sprintf("%s-%d-0", step, c), Name: new("tool"), Result: &text},
-				&record.ActTool{RootPlanID: root, StepID: step, Seq: int64(c), ToolCallID: fmt.Sprintf("%s-%d-1", step, c), Name: new("tool"), Result: &text})
+				&record.ThinkAct{
+					RootPlanID: root, StepID: step, Seq: int64(c), ThinkInput: &text, ThinkOutput: &text, InputTokens: new(int64(100)),
+				},
+				&record.ActTool{
+					RootPlanID: root, StepID: step, Seq: int64(c), ToolCallID: fmt.Sprintf("%s-%d-0", step, c), Name: new("tool"),
+					Result: &text,
+				},
+				&record.ActTool{
+					RootPlanID: root, StepID: step, Seq: int64(c), ToolCallID: fmt.Sprintf("%s-%d-1", step, c), Name: new("tool"),
+					Result: &text,
+				})
 		}
 	}
 	storetest.Write(b, s, changes...)
@@ -45,7 +55,10 @@ func BenchmarkWriteOne(b *testing.B) {
 			n := 0
 			for b.Loop() {
 				n++
-				storetest.Write(b, s, &record.ActTool{RootPlanID: root, StepID: fmt.Sprintf("%s-s%d", root, n%steps), Seq: int64(n / 100), ToolCallID: fmt.Sprint("t", n), Name: new("tool")})
+				storetest.Write(b, s, &record.ActTool{
+					RootPlanID: root, StepID: fmt.Sprintf("%s-s%d", root, n%steps), Seq: int64(n / 100),
+					ToolCallID: fmt.Sprint("t", n), Name: new("tool"),
+				})
 			}
 		})
 	}
@@ -140,21 +153,44 @@ func BenchmarkSize(b *testing.B) {
 	}{
 		{"plan", func(_, _ string, _ int64) []record.Change {
 			root := record.NewPlanID()
-			return []record.Change{&record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Completed), StartTime: at(1), EndTime: at(2)}}
+			return []record.Change{
+				&record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Completed), StartTime: at(1), EndTime: at(2)},
+			}
 		}},
 		{"step", func(root, _ string, i int64) []record.Change {
-			return []record.Change{&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: record.NewStepID(), StepIndex: &i, State: new(record.Completed), StartTime: at(1), EndTime: at(2)}}
+			return []record.Change{
+				&record.AgentExecution{
+					RootPlanID: root, PlanID: root, StepID: record.NewStepID(), StepIndex: &i, State: new(record.Completed),
+					StartTime: at(1), EndTime: at(2),
+				},
+			}
 		}},
 		{"cycle", func(root, step string, i int64) []record.Change {
-			return []record.Change{&record.ThinkAct{RootPlanID: root, StepID: step, Seq: i, State: new(record.Completed), ThinkStartTime: at(1), ThinkEndTime: at(2), InputTokens: &i}}
+			return []record.Change{
+				&record.ThinkAct{
+					RootPlanID: root, StepID: step, Seq: i, State: new(record.Completed), ThinkStartTime: at(1), ThinkEndTime: at(2),
+					InputTokens: &i,
+				},
+			}
 		}},
 		{"cycle+tool", func(root, step string, i int64) []record.Change {
-			return []record.Change{&record.ActTool{RootPlanID: root, StepID: step, Seq: i, ToolCallID: record.NewToolCallID(), Name: new("read_file"), State: new(record.Completed), StartTime: at(1), EndTime: at(2)}}
+			return []record.Change{
+				&record.ActTool{
+					RootPlanID: root, StepID: step, Seq: i, ToolCallID: record.NewToolCallID(), Name: new("read_file"),
+					State: new(record.Completed), StartTime: at(1), EndTime: at(2),
+				},
+			}
 		}},
 		{"texts", func(root, step string, i int64) []record.Change {
 			return []record.Change{
-				&record.ThinkAct{RootPlanID: root, StepID: step, Seq: i, State: new(record.Running), ThinkInput: text(20_000), ThinkStartTime: at(1), Rev: new(int64(1))},
-				&record.ThinkAct{RootPlanID: root, StepID: step, Seq: i, State: new(record.Completed), ThinkOutput: text(1_000), ThinkEndTime: at(2), InputTokens: &i, Rev: new(int64(2))},
+				&record.ThinkAct{
+					RootPlanID: root, StepID: step, Seq: i, State: new(record.Running), ThinkInput: text(20_000),
+					ThinkStartTime: at(1), Rev: new(int64(1)),
+				},
+				&record.ThinkAct{
+					RootPlanID: root, StepID: step, Seq: i, State: new(record.Completed), ThinkOutput: text(1_000),
+					ThinkEndTime: at(2), InputTokens: &i, Rev: new(int64(2)),
+				},
 			}
 		}},
 	} {
@@ -163,7 +199,8 @@ func BenchmarkSize(b *testing.B) {
 			s := storetest.OpenURL(b, db.URL)
 			const sqlSize = `SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relnamespace = 'actlog'::regnamespace AND relkind = 'r' AND relname <> 'change'`
 			storetest.Exec(b, s, "CHECKPOINT")
-			size, wal := storetest.Query[int64](b, s, sqlSize), storetest.Query[string](b, s, "SELECT pg_current_wal_insert_lsn()::text")
+			size, wal := storetest.Query[int64](b, s, sqlSize),
+				storetest.Query[string](b, s, "SELECT pg_current_wal_insert_lsn()::text")
 			n := 0
 			for b.Loop() {
 				root, step := record.NewPlanID(), record.NewStepID()
@@ -184,20 +221,26 @@ func BenchmarkSize(b *testing.B) {
 				n += rows
 			}
 			b.ReportMetric(float64(storetest.Query[int64](b, s, sqlSize)-size)/float64(n), "B/row")
-			b.ReportMetric(storetest.Query[float64](b, s, "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), $1::text::pg_lsn)::float8", wal)/float64(n), "WAL-B/row")
+			b.ReportMetric(storetest.Query[float64](b, s,
+				"SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), $1::text::pg_lsn)::float8", wal)/float64(n), "WAL-B/row")
 			b.ReportMetric(0, "ns/op")
 		})
 	}
 }
 
-// BenchmarkList reads a page of 50 runs of 38 rows: runs in which nothing failed, and runs that failed at a call. Upkeep has found the
-// causes of the kept ones. The large one is a run of 100,000 rows beside them, in which every tenth call failed.
+// BenchmarkList reads a page of 50 runs of 38 rows: runs in which nothing failed, and runs that failed at a call.
+// Upkeep has found the causes of the kept ones. The large one is a run of 100,000 rows beside them, in which every
+// tenth call failed.
 func BenchmarkList(b *testing.B) {
 	for _, of := range []struct {
 		name         string
 		failed, kept bool
 		large        bool
-	}{{name: "well"}, {name: "well kept", kept: true}, {name: "failed", failed: true}, {name: "failed kept", failed: true, kept: true}, {name: "large", failed: true, large: true}, {name: "large kept", failed: true, large: true, kept: true}} {
+	}{
+		{name: "well"}, {name: "well kept", kept: true}, {name: "failed", failed: true},
+		{name: "failed kept", failed: true, kept: true}, {name: "large", failed: true, large: true},
+		{name: "large kept", failed: true, large: true, kept: true},
+	} {
 		b.Run(of.name, func(b *testing.B) {
 			s := storetest.Open(b)
 			state := func(failed bool) *record.State {
@@ -208,13 +251,21 @@ func BenchmarkList(b *testing.B) {
 			}
 			write := func(root string, steps int, failed func(step, call int) bool) {
 				var changes []record.Change
-				changes = append(changes, &record.Plan{RootPlanID: root, CurrentPlanID: root, State: state(of.failed), StartTime: storetest.At(steps), EndTime: storetest.At(9)})
+				changes = append(changes, &record.Plan{
+					RootPlanID: root, CurrentPlanID: root, State: state(of.failed), StartTime: storetest.At(steps),
+					EndTime: storetest.At(9),
+				})
 				for i := range steps {
 					step := fmt.Sprint(root, "-", i)
 					bad := failed(i, 17)
-					changes = append(changes, &record.AgentExecution{RootPlanID: root, PlanID: root, StepID: step, StepIndex: new(int64(i)), State: state(bad)})
+					changes = append(changes, &record.AgentExecution{
+						RootPlanID: root, PlanID: root, StepID: step, StepIndex: new(int64(i)), State: state(bad),
+					})
 					for call := range 18 {
-						changes = append(changes, &record.ActTool{RootPlanID: root, StepID: step, Seq: int64(call), ToolCallID: fmt.Sprint("c", call), Name: new("tool"), State: state(failed(i, call)), ErrorMessage: new("it broke")})
+						changes = append(changes, &record.ActTool{
+							RootPlanID: root, StepID: step, Seq: int64(call), ToolCallID: fmt.Sprint("c", call), Name: new("tool"),
+							State: state(failed(i, call)), ErrorMessage: new("it broke"),
+						})
 					}
 				}
 				for part := range slices.Chunk(changes, 2_000) {

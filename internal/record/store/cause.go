@@ -14,12 +14,13 @@ import (
 type Cause struct {
 	// Failed counts the failures.
 	Failed int64
-	// Failure is the cause, without the rows above it and with the beginning of its message; nil: there is none, or it is an open
-	// question.
+	// Failure is the cause, without the rows above it and with the beginning of its message; nil: there is none, or it is
+	// an open question.
 	Failure *tree.Failure
 	// Recovered reports that the run went on after it.
 	Recovered bool
-	// Asks is the open question that is the cause, without its form; nil: it is none. AskingTool is the tool whose call asked.
+	// Asks is the open question that is the cause, without its form; nil: it is none. AskingTool is the tool whose call
+	// asked.
 	Asks       *record.Wait
 	AskingTool *string
 }
@@ -155,12 +156,14 @@ func (r *treeRow) node(root string) tree.Node {
 		}}}
 	case record.KindActTool:
 		return tree.Node{Call: &tree.ToolCall{PastAttempts: earlier, Record: record.ActTool{
-			RootPlanID: root, StepID: step, Seq: r.Seq, ToolCallID: orEmpty(r.Call), CallIndex: r.Place, Name: r.Name, State: r.State,
+			RootPlanID: root, StepID: step, Seq: r.Seq, ToolCallID: orEmpty(r.Call), CallIndex: r.Place, Name: r.Name,
+			State:     r.State,
 			ErrorKind: r.ErrorKind, ErrorMessage: r.ErrorMessage, StartTime: r.StartTime, EndTime: r.EndTime,
 		}}}
 	case record.KindWait:
 		return tree.Node{Wait: &record.Wait{
-			RootPlanID: root, PlanID: r.Plan, WaitID: orEmpty(r.Parent), StepID: r.Step, ToolCallID: r.Call, Type: (*record.WaitType)(r.ErrorKind),
+			RootPlanID: root, PlanID: r.Plan, WaitID: orEmpty(r.Parent), StepID: r.Step, ToolCallID: r.Call,
+			Type:  (*record.WaitType)(r.ErrorKind),
 			Title: r.Name, FormDescription: r.Form, State: r.State, StartTime: r.StartTime, EndTime: r.EndTime,
 		}}
 	default:

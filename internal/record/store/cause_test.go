@@ -66,7 +66,8 @@ FROM report.plan WHERE plan_id = $1 AND is_root`, c.Root)
 		if is {
 			causes = 1
 		}
-		if n := storetest.Query[int](t, s, "SELECT count(*) FROM report.failure WHERE root_plan_id = $1 AND is_cause", c.Root); n != causes {
+		if n := storetest.Query[int](t, s, "SELECT count(*) FROM report.failure WHERE root_plan_id = $1 AND is_cause",
+			c.Root); n != causes {
 			t.Errorf("%s (%s): report.failure has %d causes, want %d", c.Name, c.Root, n, causes)
 		}
 	}
@@ -77,13 +78,15 @@ func keepCauses(t *testing.T, s *store.Store) {
 	t.Helper()
 	storetest.Upkeep(t, s, upkeep.Config{})
 	storetest.Until(t, "all causes are made", func() bool {
-		return storetest.Query[bool](t, s, "SELECT g.seq >= (SELECT max(c.seq) FROM actlog.change AS c) FROM actlog.cause_progress AS g")
+		return storetest.Query[bool](t, s,
+			"SELECT g.seq >= (SELECT max(c.seq) FROM actlog.change AS c) FROM actlog.cause_progress AS g")
 	})
 }
 
 // say puts what is known of a cause into a line.
 func say(at, kind, tool, text string, recovered, asks bool, failed int64) string {
-	return fmt.Sprintf("%s kind %q tool %q text %q recovered %t asks %t failed %d", at, kind, tool, text, recovered, asks, failed)
+	return fmt.Sprintf("%s kind %q tool %q text %q recovered %t asks %t failed %d", at, kind, tool, text, recovered, asks,
+		failed)
 }
 
 func causeWanted(c *storetest.CauseCase) string {
@@ -107,7 +110,8 @@ func explained(f *tree.Findings) string {
 		return say("", "", "", "", f.Recovered, false, int64(len(f.Failures)))
 	case f.Asks() != nil:
 		at, _ := outline.AtOf(f.Asks())
-		return say(at, orEmpty(f.Cause.Kind), orEmpty(f.Cause.Tool), f.Cause.Text(), f.Recovered, true, int64(len(f.Failures)))
+		return say(at, orEmpty(f.Cause.Kind), orEmpty(f.Cause.Tool), f.Cause.Text(), f.Recovered, true,
+			int64(len(f.Failures)))
 	}
 	return failure(f.Cause, f.Recovered, int64(len(f.Failures)))
 }
@@ -124,8 +128,8 @@ func orEmpty(s *string) string {
 	return *s
 }
 
-// TestListSaysTheCause compares what the list says of trees of all shapes with what follows from their skeletons, whatever the order in
-// which their rows arrived, and whether upkeep found it.
+// TestListSaysTheCause compares what the list says of trees of all shapes with what follows from their skeletons,
+// whatever the order in which their rows arrived, and whether upkeep found it.
 func TestListSaysTheCause(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
@@ -134,7 +138,9 @@ func TestListSaysTheCause(t *testing.T) {
 	for run := range runs {
 		seed := uint64(run / 3) // three orders of each tree
 		changes := randomTree(rand.New(rand.NewPCG(seed, 2)), fmt.Sprint("run", run))
-		rand.New(rand.NewPCG(uint64(run), 3)).Shuffle(len(changes), func(i, j int) { changes[i], changes[j] = changes[j], changes[i] })
+		rand.New(rand.NewPCG(uint64(run), 3)).Shuffle(len(changes), func(i, j int) {
+			changes[i], changes[j] = changes[j], changes[i]
+		})
 		for half := range slices.Chunk(changes, len(changes)/2+1) {
 			storetest.Write(t, s, half...)
 		}
@@ -194,7 +200,8 @@ func allPlans(t *testing.T, s *store.Store) (all []store.PlanSummary) {
 	}
 }
 
-// checkWay checks that the cause is on the way of what ended the run: what ended well is not above it, unless the run recovered.
+// checkWay checks that the cause is on the way of what ended the run: what ended well is not above it, unless the run
+// recovered.
 func checkWay(t *testing.T, root string, f *tree.Findings) {
 	t.Helper()
 	if f.Cause == nil || f.Recovered || f.Asks() != nil {
@@ -217,14 +224,18 @@ func checkWay(t *testing.T, root string, f *tree.Findings) {
 // randomTree is a tree of any shape.
 func randomTree(random *rand.Rand, root string) (changes []record.Change) {
 	states := []record.State{
-		record.Completed, record.Failed, record.Failed, record.Failed, record.Interrupted, record.Running, record.Cancelled, record.Skipped, record.Blocked, record.Unknown,
+		record.Completed, record.Failed, record.Failed, record.Failed, record.Interrupted, record.Running, record.Cancelled,
+		record.Skipped, record.Blocked, record.Unknown,
 	}
 	state := func() *record.State { return new(states[random.IntN(len(states))]) }
 	kind := func() *string {
 		return []*string{nil, new("tool"), new("timeout"), new("limit"), new("odd"), new("")}[random.IntN(6)]
 	}
 	text := func() *string {
-		return []*string{nil, new("short"), new("a long text"), new("says: a long text"), new(`{"message": "a long text"}`), new(strings.Repeat("x", 40_000) + "\nend")}[random.IntN(6)]
+		return []*string{
+			nil, new("short"), new("a long text"), new("says: a long text"), new(`{"message": "a long text"}`),
+			new(strings.Repeat("x", 40_000) + "\nend"),
+		}[random.IntN(6)]
 	}
 	when := func(from int) (at *int) {
 		if random.IntN(5) == 0 {
@@ -238,16 +249,20 @@ func randomTree(random *rand.Rand, root string) (changes []record.Change) {
 	if random.IntN(2) == 0 {
 		top = new(record.Failed)
 	}
-	changes = append(changes, &record.Plan{RootPlanID: root, CurrentPlanID: root, State: top, ErrorKind: kind(), ErrorMessage: text()})
+	changes = append(changes, &record.Plan{
+		RootPlanID: root, CurrentPlanID: root, State: top, ErrorKind: kind(), ErrorMessage: text(),
+	})
 	for i := range 1 + random.IntN(8) {
 		plan, step := plans[random.IntN(len(plans))], fmt.Sprint("step", i)
 		changes = append(changes, &record.AgentExecution{
-			RootPlanID: root, PlanID: plan, StepID: step, State: state(), StepIndex: new(int64(random.IntN(3))), AgentName: &step,
+			RootPlanID: root, PlanID: plan, StepID: step, State: state(), StepIndex: new(int64(random.IntN(3))),
+			AgentName: &step,
 			StartTime: second(when(0)), EndTime: second(when(20)), ErrorKind: kind(), ErrorMessage: text(),
 		})
 		for seq := range int64(random.IntN(3)) {
 			changes = append(changes, &record.ThinkAct{
-				RootPlanID: root, StepID: step, Seq: seq, State: state(), ThinkStartTime: second(when(10)), ActEndTime: second(when(20)), ErrorKind: kind(), ErrorMessage: text(),
+				RootPlanID: root, StepID: step, Seq: seq, State: state(), ThinkStartTime: second(when(10)),
+				ActEndTime: second(when(20)), ErrorKind: kind(), ErrorMessage: text(),
 			})
 			for n := range random.IntN(4) {
 				id := fmt.Sprint("call", i, "-", seq, "-", n)
@@ -256,7 +271,8 @@ func randomTree(random *rand.Rand, root string) (changes []record.Change) {
 				}
 				calls = append(calls, [2]string{step, id})
 				changes = append(changes, &record.ActTool{
-					RootPlanID: root, StepID: step, Seq: seq, ToolCallID: id, Name: new(fmt.Sprint("tool", random.IntN(2))), State: state(), CallIndex: new(int64(n)),
+					RootPlanID: root, StepID: step, Seq: seq, ToolCallID: id, Name: new(fmt.Sprint("tool", random.IntN(2))),
+					State: state(), CallIndex: new(int64(n)),
 					StartTime: second(when(10)), EndTime: second(when(20)), ErrorKind: kind(), ErrorMessage: text(),
 				})
 			}
@@ -267,15 +283,19 @@ func randomTree(random *rand.Rand, root string) (changes []record.Change) {
 				call = new(calls[random.IntN(len(calls))][1])
 			}
 			changes = append(changes, &record.Plan{
-				RootPlanID: root, CurrentPlanID: id, ParentPlanID: &plan, ToolCallID: call, State: state(), StartTime: second(when(0)), EndTime: second(when(20)),
+				RootPlanID: root, CurrentPlanID: id, ParentPlanID: &plan, ToolCallID: call, State: state(),
+				StartTime: second(when(0)), EndTime: second(when(20)),
 				ErrorKind: kind(), ErrorMessage: text(),
 			})
 			plans = append(plans, id)
 		}
 		if random.IntN(3) == 0 {
 			w := &record.Wait{
-				RootPlanID: root, PlanID: plan, WaitID: fmt.Sprint("wait", i), Title: new(fmt.Sprint("asks ", i)), StartTime: second(when(0)), EndTime: second(when(20)),
-				State: []*record.State{new(record.TimedOut), new(record.TimedOut), new(record.Waiting), new(record.Approved), new(record.Cancelled)}[random.IntN(5)],
+				RootPlanID: root, PlanID: plan, WaitID: fmt.Sprint("wait", i), Title: new(fmt.Sprint("asks ", i)),
+				StartTime: second(when(0)), EndTime: second(when(20)),
+				State: []*record.State{
+					new(record.TimedOut), new(record.TimedOut), new(record.Waiting), new(record.Approved), new(record.Cancelled),
+				}[random.IntN(5)],
 			}
 			if len(calls) > 0 && random.IntN(3) > 0 {
 				c := calls[random.IntN(len(calls))]
@@ -303,11 +323,14 @@ func TestReportsNameTheToolOfASubPlan(t *testing.T) {
 	storetest.Write(t, s,
 		&record.Plan{RootPlanID: "r", CurrentPlanID: "r"}, &record.AgentExecution{RootPlanID: "r", PlanID: "r", StepID: "a"},
 		&record.ActTool{RootPlanID: "r", StepID: "a", Seq: 0, ToolCallID: "c", Name: new("research")},
-		&record.Plan{RootPlanID: "r", CurrentPlanID: "p", ParentPlanID: new("r"), ToolCallID: new("c")}, &record.AgentExecution{RootPlanID: "r", PlanID: "p", StepID: "b"},
+		&record.Plan{RootPlanID: "r", CurrentPlanID: "p", ParentPlanID: new("r"), ToolCallID: new("c")},
+		&record.AgentExecution{RootPlanID: "r", PlanID: "p", StepID: "b"},
 		&record.ThinkAct{RootPlanID: "r", StepID: "a", Seq: 0, InputTokens: new(int64(100)), OutputTokens: new(int64(20))},
 		&record.ThinkAct{RootPlanID: "r", StepID: "b", Seq: 0, InputTokens: new(int64(3)), OutputTokens: new(int64(4))})
 	for id, want := range map[string]string{"r": "-|127", "p": "research|7"} {
-		if got := storetest.Query[string](t, s, "SELECT concat_ws('|', COALESCE(tool_name, '-'), total_tokens) FROM report.plan WHERE plan_id = $1", id); got != want {
+		if got := storetest.Query[string](t, s,
+			"SELECT concat_ws('|', COALESCE(tool_name, '-'), total_tokens) FROM report.plan WHERE plan_id = $1",
+			id); got != want {
 			t.Errorf("%s: %s, want %s", id, got, want)
 		}
 	}

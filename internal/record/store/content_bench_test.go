@@ -23,9 +23,13 @@ func turns(root, step string, n, bytes int) (changes []record.Change) {
 	said := strings.Builder{}
 	for seq := range int64(n) {
 		for i := 0; said.Len() < int(seq+1)*bytes; i++ {
-			fmt.Fprintf(&said, "In turn %d the model of %s says word %d, which is %x. ", seq, step, i, uint64(i*i+1)*uint64(seq+7)*0x9e3779b97f4a7c15)
+			fmt.Fprintf(&said, "In turn %d the model of %s says word %d, which is %x. ", seq, step, i,
+				uint64(i*i+1)*uint64(seq+7)*0x9e3779b97f4a7c15)
 		}
-		changes = append(changes, &record.ThinkAct{RootPlanID: root, StepID: step, Seq: seq, ThinkInput: new(said.String()), ThinkOutput: new(fmt.Sprint("answer ", seq))})
+		changes = append(changes, &record.ThinkAct{
+			RootPlanID: root, StepID: step, Seq: seq, ThinkInput: new(said.String()),
+			ThinkOutput: new(fmt.Sprint("answer ", seq)),
+		})
 	}
 	return changes
 }

@@ -138,7 +138,9 @@ func TestManyContents(t *testing.T) {
 	s := storetest.Open(t, defaultSizes)
 	var changes []record.Change
 	for seq := range int64(4) {
-		changes = append(changes, &record.ThinkAct{RootPlanID: "r", StepID: "s", Seq: seq, ThinkInput: new(unlike(int(seq), 3<<20))})
+		changes = append(changes, &record.ThinkAct{
+			RootPlanID: "r", StepID: "s", Seq: seq, ThinkInput: new(unlike(int(seq), 3<<20)),
+		})
 	}
 	storetest.Write(t, s, changes...)
 	var streamed taker
@@ -231,7 +233,8 @@ func TestMissingContent(t *testing.T) {
 	read := prompts(storetest.StepDetail(t, s, "s").Cycles)[2]
 	view := storetest.Query[string](t, s, "SELECT think_input FROM actlog.think_act_text WHERE seq = 2")
 	before, after, found := strings.Cut(read, note)
-	if whole := wanted(changes)[2]; !found || read != view || !strings.HasPrefix(whole, before) || !strings.HasSuffix(whole, after) {
+	if whole := wanted(changes)[2]; !found || read != view || !strings.HasPrefix(whole, before) ||
+		!strings.HasSuffix(whole, after) {
 		t.Errorf("read %d bytes, with the note: %t; the view has %d", len(read), found, len(view))
 	}
 	checkPrompts(t, s, "s", []record.Change{changes[0], changes[1], &record.ThinkAct{Seq: 2, ThinkInput: &read}})
@@ -272,7 +275,8 @@ func TestContentsBehindTheBack(t *testing.T) {
 			storetest.Age(t, s, storetest.OldMonday, "r")
 			u := storetest.Upkeep(t, other, upkeep.Config{DetailDays: 30})
 			storetest.Until(t, "the period is dropped", func() bool {
-				return u.Run(t.Context()) == nil && storetest.Query[bool](t, s, "SELECT to_regclass('actlog.content_p20260105') IS NULL")
+				return u.Run(t.Context()) == nil &&
+					storetest.Query[bool](t, s, "SELECT to_regclass('actlog.content_p20260105') IS NULL")
 			})
 			return nil
 		},
@@ -349,7 +353,10 @@ func TestNewPagesOfOldPieces(t *testing.T) {
 func TestTwoServersShareTexts(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Fresh(t)
-	servers := []*store.Store{storetest.OpenURL(t, db.URL), store.AlwaysAdd(storetest.OpenURL(t, db.URL)), store.CopyNew(storetest.OpenURL(t, db.URL))}
+	servers := []*store.Store{
+		storetest.OpenURL(t, db.URL), store.AlwaysAdd(storetest.OpenURL(t, db.URL)),
+		store.CopyNew(storetest.OpenURL(t, db.URL)),
+	}
 	deleter := storetest.OpenURL(t, db.URL)
 	const trees, perTree = 4, 25
 	all := make([][]record.Change, trees)
@@ -373,7 +380,8 @@ func TestTwoServersShareTexts(t *testing.T) {
 		case <-done:
 			going = false
 		case <-time.After(20 * time.Millisecond):
-			if err := deleter.DeletePlan(t.Context(), fmt.Sprint("r", n%trees)); err != nil && !errors.Is(err, record.ErrNotFound) {
+			if err := deleter.DeletePlan(t.Context(), fmt.Sprint("r", n%trees)); err != nil &&
+				!errors.Is(err, record.ErrNotFound) {
 				t.Error(err)
 			}
 		}

@@ -7,12 +7,15 @@ import (
 	"github.com/actlog/actlog/internal/record/store"
 )
 
-// S4: conversations are told apart by all of project, starter and id, whatever is in these, and nobody's id is the key of another.
+// S4: conversations are told apart by all of project, starter and id, whatever is in these, and nobody's id is the key
+// of another.
 func TestKeysOfConversations(t *testing.T) {
 	t.Parallel()
 	apart := []store.Conversation{
-		{ID: "c"}, {ID: "c", Starter: "alice"}, {ID: "c", Starter: "bob"}, {ID: "c", Project: "web"}, {ID: "c", Starter: "alice", Project: "web"},
-		{ID: "ec", Starter: "alic"}, {ID: "", Starter: "alicec"}, {ID: "c", Starter: "eweb", Project: "alic"}, {ID: "1:c", Starter: "alice"},
+		{ID: "c"}, {ID: "c", Starter: "alice"}, {ID: "c", Starter: "bob"}, {ID: "c", Project: "web"},
+		{ID: "c", Starter: "alice", Project: "web"},
+		{ID: "ec", Starter: "alic"}, {ID: "", Starter: "alicec"}, {ID: "c", Starter: "eweb", Project: "alic"},
+		{ID: "1:c", Starter: "alice"},
 	}
 	for _, c := range slices.Clone(apart) {
 		apart = append(apart, store.Conversation{ID: store.ConversationKey(c)}) // in other words: somebody names the key
@@ -25,7 +28,9 @@ func TestKeysOfConversations(t *testing.T) {
 		}
 		seen[key] = c
 	}
-	same := []store.Conversation{{ID: "c", Starter: "alice"}, {ID: "c", Starter: "alice", Project: "default", UserID: "u", AgentName: "a"}}
+	same := []store.Conversation{
+		{ID: "c", Starter: "alice"}, {ID: "c", Starter: "alice", Project: "default", UserID: "u", AgentName: "a"},
+	}
 	if store.ConversationKey(same[0]) != store.ConversationKey(same[1]) {
 		t.Error("the default project is another one")
 	}

@@ -46,7 +46,9 @@ func (t newTrees) queueNew(q *pgx.Batch, roots []*field.Row) {
 
 // copy copies the cycles and tool calls of new trees. They are nearly all bytes that there
 // are, and there is nothing to merge them with. It returns the passes that remain.
-func (t newTrees) copy(ctx context.Context, tx pgx.Tx, origin string, passes [][]*field.Row) (rest [][]*field.Row, err error) {
+func (t newTrees) copy(
+	ctx context.Context, tx pgx.Tx, origin string, passes [][]*field.Row,
+) (rest [][]*field.Row, err error) {
 	for _, rows := range passes {
 		table := fieldsql.TableOf(rows[0].Change.Kind())
 		if !table.Partitioned {

@@ -28,7 +28,10 @@ func TestNewTreesAreCopied(t *testing.T) {
 	call := func(root, id string) []record.Change {
 		return []record.Change{
 			&record.ThinkAct{RootPlanID: root, StepID: root + "-s", Seq: 0, ThinkInput: new("asked"), CostUSD: new(0.1)},
-			&record.ActTool{RootPlanID: root, StepID: root + "-s", Seq: 0, ToolCallID: id, Name: new("n"), Metadata: json.RawMessage(`{"a":1}`), State: new(record.Failed)},
+			&record.ActTool{
+				RootPlanID: root, StepID: root + "-s", Seq: 0, ToolCallID: id, Name: new("n"),
+				Metadata: json.RawMessage(`{"a":1}`), State: new(record.Failed),
+			},
 		}
 	}
 	storetest.Write(t, s, call("known", "a")...)
@@ -40,7 +43,8 @@ func TestNewTreesAreCopied(t *testing.T) {
 		t.Errorf("copies of a new tree beside a known one: %q", got)
 	}
 	for root, calls := range map[string]int64{"known": 2, "new": 1} {
-		if f := storetest.PlanTree(t, s, root).Figures; f.ToolCalls != calls || f.Failures != calls || f.ModelCalls != 1 || *f.CostUSD != 0.1 {
+		if f := storetest.PlanTree(t, s, root).Figures; f.ToolCalls != calls || f.Failures != calls || f.ModelCalls != 1 ||
+			*f.CostUSD != 0.1 {
 			t.Errorf("%s: %+v", root, f)
 		}
 	}
@@ -55,7 +59,9 @@ func TestFailedCopyIsMerged(t *testing.T) {
 	storetest.Exec(t, s, "ALTER TABLE actlog.act_tool_info ALTER call_index TYPE smallint")
 	var changes []record.Change
 	for i := range 100 {
-		changes = append(changes, &record.ActTool{RootPlanID: fmt.Sprint("r", i/10), StepID: "s", Seq: 1, ToolCallID: fmt.Sprint(i), CallIndex: new(int64(i))})
+		changes = append(changes, &record.ActTool{
+			RootPlanID: fmt.Sprint("r", i/10), StepID: "s", Seq: 1, ToolCallID: fmt.Sprint(i), CallIndex: new(int64(i)),
+		})
 	}
 	changes[55].(*record.ActTool).CallIndex = new(int64(40_000))
 	result, err := s.Write(t.Context(), changes)
@@ -75,12 +81,14 @@ func TestTreeThatOnlySeemsNew(t *testing.T) {
 	pg := pgtest.New(t)
 	s := storetest.OpenURL(t, pg.URL, takeTraces)
 	storetest.Exec(t, s, "CREATE SCHEMA standing")
-	storetest.Exec(t, s, "CREATE FUNCTION standing.now() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT timestamptz '2020-01-01 00:00Z' $$")
+	storetest.Exec(t, s, "CREATE FUNCTION standing.now() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT "+
+		"timestamptz '2020-01-01 00:00Z' $$")
 	setFirstSeen := func() {
 		storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET first_seen_at = '2020-01-01 00:00Z'")
 	}
 	var copies copyTracer
-	other := store.CopyNew(storetest.OpenURL(t, withParam(t, pg.URL, "search_path", "standing,pg_catalog"), takeTraces, withTracer(&copies)))
+	other := store.CopyNew(storetest.OpenURL(t, withParam(t, pg.URL, "search_path", "standing,pg_catalog"), takeTraces,
+		withTracer(&copies)))
 	// No rows were copied.
 	failed, failedTrace := []string{"think_act_record", ""}, []string{"content", ""}
 
@@ -117,14 +125,17 @@ func TestSeveralWrongGuesses(t *testing.T) {
 	pg := pgtest.New(t)
 	s := storetest.OpenURL(t, pg.URL, takeTraces)
 	storetest.Exec(t, s, "CREATE SCHEMA standing")
-	storetest.Exec(t, s, "CREATE FUNCTION standing.now() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT timestamptz '2020-01-01 00:00Z' $$")
+	storetest.Exec(t, s, "CREATE FUNCTION standing.now() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT "+
+		"timestamptz '2020-01-01 00:00Z' $$")
 	var copies copyTracer
-	other := store.CopyNew(storetest.OpenURL(t, withParam(t, pg.URL, "search_path", "standing,pg_catalog"), takeTraces, withTracer(&copies)))
+	other := store.CopyNew(storetest.OpenURL(t, withParam(t, pg.URL, "search_path", "standing,pg_catalog"), takeTraces,
+		withTracer(&copies)))
 	// again makes a tree seem new to other, and another one lose what other remembers of it.
 	again := func(seemsNew, lost string, write func(root string)) {
 		t.Helper()
 		write(seemsNew)
-		storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET first_seen_at = '2020-01-01 00:00Z' WHERE root_plan_id = $1", seemsNew)
+		storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET first_seen_at = '2020-01-01 00:00Z' WHERE "+
+			"root_plan_id = $1", seemsNew)
 		if err := s.DeletePlan(t.Context(), lost); err != nil {
 			t.Fatal(err)
 		}
@@ -197,7 +208,9 @@ func (c *copyTracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.Tra
 }
 func (c *copyTracer) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-func (c *copyTracer) TraceCopyFromStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceCopyFromStartData) context.Context {
+func (c *copyTracer) TraceCopyFromStart(
+	ctx context.Context, _ *pgx.Conn, data pgx.TraceCopyFromStartData,
+) context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.copied = append(c.copied, data.TableName[1])

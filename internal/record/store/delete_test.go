@@ -22,7 +22,8 @@ import (
 func rowsOf(t testing.TB, s *store.Store, root string) (counts []int) {
 	t.Helper()
 	for _, table := range storetest.TreeTables {
-		counts = append(counts, storetest.Query[int](t, s, "SELECT count(*) FROM actlog."+table+" WHERE root_plan_id = $1", root))
+		counts = append(counts, storetest.Query[int](t, s, "SELECT count(*) FROM actlog."+table+" WHERE root_plan_id = $1",
+			root))
 	}
 	return counts
 }
@@ -40,7 +41,9 @@ func TestDeletePlan(t *testing.T) {
 		t.Fatalf("rows = %v", rowsOf(t, s, "a"))
 	}
 	storetest.Exec(t, s, "DELETE FROM actlog.change")
-	for id, want := range map[string]string{"none": "not found", "a-sub": "invalid_relation: planId is a sub-plan of a; delete its root"} {
+	for id, want := range map[string]string{
+		"none": "not found", "a-sub": "invalid_relation: planId is a sub-plan of a; delete its root",
+	} {
 		err := s.DeletePlan(t.Context(), id)
 		if err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%s: %v", id, err)
@@ -59,7 +62,8 @@ func TestDeletePlan(t *testing.T) {
 	if got := storetest.Dump(t, s, "b"); got != other {
 		t.Errorf("another tree changed: %s", cmp.Diff(other, got))
 	}
-	if got := storetest.Query[string](t, s, "SELECT string_agg(root_plan_id || ' ' || kinds::text, ',') FROM actlog.change"); got != "a {deleted}" {
+	if got := storetest.Query[string](t, s,
+		"SELECT string_agg(root_plan_id || ' ' || kinds::text, ',') FROM actlog.change"); got != "a {deleted}" {
 		t.Errorf("the feed has %q", got)
 	}
 	if err := s.DeletePlan(t.Context(), "a"); !errors.Is(err, record.ErrNotFound) {
@@ -90,7 +94,9 @@ func TestDeletePlanUnderLoad(t *testing.T) {
 				sub := fmt.Sprintf("busy-p%d", (int64(w)+i)%3)
 				changes := []record.Change{
 					&record.Plan{RootPlanID: "busy", CurrentPlanID: sub, Title: new(fmt.Sprint(i))},
-					&record.ActTool{RootPlanID: "busy", StepID: fmt.Sprintf("busy-s%d", w%3), Seq: i, ToolCallID: fmt.Sprintf("t%d-%d", w, i)},
+					&record.ActTool{
+						RootPlanID: "busy", StepID: fmt.Sprintf("busy-s%d", w%3), Seq: i, ToolCallID: fmt.Sprintf("t%d-%d", w, i),
+					},
 					&record.Thought{RootPlanID: "busy", PlanID: "busy", ThoughtID: fmt.Sprint(w), Content: new(fmt.Sprint(i))},
 					&record.Wait{RootPlanID: "busy", PlanID: sub, WaitID: fmt.Sprint(w)},
 				}
@@ -145,7 +151,9 @@ func TestDeletePlanDuringANewSubPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = writer.Rollback(context.Background()) }()
-	if _, err := writer.Exec(t.Context(), "INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part) SELECT 'a', 'a-new', part FROM actlog.plan_execution_record WHERE current_plan_id = 'a'"); err != nil {
+	if _, err := writer.Exec(t.Context(),
+		"INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part) SELECT 'a', 'a-new', part FROM "+
+			"actlog.plan_execution_record WHERE current_plan_id = 'a'"); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.DeletePlan(t.Context(), "a"); !errors.Is(err, record.ErrUnavailable) {
@@ -180,7 +188,8 @@ func TestDeletePlanWithALockedRow(t *testing.T) {
 	}
 	impatient := storetest.OpenURL(t, pg.URL, storetest.Impatient)
 	var locked *record.LockedError
-	if err := impatient.DeletePlan(t.Context(), "a"); !errors.Is(err, record.ErrUnavailable) || !errors.As(err, &locked) || locked.RootPlanID != "a" {
+	if err := impatient.DeletePlan(t.Context(), "a"); !errors.Is(err, record.ErrUnavailable) ||
+		!errors.As(err, &locked) || locked.RootPlanID != "a" {
 		t.Errorf("while a row is locked: %v", err)
 	}
 	done := make(chan error, 1)

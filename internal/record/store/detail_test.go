@@ -15,10 +15,13 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// TestEarlierCycles: the cycles before one come whole and in order, with what was asked and answered alone, and take room once.
+// TestEarlierCycles: the cycles before one come whole and in order, with what was asked and answered alone, and take
+// room once.
 func TestEarlierCycles(t *testing.T) {
 	t.Parallel()
-	for name, sizes := range map[string]func(*store.Config){"small": func(*store.Config) {}, "default": defaultSizes, "uncut": uncut} {
+	for name, sizes := range map[string]func(*store.Config){
+		"small": func(*store.Config) {}, "default": defaultSizes, "uncut": uncut,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := storetest.Open(t, sizes)
@@ -28,7 +31,10 @@ func TestEarlierCycles(t *testing.T) {
 			size := int64(0)
 			read := func(before int64) (got []record.Change) {
 				size = 0
-				err := s.Within(func(n int64) error { size += n; return nil }).EarlierCycles(t.Context(), "r", "s", before, func(c *record.ThinkAct) error {
+				err := s.Within(func(n int64) error {
+					size += n
+					return nil
+				}).EarlierCycles(t.Context(), "r", "s", before, func(c *record.ThinkAct) error {
 					got = append(got, c)
 					return nil
 				})
@@ -46,31 +52,44 @@ func TestEarlierCycles(t *testing.T) {
 				t.Errorf("it takes %d bytes of %d", size, whole)
 			}
 			refused := errors.New("refused")
-			if err := s.EarlierCycles(t.Context(), "r", "s", 5, func(*record.ThinkAct) error { return refused }); !errors.Is(err, refused) {
+			if err := s.EarlierCycles(t.Context(), "r", "s", 5, func(*record.ThinkAct) error {
+				return refused
+			}); !errors.Is(err, refused) {
 				t.Error(err)
 			}
-			if err := s.Within(func(int64) error { return refused }).EarlierCycles(t.Context(), "r", "s", 11, func(*record.ThinkAct) error { return nil }); !errors.Is(err, refused) {
+			if err := s.Within(func(int64) error {
+				return refused
+			}).EarlierCycles(t.Context(), "r", "s", 11, func(*record.ThinkAct) error { return nil }); !errors.Is(err, refused) {
 				t.Error(err)
 			}
 		})
 	}
 }
 
-// TestDetail: a cycle is read with its calls and with what was asked in the one before it, other rows alone. Rows take room.
+// TestDetail: a cycle is read with its calls and with what was asked in the one before it, other rows alone. Rows take
+// room.
 func TestDetail(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
 	cycle := func(step string, seq int64, input string) *record.ThinkAct {
-		return &record.ThinkAct{RootPlanID: "p", StepID: step, Seq: seq, ThinkInput: &input, ThinkOutput: new("out " + input), ModelName: new("m"), Message: []byte(`{"a":1}`)}
+		return &record.ThinkAct{
+			RootPlanID: "p", StepID: step, Seq: seq, ThinkInput: &input, ThinkOutput: new("out " + input), ModelName: new("m"),
+			Message: []byte(`{"a":1}`),
+		}
 	}
 	call := func(step string, seq int64, id string) *record.ActTool {
 		return &record.ActTool{RootPlanID: "p", StepID: step, Seq: seq, ToolCallID: id, Parameters: new("in " + id)}
 	}
 	storetest.Write(t, s,
-		&record.Plan{RootPlanID: "p", CurrentPlanID: "p"}, &record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "s", AgentRequest: new("go")},
+		&record.Plan{RootPlanID: "p", CurrentPlanID: "p"}, &record.AgentExecution{
+			RootPlanID: "p", PlanID: "p", StepID: "s", AgentRequest: new("go"),
+		},
 		cycle("s", 0, "zero"), cycle("s", 1, "one"), cycle("s", 4, "four"), cycle("other", 3, "three"),
 		call("s", 1, "a"), call("s", 4, "b"), call("s", 4, "c"), call("other", 4, "d"),
-		&record.ActTool{RootPlanID: "p", StepID: "s", Seq: 4, ToolCallID: "long", Parameters: new(strings.Repeat("ä", 3_000)), Metadata: []byte(`{"a":1}`)},
+		&record.ActTool{
+			RootPlanID: "p", StepID: "s", Seq: 4, ToolCallID: "long", Parameters: new(strings.Repeat("ä", 3_000)),
+			Metadata: []byte(`{"a":1}`),
+		},
 		&record.Wait{RootPlanID: "p", PlanID: "p", WaitID: "w", Title: new("Really?")})
 	key := func(kind record.Kind, parent string, seq int64, id string) record.Key {
 		return record.Key{Kind: kind, Root: "p", Parent: parent, Seq: seq, ID: id}
@@ -82,7 +101,9 @@ func TestDetail(t *testing.T) {
 	if got := d.Record.(*record.ThinkAct); got.Seq != 4 || *got.ThinkInput != "four" || *got.ModelName != "m" {
 		t.Errorf("%+v", got)
 	}
-	want := &record.ThinkAct{RootPlanID: "p", StepID: "s", Seq: 1, ThinkInput: new("one"), ThinkOutput: new("out one"), Message: []byte(`{"a":1}`)}
+	want := &record.ThinkAct{
+		RootPlanID: "p", StepID: "s", Seq: 1, ThinkInput: new("one"), ThinkOutput: new("out one"), Message: []byte(`{"a":1}`),
+	}
 	if diff := cmp.Diff(want, d.Before); diff != "" {
 		t.Error(diff)
 	}
@@ -97,10 +118,14 @@ func TestDetail(t *testing.T) {
 	if slices.Sort(calls); !slices.Equal(calls, []string{"b in b", "c in c", "long 2001 true"}) {
 		t.Errorf("%q", calls)
 	}
-	if d, err := s.Within(nil).Detail(t.Context(), key(record.KindThinkAct, "s", 0, "")); err != nil || d.Before != nil || d.Calls != nil {
+	if d, err := s.Within(nil).Detail(t.Context(), key(record.KindThinkAct, "s", 0, "")); err != nil || d.Before != nil ||
+		d.Calls != nil {
 		t.Errorf("%+v, %v", d, err)
 	}
-	for _, k := range []record.Key{key(record.KindPlan, "", 0, "p"), key(record.KindAgentExecution, "", 0, "s"), key(record.KindActTool, "s", 4, "b"), key(record.KindWait, "p", 0, "w")} {
+	for _, k := range []record.Key{
+		key(record.KindPlan, "", 0, "p"), key(record.KindAgentExecution, "", 0, "s"), key(record.KindActTool, "s", 4, "b"),
+		key(record.KindWait, "p", 0, "w"),
+	} {
 		if d, err := s.Within(nil).Detail(t.Context(), k); err != nil || d.Record.Key() != k || d.Calls != nil || d.ID == 0 {
 			t.Errorf("%+v: %+v, %v", k, d, err)
 		}
@@ -110,8 +135,12 @@ func TestDetail(t *testing.T) {
 		}
 	}
 	full := errors.New("full")
-	storetest.Write(t, s, &record.ThinkAct{RootPlanID: "p", StepID: "s", Seq: 0, ThinkInput: new(string(make([]byte, 100_000)))})
-	if _, err := s.Within(func(int64) error { return full }).Detail(t.Context(), key(record.KindThinkAct, "s", 1, "")); !errors.Is(err, full) {
+	storetest.Write(t, s, &record.ThinkAct{
+		RootPlanID: "p", StepID: "s", Seq: 0, ThinkInput: new(string(make([]byte, 100_000))),
+	})
+	if _, err := s.Within(func(int64) error {
+		return full
+	}).Detail(t.Context(), key(record.KindThinkAct, "s", 1, "")); !errors.Is(err, full) {
 		t.Errorf("without room: %v", err)
 	}
 }

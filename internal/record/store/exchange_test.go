@@ -11,8 +11,8 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// TestExchanges: of what a run answered, as much is read as is shown, in whatever envelope it is, and little more. Whether
-// it is a task is known, however long its metadata is.
+// TestExchanges: of what a run answered, as much is read as is shown, in whatever envelope it is, and little more.
+// Whether it is a task is known, however long its metadata is.
 func TestExchanges(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
@@ -23,7 +23,8 @@ func TestExchanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	agent := func(said string) string {
-		return `{"agent_name":"a","status":"success","final_response":{"content":` + said + `},"conversation_history":"` + long + `"}`
+		return `{"agent_name":"a","status":"success","final_response":{"content":` + said + `},"conversation_history":"` +
+			long + `"}`
 	}
 	flow := func(results, output, failed string) string {
 		return `{"workflow_name":"w","status":"done","step_results":["` + results + `"],"final_output":` + output +

@@ -63,19 +63,29 @@ func TestReadQueryPlans(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Release()
-	if _, err := conn.Exec(t.Context(), "SET plan_cache_mode = force_generic_plan; SET jit = off; PREPARE tree (text, date, text) AS "+store.PlanTreeSQL+"; PREPARE detail (text, date, text) AS "+store.StepDetailSQL+
-		"; PREPARE step_rows (text, date, text) AS "+store.StepRowsSQL+"; PREPARE cycle (text, text, bigint) AS "+store.CycleDetailSQL+"; PREPARE earlier (text, text, bigint) AS "+store.EarlierCyclesSQL+
-		"; PREPARE find AS "+store.FindSQL+
-		"; PREPARE cycles (text, date) AS "+fieldsql.Export(record.KindThinkAct, true)+"; PREPARE calls (text, date) AS "+fieldsql.Export(record.KindActTool, true)); err != nil {
+	if _, err := conn.Exec(t.Context(),
+		"SET plan_cache_mode = force_generic_plan; SET jit = off; PREPARE tree (text, date, text) AS "+store.PlanTreeSQL+
+			"; PREPARE detail (text, date, text) AS "+store.StepDetailSQL+
+			"; PREPARE step_rows (text, date, text) AS "+store.StepRowsSQL+"; PREPARE cycle (text, text, bigint) AS "+
+			store.CycleDetailSQL+"; PREPARE earlier (text, text, bigint) AS "+store.EarlierCyclesSQL+
+			"; PREPARE find AS "+store.FindSQL+
+			"; PREPARE cycles (text, date) AS "+fieldsql.Export(record.KindThinkAct, true)+"; PREPARE calls (text, date) AS "+
+			fieldsql.Export(record.KindActTool, true)); err != nil {
 		t.Fatal(err)
 	}
-	scan := regexp.MustCompile(`Seq Scan on \S*(plan_execution_record|agent_execution_record|think_act_record|act_tool_info)|\bon thought\b`)
+	scan := regexp.MustCompile(
+		`Seq Scan on \S*(plan_execution_record|agent_execution_record|think_act_record|act_tool_info)|\bon thought\b`,
+	)
 	partition := regexp.MustCompile(`on ((?:think_act_record|act_tool_info)_(?:p[0-9]+|default)) `)
 	for _, execute := range []string{
-		"tree('root-5', '2026-01-12', NULL)", "tree('root-5-sub-1', '2026-01-12', NULL)", "tree('root-5-sub-1', '2026-01-12', 'root-5')",
-		"detail('root-5-step-3', '2026-01-12', NULL)", "detail('root-5-step-3', '2026-01-12', 'root-5')", "step_rows('root-5-step-3', '2026-01-12', NULL)",
-		"find('root-5', '{plan,agentExecution,thinkAct,actTool,wait}', '{\"\",\"\",root-5-step-3,root-5-step-3,root-5}', '{0,0,1,1,0}', '{root-5,root-5-step-3,\"\",call-3-1-4,none}', 60000)",
-		"cycle('root-5', 'root-5-step-3', 1)", "earlier('root-5', 'root-5-step-3', 2)", "cycles('root-5', '2026-01-12')", "calls('root-5', '2026-01-12')",
+		"tree('root-5', '2026-01-12', NULL)", "tree('root-5-sub-1', '2026-01-12', NULL)",
+		"tree('root-5-sub-1', '2026-01-12', 'root-5')",
+		"detail('root-5-step-3', '2026-01-12', NULL)", "detail('root-5-step-3', '2026-01-12', 'root-5')",
+		"step_rows('root-5-step-3', '2026-01-12', NULL)",
+		"find('root-5', '{plan,agentExecution,thinkAct,actTool,wait}', '{\"\",\"\",root-5-step-3,root-5-step-3,root-5}', " +
+			"'{0,0,1,1,0}', '{root-5,root-5-step-3,\"\",call-3-1-4,none}', 60000)",
+		"cycle('root-5', 'root-5-step-3', 1)", "earlier('root-5', 'root-5-step-3', 2)", "cycles('root-5', '2026-01-12')",
+		"calls('root-5', '2026-01-12')",
 	} {
 		rows, _ := conn.Query(t.Context(), "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) EXECUTE "+execute)
 		plan, err := pgx.CollectRows(rows, pgx.RowTo[string]) // also returns the error of the query
@@ -87,7 +97,8 @@ func TestReadQueryPlans(t *testing.T) {
 			if strings.Contains(line, "never executed") {
 				continue
 			}
-			if scan.MatchString(line) && (!strings.HasPrefix(execute, "find") || strings.Contains(line, "Seq Scan")) { // which reads the thoughts of a plan
+			// which reads the thoughts of a plan
+			if scan.MatchString(line) && (!strings.HasPrefix(execute, "find") || strings.Contains(line, "Seq Scan")) {
 				t.Errorf("%s scans a table, or thoughts: %s", execute, strings.TrimSpace(line))
 			}
 			if m := partition.FindStringSubmatch(line); m != nil {
@@ -108,8 +119,8 @@ func TestReadQueryPlans(t *testing.T) {
 	}
 }
 
-// TestCauseRowsReadThoseRows checks what the rows are looked up by from which the cause of a failure follows: not by reading the
-// tree, nor by another partition.
+// TestCauseRowsReadThoseRows checks what the rows are looked up by from which the cause of a failure follows: not by
+// reading the tree, nor by another partition.
 func TestCauseRowsReadThoseRows(t *testing.T) {
 	t.Parallel()
 	pg := largeDatabase(t)
@@ -123,11 +134,14 @@ ANALYZE actlog.agent_execution_record, actlog.act_tool_info`)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := conn.Exec(t.Context(), "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_material = off"); err != nil { // as the store has it
+		// as the store has it
+		if _, err := conn.Exec(t.Context(),
+			"SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_material = off"); err != nil {
 			t.Fatal(err)
 		}
 		var rows int
-		if err := conn.QueryRow(t.Context(), "SELECT COALESCE(json_array_length(actlog.cause_rows($1, '2026-01-12')), 0)", root).Scan(&rows); err != nil || rows != want {
+		if err := conn.QueryRow(t.Context(), "SELECT COALESCE(json_array_length(actlog.cause_rows($1, '2026-01-12')), 0)",
+			root).Scan(&rows); err != nil || rows != want {
 			t.Errorf("%s: %d rows, %v, want %d", root, rows, err, want)
 		}
 		read, _ := conn.Query(t.Context(), `
@@ -167,12 +181,14 @@ ANALYZE actlog.plan_execution_record`)
 		{hourAgo, "", hourAgo.Add(-3 * time.Second), "root-500"},
 	} {
 		rows, _ := pg.Pool.Query(t.Context(), "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) "+db.PlanList,
-			nil, between[0], between[1], between[2], between[3], nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, page)
+			nil, between[0], between[1], between[2], between[3], nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil,
+			nil, nil, nil, page)
 		plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m := regexp.MustCompile(`(?m)^.*\bon (thought|wait_state)\b.*\(actual .*$`).FindString(strings.Join(plan, "\n")); m != "" {
+		if m := regexp.MustCompile(`(?m)^.*\bon (thought|wait_state)\b.*\(actual .*$`).FindString(strings.Join(plan,
+			"\n")); m != "" {
 			t.Errorf("the list reads what is beside plans that have ended: %s", m)
 		}
 		for _, m := range regexp.MustCompile(`actual rows=(\d+)`).FindAllStringSubmatch(strings.Join(plan, "\n"), -1) {
@@ -188,7 +204,9 @@ ANALYZE actlog.plan_execution_record`)
 func BenchmarkReads(b *testing.B) {
 	pg := largeDatabase(b)
 	for _, mode := range []string{"auto", "force_generic_plan", "force_custom_plan"} {
-		s := storetest.OpenURL(b, withParam(b, pg.URL, "plan_cache_mode", mode), func(c *store.Config) { c.Writers, c.MaxConns = 1, 2 })
+		s := storetest.OpenURL(b, withParam(b, pg.URL, "plan_cache_mode", mode), func(c *store.Config) {
+			c.Writers, c.MaxConns = 1, 2
+		})
 		i := 0
 		b.Run("tree/"+mode, func(b *testing.B) {
 			for b.Loop() {

@@ -45,7 +45,10 @@ func (r *Reader) Export(ctx context.Context, rootPlanID, planID string, each fun
 // ExportOnce is Export with texts as they are kept, for readers that put them together themselves: such a text
 // is not there, but its parts. The contents of the tree of this root come before the changes that name them,
 // each once, and pieces before pages.
-func (r *Reader) ExportOnce(ctx context.Context, rootPlanID, planID string, contents func(root string, c content.Content) error, each func(record.Change) error) error {
+func (r *Reader) ExportOnce(
+	ctx context.Context, rootPlanID, planID string, contents func(root string,
+		c content.Content) error, each func(record.Change) error,
+) error {
 	return r.export(ctx, rootPlanID, planID, exporting{each: each, contents: contents, reads: keptExports})
 }
 
@@ -64,7 +67,8 @@ func (r *Reader) export(ctx context.Context, rootPlanID, planID string, x export
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	return pg.ReadTx(ctx, r.db, func(tx pgx.Tx) (err error) {
-		if x.home, err = r.queries.PlanHome(ctx, tx, db.PlanHomeParams{PlanID: planID, RootPlanID: orNil(rootPlanID)}); err != nil {
+		if x.home, err = r.queries.PlanHome(ctx, tx,
+			db.PlanHomeParams{PlanID: planID, RootPlanID: orNil(rootPlanID)}); err != nil {
 			return pg.Translate(err)
 		}
 		refuse := func(err error) error {

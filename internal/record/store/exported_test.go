@@ -37,7 +37,10 @@ func exported(t testing.TB, s *store.Store, planID string) (changes []record.Cha
 func storedRows(t testing.TB, s *store.Store, root string) map[string]string {
 	t.Helper()
 	rows := map[string]string{}
-	for _, table := range []string{"plan_execution_record", "agent_execution_record", "think_act_record", "act_tool_info", "thought", "artifact", "source_reference", "wait_state"} {
+	for _, table := range []string{
+		"plan_execution_record", "agent_execution_record", "think_act_record", "act_tool_info", "thought", "artifact",
+		"source_reference", "wait_state",
+	} {
 		rows[table] = storetest.Query[string](t, s, fmt.Sprintf(`
 			SELECT COALESCE(string_agg(r.text, E'\n' ORDER BY r.text COLLATE "C"), '') FROM (
 				SELECT (to_jsonb(x) - ARRAY['id', 'part', 'first_seen_at', 'beat_at', 'exception', 'exception_at']
@@ -52,7 +55,9 @@ func storedRows(t testing.TB, s *store.Store, root string) map[string]string {
 func drawChange(rt *rapid.T, u testTree) record.Change {
 	version := rapid.IntRange(0, 3).Draw(rt, "version")
 	c := u.change(rt, func() int { return version })
-	if kind := rapid.SampledFrom([]record.Kind{"", "", "", record.KindThought, record.KindArtifact, record.KindSource}).Draw(rt, "beside"); kind != "" {
+	if kind := rapid.SampledFrom([]record.Kind{
+		"", "", "", record.KindThought, record.KindArtifact, record.KindSource,
+	}).Draw(rt, "beside"); kind != "" {
 		c = record.New(kind)
 		for i := range field.Fields(kind) {
 			switch f := &field.Fields(kind)[i]; {
@@ -120,7 +125,8 @@ func TestNewAttemptResetsRevisions(t *testing.T) {
 	again.Attempt = new(int64(2))
 	storetest.Write(t, s, &failed)
 	storetest.Write(t, s, &again)
-	if left := storetest.Query[int](t, s, "SELECT cardinality(array_remove(revs, NULL)) FROM actlog.agent_execution_record"); left != 1 {
+	if left := storetest.Query[int](t, s,
+		"SELECT cardinality(array_remove(revs, NULL)) FROM actlog.agent_execution_record"); left != 1 {
 		t.Errorf("%d revisions are left, want only that of the plan's id", left)
 	}
 }
@@ -132,7 +138,10 @@ func TestExport(t *testing.T) {
 	s := storetest.Open(t)
 	long := strings.Repeat("é", record.MaxTextBytes/2) + "é"
 	storetest.Write(t, s,
-		&record.ActTool{RootPlanID: "z", StepID: "s", Seq: 2, ToolCallID: "t", Rev: new(int64(7)), SpanID: new("span"), Attempt: new(int64(3)), EndTime: at(4)},
+		&record.ActTool{
+			RootPlanID: "z", StepID: "s", Seq: 2, ToolCallID: "t", Rev: new(int64(7)), SpanID: new("span"),
+			Attempt: new(int64(3)), EndTime: at(4),
+		},
 		&record.Plan{RootPlanID: "z", CurrentPlanID: "a", ParentPlanID: new("z"), ToolCallID: new("t")},
 		&record.Plan{RootPlanID: "z", CurrentPlanID: "z", Tags: []string{}, LastSeenAt: at(9), Exception: new("once")},
 		&record.ThinkAct{RootPlanID: "z", StepID: "s", Seq: 1, ThinkInput: &long, CostUSD: new(0.1)},
@@ -140,9 +149,15 @@ func TestExport(t *testing.T) {
 	want := []record.Change{
 		&record.Plan{RootPlanID: "z", CurrentPlanID: "z", Tags: []string{}, LastSeenAt: at(9)},
 		&record.Plan{RootPlanID: "z", CurrentPlanID: "a", ParentPlanID: new("z"), ToolCallID: new("t")},
-		&record.ThinkAct{RootPlanID: "z", StepID: "s", Seq: 1, ThinkInput: new(long[:record.MaxTextBytes] + "\U0010FFFF"), InputCharCount: new(int64(record.MaxTextBytes/2 + 1)), CostUSD: new(0.1)},
+		&record.ThinkAct{
+			RootPlanID: "z", StepID: "s", Seq: 1, ThinkInput: new(long[:record.MaxTextBytes] + "\U0010FFFF"),
+			InputCharCount: new(int64(record.MaxTextBytes/2 + 1)), CostUSD: new(0.1),
+		},
 		&record.ThinkAct{RootPlanID: "z", StepID: "s", Seq: 2},
-		&record.ActTool{RootPlanID: "z", StepID: "s", Seq: 2, ToolCallID: "t", Rev: new(int64(7)), SpanID: new("span"), Attempt: new(int64(3)), EndTime: at(4)},
+		&record.ActTool{
+			RootPlanID: "z", StepID: "s", Seq: 2, ToolCallID: "t", Rev: new(int64(7)), SpanID: new("span"),
+			Attempt: new(int64(3)), EndTime: at(4),
+		},
 	}
 	for _, id := range []string{"z", "a"} {
 		if got := exported(t, s, id); !cmp.Equal(want, got) { // a diff may be long
@@ -154,7 +169,9 @@ func TestExport(t *testing.T) {
 			t.Errorf("export of %s with contents once: %.2000s", id, b)
 		}
 	}
-	if err := s.Export(t.Context(), "", "unknown", func(record.Change) error { return nil }); !errors.Is(err, record.ErrNotFound) {
+	if err := s.Export(t.Context(), "", "unknown", func(record.Change) error {
+		return nil
+	}); !errors.Is(err, record.ErrNotFound) {
 		t.Errorf("export of an unknown plan: %v", err)
 	}
 }
@@ -196,7 +213,8 @@ func TestExportStopsWithReader(t *testing.T) {
 func TestExportIsSnapshot(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
-	storetest.Write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p"}, &record.Thought{RootPlanID: "p", PlanID: "p", ThoughtID: "old"})
+	storetest.Write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p"},
+		&record.Thought{RootPlanID: "p", PlanID: "p", ThoughtID: "old"})
 	var ids []string
 	if err := s.Export(t.Context(), "", "p", func(c record.Change) error {
 		if c.Kind() == record.KindPlan {

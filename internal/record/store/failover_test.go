@@ -18,8 +18,8 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// TestFailover: a standby takes over while the old primary runs on. Nothing that was acknowledged is lost, contents that were learnt at the
-// old primary are there, writers go on at the new one, and a cursor of the old one is refused.
+// TestFailover: a standby takes over while the old primary runs on. Nothing that was acknowledged is lost, contents
+// that were learnt at the old primary are there, writers go on at the new one, and a cursor of the old one is refused.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	pair := pgtest.NewPair(t)
@@ -37,7 +37,10 @@ func TestFailover(t *testing.T) {
 			storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root})
 			for seq := int64(0); after.Load() < 100 && !t.Failed(); seq++ {
 				late := promoted.Load()
-				c := &record.ThinkAct{RootPlanID: root, StepID: root, Seq: seq, ThinkInput: new(said + fmt.Sprint("and more ", seq)), State: new(record.Completed)}
+				c := &record.ThinkAct{
+					RootPlanID: root, StepID: root, Seq: seq, ThinkInput: new(said + fmt.Sprint("and more ", seq)),
+					State: new(record.Completed),
+				}
 				storetest.Write(t, s, c)
 				mu.Lock()
 				acknowledged = append(acknowledged, c)
@@ -88,7 +91,8 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// TestCancelledWait: an administrator cancels the wait of a commit for its standby. The write is not acknowledged until the standby has it.
+// TestCancelledWait: an administrator cancels the wait of a commit for its standby. The write is not acknowledged until
+// the standby has it.
 func TestCancelledWait(t *testing.T) {
 	t.Parallel()
 	pair := pgtest.NewPair(t)
@@ -101,7 +105,9 @@ func TestCancelledWait(t *testing.T) {
 	defer func() { _ = conn.Close(context.Background()) }()
 	for _, write := range []func() error{
 		func() error {
-			_, err := s.Write(t.Context(), []record.Change{&record.Plan{RootPlanID: "run", CurrentPlanID: "run", State: new(record.Completed)}})
+			_, err := s.Write(t.Context(), []record.Change{
+				&record.Plan{RootPlanID: "run", CurrentPlanID: "run", State: new(record.Completed)},
+			})
 			return err
 		},
 		func() error { return s.DeletePlan(t.Context(), "run") },
@@ -112,7 +118,8 @@ func TestCancelledWait(t *testing.T) {
 		for range 3 {
 			storetest.Until(t, "a commit waits", func() bool {
 				var cancelled int
-				if err := conn.QueryRow(t.Context(), "SELECT count(*) FILTER (WHERE pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'").Scan(&cancelled); err != nil {
+				if err := conn.QueryRow(t.Context(),
+					"SELECT count(*) FILTER (WHERE pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'").Scan(&cancelled); err != nil {
 					t.Fatal(err)
 				}
 				return cancelled > 0

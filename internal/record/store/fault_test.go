@@ -95,11 +95,14 @@ func TestReadsAfterRestart(t *testing.T) {
 func TestPostgresAway(t *testing.T) {
 	t.Parallel()
 	o := storetest.NewOutage(t)
-	storetest.Write(t, storetest.OpenURL(t, o.DB.URL), &record.Plan{RootPlanID: "p", CurrentPlanID: "p", Title: new("before")})
+	storetest.Write(t, storetest.OpenURL(t, o.DB.URL), &record.Plan{
+		RootPlanID: "p", CurrentPlanID: "p", Title: new("before"),
+	})
 	s := storetest.OpenURL(t, o.DB.URL, storetest.Impatient)
 	o.Begin(t)
 	for range 3 {
-		if _, err := s.Write(t.Context(), []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "p"}}); !errors.Is(err, record.ErrUnavailable) {
+		if _, err := s.Write(t.Context(),
+			[]record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "p"}}); !errors.Is(err, record.ErrUnavailable) {
 			t.Errorf("write: %v", err)
 		}
 	}
@@ -110,7 +113,9 @@ func TestPostgresAway(t *testing.T) {
 		t.Errorf("ready: %v", err)
 	}
 	o.End(t)
-	storetest.Write(t, storetest.OpenURL(t, o.DB.URL), &record.Plan{RootPlanID: "p", CurrentPlanID: "p", Summary: new("after")})
+	storetest.Write(t, storetest.OpenURL(t, o.DB.URL), &record.Plan{
+		RootPlanID: "p", CurrentPlanID: "p", Summary: new("after"),
+	})
 	if p := storetest.PlanTree(t, s, "p").Record; *p.Title != "before" || *p.Summary != "after" {
 		t.Errorf("plan = %+v", p)
 	}
@@ -121,13 +126,19 @@ func TestPostgresAway(t *testing.T) {
 func TestHangingDatabase(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Fresh(t)
-	s := storetest.OpenURL(t, db.URL, smallQueue, func(c *store.Config) { c.Writers, c.RetryFor = 1, 500*time.Millisecond })
-	storetest.Exec(t, s, `CREATE FUNCTION actlog.hang() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3600); RETURN NEW; END $$`)
+	s := storetest.OpenURL(t, db.URL, smallQueue, func(c *store.Config) {
+		c.Writers, c.RetryFor = 1, 500*time.Millisecond
+	})
+	storetest.Exec(
+		t, s, `CREATE FUNCTION actlog.hang() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3600); RETURN NEW; END $$`,
+	)
 	storetest.Exec(t, s, `CREATE TRIGGER hang BEFORE INSERT ON actlog.plan_execution_record
 		FOR EACH ROW WHEN (NEW.title = 'hang') EXECUTE FUNCTION actlog.hang()`)
 	hung := writing(t.Context(), s, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "p", Title: new("hang")}})
 	const hanging = "FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'"
-	storetest.Until(t, "a writer hangs", func() bool { return storetest.Query[int](t, s, "SELECT count(*) "+hanging) == 1 })
+	storetest.Until(t, "a writer hangs", func() bool {
+		return storetest.Query[int](t, s, "SELECT count(*) "+hanging) == 1
+	})
 	queued, inLine := writing(t.Context(), s, plans("queued", 1)), writing(t.Context(), s, plans("line", 2000))
 	for what, done := range map[string]<-chan error{"being written": hung, "queued": queued, "in line": inLine} {
 		if err := <-done; !errors.Is(err, record.ErrUnavailable) {
@@ -142,7 +153,8 @@ func TestHangingDatabase(t *testing.T) {
 		_, err := s.Write(t.Context(), plans("later", 1))
 		return err == nil
 	})
-	if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.plan_execution_record WHERE current_plan_id NOT LIKE 'later%'"); n != 0 {
+	if n := storetest.Query[int](t, s,
+		"SELECT count(*) FROM actlog.plan_execution_record WHERE current_plan_id NOT LIKE 'later%'"); n != 0 {
 		t.Errorf("%d plans of failed writes are on record", n)
 	}
 }
@@ -218,7 +230,9 @@ func TestRecordLargerThanQueue(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, smallQueue)
 	text := strings.Repeat("x", record.MaxTextBytes)
-	storetest.Write(t, s, &record.ThinkAct{RootPlanID: "p", StepID: "s", Seq: 0, ThinkInput: &text, ThinkOutput: &text, ActionResult: &text})
+	storetest.Write(t, s, &record.ThinkAct{
+		RootPlanID: "p", StepID: "s", Seq: 0, ThinkInput: &text, ThinkOutput: &text, ActionResult: &text,
+	})
 	if got := storetest.StepDetail(t, s, "s").Cycles[0].Record; *got.ActionResult != text {
 		t.Error("the record is not complete")
 	}
@@ -268,7 +282,10 @@ func TestClose(t *testing.T) {
 			for i := range 5 { // the fourth fills the queue
 				writes = append(writes, writing(t.Context(), s, plans(fmt.Sprintf("%d-", i), 500)))
 			}
-			storetest.Until(t, "the queue is full", func() bool { rows, waiting := store.Queued(s); return rows == 2000 && waiting == 1 })
+			storetest.Until(t, "the queue is full", func() bool {
+				rows, waiting := store.Queued(s)
+				return rows == 2000 && waiting == 1
+			})
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			if tt.expired {
@@ -391,7 +408,9 @@ func TestRefusedAtCommit(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Fresh(t)
 	s := storetest.OpenURL(t, db.URL)
-	storetest.Exec(t, s, `CREATE FUNCTION actlog.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE check_violation; END $$`)
+	storetest.Exec(
+		t, s, `CREATE FUNCTION actlog.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE check_violation; END $$`,
+	)
 	storetest.Exec(t, s, `CREATE CONSTRAINT TRIGGER refuse AFTER INSERT OR UPDATE ON actlog.plan_execution_record DEFERRABLE INITIALLY DEFERRED
 		FOR EACH ROW WHEN (NEW.title = 'bad') EXECUTE FUNCTION actlog.refuse()`)
 	result, err := s.Write(t.Context(), []record.Change{
@@ -424,7 +443,9 @@ func TestDatabaseRefusesSomeOfManyRoots(t *testing.T) {
 		if i == 0 || i == 350 || i == 450 || i == 699 { // 350 and 450 have the same root
 			name, bad = "bad", append(bad, i)
 		}
-		changes = append(changes, &record.ActTool{RootPlanID: root, StepID: root + "s", Seq: int64(i), ToolCallID: fmt.Sprint(i), Name: &name})
+		changes = append(changes, &record.ActTool{
+			RootPlanID: root, StepID: root + "s", Seq: int64(i), ToolCallID: fmt.Sprint(i), Name: &name,
+		})
 	}
 	result, err := s.Write(t.Context(), changes)
 	if err != nil {
@@ -464,7 +485,8 @@ func TestChangeFeed(t *testing.T) {
 		if _, err := s.Write(t.Context(), tt.changes); err != nil {
 			t.Fatal(err)
 		}
-		got := storetest.Lines(t, store.Pool(s), "DELETE FROM actlog.change RETURNING root_plan_id || ': ' || array_to_string(kinds, ' ')")
+		got := storetest.Lines(t, store.Pool(s),
+			"DELETE FROM actlog.change RETURNING root_plan_id || ': ' || array_to_string(kinds, ' ')")
 		slices.Sort(got)
 		if !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
@@ -491,7 +513,9 @@ func TestOutageDoesNotFloodLog(t *testing.T) {
 	t.Parallel()
 	o := storetest.NewOutage(t)
 	log := lineCounter{text: "write failed; it is tried again"}
-	s := storetest.OpenURL(t, o.DB.URL, storetest.Patient, func(c *store.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	s := storetest.OpenURL(t, o.DB.URL, storetest.Patient, func(c *store.Config) {
+		c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	})
 	o.Begin(t)
 	done := writing(t.Context(), s, plans("p", 1))
 	storetest.Until(t, "the write was tried five times", func() bool { return s.Stats().Retries >= 5 })
@@ -519,9 +543,13 @@ func TestFullDisk(t *testing.T) {
 			return nil
 		}
 	})
-	storetest.Until(t, "a write succeeds", func() bool { _, err := s.Write(t.Context(), plans("p", 2)); return err == nil })
+	storetest.Until(t, "a write succeeds", func() bool {
+		_, err := s.Write(t.Context(), plans("p", 2))
+		return err == nil
+	})
 	full.Store(true)
-	if _, err := s.Write(t.Context(), plans("q", 1)); !errors.Is(err, record.ErrDiskFull) || !errors.Is(err, record.ErrUnavailable) || !strings.Contains(err.Error(), "nothing is left") {
+	if _, err := s.Write(t.Context(), plans("q", 1)); !errors.Is(err, record.ErrDiskFull) ||
+		!errors.Is(err, record.ErrUnavailable) || !strings.Contains(err.Error(), "nothing is left") {
 		t.Errorf("error = %v", err)
 	}
 	storetest.PlanTree(t, s, "p0")
@@ -532,7 +560,10 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("delete: %v", err)
 	}
 	full.Store(false)
-	storetest.Until(t, "writes succeed again", func() bool { _, err := s.Write(t.Context(), plans("r", 1)); return err == nil })
+	storetest.Until(t, "writes succeed again", func() bool {
+		_, err := s.Write(t.Context(), plans("r", 1))
+		return err == nil
+	})
 	if _, _, err := s.PlanTree(t.Context(), "", "q0"); !errors.Is(err, record.ErrNotFound) {
 		t.Errorf("the refused plan: %v", err)
 	}
@@ -544,9 +575,14 @@ func TestPostgresReportsFullDisk(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Fresh(t)
 	s := storetest.OpenURL(t, db.URL, func(c *store.Config) { c.RetryFor = 2 * time.Second })
-	storetest.Exec(t, s, `CREATE FUNCTION actlog.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE disk_full; END $$`)
-	storetest.Exec(t, s, `CREATE TRIGGER refuse BEFORE INSERT ON actlog.plan_execution_record FOR EACH ROW EXECUTE FUNCTION actlog.refuse()`)
-	if _, err := s.Write(t.Context(), plans("p", 1)); !errors.Is(err, record.ErrDiskFull) || !errors.Is(err, record.ErrUnavailable) {
+	storetest.Exec(
+		t, s, `CREATE FUNCTION actlog.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE disk_full; END $$`,
+	)
+	storetest.Exec(
+		t, s, `CREATE TRIGGER refuse BEFORE INSERT ON actlog.plan_execution_record FOR EACH ROW EXECUTE FUNCTION actlog.refuse()`,
+	)
+	if _, err := s.Write(t.Context(), plans("p", 1)); !errors.Is(err, record.ErrDiskFull) ||
+		!errors.Is(err, record.ErrUnavailable) {
 		t.Errorf("error = %v", err)
 	}
 	if s.Stats().Retries == 0 {

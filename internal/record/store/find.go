@@ -51,9 +51,9 @@ const (
 	mostFound  = 4096
 )
 
-// Find returns the first hits in rows of a tree, in their order; of a plan, those in what stands beside it come after its own. rest is nil if
-// all rows were read. It reads the rows one by one, by their keys, and compares the texts here: Postgres knows no form of texts in
-// which case, accents and escapes make no difference.
+// Find returns the first hits in rows of a tree, in their order; of a plan, those in what stands beside it come after
+// its own. rest is nil if all rows were read. It reads the rows one by one, by their keys, and compares the texts here:
+// Postgres knows no form of texts in which case, accents and escapes make no difference.
 func (r *Reader) Find(ctx context.Context, f Finding) (hits []Hit, rest *Unread, err error) {
 	needle, err := search.NewNeedle(f.Text)
 	if err != nil {
@@ -106,8 +106,11 @@ func after(hits []Hit, skipped int) *Unread {
 }
 
 // find looks for a needle in rows, for a time. read is how many of the rows it has read: at least one.
-func (r *Reader) find(ctx context.Context, needle search.Needle, root string, keys []record.Key, left time.Duration) (hits []Hit, read int, err error) {
-	kinds, parents, seqs, ids := make([]string, len(keys)), make([]string, len(keys)), make([]int64, len(keys)), make([]string, len(keys))
+func (r *Reader) find(
+	ctx context.Context, needle search.Needle, root string, keys []record.Key, left time.Duration,
+) (hits []Hit, read int, err error) {
+	kinds, parents, seqs, ids := make([]string, len(keys)), make([]string, len(keys)), make([]int64, len(keys)),
+		make([]string, len(keys))
 	for i, k := range keys {
 		kinds[i], parents[i], seqs[i], ids[i] = string(k.Kind), k.Parent, k.Seq, k.ID
 	}
@@ -151,16 +154,20 @@ func (r *Reader) find(ctx context.Context, needle search.Needle, root string, ke
 	})
 	hits = slices.DeleteFunc(hits, func(h Hit) bool { return h.Row >= read })
 	slices.SortStableFunc(hits, func(a, b Hit) int {
-		return cmp.Or(a.Row-b.Row, slices.Index(record.Kinds, a.Kind)-slices.Index(record.Kinds, b.Kind), strings.Compare(a.ID, b.ID))
+		return cmp.Or(a.Row-b.Row, slices.Index(record.Kinds, a.Kind)-slices.Index(record.Kinds, b.Kind),
+			strings.Compare(a.ID, b.ID))
 	})
 	return hits, read, err
 }
 
-// machinery is the field that says how something was done, and nothing of what was said and done: each call has the same policy.
+// machinery is the field that says how something was done, and nothing of what was said and done: each call has the
+// same policy.
 const machinery = "policy"
 
 // found adds the texts of a row that have a needle, those of some fields, and its earlier attempts.
-func found(hits []Hit, hit Hit, fields []*field.Field, needle search.Needle, texts []*string, attempts []byte) ([]Hit, error) {
+func found(
+	hits []Hit, hit Hit, fields []*field.Field, needle search.Needle, texts []*string, attempts []byte,
+) ([]Hit, error) {
 	add := func(name, text string) bool {
 		s, ok := needle.In(text)
 		if ok {
@@ -186,9 +193,9 @@ func found(hits []Hit, hit Hit, fields []*field.Field, needle search.Needle, tex
 	return hits, err
 }
 
-// findTexts reads the texts of rows of a tree one by one, by their keys, and with a plan those of its thoughts, artifacts and
-// sources. Its parameters are the root; of the rows their kinds, parents, numbers and ids as [record.Key] has them; and for how many
-// milliseconds it reads. After that, except for the first row, it returns that it is late.
+// findTexts reads the texts of rows of a tree one by one, by their keys, and with a plan those of its thoughts,
+// artifacts and sources. Its parameters are the root; of the rows their kinds, parents, numbers and ids as [record.Key]
+// has them; and for how many milliseconds it reads. After that, except for the first row, it returns that it is late.
 var findTexts = func() string {
 	keys := map[record.Kind]string{
 		record.KindPlan:           "t.current_plan_id = u.id",

@@ -15,15 +15,18 @@ import (
 func BenchmarkFind(b *testing.B) {
 	s := storetest.Open(b)
 	text := strings.Repeat("The quick brown fox jumps over the lazy dog, again and again; ", 66)
-	json := `{"text":"` + strings.Repeat(`The quick brown f\u00f6x \"jumps\" over\nthe lazy dog, again and again; `, 57) + `"}`
+	json := `{"text":"` + strings.Repeat(`The quick brown f\u00f6x \"jumps\" over\nthe lazy dog, again and again; `, 57) +
+		`"}`
 	for _, kind := range []string{"ascii", "umlaut", "json"} {
 		changes := []record.Change{&record.Plan{RootPlanID: kind, CurrentPlanID: kind}}
 		for i := range 100 {
 			step := fmt.Sprint(kind, i)
 			changes = append(changes, &record.AgentExecution{RootPlanID: kind, PlanID: kind, StepID: step})
 			for c := range 50 {
-				x := fmt.Sprintf("%d %d %s", i, c, map[string]string{"ascii": text, "umlaut": strings.ReplaceAll(text, "o", "ö"), "json": json}[kind])
-				changes = append(changes, &record.ThinkAct{RootPlanID: kind, StepID: step, Seq: int64(c), ThinkInput: &x}, &record.ActTool{RootPlanID: kind, StepID: step, Seq: int64(c), ToolCallID: fmt.Sprint("c", c%2), Result: &x})
+				x := fmt.Sprintf("%d %d %s", i, c,
+					map[string]string{"ascii": text, "umlaut": strings.ReplaceAll(text, "o", "ö"), "json": json}[kind])
+				changes = append(changes, &record.ThinkAct{RootPlanID: kind, StepID: step, Seq: int64(c), ThinkInput: &x},
+					&record.ActTool{RootPlanID: kind, StepID: step, Seq: int64(c), ToolCallID: fmt.Sprint("c", c%2), Result: &x})
 			}
 		}
 		for len(changes) > 0 {
@@ -37,13 +40,16 @@ func BenchmarkFind(b *testing.B) {
 			step := fmt.Sprint(kind, i)
 			keys = append(keys, (&record.AgentExecution{RootPlanID: kind, PlanID: kind, StepID: step}).Key())
 			for c := range 50 {
-				keys = append(keys, (&record.ThinkAct{RootPlanID: kind, StepID: step, Seq: int64(c)}).Key(), (&record.ActTool{RootPlanID: kind, StepID: step, Seq: int64(c), ToolCallID: fmt.Sprint("c", c%2)}).Key())
+				keys = append(keys, (&record.ThinkAct{RootPlanID: kind, StepID: step, Seq: int64(c)}).Key(),
+					(&record.ActTool{RootPlanID: kind, StepID: step, Seq: int64(c), ToolCallID: fmt.Sprint("c", c%2)}).Key())
 			}
 		}
 		for _, q := range []string{"absent", "fox"} {
 			b.Run(kind+"/"+q, func(b *testing.B) {
 				for b.Loop() {
-					hits, rest, err := s.Find(b.Context(), store.Finding{RootPlanID: kind, Keys: keys, Text: q, Most: 100, Time: time.Minute})
+					hits, rest, err := s.Find(b.Context(), store.Finding{
+						RootPlanID: kind, Keys: keys, Text: q, Most: 100, Time: time.Minute,
+					})
 					if err != nil || rest != nil && len(hits) < 100 {
 						b.Fatal(err, rest)
 					}

@@ -21,23 +21,38 @@ func foundTexts(hits []store.Hit) string {
 	return b.String()
 }
 
-// TestFind: all texts of rows are searched, in the order of the rows; and an answer goes on where the one before it ended.
+// TestFind: all texts of rows are searched, in the order of the rows; and an answer goes on where the one before it
+// ended.
 func TestFind(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
 	failed := record.Failed
 	changes := []record.Change{
-		&record.Plan{RootPlanID: "r", CurrentPlanID: "r", Title: new("Find NÄDEL"), UserRequest: new("find it"), Metadata: []byte(`{"a":"n\u00e4del 1"}`)},
-		&record.AgentExecution{RootPlanID: "r", PlanID: "r", StepID: "s", AgentName: new("na\u0308del-agent"), AgentRequest: new("100% of n_del"), Result: new("none")},
-		&record.ThinkAct{RootPlanID: "r", StepID: "s", Seq: 0, ThinkInput: new("[{\"text\":\"a\\n\\nn\u00e4del\"}]"), ThinkOutput: new("I look."), State: &failed, ErrorMessage: new("nädel: timeout"), Attempt: new(int64(1))},
-		&record.ActTool{RootPlanID: "r", StepID: "s", Seq: 0, ToolCallID: "c", Name: new("look"), Parameters: new(`{"what":"nädel"}`), Result: new("nothing\nnädel\there"), Attempt: new(int64(1))},
+		&record.Plan{
+			RootPlanID: "r", CurrentPlanID: "r", Title: new("Find NÄDEL"), UserRequest: new("find it"),
+			Metadata: []byte(`{"a":"n\u00e4del 1"}`),
+		},
+		&record.AgentExecution{
+			RootPlanID: "r", PlanID: "r", StepID: "s", AgentName: new("na\u0308del-agent"), AgentRequest: new("100% of n_del"),
+			Result: new("none"),
+		},
+		&record.ThinkAct{
+			RootPlanID: "r", StepID: "s", Seq: 0, ThinkInput: new("[{\"text\":\"a\\n\\nn\u00e4del\"}]"),
+			ThinkOutput: new("I look."), State: &failed, ErrorMessage: new("nädel: timeout"), Attempt: new(int64(1)),
+		},
+		&record.ActTool{
+			RootPlanID: "r", StepID: "s", Seq: 0, ToolCallID: "c", Name: new("look"), Parameters: new(`{"what":"nädel"}`),
+			Result: new("nothing\nnädel\there"), Attempt: new(int64(1)),
+		},
 		&record.Wait{RootPlanID: "r", PlanID: "r", WaitID: "w", Title: new("Is it a Nädel?")},
 		&record.Thought{RootPlanID: "r", PlanID: "r", ThoughtID: "t1", StepID: new("s"), Content: new("the nädel is near")},
 		&record.Thought{RootPlanID: "r", PlanID: "r", ThoughtID: "t2", Content: new("no needle")},
 		&record.Plan{RootPlanID: "other", CurrentPlanID: "other", Title: new("Nädel")},
 	}
 	storetest.Write(t, s, changes...)
-	storetest.Write(t, s, &record.ThinkAct{RootPlanID: "r", StepID: "s", Seq: 0, Attempt: new(int64(2)), State: new(record.Completed)})
+	storetest.Write(t, s, &record.ThinkAct{
+		RootPlanID: "r", StepID: "s", Seq: 0, Attempt: new(int64(2)), State: new(record.Completed),
+	})
 	var keys []record.Key
 	for _, c := range changes[:5] {
 		keys = append(keys, c.Key())
@@ -70,12 +85,16 @@ func TestFind(t *testing.T) {
 		{"%", "1 agentExecution agentRequest: 100[%] of n_del\n"},
 		{"absent", ""},
 	} {
-		if hits, _ := find(store.Finding{Keys: keys, Text: row.text, Most: 100, Time: time.Minute}); foundTexts(hits) != row.want {
+		if hits, _ := find(store.Finding{
+			Keys: keys, Text: row.text, Most: 100, Time: time.Minute,
+		}); foundTexts(hits) != row.want {
 			t.Errorf("%q: %s", row.text, foundTexts(hits))
 		}
 	}
 	// However small the pages, and however little time there is, they have the same hits.
-	for _, f := range []store.Finding{{Most: 1, Time: time.Minute}, {Most: 2, Time: time.Minute}, {Most: 100, Time: -1}, {Most: 1, Time: -1}} {
+	for _, f := range []store.Finding{
+		{Most: 1, Time: time.Minute}, {Most: 2, Time: time.Minute}, {Most: 100, Time: -1}, {Most: 1, Time: -1},
+	} {
 		var all []store.Hit
 		f.Text = "nädel"
 		for from, pages := new(store.Unread), 1; from != nil; pages++ {
@@ -96,11 +115,15 @@ func TestFind(t *testing.T) {
 		}
 	}
 	var invalid *record.InvalidError
-	if _, _, err := s.Find(t.Context(), store.Finding{RootPlanID: "r", Keys: keys, Text: " "}); !errors.As(err, &invalid) || invalid.Field != "q" {
+	if _, _, err := s.Find(
+		t.Context(), store.Finding{RootPlanID: "r", Keys: keys, Text: " "},
+	); !errors.As(err, &invalid) || invalid.Field != "q" {
 		t.Errorf("nothing to look for: %v", err)
 	}
 	full := errors.New("full")
-	if _, _, err := s.Within(func(int64) error { return full }).Find(t.Context(), store.Finding{RootPlanID: "r", Keys: keys, Text: "x", Time: time.Minute}); !errors.Is(err, full) {
+	if _, _, err := s.Within(func(int64) error {
+		return full
+	}).Find(t.Context(), store.Finding{RootPlanID: "r", Keys: keys, Text: "x", Time: time.Minute}); !errors.Is(err, full) {
 		t.Errorf("without room: %v", err)
 	}
 }

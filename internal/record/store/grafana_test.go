@@ -138,7 +138,9 @@ func TestGrafanaDashboard(t *testing.T) {
 		t.Fatalf("%+v", sources)
 	}
 	source := sources.Datasources[0]
-	for what, value := range map[string]string{"url": source.URL, "password": source.SecureJSONData["password"], "sslmode": fmt.Sprint(source.JSONData["sslmode"])} {
+	for what, value := range map[string]string{
+		"url": source.URL, "password": source.SecureJSONData["password"], "sslmode": fmt.Sprint(source.JSONData["sslmode"]),
+	} {
 		if !regexp.MustCompile(`^\$ACTLOG_REPORT_[A-Z]+$`).MatchString(value) { // ${...} would expand a $ in the value
 			t.Errorf("%s %q does not come from the environment", what, value)
 		}
@@ -154,7 +156,8 @@ func TestGrafanaDashboard(t *testing.T) {
 		}
 	}
 	readYAML(t, grafanaFolder+"provisioning/dashboards/actlog.yaml", &providers)
-	if len(providers.Providers) != 1 || providers.Providers[0].Type != "file" || providers.Providers[0].Options.Path != "/etc/grafana/dashboards" {
+	if len(providers.Providers) != 1 || providers.Providers[0].Type != "file" ||
+		providers.Providers[0].Options.Path != "/etc/grafana/dashboards" {
 		t.Errorf("%+v", providers)
 	}
 
@@ -164,7 +167,8 @@ func TestGrafanaDashboard(t *testing.T) {
 		declared[v.Name] = true
 		switch v.Type {
 		case "datasource":
-			if v.Name != "datasource" || v.Query != source.Type || v.Current.Value != source.UID || v.Current.Text != source.Name {
+			if v.Name != "datasource" || v.Query != source.Type || v.Current.Value != source.UID ||
+				v.Current.Text != source.Name {
 				t.Errorf("%+v is not the provisioned data source", v)
 			}
 		case "query":
@@ -212,7 +216,9 @@ func TestGrafanaDashboard(t *testing.T) {
 		if p.Description == "" || p.Datasource != ref || len(p.Targets) != 1 || p.Targets[0].Datasource != ref {
 			t.Errorf("panel %q: %+v", p.Title, p)
 		}
-		if want := map[string]string{"stat": "table", "table": "table", "timeseries": "time_series"}[p.Type]; len(p.Targets) != 1 || want == "" || p.Targets[0].Format != want {
+		if want := map[string]string{
+			"stat": "table", "table": "table", "timeseries": "time_series",
+		}[p.Type]; len(p.Targets) != 1 || want == "" || p.Targets[0].Format != want {
 			t.Fatalf("panel %q: type %q, %+v", p.Title, p.Type, p.Targets)
 		}
 		if p.Type != "table" && p.FieldConfig.Defaults.Unit == "" {
@@ -307,7 +313,8 @@ func (r grafanaRange) expand(t testing.TB, sql string) string {
 // asReporter returns a connection with the rights and settings of a login for reports.
 func asReporter(t testing.TB, db *pgtest.DB) *pgx.Conn {
 	t.Helper()
-	return ownConn(t, db, "SET default_transaction_read_only = on; SET statement_timeout = '30s'; SET search_path = report; SET ROLE actlog_report")
+	return ownConn(t, db, "SET default_transaction_read_only = on; SET statement_timeout = '30s'; SET search_path = "+
+		"report; SET ROLE actlog_report")
 }
 
 func isNumber(f pgconn.FieldDescription) bool {
@@ -344,7 +351,9 @@ func TestGrafanaQueries(t *testing.T) {
 		}
 	}
 	if want := map[string][]string{
-		"project": {"finance", "support"}, "environment": {"production"}, "agent": {"counter", "researcher", "triage", "writer"},
+		"project": {"finance", "support"}, "environment": {"production"}, "agent": {
+			"counter", "researcher", "triage", "writer",
+		},
 	}; !maps.EqualFunc(values, want, slices.Equal) {
 		t.Errorf("variables: %v, want %v", values, want)
 	}
@@ -383,9 +392,10 @@ func TestGrafanaQueries(t *testing.T) {
 			if agent != "" {
 				r.chosen = map[string][]string{"agent": {agent}}
 			}
-			shown := slices.ContainsFunc(runQuery(t, conn, title, r.expand(t, p.Targets[0].RawSQL)).Rows, func(row [][]byte) bool {
-				return slices.ContainsFunc(row, func(v []byte) bool { return string(v) == "budget_spent" })
-			})
+			shown := slices.ContainsFunc(runQuery(t, conn, title, r.expand(t, p.Targets[0].RawSQL)).Rows,
+				func(row [][]byte) bool {
+					return slices.ContainsFunc(row, func(v []byte) bool { return string(v) == "budget_spent" })
+				})
 			if shown != want {
 				t.Errorf("%s, agent %q: shown is %t", title, agent, shown)
 			}
@@ -412,7 +422,8 @@ func TestGrafanaQueries(t *testing.T) {
 		{map[string][]string{"agent": {"triage"}}, "name = 'answer-ticket'"},
 		{map[string][]string{"agent": {"triage", "counter"}, "project": {"finance"}}, "name = 'weekly-figures'"},
 	} {
-		want := storetest.Query[int](t, storetest.OpenURL(t, db.URL), "SELECT count(*) FROM report.plan WHERE is_root AND "+tt.where)
+		want := storetest.Query[int](t, storetest.OpenURL(t, db.URL),
+			"SELECT count(*) FROM report.plan WHERE is_root AND "+tt.where)
 		if got := countRuns(tt.chosen); got != want || want == 0 {
 			t.Errorf("%v: %d runs, want %d", tt.chosen, got, want)
 		}

@@ -18,7 +18,8 @@ import (
 
 // levels are what report.failure calls the kinds of rows.
 var levels = map[record.Kind]string{
-	record.KindPlan: "plan", record.KindAgentExecution: "agent_execution", record.KindThinkAct: "think_act", record.KindActTool: "tool_call", record.KindWait: "wait",
+	record.KindPlan: "plan", record.KindAgentExecution: "agent_execution", record.KindThinkAct: "think_act",
+	record.KindActTool: "tool_call", record.KindWait: "wait",
 }
 
 // causeRow is a row of actlog.cause, by its columns.

@@ -141,7 +141,8 @@ func TestKnownLockBlocksNoWriter(t *testing.T) {
 	for n := range 50 {
 		writes = append(writes, writing(t.Context(), s, []record.Change{title("locked", fmt.Sprint(n+2))}))
 	}
-	storetest.Until(t, "all of them wait aside", func() bool { return store.Locked(s)["locked"] >= 50 }) // one may be tried
+	// one may be tried
+	storetest.Until(t, "all of them wait aside", func() bool { return store.Locked(s)["locked"] >= 50 })
 	unlock()
 	waitFor(t, writes)
 	storetest.Write(t, s, title("locked", "last"))
@@ -176,15 +177,19 @@ func TestUnmarkingLocksTracesFirst(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.New(t)
 	s := storetest.OpenURL(t, pg.URL)
-	p := &record.Plan{RootPlanID: "p", CurrentPlanID: "p", TraceID: new("000000000000000000000000000000a1"), State: new(record.Running)}
+	p := &record.Plan{
+		RootPlanID: "p", CurrentPlanID: "p", TraceID: new("000000000000000000000000000000a1"), State: new(record.Running),
+	}
 	storetest.Write(t, s, p)
 	unlock := holdLock(t, pg.Pool, "SELECT pg_advisory_xact_lock(161)")
 	done := make(chan error, 1)
 	go func() { done <- store.WriteUnmarked(t.Context(), s, p) }()
 	storetest.Until(t, "it waits for the trace", func() bool {
-		return storetest.Query[bool](t, s, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory')")
+		return storetest.Query[bool](t, s,
+			"SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory')")
 	})
-	if _, err := pg.Pool.Exec(t.Context(), "SELECT FROM actlog.plan_execution_record WHERE root_plan_id = 'p' FOR UPDATE NOWAIT"); err != nil {
+	if _, err := pg.Pool.Exec(t.Context(),
+		"SELECT FROM actlog.plan_execution_record WHERE root_plan_id = 'p' FOR UPDATE NOWAIT"); err != nil {
 		t.Errorf("it holds the root plan: %v", err)
 	}
 	unlock()

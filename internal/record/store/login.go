@@ -15,19 +15,21 @@ import (
 // maxLogins bounds the sessions of one API key: another one ends the oldest.
 const maxLogins = 1_000
 
-// AddLogin begins a session of the web page: of a secret that only the browser has, begun with an API key that is known by
-// the beginning of its hash.
+// AddLogin begins a session of the web page: of a secret that only the browser has, begun with an API key that is known
+// by the beginning of its hash.
 func (s *Store) AddLogin(ctx context.Context, secret string, key []byte, lasts time.Duration) error {
 	hash := sha256.Sum256([]byte(secret))
-	err := s.queries.LoginAdd(ctx, s.db, db.LoginAddParams{SessionSha256: hash[:], KeySha256: key, Others: maxLogins - 1, Lasts: interval(lasts)})
+	err := s.queries.LoginAdd(ctx, s.db, db.LoginAddParams{
+		SessionSha256: hash[:], KeySha256: key, Others: maxLogins - 1, Lasts: interval(lasts),
+	})
 	if err != nil {
 		return fmt.Errorf("begin a session: %w", pg.Translate(err))
 	}
 	return nil
 }
 
-// LoginKey returns with which key a session was begun. The error wraps [record.ErrNotFound] if there is no such session,
-// or none any more.
+// LoginKey returns with which key a session was begun. The error wraps [record.ErrNotFound] if there is no such
+// session, or none any more.
 func (r *Reader) LoginKey(ctx context.Context, secret string) ([]byte, error) {
 	hash := sha256.Sum256([]byte(secret))
 	key, err := pg.Read(ctx, r.db, func() ([]byte, error) { return r.queries.LoginKey(ctx, r.db, hash[:]) })
@@ -46,10 +48,12 @@ func (s *Store) EndLogin(ctx context.Context, secret string) error {
 	return nil
 }
 
-// EndLogins ends the sessions of keys that are gone, and of keys that are not listed unless they last longer than rest. Keys are known by the
-// beginning of their hashes.
+// EndLogins ends the sessions of keys that are gone, and of keys that are not listed unless they last longer than rest.
+// Keys are known by the beginning of their hashes.
 func (s *Store) EndLogins(ctx context.Context, gone, listed [][]byte, rest time.Duration) error {
-	err := s.queries.LoginEndKeys(ctx, s.db, db.LoginEndKeysParams{Gone: orNone(gone), Listed: orNone(listed), Rest: interval(rest)})
+	err := s.queries.LoginEndKeys(ctx, s.db, db.LoginEndKeysParams{
+		Gone: orNone(gone), Listed: orNone(listed), Rest: interval(rest),
+	})
 	if err != nil {
 		return fmt.Errorf("end the sessions of keys that are gone: %w", pg.Translate(err))
 	}

@@ -30,10 +30,14 @@ func TestWritesLookRowsUp(t *testing.T) {
 					&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: "step", State: &state},
 					&record.ThinkAct{RootPlanID: root, StepID: "step", Seq: 0, State: &state},
 					&record.ActTool{RootPlanID: root, StepID: "step", Seq: 0, ToolCallID: "call", State: &state})
-				storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: "sub", ParentPlanID: &root, ToolCallID: new("call"), State: &state},
+				storetest.Write(t, s, &record.Plan{
+					RootPlanID: root, CurrentPlanID: "sub", ParentPlanID: &root, ToolCallID: new("call"), State: &state,
+				},
 					&record.AgentExecution{RootPlanID: root, PlanID: "sub", StepID: "sub-step", State: &state})
 				storetest.Write(t, s, &record.ThinkAct{RootPlanID: root, StepID: "sub-step", Seq: 0, State: &state})
-				storetest.Write(t, s, &record.ActTool{RootPlanID: root, StepID: "sub-step", Seq: 0, ToolCallID: "call", State: &state})
+				storetest.Write(t, s, &record.ActTool{
+					RootPlanID: root, StepID: "sub-step", Seq: 0, ToolCallID: "call", State: &state,
+				})
 			}
 		},
 		"traces": func(t *testing.T, s *store.Store, n int) {
@@ -47,7 +51,9 @@ func TestWritesLookRowsUp(t *testing.T) {
 			t.Helper()
 			spans := agentTrace(t, traceID(n))
 			writeSpans(t, s, spans[:len(spans)/2]...)
-			storetest.Write(t, s, &record.Plan{RootPlanID: "p" + traceID(n), CurrentPlanID: "p" + traceID(n), TraceID: new(traceID(n))})
+			storetest.Write(t, s, &record.Plan{
+				RootPlanID: "p" + traceID(n), CurrentPlanID: "p" + traceID(n), TraceID: new(traceID(n)),
+			})
 			writeSpans(t, s, spans[len(spans)/2:]...)
 		},
 	} {
@@ -61,7 +67,8 @@ func TestWritesLookRowsUp(t *testing.T) {
 				for n := range trees {
 					write(t, s, n)
 					if n == 20 && analyzed {
-						execSQL(t, db.Pool, "ANALYZE actlog.plan_execution_record, actlog.agent_execution_record, actlog.think_act_record, actlog.act_tool_info")
+						execSQL(t, db.Pool, "ANALYZE actlog.plan_execution_record, actlog.agent_execution_record, "+
+							"actlog.think_act_record, actlog.act_tool_info")
 					}
 				}
 				if err := s.Close(t.Context()); err != nil { // its sessions report what they read
@@ -70,7 +77,9 @@ func TestWritesLookRowsUp(t *testing.T) {
 				all := map[string]float64{}
 				storetest.Until(t, "the sessions have reported", func() bool {
 					var busy int
-					if err := db.Pool.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'").Scan(&busy); err != nil {
+					if err := db.Pool.QueryRow(t.Context(),
+						"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND "+
+							"backend_type = 'client backend'").Scan(&busy); err != nil {
 						t.Fatal(err)
 					}
 					return busy == 0
@@ -89,7 +98,8 @@ FROM pg_stat_user_tables AS t`) // which index a statement uses may change at an
 				once, more := reads(few, analyzed), reads(few*times, analyzed)
 				for _, table := range slices.Sorted(maps.Keys(more)) {
 					if more[table] > 1.2*times*once[table]+1000 {
-						t.Errorf("analyzed %v: %s: %.0f rows read for %d trees, %.0f for %d", analyzed, table, once[table], few, more[table], few*times)
+						t.Errorf("analyzed %v: %s: %.0f rows read for %d trees, %.0f for %d", analyzed, table, once[table], few,
+							more[table], few*times)
 					}
 				}
 			}

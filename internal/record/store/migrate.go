@@ -23,7 +23,8 @@ import (
 
 // newestVersion is the version of the last migration in this binary.
 var newestVersion = func() int64 {
-	m, err := goose.NewProvider(goose.DialectPostgres, new(sql.DB), migrations.FS, goose.WithTableName(migrations.VersionTable))
+	m, err := goose.NewProvider(goose.DialectPostgres, new(sql.DB), migrations.FS,
+		goose.WithTableName(migrations.VersionTable))
 	if err != nil {
 		panic(fmt.Sprintf("store: embedded migrations: %v", err))
 	}
@@ -88,11 +89,13 @@ func (m *Migrator) makeSchema(ctx context.Context) error {
 	// CREATE SCHEMA IF NOT EXISTS needs the right to create one even if it exists. The owner of
 	// a prepared database may lack it.
 	var exists bool
-	if err := m.db.QueryRowContext(ctx, "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)", migrations.Schema).Scan(&exists); err != nil {
+	if err := m.db.QueryRowContext(ctx, "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)",
+		migrations.Schema).Scan(&exists); err != nil {
 		return err
 	}
 	if !exists {
-		if _, err := m.db.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+migrations.Schema); err != nil && pg.State(err) != "23505" {
+		if _, err := m.db.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+migrations.Schema); err != nil &&
+			pg.State(err) != "23505" {
 			return err // 23505: another migrator was quicker
 		}
 	}
@@ -142,7 +145,8 @@ func (m *Migrator) Up(ctx context.Context) error {
 		if !pg.Locked(err) && !pg.Deadlocked(err) || time.Now().After(deadline) {
 			break
 		}
-		m.log.Warn("a session holds a lock that a migration needs, such as a backup or a long report; it is tried again", "error", err)
+		m.log.Warn("a session holds a lock that a migration needs, such as a backup or a long report; it is tried again",
+			"error", err)
 		if err := pg.Pause(ctx, time.Second); err != nil {
 			return fmt.Errorf("migrate up: %w", err)
 		}
@@ -162,7 +166,8 @@ func (m *Migrator) Up(ctx context.Context) error {
 
 var (
 	errNothingApplied = errors.New("migrate down: no migration is applied")
-	errNewer          = errors.New("migrate down: the newest migration is of a newer version of actlog, and only that can take it back")
+	errNewer          = errors.New("migrate down: the newest migration is of a newer version of actlog, and only that " +
+		"can take it back")
 )
 
 // Down takes the newest applied migration back, and removes what it holds.
@@ -336,7 +341,8 @@ var ErrNotMigrated = errors.New("database is not migrated: run actlog migrate up
 
 // ErrBeforeBaseline means that a version before the baseline of migrations made the database. No migration leads from
 // there to this version.
-var ErrBeforeBaseline = errors.New("this database was made by a version of actlog before the first baseline of its schema, " +
+var ErrBeforeBaseline = errors.New("this database was made by a version of actlog before the first baseline of its " +
+	"schema, " +
 	"and cannot be migrated: export its records with that version (actlog export), and import them into a new database " +
 	"with this one (actlog import); docs/operations.md, \"Databases before the baseline\", has the steps")
 
@@ -349,7 +355,8 @@ var ErrNotMade = fmt.Errorf("%w: it holds no record", ErrNotMigrated)
 // checkMigrated returns [ErrNotMigrated] unless every migration is applied, and [ErrBeforeBaseline] if none can be.
 func checkMigrated(ctx context.Context, d *pg.DB) error {
 	var version int64
-	err := d.QueryRow(ctx, "SELECT COALESCE(max(version_id), 0) FROM "+migrations.VersionTable+" WHERE is_applied").Scan(&version)
+	err := d.QueryRow(ctx, "SELECT COALESCE(max(version_id), 0) FROM "+migrations.VersionTable+
+		" WHERE is_applied").Scan(&version)
 	switch code := pg.State(err); {
 	case code == "42P01", code == "3F000": // no such table, no such schema
 		var before bool

@@ -86,7 +86,8 @@ func TestUpDownUp(t *testing.T) {
 	}
 	storetest.Upkeep(t, storetest.OpenURL(t, db.URL), upkeep.Config{}) // adds partitions, which are dropped again
 	// Retention renames a partition like this before it drops it.
-	execSQL(t, db.Pool, "ALTER TABLE actlog.think_act_record DETACH PARTITION actlog.think_act_record_default; ALTER TABLE actlog.think_act_record_default RENAME TO dropping_think_act_record_x")
+	execSQL(t, db.Pool, "ALTER TABLE actlog.think_act_record DETACH PARTITION actlog.think_act_record_default; ALTER "+
+		"TABLE actlog.think_act_record_default RENAME TO dropping_think_act_record_x")
 	all, err := m.Status(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +127,8 @@ func TestSchemaRules(t *testing.T) {
 	const tables = `(SELECT * FROM pg_class WHERE relnamespace = 'actlog'::regnamespace AND relkind IN ('r', 'p') AND relname <> 'schema_version') AS c`
 	for _, tt := range []struct{ rule, sql string }{
 		{"every table has a comment",
-			`SELECT relname FROM ` + tables + ` WHERE (NOT relispartition OR relname LIKE '%\_default') AND obj_description(c.oid, 'pg_class') IS NULL`},
+			`SELECT relname FROM ` + tables +
+				` WHERE (NOT relispartition OR relname LIKE '%\_default') AND obj_description(c.oid, 'pg_class') IS NULL`},
 		{"every column has a comment",
 			`SELECT relname || '.' || attname FROM ` + tables + ` JOIN pg_attribute AS a ON a.attrelid = c.oid
 			WHERE NOT relispartition AND attnum > 0 AND NOT attisdropped AND col_description(c.oid, attnum) IS NULL`},
@@ -136,7 +138,8 @@ func TestSchemaRules(t *testing.T) {
 			`SELECT concat_ws('.', v.relname, a.attname) FROM pg_class AS v JOIN pg_attribute AS a ON a.attrelid = v.oid
 			WHERE v.relnamespace = 'report'::regnamespace AND v.relkind = 'v' AND attnum > 0 AND col_description(v.oid, attnum) IS NULL
 			UNION ALL SELECT relname FROM pg_class WHERE relnamespace = 'report'::regnamespace AND obj_description(oid, 'pg_class') IS NULL`},
-		{"views read no text except titles and errors, and no JSON except the size of artifacts, the tiers of prices and, for nodes, the metadata of their steps",
+		{"views read no text except titles and errors, and no JSON except the size of artifacts, the tiers of prices " +
+			"and, for nodes, the metadata of their steps",
 			`SELECT DISTINCT v.relname || ' reads ' || d.refobjid::regclass || '.' || a.attname
 			FROM pg_class AS v
 			JOIN pg_rewrite AS w ON w.ev_class = v.oid
@@ -148,12 +151,15 @@ func TestSchemaRules(t *testing.T) {
 			`SELECT v.relname FROM pg_class AS v WHERE v.relnamespace = 'report'::regnamespace AND v.relkind = 'v' AND (
 				NOT EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = v.oid AND a.atttypid = 'timestamptz'::regtype)
 				OR EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = v.oid AND a.atttypid IN ('json'::regtype, 'jsonb'::regtype)))`},
-		{"primary keys start with the root plan, except those of the feed, the progress of causes and of recent texts, their index, dropped periods, daily figures, prices, traces, the index of the search, workers, definitions, conversations, logins and vectors of texts",
+		{"primary keys start with the root plan, except those of the feed, the progress of causes and of recent texts, " +
+			"their index, dropped periods, daily figures, prices, traces, the index of the search, workers, definitions, " +
+			"conversations, logins and vectors of texts",
 			`SELECT relname FROM ` + tables + ` JOIN pg_constraint AS k ON k.conrelid = c.oid AND k.contype = 'p'
 			JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = k.conkey[1]
 			WHERE attname <> 'root_plan_id' AND relname NOT IN ('change', 'cause_progress', 'recent_progress', 'recent_slice', 'recent_gram', 'dropped_detail', 'tool_daily', 'model_price', 'worker', 'definition', 'conversation', 'conversation_message', 'login', 'text_vector') AND relname NOT LIKE 'otlp\_%' AND relname NOT LIKE 'search\_%'`},
 		{"every table has a primary key",
-			`SELECT relname FROM ` + tables + ` WHERE NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.conrelid = c.oid AND k.contype = 'p')`},
+			`SELECT relname FROM ` + tables +
+				` WHERE NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.conrelid = c.oid AND k.contype = 'p')`},
 		{"foreign keys start with the root plan on both sides, except those to definitions and conversations",
 			`SELECT k.conname FROM pg_constraint AS k
 			JOIN pg_attribute AS a ON a.attrelid = k.conrelid AND a.attnum = k.conkey[1]
@@ -168,7 +174,8 @@ func TestSchemaRules(t *testing.T) {
 			WHERE attnum > 0 AND atttypid IN ('text'::regtype, 'json'::regtype, 'jsonb'::regtype) AND attcompression <> 'l'
 			AND EXISTS (SELECT FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals))`},
 		{"revisions are stored in the row, uncompressed, also in partitions",
-			`SELECT relname || '.' || attname FROM ` + tables + ` JOIN pg_attribute AS a ON a.attrelid = c.oid WHERE attname = 'revs' AND attstorage <> 'p'`},
+			`SELECT relname || '.' || attname FROM ` + tables +
+				` JOIN pg_attribute AS a ON a.attrelid = c.oid WHERE attname = 'revs' AND attstorage <> 'p'`},
 		{"a column that changes can set is nullable and has no default",
 			`SELECT relname || '.' || attname FROM ` + tables + ` JOIN pg_attribute AS a ON a.attrelid = c.oid
 			LEFT JOIN pg_attrdef AS d ON d.adrelid = c.oid AND d.adnum = a.attnum
@@ -195,7 +202,8 @@ func TestEveryFieldHasAColumn(t *testing.T) {
 	}
 	for _, kind := range record.Kinds {
 		got := map[string]string{}
-		for _, line := range storetest.Lines(t, db.Pool, `SELECT attname || '=' || format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = ('actlog.' || $1)::regclass AND attnum > 0`, fieldsql.TableOf(kind).Name) {
+		for _, line := range storetest.Lines(t, db.Pool,
+			`SELECT attname || '=' || format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = ('actlog.' || $1)::regclass AND attnum > 0`, fieldsql.TableOf(kind).Name) {
 			name, typ, _ := strings.Cut(line, "=")
 			got[name] = typ
 		}
@@ -255,7 +263,8 @@ func TestNewerDatabase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Up(t.Context()); err != nil || !strings.Contains(warned.String(), "ahead") || !strings.Contains(warned.String(), "99999") {
+	if err := m.Up(t.Context()); err != nil || !strings.Contains(warned.String(), "ahead") ||
+		!strings.Contains(warned.String(), "99999") {
 		t.Errorf("migrating up: %v; the log:\n%s", err, &warned)
 	}
 	if err := m.Down(t.Context()); err == nil || !strings.Contains(err.Error(), "newer version of actlog") {
@@ -275,7 +284,8 @@ func role(t testing.TB, db *pgtest.DB) (name, roleURL string) {
 	name = "actlog_" + strings.ReplaceAll(record.NewPlanID(), "-", "_")
 	execSQL(t, db.Pool, fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD 'secret'", name))
 	t.Cleanup(func() { // a role can be dropped only after what it owns
-		if _, err := db.Pool.Exec(context.Background(), fmt.Sprintf("DROP OWNED BY %[1]s CASCADE; DROP ROLE %[1]s", name)); err != nil {
+		if _, err := db.Pool.Exec(context.Background(),
+			fmt.Sprintf("DROP OWNED BY %[1]s CASCADE; DROP ROLE %[1]s", name)); err != nil {
 			t.Error(err)
 		}
 	})
@@ -315,7 +325,8 @@ func TestDatabaseMustBeUTF8(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Empty(t)
 	name := strings.ReplaceAll(record.NewPlanID(), "-", "_")
-	execSQL(t, db.Pool, fmt.Sprintf("CREATE DATABASE %s ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0", name))
+	execSQL(t, db.Pool, fmt.Sprintf("CREATE DATABASE %s ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE "+
+		"template0", name))
 	defer func() {
 		if _, err := db.Pool.Exec(t.Context(), fmt.Sprintf("DROP DATABASE %s WITH (FORCE)", name)); err != nil {
 			t.Error(err)
@@ -329,7 +340,8 @@ func TestDatabaseMustBeUTF8(t *testing.T) {
 	defer m.Close()
 	_, openErr := store.Open(t.Context(), store.Config{DatabaseURL: databaseURL})
 	for _, err := range []error{m.Up(t.Context()), openErr} {
-		if err == nil || !strings.Contains(err.Error(), "SQL_ASCII") || !strings.Contains(err.Error(), "must be UTF8") || errors.Is(err, store.ErrNotMigrated) {
+		if err == nil || !strings.Contains(err.Error(), "SQL_ASCII") || !strings.Contains(err.Error(), "must be UTF8") ||
+			errors.Is(err, store.ErrNotMigrated) {
 			t.Errorf("error = %v", err)
 		}
 	}
@@ -380,7 +392,8 @@ func TestOpenRefuses(t *testing.T) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 	}
-	if got := storetest.Lines(t, empty.Pool, "SELECT nspname::text FROM pg_namespace WHERE nspname = 'actlog'"); len(got) > 0 {
+	if got := storetest.Lines(t, empty.Pool,
+		"SELECT nspname::text FROM pg_namespace WHERE nspname = 'actlog'"); len(got) > 0 {
 		t.Error("Open made a schema")
 	}
 }
@@ -399,9 +412,11 @@ func TestMigrationsGiveWay(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- m.Up(t.Context()) }()
 	storetest.Until(t, "the migration waits for the lock", func() bool {
-		return storetest.Lines(t, db.Pool, "SELECT count(*)::text FROM pg_locks WHERE NOT granted AND relation = 'actlog.plan_execution_record'::regclass")[0] != "0"
+		return storetest.Lines(t, db.Pool,
+			"SELECT count(*)::text FROM pg_locks WHERE NOT granted AND relation = 'actlog.plan_execution_record'::regclass")[0] != "0"
 	})
-	execSQL(t, db.Pool, "BEGIN; LOCK TABLE actlog.plan_execution_record IN ROW EXCLUSIVE MODE; COMMIT") // as writers do; waits behind the migration
+	// as writers do; waits behind the migration
+	execSQL(t, db.Pool, "BEGIN; LOCK TABLE actlog.plan_execution_record IN ROW EXCLUSIVE MODE; COMMIT")
 
 	unlock()
 	if err := <-done; err != nil {
@@ -425,7 +440,8 @@ func TestBeforeTheBaseline(t *testing.T) {
 	_, madeErr := store.Made(t.Context(), db.URL)
 	_, openErr := store.Open(t.Context(), store.Config{DatabaseURL: db.URL})
 	for of, err := range map[string]error{"migrate": migrateErr, "made": madeErr, "open": openErr} {
-		if !errors.Is(err, store.ErrBeforeBaseline) || errors.Is(err, store.ErrNotMigrated) || !strings.Contains(err.Error(), "actlog export") {
+		if !errors.Is(err, store.ErrBeforeBaseline) || errors.Is(err, store.ErrNotMigrated) ||
+			!strings.Contains(err.Error(), "actlog export") {
 			t.Errorf("%s: error %v, want %v", of, err, store.ErrBeforeBaseline)
 		}
 	}

@@ -42,7 +42,8 @@ func TestWhatIsLostIsNamed(t *testing.T) {
 	if err := m.Up(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	execSQL(t, db.Pool, "INSERT INTO actlog.worker (worker_id, host, release, provides, slots, lease_until) VALUES ('w', 'h', 'r', '{}', 1, now())")
+	execSQL(t, db.Pool, "INSERT INTO actlog.worker (worker_id, host, release, provides, slots, lease_until) VALUES "+
+		"('w', 'h', 'r', '{}', 1, now())")
 	catalog := func() []string {
 		return storetest.Lines(t, db.Pool, `
 			SELECT 'table ' || c.oid::regclass FROM pg_class AS c WHERE relnamespace = 'actlog'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition

@@ -24,7 +24,8 @@ func TestMigrateBesideWriters(t *testing.T) {
 	if err := m.Up(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for storetest.Lines(t, db.Pool, "SELECT (to_regclass('actlog.otlp_trace') IS NOT NULL)::text")[0] == "true" { // all but the record
+	// all but the record
+	for storetest.Lines(t, db.Pool, "SELECT (to_regclass('actlog.otlp_trace') IS NOT NULL)::text")[0] == "true" {
 		if err := m.Down(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -38,10 +39,12 @@ func TestMigrateBesideWriters(t *testing.T) {
 				err := pgx.BeginFunc(ctx, db.Pool, func(tx pgx.Tx) error {
 					id := fmt.Sprintf("run-%d-%d", w, n)
 					for _, sql := range []string{
-						"INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, told_state) VALUES ($1, $1, DATE '2026-01-05', 'RUNNING')",
+						"INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, told_state) VALUES ($1, $1, " +
+							"DATE '2026-01-05', 'RUNNING')",
 						"INSERT INTO actlog.agent_execution_record (root_plan_id, step_id, part) VALUES ($1, 'step', DATE '2026-01-05')",
 						"INSERT INTO actlog.think_act_record (root_plan_id, step_id, seq, part) VALUES ($1, 'step', 0, DATE '2026-01-05')",
-						"INSERT INTO actlog.act_tool_info (root_plan_id, step_id, seq, tool_call_id, part) VALUES ($1, 'step', 0, 'call', DATE '2026-01-05')",
+						"INSERT INTO actlog.act_tool_info (root_plan_id, step_id, seq, tool_call_id, part) VALUES ($1, 'step', 0, " +
+							"'call', DATE '2026-01-05')",
 					} {
 						if _, err := tx.Exec(ctx, sql, id); err != nil {
 							return err
@@ -86,7 +89,8 @@ func TestMigrationsLockPlansFirst(t *testing.T) {
 		up = apart.ReplaceAllString(up, "")
 		if change := changes.FindStringIndex(up); change != nil {
 			checked++
-			if first, _, _ := strings.Cut(strings.TrimSpace(up), "\n"); !strings.HasPrefix(first, "LOCK TABLE actlog.plan_execution_record IN ") {
+			if first, _, _ := strings.Cut(strings.TrimSpace(up), "\n"); !strings.HasPrefix(first,
+				"LOCK TABLE actlog.plan_execution_record IN ") {
 				t.Errorf("%s begins with %q", name, first)
 			}
 		}

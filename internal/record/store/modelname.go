@@ -102,7 +102,8 @@ func (m *modelName) inPath(path string) string {
 
 // ownModels are the parts of paths below which models have names, and prices, of their own.
 var ownModels = map[string]bool{
-	"tunedmodels": true, "endpoints": true, "custom-model": true, "custom-models": true, "fine-tuned": true, "finetuned": true,
+	"tunedmodels": true, "endpoints": true, "custom-model": true, "custom-models": true, "fine-tuned": true,
+	"finetuned": true,
 }
 
 // inARN returns the name of the model in a resource of Amazon Bedrock, "" if it has none: an application's own
@@ -136,7 +137,8 @@ var makers = map[string]string{
 	"qwen": "alibaba", "alibaba": "alibaba", "dashscope": "alibaba", "moonshot": "moonshot", "moonshotai": "moonshot",
 	"cohere": "cohere", "perplexity": "perplexity", "groq": "groq", "openrouter": "openrouter",
 	"bedrock": "aws.bedrock", "bedrock_converse": "aws.bedrock", "aws.bedrock": "aws.bedrock", "amazon": "aws.bedrock",
-	"meta": "meta", "ai21": "ai21", "nvidia": "nvidia", "writer": "writer", "minimax": "minimax", "zai": "zai", "z-ai": "zai",
+	"meta": "meta", "ai21": "ai21", "nvidia": "nvidia", "writer": "writer", "minimax": "minimax", "zai": "zai",
+	"z-ai": "zai",
 }
 
 // bedrockID is an id of Amazon Bedrock: the scope in which calls run, the maker and the model.

@@ -95,7 +95,9 @@ func (o *takenOnce) TakeToolCall(call *tree.ToolCall) error {
 func TestContentsOnce(t *testing.T) {
 	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what the schema and rows of before become")
 	t.Parallel()
-	for name, sizes := range map[string]func(*store.Config){"small": func(*store.Config) {}, "default": defaultSizes, "uncut": uncut} {
+	for name, sizes := range map[string]func(*store.Config){
+		"small": func(*store.Config) {}, "default": defaultSizes, "uncut": uncut,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := storetest.Open(t, sizes)
@@ -110,7 +112,9 @@ func TestContentsOnce(t *testing.T) {
 				&record.ThinkAct{RootPlanID: "r", StepID: "s", Seq: 16, ThinkInput: new(long + "é")},
 				&record.ThinkAct{RootPlanID: "r", StepID: "cut", Seq: 0, ThinkInput: new(long + "é"), Rev: new(int64(1))})
 			storetest.Write(t, s, // it is not cut any more
-				&record.ThinkAct{RootPlanID: "r", StepID: "s", Seq: 16, ThinkInput: new(strings.Repeat("shorter ", 2_000)), Rev: new(int64(1))},
+				&record.ThinkAct{
+					RootPlanID: "r", StepID: "s", Seq: 16, ThinkInput: new(strings.Repeat("shorter ", 2_000)), Rev: new(int64(1)),
+				},
 				&record.ThinkAct{RootPlanID: "r", StepID: "cut", Seq: 0, ThinkInput: &long, Rev: new(int64(2))})
 			for _, id := range []string{"s", "cut"} {
 				want := storetest.StepDetail(t, s, id)
@@ -179,7 +183,9 @@ func TestContentsOnceRefused(t *testing.T) {
 	if err := s.StepRowsOnce(t.Context(), "", "s", refusing{new(takenOnce), refused}); !errors.Is(err, refused) {
 		t.Errorf("of a step: %v", err)
 	}
-	err := s.ExportOnce(t.Context(), "", "r", func(string, content.Content) error { return refused }, func(record.Change) error { return nil })
+	err := s.ExportOnce(t.Context(), "", "r", func(string, content.Content) error {
+		return refused
+	}, func(record.Change) error { return nil })
 	if !errors.Is(err, refused) {
 		t.Errorf("of an export: %v", err)
 	}

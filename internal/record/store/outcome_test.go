@@ -24,10 +24,13 @@ func TestOutcomes(t *testing.T) {
 			storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: plan})
 			for _, step := range []int64{1, 0} {
 				id := fmt.Sprint(plan, "-", step)
-				storetest.Write(t, s, &record.AgentExecution{RootPlanID: root, PlanID: plan, StepID: id, StepIndex: &step, Result: new(id + " said so")})
+				storetest.Write(t, s, &record.AgentExecution{
+					RootPlanID: root, PlanID: plan, StepID: id, StepIndex: &step, Result: new(id + " said so"),
+				})
 				for _, call := range []int64{1, 0} {
 					storetest.Write(t, s, &record.ActTool{
-						RootPlanID: root, StepID: id, Seq: 3 - call, ToolCallID: fmt.Sprint(call), CallIndex: &call, Result: new("éé of " + id),
+						RootPlanID: root, StepID: id, Seq: 3 - call, ToolCallID: fmt.Sprint(call), CallIndex: &call,
+						Result: new("éé of " + id),
 					})
 				}
 			}
@@ -36,7 +39,9 @@ func TestOutcomes(t *testing.T) {
 	many := &record.Plan{RootPlanID: "many", CurrentPlanID: "many"}
 	storetest.Write(t, s, many, &record.AgentExecution{RootPlanID: "many", PlanID: "many", StepID: "many"})
 	for i := range int64(store.MaxOutcome) + 2 {
-		storetest.Write(t, s, &record.ActTool{RootPlanID: "many", StepID: "many", ToolCallID: fmt.Sprintf("%04d", i), CallIndex: &i})
+		storetest.Write(t, s, &record.ActTool{
+			RootPlanID: "many", StepID: "many", ToolCallID: fmt.Sprintf("%04d", i), CallIndex: &i,
+		})
 	}
 
 	var steps map[string]store.Outcome[*record.AgentExecution]
@@ -45,7 +50,9 @@ func TestOutcomes(t *testing.T) {
 	if n := statements.count(func() { steps, err = s.StepOutcomes(t.Context(), plans, 6) }); n != 1 || err != nil {
 		t.Errorf("the steps of %d plans take %d statements, %v", len(plans), n, err)
 	}
-	if n := statements.count(func() { calls, err = s.CallOutcomes(t.Context(), append(plans, many), 2) }); n != 1 || err != nil {
+	if n := statements.count(func() {
+		calls, err = s.CallOutcomes(t.Context(), append(plans, many), 2)
+	}); n != 1 || err != nil {
 		t.Errorf("the calls of %d plans take %d statements, %v", len(plans), n, err)
 	}
 	for _, p := range plans {

@@ -19,7 +19,9 @@ func TestPeriodStart(t *testing.T) {
 	keys := fieldsql.Merge(record.KindPlan, fieldsql.Shape{})
 	for _, zone := range []string{"Pacific/Kiritimati", "Etc/GMT+12", "UTC"} { // 26 hours apart
 		pg := pgtest.Fresh(t)
-		if _, err := pg.Pool.Exec(t.Context(), "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET timezone = %L', current_database(), '"+zone+"'); END $$"); err != nil {
+		if _, err := pg.Pool.Exec(t.Context(),
+			"DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET timezone = %L', current_database(), '"+zone+
+				"'); END $$"); err != nil {
 			t.Fatal(err)
 		}
 		pg.Pool.Reset()
@@ -30,7 +32,8 @@ func TestPeriodStart(t *testing.T) {
 			}
 			var now time.Time
 			var setting string
-			if err := tx.QueryRow(t.Context(), "SELECT now(), current_setting('timezone')").Scan(&now, &setting); err != nil || setting != zone {
+			if err := tx.QueryRow(t.Context(), "SELECT now(), current_setting('timezone')").Scan(&now, &setting); err != nil ||
+				setting != zone {
 				t.Fatalf("zone %s, %v", setting, err)
 			}
 			root := fmt.Sprint(n)
@@ -38,7 +41,8 @@ func TestPeriodStart(t *testing.T) {
 				t.Fatal(err)
 			}
 			var part time.Time
-			if err := tx.QueryRow(t.Context(), "SELECT part FROM actlog.plan_execution_record WHERE root_plan_id = $1", root).Scan(&part); err != nil {
+			if err := tx.QueryRow(t.Context(), "SELECT part FROM actlog.plan_execution_record WHERE root_plan_id = $1",
+				root).Scan(&part); err != nil {
 				t.Fatal(err)
 			}
 			if err := tx.Rollback(t.Context()); err != nil {
@@ -50,10 +54,14 @@ func TestPeriodStart(t *testing.T) {
 		}
 		// All rows of a tree have the part of its root.
 		s := storetest.OpenURL(t, pg.URL, func(c *store.Config) { c.PartitionDays = 1 })
-		storetest.Write(t, s, &record.ActTool{RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: "t"}, &record.Plan{RootPlanID: "p", CurrentPlanID: "q"})
+		storetest.Write(t, s, &record.ActTool{RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: "t"},
+			&record.Plan{RootPlanID: "p", CurrentPlanID: "q"})
 		storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET part = part - 300")
-		storetest.Write(t, s, &record.AgentExecution{RootPlanID: "p", StepID: "later", PlanID: "p"}, &record.Plan{RootPlanID: "p", CurrentPlanID: "r"})
-		if n := storetest.Query[int](t, s, "SELECT count(DISTINCT part) FROM (SELECT part FROM actlog.plan_execution_record UNION ALL SELECT part FROM actlog.agent_execution_record WHERE step_id = 'later') AS all_of_them"); n != 1 {
+		storetest.Write(t, s, &record.AgentExecution{RootPlanID: "p", StepID: "later", PlanID: "p"},
+			&record.Plan{RootPlanID: "p", CurrentPlanID: "r"})
+		if n := storetest.Query[int](t, s,
+			"SELECT count(DISTINCT part) FROM (SELECT part FROM actlog.plan_execution_record UNION ALL SELECT part FROM "+
+				"actlog.agent_execution_record WHERE step_id = 'later') AS all_of_them"); n != 1 {
 			t.Errorf("%s: a tree is in %d parts", zone, n)
 		}
 	}

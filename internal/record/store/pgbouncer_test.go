@@ -24,7 +24,8 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// pgBouncer starts a PgBouncer of transactions before a database, with few connections to it, and returns the URL of the database through it.
+// pgBouncer starts a PgBouncer of transactions before a database, with few connections to it, and returns the URL of
+// the database through it.
 func pgBouncer(t *testing.T, role, roleURL string) string {
 	t.Helper()
 	program, err := exec.LookPath("pgbouncer")
@@ -96,17 +97,24 @@ ignore_startup_parameters = jit, plan_cache_mode, enable_seqscan, enable_hashjoi
 		}
 		return err == nil
 	})
-	return (&url.URL{Scheme: "postgres", User: url.UserPassword(role, config.Password), Host: "127.0.0.1:" + port, Path: "/" + config.Database, RawQuery: "sslmode=disable"}).String()
+	return (&url.URL{
+		Scheme: "postgres", User: url.UserPassword(role, config.Password), Host: "127.0.0.1:" + port,
+		Path: "/" + config.Database, RawQuery: "sslmode=disable",
+	}).String()
 }
 
-// TestPgBouncerOfTransactions: behind a pooler that gives each transaction any of its connections, everything works: writes of all sizes, reads,
-// lists, exports, the feed, and what servers say to each other.
+// TestPgBouncerOfTransactions: behind a pooler that gives each transaction any of its connections, everything works:
+// writes of all sizes, reads, lists, exports, the feed, and what servers say to each other.
 func TestPgBouncerOfTransactions(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Fresh(t)
 	name, roleURL := role(t, db)
-	execSQL(t, db.Pool, "GRANT USAGE, CREATE ON SCHEMA actlog TO "+name+"; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA actlog TO "+name)
-	for _, set := range []string{"jit = off", "plan_cache_mode = force_generic_plan", "enable_seqscan = off", "enable_hashjoin = off", "enable_mergejoin = off", "enable_material = off", "lock_timeout = '2s'", "client_min_messages = warning"} {
+	execSQL(t, db.Pool, "GRANT USAGE, CREATE ON SCHEMA actlog TO "+name+
+		"; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA actlog TO "+name)
+	for _, set := range []string{
+		"jit = off", "plan_cache_mode = force_generic_plan", "enable_seqscan = off", "enable_hashjoin = off",
+		"enable_mergejoin = off", "enable_material = off", "lock_timeout = '2s'", "client_min_messages = warning",
+	} {
 		execSQL(t, db.Pool, "ALTER ROLE "+name+" SET "+set)
 	}
 	var log storetest.Log
@@ -135,10 +143,15 @@ func TestPgBouncerOfTransactions(t *testing.T) {
 		writers.Go(func() {
 			for n := range 10 {
 				root := fmt.Sprintf("run-%d-%d", w, n)
-				plan := &record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new("the needle of " + root), State: new(record.Completed)}
+				plan := &record.Plan{
+					RootPlanID: root, CurrentPlanID: root, Title: new("the needle of " + root), State: new(record.Completed),
+				}
 				changes := []record.Change{plan, &record.AgentExecution{RootPlanID: root, StepID: root + "-step", PlanID: root}}
 				for seq := range int64(1 + 30*(n%3)) { // some are copied
-					changes = append(changes, &record.ThinkAct{RootPlanID: root, StepID: root + "-step", Seq: seq, ThinkInput: new(strings.Repeat("a prompt ", 40)), State: new(record.Completed)})
+					changes = append(changes, &record.ThinkAct{
+						RootPlanID: root, StepID: root + "-step", Seq: seq, ThinkInput: new(strings.Repeat("a prompt ", 40)),
+						State: new(record.Completed),
+					})
 				}
 				storetest.Write(t, s, changes...)
 				if p := storetest.PlanTree(t, s, root); *p.Record.Title != *plan.Title {
@@ -151,7 +164,10 @@ func TestPgBouncerOfTransactions(t *testing.T) {
 					t.Errorf("%s is not found: %v", root, err)
 				}
 				exported := 0
-				if err := s.Export(t.Context(), root, root, func(record.Change) error { exported++; return nil }); err != nil || exported < 3 {
+				if err := s.Export(t.Context(), root, root, func(record.Change) error {
+					exported++
+					return nil
+				}); err != nil || exported < 3 {
 					t.Errorf("export of %s: %d changes, %v", root, exported, err)
 				}
 			}

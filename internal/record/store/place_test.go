@@ -18,11 +18,16 @@ import (
 func TestPlaceOfTree(t *testing.T) {
 	t.Parallel()
 	const (
-		older           = "2026-01-05" // a period without a partition
-		sqlOlder        = "INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part) VALUES ($1, $1, '" + older + "')"
-		sqlNoDetail     = "WITH calls AS (DELETE FROM actlog.act_tool_info WHERE root_plan_id = $1) DELETE FROM actlog.think_act_record WHERE root_plan_id = $1"
-		sqlNoPartitions = "DO $$ DECLARE p regclass; BEGIN FOR p IN SELECT inhrelid FROM pg_inherits WHERE inhparent IN ('actlog.think_act_record'::regclass, 'actlog.act_tool_info'::regclass) AND inhrelid::regclass::text NOT LIKE '%default' LOOP EXECUTE 'DROP TABLE ' || p; END LOOP; END $$"
-		sqlDropped      = "WITH root AS (SELECT FROM actlog.plan_execution_record WHERE root_plan_id = $1) INSERT INTO actlog.dropped_detail (from_day, to_day) SELECT '2001-01-01', '2101-01-01' FROM root"
+		older    = "2026-01-05" // a period without a partition
+		sqlOlder = "INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part) VALUES ($1, $1, '" +
+			older + "')"
+		sqlNoDetail = "WITH calls AS (DELETE FROM actlog.act_tool_info WHERE root_plan_id = $1) DELETE FROM " +
+			"actlog.think_act_record WHERE root_plan_id = $1"
+		sqlNoPartitions = "DO $$ DECLARE p regclass; BEGIN FOR p IN SELECT inhrelid FROM pg_inherits WHERE inhparent IN " +
+			"('actlog.think_act_record'::regclass, 'actlog.act_tool_info'::regclass) AND inhrelid::regclass::text NOT LIKE " +
+			"'%default' LOOP EXECUTE 'DROP TABLE ' || p; END LOOP; END $$"
+		sqlDropped = "WITH root AS (SELECT FROM actlog.plan_execution_record WHERE root_plan_id = $1) INSERT INTO " +
+			"actlog.dropped_detail (from_day, to_day) SELECT '2001-01-01', '2101-01-01' FROM root"
 	)
 	// figures counts rows, the cycles and calls that the step rolled up, and rows that do not lie
 	// in the part of their root.
@@ -43,7 +48,10 @@ func TestPlaceOfTree(t *testing.T) {
 		{name: "in another part from the beginning", before: sqlOlder, want: bothCalls},
 		{name: "without its cycle", then: sqlNoDetail, want: secondCall},
 		{name: "without its partitions", then: sqlNoPartitions, want: secondCall},
-		{name: "after its detail was dropped", then: sqlDropped, knownAfter: true, want: figures{Cycles: 1, Calls: 2, StepCycles: 1, StepCalls: 1}},
+		{
+			name: "after its detail was dropped", then: sqlDropped, knownAfter: true,
+			want: figures{Cycles: 1, Calls: 2, StepCycles: 1, StepCalls: 1},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -119,7 +127,9 @@ func TestKnownCycleIsNotWritten(t *testing.T) {
 		before := storetest.Query[int](t, s, sql)
 		var calls []record.Change
 		for _, seq := range seqs {
-			calls = append(calls, &record.ActTool{RootPlanID: root, StepID: root + "s", Seq: seq, ToolCallID: record.NewToolCallID(), Name: new("x")})
+			calls = append(calls, &record.ActTool{
+				RootPlanID: root, StepID: root + "s", Seq: seq, ToolCallID: record.NewToolCallID(), Name: new("x"),
+			})
 		}
 		storetest.Write(t, s, calls...)
 		return storetest.Query[int](t, s, sql) - before - 1

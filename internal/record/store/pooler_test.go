@@ -48,7 +48,9 @@ func pooler(t *testing.T, config *pgx.ConnConfig) (address string) {
 				}
 				if start, ok := first.(*pgproto3.StartupMessage); ok { // else it cancels a statement
 					maps.DeleteFunc(start.Parameters, func(name, _ string) bool {
-						return !slices.Contains([]string{"user", "database", "application_name", "client_encoding", "datestyle", "TimeZone"}, name)
+						return !slices.Contains([]string{
+							"user", "database", "application_name", "client_encoding", "datestyle", "TimeZone",
+						}, name)
 					})
 				}
 				up, err := new(net.Dialer).DialContext(context.Background(), network, server)
@@ -84,24 +86,32 @@ func TestPoolerDropsSettings(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Fresh(t)
 	name, roleURL := role(t, db)
-	execSQL(t, db.Pool, "GRANT USAGE, CREATE ON SCHEMA actlog TO "+name+"; GRANT SELECT ON ALL TABLES IN SCHEMA actlog TO "+name)
+	execSQL(t, db.Pool, "GRANT USAGE, CREATE ON SCHEMA actlog TO "+name+
+		"; GRANT SELECT ON ALL TABLES IN SCHEMA actlog TO "+name)
 	config, err := pgx.ParseConfig(roleURL)
 	if err != nil {
 		t.Fatal(err)
 	}
 	through := (&url.URL{
-		Scheme: "postgres", User: url.UserPassword(config.User, config.Password), Host: pooler(t, config), Path: "/" + config.Database, RawQuery: "sslmode=disable",
+		Scheme: "postgres", User: url.UserPassword(config.User, config.Password), Host: pooler(t, config),
+		Path: "/" + config.Database, RawQuery: "sslmode=disable",
 	}).String()
 
 	var warned storetest.Log
 	storetest.OpenURL(t, through, func(c *store.Config) { c.Logger = warned.Logger() })
-	for _, setting := range []string{"enable_hashjoin", "enable_material", "enable_mergejoin", "enable_seqscan", "jit", "lock_timeout", "plan_cache_mode", "client_min_messages"} {
+	for _, setting := range []string{
+		"enable_hashjoin", "enable_material", "enable_mergejoin", "enable_seqscan", "jit", "lock_timeout", "plan_cache_mode",
+		"client_min_messages",
+	} {
 		if !strings.Contains(warned.String(), setting) {
 			t.Errorf("no warning for %s:\n%s", setting, &warned)
 		}
 	}
 
-	for _, set := range []string{"jit = off", "plan_cache_mode = force_generic_plan", "enable_seqscan = off", "enable_hashjoin = off", "enable_mergejoin = off", "enable_material = off", "lock_timeout = '2s'", "client_min_messages = warning"} {
+	for _, set := range []string{
+		"jit = off", "plan_cache_mode = force_generic_plan", "enable_seqscan = off", "enable_hashjoin = off",
+		"enable_mergejoin = off", "enable_material = off", "lock_timeout = '2s'", "client_min_messages = warning",
+	} {
 		execSQL(t, db.Pool, "ALTER ROLE "+name+" SET "+set)
 	}
 	var quiet storetest.Log

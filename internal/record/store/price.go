@@ -98,12 +98,15 @@ func (p *Price) validate() error {
 
 // rates returns the prices of the base tier.
 func (p *Price) rates() Rates {
-	return Rates{Input: p.Input, Output: p.Output, CacheRead: p.CacheRead, CacheWrite: p.CacheWrite, CacheWrite1h: p.CacheWrite1h}
+	return Rates{
+		Input: p.Input, Output: p.Output, CacheRead: p.CacheRead, CacheWrite: p.CacheWrite, CacheWrite1h: p.CacheWrite1h,
+	}
 }
 
 func (r Rates) validate(prefix string) error {
 	for field, amount := range map[string]*float64{
-		"input": &r.Input, "output": &r.Output, "cacheRead": r.CacheRead, "cacheWrite": r.CacheWrite, "cacheWrite1h": r.CacheWrite1h,
+		"input": &r.Input, "output": &r.Output, "cacheRead": r.CacheRead, "cacheWrite": r.CacheWrite,
+		"cacheWrite1h": r.CacheWrite1h,
 	} {
 		if amount != nil && !(*amount >= 0 && *amount <= maxPrice) {
 			return invalidPrice(prefix+field, fmt.Sprintf("must be from 0 to %g dollars per million tokens", float64(maxPrice)))
@@ -119,7 +122,8 @@ func invalidPrice(field, reason string) error {
 // whole returns the rates with those that follow from others.
 func (r Rates) whole() Rates {
 	return Rates{
-		Input: r.Input, Output: r.Output, CacheRead: cmp.Or(r.CacheRead, &r.Input), CacheWrite: cmp.Or(r.CacheWrite, &r.Input),
+		Input: r.Input, Output: r.Output, CacheRead: cmp.Or(r.CacheRead, &r.Input),
+		CacheWrite:   cmp.Or(r.CacheWrite, &r.Input),
 		CacheWrite1h: cmp.Or(r.CacheWrite1h, new(2*r.Input)),
 	}
 }
@@ -140,7 +144,8 @@ func (r Rates) times(factor float64) Rates {
 
 func (p *Price) times(factor float64) *Price {
 	q, base := *p, p.rates().times(factor)
-	q.Input, q.Output, q.CacheRead, q.CacheWrite, q.CacheWrite1h = base.Input, base.Output, base.CacheRead, base.CacheWrite, base.CacheWrite1h
+	q.Input, q.Output, q.CacheRead, q.CacheWrite, q.CacheWrite1h = base.Input, base.Output, base.CacheRead,
+		base.CacheWrite, base.CacheWrite1h
 	q.Tiers = slices.Clone(p.Tiers)
 	for i := range q.Tiers {
 		q.Tiers[i].Rates = p.Tiers[i].times(factor)
@@ -180,7 +185,8 @@ func (p *prices) Prices(ctx context.Context) ([]Price, error) {
 	for i, r := range rows {
 		list[i] = Price{
 			Provider: r.Provider, Model: r.Model, FromDay: r.FromDay, Seen: r.Seen, ListDate: r.ListDate,
-			Input: r.InputUSD, Output: r.OutputUSD, CacheRead: r.CacheReadUSD, CacheWrite: r.CacheWriteUSD, CacheWrite1h: r.CacheWrite1hUSD,
+			Input: r.InputUSD, Output: r.OutputUSD, CacheRead: r.CacheReadUSD, CacheWrite: r.CacheWriteUSD,
+			CacheWrite1h: r.CacheWrite1hUSD,
 		}
 		if len(r.Tiers) > 0 {
 			if err := json.Unmarshal(r.Tiers, &list[i].Tiers); err != nil {
@@ -249,7 +255,8 @@ func (p *prices) set(ctx context.Context, to db.DBTX, price *Price) (int64, erro
 	}
 	params := db.ModelPriceSetParams{
 		Provider: price.Provider, Model: price.Model, FromDay: price.FromDay, InputUSD: price.Input, OutputUSD: price.Output,
-		CacheReadUSD: price.CacheRead, CacheWriteUSD: price.CacheWrite, CacheWrite1hUSD: price.CacheWrite1h, Seen: price.Seen, ListDate: price.ListDate,
+		CacheReadUSD: price.CacheRead, CacheWriteUSD: price.CacheWrite, CacheWrite1hUSD: price.CacheWrite1h,
+		Seen: price.Seen, ListDate: price.ListDate,
 	}
 	if price.Source != "" {
 		params.Source = &price.Source
@@ -316,7 +323,8 @@ func (p *prices) apply(c record.Change) {
 	}
 	if price := list.of(provider, *t.ModelName, day); price != nil {
 		base := price.rates().whole()
-		t.InputPrice, t.OutputPrice, t.CacheReadPrice, t.CacheWritePrice = &base.Input, &base.Output, base.CacheRead, base.CacheWrite
+		t.InputPrice, t.OutputPrice, t.CacheReadPrice, t.CacheWritePrice = &base.Input, &base.Output, base.CacheRead,
+			base.CacheWrite
 		t.Tariff = price.tariff()
 	}
 }
@@ -400,7 +408,9 @@ func (l *priceList) of(provider, model string, day time.Time) *Price {
 func (l *priceList) has(price *Price) bool {
 	for _, p := range l.listed[listed(price.Model)] {
 		if p.Provider == strings.ToLower(price.Provider) && !price.FromDay.Before(p.FromDay) {
-			return reflect.DeepEqual(p.rates(), price.rates()) && slices.EqualFunc(p.Tiers, price.Tiers, func(a, b Tier) bool { return reflect.DeepEqual(a, b) })
+			return reflect.DeepEqual(p.rates(), price.rates()) && slices.EqualFunc(p.Tiers, price.Tiers, func(a, b Tier) bool {
+				return reflect.DeepEqual(a, b)
+			})
 		}
 	}
 	return false
@@ -441,7 +451,8 @@ func (l *priceList) match(provider, model string) (prices []*Price) {
 		prices = append(prices, p)
 	}
 	for _, own := range l.own {
-		if own.names.MatchString(model) || own.names.MatchString(model[strings.LastIndexByte(model, '/')+1:]) || slices.Contains(name.names, listed(own.Model)) {
+		if own.names.MatchString(model) || own.names.MatchString(model[strings.LastIndexByte(model, '/')+1:]) ||
+			slices.Contains(name.names, listed(own.Model)) {
 			add(own.Price)
 		}
 	}

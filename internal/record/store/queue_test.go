@@ -74,7 +74,8 @@ func TestCloseWritesRequestsAside(t *testing.T) {
 		q := newQueue(4*maxBatchRows, 1<<20, time.Hour)
 		for range 2 {
 			go func() {
-				if err := q.wait(t.Context(), newTicket([]*request{{root: "a", entries: make([]*entry, maxBatchRows*3/4)}})); err != nil {
+				if err := q.wait(t.Context(),
+					newTicket([]*request{{root: "a", entries: make([]*entry, maxBatchRows*3/4)}})); err != nil {
 					t.Error(err)
 				}
 			}()

@@ -24,7 +24,9 @@ import (
 
 // writeTree writes steps, calls and a plan to a new tree and returns its root. The ids of steps get
 // the root as a prefix. A call without an id gets "call".
-func writeTree(t testing.TB, s *store.Store, steps []record.AgentExecution, calls []record.ActTool, plan func(root string) *record.Plan) string {
+func writeTree(
+	t testing.TB, s *store.Store, steps []record.AgentExecution, calls []record.ActTool, plan func(root string) *record.Plan,
+) string {
 	t.Helper()
 	root := record.NewPlanID()
 	changes := []record.Change{plan(root)}
@@ -72,16 +74,20 @@ func TestReadsAreOneStatement(t *testing.T) {
 	}
 }
 
-// TestSkeleton: a skeleton is the tree with the details of its steps, but without texts. Of errors and titles it has the
-// beginnings.
+// TestSkeleton: a skeleton is the tree with the details of its steps, but without texts. Of errors and titles it has
+// the beginnings.
 func TestSkeleton(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
 	root := record.NewPlanID()
 	storetest.WriteTree(t, s, root, record.Failed)
 	long := strings.Repeat("ä", 1_000)
-	storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root, Title: &long, Summary: &long, Metadata: json.RawMessage(`{"a":1}`)},
-		&record.ActTool{RootPlanID: root, StepID: root + "-b", Seq: 1, ToolCallID: root + "-t", ErrorMessage: &long, Parameters: &long})
+	storetest.Write(t, s, &record.Plan{
+		RootPlanID: root, CurrentPlanID: root, Title: &long, Summary: &long, Metadata: json.RawMessage(`{"a":1}`),
+	},
+		&record.ActTool{
+			RootPlanID: root, StepID: root + "-b", Seq: 1, ToolCallID: root + "-t", ErrorMessage: &long, Parameters: &long,
+		})
 	got, err := s.Skeleton(t.Context(), "", root)
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +98,9 @@ func TestSkeleton(t *testing.T) {
 	}
 	var compare func(got, want *tree.Plan)
 	compare = func(got, want *tree.Plan) {
-		if got.Record.CurrentPlanID != want.Record.CurrentPlanID || got.Link != want.Link || *got.Record.State != *want.Record.State || len(got.Steps) != len(want.Steps) || len(got.SubPlans) != len(want.SubPlans) {
+		if got.Record.CurrentPlanID != want.Record.CurrentPlanID || got.Link != want.Link ||
+			*got.Record.State != *want.Record.State || len(got.Steps) != len(want.Steps) ||
+			len(got.SubPlans) != len(want.SubPlans) {
 			t.Fatalf("%+v, want %+v", got, want)
 		}
 		for i, step := range want.Steps {
@@ -118,7 +126,8 @@ func TestSkeleton(t *testing.T) {
 		}
 	}
 	compare(got, want)
-	if failed := tree.Explain(got).Failures; len(failed) != 2 || failed[0].Node().Plan == nil || failed[1].Node().Call == nil {
+	if failed := tree.Explain(got).Failures; len(failed) != 2 || failed[0].Node().Plan == nil ||
+		failed[1].Node().Call == nil {
 		t.Errorf("%+v", failed)
 	}
 }
@@ -168,7 +177,9 @@ func TestNewestRootWins(t *testing.T) {
 	older, newer := record.NewPlanID(), record.NewPlanID()
 	for _, root := range []string{older, newer} {
 		storetest.Write(t, s,
-			&record.Plan{RootPlanID: root, CurrentPlanID: "shared-plan", ParentPlanID: &root, ToolCallID: new("t"), Title: new(root)},
+			&record.Plan{
+				RootPlanID: root, CurrentPlanID: "shared-plan", ParentPlanID: &root, ToolCallID: new("t"), Title: new(root),
+			},
 			&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: "shared-step", AgentName: new(root)})
 	}
 	// A later write to the older tree does not make it the newest.
@@ -176,7 +187,8 @@ func TestNewestRootWins(t *testing.T) {
 	if p := storetest.PlanTree(t, s, "shared-plan"); p.Record.RootPlanID != newer || *p.Record.Title != newer {
 		t.Errorf("the plan is that of %s", p.Record.RootPlanID)
 	}
-	if st := storetest.StepDetail(t, s, "shared-step"); st.Record.RootPlanID != newer || *st.Record.AgentName != newer || len(st.Cycles) != 0 {
+	if st := storetest.StepDetail(t, s, "shared-step"); st.Record.RootPlanID != newer || *st.Record.AgentName != newer ||
+		len(st.Cycles) != 0 {
 		t.Errorf("the step is that of %s", st.Record.RootPlanID)
 	}
 }
@@ -235,8 +247,12 @@ func TestSubPlansOfOneCall(t *testing.T) {
 	root := record.NewPlanID()
 	storetest.Write(t, s,
 		&record.ActTool{RootPlanID: root, StepID: root + "s", Seq: 0, ToolCallID: "t", Name: new("parallel")},
-		&record.Plan{RootPlanID: root, CurrentPlanID: root + "b", ParentPlanID: &root, ToolCallID: new("t"), StartTime: at(1)},
-		&record.Plan{RootPlanID: root, CurrentPlanID: root + "a", ParentPlanID: &root, ToolCallID: new("t"), StartTime: at(2)})
+		&record.Plan{
+			RootPlanID: root, CurrentPlanID: root + "b", ParentPlanID: &root, ToolCallID: new("t"), StartTime: at(1),
+		},
+		&record.Plan{
+			RootPlanID: root, CurrentPlanID: root + "a", ParentPlanID: &root, ToolCallID: new("t"), StartTime: at(2),
+		})
 	var got []string
 	for _, p := range storetest.PlanTree(t, s, root).Steps[0].SubPlans {
 		got = append(got, p.Record.CurrentPlanID+" "+*p.ToolCall.Record.Name)
@@ -254,7 +270,8 @@ func TestPlaceholders(t *testing.T) {
 	root := record.NewPlanID()
 	storetest.Write(t, s, &record.ActTool{RootPlanID: root, StepID: root + "s", Seq: 2, ToolCallID: "t"})
 	st := storetest.StepDetail(t, s, root+"s")
-	if len(st.Cycles) != 1 || st.Cycles[0].Record.Seq != 2 || len(st.Cycles[0].ToolCalls) != 1 || st.Record.PlanID != root {
+	if len(st.Cycles) != 1 || st.Cycles[0].Record.Seq != 2 || len(st.Cycles[0].ToolCalls) != 1 ||
+		st.Record.PlanID != root {
 		t.Errorf("a tool call alone makes step %+v with %d cycles", st.Record, len(st.Cycles))
 	}
 	if *st.Record.State != record.Idle || *st.Cycles[0].Record.State != record.Pending {
@@ -264,7 +281,9 @@ func TestPlaceholders(t *testing.T) {
 		t.Errorf("the root shows %d steps", len(p.Steps))
 	}
 
-	storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root + "c", ParentPlanID: new(root + "b"), ToolCallID: new("u")})
+	storetest.Write(t, s, &record.Plan{
+		RootPlanID: root, CurrentPlanID: root + "c", ParentPlanID: new(root + "b"), ToolCallID: new("u"),
+	})
 	b := storetest.PlanTree(t, s, root+"b")
 	if len(b.SubPlans) != 1 || b.SubPlans[0].Record.CurrentPlanID != root+"c" || b.Link != tree.LinkInferred {
 		t.Errorf("the placeholder of the parent = %+v", b)
@@ -371,7 +390,9 @@ func TestOpenWaitOfAnotherPlan(t *testing.T) {
 				waiting = append(waiting, fmt.Sprint(plan.id, " ", plan.waits))
 			}
 		}
-		if diff := cmp.Diff(waiting, storetest.Lines(t, s.DB().Pool, "SELECT concat(plan_id, ' ', waits_for_human::text) FROM report.running WHERE root_plan_id = $1 ORDER BY plan_id", root), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(waiting, storetest.Lines(t, s.DB().Pool,
+			"SELECT concat(plan_id, ' ', waits_for_human::text) FROM report.running WHERE root_plan_id = $1 ORDER BY plan_id",
+			root), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("root %s, sub-plan %s, the %s waits (-want +got in report.running):\n%s", tt.root, tt.sub, tt.waits, diff)
 		}
 	}
@@ -391,7 +412,10 @@ func TestStructureResult(t *testing.T) {
 		"a running plan": {record.Running, nil, []record.ActTool{{StepID: "a", Result: new("x")}}, ""},
 		"no calls":       {record.Completed, []record.AgentExecution{{StepID: "a"}}, nil, ""},
 		"the last step by index": {record.Completed,
-			[]record.AgentExecution{{StepID: "b", StepIndex: new(int64(0)), StartTime: at(9)}, {StepID: "a", StepIndex: new(int64(1)), StartTime: at(1)}},
+			[]record.AgentExecution{
+				{StepID: "b", StepIndex: new(int64(0)), StartTime: at(9)},
+				{StepID: "a", StepIndex: new(int64(1)), StartTime: at(1)},
+			},
 			[]record.ActTool{{StepID: "a", Result: new("a")}, {StepID: "b", Result: new("b")}}, "a"},
 		"a step without an index is last": {record.Completed,
 			[]record.AgentExecution{{StepID: "b"}, {StepID: "a", StepIndex: new(int64(1))}},
@@ -404,9 +428,16 @@ func TestStructureResult(t *testing.T) {
 		"the last cycle, even if its call has no result": {record.Completed, nil,
 			[]record.ActTool{{StepID: "a", Seq: 1, Result: new("one")}, {StepID: "a", Seq: 2}}, ""},
 		"the last call by index": {record.Completed, nil,
-			[]record.ActTool{{StepID: "a", ToolCallID: "b", CallIndex: new(int64(0)), Result: new("b")}, {StepID: "a", ToolCallID: "a", CallIndex: new(int64(1)), Result: new("a")}}, "a"},
+			[]record.ActTool{
+				{StepID: "a", ToolCallID: "b", CallIndex: new(int64(0)), Result: new("b")},
+				{StepID: "a", ToolCallID: "a", CallIndex: new(int64(1)), Result: new("a")},
+			}, "a"},
 		"then by start, then by id": {record.Completed, nil,
-			[]record.ActTool{{StepID: "a", ToolCallID: "a", StartTime: at(2), Result: new("a")}, {StepID: "a", ToolCallID: "b", StartTime: at(2), Result: new("b")}, {StepID: "a", ToolCallID: "c", StartTime: at(1), Result: new("c")}}, "b"},
+			[]record.ActTool{
+				{StepID: "a", ToolCallID: "a", StartTime: at(2), Result: new("a")},
+				{StepID: "a", ToolCallID: "b", StartTime: at(2), Result: new("b")},
+				{StepID: "a", ToolCallID: "c", StartTime: at(1), Result: new("c")},
+			}, "b"},
 	} {
 		root := writeTree(t, s, tt.steps, tt.calls, func(root string) *record.Plan {
 			return &record.Plan{RootPlanID: root, CurrentPlanID: root, State: &tt.state}
@@ -439,7 +470,10 @@ func TestOrderOfDetail(t *testing.T) {
 		call(10, "z", nil, 0), call(2, "f", nil, 0), call(2, "e", nil, 0), call(2, "d", nil, 3), call(2, "c", nil, 2),
 		call(2, "b", new(int64(1)), 1), call(2, "a", new(int64(0)), 9),
 		&record.ThinkAct{RootPlanID: root, StepID: step, Seq: 3, ThinkInput: new("no calls")},
-		&record.ThinkAct{RootPlanID: root, StepID: step, Seq: 2, ThinkInput: new("in"), ThinkOutput: new("out"), ErrorMessage: new("err"), Metadata: []byte(`{"a":1}`)})
+		&record.ThinkAct{
+			RootPlanID: root, StepID: step, Seq: 2, ThinkInput: new("in"), ThinkOutput: new("out"), ErrorMessage: new("err"),
+			Metadata: []byte(`{"a":1}`),
+		})
 	st := storetest.StepDetail(t, s, step)
 	var got []string
 	for _, c := range st.Cycles {
@@ -451,7 +485,8 @@ func TestOrderOfDetail(t *testing.T) {
 	if want := []string{"2", "a", "b", "c", "d", "e", "f", "3", "10", "z"}; !slices.Equal(got, want) {
 		t.Errorf("cycles and calls %q, want %q", got, want)
 	}
-	if c := st.Cycles[0].Record; *c.ThinkInput != "in" || *c.ThinkOutput != "out" || *c.ErrorMessage != "err" || string(c.Metadata) != `{"a":1}` {
+	if c := st.Cycles[0].Record; *c.ThinkInput != "in" || *c.ThinkOutput != "out" || *c.ErrorMessage != "err" ||
+		string(c.Metadata) != `{"a":1}` {
 		t.Errorf("texts of a cycle with six calls: %+v", c)
 	}
 }
@@ -474,7 +509,8 @@ func TestListOfPlans(t *testing.T) {
 		ids = append(ids, root)
 	}
 	// Three plans get the same time, so their ids decide.
-	storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET first_seen_at = (SELECT max(first_seen_at) FROM actlog.plan_execution_record) WHERE root_plan_id >= 'plan-4'")
+	storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET first_seen_at = (SELECT max(first_seen_at) FROM "+
+		"actlog.plan_execution_record) WHERE root_plan_id >= 'plan-4'")
 	slices.Reverse(ids)
 	pages := func(f store.PlanFilter) (got []string) {
 		for {
@@ -561,7 +597,8 @@ func TestExceptionIsServedOnce(t *testing.T) {
 		}
 	}
 	storetest.Write(t, stores[0], &record.Plan{RootPlanID: root, CurrentPlanID: root, Exception: new("third")})
-	storetest.Exec(t, stores[0], "UPDATE actlog.plan_execution_record SET exception_at = exception_at - interval '11 minutes'")
+	storetest.Exec(t, stores[0], "UPDATE actlog.plan_execution_record SET exception_at = exception_at - interval '11 "+
+		"minutes'")
 	if n := serve(); n != 0 || waits() {
 		t.Error("an old exception was served")
 	}
@@ -582,8 +619,11 @@ func TestTreeOfAnotherPeriod(t *testing.T) {
 			&record.Plan{RootPlanID: id, CurrentPlanID: id + "sub", ParentPlanID: &id, ToolCallID: new("t")},
 			&record.Plan{RootPlanID: id, CurrentPlanID: id, State: new(record.Completed)})
 		// Move the tree into an old period.
-		storetest.Exec(t, s, "SELECT actlog.add_partition(t, '2025-12-29', '2026-01-05') FROM unnest(ARRAY['think_act_record', 'act_tool_info']) AS t WHERE to_regclass('actlog.' || t || '_p20251229') IS NULL")
-		for _, table := range []string{"plan_execution_record", "agent_execution_record", "think_act_record", "act_tool_info"} {
+		storetest.Exec(t, s, "SELECT actlog.add_partition(t, '2025-12-29', '2026-01-05') FROM "+
+			"unnest(ARRAY['think_act_record', 'act_tool_info']) AS t WHERE to_regclass('actlog.' || t || '_p20251229') IS NULL")
+		for _, table := range []string{
+			"plan_execution_record", "agent_execution_record", "think_act_record", "act_tool_info",
+		} {
 			storetest.Exec(t, s, "UPDATE actlog."+table+" SET part = '2026-01-01' WHERE root_plan_id = $1", id)
 		}
 		storetest.PlanTree(t, s, id)

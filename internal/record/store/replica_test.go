@@ -70,7 +70,8 @@ func (r *replicated) write(t *testing.T, root string) store.Mark {
 	return m
 }
 
-// untilThere waits until a list is read at the replica, which a machine with much to do may delay. Wherever it is read, it has so many plans.
+// untilThere waits until a list is read at the replica, which a machine with much to do may delay. Wherever it is read,
+// it has so many plans.
 func (r *replicated) untilThere(t *testing.T, after store.Mark, plans int) {
 	t.Helper()
 	storetest.Until(t, "a list is read at the replica", func() bool {
@@ -113,7 +114,8 @@ func TestReplicaHasOwnWrites(t *testing.T) {
 	}
 }
 
-// TestReplicaFallsBehind: a replica that does not follow is used for as long as it is not too far behind, without what a mark or a plan needs.
+// TestReplicaFallsBehind: a replica that does not follow is used for as long as it is not too far behind, without what
+// a mark or a plan needs.
 func TestReplicaFallsBehind(t *testing.T) {
 	t.Parallel()
 	r := newReplicated(t)
@@ -151,7 +153,9 @@ func TestReplicaIsFrozen(t *testing.T) {
 	pair := pgtest.NewPair(t)
 	migrate(t, pair.Primary)
 	address := pgtest.NewAddress(t, pair.Standby)
-	r := &replicated{pair: pair, log: new(storetest.Log), Store: storetest.OpenURL(t, pair.Primary, func(c *store.Config) { c.ReplicaURL = address.URL })}
+	r := &replicated{pair: pair, log: new(storetest.Log), Store: storetest.OpenURL(t, pair.Primary, func(c *store.Config) {
+		c.ReplicaURL = address.URL
+	})}
 	r.untilUsed(t, true)
 	r.untilThere(t, r.write(t, "run"), 1)
 	began, calls := time.Now(), 0
@@ -224,7 +228,8 @@ func TestReplicaOfAnother(t *testing.T) {
 	}
 }
 
-// TestReplicaEndsReads: a replica ends a read that is in the way of what it has to follow. The read is made at the primary.
+// TestReplicaEndsReads: a replica ends a read that is in the way of what it has to follow. The read is made at the
+// primary.
 func TestReplicaEndsReads(t *testing.T) {
 	t.Parallel()
 	r := newReplicated(t)

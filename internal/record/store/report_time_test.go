@@ -34,14 +34,38 @@ func wholeRun(root string, start *time.Time, state record.State) []record.Change
 	failed := record.Failed
 	waited = after(30)
 	return []record.Change{
-		&record.Plan{RootPlanID: root, CurrentPlanID: root, Name: new("kind"), UserID: new("ada"), Environment: new("production"), Release: new("r7"), ConversationID: new("talk"), StartTime: start, EndTime: ended, State: &state},
-		&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-step", AgentName: new("writer"), AgentVersion: new("3"), StartTime: after(1), EndTime: after(50), State: &failed, ErrorKind: new("oops")},
-		&record.ThinkAct{RootPlanID: root, StepID: root + "-step", ThinkStartTime: after(2), ThinkEndTime: after(3), ModelName: new("large"), InputTokens: new(int64(10)), State: new(record.Completed)},
-		&record.ActTool{RootPlanID: root, StepID: root + "-step", ToolCallID: root + "-call", Name: new("search"), StartTime: after(4), EndTime: after(5), State: new(record.Completed)},
-		&record.Wait{RootPlanID: root, PlanID: root, WaitID: "wait", StepID: new(root + "-step"), StartTime: after(6), EndTime: waited, State: new(record.Approved)},
-		&record.Thought{RootPlanID: root, PlanID: root, ThoughtID: "thought", StepID: new(root + "-step"), Type: new(record.ThoughtDecision), Content: new("Zürich"), Confidence: new(0.5), Time: after(7)},
-		&record.Artifact{RootPlanID: root, PlanID: root, Name: "answer", StepID: new(root + "-step"), ToolCallID: new(root + "-call"), Type: new("text"), Value: json.RawMessage(`"done"`)},
-		&record.Source{RootPlanID: root, PlanID: root, SourceID: "page", StepID: new(root + "-step"), ToolCallID: new(root + "-call"), URI: new("https://example.com"), Type: new(record.SourceURL), RelevanceScore: new(0.9), Snippet: new("text")},
+		&record.Plan{
+			RootPlanID: root, CurrentPlanID: root, Name: new("kind"), UserID: new("ada"), Environment: new("production"),
+			Release: new("r7"), ConversationID: new("talk"), StartTime: start, EndTime: ended, State: &state,
+		},
+		&record.AgentExecution{
+			RootPlanID: root, PlanID: root, StepID: root + "-step", AgentName: new("writer"), AgentVersion: new("3"),
+			StartTime: after(1), EndTime: after(50), State: &failed, ErrorKind: new("oops"),
+		},
+		&record.ThinkAct{
+			RootPlanID: root, StepID: root + "-step", ThinkStartTime: after(2), ThinkEndTime: after(3), ModelName: new("large"),
+			InputTokens: new(int64(10)), State: new(record.Completed),
+		},
+		&record.ActTool{
+			RootPlanID: root, StepID: root + "-step", ToolCallID: root + "-call", Name: new("search"), StartTime: after(4),
+			EndTime: after(5), State: new(record.Completed),
+		},
+		&record.Wait{
+			RootPlanID: root, PlanID: root, WaitID: "wait", StepID: new(root + "-step"), StartTime: after(6), EndTime: waited,
+			State: new(record.Approved),
+		},
+		&record.Thought{
+			RootPlanID: root, PlanID: root, ThoughtID: "thought", StepID: new(root + "-step"),
+			Type: new(record.ThoughtDecision), Content: new("Zürich"), Confidence: new(0.5), Time: after(7),
+		},
+		&record.Artifact{
+			RootPlanID: root, PlanID: root, Name: "answer", StepID: new(root + "-step"), ToolCallID: new(root + "-call"),
+			Type: new("text"), Value: json.RawMessage(`"done"`),
+		},
+		&record.Source{
+			RootPlanID: root, PlanID: root, SourceID: "page", StepID: new(root + "-step"), ToolCallID: new(root + "-call"),
+			URI: new("https://example.com"), Type: new(record.SourceURL), RelevanceScore: new(0.9), Snippet: new("text"),
+		},
 	}
 }
 
@@ -83,7 +107,9 @@ func TestReportsGoByWhenItHappened(t *testing.T) {
 			s := storetest.OpenURL(t, db.URL)
 			storetest.Write(t, s, wholeRun("run", tt.start, record.Completed)...)
 			setSeen := func(at time.Time) { // as if it had arrived then
-				for _, table := range []string{"plan_execution_record", "agent_execution_record", "think_act_record", "act_tool_info", "wait_state", "thought"} {
+				for _, table := range []string{
+					"plan_execution_record", "agent_execution_record", "think_act_record", "act_tool_info", "wait_state", "thought",
+				} {
 					storetest.Exec(t, s, "UPDATE actlog."+table+" SET first_seen_at = $1", at)
 				}
 			}
@@ -98,7 +124,8 @@ func TestReportsGoByWhenItHappened(t *testing.T) {
 					t.Errorf("%s (-want +got):\n%s", when, diff)
 				}
 			}
-			check("with detail", "agent_daily", "agent_execution", "artifact", "failure", "plan", "source", "think_act", "thought", "tool_call", "tool_daily", "usage_daily", "wait")
+			check("with detail", "agent_daily", "agent_execution", "artifact", "failure", "plan", "source", "think_act",
+				"thought", "tool_call", "tool_daily", "usage_daily", "wait")
 
 			// The list of the REST interface goes by the same time.
 			day, err := time.Parse(time.DateOnly, tt.day)
@@ -110,7 +137,8 @@ func TestReportsGoByWhenItHappened(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if n := storetest.Query[int](t, s, "SELECT count(*) FROM report.plan WHERE is_root AND happened_at >= $1", since); n != len(page) {
+				if n := storetest.Query[int](t, s, "SELECT count(*) FROM report.plan WHERE is_root AND happened_at >= $1",
+					since); n != len(page) {
 					t.Errorf("since %s: the view has %d plans, the list %d", since, n, len(page))
 				}
 			}
@@ -122,9 +150,11 @@ func TestReportsGoByWhenItHappened(t *testing.T) {
 				if err := u.Run(t.Context()); err != nil {
 					t.Log(err) // it waits for locks for less than a second, and tries again
 				}
-				return storetest.Query[int](t, s, "SELECT count(*) FROM pg_class WHERE relname LIKE '%\\_p20260105' AND relnamespace = 'actlog'::regnamespace") == 0
+				return storetest.Query[int](t, s,
+					"SELECT count(*) FROM pg_class WHERE relname LIKE '%\\_p20260105' AND relnamespace = 'actlog'::regnamespace") == 0
 			})
-			check("without detail", "agent_daily", "agent_execution", "artifact", "failure", "plan", "source", "thought", "tool_daily", "usage_daily", "wait")
+			check("without detail", "agent_daily", "agent_execution", "artifact", "failure", "plan", "source", "thought",
+				"tool_daily", "usage_daily", "wait")
 		})
 	}
 }
@@ -138,17 +168,32 @@ func TestLastSignOfLife(t *testing.T) {
 	s := storetest.OpenURL(t, db.URL)
 	start := time.Date(2025, 3, 4, 12, 0, 0, 0, time.UTC)
 	plan := func(root string, beat *time.Time) *record.Plan {
-		return &record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Running), StartTime: &start, LastSeenAt: beat}
+		return &record.Plan{
+			RootPlanID: root, CurrentPlanID: root, State: new(record.Running), StartTime: &start, LastSeenAt: beat,
+		}
 	}
 	storetest.Write(t, s, wholeRun("all", &start, record.Running)...)
 	storetest.Write(t, s, plan("beats", new(start.Add(time.Hour))), plan("starts", nil),
-		plan("thinks", nil), &record.Thought{RootPlanID: "thinks", PlanID: "thinks", ThoughtID: "t", Time: new(start.Add(time.Minute))},
-		plan("asks", nil), &record.Wait{RootPlanID: "asks", PlanID: "asks", WaitID: "w", StartTime: new(start.Add(2 * time.Minute))},
-		plan("answered", nil), &record.Plan{RootPlanID: "answered", CurrentPlanID: "sub", ParentPlanID: new("answered"), ToolCallID: new("t"), State: new(record.Completed)},
-		&record.Wait{RootPlanID: "answered", PlanID: "sub", WaitID: "w", EndTime: new(start.Add(3 * time.Minute)), State: new(record.Approved)},
+		plan("thinks", nil), &record.Thought{
+			RootPlanID: "thinks", PlanID: "thinks", ThoughtID: "t", Time: new(start.Add(time.Minute)),
+		},
+		plan("asks", nil), &record.Wait{
+			RootPlanID: "asks", PlanID: "asks", WaitID: "w", StartTime: new(start.Add(2 * time.Minute)),
+		},
+		plan("answered", nil), &record.Plan{
+			RootPlanID: "answered", CurrentPlanID: "sub", ParentPlanID: new("answered"), ToolCallID: new("t"),
+			State: new(record.Completed),
+		},
+		&record.Wait{
+			RootPlanID: "answered", PlanID: "sub", WaitID: "w", EndTime: new(start.Add(3 * time.Minute)),
+			State: new(record.Approved),
+		},
 		plan("part", nil), &record.AgentExecution{RootPlanID: "part", PlanID: "part", StepID: "part-step"},
 		&record.Plan{RootPlanID: "untimed", CurrentPlanID: "untimed", State: new(record.Running)})
-	want := []string{"all 2025-03-04 12:00:50", "answered 2025-03-04 12:03:00", "asks 2025-03-04 12:02:00", "beats 2025-03-04 13:00:00", "part 2025-03-04 12:00:00", "starts 2025-03-04 12:00:00", "thinks 2025-03-04 12:01:00", "untimed seen"}
+	want := []string{
+		"all 2025-03-04 12:00:50", "answered 2025-03-04 12:03:00", "asks 2025-03-04 12:02:00", "beats 2025-03-04 13:00:00",
+		"part 2025-03-04 12:00:00", "starts 2025-03-04 12:00:00", "thinks 2025-03-04 12:01:00", "untimed seen",
+	}
 	if diff := cmp.Diff(want, storetest.Lines(t, db.Pool, `
 		SELECT concat_ws(' ', r.plan_id, CASE WHEN r.last_sign_of_life = p.first_seen_at THEN 'seen' ELSE (r.last_sign_of_life AT TIME ZONE 'utc')::text END)
 		FROM report.running AS r JOIN actlog.plan_execution_record AS p ON p.current_plan_id = r.plan_id ORDER BY r.plan_id`)); diff != "" {
@@ -186,7 +231,8 @@ func TestReportTimesAreIndexed(t *testing.T) {
 	for i := range 300 { // the planner chooses between indexes by what they hold
 		fillPlans(t, db, fmt.Sprintf("run-%03d", i), 1, func(int) int { return 0 })
 	}
-	execSQL(t, db.Pool, "UPDATE actlog.plan_execution_record SET start_time = start_time + interval '1 hour' * substr(root_plan_id, 5)::integer, first_seen_at = start_time + interval '1 minute' * hashtext(root_plan_id)")
+	execSQL(t, db.Pool, "UPDATE actlog.plan_execution_record SET start_time = start_time + interval '1 hour' * "+
+		"substr(root_plan_id, 5)::integer, first_seen_at = start_time + interval '1 minute' * hashtext(root_plan_id)")
 	execSQL(t, db.Pool, "ANALYZE actlog.plan_execution_record, actlog.agent_execution_record")
 	conn := ownConn(t, db, "SET enable_seqscan = off")
 	for query, index := range map[string]string{
@@ -246,11 +292,13 @@ func fillPlans(t *testing.T, db *pgtest.DB, root string, n int, parent func(i in
 	for i := 1; i <= n; i++ {
 		ids, parents = append(ids, id(i)), append(parents, new(id(parent(i))))
 	}
-	if _, err := db.Pool.Exec(t.Context(), `INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, parent_plan_id, tool_call_id, told_state, start_time)
+	if _, err := db.Pool.Exec(t.Context(),
+		`INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, parent_plan_id, tool_call_id, told_state, start_time)
 		SELECT $1, id, DATE '2026-01-05', parent, 'call-' || parent, 'COMPLETED', TIMESTAMPTZ '2026-01-05' FROM unnest($2::text[], $3::text[]) AS u (id, parent)`, root, ids, parents); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Pool.Exec(t.Context(), `INSERT INTO actlog.agent_execution_record (root_plan_id, step_id, plan_id, part, tool_calls, cost_usd)
+	if _, err := db.Pool.Exec(t.Context(),
+		`INSERT INTO actlog.agent_execution_record (root_plan_id, step_id, plan_id, part, tool_calls, cost_usd)
 		SELECT $1, 'step-' || id, id, DATE '2026-01-05', 1, 0.5 FROM unnest($2::text[]) AS id`, root, ids); err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +315,9 @@ func work(t *testing.T, db *pgtest.DB, sql string) int {
 		Plans []node
 	}
 	var explained []struct{ Plan node }
-	if err := json.Unmarshal([]byte(storetest.Lines(t, db.Pool, "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) "+sql)[0]), &explained); err != nil {
+	if err := json.Unmarshal(
+		[]byte(storetest.Lines(t, db.Pool, "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) "+sql)[0]), &explained,
+	); err != nil {
 		t.Fatal(err)
 	}
 	var rows func(n node) int
@@ -313,8 +363,9 @@ func TestReportPlanIsLinear(t *testing.T) {
 				}
 				execSQL(t, db.Pool, "ANALYZE actlog.plan_execution_record, actlog.agent_execution_record")
 				for one, most := range map[string]int{
-					"root_plan_id = 'small-7'": 500, "root_plan_id = 'small-7' AND happened_at >= '2026-01-01'": 500, "is_root AND plan_id = 'small-7'": 500,
-					"plan_id = 'small-7-3'": 8000, // the index of all sub-plans, a probe per tree, the figures of one tree
+					"root_plan_id = 'small-7'": 500, "root_plan_id = 'small-7' AND happened_at >= '2026-01-01'": 500,
+					"is_root AND plan_id = 'small-7'": 500,
+					"plan_id = 'small-7-3'":           8000, // the index of all sub-plans, a probe per tree, the figures of one tree
 				} {
 					work(t, db, "SELECT * FROM report.plan WHERE "+one)
 					if got := work(t, db, "SELECT * FROM report.plan WHERE "+one); got > most {
@@ -334,7 +385,8 @@ func TestReportPlanReadsWhatItIsAskedFor(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Fresh(t)
 	fillPlans(t, db, "late", 4, planShapes["chain"])
-	execSQL(t, db.Pool, "UPDATE actlog.plan_execution_record SET part = '2026-11-16', start_time = '2026-11-20', first_seen_at = '2026-11-20'")
+	execSQL(t, db.Pool, "UPDATE actlog.plan_execution_record SET part = '2026-11-16', start_time = '2026-11-20', "+
+		"first_seen_at = '2026-11-20'")
 	before := map[string]int{}
 	for trees := 500; trees <= 2000; trees *= 2 {
 		execSQL(t, db.Pool, fmt.Sprintf(`INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, told_state, start_time, first_seen_at)
@@ -342,8 +394,10 @@ func TestReportPlanReadsWhatItIsAskedFor(t *testing.T) {
 			FROM generate_series(1, %d) AS r, generate_series(0, 4) AS s ON CONFLICT DO NOTHING`, trees))
 		execSQL(t, db.Pool, "VACUUM ANALYZE actlog.plan_execution_record, actlog.agent_execution_record")
 		for _, where := range []string{
-			"happened_at >= '2026-11-01' AND is_root", "happened_at >= '2026-11-01' AND root_plan_id = 'late'", "happened_at >= '2026-11-01' AND part >= '2026-11-01'",
-			"plan_id = 'late-3' AND root_plan_id = 'late'", "plan_id = 'late-3' AND part = '2026-11-16'", "state = 'FAILED' AND part >= '2026-11-01'",
+			"happened_at >= '2026-11-01' AND is_root", "happened_at >= '2026-11-01' AND root_plan_id = 'late'",
+			"happened_at >= '2026-11-01' AND part >= '2026-11-01'",
+			"plan_id = 'late-3' AND root_plan_id = 'late'", "plan_id = 'late-3' AND part = '2026-11-16'",
+			"state = 'FAILED' AND part >= '2026-11-01'",
 		} {
 			sql := "SELECT * FROM report.plan WHERE " + where
 			work(t, db, sql) // the first call reads the catalog, too
@@ -362,7 +416,8 @@ func TestReportRunReadsWhatItIsAskedFor(t *testing.T) {
 	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what Postgres plans and reads")
 	t.Parallel()
 	db := pgtest.Fresh(t)
-	execSQL(t, db.Pool, "INSERT INTO actlog.worker (worker_id, host, release, provides, slots, lease_until) SELECT 'w' || i, 'host', '1', '{executor:agent}', 5, now() FROM generate_series(1, 3) AS i")
+	execSQL(t, db.Pool, "INSERT INTO actlog.worker (worker_id, host, release, provides, slots, lease_until) SELECT "+
+		"'w' || i, 'host', '1', '{executor:agent}', 5, now() FROM generate_series(1, 3) AS i")
 	runs, before := 0, map[string]int{}
 	for _, n := range []int{5_000, 10_000, 20_000} {
 		addRuns(t, db, runs, n)
@@ -421,7 +476,8 @@ func addRuns(t *testing.T, db *pgtest.DB, from, to int) {
 			t.Fatal(err)
 		}
 	}
-	execSQL(t, db.Pool, "VACUUM ANALYZE actlog.plan_execution_record, actlog.agent_execution_record, actlog.wait_state, actlog.run, actlog.conversation, actlog.conversation_message")
+	execSQL(t, db.Pool, "VACUUM ANALYZE actlog.plan_execution_record, actlog.agent_execution_record, "+
+		"actlog.wait_state, actlog.run, actlog.conversation, actlog.conversation_message")
 }
 
 // TestReportRunningIsLinear checks that report.running costs what the trees of its rows cost, however
@@ -429,7 +485,9 @@ func addRuns(t *testing.T, db *pgtest.DB, from, to int) {
 func TestReportRunningIsLinear(t *testing.T) {
 	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what Postgres plans and reads")
 	t.Parallel()
-	for _, statistics := range []string{"", "ANALYZE actlog.plan_execution_record, actlog.agent_execution_record, actlog.wait_state, actlog.thought"} {
+	for _, statistics := range []string{
+		"", "ANALYZE actlog.plan_execution_record, actlog.agent_execution_record, actlog.wait_state, actlog.thought",
+	} {
 		for _, where := range []string{"", "WHERE root_plan_id = 'big'", "WHERE is_root"} {
 			t.Run(statistics+where, func(t *testing.T) {
 				t.Parallel()
@@ -439,9 +497,12 @@ func TestReportRunningIsLinear(t *testing.T) {
 					execSQL(t, db.Pool, "TRUNCATE actlog.plan_execution_record CASCADE")
 					fillPlans(t, db, "big", n, planShapes["side by side"])
 					execSQL(t, db.Pool, "UPDATE actlog.plan_execution_record SET told_state = 'RUNNING'")
-					execSQL(t, db.Pool, "INSERT INTO actlog.wait_state (root_plan_id, plan_id, wait_id) SELECT root_plan_id, current_plan_id, 'w' FROM actlog.plan_execution_record")
-					execSQL(t, db.Pool, "INSERT INTO actlog.thought (root_plan_id, plan_id, thought_id) SELECT root_plan_id, current_plan_id, 't' FROM actlog.plan_execution_record")
-					execSQL(t, db.Pool, "VACUUM actlog.plan_execution_record, actlog.agent_execution_record, actlog.wait_state, actlog.thought")
+					execSQL(t, db.Pool, "INSERT INTO actlog.wait_state (root_plan_id, plan_id, wait_id) SELECT root_plan_id, "+
+						"current_plan_id, 'w' FROM actlog.plan_execution_record")
+					execSQL(t, db.Pool, "INSERT INTO actlog.thought (root_plan_id, plan_id, thought_id) SELECT root_plan_id, "+
+						"current_plan_id, 't' FROM actlog.plan_execution_record")
+					execSQL(t, db.Pool, "VACUUM actlog.plan_execution_record, actlog.agent_execution_record, actlog.wait_state, "+
+						"actlog.thought")
 					if statistics != "" {
 						execSQL(t, db.Pool, statistics)
 					}
@@ -475,14 +536,23 @@ func TestReportRunning(t *testing.T) {
 		return p
 	}
 	step := func(plan, id string, start int, state record.State) record.Change {
-		return &record.AgentExecution{RootPlanID: "root", PlanID: plan, StepID: id, AgentName: new("agent of " + id), StartTime: at(start), State: &state}
+		return &record.AgentExecution{
+			RootPlanID: "root", PlanID: plan, StepID: id, AgentName: new("agent of " + id), StartTime: at(start), State: &state,
+		}
 	}
 	storetest.Write(t, storetest.OpenURL(t, db.URL),
-		plan("root", nil, record.Running, 0), step("root", "a", 1, record.Running), step("root", "b", 3, record.Running), step("root", "c", 4, record.Completed),
-		&record.ActTool{RootPlanID: "root", StepID: "b", ToolCallID: "t", Name: new("search"), StartTime: at(5)}, &record.ThinkAct{RootPlanID: "root", StepID: "b", CostUSD: new(0.5)},
-		plan("beats", new("root"), record.Running, 2), step("beats", "d", 6, record.Running), step("beats", "e", 6, record.Running),
-		plan("waits", new("root"), record.Waiting, 2), &record.Wait{RootPlanID: "root", PlanID: "waits", WaitID: "w", StartTime: at(8)},
-		plan("thinks", new("root"), record.Running, 2), &record.Thought{RootPlanID: "root", PlanID: "thinks", ThoughtID: "h", Time: at(7)},
+		plan("root", nil, record.Running, 0), step("root", "a", 1, record.Running), step("root", "b", 3, record.Running),
+		step("root", "c", 4, record.Completed),
+		&record.ActTool{RootPlanID: "root", StepID: "b", ToolCallID: "t", Name: new("search"), StartTime: at(5)},
+		&record.ThinkAct{RootPlanID: "root", StepID: "b", CostUSD: new(0.5)},
+		plan("beats", new("root"), record.Running, 2), step("beats", "d", 6, record.Running),
+		step("beats", "e", 6, record.Running),
+		plan("waits", new("root"), record.Waiting, 2), &record.Wait{
+			RootPlanID: "root", PlanID: "waits", WaitID: "w", StartTime: at(8),
+		},
+		plan("thinks", new("root"), record.Running, 2), &record.Thought{
+			RootPlanID: "root", PlanID: "thinks", ThoughtID: "h", Time: at(7),
+		},
 		plan("ended", new("root"), record.Completed, 2), step("ended", "f", 9, record.Running))
 	want := []string{
 		"beats 2 0 0 d agent of d 6 f",
@@ -549,7 +619,8 @@ func TestSubPlanFigures(t *testing.T) {
 			want = append(want, fmt.Sprintf("%s %d %d %d %.1f", id, depth[i], total[i], total[i], float64(total[i])/2))
 		}
 		slices.Sort(want)
-		got := storetest.Lines(t, db.Pool, `SELECT concat_ws(' ', plan_id, depth, total_plans, total_steps, round(total_cost_usd, 1)) FROM report.plan WHERE root_plan_id = $1 ORDER BY plan_id COLLATE "C"`, root)
+		got := storetest.Lines(t, db.Pool,
+			`SELECT concat_ws(' ', plan_id, depth, total_plans, total_steps, round(total_cost_usd, 1)) FROM report.plan WHERE root_plan_id = $1 ORDER BY plan_id COLLATE "C"`, root)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s, parents %v (-want +got):\n%s", root, parents, diff)
 		}
@@ -570,16 +641,20 @@ func TestReportScope(t *testing.T) {
 		"usage_daily": "ada|production|r7|1|10",
 	} {
 		columns := map[string]string{
-			"failure":     "plan_name, agent_name, agent_version, root_plan_id, plan_id, step_id",
-			"thought":     "plan_name, agent_name, agent_version, root_plan_id, plan_id, step_id, thought_id, type, confidence, content_bytes",
-			"artifact":    "plan_name, agent_name, agent_version, root_plan_id, plan_id, step_id, seq, tool_call_id, artifact_name, type, stored_bytes",
-			"source":      "plan_name, agent_name, agent_version, root_plan_id, plan_id, step_id, seq, tool_call_id, source_id, type, uri, relevance_score, snippet_bytes",
+			"failure": "plan_name, agent_name, agent_version, root_plan_id, plan_id, step_id",
+			"thought": "plan_name, agent_name, agent_version, root_plan_id, plan_id, step_id, thought_id, type, " +
+				"confidence, content_bytes",
+			"artifact": "plan_name, agent_name, agent_version, root_plan_id, plan_id, step_id, seq, tool_call_id, " +
+				"artifact_name, type, stored_bytes",
+			"source": "plan_name, agent_name, agent_version, root_plan_id, plan_id, step_id, seq, tool_call_id, " +
+				"source_id, type, uri, relevance_score, snippet_bytes",
 			"usage_daily": "model_calls, input_tokens",
 		}[view]
 		if view != "usage_daily" {
 			columns = "conversation_id, " + columns
 		}
-		got := storetest.Lines(t, db.Pool, "SELECT concat_ws('|', user_id, environment, release, "+columns+") FROM report."+view)
+		got := storetest.Lines(t, db.Pool,
+			"SELECT concat_ws('|', user_id, environment, release, "+columns+") FROM report."+view)
 		if diff := cmp.Diff([]string{want}, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", view, diff)
 		}

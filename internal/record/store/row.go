@@ -77,8 +77,8 @@ func (r *Reader) Rows(ctx context.Context, rootPlanID string, f *RowFilter) ([]R
 	return rows, nil
 }
 
-// readPage collects the rows of a page. kind is that of rows that name none. found is how many rows there are, up to the limit of
-// the page; 0 also for a page without rows.
+// readPage collects the rows of a page. kind is that of rows that name none. found is how many rows there are, up to
+// the limit of the page; 0 also for a page without rows.
 func readPage(page *fieldsql.Read, from pgx.Rows, kind record.Kind) (rows []Row, found int, err error) {
 	count := new(struct{ Found *int64 })
 	var row *Row
@@ -124,12 +124,16 @@ var rowPages = func() map[record.Kind]*rowPage {
 			after = append(after, fmt.Sprintf("$%d::%s", i+3, key.Type))
 			page.first = append(page.first, map[string]any{"text": "", "bigint": -1}[key.Type])
 		}
-		where := fmt.Sprintf("t.root_plan_id = $1::text AND (%s) > (%s) AND ($2::xid[] IS NULL OR t.xmin = ANY ($2::xid[]))", strings.Join(order, ", "), strings.Join(after, ", "))
+		where := fmt.Sprintf("t.root_plan_id = $1::text AND (%s) > (%s) AND ($2::xid[] IS NULL OR t.xmin = ANY ($2::xid[]))",
+			strings.Join(order, ", "), strings.Join(after, ", "))
 		if fieldsql.TableOf(kind).Partitioned {
 			where += " AND " + partOfRoot
 		}
-		rows := fieldsql.Page{Kind: kind, Where: where, Order: order, Limit: fmt.Sprint(rowsPage), Bytes: fmt.Sprint(rowsPageBytes)}
-		page.SQL = "SELECT i.found, " + fieldsql.Select(fieldsql.Readable(kind, "i")) + "\nFROM (" + rows.SQL() + ") AS i\nORDER BY i.place"
+		rows := fieldsql.Page{
+			Kind: kind, Where: where, Order: order, Limit: fmt.Sprint(rowsPage), Bytes: fmt.Sprint(rowsPageBytes),
+		}
+		page.SQL = "SELECT i.found, " + fieldsql.Select(fieldsql.Readable(kind, "i")) + "\nFROM (" + rows.SQL() +
+			") AS i\nORDER BY i.place"
 		all[kind] = page
 	}
 	return all
@@ -137,7 +141,8 @@ var rowPages = func() map[record.Kind]*rowPage {
 
 const (
 	// rootPart is where the detail of the tree $1 lies.
-	rootPart = "(SELECT p.part FROM actlog.plan_execution_record AS p WHERE p.root_plan_id = $1::text AND p.current_plan_id = $1::text)"
+	rootPart = "(SELECT p.part FROM actlog.plan_execution_record AS p WHERE p.root_plan_id = $1::text AND " +
+		"p.current_plan_id = $1::text)"
 	// partOfRoot selects the rows t of a partitioned kind that lie there.
 	partOfRoot = "t.part = " + rootPart
 )
@@ -153,7 +158,8 @@ var rowByKey = func() map[record.Kind]*fieldsql.Read {
 		for i, key := range fieldsql.Keys(kind) {
 			keys = append(keys, fmt.Sprintf("%s = $%d::%s", key.SQL, i+2, key.Type))
 		}
-		all[kind] = fieldsql.NewRead("SELECT " + fieldsql.Select(fieldsql.Readable(kind, "t")) + " FROM actlog." + fieldsql.TableOf(kind).Name + " AS t WHERE " + strings.Join(keys, " AND "))
+		all[kind] = fieldsql.NewRead("SELECT " + fieldsql.Select(fieldsql.Readable(kind, "t")) + " FROM actlog." +
+			fieldsql.TableOf(kind).Name + " AS t WHERE " + strings.Join(keys, " AND "))
 	}
 	return all
 }()

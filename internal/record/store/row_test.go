@@ -53,10 +53,14 @@ func TestRowsOfATransaction(t *testing.T) {
 	step := func(id string) *record.AgentExecution {
 		return &record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + id, AgentName: new("a")}
 	}
-	storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Running)}, step("1"), step("2"),
+	storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Running)}, step("1"),
+		step("2"),
 		&record.ThinkAct{RootPlanID: root, StepID: root + "1", Seq: 0, ThinkInput: new("in"), InputTokens: new(int64(7))},
-		&record.Wait{RootPlanID: root, PlanID: root, WaitID: "w"}, &record.Thought{RootPlanID: root, PlanID: root, ThoughtID: "t"},
-		&record.Artifact{RootPlanID: root, PlanID: root, Name: "a", Value: []byte(`1`)}, &record.Source{RootPlanID: root, PlanID: root, SourceID: "s"})
+		&record.Wait{RootPlanID: root, PlanID: root, WaitID: "w"}, &record.Thought{
+			RootPlanID: root, PlanID: root, ThoughtID: "t",
+		},
+		&record.Artifact{RootPlanID: root, PlanID: root, Name: "a", Value: []byte(`1`)},
+		&record.Source{RootPlanID: root, PlanID: root, SourceID: "s"})
 	all := rows(t, s, root, store.RowFilter{Kinds: record.Kinds})
 	if len(all) != 8 {
 		t.Errorf("%d rows", len(all))
@@ -64,7 +68,8 @@ func TestRowsOfATransaction(t *testing.T) {
 	if r := all[step("1").Key()]; r.RollUps == nil || r.RollUps.Figures.InputTokens != 7 || r.RollUps.LatestRound != 1 {
 		t.Errorf("%+v", r.RollUps)
 	}
-	if c := all[(&record.ThinkAct{RootPlanID: root, StepID: root + "1"}).Key()].Record.(*record.ThinkAct); *c.ThinkInput != "in" || *c.State != record.Pending {
+	if c := all[(&record.ThinkAct{RootPlanID: root, StepID: root +
+		"1"}).Key()].Record.(*record.ThinkAct); *c.ThinkInput != "in" || *c.State != record.Pending {
 		t.Errorf("%+v", c)
 	}
 	before := cursor(t, s)

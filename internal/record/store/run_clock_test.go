@@ -40,8 +40,8 @@ func startClock(t *testing.T, s *store.Store, l store.Lease, age time.Duration, 
 	}
 }
 
-// TestTheClockIsOfTheWorkerThatStartedIt checks that what a run worked is measured by the worker that started its clock, where
-// the next one is lost, or hands the run back, before it went on.
+// TestTheClockIsOfTheWorkerThatStartedIt checks that what a run worked is measured by the worker that started its
+// clock, where the next one is lost, or hands the run back, before it went on.
 func TestTheClockIsOfTheWorkerThatStartedIt(t *testing.T) {
 	t.Parallel()
 	for name, letGo := range map[string]func(t *testing.T, s *store.Store, worker string){
@@ -75,7 +75,8 @@ func TestTheClockIsOfTheWorkerThatStartedIt(t *testing.T) {
 	}
 }
 
-// TestTheTimeOfAStoppedRunCounts checks that what a run worked that was ended with the one above it counts for the limit further above.
+// TestTheTimeOfAStoppedRunCounts checks that what a run worked that was ended with the one above it counts for the
+// limit further above.
 func TestTheTimeOfAStoppedRunCounts(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
@@ -92,7 +93,8 @@ func TestTheTimeOfAStoppedRunCounts(t *testing.T) {
 	row := func(parent, id string) []record.Change {
 		return []record.Change{&record.Plan{RootPlanID: "top", CurrentPlanID: id, ParentPlanID: &parent, ToolCallID: &id}}
 	}
-	if err := s.WriteRun(t.Context(), top, row("top", "middle"), store.Begin(under("top", "middle")), store.ClockStop(0), store.Park(time.Time{})); err != nil {
+	if err := s.WriteRun(t.Context(), top, row("top", "middle"), store.Begin(under("top", "middle")), store.ClockStop(0),
+		store.Park(time.Time{})); err != nil {
 		t.Fatal(err)
 	}
 	middle := claimOne(t, s, "a").Lease
@@ -110,8 +112,8 @@ func TestTheTimeOfAStoppedRunCounts(t *testing.T) {
 	startClock(t, s, claimOne(t, s, "a").Lease, time.Hour, 940)
 }
 
-// TestARunThatWorksBesideTheOneAboveIt checks that a run that begins while the one above it still works goes on from what that one has
-// worked by then, although its worker sent no heartbeat since.
+// TestARunThatWorksBesideTheOneAboveIt checks that a run that begins while the one above it still works goes on from
+// what that one has worked by then, although its worker sent no heartbeat since.
 func TestARunThatWorksBesideTheOneAboveIt(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)

@@ -170,7 +170,9 @@ func sums() (columns []fieldsql.Column) {
 		"model_calls", "tool_calls", "failures", "input_tokens", "output_tokens", "cache_read_input_tokens",
 		"cache_creation_input_tokens", "reasoning_tokens", "think_ms", "tool_ms",
 	} {
-		columns = append(columns, fieldsql.Column{Name: name, Type: "bigint", SQL: "COALESCE(sum(s." + name + "), 0)::bigint"})
+		columns = append(columns, fieldsql.Column{
+			Name: name, Type: "bigint", SQL: "COALESCE(sum(s." + name + "), 0)::bigint",
+		})
 	}
 	return append(columns, fieldsql.Column{Name: "cost_usd", Type: "double precision", SQL: "sum(s.cost_usd)"})
 }
@@ -224,7 +226,8 @@ func (r *Reader) runDetail(ctx context.Context, planID string) (*RunDetail, erro
 	if err != nil {
 		return nil, err
 	}
-	d.Executor, d.Name, d.State, d.Desired, d.Done = run.RunExecutor, run.RunName, record.State(run.RunState), Desired(run.RunDesired), run.RunDone
+	d.Executor, d.Name, d.State, d.Desired, d.Done = run.RunExecutor, run.RunName, record.State(run.RunState),
+		Desired(run.RunDesired), run.RunDone
 	d.Figures.DurationMs = tree.Duration(d.Plan.StartTime, d.Plan.EndTime)
 	d.Total.DurationMs = d.Figures.DurationMs
 	slices.SortFunc(d.Waits, func(a, b *record.Wait) int {
@@ -267,7 +270,10 @@ func (r *Reader) Runs(ctx context.Context, f RunFilter) ([]RunSummary, error) {
 	if f.Timeout == 0 {
 		f.Timeout = 10 * time.Second
 	}
-	args := []any{before.CreatedAt, before.PlanID, orNil(f.Executor), orNil(f.Name), orNil(string(f.State)), f.State.Terminal(), int32(f.Limit)}
+	args := []any{
+		before.CreatedAt, before.PlanID, orNil(f.Executor), orNil(f.Name), orNil(string(f.State)), f.State.Terminal(),
+		int32(f.Limit),
+	}
 	deadline := time.Now().Add(f.Timeout)
 	runs, err := pg.Read(ctx, r.db, func() (runs []RunSummary, err error) {
 		err = r.before(ctx, deadline, "force_custom_plan", runList.SQL, args, func(rows pgx.Rows) error {
@@ -307,8 +313,8 @@ func (r *Reader) RunWait(ctx context.Context, planID, waitID string) (record.Key
 	return record.Key{Kind: record.KindWait, Root: row.RootPlanID, Parent: row.PlanID, ID: waitID}, nil
 }
 
-// RunStands returns what a run should do, unless it has ended: then the error is [ErrEnded]. It is [record.ErrNotFound] if the plan
-// is not that of a run of the runtime. An empty root means any, else another tree has no such run.
+// RunStands returns what a run should do, unless it has ended: then the error is [ErrEnded]. It is [record.ErrNotFound]
+// if the plan is not that of a run of the runtime. An empty root means any, else another tree has no such run.
 func (r *Reader) RunStands(ctx context.Context, rootPlanID, planID string) (Desired, error) {
 	row, err := pg.Read(ctx, r.db, func() (db.RunStandsRow, error) { return r.queries.RunStands(ctx, r.db, planID) })
 	switch {

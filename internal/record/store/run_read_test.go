@@ -29,7 +29,10 @@ func beginChild(t *testing.T, s *store.Store, l store.Lease, id string) {
 	child := newRun(l.RootPlanID)
 	child.PlanID, child.Parent = id, &store.ParentCall{PlanID: l.PlanID, StepID: "s", ToolCallID: "call"}
 	if err := s.WriteRun(t.Context(), l, []record.Change{
-		&record.Plan{RootPlanID: l.RootPlanID, CurrentPlanID: id, ParentPlanID: &l.PlanID, ToolCallID: new("call"), State: new(record.Running)},
+		&record.Plan{
+			RootPlanID: l.RootPlanID, CurrentPlanID: id, ParentPlanID: &l.PlanID, ToolCallID: new("call"),
+			State: new(record.Running),
+		},
 	}, store.Begin(child)); err != nil {
 		t.Fatal(err)
 	}
@@ -57,26 +60,32 @@ func TestRunDetail(t *testing.T) {
 	s := storetest.Open(t)
 	startRun(t, s, newRun("p"))
 	addWorker(t, s, "w", time.Hour)
-	if d := runDetail(t, s, "p"); d.State != record.Pending || d.Executor != "agent" || *d.Name != "reader" || len(d.WaitingFor) != 0 || d.CreatedAt == nil || d.Plan.Summary != nil {
+	if d := runDetail(t, s, "p"); d.State != record.Pending || d.Executor != "agent" || *d.Name != "reader" ||
+		len(d.WaitingFor) != 0 || d.CreatedAt == nil || d.Plan.Summary != nil {
 		t.Errorf("before it is claimed: %+v", d)
 	}
 	root := claimOne(t, s, "w").Lease
-	write(t, s, root, append(cycleOf("p", "p", 10), &record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Running)}))
+	write(t, s, root, append(cycleOf("p", "p", 10), &record.Plan{
+		RootPlanID: "p", CurrentPlanID: "p", State: new(record.Running),
+	}))
 	beginChild(t, s, root, "c")
 	child := claimOne(t, s, "w").Lease
 	write(t, s, root, nil, store.Park(time.Time{}))
 	asked := &record.Wait{
-		RootPlanID: "p", PlanID: "c", WaitID: "approval", Type: new(record.WaitActionValidation), ToolCallID: new("t"), StartTime: new(time.Now()),
-		Subject: json.RawMessage(`{"name":"git.commit","parameters":{"message":"m"}}`),
+		RootPlanID: "p", PlanID: "c", WaitID: "approval", Type: new(record.WaitActionValidation), ToolCallID: new("t"),
+		StartTime: new(time.Now()),
+		Subject:   json.RawMessage(`{"name":"git.commit","parameters":{"message":"m"}}`),
 	}
 	write(t, s, child, append(cycleOf("p", "c", 5), asked))
 	if d := runDetail(t, s, "p"); d.State != record.Running || d.Figures.InputTokens != 10 || d.Total.InputTokens != 15 {
 		t.Errorf("while the child goes on: %s, %+v, %+v", d.State, d.Figures, d.Total)
 	}
-	write(t, s, child, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "c", State: new(record.Waiting)}}, store.Park(time.Now().Add(time.Hour)))
+	write(t, s, child, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "c", State: new(record.Waiting)}},
+		store.Park(time.Now().Add(time.Hour)))
 	for _, id := range []string{"p", "c"} {
 		d := runDetail(t, s, id)
-		if d.State != record.Waiting || len(d.Waits) != 1 || d.Waits[0].PlanID != "c" || string(d.Waits[0].Subject) != string(asked.Subject) {
+		if d.State != record.Waiting || len(d.Waits) != 1 || d.Waits[0].PlanID != "c" ||
+			string(d.Waits[0].Subject) != string(asked.Subject) {
 			t.Errorf("%s while the child waits: %s, %+v", id, d.State, d.Waits)
 		}
 		key, err := s.RunWait(t.Context(), id, "approval")
@@ -101,7 +110,9 @@ func TestRunDetail(t *testing.T) {
 	}
 	child = claimOne(t, s, "w").Lease
 	end := func(l store.Lease, text string, ops ...store.RunOp) {
-		write(t, s, l, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: l.PlanID, State: new(record.Completed), Summary: &text}}, append(ops, store.Finish(nil))...)
+		write(t, s, l, []record.Change{
+			&record.Plan{RootPlanID: "p", CurrentPlanID: l.PlanID, State: new(record.Completed), Summary: &text},
+		}, append(ops, store.Finish(nil))...)
 	}
 	end(child, "of the child", store.Signal("p"))
 	root = claimOne(t, s, "w").Lease
@@ -130,7 +141,8 @@ func TestRunSaysWhatItWaitsFor(t *testing.T) {
 	startRun(t, s, r)
 	add := func(id string, lease time.Duration, provides ...string) {
 		t.Helper()
-		if _, err := s.AddWorker(t.Context(), store.Worker{ID: id, Host: "h", Release: "r", Provides: provides, Slots: 1}, lease); err != nil {
+		if _, err := s.AddWorker(t.Context(), store.Worker{ID: id, Host: "h", Release: "r", Provides: provides, Slots: 1},
+			lease); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -158,8 +170,11 @@ func TestRunSaysWhatItWaitsFor(t *testing.T) {
 		t.Fatal(claimed, err)
 	}
 	child := newRun("p")
-	child.PlanID, child.Needs, child.Parent = "c", []string{"model:other"}, &store.ParentCall{PlanID: "p", StepID: "s", ToolCallID: "t"}
-	write(t, s, claimed[0].Lease, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "c", ParentPlanID: new("p"), ToolCallID: new("t")}}, store.Begin(child))
+	child.PlanID, child.Needs, child.Parent = "c", []string{"model:other"},
+		&store.ParentCall{PlanID: "p", StepID: "s", ToolCallID: "t"}
+	write(t, s, claimed[0].Lease,
+		[]record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "c", ParentPlanID: new("p"), ToolCallID: new("t")}},
+		store.Begin(child))
 	want("model:other")
 }
 
@@ -182,14 +197,19 @@ func TestRunList(t *testing.T) {
 	states := []record.State{record.Failed, record.Waiting, record.Running, record.Paused, record.Completed}
 	for _, c := range claim(t, s, "w", 5) {
 		i := int(c.PlanID[1] - '0')
-		changes := []record.Change{&record.Plan{RootPlanID: c.PlanID, CurrentPlanID: c.PlanID, State: &states[i], ErrorMessage: new(strings.Repeat("e", 2_000))}}
+		changes := []record.Change{
+			&record.Plan{
+				RootPlanID: c.PlanID, CurrentPlanID: c.PlanID, State: &states[i], ErrorMessage: new(strings.Repeat("e", 2_000)),
+			},
+		}
 		switch states[i] {
 		case record.Failed, record.Completed:
 			write(t, s, c.Lease, changes, store.Finish(nil))
 		case record.Waiting:
 			beginChild(t, s, c.Lease, c.PlanID+"-child")
 			child := claimOne(t, s, "w").Lease
-			write(t, s, child, []record.Change{&record.Wait{RootPlanID: c.PlanID, PlanID: child.PlanID, WaitID: "w"}}, store.Park(time.Time{}))
+			write(t, s, child, []record.Change{&record.Wait{RootPlanID: c.PlanID, PlanID: child.PlanID, WaitID: "w"}},
+				store.Park(time.Time{}))
 			write(t, s, c.Lease, changes, store.Park(time.Time{}))
 		default:
 			write(t, s, c.Lease, changes)
@@ -206,7 +226,8 @@ func TestRunList(t *testing.T) {
 			}
 			for _, r := range runs {
 				ids += r.Plan.CurrentPlanID + " "
-				if f.State != "" && r.State != f.State || r.CreatedAt == nil || r.Plan.ErrorMessage != nil && len(*r.Plan.ErrorMessage) != 1_000 {
+				if f.State != "" && r.State != f.State || r.CreatedAt == nil || r.Plan.ErrorMessage != nil &&
+					len(*r.Plan.ErrorMessage) != 1_000 {
 					t.Errorf("%+v in the list of %+v", r, f)
 				}
 			}
@@ -261,12 +282,15 @@ func TestRunStands(t *testing.T) {
 		t.Fatal(err)
 	}
 	storetest.Write(t, s, &record.Plan{RootPlanID: "theirs", CurrentPlanID: "theirs"})
-	for _, tt := range []struct{ root, plan, want string }{{"", "p", "PAUSE"}, {"p", "p", "PAUSE"}, {"other", "p", "none"}, {"", "theirs", "none"}} {
+	for _, tt := range []struct {
+		root, plan, want string
+	}{{"", "p", "PAUSE"}, {"p", "p", "PAUSE"}, {"other", "p", "none"}, {"", "theirs", "none"}} {
 		if got := stands(tt.root, tt.plan); got != tt.want {
 			t.Errorf("%s under %q is %s, want %s", tt.plan, tt.root, got, tt.want)
 		}
 	}
-	write(t, s, claimOne(t, s, "w").Lease, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Cancelled)}}, store.Finish(nil))
+	write(t, s, claimOne(t, s, "w").Lease,
+		[]record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Cancelled)}}, store.Finish(nil))
 	if got := stands("p", "p"); got != "ended" {
 		t.Errorf("it is %s", got)
 	}

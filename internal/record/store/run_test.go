@@ -19,14 +19,18 @@ import (
 // newRun returns a root run that needs nothing.
 func newRun(id string) store.NewRun {
 	return store.NewRun{
-		Run:   store.Run{RootPlanID: id, PlanID: id, Executor: "agent", Name: "reader", Input: json.RawMessage(`{"request":"Read."}`), Owner: id},
+		Run: store.Run{
+			RootPlanID: id, PlanID: id, Executor: "agent", Name: "reader", Input: json.RawMessage(`{"request":"Read."}`),
+			Owner: id,
+		},
 		Needs: []string{},
 	}
 }
 
 func startRun(t *testing.T, s *store.Store, r store.NewRun) {
 	t.Helper()
-	if err := s.StartRun(t.Context(), r, []record.Change{&record.Plan{RootPlanID: r.RootPlanID, CurrentPlanID: r.PlanID, Title: new("Read.")}}); err != nil {
+	if err := s.StartRun(t.Context(), r,
+		[]record.Change{&record.Plan{RootPlanID: r.RootPlanID, CurrentPlanID: r.PlanID, Title: new("Read.")}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -34,7 +38,8 @@ func startRun(t *testing.T, s *store.Store, r store.NewRun) {
 // addWorker registers a worker with a lease.
 func addWorker(t *testing.T, s *store.Store, id string, lease time.Duration) {
 	t.Helper()
-	if _, err := s.AddWorker(t.Context(), store.Worker{ID: id, Host: "h", Release: "r", Provides: []string{}, Slots: 1}, lease); err != nil {
+	if _, err := s.AddWorker(t.Context(), store.Worker{ID: id, Host: "h", Release: "r", Provides: []string{}, Slots: 1},
+		lease); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -85,7 +90,8 @@ func planTitle(t *testing.T, s *store.Store, planID string) string {
 
 func retitle(t *testing.T, s *store.Store, l store.Lease, to string, ops ...store.RunOp) error {
 	t.Helper()
-	return s.WriteRun(t.Context(), l, []record.Change{&record.Plan{RootPlanID: l.RootPlanID, CurrentPlanID: l.PlanID, Title: &to}}, ops...)
+	return s.WriteRun(t.Context(), l,
+		[]record.Change{&record.Plan{RootPlanID: l.RootPlanID, CurrentPlanID: l.PlanID, Title: &to}}, ops...)
 }
 
 // TestRunIsFenced checks that only the worker that claimed a run last can write to it, and that what a
@@ -98,7 +104,8 @@ func TestRunIsFenced(t *testing.T) {
 	addWorker(t, s, "b", time.Hour)
 
 	first := claimOne(t, s, "a")
-	if first.Lease.Epoch != 1 || first.Takeovers != 0 || first.Name != "reader" || string(first.Input) != `{"request":"Read."}` || first.Desired != store.DesiredRun {
+	if first.Lease.Epoch != 1 || first.Takeovers != 0 || first.Name != "reader" ||
+		string(first.Input) != `{"request":"Read."}` || first.Desired != store.DesiredRun {
 		t.Errorf("claimed %+v", first)
 	}
 	if err := retitle(t, s, first.Lease, "by a"); err != nil {
@@ -127,7 +134,8 @@ func TestRunIsFenced(t *testing.T) {
 	if err := retitle(t, s, second.Lease, "after the end"); !errors.Is(err, store.ErrLeaseLost) {
 		t.Errorf("after the end: %v", err)
 	}
-	if err := s.WriteRun(t.Context(), second.Lease, []record.Change{&record.Plan{RootPlanID: "p"}}); err == nil || errors.Is(err, store.ErrLeaseLost) {
+	if err := s.WriteRun(t.Context(), second.Lease, []record.Change{&record.Plan{RootPlanID: "p"}}); err == nil ||
+		errors.Is(err, store.ErrLeaseLost) {
 		t.Errorf("a change that is not valid: %v", err)
 	}
 }
@@ -322,7 +330,9 @@ func TestClaimsAreFair(t *testing.T) {
 		child := newRun("wide")
 		child.PlanID, child.Owner = fmt.Sprint("wide-", n), "somebody"
 		ops = append(ops, store.Begin(child))
-		children = append(children, &record.Plan{RootPlanID: "wide", CurrentPlanID: child.PlanID, ParentPlanID: new("wide"), ToolCallID: new("c")})
+		children = append(children, &record.Plan{
+			RootPlanID: "wide", CurrentPlanID: child.PlanID, ParentPlanID: new("wide"), ToolCallID: new("c"),
+		})
 	}
 	if err := s.WriteRun(t.Context(), l[i].Lease, children, ops...); err != nil {
 		t.Fatal(err)
@@ -357,7 +367,9 @@ func TestStartIsIdempotent(t *testing.T) {
 		all.Go(func() {
 			r := newRun(fmt.Sprint("p", i))
 			r.IdempotencyKey, r.RequestSHA256 = "key", "hash"
-			results[i] = s.StartRun(t.Context(), r, []record.Change{&record.Plan{RootPlanID: r.PlanID, CurrentPlanID: r.PlanID, Title: new("t")}})
+			results[i] = s.StartRun(t.Context(), r, []record.Change{
+				&record.Plan{RootPlanID: r.PlanID, CurrentPlanID: r.PlanID, Title: new("t")},
+			})
 		})
 	}
 	all.Wait()
@@ -367,7 +379,8 @@ func TestStartIsIdempotent(t *testing.T) {
 	}
 	for i, err := range results {
 		before := new(store.StartedBeforeError)
-		if i != first && (!errors.As(err, &before) || before.PlanID != fmt.Sprint("p", first) || before.RequestSHA256 != "hash") {
+		if i != first && (!errors.As(err, &before) || before.PlanID != fmt.Sprint("p", first) ||
+			before.RequestSHA256 != "hash") {
 			t.Errorf("start %d: %v", i, err)
 		}
 		if _, _, err := s.PlanTree(t.Context(), "", fmt.Sprint("p", i)); (err == nil) != (i == first) {
@@ -390,7 +403,9 @@ func TestLeaseOfAWorker(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, wanted, err := s.Beat(t.Context(), worker, nil, 0)
-	if want := []store.Wanted{{RootPlanID: "p", PlanID: "p", Epoch: lease.Epoch, Desired: store.DesiredCancel}}; err != nil || !slices.Equal(wanted, want) {
+	if want := []store.Wanted{
+		{RootPlanID: "p", PlanID: "p", Epoch: lease.Epoch, Desired: store.DesiredCancel},
+	}; err != nil || !slices.Equal(wanted, want) {
 		t.Errorf("the heartbeat brought %+v, %v", wanted, err)
 	}
 	holders, err := s.Holders(t.Context())
@@ -420,7 +435,8 @@ func TestLeaseOfAWorker(t *testing.T) {
 		t.Errorf("a heartbeat after the end: %v", err)
 	}
 	var asked store.Desired
-	if err := s.WriteRun(t.Context(), back.Lease, nil, store.Applied(), store.Finish(nil), store.Asked(&asked)); err != nil || asked != store.DesiredCancel {
+	if err := s.WriteRun(t.Context(), back.Lease, nil, store.Applied(), store.Finish(nil),
+		store.Asked(&asked)); err != nil || asked != store.DesiredCancel {
 		t.Fatal(asked, err)
 	}
 	if err := s.Control(t.Context(), "p", store.Pause, ""); !errors.Is(err, store.ErrEnded) {
@@ -451,7 +467,8 @@ func TestControlGoesDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	var paused []string
-	if err := db.Pool.QueryRow(t.Context(), "SELECT array_agg(plan_id ORDER BY plan_id) FROM actlog.run WHERE desired = 'PAUSE'").Scan(&paused); err != nil {
+	if err := db.Pool.QueryRow(t.Context(),
+		"SELECT array_agg(plan_id ORDER BY plan_id) FROM actlog.run WHERE desired = 'PAUSE'").Scan(&paused); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(paused, []string{"a", "b"}) {
@@ -468,7 +485,10 @@ func TestFirstDecisionCounts(t *testing.T) {
 	lease := claimOne(t, s, "w").Lease
 	past := time.Now().Add(-time.Minute)
 	err := s.WriteRun(t.Context(), lease, []record.Change{
-		&record.Wait{RootPlanID: "p", PlanID: "p", WaitID: "w", Type: new(record.WaitUserInput), FormInputs: json.RawMessage(`[{"label":"City"}]`)},
+		&record.Wait{
+			RootPlanID: "p", PlanID: "p", WaitID: "w", Type: new(record.WaitUserInput),
+			FormInputs: json.RawMessage(`[{"label":"City"}]`),
+		},
 		&record.Wait{RootPlanID: "p", PlanID: "p", WaitID: "late", ExpiresAt: &past},
 	}, store.Park(time.Time{}))
 	if err != nil {
@@ -485,7 +505,9 @@ func TestFirstDecisionCounts(t *testing.T) {
 				if w.Type != record.WaitUserInput || string(w.FormInputs) != `[{"label":"City"}]` {
 					t.Errorf("the wait is %+v", w)
 				}
-				return &record.Wait{RootPlanID: "p", PlanID: "p", WaitID: "w", State: new(record.Submitted), DecidedBy: new(fmt.Sprint(i))}, nil
+				return &record.Wait{
+					RootPlanID: "p", PlanID: "p", WaitID: "w", State: new(record.Submitted), DecidedBy: new(fmt.Sprint(i)),
+				}, nil
 			})
 		})
 	}
@@ -558,7 +580,8 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// TestFinishClosesWhatIsLive: the end of a run closes what is live in it and ends the runs below it, in one transaction, and nobody writes to them any more.
+// TestFinishClosesWhatIsLive: the end of a run closes what is live in it and ends the runs below it, in one
+// transaction, and nobody writes to them any more.
 func TestFinishClosesWhatIsLive(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
@@ -570,8 +593,12 @@ func TestFinishClosesWhatIsLive(t *testing.T) {
 	rows := []record.Change{
 		&record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "s", State: new(record.Running)},
 		&record.ThinkAct{RootPlanID: "p", StepID: "s", Seq: 0, State: new(record.Running), ThinkStartTime: new(time.Now())},
-		&record.ActTool{RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: "t", State: new(record.Running), Attempt: new(int64(2))},
-		&record.Plan{RootPlanID: "p", CurrentPlanID: "c", ParentPlanID: new("p"), ToolCallID: new("t"), State: new(record.Running)},
+		&record.ActTool{
+			RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: "t", State: new(record.Running), Attempt: new(int64(2)),
+		},
+		&record.Plan{
+			RootPlanID: "p", CurrentPlanID: "c", ParentPlanID: new("p"), ToolCallID: new("t"), State: new(record.Running),
+		},
 		&record.AgentExecution{RootPlanID: "p", PlanID: "c", StepID: "cs"},
 		&record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "done", State: new(record.Completed)},
 		&record.Wait{RootPlanID: "p", PlanID: "c", WaitID: "w", State: new(record.Waiting)},
@@ -583,11 +610,15 @@ func TestFinishClosesWhatIsLive(t *testing.T) {
 	closes := func(live []store.Live) (changes []record.Change) {
 		found = nil
 		for _, row := range live {
-			found = append(found, strings.TrimSpace(fmt.Sprintf("%s %s %s%s %s %t %t", row.Kind, row.PlanID, row.StepID, row.ID, row.State, row.Thinks, row.Starts)))
+			found = append(
+				found, strings.TrimSpace(fmt.Sprintf("%s %s %s%s %s %t %t", row.Kind, row.PlanID, row.StepID, row.ID, row.State,
+					row.Thinks, row.Starts)),
+			)
 		}
 		return []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "c", State: new(record.Cancelled)}}
 	}
-	write(t, s, lease, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Failed)}}, store.Finish(closes))
+	write(t, s, lease, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Failed)}},
+		store.Finish(closes))
 	slices.Sort(found)
 	want := []string{
 		"actTool p st RUNNING false true", "agentExecution c cs IDLE false false", "agentExecution p s RUNNING false false",
@@ -600,11 +631,14 @@ func TestFinishClosesWhatIsLive(t *testing.T) {
 	if err := retitle(t, s, below.Lease, "late"); !errors.Is(err, store.ErrLeaseLost) {
 		t.Errorf("a run below wrote: %v", err)
 	}
-	if state := storetest.Query[string](t, s, "SELECT state FROM actlog.plan_execution_record WHERE current_plan_id = 'c'"); state != "CANCELLED" {
+	if state := storetest.Query[string](t, s,
+		"SELECT state FROM actlog.plan_execution_record WHERE current_plan_id = 'c'"); state != "CANCELLED" {
 		t.Errorf("the plan below is %s", state)
 	}
 	wanted, err := s.Wanted(t.Context(), "w", []string{"c"})
-	if stop := []store.Wanted{{RootPlanID: "p", PlanID: "c", Epoch: below.Lease.Epoch, Desired: store.DesiredCancel}}; err != nil || !slices.Equal(wanted, stop) {
+	if stop := []store.Wanted{
+		{RootPlanID: "p", PlanID: "c", Epoch: below.Lease.Epoch, Desired: store.DesiredCancel},
+	}; err != nil || !slices.Equal(wanted, stop) {
 		t.Errorf("the worker is told %+v, %v", wanted, err)
 	}
 	if err := s.WriteRun(t.Context(), lease, nil, store.Finish(closes)); !errors.Is(err, store.ErrLeaseLost) {

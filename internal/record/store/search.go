@@ -41,7 +41,9 @@ type searching struct {
 
 // search lists the root plans that a query finds and that the list may have. It goes from the
 // newest to the oldest, and ends when it has a page.
-func (r *Reader) search(ctx context.Context, text string, list db.PlanListParams, deadline time.Time) ([]PlanSummary, error) {
+func (r *Reader) search(
+	ctx context.Context, text string, list db.PlanListParams, deadline time.Time,
+) ([]PlanSummary, error) {
 	query, err := search.Parse(text)
 	if err != nil {
 		return nil, &record.InvalidError{Code: record.CodeInvalidValue, Field: "q", Reason: err.Error()}
@@ -176,7 +178,8 @@ func (s *searching) check(ctx context.Context, candidates []candidate) error {
 		}
 		floor := s.floor()
 		trees, err := timed(ctx, s.Reader, s.deadline, pgx.RowToStructByPos[db.SearchMatchesRow], db.SearchMatches,
-			s.list.BeforeTime, s.list.BeforeID, floor.BeganAt, floor.RootPlanID, s.query.Like, s.query.Regexp, inSlices, positions)
+			s.list.BeforeTime, s.list.BeforeID, floor.BeganAt, floor.RootPlanID, s.query.Like, s.query.Regexp, inSlices,
+			positions)
 		if err != nil {
 			return err
 		}

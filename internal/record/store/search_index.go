@@ -52,7 +52,8 @@ func (x *indexer) IndexSearch(ctx context.Context, tx pgx.Tx, least int) (more b
 	if _, err := tx.Exec(ctx, planAgain); err != nil {
 		return false, err
 	}
-	if more, err = x.queries.SearchFreshDue(ctx, tx, db.SearchFreshDueParams{Most: int32(least) + 1, Bytes: freshBytes}); err != nil || !more {
+	if more, err = x.queries.SearchFreshDue(ctx, tx,
+		db.SearchFreshDueParams{Most: int32(least) + 1, Bytes: freshBytes}); err != nil || !more {
 		return false, err
 	}
 	fresh, err := x.queries.SearchFreshFirst(ctx, tx, db.SearchFreshFirstParams{Most: FreshTexts, Bytes: indexBytes})
@@ -91,7 +92,9 @@ func (x *indexer) IndexSearch(ctx context.Context, tx pgx.Tx, least int) (more b
 	if err := x.index(ctx, tx, trees, lines); err != nil {
 		return false, err
 	}
-	return true, x.queries.SearchFreshDelete(ctx, tx, db.SearchFreshDeleteParams{RootPlanIds: slices.Collect(maps.Keys(lines)), Ids: ids})
+	return true, x.queries.SearchFreshDelete(ctx, tx, db.SearchFreshDeleteParams{
+		RootPlanIds: slices.Collect(maps.Keys(lines)), Ids: ids,
+	})
 }
 
 // IndexMissing adds trees that the search does not know to the index, in the caller's transaction:
@@ -106,7 +109,9 @@ func (x *indexer) IndexMissing(ctx context.Context, tx pgx.Tx, after PlanCursor)
 	if err := x.queries.PlanLockTable(ctx, tx); err != nil { // first, as every writer
 		return nil, err
 	}
-	missing, err := x.queries.SearchMissing(ctx, tx, db.SearchMissingParams{AfterTime: after.BeganAt, AfterID: after.RootPlanID, Most: sliceTrees})
+	missing, err := x.queries.SearchMissing(ctx, tx, db.SearchMissingParams{
+		AfterTime: after.BeganAt, AfterID: after.RootPlanID, Most: sliceTrees,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +197,8 @@ func (x *indexer) index(ctx context.Context, tx pgx.Tx, held []db.SearchHoldRow,
 		}
 	}
 	if len(roots) > 0 {
-		if err := x.queries.SearchTextKeep(ctx, tx, db.SearchTextKeepParams{RootPlanIds: roots, Texts: texts, BeganAt: began}); err != nil {
+		if err := x.queries.SearchTextKeep(ctx, tx,
+			db.SearchTextKeepParams{RootPlanIds: roots, Texts: texts, BeganAt: began}); err != nil {
 			return err
 		}
 	}
@@ -237,7 +243,9 @@ func (x *indexer) addSlice(ctx context.Context, tx pgx.Tx, trees []db.SearchHold
 	if err != nil {
 		return err
 	}
-	_, err = tx.CopyFrom(ctx, pgx.Identifier{"actlog", "search_member"}, []string{"slice", "position", "began_at", "root_plan_id"},
+	_, err = tx.CopyFrom(ctx, pgx.Identifier{"actlog", "search_member"}, []string{
+		"slice", "position", "began_at", "root_plan_id",
+	},
 		pgx.CopyFromSlice(len(trees), func(i int) ([]any, error) {
 			return []any{slice, int32(i), trees[i].BeganAt, trees[i].RootPlanID}, nil
 		}))

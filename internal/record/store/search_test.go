@@ -86,11 +86,25 @@ func sweep(t testing.TB, s *store.Store) {
 // wordyTree has a word of its own in each text that is searched, and others in texts that are not.
 func wordyTree() []record.Change {
 	return []record.Change{
-		&record.Plan{RootPlanID: "p", CurrentPlanID: "p", Title: new("The TITLE"), UserRequest: new("request of\nÄnne"), Summary: new("summary"), ErrorMessage: new("disk_full: 100%"), ErrorKind: new("ENOSPC"), Project: new("sales")},
-		&record.Plan{RootPlanID: "p", CurrentPlanID: "p-sub", ParentPlanID: new("p"), ToolCallID: new("t"), Title: new("subtitle")},
-		&record.AgentExecution{RootPlanID: "p", PlanID: "p-sub", StepID: "s", AgentName: new("researcher"), AgentRequest: new("unsearched"), ErrorMessage: new("stepped on"), ErrorKind: new("StepError")},
-		&record.ThinkAct{RootPlanID: "p", StepID: "s", ThinkInput: new("prompted"), ErrorMessage: new("ECONNREFUSED 10.0.0.1"), ErrorKind: new("RateLimited")},
-		&record.ActTool{RootPlanID: "p", StepID: "s", ToolCallID: "t", Name: new("get_weather"), Parameters: new("argued"), ErrorMessage: new("at src/main.go:42"), ErrorKind: new("TimeoutError")},
+		&record.Plan{
+			RootPlanID: "p", CurrentPlanID: "p", Title: new("The TITLE"), UserRequest: new("request of\nÄnne"),
+			Summary: new("summary"), ErrorMessage: new("disk_full: 100%"), ErrorKind: new("ENOSPC"), Project: new("sales"),
+		},
+		&record.Plan{
+			RootPlanID: "p", CurrentPlanID: "p-sub", ParentPlanID: new("p"), ToolCallID: new("t"), Title: new("subtitle"),
+		},
+		&record.AgentExecution{
+			RootPlanID: "p", PlanID: "p-sub", StepID: "s", AgentName: new("researcher"), AgentRequest: new("unsearched"),
+			ErrorMessage: new("stepped on"), ErrorKind: new("StepError"),
+		},
+		&record.ThinkAct{
+			RootPlanID: "p", StepID: "s", ThinkInput: new("prompted"), ErrorMessage: new("ECONNREFUSED 10.0.0.1"),
+			ErrorKind: new("RateLimited"),
+		},
+		&record.ActTool{
+			RootPlanID: "p", StepID: "s", ToolCallID: "t", Name: new("get_weather"), Parameters: new("argued"),
+			ErrorMessage: new("at src/main.go:42"), ErrorKind: new("TimeoutError"),
+		},
 		&record.Plan{RootPlanID: "q", CurrentPlanID: "q", Title: new("another")},
 	}
 }
@@ -104,14 +118,17 @@ func TestSearchFindsTexts(t *testing.T) {
 	check := func(when string) {
 		t.Helper()
 		for _, q := range []string{
-			"title", "TITLE the", "subtitle", "request änne", "summ", "Disk_Full", "100%", "enospc", "RESEARCHER", "search", "stepped", "steperror", "refused", "10.0.0.1",
+			"title", "TITLE the", "subtitle", "request änne", "summ", "Disk_Full", "100%", "enospc", "RESEARCHER", "search",
+			"stepped", "steperror", "refused", "10.0.0.1",
 			"ratelimited", "get_weather", "weather", "main.go:42", "timeout", "title weather refused timeout", "of", "%",
 		} {
 			if got := found(t, s, store.PlanFilter{Query: q}); !slices.Equal(got, []string{"p"}) {
 				t.Errorf("%s, %q finds %q", when, q, got)
 			}
 		}
-		for _, q := range []string{"unsearched", "prompted", "argued", "title nothing", "title another", "itl3", "le", `\`, "titlesubtitle"} {
+		for _, q := range []string{
+			"unsearched", "prompted", "argued", "title nothing", "title another", "itl3", "le", `\`, "titlesubtitle",
+		} {
 			if got := found(t, s, store.PlanFilter{Query: q}); len(got) > 0 {
 				t.Errorf("%s, %q finds %q", when, q, got)
 			}
@@ -126,7 +143,9 @@ func TestSearchFindsTexts(t *testing.T) {
 	check("fresh")
 	index(t, s)
 	check("indexed")
-	if _, err := s.DB().Exec(t.Context(), "DELETE FROM actlog.search_text; DELETE FROM actlog.search_slice; DELETE FROM actlog.search_member; DELETE FROM actlog.search_gram"); err != nil {
+	if _, err := s.DB().Exec(t.Context(),
+		"DELETE FROM actlog.search_text; DELETE FROM actlog.search_slice; DELETE FROM actlog.search_member; DELETE FROM "+
+			"actlog.search_gram"); err != nil {
 		t.Fatal(err)
 	}
 	if got := found(t, s, store.PlanFilter{Query: "title"}); len(got) > 0 {
@@ -153,7 +172,9 @@ func TestSearchKeepsATextOnce(t *testing.T) {
 	s := storetest.Open(t)
 	for range 3 {
 		storetest.Write(t, s, wordyTree()...)
-		storetest.Write(t, s, &record.ActTool{RootPlanID: "p", StepID: "s", Seq: 1, ToolCallID: "u", Name: new("get_weather")})
+		storetest.Write(t, s, &record.ActTool{
+			RootPlanID: "p", StepID: "s", Seq: 1, ToolCallID: "u", Name: new("get_weather"),
+		})
 	}
 	if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.search_fresh"); n != 2 {
 		t.Errorf("%d fresh rows", n)
@@ -292,7 +313,9 @@ func TestSearchForgetsTreesOfTracesThatMove(t *testing.T) {
 			if got := found(t, s, store.PlanFilter{Query: tool}); !slices.Equal(got, []string{"native"}) {
 				t.Errorf("%q finds %q", tool, got)
 			}
-			if n := storetest.Query[int](t, s, "SELECT (SELECT count(*) FROM actlog.search_text WHERE root_plan_id = $1) + (SELECT count(*) FROM actlog.search_fresh WHERE root_plan_id = $1)", id); n != 0 {
+			if n := storetest.Query[int](t, s,
+				"SELECT (SELECT count(*) FROM actlog.search_text WHERE root_plan_id = $1) + (SELECT count(*) FROM "+
+					"actlog.search_fresh WHERE root_plan_id = $1)", id); n != 0 {
 				t.Errorf("%d rows of texts are left", n)
 			}
 			if err := s.DeletePlan(t.Context(), "native"); err != nil {
@@ -315,7 +338,9 @@ func TestSearchFindsErrorsOfAttempts(t *testing.T) {
 		return []record.Change{
 			&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-s", Attempt: &n, ErrorMessage: message},
 			&record.ThinkAct{RootPlanID: root, StepID: root + "-s", Attempt: &n, ErrorKind: kind},
-			&record.ActTool{RootPlanID: root, StepID: root + "-s", ToolCallID: "t", Attempt: &n, ErrorMessage: new("tool " + *message)},
+			&record.ActTool{
+				RootPlanID: root, StepID: root + "-s", ToolCallID: "t", Attempt: &n, ErrorMessage: new("tool " + *message),
+			},
 		}
 	}
 	s := storetest.Open(t)
@@ -327,7 +352,9 @@ func TestSearchFindsErrorsOfAttempts(t *testing.T) {
 	all := []string{"apart", "backwards", "together"}
 	check := func(when string) {
 		t.Helper()
-		for _, q := range []string{"failure 1", "failure 2", "failure 3", "kind1", "kind2", "kind3", `"tool failure 1"`, "tool 1 2 3 kind1 kind2"} {
+		for _, q := range []string{
+			"failure 1", "failure 2", "failure 3", "kind1", "kind2", "kind3", `"tool failure 1"`, "tool 1 2 3 kind1 kind2",
+		} {
 			got := found(t, s, store.PlanFilter{Query: strings.Trim(q, `"`)})
 			if slices.Sort(got); !slices.Equal(got, all) {
 				t.Errorf("%s, %q finds %q", when, q, got)
@@ -350,10 +377,17 @@ func TestSearchKeepsTextsOfRootPlansFirst(t *testing.T) {
 		id := fmt.Sprint("p", tree)
 		changes := []record.Change{}
 		for i := range 30 {
-			changes = append(changes, &record.AgentExecution{RootPlanID: id, PlanID: id, StepID: fmt.Sprint(id, "-s", i), ErrorMessage: large(1000 + i)},
-				&record.Plan{RootPlanID: id, CurrentPlanID: fmt.Sprint("a", id, i), ParentPlanID: &id, ToolCallID: new("t"), ErrorMessage: large(2000 + i)})
+			changes = append(changes, &record.AgentExecution{
+				RootPlanID: id, PlanID: id, StepID: fmt.Sprint(id, "-s", i), ErrorMessage: large(1000 + i),
+			},
+				&record.Plan{
+					RootPlanID: id, CurrentPlanID: fmt.Sprint("a", id, i), ParentPlanID: &id, ToolCallID: new("t"),
+					ErrorMessage: large(2000 + i),
+				})
 		}
-		changes = append(changes, &record.Plan{RootPlanID: id, CurrentPlanID: id, Title: new("the title"), UserRequest: new("the request"), Summary: large(3)})
+		changes = append(changes, &record.Plan{
+			RootPlanID: id, CurrentPlanID: id, Title: new("the title"), UserRequest: new("the request"), Summary: large(3),
+		})
 		storetest.Write(t, s, changes...)
 	}
 	check := func(when string) {
@@ -380,10 +414,14 @@ func TestSearchPages(t *testing.T) {
 	s := storetest.OpenURL(t, pg.URL)
 	words, now := []string{"red", "green", "blue", "x", "dark red"}, time.Now()
 	rapid.Check(t, func(rt *rapid.T) {
-		for _, table := range []string{"search_fresh", "search_text", "search_slice", "search_member", "search_gram", "agent_execution_record", "plan_execution_record", "change"} {
+		for _, table := range []string{
+			"search_fresh", "search_text", "search_slice", "search_member", "search_gram", "agent_execution_record",
+			"plan_execution_record", "change",
+		} {
 			execSQL(t, pg.Pool, "DELETE FROM actlog."+table)
 		}
-		execSQL(t, pg.Pool, "INSERT INTO actlog.search_deletion AS d (deletions) VALUES (1) ON CONFLICT (id) DO UPDATE SET deletions = d.deletions + 1")
+		execSQL(t, pg.Pool, "INSERT INTO actlog.search_deletion AS d (deletions) VALUES (1) ON CONFLICT (id) DO UPDATE "+
+			"SET deletions = d.deletions + 1")
 		texts, agents := map[string]string{}, map[string][]string{}
 		n, others := rapid.IntRange(1, 12).Draw(rt, "steps"), false
 		for i := range n {
@@ -392,7 +430,11 @@ func TestSearchPages(t *testing.T) {
 			texts[id] += " " + word + "\n"
 			agents[id] = append(agents[id], word)
 			step := &record.AgentExecution{RootPlanID: id, PlanID: id, StepID: fmt.Sprint(id, "-", i), AgentName: &word}
-			start := &record.Plan{RootPlanID: id, CurrentPlanID: id, StartTime: new(now.AddDate(rapid.SampledFrom([]int{-1, 0, 0, 1}).Draw(rt, "year"), 0, rapid.IntRange(-2, 2).Draw(rt, "day")))}
+			start := &record.Plan{
+				RootPlanID: id, CurrentPlanID: id,
+				StartTime: new(now.AddDate(rapid.SampledFrom([]int{-1, 0, 0, 1}).Draw(rt, "year"), 0,
+					rapid.IntRange(-2, 2).Draw(rt, "day"))),
+			}
 			switch rapid.IntRange(0, 5).Draw(rt, "start") {
 			case 0: // as runs that are imported
 				storetest.Write(t, s, start, step)
@@ -405,7 +447,8 @@ func TestSearchPages(t *testing.T) {
 			case 2: // by another program, which upkeep finds
 				others = true
 				storetest.Write(t, s, step)
-				execSQL(t, pg.Pool, fmt.Sprintf("UPDATE actlog.plan_execution_record SET start_time = '%s' WHERE root_plan_id = '%s'", start.StartTime.Format(time.RFC3339Nano), id))
+				execSQL(t, pg.Pool, fmt.Sprintf("UPDATE actlog.plan_execution_record SET start_time = '%s' WHERE root_plan_id "+
+					"= '%s'", start.StartTime.Format(time.RFC3339Nano), id))
 				indexMissing(t, s)
 				// It leaves trees with fresh texts to the next move, which knows their start.
 			default:
@@ -417,13 +460,17 @@ func TestSearchPages(t *testing.T) {
 			case 1:
 				indexMissing(t, s)
 			case 2: // clocks of servers differ
-				execSQL(t, pg.Pool, fmt.Sprintf("UPDATE actlog.plan_execution_record SET first_seen_at = first_seen_at - interval '%d min' WHERE root_plan_id = '%s' AND NOT EXISTS (SELECT FROM actlog.search_member WHERE root_plan_id = '%s')", rapid.IntRange(0, 2).Draw(rt, "before"), id, id))
+				execSQL(t, pg.Pool, fmt.Sprintf("UPDATE actlog.plan_execution_record SET first_seen_at = first_seen_at - "+
+					"interval '%d min' WHERE root_plan_id = '%s' AND NOT EXISTS (SELECT FROM actlog.search_member WHERE "+
+					"root_plan_id = '%s')", rapid.IntRange(0, 2).Draw(rt, "before"), id, id))
 			}
 		}
 		if others { // a server may have taken their start back, and remembers that it said its own: the next round finds that
 			indexMissing(t, s)
 		}
-		rows, _ := s.DB().Query(t.Context(), "SELECT root_plan_id FROM actlog.plan_execution_record ORDER BY COALESCE(start_time, first_seen_at) DESC, root_plan_id DESC")
+		rows, _ := s.DB().Query(t.Context(),
+			"SELECT root_plan_id FROM actlog.plan_execution_record ORDER BY COALESCE(start_time, first_seen_at) DESC, "+
+				"root_plan_id DESC")
 		order, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		if err != nil {
 			t.Fatal(err)
@@ -452,11 +499,15 @@ func TestSearchRefusesQueries(t *testing.T) {
 	s := storetest.Open(t)
 	for _, q := range []string{" ", strings.Repeat("x", 4096)} {
 		var invalid *record.InvalidError
-		if _, err := s.Plans(t.Context(), store.PlanFilter{Query: q, Limit: 1}); !errors.As(err, &invalid) || invalid.Field != "q" {
+		if _, err := s.Plans(t.Context(), store.PlanFilter{Query: q, Limit: 1}); !errors.As(err, &invalid) ||
+			invalid.Field != "q" {
 			t.Errorf("%.10q: %v", q, err)
 		}
 	}
-	for _, q := range []string{"'", `"`, "!", "&", "|", "(", ")", ":*", "<->", `\`, "%", "_", "$1", "--", ";", "'; DROP", "{", "}", "^", "[a-z]", "a.*", "…"} {
+	for _, q := range []string{
+		"'", `"`, "!", "&", "|", "(", ")", ":*", "<->", `\`, "%", "_", "$1", "--", ";", "'; DROP", "{", "}", "^", "[a-z]",
+		"a.*", "…",
+	} {
 		if got := found(t, s, store.PlanFilter{Query: q}); len(got) > 0 {
 			t.Errorf("%q finds %q", q, got)
 		}
@@ -483,7 +534,9 @@ func TestSearchQueryPlans(t *testing.T) {
 	if n := len(found(t, s, store.PlanFilter{Query: "title", Limit: 500})); n != 6_001 {
 		t.Errorf("all pages have %d plans", n)
 	}
-	ids := storetest.Query[[]string](t, s, "SELECT array_agg(root_plan_id) FROM (SELECT root_plan_id FROM actlog.plan_execution_record ORDER BY first_seen_at LIMIT 2000) AS x")
+	ids := storetest.Query[[]string](t, s,
+		"SELECT array_agg(root_plan_id) FROM (SELECT root_plan_id FROM actlog.plan_execution_record ORDER BY "+
+			"first_seen_at LIMIT 2000) AS x")
 	forever, after := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), "\U0010FFFF"
 	for _, tt := range []struct {
 		name, sql, mode string
@@ -491,8 +544,16 @@ func TestSearchQueryPlans(t *testing.T) {
 		args            []any
 	}{
 		{"fresh", db.SearchFresh, "force_generic_plan", 10, []any{[]string{"%nothing%"}, []string{}, forever, after}},
-		{"slices", db.SearchSlices, "force_generic_plan", 50, []any{forever, after, forever, after, 1 << 30, 16, []int64{1, 2, 3}}},
-		{"matches", db.SearchMatches, "force_generic_plan", 10, []any{forever, after, time.Time{}, "", []string{"%nothing%"}, []string{}, []int32{1, 2}, []int32{5, 6}}},
+		{
+			"slices", db.SearchSlices, "force_generic_plan", 50, []any{
+				forever, after, forever, after, 1 << 30, 16, []int64{1, 2, 3},
+			},
+		},
+		{
+			"matches", db.SearchMatches, "force_generic_plan", 10, []any{
+				forever, after, time.Time{}, "", []string{"%nothing%"}, []string{}, []int32{1, 2}, []int32{5, 6},
+			},
+		},
 		{"texts of records", fieldsql.Searched(), "force_generic_plan", 10, []any{ids[:2], 8192}},
 		{"next fresh", db.SearchFreshFirst, "force_generic_plan", 10, []any{4096, 1 << 20}},
 		{"missing", db.SearchMissing, "force_generic_plan", 20, []any{forever.AddDate(-1, 0, 0), "", 10}},
@@ -501,8 +562,17 @@ func TestSearchQueryPlans(t *testing.T) {
 		{"append", db.SearchAppend, "force_generic_plan", 10, []any{ids[:2], ids[:2], []bool{true, true}, 0}},
 		{"delete fresh", db.TreeDeleteSearchFresh, "force_generic_plan", 10, []any{ids[:2]}},
 		{"delete texts", db.TreeDeleteSearchText, "force_generic_plan", 10, []any{ids[:2]}},
-		{"list", store.PlanListSQL, "force_custom_plan", 2000, []any{ids, forever, after, time.Time{}, "", nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, 51}},
-		{"list of one state", store.PlanListSQL, "force_custom_plan", 2000, []any{ids, forever, after, time.Time{}, "", "FAILED", nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, 51}},
+		{
+			"list", store.PlanListSQL, "force_custom_plan", 2000, []any{
+				ids, forever, after, time.Time{}, "", nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, 51,
+			},
+		},
+		{
+			"list of one state", store.PlanListSQL, "force_custom_plan", 2000, []any{
+				ids, forever, after, time.Time{}, "", "FAILED", nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil,
+				nil, 51,
+			},
+		},
 	} {
 		plan := explain(t, s, tt.mode, tt.sql, tt.args...)
 		for _, line := range strings.Split(plan, "\n") {
@@ -520,7 +590,9 @@ func TestSearchQueryPlans(t *testing.T) {
 					t.Errorf("%s reads %d rows: %s\n%s", tt.name, rows*loops, strings.TrimSpace(line), plan)
 				}
 			}
-			if m := regexp.MustCompile(`Rows Removed by (?:Filter|Join Filter|Index Recheck): (\d+)`).FindStringSubmatch(line); m != nil {
+			if m := regexp.MustCompile(
+				`Rows Removed by (?:Filter|Join Filter|Index Recheck): (\d+)`,
+			).FindStringSubmatch(line); m != nil {
 				var rows int
 				if _, _ = fmt.Sscan(m[1], &rows); rows > tt.most {
 					t.Errorf("%s reads %d rows: %s\n%s", tt.name, rows, strings.TrimSpace(line), plan)
@@ -610,7 +682,8 @@ func TestSearchIndexesInBoundedSteps(t *testing.T) {
 	t.Parallel()
 	const plans = `INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, first_seen_at, title, user_request, summary, error_message)
 		SELECT 'p' || i, 'p' || i, DATE '2026-01-05', now() - make_interval(secs => i), 'a ' || t.text, 'b ' || t.text, 'c ' || t.text, 'd ' || t.text FROM generate_series(1, %d) AS i, (SELECT repeat('%s', %d) AS text) AS t;`
-	const fresh = "INSERT INTO actlog.search_fresh (root_plan_id, said_at, text) SELECT root_plan_id, first_seen_at, title || E'\\n' || user_request || E'\\n' || summary || E'\\n' || error_message FROM actlog.plan_execution_record;"
+	const fresh = "INSERT INTO actlog.search_fresh (root_plan_id, said_at, text) SELECT root_plan_id, first_seen_at, " +
+		"title || E'\\n' || user_request || E'\\n' || summary || E'\\n' || error_message FROM actlog.plan_execution_record;"
 	step := func(t *testing.T, s *store.Store, least int) (more bool) {
 		t.Helper()
 		err := s.DB().Transact(t.Context(), func(tx pgx.Tx) (err error) {
@@ -679,10 +752,12 @@ func TestSearchIndexesInBoundedSteps(t *testing.T) {
 			for i := range text {
 				text[i] = rune(0x4e00 + r.IntN(20_000))
 			}
-			storetest.Exec(t, s, fmt.Sprintf("INSERT INTO actlog.search_fresh (root_plan_id, text) VALUES ('p%d', '%s')", i+1, string(text)+"天天地"))
+			storetest.Exec(t, s, fmt.Sprintf("INSERT INTO actlog.search_fresh (root_plan_id, text) VALUES ('p%d', '%s')", i+1,
+				string(text)+"天天地"))
 		}
 		index(t, s)
-		if n := storetest.Query[int](t, s, "SELECT max(n) FROM (SELECT count(*) AS n FROM actlog.search_gram GROUP BY slice) AS x"); n > 150_000 {
+		if n := storetest.Query[int](t, s,
+			"SELECT max(n) FROM (SELECT count(*) AS n FROM actlog.search_gram GROUP BY slice) AS x"); n > 150_000 {
 			t.Errorf("a slice has %d grams", n)
 		}
 		if got := found(t, s, store.PlanFilter{Query: "天天地"}); len(got) != 12 || got[0] != "p1" || got[11] != "p12" {

@@ -19,7 +19,10 @@ var skeleton = fieldsql.NewRead(asked("plan_execution_record", "current_plan_id"
 			fieldsql.Column{Name: "part", Type: "date", SQL: "p.part"},
 			fieldsql.Column{Name: "parent_step_id", Type: "text", SQL: "p.parent_step_id"},
 			fieldsql.Column{Name: "placeholder", Type: "boolean", SQL: "actlog.is_placeholder(p)"},
-			fieldsql.Column{Name: "also_under", Type: "text[]", SQL: "CASE WHEN p.current_plan_id = $1::text THEN (SELECT also_under FROM asked) END"}),
+			fieldsql.Column{
+				Name: "also_under", Type: "text[]",
+				SQL: "CASE WHEN p.current_plan_id = $1::text THEN (SELECT also_under FROM asked) END",
+			}),
 		From: `FROM actlog.plan_execution_record AS p
 WHERE p.root_plan_id = (SELECT root_plan_id FROM asked)`,
 	},
@@ -27,7 +30,10 @@ WHERE p.root_plan_id = (SELECT root_plan_id FROM asked)`,
 		Kind: record.KindAgentExecution,
 		Columns: append(fieldsql.Lean(record.KindAgentExecution, "a", titleChars, "agent_request"), errorText("a"),
 			// That of a node of a graph is its name. Others are long, and no name.
-			fieldsql.Column{Name: "agent_description", Type: "text", SQL: "CASE WHEN a.step_index > 0 AND a.metadata IS NOT NULL THEN left(a.agent_description, 300) END"},
+			fieldsql.Column{
+				Name: "agent_description", Type: "text",
+				SQL: "CASE WHEN a.step_index > 0 AND a.metadata IS NOT NULL THEN left(a.agent_description, 300) END",
+			},
 			fieldsql.Column{Name: "last_seen_at", Type: "timestamptz", SQL: "a.last_seen_at"}),
 		From: `FROM actlog.agent_execution_record AS a
 WHERE a.root_plan_id = (SELECT root_plan_id FROM asked)`,
@@ -58,7 +64,8 @@ func errorText(alias string) fieldsql.Column {
 }
 
 // Skeleton reads everything of a plan down to its tool calls, but without texts, in one statement: of titles,
-// requests it has the beginnings, and of long errors their ends as well. [tree.Explain] finds in it what failed. The rest is as for
+// requests it has the beginnings, and of long errors their ends as well. [tree.Explain] finds in it what failed. The
+// rest is as for
 // [Reader.PlanTree].
 func (r *Reader) Skeleton(ctx context.Context, rootPlanID, planID string) (*tree.Plan, error) {
 	n, err := r.nodes(ctx, skeleton, rootPlanID, planID)

@@ -103,7 +103,9 @@ func (s *statements) replace(q *pgx.Batch, rows []*field.Row, a assumed) *pgx.Qu
 // replacements are the statements for the kinds that traces make, growing those that grow roll-ups.
 var replacements, growing = func() (all, grow map[record.Kind]string) {
 	all, grow = map[record.Kind]string{}, map[record.Kind]string{}
-	for _, kind := range []record.Kind{record.KindPlan, record.KindAgentExecution, record.KindThinkAct, record.KindActTool} {
+	for _, kind := range []record.Kind{
+		record.KindPlan, record.KindAgentExecution, record.KindThinkAct, record.KindActTool,
+	} {
 		all[kind], grow[kind] = fieldsql.Replace(kind, false), fieldsql.Replace(kind, true)
 	}
 	return all, grow
@@ -252,7 +254,8 @@ type keyColumns struct {
 }
 
 func (c *keyColumns) add(key record.Key) {
-	c.roots, c.parents, c.seqs, c.ids = append(c.roots, key.Root), append(c.parents, key.Parent), append(c.seqs, key.Seq), append(c.ids, key.ID)
+	c.roots, c.parents, c.seqs, c.ids = append(c.roots, key.Root), append(c.parents, key.Parent), append(c.seqs, key.Seq),
+		append(c.ids, key.ID)
 }
 
 func columnsOf(keys []record.Key) (c keyColumns) {

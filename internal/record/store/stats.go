@@ -87,10 +87,12 @@ func (c *counters) failedAt() time.Time {
 // stats returns what the counters count.
 func (c *counters) stats() Stats {
 	st := Stats{
-		Batches: c.batches.Load(), Rows: c.rows.Load(), Folded: c.folded.Load(), Retries: c.retries.Load(), Refused: c.refused.Load(),
+		Batches: c.batches.Load(), Rows: c.rows.Load(), Folded: c.folded.Load(), Retries: c.retries.Load(),
+		Refused:      c.refused.Load(),
 		LastErrorAt:  c.failedAt(),
 		BatchSeconds: Histogram{Bounds: batchBounds[:], Sum: time.Duration(c.batchNanos.Load()).Seconds()},
-		TreesDeleted: c.treesDeleted.Load(), TracesWithoutRows: c.tracesWithoutRows.Load(), TraceFailures: c.traceFailures.Load(),
+		TreesDeleted: c.treesDeleted.Load(), TracesWithoutRows: c.tracesWithoutRows.Load(),
+		TraceFailures: c.traceFailures.Load(),
 	}
 	for i := range c.batchCounts {
 		n := c.batchCounts[i].Load()

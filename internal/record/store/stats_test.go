@@ -15,13 +15,16 @@ func TestStats(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
 	storetest.Write(t, s,
-		&record.Plan{RootPlanID: "p", CurrentPlanID: "p", Title: new("a")}, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", Summary: new("b")},
+		&record.Plan{RootPlanID: "p", CurrentPlanID: "p", Title: new("a")}, &record.Plan{
+			RootPlanID: "p", CurrentPlanID: "p", Summary: new("b"),
+		},
 		&record.ActTool{RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: "t"}) // with its step and cycle
 	if _, err := s.Write(t.Context(), []record.Change{&record.Plan{RootPlanID: "p"}}); err != nil {
 		t.Fatal(err)
 	}
 	got := s.Stats()
-	if got.BatchSeconds.Sum <= 0 || len(got.BatchSeconds.Counts) != len(got.BatchSeconds.Bounds)+1 || got.BatchSeconds.Count != 1 {
+	if got.BatchSeconds.Sum <= 0 || len(got.BatchSeconds.Counts) != len(got.BatchSeconds.Bounds)+1 ||
+		got.BatchSeconds.Count != 1 {
 		t.Errorf("histogram = %+v", got.BatchSeconds)
 	}
 	if got.Pool.Max != 4 || got.Pool.Acquired+got.Pool.Idle < 1 {
@@ -49,7 +52,10 @@ func TestStatsOfAnOutage(t *testing.T) {
 			t.Error("it was written during the outage")
 		}
 	}
-	storetest.Until(t, "the queue is empty and an error is noted", func() bool { st := s.Stats(); return st.QueueRows == 0 && !st.LastErrorAt.IsZero() })
+	storetest.Until(t, "the queue is empty and an error is noted", func() bool {
+		st := s.Stats()
+		return st.QueueRows == 0 && !st.LastErrorAt.IsZero()
+	})
 	o.End(t)
 	if st := s.Stats(); st.GivenUp != 6 || st.Batches != 0 {
 		t.Errorf("%+v", st)

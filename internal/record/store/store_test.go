@@ -27,7 +27,9 @@ func withTracer(tracer pgx.QueryTracer) func(*store.Config) {
 // statementCounter counts the statements that the driver sends.
 type statementCounter struct{ n atomic.Int64 }
 
-func (c *statementCounter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+func (c *statementCounter) TraceQueryStart(
+	ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData,
+) context.Context {
 	c.n.Add(1)
 	return ctx
 }

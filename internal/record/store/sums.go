@@ -31,7 +31,8 @@ func Summed(k record.Kind) (fields []*field.Field) {
 	return fields
 }
 
-// TextSums are hashes of the texts of the rows of a tree. They are kept in little memory: a tree may have hundreds of thousands of rows.
+// TextSums are hashes of the texts of the rows of a tree. They are kept in little memory: a tree may have hundreds of
+// thousands of rows.
 type TextSums struct {
 	first map[sumKey]int32 // where those of a row begin
 	all   []int64          // those of a row in the order of summed
@@ -62,7 +63,8 @@ func (t *TextSums) Of(key record.Key) (sums map[string]int64, ok bool) {
 	return sums, true
 }
 
-// Sums reads hashes of the texts of a tree, by row and field, in one statement. Postgres may take the given time: rows behind that have none.
+// Sums reads hashes of the texts of a tree, by row and field, in one statement. Postgres may take the given time: rows
+// behind that have none.
 func (r *Reader) Sums(ctx context.Context, rootPlanID string, within time.Duration) (*TextSums, error) {
 	sums, err := pg.Read(ctx, r.db, func() (*TextSums, error) {
 		rows, err := counted(ctx, r.db, r.within, sumsOfTexts, rootPlanID, within.Milliseconds())

@@ -15,8 +15,8 @@ import (
 // kindContent is the kind of rows with contents in a statement of sections.
 const kindContent record.Kind = "content"
 
-// contentSection reads the contents that the cycles of a statement name, each once. from selects the cycles, as c; root and part say
-// where they lie.
+// contentSection reads the contents that the cycles of a statement name, each once. from selects the cycles, as c; root
+// and part say where they lie.
 func contentSection(root, part, from string) fieldsql.Section {
 	return fieldsql.Section{
 		Kind: kindContent,
@@ -86,7 +86,9 @@ func (t *texts) read() {
 
 // sorted returns the contents in the order of their hashes.
 func (t *texts) sorted() []content.Content {
-	return slices.SortedFunc(maps.Values(t.all), func(a, b content.Content) int { return bytes.Compare(a.Hash[:], b.Hash[:]) })
+	return slices.SortedFunc(maps.Values(t.all), func(a, b content.Content) int {
+		return bytes.Compare(a.Hash[:], b.Hash[:])
+	})
 }
 
 // fill puts the texts of a row that was read as it is kept in place of their marks. It asks for room.

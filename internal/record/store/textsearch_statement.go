@@ -15,7 +15,8 @@ import (
 
 // The statements of the search in texts.
 
-// The sections of a run are searched in this order. Of prompts, the first that has the text counts: those after it repeat it.
+// The sections of a run are searched in this order. Of prompts, the first that has the text counts: those after it
+// repeat it.
 const (
 	sectionPlans = iota
 	sectionSteps
@@ -70,7 +71,8 @@ func indexed(kind record.Kind) string {
 	return "actlog.search_fold(" + strings.Join(words(kind, "", func(*field.Field) bool { return true }), ", ") + ")"
 }
 
-// words returns the expressions of the texts of a row that hold words, of some fields, and of its earlier attempts. Texts in parts are not among them.
+// words returns the expressions of the texts of a row that hold words, of some fields, and of its earlier attempts.
+// Texts in parts are not among them.
 func words(kind record.Kind, alias string, of func(*field.Field) bool) (texts []string) {
 	for _, f := range field.Worded(kind) {
 		if !of(f) {
@@ -88,19 +90,24 @@ func words(kind record.Kind, alias string, of func(*field.Field) bool) (texts []
 	return texts
 }
 
-// runSettings make Postgres plan a statement for any runs once, and look each up by its key: it may think that a table is small.
-const runSettings = "set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true)"
+// runSettings make Postgres plan a statement for any runs once, and look each up by its key: it may think that a table
+// is small.
+const runSettings = "set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', " +
+	"'off', true)"
 
 // indexSettings leave Postgres nothing but the indexes for the search, whatever it knows of the tables. It has to plan
 // the statement for the given word.
-const indexSettings = "set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_indexscan', 'off', true), set_config('enable_indexonlyscan', 'off', true)"
+const indexSettings = "set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_indexscan', " +
+	"'off', true), set_config('enable_indexonlyscan', 'off', true)"
 
-// searchKnown returns the statement for the roots of rows in some partitions that may have a word. The partitions stand in the order of the
-// names of their tables. Its parameters are a pattern of the word, the word, and how many it returns.
+// searchKnown returns the statement for the roots of rows in some partitions that may have a word. The partitions stand
+// in the order of the names of their tables. Its parameters are a pattern of the word, the word, and how many it
+// returns.
 func searchKnown(partitions []string) string {
 	var parts []string
 	of := func(i int, expression, rest string) {
-		parts = append(parts, fmt.Sprintf("    SELECT root_plan_id FROM actlog.%s WHERE %s%s", pgx.Identifier{partitions[i]}.Sanitize(), expression, rest))
+		parts = append(parts, fmt.Sprintf("    SELECT root_plan_id FROM actlog.%s WHERE %s%s",
+			pgx.Identifier{partitions[i]}.Sanitize(), expression, rest))
 	}
 	for i, table := range slices.Sorted(maps.Keys(SearchedTables)) {
 		of(i, SearchedTables[table], " LIKE $1::text")
@@ -111,13 +118,15 @@ func searchKnown(partitions []string) string {
 	return "SELECT u.root_plan_id FROM (\n" + strings.Join(parts, "\n    UNION ALL\n") + "\n    LIMIT $3::integer\n) AS u"
 }
 
-// searchLikely returns the places of those of some runs, in their order, that may have the word in some section. It takes less time
-// than searchTexts, because it does not say where, and stops at the first row of a run. Its parameters are: roots and parts of runs, and whether
-// their detail is read; which sections are read; for how many milliseconds it reads; the word, its bare part, and what is like it. After the
-// time a run is late, which means that it was not read; the first one never is.
+// searchLikely returns the places of those of some runs, in their order, that may have the word in some section. It
+// takes less time than searchTexts, because it does not say where, and stops at the first row of a run. Its parameters
+// are: roots and parts of runs, and whether their detail is read; which sections are read; for how many milliseconds it
+// reads; the word, its bare part, and what is like it. After the time a run is late, which means that it was not read;
+// the first one never is.
 var searchLikely = func() string {
 	const late = "clock_timestamp() > (SELECT until FROM bound)"
-	// What search_has says of a text x, without a call for each row. Postgres finds one byte faster than two. What is like the word is not ASCII.
+	// What search_has says of a text x, without a call for each row. Postgres finds one byte faster than two. What is like
+	// the word is not ASCII.
 	const has = `x.text IS NOT NULL AND ($7::text = '' OR strpos(x.text, $7::text) > 0)
             AND (strpos(lower(x.text), $6::text) > 0 OR cardinality($8::text[]) > 0 AND octet_length(x.text) > length(x.text)
                 AND EXISTS (SELECT FROM unnest($8::text[]) AS a (alike) WHERE strpos(x.text, a.alike) > 0))
@@ -142,7 +151,9 @@ var searchLikely = func() string {
 		case sectionCycles: // with their prompts, as far as these are in the row
 			of += " OR " + asked(sectionPrompts)
 		case sectionPrompts:
-			exists(of, "content", "t.body", "\n            OR actlog.search_cut(convert_to(x.text, 'UTF8')) AND actlog.search_begins(convert_to(x.text, 'UTF8'), $6::text)", true)
+			exists(of, "content", "t.body",
+				"\n            OR actlog.search_cut(convert_to(x.text, 'UTF8')) AND actlog.search_begins(convert_to(x.text, "+
+					"'UTF8'), $6::text)", true)
 			continue
 		}
 		all := words(kind, "t.", func(*field.Field) bool { return true })
@@ -161,18 +172,22 @@ WHERE u.late OR
 ` + strings.Join(sections, "\n    OR\n") + "\nORDER BY u.place"
 }()
 
-// searchTexts reads the rows of runs whose texts may have a word, section by section, in the order of their keys. Its parameters are: roots and parts
-// of runs, and whether their detail is read; which sections are read; in the first run, the section and the key of the first row; for how many milliseconds it reads; how many rows of a
-// section, and how many prompts, it returns of a run; the word, its bare part, and what is like it. After the time it returns the place of the row that would be next, without texts. It reads
-// at least one row: the time begins when a row is first compared with it.
+// searchTexts reads the rows of runs whose texts may have a word, section by section, in the order of their keys. Its
+// parameters are: roots and parts of runs, and whether their detail is read; which sections are read; in the first run,
+// the section and the key of the first row; for how many milliseconds it reads; how many rows of a section, and how
+// many prompts, it returns of a run; the word, its bare part, and what is like it. After the time it returns the place
+// of the row that would be next, without texts. It reads at least one row: the time begins when a row is first compared
+// with it.
 var searchTexts = func() string {
 	const late = "clock_timestamp() > (SELECT until FROM bound)"
 	// The columns of the key: what stands in record.Key as Parent, Seq and ID.
 	keys := [sectionEnd][3]string{
-		{"''", "0", "current_plan_id"}, {"''", "0", "step_id"}, {"step_id", "seq", "''"}, {"step_id", "seq", "''"}, {"step_id", "seq", "tool_call_id"},
+		{"''", "0", "current_plan_id"}, {"''", "0", "step_id"}, {"step_id", "seq", "''"}, {"step_id", "seq", "''"},
+		{"step_id", "seq", "tool_call_id"},
 		{"plan_id", "0", "thought_id"}, {"plan_id", "0", "name"}, {"plan_id", "0", "source_id"}, {"plan_id", "0", "wait_id"},
 	}
-	const ofAgent = "(SELECT a.%s FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = t.root_plan_id AND a.step_id = t.step_id)"
+	const ofAgent = "(SELECT a.%s FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = t.root_plan_id AND " +
+		"a.step_id = t.step_id)"
 	of := [sectionEnd][3]string{ // plan, step, and the name of an agent or a tool
 		{"t.current_plan_id", "NULL", "NULL"}, {"t.shown_plan_id", "t.step_id", "t.agent_name"},
 		sectionCycles:  {fmt.Sprintf(ofAgent, "shown_plan_id"), "t.step_id", fmt.Sprintf(ofAgent, "agent_name")},
@@ -191,12 +206,15 @@ var searchTexts = func() string {
 			attempts = "t.attempts::text"
 		}
 		has := rowHas(kind, in, 12)
-		from, where, most := "", "u.section <= "+fmt.Sprint(i)+" AND ($4::boolean[])["+fmt.Sprint(i+1)+"] AND t.root_plan_id = u.root", "$10::integer"
+		from, where, most := "", "u.section <= "+fmt.Sprint(i)+" AND ($4::boolean[])["+fmt.Sprint(i+1)+
+			"] AND t.root_plan_id = u.root", "$10::integer"
 		if table.Partitioned {
 			where += " AND u.detail AND t.part = u.part"
 		}
 		if i == sectionPrompts {
-			from, has, most = searchPieces(late), "cardinality(named.hashes) > 0 AND t.think_input_parts && named.hashes OR "+fieldsql.InRow(sectionFields[i][0], "t.")+" IS NOT NULL AND "+has, "$11::integer"
+			from, has, most = searchPieces(late),
+				"cardinality(named.hashes) > 0 AND t.think_input_parts && named.hashes OR "+
+					fieldsql.InRow(sectionFields[i][0], "t.")+" IS NOT NULL AND "+has, "$11::integer"
 		}
 		var left, right, order []string
 		for j, column := range keys[i] {
@@ -204,7 +222,8 @@ var searchTexts = func() string {
 				continue
 			}
 			left, order = append(left, "t."+column), append(order, "t."+column)
-			right = append(right, fmt.Sprintf("CASE WHEN u.section = %d THEN %s", i, [3]string{"u.parent ELSE '' END", "u.seq ELSE -1 END", "u.id ELSE '' END"}[j]))
+			right = append(right, fmt.Sprintf("CASE WHEN u.section = %d THEN %s", i,
+				[3]string{"u.parent ELSE '' END", "u.seq ELSE -1 END", "u.id ELSE '' END"}[j]))
 		}
 		shown := func(j int) string {
 			if column := keys[i][j]; column != "''" && column != "0" {
@@ -228,7 +247,8 @@ var searchTexts = func() string {
         AND (x.late OR %s)
     ORDER BY %s
     LIMIT %s)`,
-			i, shown(0), shown(1), shown(2), plan, step, name, strings.Join(whole, ", "), attempts, from, table.Name, isLate, where,
+			i, shown(0), shown(1), shown(2), plan, step, name, strings.Join(whole, ", "), attempts, from, table.Name, isLate,
+			where,
 			strings.Join(left, ", "), strings.Join(right, ", "), has, strings.Join(order, ", "), most))
 	}
 	return `WITH bound AS MATERIALIZED ( -- made when it is first read
@@ -249,20 +269,24 @@ LEFT JOIN LATERAL (
 WHERE u.late OR r.section IS NOT NULL`
 }()
 
-// rowHas returns a condition: some texts of a row t of a kind may have the word. Its three parameters begin with a number.
+// rowHas returns a condition: some texts of a row t of a kind may have the word. Its three parameters begin with a
+// number.
 func rowHas(kind record.Kind, of func(*field.Field) bool, parameter int) string {
-	return has("convert_to(array_to_string(ARRAY["+strings.Join(words(kind, "t.", of), ", ")+`], E'\n'), 'UTF8')`, parameter)
+	return has("convert_to(array_to_string(ARRAY["+strings.Join(words(kind, "t.", of), ", ")+`], E'\n'), 'UTF8')`,
+		parameter)
 }
 
 func has(raw string, parameter int) string {
-	return fmt.Sprintf("actlog.search_has(%s, $%d::text, $%d::bytea, $%d::bytea[])", raw, parameter, parameter+1, parameter+2)
+	return fmt.Sprintf("actlog.search_has(%s, $%d::text, $%d::bytea, $%d::bytea[])", raw, parameter, parameter+1,
+		parameter+2)
 }
 
-// searchPieces returns what finds the pieces of a run that may have a word, p, and the contents that a prompt may name them by. Those of the first run are
-// read to their end.
+// searchPieces returns what finds the pieces of a run that may have a word, p, and the contents that a prompt may name
+// them by. Those of the first run are read to their end.
 func searchPieces(late string) string {
 	late = "(u.place > 0 AND " + late + ")"
-	of := "c.root_plan_id = u.root AND c.part = u.part AND u.detail AND NOT u.late AND u.section <= " + fmt.Sprint(sectionPrompts) + " AND ($4::boolean[])[" + fmt.Sprint(sectionPrompts+1) + "]"
+	of := "c.root_plan_id = u.root AND c.part = u.part AND u.detail AND NOT u.late AND u.section <= " +
+		fmt.Sprint(sectionPrompts) + " AND ($4::boolean[])[" + fmt.Sprint(sectionPrompts+1) + "]"
 	return `(
         SELECT COALESCE(array_agg(c.hash), '{}') AS hashes, COALESCE(bool_or(c.hash IS NOT NULL AND ` + late + `), false) AS late
         FROM actlog.content AS c

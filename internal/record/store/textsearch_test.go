@@ -46,7 +46,8 @@ func hitTexts(hits []store.TextHit) string {
 	var b strings.Builder
 	for _, h := range hits {
 		key := strings.Trim(fmt.Sprintf("%s/%d/%s", h.Key.Parent, h.Key.Seq, h.Key.ID), "/")
-		fmt.Fprintf(&b, "%s %s %s of %s %s: %s: %s[%s]%s\n", h.Run.RootPlanID, h.Key.Kind, key, h.PlanID, h.StepID, h.Field, h.Before, h.Match, h.After)
+		fmt.Fprintf(&b, "%s %s %s of %s %s: %s: %s[%s]%s\n", h.Run.RootPlanID, h.Key.Kind, key, h.PlanID, h.StepID, h.Field,
+			h.Before, h.Match, h.After)
 	}
 	return strings.ReplaceAll(b.String(), "a\u0308", "ä")
 }
@@ -59,31 +60,58 @@ func began(minutes int) *time.Time {
 	return new(time.Date(2026, 3, 3, 12, minutes, 0, 0, time.UTC))
 }
 
-// TestSearchTexts: the texts of all kinds of all runs are searched, newest run first; and an answer goes on where the one before it ended.
+// TestSearchTexts: the texts of all kinds of all runs are searched, newest run first; and an answer goes on where the
+// one before it ended.
 func TestSearchTexts(t *testing.T) {
 	t.Parallel()
 	for name, cut := range map[string]func(*store.Config){"cut": func(*store.Config) {}, "whole": cutNothing} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := storetest.Open(t, cut)
-			const long = "This is what the user and the agent have said so far, and it is repeated in each prompt of the conversation. "
+			const long = "This is what the user and the agent have said so far, and it is repeated in each prompt of the " +
+				"conversation. "
 			prompt := func(said string) *string { return new(`[{"role":"user","content":"` + long + said + `"}]`) }
 			storetest.Write(t, s,
 				&record.Plan{RootPlanID: "old", CurrentPlanID: "old", StartTime: began(0), Title: new("Find NÄDEL")},
-				&record.Plan{RootPlanID: "new", CurrentPlanID: "new", StartTime: began(9), UserRequest: new("a na\u0308del 2"), Project: new("p2")},
-				&record.Plan{RootPlanID: "mid", CurrentPlanID: "mid", StartTime: began(5), Title: new("Find nädel 1"), Metadata: []byte(`{"a":"n\u00e4del 3"}`), Tags: []string{"t"}, State: new(record.Failed)},
-				&record.AgentExecution{RootPlanID: "mid", PlanID: "mid", StepID: "s", AgentName: new("nädel-agent"), Result: new("none")},
-				&record.ThinkAct{RootPlanID: "mid", StepID: "s", Seq: 0, ThinkInput: prompt("x"), ThinkOutput: new("I look for a nädel."), State: new(record.Failed), ErrorMessage: new("nädel: timeout"), Attempt: new(int64(1))},
-				&record.ThinkAct{RootPlanID: "mid", StepID: "s", Seq: 1, ThinkInput: prompt(`x I look for a n\u00e4del.`), ThinkOutput: new("none")},
-				&record.ThinkAct{RootPlanID: "mid", StepID: "s", Seq: 2, ThinkInput: prompt(`x I look for a n\u00e4del. It is here.`), ThinkOutput: new("none")},
-				&record.ActTool{RootPlanID: "mid", StepID: "s", Seq: 0, ToolCallID: "c", Name: new("look"), Parameters: new(`{"what":"nädel"}`), Result: new("nothing\nnädel\there")},
-				&record.Plan{RootPlanID: "mid", CurrentPlanID: "sub", ParentPlanID: new("mid"), ToolCallID: new("c"), Summary: new("sub nädel")},
+				&record.Plan{
+					RootPlanID: "new", CurrentPlanID: "new", StartTime: began(9), UserRequest: new("a na\u0308del 2"),
+					Project: new("p2"),
+				},
+				&record.Plan{
+					RootPlanID: "mid", CurrentPlanID: "mid", StartTime: began(5), Title: new("Find nädel 1"),
+					Metadata: []byte(`{"a":"n\u00e4del 3"}`), Tags: []string{"t"}, State: new(record.Failed),
+				},
+				&record.AgentExecution{
+					RootPlanID: "mid", PlanID: "mid", StepID: "s", AgentName: new("nädel-agent"), Result: new("none"),
+				},
+				&record.ThinkAct{
+					RootPlanID: "mid", StepID: "s", Seq: 0, ThinkInput: prompt("x"), ThinkOutput: new("I look for a nädel."),
+					State: new(record.Failed), ErrorMessage: new("nädel: timeout"), Attempt: new(int64(1)),
+				},
+				&record.ThinkAct{
+					RootPlanID: "mid", StepID: "s", Seq: 1, ThinkInput: prompt(`x I look for a n\u00e4del.`), ThinkOutput: new("none"),
+				},
+				&record.ThinkAct{
+					RootPlanID: "mid", StepID: "s", Seq: 2, ThinkInput: prompt(`x I look for a n\u00e4del. It is here.`),
+					ThinkOutput: new("none"),
+				},
+				&record.ActTool{
+					RootPlanID: "mid", StepID: "s", Seq: 0, ToolCallID: "c", Name: new("look"), Parameters: new(`{"what":"nädel"}`),
+					Result: new("nothing\nnädel\there"),
+				},
+				&record.Plan{
+					RootPlanID: "mid", CurrentPlanID: "sub", ParentPlanID: new("mid"), ToolCallID: new("c"), Summary: new("sub nädel"),
+				},
 				&record.Wait{RootPlanID: "mid", PlanID: "mid", WaitID: "w", Title: new("Is it a Nädel?")},
-				&record.Thought{RootPlanID: "mid", PlanID: "mid", ThoughtID: "t1", StepID: new("s"), Content: new("the nädel is near")},
+				&record.Thought{
+					RootPlanID: "mid", PlanID: "mid", ThoughtID: "t1", StepID: new("s"), Content: new("the nädel is near"),
+				},
 				&record.Thought{RootPlanID: "mid", PlanID: "mid", ThoughtID: "t2", Content: new("no needle")},
 				&record.Artifact{RootPlanID: "mid", PlanID: "mid", Name: "a", Value: []byte(`["Nädel"]`)},
 				&record.Source{RootPlanID: "mid", PlanID: "mid", SourceID: "src", Snippet: new("1 nädel")})
-			storetest.Write(t, s, &record.ThinkAct{RootPlanID: "mid", StepID: "s", Seq: 0, Attempt: new(int64(2)), State: new(record.Completed)})
+			storetest.Write(t, s, &record.ThinkAct{
+				RootPlanID: "mid", StepID: "s", Seq: 0, Attempt: new(int64(2)), State: new(record.Completed),
+			})
 			const want = `new plan 0/new of new : userRequest: a [nädel] 2
 mid plan 0/mid of mid : title: Find [nädel] 1
 mid plan 0/mid of mid : metadata: {"a":"[nädel] 3"}
@@ -116,8 +144,16 @@ old plan 0/old of old : title: Find [NÄDEL]
 			}{
 				{store.TextSearch{Text: "absent"}, ""},
 				{store.TextSearch{Text: "nädel", Filter: store.PlanFilter{Project: "p2"}}, "new"},
-				{store.TextSearch{Text: "nädel", Filter: store.PlanFilter{Tag: "t"}, Kinds: []record.Kind{record.KindSource}}, "mid"},
-				{store.TextSearch{Text: "nädel", Filter: store.PlanFilter{State: record.Failed, Agent: "nädel-agent"}, Kinds: []record.Kind{record.KindWait}}, "mid"},
+				{
+					store.TextSearch{Text: "nädel", Filter: store.PlanFilter{Tag: "t"}, Kinds: []record.Kind{record.KindSource}},
+					"mid",
+				},
+				{
+					store.TextSearch{
+						Text: "nädel", Filter: store.PlanFilter{State: record.Failed, Agent: "nädel-agent"},
+						Kinds: []record.Kind{record.KindWait},
+					}, "mid",
+				},
 				{store.TextSearch{Text: "nädel", Filter: store.PlanFilter{Since: began(6)}}, "new"},
 				{store.TextSearch{Text: "nädel", Filter: store.PlanFilter{Until: began(5)}}, "old"},
 				{store.TextSearch{Text: "nädel", Environment: "other"}, ""},
@@ -132,11 +168,14 @@ old plan 0/old of old : title: Find [NÄDEL]
 				}
 			}
 			var invalid *record.InvalidError
-			if _, err := s.SearchTexts(t.Context(), store.TextSearch{Text: " "}); !errors.As(err, &invalid) || invalid.Field != "q" {
+			if _, err := s.SearchTexts(t.Context(), store.TextSearch{Text: " "}); !errors.As(err, &invalid) ||
+				invalid.Field != "q" {
 				t.Errorf("nothing to look for: %v", err)
 			}
 			full := errors.New("full")
-			if _, err := s.Within(func(int64) error { return full }).SearchTexts(t.Context(), store.TextSearch{Text: "del", Most: 1, Time: time.Minute}); !errors.Is(err, full) {
+			if _, err := s.Within(func(int64) error {
+				return full
+			}).SearchTexts(t.Context(), store.TextSearch{Text: "del", Most: 1, Time: time.Minute}); !errors.Is(err, full) {
 				t.Errorf("without room: %v", err)
 			}
 		})
@@ -165,7 +204,10 @@ func TestSearchTextsRare(t *testing.T) {
 			return &record.ActTool{RootPlanID: root, StepID: "s", ToolCallID: "c", Result: new(says)}
 		},
 		"attempt": func(root string) record.Change {
-			return &record.ActTool{RootPlanID: root, StepID: "s", ToolCallID: "c", ErrorMessage: new(says), Attempt: new(int64(1)), State: new(record.Failed)}
+			return &record.ActTool{
+				RootPlanID: root, StepID: "s", ToolCallID: "c", ErrorMessage: new(says), Attempt: new(int64(1)),
+				State: new(record.Failed),
+			}
 		},
 		"escaped": func(root string) record.Change {
 			return &record.ActTool{RootPlanID: root, StepID: "s", ToolCallID: "c", Result: new(`"pick\u002d4711"`)}
@@ -206,12 +248,16 @@ func TestSearchTextsRare(t *testing.T) {
 				storetest.Write(t, s, &record.Plan{RootPlanID: name, CurrentPlanID: name, StartTime: began(minute)})
 				storetest.Write(t, s, said[name](name))
 			}
-			storetest.Write(t, s, &record.ActTool{RootPlanID: "attempt", StepID: "s", ToolCallID: "c", Attempt: new(int64(2)), State: new(record.Completed)})
+			storetest.Write(t, s, &record.ActTool{
+				RootPlanID: "attempt", StepID: "s", ToolCallID: "c", Attempt: new(int64(2)), State: new(record.Completed),
+			})
 			miss(6)
 
 			want := slices.Clone(names)
 			slices.Reverse(want) // newest run first
-			for _, search := range []store.TextSearch{{}, {Most: 1}, {Most: 3, PerRun: 1}, {Time: -1}, {Time: time.Millisecond}} {
+			for _, search := range []store.TextSearch{
+				{}, {Most: 1}, {Most: 3, PerRun: 1}, {Time: -1}, {Time: time.Millisecond},
+			} {
 				search.Text = "pick-4711"
 				hits, _ := searchTexts(t, s, search)
 				var got []string
@@ -226,13 +272,17 @@ func TestSearchTextsRare(t *testing.T) {
 	}
 }
 
-// TestSearchTextsWhileRunsCome: a search goes on where it ended, whatever runs come and change meanwhile. Each text comes once.
+// TestSearchTextsWhileRunsCome: a search goes on where it ended, whatever runs come and change meanwhile. Each text
+// comes once.
 func TestSearchTextsWhileRunsCome(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
 	write := func(root string, minutes int) {
-		storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root, StartTime: began(minutes), Title: new("needle of " + root)},
-			&record.ThinkAct{RootPlanID: root, StepID: "s", Seq: 0, ThinkOutput: new("needle 0")}, &record.ThinkAct{RootPlanID: root, StepID: "s", Seq: 1, ThinkOutput: new("needle 1")})
+		storetest.Write(t, s, &record.Plan{
+			RootPlanID: root, CurrentPlanID: root, StartTime: began(minutes), Title: new("needle of " + root),
+		},
+			&record.ThinkAct{RootPlanID: root, StepID: "s", Seq: 0, ThinkOutput: new("needle 0")},
+			&record.ThinkAct{RootPlanID: root, StepID: "s", Seq: 1, ThinkOutput: new("needle 1")})
 	}
 	var want []string
 	for i := range 6 {
@@ -254,7 +304,9 @@ func TestSearchTextsWhileRunsCome(t *testing.T) {
 		}
 		write(fmt.Sprint("newer", n), 20+n)
 		if last := found.Hits[len(found.Hits)-1]; last.Key.Kind == record.KindThinkAct { // before the place
-			storetest.Write(t, s, &record.ThinkAct{RootPlanID: last.Run.RootPlanID, StepID: "a", Seq: 0, ThinkOutput: new("needle")})
+			storetest.Write(t, s, &record.ThinkAct{
+				RootPlanID: last.Run.RootPlanID, StepID: "a", Seq: 0, ThinkOutput: new("needle"),
+			})
 		}
 		if n == 1 {
 			if err := s.DeletePlan(t.Context(), "run6"); err != nil {
@@ -274,15 +326,23 @@ func TestSearchTextsForms(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
 	texts := []string{
-		"The Kelvin sign: \u212aelvin", "the İstanbul of I\u0307stanbul", `a \u0041pple, \\u0042anana`, `a \u005cu0043herry`, `{"said":"he said \"come here\" twice"}`,
-		`{"x":"{\"y\":\"deep \\\"quote\\\" here\"}"}`, `gr\u00fc\u00dfe`, "grüße", "na\u0308gel", "CAF\u00c9", "tab\tand\n\nline", `a lone \`, `\ud83d\ude00 smile`, `half \ud83d pair`, `nul \u0000 char`,
-		"数据库 error", `\u6570\u636e\u5e93`, strings.Repeat("deadbeef0123456789", 40), strings.Repeat("x", 300) + "needle-in-a-word" + strings.Repeat("y", 300),
-		strings.Repeat("ab", 100) + `\u0041pricot` + strings.Repeat("zz", 100), `path\to\nowhere`, `\\n newline`, "100% of n_del",
-		`order-\u003471\u0031`, "the ORDER-4711 of", strings.Repeat(`\u003c\u0061\u002d12`, 40), strings.Repeat(`\n`, 60) + "line-5001" + strings.Repeat(`\\`, 60), "\u212aey_77-\u212a",
+		"The Kelvin sign: \u212aelvin", "the İstanbul of I\u0307stanbul", `a \u0041pple, \\u0042anana`, `a \u005cu0043herry`,
+		`{"said":"he said \"come here\" twice"}`,
+		`{"x":"{\"y\":\"deep \\\"quote\\\" here\"}"}`, `gr\u00fc\u00dfe`, "grüße", "na\u0308gel", "CAF\u00c9",
+		"tab\tand\n\nline", `a lone \`, `\ud83d\ude00 smile`, `half \ud83d pair`, `nul \u0000 char`,
+		"数据库 error", `\u6570\u636e\u5e93`, strings.Repeat("deadbeef0123456789", 40),
+		strings.Repeat("x", 300) + "needle-in-a-word" + strings.Repeat("y", 300),
+		strings.Repeat("ab", 100) + `\u0041pricot` + strings.Repeat("zz", 100), `path\to\nowhere`, `\\n newline`,
+		"100% of n_del",
+		`order-\u003471\u0031`, "the ORDER-4711 of", strings.Repeat(`\u003c\u0061\u002d12`, 40),
+		strings.Repeat(`\n`, 60) + "line-5001" + strings.Repeat(`\\`, 60), "\u212aey_77-\u212a",
 	}
 	var changes []record.Change
 	for i, text := range texts {
-		changes = append(changes, &record.ThinkAct{RootPlanID: fmt.Sprintf("r%02d", i), StepID: "s", Seq: 0, ThinkInput: new("a prompt with some words before it: " + text + " and some after it")},
+		changes = append(changes, &record.ThinkAct{
+			RootPlanID: fmt.Sprintf("r%02d", i), StepID: "s", Seq: 0,
+			ThinkInput: new("a prompt with some words before it: " + text + " and some after it"),
+		},
 			&record.ActTool{RootPlanID: fmt.Sprintf("r%02d", i), StepID: "s", Seq: 0, ToolCallID: "c", Result: &text})
 	}
 	storetest.Write(t, s, changes...)
@@ -294,7 +354,9 @@ func TestSearchTextsForms(t *testing.T) {
 			got = append(got, h.Run.RootPlanID+h.Field)
 		}
 		for _, c := range changes { // as the search in one run, which reads everything
-			found, _, err := s.Find(t.Context(), store.Finding{RootPlanID: c.Key().Root, Keys: []record.Key{c.Key()}, Text: needle, Most: 10, Time: time.Minute})
+			found, _, err := s.Find(t.Context(), store.Finding{
+				RootPlanID: c.Key().Root, Keys: []record.Key{c.Key()}, Text: needle, Most: 10, Time: time.Minute,
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -318,7 +380,9 @@ func TestSearchTextsForms(t *testing.T) {
 			}
 		}
 	}
-	for _, needle := range []string{"kelvin", "istanbul", "apple", "banana", "cherry", `said "come here"`, `deep "quote" here`, "grüße", "nägel", "café", "and line", "smile", "数据", "d0123", "in-a-word", "apricot", "word" + strings.Repeat("y", 20), "before it: the",
+	for _, needle := range []string{"kelvin", "istanbul", "apple", "banana", "cherry", `said "come here"`,
+		`deep "quote" here`, "grüße", "nägel", "café", "and line", "smile", "数据", "d0123", "in-a-word", "apricot",
+		"word" + strings.Repeat("y", 20), "before it: the",
 		"order-4711", "-471", "<a-12<a-12", "a-12", "12<a", "line-5001", "key_77-k"} {
 		check(needle)
 	}

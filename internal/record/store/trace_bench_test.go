@@ -22,17 +22,21 @@ func agentSpans(n int, text func(int) *string) []otlp.Span {
 		switch {
 		case i == 0:
 			name = "invoke_agent planner"
-			a = attributes("gen_ai.agent.name", "planner", "gen_ai.input.messages", *text(1024), "gen_ai.operation.name", "invoke_agent", "gen_ai.output.messages", *text(1024))
+			a = attributes("gen_ai.agent.name", "planner", "gen_ai.input.messages", *text(1024), "gen_ai.operation.name",
+				"invoke_agent", "gen_ai.output.messages", *text(1024))
 		case i%3 == 1:
 			name = "chat m"
-			a = attributes("gen_ai.input.messages", *text(1024), "gen_ai.operation.name", "chat", "gen_ai.output.messages", *text(1024), "gen_ai.request.model", "m",
+			a = attributes("gen_ai.input.messages", *text(1024), "gen_ai.operation.name", "chat", "gen_ai.output.messages",
+				*text(1024), "gen_ai.request.model", "m",
 				"gen_ai.usage.input_tokens", "100", "gen_ai.usage.output_tokens", "10")
 		default:
-			a = attributes("gen_ai.operation.name", "execute_tool", "gen_ai.tool.call.arguments", *text(1024), "gen_ai.tool.call.id", fmt.Sprint("call_", i),
+			a = attributes("gen_ai.operation.name", "execute_tool", "gen_ai.tool.call.arguments", *text(1024),
+				"gen_ai.tool.call.id", fmt.Sprint("call_", i),
 				"gen_ai.tool.call.result", *text(1024), "gen_ai.tool.name", "search")
 		}
 		start := at(0).UnixNano() + int64(i)*1_000_000
-		spans[i] = otlp.Span{SpanID: fmt.Sprintf("%016x", i+1), ParentID: fmt.Sprintf("%016x", 1), Name: name, Start: start, End: start + 900_000, Attributes: a,
+		spans[i] = otlp.Span{SpanID: fmt.Sprintf("%016x", i+1), ParentID: fmt.Sprintf("%016x", 1), Name: name, Start: start,
+			End: start + 900_000, Attributes: a,
 			Scope: otlp.Scope{Name: "shop"}, Resource: resource}
 	}
 	spans[0].ParentID, spans[0].End = "", at(0).UnixNano()+int64(n)*1_000_000

@@ -161,11 +161,15 @@ func longTrace(t testing.TB, turns int) (spans []otlp.Span) {
 	for i := range turns {
 		call, began := fmt.Sprint("c", i), start+int64(10*i)*ms
 		spans = append(spans,
-			otlp.Span{SpanID: id(3*i + 1), ParentID: id(0), Name: "chat m", Start: began, End: began + 2*ms, Attributes: attributes("gen_ai.operation.name", "chat",
-				"gen_ai.output.messages", `[{"role":"assistant","parts":[{"type":"tool_call","id":"`+call+`","name":"t","arguments":{}}]}]`,
-				"gen_ai.request.model", "m", "gen_ai.usage.input_tokens", "100", "gen_ai.usage.output_tokens", "10")},
-			otlp.Span{SpanID: id(3*i + 2), ParentID: id(0), Name: "execute_tool t", Start: began + 3*ms, End: began + 4*ms, Attributes: attributes(
-				"gen_ai.operation.name", "execute_tool", "gen_ai.tool.call.id", call, "gen_ai.tool.call.result", "r", "gen_ai.tool.name", "t")})
+			otlp.Span{SpanID: id(3*i + 1), ParentID: id(0), Name: "chat m", Start: began, End: began + 2*ms,
+				Attributes: attributes("gen_ai.operation.name", "chat",
+					"gen_ai.output.messages", `[{"role":"assistant","parts":[{"type":"tool_call","id":"`+call+
+						`","name":"t","arguments":{}}]}]`,
+					"gen_ai.request.model", "m", "gen_ai.usage.input_tokens", "100", "gen_ai.usage.output_tokens", "10")},
+			otlp.Span{SpanID: id(3*i + 2), ParentID: id(0), Name: "execute_tool t", Start: began + 3*ms, End: began + 4*ms,
+				Attributes: attributes(
+					"gen_ai.operation.name", "execute_tool", "gen_ai.tool.call.id", call, "gen_ai.tool.call.result", "r",
+					"gen_ai.tool.name", "t")})
 	}
 	return append(spans, agent)
 }
@@ -185,7 +189,8 @@ func TestRememberedTraceIsNotTrusted(t *testing.T) {
 		},
 		func(id string) { storetest.Exec(t, s, "DELETE FROM actlog.otlp_trace WHERE trace_id = $1", id) },
 		func(id string) {
-			storetest.Exec(t, s, "UPDATE actlog.otlp_trace SET due_at = now(), last_seen_at = now() - interval '1 day' WHERE trace_id = $1", id)
+			storetest.Exec(t, s, "UPDATE actlog.otlp_trace SET due_at = now(), last_seen_at = now() - interval '1 day' "+
+				"WHERE trace_id = $1", id)
 			if err := store.ReplaceDue(once); err != nil {
 				t.Fatal(err)
 			}

@@ -112,7 +112,8 @@ func (m *traceMemory) forgetUnused() {
 func (m *traceMemory) forgetOldest(before time.Time) bool {
 	var oldest string
 	for id, r := range m.known {
-		if r.users == 0 && (before.IsZero() || r.used.Before(before)) && (oldest == "" || r.used.Before(m.known[oldest].used)) {
+		if r.users == 0 && (before.IsZero() || r.used.Before(before)) &&
+			(oldest == "" || r.used.Before(m.known[oldest].used)) {
 			oldest = id
 		}
 	}

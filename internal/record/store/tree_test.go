@@ -25,7 +25,9 @@ func TestFieldsAreRead(t *testing.T) {
 	pg := pgtest.Fresh(t)
 	s := storetest.OpenURL(t, pg.URL)
 	root, sub, step, call := record.NewPlanID(), record.NewSubPlanID(), record.NewStepID(), record.NewToolCallID()
-	plan := &record.Plan{RootPlanID: root, CurrentPlanID: sub, ParentPlanID: &root, ToolCallID: &call, State: new(record.Running)}
+	plan := &record.Plan{
+		RootPlanID: root, CurrentPlanID: sub, ParentPlanID: &root, ToolCallID: &call, State: new(record.Running),
+	}
 	agent := &record.AgentExecution{RootPlanID: root, StepID: step, PlanID: root, State: new(record.Paused)}
 	cycle := &record.ThinkAct{RootPlanID: root, StepID: step, Seq: 3, State: new(record.Failed)}
 	tool := &record.ActTool{RootPlanID: root, StepID: step, Seq: 3, ToolCallID: call, State: new(record.Blocked)}
@@ -34,7 +36,8 @@ func TestFieldsAreRead(t *testing.T) {
 	fillFields(t, agent)
 	fillFields(t, cycle)
 	fillFields(t, tool)
-	fillFields(t, wait, "subject", "subjectSha256", "decisionText", "stepId", "toolCallId", "state", "decision", "decidedBy", "by", "endTime", "expiresAt")
+	fillFields(t, wait, "subject", "subjectSha256", "decisionText", "stepId", "toolCallId", "state", "decision",
+		"decidedBy", "by", "endTime", "expiresAt")
 	storetest.Write(t, s, plan, agent, cycle, tool, wait)
 	check := func(s *store.Store) {
 		t.Helper()
@@ -58,8 +61,10 @@ func TestFieldsAreRead(t *testing.T) {
 				t.Errorf("%s: %d input tokens", name, f)
 			}
 		}
-		if diff := cmp.Diff(st.Figures, detail.Figures); diff != "" || st.Figures.CostUSD == nil || st.Figures.ToolCalls != 1 || st.Figures.Failures != 1 ||
-			st.CompletedCycles != 1 || st.LatestRound != 4 || *st.LatestToolName != *tool.Name || *st.LatestToolArgs != *tool.Parameters {
+		if diff := cmp.Diff(st.Figures, detail.Figures); diff != "" || st.Figures.CostUSD == nil ||
+			st.Figures.ToolCalls != 1 || st.Figures.Failures != 1 ||
+			st.CompletedCycles != 1 || st.LatestRound != 4 || *st.LatestToolName != *tool.Name ||
+			*st.LatestToolArgs != *tool.Parameters {
 			t.Errorf("roll-ups of the step: %+v (-tree +detail):\n%s", st, diff)
 		}
 	}

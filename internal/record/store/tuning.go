@@ -23,7 +23,9 @@ type tuning struct {
 }
 
 func defaultTuning() *tuning {
-	return &tuning{fewRows: 16, maxShapes: 32, manyRows: 64, addingRow: 8, adding: 16, doubtFor: time.Minute, maxProjected: maxProjected}
+	return &tuning{
+		fewRows: 16, maxShapes: 32, manyRows: 64, addingRow: 8, adding: 16, doubtFor: time.Minute, maxProjected: maxProjected,
+	}
 }
 
 // maxProjected is the default of tuning.maxProjected: a trace of more spans is large.

@@ -46,10 +46,14 @@ func TestInTx(t *testing.T) {
 			t.Errorf("the plan on another connection before the commit: %v", err)
 		}
 		var title string
-		if err := tx.QueryRow(ctx, "SELECT title FROM actlog.plan_execution_record WHERE current_plan_id = 'p'").Scan(&title); err != nil || title != "one" {
+		if err := tx.QueryRow(
+			ctx, "SELECT title FROM actlog.plan_execution_record WHERE current_plan_id = 'p'",
+		).Scan(&title); err != nil || title != "one" {
 			t.Errorf("the title within the transaction is %q, %v", title, err)
 		}
-		if _, err := tx.Exec(ctx, "UPDATE actlog.plan_execution_record SET title = 'two' WHERE current_plan_id = 'p'"); err != nil {
+		if _, err := tx.Exec(
+			ctx, "UPDATE actlog.plan_execution_record SET title = 'two' WHERE current_plan_id = 'p'",
+		); err != nil {
 			return err
 		}
 		_, err = tx.Write(ctx, []record.Change{&record.ActTool{RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: "t"}})
@@ -58,7 +62,8 @@ func TestInTx(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := storetest.PlanTree(t, s, "p"); *p.Record.Title != "two" || len(p.Steps) != 1 || p.Steps[0].Figures.ToolCalls != 1 {
+	if p := storetest.PlanTree(t, s, "p"); *p.Record.Title != "two" || len(p.Steps) != 1 ||
+		p.Steps[0].Figures.ToolCalls != 1 {
 		t.Errorf("tree %+v", p)
 	}
 	if changes := <-reported; len(changes) != 1 || changes[0].RootPlanID != "p" || len(changes[0].Kinds) != 2 {

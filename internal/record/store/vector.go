@@ -17,7 +17,9 @@ import (
 const vectorPage = 500
 
 // Vectors returns those that are kept of texts, by the SHA-256 of the texts, and notes that they are used.
-func (s *Store) Vectors(ctx context.Context, model string, texts [][sha256.Size]byte) (map[[sha256.Size]byte][]float32, error) {
+func (s *Store) Vectors(
+	ctx context.Context, model string, texts [][sha256.Size]byte,
+) (map[[sha256.Size]byte][]float32, error) {
 	found := map[[sha256.Size]byte][]float32{}
 	for page := range slices.Chunk(texts, vectorPage) {
 		keys := make([][]byte, len(page))

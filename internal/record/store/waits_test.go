@@ -55,7 +55,8 @@ func TestOpenQuestions(t *testing.T) {
 		&record.Plan{RootPlanID: "ended", CurrentPlanID: "ended", State: new(record.Failed)},
 		&record.Plan{RootPlanID: "other", CurrentPlanID: "other", Project: new("shop"), State: new(record.Waiting)},
 		asked, late, wait("goes-on", "w1", 1, record.Waiting), wait("goes-on", "answered", 1, record.Approved),
-		wait("ended", "unheard", 0, record.Waiting), wait("other", "w3", 2, record.Waiting), wait("other", "untimed", -1, record.Waiting))
+		wait("ended", "unheard", 0, record.Waiting), wait("other", "w3", 2, record.Waiting),
+		wait("other", "untimed", -1, record.Waiting))
 	if got, want := openQuestions(t, s, store.WaitFilter{}), "w1 w2 w3 untimed"; got != want {
 		t.Errorf("open are %q, want %q", got, want)
 	}
@@ -66,7 +67,8 @@ func TestOpenQuestions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if q := list[1]; q.Wait.RootPlanID != "goes-on" || *q.AgentName != "asker" || *q.RunName != "Goes on" || len(*q.Wait.Title) != 300 || !q.Wait.StartTime.Equal(*storetest.At(2)) {
+	if q := list[1]; q.Wait.RootPlanID != "goes-on" || *q.AgentName != "asker" || *q.RunName != "Goes on" ||
+		len(*q.Wait.Title) != 300 || !q.Wait.StartTime.Equal(*storetest.At(2)) {
 		t.Errorf("it is %+v", q)
 	}
 	if q := list[2]; q.AgentName != nil || q.RunName != nil {
@@ -77,7 +79,8 @@ func TestOpenQuestions(t *testing.T) {
 	}
 }
 
-// TestOpenQuestionsReadNoOthers checks the plan of the list: it reads the open waits of a page, and of the runs only theirs.
+// TestOpenQuestionsReadNoOthers checks the plan of the list: it reads the open waits of a page, and of the runs only
+// theirs.
 func TestOpenQuestionsReadNoOthers(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)

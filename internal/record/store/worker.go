@@ -27,7 +27,8 @@ type Worker struct {
 // database.
 func (s *Store) AddWorker(ctx context.Context, w Worker, lease time.Duration) (now time.Time, err error) {
 	now, err = s.queries.WorkerAdd(ctx, s.db, db.WorkerAddParams{
-		WorkerID: w.ID, Host: w.Host, Release: w.Release, Provides: w.Provides, Slots: int32(w.Slots), Age: w.Age.Seconds(), LeaseSeconds: lease.Seconds(),
+		WorkerID: w.ID, Host: w.Host, Release: w.Release, Provides: w.Provides, Slots: int32(w.Slots), Age: w.Age.Seconds(),
+		LeaseSeconds: lease.Seconds(),
 	})
 	if err == nil {
 		err = s.queries.WorkerForget(ctx, s.db)
@@ -72,8 +73,12 @@ type Wanted struct {
 
 // Beat extends the lease of a worker, and returns the time of the database, and which of its runs should do
 // other than run, see [Store.Wanted]. The error is [ErrLeaseLost] if another worker has declared this one dead.
-func (s *Store) Beat(ctx context.Context, w Worker, below []string, lease time.Duration) (now time.Time, wanted []Wanted, err error) {
-	now, err = s.queries.WorkerBeat(ctx, s.db, db.WorkerBeatParams{WorkerID: w.ID, Provides: w.Provides, Age: w.Age.Seconds(), LeaseSeconds: lease.Seconds()})
+func (s *Store) Beat(
+	ctx context.Context, w Worker, below []string, lease time.Duration,
+) (now time.Time, wanted []Wanted, err error) {
+	now, err = s.queries.WorkerBeat(ctx, s.db, db.WorkerBeatParams{
+		WorkerID: w.ID, Provides: w.Provides, Age: w.Age.Seconds(), LeaseSeconds: lease.Seconds(),
+	})
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return now, nil, ErrLeaseLost
@@ -127,8 +132,8 @@ func (s *Store) ClockSetBack(ctx context.Context, before time.Time) error {
 	return nil
 }
 
-// Wanted returns which runs of a worker should do other than run. below are the plans of those that it carries below others, which may have
-// ended with these.
+// Wanted returns which runs of a worker should do other than run. below are the plans of those that it carries below
+// others, which may have ended with these.
 func (s *Store) Wanted(ctx context.Context, workerID string, below []string) ([]Wanted, error) {
 	rows, err := s.queries.RunWanted(ctx, s.db, db.RunWantedParams{WorkerID: workerID, Kept: append([]string{}, below...)})
 	if err != nil {
@@ -144,7 +149,8 @@ func (s *Store) Wanted(ctx context.Context, workerID string, below []string) ([]
 // HandBack hands back the runs of a worker but those of some plans, so that others go on with them at once.
 func (s *Store) HandBack(ctx context.Context, workerID string, kept []string) error {
 	// A null would keep all.
-	if err := s.queries.RunHandBack(ctx, s.db, db.RunHandBackParams{WorkerID: workerID, Kept: append([]string{}, kept...)}); err != nil {
+	if err := s.queries.RunHandBack(ctx, s.db,
+		db.RunHandBackParams{WorkerID: workerID, Kept: append([]string{}, kept...)}); err != nil {
 		return fmt.Errorf("hand back runs of worker %s: %w", workerID, pg.Translate(err))
 	}
 	s.runs.RingNow()

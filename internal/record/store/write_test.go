@@ -26,11 +26,26 @@ func TestWriteThenRead(t *testing.T) {
 	s := storetest.Open(t)
 	root := record.NewPlanID()
 	storetest.Write(t, s,
-		&record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new("Quarterly report"), State: new(record.Running), StartTime: at(1), Tags: []string{`a "quoted"`, `back\slash`, ""}},
-		&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-s1", StepIndex: new(int64(0)), AgentName: new("collector"), State: new(record.Running), StartTime: at(2)},
-		&record.ThinkAct{RootPlanID: root, StepID: root + "-s1", Seq: 0, ThinkStartTime: at(2), ThinkEndTime: at(4), ThinkInput: new("héllo"), InputTokens: new(int64(10)), CostUSD: new(0.25)},
-		&record.ActTool{RootPlanID: root, StepID: root + "-s1", Seq: 0, ToolCallID: root + "-t1", Name: new("fetch"), Parameters: new(`{"q":1}`), State: new(record.Failed), StartTime: at(4), EndTime: at(7), Metadata: json.RawMessage(`{ "b":1, "a":2 }`)},
-		&record.Plan{RootPlanID: root, CurrentPlanID: root + "-p2", ParentPlanID: &root, ToolCallID: new(root + "-t1"), StartTime: at(5)},
+		&record.Plan{
+			RootPlanID: root, CurrentPlanID: root, Title: new("Quarterly report"), State: new(record.Running), StartTime: at(1),
+			Tags: []string{`a "quoted"`, `back\slash`, ""},
+		},
+		&record.AgentExecution{
+			RootPlanID: root, PlanID: root, StepID: root + "-s1", StepIndex: new(int64(0)), AgentName: new("collector"),
+			State: new(record.Running), StartTime: at(2),
+		},
+		&record.ThinkAct{
+			RootPlanID: root, StepID: root + "-s1", Seq: 0, ThinkStartTime: at(2), ThinkEndTime: at(4),
+			ThinkInput: new("héllo"), InputTokens: new(int64(10)), CostUSD: new(0.25),
+		},
+		&record.ActTool{
+			RootPlanID: root, StepID: root + "-s1", Seq: 0, ToolCallID: root + "-t1", Name: new("fetch"),
+			Parameters: new(`{"q":1}`), State: new(record.Failed), StartTime: at(4), EndTime: at(7),
+			Metadata: json.RawMessage(`{ "b":1, "a":2 }`),
+		},
+		&record.Plan{
+			RootPlanID: root, CurrentPlanID: root + "-p2", ParentPlanID: &root, ToolCallID: new(root + "-t1"), StartTime: at(5),
+		},
 	)
 	p := storetest.PlanTree(t, s, root)
 	if got := p.Record.Tags; !slices.Equal(got, []string{`a "quoted"`, `back\slash`, ""}) {
@@ -40,7 +55,8 @@ func TestWriteThenRead(t *testing.T) {
 		t.Fatalf("tree = %+v", p)
 	}
 	f := p.Figures
-	if f.ModelCalls != 1 || f.ToolCalls != 1 || f.Failures != 1 || f.InputTokens != 10 || *f.CostUSD != 0.25 || f.ThinkMs != 2000 || f.ToolMs != 3000 {
+	if f.ModelCalls != 1 || f.ToolCalls != 1 || f.Failures != 1 || f.InputTokens != 10 || *f.CostUSD != 0.25 ||
+		f.ThinkMs != 2000 || f.ToolMs != 3000 {
 		t.Errorf("figures = %+v", f)
 	}
 	st := storetest.StepDetail(t, s, root+"-s1")
@@ -67,7 +83,8 @@ func (u testTree) id(prefix string, n int) string { return fmt.Sprintf("%s-%s%d"
 // change draws a change. The value of a field depends only on its name and on the version, so that
 // changes of one version never contradict each other.
 func (u testTree) change(t *rapid.T, version func() int) record.Change {
-	k := rapid.SampledFrom([]record.Kind{record.KindPlan, record.KindPlan, record.KindAgentExecution, record.KindAgentExecution,
+	k := rapid.SampledFrom([]record.Kind{record.KindPlan, record.KindPlan, record.KindAgentExecution,
+		record.KindAgentExecution,
 		record.KindThinkAct, record.KindThinkAct, record.KindActTool, record.KindActTool, record.KindWait}).Draw(t, "kind")
 	n := rapid.IntRange(0, 2)
 	c := record.New(k)
@@ -141,7 +158,8 @@ func setField(f *field.Field, c record.Change, version int) {
 	case f.Name == "traceId":
 		set(fmt.Sprintf("%032x", 1+version))
 	case f.Parts != nil: // long enough for pages, where everything is cut
-		set(strings.Repeat("What was said before. ", 60) + fmt.Sprintf("%s %d ", f.Name, version) + strings.Repeat(fmt.Sprintf("Turn %d. ", version), 100))
+		set(strings.Repeat("What was said before. ", 60) + fmt.Sprintf("%s %d ", f.Name, version) +
+			strings.Repeat(fmt.Sprintf("Turn %d. ", version), 100))
 	default:
 		set(fmt.Sprintf("%s %d", f.Name, version))
 	}
@@ -154,7 +172,8 @@ func TestAnyOrderAnySplitAnyRepetition(t *testing.T) {
 	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is written in many orders")
 	t.Parallel()
 	url := pgtest.New(t).URL
-	s, whole, copying := store.AllShapes(storetest.OpenURL(t, url)), storetest.OpenURL(t, url), store.CopyNew(storetest.OpenURL(t, url))
+	s, whole, copying := store.AllShapes(storetest.OpenURL(t, url)), storetest.OpenURL(t, url),
+		store.CopyNew(storetest.OpenURL(t, url))
 	store.WriteWhole(whole)
 	store.DoubtNothing(s)
 	for name, draw := range map[string]func(*rapid.T, testTree) record.Change{
@@ -248,15 +267,26 @@ func checkRepeat(t *testing.T, s *store.Store) {
 	t.Helper()
 	root := record.NewPlanID()
 	changes := []record.Change{
-		&record.Plan{RootPlanID: root, CurrentPlanID: root, Rev: new(int64(5)), Title: new("x"), State: new(record.Running), StartTime: at(1), Tags: []string{"a"}, Metadata: json.RawMessage(`{}`)},
-		&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "s", Attempt: new(int64(2)), EndTime: at(3), State: new(record.Failed)},
-		&record.ThinkAct{RootPlanID: root, StepID: root + "s", Seq: 1, ThinkInput: new(strings.Repeat("x", record.MaxTextBytes+1)), CostUSD: new(2.0 / 3)},
+		&record.Plan{
+			RootPlanID: root, CurrentPlanID: root, Rev: new(int64(5)), Title: new("x"), State: new(record.Running),
+			StartTime: at(1), Tags: []string{"a"}, Metadata: json.RawMessage(`{}`),
+		},
+		&record.AgentExecution{
+			RootPlanID: root, PlanID: root, StepID: root + "s", Attempt: new(int64(2)), EndTime: at(3),
+			State: new(record.Failed),
+		},
+		&record.ThinkAct{
+			RootPlanID: root, StepID: root + "s", Seq: 1, ThinkInput: new(strings.Repeat("x", record.MaxTextBytes+1)),
+			CostUSD: new(2.0 / 3),
+		},
 		&record.ActTool{RootPlanID: root, StepID: root + "s", Seq: 1, ToolCallID: "t", Name: new("n"), EndTime: at(3)},
 		&record.Wait{RootPlanID: root, PlanID: root, WaitID: "w", Title: new("t")},
 	}
 	storetest.Write(t, s, changes...)
 	versions := func() (all []string) {
-		for _, table := range []string{"plan_execution_record", "agent_execution_record", "think_act_record", "act_tool_info", "wait_state"} {
+		for _, table := range []string{
+			"plan_execution_record", "agent_execution_record", "think_act_record", "act_tool_info", "wait_state",
+		} {
 			all = append(all, storetest.Query[string](t, s, "SELECT string_agg(xmin::text, ',' ORDER BY id) FROM actlog."+table))
 		}
 		return all
@@ -364,9 +394,16 @@ func TestConcurrentWriters(t *testing.T) {
 			for r := range rounds {
 				step := fmt.Sprintf("%s-s%d", root, (w+r)%10)
 				result, err := stores[w%2].Write(t.Context(), []record.Change{
-					&record.ActTool{RootPlanID: root, StepID: step, Seq: int64(r), ToolCallID: fmt.Sprintf("%s-t%d-%d", root, w, r), Name: new("tool"), State: new(record.Completed)},
-					&record.ThinkAct{RootPlanID: root, StepID: step, Seq: int64(r), InputTokens: new(int64(1)), State: new(record.Completed)},
-					&record.AgentExecution{RootPlanID: root, PlanID: fmt.Sprintf("%s-p%d", root, (w+r)%10), StepID: step, AgentName: new("a")},
+					&record.ActTool{
+						RootPlanID: root, StepID: step, Seq: int64(r), ToolCallID: fmt.Sprintf("%s-t%d-%d", root, w, r),
+						Name: new("tool"), State: new(record.Completed),
+					},
+					&record.ThinkAct{
+						RootPlanID: root, StepID: step, Seq: int64(r), InputTokens: new(int64(1)), State: new(record.Completed),
+					},
+					&record.AgentExecution{
+						RootPlanID: root, PlanID: fmt.Sprintf("%s-p%d", root, (w+r)%10), StepID: step, AgentName: new("a"),
+					},
 					&record.Plan{RootPlanID: root, CurrentPlanID: fmt.Sprintf("%s-p%d", root, (w+r+1)%10), Title: new("t")},
 					&record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Running)},
 				})
@@ -391,7 +428,8 @@ func TestConcurrentWriters(t *testing.T) {
 	if steps != 10 {
 		t.Errorf("%d steps", steps)
 	}
-	if n := storetest.Query[int64](t, stores[0], "SELECT sum(deadlocks)::bigint FROM pg_stat_database WHERE datname = current_database()"); n != 0 {
+	if n := storetest.Query[int64](t, stores[0],
+		"SELECT sum(deadlocks)::bigint FROM pg_stat_database WHERE datname = current_database()"); n != 0 {
 		t.Errorf("%d deadlocks", n)
 	}
 }
@@ -431,10 +469,13 @@ func TestHigherAttemptReopens(t *testing.T) {
 		a.RootPlanID, a.PlanID, a.StepID = root, root, root+"s"
 		storetest.Write(t, s, &a)
 	}
-	write(record.AgentExecution{State: new(record.Failed), EndTime: at(9), ErrorMessage: new("broke"), Result: new("half")})
+	write(record.AgentExecution{
+		State: new(record.Failed), EndTime: at(9), ErrorMessage: new("broke"), Result: new("half"),
+	})
 	write(record.AgentExecution{Attempt: new(int64(2)), State: new(record.Running)})
 	got := storetest.StepDetail(t, s, root+"s").Record
-	if *got.State != record.Running || got.EndTime != nil || got.ErrorMessage != nil || *got.Result != "half" || *got.Attempt != 2 {
+	if *got.State != record.Running || got.EndTime != nil || got.ErrorMessage != nil || *got.Result != "half" ||
+		*got.Attempt != 2 {
 		t.Errorf("after the second attempt began: %+v", got)
 	}
 	write(record.AgentExecution{Attempt: new(int64(1)), State: new(record.Failed), ErrorMessage: new("late")})
@@ -453,7 +494,9 @@ func TestCutTexts(t *testing.T) {
 	s := storetest.Open(t)
 	root := record.NewPlanID()
 	long := strings.Repeat("é", record.MaxTextBytes/2) + "é"
-	storetest.Write(t, s, &record.ThinkAct{RootPlanID: root, StepID: root + "s", Seq: 0, ThinkInput: &long, ThinkOutput: new("short")})
+	storetest.Write(t, s, &record.ThinkAct{
+		RootPlanID: root, StepID: root + "s", Seq: 0, ThinkInput: &long, ThinkOutput: new("short"),
+	})
 	c := storetest.StepDetail(t, s, root+"s").Cycles[0]
 	if got := *c.Record.ThinkInput; len(got) != record.MaxTextBytes || !strings.HasPrefix(long, got) {
 		t.Errorf("kept %d bytes", len(got))
@@ -464,7 +507,9 @@ func TestCutTexts(t *testing.T) {
 	if *c.Record.InputCharCount != record.MaxTextBytes/2+1 {
 		t.Errorf("counted %d characters", *c.Record.InputCharCount)
 	}
-	storetest.Write(t, s, &record.ThinkAct{RootPlanID: root, StepID: root + "s", Seq: 0, ThinkInput: new("replaced"), InputCharCount: new(int64(3))})
+	storetest.Write(t, s, &record.ThinkAct{
+		RootPlanID: root, StepID: root + "s", Seq: 0, ThinkInput: new("replaced"), InputCharCount: new(int64(3)),
+	})
 	c = storetest.StepDetail(t, s, root+"s").Cycles[0]
 	if len(c.Truncated) != 0 || *c.Record.InputCharCount != 3 {
 		t.Errorf("replaced: truncated = %q, %d characters", c.Truncated, *c.Record.InputCharCount)
@@ -485,7 +530,8 @@ func TestInferredCallsAreMarked(t *testing.T) {
 	storetest.Write(t, s, inferred, call("b"))
 	storetest.Write(t, s, call("a")) // does not set the mark
 	calls := storetest.StepDetail(t, s, root+"s").Cycles[0].ToolCalls
-	if len(calls) != 2 || calls[0].Record.Inferred == nil || !*calls[0].Record.Inferred || calls[1].Record.Inferred != nil {
+	if len(calls) != 2 || calls[0].Record.Inferred == nil || !*calls[0].Record.Inferred ||
+		calls[1].Record.Inferred != nil {
 		t.Fatalf("%+v", calls)
 	}
 	made := call("a")
@@ -548,9 +594,11 @@ func TestKnownRowsWereDeleted(t *testing.T) {
 	}
 	for _, change := range []record.Change{
 		call("a"), title("r", "t"), &record.AgentExecution{RootPlanID: "r", PlanID: "r-sub", StepID: "s"},
-		&record.Thought{RootPlanID: "r", PlanID: "r-sub", ThoughtID: "x"}, &record.Wait{RootPlanID: "r", PlanID: "r", WaitID: "w"},
+		&record.Thought{RootPlanID: "r", PlanID: "r-sub", ThoughtID: "x"},
+		&record.Wait{RootPlanID: "r", PlanID: "r", WaitID: "w"},
 	} {
-		storetest.Write(t, s, call("a"), &record.AgentExecution{RootPlanID: "r", PlanID: "r-sub", StepID: "s"}) // now the store knows them
+		// now the store knows them
+		storetest.Write(t, s, call("a"), &record.AgentExecution{RootPlanID: "r", PlanID: "r-sub", StepID: "s"})
 		if err := other.DeletePlan(t.Context(), "r"); err != nil {
 			t.Fatal(err)
 		}
@@ -582,12 +630,15 @@ func TestFiguresOfTwoWriters(t *testing.T) {
 		var wg sync.WaitGroup
 		for w, s := range stores {
 			wg.Go(func() {
-				storetest.Write(t, s, &record.ActTool{RootPlanID: "r", StepID: fmt.Sprint("s", n), Seq: int64(w), ToolCallID: fmt.Sprint("t", w), Name: new("n")})
+				storetest.Write(t, s, &record.ActTool{
+					RootPlanID: "r", StepID: fmt.Sprint("s", n), Seq: int64(w), ToolCallID: fmt.Sprint("t", w), Name: new("n"),
+				})
 			})
 		}
 		wg.Wait()
 	}
-	if wrong := storetest.Query[int](t, stores[0], "SELECT count(*) FROM actlog.agent_execution_record WHERE tool_calls IS DISTINCT FROM 2"); wrong > 0 {
+	if wrong := storetest.Query[int](t, stores[0],
+		"SELECT count(*) FROM actlog.agent_execution_record WHERE tool_calls IS DISTINCT FROM 2"); wrong > 0 {
 		t.Errorf("the figures of %d of %d steps are wrong", wrong, steps)
 	}
 }

@@ -1,7 +1,7 @@
 package decision
 
-// ByWhom says by whom something was done: who was authenticated, and who they say they are. It is empty if neither is known, and
-// begins with a space otherwise.
+// ByWhom says by whom something was done: who was authenticated, and who they say they are. It is empty if neither is
+// known, and begins with a space otherwise.
 func ByWhom(known, claim string) string {
 	switch {
 	case known == "" && claim == "":

@@ -37,7 +37,9 @@ func TestForm(t *testing.T) {
 	const secret = "hunter2-planted"
 	for _, tt := range []struct{ values, field, says string }{
 		{`{"who":"Ann"}`, "", ""},
-		{`{"who":"Ann","Age":"42","Mail":"a@b.example","Region":"APAC","Size":"M","Colours":["red","green"],"Agree":true,"Secret":"` + secret + `"}`, "", ""},
+		{
+			`{"who":"Ann","Age":"42","Mail":"a@b.example","Region":"APAC","Size":"M","Colours":["red","green"],"Agree":true,"Secret":"` + secret + `"}`, "", "",
+		},
 		{`{"who":"Ann","Age":-4.5e3,"Colours":"green, red","Secret":""}`, "", ""},
 		{`{"who":"Ann","Age":null,"Mail":" ","Region":""}`, "", ""},
 		{`{}`, "who", "required"},
@@ -60,18 +62,23 @@ func TestForm(t *testing.T) {
 		w := &record.Wait{RootPlanID: "p", PlanID: "p", WaitID: "w", FormInputs: json.RawMessage(form)}
 		decided, err := decision.Decision{Decision: decision.Submit, Values: values(t, tt.values), By: "ann"}.About(w)
 		if tt.field == "" {
-			if err != nil || *decided.State != record.Submitted || *decided.DecidedBy != "ann" || strings.Contains(string(decided.FormInputs), secret) {
+			if err != nil || *decided.State != record.Submitted || *decided.DecidedBy != "ann" ||
+				strings.Contains(string(decided.FormInputs), secret) {
 				t.Errorf("%s: %+v, %v", tt.values, decided, err)
 			}
 			continue
 		}
 		var invalid *record.InvalidError
-		if !errors.As(err, &invalid) || invalid.Field != tt.field || !strings.Contains(invalid.Reason, tt.says) || strings.Contains(err.Error(), secret) {
+		if !errors.As(err, &invalid) || invalid.Field != tt.field || !strings.Contains(invalid.Reason, tt.says) ||
+			strings.Contains(err.Error(), secret) {
 			t.Errorf("%.80s: %v, want %s %s", tt.values, err, tt.field, tt.says)
 		}
 	}
 	w := &record.Wait{FormInputs: json.RawMessage(form)}
-	decided, err := decision.Decision{Decision: decision.Submit, Values: values(t, `{"who":"Ann","Colours":["red","green"],"Agree":true,"Secret":"x","Age":7}`)}.About(w)
+	decided, err := decision.Decision{
+		Decision: decision.Submit, Values: values(t,
+			`{"who":"Ann","Colours":["red","green"],"Agree":true,"Secret":"x","Age":7}`),
+	}.About(w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +113,8 @@ func TestRedact(t *testing.T) {
 		Redact: func(s string) string { return strings.ReplaceAll(s, "ann@b.example", "[email]") },
 	}
 	decided, err := d.About(w)
-	if err != nil || *decided.DecisionText != "I am [email]." || string(decided.FormInputs) != `[{"label":"Mail","type":"email","value":"[email]"}]` {
+	if err != nil || *decided.DecisionText != "I am [email]." ||
+		string(decided.FormInputs) != `[{"label":"Mail","type":"email","value":"[email]"}]` {
 		t.Errorf("%+v %s, %v", decided, decided.FormInputs, err)
 	}
 }
@@ -123,24 +131,46 @@ func TestDecisions(t *testing.T) {
 		{record.Wait{}, decision.Decision{Decision: "submit"}, record.Submitted, ""},
 		{record.Wait{}, decision.Decision{Decision: "approve"}, "", "decision"},
 		{record.Wait{Type: new(record.WaitActionValidation)}, decision.Decision{Decision: "approve"}, record.Approved, ""},
-		{record.Wait{Type: new(record.WaitActionValidation)}, decision.Decision{Decision: "reject", Text: "not now"}, record.Rejected, ""},
+		{
+			record.Wait{Type: new(record.WaitActionValidation)}, decision.Decision{Decision: "reject", Text: "not now"},
+			record.Rejected, "",
+		},
 		{record.Wait{Type: new(record.WaitActionValidation)}, decision.Decision{Decision: "accept"}, "", "decision"},
-		{record.Wait{Type: new(record.WaitActionValidation)}, decision.Decision{Decision: "approve", Values: map[string]json.RawMessage{"a": nil}}, "", "values"},
+		{
+			record.Wait{Type: new(record.WaitActionValidation)},
+			decision.Decision{Decision: "approve", Values: map[string]json.RawMessage{"a": nil}}, "", "values",
+		},
 		{record.Wait{Type: new(record.WaitPlanValidation)}, decision.Decision{Decision: "accept"}, record.Accepted, ""},
 		{record.Wait{Type: new(record.WaitPlanValidation)}, decision.Decision{Decision: "reject"}, record.Rejected, ""},
-		{record.Wait{Type: new(record.WaitPlanValidation)}, decision.Decision{Decision: "modify", Text: "shorter"}, record.Modified, ""},
+		{
+			record.Wait{Type: new(record.WaitPlanValidation)}, decision.Decision{Decision: "modify", Text: "shorter"},
+			record.Modified, "",
+		},
 		{record.Wait{Type: new(record.WaitPlanValidation)}, decision.Decision{Decision: "modify", Text: " "}, "", "text"},
-		{record.Wait{Type: new(record.WaitActionValidation), Subject: unknown}, decision.Decision{Decision: "done"}, record.Accepted, ""},
-		{record.Wait{Type: new(record.WaitActionValidation), Subject: unknown}, decision.Decision{Decision: "retry"}, record.Approved, ""},
-		{record.Wait{Type: new(record.WaitActionValidation), Subject: unknown}, decision.Decision{Decision: "skip"}, record.Rejected, ""},
-		{record.Wait{Type: new(record.WaitActionValidation), Subject: unknown}, decision.Decision{Decision: "approve"}, "", "decision"},
+		{
+			record.Wait{Type: new(record.WaitActionValidation), Subject: unknown}, decision.Decision{Decision: "done"},
+			record.Accepted, "",
+		},
+		{
+			record.Wait{Type: new(record.WaitActionValidation), Subject: unknown}, decision.Decision{Decision: "retry"},
+			record.Approved, "",
+		},
+		{
+			record.Wait{Type: new(record.WaitActionValidation), Subject: unknown}, decision.Decision{Decision: "skip"},
+			record.Rejected, "",
+		},
+		{
+			record.Wait{Type: new(record.WaitActionValidation), Subject: unknown}, decision.Decision{Decision: "approve"}, "",
+			"decision",
+		},
 		{record.Wait{}, decision.Decision{Decision: "submit", By: strings.Repeat("x", 256)}, "", "by"},
 		{record.Wait{}, decision.Decision{Decision: "submit", Text: strings.Repeat("x", 1<<20+1)}, "", "text"},
 	} {
 		got, err := tt.decision.About(&tt.about)
 		var invalid *record.InvalidError
 		switch {
-		case tt.field == "" && (err != nil || *got.State != tt.state || *got.Decision != tt.decision.Decision || got.EndTime == nil):
+		case tt.field == "" && (err != nil || *got.State != tt.state || *got.Decision != tt.decision.Decision ||
+			got.EndTime == nil):
 			t.Errorf("%+v: %+v, %v", tt, got, err)
 		case tt.field != "" && (!errors.As(err, &invalid) || invalid.Field != tt.field):
 			t.Errorf("%+v: %v", tt, err)
@@ -161,7 +191,9 @@ func FuzzForm(f *testing.F) {
 		if err != nil {
 			return
 		}
-		decided, err := decision.Decision{Decision: decision.Submit, Values: read.ByLabel(v)}.About(&record.Wait{FormInputs: json.RawMessage(inputs)})
+		decided, err := decision.Decision{
+			Decision: decision.Submit, Values: read.ByLabel(v),
+		}.About(&record.Wait{FormInputs: json.RawMessage(inputs)})
 		if err != nil {
 			return
 		}
@@ -181,16 +213,31 @@ func FuzzForm(f *testing.F) {
 func TestAcceptWithForm(t *testing.T) {
 	t.Parallel()
 	w := &record.Wait{
-		Type: new(record.WaitPlanValidation), FormInputs: json.RawMessage(`[{"name":"auto_approve","label":"All","type":"select","options":"false,true","value":""}]`),
+		Type: new(record.WaitPlanValidation),
+		FormInputs: json.RawMessage(
+			`[{"name":"auto_approve","label":"All","type":"select","options":"false,true","value":""}]`,
+		),
 	}
 	for _, tt := range []struct {
 		d    decision.Decision
 		want string // the form, or the error
 	}{
-		{decision.Decision{Decision: decision.Accept, Values: map[string]json.RawMessage{"auto_approve": json.RawMessage("true")}}, `"value":"true"`},
+		{
+			decision.Decision{
+				Decision: decision.Accept, Values: map[string]json.RawMessage{"auto_approve": json.RawMessage("true")},
+			}, `"value":"true"`,
+		},
 		{decision.Decision{Decision: decision.Accept}, `"value":""`},
-		{decision.Decision{Decision: decision.Accept, Values: map[string]json.RawMessage{"auto_approve": json.RawMessage(`"perhaps"`)}}, "auto_approve"},
-		{decision.Decision{Decision: decision.Reject, Values: map[string]json.RawMessage{"auto_approve": json.RawMessage("true")}}, "values"},
+		{
+			decision.Decision{
+				Decision: decision.Accept, Values: map[string]json.RawMessage{"auto_approve": json.RawMessage(`"perhaps"`)},
+			}, "auto_approve",
+		},
+		{
+			decision.Decision{
+				Decision: decision.Reject, Values: map[string]json.RawMessage{"auto_approve": json.RawMessage("true")},
+			}, "values",
+		},
 	} {
 		var got string
 		if decided, err := tt.d.About(w); err != nil {
@@ -207,8 +254,16 @@ func TestAcceptWithForm(t *testing.T) {
 // TestReadPlan checks that a plan is read as it is proposed, and that what has no steps is none.
 func TestReadPlan(t *testing.T) {
 	t.Parallel()
-	p, ok := decision.ReadPlan(json.RawMessage(`{"goal":"g","estimatedDuration":9,"steps":[{"stepNumber":1,"agentType":"GIT","action":"a","justification":"j","expectedOutput":"o","dependencies":[2]}]}`))
-	want := decision.Plan{Goal: "g", EstimatedDuration: 9, Steps: []decision.PlanStep{{StepNumber: 1, AgentType: "GIT", Action: "a", Justification: "j", ExpectedOutput: "o", Dependencies: []int{2}}}}
+	p, ok := decision.ReadPlan(
+		json.RawMessage(
+			`{"goal":"g","estimatedDuration":9,"steps":[{"stepNumber":1,"agentType":"GIT","action":"a","justification":"j","expectedOutput":"o","dependencies":[2]}]}`,
+		),
+	)
+	want := decision.Plan{
+		Goal: "g", EstimatedDuration: 9, Steps: []decision.PlanStep{
+			{StepNumber: 1, AgentType: "GIT", Action: "a", Justification: "j", ExpectedOutput: "o", Dependencies: []int{2}},
+		},
+	}
 	if !ok || !reflect.DeepEqual(p, want) {
 		t.Errorf("it is %+v", p)
 	}
@@ -223,7 +278,8 @@ func TestReadPlan(t *testing.T) {
 func TestApart(t *testing.T) {
 	t.Parallel()
 	rest, texts := decision.Apart(json.RawMessage(`{"b":"1\n<2>","a":12345678901234567890,"c":"<x>"}`))
-	if got := strings.TrimSpace(string(rest)); got != `{"a":12345678901234567890,"c":"<x>"}` || len(texts) != 1 || texts[0] != [2]string{"b", "1\n<2>"} {
+	if got := strings.TrimSpace(string(rest)); got != `{"a":12345678901234567890,"c":"<x>"}` || len(texts) != 1 ||
+		texts[0] != [2]string{"b", "1\n<2>"} {
 		t.Errorf("%s, %q", got, texts)
 	}
 	for _, whole := range []string{`[1]`, `{"a":"b"}`} {

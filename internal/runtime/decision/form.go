@@ -91,7 +91,8 @@ func (f Form) answered(values map[string]json.RawMessage, redact func(string) st
 		}
 		field["value"] = redact(value)
 		if size += len(value); size > maxTextBytes {
-			return nil, invalid(shown(name), fmt.Sprintf("is too long: all values together must not have over %d bytes", maxTextBytes))
+			return nil, invalid(shown(name),
+				fmt.Sprintf("is too long: all values together must not have over %d bytes", maxTextBytes))
 		}
 	}
 	return encode(f)

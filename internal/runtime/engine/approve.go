@@ -74,13 +74,15 @@ func (c *calling) approve(ctx context.Context) (result tool.Result, refused bool
 
 	subject := c.subject(a)
 	if len(subject) > record.MaxTextBytes {
-		result, err = c.end(record.Failed, tool.Failure("The call is too long to be approved: nobody could see all of it."), "tool")
+		result, err = c.end(record.Failed, tool.Failure("The call is too long to be approved: nobody could see all of it."),
+			"tool")
 		return result, true, err
 	}
 
 	waits := c.change(record.AwaitingApproval)
 	answer, err := c.step.run.ask(ctx, key, WaitInfo{
-		Type: record.WaitActionValidation, Title: "May " + c.call.Name + " run?", Description: tool.Cut(c.step.info.Request, maxAction), Subject: subject,
+		Type: record.WaitActionValidation, Title: "May " + c.call.Name + " run?",
+		Description: tool.Cut(c.step.info.Request, maxAction), Subject: subject,
 		StepID: c.step.id, ToolCallID: c.row.ToolCallID, Timeout: c.policy.WaitTimeout,
 	}, waits)
 	switch {

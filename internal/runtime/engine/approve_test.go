@@ -91,7 +91,8 @@ func TestPreviewIsApproved(t *testing.T) {
 			wait := waitOf(t, h)
 			want := tool.NewPreview(tool.PreviewDiff, "-old sk-secretsecretsecret\n+new\n")
 			got := decision.SubjectOf(&wait).Preview
-			if got == nil || got.Kind != string(want.Kind) || got.SHA256 != want.Digest || got.Text != h.Parts.Redact(want.Text) {
+			if got == nil || got.Kind != string(want.Kind) || got.SHA256 != want.Digest ||
+				got.Text != h.Parts.Redact(want.Text) {
 				t.Fatalf("a human is shown %+v of %s", got, wait.Subject)
 			}
 			if text(wait.SubjectSHA256) != sha(string(wait.Subject)) {
@@ -120,7 +121,8 @@ func TestNothingToApprove(t *testing.T) {
 	h := deploys(t, []tool.Tool{p.tool(tool.Policy{Approval: true, Writes: true})}, "replace", `{"text":"new"}`)
 	h.Work(h.Engine)
 	row := h.Step(h.Ended(h.Start("a", "Go."))).Cycles[0].ToolCalls[0].Record
-	if *row.State != record.Failed || text(row.Result) != "nothing would change" || row.StartTime != nil || len(h.Waits()) != 0 || len(p.approved) != 0 {
+	if *row.State != record.Failed || text(row.Result) != "nothing would change" || row.StartTime != nil ||
+		len(h.Waits()) != 0 || len(p.approved) != 0 {
 		t.Errorf("the call is %s: %q; %d waits", *row.State, text(row.Result), len(h.Waits()))
 	}
 }
@@ -170,7 +172,8 @@ func TestVerified(t *testing.T) {
 					t.Errorf("the call is %s: %q", *row.State, text(row.Result))
 				}
 				var waits int
-				if err := h.DB.Pool.QueryRow(t.Context(), "SELECT count(*) FROM actlog.wait_state").Scan(&waits); err != nil || (waits > 0) != (!took && policy == tool.Ask) {
+				if err := h.DB.Pool.QueryRow(t.Context(), "SELECT count(*) FROM actlog.wait_state").Scan(&waits); err != nil ||
+					(waits > 0) != (!took && policy == tool.Ask) {
 					t.Errorf("%d waits, %v", waits, err)
 				}
 			})
@@ -185,12 +188,13 @@ func TestVerifyKnowsWhatWasApproved(t *testing.T) {
 	lost := tool.CallFunc("replace", "Replaces.", func(_ context.Context, c tool.Call, _ revision) (string, error) {
 		approved = c.Approved
 		return "", fmt.Errorf("the connection broke: %w", tool.ErrUnknown)
-	}, tool.WithPolicy(tool.Policy{Approval: true, Writes: true}), tool.WithPreview(func(_ context.Context, _ tool.Call, in revision) (tool.Preview, error) {
-		return tool.NewPreview(tool.PreviewText, in.Text), nil
-	}), tool.WithVerify(func(_ context.Context, c tool.Call, _ revision) (tool.Result, bool, error) {
-		verified = c.Approved
-		return tool.Result{Text: "It is there."}, true, nil
-	}))
+	}, tool.WithPolicy(tool.Policy{Approval: true, Writes: true}),
+		tool.WithPreview(func(_ context.Context, _ tool.Call, in revision) (tool.Preview, error) {
+			return tool.NewPreview(tool.PreviewText, in.Text), nil
+		}), tool.WithVerify(func(_ context.Context, c tool.Call, _ revision) (tool.Result, bool, error) {
+			verified = c.Approved
+			return tool.Result{Text: "It is there."}, true, nil
+		}))
 	h := deploys(t, []tool.Tool{lost}, "replace", `{"text":"new"}`)
 	h.Work(h.Engine)
 	id := h.Start("a", "Go.")
@@ -201,12 +205,13 @@ func TestVerifyKnowsWhatWasApproved(t *testing.T) {
 	row := h.Step(h.Ended(id)).Cycles[0].ToolCalls[0].Record
 	want := tool.NewPreview(tool.PreviewText, "new").Digest
 	if *row.State != record.Completed || text(row.Result) != "It is there." || approved != want || verified != want {
-		t.Errorf("the call is %s: %q; approved %q, verified %q, want %q", *row.State, text(row.Result), approved, verified, want)
+		t.Errorf("the call is %s: %q; approved %q, verified %q, want %q", *row.State, text(row.Result), approved, verified,
+			want)
 	}
 }
 
-// A worker that is taken for lost may go on for a while. If the call takes effect only then, the next attempt finds that
-// it cannot work any more, and why: the call is over, and did not fail.
+// A worker that is taken for lost may go on for a while. If the call takes effect only then, the next attempt finds
+// that it cannot work any more, and why: the call is over, and did not fail.
 func TestVerifiedLate(t *testing.T) {
 	t.Parallel()
 	for _, approval := range []bool{true, false} {
@@ -219,14 +224,15 @@ func TestVerifiedLate(t *testing.T) {
 					return "", fmt.Errorf("the connection broke: %w", tool.ErrUnknown)
 				}
 				return p.replace(ctx, c, in)
-			}, tool.WithPolicy(tool.Policy{OnUnknown: tool.Retry, Writes: true, Approval: approval}), tool.WithPreview(p.preview), tool.WithVerify(
-				func(_ context.Context, _ tool.Call, in revision) (tool.Result, bool, error) {
-					if asked.Add(1) == 1 {
-						p.set(in.Text) // just after it was looked at
-						return tool.Result{}, false, nil
-					}
-					return tool.Result{Text: "It is there."}, true, nil
-				}))
+			}, tool.WithPolicy(tool.Policy{OnUnknown: tool.Retry, Writes: true, Approval: approval}),
+				tool.WithPreview(p.preview), tool.WithVerify(
+					func(_ context.Context, _ tool.Call, in revision) (tool.Result, bool, error) {
+						if asked.Add(1) == 1 {
+							p.set(in.Text) // just after it was looked at
+							return tool.Result{}, false, nil
+						}
+						return tool.Result{Text: "It is there."}, true, nil
+					}))
 			h := deploys(t, []tool.Tool{lost}, "replace", `{"text":"new"}`)
 			ctx, cancel := context.WithCancel(t.Context())
 			var answering sync.WaitGroup

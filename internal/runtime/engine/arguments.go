@@ -92,7 +92,8 @@ func outOfRange(number string) bool {
 	return err != nil || math.IsInf(f, 0)
 }
 
-// Comparable returns arguments in a form that is the same for the same values: in which order their keys are written does not matter.
+// Comparable returns arguments in a form that is the same for the same values: in which order their keys are written
+// does not matter.
 func Comparable(arguments string) string {
 	same := jsontext.Value(arguments)
 	if same.Format(jsontext.ReorderRawObjects(true)) != nil {

@@ -11,6 +11,7 @@ import (
 // newArtifact returns something that a plan produced, known by its name.
 func newArtifact(parts Parts, rootPlanID, planID string, a tool.Artifact) *record.Artifact {
 	return &record.Artifact{
-		RootPlanID: rootPlanID, PlanID: planID, Name: a.Name, Type: new(cmp.Or(a.Type, "generic")), Value: json.RawMessage(parts.Redact(string(a.Value))),
+		RootPlanID: rootPlanID, PlanID: planID, Name: a.Name, Type: new(cmp.Or(a.Type, "generic")),
+		Value: json.RawMessage(parts.Redact(string(a.Value))),
 	}
 }

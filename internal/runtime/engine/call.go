@@ -119,7 +119,8 @@ func (c *calling) find() error {
 		c.policy = c.t.policy(c.tool.Spec())
 		c.row.Policy, _ = json.Marshal(c.policy) // texts, times and booleans
 		s.run.addLater(&record.ActTool{
-			RootPlanID: c.row.RootPlanID, StepID: c.row.StepID, Seq: c.row.Seq, ToolCallID: c.row.ToolCallID, Policy: c.row.Policy,
+			RootPlanID: c.row.RootPlanID, StepID: c.row.StepID, Seq: c.row.Seq, ToolCallID: c.row.ToolCallID,
+			Policy: c.row.Policy,
 		})
 	}
 	return nil
@@ -145,7 +146,8 @@ func (c *calling) make(ctx context.Context) (tool.Result, error) {
 		}
 	}
 	if c.tool == nil {
-		return c.end(record.Failed, tool.Failure(fmt.Sprintf("There is no tool %s. There are: %s.", c.call.Name, c.names())), NoSuchTool)
+		return c.end(record.Failed, tool.Failure(fmt.Sprintf("There is no tool %s. There are: %s.", c.call.Name, c.names())),
+			NoSuchTool)
 	}
 	switch {
 	case c.bad == nil:
@@ -231,7 +233,8 @@ const maxRetries = 5
 // it is not made again.
 func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, err error) {
 	lost := c.change(record.Unknown)
-	lost.EndTime, lost.ErrorKind, lost.ErrorMessage = new(c.step.run.now()), new(workerLost), new("The worker that made the call was lost.")
+	lost.EndTime, lost.ErrorKind, lost.ErrorMessage = new(c.step.run.now()), new(workerLost),
+		new("The worker that made the call was lost.")
 	if c.row.ErrorKind != nil {
 		lost.ErrorKind, lost.ErrorMessage = c.row.ErrorKind, c.row.ErrorMessage
 	}
@@ -255,8 +258,11 @@ func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, e
 		return again()
 	case c.policy.OnUnknown == tool.Ask:
 		answer, err := c.step.run.ask(ctx, fmt.Sprint("unknown-", c.row.ToolCallID, "-", c.number()), WaitInfo{
-			Type: record.WaitActionValidation, Title: fmt.Sprintf("Nobody can say whether %s took effect. Did it, or should it be tried again, or skipped?", c.call.Name),
-			Subject: c.subject(about{Decisions: []string{"done", "retry", "skip"}}), StepID: c.step.id, ToolCallID: c.row.ToolCallID, Timeout: c.policy.WaitTimeout,
+			Type: record.WaitActionValidation,
+			Title: fmt.Sprintf("Nobody can say whether %s took effect. Did it, or should it be tried again, or skipped?",
+				c.call.Name),
+			Subject: c.subject(about{Decisions: []string{"done", "retry", "skip"}}), StepID: c.step.id,
+			ToolCallID: c.row.ToolCallID, Timeout: c.policy.WaitTimeout,
 		}, lost)
 		switch {
 		case err != nil:
@@ -264,10 +270,12 @@ func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, e
 		case answer.Decision == "retry":
 			return again()
 		case answer.Decision == "done":
-			result, err = c.settle(record.Completed, tool.Result{Text: "A human confirmed that this call took effect. Its output is lost."}, "")
+			result, err = c.settle(record.Completed,
+				tool.Result{Text: "A human confirmed that this call took effect. Its output is lost."}, "")
 			return result, true, err
 		case answer.Decision == "skip":
-			result, err = c.settle(record.Skipped, tool.Failure("A human decided to skip this call. It may have taken effect once."), "")
+			result, err = c.settle(record.Skipped,
+				tool.Failure("A human decided to skip this call. It may have taken effect once."), "")
 			return result, true, err
 		}
 	}
@@ -318,7 +326,8 @@ func (c *calling) run(ctx context.Context) (tool.Result, error) {
 		kind = timedOut
 	}
 	lost := c.change(record.Unknown)
-	lost.StartTime, lost.EndTime, lost.ErrorKind, lost.ErrorMessage = begin.StartTime, new(c.step.run.now()), &kind, new(r.redact(err.Error()))
+	lost.StartTime, lost.EndTime, lost.ErrorKind, lost.ErrorMessage = begin.StartTime, new(c.step.run.now()), &kind,
+		new(r.redact(err.Error()))
 	c.keep(lost)
 	r.addLater(lost)
 	if result, over, err := c.unknown(ctx); over || err != nil {

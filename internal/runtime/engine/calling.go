@@ -35,7 +35,8 @@ type calling struct {
 // change returns a change to the row of the call.
 func (c *calling) change(state record.State) *record.ActTool {
 	return &record.ActTool{
-		RootPlanID: c.row.RootPlanID, StepID: c.row.StepID, Seq: c.row.Seq, ToolCallID: c.row.ToolCallID, State: &state, Attempt: c.row.Attempt,
+		RootPlanID: c.row.RootPlanID, StepID: c.row.StepID, Seq: c.row.Seq, ToolCallID: c.row.ToolCallID, State: &state,
+		Attempt: c.row.Attempt,
 	}
 }
 

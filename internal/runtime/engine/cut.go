@@ -16,7 +16,9 @@ func Append(talk []model.Message, said model.Message) []model.Message {
 }
 
 // Follow makes the calls of an answer, if it has any, see [Step.Act], and reports whether it was cut, see [Step.Cut].
-func (s *Step) Follow(ctx context.Context, seq int64, calls []model.ToolCall, t Thinking) (results []tool.Result, cut bool, err error) {
+func (s *Step) Follow(
+	ctx context.Context, seq int64, calls []model.ToolCall, t Thinking,
+) (results []tool.Result, cut bool, err error) {
 	if len(calls) > 0 {
 		if results, err = s.Act(ctx, seq, calls, t); err != nil {
 			return nil, false, err
@@ -26,8 +28,8 @@ func (s *Step) Follow(ctx context.Context, seq int64, calls []model.ToolCall, t 
 	return results, cut, err
 }
 
-// Cut reports whether the answer of a cycle was cut at the limit of tokens, in its text or in the arguments of a call. Its calls have been
-// made. The error is a [*RunError] if so many in a row were.
+// Cut reports whether the answer of a cycle was cut at the limit of tokens, in its text or in the arguments of a call.
+// Its calls have been made. The error is a [*RunError] if so many in a row were.
 func (s *Step) Cut(seq int64, t Thinking) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

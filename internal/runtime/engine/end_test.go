@@ -46,7 +46,8 @@ func (ender) Advance(ctx context.Context, run *engine.Run) (engine.Result, error
 		return engine.Result{}, &engine.RunError{Kind: "test", Message: string(state) + " " + kind}
 	}
 	s.End("", &engine.RunError{Kind: "rejected", Message: "no", State: record.Skipped})
-	if _, _, err := s.Ended(); engine.OfRun(err) || !engine.OfRun(&engine.RunError{Kind: engine.LimitTime}) || !engine.OfRun(errors.New("away")) {
+	if _, _, err := s.Ended(); engine.OfRun(err) || !engine.OfRun(&engine.RunError{Kind: engine.LimitTime}) ||
+		!engine.OfRun(errors.New("away")) {
 		return engine.Result{}, errors.New("of which run?")
 	}
 	return engine.Result{}, &engine.RunError{Kind: "rejected", Message: "not wanted", State: record.Cancelled}
@@ -56,15 +57,21 @@ func (ender) Advance(ctx context.Context, run *engine.Run) (engine.Result, error
 // wait for nobody.
 func TestEndInState(t *testing.T) {
 	t.Parallel()
-	pay := tool.Func("pay", "Pays.", func(context.Context, struct{}) (string, error) { return "paid", nil }, tool.WithPolicy(tool.Policy{Approval: true}))
-	h := enginetest.Build(t, enginetest.Plans{Scenes: []scriptmodel.Scene{{Name: "nobody asks", Turns: []scriptmodel.Turn{{Content: "."}}}}, Tools: []tool.Tool{pay}, Executors: []engine.Executor{ender{}}})
+	pay := tool.Func("pay", "Pays.", func(context.Context, struct{}) (string, error) {
+		return "paid", nil
+	}, tool.WithPolicy(tool.Policy{Approval: true}))
+	h := enginetest.Build(t, enginetest.Plans{
+		Scenes: []scriptmodel.Scene{{Name: "nobody asks", Turns: []scriptmodel.Turn{{Content: "."}}}},
+		Tools:  []tool.Tool{pay}, Executors: []engine.Executor{ender{}},
+	})
 	h.Work(h.Engine)
 	started, err := h.Engine.Start(t.Context(), engine.Request{Executor: "ender", Input: json.RawMessage("{}")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := h.Ended(started.PlanID)
-	if st := h.Step(p).Record; *p.Record.State != record.Cancelled || enginetest.Text(p.Record.ErrorKind) != "rejected" || *st.State != record.Skipped || enginetest.Text(st.ErrorMessage) != "no" {
+	if st := h.Step(p).Record; *p.Record.State != record.Cancelled || enginetest.Text(p.Record.ErrorKind) != "rejected" ||
+		*st.State != record.Skipped || enginetest.Text(st.ErrorMessage) != "no" {
 		t.Errorf("%s %q, the step %s", *p.Record.State, enginetest.Text(p.Record.ErrorMessage), *st.State)
 	}
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/actlog/actlog/agent/tool"
 )
 
-// CutOff is the error kind of what was cut at the limit of tokens: a call whose arguments were, and a step whose model was cut again and again.
+// CutOff is the error kind of what was cut at the limit of tokens: a call whose arguments were, and a step whose model
+// was cut again and again.
 const CutOff = string(model.FinishLength)
 
 // maxCut is how many answers in a row may be cut.
@@ -49,7 +50,8 @@ func limitOfTokens(most int64) string {
 
 // callCut is the result of a call whose arguments are incomplete.
 func callCut(most int64) string {
-	return "This call was not made: your answer was cut at " + limitOfTokens(most) + " in its arguments. Write shorter arguments, or do less at once."
+	return "This call was not made: your answer was cut at " + limitOfTokens(most) +
+		" in its arguments. Write shorter arguments, or do less at once."
 }
 
 // cutError is the failure of a step whose model was cut so many times in a row.

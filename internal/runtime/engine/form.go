@@ -45,8 +45,11 @@ var InputTypes = []string{"text", "number", "email", "password", "textarea", "se
 type form struct{ tool.ArgumentChecker }
 
 func newForm() form {
-	return form{tool.Func(FormTool, "Asks the user to fill in a form, and waits for the answer. Use it for what only the user knows or decides.",
-		func(context.Context, formArguments) (string, error) { return "", errors.New("a form needs a run") }).(tool.ArgumentChecker)}
+	return form{tool.Func(FormTool,
+		"Asks the user to fill in a form, and waits for the answer. Use it for what only the user knows or decides.",
+		func(context.Context, formArguments) (string, error) {
+			return "", errors.New("a form needs a run")
+		}).(tool.ArgumentChecker)}
 }
 
 func (f form) callInRun(ctx context.Context, c *calling) (tool.Result, error) {
@@ -68,8 +71,9 @@ func (f form) callInRun(ctx context.Context, c *calling) (tool.Result, error) {
 		waits.StartTime = new(c.step.run.now())
 	}
 	w := WaitInfo{
-		Type: record.WaitUserInput, Title: args.Title, Description: args.Description, Inputs: inputs, StepID: c.step.id, ToolCallID: c.row.ToolCallID,
-		Timeout: c.policy.WaitTimeout,
+		Type: record.WaitUserInput, Title: args.Title, Description: args.Description, Inputs: inputs, StepID: c.step.id,
+		ToolCallID: c.row.ToolCallID,
+		Timeout:    c.policy.WaitTimeout,
 	}
 	answer, err := c.step.run.ask(ctx, formKey(c), w, waits)
 	switch {
@@ -91,7 +95,9 @@ func formKey(c *calling) string { return "form-" + c.row.ToolCallID }
 // questionKey is the key of the wait of a form.
 func (c *calling) questionKey() record.Key {
 	r := c.step.run.run
-	return record.Key{Kind: record.KindWait, Root: r.RootPlanID, Parent: r.PlanID, ID: derive("wait-", r.PlanID, formKey(c))}
+	return record.Key{
+		Kind: record.KindWait, Root: r.RootPlanID, Parent: r.PlanID, ID: derive("wait-", r.PlanID, formKey(c)),
+	}
 }
 
 // stringMaps returns the fields of a form as they are on record.
@@ -115,7 +121,9 @@ func stringMaps(inputs []formInput) ([]map[string]string, error) {
 			return nil, fmt.Errorf("inputs.%d.options: required for a %s", i, in.Type)
 		}
 		m := map[string]string{"label": in.Label, "type": in.Type, "required": strconv.FormatBool(in.Required), "value": ""}
-		for key, value := range map[string]string{"name": in.Name, "placeholder": in.Placeholder, "options": strings.Join(in.Options, ",")} {
+		for key, value := range map[string]string{
+			"name": in.Name, "placeholder": in.Placeholder, "options": strings.Join(in.Options, ","),
+		} {
 			if value != "" {
 				m[key] = value
 			}

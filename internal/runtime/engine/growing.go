@@ -43,8 +43,8 @@ func (g *growingMessage) add(piece string) (text string) {
 	return text
 }
 
-// wholeEscapes returns how much of the inside of a text of JSON can be read on its own: up to its end, or to an escape that is
-// not complete.
+// wholeEscapes returns how much of the inside of a text of JSON can be read on its own: up to its end, or to an escape
+// that is not complete.
 func wholeEscapes(s string) (whole int, ended bool) {
 	for whole < len(s) {
 		switch rest := s[whole:]; {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestGrowingMessage checks that the message of arguments is read as it arrives, wherever they are cut, and nothing else is.
+// TestGrowingMessage checks that the message of arguments is read as it arrives, wherever they are cut, and nothing
+// else is.
 func TestGrowingMessage(t *testing.T) {
 	t.Parallel()
 	read := func(arguments string, size func() int) string {
@@ -34,7 +35,9 @@ func TestGrowingMessage(t *testing.T) {
 	for name, tt := range map[string]struct{ arguments, want string }{
 		"whole": {string(plain), message}, "open": {`{"message":"half \u00`, "half "}, "no text": {`{"message":{"a":1}}`, ""},
 		"another": {`{"other":"x","message":"y"}`, ""}, "none": {`{}`, ""}, "no JSON": {"{\"message\":\"a\nb", ""},
-		"half a pair": {`{"message":"a\ud83dx"}`, "a\ufffdx"}, "long before": {strings.Repeat(" ", 200) + `{"message":"x"}`, ""},
+		"half a pair": {`{"message":"a\ud83dx"}`, "a\ufffdx"}, "long before": {
+			strings.Repeat(" ", 200) + `{"message":"x"}`, "",
+		},
 	} {
 		size := len(tt.arguments)
 		if got := read(tt.arguments, func() int { return size }); got != tt.want {

@@ -20,7 +20,9 @@ func ReadInput(raw json.RawMessage, shape string, to any) error {
 		return nil
 	}
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return &record.InvalidError{Code: record.CodeUnknownField, Field: "input." + strings.Trim(field, `"`), Reason: "is not known"}
+		return &record.InvalidError{
+			Code: record.CodeUnknownField, Field: "input." + strings.Trim(field, `"`), Reason: "is not known",
+		}
 	}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
 		return BadInput("input."+wrong.Field, "must be "+kindOf(wrong.Type.Kind().String()))

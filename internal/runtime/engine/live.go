@@ -16,7 +16,11 @@ type live struct {
 // newLive returns what shows an attempt of a cycle to watchers.
 func (s *Step) newLive(seq, attempt int64) *live {
 	r, watcher := s.run, s.run.engine.config.Watcher
-	show := func(delta func(root, plan, step string, seq, attempt int64, text string), reset func(root, plan, step string, seq, attempt int64)) *liveText {
+	show := func(
+		delta func(
+			root, plan, step string, seq, attempt int64, text string,
+		), reset func(root, plan, step string, seq, attempt int64),
+	) *liveText {
 		return &liveText{
 			redact: r.redact, settled: r.parts.Settling(),
 			delta: func(text string) { delta(r.run.RootPlanID, r.run.PlanID, s.id, seq, attempt, text) },

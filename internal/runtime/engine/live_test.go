@@ -19,9 +19,14 @@ func TestLiveText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	secrets := []string{"sk-abcdefghijklmnopqrstuvwxyz0123456789", "eyJtoken.secret-token-that-is-long", "ann.other@example.org", "MIIEpAIBAAKCAQEA7bq", "5555 5555 5555 4444"}
-	answer := strings.Repeat("Some words come first. ", 10) + "The key is " + secrets[0] + ". Send Authorization: Bearer " + secrets[1] + " to " + secrets[2] +
-		". Größe 漢字, " + strings.Repeat("漢字", 60) + "\n-----BEGIN RSA PRIVATE KEY-----\n" + secrets[3] + "\n" + strings.Repeat("abc\n", 40) + "-----END RSA PRIVATE KEY-----\nPaid with " + secrets[4] + ". The end."
+	secrets := []string{
+		"sk-abcdefghijklmnopqrstuvwxyz0123456789", "eyJtoken.secret-token-that-is-long", "ann.other@example.org",
+		"MIIEpAIBAAKCAQEA7bq", "5555 5555 5555 4444",
+	}
+	answer := strings.Repeat("Some words come first. ", 10) + "The key is " + secrets[0] +
+		". Send Authorization: Bearer " + secrets[1] + " to " + secrets[2] +
+		". Größe 漢字, " + strings.Repeat("漢字", 60) + "\n-----BEGIN RSA PRIVATE KEY-----\n" + secrets[3] + "\n" +
+		strings.Repeat("abc\n", 40) + "-----END RSA PRIVATE KEY-----\nPaid with " + secrets[4] + ". The end."
 	clean, _ := redactor.Text(answer)
 	for range 200 {
 		var now strings.Builder
@@ -32,7 +37,8 @@ func TestLiveText(t *testing.T) {
 				pieces++
 				now.WriteString(text)
 				for _, s := range secrets {
-					if words := strings.Fields(s); strings.Contains(now.String(), words[0]) && strings.Contains(now.String(), words[len(words)-1]) {
+					if words := strings.Fields(s); strings.Contains(now.String(), words[0]) &&
+						strings.Contains(now.String(), words[len(words)-1]) {
 						t.Fatalf("shown: %s", now.String())
 					}
 				}

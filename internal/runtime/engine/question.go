@@ -14,7 +14,9 @@ import (
 // questionOf returns the question of a tool as one to a human: the properties of its schema are the
 // fields of a form.
 func questionOf(q tool.Question) WaitInfo {
-	w := WaitInfo{Type: record.WaitUserInput, Title: q.Message, Subject: json.RawMessage(`{"decisions":["submit","reject"]}`)}
+	w := WaitInfo{
+		Type: record.WaitUserInput, Title: q.Message, Subject: json.RawMessage(`{"decisions":["submit","reject"]}`),
+	}
 	if q.From != "" {
 		w.Title = q.From + " asks: " + q.Message
 	}
@@ -22,7 +24,9 @@ func questionOf(q tool.Question) WaitInfo {
 		w.Description = "It asks you to visit this page: " + q.URL
 	}
 	for _, p := range properties(q.Schema) {
-		in := map[string]string{"label": p.label(), "name": p.name, "type": p.input(), "required": strconv.FormatBool(p.required), "value": ""}
+		in := map[string]string{
+			"label": p.label(), "name": p.name, "type": p.input(), "required": strconv.FormatBool(p.required), "value": "",
+		}
 		if options := p.options(); len(options) > 0 {
 			in["options"] = strings.Join(options, ",")
 		}

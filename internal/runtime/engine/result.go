@@ -44,7 +44,8 @@ const (
 // isException reports whether a failure is one of the model or the program, and not a way in which runs may end.
 func isException(kind string) bool {
 	switch model.Kind(kind) {
-	case model.KindRateLimit, model.KindOverloaded, model.KindTimeout, model.KindNetwork, model.KindServer, model.KindQuota, model.KindAuth,
+	case model.KindRateLimit, model.KindOverloaded, model.KindTimeout, model.KindNetwork, model.KindServer,
+		model.KindQuota, model.KindAuth,
 		model.KindNotFound, model.KindInvalidRequest, model.KindContextLength, model.KindContentFilter, modelError, internal:
 		return true
 	}

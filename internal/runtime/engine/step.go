@@ -57,7 +57,9 @@ func (r *Run) Step(ctx context.Context, index int, info StepInfo) (*Step, error)
 		return nil, err
 	}
 	s := &Step{run: r, id: derive("step-", r.run.PlanID, index), info: info, cycles: map[int64]*cycle{}}
-	row := &record.AgentExecution{RootPlanID: r.run.RootPlanID, PlanID: r.run.PlanID, StepID: s.id, State: new(record.Running)}
+	row := &record.AgentExecution{
+		RootPlanID: r.run.RootPlanID, PlanID: r.run.PlanID, StepID: s.id, State: new(record.Running),
+	}
 	r.mu.Lock()
 	r.open = append(r.open, s.inState)
 	r.mu.Unlock()
@@ -119,7 +121,9 @@ func (r *Run) describe(row *record.AgentExecution, index int, info StepInfo) {
 // Skip puts a step on record that is not carried out, as SKIPPED or BLOCKED, with the next thing that is. why
 // says why, and may be empty.
 func (r *Run) Skip(index int, info StepInfo, state record.State, why string) {
-	row := &record.AgentExecution{RootPlanID: r.run.RootPlanID, PlanID: r.run.PlanID, StepID: derive("step-", r.run.PlanID, index), State: &state}
+	row := &record.AgentExecution{
+		RootPlanID: r.run.RootPlanID, PlanID: r.run.PlanID, StepID: derive("step-", r.run.PlanID, index), State: &state,
+	}
 	r.describe(row, index, info)
 	row.ErrorMessage = some(r.redact(why))
 	r.addLater(row)
@@ -137,7 +141,9 @@ func begun(t *record.ActTool) bool { return t.StartTime != nil }
 
 // mismatch is the failure of a run whose code does other things than are on record.
 func mismatch(format string, args ...any) error {
-	return &RunError{Kind: recordMismatch, Message: "The code does not go on from the record: " + fmt.Sprintf(format, args...) + "."}
+	return &RunError{
+		Kind: recordMismatch, Message: "The code does not go on from the record: " + fmt.Sprintf(format, args...) + ".",
+	}
 }
 
 // ID returns the id of the step.
@@ -167,7 +173,9 @@ func (s *Step) Ended() (result string, ended bool, err error) {
 		return "", false, nil
 	}
 	if *s.ended.State != record.Completed {
-		return "", true, &RunError{Kind: textOf(s.ended.ErrorKind), Message: textOf(s.ended.ErrorMessage), State: *s.ended.State}
+		return "", true, &RunError{
+			Kind: textOf(s.ended.ErrorKind), Message: textOf(s.ended.ErrorMessage), State: *s.ended.State,
+		}
 	}
 	return textOf(s.ended.Result), true, nil
 }
@@ -195,7 +203,8 @@ func (s *Step) End(result string, failure *RunError) {
 	end := s.row()
 	end.State, end.EndTime = new(record.Completed), new(s.run.now())
 	if failure != nil {
-		end.State, end.ErrorKind, end.ErrorMessage = new(failure.state()), some(failure.Kind), some(s.run.redact(failure.Message))
+		end.State, end.ErrorKind, end.ErrorMessage = new(failure.state()), some(failure.Kind),
+			some(s.run.redact(failure.Message))
 		s.run.noteException(failure.Kind, failure.Message)
 	} else {
 		end.Result = new(s.run.redact(result))
@@ -236,9 +245,14 @@ func (s *Step) resolve() (changes []record.Change) {
 		if c.resolved || c.record.ThinkStartTime != nil && c.record.ThinkEndTime == nil {
 			continue
 		}
-		end := &record.ThinkAct{RootPlanID: s.run.run.RootPlanID, StepID: s.id, Seq: c.record.Seq, Attempt: c.record.Attempt, State: new(record.Completed)}
+		end := &record.ThinkAct{
+			RootPlanID: s.run.run.RootPlanID, StepID: s.id, Seq: c.record.Seq, Attempt: c.record.Attempt,
+			State: new(record.Completed),
+		}
 		var results []string
-		for _, t := range slices.SortedFunc(maps.Values(c.calls), func(a, b *record.ActTool) int { return cmp.Compare(*a.CallIndex, *b.CallIndex) }) {
+		for _, t := range slices.SortedFunc(maps.Values(c.calls), func(a, b *record.ActTool) int {
+			return cmp.Compare(*a.CallIndex, *b.CallIndex)
+		}) {
 			if !t.State.Terminal() {
 				end = nil
 				break

@@ -29,21 +29,22 @@ type Thinking struct {
 	InOrder bool
 	// Refuse returns why one of several calls is not made; empty: it is. nil refuses none.
 	Refuse func(call model.ToolCall, of int) string
-	// Approved says that a human approved all calls before, so that none waits for an approval but those that who started the
-	// run may not approve.
+	// Approved says that a human approved all calls before, so that none waits for an approval but those that who started
+	// the run may not approve.
 	Approved bool
 	// ResponseSchema, Temperature and MaxTokens are as in [model.Request].
 	ResponseSchema json.RawMessage
 	Temperature    *float64
 	MaxTokens      int64
-	// AnswerTool is the tool whose argument message is what the agent answers, as a text. Watchers see it while it arrives.
-	// Empty: there is none.
+	// AnswerTool is the tool whose argument message is what the agent answers, as a text. Watchers see it while it
+	// arrives. Empty: there is none.
 	AnswerTool string
 }
 
 // TellCut returns what a model is told whose answer was cut.
 func (t Thinking) TellCut() model.Message {
-	return model.User("Your answer was cut at " + limitOfTokens(t.MaxTokens) + ". Answer in fewer words, or do less at once.")
+	return model.User("Your answer was cut at " + limitOfTokens(t.MaxTokens) +
+		". Answer in fewer words, or do less at once.")
 }
 
 // notMade returns why the calls of an answer are not made; empty: they are.
@@ -78,7 +79,8 @@ func (s *Step) Think(ctx context.Context, seq int64, t Thinking) (*model.Respons
 		s.mu.Unlock()
 		return unlessRefused(recorded(&c.record))
 	}
-	if c != nil && *c.record.State == record.Failed && c.record.ErrorKind != nil && !(&model.Error{Kind: model.Kind(*c.record.ErrorKind)}).Retryable() {
+	if c != nil && *c.record.State == record.Failed && c.record.ErrorKind != nil &&
+		!(&model.Error{Kind: model.Kind(*c.record.ErrorKind)}).Retryable() {
 		return nil, modelFailed(*c.record.ErrorKind, textOf(c.record.ErrorMessage))
 	}
 	if err := s.run.boundary(ctx); err != nil {
@@ -124,13 +126,16 @@ func (s *Step) mayThink(ctx context.Context, fresh bool) error {
 // recorded returns an answer that is on record.
 func recorded(c *record.ThinkAct) (*model.Response, error) {
 	r := &model.Response{Usage: model.Usage{
-		Input: c.InputTokens, Output: c.OutputTokens, CacheRead: c.CacheReadInputTokens, CacheWrite: c.CacheCreationInputTokens,
+		Input: c.InputTokens, Output: c.OutputTokens, CacheRead: c.CacheReadInputTokens,
+		CacheWrite:   c.CacheCreationInputTokens,
 		CacheWrite1h: c.CacheCreation1hInputTokens, Reasoning: c.ReasoningTokens,
 	}}
 	if err := json.Unmarshal(c.Message, &r.Message); err != nil {
 		return nil, mismatch("the message of cycle %d cannot be read: %v", c.Seq+1, err)
 	}
-	for to, from := range map[*string]*string{&r.ID: c.ResponseID, &r.Model: c.ModelName, (*string)(&r.Finish): c.FinishReason} {
+	for to, from := range map[*string]*string{
+		&r.ID: c.ResponseID, &r.Model: c.ModelName, (*string)(&r.Finish): c.FinishReason,
+	} {
 		if from != nil {
 			*to = *from
 		}
@@ -143,7 +148,9 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 	row := func(attempt int64) *record.ThinkAct {
 		return &record.ThinkAct{RootPlanID: r.run.RootPlanID, StepID: s.id, Seq: seq, Attempt: &attempt}
 	}
-	req := model.Request{Messages: t.Messages, ResponseSchema: t.ResponseSchema, Temperature: t.Temperature, MaxTokens: t.MaxTokens}
+	req := model.Request{
+		Messages: t.Messages, ResponseSchema: t.ResponseSchema, Temperature: t.Temperature, MaxTokens: t.MaxTokens,
+	}
 	if t.Tools != nil {
 		for _, each := range t.Tools.Tools() {
 			spec := each.Spec()
@@ -159,7 +166,8 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 		}
 		if c.record.ThinkStartTime != nil {
 			lost := row(attempt)
-			lost.State, lost.ErrorKind, lost.ErrorMessage = new(record.Unknown), new(workerLost), new("The worker that asked was lost.")
+			lost.State, lost.ErrorKind, lost.ErrorMessage = new(record.Unknown), new(workerLost),
+				new("The worker that asked was lost.")
 			if !c.record.State.Terminal() {
 				changes = append(changes, lost)
 			}
@@ -169,7 +177,8 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 	}
 	for tries := 1; ; tries++ {
 		begin := row(attempt)
-		begin.State, begin.ThinkStartTime, begin.Provider, begin.ModelName = new(record.Running), new(s.run.now()), some(t.Model.Provider()), some(t.Model.Name())
+		begin.State, begin.ThinkStartTime, begin.Provider, begin.ModelName = new(record.Running), new(s.run.now()),
+			some(t.Model.Provider()), some(t.Model.Name())
 		if tries == 1 {
 			s.mu.Lock()
 			begin.ThinkInput, begin.InputCharCount = s.inputOf(t.Messages)
@@ -193,7 +202,8 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 			kind = string(known.Kind)
 		}
 		message = r.redact(message)
-		failed.State, failed.ThinkEndTime, failed.ErrorKind, failed.ErrorMessage = new(record.Failed), new(s.run.now()), &kind, &message
+		failed.State, failed.ThinkEndTime, failed.ErrorKind, failed.ErrorMessage = new(record.Failed), new(s.run.now()),
+			&kind, &message
 		pause, passes := model.Pause(err, tries+1)
 		if err := r.write([]record.Change{failed}); err != nil {
 			return nil, err
@@ -202,7 +212,9 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 			return nil, modelFailed(kind, message)
 		}
 		if tries >= r.engine.config.ModelTries {
-			return nil, &RunError{Kind: kind, Message: fmt.Sprintf("The model failed in %d of %d tries: %s", tries, tries, message)}
+			return nil, &RunError{
+				Kind: kind, Message: fmt.Sprintf("The model failed in %d of %d tries: %s", tries, tries, message),
+			}
 		}
 		s.resetLive(seq, attempt+1)
 		if err := r.wait(ctx, time.Duration(pause.Seconds()*float64(r.engine.config.RetryUnit))); err != nil {
@@ -228,7 +240,9 @@ func modelFailed(kind, message string) error {
 const workerLost = "worker_lost"
 
 // generate asks the model once.
-func (s *Step) generate(ctx context.Context, t Thinking, req model.Request, seq, attempt int64) (*model.Response, *time.Time, error) {
+func (s *Step) generate(
+	ctx context.Context, t Thinking, req model.Request, seq, attempt int64,
+) (*model.Response, *time.Time, error) {
 	var first *time.Time
 	live := s.newLive(seq, attempt)
 	defer live.stop()
@@ -273,8 +287,11 @@ func (r *Run) wait(ctx context.Context, d time.Duration) error {
 	return r.boundary(ctx)
 }
 
-// keep puts an answer on record, and the calls that it asks for. One that cannot be kept, or in which the model refused, fails the cycle.
-func (s *Step) keep(row *record.ThinkAct, response *model.Response, first *time.Time, t Thinking) (*model.Response, error) {
+// keep puts an answer on record, and the calls that it asks for. One that cannot be kept, or in which the model
+// refused, fails the cycle.
+func (s *Step) keep(
+	row *record.ThinkAct, response *model.Response, first *time.Time, t Thinking,
+) (*model.Response, error) {
 	s.clean(&response.Message)
 	message, err := json.Marshal(response.Message)
 	if err != nil {
@@ -333,14 +350,18 @@ func (s *Step) begin(seq int64, calls []model.ToolCall, t Thinking) {
 	if s.cycles[seq] != nil {
 		return
 	}
-	kept, changes := s.newCycle(&record.ThinkAct{RootPlanID: s.run.run.RootPlanID, StepID: s.id, Seq: seq, Attempt: new(int64(1))}, calls, t, "")
+	kept, changes := s.newCycle(&record.ThinkAct{
+		RootPlanID: s.run.run.RootPlanID, StepID: s.id, Seq: seq, Attempt: new(int64(1)),
+	}, calls, t, "")
 	s.run.addLater(append(append(s.resolve(), changes...), s.taken(seq))...)
 	s.cycles[seq] = kept
 }
 
-// newCycle returns a cycle that has calls, and the changes that put it on record. It has ended if it has no calls, or if notMade says why
-// they are not made.
-func (s *Step) newCycle(row *record.ThinkAct, calls []model.ToolCall, t Thinking, notMade string) (*cycle, []record.Change) {
+// newCycle returns a cycle that has calls, and the changes that put it on record. It has ended if it has no calls, or
+// if notMade says why they are not made.
+func (s *Step) newCycle(
+	row *record.ThinkAct, calls []model.ToolCall, t Thinking, notMade string,
+) (*cycle, []record.Change) {
 	kept := &cycle{calls: map[string]*record.ActTool{}, resolved: len(calls) == 0 || notMade != ""}
 	changes := []record.Change{row}
 	names, skipped := make([]string, len(calls)), make([]string, len(calls))
@@ -402,7 +423,8 @@ func (s *Step) clean(m *model.Message) {
 func (s *Step) newCall(seq int64, index int, call model.ToolCall, t Thinking) *record.ActTool {
 	parameters, _ := canonical(call.Arguments) // bad ones are on record as they are
 	c := &record.ActTool{
-		RootPlanID: s.run.run.RootPlanID, StepID: s.id, Seq: seq, ToolCallID: derive("toolcall-", s.id, seq, index), CallIndex: new(int64(index)),
+		RootPlanID: s.run.run.RootPlanID, StepID: s.id, Seq: seq, ToolCallID: derive("toolcall-", s.id, seq, index),
+		CallIndex:      new(int64(index)),
 		ProviderCallID: some(call.ID), Name: &call.Name, Parameters: &parameters, State: new(record.Pending),
 	}
 	if t.Tools == nil {

@@ -22,7 +22,9 @@ func (r *Run) Tools(ctx context.Context, names, servers []string) ([]tool.Tool, 
 	}
 	all := append(others, r.ownTools(names)...)
 	for _, name := range names {
-		if !strings.Contains(name, "*") && !slices.ContainsFunc(all, func(t tool.Tool) bool { return t.Spec().Name == name }) {
+		if !strings.Contains(name, "*") && !slices.ContainsFunc(all, func(t tool.Tool) bool {
+			return t.Spec().Name == name
+		}) {
 			return nil, &RunError{Kind: "configuration", Message: fmt.Sprintf("No tool is called %q any more.", name)}
 		}
 	}
@@ -48,7 +50,9 @@ func (r *Run) ownTools(names []string) (own []tool.Tool) {
 			if !ok || !wanted(name) {
 				continue
 			}
-			own = append(own, subRun{spec: tool.Spec{Name: name, Description: description, Schema: schema}, executor: executor, name: of})
+			own = append(own, subRun{
+				spec: tool.Spec{Name: name, Description: description, Schema: schema}, executor: executor, name: of,
+			})
 		}
 	}
 	return own

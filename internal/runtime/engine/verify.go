@@ -10,8 +10,8 @@ import (
 // unknownText is what a model reads of a call whose outcome nobody can tell.
 const unknownText = "The outcome of this call is unknown: it may have taken effect or not. Verify before you repeat it."
 
-// verified returns the result of the call if its tool can say that it took effect. The error says that the tool could not
-// look; it is a [tool.ErrUnknown] if nothing says whether the call took effect.
+// verified returns the result of the call if its tool can say that it took effect. The error says that the tool could
+// not look; it is a [tool.ErrUnknown] if nothing says whether the call took effect.
 func (c *calling) verified(ctx context.Context) (result tool.Result, done bool, err error) {
 	call := c.toolCall(nil)
 	approved, err := c.approvedBefore(ctx)

@@ -24,7 +24,8 @@ func TestComplexity(t *testing.T) {
 		t.Fatal(err)
 	}
 	measure, _ := set.Get("code.analyze_complexity")
-	result, err := tool.Do(t.Context(), measure, measure.Spec().Policy, tool.Call{Arguments: json.RawMessage(`{"max_results":100}`)}, 0)
+	result, err := tool.Do(t.Context(), measure, measure.Spec().Policy,
+		tool.Call{Arguments: json.RawMessage(`{"max_results":100}`)}, 0)
 	if err != nil || result.Failed {
 		t.Fatal(result.Text, err)
 	}

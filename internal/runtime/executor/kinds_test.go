@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// TestErrorKindsAreDocumented checks that docs/runtime.md has each error kind with which the code ends a run or step, and
-// no other.
+// TestErrorKindsAreDocumented checks that docs/runtime.md has each error kind with which the code ends a run or step,
+// and no other.
 func TestErrorKindsAreDocumented(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/runtime.md")

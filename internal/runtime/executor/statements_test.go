@@ -23,7 +23,9 @@ var update = flag.Bool("update", false, "write docs/statements.md")
 var statements = map[string]int{"A": 42, "B": 38, "C": 25, "D": 22, "E": 22}
 
 // subjectOf says what the statements of a letter are about.
-var subjectOf = map[string]string{"A": "plan", "B": "execution details", "C": "orchestrator", "D": "workflow", "E": "dag"}
+var subjectOf = map[string]string{
+	"A": "plan", "B": "execution details", "C": "orchestrator", "D": "workflow", "E": "dag",
+}
 
 // testedBy returns the tests whose comments name each statement. A comment counts for the test that it is above,
 // or in.
@@ -87,7 +89,9 @@ func TestStatements(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
 	by := testedBy(t, root)
 	var b strings.Builder
-	b.WriteString("# What executors and record promise, and its tests\n\nEach executor, and the details of an execution, were built from numbered statements. This table says which tests check each one; it is generated from\ntheir comments, see [development.md](development.md).\n")
+	b.WriteString("# What executors and record promise, and its tests\n\n" +
+		"Each executor, and the details of an execution, were built from numbered statements. This table says which " +
+		"tests check each one; it is generated from\ntheir comments, see [development.md](development.md).\n")
 	for _, letter := range slices.Sorted(maps.Keys(statements)) {
 		fmt.Fprintf(&b, "\n## %s\n\n| statement | tests |\n|---|---|\n", subjectOf[letter])
 		for n := 1; n <= statements[letter]; n++ {

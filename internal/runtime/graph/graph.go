@@ -85,8 +85,12 @@ func Read(text []byte) (*Graph, error) {
 	cut := map[*string]int{&g.Title: maxName}
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
-		if _, double := g.at[n.ID]; double || n.ID == "" || len(n.ID) > maxID || strings.ContainsFunc(n.ID, func(r rune) bool { return r < ' ' }) {
-			return nil, fmt.Errorf("nodes[%d].id: %.*q must be of no other node, and 1 to %d bytes without control characters", i, maxID, n.ID, maxID)
+		if _, double := g.at[n.ID]; double || n.ID == "" || len(n.ID) > maxID ||
+			strings.ContainsFunc(n.ID, func(r rune) bool {
+				return r < ' '
+			}) {
+			return nil, fmt.Errorf("nodes[%d].id: %.*q must be of no other node, and 1 to %d bytes without control characters",
+				i, maxID, n.ID, maxID)
 		}
 		g.at[n.ID] = i
 		if n.Name == "" {

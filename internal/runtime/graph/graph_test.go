@@ -26,28 +26,31 @@ func many(n int) string {
 func TestRead(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct{ text, want string }{
-		"plain":            {`{"nodes":[{"id":"a"}]}`, ""},
-		"as many as may":   {many(200), ""},
-		"no JSON":          {"Sure!", "invalid character"},
-		"no object":        {`[]`, "cannot unmarshal"},
-		"of another type":  {`{"nodes":[{"id":7}]}`, "cannot unmarshal"},
-		"empty":            {`{"nodes":[]}`, "there are 0"},
-		"too many":         {many(10_000), "there are 10000, and must be 1 to 200"},
-		"no id":            {`{"nodes":[{}]}`, "nodes[0].id"},
-		"double":           {`{"nodes":[{"id":"a"},{"id":"a"}]}`, "nodes[1].id"},
-		"long id":          {`{"nodes":[{"id":"` + strings.Repeat("a", 101) + `"}]}`, "nodes[0].id"},
-		"id with NUL":      {`{"nodes":[{"id":"a\u0000"}]}`, "nodes[0].id"},
-		"unknown":          {`{"nodes":[{"id":"a","dependencies":["b"]}]}`, "nodes[0].dependencies"},
-		"unknown and long": {`{"nodes":[{"id":"a","dependencies":["` + strings.Repeat("b", 1<<20) + `"]}]}`, "nodes[0].dependencies"},
-		"bad edge":         {`{"nodes":[{"id":"a"}],"edges":[{"from":"a","to":"b"}]}`, "edges[0].to"},
-		"itself":           {`{"nodes":[{"id":"a","dependencies":["a"]}]}`, "cycle"},
-		"cycle":            {`{"nodes":[{"id":"a"},{"id":"b"}],"edges":[{"from":"a","to":"b"},{"from":"b","to":"a"}]}`, "cycle"},
-		"deep":             {strings.Repeat(`{"nodes":[`, 20_000), "exceeded max depth"},
+		"plain":           {`{"nodes":[{"id":"a"}]}`, ""},
+		"as many as may":  {many(200), ""},
+		"no JSON":         {"Sure!", "invalid character"},
+		"no object":       {`[]`, "cannot unmarshal"},
+		"of another type": {`{"nodes":[{"id":7}]}`, "cannot unmarshal"},
+		"empty":           {`{"nodes":[]}`, "there are 0"},
+		"too many":        {many(10_000), "there are 10000, and must be 1 to 200"},
+		"no id":           {`{"nodes":[{}]}`, "nodes[0].id"},
+		"double":          {`{"nodes":[{"id":"a"},{"id":"a"}]}`, "nodes[1].id"},
+		"long id":         {`{"nodes":[{"id":"` + strings.Repeat("a", 101) + `"}]}`, "nodes[0].id"},
+		"id with NUL":     {`{"nodes":[{"id":"a\u0000"}]}`, "nodes[0].id"},
+		"unknown":         {`{"nodes":[{"id":"a","dependencies":["b"]}]}`, "nodes[0].dependencies"},
+		"unknown and long": {
+			`{"nodes":[{"id":"a","dependencies":["` + strings.Repeat("b", 1<<20) + `"]}]}`, "nodes[0].dependencies",
+		},
+		"bad edge": {`{"nodes":[{"id":"a"}],"edges":[{"from":"a","to":"b"}]}`, "edges[0].to"},
+		"itself":   {`{"nodes":[{"id":"a","dependencies":["a"]}]}`, "cycle"},
+		"cycle":    {`{"nodes":[{"id":"a"},{"id":"b"}],"edges":[{"from":"a","to":"b"},{"from":"b","to":"a"}]}`, "cycle"},
+		"deep":     {strings.Repeat(`{"nodes":[`, 20_000), "exceeded max depth"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := graph.Read([]byte(row.text))
-			if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) || err != nil && len(err.Error()) > 1000 {
+			if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) ||
+				err != nil && len(err.Error()) > 1000 {
 				t.Errorf("%.500v, want %q", err, row.want)
 			}
 		})
@@ -62,10 +65,12 @@ func TestLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]graph.Edge{{From: "a", To: "b"}, {From: "a", To: "c"}, {From: "b", To: "c"}}, g.Edges); diff != "" {
+	if diff := cmp.Diff([]graph.Edge{{From: "a", To: "b"}, {From: "a", To: "c"}, {From: "b", To: "c"}},
+		g.Edges); diff != "" {
 		t.Error(diff)
 	}
-	if g.Title != "T" || g.Nodes[0].Name != "a" || len(g.Nodes[2].Description) > 20_000 || !slices.Equal(g.Find("c").Dependencies, []string{"a", "b"}) {
+	if g.Title != "T" || g.Nodes[0].Name != "a" || len(g.Nodes[2].Description) > 20_000 ||
+		!slices.Equal(g.Find("c").Dependencies, []string{"a", "b"}) {
 		t.Errorf("%q %q %d %q", g.Title, g.Nodes[0].Name, len(g.Nodes[2].Description), g.Find("c").Dependencies)
 	}
 	if a, b := g.Below("a"), g.Below("c"); a != 2 || b != 0 {

@@ -11,7 +11,9 @@ import (
 const besidePage = 1000
 
 // Beside reads all rows of a kind beside a plan.
-func Beside(ctx context.Context, reader *store.Reader, kind record.Kind, p *record.Plan, take func(record.Change)) error {
+func Beside(
+	ctx context.Context, reader *store.Reader, kind record.Kind, p *record.Plan, take func(record.Change),
+) error {
 	for after := new(store.Position); after != nil; {
 		rows, next, err := reader.Beside(ctx, kind, p.RootPlanID, p.CurrentPlanID, *after, besidePage)
 		if err != nil {

@@ -24,7 +24,9 @@ type following[T any] struct {
 
 // NewShared returns what follows runs with a watch. read returns what is told of a run, and whether that is the
 // last of it.
-func NewShared[T any](w *Watch, read func(ctx context.Context, rootPlanID, planID string) (value T, last bool, err error)) *Shared[T] {
+func NewShared[T any](
+	w *Watch, read func(ctx context.Context, rootPlanID, planID string) (value T, last bool, err error),
+) *Shared[T] {
 	return &Shared[T]{watch: w, read: read, open: map[string]*following[T]{}}
 }
 

@@ -39,8 +39,8 @@ func write(t *testing.T, s *store.Store, title string) {
 	storetest.Write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", Title: &title})
 }
 
-// E19: however many follow a run, it is read once for each change. Who comes late gets the newest value, and who is slow
-// the newest one only. Behind the last value all are done.
+// E19: however many follow a run, it is read once for each change. Who comes late gets the newest value, and who is
+// slow the newest one only. Behind the last value all are done.
 func TestShared(t *testing.T) {
 	t.Parallel()
 	s, shared, reads, _ := titles(t)

@@ -17,7 +17,9 @@ var placeholder = regexp.MustCompile(`<<([^<>\r\n]*)>>`)
 func Check(placeholders []string, values map[string]string) error {
 	for _, name := range placeholders {
 		if _, there := values[name]; !there && name != planID {
-			return &record.InvalidError{Code: record.CodeMissingField, Field: name, Reason: "has no value: the template needs it"}
+			return &record.InvalidError{
+				Code: record.CodeMissingField, Field: name, Reason: "has no value: the template needs it",
+			}
 		}
 	}
 	return nil

@@ -101,15 +101,23 @@ func TestCaptures(t *testing.T) {
 		// O3: the inner span of the failed call has the error, the outer one of the same name has none.
 		"autogen-oi": {roots: 1, plans: 1, calls: 5, tools: 5, failed: 1, input: 500, output: 100},
 		// O3, O6: tools start while the model streams; a child of the failed call and a log have the error.
-		"claude-agent-sdk": {roots: 1, plans: 1, calls: 4, tools: 3, failed: 1, input: 400, output: 80, cacheRead: 120, cacheWrite: 40, micros: 2108},
+		"claude-agent-sdk": {
+			roots: 1, plans: 1, calls: 4, tools: 3, failed: 1, input: 400, output: 80, cacheRead: 120, cacheWrite: 40,
+			micros: 2108,
+		},
 		// O6: "Delegate work to coworker" is delegate_work_to_coworker.
 		"crewai": {roots: 1, plans: 2, calls: 7, tools: 5, failed: 1, input: 700, output: 140, cacheRead: 280, reasoning: 35},
 		// O1: anthropic's own span is beside OpenLLMetry's of the same call. O9: gen_ai.usage.cache_write.input_tokens.
-		"traceloop-anthropic": {roots: 1, plans: 2, calls: 6, tools: 5, failed: 1, input: 600, output: 120, cacheRead: 180, cacheWrite: 60},
+		"traceloop-anthropic": {
+			roots: 1, plans: 2, calls: 6, tools: 5, failed: 1, input: 600, output: 120, cacheRead: 180, cacheWrite: 60,
+		},
 		// O1: spans that only report usage are no calls. O9: gen_ai.usage.thinking_tokens.
 		"ag2": {roots: 1, plans: 2, calls: 6, tools: 5, failed: 1, input: 600, output: 120, cacheRead: 240, reasoning: 30},
 		// O1: four calls in traces of their own, two below an agent whose span was overwritten. O9: the cost.
-		"litellm": {roots: 5, plans: 6, calls: 6, tools: 5, failed: 1, input: 600, output: 120, cacheRead: 240, reasoning: 30, micros: 96},
+		"litellm": {
+			roots: 5, plans: 6, calls: 6, tools: 5, failed: 1, input: 600, output: 120, cacheRead: 240, reasoning: 30,
+			micros: 96,
+		},
 		// O5: the attributes of MLflow.
 		"mlflow": {roots: 1, plans: 2, calls: 6, tools: 5, failed: 1, input: 600, output: 120, cacheRead: 240, reasoning: 30},
 	}

@@ -15,12 +15,17 @@ import (
 func everything() otlp.Span {
 	a := otlp.Attributes{
 		{Key: "a", Value: otlp.Value{Text: "text"}}, {Key: "b", Value: otlp.Value{Type: otlp.Number, Text: "1"}},
-		{Key: "c", Value: otlp.Value{Type: otlp.Bool, Text: "true"}}, {Key: "d", Value: otlp.Value{Type: otlp.JSON, Text: `{"x":[1]}`}},
+		{Key: "c", Value: otlp.Value{Type: otlp.Bool, Text: "true"}}, {
+			Key: "d", Value: otlp.Value{Type: otlp.JSON, Text: `{"x":[1]}`},
+		},
 	}
 	return otlp.Span{
-		TraceID: "0af7651916cd43dd8448eb211c80319c", SpanID: "b7ad6b7169203331", ParentID: "b7ad6b7169203332", RemoteParent: true, Stub: true,
+		TraceID: "0af7651916cd43dd8448eb211c80319c", SpanID: "b7ad6b7169203331", ParentID: "b7ad6b7169203332",
+		RemoteParent: true, Stub: true,
 		Name: "chat", Kind: 3, Start: 1, End: 2, Status: 2, StatusMessage: "no", Attributes: a,
-		Events: []otlp.Event{{Name: "e", Time: -4, Attributes: a[:1]}}, Links: []otlp.Link{{TraceID: "t", SpanID: "s", Attributes: a[1:2]}},
+		Events: []otlp.Event{{Name: "e", Time: -4, Attributes: a[:1]}}, Links: []otlp.Link{
+			{TraceID: "t", SpanID: "s", Attributes: a[1:2]},
+		},
 		Scope: otlp.Scope{Name: "n", Version: "v"}, Resource: a[2:3], Truncated: []string{"a", "b"},
 	}
 }
@@ -35,7 +40,9 @@ func TestChunks(t *testing.T) {
 	whole := everything()
 	other := whole
 	other.Resource = nil
-	cases := map[string][]otlp.Span{"nothing": {}, "an empty span": {{}}, "everything": {whole, whole, other, whole}, "long": longTrace(1000)}
+	cases := map[string][]otlp.Span{
+		"nothing": {}, "an empty span": {{}}, "everything": {whole, whole, other, whole}, "long": longTrace(1000),
+	}
 	for name, files := range fixtures {
 		cases[name] = decode(t, files...)
 	}

@@ -68,7 +68,8 @@ func parseScript(t testing.TB, name string, b []byte) (spans []otlp.Span) {
 	}
 	for _, in := range s.Spans {
 		out := otlp.Span{
-			TraceID: strings.Repeat("a", 32), SpanID: id(in.ID), ParentID: id(in.Parent), RemoteParent: in.Remote, Stub: in.Stub, Name: in.Name, Kind: in.Kind, Logged: in.Logged,
+			TraceID: strings.Repeat("a", 32), SpanID: id(in.ID), ParentID: id(in.Parent), RemoteParent: in.Remote,
+			Stub: in.Stub, Name: in.Name, Kind: in.Kind, Logged: in.Logged,
 			Start: at(in.Start), End: at(in.End), Status: in.Status, StatusMessage: in.Message,
 			Attributes: in.Attributes, Events: in.Events, Scope: s.Scope, Resource: s.Resource,
 		}

@@ -23,7 +23,9 @@ func TestPartsHoldAllSpans(t *testing.T) {
 					contentType = otlp.TypeProtobuf
 				}
 				want := decode(t, file)
-				for _, max := range []struct{ bytes, count int }{{1, 100}, {1 << 20, 1}, {5_000, 3}, {1 << 20, 1_000}, {20_000, 1_000}} {
+				for _, max := range []struct {
+					bytes, count int
+				}{{1, 100}, {1 << 20, 1}, {5_000, 3}, {1 << 20, 1_000}, {20_000, 1_000}} {
 					parts, err := otlp.Cut(contentType, read(t, file), max.bytes, max.count)
 					if err != nil {
 						t.Fatal(err)
@@ -80,7 +82,10 @@ func TestPartsOfLogsAndMetrics(t *testing.T) {
 			t.Errorf("%s: %v %s", contentType, err, cmp.Diff(want, got))
 		}
 	}
-	for name, body := range map[string]string{"metrics": `{"resourceMetrics":[{"scopeMetrics":[]}]}`, "nothing": `{}`, "no spans": `{"resourceSpans":[{"scopeSpans":[{}]}]}`} {
+	for name, body := range map[string]string{
+		"metrics": `{"resourceMetrics":[{"scopeMetrics":[]}]}`, "nothing": `{}`,
+		"no spans": `{"resourceSpans":[{"scopeSpans":[{}]}]}`,
+	} {
 		if parts, err := otlp.Cut(otlp.TypeJSON, []byte(body), 1, 1); err != nil || len(parts) != 0 {
 			t.Errorf("%s: %v %v", name, parts, err)
 		}

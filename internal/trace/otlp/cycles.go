@@ -54,8 +54,9 @@ type outcome struct {
 
 func newCycle(m *node) *cycle {
 	f := m.facts
-	return &cycle{model: m, fresh: true, said: said{mark: m.mark, start: m.Start, end: m.end(), wrapper: m.cycle, calls: f.calls,
-		anyCall: len(f.calls) == 0 && asksForTools(f.Finish), input: f.Input != ""}}
+	return &cycle{model: m, fresh: true,
+		said: said{mark: m.mark, start: m.Start, end: m.end(), wrapper: m.cycle, calls: f.calls,
+			anyCall: len(f.calls) == 0 && asksForTools(f.Finish), input: f.Input != ""}}
 }
 
 // isOf reports whether a cycle is that of a model call as it is now.
@@ -80,7 +81,8 @@ type placedTool struct {
 
 func newCycles() *cycles {
 	return &cycles{bare: map[*node]*cycle{}, index: index{
-		byModel: map[*node]*cycle{}, byWrapper: map[*node][]*cycle{}, byCall: map[string][]*cycle{}, byName: map[string][]*cycle{},
+		byModel: map[*node]*cycle{}, byWrapper: map[*node][]*cycle{}, byCall: map[string][]*cycle{},
+		byName: map[string][]*cycle{},
 	}}
 }
 
@@ -203,7 +205,8 @@ func (r *reach) add(c *cycle) {
 
 // has reports whether find may find another cycle for a tool call than before.
 func (r *reach) has(t *node) bool {
-	return t.Start >= r.start || t.Start+slack >= r.end || t.model != nil && r.models[t.model] || t.cycle != nil && r.wrappers[t.cycle] ||
+	return t.Start >= r.start || t.Start+slack >= r.end || t.model != nil && r.models[t.model] || t.cycle != nil &&
+		r.wrappers[t.cycle] ||
 		t.facts.CallID != "" && r.calls[t.facts.CallID]
 }
 
@@ -403,7 +406,8 @@ func (c *cycle) match() {
 		if t == nil {
 			// The row's id ends with the call's own id if that can be part of one, else with its place.
 			suffix := r.id
-			if suffix == "" || len(suffix) > 200 || strings.TrimSpace(suffix) != suffix || clean(suffix) != suffix || ids[suffix] {
+			if suffix == "" || len(suffix) > 200 || strings.TrimSpace(suffix) != suffix || clean(suffix) != suffix ||
+				ids[suffix] {
 				suffix = "#" + strconv.Itoa(i)
 			}
 			t = &toolCall{id: c.model.id + "-" + suffix}

@@ -140,8 +140,10 @@ func openRequest(s string, depth int) string {
 }
 
 // requestNames are the keys of the names that functions give to what they are asked, and their order.
-var requestNames = ordered("task", "question", "query", "prompt", "request", "user_input", "user_message", "user_msg", "user_query",
-	"user_prompt", "user_request", "input", "input_str", "input_text", "input_value", "inputs", "message", "new_message", "messages",
+var requestNames = ordered("task", "question", "query", "prompt", "request", "user_input", "user_message", "user_msg",
+	"user_query",
+	"user_prompt", "user_request", "input", "input_str", "input_text", "input_value", "inputs", "message", "new_message",
+	"messages",
 	"instruction", "instructions", "objective", "goal", "text", "content", "start_event", "data")
 
 func ordered(names ...string) map[string]int {

@@ -113,7 +113,9 @@ func jsonFault(d *json.Decoder, m message, at *place) error {
 		if err != nil {
 			return err
 		}
-		if i := slices.IndexFunc(schema[m], func(f messageField) bool { return name == f.name || name == snake(f.name) }); i >= 0 {
+		if i := slices.IndexFunc(schema[m], func(f messageField) bool {
+			return name == f.name || name == snake(f.name)
+		}); i >= 0 {
 			err = memberFault(d, schema[m][i], &place{at, schema[m][i].name, -1})
 		} else {
 			err = d.Decode(new(json.RawMessage))

@@ -70,7 +70,11 @@ func FuzzDecode(f *testing.F) {
 	for _, body := range seeds(f) {
 		f.Add(body, body[0] != '{', false)
 	}
-	f.Add([]byte(`{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"traceId":"01000000000000000000000000000000","spanId":"0200000000000000","body":{"kvlistValue":{"values":[{"key":"\u0000"}]}}}]}]}]}`), false, true)
+	f.Add(
+		[]byte(
+			`{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"traceId":"01000000000000000000000000000000","spanId":"0200000000000000","body":{"kvlistValue":{"values":[{"key":"\u0000"}]}}}]}]}]}`,
+		), false, true,
+	)
 	f.Add(nested(3), true, false)
 	for _, name := range []string{"nan.json", "cut.json"} {
 		f.Add(read(f, name), false, false)
@@ -115,7 +119,10 @@ func FuzzProject(f *testing.F) {
 	id := func(n int) string { return fmt.Sprintf("%016x", n) }
 	ring := []otlp.Span{}
 	for i := range 6 {
-		ring = append(ring, otlp.Span{TraceID: strings.Repeat("b", 32), SpanID: id(i + 1), ParentID: id((i+1)%3 + 1), Name: []string{"execute_tool a", "call_llm"}[i%2]})
+		ring = append(ring, otlp.Span{
+			TraceID: strings.Repeat("b", 32), SpanID: id(i + 1), ParentID: id((i+1)%3 + 1),
+			Name: []string{"execute_tool a", "call_llm"}[i%2],
+		})
 	}
 	b, err := json.Marshal(ring)
 	if err != nil {
@@ -152,8 +159,10 @@ func FuzzProject(f *testing.F) {
 func FuzzTexts(f *testing.F) {
 	minimizeLess(f)
 	for _, text := range []string{
-		`[{"role":"user","content":"Which la\u67`, `{"messages":[{"role":"user","parts":[{"type":"text","content":"a","x":NaN}]},{"role":"assi... [truncated]`,
-		`[{"role":"assistant","content":"[{\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}]"}]`, `{'role': 'assistant', 'text': "It's so.", 'x': (None, -inf)}`, `"a text"`,
+		`[{"role":"user","content":"Which la\u67`,
+		`{"messages":[{"role":"user","parts":[{"type":"text","content":"a","x":NaN}]},{"role":"assi... [truncated]`,
+		`[{"role":"assistant","content":"[{\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}]"}]`,
+		`{'role': 'assistant', 'text': "It's so.", 'x': (None, -inf)}`, `"a text"`,
 	} {
 		f.Add(text)
 	}
@@ -170,7 +179,8 @@ func FuzzTexts(f *testing.F) {
 		}
 		body := `{"resourceSpans":[{"scopeSpans":[{"spans":[` +
 			`{"traceId":"01000000000000000000000000000000","spanId":"0100000000000000","name":"call_llm","startTimeUnixNano":"1","endTimeUnixNano":"2","attributes":[` +
-			attributes("gen_ai.input.messages", "gen_ai.output.messages", "input.value", "output.value", "metadata", "mlflow.spanInputs", "gen_ai.response.tool_calls") + `]},` +
+			attributes("gen_ai.input.messages", "gen_ai.output.messages", "input.value", "output.value", "metadata",
+				"mlflow.spanInputs", "gen_ai.response.tool_calls") + `]},` +
 			`{"traceId":"01000000000000000000000000000000","spanId":"0200000000000000","name":"execute_tool x","startTimeUnixNano":"1","endTimeUnixNano":"2","attributes":[` +
 			attributes("gen_ai.tool.call.arguments", "gen_ai.tool.call.result", "lmnr.span.input") + `]}]}]}]}`
 		batch, err := otlp.DecodeTraces(otlp.TypeJSON, []byte(body))
@@ -186,7 +196,8 @@ func FuzzTexts(f *testing.F) {
 		}
 		sent := batch.Spans[0].Attributes.Get("gen_ai.input.messages")
 		for _, c := range changes {
-			if cycle, ok := c.(*record.ThinkAct); ok && cycle.SpanID != nil && cycle.ThinkInput != nil && *cycle.ThinkInput != sent {
+			if cycle, ok := c.(*record.ThinkAct); ok && cycle.SpanID != nil && cycle.ThinkInput != nil &&
+				*cycle.ThinkInput != sent {
 				t.Fatalf("%q became %q", sent, *cycle.ThinkInput)
 			}
 		}

@@ -238,7 +238,8 @@ func jsTime(name string, v json.RawMessage) (pcommon.Timestamp, error) {
 		return pcommon.Timestamp(ms * 1e6), nil
 	}
 	var parts []float64
-	if json.Unmarshal(v, &parts) != nil || len(parts) != 2 || !(parts[0] >= 0 && parts[0] < 1e10) || !(parts[1] >= 0 && parts[1] < 1e10) {
+	if json.Unmarshal(v, &parts) != nil || len(parts) != 2 || !(parts[0] >= 0 && parts[0] < 1e10) ||
+		!(parts[1] >= 0 && parts[1] < 1e10) {
 		return 0, bad
 	}
 	seconds, rest := math.Modf(parts[0])

@@ -28,7 +28,8 @@ var langfuse = convention{
 			fill(&f.Model, a, p+"model.name")
 			f.Usage.fill(readUsage(a.Get(p + "usage_details")))
 			f.CostUSD = cmp.Or(f.CostUSD, langfuseCost(a.Get(p+"cost_details")))
-			if t, err := time.Parse(time.RFC3339Nano, unquoted(a.Get(p+"completion_start_time"))); err == nil && f.FirstToken == 0 {
+			if t, err := time.Parse(time.RFC3339Nano, unquoted(a.Get(p+"completion_start_time"))); err == nil &&
+				f.FirstToken == 0 {
 				f.FirstToken = t.UnixNano()
 			}
 		}

@@ -36,7 +36,8 @@ var mlflow = convention{
 			f.Model = cmp.Or(f.Model, memberText(output, "model"), get("mlflow.llm.model"))
 			f.Provider = cmp.Or(f.Provider, get("mlflow.llm.provider"), providerFormats[get("mlflow.message.format")])
 			f.ResponseID = cmp.Or(f.ResponseID, memberText(output, "id"))
-			f.Finish = cmp.Or(f.Finish, memberText(firstElement(member(output, "choices")), "finish_reason"), memberText(output, "stop_reason"))
+			f.Finish = cmp.Or(f.Finish, memberText(firstElement(member(output, "choices")), "finish_reason"),
+				memberText(output, "stop_reason"))
 			// The response counts more than MLflow takes from it.
 			usage := readUsage(member(output, "usage", "usage_metadata", "usageMetadata"))
 			if usage.known() {
@@ -68,5 +69,6 @@ var mlflow = convention{
 // providerFormats are the formats of messages that are named after the provider who made them. The
 // others are those of frameworks.
 var providerFormats = map[string]string{
-	"openai": "openai", "anthropic": "anthropic", "gemini": "gemini", "groq": "groq", "mistral": "mistral", "bedrock": "bedrock",
+	"openai": "openai", "anthropic": "anthropic", "gemini": "gemini", "groq": "groq", "mistral": "mistral",
+	"bedrock": "bedrock",
 }

@@ -327,7 +327,9 @@ func TestTreeAfterEachSpan(t *testing.T) {
 			slices.SortFunc(spans, func(a, b otlp.Span) int { return int(a.End - b.End) })
 			calls := map[string]bool{}
 			for i := range spans {
-				if kind := spans[i].Attributes.Get("openinference.span.kind") + spans[i].Attributes.Get("gen_ai.operation.name"); slices.Contains([]string{"LLM", "TOOL", "chat", "execute_tool"}, kind) {
+				if kind := spans[i].Attributes.Get("openinference.span.kind") +
+					spans[i].Attributes.Get("gen_ai.operation.name"); slices.Contains([]string{"LLM", "TOOL", "chat", "execute_tool"},
+					kind) {
 					calls[spans[i].SpanID] = true
 				}
 				changes := project(t, spans[:i+1])
@@ -415,7 +417,8 @@ func TestWithoutCallIDs(t *testing.T) {
 // input of the next.
 func TestWithoutToolSpans(t *testing.T) {
 	t.Parallel()
-	want := strings.NewReplacer("get_weather COMPLETED", "get_weather COMPLETED?", "lookup COMPLETED", "lookup COMPLETED?").Replace(theTree)
+	want := strings.NewReplacer("get_weather COMPLETED", "get_weather COMPLETED?", "lookup COMPLETED",
+		"lookup COMPLETED?").Replace(theTree)
 	for _, ids := range []bool{true, false} {
 		for name, files := range fixtures {
 			t.Run(name, func(t *testing.T) {
@@ -430,7 +433,8 @@ func TestWithoutToolSpans(t *testing.T) {
 					whole[*tool.Name] = tool
 				}
 				left := slices.DeleteFunc(slices.Clone(spans), func(s otlp.Span) bool {
-					return !parents[s.SpanID] && (s.Attributes.Get("openinference.span.kind") == "TOOL" || s.Attributes.Get("gen_ai.operation.name") == "execute_tool")
+					return !parents[s.SpanID] && (s.Attributes.Get("openinference.span.kind") == "TOOL" ||
+						s.Attributes.Get("gen_ai.operation.name") == "execute_tool")
 				})
 				if len(left) != len(spans)-3 {
 					t.Fatalf("%d of %d left", len(left), len(spans))
@@ -446,7 +450,8 @@ func TestWithoutToolSpans(t *testing.T) {
 				changes := project(t, left)
 				got := outline(changes)
 				// For most frameworks only the span of a call says that it failed.
-				got = strings.Replace(strings.Replace(got, "fail_tool COMPLETED?", "fail_tool FAILED", 1), "fail_tool FAILED?", "fail_tool FAILED", 1)
+				got = strings.Replace(strings.Replace(got, "fail_tool COMPLETED?", "fail_tool FAILED", 1), "fail_tool FAILED?",
+					"fail_tool FAILED", 1)
 				if got != want {
 					t.Errorf("got  %s\nwant %s", got, want)
 				}
@@ -471,16 +476,34 @@ func TestTracesWithoutAgentsHaveNoRows(t *testing.T) {
 		if err := json.Unmarshal([]byte(attributes), &a); err != nil {
 			t.Fatal(err)
 		}
-		return otlp.Span{TraceID: strings.Repeat("a", 32), SpanID: fmt.Sprintf("%016x", n), Name: name, Start: 1, End: 2, Attributes: a}
+		return otlp.Span{
+			TraceID: strings.Repeat("a", 32), SpanID: fmt.Sprintf("%016x", n), Name: name, Start: 1, End: 2, Attributes: a,
+		}
 	}
 	for name, spans := range map[string][]otlp.Span{
-		"nothing":                nil,
-		"a web page":             {span(1, "GET /", `{"http.request.method":"GET"}`), span(2, "SELECT", `{"db.system":"postgresql"}`)},
-		"embeddings":             {span(1, "embeddings e", `{"gen_ai.operation.name":"embeddings","gen_ai.request.model":"e"}`), span(2, "x", `{"openinference.span.kind":"RETRIEVER"}`)},
-		"the making of an agent": {span(1, "create_agent a", `{"gen_ai.operation.name":"create_agent","gen_ai.agent.name":"a"}`)},
-		"a turn":                 {span(1, "turn", `{}`)},
-		"no proper ids":          {{TraceID: "x", SpanID: "y", Name: "call_llm"}, {TraceID: strings.Repeat("0", 32), SpanID: strings.Repeat("1", 16), Name: "call_llm"}},
-		"log records alone":      {{TraceID: strings.Repeat("a", 32), SpanID: strings.Repeat("1", 16), Stub: true, Events: []otlp.Event{{Name: "gen_ai.choice"}}}},
+		"nothing": nil,
+		"a web page": {
+			span(1, "GET /", `{"http.request.method":"GET"}`), span(2, "SELECT", `{"db.system":"postgresql"}`),
+		},
+		"embeddings": {
+			span(1, "embeddings e", `{"gen_ai.operation.name":"embeddings","gen_ai.request.model":"e"}`),
+			span(2, "x", `{"openinference.span.kind":"RETRIEVER"}`),
+		},
+		"the making of an agent": {
+			span(1, "create_agent a", `{"gen_ai.operation.name":"create_agent","gen_ai.agent.name":"a"}`),
+		},
+		"a turn": {span(1, "turn", `{}`)},
+		"no proper ids": {
+			{TraceID: "x", SpanID: "y", Name: "call_llm"}, {
+				TraceID: strings.Repeat("0", 32), SpanID: strings.Repeat("1", 16), Name: "call_llm",
+			},
+		},
+		"log records alone": {
+			{
+				TraceID: strings.Repeat("a", 32), SpanID: strings.Repeat("1", 16), Stub: true,
+				Events: []otlp.Event{{Name: "gen_ai.choice"}},
+			},
+		},
 	} {
 		if got := otlp.Project(spans); len(got) > 0 {
 			t.Errorf("%s: %s", name, lines(t, got))

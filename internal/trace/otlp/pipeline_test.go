@@ -63,11 +63,19 @@ func TestPipelines(t *testing.T) {
 		"the root has not arrived": {[]string{
 			`{"id": "2", "parent": "1", "name": "Writer.run", "start": 2, "end": 80, "attributes": {"openinference.span.kind": "CHAIN", "input.value": "Write"}}`},
 			"Writer.run RUNNING: Write -> \nWriter.run COMPLETED: Write -> "},
-		"a web server": {[]string{`{"id": "1", "name": "GET /", "start": 1, "end": 2, "scope": {"name": "opentelemetry.instrumentation.fastapi"}, "attributes": {"http.request.method": "GET"}}`}, ""},
+		"a web server": {
+			[]string{
+				`{"id": "1", "name": "GET /", "start": 1, "end": 2, "scope": {"name": "opentelemetry.instrumentation.fastapi"}, "attributes": {"http.request.method": "GET"}}`,
+			}, "",
+		},
 		"embeddings of a web server": {[]string{
 			`{"id": "1", "name": "GET /", "start": 1, "end": 9, "attributes": {"http.request.method": "GET"}}`,
 			`{"id": "2", "parent": "1", "name": "embeddings e", "start": 2, "end": 3, "scope": {"name": "opentelemetry.instrumentation.openai_v2"}, "attributes": {"gen_ai.operation.name": "embeddings"}}`}, ""},
-		"a database": {[]string{`{"id": "1", "name": "SELECT", "start": 1, "end": 2, "scope": {"name": "opentelemetry.instrumentation.psycopg"}, "attributes": {"db.system": "postgresql"}}`}, ""},
+		"a database": {
+			[]string{
+				`{"id": "1", "name": "SELECT", "start": 1, "end": 2, "scope": {"name": "opentelemetry.instrumentation.psycopg"}, "attributes": {"db.system": "postgresql"}}`,
+			}, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -43,7 +43,9 @@ func randomTrace(t testing.TB, r *rand.Rand) (spans []otlp.Span) {
 		if err := json.Unmarshal([]byte(pool[r.IntN(len(pool))]), &s.Attributes); err != nil {
 			t.Fatal(err)
 		}
-		s.Name = []string{"x", "turn", "call_llm", "execute_tool a", "execute_tool (merged)", "invoke_agent", "raw_gen_ai_request", "\x00"}[r.IntN(8)]
+		s.Name = []string{
+			"x", "turn", "call_llm", "execute_tool a", "execute_tool (merged)", "invoke_agent", "raw_gen_ai_request", "\x00",
+		}[r.IntN(8)]
 		if r.IntN(5) > 0 {
 			s.ParentID = pick()
 			s.RemoteParent = r.IntN(8) == 0
@@ -52,14 +54,21 @@ func randomTrace(t testing.TB, r *rand.Rand) (spans []otlp.Span) {
 			s.End = s.Start + int64(r.IntN(9))*1_000_000
 		}
 		if r.IntN(6) == 0 {
-			s.Events = []otlp.Event{{Name: "exception"}, {Name: "gen_ai.choice", Attributes: otlp.Attributes{{Key: "message", Value: otlp.Value{Text: "[{"}}}}}
+			s.Events = []otlp.Event{
+				{Name: "exception"}, {
+					Name: "gen_ai.choice", Attributes: otlp.Attributes{{Key: "message", Value: otlp.Value{Text: "[{"}}},
+				},
+			}
 			s.Stub = r.IntN(2) == 0
 		}
 		s.Status = int32(r.IntN(3))
 		s.Kind = int32(r.IntN(6))
 		if r.IntN(6) == 0 {
 			s.Logged, s.Stub = true, false
-			s.Name = []string{"claude_code.user_prompt", "claude_code.api_request", "claude_code.tool_result", "claude_code.assistant_response", "codex.sse_event", "codex.user_prompt", "codex.tool_result"}[r.IntN(7)]
+			s.Name = []string{
+				"claude_code.user_prompt", "claude_code.api_request", "claude_code.tool_result", "claude_code.assistant_response",
+				"codex.sse_event", "codex.user_prompt", "codex.tool_result",
+			}[r.IntN(7)]
 			if r.IntN(2) == 0 {
 				s.ParentID = strings.Repeat("c", 16) // a run of log records
 			}

@@ -89,10 +89,12 @@ func told(changes []record.Change) string {
 	}
 	var all []string
 	for _, p := range r.plans {
-		all = append(all, fmt.Sprintf("%s %s in %s: %s -> %s", deref(p.Name), *p.State, deref(p.ConversationID), deref(p.UserRequest), deref(p.Summary)))
+		all = append(all, fmt.Sprintf("%s %s in %s: %s -> %s", deref(p.Name), *p.State, deref(p.ConversationID),
+			deref(p.UserRequest), deref(p.Summary)))
 	}
 	for _, s := range r.steps {
-		all = append(all, fmt.Sprintf(" %s %s: %s -> %s %s", deref(s.AgentName), *s.State, deref(s.AgentRequest), deref(s.Result), deref(s.ErrorMessage)))
+		all = append(all, fmt.Sprintf(" %s %s: %s -> %s %s", deref(s.AgentName), *s.State, deref(s.AgentRequest),
+			deref(s.Result), deref(s.ErrorMessage)))
 		for _, c := range r.cycles {
 			if c.StepID != s.StepID {
 				continue
@@ -101,11 +103,13 @@ func told(changes []record.Change) string {
 			if c.CostUSD != nil {
 				cost = fmt.Sprintf(" $%g", *c.CostUSD)
 			}
-			all = append(all, fmt.Sprintf("  %s %s %s/%s %s/%s%s %s", deref(c.ModelName), *c.State, count(c.InputTokens), count(c.CacheReadInputTokens),
+			all = append(all, fmt.Sprintf("  %s %s %s/%s %s/%s%s %s", deref(c.ModelName), *c.State, count(c.InputTokens),
+				count(c.CacheReadInputTokens),
 				count(c.OutputTokens), count(c.ReasoningTokens), cost, deref(c.ErrorMessage)))
 			for _, a := range r.tools {
 				if a.StepID == c.StepID && a.Seq == c.Seq {
-					all = append(all, fmt.Sprintf("   %s(%s) %s -> %s %s", deref(a.Name), deref(a.Parameters), *a.State, deref(a.Result), deref(a.ErrorMessage)))
+					all = append(all, fmt.Sprintf("   %s(%s) %s -> %s %s", deref(a.Name), deref(a.Parameters), *a.State,
+						deref(a.Result), deref(a.ErrorMessage)))
 				}
 			}
 		}
@@ -131,28 +135,47 @@ func TestRunsOfLogRecords(t *testing.T) {
 	}{
 		"Claude Code": {"claude-code", "com.anthropic.claude_code.events", []logRecord{
 			{0, "user_prompt", with(claude, "prompt", "Fix the test"), ""},
-			{1000, "api_request", with(claude, "model", "claude-opus-4-8", "cost_usd", 0.12, "input_tokens", 10, "output_tokens", "20", "cache_read_tokens", 100, "duration_ms", 900, "request_id", "r1"), ""},
+			{
+				1000, "api_request", with(claude, "model", "claude-opus-4-8", "cost_usd", 0.12, "input_tokens", 10,
+					"output_tokens", "20", "cache_read_tokens", 100, "duration_ms", 900, "request_id", "r1"), "",
+			},
 			{1001, "assistant_response", with(claude, "response", "I run the tests", "request_id", "r1"), ""},
 			{1002, "tool_decision", with(claude, "tool_name", "Bash", "decision", "accept", "tool_use_id", "t1"), ""},
-			{2000, "tool_result", with(claude, "tool_name", "Bash", "tool_use_id", "t1", "tool_input", `{"command":"go test"}`, "success", "false", "error", "exit 1", "duration_ms", 5), ""},
-			{3000, "api_request", with(claude, "model", "claude-opus-4-8", "cost_usd_micros", 250000, "input_tokens", 5, "output_tokens", 7, "cache_read_tokens", 110, "cache_creation_tokens", 3, "duration_ms", 500, "request_id", "r2"), ""},
+			{
+				2000, "tool_result", with(claude, "tool_name", "Bash", "tool_use_id", "t1", "tool_input", `{"command":"go test"}`,
+					"success", "false", "error", "exit 1", "duration_ms", 5), "",
+			},
+			{
+				3000, "api_request", with(claude, "model", "claude-opus-4-8", "cost_usd_micros", 250000, "input_tokens", 5,
+					"output_tokens", 7, "cache_read_tokens", 110, "cache_creation_tokens", 3, "duration_ms", 500, "request_id", "r2"),
+				"",
+			},
 			{3900, "assistant_response", with(claude, "response", "Fixed", "request_id", "r2"), ""},
 		}, []string{"claude_code COMPLETED in s-1: Fix the test -> Fixed\n claude_code COMPLETED: Fix the test -> Fixed\n" +
-			"  claude-opus-4-8 COMPLETED 110/100 20/- $0.12\n   Bash({\"command\":\"go test\"}) FAILED ->  exit 1\n  claude-opus-4-8 COMPLETED 118/110 7/- $0.25"}},
+			"  claude-opus-4-8 COMPLETED 110/100 20/- $0.12\n   Bash({\"command\":\"go test\"}) FAILED ->  exit 1\n" +
+			"  claude-opus-4-8 COMPLETED 118/110 7/- $0.25"}},
 		"texts that are left out, and names with a prefix": {"claude-code", "", []logRecord{
 			{0, "claude_code.user_prompt", with(claude, "prompt", "<REDACTED>", "prompt_length", 12), ""},
-			{1000, "claude_code.api_request", with(claude, "model", "claude-opus-4-8", "input_tokens", 1, "output_tokens", 2), ""},
+			{
+				1000, "claude_code.api_request", with(claude, "model", "claude-opus-4-8", "input_tokens", 1, "output_tokens", 2),
+				"",
+			},
 			{1000, "claude_code.assistant_response", with(claude, "response", "<REDACTED>"), ""},
 		}, []string{"claude_code COMPLETED in s-1:  ->\n claude_code COMPLETED:  ->\n  claude-opus-4-8 COMPLETED 1/- 2/-"}},
 		"the last call of the model failed": {"claude-code", "com.anthropic.claude_code.events", []logRecord{
 			{0, "user_prompt", with(claude, "prompt", "Go"), ""},
 			{1000, "api_error", with(claude, "model", "m", "error", "overloaded", "status_code", 529, "duration_ms", 10), ""},
-		}, []string{"claude_code FAILED in s-1: Go ->\n claude_code FAILED: Go ->  overloaded\n  m FAILED -/- -/- overloaded"}},
+		}, []string{
+			"claude_code FAILED in s-1: Go ->\n claude_code FAILED: Go ->  overloaded\n  m FAILED -/- -/- overloaded",
+		}},
 		"a call that failed before": {"claude-code", "com.anthropic.claude_code.events", []logRecord{
 			{0, "user_prompt", with(claude, "prompt", "Go"), ""},
 			{1000, "api_error", with(claude, "model", "m", "error", "overloaded"), ""},
 			{2000, "api_request", with(claude, "model", "m", "input_tokens", 1, "output_tokens", 2), ""},
-		}, []string{"claude_code COMPLETED in s-1: Go ->\n claude_code COMPLETED: Go ->\n  m FAILED -/- -/- overloaded\n  m COMPLETED 1/- 2/-"}},
+		}, []string{
+			"claude_code COMPLETED in s-1: Go ->\n claude_code COMPLETED: Go ->\n  m FAILED -/- -/- overloaded\n" +
+				"  m COMPLETED 1/- 2/-",
+		}},
 		"two prompts of a session": {"claude-code", "com.anthropic.claude_code.events", []logRecord{
 			{0, "user_prompt", with(claude, "prompt", "One"), ""},
 			{1000, "api_request", with(claude, "model", "m", "input_tokens", 1, "output_tokens", 2), ""},
@@ -169,24 +192,44 @@ func TestRunsOfLogRecords(t *testing.T) {
 			{1000, "api_request", map[string]any{"session.id": "s-2", "model": "m", "input_tokens": 1, "output_tokens": 2}, ""},
 			{2000, "user_prompt", map[string]any{"session.id": "s-2", "prompt": "Two"}, ""},
 			{3000, "api_request", map[string]any{"session.id": "s-2", "model": "m", "input_tokens": 3, "output_tokens": 4}, ""},
-		}, []string{"claude_code COMPLETED in s-2: One ->\n claude_code COMPLETED: One ->\n  m COMPLETED 1/- 2/-\n claude_code COMPLETED: Two ->\n  m COMPLETED 3/- 4/-"}},
+		}, []string{
+			"claude_code COMPLETED in s-2: One ->\n claude_code COMPLETED: One ->\n  m COMPLETED 1/- 2/-\n" +
+				" claude_code COMPLETED: Two ->\n  m COMPLETED 3/- 4/-",
+		}},
 		"Codex": {"codex_cli_rs", "codex_otel.log_only", []logRecord{
 			{0, "codex.conversation_starts", codex, ""},
 			{0, "codex.user_prompt", with(codex, "prompt", "Fix the test"), ""},
 			{900, "codex.api_request", with(codex, "http.response.status_code", 200, "duration_ms", "300"), ""},
 			{990, "codex.sse_event", with(codex, "event.kind", "response.output_item.done", "duration_ms", "3"), ""},
 			{999, "codex.sse_event", with(codex, "event.kind", "response.completed", "duration_ms", "3"), ""},
-			{1000, "codex.sse_event", with(codex, "event.kind", "response.completed", "input_token_count", "1200", "output_token_count", "40", "cached_token_count", 1000, "reasoning_token_count", 10, "tool_token_count", "1240"), ""},
-			{2000, "codex.tool_result", with(codex, "tool_name", "shell", "call_id", "t1", "arguments", `{"command":["go","test"]}`, "duration_ms", "500", "success", "false", "output", "exit 1"), ""},
+			{
+				1000, "codex.sse_event", with(codex, "event.kind", "response.completed", "input_token_count", "1200",
+					"output_token_count", "40", "cached_token_count", 1000, "reasoning_token_count", 10, "tool_token_count", "1240"),
+				"",
+			},
+			{
+				2000, "codex.tool_result", with(codex, "tool_name", "shell", "call_id", "t1", "arguments",
+					`{"command":["go","test"]}`, "duration_ms", "500", "success", "false", "output", "exit 1"), "",
+			},
 			{3000, "codex.sse_event", with(codex, "event.kind", "response.failed", "error.message", "too many requests"), ""},
 		}, []string{"codex FAILED in c-1: Fix the test ->\n codex FAILED: Fix the test ->  too many requests\n" +
-			"  gpt-5.3-codex COMPLETED 1200/1000 40/10\n   shell({\"command\":[\"go\",\"test\"]}) FAILED -> exit 1 exit 1\n  gpt-5.3-codex FAILED -/- -/- too many requests"}},
+			"  gpt-5.3-codex COMPLETED 1200/1000 40/10\n   shell({\"command\":[\"go\",\"test\"]}) FAILED -> exit 1 exit 1\n" +
+			"  gpt-5.3-codex FAILED -/- -/- too many requests"}},
 		"Gemini CLI": {"gemini-cli", "gemini-cli", []logRecord{
 			{0, "gemini_cli.config", map[string]any{"session.id": "g-1", "model": "gemini-2.5-pro"}, ""},
 			{0, "gemini_cli.user_prompt", with(gemini, "prompt", "Fix the test"), ""},
 			{100, "gemini_cli.api_request", with(gemini, "model", "gemini-2.5-pro"), ""},
-			{1000, "gemini_cli.api_response", with(gemini, "model", "gemini-2.5-pro", "duration_ms", 900, "input_token_count", 12000, "output_token_count", 350, "cached_content_token_count", 8000, "thoughts_token_count", 420, "tool_token_count", 0, "total_token_count", 12770), ""},
-			{2000, "gemini_cli.tool_call", with(gemini, "function_name", "run_shell_command", "function_args", `{"command":"go test"}`, "success", true, "duration_ms", 700), ""},
+			{
+				1000, "gemini_cli.api_response",
+				with(gemini, "model", "gemini-2.5-pro", "duration_ms", 900, "input_token_count", 12000, "output_token_count", 350,
+					"cached_content_token_count", 8000, "thoughts_token_count", 420, "tool_token_count", 0, "total_token_count",
+					12770), "",
+			},
+			{
+				2000, "gemini_cli.tool_call",
+				with(gemini, "function_name", "run_shell_command", "function_args", `{"command":"go test"}`, "success", true,
+					"duration_ms", 700), "",
+			},
 		}, []string{"gemini_cli COMPLETED in g-1: Fix the test ->\n gemini_cli COMPLETED: Fix the test ->\n" +
 			"  gemini-2.5-pro COMPLETED 12000/8000 770/420\n   run_shell_command({\"command\":\"go test\"}) COMPLETED ->"}},
 	} {
@@ -232,21 +275,32 @@ func TestRecordsThatNameSpans(t *testing.T) {
 	t.Parallel()
 	conversation := map[string]any{"conversation.id": "thread-1", "model": "gpt-5.3-codex"}
 	const resource = `"scope": {"name": "codex_cli_rs"}`
-	turn := `{"id": "2", "parent": "1", "name": "session_task.turn", "start": 100, "end": 9000, ` + resource + `, "attributes": {"thread.id": "thread-1", "turn.id": "1", "model": "gpt-5.3-codex"}}`
-	dispatch := `{"id": "1", "name": "op.dispatch.user_input", "start": 90, "end": 9000, ` + resource + `, "attributes": {"thread.id": 10}}`
+	turn := `{"id": "2", "parent": "1", "name": "session_task.turn", "start": 100, "end": 9000, ` + resource +
+		`, "attributes": {"thread.id": "thread-1", "turn.id": "1", "model": "gpt-5.3-codex"}}`
+	dispatch := `{"id": "1", "name": "op.dispatch.user_input", "start": 90, "end": 9000, ` + resource +
+		`, "attributes": {"thread.id": 10}}`
 	stream := `{"id": "3", "parent": "2", "name": "receiving_stream", "start": 100, "end": 1000, ` + resource + `}`
-	completed := `{"id": "4", "parent": "3", "name": "completed", "start": 999, "end": 1000, ` + resource + `, "attributes": {"thread.id": 10, "gen_ai.usage.input_tokens": 1200, "gen_ai.usage.cache_read.input_tokens": 1000, "gen_ai.usage.output_tokens": 40, "codex.usage.reasoning_output_tokens": 10, "codex.usage.total_tokens": 1240}}`
-	shell := `{"id": "5", "parent": "2", "name": "shell", "start": 1500, "end": 2000, ` + resource + `, "attributes": {"tool_name": "shell", "call_id": "t1", "aborted": false}}`
+	completed := `{"id": "4", "parent": "3", "name": "completed", "start": 999, "end": 1000, ` + resource +
+		`, "attributes": {"thread.id": 10, "gen_ai.usage.input_tokens": 1200, "gen_ai.usage.cache_read.input_tokens": 1000, "gen_ai.usage.output_tokens": 40, "codex.usage.reasoning_output_tokens": 10, "codex.usage.total_tokens": 1240}}`
+	shell := `{"id": "5", "parent": "2", "name": "shell", "start": 1500, "end": 2000, ` + resource +
+		`, "attributes": {"tool_name": "shell", "call_id": "t1", "aborted": false}}`
 	id := func(n int) string { return fmt.Sprintf("%016x", n) }
 	prompt := func(span int) logRecord {
 		return logRecord{95, "codex.user_prompt", with(conversation, "prompt", "Fix the test"), id(span)}
 	}
 	response := func(at, input, output, span int) logRecord {
-		return logRecord{at, "codex.sse_event", with(conversation, "event.kind", "response.completed", "input_token_count", fmt.Sprint(input),
-			"output_token_count", fmt.Sprint(output), "cached_token_count", 1000, "reasoning_token_count", 10), id(span)}
+		return logRecord{at, "codex.sse_event",
+			with(conversation, "event.kind", "response.completed", "input_token_count", fmt.Sprint(input),
+				"output_token_count", fmt.Sprint(output), "cached_token_count", 1000, "reasoning_token_count", 10), id(span)}
 	}
 	result := func(span int, more ...any) logRecord {
-		return logRecord{2000, "codex.tool_result", with(conversation, append([]any{"tool_name", "shell", "call_id", "t1", "arguments", `{"command":"go test"}`, "duration_ms", "500", "success", "false", "output", "exit 1"}, more...)...), id(span)}
+		return logRecord{
+			2000, "codex.tool_result", with(conversation,
+				append([]any{
+					"tool_name", "shell", "call_id", "t1", "arguments", `{"command":"go test"}`, "duration_ms", "500", "success",
+					"false", "output", "exit 1",
+				}, more...)...), id(span),
+		}
 	}
 	const run = "codex COMPLETED in thread-1: Fix the test ->\n codex COMPLETED: Fix the test ->\n"
 	const model = "  gpt-5.3-codex COMPLETED 1200/1000 40/10"
@@ -256,12 +310,27 @@ func TestRecordsThatNameSpans(t *testing.T) {
 		records []logRecord
 		want    string
 	}{
-		"all have spans":           {[]string{dispatch, turn, stream, completed, shell}, []logRecord{prompt(1), response(1001, 1200, 40, 4), result(5)}, run + model + call},
-		"they name the turn":       {[]string{dispatch, turn, stream, completed, shell}, []logRecord{prompt(2), response(1001, 1200, 40, 2), result(2)}, run + model + call},
-		"the call has no span":     {[]string{dispatch, turn, stream, completed}, []logRecord{prompt(1), response(1001, 1200, 40, 3), result(2)}, run + model + call},
-		"the response has no span": {[]string{dispatch, turn, stream, shell}, []logRecord{prompt(1), response(1001, 1200, 40, 3), result(2)}, run + model + call},
-		"another response":         {[]string{dispatch, turn, stream, completed}, []logRecord{prompt(1), response(1001, 1200, 40, 3), response(3000, 1200, 40, 3)}, run + model + "\n" + model},
-		"no spans":                 {nil, []logRecord{prompt(1), response(1001, 1200, 40, 4), result(5)}, ""},
+		"all have spans": {
+			[]string{dispatch, turn, stream, completed, shell}, []logRecord{prompt(1), response(1001, 1200, 40, 4), result(5)},
+			run + model + call,
+		},
+		"they name the turn": {
+			[]string{dispatch, turn, stream, completed, shell}, []logRecord{prompt(2), response(1001, 1200, 40, 2), result(2)},
+			run + model + call,
+		},
+		"the call has no span": {
+			[]string{dispatch, turn, stream, completed}, []logRecord{prompt(1), response(1001, 1200, 40, 3), result(2)},
+			run + model + call,
+		},
+		"the response has no span": {
+			[]string{dispatch, turn, stream, shell}, []logRecord{prompt(1), response(1001, 1200, 40, 3), result(2)},
+			run + model + call,
+		},
+		"another response": {
+			[]string{dispatch, turn, stream, completed},
+			[]logRecord{prompt(1), response(1001, 1200, 40, 3), response(3000, 1200, 40, 3)}, run + model + "\n" + model,
+		},
+		"no spans": {nil, []logRecord{prompt(1), response(1001, 1200, 40, 4), result(5)}, ""},
 		"no records": {[]string{dispatch, turn, stream, completed, shell}, nil,
 			"codex COMPLETED in thread-1:  ->\n codex COMPLETED:  ->\n" + model + "\n   shell() COMPLETED ->"},
 	} {
@@ -292,11 +361,14 @@ func TestTokensOfATurn(t *testing.T) {
 // TestOtherLogRecords: records of other programs that name no span are counted as before.
 func TestOtherLogRecords(t *testing.T) {
 	t.Parallel()
-	batch := decodeLogs(t, logged(t, "shop", "shop", logRecord{0, "order", map[string]any{"session.id": "s-1", "prompt.id": "p1"}, ""}))
+	batch := decodeLogs(t, logged(t, "shop", "shop", logRecord{
+		0, "order", map[string]any{"session.id": "s-1", "prompt.id": "p1"}, "",
+	}))
 	if len(batch.Spans) > 0 || batch.Ignored != 1 || len(batch.Rowless) != 1 {
 		t.Errorf("%+v", batch)
 	}
-	batch = decodeLogs(t, logged(t, "claude-code", "com.anthropic.claude_code.events", logRecord{0, "plugin_loaded", map[string]any{"session.id": "s-1"}, ""},
+	batch = decodeLogs(t, logged(t, "claude-code", "com.anthropic.claude_code.events",
+		logRecord{0, "plugin_loaded", map[string]any{"session.id": "s-1"}, ""},
 		logRecord{0, "user_prompt", map[string]any{"prompt": "of no session"}, ""}))
 	if len(batch.Spans) > 0 || batch.Ignored != 2 || len(batch.Rowless) != 0 {
 		t.Errorf("%+v", batch)

@@ -67,27 +67,87 @@ func TestWhatMakesNoRowIsCounted(t *testing.T) {
 	}{
 		{"an agent", seen{"x", "invoke_agent a", internal, attrs{"gen_ai.operation.name": "invoke_agent"}}, otlp.Rowless{}},
 		{"a model call by a single attribute", seen{"x", "x", client, attrs{"llm.model_name": "m"}}, otlp.Rowless{}},
-		{"known, without a row", seen{"s", "embed", client, attrs{"gen_ai.operation.name": "embeddings"}}, otlp.Rowless{otlp.NoRow, "s", "gen_ai.operation.name", "embeddings"}},
+		{
+			"known, without a row", seen{"s", "embed", client, attrs{"gen_ai.operation.name": "embeddings"}},
+			otlp.Rowless{otlp.NoRow, "s", "gen_ai.operation.name", "embeddings"},
+		},
 		{"known by its name only", seen{"s", "turn", internal, nil}, otlp.Rowless{otlp.NoRow, "s", "", "INTERNAL"}},
-		{"a new kind of a known convention", seen{"s", "x", internal, attrs{"openinference.span.kind": "PLANNER"}}, otlp.Rowless{otlp.NotUnderstood, "s", "openinference.span.kind", "PLANNER"}},
-		{"a new operation", seen{"s", "x", internal, attrs{"gen_ai.operation.name": "dream"}}, otlp.Rowless{otlp.NotUnderstood, "s", "gen_ai.operation.name", "dream"}},
-		{"another convention, in quotes", seen{"s", "x", internal, attrs{"acme.spanType": `"AGENT"`}}, otlp.Rowless{otlp.NotUnderstood, "s", "acme.spanType", "AGENT"}},
-		{"another convention, with points", seen{"s", "x", internal, attrs{"acme.span.type": "llm"}}, otlp.Rowless{otlp.NotUnderstood, "s", "acme.span.type", "llm"}},
-		{"another convention, its run type", seen{"s", "x", internal, attrs{"run_type": "chain"}}, otlp.Rowless{otlp.NotUnderstood, "s", "run_type", "chain"}},
-		{"an attribute of a known convention", seen{"s", "record", internal, attrs{"gen_ai.dream": 5}}, otlp.Rowless{otlp.NotUnderstood, "s", "", "INTERNAL"}},
-		{"an unknown attribute of a known subject", seen{"s", "x", internal, attrs{"acme.promptText": "p"}}, otlp.Rowless{otlp.NotUnderstood, "s", "", "INTERNAL"}},
-		{"only the scope", seen{"acme-llm-sdk", "x", internal, nil}, otlp.Rowless{otlp.NotUnderstood, "acme-llm-sdk", "", "INTERNAL"}},
+		{
+			"a new kind of a known convention", seen{"s", "x", internal, attrs{"openinference.span.kind": "PLANNER"}},
+			otlp.Rowless{otlp.NotUnderstood, "s", "openinference.span.kind", "PLANNER"},
+		},
+		{
+			"a new operation", seen{"s", "x", internal, attrs{"gen_ai.operation.name": "dream"}},
+			otlp.Rowless{otlp.NotUnderstood, "s", "gen_ai.operation.name", "dream"},
+		},
+		{
+			"another convention, in quotes", seen{"s", "x", internal, attrs{"acme.spanType": `"AGENT"`}},
+			otlp.Rowless{otlp.NotUnderstood, "s", "acme.spanType", "AGENT"},
+		},
+		{
+			"another convention, with points", seen{"s", "x", internal, attrs{"acme.span.type": "llm"}},
+			otlp.Rowless{otlp.NotUnderstood, "s", "acme.span.type", "llm"},
+		},
+		{
+			"another convention, its run type", seen{"s", "x", internal, attrs{"run_type": "chain"}},
+			otlp.Rowless{otlp.NotUnderstood, "s", "run_type", "chain"},
+		},
+		{
+			"an attribute of a known convention", seen{"s", "record", internal, attrs{"gen_ai.dream": 5}},
+			otlp.Rowless{otlp.NotUnderstood, "s", "", "INTERNAL"},
+		},
+		{
+			"an unknown attribute of a known subject", seen{"s", "x", internal, attrs{"acme.promptText": "p"}},
+			otlp.Rowless{otlp.NotUnderstood, "s", "", "INTERNAL"},
+		},
+		{
+			"only the scope", seen{"acme-llm-sdk", "x", internal, nil}, otlp.Rowless{
+				otlp.NotUnderstood, "acme-llm-sdk", "", "INTERNAL",
+			},
+		},
 		{"only the name", seen{"acme", "Agent.run", internal, nil}, otlp.Rowless{otlp.NotUnderstood, "acme", "", "INTERNAL"}},
-		{"words that only contain others", seen{"acme", "fulfillment of language", internal, attrs{"maintained": true}}, otlp.Rowless{otlp.Unrelated, "acme", "", "INTERNAL"}},
-		{"a type that is no agent's", seen{"next.js", "render", internal, attrs{"next.span_type": "BaseServer.handleRequest"}}, otlp.Rowless{otlp.Unrelated, "next.js", "", "INTERNAL"}},
-		{"a request to a page about agents", seen{"http", "GET /agents/{id}", server, attrs{"http.route": "/agents/{id}", "user_agent.original": "x"}}, otlp.Rowless{otlp.Unrelated, "http", "", "SERVER"}},
-		{"a request to a provider", seen{"httpx", "POST", client, attrs{"http.request.method": "POST", "url.full": "https://api.openai.com/v1/chat/completions"}}, otlp.Rowless{otlp.Unrelated, "httpx", "", "CLIENT"}},
-		{"a query of a program about agents", seen{"agent-shop", "SELECT", client, attrs{"db.system.name": "postgresql", "db.operation.name": "SELECT"}}, otlp.Rowless{otlp.Unrelated, "agent-shop", "", "CLIENT"}},
-		{"a message between agents", seen{"bus", "process", ptrace.SpanKindConsumer, attrs{"messaging.destination": "x", "sender_agent_type": "y"}}, otlp.Rowless{otlp.Unrelated, "bus", "", "CONSUMER"}},
-		{"a request with an agent's attributes", seen{"bus", "POST", client, attrs{"http.method": "POST", "llm.answer": "y"}}, otlp.Rowless{otlp.NotUnderstood, "bus", "", "CLIENT"}},
+		{
+			"words that only contain others", seen{"acme", "fulfillment of language", internal, attrs{"maintained": true}},
+			otlp.Rowless{otlp.Unrelated, "acme", "", "INTERNAL"},
+		},
+		{
+			"a type that is no agent's", seen{
+				"next.js", "render", internal, attrs{"next.span_type": "BaseServer.handleRequest"},
+			}, otlp.Rowless{otlp.Unrelated, "next.js", "", "INTERNAL"},
+		},
+		{
+			"a request to a page about agents",
+			seen{"http", "GET /agents/{id}", server, attrs{"http.route": "/agents/{id}", "user_agent.original": "x"}},
+			otlp.Rowless{otlp.Unrelated, "http", "", "SERVER"},
+		},
+		{
+			"a request to a provider", seen{
+				"httpx", "POST", client, attrs{
+					"http.request.method": "POST", "url.full": "https://api.openai.com/v1/chat/completions",
+				},
+			}, otlp.Rowless{otlp.Unrelated, "httpx", "", "CLIENT"},
+		},
+		{
+			"a query of a program about agents",
+			seen{"agent-shop", "SELECT", client, attrs{"db.system.name": "postgresql", "db.operation.name": "SELECT"}},
+			otlp.Rowless{otlp.Unrelated, "agent-shop", "", "CLIENT"},
+		},
+		{
+			"a message between agents", seen{
+				"bus", "process", ptrace.SpanKindConsumer, attrs{"messaging.destination": "x", "sender_agent_type": "y"},
+			}, otlp.Rowless{otlp.Unrelated, "bus", "", "CONSUMER"},
+		},
+		{
+			"a request with an agent's attributes",
+			seen{"bus", "POST", client, attrs{"http.method": "POST", "llm.answer": "y"}},
+			otlp.Rowless{otlp.NotUnderstood, "bus", "", "CLIENT"},
+		},
 		{"nothing", seen{"", "", 0, nil}, otlp.Rowless{otlp.Unrelated, "", "", "UNSPECIFIED"}},
 		{"a kind that does not exist", seen{"", "", 77, nil}, otlp.Rowless{otlp.Unrelated, "", "", "UNSPECIFIED"}},
-		{"no ids", seen{"s", "without ids", client, attrs{"b": 1, "a": "secret"}}, otlp.Rowless{otlp.Rejected, "s", "", "CLIENT"}},
+		{
+			"no ids", seen{"s", "without ids", client, attrs{"b": 1, "a": "secret"}},
+			otlp.Rowless{otlp.Rejected, "s", "", "CLIENT"},
+		},
 	} {
 		t.Run(tt.about, func(t *testing.T) {
 			t.Parallel()
@@ -153,7 +213,8 @@ func TestTalliesAreBounded(t *testing.T) {
 			t.Fatalf("%d names", len(e.Attributes))
 		}
 	}
-	if rest := b.Rowless[otlp.Rowless{Reason: otlp.NotUnderstood}]; len(b.Rowless) != 201 || rest == nil || rest.Count != 1_800 || count != 2_000 {
+	if rest := b.Rowless[otlp.Rowless{Reason: otlp.NotUnderstood}]; len(b.Rowless) != 201 || rest == nil ||
+		rest.Count != 1_800 || count != 2_000 {
 		t.Errorf("%d kinds of %d spans, the rest is %+v", len(b.Rowless), count, rest)
 	}
 }
@@ -182,7 +243,8 @@ func TestWarningOfWhatMeansNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			rejected, reason, err := otlp.Partial(answer)
-			if err != nil || rejected != 0 || (reason != "") != tt.want || tt.want && (!strings.Contains(reason, `"acme\n", kind "AGENT"`) || !strings.Contains(reason, otlp.RowlessPath)) {
+			if err != nil || rejected != 0 || (reason != "") != tt.want || tt.want &&
+				(!strings.Contains(reason, `"acme\n", kind "AGENT"`) || !strings.Contains(reason, otlp.RowlessPath)) {
 				t.Errorf("rejected %d, %q, %v", rejected, reason, err)
 			}
 		})

@@ -66,7 +66,8 @@ func TestFailedCalls(t *testing.T) {
 			t.Parallel()
 			spans := made(t, c.spans...)
 			tools := sorted(project(t, spans)).tools
-			if len(tools) != 1 || *tools[0].Name != "pay" || *tools[0].State != record.Failed || deref(tools[0].ErrorKind) != c.kind || deref(tools[0].ErrorMessage) != c.message {
+			if len(tools) != 1 || *tools[0].Name != "pay" || *tools[0].State != record.Failed ||
+				deref(tools[0].ErrorKind) != c.kind || deref(tools[0].ErrorMessage) != c.message {
 				t.Errorf("%+v", tools)
 			}
 			anyOrder(t, spans)
@@ -93,10 +94,13 @@ func TestFailedParts(t *testing.T) {
 func TestToolsWhileTheModelStreams(t *testing.T) {
 	t.Parallel()
 	model := func(id, start, end int, attributes string) string {
-		return fmt.Sprintf(`{"id": "%d", "parent": "1", "name": "chat m", "start": %d, "end": %d, "attributes": {"gen_ai.operation.name": "chat"%s}}`, id, start, end, attributes)
+		return fmt.Sprintf(
+			`{"id": "%d", "parent": "1", "name": "chat m", "start": %d, "end": %d, "attributes": {"gen_ai.operation.name": "chat"%s}}`, id, start, end, attributes,
+		)
 	}
 	asks := func(tool string) string {
-		return `, "gen_ai.output.messages": [{"role": "assistant", "parts": [{"type": "tool_call", "name": "` + tool + `", "arguments": {}}]}]`
+		return `, "gen_ai.output.messages": [{"role": "assistant", "parts": [{"type": "tool_call", "name": "` + tool +
+			`", "arguments": {}}]}]`
 	}
 	const finish = `, "gen_ai.response.finish_reasons": ["%s"]`
 	forTools, forGood := fmt.Sprintf(finish, "tool_use"), fmt.Sprintf(finish, "end_turn")
@@ -104,12 +108,16 @@ func TestToolsWhileTheModelStreams(t *testing.T) {
 		models []string
 		seq    int64
 	}{
-		"it runs":                           {[]string{model(2, 10, 20, forTools), model(3, 30, 60, forTools), model(4, 70, 80, forGood)}, 1},
-		"it runs, nothing is known of it":   {[]string{model(2, 10, 20, ""), model(3, 30, 60, ""), model(4, 70, 80, "")}, 1},
-		"it has not ended":                  {[]string{model(2, 10, 20, forTools), model(3, 30, 0, "")}, 1},
-		"another runs that ends for good":   {[]string{model(2, 10, 45, forTools), model(3, 30, 60, forGood)}, 0},
-		"another runs, asking for another":  {[]string{model(2, 10, 45, asks("pay")), model(3, 30, 60, asks("look"))}, 0},
-		"others ran since":                  {[]string{model(2, 35, 38, forGood), model(3, 30, 60, forTools), model(4, 40, 41, forGood)}, 2},
+		"it runs": {
+			[]string{model(2, 10, 20, forTools), model(3, 30, 60, forTools), model(4, 70, 80, forGood)}, 1,
+		},
+		"it runs, nothing is known of it":  {[]string{model(2, 10, 20, ""), model(3, 30, 60, ""), model(4, 70, 80, "")}, 1},
+		"it has not ended":                 {[]string{model(2, 10, 20, forTools), model(3, 30, 0, "")}, 1},
+		"another runs that ends for good":  {[]string{model(2, 10, 45, forTools), model(3, 30, 60, forGood)}, 0},
+		"another runs, asking for another": {[]string{model(2, 10, 45, asks("pay")), model(3, 30, 60, asks("look"))}, 0},
+		"others ran since": {
+			[]string{model(2, 35, 38, forGood), model(3, 30, 60, forTools), model(4, 40, 41, forGood)}, 2,
+		},
 		"none runs, the last ends for good": {[]string{model(2, 10, 20, forTools), model(3, 30, 40, forGood)}, 0},
 		"none runs":                         {[]string{model(2, 10, 20, forTools), model(3, 30, 40, forTools)}, 1},
 	} {
@@ -131,7 +139,10 @@ func TestToolsWhileTheModelStreams(t *testing.T) {
 // case and separators.
 func TestNamesOfTools(t *testing.T) {
 	t.Parallel()
-	for asked, called := range map[string]string{"delegate_work_to_coworker": "Delegate work to coworker", "get_weather": "getWeather", "Get-Weather": "get.weather", "wetter": "Wetter", "größe_ü": "Größe Ü"} {
+	for asked, called := range map[string]string{
+		"delegate_work_to_coworker": "Delegate work to coworker", "get_weather": "getWeather", "Get-Weather": "get.weather",
+		"wetter": "Wetter", "größe_ü": "Größe Ü",
+	} {
 		t.Run(asked, func(t *testing.T) {
 			t.Parallel()
 			spans := made(t, `{"id": "1", "name": "invoke_agent a", "start": 1, "end": 90}`,
@@ -139,7 +150,8 @@ func TestNamesOfTools(t *testing.T) {
 				`{"id": "3", "parent": "1", "name": "x", "start": 30, "end": 40, "attributes": {"openinference.span.kind": "TOOL", "tool.name": "`+called+`", "input.value": "{\"x\": 1}"}}`,
 				`{"id": "4", "parent": "3", "name": "execute_tool `+asked+`", "start": 31, "end": 39}`)
 			r := sorted(project(t, spans))
-			if len(r.plans) != 1 || len(r.tools) != 2 || deref(r.tools[1].ProviderCallID) != "c2" || deref(r.tools[1].Name) != called || r.tools[1].Inferred != nil {
+			if len(r.plans) != 1 || len(r.tools) != 2 || deref(r.tools[1].ProviderCallID) != "c2" ||
+				deref(r.tools[1].Name) != called || r.tools[1].Inferred != nil {
 				t.Errorf("%s", lines(t, project(t, spans)))
 			}
 		})
@@ -182,9 +194,12 @@ func TestEnvelopes(t *testing.T) {
 			t.Run(kind+" "+input, func(t *testing.T) {
 				t.Parallel()
 				r := sorted(project(t, made(t, model,
-					`{"id": "1", "name": "trip.run", "start": 1, "end": 90, "attributes": {"openinference.span.kind": "`+kind+`", "input.value": `+quoted(t, input)+`}}`)))
+					`{"id": "1", "name": "trip.run", "start": 1, "end": 90, "attributes": {"openinference.span.kind": "`+kind+
+						`", "input.value": `+quoted(t, input)+`}}`)))
 				p, s := r.plans[0], r.steps[0]
-				if got := []string{deref(p.Title), deref(p.UserRequest), deref(s.AgentRequest), deref(p.Name), deref(s.AgentName)}; fmt.Sprint(got) != fmt.Sprint([]string{want, want, want, "trip", "trip"}) {
+				if got := []string{
+					deref(p.Title), deref(p.UserRequest), deref(s.AgentRequest), deref(p.Name), deref(s.AgentName),
+				}; fmt.Sprint(got) != fmt.Sprint([]string{want, want, want, "trip", "trip"}) {
 					t.Errorf("%q, want %q", got, want)
 				}
 			})
@@ -202,7 +217,8 @@ func TestEnvelopes(t *testing.T) {
 			t.Run(kind+" answers "+output, func(t *testing.T) {
 				t.Parallel()
 				r := sorted(project(t, made(t, model,
-					`{"id": "1", "name": "trip", "start": 1, "end": 90, "attributes": {"openinference.span.kind": "`+kind+`", "output.value": `+quoted(t, output)+`}}`)))
+					`{"id": "1", "name": "trip", "start": 1, "end": 90, "attributes": {"openinference.span.kind": "`+kind+
+						`", "output.value": `+quoted(t, output)+`}}`)))
 				if got := deref(r.plans[0].Summary) + "|" + deref(r.steps[0].Result); got != want+"|"+want {
 					t.Errorf("%s, want %s", got, want)
 				}
@@ -228,8 +244,12 @@ func TestArguments(t *testing.T) {
 		`{}`:                                                                        `{}`,
 		`[]`:                                                                        ``,
 	} {
-		for result, wantResult := range map[string]string{`{"result": "rain"}`: "rain", `{"result": {"sky": "grey"}}`: `{"sky": "grey"}`, `{"result": 1, "unit": "C"}`: `{"result": 1, "unit": "C"}`, "rain": "rain"} {
-			tool := sorted(project(t, made(t, `{"id": "1", "name": "a", "start": 1, "end": 9, "attributes": {"openinference.span.kind": "AGENT"}}`,
+		for result, wantResult := range map[string]string{
+			`{"result": "rain"}`: "rain", `{"result": {"sky": "grey"}}`: `{"sky": "grey"}`,
+			`{"result": 1, "unit": "C"}`: `{"result": 1, "unit": "C"}`, "rain": "rain",
+		} {
+			tool := sorted(project(t, made(t,
+				`{"id": "1", "name": "a", "start": 1, "end": 9, "attributes": {"openinference.span.kind": "AGENT"}}`,
 				`{"id": "2", "parent": "1", "name": "weather.run", "start": 2, "end": 3, "attributes": {"openinference.span.kind": "TOOL", "input.value": `+quoted(t, args)+`, "output.value": `+quoted(t, result)+`}}`))).tools[0]
 			if got := deref(tool.Parameters); got != want || deref(tool.Result) != wantResult || *tool.Name != "weather" {
 				t.Errorf("%s: %s(%s) is %s, want (%s) and %s", args, *tool.Name, got, deref(tool.Result), want, wantResult)
@@ -274,18 +294,42 @@ func TestOutcomes(t *testing.T) {
 		result, message string
 		state           record.State
 	}{
-		"LlamaIndex":            {ok, `{"blocks": [{"text": "rain"}], "tool_name": "x", "raw_output": "rain", "is_error": false}`, "rain", "", record.Completed},
-		"LlamaIndex failed":     {ok, `{"blocks": [{"text": "Error: no money"}], "raw_output": "no money", "is_error": true}`, "no money", "no money", record.Failed},
-		"MCP":                   {ok, `{"content": [{"type": "text", "text": "rain"}, {"type": "text", "text": "wind"}], "isError": false}`, "rain\nwind", "", record.Completed},
-		"MCP failed":            {ok, `{"content": [{"type": "text", "text": "no money"}], "isError": true}`, "no money", "no money", record.Failed},
-		"an object":             {ok, `{"raw_output": {"sky": "grey"}, "is_error": false}`, `{"sky": "grey"}`, "", record.Completed},
-		"an image":              {ok, `{"content": [{"type": "text", "text": "rain"}, {"type": "image", "data": "iVBO"}], "isError": false}`, `[{"type": "text", "text": "rain"}, {"type": "image", "data": "iVBO"}]`, "", record.Completed},
-		"something else":        {ok, `{"output": "rain", "exit_code": 1, "is_error": true}`, `{"output": "rain", "exit_code": 1, "is_error": true}`, `{"output": "rain", "exit_code": 1, "is_error": true}`, record.Failed},
-		"nothing besides":       {ok, `{"is_error": false}`, `{"is_error": false}`, "", record.Completed},
-		"its own word":          {ok, `{"content": "rain", "is_error": "rarely"}`, `{"content": "rain", "is_error": "rarely"}`, "", record.Completed},
-		"an error in it":        {ok, `{"error": "0.1 mm"}`, `{"error": "0.1 mm"}`, "", record.Completed},
-		"only the kind":         {kind, `{"error": "no money"}`, `{"error": "no money"}`, "no money", record.Failed},
-		"only the kind, deep":   {kind, `{"error": {"code": 7, "message": "no money"}}`, `{"error": {"code": 7, "message": "no money"}}`, "no money", record.Failed},
+		"LlamaIndex": {
+			ok, `{"blocks": [{"text": "rain"}], "tool_name": "x", "raw_output": "rain", "is_error": false}`, "rain", "",
+			record.Completed,
+		},
+		"LlamaIndex failed": {
+			ok, `{"blocks": [{"text": "Error: no money"}], "raw_output": "no money", "is_error": true}`, "no money", "no money",
+			record.Failed,
+		},
+		"MCP": {
+			ok, `{"content": [{"type": "text", "text": "rain"}, {"type": "text", "text": "wind"}], "isError": false}`,
+			"rain\nwind", "", record.Completed,
+		},
+		"MCP failed": {
+			ok, `{"content": [{"type": "text", "text": "no money"}], "isError": true}`, "no money", "no money", record.Failed,
+		},
+		"an object": {
+			ok, `{"raw_output": {"sky": "grey"}, "is_error": false}`, `{"sky": "grey"}`, "", record.Completed,
+		},
+		"an image": {
+			ok, `{"content": [{"type": "text", "text": "rain"}, {"type": "image", "data": "iVBO"}], "isError": false}`,
+			`[{"type": "text", "text": "rain"}, {"type": "image", "data": "iVBO"}]`, "", record.Completed,
+		},
+		"something else": {
+			ok, `{"output": "rain", "exit_code": 1, "is_error": true}`, `{"output": "rain", "exit_code": 1, "is_error": true}`,
+			`{"output": "rain", "exit_code": 1, "is_error": true}`, record.Failed,
+		},
+		"nothing besides": {ok, `{"is_error": false}`, `{"is_error": false}`, "", record.Completed},
+		"its own word": {
+			ok, `{"content": "rain", "is_error": "rarely"}`, `{"content": "rain", "is_error": "rarely"}`, "", record.Completed,
+		},
+		"an error in it": {ok, `{"error": "0.1 mm"}`, `{"error": "0.1 mm"}`, "", record.Completed},
+		"only the kind":  {kind, `{"error": "no money"}`, `{"error": "no money"}`, "no money", record.Failed},
+		"only the kind, deep": {
+			kind, `{"error": {"code": 7, "message": "no money"}}`, `{"error": {"code": 7, "message": "no money"}}`, "no money",
+			record.Failed,
+		},
 		"only the kind, a text": {kind, `sorry`, "sorry", "TOOL_ERROR", record.Failed},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -295,9 +339,11 @@ func TestOutcomes(t *testing.T) {
 				attributes += `, "error.type": "TOOL_ERROR"`
 			}
 			tool := sorted(project(t, made(t, `{"id": "1", "name": "invoke_agent a", "start": 1, "end": 90}`,
-				`{"id": "2", "parent": "1", "name": "pay", "start": 2, "end": 3, `+c.status+`, "attributes": {`+attributes+`}}`))).tools[0]
+				`{"id": "2", "parent": "1", "name": "pay", "start": 2, "end": 3, `+c.status+`, "attributes": {`+attributes+
+					`}}`))).tools[0]
 			if deref(tool.Result) != c.result || deref(tool.ErrorMessage) != c.message || *tool.State != c.state {
-				t.Errorf("%s %q %q, want %s %q %q", *tool.State, deref(tool.Result), deref(tool.ErrorMessage), c.state, c.result, c.message)
+				t.Errorf("%s %q %q, want %s %q %q", *tool.State, deref(tool.Result), deref(tool.ErrorMessage), c.state, c.result,
+					c.message)
 			}
 		})
 	}
@@ -308,22 +354,35 @@ func TestOutcomes(t *testing.T) {
 func TestRunsOfAgents(t *testing.T) {
 	t.Parallel()
 	run := func(id, parent string, start, end int) string {
-		return fmt.Sprintf(`{"id": "%s", "parent": "%s", "name": "AgentRunner.run", "start": %d, "end": %d, "attributes": {"mlflow.spanType": "\"AGENT\"", "mlflow.openai.agent_run_root": "true", "mlflow.spanInputs": "\"Where to?\"", "mlflow.spanOutputs": "\"Oslo\""}}`, id, parent, start, end)
+		return fmt.Sprintf(
+			`{"id": "%s", "parent": "%s", "name": "AgentRunner.run", "start": %d, "end": %d, "attributes": {"mlflow.spanType": "\"AGENT\"", "mlflow.openai.agent_run_root": "true", "mlflow.spanInputs": "\"Where to?\"", "mlflow.spanOutputs": "\"Oslo\""}}`, id, parent, start, end,
+		)
 	}
 	agent := func(id, parent, name string, start, end int) string {
-		return fmt.Sprintf(`{"id": "%s", "parent": "%s", "name": "%s", "start": %d, "end": %d, "attributes": {"mlflow.spanType": "\"AGENT\"", "mlflow.spanInputs": "null", "mlflow.spanOutputs": "{\"output_type\": \"str\"}"}}`, id, parent, name, start, end)
+		return fmt.Sprintf(
+			`{"id": "%s", "parent": "%s", "name": "%s", "start": %d, "end": %d, "attributes": {"mlflow.spanType": "\"AGENT\"", "mlflow.spanInputs": "null", "mlflow.spanOutputs": "{\"output_type\": \"str\"}"}}`, id, parent, name, start, end,
+		)
 	}
 	model := func(id, parent string, start, end int) string {
-		return fmt.Sprintf(`{"id": "%s", "parent": "%s", "name": "Response", "start": %d, "end": %d, "attributes": {"mlflow.spanType": "\"CHAT_MODEL\"", "mlflow.message.format": "\"openai-agent\"", "mlflow.spanInputs": "[{\"role\": \"user\", \"content\": \"Where to?\"}]", "mlflow.spanOutputs": "[{\"role\": \"assistant\", \"content\": [{\"type\": \"output_text\", \"text\": \"Oslo\"}]}]"}}`, id, parent, start, end)
+		return fmt.Sprintf(
+			`{"id": "%s", "parent": "%s", "name": "Response", "start": %d, "end": %d, "attributes": {"mlflow.spanType": "\"CHAT_MODEL\"", "mlflow.message.format": "\"openai-agent\"", "mlflow.spanInputs": "[{\"role\": \"user\", \"content\": \"Where to?\"}]", "mlflow.spanOutputs": "[{\"role\": \"assistant\", \"content\": [{\"type\": \"output_text\", \"text\": \"Oslo\"}]}]"}}`, id, parent, start, end,
+		)
 	}
 	tool := `{"id": "5", "parent": "2", "name": "ask", "start": 30, "end": 60, "attributes": {"mlflow.spanType": "\"TOOL\"", "mlflow.spanInputs": "{\"input\": \"Where to?\"}", "mlflow.spanOutputs": "\"Oslo\""}}`
 	for name, c := range map[string]struct {
 		spans []string
 		want  string // the names of plans and steps
 	}{
-		"around":   {[]string{run("1", "", 1, 90), agent("2", "1", "planner", 2, 89), model("3", "2", 3, 20)}, "planner: planner"},
-		"alone":    {[]string{run("1", "", 1, 90), model("3", "1", 3, 20)}, "AgentRunner: AgentRunner"},
-		"a tool's": {[]string{agent("2", "", "planner", 2, 89), model("3", "2", 3, 20), tool, run("6", "5", 31, 59), agent("7", "5", "guide", 32, 58), model("8", "7", 33, 40)}, "planner: planner, guide: guide"},
+		"around": {
+			[]string{run("1", "", 1, 90), agent("2", "1", "planner", 2, 89), model("3", "2", 3, 20)}, "planner: planner",
+		},
+		"alone": {[]string{run("1", "", 1, 90), model("3", "1", 3, 20)}, "AgentRunner: AgentRunner"},
+		"a tool's": {
+			[]string{
+				agent("2", "", "planner", 2, 89), model("3", "2", 3, 20), tool, run("6", "5", 31, 59),
+				agent("7", "5", "guide", 32, 58), model("8", "7", 33, 40),
+			}, "planner: planner, guide: guide",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -336,7 +395,8 @@ func TestRunsOfAgents(t *testing.T) {
 			for i, p := range r.plans {
 				s := r.steps[i]
 				got = append(got, deref(p.Name)+": "+deref(s.AgentName))
-				if deref(p.UserRequest) != "Where to?" || deref(s.AgentRequest) != "Where to?" || deref(p.Summary) != "Oslo" || deref(s.Result) != "Oslo" {
+				if deref(p.UserRequest) != "Where to?" || deref(s.AgentRequest) != "Where to?" || deref(p.Summary) != "Oslo" ||
+					deref(s.Result) != "Oslo" {
 					t.Errorf("%q, %q: %q, %q", deref(p.UserRequest), deref(s.AgentRequest), deref(p.Summary), deref(s.Result))
 				}
 			}
@@ -373,19 +433,24 @@ func TestDelegates(t *testing.T) {
 		spans                 []string
 		agent, asked, results string
 	}{
-		"the span names it":         {[]string{session, call(`, "subagent_type": "guide"`)}, "guide", "", "Oslo"},
-		"the log names it":          {[]string{session, call(""), log(input)}, "guide", "Where to?", "Oslo"},
-		"the arguments name it":     {[]string{session, call(input)}, "guide", "Where to?", "Oslo"},
-		"the call has a result":     {[]string{session, call(input), log(`, "tool_result": "Bergen"`)}, "guide", "Where to?", "Bergen"},
-		"nothing names it":          {[]string{session, call("")}, "Agent", "", ""},
-		"it ended by asking a tool": {[]string{session, strings.Replace(call(input), "end_turn", "tool_use", 1)}, "guide", "Where to?", ""},
+		"the span names it":     {[]string{session, call(`, "subagent_type": "guide"`)}, "guide", "", "Oslo"},
+		"the log names it":      {[]string{session, call(""), log(input)}, "guide", "Where to?", "Oslo"},
+		"the arguments name it": {[]string{session, call(input)}, "guide", "Where to?", "Oslo"},
+		"the call has a result": {
+			[]string{session, call(input), log(`, "tool_result": "Bergen"`)}, "guide", "Where to?", "Bergen",
+		},
+		"nothing names it": {[]string{session, call("")}, "Agent", "", ""},
+		"it ended by asking a tool": {
+			[]string{session, strings.Replace(call(input), "end_turn", "tool_use", 1)}, "guide", "Where to?", "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			spans := made(t, c.spans...)
 			r := sorted(project(t, spans))
 			s, tool := r.steps[1], r.tools[0]
-			if len(r.plans) != 2 || deref(r.plans[1].Name) != c.agent || deref(s.AgentName) != c.agent || deref(s.AgentRequest) != c.asked || deref(tool.Result) != c.results {
+			if len(r.plans) != 2 || deref(r.plans[1].Name) != c.agent || deref(s.AgentName) != c.agent ||
+				deref(s.AgentRequest) != c.asked || deref(tool.Result) != c.results {
 				t.Errorf("%s", lines(t, project(t, spans)))
 			}
 			anyOrder(t, spans)
@@ -426,7 +491,10 @@ func TestAnswersInLogs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			spans := made(t, append(slices.Clone(spans), fmt.Sprintf(`{"id": "%d", "stub": true, "events": [{"name": "assistant_response", "time": %d, "attributes": {"response": "Yes"}}]}`, c.names, c.at))...)
+			spans := made(t, append(slices.Clone(spans),
+				fmt.Sprintf(
+					`{"id": "%d", "stub": true, "events": [{"name": "assistant_response", "time": %d, "attributes": {"response": "Yes"}}]}`, c.names, c.at,
+				))...)
 			want := []string(nil)
 			if c.of != 0 {
 				want = []string{fmt.Sprintf("%016d", c.of)}
@@ -455,10 +523,20 @@ func TestNamesInEvents(t *testing.T) {
 	for name, c := range map[string]struct {
 		top, part, want string
 	}{
-		"output":       {"FunctionAgent.run", part("output.value", `AgentInput(input=[], current_agent_name='planner')`), "planner"},
-		"input":        {"ReActAgent.run", part("input.value", `{"ctx": "<Context>", "ev": "AgentInput(input=[], current_agent_name='planner')"}`), "planner"},
-		"a user's":     {"FunctionAgent.run", part("output.value", `AgentInput(input=["current_agent_name='x'"], current_agent_name='planner')`), "planner"},
-		"cut off":      {"FunctionAgent.run", part("output.value", `AgentInput(input=[], current_agent_name='pla...`), "FunctionAgent"},
+		"output": {
+			"FunctionAgent.run", part("output.value", `AgentInput(input=[], current_agent_name='planner')`), "planner",
+		},
+		"input": {
+			"ReActAgent.run", part("input.value",
+				`{"ctx": "<Context>", "ev": "AgentInput(input=[], current_agent_name='planner')"}`), "planner",
+		},
+		"a user's": {
+			"FunctionAgent.run", part("output.value",
+				`AgentInput(input=["current_agent_name='x'"], current_agent_name='planner')`), "planner",
+		},
+		"cut off": {
+			"FunctionAgent.run", part("output.value", `AgentInput(input=[], current_agent_name='pla...`), "FunctionAgent",
+		},
 		"not there":    {"FunctionAgent.run", part("output.value", `StopEvent()`), "FunctionAgent"},
 		"its own name": {"guide", part("output.value", `AgentInput(input=[], current_agent_name='planner')`), "guide"},
 	} {
@@ -468,7 +546,8 @@ func TestNamesInEvents(t *testing.T) {
 			if c.top == "guide" {
 				kind = "AGENT"
 			}
-			spans := made(t, `{"id": "1", "name": "`+c.top+`", "start": 1, "end": 90, "attributes": {"openinference.span.kind": "`+kind+`"}}`, c.part, model)
+			spans := made(t, `{"id": "1", "name": "`+c.top+
+				`", "start": 1, "end": 90, "attributes": {"openinference.span.kind": "`+kind+`"}}`, c.part, model)
 			r := sorted(project(t, spans))
 			if len(r.steps) != 1 || deref(r.steps[0].AgentName) != c.want || deref(r.plans[0].Name) != c.want {
 				t.Errorf("%q %q, want %q", deref(r.steps[0].AgentName), deref(r.plans[0].Name), c.want)
@@ -485,7 +564,8 @@ func TestCallsOfTheInnerSpan(t *testing.T) {
 	r := sorted(project(t, made(t, `{"id": "1", "name": "invoke_agent a", "start": 1, "end": 90}`,
 		`{"id": "2", "parent": "1", "name": "litellm_request", "start": 2, "end": 20, "attributes": {"litellm.call_id": "x", "gen_ai.operation.name": "chat", "gen_ai.output.messages": [{"role": "assistant", "parts": [{"type": "text", "content": "I look."}], "finish_reason": "tool_calls"}]}}`,
 		`{"id": "3", "parent": "2", "name": "raw_gen_ai_request", "start": 2, "end": 20, "attributes": {"llm.openai.choices": "[{'finish_reason': 'tool_calls', 'message': {'role': 'assistant', 'content': 'I look.', 'tool_calls': [{'id': 'c1', 'type': 'function', 'function': {'name': 'look', 'arguments': '{}'}}]}}]"}}`)))
-	if out := deref(r.cycles[0].ThinkOutput); len(r.cycles) != 1 || !strings.Contains(out, `"look"`) || !strings.Contains(out, "I look.") || len(r.tools) != 1 || deref(r.tools[0].ProviderCallID) != "c1" {
+	if out := deref(r.cycles[0].ThinkOutput); len(r.cycles) != 1 || !strings.Contains(out, `"look"`) ||
+		!strings.Contains(out, "I look.") || len(r.tools) != 1 || deref(r.tools[0].ProviderCallID) != "c1" {
 		t.Errorf("%s", out)
 	}
 }

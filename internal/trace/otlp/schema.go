@@ -61,7 +61,8 @@ const (
 
 // wireWords says what a field of each type holds.
 var wireWords = map[uint64]string{
-	wireNumber: "a varint", wireFixed8: "8 bytes of fixed size", wireBytes: "bytes with their length", wireFixed4: "4 bytes of fixed size",
+	wireNumber: "a varint", wireFixed8: "8 bytes of fixed size", wireBytes: "bytes with their length",
+	wireFixed4: "4 bytes of fixed size",
 }
 
 // value is a type of values.
@@ -84,27 +85,39 @@ var (
 	doubles  = value{wireFixed8, 0, "a number", isFloat}
 	bools    = value{wireNumber, 0, "true or false", func(v any) bool { _, ok := v.(bool); return ok }}
 	blobs    = value{wireBytes, 0, "base64", isBase64}
-	kinds    = value{wireNumber, 0, "a number, or a name such as SPAN_KIND_CLIENT", isEnum("SPAN_KIND_", "UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER")}
-	statuses = value{wireNumber, 0, "a number, or a name such as STATUS_CODE_ERROR", isEnum("STATUS_CODE_", "UNSET", "OK", "ERROR")}
+	kinds    = value{
+		wireNumber, 0, "a number, or a name such as SPAN_KIND_CLIENT",
+		isEnum("SPAN_KIND_", "UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER"),
+	}
+	statuses = value{
+		wireNumber, 0, "a number, or a name such as STATUS_CODE_ERROR", isEnum("STATUS_CODE_", "UNSET", "OK", "ERROR"),
+	}
 	severity = value{wireNumber, 0, "a number, or a name such as SEVERITY_NUMBER_ERROR", isSeverity}
 )
 
 // schema has the fields of all messages.
 var schema = [messages][]messageField{
-	traces:        {listOf(1, "resourceSpans", resourceSpans)},
-	logs:          {listOf(1, "resourceLogs", resourceLogs)},
-	resourceSpans: {one(1, "resource", resource), listOf(2, "scopeSpans", scopeSpans), {number: 3, name: "schemaUrl", value: texts}},
-	resourceLogs:  {one(1, "resource", resource), listOf(2, "scopeLogs", scopeLogs), {number: 3, name: "schemaUrl", value: texts}},
-	resource:      {listOf(1, "attributes", keyValue), {number: 2, name: "droppedAttributesCount", value: counts}},
-	scopeSpans:    {one(1, "scope", scope), listOf(2, "spans", span), {number: 3, name: "schemaUrl", value: texts}},
-	scopeLogs:     {one(1, "scope", scope), listOf(2, "logRecords", logRecord), {number: 3, name: "schemaUrl", value: texts}},
+	traces: {listOf(1, "resourceSpans", resourceSpans)},
+	logs:   {listOf(1, "resourceLogs", resourceLogs)},
+	resourceSpans: {
+		one(1, "resource", resource), listOf(2, "scopeSpans", scopeSpans), {number: 3, name: "schemaUrl", value: texts},
+	},
+	resourceLogs: {
+		one(1, "resource", resource), listOf(2, "scopeLogs", scopeLogs), {number: 3, name: "schemaUrl", value: texts},
+	},
+	resource:   {listOf(1, "attributes", keyValue), {number: 2, name: "droppedAttributesCount", value: counts}},
+	scopeSpans: {one(1, "scope", scope), listOf(2, "spans", span), {number: 3, name: "schemaUrl", value: texts}},
+	scopeLogs:  {one(1, "scope", scope), listOf(2, "logRecords", logRecord), {number: 3, name: "schemaUrl", value: texts}},
 	scope: {
-		{number: 1, name: "name", value: texts}, {number: 2, name: "version", value: texts}, listOf(3, "attributes", keyValue),
+		{number: 1, name: "name", value: texts}, {number: 2, name: "version", value: texts},
+		listOf(3, "attributes", keyValue),
 		{number: 4, name: "droppedAttributesCount", value: counts},
 	},
 	span: {
-		{number: 1, name: "traceId", value: traceIDs}, {number: 2, name: "spanId", value: spanIDs}, {number: 3, name: "traceState", value: texts},
-		{number: 4, name: "parentSpanId", value: spanIDs}, {number: 5, name: "name", value: texts}, {number: 6, name: "kind", value: kinds},
+		{number: 1, name: "traceId", value: traceIDs}, {number: 2, name: "spanId", value: spanIDs},
+		{number: 3, name: "traceState", value: texts},
+		{number: 4, name: "parentSpanId", value: spanIDs}, {number: 5, name: "name", value: texts},
+		{number: 6, name: "kind", value: kinds},
 		{number: 7, name: "startTimeUnixNano", value: times}, {number: 8, name: "endTimeUnixNano", value: times},
 		listOf(9, "attributes", keyValue), {number: 10, name: "droppedAttributesCount", value: counts},
 		listOf(11, "events", event), {number: 12, name: "droppedEventsCount", value: counts},
@@ -113,22 +126,32 @@ var schema = [messages][]messageField{
 	},
 	spanStatus: {{number: 2, name: "message", value: texts}, {number: 3, name: "code", value: statuses}},
 	logRecord: {
-		{number: 1, name: "timeUnixNano", value: times}, {number: 2, name: "severityNumber", value: severity}, {number: 3, name: "severityText", value: texts},
-		one(5, "body", anyValue), listOf(6, "attributes", keyValue), {number: 7, name: "droppedAttributesCount", value: counts},
-		{number: 8, name: "flags", value: flags}, {number: 9, name: "traceId", value: traceIDs}, {number: 10, name: "spanId", value: spanIDs},
+		{number: 1, name: "timeUnixNano", value: times}, {number: 2, name: "severityNumber", value: severity},
+		{number: 3, name: "severityText", value: texts},
+		one(5, "body", anyValue), listOf(6, "attributes", keyValue), {
+			number: 7, name: "droppedAttributesCount", value: counts,
+		},
+		{number: 8, name: "flags", value: flags}, {number: 9, name: "traceId", value: traceIDs},
+		{number: 10, name: "spanId", value: spanIDs},
 		{number: 11, name: "observedTimeUnixNano", value: times}, {number: 12, name: "eventName", value: texts},
 	},
 	event: {
-		{number: 1, name: "timeUnixNano", value: times}, {number: 2, name: "name", value: texts}, listOf(3, "attributes", keyValue),
+		{number: 1, name: "timeUnixNano", value: times}, {number: 2, name: "name", value: texts},
+		listOf(3, "attributes", keyValue),
 		{number: 4, name: "droppedAttributesCount", value: counts},
 	},
 	link: {
-		{number: 1, name: "traceId", value: traceIDs}, {number: 2, name: "spanId", value: spanIDs}, {number: 3, name: "traceState", value: texts},
-		listOf(4, "attributes", keyValue), {number: 5, name: "droppedAttributesCount", value: counts}, {number: 6, name: "flags", value: flags},
+		{number: 1, name: "traceId", value: traceIDs}, {number: 2, name: "spanId", value: spanIDs},
+		{number: 3, name: "traceState", value: texts},
+		listOf(4, "attributes", keyValue), {number: 5, name: "droppedAttributesCount", value: counts},
+		{number: 6, name: "flags", value: flags},
 	},
-	keyValue: {{number: 1, name: "key", value: texts}, one(2, "value", anyValue), {number: 3, name: "keyStrindex", value: indexes}},
+	keyValue: {
+		{number: 1, name: "key", value: texts}, one(2, "value", anyValue), {number: 3, name: "keyStrindex", value: indexes},
+	},
 	anyValue: {
-		{number: 1, name: "stringValue", value: texts}, {number: 2, name: "boolValue", value: bools}, {number: 3, name: "intValue", value: integers},
+		{number: 1, name: "stringValue", value: texts}, {number: 2, name: "boolValue", value: bools},
+		{number: 3, name: "intValue", value: integers},
 		{number: 4, name: "doubleValue", value: doubles}, one(5, "arrayValue", array), one(6, "kvlistValue", keyValues),
 		{number: 7, name: "bytesValue", value: blobs}, {number: 8, name: "stringValueStrindex", value: indexes},
 	},

@@ -156,9 +156,12 @@ func itemSignal(item []byte, own Signal) Signal {
 		return Traces
 	case is[1] == fixed64 || is[11] == fixed64 || is[2] == varint: // a time, or a severity
 		return Logs
-	case own == Traces && is[1] == absent && is[5] == text && isValue(contents[5]) && !hasKindOrTime: // a body; spans have an id
+	case own == Traces && is[1] == absent && is[5] == text && isValue(contents[5]) && !hasKindOrTime:
+		// a body; spans have an id
 		return Logs
-	case is[1] == text && !hasKindOrTime && (is[5] == text || is[7] == text || is[9] == text || is[10] == text || is[11] == text): // a name and data
+	case is[1] == text && !hasKindOrTime &&
+		(is[5] == text || is[7] == text || is[9] == text || is[10] == text || is[11] == text):
+		// a name and data
 		return Metrics
 	}
 	return ""
@@ -167,5 +170,6 @@ func itemSignal(item []byte, own Signal) Signal {
 // isValue reports whether the content of a field looks like a value of an attribute or a log record,
 // by its first tag, and not like a name. Exporters write empty values, but no empty names.
 func isValue(content []byte) bool {
-	return len(content) == 0 || bytes.IndexByte([]byte{1<<3 | 2, 2 << 3, 3 << 3, 4<<3 | 1, 5<<3 | 2, 6<<3 | 2, 7<<3 | 2}, content[0]) >= 0
+	return len(content) == 0 || bytes.IndexByte([]byte{1<<3 | 2, 2 << 3, 3 << 3, 4<<3 | 1, 5<<3 | 2, 6<<3 | 2, 7<<3 | 2},
+		content[0]) >= 0
 }

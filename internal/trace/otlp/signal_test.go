@@ -87,9 +87,15 @@ func TestMisplaced(t *testing.T) {
 			s.Events().AppendEmpty().SetName("e")
 			s.Links().AppendEmpty()
 		}),
-		"log with a time":     logsWith(t, func(l plog.LogRecord) { l.SetTimestamp(7) }),
-		"observed log":        logsWith(t, func(l plog.LogRecord) { l.SetObservedTimestamp(7); l.Attributes().PutInt("n", 1) }),
-		"log with a severity": logsWith(t, func(l plog.LogRecord) { l.SetSeverityNumber(plog.SeverityNumberError); l.SetSeverityText("ERROR") }),
+		"log with a time": logsWith(t, func(l plog.LogRecord) { l.SetTimestamp(7) }),
+		"observed log": logsWith(t, func(l plog.LogRecord) {
+			l.SetObservedTimestamp(7)
+			l.Attributes().PutInt("n", 1)
+		}),
+		"log with a severity": logsWith(t, func(l plog.LogRecord) {
+			l.SetSeverityNumber(plog.SeverityNumberError)
+			l.SetSeverityText("ERROR")
+		}),
 		"log of a span": logsWith(t, func(l plog.LogRecord) {
 			l.SetTimestamp(7)
 			l.SetTraceID([16]byte{1})
@@ -104,22 +110,37 @@ func TestMisplaced(t *testing.T) {
 		}),
 		"log without anything": logsWith(t, func(plog.LogRecord) {}),
 		"log with attributes":  logsWith(t, func(l plog.LogRecord) { l.Attributes().PutStr("a", "b") }),
-		"gauge":                metricsWith(t, func(m pmetric.Metric) { m.SetEmptyGauge().DataPoints().AppendEmpty().SetIntValue(3) }),
-		"gauge without a name": metricsWith(t, func(m pmetric.Metric) { m.SetName(""); m.SetEmptyGauge().DataPoints().AppendEmpty().SetIntValue(3) }),
+		"gauge": metricsWith(t, func(m pmetric.Metric) {
+			m.SetEmptyGauge().DataPoints().AppendEmpty().SetIntValue(3)
+		}),
+		"gauge without a name": metricsWith(t, func(m pmetric.Metric) {
+			m.SetName("")
+			m.SetEmptyGauge().DataPoints().AppendEmpty().SetIntValue(3)
+		}),
 		"metric like a span": metricsWith(t, func(m pmetric.Metric) {
 			m.SetName("sixteen.letters.")
 			m.SetDescription("eight...")
 			m.SetEmptyGauge().DataPoints().AppendEmpty()
 		}),
-		"sum":                   metricsWith(t, func(m pmetric.Metric) { m.SetUnit("ms"); m.SetEmptySum().DataPoints().AppendEmpty().SetDoubleValue(3) }),
-		"histogram":             metricsWith(t, func(m pmetric.Metric) { m.SetEmptyHistogram().DataPoints().AppendEmpty().SetCount(3) }),
-		"exponential histogram": metricsWith(t, func(m pmetric.Metric) { m.SetEmptyExponentialHistogram().DataPoints().AppendEmpty().SetCount(3) }),
-		"summary":               metricsWith(t, func(m pmetric.Metric) { m.SetEmptySummary().DataPoints().AppendEmpty().SetCount(3) }),
-		"metric without data":   metricsWith(t, func(pmetric.Metric) {}),
+		"sum": metricsWith(t, func(m pmetric.Metric) {
+			m.SetUnit("ms")
+			m.SetEmptySum().DataPoints().AppendEmpty().SetDoubleValue(3)
+		}),
+		"histogram": metricsWith(t, func(m pmetric.Metric) {
+			m.SetEmptyHistogram().DataPoints().AppendEmpty().SetCount(3)
+		}),
+		"exponential histogram": metricsWith(t, func(m pmetric.Metric) {
+			m.SetEmptyExponentialHistogram().DataPoints().AppendEmpty().SetCount(3)
+		}),
+		"summary": metricsWith(t, func(m pmetric.Metric) {
+			m.SetEmptySummary().DataPoints().AppendEmpty().SetCount(3)
+		}),
+		"metric without data": metricsWith(t, func(pmetric.Metric) {}),
 	} {
 		// As protobuf, these could be of the other signal.
 		vague := map[string]string{
-			"log without anything": "metrics", "log with attributes": "metrics", "log with a body": "metrics", "log with a map": "metrics",
+			"log without anything": "metrics", "log with attributes": "metrics", "log with a body": "metrics",
+			"log with a map":       "metrics",
 			"gauge without a name": "traces logs", "metric without data": "traces logs",
 		}[name]
 		for contentType, body := range map[string][]byte{otlp.TypeProtobuf: e.proto, otlp.TypeJSON: e.json} {

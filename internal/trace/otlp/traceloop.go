@@ -34,7 +34,8 @@ var traceloop = convention{
 			f.Output = cmp.Or(f.Output, output)
 		}
 		const p = "traceloop.association.properties."
-		fill(&f.Conversation, a, p+"session_id", p+"conversation_id", p+"thread_id", p+"chat_id", p+"sessionId", p+"conversationId")
+		fill(&f.Conversation, a, p+"session_id", p+"conversation_id", p+"thread_id", p+"chat_id", p+"sessionId",
+			p+"conversationId")
 		fill(&f.User, a, p+"user_id", p+"userId")
 	},
 }

@@ -12,7 +12,10 @@ import (
 // reasoning.
 func counts(c *record.ThinkAct) string {
 	var b strings.Builder
-	for _, n := range []*int64{c.InputTokens, c.CacheReadInputTokens, c.CacheCreationInputTokens, c.CacheCreation1hInputTokens, c.OutputTokens, c.ReasoningTokens} {
+	for _, n := range []*int64{
+		c.InputTokens, c.CacheReadInputTokens, c.CacheCreationInputTokens, c.CacheCreation1hInputTokens, c.OutputTokens,
+		c.ReasoningTokens,
+	} {
 		if n == nil {
 			b.WriteString(" -")
 		} else {
@@ -37,49 +40,142 @@ func TestTokens(t *testing.T) {
 	}
 	vercel := func(attributes string) string { return `"ai.operationId": "ai.generateText.doGenerate", ` + attributes }
 	for name, c := range map[string]struct{ attributes, want string }{
-		"cached":                     {usage(`"gen_ai.usage.cache_read.input_tokens": 600`), "1000 600 - -" + none},
-		"cached, Langfuse":           {usage(`"gen_ai.usage.input_cached_tokens": 600`), "1000 600 - -" + none},
-		"cached, Codex":              {usage(`"gen_ai.usage.cached_input_tokens": 600`), "1000 600 - -" + none},
-		"cached, OpenAI":             {usage(`"gen_ai.usage.prompt_tokens_details.cached_tokens": 600`), "1000 600 - -" + none},
-		"cached, twice":              {usage(`"gen_ai.usage.cache_read.input_tokens": 600`, `"gen_ai.usage.cached_tokens": 600`), "1000 600 - -" + none},
-		"not cached":                 {usage(`"gen_ai.usage.cache_miss_tokens": 400`, `"gen_ai.usage.uncached_tokens": 400`), "1000 - - -" + none},
-		"cached audio":               {usage(`"gen_ai.usage.input_cached_audio_tokens": 7`, `"gen_ai.usage.input_cached_tokens": 600`), "1000 600 - -" + none},
-		"written":                    {usage(`"gen_ai.usage.cache_creation.input_tokens": 300`), "1000 - 300 -" + none},
-		"written for an hour":        {usage(`"gen_ai.usage.cache_creation.input_tokens": 300`, `"gen_ai.usage.cache_creation.ephemeral_1h_input_tokens": 200`), "1000 - 300 200" + none},
-		"written for an hour only":   {usage(`"gen_ai.usage.cache_creation_1h_input_tokens": 200`), "1000 - 200 200" + none},
-		"written for both":           {usage(`"gen_ai.usage.cache_creation.ephemeral_5m_input_tokens": 100`, `"gen_ai.usage.cache_creation.ephemeral_1h_input_tokens": 200`), "1000 - 300 200" + none},
-		"written, details":           {usage(`"gen_ai.usage.details.cache_creation_input_tokens": 300`, `"gen_ai.usage.details.ephemeral_1h_input_tokens": 300`), "1000 - 300 300" + none},
-		"written beside the input":   {`"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 10, "gen_ai.usage.output_tokens": 50, "gen_ai.usage.cache_creation.input_tokens": 300`, "310 - 300 -" + none},
-		"reasoning":                  {usage(`"gen_ai.usage.output_reasoning_tokens": 20`), "1000 - - - 50 20"},
-		"OpenLLMetry":                {`"llm.request.type": "chat", "llm.usage.prompt_tokens": 1000, "llm.usage.completion_tokens": 50, "llm.usage.cache_read_input_tokens": 600`, "1000 600 - -" + none},
-		"OpenInference":              {`"openinference.span.kind": "LLM", "llm.token_count.prompt": 1000, "llm.token_count.completion": 50, "llm.token_count.prompt_details.cache_read": 600, "llm.token_count.prompt_details.cache_write": 300, "llm.token_count.prompt_details.cache_write_1h": 200`, "1000 600 300 200" + none},
-		"Langfuse":                   {langfuse(`{"input": 400, "input_cached_tokens": 600, "output": 50}`), "1000 600 - -" + none},
-		"Langfuse, cache_read":       {langfuse(`{"input": 400, "input_cache_read": 600, "output": 50}`), "1000 600 - -" + none},
-		"Langfuse, both lifetimes":   {langfuse(`{"input": 100, "input_cached_tokens": 600, "input_cache_creation_5m": 100, "input_cache_creation_1h": 200, "output": 50, "total": 1050}`), "1000 600 300 200" + none},
-		"Langfuse, an hour":          {langfuse(`{"input": 800, "input_cache_creation_1h": 200, "output": 50}`), "1000 - 200 200" + none},
-		"Langfuse, the sum, too":     {langfuse(`{"input": 700, "input_cache_creation": 300, "input_cache_creation_5m": 100, "input_cache_creation_1h": 200, "output": 50}`), "1000 - 300 200" + none},
-		"Langfuse, 5m by Anthropic":  {langfuse(`{"input": 700, "cache_creation_input_tokens": 100, "input_cache_creation_1h": 200, "output": 50}`), "1000 - 300 200" + none},
-		"Anthropic":                  {litellm(`{'input_tokens': 100, 'cache_read_input_tokens': 600, 'cache_creation_input_tokens': 300, 'cache_creation': {'ephemeral_5m_input_tokens': 100, 'ephemeral_1h_input_tokens': 200}, 'output_tokens': 50}`), "1000 600 300 200" + none},
-		"Anthropic, parts only":      {litellm(`{'input_tokens': 700, 'cache_creation': {'ephemeral_5m_input_tokens': 100, 'ephemeral_1h_input_tokens': 200}, 'output_tokens': 50}`), "1000 - 300 200" + none},
-		"LiteLLM":                    {litellm(`{'prompt_tokens': 1000, 'completion_tokens': 50, 'total_tokens': 1050, 'cache_creation_input_tokens': 300, 'cache_read_input_tokens': 600, 'prompt_tokens_details': {'cached_tokens': 600, 'cache_creation_tokens': 300, 'cache_creation_token_details': {'ephemeral_5m_input_tokens': 100, 'ephemeral_1h_input_tokens': 200}}}`), "1000 600 300 200" + none},
-		"LangChain":                  {litellm(`{'input_tokens': 1000, 'output_tokens': 50, 'total_tokens': 1050, 'input_token_details': {'cache_read': 600, 'cache_creation': 0, 'ephemeral_5m_input_tokens': 100, 'ephemeral_1h_input_tokens': 200}}`), "1000 600 300 200" + none},
-		"Amazon Bedrock":             {litellm(`{'inputTokens': 100, 'outputTokens': 50, 'totalTokens': 1050, 'cacheReadInputTokens': 600, 'cacheReadInputTokenCount': 600, 'cacheWriteInputTokens': 300, 'cacheWriteInputTokenCount': 300, 'cacheDetails': [{'ttl': '1h', 'inputTokens': 200}, {'ttl': '5m', 'inputTokens': 100}]}`), "1000 600 300 200" + none},
-		"Gemini":                     {litellm(`{'promptTokenCount': 1000, 'candidatesTokenCount': 30, 'thoughtsTokenCount': 20, 'cachedContentTokenCount': 600, 'totalTokenCount': 1050}`), "1000 600 - - 50 20"},
-		"DeepSeek":                   {litellm(`{'prompt_tokens': 1000, 'completion_tokens': 50, 'total_tokens': 1050, 'prompt_cache_hit_tokens': 600, 'prompt_cache_miss_tokens': 400}`), "1000 600 - -" + none},
-		"Moonshot":                   {litellm(`{'prompt_tokens': 1000, 'completion_tokens': 50, 'total_tokens': 1050, 'cached_tokens': 600}`), "1000 600 - -" + none},
-		"OpenAI":                     {litellm(`{'input_tokens': 1000, 'output_tokens': 50, 'total_tokens': 1050, 'input_tokens_details': {'cached_tokens': 600}, 'output_tokens_details': {'reasoning_tokens': 20}}`), "1000 600 - - 50 20"},
-		"the AI SDK's usage":         {litellm(`{'inputTokens': 1000, 'outputTokens': 50, 'inputTokenDetails': {'noCacheTokens': 400, 'cacheReadTokens': 600}}`), "1000 600 - -" + none},
-		"Vercel":                     {vercel(`"ai.usage.inputTokens": 1000, "ai.usage.outputTokens": 50, "ai.usage.cachedInputTokens": 600`), "1000 600 - -" + none},
-		"Vercel, details":            {vercel(`"ai.usage.inputTokens": 1000, "ai.usage.outputTokens": 50, "ai.usage.inputTokenDetails.noCacheTokens": 100, "ai.usage.inputTokenDetails.cacheReadTokens": 600, "ai.usage.inputTokenDetails.cacheWriteTokens": 300`), "1000 600 300 -" + none},
-		"Vercel, the provider's own": {vercel(`"ai.usage.inputTokens": 100, "ai.usage.outputTokens": 50, "ai.response.providerMetadata": ` + quoted(t, `{"anthropic": {"usage": {"input_tokens": 100, "output_tokens": 50, "cache_read_input_tokens": 600, "cache_creation_input_tokens": 300, "cache_creation": {"ephemeral_1h_input_tokens": 300}}}}`)), "1000 600 300 300" + none},
-		"Claude Code":                {`"span.type": "llm_request", "input_tokens": 100, "output_tokens": 50, "cache_read_tokens": 600, "cache_creation_tokens": 300, "cache_creation_1h_tokens": 300`, "1000 600 300 300" + none},
+		"cached":           {usage(`"gen_ai.usage.cache_read.input_tokens": 600`), "1000 600 - -" + none},
+		"cached, Langfuse": {usage(`"gen_ai.usage.input_cached_tokens": 600`), "1000 600 - -" + none},
+		"cached, Codex":    {usage(`"gen_ai.usage.cached_input_tokens": 600`), "1000 600 - -" + none},
+		"cached, OpenAI": {
+			usage(`"gen_ai.usage.prompt_tokens_details.cached_tokens": 600`), "1000 600 - -" + none,
+		},
+		"cached, twice": {
+			usage(`"gen_ai.usage.cache_read.input_tokens": 600`, `"gen_ai.usage.cached_tokens": 600`), "1000 600 - -" + none,
+		},
+		"not cached": {
+			usage(`"gen_ai.usage.cache_miss_tokens": 400`, `"gen_ai.usage.uncached_tokens": 400`), "1000 - - -" + none,
+		},
+		"cached audio": {
+			usage(`"gen_ai.usage.input_cached_audio_tokens": 7`, `"gen_ai.usage.input_cached_tokens": 600`),
+			"1000 600 - -" + none,
+		},
+		"written": {usage(`"gen_ai.usage.cache_creation.input_tokens": 300`), "1000 - 300 -" + none},
+		"written for an hour": {
+			usage(`"gen_ai.usage.cache_creation.input_tokens": 300`,
+				`"gen_ai.usage.cache_creation.ephemeral_1h_input_tokens": 200`), "1000 - 300 200" + none,
+		},
+		"written for an hour only": {usage(`"gen_ai.usage.cache_creation_1h_input_tokens": 200`), "1000 - 200 200" + none},
+		"written for both": {
+			usage(`"gen_ai.usage.cache_creation.ephemeral_5m_input_tokens": 100`,
+				`"gen_ai.usage.cache_creation.ephemeral_1h_input_tokens": 200`), "1000 - 300 200" + none,
+		},
+		"written, details": {
+			usage(`"gen_ai.usage.details.cache_creation_input_tokens": 300`,
+				`"gen_ai.usage.details.ephemeral_1h_input_tokens": 300`), "1000 - 300 300" + none,
+		},
+		"written beside the input": {
+			`"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 10, "gen_ai.usage.output_tokens": 50, "gen_ai.usage.cache_creation.input_tokens": 300`, "310 - 300 -" + none,
+		},
+		"reasoning": {usage(`"gen_ai.usage.output_reasoning_tokens": 20`), "1000 - - - 50 20"},
+		"OpenLLMetry": {
+			`"llm.request.type": "chat", "llm.usage.prompt_tokens": 1000, "llm.usage.completion_tokens": 50, "llm.usage.cache_read_input_tokens": 600`, "1000 600 - -" + none,
+		},
+		"OpenInference": {
+			`"openinference.span.kind": "LLM", "llm.token_count.prompt": 1000, "llm.token_count.completion": 50, "llm.token_count.prompt_details.cache_read": 600, "llm.token_count.prompt_details.cache_write": 300, "llm.token_count.prompt_details.cache_write_1h": 200`, "1000 600 300 200" + none,
+		},
+		"Langfuse": {
+			langfuse(`{"input": 400, "input_cached_tokens": 600, "output": 50}`), "1000 600 - -" + none,
+		},
+		"Langfuse, cache_read": {
+			langfuse(`{"input": 400, "input_cache_read": 600, "output": 50}`), "1000 600 - -" + none,
+		},
+		"Langfuse, both lifetimes": {
+			langfuse(
+				`{"input": 100, "input_cached_tokens": 600, "input_cache_creation_5m": 100, "input_cache_creation_1h": 200, "output": 50, "total": 1050}`,
+			), "1000 600 300 200" + none,
+		},
+		"Langfuse, an hour": {
+			langfuse(`{"input": 800, "input_cache_creation_1h": 200, "output": 50}`), "1000 - 200 200" + none,
+		},
+		"Langfuse, the sum, too": {
+			langfuse(
+				`{"input": 700, "input_cache_creation": 300, "input_cache_creation_5m": 100, "input_cache_creation_1h": 200, "output": 50}`,
+			), "1000 - 300 200" + none,
+		},
+		"Langfuse, 5m by Anthropic": {
+			langfuse(`{"input": 700, "cache_creation_input_tokens": 100, "input_cache_creation_1h": 200, "output": 50}`),
+			"1000 - 300 200" + none,
+		},
+		"Anthropic": {
+			litellm(
+				`{'input_tokens': 100, 'cache_read_input_tokens': 600, 'cache_creation_input_tokens': 300, 'cache_creation': {'ephemeral_5m_input_tokens': 100, 'ephemeral_1h_input_tokens': 200}, 'output_tokens': 50}`,
+			), "1000 600 300 200" + none,
+		},
+		"Anthropic, parts only": {
+			litellm(
+				`{'input_tokens': 700, 'cache_creation': {'ephemeral_5m_input_tokens': 100, 'ephemeral_1h_input_tokens': 200}, 'output_tokens': 50}`,
+			), "1000 - 300 200" + none,
+		},
+		"LiteLLM": {
+			litellm(
+				`{'prompt_tokens': 1000, 'completion_tokens': 50, 'total_tokens': 1050, 'cache_creation_input_tokens': 300, 'cache_read_input_tokens': 600, 'prompt_tokens_details': {'cached_tokens': 600, 'cache_creation_tokens': 300, 'cache_creation_token_details': {'ephemeral_5m_input_tokens': 100, 'ephemeral_1h_input_tokens': 200}}}`,
+			), "1000 600 300 200" + none,
+		},
+		"LangChain": {
+			litellm(
+				`{'input_tokens': 1000, 'output_tokens': 50, 'total_tokens': 1050, 'input_token_details': {'cache_read': 600, 'cache_creation': 0, 'ephemeral_5m_input_tokens': 100, 'ephemeral_1h_input_tokens': 200}}`,
+			), "1000 600 300 200" + none,
+		},
+		"Amazon Bedrock": {
+			litellm(
+				`{'inputTokens': 100, 'outputTokens': 50, 'totalTokens': 1050, 'cacheReadInputTokens': 600, 'cacheReadInputTokenCount': 600, 'cacheWriteInputTokens': 300, 'cacheWriteInputTokenCount': 300, 'cacheDetails': [{'ttl': '1h', 'inputTokens': 200}, {'ttl': '5m', 'inputTokens': 100}]}`,
+			), "1000 600 300 200" + none,
+		},
+		"Gemini": {
+			litellm(
+				`{'promptTokenCount': 1000, 'candidatesTokenCount': 30, 'thoughtsTokenCount': 20, 'cachedContentTokenCount': 600, 'totalTokenCount': 1050}`,
+			), "1000 600 - - 50 20",
+		},
+		"DeepSeek": {
+			litellm(
+				`{'prompt_tokens': 1000, 'completion_tokens': 50, 'total_tokens': 1050, 'prompt_cache_hit_tokens': 600, 'prompt_cache_miss_tokens': 400}`,
+			), "1000 600 - -" + none,
+		},
+		"Moonshot": {
+			litellm(`{'prompt_tokens': 1000, 'completion_tokens': 50, 'total_tokens': 1050, 'cached_tokens': 600}`),
+			"1000 600 - -" + none,
+		},
+		"OpenAI": {
+			litellm(
+				`{'input_tokens': 1000, 'output_tokens': 50, 'total_tokens': 1050, 'input_tokens_details': {'cached_tokens': 600}, 'output_tokens_details': {'reasoning_tokens': 20}}`,
+			), "1000 600 - - 50 20",
+		},
+		"the AI SDK's usage": {
+			litellm(
+				`{'inputTokens': 1000, 'outputTokens': 50, 'inputTokenDetails': {'noCacheTokens': 400, 'cacheReadTokens': 600}}`,
+			), "1000 600 - -" + none,
+		},
+		"Vercel": {
+			vercel(`"ai.usage.inputTokens": 1000, "ai.usage.outputTokens": 50, "ai.usage.cachedInputTokens": 600`),
+			"1000 600 - -" + none,
+		},
+		"Vercel, details": {
+			vercel(
+				`"ai.usage.inputTokens": 1000, "ai.usage.outputTokens": 50, "ai.usage.inputTokenDetails.noCacheTokens": 100, "ai.usage.inputTokenDetails.cacheReadTokens": 600, "ai.usage.inputTokenDetails.cacheWriteTokens": 300`,
+			), "1000 600 300 -" + none,
+		},
+		"Vercel, the provider's own": {
+			vercel(`"ai.usage.inputTokens": 100, "ai.usage.outputTokens": 50, "ai.response.providerMetadata": ` + quoted(t,
+				`{"anthropic": {"usage": {"input_tokens": 100, "output_tokens": 50, "cache_read_input_tokens": 600, "cache_creation_input_tokens": 300, "cache_creation": {"ephemeral_1h_input_tokens": 300}}}}`)), "1000 600 300 300" + none,
+		},
+		"Claude Code": {
+			`"span.type": "llm_request", "input_tokens": 100, "output_tokens": 50, "cache_read_tokens": 600, "cache_creation_tokens": 300, "cache_creation_1h_tokens": 300`, "1000 600 300 300" + none,
+		},
 	} {
 		span := "chat m"
 		if strings.HasPrefix(c.attributes, `"span.type"`) {
 			span = "claude_code.llm_request"
 		}
 		r := sorted(project(t, made(t, `{"id": "1", "name": "invoke_agent a", "start": 1, "end": 90}`,
-			`{"id": "2", "parent": "1", "name": "`+span+`", "start": 10, "end": 20, "attributes": {`+strings.TrimSuffix(c.attributes, ", ")+`}}`)))
+			`{"id": "2", "parent": "1", "name": "`+span+`", "start": 10, "end": 20, "attributes": {`+
+				strings.TrimSuffix(c.attributes, ", ")+`}}`)))
 		if len(r.cycles) != 1 || counts(r.cycles[0]) != c.want {
 			t.Errorf("%s: %d cycles, %s, want %s", name, len(r.cycles), counts(r.cycles[0]), c.want)
 		}
@@ -125,7 +221,9 @@ func TestAsides(t *testing.T) {
 		"tts_node":               `"gen_ai.request.model": "e", "gen_ai.provider.name": "x"`,
 		"moderation":             `"gen_ai.request.model": "omni-moderation"`,
 	} {
-		spans := made(t, agent, model, `{"id": "2", "parent": "1", "name": "`+name+`", "start": 10, "end": 20, "attributes": {"gen_ai.usage.cost": 0.02, `+attributes+`}}`)
+		spans := made(t, agent, model,
+			`{"id": "2", "parent": "1", "name": "`+name+`", "start": 10, "end": 20, "attributes": {"gen_ai.usage.cost": 0.02, `+
+				attributes+`}}`)
 		r := sorted(project(t, spans))
 		var models []string
 		cost := 0.0
@@ -189,7 +287,8 @@ func TestNamesOfModelCalls(t *testing.T) {
 func TestAsidesCost(t *testing.T) {
 	t.Parallel()
 	span := func(id, parent int, start int, attributes string) string {
-		return fmt.Sprintf(`{"id": "%d", "parent": "%d", "name": "x", "start": %d, "end": %d, "attributes": {%s}}`, id, parent, start, start+5, attributes)
+		return fmt.Sprintf(`{"id": "%d", "parent": "%d", "name": "x", "start": %d, "end": %d, "attributes": {%s}}`, id,
+			parent, start, start+5, attributes)
 	}
 	const agent, chat, tool = `"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "a"`, `"gen_ai.operation.name": "chat"`,
 		`"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find"`
@@ -203,13 +302,29 @@ func TestAsidesCost(t *testing.T) {
 		spans []string
 		want  string // costs of the steps, by their agents
 	}{
-		"of two clients":   {[]string{top(agent), span(2, 1, 50, chat), span(3, 1, 10, embeds("0.02")), span(4, 3, 11, embeds("0.02"))}, "a 0.02"},
-		"of the inner one": {[]string{top(agent), span(2, 1, 50, chat), span(3, 1, 10, `"gen_ai.operation.name": "embeddings"`), span(4, 3, 11, embeds("0.02"))}, "a 0.02"},
-		"several":          {[]string{top(agent), span(2, 1, 50, chat), span(3, 1, 10, embeds("0.02")), span(4, 1, 20, embeds("0.03"))}, "a 0.05"},
-		"in a tool":        {[]string{top(agent), span(2, 1, 50, chat), span(3, 1, 60, tool), span(4, 3, 61, embeds("0.02"))}, "a 0.02"},
-		"without a model":  {[]string{top(agent), span(3, 1, 10, embeds("0.02"))}, "a 0.02"},
-		"around a step":    {[]string{top(`"gen_ai.operation.name": "invoke_workflow"`), span(2, 1, 5, embeds("0.02")), span(3, 1, 50, agent), span(4, 3, 51, chat)}, "a 0.02"},
-		"a free one":       {[]string{top(agent), span(2, 1, 50, chat), span(3, 1, 10, embeds("0"))}, "a 0"},
+		"of two clients": {
+			[]string{top(agent), span(2, 1, 50, chat), span(3, 1, 10, embeds("0.02")), span(4, 3, 11, embeds("0.02"))}, "a 0.02",
+		},
+		"of the inner one": {
+			[]string{
+				top(agent), span(2, 1, 50, chat), span(3, 1, 10, `"gen_ai.operation.name": "embeddings"`),
+				span(4, 3, 11, embeds("0.02")),
+			}, "a 0.02",
+		},
+		"several": {
+			[]string{top(agent), span(2, 1, 50, chat), span(3, 1, 10, embeds("0.02")), span(4, 1, 20, embeds("0.03"))}, "a 0.05",
+		},
+		"in a tool": {
+			[]string{top(agent), span(2, 1, 50, chat), span(3, 1, 60, tool), span(4, 3, 61, embeds("0.02"))}, "a 0.02",
+		},
+		"without a model": {[]string{top(agent), span(3, 1, 10, embeds("0.02"))}, "a 0.02"},
+		"around a step": {
+			[]string{
+				top(`"gen_ai.operation.name": "invoke_workflow"`), span(2, 1, 5, embeds("0.02")), span(3, 1, 50, agent),
+				span(4, 3, 51, chat),
+			}, "a 0.02",
+		},
+		"a free one": {[]string{top(agent), span(2, 1, 50, chat), span(3, 1, 10, embeds("0"))}, "a 0"},
 		"HTTP in between": {[]string{top(agent), span(2, 1, 50, chat), span(3, 1, 10, embeds("0.02")),
 			span(4, 3, 11, `"http.request.method": "POST"`), span(5, 4, 12, embeds("0.02"))}, "a 0.02"},
 		"usage of a turn": {[]string{top(agent + turn), span(3, 1, 10, embeds("0.02"))}, "a 0.02"},
@@ -218,8 +333,12 @@ func TestAsidesCost(t *testing.T) {
 			span(3, 1, 10, embeds("0.02"))}, "a 0.52"},
 		"only a cost": {[]string{top(agent + priced), span(2, 1, 60, tool),
 			span(3, 1, 10, embeds("0.02"))}, "a 0.52"},
-		"a cost alone":    {[]string{top(agent + priced), span(3, 1, 10, embeds("0.02"))}, "a 0.52"},
-		"a chain's total": {[]string{top(agent), span(3, 1, 10, `"openinference.span.kind": "CHAIN", "llm.cost.total": 9`), span(2, 3, 50, chat)}, ""},
+		"a cost alone": {[]string{top(agent + priced), span(3, 1, 10, embeds("0.02"))}, "a 0.52"},
+		"a chain's total": {
+			[]string{
+				top(agent), span(3, 1, 10, `"openinference.span.kind": "CHAIN", "llm.cost.total": 9`), span(2, 3, 50, chat),
+			}, "",
+		},
 	} {
 		spans := made(t, c.spans...)
 		r := sorted(project(t, spans))

@@ -26,20 +26,28 @@ func TestCases(t *testing.T) {
 		"Codex": {
 			"/v1/traces", "codex-traces.json", "89d3141675b924d3e0952f054ac6a34e",
 			obj{"state": "COMPLETED", "conversationId": "thread-1", "figures.modelCalls": 1.0}, []string{"codex"},
-			obj{"thinkActSteps.0.modelName": "gpt-5.3-codex", "thinkActSteps.0.inputTokens": 1200.0, "thinkActSteps.0.cacheReadInputTokens": 1000.0,
-				"thinkActSteps.0.outputTokens": 40.0, "thinkActSteps.0.reasoningTokens": 10.0},
+			obj{"thinkActSteps.0.modelName": "gpt-5.3-codex", "thinkActSteps.0.inputTokens": 1200.0,
+				"thinkActSteps.0.cacheReadInputTokens": 1000.0,
+				"thinkActSteps.0.outputTokens":         40.0, "thinkActSteps.0.reasoningTokens": 10.0},
 		},
 		"Claude Code": {
 			"/v1/logs", "claude-code-logs.json", "0815bfeb6eefe30c3a189db7a4453f53",
-			obj{"state": "RUNNING", "conversationId": "s-1", "userRequest": "Fix the test", "title": "Fix the test", "figures.modelCalls": 1.0, "figures.toolCalls": 1.0},
+			obj{
+				"state": "RUNNING", "conversationId": "s-1", "userRequest": "Fix the test", "title": "Fix the test",
+				"figures.modelCalls": 1.0, "figures.toolCalls": 1.0,
+			},
 			[]string{"claude_code"},
-			obj{"thinkActSteps.0.modelName": "claude-opus-4-8", "thinkActSteps.0.costUsd": 0.12, "thinkActSteps.0.inputTokens": 110.0,
+			obj{"thinkActSteps.0.modelName": "claude-opus-4-8", "thinkActSteps.0.costUsd": 0.12,
+				"thinkActSteps.0.inputTokens":          110.0,
 				"thinkActSteps.0.cacheReadInputTokens": 100.0, "thinkActSteps.0.outputTokens": 20.0,
-				"thinkActSteps.0.actToolInfoList.0.name": "Bash", "thinkActSteps.0.actToolInfoList.0.state": "FAILED", "thinkActSteps.0.actToolInfoList.0.errorMessage": "exit 1"},
+				"thinkActSteps.0.actToolInfoList.0.name": "Bash", "thinkActSteps.0.actToolInfoList.0.state": "FAILED",
+				"thinkActSteps.0.actToolInfoList.0.errorMessage": "exit 1"},
 		},
 		"Haystack": {
 			"/v1/traces", "pipeline.pb", "7f4e71421df76910381c8ae6737000ae",
-			obj{"state": "COMPLETED", "name": "Pipeline", "userRequest": "Tell me about a trip to Paris", "figures.modelCalls": 0.0}, []string{"Agent.run", "Agent.run"},
+			obj{
+				"state": "COMPLETED", "name": "Pipeline", "userRequest": "Tell me about a trip to Paris", "figures.modelCalls": 0.0,
+			}, []string{"Agent.run", "Agent.run"},
 			obj{"agentRequest": "Tell me about a trip to Paris"},
 		},
 	} {

@@ -85,7 +85,8 @@ func (r *Receiver) call(c echo.Context, signal otlp.Signal) error {
 	response := c.Response()
 	response.Header().Set(echo.HeaderContentType, typeGRPC)
 	response.WriteHeader(http.StatusOK)
-	if _, err := response.Write(append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(answer))), answer...)); err != nil {
+	if _, err := response.Write(append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(answer))),
+		answer...)); err != nil {
 		return fmt.Errorf("%w: %w", httpd.ErrGone, err)
 	}
 	response.Header().Set(http.TrailerPrefix+grpcStatus, "0")
@@ -151,7 +152,9 @@ func refuseCall(c echo.Context, p *httpd.Problem) error {
 	header.Set(grpcStatus, strconv.Itoa(int(code)))
 	header.Set("Grpc-Message", escape(p.Detail))
 	if p.RetryAfter > 0 {
-		st, err := status.New(code, p.Detail).WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(time.Duration(p.RetryAfter) * time.Second)})
+		st, err := status.New(code, p.Detail).WithDetails(&errdetails.RetryInfo{
+			RetryDelay: durationpb.New(time.Duration(p.RetryAfter) * time.Second),
+		})
 		if err != nil {
 			return err
 		}

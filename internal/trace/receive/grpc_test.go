@@ -46,7 +46,8 @@ func connect(c *client, options ...grpc.DialOption) *grpc.ClientConn {
 	}
 	served := make(chan error, 1)
 	listener.ServeGRPC(c.Server.GRPC(), 1000, slog.New(slog.DiscardHandler), served)
-	conn, err := grpc.NewClient(listener.Addr().String(), append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	conn, err := grpc.NewClient(listener.Addr().String(),
+		append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {
 		c.T.Fatal(err)
 	}
@@ -63,7 +64,9 @@ func connect(c *client, options ...grpc.DialOption) *grpc.ClientConn {
 }
 
 // callTraces exports traces over a connection.
-func callTraces(ctx context.Context, conn *grpc.ClientConn, all ptrace.Traces, options ...grpc.CallOption) (ptraceotlp.ExportResponse, error) {
+func callTraces(
+	ctx context.Context, conn *grpc.ClientConn, all ptrace.Traces, options ...grpc.CallOption,
+) (ptraceotlp.ExportResponse, error) {
 	return ptraceotlp.NewGRPCClient(conn).Export(ctx, ptraceotlp.NewExportRequestFromTraces(all), options...)
 }
 
@@ -86,7 +89,9 @@ func (c compressor) Compress(w io.Writer) (io.WriteCloser, error) { return c.ope
 func (c compressor) Decompress(r io.Reader) (io.Reader, error)    { return r, nil } // answers are not compressed
 
 func init() {
-	encoding.RegisterCompressor(compressor{"snappy", func(w io.Writer) io.WriteCloser { return snappy.NewBufferedWriter(w) }})
+	encoding.RegisterCompressor(compressor{"snappy", func(w io.Writer) io.WriteCloser {
+		return snappy.NewBufferedWriter(w)
+	}})
 	encoding.RegisterCompressor(compressor{"deflate", func(w io.Writer) io.WriteCloser { return zlib.NewWriter(w) }})
 	encoding.RegisterCompressor(compressor{"br", func(w io.Writer) io.WriteCloser { return zlib.NewWriter(w) }})
 	encoding.RegisterCompressor(compressor{"zstd", func(w io.Writer) io.WriteCloser {
@@ -103,15 +108,18 @@ func TestExportsByGRPC(t *testing.T) {
 	c := serve(t)
 	conn := connect(c)
 	for n, options := range [][]grpc.CallOption{
-		nil, {grpc.UseCompressor(gzip.Name)}, {grpc.UseCompressor("snappy")}, {grpc.UseCompressor("zstd")}, {grpc.UseCompressor("deflate")},
+		nil, {grpc.UseCompressor(gzip.Name)}, {grpc.UseCompressor("snappy")}, {grpc.UseCompressor("zstd")},
+		{grpc.UseCompressor("deflate")},
 	} {
 		all := apitest.AgentTrace(byte(n+1), nil)
 		all.ResourceSpans().At(0).ScopeSpans().At(0).Spans().AppendEmpty().SetName("no ids")
 		response, err := callTraces(t.Context(), conn, all, options...)
-		if p := response.PartialSuccess(); err != nil || p.RejectedSpans() != 1 || !strings.Contains(p.ErrorMessage(), "trace id") {
+		if p := response.PartialSuccess(); err != nil || p.RejectedSpans() != 1 ||
+			!strings.Contains(p.ErrorMessage(), "trace id") {
 			t.Fatal(err, p.RejectedSpans(), p.ErrorMessage())
 		}
-		logs, err := plogotlp.NewGRPCClient(conn).Export(t.Context(), plogotlp.NewExportRequestFromLogs(someLogs(byte(n+1))), options...)
+		logs, err := plogotlp.NewGRPCClient(conn).Export(t.Context(), plogotlp.NewExportRequestFromLogs(someLogs(byte(n+1))),
+			options...)
 		if err != nil || logs.PartialSuccess().RejectedLogRecords() != 0 {
 			t.Fatal(err)
 		}
@@ -120,11 +128,14 @@ func TestExportsByGRPC(t *testing.T) {
 	}
 	metrics := pmetric.NewMetrics()
 	metrics.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty().SetName("m")
-	if _, err := pmetricotlp.NewGRPCClient(conn).Export(t.Context(), pmetricotlp.NewExportRequestFromMetrics(metrics)); err != nil {
+	if _, err := pmetricotlp.NewGRPCClient(conn).Export(
+		t.Context(), pmetricotlp.NewExportRequestFromMetrics(metrics),
+	); err != nil {
 		t.Error(err)
 	}
 	for _, sg := range []string{"traces", "logs", "metrics"} {
-		c.WantMetric(`actlog_otlp_requests_total{door="grpc",signal="`+sg+`",status="200"}`, map[string]float64{"traces": 5, "logs": 5, "metrics": 1}[sg])
+		c.WantMetric(`actlog_otlp_requests_total{door="grpc",signal="`+sg+`",status="200"}`,
+			map[string]float64{"traces": 5, "logs": 5, "metrics": 1}[sg])
 	}
 }
 
@@ -156,14 +167,18 @@ func TestCallsThatAreRefused(t *testing.T) {
 	logs := apitest.Marshal(t, someLogs(1), new(plog.ProtoMarshaler).MarshalLogs)
 	wantCode(t, call(ctx, conn, []byte("{}")), codes.InvalidArgument, "reading traces")
 	wantCode(t, call(ctx, conn, logs), codes.InvalidArgument, "send it to /v1/logs")
-	wantCode(t, call(ctx, conn, message(1, message(2, bytes.Repeat([]byte{2<<3 | 2, 0}, otlp.MaxSpans+1)))), codes.ResourceExhausted, "over 20000 spans")
+	wantCode(t, call(ctx, conn, message(1, message(2, bytes.Repeat([]byte{2<<3 | 2, 0}, otlp.MaxSpans+1)))),
+		codes.ResourceExhausted, "over 20000 spans")
 	wantCode(t, call(ctx, conn, make([]byte, 65<<20)), codes.ResourceExhausted, "over 67108864 bytes")
 	for _, name := range []string{gzip.Name, "snappy", "zstd", "deflate"} {
-		wantCode(t, call(ctx, conn, make([]byte, 65<<20), grpc.UseCompressor(name)), codes.ResourceExhausted, "over 67108864 bytes")
+		wantCode(t, call(ctx, conn, make([]byte, 65<<20), grpc.UseCompressor(name)), codes.ResourceExhausted,
+			"over 67108864 bytes")
 	}
 	wantCode(t, call(ctx, conn, []byte("{}"), grpc.UseCompressor("br")), codes.Unimplemented, "send gzip, zstd")
-	wantCode(t, call(ctx, conn, apitest.AsProtobuf(t, manyTraces(100, otlp.MaxStringBytes))), codes.ResourceExhausted, "over 268435456 bytes")
-	wantCode(t, conn.Invoke(ctx, "/opentelemetry.proto.collector.trace.v1.TraceService/Other", new([]byte), new([]byte), grpc.ForceCodec(rawMessages{})), codes.Unimplemented, "404")
+	wantCode(t, call(ctx, conn, apitest.AsProtobuf(t, manyTraces(100, otlp.MaxStringBytes))), codes.ResourceExhausted,
+		"over 268435456 bytes")
+	wantCode(t, conn.Invoke(ctx, "/opentelemetry.proto.collector.trace.v1.TraceService/Other", new([]byte), new([]byte),
+		grpc.ForceCodec(rawMessages{})), codes.Unimplemented, "404")
 	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, tracesCall)
 	if err != nil {
 		t.Fatal(err)
@@ -186,7 +201,9 @@ func TestKeysOfCalls(t *testing.T) {
 	write, writeLine := apitest.NewKey(t, "writer", httpd.ScopeWrite)
 	read, readLine := apitest.NewKey(t, "reader", httpd.ScopeRead)
 	log := new(apitest.Log)
-	c := serveWith(t, options{Log: log, Server: func(config *apitest.Config) { config.HTTP.Keys = apitest.Keys(t, writeLine, readLine) }})
+	c := serveWith(t, options{Log: log, Server: func(config *apitest.Config) {
+		config.HTTP.Keys = apitest.Keys(t, writeLine, readLine)
+	}})
 	conn := connect(c)
 	with := func(kv ...string) context.Context { return metadata.AppendToOutgoingContext(t.Context(), kv...) }
 	for _, tt := range []struct {
@@ -206,7 +223,8 @@ func TestKeysOfCalls(t *testing.T) {
 	}
 	// Without a key, the message is not read.
 	wantCode(t, call(t.Context(), conn, make([]byte, 65<<20)), codes.Unauthenticated, "API key")
-	if found := log.Lines("msg=request", "route=/opentelemetry.proto.collector.trace.v1.TraceService/Export", "status=200", "key=writer"); len(found) != 2 {
+	if found := log.Lines("msg=request", "route=/opentelemetry.proto.collector.trace.v1.TraceService/Export",
+		"status=200", "key=writer"); len(found) != 2 {
 		t.Errorf("%q", found)
 	}
 	if found := log.Lines(write); len(found) > 0 {

@@ -65,10 +65,13 @@ func New(s Store, server *httpd.Server, timeout time.Duration) *Receiver {
 		store: s, server: server, timeout: cmp.Or(timeout, DefaultTimeout),
 		decoding: make(chan struct{}, runtime.GOMAXPROCS(0)),
 		exports: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "actlog_otlp_requests_total", Help: "Exports over OTLP that were answered; those by gRPC with the status that HTTP would have.",
+			Name: "actlog_otlp_requests_total",
+			Help: "Exports over OTLP that were answered; those by gRPC with the status that HTTP would have.",
 		}, []string{"door", "signal", "status"}),
 		items: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "actlog_otlp_items_total", Help: "Spans and log records of exports that were answered 200: accepted are on record, ignored are log records of no span.",
+			Name: "actlog_otlp_items_total",
+			Help: "Spans and log records of exports that were answered 200: accepted are on record, ignored are log records " +
+				"of no span.",
 		}, []string{"signal", "result"}),
 		rowless: newRowless(server.Log()),
 	}
@@ -104,12 +107,13 @@ func Waiting(why func() error) (routes []httpd.Route) {
 
 // Unknown is the route of the list of what was sent and is not shown.
 func (r *Receiver) Unknown() httpd.Route {
-	return httpd.Route{Method: http.MethodGet, Path: otlp.RowlessPath, Need: httpd.ScopeRead, Handle: func(c echo.Context) error {
-		if names := slices.Sorted(maps.Keys(c.QueryParams())); len(names) > 0 {
-			return httpd.BadField(names[0], "is not known here; the query may have no members")
-		}
-		return c.JSON(http.StatusOK, r.rowless.list(int(r.store.Stats().TracesWithoutRows)))
-	}}
+	return httpd.Route{Method: http.MethodGet, Path: otlp.RowlessPath, Need: httpd.ScopeRead,
+		Handle: func(c echo.Context) error {
+			if names := slices.Sorted(maps.Keys(c.QueryParams())); len(names) > 0 {
+				return httpd.BadField(names[0], "is not known here; the query may have no members")
+			}
+			return c.JSON(http.StatusOK, r.rowless.list(int(r.store.Stats().TracesWithoutRows)))
+		}}
 }
 
 // answered counts an export.
@@ -128,7 +132,9 @@ func (r *Receiver) export(c echo.Context, signal otlp.Signal) error {
 	request := c.Request()
 	contentType := bodyType(request)
 	if contentType == "" {
-		return &httpd.Problem{Status: http.StatusUnsupportedMediaType, Detail: "send " + otlp.TypeProtobuf + " or " + otlp.TypeJSON}
+		return &httpd.Problem{
+			Status: http.StatusUnsupportedMediaType, Detail: "send " + otlp.TypeProtobuf + " or " + otlp.TypeJSON,
+		}
 	}
 	body, err := r.server.Body(c)
 	defer body.Return()
@@ -148,7 +154,9 @@ func (r *Receiver) export(c echo.Context, signal otlp.Signal) error {
 
 // read returns the message of an export, decompressed. Nobody reads metrics: of those it returns the
 // beginning.
-func (r *Receiver) read(signal otlp.Signal, from io.Reader, size int64, encoding string, take func(int64) error) ([]byte, error) {
+func (r *Receiver) read(
+	signal otlp.Signal, from io.Reader, size int64, encoding string, take func(int64) error,
+) ([]byte, error) {
 	if signal == otlp.Metrics {
 		message := wire.Beginning(from, encoding, beginning, take)
 		_, err := io.CopyN(io.Discard, from, wire.MaxBodyBytes)
@@ -180,7 +188,9 @@ func bodyType(r *http.Request) string {
 
 // take puts what a message says on record and returns the body of the answer, after commit. held
 // holds the bytes of the message. The errors are for [httpd.ProblemOf].
-func (r *Receiver) take(ctx context.Context, signal otlp.Signal, contentType string, message []byte, held *httpd.Body) ([]byte, error) {
+func (r *Receiver) take(
+	ctx context.Context, signal otlp.Signal, contentType string, message []byte, held *httpd.Body,
+) ([]byte, error) {
 	if signal == otlp.Metrics {
 		if err := otlp.Misplaced(signal, contentType, message); err != nil {
 			return nil, unreadable(err)
@@ -225,7 +235,9 @@ func (r *Receiver) take(ctx context.Context, signal otlp.Signal, contentType str
 // decode reads a message. It keeps a processor busy, so more of them at once would only hold more
 // memory. The spans, and the chunks that are made of them, take the place of the message in what
 // is held, and more if they need it.
-func (r *Receiver) decode(ctx context.Context, signal otlp.Signal, contentType string, message []byte, held *httpd.Body) (otlp.Batch, []store.Trace, error) {
+func (r *Receiver) decode(
+	ctx context.Context, signal otlp.Signal, contentType string, message []byte, held *httpd.Body,
+) (otlp.Batch, []store.Trace, error) {
 	select {
 	case r.decoding <- struct{}{}:
 		defer func() { <-r.decoding }()

@@ -1,5 +1,5 @@
-// Package terminal owns what a person's terminal is sent: nothing in a recorded text, an answer of a server or the name of a file is
-// obeyed by the terminal, or fools who reads it.
+// Package terminal owns what a person's terminal is sent: nothing in a recorded text, an answer of a server or the name
+// of a file is obeyed by the terminal, or fools who reads it.
 package terminal
 
 import (
@@ -14,12 +14,13 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns a text of several lines as a terminal may be sent it. Control characters, those that change the direction of
-// what follows, and those that nobody sees are written as \uXXXX, as in JSON: JSON stays the same JSON. Joiners that form what stands
-// around them are seen in it. Lines end with \n. What is not UTF-8 becomes U+FFFD.
+// Text returns a text of several lines as a terminal may be sent it. Control characters, those that change the
+// direction of what follows, and those that nobody sees are written as \uXXXX, as in JSON: JSON stays the same JSON.
+// Joiners that form what stands around them are seen in it. Lines end with \n. What is not UTF-8 becomes U+FFFD.
 func Text(s string) string { return string(appendText(nil, []byte(s), 0, hidden)) }
 
-// Line is Text for a piece of a line, such as an id or the name of a file: it writes line breaks and tabs as \uXXXX, too.
+// Line is Text for a piece of a line, such as an id or the name of a file: it writes line breaks and tabs as \uXXXX,
+// too.
 func Line(s string) string {
 	return string(appendText(nil, []byte(s), 0, func(r rune) bool { return r == '\n' || r == '\t' || hidden(r) }))
 }
@@ -37,8 +38,8 @@ func Plain(s string) string {
 	return out.String()
 }
 
-// Exact is Text for what a human decides on: it also writes characters as \uXXXX that look like nothing or like a space, and the selectors
-// and joiners of emoji. It returns how many characters it wrote so.
+// Exact is Text for what a human decides on: it also writes characters as \uXXXX that look like nothing or like a
+// space, and the selectors and joiners of emoji. It returns how many characters it wrote so.
 func Exact(s string) (text string, escaped int) {
 	out := make([]byte, 0, len(s))
 	for _, r := range s {
@@ -52,8 +53,8 @@ func Exact(s string) (text string, escaped int) {
 	return string(out), escaped
 }
 
-// hidden reports whether a terminal is not sent a character: it is obeyed, or it is not shown. Blanks of other widths are shown, and so
-// are the selectors that make an emoji of a character. Joiners are hidden but for where they join.
+// hidden reports whether a terminal is not sent a character: it is obeyed, or it is not shown. Blanks of other widths
+// are shown, and so are the selectors that make an emoji of a character. Joiners are hidden but for where they join.
 func hidden(r rune) bool {
 	switch {
 	case r >= ' ' && r <= '~', r == '\n', r == '\t', r == '\ufe0e', r == '\ufe0f':
@@ -64,7 +65,8 @@ func hidden(r rune) bool {
 
 // seen reports whether a character shows something of its own, such as a letter.
 func seen(r rune) bool {
-	return unicode.IsPrint(r) && r != brailleBlank && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+	return unicode.IsPrint(r) && r != brailleBlank &&
+		!unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
 // The joiners U+200C and U+200D: Persian and Indic scripts need them, and emoji that are made of others.
@@ -76,8 +78,8 @@ const (
 
 func isJoiner(r rune) bool { return r == nonJoiner || r == joiner }
 
-// joins reports whether a joiner between a character and a text forms them: both show something, and they are not both ASCII, where it does
-// nothing but hide.
+// joins reports whether a joiner between a character and a text forms them: both show something, and they are not both
+// ASCII, where it does nothing but hide.
 func joins[T string | []byte](before rune, text T) bool {
 	after, _ := utf8.DecodeRuneInString(string(text[:min(len(text), utf8.UTFMax)]))
 	shows := func(r rune) bool { return seen(r) && r != ' ' && r != utf8.RuneError }
@@ -87,7 +89,8 @@ func joins[T string | []byte](before rune, text T) bool {
 // brailleBlank is a symbol without ink.
 const brailleBlank = '\u2800'
 
-// appendText appends a text with its strange characters written as \uXXXX. Of \r\n it leaves the \r out. before is the character before it.
+// appendText appends a text with its strange characters written as \uXXXX. Of \r\n it leaves the \r out. before is the
+// character before it.
 func appendText(to, text []byte, before rune, strange func(rune) bool) []byte {
 	for len(text) > 0 {
 		plain := bytes.IndexFunc(text, func(r rune) bool { return r == utf8.RuneError || strange(r) })
@@ -139,8 +142,8 @@ type Writer struct {
 // New returns a Writer to w.
 func New(w io.Writer) *Writer { return &Writer{to: w, mu: new(sync.Mutex)} }
 
-// Coloured returns a Writer to where w writes, which lets the program's own colours through. What is not the program's goes through [Text]
-// first.
+// Coloured returns a Writer to where w writes, which lets the program's own colours through. What is not the program's
+// goes through [Text] first.
 func Coloured(w io.Writer) *Writer {
 	if t, ok := w.(*Writer); ok {
 		return &Writer{to: t.to, colours: true, mu: t.mu}
@@ -207,7 +210,8 @@ func (w *Writer) shown(text []byte) []byte {
 	return appendText(out, text, before, hidden)
 }
 
-// unfinished returns how many bytes at the end of a text depend on what follows: the beginning of a character or of a line break, and a joiner.
+// unfinished returns how many bytes at the end of a text depend on what follows: the beginning of a character or of a
+// line break, and a joiner.
 func unfinished(text []byte) int {
 	n := begun(text)
 	if r, _ := utf8.DecodeLastRune(text[:len(text)-n]); isJoiner(r) {

@@ -22,7 +22,9 @@ func TestRun(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	think := scriptmodel.Turn{Reply: func(ctx context.Context, _ *scriptmodel.Request) (scriptmodel.Turn, error) {
 		interrupt()
-		return scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{{Name: "terminate", Arguments: map[string]any{"message": "a text"}}}}, ctx.Err()
+		return scriptmodel.Turn{
+			ToolCalls: []scriptmodel.ToolCall{{Name: "terminate", Arguments: map[string]any{"message": "a text"}}},
+		}, ctx.Err()
 	}}
 	server, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{{
 		Name:  "read",
@@ -40,10 +42,14 @@ func TestRun(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte("text"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	env := map[string]string{"OPENAI_BASE_URL": server.URL(), "OPENAI_API_KEY": "key", "OPENAI_MODEL": "scripted", "ACTLOG_DATABASE_URL": pgtest.New(t).URL}
+	env := map[string]string{
+		"OPENAI_BASE_URL": server.URL(), "OPENAI_API_KEY": "key", "OPENAI_MODEL": "scripted",
+		"ACTLOG_DATABASE_URL": pgtest.New(t).URL,
+	}
 	getenv := func(k string) string { return env[k] }
 	var stdout, stderr strings.Builder
-	if err := run(ctx, []string{"-dir", dir, "what", "is", "it"}, getenv, &stdout, &stderr); !errors.Is(err, context.Canceled) || stdout.String() != "" {
+	if err := run(ctx, []string{"-dir", dir, "what", "is", "it"}, getenv, &stdout,
+		&stderr); !errors.Is(err, context.Canceled) || stdout.String() != "" {
 		t.Fatalf("stdout %q, stderr %q, %v", &stdout, &stderr, err)
 	}
 	_, planID, told := strings.Cut(strings.TrimSpace(stderr.String()), "go on with: codereader -plan ")
@@ -51,7 +57,8 @@ func TestRun(t *testing.T) {
 		t.Fatalf("stderr %q", &stderr)
 	}
 	stderr.Reset()
-	if err := run(t.Context(), []string{"-dir", dir, "-plan", planID}, getenv, &stdout, &stderr); err != nil || stdout.String() != "a text\n" || stderr.String() != "" {
+	if err := run(t.Context(), []string{"-dir", dir, "-plan", planID}, getenv, &stdout, &stderr); err != nil ||
+		stdout.String() != "a text\n" || stderr.String() != "" {
 		t.Errorf("stdout %q, stderr %q, %v", &stdout, &stderr, err)
 	}
 }

@@ -18,7 +18,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// run is a run of steps, each an agent and the tools that it calls, one a cycle: "triage look read". A tool may have what it was asked: "look:a".
+// run is a run of steps, each an agent and the tools that it calls, one a cycle: "triage look read". A tool may have
+// what it was asked: "look:a".
 func run(root string, steps ...string) compare.Side {
 	p := &tree.Plan{Record: record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Completed)}}
 	sums := compare.Sums{p.Record.Key(): {}}
@@ -27,14 +28,27 @@ func run(root string, steps ...string) compare.Side {
 	var calls []*tree.ToolCall
 	for i, step := range steps {
 		names := strings.Fields(step)
-		s := &tree.Step{Record: record.AgentExecution{RootPlanID: root, PlanID: root, StepID: fmt.Sprint("s", i), StepIndex: new(int64(i)), AgentName: &names[0], State: new(record.Completed)}}
+		s := &tree.Step{
+			Record: record.AgentExecution{
+				RootPlanID: root, PlanID: root, StepID: fmt.Sprint("s", i), StepIndex: new(int64(i)), AgentName: &names[0],
+				State: new(record.Completed),
+			},
+		}
 		sums[s.Record.Key()] = map[string]int64{}
 		all = append(all, s)
 		for seq, tool := range names[1:] {
 			name, asked, _ := strings.Cut(tool, ":")
-			c := &tree.Cycle{Record: record.ThinkAct{RootPlanID: root, StepID: s.Record.StepID, Seq: int64(seq), State: new(record.Completed)}}
-			t := &tree.ToolCall{Record: record.ActTool{RootPlanID: root, StepID: s.Record.StepID, Seq: int64(seq), ToolCallID: fmt.Sprintf("%d%d", i, seq), Name: &name, State: new(record.Completed)}}
-			sums[c.Record.Key()], sums[t.Record.Key()] = map[string]int64{"thinkOutput": hash(asked)}, map[string]int64{"parameters": hash(asked)}
+			c := &tree.Cycle{
+				Record: record.ThinkAct{RootPlanID: root, StepID: s.Record.StepID, Seq: int64(seq), State: new(record.Completed)},
+			}
+			t := &tree.ToolCall{
+				Record: record.ActTool{
+					RootPlanID: root, StepID: s.Record.StepID, Seq: int64(seq), ToolCallID: fmt.Sprintf("%d%d", i, seq), Name: &name,
+					State: new(record.Completed),
+				},
+			}
+			sums[c.Record.Key()], sums[t.Record.Key()] = map[string]int64{"thinkOutput": hash(asked)},
+				map[string]int64{"parameters": hash(asked)}
 			cycles, calls = append(cycles, c), append(calls, t)
 		}
 	}
@@ -73,13 +87,16 @@ func TestAlign(t *testing.T) {
 		a, b []string
 		want string
 	}{
-		"the same":                 {[]string{"x look read"}, []string{"x look read"}, ""},
-		"a cycle more":             {[]string{"x look read"}, []string{"x look list read"}, "- cycle:s0/1 []\n"},
-		"an agent less":            {[]string{"x", "y", "z"}, []string{"x", "z"}, "step:s1 - []\n"},
-		"other agents":             {[]string{"x"}, []string{"y"}, "step:s0 - []\n- step:s0 []\n"},
-		"another tool":             {[]string{"x look"}, []string{"x read"}, "call:s0/0/00 - []\n- call:s0/0/00 []\n"},
-		"asked before":             {[]string{"x look:a look:b"}, []string{"x look:new look:a look:b"}, "- cycle:s0/0 []\n"},
-		"asked for something else": {[]string{"x look:a"}, []string{"x look:b"}, "cycle:s0/0 cycle:s0/0 [thinkOutput]\ncall:s0/0/00 call:s0/0/00 [parameters]\n"},
+		"the same":      {[]string{"x look read"}, []string{"x look read"}, ""},
+		"a cycle more":  {[]string{"x look read"}, []string{"x look list read"}, "- cycle:s0/1 []\n"},
+		"an agent less": {[]string{"x", "y", "z"}, []string{"x", "z"}, "step:s1 - []\n"},
+		"other agents":  {[]string{"x"}, []string{"y"}, "step:s0 - []\n- step:s0 []\n"},
+		"another tool":  {[]string{"x look"}, []string{"x read"}, "call:s0/0/00 - []\n- call:s0/0/00 []\n"},
+		"asked before":  {[]string{"x look:a look:b"}, []string{"x look:new look:a look:b"}, "- cycle:s0/0 []\n"},
+		"asked for something else": {
+			[]string{"x look:a"}, []string{"x look:b"},
+			"cycle:s0/0 cycle:s0/0 [thinkOutput]\ncall:s0/0/00 call:s0/0/00 [parameters]\n",
+		},
 	} {
 		a, b := run("a", tt.a...), run("b", tt.b...)
 		if diff := cmp.Diff(tt.want, drawn(a, b, compare.Align(a, b))); diff != "" {
@@ -98,7 +115,8 @@ func TestDiffers(t *testing.T) {
 	cycle.OutputTokens, cycle.CostUSD = new(int64(1)), new(0.1)
 	delete(b.Sums, b.Rows[3].Call.Record.Key())
 	pairs := compare.Align(a, b)
-	if diff := cmp.Diff("step:s0 step:s0 [state time]\ncycle:s0/0 cycle:s0/0 [tokens cost]\n", drawn(a, b, pairs)); diff != "" {
+	if diff := cmp.Diff("step:s0 step:s0 [state time]\ncycle:s0/0 cycle:s0/0 [tokens cost]\n",
+		drawn(a, b, pairs)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if !pairs[3].Unread || pairs[2].Unread || pairs[0].Inside != 2 || pairs[0].Below != 3 {
@@ -165,7 +183,8 @@ func TestLines(t *testing.T) {
 		of('+', b)
 	})
 	got := fmt.Sprint(compare.Lines("1\n2\n3\n4\n5\nsee old words\n", "1\n2\n3\n4\n5\nsee new words\n"))
-	want := "[{32 [] 2} {32 [{3\n false}] 0} {32 [{4\n false}] 0} {32 [{5\n false}] 0} {45 [{see  false} {old true} { words\n false}] 0} {43 [{see  false} {new true} { words\n false}] 0}]"
+	want := "[{32 [] 2} {32 [{3\n false}] 0} {32 [{4\n false}] 0} {32 [{5\n" +
+		" false}] 0} {45 [{see  false} {old true} { words\n false}] 0} {43 [{see  false} {new true} { words\n false}] 0}]"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -32,8 +32,8 @@ const (
 	maxWords = 16 << 10
 )
 
-// Lines returns what differs in two texts, line by line, and word by word in lines that took the place of others. Longer parts
-// that both have are left out.
+// Lines returns what differs in two texts, line by line, and word by word in lines that took the place of others.
+// Longer parts that both have are left out.
 func Lines(a, b string) (lines []Line) {
 	x, y := slices.Collect(strings.Lines(a)), slices.Collect(strings.Lines(b))
 	at := 0

@@ -19,7 +19,8 @@ func newTerminate(schema json.RawMessage) (tool.Tool, error) {
 		answer = json.RawMessage(`{"type":"string"}`)
 	}
 	arguments, err := json.Marshal(map[string]any{
-		"type": "object", "properties": map[string]json.RawMessage{"message": answer}, "required": []string{"message"}, "additionalProperties": false,
+		"type": "object", "properties": map[string]json.RawMessage{"message": answer}, "required": []string{"message"},
+		"additionalProperties": false,
 	})
 	if err != nil {
 		return nil, &engine.RunError{Kind: "configuration", Message: "The response schema is not valid: " + err.Error()}

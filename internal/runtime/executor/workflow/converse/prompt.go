@@ -10,7 +10,9 @@ const (
 )
 
 func doesNotFit(why error) string {
-	return fmt.Sprintf("Your answer does not fit the schema that it must fit: %v. Answer again, with nothing but the JSON.", why)
+	return fmt.Sprintf(
+		"Your answer does not fit the schema that it must fit: %v. Answer again, with nothing but the JSON.", why,
+	)
 }
 
 func badArguments(why error) string {
@@ -23,7 +25,8 @@ func ToolFailed(name, why string) string {
 }
 
 func notItsServer(agent, tool string) string {
-	return fmt.Sprintf("PermissionError: agent '%s' may not use the tool '%s': its server is not among its MCP servers.", agent, tool)
+	return fmt.Sprintf("PermissionError: agent '%s' may not use the tool '%s': its server is not among its MCP servers.",
+		agent, tool)
 }
 
 func outOfIterations(n int) string {
