@@ -82,6 +82,7 @@ func (k Key) Compare(o Key) int {
 	if c := strings.Compare(k.Parent, o.Parent); c != 0 {
 		return c
 	}
+
 	switch {
 	case k.Seq < o.Seq:
 		return -1

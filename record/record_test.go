@@ -16,6 +16,7 @@ func TestStates(t *testing.T) {
 		Terminal bool
 		Status   record.Status
 	}
+
 	want := map[record.State]view{}
 	for status, states := range map[record.Status][]record.State{
 		record.StatusIdle:    {record.Pending, record.Idle},
@@ -28,6 +29,7 @@ func TestStates(t *testing.T) {
 			want[s] = view{status == record.StatusFinished, status}
 		}
 	}
+
 	got := map[record.State]view{}
 	for _, kind := range record.Kinds {
 		states := record.States(kind)
@@ -39,6 +41,7 @@ func TestStates(t *testing.T) {
 			t.Errorf("%s begins as %s", kind, initial)
 		}
 	}
+
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -51,6 +54,7 @@ func TestStates(t *testing.T) {
 			}
 		}
 	}
+
 	record.States(record.KindPlan)[0] = "mine" // the list is the caller's own
 	if record.States(record.KindPlan)[0] != record.Pending {
 		t.Error("a caller can alter the states")
@@ -68,6 +72,7 @@ func TestIDs(t *testing.T) {
 		for range 1000 {
 			ids = append(ids, make())
 		}
+
 		if !slices.IsSorted(ids) || len(slices.Compact(ids)) != 1000 {
 			t.Errorf("%s: not sorted, or not unique", prefix)
 		}
@@ -85,6 +90,7 @@ func TestKeysAreOrderedAsInTheDatabase(t *testing.T) {
 		{Root: "a", Parent: "B", ID: "z"}, {Root: "a", Parent: "b"}, {Root: "a b"}, {Root: "b"}, {Root: "é"},
 		{Root: "\U0001F511"},
 	}
+
 	for i, a := range keys {
 		for j, b := range keys {
 			if got := a.Compare(b); (got < 0) != (i < j) || (got == 0) != (i == j) {

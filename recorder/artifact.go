@@ -19,6 +19,7 @@ type ArtifactInfo struct {
 func (p *Plan) Artifact(ctx context.Context, info ArtifactInfo) error {
 	what := action{"record artifact " + info.Name + " of", p}
 	value, encodeErr := jsonOf("value", info.Value)
+
 	row := &record.Artifact{
 		RootPlanID: p.link.RootPlanID,
 		PlanID:     p.link.PlanID,

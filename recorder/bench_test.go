@@ -16,6 +16,7 @@ func BenchmarkBufferedCall(b *testing.B) {
 	must(b, err)
 	ctx, step, err := plan.StartStep(ctx, recorder.StepInfo{})
 	must(b, err)
+
 	var cycle *recorder.Cycle
 	var call *recorder.ToolCall
 	var toolCtx context.Context
@@ -34,6 +35,7 @@ func BenchmarkBufferedCall(b *testing.B) {
 		func() error { return call.End(toolCtx, recorder.ToolResult{Result: "a record"}) },
 		func() error { return cycle.End(ctx, recorder.CycleResult{ActionResult: "a record"}) },
 	}
+
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		must(b, calls[i%len(calls)]())

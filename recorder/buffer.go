@@ -113,6 +113,7 @@ func NewBuffer(sink Sink, options BufferOptions) *Buffer {
 	if sink == nil {
 		panic("recorder: NewBuffer needs a sink")
 	}
+
 	options.setDefaults()
 	ctx, cancel := context.WithCancel(context.Background())
 	b := &Buffer{
@@ -134,6 +135,7 @@ func (b *Buffer) Write(ctx context.Context, changes []record.Change) (record.Res
 	if len(changes) == 0 {
 		return record.Result{}, nil
 	}
+
 	err := b.enter(ctx)
 	if err == nil {
 		err = b.queue.Put(changes)
@@ -142,6 +144,7 @@ func (b *Buffer) Write(ctx context.Context, changes []record.Change) (record.Res
 		}
 		<-b.turn
 	}
+
 	if err != nil {
 		return record.Result{}, fmt.Errorf("queue %d records: %w", len(changes), err)
 	}
@@ -155,6 +158,7 @@ func (b *Buffer) Beat(changes []record.Change) error {
 		return record.ErrClosed
 	default:
 	}
+
 	b.mu.Lock()
 	for _, c := range changes {
 		b.beats[c.Key()] = c
@@ -170,6 +174,7 @@ func (b *Buffer) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+
 	select {
 	case b.turn <- struct{}{}:
 		if !b.full() {
@@ -178,12 +183,14 @@ func (b *Buffer) enter(ctx context.Context) error {
 		<-b.turn
 	default:
 	}
+
 	var late <-chan time.Time
 	if b.options.MaxWait > 0 {
 		timer := time.NewTimer(b.options.MaxWait)
 		defer timer.Stop()
 		late = timer.C
 	}
+
 	wait := func(in <-chan struct{}, out chan<- struct{}) error {
 		select {
 		case <-in:
@@ -198,9 +205,11 @@ func (b *Buffer) enter(ctx context.Context) error {
 			return record.ErrClosed
 		}
 	}
+
 	if err := wait(nil, b.turn); err != nil {
 		return err
 	}
+
 	for { // the turn is kept while waiting for room, so that other calls queue behind, in order
 		b.mu.Lock()
 		moved := b.moved
@@ -249,6 +258,7 @@ func (b *Buffer) run(ctx context.Context) {
 		if failures == 0 && !b.awaitBatch(ctx) {
 			return
 		}
+
 		err := b.send(ctx, &next)
 		if ctx.Err() != nil {
 			return
@@ -260,6 +270,7 @@ func (b *Buffer) run(ctx context.Context) {
 			failures = 0
 			continue
 		}
+
 		failures++
 		delay, hurry := backoff(failures), b.hurry
 		if away, ok := errors.AsType[*awayError](err); ok && away.after > delay {
@@ -281,11 +292,13 @@ func (b *Buffer) awaitBatch(ctx context.Context) bool {
 		if b.filled(entries, bytes) || b.urgent(entries) {
 			return true
 		}
+
 		if entries > 0 && due == nil {
 			timer := time.NewTimer(b.options.FlushEvery)
 			defer timer.Stop()
 			due = timer.C
 		}
+
 		select {
 		case <-b.wake:
 		case <-due:
@@ -315,6 +328,7 @@ func (b *Buffer) send(ctx context.Context, next *batch) error {
 	if next.n == 0 {
 		next.changes, next.n, err = b.queue.Peek(b.options.BatchRecords, b.options.BatchBytes)
 	}
+
 	var result record.Result
 	if err == nil {
 		result, err = b.write(ctx, next)
@@ -329,6 +343,7 @@ func (b *Buffer) send(ctx context.Context, next *batch) error {
 		}
 		return err
 	}
+
 	for _, rejection := range result.Rejected {
 		b.reject(ctx, next.changes, rejection)
 	}
@@ -351,6 +366,7 @@ func (b *Buffer) write(ctx context.Context, next *batch) (record.Result, error) 
 	if len(changes) == 0 {
 		return record.Result{}, nil
 	}
+
 	result, err := b.sink.Write(ctx, changes)
 	if err != nil && next.n == 0 && ctx.Err() == nil {
 		b.options.Logger.WarnContext(ctx, "recorder: a heartbeat is not on record", "error", err)
@@ -366,6 +382,7 @@ func (b *Buffer) reject(ctx context.Context, changes []record.Change, r record.R
 	if r.Index < 0 || r.Index >= len(changes) {
 		return
 	}
+
 	cause := fmt.Errorf("%s: %w", describe(changes[r.Index]), r.Err)
 	b.options.Logger.WarnContext(ctx, "recorder: a record was refused", "error", cause)
 	b.change(func() {
@@ -430,8 +447,10 @@ func (b *Buffer) await(ctx context.Context) (target int64, err error) {
 	b.hurryTo = target
 	refusals := b.refusals
 	b.mu.Unlock()
+
 	signal(b.wake)
 	signal(b.hurry)
+
 	for {
 		b.mu.Lock()
 		moved, over := b.moved, b.sent >= target || b.refusals > refusals
@@ -454,6 +473,7 @@ func (b *Buffer) report(waiting int64, cause error) error {
 	if waiting == 0 && b.rejected == 0 {
 		return nil
 	}
+
 	e := &UnwrittenError{Waiting: int(waiting), Rejected: b.rejected, Causes: b.causes}
 	b.rejected, b.causes = 0, nil
 	if waiting > 0 {
@@ -477,6 +497,7 @@ func (b *Buffer) Close(ctx context.Context) error {
 		_, cause := b.await(ctx)
 		b.stop()
 		<-b.stopped
+
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		entries, _ := b.queue.Len()

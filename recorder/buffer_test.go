@@ -91,6 +91,7 @@ func closeNow(t *testing.T, b *recorder.Buffer) {
 // A batch is sent when it is large enough in records or bytes, or old enough.
 func TestBatches(t *testing.T) {
 	t.Parallel()
+
 	tests := []struct {
 		name    string
 		options recorder.BufferOptions
@@ -110,6 +111,7 @@ func TestBatches(t *testing.T) {
 			[]int{1, 1},
 		},
 	}
+
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -120,6 +122,7 @@ func TestBatches(t *testing.T) {
 					write(t, b, artifacts(n)...)
 					time.Sleep(time.Millisecond)
 				}
+
 				time.Sleep(test.wait)
 				synctest.Wait()
 				if diff := cmp.Diff(test.batches, sink.sizes()); diff != "" {
@@ -138,6 +141,7 @@ func TestBackPressure(t *testing.T) {
 	large := func(name string) record.Change {
 		return &record.Source{RootPlanID: "p", PlanID: "p", SourceID: name, Snippet: &text}
 	}
+
 	tests := []struct {
 		name    string
 		options recorder.BufferOptions
@@ -147,6 +151,7 @@ func TestBackPressure(t *testing.T) {
 		{"records", recorder.BufferOptions{MaxRecords: 7}, func(name string) record.Change { return artifact(name, 1) }, 7},
 		{"bytes", recorder.BufferOptions{MaxBytes: 50_000}, large, 5},
 	}
+
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -161,6 +166,7 @@ func TestBackPressure(t *testing.T) {
 						returned.Add(1)
 					})
 				}
+
 				synctest.Wait()
 				time.Sleep(time.Hour) // however long the sink takes, the batch under way counts
 				if n := int(returned.Load()); n != test.fits || b.Pending() != n {
@@ -191,6 +197,7 @@ func TestMaxWait(t *testing.T) {
 		sink := &gated{newMemory(), make(chan struct{})}
 		b := recorder.NewBuffer(sink, recorder.BufferOptions{MaxRecords: 1, MaxWait: 3 * time.Second})
 		write(t, b, artifact("a", 1))
+
 		start := time.Now()
 		if _, err := b.Write(t.Context(), artifacts(2)); !errors.Is(err, record.ErrUnavailable) {
 			t.Errorf("got %v", err)
@@ -211,6 +218,7 @@ func TestAwayAndBack(t *testing.T) {
 		sink.setFail(record.ErrUnavailable)
 		b := recorder.NewBuffer(sink, recorder.BufferOptions{})
 		rec := recorder.New(b, recorder.Options{})
+
 		ctx, plan, err := rec.StartPlan(t.Context(), recorder.PlanInfo{ID: "p"})
 		ok(t, err)
 		_, step, err := plan.StartStep(ctx, recorder.StepInfo{ID: "s"})
@@ -226,12 +234,14 @@ func TestAwayAndBack(t *testing.T) {
 			!errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Flush returned %v", err)
 		}
+
 		sink.setFail(nil)
 		time.Sleep(time.Minute) // without a Flush, too
 		synctest.Wait()
 		if b.Pending() != 0 || sink.writeCount() != 2 {
 			t.Errorf("%d wait, %d writes", b.Pending(), sink.writeCount())
 		}
+
 		want(t, "state", sink.plan(t, "p").State, record.Completed)
 		want(t, "result", sink.step(t, "s").Result, "done")
 		ok(t, b.Flush(t.Context()))
@@ -251,6 +261,7 @@ func TestRejections(t *testing.T) {
 	bad := func(name string) record.Change {
 		return &record.Artifact{RootPlanID: "p", PlanID: "p", Name: name, Value: []byte("{")}
 	}
+
 	write(t, b, artifact("good", 1), bad("bad"), artifact("fine", 1))
 	err := b.Flush(t.Context())
 	var unwritten *recorder.UnwrittenError
@@ -259,12 +270,14 @@ func TestRejections(t *testing.T) {
 		invalid.Field != "value" {
 		t.Fatalf("Flush returned %v", err)
 	}
+
 	if want := "not on record: 1 records were refused; artifact bad: invalid_value: value must be valid JSON"; err.Error() != want {
 		t.Errorf("Flush said %q, want %q", err, want)
 	}
 	if !slices.Equal(rejected, []string{"bad value"}) || len(sink.rows) != 2 {
 		t.Errorf("rejected %q, %d rows", rejected, len(sink.rows))
 	}
+
 	ok(t, b.Flush(t.Context()))
 	for i := range 30 {
 		write(t, b, bad(fmt.Sprint(i)))
@@ -282,6 +295,7 @@ func TestCloseOfAFullBuffer(t *testing.T) {
 		sink := &gated{newMemory(), make(chan struct{})}
 		b := recorder.NewBuffer(sink, recorder.BufferOptions{MaxRecords: 3})
 		write(t, b, artifacts(3)...)
+
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() {
@@ -290,6 +304,7 @@ func TestCloseOfAFullBuffer(t *testing.T) {
 				}
 			})
 		}
+
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -300,6 +315,7 @@ func TestCloseOfAFullBuffer(t *testing.T) {
 				t.Errorf("Close returned %v", err)
 			}
 		}
+
 		wg.Wait()
 		if _, err := b.Write(t.Context(), artifacts(1)); !errors.Is(err, record.ErrClosed) {
 			t.Errorf("Write returned %v", err)
@@ -317,11 +333,13 @@ func TestFlushOfARefusal(t *testing.T) {
 	sink.setFail(record.ErrClosed)
 	b := recorder.NewBuffer(sink, recorder.BufferOptions{})
 	write(t, b, artifacts(2)...)
+
 	var unwritten *recorder.UnwrittenError
 	if err := b.Flush(t.Context()); !errors.Is(err, record.ErrClosed) || !errors.As(err, &unwritten) ||
 		unwritten.Waiting != 2 {
 		t.Errorf("Flush returned %v", err)
 	}
+
 	sink.setFail(nil)
 	closeNow(t, b)
 	if len(sink.rows) != 2 {
@@ -340,6 +358,7 @@ func (f *faulty) Write(ctx context.Context, changes []record.Change) (record.Res
 	f.mu.Lock()
 	chance := f.random.IntN(4)
 	f.mu.Unlock()
+
 	switch chance {
 	case 0:
 		return record.Result{}, record.ErrUnavailable
@@ -365,6 +384,7 @@ func TestNothingIsLost(t *testing.T) {
 				b := recorder.NewBuffer(sink, recorder.BufferOptions{
 					MaxRecords: 50, BatchRecords: 20, FlushEvery: time.Millisecond,
 				})
+
 				written := map[record.Key]string{}
 				var mu sync.Mutex
 				var wg sync.WaitGroup
@@ -374,17 +394,20 @@ func TestNothingIsLost(t *testing.T) {
 							rev := int64(i + 1)
 							changes := []record.Change{artifact(fmt.Sprintf("%d/%d", w, i), rev), artifact(fmt.Sprint("shared by ", w), rev)}
 							write(t, b, changes...)
+
 							mu.Lock()
 							for _, c := range changes {
 								written[c.Key()] = fmt.Sprint(rev)
 							}
 							mu.Unlock()
+
 							if i%50 == 0 {
 								_ = b.Flush(t.Context()) // it may fail with a lost connection
 							}
 						}
 					})
 				}
+
 				wg.Wait()
 				for b.Pending() > 0 {
 					_ = b.Flush(t.Context())
@@ -393,6 +416,7 @@ func TestNothingIsLost(t *testing.T) {
 				if diff := cmp.Diff(written, sink.content()); diff != "" {
 					t.Error(diff)
 				}
+
 				newest := map[record.Key]int64{}
 				firstSeen := map[record.Change]bool{}
 				for _, batch := range sink.writes {
@@ -419,17 +443,22 @@ func TestQueuedValuesAreCopies(t *testing.T) {
 	sink := newMemory()
 	b := recorder.NewBuffer(sink, recorder.BufferOptions{FlushEvery: time.Hour})
 	rec := recorder.New(b, recorder.Options{})
-	tags, operations, raw, cost := []string{"x"}, []string{"read"}, []byte(`{"a":1}`), 0.5
+	tags, operations := []string{"x"}, []string{"read"}
+	raw, cost := []byte(`{"a":1}`), 0.5
+
 	ctx, plan, err := rec.StartPlan(t.Context(), recorder.PlanInfo{ID: "p", Tags: tags})
 	ok(t, err)
 	ok(t, plan.Thought(ctx, recorder.ThoughtInfo{ID: "t", RelatedOperations: operations, Confidence: &cost}))
 	ok(t, plan.Artifact(ctx, recorder.ArtifactInfo{Name: "n", Value: json.RawMessage(raw)}))
+
 	ctx, step, err := plan.StartStep(ctx, recorder.StepInfo{ID: "s"})
 	ok(t, err)
 	cycle, err := step.StartCycle(ctx, recorder.CycleInfo{})
 	ok(t, err)
 	ok(t, cycle.EndThink(ctx, recorder.ThinkResult{CostUSD: &cost}))
-	tags[0], operations[0], cost = "y", "write", 9
+
+	tags[0], operations[0] = "y", "write"
+	cost = 9
 	copy(raw, `{"b":2}`)
 	closeNow(t, b)
 

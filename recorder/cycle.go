@@ -56,6 +56,7 @@ func (s *Step) StartCycle(ctx context.Context, info CycleInfo) (*Cycle, error) {
 		return c, err
 	}
 	c.provider, c.thinkStart = info.Provider, s.rec.now()
+
 	metadata, encodeErr := metadataOf(info.Metadata)
 	row := c.row(record.Running)
 	row.ThinkStartTime = &c.thinkStart
@@ -64,6 +65,7 @@ func (s *Step) StartCycle(ctx context.Context, info CycleInfo) (*Cycle, error) {
 	row.ModelName = optional(info.Model)
 	row.SpanID = optional(info.SpanID)
 	row.Metadata = metadata
+
 	step := s.row("")
 	step.CurrentStep = new(c.seq + 1)
 	s.begin(step) // if Start was left out
@@ -102,7 +104,8 @@ type CycleRef struct {
 // then behaves like one that [Step.StartCycle] returned. New cycles of the step count on from it.
 func (s *Step) OpenCycle(ref CycleRef) *Cycle {
 	c := s.newCycle(s.state.claimSeq(&ref.Seq, true), ref.Attempt)
-	c.provider, c.thinkStart, c.actStart, c.nextCall = ref.Provider, ref.ThinkStartTime, ref.ActStartTime, ref.NextCall
+	c.provider, c.nextCall = ref.Provider, ref.NextCall
+	c.thinkStart, c.actStart = ref.ThinkStartTime, ref.ActStartTime
 	c.thinkEnded = !ref.ThinkEndTime.IsZero()
 	c.answered = c.thinkEnded
 	return c
@@ -118,7 +121,8 @@ func (c *Cycle) row(state record.State) *record.ThinkAct {
 		record.ThinkAct
 		stamp
 	}{stamp: c.stamp(c.attempt, state)}
-	r.RootPlanID, r.StepID, r.Seq = c.step.plan.link.RootPlanID, c.step.id, c.seq
+	r.RootPlanID = c.step.plan.link.RootPlanID
+	r.StepID, r.Seq = c.step.id, c.seq
 	r.Rev, r.Attempt, r.State = r.pointers()
 	return &r.ThinkAct
 }
@@ -159,6 +163,7 @@ func (c *Cycle) EndThink(ctx context.Context, result ThinkResult) error {
 	ctx, cancel := c.rec.endContext(ctx)
 	defer cancel()
 	what := action{"end the thinking of", c}
+
 	c.mu.Lock()
 	first, late := !c.answered, c.thinkEnded
 	c.answered, c.thinkEnded = true, true
@@ -177,6 +182,7 @@ func (c *Cycle) EndThink(ctx context.Context, result ThinkResult) error {
 	if row.ModelName = optional(result.Model); row.ModelName != nil { // a price is for a provider's model
 		row.Provider = optional(c.provider)
 	}
+
 	row.FirstTokenTime = optionalTime(result.FirstTokenTime)
 	row.InputTokens = optional(result.InputTokens)
 	row.OutputTokens = optional(result.OutputTokens)
@@ -184,13 +190,17 @@ func (c *Cycle) EndThink(ctx context.Context, result ThinkResult) error {
 	row.CacheCreationInputTokens = optional(result.CacheCreationInputTokens)
 	row.CacheCreation1hInputTokens = optional(result.CacheCreation1hInputTokens)
 	row.ReasoningTokens = optional(result.ReasoningTokens)
+
 	row.CostUSD = copied(result.CostUSD)
 	row.InputCharCount = optional(result.InputChars)
 	row.OutputCharCount = optional(result.OutputChars)
+
 	if result.Err != nil && c.markEnded() {
 		o := outcomeOf("", result.Err)
-		row.State, row.ErrorMessage, row.ErrorKind = &o.state, o.message, o.kind
+		row.State = &o.state
+		row.ErrorMessage, row.ErrorKind = o.message, o.kind
 	}
+
 	changes := []record.Change{row}
 	var encodeErr error
 	for _, info := range result.Tools {
@@ -218,6 +228,7 @@ func (c *Cycle) act(now time.Time, call *record.ActTool) []record.Change {
 	if !c.actStart.IsZero() {
 		return []record.Change{call}
 	}
+
 	c.actStart = now
 	row := c.row("")
 	row.ActStartTime = &c.actStart // it does not change any more
@@ -243,6 +254,7 @@ func (c *Cycle) End(ctx context.Context, result CycleResult) error {
 		row := c.row(o.state)
 		row.ErrorMessage, row.ErrorKind = o.message, o.kind
 		row.ActionDescription, row.ActionResult = optional(result.ActionDescription), optional(result.ActionResult)
+
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		thinkEnd := now

@@ -59,6 +59,7 @@ func TestNothingStartsInWhatHasEnded(t *testing.T) {
 		func(r *run) error { return r.cycle.End(t.Context(), recorder.CycleResult{}) },
 		func(r *run) error { return r.call.End(t.Context(), recorder.ToolResult{}) },
 	}
+
 	for i, ended := range levels {
 		t.Run(ended, func(t *testing.T) {
 			t.Parallel()
@@ -67,6 +68,7 @@ func TestNothingStartsInWhatHasEnded(t *testing.T) {
 			names := []string{
 				"plan " + r.plan.ID(), "step " + r.step.ID(), "cycle 0 of step " + r.step.ID(), "tool call " + r.call.ID(),
 			}
+
 			ok(t, ends[i](r))
 			before := r.sink.writeCount()
 			for j, level := range levels {
@@ -80,6 +82,7 @@ func TestNothingStartsInWhatHasEnded(t *testing.T) {
 					}
 				}
 			}
+
 			if n := r.sink.writeCount() - before; n != 0 {
 				t.Errorf("%d writes", n)
 			}
@@ -102,6 +105,7 @@ func TestRefusedHandles(t *testing.T) {
 	ctx := t.Context()
 	ok(t, r.step.End(ctx, recorder.StepResult{}))
 	before := r.sink.writeCount()
+
 	cycle, _ := r.step.StartCycle(ctx, recorder.CycleInfo{})
 	_, call, _ := cycle.StartTool(ctx, recorder.ToolInfo{})
 	for _, err := range []error{
@@ -118,6 +122,7 @@ func TestRefusedHandles(t *testing.T) {
 	if n := r.sink.writeCount() - before; n != 0 {
 		t.Errorf("%d writes", n)
 	}
+
 	_, again, err := r.step.Retry(ctx) // re-opens the step
 	ok(t, err)
 	next, err := again.StartCycle(ctx, recorder.CycleInfo{})
@@ -145,6 +150,7 @@ func TestNothingStartsAgainWithoutAnAttempt(t *testing.T) {
 			t.Errorf("%s: %d writes", what, n)
 		}
 	}
+
 	startTool := func(info recorder.ToolInfo) func() error {
 		return func() error { _, _, err := r.cycle.StartTool(ctx, info); return err }
 	}
@@ -178,11 +184,13 @@ func TestNothingStartsAgainWithoutAnAttempt(t *testing.T) {
 		func() error { _, err := again.StartCycle(ctx, recorder.CycleInfo{}); return err },
 		func() error { _, err := before.StartCycle(ctx, recorder.CycleInfo{}); return err },
 		func() error { return before.SetState(ctx, record.Paused) })
+
 	_, third, err := r.plan.StartStep(ctx, recorder.StepInfo{ID: r.step.ID(), Attempt: 3})
 	ok(t, err)
 	ok(t, third.End(ctx, recorder.StepResult{}))
 	refused("step "+r.step.ID(), startStep(recorder.StepInfo{ID: r.step.ID(), Attempt: 2}),
 		startStep(recorder.StepInfo{ID: r.step.ID(), Attempt: 3}))
+
 	_, fourth, err := r.step.Retry(ctx)
 	ok(t, err)
 	if fourth.Attempt() != 4 {
@@ -200,6 +208,7 @@ func TestRefusedCallsBeginNoActPhase(t *testing.T) {
 	cycle, err := r.step.StartCycle(ctx, recorder.CycleInfo{})
 	ok(t, err)
 	ok(t, r.step.End(ctx, recorder.StepResult{}))
+
 	if _, _, err := cycle.StartTool(ctx, recorder.ToolInfo{}); !errors.Is(err, record.ErrEnded) {
 		t.Error(err)
 	}
@@ -217,6 +226,7 @@ func TestLateReports(t *testing.T) {
 	ctx := t.Context()
 	wait, err := r.plan.StartWait(ctx, recorder.WaitInfo{})
 	ok(t, err)
+
 	ok(t, r.plan.End(ctx, recorder.PlanResult{}))
 	ok(t, r.plan.End(ctx, recorder.PlanResult{State: record.Failed})) // the first one counts
 	ok(t, r.step.End(ctx, recorder.StepResult{Result: "fine"}))
@@ -225,12 +235,14 @@ func TestLateReports(t *testing.T) {
 	ok(t, r.cycle.EndThink(ctx, recorder.ThinkResult{Output: "late", OutputTokens: 5}))
 	ok(t, r.call.End(ctx, recorder.ToolResult{Result: "found"}))
 	ok(t, wait.Decide(ctx, recorder.WaitDecision{State: record.Approved}))
+
 	ok(t, r.plan.Thought(r.stepCtx, recorder.ThoughtInfo{Type: record.ThoughtConclusion, Content: "well"}))
 	ok(t, r.plan.Artifact(r.stepCtx, recorder.ArtifactInfo{Name: "a", Value: 1}))
 	ok(t, r.plan.Source(r.stepCtx, recorder.SourceInfo{URI: "file:///a"}))
 	ok(t, r.plan.Exception(ctx, "late"))
 	_, _, err = r.StartPlan(r.toolCtx, recorder.PlanInfo{ID: "in the background"})
 	ok(t, err)
+
 	want(t, "state of the plan", r.sink.plan(t, r.plan.ID()).State, record.Completed)
 	want(t, "state of the planned step", r.sink.step(t, "planned").State, record.Skipped)
 	want(t, "result", r.sink.step(t, r.step.ID()).Result, "fine")
@@ -257,6 +269,7 @@ func TestEndsAndStartsAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
+
 	cycles := 1
 	for i, err := range errs {
 		switch {
@@ -266,6 +279,7 @@ func TestEndsAndStartsAtOnce(t *testing.T) {
 			t.Errorf("%d: %v", i, err)
 		}
 	}
+
 	if n := len(all[record.ThinkAct](r.sink, record.KindThinkAct)); n != cycles {
 		t.Errorf("%d cycles are on record, want %d", n, cycles)
 	}

@@ -17,6 +17,7 @@ func ExampleNewBuffer() {
 		log.Fatal(err)
 	}
 	buffer := recorder.NewBuffer(server, recorder.BufferOptions{Logger: slog.Default()})
+
 	defer func() { // the last thing that the program does
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()

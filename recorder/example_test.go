@@ -50,6 +50,7 @@ func row(w *tabwriter.Writer, kind string, state *record.State, texts ...*string
 	if state == nil {
 		state = new(record.State("-"))
 	}
+
 	cells := []string{kind, string(*state)}
 	if len(known) > 0 {
 		cells = append(cells, strings.Join(known, ", "))
@@ -91,6 +92,7 @@ func Example() {
 			return plan.Fail(ctx, step.Fail(ctx, err))
 		}
 		defer call.Close(toolCtx)
+
 		// Here the tool runs.
 		return errors.Join(
 			call.End(toolCtx, recorder.ToolResult{Result: "a record"}),
@@ -99,6 +101,7 @@ func Example() {
 			plan.End(ctx, recorder.PlanResult{Summary: "It is a record."}),
 		)
 	}
+
 	if err := answer(context.Background(), "What is Actlog?"); err != nil {
 		fmt.Println(err)
 	}
@@ -121,6 +124,7 @@ func ExamplePlan_Steps() {
 		Title: "Release",
 		Steps: []recorder.StepInfo{{Requirement: "[BUILDER] build it"}, {Requirement: "[TESTER] test it"}},
 	})
+
 	for _, step := range plan.Steps() {
 		stepCtx, _ := step.Start(ctx)
 		if step.ID() == plan.Steps()[1].ID() {
@@ -180,6 +184,7 @@ func Example_acrossProcesses() {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
+
 		ctx, plan, err := there.StartPlan(ctx, recorder.PlanInfo{ID: "plan-7-expert"})
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -197,6 +202,7 @@ func Example_acrossProcesses() {
 	request, _ := http.NewRequestWithContext(toolCtx, http.MethodPost, service.URL, nil)
 	recorder.Inject(toolCtx, request.Header)
 	fmt.Println(recorder.LinkHeader+":", request.Header.Get(recorder.LinkHeader))
+
 	response, err := service.Client().Do(request)
 	if err != nil {
 		fmt.Println(err)

@@ -43,12 +43,14 @@ func (h *heart) add(p *Plan) *time.Time {
 	if h.every < 0 {
 		return nil
 	}
+
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	key, handle := p.key(), weak.Make(p)
 	if !slices.Contains(h.plans[key], handle) {
 		h.plans[key] = append(h.plans[key], handle)
 	}
+
 	if h.stop == nil {
 		var ctx context.Context
 		ctx, h.stop = context.WithCancel(context.Background())
@@ -86,6 +88,7 @@ func (h *heart) beat(ctx context.Context) {
 			h.rec.options.Logger.WarnContext(ctx, "recorder: a heartbeat is not on record", "plans", len(changes), "error", err)
 		}
 	}
+
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if ctx.Err() == nil {
@@ -101,6 +104,7 @@ func (h *heart) signs(ctx context.Context) []record.Change {
 	if ctx.Err() != nil {
 		return nil
 	}
+
 	seen := h.now()
 	var changes []record.Change
 	for key, handles := range h.plans {
@@ -109,6 +113,7 @@ func (h *heart) signs(ctx context.Context) []record.Change {
 			delete(h.plans, key)
 			continue
 		}
+
 		h.plans[key] = handles
 		if slices.ContainsFunc(handles, func(p weak.Pointer[Plan]) bool {
 			plan := p.Value()

@@ -33,6 +33,7 @@ func (m *memory) beats(t *testing.T, n int) (out [][]string) {
 	t.Helper()
 	m.mu.Lock()
 	defer m.mu.Unlock()
+
 	for _, w := range m.writes[n:] {
 		var plans []string
 		for _, c := range w {
@@ -67,12 +68,14 @@ func TestHeartbeats(t *testing.T) {
 		ctx, plan, err := rec.StartPlan(t.Context(), recorder.PlanInfo{ID: "p"})
 		ok(t, err)
 		seenNow(t, m, "p")
+
 		ctx, step, err := plan.StartStep(ctx, recorder.StepInfo{})
 		ok(t, err)
 		cycle, err := step.StartCycle(ctx, recorder.CycleInfo{})
 		ok(t, err)
 		toolCtx, _, err := cycle.StartTool(ctx, recorder.ToolInfo{})
 		ok(t, err)
+
 		n := m.writeCount()
 		time.Sleep(recorder.HeartbeatDefault)
 		synctest.Wait()
@@ -90,6 +93,7 @@ func TestHeartbeats(t *testing.T) {
 		if got := m.beats(t, n); len(got) != 2 || len(got[0]) != 2 || len(got[1]) != 2 {
 			t.Errorf("beats are %q", got)
 		}
+
 		ok(t, sub.End(subCtx, recorder.PlanResult{}))
 		n = m.writeCount()
 		time.Sleep(recorder.HeartbeatDefault)
@@ -97,6 +101,7 @@ func TestHeartbeats(t *testing.T) {
 		if diff := cmp.Diff([][]string{{"p"}}, m.beats(t, n)); diff != "" {
 			t.Error(diff)
 		}
+
 		ok(t, plan.End(ctx, recorder.PlanResult{}))
 		n = m.writeCount()
 		time.Sleep(time.Hour)
@@ -128,6 +133,7 @@ func TestHeartbeatsAfterAFailedStart(t *testing.T) {
 		if !errors.Is(err, record.ErrUnavailable) {
 			t.Fatalf("error = %v", err)
 		}
+
 		m.setFail(nil)
 		time.Sleep(10 * recorder.HeartbeatDefault)
 		synctest.Wait()
@@ -148,6 +154,7 @@ func TestHeartbeatsAfterAFailedStart(t *testing.T) {
 		if err := step.End(ctx, recorder.StepResult{}); !errors.Is(err, record.ErrUnavailable) {
 			t.Errorf("error = %v", err)
 		}
+
 		m.setFail(nil)
 		n = m.writeCount()
 		time.Sleep(recorder.HeartbeatDefault)
@@ -171,6 +178,7 @@ func TestHeartbeatsDuringAStart(t *testing.T) {
 			}
 			return m.Write(ctx, changes)
 		}), recorder.Options{})
+
 		ctx, plan, err := rec.StartPlan(t.Context(), recorder.PlanInfo{ID: "p"})
 		ok(t, err)
 		short, cancel := context.WithTimeout(ctx, 2*recorder.HeartbeatDefault)
@@ -179,6 +187,7 @@ func TestHeartbeatsDuringAStart(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error = %v", err)
 		}
+
 		ok(t, plan.End(ctx, recorder.PlanResult{}))
 		if plans := all[record.Plan](m, record.KindPlan); len(plans) != 1 {
 			t.Errorf("%d plans are on record", len(plans))
@@ -197,6 +206,7 @@ func TestNoHeartbeats(t *testing.T) {
 		ok(t, err)
 		_, _, err = rec.OpenPlan(plan.Link()).StartStep(t.Context(), recorder.StepInfo{})
 		ok(t, err)
+
 		time.Sleep(time.Hour)
 		unreported(t, "lastSeenAt", m.plan(t, plan.ID()).LastSeenAt)
 		if m.writeCount() != 2 {
@@ -217,6 +227,7 @@ func TestHeartbeatsOfAnOpenedPlan(t *testing.T) {
 		if m.writeCount() != 0 {
 			t.Errorf("%d writes", m.writeCount())
 		}
+
 		_, _, err := plan.StartStep(t.Context(), recorder.StepInfo{})
 		ok(t, err)
 		seenNow(t, m, "p")
@@ -225,11 +236,13 @@ func TestHeartbeatsOfAnOpenedPlan(t *testing.T) {
 		if diff := cmp.Diff([][]string{{"p"}}, m.beats(t, 1)); diff != "" {
 			t.Error(diff)
 		}
+
 		ok(t, rec.OpenPlan(recorder.Link{PlanID: "p"}).End(t.Context(), recorder.PlanResult{}))
 		time.Sleep(time.Hour)
 		if m.writeCount() != 3 {
 			t.Errorf("%d writes after the end", m.writeCount()-3)
 		}
+
 		ok(t, plan.End(t.Context(), recorder.PlanResult{}))
 		// too late for a heartbeat
 		if _, _, err = plan.StartStep(t.Context(), recorder.StepInfo{}); !errors.Is(err, record.ErrEnded) {
@@ -248,6 +261,7 @@ func TestForgottenPlans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory()
 		rec := recorder.New(m, recorder.Options{})
+
 		var step *recorder.Step
 		func() {
 			_, _, err := rec.StartPlan(t.Context(), recorder.PlanInfo{ID: "forgotten"})
@@ -257,6 +271,7 @@ func TestForgottenPlans(t *testing.T) {
 			_, step, err = plan.StartStep(t.Context(), recorder.StepInfo{})
 			ok(t, err)
 		}()
+
 		n := m.writeCount()
 		runtime.GC()
 		time.Sleep(recorder.HeartbeatDefault)
@@ -264,6 +279,7 @@ func TestForgottenPlans(t *testing.T) {
 		if diff := cmp.Diff([][]string{{"held"}}, m.beats(t, n)); diff != "" {
 			t.Error(diff)
 		}
+
 		ok(t, step.End(t.Context(), recorder.StepResult{}))
 		step = nil
 		runtime.GC()
@@ -283,6 +299,7 @@ func TestHeartbeatsOfAClockThatIsSetBack(t *testing.T) {
 		b := setup(t)
 		_, plan, err := b.StartPlan(t.Context(), recorder.PlanInfo{ID: "p"})
 		ok(t, err)
+
 		for range 5 {
 			before := b.sink.plan(t, "p").LastSeenAt
 			b.clock.move(-time.Hour)
@@ -307,22 +324,26 @@ func TestFailingHeartbeats(t *testing.T) {
 		g.gate <- struct{}{}
 		_, plan, err := rec.StartPlan(t.Context(), recorder.PlanInfo{ID: "p"})
 		ok(t, err)
+
 		time.Sleep(10 * recorder.HeartbeatDefault) // no beat gets through
 		synctest.Wait()
 		if n := strings.Count(log.String(), "a heartbeat is not on record"); n < 4 || n > 5 {
 			t.Errorf("%d logged:\n%s", n, log.String())
 		}
+
 		g.gate <- struct{}{}
 		time.Sleep(recorder.HeartbeatDefault)
 		synctest.Wait()
 		if diff := cmp.Diff([][]string{{"p"}}, g.beats(t, 1)); diff != "" {
 			t.Error(diff)
 		}
+
 		time.Sleep(2 * recorder.HeartbeatDefault)
 		synctest.Wait() // a beat hangs
 		log.Reset()
 		g.gate <- struct{}{}
 		g.gate <- struct{}{}
+
 		ok(t, plan.End(t.Context(), recorder.PlanResult{}))
 		synctest.Wait()
 		if log.Len() > 0 {
@@ -344,6 +365,7 @@ func TestHeartbeatsPastABuffer(t *testing.T) {
 		_, p2, err := second.StartPlan(t.Context(), recorder.PlanInfo{ID: "p2"})
 		ok(t, err)
 		ok(t, buffer.Flush(t.Context()))
+
 		n := m.writeCount()
 		time.Sleep(recorder.HeartbeatDefault)
 		synctest.Wait()
@@ -359,6 +381,7 @@ func TestHeartbeatsPastABuffer(t *testing.T) {
 		if buffer.Pending() != 0 {
 			t.Errorf("%d records wait", buffer.Pending())
 		}
+
 		ok(t, buffer.Flush(t.Context()))
 		ok(t, p1.Thought(ctx, recorder.ThoughtInfo{}))
 		ok(t, p1.Thought(ctx, recorder.ThoughtInfo{})) // now it is full
@@ -366,6 +389,7 @@ func TestHeartbeatsPastABuffer(t *testing.T) {
 		if buffer.Pending() != 2 {
 			t.Errorf("%d records wait", buffer.Pending())
 		}
+
 		n = m.writeCount()
 		m.setFail(nil)
 		time.Sleep(recorder.HeartbeatDefault)
@@ -378,6 +402,7 @@ func TestHeartbeatsPastABuffer(t *testing.T) {
 		if n := m.writeCount() - n; n > 3 {
 			t.Errorf("%d writes", n)
 		}
+
 		ok(t, errors.Join(p1.End(ctx, recorder.PlanResult{}), p2.End(ctx, recorder.PlanResult{})))
 		closeNow(t, buffer)
 		if err := buffer.Beat(nil); !errors.Is(err, record.ErrClosed) {
@@ -395,10 +420,12 @@ func TestALateHeartbeat(t *testing.T) {
 	ctx, plan, err := recorder.New(sink, recorder.Options{}).StartPlan(t.Context(), recorder.PlanInfo{Title: "T"})
 	ok(t, err)
 	ok(t, plan.End(ctx, recorder.PlanResult{Summary: "S"}))
+
 	before, _, err := s.PlanTree(t.Context(), "", plan.ID())
 	ok(t, err)
 	late := before.Record.EndTime.Add(time.Hour)
 	write(t, sink, &record.Plan{RootPlanID: plan.ID(), CurrentPlanID: plan.ID(), LastSeenAt: &late})
+
 	after, _, err := s.PlanTree(t.Context(), "", plan.ID())
 	ok(t, err)
 	want(t, "lastSeenAt", after.Record.LastSeenAt, late)
@@ -430,6 +457,7 @@ func runAgent(url string) error {
 	if err != nil {
 		return err
 	}
+
 	fmt.Println(plan.ID())
 	_, err = io.Copy(io.Discard, os.Stdin) // until it is killed
 	runtime.KeepAlive(plan)
@@ -473,6 +501,7 @@ func TestAKilledAgentIsInterrupted(t *testing.T) {
 	out, err := agent.StdoutPipe()
 	ok(t, err)
 	ok(t, agent.Start())
+
 	line, err := bufio.NewReader(out).ReadString('\n')
 	ok(t, err)
 	killed := strings.TrimSpace(line)
@@ -486,6 +515,7 @@ func TestAKilledAgentIsInterrupted(t *testing.T) {
 	ok(t, err)
 	want(t, "state", p.Record.State, record.Interrupted)
 	want(t, "errorKind", p.Record.ErrorKind, record.NotSeen)
+
 	if got := state(alive.ID()); got != record.Running {
 		t.Errorf("the living agent is %s", got)
 	}

@@ -87,6 +87,7 @@ func NewHTTP(serverURL string, options HTTPOptions) (*HTTPSink, error) {
 	if !strings.Contains(serverURL, "@") { // before which there may be a password
 		shown = fmt.Sprintf("server URL %.200q", serverURL)
 	}
+
 	scheme, _, found := strings.Cut(strings.ToLower(serverURL), "://")
 	switch {
 	case !found || scheme != "http" && scheme != "https":
@@ -100,6 +101,7 @@ func NewHTTP(serverURL string, options HTTPOptions) (*HTTPSink, error) {
 	case strings.ContainsFunc(options.APIKey, func(r rune) bool { return r <= ' ' || r > '~' }):
 		return nil, errors.New("API key: must be printable ASCII without spaces")
 	}
+
 	options.RetryFor = cmp.Or(options.RetryFor, HTTPRetryForDefault)
 	options.Logger = cmp.Or(options.Logger, slog.New(slog.DiscardHandler))
 	client := &http.Client{Timeout: HTTPTimeoutDefault}
@@ -130,12 +132,14 @@ func (s *HTTPSink) Write(ctx context.Context, changes []record.Change) (record.R
 		next = request{}
 		return err
 	}
+
 	for i, c := range changes {
 		line, invalid := s.encode(c)
 		if invalid != nil {
 			result.Rejected = append(result.Rejected, record.Rejection{Index: i, Err: invalid})
 			continue
 		}
+
 		if len(next.lines) == wire.MaxRecords || next.size+len(line) > requestBytes && next.size > 0 {
 			if err := flush(); err != nil {
 				return record.Result{}, s.failed(len(changes), err)
@@ -144,6 +148,7 @@ func (s *HTTPSink) Write(ctx context.Context, changes []record.Change) (record.R
 		next.lines, next.places = append(next.lines, line), append(next.places, i)
 		next.size += len(line)
 	}
+
 	if err := flush(); err != nil {
 		return record.Result{}, s.failed(len(changes), err)
 	}
@@ -161,6 +166,7 @@ func (s *HTTPSink) encode(c record.Change) ([]byte, *record.InvalidError) {
 	if err == nil && len(line) >= s.maxRecord {
 		line, err = wire.Encode(cutTexts(c))
 	}
+
 	if err != nil {
 		// A change without JSON is not valid either, and Clean knows which field it is.
 		_, _, cause := field.Clean(c)
@@ -169,6 +175,7 @@ func (s *HTTPSink) encode(c record.Change) ([]byte, *record.InvalidError) {
 		}
 		return nil, &record.InvalidError{Code: record.CodeMalformed, Reason: err.Error()}
 	}
+
 	if len(line) >= s.maxRecord {
 		return nil, &record.InvalidError{
 			Code:   record.CodeInvalidValue,
@@ -191,6 +198,7 @@ func cutTexts(c record.Change) record.Change {
 			cut.Elem().Field(i).Set(reflect.ValueOf(new(field.ShortenText(*text, limit))))
 		}
 	}
+
 	out := cut.Interface().(record.Change)
 	if cycle, ok := out.(*record.ThinkAct); ok {
 		given := c.(*record.ThinkAct)
@@ -224,6 +232,7 @@ func (s *HTTPSink) send(ctx context.Context, r request, result *record.Result) e
 	if len(r.lines) == 0 {
 		return nil
 	}
+
 	answer, err := s.post(ctx, r.lines)
 	switch {
 	case errors.Is(err, errRefusedSize) && len(r.lines) > 1:
@@ -242,6 +251,7 @@ func (s *HTTPSink) send(ctx context.Context, r request, result *record.Result) e
 	case err != nil:
 		return err
 	}
+
 	result.Accepted += answer.Accepted
 	for _, rejected := range answer.Rejected {
 		// The message on the wire begins with the field.
@@ -270,6 +280,7 @@ func (s *HTTPSink) post(ctx context.Context, lines [][]byte) (*wire.Answer, erro
 	if err != nil {
 		return nil, err
 	}
+
 	started := time.Now()
 	for attempts := 1; ; attempts++ {
 		answer, err := s.attempt(ctx, body, encoding, len(lines))
@@ -280,6 +291,7 @@ func (s *HTTPSink) post(ctx context.Context, lines [][]byte) (*wire.Answer, erro
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
+
 		delay := max(backoff(attempts), away.after)
 		if time.Since(started)+delay > s.options.RetryFor {
 			return nil, err
@@ -302,6 +314,7 @@ func (s *HTTPSink) body(lines [][]byte) (body []byte, encoding string, err error
 	for _, line := range lines {
 		size += len(line)
 	}
+
 	var b bytes.Buffer
 	if s.options.NoCompression || size <= gzipBytes {
 		b.Grow(size)
@@ -310,6 +323,7 @@ func (s *HTTPSink) body(lines [][]byte) (body []byte, encoding string, err error
 		}
 		return b.Bytes(), "", nil
 	}
+
 	w := gzips.Get().(*gzip.Writer)
 	defer gzips.Put(w)
 	w.Reset(&b)
@@ -329,6 +343,7 @@ func (s *HTTPSink) attempt(ctx context.Context, body []byte, encoding string, n 
 	if err != nil {
 		return nil, fmt.Errorf("make request: %w", err)
 	}
+
 	r.Header.Set("Content-Type", wire.TypeNDJSON)
 	if encoding != "" {
 		r.Header.Set("Content-Encoding", encoding)
@@ -336,6 +351,7 @@ func (s *HTTPSink) attempt(ctx context.Context, body []byte, encoding string, n 
 	if s.options.APIKey != "" {
 		r.Header.Set("Authorization", "Bearer "+s.options.APIKey)
 	}
+
 	resp, err := s.client.Do(r)
 	if err != nil {
 		if sent, ok := errors.AsType[*url.Error](err); ok { // it repeats the address
@@ -344,10 +360,12 @@ func (s *HTTPSink) attempt(ctx context.Context, body []byte, encoding string, n 
 		return nil, &awayError{cause: s.redact(err.Error())}
 	}
 	defer resp.Body.Close()
+
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, answerBytes))
 	if err != nil {
 		return nil, &awayError{cause: s.redact("read answer: " + err.Error())}
 	}
+
 	switch status := resp.StatusCode; {
 	case status == http.StatusOK, status == http.StatusMultiStatus, status == http.StatusUnprocessableEntity:
 		return s.parse(answer, n)
@@ -375,6 +393,7 @@ func (s *HTTPSink) parse(body []byte, n int) (*wire.Answer, error) {
 	if err := json.Unmarshal(body, answer); err != nil {
 		return nil, fmt.Errorf("the answer is not that of an Actlog server: %w", err)
 	}
+
 	seen := map[int]bool{}
 	for _, rejected := range answer.Rejected {
 		if rejected.Index < 0 || rejected.Index >= n || seen[rejected.Index] {
@@ -382,6 +401,7 @@ func (s *HTTPSink) parse(body []byte, n int) (*wire.Answer, error) {
 		}
 		seen[rejected.Index] = true
 	}
+
 	if answer.Accepted+len(answer.Rejected) != n {
 		return nil, fmt.Errorf("the answer is not that of an Actlog server: it accepts %d and rejects %d of %d records",
 			answer.Accepted, len(answer.Rejected), n)

@@ -40,9 +40,11 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	s.mu.Lock()
 	answer := s.answers[min(len(s.requests), len(s.answers)-1)]
-	s.requests, s.bodies, s.at = append(s.requests, r), append(s.bodies, body), append(s.at, time.Now())
+	s.requests, s.bodies = append(s.requests, r), append(s.bodies, body)
+	s.at = append(s.at, time.Now())
 	s.mu.Unlock()
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	return answer(r)
@@ -91,6 +93,7 @@ func httpSink(t *testing.T, s http.RoundTripper, set ...func(*recorder.HTTPOptio
 func TestHTTPRetries(t *testing.T) {
 	t.Parallel()
 	const key = "key-0123456789"
+
 	tests := []struct {
 		name     string
 		server   *server
@@ -136,6 +139,7 @@ func TestHTTPRetries(t *testing.T) {
 			return nil, r.Context().Err()
 		}), record.ErrUnavailable, "", 2, 44 * time.Second, 44 * time.Second},
 	}
+
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -143,6 +147,7 @@ func TestHTTPRetries(t *testing.T) {
 				sink := httpSink(t, test.server, func(o *recorder.HTTPOptions) { o.APIKey = key })
 				start := time.Now()
 				result, err := sink.Write(t.Context(), artifacts(3))
+
 				if d := time.Since(start); d < test.least || d > test.most {
 					t.Errorf("it took %s, want %s to %s", d, test.least, test.most)
 				}
@@ -154,6 +159,7 @@ func TestHTTPRetries(t *testing.T) {
 						t.Errorf("the body that was sent again differs: %s", body)
 					}
 				}
+
 				if test.is == nil {
 					if err != nil || result.Accepted != 3 {
 						t.Errorf("got %+v, %v", result, err)
@@ -180,6 +186,7 @@ func (failing) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 func TestHTTPRefusals(t *testing.T) {
 	t.Parallel()
 	const key = "key-0123456789"
+
 	tests := []struct {
 		name   string
 		answer func(*http.Request) (*http.Response, error)
@@ -208,12 +215,14 @@ func TestHTTPRefusals(t *testing.T) {
 		{"too few accounted for", says(200, `{"accepted":2,"rejected":[]}`), "accepts 2 and rejects 0 of 3 records"},
 		{"an index out of range", says(207, `{"accepted":2,"rejected":[{"index":3}]}`), "rejects record 3 of 3"},
 	}
+
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			server := answering(test.answer)
 			sink := httpSink(t, server, func(o *recorder.HTTPOptions) { o.APIKey = key })
 			_, err := sink.Write(t.Context(), artifacts(3))
+
 			if err == nil || !strings.Contains(err.Error(), test.says) || errors.Is(err, record.ErrUnavailable) {
 				t.Errorf("got %v", err)
 			}
@@ -238,6 +247,7 @@ func TestHTTPContext(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		_, err := httpSink(t, answering(says(503, "", "Retry-After", "10"))).Write(ctx, artifacts(1))
+
 		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, record.ErrUnavailable) ||
 			time.Since(start) != time.Second {
 			t.Errorf("got %v after %s", err, time.Since(start))
@@ -261,6 +271,7 @@ func TestHTTPAllRefused(t *testing.T) {
 			422, `{"accepted":0,"rejected":[{"index":0,"code":"invalid_value","field":"value","message":"value must be nice"}]}`,
 		)(r)
 	})
+
 	result, err := httpSink(t, server).Write(t.Context(), artifacts(1_001))
 	ok(t, err)
 	if result.Accepted != 1_000 || len(result.Rejected) != 1 || result.Rejected[0].Index != 1_000 ||
@@ -280,6 +291,7 @@ func TestHTTPSplits(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
+
 		return says(
 			207, fmt.Sprintf(
 				`{"accepted":%d,"rejected":[{"index":%d,"code":"invalid_value","field":"value","message":"value must be nice"}]}`,
@@ -287,11 +299,13 @@ func TestHTTPSplits(t *testing.T) {
 			),
 		)(r)
 	}
+
 	server := answering(rejectLast)
 	changes := artifacts(2_500)
 	changes[1_500] = &record.Artifact{RootPlanID: "p", PlanID: "p", Name: "bad", Value: []byte("{")} // has no JSON to send
 	result, err := httpSink(t, server).Write(t.Context(), changes)
 	ok(t, err)
+
 	var refused []int
 	for _, r := range result.Rejected {
 		refused = append(refused, r.Index)
@@ -299,6 +313,7 @@ func TestHTTPSplits(t *testing.T) {
 	if fmt.Sprint(refused) != "[999 1500 2000 2499]" || result.Accepted != 2_496 {
 		t.Errorf("refused %v, accepted %d", refused, result.Accepted)
 	}
+
 	if e := result.Rejected[0].Err; e.Error() != "invalid_value: value must be nice" {
 		t.Errorf("refused for %v", e)
 	}
@@ -315,6 +330,7 @@ func TestHTTPSplits(t *testing.T) {
 	for i := range 5 {
 		changes = append(changes, &record.Source{RootPlanID: "p", PlanID: "p", SourceID: fmt.Sprint(i), Snippet: &text})
 	}
+
 	sink := httpSink(t, server, func(o *recorder.HTTPOptions) { o.NoCompression = true })
 	result, err = sink.Write(t.Context(), changes)
 	if err != nil || result.Accepted != 5 || len(server.requests) != 3 ||
@@ -345,6 +361,7 @@ func TestHTTPTooLarge(t *testing.T) {
 	changes[17] = &record.Artifact{
 		RootPlanID: "p", PlanID: "p", Name: "large", Value: []byte(`"` + strings.Repeat("x", 2_000) + `"`),
 	}
+
 	sink := httpSink(t, server, func(o *recorder.HTTPOptions) { o.NoCompression = true })
 	result, err := sink.Write(t.Context(), changes)
 	ok(t, err)
@@ -365,6 +382,7 @@ func TestHTTPTooLarge(t *testing.T) {
 	if err != nil || result.Accepted != 1 || len(result.Rejected) != 1 || result.Rejected[0].Index != 1 {
 		t.Fatalf("got %+v, %v", result, err)
 	}
+
 	items, err := wire.DecodeBody(bytes.NewReader(server.bodies[0]), wire.TypeNDJSON, "gzip", nil)
 	ok(t, err)
 	clean, cut, err := field.Clean(items[0].Change)
@@ -384,6 +402,7 @@ func TestNewHTTP(t *testing.T) {
 			t.Errorf("%q: got %v", url, err)
 		}
 	}
+
 	if _, err := recorder.NewHTTP("http://a", recorder.HTTPOptions{APIKey: "secret\n"}); err == nil ||
 		strings.Contains(err.Error(), "secret") {
 		t.Errorf("got %v", err)
@@ -403,6 +422,7 @@ func TestNewHTTPNamesTheScheme(t *testing.T) {
 			t.Errorf("%q: got %v", url, err)
 		}
 	}
+
 	if _, err := recorder.NewHTTP("HTTP://actlog.example", recorder.HTTPOptions{}); err != nil {
 		t.Error(err)
 	}
@@ -417,6 +437,7 @@ func TestHTTPNetwork(t *testing.T) {
 		t.Error("the redirect was followed")
 	}))
 	t.Cleanup(elsewhere.Close)
+
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		requests++
 		switch requests {
@@ -438,6 +459,7 @@ func TestHTTPNetwork(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
+
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	sink, err := recorder.NewHTTP(server.URL, recorder.HTTPOptions{
@@ -448,6 +470,7 @@ func TestHTTPNetwork(t *testing.T) {
 	if _, err := sink.Write(t.Context(), artifacts(1)); err == nil || !strings.Contains(err.Error(), "redirects") {
 		t.Errorf("got %v", err)
 	}
+
 	server.Close()
 	impatient, err := recorder.NewHTTP(server.URL, recorder.HTTPOptions{
 		Client: &http.Client{Transport: transport}, RetryFor: -1,
@@ -465,6 +488,7 @@ func TestBufferHonoursRetryAfter(t *testing.T) {
 		server := answering(says(503, "", "Retry-After", "300"), accepts)
 		b := recorder.NewBuffer(httpSink(t, server), recorder.BufferOptions{})
 		write(t, b, artifacts(3)...)
+
 		time.Sleep(time.Second)
 		ok(t, b.Flush(t.Context()))
 		if d := server.at[1].Sub(server.at[0]); len(server.at) != 2 || d != 300*time.Second {
@@ -495,6 +519,7 @@ func TestHTTPRoundTrip(t *testing.T) {
 			t.Cleanup(transport.CloseIdleConnections)
 			plain, err := recorder.NewHTTP(url, recorder.HTTPOptions{Client: &http.Client{Transport: transport}})
 			ok(t, err)
+
 			var sink recorder.Sink = plain
 			flush := func() {}
 			if buffered {
@@ -502,12 +527,14 @@ func TestHTTPRoundTrip(t *testing.T) {
 				t.Cleanup(func() { closeNow(t, b) })
 				sink, flush = b, func() { ok(t, b.Flush(t.Context())) }
 			}
+
 			rec := recorder.New(sink, recorder.Options{})
 			long := strings.Repeat("ab\x00é\xff\n", 700_000) // is cleaned, and cut
 			ctx, plan, err := rec.StartPlan(t.Context(), recorder.PlanInfo{
 				Title: "T", Tags: []string{"x"}, Metadata: map[string]any{"a": 1},
 			})
 			ok(t, err)
+
 			ctx, step, err := plan.StartStep(ctx, recorder.StepInfo{AgentName: "reader"})
 			ok(t, err)
 			cycle, err := step.StartCycle(ctx, recorder.CycleInfo{ThinkInput: long})
@@ -515,6 +542,7 @@ func TestHTTPRoundTrip(t *testing.T) {
 			ok(t, cycle.EndThink(ctx, recorder.ThinkResult{Output: "yes", InputTokens: 3, CostUSD: new(0.25)}))
 			toolCtx, call, err := cycle.StartTool(ctx, recorder.ToolInfo{Name: "look", Parameters: map[string]int{"n": 1}})
 			ok(t, err)
+
 			ok(t, errors.Join(
 				call.End(toolCtx, recorder.ToolResult{Result: "found"}), cycle.End(ctx, recorder.CycleResult{}),
 				step.Fail(ctx, nil), plan.End(ctx, recorder.PlanResult{Summary: "S"}),
@@ -527,6 +555,7 @@ func TestHTTPRoundTrip(t *testing.T) {
 				p.Total.ToolCalls != 1 || *p.Total.CostUSD != 0.25 {
 				t.Errorf("plan is %+v", p.Record)
 			}
+
 			d, err := s.StepDetail(t.Context(), "", step.ID())
 			ok(t, err)
 			if c := d.Cycles[0].Record; *d.Record.State != record.Failed || len(*c.ThinkInput) > record.MaxTextBytes ||

@@ -53,6 +53,7 @@ func (l Link) String() string {
 	if (l == Link{}) {
 		return ""
 	}
+
 	v := url.Values{"root": {l.RootPlanID}, "plan": {l.PlanID}}
 	if l.StepID != "" {
 		v.Set("step", l.StepID)
@@ -73,6 +74,7 @@ func ParseLink(s string) (Link, error) {
 	if len(s) > MaxLinkBytes {
 		return Link{}, invalidLink("must be at most %d bytes, not %d", MaxLinkBytes, len(s))
 	}
+
 	v, err := url.ParseQuery(s)
 	if err != nil {
 		return Link{}, invalidLink("is malformed: %s", err)
@@ -82,6 +84,7 @@ func ParseLink(s string) (Link, error) {
 			return Link{}, invalidLink("names %s twice", name)
 		}
 	}
+
 	l := Link{
 		RootPlanID: v.Get("root"), PlanID: v.Get("plan"), StepID: v.Get("step"), ToolCallID: v.Get("tool"),
 		Project: v.Get("project"),
@@ -91,6 +94,7 @@ func ParseLink(s string) (Link, error) {
 			return Link{}, invalidLink("holds the seq %.40q, which is no number", seq)
 		}
 	}
+
 	if err := l.check(); err != nil {
 		return Link{}, err
 	}
@@ -122,6 +126,7 @@ func Extract(ctx context.Context, header http.Header) (context.Context, error) {
 	if len(values) > 1 {
 		return ctx, fmt.Errorf("read header %s: %w", LinkHeader, invalidLink("appears %d times", len(values)))
 	}
+
 	link, err := ParseLink(values[0])
 	if err != nil {
 		return ctx, fmt.Errorf("read header %s: %w", LinkHeader, err)
@@ -143,6 +148,7 @@ func (l Link) check() error {
 			return invalidLink("holds a blank %s", id.name)
 		}
 	}
+
 	switch {
 	case l.RootPlanID == "":
 		return invalidLink("names no root")

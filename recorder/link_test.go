@@ -33,9 +33,11 @@ func TestLinkText(t *testing.T) {
 			t.Errorf("%q is parsed as %+v, %v", text, got, err)
 		}
 	}
+
 	if text := (recorder.Link{}).String(); text != "" {
 		t.Errorf("no link is %q", text)
 	}
+
 	// The project of a plan may be longer than what the record keeps.
 	cut := recorder.Link{RootPlanID: "r", PlanID: "p", Project: strings.Repeat("x", 300)}
 	if got, err := recorder.ParseLink(cut.String()); err != nil || len(got.Project) != record.MaxIDBytes {
@@ -79,6 +81,7 @@ func TestLinkInAHeader(t *testing.T) {
 	ctx := recorder.ContextWithLink(t.Context(), link)
 	header := http.Header{}
 	recorder.Inject(ctx, header)
+
 	got, err := recorder.Extract(t.Context(), header)
 	ok(t, err)
 	if l, carried := recorder.LinkFrom(got); !carried || l != link {
@@ -94,6 +97,7 @@ func TestLinkInAHeader(t *testing.T) {
 	if l, _ := recorder.LinkFrom(got); l != link {
 		t.Errorf("without a header the link became %+v", l)
 	}
+
 	for _, bad := range []http.Header{
 		{recorder.LinkHeader: {"nonsense"}},
 		{recorder.LinkHeader: {link.String(), link.String()}},

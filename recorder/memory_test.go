@@ -42,6 +42,7 @@ func (m *memory) Write(ctx context.Context, changes []record.Change) (record.Res
 	if m.fail != nil {
 		return record.Result{}, m.fail
 	}
+
 	m.writes = append(m.writes, slices.Clone(changes))
 	var result record.Result
 	for i, c := range changes {
@@ -50,6 +51,7 @@ func (m *memory) Write(ctx context.Context, changes []record.Change) (record.Res
 			result.Rejected = append(result.Rejected, record.Rejection{Index: i, Err: err.(*record.InvalidError)})
 			continue
 		}
+
 		result.Accepted++
 		if old, ok := m.rows[c.Key()]; ok {
 			old.Learn(row)
@@ -76,12 +78,14 @@ func (m *memory) writeCount() int {
 func all[T any](m *memory, kind record.Kind) []*T {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+
 	var keys []record.Key
 	for k := range m.rows {
 		if k.Kind == kind {
 			keys = append(keys, k)
 		}
 	}
+
 	slices.SortFunc(keys, record.Key.Compare)
 	var out []*T
 	for _, k := range keys {
@@ -99,6 +103,7 @@ func one[T any](t *testing.T, m *memory, kind record.Kind, match func(*T) bool) 
 			found = append(found, c)
 		}
 	}
+
 	if len(found) != 1 {
 		t.Fatalf("%d rows of kind %s match, want 1", len(found), kind)
 	}
@@ -179,6 +184,7 @@ func startRun(t *testing.T, b *bundle, planned ...recorder.StepInfo) *run {
 	var err error
 	r.planCtx, r.plan, err = b.StartPlan(t.Context(), recorder.PlanInfo{Title: "a run", Steps: planned})
 	ok(t, err)
+
 	r.stepCtx, r.step, err = r.plan.StartStep(r.planCtx, recorder.StepInfo{AgentName: "reader"})
 	ok(t, err)
 	r.cycle, err = r.step.StartCycle(r.stepCtx, recorder.CycleInfo{ThinkInput: "what now?"})

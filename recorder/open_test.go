@@ -16,6 +16,7 @@ import (
 func (r *run) reopen(t *testing.T, rec *recorder.Recorder) *run {
 	t.Helper()
 	o := &run{bundle: &bundle{Recorder: rec, sink: r.sink, clock: r.clock}}
+
 	o.planCtx, o.plan = rec.ContinuePlan(t.Context(), recorder.PlanRef{
 		Link: recorder.Link{PlanID: r.plan.ID()}, NextIndex: 1,
 	})
@@ -66,10 +67,12 @@ func TestFirstSignOfLife(t *testing.T) {
 		m := newMemory()
 		r := startRun(t, &bundle{Recorder: recorder.New(m, recorder.Options{Heartbeat: -1}), sink: m})
 		unreported(t, "lastSeenAt", m.plan(t, r.plan.ID()).LastSeenAt)
+
 		time.Sleep(time.Hour)
 		r = r.reopen(t, recorder.New(m, recorder.Options{}))
 		ok(t, r.call.End(r.toolCtx, recorder.ToolResult{}))
 		seenNow(t, m, r.plan.ID())
+
 		n := m.writeCount()
 		ok(t, r.cycle.End(r.stepCtx, recorder.CycleResult{}))
 		if got := len(m.writes[n]); got != 1 {
@@ -88,10 +91,12 @@ func TestNoSignOfLife(t *testing.T) {
 			t.Context(), recorder.PlanRef{Link: recorder.Link{PlanID: "p"}},
 		)
 		_, nameless := recorder.New(m, recorder.Options{}).ContinuePlan(t.Context(), recorder.PlanRef{})
+
 		time.Sleep(time.Hour)
 		if n := m.writeCount(); n != 0 {
 			t.Errorf("%d writes", n)
 		}
+
 		ok(t, quiet.End(t.Context(), recorder.PlanResult{}))
 		if n := len(m.writes[0]); n != 1 {
 			t.Errorf("%d changes, want the end alone", n)
@@ -113,10 +118,12 @@ func TestNumbersAfterOpening(t *testing.T) {
 	_, known := plan.OpenStep(ctx, recorder.StepRef{ID: "s3"})
 	_, fresh, err := plan.StartStep(ctx, recorder.StepInfo{ID: "s4"})
 	ok(t, err)
+
 	row := b.sink.step(t, "s4")
 	want(t, "stepIndex", row.StepIndex, 4)
 	want(t, "agentName", row.AgentName, recorder.AgentNameDefault)
 	want(t, "conversationId", row.ConversationID, "talk")
+
 	_, _, err = plan.StartStep(ctx, recorder.StepInfo{ID: "s3", Model: "m1"}) // goes on with the opened step
 	ok(t, err)
 	row = b.sink.step(t, "s3")
@@ -129,6 +136,7 @@ func TestNumbersAfterOpening(t *testing.T) {
 	known.OpenCycle(recorder.CycleRef{Seq: 6})
 	seventh, err := known.StartCycle(ctx, recorder.CycleInfo{})
 	ok(t, err)
+
 	_, ahead := plan.OpenStep(ctx, recorder.StepRef{ID: "s3", NextSeq: 10}) // the same step: the higher number counts
 	tenth, err := ahead.StartCycle(ctx, recorder.CycleInfo{})
 	ok(t, err)
@@ -151,6 +159,7 @@ func TestStartingWhatWasOpened(t *testing.T) {
 	ctx, plan := b.ContinuePlan(t.Context(), recorder.PlanRef{Link: recorder.Link{PlanID: "p"}})
 	_, idle := plan.OpenStep(ctx, recorder.StepRef{ID: "idle", Idle: true})
 	_, running := plan.OpenStep(ctx, recorder.StepRef{ID: "running"})
+
 	for _, s := range []*recorder.Step{idle, running} {
 		stepCtx, err := s.Start(ctx)
 		ok(t, err)
@@ -177,6 +186,7 @@ func TestStartingWhatWasOpened(t *testing.T) {
 	if n := len(all[record.ActTool](b.sink, record.KindActTool)); n != 1 {
 		t.Errorf("%d tool calls were written, want the pending one", n)
 	}
+
 	// The call that had begun has begun the act phase, too.
 	if n := len(all[record.ThinkAct](b.sink, record.KindThinkAct)); n != 0 {
 		t.Errorf("%d cycles were written", n)
@@ -198,6 +208,7 @@ func TestOpeningAnAnsweredCycle(t *testing.T) {
 	_, step := plan.OpenStep(ctx, recorder.StepRef{ID: "s"})
 	cycle := step.OpenCycle(recorder.CycleRef{Seq: 1, ThinkEndTime: noon, ActStartTime: noon})
 	n := b.sink.writeCount()
+
 	ok(t, cycle.End(ctx, recorder.CycleResult{}))
 	row := b.sink.cycle(t, "s", 1)
 	unreported(t, "thinkEndTime", row.ThinkEndTime)
@@ -231,10 +242,12 @@ func TestAttemptsOfWhatWasOpened(t *testing.T) {
 	inherits := step.OpenCycle(recorder.CycleRef{Seq: 1})
 	asked, err := step.StartCycle(ctx, recorder.CycleInfo{Seq: new(int64(2)), Attempt: 3})
 	ok(t, err)
+
 	_, t1 := kept.OpenTool(ctx, recorder.ToolRef{ID: "t1"})
 	_, t2 := kept.OpenTool(ctx, recorder.ToolRef{ID: "t2", Attempt: 5})
 	_, t3, err := inherits.StartTool(ctx, recorder.ToolInfo{ID: "t3", Attempt: 6})
 	ok(t, err)
+
 	for _, c := range []*recorder.ToolCall{t1, t2, t3} {
 		ok(t, c.End(ctx, recorder.ToolResult{}))
 	}
@@ -242,6 +255,7 @@ func TestAttemptsOfWhatWasOpened(t *testing.T) {
 		ok(t, c.End(ctx, recorder.CycleResult{}))
 	}
 	ok(t, step.End(ctx, recorder.StepResult{}))
+
 	want(t, "attempt of the step", b.sink.step(t, "s").Attempt, 2)
 	for seq, attempt := range []int64{4, 2, 3} {
 		want(t, "attempt of a cycle", b.sink.cycle(t, "s", int64(seq)).Attempt, attempt)
@@ -249,6 +263,7 @@ func TestAttemptsOfWhatWasOpened(t *testing.T) {
 	for id, attempt := range map[string]int64{"t1": 4, "t2": 5, "t3": 6} {
 		want(t, "attempt of a tool call", b.sink.tool(t, id).Attempt, attempt)
 	}
+
 	_, again, err := step.Retry(ctx)
 	ok(t, err)
 	if again.Attempt() != 3 {
@@ -266,10 +281,12 @@ func TestOpenedEndsAfterTheirStarts(t *testing.T) {
 	_, step := plan.OpenStep(ctx, recorder.StepRef{ID: "s", StartTime: start})
 	cycle := step.OpenCycle(recorder.CycleRef{ThinkStartTime: start})
 	_, call := cycle.OpenTool(ctx, recorder.ToolRef{ID: "t", StartTime: start})
+
 	ok(t, call.End(ctx, recorder.ToolResult{}))
 	ok(t, cycle.End(ctx, recorder.CycleResult{}))
 	ok(t, step.End(ctx, recorder.StepResult{}))
 	ok(t, plan.End(ctx, recorder.PlanResult{}))
+
 	want(t, "tool endTime", b.sink.tool(t, "t").EndTime, start)
 	want(t, "thinkEndTime", b.sink.cycle(t, "s", 0).ThinkEndTime, start)
 	want(t, "actEndTime", b.sink.cycle(t, "s", 0).ActEndTime, start)
@@ -287,6 +304,7 @@ func TestHeartbeatDuringOpening(t *testing.T) {
 		ok(t, plan.Thought(ctx, recorder.ThoughtInfo{}))
 		ok(t, plan.End(ctx, recorder.PlanResult{}))
 	}
+
 	if m.plan(t, "p").LastSeenAt == nil {
 		t.Error("there is no sign of life")
 	}

@@ -16,6 +16,7 @@ func TestWholeRecordAfterAnOutage(t *testing.T) {
 	rec := recorder.New(m, recorder.Options{})
 	ctx, plan, _ := rec.StartPlan(t.Context(), recorder.PlanInfo{})
 	ctx, step, _ := plan.StartStep(ctx, recorder.StepInfo{})
+
 	m.setFail(record.ErrUnavailable)
 	for range 3 {
 		cycle, _ := step.StartCycle(ctx, recorder.CycleInfo{ThinkInput: "in"})
@@ -26,6 +27,7 @@ func TestWholeRecordAfterAnOutage(t *testing.T) {
 			t.Errorf("error = %v", err)
 		}
 	}
+
 	m.setFail(nil)
 	if err := step.End(ctx, recorder.StepResult{}); err != nil {
 		t.Fatal(err)
@@ -46,6 +48,7 @@ func TestRetryTwice(t *testing.T) {
 	m := newMemory()
 	ctx, plan, _ := recorder.New(m, recorder.Options{}).StartPlan(t.Context(), recorder.PlanInfo{})
 	ctx, step, _ := plan.StartStep(ctx, recorder.StepInfo{})
+
 	for want := int64(2); want < 5; want++ {
 		_, again, err := step.Retry(ctx)
 		if err != nil || again.Attempt() != want {
@@ -67,6 +70,7 @@ func TestFiguresAfterTheEnd(t *testing.T) {
 	ctx, plan, _ := recorder.New(m, recorder.Options{}).StartPlan(t.Context(), recorder.PlanInfo{})
 	ctx, step, _ := plan.StartStep(ctx, recorder.StepInfo{})
 	cycle, _ := step.StartCycle(ctx, recorder.CycleInfo{})
+
 	if err := errors.Join(cycle.End(ctx, recorder.CycleResult{}),
 		cycle.EndThink(ctx, recorder.ThinkResult{InputTokens: 7})); err != nil {
 		t.Fatal(err)
@@ -89,6 +93,7 @@ func TestEndsUnderWhatHasEnded(t *testing.T) {
 		ok(t, r.plan.End(r.planCtx, recorder.PlanResult{}))
 		want(t, "state", r.sink.step(t, again.ID()).State, record.Completed)
 	})
+
 	t.Run("a retry of an attempt that was given up", func(t *testing.T) {
 		t.Parallel()
 		r := startRun(t, setup(t))
@@ -99,6 +104,7 @@ func TestEndsUnderWhatHasEnded(t *testing.T) {
 		ok(t, r.plan.End(r.planCtx, recorder.PlanResult{}))
 		want(t, "state", r.sink.step(t, again.ID()).State, record.Completed)
 	})
+
 	t.Run("thinking that failed", func(t *testing.T) {
 		t.Parallel()
 		r := startRun(t, setup(t))
@@ -108,6 +114,7 @@ func TestEndsUnderWhatHasEnded(t *testing.T) {
 		ok(t, r.step.End(r.stepCtx, recorder.StepResult{}))
 		want(t, "state", r.sink.cycle(t, r.step.ID(), 0).State, record.Failed)
 	})
+
 	t.Run("figures that came late", func(t *testing.T) {
 		t.Parallel()
 		r := startRun(t, setup(t))
@@ -116,6 +123,7 @@ func TestEndsUnderWhatHasEnded(t *testing.T) {
 		ok(t, r.step.End(r.stepCtx, recorder.StepResult{}))
 		want(t, "inputTokens", r.sink.cycle(t, r.step.ID(), 0).InputTokens, 7)
 	})
+
 	t.Run("a call that outlived its step", func(t *testing.T) {
 		t.Parallel()
 		r := startRun(t, setup(t))
@@ -125,6 +133,7 @@ func TestEndsUnderWhatHasEnded(t *testing.T) {
 		ok(t, r.plan.End(r.planCtx, recorder.PlanResult{}))
 		want(t, "result", r.sink.tool(t, r.call.ID()).Result, "found")
 	})
+
 	t.Run("a call that outlived its plan", func(t *testing.T) {
 		t.Parallel()
 		r := startRun(t, setup(t))

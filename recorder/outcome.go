@@ -44,6 +44,7 @@ func outcomeOf(given record.State, err error) outcome {
 		}
 		return outcome{state: given}
 	}
+
 	state, kind := judge(err)
 	if given != "" {
 		state = given
@@ -67,6 +68,7 @@ func judge(err error) (state record.State, kind string) {
 	var panicked *panicError
 	var kinded interface{ ErrorKind() string }
 	var timeout interface{ Timeout() bool }
+
 	state, kind = record.Failed, ErrorKindOther
 	switch {
 	case errors.As(err, &panicked):
@@ -78,6 +80,7 @@ func judge(err error) (state record.State, kind string) {
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		kind = ErrorKindTimeout
 	}
+
 	if errors.As(err, &kinded) && kinded.ErrorKind() != "" {
 		kind = kinded.ErrorKind()
 	}

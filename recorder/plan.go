@@ -81,6 +81,7 @@ func (r *Recorder) StartPlan(ctx context.Context, info PlanInfo) (context.Contex
 		link.PlanID = cmp.Or(link.PlanID, record.NewPlanID())
 		link.RootPlanID = link.PlanID
 	}
+
 	p := &Plan{
 		reporter: reporter{rec: r}, link: link, conversation: info.ConversationID, start: r.now(),
 		knowsSteps: true, steps: map[string]*stepState{},
@@ -96,12 +97,14 @@ func (r *Recorder) StartPlan(ctx context.Context, info PlanInfo) (context.Contex
 	row.Title = optional(info.Title)
 	row.UserRequest = optional(info.UserRequest)
 	row.Project = optional(p.link.Project)
+
 	row.UserID = optional(info.UserID)
 	row.Tags = slices.Clone(info.Tags)
 	row.Environment = optional(cmp.Or(info.Environment, r.options.Environment))
 	row.Release = optional(cmp.Or(info.Release, r.options.Release))
 	row.ConversationID = optional(info.ConversationID)
 	row.TraceID = optional(info.TraceID)
+
 	row.State = new(record.Running)
 	row.StartTime = new(p.start) // a copy: a sink that keeps the row must not keep the handle, see heart
 	row.ModelName = optional(info.Model)
@@ -111,6 +114,7 @@ func (r *Recorder) StartPlan(ctx context.Context, info PlanInfo) (context.Contex
 	} else if by, ok := startedBy(ctx, info); ok {
 		row.StartedBy = by.JSON()
 	}
+
 	changes := []record.Change{row}
 	for _, planned := range info.Steps {
 		step, stepRow, err := p.newStep(planned)
@@ -118,6 +122,7 @@ func (r *Recorder) StartPlan(ctx context.Context, info PlanInfo) (context.Contex
 		changes = append(changes, stepRow)
 		encodeErr = errors.Join(encodeErr, err)
 	}
+
 	if linked && parent.ToolCallID == "" {
 		return ctx, p, fmt.Errorf("%s: %w", what, &record.InvalidError{
 			Code: record.CodeInvalidRelation, Field: "toolCallId",
@@ -129,6 +134,7 @@ func (r *Recorder) StartPlan(ctx context.Context, info PlanInfo) (context.Contex
 		// parent, they would become the parent's.
 		return ctx, p, fmt.Errorf("%s: %w", what, err)
 	}
+
 	p.unsent = changes // before a heartbeat can see the handle and ask whether it is on record
 	row.LastSeenAt = r.heart.add(p)
 	return ctx, p, withEncodeError(what, encodeErr, p.report(ctx, what))
@@ -142,6 +148,7 @@ func startedBy(ctx context.Context, info PlanInfo) (by record.StartedBy, ok bool
 	if by, ok := record.StartedByFrom(ctx); ok {
 		return by, true
 	}
+
 	by = record.StartedBy{PlanID: os.Getenv("ACTLOG_PLAN_ID"), ToolCallID: os.Getenv("ACTLOG_TOOL_CALL_ID")}
 	return by, by.PlanID != ""
 }
@@ -181,7 +188,9 @@ type PlanRef struct {
 // for a new one. The context that ContinuePlan returns carries the plan's link.
 func (r *Recorder) ContinuePlan(ctx context.Context, ref PlanRef) (context.Context, *Plan) {
 	p := r.OpenPlan(ref.Link)
-	p.conversation, p.start, p.nextIndex, p.knowsSteps = ref.ConversationID, ref.StartTime, ref.NextIndex, true
+	p.conversation, p.start = ref.ConversationID, ref.StartTime
+	p.nextIndex, p.knowsSteps = ref.NextIndex, true
+
 	sign := p.firstSign()
 	p.reporter.mu.Lock() // a heartbeat may look at the handle already
 	p.unsent = sign
@@ -265,7 +274,8 @@ func (p *Plan) End(ctx context.Context, result PlanResult) error {
 	return p.end(ctx, action{"end", p}, result.State, result.Err, func(o outcome) record.Change {
 		p.rec.heart.remove(p.key())
 		row := p.row()
-		row.State, row.ErrorMessage, row.ErrorKind = &o.state, o.message, o.kind
+		row.State = &o.state
+		row.ErrorMessage, row.ErrorKind = o.message, o.kind
 		row.EndTime = new(notBefore(p.rec.now(), p.start))
 		row.Summary = optional(result.Summary)
 		return row

@@ -46,6 +46,7 @@ func (m *memory) Put(changes []record.Change) error {
 		m.entries = slices.Delete(m.entries, 0, m.head)
 		m.head = 0
 	}
+
 	for _, c := range changes {
 		e := entry{c, memoryOf(c)}
 		m.entries = append(m.entries, e)
@@ -81,6 +82,7 @@ func (m *memory) Drop(n int) {
 		m.bytes -= m.entries[i].bytes
 		m.entries[i] = entry{} // for the garbage collector
 	}
+
 	if m.head += n; m.head == len(m.entries) {
 		m.entries, m.head = m.entries[:0], 0
 		if cap(m.entries) > keepEntries { // a burst is over

@@ -112,6 +112,7 @@ func New(sink Sink, options Options) *Recorder {
 	if sink == nil {
 		panic("recorder: New needs a sink; recorder.Discard records nothing")
 	}
+
 	options.EndTimeout = cmp.Or(options.EndTimeout, EndTimeoutDefault)
 	options.Heartbeat = cmp.Or(options.Heartbeat, HeartbeatDefault)
 	if options.Clock == nil {
@@ -146,6 +147,7 @@ func (r *Recorder) write(ctx context.Context, changes []record.Change) (settled 
 	if err != nil {
 		return false, err
 	}
+
 	var refused []error
 	for _, rejection := range result.Rejected {
 		what := "record"

@@ -50,6 +50,7 @@ func TestPlannedSteps(t *testing.T) {
 	if row.RootPlanID != "p" || row.ParentPlanID != nil || row.StartTime == nil || string(row.Metadata) != `{"a":1}` {
 		t.Errorf("plan is %+v", row)
 	}
+
 	type planned struct {
 		Index                      int64
 		Name, Request, Description string
@@ -64,6 +65,7 @@ func TestPlannedSteps(t *testing.T) {
 		}
 		return out
 	}
+
 	expected := []planned{
 		{0, "READER", "read the code", "No description available", "talk"},
 		{1, "Agent", "write it down", "No description available", "talk"},
@@ -92,6 +94,7 @@ func TestPlannedSteps(t *testing.T) {
 	_, err = plan.Steps()[1].Start(t.Context())
 	ok(t, err)
 	start()
+
 	row1 := b.sink.step(t, "s1")
 	want(t, "state", row1.State, record.Running)
 	want(t, "startTime", row1.StartTime, *started)
@@ -105,6 +108,7 @@ func TestPlannedSteps(t *testing.T) {
 	want(t, "agentDescription", row2.AgentDescription, "checks")
 	want(t, "modelName", row2.ModelName, "m1")
 	want(t, "stepIndex", row2.StepIndex, 2)
+
 	_, extra, err := plan.StartStep(t.Context(), recorder.StepInfo{})
 	ok(t, err)
 	want(t, "stepIndex", b.sink.step(t, extra.ID()).StepIndex, 3)
@@ -136,11 +140,13 @@ func TestRelations(t *testing.T) {
 		{"no root", recorder.Link{PlanID: "p", StepID: "s", ToolCallID: "t"}, recorder.PlanInfo{}, "rootPlanId"},
 		{"a long id", recorder.Link{}, recorder.PlanInfo{ID: strings.Repeat("x", 256)}, "rootPlanId"},
 	}
+
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
 			test.info.Steps = []recorder.StepInfo{{Requirement: "must not go on record"}}
+
 			_, plan, err := b.StartPlan(recorder.ContextWithLink(t.Context(), test.link), test.info)
 			var invalid *record.InvalidError
 			if !errors.As(err, &invalid) || invalid.Field != test.field {
@@ -151,6 +157,7 @@ func TestRelations(t *testing.T) {
 			}
 		})
 	}
+
 	t.Run("a root on purpose", func(t *testing.T) {
 		t.Parallel()
 		r := startRun(t, setup(t))
@@ -182,6 +189,7 @@ func TestLifeOfARun(t *testing.T) {
 
 	cycle, err := step.StartCycle(ctx, recorder.CycleInfo{ThinkInput: "what now?", Provider: "acme", Model: "m1"})
 	ok(t, err)
+
 	think := b.sink.cycle(t, step.ID(), 0)
 	want(t, "cycle state", think.State, record.Running)
 	want(t, "thinkInput", think.ThinkInput, "what now?")
@@ -196,6 +204,7 @@ func TestLifeOfARun(t *testing.T) {
 		Output: "look there", ActionDescription: "looks", FinishReason: "tool_calls", FirstTokenTime: firstToken,
 		InputTokens: 100, OutputTokens: 20, CacheReadInputTokens: 60, CostUSD: new(0.0), InputChars: 9000,
 	}))
+
 	think = b.sink.cycle(t, step.ID(), 0)
 	want(t, "thinkOutput", think.ThinkOutput, "look there")
 	want(t, "inputTokens", think.InputTokens, 100)
@@ -203,6 +212,7 @@ func TestLifeOfARun(t *testing.T) {
 	want(t, "inputCharCount", think.InputCharCount, 9000)
 	want(t, "thinkOutputChars", think.ThinkOutputChars, 10)
 	want(t, "firstTokenTime", think.FirstTokenTime, firstToken)
+
 	want(t, "cycle state", think.State, record.Running)
 	unreported(t, "reasoningTokens", think.ReasoningTokens)
 	if think.ThinkEndTime == nil || think.ActStartTime != nil {
@@ -213,12 +223,14 @@ func TestLifeOfARun(t *testing.T) {
 		Name: "look", Parameters: map[string]any{"where": "a<b"}, ProviderCallID: "call_1", ServerName: "eyes",
 	})
 	ok(t, err)
+
 	tool := b.sink.tool(t, call.ID())
 	want(t, "tool state", tool.State, record.Running)
 	want(t, "parameters", tool.Parameters, `{"where":"a<b"}`)
 	want(t, "providerCallId", tool.ProviderCallID, "call_1")
 	want(t, "callIndex", tool.CallIndex, 0)
 	unreported(t, "result", tool.Result)
+
 	actStart := b.sink.cycle(t, step.ID(), 0).ActStartTime
 	want(t, "actStartTime", actStart, *tool.StartTime)
 	link := recorder.Link{RootPlanID: plan.ID(), PlanID: plan.ID(), StepID: step.ID(), ToolCallID: call.ID()}
@@ -285,6 +297,7 @@ func TestToolCallsAtOnce(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
+
 			_, sub, err := r.StartPlan(ctx, recorder.PlanInfo{})
 			if err != nil {
 				t.Error(err)
@@ -296,10 +309,12 @@ func TestToolCallsAtOnce(t *testing.T) {
 			}
 		})
 	}
+
 	wg.Wait()
 	if got := len(all[record.ActTool](r.sink, record.KindActTool)); got != n+1 {
 		t.Fatalf("%d tool calls, want %d", got, n+1)
 	}
+
 	for i, id := range subPlans {
 		tool := r.sink.tool(t, *r.sink.plan(t, id).ToolCallID)
 		want(t, "callIndex", tool.CallIndex, int64(i+1))
@@ -319,6 +334,7 @@ func TestAskedTools(t *testing.T) {
 	ok(t, err)
 	cycle, err := step.StartCycle(ctx, recorder.CycleInfo{})
 	ok(t, err)
+
 	before := b.sink.writeCount()
 	ok(t, cycle.EndThink(ctx, recorder.ThinkResult{
 		Output: "both", Tools: []recorder.ToolInfo{{Name: "a", Parameters: "{}"}, {Name: "b"}},
@@ -326,6 +342,7 @@ func TestAskedTools(t *testing.T) {
 	if n := b.sink.writeCount() - before; n != 1 {
 		t.Errorf("%d writes, want one", n)
 	}
+
 	calls := cycle.Tools()
 	for i, call := range calls {
 		row := b.sink.tool(t, call.ID())
@@ -344,6 +361,7 @@ func TestAskedTools(t *testing.T) {
 	if link, _ := recorder.LinkFrom(toolCtx); link.ToolCallID != calls[0].ID() {
 		t.Errorf("link is %+v", link)
 	}
+
 	ok(t, calls[0].SetState(toolCtx, record.AwaitingApproval))
 	want(t, "state", b.sink.tool(t, calls[0].ID()).State, record.AwaitingApproval)
 	ok(t, calls[1].End(ctx, recorder.ToolResult{State: record.Skipped}))
@@ -358,6 +376,7 @@ func TestStartedBy(t *testing.T) { // not parallel: it sets the environment
 	b := setup(t)
 	inTool := record.ContextWithStartedBy(t.Context(), record.StartedBy{PlanID: "of the context", ToolCallID: "call-2"})
 	said := record.StartedBy{PlanID: "said", ToolCallID: "call-3"}
+
 	for _, test := range []struct {
 		ctx  context.Context
 		info recorder.PlanInfo
@@ -379,6 +398,7 @@ func TestStartedBy(t *testing.T) { // not parallel: it sets the environment
 		ok(t, err)
 		ctx, _, err = cycle.StartTool(ctx, recorder.ToolInfo{})
 		ok(t, err)
+
 		_, below, err := b.StartPlan(ctx, recorder.PlanInfo{})
 		ok(t, err)
 		if row := b.sink.plan(t, below.ID()); row.StartedBy != nil {
@@ -391,9 +411,13 @@ func TestSubPlans(t *testing.T) {
 	t.Parallel()
 	t.Run("through the context", func(t *testing.T) {
 		t.Parallel()
-		b := setup(t, func(o *recorder.Options) { o.Project, o.Environment, o.Release = "shop", "test", "v1" })
+		b := setup(t, func(o *recorder.Options) {
+			o.Project = "shop"
+			o.Environment, o.Release = "test", "v1"
+		})
 		ctx, parent, err := b.StartPlan(t.Context(), recorder.PlanInfo{Project: "till", Release: "v2"})
 		ok(t, err)
+
 		ctx, step, err := parent.StartStep(ctx, recorder.StepInfo{})
 		ok(t, err)
 		cycle, err := step.StartCycle(ctx, recorder.CycleInfo{Seq: new(int64(7))})
@@ -407,6 +431,7 @@ func TestSubPlans(t *testing.T) {
 		if row.RootPlanID != parent.ID() {
 			t.Errorf("root is %s", row.RootPlanID)
 		}
+
 		want(t, "parentPlanId", row.ParentPlanID, parent.ID())
 		want(t, "toolCallId", row.ToolCallID, call.ID())
 		want(t, "project", row.Project, "till") // inherited
@@ -427,12 +452,14 @@ func TestSubPlans(t *testing.T) {
 			t.Error("a plan between the calls of its plan was not refused")
 		}
 	})
+
 	t.Run("through a header", func(t *testing.T) {
 		t.Parallel()
 		r := startRun(t, setup(t))
 		there := recorder.New(r.sink, recorder.Options{}) // another process
 		header := http.Header{}
 		recorder.Inject(r.toolCtx, header)
+
 		ctx, err := recorder.Extract(t.Context(), header)
 		ok(t, err)
 		_, sub, err := there.StartPlan(ctx, recorder.PlanInfo{})
@@ -452,9 +479,11 @@ func TestRetry(t *testing.T) {
 	if err := r.step.Fail(r.stepCtx, boom); err != boom {
 		t.Errorf("Fail returned %v", err)
 	}
+
 	began := r.sink.step(t, r.step.ID()).StartTime
 	ctx, again, err := r.step.Retry(r.planCtx)
 	ok(t, err)
+
 	row := r.sink.step(t, r.step.ID())
 	want(t, "state", row.State, record.Running)
 	want(t, "attempt", row.Attempt, 2)
@@ -513,12 +542,14 @@ func TestGoingOnElsewhere(t *testing.T) {
 	if r.sink.writeCount() != before {
 		t.Error("opening a plan wrote something")
 	}
+
 	ctx, step, err := plan.StartStep(t.Context(), recorder.StepInfo{ID: r.step.ID(), Attempt: 2})
 	ok(t, err)
 	row := r.sink.step(t, r.step.ID())
 	want(t, "agentName", row.AgentName, "reader")
 	want(t, "stepIndex", row.StepIndex, 0)
 	want(t, "attempt", row.Attempt, 2)
+
 	for _, info := range []recorder.CycleInfo{{Seq: new(int64(1))}, {}} {
 		_, err := step.StartCycle(ctx, info)
 		ok(t, err)
@@ -528,6 +559,7 @@ func TestGoingOnElsewhere(t *testing.T) {
 
 func TestHowThingsEnd(t *testing.T) {
 	t.Parallel()
+
 	tests := []struct {
 		name  string
 		given record.State
@@ -544,6 +576,7 @@ func TestHowThingsEnd(t *testing.T) {
 		{"a timeout of the network", "", fmt.Errorf("asking: %w", slow{}), record.Failed, "timeout"},
 		{"with a kind of its own", "", fmt.Errorf("asking: %w", limited{}), record.Failed, "rate_limit"},
 	}
+
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -552,6 +585,7 @@ func TestHowThingsEnd(t *testing.T) {
 			ok(t, r.cycle.End(r.stepCtx, recorder.CycleResult{Err: test.err, State: test.given}))
 			ok(t, r.step.End(r.stepCtx, recorder.StepResult{Err: test.err, State: test.given}))
 			ok(t, r.plan.End(r.planCtx, recorder.PlanResult{Err: test.err, State: test.given}))
+
 			tool, cycle := r.sink.tool(t, r.call.ID()), r.sink.cycle(t, r.step.ID(), 0)
 			step, plan := r.sink.step(t, r.step.ID()), r.sink.plan(t, r.plan.ID())
 			for _, row := range []struct {
@@ -567,6 +601,7 @@ func TestHowThingsEnd(t *testing.T) {
 					unreported(t, "errorKind", row.kind)
 					continue
 				}
+
 				want(t, "errorMessage", row.message, test.err.Error())
 				want(t, "errorKind", row.kind, test.kind)
 			}
@@ -590,6 +625,7 @@ func TestStatesThatDoNotFit(t *testing.T) {
 	wait, err := r.plan.StartWait(r.planCtx, recorder.WaitInfo{})
 	ok(t, err)
 	before := r.sink.writeCount()
+
 	for name, err := range map[string]error{
 		"plan end":  r.plan.End(r.planCtx, recorder.PlanResult{State: record.Running}),
 		"step end":  r.step.End(r.stepCtx, recorder.StepResult{State: record.Paused}),
@@ -609,6 +645,7 @@ func TestStatesThatDoNotFit(t *testing.T) {
 	if r.sink.writeCount() != before {
 		t.Error("something was written")
 	}
+
 	ok(t, r.plan.SetState(r.planCtx, record.Paused))
 	want(t, "plan state", r.sink.plan(t, r.plan.ID()).State, record.Paused)
 	ok(t, r.step.SetState(r.stepCtx, record.Waiting))
@@ -643,6 +680,7 @@ func TestTheFirstEndCounts(t *testing.T) {
 	_ = r.call.Fail(r.toolCtx, errors.New("boom"))
 	ok(t, r.call.End(r.toolCtx, recorder.ToolResult{Result: "fine"}))
 	want(t, "state", r.sink.tool(t, r.call.ID()).State, record.Failed)
+
 	_ = r.step.Fail(r.stepCtx, errors.New("boom"))
 	ok(t, r.step.End(r.stepCtx, recorder.StepResult{Result: "fine"}))
 	ok(t, r.step.Close(r.stepCtx))
@@ -673,6 +711,7 @@ func TestEndsAfterCancellation(t *testing.T) {
 	if _, _, err := r.cycle.StartTool(ctx, recorder.ToolInfo{ID: "t2"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("a start went on: %v", err)
 	}
+
 	ok(t, r.call.End(ctx, recorder.ToolResult{Err: ctx.Err()}))
 	ok(t, r.cycle.EndThink(ctx, recorder.ThinkResult{Output: "half an ans"}))
 	if err := r.cycle.Fail(ctx, ctx.Err()); err != context.Canceled {
@@ -681,6 +720,7 @@ func TestEndsAfterCancellation(t *testing.T) {
 	_ = r.step.Fail(ctx, ctx.Err())
 	ok(t, r.plan.Exception(ctx, "stopped"))
 	_ = r.plan.Fail(ctx, ctx.Err())
+
 	want(t, "tool", r.sink.tool(t, r.call.ID()).State, record.Cancelled)
 	want(t, "cycle", r.sink.cycle(t, r.step.ID(), 0).State, record.Cancelled)
 	want(t, "step", r.sink.step(t, r.step.ID()).State, record.Cancelled)
@@ -714,6 +754,7 @@ func TestTheSinkComesBack(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
+
 	ctx, plan, err := b.StartPlan(t.Context(), recorder.PlanInfo{
 		Title: "Answer", Steps: []recorder.StepInfo{{Requirement: "[A] first"}},
 	})
@@ -721,6 +762,7 @@ func TestTheSinkComesBack(t *testing.T) {
 	step := plan.Steps()[0]
 	ctx, err = step.Start(ctx)
 	away(err)
+
 	cycle, err := step.StartCycle(ctx, recorder.CycleInfo{ThinkInput: "what now?"})
 	away(err)
 	away(cycle.EndThink(ctx, recorder.ThinkResult{Output: "look", Tools: []recorder.ToolInfo{{Name: "look"}}}))
@@ -738,6 +780,7 @@ func TestTheSinkComesBack(t *testing.T) {
 	want(t, "title", b.sink.plan(t, plan.ID()).Title, "Answer")
 	want(t, "agentName", b.sink.step(t, step.ID()).AgentName, "A")
 	want(t, "step state", b.sink.step(t, step.ID()).State, record.Running)
+
 	row := b.sink.cycle(t, step.ID(), 0)
 	want(t, "thinkInput", row.ThinkInput, "what now?")
 	want(t, "thinkOutput", row.ThinkOutput, "look")
@@ -769,6 +812,7 @@ func TestClose(t *testing.T) {
 		t.Parallel()
 		r := startRun(t, setup(t))
 		boom := errors.New("boom")
+
 		func() {
 			defer func() {
 				if v := recover(); v != boom {
@@ -781,6 +825,7 @@ func TestClose(t *testing.T) {
 			defer r.call.Close(r.toolCtx)
 			panic(boom)
 		}()
+
 		tool := r.sink.tool(t, r.call.ID())
 		want(t, "tool state", tool.State, record.Failed)
 		want(t, "errorMessage", tool.ErrorMessage, "panic: boom")
@@ -789,6 +834,7 @@ func TestClose(t *testing.T) {
 		want(t, "step state", r.sink.step(t, r.step.ID()).State, record.Failed)
 		want(t, "plan state", r.sink.plan(t, r.plan.ID()).State, record.Failed)
 	})
+
 	t.Run("during a panic, without the sink", func(t *testing.T) {
 		t.Parallel()
 		var log bytes.Buffer
@@ -803,10 +849,12 @@ func TestClose(t *testing.T) {
 			defer r.call.Close(r.toolCtx)
 			panic("boom")
 		}()
+
 		if !strings.Contains(log.String(), "boom") || !strings.Contains(log.String(), r.call.ID()) {
 			t.Errorf("the log says %q", log.String())
 		}
 	})
+
 	t.Run("without an end", func(t *testing.T) {
 		t.Parallel()
 		r := startRun(t, setup(t))
@@ -816,6 +864,7 @@ func TestClose(t *testing.T) {
 			runtime.Goexit()
 		})
 		wg.Wait()
+
 		ok(t, r.step.Close(r.stepCtx))
 		want(t, "tool state", r.sink.tool(t, r.call.ID()).State, record.Interrupted)
 		want(t, "step state", r.sink.step(t, r.step.ID()).State, record.Interrupted)
@@ -830,6 +879,7 @@ func TestRevisions(t *testing.T) {
 	_, plan, err := b.StartPlan(t.Context(), recorder.PlanInfo{})
 	ok(t, err)
 	b.clock.move(-time.Hour)
+
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -842,6 +892,7 @@ func TestRevisions(t *testing.T) {
 		})
 	}
 	wg.Wait()
+
 	seen := map[int64]bool{}
 	for i, write := range b.sink.writes {
 		for _, c := range write {
@@ -866,8 +917,10 @@ func TestTheClockGoesBack(t *testing.T) {
 	ok(t, r.cycle.End(r.stepCtx, recorder.CycleResult{}))
 	ok(t, r.step.End(r.stepCtx, recorder.StepResult{}))
 	ok(t, r.plan.End(r.planCtx, recorder.PlanResult{}))
+
 	tool, cycle := r.sink.tool(t, r.call.ID()), r.sink.cycle(t, r.step.ID(), 0)
 	step, plan := r.sink.step(t, r.step.ID()), r.sink.plan(t, r.plan.ID())
+
 	want(t, "tool endTime", tool.EndTime, *tool.StartTime)
 	want(t, "thinkEndTime", cycle.ThinkEndTime, *cycle.ActStartTime)
 	want(t, "actEndTime", cycle.ActEndTime, *cycle.ActStartTime)
@@ -881,6 +934,7 @@ func TestValuesThatAreNoJSON(t *testing.T) {
 	r := startRun(t, setup(t))
 	bad := math.Inf(1)
 	metadata := map[string]any{"x": bad}
+
 	_, plan, err1 := r.StartPlan(t.Context(), recorder.PlanInfo{Title: "kept", Metadata: metadata})
 	_, step, err2 := plan.StartStep(t.Context(), recorder.StepInfo{Metadata: metadata})
 	cycle, err3 := step.StartCycle(t.Context(), recorder.CycleInfo{Metadata: metadata})
@@ -891,6 +945,7 @@ func TestValuesThatAreNoJSON(t *testing.T) {
 			t.Errorf("%d: got %v", i+1, err)
 		}
 	}
+
 	// Everything else is on record.
 	want(t, "title", r.sink.plan(t, plan.ID()).Title, "kept")
 	want(t, "name", r.sink.tool(t, call.ID()).Name, "kept")
@@ -913,6 +968,7 @@ func TestValuesThatPanic(t *testing.T) {
 	r := startRun(t, setup(t))
 	var none *bomb
 	var key any = map[bomb]int{{}: 1}
+
 	_, call, err := r.cycle.StartTool(r.stepCtx, recorder.ToolInfo{
 		Name: "kept", Parameters: bomb{}, Metadata: map[string]any{"x": bomb{}},
 	})
@@ -924,6 +980,7 @@ func TestValuesThatPanic(t *testing.T) {
 		!strings.Contains(err.Error(), "encode result: panic") {
 		t.Errorf("error = %v", err)
 	}
+
 	tool := r.sink.tool(t, call.ID())
 	want(t, "name", tool.Name, "kept")
 	want(t, "state", tool.State, record.Failed)
@@ -938,6 +995,7 @@ func TestValuesThatPanic(t *testing.T) {
 		t.Errorf("Fail returned %T", err)
 	}
 	want(t, "state", r.sink.step(t, r.step.ID()).State, record.Failed)
+
 	// What an error reported before it panics counts.
 	ok(t, r.plan.End(r.planCtx, recorder.PlanResult{Err: fmt.Errorf("%w by %w", context.Canceled, none)}))
 	want(t, "state", r.sink.plan(t, r.plan.ID()).State, record.Cancelled)
@@ -973,6 +1031,7 @@ func TestTextsOfValues(t *testing.T) {
 		want(t, "parameters", r.sink.tool(t, call.ID()).Parameters, text)
 		want(t, "result", r.sink.tool(t, call.ID()).Result, text)
 	}
+
 	_, call, err := r.cycle.StartTool(r.stepCtx, recorder.ToolInfo{})
 	ok(t, err)
 	ok(t, call.End(r.stepCtx, recorder.ToolResult{}))
@@ -986,6 +1045,7 @@ func TestBesideThePlan(t *testing.T) {
 	r := startRun(t, setup(t))
 	link, _ := recorder.LinkFrom(r.toolCtx)
 	plan := r.OpenPlan(link) // a tool has nothing but its context
+
 	ok(t, plan.Thought(r.toolCtx, recorder.ThoughtInfo{
 		ID: "th", Type: record.ThoughtError, Content: "hm", Iteration: new(int64(-1)), Confidence: new(0.5),
 		RelatedOperations: []string{"look"},
@@ -1008,6 +1068,7 @@ func TestBesideThePlan(t *testing.T) {
 	if string(artifact.Value) != `"done"` {
 		t.Errorf("value is %s", artifact.Value)
 	}
+
 	source := all[record.Source](r.sink, record.KindSource)[0]
 	want(t, "lineEnd", source.LineEnd, 9)
 	want(t, "stepId", source.StepID, r.step.ID())
@@ -1021,6 +1082,7 @@ func TestBesideThePlan(t *testing.T) {
 	ok(t, elsewhere.Decide(t.Context(), recorder.WaitDecision{
 		State: record.Approved, Decision: map[string]string{"why": "because"}, By: "ada",
 	}))
+
 	want(t, "state", on().State, record.Approved)
 	want(t, "decision", on().Decision, `{"why":"because"}`)
 	want(t, "decidedBy", on().DecidedBy, "ada")
@@ -1066,6 +1128,7 @@ func TestRejectionsOutOfRange(t *testing.T) {
 			Rejected: []record.Rejection{{Index: 9, Err: &record.InvalidError{Code: record.CodeMalformed}}},
 		}, nil
 	}), recorder.Options{})
+
 	if _, _, err := rec.StartPlan(t.Context(), recorder.PlanInfo{}); err == nil {
 		t.Error("no error")
 	}

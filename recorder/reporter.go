@@ -57,11 +57,13 @@ func (l *lives[K]) of(key K) *life {
 			return &l.few[i].life
 		}
 	}
+
 	if l.used < len(l.few) {
 		l.used++
 		l.few[l.used-1].key = key
 		return &l.few[l.used-1].life
 	}
+
 	if l.more[key] == nil {
 		if l.more == nil {
 			l.more = map[K]*life{}
@@ -115,6 +117,7 @@ func (r *reporter) write(ctx context.Context, what action, changes []record.Chan
 		if up.refused != nil {
 			return true, fmt.Errorf("%s: %w", what, up.refused)
 		}
+
 		up.mu.Lock()
 		if len(up.unsent) > 0 {
 			batch = slices.Concat(up.unsent, batch)
@@ -124,6 +127,7 @@ func (r *reporter) write(ctx context.Context, what action, changes []record.Chan
 	if len(batch) == 0 {
 		return true, nil
 	}
+
 	settled, err = r.rec.write(ctx, batch)
 	if unsent := batch[:len(batch)-len(changes)]; settled && len(unsent) > 0 {
 		r.forget(unsent)
@@ -141,6 +145,7 @@ func (r *reporter) forget(sent []record.Change) {
 	for _, c := range sent {
 		set[c] = true
 	}
+
 	for up := r; up != nil; up = up.parent {
 		up.mu.Lock()
 		up.unsent = slices.DeleteFunc(up.unsent, func(c record.Change) bool { return set[c] })
@@ -192,6 +197,7 @@ func (r *reporter) end(
 	if given != "" && !given.Terminal() { // the row would stay open for ever
 		return invalidState(what, "must be one that ends, not %q", given)
 	}
+
 	ctx, cancel := r.rec.endContext(ctx)
 	defer cancel()
 	if !r.markEnded() {
@@ -232,6 +238,7 @@ func (r *reporter) handUp(ctx context.Context) {
 	unsent := r.unsent
 	r.unsent = nil
 	r.mu.Unlock()
+
 	up := r.parent
 	up.mu.Lock()
 	for up.ended && up.parent != nil {
@@ -243,6 +250,7 @@ func (r *reporter) handUp(ctx context.Context) {
 	over := max(0, len(up.unsent)-maxUnsent)
 	up.unsent = slices.Delete(up.unsent, 0, over)
 	up.mu.Unlock()
+
 	if over > 0 {
 		r.rec.options.Logger.ErrorContext(ctx,
 			"recorder: the sink was away for too long and changes are lost; a Buffer would have kept them", "changes", over)

@@ -25,6 +25,7 @@ type SourceInfo struct {
 func (p *Plan) Source(ctx context.Context, info SourceInfo) error {
 	what := action{"record a source of", p}
 	metadata, encodeErr := metadataOf(info.Metadata)
+
 	row := &record.Source{
 		RootPlanID:     p.link.RootPlanID,
 		PlanID:         p.link.PlanID,

@@ -75,6 +75,7 @@ func (p *Plan) StartStep(ctx context.Context, info StepInfo) (context.Context, *
 	if err := s.admit(what); err != nil {
 		return ContextWithLink(ctx, s.Link()), s, err
 	}
+
 	s.begin(row)
 	changes := []record.Change{row}
 	if !p.knowsSteps { // of OpenPlan
@@ -94,6 +95,7 @@ func (p *Plan) newStep(info StepInfo) (*Step, *record.AgentExecution, error) {
 		state = &stepState{index: copied(info.Index)}
 		p.steps[id] = state
 	}
+
 	if isNew {
 		if state.index == nil {
 			state.index = new(p.nextIndex)
@@ -107,6 +109,7 @@ func (p *Plan) newStep(info StepInfo) (*Step, *record.AgentExecution, error) {
 	if isNew {
 		name, description = cmp.Or(name, AgentNameDefault), cmp.Or(description, AgentDescriptionDefault)
 	}
+
 	metadata, err := metadataOf(info.Metadata)
 	s := p.attempt(id, attempt, state)
 	row := s.row("")
@@ -115,6 +118,7 @@ func (p *Plan) newStep(info StepInfo) (*Step, *record.AgentExecution, error) {
 	row.AgentName = optional(name)
 	row.AgentVersion = optional(info.AgentVersion)
 	row.AgentDescription = optional(description)
+
 	row.AgentRequest = optional(cmp.Or(info.AgentRequest, request))
 	row.MaxSteps = optional(info.MaxSteps)
 	row.ModelName = optional(info.Model)
@@ -157,6 +161,7 @@ func (p *Plan) OpenStep(ctx context.Context, ref StepRef) (context.Context, *Ste
 		p.steps[ref.ID] = state
 	}
 	p.mu.Unlock()
+
 	state.skipTo(ref.NextSeq)
 	s := p.attempt(ref.ID, max(ref.Attempt, 1), state)
 	if !ref.Idle {
@@ -183,7 +188,8 @@ func (s *Step) row(state record.State) *record.AgentExecution {
 		record.AgentExecution
 		stamp
 	}{stamp: s.stamp(s.attempt, state)}
-	r.RootPlanID, r.StepID, r.PlanID = s.plan.link.RootPlanID, s.id, s.plan.link.PlanID
+	r.RootPlanID, r.PlanID = s.plan.link.RootPlanID, s.plan.link.PlanID
+	r.StepID = s.id
 	r.Rev, r.Attempt, r.State = r.pointers()
 	return &r.AgentExecution
 }
@@ -211,6 +217,7 @@ func (s *Step) Start(ctx context.Context) (context.Context, error) {
 	if err := s.open(); err != nil {
 		return ContextWithLink(ctx, s.Link()), fmt.Errorf("%s: %w", what, err)
 	}
+
 	var changes []record.Change
 	if row := s.row(""); s.begin(row) {
 		changes = append(changes, row)

@@ -37,6 +37,7 @@ func (p *Plan) Thought(ctx context.Context, info ThoughtInfo) error {
 		Confidence:        copied(info.Confidence),
 		Time:              new(p.rec.now()),
 	}
+
 	row.StepID, _ = p.within(ctx)
 	return p.send(ctx, action{"record a thought of", p}, row)
 }

@@ -53,6 +53,7 @@ func (c *Cycle) StartTool(ctx context.Context, info ToolInfo) (context.Context, 
 	if err := t.admit(what); err != nil { // it begins no act phase either
 		return ContextWithLink(ctx, t.Link()), t, err
 	}
+
 	t.start = t.rec.now()
 	row.StartTime = &t.start
 	err := t.report(ctx, what, c.act(t.start, row)...)
@@ -74,6 +75,7 @@ func (c *Cycle) newToolCall(info ToolInfo, state record.State) (*ToolCall, *reco
 	metadata, metadataErr := metadataOf(info.Metadata)
 	row := t.row(state)
 	row.CallIndex = &index
+
 	row.ProviderCallID = optional(info.ProviderCallID)
 	row.ServerName = optional(info.ServerName)
 	row.Name = optional(info.Name)
@@ -87,6 +89,7 @@ func (c *Cycle) toolCall(id string, attempt int64) *ToolCall {
 	c.mu.Lock()
 	l := c.calls.of(id)
 	c.mu.Unlock()
+
 	t := &ToolCall{
 		reporter: reporter{rec: c.rec, parent: &c.reporter, attempt: cmp.Or(attempt, c.attempt), life: l}, cycle: c, id: id,
 	}
@@ -125,8 +128,10 @@ func (t *ToolCall) row(state record.State) *record.ActTool {
 		record.ActTool
 		stamp
 	}{stamp: t.stamp(t.attempt, state)}
+
 	step := t.cycle.step
-	r.RootPlanID, r.StepID, r.Seq, r.ToolCallID = step.plan.link.RootPlanID, step.id, t.cycle.seq, t.id
+	r.RootPlanID, r.StepID = step.plan.link.RootPlanID, step.id
+	r.Seq, r.ToolCallID = t.cycle.seq, t.id
 	r.Rev, r.Attempt, r.State = r.pointers()
 	return &r.ActTool
 }
@@ -151,6 +156,7 @@ func (t *ToolCall) Start(ctx context.Context) (context.Context, error) {
 	if err := t.open(); err != nil {
 		return ContextWithLink(ctx, t.Link()), fmt.Errorf("%s: %w", what, err)
 	}
+
 	var changes []record.Change
 	t.mu.Lock()
 	if t.start.IsZero() {
@@ -189,6 +195,7 @@ func (t *ToolCall) End(ctx context.Context, result ToolResult) error {
 		t.mu.Lock()
 		start := t.start
 		t.mu.Unlock()
+
 		row := t.row(o.state)
 		row.ErrorMessage, row.ErrorKind = o.message, o.kind
 		row.EndTime = new(notBefore(t.rec.now(), start))

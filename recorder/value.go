@@ -47,6 +47,7 @@ func textOf(field string, v any) (*string, error) {
 	case error:
 		return new(errorText(v)), nil
 	}
+
 	raw, err := jsonOf(field, v)
 	if err != nil {
 		return nil, err
@@ -60,12 +61,14 @@ func jsonOf(field string, v any) (raw json.RawMessage, err error) {
 			raw, err = nil, fmt.Errorf("encode %s: panic: %v", field, p)
 		}
 	}()
+
 	switch v := v.(type) {
 	case nil:
 		return nil, nil
 	case json.RawMessage:
 		return bytes.Clone(v), nil
 	}
+
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

@@ -35,17 +35,20 @@ func (p *Plan) StartWait(ctx context.Context, info WaitInfo) (*Wait, error) {
 	if err := w.admit(what); err != nil {
 		return w, err
 	}
+
 	w.start = p.rec.now()
 	var inputs json.RawMessage
 	var encodeErr error
 	if info.FormInputs != nil {
 		inputs, encodeErr = jsonOf("formInputs", info.FormInputs)
 	}
+
 	row := w.row()
 	row.Type = new(cmp.Or(info.Type, record.WaitUserInput))
 	row.Title = optional(info.Title)
 	row.FormDescription = optional(info.FormDescription)
 	row.FormInputs = inputs
+
 	row.State = new(record.Waiting)
 	row.StartTime = &w.start
 	row.ExpiresAt = optionalTime(info.ExpiresAt)
@@ -93,6 +96,7 @@ func (w *Wait) Decide(ctx context.Context, decision WaitDecision) error {
 	default:
 		return invalidState(what, "must be one that decides a wait, not %q", decision.State)
 	}
+
 	text, encodeErr := textOf("decision", decision.Decision)
 	return withEncodeError(what, encodeErr, w.end(ctx, what, decision.State, nil, func(o outcome) record.Change {
 		row := w.row()

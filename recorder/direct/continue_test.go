@@ -175,6 +175,7 @@ func (p *process) open(t *testing.T, s *store.Store) {
 		}
 		return *t
 	}
+
 	on := storetest.PlanTree(t, s, "p")
 	link := recorder.Link{RootPlanID: "p", PlanID: "p", Project: *on.Record.Project}
 	var ctx context.Context
@@ -182,6 +183,7 @@ func (p *process) open(t *testing.T, s *store.Store) {
 		Link: link, ConversationID: *on.Record.ConversationID, StartTime: at(on.Record.StartTime),
 		NextIndex: int64(len(on.Steps)),
 	})
+
 	for _, step := range on.Steps {
 		detail := storetest.StepDetail(t, s, step.Record.StepID)
 		stepCtx, handle := p.plan.OpenStep(ctx, recorder.StepRef{
@@ -203,6 +205,7 @@ func (p *process) open(t *testing.T, s *store.Store) {
 				})
 			}
 		}
+
 		for _, sub := range step.SubPlans {
 			_, p.sub = p.rec.ContinuePlan(ctx, recorder.PlanRef{
 				Link: recorder.Link{RootPlanID: "p", PlanID: sub.Record.CurrentPlanID}, StartTime: at(sub.Record.StartTime),
@@ -265,6 +268,7 @@ func TestContinuedRun(t *testing.T) {
 		url = pgtest.New(t).URL
 		return url, storetest.OpenURL(t, url)
 	}
+
 	// run does pieces from..to in a process of its own.
 	run := func(t *testing.T, url string, reader *store.Store, from, to int) {
 		t.Helper()
@@ -276,6 +280,7 @@ func TestContinuedRun(t *testing.T) {
 		}
 		ok(t, p.work(from, to))
 	}
+
 	url, reader := begin(t)
 	run(t, url, reader, 0, len(pieces))
 	want := read(t, reader)
@@ -291,12 +296,14 @@ func TestContinuedRun(t *testing.T) {
 		in, err := runner.StdinPipe()
 		ok(t, err)
 		defer in.Close()
+
 		out, err := runner.StdoutPipe()
 		ok(t, err)
 		ok(t, runner.Start())
 		if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "<nil>\n" {
 			t.Fatalf("the runner says %q, %v", line, err)
 		}
+
 		ok(t, runner.Process.Kill())
 		_ = runner.Wait() // it was killed
 		run(t, url, reader, len(pieces)/2, len(pieces))
@@ -304,6 +311,7 @@ func TestContinuedRun(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+
 	t.Run("a process for each piece", func(t *testing.T) {
 		t.Parallel()
 		url, reader := begin(t)

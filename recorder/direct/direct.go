@@ -57,11 +57,13 @@ func Open(ctx context.Context, databaseURL string, options *Options) (*Sink, err
 	if databaseURL == "" { // the driver would connect to its local default, and we would migrate that
 		return nil, errors.New("open direct sink: database URL is required")
 	}
+
 	if options.Migrate {
 		if err := migrate(ctx, databaseURL, options.Logger); err != nil {
 			return nil, fmt.Errorf("open direct sink: %w", err)
 		}
 	}
+
 	s, err := store.Open(ctx, store.Config{DatabaseURL: databaseURL, Logger: options.Logger, MaxConns: maxConns})
 	if err != nil {
 		return nil, fmt.Errorf("open direct sink: %w", err)

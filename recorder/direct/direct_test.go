@@ -53,6 +53,7 @@ func TestARunAsItIsRead(t *testing.T) {
 		Title: "Answer", Steps: []recorder.StepInfo{{Requirement: "[READER] read"}, {Requirement: "write"}},
 	})
 	ok(t, err)
+
 	p := storetest.PlanTree(t, reader, plan.ID())
 	if *p.Record.State != record.Running || len(p.Steps) != 2 || p.CurrentStepIndex() != 0 {
 		t.Fatalf("plan is %+v", p)
@@ -78,6 +79,7 @@ func TestARunAsItIsRead(t *testing.T) {
 				*c.ThinkInput != "what now?" || c.ThinkEndTime != nil {
 				t.Errorf("cycle is %+v", c)
 			}
+
 			ok(t, cycle.EndThink(ctx, recorder.ThinkResult{Output: "both", InputTokens: 100, OutputTokens: 10,
 				CostUSD: new(0.5), Tools: []recorder.ToolInfo{
 					{Name: "a", Parameters: map[string]int{"n": round}}, {Name: "b"},
@@ -93,6 +95,7 @@ func TestARunAsItIsRead(t *testing.T) {
 			}
 			wg.Wait()
 			ok(t, cycle.End(ctx, recorder.CycleResult{ActionResult: "fine"}))
+
 			c := storetest.StepDetail(t, reader, step.ID()).Cycles[round]
 			if *c.Record.State != record.Completed || *c.Record.ActionResult != "fine" || c.Record.ActStartTime == nil ||
 				c.Record.ActEndTime == nil {
@@ -119,6 +122,7 @@ func TestARunAsItIsRead(t *testing.T) {
 		f.OutputTokens != 40 || f.CostUSD == nil || *f.CostUSD != 2 {
 		t.Errorf("figures are %+v", f)
 	}
+
 	for i, s := range p.Steps {
 		if *s.Record.Result != fmt.Sprint("result ", i) || *s.Record.CurrentStep != 2 || s.LatestRound != 2 ||
 			*s.Record.State != record.Completed {
@@ -142,6 +146,7 @@ func TestCostOfTheModelThatAnswered(t *testing.T) {
 		p.FromDay = time.Unix(0, 0)
 		ok(t, reader.SetPrice(t.Context(), p))
 	}
+
 	rec := recorder.New(reader, recorder.Options{}) // which knows the prices at once
 	ctx, plan, err := rec.StartPlan(t.Context(), recorder.PlanInfo{})
 	ok(t, err)
@@ -150,6 +155,7 @@ func TestCostOfTheModelThatAnswered(t *testing.T) {
 	cycle, err := step.StartCycle(ctx, recorder.CycleInfo{Provider: "acme", Model: "quick"})
 	ok(t, err)
 	ok(t, cycle.EndThink(ctx, recorder.ThinkResult{Model: "quick-20261101", InputTokens: 1_000_000}))
+
 	if c := storetest.StepDetail(t, reader, step.ID()).Cycles[0].Record; c.CostUSD == nil || *c.CostUSD != 1 ||
 		*c.ModelName != "quick-20261101" {
 		t.Errorf("cycle is %+v", c)
@@ -170,6 +176,7 @@ func TestSubPlans(t *testing.T) {
 		ok(t, err)
 		cycle, err := step.StartCycle(ctx, recorder.CycleInfo{})
 		ok(t, err)
+
 		if depth < 4 {
 			toolCtx, call, err := cycle.StartTool(ctx, recorder.ToolInfo{Name: "delegate"})
 			ok(t, err)
@@ -180,11 +187,13 @@ func TestSubPlans(t *testing.T) {
 		ok(t, step.End(ctx, recorder.StepResult{}))
 		ok(t, plan.End(ctx, recorder.PlanResult{}))
 	}
+
 	run(t.Context(), 0)
 	p := storetest.PlanTree(t, reader, ids[0])
 	if p.Total.ModelCalls != 5 || p.Total.ToolCalls != 4 {
 		t.Errorf("total is %+v", p.Total)
 	}
+
 	for depth, id := range ids {
 		if p.Record.CurrentPlanID != id || p.Record.RootPlanID != ids[0] {
 			t.Fatalf("the plan at depth %d is %s", depth, p.Record.CurrentPlanID)
@@ -206,18 +215,21 @@ func TestRetry(t *testing.T) {
 	ok(t, err)
 	_, step, err := plan.StartStep(ctx, recorder.StepInfo{AgentName: "a"})
 	ok(t, err)
+
 	cycle, err := step.StartCycle(ctx, recorder.CycleInfo{})
 	ok(t, err)
 	_ = step.Fail(ctx, cycle.Fail(ctx, errors.New("boom")))
 	if s := storetest.StepDetail(t, reader, step.ID()).Record; *s.State != record.Failed || *s.ErrorMessage != "boom" {
 		t.Errorf("step is %+v", s)
 	}
+
 	_, again, err := step.Retry(ctx)
 	ok(t, err)
 	if s := storetest.StepDetail(t, reader, step.ID()).Record; *s.State != record.Running || s.ErrorMessage != nil ||
 		s.EndTime != nil || *s.Attempt != 2 {
 		t.Errorf("step is %+v", s)
 	}
+
 	second, err := again.StartCycle(ctx, recorder.CycleInfo{})
 	ok(t, err)
 	ok(t, errors.Join(second.End(ctx, recorder.CycleResult{}), again.End(ctx, recorder.StepResult{Result: "fine"})))
@@ -237,12 +249,14 @@ func TestRetriesStayOnRecord(t *testing.T) {
 	ok(t, err)
 	ctx, first, err := plan.StartStep(ctx, recorder.StepInfo{AgentName: "writer"})
 	ok(t, err)
+
 	cycle, err := first.StartCycle(ctx, recorder.CycleInfo{ThinkInput: "what now?"})
 	ok(t, err)
 	ok(t, cycle.EndThink(ctx, recorder.ThinkResult{Err: errors.New("overloaded")}))
 	again, err := first.StartCycle(ctx, recorder.CycleInfo{Seq: new(cycle.Seq()), Attempt: 2})
 	ok(t, err)
 	ok(t, again.EndThink(ctx, recorder.ThinkResult{Output: "fetch"}))
+
 	_, call, err := again.StartTool(ctx, recorder.ToolInfo{ID: plan.ID() + "-t", Name: "fetch", Attempt: 1})
 	ok(t, err)
 	ok(t, call.End(ctx, recorder.ToolResult{Err: errors.New("no route")}))
@@ -252,6 +266,7 @@ func TestRetriesStayOnRecord(t *testing.T) {
 	ok(t, err)
 	ok(t, call.End(ctx, recorder.ToolResult{Result: "rows"}))
 	ok(t, again.End(ctx, recorder.CycleResult{}))
+
 	ok(t, first.End(ctx, recorder.StepResult{Err: errors.New("disk full")}))
 	ctx, second, err := first.Retry(ctx)
 	ok(t, err)
@@ -261,6 +276,7 @@ func TestRetriesStayOnRecord(t *testing.T) {
 	st := storetest.StepDetail(t, reader, first.ID())
 	c := st.Cycles[0]
 	tool := c.ToolCalls[0]
+
 	for what, row := range map[string]struct {
 		past       []record.Attempt
 		state      *record.State
@@ -291,6 +307,7 @@ func TestCancelledRun(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ctx, plan, err := rec.StartPlan(ctx, recorder.PlanInfo{})
 	ok(t, err)
+
 	cancel()
 	if _, _, err := plan.StartStep(ctx, recorder.StepInfo{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
@@ -314,6 +331,7 @@ func TestWait(t *testing.T) {
 	if w := storetest.PlanTree(t, reader, plan.ID()).Wait; w == nil || *w.Title != "May I?" {
 		t.Errorf("wait is %+v", w)
 	}
+
 	ok(t, plan.OpenWait(wait.ID()).Decide(ctx, recorder.WaitDecision{
 		State: record.Submitted, Decision: "because", By: "ada",
 	}))
@@ -328,10 +346,12 @@ func TestOpen(t *testing.T) {
 	if _, err := direct.Open(t.Context(), url, nil); err == nil {
 		t.Fatal("a database that is not migrated was accepted")
 	}
+
 	sink, err := direct.Open(t.Context(), url, &direct.Options{Migrate: true})
 	ok(t, err)
 	_, plan, err := recorder.New(sink, recorder.Options{}).StartPlan(t.Context(), recorder.PlanInfo{})
 	ok(t, err)
+
 	ok(t, sink.Close(t.Context()))
 	if err := plan.End(t.Context(), recorder.PlanResult{}); !errors.Is(err, record.ErrClosed) {
 		t.Errorf("got %v", err)
@@ -349,6 +369,7 @@ func TestOn(t *testing.T) {
 	rec := recorder.New(sink, recorder.Options{})
 	ctx, plan, err := rec.StartPlan(t.Context(), recorder.PlanInfo{Title: "Answer"})
 	ok(t, err)
+
 	ok(t, sink.Close(t.Context()))
 	if p := storetest.PlanTree(t, s, plan.ID()); *p.Record.Title != "Answer" {
 		t.Errorf("plan is %+v", p.Record)
@@ -359,6 +380,7 @@ func TestOn(t *testing.T) {
 	if err := plan.End(ctx, recorder.PlanResult{}); !errors.Is(err, record.ErrClosed) {
 		t.Errorf("write to the sink after Close: %v", err)
 	}
+
 	defer func() {
 		if recover() == nil {
 			t.Error("On accepted nil")

@@ -19,6 +19,7 @@ func BenchmarkSpooledWrite(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
+
 			changes := []record.Change{artifact("a", strings.Repeat("x", 1_000))}
 			b.ReportAllocs()
 			for b.Loop() {
@@ -26,6 +27,7 @@ func BenchmarkSpooledWrite(b *testing.B) {
 					b.Fatal(result, err)
 				}
 			}
+
 			b.StopTimer()
 			if err := s.Close(context.Background()); err != nil {
 				b.Fatal(err)

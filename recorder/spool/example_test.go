@@ -18,6 +18,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
+
 	kept, err := spool.Open("/var/lib/agent/spool", server, spool.Options{
 		Buffer: recorder.BufferOptions{Logger: slog.Default()},
 	})

@@ -52,6 +52,7 @@ func openQueue(dir string, logger *slog.Logger) (*queue, error) {
 	if q.locked, err = lock(dir); err != nil {
 		return nil, err
 	}
+
 	done, err := repair(q.dir, logger)
 	if err == nil {
 		err = q.open()
@@ -60,7 +61,9 @@ func openQueue(dir string, logger *slog.Logger) (*queue, error) {
 		_ = unlock(q.locked)
 		return nil, err
 	}
-	q.next, q.bytes, q.lost = q.first, done.bytes, done.lost
+
+	q.next = q.first
+	q.bytes, q.lost = done.bytes, done.lost
 	if n, bytes := q.Len(); n > 0 {
 		logger.Info("spool: records of an earlier process wait to be written", "records", n, "bytes", bytes)
 	}
@@ -75,12 +78,14 @@ func (q *queue) open() error {
 	if err != nil {
 		return fmt.Errorf("open log: %w", err)
 	}
+
 	first, errFirst := log.FirstIndex()
 	last, errLast := log.LastIndex()
 	if err := errors.Join(errFirst, errLast); err != nil {
 		return fmt.Errorf("open log: %w", err)
 	}
-	q.log, q.first, q.last, q.failed = log, first, last, nil
+	q.log, q.failed = log, nil
+	q.first, q.last = first, last
 	return nil
 }
 
@@ -90,6 +95,7 @@ func (q *queue) ready() error {
 	if q.failed == nil {
 		return nil
 	}
+
 	_ = q.log.Close() // it repeats the error
 	last := q.last
 	if err := cutAfter(q.dir, last); err != nil {
@@ -98,6 +104,7 @@ func (q *queue) ready() error {
 	if err := q.open(); err != nil {
 		return err
 	}
+
 	if q.last != last || q.next < q.first {
 		return fmt.Errorf("repair log: it ends with entry %d instead of %d", q.last, last)
 	}
@@ -121,6 +128,7 @@ func (q *queue) Put(changes []record.Change) error {
 			batch.Write(q.last+uint64(i)+1, entry)
 			bytes += int64(len(entry))
 		}
+
 		if err = q.log.WriteBatch(&batch); err == nil {
 			q.last += uint64(len(changes))
 			q.bytes += bytes
@@ -137,11 +145,13 @@ func (q *queue) sync() error {
 	q.mu.Lock()
 	want := q.last
 	q.mu.Unlock()
+
 	q.syncing.Lock()
 	defer q.syncing.Unlock()
 	if q.synced >= want {
 		return nil
 	}
+
 	q.mu.Lock()
 	last, log := q.last, q.log
 	q.mu.Unlock()
@@ -167,12 +177,14 @@ func (q *queue) Peek(entries int, bytes int64) (changes []record.Change, n int, 
 	if err := q.ready(); err != nil {
 		return nil, 0, fmt.Errorf("read the spool: %w", err)
 	}
+
 	for index := q.next; index <= q.last && n < entries; index++ {
 		entry, err := q.log.Read(index)
 		if err != nil {
 			q.failed = err
 			return nil, 0, fmt.Errorf("read the spool: %w", err)
 		}
+
 		if bytes -= int64(len(entry)); bytes < 0 && n > 0 {
 			break
 		}
@@ -182,6 +194,7 @@ func (q *queue) Peek(entries int, bytes int64) (changes []record.Change, n int, 
 		if !ok {
 			continue // repair has logged it
 		}
+
 		c, err := wire.Decode(line)
 		if err != nil { // a newer version wrote it
 			q.logger.Error("spool: skipped a record that cannot be decoded", "error", err, "record",
@@ -201,6 +214,7 @@ func (q *queue) Drop(n int) {
 		q.bytes -= bytes
 		q.gone += bytes
 	}
+
 	q.next += uint64(n)
 	if q.next > q.last || q.gone >= 2*int64(segmentBytes) {
 		q.truncate()

@@ -38,12 +38,14 @@ func files(dir string) (out []file, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for _, f := range all {
 		number, started := strings.CutSuffix(f.Name(), startSuffix)
 		first, err := strconv.ParseUint(number, 10, 64)
 		if err != nil || len(number) != nameDigits || first == 0 || f.IsDir() {
 			continue
 		}
+
 		if started {
 			out = nil
 		}
@@ -88,6 +90,7 @@ func scan(data []byte, first uint64) found {
 			f.zeros = 0
 			break
 		}
+
 		if isFramed && each.number == next+uint64(f.zeros) {
 			f.empties += f.zeros
 		} else {
@@ -97,7 +100,8 @@ func scan(data []byte, first uint64) found {
 			f.frames = append(f.frames, each)
 			f.hasOld = f.hasOld || each.isOld
 		}
-		next, at, f.tail, f.zeros = each.number+1, each.end, each.end, 0
+		next, at = each.number+1, each.end
+		f.tail, f.zeros = each.end, 0
 	}
 
 	f.tail = len(data) - f.tail
@@ -111,6 +115,7 @@ func nextEntry(data []byte, at int, expected uint64) (next frame, isFramed bool)
 	if isWhole {
 		return here, true
 	}
+
 	// One of an earlier version has no mark to look for, but the length of the damaged one may lead to it.
 	if behind, ok := framed(data, here.end, expected+1); ok && behind.isOld {
 		return behind, false
@@ -186,6 +191,7 @@ func repair(dir string, logger *slog.Logger) (done repaired, err error) {
 		if err != nil {
 			return done, err
 		}
+
 		holds := scan(data, log[i].first)
 		end := holds.end(log[i].first)
 		if log, err = withoutStray(log, i, end, logger); err != nil {
@@ -263,6 +269,7 @@ func cutEnd(path string, data []byte, holds found, logger *slog.Logger) (kept st
 	if holds.zeros != holds.tail {
 		kept, err = setAside(path, end)
 	}
+
 	if isFull(err) {
 		logger.Error("spool: the disk has no room for a copy of a torn end of the log", "file", path, "error", err)
 		err = nil
@@ -314,6 +321,7 @@ func setAside(path string, from int64) (kept string, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
+
 	source, err := os.Open(path)
 	if err != nil {
 		return "", err
@@ -390,6 +398,7 @@ func cutAfter(dir string, last uint64) error {
 	if err != nil {
 		return err
 	}
+
 	end := 0
 	for number := f.first; number <= last; number++ {
 		size, n := binary.Uvarint(data[end:])

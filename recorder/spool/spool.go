@@ -72,6 +72,7 @@ func Open(dir string, sink recorder.Sink, options Options) (*Spool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open spool %s: %w", dir, err)
 	}
+
 	options.Buffer.Queue = q
 	options.Buffer.MaxBytes = cmp.Or(options.Buffer.MaxBytes, MaxBytesDefault)
 	options.Buffer.MaxRecords = cmp.Or(options.Buffer.MaxRecords, math.MaxInt)
@@ -99,6 +100,7 @@ func (s *Spool) Write(ctx context.Context, changes []record.Change) (record.Resu
 		}
 		entries = append(entries, spooled{c, newEntry(line)})
 	}
+
 	result, err := s.buffer.Write(ctx, entries)
 	if err == nil && s.sync && len(entries) > 0 {
 		err = s.queue.sync()

@@ -66,6 +66,7 @@ func (s *sink) Write(_ context.Context, changes []record.Change) (record.Result,
 	if s.fail != nil {
 		return record.Result{}, s.fail
 	}
+
 	for _, c := range changes {
 		a := c.(*record.Artifact)
 		s.rows[a.Name] = string(a.Value)
@@ -165,12 +166,14 @@ func TestReopen(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "a", "b")
 			set := func(o *spool.Options) { o.Sync = durable }
 			s := open(t, dir, away(), set)
+
 			write(t, s, numbered(0, 3, "x")...)
 			write(t, s, numbered(3, 1, "y")...)
 			if s.Pending() != 4 {
 				t.Errorf("%d wait", s.Pending())
 			}
 			leave(t, s, 4)
+
 			s = open(t, dir, away(), set)
 			if s.Pending() != 4 {
 				t.Errorf("%d wait", s.Pending())
@@ -185,6 +188,7 @@ func TestReopen(t *testing.T) {
 			if to := delivered(t, dir); len(to.names) != 0 {
 				t.Errorf("delivered again: %q", to.names)
 			}
+
 			for _, path := range logFiles(t, dir) {
 				if info, err := os.Stat(path); err != nil || info.Size() != 0 {
 					t.Errorf("%v, %v", info, err)
@@ -220,6 +224,7 @@ func TestFidelity(t *testing.T) {
 		&record.Source{RootPlanID: "p", PlanID: "p", SourceID: "o", RelevanceScore: new(0.5)},
 		&record.Wait{RootPlanID: "p", PlanID: "p", WaitID: "w", FormInputs: []byte(`[{"a":"b"}]`)},
 	}
+
 	write(t, s, changes...)
 	leave(t, s, len(changes))
 	var got []record.Change
@@ -243,12 +248,14 @@ func TestNoJSON(t *testing.T) {
 	to := newSink()
 	s := open(t, t.TempDir(), to)
 	bad := &record.Artifact{RootPlanID: "p", PlanID: "p", Name: "bad", Value: []byte("{")}
+
 	result, err := s.Write(t.Context(), []record.Change{artifact("a", ""), bad, artifact("b", "")})
 	ok(t, err)
 	if result.Accepted != 2 || len(result.Rejected) != 1 || result.Rejected[0].Index != 1 ||
 		result.Rejected[0].Err.Field != "value" {
 		t.Errorf("got %+v", result)
 	}
+
 	result, err = s.Write(t.Context(), []record.Change{bad})
 	if err != nil || result.Accepted != 0 || len(result.Rejected) != 1 {
 		t.Errorf("got %+v, %v", result, err)
@@ -265,6 +272,7 @@ func TestHeartbeats(t *testing.T) {
 	received := make(chan record.Change, 1)
 	s := open(t, t.TempDir(), sinkFunc(func(changes []record.Change) { received <- changes[0] }))
 	beat := &record.Plan{RootPlanID: "p", CurrentPlanID: "p", LastSeenAt: new(time.Unix(1, 0))}
+
 	ok(t, s.Beat([]record.Change{beat}))
 	if got := <-received; got != beat || s.Pending() != 0 {
 		t.Errorf("received %+v, %d wait", got, s.Pending())
@@ -287,6 +295,7 @@ func TestLocked(t *testing.T) {
 	if out := start(t, "fill", dir).read(t); !strings.Contains(out, spool.ErrLocked.Error()) {
 		t.Errorf("another process got %q", out)
 	}
+
 	ok(t, s.Close(t.Context()))
 	delivered(t, dir)
 	if _, err := s.Write(t.Context(), numbered(0, 1, "")); !errors.Is(err, record.ErrClosed) {
@@ -303,11 +312,13 @@ func TestBackPressure(t *testing.T) {
 		s := open(t, dir, to, func(o *spool.Options) { o.Buffer.MaxBytes = 20 * large })
 		value := strings.Repeat("x", large)
 		write(t, s, numbered(0, 20, value)...)
+
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		if _, err := s.Write(ctx, numbered(20, 1, value)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
+
 		to.set(nil)
 		for i := 20; i < 400; i++ { // fills several files of the log
 			write(t, s, numbered(i, 1, value)...)
@@ -315,6 +326,7 @@ func TestBackPressure(t *testing.T) {
 				t.Fatalf("the log takes %d bytes", size)
 			}
 		}
+
 		ok(t, s.Close(t.Context()))
 		if diff := cmp.Diff(names(400), to.names); diff != "" {
 			t.Error(diff)
@@ -342,6 +354,7 @@ func TestDamage(t *testing.T) {
 	t.Parallel()
 	const n = 600
 	value := strings.Repeat("v", 1_175) // three files
+
 	tests := []struct {
 		name   string
 		damage func(files []string) error
@@ -380,6 +393,7 @@ func TestDamage(t *testing.T) {
 			return errors.Join(os.Rename(files[1], files[1]+".START"), os.WriteFile(files[2]+".START.TEMP", []byte("x"), 0o600))
 		}, func(i int) bool { return i < 215 }, ""},
 	}
+
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -389,6 +403,7 @@ func TestDamage(t *testing.T) {
 				write(t, s, numbered(i, 10, value)...)
 			}
 			leave(t, s, n)
+
 			files := logFiles(t, dir)
 			if len(files) != 3 {
 				t.Fatalf("files are %q", files)
@@ -409,6 +424,7 @@ func TestDamage(t *testing.T) {
 					t.Errorf("record %d is lost", i)
 				}
 			}
+
 			if to.rows["new"] == "" || test.lost(n-1) && missing == 0 {
 				t.Errorf("the new record is %q, %d are lost", to.rows["new"], missing)
 			}
@@ -448,6 +464,7 @@ func garble(path string, at int) error {
 	if err != nil {
 		return err
 	}
+
 	if at < 0 {
 		at += len(data)
 	}
@@ -465,6 +482,7 @@ func TestStrayFiles(t *testing.T) {
 	leave(t, s, 10)
 	stray := filepath.Join(dir, "log", "00000000000000000005")
 	ok(t, os.WriteFile(stray, []byte("x"), 0o600))
+
 	if to := delivered(t, dir); len(to.names) != 10 {
 		t.Errorf("beside a stray file %d of 10 were delivered", len(to.names))
 	}
@@ -479,6 +497,7 @@ func TestStrayFiles(t *testing.T) {
 	data, err := os.ReadFile(log[0])
 	ok(t, err)
 	ok(t, os.WriteFile(filepath.Join(dir, "log", "00000000000000000015"), data, 0o600))
+
 	if _, err := spool.Open(dir, newSink(), spool.Options{}); err == nil ||
 		!strings.Contains(err.Error(), "beyond repair") {
 		t.Errorf("got %v", err)
@@ -501,6 +520,7 @@ func TestDamageCostsWhatItHit(t *testing.T) {
 			checkDamage(t, dir, path, whole, data, at, at+1)
 		}
 	})
+
 	t.Run("random ranges", func(t *testing.T) {
 		t.Parallel()
 		dir, path, whole := smallLog(t, 800, 120)
@@ -515,6 +535,7 @@ func TestDamageCostsWhatItHit(t *testing.T) {
 			checkDamage(t, dir, path, whole, data, from, to)
 		}
 	})
+
 	t.Run("zeros", func(t *testing.T) {
 		t.Parallel()
 		dir, path, whole := smallLog(t, 800, 120)
@@ -527,6 +548,7 @@ func TestDamageCostsWhatItHit(t *testing.T) {
 			checkDamage(t, dir, path, whole, data, from, to)
 		}
 	})
+
 	t.Run("its beginning", func(t *testing.T) {
 		t.Parallel()
 		dir, path, whole := smallLog(t, 800, 120)
@@ -574,6 +596,7 @@ func TestDamageInAnEarlierVersion(t *testing.T) {
 		t.Errorf("%d of %d are lost", s.Lost(), n)
 	}
 	ok(t, s.Close(t.Context()))
+
 	for i := range n {
 		if delivered := to.rows[strconv.Itoa(i)] != ""; delivered != (i != hit) {
 			t.Errorf("record %d: delivered is %v", i, delivered)
@@ -607,6 +630,7 @@ func asEarlierVersion(whole []byte) (old []byte, places []int) {
 		size, length := binary.Uvarint(whole[at:])
 		at += length
 		line := whole[at+headerBytes : at+int(size)]
+
 		old = binary.AppendUvarint(old, uint64(4+len(line)))
 		places = append(places, len(old))
 		old = binary.LittleEndian.AppendUint32(old, crc32.Checksum(line, crc32.MakeTable(crc32.Castagnoli)))
@@ -623,6 +647,7 @@ func smallLog(t *testing.T, n, length int) (dir, path string, whole []byte) {
 	s := open(t, dir, away())
 	write(t, s, numbered(0, n, strings.Repeat("v", length))...)
 	leave(t, s, n)
+
 	log := logFiles(t, dir)
 	if len(log) != 1 {
 		t.Fatalf("files are %q", log)
@@ -668,6 +693,7 @@ func checkDamage(t *testing.T, dir, path string, whole, damaged []byte, from, to
 	if endLost := sink.rows[last] == ""; !endLost && lost != missing || (lost > 0) != (missing > 0) {
 		t.Errorf("bytes %d to %d: %d are counted as lost, %d are missing", from, to, lost, missing)
 	}
+
 	kept, err := filepath.Glob(filepath.Join(dir, "damaged", "*"))
 	ok(t, err)
 	if missing > 0 && len(kept) != 1 {
@@ -695,8 +721,10 @@ func TestNothingIsLost(t *testing.T) {
 				for round := range 5 {
 					s := open(t, dir, to, func(o *spool.Options) {
 						// Room for all: the sink may be away for as long as writers would wait.
-						o.Buffer.BatchRecords, o.Buffer.MaxRecords, o.Sync = 1+random.IntN(50), 1000, random.IntN(2) == 0
+						o.Buffer.BatchRecords, o.Buffer.MaxRecords = 1+random.IntN(50), 1000
+						o.Sync = random.IntN(2) == 0
 					})
+
 					var wg sync.WaitGroup
 					var mu sync.Mutex
 					for w := range 3 {
@@ -715,10 +743,12 @@ func TestNothingIsLost(t *testing.T) {
 						time.Sleep(time.Duration(random.IntN(1000)) * time.Millisecond)
 					}
 					wg.Wait()
+
 					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 					_ = s.Close(ctx) // the next one delivers what is left
 					cancel()
 				}
+
 				to.set(nil)
 				s := open(t, dir, to)
 				ok(t, s.Close(t.Context()))
@@ -743,6 +773,7 @@ func agent(role, dir string) error {
 		to.set(nil)
 		options.Buffer.Logger = slog.New(slog.NewTextHandler(os.Stdout, nil))
 	}
+
 	s, err := spool.Open(dir, to, options)
 	if err != nil {
 		return err
@@ -753,6 +784,7 @@ func agent(role, dir string) error {
 		fmt.Println("sent", len(to.names))
 		return err
 	}
+
 	value := strings.Repeat("v", 1_000)
 	if role == "full" { // files end at 100 KB, as on a full disk
 		signal.Ignore(syscall.SIGXFSZ)
@@ -770,6 +802,7 @@ func agent(role, dir string) error {
 		}
 		fmt.Println(i)
 	}
+
 	if _, err := s.Write(ctx, numbered(1_000_000, 1, value)); err == nil {
 		return errors.New("a second write to a full disk succeeded")
 	}
@@ -778,6 +811,7 @@ func agent(role, dir string) error {
 		return err
 	}
 	fmt.Println("sent", len(to.names))
+
 	if _, err := s.Write(ctx, numbered(2_000_000, 1, value)); err != nil {
 		return err
 	}
@@ -831,10 +865,12 @@ func TestKill(t *testing.T) {
 			}
 			written = max(written, n+1)
 		}
+
 		if err := p.cmd.Wait(); err == nil {
 			t.Error("the agent ended by itself")
 		}
 	}
+
 	to := delivered(t, dir)
 	for i := range written {
 		if to.rows[strconv.Itoa(i)] == "" {
@@ -851,12 +887,14 @@ func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	out := start(t, "full", dir).read(t)
+
 	var full, sent, after int
 	_, said, _ := strings.Cut(out, "full ")
 	if _, err := fmt.Sscanf(said, "%d true", &full); err != nil || full < 50 ||
 		!strings.Contains(said, "write to the spool") {
 		t.Fatalf("the agent says %.500s", said)
 	}
+
 	_, counts, _ := strings.Cut(said, "\n")
 	if _, err := fmt.Sscanf(counts, "sent %d\nsent %d", &sent, &after); err != nil || sent != full || after != full+1 {
 		t.Errorf("%d were written; the agent says %.500s", full, said)
@@ -873,6 +911,7 @@ func TestTornEndOnAFullDisk(t *testing.T) {
 	const n = 50
 	dir, path, whole := smallLog(t, n, 120)
 	ok(t, os.Truncate(path, int64(len(whole)-30)))
+
 	out := start(t, "torn", dir).read(t)
 	if !strings.Contains(out, fmt.Sprintf("\nsent %d\n", n-1)) || !strings.Contains(out, "no room for a copy") ||
 		!strings.Contains(out, "cut off a torn end") {
@@ -883,6 +922,7 @@ func TestTornEndOnAFullDisk(t *testing.T) {
 	damaged := bytes.Clone(whole)
 	damaged[len(damaged)/2] ^= 0xff
 	ok(t, os.WriteFile(path, damaged, 0o600))
+
 	out = start(t, "torn", dir).read(t)
 	left, err := os.ReadFile(path)
 	if !strings.Contains(out, "keep a copy of what is damaged") || err != nil || !bytes.Equal(left, damaged) {
@@ -895,6 +935,7 @@ func TestZerosAreNotKept(t *testing.T) {
 	t.Parallel()
 	dir, path, _ := smallLog(t, 5, 40)
 	ok(t, appendBytes(path, make([]byte, 5_000)...))
+
 	if to := delivered(t, dir); len(to.names) != 5 {
 		t.Errorf("%d of 5 are delivered", len(to.names))
 	}

@@ -24,6 +24,7 @@ func prose(seed uint64, size int) string {
 	words := strings.Fields("the model reads pages of the wiki and finds größere Lücken 大規模 языковые модели " +
 		"{\"role\":\"user\",\"content\":\"ok\"} run_sql")
 	r := rand.New(rand.NewPCG(seed, 0))
+
 	var b strings.Builder
 	for b.Len() < size {
 		b.WriteString(words[r.IntN(len(words))])
@@ -51,6 +52,7 @@ func TestGolden(t *testing.T) {
 	for i := range noise {
 		noise[i] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"[r.IntN(64)]
 	}
+
 	var got strings.Builder
 	for _, v := range []struct{ name, text string }{
 		{"prose", prose(1, 100_000)}, {"one letter", strings.Repeat("a", 20_000)}, {"no blanks", string(noise)},
@@ -64,12 +66,14 @@ func TestGolden(t *testing.T) {
 			fmt.Fprintf(&got, "%s %d bytes, %d parts\n", hex.EncodeToString(c.Hash[:]), len(c.Body), len(c.Parts))
 		}
 	}
+
 	path := filepath.Join("testdata", "golden.txt")
 	if *update {
 		if err := os.WriteFile(path, []byte(got.String()), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -86,6 +90,7 @@ func TestHash(t *testing.T) {
 	if got := content.HashOf("Lücke"); got != content.Hash(sum[:16]) {
 		t.Errorf("%x", got)
 	}
+
 	if mark := content.Mark("x"); !content.IsMark(mark) || !content.DefaultSizes.Cuts(mark) ||
 		content.DefaultSizes.Cuts("x") {
 		t.Errorf("a text that looks like the mark %s has to be cut", mark)
@@ -104,6 +109,7 @@ func TestSameText(t *testing.T) {
 				if got := all.Text(parts); got != text || all.Bytes(parts) != len(text) {
 					t.Fatalf("%d bytes cut by %+v: %d bytes are put together", len(text), z, len(got))
 				}
+
 				for _, c := range contents {
 					if c.Parts == nil && (len(c.Body) == 0 || len(c.Body) > z.Most || !utf8.ValidString(c.Body)) {
 						t.Fatalf("a piece of %d bytes: %.100q", len(c.Body), c.Body)
@@ -119,12 +125,15 @@ func TestSameText(t *testing.T) {
 func TestConversation(t *testing.T) {
 	t.Parallel()
 	const turn = 8_000
-	seen, added, whole := content.Texts{}, 0, 0
+	seen := content.Texts{}
+	added, whole := 0, 0
+
 	talk := ""
 	for i := range uint64(100) {
 		talk += prose(100+i, turn)
 		text := fmt.Sprintf("It is %d o'clock. ", i) + talk
 		whole += len(text)
+
 		parts, contents := content.DefaultSizes.CutText(text)
 		for _, c := range contents {
 			if _, ok := seen[c.Hash]; !ok {
@@ -132,10 +141,12 @@ func TestConversation(t *testing.T) {
 				seen.Add(c)
 			}
 		}
+
 		if limit := 3*flat + len(text)/8_000; len(parts) > limit {
 			t.Errorf("turn %d: %d bytes name %d contents directly", i, len(text), len(parts))
 		}
 	}
+
 	if perTurn := added / 100; perTurn > 2*turn {
 		t.Errorf("a turn of %d bytes adds %d; the texts have %d", turn, perTurn, whole/100)
 	}
@@ -151,12 +162,14 @@ func TestWordsStayWhole(t *testing.T) {
 		fmt.Fprintf(&b, `{"id_%d":"\n\u003c%.20x\\"},`, i, sha256.Sum256([]byte{byte(i), byte(i >> 8)}))
 	}
 	_, contents := content.DefaultSizes.CutText(b.String())
+
 	const between = `{":},`
 	last := between
 	for _, c := range contents {
 		if c.Parts != nil {
 			continue
 		}
+
 		if !strings.ContainsAny(last[len(last)-1:], between) && !strings.ContainsAny(c.Body[:1], between) {
 			t.Fatalf("a word is cut: %q, %q", last[len(last)-20:], c.Body[:20])
 		}
@@ -170,6 +183,7 @@ func TestMissing(t *testing.T) {
 	parts, contents := small.CutText(prose(1, 300))
 	all := texts(contents)
 	delete(all, parts[0])
+
 	want := fmt.Sprintf("[a part of this text is missing: %s]", parts[0])
 	if got := all.Text(parts); !strings.HasPrefix(got, want) || all.Bytes(parts) != len(got) {
 		t.Errorf("%s", got)
@@ -184,6 +198,7 @@ func FuzzCutText(f *testing.F) {
 		if text = strings.ToValidUTF8(text, "\uFFFD"); z.Least < 1 { // the least integer has no absolute value
 			z.Least = 1
 		}
+
 		parts, contents := z.CutText(text)
 		if got := texts(contents).Text(parts); got != text {
 			t.Fatalf("%q is put together as %q", text, got)

@@ -37,11 +37,14 @@ func (z Sizes) CutText(text string) (parts []Hash, contents []Content) {
 	for len(text) > 0 {
 		n := z.next(text)
 		c := Content{Hash: HashOf(text[:n]), Body: text[:n]}
-		parts, contents, text = append(parts, c.Hash), append(contents, c), text[n:]
+		parts, contents = append(parts, c.Hash), append(contents, c)
+		text = text[n:]
 	}
+
 	if len(parts) <= flat {
 		return parts, contents
 	}
+
 	var paged []Hash
 	from := 0
 	for i, hash := range parts {
@@ -56,6 +59,7 @@ func (z Sizes) CutText(text string) (parts []Hash, contents []Content) {
 		}
 		from = i + 1
 	}
+
 	return append(paged, parts[from:]...), contents // the end is what the next text continues
 }
 
@@ -66,6 +70,7 @@ func (z Sizes) next(text string) int {
 	if len(text) <= z.Least {
 		return len(text)
 	}
+
 	zeros := bits.Len(uint(z.Average)) - 1
 	window := text[:min(len(text), z.Most)]
 	h, i := uint64(0), z.Least
@@ -74,6 +79,7 @@ func (z Sizes) next(text string) int {
 			return settle(text, i+1)
 		}
 	}
+
 	for often := 64 - zeros + 2; i < len(window); i++ {
 		if h = h<<1 + gear[window[i]]; h>>(often&63) == 0 {
 			return settle(text, i+1)
@@ -88,6 +94,7 @@ func settle(text string, at int) int {
 	if at == len(text) {
 		return at
 	}
+
 	ends := 0 // a word
 	for i := at; i > max(at-atBlank, 0); i-- {
 		switch b := text[i-1]; {
@@ -100,11 +107,13 @@ func settle(text string, at int) int {
 	if ends > 0 {
 		return ends
 	}
+
 	for i := at; i > max(at-utf8.UTFMax, 0); i-- {
 		if utf8.RuneStart(text[i]) {
 			return i
 		}
 	}
+
 	for at < len(text) && !utf8.RuneStart(text[at]) { // the first character
 		at++
 	}

@@ -47,6 +47,7 @@ func (b *Backlog) Add(d Delta) {
 	if !ok { // a client that was connected before may have what came before
 		known = end{attempt: 1}
 	}
+
 	reset := d.Reset || known != end{d.Attempt, d.Offset}
 	b.known.Set(d.Cycle, d.end())
 	w := b.of(d.Cycle)
@@ -54,9 +55,11 @@ func (b *Backlog) Add(d Delta) {
 	if reset {
 		b.reset(w)
 	}
+
 	if d.Text == "" {
 		return
 	}
+
 	w.texts = append(w.texts, d.Text)
 	if b.bytes += len(d.Text); b.bytes > backlogBytes {
 		for _, w := range b.order {
@@ -73,6 +76,7 @@ func (b *Backlog) of(c Cycle) *waiting {
 			first := b.pop()
 			b.known.Set(first.cycle, end{first.attempt, -1})
 		}
+
 		w = &waiting{cycle: c}
 		b.waiting[c], b.order = w, append(b.order, w)
 	}
@@ -106,6 +110,7 @@ func (b *Backlog) Next() (d Delta, ok bool) {
 	if len(b.order) == 0 {
 		return Delta{}, false
 	}
+
 	w := b.order[0]
 	d = Delta{Cycle: w.cycle, Attempt: w.attempt}
 	if w.reset {
@@ -115,6 +120,7 @@ func (b *Backlog) Next() (d Delta, ok bool) {
 		}
 		return d, true
 	}
+
 	d.Text = strings.Join(w.texts, "")
 	b.pop()
 	return d, true

@@ -36,6 +36,7 @@ func received(b *delta.Backlog) (lines []string) {
 func TestBacklog(t *testing.T) {
 	t.Parallel()
 	other := delta.Delta{Cycle: cycle(1), Attempt: 1, Text: "x"}
+
 	for _, tt := range []struct {
 		name  string
 		turns [][]delta.Delta
@@ -78,12 +79,14 @@ func TestBacklog(t *testing.T) {
 			t.Parallel()
 			b := delta.NewBacklog()
 			var got []string
+
 			for _, turn := range tt.turns {
 				for _, d := range turn {
 					b.Add(d)
 				}
 				got = append(got, received(b)...)
 			}
+
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -101,15 +104,18 @@ func TestBacklogIsBounded(t *testing.T) {
 	for i := range pieces {
 		b.Add(piece(1, int64(i*len(text)), text))
 	}
+
 	first, _ := b.Next()
 	rest, ok := b.Next()
 	if !first.Reset || !ok || rest.Reset || rest.Text == "" || len(rest.Text) > 128<<10 {
 		t.Errorf("first a reset: %t, then %d bytes", first.Reset, len(rest.Text))
 	}
+
 	b.Add(piece(1, int64(pieces*len(text)), "end"))
 	if got := received(b); !cmp.Equal(got, []string{"0/1 end"}) {
 		t.Errorf("after it has caught up: %q", got)
 	}
+
 	for i := range pieces {
 		b.Add(delta.Delta{Cycle: cycle(int64(i)), Attempt: 1, Text: "a"})
 	}
@@ -117,6 +123,7 @@ func TestBacklogIsBounded(t *testing.T) {
 	if len(got) > 1_000 || got[len(got)-1] != fmt.Sprintf("%d/1 a", pieces-1) {
 		t.Errorf("%d cycles, the last is %s", len(got), got[len(got)-1])
 	}
+
 	gone := int64(pieces - 1_001) // fell out
 	b.Add(delta.Delta{Cycle: cycle(gone), Attempt: 1, Offset: 1, Text: "b"})
 	if want := []string{fmt.Sprintf("%d/1 !", gone), fmt.Sprintf("%d/1 b", gone)}; !cmp.Equal(received(b), want) {

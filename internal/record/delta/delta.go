@@ -64,8 +64,10 @@ func (d Delta) letters(from string) (texts []string) {
 		if part.Text == "" && d.Text != "" {
 			return texts // its ids leave no room
 		}
+
 		texts = append(texts, letter{From: from, Delta: &part}.encode())
-		d.Text, d.Offset, d.Reset = d.Text[len(part.Text):], part.end().offset, false
+		d.Text = d.Text[len(part.Text):]
+		d.Offset, d.Reset = part.end().offset, false
 		if d.Text == "" {
 			return texts
 		}
@@ -84,6 +86,7 @@ func announcements(from string, roots []string, ask bool) (texts []string) {
 			}
 			l.Watched, roots = append(l.Watched, roots[0]), roots[1:]
 		}
+
 		texts = append(texts, l.encode())
 		ask = false
 	}

@@ -86,6 +86,7 @@ func (d *Deltas) Close() {
 	d.closed = true
 	post := d.post
 	d.mu.Unlock()
+
 	if post != nil {
 		d.stop()
 		d.running.Wait()
@@ -128,6 +129,7 @@ func (d *Deltas) add(c Cycle, attempt int64, reset bool, text string) {
 		d.sending = true
 		d.listen()
 	}
+
 	at, known := d.sent.Get(c)
 	if known && attempt < at.attempt {
 		return // of a call that goes on although the run was lost
@@ -136,18 +138,21 @@ func (d *Deltas) add(c Cycle, attempt int64, reset bool, text string) {
 	if reset || !known {
 		at = end{attempt: attempt}
 	}
+
 	piece := Delta{Cycle: c, Attempt: attempt, Reset: reset, Offset: at.offset}
 	at.offset += int64(len(text))
 	d.sent.Set(c, at)
 	if len(d.here[c.RootPlanID]) == 0 && !time.Now().Before(d.elsewhere[c.RootPlanID]) {
 		return
 	}
+
 	p := d.pending[c]
 	if p != nil && reset {
 		d.bytes -= p.text.Len()
 		p.Delta = piece
 		p.text.Reset()
 	}
+
 	cost := len(text)
 	if p == nil {
 		cost += pendingCost
@@ -155,6 +160,7 @@ func (d *Deltas) add(c Cycle, attempt int64, reset bool, text string) {
 	if d.full = d.full || d.bytes+cost > pendingBytes; d.full {
 		return
 	}
+
 	d.bytes += cost
 	if p == nil {
 		p = &pending{Delta: piece}
@@ -172,6 +178,7 @@ func (d *Deltas) Watch(rootPlanID string, deliver func(Delta)) (stop func()) {
 	if d.closed {
 		return func() {}
 	}
+
 	w := &watch{deliver}
 	if d.here[rootPlanID] == nil {
 		d.here[rootPlanID] = map[*watch]bool{}
@@ -180,6 +187,7 @@ func (d *Deltas) Watch(rootPlanID string, deliver func(Delta)) (stop func()) {
 	}
 	d.here[rootPlanID][w] = true
 	d.listen()
+
 	return func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -196,12 +204,14 @@ func (d *Deltas) listen() {
 	if d.closed {
 		return
 	}
+
 	if d.post == nil {
 		d.post = pg.NewPost(d.db, inbox{d}, d.log)
 		ctx, stop := context.WithCancel(context.Background())
 		d.stop = stop
 		d.running.Go(func() { d.run(ctx) })
 	}
+
 	switch {
 	case len(d.here) > 0:
 		d.post.Listen(watchChannel, deltaChannel)
@@ -231,6 +241,7 @@ func (d inbox) Receive(channel, text string) {
 		d.log.Debug("a notification cannot be read", "channel", channel, "error", err)
 		return
 	}
+
 	switch {
 	case l.From == d.id:
 	case channel == watchChannel:
@@ -252,6 +263,7 @@ func (d *Deltas) heard(watched []string, asked bool) {
 			d.elsewhere[root] = until
 		}
 	}
+
 	if asked {
 		d.announceAll()
 		signal(d.due)
@@ -271,6 +283,7 @@ func (d *Deltas) watches(root string) []*watch {
 func (d *Deltas) run(ctx context.Context) {
 	announcing := time.NewTicker(announceEvery)
 	defer announcing.Stop()
+
 	for {
 		select {
 		case <-d.due:
@@ -279,6 +292,7 @@ func (d *Deltas) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+
 		d.flush()
 		if pg.Pause(ctx, pause) != nil {
 			return
@@ -298,22 +312,29 @@ func (d *Deltas) refresh() {
 // flush sends what is due.
 func (d *Deltas) flush() {
 	d.mu.Lock()
-	order, announce, ask := d.order, d.announce, d.ask
+	order := d.order
+	announce, ask := d.announce, d.ask
 	clear(d.pending)
-	d.order, d.bytes, d.full, d.announce, d.ask = nil, 0, false, nil, false
+	d.order, d.announce = nil, nil
+	d.full, d.ask = false, false
+	d.bytes = 0
+
 	remote := map[string]bool{}
 	for _, p := range order {
 		remote[p.RootPlanID] = time.Now().Before(d.elsewhere[p.RootPlanID])
 	}
 	d.mu.Unlock()
+
 	for _, text := range announcements(d.id, announce, ask) {
 		d.post.Send(watchChannel, text)
 	}
+
 	for _, p := range order {
 		p.Text = p.text.String()
 		for _, w := range d.watches(p.RootPlanID) {
 			w.deliver(p.Delta)
 		}
+
 		if remote[p.RootPlanID] {
 			for _, text := range p.letters(d.id) {
 				d.post.Send(deltaChannel, text)

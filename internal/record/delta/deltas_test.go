@@ -41,6 +41,7 @@ type watcher struct {
 func watch(t *testing.T, d *delta.Deltas, root string) *watcher {
 	t.Helper()
 	w := &watcher{backlog: delta.NewBacklog(), texts: map[delta.Cycle]string{}}
+
 	t.Cleanup(d.Watch(root, func(piece delta.Delta) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -87,6 +88,7 @@ func listen(t *testing.T, url, channel string) func() (payloads []string) {
 	if _, err := conn.Exec(t.Context(), "LISTEN "+channel); err != nil {
 		t.Fatal(err)
 	}
+
 	ctx, cancel := context.WithCancel(context.Background())
 	var mu sync.Mutex
 	var payloads []string
@@ -98,12 +100,14 @@ func listen(t *testing.T, url, channel string) func() (payloads []string) {
 			if err != nil {
 				return
 			}
+
 			mu.Lock()
 			payloads = append(payloads, n.Payload)
 			mu.Unlock()
 		}
 	})
 	t.Cleanup(func() { cancel(); listening.Wait() })
+
 	return func() []string {
 		mu.Lock()
 		defer mu.Unlock()
@@ -121,6 +125,7 @@ func TestDeltas(t *testing.T) {
 	here, there := watch(t, worker, "root"), watch(t, server, "root")
 	elsewhere := watch(t, server, "other")
 	meet(t, worker, there, "root")
+
 	want := map[delta.Cycle]string{}
 	for i, text := range []string{
 		"plain", strings.Repeat("a", 50_000), // of equal notifications of a transaction, Postgres delivers one
@@ -131,6 +136,7 @@ func TestDeltas(t *testing.T) {
 			RootPlanID: "root", PlanID: strings.Repeat("\x01", 255), StepID: fmt.Sprint("step", i), Seq: int64(i),
 		}
 		want[c] = strings.ToValidUTF8(text, "\uFFFD")
+
 		for text != "" {
 			n := min(len(text), 1+rand.IntN(20_000))
 			for n < len(text) && !utf8.RuneStart(text[n]) {
@@ -140,6 +146,7 @@ func TestDeltas(t *testing.T) {
 			text = text[n:]
 		}
 	}
+
 	for c, text := range want {
 		for name, w := range map[string]*watcher{"in the process": here, "in another": there} {
 			storetest.Until(t, c.StepID+" arrives "+name, func() bool { got, _ := w.text(c); return len(got) >= len(text) })
@@ -149,11 +156,13 @@ func TestDeltas(t *testing.T) {
 			}
 		}
 	}
+
 	for _, p := range payloads() {
 		if len(p) > 7_000 || !json.Valid([]byte(p)) {
 			t.Errorf("a notification of %d bytes: %.100s", len(p), p)
 		}
 	}
+
 	if len(elsewhere.texts) > 0 {
 		t.Errorf("the watcher of another tree received %v", elsewhere.texts)
 	}
@@ -164,21 +173,26 @@ func TestDeltas(t *testing.T) {
 func TestReset(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	stalled, worker, server := open(t, db.URL), open(t, db.URL), open(t, db.URL)
+	stalled, worker := open(t, db.URL), open(t, db.URL)
+	server := open(t, db.URL)
 	w := watch(t, server, "root")
 	meet(t, stalled, w, "root")
 	meet(t, worker, w, "root")
+
 	c := delta.Cycle{RootPlanID: "root", PlanID: "root", StepID: "step"}
 	stalled.Delta("root", "root", "step", 0, 1, "first try")
 	storetest.Until(t, "the first attempt arrives", w.ends(c, "first try"))
+
 	worker.Reset("root", "root", "step", 0, 2)
 	storetest.Until(t, "it is void", func() bool { text, _ := w.text(c); return text == "" })
 	worker.Delta("root", "root", "step", 0, 2, "second")
 	storetest.Until(t, "the second attempt arrives", w.ends(c, "second"))
+
 	stalled.Delta("root", "root", "step", 0, 1, " goes on")
 	stalled.Delta("root", "root", "end", 0, 1, "end")
 	storetest.Until(t, "what was sent after it arrives",
 		w.ends(delta.Cycle{RootPlanID: "root", PlanID: "root", StepID: "end"}, "end"))
+
 	if text, _ := w.text(c); text != "second" {
 		t.Errorf("%q", text)
 	}
@@ -191,11 +205,13 @@ func TestUnwatchedDeltas(t *testing.T) {
 	payloads := listen(t, db.URL, "actlog_delta")
 	worker, server := open(t, db.URL), open(t, db.URL)
 	local := watch(t, worker, "local")
+
 	send := func(text string) {
 		for _, root := range []string{"unwatched", "local", "root"} {
 			worker.Delta(root, root, "step", 0, 1, text)
 		}
 	}
+
 	send("before anybody watches")
 	w := watch(t, server, "root")
 	meet(t, worker, w, "root")
@@ -204,6 +220,7 @@ func TestUnwatchedDeltas(t *testing.T) {
 		w.ends(delta.Cycle{RootPlanID: "root", PlanID: "root", StepID: "step"}, "last"))
 	storetest.Until(t, "the last one is delivered",
 		local.ends(delta.Cycle{RootPlanID: "local", PlanID: "local", StepID: "step"}, "last"))
+
 	for _, p := range payloads() {
 		if strings.Contains(p, "before") || !strings.Contains(p, `"root"`) {
 			t.Errorf("notified: %s", p)
@@ -216,11 +233,13 @@ func TestManyWatchedTrees(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	worker, server := open(t, db.URL), open(t, db.URL)
+
 	watchers := map[string]*watcher{}
 	for i := range 300 {
 		root := fmt.Sprintf("%0250d", i)
 		watchers[root] = watch(t, server, root)
 	}
+
 	storetest.Until(t, "all of them receive something", func() bool {
 		missing := false
 		for root, w := range watchers {
@@ -240,12 +259,14 @@ func TestDeltasAfterLostConnections(t *testing.T) {
 	worker, server := open(t, db.URL), open(t, db.URL)
 	w := watch(t, server, "root")
 	c := delta.Cycle{RootPlanID: "root", PlanID: "root", StepID: "step"}
+
 	var sent strings.Builder
 	send := func() {
 		piece := fmt.Sprintf("%d ", sent.Len())
 		sent.WriteString(piece)
 		worker.Delta("root", "root", "step", 0, 1, piece)
 	}
+
 	for range 4 {
 		before, _ := w.text(c)
 		storetest.Until(t, "a delta arrives", func() bool {
@@ -255,6 +276,7 @@ func TestDeltasAfterLostConnections(t *testing.T) {
 		})
 		storetest.Kill(t, db.Pool, db.URL)
 	}
+
 	meet(t, worker, w, "root")
 	worker.Delta("root", "root", "step", 0, 1, "end")
 	storetest.Until(t, "the end arrives", w.ends(c, "end"))
@@ -275,10 +297,12 @@ func lossy(t *testing.T, databaseURL string, keep int64) (through string, lost *
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	network, server := "tcp", net.JoinHostPort(config.Host, fmt.Sprint(config.Port))
 	if strings.HasPrefix(config.Host, "/") {
 		network, server = "unix", fmt.Sprintf("%s/.s.PGSQL.%d", config.Host, config.Port)
 	}
+
 	lost = new(atomic.Int64)
 	var count atomic.Int64
 	var all sync.WaitGroup
@@ -289,16 +313,19 @@ func lossy(t *testing.T, databaseURL string, keep int64) (through string, lost *
 			return
 		}
 		defer up.Close()
+
 		all.Go(func() {
 			_, _ = io.Copy(up, client)
 			_ = up.Close()
 		})
+
 		front, back := pgproto3.NewFrontend(up, io.Discard), pgproto3.NewBackend(strings.NewReader(""), client)
 		for {
 			message, err := front.Receive()
 			if err != nil {
 				return
 			}
+
 			if _, ok := message.(*pgproto3.NotificationResponse); ok && count.Add(1)%keep == 0 {
 				lost.Add(1)
 				continue
@@ -309,6 +336,7 @@ func lossy(t *testing.T, databaseURL string, keep int64) (through string, lost *
 			}
 		}
 	}
+
 	all.Go(func() {
 		for {
 			client, err := listener.Accept()
@@ -322,11 +350,13 @@ func lossy(t *testing.T, databaseURL string, keep int64) (through string, lost *
 		_ = listener.Close()
 		all.Wait()
 	})
+
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	u, err := url.Parse(databaseURL)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	u.Host = "127.0.0.1:" + port
 	q := u.Query()
 	q.Del("host")
@@ -344,6 +374,7 @@ func TestLostNotifications(t *testing.T) {
 	worker, server := open(t, db.URL), open(t, through)
 	w := watch(t, server, "root")
 	meet(t, worker, w, "root")
+
 	c := delta.Cycle{RootPlanID: "root", PlanID: "root", StepID: "step"}
 	var sent strings.Builder
 	storetest.Until(t, "some are lost", func() bool {
@@ -353,6 +384,7 @@ func TestLostNotifications(t *testing.T) {
 		text, resets := w.text(c)
 		return lost.Load() > 5 && resets > 2 && text != ""
 	})
+
 	if text, _ := w.text(c); !strings.Contains(sent.String(), text) {
 		t.Errorf("%q was not sent like this", text)
 	}
@@ -366,10 +398,12 @@ func TestNoNotifications(t *testing.T) {
 	worker, server := open(t, db.URL), open(t, through)
 	far, near := watch(t, server, "root"), watch(t, worker, "root")
 	meet(t, worker, near, "root")
+
 	storetest.Until(t, "a notification is lost", func() bool {
 		worker.Delta("root", "root", "step", 0, 1, "x")
 		return lost.Load() > 2
 	})
+
 	if len(far.texts) > 0 {
 		t.Errorf("%v", far.texts)
 	}
@@ -394,6 +428,7 @@ func TestGreedySender(t *testing.T) {
 		}
 	})
 	defer stop()
+
 	d.Delta("root", "root", "step", 0, 1, "first")
 	<-began
 	text := strings.Repeat("x", 10_000)
@@ -402,10 +437,12 @@ func TestGreedySender(t *testing.T) {
 		d.Reset("root", "root", fmt.Sprint("step", i), 0, 1)
 	}
 	close(begin)
+
 	storetest.Until(t, "what comes later is delivered", func() bool {
 		d.Delta("root", "root", "last", 0, 1, "x")
 		return len(last) > 0
 	})
+
 	if n := received.Load(); n > 2<<20 {
 		t.Errorf("%d bytes were kept of 100 MB", n)
 	}

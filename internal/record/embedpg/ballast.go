@@ -35,6 +35,7 @@ func (b ballast) giveUp() {
 	if err != nil || free >= startRoom {
 		return
 	}
+
 	if err := os.Remove(b.path()); err == nil {
 		b.log.Warn("the disk is full: removed the ballast so that postgres can start; make room", "file", b.path(),
 			"free_mib", free>>20)
@@ -55,12 +56,14 @@ func (b ballast) keep() {
 		}
 		return
 	}
+
 	if info, err := os.Stat(b.path()); err == nil && info.Size() == b.size {
 		return
 	}
 	if free, err := freeBytes(b.dir); err != nil || free < uint64(b.size)+2*reserve {
 		return
 	}
+
 	if err := b.make(); err != nil {
 		b.log.Warn("make the ballast for a full disk failed", "file", b.path(), "error", err)
 	}
@@ -71,6 +74,7 @@ func (b ballast) make() error {
 	if err != nil {
 		return err
 	}
+
 	if err = allocate(f, b.size); err != nil {
 		err = fill(f, b.size)
 	}

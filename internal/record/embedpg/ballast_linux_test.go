@@ -28,16 +28,19 @@ func TestFullDisk(t *testing.T) {
 		onDiskOfItsOwn(t)
 		return
 	}
+
 	disk := publicDir(t)
 	if err := syscall.Mount("disk", disk, "tmpfs", 0, "size=600m,mode=755"); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
+
 	config := Config{
 		Dir: filepath.Join(disk, "pg"), Ballast: 64 << 20, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 	s := mustStart(t, config)
 	mustAddRow(t, s)
+
 	file := filepath.Join(config.Dir, "ballast")
 	mustTake := func(room int64) {
 		t.Helper()
@@ -52,6 +55,7 @@ func TestFullDisk(t *testing.T) {
 	if err := syscall.Kill(s.PID(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
+
 	mustDelete := func(s *Server) {
 		t.Helper()
 		for {
@@ -60,6 +64,7 @@ func TestFullDisk(t *testing.T) {
 				time.Sleep(10 * time.Millisecond)
 				continue
 			}
+
 			tag, err := conn.Exec(t.Context(), "DELETE FROM r")
 			if err := errors.Join(err, conn.Close(t.Context())); err != nil || tag.RowsAffected() != 1 {
 				t.Fatalf("%v, %v", tag, err)
@@ -67,6 +72,7 @@ func TestFullDisk(t *testing.T) {
 			return
 		}
 	}
+
 	mustDelete(s)
 	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the ballast is still there: %v", err)
@@ -74,6 +80,7 @@ func TestFullDisk(t *testing.T) {
 	if err := s.Room(); err == nil {
 		t.Error("there is room for writes")
 	}
+
 	s.ballast.keep() // no room
 	if err := os.Remove(filepath.Join(disk, "filler")); err != nil {
 		t.Fatal(err)
@@ -89,6 +96,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	release(s.lock)
+
 	fillDisk(t, disk)
 	config.Ballast = 0 // it is given up by whoever starts Postgres
 	mustDelete(mustStart(t, config))
@@ -107,6 +115,7 @@ func onDiskOfItsOwn(t *testing.T) {
 			GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: gid, Size: 1}},
 		}
 	}
+
 	out, err := cmd.CombinedOutput()
 	if errors.Is(err, syscall.EPERM) {
 		t.Skip("this user may not mount a small disk")
@@ -124,6 +133,7 @@ func fillDisk(t *testing.T, disk string) {
 		t.Fatal(err)
 	}
 	defer f.Close()
+
 	at := int64(0)
 	for block := int64(1 << 20); block >= 512; {
 		if _, err := f.WriteAt(make([]byte, block), at); err != nil {
@@ -132,6 +142,7 @@ func fillDisk(t *testing.T, disk string) {
 		}
 		at += block
 	}
+
 	if free, err := freeBytes(disk); err != nil || free != 0 {
 		t.Fatalf("%d bytes are free, %v", free, err)
 	}
@@ -145,6 +156,7 @@ func TestFill(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
+
 	const size = 3<<20 + 5
 	if err := fill(f, size); err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ func TestNoBallast(t *testing.T) {
 		if err := os.WriteFile(b.path(), []byte("heavy"), 0o600); err != nil {
 			t.Fatal(err)
 		}
+
 		b.keep()
 		b.keep() // nothing is left to remove
 		if _, err := os.Stat(b.path()); errors.Is(err, os.ErrNotExist) == stays {

@@ -68,6 +68,7 @@ func findBinaries(ctx context.Context, cfg Config, major int) (binaries, error) 
 			return b, nil
 		}
 	}
+
 	if err := ctx.Err(); err != nil {
 		return binaries{}, err
 	}
@@ -96,12 +97,14 @@ func installed(ctx context.Context, dirs []string) []binaries {
 			if err != nil || !filepath.IsAbs(path) || seen[resolve(path)] {
 				continue
 			}
+
 			seen[resolve(path)] = true
 			if b, err := inspect(ctx, dir); err == nil {
 				found = append(found, b)
 			}
 		}
 	}
+
 	slices.SortStableFunc(found, func(a, b binaries) int { return slices.Compare(b.numbers, a.numbers) })
 	return found
 }
@@ -118,10 +121,12 @@ func inspect(ctx context.Context, dir string) (binaries, error) {
 	if err != nil {
 		return b, fmt.Errorf("%s --version: %w", b.postgres(), err)
 	}
+
 	m := versionLine.FindStringSubmatch(string(out))
 	if m == nil {
 		return b, fmt.Errorf("%s --version: unexpected output %q", b.postgres(), out)
 	}
+
 	b.version = strings.TrimPrefix(m[0], "(PostgreSQL) ")
 	for _, s := range m[1:] {
 		n, _ := strconv.Atoi(s) // "18beta1" has no minor version

@@ -23,6 +23,7 @@ func fakeBinaries(t *testing.T, dir, version string) string {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	script := "#!/bin/sh\necho 'postgres (PostgreSQL) " + version + "'\n"
 	for _, name := range []string{"initdb", "postgres"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
@@ -64,6 +65,7 @@ func TestFindBinaries(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			b, err := findBinaries(t.Context(), cfg, tt.major)
 			if tt.want == "" {
 				if !errors.Is(err, ErrNoPostgres) {
@@ -82,12 +84,14 @@ func TestNoPostgres(t *testing.T) {
 	t.Parallel()
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
+
 	_, err := Start(t.Context(), Config{
 		Dir: t.TempDir(), BinDirs: []string{}, CacheDir: t.TempDir(), repository: gone.URL,
 	})
 	if !errors.Is(err, ErrNoPostgres) {
 		t.Fatalf("Start: %v", err)
 	}
+
 	for _, way := range []string{"apt-get install postgresql", "ACTLOG_DATABASE_URL", "download"} {
 		if !strings.Contains(err.Error(), way) {
 			t.Errorf("the error does not mention %q: %v", way, err)
@@ -104,6 +108,7 @@ func TestDataOfAnotherVersion(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "data", "PG_VERSION"), []byte("99\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	_, err := Start(t.Context(), Config{Dir: dir})
 	if !errors.Is(err, ErrNoPostgres) || !strings.Contains(err.Error(), "99") || !strings.Contains(err.Error(), dir) {
 		t.Errorf("Start: %v", err)
@@ -143,6 +148,7 @@ func TestChangedArchive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	archive, err := os.ReadFile(filepath.Join("testdata", "postgres.txz"))
 	if err != nil {
 		t.Fatal(err)
@@ -153,9 +159,11 @@ func TestChangedArchive(t *testing.T) {
 	if err := z.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	good := jar.Bytes()
 	changed := bytes.Clone(good)
 	changed[len(changed)/2] ^= 1
+
 	for name, tt := range map[string]struct {
 		sent []byte
 		pins []pin
@@ -175,6 +183,7 @@ func TestChangedArchive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if _, err := findBinaries(t.Context(), cfg, 18); !errors.Is(err, ErrNoPostgres) ||
 			!strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v", name, err)
@@ -192,6 +201,7 @@ func TestForeignCache(t *testing.T) {
 	known := []pin{{"18.3.0", map[string]string{platform(): hash}}}
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
+
 	for _, folder := range []string{
 		".", "postgresql-18.3.0-" + platform() + "-" + hash[:16],
 		"postgresql-18.3.0-" + platform() + "-" + hash[:16] + "/bin",
@@ -203,10 +213,12 @@ func TestForeignCache(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		fakeBinaries(t, filepath.Join(cache, "postgresql-18.3.0-"+platform()+"-"+hash[:16], "bin"), "18.3")
 		if b, err := findBinaries(t.Context(), cfg, 18); err != nil || b.version != "18.3" {
 			t.Fatal(b, err)
 		}
+
 		if err := os.Chmod(filepath.Join(cache, folder), 0o777); err != nil {
 			t.Fatal(err)
 		}
@@ -230,6 +242,7 @@ func TestPins(t *testing.T) {
 			seen[hash] = true
 		}
 	}
+
 	for _, on := range []string{"linux-amd64", "linux-arm64v8", "darwin-amd64", "darwin-arm64v8", "linux-amd64-alpine"} {
 		if pins[0].sha256[on] == "" {
 			t.Errorf("%s has no hash for %s", pins[0].version, on)
@@ -243,12 +256,14 @@ func TestFetch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var jar bytes.Buffer
 	z := zip.NewWriter(&jar)
 	w, err := z.Create("postgres-linux-x86_64.txz")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if _, err := w.Write(archive); err != nil {
 		t.Fatal(err)
 	}
@@ -262,12 +277,14 @@ func TestFetch(t *testing.T) {
 	if err := os.Mkdir(other, 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	cfg, err := Config{
 		Dir: t.TempDir(), BinDirs: []string{}, CacheDir: cache, repository: repository.URL, pins: pinned(jar.Bytes()),
 	}.withDefaults()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if _, err := findBinaries(t.Context(), cfg, 16); !errors.Is(err, ErrNoPostgres) {
 		t.Errorf("a version that cannot be downloaded: %v", err)
 	}
@@ -278,6 +295,7 @@ func TestFetch(t *testing.T) {
 		}
 		repository.Close()
 	}
+
 	entries, err := os.ReadDir(cache)
 	if err != nil || len(entries) != 2 {
 		t.Errorf("the cache contains %v, %v; want the other version and the new one", entries, err)

@@ -55,6 +55,7 @@ func openCluster(ctx context.Context, cfg Config) (*cluster, error) {
 	if c.bin, err = findBinaries(ctx, cfg, major); err != nil {
 		return nil, err
 	}
+
 	password, known, err := c.password()
 	if err != nil {
 		return nil, err
@@ -62,10 +63,12 @@ func openCluster(ctx context.Context, cfg Config) (*cluster, error) {
 	if err := c.chooseIdentity(ctx); err != nil {
 		return nil, err
 	}
+
 	// Stop the old server first: it uses the data, and perhaps the address.
 	if err := stopOld(ctx, c.data, syscall.SIGINT, c.Logger); err != nil {
 		return nil, err
 	}
+
 	switch {
 	case major == 0:
 		err = c.initialize(ctx)
@@ -92,6 +95,7 @@ func dataVersion(data string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	major, err := strconv.Atoi(strings.TrimSpace(string(b)))
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", path, err)
@@ -111,6 +115,7 @@ func (c *cluster) password() (password string, known bool, err error) {
 	if password = strings.TrimSpace(string(b)); password != "" {
 		return password, true, nil
 	}
+
 	password = rand.Text()
 	return password, false, os.WriteFile(c.passwordFile(), []byte(password+"\n"), 0o600)
 }
@@ -126,6 +131,7 @@ func (c *cluster) chooseIdentity(ctx context.Context) error {
 		if err == nil {
 			err = run(command(ctx, id, c.Dir, c.bin.postgres(), "--version"), "")
 		}
+
 		if err == nil {
 			c.id = id
 			return nil
@@ -147,10 +153,12 @@ func (c *cluster) initialize(ctx context.Context) error {
 	for _, dir := range old {
 		_ = os.RemoveAll(dir)
 	}
+
 	temp, err := os.MkdirTemp(c.Dir, unfinished)
 	if err != nil {
 		return err
 	}
+
 	err = c.id.chown(temp)
 	if err == nil {
 		err = c.initdb(ctx, temp)
@@ -162,6 +170,7 @@ func (c *cluster) initialize(ctx context.Context) error {
 		_ = os.Remove(c.data) // an empty folder may exist
 		err = os.Rename(temp, c.data)
 	}
+
 	if err != nil {
 		_ = os.RemoveAll(temp)
 		return fmt.Errorf("create the data directory: %w", err)
@@ -174,6 +183,7 @@ func (c *cluster) initdb(ctx context.Context, data string) error {
 		"-D", data, "-U", role, "-E", "UTF8", "--locale=C",
 		"--pwfile=" + c.passwordFile(), "--auth=scram-sha-256",
 	}
+
 	if c.Fast {
 		args = append(args, "--no-sync", "--auth-local=trust")
 	} else {
@@ -193,7 +203,8 @@ func (c *cluster) single(ctx context.Context, data, statement string) error {
 
 // chooseAddress chooses a socket or, if that is impossible, a loopback port.
 func (c *cluster) chooseAddress(password string) error {
-	host, port, sockets := "", "5432", ""
+	host, port := "", "5432"
+	sockets := ""
 	dir, err := c.makeSocketDir()
 	if err == nil {
 		c.socketDir = dir
@@ -223,6 +234,7 @@ func (c *cluster) chooseAddress(password string) error {
 	} else {
 		settings = append(settings, "synchronous_commit=on")
 	}
+
 	c.args = []string{"-D", c.data}
 	for _, s := range settings {
 		c.args = append(c.args, "-c", s)
@@ -255,10 +267,12 @@ func (c *cluster) tryStart(ctx context.Context) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	newLog := func() []byte {
 		b, _ := io.ReadAll(io.NewSectionReader(log, begin, maxLog))
 		return b
 	}
+
 	// The process outlives ctx, which limits only the start.
 	cmd := command(context.WithoutCancel(ctx), c.id, c.Dir, c.bin.postgres(), c.args...)
 	cmd.Stdout, cmd.Stderr = log, log
@@ -266,6 +280,7 @@ func (c *cluster) tryStart(ctx context.Context) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for !ready(ctx, c.network, c.address) {
 		select {
 		case <-p.exited:
@@ -300,12 +315,14 @@ func stopOld(ctx context.Context, data string, sig syscall.Signal, log *slog.Log
 		if err := terminate(ctx, old, sig, graceForOld); err != nil {
 			return fmt.Errorf("stop postgres %d, left behind in %s: %w", pid, data, err)
 		}
+
 		if postmasterPID(data) == pid {
 			if err := os.Remove(filepath.Join(data, "postmaster.pid")); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return err
 			}
 		}
 	}
+
 	left := func() []int { return orphans(data) }
 	if err := terminate(ctx, left, syscall.SIGQUIT, graceBeforeKill); err != nil {
 		return fmt.Errorf("end the processes left behind in %s: %w", data, err)
@@ -322,6 +339,7 @@ func terminate(ctx context.Context, running func() []int, sig syscall.Signal, gr
 		if time.Now().After(deadline) {
 			sig = syscall.SIGKILL
 		}
+
 		for _, pid := range pids {
 			if signalled[pid] == sig {
 				continue
@@ -331,6 +349,7 @@ func terminate(ctx context.Context, running func() []int, sig syscall.Signal, gr
 			}
 			signalled[pid] = sig
 		}
+
 		if !sleep(ctx, pollInterval) {
 			return ctx.Err()
 		}

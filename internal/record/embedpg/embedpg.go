@@ -30,12 +30,14 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Dir == "" {
 		return c, errors.New("no folder given")
 	}
+
 	dir, err := filepath.Abs(c.Dir)
 	if err != nil {
 		return c, err
 	}
 	c.Dir = dir
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+
 	if c.BinDirs == nil {
 		c.BinDirs = usualBinDirs()
 	}
@@ -83,6 +85,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start postgres: %w", err)
 	}
+
 	lock, err := acquire(filepath.Join(cfg.Dir, "lock"), syscall.LOCK_EX|syscall.LOCK_NB)
 	if err != nil {
 		return nil, fmt.Errorf("start postgres: folder %s: %w", cfg.Dir, err)
@@ -102,6 +105,7 @@ func mkdir(dir string, mode os.FileMode) error {
 func start(ctx context.Context, cfg Config, lock *os.File, temporary bool) (*Server, error) {
 	spare := ballast{dir: cfg.Dir, size: cfg.Ballast, log: cfg.Logger}
 	spare.giveUp()
+
 	c, err := openCluster(ctx, cfg)
 	var p *process
 	if err == nil {
@@ -154,6 +158,7 @@ func (s *Server) Close(ctx context.Context) error {
 		} else if p != nil {
 			s.closeErr = p.stop(ctx)
 		}
+
 		s.cluster.removeSocketDir()
 		if s.temporary {
 			s.closeErr = os.RemoveAll(s.cluster.Dir)
@@ -171,6 +176,7 @@ func (s *Server) supervise(life context.Context, p *process) {
 	var delay time.Duration
 	ballastDue := time.NewTicker(keepBallastEvery)
 	defer ballastDue.Stop()
+
 	for {
 		select {
 		case <-life.Done():
@@ -180,6 +186,7 @@ func (s *Server) supervise(life context.Context, p *process) {
 			continue
 		case <-p.exited:
 		}
+
 		s.process.Store(nil)
 		if time.Since(p.started) > stableAfter {
 			delay = 0
@@ -198,6 +205,7 @@ func (s *Server) supervise(life context.Context, p *process) {
 				s.cluster.Logger.Error("restart postgres failed", "error", err, "next_attempt_in", delay, "dir", s.cluster.Dir)
 			}
 		}
+
 		s.process.Store(p)
 		s.restarts.Add(1)
 		s.cluster.Logger.Info("postgres restarted", "pid", p.pid(), "restarts", s.Restarts(), "dir", s.cluster.Dir)
@@ -221,6 +229,7 @@ func acquire(path string, how int) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if err := syscall.Flock(int(f.Fd()), how); err != nil {
 		_ = f.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {

@@ -45,6 +45,7 @@ func helper(dir string) {
 	if err == nil {
 		err = addRow(ctx, s.URL())
 	}
+
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
@@ -57,6 +58,7 @@ func TestRestartKeepsData(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(publicDir(t), "pg")
 	first := mustStart(t, Config{Dir: dir})
+
 	for setting, want := range map[string]string{
 		"server_encoding":           "UTF8",
 		"lc_collate":                "C",
@@ -76,6 +78,7 @@ func TestRestartKeepsData(t *testing.T) {
 			}
 		}
 	}
+
 	if !strings.HasPrefix(query(t, first, "SELECT current_setting('server_version')"), first.Version()) {
 		t.Errorf("Version() = %q", first.Version())
 	}
@@ -85,6 +88,7 @@ func TestRestartKeepsData(t *testing.T) {
 	if group, err := syscall.Getpgid(first.PID()); err != nil || group == syscall.Getpgrp() {
 		t.Errorf("postmaster is in process group %d, which receives Ctrl-C: %v", group, err)
 	}
+
 	mustAddRow(t, first)
 	mustClose(t, first)
 	mustClose(t, first) // a second Close does nothing
@@ -125,6 +129,7 @@ func TestPostmasterKilled(t *testing.T) {
 		_, err := busy.Exec(context.Background(), "SELECT count(*) FROM generate_series(1, 1000000000000)")
 		result <- err
 	}()
+
 	watch := connect(t, s)
 	for active := 0; active == 0; {
 		err := watch.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE pid = $1 AND state = 'active'",
@@ -145,6 +150,7 @@ func TestPostmasterKilled(t *testing.T) {
 			t.Errorf("restarts = %d, want %d; pid = %d, was %d", s.Restarts(), restarts, s.PID(), old)
 		}
 	}
+
 	if err := <-result; err == nil {
 		t.Error("the session outlived its server")
 	}
@@ -158,6 +164,7 @@ func TestProgramCrash(t *testing.T) {
 	if !isPostmaster(pid, data) {
 		t.Fatal("the server stopped with its program, so this test tests nothing")
 	}
+
 	s := mustStart(t, Config{Dir: dir})
 	wantRows(t, s, 1)
 	if isPostmaster(pid, data) {
@@ -170,6 +177,7 @@ func TestProgramCrash(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
+
 	pidFile := filepath.Join(data, "postmaster.pid")
 	b, err := os.ReadFile(pidFile)
 	if err != nil {
@@ -179,6 +187,7 @@ func TestProgramCrash(t *testing.T) {
 	if err := os.WriteFile(pidFile, []byte(strconv.Itoa(os.Getppid())+"\n"+rest), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	s = mustStart(t, Config{Dir: dir})
 	wantRows(t, s, 2)
 }
@@ -190,6 +199,7 @@ func TestTemp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	mustAddRow(t, s)
 	if isPostmaster(pid, filepath.Join(stale, "data")) {
 		t.Errorf("the stale server %d still runs", pid)
@@ -197,6 +207,7 @@ func TestTemp(t *testing.T) {
 	if _, err := os.Stat(stale); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the stale folder %s still exists: %v", stale, err)
 	}
+
 	mustClose(t, s)
 	if _, err := os.Stat(s.cluster.Dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the folder %s still exists: %v", s.cluster.Dir, err)
@@ -208,6 +219,7 @@ func TestCloseCancelled(t *testing.T) {
 	dir := publicDir(t)
 	s := mustStart(t, Config{Dir: dir})
 	mustAddRow(t, s)
+
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	// The server may stop before Close checks ctx.
@@ -249,6 +261,7 @@ func TestLoopback(t *testing.T) {
 	logged := make(messages, 10)
 	s := mustStart(t, Config{Dir: publicDir(t), noSocket: true, Logger: slog.New(logged)})
 	mustAddRow(t, s)
+
 	if err := syscall.Kill(s.PID(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -264,10 +277,12 @@ func TestPostgresLogInError(t *testing.T) {
 	if err := os.WriteFile(conf, []byte("no_such_setting = on\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	_, err := Start(t.Context(), Config{Dir: dir, Fast: true})
 	if err == nil || !strings.Contains(err.Error(), "no_such_setting") {
 		t.Errorf("Start: %v", err)
 	}
+
 	if err := os.WriteFile(conf, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -284,6 +299,7 @@ func TestFolderWithOtherFiles(t *testing.T) {
 	if err := os.WriteFile(precious, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	if _, err := Start(t.Context(), Config{Dir: dir, Fast: true}); err == nil {
 		t.Error("Start used a folder that contains other files")
 	}
@@ -308,12 +324,14 @@ func TestRoot(t *testing.T) {
 		t.Log("not root: nothing to test")
 		return
 	}
+
 	t.Run("private folder", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
 		if err := os.Chmod(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
+
 		if !canUseNamespaces(t) {
 			_, err := Start(t.Context(), Config{Dir: dir, Fast: true})
 			if err == nil || !strings.Contains(err.Error(), "user postgres") {
@@ -321,12 +339,14 @@ func TestRoot(t *testing.T) {
 			}
 			return
 		}
+
 		s := mustStart(t, Config{Dir: dir, Fast: true})
 		mustAddRow(t, s)
 		if owner := ownerOf(filepath.Join(dir, "data")); owner != 0 {
 			t.Errorf("the data belongs to %d", owner)
 		}
 	})
+
 	t.Run("data of another user", func(t *testing.T) {
 		t.Parallel()
 		const nobody = 65534
@@ -338,6 +358,7 @@ func TestRoot(t *testing.T) {
 		if err := os.Chown(data, nobody, nobody); err != nil {
 			t.Fatal(err)
 		}
+
 		for range 2 {
 			s := mustStart(t, Config{Dir: dir, Fast: true})
 			mustAddRow(t, s)
@@ -355,12 +376,14 @@ func TestOrdinaryUser(t *testing.T) {
 		t.Log("not root: all tests run as an ordinary user")
 		return
 	}
+
 	binary := filepath.Join(publicDir(t), "embedpg.test")
 	copyFile(t, os.Args[0], binary)
 	users := map[string]uint32{"nobody": 65534}
 	if canUseNamespaces(t) {
 		users["without a passwd entry"] = 54321
 	}
+
 	for name, uid := range users {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -369,6 +392,7 @@ func TestOrdinaryUser(t *testing.T) {
 			cmd.Dir = filepath.Dir(binary)
 			cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}
@@ -465,6 +489,7 @@ func crash(t *testing.T, dir string) (postmaster int, serverDir string) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
@@ -472,6 +497,7 @@ func crash(t *testing.T, dir string) (postmaster int, serverDir string) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
+
 	_ = cmd.Wait()
 	if _, err := fmt.Sscan(line, &postmaster, &serverDir); err != nil {
 		t.Fatalf("helper: %s", line)
@@ -504,6 +530,7 @@ func copyFile(t *testing.T, from, to string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	_, err = io.Copy(dst, src)
 	if err := errors.Join(err, dst.Close()); err != nil {
 		t.Fatal(err)

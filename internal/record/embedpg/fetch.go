@@ -41,6 +41,7 @@ func fetch(ctx context.Context, cfg Config, major int) (string, error) {
 	if known == nil {
 		known = pins
 	}
+
 	i := slices.IndexFunc(known, func(p pin) bool { return p.is(strconv.Itoa(major)) })
 	if i < 0 {
 		return "", fmt.Errorf("there is none of version %d", major)
@@ -50,12 +51,14 @@ func fetch(ctx context.Context, cfg Config, major int) (string, error) {
 	if hash == "" {
 		return "", fmt.Errorf("there is none of version %s for %s whose hash is known", version, cmp.Or(on, "this platform"))
 	}
+
 	// The name has the hash: what is there was checked against this one.
 	final := filepath.Join(cfg.CacheDir, fmt.Sprintf("postgresql-%s-%s-%s", version, on, hash[:16]))
 	bin := filepath.Join(final, "bin")
 	if _, err := os.Stat(bin); err == nil {
 		return bin, ours(cfg.CacheDir, final, bin)
 	}
+
 	repository := cmp.Or(cfg.repository, defaultRepository)
 	if err := reach(ctx, repository); err != nil {
 		return "", err
@@ -66,6 +69,7 @@ func fetch(ctx context.Context, cfg Config, major int) (string, error) {
 	if err := ours(cfg.CacheDir); err != nil {
 		return "", err
 	}
+
 	temp, err := os.MkdirTemp(cfg.CacheDir, "fetch-")
 	if err != nil {
 		return "", err
@@ -78,12 +82,14 @@ func fetch(ctx context.Context, cfg Config, major int) (string, error) {
 		hash, jar); err != nil {
 		return "", err
 	}
+
 	if err := takeArchive(jar, filepath.Join(temp, "archive", name+"-"+version+".txz")); err != nil {
 		return "", err
 	}
 	if err := unpack(version, temp); err != nil {
 		return "", err
 	}
+
 	err = os.Rename(filepath.Join(temp, "postgres"), final)
 	if _, statErr := os.Stat(bin); statErr == nil {
 		err = ours(final, bin) // if it was an error, another program was faster
@@ -115,6 +121,7 @@ func download(ctx context.Context, url, hash, file string) (err error) {
 	if err != nil {
 		return err
 	}
+
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return err
@@ -123,11 +130,13 @@ func download(ctx context.Context, url, hash, file string) (err error) {
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s: %s", url, resp.Status)
 	}
+
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
+
 	sum := sha256.New()
 	if _, err := io.Copy(io.MultiWriter(f, sum), io.LimitReader(resp.Body, maxArchive)); err != nil {
 		return fmt.Errorf("%s: %w", url, err)
@@ -147,6 +156,7 @@ func takeArchive(jar, file string) (err error) {
 		return err
 	}
 	defer func() { _ = z.Close() }() // it was only read
+
 	i := slices.IndexFunc(z.File, func(f *zip.File) bool { return strings.HasSuffix(f.Name, ".txz") })
 	if i < 0 {
 		return fmt.Errorf("%s has no archive", jar)
@@ -156,6 +166,7 @@ func takeArchive(jar, file string) (err error) {
 		return err
 	}
 	defer func() { _ = from.Close() }()
+
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
@@ -175,6 +186,7 @@ func reach(ctx context.Context, repository string) error {
 	if err != nil {
 		return err
 	}
+
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return err
@@ -195,6 +207,7 @@ func unpack(version, temp string) error {
 	if err := os.WriteFile(path("data/PG_VERSION"), []byte(version[:2]), 0o600); err != nil {
 		return err
 	}
+
 	pg := embeddedpostgres.NewDatabase(embeddedpostgres.DefaultConfig().
 		Version(embeddedpostgres.PostgresVersion(version)).
 		Port(0).
@@ -204,16 +217,19 @@ func unpack(version, temp string) error {
 		DataPath(path("data")).
 		BinariesPath(path("postgres")).
 		Logger(io.Discard))
+
 	startErr := pg.Start()
 	http.DefaultClient.CloseIdleConnections() // of the download
 	if startErr == nil {
 		return errors.Join(errors.New("a server started on an empty folder"), pg.Stop())
 	}
+
 	for _, name := range []string{"postgres/bin/initdb", "postgres/bin/postgres"} {
 		if _, err := os.Stat(path(name)); err != nil {
 			return startErr
 		}
 	}
+
 	return filepath.WalkDir(path("postgres"), func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.Type()&fs.ModeSymlink != 0 {
 			return err

@@ -26,6 +26,7 @@ func otherUsers(names ...string) []identity {
 		if err != nil {
 			continue
 		}
+
 		uid, uidErr := strconv.ParseUint(u.Uid, 10, 32)
 		gid, gidErr := strconv.ParseUint(u.Gid, 10, 32)
 		if uidErr == nil && gidErr == nil && uid != 0 {
@@ -52,6 +53,7 @@ func identities(data string) []identity {
 	if owner <= 0 {
 		return append(userNamespace(), others...)
 	}
+
 	// Only the owner can open existing data.
 	if u, err := user.LookupId(strconv.Itoa(owner)); err == nil {
 		return append(otherUsers(u.Username), others...)
@@ -65,6 +67,7 @@ func (id identity) chown(paths ...string) error {
 	if cred == nil {
 		return nil
 	}
+
 	for _, path := range paths {
 		if id.owns(path) {
 			continue

@@ -35,6 +35,7 @@ func isPostmaster(pid int, data string) bool {
 	if name := filepath.Base(args[0]); name != "postgres" && name != "postmaster" {
 		return false
 	}
+
 	// The working directory is certain, but some containers hide it.
 	if cwd, err := os.Readlink(filepath.Join(proc, "cwd")); err == nil {
 		return cwd == resolve(data)
@@ -55,6 +56,7 @@ func orphans(data string) []int {
 		if err != nil || filepath.Base(strings.TrimSuffix(exe, " (deleted)")) != "postgres" {
 			continue
 		}
+
 		if pid, err := strconv.Atoi(filepath.Base(proc)); err == nil {
 			pids = append(pids, pid)
 		}

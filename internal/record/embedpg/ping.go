@@ -28,6 +28,7 @@ func ready(ctx context.Context, network, address string) bool {
 	if _, err := conn.Write(msg); err != nil {
 		return false
 	}
+
 	var kind [1]byte
 	_, err = io.ReadFull(conn, kind[:])
 	return err == nil && kind[0] == 'R'

@@ -11,6 +11,7 @@ import (
 func TestRoom(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
+
 	if err := room(dir, 1); err != nil {
 		t.Errorf("with enough room: %v", err)
 	}

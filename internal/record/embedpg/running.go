@@ -29,6 +29,7 @@ func RunningURL(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	// The lines: process, data directory, start time, port, socket folder, address.
 	lines := strings.Split(string(pid), "\n")
 	if len(lines) < 6 {
@@ -48,6 +49,7 @@ func serverURL(password, socketDir, host, port string) string {
 	} else {
 		u.Host = net.JoinHostPort(host, port)
 	}
+
 	u.RawQuery = query.Encode()
 	return u.String()
 }

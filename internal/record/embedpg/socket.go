@@ -27,6 +27,7 @@ func (c *cluster) makeSocketDir() (string, error) {
 	if c.noSocket {
 		return "", errors.New("not wanted")
 	}
+
 	name := fmt.Sprintf("actlog-%d-%.8x", os.Geteuid(), sha256.Sum256([]byte(c.data)))
 	var errs []error
 	for _, path := range []string{
@@ -53,6 +54,7 @@ func trySocketDir(path string, id identity) error {
 	case strings.Contains(path, ","):
 		return errors.New("path contains a comma, which separates hosts in a URL")
 	}
+
 	if err := mkdir(path, 0o700); err != nil {
 		return err
 	}
@@ -64,6 +66,7 @@ func trySocketDir(path string, id identity) error {
 	if !info.IsDir() || info.Mode().Perm() != 0o700 || !ours {
 		return errors.New("not a private folder of this user")
 	}
+
 	// Some file systems have no sockets.
 	probe := filepath.Join(path, ".probe")
 	_ = os.Remove(probe)

@@ -22,6 +22,7 @@ func StartTemp(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start postgres: %w", err)
 	}
+
 	cfg.Dir = dir
 	if cfg, err = cfg.withDefaults(); err != nil {
 		release(lock)
@@ -37,6 +38,7 @@ func makeTempDir(ctx context.Context, log *slog.Logger) (dir string, lock *os.Fi
 	if base == "" || syscall.Access(base, 7) != nil {
 		base = os.TempDir()
 	}
+
 	parent := filepath.Join(base, "actlog-pg-"+strconv.Itoa(os.Geteuid()))
 	// Other users may enter: if root may not use namespaces, Postgres runs as another user.
 	if err := mkdir(parent, 0o711); err != nil {
@@ -55,6 +57,7 @@ func makeTempDir(ctx context.Context, log *slog.Logger) (dir string, lock *os.Fi
 		return "", nil, err
 	}
 	defer release(gate)
+
 	sweep(ctx, parent, log)
 	if dir, err = os.MkdirTemp(parent, ""); err != nil {
 		return "", nil, err
@@ -74,6 +77,7 @@ func sweep(ctx context.Context, parent string, log *slog.Logger) {
 		if err != nil {
 			continue // in use, or not a folder
 		}
+
 		err = stopOld(ctx, filepath.Join(dir, "data"), syscall.SIGQUIT, log)
 		if err == nil {
 			err = os.RemoveAll(dir)

@@ -70,6 +70,7 @@ func (t Touched) Append(q *pgx.Batch) {
 		}
 		kinds[i] = strings.Join(names, ",")
 	}
+
 	q.Queue(db.ChangeAppend, roots, kinds)
 }
 

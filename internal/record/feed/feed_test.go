@@ -37,6 +37,7 @@ func follow(t *testing.T, s *store.Store) *following {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	f := &following{roots: map[string]int{}, cancel: cancel, ended: make(chan struct{})}
+
 	go func() {
 		defer close(f.ended)
 		s.Feed().Follow(ctx, func(c feed.Changes) {
@@ -52,6 +53,7 @@ func follow(t *testing.T, s *store.Store) *following {
 			}
 		})
 	}()
+
 	t.Cleanup(func() { cancel(); <-f.ended })
 	storetest.Until(t, "following has begun", func() bool { _, polls := f.at(); return polls > 0 })
 	return f
@@ -86,6 +88,7 @@ func appendChange(t *testing.T, db *pgtest.DB, root string) pgx.Tx {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
+
 	if _, err := tx.Exec(t.Context(), "INSERT INTO actlog.change (root_plan_id, kinds) VALUES ($1, '{plan}')",
 		root); err != nil {
 		t.Fatal(err)
@@ -112,6 +115,7 @@ func since(t *testing.T, s *store.Store, cursor, root string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	roots := map[string]bool{}
 	for _, c := range changes {
 		roots[c.RootPlanID] = true
@@ -131,6 +135,7 @@ func TestGaps(t *testing.T) {
 	if start.Cursor == "" || start.Gaps != 0 {
 		t.Fatalf("at first: %+v", start)
 	}
+
 	early, gone := appendChange(t, db, "early"), appendChange(t, db, "gone")
 	storetest.Write(t, s, plan("later"))
 	storetest.Until(t, "the later change is delivered", func() bool { return f.times("later") == 1 })
@@ -138,6 +143,7 @@ func TestGaps(t *testing.T) {
 	if at.Gaps != 2 || at.Cursor != start.Cursor {
 		t.Errorf("%+v, want two gaps and still %s", at, start.Cursor)
 	}
+
 	finish(t, gone.Rollback)
 	storetest.Write(t, s, plan("more"))
 	storetest.Until(t, "more is delivered", func() bool { return f.times("more") == 1 })
@@ -147,9 +153,11 @@ func TestGaps(t *testing.T) {
 	if got := since(t, s, start.Cursor, ""); !slices.Equal(got, []string{"later", "more"}) {
 		t.Errorf("since the start: %q", got)
 	}
+
 	finish(t, early.Commit)
 	storetest.Until(t, "the early change is delivered", func() bool { return f.times("early") == 1 })
 	storetest.Until(t, "no gap is left", func() bool { at, _ := f.at(); return at.Gaps == 0 })
+
 	end, _ := f.at()
 	if got := since(t, s, end.Cursor, ""); len(got) > 0 {
 		t.Errorf("since the end: %q", got)
@@ -174,6 +182,7 @@ func TestFollowStartsDuringAWrite(t *testing.T) {
 	if at, _ := f.at(); at.Cursor != "" {
 		t.Errorf("there is a cursor that may be past a change that is not committed: %+v", at)
 	}
+
 	storetest.Write(t, s, plan("after"))
 	storetest.Until(t, "the other change is delivered", func() bool { return f.times("after") == 1 })
 	finish(t, slow.Commit)
@@ -191,6 +200,7 @@ func TestWritersOfAnotherDatabase(t *testing.T) {
 	s := storetest.OpenURL(t, db.URL)
 	appendChange(t, other, "elsewhere")
 	f := follow(t, s)
+
 	gone := appendChange(t, db, "gone")
 	storetest.Write(t, s, plan("p"))
 	storetest.Until(t, "it is delivered", func() bool { return f.times("p") == 1 })
@@ -209,6 +219,7 @@ func TestStaleCursors(t *testing.T) {
 	storetest.Write(t, s, plan("p"))
 	storetest.Until(t, "it is delivered", func() bool { return f.times("p") == 1 })
 	now, _ := f.at()
+
 	elsewhere := follow(t, storetest.OpenURL(t, pgtest.New(t).URL))
 	foreign, _ := elsewhere.at()
 	if _, err := s.Feed().Since(t.Context(), foreign.Cursor, ""); !errors.Is(err, feed.ErrStaleCursor) {
@@ -220,6 +231,7 @@ func TestStaleCursors(t *testing.T) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
+
 	// All changes up to now are swept. There is one more.
 	if _, err := db.Pool.Exec(t.Context(), "UPDATE actlog.change SET at = now() - interval '2 days'"); err != nil {
 		t.Fatal(err)
@@ -228,6 +240,7 @@ func TestStaleCursors(t *testing.T) {
 	if err := storetest.Upkeep(t, s, upkeep.Config{ChangeHours: 24}).Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+
 	if _, err := s.Feed().Since(t.Context(), start.Cursor, ""); !errors.Is(err, feed.ErrStaleCursor) {
 		t.Errorf("a cursor before a swept change: %v", err)
 	}
@@ -248,6 +261,7 @@ func TestFollowAfterLostConnections(t *testing.T) {
 		storetest.Write(t, s, plan(root))
 		storetest.Until(t, root+" is delivered", func() bool { return f.times(root) == 1 })
 	}
+
 	if f.losses() > 0 {
 		t.Error("the feed was taken for that of another database")
 	}
@@ -260,6 +274,7 @@ func TestFollowWithFewPrivileges(t *testing.T) {
 	storetest.Upkeep(t, storetest.OpenURL(t, db.URL), upkeep.Config{}) // adds partitions, which the role may not
 	s := storetest.OpenURL(t, storetest.WriterURL(t, db))
 	f := follow(t, s)
+
 	storetest.Write(t, s, plan("p"))
 	storetest.Until(t, "it is delivered", func() bool { return f.times("p") == 1 })
 	if at, _ := f.at(); at.Cursor == "" {
@@ -273,6 +288,7 @@ func TestNotifications(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	s := storetest.OpenURL(t, db.URL)
+
 	conn, err := pgx.Connect(t.Context(), db.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -281,10 +297,12 @@ func TestNotifications(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), "LISTEN actlog_change"); err != nil {
 		t.Fatal(err)
 	}
+
 	storetest.Write(t, s, plan("p"))
 	if _, err := conn.WaitForNotification(t.Context()); err != nil {
 		t.Error(err)
 	}
+
 	if err := s.DeletePlan(t.Context(), "p"); err != nil {
 		t.Fatal(err)
 	}
@@ -301,6 +319,7 @@ func TestWritesWithoutTheQueue(t *testing.T) {
 	s := storetest.OpenURL(t, db.URL)
 	root := record.NewPlanID()
 	f := follow(t, s)
+
 	storetest.Write(t, s, &record.Plan{
 		RootPlanID: root, CurrentPlanID: root, State: new(record.Failed), Exception: new("no"),
 	})
@@ -323,6 +342,7 @@ func TestFollowAfterAnOutage(t *testing.T) {
 		storetest.Write(t, s, plan(root))
 		storetest.Until(t, root+" is delivered", func() bool { return f.times(root) == 1 })
 	}
+
 	if f.losses() > 0 {
 		t.Error("the feed was taken for that of another database")
 	}
@@ -340,13 +360,16 @@ func TestFollowAfterAFailover(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	s := storetest.OpenURL(t, pair.URL, storetest.Patient)
 	f := follow(t, s)
+
 	pgtest.Exec(t, pair.Standby, "ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()")
 	pgtest.Exec(t, pair.Primary, "SET synchronous_commit = local", `DO $$ BEGIN
 		WHILE EXISTS (SELECT FROM pg_stat_replication) LOOP PERFORM pg_sleep(0.01); END LOOP;
 	END $$`, "INSERT INTO actlog.change (root_plan_id, kinds) SELECT 'lost', '{plan}' FROM generate_series(1, 100)")
 	storetest.Until(t, "what will be lost is delivered", func() bool { return f.times("lost") == 100 })
+
 	pair.Promote(t)
 	storetest.Write(t, s, plan("p"))
 	storetest.Until(t, "it is delivered, or all is read again", func() bool {

@@ -73,6 +73,7 @@ func (f *Feed) Follow(ctx context.Context, deliver func(Changes)) {
 				f.log.Warn("read change feed failed; it is tried again", "error", err)
 			}
 		}
+
 		if !more {
 			timer := time.NewTimer(pollEvery)
 			select {
@@ -123,12 +124,14 @@ func (f *follower) poll(ctx context.Context, deliver func(Changes)) (more bool, 
 	if err := f.checkEra(ctx); err != nil {
 		return false, err
 	}
+
 	var writers map[string]bool // read before the feed: what those that are gone wrote is visible to it
 	if len(f.missing) > 0 || f.unknown != nil {
 		if writers, err = f.writers(ctx); err != nil {
 			return false, err
 		}
 	}
+
 	rows, err := pg.Read(ctx, f.feed.db, func() ([]db.ChangeLookRow, error) {
 		return f.feed.queries.ChangeLook(ctx, f.feed.db, db.ChangeLookParams{
 			AfterSeq: f.seq, PageSize: pollRows, Missing: slices.Collect(maps.Keys(f.missing)),
@@ -140,6 +143,7 @@ func (f *follower) poll(ctx context.Context, deliver func(Changes)) (more bool, 
 	if f.feed.db.Primary() != f.primary { // the rows may be of a feed whose numbers mean something else
 		return true, nil
 	}
+
 	out := Changes{Lost: f.lost}
 	fresh, above := new(gap), 0
 	for _, r := range rows {
@@ -154,11 +158,14 @@ func (f *follower) poll(ctx context.Context, deliver func(Changes)) (more bool, 
 			out.Lag = max(out.Lag, time.Duration(r.AgeSeconds*float64(time.Second)))
 		}
 	}
+
 	f.closeGaps(writers, fresh)
 	if f.unknown != nil && f.unknown != fresh && f.unknown.closed(writers) {
 		f.unknown, out.Lost = nil, true
 	}
-	out.Cursor, out.Gaps, f.lost = f.cursor(), len(f.missing), false
+
+	out.Cursor, out.Gaps = f.cursor(), len(f.missing)
+	f.lost = false
 	f.polled = time.Now().Round(0) // the monotonic clock stops while the machine sleeps
 	deliver(out)
 	return above == pollRows, nil
@@ -171,10 +178,12 @@ func (f *follower) checkEra(ctx context.Context) error {
 	if !f.broken && !f.polled.IsZero() && !silent && f.primary == primary {
 		return nil
 	}
+
 	era, err := f.feed.era(ctx, f.feed.db)
 	if err != nil {
 		return err
 	}
+
 	if era != f.era || silent {
 		f.lost = f.lost || !f.polled.IsZero()
 		if err := f.start(ctx, era); err != nil {
@@ -216,6 +225,7 @@ func (f *follower) start(ctx context.Context, era string) error {
 	if err != nil {
 		return err
 	}
+
 	before, began := new(gap), time.Now()
 	for {
 		writers, err := f.writers(ctx)
@@ -226,6 +236,7 @@ func (f *follower) start(ctx context.Context, era string) error {
 			before = nil
 			break
 		}
+
 		if time.Since(began) > startPatience {
 			break
 		}
@@ -233,7 +244,9 @@ func (f *follower) start(ctx context.Context, era string) error {
 			return err
 		}
 	}
-	f.era, f.seq, f.missing, f.unknown = era, seq, map[int64]*gap{}, before
+
+	f.era, f.seq = era, seq
+	f.missing, f.unknown = map[int64]*gap{}, before
 	return nil
 }
 
@@ -281,6 +294,7 @@ func (f *Feed) Since(ctx context.Context, cursor, rootPlanID string) ([]Change, 
 			Code: record.CodeInvalidValue, Field: "after", Reason: "must be a cursor, the id of an event",
 		}
 	}
+
 	primary := f.reads.Primary()
 	era, err := f.era(ctx, f.reads)
 	if err != nil {
@@ -289,6 +303,7 @@ func (f *Feed) Since(ctx context.Context, cursor, rootPlanID string) ([]Change, 
 	if formatCursor(era, seq) != cursor {
 		return nil, ErrStaleCursor
 	}
+
 	params := db.ChangeSinceParams{AfterSeq: seq, Most: maxChangesSince + 1}
 	if rootPlanID != "" {
 		params.RootPlanID = &rootPlanID
@@ -299,6 +314,7 @@ func (f *Feed) Since(ctx context.Context, cursor, rootPlanID string) ([]Change, 
 	if err != nil {
 		return nil, err
 	}
+
 	// Read after the changes: what is there now was not swept before.
 	oldest, err := pg.Read(ctx, f.reads, func() (int64, error) { return f.queries.ChangeOldest(ctx, f.reads) })
 	if err != nil {
@@ -307,6 +323,7 @@ func (f *Feed) Since(ctx context.Context, cursor, rootPlanID string) ([]Change, 
 	if oldest == 0 || oldest > seq+1 || len(rows) > maxChangesSince || f.reads.Primary() != primary {
 		return nil, ErrStaleCursor
 	}
+
 	changes := make([]Change, len(rows))
 	for i, r := range rows {
 		changes[i] = Change{RootPlanID: r.RootPlanID, Kinds: r.Kinds, XID: uint32(r.Xid)}

@@ -25,6 +25,7 @@ func (r *Row) PastJSON() (text string, ok bool) {
 	if len(r.Past) == 0 {
 		return "", false
 	}
+
 	all := make([]map[string]any, len(r.Past))
 	number := attemptField(r.Change.Kind())
 	fields := Fields(r.Change.Kind())
@@ -36,6 +37,7 @@ func (r *Row) PastJSON() (text string, ok bool) {
 			if !f.Scoped || v.IsZero() {
 				continue
 			}
+
 			if t, ok := v.Interface().(*time.Time); ok {
 				members[f.Name] = t.UTC().Format(timeFormat)
 			} else {
@@ -45,11 +47,13 @@ func (r *Row) PastJSON() (text string, ok bool) {
 				revs[f.Name] = p.rev(f)
 			}
 		}
+
 		if len(revs) > 0 {
 			members[revsMember] = revs
 		}
 		all[i] = members
 	}
+
 	b, _ := json.Marshal(all) // texts and numbers
 	return string(b), true
 }
@@ -60,10 +64,12 @@ func ParsePast(k record.Kind, raw []byte) ([]*Row, error) {
 	if len(raw) == 0 {
 		return nil, nil
 	}
+
 	var all []map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &all); err != nil {
 		return nil, fmt.Errorf("read attempts: %w", err)
 	}
+
 	past := make([]*Row, len(all))
 	fields := Fields(k)
 	for i, members := range all {
@@ -74,12 +80,14 @@ func ParsePast(k record.Kind, raw []byte) ([]*Row, error) {
 				return nil, fmt.Errorf("read revisions of an attempt: %w", err)
 			}
 		}
+
 		for j := range fields {
 			f := &fields[j]
 			raw, ok := members[f.Name]
 			if !ok || !f.Scoped && f.Rule != Attempt {
 				continue
 			}
+
 			v := reflect.New(f.In(p.Change).Type().Elem())
 			if err := json.Unmarshal(raw, v.Interface()); err != nil {
 				return nil, fmt.Errorf("read %s of an attempt: %w", f.Name, err)
@@ -104,10 +112,12 @@ func AttemptOf(c record.Change) record.Attempt {
 	var state *record.State
 	switch c := c.(type) {
 	case *record.AgentExecution:
-		number, state, a.StartTime, a.EndTime, a.ErrorMessage, a.ErrorKind = c.Attempt, c.State, c.StartTime, c.EndTime,
-			c.ErrorMessage, c.ErrorKind
+		number, state = c.Attempt, c.State
+		a.StartTime, a.EndTime = c.StartTime, c.EndTime
+		a.ErrorMessage, a.ErrorKind = c.ErrorMessage, c.ErrorKind
 	case *record.ThinkAct:
-		number, state, a.ErrorMessage, a.ErrorKind = c.Attempt, c.State, c.ErrorMessage, c.ErrorKind
+		number, state = c.Attempt, c.State
+		a.ErrorMessage, a.ErrorKind = c.ErrorMessage, c.ErrorKind
 		a.StartTime, a.EndTime = c.ThinkStartTime, c.ThinkEndTime
 		if a.StartTime == nil {
 			a.StartTime = c.ActStartTime
@@ -116,15 +126,18 @@ func AttemptOf(c record.Change) record.Attempt {
 			a.EndTime = c.ActEndTime
 		}
 	case *record.ActTool:
-		number, state, a.StartTime, a.EndTime, a.ErrorMessage, a.ErrorKind = c.Attempt, c.State, c.StartTime, c.EndTime,
-			c.ErrorMessage, c.ErrorKind
+		number, state = c.Attempt, c.State
+		a.StartTime, a.EndTime = c.StartTime, c.EndTime
+		a.ErrorMessage, a.ErrorKind = c.ErrorMessage, c.ErrorKind
 	}
+
 	if number != nil {
 		a.Number = *number
 	}
 	if state != nil {
 		a.State = *state
 	}
+
 	if s := a.ErrorMessage; s != nil && len(*s) > record.MaxAttemptTextBytes-utf8.UTFMax { // see full
 		a.ErrorMessage, a.Truncated = new(Shorten(*s, record.MaxAttemptTextBytes)), append(a.Truncated, "errorMessage")
 	}
@@ -138,6 +151,7 @@ func PastAttempts(k record.Kind, raw []byte) ([]record.Attempt, error) {
 	if err != nil || past == nil {
 		return nil, err
 	}
+
 	all := make([]record.Attempt, len(past))
 	for i, p := range past {
 		all[i] = AttemptOf(p.Change)

@@ -32,6 +32,7 @@ func Clean(c record.Change) (record.Change, []string, error) {
 			cut = append(cut, f.Name)
 		}
 	}
+
 	for i := range fields {
 		switch f := &fields[i]; {
 		case f.counts:
@@ -40,6 +41,7 @@ func Clean(c record.Change) (record.Change, []string, error) {
 			f.In(out).SetZero()
 		}
 	}
+
 	if p, ok := out.(*record.Plan); ok {
 		if err := checkRelation(p); err != nil {
 			return nil, nil, err
@@ -55,6 +57,7 @@ func checkRelation(p *record.Plan) error {
 	invalid := func(field, reason string) error {
 		return &record.InvalidError{Code: record.CodeInvalidRelation, Field: field, Reason: reason}
 	}
+
 	switch {
 	case p.StartedBy != nil && !p.IsRoot():
 		return invalid("startedBy", "is for root plans; a sub-plan has parentPlanId and toolCallId")
@@ -81,6 +84,7 @@ func (f *Field) clean(v reflect.Value) (cut bool, err error) {
 	if v.Kind() == reflect.Pointer && v.IsNil() && !f.Required {
 		return false, nil
 	}
+
 	switch f.Type {
 	case Text:
 		return f.cleanText(v)
@@ -109,6 +113,7 @@ func (f *Field) checkInt(v reflect.Value) error {
 	if v.Kind() == reflect.Pointer {
 		v = v.Elem()
 	}
+
 	switch n := v.Int(); {
 	case n < f.min && f.min == 0:
 		return f.invalid("must not be negative")
@@ -141,6 +146,7 @@ func (f *Field) cleanText(v reflect.Value) (cut bool, err error) {
 	if v.Kind() == reflect.Pointer {
 		target = v.Elem()
 	}
+
 	s := sanitize(target.String())
 	optionalID := v.Kind() == reflect.Pointer && f.limit == record.MaxIDBytes && !f.cuts
 	if strings.TrimSpace(s) == "" {
@@ -152,6 +158,7 @@ func (f *Field) cleanText(v reflect.Value) (cut bool, err error) {
 			return false, nil
 		}
 	}
+
 	if f.values != nil && !slices.Contains(f.values, s) {
 		return false, f.invalid("must be one of %s", strings.Join(f.values, ", "))
 	}
@@ -160,10 +167,12 @@ func (f *Field) cleanText(v reflect.Value) (cut bool, err error) {
 			return false, f.invalid("must be a trace id: 32 hex digits, not all of them 0")
 		}
 	}
+
 	if f.limit > 0 && len(s) > f.limit {
 		if !f.cuts {
 			return false, f.invalid("must be at most %d bytes, not %d", f.limit, len(s))
 		}
+
 		cut = true
 		if f.limit < record.MaxTextBytes { // a name
 			s = Shorten(s, f.limit)
@@ -171,6 +180,7 @@ func (f *Field) cleanText(v reflect.Value) (cut bool, err error) {
 			s = ShortenText(s, f.limit)
 		}
 	}
+
 	if s == target.String() {
 		return cut, nil
 	}
@@ -200,10 +210,12 @@ func (f *Field) cleanTexts(v reflect.Value) (cut bool, err error) {
 	if v.IsNil() {
 		return false, nil
 	}
+
 	in := v.Interface().([]string)
 	if len(in) > record.MaxListItems {
 		in, cut = in[:record.MaxListItems], true
 	}
+
 	out := make([]string, len(in))
 	for i, s := range in {
 		out[i] = sanitize(s)
@@ -220,6 +232,7 @@ func (f *Field) cleanJSON(v reflect.Value) (cut bool, err error) {
 	if raw == nil {
 		return false, nil
 	}
+
 	out, err := cleanJSON(raw)
 	if err != nil {
 		return false, f.invalid("%s", err)
@@ -228,6 +241,7 @@ func (f *Field) cleanJSON(v reflect.Value) (cut bool, err error) {
 		v.SetZero()
 		return false, nil
 	}
+
 	switch {
 	case f.shape == "startedBy":
 		return false, f.cleanStartedBy(v, out)

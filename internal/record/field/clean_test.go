@@ -46,6 +46,7 @@ func TestCutAtCharacterBoundary(t *testing.T) {
 			p, cut := mustCleanPlan(t, func(p *record.Plan) { p.Name = &name })
 			got := *p.Name
 			fits := len(name) <= record.MaxIDBytes
+
 			if !strings.HasPrefix(name, got) || len(got) > record.MaxIDBytes || !fits &&
 				len(got) <= record.MaxIDBytes-len(char) || strings.ContainsRune(got, '\uFFFD') {
 				t.Errorf("kept %d bytes of %q", len(got), char)
@@ -55,6 +56,7 @@ func TestCutAtCharacterBoundary(t *testing.T) {
 			}
 		}
 	}
+
 	if got := field.Shorten("日", 2); got != "" {
 		t.Errorf("shortened to %q", got)
 	}
@@ -76,6 +78,7 @@ func TestCutTextStaysJSON(t *testing.T) {
 			}
 			return *c.(*record.ThinkAct).ThinkInput, cut
 		}
+
 		got, cut := clean(sent)
 		if len(got) != record.MaxTextBytes || !loosejson.Valid(got) || !strings.Contains(got, `"Which lamp is it?"`) ||
 			!slices.Equal(cut, []string{"thinkInput"}) {
@@ -99,6 +102,7 @@ func TestCleanCopies(t *testing.T) {
 			TraceID:   new(" "),
 			StartTime: new(start), Metadata: json.RawMessage(`{ "d": "\u0000" }`)}
 	}
+
 	p := newPlan()
 	c, _, err := field.Clean(p)
 	if err != nil {
@@ -107,6 +111,7 @@ func TestCleanCopies(t *testing.T) {
 	if diff := cmp.Diff(newPlan(), p); diff != "" {
 		t.Errorf("the caller's change (-before +after):\n%s", diff)
 	}
+
 	want := &record.Plan{RootPlanID: "a\uFFFD", CurrentPlanID: "a\uFFFD", Title: new("b\uFFFD"), Tags: []string{"c\uFFFD"},
 		StartTime: new(time.Date(2026, 11, 20, 11, 0, 0, 0, time.UTC)), Metadata: json.RawMessage(`{"d":"\ufffd"}`)}
 	if diff := cmp.Diff(record.Change(want), c); diff != "" {
@@ -142,6 +147,7 @@ func TestJSONIsRepaired(t *testing.T) {
 	} {
 		p, cut, err := cleanPlan(func(p *record.Plan) { p.Metadata = json.RawMessage(sent) })
 		var invalid *record.InvalidError
+
 		switch {
 		case want == "":
 			if !errors.As(err, &invalid) || invalid.Code != record.CodeInvalidValue || invalid.Field != "metadata" {
@@ -165,6 +171,7 @@ func TestLongJSON(t *testing.T) {
 	for _, filling := range []string{"x", `\"`, "<", "日"} {
 		sent := `{"a":"` + strings.Repeat(filling, record.MaxTextBytes/len(filling)) + `"}`
 		p, cut := mustCleanPlan(t, func(p *record.Plan) { p.Metadata = json.RawMessage(sent) })
+
 		var kept string
 		if err := json.Unmarshal(p.Metadata, &kept); err != nil || !strings.HasPrefix(sent, kept) ||
 			len(kept) < record.MaxTextBytes/8 {
@@ -198,6 +205,7 @@ func TestListsAreCut(t *testing.T) {
 	if len(p.Tags) != record.MaxListItems || !slices.Equal(cut, []string{"tags"}) {
 		t.Errorf("%d tags, cut %q", len(p.Tags), cut)
 	}
+
 	p, cut = mustCleanPlan(t, func(p *record.Plan) { p.Tags = []string{strings.Repeat("é", 200), "b"} })
 	if len(p.Tags[0]) != 254 || !slices.Equal(cut, []string{"tags"}) {
 		t.Errorf("a tag of %d bytes, cut %q", len(p.Tags[0]), cut)
@@ -237,6 +245,7 @@ func TestCharactersAreCountedBeforeCut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	got := c.(*record.ThinkAct)
 	if *got.ThinkInputChars != record.MaxTextBytes || got.ThinkOutputChars != nil ||
 		!slices.Equal(cut, []string{"thinkInput"}) {
@@ -249,6 +258,7 @@ func TestCharactersAreCountedBeforeCut(t *testing.T) {
 func TestStillCut(t *testing.T) {
 	t.Parallel()
 	all := []string{"title", "name", "tags", "metadata", "summary"}
+
 	for name, tt := range map[string]struct {
 		plan record.Plan
 		want []string
@@ -270,6 +280,7 @@ func TestStillCut(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
+
 	if got := field.StillCut(&record.Plan{Name: new(strings.Repeat("x", 255))}, nil); len(got) != 0 {
 		t.Errorf("StillCut of a plan that was never cut: %q", got)
 	}
@@ -285,6 +296,7 @@ func TestImplausibleValues(t *testing.T) {
 		set(p)
 		return p
 	}
+
 	traced := func(id string) record.Change { return plan(func(p *record.Plan) { p.TraceID = &id }) }
 	begun := func(year int) record.Change {
 		return plan(func(p *record.Plan) { p.StartTime = new(time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)) })
@@ -295,6 +307,7 @@ func TestImplausibleValues(t *testing.T) {
 	source := func(score float64) record.Change {
 		return &record.Source{RootPlanID: "p", PlanID: "p", SourceID: "s", RelevanceScore: &score}
 	}
+
 	for _, tt := range []struct {
 		field    string
 		ok, fail []record.Change
@@ -327,6 +340,7 @@ func TestImplausibleValues(t *testing.T) {
 				t.Errorf("%s: %v", tt.field, err)
 			}
 		}
+
 		for i, c := range tt.fail {
 			var invalid *record.InvalidError
 			if _, _, err := field.Clean(c); !errors.As(err, &invalid) || invalid.Field != tt.field ||
@@ -359,6 +373,7 @@ func TestStartedBy(t *testing.T) {
 	} {
 		p, cut, err := cleanPlan(func(p *record.Plan) { p.StartedBy = json.RawMessage(test.in) })
 		var invalid *record.InvalidError
+
 		switch {
 		case test.wrong != "":
 			if !errors.As(err, &invalid) || invalid.Field != "startedBy" || !strings.Contains(invalid.Reason, test.wrong) {

@@ -64,6 +64,7 @@ func (r *Row) overfill(f *Field, c record.Change) {
 			r.Contents = append(r.Contents, more)
 			break
 		}
+
 		s, _ := f.Text(c)
 		v.Set(reflect.ValueOf(new(s + overflow)).Convert(v.Type()))
 	case Texts:
@@ -78,6 +79,7 @@ func (r *Row) overfill(f *Field, c record.Change) {
 		}
 		v.Set(reflect.ValueOf(list))
 	}
+
 	// JSON that was cut is a string already, see wasCut.
 	if out, ok := c.(*record.ThinkAct); ok {
 		from := r.Change.(*record.ThinkAct)

@@ -44,6 +44,7 @@ func (r *Row) ownChanges(whole record.Change) []record.Change {
 		parts = append(parts, &exportPart{change: r.skeleton(rev, whole), rev: rev, bytes: bytes})
 		return parts[len(parts)-1].change
 	}
+
 	fields := Fields(r.Change.Kind())
 	cut := StillCut(r.Change, r.Cut)
 	for i := range fields {
@@ -53,6 +54,7 @@ func (r *Row) ownChanges(whole record.Change) []record.Change {
 			if f.Parts != nil { // the same, whether it was read whole or as it is kept
 				bytes = f.limit
 			}
+
 			c := at(r.rev(f), bytes)
 			f.In(c).Set(v)
 			if parts, ok := f.kept(r.Change); ok {
@@ -63,10 +65,12 @@ func (r *Row) ownChanges(whole record.Change) []record.Change {
 			}
 		}
 	}
+
 	if len(parts) == 0 {
 		at(NoRevision, 0)
 	}
 	slices.SortStableFunc(parts, func(a, b *exportPart) int { return cmp.Compare(a.rev, b.rev) })
+
 	changes := make([]record.Change, len(parts))
 	for i, p := range parts {
 		changes[i] = p.change
@@ -90,6 +94,7 @@ type exportPart struct {
 func (r *Row) skeleton(rev int64, whole record.Change) record.Change {
 	c := record.New(r.Change.Kind())
 	fields := Fields(c.Kind())
+
 	for i := range fields {
 		switch f := &fields[i]; {
 		case f.Role == Revision && rev != NoRevision:
@@ -107,6 +112,7 @@ func textBytes(v reflect.Value) (n int) {
 	if v.Kind() == reflect.Pointer {
 		v = v.Elem()
 	}
+
 	switch v.Kind() {
 	case reflect.String:
 		return v.Len()

@@ -49,6 +49,7 @@ func TestChangesRestoreRow(t *testing.T) {
 					}
 					return r
 				}
+
 				rows := []*field.Row{}
 				for range rapid.IntRange(1, 4).Draw(rt, "rows") {
 					rows = append(rows, drawSome("without revision"))
@@ -56,6 +57,7 @@ func TestChangesRestoreRow(t *testing.T) {
 				row, later := fold(rows...), drawSome("later without revision")
 				exported := newRows(t, row.Changes())
 				exported = rapid.Permutation(exported).Draw(rt, "order")
+
 				check := func(how string, want, got *field.Row) {
 					want, got = normalized(want), normalized(got)
 					for _, r := range []*field.Row{want, got} {
@@ -68,6 +70,7 @@ func TestChangesRestoreRow(t *testing.T) {
 						rt.Fatalf("%s (-row +its changes):\n%s", how, diff)
 					}
 				}
+
 				check("nothing on record", row, fold(exported...))
 				check("the row on record", row, fold(slices.Insert(slices.Clone(exported), 0, row)...))
 				check("a later change", fold(row, later), fold(append(slices.Clone(exported), later)...))
@@ -100,17 +103,21 @@ func TestCutValuesAreCutAgain(t *testing.T) {
 	cycle := record.ThinkAct{RootPlanID: "p", StepID: "s"}
 	artifact := record.Artifact{RootPlanID: "p", PlanID: "p", Name: "a"}
 	changes := map[string]record.Change{}
+
 	for shift := range 4 {
 		for _, char := range []string{"x", "é", "日", "🔑"} {
 			c := cycle
-			c.ThinkInput, c.ThinkOutput, c.OutputCharCount = long(shift, char), long(shift, char), new(int64(7))
+			c.ThinkInput, c.ThinkOutput = long(shift, char), long(shift, char)
+			c.OutputCharCount = new(int64(7))
 			changes["cycle of "+char+strings.Repeat("-", shift)] = &c
+
 			p := plan
 			p.Name = new(strings.Repeat("-", shift) + strings.Repeat(char, 300))
 			p.Tags = []string{"short", *p.Name}
 			changes["plan of "+char+strings.Repeat("-", shift)] = &p
 		}
 	}
+
 	tags, metadata := plan, plan
 	tags.Tags = slices.Repeat([]string{"t"}, record.MaxListItems+1)
 	changes["many tags"] = &tags
@@ -124,6 +131,7 @@ func TestCutValuesAreCutAgain(t *testing.T) {
 		a.Value = value
 		changes[name] = &a
 	}
+
 	for name, c := range changes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -131,10 +139,12 @@ func TestCutValuesAreCutAgain(t *testing.T) {
 			if len(row.Cut) == 0 {
 				t.Fatal("nothing was cut")
 			}
+
 			restored := fold(newRows(t, row.Changes())...)
 			if diff := cmp.Diff(row.Cut, restored.Cut); diff != "" {
 				t.Errorf("names of cut fields (-row +its changes):\n%s", diff)
 			}
+
 			for _, r := range []*field.Row{row, restored} {
 				if c, ok := r.Change.(*record.ThinkAct); ok { // a count that was sent wins
 					c.ThinkInputChars, c.InputCharCount = nil, stdcmp.Or(c.InputCharCount, c.ThinkInputChars)
@@ -159,6 +169,7 @@ func TestWholeStringIsNotTakenForCut(t *testing.T) {
 			t.Errorf("%.10s: cut %q, %v", text, cut, err)
 		}
 	}
+
 	if _, _, err := field.Clean(&record.Plan{
 		RootPlanID: "p", CurrentPlanID: "p", Metadata: json.RawMessage(`"{\"a\":"`),
 	}); err == nil {
@@ -175,6 +186,7 @@ func TestLargeTextsAreSplit(t *testing.T) {
 		RootPlanID: "p", StepID: "s", Rev: new(int64(3)), State: new(record.Completed), ThinkInput: &text,
 		ThinkOutput: &text, ActionDescription: &text, ActionResult: &text, ErrorMessage: &text,
 	})
+
 	changes := row.Changes()
 	if len(changes) != 3 {
 		t.Errorf("%d changes", len(changes))

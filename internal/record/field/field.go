@@ -160,10 +160,12 @@ var tables = func() map[record.Kind]*kindTable {
 			if f.Alias != "" {
 				t.byName[f.Alias] = i
 			}
+
 			t.revisions = max(t.revisions, f.Rev)
 			if f.Rule == Attempt {
 				t.attempt = &t.fields[i]
 			}
+
 			if f.Searched {
 				t.searched = append(t.searched, &t.fields[i])
 			}
@@ -230,17 +232,20 @@ func readTags(k record.Kind) []Field {
 	if t.NumField() > MaxFields {
 		panic(fmt.Sprintf("field: kind %s has %d fields; statements can name %d", k, t.NumField(), MaxFields))
 	}
+
 	fields := make([]Field, t.NumField())
 	revisions := 0
 	for i := range fields {
 		f := &fields[i]
 		name, options, _ := strings.Cut(t.Field(i).Tag.Get("record"), ",")
 		*f = Field{Name: name, Column: snake(name), Type: typeOf(t.Field(i).Type), index: i}
+
 		for option := range strings.SplitSeq(options, ",") {
 			option, value, _ := strings.Cut(option, "=")
 			switch option {
 			case "key":
-				f.Key, f.Required, f.Rule, f.limit = true, f.Type == Text, Fixed, record.MaxIDBytes
+				f.Key, f.Required = true, f.Type == Text
+				f.Rule, f.limit = Fixed, record.MaxIDBytes
 			case "required":
 				f.Required = true
 			case "id":
@@ -252,7 +257,8 @@ func readTags(k record.Kind) []Field {
 			case "enum":
 				f.values = enums[t.Field(i).Type.Elem()]
 			case "json", "object", "stringMaps":
-				f.shape, f.limit, f.cuts = option, record.MaxTextBytes, true
+				f.shape = option
+				f.limit, f.cuts = record.MaxTextBytes, true
 			case "startedBy":
 				f.shape, f.limit = option, maxStartedBy
 			case "anyJSON":
@@ -284,7 +290,8 @@ func readTags(k record.Kind) []Field {
 			case "with":
 				f.With = named(fields[:i], value)
 			case "revision":
-				f.Role, f.Rule, f.Column = Revision, Fixed, ""
+				f.Role, f.Rule = Revision, Fixed
+				f.Column = ""
 			case "once":
 				f.Role = Once
 			case "heartbeat":
@@ -306,6 +313,7 @@ func readTags(k record.Kind) []Field {
 				panic(fmt.Sprintf("field: unknown option %q of field %s.%s", option, k, name))
 			}
 		}
+
 		if f.Shown == "" {
 			f.Shown = f.Column
 		}
@@ -349,9 +357,11 @@ func typeOf(t reflect.Type) Type {
 	if t == reflect.TypeFor[json.RawMessage]() {
 		return JSON
 	}
+
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
+
 	switch {
 	case t == reflect.TypeFor[time.Time]():
 		return Time

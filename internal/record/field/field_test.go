@@ -35,9 +35,11 @@ func TestPlacesOfFields(t *testing.T) {
 			}
 			lines[f.Rev-1] = fmt.Sprintf("%s %d %s", kind, f.Rev, f.Name)
 		}
+
 		places[kind] = lines
 		text.WriteString(strings.Join(lines, "\n") + "\n")
 	}
+
 	if *update {
 		if err := os.WriteFile(golden, []byte(text.String()), 0o644); err != nil {
 			t.Fatal(err)
@@ -47,6 +49,7 @@ func TestPlacesOfFields(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for line := range strings.Lines(string(want)) {
 		line = strings.TrimSpace(line)
 		kind, _, _ := strings.Cut(line, " ")

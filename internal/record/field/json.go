@@ -22,6 +22,7 @@ func cleanJSON(raw []byte) (json.RawMessage, error) {
 	if err := CheckDepth(raw); err != nil {
 		return nil, err
 	}
+
 	var b bytes.Buffer
 	if err := json.Compact(&b, bytes.ToValidUTF8(raw, []byte(replacement))); err != nil {
 		return nil, errors.New("must be valid JSON")
@@ -70,6 +71,7 @@ func checkNumbers(raw []byte) error {
 			for end < len(raw) && bytes.IndexByte([]byte("+-.eE0123456789"), raw[end]) >= 0 {
 				end++
 			}
+
 			if f, err := strconv.ParseFloat(string(raw[i:end]), 64); err != nil || math.IsInf(f, 0) {
 				return fmt.Errorf("holds the number %.40s, which is out of range", raw[i:end])
 			}
@@ -85,6 +87,7 @@ func replaceEscapes(raw []byte) []byte {
 	if !bytes.Contains(raw, []byte(`\u`)) {
 		return raw
 	}
+
 	out := make([]byte, 0, len(raw))
 	for i := 0; i < len(raw); i++ {
 		if raw[i] != '\\' {
@@ -96,6 +99,7 @@ func replaceEscapes(raw []byte) []byte {
 			i++
 			continue
 		}
+
 		r := hex4(raw[i+2:])
 		switch {
 		case r == 0:

@@ -15,6 +15,7 @@ func (r *Row) CutTexts(z content.Sizes) {
 		if !ok || !z.Cuts(text) {
 			continue
 		}
+
 		parts, contents := z.CutText(text)
 		f.In(r.Change).Set(reflect.ValueOf(new(content.Mark(text))))
 		f.Parts.In(r.Change).Set(reflect.ValueOf(content.Bytes(parts)))

@@ -36,11 +36,13 @@ func NewRow(c record.Change) (*Row, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	r := &Row{Change: clean, Cut: cut}
 	rev := clean.Revision()
 	if rev == nil {
 		return r, nil
 	}
+
 	r.Revs = noRevisions(clean.Kind())
 	fields := Fields(clean.Kind())
 	for i := range fields {
@@ -71,11 +73,13 @@ func (r *Row) Learn(later *Row) {
 	if r.Revs == nil && later.Revs != nil {
 		r.Revs = noRevisions(r.Change.Kind())
 	}
+
 	for i := range fields {
 		f := &fields[i]
 		if f.Rule == Fixed || f.Scoped && attempts < 0 {
 			continue
 		}
+
 		old, new := f.In(r.Change), f.In(later.Change)
 		if f.Scoped && attempts > 0 {
 			old.Set(new)
@@ -84,6 +88,7 @@ func (r *Row) Learn(later *Row) {
 			}
 			continue
 		}
+
 		if f.Rule == Follows || !r.takes(f, later) { // Follows is copied with its field, below
 			continue
 		}
@@ -97,6 +102,7 @@ func (r *Row) Learn(later *Row) {
 			}
 		}
 	}
+
 	r.addCut(later.Cut)
 	r.Contents = append(r.Contents, later.Contents...)
 }
@@ -147,6 +153,7 @@ func (r *Row) ownAttempt() *Row {
 		if !f.Key && !f.Scoped || v.IsZero() {
 			continue
 		}
+
 		f.In(p.Change).Set(v)
 		said = said || f.Scoped
 		if f.Rev > 0 && r.rev(f) != NoRevision {
@@ -156,6 +163,7 @@ func (r *Row) ownAttempt() *Row {
 			p.Revs[f.Rev-1] = r.rev(f)
 		}
 	}
+
 	if !said {
 		return nil
 	}
@@ -180,6 +188,7 @@ func (r *Row) addPast(p *Row) {
 	if p == nil {
 		return
 	}
+
 	i, found := slices.BinarySearchFunc(r.Past, p, func(at, p *Row) int { return p.compareAttempts(at) })
 	if found {
 		r.Past[i].Learn(p)
@@ -198,6 +207,7 @@ func (r *Row) takes(f *Field, later *Row) bool {
 	case old.IsZero():
 		return true
 	}
+
 	order := f.compare(new, old)
 	switch f.Rule {
 	case Least:
@@ -209,6 +219,7 @@ func (r *Row) takes(f *Field, later *Row) bool {
 			return c > 0
 		}
 	}
+
 	switch newRev, oldRev := later.rev(f), r.rev(f); {
 	case newRev == NoRevision:
 		return order != 0
@@ -242,6 +253,7 @@ func (f *Field) compare(a, b reflect.Value) int {
 	if a.Kind() == reflect.Pointer {
 		a, b = a.Elem(), b.Elem()
 	}
+
 	switch f.Type {
 	case Int:
 		return cmp.Compare(a.Int(), b.Int())
@@ -270,12 +282,14 @@ func (r *Row) Replace(before, now *Row) *Row {
 	if len(out.Past) > 0 && attempt(attemptField(r.Change.Kind()), out.Past[0].Change) == 1 {
 		scoped = out.Past[0]
 	}
+
 	value := func(row *Row, f *Field) reflect.Value {
 		if row == nil {
 			return reflect.Zero(f.In(r.Change).Type())
 		}
 		return f.In(row.Change)
 	}
+
 	fields := Fields(r.Change.Kind())
 	for i := range fields {
 		f := &fields[i]
@@ -286,6 +300,7 @@ func (r *Row) Replace(before, now *Row) *Row {
 		if f.Rule == Fixed {
 			continue
 		}
+
 		from, to := r, out
 		if f.Scoped {
 			from, to = scoped, scoped
@@ -294,6 +309,7 @@ func (r *Row) Replace(before, now *Row) *Row {
 			f.In(to.Change).Set(value(now, f))
 		}
 	}
+
 	if scoped != out {
 		scoped.shortenTexts()
 	}

@@ -32,6 +32,7 @@ func drawRow(t *rapid.T, kind record.Kind) *field.Row {
 		f := &field.Fields(kind)[i]
 		v := f.In(c)
 		n := rapid.IntRange(0, 3).Draw(t, f.Name)
+
 		switch {
 		case f.Name == "rev":
 			v.Set(reflect.ValueOf(new(int64(n))))
@@ -48,11 +49,13 @@ func drawRow(t *rapid.T, kind record.Kind) *field.Row {
 			kind == record.KindPlan:
 			continue
 		}
+
 		set := func(value any) {
 			p := reflect.New(v.Type().Elem())
 			p.Elem().Set(reflect.ValueOf(value).Convert(v.Type().Elem()))
 			v.Set(p)
 		}
+
 		switch {
 		case f.Rule == field.Forward:
 			set(rapid.SampledFrom(record.States(kind)).Draw(t, "state"))
@@ -104,6 +107,7 @@ func normalized(r *field.Row) *field.Row {
 	if len(r.Cut) == 0 {
 		r.Cut = nil
 	}
+
 	for i, p := range r.Past {
 		r.Past[i] = normalized(p)
 		if len(p.Revs) > 0 && slices.Max(p.Revs) == field.NoRevision {
@@ -126,11 +130,13 @@ func TestLearnInAnyOrder(t *testing.T) {
 					rows = append(rows, drawRow(t, kind))
 				}
 				want := normalized(fold(rows...))
+
 				check := func(how string, got *field.Row) {
 					if diff := cmp.Diff(want, normalized(got)); diff != "" {
 						t.Fatalf("%s (-once, in order +%[1]s):\n%s", how, diff)
 					}
 				}
+
 				check("in another order", fold(rapid.Permutation(rows).Draw(t, "order")...))
 				check("twice", fold(slices.Concat(rows, rows)...))
 				cut := rapid.IntRange(1, len(rows)-1).Draw(t, "cut")
@@ -161,6 +167,7 @@ func TestLearnKeepsArgument(t *testing.T) {
 		a, b := drawRow(t, kind), drawRow(t, kind)
 		before := b.Clone()
 		a.Clone().Learn(b)
+
 		if diff := cmp.Diff(before, b); diff != "" {
 			t.Fatalf("(-before +after):\n%s", diff)
 		}
@@ -175,6 +182,7 @@ func TestLaterWinsWithoutRevisions(t *testing.T) {
 		p.RootPlanID, p.CurrentPlanID = "p", "p"
 		return newRow(t, &p)
 	}
+
 	got := fold(row(record.Plan{Title: new("z"), Summary: new("kept"), State: new(record.Failed)}),
 		row(record.Plan{Title: new("a"), State: new(record.Running)}),
 		row(record.Plan{State: new(record.Completed)}), row(record.Plan{State: new(record.Interrupted)}))

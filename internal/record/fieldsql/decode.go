@@ -38,6 +38,7 @@ type target struct{ column, into, field int }
 // named so. done is called when a row is decoded. Both may end the reading with an error.
 func (r *Read) Rows(rows pgx.Rows, into func(kind record.Kind) ([]any, error), done func() error) error {
 	defer rows.Close()
+
 	var d decoder
 	var named bool
 	var kind, last record.Kind
@@ -48,6 +49,7 @@ func (r *Read) Rows(rows pgx.Rows, into func(kind record.Kind) ([]any, error), d
 			d = decoder{columns: rows.FieldDescriptions(), types: rows.TypeMap()}
 			named = len(d.columns) > 0 && d.columns[0].Name == "kind"
 		}
+
 		raw := rows.RawValues()
 		if named && string(raw[0]) != string(kind) {
 			kind = record.Kind(raw[0])
@@ -56,6 +58,7 @@ func (r *Read) Rows(rows pgx.Rows, into func(kind record.Kind) ([]any, error), d
 		if err != nil {
 			return err
 		}
+
 		structs = structs[:0]
 		for _, p := range pointers {
 			structs = append(structs, reflect.ValueOf(p).Elem())
@@ -63,6 +66,7 @@ func (r *Read) Rows(rows pgx.Rows, into func(kind record.Kind) ([]any, error), d
 		if first || kind != last {
 			targets, last = r.targetsOf(kind, d.columns, structs), kind
 		}
+
 		if err := d.decode(raw, targets, structs); err != nil {
 			return err
 		}
@@ -79,6 +83,7 @@ func (r *Read) targetsOf(kind record.Kind, columns []pgconn.FieldDescription, st
 	if known, ok := r.targets.Load(kind); ok {
 		return known.([]target)
 	}
+
 	var targets []target
 	for column, c := range columns {
 		for into, s := range structs {
@@ -111,6 +116,7 @@ func fieldOf(t reflect.Type, column string) (place int, ok bool) {
 		}
 		return 0, false
 	}
+
 	name := strings.ReplaceAll(column, "_", "")
 	for i := range t.NumField() {
 		if f := t.Field(i); f.IsExported() && strings.EqualFold(f.Name, name) {
@@ -139,6 +145,7 @@ func (d *decoder) decode(raw [][]byte, targets []target, structs []reflect.Value
 	}
 	d.row.Reset()
 	d.row.Grow(size)
+
 	for _, t := range targets {
 		if b := raw[t.column]; b != nil {
 			if err := d.set(structs[t.into].Field(t.field), b, &d.columns[t.column]); err != nil {
@@ -199,9 +206,11 @@ func (d *decoder) set(to reflect.Value, raw []byte, c *pgconn.FieldDescription) 
 			return nil
 		}
 	}
+
 	if err := d.types.Scan(c.DataTypeOID, c.Format, raw, p); err != nil {
 		return fmt.Errorf("column %s: %w", c.Name, err)
 	}
+
 	switch t := p.(type) {
 	case *time.Time:
 		*t = t.UTC()
@@ -217,6 +226,7 @@ func byteaArray(raw []byte) (values [][]byte, ok bool) {
 	if len(raw) < head || binary.BigEndian.Uint32(raw) != 1 || binary.BigEndian.Uint32(raw[4:]) != 0 {
 		return nil, false
 	}
+
 	values = make([][]byte, 0, binary.BigEndian.Uint32(raw[12:]))
 	for rest := slices.Clone(raw[head:]); len(rest) >= 4; {
 		n := binary.BigEndian.Uint32(rest)

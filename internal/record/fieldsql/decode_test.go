@@ -21,6 +21,7 @@ func TestFailedBatch(t *testing.T) {
 		got = read.Rows(rows, func(record.Kind) ([]any, error) { return []any{new(record.ThinkAct)}, nil }, nil)
 		return got
 	})
+
 	if err := pgtest.New(t).Pool.SendBatch(t.Context(), &q).Close(); err == nil || got == nil {
 		t.Errorf("the batch returned %v, its rows %v", err, got)
 	}

@@ -36,6 +36,7 @@ func TestEveryShape(t *testing.T) {
 					t.Errorf("%+v takes %d parameters, want %d", what, got, params)
 				}
 			}
+
 			table := fieldsql.TableOf(k)
 			for _, shape := range shapesOf(k) {
 				alwaysUpdated := k == record.KindPlan || k == record.KindAgentExecution && !shape.Grows // even if only keys are set
@@ -45,6 +46,7 @@ func TestEveryShape(t *testing.T) {
 						params++
 					}
 				}
+
 				sql := fieldsql.Merge(k, shape)
 				prepare(shape, sql, params)
 				keysOnly := len(shape.Named(k)) == len(fieldsql.Shape{}.Named(k)) && !shape.Cut
@@ -52,6 +54,7 @@ func TestEveryShape(t *testing.T) {
 					t.Errorf("%+v: wrong action on conflict:\n%s", shape, sql)
 				}
 			}
+
 			if table.Parted { // a kind that spans make rows of
 				params := len(fieldsql.TraceShape(k).Named(k)) + 2
 				for _, has := range []bool{fieldsql.TraceShape(k).Past(k), k == record.KindPlan} {
@@ -64,10 +67,12 @@ func TestEveryShape(t *testing.T) {
 					prepare("replace, growing", fieldsql.Replace(k, true), params+1)
 				}
 			}
+
 			keys := len(fieldsql.Keys(k)) + 1
 			prepare("latest tool", fieldsql.LatestTool, 3)
 			prepare("remove calls", fieldsql.RemoveCalls, 6)
 			prepare("by key", fieldsql.ByKey(k), keys)
+
 			params := 1
 			if table.Partitioned {
 				params++
@@ -75,12 +80,14 @@ func TestEveryShape(t *testing.T) {
 			prepare("export", fieldsql.Export(k, true), params)
 			prepare("export of contents once", fieldsql.Export(k, false), params)
 			prepare("contents", fieldsql.Contents(), 2)
+
 			page := fieldsql.Page{
 				Kind: k, Where: "t.root_plan_id = $1::text", Order: []string{fieldsql.Keys(k)[0].SQL}, Limit: "$2::integer",
 				Bytes: "1000",
 			}
 			prepare("page", "SELECT "+fieldsql.Select(fieldsql.Readable(k, "i"))+" FROM ("+page.SQL()+") AS i ORDER BY i.place",
 				2)
+
 			var sections []fieldsql.Section
 			for _, other := range append([]record.Kind{k}, record.Kinds...) { // the first section sets the types
 				sections = append(sections, fieldsql.Section{
@@ -100,6 +107,7 @@ func shapesOf(k record.Kind) []fieldsql.Shape {
 	for i := range field.Fields(k) {
 		shapes = append(shapes, fieldsql.Shape{Fields: 1 << i, Revs: i%2 == 0, Reopens: i%3 == 0})
 	}
+
 	r := rand.New(rand.NewPCG(1, uint64(len(shapes))))
 	for range 40 {
 		shapes = append(shapes, fieldsql.Shape{
@@ -107,6 +115,7 @@ func shapesOf(k record.Kind) []fieldsql.Shape {
 			Reopens: r.IntN(2) == 0,
 		})
 	}
+
 	if fieldsql.TableOf(k).Parted && k != record.KindPlan {
 		for _, shape := range shapes {
 			shape.Placed = true
@@ -122,6 +131,7 @@ func shapesOf(k record.Kind) []fieldsql.Shape {
 // follow them. If it may reopen a row, it also names what an attempt resets.
 func TestNamed(t *testing.T) {
 	t.Parallel()
+
 	for _, tt := range []struct {
 		kind    record.Kind
 		set     string
@@ -148,6 +158,7 @@ func TestNamed(t *testing.T) {
 				shape.Fields |= 1 << i
 			}
 		}
+
 		var got []string
 		for _, f := range shape.Named(tt.kind) {
 			got = append(got, f.Name)

@@ -29,6 +29,7 @@ func Union(sections ...Section) string {
 			}
 		}
 	}
+
 	parts := make([]string, len(sections))
 	for i, section := range sections {
 		columns := make([]Column, len(all))
@@ -41,6 +42,7 @@ func Union(sections ...Section) string {
 				columns[j].SQL = section.Columns[own].SQL
 			}
 		}
+
 		parts[i] = fmt.Sprintf("SELECT\n    '%s'::text AS kind,\n    %s\n%s", section.Kind, Select(columns), section.From)
 	}
 	return strings.Join(parts, "\nUNION ALL\n")
@@ -80,6 +82,7 @@ func Written(k record.Kind, whole bool, truncated, rest string) string {
 			columns = append(columns, "r."+f.Column)
 		}
 	}
+
 	columns = append(columns, truncated+" AS truncated", "r.revs")
 	if field.HasAttempts(k) {
 		columns = append(columns, "r.attempts")
@@ -96,6 +99,7 @@ func Export(k record.Kind, whole bool) string {
 	if table.Partitioned {
 		where += " AND r.part = $2::date"
 	}
+
 	order := list(keys(k)[1:], ", ", func(key string) string { return "r." + key })
 	if k == record.KindPlan {
 		order = "r.current_plan_id <> r.root_plan_id, " + order
@@ -150,6 +154,7 @@ func (p Page) SQL() string {
 	if field.HasAttempts(p.Kind) {
 		sizes = append(sizes, "COALESCE(octet_length(t.attempts::text), 0)")
 	}
+
 	order := strings.Join(p.Order, ", ")
 	return fmt.Sprintf(`SELECT y.*
 FROM (

@@ -61,6 +61,7 @@ func rollUpJoin(part string, latest bool) string {
         `+latestTool(part)+`
     ) AS l ON true`
 	}
+
 	sums := func(k record.Kind) string {
 		return list(figures[k], ",\n            ", func(f figure) string {
 			sum := "sum(" + f.sql + ")"
@@ -70,6 +71,7 @@ func rollUpJoin(part string, latest bool) string {
 			return sum + " AS " + f.column
 		})
 	}
+
 	return strings.NewReplacer("CYCLES", sums(record.KindThinkAct), "CALLS", sums(record.KindActTool),
 		"CYCLE_SEEN", lastSeen[record.KindThinkAct], "CALL_SEEN", lastSeen[record.KindActTool], "LATEST_NAMES", names,
 		"LATEST_JOIN", join, "PART", part).Replace(`
@@ -108,6 +110,7 @@ func kept(part string) string {
 // changes to the roll-ups of their steps. It returns the roots of the rows that it wrote.
 func growing(k record.Kind, part, upsert string) string {
 	names := keys(k)
+
 	return "WITH after AS (\n" + upsert + "\nRETURNING " + list(names, ", ", func(key string) string {
 		return "r." + key
 	}) + ", " + addends(k) + "\n)" +
@@ -140,6 +143,7 @@ func grow(k record.Kind, part, keys, written, from string) string {
 		}
 		return fmt.Sprintf("%s - COALESCE(sum(b.%[2]s), 0) AS %[2]s", now, f.column)
 	}
+
 	forgotten := []string{"false"}
 	var set []assignment
 	for _, f := range figures[k] {
@@ -150,6 +154,7 @@ func grow(k record.Kind, part, keys, written, from string) string {
 		}
 		set = append(set, assignment{f.column, value})
 	}
+
 	if k == record.KindThinkAct {
 		set = append(set, assignment{"latest_round", "GREATEST(s.latest_round, d.latest_round)"})
 	}
@@ -158,6 +163,7 @@ func grow(k record.Kind, part, keys, written, from string) string {
             THEN actlog.stale_guess('the roll-ups of a step have to be summed up')
             ELSE GREATEST(s.last_seen_at, d.last_seen_at)
         END`})
+
 	return fmt.Sprintf(`,
 change AS MATERIALIZED (
     SELECT %[1]s.root_plan_id, %[1]s.step_id,

@@ -18,6 +18,7 @@ func Searched() string {
 		if len(fields) == 0 {
 			continue
 		}
+
 		var columns, past []string
 		for _, f := range fields {
 			columns = append(columns, "r."+f.Column)
@@ -25,6 +26,7 @@ func Searched() string {
 				past = append(past, "e.attempt ->> '"+f.Name+"'")
 			}
 		}
+
 		texts := "unnest(ARRAY[" + strings.Join(columns, ", ") + "]) AS u (text)"
 		if field.HasAttempts(kind) {
 			texts = "LATERAL (\n    SELECT unnest(ARRAY[" + strings.Join(columns, ", ") +
@@ -32,6 +34,7 @@ func Searched() string {
 				"]) FROM jsonb_array_elements(r.attempts) AS e (attempt)\n) AS u (text)"
 			columns = append(columns, "r.attempts")
 		}
+
 		order, part := fmt.Sprint(place+1), ""
 		if kind == record.KindPlan {
 			order = "CASE WHEN r.current_plan_id = r.root_plan_id THEN 0 ELSE " + order + " END"
@@ -39,6 +42,7 @@ func Searched() string {
 		if table.Partitioned {
 			part = " AND r.part = p.part"
 		}
+
 		// One by one, by the primary keys: a plan made while the tables were small would read all.
 		sections = append(sections, fmt.Sprintf(`SELECT asked.root_plan_id, r.place, left(u.text, $2::integer) AS text
 FROM unnest($1::text[]) AS asked (root_plan_id)

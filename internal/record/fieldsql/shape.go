@@ -57,6 +57,7 @@ func ShapeOf(k record.Kind, rows ...*field.Row) (shape Shape) {
 	for _, r := range rows {
 		shape.Revs = shape.Revs || r.Revs != nil
 		shape.Cut = shape.Cut || len(r.Cut) > 0
+
 		for i := range fields {
 			if f := &fields[i]; f.Rule != field.Fixed && !f.In(r.Change).IsZero() {
 				shape.Fields |= 1 << i
@@ -80,6 +81,7 @@ func (s Shape) Named(k record.Kind) (named []*field.Field) {
 		if !f.Stored() {
 			continue
 		}
+
 		follows := false
 		if f.Of != nil {
 			place, _ := field.ByName(k, f.Of.Name)

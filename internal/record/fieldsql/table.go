@@ -76,6 +76,7 @@ func Readable(k record.Kind, alias string) []Column {
 			columns = append(columns, Column{Name: f.Shown, Type: columnType(f)})
 		}
 	}
+
 	columns = append(columns, Column{Name: "truncated", Type: "text[]"})
 	if field.HasAttempts(k) {
 		columns = append(columns, Column{Name: "attempts", Type: "jsonb"})
@@ -83,6 +84,7 @@ func Readable(k record.Kind, alias string) []Column {
 	if k == record.KindAgentExecution {
 		columns = append(columns, shownRollUps...)
 	}
+
 	for i := range columns {
 		columns[i].SQL = alias + "." + columns[i].Name
 	}
@@ -148,6 +150,7 @@ func Contents() string {
 			}
 		}
 	}
+
 	return "SELECT c.hash, c.parts, c.body\nFROM actlog.contents_of($1::text, $2::date, ARRAY(\n    " +
 		strings.Join(named, "\n    UNION ALL\n    ") +
 		"\n)) AS c\nORDER BY c.parts IS NOT NULL, c.hash"
@@ -185,6 +188,7 @@ func Lean(k record.Kind, alias string, chars int, beginnings ...string) []Column
 	for i := range fields {
 		long[fields[i].Shown] = fields[i].Long()
 	}
+
 	var columns []Column
 	for _, c := range Readable(k, alias) {
 		switch {

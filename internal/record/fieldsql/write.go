@@ -62,12 +62,14 @@ func newStatement(k record.Kind, shape Shape, origin string) *statement {
 			s.body = append(s.body, f)
 		}
 	}
+
 	if k == record.KindAgentExecution && !shape.Grows {
 		s.rolled = rollUps
 		if shape.Uncalled {
 			s.rolled = uncalledRollUps
 		}
 	}
+
 	s.params = len(s.named)
 	for _, more := range []bool{s.Cut, s.Revs, s.Past(k)} {
 		if more {
@@ -88,6 +90,7 @@ func (s *statement) part() string {
 func (s *statement) insert() string {
 	columns := s.columns()
 	var from strings.Builder
+
 	if s.Kind == record.KindPlan {
 		from.WriteString("\nCROSS JOIN (SELECT (now() AT TIME ZONE 'utc')::date AS day) AS today")
 	}
@@ -101,6 +104,7 @@ func (s *statement) insert() string {
 	if s.Kind == record.KindPlan { // locked in this order
 		from.WriteString("\nORDER BY u.root_plan_id COLLATE \"C\", u.current_plan_id COLLATE \"C\"")
 	}
+
 	arrays, names := s.arrays()
 	return "INSERT INTO actlog." + s.Name + " AS r (\n    " +
 		list(columns, newLine, func(a assignment) string { return a.column }) +
@@ -120,6 +124,7 @@ func (s *statement) columns() (out []assignment) {
 			add(f.Column, "u."+f.Column)
 		}
 	}
+
 	if s.Cut {
 		add("truncated", "u.truncated::text[]")
 	}
@@ -129,6 +134,7 @@ func (s *statement) columns() (out []assignment) {
 	if s.Past(s.Kind) {
 		add("attempts", "u.attempts::jsonb")
 	}
+
 	switch {
 	case s.Kind == record.KindPlan: // periods are counted as in store.periodStart
 		add("part", fmt.Sprintf("COALESCE(root.part, today.day - (today.day - DATE '2001-01-01') %% %s)",
@@ -142,6 +148,7 @@ func (s *statement) columns() (out []assignment) {
 	case s.Parted:
 		add("part", s.part())
 	}
+
 	for _, c := range s.rolled {
 		add(c.Name, "rolled."+c.Name)
 	}
@@ -150,6 +157,7 @@ func (s *statement) columns() (out []assignment) {
 			add(c, "0") // as if nothing were summed up
 		}
 	}
+
 	if s.origin != "" {
 		add("origin", "'"+s.origin+"'")
 	}
@@ -170,6 +178,7 @@ func (s *statement) arrays() (params, names []string) {
 	add := func(name, of string) {
 		params, names = append(params, param(len(params)+1, of+"[]")), append(names, name)
 	}
+
 	for _, f := range s.named {
 		switch f.Type {
 		case field.Texts, field.JSON, field.Hashes:
@@ -178,6 +187,7 @@ func (s *statement) arrays() (params, names []string) {
 			add(f.Column, parameterType(f))
 		}
 	}
+
 	if s.Cut {
 		add("truncated", "text")
 	}
@@ -210,6 +220,7 @@ func (s *statement) merge() string {
 	default:
 		return "NOTHING"
 	}
+
 	var set []assignment
 	add := func(column, value string) { set = append(set, assignment{column, value}) }
 	for _, f := range s.body {
@@ -225,6 +236,7 @@ func (s *statement) merge() string {
 			add("beat_at", "CASE WHEN "+s.differs(f)+" THEN excluded.beat_at ELSE r.beat_at END")
 		}
 	}
+
 	if s.Cut {
 		add("truncated", `CASE
         WHEN excluded.truncated <@ COALESCE(r.truncated, '{}') THEN r.truncated
@@ -239,6 +251,7 @@ func (s *statement) merge() string {
 	case s.Parted:
 		add("revs", "COALESCE(r.revs, "+s.noRevs()+")")
 	}
+
 	if untouched, past := s.past(); past != "" {
 		add("attempts", "CASE WHEN "+untouched+" THEN r.attempts ELSE "+past+" END")
 	}
@@ -255,6 +268,7 @@ func (s *statement) changes() string {
 	if s.Cut {
 		any = append(any, "NOT (excluded.truncated <@ COALESCE(r.truncated, '{}'))")
 	}
+
 	for _, f := range s.body {
 		if f.Rule != field.Follows {
 			any = append(any, s.differs(f))
@@ -297,6 +311,7 @@ func (s *statement) replace() string {
 		set = append(set, assignment{f.Column, value})
 		old, new = append(old, "r."+f.Column+cast), append(new, value+cast)
 	}
+
 	set = append(set, s.rolledAgain()...)
 	whole := []string{"truncated"}
 	if s.Past(s.Kind) {
@@ -306,6 +321,7 @@ func (s *statement) replace() string {
 		set = append(set, assignment{column, "excluded." + column})
 		old, new = append(old, "r."+column), append(new, "excluded."+column)
 	}
+
 	differs := "(\n    " + strings.Join(old, newLine) + "\n) IS DISTINCT FROM (\n    " + strings.Join(new, newLine) + "\n)"
 	if s.rolled != nil {
 		differs += " OR " + s.rolledDiffers()
@@ -438,6 +454,7 @@ func (s *statement) mergedRevs() string {
 		if f.Rev == 0 {
 			continue
 		}
+
 		old := fmt.Sprintf("r.revs[%d]", f.Rev)
 		rev := old
 		if slices.Contains(s.named, f) {
@@ -483,6 +500,7 @@ func (s *statement) differs(f *field.Field) string {
 	default:
 		differs = s.takes(f)
 	}
+
 	switch {
 	case !f.Scoped:
 		return differs

@@ -132,7 +132,8 @@ func complete(s string) (whole string, read int, ok bool) {
 	if i := c.arguments(); i > 0 {
 		from := c.open[i].from
 		raw, _ := json.Marshal(s[from:]) // a string has no error
-		c.whole, c.open, text = from, c.open[:i], string(raw)
+		c.whole, c.open = from, c.open[:i]
+		text = string(raw)
 	}
 	whole = c.closed(text)
 	return whole, c.at, Valid(whole)

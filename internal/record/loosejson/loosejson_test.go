@@ -36,6 +36,7 @@ func TestWords(t *testing.T) {
 			t.Errorf("%s is not valid", in)
 		}
 	}
+
 	for _, in := range []string{
 		`NaNa`, `[NaNa]`, `[aNaN]`, `[-NaN]`, `[+Infinity]`, `[1NaN]`, `[NaN1]`, `[nan]`, `[infinity]`, `[- Infinity]`,
 		`[--Infinity]`,
@@ -65,6 +66,7 @@ func TestEveryCut(t *testing.T) {
 			} {
 				cut := strings.ToValidUTF8(doc[:i], "\uFFFD") + mark
 				whole, ok := loosejson.Complete(cut)
+
 				if begins := strings.TrimSpace(doc[:i]) != ""; ok != begins {
 					t.Fatalf("%q: %v", cut, ok)
 				}
@@ -73,6 +75,7 @@ func TestEveryCut(t *testing.T) {
 				}
 			}
 		}
+
 		if whole, ok := loosejson.Complete(doc); ok {
 			t.Errorf("%s is whole, and became %s", doc, whole)
 		}
@@ -115,6 +118,7 @@ func TestComplete(t *testing.T) {
 			t.Errorf("%q became %q, want %q", in, got, want)
 		}
 	}
+
 	for _, in := range []string{
 		``, `...`, `Hi`, `"Hi`, `[1] Smith says`, `[see below] it`, `[{"role":"user"}] and more`, `{"a":1} is it`, `[x y`,
 		`{a:1`, `[{"a" "b`, `[}`, `[1,,2`, `{"a":"b\x`,
@@ -145,11 +149,13 @@ func TestShorten(t *testing.T) {
 	image := strings.Repeat("iVBORw0KGgo", 10_000)
 	in := `[{"role":"user","content":[{"type":"image","data":"` + image +
 		`"},{"type":"text","text":"Which lamp is it?"}],"x":NaN}]`
+
 	got, ok := loosejson.Shorten(in, 5_000)
 	if !ok || len(got) > 5_000 || len(got) < 4_990 || !loosejson.Valid(got) ||
 		!strings.HasSuffix(got, `"},{"type":"text","text":"Which lamp is it?"}],"x":NaN}]`) {
 		t.Errorf("%v, %d bytes: %.100s ... %s", ok, len(got), got, got[max(0, len(got)-100):])
 	}
+
 	for name, in := range map[string]string{
 		"a string":     `"` + image + `"`,
 		"escapes":      `["` + strings.Repeat(`\ud83d\ude00\n\\`, 2_000) + `"]`,
@@ -165,6 +171,7 @@ func TestShorten(t *testing.T) {
 			t.Errorf("%s: %v, %d bytes: %.100s", name, ok, len(got), got)
 		}
 	}
+
 	for _, in := range []string{"", "Hi", `[1,`, `[x]`, `12345678`} {
 		if got, ok := loosejson.Shorten(in, 4); ok {
 			t.Errorf("%q became %q", in, got)
@@ -223,6 +230,7 @@ func FuzzComplete(f *testing.F) {
 		f.Add(doc[:len(doc)/2], 10)
 	}
 	f.Add(`[{"role":"user","content":"a\u6...[truncated]`, 0)
+
 	f.Fuzz(func(t *testing.T, s string, limit int) {
 		if whole, ok := loosejson.Complete(s); ok && !loosejson.Valid(whole) {
 			t.Errorf("%q became %q", s, whole)

@@ -51,6 +51,7 @@ func longTexts(s string) (all []span) {
 			i++
 			continue
 		}
+
 		t := span{i + 1, EndOfString(s, i) - 1}
 		i = t.to + 1
 		if t.to-t.from >= minText && !isName(s[i:]) {
@@ -101,6 +102,7 @@ func dropEnd(s string, limit int) (string, bool) {
 	if room <= 0 {
 		return "", false
 	}
+
 	c := scanner{s: s[:room]}
 	text, ok := c.scan()
 	if !ok {

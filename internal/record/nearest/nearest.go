@@ -10,6 +10,7 @@ func Name(wrong string, names []string) (best string) {
 		if name == "" {
 			continue
 		}
+
 		d := distance(strings.ToLower(wrong), strings.ToLower(name))
 		if strings.EqualFold(strings.NewReplacer("_", "", "-", "").Replace(wrong), strings.ReplaceAll(name, "-", "")) {
 			d = 0
@@ -36,10 +37,13 @@ func distance(a, b string) int {
 	if len(a) > longest || len(b) > longest {
 		return longest
 	}
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+
+	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
+	row := make([]int, len(b)+1)
 	for j := range last {
 		last[j] = j
 	}
+
 	for i := range len(a) {
 		row[0] = i + 1
 		for j := range len(b) {
@@ -52,7 +56,8 @@ func distance(a, b string) int {
 				row[j+1] = min(row[j+1], before[j-1]+1)
 			}
 		}
-		before, last, row = last, row, before
+		before, last = last, before
+		last, row = row, last
 	}
 	return last[len(b)]
 }

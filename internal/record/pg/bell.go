@@ -71,12 +71,14 @@ func (b *Bell) notify() {
 	ctx := b.ctx
 	var conn *pgx.Conn
 	defer func() { closeConn(conn) }()
+
 	for attempt := 0; ; {
 		select {
 		case <-b.rung:
 		case <-ctx.Done():
 			return
 		}
+
 		wait := ringEvery
 		if err := b.send(ctx, &conn); err != nil {
 			closeConn(conn)
@@ -115,8 +117,10 @@ func (b *Bell) Listen(ctx context.Context, wake chan<- struct{}) {
 		b.running.Go(func() { b.hear(hearing) })
 	}
 	b.mu.Unlock()
+
 	signal(wake)
 	<-ctx.Done()
+
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if delete(b.here, wake); len(b.here) == 0 {
@@ -131,6 +135,7 @@ func (b *Bell) hear(ctx context.Context) {
 			attempt = 0
 			b.wake()
 		})
+
 		if ctx.Err() == nil {
 			b.log.Debug("listen failed; what it tells is found by looking", "channel", b.channel, "error", err)
 		}
@@ -148,6 +153,7 @@ func (b *Bell) receive(ctx context.Context, wake func()) error {
 	if _, err := conn.Exec(ctx, "LISTEN "+b.channel); err != nil {
 		return err
 	}
+
 	for {
 		wake()
 		if _, err := conn.WaitForNotification(ctx); err != nil {

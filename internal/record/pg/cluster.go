@@ -67,6 +67,7 @@ func hostsOf(config *pgx.ConnConfig) (hosts [][]pgconn.FallbackConfig) {
 	for _, f := range config.Fallbacks {
 		ways = append(ways, *f)
 	}
+
 	for i, way := range ways {
 		if i > 0 && way.Host == ways[i-1].Host && way.Port == ways[i-1].Port {
 			hosts[len(hosts)-1] = append(hosts[len(hosts)-1], way)
@@ -111,6 +112,7 @@ func (c *cluster) check(ctx context.Context, conn *pgconn.PgConn) error {
 	if err != nil {
 		return err
 	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -141,7 +143,8 @@ func (c *cluster) aim(config *pgx.ConnConfig) {
 
 // through sets the ways of a connection, in the order in which they are tried.
 func through(config *pgx.ConnConfig, ways []pgconn.FallbackConfig) {
-	config.Host, config.Port, config.TLSConfig = ways[0].Host, ways[0].Port, ways[0].TLSConfig
+	config.Host, config.Port = ways[0].Host, ways[0].Port
+	config.TLSConfig = ways[0].TLSConfig
 	config.Fallbacks = nil
 	for i := range ways[1:] {
 		config.Fallbacks = append(config.Fallbacks, &ways[i+1])
@@ -205,6 +208,7 @@ func (c *cluster) see(s claim, host int) error {
 	case s.system == c.primary.system && s.timeline < c.primary.timeline && (several || time.Since(c.seen) < replacedFor):
 		return errReplaced
 	}
+
 	before := c.primary
 	c.primary, c.seen = s, time.Now()
 	if host >= 0 {
@@ -213,6 +217,7 @@ func (c *cluster) see(s claim, host int) error {
 	if before == (claim{}) || before == s {
 		return nil
 	}
+
 	c.log.Warn("another server is the primary now", "timeline", s.timeline, "before", before.timeline)
 	if c.reset != nil {
 		c.reset() // first: nobody is given a connection that is about to be closed
@@ -229,9 +234,11 @@ func (c *cluster) begin(reset func()) {
 	c.mu.Lock()
 	c.reset = reset
 	c.mu.Unlock()
+
 	if len(c.hosts) == 1 && strings.HasPrefix(c.config.Host, "/") {
 		return
 	}
+
 	for host, ways := range c.hosts {
 		c.looking.Go(func() {
 			config := c.config.Copy()
@@ -239,6 +246,7 @@ func (c *cluster) begin(reset func()) {
 			config.ValidateConnect, config.Tracer = nil, nil
 			var conn *pgx.Conn
 			defer func() { closeConn(conn) }()
+
 			for n := 1; Pause(ctx, lookEvery) == nil; n++ {
 				if len(c.hosts) == 1 && n%int(lookAgain/lookEvery) == 0 {
 					closeConn(conn)
@@ -260,6 +268,7 @@ func (c *cluster) lookAt(ctx context.Context, config *pgx.ConnConfig, conn **pgx
 			return err
 		}
 	}
+
 	s, err := ask(ctx, (*conn).PgConn())
 	if err != nil {
 		closeConn(*conn)

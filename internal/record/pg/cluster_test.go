@@ -45,6 +45,7 @@ func TestAnotherPrimary(t *testing.T) {
 		pg.Config{URL: pair.Standby, MaxConns: 1, Logger: discard}); !errors.Is(err, record.ErrUnavailable) {
 		t.Errorf("a standby alone: %v", err)
 	}
+
 	d := open(t, pair.URL)
 	ctx := t.Context()
 	if id, err := timeline(ctx, d); err != nil || id != "00000001" {
@@ -53,11 +54,13 @@ func TestAnotherPrimary(t *testing.T) {
 	if s, err := d.Standing(ctx); err != nil || s.Timeline != 1 || s.Standbys != 1 || s.Alone || s.Lag == nil {
 		t.Errorf("%+v, %v", s, err)
 	}
+
 	listener, err := d.Connect(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = listener.Close(context.Background()) }()
+
 	ended := make(chan error, 2)
 	go func() {
 		_, err := d.Exec(ctx, "SELECT pg_sleep(60)")
@@ -67,11 +70,13 @@ func TestAnotherPrimary(t *testing.T) {
 		_, err := listener.WaitForNotification(ctx)
 		ended <- err
 	}()
+
 	idle, err := d.Acquire(ctx) // beside the one that sleeps
 	if err != nil {
 		t.Fatal(err)
 	}
 	idle.Release()
+
 	pair.Promote(t)
 	for range 2 {
 		select {
@@ -88,6 +93,7 @@ func TestAnotherPrimary(t *testing.T) {
 			t.Errorf("%s, %v", id, err)
 		}
 	}
+
 	old, err := pgx.Connect(ctx, pair.Primary)
 	if err != nil {
 		t.Fatal(err)
@@ -100,6 +106,7 @@ func TestAnotherPrimary(t *testing.T) {
 		}
 		return sessions
 	}
+
 	for end := time.Now().Add(20 * time.Second); left() > 0; { // it sees a moment later that they ended
 		if time.Now().After(end) {
 			t.Fatalf("%d sessions are left at the old primary", left())
@@ -120,6 +127,7 @@ func TestOneAddress(t *testing.T) {
 	if id, err := timeline(ctx, d); err != nil || id != "00000001" {
 		t.Fatal(id, err)
 	}
+
 	ended := make(chan error, 1)
 	go func() {
 		_, err := d.Exec(ctx, "SELECT pg_sleep(0.5)")
@@ -136,11 +144,13 @@ func TestOneAddress(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Fatal("a statement waits for the old primary")
 	}
+
 	for range 2 { // the connection that finds the new primary is not kept
 		if id, err := timeline(ctx, d); err != nil || id != "00000002" {
 			t.Errorf("%s, %v", id, err)
 		}
 	}
+
 	address.Freeze(t, "")
 	address.Lead(t, pair.Primary)
 	if conn, err := d.Connect(ctx); err == nil {
@@ -150,6 +160,7 @@ func TestOneAddress(t *testing.T) {
 	if id, err := timeline(ctx, d); err != nil || id != "00000002" {
 		t.Errorf("%s, %v", id, err)
 	}
+
 	if err := d.AwaitTimeline(ctx, 2); err != nil {
 		t.Error(err)
 	}
@@ -170,10 +181,12 @@ func TestStandbysThatNobodyWaitsFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		d.Close()
+
 		if got := strings.Contains(log.String(), "synchronous_standby_names"); got != want {
 			t.Errorf("a warning: %v, want %v: %s", got, want, &log)
 		}
 	}
+
 	says(false, pair.URL)
 	says(true, pair.URL+"&synchronous_commit=local")
 	pair.Set(t, "synchronous_standby_names", "")

@@ -74,6 +74,7 @@ func Transient(err error) bool {
 		errors.Is(err, ErrChanged) {
 		return true
 	}
+
 	switch code := State(err); {
 	case code == "":
 		return false
@@ -97,6 +98,7 @@ func Absent(err error) bool {
 	if !errors.Is(err, record.ErrUnavailable) || errors.As(err, &certificate) {
 		return false
 	}
+
 	switch State(err) {
 	case "28P01", // wrong password
 		"28000", // no such role, or it may not log in from here

@@ -30,6 +30,7 @@ func ParseMark(text string) (m Mark, err error) {
 		m.Timeline = uint32(t)
 		m.Position, err = strconv.ParseUint(position, 16, 64)
 	}
+
 	if err != nil || m.String() != text {
 		return Mark{}, fmt.Errorf("%.40q is no mark", text)
 	}
@@ -72,6 +73,7 @@ func (m *marker) ask(ctx context.Context) (mark, stored Mark, err error) {
 		go m.send(q)
 	}
 	m.mu.Unlock()
+
 	select {
 	case <-q.done:
 		return q.mark, q.stored, q.err
@@ -87,6 +89,7 @@ func (m *marker) send(q *question) {
 	m.mu.Lock()
 	m.next = nil // who asks from now on needs a later answer
 	m.mu.Unlock()
+
 	ctx, cancel := context.WithTimeout(context.Background(), markTimeout)
 	defer cancel()
 	_, q.err = Read(ctx, m.db, func() (_ struct{}, err error) {

@@ -67,6 +67,7 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 	if err != nil {
 		return nil, err // its text hides the password
 	}
+
 	pc.MaxConns = int32(config.MaxConns)
 	prepare(pc.ConnConfig)
 	direct := pc.ConnConfig.Copy()
@@ -76,6 +77,7 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 		}
 		prepare(direct)
 	}
+
 	c := newCluster(direct, config.Logger)
 	pc.ConnConfig.ValidateConnect, pc.ConnConfig.AfterConnect = c.admit, c.keep
 	pc.ConnConfig.Tracer = config.Tracer
@@ -87,6 +89,7 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 	} else if !strings.Contains(config.URL, "default_query_exec_mode") {
 		pc.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	}
+
 	pool, err := pgxpool.NewWithConfig(ctx, pc)
 	if err != nil {
 		return nil, err
@@ -98,6 +101,7 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 			err = check(ctx)
 		}
 	}
+
 	if err != nil {
 		d.Close()
 		return nil, err
@@ -141,6 +145,7 @@ func (d *DB) check(ctx context.Context) error {
 	err := d.QueryRow(ctx, `SELECT current_setting('server_version_num')::integer, current_setting('server_encoding'),
 		EXISTS (SELECT FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid WHERE c.relnamespace = to_regnamespace('actlog') AND a.attcompression = 'l')
 		AND NOT EXISTS (SELECT FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals))`).Scan(&version, &encoding, &noLZ4)
+
 	switch {
 	case err != nil:
 		return Translate(err)
@@ -171,6 +176,7 @@ func (d *DB) checkSettings(ctx context.Context) error {
 	for i, name := range names {
 		values[i] = settings[name]
 	}
+
 	var lost []string
 	err := d.QueryRow(ctx, `SELECT COALESCE(array_agg(name ORDER BY name), '{}') FROM unnest($1::text[], $2::text[]) AS s (name, value)
 		WHERE name <> 'application_name' AND current_setting(name) <> value`, names, values).Scan(&lost)
@@ -294,6 +300,7 @@ func ReadTx(ctx context.Context, d *DB, f func(pgx.Tx) error) error {
 		return err
 	}
 	defer leave()
+
 	tx, err := retry(ctx, d, func() (pgx.Tx, error) {
 		return d.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	})

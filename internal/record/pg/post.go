@@ -75,6 +75,7 @@ func (p *Post) Send(channel, text string) {
 	if !p.online || p.bytes+len(text) > postBytes {
 		return
 	}
+
 	p.bytes += len(text)
 	p.waiting = append(p.waiting, letter{channel, text})
 	signal(p.wake)
@@ -105,6 +106,7 @@ func (p *Post) run(ctx context.Context) {
 			}
 			continue
 		}
+
 		err := p.carry(ctx, func() { attempt = 0 })
 		p.setOnline(false)
 		if err != nil && ctx.Err() == nil {
@@ -123,12 +125,14 @@ func (p *Post) carry(ctx context.Context, begun func()) error {
 		return err
 	}
 	defer closeConn(conn)
+
 	var listening []string
 	for {
 		channels, letters := p.take()
 		if len(channels) == 0 {
 			return nil
 		}
+
 		if !slices.Equal(channels, listening) {
 			if err := listen(ctx, conn, channels); err != nil {
 				return err
@@ -138,6 +142,7 @@ func (p *Post) carry(ctx context.Context, begun func()) error {
 			p.setOnline(true)
 			p.handler.Listening()
 		}
+
 		if err := send(ctx, conn, letters); err != nil {
 			return err
 		}
@@ -160,6 +165,7 @@ func send(ctx context.Context, conn *pgx.Conn, letters []letter) error {
 	if len(letters) == 0 {
 		return nil
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	channels, texts := make([]string, len(letters)), make([]string, len(letters))
@@ -184,6 +190,7 @@ func (p *Post) receive(ctx context.Context, conn *pgx.Conn) error {
 	})
 	defer waking.Wait()
 	defer cancel()
+
 	for {
 		n, err := conn.WaitForNotification(wait)
 		switch {

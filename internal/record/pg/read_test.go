@@ -28,6 +28,7 @@ func crowdedURL(t *testing.T, limit int) string {
 			t.Fatal(err)
 		}
 	}
+
 	exec(fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD 'secret' CONNECTION LIMIT %d", role, limit))
 	t.Cleanup(func() {
 		exec("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = '" + role + "'")
@@ -86,6 +87,7 @@ func TestReadsTakeTurnsOnHeldConnections(t *testing.T) {
 		}
 		defer held.Release()
 	}
+
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if err := sleepFor(d, 0)(ctx); !errors.Is(err, record.ErrTooManyClients) || !errors.Is(err, record.ErrUnavailable) {
@@ -101,6 +103,7 @@ func TestReadsTakeTurnsOnHeldConnections(t *testing.T) {
 func TestReadsAreMadeAgainAfterADeadlock(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Fresh(t)
+
 	if _, err := db.Pool.Exec(t.Context(), `CREATE SEQUENCE public.tries;
 		CREATE FUNCTION public.deadlock(times bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 		BEGIN
@@ -111,6 +114,7 @@ func TestReadsAreMadeAgainAfterADeadlock(t *testing.T) {
 		END $$`); err != nil {
 		t.Fatal(err)
 	}
+
 	d := open(t, db.URL)
 	read := func(times int) (n int64, err error) {
 		return pg.Read(t.Context(), d, func() (n int64, err error) {
@@ -139,6 +143,7 @@ func TestAbsent(t *testing.T) {
 		f(u)
 		return u.String()
 	}
+
 	for name, tt := range map[string]struct {
 		url    string
 		absent bool
@@ -154,6 +159,7 @@ func TestAbsent(t *testing.T) {
 			t.Errorf("%s: absent %v, want %v: %v", name, pg.Absent(err), tt.absent, err)
 		}
 	}
+
 	if pg.Absent(nil) || pg.Absent(errors.New("a mistake")) {
 		t.Error("what is no error of a connection is absent")
 	}

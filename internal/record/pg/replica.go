@@ -90,6 +90,7 @@ func OpenReplica(primary *DB, config ReplicaConfig) (*Replica, error) {
 	if err != nil {
 		return nil, fmt.Errorf("replica: %w", err) // its text hides the password
 	}
+
 	r := &Replica{config: config, primary: primary, marker: &marker{db: primary}, conns: sockets{}}
 	pc.MaxConns = int32(config.MaxConns)
 	pc.ConnConfig.ConnectTimeout = replicaTimeout
@@ -100,6 +101,7 @@ func OpenReplica(primary *DB, config ReplicaConfig) (*Replica, error) {
 		through(s.config, ways)
 		r.standbys = append(r.standbys, s)
 	}
+
 	pc.ConnConfig.Tracer = config.Tracer
 	pc.ConnConfig.ValidateConnect, pc.ConnConfig.AfterConnect = r.Admit, r.keep
 	pc.BeforeConnect = func(_ context.Context, config *pgx.ConnConfig) error {
@@ -110,6 +112,7 @@ func OpenReplica(primary *DB, config ReplicaConfig) (*Replica, error) {
 	}
 	pc.PrepareConn = r.prepare
 	pc.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // prepare asks, and not for long
+
 	pool, err := pgxpool.NewWithConfig(context.Background(), pc)
 	if err != nil {
 		return nil, fmt.Errorf("replica: %w", err)
@@ -118,12 +121,14 @@ func OpenReplica(primary *DB, config ReplicaConfig) (*Replica, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	r.stop = stop
 	r.sample(ctx)
+
 	var first sync.WaitGroup
 	for _, s := range r.standbys {
 		first.Go(func() { r.look(ctx, s) })
 	}
 	first.Wait()
 	r.note()
+
 	every := func(do func()) {
 		r.looking.Go(func() {
 			for Pause(ctx, min(time.Second, config.Lag/4)) == nil {
@@ -189,6 +194,7 @@ func (r *Replica) Use(ctx context.Context, after Mark) (context.Context, error) 
 	if _, err := r.standing(); err != nil {
 		return nil, err
 	}
+
 	least, ok := r.least(time.Now())
 	if !ok || after == Latest {
 		return nil, errBehind
@@ -211,6 +217,7 @@ func (r *Replica) Fresh(ctx context.Context, conn *pgconn.PgConn) error {
 		case time.Now().After(end):
 			return errBehind
 		}
+
 		if err := Pause(ctx, 5*time.Millisecond); err != nil {
 			return err
 		}
@@ -239,6 +246,7 @@ func (r *Replica) Admit(ctx context.Context, conn *pgconn.PgConn) error {
 	if err != nil {
 		return err
 	}
+
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if least, ok := r.least(time.Now()); !ok || !at.Has(least) {
@@ -279,6 +287,7 @@ func (r *Replica) positionOf(ctx context.Context, conn *pgconn.PgConn) (m Mark, 
 	if err != nil {
 		return m, fmt.Errorf("%w: %w", errAway, err)
 	}
+
 	switch system, mark := string(results[0].Rows[0][0]), results[0].Rows[0][1]; {
 	case mark == nil:
 		return m, errPromoted
@@ -296,6 +305,7 @@ func (r *Replica) sample(ctx context.Context) {
 	if err != nil {
 		return // then every standby is too far behind, after a while
 	}
+
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.past = append(r.past, sample{began, mark})
@@ -310,6 +320,7 @@ func (r *Replica) look(ctx context.Context, s *standby) {
 	if ctx.Err() != nil {
 		return
 	}
+
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
@@ -330,6 +341,7 @@ func (r *Replica) note() {
 	defer r.mu.Unlock()
 	lag, err := r.standing()
 	used := err == nil
+
 	switch {
 	case used == r.used && r.noted:
 	case used:
@@ -350,6 +362,7 @@ func (r *Replica) lookAt(ctx context.Context, s *standby) (m Mark, err error) {
 		}
 		s.address = addressOf(s.conn.PgConn())
 	}
+
 	if m, err = r.positionOf(ctx, s.conn.PgConn()); err != nil {
 		closeConn(s.conn)
 		s.conn = nil
@@ -364,6 +377,7 @@ func (r *Replica) behind(now time.Time, at Mark) time.Duration {
 			return now.Sub(s.at)
 		}
 	}
+
 	if len(r.past) == 0 {
 		return 0
 	}

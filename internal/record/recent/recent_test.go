@@ -23,6 +23,7 @@ func TestMap(t *testing.T) {
 	if v, ok := m.Get(n - 1); !ok || v != 1-n {
 		t.Errorf("the last key is %d, %t", v, ok)
 	}
+
 	known := 0
 	for i := n - 1; i >= 0; i-- {
 		if _, ok := m.Get(i); ok {

@@ -35,6 +35,7 @@ func Reader(ctx context.Context, owner string) (string, error) {
 	if err != nil {
 		return "", errors.New("make a login for psql: the URL of the database cannot be read") // the error has the password
 	}
+
 	secret, _ := at.User.Password() // empty in tests, which trust everyone
 	password := hmac.New(sha256.New, []byte(secret))
 	password.Write([]byte(reader))
@@ -51,11 +52,13 @@ func makeLogin(ctx context.Context, owner, role, password, limits string) (_ str
 	if err != nil {
 		return "", fmt.Errorf("make a login for reports: %w", err)
 	}
+
 	c, err := pgconn.ConnectConfig(ctx, config)
 	if err != nil {
 		return "", fmt.Errorf("make a login for reports: %w", pg.Translate(err))
 	}
 	defer func() { err = errors.Join(err, connection{c}.close()) }()
+
 	// The names and the password hold nothing that must be quoted. The statements are one transaction.
 	made := strings.NewReplacer("ROLE_NAME", role, "PASSWORD_TEXT", password).Replace(loginSQL + limits)
 	if err := c.Exec(ctx, made).Close(); err != nil {
@@ -80,6 +83,7 @@ func MayRead(ctx context.Context, databaseURL string) (err error) {
 		return fmt.Errorf("act as %s: %w", Role, pg.Translate(err))
 	}
 	defer func() { err = errors.Join(err, connection{c}.close()) }()
+
 	err = c.Exec(ctx, "SET ROLE "+Role).Close()
 	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return fmt.Errorf("%w (%s)", ErrNotGranted, refused.Message)

@@ -52,6 +52,7 @@ func (r *Reports) Query(ctx context.Context, sql string, b Bounds) (*Result, err
 			return result, err
 		}
 	}
+
 	c, err := r.connect(ctx)
 	if err != nil {
 		return nil, err
@@ -74,6 +75,7 @@ func (c connection) query(ctx context.Context, sql string, b Bounds) (_ *Result,
 	}
 	ctx, end := context.WithTimeout(ctx, b.Time+grace)
 	defer end()
+
 	// The extended protocol takes one statement only. What it describes as returning no rows would change something.
 	statement, err := c.Prepare(ctx, "", sql, nil)
 	switch {
@@ -84,10 +86,12 @@ func (c connection) query(ctx context.Context, sql string, b Bounds) (_ *Result,
 	case len(statement.Fields) == 0:
 		return nil, refused("the statement returns no rows: only a SELECT can be run")
 	}
+
 	result := &Result{Rows: [][]json.RawMessage{}, Complete: true}
 	for i := range statement.Fields {
 		result.Columns = append(result.Columns, Column{statement.Fields[i].Name, typeName(statement.Fields[i].DataTypeOID)})
 	}
+
 	rows := c.ExecPrepared(ctx, "", nil, nil, nil)
 	for left := b.Bytes; rows.NextRow(); {
 		row, size := result.row(statement.Fields, rows.Values(), b.Cell)
@@ -98,6 +102,7 @@ func (c connection) query(ctx context.Context, sql string, b Bounds) (_ *Result,
 		}
 		result.Rows = append(result.Rows, row)
 	}
+
 	_, err = rows.Close()
 	if oversized := new(pgproto3.ExceededMaxBodyLenErr); errors.As(err, &oversized) {
 		c.drop()
@@ -127,6 +132,7 @@ func cellOf(oid uint32, value []byte, most int) (cell json.RawMessage, cut bool)
 	if value == nil {
 		return json.RawMessage("null"), false
 	}
+
 	switch oid {
 	case pgtype.BoolOID:
 		if string(value) == "t" {
@@ -139,6 +145,7 @@ func cellOf(oid uint32, value []byte, most int) (cell json.RawMessage, cut bool)
 			return json.RawMessage(strings.Clone(string(value))), false
 		}
 	}
+
 	text := strings.ToValidUTF8(string(value), "\uFFFD")
 	if cut = len(text) > most; cut {
 		for most > 0 && !utf8.RuneStart(text[most]) {
@@ -188,6 +195,7 @@ func (r *Reports) Views(ctx context.Context) (views []View, err error) {
     array_to_json(ARRAY(SELECT a.attname FROM pg_attribute AS a WHERE a.attrelid = v.oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum))
 `+visible+`
 ORDER BY v.relname`)
+
 	for _, row := range rows {
 		v := View{Name: string(row[0]), Comment: string(row[1])}
 		if err := json.Unmarshal(row[2], &v.Columns); err != nil {
@@ -220,6 +228,7 @@ func (r *Reports) catalog(ctx context.Context, sql string, args ...string) (rows
 	if err := c.transaction(ctx, 10*time.Second); err != nil {
 		return nil, err
 	}
+
 	rows, err = c.read(ctx, sql, args...)
 	return rows, pg.Translate(err)
 }

@@ -79,6 +79,7 @@ func Open(ctx context.Context, url string, log *slog.Logger) (*Reports, error) {
 	config.MaxProtocolMessageBodyLen = maxMessage
 	config.RuntimeParams["application_name"] = "actlog sql"
 	r := &Reports{config: config}
+
 	c, err := r.connect(ctx)
 	if err == nil {
 		locks, err := c.texts(ctx, mayLock)
@@ -88,6 +89,7 @@ func Open(ctx context.Context, url string, log *slog.Logger) (*Reports, error) {
 		}
 		return r, errors.Join(err, c.close())
 	}
+
 	if unsafe := new(UnsafeError); errors.As(err, &unsafe) || ctx.Err() != nil {
 		return nil, err
 	}
@@ -105,8 +107,10 @@ func (r *Reports) ReadAt(replica *pg.Replica, url string) error {
 	if err != nil {
 		return fmt.Errorf("replica for reports: %w", err)
 	}
+
 	r.at, r.replica = r.config.Copy(), replica
-	r.at.Host, r.at.Port, r.at.TLSConfig, r.at.Fallbacks = hosts.Host, hosts.Port, hosts.TLSConfig, hosts.Fallbacks
+	r.at.Host, r.at.Port = hosts.Host, hosts.Port
+	r.at.TLSConfig, r.at.Fallbacks = hosts.TLSConfig, hosts.Fallbacks
 	r.at.ConnectTimeout, r.at.ValidateConnect = time.Second, replica.Admit
 	r.config.ValidateConnect = replica.CheckPrimary
 	return nil
@@ -120,6 +124,7 @@ func (r *Reports) connectToReplica(ctx context.Context, after pg.Mark) (c connec
 	if r.replica == nil {
 		return c, pg.ErrNotThere
 	}
+
 	if ctx, err = r.replica.Use(ctx, after); err != nil {
 		return c, err
 	}
@@ -136,6 +141,7 @@ func connectTo(ctx context.Context, config *pgconn.Config) (c connection, err er
 	if c.PgConn, err = pgconn.ConnectConfig(ctx, config); err != nil {
 		return c, fmt.Errorf("log in to read reports: %w", pg.Translate(err))
 	}
+
 	reasons, err := c.texts(ctx, roleFaults)
 	if err == nil && len(reasons) > 0 {
 		err = &UnsafeError{reasons}
@@ -151,6 +157,7 @@ func connectTo(ctx context.Context, config *pgconn.Config) (c connection, err er
 func (c connection) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closing)
 	defer cancel()
+
 	err := c.Close(ctx)
 	select {
 	case <-c.CleanupDone():

@@ -50,6 +50,7 @@ func configured(t *testing.T, db *pgtest.DB, options string) (*Reports, error) {
 		fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD 'secret' %s", role, options)); err != nil {
 		t.Fatal(err)
 	}
+
 	at, err := url.Parse(db.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -74,6 +75,7 @@ func ask(t *testing.T, r *Reports, sql string) string {
 	if err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}
+
 	var rows strings.Builder
 	e := json.NewEncoder(&rows)
 	e.SetEscapeHTML(false)
@@ -91,10 +93,12 @@ func TestQuery(t *testing.T) {
 		RootPlanID: "p", CurrentPlanID: "p", Title: new("It's <b>"), State: new(record.Failed),
 	})
 	r := made(t, db)
+
 	if got, want := ask(t, r, "SELECT plan_id, '<b>&' AS html, state, total_cost_usd, is_root, 1.50 AS n, "+
 		"'NaN'::float8 AS f, ARRAY[1] AS a FROM plan"), `[["p","<b>&","FAILED",null,true,1.50,"NaN","{1}"]]`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
+
 	result, err := r.Query(t.Context(), "SELECT n::bigint AS n, repeat('ä', 500) AS long FROM generate_series(1, 2) AS n",
 		bounds)
 	if err != nil {
@@ -104,6 +108,7 @@ func TestQuery(t *testing.T) {
 		len(result.Rows) != 2 {
 		t.Errorf("%+v", result)
 	}
+
 	for _, c := range []struct {
 		sql      string
 		rows     int
@@ -134,6 +139,7 @@ func TestViews(t *testing.T) {
 	if err != nil || len(views) < 20 {
 		t.Fatalf("%d views, %v", len(views), err)
 	}
+
 	for _, v := range views {
 		columns, err := r.Columns(t.Context(), v.Name)
 		if err != nil || len(columns) != len(v.Columns) || v.Comment == "" {
@@ -145,6 +151,7 @@ func TestViews(t *testing.T) {
 			}
 		}
 	}
+
 	if columns, err := r.Columns(t.Context(), "x'; --"); err != nil || len(columns) > 0 {
 		t.Errorf("%v, %v", columns, err)
 	}
@@ -230,6 +237,7 @@ func TestNothingEscapes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	check := func(who string, r *Reports, all []escape) {
 		for _, e := range all {
 			result, err := r.Query(t.Context(), e.sql, bounds)
@@ -254,6 +262,7 @@ func TestNothingEscapes(t *testing.T) {
 		bounds); err == nil {
 		t.Error("a statement made its transaction write")
 	}
+
 	short := bounds
 	short.Time = 50 * time.Millisecond
 	for _, sql := range []string{
@@ -304,6 +313,7 @@ func TestUnsafeRolesAreRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %q", options, err, want)
 		}
 	}
+
 	// A role that gets more rights later is refused then.
 	r, err := configured(t, db, "IN ROLE actlog_report")
 	if err != nil {
@@ -312,6 +322,7 @@ func TestUnsafeRolesAreRefused(t *testing.T) {
 	if _, err := db.Pool.Exec(t.Context(), "GRANT USAGE ON SCHEMA actlog TO "+r.config.User); err != nil {
 		t.Fatal(err)
 	}
+
 	if _, err := r.Query(t.Context(), "SELECT 1", bounds); err == nil ||
 		!strings.Contains(err.Error(), "may use schema actlog") {
 		t.Error(err)
@@ -331,6 +342,7 @@ func TestCancelledQueriesEnd(t *testing.T) {
 			t.Error(err)
 		}
 	})
+
 	sleeping := func() (n int) {
 		if err := db.Pool.QueryRow(t.Context(),
 			"SELECT count(*) FROM pg_stat_activity WHERE usename = $1 AND wait_event = 'PgSleep'",
@@ -339,6 +351,7 @@ func TestCancelledQueriesEnd(t *testing.T) {
 		}
 		return n
 	}
+
 	storetest.Until(t, "the statement runs", func() bool { return sleeping() == 1 })
 	cancel()
 	asked.Wait()
@@ -352,11 +365,13 @@ func TestDatabaseIsAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	outage.Begin(t)
 	r := opened(t, at)
 	if _, err := r.Query(t.Context(), "SELECT 1", bounds); !errors.Is(err, record.ErrUnavailable) {
 		t.Errorf("%v, want that the database is away", err)
 	}
+
 	outage.End(t)
 	if got := ask(t, r, "SELECT 1"); got != "[[1]]" {
 		t.Error(got)

@@ -49,6 +49,7 @@ func (n Needle) In(text string) (s Snippet, ok bool) {
 			start, end := unfold(text, at, at+len(n.folded))
 			return snippet(text, start, end), true
 		}
+
 		plain := unescape(text)
 		if len(plain) == len(text) {
 			return Snippet{}, false
@@ -73,6 +74,7 @@ func unfold(text string, start, end int) (from, to int) {
 				space = folded > 0
 				continue
 			}
+
 			if space {
 				folded, space = folded+1, false
 			}
@@ -91,6 +93,7 @@ func unfold(text string, start, end int) (from, to int) {
 func snippet(text string, start, end int) Snippet {
 	before, after := text[:start], text[end:]
 	s := Snippet{Match: line(text[start:end])}
+
 	if cut := len(before) - snippetBefore; cut > 0 {
 		for cut < len(before) && !utf8.RuneStart(before[cut]) {
 			cut++
@@ -99,6 +102,7 @@ func snippet(text string, start, end int) Snippet {
 		before = before[cut:]
 	}
 	s.Before += line(before)
+
 	rest := ""
 	if cut := snippetAfter; len(after) > cut {
 		for cut > 0 && !utf8.RuneStart(after[cut]) {
@@ -122,12 +126,14 @@ func line(text string) string {
 		case !unicode.IsPrint(r):
 			continue
 		}
+
 		if space {
 			b.WriteByte(' ')
 			space = false
 		}
 		b.WriteRune(r)
 	}
+
 	if space {
 		b.WriteByte(' ')
 	}
@@ -141,6 +147,7 @@ func unescape(text string) string {
 	if next < 0 {
 		return text
 	}
+
 	b := make([]byte, 0, len(text))
 	for ; next >= 0; next = strings.IndexByte(text, '\\') {
 		b = append(b, text[:next]...)
@@ -159,6 +166,7 @@ func unescape(text string) string {
 				b, size = append(b, '\\'), 1
 				break
 			}
+
 			size = 6
 			if low, ok := escapedRune(text[size:]); ok && utf16.IsSurrogate(r) {
 				if r = utf16.DecodeRune(r, low); r != unicode.ReplacementChar {
@@ -201,6 +209,7 @@ func (n Needle) Word() (w Word) {
 	if bare := longest(w.Text, func(r rune) bool { return r < 'a' || r > 'z' }); len(bare) >= leastBare {
 		w.Bare = bare
 	}
+
 	for _, l := range becomesPlain {
 		if strings.Contains(w.Text, l.plain) {
 			w.Alike = append(w.Alike, l.from...)

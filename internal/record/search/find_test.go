@@ -38,6 +38,7 @@ func TestNeedle(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			got := ""
 			if s, ok := n.In(row.text); ok {
 				got = s.Before + "[" + s.Match + "]" + s.After
@@ -47,6 +48,7 @@ func TestNeedle(t *testing.T) {
 			}
 		})
 	}
+
 	for _, wrong := range []string{"", " \n", strings.Repeat("a", search.MaxQueryBytes+1)} {
 		if _, err := search.NewNeedle(wrong); err == nil {
 			t.Errorf("%q may be looked for", wrong)
@@ -59,11 +61,13 @@ func FuzzNeedle(f *testing.F) {
 	f.Add("a \u0301b", "A\u0301  B")
 	f.Add("\u0130", "i\u0130")
 	f.Add("\xb8", strings.Repeat("\xa2", 200)) // not UTF-8: nowhere does a character begin
+
 	f.Fuzz(func(t *testing.T, needle, text string) {
 		n, err := search.NewNeedle(needle)
 		if err != nil {
 			return
 		}
+
 		s, ok := n.In(text)
 		if len(text) <= search.MaxTextBytes && strings.Contains(search.Fold(text), search.Fold(needle)) && !ok {
 			t.Fatalf("%q is not found in %q", needle, text)
@@ -89,10 +93,12 @@ func TestWord(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if diff := cmp.Diff(want, n.Word()); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", needle, diff)
 		}
 	}
+
 	alike := func(s string) {
 		text := "x" + s + "x"
 		n, err := search.NewNeedle(text)
@@ -104,6 +110,7 @@ func TestWord(t *testing.T) {
 			t.Errorf("%q has the word %q, and what is like it is %q", text, w.Text, w.Alike)
 		}
 	}
+
 	for r := rune(utf8.RuneSelf); r <= unicode.MaxRune; r++ {
 		alike(string(r))
 		if unicode.Is(unicode.M, r) {

@@ -22,6 +22,7 @@ func WordsOf(folded string) string {
 		if len(word) < gramChars || seen[word] {
 			continue
 		}
+
 		seen[word] = true
 		if b.Len() > 0 {
 			b.WriteByte('\n')
@@ -49,6 +50,7 @@ func eachGram(words string, f func(gram int)) {
 			inRow = 0
 			continue
 		}
+
 		gram = (gram*wordChars + n) % allGrams
 		if inRow++; inRow >= gramChars {
 			f(gram)
@@ -94,6 +96,7 @@ func (g *GramsOfRuns) Encode(positions int) (grams []int32, runs [][]byte) {
 		if len(having) == 0 {
 			continue
 		}
+
 		var b []byte
 		if 2*len(having) < positions/8 {
 			for _, at := range having {
@@ -105,6 +108,7 @@ func (g *GramsOfRuns) Encode(positions int) (grams []int32, runs [][]byte) {
 				b[at/8] |= 1 << (at % 8)
 			}
 		}
+
 		grams, runs = append(grams, int32(gram)), append(runs, b)
 	}
 	return grams, runs
@@ -120,12 +124,14 @@ func RunsWithAll(encoded [][]byte, positions int) (all []int) {
 			}
 			continue
 		}
+
 		for ; len(b) >= 2; b = b[2:] {
 			if at := int(binary.BigEndian.Uint16(b)); at < positions {
 				count[at]++
 			}
 		}
 	}
+
 	for at, n := range count {
 		if n == len(encoded) {
 			all = append(all, at)

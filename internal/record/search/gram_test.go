@@ -18,6 +18,7 @@ func TestGrams(t *testing.T) {
 		texts := rapid.SliceOfN(rapid.StringOfN(rapid.SampledFrom([]rune("abc01_- \n\u00e9.")), 0, 60, -1), 1,
 			100).Draw(t, "texts")
 		positions := rapid.SampledFrom([]int{104, 1024, 4096}).Draw(t, "positions")
+
 		var all search.GramsOfRuns
 		for i, text := range texts {
 			all.Add(i, search.WordsOf(text))
@@ -32,10 +33,12 @@ func TestGrams(t *testing.T) {
 				having = append(having, runs[at])
 			}
 		}
+
 		var found []int
 		if len(having) == len(of) {
 			found = search.RunsWithAll(having, positions)
 		}
+
 		for i, text := range texts {
 			if has := strings.Contains(text, word); has != strings.Contains(search.WordsOf(text), word) || has &&
 				!slices.Contains(found, i) {

@@ -64,6 +64,7 @@ func fold(text string) string {
 		}
 		i += size
 	}
+
 	if n := len(b); n > 0 && b[n-1] == ' ' {
 		b = b[:n-1]
 	}
@@ -90,6 +91,7 @@ func (t *Text) Add(line string) {
 	if line == "" || len(t.text)+1+len(line) > MaxTreeBytes || t.seen[line] {
 		return
 	}
+
 	if t.seen == nil {
 		t.seen = map[string]bool{}
 	}
@@ -139,6 +141,7 @@ func Parse(q string) (Query, error) {
 	case len(words) > MaxWords:
 		return Query{}, fmt.Errorf("must have at most %d words", MaxWords)
 	}
+
 	query := Query{Like: []string{}, Regexp: []string{}}
 	for _, word := range words {
 		runes := []rune(word)
@@ -148,6 +151,7 @@ func Parse(q string) (Query, error) {
 		default:
 			query.Like = append(query.Like, "%"+escape.Replace(word)+"%")
 		}
+
 		if len(runes) < 3 {
 			query.Grams = append(query.Grams, gram(runes...))
 			continue
@@ -156,6 +160,7 @@ func Parse(q string) (Query, error) {
 			query.Grams = append(query.Grams, gram(runes[i:i+3]...))
 		}
 	}
+
 	slices.Sort(query.Grams)
 	query.Grams = slices.Compact(query.Grams)
 	return query, nil
@@ -186,6 +191,7 @@ func EachGram(text string, f func(gram int64)) {
 			a, b = 0, 0
 			continue
 		}
+
 		begins := !plain(r) || !plain(b)
 		if begins {
 			f(int64(r))
@@ -198,6 +204,8 @@ func EachGram(text string, f func(gram int64)) {
 				f(gram(a, b, r))
 			}
 		}
-		a, b, start = b, r, begins
+
+		a, b = b, r
+		start = begins
 	}
 }

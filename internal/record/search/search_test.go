@@ -22,6 +22,7 @@ func matches(q search.Query, text string) bool {
 			return false
 		}
 	}
+
 	for _, expression := range q.Regexp {
 		if !regexp.MustCompile(expression).MatchString(text) {
 			return false
@@ -65,6 +66,7 @@ func TestWhatMatches(t *testing.T) {
 					}
 					continue
 				}
+
 				if got := matches(q, text); got != want {
 					t.Errorf("%q in %q: %v", query, tt.text, got)
 				}
@@ -83,11 +85,13 @@ func TestGramsOfAMatchAreInTheText(t *testing.T) {
 		if err != nil {
 			return
 		}
+
 		all := grams(text)
 		has := !slices.ContainsFunc(q.Grams, func(g int64) bool { return !all[g] })
 		if matches(q, text) && !has {
 			rt.Fatalf("%+v matches %q without its grams", q, text)
 		}
+
 		// Words of up to three characters need no check.
 		if short := !slices.ContainsFunc(slices.Concat(q.Like, q.Regexp), func(s string) bool {
 			return len(q.Grams) != len(q.Like)+len(q.Regexp)
@@ -115,10 +119,12 @@ func TestMerge(t *testing.T) {
 	if text != "a b\nc" || search.Merge(text, "c") != text || search.Merge(text, "d") != "a b\nc\nd" {
 		t.Errorf("%q", text)
 	}
+
 	long := strings.Repeat("x", search.MaxTextBytes)
 	if cut := search.Fold("ä" + long); len(cut) != search.MaxTextBytes {
 		t.Errorf("%d bytes", len(cut))
 	}
+
 	for i := range 100 {
 		text = search.Merge(text, strings.Repeat(string(rune('a'+i%26)), search.MaxTextBytes-i))
 	}

@@ -51,6 +51,7 @@ func open(text string) (inner string, ok bool) {
 	if !isEnvelope(text) {
 		return text, false
 	}
+
 	var e envelope
 	if json.Unmarshal([]byte(text), &e) != nil {
 		whole, isCut := loosejson.Complete(text)
@@ -87,6 +88,7 @@ func isEnvelope(text string) bool {
 		if err != nil {
 			return false
 		}
+
 		switch v := t.(type) {
 		case json.Delim:
 			if i != 0 || v != '{' {

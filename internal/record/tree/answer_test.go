@@ -20,6 +20,7 @@ func TestAnswer(t *testing.T) {
 	flow := func(output string) string {
 		return `{"workflow_name":"two","status":"completed","step_results":[{"step_name":"clerk","step_type":"agent","result":` + agent(`{"role":"assistant","content":"first"}`) + `}],"final_output":` + output + `,"error":null,"session_id":null}`
 	}
+
 	for text, want := range map[string]string{
 		"":                                 "",
 		"All is well.":                     "All is well.",
@@ -41,12 +42,14 @@ func TestAnswer(t *testing.T) {
 			t.Errorf("the answer of %s is %q, want %q", text, got, want)
 		}
 	}
+
 	rapid.Check(t, func(rt *rapid.T) { // of the beginning of an envelope, it is the beginning of the answer
 		said := rapid.String().Draw(rt, "said")
 		raw, err := json.Marshal(said)
 		if err != nil {
 			rt.Fatal(err)
 		}
+
 		whole := agent(`{"role":"assistant","content":` + string(raw) + `}`)
 		cut := whole[:rapid.IntRange(0, len(whole)-1).Draw(rt, "cut")]
 		got := tree.Answer(cut)
@@ -54,11 +57,13 @@ func TestAnswer(t *testing.T) {
 			!strings.HasPrefix(said, got) {
 			rt.Fatalf("the answer of %s is %q, of %q", cut, got, said)
 		}
+
 		kept, _ := json.Marshal(got) // a text
 		if there := min(len(cut)-strings.Index(whole, string(raw)), len(raw)-1); len(kept) < there-len(`\ud800\udc00`) {
 			rt.Fatalf("the answer of %s is %q: more of it is there", cut, got)
 		}
 	})
+
 	for _, response := range []string{`null`, `{"role":"assistant"}`, `"none"`} { // what the user said is no answer
 		long := agent(response)
 		if got := tree.Answer(long[:len(long)-20]); got != "" {

@@ -193,6 +193,7 @@ func (f *finder) place(p *Plan) {
 			f.hang[Node{Step: s}] = append(f.hang[Node{Step: s}], Node{Plan: sub})
 		}
 	}
+
 	for n, waits := range p.PlacedWaits() {
 		for _, w := range waits {
 			f.hang[n] = append(f.hang[n], Node{Wait: w})
@@ -298,6 +299,7 @@ func (f *finder) candidates(n Node) []Node {
 		if cycles == 0 {
 			return f.hang[n]
 		}
+
 		last := Node{Cycle: n.Step.Cycles[cycles-1]}
 		began, _ := last.Times()
 		rows := []Node{last}
@@ -307,6 +309,7 @@ func (f *finder) candidates(n Node) []Node {
 			}
 		}
 		return rows
+
 	case n.Cycle != nil:
 		rows := f.below(n)
 		done := map[string]bool{} // by a later call
@@ -320,6 +323,7 @@ func (f *finder) candidates(n Node) []Node {
 				done[*name] = true
 			}
 		}
+
 		slices.Reverse(kept)
 		return kept
 	}
@@ -415,6 +419,7 @@ func newLineIndex(bad []Node) *lineIndex {
 		for at >= 0 && !strings.HasPrefix(line, x.lines[at]) {
 			at = x.prefix[at]
 		}
+
 		x.prefix = append(x.prefix, at)
 		x.places = append(x.places, places[line])
 	}
@@ -431,6 +436,7 @@ func (x *lineIndex) isIn(text string, below left) bool {
 		if !found {
 			at--
 		}
+
 		for ; at >= 0; at = x.prefix[at] {
 			if strings.HasPrefix(rest, x.lines[at]) && below.hasOneOf(x.places[at]) {
 				return true
@@ -459,6 +465,7 @@ func (f *finder) failure(n Node) Failure {
 	if called != nil && notBlank(called.Record.Name) {
 		out.Tool = called.Record.Name
 	}
+
 	if n.State() == record.Waiting && n.Wait != nil || at.said == (Node{}) {
 		return out
 	}
@@ -486,6 +493,7 @@ func (f *finder) visit(n, up, said Node) (noted bool) {
 			noted = true
 		}
 	}
+
 	if len(f.leaves) == before && n.Failed() {
 		f.leaves = append(f.leaves, n)
 	}

@@ -22,6 +22,7 @@ func grow(t *testing.T, text string) *tree.Plan {
 	var cycles []*tree.Cycle
 	calls := map[string]*tree.ToolCall{}
 	var all []*tree.ToolCall
+
 	number := func(text string) int {
 		n, err := strconv.Atoi(text)
 		if err != nil {
@@ -35,13 +36,15 @@ func grow(t *testing.T, text string) *tree.Plan {
 		}
 		return nil
 	}
+
 	for i, line := range strings.Split(strings.TrimSpace(text), "\n") {
 		w := strings.Fields(line)
 		switch w[0] {
 		case "plan":
 			p := &tree.Plan{Record: record.Plan{RootPlanID: root, CurrentPlanID: w[1], State: new(record.State(w[2]))}}
 			if len(w) > 4 {
-				p.ToolCall, p.Record.ParentPlanID, p.Record.ToolCallID = calls[w[4]], new(root), &w[4]
+				p.ToolCall = calls[w[4]]
+				p.Record.ParentPlanID, p.Record.ToolCallID = new(root), &w[4]
 			}
 			plans = append(plans, p)
 		case "step":
@@ -70,6 +73,7 @@ func grow(t *testing.T, text string) *tree.Plan {
 			t.Fatal(line)
 		}
 	}
+
 	p := tree.Build(root, plans, steps)
 	tree.Nest(steps, cycles, all)
 	return p
@@ -86,6 +90,7 @@ func paths(p *tree.Plan) map[tree.Node]string {
 			inStep := above + " " + s.Record.StepID
 			all[tree.Node{Step: s}] = inStep
 			by, others := s.Started()
+
 			for _, c := range s.Cycles {
 				inCycle := fmt.Sprint(inStep, " ", c.Record.Seq)
 				all[tree.Node{Cycle: c}] = inCycle
@@ -101,10 +106,12 @@ func paths(p *tree.Plan) map[tree.Node]string {
 				plan(sub, inStep+" ")
 			}
 		}
+
 		for _, sub := range p.SubPlans {
 			plan(sub, above+" ")
 		}
 	}
+
 	plan(p, "")
 	return all
 }
@@ -127,6 +134,7 @@ func id(n tree.Node) string {
 // TestExplain: what failed, and which of it is the cause. More trees, with errors, are in storetest.CauseCases.
 func TestExplain(t *testing.T) {
 	t.Parallel()
+
 	for name, tt := range map[string]struct {
 		tree      string
 		want      []string // the cause first, unless there is none
@@ -179,6 +187,7 @@ func TestExplain(t *testing.T) {
 			if diff := gocmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
+
 			var way []string
 			for _, n := range found.Path {
 				way = append(way, id(n))
@@ -202,6 +211,7 @@ func TestExplainDeepTrees(t *testing.T) {
 			above, s, s, i, p, s, i)
 		above = p
 	}
+
 	found := tree.Explain(grow(t, deep))
 	if n := found.Cause.Node(); n.Plan == nil || n.Plan.Record.CurrentPlanID != above || len(found.Failures) != 1 {
 		t.Errorf("the cause is %s, of %d failures", id(found.Cause.Node()), len(found.Failures))

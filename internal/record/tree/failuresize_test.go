@@ -29,6 +29,7 @@ func nested(depth, siblings int, state record.State, spoil func(level int) (kind
 		} else {
 			p.Record.ParentPlanID = new(root)
 		}
+
 		plans = append(plans, p)
 		steps = append(steps, &tree.Step{Record: record.AgentExecution{
 			RootPlanID: root, PlanID: id, StepID: step, State: &state, ErrorKind: kind, ErrorMessage: message,
@@ -40,6 +41,7 @@ func nested(depth, siblings int, state record.State, spoil func(level int) (kind
 		calls = append(calls, started)
 		id = fmt.Sprint("p", i)
 	}
+
 	for i := range siblings {
 		calls = append(calls, &tree.ToolCall{Record: record.ActTool{
 			StepID: fmt.Sprint("s", depth-1), ToolCallID: fmt.Sprintf("last%05d", i), State: new(record.Failed),

@@ -68,6 +68,7 @@ func Beginning(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
+
 	n := 0
 	for i := range text {
 		if n++; n > most {
@@ -211,6 +212,7 @@ func messageIn(value any) string {
 	if list, ok := value.([]any); ok && len(list) > 0 {
 		value = list[0]
 	}
+
 	object, ok := value.(map[string]any)
 	if !ok {
 		return ""
@@ -224,6 +226,7 @@ func messageOf(object map[string]any, depth int) string {
 	if e, ok := object["error"].(map[string]any); ok {
 		inner = append(inner, e)
 	}
+
 	list, _ := object["errors"].([]any)
 	if len(list) > 0 {
 		if e, ok := list[0].(map[string]any); ok {
@@ -238,6 +241,7 @@ func messageOf(object map[string]any, depth int) string {
 			}
 		}
 	}
+
 	for _, o := range inner { // deeper than that
 		if depth > 0 {
 			if message := messageOf(o, depth-1); message != "" {

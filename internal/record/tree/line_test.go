@@ -213,6 +213,7 @@ func TestLineOfAnything(t *testing.T) {
 		"Traceback (most recent call last):\n", "  File \"a\", line 1\n", "  | ",
 		"  +---------------- 1 ----------------\n", "\u009b", "\r", "é",
 	}))
+
 	rapid.Check(t, func(rt *rapid.T) {
 		text := strings.Join(pieces.Draw(rt, "text"), "")
 		line := tree.Line(text)
@@ -236,6 +237,7 @@ func TestLineReadsALimitedPart(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		tree.Line(text)
 		runtime.ReadMemStats(&after)
+
 		if n := after.TotalAlloc - before.TotalAlloc; n > 8<<20 {
 			t.Errorf("%s: %d bytes are allocated", name, n)
 		}

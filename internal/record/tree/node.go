@@ -33,6 +33,7 @@ func (n Node) State() record.State {
 	case n.Wait != nil:
 		s, initial = n.Wait.State, record.Waiting
 	}
+
 	if s == nil {
 		return initial
 	}
@@ -176,6 +177,7 @@ func (p *Plan) PlacedWaits() map[Node][]*record.Wait {
 	if len(p.Waits) == 0 {
 		return nil
 	}
+
 	type key struct{ step, call string }
 	places := map[key]Node{}
 	for _, s := range p.Steps {
@@ -199,6 +201,7 @@ func (p *Plan) PlacedWaits() map[Node][]*record.Wait {
 		if !ok {
 			n = Node{Plan: p}
 		}
+
 		placed[n] = append(placed[n], w)
 	}
 	return placed

@@ -15,6 +15,7 @@ func TestPlacedWaits(t *testing.T) {
 		cycle a/0 RUNNING
 		call a/0/c RUNNING
 		step b root RUNNING`)
+
 	for want, w := range map[string]record.Wait{
 		"root a 0 c": {StepID: new("a"), ToolCallID: new("c")},
 		"root a":     {StepID: new("a"), ToolCallID: new("not recorded yet")},

@@ -152,11 +152,13 @@ func (f *Figures) add(o *Figures) {
 	f.ModelCalls += o.ModelCalls
 	f.ToolCalls += o.ToolCalls
 	f.Failures += o.Failures
+
 	f.InputTokens += o.InputTokens
 	f.OutputTokens += o.OutputTokens
 	f.CacheReadInputTokens += o.CacheReadInputTokens
 	f.CacheCreationInputTokens += o.CacheCreationInputTokens
 	f.ReasoningTokens += o.ReasoningTokens
+
 	f.ThinkMs += o.ThinkMs
 	f.ToolMs += o.ToolMs
 	switch {
@@ -196,6 +198,7 @@ func Build(requested string, plans []*Plan, steps []*Step) *Plan {
 	if b.root == nil {
 		return nil
 	}
+
 	for _, s := range steps {
 		s.Figures.DurationMs = Duration(s.Record.StartTime, s.Record.EndTime)
 		b.steps[s.Record.StepID] = s
@@ -206,6 +209,7 @@ func Build(requested string, plans []*Plan, steps []*Step) *Plan {
 	for _, p := range plans {
 		p.putPlanningFirst()
 	}
+
 	b.findOwners(plans)
 	b.attach(plans)
 	b.root.sum()
@@ -244,10 +248,12 @@ func Nest(steps []*Step, cycles []*Cycle, calls []*ToolCall) {
 		step string
 		seq  int64
 	}
+
 	byID := make(map[string]*Step, len(steps))
 	for _, s := range steps {
 		byID[s.Record.StepID] = s
 	}
+
 	byKey := make(map[key]*Cycle, len(cycles))
 	for _, c := range cycles {
 		if s := byID[c.Record.StepID]; s != nil {
@@ -255,6 +261,7 @@ func Nest(steps []*Step, cycles []*Cycle, calls []*ToolCall) {
 			byKey[key{c.Record.StepID, c.Record.Seq}] = c
 		}
 	}
+
 	for _, t := range calls {
 		if c := byKey[key{t.Record.StepID, t.Record.Seq}]; c != nil {
 			c.ToolCalls = append(c.ToolCalls, t)
@@ -293,6 +300,7 @@ func (b *builder) findOwners(plans []*Plan) {
 			b.owners[p] = b.findOwner(p)
 		}
 	}
+
 	const onPath = -1 // the depth of the plans in path, until it is known
 	depths := map[*Plan]int{b.root: 0}
 	for _, p := range plans {
@@ -303,6 +311,7 @@ func (b *builder) findOwners(plans []*Plan) {
 			path = append(path, p)
 			p = b.owners[p].plan
 		}
+
 		if depth == onPath {
 			cycle := path[slices.Index(path, p):]
 			first := slices.Index(path, slices.MinFunc(cycle, comparePlans))
@@ -310,6 +319,7 @@ func (b *builder) findOwners(plans []*Plan) {
 			// The plans after first now lead to it through the start of the cycle.
 			path = slices.Concat(path[first+1:], path[:first+1])
 		}
+
 		for _, p := range slices.Backward(path) {
 			depths[p] = depths[b.owners[p].plan] + 1
 			if depths[p] > MaxDepth {
@@ -329,6 +339,7 @@ func (b *builder) findOwner(p *Plan) owner {
 	if s := b.steps[stepID]; s != nil {
 		return owner{plan: b.planOf(s), step: s, link: LinkToolCall}
 	}
+
 	var parent *Plan
 	if id := p.Record.ParentPlanID; id != nil {
 		parent = b.plans[*id]
@@ -355,6 +366,7 @@ func likeliestStep(steps []*Step, t *time.Time) *Step {
 			latest = s
 		}
 	}
+
 	if latest == nil && len(steps) > 0 {
 		return steps[0]
 	}
@@ -368,11 +380,13 @@ func (b *builder) attach(plans []*Plan) {
 		if p == b.root {
 			continue
 		}
+
 		o := b.owners[p]
 		p.Link = o.link
 		if p.Record.Project == nil {
 			p.Record.Project = b.root.Record.Project
 		}
+
 		siblings := &o.plan.SubPlans
 		if o.step != nil {
 			siblings = &o.step.SubPlans
@@ -393,6 +407,7 @@ func (p *Plan) sum() *time.Time {
 		last = latest(last, c.sum())
 		p.Total.add(&c.Total)
 	}
+
 	if !p.Record.State.Terminal() {
 		p.LastSignOfLife = last
 	}
@@ -426,10 +441,12 @@ func (p *Plan) cut(depth int, all *Omitted) {
 		}
 		return
 	}
+
 	below := p.countBelow()
 	if below == 0 {
 		return
 	}
+
 	p.Omitted = &Omitted{Plans: below, PlanIDs: []string{p.Record.CurrentPlanID}}
 	p.SubPlans = nil
 	for _, s := range p.Steps {
@@ -485,6 +502,7 @@ func (p *Plan) CurrentStepIndex() int {
 		}
 		return at + i
 	}
+
 	i := in(p.Steps[first:], first)
 	if i < 0 {
 		i = in(p.Steps[:first], 0)

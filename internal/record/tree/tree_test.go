@@ -59,6 +59,7 @@ func nodes(rows []row) (plans []*tree.Plan, steps []*tree.Step) {
 				State: new(r.state)}})
 			continue
 		}
+
 		p := &tree.Plan{ID: r.number, ParentStepID: r.droppedStep, Record: record.Plan{
 			RootPlanID: root, CurrentPlanID: r.id, StartTime: r.start, EndTime: r.end, State: new(r.state), Project: r.project}}
 		if r.parent != "" {
@@ -83,6 +84,7 @@ func visit(p *tree.Plan, plans map[string]int, steps map[string]int) {
 	if plans[p.Record.CurrentPlanID] > 1 {
 		return // reported anyway; a cycle must not block the test
 	}
+
 	for _, s := range p.Steps {
 		steps[s.Record.StepID]++
 	}
@@ -106,6 +108,7 @@ func outline(p *tree.Plan) string {
 		}
 		return s
 	}
+
 	s := p.Record.CurrentPlanID
 	if p.Link == tree.LinkInferred {
 		s += "?"
@@ -207,6 +210,7 @@ func TestPlaces(t *testing.T) {
 func TestRequestedPlan(t *testing.T) {
 	t.Parallel()
 	rows := []row{plan(root), step(root, "s"), plan("p").calledBy("s"), step("p", "t"), plan("q").calledBy("t")}
+
 	if got, want := outline(build("p", rows...)), "p[t(q)]"; got != want {
 		t.Errorf("got %s for a sub-plan, want its subtree %s", got, want)
 	}
@@ -220,8 +224,10 @@ func TestRequestedPlan(t *testing.T) {
 
 func TestProjectIsInherited(t *testing.T) {
 	t.Parallel()
-	r, own, none := plan(root), plan("own"), plan("none")
+	r := plan(root)
+	own, none := plan("own"), plan("none")
 	r.project, own.project = new("of the root"), new("its own")
+
 	for id, want := range map[string]string{"own": "its own", "none": "of the root"} {
 		if got := build(id, r, own, none).Record.Project; got == nil || *got != want {
 			t.Errorf("project of %s = %v, want %s", id, got, want)
@@ -231,16 +237,19 @@ func TestProjectIsInherited(t *testing.T) {
 
 func TestFiguresAndTotals(t *testing.T) {
 	t.Parallel()
-	r, s, p, u := plan(root), step(root, "s"), plan("p").under(root).calledBy("s"), step("p", "u")
+	r, s := plan(root), step(root, "s")
+	p, u := plan("p").under(root).calledBy("s"), step("p", "u")
 	r.start, r.end = at(1), at(9)
 	s.figures = tree.Figures{ModelCalls: 1, InputTokens: 10, ThinkMs: 5}
 	u.figures = tree.Figures{ModelCalls: 2, Failures: 1, CostUSD: new(0.5)}
 	u.start = at(4)
+
 	got := build(root, r, s, p, u)
 	if diff := gocmp.Diff(tree.Figures{ModelCalls: 1, InputTokens: 10, ThinkMs: 5, DurationMs: new(int64(8000))},
 		got.Figures); diff != "" {
 		t.Errorf("figures of the root itself (-want +got):\n%s", diff)
 	}
+
 	// The duration is that of the root, whatever the durations below it are.
 	want := tree.Figures{
 		ModelCalls: 3, Failures: 1, InputTokens: 10, ThinkMs: 5, CostUSD: new(0.5), DurationMs: new(int64(8000)),
@@ -248,6 +257,7 @@ func TestFiguresAndTotals(t *testing.T) {
 	if diff := gocmp.Diff(want, got.Total); diff != "" {
 		t.Errorf("total (-want +got):\n%s", diff)
 	}
+
 	sub := got.Steps[0].SubPlans[0]
 	if sub.Figures.DurationMs != nil || sub.Steps[0].Figures.DurationMs != nil {
 		t.Error("a plan or a step that has not ended has a duration")
@@ -300,6 +310,7 @@ func forest(rt *rapid.T) []row {
 	stepID := rapid.Custom(func(rt *rapid.T) string {
 		return fmt.Sprintf("s%d", rapid.IntRange(0, steps).Draw(rt, "step"))
 	})
+
 	maybe := func(g *rapid.Generator[string], label string) string {
 		if rapid.Bool().Draw(rt, label) {
 			return g.Draw(rt, label)
@@ -312,6 +323,7 @@ func forest(rt *rapid.T) []row {
 		}
 		return nil
 	})
+
 	rows := []row{plan(root)}
 	for i := range plans {
 		r := plan(fmt.Sprintf("p%d", i)).under(maybe(planID, "parent")).calledBy(maybe(stepID,
@@ -319,6 +331,7 @@ func forest(rt *rapid.T) []row {
 		r.start, r.end = moment.Draw(rt, "start"), moment.Draw(rt, "end")
 		rows = append(rows, r)
 	}
+
 	count := rapid.Int64Range(0, 1<<40)
 	for i := range steps {
 		r := step(planID.Draw(rt, "of"), fmt.Sprintf("s%d", i))
@@ -326,6 +339,7 @@ func forest(rt *rapid.T) []row {
 		if rapid.Bool().Draw(rt, "indexed") {
 			r = r.at(rapid.Int64Range(0, 3).Draw(rt, "index"))
 		}
+
 		v := reflect.ValueOf(&r.figures).Elem()
 		for f := range v.NumField() {
 			if v.Field(f).Kind() == reflect.Int64 {
@@ -337,6 +351,7 @@ func forest(rt *rapid.T) []row {
 		}
 		rows = append(rows, r)
 	}
+
 	for i := range rows {
 		rows[i].number = int64(i)
 		rows[i].state = record.Running
@@ -356,6 +371,7 @@ func check(p *tree.Plan, rows []row) error {
 			return fmt.Errorf("step %s appears %d times", r.id, n)
 		}
 	}
+
 	_, err := checkPlan(p)
 	return err
 }
@@ -368,6 +384,7 @@ func checkPlan(p *tree.Plan) (sum map[string]float64, err error) {
 	}) {
 		return nil, fmt.Errorf("steps of %s are out of order", p.Record.CurrentPlanID)
 	}
+
 	sum = map[string]float64{}
 	lists := [][]*tree.Plan{p.SubPlans}
 	for _, s := range p.Steps {
@@ -377,6 +394,7 @@ func checkPlan(p *tree.Plan) (sum map[string]float64, err error) {
 	if err := compare(sum, &p.Figures); err != nil {
 		return nil, fmt.Errorf("figures of %s: %w", p.Record.CurrentPlanID, err)
 	}
+
 	for _, list := range lists {
 		if !slices.IsSortedFunc(list, func(a, b *tree.Plan) int {
 			return cmp.Or(nullsLast(unix(a.Record.StartTime), unix(b.Record.StartTime)),
@@ -384,6 +402,7 @@ func checkPlan(p *tree.Plan) (sum map[string]float64, err error) {
 		}) {
 			return nil, fmt.Errorf("sub-plans of %s are out of order", p.Record.CurrentPlanID)
 		}
+
 		for _, c := range list {
 			if c.Link == "" {
 				return nil, fmt.Errorf("%s has no link", c.Record.CurrentPlanID)
@@ -397,6 +416,7 @@ func checkPlan(p *tree.Plan) (sum map[string]float64, err error) {
 			}
 		}
 	}
+
 	if err := compare(sum, &p.Total); err != nil {
 		return nil, fmt.Errorf("total of %s: %w", p.Record.CurrentPlanID, err)
 	}
@@ -411,6 +431,7 @@ func add(sum map[string]float64, f *tree.Figures) {
 			sum[v.Type().Field(i).Name] += float64(v.Field(i).Int())
 		}
 	}
+
 	if f.CostUSD != nil {
 		sum["CostUSD"] += *f.CostUSD
 		sum["priced"]++
@@ -423,6 +444,7 @@ func compare(want map[string]float64, f *tree.Figures) error {
 	if (want["priced"] > 0) != (f.CostUSD != nil) || math.Abs(want["CostUSD"]-got["CostUSD"]) > 1e-9 {
 		return fmt.Errorf("cost is %v, want %v", got["CostUSD"], want["CostUSD"])
 	}
+
 	for name := range want {
 		if name != "CostUSD" && name != "priced" && want[name] != got[name] {
 			return fmt.Errorf("%s is %v, want %v", name, got[name], want[name])
@@ -483,6 +505,7 @@ func chain(levels int) []row {
 		} else {
 			p = p.calledBy(fmt.Sprintf("s%d", i-1))
 		}
+
 		s.figures.ModelCalls = 1
 		rows = append(rows, p, s)
 	}
@@ -496,6 +519,7 @@ func TestAnyDepth(t *testing.T) {
 	if p.Total.ModelCalls != levels {
 		t.Errorf("total = %+v", p.Total)
 	}
+
 	depth := 0
 	for ; len(p.Steps[0].SubPlans) == 1; p = p.Steps[0].SubPlans[0] {
 		depth++
@@ -516,6 +540,7 @@ func TestManyCycles(t *testing.T) {
 			plan(fmt.Sprintf("tail%06d", i)).under(fmt.Sprintf("cycle%06d", i)),
 			plan(fmt.Sprintf("self%06d", i)).under(fmt.Sprintf("self%06d", i)))
 	}
+
 	p := build(root, rows...)
 	if err := check(p, rows); err != nil {
 		t.Error(err)
@@ -530,6 +555,7 @@ func FuzzBuild(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{0, 1, 1, 1, 1, 1, 0, 0})
 	f.Add([]byte{0, 2, 0, 9, 0, 1, 2, 8, 3, 0, 1, 1, 7, 255, 255, 255})
+
 	f.Fuzz(func(t *testing.T, data []byte) {
 		rows := []row{plan(root)}
 		id := func(prefix string, b byte) string {
@@ -538,9 +564,11 @@ func FuzzBuild(f *testing.F) {
 			}
 			return fmt.Sprintf("%s%d", prefix, b%16)
 		}
+
 		seen := map[string]bool{root: true}
 		for ; len(data) >= 4; data = data[4:] {
-			kind, own, a, b := data[0], data[1], data[2], data[3]
+			kind, own := data[0], data[1]
+			a, b := data[2], data[3]
 			r := plan(id("p", own))
 			if kind&1 != 0 {
 				r = step(id("p", a), id("s", own)+"s")
@@ -555,22 +583,26 @@ func FuzzBuild(f *testing.F) {
 					r = r.droppedCall(id("s", b>>4) + "s")
 				}
 			}
+
 			if kind&16 != 0 {
 				r = r.started(int(b))
 			}
 			if kind&32 != 0 {
 				r = r.at(int64(a))
 			}
+
 			r.figures.ModelCalls = int64(own)
 			if !seen[r.id] { // keys are unique
 				seen[r.id] = true
 				rows = append(rows, r)
 			}
 		}
+
 		p := build(root, rows...)
 		if err := check(p, rows); err != nil {
 			t.Fatalf("%v in %s", err, outline(p))
 		}
+
 		slices.Reverse(rows)
 		if diff := gocmp.Diff(p, build(root, rows...)); diff != "" {
 			t.Fatalf("the reverse order of rows makes another tree (-first +second):\n%s", diff)
@@ -591,6 +623,7 @@ func BenchmarkBuild(b *testing.B) {
 		}
 		rows = append(rows, step(planID, fmt.Sprintf("s%d", i)).at(int64(i%10)).started(i))
 	}
+
 	for b.Loop() {
 		b.StopTimer()
 		plans, steps := nodes(rows)
@@ -613,6 +646,7 @@ func TestTooDeep(t *testing.T) {
 			State: new(record.Running),
 		}})
 	}
+
 	root := tree.Build(id(0), plans, nil)
 	var depths []int
 	for child := range root.Children() {
@@ -626,6 +660,7 @@ func TestTooDeep(t *testing.T) {
 		}
 		depths = append(depths, depth)
 	}
+
 	if want := []int{maxDepthForTest, 10}; !slices.Equal(depths, want) {
 		t.Errorf("chains under the root of %d plans, want %d", depths, want)
 	}
@@ -650,6 +685,7 @@ func TestPlanningIsFirst(t *testing.T) {
 				},
 			},
 		}
+
 		for i, s := range states {
 			steps = append(steps, &tree.Step{Record: record.AgentExecution{
 				RootPlanID: root, PlanID: root, StepID: fmt.Sprint(i), StepIndex: new(int64(i)), AgentName: new("SEARCH"),
@@ -664,6 +700,7 @@ func TestPlanningIsFirst(t *testing.T) {
 		}
 		return all
 	}
+
 	for _, tt := range []struct {
 		executor, last string
 		states         []record.State

@@ -59,6 +59,7 @@ func (u *Upkeep) changedCauses(ctx context.Context, tx pgx.Tx, c *causes) (more 
 	if err != nil {
 		return false, err
 	}
+
 	find := func(roots []string) error { return u.writeCauses(ctx, tx, roots) }
 	made := func(upTo int64) error { return u.queries.CauseMade(ctx, tx, upTo) }
 	return c.handle(ctx, u.queries, tx, feedRange{progress.Seq, progress.Head}, causesPage, find, made)
@@ -85,6 +86,7 @@ func (u *Upkeep) missingCauses(ctx context.Context, tx pgx.Tx, _ *causes) (more 
 	if err != nil {
 		return false, err
 	}
+
 	roots := make([]string, len(page))
 	for i, p := range page {
 		roots[i] = p.RootPlanID

@@ -64,6 +64,7 @@ func TestCausesAreKept(t *testing.T) {
 		ErrorMessage: new("took too long"),
 	})
 	becomes("a", "limit_time|-|took too long|f")
+
 	if err := other.DeletePlan(t.Context(), "b"); err != nil {
 		t.Fatal(err)
 	}
@@ -81,6 +82,7 @@ func TestCausesOfManyWriters(t *testing.T) {
 	s := storetest.Open(t)
 	u := storetest.Upkeep(t, s, upkeep.Config{})
 	const writers, runs = 4, 40
+
 	var wg sync.WaitGroup
 	for w := range writers {
 		wg.Go(func() {
@@ -98,6 +100,7 @@ func TestCausesOfManyWriters(t *testing.T) {
 	if err := u.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+
 	for w := range writers {
 		for i := range 10 {
 			root, want := fmt.Sprint("run-", w, "-", i), fmt.Sprint("timeout|run_sql|message ", runs-10+i, "|f")
@@ -114,6 +117,7 @@ func TestCausesForgetDroppedDetail(t *testing.T) {
 	storetest.Age(t, s, storetest.OldMonday, "old")
 	// no writer moves a tree, so the feed does not say it
 	storetest.Write(t, s, &record.Plan{RootPlanID: "old", CurrentPlanID: "old", Title: new("Old")})
+
 	u := idle(t, s)
 	for _, days := range []int{0, 30} {
 		if err := upkeep.DropDetail(u, t.Context(), days); err != nil {
@@ -123,6 +127,7 @@ func TestCausesForgetDroppedDetail(t *testing.T) {
 		if err != nil || len(list) != 1 || list[0].Failure == nil {
 			t.Fatal(list, err)
 		}
+
 		want := "a text that is dropped"
 		if days > 0 {
 			want = "a tool failed"
@@ -130,6 +135,7 @@ func TestCausesForgetDroppedDetail(t *testing.T) {
 		if got := list[0].Failure.Text(); got != want {
 			t.Errorf("after %d days the list says %q, want %q", days, got, want)
 		}
+
 		if days == 0 {
 			want = "timeout|run_sql|" + want + "|f"
 		} else {
@@ -137,6 +143,7 @@ func TestCausesForgetDroppedDetail(t *testing.T) {
 		}
 		storetest.Until(t, "the report says "+want, func() bool { return reported(t, s, "old") == want })
 	}
+
 	if n := storetest.Query[int](t, s,
 		"SELECT count(*) FROM actlog.cause WHERE cause::text LIKE '%that is dropped%'"); n != 0 {
 		t.Error("a text that was dropped is left")
@@ -151,11 +158,13 @@ func TestCausesOfRunsFromBefore(t *testing.T) {
 	for i := range runs {
 		storetest.Write(t, s, failure(fmt.Sprint("run-", i), "no answer")...)
 	}
+
 	storetest.Exec(t, s, "UPDATE actlog.cause_progress SET seq = (SELECT max(seq) FROM actlog.change), before_at = "+
 		"'9999-12-31', before_id = ''")
 	if err := storetest.Upkeep(t, s, upkeep.Config{}).Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+
 	storetest.Until(t, "all have a cause", func() bool {
 		return storetest.Query[int](t, s, "SELECT count(*) FROM report.plan WHERE cause_kind = 'timeout'") == runs
 	})
@@ -169,6 +178,7 @@ func TestCausesBesideABadTree(t *testing.T) {
 	for i := range runs {
 		storetest.Write(t, s, failure(fmt.Sprint("run-", i), "no answer")...)
 	}
+
 	// Go has no such time
 	storetest.Exec(t, s, "UPDATE actlog.act_tool_info SET start_time = 'infinity' WHERE root_plan_id = 'run-12'")
 	var log storetest.Log
@@ -197,6 +207,7 @@ func TestCausesBesideABadTree(t *testing.T) {
 	if err != nil || len(list) != runs+1 {
 		t.Fatalf("the list has %d runs, %v", len(list), err)
 	}
+
 	storetest.Exec(t, s, "UPDATE actlog.act_tool_info SET start_time = end_time WHERE root_plan_id = 'run-12'")
 	storetest.Write(t, s, &record.Plan{RootPlanID: "run-12", CurrentPlanID: "run-12", Title: new("mended")})
 	if err := u.Run(t.Context()); err != nil {
@@ -214,6 +225,7 @@ func TestListBesideABadTree(t *testing.T) {
 	storetest.Write(t, s, failure("bad", "no answer")...)
 	storetest.Write(t, s, failure("good", "no answer")...)
 	storetest.Exec(t, s, "UPDATE actlog.act_tool_info SET start_time = 'infinity' WHERE root_plan_id = 'bad'")
+
 	list, err := s.Plans(t.Context(), store.PlanFilter{Limit: 100})
 	if err != nil || len(list) != 2 {
 		t.Fatalf("%d runs, %v", len(list), err)
@@ -249,17 +261,20 @@ func TestCausesOfAFewTreesAtOnce(t *testing.T) {
 	for i := range runs {
 		storetest.Write(t, s, failure(fmt.Sprint("run-", i), long)...)
 	}
+
 	if err := idle(t, s).Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if reads.all.Load() != runs || reads.most.Load() > 10 {
 		t.Errorf("the rows of %d trees were read, %d at once", reads.all.Load(), reads.most.Load())
 	}
+
 	if n := storetest.Query[int](t, s,
 		"SELECT max(octet_length(actlog.cause_rows(root_plan_id, part)::text)) FROM actlog.plan_execution_record"); n >
 		12_000 {
 		t.Errorf("the rows of a tree have %d bytes", n)
 	}
+
 	if text := storetest.Query[string](
 		t, s, "SELECT actlog.error_text($1)", strings.Repeat("ü", 8_192),
 	); text != strings.Repeat("ü", 8_192) {

@@ -53,6 +53,7 @@ func (u *Upkeep) dropDetail(ctx context.Context, days int) error {
 			}
 		}
 	}
+
 	// What an earlier round began, perhaps on another server.
 	errs = append(errs, u.dropDetached(ctx), u.sweepLateDetail(ctx), u.forgetCopies(ctx))
 	if err := errors.Join(errs...); err != nil {
@@ -69,12 +70,14 @@ func (u *Upkeep) oldPeriods(ctx context.Context, days int) (all []period, err er
 		if err != nil {
 			return err
 		}
+
 		// The last part may have been made with another period than the partition's.
 		old := func(p period) bool {
 			length := u.store.PartitionDays()
 			over := store.PeriodStart(p.to.AddDate(0, 0, -1), length).AddDate(0, 0, length)
 			return !over.After(today.AddDate(0, 0, -days))
 		}
+
 		partitions, err := listPartitions(ctx, tx, partitionedTables...)
 		if err != nil {
 			return err
@@ -87,6 +90,7 @@ func (u *Upkeep) oldPeriods(ctx context.Context, days int) (all []period, err er
 				all = append(all, p)
 			}
 		}
+
 		parts, err := u.queries.PartitionDefaultDays(ctx, tx)
 		for _, part := range parts {
 			if p := (period{from: part, to: part.AddDate(0, 0, 1)}); old(p) {
@@ -107,6 +111,7 @@ func (u *Upkeep) dropPeriod(ctx context.Context, p period) error {
 		u.log.Warn("detail is kept beyond its days: plans have not ended", "days", p.String(), "plans", live)
 		return nil
 	}
+
 	if err := u.dropRecent(ctx, p.to); err != nil {
 		return err
 	}
@@ -114,9 +119,11 @@ func (u *Upkeep) dropPeriod(ctx context.Context, p period) error {
 	if err := u.saveLinks(ctx, u.db, callTable, p.from, p.to); err != nil {
 		return err
 	}
+
 	if len(p.children) == 0 {
 		return u.dropFromDefault(ctx, p)
 	}
+
 	if err := u.detach(ctx, p); err != nil {
 		return fmt.Errorf("detach: %w", err)
 	}
@@ -139,11 +146,13 @@ func (u *Upkeep) detach(ctx context.Context, p period) error {
 		locks = append(locks, "ONLY "+table, table+"_default", name)
 		alter = append(alter, "ALTER TABLE "+table+" DETACH PARTITION "+name)
 	}
+
 	return u.inTurn(ctx, taskRetention, func(tx pgx.Tx) error {
 		attached, err := checkPartitions(ctx, tx, p.names(), true, partitionedTables...) // before anything is locked
 		if err != nil || !attached {
 			return err
 		}
+
 		for _, sql := range []string{
 			lockTimeout,
 			// Every writer begins with plans: one that waits there holds nothing.
@@ -155,6 +164,7 @@ func (u *Upkeep) detach(ctx context.Context, p period) error {
 				return err
 			}
 		}
+
 		for _, c := range p.children {
 			if err := rename(ctx, tx, c.name); err != nil {
 				return err
@@ -175,6 +185,7 @@ func rename(ctx context.Context, tx pgx.Tx, name string) error {
 	if err != nil {
 		return err
 	}
+
 	table := pgx.Identifier{"actlog", name}.Sanitize()
 	var sql strings.Builder
 	for _, key := range keys {
@@ -230,6 +241,7 @@ func (u *Upkeep) dropTable(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("drop %s: %w", name, err)
 	}
+
 	if dropped {
 		u.counters.partitionsDropped.Add(1)
 	}
@@ -263,6 +275,7 @@ func (u *Upkeep) keepFigures(ctx context.Context, tx pgx.Tx, table string) error
 	if _, err := tx.Exec(ctx, countCalls(table)); err != nil {
 		return fmt.Errorf("count tool calls: %w", err)
 	}
+
 	var from, to *time.Time
 	if err := tx.QueryRow(ctx, "SELECT min(part), max(part) + 1 FROM "+table).Scan(&from, &to); err != nil || from == nil {
 		return err
@@ -277,11 +290,13 @@ func (u *Upkeep) dropFromDefault(ctx context.Context, p period) error {
 		if err != nil || noted == 0 { // another server was quicker
 			return err
 		}
+
 		for _, table := range []string{callTable, cycleTable} {
 			if err := u.forgetFound(ctx, tx, table+"_default", p.from, p.to); err != nil {
 				return err
 			}
 		}
+
 		if _, err := tx.Exec(ctx, "WITH gone AS (DELETE FROM actlog.act_tool_info_default WHERE part = $1 RETURNING *)"+
 			countCalls("gone"), p.from); err != nil {
 			return err

@@ -32,7 +32,8 @@ func dropDetail(t testing.TB, s *store.Store) {
 
 // skeleton returns a tree as it should be after its detail was dropped. It changes p.
 func skeleton(p *tree.Plan) *tree.Plan {
-	p.StructureResult, p.ParentStepID, p.ToolCall = nil, "", nil
+	p.StructureResult, p.ToolCall = nil, nil
+	p.ParentStepID = ""
 	for _, s := range p.Steps {
 		s.LatestToolArgs = nil
 	}
@@ -50,6 +51,7 @@ func gone(t testing.TB, s *store.Store, monday string) {
 			"'%\\_p'||to_char($1::text::date, 'YYYYMMDD')", monday); n != 0 {
 		t.Errorf("%d partitions of %s are left", n, monday)
 	}
+
 	for _, table := range upkeep.PartitionedTables {
 		if n := storetest.Query[int](t, s,
 			"SELECT count(*) FROM actlog."+table+" WHERE part >= $1::text::date AND part < $1::text::date + 7", monday); n != 0 {
@@ -70,6 +72,7 @@ func TestDropDetail(t *testing.T) {
 			root := record.NewPlanID()
 			storetest.WriteTree(t, s, root, record.Completed)
 			storetest.WriteTree(t, s, root+"young", record.Completed)
+
 			want, young := skeleton(storetest.PlanTree(t, s, root)), storetest.Dump(t, s, root+"young")
 			if want.Total.ToolCalls != 4 || want.Steps[1].SubPlans[0].Link != tree.LinkToolCall {
 				t.Fatalf("before: %+v", want)
@@ -79,10 +82,12 @@ func TestDropDetail(t *testing.T) {
 			} else {
 				storetest.Age(t, s, storetest.OldMonday, root)
 			}
+
 			check := func(when string) {
 				t.Helper()
 				dropDetail(t, s)
 				gone(t, s, storetest.OldMonday)
+
 				if diff := cmp.Diff(want, skeleton(storetest.PlanTree(t, s, root))); diff != "" {
 					t.Errorf("%s (-before +after):\n%s", when, diff)
 				}
@@ -94,6 +99,7 @@ func TestDropDetail(t *testing.T) {
 					t.Errorf("%s: step %+v", when, st)
 				}
 			}
+
 			check("dropped")
 			daily := storetest.Lines(t, pg.Pool,
 				"SELECT format('%s %s/%s %s %s %s %s', day, tool_name, server_name, project, calls, failures, total_ms) FROM "+
@@ -101,6 +107,7 @@ func TestDropDetail(t *testing.T) {
 			if diff := cmp.Diff([]string{"2026-11-20 fetch/ default 4 1 8000"}, daily); diff != "" {
 				t.Errorf("tool_daily (-want +got):\n%s", diff)
 			}
+
 			// Late detail: a call that is new and a cycle that was dropped.
 			storetest.Write(t, s, &record.ActTool{
 				RootPlanID: root, StepID: root + "-a", Seq: 9, ToolCallID: "late", State: new(record.Failed),
@@ -110,6 +117,7 @@ func TestDropDetail(t *testing.T) {
 				t.Errorf("late detail changed the figures: %+v", f)
 			}
 			check("after late detail")
+
 			if again := storetest.Lines(t, pg.Pool,
 				"SELECT format('%s %s/%s %s %s %s %s', day, tool_name, server_name, project, calls, failures, total_ms) FROM "+
 					"actlog.tool_daily"); !slices.Equal(daily, again) {
@@ -118,6 +126,7 @@ func TestDropDetail(t *testing.T) {
 			if got := storetest.Dump(t, s, root+"young"); got != young {
 				t.Errorf("another tree changed: %s", cmp.Diff(young, got))
 			}
+
 			// What is not detail may still change.
 			storetest.Write(t, s, &record.AgentExecution{
 				RootPlanID: root, PlanID: root, StepID: root + "-a", Result: new("late"),
@@ -141,6 +150,7 @@ func TestNoTextOfDetailIsLeft(t *testing.T) {
 				storetest.WriteTree(t, s, root, record.Completed)
 				text := func(field string) *string { return new(strings.Repeat("x", 2000) + " planted-" + root + "-" + field) }
 				args := json.RawMessage(`{"q":"planted-` + root + `-arguments"}`)
+
 				storetest.Write(t, s,
 					&record.ThinkAct{
 						RootPlanID: root, StepID: root + "-a", Seq: 7, ThinkInput: text("input"), ThinkOutput: text("output"),
@@ -165,6 +175,7 @@ func TestNoTextOfDetailIsLeft(t *testing.T) {
 						FormInputs: json.RawMessage(`[{"label":"planted-` + root + `-label"}]`),
 					})
 			}
+
 			storetest.Until(t, "texts are kept", func() bool {
 				keepRecent(t, s)
 				return folded(t, s) == "old, young"
@@ -186,6 +197,7 @@ func TestNoTextOfDetailIsLeft(t *testing.T) {
 			if n := planted(t, pg.Pool, "old"); n > 0 {
 				t.Errorf("%d rows still have texts of detail that was dropped", n)
 			}
+
 			// As if the server had ended before it forgot them.
 			storetest.Exec(t, s, "UPDATE actlog.agent_execution_record SET latest_tool_args = 'planted-old-again' WHERE "+
 				"root_plan_id = 'old'")
@@ -210,6 +222,7 @@ func TestForgetCopies(t *testing.T) {
 		storetest.WriteTree(t, s, fmt.Sprintf("old%03d", i), record.Completed)
 	}
 	storetest.WriteTree(t, s, "young", record.Completed)
+
 	storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET part = '2020-01-01'::date + substr(root_plan_id, 4, "+
 		"2)::int WHERE root_plan_id LIKE 'old%'")
 	storetest.Exec(t, s, "UPDATE actlog.agent_execution_record SET latest_tool_args = 'planted'")
@@ -223,6 +236,7 @@ func TestForgetCopies(t *testing.T) {
 	if err := upkeep.DropDetail(keeper, t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
+
 	left := storetest.Query[string](t, s, `SELECT string_agg(DISTINCT root_plan_id, ' ') FROM actlog.agent_execution_record
 		WHERE latest_tool_args IS NOT NULL`)
 	if left != "young" {
@@ -244,6 +258,7 @@ func TestDropWhileTheSearchIsKept(t *testing.T) {
 	s := open(t, pg.URL)
 	storetest.WriteTree(t, s, "old", record.Completed)
 	storetest.Age(t, s, storetest.OldMonday, "old")
+
 	storetest.Exec(t, s, `CREATE SEQUENCE actlog.counted;
 		CREATE FUNCTION actlog.count_it() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 			PERFORM nextval('actlog.counted');
@@ -263,12 +278,14 @@ func TestDropWhileTheSearchIsKept(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), "SELECT pg_advisory_xact_lock(hashtext('actlog.search'))"); err != nil {
 		t.Fatal(err)
 	}
+
 	if err := upkeep.DropDetail(idle(t, s), t.Context(), 30); err == nil {
 		t.Error("the detail was dropped")
 	}
 	if n := counted(); n > 0 {
 		t.Errorf("calls were counted %d times", n)
 	}
+
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -285,6 +302,7 @@ func planted(t testing.TB, pool *pgxpool.Pool, root string) (rows int) {
 	tables := storetest.Lines(t, pool,
 		`SELECT quote_ident(nspname) || '.' || quote_ident(relname) FROM pg_class JOIN pg_namespace AS n ON n.oid = relnamespace
 		WHERE relkind = 'r' AND nspname IN ('actlog', 'report', 'public')`)
+
 	for _, table := range tables {
 		var n int
 		if err := pool.QueryRow(t.Context(),
@@ -293,6 +311,7 @@ func planted(t testing.TB, pool *pgxpool.Pool, root string) (rows int) {
 			root, []byte("planted-"+root+"-")).Scan(&n); err != nil {
 			t.Fatalf("%s: %v", table, err)
 		}
+
 		if n > 0 {
 			t.Logf("%d rows of %s have texts of %s", n, table, root)
 		}
@@ -308,11 +327,13 @@ func TestLivePlansKeepTheirDetail(t *testing.T) {
 	var warned storetest.Log
 	s := open(t, pg.URL)
 	keeper := upkeep.Idle(s, upkeep.Config{Logger: warned.Logger()})
+
 	live, ended := record.NewPlanID(), record.NewPlanID()
 	storetest.WriteTree(t, s, live, record.Waiting)
 	storetest.WriteTree(t, s, ended, record.Completed)
 	storetest.Age(t, s, storetest.OldMonday, live, ended)
 	before := storetest.Dump(t, s, live)
+
 	if err := upkeep.DropDetail(keeper, t.Context(), 30); err != nil {
 		t.Fatal(err)
 	}
@@ -322,6 +343,7 @@ func TestLivePlansKeepTheirDetail(t *testing.T) {
 	if w := warned.String(); !strings.Contains(w, "have not ended") || !strings.Contains(w, live) {
 		t.Errorf("logged:\n%s", w)
 	}
+
 	storetest.Write(t, s, &record.Plan{RootPlanID: live, CurrentPlanID: live, State: new(record.Failed)})
 	dropDetail(t, s)
 	gone(t, s, storetest.OldMonday)
@@ -335,10 +357,12 @@ func TestYoungPeriods(t *testing.T) {
 	monday := store.PeriodStart(day, 7).AddDate(0, 0, -21)
 	s := open(t, pg.URL)
 	keeper := idle(t, s)
+
 	root := record.NewPlanID()
 	storetest.WriteTree(t, s, root, record.Completed)
 	storetest.Age(t, s, monday.Format(time.DateOnly), root)
 	since := int(day.Sub(monday.AddDate(0, 0, 7)).Hours() / 24) // the period ended so many days ago
+
 	if err := upkeep.DropDetail(keeper, t.Context(), since+1); err != nil {
 		t.Fatal(err)
 	}
@@ -380,6 +404,7 @@ func TestToolDaily(t *testing.T) {
 					State: new(record.Running), StartTime: storetest.At(24 * 3600),
 				})
 		}
+
 		changes = append(changes, &record.ActTool{RootPlanID: root, StepID: root + "a", Seq: 100, ToolCallID: "nothing"},
 			&record.ActTool{
 				RootPlanID: root, StepID: root + "a", Seq: 101, ToolCallID: "skewed", Name: new("slow"), ServerName: new("mcp"),
@@ -388,11 +413,13 @@ func TestToolDaily(t *testing.T) {
 		storetest.Write(t, s, changes...)
 		storetest.Age(t, s, monday, root)
 	}
+
 	dropDetail(t, s)
 	dropDetail(t, s)
 	got := storetest.Lines(t, pg.Pool,
 		`SELECT format('%s %s/%s %s: %s calls, %s failed, %s ms, %s timed, %s entries', day, tool_name, server_name, project, calls, failures, total_ms,
 		(SELECT sum(n) FROM unnest(histogram) AS n), cardinality(histogram)) FROM actlog.tool_daily ORDER BY day, tool_name`)
+
 	want := []string{
 		"2026-01-05 / alpha: 1 calls, 0 failed, 0 ms, 0 timed, 120 entries",
 		"2026-01-12 / alpha: 1 calls, 0 failed, 0 ms, 0 timed, 120 entries",
@@ -402,6 +429,7 @@ func TestToolDaily(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+
 	for fraction, truth := range map[float64]float64{0.5: 49_000, 0.95: 94_000, 0.99: 98_000} {
 		ms := storetest.Query[float64](t, s,
 			"SELECT actlog.percentile_ms(histogram, $1) FROM actlog.tool_daily WHERE tool_name = 'slow'", fraction)
@@ -409,6 +437,7 @@ func TestToolDaily(t *testing.T) {
 			t.Errorf("p%v is %v ms, want about %v", 100*fraction, ms, truth)
 		}
 	}
+
 	// Each entry of the histogram has the durations that the comment on it names.
 	if n := storetest.Query[int](t, s,
 		`SELECT count(*) FROM unnest(ARRAY[0, 1, 2, 3, 4, 5, 7, 8, 1000, 1024, 1025, 86400000, 536870912, 9000000000000]::bigint[]) AS ms,
@@ -434,6 +463,7 @@ func TestInterruptedDrop(t *testing.T) {
 		storetest.WriteTree(t, first, root, record.Completed)
 		want := skeleton(storetest.PlanTree(t, first, root))
 		storetest.Age(t, first, monday, root)
+
 		cut := &cutter{at: n}
 		s, err := store.Open(t.Context(), store.Config{DatabaseURL: pg.URL, MaxConns: 4, Tracer: cut})
 		if err != nil {
@@ -441,6 +471,7 @@ func TestInterruptedDrop(t *testing.T) {
 		}
 		keeper := idle(t, s)
 		storetest.Exec(t, first, "TRUNCATE actlog.tool_daily")
+
 		cut.arm()
 		err = upkeep.DropDetail(keeper, t.Context(), 30)
 		done = !cut.fired()
@@ -450,6 +481,7 @@ func TestInterruptedDrop(t *testing.T) {
 		if diff := cmp.Diff(want, skeleton(storetest.PlanTree(t, first, root))); diff != "" {
 			t.Errorf("cut at %d (-before +after):\n%s", n, diff)
 		}
+
 		storetest.Until(t, "the next round is done", func() bool { // the dead session may still hold a lock
 			err := upkeep.DropDetail(keeper, t.Context(), 30)
 			return err == nil && storetest.Query[int](t, first,
@@ -459,6 +491,7 @@ func TestInterruptedDrop(t *testing.T) {
 		if diff := cmp.Diff(want, skeleton(storetest.PlanTree(t, first, root))); diff != "" {
 			t.Errorf("cut at %d, continued (-before +after):\n%s", n, diff)
 		}
+
 		daily := storetest.Lines(t, pg.Pool, "SELECT d::text FROM actlog.tool_daily AS d")
 		if wantDaily == nil {
 			wantDaily = daily
@@ -466,6 +499,7 @@ func TestInterruptedDrop(t *testing.T) {
 		if diff := cmp.Diff(wantDaily, daily); diff != "" || len(daily) != 1 {
 			t.Errorf("cut at %d: tool_daily (-want +got):\n%s", n, diff)
 		}
+
 		if err := s.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -517,6 +551,7 @@ func TestTwoServersDrop(t *testing.T) {
 	}
 	storetest.Age(t, s, storetest.OldMonday, roots[:10]...)
 	storetest.Age(t, s, "2026-01-12", roots[10:]...)
+
 	var wg sync.WaitGroup
 	for range 4 {
 		// starts a round by itself, too
@@ -528,10 +563,12 @@ func TestTwoServersDrop(t *testing.T) {
 		})
 	}
 	wg.Wait()
+
 	storetest.Until(t, "both periods are gone", func() bool {
 		_ = upkeep.DropDetail(idle(t, s), t.Context(), 30)
 		return storetest.Query[int](t, s, "SELECT count(*) FROM pg_class WHERE relname LIKE '%\\_p202601__'") == 0
 	})
+
 	gone(t, s, storetest.OldMonday)
 	gone(t, s, "2026-01-12")
 	if n := storetest.Query[int](t, s, "SELECT sum(calls)::integer FROM actlog.tool_daily"); n != 80 {
@@ -550,6 +587,7 @@ func TestDropDetailUnderLoad(t *testing.T) {
 	storetest.Age(t, s, storetest.OldMonday, "old")
 	storetest.Exec(t, s, `INSERT INTO actlog.act_tool_info (root_plan_id, step_id, seq, tool_call_id, part, name, start_time, end_time, parameters)
 		SELECT 'old', 'old-a', i, 'x' || i, $1::text::date, 'many', now(), now() + make_interval(secs => i / 1000.0), repeat('x', 500) FROM generate_series(1, 20000) AS i`, storetest.OldMonday)
+
 	load := storetest.StartLoad(t, s)
 	load.Await(t, 50)
 	late := make(chan struct{})
@@ -564,12 +602,14 @@ func TestDropDetailUnderLoad(t *testing.T) {
 			}
 		}
 	}()
+
 	other := storetest.OpenURL(t, pg.URL)
 	keeper := idle(t, other)
 	storetest.Until(t, "the detail is gone", func() bool {
 		_ = upkeep.DropDetail(keeper, t.Context(), 30)
 		return storetest.Query[int](t, s, "SELECT count(*) FROM pg_class WHERE relname LIKE '%\\_p20260105'") == 0
 	})
+
 	for range 50 { // the writers continue
 		select {
 		case <-late:
@@ -583,6 +623,7 @@ func TestDropDetailUnderLoad(t *testing.T) {
 		case <-load.Acked:
 		}
 	}
+
 	load.Check(t, s)
 	dropDetail(t, other)
 	gone(t, s, storetest.OldMonday)
@@ -601,6 +642,7 @@ func TestDropDetailDuringALongReport(t *testing.T) {
 	s := open(t, pg.URL, storetest.Patient)
 	storetest.WriteTree(t, s, "old", record.Completed)
 	storetest.Age(t, s, storetest.OldMonday, "old")
+
 	report, err := pg.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -609,6 +651,7 @@ func TestDropDetailDuringALongReport(t *testing.T) {
 	if _, err := report.Exec(t.Context(), "SELECT count(*) FROM actlog.act_tool_info"); err != nil {
 		t.Fatal(err)
 	}
+
 	keeper := idle(t, storetest.OpenURL(t, pg.URL))
 	if err := upkeep.DropDetail(keeper, t.Context(), 30); err == nil {
 		t.Error("the drop did not give way")
@@ -616,6 +659,7 @@ func TestDropDetailDuringALongReport(t *testing.T) {
 	if p := storetest.PlanTree(t, s, "old"); p.Steps[1].SubPlans[0].ToolCall == nil {
 		t.Error("a part of the detail is gone")
 	}
+
 	storetest.Write(t, s, &record.ActTool{RootPlanID: "new", StepID: "new", Seq: 0, ToolCallID: "t"})
 	if err := report.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
@@ -634,6 +678,7 @@ func TestDropDetailWithoutDDL(t *testing.T) {
 	s := open(t, pg.URL)
 	storetest.WriteTree(t, s, "old", record.Completed)
 	storetest.Age(t, s, storetest.OldMonday, "old")
+
 	var warned storetest.Log
 	lesser := storetest.OpenURL(t, storetest.WriterURL(t, pg), logTo(&warned))
 	if err := storetest.Upkeep(
@@ -641,6 +686,7 @@ func TestDropDetailWithoutDDL(t *testing.T) {
 	).Run(t.Context()); err != nil {
 		t.Error(err)
 	}
+
 	if n := len(storetest.StepDetail(t, s, "old-a").Cycles); n != 2 {
 		t.Errorf("%d cycles", n)
 	}
@@ -678,6 +724,7 @@ func TestWritersLockPlansFirst(t *testing.T) {
 		return &record.ActTool{RootPlanID: "r", StepID: "s", Seq: 0, ToolCallID: id}
 	}
 	storetest.Write(t, s, call("before"))
+
 	drop, err := pg.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -686,6 +733,7 @@ func TestWritersLockPlansFirst(t *testing.T) {
 	if _, err := drop.Exec(t.Context(), "LOCK TABLE actlog.plan_execution_record IN EXCLUSIVE MODE"); err != nil {
 		t.Fatal(err)
 	}
+
 	done := make(chan error, 1)
 	go func() {
 		result, err := s.Write(t.Context(), []record.Change{call("after")})
@@ -698,6 +746,7 @@ func TestWritersLockPlansFirst(t *testing.T) {
 		return len(done) > 0 || len(storetest.Lines(t, pg.Pool,
 			"SELECT mode FROM pg_locks WHERE NOT granted AND relation = 'actlog.plan_execution_record'::regclass")) > 0
 	})
+
 	if len(done) > 0 {
 		t.Errorf("the writer did not wait: %v", <-done)
 		return

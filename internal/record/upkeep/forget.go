@@ -88,6 +88,7 @@ func (u *Upkeep) forgetPeriod(ctx context.Context, from, to time.Time) error {
 		if err != nil {
 			return err
 		}
+
 		roots := make([]string, len(page))
 		for i, p := range page {
 			roots[i] = p.RootPlanID

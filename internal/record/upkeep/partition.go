@@ -48,6 +48,7 @@ func (u *Upkeep) keepPartitions(ctx context.Context, done bool) {
 		if !done {
 			wait = time.Minute
 		}
+
 		if pg.Pause(ctx, wait) != nil {
 			return
 		}
@@ -62,6 +63,7 @@ func (u *Upkeep) addPartitions(ctx context.Context) (done bool) {
 	if !until.IsZero() {
 		u.counters.partitionsUntil.Store(until.Unix())
 	}
+
 	switch {
 	case err == nil:
 		u.counters.partitionsAdded.Add(uint64(added))
@@ -75,6 +77,7 @@ func (u *Upkeep) addPartitions(ctx context.Context) (done bool) {
 		u.log.Warn("not allowed to add partitions, and no other server did; the default ones receive the rows", "error", err)
 		return true
 	}
+
 	u.counters.failures.Add(1)
 	u.log.Warn("add partitions failed; the default ones receive the rows", "error", err)
 	return false
@@ -86,6 +89,7 @@ func (u *Upkeep) tryAddPartitions(ctx context.Context) (added int, until time.Ti
 	if until, err = partitionedUntil(ctx, u.db); err != nil {
 		return 0, until, err
 	}
+
 	after := until
 	err = u.inTurn(ctx, taskPartitions, func(tx pgx.Tx) error {
 		for _, table := range append(slices.Clone(partitionedTables), spanTable) {
@@ -99,6 +103,7 @@ func (u *Upkeep) tryAddPartitions(ctx context.Context) (added int, until time.Ti
 			}
 			added += n
 		}
+
 		after, err = partitionedUntil(ctx, tx)
 		return err
 	})
@@ -147,6 +152,7 @@ func (u *Upkeep) addMissing(ctx context.Context, tx pgx.Tx, table string, days i
 	if err != nil {
 		return 0, err
 	}
+
 	from := store.PeriodStart(today, days)
 	if newest.After(from) {
 		from = newest
@@ -157,6 +163,7 @@ func (u *Upkeep) addMissing(ctx context.Context, tx pgx.Tx, table string, days i
 			db.PartitionAddParams{Parent: table, FromDay: from, ToDay: to}); err != nil {
 			return added, err
 		}
+
 		if slices.Contains(partitionedTables, table) && table != contentTable {
 			// Rows that were in the default partition are written again, see package feed.
 			if _, err := tx.Exec(ctx, `INSERT INTO actlog.change (root_plan_id, kinds)
@@ -164,6 +171,7 @@ func (u *Upkeep) addMissing(ctx context.Context, tx pgx.Tx, table string, days i
 				return added, err
 			}
 		}
+
 		from = to
 		added++
 	}
@@ -195,6 +203,7 @@ func checkPartitions(
 	if err := tx.QueryRow(ctx, db.PartitionAttached, names).Scan(&n); err != nil || n != len(names) {
 		return false, err
 	}
+
 	var owned bool
 	if err := tx.QueryRow(ctx, db.PartitionOwned, renames,
 		append(slices.Clone(names), others...)).Scan(&owned); err != nil {

@@ -45,6 +45,7 @@ func TestPartitionsAhead(t *testing.T) {
 	pg := pgtest.Fresh(t)
 	var warned storetest.Log
 	before := today(t, pg.Pool)
+
 	var wg sync.WaitGroup
 	for range 4 { // at once, then again
 		wg.Go(func() {
@@ -53,6 +54,7 @@ func TestPartitionsAhead(t *testing.T) {
 				t.Error(err)
 				return
 			}
+
 			u, err := upkeep.Start(t.Context(), s, upkeep.Config{Logger: warned.Logger()})
 			if err != nil {
 				t.Error(err)
@@ -67,6 +69,7 @@ func TestPartitionsAhead(t *testing.T) {
 	wg.Wait()
 	openLogged(t, pg.URL, &warned)
 	openLogged(t, pg.URL, &warned)
+
 	for _, table := range upkeep.PartitionedTables {
 		want := func(day time.Time) (all []string) {
 			from := store.PeriodStart(day, 7)
@@ -78,6 +81,7 @@ func TestPartitionsAhead(t *testing.T) {
 			}
 			return append(all, table+"_default DEFAULT")
 		}
+
 		got := partitions(t, pg.Pool, table)
 		// a period may have begun meanwhile
 		if diff := cmp.Diff(want(before), got); diff != "" && !slices.Equal(want(today(t, pg.Pool)), got) {
@@ -100,6 +104,7 @@ func TestAnotherPeriod(t *testing.T) {
 		root := fmt.Sprint(n)
 		storetest.Write(t, s, &record.ActTool{RootPlanID: root, StepID: root, Seq: 0, ToolCallID: "t"})
 		storetest.StepDetail(t, s, root)
+
 		for _, table := range upkeep.PartitionedTables {
 			all := storetest.Lines(t, pg.Pool,
 				`SELECT substring(pg_get_expr(c.relpartbound, c.oid) FROM '\((.*)\) TO') || ' ' || substring(pg_get_expr(c.relpartbound, c.oid) FROM 'TO \((.*)\)')
@@ -111,6 +116,7 @@ func TestAnotherPeriod(t *testing.T) {
 					t.Errorf("%d days: between %s and %s", n, end, start)
 				}
 			}
+
 			_, last, _ := strings.Cut(all[len(all)-1], " ")
 			if ahead := store.PeriodStart(today(t, pg.Pool), n).AddDate(0, 0, n*upkeep.PartitionsAhead); last < "'"+
 				ahead.Format(time.DateOnly)+"'" {
@@ -118,6 +124,7 @@ func TestAnotherPeriod(t *testing.T) {
 			}
 		}
 	}
+
 	if w := warned.String(); w != "" {
 		t.Errorf("logged:\n%s", w)
 	}
@@ -133,6 +140,7 @@ func TestAnotherDateStyle(t *testing.T) {
 		nil {
 		t.Fatal(err)
 	}
+
 	var warned storetest.Log
 	for range 2 {
 		openLogged(t, pg.URL, &warned)
@@ -153,6 +161,7 @@ func TestAddPartitionsWithoutDDL(t *testing.T) {
 	u := storetest.Upkeep(t, s, upkeep.Config{Logger: warned.Logger()})
 	storetest.Write(t, s, &record.ActTool{RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: "t"},
 		&record.ThinkAct{RootPlanID: "p", StepID: "s", Seq: 0, ThinkInput: new("asked")})
+
 	if st := storetest.StepDetail(t, s, "s"); len(st.Cycles) != 1 || *st.Cycles[0].Record.ThinkInput != "asked" {
 		t.Errorf("step = %+v", st)
 	}
@@ -170,12 +179,14 @@ func TestAddPartitionsWithoutDDL(t *testing.T) {
 	if until := u.Stats().PartitionsUntil; !until.IsZero() {
 		t.Errorf("partitions until %s", until)
 	}
+
 	// Once another server has added them, there is nothing to warn about.
 	owner := storetest.Upkeep(t, storetest.OpenURL(t, pg.URL), upkeep.Config{})
 	until := owner.Stats().PartitionsUntil
 	if days := time.Until(until).Hours() / 24; days < 14 || days > 21 {
 		t.Errorf("partitions until %s", until)
 	}
+
 	var after storetest.Log
 	lesser := storetest.Upkeep(t, storetest.OpenURL(t, roleURL, logTo(&after)), upkeep.Config{Logger: after.Logger()})
 	if got := lesser.Stats().PartitionsUntil; !got.Equal(until) {
@@ -204,6 +215,7 @@ func TestRowsMoveToANewPartition(t *testing.T) {
 				Rev: new(int64(7)), Result: new(strings.Repeat("x", 10_000)),
 			})
 	}
+
 	want := storetest.StepDetail(t, early, root+"s")
 	s := open(t, pg.URL)
 	if diff := cmp.Diff(want, storetest.StepDetail(t, s, root+"s")); diff != "" { // row numbers included
@@ -214,6 +226,7 @@ func TestRowsMoveToANewPartition(t *testing.T) {
 			t.Errorf("%d rows stayed in the default partition of %s", n, table)
 		}
 	}
+
 	if n := storetest.Query[int](t, s,
 		"SELECT count(*) FROM actlog.act_tool_info WHERE state = 'FAILED' AND status = 'FINISHED' AND revs IS NOT NULL "+
 			"AND origin = 'native'"); n != 20 {
@@ -222,6 +235,7 @@ func TestRowsMoveToANewPartition(t *testing.T) {
 	if _, err := pg.Pool.Exec(t.Context(), "DELETE FROM actlog.agent_execution_record"); err == nil {
 		t.Error("the foreign key does not hold for moved rows")
 	}
+
 	// They can be written again, and new rows get other numbers.
 	storetest.Write(t, early, &record.ActTool{
 		RootPlanID: root, StepID: root + "s", Seq: 0, ToolCallID: "0", Rev: new(int64(8)), Name: new("later"),
@@ -242,10 +256,12 @@ func TestAddPartitionsUnderLoad(t *testing.T) {
 	pg := pgtest.Fresh(t)
 	load := storetest.StartLoad(t, open(t, storetest.WriterURL(t, pg), storetest.Patient))
 	load.Await(t, 200)
+
 	var warned storetest.Log
 	s := openLogged(t, pg.URL, &warned)
 	load.Await(t, 200)
 	load.Check(t, s)
+
 	if w := warned.String(); w != "" {
 		t.Errorf("logged:\n%s", w)
 	}
@@ -264,6 +280,7 @@ func TestAddPartitionsDuringAWrite(t *testing.T) {
 		step  = "UPDATE actlog.agent_execution_record SET agent_name = 'newer'"
 		cycle = "UPDATE actlog.think_act_record SET think_input = 'newer'"
 	)
+
 	for _, tt := range []struct{ name, before, after string }{
 		{"after its plans, before its cycles", plan, cycle},
 		{"after its cycles, before its steps", plan + "; " + cycle, step},
@@ -274,6 +291,7 @@ func TestAddPartitionsDuringAWrite(t *testing.T) {
 			storetest.Write(t, open(t, storetest.WriterURL(t, pg)), &record.ThinkAct{
 				RootPlanID: "p", StepID: "s", Seq: 0, ThinkInput: new("older"),
 			})
+
 			writer, err := pg.Pool.Begin(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -282,6 +300,7 @@ func TestAddPartitionsDuringAWrite(t *testing.T) {
 			if _, err := writer.Exec(t.Context(), tt.before); err != nil {
 				t.Fatal(err)
 			}
+
 			var warned storetest.Log
 			s := storetest.OpenURL(t, pg.URL, logTo(&warned))
 			started := make(chan *upkeep.Upkeep)
@@ -300,12 +319,14 @@ func TestAddPartitionsDuringAWrite(t *testing.T) {
 				}
 				return n > 0 || t.Failed()
 			})
+
 			if _, err := writer.Exec(t.Context(), tt.after); err != nil {
 				t.Errorf("the writer: %v", err)
 			}
 			if err := writer.Commit(t.Context()); err != nil {
 				t.Errorf("the writer: %v", err)
 			}
+
 			u := <-started
 			if u == nil {
 				t.FailNow()
@@ -334,12 +355,14 @@ func TestAddPartitionsDuringALongReport(t *testing.T) {
 	if _, err := report.Exec(t.Context(), "SELECT count(*) FROM actlog.think_act_record"); err != nil {
 		t.Fatal(err)
 	}
+
 	var warned storetest.Log
 	s := openLogged(t, pg.URL, &warned)
 	storetest.Write(t, s, &record.ThinkAct{RootPlanID: "p", StepID: "s", Seq: 0})
 	if w := warned.String(); !strings.Contains(w, "add partitions failed") {
 		t.Errorf("logged:\n%s", w)
 	}
+
 	if err := report.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -362,12 +385,14 @@ func TestMovedRowsAreInTheFeed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	root := record.NewPlanID()
 	call := &record.ActTool{RootPlanID: root, StepID: root, Seq: 0, ToolCallID: "c"}
 	if _, err := pg.Pool.Exec(t.Context(), `
 		INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part) VALUES ($1, $1, (now() AT TIME ZONE 'utc')::date)`, root); err != nil {
 		t.Fatal(err)
 	}
+
 	if _, err := pg.Pool.Exec(t.Context(), `
 		INSERT INTO actlog.agent_execution_record (root_plan_id, step_id, part) SELECT root_plan_id, root_plan_id, part FROM actlog.plan_execution_record`); err != nil {
 		t.Fatal(err)
@@ -376,12 +401,14 @@ func TestMovedRowsAreInTheFeed(t *testing.T) {
 		INSERT INTO actlog.act_tool_info (root_plan_id, step_id, seq, tool_call_id, part) SELECT root_plan_id, step_id, 0, 'c', part FROM actlog.agent_execution_record`); err != nil {
 		t.Fatal(err)
 	}
+
 	s := open(t, pg.URL)
 	var xid uint32
 	if err := pg.Pool.QueryRow(t.Context(), "SELECT xmin::text::bigint FROM actlog.change WHERE root_plan_id = $1",
 		root).Scan(&xid); err != nil {
 		t.Fatal(err)
 	}
+
 	found, err := s.Rows(t.Context(), root, &store.RowFilter{
 		XIDs: []uint32{xid}, Kinds: []record.Kind{record.KindActTool},
 	})

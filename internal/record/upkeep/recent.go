@@ -59,6 +59,7 @@ func (u *Upkeep) keepRecent(ctx context.Context) {
 		}
 		return followEvery
 	}
+
 	u.follow(ctx, "keeping the texts of recent runs", func() (bool, error) { return u.makeRecent(ctx, &r) }, rest)
 }
 
@@ -77,6 +78,7 @@ func (u *Upkeep) makeRecent(ctx context.Context, r *recents) (more bool, err err
 			return false, fmt.Errorf("keep texts: %w", err)
 		}
 	}
+
 	type part = func(context.Context, pgx.Tx, *recents, db.RecentProgressRow) (bool, error)
 	for _, parts := range [][]part{{u.forgetRecent, u.touchRecent, u.addRecent}, {u.foldRecent}, {u.sliceRecent}} {
 		err := u.inTurn(ctx, taskRecent, func(tx pgx.Tx) error {
@@ -84,10 +86,12 @@ func (u *Upkeep) makeRecent(ctx context.Context, r *recents) (more bool, err err
 			if err != nil || progress.Version > store.RecentVersion {
 				return err
 			}
+
 			if progress.Seq < r.seq || !progress.Kept {
 				*r = recents{periods: r.periods}
 			}
 			r.seq, r.kept = progress.Seq, progress.Kept
+
 			for _, do := range parts {
 				further, err := do(ctx, tx, r, progress)
 				if err != nil {
@@ -226,6 +230,7 @@ func (u *Upkeep) touchRecent(
 	if !progress.Kept {
 		return false, nil
 	}
+
 	touch := func(roots []string) error { return u.queries.RecentTouch(ctx, tx, roots) }
 	made := func(upTo int64) error {
 		r.seq = upTo
@@ -241,6 +246,7 @@ func (u *Upkeep) addRecent(
 	if !progress.Kept || progress.BeforeAt == nil {
 		return false, nil
 	}
+
 	left, err := u.queries.RecentAdd(ctx, tx, db.RecentAddParams{
 		BeforeAt: *progress.BeforeAt, BeforeID: progress.BeforeID, Most: addsPage,
 	})
@@ -256,6 +262,7 @@ func (u *Upkeep) foldRecent(
 	if !progress.Kept {
 		return false, nil
 	}
+
 	most := cmp.Or(r.most, foldsPage)
 	due, err := u.queries.RecentDue(ctx, tx, db.RecentDueParams{FromDay: progress.FromDay, Most: int32(most)})
 	if err != nil || len(due) == 0 {

@@ -90,6 +90,7 @@ func TestRecentTexts(t *testing.T) {
 		}
 		return b.String()
 	}
+
 	const hex, words = "0123456789abcdef", "abcdefghij      -_\\\n\""
 	blob, talk := random(9_000, hex+"ABCDEF"), random(9_000, words)
 	var escaped strings.Builder
@@ -97,6 +98,7 @@ func TestRecentTexts(t *testing.T) {
 	for _, c := range digits {
 		fmt.Fprintf(&escaped, `\u%04x`, c)
 	}
+
 	texts := []string{
 		"The Kelvin sign: \u212aelvin", "the İstanbul of I\u0307stanbul", `a \u0041pple, \\u0042anana`,
 		`{"said":"he said \"come here\" twice"}`, "grüße", "na\u0308gel", "CAF\u00c9", "tab\tand\n\nline",
@@ -111,12 +113,14 @@ func TestRecentTexts(t *testing.T) {
 		"order-4812", "-481", "<a-12<a-12", "boundary4711", "of n_del", "n_xel", "----------------------------------abc",
 		"plan", "thought the kelvin", "artifact",
 	}
+
 	for at := 0; at+40 < len(blob); at += 47 {
 		needles = append(needles, blob[at:at+40])
 	}
 	for at := 0; at+12 < len(talk); at += 503 {
 		needles = append(needles, talk[at:at+12], talk[at:at+4])
 	}
+
 	var acrossCuts []string // what the escapes stand for
 	for at := 0; at+24 <= len(digits); at += 43 {
 		acrossCuts = append(acrossCuts, digits[at:at+24])
@@ -141,6 +145,7 @@ func TestRecentTexts(t *testing.T) {
 						RootPlanID: root, StepID: root, Seq: 1, ThinkInput: new("words before it: " + text + " some after it; and more"),
 					})
 			}
+
 			all := func() map[string][]string {
 				found := map[string][]string{}
 				for _, needle := range needles {
@@ -157,6 +162,7 @@ func TestRecentTexts(t *testing.T) {
 					t.Errorf("%s is found in %q", needle, want[needle])
 				}
 			}
+
 			keepRecent(t, s)
 			if open := storetest.Query[int](t, s,
 				"SELECT count(*) FROM actlog.recent_text WHERE fold IS NULL AND NOT passed"); open > 0 {
@@ -167,6 +173,7 @@ func TestRecentTexts(t *testing.T) {
 				kept < 2*len(texts) {
 				t.Errorf("%d of %d runs are kept", kept, 2*len(texts))
 			}
+
 			if diff := cmp.Diff(want, all()); diff != "" {
 				t.Errorf("with kept texts (-without +with):\n%s", diff)
 			}
@@ -195,6 +202,7 @@ func TestRecentTextsFollow(t *testing.T) {
 			t.Errorf("%s is found in %q, want %q", text, got, want)
 		}
 	}
+
 	storetest.Write(t, s, everywhere("a", "firstly")...)
 	storetest.Write(t, s, everywhere("b", "firstly")...)
 	storetest.Write(t, s, &record.Plan{
@@ -212,6 +220,7 @@ func TestRecentTextsFollow(t *testing.T) {
 	storetest.Write(t, s, everywhere("c", "latecomer")...)
 	storetest.Write(t, s, &record.Plan{RootPlanID: "live", CurrentPlanID: "live", Summary: new("latecomer")})
 	finds("latecomer", "a c live") // the feed names them
+
 	keepRecent(t, s)
 	if got := folded(t, s); got != "a, b, c, live open" {
 		t.Errorf("kept: %s", got)
@@ -226,11 +235,13 @@ func TestRecentTextsFollow(t *testing.T) {
 	if got := folded(t, s); got != "a, c, live open" {
 		t.Errorf("kept: %s", got)
 	}
+
 	keepRecent(t, s)
 	if got := folded(t, s); got != "a, c, live" {
 		t.Errorf("kept: %s", got)
 	}
 	finds("firstly", "a live")
+
 	storetest.Write(t, s, &record.Thought{RootPlanID: "live", PlanID: "live", ThoughtID: "t", Content: new("it goes on")})
 	keepRecent(t, s)
 	if got := folded(t, s); got != "a, c, live open" {
@@ -245,6 +256,7 @@ func TestRecentTextsFollow(t *testing.T) {
 	}
 	storetest.Exec(t, s, "INSERT INTO actlog.recent_text SELECT 'gone', part, now(), now(), false, true, 'firstly' "+
 		"FROM actlog.recent_text LIMIT 1")
+
 	finds("firstly", "a live")
 	keepRecent(t, s)
 	if got := folded(t, s); got != "a, c, live open" {
@@ -261,6 +273,7 @@ func TestRecentTextsOfManyWriters(t *testing.T) {
 	keepRecent(t, s)
 	ctx, stop := context.WithCancel(t.Context())
 	var keepers, writers sync.WaitGroup
+
 	for _, s := range []*store.Store{s, other} {
 		keepers.Go(func() {
 			for ctx.Err() == nil {
@@ -272,15 +285,18 @@ func TestRecentTextsOfManyWriters(t *testing.T) {
 			}
 		})
 	}
+
 	for w := range 3 {
 		writers.Go(func() {
 			for i := range 25 {
-				s, root, text := []*store.Store{s, other}[i%2], fmt.Sprint("run-", w, "-", i%5), fmt.Sprintf("said-%d-%d", w, i)
+				s, root := []*store.Store{s, other}[i%2], fmt.Sprint("run-", w, "-", i%5)
+				text := fmt.Sprintf("said-%d-%d", w, i)
 				storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Completed)},
 					&record.ActTool{RootPlanID: root, StepID: root, Seq: int64(i), ToolCallID: "c", Result: &text})
 				if got := said(t, other, text); len(got) != 1 {
 					t.Errorf("%s is found in %q", text, got)
 				}
+
 				if i%7 == 6 {
 					if err := s.DeletePlan(t.Context(), root); err != nil {
 						t.Error(err)
@@ -292,6 +308,7 @@ func TestRecentTextsOfManyWriters(t *testing.T) {
 			}
 		})
 	}
+
 	writers.Wait()
 	stop()
 	keepers.Wait()
@@ -317,6 +334,7 @@ func TestRecentTextsPeriods(t *testing.T) {
 		RootPlanID: "future", CurrentPlanID: "future", StartTime: new(time.Now().AddDate(1, 0, 0)),
 	})
 	storetest.Age(t, s, storetest.OldMonday, "old", "future")
+
 	finds := func() {
 		t.Helper()
 		var got []string
@@ -330,6 +348,7 @@ func TestRecentTextsPeriods(t *testing.T) {
 			t.Errorf("%d hits, want 27", n)
 		}
 	}
+
 	finds()
 	keepRecent(t, s)
 	if got := folded(t, s); got != "new" {
@@ -345,6 +364,7 @@ func TestRecentTextsPeriods(t *testing.T) {
 		t.Errorf("kept: %s", got)
 	}
 	finds()
+
 	if err := upkeep.IndexTexts(idle(t, s), t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -353,6 +373,7 @@ func TestRecentTextsPeriods(t *testing.T) {
 		t.Errorf("kept with an index: %s", got)
 	}
 	finds()
+
 	storetest.Write(t, s, &record.ActTool{
 		RootPlanID: "old", StepID: "old", Seq: 1, ToolCallID: "late", Result: new("latecomer"),
 	})
@@ -379,6 +400,7 @@ func TestRecentTextsBeginAgain(t *testing.T) {
 			t.Errorf("%d hits, want 6", n)
 		}
 	}
+
 	keepRecent(t, s)
 	for _, broken := range []string{
 		"UPDATE actlog.recent_progress SET version = 0",
@@ -389,6 +411,7 @@ func TestRecentTextsBeginAgain(t *testing.T) {
 		if err := upkeep.SweepChanges(idle(t, s), t.Context(), 24); err != nil {
 			t.Fatal(err)
 		}
+
 		keepRecent(t, s)
 		finds()
 		if got := storetest.Query[int](t, s,
@@ -396,6 +419,7 @@ func TestRecentTextsBeginAgain(t *testing.T) {
 			t.Errorf("%s: %d runs are kept again: %s", broken, got, folded(t, s))
 		}
 	}
+
 	storetest.Exec(t, s, "UPDATE actlog.recent_progress SET version = version + 1; UPDATE actlog.recent_text SET fold "+
 		"= 'nothing'")
 	keepRecent(t, s)
@@ -420,6 +444,7 @@ func TestRecentTextsTooLarge(t *testing.T) {
 		})
 	}
 	storetest.Write(t, s, everywhere("z", "needle-4711")...)
+
 	storetest.Exec(t, s, `CREATE FUNCTION actlog.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 		IF NEW.fold LIKE '%unfoldable%' THEN RAISE 'refused'; END IF; RETURN NEW; END $$;
 		CREATE TRIGGER refuse BEFORE UPDATE ON actlog.recent_text FOR EACH ROW EXECUTE FUNCTION actlog.refuse()`)
@@ -427,6 +452,7 @@ func TestRecentTextsTooLarge(t *testing.T) {
 	if err := upkeep.KeepRecent(upkeep.Idle(s, upkeep.Config{Logger: log.Logger()}), t.Context()); err != nil {
 		t.Fatal(err)
 	}
+
 	if got := folded(t, s); got != "a, bad passed, large passed, z" {
 		t.Errorf("kept: %s", got)
 	}
@@ -444,6 +470,7 @@ func TestRecentTextsManyHits(t *testing.T) {
 	t.Parallel()
 	s := quiet(t, pgtest.Fresh(t).URL)
 	const runs = 400
+
 	var changes []record.Change
 	for i := range runs {
 		root, text := fmt.Sprintf("r%03d", i), "common"
@@ -457,6 +484,7 @@ func TestRecentTextsManyHits(t *testing.T) {
 	}
 	storetest.Write(t, s, changes...)
 	keepRecent(t, s)
+
 	for text, want := range map[string]int{"common": runs, "rare-4711": 10, "common and": 10, "absent": 0} {
 		for _, most := range []int{3, 500} {
 			n := 0
@@ -470,6 +498,7 @@ func TestRecentTextsManyHits(t *testing.T) {
 					break
 				}
 			}
+
 			if n != want {
 				t.Errorf("%s in pages of %d: %d hits, want %d", text, most, n, want)
 			}
@@ -486,6 +515,7 @@ func TestRecentTextsOfAWriter(t *testing.T) {
 	for i := range 9 {
 		storetest.Write(t, other, everywhere(fmt.Sprint("r", i), "needle-4711")...)
 	}
+
 	keepRecent(t, other)
 	if got := folded(t, s); got != "r0, r1, r2, r3, r4, r5, r6, r7, r8" {
 		t.Errorf("kept: %s", got)
@@ -530,12 +560,14 @@ func TestRecentSlicesGo(t *testing.T) {
 			} else if err := s.DeletePlan(t.Context(), root); err != nil {
 				t.Fatal(err)
 			}
+
 			keepRecent(t, s)
 			if n := len(said(t, s, "latecomer")); n != late {
 				t.Errorf("%d hits, want %d", n, late)
 			}
 		}
 	}
+
 	empty(2)
 	if got := sliced(t, s); got != "1 3 4" {
 		t.Errorf("slices %s", got)
@@ -562,10 +594,12 @@ func TestRecentTextsOfLiveRuns(t *testing.T) {
 			StartTime: new(time.Now().Add(-2 * time.Hour)),
 		})
 	}
+
 	quietFor := func(interval, kept, slices string) {
 		t.Helper()
 		storetest.Exec(t, s, "UPDATE actlog.recent_text SET touched_at = now() - $1::text::interval", interval)
 		keepRecent(t, s)
+
 		if got := folded(t, s); got != kept {
 			t.Errorf("kept after %s: %s, want %s", interval, got, kept)
 		}
@@ -576,6 +610,7 @@ func TestRecentTextsOfLiveRuns(t *testing.T) {
 			t.Errorf("%d hits, want 4", n)
 		}
 	}
+
 	keepRecent(t, s)
 	quietFor("2 minutes", "live0 open, live1 open, live2 open, live3 open", "none")
 	quietFor("35 minutes", all, "none")
@@ -595,6 +630,7 @@ func TestRecentTextsPassOver(t *testing.T) {
 			RootPlanID: root, CurrentPlanID: root, Title: &text, State: new(record.Completed),
 		})
 	}
+
 	storetest.Exec(t, s, `CREATE SEQUENCE actlog.refused;
 		CREATE FUNCTION actlog.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 			IF NEW.fold LIKE '%unfoldable%' THEN
@@ -603,6 +639,7 @@ func TestRecentTextsPassOver(t *testing.T) {
 			RETURN NEW;
 		END $$;
 		CREATE TRIGGER refuse BEFORE UPDATE ON actlog.recent_text FOR EACH ROW EXECUTE FUNCTION actlog.refuse()`)
+
 	keepRecent(t, s)
 	if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.recent_text WHERE fold IS NOT NULL"); n != 59 {
 		t.Errorf("%d runs are kept: %s", n, folded(t, s))
@@ -618,6 +655,7 @@ func TestRecentTextsOutOfReach(t *testing.T) {
 	s := quiet(t, pgtest.Fresh(t).URL)
 	storetest.Write(t, s, everywhere("a", "needle-4711")...)
 	keepRecent(t, s)
+
 	storetest.Exec(t, s, `CREATE FUNCTION actlog.refuse() RETURNS integer LANGUAGE plpgsql AS $$ BEGIN
 			RAISE 'too many connections' USING ERRCODE = '53300';
 		END $$;
@@ -638,6 +676,7 @@ func TestRecentTextsHoldUpNobody(t *testing.T) {
 	storetest.Write(t, s, everywhere("b", "needle-4711")...)
 	keepRecent(t, s)
 	storetest.Exec(t, s, "UPDATE actlog.recent_text SET fold = NULL")
+
 	tx, err := pg.Pool.BeginTx(t.Context(), pgx.TxOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -646,6 +685,7 @@ func TestRecentTextsHoldUpNobody(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), "DELETE FROM actlog.recent_text WHERE root_plan_id = 'b'"); err != nil {
 		t.Fatal(err)
 	}
+
 	keepRecent(t, s)
 	if got := folded(t, s); got != "a, b open" {
 		t.Errorf("kept: %s", got)

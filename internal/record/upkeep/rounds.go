@@ -21,6 +21,7 @@ func Start(ctx context.Context, s *store.Store, config Config) (*Upkeep, error) 
 		u.log.Warn("these settings keep more partitions than Postgres reads fast: set --detail-days lower",
 			"DetailDays", config.DetailDays, "PartitionDays", s.PartitionDays(), "partitions", n, "most", maxPartitions)
 	}
+
 	done := u.addPartitions(ctx)
 	ctx, u.stop = context.WithCancel(context.WithoutCancel(ctx))
 	u.tasks.Go(func() { u.keepPartitions(ctx, done) })
@@ -28,6 +29,7 @@ func Start(ctx context.Context, s *store.Store, config Config) (*Upkeep, error) 
 	if config.InterruptAfter > 0 {
 		u.tasks.Go(func() { u.keepMarking(ctx) })
 	}
+
 	u.tasks.Go(func() { u.keepIndex(ctx) })
 	u.tasks.Go(func() { u.keepTextIndexes(ctx) })
 	u.tasks.Go(func() { u.keepCauses(ctx) })
@@ -41,6 +43,7 @@ func (u *Upkeep) keepTidy(ctx context.Context) {
 	if u.config.DetailDays == 0 && u.config.KeepDays == 0 && u.config.InterruptAfter == 0 {
 		pause = time.Minute // nothing is pressing
 	}
+
 	for pg.Pause(ctx, pause) == nil {
 		pause = time.Hour
 		if !u.done(ctx, u.tidy(ctx)) {
@@ -109,6 +112,7 @@ func (u *Upkeep) Run(ctx context.Context) error {
 		}
 		err = errors.Join(clockErr, err)
 	}
+
 	err = errors.Join(err, u.makeAllCauses(ctx), u.makeAllRecent(ctx))
 	if err != nil {
 		return fmt.Errorf("upkeep: %w", pg.Translate(err))
@@ -126,6 +130,7 @@ func (u *Upkeep) tidy(ctx context.Context) error {
 	if u.config.TraceDays > 0 {
 		done = append(done, u.dropSpans(ctx, u.config.TraceDays))
 	}
+
 	var errs []error
 	for _, err := range done {
 		if errors.Is(err, errNotOwner) || pg.Denied(err) { // a server that owns the tables will do it
@@ -145,6 +150,7 @@ func (u *Upkeep) sweepChanges(ctx context.Context, hours int) error {
 	if err := u.queries.RecentStop(ctx, u.db, last); err != nil { // nobody could tell any more what has changed
 		return fmt.Errorf("sweep the change feed: %w", err)
 	}
+
 	for {
 		n, err := u.queries.ChangeSweep(ctx, u.db, last)
 		if err != nil {

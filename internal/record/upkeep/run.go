@@ -30,6 +30,7 @@ func (u *Upkeep) interruptDead(ctx context.Context, since reading, silent time.D
 		if len(page) == 0 {
 			return nil
 		}
+
 		roots := make([]string, len(page))
 		for i, p := range page {
 			roots[i] = p.RootPlanID
@@ -49,11 +50,13 @@ func (u *Upkeep) interruptPage(ctx context.Context, roots []string, since readin
 		marked, err = u.interrupt(ctx, tx, roots, since, silent)
 		return err
 	})
+
 	var refused *refusedError
 	if errors.As(err, &refused) {
 		u.log.Warn("a silent run cannot be marked as interrupted", "plan", refused.root, "error", refused.err)
 		return u.interruptPage(ctx, slices.DeleteFunc(roots, func(r string) bool { return r == refused.root }), since, silent)
 	}
+
 	if err == nil && len(marked) > 0 {
 		u.counters.runsInterrupted.Add(uint64(len(marked)))
 		u.log.Info("marked runs as interrupted: they sent no sign of life any more", "runs", len(marked), "first", marked[0])
@@ -78,6 +81,7 @@ func (u *Upkeep) interrupt(
 	if err != nil || len(free) == 0 {
 		return nil, err
 	}
+
 	// From here on these trees have no new heartbeats, so each is from before this reading.
 	now, err := u.readClock(ctx, tx)
 	if err != nil || !now.agrees(since, silent) {
@@ -89,12 +93,14 @@ func (u *Upkeep) interrupt(
 	if err != nil || len(dead) == 0 {
 		return nil, err
 	}
+
 	marked = make([]string, len(dead))
 	ends, endOf := make([]*time.Time, len(dead)), map[string]*time.Time{}
 	for i, d := range dead {
 		marked[i], ends[i] = d.RootPlanID, end(d.LastSeenAt)
 		endOf[d.RootPlanID] = ends[i]
 	}
+
 	found, err := tx.Query(ctx, db.InterruptedSave, marked, ends)
 	if err != nil {
 		return nil, err
@@ -103,6 +109,7 @@ func (u *Upkeep) interrupt(
 	if err != nil {
 		return nil, err
 	}
+
 	changes := make([]record.Change, len(rows))
 	for i, r := range rows {
 		changes[i] = mark(r, endOf[r.RootPlanID])
@@ -130,6 +137,7 @@ func mark(r db.InterruptedSaveRow, end *time.Time) record.Change {
 	if r.Attempt != nil {
 		attempt = new(int64(*r.Attempt))
 	}
+
 	switch record.Kind(r.Kind) {
 	case record.KindAgentExecution:
 		return &record.AgentExecution{

@@ -24,6 +24,7 @@ func (u *Upkeep) keepIndex(ctx context.Context) {
 				due = now.Add(time.Hour)
 			}
 		}
+
 		if err != nil && ctx.Err() == nil {
 			u.counters.failures.Add(1)
 			u.log.Warn("indexing for the search failed; it is tried again in a minute", "error", err)
@@ -64,6 +65,7 @@ func (u *Upkeep) indexMissing(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("index runs from before: %w", err)
 		}
+
 		if after = next; after == nil {
 			break
 		}

@@ -26,6 +26,7 @@ func TestUpkeepIndexesTexts(t *testing.T) {
 			t.Errorf("%q finds %d plans, %v; want %d", q, len(plans), err, want)
 		}
 	}
+
 	storetest.Exec(t, s, `
 		INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, first_seen_at, title)
 		SELECT 'old-' || i, 'old-' || i, DATE '2026-01-05', now() - interval '1 day', 'before ' || i % 100 FROM generate_series(1, 3000) AS i;
@@ -33,6 +34,7 @@ func TestUpkeepIndexesTexts(t *testing.T) {
 	if incomplete, err := s.SearchIncomplete(t.Context()); err != nil || !incomplete {
 		t.Errorf("incomplete: %v, %v", incomplete, err)
 	}
+
 	var changes []record.Change
 	for i := range store.FreshTexts + 10 {
 		id := fmt.Sprint("new-", i)
@@ -40,6 +42,7 @@ func TestUpkeepIndexesTexts(t *testing.T) {
 	}
 	storetest.Write(t, s, changes...)
 	found("after 77", 41)
+
 	u := upkeep.Idle(s, upkeep.Config{})
 	tidy := func() {
 		t.Helper()
@@ -53,12 +56,14 @@ func TestUpkeepIndexesTexts(t *testing.T) {
 	if incomplete, err := s.SearchIncomplete(t.Context()); err != nil || incomplete {
 		t.Errorf("incomplete: %v, %v", incomplete, err)
 	}
+
 	if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.search_fresh"); n != 10 {
 		t.Errorf("%d fresh texts are left", n)
 	}
 	if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.search_text"); n != 3000+store.FreshTexts {
 		t.Errorf("%d texts are in the index", n)
 	}
+
 	storetest.Exec(t, s, "DELETE FROM actlog.plan_execution_record WHERE root_plan_id LIKE 'old-%'")
 	tidy()
 	found("before 77", 0)
@@ -77,11 +82,13 @@ func TestUpkeepRestsWhileItIndexes(t *testing.T) {
 		SELECT 'old-' || i, 'old-' || i, DATE '2026-01-05', now() - interval '1 day', 'before ' || i % 100 FROM generate_series(1, 9000) AS i;
 		INSERT INTO actlog.search_backfill DEFAULT VALUES`)
 	u := upkeep.Idle(s, upkeep.Config{})
+
 	var asked time.Duration
 	upkeep.SetClocks(u, func() time.Duration { return 0 }, func() time.Duration { // a step takes an hour
 		asked += time.Hour
 		return asked
 	})
+
 	var rests int
 	upkeep.SetPause(u, func(ctx context.Context, d time.Duration) error {
 		rests++
@@ -95,6 +102,7 @@ func TestUpkeepRestsWhileItIndexes(t *testing.T) {
 			"'after' FROM generate_series(1, %d) AS i", store.FreshTexts+1))
 		return ctx.Err()
 	})
+
 	if err := u.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}

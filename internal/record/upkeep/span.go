@@ -23,6 +23,7 @@ func (u *Upkeep) dropSpans(ctx context.Context, days int) error {
 			break
 		}
 	}
+
 	var names []string
 	err := u.inTurn(ctx, taskRetention, func(tx pgx.Tx) (err error) {
 		names, err = u.oldSpanPartitions(ctx, tx, days)
@@ -31,6 +32,7 @@ func (u *Upkeep) dropSpans(ctx context.Context, days int) error {
 	if err != nil {
 		return fmt.Errorf("look for old spans: %w", err)
 	}
+
 	var errs []error
 	for _, name := range names {
 		if err := u.dropSpansIn(ctx, name, days); err != nil {
@@ -47,6 +49,7 @@ func (u *Upkeep) oldSpanPartitions(ctx context.Context, tx pgx.Tx, days int) (na
 	if err != nil {
 		return nil, err
 	}
+
 	first := today.AddDate(0, 0, -days) // the first day that is kept
 	partitions, err := listPartitions(ctx, tx, spanTable)
 	if err != nil {
@@ -57,6 +60,7 @@ func (u *Upkeep) oldSpanPartitions(ctx context.Context, tx pgx.Tx, days int) (na
 			names = append(names, p.Name)
 		}
 	}
+
 	var old bool
 	err = tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM actlog."+spanTable+"_default WHERE part < $1::date)",
 		first).Scan(&old)
@@ -81,6 +85,7 @@ func (u *Upkeep) dropSpansIn(ctx context.Context, name string, days int) error {
 		} else {
 			drop = fmt.Sprintf("DELETE FROM actlog.%s WHERE part < (now() AT TIME ZONE 'utc')::date - %d", name, days)
 		}
+
 		for _, sql := range []string{
 			lockTimeout, "LOCK TABLE " + locks + " IN ACCESS EXCLUSIVE MODE", "SET LOCAL statement_timeout = 0",
 		} {
@@ -88,6 +93,7 @@ func (u *Upkeep) dropSpansIn(ctx context.Context, name string, days int) error {
 				return err
 			}
 		}
+
 		if _, err := tx.Exec(ctx, strings.ReplaceAll(db.SpanMove, "actlog."+spanTable+" AS s", "actlog."+name+" AS s"),
 			days); err != nil {
 			return err
@@ -95,6 +101,7 @@ func (u *Upkeep) dropSpansIn(ctx context.Context, name string, days int) error {
 		if _, err := tx.Exec(ctx, drop); err != nil {
 			return err
 		}
+
 		if partition {
 			u.counters.partitionsDropped.Add(1)
 		}

@@ -37,6 +37,7 @@ func spansOf(t testing.TB, trace string) []otlp.Span {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for i := range batch.Spans {
 		batch.Spans[i].TraceID = trace
 	}
@@ -51,6 +52,7 @@ func replace(t testing.TB, s *store.Store, spans []otlp.Span) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := s.ReplaceTraces(t.Context(),
 		[]store.Trace{{ID: spans[0].TraceID, Chunk: chunk, Spans: spans, Count: len(spans)}}); err != nil {
 		t.Fatal(err)
@@ -67,6 +69,7 @@ func contents(t testing.TB, s *store.Store, root string) string {
 	}); err != nil {
 		t.Fatal(err)
 	}
+
 	b, err := json.MarshalIndent(all, "", " ")
 	if err != nil {
 		t.Fatal(err)
@@ -81,6 +84,7 @@ func TestLateSpans(t *testing.T) {
 	s := storetest.Open(t, projecting)
 	u := storetest.Upkeep(t, s, upkeep.Config{TraceDays: 2})
 	silent, growing := spansOf(t, traceID(0)), spansOf(t, traceID(1))
+
 	replace(t, s, silent)
 	replace(t, s, growing[1:])
 	want := contents(t, s, traceID(0))
@@ -94,6 +98,7 @@ func TestLateSpans(t *testing.T) {
 		if err := upkeep.DropSpans(u, t.Context(), 2); err != nil {
 			t.Fatal(err)
 		}
+
 		if got := storetest.Lines(t, s.DB(),
 			"SELECT t.trace_id FROM actlog.otlp_trace AS t JOIN actlog.otlp_span AS s ON s.trace_id = t.trace_id AND s.part "+
 				"= t.part AND t.part = (now() AT TIME ZONE 'utc')::date"); !slices.Equal(got, []string{traceID(1)}) {
@@ -102,11 +107,13 @@ func TestLateSpans(t *testing.T) {
 		if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.otlp_span"); n != 1 {
 			t.Errorf("%d rows of spans are left", n)
 		}
+
 		replace(t, s, silent[len(silent)/2:])
 		if diff := gocmp.Diff(want, contents(t, s, traceID(0))); diff != "" {
 			t.Errorf("the tree changed (-before +after):\n%s", diff)
 		}
 	}
+
 	if n := len(partitions(t, s.DB().Pool, "otlp_span")); n != 1+1+upkeep.PartitionsAhead {
 		t.Errorf("%d partitions are left", n)
 	}
@@ -124,6 +131,7 @@ func TestSpansStayWithoutTraceDays(t *testing.T) {
 	s := storetest.OpenURL(t, url, projecting)
 	server := storetest.Upkeep(t, s, upkeep.Config{TraceDays: 30})
 	agent := storetest.Upkeep(t, storetest.OpenURL(t, url), upkeep.Config{})
+
 	for n, days := range []int{10, 40} {
 		replace(t, s, spansOf(t, traceID(n)))
 		storetest.Exec(t, s, `UPDATE actlog.otlp_span SET part = part - $1::integer WHERE trace_id = $2`, days, traceID(n))
@@ -131,6 +139,7 @@ func TestSpansStayWithoutTraceDays(t *testing.T) {
 			t, s, `UPDATE actlog.otlp_trace SET part = part - $1::integer, last_seen_at = last_seen_at - make_interval(days => $1) WHERE trace_id = $2`, days, traceID(n),
 		)
 	}
+
 	for _, tt := range []struct {
 		by   *upkeep.Upkeep
 		left []string
@@ -154,6 +163,7 @@ func TestTracesCloseTheirOwnRows(t *testing.T) {
 	pg := pgtest.New(t)
 	s := storetest.OpenURL(t, pg.URL, projecting)
 	spans := spansOf(t, traceID(0))
+
 	beat := func(second int) {
 		storetest.Write(t, s, &record.Plan{
 			RootPlanID: "p", CurrentPlanID: "p", TraceID: new(traceID(0)), State: new(record.Running),
@@ -168,6 +178,7 @@ func TestTracesCloseTheirOwnRows(t *testing.T) {
 			UNION ALL SELECT concat_ws(' ', 'tool', tool_call_id, state, revs) FROM actlog.act_tool_info WHERE root_plan_id = 'p' AND origin = 'otlp'
 			ORDER BY 1`)
 	}
+
 	beat(1)
 	storetest.Write(t, s, &record.AgentExecution{
 		RootPlanID: "p", PlanID: "p", StepID: "native", State: new(record.Running),
@@ -177,6 +188,7 @@ func TestTracesCloseTheirOwnRows(t *testing.T) {
 	if !slices.ContainsFunc(before, func(row string) bool { return strings.Contains(row, "RUNNING") }) {
 		t.Fatalf("nothing of the trace runs: %q", before)
 	}
+
 	silent(t, s, "p", "1 hour")
 	interrupt(t, idle(t, s))
 	if diff := gocmp.Diff(before, ofTrace()); diff != "" {
@@ -186,6 +198,7 @@ func TestTracesCloseTheirOwnRows(t *testing.T) {
 		storetest.StepDetail(t, s, "native").Record; *p.State != record.Interrupted || *st.State != record.Interrupted {
 		t.Errorf("the native rows are %s and %s", *p.State, *st.State)
 	}
+
 	replace(t, s, spans[len(spans)-1:])
 	done := ofTrace()
 	beat(2)

@@ -31,6 +31,7 @@ func (u *Upkeep) indexTexts(ctx context.Context) error {
 		if _, err := turn.Exec(ctx, "SET LOCAL application_name = 'actlog'"); err != nil {
 			return err
 		}
+
 		today, err := u.queries.Today(ctx, u.db)
 		if err != nil {
 			return err
@@ -39,6 +40,7 @@ func (u *Upkeep) indexTexts(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		slices.Reverse(partitions)
 		for _, p := range partitions {
 			if p.To.AddDate(0, 0, textIndexAfter).After(today) {
@@ -50,6 +52,7 @@ func (u *Upkeep) indexTexts(ctx context.Context) error {
 		}
 		return nil
 	})
+
 	switch {
 	case errors.Is(err, errNoTrigrams):
 		if !u.saidNoTrigrams.Swap(true) {
@@ -80,6 +83,7 @@ func (u *Upkeep) indexPartition(ctx context.Context, p partition) error {
 	if err != nil {
 		return err
 	}
+
 	name := p.Name + store.SearchIndexSuffix
 	var useless []string // of an earlier release, or broken off
 	for _, index := range all {
@@ -94,6 +98,7 @@ func (u *Upkeep) indexPartition(ctx context.Context, p partition) error {
 	if name == "" && len(useless) == 0 {
 		return nil
 	}
+
 	var owned bool
 	if err := u.db.QueryRow(ctx, db.PartitionOwned, false, []string{p.Name}).Scan(&owned); err != nil {
 		return err
@@ -106,6 +111,7 @@ func (u *Upkeep) indexPartition(ctx context.Context, p partition) error {
 	} else if busy {
 		return errIndexing
 	}
+
 	// Writers and readers go on meanwhile. It may wait long for their transactions, but nobody waits for it.
 	conn, err := u.db.ConnectPatient(ctx)
 	if err != nil {
@@ -116,12 +122,14 @@ func (u *Upkeep) indexPartition(ctx context.Context, p partition) error {
 		defer cancel()
 		_ = conn.Close(closing) // nobody needs it any more
 	}()
+
 	for _, index := range useless {
 		if _, err := conn.Exec(ctx, "DROP INDEX CONCURRENTLY IF EXISTS actlog."+
 			pgx.Identifier{index}.Sanitize()); err != nil {
 			return err
 		}
 	}
+
 	if name == "" {
 		return nil
 	}
@@ -129,6 +137,7 @@ func (u *Upkeep) indexPartition(ctx context.Context, p partition) error {
 	if err != nil {
 		return err
 	}
+
 	start := u.now()
 	_, err = conn.Exec(ctx, fmt.Sprintf("CREATE INDEX CONCURRENTLY %s ON actlog.%s USING gin ((%s) %s.gin_trgm_ops)",
 		pgx.Identifier{name}.Sanitize(), pgx.Identifier{p.Name}.Sanitize(), store.SearchedTables[p.Parent], schema))
@@ -140,6 +149,7 @@ func (u *Upkeep) indexPartition(ctx context.Context, p partition) error {
 	if err != nil {
 		return err
 	}
+
 	u.log.Info("made an index for the search in texts", "partition", p.Name, "took", u.now().Sub(start))
 	return nil
 }
@@ -149,6 +159,7 @@ func (u *Upkeep) trigrams(ctx context.Context) (schema string, err error) {
 	if schema, err = u.queries.TrigramClass(ctx, u.db); err != nil || schema != "" {
 		return schema, err
 	}
+
 	_, err = u.db.Exec(ctx, "CREATE EXTENSION IF NOT EXISTS pg_trgm WITH SCHEMA actlog")
 	switch {
 	case err == nil:

@@ -27,6 +27,7 @@ func said(t testing.TB, s *store.Store, text string, kinds ...record.Kind) (all 
 	if err != nil || found.Next != nil {
 		t.Fatal(err, found.Next)
 	}
+
 	for _, h := range found.Hits {
 		all = append(all, fmt.Sprint(h.Run.RootPlanID, " ", h.Key.Kind, " ", h.Key.Seq, " ", h.Field, ": ", h.Before, "[",
 			h.Match, "]"))
@@ -59,6 +60,7 @@ func TestTextIndex(t *testing.T) {
 		"in-a-word", "apricot", "zzzz some after", "数据", "error 4711", "absent", "words before it", "id", "qzxjkvwqy",
 		"order-4812", "-481", "<a-12<a-12",
 	}
+
 	var roots []string
 	for i, text := range texts {
 		for _, when := range []string{"old", "new"} {
@@ -66,6 +68,7 @@ func TestTextIndex(t *testing.T) {
 			if when == "old" {
 				roots = append(roots, root)
 			}
+
 			storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root, Title: &text},
 				&record.ThinkAct{
 					RootPlanID: root, StepID: root, Seq: 0,
@@ -79,6 +82,7 @@ func TestTextIndex(t *testing.T) {
 		}
 	}
 	storetest.Age(t, s, storetest.OldMonday, roots...)
+
 	all := func() map[string][]string {
 		found := map[string][]string{}
 		for _, needle := range needles {
@@ -88,6 +92,7 @@ func TestTextIndex(t *testing.T) {
 		return found
 	}
 	want := all()
+
 	var wg sync.WaitGroup
 	for range 3 { // servers
 		wg.Go(func() {
@@ -100,12 +105,14 @@ func TestTextIndex(t *testing.T) {
 	if err := upkeep.IndexTexts(idle(t, s), t.Context()); err != nil {
 		t.Fatal(err)
 	}
+
 	day := strings.ReplaceAll(storetest.OldMonday, "-", "")
 	indexes := fmt.Sprintf("act_tool_info_p%[1]s%[2]s content_p%[1]s%[2]s think_act_record_p%[1]s%[2]s", day,
 		store.SearchIndexSuffix)
 	if got := textIndexes(t, s); got != indexes {
 		t.Fatalf("indexes %s, want %s", got, indexes)
 	}
+
 	if diff := cmp.Diff(want, all()); diff != "" {
 		t.Errorf("with the index (-without +with):\n%s", diff)
 	}
@@ -118,6 +125,7 @@ func TestTextIndex(t *testing.T) {
 			"SELECT count(*) FROM pg_stat_user_indexes WHERE indexrelname LIKE '%'||$1 AND idx_scan > 0",
 			store.SearchIndexSuffix) == 3
 	})
+
 	// What comes late is found as well.
 	storetest.Write(t, s, &record.ActTool{
 		RootPlanID: "old00", StepID: "old00", Seq: 1, ToolCallID: "late", Result: new("latecomer"),
@@ -126,6 +134,7 @@ func TestTextIndex(t *testing.T) {
 	if got := said(t, s, "latecomer"); len(got) != 2 {
 		t.Errorf("late: %s", got)
 	}
+
 	// An index that was broken off, or is of another release, is made again.
 	storetest.Exec(t, s, "UPDATE pg_index SET indisvalid = false WHERE indexrelid = $1::text::regclass",
 		"actlog.content_p"+day+store.SearchIndexSuffix)
@@ -136,12 +145,14 @@ func TestTextIndex(t *testing.T) {
 	if got := said(t, s, "latecomer"); len(got) != 2 {
 		t.Errorf("without an index: %s", got)
 	}
+
 	if err := upkeep.IndexTexts(idle(t, s), t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if got := textIndexes(t, s); got != indexes {
 		t.Errorf("made again: %s, want %s", got, indexes)
 	}
+
 	storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET told_state = 'COMPLETED'")
 	dropDetail(t, s)
 	gone(t, s, storetest.OldMonday)
@@ -159,6 +170,7 @@ func TestDropDetailWhileItIsIndexed(t *testing.T) {
 	s := open(t, pg.URL, storetest.Patient)
 	storetest.WriteTree(t, s, "old", record.Completed)
 	storetest.Age(t, s, storetest.OldMonday, "old")
+
 	report, err := pg.Pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 	if err != nil {
 		t.Fatal(err)
@@ -167,12 +179,14 @@ func TestDropDetailWhileItIsIndexed(t *testing.T) {
 	if _, err := report.Exec(t.Context(), "SELECT count(*) FROM actlog.content"); err != nil {
 		t.Fatal(err)
 	}
+
 	done := make(chan error, 1)
 	go func() { done <- upkeep.IndexTexts(idle(t, s), t.Context()) }()
 	storetest.Until(t, "the index waits", func() bool {
 		return storetest.Query[bool](t, s,
 			"SELECT EXISTS (SELECT FROM pg_stat_progress_create_index WHERE phase LIKE 'waiting for old%')")
 	})
+
 	if err := upkeep.DropDetail(idle(t, storetest.OpenURL(t, pg.URL)), t.Context(), 30); err == nil {
 		t.Error("the drop did not give way")
 	}
@@ -182,6 +196,7 @@ func TestDropDetailWhileItIsIndexed(t *testing.T) {
 	if got := said(t, s, "latecomer"); len(got) != 1 {
 		t.Errorf("found %q", got)
 	}
+
 	if err := report.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -202,6 +217,7 @@ func TestTextIndexWithoutTrigrams(t *testing.T) {
 	storetest.Write(t, s, &record.Plan{RootPlanID: "old", CurrentPlanID: "old"},
 		&record.ThinkAct{RootPlanID: "old", StepID: "s", Seq: 0, ThinkInput: new("a needle")})
 	storetest.Age(t, s, storetest.OldMonday, "old")
+
 	writer := storetest.WriterURL(t, pg)
 	var log storetest.Log
 	other := storetest.OpenURL(t, writer, logTo(&log))
@@ -214,6 +230,7 @@ func TestTextIndexWithoutTrigrams(t *testing.T) {
 	if said := log.String(); strings.Contains(said, "pg_trgm") {
 		t.Errorf("logged:\n%s", said)
 	}
+
 	role, err := url.Parse(writer)
 	if err != nil {
 		t.Fatal(err)
@@ -222,6 +239,7 @@ func TestTextIndexWithoutTrigrams(t *testing.T) {
 		storetest.Exec(t, s, fmt.Sprintf("ALTER TABLE actlog.%s_p%s OWNER TO %s", table,
 			strings.ReplaceAll(storetest.OldMonday, "-", ""), role.User.Username()))
 	}
+
 	for range 2 {
 		if err := upkeep.IndexTexts(u, t.Context()); err != nil {
 			t.Fatal(err)

@@ -14,6 +14,7 @@ func (u *Upkeep) deleteOutdated(ctx context.Context, days int) error {
 	if days == 0 {
 		return nil
 	}
+
 	total, err := u.deleteOlder(ctx, days)
 	if total > 0 {
 		u.log.Info("deleted old plans", "trees", total)
@@ -31,10 +32,12 @@ func (u *Upkeep) deleteOlder(ctx context.Context, days int) (total int, err erro
 		if err != nil || len(page) == 0 {
 			return total, err
 		}
+
 		roots := make([]string, len(page))
 		for i, p := range page {
 			roots[i] = p.RootPlanID
 		}
+
 		n, err := u.store.DeleteTrees(ctx, roots)
 		if pg.Locked(err) { // not together, then one by one
 			n, err = u.deleteSingly(ctx, roots)

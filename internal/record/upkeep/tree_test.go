@@ -26,17 +26,20 @@ func TestKeepDays(t *testing.T) {
 			&record.ActTool{RootPlanID: root, StepID: root + "s", Seq: 0, ToolCallID: "t"})
 	}
 	storetest.Write(t, s, changes...)
+
 	for _, root := range []string{"full", "busy", "young", "dropped"} {
 		storetest.WriteTree(t, s, root, record.Completed)
 	}
 	storetest.WriteTree(t, s, "live", record.Running)
 	storetest.Age(t, s, storetest.OldMonday, "dropped")
 	dropDetail(t, s)
+
 	storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET first_seen_at = now() - interval '31 days' WHERE "+
 		"root_plan_id <> 'young'")
 	storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET first_seen_at = now() - interval '29 days' WHERE "+
 		"root_plan_id = 'young'")
 	storetest.Exec(t, s, "DELETE FROM actlog.change")
+
 	writer, err := pg.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -46,6 +49,7 @@ func TestKeepDays(t *testing.T) {
 		"UPDATE actlog.agent_execution_record SET agent_name = 'held' WHERE step_id = 'busy-a'"); err != nil {
 		t.Fatal(err)
 	}
+
 	roots := func() []string {
 		return storetest.Lines(t, pg.Pool,
 			"SELECT root_plan_id FROM actlog.plan_execution_record WHERE root_plan_id = current_plan_id ORDER BY 1")
@@ -56,6 +60,7 @@ func TestKeepDays(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	keep()
 	if diff := cmp.Diff([]string{"busy", "live", "young"}, roots()); diff != "" {
 		t.Errorf("with a locked tree (-want +got):\n%s", diff)
@@ -67,6 +72,7 @@ func TestKeepDays(t *testing.T) {
 	if diff := cmp.Diff([]string{"live", "young"}, roots()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+
 	for _, table := range storetest.TreeTables {
 		if n := storetest.Query[int](t, s,
 			"SELECT count(*) FROM actlog."+table+" WHERE root_plan_id NOT IN ('live', 'young')"); n != 0 {

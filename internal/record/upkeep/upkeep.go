@@ -88,6 +88,7 @@ func newUpkeep(s *store.Store, config Config) *Upkeep {
 	if config.ChangeHours == 0 {
 		config.ChangeHours = 24
 	}
+
 	queries := db.New()
 	return &Upkeep{
 		config: config, store: s, db: s.DB(), queries: queries, log: config.Logger, clock: queries.Clock, now: time.Now,
@@ -108,6 +109,7 @@ func (u *Upkeep) Stats() Stats {
 		PartitionsAdded: c.partitionsAdded.Load(), PartitionsDropped: c.partitionsDropped.Load(),
 		RunsInterrupted: c.runsInterrupted.Load(), Failures: c.failures.Load(),
 	}
+
 	if until := c.partitionsUntil.Load(); until > 0 { // the year 1 stands for none
 		st.PartitionsUntil = time.Unix(until, 0).UTC()
 	}

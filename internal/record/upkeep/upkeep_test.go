@@ -23,11 +23,13 @@ import (
 // N19: a row of the future, from before the clock was set back, blocked the sweep.
 func TestSweepChanges(t *testing.T) {
 	t.Parallel()
-	const old, young, future = "-25 hours", "-23 hours", "10 years"
+	const old, young = "-25 hours", "-23 hours"
+	const future = "10 years"
 	type rows struct {
 		n   int
 		age string
 	}
+
 	for name, tt := range map[string]struct {
 		feed []rows
 		left int
@@ -51,10 +53,12 @@ func TestSweepChanges(t *testing.T) {
 				storetest.Exec(t, s, "INSERT INTO actlog.change (root_plan_id, kinds, at) SELECT 'r', '{plan}', now() + "+
 					"$1::text::interval FROM generate_series(1, $2)", r.age, r.n)
 			}
+
 			last := storetest.Query[int64](t, s, "SELECT COALESCE(max(seq), 0) FROM actlog.change")
 			if err := upkeep.SweepChanges(idle(t, s), t.Context(), 24); err != nil {
 				t.Fatal(err)
 			}
+
 			left := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.change")
 			inARow := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.change WHERE seq > $1", last-int64(tt.left))
 			if left != tt.left || inARow != tt.left {
@@ -70,6 +74,7 @@ func TestForgetVectors(t *testing.T) {
 	s := storetest.Open(t)
 	storetest.Exec(t, s, `INSERT INTO actlog.text_vector (model, sha256, elements, used_at)
 		SELECT 'm', int4send(i), '', now() - CASE WHEN i <= 2500 THEN interval '31 days' ELSE interval '29 days' END FROM generate_series(1, 2507) AS i`)
+
 	if err := idle(t, s).Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -88,16 +93,19 @@ func TestUpkeepRunsByItself(t *testing.T) {
 	storetest.WriteTree(t, s, "tree", record.Completed)
 	writeRun(t, s, "run", storetest.At(1))
 	storetest.Age(t, s, storetest.OldMonday, "detail")
+
 	storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET first_seen_at = now() - interval '1 day' WHERE "+
 		"root_plan_id = 'detail'")
 	storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET first_seen_at = now() - interval '61 days' WHERE "+
 		"root_plan_id = 'tree'")
 	storetest.Exec(t, s, "UPDATE actlog.change SET at = at - interval '2 hours'")
 	silent(t, s, "run", "1 hour")
+
 	other := storetest.OpenURL(t, pg.URL)
 	keeper := storetest.Upkeep(t, other, upkeep.Config{
 		DetailDays: 30, KeepDays: 60, ChangeHours: 1, InterruptAfter: 100 * time.Millisecond,
 	})
+
 	storetest.Until(t, "everything is done", func() bool {
 		return storetest.Query[bool](t, s,
 			`SELECT count(*) = 2 AND bool_and(completed) AND NOT EXISTS (SELECT FROM actlog.change WHERE at < now() - interval '1 hour')
@@ -129,6 +137,7 @@ func TestStats(t *testing.T) {
 func TestStatementsUseIndexes(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.Fresh(t)
+
 	if _, err := pg.Pool.Exec(t.Context(), `
 		INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, parent_plan_id, told_state)
 			SELECT 'root-' || r, 'root-' || r || CASE WHEN s > 0 THEN '-sub-' || s ELSE '' END, DATE '2026-01-05' + 7 * (r % 4),
@@ -137,11 +146,13 @@ func TestStatementsUseIndexes(t *testing.T) {
 		ANALYZE actlog.plan_execution_record`); err != nil {
 		t.Fatal(err)
 	}
+
 	conn, err := pg.Pool.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Release()
+
 	if _, err := conn.Exec(t.Context(),
 		"SET plan_cache_mode = force_generic_plan; SET jit = off; SET enable_seqscan = off; PREPARE unseen (text, "+
 			"timestamptz, timestamptz, text[]) AS "+db.PlanUnseen+
@@ -150,6 +161,7 @@ func TestStatementsUseIndexes(t *testing.T) {
 			"; PREPARE forget (int) AS "+db.VectorForget); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, execute := range []string{
 		"unseen('', now(), now(), NULL)", "outdated(30, '-infinity', '')", "changes(24)", "sweepable(24)",
 		"live('2026-01-01', '2026-02-01')", "forget(30)",

@@ -28,7 +28,8 @@ const verifiedTrees = 200
 // on record, and is what its hash says. It calls found with each cycle that is damaged, and passed with
 // the number of trees after every few. It reads all contents once, and changes nothing.
 func Verify(ctx context.Context, s *store.Store, found func(Damage) error, passed func(trees int)) error {
-	queries, trees, after := db.New(), 0, ""
+	queries := db.New()
+	trees, after := 0, ""
 	for {
 		var page []db.ContentTreesRow
 		var damaged []db.ContentDamagedRow
@@ -44,6 +45,7 @@ func Verify(ctx context.Context, s *store.Store, found func(Damage) error, passe
 				); err != nil || len(page) == 0 {
 					return err
 				}
+
 				roots, parts := make([]string, len(page)), make([]time.Time, len(page))
 				for i, t := range page {
 					roots[i], parts[i] = t.RootPlanID, t.Part
@@ -54,6 +56,7 @@ func Verify(ctx context.Context, s *store.Store, found func(Damage) error, passe
 		if err != nil {
 			return fmt.Errorf("verify: %w", err)
 		}
+
 		for _, d := range damaged {
 			if err := found(Damage{
 				RootPlanID: d.RootPlanID, StepID: d.StepID, Seq: d.Seq, Content: d.Content, Missing: d.IsMissing,
@@ -61,6 +64,7 @@ func Verify(ctx context.Context, s *store.Store, found func(Damage) error, passe
 				return err
 			}
 		}
+
 		trees += len(page)
 		passed(trees)
 		if len(page) < verifiedTrees {

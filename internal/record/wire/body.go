@@ -44,6 +44,7 @@ func DecodeBody(body io.Reader, contentType, contentEncoding string, take func(b
 	if err != nil || mediaType != TypeJSON && mediaType != TypeNDJSON {
 		return nil, fmt.Errorf("%w content type %.80q: send %s or %s", ErrUnsupported, contentType, TypeJSON, TypeNDJSON)
 	}
+
 	plain, err := newPlainReader(body, contentEncoding, take)
 	if err != nil {
 		return nil, err
@@ -63,12 +64,14 @@ func ReadBody(body io.Reader, size int64, contentEncoding string, take func(byte
 		return nil, err
 	}
 	defer plain.Close()
+
 	if plain.whole != nil {
 		return plain.whole, nil
 	}
 	if plain.encoding != "" {
 		size = 0
 	}
+
 	// With the right size from the start, a buffer leaves no smaller ones behind.
 	all := bytes.NewBuffer(make([]byte, 0, min(max(size, 0), MaxBodyBytes)+bytes.MinRead))
 	if _, err := all.ReadFrom(plain); err != nil {
@@ -155,6 +158,7 @@ func (r *plainReader) Read(p []byte) (int, error) {
 	if int64(len(p)) > r.left+1 {
 		p = p[:r.left+1]
 	}
+
 	n, err := r.plain.Read(p)
 	switch {
 	case r.err != nil: // the decompressor may not have more memory
@@ -235,6 +239,7 @@ func decodeEnvelope(body *plainReader) ([]Item, error) {
 	if err := expect('{'); err != nil {
 		return nil, err
 	}
+
 	items := []Item{}
 	seen := false
 	for dec.PeekKind() == '"' {
@@ -245,6 +250,7 @@ func decodeEnvelope(body *plainReader) ([]Item, error) {
 		if name.String() != "records" || seen {
 			return nil, fmt.Errorf(`the body must be an object with one member, "records"; found %q`, shown(name.String()))
 		}
+
 		seen = true
 		if err := expect('['); err != nil {
 			return nil, err
@@ -263,12 +269,14 @@ func decodeEnvelope(body *plainReader) ([]Item, error) {
 			return nil, err
 		}
 	}
+
 	if err := expect('}'); err != nil {
 		return nil, err
 	}
 	if !seen {
 		return nil, errors.New(`the body must have a member "records"`)
 	}
+
 	_, err := dec.ReadToken()
 	switch {
 	case errors.Is(err, io.EOF):
@@ -303,6 +311,7 @@ func decodeLines(body io.Reader) ([]Item, error) {
 		if err != nil && !last {
 			return nil, err
 		}
+
 		if line = bytes.TrimSpace(line); len(line) > 0 {
 			if len(items) == MaxRecords {
 				return nil, errTooMany

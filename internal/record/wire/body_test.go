@@ -43,6 +43,7 @@ func pack(t testing.TB, encoding, body string) string {
 	default:
 		return body
 	}
+
 	if _, err := io.WriteString(w, body); err != nil {
 		t.Fatal(err)
 	}
@@ -83,12 +84,14 @@ func TestUnreadableBodies(t *testing.T) {
 				if name == "a bomb" && (encoding == "zstd") == (mediaType == wire.TypeJSON) {
 					continue // each takes a second
 				}
+
 				var err error
 				if mediaType == "" {
 					_, err = wire.ReadBody(strings.NewReader(tt.body), 0, encoding, nil)
 				} else {
 					_, err = wire.DecodeBody(strings.NewReader(tt.body), mediaType, encoding, nil)
 				}
+
 				if err == nil || !strings.Contains(err.Error(), tt.want) {
 					t.Errorf("%s %s as %q: %v, want %q", encoding, name, mediaType, err, tt.want)
 				}
@@ -101,6 +104,7 @@ func TestUnreadableBodies(t *testing.T) {
 			}
 		}
 	}
+
 	for body, want := range map[string]string{
 		bomb:                     "the body is over 67108864 bytes",
 		`{"records":[{"kind":`:   "in the middle of a value",
@@ -164,11 +168,13 @@ func TestErrorOfTheConnection(t *testing.T) {
 			if !errors.Is(err, mine) {
 				t.Errorf("%q after %d bytes: %v", encoding, n, err)
 			}
+
 			_, err = wire.DecodeBody(broken{strings.NewReader(packed[:n]), io.ErrUnexpectedEOF}, wire.TypeJSON, encoding, nil)
 			if err == nil || !strings.Contains(err.Error(), "the connection ended before") {
 				t.Errorf("%q after %d bytes: %v", encoding, n, err)
 			}
 		}
+
 		full := errors.New("no room")
 		if _, err := wire.DecodeBody(strings.NewReader(packed), wire.TypeJSON, encoding, func(int64) error {
 			return full
@@ -189,6 +195,7 @@ func TestEncodings(t *testing.T) {
 		"small": `{"records":[]}`, "large": strings.Repeat("a text that repeats, and again; ", 1<<18),
 		"random": string(random), "empty": "",
 	}
+
 	raw := func(text string) string {
 		var b bytes.Buffer
 		w, err := flate.NewWriter(&b, flate.DefaultCompression)
@@ -199,6 +206,7 @@ func TestEncodings(t *testing.T) {
 		_ = w.Close()
 		return b.String()
 	}
+
 	for name, text := range texts {
 		for _, encoding := range []string{
 			"", "identity", "gzip", "GZIP", " zstd", "zlib", "deflate", "lz4", "snappy", "x-snappy-framed",
@@ -213,6 +221,7 @@ func TestEncodings(t *testing.T) {
 					bodies["framed"] = pack(t, "x-snappy-framed", text)
 				}
 			}
+
 			for form, body := range bodies {
 				for _, size := range []int64{-1, 0, int64(len(body))} {
 					read, err := wire.ReadBody(strings.NewReader(body), size, encoding, nil)
@@ -227,6 +236,7 @@ func TestEncodings(t *testing.T) {
 			}
 		}
 	}
+
 	for _, encoding := range []string{"gzip", "zstd", "lz4", "x-snappy-framed"} {
 		body := pack(t, encoding, texts["large"]) + pack(t, encoding, texts["small"]) + pack(t, encoding, "") +
 			pack(t, encoding, "end")
@@ -242,6 +252,7 @@ func TestUnreadableSnappy(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat(`{"kind":"plan"} and other words, `, 8000) // several chunks
 	length := func(n uint64, more string) string { return string(binary.AppendUvarint(nil, n)) + more }
+
 	for encoding, bodies := range map[string]map[string]string{
 		"snappy": {
 			"cut":                   pack(t, "snappy", text)[:5000],
@@ -269,6 +280,7 @@ func TestUnreadableSnappy(t *testing.T) {
 			}
 		}
 	}
+
 	large := strings.Repeat("a", wire.MaxBodyBytes+1)
 	for body, encoding := range map[string]string{
 		pack(t, "snappy", large): "snappy", pack(t, "x-snappy-framed", large): "x-snappy-framed",
@@ -287,6 +299,7 @@ func TestRoomOfEncodings(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 20
 	text := strings.Repeat("0123456789abcdef", size/16)
+
 	lz4Of := func(block lz4.BlockSize, text string) string {
 		var b bytes.Buffer
 		w := lz4.NewWriter(&b)
@@ -307,6 +320,7 @@ func TestRoomOfEncodings(t *testing.T) {
 		_ = w.Close()
 		return b.String()
 	}
+
 	skipped := "\x5a\x2a\x4d\x18\x05\x00\x00\x00frame"
 	for name, tt := range map[string]struct {
 		encoding, body string
@@ -331,6 +345,7 @@ func TestRoomOfEncodings(t *testing.T) {
 			most = max(most, taken)
 			return nil
 		})
+
 		if err != nil || string(read) != text {
 			t.Errorf("%s: %d bytes, %v", name, len(read), err)
 		}
@@ -358,10 +373,12 @@ func TestRoomOfEncodings(t *testing.T) {
 			}
 			return nil
 		})
+
 		if !errors.Is(err, full) {
 			t.Errorf("%s: %v, want that there is no room", name, err)
 		}
 	}
+
 	for name, body := range map[string]string{
 		"legacy": legacy(text), "legacy, later": lz4Of(lz4.Block64Kb, "small") + legacy(text),
 		"a dictionary":               "\x04\x22\x4d\x18\x61\x40\x01\x00\x00\x00\x00",
@@ -407,6 +424,7 @@ func TestRoomOfABlock(t *testing.T) {
 			}
 			return nil
 		})
+
 		const ahead = 4 << 10 // what is read to find out what the body is
 		if got := body.Size() - int64(body.Len()); !errors.Is(err, full) || got > room+ahead {
 			t.Errorf("in %d bytes %d were read, and then: %v", room, got, err)

@@ -33,9 +33,11 @@ func EncodeContent(c Content) ([]byte, error) {
 		Parts      []content.Hash `json:"parts,omitempty"`
 		Body       *string        `json:"body,omitempty"`
 	}{Kind: kindContent, RootPlanID: c.RootPlanID, Hash: c.Hash, Parts: c.Parts}
+
 	if c.Parts == nil {
 		line.Body = &c.Body
 	}
+
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -61,6 +63,7 @@ func DecodeOnce(raw []byte) (record.Change, Content, error) {
 	if err != nil {
 		return nil, Content{}, err
 	}
+
 	if kind == kindContent {
 		c, err := decodeContent(members)
 		return nil, c, err
@@ -69,6 +72,7 @@ func DecodeOnce(raw []byte) (record.Change, Content, error) {
 	if err != nil {
 		return nil, Content{}, err
 	}
+
 	fields := field.Fields(c.Kind())
 	for i := range fields {
 		if f := &fields[i]; f.Parts != nil && !f.In(c).IsZero() && !f.Parts.In(c).IsZero() {
@@ -88,6 +92,7 @@ func decodeContent(members []member) (c Content, err error) {
 			return c, invalid(record.CodeUnknownField, shown(m.name), "is no field of "+kindContent)
 		}
 	}
+
 	has := func(name string) bool { return !isNull(values[name]) }
 	for _, name := range []string{"rootPlanId", "hash"} {
 		if !has(name) {
@@ -97,6 +102,7 @@ func decodeContent(members []member) (c Content, err error) {
 	if has("parts") == has("body") {
 		return c, invalid(record.CodeInvalidValue, "body", "or parts is required, and not both")
 	}
+
 	var ok bool
 	if c.RootPlanID, ok = text(values["rootPlanId"]); !ok {
 		return c, invalid(record.CodeInvalidValue, "rootPlanId", "must be a string")
@@ -113,6 +119,7 @@ func decodeContent(members []member) (c Content, err error) {
 		}
 		c.Hash = content.HashOf(c.Body)
 	}
+
 	if said, _ := text(values["hash"]); said != c.Hash.String() {
 		return c, invalid(record.CodeInvalidValue, "hash", "is not that of the content, which is "+c.Hash.String())
 	}
@@ -125,6 +132,7 @@ func hashes(raw jsontext.Value) (list []content.Hash, ok bool) {
 	if token, err := dec.ReadToken(); err != nil || token.Kind() != '[' {
 		return nil, false
 	}
+
 	list = []content.Hash{}
 	for dec.PeekKind() != ']' {
 		token, err := dec.ReadToken()

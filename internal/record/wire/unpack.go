@@ -67,6 +67,7 @@ func zstdWindow(body *bufio.Reader) uint64 {
 	if err := head.Decode(start); err != nil || head.Skippable {
 		return maxWindow
 	}
+
 	window := head.WindowSize
 	if head.SingleSegment {
 		window = head.FrameContentSize
@@ -127,6 +128,7 @@ func unsnappy(r *plainReader) (io.ReadCloser, error) {
 	if head, _ := packed.Peek(len(snappyFrames)); string(head) == snappyFrames {
 		return unsnappyFrames(packed), nil
 	}
+
 	head, _ := packed.Peek(binary.MaxVarintLen64)
 	length, n := binary.Uvarint(head)
 	switch {
@@ -230,6 +232,7 @@ func (f *lz4Frames) Read(p []byte) (int, error) {
 			return 0, err
 		}
 	}
+
 	n, err := f.packed.Read(p[:min(int64(len(p)), f.left)])
 	f.left -= int64(n)
 	return n, err
@@ -248,19 +251,22 @@ func (f *lz4Frames) frame() error {
 	if !ok {
 		return nil
 	}
-	magic, flags, sizes := binary.LittleEndian.Uint32(head), head[4], head[5]
+	magic := binary.LittleEndian.Uint32(head)
+	flags, sizes := head[4], head[5]
 	if magic&^0xf == lz4Skip {
 		if head, ok = f.peek(8); ok {
 			f.left = 8 + int64(binary.LittleEndian.Uint32(head[4:]))
 		}
 		return nil
 	}
+
 	block, known := lz4Blocks[sizes>>4]
 	if magic != lz4Magic || !known {
 		return errLZ4
 	}
 
-	const dictionary, contentSum, contentSize, blockSum = 1 << 0, 1 << 2, 1 << 3, 1 << 4
+	const dictionary, contentSum = 1 << 0, 1 << 2
+	const contentSize, blockSum = 1 << 3, 1 << 4
 	ifSet := func(flag byte, bytes int64) int64 {
 		if flags&flag == 0 {
 			return 0
@@ -286,6 +292,7 @@ func (f *lz4Frames) block() error {
 	if !ok {
 		return nil
 	}
+
 	const uncompressed = 1 << 31
 	size := int64(binary.LittleEndian.Uint32(head) &^ uncompressed)
 	f.within = binary.LittleEndian.Uint32(head) != 0

@@ -81,6 +81,7 @@ func kindOf(members []member) (string, error) {
 			named = m.value
 		}
 	}
+
 	kind, ok := text(named)
 	switch {
 	case ok && kind != "":
@@ -97,6 +98,7 @@ func decode(kind string, members []member, taken func(*field.Field) bool) (recor
 	if c == nil {
 		return nil, invalid(record.CodeUnknownKind, "kind", fmt.Sprintf("%.80q is none of %s", kind, kinds))
 	}
+
 	fields := field.Fields(c.Kind())
 	sent := make([]member, len(fields))
 	var unknown []string
@@ -170,6 +172,7 @@ func split(raw []byte) ([]member, error) {
 	if token, err := dec.ReadToken(); err != nil || token.Kind() != '{' {
 		return nil, errNoObject
 	}
+
 	members := make([]member, 0, 32)
 	for dec.PeekKind() == '"' {
 		if len(members) == MaxMembers {
@@ -179,6 +182,7 @@ func split(raw []byte) ([]member, error) {
 		if err != nil {
 			return nil, errNoObject
 		}
+
 		name := token.String()
 		value, err := dec.ReadValue()
 		if err != nil {
@@ -187,6 +191,7 @@ func split(raw []byte) ([]member, error) {
 		end := dec.InputOffset() // the decoder's value is valid until its next call only
 		members = append(members, member{name, raw[int(end)-len(value) : end]})
 	}
+
 	if _, err := dec.ReadToken(); err != nil { // the end of the object
 		return nil, errNoObject
 	}
@@ -215,6 +220,7 @@ func texts(raw jsontext.Value) (list []string, ok bool) {
 	if token, err := dec.ReadToken(); err != nil || token.Kind() != '[' {
 		return nil, false
 	}
+
 	list = []string{}
 	for dec.PeekKind() == '"' {
 		token, err := dec.ReadToken()
@@ -249,6 +255,7 @@ func shown(name string) string { return field.Shorten(name, 80) }
 func decodeField(f *field.Field, v reflect.Value, sent member) error {
 	raw := sent.value
 	wrong := func(want string) error { return invalid(record.CodeInvalidValue, sent.name, "must be "+want) }
+
 	switch f.Type {
 	case field.Text:
 		s, ok := text(raw)
@@ -259,6 +266,7 @@ func decodeField(f *field.Field, v reflect.Value, sent member) error {
 			if err := field.CheckDepth(raw); err != nil {
 				return invalid(record.CodeInvalidValue, sent.name, err.Error())
 			}
+
 			var b bytes.Buffer
 			if err := json.Compact(&b, raw); err != nil {
 				return wrong("valid JSON")
@@ -320,6 +328,7 @@ func integer(s string) (int64, bool) {
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return n, true
 	}
+
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
 		return 0, false
@@ -336,6 +345,7 @@ func encode(c record.Change, sent func(*field.Field) bool) ([]byte, error) {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	fmt.Fprintf(&b, `{"kind":%q`, c.Kind())
+
 	fields := field.Fields(c.Kind())
 	for i := range fields {
 		f := &fields[i]
@@ -343,6 +353,7 @@ func encode(c record.Change, sent func(*field.Field) bool) ([]byte, error) {
 		if !sent(f) || v.IsZero() && !f.Key {
 			continue
 		}
+
 		fmt.Fprintf(&b, `,%q:`, f.Name)
 		value := v.Interface()
 		if f.Type == field.Hashes {

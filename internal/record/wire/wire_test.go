@@ -31,11 +31,13 @@ func full(t testing.TB, kind record.Kind) record.Change {
 		if !f.Sent() {
 			continue
 		}
+
 		v := f.In(c)
 		if v.Kind() == reflect.Pointer {
 			v.Set(reflect.New(v.Type().Elem()))
 			v = v.Elem()
 		}
+
 		switch f.Type {
 		case field.Text:
 			v.SetString(f.Name + " <&> \" \\ \n \u2028 é 日 🔑")
@@ -64,6 +66,7 @@ func TestEveryFieldOfEveryKindSurvives(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		got, err := wire.Decode(b)
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", kind, err, b)
@@ -82,6 +85,7 @@ func TestEmptyListIsSent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		want.RootPlanID, want.CurrentPlanID = "p", "p"
 		got, err := wire.Decode(bytes.ReplaceAll(b, []byte(`""`), []byte(`"p"`)))
 		if err != nil {
@@ -140,15 +144,18 @@ func TestRecordLimits(t *testing.T) {
 	if plan, err := decode(members(wire.MaxMembers)); err != nil || *plan.Title != "T" {
 		t.Errorf("%+v, %v", plan, err)
 	}
+
 	tags := func(n int, last string) string { return `,"tags":[` + strings.Repeat(`"\u0061",`, n-1) + last + `]` }
 	plan, err := decode(tags(100_000, `"z"`))
 	if err != nil || len(plan.Tags) != record.MaxListItems+1 || plan.Tags[record.MaxListItems] != "a" {
 		t.Fatalf("%d tags, %v", len(plan.Tags), err)
 	}
+
 	clean, cut, err := field.Clean(plan)
 	if err != nil || len(clean.(*record.Plan).Tags) != record.MaxListItems || !cmp.Equal(cut, []string{"tags"}) {
 		t.Errorf("cut %q, %v", cut, err)
 	}
+
 	for name, tt := range map[string]struct {
 		rest, field, reason string
 		code                record.Code
@@ -226,6 +233,7 @@ func TestCompressedBomb(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	bomb := bytes.Repeat(packed.Bytes(), 4096) // 4 GiB
 	body := &counter{r: bytes.NewReader(bomb)}
 	if _, err := wire.DecodeBody(body, wire.TypeNDJSON, "gzip", nil); !errors.Is(err, wire.ErrTooLarge) {
@@ -264,6 +272,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
+
 		f.Add(b)
 		f.Add(
 			[]byte(
@@ -273,6 +282,7 @@ func FuzzDecode(f *testing.F) {
 			),
 		)
 	}
+
 	for _, s := range []string{`null`, `{}`, `{"kind":null}`,
 		`{"kind":"plan","rootPlanId":"\ud800","currentPlanId":"\u0000"}`,
 		`{"kind":"actTool","rootPlanId":"p","stepId":"s","seq":1e0,"toolCallId":"t","parameters":{"a":[1.0,"\ud83d\ude00"]},"result":null}`,
@@ -280,6 +290,7 @@ func FuzzDecode(f *testing.F) {
 		`{"kind":"wait","rootPlanId":"p","planId":"p","waitId":"w","formInputs":[{"a":"b"},{}]}`} {
 		f.Add([]byte(s))
 	}
+
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		c, err := wire.Decode(raw)
 		if err != nil {
@@ -293,6 +304,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
+
 		b, err := wire.Encode(clean)
 		if err != nil {
 			t.Fatalf("cannot be encoded: %v", err)
@@ -304,6 +316,7 @@ func FuzzDecode(f *testing.F) {
 		if again, _, err = field.Clean(again); err != nil {
 			t.Fatalf("is no longer valid: %v\n%s", err, b)
 		}
+
 		// Derived fields are computed from the text, which may have been cut.
 		for i := range field.Fields(c.Kind()) {
 			if f := &field.Fields(c.Kind())[i]; !f.Sent() {
@@ -328,6 +341,7 @@ func FuzzDecodeBody(f *testing.F) {
 		"gzip")
 	f.Add([]byte{0x28, 0xB5, 0x2F, 0xFD, 0x00, 21 << 3, 0x01, 0x00, 0x00}, wire.TypeNDJSON, "zstd")
 	f.Add([]byte(`{"records":[],"records":[]}`), "application/json; charset=utf-8", "")
+
 	f.Fuzz(func(t *testing.T, body []byte, contentType, encoding string) {
 		items, err := wire.DecodeBody(bytes.NewReader(body), contentType, encoding, nil)
 		if err != nil {
@@ -336,6 +350,7 @@ func FuzzDecodeBody(f *testing.F) {
 			}
 			return
 		}
+
 		if len(items) > wire.MaxRecords {
 			t.Fatalf("%d items", len(items))
 		}
@@ -356,6 +371,7 @@ func TestTheWindowOfZstdIsTaken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if _, err := io.WriteString(e, text); err != nil {
 			t.Fatal(err)
 		}
@@ -364,6 +380,7 @@ func TestTheWindowOfZstdIsTaken(t *testing.T) {
 		}
 		return packed.Bytes()
 	}
+
 	small := frame(1<<10, "small")
 	for _, tt := range []struct {
 		body        []byte
@@ -383,6 +400,7 @@ func TestTheWindowOfZstdIsTaken(t *testing.T) {
 			t.Errorf("%d taken, want %d to %d: %v", taken, tt.least, tt.most, err)
 		}
 	}
+
 	if _, err := wire.ReadBody(bytes.NewReader(slices.Concat(small, frame(8<<20, strings.Repeat("large", 100_000)))), 0,
 		"zstd", nil); err == nil {
 		t.Error("a later window is larger than what was taken")

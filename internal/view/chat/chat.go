@@ -58,6 +58,7 @@ func Read(s string) []Message {
 	if trimmed == "" {
 		return nil
 	}
+
 	var r reader
 	switch {
 	case trimmed[0] != '{' && trimmed[0] != '[':
@@ -93,11 +94,13 @@ func (m *Message) Key() [sha256.Size]byte {
 		_ = binary.Write(h, binary.BigEndian, int64(len(s))) // a hash takes anything
 		h.Write([]byte(s))
 	}
+
 	said := m.said()
 	role := m.Role
 	if role == "model" {
 		role = "assistant"
 	}
+
 	add(role)
 	for _, p := range m.Parts {
 		if p.Kind == Thought || p.Kind == Other && said {
@@ -140,6 +143,7 @@ func Reply(message, text string) []Message {
 			}
 		}
 	}
+
 	reply = append(reply, Read(text)...)
 	for i := range reply {
 		reply[i].Role = cmp.Or(reply[i].Role, "assistant")
@@ -155,6 +159,7 @@ func Known(messages []Message, among ...[]Message) []bool {
 			left[each[i].Key()]++
 		}
 	}
+
 	known := make([]bool, len(messages))
 	for i := range messages {
 		key := messages[i].Key()

@@ -27,6 +27,7 @@ func drawn(messages []chat.Message) string {
 		if m.Name != "" {
 			fmt.Fprintf(&b, "%s|", m.Name)
 		}
+
 		for _, p := range m.Parts {
 			switch p.Kind {
 			case chat.Text:
@@ -182,6 +183,7 @@ func lost(in string) (all []string) {
 	if d.Decode(&v) != nil {
 		v = in
 	}
+
 	each(v, "", func(name, s string) {
 		if name != "type" && name != "status" && !strings.Contains(messages, s) {
 			all = append(all, name+": "+s)
@@ -204,6 +206,7 @@ func TestRecorded(t *testing.T) {
 				return err
 			}
 			defer f.Close()
+
 			lines := bufio.NewScanner(f)
 			lines.Buffer(nil, 16<<20)
 			for lines.Scan() {
@@ -211,6 +214,7 @@ func TestRecorded(t *testing.T) {
 				if json.Unmarshal(lines.Bytes(), &row) != nil {
 					continue // of another kind of line
 				}
+
 				for _, in := range []string{row.ThinkInput, row.ThinkOutput} {
 					if in == "" {
 						continue
@@ -220,6 +224,7 @@ func TestRecorded(t *testing.T) {
 						t.Errorf("%s: %q is lost of %s", path, lost, in)
 					}
 				}
+
 				if strings.Contains(row.ThinkInput, `"role"`) {
 					prompts++
 					if !slices.ContainsFunc(chat.Read(row.ThinkInput), func(m chat.Message) bool {
@@ -231,6 +236,7 @@ func TestRecorded(t *testing.T) {
 			}
 			return lines.Err()
 		})
+
 	if err != nil || texts < 100 || prompts < 50 {
 		t.Errorf("%d texts, %d prompts, %v", texts, prompts, err)
 	}
@@ -246,6 +252,7 @@ func TestNothingLost(t *testing.T) {
 	kinds := rapid.SampledFrom([]string{
 		"text", "tool_use", "tool_result", "reasoning", "function", "human", "constructor", "message", "strange",
 	})
+
 	var value func(depth int) *rapid.Generator[any]
 	value = func(depth int) *rapid.Generator[any] {
 		return rapid.Custom(func(t *rapid.T) any {
@@ -261,6 +268,7 @@ func TestNothingLost(t *testing.T) {
 			case 2:
 				return rapid.SliceOfN(value(depth+1), 0, 3).Draw(t, "list")
 			}
+
 			v := rapid.MapOfN(names, value(depth+1), 0, 4).Draw(t, "object")
 			if rapid.Bool().Draw(t, "typed") {
 				v["type"] = kinds.Draw(t, "type")
@@ -268,6 +276,7 @@ func TestNothingLost(t *testing.T) {
 			return v
 		})
 	}
+
 	rapid.Check(t, func(t *rapid.T) {
 		in, err := json.Marshal(value(0).Draw(t, "value"))
 		if err != nil {
@@ -289,6 +298,7 @@ func TestBounds(t *testing.T) {
 			t.Errorf("%q is lost of %.100s", lost, in)
 		}
 	}
+
 	many := "[" + strings.Repeat(`{"role":"user","content":"a"},`, 5_000) + `{"role":"user","content":"last"}]`
 	if got := chat.Read(`{"role":"user","content":[` + strings.Repeat(`{"type":"text","text":"a"},`, 5_000) +
 		`"last"]}`); len(got) != 1 || len(got[0].Parts) > 1_001 || !strings.Contains(said(got), "last") {
@@ -306,6 +316,7 @@ func TestKnown(t *testing.T) {
 		chat.Read(`[{"role":"assistant","tool_calls":[{"id":"c","name":"f","args":{"n":NaN}}]}]`)); !got[0] {
 		t.Error("C1: arguments with NaN are not known again")
 	}
+
 	before := chat.Read(`[{"role":"system","content":"Be brief."},{"role":"user","content":"yes"}]`)
 	reply := chat.Read(
 		`[{"role":"assistant","parts":[{"type":"reasoning","content":"Hm."},{"type":"tool_call","id":"c1","name":"look","arguments":{"n":1}}],"finish_reason":"stop"}]`,
@@ -313,6 +324,7 @@ func TestKnown(t *testing.T) {
 	now := chat.Read(
 		`[{"role":"system","content":[{"type":"text","text":"Be brief."}]},{"role":"user","content":"yes"},{"role":"assistant","tool_calls":[{"id":"c1","function":{"name":"look","arguments":"{\"n\": 1}"}}]},{"role":"user","content":"yes"},{"role":"assistant","content":"yes"}]`,
 	)
+
 	if got, want := chat.Known(now, before, reply), []bool{true, true, true, false, false}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

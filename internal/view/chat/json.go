@@ -26,6 +26,7 @@ func newObject(v string) *object {
 		if err != nil {
 			break
 		}
+
 		key := name.String()
 		value, ok := d.value()
 		if !ok {
@@ -33,6 +34,7 @@ func newObject(v string) *object {
 		}
 		o.names, o.values = append(o.names, key), append(o.values, value)
 	}
+
 	o.taken = make([]bool, len(o.names))
 	return o
 }
@@ -110,6 +112,7 @@ func (o *object) rest() string {
 		if o.taken[i] || slices.Contains([]string{"null", `""`, "[]", "{}"}, o.values[i]) {
 			continue
 		}
+
 		if b == nil {
 			b = append(b, '{')
 		} else {
@@ -118,6 +121,7 @@ func (o *object) rest() string {
 		b, _ = jsontext.AppendQuote(b, name) // of a name that is not UTF-8, what can be read
 		b = append(append(b, ':'), o.values[i]...)
 	}
+
 	if b == nil {
 		return ""
 	}
@@ -136,6 +140,7 @@ func text(v string) string {
 	case !isString(v):
 		return v
 	}
+
 	s, err := jsontext.AppendUnquote(nil, v)
 	if err != nil && len(s) == 0 {
 		return v

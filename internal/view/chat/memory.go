@@ -71,6 +71,7 @@ func (m *Memory) list(s string) (keys []Key, n int, ok bool) {
 	if !isList {
 		return nil, 0, false
 	}
+
 	var last *element
 	for {
 		rest = blank(rest)
@@ -78,6 +79,7 @@ func (m *Memory) list(s string) (keys []Key, n int, ok bool) {
 		if e == nil || len(keys)+len(e.keys) > maxMessages {
 			return nil, 0, false
 		}
+
 		if last != nil {
 			last.next = e
 		}
@@ -109,6 +111,7 @@ func (m *Memory) element(s string, last *element) *element {
 			}
 		}
 	}
+
 	if !isObject(s) {
 		return nil
 	}
@@ -117,11 +120,13 @@ func (m *Memory) element(s string, last *element) *element {
 	if m.Parsed += len(value); err != nil || !json.Valid(value) {
 		return nil
 	}
+
 	e := &element{json: string(value)}
 	var r reader
 	if r.value(e.json, "", 1); r.bare { // it may belong to the one before
 		return nil
 	}
+
 	e.keys = keysOf(r.messages)
 	if len(e.json) >= headBytes {
 		if m.byHead == nil {
@@ -140,6 +145,7 @@ func (m *Memory) wrapped(s string) (keys []Key, ok bool) {
 	if !isObject(s) {
 		return nil, false
 	}
+
 	d := jsontext.NewDecoder(strings.NewReader(s), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	_, _ = d.ReadToken() // the bracket
 	for d.PeekKind() == '"' {
@@ -147,6 +153,7 @@ func (m *Memory) wrapped(s string) (keys []Key, ok bool) {
 		if err != nil {
 			return nil, false
 		}
+
 		if slices.Contains(wrappers, name.String()) && d.PeekKind() == '[' {
 			from := int(d.InputOffset())
 			from += strings.IndexByte(s[from:], '[')
@@ -169,6 +176,7 @@ func (m *Memory) around(s string, list []Key) (keys []Key, ok bool) {
 	if !loosejson.Valid(s) { // what Read makes of a text that was cut depends on the list
 		return nil, false
 	}
+
 	for _, message := range Read(s) {
 		if len(message.Parts) == 1 && message.Parts[0].Text == placeholder {
 			if ok || message.Role != "" { // messages of a list take the role of what is around it

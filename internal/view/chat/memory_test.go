@@ -52,6 +52,7 @@ func TestMemory(t *testing.T) {
 				`{"kwargs":{"messages":[%s]}}`, `{"role":"user","content":[%s]}`, `{"messages":[%s],"messages":[]}`,
 				`{"messages":[%s]`, `{"type":"human","data":{},"messages":[%[1]s]}`, "[[%s]]",
 			}).Draw(rt, "form")
+
 			s := fmt.Sprintf(form, list)
 			if diff := cmp.Diff(keysOf(s), append([]chat.Key{}, m.Keys(s)...)); diff != "" {
 				rt.Fatalf("%s: %s", s, diff)
@@ -81,17 +82,20 @@ func TestMemoryParsesWhatIsNew(t *testing.T) {
 						all = append(all, message(i))
 					}
 				}
+
 				s := fmt.Sprintf(form, strings.Join(all, ", "))
 				size += len(s)
 				if got, want := m.Keys(s), keysOf(s); !cmp.Equal(got, want) {
 					t.Fatalf("%s: text %d has other keys", name, n)
 				}
 			}
+
 			if once := 50 * len(message(10)); m.Parsed > once*11/10 {
 				t.Errorf("%s %s: %d bytes of %d were parsed, %d are new", name, form, m.Parsed, size, once)
 			}
 		}
 	}
+
 	var m chat.Memory // of more messages than are read, the rest is one
 	many := "[" + strings.Repeat(`{"role":"user","content":"again"},`, 1_500) + message(1) + "]"
 	for range 2 {

@@ -49,6 +49,7 @@ func (r *reader) list(v, role string, depth int) {
 			return
 		}
 	}
+
 	for i, e := range all {
 		if len(r.messages) >= maxMessages {
 			r.rest("[" + strings.Join(all[i:], ",") + "]")
@@ -94,6 +95,7 @@ func (r *reader) object(o *object, role string, depth int) {
 		r.rest(o.rest())
 		return
 	}
+
 	wraps := false
 	for _, name := range wrappers {
 		if inner := o.take(name); inner != "" {
@@ -115,6 +117,7 @@ func (r *reader) message(o *object, role string, depth int) {
 	if roles[kind] != "" || kind == "message" {
 		o.take("type")
 	}
+
 	isPart := m.part(o, depth)
 	if !isPart {
 		callID, failed := text(o.take("tool_call_id", "toolCallId", "tool_use_id")), false
@@ -126,6 +129,7 @@ func (r *reader) message(o *object, role string, depth int) {
 			failed = text(o.take("status")) == "error"
 		}
 		m.answer(callID, failed)
+
 		m.calls(o.take("tool_calls", "toolCalls"))
 		if more := o.peek("additional_kwargs"); isObject(more) { // where LangChain keeps what the provider said
 			more := newObject(o.take("additional_kwargs"))
@@ -137,6 +141,7 @@ func (r *reader) message(o *object, role string, depth int) {
 		}
 		bare = bare && len(m.Parts) == 0
 	}
+
 	m.other(o.rest())
 	if bare && isPart && r.bare && len(r.messages[len(r.messages)-1].Parts) < maxParts { // parts in a list belong together
 		last := &r.messages[len(r.messages)-1]
@@ -152,6 +157,7 @@ func (m *Message) callsInText() {
 	if m.Role != "assistant" && m.Role != "model" || len(m.Parts) != 1 || m.Parts[0].Kind != Text {
 		return
 	}
+
 	list := strings.TrimSpace(m.Parts[0].Text)
 	if !strings.HasPrefix(list, "[") || !loosejson.Valid(list) {
 		return
@@ -183,6 +189,7 @@ func (m *Message) answer(callID string, failed bool) {
 	if callID == "" && m.Role != "tool" {
 		return
 	}
+
 	answer := Part{Kind: Result, ID: callID, Name: m.Name, Failed: failed}
 	found := false
 	for i, p := range m.Parts {
@@ -245,9 +252,11 @@ func (m *Message) part(o *object, depth int) bool {
 	default:
 		return false
 	}
+
 	if isString(o.peek("text")) {
 		return m.text(o, Text, "text")
 	}
+
 	known := false
 	for _, name := range []string{"toolUse", "functionCall", "function_call", "toolRequest", "call"} {
 		if isObject(o.peek(name)) && o.peek("role") == "" && o.peek("content") == "" {
@@ -263,6 +272,7 @@ func (m *Message) part(o *object, depth int) bool {
 			known = true
 		}
 	}
+
 	if !known && isCall(o) {
 		m.callOf(o)
 		known = true
@@ -312,6 +322,7 @@ func (m *Message) call(v string) {
 		m.other(v)
 		return
 	}
+
 	o := newObject(v)
 	if text(o.peek("type")) == "function" || strings.HasPrefix(text(o.peek("type")), "tool") {
 		o.take("type")
@@ -326,12 +337,14 @@ func (m *Message) callOf(o *object) {
 	if inner := o.peek("function"); isObject(inner) {
 		function = newObject(o.take("function"))
 	}
+
 	p := Part{
 		Kind: Call,
 		ID:   text(o.take("call_id", "toolCallId", "toolUseId", "ref", "id")),
 		Name: text(function.take("name", "toolName")),
 		Text: text(function.take("arguments", "args", "input")),
 	}
+
 	for _, known := range m.Parts {
 		if known.Kind == Call && p.ID != "" && known.ID == p.ID && known.Name == p.Name &&
 			compact(known.Text) == compact(p.Text) {
@@ -350,6 +363,7 @@ func (m *Message) resultOf(o *object, depth int) {
 		ID:   text(o.take("tool_use_id", "toolUseId", "toolCallId", "callId", "call_id", "ref", "id")),
 		Name: text(o.take("name", "toolName")),
 	}
+
 	content := o.take("response", "result", "output", "content", "text")
 	var inner Message
 	if strings.HasPrefix(content, "[") {
@@ -364,6 +378,7 @@ func (m *Message) resultOf(o *object, depth int) {
 			p.Text += "\n"
 		}
 	}
+
 	p.Text = cmp.Or(p.Text, text(content))
 	if failed := o.peek("is_error", "isError", "failed"); failed == "true" || failed == "false" {
 		p.Failed = o.take("is_error", "isError", "failed") == "true"

@@ -57,6 +57,7 @@ func Of(p *tree.Plan) *Outline {
 			Plan: p, Found: tree.Explain(p), Rows: make([]Row, 0, n), Cause: -1, places: make(map[string]int, n),
 		},
 	}
+
 	b.plan(p, -1, 0)
 	b.failures()
 	for i := range b.Rows {
@@ -82,6 +83,7 @@ func size(p *tree.Plan) (n int) {
 			n += len(c.ToolCalls)
 		}
 	}
+
 	for sub := range p.Children() {
 		n += size(sub)
 	}
@@ -89,12 +91,14 @@ func size(p *tree.Plan) (n int) {
 }
 
 func (b *builder) add(r Row, parent, depth int) (at int) {
-	r.Parent, r.Depth, at = parent, depth, len(b.Rows)
+	r.Parent, r.Depth = parent, depth
+	at = len(b.Rows)
 	b.places[r.At] = at
 	if parent >= 0 {
 		b.Rows[parent].Siblings++ // of its rows, until close
 		r.Place = b.Rows[parent].Siblings
 	}
+
 	b.Rows = append(b.Rows, r)
 	return at
 }
@@ -123,6 +127,7 @@ func (b *builder) plan(p *tree.Plan, parent, depth int) {
 	at := b.add(Row{Node: tree.Node{Plan: p}, At: At("plan", p.Record.CurrentPlanID)}, parent, depth)
 	outer := b.waits
 	b.waits = p.PlacedWaits()
+
 	for _, s := range p.Steps {
 		name, _ := tree.StepName(text(p.Record.Executor), text(s.Record.AgentName), text(s.Record.AgentDescription),
 			s.Record.StepIndex)
@@ -161,6 +166,7 @@ func (b *builder) step(s *tree.Step, name string, parent, depth int) {
 		}
 		b.close(in)
 	}
+
 	for _, p := range others {
 		b.plan(p, at, depth+1)
 	}
@@ -177,6 +183,7 @@ func (b *builder) failures() {
 	if b.Found.Cause != nil {
 		rows[b.Found.Cause.Node()] = -1
 	}
+
 	for i := range b.Rows {
 		if _, ok := rows[b.Rows[i].Node]; ok {
 			rows[b.Rows[i].Node] = i
@@ -188,6 +195,7 @@ func (b *builder) failures() {
 		b.Cause = rows[f.Node()]
 		f.CutError(errorChars)
 	}
+
 	for i := range b.Found.Failures {
 		b.Found.Failures[i].CutError(errorChars)
 		at := rows[b.Found.Failures[i].Node()]
@@ -228,6 +236,7 @@ func AtOf(c record.Change) (at string, state record.State) {
 	case *record.Wait:
 		at, told = At("wait", r.WaitID), r.State
 	}
+
 	if told != nil {
 		state = *told
 	}
@@ -306,6 +315,7 @@ func (o *Outline) Folded(how Fold, open int, seen ...int) map[int]bool {
 	if how == FoldNone || how == FoldFew && len(o.Rows) <= foldAbove {
 		return folded
 	}
+
 	goesOn := make([]bool, len(o.Rows)) // the row, or one below it
 	for i := range o.Rows {
 		for at := i; at >= 0 && !o.Rows[i].State().Terminal() && !goesOn[at]; at = o.Rows[at].Parent {
@@ -320,6 +330,7 @@ func (o *Outline) Folded(how Fold, open int, seen ...int) map[int]bool {
 			folded[i] = true
 		}
 	}
+
 	delete(folded, open)
 	for _, row := range append(seen, open) {
 		for i := o.Rows[row].Parent; i >= 0; i = o.Rows[i].Parent {
@@ -363,6 +374,7 @@ func (r *Row) Name() string {
 		}
 		return ""
 	}
+
 	switch {
 	case r.Wait != nil:
 		return first(r.Wait.Title, r.Wait.FormDescription)

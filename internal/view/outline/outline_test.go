@@ -28,7 +28,8 @@ type grown struct {
 func (g *grown) plan(id string, state record.State, by *tree.ToolCall) *tree.Plan {
 	p := &tree.Plan{Record: record.Plan{RootPlanID: "root", CurrentPlanID: id, State: &state}}
 	if by != nil {
-		p.ToolCall, p.Record.ParentPlanID, p.Record.ToolCallID = by, new("root"), &by.Record.ToolCallID
+		p.ToolCall = by
+		p.Record.ParentPlanID, p.Record.ToolCallID = new("root"), &by.Record.ToolCallID
 	}
 	g.plans = append(g.plans, p)
 	return p
@@ -59,6 +60,7 @@ func drawn(o *outline.Outline, folded map[int]bool) string {
 	for _, i := range o.Visible(folded) {
 		r := &o.Rows[i]
 		fmt.Fprintf(&b, "%s%s %d/%d", strings.Repeat(" ", r.Depth), r.At, r.Place, r.Siblings)
+
 		if r.Failures > 0 {
 			fmt.Fprintf(&b, " ✗%d", r.Failures)
 		}
@@ -82,6 +84,7 @@ func TestOutline(t *testing.T) {
 	g.step("a", "root", record.Completed)
 	g.call("a", 0, "x y", record.Failed)
 	g.step("b", "root", record.Failed)
+
 	sub := g.plan("sub", record.Failed, g.call("b", 0, "c/d", record.Failed))
 	g.step("s", "sub", record.Failed)
 	g.call("s", 3, "e", record.Failed)
@@ -91,6 +94,7 @@ func TestOutline(t *testing.T) {
 	}
 	sub.Waits = []*record.Wait{{WaitID: "4", StepID: new("a")}} // of another plan
 	o := g.outline()
+
 	want := `plan:root 1/1 ✗2
  step:a 1/3 ✗1
   cycle:a/0 1/3 ✗1
@@ -108,6 +112,7 @@ func TestOutline(t *testing.T) {
      wait:4 2/2
  wait:1 3/3
 `
+
 	if diff := cmp.Diff(want, drawn(o, nil)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -140,6 +145,7 @@ func TestFolded(t *testing.T) {
 			}
 			g.step("s"+id, id, *deep.Record.State)
 		}
+
 		for i := range fillers {
 			g.call("a", int64(10+i), fmt.Sprint("f", i), record.Completed)
 		}
@@ -147,10 +153,12 @@ func TestFolded(t *testing.T) {
 		row, _ := o.Find("step:sdeep1")
 		return o, row
 	}
+
 	small, row := grow(10)
 	if folded := small.Folded(outline.FoldFew, row); len(folded) > 0 {
 		t.Errorf("of %d rows, %v are folded", len(small.Rows), folded)
 	}
+
 	large, row := grow(100)
 	var folded []string
 	for i := range large.Rows {
@@ -161,6 +169,7 @@ func TestFolded(t *testing.T) {
 	if diff := cmp.Diff([]string{"plan:top0", "plan:deep0"}, folded); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
+
 	for how, want := range map[outline.Fold]string{
 		outline.FoldNone: "0 []", outline.FoldOK: "113 [cycle:a/0 call:a/0/top0]",
 		outline.FoldAll: "114 [cycle:a/0 call:a/0/top0]",
@@ -193,10 +202,12 @@ func TestNewest(t *testing.T) {
 			g.steps[i].Record.StartTime = new(time.Unix(second, 0))
 		}
 	}
+
 	o := g.outline()
 	if newest, ok := o.Newest(); !ok || o.Rows[newest].At != "step:s1" {
 		t.Errorf("the newest is %s, %t", o.Rows[newest].At, ok)
 	}
+
 	for i := range g.steps {
 		g.steps[i].Record.StartTime = nil
 	}
@@ -221,10 +232,12 @@ func TestOutlineIsWhole(t *testing.T) {
 				g.plan(fmt.Sprint("p", i), state.Draw(rt, "state"), by)
 			}
 		}
+
 		o := g.outline()
 		if want := len(g.plans) + len(g.steps) + len(g.cycles) + len(g.calls); len(o.Rows) != want {
 			rt.Fatalf("%d rows, want %d\n%s", len(o.Rows), want, drawn(o, nil))
 		}
+
 		for i, r := range o.Rows {
 			below := 0
 			for j := i + 1; j < len(o.Rows) && o.Rows[j].Depth > r.Depth; j++ {
@@ -250,6 +263,7 @@ func TestLeftBehind(t *testing.T) {
 			Record: record.Plan{CurrentPlanID: "p", State: &state}, Steps: []*tree.Step{step},
 			Waits: []*record.Wait{{WaitID: "w", State: new(record.Waiting)}},
 		})
+
 		for _, r := range o.Rows {
 			if want := left && !r.State().Terminal(); r.Left != want {
 				t.Errorf("in a plan that is %s, %s is left behind: %t", state, r.At, r.Left)

@@ -28,6 +28,7 @@ func (o *Outline) Slowest(now time.Time) (rows []int, took map[int]time.Duration
 		r := &o.Rows[i]
 		under := union(below[i])
 		below[i] = nil
+
 		if start, end := r.TimesAt(now); start != nil && end != nil && end.After(*start) {
 			if own := end.Sub(*start) - within(under, *start, *end); own > 0 {
 				rows = append(rows, i)
@@ -39,6 +40,7 @@ func (o *Outline) Slowest(now time.Time) (rows []int, took map[int]time.Duration
 			below[r.Parent] = append(below[r.Parent], under...)
 		}
 	}
+
 	slices.Reverse(rows)
 	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(took[b], took[a]) })
 	return rows, took

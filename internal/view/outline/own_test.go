@@ -17,6 +17,7 @@ func TestSlowest(t *testing.T) {
 	var g grown
 	root := g.plan("root", record.Running, nil)
 	root.Record.StartTime = at(0) // until 100
+
 	g.step("a", "root", record.Completed)
 	g.steps[0].Record.StartTime, g.steps[0].Record.EndTime = at(10), at(50)
 	g.call("a", 0, "x", record.Completed) // the cycle has no times
@@ -26,6 +27,7 @@ func TestSlowest(t *testing.T) {
 		g.calls[i].Record.StartTime, g.calls[i].Record.EndTime = at(times[0]), at(times[1])
 	}
 	g.step("b", "root", record.Completed) // no times but a start
+
 	o := g.outline()
 	rows, took := o.Slowest(*at(100))
 	var b strings.Builder

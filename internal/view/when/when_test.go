@@ -26,6 +26,7 @@ func TestTime(t *testing.T) {
 			t.Errorf("%q is %v %v, want %v", text, at.UTC(), ok, want)
 		}
 	}
+
 	for _, text := range []string{
 		"", "3", "d", "3 d", "-3d", "3D", "3y", "3d4", "yesterday", "2026-13-01", "2026-11-19T10:00:00", "0000-01-01",
 		"200000d", "1e3h", "1..5h", "99999999999999999999w",

@@ -23,6 +23,7 @@ func Shorten(s string, limit int) string {
 			b.WriteRune('…')
 			break
 		}
+
 		if space {
 			b.WriteByte(' ')
 			space = false
@@ -68,6 +69,7 @@ func Short(n int64) string {
 		}
 		value, sign = value/1000, next
 	}
+
 	if sign != "" && value < 9.95 {
 		return strconv.FormatFloat(value, 'f', 1, 64) + sign
 	}
