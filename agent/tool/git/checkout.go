@@ -49,6 +49,7 @@ func (o *opened) toSwitch(ctx context.Context, in checkoutArguments) (s switchin
 	if err := o.elsewhere(in.Branch); err != nil {
 		return s, err
 	}
+
 	if s.changed, err = o.entries(ctx, s.head, s.to); err != nil {
 		return s, err
 	}
@@ -109,6 +110,7 @@ func (o *opened) checkout(ctx context.Context, s switching, in checkoutArguments
 	} else {
 		arguments = append(arguments[:len(arguments)-1], in.Branch)
 	}
+
 	if _, err := o.run(ctx, "", append(arguments, "--")...); err != nil {
 		return tool.Result{}, err
 	}
