@@ -18,6 +18,7 @@ func TestSecurityNamesTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var code strings.Builder
 	err = filepath.WalkDir("../..", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
@@ -117,6 +118,7 @@ func TestServersWithoutKeysSayWhatToolsCanDo(t *testing.T) {
 	if s := h.serve(t, 0); !strings.Contains(s.stderr.String(), warning) {
 		t.Errorf("no warning %q:\n%s", warning, s.stderr)
 	}
+
 	keys := filepath.Join(t.TempDir(), "keys")
 	must(t, "key", "ops", "--file", keys)
 	if s := h.serve(t, 0, "--api-keys", keys); strings.Contains(s.stderr.String(), warning) {

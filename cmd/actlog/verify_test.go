@@ -27,6 +27,7 @@ func TestVerify(t *testing.T) {
 		}
 		return stdout, stderr
 	}
+
 	if stdout, stderr := verify(exitDone); stdout != "" || stderr != "2 runs checked\n" {
 		t.Errorf("nothing is damaged: %q, %q", stdout, stderr)
 	}
@@ -36,6 +37,7 @@ func TestVerify(t *testing.T) {
 		!strings.Contains(stderr, "1 prompts are damaged") {
 		t.Errorf("damaged: %q, %q", stdout, stderr)
 	}
+
 	if stdout, _ := verify(exitFailed, "--json"); !strings.Contains(stdout,
 		`"rootPlanId":"hurt","stepId":"hurt-step","seq":4,"content":"`) {
 		t.Errorf("as JSON: %q", stdout)

@@ -64,6 +64,7 @@ func (l *latecomer) listen(t *testing.T, each func(net.Conn)) (stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var running sync.WaitGroup
 	running.Go(func() {
 		for {
@@ -108,6 +109,7 @@ func (l *latecomer) arrives(t *testing.T) {
 			return
 		}
 		defer to.Close()
+
 		var back sync.WaitGroup
 		back.Go(func() {
 			_, _ = io.Copy(conn, to)
@@ -146,6 +148,7 @@ func askFor(t *testing.T, method, address string, header ...string) (a reply, er
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
+
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return a, err
@@ -170,7 +173,8 @@ func untilAnswer(t *testing.T, address string, status int, text string) reply {
 func TestServerBeforePostgres(t *testing.T) {
 	t.Parallel()
 	late := newLatecomer(t, pgtest.Empty(t).URL)
-	address, overHTTP, overGRPC := freeAddress(t), freeAddress(t), freeAddress(t)
+	address := freeAddress(t)
+	overHTTP, overGRPC := freeAddress(t), freeAddress(t)
 	base := "http://" + address
 	p := begin(t, "serve", "--listen", address, "--otlp-listen", overHTTP, "--otlp-grpc-listen", overGRPC,
 		"--database-url", late.url)
@@ -193,6 +197,7 @@ func TestServerBeforePostgres(t *testing.T) {
 		a.status != http.StatusServiceUnavailable || !strings.Contains(a.body, "<html") {
 		t.Errorf("the page: %+v, %v", a, err)
 	}
+
 	conn, err := grpc.NewClient(overGRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
@@ -212,6 +217,7 @@ func TestServerBeforePostgres(t *testing.T) {
 	late.arrives(t)
 	p.served(t)
 	untilAnswer(t, base+"/readyz", http.StatusOK, "ok")
+
 	if a, err := askFor(t, http.MethodGet, base+"/api/v1/plans"); err != nil || a.status != http.StatusOK {
 		t.Errorf("when Postgres is there: %+v, %v", a, err)
 	}
@@ -255,6 +261,7 @@ func TestWorkerBeforePostgres(t *testing.T) {
 		"cannot be reached"); a.header.Get("Retry-After") == "" {
 		t.Errorf("%+v", a)
 	}
+
 	late.arrives(t)
 	untilAnswer(t, base+"/readyz", http.StatusServiceUnavailable, "not migrated")
 	s := start(t, "serve", "--listen", "127.0.0.1:0", "--workers", "0", "--config", file, "--database-url", database)
@@ -301,6 +308,7 @@ func TestWaitingHasAnEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	u.Path = "/nowhere"
 	file := writeConfig(t, emptyConfig)
 	const away = "postgres://127.0.0.1:1/x"
@@ -342,6 +350,7 @@ func TestMistakesComeFirst(t *testing.T) {
 			t.Errorf("%s: exit code %d\n%s%s", args, code, stdout, stderr)
 		}
 	}
+
 	if _, err := os.Stat(folder); err == nil {
 		t.Error("a private Postgres was made")
 	}
