@@ -160,6 +160,7 @@ func TestCompletionWhoseWorkerIsKilled(t *testing.T) {
 			server := a.serve(t, 0)
 			work := []string{"work", "--database-url", a.database, "--config", a.config, "--workers", "1"}
 			doomed := begin(t, work...)
+
 			c := completes(t, server, "once")
 			c.read(t, 40)
 			doomed.kill(t)
@@ -173,6 +174,7 @@ func TestCompletionWhoseWorkerIsKilled(t *testing.T) {
 				answer = another
 				a.broken(t, c)
 			}
+
 			a.check(t, attached, c.run, answer)
 			a.check(t, completes(t, server, "once"), c.run, answer)
 			a.once(t, server)

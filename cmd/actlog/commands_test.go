@@ -269,6 +269,7 @@ func TestShowRunningPlan(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
+
 	if out := must(t, "show", "plan-1", "--server", url); strings.Contains(out, "sign of life") {
 		t.Errorf("sign of life of a plan that has ended:\n%s", out)
 	}

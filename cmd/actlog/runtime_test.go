@@ -94,6 +94,7 @@ agents:
 	if health == nil {
 		t.Fatalf("the worker does not say where its metrics are:\n%s", next.stderr)
 	}
+
 	figures := body(t, health[1]+"/metrics")
 	for _, want := range []string{
 		"actlog_run_takeovers_total 1\n", `actlog_run_ended_total{executor="agent",state="COMPLETED"} 1`,

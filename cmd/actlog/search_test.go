@@ -81,6 +81,7 @@ func TestSearch(t *testing.T) {
 			t.Errorf("%q: %.300s", flag, out)
 		}
 	}
+
 	for _, flag := range [][]string{
 		{"--until", at(5_000_000).Format(time.RFC3339)}, {"--kind", "plan"}, {"--state", "COMPLETED"},
 	} {
@@ -88,6 +89,7 @@ func TestSearch(t *testing.T) {
 			t.Errorf("%q: %.300s", flag, out)
 		}
 	}
+
 	for _, args := range [][]string{
 		{"search"}, {"search", "a", "--kind", "run"}, {"search", "a", "--state", "odd"}, {"search", "a", "--limit", "0"},
 		{"search", "a", "--since", "odd"}, {"search", "a", "--per-run", "501"},

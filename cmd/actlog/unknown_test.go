@@ -45,6 +45,7 @@ func TestUnknown(t *testing.T) {
 			t.Errorf("%q is missing:\n%q", want, out)
 		}
 	}
+
 	if strings.Contains(out, "secret") || strings.Contains(out, "\x1b") {
 		t.Errorf("%q", out)
 	}

@@ -49,6 +49,7 @@ func newLatecomer(t *testing.T, database string) *latecomer {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	query := u.Query()
 	query.Set("host", folder)
 	query.Set("port", "5432")

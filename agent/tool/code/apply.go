@@ -129,11 +129,13 @@ func (c change) told() string {
 		for _, l := range h.lines {
 			is += less(l.op, '-')
 		}
+
 		from := h.at + grown + 1
 		text := fmt.Sprintf("lines %d-%d", from, max(from+is-1, from))
 		if offset := h.at - h.told; h.told != unknown && offset != 0 {
 			text += fmt.Sprintf(" (offset %+d)", offset)
 		}
+
 		hunks = append(hunks, text)
 		grown += is - h.count
 	}
@@ -155,6 +157,7 @@ func (f *Folder) changesOf(ctx context.Context, patch string) (set changeSet, er
 		if err != nil && !already {
 			return set, err
 		}
+
 		if seen[c.at] {
 			return set, fmt.Errorf("patch: %s is there twice", c.at)
 		}
@@ -162,6 +165,7 @@ func (f *Folder) changesOf(ctx context.Context, patch string) (set changeSet, er
 			set.already = append(set.already, c.at)
 			continue
 		}
+
 		set.changes = append(set.changes, c)
 	}
 

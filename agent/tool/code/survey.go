@@ -122,6 +122,7 @@ func (f *Folder) survey(ctx context.Context, in scope) (s survey, err error) {
 	}
 
 	s.modules = f.modulesOf(s.files)
+
 	if left.More || more {
 		s.notes = append(s.notes, "Only the first files were looked at; name a folder to see others.")
 	}

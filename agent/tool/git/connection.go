@@ -60,16 +60,16 @@ func (o *opened) connect(name string) (*connection, error) {
 	settings := slices.DeleteFunc(slices.Clone(o.settings), func(s setting) bool {
 		return strings.HasPrefix(s.key, "remote.") || strings.HasPrefix(s.key, "branch.")
 	})
-	settings = append(settings,
-		setting{"remote." + name + ".url", m.URL},
-		setting{"remote." + name + ".fetch", "+" + heads + "*:refs/remotes/" + name + "/*"},
-		setting{"http.followRedirects", "false"}, // a header is for this server only
-		setting{"http.lowSpeedLimit", "1"}, setting{"http.lowSpeedTime", "30"},
-		setting{"transfer.fsckObjects", "true"},
-		setting{"fetch.unpackLimit", "1"}, // a pack stays one file, whose size is seen
-		setting{"push.followTags", "false"}, setting{"push.recurseSubmodules", "no"},
-		setting{"fetch.recurseSubmodules", "no"},
-	)
+	settings = append(settings, []setting{
+		{"remote." + name + ".url", m.URL},
+		{"remote." + name + ".fetch", "+" + heads + "*:refs/remotes/" + name + "/*"},
+		{"http.followRedirects", "false"}, // a header is for this server only
+		{"http.lowSpeedLimit", "1"}, {"http.lowSpeedTime", "30"},
+		{"transfer.fsckObjects", "true"},
+		{"fetch.unpackLimit", "1"}, // a pack stays one file, whose size is seen
+		{"push.followTags", "false"}, {"push.recurseSubmodules", "no"},
+		{"fetch.recurseSubmodules", "no"},
+	}...)
 
 	c := &connection{opened: o.with(m.environment(u)...), name: name, remote: m}
 	return c, c.configure(settings)

@@ -42,6 +42,7 @@ func TestS4Conversations(t *testing.T) {
 				object{"session_id": conversation, "user_message": text, "force_include_history": true}).body
 		},
 	}
+
 	h.writeConfig(object{"workflows": object{"chain": object{"steps": []string{"remembers"}}}})
 	if err := h.server.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
@@ -66,6 +67,7 @@ func TestS4Conversations(t *testing.T) {
 			}
 		}
 	}
+
 	// What is alice's stays hers, also after bob used the same name, and when she gets another key of her name.
 	alice := func(when string) {
 		t.Helper()
@@ -74,6 +76,7 @@ func TestS4Conversations(t *testing.T) {
 		}
 	}
 	alice("after bob")
+
 	old := h.keys["alice"]
 	file, _ := os.ReadFile(h.keyFile)
 	lines := strings.Split(strings.TrimSpace(string(file)), "\n")
@@ -82,6 +85,7 @@ func TestS4Conversations(t *testing.T) {
 			lines[i] = h.newKey("alice", keyScopes["alice"])
 		}
 	}
+
 	h.write(h.keyFile, strings.Join(lines, "\n")+"\n")
 	h.reload()
 	h.until("the new key is there", func() bool {
@@ -108,6 +112,7 @@ func TestS4Sessions(t *testing.T) {
 	h.call("alice", http.MethodPost, "/execution/agents/remembers/run", object{
 		"session_id": "hers", "user_message": "my number is 4711",
 	})
+
 	for _, path := range []string{"/execution/history/hers", "/execution/history"} {
 		for _, key := range []string{"run", "decide", "write", "admin", none, wrong} {
 			if a := h.call(key, http.MethodGet, path, nil); a.status != http.StatusUnauthorized &&
@@ -122,6 +127,7 @@ func TestS4Sessions(t *testing.T) {
 			t.Errorf("GET %s does not show alice's session to admin: %d %s", path, a.status, a.body)
 		}
 	}
+
 	for _, key := range []string{"alice", "bob", "run", "write", "read", "decide"} {
 		if a := h.call(key, http.MethodDelete, "/execution/history/hers", nil); a.status != http.StatusForbidden {
 			t.Errorf("DELETE of a session with key %s: %d", key, a.status)
@@ -144,8 +150,10 @@ func TestS4IdempotencyKeys(t *testing.T) {
 		{"/execution/agents/quick/run", "session_id", object{"user_message": "Do it for mark-00000000000000ab."}},
 		{"/api/execute", "execution_id", nil},
 	}
+
 	a := h.call("owner", http.MethodPost, "/api/plan", object{"prompt": "Plan for mark-00000000000000ac."})
 	paths[2].body = object{"plan_id": a.object()["plan_id"]}
+
 	for _, p := range paths {
 		ids := map[string]string{}
 		start := func(key string) answer {
@@ -155,6 +163,7 @@ func TestS4IdempotencyKeys(t *testing.T) {
 			}
 			return a
 		}
+
 		for _, key := range []string{"alice", "bob", "alice"} {
 			a := start(key)
 			id := a.header.Get("Actlog-Plan-Id")

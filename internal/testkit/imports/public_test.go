@@ -35,6 +35,7 @@ func TestPublicTypes(t *testing.T) {
 			t.Errorf("%s: %s", name, found)
 		}
 	}
+
 	engine, err := load.Import(module + "/internal/runtime/engine")
 	if err != nil {
 		t.Fatal(err)
@@ -62,6 +63,7 @@ func internalTypes(p *types.Package) (found []string) {
 			}
 		}
 	}
+
 	walk = func(where string, t types.Type) {
 		if seen[t] {
 			return
@@ -104,6 +106,7 @@ func internalTypes(p *types.Package) (found []string) {
 			walk(where, t.Elem())
 		}
 	}
+
 	for _, name := range p.Scope().Names() {
 		if o := p.Scope().Lookup(name); o.Exported() {
 			walk(name, o.Type())

@@ -35,6 +35,7 @@ func NewAddress(t testing.TB, to string) *Address {
 		t.Fatal(err)
 	}
 	u.Host, u.RawQuery = l.Addr().String(), "sslmode=disable"
+
 	a := &Address{URL: u.String(), listener: l}
 	a.passes = sync.NewCond(&a.mu)
 	a.Lead(t, to)
@@ -46,6 +47,7 @@ func NewAddress(t testing.TB, to string) *Address {
 			_ = c.Close() // maybe once more
 		}
 		a.mu.Unlock()
+
 		a.Freeze(t, "")
 		if a.all.Wait(); err != nil {
 			t.Error(err)
@@ -93,6 +95,7 @@ func (a *Address) accept() {
 		a.mu.Lock()
 		leads := a.leads
 		a.mu.Unlock()
+
 		to, err := new(net.Dialer).DialContext(context.Background(), "unix", leads)
 		if err != nil {
 			_ = from.Close() // as of a server that is away
@@ -118,6 +121,7 @@ func (a *Address) forward(from, to net.Conn, server string) {
 			a.passes.Wait()
 		}
 		a.mu.Unlock()
+
 		if n > 0 && err == nil {
 			_, err = to.Write(buffer[:n])
 		}

@@ -86,6 +86,7 @@ func Main(m *testing.M, ignore ...goleak.Option) {
 		fmt.Fprintln(os.Stderr, "pgtest:", err)
 		code = max(code, 1)
 	}
+
 	signal.Stop(signals)
 	close(signals)
 	cancel()
@@ -168,14 +169,17 @@ func (l *lazyCluster) get(t testing.TB) (*cluster, error) { //nolint:thelper // 
 	if l.ctx == nil {
 		return nil, errors.New("this package needs `func TestMain(m *testing.M) { pgtest.Main(m) }`")
 	}
+
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	if l.cluster != nil || l.err != nil {
 		return l.cluster, l.err
 	}
 	if l.closed {
 		return nil, errors.New("the tests have ended")
 	}
+
 	// Not the context of t: later tests use the server too.
 	ctx, cancel := context.WithTimeout(l.ctx, 10*time.Minute)
 	defer cancel()
@@ -184,6 +188,7 @@ func (l *lazyCluster) get(t testing.TB) (*cluster, error) { //nolint:thelper // 
 		l.err = err
 		return nil, err
 	}
+
 	l.cluster, l.err = openCluster(ctx, server, migrations.FS)
 	if l.err != nil {
 		l.err = errors.Join(l.err, server.Close(context.WithoutCancel(ctx)))
@@ -205,6 +210,7 @@ func (l *lazyCluster) close() error {
 	if c == nil {
 		return nil
 	}
+
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	return c.close(ctx)

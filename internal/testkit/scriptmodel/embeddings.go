@@ -26,6 +26,7 @@ func (h *Handler) embeddings(w http.ResponseWriter, r *http.Request) {
 			Message: "Missing required parameter: 'model' and 'input', which is a list of texts.", Param: "input",
 		}
 	}
+
 	if problem != nil {
 		writeError(w, r, *problem)
 		return
@@ -36,6 +37,7 @@ func (h *Handler) embeddings(w http.ResponseWriter, r *http.Request) {
 		Index     int       `json:"index"`
 		Embedding []float64 `json:"embedding"`
 	}
+
 	data, words := []embedding{}, 0
 	for i, text := range body.Input {
 		found := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
@@ -59,6 +61,7 @@ func vector(words []string) []float64 {
 		_, _ = hash.Write([]byte(word)) // cannot fail
 		v[hash.Sum32()%dimensions] = 1
 	}
+
 	length := 0.0
 	for _, x := range v {
 		length += x

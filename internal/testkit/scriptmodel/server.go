@@ -28,6 +28,7 @@ func Start(script Script, opts *Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("scripted model: %w", err)
 	}
+
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Server{
 		Handler: handler,

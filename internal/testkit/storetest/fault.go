@@ -40,6 +40,7 @@ func Kill(t testing.TB, pool *pgxpool.Pool, url string) (n int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	err = pool.QueryRow(context.Background(), `SELECT count(pg_terminate_backend(pid, 10000))
 		FROM pg_stat_activity WHERE datname = $1 AND application_name = 'actlog'`, config.ConnConfig.Database).Scan(&n)
 	if err != nil {
@@ -109,6 +110,7 @@ func StartLoad(t testing.TB, s *store.Store) *Load {
 					t.Errorf("a writer saw an error: %+v %v", result, err)
 					return
 				}
+
 				l.n[w]++
 				select {
 				case l.Acked <- struct{}{}:
@@ -141,6 +143,7 @@ func (l *Load) Check(t testing.TB, s *store.Store) {
 	t.Helper()
 	close(l.stop)
 	<-l.ended
+
 	var sum int64
 	for w, n := range l.n {
 		sum += n

@@ -28,6 +28,7 @@ func WriteTree(t testing.TB, s *store.Store, root string, state record.State) {
 			StartTime: At(10), EndTime: At(12), Result: new("42"),
 		}
 	}
+
 	Write(t, s,
 		&record.Plan{
 			RootPlanID: root, CurrentPlanID: root, Title: new("old"), State: &state, StartTime: At(1), EndTime: At(30),
@@ -72,6 +73,7 @@ func Dump(t testing.TB, s *store.Store, root string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var out strings.Builder
 	var steps []string
 	var visit func(*tree.Plan)
@@ -89,6 +91,7 @@ func Dump(t testing.TB, s *store.Store, root string) string {
 		}
 	}
 	visit(p)
+
 	encode := func(v any) {
 		b, err := json.MarshalIndent(v, "", " ")
 		if err != nil {
