@@ -304,6 +304,7 @@ func TestUnsafeReportRole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	tools, err := c.ListTools(t.Context(), nil)
 	if err != nil || len(tools.Tools) != 6 || slices.ContainsFunc(tools.Tools, func(tool *sdk.Tool) bool {
 		return tool.Name == "sql"

@@ -95,6 +95,7 @@ func answers(t *testing.T, server string) map[string]string {
 		all[path] = string(body)
 		return string(body)
 	}
+
 	ids := func(body, field string) (found []string) {
 		for _, m := range regexp.MustCompile(`"`+field+`":"([^"]+)"`).FindAllStringSubmatch(body, -1) {
 			found = append(found, m[1])

@@ -103,6 +103,7 @@ func TestDeleteNeedsAdmin(t *testing.T) {
 
 	url, s := serve(t, apitest.Config{HTTP: httpd.Config{Keys: known}}, func(h http.Handler) http.Handler { return h })
 	storetest.Write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p"})
+
 	if code, _, stderr := actlog(t, "delete", "p", "--yes", "--server", url, "--api-key", keys[0]); code != exitFailed ||
 		!strings.Contains(stderr, "admin") {
 		t.Errorf("exit code %d: %s", code, stderr)

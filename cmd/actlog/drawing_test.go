@@ -118,6 +118,7 @@ func (s *screen) put(r rune) {
 	for len(row) < s.column+n {
 		row = append(row, " ")
 	}
+
 	row[s.column] = string(r)
 	for i := range n - 1 {
 		row[s.column+1+i] = ""
@@ -190,6 +191,7 @@ func onTerminal(t *testing.T, width, height int, args ...string) (cmd *exec.Cmd,
 			}
 		}
 	})
+
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		read.Wait()

@@ -169,6 +169,7 @@ func (p person) plays(executor string, input fields, decisions ...answered) pers
 			p.decides(r, decisions[0])
 			decisions = decisions[1:]
 		}
+
 		if err := pg.Pause(p.t.Context(), 20*time.Millisecond); err != nil {
 			p.t.Fatal(err)
 		}
@@ -390,6 +391,7 @@ func shopLogin(t *testing.T, db *pgtest.DB) string {
 			}
 		}
 	})
+
 	u, err := url.Parse(db.URL)
 	if err != nil {
 		t.Fatal(err)

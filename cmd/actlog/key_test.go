@@ -28,6 +28,7 @@ func TestKey(t *testing.T) {
 	if err := os.WriteFile(file, []byte("# ours"), 0o600); err != nil { // without a line break at the end
 		t.Fatal(err)
 	}
+
 	for _, name := range []string{"a", "b"} {
 		code, stdout, stderr := actlog(t, "key", name, "--scopes", "read,admin", "--file", file)
 		if code != exitDone || !secret.MatchString(stdout) || strings.Contains(stderr, "actlog_") ||
@@ -44,6 +45,7 @@ func TestKey(t *testing.T) {
 	if info, err := os.Stat(made); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
+
 	for _, bad := range [][]string{{"key"}, {"key", "a:b"}, {"key", "a", "--scopes", "all"}} {
 		if code, stdout, _ := actlog(t, bad...); code != exitUsage || strings.HasPrefix(stdout, "actlog_") {
 			t.Errorf("%q: exit code %d, %q", bad, code, stdout)

@@ -29,6 +29,7 @@ func TestLinks(t *testing.T) {
 			}
 		}
 	}
+
 	if links < 200 {
 		t.Errorf("only %d links", links)
 	}
@@ -118,6 +119,7 @@ func readMarkdown(text string) markdownPage {
 		}
 		times[slug]++
 	}
+
 	for _, m := range anchor.FindAllStringSubmatch(text, -1) {
 		p.anchors[m[1]] = true
 	}

@@ -549,6 +549,7 @@ func TestDefaultOTLPAddress(t *testing.T) {
 		strings.Contains(log, "takes OTLP on") {
 		t.Error(log)
 	}
+
 	if err := overHTTP(http.DefaultClient, p.url)(t.Context(), agentRun(1, 1, 1)); err != nil {
 		t.Error(err)
 	}
@@ -612,6 +613,7 @@ func exportOne() {
 	if err != nil {
 		panic(err)
 	}
+
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter))
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { panic(err) }))
 

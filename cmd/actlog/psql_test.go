@@ -28,6 +28,7 @@ func (p *program) child(t *testing.T, text string) *os.Process {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for _, list := range lists {
 			children, _ := os.ReadFile(list) // a thread may have ended
 			for id := range strings.FieldsSeq(string(children)) {
@@ -390,6 +391,7 @@ func TestReadmeSQL(t *testing.T) {
 	if !found || !begun || !ended {
 		t.Fatal("the README has no SQL for actlog psql")
 	}
+
 	if code, stdout, stderr := actlog(t, "psql", "--database-url", pgtest.New(t).URL, "--", "-c",
 		statement); code != exitDone || !strings.Contains(stdout, "(0 rows)") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)

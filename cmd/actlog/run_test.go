@@ -546,6 +546,7 @@ func TestRunStartsOnce(t *testing.T) {
 	if out := must(t, "runs", "--json", "--server", s.url); strings.Count(out, "\n") != 1 {
 		t.Errorf("%s", out)
 	}
+
 	if code, _, stderr := actlog(t, "run", "sayer", "Say.", "--server", "http://127.0.0.1:1"); code != exitFailed ||
 		!strings.Contains(stderr, "no answer") {
 		t.Errorf("exit code %d: %s", code, stderr)

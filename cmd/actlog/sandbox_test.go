@@ -136,6 +136,7 @@ func TestEnvironmentIsHidden(t *testing.T) {
 	worker := begin(t, "work", "--database-url", pgtest.Fresh(t).URL, "--config", file, "--workers", "1", "--listen",
 		"127.0.0.1:0")
 	worker.says(t, "actlog serves health")
+
 	for name, pid := range map[string]int{
 		"the server": server.cmd.Process.Pid, "its Postgres": postmaster(t, dir), "a worker": worker.cmd.Process.Pid,
 	} {

@@ -72,6 +72,7 @@ func TestEveryStatementOfTheRuntimeIsDrawn(t *testing.T) {
 		t.Fatal(err)
 	}
 	drawn := section(string(page), "## Who decides what a run does", "### Agents inside of tools")
+
 	files, err := filepath.Glob("../../queries/*.sql")
 	if err != nil {
 		t.Fatal(err)
@@ -86,6 +87,7 @@ func TestEveryStatementOfTheRuntimeIsDrawn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for _, query := range strings.Split(string(sql), "-- name: ")[1:] {
 			name, _, _ := strings.Cut(query, " ")
 			table := writes.FindStringSubmatch(query)
@@ -98,6 +100,7 @@ func TestEveryStatementOfTheRuntimeIsDrawn(t *testing.T) {
 			}
 		}
 	}
+
 	if found < 15 {
 		t.Errorf("%d statements write to tables of the runtime", found)
 	}

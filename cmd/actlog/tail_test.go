@@ -109,6 +109,7 @@ func TestTailJSON(t *testing.T) {
 		}
 		events = append(events, e.Event)
 	}
+
 	if got := strings.Join(events, " "); got != "rows done" {
 		t.Errorf("events: %s", got)
 	}

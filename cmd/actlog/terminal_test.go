@@ -37,6 +37,7 @@ func wantSafe(t *testing.T, what, text string) {
 	}); i >= 0 {
 		t.Errorf("%s: %U in\n%q", what, []rune(text[i:])[0], text)
 	}
+
 	if strings.Contains(text, "\nactlog: all is well") {
 		t.Errorf("%s: a text forges a line:\n%s", what, text)
 	}
@@ -266,6 +267,7 @@ func TestHostileServer(t *testing.T) {
 	} {
 		server := httptest.NewServer(answer)
 		t.Cleanup(server.Close)
+
 		for _, args := range [][]string{
 			{"list"}, {"list", "--json"}, {"show", "p"}, {"show", "p", "--json"}, {"show", "p", "--step", "s", "--json"},
 			{"answer", "p"}, {"answer", "p", "--list", "--json"}, {"runs", "--json"},

@@ -198,6 +198,7 @@ func TestImportReportsRejectedRecords(t *testing.T) {
 			if wrong := len(tt.stderr) > 0; wrong != (code == exitFailed) || !wrong && code != exitDone {
 				t.Errorf("exit code %d\n%s", code, stderr)
 			}
+
 			for _, s := range tt.stderr {
 				if !strings.Contains(stderr, file+s) && !strings.Contains(stderr, s) || strings.HasPrefix(s, ":") &&
 					!strings.Contains(stderr, file+s) {
@@ -386,6 +387,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	if err := os.WriteFile(file, []byte(`{"kind":"plan","rootPlanId":"p","currentPlanId":"p"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, args := range [][]string{{"import", file}, {"export", "p"}, {"list"}, {"show", "p"}} {
 		if code, _, stderr := actlog(t, append(args, "--server", url)...); code != exitFailed ||
 			!strings.Contains(stderr, "requires an API key: pass one in ACTLOG_API_KEY or --api-key") {
@@ -459,6 +461,7 @@ func TestInterruptedExport(t *testing.T) {
 			if err := os.WriteFile(old, []byte("old content"), 0o600); err != nil {
 				t.Fatal(err)
 			}
+
 			for _, file := range []string{"-", old, filepath.Join(dir, "new.gz"), filepath.Join(dir, "new.zst")} {
 				code, _, stderr := actlog(t, "export", "p", "--output", file, "--server", server.URL)
 				if code != exitFailed || !strings.Contains(stderr, "the output is incomplete") {

@@ -101,6 +101,7 @@ func newBalancer(t *testing.T) *balancer {
 		<-stopped
 		server.Close()
 	})
+
 	go func() {
 		defer close(stopped)
 		for {
@@ -160,10 +161,12 @@ func (b *balancer) next(t *testing.T) *url.URL {
 			ready = append(ready, u)
 		}
 	}
+
 	if len(ready) == 0 {
 		t.Error("no server is ready")
 		return &url.URL{Scheme: "http", Host: "127.0.0.1:1"}
 	}
+
 	b.turn++
 	u, _ := url.Parse(ready[b.turn%len(ready)])
 	return u

@@ -159,6 +159,7 @@ func TestEmptyVariables(t *testing.T) {
 		pgtest.Empty(t).URL)
 	p.served(t)
 	p.terminate(t)
+
 	p = beginIn(t, variables, "ready", "--server", "http://127.0.0.1:1")
 	if err := p.cmd.Wait(); err == nil || strings.Contains(p.stderr.String(), "level") {
 		t.Errorf("%v\n%s", err, p.stderr)

@@ -155,6 +155,7 @@ func askFor(t *testing.T, method, address string, header ...string) (a reply, er
 		return a, err
 	}
 	defer resp.Body.Close()
+
 	body, err := io.ReadAll(resp.Body)
 	return reply{resp.StatusCode, resp.Header, string(body)}, err
 }
@@ -279,6 +280,7 @@ func TestStoppedWhileWaiting(t *testing.T) {
 	keys := filepath.Join(folder, "keys")
 	must(t, "key", "one", "--file", keys)
 	file := writeConfig(t, emptyConfig)
+
 	for _, args := range [][]string{
 		{"serve", "--listen", "127.0.0.1:0", "--api-keys", keys, "--config", file},
 		{"work", "--listen", "127.0.0.1:0", "--api-keys", keys, "--config", file},
@@ -288,6 +290,7 @@ func TestStoppedWhileWaiting(t *testing.T) {
 			for !strings.Contains(p.stderr.String(), "waiting for the database") {
 				pause()
 			}
+
 			if hangUp {
 				if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 					t.Fatal(err)
@@ -403,6 +406,7 @@ func TestMigrateDown(t *testing.T) {
 	if code != exitDone || !strings.Contains(stderr, ".sql is taken back") {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
+
 	must(t, "migrate", "up", "--database-url", database)
 	server = start(t, "serve", "--listen", "127.0.0.1:0", "--database-url", database)
 	if code, _, stderr := actlog(t, append(down, "--force")...); code != exitDone {

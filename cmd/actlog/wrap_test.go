@@ -70,6 +70,7 @@ func TestTableFits(t *testing.T) {
 				t.Errorf("%d columns of %d: %q", n, width, line)
 			}
 		}
+
 		if strings.Contains(out.String(), "SILENT") || width >= 100 != strings.Contains(out.String(), "is that so?") {
 			t.Errorf("at %d:\n%s", width, out.String())
 		}

@@ -243,6 +243,7 @@ func (f *Folder) added(ctx context.Context, p filePatch) (c change, err error) {
 	if len(p.hunks) > 0 {
 		h = p.hunks[0]
 	}
+
 	if len(p.hunks) > 1 || len(h.before()) > 0 {
 		return c, fmt.Errorf("%s: it is a new file, so it has one hunk, of which all lines begin with +", p.path)
 	}

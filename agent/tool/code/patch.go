@@ -66,6 +66,7 @@ func (p filePatch) reversed() filePatch {
 		h.old, h.new = h.new, h.old
 		h.oldCut, h.newCut = h.newCut, h.oldCut
 		h.anchors = nil
+
 		lines := h.lines
 		h.lines = make([]patchLine, len(lines))
 		for i, l := range lines {

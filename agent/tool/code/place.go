@@ -317,6 +317,7 @@ func nearest(lines, wanted []string, told int) int {
 		}
 		return max(at-told, told-at) < max(best-told, told-best)
 	}
+
 	for i, line := range wanted[:min(len(wanted), maxVoting)] {
 		if len(where[line]) > maxAlike {
 			continue

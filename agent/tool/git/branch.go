@@ -79,6 +79,7 @@ func branchesResult(all []branchInfo, more bool) (tool.Result, error) {
 	case more || len(all) >= maxBranches:
 		text.WriteString("... (there are more)\n")
 	}
+
 	data, err := json.Marshal(all)
 	return tool.Result{Text: text.String(), Summary: fmt.Sprintf("Branches: %d", len(all)), Data: data}, err
 }
@@ -180,6 +181,7 @@ func (o *opened) planDelete(ctx context.Context, call tool.Call, name, at string
 		return p, fmt.Errorf("name: %s has commits that are not in the branch that is checked out, and would be lost; "+
 			"it is left to people to delete it", name)
 	}
+
 	subject, err := o.subjectOf(ctx, at)
 	if err != nil {
 		return p, err

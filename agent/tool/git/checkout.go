@@ -94,6 +94,7 @@ func planCheckout(ctx context.Context, o *opened, _ tool.Call, in checkoutArgume
 	if in.Create {
 		what = "Create the branch " + in.Branch + " and switch"
 	}
+
 	text := fmt.Sprintf("%s from %s to %s, at %s. Files that change:\n\n%s", what, o.branch(ctx), in.Branch, subject,
 		s.changed.list())
 	p.preview = tool.NewPreview(tool.PreviewText, text, s.head, s.from, s.to)

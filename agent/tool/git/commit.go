@@ -119,6 +119,7 @@ func (o *opened) toCommit(ctx context.Context, files []string) (some *opened, e 
 			return nil, nil, conflict(each.path)
 		}
 	}
+
 	if len(all) == 0 {
 		return nil, nil, errors.New("there is nothing to commit: nothing is staged, and no file that is named changed")
 	}

@@ -167,6 +167,7 @@ func (o *opened) hidden(ctx context.Context, arguments []string) (paths []string
 			paths = append(paths, path)
 		}
 	}
+
 	if len(paths) > maxHidden {
 		return nil, errors.New("too many of the files that differ must not be shown; name a path")
 	}

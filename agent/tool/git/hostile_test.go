@@ -94,6 +94,7 @@ func (c canary) configuration(more ...string) string {
 		"[gc]\n\tauto = 1\n[maintenance]\n\tauto = true\n[status]\n\tsubmoduleSummary = true\n[diff]\n\tsubmodule = log\n" +
 		"\tignoreSubmodules = none\n" +
 		"[submodule]\n\trecurse = true\n[submodule \"inner\"]\n\tactive = true\n\tignore = none\n")
+
 	for _, event := range hooks {
 		fmt.Fprintf(&text, "[hook \"on-%s\"]\n\tcommand = %s\n\tevent = %s\n[hook \"evil\"]\n\tevent = %[1]s\n", event,
 			c.program, event)
@@ -420,6 +421,7 @@ func TestNamesAreNoOptions(t *testing.T) {
 			for key, value := range at.in {
 				in[key] = value
 			}
+
 			got := r.call(t, at.tool, in)
 			if !got.Failed || !strings.HasPrefix(got.Text, at.argument+":") && !strings.HasPrefix(got.Text, "Bad arguments: ") {
 				t.Errorf("%s %q: %+v", at.tool, in, got)

@@ -83,6 +83,7 @@ func (c *connection) coming(ctx context.Context, objects, branch string) (string
 	if here || err != nil {
 		return commit, err
 	}
+
 	if err := c.fetch(ctx, objects, branch, "--refmap="); err != nil {
 		return "", err
 	}

@@ -48,6 +48,7 @@ func (o *opened) localBranch(ctx context.Context, name string) (branch, commit s
 	if err := o.checkBranch(ctx, "branch", name); err != nil {
 		return "", "", err
 	}
+
 	commit, err = o.branchAt(ctx, name)
 	if err == nil && commit == "" {
 		err = fmt.Errorf("branch: there is no branch %s; git.branches lists them", name)

@@ -204,6 +204,7 @@ func TestBranches(t *testing.T) {
 	if err := json.Unmarshal(got.Data, &all); err != nil || len(all) != 2 {
 		t.Errorf("%s, %v", got.Data, err)
 	}
+
 	if got := r.call(t, "git.stashes", args{}); got.Text != "Nothing is stashed." {
 		t.Errorf("%+v", got)
 	}

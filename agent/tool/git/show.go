@@ -153,6 +153,7 @@ func (o *opened) folderAt(ctx context.Context, commit, folder string) (tool.Resu
 	if folder != "" {
 		arguments = append(arguments, folder)
 	}
+
 	out, err := o.run(ctx, "", arguments...)
 	if err != nil && !errors.Is(err, errTooLong) {
 		return tool.Result{}, err

@@ -47,6 +47,7 @@ func (o *opened) add(ctx context.Context, below []string) error {
 		}
 		here.WriteString(path + "\x00")
 	}
+
 	if err := o.checkNested(ctx, nested); err != nil {
 		return err
 	}

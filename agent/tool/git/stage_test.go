@@ -155,6 +155,7 @@ func TestHardLinksInTheWorkingTree(t *testing.T) {
 			t.Errorf("%v: %+v", files, got)
 		}
 	}
+
 	if got := r.git(t, "diff", "--cached", "--name-only"); got != "" {
 		t.Errorf("staged %q", got)
 	}

@@ -336,6 +336,7 @@ func TestCheckoutKeepsChanges(t *testing.T) {
 			if !got.Failed || !strings.Contains(got.Text, "overwritten by checkout") && !strings.Contains(got.Text, "lose") {
 				t.Errorf("%+v", got)
 			}
+
 			for _, file := range []string{"a.txt", "feature.txt"} {
 				if b, err := os.ReadFile(filepath.Join(r.dir, file)); err == nil && strings.HasPrefix(string(b), "of the") {
 					t.Errorf("%s is %q", file, b)
@@ -426,6 +427,7 @@ func TestLongPreview(t *testing.T) {
 		!strings.Contains(a.preview.Text, "(cut: the whole has ") {
 		t.Errorf("%d bytes", len(a.preview.Text))
 	}
+
 	r.write(t, "long.txt", long+"and a last line\n")
 	if got := a.approve(t); !got.Failed || got.Text != tool.ErrChanged.Error() {
 		t.Errorf("%+v", got)

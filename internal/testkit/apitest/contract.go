@@ -95,6 +95,7 @@ func (o *Contract) Validate(value any, pointer ...string) error {
 
 	o.mu.Lock()
 	defer o.mu.Unlock()
+
 	schema := o.schemas[location.String()]
 	if schema == nil {
 		var err error
@@ -216,6 +217,7 @@ func (o *Contract) checkLines(body []byte) error {
 			}
 			continue
 		}
+
 		if parts, ok := record["thinkInputParts"]; ok {
 			if err := o.Validate(parts, "components", "schemas", "Cycle", "properties", "thinkInputParts"); err != nil {
 				return err

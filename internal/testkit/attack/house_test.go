@@ -270,6 +270,7 @@ func (h *house) writeConfig(more object) {
 		"agents":       agents(),
 		"orchestrator": object{"agents": object{"WORKER": object{"description": "Works.", "tools": []string{"bank-note"}}}},
 	}
+
 	for section, content := range more {
 		if extra, ok := content.(object); ok {
 			if usual, ok := config[section].(object); ok {
@@ -325,6 +326,7 @@ func (h *house) run(env []string, args ...string) *process {
 		read.Wait()
 		_ = p.cmd.Wait()
 		kill.Stop()
+
 		if h.t.Failed() && testing.Verbose() {
 			p.t.Logf("%s %s:\n%s", binary, args[0], strings.Join(p.lines[max(0, len(p.lines)-15):], "\n"))
 		}

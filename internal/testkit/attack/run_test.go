@@ -66,6 +66,7 @@ func (h *house) try(ctx context.Context, key, method, path string, body any, hea
 	if err != nil {
 		return a, err
 	}
+
 	req.Header.Set("Content-Type", "application/json")
 	if secret := h.keys[key]; secret != "" {
 		req.Header.Set("Authorization", "Bearer "+secret)

@@ -152,6 +152,7 @@ func TestS1Delete(t *testing.T) {
 		r := h.start(m.kind)
 		r.reach()
 		children := r.planIDs()
+
 		for _, key := range []string{"write", "read", "run", "decide", "owner", none, wrong} {
 			if a := h.call(key, http.MethodDelete, "/api/v1/plans/"+r.id, nil); a.status != http.StatusForbidden &&
 				a.status != http.StatusUnauthorized {
@@ -165,6 +166,7 @@ func TestS1Delete(t *testing.T) {
 			t.Errorf("%s: DELETE with key admin is %d %s", m.name, a.status, a.body)
 			continue
 		}
+
 		effects := h.tools.of(r.mark)
 		h.tools.release(r.mark)
 		for _, w := range waits { // an answer that comes too late

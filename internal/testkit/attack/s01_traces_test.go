@@ -156,6 +156,7 @@ func TestS1Traces(t *testing.T) {
 			r := h.start(m.kind)
 			r.reach()
 			before := r.reads()
+
 			for j, trace := range r.traceIDs() {
 				spans, records := spansAbout(r, trace)
 				if (i+j)%2 == 0 {

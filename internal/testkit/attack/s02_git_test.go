@@ -208,6 +208,7 @@ func TestS2ProgramsOfARepository(t *testing.T) {
 		if ran, err := os.ReadFile(canary); err == nil {
 			t.Errorf("%s: a program of the repository ran: %s", name, ran)
 		}
+
 		called := map[any]bool{}
 		for _, o := range r.records() {
 			called[o["name"]] = true

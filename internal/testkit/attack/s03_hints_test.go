@@ -72,6 +72,7 @@ func TestS3Hints(t *testing.T) {
 			for _, p := range plays {
 				started[p.tool] = h.start("uses-" + p.tool)
 			}
+
 			for _, p := range plays {
 				r := started[p.tool]
 				r.waits()

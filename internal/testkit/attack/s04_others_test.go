@@ -60,6 +60,7 @@ func TestS4Conversations(t *testing.T) {
 				t.Errorf("what alice said by %s is told to bob by %s: %s", name, other, around(body, "4711"))
 			}
 		}
+
 		for _, asked := range h.model.Requests() {
 			if body := string(asked.Body); strings.Contains(body, "What did I say?") && strings.Contains(body, "4711") {
 				t.Errorf("the model of bob's run was told what alice said by %s", name)

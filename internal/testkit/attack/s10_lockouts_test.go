@@ -76,6 +76,7 @@ func (h *house) streams(ctx context.Context, key, path string, most int) (n int)
 			h.t.Fatal(err)
 		}
 		req.Header.Set("Authorization", "Bearer "+h.keys[key])
+
 		resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
 		if err != nil {
 			h.t.Fatal(err)

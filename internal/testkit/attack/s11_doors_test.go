@@ -43,6 +43,7 @@ func TestS11HostWithoutKeys(t *testing.T) {
 				t.Errorf("%s: POST of records for host %s is %d", listen, host, a.status)
 			}
 		}
+
 		for _, host := range []string{"localhost", "127.0.0.1:" + port, "localhost:" + port} {
 			if a := h.call(none, http.MethodGet, "/api/v1/plans", nil, "Host: "+host); a.status != http.StatusOK {
 				t.Errorf("%s: for host %s it is %d", listen, host, a.status)
@@ -97,6 +98,7 @@ func TestS11Readyz(t *testing.T) {
 		if a.status != http.StatusOK {
 			t.Errorf("/readyz with key %s: %d", key, a.status)
 		}
+
 		for _, word := range []string{"role", "timeline", "standbys", "lag", "replica"} {
 			if strings.Contains(a.body, word) {
 				t.Errorf("/readyz tells key %s its %s: %q", key, word, a.body)

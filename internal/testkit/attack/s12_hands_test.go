@@ -104,6 +104,7 @@ func newDaemon(t *testing.T) *daemon {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	s := &http.Server{ReadHeaderTimeout: time.Minute, Handler: d}
 	go s.Serve(listener)
 	t.Cleanup(func() { s.Close() })

@@ -137,6 +137,7 @@ func scenes() (all []scriptmodel.Scene) {
 	reply("orchestrator answers", "specialised agents. They", func(asked string) scriptmodel.Turn {
 		return scriptmodel.Turn{Content: "I was told " + asked}
 	})
+
 	reply("worker", "You are the agent WORKER", func(asked string) scriptmodel.Turn {
 		_, step, _ := strings.Cut(asked, "Your step: ")
 		step, _, _ = strings.Cut(step, "\n")

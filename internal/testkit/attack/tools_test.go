@@ -183,6 +183,7 @@ func (s *tools) awaitTool(ctx context.Context, mark, tool string) bool {
 		s.mu.Lock()
 		came := s.came
 		s.mu.Unlock()
+
 		if slices.ContainsFunc(s.of(mark), func(e effect) bool { return e.Tool == tool }) {
 			return true
 		}

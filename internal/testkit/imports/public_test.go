@@ -31,6 +31,7 @@ func TestPublicTypes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for _, found := range internalTypes(p) {
 			t.Errorf("%s: %s", name, found)
 		}
@@ -69,6 +70,7 @@ func internalTypes(p *types.Package) (found []string) {
 			return
 		}
 		seen[t] = true
+
 		switch t := t.(type) {
 		case *types.Alias:
 			walk(where, types.Unalias(t))

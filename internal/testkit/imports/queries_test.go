@@ -48,6 +48,7 @@ func TestEveryQueryIsUsed(t *testing.T) {
 		if strings.Contains(string(text), "DO NOT EDIT") {
 			t.Errorf("%s is generated", file)
 		}
+
 		for _, m := range name.FindAllStringSubmatch(string(text), -1) {
 			if used := regexp.MustCompile(`\b(db|queries)\.` + m[1] + `\b`); !used.MatchString(code.String()) {
 				t.Errorf("no code uses query %s of %s", m[1], filepath.Base(file))

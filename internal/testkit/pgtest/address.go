@@ -30,6 +30,7 @@ func NewAddress(t testing.TB, to string) *Address {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	u, err := url.Parse(to)
 	if err != nil {
 		t.Fatal(err)
@@ -40,6 +41,7 @@ func NewAddress(t testing.TB, to string) *Address {
 	a.passes = sync.NewCond(&a.mu)
 	a.Lead(t, to)
 	a.all.Go(a.accept)
+
 	t.Cleanup(func() {
 		err := l.Close()
 		a.mu.Lock()
@@ -92,6 +94,7 @@ func (a *Address) accept() {
 		if err != nil {
 			return
 		}
+
 		a.mu.Lock()
 		leads := a.leads
 		a.mu.Unlock()
@@ -101,6 +104,7 @@ func (a *Address) accept() {
 			_ = from.Close() // as of a server that is away
 			continue
 		}
+
 		a.mu.Lock()
 		a.conns = append(a.conns, from, to)
 		a.mu.Unlock()

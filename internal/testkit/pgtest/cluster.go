@@ -70,6 +70,7 @@ func openCluster(ctx context.Context, server *Server, fsys fs.FS) (*cluster, err
 	if c.admin, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
+
 	if err := c.prepare(ctx, fsys); err != nil {
 		c.admin.Close()
 		return nil, err
@@ -164,6 +165,7 @@ func migrate(ctx context.Context, url string, fsys fs.FS) error {
 	if err != nil {
 		return err
 	}
+
 	db := stdlib.OpenDB(*cfg.ConnConfig)
 	defer func() { _ = db.Close() }()
 	if _, err := db.ExecContext(ctx, `CREATE SCHEMA IF NOT EXISTS `+migrations.Schema); err != nil {

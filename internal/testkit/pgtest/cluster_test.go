@@ -161,6 +161,7 @@ func TestDropInsteadOfReset(t *testing.T) {
 			name := c.mustTake(t)
 			exec(t, c.open(t, name), tt.sql)
 			c.mustGiveBack(t, name)
+
 			if c.has(t, name) || len(c.free) > 0 {
 				t.Errorf("%s is still in use", name)
 			}
@@ -267,6 +268,7 @@ func TestTemplateIsCreatedOnce(t *testing.T) {
 			t.Error(err)
 		}
 	}
+
 	if made != 1 {
 		t.Errorf("the template was created %d times", made)
 	}

@@ -131,6 +131,7 @@ func (c *cluster) lend(
 		// The context of t has ended by now.
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
+
 		if t.Failed() && c.keep {
 			kept, err := c.keepDatabase(ctx, name)
 			if err == nil {
@@ -139,6 +140,7 @@ func (c *cluster) lend(
 			}
 			t.Logf("pgtest: keep the database: %v", err)
 		}
+
 		if err := back(c, ctx, name); err != nil {
 			t.Errorf("pgtest: %v", err)
 		}

@@ -115,6 +115,7 @@ func TestInterrupted(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	var url string
 	for lines := bufio.NewScanner(out); url == "" && lines.Scan(); {
 		url, _ = strings.CutPrefix(lines.Text(), "url ")

@@ -81,6 +81,7 @@ func complete(req *Request, turn Turn, conversation string, now time.Time) (*com
 	if turn.Refusal != "" {
 		message.Refusal = &turn.Refusal
 	}
+
 	for i, call := range turn.ToolCalls {
 		arguments, err := call.arguments()
 		if err != nil {

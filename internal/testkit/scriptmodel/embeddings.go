@@ -32,6 +32,7 @@ func (h *Handler) embeddings(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.record(Recorded{Request: Request{Model: body.Model}, Body: json.RawMessage(sent), Status: http.StatusOK})
+
 	type embedding struct {
 		Object    string    `json:"object"`
 		Index     int       `json:"index"`
@@ -46,6 +47,7 @@ func (h *Handler) embeddings(w http.ResponseWriter, r *http.Request) {
 		words += len(found)
 		data = append(data, embedding{"embedding", i, vector(found)})
 	}
+
 	writeJSON(w, http.StatusOK, map[string]any{
 		"object": "list", "data": data, "model": body.Model, "usage": map[string]int{
 			"prompt_tokens": words, "total_tokens": words,
@@ -69,6 +71,7 @@ func vector(words []string) []float64 {
 	if length == 0 {
 		v[0], length = 1, 1
 	}
+
 	for i := range v {
 		v[i] /= math.Sqrt(length)
 	}

@@ -209,6 +209,7 @@ func (h *Handler) decode(w http.ResponseWriter, r *http.Request, req any) ([]byt
 	if err != nil {
 		return nil, &apiError{Status: http.StatusBadRequest, Message: "Read the body: " + err.Error()}
 	}
+
 	if err := json.Unmarshal(body, req); err != nil {
 		return nil, &apiError{
 			Status: http.StatusBadRequest, Message: "We could not parse the JSON body of your request: " + err.Error(),

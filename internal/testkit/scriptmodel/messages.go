@@ -262,6 +262,7 @@ func (m *message) write(s *stream) {
 			return
 		}
 	}
+
 	if s.send("message_delta", messageDelta{"message_delta", messageEnd{StopReason: m.StopReason}, m.Usage}) {
 		s.send("message_stop", messageStop{"message_stop"})
 	}

@@ -171,6 +171,7 @@ func (c *completion) response(req *responsesRequest) *response {
 	if req.Instructions != "" {
 		out.Instructions = &req.Instructions
 	}
+
 	switch *answer.FinishReason {
 	case "length":
 		out.Status, out.Incomplete = "incomplete", &incomplete{Reason: "max_output_tokens"}

@@ -197,6 +197,7 @@ func (s Script) validate() error {
 			return fmt.Errorf("script: scene name %q is empty or used twice", scene.Name)
 		}
 		names[scene.Name] = true
+
 		if len(scene.Turns) == 0 {
 			return fmt.Errorf("script: scene %q has no turns", scene.Name)
 		}

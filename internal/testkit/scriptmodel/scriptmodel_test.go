@@ -207,6 +207,7 @@ func TestRefusedRequests(t *testing.T) {
 			_, post := serve(t, weather(), &scriptmodel.Options{MaxBody: 1000})
 			w := post(row.body)
 			e := decode(t, w).Error
+
 			if w.Code != row.status || !strings.Contains(e.Message, row.message) || e.Param != row.param ||
 				e.Code != row.code || e.Type != "invalid_request_error" {
 				t.Errorf("status %d, %+v", w.Code, e)
@@ -518,6 +519,7 @@ func TestServerConcurrently(t *testing.T) {
 					t.Error(err)
 					return
 				}
+
 				body, _ := io.ReadAll(resp.Body)
 				_ = resp.Body.Close()
 				if resp.StatusCode != status || (status == 200 && !strings.Contains(string(body), `"`+question+`"`)) {
@@ -527,6 +529,7 @@ func TestServerConcurrently(t *testing.T) {
 		})
 	}
 	wg.Wait()
+
 	if n := len(s.Requests()); n != 40 {
 		t.Errorf("%d requests recorded, want 40", n)
 	}
@@ -556,6 +559,7 @@ func TestCloseEndsPause(t *testing.T) {
 		}
 		done <- err
 	}()
+
 	<-thinking
 	if err := s.Close(); err != nil {
 		t.Error(err)

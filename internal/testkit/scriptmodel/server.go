@@ -24,6 +24,7 @@ func Start(script Script, opts *Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("scripted model: %w", err)
@@ -35,6 +36,7 @@ func Start(script Script, opts *Options) (*Server, error) {
 		url:     "http://" + listener.Addr().String() + "/v1",
 		cancel:  cancel,
 	}
+
 	s.server = &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: 10 * time.Second,

@@ -95,6 +95,7 @@ func writeStream(s *stream, answer *completion, usage bool) {
 			return
 		}
 	}
+
 	if usage && !s.send("", withUsage{completion: chunks[0], Choices: []choice{}, Usage: answer.Usage}) {
 		return
 	}

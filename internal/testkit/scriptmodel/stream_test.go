@@ -31,6 +31,7 @@ func listen(t *testing.T, script scriptmodel.Script) (*scriptmodel.Server, func(
 			t.Error(err)
 		}
 	})
+
 	return s, func(path, body string) (*http.Response, error) {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL()+path, strings.NewReader(body))
 		if err != nil {
@@ -68,6 +69,7 @@ func TestBreak(t *testing.T) {
 			t.Parallel()
 			row.broken.Times = 2
 			_, post := listen(t, oneTurn(scriptmodel.Turn{Content: strings.Repeat("0123456789", 4), Break: &row.broken}))
+
 			for range 2 {
 				resp, err := post(row.path, streamed)
 				if err != nil {

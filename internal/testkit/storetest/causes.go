@@ -439,6 +439,7 @@ func CauseCases(t testing.TB, prefix string) (all []CauseCase) {
 		lines := strings.Split(strings.TrimSpace(text), "\n")
 		c := CauseCase{Name: lines[0], Root: fmt.Sprintf("%s%02d", prefix, i)}
 		b := causeBuilder{t: t, CauseCase: &c, parents: map[string]string{}}
+
 		for _, line := range lines[1 : len(lines)-1] {
 			c.Changes = append(c.Changes, b.row(line))
 		}

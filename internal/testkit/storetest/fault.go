@@ -120,6 +120,7 @@ func StartLoad(t testing.TB, s *store.Store) *Load {
 			}
 		})
 	}
+
 	go func() { wg.Wait(); close(l.ended) }()
 	return l
 }
@@ -153,11 +154,13 @@ func (l *Load) Check(t testing.TB, s *store.Store) {
 				t.Fatalf("writer %d: cycle %d in place %d, with %d calls", w, cycle.Record.Seq, i, len(cycle.ToolCalls))
 			}
 		}
+
 		if int64(len(st.Cycles)) != n || st.Figures.ModelCalls != n {
 			t.Errorf("writer %d: %d cycles on record, %d rolled up, %d acknowledged", w, len(st.Cycles), st.Figures.ModelCalls,
 				n)
 		}
 	}
+
 	if total := PlanTree(t, s, l.root).Total; total.InputTokens != sum || total.ToolCalls != sum {
 		t.Errorf("total %+v, acknowledged %d", total, sum)
 	}

@@ -86,6 +86,7 @@ func Dump(t testing.TB, s *store.Store, root string) string {
 			st.ID = 0
 			steps = append(steps, st.Record.StepID)
 		}
+
 		for c := range p.Children() {
 			visit(c)
 		}
@@ -100,6 +101,7 @@ func Dump(t testing.TB, s *store.Store, root string) string {
 		out.Write(b)
 		out.WriteByte('\n')
 	}
+
 	encode(p)
 	for _, id := range steps {
 		st, err := s.StepDetail(t.Context(), root, id)
