@@ -50,6 +50,7 @@ func connectAssistant(t *testing.T, cmd *exec.Cmd, old bool) (*sdk.ClientSession
 	if old {
 		transport = oldTransport{transport}
 	}
+
 	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), transport,
 		nil)
 	if err == nil {
@@ -80,11 +81,13 @@ func TestAssistant(t *testing.T) {
 	serve := func() *program { return start(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", dir) }
 	s := serve()
 	post(t, s.url, failedRun)
+
 	for _, old := range []bool{false, true} {
 		c, err := connectAssistant(t, assistant(t, s.url, ""), old)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for _, ask := range []struct {
 			tool      string
 			arguments object
@@ -106,6 +109,7 @@ func TestAssistant(t *testing.T) {
 			}
 		}
 	}
+
 	s.kill(t)
 	s = serve()
 	c, err := connectAssistant(t, assistant(t, s.url, ""), false)
@@ -115,6 +119,7 @@ func TestAssistant(t *testing.T) {
 	if got := called(t, c, "sql", object{"query": "SELECT count(*) FROM plan"}); !strings.Contains(got, "[[1]]") {
 		t.Error(got)
 	}
+
 	// When the server goes away, calls end with an error that says so.
 	s.kill(t)
 	_, err = c.CallTool(t.Context(), &sdk.CallToolParams{Name: "find_runs", Arguments: object{}})
@@ -133,6 +138,7 @@ func TestAssistantIsRefused(t *testing.T) {
 	if code := run(t.Context(), []string{"key", "writer", "--scopes", "write"}, &writes, &line); code != exitDone {
 		t.Fatalf("exit code %d: %s", code, &line)
 	}
+
 	i := strings.Index(line.String(), "writer:")
 	if i < 0 {
 		t.Fatal(line.String())
@@ -140,6 +146,7 @@ func TestAssistantIsRefused(t *testing.T) {
 	if err := os.WriteFile(keys, []byte(strings.Fields(line.String()[i:])[0]+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	s := start(t, "serve", "--listen", "127.0.0.1:0", "--database-url", pgtest.New(t).URL, "--api-keys", keys)
 	closed, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -148,6 +155,7 @@ func TestAssistantIsRefused(t *testing.T) {
 	closed.Close()
 	other := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(other.Close)
+
 	for _, c := range []struct{ server, key, want string }{
 		{"http://" + closed.Addr().String(), "", "no answer from"},
 		{other.URL, "", "there is no /mcp at"},
@@ -181,18 +189,21 @@ func TestAssistantLines(t *testing.T) {
 			strings.Repeat("x", 100_000) + `"}}}`,
 		`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"find_runs","arguments":{}}}`,
 	}, "\n"))
+
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, &stderr)
 	}
+
 	got := map[string]string{}
 	for lines := bufio.NewReader(bytes.NewReader(out)); ; {
 		line, err := lines.ReadString('\n')
 		if err == io.EOF && line == "" {
 			break
 		}
+
 		var m struct {
 			JSONRPC string
 			ID      any
@@ -202,6 +213,7 @@ func TestAssistantLines(t *testing.T) {
 				Message string
 			}
 		}
+
 		if err := json.Unmarshal([]byte(line), &m); err != nil || m.JSONRPC != "2.0" {
 			t.Fatalf("%q: %v", line, err)
 		}
@@ -211,6 +223,7 @@ func TestAssistantLines(t *testing.T) {
 		}
 		got[fmt.Sprint(m.ID)] = what
 	}
+
 	for id, want := range map[string]string{
 		"<nil>": "no message of JSON-RPC", "1": `"find_runs"`, "2": "no/method", "3": "invalid params",
 		"4": "at most 64 KiB", "5": `"runs"`,
@@ -228,7 +241,8 @@ func TestAssistantLines(t *testing.T) {
 // that other calls go on.
 func TestAssistantCancels(t *testing.T) {
 	t.Parallel()
-	begun, ended, second := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	begun, ended := make(chan struct{}), make(chan struct{})
+	second := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -240,6 +254,7 @@ func TestAssistantCancels(t *testing.T) {
 			close(ended)
 			return
 		}
+
 		close(second)
 		<-ended
 		w.Header().Set("Content-Type", "application/json")
@@ -247,6 +262,7 @@ func TestAssistantCancels(t *testing.T) {
 			"id":2,"result":{}}`)
 	}))
 	t.Cleanup(server.Close)
+
 	in, out := io.Pipe()
 	var answers bytes.Buffer
 	c := &client{base: server.URL}
@@ -258,6 +274,7 @@ func TestAssistantCancels(t *testing.T) {
 			t.Error(err)
 		}
 	})
+
 	fmt.Fprintln(out, `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`)
 	<-begun
 	fmt.Fprintln(out, `{"jsonrpc":"2.0","id":2,"method":"tools/call"}`)
@@ -266,6 +283,7 @@ func TestAssistantCancels(t *testing.T) {
 	<-ended
 	out.Close()
 	bridged.Wait()
+
 	if got := answers.String(); got != `{"jsonrpc":"2.0","id":2,"result":{}}`+"\n" {
 		t.Error(got)
 	}
@@ -281,10 +299,12 @@ func TestUnsafeReportRole(t *testing.T) {
 		!strings.Contains(log, "is a superuser") {
 		t.Error(log)
 	}
+
 	c, err := connectAssistant(t, assistant(t, s.url, ""), false)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	tools, err := c.ListTools(t.Context(), nil)
 	if err != nil || len(tools.Tools) != 6 || slices.ContainsFunc(tools.Tools, func(tool *sdk.Tool) bool {
 		return tool.Name == "sql"
@@ -303,10 +323,12 @@ func TestDocsAssistant(t *testing.T) {
 	if code, _, stderr := actlog(t, "migrate", "up", "--database-url", as(t, database, "actlog_owner")); code != exitDone {
 		t.Fatalf("migrate: exit code %d\n%s", code, stderr)
 	}
+
 	for _, sql := range under(t, codeBlocks(t, "mcp.md", "sql"), "The role for SQL", 2) {
 		mustSQL(t, admin, sql)
 	}
 	mustSQL(t, connect(t, database, "actlog_owner"), under(t, codeBlocks(t, "operations.md", "sql"), "Partitions", 3)[0])
+
 	s := start(t, "serve", "--listen", "127.0.0.1:0", "--database-url", as(t, database, "actlog_server"), "--report-url",
 		as(t, database, "actlog_sql"))
 	output(t, strings.ReplaceAll(under(t, codeBlocks(t, "mcp.md", "sh"), "An example", 1)[0], defaultServer, s.url))
@@ -314,6 +336,7 @@ func TestDocsAssistant(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for shown := under(t, codeBlocks(t, "mcp.md", "json"), "An example", 6); len(shown) > 0; shown = shown[2:] {
 		var call struct {
 			Name      string
@@ -322,12 +345,14 @@ func TestDocsAssistant(t *testing.T) {
 		if err := json.Unmarshal([]byte(shown[0]), &call); err != nil {
 			t.Fatal(err)
 		}
+
 		var got any
 		if err := json.Unmarshal([]byte(called(t, c, call.Name, call.Arguments)), &got); err != nil {
 			t.Fatal(err)
 		}
 		wantShown(t, shown[1], got)
 	}
+
 	if got := called(t, c, "sql", object{"query": "SELECT pg_advisory_lock(1)"}); !strings.Contains(got,
 		"permission denied for function pg_advisory_lock") {
 		t.Error(got)

@@ -31,6 +31,7 @@ func shell(t *testing.T, dir, script string, env ...string) (ended <-chan struct
 	if err := os.Symlink(os.Args[0], filepath.Join(bin, "actlog")); err != nil {
 		t.Fatal(err)
 	}
+
 	cmd := exec.CommandContext(t.Context(), "sh", "-euc", script)
 	cmd.Dir = dir
 	cmd.Env = append(append(os.Environ(), beMain+"=1", "PATH="+bin+":"+os.Getenv("PATH")), env...)
@@ -39,12 +40,14 @@ func shell(t *testing.T, dir, script string, env ...string) (ended <-chan struct
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	var err error
 	done := make(chan struct{})
 	go func() {
 		err = cmd.Wait()
 		close(done)
 	}()
+
 	return done, func() {
 		t.Helper()
 		if <-done; err != nil {
@@ -84,6 +87,7 @@ func answers(t *testing.T, server string) map[string]string {
 			t.Fatal(err)
 		}
 		defer resp.Body.Close()
+
 		body, err := io.ReadAll(resp.Body)
 		if err != nil || resp.StatusCode != http.StatusOK {
 			t.Fatalf("GET %s: %s %v", path, resp.Status, err)
@@ -91,12 +95,14 @@ func answers(t *testing.T, server string) map[string]string {
 		all[path] = string(body)
 		return string(body)
 	}
+
 	ids := func(body, field string) (found []string) {
 		for _, m := range regexp.MustCompile(`"`+field+`":"([^"]+)"`).FindAllStringSubmatch(body, -1) {
 			found = append(found, m[1])
 		}
 		return found
 	}
+
 	for _, plan := range ids(get("/api/v1/plans"), "rootPlanId") {
 		tree := get("/api/executor/details/" + plan)
 		for _, beside := range []string{"thoughts", "artifacts", "sources", "waits"} {
@@ -120,6 +126,7 @@ func post(t *testing.T, server string, records ...string) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
+
 	body, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(string(body), `"rejected":[]`) {
 		t.Fatalf("%s %s %v", resp.Status, body, err)
@@ -137,6 +144,7 @@ func TestDocsDump(t *testing.T) {
 
 	playDemo(t, t.TempDir(), db.URL)
 	p := start(t, "serve", "--listen", "127.0.0.1:0", "--database-url", db.URL)
+
 	post(t, p.url, `{"kind":"plan","rootPlanId":"plan-x","currentPlanId":"plan-x","title":"Ünïcode ✓","tags":["a","b c"],"metadata":{"b":1,"a":2},"lastSeenAt":"2026-01-01T00:00:00Z","rev":7}`,
 		`{"kind":"thought","rootPlanId":"plan-x","planId":"plan-x","thoughtId":"thought-x","content":"hm"}`,
 		`{"kind":"artifact","rootPlanId":"plan-x","planId":"plan-x","name":"a","value":{"z":1}}`,
@@ -144,6 +152,7 @@ func TestDocsDump(t *testing.T) {
 		`{"kind":"wait","rootPlanId":"plan-x","planId":"plan-x","waitId":"wait-x","title":"which?"}`,
 		`{"kind":"actTool","rootPlanId":"plan-x","stepId":"step-x","seq":0,"toolCallId":"tool-x","result":"`+
 			strings.Repeat("long ", 10_000)+`"}`)
+
 	runShell(t, dir, commands[0], "ACTLOG_DATABASE_URL="+db.URL) // while it serves
 	want := answers(t, p.url)
 	p.terminate(t)
@@ -157,6 +166,7 @@ func TestDocsDump(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	admin := connect(t, target.URL, "")
 	mustSQL(t, admin, fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD 'secret'; GRANT CREATE ON DATABASE %s TO %[1]s", role,
 		pgx.Identifier{config.Database}.Sanitize()))
@@ -192,6 +202,7 @@ func TestDocsDump(t *testing.T) {
 			strings.Count(a, "COMMENT ON COLUMN") < 100 {
 			t.Errorf("%s: the schema of the copy differs (%d and %d bytes)", tt.name, len(a), len(b))
 		}
+
 		status := func(args ...string) string {
 			code, stdout, stderr := actlog(t, slices.Concat([]string{"migrate", "status"}, args)...)
 			if code != exitDone {
@@ -214,6 +225,7 @@ func TestDocsDump(t *testing.T) {
 		if len(got) != len(want) {
 			t.Errorf("%s: %d answers, the original had %d", tt.name, len(got), len(want))
 		}
+
 		post(t, p.url, `{"kind":"plan","rootPlanId":"plan-new","currentPlanId":"plan-new"}`,
 			`{"kind":"agentExecution","rootPlanId":"plan-new","planId":"plan-new","stepId":"step-new"}`,
 			`{"kind":"actTool","rootPlanId":"plan-new","stepId":"step-new","seq":0,"toolCallId":"tool-new"}`,
@@ -225,11 +237,13 @@ func TestDocsDump(t *testing.T) {
 				t.Fatalf("%s: %v", tt.name, err)
 			}
 		}
+
 		if len(fresh.AgentExecutionSequence) != 1 || old.AgentExecutionSequence[0].Figures.ToolCalls != 2 {
 			t.Errorf("%s: after new writes: %+v and %+v", tt.name, fresh, old)
 		}
 		p.terminate(t)
 	}
+
 	var inDefault, highest, lowest int
 	err = connect(t, restored, "").QueryRow(t.Context(), `SELECT (SELECT count(*) FROM actlog.act_tool_info_default),
 		(SELECT max(id) FROM actlog.plan_execution_record WHERE root_plan_id <> 'plan-new'), (SELECT min(id) FROM actlog.plan_execution_record WHERE root_plan_id = 'plan-new')`).
@@ -257,6 +271,7 @@ func TestDocsBaseBackup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	watch := connect(t, running, "")
 	ended, wait := shell(t, dir, command, "ACTLOG_DATA_DIR="+dataDir)
 	// What is acknowledged while files are still being copied must be in the copy.
@@ -265,6 +280,7 @@ func TestDocsBaseBackup(t *testing.T) {
 		l.mu.Lock()
 		now := maps.Clone(l.acked)
 		l.mu.Unlock()
+
 		var phase string
 		if err := watch.QueryRow(t.Context(),
 			"SELECT COALESCE(max(phase), '') FROM pg_stat_progress_basebackup").Scan(&phase); err != nil {
@@ -274,12 +290,14 @@ func TestDocsBaseBackup(t *testing.T) {
 			acked = now
 			looks++
 		}
+
 		select {
 		case <-ended:
 			copying = false
 		default:
 		}
 	}
+
 	wait()
 	l.await(100) // the server still accepts writes
 	stop()
@@ -307,18 +325,21 @@ func TestTwoServers(t *testing.T) {
 	a, b := begin(t, args...), begin(t, args...) // both try to migrate
 	a.served(t)
 	b.served(t)
+
 	l := newLedger(t, "plan-two")
 	stopA, stopB := l.writers(a.url), l.writers(b.url)
 	l.await(200)
 	a.terminate(t)
 	stopA()
 	l.await(50)
+
 	c := start(t, args...)
 	stopC := l.writers(c.url)
 	b.terminate(t)
 	stopB()
 	l.await(50)
 	stopC()
+
 	l.check(t, c.url)
 	c.terminate(t)
 	for _, p := range []*program{a, b, c} {

@@ -17,6 +17,7 @@ func TestWhatCanBeRun(t *testing.T) {
 policies:
   - {tools: files.write_file, approval: {notStarter: true}, timeout: 90s}
 `, scriptmodel.Scene{Name: "none", Turns: []scriptmodel.Turn{says("-")}})
+
 	server := h.serve(t, 1)
 	command := func(name string, more ...string) string {
 		t.Helper()
@@ -34,6 +35,7 @@ policies:
 		"files.read_file ", "no      no          retry ", "files.write_file ",
 		"yes     by another  retry    1m30s    lead, orchestr")
 	wantAll(t, command("models"), "default  openai    scripted  127.0.0.1:", "no      any      1\n")
+
 	for name, want := range map[string]int{"agents": 2, "tools": 12, "models": 1} {
 		out := command(name, "--json")
 		if strings.Count(out, "\n") != want {
@@ -54,6 +56,7 @@ func TestNothingCanBeRun(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, "", scriptmodel.Scene{Name: "none", Turns: []scriptmodel.Turn{says("-")}})
 	server := start(t, "serve", "--listen", "127.0.0.1:0", "--database-url", h.database)
+
 	for _, name := range []string{"agents", "tools", "models"} {
 		code, stdout, stderr := actlog(t, name, "--server", server.url)
 		says := "the server has no " + name + ". They are in the file of actlog serve --config"

@@ -34,12 +34,14 @@ func completes(t *testing.T, server *program, key string) *completion {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Idempotency-Key", key)
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { answer.Body.Close() })
 	if answer.StatusCode != http.StatusOK {
 		t.Fatal(answer.Status)
@@ -67,6 +69,7 @@ func (c *completion) read(t *testing.T, least int) {
 			}
 			Error struct{ Code string }
 		}
+
 		if err := json.Unmarshal([]byte(data), &piece); err != nil {
 			t.Fatalf("%s: %v", data, err)
 		}
@@ -96,6 +99,7 @@ func newTalker(t *testing.T, another string) *talker {
 	appends.Content = "I write." // a process that has sent no text yet first learns who watches
 	agents := "  helper: {description: Helps, tools: [\"files.*\"]}\npolicies:\n" +
 		"  - {tools: \"files.*\", approval: false}\n"
+
 	a.house = newHouse(t, agents, scriptmodel.Scene{Name: "s", Turns: []scriptmodel.Turn{
 		appends,
 		{Reply: func(ctx context.Context, _ *scriptmodel.Request) (scriptmodel.Turn, error) {
@@ -137,6 +141,7 @@ func (a *talker) once(t *testing.T, server *program) {
 	if string(written) != "once\n" {
 		t.Errorf("the tool has written %q: %v", written, err)
 	}
+
 	var list struct{ Items []struct{ PlanID string } }
 	if err := json.Unmarshal([]byte(body(t, server.url+"/api/v1/runs")), &list); err != nil || len(list.Items) != 1 {
 		t.Errorf("runs: %+v %v", list, err)
@@ -155,6 +160,7 @@ func TestCompletionWhoseWorkerIsKilled(t *testing.T) {
 			server := a.serve(t, 0)
 			work := []string{"work", "--database-url", a.database, "--config", a.config, "--workers", "1"}
 			doomed := begin(t, work...)
+
 			c := completes(t, server, "once")
 			c.read(t, 40)
 			doomed.kill(t)
@@ -168,6 +174,7 @@ func TestCompletionWhoseWorkerIsKilled(t *testing.T) {
 				answer = another
 				a.broken(t, c)
 			}
+
 			a.check(t, attached, c.run, answer)
 			a.check(t, completes(t, server, "once"), c.run, answer)
 			a.once(t, server)
@@ -185,6 +192,7 @@ func TestCompletionWhoseServerIsKilled(t *testing.T) {
 	t.Parallel()
 	a := newTalker(t, "")
 	doomed := a.serve(t, 1)
+
 	c := completes(t, doomed, "once")
 	c.read(t, 40)
 	doomed.kill(t)

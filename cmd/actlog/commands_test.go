@@ -49,10 +49,12 @@ func golden(t *testing.T, name, got string) {
 			t.Fatal(err)
 		}
 	}
+
 	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", name, diff)
 	}
@@ -130,6 +132,7 @@ func TestMigrate(t *testing.T) {
 			}
 			args = append(args, "--yes")
 		}
+
 		code, stdout, stderr := actlog(t, args...)
 		if code != exitDone {
 			t.Fatalf("migrate %s: exit code %d\n%s", tt.command, code, stderr)
@@ -244,6 +247,7 @@ func TestShowRunningPlan(t *testing.T) {
 	url, s := serve(t, apitest.Config{}, nil)
 	storetest.Write(t, s, fullRun()...)
 	hourAgo := time.Now().Add(-time.Hour)
+
 	storetest.Write(t, s,
 		&record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Running), LastSeenAt: &hourAgo},
 		&record.ActTool{RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: "t", Name: new("fetch")},
@@ -256,6 +260,7 @@ func TestShowRunningPlan(t *testing.T) {
 			FormDescription: new("Look first"),
 		},
 		&record.Plan{RootPlanID: "plan-1", CurrentPlanID: "plan-1", LastSeenAt: &hourAgo})
+
 	out := must(t, "show", "p", "--server", url)
 	for _, want := range []string{
 		"p  RUNNING  1 tool call\n", "waits for plan validation:\nIs it fine?  w\n  Look first\n", "last sign of life 1h0m",
@@ -265,6 +270,7 @@ func TestShowRunningPlan(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
+
 	if out := must(t, "show", "plan-1", "--server", url); strings.Contains(out, "sign of life") {
 		t.Errorf("sign of life of a plan that has ended:\n%s", out)
 	}
@@ -301,6 +307,7 @@ func TestShowAttempts(t *testing.T) {
 	t.Parallel()
 	url, s := serve(t, apitest.Config{}, nil)
 	second := new(int64(2))
+
 	storetest.Write(t, s,
 		&record.AgentExecution{
 			RootPlanID: "p", PlanID: "p", StepID: "s", AgentName: new("writer"), State: new(record.Failed), StartTime: at(0),
@@ -319,6 +326,7 @@ func TestShowAttempts(t *testing.T) {
 		},
 		&record.ActTool{RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: "t", Attempt: second, State: new(record.Running)},
 	)
+
 	const steps = "attempt 1  FAILED  8s  io  disk [31mfull\nINDENTattempt 2  INTERRUPTED\n"
 	for _, tt := range []struct {
 		args []string
@@ -359,6 +367,7 @@ func TestShow(t *testing.T) {
 		}
 		golden(t, name, stdout)
 	}
+
 	for _, args := range [][]string{{"show", "plan-2"}, {"show", "plan-1", "--step", "step-9"}} {
 		if code, _, stderr := actlog(t, append(args, "--server", url)...); code != exitFailed ||
 			!strings.Contains(stderr, "not on record") {
@@ -383,6 +392,7 @@ func TestShowRoot(t *testing.T) {
 			},
 			&record.AgentExecution{RootPlanID: root, PlanID: "sub", StepID: "sub-s", AgentName: new("sub-agent-" + root)})
 	}
+
 	const alsoUnderA = "plan sub is shown under root plan b; it is also under these, which --root chooses: a\n"
 	for _, tt := range []struct {
 		args []string
@@ -407,6 +417,7 @@ func TestShowRoot(t *testing.T) {
 			t.Errorf("%q, want %q and no %q:\n%s", tt.args, tt.want, tt.not, out)
 		}
 	}
+
 	for _, args := range [][]string{
 		{"show", "sub", "--root", "c"}, {"show", "a", "--root", "b"}, {"tail", "a", "--root", "b"},
 		{"show", "sub", "--root", "c", "--step", "sub-s"},
@@ -425,6 +436,7 @@ func TestShowDepth(t *testing.T) {
 	url, s := serve(t, apitest.Config{}, nil)
 	const deepest = 60
 	id := func(depth int) string { return fmt.Sprintf("level-%d", depth) }
+
 	var changes []record.Change
 	for depth := range deepest + 1 {
 		p := &record.Plan{RootPlanID: id(0), CurrentPlanID: id(depth), State: new(record.Completed)}
@@ -437,6 +449,7 @@ func TestShowDepth(t *testing.T) {
 			},
 			&record.ActTool{RootPlanID: id(0), StepID: "step-of-" + id(depth), Seq: 0, ToolCallID: "tool-of-" + id(depth)})
 	}
+
 	storetest.Write(t, s, changes...)
 	shownTo := func(depth int, rest string, args ...string) {
 		t.Helper()
@@ -447,6 +460,7 @@ func TestShowDepth(t *testing.T) {
 			t.Errorf("%q, want %d levels and %q:\n%s", args, depth, rest, out)
 		}
 	}
+
 	const use = " not shown; use actlog show with a larger --max-depth, or with one of these ids: "
 	shownTo(50, "10 plans below are"+use+"level-50", id(0))
 	shownTo(60, "", id(50))
@@ -454,6 +468,7 @@ func TestShowDepth(t *testing.T) {
 	shownTo(59, "1 plan below is"+use+"level-59", id(0), "--max-depth", "59")
 	shownTo(60, "", id(0), "--max-depth", "2000")
 	shownTo(60, "", id(0), "--step", "step-of-"+id(60))
+
 	if out := must(
 		t, "show", id(0), "--json", "--max-depth", "20000", "--server", url,
 	); !strings.Contains(out, "agent of "+id(60)) {
@@ -472,6 +487,7 @@ func TestShowPlaceholder(t *testing.T) {
 	t.Parallel()
 	url, s := serve(t, apitest.Config{}, nil)
 	storetest.Write(t, s, &record.Plan{RootPlanID: "q", CurrentPlanID: "q2"})
+
 	for _, tt := range []struct {
 		args []string
 		want string // a pattern
@@ -485,6 +501,7 @@ func TestShowPlaceholder(t *testing.T) {
 			t.Errorf("%q, want %s:\n%s", tt.args, tt.want, out)
 		}
 	}
+
 	storetest.Write(t, s, &record.Plan{RootPlanID: "q", CurrentPlanID: "q", Title: new("Known")},
 		&record.Plan{RootPlanID: "q", CurrentPlanID: "q2", Name: new("known, too")})
 	if out := must(t, "list", "--server", url) +
@@ -501,6 +518,7 @@ func TestPsql(t *testing.T) {
 	if code != exitDone || stdout != "0\n" {
 		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
 	}
+
 	if code, _, stderr := actlog(t, "psql", "--database-url", pgtest.New(t).URL, "--", "-c",
 		"SELECT nonsense"); code != exitFailed {
 		t.Errorf("exit code %d: %s", code, stderr)

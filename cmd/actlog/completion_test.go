@@ -42,6 +42,7 @@ func TestBashCompletion(t *testing.T) {
 			COMP_WORDS=("$0" "$@") COMP_CWORD=$#
 			_actlog
 			echo "${COMPREPLY[*]}"`
+
 		out, err := exec.CommandContext(t.Context(), "bash",
 			append([]string{"-c", test, program0(t)}, tt.words...)...).CombinedOutput()
 		if err != nil {
@@ -71,6 +72,7 @@ func TestComplete(t *testing.T) {
 			t.Errorf("%q: %q", tt.words, got)
 		}
 	}
+
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		if out := must(t, "completion", shell); !strings.Contains(out, "complete -- ") {
 			t.Errorf("%s: %s", shell, out)

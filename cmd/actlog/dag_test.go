@@ -35,6 +35,7 @@ func TestGraphWhoseWorkerIsKilled(t *testing.T) {
 			return scriptmodel.Turn{}, ctx.Err()
 		}
 	}}
+
 	h := newHouse(t, "  helper: {description: Helps}\n",
 		scene("acyclic graph", scriptmodel.Turn{
 			Content: `{"title":"Three","nodes":[{"id":"a","name":"A"},{"id":"b","name":"B","dependencies":["a"]},{"id":"c","name":"C","dependencies":["a"]}]}`,
@@ -46,18 +47,21 @@ func TestGraphWhoseWorkerIsKilled(t *testing.T) {
 	server := h.serve(t, 0)
 	work := []string{"work", "--database-url", h.database, "--config", h.config, "--workers", "1"}
 	doomed := begin(t, work...)
+
 	post := func(path, body string) (got struct{ PlanID, ExecutionID string }) {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.url+path, strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		r.Header.Set("Content-Type", "application/json")
 		answer, err := http.DefaultClient.Do(r)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer answer.Body.Close()
+
 		raw, err := io.ReadAll(answer.Body)
 		var ids struct {
 			PlanID      string `json:"plan_id"`
@@ -68,6 +72,7 @@ func TestGraphWhoseWorkerIsKilled(t *testing.T) {
 		}
 		return struct{ PlanID, ExecutionID string }(ids)
 	}
+
 	plan := post("/api/plan", `{"prompt":"Go."}`).PlanID
 	id := post("/api/execute", `{"plan_id":"`+plan+`"}`).ExecutionID
 	socket := func(id string) *websocket.Conn {
@@ -83,6 +88,7 @@ func TestGraphWhoseWorkerIsKilled(t *testing.T) {
 	if _, raw, err := watched.Read(t.Context()); err != nil || !strings.Contains(string(raw), `"status":"starting"`) {
 		t.Fatalf("%s %v", raw, err)
 	}
+
 	post("/api/execute/"+id+"/start", "")
 	<-begun
 	<-begun
@@ -91,6 +97,7 @@ func TestGraphWhoseWorkerIsKilled(t *testing.T) {
 	}
 	close(killed)
 	begin(t, work...)
+
 	seen, last := map[string]bool{}, ""
 	for {
 		_, raw, err := watched.Read(t.Context())
@@ -100,6 +107,7 @@ func TestGraphWhoseWorkerIsKilled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		var f struct {
 			Status string
 			States map[string]string `json:"node_states"`
@@ -110,6 +118,7 @@ func TestGraphWhoseWorkerIsKilled(t *testing.T) {
 		last = f.Status + " " + f.States["b"] + " " + f.States["c"]
 		seen[last] = true
 	}
+
 	if last != "completed completed completed" || !seen["executing running running"] {
 		t.Errorf("%v, at last %q", seen, last)
 	}
@@ -120,6 +129,7 @@ func TestGraphWhoseWorkerIsKilled(t *testing.T) {
 		!strings.Contains(run, `"status":"completed"`) {
 		t.Error(run)
 	}
+
 	closed := make(chan error, 1)
 	go func() {
 		for {

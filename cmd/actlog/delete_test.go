@@ -19,6 +19,7 @@ func TestDelete(t *testing.T) {
 	for _, id := range []string{"a", "b", "c"} {
 		storetest.Write(t, s, runningPlan(id)...)
 	}
+
 	for _, tt := range []struct {
 		args           []string
 		code           int
@@ -36,10 +37,12 @@ func TestDelete(t *testing.T) {
 			t.Errorf("delete %q: exit code %d\n%s%s", tt.args, code, stdout, stderr)
 		}
 	}
+
 	storetest.Write(t, s, runningPlan("plan-12")...)
 	if code, _, _ := actlog(t, "delete", "plan-1", "--yes", "--server", url); code != exitUsage {
 		t.Errorf("a plan that is gone, and whose id begins another: exit code %d", code)
 	}
+
 	must(t, "delete", "plan-12", "--yes", "--server", url)
 	if out := must(t, "list", "--json", "--server", url); strings.Count(out, "\n") != 1 ||
 		!strings.Contains(out, `"rootPlanId":"c"`) {
@@ -57,6 +60,7 @@ func TestDeleteAsks(t *testing.T) {
 	url, s := serve(t, apitest.Config{}, nil)
 	const id = "0192f3b4-7c15-78b8-90e1-73f0804531c2"
 	storetest.Write(t, s, runningPlan(id)...)
+
 	for _, tt := range []struct {
 		answer string
 		code   int
@@ -69,6 +73,7 @@ func TestDeleteAsks(t *testing.T) {
 		if _, err := tty.WriteString(tt.answer); err != nil {
 			t.Fatal(err)
 		}
+
 		if _ = cmd.Wait(); cmd.ProcessState.ExitCode() != tt.code {
 			t.Errorf("%q: exit code %d\n%s", tt.answer, cmd.ProcessState.ExitCode(), shown)
 		}
@@ -95,8 +100,10 @@ func TestDeleteNeedsAdmin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	url, s := serve(t, apitest.Config{HTTP: httpd.Config{Keys: known}}, func(h http.Handler) http.Handler { return h })
 	storetest.Write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p"})
+
 	if code, _, stderr := actlog(t, "delete", "p", "--yes", "--server", url, "--api-key", keys[0]); code != exitFailed ||
 		!strings.Contains(stderr, "admin") {
 		t.Errorf("exit code %d: %s", code, stderr)

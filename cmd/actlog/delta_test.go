@@ -28,12 +28,14 @@ func TestDeltasOfAWorker(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { m.Close() })
+
 	file := filepath.Join(t.TempDir(), "actlog.yaml")
 	config := fmt.Sprintf("models:\n  default: {provider: openai, model: scripted, baseURL: %q, apiKey: key}\n"+
 		"agents:\n  helper: {description: Helps}\n", m.URL())
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	db := pgtest.Fresh(t)
 	server := start(t, "serve", "--listen", "127.0.0.1:0", "--database-url", db.URL, "--config", file, "--workers", "0")
 	do := func(method, path, body string) *http.Response {
@@ -41,6 +43,7 @@ func TestDeltasOfAWorker(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		req.Header.Set("Content-Type", "application/json")
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
@@ -49,6 +52,7 @@ func TestDeltasOfAWorker(t *testing.T) {
 		t.Cleanup(func() { resp.Body.Close() })
 		return resp
 	}
+
 	started, err := io.ReadAll(do(http.MethodPost, "/api/v1/runs",
 		`{"executor":"agent","input":{"agent":"helper","request":"Help."}}`).Body)
 	if err != nil {
@@ -56,6 +60,7 @@ func TestDeltasOfAWorker(t *testing.T) {
 	}
 	_, id, _ := strings.Cut(string(started), `"planId":"`)
 	id, _, _ = strings.Cut(id, `"`)
+
 	events := do(http.MethodGet, "/api/v1/plans/"+id+"/events?deltas=true", "").Body
 	begin(t, "work", "--database-url", db.URL, "--config", file, "--workers", "1")
 	for e, err := range sse.Read(events, nil) {

@@ -35,6 +35,7 @@ func TestDemo(t *testing.T) {
 		if strings.Contains(out, "FAILED") {
 			t.Errorf("something failed:\n%s", out)
 		}
+
 		wantAll(t, out, ">>> The demo has killed the worker", "the answer begins again, attempt 2")
 		wantAll(t, out, "demo/actlog.yaml defines two agents", "In a browser, watch it on its page: http", "analyst:",
 			"   researcher:", "the answer begins again, attempt 2",
@@ -42,6 +43,7 @@ func TestDemo(t *testing.T) {
 			"report.md has it for the team.",
 			"analyst  COMPLETED", "/runs/plan-", "/api/executor/details/plan-", "/api/executor/agent-execution/step-",
 			" show plan-", " --server http", " runs --server http", " run analyst ", " --server http")
+
 		conn := connect(t, database, "")
 		if got := mustSQL(t, conn, "SELECT FROM actlog.run WHERE executor = 'agent' AND takeovers = 1"); got != n {
 			t.Errorf("%d runs were taken over, want %d", got, n)
@@ -50,6 +52,7 @@ func TestDemo(t *testing.T) {
 			t.Errorf("%d tool calls were made again", got)
 		}
 	}
+
 	if b, err := os.ReadFile(filepath.Join(dir, "demo", "shop", "report.md")); err != nil ||
 		!strings.Contains(string(b), "31 of 210") {
 		t.Errorf("%q, %v", b, err)
@@ -91,6 +94,7 @@ func TestDemoIsKilled(t *testing.T) {
 				}
 				pause()
 			}
+
 			worker := p.child(t, "--attached")
 			end(t, p, worker)
 			for alive(worker.Pid) {
@@ -114,6 +118,7 @@ func TestDemoWhosePortIsTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
+
 	dir := filepath.Join(t.TempDir(), "data")
 	code, stdout, stderr := actlog(t, "demo", "--listen", taken.Addr().String(), "--data-dir", dir)
 	if code != exitFailed || stdout != "" || !strings.HasPrefix(stderr, "actlog: listen on ") ||
@@ -132,6 +137,7 @@ func TestFolderThatCannotBeWritten(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, command := range []string{"serve", "demo"} {
 		code, _, stderr := actlog(t, command, "--listen", "127.0.0.1:0", "--otlp-listen", "off", "--data-dir",
 			filepath.Join(file, "data"))

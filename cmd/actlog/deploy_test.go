@@ -46,11 +46,13 @@ func passwords(t *testing.T, name string) types.Mapping {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	folder := t.TempDir()
 	path := filepath.Join(folder, "init")
 	if err := os.WriteFile(path, script, 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	made := types.Mapping{}
 	var before []byte
 	for range 2 { // the second run must change nothing
@@ -66,6 +68,7 @@ func passwords(t *testing.T, name string) types.Mapping {
 		}
 		before = env
 	}
+
 	if info, err := os.Stat(filepath.Join(folder, ".env")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
@@ -75,6 +78,7 @@ func passwords(t *testing.T, name string) types.Mapping {
 	if distinct := slices.Compact(slices.Sorted(maps.Values(made))); len(made) != 3 || len(distinct) != 3 {
 		t.Errorf("init wrote\n%s", before)
 	}
+
 	for secret := range made {
 		without := maps.Clone(made)
 		delete(without, secret)
@@ -95,6 +99,7 @@ func TestImagesByDigest(t *testing.T) {
 	builtHere := []string{"scratch", "actlog", "actlog-postgres"}
 	line := regexp.MustCompile(`(?m)^\s*(?:- )?(?:image|imageName|FROM):?\s+(?:--platform=\S+\s+)?["']?([^\s"']+)`)
 	found, digests := 0, map[string]string{}
+
 	for _, root := range []string{deployFolder, filepath.Join("..", "..", "docker-compose.yml")} {
 		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() {
@@ -112,6 +117,7 @@ func TestImagesByDigest(t *testing.T) {
 				if !pinnedImage.MatchString(m[1]) {
 					t.Errorf("%s: image %q has no version and digest", path, m[1])
 				}
+
 				tag, digest, _ := strings.Cut(m[1], "@")
 				if before := digests[tag]; before != "" && before != digest {
 					t.Errorf("%s: %s has two digests", path, tag)
@@ -124,6 +130,7 @@ func TestImagesByDigest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	if found < 7 {
 		t.Errorf("found only %d images", found)
 	}
@@ -138,6 +145,7 @@ func checkService(t *testing.T, s types.ServiceConfig) {
 	if s.MemLimit == 0 || s.Logging == nil || s.Logging.Options["max-size"] == "" || s.Logging.Options["max-file"] == "" {
 		t.Errorf("%s may use all memory, or fill the disk with its log: %d, %+v", s.Name, s.MemLimit, s.Logging)
 	}
+
 	for _, p := range s.Ports {
 		if ip := net.ParseIP(p.HostIP); ip == nil || !ip.IsLoopback() {
 			t.Errorf("%s: other machines can reach port %s", s.Name, p.Published)
@@ -164,8 +172,9 @@ func TestComposeStack(t *testing.T) {
 	if want := []string{"actlog", "grafana", "postgres", "report-login"}; !slices.Equal(project.ServiceNames(), want) {
 		t.Fatalf("services %v, want %v", project.ServiceNames(), want)
 	}
-	actlogService, grafana, postgres, login := project.Services["actlog"], project.Services["grafana"],
-		project.Services["postgres"], project.Services["report-login"]
+
+	actlogService, grafana := project.Services["actlog"], project.Services["grafana"]
+	postgres, login := project.Services["postgres"], project.Services["report-login"]
 	for name, s := range project.Services {
 		checkService(t, s)
 		if oneShot := name == "report-login"; oneShot != (s.HealthCheck == nil) {
@@ -178,6 +187,7 @@ func TestComposeStack(t *testing.T) {
 		*postgres.Environment["POSTGRES_PASSWORD"] != secrets["POSTGRES_PASSWORD"] {
 		t.Errorf("%+v", postgres)
 	}
+
 	u, err := url.Parse(*actlogService.Environment["ACTLOG_DATABASE_URL"])
 	if err != nil {
 		t.Fatal(err)
@@ -187,6 +197,7 @@ func TestComposeStack(t *testing.T) {
 		u.User.Username() != *postgres.Environment["POSTGRES_USER"] || u.Path != "/"+*postgres.Environment["POSTGRES_DB"] {
 		t.Errorf("actlog connects to %s", u)
 	}
+
 	for name, want := range map[string]string{
 		"PGHOST": u.Hostname(), "PGUSER": u.User.Username(), "PGPASSWORD": password, "PGDATABASE": u.Path[1:],
 	} {
@@ -216,6 +227,7 @@ func TestComposeStack(t *testing.T) {
 			t.Errorf("%q: %s", args, stderr)
 		}
 	}
+
 	// The commands in the header of the file are valid, too, for actlog or for the image of Postgres.
 	file, err := os.ReadFile(filepath.Join(deployFolder, "compose", "compose.yaml"))
 	if err != nil {
@@ -240,6 +252,7 @@ func TestComposeStack(t *testing.T) {
 			t.Errorf("%s: %s", m[0], stderr)
 		}
 	}
+
 	if want := map[string]int{"actlog": 2, "postgres": 2}; !maps.Equal(in, want) {
 		t.Errorf("commands of the header: %v, want %v", in, want)
 	}
@@ -253,6 +266,7 @@ func TestComposeStack(t *testing.T) {
 			t.Errorf("Dockerfile lacks %s", line)
 		}
 	}
+
 	module, err := os.ReadFile(filepath.Join(actlogService.Build.Context, "go.mod"))
 	if err != nil {
 		t.Fatal(err)
@@ -277,6 +291,7 @@ func TestComposeStack(t *testing.T) {
 			t.Errorf("Grafana has no variable %s", name[1])
 		}
 	}
+
 	home := *grafana.Environment["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
 	if _, err := os.Stat(filepath.Join(provisioning[filepath.Dir(home)], filepath.Base(home))); err != nil {
 		t.Error(err)
@@ -295,11 +310,13 @@ func TestGrafanaLogin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	settings := regexp.MustCompile(`(?m)^ALTER ROLE grafana SET .*`)
 	page := under(t, codeBlocks(t, "reporting.md", "sql"), "A login for reports", 2)[0]
 	if diff := cmp.Diff(settings.FindAllString(page, -1), settings.FindAllString(string(script), -1)); diff != "" {
 		t.Errorf("settings (-docs +login.sql):\n%s", diff)
 	}
+
 	databaseURL := docsServer(t)
 	if code, _, stderr := actlog(t, "migrate", "up", "--database-url", databaseURL); code != exitDone {
 		t.Fatal(stderr)
@@ -313,6 +330,7 @@ func TestGrafanaLogin(t *testing.T) {
 		if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
 			t.Fatalf("%v\n%s", err, out)
 		}
+
 		var kept string
 		if err := admin.QueryRow(t.Context(),
 			"SELECT rolpassword FROM pg_authid WHERE rolname = 'grafana'").Scan(&kept); err != nil {
@@ -323,6 +341,7 @@ func TestGrafanaLogin(t *testing.T) {
 		}
 		before = kept
 	}
+
 	conn := connect(t, databaseURL, "grafana")
 	mustSQL(t, conn, "SELECT * FROM plan") // a view of schema report
 	for sql, want := range map[string]string{
@@ -341,6 +360,7 @@ func TestReady(t *testing.T) {
 	handler := apitest.New(t, storetest.Open(t), apitest.Config{})
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
+
 	if code, stdout, stderr := actlog(t, "ready", "--server", server.URL); code != exitDone || stdout != "ready\n" {
 		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
 	}

@@ -23,6 +23,7 @@ func docsHouse(t *testing.T, page string, replace map[string]string, scenes ...s
 	t.Helper()
 	requireClients(t, "curl")
 	h := newHouse(t, "", scenes...)
+
 	text := codeBlocks(t, page, "yaml")[0].text
 	for from, to := range replace {
 		if !strings.Contains(text, from) {
@@ -30,6 +31,7 @@ func docsHouse(t *testing.T, page string, replace map[string]string, scenes ...s
 		}
 		text = strings.ReplaceAll(text, from, to)
 	}
+
 	made, err := os.ReadFile(h.config)
 	if err != nil {
 		t.Fatal(err)
@@ -83,6 +85,7 @@ func TestDocsPlan(t *testing.T) {
 	t.Parallel()
 	const bug = "package auth\n\n// Valid reports whether a token is valid.\nfunc Valid(token *string) bool {\n" +
 		"\t// BUG: null check missing\n\treturn *token != \"\"\n}\n"
+
 	commands, shown := under(t, codeBlocks(t, "plan.md", "sh"), "An example", 3),
 		under(t, codeBlocks(t, "plan.md", "json"), "An example", 2)
 	h, s := docsHouse(t, "plan.md", nil,
@@ -91,6 +94,7 @@ func TestDocsPlan(t *testing.T) {
 			Turns: []scriptmodel.Turn{calls("files-read_file", fields{"path": "src/auth/auth.go"}), says("It checks tokens.")},
 		},
 		scriptmodel.Scene{Name: "plan", Turns: []scriptmodel.Turn{{Content: "```json\n" + shown[0] + "```"}}})
+
 	if err := os.MkdirAll(filepath.Join(h.dir, "src", "auth"), 0o750); err != nil {
 		t.Fatal(err)
 	}
@@ -107,6 +111,7 @@ func TestDocsPlan(t *testing.T) {
 			ReasoningLog []fields `json:"reasoning_log"`
 		}
 	}
+
 	ended := answer[run](t, s, commands[1])
 	// the sandbox of its tests has a cache of its own, which is empty: Go builds all
 	storetest.Until(t, "the task has ended", func() bool {
@@ -116,6 +121,7 @@ func TestDocsPlan(t *testing.T) {
 	if ended.State != "COMPLETED" || len(ended.Result.Operations) != 4 || len(ended.Result.ReasoningLog) != 11 {
 		t.Fatalf("%+v", ended)
 	}
+
 	wantShown(t, shown[1], answer[struct{ Result fields }](t, s, commands[2], "PLAN="+ended.PlanID).Result)
 	changed, err := os.ReadFile(filepath.Join(h.dir, "src", "auth", "auth.go"))
 	if err != nil || string(changed) != strings.Replace(bug, "return *token", "return token != nil && *token", 1) {
@@ -135,6 +141,7 @@ func TestDocsPlan(t *testing.T) {
 	if r := answer[run](t, s, templates[1]); r.PlanID == "" {
 		t.Errorf("%+v", r)
 	}
+
 	h.write(t, "src/auth/auth.go", bug)
 	if code, stdout, stderr := actlog(
 		t, "run", "--plan", "Fix the bug in auth module", "--server", s.url,
@@ -156,6 +163,7 @@ func TestDocsWorkflow(t *testing.T) {
 		func(_ context.Context, _ *sdk.CallToolRequest, in query) (*sdk.CallToolResult, any, error) {
 			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: in.Query + ": 2,469 m"}}}, nil, nil
 		})
+
 	scene := func(name, system string, turns ...scriptmodel.Turn) scriptmodel.Scene {
 		return scriptmodel.Scene{Name: name, Match: scriptmodel.Match{System: system}, Turns: turns}
 	}
@@ -164,12 +172,14 @@ func TestDocsWorkflow(t *testing.T) {
 			scriptmodel.Turn{Content: "2,469 m."}, scriptmodel.Turn{Content: "2,452 m."}),
 		scene("writer", "You write", scriptmodel.Turn{Content: "The highest mountain of Norway is 2,469 m high."}),
 		scene("critic", "You rate", scriptmodel.Turn{Content: `{"score": 7, "why": "It is short."}`}))
+
 	commands, shown := under(t, codeBlocks(t, "workflow.md", "sh"), "An example", 6),
 		under(t, codeBlocks(t, "workflow.md", "json"), "An example", 3)
 	for i, want := range []string{1: shown[0], 3: shown[1], 4: shown[2]} {
 		if want == "" {
 			continue
 		}
+
 		got := answer[fields](t, s, commands[i])
 		if steps, ok := got["step_results"].([]any); ok {
 			for _, step := range steps {
@@ -185,6 +195,7 @@ func TestDocsWorkflow(t *testing.T) {
 			}
 		}
 	}
+
 	if r := answer[struct {
 		State  string
 		Result struct {
@@ -204,6 +215,7 @@ func streamed(t *testing.T, stream string) (text, others string) {
 			Type string
 			Data struct{ Text string }
 		}
+
 		data, ok := strings.CutPrefix(line, "data: ")
 		if !ok {
 			continue

@@ -36,6 +36,7 @@ func newScreen(width, height int) *screen {
 func (s *screen) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	text := []rune(s.rest + string(p))
 	s.rest = ""
 	for i := 0; i < len(text); i++ {
@@ -112,10 +113,12 @@ func (s *screen) put(r rune) {
 			s.column = s.width - n
 		}
 	}
+
 	row := s.rows[s.row]
 	for len(row) < s.column+n {
 		row = append(row, " ")
 	}
+
 	row[s.column] = string(r)
 	for i := range n - 1 {
 		row[s.column+1+i] = ""
@@ -128,6 +131,7 @@ func (s *screen) put(r rune) {
 func (s *screen) resize(width, height int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	var rows [][]string
 	for _, row := range s.rows[:s.row] {
 		for len(row) > width {
@@ -136,7 +140,8 @@ func (s *screen) resize(width, height int) {
 		rows = append(rows, row)
 	}
 	s.rows, s.row = append(rows, nil), len(rows)
-	s.width, s.height, s.column = width, height, 0
+	s.width, s.height = width, height
+	s.column = 0
 }
 
 // String returns what is on the screen, without the blank lines at its end.
@@ -173,6 +178,7 @@ func onTerminal(t *testing.T, width, height int, args ...string) (cmd *exec.Cmd,
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	shown = newScreen(width, height)
 	var read sync.WaitGroup
 	read.Go(func() {
@@ -185,6 +191,7 @@ func onTerminal(t *testing.T, width, height int, args ...string) (cmd *exec.Cmd,
 			}
 		}
 	})
+
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		read.Wait()
@@ -207,6 +214,7 @@ func TestTailInATerminal(t *testing.T) {
 		&record.AgentExecution{
 			RootPlanID: "p", PlanID: "p", StepID: "s", AgentName: new("reader"), State: new(record.Running),
 		}, figures(0))...)
+
 	cmd, tty, shown := onTerminal(t, 43, 10, "tail", "p", "--server", url)
 	const line = "p  RUNNING  1 model call, 2,000 → 200 tokens"
 	if got := shown.await(t, "reader"); !strings.HasPrefix(got, "p  RUNNING  1 model call, 2,000 → 200 toke…\n") {
@@ -217,12 +225,14 @@ func TestTailInATerminal(t *testing.T) {
 		if err := pty.Setsize(tty, &pty.Winsize{Cols: uint16(width), Rows: 10}); err != nil {
 			t.Fatal(err)
 		}
+
 		want := fit(line, width)
 		got := shown.await(t, want+"\n")
 		if strings.Count(got, "RUNNING") > 3 || strings.Count(got, "Work") != 1 {
 			t.Errorf("an old frame is left at %d columns:\n%s", width, got)
 		}
 	}
+
 	storetest.Write(t, s, figures(1))
 	shown.await(t, "2 model calls")
 	storetest.Write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Failed)})
@@ -279,6 +289,7 @@ func TestDrawingIsSafe(t *testing.T) {
 		AgentExecutionSequence:  []*stepView{{StepID: hostile, AgentName: hostile, ErrorMessage: hostile}},
 		SubPlanExecutionRecords: []*planView{{Title: hostile, ParentActToolCall: &toolCallView{Name: hostile}}},
 	}, true)
+
 	drawn := strings.TrimSuffix(strings.TrimPrefix(out.String(), "\x1b[?7l"), "\x1b[?7h")
 	if i := strings.IndexFunc(drawn, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); i >= 0 {
 		t.Errorf("%q", drawn[i:])
@@ -295,6 +306,7 @@ func TestInterruptedTerminal(t *testing.T) {
 	t.Parallel()
 	url, s := serve(t, apitest.Config{}, nil)
 	storetest.Write(t, s, runningPlan("p")...)
+
 	cmd, tty, shown := onTerminal(t, 80, 24, "tail", "p", "--server", url)
 	shown.await(t, "RUNNING")
 	if _, err := tty.WriteString("\x03"); err != nil {

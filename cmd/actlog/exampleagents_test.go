@@ -57,6 +57,7 @@ func TestExampleAgents(t *testing.T) {
 		"DOCKER_SOCKET=" + fakeDaemon(t), "PATH=" + python + string(os.PathListSeparator) + os.Getenv("PATH"),
 		"XDG_CACHE_HOME=" + t.TempDir(),
 	}
+
 	server := beginWith(t, os.Args[0], env, "serve", "--listen", "127.0.0.1:0", "--database-url", pgtest.Fresh(t).URL,
 		"--config", exampleAgents, "--workers", "2")
 	server.served(t)
@@ -127,12 +128,14 @@ func (p person) ask(method, path string, body any, want int) (r personRun) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
+
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	defer resp.Body.Close()
+
 	b, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != want {
 		p.t.Fatalf("%s %s: %d %s %v", method, path, resp.StatusCode, b, err)
@@ -166,6 +169,7 @@ func (p person) plays(executor string, input fields, decisions ...answered) pers
 			p.decides(r, decisions[0])
 			decisions = decisions[1:]
 		}
+
 		if err := pg.Pause(p.t.Context(), 20*time.Millisecond); err != nil {
 			p.t.Fatal(err)
 		}
@@ -179,6 +183,7 @@ func (p person) decides(r personRun, a answered) {
 	if wait.Preview != nil {
 		seen = wait.Preview.Text
 	}
+
 	for _, want := range a.sees {
 		if !strings.Contains(seen, want) {
 			p.t.Errorf("the person does not see %q in:\n%s", want, seen)
@@ -242,6 +247,7 @@ func taskScenes(t *testing.T) (scenes []scriptmodel.Scene) {
 		for _, o := range one.operations {
 			steps = append(steps, fields{"tool": o.tool, "operation": o.operation, "params": o.params})
 		}
+
 		b, err := json.Marshal(fields{"reasoning": "Look, then act, then look again.", "steps": steps})
 		if err != nil {
 			t.Fatal(err)
@@ -258,6 +264,7 @@ func (p person) does(asked string, decisions ...answered) {
 	p.t.Helper()
 	one := tasks[asked]
 	r := p.plays("plan", fields{"task": asked, "role": one.role}, decisions...)
+
 	var got struct {
 		Success    bool
 		Operations []struct {
@@ -265,6 +272,7 @@ func (p person) does(asked string, decisions ...answered) {
 			Success           bool
 		}
 	}
+
 	if err := json.Unmarshal(r.Result, &got); err != nil || !got.Success || len(got.Operations) != len(one.operations) {
 		p.t.Fatalf("%s %v", r.Result, err)
 	}
@@ -323,11 +331,13 @@ func fakeDaemon(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
+
 	socket := filepath.Join(dir, "s")
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "unix", socket)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	web := strings.Repeat("a", 64)
 	answers := map[string]string{
 		"/containers/json": `[{"Id": "` + web +
@@ -337,6 +347,7 @@ func fakeDaemon(t *testing.T) string {
 			`", "Name": "/shop-web", "State": {"Status": "running"}, "Config": {"Image": "shop:1"}}`,
 		"/containers/" + web + "/logs": "\x01\x00\x00\x00\x00\x00\x00\x0fserved in 2 ms\n",
 	}
+
 	s := &http.Server{ReadHeaderTimeout: time.Minute,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			answer, ok := answers[r.URL.Path]
@@ -360,6 +371,7 @@ func shopLogin(t *testing.T, db *pgtest.DB) string {
 		statements = append(statements, "DO $$ BEGIN CREATE ROLE "+role+"; EXCEPTION WHEN duplicate_object OR "+
 			"unique_violation THEN NULL; END $$")
 	}
+
 	statements = append(statements,
 		"CREATE TABLE item (id int PRIMARY KEY, name text NOT NULL, price int NOT NULL)",
 		"INSERT INTO item VALUES (1, 'lamp', 20), (2, 'rug', 90)",
@@ -371,6 +383,7 @@ func shopLogin(t *testing.T, db *pgtest.DB) string {
 			t.Fatalf("%s: %v", sql, err)
 		}
 	}
+
 	t.Cleanup(func() {
 		for _, sql := range []string{"DROP ROLE " + login, "DROP OWNED BY shop_reader, shop_writer"} {
 			if _, err := db.Pool.Exec(context.Background(), sql); err != nil {
@@ -378,6 +391,7 @@ func shopLogin(t *testing.T, db *pgtest.DB) string {
 			}
 		}
 	})
+
 	u, err := url.Parse(db.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -472,6 +486,7 @@ func refactoringScenes(t *testing.T) []scriptmodel.Scene {
 		{"RAG_SEARCH", "Find the sums"}, {"CODE_ANALYSIS", "Measure what is there twice"},
 		{"REFACTORING", "Put it in one place"}, {"GIT", "Commit the change"},
 	}
+
 	var steps []fields
 	for i, each := range actions {
 		steps = append(steps, fields{
@@ -483,6 +498,7 @@ func refactoringScenes(t *testing.T) []scriptmodel.Scene {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	scene := func(action string, turns ...scriptmodel.Turn) scriptmodel.Scene {
 		return scriptmodel.Scene{Name: action, Match: scriptmodel.Match{User: "Your step: " + action + "\n"}, Turns: turns}
 	}
@@ -498,6 +514,7 @@ func refactoringScenes(t *testing.T) []scriptmodel.Scene {
 		}
 		return patch(shown[1]), nil
 	}}
+
 	return []scriptmodel.Scene{
 		{Name: "plan", Match: scriptmodel.Match{System: "Plan how"}, Turns: []scriptmodel.Turn{{Content: string(plan)}}},
 		{Name: "answer", Match: scriptmodel.Match{System: "They have worked"},
@@ -542,6 +559,7 @@ func playRefactoring(p person, dir string) {
 	if !strings.Contains(string(r.Result), "The sum is in one place.") {
 		p.t.Errorf("%s", r.Result)
 	}
+
 	want := "Actlog: Sum up in one place\n\ncart/cart.go\ninvoice/invoice.go\nprice/price.go\n"
 	if log := git(p.t, dir, "log", "-1", "--format=%an: %s", "--name-only"); log != want {
 		p.t.Errorf("%q", log)

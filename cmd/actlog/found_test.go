@@ -22,12 +22,14 @@ func TestShowSearch(t *testing.T) {
 			Result: new("a\nneedle\x1b[31m in"), State: new(record.Completed),
 		})
 	}
+
 	storetest.Write(t, s, changes...)
 	out := must(t, "show", "p", "--search", "needle", "--server", url)
 	if !strings.HasPrefix(out, "The Needle  COMPLETED\n  at plan:p\n  title: The Needle\nfetch  COMPLETED\n"+
 		"  at call:s/0/t\n  result: a needle[31m in\n") || strings.Count(out, "result: ") != 600 {
 		t.Errorf("%.300s", out)
 	}
+
 	if out := must(t, "show", "p", "--search", "absent", "--server", url); out != "" {
 		t.Errorf("%s", out)
 	}

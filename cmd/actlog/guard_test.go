@@ -41,6 +41,7 @@ func send(t *testing.T, client *http.Client, address, form string, header ...str
 		method, body = http.MethodPost, strings.NewReader(form)
 		header = append(header, "Content-Type", "application/x-www-form-urlencoded")
 	}
+
 	r, err := http.NewRequestWithContext(t.Context(), method, address, body)
 	if err != nil {
 		t.Fatal(err)
@@ -50,6 +51,7 @@ func send(t *testing.T, client *http.Client, address, form string, header ...str
 			r.Host = header[i+1]
 		}
 	}
+
 	resp, err := client.Do(r)
 	if err != nil {
 		t.Fatal(err)
@@ -75,6 +77,7 @@ func TestInsecureServersCheckHosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	client := browser(t)
 	for host, want := range map[string]int{
 		"evil.example": 403, "evil.example:8420": 403, "10.0.0.1.nip.io": 403, "actlog.example": 200, "actlog:8420": 200,
@@ -89,6 +92,7 @@ func TestInsecureServersCheckHosts(t *testing.T) {
 			"/v1/traces", "x=y", "Host", host).StatusCode; got == http.StatusForbidden != (want == 403) {
 			t.Errorf("OTLP at %s: %d", host, got)
 		}
+
 		conn, err := grpc.NewClient(local(overGRPC), grpc.WithTransportCredentials(insecure.NewCredentials()),
 			grpc.WithAuthority(host))
 		if err != nil {
@@ -118,8 +122,10 @@ func TestInsecureServersCheckHosts(t *testing.T) {
 // was gone. A server whose file lacks a new key leaves the sessions that others have begun with it.
 func TestSessionsOfKeysInFiles(t *testing.T) {
 	t.Parallel()
-	dir, database, client := t.TempDir(), pgtest.Empty(t).URL, browser(t)
+	dir, database := t.TempDir(), pgtest.Empty(t).URL
+	client := browser(t)
 	file, stale := filepath.Join(dir, "keys"), filepath.Join(dir, "stale")
+
 	newKey := func(name string) string {
 		_, stdout, _ := actlog(t, "key", name, "--scopes", "read", "--file", file)
 		return strings.TrimSpace(stdout)
@@ -136,6 +142,7 @@ func TestSessionsOfKeysInFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	serve := func(keys string) *program {
 		return start(t, "serve", "--listen", "127.0.0.1:0", "--otlp-listen", "off", "--database-url", database, "--api-keys",
 			keys)
@@ -171,6 +178,7 @@ func TestSessionsOfKeysInFiles(t *testing.T) {
 	onlyFirst := read(file)
 	write(stale, onlyFirst)
 	a, b := serve(file), serve(stale)
+
 	second := newKey("second")
 	both := read(file)
 	reload(a)
@@ -178,6 +186,7 @@ func TestSessionsOfKeysInFiles(t *testing.T) {
 	want("the new key", a, session, 200)
 	reload(b)
 	want("after a server without it has read its file again", a, session, 200)
+
 	b.terminate(t)
 	b = serve(stale)
 	want("after a server without it has started", a, session, 200)
@@ -200,6 +209,7 @@ func TestSessionsOfKeysInFiles(t *testing.T) {
 	write(file, onlyFirst)
 	a = serve(file)
 	a.terminate(t)
+
 	write(file, both)
 	a = serve(file)
 	want("its key was removed while the server was stopped", a, session, 401)
@@ -212,6 +222,7 @@ func TestSessionsOfKeysInFiles(t *testing.T) {
 	if err := errors.Join(os.Chtimes(stale, time.Time{}, time.Now().Add(-time.Hour)), os.Rename(stale, file)); err != nil {
 		t.Fatal(err)
 	}
+
 	a = serve(file)
 	a.terminate(t)
 	write(file, both)
@@ -230,6 +241,7 @@ func TestIdleConnectionsOfAServer(t *testing.T) {
 	p := start(t, "serve", "--listen", "127.0.0.1:0", "--otlp-listen", "127.0.0.1:0", "--otlp-grpc-listen", "127.0.0.1:0",
 		"--max-connections", "10", "--database-url", pgtest.Empty(t).URL, "--api-keys", file)
 	overHTTP, overGRPC := p.doors(t)
+
 	for _, address := range []string{p.url, overHTTP, overGRPC} {
 		for range 100 {
 			conn, err := net.Dial("tcp", strings.TrimPrefix(address, "http://"))
@@ -239,6 +251,7 @@ func TestIdleConnectionsOfAServer(t *testing.T) {
 			t.Cleanup(func() { _ = conn.Close() })
 		}
 	}
+
 	client := browser(t)
 	for range 20 {
 		fresh := browser(t)
@@ -251,6 +264,7 @@ func TestIdleConnectionsOfAServer(t *testing.T) {
 		"/v1/traces", "x=y", "X-Api-Key", key).StatusCode; got != http.StatusUnsupportedMediaType {
 		t.Errorf("%d", got)
 	}
+
 	conn, err := grpc.NewClient(overGRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)

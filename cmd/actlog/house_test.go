@@ -24,6 +24,7 @@ func newHouse(t *testing.T, agents string, scenes ...scriptmodel.Scene) *house {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { m.Close() })
+
 	h := &house{dir: t.TempDir(), database: pgtest.Fresh(t).URL}
 	h.config = filepath.Join(h.dir, "actlog.yaml")
 	h.write(t, "actlog.yaml", fmt.Sprintf("models:\n  default: {provider: openai, model: scripted, baseURL: %q, "+

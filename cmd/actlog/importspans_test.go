@@ -22,6 +22,7 @@ func TestImportSpansOfJavaScript(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	spans := strings.Split(strings.TrimSpace(string(file)), "\n")
 	reversed := slices.Clone(spans)
 	slices.Reverse(reversed)
@@ -30,21 +31,25 @@ func TestImportSpansOfJavaScript(t *testing.T) {
 	const native = `{"kind":"plan","rootPlanId":"p-1","currentPlanId":"p-1","name":"native","state":"COMPLETED"}`
 	export := string(asJSON(t, agentRun(7, 1, 0)))
 	const metric = `{"type":"metric","descriptor":{"name":"gen_ai.client.token.usage"},"resource":{"attributes":{}}}`
+
 	// Another version of the SDK, with other names.
 	second := `{"resource":{"_rawAttributes":[["service.name","copilot"]]},"instrumentationLibrary":{"name":"x"},"_spanContext":{"traceId":"` + plan + `","spanId":"00000000000000aa","traceFlags":1},` +
 		`"parentSpanContext":{"traceId":"` + plan +
 		`","spanId":"b980610cfaa9d05a","isRemote":false},"name":"execute_tool look","kind":0,"startTime":[1795600001,600000000],"endTime":[1795600001,700000000],` +
 		`"attributes":{"gen_ai.operation.name":"execute_tool","gen_ai.tool.name":"look","gen_ai.tool.call.arguments":{"paths":["a","b"]}},"status":{"code":2,"message":"no such file"},"events":[{"name":"exception","time":[1795600001,650000000],"attributes":{"exception.type":"ENOENT"}}],"links":[]}`
+
 	var zipped, packed bytes.Buffer
 	gz := gzip.NewWriter(&zipped)
 	_, _ = gz.Write(file)
 	_ = gz.Close()
+
 	zs, err := zstd.NewWriter(&packed)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, _ = zs.Write(file)
 	_ = zs.Close()
+
 	for name, c := range map[string]struct {
 		content  []byte
 		records  int64
@@ -88,6 +93,7 @@ func TestImportSpansOfJavaScript(t *testing.T) {
 				!strings.Contains(stderr, c.stderr) {
 				t.Fatalf("exit code %d, %+v: %s", code, got, stderr)
 			}
+
 			out := must(t, "show", plan, "--json", "--server", url)
 			for _, want := range append(c.want, `"cp-1"`, "gpt-5-mini", "COMPLETED", `"inputTokens": 100`, `"outputTokens": 5`) {
 				if !strings.Contains(out, want) && !strings.Contains(out, strings.ReplaceAll(want, ": ", ":")) {

@@ -35,6 +35,7 @@ func TestInterrupted(t *testing.T) {
 		})
 	})
 	storetest.Write(t, s, runningPlan("p")...)
+
 	for _, tt := range []struct {
 		name string
 		args []string
@@ -55,6 +56,7 @@ func TestInterrupted(t *testing.T) {
 			for len(asked) > 0 { // by the command before, which asks several times
 				<-asked
 			}
+
 			out := new(watched)
 			cmd := exec.CommandContext(t.Context(), os.Args[0], tt.args...)
 			cmd.Env = append(os.Environ(), beMain+"=1")
@@ -63,6 +65,7 @@ func TestInterrupted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
@@ -73,6 +76,7 @@ func TestInterrupted(t *testing.T) {
 			if err := cmd.Process.Signal(signal); err != nil {
 				t.Fatal(err)
 			}
+
 			_ = cmd.Wait()
 			_ = stdin.Close()
 			if got := cmd.ProcessState.ExitCode(); got != code || !strings.Contains(out.String(), "stopped by SIG") &&
@@ -98,6 +102,7 @@ func TestInterruptedPsql(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+
 		if err := p.cmd.Process.Signal(signal); err != nil {
 			t.Fatal(err)
 		}
@@ -122,6 +127,7 @@ func TestStoppedServer(t *testing.T) {
 		if code != exitFailed || !strings.Contains(stderr, "name another address with --listen") {
 			t.Errorf("exit code %d: %s", code, stderr)
 		}
+
 		if err := p.cmd.Process.Signal(signal); err != nil {
 			t.Fatal(err)
 		}
@@ -129,11 +135,13 @@ func TestStoppedServer(t *testing.T) {
 			t.Errorf("%v: %v\n%s", signal, err, p.stderr)
 		}
 	}
+
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
+
 	for _, flag := range []string{"--otlp-listen", "--otlp-grpc-listen"} {
 		code, _, stderr := actlog(t, "serve", "--listen", "127.0.0.1:0", flag, l.Addr().String())
 		if code != exitFailed || !strings.Contains(stderr, "name another address with "+flag) {
@@ -150,6 +158,7 @@ func TestInterruptible(t *testing.T) {
 	ctx, stop := context.WithCancelCause(t.Context())
 	r := interruptible(ctx, never)
 	defer r.Close()
+
 	stop(interruption{syscall.SIGINT})
 	if _, err := r.Read(make([]byte, 1)); err == nil || err.Error() != "stopped by SIGINT" {
 		t.Errorf("%v", err)

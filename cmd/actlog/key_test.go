@@ -23,10 +23,12 @@ func TestKey(t *testing.T) {
 		!regexp.MustCompile(`^ci:[0-9a-f]{64}:write,read\n$`).MatchString(stderr) {
 		t.Errorf("%d %q %q", code, stdout, stderr)
 	}
+
 	file := filepath.Join(t.TempDir(), "keys")
 	if err := os.WriteFile(file, []byte("# ours"), 0o600); err != nil { // without a line break at the end
 		t.Fatal(err)
 	}
+
 	for _, name := range []string{"a", "b"} {
 		code, stdout, stderr := actlog(t, "key", name, "--scopes", "read,admin", "--file", file)
 		if code != exitDone || !secret.MatchString(stdout) || strings.Contains(stderr, "actlog_") ||
@@ -37,11 +39,13 @@ func TestKey(t *testing.T) {
 	if keys, err := (&guardFlags{APIKeys: file}).keys(); err != nil || keys.Len() != 2 {
 		t.Errorf("%v, %v", keys, err)
 	}
+
 	made := filepath.Join(t.TempDir(), "new")
 	actlog(t, "key", "a", "--file", made)
 	if info, err := os.Stat(made); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
+
 	for _, bad := range [][]string{{"key"}, {"key", "a:b"}, {"key", "a", "--scopes", "all"}} {
 		if code, stdout, _ := actlog(t, bad...); code != exitUsage || strings.HasPrefix(stdout, "actlog_") {
 			t.Errorf("%q: exit code %d, %q", bad, code, stdout)
@@ -56,6 +60,7 @@ func status(t *testing.T, client *http.Client, url, key string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	req.Header.Set("Authorization", "Bearer "+key)
 	resp, err := client.Do(req)
 	if err != nil {
@@ -76,12 +81,14 @@ func TestServeWithKeys(t *testing.T) {
 		_, stdout, _ := actlog(t, "key", "ops", "--file", file)
 		return strings.TrimSpace(stdout)
 	}
+
 	first := newKey()
 	db := pgtest.Empty(t).URL
 	if code, _, stderr := actlog(t, "serve", "--listen", "0.0.0.0:0", "--database-url", db, "--api-keys",
 		file+"-none"); code != exitFailed || !strings.Contains(stderr, "keys-none") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
+
 	p := start(t, "serve", "--listen", "0.0.0.0:0", "--database-url", db, "--api-keys", file, "--drain-delay", "1h")
 	url := strings.Replace(p.url, "[::]", "127.0.0.1", 1)
 	if got := [3]int{
@@ -90,6 +97,7 @@ func TestServeWithKeys(t *testing.T) {
 	}; got != [3]int{401, 200, 200} {
 		t.Errorf("without a key, with one, readyz: %v", got)
 	}
+
 	if code, _, stderr := actlog(t, "show", "plan-1", "--server", url); code != exitFailed ||
 		!strings.Contains(stderr, "ACTLOG_API_KEY") {
 		t.Errorf("exit code %d: %s", code, stderr)
@@ -98,6 +106,7 @@ func TestServeWithKeys(t *testing.T) {
 		!strings.Contains(stderr, "not on record") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
+
 	hup := func() {
 		t.Helper()
 		if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
@@ -109,6 +118,7 @@ func TestServeWithKeys(t *testing.T) {
 	for status(t, client, url+"/api/v1/plans", second) != http.StatusOK {
 		pause()
 	}
+
 	good, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -116,6 +126,7 @@ func TestServeWithKeys(t *testing.T) {
 	if err := os.WriteFile(file, append(good, "oops"...), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	hup()
 	for !strings.Contains(p.stderr.String(), "line 3") {
 		pause()
@@ -125,6 +136,7 @@ func TestServeWithKeys(t *testing.T) {
 			t.Errorf("after an invalid file: %d", got)
 		}
 	}
+
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -134,6 +146,7 @@ func TestServeWithKeys(t *testing.T) {
 	if got := status(t, client, url+"/api/v1/plans", first); got != http.StatusOK {
 		t.Errorf("during --drain-delay: %d", got)
 	}
+
 	for _, secret := range []string{first, second, first[7:]} {
 		if strings.Contains(p.stderr.String(), secret) {
 			t.Error("the log contains a key")
@@ -149,6 +162,7 @@ func TestKeysAreReadAgain(t *testing.T) {
 	t.Cleanup(client.CloseIdleConnections)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "keys")
+
 	newKey := func(to string) string {
 		_, stdout, _ := actlog(t, "key", filepath.Base(to), "--scopes", "read", "--file", filepath.Join(dir, to))
 		return strings.TrimSpace(stdout)
@@ -219,6 +233,7 @@ func TestKeysThatChangeWhileTheServerWaits(t *testing.T) {
 	storetest.Until(t, "the server waits", func() bool {
 		return strings.Contains(p.stderr.String(), "waiting for the database")
 	})
+
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
@@ -242,6 +257,7 @@ func TestVersion(t *testing.T) {
 	if code != exitDone || command != flag || !strings.HasPrefix(command, "actlog ") {
 		t.Errorf("exit code %d: %q, the flag prints %q", code, command, flag)
 	}
+
 	_, text, _ := actlog(t, "version", "--json")
 	var v struct{ Version, Go, OS, Arch string }
 	if err := json.Unmarshal([]byte(text), &v); err != nil || v.Go == "" || v.OS == "" || v.Arch == "" ||

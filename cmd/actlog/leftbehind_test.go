@@ -26,6 +26,7 @@ func TestShowLeftBehind(t *testing.T) {
 			},
 		)
 	}
+
 	for root, want := range map[string]string{"ended": "LEFT_BEHIND", "live": "RUNNING"} {
 		tree := must(t, "show", root, "--server", url)
 		for _, row := range []string{"clerk  ", "Sub  "} {
@@ -33,6 +34,7 @@ func TestShowLeftBehind(t *testing.T) {
 				t.Errorf("no %q in\n%s", row+want, tree)
 			}
 		}
+
 		step := must(t, "show", root, "--step", root+"-s", "--server", url)
 		if n := strings.Count(step, want); n != 3 || want != "RUNNING" && strings.Contains(step, "RUNNING") {
 			t.Errorf("the step, its cycle and its call are %s %d times in\n%s", want, n, step)

@@ -19,6 +19,7 @@ func TestLinks(t *testing.T) {
 	if len(pages) < 15 {
 		t.Fatalf("only %d pages", len(pages))
 	}
+
 	links := 0
 	for path, p := range pages {
 		for _, target := range p.links {
@@ -28,6 +29,7 @@ func TestLinks(t *testing.T) {
 			}
 		}
 	}
+
 	if links < 200 {
 		t.Errorf("only %d links", links)
 	}
@@ -41,11 +43,13 @@ func TestLinksAreFollowed(t *testing.T) {
 		"[a](#one-two-three) [b](#no) [c](b.md#x) [d](b.md#y-1 \"title\") [e](c.md) [f](https://example.com/#no)\n" +
 		"[g]: b.md#z\n" +
 		"```\n[h](no.md)\n```\n`[i](no.md)` <img src=\"no.svg\">\n[k\nl](no2.md)\n"
+
 	for name, text := range map[string]string{"a.md": text, "b.md": "## X\n### Y\n## y\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	pages, wrong := markdownPages(t, dir), []string{}
 	a := filepath.Join(dir, "a.md")
 	for _, target := range pages[a].links {
@@ -89,6 +93,7 @@ func markdownPages(t *testing.T, root string) map[string]markdownPage {
 		case entry.IsDir() || filepath.Ext(name) != ".md":
 			return nil
 		}
+
 		raw, err := os.ReadFile(path)
 		if err != nil {
 			return err
@@ -114,9 +119,11 @@ func readMarkdown(text string) markdownPage {
 		}
 		times[slug]++
 	}
+
 	for _, m := range anchor.FindAllStringSubmatch(text, -1) {
 		p.anchors[m[1]] = true
 	}
+
 	text = inlineCode.ReplaceAllString(text, "")
 	for _, kind := range []*regexp.Regexp{inlineLink, sourceLink, namedLink} {
 		for _, m := range kind.FindAllStringSubmatch(text, -1) {
@@ -149,6 +156,7 @@ func follow(pages map[string]markdownPage, from, target string) string {
 	if u.IsAbs() {
 		return ""
 	}
+
 	path := from
 	if u.Path != "" {
 		path = filepath.Join(filepath.Dir(from), filepath.FromSlash(u.Path))
@@ -156,6 +164,7 @@ func follow(pages map[string]markdownPage, from, target string) string {
 			return "there is no such file"
 		}
 	}
+
 	page, ok := pages[path]
 	if u.Fragment != "" && ok && !page.anchors[u.Fragment] {
 		return "the page has no such heading"

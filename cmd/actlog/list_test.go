@@ -25,6 +25,7 @@ import (
 func TestListFilters(t *testing.T) {
 	t.Parallel()
 	url, s := serve(t, apitest.Config{}, nil)
+
 	storetest.Write(t, s,
 		&record.Plan{
 			RootPlanID: "a", CurrentPlanID: "a", Name: new("nightly"), Project: new("shop"), UserID: new("ada"),
@@ -38,6 +39,7 @@ func TestListFilters(t *testing.T) {
 			RootPlanID: "b", CurrentPlanID: "b", Name: new("daily"), Project: new("bank"), UserID: new("bob"),
 			ConversationID: new("c-2"), Tags: []string{"z"}, State: new(record.Completed), StartTime: at(10_000_000),
 		})
+
 	flags := map[string][]string{ // a member of the API's query: the flag and its value
 		"state": {"--state", "FAILED"}, "name": {"--name", "nightly"}, "project": {"--project", "shop"},
 		"userId":         {"--user", "ada"},
@@ -58,6 +60,7 @@ func TestListFilters(t *testing.T) {
 			t.Errorf("%q:\n%s", flag, out)
 		}
 	}
+
 	for _, name := range listFilters(t) {
 		if flags[name] == nil {
 			t.Errorf("the API has the filter %s, and list has none", name)
@@ -78,6 +81,7 @@ func TestListIsIncompleteIfAPageIs(t *testing.T) {
 			_, _ = io.WriteString(w, `{"items":[{"rootPlanId":"a"}],"nextCursor":null,"incomplete":`+pages[1]+`}`)
 		}))
 		t.Cleanup(server.Close)
+
 		code, _, stderr := actlog(t, "list", "--q", "weather", "--server", server.URL)
 		if said := strings.Contains(stderr, "some may be missing"); code != exitDone ||
 			said != slices.Contains(pages, "true") {
@@ -93,6 +97,7 @@ func listFilters(t *testing.T) (names []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var spec struct {
 		Paths map[string]struct {
 			Get struct{ Parameters []struct{ Name string } }
@@ -101,6 +106,7 @@ func listFilters(t *testing.T) (names []string) {
 	if err := yaml.Unmarshal(raw, &spec); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, p := range spec.Paths["/api/v1/plans"].Get.Parameters {
 		if p.Name != "" { // pages are references
 			names = append(names, p.Name)
@@ -119,9 +125,11 @@ func TestListSilence(t *testing.T) {
 	url, s := serve(t, apitest.Config{}, nil)
 	ago := func(d time.Duration) *time.Time { return new(time.Now().Add(-d)) }
 	running := func(id string, p record.Plan) *record.Plan {
-		p.RootPlanID, p.CurrentPlanID, p.State = id, id, new(record.Running)
+		p.RootPlanID, p.CurrentPlanID = id, id
+		p.State = new(record.Running)
 		return &p
 	}
+
 	storetest.Write(t, s,
 		running("heartbeat", record.Plan{StartTime: ago(9 * time.Hour), LastSeenAt: ago(3*time.Hour + 30*time.Second)}),
 		running("start", record.Plan{StartTime: ago(4*time.Hour + 30*time.Second)}),
@@ -159,6 +167,7 @@ func TestListSilence(t *testing.T) {
 			EndTime: ago(8 * time.Hour),
 		},
 	)
+
 	table := must(t, "list", "--server", url)
 	for id, want := range map[string]string{
 		"heartbeat": "3h", "start": "4h", "cycle": "5h", "tool": "6h", "sub-plan": "7h", "wait": "8h", "answer": "9h",
@@ -169,6 +178,7 @@ func TestListSilence(t *testing.T) {
 		if cells := regexp.MustCompile(` {2,}`).Split(row, -1); len(cells) < 3 || cells[2] != want {
 			t.Errorf("%s, want silent for %s: %q", id, want, row)
 		}
+
 		shown := must(t, "show", id, "--server", url)
 		if want == "-" {
 			want = "nothing"
@@ -177,6 +187,7 @@ func TestListSilence(t *testing.T) {
 			t.Errorf("%s, want %s:\n%s", id, want, shown)
 		}
 	}
+
 	if !strings.HasPrefix(table, "PLAN       STATE      SILENT") {
 		t.Errorf("\n%s", table)
 	}
@@ -198,6 +209,7 @@ func TestListSaysHowToGoOn(t *testing.T) {
 	t.Parallel()
 	url, s := serve(t, apitest.Config{}, nil)
 	id := func(n int) string { return fmt.Sprintf("0192%04x-4715-78b8-90e1-73f0804531c2", n) }
+
 	for n := range 12 {
 		storetest.Write(t, s,
 			&record.Plan{
@@ -211,6 +223,7 @@ func TestListSaysHowToGoOn(t *testing.T) {
 			},
 			&record.ThinkAct{RootPlanID: id(n), StepID: "s" + id(n), Seq: 0, CostUSD: new(0.25)})
 	}
+
 	code, out, stderr := actlog(t, "list", "--limit", "5", "--server", url)
 	if code != exitDone || !strings.HasPrefix(stderr, "actlog: 5 of 12 plans. The next ones: --cursor ") ||
 		!strings.HasSuffix(stderr, ", or all: --limit 12\n") {
@@ -223,6 +236,7 @@ func TestListSaysHowToGoOn(t *testing.T) {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}
+
 	cursor := nextCursor(stderr)
 	_, _, behind := actlog(t, "list", "--limit", "5", "--cursor", cursor, "--server", url)
 	if !strings.HasPrefix(behind, "actlog: 5 plans, and there are more. The next ones: --cursor ") ||
@@ -233,6 +247,7 @@ func TestListSaysHowToGoOn(t *testing.T) {
 		!strings.Contains(rest, id(0)[:leastShortID]) || strings.Contains(rest, id(11)[:leastShortID]) {
 		t.Errorf("\n%s", rest)
 	}
+
 	if _, out, stderr := actlog(t, "list", "--limit", "5", "--json", "--server", url); strings.Count(out, "\n") != 5 ||
 		strings.Contains(out, "actlog:") ||
 		!strings.Contains(stderr, "5 plans, and there are more. The next ones: --cursor ") {
@@ -269,6 +284,7 @@ func TestListSaysHowToGoOn(t *testing.T) {
 			t.Errorf("%q: %d %s", args, code, stderr)
 		}
 	}
+
 	if code, _, stderr := actlog(t, "stop", short, "--server", url); code != exitFailed ||
 		!strings.Contains(stderr, "run "+id(3)) {
 		t.Errorf("stop %s: %d %s", short, code, stderr)
@@ -280,6 +296,7 @@ func TestListSaysHowToGoOn(t *testing.T) {
 		!strings.Contains(stderr, "plan nothing is not on record") {
 		t.Errorf("%d %s", code, stderr)
 	}
+
 	storetest.Write(t, s, &record.Plan{RootPlanID: "0192", CurrentPlanID: "0192", Title: new("the whole id")})
 	wantAll(t, must(t, "show", "0192", "--server", url), "the whole id")
 }
@@ -306,6 +323,7 @@ func TestSinceEverywhere(t *testing.T) {
 			}
 		}
 	}
+
 	if code, _, stderr := actlog(t, "price", "apply", "--since", "3x"); code != exitUsage ||
 		!strings.Contains(stderr, "--since 3x: must be a time") {
 		t.Errorf("%d %s", code, stderr)
@@ -320,6 +338,7 @@ func TestCauses(t *testing.T) {
 	for _, run := range all {
 		storetest.Write(t, s, run.Changes...)
 	}
+
 	rows := map[string]string{}
 	for line := range strings.Lines(must(t, "list", "--limit", "1000", "--server", url)) {
 		rows[strings.Fields(line)[0]] = line
@@ -338,6 +357,7 @@ func TestCauses(t *testing.T) {
 			Failed     int
 			Cause      *causeView
 		}
+
 		if err := json.Unmarshal([]byte(line), &item); err != nil {
 			t.Fatal(err)
 		}
@@ -348,7 +368,8 @@ func TestCauses(t *testing.T) {
 	}
 
 	for _, run := range all {
-		item, row, shown := items[run.Root], rows[run.Root], must(t, "show", run.Root, "--server", url)
+		item, row := items[run.Root], rows[run.Root]
+		shown := must(t, "show", run.Root, "--server", url)
 		if item.Failed != run.Failed || (item.Cause == nil) != (run.At == "") {
 			t.Errorf("%s: %+v", run.Name, item)
 		}
@@ -361,6 +382,7 @@ func TestCauses(t *testing.T) {
 			}
 			continue
 		}
+
 		if c := item.Cause; c.At != run.At || c.Text != run.Text || c.Tool != run.Tool || c.ErrorKind != run.Kind ||
 			c.Recovered != run.Recovered {
 			t.Errorf("%s: the cause is %+v", run.Name, c)
@@ -370,6 +392,7 @@ func TestCauses(t *testing.T) {
 				t.Errorf("%s: %q is not in %s\n%s", run.Name, part, item.Cause.brief(), shown)
 			}
 		}
+
 		// as far as there is room
 		if begins := words.Shorten(item.Cause.brief(), 8); !strings.Contains(row, strings.TrimSuffix(begins, "…")) {
 			t.Errorf("%s: no %q in %s", run.Name, begins, row)

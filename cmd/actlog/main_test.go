@@ -39,6 +39,7 @@ func TestMain(m *testing.M) {
 		serveTools()
 		return
 	}
+
 	// Otherwise the first server of any test would take the default port.
 	if err := os.Setenv("ACTLOG_OTLP_LISTEN", "off"); err != nil {
 		panic(err)
@@ -91,6 +92,7 @@ func beginWith(t *testing.T, path string, env []string, args ...string) *program
 	p := &program{stderr: &lines{url: make(chan string, 1)}}
 	p.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), path, args...)
 	p.cmd.Env = append(append(os.Environ(), beMain+"=1"), env...)
+
 	pipe, err := p.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -98,6 +100,7 @@ func beginWith(t *testing.T, path string, env []string, args ...string) *program
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	var read sync.WaitGroup
 	read.Go(func() { p.stderr.follow(pipe) })
 	t.Cleanup(func() {
@@ -156,6 +159,7 @@ func postmaster(t *testing.T, dataDir string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	pid, err := strconv.Atoi(strings.SplitN(string(content), "\n", 2)[0])
 	if err != nil {
 		return 0 // the file is being written
@@ -189,6 +193,7 @@ func (l *ledger) write(url string, stop <-chan struct{}) {
 			return
 		default:
 		}
+
 		n := l.next.Add(1)
 		ids := []string{fmt.Sprintf("%s-t%d-a", l.root, n), fmt.Sprintf("%s-t%d-b", l.root, n)}
 		var body bytes.Buffer
@@ -196,6 +201,7 @@ func (l *ledger) write(url string, stop <-chan struct{}) {
 			fmt.Fprintf(&body, `{"kind":"actTool","rootPlanId":%q,"stepId":"%s-s%d","seq":%d,"toolCallId":%q,"name":"n","result":"r"}`+"\n",
 				l.root, l.root, n%3, n%50, id)
 		}
+
 		resp, err := l.client.Post(url+"/api/v1/records", "application/x-ndjson", &body)
 		if err != nil {
 			continue
@@ -262,6 +268,7 @@ func (l *ledger) check(t *testing.T, url string) {
 			t.Errorf("step %s counts %d tool calls, but has %d", st.StepID, st.Figures.ToolCalls, tools)
 		}
 	}
+
 	lost := 0
 	for id := range l.acked {
 		if seen[id] != 1 {
@@ -271,6 +278,7 @@ func (l *ledger) check(t *testing.T, url string) {
 	if lost > 0 {
 		t.Errorf("of %d acknowledged tool calls %d are lost", len(l.acked), lost)
 	}
+
 	for id, n := range seen {
 		if n != 1 {
 			t.Errorf("tool call %s is on record %d times", id, n)
@@ -288,6 +296,7 @@ func (l *ledger) get(t *testing.T, url string, into any) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
+
 	if resp.StatusCode != http.StatusOK {
 		t.Fatalf("GET %s: %s", url, resp.Status)
 	}
@@ -309,6 +318,7 @@ func TestKillServer(t *testing.T) {
 		p.kill(t)
 		stop()
 	}
+
 	p := start(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", dataDir)
 	l.check(t, p.url)
 	p.terminate(t)
@@ -333,6 +343,7 @@ func TestKillPostgres(t *testing.T) {
 			pause()
 		}
 	}
+
 	l.await(100)
 	stop()
 	l.check(t, p.url)
@@ -353,6 +364,7 @@ func TestDrain(t *testing.T) {
 	l.await(50)
 	p.terminate(t)
 	stop()
+
 	p = start(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", dataDir)
 	l.check(t, p.url)
 	p.terminate(t)

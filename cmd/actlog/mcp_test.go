@@ -37,6 +37,7 @@ func toolServer() *sdk.Server {
 	text := func(format string, args ...any) (*sdk.CallToolResult, error) {
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: fmt.Sprintf(format, args...)}}}, nil
 	}
+
 	add("echo", func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return text("%s %v", r.Params.Arguments, r.Params.Meta["actlog/toolCallId"])
 	})
@@ -46,6 +47,7 @@ func toolServer() *sdk.Server {
 	add("headers", func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return text("%v", r.Extra.Header)
 	})
+
 	add("ask", func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		answer, ok := r.Params.InputResponses["city"].(*sdk.ElicitResult)
 		if !ok {
@@ -119,6 +121,7 @@ func TestServersOfAgents(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { mute.Close() })
+
 	remote, connected := counted(t, toolServer())
 	foreign, foreignConnected := counted(t, toolServer())
 	all := scriptmodel.Turn{}
@@ -129,6 +132,7 @@ func TestServersOfAgents(t *testing.T) {
 	}
 	done := scriptmodel.Turn{Content: "Done."}
 	begun := filepath.Join(t.TempDir(), "begun")
+
 	h := newHouse(t, fmt.Sprintf(`
   helper: {systemPrompt: Help., mcpServers: [local, remote], exclude: ["remote-h*", "*-block"]}
   single: {systemPrompt: Alone., tools: [remote-echo]}
@@ -152,6 +156,7 @@ workflows:
 				calls("remote-echo", fields{"a": 1}), done,
 			},
 		})
+
 	s := h.serve(t, 1)
 	started := func() int {
 		text, err := os.ReadFile(begun)
@@ -167,12 +172,14 @@ workflows:
 				started(), connected.Load(), foreignConnected.Load(), local, over)
 		}
 	}
+
 	wantStarts(0, 0)
 	if r := ran[workflow.AgentResult](t, s, "agents/single", fields{"user_message": "Go."}); r.Text() != "Done." ||
 		!strings.HasPrefix(r.ConversationHistory[2].Content, `{"a":1}`) {
 		t.Errorf("%+v", r)
 	}
 	wantStarts(0, 1)
+
 	var both sync.WaitGroup
 	for range 2 {
 		both.Go(func() {
@@ -181,6 +188,7 @@ workflows:
 				t.Errorf("%+v", r)
 				return
 			}
+
 			const others = "There are: local-ask, local-echo, local-headers, remote-ask, remote-echo, remote-environment."
 			for i, want := range []string{
 				`{"a":1} toolcall-`, `{"a":1} toolcall-`,
@@ -197,6 +205,7 @@ workflows:
 	}
 	both.Wait()
 	wantStarts(1, 1)
+
 	const failed = "Error during conversation turn 1: tools: The tools cannot be had: register MCP server "
 	for agent, want := range map[string]string{
 		"lost": failed + "gone: ", "patient": failed + "mute: no answer within 300ms",
@@ -206,6 +215,7 @@ workflows:
 			t.Errorf("%s: %s %s", agent, r.Status, *r.ErrorMessage)
 		}
 	}
+
 	r := ran[workflow.Result](t, s, "workflows/simple/chain", fields{"initial_input": "Go."})
 	if r.Status != workflow.Failed || len(r.StepResults) != 3 ||
 		!strings.HasPrefix(*r.Error, "Error processing component 'lost': "+failed+"gone: ") {
@@ -227,6 +237,7 @@ func ran[T any](t *testing.T, s *program, what string, input any) (result T) {
 			}
 		}
 	}
+
 	if err != nil {
 		t.Errorf("%s: %v", what, err)
 	}
@@ -249,9 +260,11 @@ func TestToolsOfServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { m.Close() })
+
 	remote := serveMCP(t, toolServer())
 	dir := t.TempDir()
 	file, begun := filepath.Join(dir, "actlog.yaml"), filepath.Join(dir, "begun")
+
 	config := fmt.Sprintf(`
 models:
   default: {provider: openai, model: scripted, baseURL: %q, apiKey: key}
@@ -262,6 +275,7 @@ policies: [{tools: "local-*", approval: false}, {tools: "remote-*", approval: fa
 agents:
   helper: {description: Helps, tools: [local-block, "remote-*"], mcpServers: [local]}
 `, m.URL(), os.Args[0], beServer, begun, remote)
+
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -273,6 +287,7 @@ agents:
 			t.Fatal(err)
 		}
 	}
+
 	c := runClient{t, server.url}
 	first := worker()
 	id := c.start("helper", "Help.")
@@ -280,6 +295,7 @@ agents:
 		_, err := os.Stat(begun)
 		return err == nil
 	})
+
 	kill(first)
 	second := worker()
 	r := c.until(id, "it waits", func(r shownRun) bool { return r.State == "WAITING" })
@@ -289,12 +305,14 @@ agents:
 	if r = c.until(id, "it ends", func(r shownRun) bool { return r.State == "COMPLETED" }); r.Result != "Done." {
 		t.Errorf("it ended: %+v", r)
 	}
+
 	rows, err := db.Pool.Query(t.Context(),
 		`SELECT t.tool_call_id, t.name, t.state, t.attempt, t.result FROM actlog.act_tool_info AS t ORDER BY t.seq, t.call_index`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer rows.Close()
+
 	var got []string
 	for rows.Next() {
 		var callID, name, state, result string
@@ -307,6 +325,7 @@ agents:
 	if rows.Err() != nil || len(got) != 5 {
 		t.Fatalf("%q %v", got, rows.Err())
 	}
+
 	for i, want := range []string{
 		`local-echo COMPLETED {"a":1} ID`, `remote-echo COMPLETED {"b":2} ID`, "local-block UNKNOWN ",
 		"local-ask COMPLETED accept Oslo, asked by another: true", "terminate COMPLETED",

@@ -31,6 +31,7 @@ func TestExportAndImportWithContentsOnce(t *testing.T) {
 			RootPlanID: "plan-1", StepID: "step-9", Seq: i, ThinkInput: new(said.String()), ThinkOutput: new("yes"),
 		})
 	}
+
 	long := strings.Repeat("é", record.MaxTextBytes/2) + "é"
 	storetest.Write(t, s, &record.ThinkAct{
 		RootPlanID: "plan-1", StepID: "step-9", Seq: 7, ThinkInput: &long, Rev: new(int64(3)),
@@ -46,6 +47,7 @@ func TestExportAndImportWithContentsOnce(t *testing.T) {
 	if !strings.Contains(stderr, " lines\n") {
 		t.Error(stderr)
 	}
+
 	to, copied := serve(t, apitest.Config{}, nil)
 	var got imported
 	if err := json.Unmarshal([]byte(must(t, "import", file, "--json", "--server", to)), &got); err != nil {
@@ -57,6 +59,7 @@ func TestExportAndImportWithContentsOnce(t *testing.T) {
 	if must(t, "export", "plan-1", "--server", to) != plain {
 		t.Error("the copy is another tree")
 	}
+
 	for _, rows := range []string{
 		// A text that was cut is exported with its number of characters, here as in the usual form.
 		"SELECT string_agg(md5((to_jsonb(r) - ARRAY['id', 'first_seen_at', 'told_input_char_count', 'revs'])::text), ' ' " +
@@ -69,6 +72,7 @@ func TestExportAndImportWithContentsOnce(t *testing.T) {
 			t.Errorf("%s (-original +copy):\n%s", rows, diff)
 		}
 	}
+
 	once := must(t, "export", "plan-1", "--contents", "once", "--server", from)
 	if strings.Contains(once, "superseded") {
 		t.Error("a content that no text has any more is exported")
@@ -76,6 +80,7 @@ func TestExportAndImportWithContentsOnce(t *testing.T) {
 	if must(t, "export", "plan-1", "--contents", "once", "--server", to) != once {
 		t.Error("with contents once, the copy is another tree")
 	}
+
 	must(t, "import", file, "--server", from)
 	if must(t, "export", "plan-1", "--server", from) != plain {
 		t.Error("the import into the first server changed something")
@@ -93,6 +98,7 @@ func TestExportAndImportWithContentsOnce(t *testing.T) {
 func TestImportOfBadContents(t *testing.T) {
 	t.Parallel()
 	url, s := serve(t, apitest.Config{}, nil)
+
 	piece := func(text string) string {
 		return fmt.Sprintf(`{"kind":"content","rootPlanId":"p","hash":"%s","body":%q}`, content.HashOf(text), text)
 	}
@@ -107,10 +113,12 @@ func TestImportOfBadContents(t *testing.T) {
 		return fmt.Sprintf(`{"kind":"thinkAct","rootPlanId":%q,"stepId":"s","seq":0,"thinkInputParts":%s}`, root,
 			list(parts...))
 	}
+
 	a, b := content.HashOf("a"), content.HashOf("b")
 	ab := content.PageOf([]content.Hash{a, b})
 	large := strings.Repeat("x", 1<<20)
 	xs := content.HashOf(large)
+
 	for name, tt := range map[string]struct {
 		lines []string
 		want  string
@@ -179,10 +187,12 @@ func TestImportOfBadContents(t *testing.T) {
 			if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
 				t.Fatal(err)
 			}
+
 			code, stdout, stderr := actlog(t, "import", file, "--json", "--server", url)
 			if (code == exitDone) != (tt.want == "") || !strings.Contains(stderr, tt.want) {
 				t.Errorf("exit code %d\n%.2000s", code, stderr)
 			}
+
 			var got imported
 			if err := json.Unmarshal([]byte(stdout), &got); err != nil || got.Written != got.Records-got.Rejected ||
 				got.Written == 0 {

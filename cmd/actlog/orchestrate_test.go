@@ -33,6 +33,7 @@ func TestOrchestrateAtATerminal(t *testing.T) {
 		}
 		t.Skip("git is not installed")
 	}
+
 	type step struct {
 		agent, action, tool string
 		arguments           fields
@@ -45,6 +46,7 @@ func TestOrchestrateAtATerminal(t *testing.T) {
 		{"REFACTORING", "Make it simpler", "code-apply_refactoring", fields{"patch": teaPatch}},
 		{"GIT", "Commit it", "git-commit", fields{"message": "Make Kind simpler", "files": []string{"tea.go"}}},
 	}
+
 	repeats := scriptmodel.Turn{Reply: func(_ context.Context, r *scriptmodel.Request) (scriptmodel.Turn, error) {
 		return scriptmodel.Turn{Content: string(r.Messages[len(r.Messages)-1].Content)}, nil
 	}}
@@ -64,6 +66,7 @@ func TestOrchestrateAtATerminal(t *testing.T) {
 			scriptmodel.Scene{Name: s.action, Match: scriptmodel.Match{User: "Your step: " + s.action + "\n"},
 				Turns: []scriptmodel.Turn{calls(s.tool, s.arguments), repeats}})
 	}
+
 	plan := func(steps []fields) scriptmodel.Turn {
 		b, err := json.Marshal(fields{"goal": "Simpler \x1b[31mcode", "steps": steps, "estimatedDuration": 30})
 		if err != nil {
@@ -75,6 +78,7 @@ func TestOrchestrateAtATerminal(t *testing.T) {
 		Name: "plan", Match: scriptmodel.Match{System: "Plan how"},
 		Turns: []scriptmodel.Turn{plan(planned[:1]), plan(planned)},
 	})
+
 	h := newHouse(t, "", scenes...)
 	config, err := os.ReadFile(h.config)
 	if err != nil {
@@ -84,6 +88,7 @@ func TestOrchestrateAtATerminal(t *testing.T) {
 	h.write(t, "actlog.yaml", base+
 		"toolsets:\n  search: {root: .}\n  git: {root: ., enableWrite: true, name: Actlog, email: actlog@example.com}\n"+
 		"  code: {root: ., enableWrite: true}\norchestrator: {maxPlanSteps: 6}\n")
+
 	git := func(args ...string) string {
 		t.Helper()
 		out, err := exec.CommandContext(t.Context(), "git",
@@ -107,6 +112,7 @@ func TestOrchestrateAtATerminal(t *testing.T) {
 	p.out.await(t, "6. GIT: Commit it")
 	id := onlyRun(t, s.url)
 	p.out.await(t, "   expected: A text")
+
 	if _, err := p.tty.WriteString("accept\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -114,12 +120,14 @@ func TestOrchestrateAtATerminal(t *testing.T) {
 	p.types(t, "approve, reject? ", "approve")
 	p.out.await(t, "Make Kind simpler")
 	p.types(t, "approve, reject? ", "approve")
+
 	if code := p.ended(); code != exitDone || p.stdout.String() != "It is simpler now.\n" {
 		t.Errorf("exit code %d, stdout %q\n%s", code, p.stdout, p.out)
 	}
 	wantAll(t, p.out.String(), "text is required", "MODIFIED", "Goal: Simpler", "1. RAG_SEARCH: Find the open work",
 		"ACCEPTED", "patch:\r\n", "    -\t} else {\r\n", "files: tea.go", "Committed as ")
 	wantNone(t, p.out.String(), "\x1b[31mcode")
+
 	if b, err := os.ReadFile(filepath.Join(h.dir, "tea.go")); err != nil || string(b) != teaAfter {
 		t.Errorf("%q, %v", b, err)
 	}
@@ -127,6 +135,7 @@ func TestOrchestrateAtATerminal(t *testing.T) {
 		"--name-only"); log != "Actlog: Make Kind simpler\n\ntea.go\nAnn: Begin\n\ntea.go\n" {
 		t.Errorf("%q", log)
 	}
+
 	var trace struct {
 		FinalState string
 		StepTraces []struct {
@@ -134,6 +143,7 @@ func TestOrchestrateAtATerminal(t *testing.T) {
 			Sources                 []struct{ DisplayName, Type, Snippet string }
 		}
 	}
+
 	answer, err := http.Get(s.url + "/api/v1/runs/" + id + "/trace")
 	if err != nil {
 		t.Fatal(err)
@@ -143,12 +153,14 @@ func TestOrchestrateAtATerminal(t *testing.T) {
 		len(trace.StepTraces) != len(steps) {
 		t.Fatalf("%+v, %v", trace, err)
 	}
+
 	for n, s := range steps {
 		got := trace.StepTraces[n]
 		if got.State != "COMPLETED" || strings.ReplaceAll(got.ToolName, ".", "-") != s.tool {
 			t.Errorf("step %d: %+v", n+1, got)
 		}
 	}
+
 	found := 0
 	for _, source := range trace.StepTraces[0].Sources {
 		if source.DisplayName == "tea.go" && source.Type == "FILE" &&
@@ -159,6 +171,7 @@ func TestOrchestrateAtATerminal(t *testing.T) {
 	if found != 1 {
 		t.Errorf("the search found %+v", trace.StepTraces[0].Sources)
 	}
+
 	if measured := trace.StepTraces[2]; len(measured.Sources) != 1 ||
 		!strings.Contains(measured.Output, "Kind: complexity 2") {
 		t.Errorf("it measured %+v", measured)

@@ -60,6 +60,7 @@ func agentRun(trace uint32, calls, textBytes int) ptrace.Traces {
 	rs := all.ResourceSpans().AppendEmpty()
 	rs.Resource().Attributes().PutStr("service.name", "shop")
 	spans := rs.ScopeSpans().AppendEmpty().Spans()
+
 	for i := range calls + 1 {
 		s := spans.AppendEmpty()
 		s.SetTraceID([16]byte{0: 1, 12: byte(trace >> 24), 13: byte(trace >> 16), 14: byte(trace >> 8), 15: byte(trace)})
@@ -71,6 +72,7 @@ func agentRun(trace uint32, calls, textBytes int) ptrace.Traces {
 			s.Attributes().PutStr("gen_ai.agent.name", "planner")
 			continue
 		}
+
 		s.SetParentSpanID([8]byte{0: 1, 7: 1})
 		s.Attributes().PutStr("gen_ai.operation.name", "chat")
 		s.Attributes().PutStr("gen_ai.output.messages",
@@ -131,6 +133,7 @@ func TestImportTraces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	more, err := unmarshal.UnmarshalTraces(two)
 	if err != nil {
 		t.Fatal(err)
@@ -141,6 +144,7 @@ func TestImportTraces(t *testing.T) {
 	if err := json.Indent(&pretty, line, "", "  "); err != nil {
 		t.Fatal(err)
 	}
+
 	w := gzip.NewWriter(&zipped)
 	if _, err := w.Write(proto); err != nil {
 		t.Fatal(err)
@@ -148,6 +152,7 @@ func TestImportTraces(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	compact := func(b []byte) []byte {
 		var out bytes.Buffer
 		if err := json.Compact(&out, b); err != nil {
@@ -175,6 +180,7 @@ func TestImportTraces(t *testing.T) {
 				got.Written != got.Records || got.Rejected != 0 {
 				t.Fatalf("exit code %d, %+v of %d spans: %s", code, got, all.SpanCount(), stderr)
 			}
+
 			tree := shownPlan(t, url, vercelTrace)
 			if want == nil {
 				want = tree
@@ -184,6 +190,7 @@ func TestImportTraces(t *testing.T) {
 			}
 		})
 	}
+
 	if text := fmt.Sprint(want); !strings.Contains(text, "planner") || !strings.Contains(text, "researcher") ||
 		!strings.Contains(text, "COMPLETED") {
 		t.Errorf("%.1000s", text)
@@ -206,12 +213,14 @@ func TestImportLogs(t *testing.T) {
 	url, _ := serve(t, apitest.Config{}, nil)
 	logs := plog.NewLogs()
 	records := logs.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords()
+
 	choice := records.AppendEmpty()
 	choice.SetTraceID([16]byte{0: 1, 15: 1})
 	choice.SetSpanID([8]byte{0: 1, 7: 2})
 	choice.SetEventName("gen_ai.user.message")
 	choice.Body().SetEmptyMap().PutStr("content", "What is the weather in Paris?")
 	records.AppendEmpty().Body().SetStr("a line of a log")
+
 	line, err := new(plog.JSONMarshaler).MarshalLogs(logs)
 	if err != nil {
 		t.Fatal(err)
@@ -220,6 +229,7 @@ func TestImportLogs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	traces := asJSON(t, agentRun(1, 1, 0))
 	for _, content := range [][]byte{slices.Concat(line, []byte("\n"), traces), proto} {
 		if got, code, stderr := importOf(t, url, content); code != exitDone || got.Written != got.Records || got.Written < 2 {
@@ -244,6 +254,7 @@ func TestImportReportsRejectedTraces(t *testing.T) {
 	bad := agentRun(3, 3, 0)
 	bad.ResourceSpans().At(0).ScopeSpans().At(0).Spans().AppendEmpty().SetName("no ids")
 	withoutIDs.Write(asJSON(t, bad))
+
 	for name, tt := range map[string]struct {
 		content string
 		want    imported
@@ -287,6 +298,7 @@ func TestImportReportsRejectedTraces(t *testing.T) {
 			} else if got.Error != "" {
 				got.Error = tt.want.Error
 			}
+
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s\n%s", diff, stderr)
 			}
@@ -320,6 +332,7 @@ func TestImportSplitsAndJoinsExports(t *testing.T) {
 			h.ServeHTTP(w, r)
 		})
 	})
+
 	large := agentRun(4, 5_000, 4<<10) // 20 MiB
 	if got, code, stderr := importOf(t, url, protobuf(t, large)); code != exitDone || got.Written != 5_001 {
 		t.Fatalf("exit code %d, %+v: %s", code, got, stderr)
@@ -327,6 +340,7 @@ func TestImportSplitsAndJoinsExports(t *testing.T) {
 	if n := posts.Swap(0); n < 3 || n > 5 {
 		t.Errorf("%d requests", n)
 	}
+
 	var small bytes.Buffer
 	for i := range uint32(500) {
 		small.Write(append(asJSON(t, agentRun(100+i, 1, 10)), '\n'))
@@ -337,6 +351,7 @@ func TestImportSplitsAndJoinsExports(t *testing.T) {
 	if n := posts.Load(); n != 1 {
 		t.Errorf("%d requests", n)
 	}
+
 	for _, id := range []string{agentRunID(4), agentRunID(100), agentRunID(599)} {
 		must(t, "show", id, "--server", url)
 	}
@@ -374,6 +389,7 @@ func (e *exporter) run(ctx context.Context, stop <-chan struct{}) {
 			return
 		default:
 		}
+
 		n := e.next.Add(1)
 		if e.send(ctx, agentRun(n, 1, 100)) == nil {
 			e.mu.Lock()
@@ -400,11 +416,13 @@ func overHTTP(client *http.Client, url string) func(context.Context, ptrace.Trac
 		if err != nil {
 			return err
 		}
+
 		r.Header.Set("Content-Type", otlp.TypeProtobuf)
 		resp, err := client.Do(r)
 		if err != nil {
 			return err
 		}
+
 		defer resp.Body.Close()
 		_, _ = io.Copy(io.Discard, resp.Body)
 		if resp.StatusCode != http.StatusOK {
@@ -424,6 +442,7 @@ func exporters(t *testing.T, p *program, e *exporter) (stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	service := ptraceotlp.NewGRPCClient(conn)
 	done := make(chan struct{})
 	var all sync.WaitGroup
@@ -438,6 +457,7 @@ func exporters(t *testing.T, p *program, e *exporter) (stop func()) {
 		by.send = send
 		all.Go(func() { by.run(t.Context(), done) })
 	}
+
 	return func() {
 		close(done)
 		all.Wait()
@@ -454,6 +474,7 @@ func (e *exporter) check(t *testing.T, url string) {
 		t.Fatal(err)
 	}
 	defer client.http.CloseIdleConnections()
+
 	for n := range e.acked {
 		p, err := client.plan(t.Context(), agentRunID(n), nil)
 		if err != nil {
@@ -485,6 +506,7 @@ func TestKillDuringExports(t *testing.T) {
 		p.kill(t)
 		stop()
 	}
+
 	p := start(t, args...)
 	e.check(t, p.url)
 	p.terminate(t)
@@ -501,6 +523,7 @@ func TestAllDoorsDrain(t *testing.T) {
 	for e.count() < 30 {
 		pause()
 	}
+
 	p.terminate(t)
 	stop()
 	p = start(t, args...)
@@ -520,11 +543,13 @@ func TestDefaultOTLPAddress(t *testing.T) {
 		defaultOTLPListen); code != exitFailed || !strings.Contains(stderr, "listen on "+defaultOTLPListen) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
+
 	p := start(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", t.TempDir(), "--otlp-listen", "")
 	if log := p.stderr.String(); !strings.Contains(log, "the default address for OTLP is in use") ||
 		strings.Contains(log, "takes OTLP on") {
 		t.Error(log)
 	}
+
 	if err := overHTTP(http.DefaultClient, p.url)(t.Context(), agentRun(1, 1, 1)); err != nil {
 		t.Error(err)
 	}
@@ -544,6 +569,7 @@ func TestTracesWithoutAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	transport := &http.Transport{}
 	client := &http.Client{Transport: transport}
 	t.Cleanup(func() {
@@ -552,6 +578,7 @@ func TestTracesWithoutAgent(t *testing.T) {
 			t.Error(err)
 		}
 	})
+
 	page := agentRun(1, 0, 0)
 	page.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0).Attributes().Clear()
 	for _, all := range []ptrace.Traces{page, agentRun(2, 1, 1)} {
@@ -559,6 +586,7 @@ func TestTracesWithoutAgent(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	resp, err := client.Get(s.url + "/metrics")
 	if err != nil {
 		t.Fatal(err)
@@ -568,6 +596,7 @@ func TestTracesWithoutAgent(t *testing.T) {
 	if err != nil || !strings.Contains(string(figures), "\nactlog_otlp_traces_without_agent_total 1\n") {
 		t.Errorf("%v\n%s", err, figures)
 	}
+
 	if out := must(t, "list", "--server", s.url); strings.Contains(out, agentRunID(1)) ||
 		!strings.Contains(out, "planner") {
 		t.Error(out)
@@ -584,8 +613,10 @@ func exportOne() {
 	if err != nil {
 		panic(err)
 	}
+
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter))
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { panic(err) }))
+
 	_, agent := provider.Tracer("test").Start(ctx, "invoke_agent planner",
 		trace.WithAttributes(attribute.String("gen_ai.operation.name", "invoke_agent")))
 	agent.End()
@@ -602,6 +633,7 @@ func output(t *testing.T, lines string, env ...string) string {
 	cmd.Env = append(os.Environ(), env...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
+
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("%v\n%s\n%s\n%s", err, lines, out, &stderr)
@@ -615,6 +647,7 @@ func TestDocsOTLP(t *testing.T) {
 	url, s := serve(t, apitest.Config{}, nil)
 	door := httptest.NewServer(apitest.New(t, s, apitest.Config{}).OTLP(true))
 	t.Cleanup(door.Close)
+
 	secret, line, err := httpd.NewKey("exporter", []httpd.Scope{httpd.ScopeWrite})
 	if err != nil {
 		t.Fatal(err)
@@ -637,6 +670,7 @@ func TestDocsOTLP(t *testing.T) {
 			t.Error(out)
 		}
 	}
+
 	out := output(t, strings.NewReplacer("http://"+defaultOTLPListen, door.URL, defaultServer, url).Replace(blocks[2]))
 	if !strings.HasPrefix(out, "{}") || !strings.Contains(out, `"name":"planner"`) &&
 		!strings.Contains(out, "invoke_agent planner") {
@@ -652,6 +686,7 @@ func TestDocsOTLP(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	copilot, err := os.ReadFile(filepath.Join("testdata", "copilot.jsonl"))
 	if err != nil {
 		t.Fatal(err)
@@ -664,6 +699,7 @@ func TestDocsOTLP(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	runShell(t, dir, under(t, codeBlocks(t, "commands.md", "sh"), "Bring traces", 1)[0], "ACTLOG_SERVER="+url)
 	for n := range uint32(3) {
 		must(t, "show", agentRunID(n+1), "--server", url)

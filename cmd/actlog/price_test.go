@@ -34,6 +34,7 @@ func TestPrice(t *testing.T) {
 		}
 		return stdout, stderr
 	}
+
 	price(exitDone, "set", "", "House-*", "--input", "1.5", "--output", "4", "--from", "2026-11-01", "--source",
 		"the bill")
 	if stdout, _ := price(exitDone, "apply", "--since", "2026-11-01"); stdout != "calls priced: 1\n" {
@@ -42,12 +43,14 @@ func TestPrice(t *testing.T) {
 	if d, err := s.StepDetail(t.Context(), "", "s"); err != nil || d.Figures.CostUSD == nil || *d.Figures.CostUSD != 3 {
 		t.Errorf("%+v, %v", d, err)
 	}
+
 	stdout, _ := price(exitDone, "list", "house")
 	want := "PROVIDER  MODEL    FROM        ABOVE  INPUT  OUTPUT  CACHE READ  CACHE WRITE  FOR 1H  SEEN\n" +
 		"(any)     house-*  2026-11-01  -      1.5    4       -           -            -       (own)\n"
 	if stdout != want {
 		t.Errorf("list:\n%swant:\n%s", stdout, want)
 	}
+
 	stdout, _ = price(exitDone, "list", "--json", "openai")
 	if n := strings.Count(stdout, "\n"); n < 20 {
 		t.Errorf("list --json: %d lines", n)
@@ -58,6 +61,7 @@ func TestPrice(t *testing.T) {
 			t.Errorf("list --json: %v\n%s", err, line)
 		}
 	}
+
 	price(exitDone, "delete", "", "house-*", "--from", "2026-11-01")
 	for _, tt := range []struct {
 		code int
@@ -86,6 +90,7 @@ func TestPriceImport(t *testing.T) {
 	t.Parallel()
 	database := pgtest.New(t).URL
 	s := storetest.OpenURL(t, database)
+
 	price := func(want int, args ...string) (stdout, stderr string) {
 		t.Helper()
 		code, stdout, stderr := actlog(t, append([]string{"price", args[0], "--database-url", database}, args[1:]...)...)
@@ -107,6 +112,7 @@ func TestPriceImport(t *testing.T) {
 		storetest.Write(t, s, &record.ThinkAct{RootPlanID: id, StepID: id, Seq: 0, Provider: &provider, ModelName: &model,
 			ThinkStartTime: &day,
 			InputTokens:    &tokens, CacheCreationInputTokens: &hour, CacheCreation1hInputTokens: &hour})
+
 		d := storetest.StepDetail(t, s, id)
 		if d.Figures.CostUSD == nil {
 			return -1
@@ -132,12 +138,14 @@ func TestPriceImport(t *testing.T) {
 		{"provider": "anthropic", "model": "claude-haiku-4-5", "fromDay": "2026-12-01", "inputUsd": 3, "outputUsd": 4, "cacheWriteUsd": 5, "cacheWrite1hUsd": 6,
 			"tiers": [{"aboveTokens": 300000, "inputUsd": 7, "outputUsd": 8}], "source": "the page", "seen": "2026-11-30"}
 	]}`))
+
 	if stdout != "price list of 2026-12-01: 4 of 6 prices are new\n" {
 		t.Errorf("import: %q", stdout)
 	}
 	if _, stderr := price(exitDone, "list", "gpt-5"); !strings.Contains(stderr, "the price list is of 2026-12-01") {
 		t.Errorf("the list does not say its date: %s", stderr)
 	}
+
 	s = storetest.OpenURL(t, database) // an open one reads the prices each minute
 	for _, tt := range []struct {
 		provider, model string
@@ -181,10 +189,12 @@ func TestPriceImport(t *testing.T) {
 			"cache_creation_input_token_cost": 3.75e-06, "cache_creation_input_token_cost_above_1hr": 6e-06},
 		"us.amazon.nova-9-v1:0": {"litellm_provider": "bedrock_converse", "mode": "chat", "input_cost_per_token": 6e-08, "output_cost_per_token": 2.4e-07}
 	}`))
+
 	if stdout != "price list of 2026-12-01: 3 of 3 prices are new\n"+
 		"3 entries that are no prices of models for text, or your own, were left out\n" {
 		t.Errorf("import: %q", stdout)
 	}
+
 	s = storetest.OpenURL(t, database) // an open one reads the prices each minute
 	for _, tt := range []struct {
 		provider, model string
@@ -221,6 +231,7 @@ func TestPriceImport(t *testing.T) {
 			t.Errorf("import of %s: exit code %d, want %q:\n%s", text, code, want, stderr)
 		}
 	}
+
 	if _, stderr := price(exitFailed, "import", filepath.Join(t.TempDir(), "none")); !strings.Contains(stderr, "none") {
 		t.Errorf("import of no file: %s", stderr)
 	}

@@ -12,6 +12,7 @@ func TestProgressOnTerminal(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	p := &progress{w: &out, terminal: true}
+
 	p.begin("runs.ndjson", 1000)
 	p.at(500, 5)
 	fmt.Fprintln(p, "runs.ndjson:3: malformed: no")
@@ -19,6 +20,7 @@ func TestProgressOnTerminal(t *testing.T) {
 	p.begin("stdin", -1)
 	p.at(70, 7)
 	p.end()
+
 	drawn := out.String()
 	for _, want := range []string{"runs.ndjson   0% |", "\rruns.ndjson:3: malformed: no\n", "stdin"} {
 		if !strings.Contains(drawn, want) {
@@ -34,6 +36,7 @@ func TestProgressWithoutTerminal(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	p := newProgress(&out)
+
 	p.begin("runs.ndjson", 1000)
 	p.at(500, 5)
 	p.reported = p.reported.Add(-reportEvery)

@@ -28,6 +28,7 @@ func (p *program) child(t *testing.T, text string) *os.Process {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for _, list := range lists {
 			children, _ := os.ReadFile(list) // a thread may have ended
 			for id := range strings.FieldsSeq(string(children)) {
@@ -44,6 +45,7 @@ func (p *program) child(t *testing.T, text string) *os.Process {
 		}
 		pause()
 	}
+
 	t.Fatalf("no child with %q:\n%s", text, p.stderr)
 	return nil
 }
@@ -56,6 +58,7 @@ func TestPsqlHidesSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	query := u.Query()
 	keywords := "dbname=" + strings.TrimPrefix(u.Path, "/") + " user=" + u.User.Username()
 	if host := u.Hostname(); host != "" {
@@ -67,6 +70,7 @@ func TestPsqlHidesSecrets(t *testing.T) {
 	for name := range query {
 		keywords += fmt.Sprintf(" %s='%s'", name, query.Get(name))
 	}
+
 	password, known := u.User.Password()
 	if !known {
 		password = "s3cret" // the server trusts everyone
@@ -76,6 +80,7 @@ func TestPsqlHidesSecrets(t *testing.T) {
 	inQuery := *u
 	inQuery.User = url.User(u.User.Username())
 	inQuery.RawQuery += "&password=" + url.QueryEscape(password) + "&sslpassword=hidd%65n"
+
 	for _, address := range []string{
 		withPassword.String(),
 		inQuery.String(),
@@ -93,11 +98,13 @@ func TestPsqlHidesSecrets(t *testing.T) {
 			strings.Contains(text, "password") {
 			t.Errorf("%s: others see %q", address, text)
 		}
+
 		if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
 			t.Fatal(err)
 		}
 		_ = client.Signal(os.Interrupt)
 		_ = p.cmd.Wait()
+
 		// The client connects with them.
 		if code, stdout, stderr := actlog(
 			t, "psql", "--database-url", address, "--", "-Atc", "SELECT 1",
@@ -140,6 +147,7 @@ func TestParseConnInfo(t *testing.T) {
 			t.Errorf("%s: %+v, %v", tt.in, got, err)
 		}
 	}
+
 	for _, bad := range []string{
 		"postgres://u:s3cret%zz@h", "postgres:///d?password=s3cret%z", "password='s3cret", "s3cret word=1",
 	} {
@@ -167,12 +175,14 @@ func TestHideSecrets(t *testing.T) {
 		if err != nil || got != want || !slices.Equal(env, []string{"PGPASSWORD=p", "PGSERVICEFILE=" + file}) {
 			t.Errorf("%s: %s %q %v", in, got, env, err)
 		}
+
 		content, err := os.ReadFile(file)
 		if info, statErr := os.Stat(file); err != nil || statErr != nil || info.Mode().Perm() != 0o600 ||
 			string(content) != "[actlog_secrets]\nsslpassword=s\n" {
 			t.Errorf("%s: %q %v %v", in, content, err, info)
 		}
 	}
+
 	for _, bad := range []string{"service=mine sslpassword=s", "sslpassword='s\n'"} {
 		info, err := parseConnInfo(bad)
 		if err != nil {
@@ -191,6 +201,7 @@ func TestNoRecord(t *testing.T) {
 	requireClients(t, "psql", "pg_dump")
 	dir := filepath.Join(t.TempDir(), "data")
 	empty := pgtest.Empty(t)
+
 	for _, args := range [][]string{
 		{"psql"}, {"psql", "--client", "pg_dump"}, {"price", "list"}, {
 			"price", "set", "", "m", "--input", "1", "--output", "1",
@@ -206,6 +217,7 @@ func TestNoRecord(t *testing.T) {
 		if _, err := os.Stat(dir); err == nil {
 			t.Fatalf("%q made the folder", args)
 		}
+
 		if args = append(args, "--database-url", empty.URL); slices.Contains(args, "pg_dump") {
 			args = append(args, "--", "--schema-only")
 		} else if args[0] == "psql" {
@@ -219,6 +231,7 @@ func TestNoRecord(t *testing.T) {
 		} else if !strings.Contains(stderr, want) || (code == exitFailed) != (args[0] == "price") {
 			t.Errorf("%q: exit code %d\n%s", args, code, stderr)
 		}
+
 		var schemas int
 		if err := empty.Pool.QueryRow(t.Context(),
 			"SELECT count(*) FROM pg_namespace WHERE nspname IN ('actlog', 'report')").Scan(&schemas); err != nil ||
@@ -236,12 +249,14 @@ func TestPsqlReads(t *testing.T) {
 	if code, _, stderr := actlog(t, "migrate", "up", "--data-dir", dir); code != exitDone {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
+
 	configured := pgtest.New(t).URL
 	service := filepath.Join(t.TempDir(), "services")
 	if err := os.WriteFile(service, []byte("[mine]\noptions=-c role=none -c default_transaction_read_only=off\n"),
 		0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Setenv("PGOPTIONS", "-c role=none -c default_transaction_read_only=off")
 	t.Setenv("PGSERVICEFILE", service)
 	t.Setenv("PGSERVICE", "mine")
@@ -250,6 +265,7 @@ func TestPsqlReads(t *testing.T) {
 	hostile := []string{
 		"psql", "--database-url", configured + "&options=-c%20role%3Dnone%20-c%20default_transaction_read_only%3Doff",
 	}
+
 	for _, tt := range []struct {
 		as   []string
 		sql  string
@@ -288,6 +304,7 @@ func TestPsqlReads(t *testing.T) {
 			t.Errorf("%q: %s: exit code %d\n%s%s", tt.as, tt.sql, code, stdout, stderr)
 		}
 	}
+
 	if code, stdout, stderr := actlog(t,
 		append(private, "--client", "pg_dump", "--", "--schema-only",
 			"--table=actlog.plan_execution_record")...); code != exitDone || !strings.Contains(stdout, "CREATE TABLE") {
@@ -309,6 +326,7 @@ func TestPsqlNotGranted(t *testing.T) {
 			t.Error(err)
 		}
 	})
+
 	at := strings.Replace(as(t, db.URL, role), role+"@", role+":secret@", 1)
 	code, stdout, stderr := actlog(t, "psql", "--database-url", at, "--", "-Atc", "SELECT 1")
 	if code != exitFailed || stdout != "" || !strings.Contains(stderr, "GRANT actlog_report") ||
@@ -319,6 +337,7 @@ func TestPsqlNotGranted(t *testing.T) {
 		"SELECT 1"); code != exitDone || stdout != "1\n" {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
+
 	// Nor does a client open with all rights whose login could not be asked before.
 	var psql psqlCmd
 	psql.Client, psql.Args = "psql", []string{"-Atc", "SELECT current_user"}
@@ -327,6 +346,7 @@ func TestPsqlNotGranted(t *testing.T) {
 		readerOptions+" -c role="+report.Role); err == nil || strings.Contains(out.String(), role+"\n") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
+
 	mustSQL(t, admin, "GRANT actlog_report TO "+role)
 	if code, stdout, stderr := actlog(t, "psql", "--database-url", at, "--", "-Atc",
 		"SELECT current_user"); code != exitDone || stdout != "actlog_report\n" {
@@ -364,12 +384,14 @@ func TestReadmeSQL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	_, after, found := strings.Cut(string(text), "`bin/actlog psql`")
 	_, after, begun := strings.Cut(after, "```sql\n")
 	statement, _, ended := strings.Cut(after, "```")
 	if !found || !begun || !ended {
 		t.Fatal("the README has no SQL for actlog psql")
 	}
+
 	if code, stdout, stderr := actlog(t, "psql", "--database-url", pgtest.New(t).URL, "--", "-c",
 		statement); code != exitDone || !strings.Contains(stdout, "(0 rows)") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)

@@ -74,14 +74,17 @@ func atTerminal(t *testing.T, args ...string) *human {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	h := &human{tty: master, out: new(watched), stdout: new(bytes.Buffer)}
 	h.cmd = exec.CommandContext(t.Context(), os.Args[0], args...)
 	h.cmd.Env = append(os.Environ(), beMain+"=1", "TERM=xterm")
-	h.cmd.Stdin, h.cmd.Stderr, h.cmd.Stdout = slave, slave, h.stdout
+	h.cmd.Stdin, h.cmd.Stderr = slave, slave
+	h.cmd.Stdout = h.stdout
 	h.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := h.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	_ = slave.Close()
 	h.read.Go(func() {
 		buf := make([]byte, 4<<10)
@@ -160,6 +163,7 @@ func TestRunAtATerminal(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, asking, askingScenes(whereForm())...)
 	s := h.serve(t, 1)
+
 	p := atTerminal(t, "run", "reader", "Help.", "--server", s.url)
 	p.types(t, "Region (of EMEA, APAC; required): ", "MARS")
 	p.types(t, "must be one of EMEA, APAC", "EMEA")
@@ -169,6 +173,7 @@ func TestRunAtATerminal(t *testing.T) {
 	if code := p.ended(); code != exitDone || p.stdout.String() != "Done [31mwell.\nTwice.\n" {
 		t.Errorf("exit code %d, stdout %q", code, p.stdout)
 	}
+
 	wantAll(t, p.out.String(), "reader", "First I ask.\r\nThen ", "agent.asker", "   \x1b[1masker", "Ask where.",
 		"urgent.", "SUBMITTED", "written", "files: b.txt", "APPROVED", "files.write_file", "COMPLETED")
 	wantNone(t, p.out.String(), append(hostile, "hunter2")...)
@@ -184,6 +189,7 @@ func TestSomebodyElseAnswers(t *testing.T) {
 	h := newHouse(t, asking, askingScenes(whereForm())...)
 	s := h.serve(t, 1)
 	server := []string{"--server", s.url}
+
 	p := atTerminal(t, append([]string{"run", "reader", "Help."}, server...)...)
 	p.out.await(t, "Region (")
 	id := onlyRun(t, s.url)
@@ -199,6 +205,7 @@ func TestSomebodyElseAnswers(t *testing.T) {
 	if code := other.ended(); code != exitDone || !strings.HasSuffix(other.stdout.String(), ": reject\n") {
 		t.Errorf("exit code %d, %q", code, other.stdout)
 	}
+
 	if code := p.ended(); code != exitDone { // there is nothing left to ask
 		t.Errorf("exit code %d\n%s", code, p.out)
 	}
@@ -212,6 +219,7 @@ func TestSomebodyElseAnswers(t *testing.T) {
 	if _, err := p.tty.WriteString("\x03"); err != nil { // Ctrl-C
 		t.Fatal(err)
 	}
+
 	if code := p.ended(); code != 130 {
 		t.Errorf("exit code %d\n%s", code, p.out)
 	}
@@ -226,6 +234,7 @@ func TestServerAwayAtAPrompt(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, asking, askingScenes(whereForm())...)
 	s := h.serve(t, 1)
+
 	p := atTerminal(t, "run", "reader", "Help.", "--server", s.url)
 	p.out.await(t, "Region (")
 	s.kill(t)
@@ -233,6 +242,7 @@ func TestServerAwayAtAPrompt(t *testing.T) {
 	p.types(t, "Key (password): ", "")
 	h.serve(t, 1, "--listen", strings.TrimPrefix(s.url, "http://"))
 	p.types(t, "approve, reject? ", "a")
+
 	if code := p.ended(); code != exitDone || !strings.HasPrefix(p.stdout.String(), "Done ") {
 		t.Errorf("exit code %d\n%s", code, p.out)
 	}
@@ -288,6 +298,7 @@ func TestRunWithoutATerminal(t *testing.T) {
 			t.Errorf("%q: exit code %d, want %d and %q: %s%s", args, code, want, says, stdout, stderr)
 		}
 	}
+
 	fails(exitFailed, `no agent is called "nobody"; there are: `, "run", "nobody", "Help.")
 	fails(exitFailed, "limits.cats", "run", "reader", "Help.", "--limit", "cats=1")
 	fails(exitFailed, "input.request is required", "run", "reader", " ")
@@ -303,6 +314,7 @@ func TestRunWithoutATerminal(t *testing.T) {
 	wantAll(t, list, "waits for user input:\nWhere?  wait-", "  field Region", "  decisions: submit\n")
 	wait := strings.Fields(strings.Split(list, "\n")[1])[1]
 	wantAll(t, must(t, command("answer", id, "--list", "--json")...), `{"waitId":"`+wait+`"`, `"decisions":["submit"]`)
+
 	fails(exitUsage, "stdin or stderr is none: pass --decision submit", "answer", id)
 	fails(exitUsage, "region must be one of EMEA, APAC", "answer", id, "--value", "region=MARS")
 	fails(exitUsage, "region is required", "answer", id, "--value", "key=x")
@@ -310,11 +322,13 @@ func TestRunWithoutATerminal(t *testing.T) {
 	fails(exitUsage, "--value region", "answer", id, "--value", "region")
 	fails(exitUsage, "decision must be one of submit", "answer", id, "--decision", "approve")
 	fails(exitUsage, "--text goes with", "answer", id, "--text", "x")
+
 	fails(exitFailed, "no open wait nothing", "answer", id, "nothing", "--decision", "submit")
 	fails(exitFailed, "no open wait "+wait[:leastShortID-1], "answer", id, wait[:leastShortID-1], "--decision", "submit")
 	if out := must(t, command("answer", id, wait, "--value", "region=EMEA")...); out != wait+": submit\n" {
 		t.Errorf("%q", out)
 	}
+
 	b.stderr.await(t, "May files.write_file run? Answer it: actlog answer "+id)
 	waiting := command("runs", "--state", "WAITING", "--executor", "agent", "--name", "reader")
 	// soon after it has asked
@@ -323,11 +337,13 @@ func TestRunWithoutATerminal(t *testing.T) {
 	if out := must(t, command("runs", "--name", "nobody", "--json")...); out != "" {
 		t.Errorf("%s", out)
 	}
+
 	answered := must(t, command("answer", id, "--decision", "approve", "--by", "ann", "--json")...)
 	wantAll(t, answered, `"state":"APPROVED"`, `"decidedBy":null`, `"by":"ann"`)
 	if code := <-b.code; code != exitDone {
 		t.Errorf("exit code %d\n%s", code, b.stderr)
 	}
+
 	var r struct {
 		runView
 		Tags []string
@@ -336,11 +352,13 @@ func TestRunWithoutATerminal(t *testing.T) {
 		r.answer() != "Done \x1b[31mwell.\nTwice." {
 		t.Errorf("%v %+v", err, r)
 	}
+
 	wantNone(t, b.stderr.String(), "\x1b")
 	wantAll(
 		t, must(t, command("list", "--tag", "one", "--project", "shop", "--user", "u", "--conversation", "c", "--json")...),
 		id,
 	)
+
 	for _, action := range []string{"stop", "pause", "resume"} {
 		fails(exitFailed, "run "+id+": the run has ended", action, id)
 	}
@@ -359,11 +377,13 @@ func TestControl(t *testing.T) {
 		scriptmodel.Scene{Name: "s", Turns: []scriptmodel.Turn{write, says("done")}})
 	s := h.serve(t, 1)
 	command := func(args ...string) []string { return append(args, "--server", s.url) }
+
 	id := strings.TrimSpace(must(t, command("run", "reader", "Ask.", "--detach")...))
 	b := inBackground(t, command("tail", id)...)
 	for strings.Count(must(t, command("answer", id, "--list")...), "write_file") < 2 {
 		pause()
 	}
+
 	code, _, stderr := actlog(t, command("answer", id, "--decision", "approve")...)
 	if code != exitUsage {
 		t.Errorf("exit code %d", code)
@@ -371,6 +391,7 @@ func TestControl(t *testing.T) {
 	for _, path := range []string{"a.txt", "b.txt"} { // in the order in which they were asked
 		wantAll(t, stderr, "May files.write_file run?", `"path": "`+path+`"`, "run "+id+" waits for 2 answers: name one")
 	}
+
 	for _, tt := range []struct{ action, state string }{{"pause", "PAUSED"}, {"resume", "WAITING"}} {
 		if out := must(t, command(tt.action, id)...); !strings.HasPrefix(out, id+" is ") {
 			t.Errorf("%q", out)
@@ -380,21 +401,25 @@ func TestControl(t *testing.T) {
 			pause()
 		}
 	}
+
 	f := inBackground(t, command("run", "reader", "Ask.")...)
 	f.stderr.await(t, "run? Answer it")
 	f.stop()
 	if code := <-f.code; code != 130 {
 		t.Errorf("exit code %d", code)
 	}
+
 	wantAll(t, f.stderr.String(), "The run goes on. Follow it: actlog tail plan-", "Stop it: actlog stop plan-",
 		"stopped by SIGINT")
 	if out := must(t, command("runs")...); strings.Count(out, "plan-") != 2 || strings.Contains(out, "CANCELLED") {
 		t.Errorf("%s", out)
 	}
+
 	f = inBackground(t, command("run", "reader", "Ask.")...)
 	f.stderr.await(t, "run? Answer it")
 	_, third, _ := strings.Cut(f.stderr.String(), "actlog answer ")
 	third = strings.Fields(third)[0]
+
 	if out := must(t, command("stop", third)...); !strings.HasPrefix(out, third+" is ") {
 		t.Errorf("%q", out)
 	}
@@ -416,6 +441,7 @@ func TestRunFails(t *testing.T) {
 		Name: "s", Turns: []scriptmodel.Turn{quiet, quiet, quiet},
 	})
 	s := h.serve(t, 1)
+
 	code, stdout, stderr := actlog(t, "run", "idler", "Work.", "--server", s.url)
 	if code != exitFailed || stdout != "" {
 		t.Errorf("exit code %d, %q", code, stdout)
@@ -434,12 +460,14 @@ func TestRunOfExecutors(t *testing.T) {
 			Name: name, Match: scriptmodel.Match{System: system}, Turns: []scriptmodel.Turn{{Content: content}},
 		}
 	}
+
 	h := newHouse(t, "  sayer: {description: Says, systemPrompt: Sayer.}\nworkflows:\n  talk: {steps: [sayer]}\n",
 		text("plan", "software developer",
 			`{"reasoning": "Look.", "steps": [{"tool": "files", "operation": "list_files", "params": {}}]}`),
 		text("graph", "acyclic graph", `{"title":"One","nodes":[{"id":"a"}]}`), text("sayer", "Sayer.", "Said."),
 		text("node", "", "Done."))
 	s := h.serve(t, 1)
+
 	for _, tt := range []struct {
 		args    []string
 		wants   []string
@@ -459,6 +487,7 @@ func TestRunOfExecutors(t *testing.T) {
 			wantAll(t, must(t, "runs", "--server", s.url), tt.request)
 		}
 	}
+
 	for _, args := range [][]string{{"run", "reader"}, {"run", "--plan"}, {"run", "--plan", "--dag", "Go."}} {
 		if code, _, stderr := actlog(t, append(args, "--server", s.url)...); code != exitUsage {
 			t.Errorf("%q: exit code %d\n%s", args, code, stderr)
@@ -498,6 +527,7 @@ func TestRunStartsOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, FlushInterval: -1}
 	var starts atomic.Int64
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -508,6 +538,7 @@ func TestRunStartsOnce(t *testing.T) {
 		proxy.ServeHTTP(w, r)
 	}))
 	t.Cleanup(front.Close)
+
 	if code, stdout, stderr := actlog(t, "run", "sayer", "Say.", "--server", front.URL); code != exitDone ||
 		stdout != "Once.\n" || starts.Load() != 3 {
 		t.Errorf("exit code %d after %d requests, %q\n%s", code, starts.Load(), stdout, stderr)
@@ -515,6 +546,7 @@ func TestRunStartsOnce(t *testing.T) {
 	if out := must(t, "runs", "--json", "--server", s.url); strings.Count(out, "\n") != 1 {
 		t.Errorf("%s", out)
 	}
+
 	if code, _, stderr := actlog(t, "run", "sayer", "Say.", "--server", "http://127.0.0.1:1"); code != exitFailed ||
 		!strings.Contains(stderr, "no answer") {
 		t.Errorf("exit code %d: %s", code, stderr)
@@ -535,21 +567,25 @@ func TestRunSurvives(t *testing.T) {
 		}
 		return turn, nil
 	}}
+
 	h := newHouse(t, "  talker: {description: Talks, tools: [files.list_files]}\n",
 		scriptmodel.Scene{Name: "s", Turns: []scriptmodel.Turn{slow, says("All is said.")}})
 	s := h.serve(t, 0)
 	work := func() *program {
 		return begin(t, "work", "--database-url", h.database, "--config", h.config, "--workers", "1")
 	}
+
 	b := inBackground(t, "run", "talker", "Talk.", "--server", s.url)
 	b.stderr.await(t, "No worker takes it. It needs: ")
 	doomed := work()
 	b.stderr.await(t, "word word word")
+
 	s.kill(t)
 	h.serve(t, 0, "--listen", strings.TrimPrefix(s.url, "http://"))
 	doomed.kill(t)
 	work()
 	b.stderr.await(t, "the answer begins again")
+
 	if code := <-b.code; code != exitDone || b.stdout.String() != "All is said.\n" {
 		t.Errorf("exit code %d\n%s%s", code, b.stdout, b.stderr)
 	}

@@ -26,6 +26,7 @@ func TestWorkerIsKilled(t *testing.T) {
 	call := func(name string, arguments any) scriptmodel.Turn {
 		return scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{{Name: name, Arguments: arguments}}}
 	}
+
 	slow := call("files-read_file", map[string]string{"path": "a.txt"})
 	slow.Delay = scriptmodel.Duration(500 * time.Millisecond)
 	m, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{{Name: "s", Turns: []scriptmodel.Turn{
@@ -38,11 +39,13 @@ func TestWorkerIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { m.Close() })
+
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte("read me"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(dir, "actlog.yaml")
+
 	config := fmt.Sprintf(`
 models:
   default: {provider: openai, model: scripted, baseURL: %q, apiKey: key}
@@ -53,6 +56,7 @@ policies:
 agents:
   helper: {description: Helps, tools: ["files.*"]}
 `, m.URL())
+
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -66,6 +70,7 @@ agents:
 	if err := doomed.cmd.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
+
 	next := begin(t, "work", "--database-url", db.URL, "--config", file, "--workers", "1", "--listen", "127.0.0.1:0")
 	r := c.until(id, "it waits", func(r shownRun) bool { return r.State == "WAITING" })
 	if len(r.Waits) != 1 || r.Waits[0].Name != "files.write_file" {
@@ -74,6 +79,7 @@ agents:
 	if _, err := os.Stat(filepath.Join(dir, "b.txt")); err == nil {
 		t.Error("the file was written before it was approved")
 	}
+
 	c.decide(id, r.Waits[0].WaitID, `{"decision":"approve"}`)
 	if r = c.until(id, "it ends", func(r shownRun) bool {
 		return r.State == "COMPLETED"
@@ -83,10 +89,12 @@ agents:
 	if b, err := os.ReadFile(filepath.Join(dir, "b.txt")); err != nil || string(b) != "written once" {
 		t.Errorf("the file is %q, %v", b, err)
 	}
+
 	health := regexp.MustCompile(`actlog serves health and metrics on (\S+)`).FindStringSubmatch(next.stderr.String())
 	if health == nil {
 		t.Fatalf("the worker does not say where its metrics are:\n%s", next.stderr)
 	}
+
 	figures := body(t, health[1]+"/metrics")
 	for _, want := range []string{
 		"actlog_run_takeovers_total 1\n", `actlog_run_ended_total{executor="agent",state="COMPLETED"} 1`,
@@ -123,12 +131,14 @@ func (c runClient) ask(method, path, body string, want int) (r shownRun) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
+
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	defer resp.Body.Close()
+
 	b, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != want {
 		c.t.Fatalf("%s %s: %d %s %v", method, path, resp.StatusCode, b, err)
@@ -179,6 +189,7 @@ func body(t *testing.T, url string) string {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
+
 	b, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatal(err)

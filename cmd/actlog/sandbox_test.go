@@ -50,6 +50,7 @@ func TestToolsReachNoSecrets(t *testing.T) {
 		t.Log("there is no sandbox here: " + lacks)
 		return
 	}
+
 	m, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{{Name: "s", Turns: []scriptmodel.Turn{
 		{ToolCalls: []scriptmodel.ToolCall{{Name: "tests-dump"}}},
 		{ToolCalls: []scriptmodel.ToolCall{{Name: "terminate", Arguments: object{"message": "Done."}}}},
@@ -58,10 +59,12 @@ func TestToolsReachNoSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { m.Close() })
+
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "out"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+
 	config := fmt.Sprintf(`
 models:
   default: {provider: openai, model: scripted, baseURL: %q, apiKey: "${PLANTED_KEY}"}
@@ -72,6 +75,7 @@ toolsets:
 agents:
   helper: {description: Helps, tools: ["tests.*"]}
 `, m.URL(), m.URL())
+
 	for name, text := range map[string]string{"actlog.yaml": config, "dump.sh": dump} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
 			t.Fatal(err)
@@ -89,12 +93,14 @@ agents:
 	if err != nil || !strings.Contains(string(found), "begin\n") || !strings.Contains(string(found), "end\n") {
 		t.Fatalf("the command did not run: %.500q %v", found, err)
 	}
+
 	given := planted["PLANTED_TOKEN"]
 	reached := strings.ReplaceAll(string(found), "TOKEN="+given, "TOKEN=")
 	password, err := os.ReadFile(filepath.Join(dir, ".actlog", "postgres", "password"))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, secret := range []string{"planted", strings.TrimSpace(string(password))} {
 		if at := strings.Index(reached, secret); at >= 0 {
 			t.Errorf("it reached a secret: %q", reached[max(0, at-100):min(len(reached), at+100)])
@@ -103,6 +109,7 @@ agents:
 	if entries, err := os.ReadDir(filepath.Join(dir, "out")); err != nil || len(entries) > 3 {
 		t.Errorf("it copied: %v %v", entries, err)
 	}
+
 	records := body(t, server.url+"/api/v1/plans/"+id+"/records")
 	if strings.Contains(records, given) || !strings.Contains(records, "[secret] is what I was given") {
 		t.Errorf("what it was given is on record:\n%s", records)
@@ -124,10 +131,12 @@ func TestEnvironmentIsHidden(t *testing.T) {
 	if err := os.WriteFile(file, fmt.Appendf(nil, config, "Helps"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	server := start(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--config", file, "--workers", "0")
 	worker := begin(t, "work", "--database-url", pgtest.Fresh(t).URL, "--config", file, "--workers", "1", "--listen",
 		"127.0.0.1:0")
 	worker.says(t, "actlog serves health")
+
 	for name, pid := range map[string]int{
 		"the server": server.cmd.Process.Pid, "its Postgres": postmaster(t, dir), "a worker": worker.cmd.Process.Pid,
 	} {
@@ -159,6 +168,7 @@ func TestSandboxIsRequired(t *testing.T) {
 	if err := os.WriteFile(file, []byte("toolsets: {tests: {sandbox: bubblewrap, a: [\"true\"]}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "work", "--database-url", pgtest.Fresh(t).URL, "--config", file)
 	cmd.Env = append(os.Environ(), beMain+"=1", "PATH=/nowhere") // so that there is no bwrap
 	out, err := cmd.CombinedOutput()

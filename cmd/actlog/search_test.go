@@ -31,9 +31,11 @@ func TestSearch(t *testing.T) {
 			Result: new("a\nneedle\x1b[31m in"),
 		})
 	}
+
 	storetest.Write(t, s, changes...)
 	out := must(t, "search", "needle", "--limit", "1000", "--per-run", "0", "--server", url)
 	since := began(at(10_000_000), time.Now())
+
 	if !strings.HasPrefix(out, "new  FAILED  "+since+
 		"  nightly\n  clerk cycle 1 thinkOutput: which needle?\n    at cycle:s/0\n  fetch result: a needle[31m in\n"+
 		"    at call:s/0/t\n") ||
@@ -42,6 +44,7 @@ func TestSearch(t *testing.T) {
 		!strings.HasSuffix(out, "\n  title: The Needle\n    at plan:old\n") {
 		t.Errorf("%.300s ... %s", out, out[max(0, len(out)-300):])
 	}
+
 	// F4: a search spreads over runs, says how many more texts each has, and how to go on.
 	code, out, stderr := actlog(t, "search", "needle", "--limit", "4", "--server", url)
 	if code != exitDone || strings.Count(out, "    at ") != 4 ||
@@ -49,6 +52,7 @@ func TestSearch(t *testing.T) {
 		!strings.Contains(out, "\n  title: The Needle\n") || stderr != "" {
 		t.Errorf("%d %s\n%s", code, stderr, out)
 	}
+
 	_, out, stderr = actlog(t, "search", "needle", "--limit", "2", "--server", url)
 	if !strings.HasPrefix(stderr, "actlog: 2 texts, and there are more. The next ones: --cursor ") ||
 		!strings.Contains(out, " more in this run: ") {
@@ -58,6 +62,7 @@ func TestSearch(t *testing.T) {
 		url); !strings.Contains(out, `"rootPlanId":"old"`) {
 		t.Errorf("%s", out)
 	}
+
 	if out = must(t, "search", "absent", "--server", url); out != "" {
 		t.Errorf("%s", out)
 	}
@@ -65,6 +70,7 @@ func TestSearch(t *testing.T) {
 		!strings.Contains(out, `"match":"needle"`) {
 		t.Errorf("%.300s", out)
 	}
+
 	for _, flag := range [][]string{
 		{"--state", "FAILED"}, {"--name", "nightly"}, {"--project", "shop"}, {"--environment", "live"}, {"--user", "ada"},
 		{"--conversation", "c-1"}, {"--tag", "x"}, {"--agent", "clerk"},
@@ -75,6 +81,7 @@ func TestSearch(t *testing.T) {
 			t.Errorf("%q: %.300s", flag, out)
 		}
 	}
+
 	for _, flag := range [][]string{
 		{"--until", at(5_000_000).Format(time.RFC3339)}, {"--kind", "plan"}, {"--state", "COMPLETED"},
 	} {
@@ -82,6 +89,7 @@ func TestSearch(t *testing.T) {
 			t.Errorf("%q: %.300s", flag, out)
 		}
 	}
+
 	for _, args := range [][]string{
 		{"search"}, {"search", "a", "--kind", "run"}, {"search", "a", "--state", "odd"}, {"search", "a", "--limit", "0"},
 		{"search", "a", "--since", "odd"}, {"search", "a", "--per-run", "501"},

@@ -24,8 +24,10 @@ var planted = map[string]string{
 // errors and a form, and looks for them in the database, the log, and everything that the server sends.
 func TestSecretsAreNowhere(t *testing.T) {
 	t.Parallel()
-	const key, mail, password = "sk-planted0planted0planted0", "planted@example.org", "planted-password"
+	const key, mail = "sk-planted0planted0planted0", "planted@example.org"
+	const password = "planted-password"
 	modelKey, token := planted["PLANTED_KEY"], planted["PLANTED_TOKEN"]
+
 	call := func(name string, arguments any) scriptmodel.ToolCall {
 		return scriptmodel.ToolCall{Name: name, Arguments: arguments}
 	}
@@ -44,12 +46,14 @@ func TestSecretsAreNowhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { m.Close() })
+
 	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `{"error":{"message":"wrong key `+r.Header.Get("Authorization")+`","type":"invalid_request_error"}}`,
 			http.StatusUnauthorized)
 	}))
 	t.Cleanup(refusing.Close)
 	file := filepath.Join(t.TempDir(), "actlog.yaml")
+
 	config := fmt.Sprintf(`
 models:
   default: {provider: openai, model: scripted, baseURL: %q, apiKey: "${PLANTED_KEY}"}
@@ -65,6 +69,7 @@ agents:
 policies: [{tools: "local-*", approval: false}, {tools: "remote-*", approval: false}]
 redact: [email, bearer-token, "sk-[A-Za-z0-9]{20,}"]
 `, m.URL(), refusing.URL, os.Args[0], beServer, serveMCP(t, toolServer()), mail)
+
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -73,6 +78,7 @@ redact: [email, bearer-token, "sk-[A-Za-z0-9]{20,}"]
 		"--log-level", "debug")
 	c := runClient{t, server.url}
 	ended := func(r shownRun) bool { return r.State == "COMPLETED" || r.State == "FAILED" }
+
 	id := c.start("helper", "Use "+key+" and write to "+mail)
 	r := c.until(id, "it waits", func(r shownRun) bool { return r.State == "WAITING" })
 	c.decide(id, r.Waits[0].WaitID,
@@ -80,6 +86,7 @@ redact: [email, bearer-token, "sk-[A-Za-z0-9]{20,}"]
 	if r = c.until(id, "it ends", ended); r.Result != "Done with [secret] and [redacted]" {
 		t.Errorf("it ended: %+v", r)
 	}
+
 	refused, lost := c.start("refused", key), c.start("lost", key)
 	if r = c.until(refused, "it fails", ended); r.ErrorKind != "auth" || !strings.Contains(r.Error, "wrong key") {
 		t.Errorf("it ended: %+v", r)
@@ -96,6 +103,7 @@ redact: [email, bearer-token, "sk-[A-Za-z0-9]{20,}"]
 			t.Errorf("%s: %s", where, found)
 		}
 	}
+
 	for _, plan := range []string{id, refused, lost} {
 		for _, path := range []string{
 			"/api/v1/runs/" + plan, "/api/v1/runs/" + plan + "/trace", "/api/v1/runs/" + plan + "/trace?format=markdown",
@@ -115,17 +123,20 @@ redact: [email, bearer-token, "sk-[A-Za-z0-9]{20,}"]
 			}
 		}
 	}
+
 	look("runs", body(t, server.url+"/api/v1/runs"))
 	look("metrics", body(t, server.url+"/metrics"))
 	look("log", server.stderr.String())
 	for _, request := range m.Requests() {
 		look("what the model is sent", string(request.Body))
 	}
+
 	rows, err := db.Pool.Query(t.Context(),
 		`SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')`)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	tables := 0
 	var table string
 	var names []string
@@ -138,6 +149,7 @@ redact: [email, bearer-token, "sk-[A-Za-z0-9]{20,}"]
 	if rows.Err() != nil || len(names) < 20 {
 		t.Fatal(names, rows.Err())
 	}
+
 	for _, name := range names {
 		var text *string
 		if err := db.Pool.QueryRow(t.Context(),
@@ -152,6 +164,7 @@ redact: [email, bearer-token, "sk-[A-Za-z0-9]{20,}"]
 	if tables < 10 {
 		t.Errorf("only %d tables have rows", tables)
 	}
+
 	if text := body(t, server.url+"/api/v1/plans/"+id+"/records"); strings.Count(text, "[secret]") < 5 ||
 		strings.Count(text, "[redacted]") < 4 || !strings.Contains(text, "[email]") {
 		t.Errorf("what was planted did not come so far:\n%s", text)

@@ -18,6 +18,7 @@ func TestSecurityNamesTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var code strings.Builder
 	err = filepath.WalkDir("../..", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
@@ -71,6 +72,7 @@ func TestEveryStatementOfTheRuntimeIsDrawn(t *testing.T) {
 		t.Fatal(err)
 	}
 	drawn := section(string(page), "## Who decides what a run does", "### Agents inside of tools")
+
 	files, err := filepath.Glob("../../queries/*.sql")
 	if err != nil {
 		t.Fatal(err)
@@ -85,6 +87,7 @@ func TestEveryStatementOfTheRuntimeIsDrawn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for _, query := range strings.Split(string(sql), "-- name: ")[1:] {
 			name, _, _ := strings.Cut(query, " ")
 			table := writes.FindStringSubmatch(query)
@@ -97,6 +100,7 @@ func TestEveryStatementOfTheRuntimeIsDrawn(t *testing.T) {
 			}
 		}
 	}
+
 	if found < 15 {
 		t.Errorf("%d statements write to tables of the runtime", found)
 	}
@@ -117,6 +121,7 @@ func TestServersWithoutKeysSayWhatToolsCanDo(t *testing.T) {
 	if s := h.serve(t, 0); !strings.Contains(s.stderr.String(), warning) {
 		t.Errorf("no warning %q:\n%s", warning, s.stderr)
 	}
+
 	keys := filepath.Join(t.TempDir(), "keys")
 	must(t, "key", "ops", "--file", keys)
 	if s := h.serve(t, 0, "--api-keys", keys); strings.Contains(s.stderr.String(), warning) {

@@ -23,6 +23,7 @@ func TestRunsAreInterruptedByDefault(t *testing.T) {
 	if _, err := parser.Parse([]string{"serve"}); err != nil {
 		t.Fatal(err)
 	}
+
 	if after := c.Serve.InterruptAfter; after != 15*time.Minute || after < 10*recorder.HeartbeatDefault {
 		t.Errorf("runs are interrupted after %v, heartbeats come every %v", after, recorder.HeartbeatDefault)
 	}

@@ -12,6 +12,7 @@ import (
 // answer, an answer that begins again.
 func TestStory(t *testing.T) {
 	t.Parallel()
+
 	const (
 		places = `rows {"rows":[
 			{"kind":"agentExecution","stepId":"s2","planId":"q","agentName":"under","agentRequest":"Look\u001b[2J.","startTime":"2026-11-20T10:00:02Z"},
@@ -22,6 +23,7 @@ func TestStory(t *testing.T) {
 			{"kind":"thinkAct","stepId":"s2","seq":0,"state":"RUNNING","thinkStartTime":"2026-11-20T10:00:03Z"}]}`
 		begun = "top:  Go.\n   under:  Look [2J.\n"
 	)
+
 	done := func(step, output, more string) string {
 		return `rows {"rows":[{"kind":"thinkAct","stepId":"` + step + `","seq":0,"thinkOutput":"` + output +
 			`","thinkEndTime":"2026-11-20T10:00:09Z"` + more + `}]}`
@@ -29,6 +31,7 @@ func TestStory(t *testing.T) {
 	delta := func(step, text string) string {
 		return `delta {"planId":"p","stepId":"` + step + `","seq":0,"attempt":1,"text":"` + text + `"}`
 	}
+
 	for name, tt := range map[string]struct {
 		events []string
 		want   string
@@ -108,6 +111,7 @@ func TestStory(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+
 			if diff := cmp.Diff(begun+tt.want, out.String()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

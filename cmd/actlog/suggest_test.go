@@ -29,6 +29,7 @@ func parsedLine(t *testing.T, line string) *cli {
 	if err != nil {
 		t.Fatalf("%s: %v", line, err)
 	}
+
 	var c cli
 	parser, err := kong.New(&c, kong.Vars{"version": "", "server": defaultServer})
 	if err != nil {
@@ -62,6 +63,7 @@ func TestCommandLine(t *testing.T) {
 		if c.Show.Plan != id || c.Show.Search != id {
 			t.Errorf("show %q: %q %q", id, c.Show.Plan, c.Show.Search)
 		}
+
 		c = parsedLine(t, other.commandLine("answer", []string{id, id}))
 		if c.Answer.Plan != id || c.Answer.Wait != id || c.Answer.Server != other.base {
 			t.Errorf("answer %q: %q %q", id, c.Answer.Plan, c.Answer.Wait)
@@ -102,6 +104,7 @@ func TestSuggestionsAreQuoted(t *testing.T) {
 		story.plans[id] = &toldPlan{}
 		story.plan(&storyRow{tailRow: tailRow{CurrentPlanID: id, State: "PAUSED"}})
 		_, line, _ := strings.Cut(out.String(), "paused  ")
+
 		got := parsedLine(t, strings.TrimSuffix(strings.TrimSpace(line), "makes it go on")).Resume
 		if got.Plan != id || got.Server != url {
 			t.Errorf("resume %q at %s: %q at %s in %s", id, url, got.Plan, got.Server, line)

@@ -69,6 +69,7 @@ func TestTail(t *testing.T) {
 		&record.AgentExecution{
 			RootPlanID: "p", PlanID: "p", StepID: "s", AgentName: new("reader"), State: new(record.Running),
 		})...)
+
 	out, _, code := startTail(t, "p", "--server", url)
 	out.await(t, "step s  reader  RUNNING")
 	storetest.Write(t, s, &record.ActTool{
@@ -76,6 +77,7 @@ func TestTail(t *testing.T) {
 		ErrorMessage: new("no such file"),
 	})
 	out.await(t, "tool c  grep [31m  FAILED  no such file")
+
 	storetest.Write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Failed)})
 	if got := <-code; got != exitDone {
 		t.Errorf("exit code %d", got)
@@ -84,6 +86,7 @@ func TestTail(t *testing.T) {
 		strings.Count(printed, "step s  reader  RUNNING\n") != 1 {
 		t.Errorf("tail printed\n%s", printed)
 	}
+
 	// tail prints all of a plan that has ended, and exits.
 	if printed := must(t, "tail", "p", "--server", url); !strings.Contains(printed, "plan p  Work  FAILED") {
 		t.Errorf("tail printed\n%s", printed)
@@ -94,6 +97,7 @@ func TestTailJSON(t *testing.T) {
 	t.Parallel()
 	url, s := serve(t, apitest.Config{}, nil)
 	storetest.Write(t, s, fullRun()...)
+
 	var events []string
 	for line := range strings.Lines(must(t, "tail", "plan-1", "--json", "--server", url)) {
 		var e struct {
@@ -105,6 +109,7 @@ func TestTailJSON(t *testing.T) {
 		}
 		events = append(events, e.Event)
 	}
+
 	if got := strings.Join(events, " "); got != "rows done" {
 		t.Errorf("events: %s", got)
 	}
@@ -114,6 +119,7 @@ func TestTailAllPlans(t *testing.T) {
 	t.Parallel()
 	url, s := serve(t, apitest.Config{}, nil)
 	storetest.Write(t, s, runningPlan("p")...)
+
 	out, stop, code := startTail(t, "--server", url)
 	out.await(t, "  p  RUNNING")
 	storetest.Write(t, s, runningPlan("q")...)
@@ -122,6 +128,7 @@ func TestTailAllPlans(t *testing.T) {
 		RootPlanID: "q", CurrentPlanID: "q", State: new(record.Failed), ErrorKind: new("timeout"),
 	})
 	out.await(t, "  q  FAILED  timeout")
+
 	stop()
 	if got := <-code; got != 130 { // N5
 		t.Errorf("exit code %d", got)
@@ -139,6 +146,7 @@ func TestTailFails(t *testing.T) {
 		!strings.Contains(stderr, "no answer") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
+
 	storetest.Write(t, s, runningPlan("p")...)
 	out, _, code := startTail(t, "p", "--server", url)
 	out.await(t, "plan p  Work  RUNNING")
@@ -187,6 +195,7 @@ func TestTailResumes(t *testing.T) {
 			h.ServeHTTP(w, r)
 		})
 	})
+
 	storetest.Write(t, s, runningPlan("p")...)
 	out, _, code := startTail(t, "p", "--server", url)
 	out.await(t, "plan p  Work  RUNNING")
@@ -194,6 +203,7 @@ func TestTailResumes(t *testing.T) {
 		storetest.Write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", Title: &title})
 		out.await(t, "plan p  "+title+"  RUNNING")
 	}
+
 	storetest.Write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Completed)})
 	if got := <-code; got != exitDone || streams.Load() < 5 || resumed.Load() < 4 {
 		t.Errorf("exit code %d after %d streams, %d of them resumed:\n%s", got, streams.Load(), resumed.Load(), out)
@@ -208,6 +218,7 @@ func TestDrawingFitsTheScreen(t *testing.T) {
 	if got := bottom("a\n", 5); got != "a\n" {
 		t.Errorf("%q", got)
 	}
+
 	var out bytes.Buffer
 	d := &drawing{w: &out}
 	p := &planView{CurrentPlanID: "p", State: "RUNNING"}
@@ -216,6 +227,7 @@ func TestDrawingFitsTheScreen(t *testing.T) {
 	for range 30 {
 		p.AgentExecutionSequence = append(p.AgentExecutionSequence, &stepView{StepID: "s"})
 	}
+
 	d.draw(p, false)
 	if n := strings.Count(out.String(), "\n"); n != 1+23 || d.lines != 23 {
 		t.Errorf("%d lines, the cursor moves up %d:\n%s", n, d.lines, &out)

@@ -17,6 +17,7 @@ func TestShowTalk(t *testing.T) {
 	const long = "Answer from the files of the folder and from nothing else, in one sentence, and name the file in " +
 		"which you have read it, always."
 	first := `{"role":"system","content":"` + long + `"},{"role":"user","content":"Which?\n  - lamps\n  - chairs"}`
+
 	storetest.Write(t, s,
 		&record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Completed)},
 		&record.AgentExecution{
@@ -36,7 +37,9 @@ func TestShowTalk(t *testing.T) {
 			ThinkInput: new("[" + first +
 				`,{"role":"assistant","content":"I look.","tool_calls":[{"id":"c1","type":"function","function":{"name":"files-read","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c1","content":"lamp,31"},{"role":"user","content":"Sure?"}]`)},
 	)
+
 	out := must(t, "show", "p", "--step", "s", "--server", url)
+
 	wantAll(t, out,
 		"cycle 1  ", "\n  at cycle:s/0\n",
 		"  system: Answer from the files of the folder and from nothing else, in one sentence, and name the\n"+
@@ -46,6 +49,7 @@ func TestShowTalk(t *testing.T) {
 		"  → read  {\"path\":\"a.csv\"}", "\n    lamp,31\n        chair,3[31m\n",
 		"cycle 2  ", "\n  at cycle:s/1\n", "  user: Sure?\n", "messages from before)\n", "  assistant: Lamps (a.csv).\n",
 	)
+
 	wantNone(t, out, "#0", "provider", "raw", "tool_calls", `"role"`)
 	if strings.Count(out, "Answer from the files") != 1 || strings.Count(out, "lamp,31") != 1 {
 		t.Errorf("a message stands twice:\n%s", out)
@@ -62,12 +66,14 @@ func TestShowNodes(t *testing.T) {
 			AgentDescription: &description, State: new(record.Failed), Metadata: []byte(`{"node":"x"}`),
 		}
 	}
+
 	storetest.Write(t, s,
 		&record.Plan{RootPlanID: "p", CurrentPlanID: "p", Executor: new("dag"), State: new(record.Failed)},
 		step(0, "planner", "Plans the graph"), step(1, "node_0", "Rate tea"))
 	out := must(t, "show", "p", "--server", url)
 	wantAll(t, out, "planner  FAILED", "└─ Rate tea  FAILED")
 	wantNone(t, out, "Plans the graph", "─ node_0")
+
 	out = must(t, "show", "p", "--step", "s-node_0", "--server", url)
 	wantAll(t, out, "Rate tea  FAILED")
 	wantNone(t, out, "node_0  ")
@@ -85,6 +91,7 @@ func TestShowNodes(t *testing.T) {
 			AgentDescription: new("Brew tea"),
 		},
 		&record.AgentExecution{RootPlanID: "p", PlanID: "below", StepID: "s-nameless"})
+
 	wantAll(t, must(t, "show", "p", "--step", "s-below", "--server", url), "Brew tea")
 	wantAll(t, must(t, "show", "p", "--step", "s-nameless", "--server", url), "s-nameless")
 
@@ -104,6 +111,7 @@ func TestShowNodes(t *testing.T) {
 func TestApprovalsAreShown(t *testing.T) {
 	t.Parallel()
 	url, s := serve(t, apitest.Config{}, nil)
+
 	storetest.Write(t, s,
 		&record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Waiting)},
 		&record.ActTool{RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: "t", Name: new("agent")},
@@ -121,6 +129,7 @@ func TestApprovalsAreShown(t *testing.T) {
 			FormInputs: []byte(`[{"label":"Region","type":"select","options":"EMEA,APAC"}]`),
 		},
 	)
+
 	out := must(t, "show", "p", "--server", url)
 	wantAll(t, out, "Where?  w2", "  field Region (of EMEA, APAC)", "May git.push run?  w1", `"hidden": "a\u202eb"`,
 		`"remote": "evil\u202e\u001b[2J"`, "  note:\n    one\n    \n      two\n", "files: a.go")

@@ -37,6 +37,7 @@ func wantSafe(t *testing.T, what, text string) {
 	}); i >= 0 {
 		t.Errorf("%s: %U in\n%q", what, []rune(text[i:])[0], text)
 	}
+
 	if strings.Contains(text, "\nactlog: all is well") {
 		t.Errorf("%s: a text forges a line:\n%s", what, text)
 	}
@@ -137,12 +138,14 @@ func TestExportIsSafe(t *testing.T) {
 		if contents != "" {
 			args = append(args, "--contents", contents)
 		}
+
 		stdout := must(t, args...)
 		must(t, append(args, "--output", file)...)
 		text, err := os.ReadFile(file)
 		if err != nil || string(text) != stdout {
 			t.Fatalf("%v: the file is not what stdout is", err)
 		}
+
 		wantSafe(t, "export", stdout)
 		must(t, "import", file, "--server", to)
 		for _, plan := range []string{"p", "every"} {
@@ -181,6 +184,7 @@ func TestErrorsAreSafe(t *testing.T) {
 		"empty": "", "records": "{\"kind\":\"" + evil + "\"}\n" + "{\"kind\":\"plan\",\"" + "\u202ex\":1}\n{\n\xff\x1b[2J\n",
 		"gzip": "\x1f\x8b" + evil, "json": "[1]", "deep": strings.Repeat(`{"a":`, 100_000),
 	}
+
 	var paths []string
 	for prefix, text := range files {
 		path := filepath.Join(folder, prefix+name)
@@ -192,6 +196,7 @@ func TestErrorsAreSafe(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(folder, name), 0o700); err != nil {
 		t.Fatal(err)
 	}
+
 	commands := [][]string{
 		{"import", filepath.Join(folder, name)}, {"import", filepath.Join(folder, "none"+name)},
 		append([]string{"import"}, paths...), append([]string{"import", "--json"}, paths...),
@@ -203,6 +208,7 @@ func TestErrorsAreSafe(t *testing.T) {
 	for i := range commands {
 		commands[i] = append(commands[i], "--server", url)
 	}
+
 	named := len(commands) // what the others repeat of their own flags may have several lines
 	commands = append(commands, [][]string{
 		{"list", "--server", "ftp://" + evil}, {"list", "--server", "http://" + evil}, {"list", "--state", evil},
@@ -214,6 +220,7 @@ func TestErrorsAreSafe(t *testing.T) {
 		{"psql", "--database-url", "postgres://127.0.0.1:1/x", "--admin", "--client", evil},
 		{"work", "--database-url", "x", "--config", filepath.Join(folder, "none"+name)}, {"completion", evil},
 	}...)
+
 	for i, args := range commands {
 		code, stdout, stderr := actlog(t, args...)
 		if code == exitDone {
@@ -222,6 +229,7 @@ func TestErrorsAreSafe(t *testing.T) {
 		if stderr == "" {
 			t.Errorf("%q says nothing", args)
 		}
+
 		if i >= named {
 			stderr = strings.ReplaceAll(stderr, "\nactlog: all is well", "")
 		}
@@ -237,6 +245,7 @@ func TestHostileServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	raw := strings.NewReplacer(`\u001b`, "\x1b").Replace(string(text)) // no JSON any more
+
 	for name, answer := range map[string]http.HandlerFunc{
 		"problem": func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusBadRequest)
@@ -258,6 +267,7 @@ func TestHostileServer(t *testing.T) {
 	} {
 		server := httptest.NewServer(answer)
 		t.Cleanup(server.Close)
+
 		for _, args := range [][]string{
 			{"list"}, {"list", "--json"}, {"show", "p"}, {"show", "p", "--json"}, {"show", "p", "--step", "s", "--json"},
 			{"answer", "p"}, {"answer", "p", "--list", "--json"}, {"runs", "--json"},
@@ -283,9 +293,11 @@ func TestApprovalShowsEverything(t *testing.T) {
 		w.draw(&view{w: &out})
 		return out.String()
 	}
+
 	hidden := "rm \u202e/ fr- mr\u2066 " +
 		"\u200b\u200d\u2060\ufeff\u00a0\u3164\ufe0f\U000e0041\u0085\u009b2J\x1b[8m\x7f\u2028\u2800"
 	shown := `rm \u202e/ fr- mr\u2066 \u200b\u200d\u2060\ufeff\u00a0\u3164\ufe0f\udb40\udc41\u0085\u009b2J\u001b[8m\u007f\u2028\u2800`
+
 	plan, err := json.Marshal(map[string]any{
 		"goal": hidden, "steps": []map[string]any{
 			{"stepNumber": 1, "agentType": hidden, "action": hidden, "justification": hidden},
@@ -294,6 +306,7 @@ func TestApprovalShowsEverything(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for name, w := range map[string]*waitView{
 		"title":       {Title: hidden},
 		"description": {FormDescription: hidden},
@@ -321,12 +334,14 @@ func TestApprovalShowsEverything(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	out := draw(&waitView{Parameters: pushed})
 	wantAll(t, out, "[… 1,000 blanks …]end", "first", "[… 5,000 empty lines …]", "danger[… 5,000 blanks …]more",
 		"Not shown as it is: 21,001 characters of long runs of blanks")
 	if lines := strings.Count(out, "\n"); lines > 15 {
 		t.Errorf("%d lines:\n%s", lines, out)
 	}
+
 	long, err := json.Marshal(map[string]any{"patch": strings.Repeat(".\n", 300) + "danger" + strings.Repeat("\n.", 300)})
 	if err != nil {
 		t.Fatal(err)
@@ -356,6 +371,7 @@ func TestApprovalAtATerminal(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
+
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
 			_, _ = io.WriteString(w, `{"waitId":"w\u001b]0;t\u0007","state":"REJECTED"}`)
@@ -367,12 +383,14 @@ func TestApprovalAtATerminal(t *testing.T) {
 		}}})
 	}))
 	t.Cleanup(server.Close)
+
 	p := atTerminal(t, "answer", "p", "--server", server.URL)
 	p.types(t, "approve, reject? ", "reject")
 	p.types(t, "Why?", "turned around")
 	if code := p.ended(); code != exitDone {
 		t.Errorf("exit code %d\n%s", code, p.out.String())
 	}
+
 	wantAll(t, p.out.String(), `Run it\u202e?`, `"echo \u202efr- mr\u001b[2J"`, "that cannot be seen")
 	wantNone(t, p.out.String(), "\u202e", "\x1b[2J")
 	if diff := cmp.Diff("w: reject\n", p.stdout.String()); diff != "" {

@@ -74,6 +74,7 @@ func TestExportAndImport(t *testing.T) {
 	from, s := serve(t, apitest.Config{}, nil)
 	storetest.Write(t, s, fullRun()...)
 	storetest.Write(t, s, &record.Plan{RootPlanID: "other", CurrentPlanID: "other"})
+
 	want := shown(t, from, "plan-1", "step-1")
 	plain := must(t, "export", "sub-1", "other", "--server", from)
 	if n := strings.Count(plain, "\n"); n != 12 {
@@ -87,6 +88,7 @@ func TestExportAndImport(t *testing.T) {
 			if err := os.WriteFile(file, []byte("old content"), 0o600); err != nil {
 				t.Fatal(err)
 			}
+
 			must(t, "export", "sub-1", "other", "--server", from, "--output", file)
 			if content, err := os.ReadFile(file); err != nil || (string(content) == plain) != (name == "tree.ndjson") {
 				t.Errorf("%v: %.100q", err, content)
@@ -98,12 +100,14 @@ func TestExportAndImport(t *testing.T) {
 			if diff := cmp.Diff(imported{File: file, Records: 12, Written: 12}, got); diff != "" {
 				t.Errorf("summary (-want +got):\n%s", diff)
 			}
+
 			if diff := cmp.Diff(want, shown(t, to, "plan-1", "step-1")); diff != "" {
 				t.Errorf("(-original +copy):\n%s", diff)
 			}
 			if again := must(t, "export", "plan-1", "other", "--server", to); again != plain {
 				t.Errorf("export of the copy\n%s\nwant\n%s", again, plain)
 			}
+
 			must(t, "import", file, "--server", from)
 			if diff := cmp.Diff(want, shown(t, from, "plan-1", "step-1")); diff != "" {
 				t.Errorf("after the import into the first server (-before +after):\n%s", diff)
@@ -131,6 +135,7 @@ func TestImportReportsRejectedRecords(t *testing.T) {
 		return fmt.Sprintf(`{"kind":"plan","rootPlanId":%q,"currentPlanId":%[1]q,"title":"t"}`, id) + "\n"
 	}
 	many := strings.Repeat(good("many"), 3000)
+
 	for name, tt := range map[string]struct {
 		content           string
 		records, rejected int64
@@ -188,16 +193,19 @@ func TestImportReportsRejectedRecords(t *testing.T) {
 			if err := os.WriteFile(file, []byte(tt.content), 0o600); err != nil {
 				t.Fatal(err)
 			}
+
 			code, stdout, stderr := actlog(t, "import", file, "--json", "--server", url)
 			if wrong := len(tt.stderr) > 0; wrong != (code == exitFailed) || !wrong && code != exitDone {
 				t.Errorf("exit code %d\n%s", code, stderr)
 			}
+
 			for _, s := range tt.stderr {
 				if !strings.Contains(stderr, file+s) && !strings.Contains(stderr, s) || strings.HasPrefix(s, ":") &&
 					!strings.Contains(stderr, file+s) {
 					t.Errorf("no %q in %.2000s", s, stderr)
 				}
 			}
+
 			var got imported
 			if err := json.Unmarshal([]byte(stdout), &got); err != nil {
 				t.Fatal(err)
@@ -221,6 +229,7 @@ func TestImportSeveralFiles(t *testing.T) {
 		}
 		return path
 	}
+
 	one := file("one", `{"kind":"plan","rootPlanId":"one","currentPlanId":"one"}`)
 	two := file("two", `{"kind":"plan","rootPlanId":"two","currentPlanId":"two"}`)
 	// A missing file is reported before anything is written.
@@ -233,6 +242,7 @@ func TestImportSeveralFiles(t *testing.T) {
 	if code, _, _ := actlog(t, "show", "one", "--server", url); code != exitFailed {
 		t.Error("something was written")
 	}
+
 	code, stdout, stderr := actlog(t, "import", one, file("empty", ""), two, "--server", url)
 	if code != exitFailed || !strings.Contains(stderr, "empty: is empty") ||
 		!strings.Contains(stderr, "1 file could not be read") {
@@ -243,6 +253,7 @@ func TestImportSeveralFiles(t *testing.T) {
 	}; cmp.Diff(want, strings.Split(squeezed(stdout), "\n")) != "" {
 		t.Errorf("%s", stdout)
 	}
+
 	// stdin may be compressed, too.
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", "gzip <"+two+` | "$0" import - --server "$1"`, program0(t),
 		url).CombinedOutput()
@@ -286,6 +297,7 @@ func TestImportRetries(t *testing.T) {
 			h.ServeHTTP(w, r)
 		})
 	})
+
 	var lines strings.Builder
 	for i := range 2*wire.MaxRecords + 1 {
 		fmt.Fprintf(&lines, `{"kind":"plan","rootPlanId":"p","currentPlanId":"p","title":"title %d"}`+"\n", i)
@@ -294,6 +306,7 @@ func TestImportRetries(t *testing.T) {
 	if err := os.WriteFile(file, []byte(lines.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	if out := squeezed(must(t, "import", file, "--server", url)); !strings.Contains(out, " 2001 2001 0") {
 		t.Error(out)
 	}
@@ -310,6 +323,7 @@ func TestKillImport(t *testing.T) {
 	t.Parallel()
 	from, s := serve(t, apitest.Config{}, nil)
 	storetest.Write(t, s, fullRun()...)
+
 	var changes []record.Change
 	for i := range 5 * wire.MaxRecords {
 		changes = append(changes, &record.ActTool{
@@ -332,17 +346,20 @@ func TestKillImport(t *testing.T) {
 			h.ServeHTTP(w, r)
 		})
 	})
+
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], "import", file, "--server", to)
 	cmd.Env = append(os.Environ(), beMain+"=1")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	<-middle
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
 	close(killed)
+
 	want := must(t, "export", "plan-1", "--server", from)
 	if must(t, "export", "plan-1", "--server", to) == want {
 		t.Error("the import was complete before it was killed")
@@ -364,11 +381,13 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	url, _ := serve(t, apitest.Config{HTTP: httpd.Config{Keys: keys}}, nil)
 	file := filepath.Join(t.TempDir(), "f")
 	if err := os.WriteFile(file, []byte(`{"kind":"plan","rootPlanId":"p","currentPlanId":"p"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, args := range [][]string{{"import", file}, {"export", "p"}, {"list"}, {"show", "p"}} {
 		if code, _, stderr := actlog(t, append(args, "--server", url)...); code != exitFailed ||
 			!strings.Contains(stderr, "requires an API key: pass one in ACTLOG_API_KEY or --api-key") {
@@ -378,6 +397,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 			!strings.Contains(stderr, "does not know this API key: pass another in ACTLOG_API_KEY or --api-key") {
 			t.Errorf("%q with a wrong key: exit code %d: %s", args, code, stderr)
 		}
+
 		if code, _, stderr := actlog(t, append(args, "--server", "http://127.0.0.1:1")...); code != exitFailed ||
 			!strings.Contains(stderr, "actlog serve") {
 			t.Errorf("%q without a server: exit code %d: %s", args, code, stderr)
@@ -403,12 +423,14 @@ func TestKeyScopes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	url, s := serve(t, apitest.Config{HTTP: httpd.Config{Keys: keys}}, nil)
 	storetest.Write(t, s, fullRun()...)
 	reading, writing := secrets[0], secrets[1]
 	file := filepath.Join(t.TempDir(), "f")
 	must(t, "export", "plan-1", "-o", file, "--server", url, "--api-key", reading)
 	must(t, "import", file, "--server", url, "--api-key", writing)
+
 	for _, args := range [][]string{{"import", file, "--api-key", reading}, {"export", "plan-1", "--api-key", writing}} {
 		code, _, stderr := actlog(t, append(args, "--server", url)...)
 		if code != exitFailed || !strings.Contains(stderr, "scopes lack") ||
@@ -433,17 +455,20 @@ func TestInterruptedExport(t *testing.T) {
 				end(w)
 			}))
 			t.Cleanup(server.Close)
+
 			dir := t.TempDir()
 			old := filepath.Join(dir, "old")
 			if err := os.WriteFile(old, []byte("old content"), 0o600); err != nil {
 				t.Fatal(err)
 			}
+
 			for _, file := range []string{"-", old, filepath.Join(dir, "new.gz"), filepath.Join(dir, "new.zst")} {
 				code, _, stderr := actlog(t, "export", "p", "--output", file, "--server", server.URL)
 				if code != exitFailed || !strings.Contains(stderr, "the output is incomplete") {
 					t.Errorf("%s: exit code %d: %s", file, code, stderr)
 				}
 			}
+
 			if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
 				t.Errorf("%v, %v", left, err)
 			}
@@ -467,6 +492,7 @@ func TestExportRetries(t *testing.T) {
 			h.ServeHTTP(w, r)
 		})
 	})
+
 	storetest.Write(t, s, fullRun()...)
 	if out := must(t, "export", "plan-1", "--server", url); strings.Count(out, "\n") != 11 {
 		t.Error(out)
@@ -484,11 +510,13 @@ func TestExportOutput(t *testing.T) {
 			t.Errorf("exit code %d: %s", code, stderr)
 		}
 	}
+
 	// A file that is not a regular one is written to, not replaced.
 	must(t, "export", "plan-1", "-o", os.DevNull, "--server", url)
 	if info, err := os.Stat(os.DevNull); err != nil || info.Mode().IsRegular() {
 		t.Errorf("%v, %v", info, err)
 	}
+
 	// A link is not replaced; the file behind it is.
 	link := filepath.Join(dir, "link")
 	if err := errors.Join(os.WriteFile(filepath.Join(dir, "file"), nil, 0o600), os.Symlink("file", link)); err != nil {

@@ -17,6 +17,7 @@ func TestUnknown(t *testing.T) {
 	if code != exitDone || stdout != "" || !strings.Contains(stderr, "all spans") {
 		t.Errorf("at first: %d %q %q", code, stdout, stderr)
 	}
+
 	strange := agentRun(1, 0, 0)
 	spans := strange.ResourceSpans().At(0).ScopeSpans().At(0)
 	spans.Scope().SetName("acme\x1b[2J\tsdk")
@@ -24,6 +25,7 @@ func TestUnknown(t *testing.T) {
 	spans.Spans().At(0).Attributes().PutStr("acme.span.kind", "AGENT")
 	spans.Spans().At(0).Attributes().PutStr("acme.\nprompt", "secret")
 	file := fileOf(t, protobuf(t, strange))
+
 	code, _, stderr = actlog(t, "import", file, "--server", url)
 	if code != exitDone || !strings.Contains(stderr,
 		filepath.Base(file)+": the spans were kept, but none of them is understood") {
@@ -33,6 +35,7 @@ func TestUnknown(t *testing.T) {
 		t.Fatal(err)
 	}
 	http.DefaultClient.CloseIdleConnections()
+
 	out := must(t, "unknown", "--server", url)
 	for _, want := range []string{
 		"\nnot_understood: Spans that look like", "COUNT  LAST SEEN",
@@ -42,6 +45,7 @@ func TestUnknown(t *testing.T) {
 			t.Errorf("%q is missing:\n%q", want, out)
 		}
 	}
+
 	if strings.Contains(out, "secret") || strings.Contains(out, "\x1b") {
 		t.Errorf("%q", out)
 	}

@@ -35,11 +35,13 @@ func buildBaseline(t *testing.T) (path string, migrations int) {
 		}
 		return strings.TrimSpace(string(out))
 	}
+
 	top := filepath.Join("..", "..")
 	line, err := os.ReadFile(filepath.Join(top, "migrations", "baseline"))
 	if err != nil {
 		t.Fatalf("%v: write there the hash of the commit that made the baseline of the migrations", err)
 	}
+
 	baseline := strings.TrimSpace(string(line))
 	if exec.CommandContext(t.Context(), "git", "-C", top, "cat-file", "-e", baseline+"^{commit}").Run() != nil {
 		t.Fatalf("commit %q of migrations/baseline is not in this clone: fetch the whole history with git fetch --unshallow",
@@ -90,6 +92,7 @@ func newBalancer(t *testing.T) *balancer {
 			w.WriteHeader(http.StatusBadGateway)
 		},
 	}
+
 	server := httptest.NewServer(proxy)
 	b.url = server.URL
 	stop, stopped := make(chan struct{}), make(chan struct{})
@@ -98,6 +101,7 @@ func newBalancer(t *testing.T) *balancer {
 		<-stopped
 		server.Close()
 	})
+
 	go func() {
 		defer close(stopped)
 		for {
@@ -117,6 +121,7 @@ func (b *balancer) add(url string) {
 	b.mu.Lock()
 	b.all[url] = false
 	b.mu.Unlock()
+
 	for ready := false; !ready; {
 		pause()
 		b.mu.Lock()
@@ -132,6 +137,7 @@ func (b *balancer) look() {
 		urls = append(urls, u)
 	}
 	b.mu.Unlock()
+
 	client := http.Client{Timeout: time.Second}
 	for _, u := range urls {
 		resp, err := client.Get(u + "/readyz")
@@ -148,16 +154,19 @@ func (b *balancer) next(t *testing.T) *url.URL {
 	t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	var ready []string
 	for u, is := range b.all {
 		if is {
 			ready = append(ready, u)
 		}
 	}
+
 	if len(ready) == 0 {
 		t.Error("no server is ready")
 		return &url.URL{Scheme: "http", Host: "127.0.0.1:1"}
 	}
+
 	b.turn++
 	u, _ := url.Parse(ready[b.turn%len(ready)])
 	return u
@@ -172,6 +181,7 @@ func TestRollingUpgrade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	db := pgtest.Empty(t)
 	args := []string{
 		"serve", "--listen", "127.0.0.1:0", "--otlp-listen", "off", "--database-url", db.URL, "--drain-delay", "2s",
@@ -193,10 +203,12 @@ func TestRollingUpgrade(t *testing.T) {
 		}
 		return n
 	}
+
 	a, b := serve(before), serve(before)
 	if n := applied(); n != ofBaseline {
 		t.Fatalf("the baseline has %d migrations, and applied %d", ofBaseline, n)
 	}
+
 	balancer := newBalancer(t)
 	balancer.add(a.url)
 	balancer.add(b.url)
@@ -213,18 +225,21 @@ func TestRollingUpgrade(t *testing.T) {
 	stop()
 	l.check(t, a.url)
 	l.check(t, c.url)
+
 	stop = l.writers(balancer.url)
 	a.terminate(t)
 	l.await(100)
 	old := serve(before) // on the newer schema
 	balancer.add(old.url)
 	l.await(100)
+
 	d := serve(os.Args[0])
 	balancer.add(d.url)
 	for _, p := range []*program{b, old} {
 		p.terminate(t)
 		l.await(50)
 	}
+
 	stop()
 	l.check(t, c.url)
 	l.check(t, d.url)

@@ -45,6 +45,7 @@ func TestAVariableHasOneMeaning(t *testing.T) {
 	same := map[string]string{
 		"ACTLOG_DATA_DIR": "the same folder", "ACTLOG_API_KEYS": "the same file",
 	}
+
 	first := map[string]*kong.Flag{}
 	where := map[string]string{}
 	flagsOf(modelOf(t).Node, func(command string, flag *kong.Flag) {
@@ -54,6 +55,7 @@ func TestAVariableHasOneMeaning(t *testing.T) {
 			first[name], where[name] = flag, command
 			return
 		}
+
 		if before.Help != flag.Help && same[name] == "" &&
 			(strings.Contains(where[name], "serve") || strings.Contains(command, "serve")) {
 			t.Errorf("%s is %q for %s, and %q for %s", name, before.Help, where[name], flag.Help, command)
@@ -80,6 +82,7 @@ func serveEnvironment(t *testing.T, database string) (variables map[string]strin
 		"ACTLOG_DIRECT_URL": database, "ACTLOG_DATABASE_URL": database, "ACTLOG_DATA_DIR": t.TempDir(),
 		"ACTLOG_LOG_LEVEL": "info",
 	}
+
 	flagsOf(modelOf(t).Node, func(command string, flag *kong.Flag) {
 		if _, set := variables[flag.Envs[0]]; !set && (command == "actlog serve" || command == "actlog") {
 			t.Errorf("the test does not set %s", flag.Envs[0])
@@ -96,6 +99,7 @@ func beginIn(t *testing.T, variables map[string]string, args ...string) *program
 		env = append(env, name+"="+variables[name])
 	}
 	env = append(env, os.Args[0])
+
 	path, err := exec.LookPath("env")
 	if err != nil {
 		t.Fatal(err)
@@ -121,6 +125,7 @@ func TestOneEnvironment(t *testing.T) {
 	if server.url != base {
 		t.Errorf("serve listens on %s, not %s", server.url, base)
 	}
+
 	worker := beginIn(t, variables, "work")
 	for !strings.Contains(worker.stderr.String(), "actlog runs agents with") {
 		pause()
@@ -128,6 +133,7 @@ func TestOneEnvironment(t *testing.T) {
 	if strings.Contains(worker.stderr.String(), "with 0 workers") {
 		t.Errorf("the worker took the number of the server:\n%s", worker.stderr)
 	}
+
 	if got := status(t, http.DefaultClient, base+"/api/v1/plans", key); got != http.StatusOK {
 		t.Errorf("status %d", got)
 	}
@@ -147,11 +153,13 @@ func TestEmptyVariables(t *testing.T) {
 	for name := range variables {
 		variables[name] = ""
 	}
+
 	variables["ACTLOG_SERVER"] = ""
 	p := beginIn(t, variables, "serve", "--listen", "127.0.0.1:0", "--otlp-listen", "off", "--database-url",
 		pgtest.Empty(t).URL)
 	p.served(t)
 	p.terminate(t)
+
 	p = beginIn(t, variables, "ready", "--server", "http://127.0.0.1:1")
 	if err := p.cmd.Wait(); err == nil || strings.Contains(p.stderr.String(), "level") {
 		t.Errorf("%v\n%s", err, p.stderr)

@@ -19,13 +19,15 @@ func TestWaitsOfASubPlan(t *testing.T) {
 		_, _ = fmt.Fprint(w, answer)
 	}))
 	t.Cleanup(server.Close)
+
 	client := &client{base: server.URL}
 	plan := func(id string) *planView {
 		p := &planView{RootPlanID: "root", CurrentPlanID: id, Executor: "agent"}
 		p.UserInputWaitState = new(struct{ Title, FormDescription, Type string })
 		return p
 	}
-	root, sub, below, beside := plan("root"), plan("sub"), plan("below"), plan("beside")
+	root, sub := plan("root"), plan("sub")
+	below, beside := plan("below"), plan("beside")
 	root.SubPlanExecutionRecords = []*planView{sub, beside}
 	sub.AgentExecutionSequence = []*stepView{{SubPlanExecutionRecords: []*planView{below}}}
 

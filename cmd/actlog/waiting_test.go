@@ -49,6 +49,7 @@ func newLatecomer(t *testing.T, database string) *latecomer {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	query := u.Query()
 	query.Set("host", folder)
 	query.Set("port", "5432")
@@ -64,6 +65,7 @@ func (l *latecomer) listen(t *testing.T, each func(net.Conn)) (stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var running sync.WaitGroup
 	running.Go(func() {
 		for {
@@ -108,6 +110,7 @@ func (l *latecomer) arrives(t *testing.T) {
 			return
 		}
 		defer to.Close()
+
 		var back sync.WaitGroup
 		back.Go(func() {
 			_, _ = io.Copy(conn, to)
@@ -146,11 +149,13 @@ func askFor(t *testing.T, method, address string, header ...string) (a reply, er
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
+
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return a, err
 	}
 	defer resp.Body.Close()
+
 	body, err := io.ReadAll(resp.Body)
 	return reply{resp.StatusCode, resp.Header, string(body)}, err
 }
@@ -170,7 +175,8 @@ func untilAnswer(t *testing.T, address string, status int, text string) reply {
 func TestServerBeforePostgres(t *testing.T) {
 	t.Parallel()
 	late := newLatecomer(t, pgtest.Empty(t).URL)
-	address, overHTTP, overGRPC := freeAddress(t), freeAddress(t), freeAddress(t)
+	address := freeAddress(t)
+	overHTTP, overGRPC := freeAddress(t), freeAddress(t)
 	base := "http://" + address
 	p := begin(t, "serve", "--listen", address, "--otlp-listen", overHTTP, "--otlp-grpc-listen", overGRPC,
 		"--database-url", late.url)
@@ -193,6 +199,7 @@ func TestServerBeforePostgres(t *testing.T) {
 		a.status != http.StatusServiceUnavailable || !strings.Contains(a.body, "<html") {
 		t.Errorf("the page: %+v, %v", a, err)
 	}
+
 	conn, err := grpc.NewClient(overGRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
@@ -212,6 +219,7 @@ func TestServerBeforePostgres(t *testing.T) {
 	late.arrives(t)
 	p.served(t)
 	untilAnswer(t, base+"/readyz", http.StatusOK, "ok")
+
 	if a, err := askFor(t, http.MethodGet, base+"/api/v1/plans"); err != nil || a.status != http.StatusOK {
 		t.Errorf("when Postgres is there: %+v, %v", a, err)
 	}
@@ -255,6 +263,7 @@ func TestWorkerBeforePostgres(t *testing.T) {
 		"cannot be reached"); a.header.Get("Retry-After") == "" {
 		t.Errorf("%+v", a)
 	}
+
 	late.arrives(t)
 	untilAnswer(t, base+"/readyz", http.StatusServiceUnavailable, "not migrated")
 	s := start(t, "serve", "--listen", "127.0.0.1:0", "--workers", "0", "--config", file, "--database-url", database)
@@ -271,6 +280,7 @@ func TestStoppedWhileWaiting(t *testing.T) {
 	keys := filepath.Join(folder, "keys")
 	must(t, "key", "one", "--file", keys)
 	file := writeConfig(t, emptyConfig)
+
 	for _, args := range [][]string{
 		{"serve", "--listen", "127.0.0.1:0", "--api-keys", keys, "--config", file},
 		{"work", "--listen", "127.0.0.1:0", "--api-keys", keys, "--config", file},
@@ -280,6 +290,7 @@ func TestStoppedWhileWaiting(t *testing.T) {
 			for !strings.Contains(p.stderr.String(), "waiting for the database") {
 				pause()
 			}
+
 			if hangUp {
 				if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 					t.Fatal(err)
@@ -301,6 +312,7 @@ func TestWaitingHasAnEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	u.Path = "/nowhere"
 	file := writeConfig(t, emptyConfig)
 	const away = "postgres://127.0.0.1:1/x"
@@ -342,6 +354,7 @@ func TestMistakesComeFirst(t *testing.T) {
 			t.Errorf("%s: exit code %d\n%s%s", args, code, stdout, stderr)
 		}
 	}
+
 	if _, err := os.Stat(folder); err == nil {
 		t.Error("a private Postgres was made")
 	}
@@ -393,6 +406,7 @@ func TestMigrateDown(t *testing.T) {
 	if code != exitDone || !strings.Contains(stderr, ".sql is taken back") {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
+
 	must(t, "migrate", "up", "--database-url", database)
 	server = start(t, "serve", "--listen", "127.0.0.1:0", "--database-url", database)
 	if code, _, stderr := actlog(t, append(down, "--force")...); code != exitDone {

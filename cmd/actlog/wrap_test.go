@@ -59,6 +59,7 @@ func TestTableFits(t *testing.T) {
 	list.add("plan-1", "", "a rather long name of an agent",
 		"Which product do customers send back most, and why is that so?")
 	list.add("plan-2", "", "b", "天气预报说明天下雨请带伞出门去吧天气预报说明天下雨请带伞出门去吧")
+
 	for _, width := range []int{40, 80, 100, 200} {
 		var out strings.Builder
 		if err := list.write(&out, width); err != nil {
@@ -69,6 +70,7 @@ func TestTableFits(t *testing.T) {
 				t.Errorf("%d columns of %d: %q", n, width, line)
 			}
 		}
+
 		if strings.Contains(out.String(), "SILENT") || width >= 100 != strings.Contains(out.String(), "is that so?") {
 			t.Errorf("at %d:\n%s", width, out.String())
 		}
@@ -78,7 +80,12 @@ func TestTableFits(t *testing.T) {
 // F4: ids are shortened to what is unique, and not to what somebody cannot type.
 func TestShortIDs(t *testing.T) {
 	t.Parallel()
-	const one, two, three = "plan-01a2193a-4715-78b8-90e1-73f0804531c2", "plan-01a2193a-4715-79b8-90e1-73f0804531c2", "plan-11a2193a-4715-78b8-90e1-73f0804531c2"
+	const (
+		one   = "plan-01a2193a-4715-78b8-90e1-73f0804531c2"
+		two   = "plan-01a2193a-4715-79b8-90e1-73f0804531c2"
+		three = "plan-11a2193a-4715-78b8-90e1-73f0804531c2"
+	)
+
 	short := shortIDs([]string{
 		three, one, two, one, "nightly-report-of-7", "Wöchentlicher Bericht der Abteilung",
 		"plan-01a2193a-4715-78b8-90e1-73f0804531c2-retry",

@@ -39,6 +39,7 @@ type changeSet struct {
 func (f *Folder) apply(ctx context.Context, call tool.Call, in applyArguments) (tool.Result, error) {
 	f.at.Lock()
 	defer f.at.Unlock()
+
 	set, err := f.changesOf(ctx, in.Patch)
 	if err == nil {
 		err = call.CheckApproved(set.preview())
@@ -49,6 +50,7 @@ func (f *Folder) apply(ctx context.Context, call tool.Call, in applyArguments) (
 	if err != nil {
 		return tool.Result{}, err
 	}
+
 	if err := f.write(set.changes); err != nil {
 		return tool.Result{}, err
 	}
@@ -102,6 +104,7 @@ func (s changeSet) result() (tool.Result, error) {
 	for _, at := range s.already {
 		said = append(said, at+": it was as the patch makes it")
 	}
+
 	value, err := json.Marshal(paths)
 	summary := "Refactored " + strings.Join(paths, ", ")
 	return tool.Result{
@@ -118,6 +121,7 @@ func (c change) told() string {
 	case removes:
 		return c.at + ": removed"
 	}
+
 	var hunks []string
 	grown := 0
 	for _, h := range c.hunks {
@@ -125,14 +129,17 @@ func (c change) told() string {
 		for _, l := range h.lines {
 			is += less(l.op, '-')
 		}
+
 		from := h.at + grown + 1
 		text := fmt.Sprintf("lines %d-%d", from, max(from+is-1, from))
 		if offset := h.at - h.told; h.told != unknown && offset != 0 {
 			text += fmt.Sprintf(" (offset %+d)", offset)
 		}
+
 		hunks = append(hunks, text)
 		grown += is - h.count
 	}
+
 	return c.at + ": " + strings.Join(hunks, ", ")
 }
 
@@ -142,6 +149,7 @@ func (f *Folder) changesOf(ctx context.Context, patch string) (set changeSet, er
 	if err != nil {
 		return set, err
 	}
+
 	seen := map[string]bool{}
 	for _, p := range files {
 		c, err := f.changeOf(ctx, p)
@@ -149,6 +157,7 @@ func (f *Folder) changesOf(ctx context.Context, patch string) (set changeSet, er
 		if err != nil && !already {
 			return set, err
 		}
+
 		if seen[c.at] {
 			return set, fmt.Errorf("patch: %s is there twice", c.at)
 		}
@@ -156,8 +165,10 @@ func (f *Folder) changesOf(ctx context.Context, patch string) (set changeSet, er
 			set.already = append(set.already, c.at)
 			continue
 		}
+
 		set.changes = append(set.changes, c)
 	}
+
 	if len(set.changes) == 0 {
 		return set, fmt.Errorf("nothing is left to do: %s", are(set.already))
 	}
@@ -179,6 +190,7 @@ func (f *Folder) changeOf(ctx context.Context, p filePatch) (c change, err error
 	if p.does == adds {
 		return f.added(ctx, p)
 	}
+
 	c.does = p.does
 	c.at, c.before, c.info, err = f.at.Content(p.path)
 	if err != nil {
@@ -187,6 +199,7 @@ func (f *Folder) changeOf(ctx context.Context, p filePatch) (c change, err error
 	if folder.Binary(c.before) {
 		return c, fmt.Errorf("%s is a binary file, not a text", c.at)
 	}
+
 	was := contentOf(string(c.before))
 	if p.does == removes && len(p.hunks) == 0 {
 		for _, line := range was.lines {
@@ -194,12 +207,14 @@ func (f *Folder) changeOf(ctx context.Context, p filePatch) (c change, err error
 		}
 		return c, nil
 	}
+
 	if c.hunks, err = p.place(was); err != nil {
 		if p.does == alters && p.isDone(string(c.before)) {
 			err = errAlready
 		}
 		return c, err
 	}
+
 	after, lines := edited(was, c.hunks)
 	c.after, c.lines = after.text(), lines
 	if p.does == removes && c.after != "" {
@@ -228,9 +243,11 @@ func (f *Folder) added(ctx context.Context, p filePatch) (c change, err error) {
 	if len(p.hunks) > 0 {
 		h = p.hunks[0]
 	}
+
 	if len(p.hunks) > 1 || len(h.before()) > 0 {
 		return c, fmt.Errorf("%s: it is a new file, so it has one hunk, of which all lines begin with +", p.path)
 	}
+
 	after := content{whole: !h.newCut}
 	for _, l := range h.lines {
 		after.lines = append(after.lines, l.text)
@@ -281,11 +298,13 @@ func (s changeSet) preview() tool.Preview {
 		case removes:
 			to = "/dev/null"
 		}
+
 		whole := func(text string) bool { return text == "" || strings.HasSuffix(text, "\n") }
 		text.WriteString(unified(from, to, c.lines, whole(string(c.before)), whole(c.after)))
 		was, is := sha256.Sum256(c.before), sha256.Sum256([]byte(c.after))
 		parts = append(parts, c.at, hex.EncodeToString(was[:]), hex.EncodeToString(is[:]))
 	}
+
 	for _, at := range s.already {
 		fmt.Fprintf(&text, "(%s is as the patch makes it.)\n", at)
 	}
@@ -320,6 +339,7 @@ func (f *Folder) verify(ctx context.Context, call tool.Call, in applyArguments) 
 	if err != nil {
 		return tool.Result{}, false, err
 	}
+
 	var set changeSet
 	for _, p := range files {
 		at, gone := f.gone(p)
@@ -333,6 +353,7 @@ func (f *Folder) verify(ctx context.Context, call tool.Call, in applyArguments) 
 			return tool.Result{}, false, errUnclear
 		}
 	}
+
 	result, err := set.result()
 	return result, err == nil, err
 }
@@ -342,6 +363,7 @@ func (f *Folder) gone(p filePatch) (at string, gone bool) {
 	if p.does != removes {
 		return "", false
 	}
+
 	at, err := f.at.Resolve(p.path)
 	if err != nil {
 		return "", false

@@ -35,11 +35,13 @@ func open(t *testing.T, with files, write bool) (set *tool.Set, dir string) {
 			t.Fatal(err)
 		}
 	}
+
 	folder, err := code.Open(dir, code.Options{Write: write})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { folder.Close() })
+
 	if set, err = tool.NewSet(folder.Tools()...); err != nil {
 		t.Fatal(err)
 	}
@@ -52,10 +54,12 @@ func call(t *testing.T, set *tool.Set, name string, arguments any) tool.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	called, ok := set.Get(name)
 	if !ok {
 		t.Fatal(name)
 	}
+
 	result, err := tool.Do(t.Context(), called, called.Spec().Policy, tool.Call{Arguments: b}, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -73,6 +77,7 @@ func TestTools(t *testing.T) {
 		"code.analyze_code", "code.analyze_complexity", "code.analyze_dependencies", "code.detect_code_smells",
 		"code.suggest_refactoring",
 	}
+
 	for write, want := range map[bool][]string{false: read, true: append(slices.Clone(read), "code.apply_refactoring")} {
 		set, _ := open(t, nil, write)
 		if !slices.Equal(set.Names(), want) {
@@ -161,6 +166,7 @@ def third(): return 1
 			t.Parallel()
 			set, _ := open(t, files{row.file: row.text}, false)
 			result := call(t, set, "code.analyze_complexity", object{})
+
 			if result.Failed || !strings.Contains(result.Text, row.want) {
 				t.Errorf("%s\nwant:\n%s", result.Text, row.want)
 			}
@@ -181,6 +187,7 @@ func TestSources(t *testing.T) {
 	set, _ := open(t, files{
 		"a.go": long, "b.go": tangled, "go.mod": "module m\n", "c/c.go": "package c\n\nimport \"m\"\n\nvar _ = m.X\n",
 	}, false)
+
 	for _, name := range []string{
 		"code.analyze_code", "code.analyze_complexity", "code.analyze_dependencies", "code.detect_code_smells",
 		"code.suggest_refactoring",
@@ -189,6 +196,7 @@ func TestSources(t *testing.T) {
 		if result.Failed || result.Summary == "" || !json.Valid(result.Data) || len(result.Sources) == 0 {
 			t.Errorf("%s: %+v", name, result)
 		}
+
 		for _, s := range result.Sources {
 			if s.URI == "" || s.Type != record.SourceFile || s.LineStart < 1 || s.LineEnd < s.LineStart || s.Snippet == "" ||
 				utf8.RuneCountInString(s.Snippet) > 500 || s.Score <= 0 || s.Score > 1 || s.Description == "" {
@@ -212,6 +220,7 @@ func TestDependencies(t *testing.T) {
 		"java/com/x/A.java": "import com.x.B;\nimport java.util.List;\n", "java/com/x/B.java": "class B {}\n",
 		"c.c": "#include \"sub/h.h\"\n#include <stdio.h>\n", "sub/h.h": "",
 	}, false)
+
 	result := call(t, set, "code.analyze_dependencies", object{})
 	var d struct {
 		Parts []struct {
@@ -223,6 +232,7 @@ func TestDependencies(t *testing.T) {
 	if err := json.Unmarshal(result.Data, &d); err != nil {
 		t.Fatal(err)
 	}
+
 	var got []string
 	for _, p := range d.Parts {
 		if len(p.Imports)+len(p.Others) > 0 {
@@ -238,6 +248,7 @@ func TestDependencies(t *testing.T) {
 	if !slices.Equal(got, want) || fmt.Sprint(d.Cycles) != "[[py/three.py py/two.py]]" {
 		t.Errorf("%q\nwant\n%q\nrings %v", got, want, d.Cycles)
 	}
+
 	if set, _ := open(t, files{
 		"go.mod": "module m\n", "a/a.go": "package a\n\nimport \"m/b\"\n", "b/b.go": "package b\n\nimport \"m/a\"\n",
 	}, false); !strings.Contains(call(t, set, "code.analyze_dependencies", object{"path": "."}).Text, "Ring: a <-> b") {
@@ -251,6 +262,7 @@ func TestSmells(t *testing.T) {
 	same := strings.Repeat("\n", 2) +
 		strings.Repeat("\t{\n\t\tprintln(\"the same line again and again\", 1)\n\t\tprintln(\"and another one\", 2)\n\t}\n",
 			4)
+
 	for name, row := range map[string]struct{ text, want string }{
 		"clean": {"package a\n\nfunc f(a, b, c, d, e int) {}\n", ""},
 		"complex": {
@@ -359,6 +371,7 @@ func TestRefactorings(t *testing.T) {
 			if err := json.Unmarshal(result.Data, &data); err != nil {
 				t.Fatal(err)
 			}
+
 			if row.kind == "" {
 				if len(data.Findings) > 0 {
 					t.Errorf("%+v", data.Findings)
@@ -369,6 +382,7 @@ func TestRefactorings(t *testing.T) {
 				!strings.Contains(result.Text, data.Findings[0].Patch) {
 				t.Fatalf("%+v", data.Findings)
 			}
+
 			applied := call(t, set, "code.apply_refactoring", object{"patch": data.Findings[0].Patch})
 			after, err := os.ReadFile(filepath.Join(dir, row.file))
 			if err != nil || applied.Failed || string(after) != row.after {
@@ -380,6 +394,7 @@ func TestRefactorings(t *testing.T) {
 			if a := applied.Artifacts; len(a) != 1 || a[0].Name != "files_modified" || string(a[0].Value) != `["`+row.file+`"]` {
 				t.Errorf("%+v", a)
 			}
+
 			if again := call(t, set, "code.apply_refactoring", object{"patch": data.Findings[0].Patch}); !again.Failed ||
 				!strings.Contains(again.Text, "is as the patch makes it") {
 				t.Errorf("%+v", again)
@@ -400,6 +415,7 @@ func TestHostilePatches(t *testing.T) {
 	if err := os.Symlink("a.txt", filepath.Join(dir, "same")); err != nil {
 		t.Fatal(err)
 	}
+
 	of := func(name, hunk string) string { return "--- a/" + name + "\n+++ b/" + name + "\n" + hunk }
 	good := of("a.txt", "@@ -2 +2 @@\n-2\n+two\n")
 	called, _ := set.Get("code.apply_refactoring")
@@ -442,6 +458,7 @@ func TestHostilePatches(t *testing.T) {
 		if !result.Failed || !strings.Contains(result.Text, row.want) {
 			t.Errorf("%s: %+v", name, result)
 		}
+
 		b, err := json.Marshal(object{"patch": row.patch})
 		if err != nil {
 			t.Fatal(err)
@@ -450,6 +467,7 @@ func TestHostilePatches(t *testing.T) {
 			t.Errorf("%s: it would change something", name)
 		}
 	}
+
 	for name, want := range map[string]string{"a.txt": "1\n2\n3\n", "b.txt": "1\n2\n3", "a.go": "package a\n"} {
 		if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(b) != want {
 			t.Errorf("%s: %q %v", name, b, err)
@@ -462,6 +480,7 @@ func TestHostilePatches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if paths, err := called.(tool.Toucher).Touches(t.Context(), tool.Call{Arguments: b}); err != nil ||
 		!slices.Equal(paths, []string{"a.txt", "b.txt"}) {
 		t.Errorf("%q %v", paths, err)
@@ -470,6 +489,7 @@ func TestHostilePatches(t *testing.T) {
 		result.Summary != "Refactored a.txt, b.txt" || !strings.Contains(result.Text, "b.txt: lines 2-2, lines 4-4") {
 		t.Errorf("%+v", result)
 	}
+
 	for name, want := range map[string]string{"a.txt": "1\ntwo\n3\n", "b.txt": "1\nx\n2\n4"} {
 		if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(b) != want {
 			t.Errorf("%s: %q %v", name, b, err)
@@ -481,6 +501,7 @@ func TestHostilePatches(t *testing.T) {
 func TestAtOnce(t *testing.T) {
 	t.Parallel()
 	set, dir := open(t, files{"a.txt": "0\n"}, true)
+
 	other, err := code.Open(dir, code.Options{Write: true})
 	if err != nil {
 		t.Fatal(err)
@@ -490,6 +511,7 @@ func TestAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var group sync.WaitGroup
 	succeeded := make([]bool, 10)
 	for i := range succeeded {
@@ -502,6 +524,7 @@ func TestAtOnce(t *testing.T) {
 		})
 	}
 	group.Wait()
+
 	won := slices.Index(succeeded, true)
 	b, err := os.ReadFile(filepath.Join(dir, "a.txt"))
 	if won < 0 || slices.Contains(succeeded[won+1:], true) || err != nil || string(b) != fmt.Sprintf("%d\n", won+1) {
@@ -522,11 +545,13 @@ func TestHostile(t *testing.T) {
 	if err := os.Symlink("/etc", filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, each := range set.Tools() {
 		name := each.Spec().Name
 		if name == "code.apply_refactoring" {
 			continue
 		}
+
 		if result := call(t, set, name, object{}); result.Failed || len(result.Text) > tool.MaxText ||
 			!utf8.ValidString(result.Text) || !strings.Contains(result.Text, "1 files of more than 1 MiB were left out") {
 			t.Errorf("%s: %.300s", name, result.Text)
@@ -540,6 +565,7 @@ func TestHostile(t *testing.T) {
 			}
 		}
 	}
+
 	if result := call(t, set, "code.detect_code_smells", object{"max_results": 1_000_000}); len(result.Sources) > 100 {
 		t.Errorf("%d sources", len(result.Sources))
 	}

@@ -47,17 +47,20 @@ func depend(files []measured, modules []module) dependencies {
 		base := stem(path.Base(m.Path))
 		g.byBase[base] = append(g.byBase[base], m.Path)
 	}
+
 	for i := range files {
 		m := &files[i]
 		if strings.HasSuffix(m.Path, "_test.go") {
 			continue
 		}
+
 		name := m.Path
 		if m.Language == "Go" {
 			name = path.Dir(m.Path)
 		}
 		p := g.part(name)
 		p.Estimate = m.Estimate
+
 		for _, each := range m.imports {
 			if to, standard := g.target(m, each); to != "" {
 				g.edge(p, to, m, each.line)
@@ -68,6 +71,7 @@ func depend(files []measured, modules []module) dependencies {
 			}
 		}
 	}
+
 	d := dependencies{Parts: []*part{}, Cycles: [][]string{}, edges: g.edges}
 	for _, name := range slices.Sorted(maps.Keys(g.parts)) {
 		p := g.parts[name]
@@ -120,6 +124,7 @@ func (g *graph) target(m *measured, each imported) (to string, standard bool) {
 		first, _, _ := strings.Cut(name, "/")
 		return "", !strings.Contains(first, ".")
 	}
+
 	tries := each.tries
 	if len(tries) == 0 {
 		tries = []string{name}
@@ -144,6 +149,7 @@ func (g *graph) file(m *measured, name string) string {
 			}
 		}
 	}
+
 	if relative || !strings.Contains(name, "/") {
 		return ""
 	}
@@ -179,6 +185,7 @@ func places(m *measured, name string) (at string, folders []string, relative boo
 	case !strings.ContainsAny(name, "/") && languages[path.Ext(name)] == "":
 		name = strings.NewReplacer("::", "/", `\`, "/", ".", "/").Replace(strings.TrimPrefix(name, "crate::"))
 	}
+
 	if relative {
 		return name, []string{dir}, true
 	}
@@ -191,6 +198,7 @@ var endings = func() map[string][]string {
 	for _, end := range slices.Sorted(maps.Keys(languages)) {
 		m[languages[end]] = append(m[languages[end]], end, "/index"+end)
 	}
+
 	m["TypeScript"] = append(m["TypeScript"], m["JavaScript"]...)
 	m["JavaScript"] = append(m["JavaScript"], m["TypeScript"]...)
 	m["Python"] = append(m["Python"], "/__init__.py")
@@ -212,12 +220,15 @@ func cycles(parts map[string]*part) (found [][]string) {
 		name string
 		next int
 	}
-	index, low, on := map[string]int{}, map[string]int{}, map[string]bool{}
+
+	index, low := map[string]int{}, map[string]int{}
+	on := map[string]bool{}
 	var stack []string
 	for _, root := range slices.Sorted(maps.Keys(parts)) {
 		if _, ok := index[root]; ok {
 			continue
 		}
+
 		frames := []frame{{name: root}}
 		for len(frames) > 0 {
 			f := &frames[len(frames)-1]
@@ -226,6 +237,7 @@ func cycles(parts map[string]*part) (found [][]string) {
 				stack = append(stack, f.name)
 				on[f.name] = true
 			}
+
 			if imports := parts[f.name].Imports; f.next < len(imports) {
 				to := imports[f.next]
 				f.next++
@@ -236,6 +248,7 @@ func cycles(parts map[string]*part) (found [][]string) {
 				}
 				continue
 			}
+
 			if low[f.name] == index[f.name] {
 				at := slices.Index(stack, f.name)
 				ring := slices.Clone(stack[at:])
@@ -248,6 +261,7 @@ func cycles(parts map[string]*part) (found [][]string) {
 					found = append(found, ring)
 				}
 			}
+
 			done := frames[len(frames)-1].name
 			if frames = frames[:len(frames)-1]; len(frames) > 0 {
 				above := frames[len(frames)-1].name
@@ -255,6 +269,7 @@ func cycles(parts map[string]*part) (found [][]string) {
 			}
 		}
 	}
+
 	slices.SortFunc(found, func(a, b []string) int { return cmp.Compare(a[0], b[0]) })
 	return found
 }

@@ -15,6 +15,7 @@ func edited(c content, all []placed) (after content, lines []patchLine) {
 			lines = append(lines, patchLine{' ', c.lines[at]})
 		}
 	}
+
 	whole := c.whole
 	for _, h := range all {
 		keep(h.at)
@@ -26,6 +27,7 @@ func edited(c content, all []placed) (after content, lines []patchLine) {
 			lines = append(lines, patchLine{l.op, c.lines[at]})
 			at++
 		}
+
 		if h.at+h.count != len(c.lines) {
 			continue
 		}
@@ -53,6 +55,7 @@ func endWith(lines []patchLine, h hunk) {
 	if slices.ContainsFunc(h.lines, func(l patchLine) bool { return strings.HasSuffix(l.text, "\r") }) {
 		return
 	}
+
 	last := lastOf(lines, '+')
 	for i := max(len(lines)-len(h.lines), 0); i < len(lines); i++ {
 		l := &lines[i]
@@ -70,6 +73,7 @@ func (h placed) ending(c content, text string) string {
 	if h.exact || len(c.lines) == 0 {
 		return text
 	}
+
 	text = strings.TrimSuffix(text, "\r")
 	if c.crlf {
 		text += "\r"
@@ -89,12 +93,14 @@ func diff(path, before, after string) string {
 		a.lines[len(a.lines)-1-last] == b.lines[len(b.lines)-1-last] {
 		last++
 	}
+
 	var lines []patchLine
 	add := func(op byte, texts []string) {
 		for _, text := range texts {
 			lines = append(lines, patchLine{op, text})
 		}
 	}
+
 	add(' ', a.lines[:first])
 	add('-', a.lines[first:len(a.lines)-last])
 	add('+', b.lines[first:len(b.lines)-last])
@@ -109,6 +115,7 @@ func unified(from, to string, lines []patchLine, wholeBefore, wholeAfter bool) s
 	var out strings.Builder
 	fmt.Fprintf(&out, "--- %s\n+++ %s\n", from, to)
 	old, new := 0, 0 // lines before the place
+
 	for i := 0; i < len(lines); {
 		begin, end := nextHunk(lines, i)
 		for ; i < begin; i++ {
@@ -117,10 +124,12 @@ func unified(from, to string, lines []patchLine, wholeBefore, wholeAfter bool) s
 		if begin == end {
 			break
 		}
+
 		was, is := 0, 0
 		for _, l := range lines[begin:end] {
 			was, is = was+less(l.op, '+'), is+less(l.op, '-')
 		}
+
 		fmt.Fprintf(&out, "@@ -%s +%s @@\n", span(old, old+was), span(new, new+is))
 		for ; i < end; i++ {
 			out.WriteString(string(lines[i].op) + lines[i].text + "\n")
@@ -141,6 +150,7 @@ func withEnds(lines []patchLine, wholeBefore, wholeAfter bool) ([]patchLine, map
 		if i < 0 || lines[i].op != ' ' || (i == n && !wholeBefore) == (i == m && !wholeAfter) {
 			continue
 		}
+
 		text := lines[i].text
 		lines = slices.Concat(lines[:i], []patchLine{{'-', text}, {'+', text}}, lines[i+1:])
 		n, m = lastOf(lines, '-'), lastOf(lines, '+')
@@ -176,6 +186,7 @@ func nextHunk(lines []patchLine, from int) (begin, end int) {
 	if first == len(lines) {
 		return len(lines), len(lines)
 	}
+
 	begin, end = max(first-around, from), first
 	for i := first; i < len(lines) && i <= end+2*around; i++ {
 		if lines[i].op != ' ' {

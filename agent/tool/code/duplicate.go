@@ -32,6 +32,7 @@ func duplicates(files []measured) (found []duplicate) {
 	for i, m := range files {
 		all[i] = m.codeLines(seed)
 	}
+
 	type place struct{ file, line int }
 	seen := map[[sameLines]uint64]place{}
 	for f, lines := range all {
@@ -45,11 +46,13 @@ func duplicates(files []measured) (found []duplicate) {
 			if size < sameBytes {
 				continue
 			}
+
 			first, ok := seen[key]
 			if !ok {
 				seen[key] = place{f, i}
 				continue
 			}
+
 			before := all[first.file][first.line:]
 			if first.file == f {
 				before = before[:min(i-first.line, len(before))] // not with itself
@@ -61,6 +64,7 @@ func duplicates(files []measured) (found []duplicate) {
 			if n < sameLines {
 				continue
 			}
+
 			found = append(found, duplicate{
 				f, lines[i].number, lines[i+n-1].number, first.file, before[0].number, before[n-1].number, n,
 			})
@@ -77,6 +81,7 @@ func (m measured) codeLines(seed maphash.Seed) (lines []codeLine) {
 			imports[line] = true
 		}
 	}
+
 	for i, line := range m.text {
 		bare := strings.TrimSpace(line)
 		if strings.Trim(bare, "{}()[];,") == "" || strings.HasPrefix(bare, "//") || strings.HasPrefix(bare, "#") ||

@@ -15,6 +15,7 @@ func (r *reader) envelope() error {
 		r.at++
 		kind, name, _ := strings.Cut(line, ": ")
 		name = strings.TrimSpace(name)
+
 		var err error
 		switch {
 		case line == "*** End Patch":
@@ -47,6 +48,7 @@ func (r *reader) sections() error {
 	if strings.HasPrefix(r.peek(0), "*** Move to") {
 		return errors.New("it moves the file; to move a file, add the new one and delete the old one")
 	}
+
 	for !r.ended() {
 		line := strings.TrimRight(r.peek(0), " \t\r")
 		if strings.HasPrefix(line, "*** ") {
@@ -56,6 +58,7 @@ func (r *reader) sections() error {
 			r.at++
 			continue
 		}
+
 		var anchors []string
 		for strings.HasPrefix(line, "@@") {
 			if anchor := strings.Trim(line, "@. \t"); anchor != "" && !strings.HasPrefix(anchor, "-") {
@@ -77,6 +80,7 @@ func (r *reader) section(anchors []string) error {
 	if err := r.uncounted(&h); err != nil {
 		return err
 	}
+
 	if r.peek(0) == "*** End of File" {
 		h.atEnd = true
 		r.at++

@@ -50,11 +50,13 @@ func (m *measured) estimate() {
 	if comment == "" {
 		comment = "//"
 	}
+
 	language := m.Language
 	if same := sameImports[language]; same != "" {
 		language = same
 	}
 	imports := importing[language]
+
 	e := estimator{m: m}
 	inside := false // of a comment of several lines
 	for i, line := range m.text {
@@ -70,6 +72,7 @@ func (m *measured) estimate() {
 			inside = !strings.Contains(bare, "*/")
 			continue
 		}
+
 		m.CodeLines++
 		if found := imports.FindStringSubmatch(line); found != nil {
 			m.imports = append(m.imports, imported{name: strings.Join(found[1:], ""), line: i + 1, lineEnd: i + 1})
@@ -107,6 +110,7 @@ func (e *estimator) line(number int, line string) {
 			indentation += 3
 		}
 	}
+
 	closes := strings.HasPrefix(bare, "}") || strings.HasPrefix(bare, ")") || strings.HasPrefix(bare, "]") ||
 		bare == "end" || strings.HasPrefix(bare, "{")
 	if closes { // the last line of what is indented as much
@@ -116,6 +120,7 @@ func (e *estimator) line(number int, line string) {
 	if closes {
 		indentation--
 	}
+
 	e.last = number
 	for len(e.open) > 0 && e.open[len(e.open)-1] >= indentation {
 		e.open = e.open[:len(e.open)-1]
@@ -123,12 +128,14 @@ func (e *estimator) line(number int, line string) {
 	e.open = append(e.open, indentation)
 	depth := len(e.open) - 1
 	e.m.Nesting = max(e.m.Nesting, depth)
+
 	if name, parameters, ok := functionOf(code); ok {
 		e.begun = append(e.begun, begun{
 			indentation, depth, function{Name: name, LineStart: number, Complexity: 1, Parameters: parameters},
 		})
 		return
 	}
+
 	found := len(branch.FindAllString(code, -1))
 	for i := range e.begun {
 		f := &e.begun[i]
@@ -148,6 +155,7 @@ func functionOf(line string) (name string, parameters int, ok bool) {
 	if found == nil {
 		return "", 0, false
 	}
+
 	for p := range strings.SplitSeq(found[2], ",") {
 		if p = strings.TrimSpace(p); p != "" && p != "self" && p != "cls" && p != "void" && p != "/" && p != "*" {
 			parameters++

@@ -18,11 +18,13 @@ func ExampleOpen() {
 		return
 	}
 	defer os.RemoveAll(dir)
+
 	text := "package a\n\nfunc positive(n int) bool {\n\tif n > 0 {\n\t\treturn true\n\t}\n\treturn false\n}\n"
 	if err := os.WriteFile(filepath.Join(dir, "a.go"), []byte(text), 0o600); err != nil {
 		fmt.Println(err)
 		return
 	}
+
 	folder, err := code.Open(dir, code.Options{})
 	if err != nil {
 		fmt.Println(err)
@@ -34,6 +36,7 @@ func ExampleOpen() {
 		fmt.Println(err)
 		return
 	}
+
 	for _, name := range []string{"code.analyze_complexity", "code.suggest_refactoring"} {
 		t, _ := set.Get(name)
 		result, err := tool.Do(context.Background(), t, t.Spec().Policy,

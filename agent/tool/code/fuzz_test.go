@@ -12,6 +12,7 @@ func FuzzPatch(f *testing.F) {
 	f.Add("a\r\nb\r\nc", "a\r\nx\r\nc\r\n")
 	f.Add("*** Begin Patch\n*** Update File: f\n@@ a\n b\n-c\n+d\n*** End of File\n", "a\nb\nc\n")
 	f.Add("--- a/f\n+++ b/f\n@@ -1,0 +2 @@\n+x\n\\ No newline at end of file\n", "@@ -0,0 +1 @@\n\\")
+
 	f.Fuzz(func(t *testing.T, before, after string) {
 		if files, err := readPatch(before); err == nil {
 			_, _ = files[0].apply(after)
@@ -19,6 +20,7 @@ func FuzzPatch(f *testing.F) {
 		if before == after {
 			return
 		}
+
 		patch := diff("f", before, after)
 		files, err := readPatch(patch)
 		if err != nil {
@@ -40,11 +42,13 @@ func FuzzMeasure(f *testing.F) {
 	for end := range grammars { // compiling takes longer than an input may: a worker that takes 10 seconds counts as hung
 		measure(f.Context(), "f"+end, nil)
 	}
+
 	f.Fuzz(func(t *testing.T, text string, kind uint8) {
 		m, ok := measure(t.Context(), "f"+[]string{".go", ".py", ".c", ".ts", ".rs", ".java", ".jsx"}[kind%7], []byte(text))
 		if !ok {
 			t.Fatal("no language")
 		}
+
 		for _, each := range m.Functions {
 			if each.LineStart < 1 || each.LineEnd < each.LineStart || each.LineEnd > strings.Count(text, "\n")+1 ||
 				each.Complexity < 1 {

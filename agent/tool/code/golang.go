@@ -17,18 +17,21 @@ func (m *measured) parse() bool {
 		m.Problem = tooDeep
 		return false
 	}
+
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, "", m.content, parser.SkipObjectResolution|parser.ParseComments)
 	if err != nil {
 		m.Problem = err.Error()
 		return false
 	}
+
 	m.generated = ast.IsGenerated(file)
 	g := golang{set}
 	for _, each := range file.Imports {
 		name, _ := strconv.Unquote(each.Path.Value) // cannot fail: it was parsed
 		m.imports = append(m.imports, imported{name: name, line: g.line(each.Pos()), lineEnd: g.line(each.End())})
 	}
+
 	for _, d := range file.Decls {
 		if f, ok := d.(*ast.FuncDecl); ok && f.Body != nil {
 			measured := g.function(f)
@@ -49,6 +52,7 @@ func (g golang) function(f *ast.FuncDecl) function {
 	if f.Recv != nil && len(f.Recv.List) > 0 {
 		name = receiver(f.Recv.List[0].Type) + "." + name
 	}
+
 	m := function{
 		Name: name, LineStart: g.line(f.Pos()), LineEnd: g.line(f.End()), Complexity: gocyclo.Complexity(f),
 		Parameters: f.Type.Params.NumFields(),
@@ -84,6 +88,7 @@ func (g golang) nesting(body ast.Node, depth int, m *function) {
 		if n == nil || n == body {
 			return true
 		}
+
 		switch n := n.(type) {
 		case *ast.IfStmt:
 			g.deeper(n, depth, m)
@@ -110,6 +115,7 @@ func (g golang) deeper(n ast.Node, depth int, m *function) {
 	if depth+1 > m.Nesting {
 		m.Nesting, m.deepest = depth+1, g.line(n.Pos())
 	}
+
 	// What is the whole function is no part to take out.
 	if b := (block{g.line(n.Pos()), g.line(n.End()), gocyclo.Complexity(n) - 1}); b.complexity > m.largest.complexity &&
 		2*b.complexity <= m.Complexity+1 {
@@ -130,6 +136,7 @@ func (g golang) codeLines(file *ast.File, text []string) (count int) {
 			}
 		}
 	}
+
 	for i, line := range text {
 		if strings.TrimSpace(line) != "" && !comment[i+1] {
 			count++

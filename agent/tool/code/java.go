@@ -32,6 +32,7 @@ func javaImports(n node) []imported {
 	for _, c := range n.children("scoped_identifier", "identifier") {
 		name = spaceless(c.text())
 	}
+
 	if name == "" {
 		return nil
 	}

@@ -13,6 +13,7 @@ func (m *measured) parseBy(ctx context.Context, g grammar) bool {
 		m.Problem = tooDeep
 		return false
 	}
+
 	tree, err := treesitter.Parse(ctx, g.of, m.content)
 	switch {
 	case err == nil:

@@ -13,6 +13,7 @@ func readPatch(text string) (files []filePatch, err error) {
 	if len(text) > maxPatch {
 		return nil, fmt.Errorf("patch: it has more than %d MiB", maxPatch>>20)
 	}
+
 	r := newReader(text)
 	if strings.HasPrefix(r.peek(0), "*** Begin Patch") {
 		err = r.envelope()
@@ -62,7 +63,10 @@ func (p filePatch) apply(text string) (string, error) {
 func (p filePatch) reversed() filePatch {
 	undo := filePatch{path: p.path}
 	for _, h := range p.hunks {
-		h.old, h.new, h.oldCut, h.newCut, h.anchors = h.new, h.old, h.newCut, h.oldCut, nil
+		h.old, h.new = h.new, h.old
+		h.oldCut, h.newCut = h.newCut, h.oldCut
+		h.anchors = nil
+
 		lines := h.lines
 		h.lines = make([]patchLine, len(lines))
 		for i, l := range lines {

@@ -18,10 +18,12 @@ func patched(t *testing.T, before, patch string) (tool.Result, string) {
 	t.Helper()
 	set, dir := open(t, files{"f": before, "other": "o\n"}, true)
 	result := call(t, set, "code.apply_refactoring", object{"patch": patch})
+
 	left, err := filepath.Glob(filepath.Join(dir, ".actlog-*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("%q %v", left, err)
 	}
+
 	b, err := os.ReadFile(filepath.Join(dir, "f"))
 	if err != nil && !os.IsNotExist(err) {
 		t.Fatal(err)
@@ -175,6 +177,7 @@ func TestNewFiles(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(dir, "sub")); !os.IsNotExist(err) {
 				t.Errorf("the half of a patch was applied: %v", err)
 			}
+
 			result := call(t, set, "code.apply_refactoring", object{"patch": patch})
 			b, err := os.ReadFile(filepath.Join(dir, "sub/n.txt"))
 			if result.Failed || err != nil || string(b) != "a\nb\n" || !strings.Contains(result.Text, "sub/n.txt: new") {
@@ -197,6 +200,7 @@ func TestApprovedDiff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	call := tool.Call{ID: "c", Arguments: arguments}
 	shown, can, err := tool.PreviewOf(t.Context(), apply, apply.Spec().Policy, call)
 	want := "--- a/f\n+++ b/f\n@@ -1,5 +1,5 @@\n a\n-b\n+B\n c\n d\n e\n@@ -7,4 +7,4 @@\n g\n h\n i\n-j\n+J\n" +
@@ -254,6 +258,7 @@ func TestAfterACrash(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			c := tool.Call{ID: "c", Arguments: arguments}
 			result, done, err := tool.Verify(t.Context(), apply, apply.Spec().Policy, c)
 			if done == errors.Is(err, tool.ErrUnknown) || done != row.done || done && result.Summary != "Refactored f, g, n" {
@@ -273,6 +278,7 @@ func TestSeveralPaths(t *testing.T) {
 	set, _ := open(t, files{
 		"a/x.go": "package a\n\nfunc X() {}\n", "b/y.py": "def y():\n    pass\n", "c/z.go": "package c\n\nfunc Z() {}\n",
 	}, false)
+
 	result := call(t, set, "code.analyze_complexity", object{"paths": []string{"a", "b/y.py", "a/x.go"}})
 	if result.Failed || result.Summary != "Measured 2 functions in 2 files" || strings.Contains(result.Text, "z.go") {
 		t.Errorf("%+v", result)
@@ -281,6 +287,7 @@ func TestSeveralPaths(t *testing.T) {
 		!strings.Contains(result.Summary, "in 2 files") {
 		t.Errorf("%+v", result)
 	}
+
 	for want, paths := range map[string][]string{
 		"none: no such file": {"a", "none"}, "leaves the folder": {"../x"}, "paths: at most 100": make([]string, 101),
 	} {

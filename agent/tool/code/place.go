@@ -21,6 +21,7 @@ func contentOf(text string) content {
 	if text == "" {
 		return content{whole: true}
 	}
+
 	c := content{whole: strings.HasSuffix(text, "\n")}
 	c.lines = strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	ends := 0
@@ -123,6 +124,7 @@ func (p filePatch) placeOne(c content, h hunk, after int) (placed, error) {
 			places = ordered
 		}
 	}
+
 	if len(places) == 0 {
 		return one, p.misfit(c, h, before)
 	}
@@ -130,6 +132,7 @@ func (p filePatch) placeOne(c content, h hunk, after int) (placed, error) {
 		one.at = places[0]
 		return one, nil
 	}
+
 	at, ok := choose(c, h, places, told, after)
 	if !ok {
 		return one, p.ambiguous(places, told)
@@ -151,6 +154,7 @@ func (p filePatch) insertion(c content, h hunk, after int) (int, error) {
 		return 0, fmt.Errorf("%s: it has only %d lines, and a hunk adds lines at line %d; add lines around what is added",
 			p.path, len(c.lines), h.old)
 	}
+
 	if at, ok := c.anchor(h.anchors, after); ok {
 		return at + 1, nil
 	}
@@ -169,6 +173,7 @@ func choose(c content, h hunk, places []int, told, after int) (int, bool) {
 		i := slices.IndexFunc(places, func(at int) bool { return at >= line })
 		return places[max(i, 0)], i >= 0
 	}
+
 	distance := func(at int) int { return max(at-told, told-at) }
 	sorted := slices.Clone(places)
 	slices.SortStableFunc(sorted, func(a, b int) int { return cmp.Compare(distance(a), distance(b)) })
@@ -188,6 +193,7 @@ func (c content) anchor(anchors []string, after int) (line int, ok bool) {
 		if i < 0 {
 			return 0, false
 		}
+
 		line, ok = at+i, true
 		at = line + 1
 	}
@@ -205,6 +211,7 @@ func find(lines, wanted []string) (places []int) {
 		k++
 		next[i+1] = k
 	}
+
 	k := 0
 	for i, line := range lines {
 		for k >= 0 && (k == len(wanted) || line != wanted[k]) {
@@ -232,6 +239,7 @@ func (p filePatch) ambiguous(places []int, told int) error {
 	if len(places) > maxPlaces {
 		lines = append(lines, fmt.Sprintf("and %d others", len(places)-maxPlaces))
 	}
+
 	said := "has no line number"
 	if told != unknown {
 		said = fmt.Sprintf("says line %d", told+1)
@@ -267,6 +275,7 @@ func (p filePatch) misfit(c content, h hunk, before []string) error {
 	if why == "" {
 		why = fmt.Sprintf("the lines of a hunk are at line %d, which is not the end of the file as the patch has it", at+1)
 	}
+
 	from := max(min(first-around, at-around), first-maxShown/2, 0)
 	to := min(max(at+len(before), first)+around, from+maxShown)
 	return fmt.Errorf("%s: %s; make the patch from the file as it is:\n%s", p.path, why, c.numbered(from, to))
@@ -299,6 +308,7 @@ func nearest(lines, wanted []string, told int) int {
 			where[line] = append(where[line], i)
 		}
 	}
+
 	votes := map[int]int{}
 	best := unknown
 	better := func(at int) bool {
@@ -307,6 +317,7 @@ func nearest(lines, wanted []string, told int) int {
 		}
 		return max(at-told, told-at) < max(best-told, told-best)
 	}
+
 	for i, line := range wanted[:min(len(wanted), maxVoting)] {
 		if len(where[line]) > maxAlike {
 			continue
@@ -320,6 +331,7 @@ func nearest(lines, wanted []string, told int) int {
 			}
 		}
 	}
+
 	if best == unknown && told >= 0 && told < len(lines) {
 		return told
 	}

@@ -44,6 +44,7 @@ func pythonImports(n node) (all []imported) {
 	if !from.there() {
 		return nil
 	}
+
 	name := spaceless(from.text())
 	members := importedNames(n)
 	if len(members) == 0 { // import *

@@ -71,6 +71,7 @@ func newReader(text string) *reader {
 	if header := strings.Index(text, "\n+++ "); header >= 0 && strings.HasSuffix(text[:header], "\r") {
 		text = strings.ReplaceAll(text, "\r\n", "\n") // all of it was written with CR LF
 	}
+
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	for first, line := range lines {
 		if beginsPatch(line) {
@@ -87,6 +88,7 @@ func newReader(text string) *reader {
 			break
 		}
 	}
+
 	for len(lines) > 0 && strings.TrimSpace(lines[0]) == "" {
 		lines = lines[1:]
 	}
@@ -150,6 +152,7 @@ func noise(line string, number int) error {
 				"change their mode", number, line)
 		}
 	}
+
 	for _, prefix := range []string{"diff ", "index ", "new file mode ", "deleted file mode ", "similarity index "} {
 		if line == "" || strings.HasPrefix(line, prefix) {
 			return nil
@@ -205,6 +208,7 @@ func (r *reader) hunk() error {
 	r.at++
 	h := hunk{old: unknown, new: unknown}
 	begin := r.at
+
 	if found := hunkHeader.FindStringSubmatch(header); found != nil {
 		numbers := [4]int{1: 1, 3: 1}
 		for i, digits := range found[1:5] {
@@ -212,6 +216,7 @@ func (r *reader) hunk() error {
 				numbers[i], _ = strconv.Atoi(digits) // at most seven digits
 			}
 		}
+
 		h.old, h.new = numbers[0], numbers[2]
 		if numbers[1] == 0 {
 			h.old++ // it names the line before
@@ -219,15 +224,19 @@ func (r *reader) hunk() error {
 		if numbers[3] == 0 {
 			h.new++
 		}
+
 		if r.counted(&h, numbers[1], numbers[3]) {
 			return r.add(h)
 		}
-		r.at, h.lines, h.oldCut, h.newCut = begin, nil, false, false
+		r.at = begin
+		h.lines = nil
+		h.oldCut, h.newCut = false, false
 	} else if half := hunkHalf.FindStringSubmatch(header); half != nil {
 		h.old, _ = strconv.Atoi(half[1])
 	} else if anchor := strings.Trim(header, "@. \t"); anchor != "" && !strings.HasPrefix(anchor, "-") {
 		h.anchors = append(h.anchors, anchor)
 	}
+
 	if err := r.uncounted(&h); err != nil {
 		return err
 	}
@@ -240,6 +249,7 @@ func (r *reader) add(h hunk) error {
 	for _, l := range h.lines {
 		changed = changed || l.op != ' '
 	}
+
 	f := &r.files[len(r.files)-1]
 	if !changed && f.does == alters && !h.oldCut && !h.newCut {
 		return errors.New("a hunk has no line that begins with - or +, so it changes nothing")
@@ -254,6 +264,7 @@ func (r *reader) counted(h *hunk, old, new int) bool {
 		if r.ended() || r.boundary() && strings.HasPrefix(r.peek(2), "@@") {
 			return false
 		}
+
 		line := r.peek(0)
 		if line == "" || line == "\r" {
 			line = " " + line // the space was lost
@@ -274,12 +285,14 @@ func (r *reader) counted(h *hunk, old, new int) bool {
 		default:
 			return false
 		}
+
 		if old < 0 || new < 0 {
 			return false
 		}
 		h.lines = append(h.lines, patchLine{line[0], line[1:]})
 		r.at++
 	}
+
 	if strings.HasPrefix(r.peek(0), `\`) {
 		if !h.cut() {
 			return false
@@ -323,9 +336,11 @@ func (r *reader) uncounted(h *hunk) error {
 		case !strings.ContainsRune(" -+", rune(line[0])):
 			line = " " + line // a line that stays, whose space was lost
 		}
+
 		h.lines = append(h.lines, patchLine{line[0], line[1:]})
 		r.at++
 	}
+
 	for n := len(h.lines); n > 0 && h.lines[n-1].op == ' ' && strings.TrimSpace(h.lines[n-1].text) == ""; n-- {
 		h.lines = h.lines[:n-1] // blank lines between hunks
 	}

@@ -29,17 +29,20 @@ func repeatedImports(m measured) (found []finding) {
 	if !importsOnce[m.Language] {
 		return nil
 	}
+
 	seen, last := map[string]bool{}, 0
 	for _, each := range m.imports {
 		if each.lineEnd > each.line || each.line == last { // the line is not the whole of it, or has several
 			continue
 		}
+
 		last = each.line
 		line := strings.TrimRight(m.text[each.line-1], " \t\r")
 		if !seen[line] || line != strings.TrimSpace(line) {
 			seen[line] = true
 			continue
 		}
+
 		lines := strings.SplitAfter(string(m.content), "\n")
 		lines[each.line-1] = ""
 		found = append(found, finding{
@@ -63,6 +66,7 @@ func refactoringsOfGo(m measured) []finding {
 	if formatted, err := format.Source(m.content); err != nil || !bytes.Equal(formatted, m.content) {
 		return nil
 	}
+
 	r := &refactorer{measured: m, set: set, file: file}
 	ast.Walk(inFunction{r, nil}, file)
 	return r.found
@@ -130,10 +134,12 @@ func (r inFunction) suggest(kind, what, why, advice string, start, end token.Pos
 		at = to
 	}
 	after.Write(r.content[at:])
+
 	formatted, err := format.Source([]byte(after.String()))
 	if err != nil {
 		return
 	}
+
 	first, last := r.set.PositionFor(start, false).Line, r.set.PositionFor(end, false).Line
 	r.found = append(r.found, finding{
 		Kind: kind, Path: r.Path, LineStart: first, LineEnd: last, What: what, Why: why, Advice: advice, Score: 0.4,
@@ -147,17 +153,20 @@ func (r inFunction) elseAfterEnd(s *ast.IfStmt) {
 	if !ok || len(s.Body.List) == 0 || !ends(s.Body.List[len(s.Body.List)-1]) || declares(last.List) {
 		return
 	}
+
 	offset := r.set.PositionFor(last.Lbrace, false).Offset + 1
 	gap := "\n"
 	if r.content[offset] == '\n' {
 		gap = ""
 	}
+
 	// The line of the closing brace goes, if nothing else is in it.
 	from, to := last.Rbrace, last.Rbrace+1
 	line := r.set.PositionFor(last.Rbrace, false)
 	if strings.TrimSpace(r.text[line.Line-1]) == "}" {
 		from, to = last.Rbrace-token.Pos(line.Column-1), last.Rbrace+2
 	}
+
 	r.suggest("else_after_return", "The else stands after a part that ends the path",
 		"the rest of the code can be indented less", "Remove the else and keep what is in it.",
 		s.Pos(), s.End(), edit{s.Body.Rbrace + 1, last.Lbrace + 1, gap}, edit{from, to, ""})
@@ -195,6 +204,7 @@ func (r inFunction) returnCondition(s *ast.IfStmt, next ast.Stmt) {
 	if of, ok := r.results.List[0].Type.(*ast.Ident); !ok || of.Name != "bool" {
 		return
 	}
+
 	first, second := returned(s.Body.List[0]), returned(next)
 	if first != "true" && first != "false" || second != "true" && second != "false" || first == second {
 		return
@@ -204,6 +214,7 @@ func (r inFunction) returnCondition(s *ast.IfStmt, next ast.Stmt) {
 			return // it would be lost
 		}
 	}
+
 	condition := string(
 		r.content[r.set.PositionFor(s.Cond.Pos(), false).Offset:r.set.PositionFor(s.Cond.End(), false).Offset],
 	)
@@ -216,6 +227,7 @@ func (r inFunction) returnCondition(s *ast.IfStmt, next ast.Stmt) {
 			condition = inner[:at] + by + inner[at+2:]
 		}
 	}
+
 	r.suggest("return_condition", "An if returns whether its condition holds", "the condition itself says the same",
 		"Return the condition.",
 		s.Pos(), next.End(), edit{s.Pos(), next.End(), "return " + condition})
@@ -252,6 +264,7 @@ func compares(e ast.Expr) bool {
 // blank: for k, _ := range x.
 func (r inFunction) blank(s *ast.RangeStmt) {
 	isBlank := func(e ast.Expr) bool { name, ok := e.(*ast.Ident); return ok && name.Name == "_" }
+
 	switch {
 	case isBlank(s.Key) && (s.Value == nil || isBlank(s.Value)):
 		r.suggest("blank_range", "The loop names what it does not use", "Go needs no _ here", "Remove the _.", s.Pos(),

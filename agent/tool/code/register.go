@@ -17,6 +17,7 @@ func init() {
 		if err := json.Unmarshal(o.Options, &in); err != nil {
 			return nil, fmt.Errorf("options: %w", err)
 		}
+
 		f, err := Open(in.Root, Options{Write: in.EnableWrite, Allow: in.Allow, Hide: o.Hide})
 		if err != nil {
 			return nil, err // and not a Toolset without a Folder

@@ -24,6 +24,7 @@ func TestClosedFiles(t *testing.T) {
 	if err := os.Link(outside, filepath.Join(dir, "hard.go")); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, path := range []string{"", ".ssh", ".ssh/hunter2.go", "hard.go", "x/id_rsa"} {
 		for _, name := range set.Names() {
 			in := object{"path": path}
@@ -36,6 +37,7 @@ func TestClosedFiles(t *testing.T) {
 			}
 		}
 	}
+
 	got := call(t, set, "code.analyze_complexity", object{"path": "hard.go"})
 	if !got.Failed || !strings.Contains(got.Text, "hard link") {
 		t.Errorf("%+v", got)
@@ -49,6 +51,7 @@ func TestClosedFiles(t *testing.T) {
 	if set, err = tool.NewSet(folder.Tools()...); err != nil {
 		t.Fatal(err)
 	}
+
 	if got := call(t, set, "code.analyze_complexity", object{"path": "hard.go"}); got.Failed ||
 		!strings.Contains(got.Text, "hunter2") {
 		t.Errorf("%+v", got)

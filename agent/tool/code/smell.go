@@ -52,6 +52,7 @@ func smells(files []measured) (found []finding) {
 		add("long_file", 1, max(m.Lines, 1), m.Lines, maxFileLines, fmt.Sprintf("The file has %d lines", m.Lines),
 			fmt.Sprintf("more than %d are hard to find one's way in", maxFileLines),
 			"Move what belongs together into a file of its own.")
+
 		for _, f := range m.Functions {
 			add("complex_function", f.LineStart, f.LineEnd, f.Complexity, maxComplexity,
 				fmt.Sprintf("%s has a cyclomatic complexity of %d", f.Name, f.Complexity),
@@ -59,17 +60,20 @@ func smells(files []measured) (found []finding) {
 			add("long_function", f.LineStart, f.LineEnd, f.lines(), maxFunction,
 				fmt.Sprintf("%s has %d lines", f.Name, f.lines()),
 				fmt.Sprintf("more than %d do not fit on a screen", maxFunction), f.takeOut())
+
 			add("deep_nesting", f.deepest, f.deepest, f.Nesting, maxNesting,
 				fmt.Sprintf("%s is nested %d deep at line %d", f.Name, f.Nesting, f.deepest),
 				fmt.Sprintf("one has to keep more than %d conditions in mind", maxNesting),
 				fmt.Sprintf("End early (return, continue) where a condition around line %d does not hold, or move line %d and "+
 					"what lies in it into a function.", f.deepest, f.deepest))
+
 			add("many_parameters", f.LineStart, f.LineStart, f.Parameters, maxParameters,
 				fmt.Sprintf("%s has %d parameters", f.Name, f.Parameters),
 				fmt.Sprintf("callers mix up more than %d", maxParameters),
 				"Group those that belong together in a type of their own.")
 		}
 	}
+
 	for _, d := range duplicates(files) {
 		m, other := files[d.file], files[d.earlier]
 		found = append(found, finding{
@@ -81,6 +85,7 @@ func smells(files []measured) (found []finding) {
 			Advice: fmt.Sprintf("Move lines %d to %d into a function that both places call.", d.start, d.end),
 		})
 	}
+
 	slices.SortStableFunc(found, func(a, b finding) int {
 		return cmp.Or(cmp.Compare(b.times, a.times), cmp.Compare(a.Path, b.Path), cmp.Compare(a.LineStart, b.LineStart))
 	})

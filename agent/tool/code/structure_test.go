@@ -71,6 +71,7 @@ func TestStructure(t *testing.T) {
 			for _, each := range m.imports {
 				imports = append(imports, each.name)
 			}
+
 			if !slices.Equal(functions, row.functions) {
 				t.Errorf("functions\n%s\nwant\n%s", strings.Join(functions, "\n"), strings.Join(row.functions, "\n"))
 			}

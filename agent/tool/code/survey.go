@@ -33,10 +33,12 @@ func measure(ctx context.Context, at string, content []byte) (measured, bool) {
 	if m.Language == "" {
 		return m, false
 	}
+
 	m.text = strings.Split(strings.TrimSuffix(string(content), "\n"), "\n")
 	if len(content) > 0 {
 		m.Lines = len(m.text)
 	}
+
 	parsed := false
 	if g, ok := grammarOf(at); ok {
 		parsed = m.parseBy(ctx, g)
@@ -66,6 +68,7 @@ func (in scope) all() ([]string, error) {
 	if len(in.Paths) > maxPaths {
 		return nil, fmt.Errorf("paths: at most %d; name a folder", maxPaths)
 	}
+
 	all := in.Paths
 	if in.Path != "" || len(all) == 0 {
 		all = append([]string{in.Path}, all...)
@@ -88,6 +91,7 @@ func (f *Folder) survey(ctx context.Context, in scope) (s survey, err error) {
 		if seen[at] {
 			return nil
 		}
+
 		seen[at] = true
 		if m, ok := measure(parsing, at, content); ok {
 			if total += len(content); total > maxCode {
@@ -98,6 +102,7 @@ func (f *Folder) survey(ctx context.Context, in scope) (s survey, err error) {
 		}
 		return ctx.Err()
 	}
+
 	var left folder.Left
 	for _, each := range paths {
 		one, err := f.at.Texts(ctx, each, in.Include, measures)
@@ -106,6 +111,7 @@ func (f *Folder) survey(ctx context.Context, in scope) (s survey, err error) {
 		}
 		left = folder.Left{Large: left.Large + one.Large, Closed: left.Closed + one.Closed, More: left.More || one.More}
 	}
+
 	if len(s.files) == 0 && left.Closed > 0 {
 		return s, fmt.Errorf("path: there is no code of a known language but %d files that are not available: they may "+
 			"hold secrets, or are hard links", left.Closed)
@@ -114,7 +120,9 @@ func (f *Folder) survey(ctx context.Context, in scope) (s survey, err error) {
 		return s, errors.New("path: there is no code of a known language; files that .gitignore names and dependencies " +
 			"are left out")
 	}
+
 	s.modules = f.modulesOf(s.files)
+
 	if left.More || more {
 		s.notes = append(s.notes, "Only the first files were looked at; name a folder to see others.")
 	}
@@ -128,6 +136,7 @@ func (f *Folder) survey(ctx context.Context, in scope) (s survey, err error) {
 	if parsing.Err() != nil {
 		s.notes = append(s.notes, "There was not enough time to parse all files; name a folder to have exact results of it.")
 	}
+
 	for _, m := range s.files {
 		if m.Estimate {
 			s.notes = append(s.notes, estimates)
@@ -156,6 +165,7 @@ func (f *Folder) modulesOf(files []measured) (modules []module) {
 			}
 		}
 	}
+
 	// A module within another one comes first: its name is the longer one as a rule.
 	for i := range modules {
 		for j := i; j > 0 && len(modules[j].name) > len(modules[j-1].name); j-- {

@@ -27,6 +27,7 @@ func breaks(ctx context.Context, at, before, after string) error {
 	if !ok || len(found) == 0 {
 		return nil
 	}
+
 	old, ok := syntaxErrors(ctx, at, before)
 	if !ok {
 		return nil
@@ -84,6 +85,7 @@ func changedLines(before, after string) (first, last, lastBefore int) {
 	for same < len(a) && same < len(b) && a[same] == b[same] {
 		same++
 	}
+
 	end := 0
 	for end < len(a)-same && end < len(b)-same && a[len(a)-1-end] == b[len(b)-1-end] {
 		end++
@@ -109,6 +111,7 @@ func lineOf(text string, number int) string {
 	if number < 1 || number > len(lines) {
 		return ""
 	}
+
 	line := strings.TrimRight(lines[number-1], "\r")
 	if utf8.RuneCountInString(line) > maxLineShown {
 		line = string([]rune(line)[:maxLineShown])

@@ -58,6 +58,7 @@ func TestErrorsOfSyntaxAreMeasured(t *testing.T) {
 	if !m.Estimate || len(m.Functions) != 2 || m.Functions[1].Name != "g" || len(m.syntax) != 1 {
 		t.Errorf("%+v", m)
 	}
+
 	var text strings.Builder
 	all := survey{files: []measured{m}}.problems(&text)
 	if text.String() != "a.py has an error of syntax: 1:7: ) is missing\n" || len(all) != 1 || all[0].Path != "a.py" ||

@@ -37,6 +37,7 @@ func (f *Folder) Tools() []tool.Tool {
 			"Suggests how to improve code, with lines and reasons, and with a patch where the change can be made mechanically.",
 			f.suggest, read),
 	}
+
 	if f.options.Write {
 		tools = append(tools, tool.CallFunc("code.apply_refactoring", applyDescription, f.apply,
 			tool.WithPolicy(tool.Policy{Approval: true, Writes: true, OnUnknown: tool.Retry}), tool.WithTouches(f.touched),
@@ -92,6 +93,7 @@ func (f *Folder) complexity(ctx context.Context, in limited) (tool.Result, error
 	if err != nil {
 		return tool.Result{}, err
 	}
+
 	functions, all := worst(s.files, in.most())
 	var text strings.Builder
 	result := tool.Result{Summary: fmt.Sprintf("Measured %d functions in %d files", all, len(s.files))}
@@ -106,6 +108,7 @@ func (f *Folder) complexity(ctx context.Context, in limited) (tool.Result, error
 	if all > len(functions) {
 		fmt.Fprintf(&text, "... (%d more functions)\n", all-len(functions))
 	}
+
 	problems := s.problems(&text)
 	s.note(&text)
 	return finish(result, &text, map[string]any{
@@ -138,6 +141,7 @@ func (f *Folder) dependencies(ctx context.Context, in scope) (tool.Result, error
 	if err != nil {
 		return tool.Result{}, err
 	}
+
 	d := depend(s.files, s.modules)
 	var text strings.Builder
 	for _, ring := range d.Cycles {
@@ -158,10 +162,12 @@ func (f *Folder) dependencies(ctx context.Context, in scope) (tool.Result, error
 		}
 		text.WriteByte('\n')
 	}
+
 	s.note(&text)
 	result := tool.Result{
 		Summary: fmt.Sprintf("Found %d dependencies between %d parts, %d rings", len(d.edges), len(d.Parts), len(d.Cycles)),
 	}
+
 	ring := map[string]int{}
 	for i, names := range d.Cycles {
 		for _, name := range names {
@@ -195,6 +201,7 @@ func (f *Folder) suggest(ctx context.Context, in limited) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
+
 	var found []finding
 	for _, m := range s.files {
 		found = append(found, refactorings(m)...)
@@ -223,6 +230,7 @@ func (s survey) findings(summary string, found []finding, most int, advise bool)
 			Description: each.What, Score: each.Score,
 		})
 	}
+
 	if all > len(shown) {
 		fmt.Fprintf(&text, "... (%d more)\n", all-len(shown))
 	}
@@ -244,6 +252,7 @@ func describeFinding(text *strings.Builder, each finding) {
 		text.WriteString(" (estimate)")
 	}
 	text.WriteByte('\n')
+
 	if each.Patch != "" {
 		text.WriteString("Patch:\n" + each.Patch)
 	}
@@ -265,6 +274,7 @@ func (f *Folder) analyze(ctx context.Context, in scope) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
+
 	sizes := map[string]size{}
 	for _, m := range s.files {
 		of := sizes[m.Language]
@@ -272,17 +282,20 @@ func (f *Folder) analyze(ctx context.Context, in scope) (tool.Result, error) {
 			of.Files + 1, of.Lines + m.Lines, of.CodeLines + m.CodeLines, of.Functions + len(m.Functions),
 		}
 	}
+
 	var text strings.Builder
 	for _, language := range slices.Sorted(maps.Keys(sizes)) {
 		of := sizes[language]
 		fmt.Fprintf(&text, "%s: %d files, %d lines, %d of code, %d functions\n", language, of.Files, of.Lines, of.CodeLines,
 			of.Functions)
 	}
+
 	functions, _ := worst(s.files, listed)
 	text.WriteString("\nThe most complex functions:\n")
 	for _, each := range functions {
 		describeFunction(&text, each)
 	}
+
 	found, err := (survey{files: s.files}).findings("%d of %d", smells(s.files), listed, false)
 	if err != nil {
 		return found, err
@@ -292,6 +305,7 @@ func (f *Folder) analyze(ctx context.Context, in scope) (tool.Result, error) {
 	for _, ring := range d.Cycles {
 		fmt.Fprintf(&text, "Ring of imports: %s\n", strings.Join(ring, " <-> "))
 	}
+
 	problems := s.problems(&text)
 	s.note(&text)
 	result := tool.Result{Summary: fmt.Sprintf("Analyzed %d files", len(s.files)), Sources: found.Sources}

@@ -67,6 +67,7 @@ func (w *walk) leave() {
 	if done.block == nil || done.function < 0 {
 		return
 	}
+
 	w.blocks[done.function] = append(w.blocks[done.function], *done.block)
 	if above := w.top(); above.block != nil && above.function == done.function {
 		above.block.complexity += done.block.complexity
@@ -114,6 +115,7 @@ func (w *walk) branched() {
 	if top.function < 0 {
 		return
 	}
+
 	w.m.Functions[top.function].Complexity++
 	if top.block != nil {
 		top.block.complexity++
@@ -157,6 +159,7 @@ func nameFor(n node) string {
 	if !above.there() {
 		return ""
 	}
+
 	field := n.get().Field
 	switch above.kind() {
 	case "variable_declarator", "public_field_definition", "field_definition":
@@ -200,7 +203,8 @@ func joined(scope, name string) string {
 
 func (w *walk) scope(n node) {
 	f := w.top()
-	f.next, f.scope, f.block = n.get().Next, true, nil
+	f.next = n.get().Next
+	f.scope, f.block = true, nil
 	if name := n.child("name"); name.there() {
 		f.name = joined(f.name, nameOf(name))
 	} else if name := nameFor(n); name != "" {
@@ -216,6 +220,7 @@ func (w *walk) nest(n node) {
 	f.depth++
 	f.block = &block{start: n.get().Line, end: n.get().EndLine}
 	w.open = append(w.open, f)
+
 	if f.function < 0 {
 		return
 	}
@@ -229,6 +234,7 @@ func (w *walk) parameters(n node) (count int) {
 	if n.child("parameter").there() { // a => ...
 		return 1
 	}
+
 	list := n.child("parameters")
 	if !list.there() {
 		return 0
@@ -236,6 +242,7 @@ func (w *walk) parameters(n node) (count int) {
 	if list.kind() == "identifier" { // Java's a -> ...
 		return 1
 	}
+
 	for i, p := range list.children() {
 		if !w.rules.parameters[p.kind()] {
 			continue

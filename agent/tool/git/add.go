@@ -60,6 +60,7 @@ func (o *opened) toStage(ctx context.Context, in addArguments) (trial *opened, e
 	if err != nil {
 		return nil, nil, err
 	}
+
 	if before.digest() == e.digest() {
 		return nil, nil, errNothingToStage
 	}

@@ -36,6 +36,7 @@ func (r *repository) blame(ctx context.Context, in blameArguments) (result tool.
 	if err := r.allowed.Secret(in.Path); err != nil {
 		return result, err
 	}
+
 	first := max(in.LineStart, 1)
 	last := in.LineEnd
 	if last <= 0 || last-first >= maxBlamed {
@@ -50,11 +51,13 @@ func (r *repository) blame(ctx context.Context, in blameArguments) (result tool.
 		if err != nil {
 			return err
 		}
+
 		out, err := o.run(ctx, "", "blame", "--porcelain", "--no-textconv", "-L", fmt.Sprintf("%d,%d", first, last), commit,
 			"--", cleanPath(in.Path))
 		if err != nil && !errors.Is(err, errTooLong) {
 			return err
 		}
+
 		b := blamed(string(out))
 		result = b.result(first)
 		if b.last == last && in.LineEnd > last {
@@ -93,12 +96,14 @@ func (b parsedBlame) result(first int) tool.Result {
 			fmt.Fprintf(&text, "%6d  %s\n", n, line)
 			n++
 		}
+
 		if len(result.Sources) < maxNamed {
 			result.Sources = append(result.Sources, tool.Source{
 				URI: group.commit, Type: record.SourceCommit, Description: tool.Cut(c.summary, 300),
 			})
 		}
 	}
+
 	if len(b.groups) == 0 {
 		text.WriteString("There are no such lines.")
 	}
@@ -116,6 +121,7 @@ func blamed(out string) parsedBlame {
 			b.add(commit, text)
 			continue
 		}
+
 		key, value, _ := strings.Cut(line, " ")
 		c := b.commits[commit]
 		switch key {

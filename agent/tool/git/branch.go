@@ -49,6 +49,7 @@ func parseBranches(out string) []branchInfo {
 		if fields[4] != "" { // such as origin/HEAD
 			continue
 		}
+
 		b := branchInfo{Commit: fields[1], Upstream: fields[2], Current: fields[3] == "*", Subject: fields[5]}
 		if b.Name, b.Remote = strings.CutPrefix(name, "refs/remotes/"); !b.Remote {
 			b.Name = strings.TrimPrefix(name, heads)
@@ -71,12 +72,14 @@ func branchesResult(all []branchInfo, more bool) (tool.Result, error) {
 		}
 		text.WriteByte('\n')
 	}
+
 	switch {
 	case len(all) == 0:
 		text.WriteString("There are no branches.")
 	case more || len(all) >= maxBranches:
 		text.WriteString("... (there are more)\n")
 	}
+
 	data, err := json.Marshal(all)
 	return tool.Result{Text: text.String(), Summary: fmt.Sprintf("Branches: %d", len(all)), Data: data}, err
 }
@@ -100,6 +103,7 @@ func planBranch(ctx context.Context, o *opened, call tool.Call, in branchArgumen
 	if err := o.checkBranch(ctx, "name", in.Name); err != nil {
 		return plan{}, err
 	}
+
 	at, err := o.branchAt(ctx, in.Name)
 	switch {
 	case err != nil:
@@ -120,6 +124,7 @@ func (o *opened) planCreate(ctx context.Context, call tool.Call, in branchArgume
 	if in.Start == "" {
 		in.Start = "HEAD"
 	}
+
 	commit, err := o.commitOf(ctx, "start", in.Start)
 	if err != nil {
 		return p, err
@@ -167,6 +172,7 @@ func (o *opened) planDelete(ctx context.Context, call tool.Call, name, at string
 	if err := o.elsewhere(name); err != nil {
 		return p, err
 	}
+
 	merged, err := o.isAncestor(ctx, at, head)
 	if err != nil {
 		return p, err
@@ -175,6 +181,7 @@ func (o *opened) planDelete(ctx context.Context, call tool.Call, name, at string
 		return p, fmt.Errorf("name: %s has commits that are not in the branch that is checked out, and would be lost; "+
 			"it is left to people to delete it", name)
 	}
+
 	subject, err := o.subjectOf(ctx, at)
 	if err != nil {
 		return p, err
@@ -199,6 +206,7 @@ func branchDone(
 	if err := o.checkBranch(ctx, "name", in.Name); err != nil {
 		return result, false, err
 	}
+
 	at, err := o.branchAt(ctx, in.Name)
 	switch {
 	case err != nil:
@@ -208,6 +216,7 @@ func branchDone(
 	case at == "":
 		return result, false, nil
 	}
+
 	made, err := o.isMarked(ctx, heads+in.Name, call)
 	return branchResult(fmt.Sprintf("Created the branch %s. It is at %.12s.", in.Name, at)), made, err
 }
@@ -217,6 +226,7 @@ func (o *opened) isMarked(ctx context.Context, reference string, call tool.Call)
 	if mark(call) == "" {
 		return false, nil
 	}
+
 	out, err := o.run(ctx, "", "log", "-g", "-z", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature",
 		"--no-patch",
 		"-n", strconv.Itoa(maxSearched), "--format=%gs", reference, "--")

@@ -49,6 +49,7 @@ func (o *opened) toSwitch(ctx context.Context, in checkoutArguments) (s switchin
 	if err := o.elsewhere(in.Branch); err != nil {
 		return s, err
 	}
+
 	if s.changed, err = o.entries(ctx, s.head, s.to); err != nil {
 		return s, err
 	}
@@ -93,6 +94,7 @@ func planCheckout(ctx context.Context, o *opened, _ tool.Call, in checkoutArgume
 	if in.Create {
 		what = "Create the branch " + in.Branch + " and switch"
 	}
+
 	text := fmt.Sprintf("%s from %s to %s, at %s. Files that change:\n\n%s", what, o.branch(ctx), in.Branch, subject,
 		s.changed.list())
 	p.preview = tool.NewPreview(tool.PreviewText, text, s.head, s.from, s.to)
@@ -109,6 +111,7 @@ func (o *opened) checkout(ctx context.Context, s switching, in checkoutArguments
 	} else {
 		arguments = append(arguments[:len(arguments)-1], in.Branch)
 	}
+
 	if _, err := o.run(ctx, "", append(arguments, "--")...); err != nil {
 		return tool.Result{}, err
 	}

@@ -63,6 +63,7 @@ func planCommit(ctx context.Context, o *opened, call tool.Call, in commitArgumen
 	if err != nil {
 		return p, err
 	}
+
 	some, e, err := trial.toCommit(ctx, in.Files)
 	if err != nil {
 		return p, err
@@ -118,6 +119,7 @@ func (o *opened) toCommit(ctx context.Context, files []string) (some *opened, e 
 			return nil, nil, conflict(each.path)
 		}
 	}
+
 	if len(all) == 0 {
 		return nil, nil, errors.New("there is nothing to commit: nothing is staged, and no file that is named changed")
 	}
@@ -133,6 +135,7 @@ func (o *opened) commit(ctx context.Context, in commitArguments, message, digest
 	if e.digest() != digest {
 		return tool.Result{}, tool.ErrChanged
 	}
+
 	arguments := []string{"commit", "--quiet", "--no-verify", "--no-gpg-sign", "--cleanup=whitespace", "--file=-"}
 	if _, err := some.run(ctx, message, arguments...); err != nil {
 		return tool.Result{}, err
@@ -188,6 +191,7 @@ func (o *opened) committed(ctx context.Context, id string) (tool.Result, bool, e
 	if !callID.MatchString(id) {
 		return tool.Result{}, false, nil
 	}
+
 	starts := []string{"--branches"}
 	if _, err := o.run(ctx, "", "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); err == nil {
 		starts = append(starts, "HEAD")
@@ -217,6 +221,7 @@ func (o *opened) madeBefore(ctx context.Context, commit string) (tool.Result, er
 	if err != nil {
 		return tool.Result{}, err
 	}
+
 	parent, err := o.parentOf(ctx, commit)
 	if err != nil {
 		return tool.Result{}, err
@@ -232,6 +237,7 @@ func commitTouches(ctx context.Context, o *opened, in commitArguments) ([]string
 	if len(in.Files) > 0 {
 		return in.Files, nil
 	}
+
 	paths, err := o.staged(ctx, nil)
 	if errors.Is(err, errTooLong) {
 		return paths, nil

@@ -19,6 +19,7 @@ func (r *repository) pickRemote(name string) (string, Remote, error) {
 		known = append(known, each)
 	}
 	slices.Sort(known)
+
 	if name == "" && len(known) == 1 {
 		name = known[0]
 	}
@@ -59,16 +60,17 @@ func (o *opened) connect(name string) (*connection, error) {
 	settings := slices.DeleteFunc(slices.Clone(o.settings), func(s setting) bool {
 		return strings.HasPrefix(s.key, "remote.") || strings.HasPrefix(s.key, "branch.")
 	})
-	settings = append(settings,
-		setting{"remote." + name + ".url", m.URL},
-		setting{"remote." + name + ".fetch", "+" + heads + "*:refs/remotes/" + name + "/*"},
-		setting{"http.followRedirects", "false"}, // a header is for this server only
-		setting{"http.lowSpeedLimit", "1"}, setting{"http.lowSpeedTime", "30"},
-		setting{"transfer.fsckObjects", "true"},
-		setting{"fetch.unpackLimit", "1"}, // a pack stays one file, whose size is seen
-		setting{"push.followTags", "false"}, setting{"push.recurseSubmodules", "no"},
-		setting{"fetch.recurseSubmodules", "no"},
-	)
+	settings = append(settings, []setting{
+		{"remote." + name + ".url", m.URL},
+		{"remote." + name + ".fetch", "+" + heads + "*:refs/remotes/" + name + "/*"},
+		{"http.followRedirects", "false"}, // a header is for this server only
+		{"http.lowSpeedLimit", "1"}, {"http.lowSpeedTime", "30"},
+		{"transfer.fsckObjects", "true"},
+		{"fetch.unpackLimit", "1"}, // a pack stays one file, whose size is seen
+		{"push.followTags", "false"}, {"push.recurseSubmodules", "no"},
+		{"fetch.recurseSubmodules", "no"},
+	}...)
+
 	c := &connection{opened: o.with(m.environment(u)...), name: name, remote: m}
 	return c, c.configure(settings)
 }
@@ -80,6 +82,7 @@ func (o *opened) checkOutside(m Remote, u *url.URL) error {
 		if at == "" || what == "url" && u.Scheme != "file" {
 			continue
 		}
+
 		real, err := filepath.EvalSymlinks(at)
 		if err != nil {
 			return fmt.Errorf("remote: %s of it is not there; that is left to whoever configures the toolset", what)
@@ -146,6 +149,7 @@ func (c *connection) fetch(ctx context.Context, objects, branch string, more ...
 		"fetch", "--quiet", "--no-tags", "--no-auto-maintenance", "--no-recurse-submodules", "--no-write-fetch-head",
 	}, more)
 	_, err := c.reach(ctx, append(arguments, c.name, heads+branch)...)
+
 	tooMuch := errors.Is(context.Cause(ctx), errTooMuch)
 	cancel(nil)
 	<-ended
@@ -165,6 +169,7 @@ func watchSize(ctx context.Context, dir string, most int64, over func()) {
 			return
 		case <-tick.C:
 		}
+
 		packs, _ := filepath.Glob(filepath.Join(escapeGlob(dir), "tmp_pack_*")) // the pattern is right
 		for _, at := range packs {
 			if info, err := os.Stat(at); err == nil && info.Size() > most {

@@ -44,6 +44,7 @@ func (r *repository) diff(ctx context.Context, in diffArguments) (tool.Result, e
 	if err := in.check(); err != nil {
 		return tool.Result{}, err
 	}
+
 	revision, path, err := limits(in.Revision, in.Path)
 	if err != nil {
 		return tool.Result{}, err
@@ -63,6 +64,7 @@ func (r *repository) diff(ctx context.Context, in diffArguments) (tool.Result, e
 			return tool.Result{}, err
 		}
 	}
+
 	c, err := o.changes(ctx, append(options, revision...), path)
 	if err != nil {
 		return tool.Result{}, err
@@ -80,6 +82,7 @@ func (o *opened) between(ctx context.Context, in diffArguments) (options []strin
 	if err != nil {
 		return nil, err
 	}
+
 	if in.MergeBase {
 		options = append(options, "--merge-base")
 	}
@@ -107,6 +110,7 @@ func (o *opened) changes(ctx context.Context, options, path []string) (c changes
 	if c.left, err = o.hidden(ctx, append(slices.Clone(options), path...)); err != nil {
 		return changes{}, err
 	}
+
 	out, err := o.patch(ctx, options, path, c.left)
 	if err != nil && !errors.Is(err, errTooLong) {
 		return changes{}, err
@@ -157,11 +161,13 @@ func (o *opened) hidden(ctx context.Context, arguments []string) (paths []string
 	} else if err != nil {
 		return nil, err
 	}
+
 	for path := range strings.SplitSeq(string(out), "\x00") {
 		if path != "" && o.unavailable(path) != nil && !slices.Contains(paths, path) {
 			paths = append(paths, path)
 		}
 	}
+
 	if len(paths) > maxHidden {
 		return nil, errors.New("too many of the files that differ must not be shown; name a path")
 	}
@@ -190,6 +196,7 @@ func (o *opened) unavailable(path string) error {
 	if err := o.allowed.Secret(path); err != nil {
 		return err
 	}
+
 	info, err := os.Lstat(filepath.Join(o.root, filepath.FromSlash(path)))
 	if err != nil {
 		return nil //nolint:nilerr // it is not there, so it is no hard link
@@ -259,6 +266,7 @@ func (e *entries) list() string {
 		}
 		fmt.Fprintf(&text, "%s %s\n", each.change, shown(each.path))
 	}
+
 	if e.more {
 		text.WriteString("(and more)\n")
 	}

@@ -14,6 +14,7 @@ func ExampleTools() {
 		fmt.Println(err)
 		return
 	}
+
 	// This definition lets agents commit without a human's approval.
 	never := false
 	rules := tool.Rules{{Tools: "git.commit", Approval: &never}}

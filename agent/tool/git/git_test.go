@@ -55,6 +55,7 @@ func open(t *testing.T) repository {
 		}
 		t.Skip("git is not installed")
 	}
+
 	r := repository{dir: t.TempDir()}
 	tools, err := git.Tools(r.dir, git.Options{Write: true, Name: "Ada", Email: "ada@example.org"})
 	if err != nil {
@@ -63,6 +64,7 @@ func open(t *testing.T) repository {
 	if r.set, err = tool.NewSet(tools...); err != nil {
 		t.Fatal(err)
 	}
+
 	r.git(t, "init", "--quiet", "--initial-branch=main")
 	r.write(t, "a.txt", "one\ntwo\n")
 	r.git(t, "add", "a.txt")
@@ -106,6 +108,7 @@ func (r repository) call(t *testing.T, name string, arguments any) tool.Result {
 	if !ok {
 		t.Fatalf("no tool %s", name)
 	}
+
 	result, err := tool.Do(t.Context(), called, called.Spec().Policy, tool.Call{ID: newID(), Arguments: b}, 0)
 	if err != nil {
 		t.Fatalf("%s %s: %v", name, b, err)
@@ -128,6 +131,7 @@ func TestTools(t *testing.T) {
 	read := []string{"git.status", "git.diff", "git.log", "git.show", "git.blame", "git.branches", "git.stashes"}
 	write := []string{"git.add", "git.commit", "git.branch", "git.checkout", "git.stash"}
 	remotes := map[string]git.Remote{"origin": {URL: "https://git.example.org/a/b.git"}}
+
 	for _, tt := range []struct {
 		options git.Options
 		want    []string
@@ -145,6 +149,7 @@ func TestTools(t *testing.T) {
 		if err != nil || !cmp.Equal(set.Names(), tt.want) {
 			t.Errorf("%+v: %v, %v; want %v", tt.options, set.Names(), err, tt.want)
 		}
+
 		for _, each := range tools {
 			spec := each.Spec()
 			writes := !slices.Contains(read, spec.Name)
@@ -157,6 +162,7 @@ func TestTools(t *testing.T) {
 			}
 		}
 	}
+
 	if _, err := git.Tools(r.dir, git.Options{Name: "Ada"}); err == nil {
 		t.Error("a name without an email is accepted")
 	}
@@ -175,22 +181,26 @@ func TestStatus(t *testing.T) {
 	if got := r.call(t, "git.status", args{}); got.Failed || got.Text != "Branch: main\nNothing changed.\n" {
 		t.Errorf("%+v", got)
 	}
+
 	odd := "with space\n\x1b[31mred\t.txt"
 	r.write(t, odd, "x")
 	r.write(t, "staged.txt", "x")
 	r.git(t, "add", "staged.txt")
 	r.write(t, "a.txt", "changed\n")
+
 	got := r.call(t, "git.status", args{})
 	want := "Branch: main\n.M a.txt\nA. staged.txt\n?? \"with space\\n\\x1b[31mred\\t.txt\"\n"
 	if got.Failed || got.Text != want {
 		t.Errorf("%q, want %q", got.Text, want)
 	}
+
 	var data struct {
 		Files []struct{ Path, Change string }
 	}
 	if err := json.Unmarshal(got.Data, &data); err != nil || len(data.Files) != 3 || data.Files[2].Path != odd {
 		t.Errorf("%s, %v", got.Data, err)
 	}
+
 	r.git(t, "-c", "user.name=T", "-c", "user.email=t@example.org", "commit", "--quiet", "-am", "Second")
 	r.git(t, "mv", "a.txt", "moved.txt")
 	r.git(t, "checkout", "--quiet", "--detach")
@@ -198,6 +208,7 @@ func TestStatus(t *testing.T) {
 		!strings.Contains(got.Text, "none: a commit") {
 		t.Errorf("%q", got.Text)
 	}
+
 	none := repository{t.TempDir(), nil}
 	tools, err := git.Tools(none.dir, git.Options{})
 	if err != nil {
@@ -217,6 +228,7 @@ func TestDiffAndLog(t *testing.T) {
 	r.write(t, "a.txt", "one\nthree\n")
 	r.write(t, "dir/b.txt", "b\n")
 	r.git(t, "add", "dir")
+
 	for _, tt := range []struct {
 		in            args
 		want, without string
@@ -232,6 +244,7 @@ func TestDiffAndLog(t *testing.T) {
 			t.Errorf("%v: %+v", tt.in, got)
 		}
 	}
+
 	for _, tt := range []struct {
 		tool string
 		in   args
@@ -251,6 +264,7 @@ func TestDiffAndLog(t *testing.T) {
 			t.Errorf("%s %v: %+v", tt.tool, tt.in, got)
 		}
 	}
+
 	got := r.call(t, "git.log", args{})
 	if got.Failed || !strings.Contains(got.Text, " Test: First\n") || len(got.Sources) != 1 ||
 		len(got.Sources[0].URI) != 40 || got.Sources[0].Type != "COMMIT" {
@@ -260,6 +274,7 @@ func TestDiffAndLog(t *testing.T) {
 	if got := r.call(t, "git.log", args{"path": ":(top)"}); got.Failed || len(got.Sources) > 0 {
 		t.Errorf("%+v", got)
 	}
+
 	r.write(t, "a.txt", strings.Repeat("0123456789abcdef\n", 200_000))
 	if got := r.call(t, "git.diff", args{}); got.Failed || len(got.Text) > tool.MaxText ||
 		!strings.Contains(got.Text, "name a path") {
@@ -274,6 +289,7 @@ func TestCommit(t *testing.T) {
 		!strings.Contains(got.Text, "nothing to commit") {
 		t.Errorf("%+v", got)
 	}
+
 	r.write(t, "staged", "x")
 	r.git(t, "add", "staged")
 	r.write(t, "-option", "x")
@@ -281,6 +297,7 @@ func TestCommit(t *testing.T) {
 	if err := os.Remove(filepath.Join(r.dir, "a.txt")); err != nil {
 		t.Fatal(err)
 	}
+
 	commit, _ := r.set.Get("git.commit")
 	for arguments, want := range map[string][]string{
 		`{"message":"m"}`: {"staged"}, `{"message":"m","files":["other"]}`: {"other"},
@@ -291,11 +308,13 @@ func TestCommit(t *testing.T) {
 			t.Errorf("%s touches %v, %v; want %v", arguments, got, err, want)
 		}
 	}
+
 	message := "#1: \"quoted\" $(touch evil) `x`\n\n# not a comment\n-- body\n"
 	got := r.call(t, "git.commit", args{"message": message, "files": []string{"-option", "a.txt"}})
 	if got.Failed || got.Artifacts[0].Name != "commit" || got.Sources[0].Type != "COMMIT" {
 		t.Fatalf("%+v", got)
 	}
+
 	want := got.Sources[0].URI + "|Ada|ada@example.org|Ada|" + message + "\nActlog-Call: call-"
 	if shown := r.git(t, "log", "-1", "--format=%H|%an|%ae|%cn|%B"); !strings.HasPrefix(shown, want) {
 		t.Errorf("%q, want %q", shown, want)
@@ -307,6 +326,7 @@ func TestCommit(t *testing.T) {
 		r.git(t, "show", "--format=", "--name-only") != "staged\n" {
 		t.Errorf("%+v", got)
 	}
+
 	for _, tt := range []struct {
 		in   args
 		want string
@@ -333,6 +353,7 @@ func TestHostileRepository(t *testing.T) {
 	if err := os.WriteFile(script, []byte("#!/bin/sh\necho \"$0 $*\" >> "+marker+"\ncat\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	hostile := func(at repository) {
 		hooks := filepath.Join(at.dir, ".git", "hooks")
 		for _, hook := range []string{
@@ -345,12 +366,14 @@ func TestHostileRepository(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+
 		included := filepath.Join(at.dir, ".git", "more")
 		if err := os.WriteFile(included,
 			[]byte("[filter \"In.cluded=x\"]\n\tclean = "+script+"\n\tsmudge = "+script+"\n\trequired = true\n"),
 			0o644); err != nil {
 			t.Fatal(err)
 		}
+
 		for key, value := range map[string]string{
 			"core.fsmonitor": script, "core.hooksPath": hooks, "core.pager": script, "pager.diff": script, "pager.log": script,
 			"core.editor": script, "sequence.editor": script,
@@ -371,11 +394,13 @@ func TestHostileRepository(t *testing.T) {
 		} {
 			at.git(t, "config", key, value)
 		}
+
 		at.write(t, ".gitattributes", "*.txt diff=evil filter=evil merge=evil\n*.x filter=In.cluded=x\n")
 		at.write(t, "a.txt", "changed\n")
 		at.write(t, "b.txt", "new\n")
 		at.write(t, "c.x", "new\n")
 	}
+
 	// A repository inside it, as a submodule is.
 	inner := repository{filepath.Join(r.dir, "inner"), nil}
 	if err := os.Mkdir(inner.dir, 0o755); err != nil {
@@ -385,6 +410,7 @@ func TestHostileRepository(t *testing.T) {
 	inner.write(t, "a.txt", "one\n")
 	inner.git(t, "add", "a.txt")
 	inner.git(t, "-c", "user.name=T", "-c", "user.email=t@example.org", "commit", "--quiet", "-m", "Inner")
+
 	r.git(t, "-c", "advice.addEmbeddedRepo=false", "add", "inner")
 	r.git(t, "-c", "user.name=T", "-c", "user.email=t@example.org", "commit", "--quiet", "-m", "With a submodule")
 	hostile(inner)
@@ -392,6 +418,7 @@ func TestHostileRepository(t *testing.T) {
 	if err := os.RemoveAll(marker); err != nil { // git config itself runs nothing, but be sure
 		t.Fatal(err)
 	}
+
 	for _, call := range []struct {
 		tool   string
 		in     args
@@ -417,6 +444,7 @@ func TestHostileRepository(t *testing.T) {
 			os.Remove(marker)
 		}
 	}
+
 	if got := r.git(t, "-c", "core.worktree="+r.dir, "-c", "core.pager=cat", "-c", "core.fsmonitor=false", "cat-file",
 		"-p", "HEAD:b.txt"); !strings.Contains(got, "new") {
 		t.Errorf("committed %q", got)
@@ -436,6 +464,7 @@ func TestFiltersOfTheUser(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	r.git(t, "config", "filter.upper.clean", "false")
 	r.write(t, ".gitattributes", "*.up filter=upper\n")
 	r.write(t, "x.up", "text\n")
@@ -458,6 +487,7 @@ func TestEnvironment(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "sk-planted")
 	t.Setenv("GIT_DIR", "/elsewhere")
 	t.Setenv("GIT_EXTERNAL_DIFF", "evil")
+
 	tools, err := git.Tools(r.dir, git.Options{})
 	if err != nil || len(tools) == 0 {
 		t.Fatal(tools, err)
@@ -465,6 +495,7 @@ func TestEnvironment(t *testing.T) {
 	if _, err := tools[0].Call(t.Context(), tool.Call{}); err != nil {
 		t.Fatal(err)
 	}
+
 	b, err := os.ReadFile(dump)
 	if err != nil {
 		t.Fatal(err)

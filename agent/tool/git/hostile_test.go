@@ -43,6 +43,7 @@ func everyKey(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	keys := strings.Fields(string(out))
 	if len(keys) < 300 {
 		t.Fatalf("git knows only %d keys", len(keys))
@@ -68,6 +69,7 @@ func (c canary) configuration(more ...string) string {
 		"uploadpack.packObjectsHook", "hook.evil.command", "agent.evil.run", "plugin.evil.program", "core.newHook",
 		"future.command",
 	)
+
 	var text strings.Builder
 	for _, key := range keys {
 		key = strings.NewReplacer("<", "", ">", "", "*", "evil").Replace(key)
@@ -76,6 +78,7 @@ func (c canary) configuration(more ...string) string {
 			strings.EqualFold(key, "core.repositoryFormatVersion") {
 			continue
 		}
+
 		if at := strings.LastIndex(rest, "."); at >= 0 {
 			section, rest = fmt.Sprintf("%s %q", section, rest[:at]), rest[at+1:]
 		}
@@ -91,6 +94,7 @@ func (c canary) configuration(more ...string) string {
 		"[gc]\n\tauto = 1\n[maintenance]\n\tauto = true\n[status]\n\tsubmoduleSummary = true\n[diff]\n\tsubmodule = log\n" +
 		"\tignoreSubmodules = none\n" +
 		"[submodule]\n\trecurse = true\n[submodule \"inner\"]\n\tactive = true\n\tignore = none\n")
+
 	for _, event := range hooks {
 		fmt.Fprintf(&text, "[hook \"on-%s\"]\n\tcommand = %s\n\tevent = %s\n[hook \"evil\"]\n\tevent = %[1]s\n", event,
 			c.program, event)
@@ -115,6 +119,7 @@ func (c canary) plant(t *testing.T, r repository, keys ...string) {
 	all := "\n" + hostile + fmt.Sprintf("[include]\n\tpath = %s\n[includeIf \"gitdir:**\"]\n\tpath = more\n"+
 		"[includeIf \"onbranch:**\"]\n\tpath = %[1]s\n", included) +
 		"[extensions]\n\tworktreeConfig = true\n\tpreciousObjects = true\n\tpartialClone = evil\n"
+
 	config, err := os.OpenFile(filepath.Join(dir, "config"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -123,6 +128,7 @@ func (c canary) plant(t *testing.T, r repository, keys ...string) {
 	if err := errors.Join(err, config.Close()); err != nil {
 		t.Fatal(err)
 	}
+
 	for name, text := range map[string]string{
 		"more": hostile, "config.worktree": hostile, "info/attributes": "*.txt diff=evil filter=evil merge=evil\n",
 		"remotes/evil": "URL: ext::" + c.program + "\n", "branches/evil": "ext::" + c.program + "\n",
@@ -139,6 +145,7 @@ func (c canary) plant(t *testing.T, r repository, keys ...string) {
 			t.Fatal(err)
 		}
 	}
+
 	r.write(t, ".gitattributes", "*.txt diff=evil filter=evil merge=evil\n"+
 		"*.bin diff=evil filter=evil working-tree-encoding=UTF-8\n*.x filter=In.cluded=x\n")
 	r.write(t, ".gitmodules", "[submodule \"inner\"]\n\tpath = inner\n\turl = ext::"+c.program+"\n\tupdate = !"+c.program+
@@ -161,6 +168,7 @@ func testHostile(t *testing.T, keys []string) {
 	r.write(t, "a.bin", "\x00\x01")
 	r.git(t, "add", ".")
 	as := []string{"-c", "user.name=T", "-c", "user.email=t@example.org"}
+
 	inner := repository{filepath.Join(r.dir, "inner"), nil}
 	inner.write(t, "a.txt", "one\n")
 	inner.git(t, "init", "--quiet")
@@ -168,15 +176,18 @@ func testHostile(t *testing.T, keys []string) {
 	inner.git(t, append(as, "commit", "--quiet", "-m", "Inner")...)
 	r.git(t, "-c", "advice.addEmbeddedRepo=false", "add", "inner")
 	r.git(t, append(as, "commit", "--quiet", "-m", "With a submodule")...)
+
 	r.git(t, "branch", "other")
 	if err := os.Rename(filepath.Join(r.dir, "old.txt"), filepath.Join(r.dir, "new.txt")); err != nil {
 		t.Fatal(err)
 	}
+
 	nested := repository{filepath.Join(r.dir, "untracked", "nested"), nil}
 	nested.write(t, "a.txt", "one\n")
 	nested.git(t, "init", "--quiet")
 	nested.git(t, "add", "a.txt")
 	nested.git(t, append(as, "commit", "--quiet", "-m", "Nested")...)
+
 	c.plant(t, inner)
 	c.plant(t, nested)
 	c.plant(t, r, keys...)
@@ -246,6 +257,7 @@ func approve(t *testing.T, c canary, r repository, name string, in args) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	call, policy := tool.Call{ID: newID(), Arguments: b}, called.Spec().Policy
 	_, _, _ = tool.PreviewOf(t.Context(), called, policy, call)
 	_, _, _ = tool.Verify(t.Context(), called, policy, call)
@@ -284,11 +296,13 @@ func TestConfigurationThatChangesMeanwhile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	hostile := filepath.Join(t.TempDir(), "hostile")
 	if err := os.WriteFile(hostile, []byte("[core]\n\trepositoryformatversion = 0\n"+c.configuration()),
 		0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	bin := t.TempDir()
 	script := fmt.Sprintf("#!/bin/sh\nif [ \"$1\" != config ]; then\n"+
 		"cp %s .git/config\ncp %[1]s .git/config.worktree\nmkdir -p .git/hooks\ncp %[2]s .git/hooks/post-commit\n"+
@@ -297,6 +311,7 @@ func TestConfigurationThatChangesMeanwhile(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(bin, "git"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Setenv("PATH", bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	tools, err := git.Tools(r.dir, git.Options{Write: true, Name: "Ada", Email: "ada@example.org"})
 	if err != nil {
@@ -314,6 +329,7 @@ func TestConfigurationThatChangesMeanwhile(t *testing.T) {
 		}
 		r.write(t, ".gitattributes", "*.txt diff=evil filter=evil\n")
 		r.write(t, "a.txt", "changed by "+fmt.Sprint(name, in)+"\n")
+
 		if got := r.call(t, name, in); got.Failed {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -335,6 +351,7 @@ func TestConfigurationOfTheUserInTheFolder(t *testing.T) {
 	r.write(t, ".gitattributes", "*.txt diff=evil filter=evil\n")
 	put(t, filepath.Join(home, ".gitconfig"), "[include]\n\tpath = "+filepath.Join(r.dir, "included")+"\n", nil)
 	put(t, filepath.Join(home, "git", "config"), filepath.Join(r.dir, "git", "config"), os.Symlink)
+
 	for i, of := range []string{r.dir, home} {
 		t.Setenv("HOME", of)
 		t.Setenv("XDG_CONFIG_HOME", of)
@@ -349,6 +366,7 @@ func TestConfigurationOfTheUserInTheFolder(t *testing.T) {
 			if branch, ok := in["name"]; ok {
 				in["name"] = fmt.Sprint(branch, i)
 			}
+
 			r.write(t, "a.txt", fmt.Sprintln("changed", i, name, in))
 			if got := r.call(t, name, in); got.Failed {
 				t.Errorf("%s: %+v", name, got)
@@ -371,6 +389,7 @@ func TestNamesAreNoOptions(t *testing.T) {
 		"+main", ":main", "main:main", "main other", "refs/heads/../../x", "a..b", "a\nb", "a\x00b", "HEAD:a.txt",
 		"main^{tree}:a", strings.Repeat("a", 300),
 	}
+
 	for _, at := range []struct {
 		tool, argument string
 		in             args
@@ -397,16 +416,19 @@ func TestNamesAreNoOptions(t *testing.T) {
 			if isRevision && name == "HEAD" || at.argument == "remote" && name == "HEAD" {
 				continue
 			}
+
 			in := args{at.argument: name}
 			for key, value := range at.in {
 				in[key] = value
 			}
+
 			got := r.call(t, at.tool, in)
 			if !got.Failed || !strings.HasPrefix(got.Text, at.argument+":") && !strings.HasPrefix(got.Text, "Bad arguments: ") {
 				t.Errorf("%s %q: %+v", at.tool, in, got)
 			}
 		}
 	}
+
 	for _, tt := range []struct {
 		tool string
 		in   func(path string) args

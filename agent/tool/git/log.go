@@ -26,6 +26,7 @@ func (r *repository) log(ctx context.Context, in logArguments) (tool.Result, err
 	if n <= 0 {
 		n = 10
 	}
+
 	revision, path, err := limits(in.Revision, in.Path)
 	if err != nil {
 		return tool.Result{}, err
@@ -56,6 +57,7 @@ func (r *repository) log(ctx context.Context, in logArguments) (tool.Result, err
 			URI: fields[0], Type: record.SourceCommit, Description: tool.Cut(fields[3], 300),
 		})
 	}
+
 	if text.Len() == 0 {
 		text.WriteString("There are no such commits.")
 	}

@@ -55,6 +55,7 @@ func (r *repository) open(ctx context.Context) (*opened, error) {
 	if o.private, err = os.MkdirTemp("", "actlog-git-"); err != nil {
 		return nil, fmt.Errorf("make a folder for git: %w", err)
 	}
+
 	err = o.prepare(ctx)
 	if err == nil {
 		err = o.checkSubmodules(ctx)
@@ -149,6 +150,7 @@ func (p program) ownSettings(ctx context.Context, at places) ([]setting, error) 
 		if err != nil {
 			return nil, fmt.Errorf("read the configuration of the repository: %w", err)
 		}
+
 		settings := parseSettings(string(out))
 		all = append(all, settings...)
 		if !slices.ContainsFunc(settings, func(s setting) bool {
@@ -172,6 +174,7 @@ func (o *opened) userSettings(ctx context.Context) (settings []setting, err erro
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration of the user: %w", err)
 	}
+
 	for fields := strings.Split(string(out), "\x00"); len(fields) > 2; fields = fields[3:] {
 		if scope := fields[0]; scope != "system" && scope != "global" || !o.isOutside(fields[1]) {
 			continue
@@ -191,6 +194,7 @@ func (o *opened) isOutside(origin string) bool {
 	if !ok || !filepath.IsAbs(file) {
 		return false
 	}
+
 	real, err := filepath.EvalSymlinks(file)
 	if err != nil {
 		return false
@@ -222,6 +226,7 @@ func (o *opened) withIndex(name string) (*opened, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("read the index: %w", err)
 	}
+
 	b, err := os.ReadFile(o.index)
 	if err == nil {
 		err = os.WriteFile(other.index, b, 0o600)
@@ -272,6 +277,7 @@ func (o *opened) checkNested(ctx context.Context, paths []string) error {
 		if _, err := os.Lstat(filepath.Join(at, ".git")); err != nil {
 			continue
 		}
+
 		nested, err := locate(ctx, o.root, at)
 		if err == nil {
 			_, err = o.ownSettings(ctx, nested)
@@ -297,6 +303,7 @@ func (s *submodules) Write(b []byte) (int, error) {
 		if !ended {
 			return n, nil
 		}
+
 		if _, path, ok := bytes.Cut(s.line, []byte("\t")); ok && bytes.HasPrefix(s.line, []byte("160000 ")) {
 			s.paths = append(s.paths, string(path))
 		}

@@ -135,6 +135,7 @@ func (b *border) objects(ctx context.Context, dir string) error {
 	} else if err != nil {
 		return err
 	}
+
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\n")
 		if line == "" || line[0] == '#' {
@@ -143,6 +144,7 @@ func (b *border) objects(ctx context.Context, dir string) error {
 		if !filepath.IsAbs(line) {
 			line = dir + string(filepath.Separator) + line
 		}
+
 		other, err := b.realDir("a folder that objects/info/alternates names", line)
 		if err != nil {
 			return err

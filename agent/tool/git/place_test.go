@@ -255,6 +255,7 @@ func TestRepositoryOutsideOfTheFolder(t *testing.T) {
 			other.write(t, "secret.txt", "Confidential\n")
 			other.git(t, "add", ".")
 			other.git(t, append(as, "commit", "--quiet", "-m", "Confidential")...)
+
 			r = r.withRemotes(t, map[string]git.Remote{"origin": {URL: "file://" + bare(t, other).dir}})
 			plant(t, r, other.dir)
 			r.write(t, "a.txt", "changed\n")
@@ -290,6 +291,7 @@ func TestRepositoryOutsideOfTheFolder(t *testing.T) {
 					t.Errorf("%s: %+v", call.tool, got)
 				}
 			}
+
 			if after := state(t, other.dir); after != before {
 				t.Errorf("what is outside changed:\n%s\nwas\n%s", after, before)
 			}
@@ -306,6 +308,7 @@ func submodule(t *testing.T, r repository, outside string, link func(old, new st
 	inner.git(t, "add", ".")
 	inner.git(t, "-c", "user.name=T", "-c", "user.email=t@example.org", "commit", "--quiet", "-m", "Inner")
 	r.git(t, "-c", "advice.addEmbeddedRepo=false", "add", "inner")
+
 	text := outside + "/.git"
 	if link == nil {
 		text = "gitdir: " + text + "\n"
@@ -387,10 +390,12 @@ func TestRepositoryBelowTheFolder(t *testing.T) {
 			other := open(t)
 			r.git(t, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", other.dir, "inner")
 			r.git(t, "-c", "user.name=T", "-c", "user.email=t@example.org", "commit", "--quiet", "-m", "With a submodule")
+
 			inner := repository{r.dir + "/inner", nil}
 			inner.write(t, "b.txt", "b")
 			inner.git(t, "add", ".")
 			inner.git(t, "-c", "user.name=T", "-c", "user.email=t@example.org", "commit", "--quiet", "-m", "Next")
+
 			if got := r.call(t, "git.status", args{}); !strings.Contains(got.Text, ".M inner\n") {
 				t.Errorf("the submodule: %+v", got)
 			}
@@ -433,6 +438,7 @@ func TestRepositoryBelowTheFolder(t *testing.T) {
 			if got := r.call(t, "git.commit", args{"message": "Mine", "files": []string{"a.txt"}}); got.Failed {
 				t.Fatalf("git.commit: %+v", got)
 			}
+
 			for _, call := range []struct {
 				tool, want string
 			}{{"git.status", "Branch: "}, {"git.diff", ""}, {"git.log", "Ada: Mine"}} {
@@ -441,6 +447,7 @@ func TestRepositoryBelowTheFolder(t *testing.T) {
 					t.Errorf("%s: %+v", call.tool, got)
 				}
 			}
+
 			if got := r.git(t, "log", "-1", "--format=%s", "HEAD"); got != "Mine\n" {
 				t.Errorf("git itself sees %q", got)
 			}
@@ -479,6 +486,7 @@ func workThere(t *testing.T, r repository) {
 		!strings.Contains(r.git(t, "diff", "--name-only"), "a.txt\n") {
 		t.Errorf("git.stash: %+v", got)
 	}
+
 	if got := r.call(t, "git.add", args{"files": []string{"a.txt"}}); got.Failed ||
 		r.git(t, "diff", "--cached", "--name-only") != "a.txt\n" {
 		t.Errorf("git.add: %+v", got)

@@ -51,6 +51,7 @@ func (p program) pipe(
 	cmd.Stdin = strings.NewReader(stdin)
 	var stderr output
 	cmd.Stdout, cmd.Stderr = stdout, &stderr
+
 	// git removes its lock files when it is asked to end. What it started ends with it, and goes on changing nothing.
 	group.Lead(cmd)
 	cmd.Cancel = func() error { group.Terminate(cmd); return nil }

@@ -25,12 +25,14 @@ func TestNothingGoesOn(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(bin, "git"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	r := open(t)
 	t.Setenv("PATH", bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	tools, err := git.Tools(r.dir, git.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	if _, err := tools[0].Call(ctx, tool.Call{Arguments: json.RawMessage("{}")}); err == nil {
@@ -52,12 +54,14 @@ func TestOutputStaysOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.write(t, "a.txt", "more\n")
+
 	bin := t.TempDir()
 	script := "#!/bin/sh\nfor each; do if [ \"$each\" = commit ]; then sleep 6 & fi; done\n" + real + " \"$@\"\n"
 	if err := os.WriteFile(filepath.Join(bin, "git"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
+
 	tools, err := git.Tools(r.dir, git.Options{Write: true, Name: "Ada", Email: "ada@example.org"})
 	if err != nil {
 		t.Fatal(err)
@@ -83,6 +87,7 @@ func TestWatchSize(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a[b]*")
 	put(t, filepath.Join(dir, "pack-1.pack"), strings.Repeat("x", 200), nil)
 	put(t, filepath.Join(dir, "tmp_pack_small"), strings.Repeat("x", 100), nil)
+
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	git.WatchSize(ctx, dir, 100, func() { t.Error("a pack within the bound is too large") })

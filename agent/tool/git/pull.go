@@ -35,6 +35,7 @@ func planPull(ctx context.Context, o *opened, call tool.Call, in pullArguments) 
 	if current == "" {
 		return p, errors.New("no branch is checked out, so nothing can move forward; check one out first")
 	}
+
 	if in.Branch == "" {
 		in.Branch = current
 	}
@@ -50,6 +51,7 @@ func planPull(ctx context.Context, o *opened, call tool.Call, in pullArguments) 
 	if err != nil {
 		return p, err
 	}
+
 	commit, err := c.coming(ctx, filepath.Join(o.private, "trial"), in.Branch)
 	if err != nil {
 		return p, err
@@ -76,10 +78,12 @@ func (c *connection) coming(ctx context.Context, objects, branch string) (string
 	if commit == "" {
 		return "", fmt.Errorf("branch: %s has no branch %s", c.name, branch)
 	}
+
 	here, err := c.has(ctx, commit)
 	if here || err != nil {
 		return commit, err
 	}
+
 	if err := c.fetch(ctx, objects, branch, "--refmap="); err != nil {
 		return "", err
 	}
@@ -97,6 +101,7 @@ func (c *connection) checkForward(ctx context.Context, head, commit, current, br
 	if old {
 		return fmt.Errorf("there is nothing to pull: %s has all that is in %s of %s", current, branch, c.name)
 	}
+
 	forward, err := c.isAncestor(ctx, head, commit)
 	if err == nil && !forward {
 		err = fmt.Errorf("%s and %s of %s went apart, so it cannot move forward; that is left to people, or work on a "+
@@ -114,6 +119,7 @@ func (c *connection) pulled(ctx context.Context, head, commit, current, branch s
 	if err := c.checkHidden(e); err != nil {
 		return "", err
 	}
+
 	changes, err := c.changes(ctx, []string{head, commit}, []string{"--"})
 	if err != nil {
 		return "", err
@@ -133,6 +139,7 @@ func (o *opened) pull(
 	if err := c.fetch(ctx, o.objects, in.Branch); err != nil {
 		return tool.Result{}, err
 	}
+
 	here, err := o.has(ctx, commit)
 	if err != nil {
 		return tool.Result{}, err

@@ -48,6 +48,7 @@ func (o *opened) localBranch(ctx context.Context, name string) (branch, commit s
 	if err := o.checkBranch(ctx, "branch", name); err != nil {
 		return "", "", err
 	}
+
 	commit, err = o.branchAt(ctx, name)
 	if err == nil && commit == "" {
 		err = fmt.Errorf("branch: there is no branch %s; git.branches lists them", name)
@@ -64,6 +65,7 @@ func planPush(ctx context.Context, o *opened, _ tool.Call, in pushArguments) (p 
 	if err != nil {
 		return p, err
 	}
+
 	old, err := c.tip(ctx, branch)
 	if err != nil {
 		return p, err
@@ -89,6 +91,7 @@ func (c *connection) checkPush(ctx context.Context, branch, commit, old string) 
 	if old == "" {
 		return nil
 	}
+
 	here, err := c.has(ctx, old)
 	if err != nil {
 		return err
@@ -113,6 +116,7 @@ func (c *connection) toSend(ctx context.Context, branch, commit, old string) (st
 	if old != "" {
 		commits = append(commits, old)
 	}
+
 	plainLog := []string{
 		"log", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature", "--no-mailmap", "-n",
 		strconv.Itoa(maxSent),
@@ -124,6 +128,7 @@ func (c *connection) toSend(ctx context.Context, branch, commit, old string) (st
 	} else if err != nil {
 		return "", err
 	}
+
 	for path := range strings.SplitSeq(string(names), "\x00") {
 		if err := c.allowed.Hidden(strings.TrimPrefix(path, "\n")); path != "" && err != nil {
 			return "", fmt.Errorf("%w: it is in a commit that would be sent", err)
@@ -140,6 +145,7 @@ func (c *connection) toSend(ctx context.Context, branch, commit, old string) (st
 	} else if base, err = c.baseOf(ctx, commit); err != nil {
 		return "", err
 	}
+
 	changes, err := c.changes(ctx, []string{base, commit}, []string{"--"})
 	if err != nil {
 		return "", err
@@ -162,6 +168,7 @@ func (c *connection) baseOf(ctx context.Context, commit string) (string, error) 
 			return base, nil
 		}
 	}
+
 	out, err = c.run(ctx, "", "hash-object", "-t", "tree", "--stdin")
 	return strings.TrimSpace(string(out)), err
 }
@@ -190,6 +197,7 @@ func pushDone(ctx context.Context, o *opened, _ tool.Call, in pushArguments) (to
 	if err != nil {
 		return tool.Result{}, false, err
 	}
+
 	there, err := c.tip(ctx, branch)
 	if err != nil || there != commit {
 		return tool.Result{}, false, err

@@ -24,6 +24,7 @@ func history(t *testing.T) repository {
 	r.git(t, "checkout", "--quiet", "-b", "feature")
 	r.write(t, "feature.txt", "of the feature\n")
 	r.commit(t, "On the feature")
+
 	r.git(t, "checkout", "--quiet", "main")
 	r.write(t, "a.txt", "one\nTWO\nthree\n")
 	r.write(t, "dir/b.txt", "b\n")
@@ -53,6 +54,7 @@ func TestShow(t *testing.T) {
 			t.Errorf("%v: %+v", tt.in, got)
 		}
 	}
+
 	for _, tt := range []struct {
 		in   args
 		want string
@@ -68,9 +70,11 @@ func TestShow(t *testing.T) {
 			t.Errorf("%v: %+v", tt.in, got)
 		}
 	}
+
 	r.write(t, "long.txt", strings.Repeat("0123456789abcdef\n", 200_000))
 	r.write(t, "bin", "\x00\x01")
 	r.commit(t, "Long")
+
 	if got := r.call(t, "git.show", args{"path": "long.txt"}); got.Failed ||
 		!strings.HasSuffix(got.Text, "its end is not shown)\n") {
 		t.Errorf("%d bytes", len(got.Text))
@@ -90,11 +94,13 @@ func TestShowHasNoSecrets(t *testing.T) {
 	r.write(t, ".env", "hunter1\n")
 	r.write(t, "plain.txt", "plain\n")
 	r.commit(t, "With a secret")
+
 	got := r.call(t, "git.show", args{})
 	if got.Failed || strings.Contains(got.Text, "hunter") || !strings.Contains(got.Text, "+plain") ||
 		!strings.Contains(got.Text, ".env differs, and is not shown") {
 		t.Errorf("%+v", got)
 	}
+
 	for name, in := range map[string]args{
 		"git.show": {"path": ".env"}, "git.blame": {"path": "./.env"}, "git.diff": {"from": "HEAD~1", "to": "HEAD"},
 	} {
@@ -115,12 +121,14 @@ func TestBlame(t *testing.T) {
 	if want := " T: On main\n     2  TWO\n     3  three\n"; !strings.Contains(got.Text, want) || len(got.Sources) != 2 {
 		t.Errorf("%q, want %q", got.Text, want)
 	}
+
 	if got := r.call(t, "git.blame",
 		args{
 			"path": "a.txt", "line_start": 2, "line_end": 2, "revision": "v1",
 		}); !strings.HasSuffix(got.Text, "Test: First\n     2  two\n") {
 		t.Errorf("%+v", got)
 	}
+
 	for _, tt := range []struct {
 		in   args
 		want string
@@ -135,6 +143,7 @@ func TestBlame(t *testing.T) {
 			t.Errorf("%v: %+v", tt.in, got)
 		}
 	}
+
 	r.write(t, "long.txt", strings.Repeat("line\n", 1200))
 	r.commit(t, "Long")
 	if got := r.call(t, "git.blame", args{"path": "long.txt", "line_end": 900}); got.Failed ||
@@ -161,6 +170,7 @@ func TestDiffBetween(t *testing.T) {
 			t.Errorf("%v: %+v", tt.in, got)
 		}
 	}
+
 	for _, tt := range []struct {
 		in   args
 		want string
@@ -186,6 +196,7 @@ func TestBranches(t *testing.T) {
 		!strings.Contains(got.Text, "  feature ") {
 		t.Errorf("%+v", got)
 	}
+
 	var all []struct {
 		Name, Subject string
 		Current       bool
@@ -193,6 +204,7 @@ func TestBranches(t *testing.T) {
 	if err := json.Unmarshal(got.Data, &all); err != nil || len(all) != 2 {
 		t.Errorf("%s, %v", got.Data, err)
 	}
+
 	if got := r.call(t, "git.stashes", args{}); got.Text != "Nothing is stashed." {
 		t.Errorf("%+v", got)
 	}

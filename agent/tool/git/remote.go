@@ -40,6 +40,7 @@ func (m Remote) Check() error {
 	if err != nil || !printable.MatchString(m.URL) {
 		return errors.New("url: it is no URL") // the error of the parser has the whole of it
 	}
+
 	switch {
 	case u.RawQuery != "" || u.Fragment != "" || u.Opaque != "":
 		return errors.New("url: it has more than a host and a path")
@@ -60,6 +61,7 @@ func (m Remote) Check() error {
 func (m Remote) checkScheme(u *url.URL) error {
 	web := m.Token != "" || m.Header != ""
 	ssh := m.KeyFile != "" || m.KnownHosts != ""
+
 	switch {
 	case u.Scheme != "file" && !hostName.MatchString(u.Host):
 		return errors.New("url: it has no host")
@@ -147,6 +149,7 @@ func (m Remote) header() string {
 	if m.Token == "" {
 		return m.Header
 	}
+
 	name := m.Username
 	if name == "" {
 		name = "x-access-token"

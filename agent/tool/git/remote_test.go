@@ -26,6 +26,7 @@ func (r repository) withRemotes(t *testing.T, remotes map[string]git.Remote, hid
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	set, err := tool.NewSet(made...)
 	if err != nil {
 		t.Fatal(err)
@@ -72,6 +73,7 @@ func TestPushAndPull(t *testing.T) {
 	there := bare(t, r)
 	r = r.withRemotes(t, map[string]git.Remote{"origin": {URL: "file://" + there.dir}})
 	spoil(t, r)
+
 	if _, err := r.ask(t, "git.push", args{}); err == nil || !strings.Contains(err.Error(), "there is nothing to push") {
 		t.Errorf("%v", err)
 	}
@@ -90,12 +92,14 @@ func TestPushAndPull(t *testing.T) {
 			t.Errorf("the preview lacks %q:\n%s", want, push.preview.Text)
 		}
 	}
+
 	if _, done := push.verify(t); done {
 		t.Error("it is said to be pushed")
 	}
 	if got := push.approve(t); got.Failed || there.head(t, "main") != commit {
 		t.Fatalf("%+v", got)
 	}
+
 	if _, done := push.verify(t); !done {
 		t.Error("the push is not found")
 	}
@@ -109,6 +113,7 @@ func TestPushAndPull(t *testing.T) {
 	they.write(t, "b.txt", "theirs\n")
 	theirs := they.commit(t, "Theirs")
 	they.git(t, "push", "--quiet", "origin", "main")
+
 	pull := r.asked(t, "git.pull", args{})
 	for _, want := range []string{
 		fmt.Sprintf("move main forward from %.12s to %.12s", commit, theirs), "A b.txt\n", "+theirs",
@@ -120,6 +125,7 @@ func TestPushAndPull(t *testing.T) {
 	if _, done := pull.verify(t); done {
 		t.Error("it is said to be pulled")
 	}
+
 	feature := r.head(t, "feature")
 	if got := pull.approve(t); got.Failed || r.head(t, "main") != theirs || r.head(t, "feature") != feature ||
 		r.git(t, "status", "--porcelain") != "" {
@@ -136,6 +142,7 @@ func TestPushAndPull(t *testing.T) {
 	r.git(t, "switch", "--quiet", "-c", "topic")
 	r.write(t, "c.txt", "new\n")
 	r.commit(t, "On a topic")
+
 	topic := r.asked(t, "git.push", args{"branch": "topic"})
 	if !strings.Contains(topic.preview.Text, "which is new there") || !strings.Contains(topic.preview.Text, "+new") ||
 		strings.Contains(topic.preview.Text, "+pushed") {
@@ -186,6 +193,7 @@ func TestRemoteMovesOn(t *testing.T) {
 	if got := r.call(t, "git.pull", args{}); got.Failed {
 		t.Fatalf("%+v", got)
 	}
+
 	r.write(t, "c.txt", "mine\n")
 	r.commit(t, "Mine")
 	push := r.asked(t, "git.push", args{})
@@ -193,6 +201,7 @@ func TestRemoteMovesOn(t *testing.T) {
 	if got := push.approve(t); !got.Failed || there.head(t, "main") != third {
 		t.Errorf("%+v", got)
 	}
+
 	for _, tt := range []struct {
 		tool string
 		in   args
@@ -220,6 +229,7 @@ func TestServersFilesAndRemotes(t *testing.T) {
 	they.write(t, "actlog.yaml", "policies: []\n")
 	they.commit(t, "Change the server")
 	they.git(t, "push", "--quiet", "origin", "main")
+
 	r = r.withRemotes(t, map[string]git.Remote{"origin": {URL: "file://" + there.dir}},
 		filepath.Join(r.dir, "actlog.yaml"))
 	if got := r.call(t, "git.pull", args{}); !got.Failed || !strings.Contains(got.Text, "the server's own") {
@@ -244,6 +254,7 @@ func TestRemoteBelowTheFolder(t *testing.T) {
 	r.git(t, "clone", "--quiet", "--bare", r.dir, inside.dir)
 	link := filepath.Join(t.TempDir(), "link")
 	put(t, link, inside.dir, os.Symlink)
+
 	for _, at := range []string{inside.dir, link, r.dir} {
 		r := r.withRemotes(t, map[string]git.Remote{"origin": {URL: "file://" + at}})
 		for _, name := range []string{"git.push", "git.pull"} {
@@ -294,6 +305,7 @@ func TestBadRemotes(t *testing.T) {
 			t.Errorf("%+v: %v, want %s", tt.remote, err, tt.want)
 		}
 	}
+
 	for _, name := range []string{"", "-x", "a.b", "a b", "--upload-pack"} {
 		if _, err := git.Tools(t.TempDir(),
 			git.Options{Remotes: map[string]git.Remote{name: {URL: "https://example.org/x"}}}); err == nil {
@@ -321,6 +333,7 @@ func serve(t *testing.T, of repository, wrap func(http.Handler) http.Handler) *s
 		}
 		t.Skip("git http-backend is not installed")
 	}
+
 	backend := &cgi.Handler{
 		Path: program, Env: []string{"GIT_PROJECT_ROOT=" + filepath.Dir(of.dir), "GIT_HTTP_EXPORT_ALL=1"}, Stderr: os.Stderr,
 	}
@@ -331,6 +344,7 @@ func serve(t *testing.T, of repository, wrap func(http.Handler) http.Handler) *s
 		s.mu.Unlock()
 		backend.ServeHTTP(w, req)
 	}))
+
 	if wrap != nil {
 		handler = wrap(handler)
 	}
@@ -364,6 +378,7 @@ func TestTokenIsNowhereElse(t *testing.T) {
 			next.ServeHTTP(w, req)
 		})
 	})
+
 	log := logArguments(t)
 	r = r.withRemotes(t, map[string]git.Remote{
 		"origin": {URL: s.URL + "/remote.git", Token: plantedToken},
@@ -373,6 +388,7 @@ func TestTokenIsNowhereElse(t *testing.T) {
 	spoil(t, r)
 	r.write(t, "a.txt", "pushed\n")
 	commit := r.commit(t, "To push")
+
 	var said strings.Builder
 	push := r.asked(t, "git.push", args{"remote": "origin"})
 	fmt.Fprintf(&said, "%+v", push.preview)
@@ -381,10 +397,12 @@ func TestTokenIsNowhereElse(t *testing.T) {
 	if got.Failed || there.head(t, "main") != commit || !strings.Contains(s.all(), "Basic "+encoded) {
 		t.Errorf("%+v; the server got %s", got, s.all())
 	}
+
 	they := other(t, there)
 	they.write(t, "b.txt", "theirs\n")
 	theirs := they.commit(t, "Theirs")
 	they.git(t, "push", "--quiet", "origin", "main")
+
 	pull := r.asked(t, "git.pull", args{"remote": "origin"})
 	fmt.Fprintf(&said, "%+v", pull.preview)
 	got = pull.approve(t)
@@ -392,6 +410,7 @@ func TestTokenIsNowhereElse(t *testing.T) {
 	if got.Failed || r.head(t, "main") != theirs {
 		t.Errorf("%+v", got)
 	}
+
 	for _, remote := range []string{"echo", "header"} {
 		for _, name := range []string{"git.push", "git.pull"} {
 			got := r.call(t, name, args{"remote": remote})
@@ -406,6 +425,7 @@ func TestTokenIsNowhereElse(t *testing.T) {
 	if err != nil || !strings.Contains(string(arguments), "push --quiet --no-verify") {
 		t.Fatalf("%s, %v", arguments, err)
 	}
+
 	var stored strings.Builder
 	err = filepath.WalkDir(r.dir, func(at string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -418,6 +438,7 @@ func TestTokenIsNowhereElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for where, text := range map[string]string{
 		"what is said": said.String(), "arguments": string(arguments), "the repository": stored.String(),
 	} {
@@ -434,6 +455,7 @@ func logArguments(t *testing.T) (log string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	bin, log := t.TempDir(), filepath.Join(t.TempDir(), "arguments")
 	script := fmt.Sprintf("#!/bin/sh\necho \"$@\" >> %s\nexec %s \"$@\"\n", log, real)
 	if err := os.WriteFile(filepath.Join(bin, "git"), []byte(script), 0o755); err != nil {
@@ -453,9 +475,11 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 		http.Redirect(w, req, target.URL+req.URL.String(), http.StatusFound)
 	}))
 	t.Cleanup(from.Close)
+
 	r = r.withRemotes(t, map[string]git.Remote{"origin": {URL: from.URL + "/remote.git", Token: plantedToken}})
 	r.write(t, "a.txt", "x\n")
 	r.commit(t, "To push")
+
 	for _, name := range []string{"git.push", "git.pull"} {
 		if got := r.call(t, name, args{}); !got.Failed || strings.Contains(got.Text, plantedToken) {
 			t.Errorf("%s: %+v", name, got)
@@ -475,10 +499,12 @@ func TestHostileRepositoryAndRemotes(t *testing.T) {
 	they.write(t, "b.txt", "theirs\n")
 	they.commit(t, "Theirs")
 	they.git(t, "push", "--quiet", "origin", "main")
+
 	r.git(t, "switch", "--quiet", "-c", "topic")
 	r.write(t, "c.txt", "mine\n")
 	topic := r.commit(t, "Mine")
 	r.git(t, "switch", "--quiet", "main")
+
 	r = r.withRemotes(t, map[string]git.Remote{"origin": {URL: "file://" + there.dir}})
 	c.plant(t, r, everyKey(t)...)
 	for name, text := range map[string]string{
@@ -486,10 +512,12 @@ func TestHostileRepositoryAndRemotes(t *testing.T) {
 	} {
 		r.write(t, filepath.Join(".git", name), text)
 	}
+
 	config, err := os.OpenFile(filepath.Join(r.dir, ".git", "config"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	_, err = fmt.Fprintf(config, "[remote \"origin\"]\n\turl = ext::%s\n\tpushurl = ext::%[1]s\n\tuploadpack = %[1]s\n"+
 		"\treceivepack = %[1]s\n\tvcs = evil\n\tproxy = x\n"+
 		"\tfetch = +refs/heads/*:refs/heads/*\n[url \"ext::%[1]s\"]\n\tinsteadOf = file:\n\tpushInsteadOf = file:\n"+
@@ -498,6 +526,7 @@ func TestHostileRepositoryAndRemotes(t *testing.T) {
 	if err := errors.Join(err, config.Close(), os.RemoveAll(c.mark)); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, tt := range []struct {
 		tool   string
 		in     args
@@ -520,6 +549,7 @@ func TestHostileRepositoryAndRemotes(t *testing.T) {
 		}
 		c.check(t, fmt.Sprint(tt.tool, tt.in))
 	}
+
 	if there.head(t, "topic") != topic {
 		t.Error("the branch is not there")
 	}

@@ -26,6 +26,7 @@ func limits(of, path string) (revisions, paths []string, err error) {
 		}
 		revisions = []string{of}
 	}
+
 	paths = []string{"--"}
 	if path != "" {
 		if err := checkPath("path", path); err != nil {
@@ -143,6 +144,7 @@ func (o *opened) elsewhere(branch string) error {
 		} else if err != nil {
 			return err
 		}
+
 		if strings.TrimSpace(text) == "ref: "+heads+branch {
 			return fmt.Errorf("the branch %s is checked out in another working tree", branch)
 		}

@@ -106,6 +106,7 @@ func extension(name, value string) (keep bool, err error) {
 	values := map[string]string{
 		"objectformat": "sha1 sha256", "compatobjectformat": "sha1 sha256", "refstorage": "files reftable",
 	}
+
 	switch name {
 	case "objectformat", "compatobjectformat", "refstorage": // refstorage could also name a folder
 		for known := range strings.FieldsSeq(values[name]) {
@@ -131,6 +132,7 @@ func formatSettings(settings []setting) string {
 		if first < 0 || strings.ContainsFunc(s.key+s.value, unicode.IsControl) {
 			continue
 		}
+
 		fmt.Fprintf(&text, "[%s", s.key[:first])
 		if first < last {
 			fmt.Fprintf(&text, ` "%s"`, escape.Replace(s.key[first+1:last]))

@@ -30,11 +30,13 @@ func (r *repository) show(ctx context.Context, in showArguments) (result tool.Re
 			return result, err
 		}
 	}
+
 	err = r.within(ctx, func(o *opened) error {
 		commit, err := o.commitOf(ctx, "revision", in.Revision)
 		if err != nil {
 			return err
 		}
+
 		if in.Path != "" {
 			result, err = o.fileAt(ctx, commit, in)
 		} else {
@@ -53,6 +55,7 @@ func (o *opened) commitAt(ctx context.Context, commit string) (tool.Result, erro
 	if err != nil && !errors.Is(err, errTooLong) {
 		return tool.Result{}, err
 	}
+
 	parent, err := o.parentOf(ctx, commit)
 	if err != nil {
 		return tool.Result{}, err
@@ -90,6 +93,7 @@ func (o *opened) fileAt(ctx context.Context, commit string, in showArguments) (t
 	if path == "." {
 		return o.folderAt(ctx, commit, "")
 	}
+
 	out, err := o.run(ctx, "", "ls-tree", "-z", "--full-tree", commit, "--", path)
 	if err != nil {
 		return tool.Result{}, err
@@ -107,6 +111,7 @@ func (o *opened) fileAt(ctx context.Context, commit string, in showArguments) (t
 	case "commit":
 		return tool.Result{Text: fmt.Sprintf("%s is a submodule at commit %s.", shown(path), fields[2])}, nil
 	}
+
 	text, err := o.run(ctx, "", "cat-file", "blob", fields[2])
 	if err != nil && !errors.Is(err, errTooLong) {
 		return tool.Result{}, err
@@ -148,10 +153,12 @@ func (o *opened) folderAt(ctx context.Context, commit, folder string) (tool.Resu
 	if folder != "" {
 		arguments = append(arguments, folder)
 	}
+
 	out, err := o.run(ctx, "", arguments...)
 	if err != nil && !errors.Is(err, errTooLong) {
 		return tool.Result{}, err
 	}
+
 	var text strings.Builder
 	for line := range strings.SplitSeq(string(out), "\x00") {
 		about, path, ok := strings.Cut(line, "\t")

@@ -17,6 +17,7 @@ func (o *opened) add(ctx context.Context, below []string) error {
 	if err := o.pipe(ctx, o.root, o.env, "", io.Discard, known...); err != nil {
 		return err // it names a path that is not there
 	}
+
 	changed := append([]string{"ls-files", "--others", "--modified", "--deleted", "--exclude-standard", "-z", "--"},
 		below...)
 	out, err := o.run(ctx, "", changed...)
@@ -46,6 +47,7 @@ func (o *opened) add(ctx context.Context, below []string) error {
 		}
 		here.WriteString(path + "\x00")
 	}
+
 	if err := o.checkNested(ctx, nested); err != nil {
 		return err
 	}
@@ -64,6 +66,7 @@ func (o *opened) lstat(path string) (os.FileInfo, error) {
 	if parent, err := filepath.EvalSymlinks(filepath.Dir(at)); err != nil || parent != filepath.Dir(at) {
 		return nil, fmt.Errorf("%s: %w", path, os.ErrNotExist)
 	}
+
 	info, err := os.Lstat(at)
 	if err == nil && info.IsDir() {
 		_, err = os.Lstat(filepath.Join(at, ".git"))
@@ -79,6 +82,7 @@ func (o *opened) only(ctx context.Context, below []string) (*opened, error) {
 			return nil, errors.New("files: during a merge all that is staged is committed; name no files")
 		}
 	}
+
 	wanted, err := o.staged(ctx, below)
 	if err != nil {
 		return nil, err
@@ -117,6 +121,7 @@ func (o *opened) unstage(ctx context.Context, keep map[string]bool) error {
 			fmt.Fprintf(&back, "%s %s\t%s\x00", each.oldMode, each.oldHash, each.path)
 		}
 	}
+
 	if _, err := o.run(ctx, gone.String(), "update-index", "--force-remove", "-z", "--stdin"); err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ func TestLinksInTheWorkingTree(t *testing.T) {
 	r.write(t, "dir/deep/secret.txt", "mine\n")
 	r.git(t, "add", ".")
 	r.git(t, "-c", "user.name=T", "-c", "user.email=t@example.org", "commit", "--quiet", "-m", "With a folder")
+
 	put(t, filepath.Join(outside, "secret.txt"), "Confidential\n", nil)
 	put(t, filepath.Join(outside, "deep", "secret.txt"), "Confidential\n", nil)
 	put(t, filepath.Join(r.dir, "dir"), outside, os.Symlink)
@@ -33,6 +34,7 @@ func TestLinksInTheWorkingTree(t *testing.T) {
 			t.Errorf("%s %v: %+v", name, in, got)
 		}
 	}
+
 	check("git.status", args{}, false)
 	check("git.diff", args{}, false)
 	check("git.diff", args{"path": "dir/secret.txt"}, false)
@@ -40,6 +42,7 @@ func TestLinksInTheWorkingTree(t *testing.T) {
 	check("git.commit", args{"message": "Link", "files": []string{"dir/secret.txt"}}, false) // it was deleted
 	check("git.commit", args{"message": "Links", "files": []string{"."}}, false)
 	check("git.diff", args{"revision": "HEAD~2"}, false)
+
 	if got := r.git(t, "log", "-p"); strings.Contains(got, "Confidential") {
 		t.Errorf("committed what is outside:\n%s", got)
 	}
@@ -64,6 +67,7 @@ func TestCommitOfSomeFiles(t *testing.T) {
 	r.git(t, "add", "other", "staged-new")
 	r.git(t, "rm", "--quiet", "--cached", "kept")
 	put(t, filepath.Join(r.dir, "folder"), "now a file\n", nil)
+
 	if err := os.Remove(filepath.Join(r.dir, "file")); err != nil {
 		t.Fatal(err)
 	}
@@ -75,12 +79,14 @@ func TestCommitOfSomeFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.git(t, "mv", "renamed", "new-name")
+
 	got := r.call(t, "git.commit", args{
 		"message": "Some", "files": []string{"file", "folder", "mode.sh", "gone", "new-name"},
 	})
 	if got.Failed {
 		t.Fatalf("%+v", got)
 	}
+
 	want := "D\tfile\nA\tfile/x\nA\tfolder\nD\tfolder/x\nD\tgone\nM\tmode.sh\nA\tnew-name\n"
 	if got := r.git(t, "show", "--format=", "--name-status", "--no-renames"); got != want {
 		t.Errorf("committed %q, want %q", got, want)
@@ -99,10 +105,12 @@ func TestCommitInAMerge(t *testing.T) {
 	r.git(t, "checkout", "--quiet", "-b", "other")
 	r.write(t, "a.txt", "theirs\n")
 	r.git(t, append(as, "commit", "--quiet", "-am", "Theirs")...)
+
 	r.git(t, "checkout", "--quiet", "main")
 	r.write(t, "a.txt", "ours\n")
 	r.git(t, append(as, "commit", "--quiet", "-am", "Ours")...)
 	r.git(t, append(as, "merge", "--quiet", "--no-commit", "--strategy=ours", "other")...)
+
 	r.write(t, "b.txt", "b\n")
 	if got := r.call(t, "git.commit", args{"message": "Part", "files": []string{"b.txt"}}); !got.Failed ||
 		!strings.Contains(got.Text, "merge") {
@@ -113,6 +121,7 @@ func TestCommitInAMerge(t *testing.T) {
 		strings.Count(r.git(t, "log", "-1", "--format=%P"), " ") != 1 {
 		t.Errorf("%+v", got)
 	}
+
 	r.git(t, "reset", "--quiet", "--hard", "HEAD~1")
 	if out, err := gitCommand(t, r.dir, append(as, "cherry-pick", "other")...); err == nil {
 		t.Fatalf("no conflict: %s", out)
@@ -135,6 +144,7 @@ func TestHardLinksInTheWorkingTree(t *testing.T) {
 	put(t, filepath.Join(outside, "x"), "Confidential\n", nil)
 	put(t, filepath.Join(r.dir, "a.txt"), filepath.Join(outside, "x"), os.Link)
 	put(t, filepath.Join(r.dir, "new", "b.txt"), filepath.Join(outside, "x"), os.Link)
+
 	if got := r.call(t, "git.diff", args{}); got.Failed || strings.Contains(got.Text, "Confidential") ||
 		!strings.Contains(got.Text, "a.txt differs, and is not shown") {
 		t.Errorf("%+v", got)
@@ -145,6 +155,7 @@ func TestHardLinksInTheWorkingTree(t *testing.T) {
 			t.Errorf("%v: %+v", files, got)
 		}
 	}
+
 	if got := r.git(t, "diff", "--cached", "--name-only"); got != "" {
 		t.Errorf("staged %q", got)
 	}
@@ -161,6 +172,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 	r.write(t, "was.key", strings.Repeat("same\n", 9)+"hunter1\n")
 	r.git(t, "add", ".")
 	r.git(t, "-c", "user.name=T", "-c", "user.email=t@example.org", "commit", "--quiet", "-m", "Secrets")
+
 	for _, name := range secrets {
 		r.write(t, name, "hunter2\n")
 	}
@@ -186,6 +198,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 	if got := r.call(t, "git.diff", args{"staged": true}); !strings.Contains(got.Text, "+TOKEN=") {
 		t.Errorf("%+v", got)
 	}
+
 	made, err := git.Tools(r.dir, git.Options{Allow: []string{".env", "deploy/"}})
 	if err != nil {
 		t.Fatal(err)
@@ -208,6 +221,7 @@ func TestHarmlessSettings(t *testing.T) {
 	r.git(t, "config", "user.name", "Own \"name\" \\ # x")
 	r.git(t, "config", "user.email", "own@example.org")
 	r.git(t, "config", "core.autocrlf", "input")
+
 	made, err := git.Tools(dir, git.Options{Write: true})
 	if err != nil {
 		t.Fatal(err)
@@ -215,10 +229,12 @@ func TestHarmlessSettings(t *testing.T) {
 	if r.set, err = tool.NewSet(made...); err != nil {
 		t.Fatal(err)
 	}
+
 	r.write(t, "a.txt", "one\r\nthree\r\n")
 	if got := r.call(t, "git.commit", args{"message": "Lines", "files": []string{"a.txt"}}); got.Failed {
 		t.Fatalf("%+v", got)
 	}
+
 	if got := r.git(t, "log", "-1", "--format=%an|%ae"); got != "Own \"name\" \\ # x|own@example.org\n" {
 		t.Errorf("committed by %q", got)
 	}

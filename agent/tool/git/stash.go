@@ -26,12 +26,14 @@ func (o *opened) stashes(ctx context.Context) (all []stashed, err error) {
 	if _, err := o.run(ctx, "", "rev-parse", "--verify", "--quiet", "refs/stash"); err != nil {
 		return nil, ctx.Err() // there are none
 	}
+
 	out, err := o.run(ctx, "", "log", "-g", "-z", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature",
 		"--no-mailmap", "--no-patch",
 		"-n", strconv.Itoa(maxStashes), "--format=%H %gs", "refs/stash", "--")
 	if err != nil && !errors.Is(err, errTooLong) {
 		return nil, err
 	}
+
 	for line := range strings.SplitSeq(string(out), "\x00") {
 		if commit, message, ok := strings.Cut(line, " "); ok {
 			all = append(all, stashed{commit, message})
@@ -46,6 +48,7 @@ func (r *repository) listStashes(ctx context.Context, _ stashesArguments) (resul
 		if err != nil {
 			return err
 		}
+
 		var text strings.Builder
 		for _, each := range all {
 			fmt.Fprintf(&text, "%.12s %s\n", each.commit, shown(each.message))
@@ -116,6 +119,7 @@ func (o *opened) planPush(ctx context.Context, call tool.Call, in stashArguments
 	if err != nil {
 		return p, err
 	}
+
 	if len(e.all()) == 0 {
 		return p, errors.New("there is nothing to stash: no tracked file changed")
 	}
@@ -127,6 +131,7 @@ func (o *opened) planPush(ctx context.Context, call tool.Call, in stashArguments
 			return p, conflict(each.path)
 		}
 	}
+
 	changes, err := o.changes(ctx, []string{"HEAD"}, []string{"--"})
 	if err != nil {
 		return p, err
@@ -154,6 +159,7 @@ func (o *opened) pushStash(ctx context.Context, call tool.Call, in stashArgument
 	if err := o.makeLogs(); err != nil {
 		return tool.Result{}, err
 	}
+
 	message := in.Message
 	if message == "" {
 		message = "by git.stash"
@@ -162,6 +168,7 @@ func (o *opened) pushStash(ctx context.Context, call tool.Call, in stashArgument
 		"--message="+message+mark(call)); err != nil {
 		return tool.Result{}, err
 	}
+
 	all, err := o.stashes(ctx)
 	if err != nil || len(all) == 0 {
 		return tool.Result{}, unsure("read the new stash", errors.Join(err, errors.New("it is not there")))
@@ -180,6 +187,7 @@ func (o *opened) find(ctx context.Context, name string) (found stashed, number i
 	if err != nil {
 		return found, 0, err
 	}
+
 	number = slices.IndexFunc(all, func(s stashed) bool { return strings.HasPrefix(s.commit, name) })
 	if number < 0 {
 		return found, 0, fmt.Errorf("stash: there is no stash %s; git.stashes lists them", name)
@@ -197,6 +205,7 @@ func (o *opened) planPop(ctx context.Context, in stashArguments) (p plan, err er
 	if err != nil {
 		return p, err
 	}
+
 	changes, err := o.changes(ctx, []string{s.commit + "^1", s.commit}, []string{"--"})
 	if err != nil {
 		return p, err
@@ -206,6 +215,7 @@ func (o *opened) planPop(ctx context.Context, in stashArguments) (p plan, err er
 	if in.Action == dropStash {
 		what = "Delete, so that nobody finds it any more, the stash"
 	}
+
 	text := fmt.Sprintf("%s %.12s (%s):\n\n%s%s\n%s", what, s.commit, shown(s.message), e, changes.notShown(),
 		changes.patch)
 	p.preview = tool.NewPreview(tool.PreviewDiff, text, s.commit)
@@ -256,6 +266,7 @@ func stashDone(ctx context.Context, o *opened, call tool.Call, in stashArguments
 	if err := in.check(); err != nil {
 		return tool.Result{}, false, err
 	}
+
 	all, err := o.stashes(ctx)
 	if err != nil {
 		return tool.Result{}, false, err
@@ -268,6 +279,7 @@ func stashDone(ctx context.Context, o *opened, call tool.Call, in stashArguments
 			return tool.Result{}, false, nil
 		}
 	}
+
 	if in.Action == pushStash {
 		return tool.Result{}, false, nil
 	}
@@ -279,6 +291,7 @@ func stashTouches(ctx context.Context, o *opened, in stashArguments) ([]string, 
 	if err := in.check(); err != nil {
 		return nil, err
 	}
+
 	of := []string{"HEAD"}
 	if in.Action != pushStash {
 		s, _, err := o.find(ctx, in.Stash)
@@ -287,6 +300,7 @@ func stashTouches(ctx context.Context, o *opened, in stashArguments) ([]string, 
 		}
 		of = []string{s.commit + "^1", s.commit}
 	}
+
 	e, err := o.entries(ctx, of...)
 	if err != nil {
 		return nil, err

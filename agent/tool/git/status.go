@@ -42,6 +42,7 @@ func (r *repository) status(ctx context.Context, _ statusArguments) (tool.Result
 	if err != nil && !errors.Is(err, errTooLong) {
 		return tool.Result{}, err
 	}
+
 	s := parseStatus(string(out))
 	var text strings.Builder
 	branch := s.Branch
@@ -52,6 +53,7 @@ func (r *repository) status(ctx context.Context, _ statusArguments) (tool.Result
 	if s.Upstream != "" {
 		fmt.Fprintf(&text, "Upstream: %s (%d ahead, %d behind)\n", s.Upstream, s.Ahead, s.Behind)
 	}
+
 	if len(s.Files) == 0 {
 		text.WriteString("Nothing changed.\n")
 	}
@@ -65,6 +67,7 @@ func (r *repository) status(ctx context.Context, _ statusArguments) (tool.Result
 	if err != nil {
 		text.WriteString("... (there are more)\n")
 	}
+
 	data, err := json.Marshal(s)
 	return tool.Result{
 		Text: text.String(), Summary: fmt.Sprintf("Changed files: %d, branch: %s", len(s.Files), branch), Data: data,

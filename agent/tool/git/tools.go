@@ -36,6 +36,7 @@ func Tools(dir string, o Options) ([]tool.Tool, error) {
 	if err := checkRemotes(o.Remotes); err != nil {
 		return nil, err
 	}
+
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("folder of the repository: %w", err)
@@ -54,6 +55,7 @@ func Tools(dir string, o Options) ([]tool.Tool, error) {
 			"GIT_COMMITTER_EMAIL=" + o.Email,
 		}
 	}
+
 	tools := r.reading()
 	if o.Write {
 		tools = append(tools, addTool.tool(r), commitTool.tool(r), branchTool.tool(r), checkoutTool.tool(r),

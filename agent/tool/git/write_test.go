@@ -26,6 +26,7 @@ func (r repository) ask(t *testing.T, name string, arguments any) (approval, err
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	a := approval{call: tool.Call{ID: newID(), Arguments: b}}
 	a.tool, _ = r.set.Get(name)
 	before := state(t, r.dir)
@@ -33,6 +34,7 @@ func (r repository) ask(t *testing.T, name string, arguments any) (approval, err
 	if !can {
 		t.Fatalf("%s has no preview", name)
 	}
+
 	if _, failed := a.tool.(tool.Toucher).Touches(t.Context(), a.call); failed != nil && err == nil {
 		t.Errorf("%s %s touches: %v", name, b, failed)
 	}
@@ -200,6 +202,7 @@ func TestWhatIsApprovedIsDone(t *testing.T) {
 			if tt.prepare != nil {
 				tt.prepare(t, r)
 			}
+
 			a := r.asked(t, tt.tool, tt.in(t, r))
 			for _, want := range tt.shows {
 				if !strings.Contains(a.preview.Text, want) {
@@ -218,6 +221,7 @@ func TestWhatIsApprovedIsDone(t *testing.T) {
 			if !done || found.Failed || found.Text == "" {
 				t.Errorf("it is not found: %+v, %v", found, done)
 			}
+
 			before := state(t, r.dir)
 			if again := a.approve(t); !again.Failed && again.Text != result.Text && tt.tool != "git.add" {
 				t.Errorf("made again: %+v", again)
@@ -236,6 +240,7 @@ func TestWhatChangedMeanwhileIsNotDone(t *testing.T) {
 		if tt.meanwhile == nil {
 			continue
 		}
+
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := open(t)
@@ -245,6 +250,7 @@ func TestWhatChangedMeanwhileIsNotDone(t *testing.T) {
 			a := r.asked(t, tt.tool, tt.in(t, r))
 			tt.meanwhile(t, r)
 			before := state(t, r.dir)
+
 			if got := a.approve(t); !got.Failed || got.Text != tool.ErrChanged.Error() {
 				t.Errorf("%+v", got)
 			}
@@ -267,6 +273,7 @@ func TestNobodyIsAsked(t *testing.T) {
 	r.git(t, "branch", "elsewhere")
 	r.git(t, "worktree", "add", "--quiet", tree, "elsewhere")
 	head := strings.TrimSpace(r.git(t, "rev-parse", "HEAD"))
+
 	for _, tt := range []struct {
 		tool string
 		in   args
@@ -300,6 +307,7 @@ func TestNobodyIsAsked(t *testing.T) {
 		if _, err := r.ask(t, tt.tool, tt.in); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s %v: %v, want %s", tt.tool, tt.in, err, tt.want)
 		}
+
 		before := state(t, r.dir)
 		if got := r.call(t, tt.tool, tt.in); !got.Failed || !strings.Contains(got.Text, tt.want) {
 			t.Errorf("%s %v without an approval: %+v", tt.tool, tt.in, got)
@@ -323,10 +331,12 @@ func TestCheckoutKeepsChanges(t *testing.T) {
 			r := history(t)
 			plant(t, r)
 			before := state(t, filepath.Join(r.dir, ".git"))
+
 			got := r.call(t, "git.checkout", args{"branch": "feature"})
 			if !got.Failed || !strings.Contains(got.Text, "overwritten by checkout") && !strings.Contains(got.Text, "lose") {
 				t.Errorf("%+v", got)
 			}
+
 			for _, file := range []string{"a.txt", "feature.txt"} {
 				if b, err := os.ReadFile(filepath.Join(r.dir, file)); err == nil && strings.HasPrefix(string(b), "of the") {
 					t.Errorf("%s is %q", file, b)
@@ -344,11 +354,13 @@ func TestServersFilesStay(t *testing.T) {
 	r.git(t, "switch", "--quiet", "feature")
 	r.write(t, "actlog.yaml", "policies: []\n")
 	r.commit(t, "Change the server")
+
 	r.git(t, "switch", "--quiet", "main")
 	r.write(t, "actlog.yaml", "policies: [strict]\n")
 	r.commit(t, "The server")
 	r.write(t, "actlog.yaml", "stashed\n")
 	r.git(t, append(as, "stash", "push", "--quiet")...)
+
 	made, err := git.Tools(r.dir, git.Options{
 		Write: true, Name: "Ada", Email: "ada@example.org", Hide: []string{filepath.Join(r.dir, "actlog.yaml")},
 	})
@@ -358,6 +370,7 @@ func TestServersFilesStay(t *testing.T) {
 	if r.set, err = tool.NewSet(made...); err != nil {
 		t.Fatal(err)
 	}
+
 	pop := stash("pop")(t, r)
 	for i := range 2 {
 		if i == 1 {
@@ -394,6 +407,7 @@ func TestPreviewHasNoSecrets(t *testing.T) {
 		!strings.Contains(text, ".env differs, and is not shown") || !strings.Contains(text, "+plain") {
 		t.Errorf("%s", text)
 	}
+
 	r.write(t, ".env", "hunter2\n") // what is not shown is approved as well
 	if got := one.approve(t); !got.Failed || got.Text != tool.ErrChanged.Error() {
 		t.Errorf("%+v", got)
@@ -407,11 +421,13 @@ func TestLongPreview(t *testing.T) {
 	long := strings.Repeat("0123456789abcdef\n", 200_000)
 	r.write(t, "long.txt", long)
 	r.write(t, "zlast.txt", "x\n")
+
 	a := r.asked(t, "git.commit", args{"message": "Long", "files": []string{"."}})
 	if len(a.preview.Text) > tool.MaxPreview || !strings.Contains(a.preview.Text, "A zlast.txt\n") ||
 		!strings.Contains(a.preview.Text, "(cut: the whole has ") {
 		t.Errorf("%d bytes", len(a.preview.Text))
 	}
+
 	r.write(t, "long.txt", long+"and a last line\n")
 	if got := a.approve(t); !got.Failed || got.Text != tool.ErrChanged.Error() {
 		t.Errorf("%+v", got)
@@ -448,6 +464,7 @@ func TestTrailer(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
+
 	// A call without an id, or with one that is no name, leaves none.
 	commit, _ := r.set.Get("git.commit")
 	for _, id := range []string{"", "two\nlines: x"} {

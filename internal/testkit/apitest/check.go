@@ -217,6 +217,7 @@ func Decompress(t testing.TB, encoding string, raw []byte) []byte {
 		defer z.Close()
 		r = z
 	}
+
 	out, err := io.ReadAll(r)
 	if err != nil {
 		t.Fatal(err)

@@ -50,6 +50,7 @@ func readContract(path string) (*Contract, error) {
 	if err := yaml.Unmarshal(file, &fromYAML); err != nil {
 		return nil, err
 	}
+
 	raw, err := json.Marshal(fromYAML)
 	if err != nil {
 		return nil, err
@@ -58,6 +59,7 @@ func readContract(path string) (*Contract, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.AssertFormat()
@@ -90,8 +92,10 @@ func (o *Contract) Validate(value any, pointer ...string) error {
 	for _, name := range pointer {
 		location.WriteString("/" + url.PathEscape(strings.NewReplacer("~", "~0", "/", "~1").Replace(name)))
 	}
+
 	o.mu.Lock()
 	defer o.mu.Unlock()
+
 	schema := o.schemas[location.String()]
 	if schema == nil {
 		var err error
@@ -123,6 +127,7 @@ func (o *Contract) CheckAnswer(method, path string, a Answer) error {
 	if head { // as GET, without a body
 		method = http.MethodGet
 	}
+
 	route, ok := o.route(path)
 	operation, _ := o.Find("paths", route, strings.ToLower(method))
 	if !ok || operation == nil {
@@ -131,6 +136,7 @@ func (o *Contract) CheckAnswer(method, path string, a Answer) error {
 		}
 		return errors.New("the contract has no such operation")
 	}
+
 	response, at := o.Find("paths", route, strings.ToLower(method), "responses", strconv.Itoa(a.Status))
 	if response == nil {
 		return fmt.Errorf("the contract has no status %d here: %.300s", a.Status, a.Body)
@@ -142,6 +148,7 @@ func (o *Contract) CheckAnswer(method, path string, a Answer) error {
 			return fmt.Errorf("the answer %d has no %s", a.Status, name)
 		}
 	}
+
 	content, _ := response["content"].(Obj)
 	if content == nil || head {
 		if len(a.Body) > 0 {
@@ -149,6 +156,7 @@ func (o *Contract) CheckAnswer(method, path string, a Answer) error {
 		}
 		return nil
 	}
+
 	mediaType, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type"))
 	if content[mediaType] == nil {
 		return fmt.Errorf("the contract has no content type %q for %d", mediaType, a.Status)
@@ -160,6 +168,7 @@ func (o *Contract) CheckAnswer(method, path string, a Answer) error {
 	if mediaType == "text/event-stream" {
 		return o.checkEvents(a.Body, at)
 	}
+
 	value := any(string(a.Body))
 	if strings.HasSuffix(mediaType, "json") {
 		var err error
@@ -181,6 +190,7 @@ func (o *Contract) checkEvents(stream []byte, schema []string) error {
 				event[name] = strings.TrimPrefix(value, " ")
 			}
 		}
+
 		if event["data"] == nil {
 			continue
 		}
@@ -199,6 +209,7 @@ func (o *Contract) checkLines(body []byte) error {
 		if err != nil {
 			return err
 		}
+
 		record, _ := value.(Obj)
 		if record["kind"] == "content" {
 			if err := o.Validate(value, "components", "schemas", "ContentLine"); err != nil {
@@ -206,6 +217,7 @@ func (o *Contract) checkLines(body []byte) error {
 			}
 			continue
 		}
+
 		if parts, ok := record["thinkInputParts"]; ok {
 			if err := o.Validate(parts, "components", "schemas", "Cycle", "properties", "thinkInputParts"); err != nil {
 				return err

@@ -55,6 +55,7 @@ func AgentTrace(n byte, change func(ptrace.Span)) ptrace.Traces {
 		s.SetStartTimestamp(1_795_176_000_000_000_000)
 		s.SetEndTimestamp(1_795_176_001_000_000_000)
 	}
+
 	agent.SetName("invoke_agent planner")
 	agent.Attributes().PutStr("gen_ai.operation.name", "invoke_agent")
 	agent.Attributes().PutStr("gen_ai.agent.name", "planner")
@@ -62,6 +63,7 @@ func AgentTrace(n byte, change func(ptrace.Span)) ptrace.Traces {
 	chat.SetName("chat m")
 	chat.Attributes().PutStr("gen_ai.operation.name", "chat")
 	chat.Attributes().PutStr("gen_ai.request.model", "m")
+
 	if change != nil {
 		change(chat)
 	}
@@ -92,6 +94,7 @@ func WantRefused(t testing.TB, a Answer, status int, contentType, message string
 	if got := a.Header.Get("Content-Type"); got != contentType {
 		t.Errorf("the Status is of type %q, want %q", got, contentType)
 	}
+
 	var got struct{ Message string }
 	if contentType == otlp.TypeProtobuf {
 		var st spb.Status
@@ -105,6 +108,7 @@ func WantRefused(t testing.TB, a Answer, status int, contentType, message string
 	if !strings.Contains(got.Message, message) {
 		t.Errorf("no %q in %q", message, got.Message)
 	}
+
 	if again := status == http.StatusServiceUnavailable ||
 		status == http.StatusTooManyRequests; again != (a.Header.Get("Retry-After") != "") {
 		t.Errorf("%d with Retry-After %q", status, a.Header.Get("Retry-After"))

@@ -66,6 +66,7 @@ func ndjson(records []object) string {
 func (h *house) post(key, contentType string, body any, sent int) map[int]string {
 	h.t.Helper()
 	a := h.call(key, http.MethodPost, "/api/v1/records", body, "Content-Type: "+contentType)
+
 	var said struct {
 		Accepted int
 		Rejected []struct {
@@ -73,6 +74,7 @@ func (h *house) post(key, contentType string, body any, sent int) map[int]string
 			Code, Field, Message string
 		}
 	}
+
 	if err := json.Unmarshal([]byte(a.body), &said); err != nil || said.Accepted+len(said.Rejected) != sent {
 		h.t.Errorf("%d records were answered %d %.300s", sent, a.status, a.body)
 	}
@@ -112,6 +114,7 @@ func (h *house) sink(sink recorder.Sink, records []object) map[int]string {
 		}
 		changes, at = append(changes, c), append(at, i)
 	}
+
 	result, err := sink.Write(h.t.Context(), changes)
 	if err != nil {
 		h.t.Errorf("write: %v", err)
@@ -130,6 +133,7 @@ func importRecords(h *house, key string, records []object) map[int]string {
 	path := filepath.Join(h.dir, "attack.ndjson")
 	h.write(path, ndjson(records))
 	_, stderr, _ := h.command(key, "", "import", path)
+
 	codes := map[int]string{}
 	for _, m := range importedLine.FindAllStringSubmatch(stderr, -1) {
 		line, _ := strconv.Atoi(m[1])
@@ -145,6 +149,7 @@ func (h *house) refusesAll(what string, d door, key string, records []object) {
 	if len(records) == 0 {
 		h.t.Fatalf("%s: there is nothing to send", what)
 	}
+
 	for len(records) > 0 {
 		n := min(len(records), 900)
 		h.refuses(what, d, key, records[:n])
@@ -159,6 +164,7 @@ func (h *house) refuses(what string, d door, key string, records []object) {
 		"kind": "plan", "rootPlanId": good, "currentPlanId": good, "title": "Beside.",
 	})
 	codes := d.send(h, key, sent)
+
 	accepted, otherwise := map[string]int{}, map[string]int{}
 	var first string
 	for i, r := range records {
@@ -172,6 +178,7 @@ func (h *house) refuses(what string, d door, key string, records []object) {
 			otherwise[nameOf(r)+" "+code]++
 		}
 	}
+
 	if len(accepted) > 0 {
 		h.t.Errorf("%s by %s with key %s: %d of %d records were accepted: %s; the first: %s", what, d.name, key,
 			sum(accepted), len(records), few(accepted), first)

@@ -40,11 +40,13 @@ func (r *run) changed(rows []object) (all []object) {
 		} else {
 			seen[name] = true
 		}
+
 		for i := range field.Fields(kind) {
 			f := &field.Fields(kind)[i]
 			if f.Key || f.Required || !f.Sent() || f.Role == field.Revision {
 				continue
 			}
+
 			with := withAll(key, object{"rev": highest, f.Name: hostileValue(kind, f)})
 			root := key["rootPlanId"] == key["currentPlanId"]
 			switch {
@@ -57,6 +59,7 @@ func (r *run) changed(rows []object) (all []object) {
 				}
 				with["parentPlanId"], with["toolCallId"] = "plan-evil", "toolcall-evil"
 			}
+
 			all = append(all, with)
 			if f.Scoped {
 				all = append(all, withAll(with, object{"attempt": 7}))
@@ -120,6 +123,7 @@ func hostileValue(kind record.Kind, f *field.Field) any {
 	case f.Name == "startedBy":
 		return object{"planId": "plan-evil", "toolCallId": "toolcall-evil"}
 	}
+
 	switch f.Type {
 	case field.Int:
 		return 7
@@ -144,10 +148,12 @@ func edited(rows []object) (all []object) {
 		raw, _ := json.Marshal(row)
 		text := strings.NewReplacer("honest", "forged", `"approval":true`, `"approval":false`, `"WAITING"`, `"APPROVED"`,
 			`"Approval":true`, `"Approval":false`).Replace(string(raw))
+
 		var changed object
 		d := json.NewDecoder(bytes.NewReader([]byte(text)))
 		d.UseNumber()
 		_ = d.Decode(&changed)
+
 		if changed["state"] == "APPROVED" && row["kind"] != "wait" {
 			changed["state"] = "COMPLETED"
 		}
@@ -162,6 +168,7 @@ func edited(rows []object) (all []object) {
 func (r *run) more(rows []object) (all []object) {
 	for _, plan := range distinctOf(rows, "plan", "currentPlanId") {
 		under := object{"rootPlanId": r.id, "planId": plan}
+
 		all = append(all,
 			withAll(under, object{
 				"kind": "wait", "waitId": "wait-evil", "type": "ACTION_VALIDATION", "state": "WAITING", "title": "Harmless?",
@@ -176,6 +183,7 @@ func (r *run) more(rows []object) (all []object) {
 				"toolCallId": "toolcall-evil", "state": "RUNNING",
 			},
 		)
+
 		all = append(all, predicted(r.id, plan)...)
 	}
 	return all
@@ -190,9 +198,11 @@ func predicted(root, plan string) (all []object) {
 			"kind": "agentExecution", "rootPlanId": root, "planId": plan, "stepId": step, "stepIndex": index,
 			"state": "COMPLETED", "result": "forged", "rev": highest,
 		})
+
 		for seq := range 4 {
 			call := derive("toolcall-", step, seq, 0)
 			sub := derive("subplan-", call)
+
 			all = append(all,
 				object{
 					"kind": "thinkAct", "rootPlanId": root, "stepId": step, "seq": seq, "state": "COMPLETED", "thinkOutput": "forged",
@@ -241,6 +251,7 @@ func (r *run) underAnotherRoot() (all []object) {
 	root := record.NewPlanID()
 	for _, plan := range r.planIDs() {
 		under := object{"rootPlanId": root, "planId": plan}
+
 		all = append(all,
 			object{"kind": "plan", "rootPlanId": root, "currentPlanId": plan, "title": "forged", "state": "COMPLETED"},
 			object{

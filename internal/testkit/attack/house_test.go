@@ -62,6 +62,7 @@ func runAndSummarise() (code int) {
 		return 1
 	}
 	defer os.RemoveAll(dir)
+
 	program, results := os.Getenv(binaryEnv), filepath.Join(dir, "results")
 	if program == "" {
 		program = filepath.Join(dir, "actlog")
@@ -96,6 +97,7 @@ func summary(results string) string {
 			broken[kind]++
 		}
 	}
+
 	var b strings.Builder
 	for _, kind := range slices.SortedFunc(maps.Keys(held), func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) // S2 before S10
@@ -118,11 +120,13 @@ func play(t *testing.T) {
 	if m := kindPattern.FindStringSubmatch(t.Name()); m != nil {
 		kind = m[1]
 	}
+
 	t.Cleanup(func() {
 		how := "held"
 		if t.Failed() {
 			how = "broken"
 		}
+
 		f, err := os.OpenFile(os.Getenv(resultsEnv), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 		if err == nil {
 			_, err = fmt.Fprintln(f, kind, how)
@@ -199,6 +203,7 @@ func open(t *testing.T, s setting) *house {
 	}
 	t.Cleanup(func() { h.model.Close() })
 	h.writeConfig(s.config)
+
 	var lines []string
 	for name, scopes := range keyScopes {
 		lines = append(lines, h.newKey(name, scopes))
@@ -215,6 +220,7 @@ func open(t *testing.T, s setting) *house {
 	if !s.open {
 		args = append(args, "--api-keys", h.keyFile)
 	}
+
 	if s.private {
 		args = append(args, "--data-dir", filepath.Join(h.dir, "data"))
 	} else {
@@ -224,6 +230,7 @@ func open(t *testing.T, s setting) *house {
 	if s.workers {
 		args = append(args, "--workers", "0")
 	}
+
 	h.server = h.run(s.env, append(append([]string{"serve"}, args...), s.flags...)...)
 	h.url = h.server.await("actlog serves on ")
 	h.grpc = h.server.after("actlog takes OTLP over gRPC on ")
@@ -263,6 +270,7 @@ func (h *house) writeConfig(more object) {
 		"agents":       agents(),
 		"orchestrator": object{"agents": object{"WORKER": object{"description": "Works.", "tools": []string{"bank-note"}}}},
 	}
+
 	for section, content := range more {
 		if extra, ok := content.(object); ok {
 			if usual, ok := config[section].(object); ok {
@@ -272,6 +280,7 @@ func (h *house) writeConfig(more object) {
 		}
 		config[section] = content
 	}
+
 	content, err := json.MarshalIndent(config, "", " ")
 	if err != nil {
 		h.t.Fatal(err)
@@ -297,6 +306,7 @@ func (h *house) run(env []string, args ...string) *process {
 	p.cmd = exec.CommandContext(context.WithoutCancel(h.t.Context()), binary, args...)
 	p.cmd.Dir = h.dir
 	p.cmd.Env = append(cleanEnviron(), env...)
+
 	stderr, err := p.cmd.StderrPipe()
 	if err == nil {
 		err = p.cmd.Start()
@@ -316,6 +326,7 @@ func (h *house) run(env []string, args ...string) *process {
 		read.Wait()
 		_ = p.cmd.Wait()
 		kill.Stop()
+
 		if h.t.Failed() && testing.Verbose() {
 			p.t.Logf("%s %s:\n%s", binary, args[0], strings.Join(p.lines[max(0, len(p.lines)-15):], "\n"))
 		}
@@ -353,8 +364,10 @@ func (p *process) await(begin string) string {
 	p.t.Helper()
 	for {
 		p.mu.Lock()
-		more, over, lines := p.more, p.over, slices.Clone(p.lines)
+		more, over := p.more, p.over
+		lines := slices.Clone(p.lines)
 		p.mu.Unlock()
+
 		for _, line := range lines {
 			if rest, ok := strings.CutPrefix(line, begin); ok {
 				return rest
@@ -389,6 +402,7 @@ func (h *house) commandFor(most time.Duration, key, stdin string, args ...string
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), most)
 	defer cancel()
+
 	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.WaitDelay = time.Second
 	cmd.Dir = h.dir
@@ -396,6 +410,7 @@ func (h *house) commandFor(most time.Duration, key, stdin string, args ...string
 	cmd.Stdin = strings.NewReader(stdin)
 	var out, errs strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errs
+
 	err := cmd.Run()
 	if exit := new(exec.ExitError); err != nil && ctx.Err() == nil && !errors.As(err, &exit) {
 		h.t.Fatal(err)

@@ -61,10 +61,12 @@ func (h *house) try(ctx context.Context, key, method, path string, body any, hea
 			return a, err
 		}
 	}
+
 	req, err := http.NewRequestWithContext(ctx, method, h.url+path, bytes.NewReader(content))
 	if err != nil {
 		return a, err
 	}
+
 	req.Header.Set("Content-Type", "application/json")
 	if secret := h.keys[key]; secret != "" {
 		req.Header.Set("Authorization", "Bearer "+secret)
@@ -75,6 +77,7 @@ func (h *house) try(ctx context.Context, key, method, path string, body any, hea
 			req.Host = value
 		}
 	}
+
 	resp, err := client.Do(req)
 	if err != nil {
 		return a, err
@@ -92,6 +95,7 @@ func (h *house) until(what string, holds func() bool) bool {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
 	defer cancel()
+
 	for !holds() {
 		select {
 		case <-ctx.Done():
@@ -120,6 +124,7 @@ func (h *house) startAs(key, kind string, more object, headers ...string) *run {
 	random := make([]byte, 8)
 	_, _ = rand.Read(random) // never fails
 	r := &run{h: h, kind: kind, mark: "mark-" + hex.EncodeToString(random), by: key}
+
 	body := object{"executor": "agent", "input": object{"agent": kind, "request": "Do it for " + r.mark + "."}}
 	switch kind {
 	case "orchestrator":
@@ -130,6 +135,7 @@ func (h *house) startAs(key, kind string, more object, headers ...string) *run {
 	for name, value := range more {
 		body[name] = value
 	}
+
 	a := h.call(key, http.MethodPost, "/api/v1/runs", body, headers...)
 	if a.status != http.StatusAccepted {
 		h.t.Fatalf("start %s: %d %s", kind, a.status, a.body)
@@ -162,6 +168,7 @@ type preview struct{ Kind, Text, SHA256 string }
 func (r *run) view() (v view) {
 	a := r.h.call("owner", http.MethodGet, "/api/v1/runs/"+r.id, nil)
 	v.raw = a.body
+
 	var loose struct {
 		State  string
 		Result json.RawMessage
@@ -252,6 +259,7 @@ func (r *run) outcome() outcome {
 	if v.Error != nil {
 		o.Error = r.plain(*v.Error)
 	}
+
 	ids := map[string]bool{}
 	for _, e := range r.h.tools.of(r.mark) {
 		if ids[e.CallID] || !strings.HasPrefix(e.CallID, "toolcall-") {
@@ -259,6 +267,7 @@ func (r *run) outcome() outcome {
 		} else {
 			ids[e.CallID], e.CallID = true, "its own"
 		}
+
 		e.Arguments = r.plain(e.Arguments)
 		o.Effects = append(o.Effects, e)
 	}
@@ -296,6 +305,7 @@ func (h *house) undisturbed(kind string) outcome {
 	if o, ok := h.plain[kind]; ok {
 		return o
 	}
+
 	r := h.start(kind)
 	r.reach()
 	o := r.finish()
@@ -323,6 +333,7 @@ func (r *run) reads() map[string]string {
 		all[path] = fmt.Sprint(a.status, " ", a.body)
 		return a
 	}
+
 	for _, id := range r.planIDs() {
 		for _, path := range []string{"/api/v1/runs/", "/api/v1/plans/", "/api/executor/details/"} {
 			read(path + id)
@@ -332,6 +343,7 @@ func (r *run) reads() map[string]string {
 		}
 		read("/api/v1/runs/" + id + "/trace")
 	}
+
 	for _, id := range r.stepIDs() {
 		read("/api/v1/steps/" + id)
 		read("/api/executor/agent-execution/" + id)
@@ -349,6 +361,7 @@ func (r *run) showsWhatItShowed(what string, before map[string]string) {
 			changed = append(changed, fmt.Sprintf("%s\n%s", path, clipDiff(cmp.Diff(lines(was), lines(now[path])))))
 		}
 	}
+
 	if len(changed) > 0 {
 		slices.Sort(changed)
 		r.h.t.Errorf("%s: what is shown of the run of %s changed at %d of %d paths; the first:\n%s", what, r.kind,
@@ -375,6 +388,7 @@ func (r *run) records() (all []object) {
 	a := r.h.call("owner", http.MethodGet, "/api/v1/plans/"+r.id+"/records", nil)
 	d := json.NewDecoder(strings.NewReader(a.body))
 	d.UseNumber()
+
 	for {
 		var o object
 		if err := d.Decode(&o); errors.Is(err, io.EOF) {

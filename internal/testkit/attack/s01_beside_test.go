@@ -54,6 +54,7 @@ func TestS1StartedBy(t *testing.T) {
 		if a.status != http.StatusOK {
 			t.Errorf("%s: a root with startedBy is answered %d %s", m.name, a.status, a.body)
 		}
+
 		if body := h.call("owner", http.MethodGet, "/api/v1/plans/"+claims, nil).body; !strings.Contains(body, r.id) ||
 			!strings.Contains(body, call) {
 			t.Errorf("%s: the root does not show which call it claims to be started by: %s", m.name, clipDiff(body))
@@ -65,6 +66,7 @@ func TestS1StartedBy(t *testing.T) {
 		}) {
 			t.Errorf("%s: nothing shown of the run links to what it is claimed to have started", m.name)
 		}
+
 		now := r.withoutLinks()
 		for path, was := range before {
 			if diff := cmp.Diff(was, now[path]); diff != "" {
@@ -122,6 +124,7 @@ func TestS1EveryKeyIsRefused(t *testing.T) {
 	r.reach()
 	rows := r.records()
 	before := r.reads()
+
 	for _, key := range []string{"write", "owner", "root"} {
 		h.refusesAll("key "+key, doors[0], key, append(edited(rows), r.underAnotherRoot()...))
 	}
@@ -149,6 +152,7 @@ func TestS1Delete(t *testing.T) {
 		r := h.start(m.kind)
 		r.reach()
 		children := r.planIDs()
+
 		for _, key := range []string{"write", "read", "run", "decide", "owner", none, wrong} {
 			if a := h.call(key, http.MethodDelete, "/api/v1/plans/"+r.id, nil); a.status != http.StatusForbidden &&
 				a.status != http.StatusUnauthorized {
@@ -162,11 +166,13 @@ func TestS1Delete(t *testing.T) {
 			t.Errorf("%s: DELETE with key admin is %d %s", m.name, a.status, a.body)
 			continue
 		}
+
 		effects := h.tools.of(r.mark)
 		h.tools.release(r.mark)
 		for _, w := range waits { // an answer that comes too late
 			r.decide("decide", w, object{"decision": w.Decisions[0], "values": object{"city": "Oslo"}})
 		}
+
 		// Another run to its end: by then this one would have gone on, too.
 		other := h.start("quick")
 		other.end()
@@ -174,6 +180,7 @@ func TestS1Delete(t *testing.T) {
 		if diff := cmp.Diff(effects, h.tools.of(r.mark)); diff != "" {
 			t.Errorf("%s: tools were called after the deletion:\n%s", m.name, diff)
 		}
+
 		for _, asked := range h.model.Requests()[min(asked, len(h.model.Requests())):] {
 			if strings.Contains(string(asked.Body), r.mark) {
 				t.Errorf("%s: the model was asked after the deletion: %s", m.name, clipDiff(string(asked.Body)))
@@ -203,6 +210,7 @@ func (h *house) givesUp() {
 		}
 		return n
 	}
+
 	before := tries()
 	time.Sleep(3 * time.Second) // several tries
 	if now := tries(); now > before {
@@ -235,6 +243,7 @@ func TestS1GraphOfARecord(t *testing.T) {
 			},
 			{"kind": "artifact", "rootPlanId": root, "planId": root, "name": "graph", "type": "graph", "value": nodes(evil)},
 		}})
+
 		a := h.call("run", http.MethodPost, "/api/v1/runs", object{"executor": "dag", "input": object{"plan_id": root}})
 		if a.status < 400 || a.status >= 500 {
 			t.Errorf("a graph of a record of executor %s is carried out: %d %s", executor, a.status, a.body)
@@ -246,6 +255,7 @@ func TestS1GraphOfARecord(t *testing.T) {
 		if id, ok := a.object()["execution_id"].(string); ok {
 			h.call("run", http.MethodPost, "/api/execute/"+id+"/start", nil)
 		}
+
 		time.Sleep(200 * time.Millisecond) // what was started would have asked the model
 		if asked(evil) {
 			t.Errorf("the model was asked to carry out a node of a recorded graph of executor %s", executor)
@@ -266,6 +276,7 @@ func TestS1GraphOfARecord(t *testing.T) {
 				"rev": highest,
 			},
 		})
+
 		a := h.call("owner", http.MethodPost, "/api/v1/runs", object{"executor": "dag", "input": object{"plan_id": id}},
 			"Prefer: wait=30")
 		if a.status != http.StatusOK || asked(evil) {

@@ -118,6 +118,7 @@ func (r *run) shownByIDs(what string) {
 			wrong = append(wrong, fmt.Sprintf("GET %s is %d %s", path, by.status, clipDiff(by.body)))
 		}
 	}
+
 	for _, id := range r.planIDs() {
 		same("/api/v1/plans/" + id)
 		same("/api/executor/details/" + id)
@@ -148,6 +149,7 @@ func TestS1Random(t *testing.T) {
 	if testing.Short() {
 		rounds, records = 4, 100
 	}
+
 	t.Logf("-seed %d", *seed)
 	random := rand.New(rand.NewPCG(*seed, 1))
 	keys := []string{"write", "owner", "root"}
@@ -164,6 +166,7 @@ func TestS1Random(t *testing.T) {
 				n += len(some)
 			}
 		}
+
 		attack()
 		r.reach()
 		attack()
@@ -171,6 +174,7 @@ func TestS1Random(t *testing.T) {
 		if r.kind == "late" {
 			r.waits()
 		}
+
 		attack()
 		r.goesAsUndisturbed("random records")
 		attack()

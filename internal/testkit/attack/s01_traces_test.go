@@ -80,6 +80,7 @@ func exportByCall(h *house, signal string, body []byte) {
 		h.t.Fatal(err)
 	}
 	defer conn.Close()
+
 	ctx := metadata.AppendToOutgoingContext(h.t.Context(), "authorization", "Bearer "+h.keys["write"])
 	if signal == "traces" {
 		_, err = ptraceotlp.NewGRPCClient(conn).Export(ctx, traces(h, body))
@@ -108,6 +109,7 @@ func spansAbout(r *run, trace string) (spans, records []byte) {
 			}
 		}
 	}
+
 	span := func(id, parent, operation, name string, more ...object) object {
 		return object{
 			"traceId": trace, "spanId": id, "parentSpanId": parent, "name": operation + " " + name, "kind": 1,
@@ -117,6 +119,7 @@ func spansAbout(r *run, trace string) (spans, records []byte) {
 			}, more...), names...),
 		}
 	}
+
 	body := object{"resourceSpans": []object{{
 		"resource": object{"attributes": names},
 		"scopeSpans": []object{{"scope": object{"name": "gen_ai"}, "spans": []object{
@@ -153,6 +156,7 @@ func TestS1Traces(t *testing.T) {
 			r := h.start(m.kind)
 			r.reach()
 			before := r.reads()
+
 			for j, trace := range r.traceIDs() {
 				spans, records := spansAbout(r, trace)
 				if (i+j)%2 == 0 {
@@ -166,6 +170,7 @@ func TestS1Traces(t *testing.T) {
 					d.send(h, signal, body)
 				}
 			}
+
 			r.showsWhatItShowed(what, before)
 			r.goesAsUndisturbed(what)
 		}
@@ -194,12 +199,14 @@ func TestS1TraceOfTheRun(t *testing.T) {
 			if first {
 				trace = fmt.Sprintf("%032x", 4097+2*i)
 			}
+
 			r := h.start(m.kind)
 			r.reach()
 			spans, records := spansAbout(r, trace)
 			if first {
 				h.export("traces", "application/json", spans)
 			}
+
 			h.sql("UPDATE actlog.plan_execution_record SET trace_id = $1 WHERE root_plan_id = $2 AND current_plan_id = $2",
 				trace, r.id)
 			before := r.reads()

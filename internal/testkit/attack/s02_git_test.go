@@ -30,6 +30,7 @@ func gitHouse(t *testing.T) (h *house, dir string) {
 		{{"git.commit", `{"message":"Change RUN","files":["a.txt","b.bin"]}`}},
 		{{"git.log", `{"path":"a.txt"}`}, {"git.status", `{}`}},
 	}
+
 	return open(t, setting{
 		scenes: []scriptmodel.Scene{scene("committer", rounds)},
 		config: object{
@@ -58,6 +59,7 @@ func tryGit(dir string, args ...string) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
+
 	cmd := exec.CommandContext(context.Background(), "git",
 		append([]string{
 			"-c", "user.name=Eve", "-c", "user.email=eve@example.org", "-c", "commit.gpgsign=false", "-c",
@@ -81,6 +83,7 @@ func fresh(t *testing.T, dir string) {
 			t.Fatal(err)
 		}
 	}
+
 	outsideGit(t, dir, "init", "--quiet", "--initial-branch=main")
 	put(t, dir, "a.txt", "one\n")
 	put(t, dir, "b.bin", "b\n")
@@ -186,6 +189,7 @@ func TestS2ProgramsOfARepository(t *testing.T) {
 	outside := t.TempDir()
 	canary := filepath.Join(outside, "canary")
 	program := filepath.Join(outside, "program.sh")
+
 	put(t, outside, "program.sh", fmt.Sprintf("#!/bin/sh\necho \"$0 $*\" >>%s\ncat 2>/dev/null\nexit 0\n", canary))
 	put(t, outside, "included", "[core]\n\tfsmonitor = "+program+"\n[filter \"evil\"]\n\tclean = "+program+
 		"\n[diff \"evil\"]\n\ttextconv = "+program+"\n")
@@ -200,9 +204,11 @@ func TestS2ProgramsOfARepository(t *testing.T) {
 		_ = os.Remove(canary)
 		r := h.start("committer")
 		r.end()
+
 		if ran, err := os.ReadFile(canary); err == nil {
 			t.Errorf("%s: a program of the repository ran: %s", name, ran)
 		}
+
 		called := map[any]bool{}
 		for _, o := range r.records() {
 			called[o["name"]] = true
@@ -250,6 +256,7 @@ func TestS7OutsideOfTheFolder(t *testing.T) {
 	t.Parallel()
 	h, dir := gitHouse(t)
 	const secret = "SECRET-OUTSIDE"
+
 	outside := filepath.Join(t.TempDir(), "outside")
 	outsideGit(t, outside, "init", "--quiet", "--initial-branch=main")
 	put(t, outside, "a.txt", secret+" in a file\n")
@@ -258,6 +265,7 @@ func TestS7OutsideOfTheFolder(t *testing.T) {
 	outsideGit(t, outside, "worktree", "add", "--quiet", "-b", "other", filepath.Join(filepath.Dir(outside), "tree"))
 	head := outsideGit(t, outside, "rev-parse", "HEAD")
 	git := filepath.Join(outside, ".git")
+
 	state := func() string {
 		return outsideGit(t, outside, "for-each-ref") + outsideGit(t, outside, "status", "--porcelain") +
 			outsideGit(t, outside, "count-objects")
@@ -355,6 +363,7 @@ func TestS7OutsideOfTheFolder(t *testing.T) {
 		prepare()
 		r := h.start("committer")
 		r.end()
+
 		for _, asked := range h.model.Requests() {
 			if body := string(asked.Body); strings.Contains(body, r.mark) && strings.Contains(body, secret) {
 				t.Errorf("%s: the model was told of what is outside: %s", name, around(body, secret))

@@ -21,6 +21,7 @@ func TestS3Hints(t *testing.T) {
 			plays = append(plays, play{"shady-" + tool, asks, runs, "its server is not trusted"})
 		}
 	}
+
 	plays = append(plays,
 		play{"bank-look", runs, runs, "it only reads, and is trusted"},
 		play{"bank-touch", runs, runs, "it destroys nothing, and is trusted"},
@@ -65,11 +66,13 @@ func TestS3Hints(t *testing.T) {
 				agents["uses-"+p.tool] = agentWith("uses-"+p.tool, rounds)
 				more = append(more, scene("uses-"+p.tool, rounds))
 			}
+
 			h := open(t, setting{config: object{"agents": agents, "policies": policies.rules}, scenes: more})
 			started := map[string]*run{}
 			for _, p := range plays {
 				started[p.tool] = h.start("uses-" + p.tool)
 			}
+
 			for _, p := range plays {
 				r := started[p.tool]
 				r.waits()
@@ -77,6 +80,7 @@ func TestS3Hints(t *testing.T) {
 				if r.view().State == "WAITING" {
 					got = asks
 				}
+
 				if want := policies.want(p); got != want {
 					t.Errorf("%s: %s %s, and must be one that %s: %s", policies.name, p.tool, got, want, p.why)
 				}

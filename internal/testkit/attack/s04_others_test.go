@@ -42,6 +42,7 @@ func TestS4Conversations(t *testing.T) {
 				object{"session_id": conversation, "user_message": text, "force_include_history": true}).body
 		},
 	}
+
 	h.writeConfig(object{"workflows": object{"chain": object{"steps": []string{"remembers"}}}})
 	if err := h.server.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
@@ -59,6 +60,7 @@ func TestS4Conversations(t *testing.T) {
 				t.Errorf("what alice said by %s is told to bob by %s: %s", name, other, around(body, "4711"))
 			}
 		}
+
 		for _, asked := range h.model.Requests() {
 			if body := string(asked.Body); strings.Contains(body, "What did I say?") && strings.Contains(body, "4711") {
 				t.Errorf("the model of bob's run was told what alice said by %s", name)
@@ -66,6 +68,7 @@ func TestS4Conversations(t *testing.T) {
 			}
 		}
 	}
+
 	// What is alice's stays hers, also after bob used the same name, and when she gets another key of her name.
 	alice := func(when string) {
 		t.Helper()
@@ -74,6 +77,7 @@ func TestS4Conversations(t *testing.T) {
 		}
 	}
 	alice("after bob")
+
 	old := h.keys["alice"]
 	file, _ := os.ReadFile(h.keyFile)
 	lines := strings.Split(strings.TrimSpace(string(file)), "\n")
@@ -82,6 +86,7 @@ func TestS4Conversations(t *testing.T) {
 			lines[i] = h.newKey("alice", keyScopes["alice"])
 		}
 	}
+
 	h.write(h.keyFile, strings.Join(lines, "\n")+"\n")
 	h.reload()
 	h.until("the new key is there", func() bool {
@@ -108,6 +113,7 @@ func TestS4Sessions(t *testing.T) {
 	h.call("alice", http.MethodPost, "/execution/agents/remembers/run", object{
 		"session_id": "hers", "user_message": "my number is 4711",
 	})
+
 	for _, path := range []string{"/execution/history/hers", "/execution/history"} {
 		for _, key := range []string{"run", "decide", "write", "admin", none, wrong} {
 			if a := h.call(key, http.MethodGet, path, nil); a.status != http.StatusUnauthorized &&
@@ -122,6 +128,7 @@ func TestS4Sessions(t *testing.T) {
 			t.Errorf("GET %s does not show alice's session to admin: %d %s", path, a.status, a.body)
 		}
 	}
+
 	for _, key := range []string{"alice", "bob", "run", "write", "read", "decide"} {
 		if a := h.call(key, http.MethodDelete, "/execution/history/hers", nil); a.status != http.StatusForbidden {
 			t.Errorf("DELETE of a session with key %s: %d", key, a.status)
@@ -144,8 +151,10 @@ func TestS4IdempotencyKeys(t *testing.T) {
 		{"/execution/agents/quick/run", "session_id", object{"user_message": "Do it for mark-00000000000000ab."}},
 		{"/api/execute", "execution_id", nil},
 	}
+
 	a := h.call("owner", http.MethodPost, "/api/plan", object{"prompt": "Plan for mark-00000000000000ac."})
 	paths[2].body = object{"plan_id": a.object()["plan_id"]}
+
 	for _, p := range paths {
 		ids := map[string]string{}
 		start := func(key string) answer {
@@ -155,6 +164,7 @@ func TestS4IdempotencyKeys(t *testing.T) {
 			}
 			return a
 		}
+
 		for _, key := range []string{"alice", "bob", "alice"} {
 			a := start(key)
 			id := a.header.Get("Actlog-Plan-Id")

@@ -56,6 +56,7 @@ func TestS5ALinkStartsNothing(t *testing.T) {
 			}
 		}
 	}
+
 	if n := len(h.tools.of(mark)); n > 0 {
 		t.Errorf("links started %d runs", n)
 	}
@@ -95,6 +96,7 @@ func TestS5ALinkStartsNothing(t *testing.T) {
 			}
 		}
 	}
+
 	if n := len(h.tools.of("mark-00000000000000ee")); n > 0 {
 		t.Errorf("other sites started %d runs", n)
 	}
@@ -114,6 +116,7 @@ func TestS5ALinkSpendsNoException(t *testing.T) {
 					"exception": "it broke once",
 				},
 			}})
+
 			path := "/api/executor/details/" + id
 			for range 2 {
 				if a := h.call(none, method, path, nil,

@@ -57,6 +57,7 @@ func TestS6Arguments(t *testing.T) {
 			agents[name], more = agentWith(name, rounds), append(more, scene(name, rounds))
 		}
 	}
+
 	h := open(t, setting{config: object{"agents": agents}, scenes: more})
 	for i, w := range written {
 		for _, tool := range []string{"bank-pay", "bank-note"} {
@@ -68,6 +69,7 @@ func TestS6Arguments(t *testing.T) {
 			if len(v.Waits) > 0 {
 				shown = v.Waits[0].Parameters
 			}
+
 			if asks := tool == "bank-pay" && w.good; asks != (shown != nil) {
 				t.Errorf("%s: an approval is asked for: %v; want %v: %s", what, shown != nil, asks, clipDiff(v.raw))
 			}
@@ -84,6 +86,7 @@ func TestS6Arguments(t *testing.T) {
 			case !w.good:
 				continue
 			}
+
 			var call struct {
 				Params struct{ Arguments jsontext.Value }
 			}
@@ -91,6 +94,7 @@ func TestS6Arguments(t *testing.T) {
 				t.Errorf("%s: %v in %s", what, err, sent[0])
 				continue
 			}
+
 			meant := strings.ReplaceAll(w.text, "RUN", r.mark)
 			if got, want := canonical(t, string(call.Params.Arguments)), canonical(t, meant); got != want {
 				t.Errorf("%s: the server received %s, and the model wrote %s", what, got, want)

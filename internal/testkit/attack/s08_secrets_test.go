@@ -48,7 +48,8 @@ func rot13(text string) string {
 
 func TestS8ToolsFindNoSecrets(t *testing.T) {
 	t.Parallel()
-	const model, env, header = "PLANTED-model-key-0123456789", "PLANTED-variable-0123456789", "PLANTED-header-0123456789"
+	const model, env = "PLANTED-model-key-0123456789", "PLANTED-variable-0123456789"
+	const header = "PLANTED-header-0123456789"
 	work := t.TempDir()
 	tests, shell := [][]act{{{"tests.probe", `{}`}}}, [][]act{{{"shell.probe", `{}`}}}
 	h := open(t, setting{
@@ -72,6 +73,7 @@ func TestS8ToolsFindNoSecrets(t *testing.T) {
 			"agents": object{"tester": agentWith("tester", tests), "runner": agentWith("runner", shell)},
 		},
 	})
+
 	password, err := os.ReadFile(filepath.Join(h.dir, "data", "postgres", "password"))
 	if err != nil || len(strings.TrimSpace(string(password))) < 8 {
 		t.Fatalf("the private Postgres has no password: %v", err)
@@ -82,6 +84,7 @@ func TestS8ToolsFindNoSecrets(t *testing.T) {
 		filepath.Join(h.dir, "data", "postgres", "data", "global", "pg_authid"),
 	}
 	put(t, work, "probe.sh", strings.NewReplacer("FILES", strings.Join(files, " "), "HOUSE", h.dir).Replace(probe))
+
 	var hashes []string
 	keys, _ := os.ReadFile(h.keyFile)
 	for line := range strings.Lines(string(keys)) {
@@ -95,6 +98,7 @@ func TestS8ToolsFindNoSecrets(t *testing.T) {
 		if v.State != "COMPLETED" || !strings.Contains(rot13(v.Result), "== own") {
 			t.Fatalf("the probe did not run: %s", v.raw)
 		}
+
 		told := v.raw
 		for _, asked := range h.model.Requests() {
 			if strings.Contains(string(asked.Body), r.mark) {
@@ -106,6 +110,7 @@ func TestS8ToolsFindNoSecrets(t *testing.T) {
 				told += value
 			}
 		}
+
 		for what, secret := range map[string]string{
 			"the key of a model": model, "a variable of the server": env, "a header of an MCP server": header,
 			"the password of the private Postgres": strings.TrimSpace(string(password)),

@@ -27,6 +27,7 @@ func TestS9DecidedBy(t *testing.T) {
 			if claim != "" {
 				body["by"] = claim
 			}
+
 			a := r.decide("bob", w, body)
 			if a.status != http.StatusOK {
 				t.Fatalf("decide: %d %s", a.status, a.body)
@@ -38,6 +39,7 @@ func TestS9DecidedBy(t *testing.T) {
 			if by, _ := answered["by"].(string); by != claim {
 				t.Errorf("%s: the claim %q is answered as %q", kind, claim, by)
 			}
+
 			for _, row := range r.records() {
 				if row["kind"] == "wait" && row["waitId"] == w.WaitID && row["decidedBy"] != nil && row["decidedBy"] != "bob" {
 					t.Errorf("%s: by %q of bob's key is on record as decided by %v", kind, claim, row["decidedBy"])
@@ -55,12 +57,14 @@ func TestS9DecidedBy(t *testing.T) {
 	form := url.Values{"wait": {w.WaitID}, "waitId": {w.WaitID}, "decision": {"approve"}, "by": {"alice"}}
 	page := h.call(none, http.MethodPost, "/runs/"+r.id, form.Encode(), "Cookie: "+cookie,
 		"Content-Type: application/x-www-form-urlencoded", "Origin: "+h.url, "Sec-Fetch-Site: same-origin")
+
 	for _, row := range r.records() {
 		if row["kind"] == "wait" && row["decidedBy"] != nil && row["decidedBy"] != "bob" {
 			t.Errorf("the page (%d) records as decided by %v", page.status, row["decidedBy"])
 		}
 	}
 	r.finish()
+
 	r = h.start("asking")
 	r.reach()
 	if a := h.call("bob", http.MethodPost, "/api/executor/submit-input/"+r.id,
@@ -68,6 +72,7 @@ func TestS9DecidedBy(t *testing.T) {
 		a.status != http.StatusBadRequest {
 		t.Errorf("submit-input: %d %s", a.status, a.body)
 	}
+
 	r.finish()
 	for _, row := range r.records() {
 		if row["kind"] == "wait" && row["decidedBy"] != nil && row["decidedBy"] != "bob" && row["decidedBy"] != "owner" {
@@ -89,6 +94,7 @@ func TestS9NotStarter(t *testing.T) {
 	h := open(t, setting{
 		config: object{"policies": []object{{"tools": "bank-pay", "approval": object{"notStarter": true}}}},
 	})
+
 	for _, kind := range []string{"approved", "parent", "two"} {
 		r := h.startAs("alice", kind, nil)
 		r.reach()
@@ -99,6 +105,7 @@ func TestS9NotStarter(t *testing.T) {
 				t.Errorf("%s: %s decides %v: %d, want %d: %s", kind, key, body, a.status, want, a.body)
 			}
 		}
+
 		approve("alice", http.StatusForbidden, object{"decision": "approve"})
 		approve("alice", http.StatusForbidden, object{"decision": "approve", "by": "bob"})
 		approve("write", http.StatusForbidden, object{"decision": "approve"}) // has no scope for it
@@ -116,6 +123,7 @@ func TestS9NotStarter(t *testing.T) {
 		if slices.ContainsFunc(h.tools.of(r.mark), func(e effect) bool { return e.Tool == "pay" }) {
 			t.Errorf("%s: the starter's approval ran the tool", kind)
 		}
+
 		approve("bob", http.StatusOK, object{"decision": "approve", "by": "alice"})
 		r.finish()
 	}

@@ -24,11 +24,13 @@ func TestS10WrongLogins(t *testing.T) {
 		if n%2 == 0 {
 			headers = append(headers, "X-Forwarded-For: 10.0.0.1, 192.0.2.7")
 		}
+
 		a := h.call(none, http.MethodPost, "/login", form, headers...)
 		if a.status == http.StatusSeeOther || a.header.Get("Set-Cookie") != "" {
 			t.Fatalf("a wrong key logs in: %d", a.status)
 		}
 	}
+
 	for range 10 { // a right key is no guess
 		cookie, a := h.login("read")
 		if a.status != http.StatusSeeOther || cookie == "" {
@@ -46,8 +48,10 @@ func TestS10Streams(t *testing.T) {
 	h := open(t, setting{flags: []string{"--max-streams", "40"}})
 	r := h.start("slow")
 	r.reach()
+
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+
 	for _, path := range []string{
 		"/api/v1/events", "/api/v1/plans/" + r.id + "/events", "/api/v1/runs/" + r.id + "/listen",
 	} {
@@ -58,6 +62,7 @@ func TestS10Streams(t *testing.T) {
 			t.Errorf("while another key holds as many streams as it can, %s gets %d of 3", key, n)
 		}
 	}
+
 	cancel()
 	r.finish()
 }
@@ -71,11 +76,13 @@ func (h *house) streams(ctx context.Context, key, path string, most int) (n int)
 			h.t.Fatal(err)
 		}
 		req.Header.Set("Authorization", "Bearer "+h.keys[key])
+
 		resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
 		if err != nil {
 			h.t.Fatal(err)
 		}
 		h.t.Cleanup(func() { resp.Body.Close() })
+
 		if resp.StatusCode == http.StatusOK {
 			n++
 			continue
@@ -113,6 +120,7 @@ func TestS10Connections(t *testing.T) {
 				t.Cleanup(func() { conn.Close() })
 				_, _ = io.WriteString(conn, begin)
 			}
+
 			fresh := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 20 * time.Second}
 			for range 5 {
 				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.url+"/api/v1/plans", nil)
@@ -120,6 +128,7 @@ func TestS10Connections(t *testing.T) {
 					t.Fatal(err)
 				}
 				req.Header.Set("Authorization", "Bearer "+h.keys["read"])
+
 				resp, err := fresh.Do(req)
 				if err != nil {
 					t.Fatalf("with 150 connections that hold on, one with a key gets no answer: %v", err)

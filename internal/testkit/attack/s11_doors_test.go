@@ -28,6 +28,7 @@ func TestS11HostWithoutKeys(t *testing.T) {
 			port = port[i+1:]
 		}
 		h.url = "http://127.0.0.1:" + port
+
 		for _, host := range []string{
 			"evil.example", "evil.example:" + port, "localhost.evil.example", "127.0.0.1.evil.example", "evil.example.",
 			"EVIL.example", "169.254.169.254.nip.io",
@@ -42,6 +43,7 @@ func TestS11HostWithoutKeys(t *testing.T) {
 				t.Errorf("%s: POST of records for host %s is %d", listen, host, a.status)
 			}
 		}
+
 		for _, host := range []string{"localhost", "127.0.0.1:" + port, "localhost:" + port} {
 			if a := h.call(none, http.MethodGet, "/api/v1/plans", nil, "Host: "+host); a.status != http.StatusOK {
 				t.Errorf("%s: for host %s it is %d", listen, host, a.status)
@@ -59,6 +61,7 @@ func TestS11RestoredKey(t *testing.T) {
 	if page() != http.StatusOK {
 		t.Fatalf("the session is no session: %d", page())
 	}
+
 	with := h.read(h.keyFile)
 	without := ""
 	for line := range strings.Lines(with) {
@@ -71,6 +74,7 @@ func TestS11RestoredKey(t *testing.T) {
 		h.reload()
 		h.until(what, func() bool { return h.call("read", http.MethodGet, "/api/v1/plans", nil).status == want })
 	}
+
 	reload(without, "the key is gone", http.StatusUnauthorized)
 	if page() != http.StatusUnauthorized {
 		t.Errorf("the session of a key that is gone: %d", page())
@@ -79,6 +83,7 @@ func TestS11RestoredKey(t *testing.T) {
 	if page() != http.StatusUnauthorized {
 		t.Errorf("the session of a key that is back lives again: %d", page())
 	}
+
 	if again, a := h.login("read"); a.status != http.StatusSeeOther ||
 		h.call(none, http.MethodGet, "/api/v1/plans", nil, "Cookie: "+again).status != http.StatusOK {
 		t.Errorf("nobody can log in with a key that is back: %d", a.status)
@@ -93,12 +98,14 @@ func TestS11Readyz(t *testing.T) {
 		if a.status != http.StatusOK {
 			t.Errorf("/readyz with key %s: %d", key, a.status)
 		}
+
 		for _, word := range []string{"role", "timeline", "standbys", "lag", "replica"} {
 			if strings.Contains(a.body, word) {
 				t.Errorf("/readyz tells key %s its %s: %q", key, word, a.body)
 			}
 		}
 	}
+
 	if a := h.call("read", http.MethodGet, "/readyz", nil); !strings.Contains(a.body, "timeline") {
 		t.Errorf("/readyz does not tell who may read how the database stands: %q", a.body)
 	}
@@ -110,6 +117,7 @@ func TestS11Files(t *testing.T) {
 	const secret = "PLANTED-4711"
 	dir, outside := t.TempDir(), t.TempDir()
 	put(t, outside, "outside.txt", "outside "+secret+"\n")
+
 	if err := os.Link(filepath.Join(outside, "outside.txt"), filepath.Join(dir, "hard.txt")); err != nil {
 		t.Fatal(err)
 	}
@@ -119,6 +127,7 @@ func TestS11Files(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(dir, "folder")); err != nil {
 		t.Fatal(err)
 	}
+
 	secrets := []string{
 		".env", ".env.local", ".env.production", "deep/.env", "server.key", "id_rsa", ".ssh/id_ed25519", "cert.pem",
 		"key.p12", ".netrc", ".pgpass", ".npmrc", ".pypirc",
@@ -149,6 +158,7 @@ func TestS11Files(t *testing.T) {
 		{"files.glob", `{"pattern":"**/outside.txt"}`}, {"files.glob", `{"pattern":"*","path":"folder"}`},
 		{"files.glob", `{"pattern":"../*"}`},
 	}}
+
 	h := open(t, setting{
 		scenes: []scriptmodel.Scene{scene("looker", rounds)},
 		config: object{
@@ -162,6 +172,7 @@ func TestS11Files(t *testing.T) {
 	})
 	r := h.start("looker")
 	r.end()
+
 	seen := map[string]bool{}
 	made, ordinary := 0, false
 	for _, o := range r.records() {
@@ -170,6 +181,7 @@ func TestS11Files(t *testing.T) {
 		if o["kind"] != "actTool" {
 			continue
 		}
+
 		made++
 		if strings.Contains(result, secret) && !seen[parameters] {
 			seen[parameters] = true
@@ -194,11 +206,13 @@ func TestS11Psql(t *testing.T) {
 		args := append(append([]string{"psql"}, data...), flags...)
 		return h.command("root", "", append(args, "--", "-At", "-v", "ON_ERROR_STOP=1", "-c", sql)...)
 	}
+
 	if out, stderr, code := ask(
 		"SELECT rolsuper FROM pg_roles WHERE rolname = current_user",
 	); strings.TrimSpace(out) != "f" {
 		t.Errorf("psql is a superuser: %q %q %d", out, stderr, code)
 	}
+
 	for _, sql := range []string{
 		"DELETE FROM actlog.plan_execution_record", "UPDATE actlog.plan_execution_record SET title = 'evil'",
 		"SELECT * FROM actlog.plan_execution_record",

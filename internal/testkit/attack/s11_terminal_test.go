@@ -68,6 +68,7 @@ func TestS11RecordedTexts(t *testing.T) {
 			"type": "ACTION_VALIDATION",
 		},
 	}
+
 	for _, row := range rows {
 		kind := record.Kind(row["kind"].(string))
 		for i := range field.Fields(kind) {
@@ -75,6 +76,7 @@ func TestS11RecordedTexts(t *testing.T) {
 			if _, known := row[f.Name]; known || !f.Sent() || f.Role != field.NoRole {
 				continue
 			}
+
 			switch f.Name {
 			case "parentPlanId", "toolCallId", "traceId", "type", "state":
 				continue
@@ -92,6 +94,7 @@ func TestS11RecordedTexts(t *testing.T) {
 			}
 		}
 	}
+
 	if codes := doors[0].send(h, "write", rows); len(codes) > 0 {
 		for i, code := range codes {
 			t.Logf("not taken: %s %s", rows[i]["kind"], code)
@@ -132,11 +135,13 @@ func TestS11WhatIsApproved(t *testing.T) {
 	body := object{
 		"executor": "agent", "input": object{"agent": "approved", "request": "Do it for " + mark + ". " + evilText},
 	}
+
 	a := h.call("owner", http.MethodPost, "/api/v1/runs", body, "Prefer: wait=30")
 	id, _ := a.object()["planId"].(string)
 	if a.status != http.StatusOK || id == "" {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
+
 	for _, args := range [][]string{
 		{"answer", id, "--list"}, {"answer", id, "--list", "--json"}, {"show", id}, {"runs"},
 		{"answer", id, "--decision", "approve", "--by", evilText}, {"tail", id}, {"show", id, "--json"},
@@ -149,6 +154,7 @@ func TestS11WhatIsApproved(t *testing.T) {
 func TestS11HostileServer(t *testing.T) {
 	t.Parallel()
 	h := open(t, setting{})
+
 	raw := strings.NewReplacer("\x07", "", "\x7f", "").Replace(evilText)
 	quoted, _ := json.Marshal(evilText)
 	problem := fmt.Sprintf(`{"type":"about:blank","title":%s,"status":500,"detail":%s,"field":%s,"error":%s}`, quoted,
@@ -156,6 +162,7 @@ func TestS11HostileServer(t *testing.T) {
 	doc := fmt.Sprintf(`{"planId":%[1]s,"rootPlanId":%[1]s,"currentPlanId":%[1]s,"stepId":%[1]s,"title":%[1]s,"name":%[1]s,"state":%[1]s,"status":%[1]s,"result":%[1]s,"error":%[1]s,"errorMessage":%[1]s,"executor":%[1]s,`+
 		`"items":[{"planId":%[1]s,"rootPlanId":%[1]s,"currentPlanId":%[1]s,"title":%[1]s,"state":%[1]s,"name":%[1]s}],"nextCursor":null,"waits":[{"waitId":%[1]s,"planId":%[1]s,"type":%[1]s,"title":%[1]s,"name":%[1]s,"parameters":{"a":%[1]s},"decisions":[%[1]s]}],`+
 		`"agentExecutionSequence":[{"stepId":%[1]s,"agentName":%[1]s,"state":%[1]s,"errorMessage":%[1]s}],"thinkActSteps":[{"thinkOutput":%[1]s,"actToolInfoList":[{"name":%[1]s,"parameters":%[1]s}]}],"rejected":[{"index":0,"code":%[1]s,"field":%[1]s,"message":%[1]s}],"accepted":0}`, quoted)
+
 	for name, respond := range map[string]func(w http.ResponseWriter){
 		"problems, 500": func(w http.ResponseWriter) {
 			w.Header().Set("Content-Type", "application/problem+json")

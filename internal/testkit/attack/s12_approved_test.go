@@ -162,6 +162,7 @@ func TestS12WhatIsApproved(t *testing.T) {
 			if at, ok := row.call.arguments["url"].(string); ok {
 				row.call.arguments["url"] = strings.Replace(at, "SITE", w.web.server.URL, 1)
 			}
+
 			rounds := [][]act{round([]hostile{row.call})}
 			h := open(t, setting{
 				scenes: []scriptmodel.Scene{scene("approver", rounds)}, env: []string{"SITE_TOKEN=" + siteToken},
@@ -185,6 +186,7 @@ func TestS12WhatIsApproved(t *testing.T) {
 			if strings.Contains(shown, siteToken) {
 				t.Errorf("a secret is shown: %s", shown)
 			}
+
 			r.decide("owner", r.view().Waits[0], object{"decision": "reject"})
 			r.end()
 			if now := w.effects(); now != was {
@@ -196,6 +198,7 @@ func TestS12WhatIsApproved(t *testing.T) {
 				row.meanwhile(w)
 				was := w.effects()
 				r.finish()
+
 				if now := w.effects(); now != was {
 					t.Errorf("what would happen changed, and something happened:\n%s\nwas\n%s", now, was)
 				}
@@ -224,6 +227,7 @@ func (w *world) refill(before string) {
 		}
 		put(w.t, w.root, name, string(b))
 	}
+
 	w.docker.mu.Lock()
 	defer w.docker.mu.Unlock()
 	w.docker.web = "aaaaaaaaaaaa"
@@ -241,6 +245,7 @@ func TestS12PrivateAddresses(t *testing.T) {
 	} {
 		hosts = append(hosts, host+":"+inner.port())
 	}
+
 	var calls []hostile
 	for _, host := range hosts {
 		calls = append(calls, refused("http.request", object{"url": "http://" + host + "/"}),
@@ -255,12 +260,14 @@ func TestS12PrivateAddresses(t *testing.T) {
 			"policies": []object{{"tools": "*", "approval": false}},
 		},
 	})
+
 	r := h.start("asker")
 	r.end()
 	made := r.calls()
 	if len(made) != len(calls) {
 		t.Fatalf("%d calls of %d: %s", len(made), len(calls), r.view().raw)
 	}
+
 	for _, each := range made {
 		if each["state"] != "FAILED" {
 			t.Errorf("%v is %s: %v", each["parameters"], each["state"], each["result"])

@@ -68,6 +68,7 @@ func (w *world) hostileFiles() []hostile {
 			refused("files.move_file", object{"from": path, "to": "stolen.txt"}),
 			refused("files.move_file", object{"from": "a.txt", "to": path}))
 	}
+
 	return append(all, refused("files.read_file", object{"path": "link.txt"}),
 		refused("files.append_file", object{"path": "link.txt", "content": "x"}))
 }
@@ -78,6 +79,7 @@ func (w *world) hostileCode() []hostile {
 	for _, path := range []string{"../outside/secret.txt", "link/secret.txt", "link.txt", "hard.txt"} {
 		all = append(all, apply("--- a/"+path+"\n+++ b/"+path+"\n@@ -1 +1 @@\n-known\n+x\n"))
 	}
+
 	return append(all,
 		apply("--- /dev/null\n+++ b/../outside/new\n@@ -0,0 +1 @@\n+x\n"),
 		apply("--- /dev/null\n+++ "+w.outside+"/new\n@@ -0,0 +1 @@\n+x\n"),
@@ -96,6 +98,7 @@ func (w *world) hostileGit() []hostile {
 		refused("git.push", object{"remote": "ext::sh -c " + strings.ReplaceAll(w.touch(), " ", "% ")}),
 		refused("git.pull", object{"remote": "--upload-pack=" + w.touch()}),
 	}
+
 	for _, option := range []string{output, "--ext-diff", "-O" + w.secretFile(), "--no-index", "HEAD " + output} {
 		all = append(all,
 			refused("git.diff", object{"revision": option}), refused("git.log", object{"revision": option}),
@@ -122,6 +125,7 @@ func (w *world) hostileRequests() []hostile {
 	get := func(url string, headers object) hostile {
 		return refused("http.request", object{"url": url, "headers": headers})
 	}
+
 	all := []hostile{
 		send("POST", site, object{"X-Mine": "a\r\nX-Other: b"}), send("POST", site, object{"X\r\nY": "a"}),
 		send("POST\r\nX: y", site, object{}), send("POST", site+"/\r\nX: y", object{}), send("DELETE", site, object{}),
@@ -151,6 +155,7 @@ func (w *world) hostileStatements() []hostile {
 		}),
 		vain("db.schema", object{"table": "item'; DROP TABLE item; --"}),
 	}
+
 	for _, sql := range []string{
 		"SELECT 1; DROP TABLE item", "DELETE FROM item RETURNING *",
 		"WITH d AS (DELETE FROM item RETURNING *) SELECT * FROM d",

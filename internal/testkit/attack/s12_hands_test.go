@@ -62,6 +62,7 @@ func newSite(t *testing.T, answer http.HandlerFunc) *site {
 		if len(body) > 0 {
 			text += "\n" + string(body)
 		}
+
 		s.mu.Lock()
 		s.came = append(s.came, text)
 		s.mu.Unlock()
@@ -97,11 +98,13 @@ func newDaemon(t *testing.T) *daemon {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
+
 	d := &daemon{socket: filepath.Join(dir, "s"), web: "aaaaaaaaaaaa"}
 	listener, err := net.Listen("unix", d.socket)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	s := &http.Server{ReadHeaderTimeout: time.Minute, Handler: d}
 	go s.Serve(listener)
 	t.Cleanup(func() { s.Close() })
@@ -140,6 +143,7 @@ func newWorld(t *testing.T) *world {
 	put(t, w.outside, "secret.txt", "known\n"+outsideSecret+"\n")
 	put(t, w.outside, "secret.go", "package outside\n\nvar Secret = \""+outsideSecret+"\"\n")
 	w.fill()
+
 	w.inner = newSite(t, func(rw http.ResponseWriter, _ *http.Request) { fmt.Fprint(rw, outsideSecret) })
 	w.web = newSite(t, func(rw http.ResponseWriter, r *http.Request) {
 		if to := r.URL.Query().Get("to"); to != "" {
@@ -153,6 +157,7 @@ func newWorld(t *testing.T) *world {
 	w.sql("CREATE TABLE hidden (secret text); INSERT INTO hidden VALUES ('" + outsideSecret + "')")
 	w.sql("CREATE ROLE " + login + " LOGIN PASSWORD 'hunter2'; GRANT SELECT, INSERT, UPDATE, DELETE ON item TO " + login)
 	t.Cleanup(func() { w.sql("DROP OWNED BY " + login + "; DROP ROLE " + login) })
+
 	u, err := url.Parse(w.shop.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -171,9 +176,11 @@ func (w *world) fill() {
 	put(w.t, w.root, "-rf", "dash\n")
 	put(w.t, w.root, ".env", "KEY="+outsideSecret+"\n")
 	put(w.t, w.root, "go.mod", "module example.com/a\n")
+
 	outsideGit(w.t, w.root, "init", "--quiet", "--initial-branch=main")
 	outsideGit(w.t, w.root, "add", "a.txt", "a.go")
 	outsideGit(w.t, w.root, "commit", "--quiet", "-m", "First")
+
 	for name, to := range map[string]string{"link": w.outside, "link.txt": filepath.Join(w.outside, "secret.txt")} {
 		if err := os.Symlink(to, filepath.Join(w.root, name)); err != nil {
 			w.t.Fatal(err)
@@ -216,6 +223,7 @@ func tree(t *testing.T, dir string) string {
 		if err != nil || d.IsDir() && d.Name() == ".git" {
 			return errorOrSkip(err)
 		}
+
 		text := ""
 		if d.Type().IsRegular() {
 			b, err := os.ReadFile(path)
@@ -281,17 +289,20 @@ func (r *run) told() (all string) {
 func TestS12HostileAgents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	calls, agents, more := w.hostileCalls(), object{}, []scriptmodel.Scene{}
+	calls := w.hostileCalls()
+	agents, more := object{}, []scriptmodel.Scene{}
 	for name, all := range calls {
 		rounds := [][]act{round(all)}
 		agents[name], more = agentWith(name, rounds), append(more, scene(name, rounds))
 	}
+
 	h := open(t, setting{
 		scenes: more, env: []string{"SITE_TOKEN=" + outsideSecret},
 		config: object{
 			"agents": agents, "toolsets": w.toolsets(), "policies": []object{{"tools": "*", "approval": false}},
 		},
 	})
+
 	before := w.beyond()
 	for name, all := range calls {
 		r := h.start(name)
@@ -303,6 +314,7 @@ func TestS12HostileAgents(t *testing.T) {
 		if told := r.told(); strings.Contains(strings.ReplaceAll(told, `\\`, `\`), outsideSecret) {
 			t.Errorf("%s was told of what is beyond: %s", name, around(told, outsideSecret))
 		}
+
 		made := r.calls()
 		if len(made) != len(all) {
 			t.Errorf("%s made %d calls of %d: %s", name, len(made), len(all), clipDiff(r.view().raw))
@@ -314,6 +326,7 @@ func TestS12HostileAgents(t *testing.T) {
 			}
 		}
 	}
+
 	for _, request := range w.web.requests() {
 		if !strings.HasPrefix(request, "GET ") {
 			t.Errorf("the site got %q", request)

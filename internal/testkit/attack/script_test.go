@@ -61,6 +61,7 @@ func agentWith(name string, rounds [][]act) object {
 			tools = append(tools, a.tool)
 		}
 	}
+
 	return object{
 		"description": "Does as its script says.", "systemPrompt": promptOf(name), "tools": tools,
 		"includeHistory": slices.Contains(withHistory, name),
@@ -92,10 +93,12 @@ func turn(rounds [][]act, i int, r *scriptmodel.Request) (t scriptmodel.Turn) {
 			said += fmt.Sprintf("[%s: %s]", m.Role, m.Content)
 		}
 	}
+
 	if i >= len(rounds) {
 		arguments, _ := json.Marshal(object{"message": "I was told " + said}) // a text
 		return scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{{Name: "terminate", Arguments: string(arguments)}}}
 	}
+
 	for _, a := range rounds[i] {
 		t.ToolCalls = append(t.ToolCalls, scriptmodel.ToolCall{
 			Name: model.OfferedName(a.tool), Arguments: strings.ReplaceAll(a.arguments, "RUN", markIn(said)),
@@ -108,6 +111,7 @@ func scenes() (all []scriptmodel.Scene) {
 	for name, rounds := range actors {
 		all = append(all, scene(name, rounds))
 	}
+
 	reply := func(name, system string, say ...func(asked string) scriptmodel.Turn) {
 		s := scriptmodel.Scene{Name: name, Match: scriptmodel.Match{System: system}}
 		for _, each := range say {
@@ -123,6 +127,7 @@ func scenes() (all []scriptmodel.Scene) {
 		b, _ := json.Marshal(v) // texts
 		return scriptmodel.Turn{Content: string(b)}
 	}
+
 	reply("orchestrator plans", "specialised agents. Plan", func(asked string) scriptmodel.Turn {
 		return text(object{"goal": "It is done.", "estimatedDuration": 5, "steps": []object{{
 			"stepNumber": 1, "agentType": "WORKER", "action": "Note honest of " + markIn(asked),
@@ -132,6 +137,7 @@ func scenes() (all []scriptmodel.Scene) {
 	reply("orchestrator answers", "specialised agents. They", func(asked string) scriptmodel.Turn {
 		return scriptmodel.Turn{Content: "I was told " + asked}
 	})
+
 	reply("worker", "You are the agent WORKER", func(asked string) scriptmodel.Turn {
 		_, step, _ := strings.Cut(asked, "Your step: ")
 		step, _, _ = strings.Cut(step, "\n")
@@ -147,6 +153,7 @@ func scenes() (all []scriptmodel.Scene) {
 	}, func(result string) scriptmodel.Turn {
 		return scriptmodel.Turn{Content: "The tool says: " + result}
 	})
+
 	reply("graph", "acyclic graph", func(asked string) scriptmodel.Turn { return text(honestGraph(markIn(asked))) })
 	reply("node", "carry out", func(asked string) scriptmodel.Turn {
 		return scriptmodel.Turn{Content: "I was told " + asked}

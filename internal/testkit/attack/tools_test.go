@@ -59,6 +59,7 @@ func startTools(t *testing.T) *tools {
 		handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, nil)
 		mux.Handle("/"+name, s.keepRaw(handler))
 	}
+
 	s.server = httptest.NewServer(mux)
 	t.Cleanup(func() {
 		s.mu.Lock()
@@ -66,6 +67,7 @@ func startTools(t *testing.T) *tools {
 			s.openGate(mark)
 		}
 		s.mu.Unlock()
+
 		for _, server := range servers {
 			for session := range server.Sessions() {
 				_ = session.Close() // its client may have gone without a word
@@ -97,6 +99,7 @@ func (s *tools) serverOf(name string) *sdk.Server {
 						return nil, ctx.Err()
 					}
 				}
+
 				var in struct{ Item string }
 				_ = json.Unmarshal(r.Params.Arguments, &in)
 				return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: tool + " " + in.Item + " is done"}}}, nil
@@ -180,6 +183,7 @@ func (s *tools) awaitTool(ctx context.Context, mark, tool string) bool {
 		s.mu.Lock()
 		came := s.came
 		s.mu.Unlock()
+
 		if slices.ContainsFunc(s.of(mark), func(e effect) bool { return e.Tool == tool }) {
 			return true
 		}

@@ -98,6 +98,7 @@ func TestFilesHaveLayers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			var found []string
 			for _, ring := range rings(uses) {
 				if len(ring) > maxRing {
@@ -124,6 +125,7 @@ func listFiles(t *testing.T, names []string) (files map[string][]string, export 
 	for _, name := range names {
 		args = append(args, "./"+name)
 	}
+
 	cmd := exec.CommandContext(t.Context(), "go", args...)
 	cmd.Dir = filepath.Join("..", "..", "..")
 	var failed strings.Builder
@@ -132,6 +134,7 @@ func listFiles(t *testing.T, names []string) (files map[string][]string, export 
 	if err != nil {
 		t.Fatalf("go list: %v\n%s", err, failed.String())
 	}
+
 	files, export = map[string][]string{}, map[string]string{}
 	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
 		var p struct {
@@ -143,6 +146,7 @@ func listFiles(t *testing.T, names []string) (files map[string][]string, export 
 		} else if err != nil {
 			t.Fatal(err)
 		}
+
 		export[p.ImportPath] = p.Export
 		name, _ := strings.CutPrefix(p.ImportPath, module+"/")
 		for _, file := range p.GoFiles {
@@ -166,6 +170,7 @@ func fileUses(name string, files []string, export map[string]string) (graph, err
 		}
 		parsed = append(parsed, f)
 	}
+
 	config := types.Config{Importer: importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) {
 		return os.Open(export[path])
 	})}
@@ -174,6 +179,7 @@ func fileUses(name string, files []string, export map[string]string) (graph, err
 	if err != nil {
 		return nil, err
 	}
+
 	first := map[[2]string]map[types.Object]token.Position{} // where a file first uses a thing of another
 	for id, object := range info.Uses {
 		if object.Pkg() != pkg || !object.Pos().IsValid() {
@@ -184,6 +190,7 @@ func fileUses(name string, files []string, export map[string]string) (graph, err
 		if edge[0] == edge[1] {
 			continue
 		}
+
 		if first[edge] == nil {
 			first[edge] = map[types.Object]token.Position{}
 		}
@@ -191,6 +198,7 @@ func fileUses(name string, files []string, export map[string]string) (graph, err
 			first[edge][object] = at
 		}
 	}
+
 	uses := graph{}
 	for edge, objects := range first {
 		if uses[edge[0]] == nil {
@@ -225,11 +233,13 @@ func rings(g graph) (all [][]string) {
 	for file := range g {
 		reach[file] = g.reach(file)
 	}
+
 	done := map[string]bool{}
 	for _, file := range slices.Sorted(maps.Keys(g)) {
 		if done[file] || !reach[file][file] {
 			continue
 		}
+
 		var ring []string
 		for _, other := range slices.Sorted(maps.Keys(reach[file])) {
 			if reach[other][file] {
@@ -256,6 +266,7 @@ func upwards(g graph, ring []string) []string {
 			if set&(1<<top) == 0 {
 				continue
 			}
+
 			below := set &^ (1 << top)
 			references := best[below].references
 			for file := range n {
@@ -268,6 +279,7 @@ func upwards(g graph, ring []string) []string {
 			}
 		}
 	}
+
 	var found []string
 	for set := len(best) - 1; set > 0; {
 		top := best[set].top
@@ -292,6 +304,7 @@ func TestRingsAreSeen(t *testing.T) {
 		"e": {"d": {"e->d 1", "e->d 2"}},
 		"f": {"a": {"f->a"}},
 	}
+
 	found := rings(g)
 	if got, want := fmt.Sprint(found), "[[a b c] [d e]]"; got != want {
 		t.Fatalf("rings %s, want %s", got, want)

@@ -31,10 +31,12 @@ func TestPublicTypes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for _, found := range internalTypes(p) {
 			t.Errorf("%s: %s", name, found)
 		}
 	}
+
 	engine, err := load.Import(module + "/internal/runtime/engine")
 	if err != nil {
 		t.Fatal(err)
@@ -62,11 +64,13 @@ func internalTypes(p *types.Package) (found []string) {
 			}
 		}
 	}
+
 	walk = func(where string, t types.Type) {
 		if seen[t] {
 			return
 		}
 		seen[t] = true
+
 		switch t := t.(type) {
 		case *types.Alias:
 			walk(where, types.Unalias(t))
@@ -104,6 +108,7 @@ func internalTypes(p *types.Package) (found []string) {
 			walk(where, t.Elem())
 		}
 	}
+
 	for _, name := range p.Scope().Names() {
 		if o := p.Scope().Lookup(name); o.Exported() {
 			walk(name, o.Type())

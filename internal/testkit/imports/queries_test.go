@@ -17,6 +17,7 @@ func TestEveryQueryIsUsed(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d files of queries, %v", len(files), err)
 	}
+
 	var code strings.Builder
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -29,6 +30,7 @@ func TestEveryQueryIsUsed(t *testing.T) {
 		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return nil
 		}
+
 		text, err := os.ReadFile(path)
 		code.Write(text)
 		return err
@@ -36,6 +38,7 @@ func TestEveryQueryIsUsed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	name := regexp.MustCompile(`(?m)^-- name: (\w+) `)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -45,6 +48,7 @@ func TestEveryQueryIsUsed(t *testing.T) {
 		if strings.Contains(string(text), "DO NOT EDIT") {
 			t.Errorf("%s is generated", file)
 		}
+
 		for _, m := range name.FindAllStringSubmatch(string(text), -1) {
 			if used := regexp.MustCompile(`\b(db|queries)\.` + m[1] + `\b`); !used.MatchString(code.String()) {
 				t.Errorf("no code uses query %s of %s", m[1], filepath.Base(file))

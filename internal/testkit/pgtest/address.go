@@ -30,15 +30,18 @@ func NewAddress(t testing.TB, to string) *Address {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	u, err := url.Parse(to)
 	if err != nil {
 		t.Fatal(err)
 	}
 	u.Host, u.RawQuery = l.Addr().String(), "sslmode=disable"
+
 	a := &Address{URL: u.String(), listener: l}
 	a.passes = sync.NewCond(&a.mu)
 	a.Lead(t, to)
 	a.all.Go(a.accept)
+
 	t.Cleanup(func() {
 		err := l.Close()
 		a.mu.Lock()
@@ -46,6 +49,7 @@ func NewAddress(t testing.TB, to string) *Address {
 			_ = c.Close() // maybe once more
 		}
 		a.mu.Unlock()
+
 		a.Freeze(t, "")
 		if a.all.Wait(); err != nil {
 			t.Error(err)
@@ -90,14 +94,17 @@ func (a *Address) accept() {
 		if err != nil {
 			return
 		}
+
 		a.mu.Lock()
 		leads := a.leads
 		a.mu.Unlock()
+
 		to, err := new(net.Dialer).DialContext(context.Background(), "unix", leads)
 		if err != nil {
 			_ = from.Close() // as of a server that is away
 			continue
 		}
+
 		a.mu.Lock()
 		a.conns = append(a.conns, from, to)
 		a.mu.Unlock()
@@ -118,6 +125,7 @@ func (a *Address) forward(from, to net.Conn, server string) {
 			a.passes.Wait()
 		}
 		a.mu.Unlock()
+
 		if n > 0 && err == nil {
 			_, err = to.Write(buffer[:n])
 		}

@@ -64,11 +64,13 @@ func openCluster(ctx context.Context, server *Server, fsys fs.FS) (*cluster, err
 	if err != nil {
 		return nil, fmt.Errorf("server address: %w", err)
 	}
+
 	cfg.MaxConns = 4
 	cfg.ConnConfig.RuntimeParams["application_name"] = appPrefix + c.run
 	if c.admin, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
+
 	if err := c.prepare(ctx, fsys); err != nil {
 		c.admin.Close()
 		return nil, err
@@ -102,6 +104,7 @@ func (c *cluster) prepare(ctx context.Context, fsys fs.FS) error {
 				return fmt.Errorf("create the template database: %w", err)
 			}
 		}
+
 		// The comment says when the template was last used; sweep reads it.
 		_, err = conn.Exec(ctx, fmt.Sprintf(`DO $$ BEGIN EXECUTE format('COMMENT ON DATABASE %s IS %%L', now()); END $$`,
 			c.template))
@@ -127,6 +130,7 @@ func (c *cluster) makeTemplate(ctx context.Context, conn *pgx.Conn, fsys fs.FS) 
 	if err != nil {
 		return err
 	}
+
 	err = migrate(ctx, withDatabase(c.url, name), fsys)
 	if err == nil {
 		// A template with a session cannot be cloned.
@@ -138,6 +142,7 @@ func (c *cluster) makeTemplate(ctx context.Context, conn *pgx.Conn, fsys fs.FS) 
 	if err == nil {
 		return nil
 	}
+
 	dropErr := c.drop(ctx, name)
 	if duplicate := (*pgconn.PgError)(nil); errors.As(err, &duplicate) && duplicate.Code == "42P04" {
 		// Another program, which connects to another maintenance database, was faster.
@@ -160,11 +165,13 @@ func migrate(ctx context.Context, url string, fsys fs.FS) error {
 	if err != nil {
 		return err
 	}
+
 	db := stdlib.OpenDB(*cfg.ConnConfig)
 	defer func() { _ = db.Close() }()
 	if _, err := db.ExecContext(ctx, `CREATE SCHEMA IF NOT EXISTS `+migrations.Schema); err != nil {
 		return err
 	}
+
 	provider, err := goose.NewProvider(goose.DialectPostgres, db, fsys,
 		goose.WithTableName(migrations.VersionTable), goose.WithDisableGlobalRegistry(true))
 	if err != nil {
@@ -177,16 +184,19 @@ func migrate(ctx context.Context, url string, fsys fs.FS) error {
 // sweep drops the databases of programs that no longer run, and the templates that were not
 // used for a day. It ignores errors.
 func (c *cluster) sweep(ctx context.Context, conn *pgx.Conn) {
-	rows, err := conn.Query(ctx, `
+	const unused = `
 		SELECT d.datname FROM pg_database AS d
 		WHERE d.datname ~ $1 AND NOT EXISTS (
 			SELECT FROM pg_stat_activity WHERE application_name = $2 || substring(d.datname FROM $1))
 		OR d.datname ~ $3 AND d.datname <> $4
-			AND shobj_description(d.oid, 'pg_database')::timestamptz < now() - interval '1 day'`,
-		"^"+testPrefix+"(.*)_[0-9]+$", appPrefix, "^"+templatePrefix, c.template)
+			AND shobj_description(d.oid, 'pg_database')::timestamptz < now() - interval '1 day'`
+
+	tests, templates := "^"+testPrefix+"(.*)_[0-9]+$", "^"+templatePrefix
+	rows, err := conn.Query(ctx, unused, tests, appPrefix, templates, c.template)
 	if err != nil {
 		return
 	}
+
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		return
@@ -215,6 +225,7 @@ func (c *cluster) giveBack(ctx context.Context, name string) error {
 	if clean, err := c.reset(ctx, name); err != nil || !clean {
 		return c.drop(ctx, name)
 	}
+
 	c.mu.Lock()
 	c.free = append(c.free, name)
 	c.mu.Unlock()
@@ -279,6 +290,7 @@ func (c *cluster) close(ctx context.Context) error {
 			err = errors.Join(err, c.drop(ctx, name))
 		}
 	}
+
 	c.admin.Close()
 	if c.server.Private && c.kept.Load() > 0 {
 		fmt.Fprintln(os.Stderr, "pgtest: the server keeps running with the kept databases:", c.server.URL)
@@ -298,6 +310,7 @@ func withDatabase(dsn, name string) string {
 	if err != nil || !strings.HasPrefix(u.Scheme, "postgres") {
 		return dsn + " dbname=" + name // keywords and values: the last dbname wins
 	}
+
 	u.Path = "/" + name
 	q := u.Query()
 	q.Del("dbname") // it would override the path

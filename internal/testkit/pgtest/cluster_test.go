@@ -47,6 +47,7 @@ func newCluster(t *testing.T, url string, fsys fs.FS) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	c.keep = false
 	t.Cleanup(func() {
 		if err := c.close(context.Background()); err != nil {
@@ -90,6 +91,7 @@ func (c *cluster) has(t *testing.T, name string) bool {
 		t.Fatal(err)
 	}
 	defer conn.Release()
+
 	exists, err := hasDatabase(t.Context(), conn.Conn(), name)
 	if err != nil {
 		t.Fatal(err)
@@ -122,6 +124,7 @@ func TestReset(t *testing.T) {
 	if again := c.mustTake(t); again != name {
 		t.Fatalf("got %s, want %s again", again, name)
 	}
+
 	pool = c.open(t, name)
 	if n := count(t, pool, "actlog.parent") + count(t, pool, "actlog.child"); n != 0 {
 		t.Errorf("%d rows after reset", n)
@@ -158,6 +161,7 @@ func TestDropInsteadOfReset(t *testing.T) {
 			name := c.mustTake(t)
 			exec(t, c.open(t, name), tt.sql)
 			c.mustGiveBack(t, name)
+
 			if c.has(t, name) || len(c.free) > 0 {
 				t.Errorf("%s is still in use", name)
 			}
@@ -187,10 +191,12 @@ func TestRoleWithoutSuperuser(t *testing.T) {
 		t.Fatal(err)
 	}
 	u.User = url.UserPassword(role, "secret")
+
 	c := newCluster(t, u.String(), fixture)
 	name := c.mustTake(t)
 	exec(t, c.open(t, name), sqlRows)
 	c.mustGiveBack(t, name)
+
 	if again := c.mustTake(t); again != name {
 		t.Errorf("got %s, want %s again", again, name)
 	}
@@ -198,6 +204,7 @@ func TestRoleWithoutSuperuser(t *testing.T) {
 		t.Errorf("%d rows after reset", n)
 	}
 	c.mustGiveBack(t, name)
+
 	t.Cleanup(func() {
 		_ = admin.drop(context.Background(), c.template)
 		for _, name := range c.free {
@@ -251,6 +258,7 @@ func TestTemplateIsCreatedOnce(t *testing.T) {
 			errs <- err
 		}()
 	}
+
 	made := 0
 	for range programs {
 		switch err := <-errs; {
@@ -260,6 +268,7 @@ func TestTemplateIsCreatedOnce(t *testing.T) {
 			t.Error(err)
 		}
 	}
+
 	if made != 1 {
 		t.Errorf("the template was created %d times", made)
 	}
@@ -300,11 +309,13 @@ func TestFailedTestKeepsDatabase(t *testing.T) {
 	for i := len(f.cleanups) - 1; i >= 0; i-- {
 		f.cleanups[i]()
 	}
+
 	u, err := url.Parse(f.logged)
 	if err != nil || !strings.HasPrefix(u.Path, "/"+keptPrefix) {
 		t.Fatalf("logged %q", f.logged)
 	}
 	name := u.Path[1:]
+
 	newCluster(t, c.url, fixture) // sweeps
 	pool := c.open(t, name)
 	if n := count(t, pool, "actlog.child"); n != 1 {

@@ -31,6 +31,7 @@ func startContainer(ctx context.Context) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start container %s: %w", image, err), terminate(container))
 	}
+
 	url, err := container.ConnectionString(ctx, "sslmode=disable")
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("address of container %s: %w", image, err), terminate(container))
@@ -60,11 +61,13 @@ func dockerAnswers(ctx context.Context) (err error) {
 			err = fmt.Errorf("%w: %v", errNoDocker, r)
 		}
 	}()
+
 	provider, err := testcontainers.NewDockerProvider()
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNoDocker, err)
 	}
 	defer func() { _ = provider.Close() }()
+
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	if err := provider.Health(ctx); err != nil {

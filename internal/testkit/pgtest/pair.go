@@ -32,6 +32,7 @@ func NewPair(t testing.TB) *Pair {
 	if err := os.Chmod(filepath.Dir(top), 0o755); err != nil { // Postgres may run as another user
 		t.Fatal(err)
 	}
+
 	p := &Pair{dir: top}
 	p.Primary = p.started(t, func() (*embedpg.Server, error) {
 		return embedpg.Start(t.Context(), embedpg.Config{Dir: filepath.Join(top, "a")})
@@ -55,6 +56,7 @@ func Both(t testing.TB, first, second string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	of := func(name string) string { return a.Query().Get(name) + "," + b.Query().Get(name) }
 	a.RawQuery = url.Values{"host": {of("host")}, "port": {of("port")}, "sslmode": {"disable"}}.Encode()
 	return a.String()
@@ -93,6 +95,7 @@ func Follow(ctx context.Context, primary, from, to string) (*embedpg.Server, err
 		return nil, err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+
 	for _, sql := range []string{"ALTER SYSTEM SET wal_keep_size = '256MB'", "SELECT pg_reload_conf()"} {
 		if _, err := conn.Exec(ctx, sql); err != nil {
 			return nil, err
@@ -101,6 +104,7 @@ func Follow(ctx context.Context, primary, from, to string) (*embedpg.Server, err
 	if err := backUp(ctx, conn, from, to); err != nil {
 		return nil, err
 	}
+
 	password, _ := at.User.Password()
 	follow := fmt.Sprintf("primary_conninfo = 'host=%s port=%s user=%s password=%s'\n", at.Query().Get("host"),
 		at.Query().Get("port"), at.User.Username(), password)
@@ -142,6 +146,7 @@ func Exec(t testing.TB, url string, statements ...string) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close(ctx) }()
+
 	for _, sql := range statements {
 		if _, err := conn.Exec(ctx, sql); err != nil {
 			t.Fatalf("%s: %v", sql, err)
@@ -157,6 +162,7 @@ func backUp(ctx context.Context, conn *pgx.Conn, from, to string) error {
 	).Scan(&major); err != nil {
 		return err
 	}
+
 	begin, end := "SELECT pg_backup_start('pair', true)", "SELECT labelfile FROM pg_backup_stop(false)"
 	if major < 15 {
 		begin, end = "SELECT pg_start_backup('pair', true, false)", "SELECT labelfile FROM pg_stop_backup(false, false)"
@@ -164,6 +170,7 @@ func backUp(ctx context.Context, conn *pgx.Conn, from, to string) error {
 	if _, err := conn.Exec(ctx, begin); err != nil {
 		return err
 	}
+
 	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if os.IsNotExist(err) { // removed meanwhile
 			return nil
@@ -171,6 +178,7 @@ func backUp(ctx context.Context, conn *pgx.Conn, from, to string) error {
 		if err != nil {
 			return err
 		}
+
 		name, err := filepath.Rel(from, path)
 		if err != nil {
 			return err
@@ -182,6 +190,7 @@ func backUp(ctx context.Context, conn *pgx.Conn, from, to string) error {
 			d.Name() == "postgres.log":
 			return nil
 		}
+
 		b, err := os.ReadFile(path)
 		if os.IsNotExist(err) {
 			return nil
@@ -194,6 +203,7 @@ func backUp(ctx context.Context, conn *pgx.Conn, from, to string) error {
 	if err != nil {
 		return err
 	}
+
 	var label string
 	if err := conn.QueryRow(ctx, end).Scan(&label); err != nil {
 		return err

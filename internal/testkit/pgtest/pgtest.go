@@ -86,6 +86,7 @@ func Main(m *testing.M, ignore ...goleak.Option) {
 		fmt.Fprintln(os.Stderr, "pgtest:", err)
 		code = max(code, 1)
 	}
+
 	signal.Stop(signals)
 	close(signals)
 	cancel()
@@ -130,6 +131,7 @@ func (c *cluster) lend(
 		// The context of t has ended by now.
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
+
 		if t.Failed() && c.keep {
 			kept, err := c.keepDatabase(ctx, name)
 			if err == nil {
@@ -138,6 +140,7 @@ func (c *cluster) lend(
 			}
 			t.Logf("pgtest: keep the database: %v", err)
 		}
+
 		if err := back(c, ctx, name); err != nil {
 			t.Errorf("pgtest: %v", err)
 		}
@@ -168,14 +171,17 @@ func (l *lazyCluster) get(t testing.TB) (*cluster, error) { //nolint:thelper // 
 	if l.ctx == nil {
 		return nil, errors.New("this package needs `func TestMain(m *testing.M) { pgtest.Main(m) }`")
 	}
+
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	if l.cluster != nil || l.err != nil {
 		return l.cluster, l.err
 	}
 	if l.closed {
 		return nil, errors.New("the tests have ended")
 	}
+
 	// Not the context of t: later tests use the server too.
 	ctx, cancel := context.WithTimeout(l.ctx, 10*time.Minute)
 	defer cancel()
@@ -184,6 +190,7 @@ func (l *lazyCluster) get(t testing.TB) (*cluster, error) { //nolint:thelper // 
 		l.err = err
 		return nil, err
 	}
+
 	l.cluster, l.err = openCluster(ctx, server, migrations.FS)
 	if l.err != nil {
 		l.err = errors.Join(l.err, server.Close(context.WithoutCancel(ctx)))
@@ -205,6 +212,7 @@ func (l *lazyCluster) close() error {
 	if c == nil {
 		return nil
 	}
+
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	return c.close(ctx)

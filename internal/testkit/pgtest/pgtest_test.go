@@ -45,11 +45,13 @@ func TestNew(t *testing.T) {
 	if a.URL == b.URL {
 		t.Fatalf("two tests share %s", a.URL)
 	}
+
 	var applied int
 	if err := a.Pool.QueryRow(t.Context(),
 		`SELECT count(*) FROM actlog.schema_version WHERE version_id > 0`).Scan(&applied); err != nil || applied == 0 {
 		t.Errorf("%d migrations applied, %v", applied, err)
 	}
+
 	other, err := pgxpool.New(t.Context(), a.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -76,6 +78,7 @@ func TestEmpty(t *testing.T) {
 		`SELECT count(*) FROM pg_namespace WHERE nspname = 'actlog'`).Scan(&schemas); err != nil || schemas != 0 {
 		t.Errorf("%d schemas, %v", schemas, err)
 	}
+
 	var encoding string
 	if err := db.Pool.QueryRow(t.Context(), `SHOW server_encoding`).Scan(&encoding); err != nil || encoding != "UTF8" {
 		t.Errorf("encoding %s, %v", encoding, err)
@@ -95,6 +98,7 @@ func TestInterrupted(t *testing.T) {
 		fmt.Println("\nurl " + New(t).URL)
 		select {}
 	}
+
 	cmd := osexec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestInterrupted$")
 	for _, kv := range os.Environ() {
 		if !strings.HasPrefix(kv, URLEnv+"=") {
@@ -103,6 +107,7 @@ func TestInterrupted(t *testing.T) {
 	}
 	cmd.Env = append(cmd.Env, helperEnv+"=1")
 	cmd.Stderr = os.Stderr
+
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -110,6 +115,7 @@ func TestInterrupted(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	var url string
 	for lines := bufio.NewScanner(out); url == "" && lines.Scan(); {
 		url, _ = strings.CutPrefix(lines.Text(), "url ")
@@ -118,6 +124,7 @@ func TestInterrupted(t *testing.T) {
 			url = ""
 		}
 	}
+
 	if _, err := serverVersion(t.Context(), url); err != nil {
 		t.Errorf("before the interrupt: %v", err)
 	}

@@ -55,6 +55,7 @@ func (c *cluster) reset(ctx context.Context, name string) (clean bool, err error
 	if !reusable {
 		return false, nil
 	}
+
 	err = c.inside(ctx, name, func(conn *pgx.Conn) error {
 		if _, err := conn.Exec(ctx, `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
 			WHERE datname = current_database() AND pid <> pg_backend_pid()`); err != nil {
@@ -67,6 +68,7 @@ func (c *cluster) reset(ctx context.Context, name string) (clean bool, err error
 		if err != nil {
 			return err
 		}
+
 		var newShape string
 		err = conn.QueryRow(ctx, sqlShape).Scan(&newShape)
 		clean = newShape == shape
@@ -82,6 +84,7 @@ func (c *cluster) learnShape(ctx context.Context, name string) error {
 	if c.shape != "" {
 		return nil
 	}
+
 	return c.inside(ctx, name, func(conn *pgx.Conn) error {
 		rows, err := conn.Query(ctx, `SELECT t::text FROM (`+sqlTables+`) AS _ (t)`)
 		if err != nil {
@@ -91,6 +94,7 @@ func (c *cluster) learnShape(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
+
 		c.reusable = true
 		for _, table := range tables {
 			// Emptying the tables would delete rows that a migration inserted.

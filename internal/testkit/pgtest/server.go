@@ -41,6 +41,7 @@ func obtain(ctx context.Context, url string, cfg embedpg.Config) (s *Server, how
 	if url != "" {
 		return &Server{URL: url}, "server of " + URLEnv, nil
 	}
+
 	s, localErr := startLocal(ctx, cfg)
 	if localErr == nil {
 		return s, "private server", nil
@@ -48,6 +49,7 @@ func obtain(ctx context.Context, url string, cfg embedpg.Config) (s *Server, how
 	if !errors.Is(localErr, embedpg.ErrNoPostgres) {
 		return nil, "", localErr
 	}
+
 	s, err = startContainer(ctx)
 	if err == nil {
 		return s, "container", nil
@@ -67,6 +69,7 @@ func startLocal(ctx context.Context, cfg embedpg.Config) (*Server, error) {
 		}
 		cfg.Dir, start = dir, embedpg.Start
 	}
+
 	pg, err := start(ctx, cfg)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(cfg.Dir))

@@ -20,6 +20,7 @@ func TestContainer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	c, err := openCluster(t.Context(), server, migrations.FS)
 	if err != nil {
 		t.Fatal(errors.Join(err, server.Close(context.Background())))
@@ -29,6 +30,7 @@ func TestContainer(t *testing.T) {
 			t.Error(err)
 		}
 	})
+
 	db := c.lend(t, (*cluster).checkout, (*cluster).giveBack)
 	if n := count(t, db.Pool, "actlog.plan_execution_record"); n != 0 {
 		t.Errorf("%d rows in an empty database", n)
@@ -41,6 +43,7 @@ func TestNoServer(t *testing.T) {
 		t.Log("nothing to test: a Docker engine answers, so a server can be started")
 		return
 	}
+
 	_, _, err := obtain(t.Context(), "", embedpg.Config{Fast: true, BinDirs: []string{}, Offline: true})
 	if err == nil {
 		t.Fatal("got a server although none is available")

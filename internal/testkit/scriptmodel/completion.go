@@ -81,6 +81,7 @@ func complete(req *Request, turn Turn, conversation string, now time.Time) (*com
 	if turn.Refusal != "" {
 		message.Refusal = &turn.Refusal
 	}
+
 	for i, call := range turn.ToolCalls {
 		arguments, err := call.arguments()
 		if err != nil {
@@ -92,6 +93,7 @@ func complete(req *Request, turn Turn, conversation string, now time.Time) (*com
 			Function: Function{Name: call.Name, Arguments: arguments},
 		})
 	}
+
 	finish := cmp.Or(turn.FinishReason, "stop")
 	if turn.FinishReason == "" && len(turn.ToolCalls) > 0 {
 		finish = "tool_calls"
@@ -122,6 +124,7 @@ func (t Turn) usage(req *Request, answer *answerMessage) *usage {
 			}
 			chars += utf8.RuneCountInString(string(m.Content)) + callChars(m.ToolCalls)
 		}
+
 		count = &Usage{
 			Prompt: tokens(chars), Completion: tokens(utf8.RuneCountInString(t.Content) + callChars(answer.ToolCalls)),
 		}
@@ -129,6 +132,7 @@ func (t Turn) usage(req *Request, answer *answerMessage) *usage {
 			count.Cached = cached
 		}
 	}
+
 	u := &usage{
 		PromptTokens: count.Prompt, CompletionTokens: count.Completion, TotalTokens: count.Prompt + count.Completion,
 	}
@@ -157,12 +161,14 @@ func (c *completion) chunks() []completion {
 			Choices: []choice{{Delta: &d, FinishReason: finish}},
 		})
 	}
+
 	answer := c.Choices[0]
 	first := delta{Role: "assistant"}
 	if answer.Message.Content != nil {
 		first.Content = new(string)
 	}
 	add(first, nil)
+
 	for _, piece := range pieces(answer.Message.Reasoning) {
 		add(delta{Reasoning: piece}, nil)
 	}
@@ -184,6 +190,7 @@ func (c *completion) chunks() []completion {
 			add(delta{ToolCalls: []callDelta{{Index: i, Function: functionDelta{Arguments: piece}}}}, nil)
 		}
 	}
+
 	add(delta{}, answer.FinishReason)
 	return chunks
 }
@@ -199,6 +206,7 @@ func pieces(s string) []string {
 		}
 		runes++
 	}
+
 	if start < len(s) {
 		out = append(out, s[start:])
 	}

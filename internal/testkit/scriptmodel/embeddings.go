@@ -26,16 +26,19 @@ func (h *Handler) embeddings(w http.ResponseWriter, r *http.Request) {
 			Message: "Missing required parameter: 'model' and 'input', which is a list of texts.", Param: "input",
 		}
 	}
+
 	if problem != nil {
 		writeError(w, r, *problem)
 		return
 	}
 	h.record(Recorded{Request: Request{Model: body.Model}, Body: json.RawMessage(sent), Status: http.StatusOK})
+
 	type embedding struct {
 		Object    string    `json:"object"`
 		Index     int       `json:"index"`
 		Embedding []float64 `json:"embedding"`
 	}
+
 	data, words := []embedding{}, 0
 	for i, text := range body.Input {
 		found := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
@@ -44,6 +47,7 @@ func (h *Handler) embeddings(w http.ResponseWriter, r *http.Request) {
 		words += len(found)
 		data = append(data, embedding{"embedding", i, vector(found)})
 	}
+
 	writeJSON(w, http.StatusOK, map[string]any{
 		"object": "list", "data": data, "model": body.Model, "usage": map[string]int{
 			"prompt_tokens": words, "total_tokens": words,
@@ -59,6 +63,7 @@ func vector(words []string) []float64 {
 		_, _ = hash.Write([]byte(word)) // cannot fail
 		v[hash.Sum32()%dimensions] = 1
 	}
+
 	length := 0.0
 	for _, x := range v {
 		length += x
@@ -66,6 +71,7 @@ func vector(words []string) []float64 {
 	if length == 0 {
 		v[0], length = 1, 1
 	}
+
 	for i := range v {
 		v[i] /= math.Sqrt(length)
 	}

@@ -51,6 +51,7 @@ func NewHandler(script Script, opts *Options) (*Handler, error) {
 	if err := script.validate(); err != nil {
 		return nil, err
 	}
+
 	h := &Handler{script: script, happened: map[string]int{}}
 	if opts != nil {
 		h.opts = *opts
@@ -80,6 +81,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		})
 		return
 	}
+
 	method, serve := http.MethodPost, h.chat
 	switch r.URL.Path {
 	case "/v1/chat/completions":
@@ -95,6 +97,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeError(w, r, apiError{Status: http.StatusNotFound, Message: "Invalid URL (" + r.Method + " " + r.URL.Path + ")"})
 		return
 	}
+
 	if r.Method != method {
 		writeError(w, r, apiError{
 			Status: http.StatusMethodNotAllowed, Message: "Not allowed to " + r.Method + " on " + r.URL.Path + ".",
@@ -149,6 +152,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, body form, writ
 		writeError(w, r, *problem)
 		return
 	}
+
 	req, param, err := body.chat()
 	if err == nil {
 		param, err = req.validate()
@@ -157,6 +161,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, body form, writ
 		writeError(w, r, apiError{Status: http.StatusBadRequest, Message: err.Error(), Param: param})
 		return
 	}
+
 	recorded := Recorded{Request: *req, Body: sent, Turn: req.Turn()}
 	turn, conversation, problem := h.turn(r.Context(), req, &recorded)
 	var answer *completion
@@ -165,6 +170,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, body form, writ
 			problem = &apiError{Status: http.StatusInternalServerError, Message: err.Error()}
 		}
 	}
+
 	early := turn.Break // what ends the answer before its first byte
 	if req.Stream && !turn.Whole {
 		early = nil
@@ -172,6 +178,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, body form, writ
 	if problem == nil && early != nil && early.Error != nil {
 		problem = early.Error.apiError()
 	}
+
 	recorded.Status = http.StatusOK
 	if problem != nil {
 		recorded.Status = problem.Status
@@ -202,6 +209,7 @@ func (h *Handler) decode(w http.ResponseWriter, r *http.Request, req any) ([]byt
 	if err != nil {
 		return nil, &apiError{Status: http.StatusBadRequest, Message: "Read the body: " + err.Error()}
 	}
+
 	if err := json.Unmarshal(body, req); err != nil {
 		return nil, &apiError{
 			Status: http.StatusBadRequest, Message: "We could not parse the JSON body of your request: " + err.Error(),
@@ -219,6 +227,7 @@ func (h *Handler) turn(ctx context.Context, req *Request, recorded *Recorded) (T
 			"No scene of the script matches this request: model %q, system prompt %q, first user message %q.",
 			req.Model, clip(req.System()), clip(req.Question()))}
 	}
+
 	scene := h.script.Scenes[i]
 	recorded.Scene = scene.Name
 	if recorded.Turn >= len(scene.Turns) {
@@ -226,6 +235,7 @@ func (h *Handler) turn(ctx context.Context, req *Request, recorded *Recorded) (T
 			"Scene %q of the script has %d turns, and this request has %d assistant messages.", scene.Name, len(scene.Turns),
 			recorded.Turn)}
 	}
+
 	turn := scene.Turns[recorded.Turn]
 	turn.Delay = cmp.Or(turn.Delay, h.script.Delay)
 	messages, _ := json.Marshal(req.Messages) // cannot fail: it was decoded from JSON
@@ -234,6 +244,7 @@ func (h *Handler) turn(ctx context.Context, req *Request, recorded *Recorded) (T
 	if turn.Error != nil && h.due(turn.Error.Times, "error "+conversation) {
 		return turn, "", turn.Error.apiError()
 	}
+
 	if turn.Reply != nil {
 		reply, err := turn.Reply(ctx, req)
 		if err == nil {
@@ -248,6 +259,7 @@ func (h *Handler) turn(ctx context.Context, req *Request, recorded *Recorded) (T
 				Message: fmt.Sprintf("Reply of scene %q, turn %d: %v", scene.Name, recorded.Turn, err),
 			}
 		}
+
 		reply.Delay = cmp.Or(reply.Delay, turn.Delay)
 		turn = reply
 		if turn.Error != nil && h.due(turn.Error.Times, "error "+conversation) {
@@ -266,6 +278,7 @@ func (h *Handler) due(times int, what string) bool {
 	if times == 0 {
 		return true
 	}
+
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.happened[what] >= times {
@@ -291,10 +304,12 @@ func (h *Handler) models(w http.ResponseWriter, _ *http.Request) {
 		Created int64  `json:"created"`
 		OwnedBy string `json:"owned_by"`
 	}
+
 	names := h.script.Models
 	if len(names) == 0 {
 		names = []string{"scripted"}
 	}
+
 	list := struct {
 		Object string  `json:"object"`
 		Data   []model `json:"data"`
@@ -349,6 +364,7 @@ func (e apiError) openAI() any {
 		Param   *string `json:"param"`
 		Code    *string `json:"code"`
 	}
+
 	body := struct {
 		Error wire `json:"error"`
 	}{wire{Message: e.Message, Type: "invalid_request_error"}}
@@ -358,6 +374,7 @@ func (e apiError) openAI() any {
 	case e.Status >= 500:
 		body.Error.Type = "server_error"
 	}
+
 	body.Error.Type = cmp.Or(e.Type, body.Error.Type)
 	if e.Param != "" {
 		body.Error.Param = &e.Param
@@ -384,6 +401,7 @@ func (e apiError) anthropic() any {
 	if e.Status >= 500 {
 		kind = "api_error"
 	}
+
 	message := e.Message
 	if e.Param != "" {
 		message = e.Param + ": " + message
@@ -405,6 +423,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
 	}
+
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

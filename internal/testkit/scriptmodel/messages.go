@@ -60,19 +60,23 @@ func (r *messagesRequest) chat() (req *Request, param string, err error) {
 	if r.MaxTokens < 1 {
 		return nil, "max_tokens", errors.New("a number above 0 is required")
 	}
+
 	req = &Request{Model: r.Model, Stream: r.Stream}
 	if r.System != "" {
 		req.Messages = append(req.Messages, Message{Role: "system", Content: r.System})
 	}
 	for _, t := range r.Tools {
 		tool := Tool{Type: "function"}
-		tool.Function.Name, tool.Function.Description, tool.Function.Parameters = t.Name, t.Description, t.InputSchema
+		tool.Function.Name, tool.Function.Description = t.Name, t.Description
+		tool.Function.Parameters = t.InputSchema
 		req.Tools = append(req.Tools, tool)
 	}
+
 	for i, m := range r.Messages {
 		if m.Role != "user" && m.Role != "assistant" && m.Role != "system" {
 			return nil, fmt.Sprintf("messages.%d.role", i), fmt.Errorf("unknown role %q", m.Role)
 		}
+
 		said, results := Message{Role: m.Role}, 0
 		for j, b := range m.Content {
 			switch b.Type {
@@ -95,6 +99,7 @@ func (r *messagesRequest) chat() (req *Request, param string, err error) {
 				results++
 			}
 		}
+
 		if results == 0 || said.Content != "" {
 			req.Messages = append(req.Messages, said)
 		}
@@ -163,6 +168,7 @@ func (c *completion) message() *message {
 	if answer.Message.Refusal != nil {
 		reason = "refusal"
 	}
+
 	out := &message{
 		ID: "msg_" + c.ID[len("chatcmpl-"):], Type: "message", Role: "assistant", Model: c.Model, Content: []any{},
 		StopReason: &reason,
@@ -176,6 +182,7 @@ func (c *completion) message() *message {
 	if n := u.CompletionTokensDetails.ReasoningTokens; n > 0 {
 		out.Usage.Details = &outputDetails{ThinkingTokens: n}
 	}
+
 	if thinking := answer.Message.Reasoning; thinking != "" {
 		out.Content = append(out.Content, thinkingBlock{Type: "thinking", Thinking: thinking, Signature: sign(thinking)})
 	}
@@ -185,11 +192,13 @@ func (c *completion) message() *message {
 	if refusal := answer.Message.Refusal; refusal != nil {
 		out.Content = append(out.Content, textBlock{Type: "text", Text: *refusal})
 	}
+
 	for _, call := range answer.Message.ToolCalls {
 		input := json.RawMessage(call.Function.Arguments)
 		if !json.Valid(input) {
 			input, _ = json.Marshal(call.Function.Arguments) // cannot fail: it is a string
 		}
+
 		out.Content = append(out.Content, toolUse{
 			Type: "tool_use", ID: "toolu_" + strings.TrimPrefix(call.ID, "call_"), Name: call.Function.Name, Input: input,
 			written: call.Function.Arguments,
@@ -242,15 +251,18 @@ type (
 // write sends the message as server-sent events: its head, each block in pieces, its end.
 func (m *message) write(s *stream) {
 	head := *m
-	head.Content, head.StopReason, head.Usage.OutputTokens, head.Usage.Details = []any{}, nil, 1, nil
+	head.Content, head.StopReason = []any{}, nil
+	head.Usage.OutputTokens, head.Usage.Details = 1, nil
 	if !s.send("message_start", messageStart{"message_start", head}) {
 		return
 	}
+
 	for i, b := range m.Content {
 		if !writeBlock(s, i, b) {
 			return
 		}
 	}
+
 	if s.send("message_delta", messageDelta{"message_delta", messageEnd{StopReason: m.StopReason}, m.Usage}) {
 		s.send("message_stop", messageStop{"message_stop"})
 	}
@@ -278,6 +290,7 @@ func writeBlock(s *stream, i int, whole any) bool {
 		b.Input = json.RawMessage("{}")
 		empty = b
 	}
+
 	if !s.send("content_block_start", blockStart{"content_block_start", i, empty}) {
 		return false
 	}

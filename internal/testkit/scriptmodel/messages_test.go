@@ -57,6 +57,7 @@ func TestMessages(t *testing.T) {
 	if got := fields(t, w); got["stop_reason"] != "end_turn" {
 		t.Errorf("%v", got)
 	}
+
 	seen := h.Requests()
 	last := seen[len(seen)-1]
 	if diff := cmp.Diff([]scriptmodel.Message{
@@ -90,6 +91,7 @@ func TestMessagesUsage(t *testing.T) {
 				Prompt: 100, Completion: 20, Cached: 60, CacheWrite: 30,
 			},
 		}), nil)
+
 		got := fields(t, post(strings.Replace(hello, "{", `{"max_tokens":9,`, 1)))
 		want := map[string]any{
 			"input_tokens": 10.0, "cache_read_input_tokens": 60.0, "cache_creation_input_tokens": 30.0, "output_tokens": 20.0,
@@ -107,6 +109,7 @@ func TestMessagesStream(t *testing.T) {
 		ToolCalls: []scriptmodel.ToolCall{{Name: "a", Arguments: `{"long":"arguments"}`}, {Name: "b", Arguments: "not JSON"}},
 		Usage:     &scriptmodel.Usage{Prompt: 100, Completion: 20, Cached: 60, CacheWrite: 30},
 	}), nil)
+
 	body := strings.Replace(hello, "{", `{"max_tokens":9,`, 1)
 	var whole struct {
 		ID      string
@@ -115,6 +118,7 @@ func TestMessagesStream(t *testing.T) {
 	if err := json.Unmarshal(post(body).Body.Bytes(), &whole); err != nil {
 		t.Fatal(err)
 	}
+
 	const usage = `"usage":{"input_tokens":10,"cache_creation_input_tokens":30,"cache_read_input_tokens":60,"output_tokens":`
 	want := ""
 	for _, event := range []string{
@@ -140,6 +144,7 @@ func TestMessagesStream(t *testing.T) {
 		name, _, _ := strings.Cut(strings.TrimPrefix(event, `{"type":"`), `"`)
 		want += "event: " + name + "\ndata: " + event + "\n\n"
 	}
+
 	w := post(strings.Replace(body, "{", `{"stream":true,`, 1))
 	if diff := cmp.Diff(want, w.Body.String()); diff != "" || w.Header().Get("Content-Type") != "text/event-stream" ||
 		!w.Flushed {
@@ -194,6 +199,7 @@ func TestMessagesErrors(t *testing.T) {
 			message: "Internal Server Error",
 		},
 	}
+
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -201,6 +207,7 @@ func TestMessagesErrors(t *testing.T) {
 			if row.failure.Status != 0 {
 				turn.Error = &row.failure
 			}
+
 			_, post := serveMessages(t, oneTurn(turn), nil)
 			w := post(row.body)
 			want, err := json.Marshal(map[string]any{
@@ -209,12 +216,14 @@ func TestMessagesErrors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			if diff := cmp.Diff(string(want), sorted(t, w)); diff != "" || w.Code != row.status ||
 				(w.Header().Get("Retry-After") != "") != (row.failure.RetryAfter > 0) {
 				t.Errorf("status %d, %v (-want +got):\n%s", w.Code, w.Header(), diff)
 			}
 		})
 	}
+
 	t.Run("key", func(t *testing.T) {
 		t.Parallel()
 		_, post := serveMessages(t, oneTurn(scriptmodel.Turn{Content: "x"}), &scriptmodel.Options{APIKey: "another"})
@@ -232,6 +241,7 @@ func sorted(t *testing.T, w *httptest.ResponseRecorder) string {
 	if err := json.Unmarshal(w.Body.Bytes(), &all); err != nil {
 		t.Fatalf("%v in %s", err, w.Body)
 	}
+
 	b, err := json.Marshal(all)
 	if err != nil {
 		t.Fatal(err)

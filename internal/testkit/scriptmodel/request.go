@@ -44,12 +44,14 @@ func (t *Text) UnmarshalJSON(data []byte) error {
 		*t = Text(s)
 		return err
 	}
+
 	var parts []struct {
 		Text string `json:"text"`
 	}
 	if err := json.Unmarshal(data, &parts); err != nil {
 		return err
 	}
+
 	*t = ""
 	for _, p := range parts {
 		*t += Text(p.Text)
@@ -146,6 +148,7 @@ func (r *Request) validate() (param string, err error) {
 	case r.N > 1:
 		return "n", fmt.Errorf("n is %d, but the script has only one answer", r.N)
 	}
+
 	open := map[string]bool{} // tool calls that have no result yet
 	for i, m := range r.Messages {
 		param := fmt.Sprintf("messages.[%d]", i)
@@ -161,6 +164,7 @@ func (r *Request) validate() (param string, err error) {
 		if len(open) > 0 {
 			return param, errUnanswered
 		}
+
 		switch m.Role {
 		case "system", "developer", "user":
 		case "assistant":
@@ -177,6 +181,7 @@ func (r *Request) validate() (param string, err error) {
 			return param + ".role", fmt.Errorf("unknown role %q", m.Role)
 		}
 	}
+
 	if len(open) > 0 {
 		return "messages", errUnanswered
 	}

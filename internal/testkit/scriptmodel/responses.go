@@ -58,15 +58,18 @@ func (r *responsesRequest) chat() (req *Request, param string, err error) {
 	case r.Previous != "":
 		return nil, "previous_response_id", errors.New("the script keeps no responses; send the whole conversation")
 	}
+
 	req = &Request{Model: r.Model}
 	if r.Instructions != "" {
 		req.Messages = append(req.Messages, Message{Role: "system", Content: Text(r.Instructions)})
 	}
 	for _, t := range r.Tools {
 		tool := Tool{Type: t.Type}
-		tool.Function.Name, tool.Function.Description, tool.Function.Parameters = t.Name, t.Description, t.Parameters
+		tool.Function.Name, tool.Function.Description = t.Name, t.Description
+		tool.Function.Parameters = t.Parameters
 		req.Tools = append(req.Tools, tool)
 	}
+
 	turn := false // the next item of the model belongs to the last message
 	model := func() *Message {
 		if !turn {
@@ -168,12 +171,14 @@ func (c *completion) response(req *responsesRequest) *response {
 	if req.Instructions != "" {
 		out.Instructions = &req.Instructions
 	}
+
 	switch *answer.FinishReason {
 	case "length":
 		out.Status, out.Incomplete = "incomplete", &incomplete{Reason: "max_output_tokens"}
 	case "content_filter":
 		out.Status, out.Incomplete = "incomplete", &incomplete{Reason: "content_filter"}
 	}
+
 	if text := answer.Message.Content; text != nil {
 		out.Output = append(out.Output, outputMessage{
 			Type: "message", ID: "msg_" + id, Status: out.Status, Role: "assistant",
@@ -186,10 +191,12 @@ func (c *completion) response(req *responsesRequest) *response {
 			CallID: call.ID, Name: call.Function.Name, Arguments: call.Function.Arguments,
 		})
 	}
+
 	u := c.Usage
-	out.Usage.InputTokens, out.Usage.OutputTokens, out.Usage.TotalTokens = u.PromptTokens, u.CompletionTokens,
-		u.TotalTokens
-	out.Usage.InputTokensDetails.CachedTokens, out.Usage.InputTokensDetails.CacheWrite = u.PromptTokensDetails.CachedTokens, u.PromptTokensDetails.CacheWriteTokens
+	out.Usage.InputTokens, out.Usage.OutputTokens = u.PromptTokens, u.CompletionTokens
+	out.Usage.TotalTokens = u.TotalTokens
+	out.Usage.InputTokensDetails.CachedTokens = u.PromptTokensDetails.CachedTokens
+	out.Usage.InputTokensDetails.CacheWrite = u.PromptTokensDetails.CacheWriteTokens
 	out.Usage.OutputTokensDetails.ReasoningTokens = u.CompletionTokensDetails.ReasoningTokens
 	return out
 }

@@ -35,6 +35,7 @@ func TestResponses(t *testing.T) {
 		`"parallel_tool_calls":true,"tool_choice":"auto","tools":[{"type":"function","name":"now","description":"","parameters":null}],"metadata":{},"error":null,"incomplete_details":null,`+
 		`"usage":{"input_tokens":21,"input_tokens_details":{"cached_tokens":0,"cache_write_tokens":0},"output_tokens":11,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":32}}`,
 		strings.TrimPrefix(asked.ID, "chatcmpl-"), calls[0].ID, calls[1].ID)
+
 	got := fields(t, w)
 	for _, call := range got["output"].([]any)[1:] {
 		if id, _ := call.(map[string]any)["id"].(string); !strings.HasPrefix(id, "fc_") {
@@ -55,6 +56,7 @@ func TestResponses(t *testing.T) {
 		`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"I look."}]},`+
 		`{"type":"function_call","call_id":%[1]q,"name":"forecast","arguments":"{}"},{"type":"function_call","call_id":%[2]q,"name":"now","arguments":"{}"},`+
 		`{"type":"function_call_output","call_id":%[1]q,"output":"sun"},{"type":"function_call_output","call_id":%[2]q,"output":[{"type":"input_text","text":"noon"}]}]}`, calls[0].ID, calls[1].ID))
+
 	message, _ := fields(t, w)["output"].([]any)[0].(map[string]any)
 	if diff := cmp.Diff([]any{
 		map[string]any{"type": "output_text", "text": "forecast({}) says sun", "annotations": []any{}},
@@ -93,6 +95,7 @@ func TestIncompleteResponses(t *testing.T) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/responses",
 			strings.NewReader(`{"model":"m-1","input":"hello"}`)))
+
 		got := fields(t, w)
 		if diff := cmp.Diff([]any{
 			"incomplete", map[string]any{"reason": reason}, nil, map[string]any{"cached_tokens": 2.0, "cache_write_tokens": 3.0},

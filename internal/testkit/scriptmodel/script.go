@@ -165,6 +165,7 @@ func Parse(data []byte) (Script, error) {
 	if err := dec.Decode(&script); err != nil {
 		return Script{}, fmt.Errorf("script: %w", err)
 	}
+
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return Script{}, errors.New("script: more text after the JSON value")
 	}
@@ -189,12 +190,14 @@ func (s Script) validate() error {
 	if s.Delay < 0 {
 		return errors.New("script: negative delay")
 	}
+
 	names := map[string]bool{}
 	for _, scene := range s.Scenes {
 		if scene.Name == "" || names[scene.Name] {
 			return fmt.Errorf("script: scene name %q is empty or used twice", scene.Name)
 		}
 		names[scene.Name] = true
+
 		if len(scene.Turns) == 0 {
 			return fmt.Errorf("script: scene %q has no turns", scene.Name)
 		}
@@ -220,6 +223,7 @@ func (t Turn) validate() error {
 	case t.Delay < 0 || t.ChunkDelay < 0:
 		return errors.New("negative delay")
 	}
+
 	for _, call := range t.ToolCalls {
 		if call.Name == "" {
 			return errors.New("tool call without a name")
@@ -228,6 +232,7 @@ func (t Turn) validate() error {
 			return fmt.Errorf("arguments of %s: %w", call.Name, err)
 		}
 	}
+
 	if b := t.Break; b != nil {
 		if b.After < 0 || b.Times < 0 || !slices.Contains([]string{"", "cut", "hang", "end"}, b.Then) {
 			return fmt.Errorf("break with after %d, then %q, times %d", b.After, b.Then, b.Times)

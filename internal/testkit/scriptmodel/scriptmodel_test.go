@@ -106,6 +106,7 @@ func TestConversation(t *testing.T) {
 		t.Fatalf("status %d, %s", w.Code, w.Body)
 	}
 	calls := first.Choices[0].Message.ToolCalls
+
 	want := fmt.Sprintf(`{"id":%q,"object":"chat.completion","created":1700000000,"model":"m-1",`+
 		`"choices":[{"index":0,"message":{"role":"assistant","content":"I look.","refusal":null,"tool_calls":[`+
 		`{"id":%q,"type":"function","function":{"name":"forecast","arguments":"{\"city\":\"Oslo\",\"days\":2}"}},`+
@@ -115,6 +116,7 @@ func TestConversation(t *testing.T) {
 	if diff := cmp.Diff(want, w.Body.String()); diff != "" {
 		t.Error(diff)
 	}
+
 	if calls[0].ID == calls[1].ID || len(calls[0].ID) != 29 || !strings.HasPrefix(calls[0].ID, "call_") {
 		t.Errorf("tool call ids %q, %q", calls[0].ID, calls[1].ID)
 	}
@@ -144,6 +146,7 @@ func TestSeedChangesIDs(t *testing.T) {
 	script := oneTurn(scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{{Name: "a"}}})
 	_, one := serve(t, script, nil)
 	_, two := serve(t, script, &scriptmodel.Options{Seed: "two"})
+
 	a, b := decode(t, one(hello)).Choices[0].Message, decode(t, two(hello)).Choices[0].Message
 	if a.ToolCalls[0].ID == b.ToolCalls[0].ID {
 		t.Error("got the same id with another seed")
@@ -197,12 +200,14 @@ func TestRefusedRequests(t *testing.T) {
 			400, `"weather" of the script has 2 turns, and this request has 2`, "", "script_no_turn"},
 		{"too large", `{"model":"` + strings.Repeat("m", 2000) + `"}`, 413, "larger than 1000 bytes", "", ""},
 	}
+
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			_, post := serve(t, weather(), &scriptmodel.Options{MaxBody: 1000})
 			w := post(row.body)
 			e := decode(t, w).Error
+
 			if w.Code != row.status || !strings.Contains(e.Message, row.message) || e.Param != row.param ||
 				e.Code != row.code || e.Type != "invalid_request_error" {
 				t.Errorf("status %d, %+v", w.Code, e)
@@ -240,6 +245,7 @@ func TestRoutes(t *testing.T) {
 			`{"error":{"message":"Not allowed to GET on /v1/chat/completions.","type":"invalid_request_error","param":null,"code":null}}`,
 		},
 	}
+
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -247,6 +253,7 @@ func TestRoutes(t *testing.T) {
 			if row.key != "" {
 				r.Header.Set("Authorization", "Bearer "+row.key)
 			}
+
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, r)
 			if w.Code != row.status {
@@ -274,6 +281,7 @@ func TestFailures(t *testing.T) {
 		},
 		{"server error", scriptmodel.Failure{Status: 500, Times: 2}, "", "server_error", "", "Internal Server Error"},
 	}
+
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -287,6 +295,7 @@ func TestFailures(t *testing.T) {
 					t.Errorf("try %d: status %d, %+v, %v", i, w.Code, e, w.Header())
 				}
 			}
+
 			for _, body := range []string{hello, other} {
 				if w := post(body); w.Code != http.StatusOK {
 					t.Errorf("after two failures: status %d, %s", w.Code, w.Body)
@@ -294,6 +303,7 @@ func TestFailures(t *testing.T) {
 			}
 		})
 	}
+
 	t.Run("always", func(t *testing.T) {
 		t.Parallel()
 		_, post := serve(t, oneTurn(scriptmodel.Turn{Error: &scriptmodel.Failure{Status: 503}}), nil)
@@ -322,6 +332,7 @@ func TestReply(t *testing.T) {
 			return scriptmodel.Turn{}, nil
 		}}, nil, 500, "returned a turn with a Reply"},
 	}
+
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -329,6 +340,7 @@ func TestReply(t *testing.T) {
 				*scriptmodel.Request) (scriptmodel.Turn, error) {
 				return row.turn, row.err
 			}}), nil)
+
 			w := post(hello)
 			if w.Code != row.status || !strings.Contains(w.Body.String(), row.text) {
 				t.Errorf("status %d, %s", w.Code, w.Body)
@@ -346,6 +358,7 @@ func TestUsage(t *testing.T) {
 		Cached    int `json:"cached_tokens"`
 		Reasoning int `json:"reasoning_tokens"`
 	}
+
 	type usage struct {
 		Prompt           int     `json:"prompt_tokens"`
 		Completion       int     `json:"completion_tokens"`
@@ -353,6 +366,7 @@ func TestUsage(t *testing.T) {
 		PromptDetails    details `json:"prompt_tokens_details"`
 		CompletionDetail details `json:"completion_tokens_details"`
 	}
+
 	long := `{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat("é", 4800) +
 		`"},{"role":"assistant","content":"1234"},{"role":"user","content":"12345678"}]}`
 	rows := []struct {
@@ -371,6 +385,7 @@ func TestUsage(t *testing.T) {
 		{"with a cached prefix", long, []scriptmodel.Turn{{Content: "x"}, {Content: "123"}},
 			usage{1203, 1, 1204, details{Cached: 1152}, details{}}},
 	}
+
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -396,6 +411,7 @@ func TestStream(t *testing.T) {
 	_, post := serve(t, script, &scriptmodel.Options{Now: epoch})
 	whole := decode(t, post(hello))
 	ids := whole.Choices[0].Message.ToolCalls
+
 	deltas := []string{
 		`{"role":"assistant","content":""}`,
 		`{"content":"Grüße an alle, d"}`,
@@ -408,6 +424,7 @@ func TestStream(t *testing.T) {
 		`{}`,
 	}
 	head := `{"id":"` + whole.ID + `","object":"chat.completion.chunk","created":1700000000,"model":"m-1",`
+
 	for _, withUsage := range []bool{false, true} {
 		t.Run(fmt.Sprintf("usage %v", withUsage), func(t *testing.T) {
 			t.Parallel()
@@ -423,6 +440,7 @@ func TestStream(t *testing.T) {
 				}
 				want = append(want, head+`"choices":[{"index":0,"delta":`+d+`,"logprobs":null,"finish_reason":`+finish+`}]`+tail)
 			}
+
 			body := strings.Replace(hello, "{", `{"stream":true,`, 1)
 			if withUsage {
 				body = strings.Replace(body, "{", `{"stream_options":{"include_usage":true},`, 1)
@@ -447,6 +465,7 @@ func TestStream(t *testing.T) {
 			}
 		})
 	}
+
 	t.Run("an error is not a stream", func(t *testing.T) {
 		t.Parallel()
 		_, post := serve(t, weather(), nil)
@@ -463,6 +482,7 @@ func TestRequestsAreBounded(t *testing.T) {
 	for i := range 5 {
 		post(strings.Replace(hello, "hello", fmt.Sprint(i), 1))
 	}
+
 	seen := h.Requests()
 	if len(seen) != 2 || seen[0].Request.Question() != "3" || seen[1].Request.Question() != "4" {
 		t.Errorf("kept %+v", seen)
@@ -483,9 +503,11 @@ func TestServerConcurrently(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
+
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport}
+
 	var wg sync.WaitGroup
 	for i := range 20 {
 		wg.Go(func() {
@@ -497,6 +519,7 @@ func TestServerConcurrently(t *testing.T) {
 					t.Error(err)
 					return
 				}
+
 				body, _ := io.ReadAll(resp.Body)
 				_ = resp.Body.Close()
 				if resp.StatusCode != status || (status == 200 && !strings.Contains(string(body), `"`+question+`"`)) {
@@ -506,6 +529,7 @@ func TestServerConcurrently(t *testing.T) {
 		})
 	}
 	wg.Wait()
+
 	if n := len(s.Requests()); n != 40 {
 		t.Errorf("%d requests recorded, want 40", n)
 	}
@@ -522,9 +546,11 @@ func TestCloseEndsPause(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport}
+
 	done := make(chan error)
 	go func() {
 		resp, err := client.Post(s.URL()+"/chat/completions", "application/json", strings.NewReader(hello))
@@ -533,6 +559,7 @@ func TestCloseEndsPause(t *testing.T) {
 		}
 		done <- err
 	}()
+
 	<-thinking
 	if err := s.Close(); err != nil {
 		t.Error(err)
@@ -576,6 +603,7 @@ func TestParse(t *testing.T) {
 		{"tool without a name", `{"scenes":[{"name":"s","turns":[{"toolCalls":[{}]}]}]}`, "tool call without a name"},
 		{"not an error status", `{"scenes":[{"name":"s","turns":[{"error":{"status":200}}]}]}`, "error with status 200"},
 	}
+
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -597,10 +625,12 @@ func TestLoad(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
+
 	script, err := scriptmodel.Load(file)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	_, post := serve(t, script, nil)
 	choice := decode(t, post(hello)).Choices[0]
 	if got := choice.Message.ToolCalls[0].Function.Arguments; got != `{"n":12345678901234567890}` ||

@@ -24,16 +24,19 @@ func Start(script Script, opts *Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("scripted model: %w", err)
 	}
+
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Server{
 		Handler: handler,
 		url:     "http://" + listener.Addr().String() + "/v1",
 		cancel:  cancel,
 	}
+
 	s.server = &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: 10 * time.Second,

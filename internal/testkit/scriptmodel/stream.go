@@ -31,6 +31,7 @@ func (s *stream) send(name string, v any) bool {
 	if s.sent > 0 && !pause(s.r.Context(), time.Duration(s.turn.ChunkDelay)) {
 		return false
 	}
+
 	if b := s.turn.Break; b != nil && s.sent == b.After {
 		if b.Error != nil {
 			name := ""
@@ -44,6 +45,7 @@ func (s *stream) send(name string, v any) bool {
 		}
 		return false
 	}
+
 	s.sent++
 	return s.write(name, v)
 }
@@ -56,6 +58,7 @@ func (s *stream) write(name string, v any) bool {
 	if err != nil {
 		return false
 	}
+
 	event := fmt.Sprintf("data: %s\n\n", data)
 	if name != "" {
 		event = "event: " + name + "\n" + event
@@ -81,6 +84,7 @@ func writeStream(s *stream, answer *completion, usage bool) {
 		Choices []choice `json:"choices"`
 		Usage   any      `json:"usage"`
 	}
+
 	chunks := answer.chunks()
 	for _, chunk := range chunks {
 		var v any = chunk
@@ -91,6 +95,7 @@ func writeStream(s *stream, answer *completion, usage bool) {
 			return
 		}
 	}
+
 	if usage && !s.send("", withUsage{completion: chunks[0], Choices: []choice{}, Usage: answer.Usage}) {
 		return
 	}

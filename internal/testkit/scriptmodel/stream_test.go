@@ -23,6 +23,7 @@ func listen(t *testing.T, script scriptmodel.Script) (*scriptmodel.Server, func(
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	transport := &http.Transport{DisableKeepAlives: true}
 	client := &http.Client{Transport: transport}
 	t.Cleanup(func() {
@@ -30,6 +31,7 @@ func listen(t *testing.T, script scriptmodel.Script) (*scriptmodel.Server, func(
 			t.Error(err)
 		}
 	})
+
 	return s, func(path, body string) (*http.Response, error) {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL()+path, strings.NewReader(body))
 		if err != nil {
@@ -45,6 +47,7 @@ var streamed = strings.Replace(hello, "{", `{"stream":true,"max_tokens":9,`, 1)
 func TestBreak(t *testing.T) {
 	t.Parallel()
 	overloaded := &scriptmodel.Failure{Status: 529, Message: "Overloaded"}
+
 	for _, row := range []struct {
 		name, path string
 		broken     scriptmodel.Break
@@ -66,11 +69,13 @@ func TestBreak(t *testing.T) {
 			t.Parallel()
 			row.broken.Times = 2
 			_, post := listen(t, oneTurn(scriptmodel.Turn{Content: strings.Repeat("0123456789", 4), Break: &row.broken}))
+
 			for range 2 {
 				resp, err := post(row.path, streamed)
 				if err != nil {
 					t.Fatal(err)
 				}
+
 				body, err := io.ReadAll(resp.Body)
 				_ = resp.Body.Close()
 				if got := bytes.Count(body, []byte("data: ")); resp.StatusCode != 200 || got != row.events ||
@@ -92,6 +97,7 @@ func TestBreakOfWholeAnswers(t *testing.T) {
 			t.Errorf("%v, %v", resp, err)
 		}
 	}
+
 	_, fail := listen(t, oneTurn(scriptmodel.Turn{
 		Content: "x", Break: &scriptmodel.Break{Error: &scriptmodel.Failure{Status: 503}, Times: 1},
 	}))
@@ -124,12 +130,14 @@ func TestSilence(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			lines := bufio.NewReader(resp.Body)
 			for line := ""; line != "\n"; {
 				if line, err = lines.ReadString('\n'); err != nil {
 					t.Fatal(err)
 				}
 			}
+
 			if err := s.Close(); err != nil {
 				t.Error(err)
 			}
@@ -150,11 +158,13 @@ func TestReasoning(t *testing.T) {
 	})
 	script.Scenes[0].Turns = append(script.Scenes[0].Turns, scriptmodel.Turn{Content: "again", Whole: true})
 	h, post := serve(t, script, nil)
+
 	w := post(streamed)
 	if body := w.Body.String(); !strings.Contains(body, `{"role":"assistant","content":""}`) ||
 		!strings.Contains(body, `{"reasoning_content":"Is it really so?"}`) || strings.Contains(body, "usage") {
 		t.Error(body)
 	}
+
 	if body := post(hello).Body.String(); !strings.Contains(body,
 		`"content":"yes","refusal":null,"reasoning_content":"Is it really so?"}`) || strings.Contains(body, "usage") {
 		t.Error(body)
@@ -166,6 +176,7 @@ func TestReasoning(t *testing.T) {
 	_, message := serveMessages(t, script, nil)
 	got := fields(t, message(strings.Replace(streamed, "true", "false", 1)))
 	signature, _ := got["content"].([]any)[0].(map[string]any)["signature"].(string)
+
 	want := map[string]any{
 		"content": []any{
 			map[string]any{"type": "thinking", "thinking": "Is it really so?", "signature": signature},
@@ -180,6 +191,7 @@ func TestReasoning(t *testing.T) {
 		signature == "" {
 		t.Error(diff)
 	}
+
 	if body := message(streamed).Body.String(); !strings.Contains(
 		body, `{"type":"thinking_delta","thinking":"Is it really so?"}`,
 	) ||

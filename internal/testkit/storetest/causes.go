@@ -439,6 +439,7 @@ func CauseCases(t testing.TB, prefix string) (all []CauseCase) {
 		lines := strings.Split(strings.TrimSpace(text), "\n")
 		c := CauseCase{Name: lines[0], Root: fmt.Sprintf("%s%02d", prefix, i)}
 		b := causeBuilder{t: t, CauseCase: &c, parents: map[string]string{}}
+
 		for _, line := range lines[1 : len(lines)-1] {
 			c.Changes = append(c.Changes, b.row(line))
 		}
@@ -498,6 +499,7 @@ func (b *causeBuilder) row(line string) record.Change {
 	if len(words) != 4 {
 		b.fail(line)
 	}
+
 	var kind, message *string
 	if len(parts) > 1 {
 		kind = some(parts[1])
@@ -505,12 +507,14 @@ func (b *causeBuilder) row(line string) record.Change {
 	if len(parts) > 2 {
 		message = some(parts[2])
 	}
+
 	id, under, _ := strings.Cut(words[1], "<")
 	name, number, again := strings.Cut(words[2], "#")
 	var attempt *int64
 	if again {
 		attempt = b.number(number)
 	}
+
 	state := new(record.State(name))
 	from, to, _ := strings.Cut(words[3], "-")
 	start, end := b.time(from), b.time(to)
@@ -566,17 +570,21 @@ func (b *causeBuilder) want(line string) {
 		b.Failed = int(*b.number(words[1]))
 		return
 	}
+
 	dash := func(text string) string { return strings.Trim(strings.TrimSpace(strings.TrimPrefix(text, "- ")), "'") }
 	kind, id, _ := strings.Cut(words[0], ":")
 	if kind == "plan" {
 		id = b.plan(id)
 	}
-	b.At, b.Kind, b.Tool = kind+":"+id, strings.TrimPrefix(words[1], "-"), strings.TrimPrefix(words[2], "-")
+	b.At = kind + ":" + id
+	b.Kind, b.Tool = strings.TrimPrefix(words[1], "-"), strings.TrimPrefix(words[2], "-")
+
 	rest := strings.TrimSpace(words[3])
 	b.Recovered, rest = strings.HasSuffix(rest, " recovered"), strings.TrimSuffix(rest, " recovered")
 	b.Asks, rest = strings.HasSuffix(rest, " asks"), strings.TrimSuffix(rest, " asks")
 	last := strings.LastIndexByte(rest, ' ')
 	b.Failed, b.Text = int(*b.number(rest[last+1:])), dash(rest[:last]+" ")
+
 	for _, c := range b.Changes {
 		if at, name, state := rowOf(c); at == b.At {
 			b.State, b.Row = *state, name

@@ -40,6 +40,7 @@ func Kill(t testing.TB, pool *pgxpool.Pool, url string) (n int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	err = pool.QueryRow(context.Background(), `SELECT count(pg_terminate_backend(pid, 10000))
 		FROM pg_stat_activity WHERE datname = $1 AND application_name = 'actlog'`, config.ConnConfig.Database).Scan(&n)
 	if err != nil {
@@ -109,6 +110,7 @@ func StartLoad(t testing.TB, s *store.Store) *Load {
 					t.Errorf("a writer saw an error: %+v %v", result, err)
 					return
 				}
+
 				l.n[w]++
 				select {
 				case l.Acked <- struct{}{}:
@@ -118,6 +120,7 @@ func StartLoad(t testing.TB, s *store.Store) *Load {
 			}
 		})
 	}
+
 	go func() { wg.Wait(); close(l.ended) }()
 	return l
 }
@@ -141,6 +144,7 @@ func (l *Load) Check(t testing.TB, s *store.Store) {
 	t.Helper()
 	close(l.stop)
 	<-l.ended
+
 	var sum int64
 	for w, n := range l.n {
 		sum += n
@@ -150,11 +154,13 @@ func (l *Load) Check(t testing.TB, s *store.Store) {
 				t.Fatalf("writer %d: cycle %d in place %d, with %d calls", w, cycle.Record.Seq, i, len(cycle.ToolCalls))
 			}
 		}
+
 		if int64(len(st.Cycles)) != n || st.Figures.ModelCalls != n {
 			t.Errorf("writer %d: %d cycles on record, %d rolled up, %d acknowledged", w, len(st.Cycles), st.Figures.ModelCalls,
 				n)
 		}
 	}
+
 	if total := PlanTree(t, s, l.root).Total; total.InputTokens != sum || total.ToolCalls != sum {
 		t.Errorf("total %+v, acknowledged %d", total, sum)
 	}

@@ -28,6 +28,7 @@ func WriteTree(t testing.TB, s *store.Store, root string, state record.State) {
 			StartTime: At(10), EndTime: At(12), Result: new("42"),
 		}
 	}
+
 	Write(t, s,
 		&record.Plan{
 			RootPlanID: root, CurrentPlanID: root, Title: new("old"), State: &state, StartTime: At(1), EndTime: At(30),
@@ -72,6 +73,7 @@ func Dump(t testing.TB, s *store.Store, root string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var out strings.Builder
 	var steps []string
 	var visit func(*tree.Plan)
@@ -84,11 +86,13 @@ func Dump(t testing.TB, s *store.Store, root string) string {
 			st.ID = 0
 			steps = append(steps, st.Record.StepID)
 		}
+
 		for c := range p.Children() {
 			visit(c)
 		}
 	}
 	visit(p)
+
 	encode := func(v any) {
 		b, err := json.MarshalIndent(v, "", " ")
 		if err != nil {
@@ -97,6 +101,7 @@ func Dump(t testing.TB, s *store.Store, root string) string {
 		out.Write(b)
 		out.WriteByte('\n')
 	}
+
 	encode(p)
 	for _, id := range steps {
 		st, err := s.StepDetail(t.Context(), root, id)

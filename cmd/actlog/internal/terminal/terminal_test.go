@@ -45,17 +45,20 @@ func TestEveryCharacter(t *testing.T) {
 	if _, err := io.WriteString(w, raw); err != nil {
 		t.Fatal(err)
 	}
+
 	for name, got := range map[string]string{
 		"Text": terminal.Text(raw), "Line": terminal.Line(raw), "Plain": terminal.Plain(raw), "Writer": whole.String(),
 	} {
 		if i := strings.IndexFunc(got, obeyed); i >= 0 {
 			t.Errorf("%s lets %U through", name, []rune(got[i:])[0])
 		}
+
 		var back map[string]int
 		if err := json.Unmarshal([]byte(got), &back); name != "Plain" && (err != nil || back[all] != 1) {
 			t.Errorf("%s: not the same JSON: %v", name, err)
 		}
 	}
+
 	var pieces bytes.Buffer
 	w = terminal.New(&pieces)
 	for piece := range slices.Chunk([]byte(raw), 7) {
@@ -87,6 +90,7 @@ func TestExact(t *testing.T) {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}
+
 	if _, escaped := terminal.Exact("a\u202eb\u200b \n"); escaped != 2 {
 		t.Errorf("%d characters", escaped)
 	}
@@ -106,6 +110,7 @@ func TestText(t *testing.T) {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}
+
 	if got := terminal.Plain("a\r\n\x1b[31mb\u202e漢\u3000"); got != "a\n[31mb漢\u3000" {
 		t.Errorf("%q", got)
 	}
@@ -120,11 +125,12 @@ func TestJoiners(t *testing.T) {
 	for _, same := range []string{
 		"می\u200cخواهم", "URL\u200cها", "क्\u200dष", "👩\u200d👩\u200d👧", "❤\ufe0f\u200d🔥", "👩🏽\u200d🚀.",
 	} {
-		if text, plain, line := terminal.Text(same), terminal.Plain(same), terminal.Line(same); text != same ||
-			plain != same || line != same {
+		text, plain := terminal.Text(same), terminal.Plain(same)
+		if line := terminal.Line(same); text != same || plain != same || line != same {
 			t.Errorf("%q: %q, %q, %q", same, text, plain, line)
 		}
 	}
+
 	for in, want := range map[string]string{
 		"r\u200dm": `r\u200dm`, "\u200dم": `\u200dم`, "م\u200c": `م\u200c`, "م\u200c م": `م\u200c م`,
 		"م \u200dم": `م \u200dم`, "م\u200c\n": `م\u200c` + "\n",
@@ -201,6 +207,7 @@ func FuzzWriter(f *testing.F) {
 		_, _ = io.WriteString(w, s[:cut])
 		_, _ = io.WriteString(w, s[cut:])
 		_ = w.Flush()
+
 		if got := out.String(); got != terminal.Text(s) || strings.IndexFunc(withoutJoiners.Replace(got), obeyed) >= 0 ||
 			!utf8.ValidString(got) {
 			t.Errorf("%q: %q", s, got)

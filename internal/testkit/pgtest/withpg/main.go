@@ -66,7 +66,8 @@ func run(args []string) (code int, err error) {
 
 	cmd := exec.CommandContext(context.Background(), args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), pgtest.URLEnv+"="+server.URL)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Stdin, cmd.Stdout = os.Stdin, os.Stdout
+	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		return 1, err
 	}
@@ -75,6 +76,7 @@ func run(args []string) (code int, err error) {
 			_ = cmd.Process.Signal(sig)
 		}
 	}()
+
 	if err := cmd.Wait(); err != nil {
 		exit := (*exec.ExitError)(nil)
 		if !errors.As(err, &exit) {

@@ -16,6 +16,7 @@ func BenchmarkParse(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
+
 			text := []byte(strings.Repeat(string(one), 100<<10/len(one)))
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {

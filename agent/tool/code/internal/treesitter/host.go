@@ -28,6 +28,7 @@ func hostFunction(name string) api.GoModuleFunc {
 	case "fd_write", "fd_seek", "fd_close":
 		return func(_ context.Context, _ api.Module, stack []uint64) { stack[0] = badFile }
 	}
+
 	return func(_ context.Context, _ api.Module, stack []uint64) { // of queries, and the log
 		if len(stack) > 0 {
 			stack[0] = 0
@@ -43,7 +44,8 @@ const maxRead = 10*1024/2 - 1
 
 // readText copies the text from an index on: (buffer, index, row, column, *length).
 func readText(ctx context.Context, m api.Module, stack []uint64) {
-	buffer, index, length := uint32(stack[0]), int(uint32(stack[1])), uint32(stack[4])
+	buffer, length := uint32(stack[0]), uint32(stack[4])
+	index := int(uint32(stack[1]))
 	text, _ := ctx.Value(reading{}).([]byte)
 	rest := text[min(2*index, len(text)):]
 	rest = rest[:min(len(rest), 2*maxRead)]
@@ -71,6 +73,7 @@ func growMemory(_ context.Context, m api.Module, stack []uint64) {
 	if want <= have {
 		return
 	}
+
 	if _, ok := m.Memory().Grow((want - have + pageSize - 1) / pageSize); !ok {
 		stack[0] = 0
 	}

@@ -36,6 +36,7 @@ func newInstance(g *grammar) (*instance, error) {
 		modules.close()
 		return nil, fmt.Errorf("link %s: %w", g.language, err)
 	}
+
 	i := &instance{linked: modules, memory: modules.core.Memory(), grammar: g, called: map[string]api.Function{}}
 	if err := i.start(); err != nil {
 		i.close()
@@ -89,6 +90,7 @@ func (c *caller) callIn(m api.Module, name string, arguments ...uint64) uint64 {
 	if c.err != nil {
 		return 0
 	}
+
 	f := c.called[name]
 	if f == nil || m != c.core {
 		if f = m.ExportedFunction(name); f == nil {
@@ -99,6 +101,7 @@ func (c *caller) callIn(m api.Module, name string, arguments ...uint64) uint64 {
 	if m == c.core {
 		c.called[name] = f
 	}
+
 	c.stack[0] = 0 // for functions without arguments and results
 	copy(c.stack[:], arguments)
 	if err := f.CallWithStack(c.ctx, c.stack[:]); err != nil {

@@ -35,6 +35,7 @@ func file(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	r, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)

@@ -40,6 +40,7 @@ var theMachine = sync.OnceValues(func() (*machine, error) {
 	if m.core, m.needs, err = m.compile("web-tree-sitter"); err != nil {
 		return nil, err
 	}
+
 	host := m.runtime.NewHostModuleBuilder("host")
 	for _, f := range imported(m.core, "host") {
 		host.NewFunctionBuilder().WithGoModuleFunction(hostFunction(f.name), f.params, f.results).Export(f.name)
@@ -54,6 +55,7 @@ func (m *machine) compile(name string) (wazero.CompiledModule, space, error) {
 	if err != nil {
 		return nil, space{}, err
 	}
+
 	compiled, err := m.runtime.CompileModule(context.Background(), code)
 	if err != nil {
 		return nil, space{}, fmt.Errorf("compile %s: %w", name, err)
@@ -72,6 +74,7 @@ func spaceOf(m wazero.CompiledModule) (space, error) {
 		if section.Name() != "dylink.0" {
 			continue
 		}
+
 		var numbers [6]uint64 // kind, length, memory, its alignment, table, its alignment
 		rest := section.Data()
 		for i := range numbers {
@@ -115,6 +118,7 @@ func compileGrammar(l Language) (*grammar, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	g := &grammar{language: l, machine: m}
 	var needs space
 	if g.code, needs, err = m.compile("tree-sitter-" + l.String()); err != nil {
@@ -166,6 +170,7 @@ func (g *grammar) link() (l linked, err error) {
 		if err != nil {
 			return nil
 		}
+
 		ctx := experimental.WithImportResolver(context.Background(), func(name string) api.Module { return there[name] })
 		made, err = g.machine.runtime.InstantiateModule(ctx, m, wazero.NewModuleConfig().WithName("").WithStartFunctions())
 		if err == nil {

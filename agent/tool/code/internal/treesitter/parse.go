@@ -42,6 +42,7 @@ func parse(ctx context.Context, l Language, text []byte, use func(*walker) error
 	if err != nil {
 		return err
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, MaxTime)
 	defer cancel()
 	c := caller{instance: i}
@@ -63,6 +64,7 @@ func parse(ctx context.Context, l Language, text []byte, use func(*walker) error
 	w.Broken = c.call("ts_node_has_error_wasm", tree) != 0
 	err = use(w)
 	c.call("ts_tree_delete", tree)
+
 	if c.err != nil {
 		return broken(ctx, c.err)
 	}
@@ -97,6 +99,7 @@ type walker struct {
 func (w *walker) walk() error {
 	w.call("ts_tree_cursor_new_wasm", w.tree) // at the node that is in the transfer buffer
 	defer w.call("ts_tree_cursor_delete_wasm", w.tree)
+
 	for w.err == nil {
 		if len(w.Nodes) == maxNodes || len(w.open) == maxDepth {
 			return ErrTooLarge
@@ -104,6 +107,7 @@ func (w *walker) walk() error {
 		if len(w.Nodes)%1024 == 0 && w.ctx.Err() != nil {
 			return w.ctx.Err()
 		}
+
 		if w.add() && w.call("ts_tree_cursor_goto_first_child_wasm", w.tree)&1 == 1 {
 			w.open = append(w.open, len(w.Nodes)-1)
 			continue
@@ -128,6 +132,7 @@ func (w *walker) add() bool {
 	if w.Broken {
 		n.Missing = w.call("ts_tree_cursor_current_node_is_missing_wasm", w.tree)&1 == 1
 	}
+
 	if !n.Named && n.Field == "" && !n.Missing {
 		return false
 	}
@@ -136,6 +141,7 @@ func (w *walker) add() bool {
 	n.End = max(w.byteOf(uint32(w.call("ts_tree_cursor_end_index_wasm", w.tree))), n.Start)
 	n.Line = lineAt(w.lines, n.Start)
 	n.EndLine = lineAt(w.lines, max(n.End-1, n.Start))
+
 	if len(w.open) > 0 {
 		n.Parent = w.open[len(w.open)-1]
 	}
@@ -154,6 +160,7 @@ func (w *walker) next() bool {
 		if last < 0 {
 			return false
 		}
+
 		w.call("ts_tree_cursor_goto_parent_wasm", w.tree)
 		w.Nodes[w.open[last]].Next = len(w.Nodes)
 		w.open = w.open[:last]

@@ -56,6 +56,7 @@ func give(i *instance, failed bool) {
 func (p *pool) pop() *instance {
 	p.Lock()
 	defer p.Unlock()
+
 	last := len(p.idle) - 1
 	if last < 0 {
 		return nil

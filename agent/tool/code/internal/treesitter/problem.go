@@ -24,10 +24,12 @@ func (t *Tree) Problems() (found []Problem) {
 	if !t.Broken && t.language != Python {
 		return nil
 	}
+
 	for i, n := range t.Nodes {
 		if len(found) == maxProblems {
 			break
 		}
+
 		switch {
 		case n.Missing:
 			found = append(found, t.problem(n.Start, n.Type+" is missing"))

@@ -32,10 +32,12 @@ func outline(t *Tree) string {
 			b.WriteString("missing ")
 		}
 		b.WriteString(n.Type)
+
 		if n.Next == i+1 {
 			fmt.Fprintf(&b, "=%q", t.Text(i))
 			return
 		}
+
 		b.WriteString("(")
 		for c := range t.Children(i) {
 			if c > i+1 {
@@ -45,6 +47,7 @@ func outline(t *Tree) string {
 		}
 		b.WriteString(")")
 	}
+
 	write(0)
 	return b.String()
 }
@@ -81,6 +84,7 @@ func TestFilesAreThePublishedOnes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	found := 0
 	for lines := bufio.NewScanner(bytes.NewReader(sums)); lines.Scan(); found++ {
 		want, name, _ := strings.Cut(lines.Text(), "  ")
@@ -92,6 +96,7 @@ func TestFilesAreThePublishedOnes(t *testing.T) {
 			t.Errorf("%s: sha256 %x, want %s", name, sum, want)
 		}
 	}
+
 	if found != int(languages)+1 {
 		t.Errorf("%d sums, want one of the core and one for each language", found)
 	}
@@ -110,6 +115,7 @@ func TestPlaces(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			line := strings.Count(before, "\n") + 1
 			for i, n := range tree.Nodes {
 				if n.Type == "function_definition" {
@@ -150,6 +156,7 @@ func TestProblems(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		first := ""
 		if found := tree.Problems(); len(found) > 0 {
 			first = found[0].String()
@@ -158,6 +165,7 @@ func TestProblems(t *testing.T) {
 			t.Errorf("%s %q: %v, want %s", row.language, row.text, first, row.want)
 		}
 	}
+
 	tree, err := Parse(t.Context(), Java, []byte(strings.Repeat("class A { int }\n", 1000)))
 	if err != nil || len(tree.Problems()) != maxProblems {
 		t.Errorf("%d problems, %v", len(tree.Problems()), err)
@@ -168,6 +176,7 @@ func TestProblems(t *testing.T) {
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	const many = 300_000
+
 	for _, row := range []struct {
 		name     string
 		language Language
@@ -187,6 +196,7 @@ func TestHostile(t *testing.T) {
 			const limit = time.Second
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
+
 			tree, err := Parse(ctx, row.language, []byte(row.text))
 			if err == nil && len(tree.Nodes) == 0 || err != nil && !errors.Is(err, ErrTooLarge) &&
 				!errors.Is(err, context.DeadlineExceeded) {
@@ -194,6 +204,7 @@ func TestHostile(t *testing.T) {
 			}
 		})
 	}
+
 	t.Cleanup(func() { // after all of them
 		for l := range languages {
 			tree, err := Parse(context.Background(), l, []byte("a"))
@@ -240,6 +251,7 @@ func TestAtOnce(t *testing.T) {
 		})
 	}
 	group.Wait()
+
 	for l := range pools {
 		pools[l].Lock()
 		for _, i := range pools[l].idle {
@@ -262,11 +274,13 @@ func FuzzParse(f *testing.F) {
 			f.Fatal(err)
 		}
 		f.Add(uint8(l), text)
+
 		// Compiling takes longer than an input may: a worker that takes 10 seconds counts as hung.
 		if _, err := Parse(f.Context(), Language(l), text); err != nil {
 			f.Fatal(err)
 		}
 	}
+
 	f.Add(uint8(Python), []byte("if a:\n\tb('🚀\xff'\r\n"))
 	f.Add(uint8(TSX), []byte("<a>{`${b}`}</a"))
 	f.Fuzz(func(t *testing.T, language uint8, text []byte) {
@@ -279,6 +293,7 @@ func FuzzParse(f *testing.F) {
 			}
 			t.Fatal(err)
 		}
+
 		for i, n := range tree.Nodes {
 			if n.Start < 0 || n.End < n.Start || n.End > len(text) || n.Line < 1 || n.EndLine < n.Line || n.Next <= i ||
 				n.Next > len(tree.Nodes) {
