@@ -21,16 +21,13 @@ func (r *reader) envelope() error {
 		case line == "*** End Patch":
 			return nil
 		case line == "":
-		case name == "":
-			return fmt.Errorf("line %d: %.80q: want *** Update File: path, *** Add File: path or *** Delete File: path", r.at,
-				line)
-		case kind == "*** Update File":
+		case kind == "*** Update File" && name != "":
 			r.files = append(r.files, filePatch{path: name})
 			err = r.sections()
-		case kind == "*** Add File":
+		case kind == "*** Add File" && name != "":
 			r.files = append(r.files, filePatch{path: name, does: adds})
 			err = r.section(nil)
-		case kind == "*** Delete File":
+		case kind == "*** Delete File" && name != "":
 			r.files = append(r.files, filePatch{path: name, does: removes})
 		default:
 			return fmt.Errorf("line %d: %.80q: want *** Update File: path, *** Add File: path or *** Delete File: path", r.at,

@@ -189,7 +189,7 @@ func TestRemoteMovesOn(t *testing.T) {
 		}
 	}
 
-	r.git(t, "reset", "--quiet", "--hard", second[:0]+before)
+	r.git(t, "reset", "--quiet", "--hard", before)
 	if got := r.call(t, "git.pull", args{}); got.Failed {
 		t.Fatalf("%+v", got)
 	}

@@ -330,7 +330,7 @@ func TestCheckoutKeepsChanges(t *testing.T) {
 			t.Parallel()
 			r := history(t)
 			plant(t, r)
-			before := state(t, filepath.Join(r.dir, ".git"))
+			before := r.git(t, "rev-parse", "HEAD") + r.git(t, "status", "--porcelain")
 
 			got := r.call(t, "git.checkout", args{"branch": "feature"})
 			if !got.Failed || !strings.Contains(got.Text, "overwritten by checkout") && !strings.Contains(got.Text, "lose") {
@@ -342,7 +342,9 @@ func TestCheckoutKeepsChanges(t *testing.T) {
 					t.Errorf("%s is %q", file, b)
 				}
 			}
-			_ = before
+			if after := r.git(t, "rev-parse", "HEAD") + r.git(t, "status", "--porcelain"); after != before {
+				t.Errorf("it is now %s, was %s", after, before)
+			}
 		})
 	}
 }
