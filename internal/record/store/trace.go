@@ -13,15 +13,16 @@ import (
 	"github.com/actlog/actlog/db"
 	"github.com/actlog/actlog/internal/record/fieldsql"
 	"github.com/actlog/actlog/internal/record/pg"
+	"github.com/actlog/actlog/internal/trace/spans"
 	"github.com/actlog/actlog/record"
 )
 
 // Trace is spans of one trace.
 type Trace struct {
-	ID    string // 32 hex digits in lower case
-	Chunk []byte // the spans as they are kept
-	Spans any    // the same spans as a [Projection] takes them, so that it need not decode the chunk
-	Count int    // how many spans there are
+	ID    string       // 32 hex digits in lower case
+	Chunk []byte       // the spans as they are kept
+	Spans []spans.Span // the same spans, so that a [Projection] need not decode the chunk
+	Count int          // how many spans there are
 }
 
 // RejectedTracesError names the traces that cannot be kept. The others are on record.

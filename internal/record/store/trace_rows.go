@@ -17,6 +17,7 @@ import (
 	"github.com/actlog/actlog/internal/record/field"
 	"github.com/actlog/actlog/internal/record/fieldsql"
 	"github.com/actlog/actlog/internal/record/pg"
+	"github.com/actlog/actlog/internal/trace/spans"
 	"github.com/actlog/actlog/record"
 )
 
@@ -25,7 +26,7 @@ import (
 type incomingTrace struct {
 	id     string
 	chunks [][]byte
-	fresh  []any
+	fresh  [][]spans.Span
 	spans  int
 	bytes  int
 }
@@ -84,7 +85,7 @@ func (p *projector) goOn(tr *trace) error {
 	if others < 0 || others > len(tr.earlier) {
 		return errForgotten
 	}
-	add := func(kept [][]byte, fresh []any) ([]record.Change, []record.Key, error) {
+	add := func(kept [][]byte, fresh [][]spans.Span) ([]record.Change, []record.Key, error) {
 		if err := tr.projection.Add(kept, fresh); err != nil {
 			return nil, nil, &badTraceError{tr.id, err}
 		}
