@@ -39,7 +39,7 @@ func (s *Store) InTx(ctx context.Context, f func(context.Context, *Tx) error) er
 
 	committing := false
 	soon := retryFor(s.config.RetryFor)
-	again := func(err error) bool { return !(committing && pg.ConnectionLost(err)) && soon(err) }
+	again := func(err error) bool { return (!committing || !pg.ConnectionLost(err)) && soon(err) }
 	err := s.ladder.try(ctx, again, func(g givenUp) (err error) {
 		committing, err = s.inTx(ctx, g, f)
 		return err

@@ -7,16 +7,24 @@ import (
 	"github.com/actlog/actlog/internal/trace/spans"
 )
 
-// What spans are is known to the store, too.
+// Spans and their parts are in package spans, because the store knows them, too.
 type (
-	Span       = spans.Span
-	Event      = spans.Event
-	Link       = spans.Link
-	Scope      = spans.Scope
+	// Span is one span of a trace.
+	Span = spans.Span
+	// Event is something that happened within a span.
+	Event = spans.Event
+	// Link points to a span.
+	Link = spans.Link
+	// Scope is the instrumentation that made a span.
+	Scope = spans.Scope
+	// Attributes are sorted by key.
 	Attributes = spans.Attributes
-	Attribute  = spans.Attribute
-	Value      = spans.Value
-	ValueType  = spans.ValueType
+	// Attribute is a key with its value.
+	Attribute = spans.Attribute
+	// Value is a value as text.
+	Value = spans.Value
+	// ValueType says what the text of a value is.
+	ValueType = spans.ValueType
 )
 
 // The types of values.
