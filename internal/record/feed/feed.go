@@ -57,6 +57,15 @@ func (t Touched) Add(root string, kind record.Kind) {
 	t[root][kind] = true
 }
 
+// AddAll adds all that another one has.
+func (t Touched) AddAll(other Touched) {
+	for root, kinds := range other {
+		for kind := range kinds {
+			t.Add(root, kind)
+		}
+	}
+}
+
 // Append queues the statement that appends to the feed, as the last one of a transaction.
 func (t Touched) Append(q *pgx.Batch) {
 	roots := slices.Sorted(maps.Keys(t))

@@ -6,6 +6,7 @@ package loosejson
 import (
 	"encoding/json"
 	"strings"
+	"unicode/utf8"
 )
 
 // words stand in the place of a number in what many programs write. Each has a number of the same length.
@@ -33,6 +34,38 @@ func Quoted(s string) string {
 		return s
 	}
 	return replaced(s, func(word, _ string) string { return `"` + word + `"` })
+}
+
+const hexDigits = "0123456789abcdef"
+
+// AppendString appends s as a JSON string. It does not escape HTML, and replaces what is not UTF-8.
+func AppendString(b []byte, s string) []byte {
+	if !utf8.ValidString(s) {
+		s = strings.ToValidUTF8(s, "\uFFFD")
+	}
+	b = append(b, '"')
+	start := 0
+	for i := range len(s) {
+		c := s[i]
+		if c >= 0x20 && c != '"' && c != '\\' {
+			continue
+		}
+		b = append(b, s[start:i]...)
+		start = i + 1
+		switch c {
+		case '"', '\\':
+			b = append(b, '\\', c)
+		case '\n':
+			b = append(b, '\\', 'n')
+		case '\r':
+			b = append(b, '\\', 'r')
+		case '\t':
+			b = append(b, '\\', 't')
+		default:
+			b = append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+		}
+	}
+	return append(append(b, s[start:]...), '"')
 }
 
 func hasWords(s string) bool { return strings.Contains(s, "NaN") || strings.Contains(s, "Infinity") }

@@ -26,33 +26,22 @@ type entry struct {
 	err  error
 }
 
-// saying is what a batch says to the search, see said.
-type saying struct {
-	hashes    []uint64
-	deletions int64 // when it was written
-}
-
 // batch is what a transaction writes: the changes to each key, folded, and placeholders for
-// parents that no change names.
+// parents that no change names. It does not change while it is sent; what is found out then is in sent.
 type batch struct {
 	rows    map[record.Key]*field.Row
 	touched feed.Touched
 	folded  int // changes that met another one
-	saying  saying
-	// contents are those that are on record once it is written, see contents.remembered. distrusts says
-	// that it sends all of its contents, and relies on none.
-	contents  []uint64
-	distrusts bool
-	// marked is set when the batch was written: some trees are marked in which it undoes marks.
-	marked bool
 	// locked queues what comes once the root plans are locked: what lets the batch write to their trees. nil: it
 	// comes from outside of the runtime, see [batch.refuseOwned]. written queues what comes after all rows; nil: nothing.
 	locked, written func(*pgx.Batch)
 }
 
-// assumed is what a batch relies on, until its transaction finds otherwise.
+// assumed is what a batch relies on, until its transaction finds otherwise. The zero value relies on nothing.
 type assumed struct {
-	part time.Time // where all of its trees lie; zero: not known
+	// contents says that those are on record that are remembered, so that they are not sent.
+	contents bool
+	part     time.Time // where all of its trees lie; zero: not known
 	// known rows are on record, so they are not written.
 	known map[record.Key]bool
 	// told says that the batch writes to root plans, or begins trees.

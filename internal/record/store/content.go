@@ -54,11 +54,12 @@ type sharing struct {
 	all    map[contentKey]content.Content // that came with the rows
 	send   []contentKey                   // of these, those to be added, sorted
 	relied []contentKey                   // those that have to be on record, sorted
+	kept   []uint64                       // all that are on record once the batch is, see contents.remembered
 }
 
 // share finds out what to send of the contents of a batch. Of trees that are new nothing is on record,
-// and if the batch relies on nothing, all is sent.
-func (c *contents) share(b *batch, fresh newTrees) (s sharing) {
+// and if the batch does not rely on what is remembered, all is sent.
+func (c *contents) share(b *batch, a assumed, fresh newTrees) (s sharing) {
 	s.all = map[contentKey]content.Content{}
 	named := map[contentKey]bool{}
 	for key, row := range b.rows {
@@ -71,9 +72,8 @@ func (c *contents) share(b *batch, fresh newTrees) (s sharing) {
 	}
 	whole := func(root string) bool {
 		_, isNew := fresh[root]
-		return isNew || b.distrusts
+		return isNew || !a.contents
 	}
-	b.contents = b.contents[:0]
 	sent := map[contentKey]bool{}
 	for key, has := range s.all {
 		if !whole(key.root) {
@@ -82,14 +82,14 @@ func (c *contents) share(b *batch, fresh newTrees) (s sharing) {
 			}
 		}
 		sent[key] = true
-		s.send, b.contents = append(s.send, key), append(b.contents, c.remembered(key))
+		s.send, s.kept = append(s.send, key), append(s.kept, c.remembered(key))
 		for _, hash := range has.Parts {
 			named[contentKey{key.root, hash}] = true
 		}
 	}
 	for key := range named {
 		if !sent[key] && !whole(key.root) {
-			s.relied, b.contents = append(s.relied, key), append(b.contents, c.remembered(key))
+			s.relied, s.kept = append(s.relied, key), append(s.kept, c.remembered(key))
 		}
 	}
 	slices.SortFunc(s.send, contentKey.compare)
@@ -99,10 +99,6 @@ func (c *contents) share(b *batch, fresh newTrees) (s sharing) {
 
 // queue queues the statements that add the contents of a batch, and check those that it relies on. part
 // is where its trees lie; zero: not known.
-func (c *contents) queue(q *pgx.Batch, b *batch, part time.Time) {
-	c.share(b, nil).queue(q, part)
-}
-
 func (s sharing) queue(q *pgx.Batch, part time.Time) {
 	if len(s.send) > 0 {
 		roots, hashes := contentColumns(s.send)
@@ -143,7 +139,7 @@ func contentColumns(keys []contentKey) (roots []string, hashes [][]byte) {
 
 // copy copies the contents of trees that are new. It returns what is left to do.
 func (s sharing) copy(ctx context.Context, tx pgx.Tx, fresh newTrees) (left sharing, err error) {
-	left = sharing{all: s.all, relied: s.relied}
+	left = sharing{all: s.all, relied: s.relied, kept: s.kept}
 	var rows [][]any
 	for _, key := range s.send {
 		part, ok := fresh[key.root]
@@ -163,12 +159,13 @@ func (s sharing) copy(ctx context.Context, tx pgx.Tx, fresh newTrees) (left shar
 	if len(rows) == 0 {
 		return left, nil
 	}
-	return left, copyRows(ctx, tx, "content", []string{"root_plan_id", "part", "hash", "parts", "body"}, pgx.CopyFromRows(rows))
+	columns := []string{"root_plan_id", "part", "hash", "parts", "body"}
+	return left, copyRows(ctx, tx, "content", columns, pgx.CopyFromRows(rows))
 }
 
 // learn remembers the contents of a committed batch.
-func (c *contents) learn(b *batch) {
-	for _, key := range b.contents {
+func (c *contents) learn(kept []uint64) {
+	for _, key := range kept {
 		c.known.Set(key, struct{}{})
 	}
 }

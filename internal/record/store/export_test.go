@@ -27,7 +27,7 @@ func Queued(s *Store) (rows, waiting int) {
 }
 
 // ReplaceDue makes the rows of traces that are due, as an open store does each second.
-func ReplaceDue(s *Store) error { return s.replaceDue(s.sending) }
+func ReplaceDue(s *Store) error { return s.replaceDue(s.ladder.sending) }
 
 // LoadPrices reads the prices, as an open store does each minute.
 var LoadPrices = (*Store).load
@@ -45,35 +45,35 @@ func Locked(s *Store) map[string]int {
 }
 
 // WriteWhole makes a store use only statements that name every field.
-func WriteWhole(s *Store) { s.tuning.fewRows = 0 }
+func WriteWhole(s *Store) { s.sender.tuning.fewRows = 0 }
 
 // AllShapes makes a store keep one statement per shape, without a limit.
 func AllShapes(s *Store) *Store {
-	s.tuning.maxShapes = math.MaxInt
+	s.sender.tuning.maxShapes = math.MaxInt
 	return s
 }
 
 // CopyNew makes a store copy the detail of new trees even if it is only one row.
 func CopyNew(s *Store) *Store {
-	s.tuning.manyRows = 0
+	s.sender.tuning.manyRows = 0
 	return s
 }
 
 // AlwaysAdd makes a store add to the roll-ups of steps what it writes, however little there is.
 func AlwaysAdd(s *Store) *Store {
-	s.tuning.addingRow, s.tuning.adding, s.tuning.doubtFor = -1, -1, 0
+	s.sender.tuning.addingRow, s.sender.tuning.adding, s.sender.tuning.doubtFor = -1, -1, 0
 	return s
 }
 
 // MaxProjected sets the number of spans up to which a store makes the rows of a trace at once.
-func MaxProjected(s *Store, spans int64) { s.tuning.maxProjected = spans }
+func MaxProjected(s *Store, spans int64) { s.sender.tuning.maxProjected = spans }
 
 // DoubtNothing makes a store rely on the place of a tree even after it was wrong.
-func DoubtNothing(s *Store) { s.tuning.doubtFor = 0 }
+func DoubtNothing(s *Store) { s.sender.tuning.doubtFor = 0 }
 
 // Placed reports whether a store knows the place of a tree and relies on it.
 func Placed(s *Store, root string) bool {
-	at, ok := s.places.trees.Get(root)
+	at, ok := s.sender.places.trees.Get(root)
 	return ok && at.until.IsZero()
 }
 
@@ -93,7 +93,8 @@ var (
 // WriteUnmarked writes changes as if their trees had turned out to be marked.
 func WriteUnmarked(ctx context.Context, s *Store, changes ...record.Change) error {
 	entries, _ := s.prepare(changes)
-	return s.sender.sendUnmarked(ctx, newBatch(entries), 0)
+	_, err := s.sender.sendBatch(ctx, newBatch(entries), givenUp{marks: true}, 0)
+	return err
 }
 
 // Remembers reports whether a store remembers the projection of a trace.

@@ -4,8 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/actlog/actlog/db"
 	"github.com/actlog/actlog/record"
 )
@@ -97,6 +95,3 @@ func attemptOf(n *int64) int64 {
 	}
 	return *n
 }
-
-// readMarked reads into the batch whether some trees are marked in which it undoes marks.
-func (b *batch) readMarked(row pgx.Row) error { return row.Scan(&b.marked) }

@@ -26,9 +26,10 @@ type place struct {
 	until time.Time // after a wrong guess, the place is not relied on until then
 }
 
-// of returns what may be assumed for a batch: nothing if its trees do not lie in one place, or if that
+// of returns what may be assumed for a batch: only contents if its trees do not lie in one place, or if that
 // is not known. A tree that the batch begins should lie where new trees do.
 func (p *places) of(b *batch) (a assumed) {
+	a.contents = true
 	now := time.Now()
 	for root := range b.touched {
 		at, ok := p.trees.Get(root)
@@ -37,7 +38,7 @@ func (p *places) of(b *batch) (a assumed) {
 			at, ok = place{part: likelyPart(root, now, p.partitionDays)}, true
 		}
 		if !ok || now.Before(at.until) || !a.part.IsZero() && !at.part.Equal(a.part) {
-			return assumed{}
+			return assumed{contents: true}
 		}
 		a.part, a.told = at.part, a.told || told
 	}

@@ -1,13 +1,16 @@
 package store
 
-import "github.com/actlog/actlog/record"
+import (
+	"github.com/actlog/actlog/internal/trace/spans"
+	"github.com/actlog/actlog/record"
+)
 
 // Projection makes the rows of one trace while its spans arrive. Rows are of the root plan that the
 // trace's id names.
 type Projection interface {
 	// Add adds spans: of chunks that were kept, and some that came just now. It must not change them.
 	// After an error the projection is of no more use.
-	Add(kept [][]byte, fresh []any) error
+	Add(kept [][]byte, fresh [][]spans.Span) error
 	// Changes returns the rows that differ from those that it returned before, and the keys of those
 	// that are gone. The first time, all rows differ.
 	Changes() (changed []record.Change, gone []record.Key)

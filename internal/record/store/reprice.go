@@ -97,7 +97,7 @@ func (s *Store) applyPrice(ctx context.Context, tx pgx.Tx, price *Price, provide
 		return 0, false, err
 	}
 	var q pgx.Batch
-	s.statements.merge(&q, rows, assumed{}) // rolls the steps up
+	s.sender.statements.merge(&q, rows, assumed{}) // rolls the steps up
 	touched.Append(&q)
 	return cycles, true, tx.SendBatch(ctx, &q).Close()
 }

@@ -321,42 +321,39 @@ func (s *Store) writeRun(ctx context.Context, l Lease, changes []record.Change, 
 	case len(result.Rejected) > 0:
 		return result.Rejected[0].Err
 	}
-	deadline := time.Now().Add(s.config.RetryFor)
-	for attempt := 0; ; attempt++ {
-		b := newBatch(entries)
-		if len(entries) == 0 {
-			b.placeholder(rootKey(l.RootPlanID))
-			b.touched.Add(l.RootPlanID, record.KindPlan)
+
+	b := newBatch(entries)
+	if len(entries) == 0 {
+		b.placeholder(rootKey(l.RootPlanID))
+		b.touched.Add(l.RootPlanID, record.KindPlan)
+	}
+	var desired Desired
+	b.locked = func(q *pgx.Batch) {
+		q.Queue(db.RunHold, l.RootPlanID, l.PlanID, l.WorkerID, l.Epoch).QueryRow(func(row pgx.Row) error { return row.Scan(&desired) })
+	}
+	b.written = func(q *pgx.Batch) {
+		for _, op := range ops {
+			op.queue(q, l)
 		}
-		var desired Desired
-		b.locked = func(q *pgx.Batch) {
-			q.Queue(db.RunHold, l.RootPlanID, l.PlanID, l.WorkerID, l.Epoch).QueryRow(func(row pgx.Row) error { return row.Scan(&desired) })
-		}
-		b.written = func(q *pgx.Batch) {
-			for _, op := range ops {
-				op.queue(q, l)
+	}
+
+	err = s.ladder.try(ctx, retryFor(s.config.RetryFor), func(g givenUp) error { return s.sender.send(ctx, b, g, 0) })
+	switch {
+	case err == nil:
+		for _, op := range ops {
+			if op.asked != nil {
+				*op.asked = desired
 			}
 		}
-		err := s.send(ctx, b, 0)
-		switch {
-		case err == nil:
-			for _, op := range ops {
-				if op.asked != nil {
-					*op.asked = desired
-				}
-			}
-			return nil
-		case ctx.Err() != nil:
-			return err
-		case pg.State(err) == leaseLost:
-			return ErrLeaseLost
-		case pg.State(err) == formWaits:
-			return ErrFormWaits
-		case s.sending.Err() != nil:
-			return record.ErrClosed
-		case !pg.Transient(err) || !time.Now().Before(deadline) || s.pauseBeforeRetry(ctx, attempt, err) != nil:
-			return pg.Translate(err)
-		}
+		return nil
+	case ctx.Err() != nil:
+		return err
+	case pg.State(err) == leaseLost:
+		return ErrLeaseLost
+	case pg.State(err) == formWaits:
+		return ErrFormWaits
+	default:
+		return pg.Translate(err)
 	}
 }
 

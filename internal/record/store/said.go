@@ -26,10 +26,16 @@ type said struct {
 
 func newSaid() *said { return &said{seed: maphash.MakeSeed()} }
 
-// queue queues the statement that adds the texts of a batch, if it has any, and notes them in the
-// batch. The passes are those of the batch: the texts of root plans come first.
-func (s *said) queue(q *pgx.Batch, b *batch, passes [][]*field.Row) {
-	b.saying = saying{}
+// saying is what a batch says to the search.
+type saying struct {
+	hashes    []uint64
+	deletions int64 // how many there were when it was written
+}
+
+// queue queues the statement that adds the texts of a batch, if it has any, and returns them. The passes are those of
+// the batch: the texts of root plans come first.
+func (s *said) queue(q *pgx.Batch, passes [][]*field.Row) *saying {
+	out := &saying{}
 	deletions := s.deletions.Load()
 	type texts struct{ fresh, known []string }
 	byRoot, order := map[string]*texts{}, []string(nil)
@@ -40,7 +46,7 @@ func (s *said) queue(q *pgx.Batch, b *batch, passes [][]*field.Row) {
 			byRoot[root], order = t, append(order, root)
 		}
 		hash := s.hash(root, what)
-		b.saying.hashes = append(b.saying.hashes, hash)
+		out.hashes = append(out.hashes, hash)
 		if at, ok := s.known.Get(hash); ok && at == deletions {
 			t.known = append(t.known, search.Fold(text))
 		} else {
@@ -72,15 +78,18 @@ func (s *said) queue(q *pgx.Batch, b *batch, passes [][]*field.Row) {
 				lines = byRoot[root].known
 			}
 			if len(lines) > 0 {
-				p.RootPlanIds, p.Texts, p.Known = append(p.RootPlanIds, root), append(p.Texts, search.Merge("", lines...)), append(p.Known, known)
+				p.RootPlanIds = append(p.RootPlanIds, root)
+				p.Texts = append(p.Texts, search.Merge("", lines...))
+				p.Known = append(p.Known, known)
 			}
 		}
 	}
 	if len(p.RootPlanIds) > 0 {
 		q.Queue(db.SearchAppend, p.RootPlanIds, p.Texts, p.Known, p.Deletions).QueryRow(func(row pgx.Row) error {
-			return row.Scan(&b.saying.deletions)
+			return row.Scan(&out.deletions)
 		})
 	}
+	return out
 }
 
 func (s *said) hash(root, what string) uint64 {
@@ -93,12 +102,12 @@ func (s *said) hash(root, what string) uint64 {
 }
 
 // learn remembers the texts of a committed batch.
-func (s *said) learn(b *batch) {
-	if len(b.saying.hashes) == 0 {
+func (s *said) learn(of *saying) {
+	if len(of.hashes) == 0 {
 		return
 	}
-	s.deletions.Store(b.saying.deletions)
-	for _, hash := range b.saying.hashes {
-		s.known.Set(hash, b.saying.deletions)
+	s.deletions.Store(of.deletions)
+	for _, hash := range of.hashes {
+		s.known.Set(hash, of.deletions)
 	}
 }

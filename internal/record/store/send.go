@@ -41,112 +41,114 @@ func (s *sender) room() error {
 		return nil
 	}
 	if err := s.checkRoom(); err != nil {
-		s.counters.failed()
 		return fmt.Errorf("%w: %w", record.ErrDiskFull, err)
 	}
 	return nil
 }
 
+// sent is what a transaction with a batch found out. What is remembered between batches learns from it.
+type sent struct {
+	batch    *batch
+	touched  feed.Touched // the batch's, and what was undone
+	fresh    newTrees     // trees that the batch began; nil: not known
+	contents []uint64     // see sharing.kept
+	said     *saying
+	marked   bool // some trees are marked in which the batch undoes marks
+}
+
 // send commits a batch in one transaction. Locks are waited for as long as the connection
 // says, or as lockTimeout does.
-func (s *sender) send(ctx context.Context, b *batch, lockTimeout time.Duration) error {
+func (s *sender) send(ctx context.Context, b *batch, g givenUp, lockTimeout time.Duration) error {
 	if err := s.room(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
+
 	start := time.Now()
-	fresh, err := s.sendBatch(ctx, b, lockTimeout)
+	out, err := s.sendBatch(ctx, b, g, lockTimeout)
 	if err != nil {
-		if pg.State(err) != owned { // that is a client's fault
-			s.counters.failed()
-		}
 		return err
 	}
-	s.places.learn(b, fresh)
-	s.said.learn(b)
-	s.contents.learn(b)
-	s.feed.Grew()
-	s.counters.committed(len(b.rows), b.folded, time.Since(start))
+	if out.marked && !g.marks {
+		return errMarked
+	}
+
+	s.places.learn(b, out.fresh)
+	s.learn(out, time.Since(start))
 	return nil
 }
 
-// sendBatch writes a batch, and once more if it turned out that it undoes marks. It returns the trees that are new, if it knows them.
-func (s *sender) sendBatch(ctx context.Context, b *batch, lockTimeout time.Duration) (newTrees, error) {
-	fresh, err := s.sendLikely(ctx, b, lockTimeout)
-	if err == nil && b.marked {
-		err = s.sendUnmarked(ctx, b, lockTimeout)
-		if pg.State(err) == fieldsql.StaleGuess {
-			b.distrusts = true
-			err = s.sendUnmarked(ctx, b, lockTimeout)
-		}
-	}
-	return fresh, err
+// learn remembers what a committed transaction found out. It took a time.
+func (s *sender) learn(out *sent, took time.Duration) {
+	s.said.learn(out.said)
+	s.contents.learn(out.contents)
+	s.feed.Grew()
+	s.counters.committed(len(out.batch.rows), out.batch.folded, took)
 }
 
-// sendLikely writes a batch the likely way. What turns out to be wrong is given up, one thing after
-// another. It returns the trees that are new, if it knows them.
-func (s *sender) sendLikely(ctx context.Context, b *batch, lockTimeout time.Duration) (newTrees, error) {
-	var a assumed
-	if s.places.unknown(b) >= s.tuning.manyRows {
-		fresh, err := s.sendMany(ctx, b, lockTimeout)
-		switch {
-		case pg.State(err) == fieldsql.StaleGuess:
-			b.distrusts = true
-		case !notCopied(err):
-			return fresh, err
-		}
-	} else {
-		a = s.places.of(b)
+// sendBatch writes a batch in the way that is the likely one, but for what is given up.
+func (s *sender) sendBatch(ctx context.Context, b *batch, g givenUp, lockTimeout time.Duration) (*sent, error) {
+	nothing := assumed{contents: !g.memory}
+	switch {
+	case g.marks:
+		return s.sendUnmarked(ctx, b, nothing, lockTimeout)
+	case !g.copying && s.places.unknown(b) >= s.tuning.manyRows:
+		return s.sendMany(ctx, b, nothing, lockTimeout)
+	case g.memory:
+		return s.sendFew(ctx, b, nothing, lockTimeout)
+	default:
+		return s.sendFew(ctx, b, s.places.of(b), lockTimeout)
 	}
-	err := s.sendFew(ctx, b, a, lockTimeout)
-	if pg.State(err) == fieldsql.StaleGuess {
-		s.places.doubt(b, a)
-		b.distrusts = true
-		err = s.sendFew(ctx, b, assumed{}, lockTimeout)
-	}
-	return nil, err
 }
 
 // sendFew takes one round trip: a batch without begin and commit is one implicit transaction.
-func (s *sender) sendFew(ctx context.Context, b *batch, a assumed, lockTimeout time.Duration) error {
+func (s *sender) sendFew(ctx context.Context, b *batch, a assumed, lockTimeout time.Duration) (*sent, error) {
 	var q pgx.Batch
 	setLockTimeout(&q, lockTimeout)
-	s.queueBatch(&q, b, a)
-	b.touched.Append(&q)
-	return s.db.Send(ctx, &q)
+	out := s.queueBatch(&q, b, a)
+	out.touched.Append(&q)
+
+	err := s.db.Send(ctx, &q)
+	if pg.State(err) == fieldsql.StaleGuess {
+		s.places.doubt(b, a)
+	}
+	return out, err
 }
 
 // sendMany first finds which trees are new, and copies what belongs to them.
-func (s *sender) sendMany(ctx context.Context, b *batch, lockTimeout time.Duration) (newTrees, error) {
-	fresh := newTrees{}
+func (s *sender) sendMany(ctx context.Context, b *batch, a assumed, lockTimeout time.Duration) (*sent, error) {
+	out := &sent{batch: b, touched: b.touched, fresh: newTrees{}}
 	err := s.db.Transact(ctx, func(tx pgx.Tx) error {
 		var roots, rest pgx.Batch
-		passes := b.passes(assumed{})
+		passes := b.passes(a)
 		setLockTimeout(&roots, lockTimeout)
-		s.queueRoots(&roots, b, passes[0], assumed{})
-		fresh.queueNew(&roots, passes[0])
+		s.queueRoots(&roots, passes[0], a, out)
+		out.fresh.queueNew(&roots, passes[0])
 		if err := tx.SendBatch(ctx, &roots).Close(); err != nil {
 			return err
 		}
-		contents, err := s.contents.share(b, fresh).copy(ctx, tx, fresh)
+
+		contents, err := s.contents.share(b, a, out.fresh).copy(ctx, tx, out.fresh)
 		if err != nil {
 			return err
 		}
-		left, err := fresh.copy(ctx, tx, native, passes[1:])
+		left, err := out.fresh.copy(ctx, tx, native, passes[1:])
 		if err != nil {
 			return err
 		}
+
+		out.contents = contents.kept
 		contents.queue(&rest, time.Time{})
-		s.queuePasses(&rest, left, assumed{})
-		s.said.queue(&rest, b, passes)
+		s.queuePasses(&rest, left, a)
+		out.said = s.said.queue(&rest, passes)
 		if b.written != nil {
 			b.written(&rest)
 		}
-		b.touched.Append(&rest)
+		out.touched.Append(&rest)
 		return tx.SendBatch(ctx, &rest).Close()
 	})
-	return fresh, err
+	return out, err
 }
 
 // setLockTimeout queues the statement that bounds the waits for locks of a transaction, unless d is
@@ -157,26 +159,35 @@ func setLockTimeout(q *pgx.Batch, d time.Duration) {
 	}
 }
 
-// queueBatch queues all statements of a batch but the one for the feed.
-func (s *sender) queueBatch(q *pgx.Batch, b *batch, a assumed) {
+// queueBatch queues all statements of a batch but the one for the feed. It returns what they find out, once they are
+// sent.
+func (s *sender) queueBatch(q *pgx.Batch, b *batch, a assumed) *sent {
+	out := &sent{batch: b, touched: b.touched}
 	passes := b.passes(a)
-	s.queueRoots(q, b, passes[0], a)
-	s.contents.queue(q, b, a.part)
+	s.queueRoots(q, passes[0], a, out)
+
+	shared := s.contents.share(b, a, nil)
+	out.contents = shared.kept
+	shared.queue(q, a.part)
+
 	s.queuePasses(q, passes[1:], a)
-	s.said.queue(q, b, passes)
+	out.said = s.said.queue(q, passes)
 	if b.written != nil {
 		b.written(q)
 	}
+	return out
 }
 
 // queueRoots queues the first pass. Root plans that the batch does not write to, and that
 // should be on record, are only locked. Only a statement after the locks sees every mark.
-func (s *sender) queueRoots(q *pgx.Batch, b *batch, roots []*field.Row, a assumed) {
+func (s *sender) queueRoots(q *pgx.Batch, roots []*field.Row, a assumed, out *sent) {
+	b := out.batch
 	var traces []string
 	if a.part.IsZero() || a.told {
 		traces = lockTraces(q, roots)
 		s.statements.merge(q, roots, assumed{})
 	}
+
 	ids := slices.Sorted(maps.Keys(b.touched))
 	switch placed, outside := !a.part.IsZero(), b.locked == nil; {
 	case placed && outside:
@@ -189,8 +200,9 @@ func (s *sender) queueRoots(q *pgx.Batch, b *batch, roots []*field.Row, a assume
 	if b.locked != nil {
 		b.locked(q)
 	}
+
 	if doubted := b.doubted(); len(doubted) > 0 {
-		q.Queue(db.InterruptedAny, doubted).QueryRow(b.readMarked)
+		q.Queue(db.InterruptedAny, doubted).QueryRow(func(row pgx.Row) error { return row.Scan(&out.marked) })
 	}
 	if len(traces) > 0 {
 		q.Queue(db.TraceRecall, traces)
@@ -210,52 +222,63 @@ func (s *sender) queuePasses(q *pgx.Batch, passes [][]*field.Row, a assumed) {
 	}
 }
 
-// sendUnmarked commits a batch once more, after the marks are undone that it undoes.
-func (s *sender) sendUnmarked(ctx context.Context, b *batch, lockTimeout time.Duration) error {
-	return s.db.Transact(ctx, func(tx pgx.Tx) error {
+// sendUnmarked commits a batch, after the marks are undone that it undoes.
+func (s *sender) sendUnmarked(
+	ctx context.Context, b *batch, a assumed, lockTimeout time.Duration,
+) (out *sent, err error) {
+	err = s.db.Transact(ctx, func(tx pgx.Tx) error {
 		var q pgx.Batch
 		setLockTimeout(&q, lockTimeout)
-		lockTraces(&q, b.passes(assumed{})[0]) // before root plans, as everywhere
+		lockTraces(&q, b.passes(a)[0]) // before root plans, as everywhere
 		q.Queue(db.PlanLock, slices.Sorted(maps.Keys(b.touched)))
 		if err := tx.SendBatch(ctx, &q).Close(); err != nil {
 			return err
 		}
-		if err := s.unmark(ctx, tx, b); err != nil {
+
+		if out, err = s.unmark(ctx, tx, b, a); err != nil {
 			return err
 		}
 		q = pgx.Batch{}
-		b.touched.Append(&q)
+		out.touched.Append(&q)
 		return tx.SendBatch(ctx, &q).Close()
 	})
+	return out, err
 }
 
 // unmark undoes the marks that a batch undoes, in trees whose root plans the transaction holds, and
 // writes the batch.
-func (s *sender) unmark(ctx context.Context, tx pgx.Tx, b *batch) error {
+func (s *sender) unmark(ctx context.Context, tx pgx.Tx, b *batch, a assumed) (*sent, error) {
 	u := b.undone()
-	rows, err := tx.Query(ctx, db.InterruptedUndo, u.EndedRoots, u.Kinds, u.StepIds, u.Seqs, u.Ids, u.Attempts, u.RootPlanIds)
+	rows, err := tx.Query(
+		ctx, db.InterruptedUndo, u.EndedRoots, u.Kinds, u.StepIds, u.Seqs, u.Ids, u.Attempts, u.RootPlanIds)
 	if err != nil {
-		return err
+		return nil, err
 	}
+
+	undone := feed.Touched{}
 	var steps []*field.Row
 	var root, step string
 	if _, err := pgx.ForEachRow(rows, []any{&root, &step}, func() error {
-		for _, kind := range []record.Kind{record.KindPlan, record.KindAgentExecution, record.KindThinkAct, record.KindActTool} {
-			b.touched.Add(root, kind)
-		}
+		undone.Add(root, record.KindPlan)
+		undone.Add(root, record.KindAgentExecution)
+		undone.Add(root, record.KindThinkAct)
+		undone.Add(root, record.KindActTool)
 		if step != "" {
 			steps = append(steps, &field.Row{Change: &record.AgentExecution{RootPlanID: root, StepID: step}})
 		}
 		return nil
 	}); err != nil {
-		return err
+		return nil, err
 	}
+
 	var q pgx.Batch
 	if len(steps) > 0 {
 		s.statements.merge(&q, steps, assumed{})
 	}
-	s.queueBatch(&q, b, assumed{})
-	return tx.SendBatch(ctx, &q).Close()
+	out := s.queueBatch(&q, b, a)
+	undone.AddAll(b.touched)
+	out.touched = undone
+	return out, tx.SendBatch(ctx, &q).Close()
 }
 
 // lockTraces locks the traces that root plans name, and returns their ids: their rows belong

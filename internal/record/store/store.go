@@ -117,8 +117,10 @@ const LeastReplicaLag = 100 * time.Millisecond
 
 // Store is the record in one Postgres database. It is safe for concurrent use.
 type Store struct {
+	// What others call of these is called of the store.
 	*prices
-	*tracer // and the writer in it
+	*writer
+	*tracer
 	*Reader
 	*deleter
 	*indexer
@@ -173,22 +175,19 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	s := &Store{config: config, db: d, checks: d.ForReads(1), feed: feed.Start(d, reads, log), deltas: delta.New(d, log), runs: pg.NewBell(d, "actlog_run", log), runWrites: make(chan struct{}, max(1, config.MaxConns/2)), queries: queries}
 	s.prices = &prices{db: d, queries: queries, log: log}
 	s.Reader = &Reader{db: reads, queries: queries, partitionDays: config.PartitionDays}
-	statements, said, contents := newStatements(tuning, config.PartitionDays), newSaid(), newContents(config.Contents)
 	s.indexer = &indexer{queries: queries}
 	s.deleter = &deleter{db: d, queries: queries, feed: s.feed, counters: counters, retryFor: config.RetryFor}
+	sender := &sender{
+		db: d, feed: s.feed, tuning: tuning, counters: counters, checkRoom: config.Room, statements: newStatements(tuning, config.PartitionDays),
+		places: &places{tuning: tuning, partitionDays: config.PartitionDays}, said: newSaid(), contents: newContents(config.Contents),
+	}
+	s.writer = &writer{
+		sender: sender, ladder: &ladder{counters: counters, log: log},
+		prices: s.prices, queue: newQueue(config.QueueRows, config.QueueBytes, config.RetryFor), log: log,
+	}
 	s.tracer = &tracer{
-		queries: queries, retryFor: config.RetryFor, turns: make(chan struct{}, max(1, config.MaxConns/traceShare)),
-		rows: &traceWriter{
-			projector:  &projector{project: config.Project, prices: s.prices, tuning: tuning, counters: counters, log: log, sizes: config.Contents},
-			statements: statements, said: said, contents: contents, quiet: config.TraceQuiet,
-		},
-		writer: &writer{
-			prices: s.prices, queue: newQueue(config.QueueRows, config.QueueBytes, config.RetryFor), log: log,
-			sender: &sender{
-				db: d, feed: s.feed, tuning: tuning, counters: counters, checkRoom: config.Room, statements: statements,
-				places: &places{tuning: tuning, partitionDays: config.PartitionDays}, said: said, contents: contents,
-			},
-		},
+		writer: s.writer, queries: queries, project: config.Project, quiet: config.TraceQuiet, retryFor: config.RetryFor,
+		turns: make(chan struct{}, max(1, config.MaxConns/traceShare)),
 	}
 	s.replica, err = newReplica(d, s.Reader, pg.ReplicaConfig{URL: config.ReplicaURL, MaxConns: config.MaxConns, Lag: config.ReplicaLag, Logger: config.Logger, Tracer: config.Tracer})
 	if err != nil {
@@ -248,7 +247,7 @@ func (s *Store) PartitionDays() int { return s.config.PartitionDays }
 
 // Stats returns a snapshot, without asking the database. It is cheap.
 func (s *Store) Stats() Stats {
-	st, pool := s.counters.stats(), s.db.Stat()
+	st, pool := s.sender.counters.stats(), s.db.Stat()
 	st.GivenUp = s.queue.givenUp.Load()
 	st.Replica = s.replica.stats()
 	st.QueueRows, st.QueueBytes, st.QueueWaiting = s.queue.size()

@@ -10,18 +10,17 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/actlog/actlog/db"
-	"github.com/actlog/actlog/internal/record/fieldsql"
 	"github.com/actlog/actlog/internal/record/pg"
+	"github.com/actlog/actlog/internal/trace/spans"
 	"github.com/actlog/actlog/record"
 )
 
 // Trace is spans of one trace.
 type Trace struct {
-	ID    string // 32 hex digits in lower case
-	Chunk []byte // the spans as they are kept
-	Spans any    // the same spans as a [Projection] takes them, so that it need not decode the chunk
-	Count int    // how many spans there are
+	ID    string       // 32 hex digits in lower case
+	Chunk []byte       // the spans as they are kept
+	Spans []spans.Span // the same spans, so that a [Projection] need not decode the chunk
+	Count int          // how many spans there are
 }
 
 // RejectedTracesError names the traces that cannot be kept. The others are on record.
@@ -48,16 +47,6 @@ const (
 	traceShare = 4
 )
 
-// tracer keeps spans, and the rows that they mean.
-type tracer struct {
-	*writer
-	rows     *traceWriter
-	queries  *db.Queries
-	memory   traceMemory
-	retryFor time.Duration
-	turns    chan struct{} // holds a token for each transaction
-}
-
 // ReplaceTraces keeps spans, and puts the rows that all spans of their traces mean in place of
 // the rows that the former spans meant. It returns when both are committed. The rows are in
 // the tree of a native root plan that has the trace's id as its traceId, else in a tree of
@@ -66,16 +55,18 @@ type tracer struct {
 // The error is a [*RejectedTracesError] if some traces cannot be kept; the others are. Other
 // errors are as of [Store.Write]: sending the same again does no harm.
 func (t *tracer) ReplaceTraces(ctx context.Context, traces []Trace) error {
-	if t.rows.project == nil {
+	if t.project == nil {
 		return errors.New("replace traces: the store has no projection")
 	}
-	if err := t.enter(); err != nil {
+	if err := t.writer.enter(); err != nil {
 		return fmt.Errorf("replace traces: %w", err)
 	}
-	defer t.goroutines.Done()
+	defer t.writer.goroutines.Done()
+
 	rejected := &RejectedTracesError{}
 	for _, group := range groups(traces, rejected) {
-		if err := t.replaceGroup(ctx, group, time.Now().Add(t.retryFor), rejected); err != nil {
+		l := &traceLoad{tracer: t, group: group, soon: retryFor(t.retryFor), rejected: rejected}
+		if err := t.writer.ladder.write(ctx, l); err != nil {
 			return fmt.Errorf("replace traces: %w", err)
 		}
 	}
@@ -90,7 +81,8 @@ func groups(traces []Trace, rejected *RejectedTracesError) (groups [][]*incoming
 	byID := map[string]*incomingTrace{}
 	for _, t := range traces {
 		if !isTraceID(t.ID) {
-			rejected.Traces = append(rejected.Traces, RejectedTrace{t.ID, t.Count, errors.New("the trace id is not 32 hex digits in lower case")})
+			err := errors.New("the trace id is not 32 hex digits in lower case")
+			rejected.Traces = append(rejected.Traces, RejectedTrace{t.ID, t.Count, err})
 			continue
 		}
 		if byID[t.ID] == nil {
@@ -112,67 +104,63 @@ func groups(traces []Trace, rejected *RejectedTracesError) (groups [][]*incoming
 	return groups
 }
 
-// replaceGroup replaces traces in one transaction, and tries again if that may help. If one of
-// them cannot be kept, the others are.
-func (t *tracer) replaceGroup(ctx context.Context, group []*incomingTrace, deadline time.Time, rejected *RejectedTracesError) error {
-	err := t.replaceRetrying(ctx, group, deadline)
+// traceLoad is traces on their way into a transaction. If one of them cannot be kept, the others are.
+type traceLoad struct {
+	tracer   *tracer
+	group    []*incomingTrace
+	soon     func(error) bool
+	rejected *RejectedTracesError // names those that cannot be kept
+}
+
+func (l *traceLoad) send(ctx context.Context, g givenUp) error {
+	return l.tracer.replace(ctx, l.group, g)
+}
+
+func (l *traceLoad) again(err error) bool { return l.soon(err) }
+
+func (l *traceLoad) settle(err error) ([]load, error) {
+	alone := len(l.group) == 1
 	var bad *badTraceError
 	switch {
 	case err == nil:
-		return nil
+		return nil, nil
 	case errors.As(err, &bad):
-	case pg.State(err) == owned && len(group) == 1:
-		bad = &badTraceError{group[0].id, errOwned("traceId")}
-	case pg.Refused(err) && len(group) == 1:
-		bad = &badTraceError{group[0].id, pg.Refusal(err)}
+	case pg.State(err) == owned && alone:
+		bad = &badTraceError{l.group[0].id, errOwned("traceId")}
+	case pg.Refused(err) && alone:
+		bad = &badTraceError{l.group[0].id, pg.Refusal(err)}
 	case pg.Refused(err), pg.State(err) == owned:
-		half := len(group) / 2
-		if err := t.replaceGroup(ctx, group[:half], deadline, rejected); err != nil {
-			return err
-		}
-		return t.replaceGroup(ctx, group[half:], deadline, rejected)
+		half := len(l.group) / 2
+		return []load{l.part(l.group[:half]), l.part(l.group[half:])}, nil
 	default:
-		return pg.Translate(err)
+		return nil, pg.Translate(err)
 	}
-	t.log.Warn("a trace cannot be kept", "trace", bad.id, "error", err)
-	i := slices.IndexFunc(group, func(in *incomingTrace) bool { return in.id == bad.id })
-	rejected.Traces = append(rejected.Traces, RejectedTrace{bad.id, group[i].spans, bad.err})
-	if rest := slices.Delete(slices.Clone(group), i, i+1); len(rest) > 0 {
-		return t.replaceGroup(ctx, rest, deadline, rejected)
+
+	l.tracer.writer.log.Warn("a trace cannot be kept", "trace", bad.id, "error", err)
+	i := slices.IndexFunc(l.group, func(in *incomingTrace) bool { return in.id == bad.id })
+	l.rejected.Traces = append(l.rejected.Traces, RejectedTrace{bad.id, l.group[i].spans, bad.err})
+	if alone {
+		return nil, nil
 	}
-	return nil
+	return []load{l.part(slices.Delete(slices.Clone(l.group), i, i+1))}, nil
 }
 
-func (t *tracer) replaceRetrying(ctx context.Context, group []*incomingTrace, deadline time.Time) error {
-	for attempt := 0; ; attempt++ {
-		err := t.replace(ctx, group)
-		switch {
-		case err == nil || ctx.Err() != nil:
-			return err
-		case t.sending.Err() != nil:
-			return record.ErrClosed
-		case !pg.Transient(err):
-			return err
-		}
-		t.counters.failed()
-		if !time.Now().Before(deadline) {
-			return err
-		}
-		if t.pauseBeforeRetry(ctx, attempt, err) != nil {
-			return err
-		}
-	}
+// part returns a load of some of the traces.
+func (l *traceLoad) part(group []*incomingTrace) load {
+	return &traceLoad{tracer: l.tracer, group: group, soon: l.soon, rejected: l.rejected}
 }
 
 // replace is one transaction. Other writers of these traces wait, so that none misses what
 // another adds. Tables are written in the order of Write.
-func (t *tracer) replace(ctx context.Context, group []*incomingTrace) error {
-	if err := t.room(); err != nil {
+func (t *tracer) replace(ctx context.Context, group []*incomingTrace, g givenUp) error {
+	s := t.writer.sender
+	if err := s.room(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
-	defer context.AfterFunc(t.sending, cancel)()
+	defer context.AfterFunc(t.writer.ladder.sending, cancel)()
+
 	ids := make([]string, len(group))
 	for i, in := range group {
 		ids[i] = in.id
@@ -190,61 +178,44 @@ func (t *tracer) replace(ctx context.Context, group []*incomingTrace) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+
 	start := time.Now()
-	traces, b, err := t.putLikely(ctx, group, held)
-	if err != nil || b == nil {
+	traces, out, err := t.put(ctx, group, held, g)
+	if err != nil || out == nil {
 		return err
 	}
 	for _, tr := range traces {
 		tr.remember()
 	}
-	t.said.learn(b)
-	t.contents.learn(b)
-	t.feed.Grew()
-	t.counters.committed(len(b.rows), b.folded, time.Since(start))
+	s.learn(out, time.Since(start))
 	return nil
 }
 
-// putLikely puts traces the likely way. What turns out to be wrong is given up, one thing after another.
-func (t *tracer) putLikely(ctx context.Context, group []*incomingTrace, held map[string]*remembered) (traces []*trace, b *batch, err error) {
-	copying, distrusts := true, false
-	for {
-		traces, b, err = t.put(ctx, group, held, copying, distrusts)
-		switch {
-		case errors.Is(err, errForgotten): // and one trace fewer is remembered now
-		case pg.State(err) == fieldsql.StaleGuess && !distrusts:
-			distrusts = true
-		case notCopied(err) && copying:
-			copying = false
-		default:
-			return traces, b, err
-		}
-	}
-}
-
-// put is one try of the transaction. It returns the traces and the rows that it wrote, if it had
-// anything to do.
-func (t *tracer) put(ctx context.Context, group []*incomingTrace, held map[string]*remembered, copying, distrusts bool) (traces []*trace, b *batch, err error) {
-	err = t.db.Transact(ctx, func(tx pgx.Tx) error {
+// put is the transaction. It returns the traces that it wrote, and what it found out; nil if it had nothing to do.
+func (t *tracer) put(
+	ctx context.Context, group []*incomingTrace, held map[string]*remembered, g givenUp,
+) (traces []*trace, out *sent, err error) {
+	err = t.writer.sender.db.Transact(ctx, func(tx pgx.Tx) error {
 		var onRecord map[string]map[record.Key]bool
-		if traces, onRecord, err = t.rows.readTraces(ctx, tx, group, held); err != nil {
+		if traces, onRecord, err = t.readTraces(ctx, tx, group, held); err != nil {
 			return err
 		}
 		if traces = slices.DeleteFunc(traces, (*trace).notDue); len(traces) == 0 {
 			return nil
 		}
+
 		for _, tr := range traces {
-			if err := t.rows.makeRows(tr, onRecord); err != nil {
+			if err := t.makeRows(tr, onRecord); err != nil {
 				return err
 			}
-			if err := t.rows.mergeShared(ctx, tx, tr); err != nil {
+			if err := t.mergeShared(ctx, tx, tr); err != nil {
 				return err
 			}
 		}
-		b, err = t.rows.writeTraces(ctx, tx, traces, copying, distrusts)
+		out, err = t.writeTraces(ctx, tx, traces, g)
 		return err
 	})
-	return traces, b, err
+	return traces, out, err
 }
 
 // makeDue makes the rows of due traces until ctx ends: of large traces, of those that fell
@@ -253,8 +224,8 @@ func (t *tracer) makeDue(ctx context.Context) {
 	for pg.Pause(ctx, tracesEvery) == nil {
 		t.memory.forgetUnused()
 		if err := t.replaceDue(ctx); err != nil && ctx.Err() == nil {
-			t.counters.traceFailures.Add(1)
-			t.log.Warn("make rows of traces failed; they are made later", "error", err)
+			t.writer.sender.counters.traceFailures.Add(1)
+			t.writer.log.Warn("make rows of traces failed; they are made later", "error", err)
 		}
 	}
 }
@@ -263,17 +234,18 @@ func (t *tracer) makeDue(ctx context.Context) {
 // others from their turn.
 func (t *tracer) replaceDue(ctx context.Context) error {
 	for {
-		ids, err := t.queries.TraceDue(ctx, t.db)
+		ids, err := t.queries.TraceDue(ctx, t.writer.sender.db)
 		if err != nil || len(ids) == 0 {
 			return err
 		}
 		var errs []error
 		for _, id := range ids {
-			err := t.replace(ctx, []*incomingTrace{{id: id}})
+			one := []*incomingTrace{{id: id}}
+			err := t.writer.ladder.try(ctx, once, func(g givenUp) error { return t.replace(ctx, one, g) })
 			var bad *badTraceError
 			if errors.As(err, &bad) || pg.Refused(err) || pg.State(err) == owned {
-				t.log.Warn("no rows can be made of a trace", "trace", id, "error", err)
-				err = t.queries.TracePostpone(ctx, t.db, id)
+				t.writer.log.Warn("no rows can be made of a trace", "trace", id, "error", err)
+				err = t.queries.TracePostpone(ctx, t.writer.sender.db, id)
 			}
 			if err != nil {
 				errs = append(errs, fmt.Errorf("trace %s: %w", id, err))

@@ -3,90 +3,30 @@ package store
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"log/slog"
 	"maps"
 	"math"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/actlog/actlog/db"
-	"github.com/actlog/actlog/internal/record/content"
 	"github.com/actlog/actlog/internal/record/field"
 	"github.com/actlog/actlog/internal/record/fieldsql"
 	"github.com/actlog/actlog/internal/record/pg"
+	"github.com/actlog/actlog/internal/trace/spans"
 	"github.com/actlog/actlog/record"
 )
 
-// incomingTrace is one trace's part of a request. Without chunks it only has the trace's rows
-// made, if they are due.
-type incomingTrace struct {
-	id     string
-	chunks [][]byte
-	fresh  []any
-	spans  int
-	bytes  int
-}
-
-// projector makes the rows of traces.
-type projector struct {
-	project  func(traceID string) Projection // nil: the store takes no traces
-	prices   *prices
-	tuning   *tuning
-	counters *counters
-	log      *slog.Logger
-	sizes    content.Sizes
-}
-
-// trace is a trace while its rows are replaced.
-type trace struct {
-	*incomingTrace
-	db.TraceStatesRow
-	earlier [][]byte // chunks that are kept already
-	before  int      // how many of them its rows were made of
-	known   *remembered
-	// projection has all spans, if the rows were made of it. goesOn says that it was remembered: then
-	// earlier are the chunks behind what it knew, and rows are only those that differ.
-	projection Projection
-	goesOn     bool
-	root       string // of the tree that its rows are in from now on; empty: none
-	later      bool   // its rows are not made now
-	isNew      bool   // nothing of it is on record
-	live       bool   // something of it has not ended
-	rows       map[record.Key]*field.Row
-	gone       []record.Key        // rows that are to be deleted
-	shared     []record.Key        // rows that native records wrote to as well
-	kept       map[record.Key]bool // rows that stay as they are
-}
-
-// notDue reports whether nothing is to be done for the trace.
-func (t *trace) notDue() bool { return len(t.chunks) == 0 && t.DueSeconds > 0 }
-
-// badTraceError means that no rows can be made of a trace.
-type badTraceError struct {
-	id  string
-	err error
-}
-
-func (e *badTraceError) Error() string { return fmt.Sprintf("trace %s: %v", e.id, e.err) }
-func (e *badTraceError) Unwrap() error { return e.err }
-
-// errForgotten means that what was remembered of a trace does not do. Its rows are made without.
-var errForgotten = errors.New("what is remembered of a trace does not do")
-
 // goOn finds the rows of a trace that differ from those on record, which the projection made of the
 // spans that it knows and of others that have been written since.
-func (p *projector) goOn(tr *trace) error {
-	others := int(tr.Projected - tr.known.chunks)
+func (t *tracer) goOn(tr *trace) error {
+	others := int(tr.state.Projected - tr.known.chunks)
 	tr.projection = tr.known.take()
 	if others < 0 || others > len(tr.earlier) {
 		return errForgotten
 	}
-	add := func(kept [][]byte, fresh []any) ([]record.Change, []record.Key, error) {
+	add := func(kept [][]byte, fresh [][]spans.Span) ([]record.Change, []record.Key, error) {
 		if err := tr.projection.Add(kept, fresh); err != nil {
-			return nil, nil, &badTraceError{tr.id, err}
+			return nil, nil, &badTraceError{tr.in.id, err}
 		}
 		changed, gone := tr.projection.Changes()
 		return changed, gone, nil
@@ -94,17 +34,17 @@ func (p *projector) goOn(tr *trace) error {
 	if _, _, err := add(tr.earlier[:others], nil); err != nil {
 		return err
 	}
-	if tr.projection.Live() && math.IsInf(tr.DueSeconds, 1) { // it was closed, because it was quiet
+	if tr.projection.Live() && math.IsInf(tr.state.DueSeconds, 1) { // it was closed, because it was quiet
 		return errForgotten
 	}
-	changed, gone, err := add(tr.earlier[others:], tr.fresh)
+	changed, gone, err := add(tr.earlier[others:], tr.in.fresh)
 	if err != nil {
 		return err
 	}
-	tr.root, tr.gone, tr.live = tr.id, gone, tr.projection.Live()
-	tr.Projected = tr.known.chunks + int32(len(tr.earlier)+len(tr.chunks))
-	tr.rows = p.rowsOf(changed, tr.id, tr.id, false)
-	if slices.Contains(gone, rootKey(tr.id)) {
+	tr.root, tr.gone, tr.live = tr.in.id, gone, tr.projection.Live()
+	tr.state.Projected = tr.known.chunks + int32(len(tr.earlier)+len(tr.in.chunks))
+	tr.rows = t.rowsOf(changed, tr.in.id, tr.in.id, false)
+	if slices.Contains(gone, rootKey(tr.in.id)) {
 		return errForgotten
 	}
 	return nil
@@ -112,42 +52,42 @@ func (p *projector) goOn(tr *trace) error {
 
 // makeRows finds the rows of a trace: those that its spans mean, in the tree that they belong
 // to. onRecord has the rows of the trees, by root and key, and whether each is shared.
-func (p *projector) makeRows(tr *trace, onRecord map[string]map[record.Key]bool) (err error) {
+func (t *tracer) makeRows(tr *trace, onRecord map[string]map[record.Key]bool) (err error) {
 	if tr.goesOn {
-		return p.goOn(tr)
+		return t.goOn(tr)
 	}
-	tr.root = cmp.Or(tr.NativeRoot, tr.id)
-	if !tr.Known { // else its row says whether all spans are kept that its rows were made of
-		tr.Complete = !slices.Contains(slices.Collect(maps.Values(onRecord[tr.root])), false)
+	tr.root = cmp.Or(tr.state.NativeRoot, tr.in.id)
+	if !tr.state.Known { // else its row says whether all spans are kept that its rows were made of
+		tr.state.Complete = !slices.Contains(slices.Collect(maps.Values(onRecord[tr.root])), false)
 	}
 	if tr.later {
-		tr.root = tr.RootPlanID
+		tr.root = tr.state.RootPlanID
 		return nil
 	}
-	tr.projection = p.project(tr.id)
-	if err := tr.projection.Add(tr.earlier, tr.fresh); err != nil {
-		return &badTraceError{tr.id, err}
+	tr.projection = t.project(tr.in.id)
+	if err := tr.projection.Add(tr.earlier, tr.in.fresh); err != nil {
+		return &badTraceError{tr.in.id, err}
 	}
-	closes := tr.Quiet && len(tr.chunks) == 0
+	closes := tr.state.Quiet && len(tr.in.chunks) == 0
 	if closes {
 		tr.projection.Close()
 	}
 	rows, _ := tr.projection.Changes()
-	tr.rows = p.rowsOf(rows, tr.id, tr.root, closes)
+	tr.rows = t.rowsOf(rows, tr.in.id, tr.root, closes)
 	tr.live = tr.projection.Live() && !closes
-	if closes || tr.root != tr.id || !tr.Complete {
+	if closes || tr.root != tr.in.id || !tr.state.Complete {
 		tr.projection = nil // its rows are not those on record
 	}
 	if len(tr.rows) == 0 {
-		p.counters.tracesWithoutRows.Add(1)
+		t.writer.sender.counters.tracesWithoutRows.Add(1)
 	}
-	tr.before = min(int(tr.Projected), len(tr.earlier))
-	tr.Projected = int32(len(tr.earlier) + len(tr.chunks))
-	if !tr.Complete {
+	tr.before = min(int(tr.state.Projected), len(tr.earlier))
+	tr.state.Projected = int32(len(tr.earlier) + len(tr.in.chunks))
+	if !tr.state.Complete {
 		tr.keep(onRecord[tr.root])
 		return nil
 	}
-	homes := []string{tr.id, tr.RootPlanID, tr.NativeRoot}
+	homes := []string{tr.in.id, tr.state.RootPlanID, tr.state.NativeRoot}
 	slices.Sort(homes)
 	for _, root := range slices.Compact(homes) {
 		for key, shared := range onRecord[root] {
@@ -180,7 +120,7 @@ func (t *trace) keep(rows map[record.Key]bool) {
 
 // rowsOf returns rows of a trace by key, in the tree of a root. If the trace is closed, what has not
 // ended in it is UNKNOWN.
-func (p *projector) rowsOf(changes []record.Change, id, root string, closed bool) map[record.Key]*field.Row {
+func (t *tracer) rowsOf(changes []record.Change, id, root string, closed bool) map[record.Key]*field.Row {
 	rows := make(map[record.Key]*field.Row, len(changes))
 	for _, c := range changes {
 		move(c, id, root)
@@ -189,11 +129,11 @@ func (p *projector) rowsOf(changes []record.Change, id, root string, closed bool
 		}
 		row, err := field.NewRow(c)
 		if err != nil {
-			p.log.Warn("a row of a trace is left out", "key", c.Key(), "error", err)
+			t.writer.log.Warn("a row of a trace is left out", "key", c.Key(), "error", err)
 			continue
 		}
-		p.prices.apply(row.Change)
-		row.CutTexts(p.sizes)
+		t.writer.prices.apply(row.Change)
+		row.CutTexts(t.writer.sender.contents.sizes)
 		rows[c.Key()] = row
 	}
 	return rows
@@ -251,22 +191,22 @@ var shareds = map[record.Kind]*fieldsql.Read{
 // mergeShared finds what becomes of shared rows, which native records wrote to before or
 // since: the trace fills what those do not say. What it said before is known by projecting the
 // earlier spans again.
-func (p *projector) mergeShared(ctx context.Context, tx pgx.Tx, tr *trace) error {
+func (t *tracer) mergeShared(ctx context.Context, tx pgx.Tx, tr *trace) error {
 	if len(tr.shared) == 0 {
 		return nil
 	}
 	var before map[record.Key]*field.Row
-	if tr.before > 0 && tr.RootPlanID != "" {
-		earlier := p.project(tr.id)
+	if tr.before > 0 && tr.state.RootPlanID != "" {
+		earlier := t.project(tr.in.id)
 		if err := earlier.Add(tr.earlier[:tr.before], nil); err != nil {
-			return &badTraceError{tr.id, err}
+			return &badTraceError{tr.in.id, err}
 		}
-		closed := math.IsInf(tr.DueSeconds, 1) // or nothing was open
+		closed := math.IsInf(tr.state.DueSeconds, 1) // or nothing was open
 		if closed {
 			earlier.Close()
 		}
 		changes, _ := earlier.Changes()
-		before = p.rowsOf(changes, tr.id, tr.RootPlanID, closed)
+		before = t.rowsOf(changes, tr.in.id, tr.state.RootPlanID, closed)
 	}
 	var q pgx.Batch
 	for _, key := range tr.shared {

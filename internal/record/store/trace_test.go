@@ -687,10 +687,17 @@ func TestLargeTrace(t *testing.T) {
 	}
 }
 
-// badProjection adds bad rows to some traces.
+// badProjection adds bad rows to some traces, and cannot read another one.
 type badProjection struct {
 	*otlp.Projection
 	id string
+}
+
+func (p *badProjection) Add(kept [][]byte, fresh [][]otlp.Span) error {
+	if p.id == traceID(4) {
+		return errors.New("its spans cannot be read")
+	}
+	return p.Projection.Add(kept, fresh)
 }
 
 func (p *badProjection) Changes() (changed []record.Change, gone []record.Key) {
@@ -715,7 +722,6 @@ func TestBadTraces(t *testing.T) {
 	for i := range 6 {
 		traces = append(traces, tracesOf(t, agentTrace(t, traceID(i)))...)
 	}
-	traces[4].Spans = "no spans"
 	traces[5].ID = "no id"
 	err := s.ReplaceTraces(t.Context(), traces)
 	var rejected *store.RejectedTracesError

@@ -27,27 +27,21 @@ const (
 	oneIsNew = 50
 )
 
-// traceWriter reads and writes what is on record of traces.
-type traceWriter struct {
-	*projector
-	statements *statements
-	said       *said
-	contents   *contents
-	quiet      time.Duration // see Config.TraceQuiet
-}
-
 // readTraces locks traces and reads what is on record of them: their chunks, and the keys of
 // the rows in their trees, by root. The value of a key reports whether the row is shared:
 // written by native records, too, or only.
-func (t *traceWriter) readTraces(ctx context.Context, tx pgx.Tx, group []*incomingTrace, held map[string]*remembered) (traces []*trace, onRecord map[string]map[record.Key]bool, err error) {
+func (t *tracer) readTraces(
+	ctx context.Context, tx pgx.Tx, group []*incomingTrace, held map[string]*remembered,
+) (traces []*trace, onRecord map[string]map[record.Key]bool, err error) {
 	ids, keys := make([]string, len(group)), make([]int64, len(group))
 	byID := map[string]*trace{}
 	for i, in := range group {
 		ids[i], keys[i] = in.id, traceKey(in.id)
-		traces = append(traces, &trace{incomingTrace: in, known: held[in.id]})
+		traces = append(traces, &trace{in: in, known: held[in.id]})
 		byID[in.id] = traces[i]
 	}
 	slices.Sort(keys)
+
 	var q pgx.Batch
 	q.Queue(db.PlanLockTable)
 	q.Queue(db.TraceLock, keys)
@@ -56,38 +50,42 @@ func (t *traceWriter) readTraces(ctx context.Context, tx pgx.Tx, group []*incomi
 	q.Queue(db.TraceStates, t.quiet.Seconds(), ids).Query(func(rows pgx.Rows) error {
 		states, err := pgx.CollectRows(rows, pgx.RowToStructByPos[db.TraceStatesRow])
 		for _, st := range states {
-			byID[st.TraceID].TraceStatesRow = st
+			byID[st.TraceID].state = st
 		}
 		return err
 	})
 	if err := tx.SendBatch(ctx, &q).Close(); err != nil {
 		return nil, nil, err
 	}
+
 	var known, whole []string // that have chunks to be read; of which all rows are made
 	var behind []int64
 	for _, tr := range traces {
-		if tr.isNew = !tr.Known && tr.RootPart.IsZero() && tr.NativeRoot == ""; tr.isNew {
+		if tr.isNew = !tr.state.Known && tr.state.RootPart.IsZero() && tr.state.NativeRoot == ""; tr.isNew {
 			continue
 		}
-		all := tr.Spans + int64(tr.spans)
-		large := len(tr.chunks) > 0 && all > t.tuning.maxProjected
+
+		all := tr.state.Spans + int64(tr.in.spans)
+		large := len(tr.in.chunks) > 0 && all > t.writer.sender.tuning.maxProjected
 		if tr.mayGoOn() {
 			if tr.later = large && (all-tr.known.spans)*oneIsNew < all; tr.later {
 				continue
 			}
 			tr.goesOn = true
-			known, behind = append(known, tr.id), append(behind, tr.known.last)
+			known, behind = append(known, tr.in.id), append(behind, tr.known.last)
 			continue
 		}
+
 		tr.known.projection = nil
 		if tr.later = large; !large {
-			known, behind = append(known, tr.id), append(behind, 0)
+			known, behind = append(known, tr.in.id), append(behind, 0)
 		}
-		whole = append(whole, tr.id)
+		whole = append(whole, tr.in.id)
 	}
 	if len(known)+len(whole) == 0 {
 		return traces, nil, nil
 	}
+
 	q = pgx.Batch{}
 	q.Queue(db.TraceChunks, known, behind).Query(func(rows pgx.Rows) error {
 		var id string
@@ -99,6 +97,7 @@ func (t *traceWriter) readTraces(ctx context.Context, tx pgx.Tx, group []*incomi
 		})
 		return err
 	})
+
 	onRecord = map[string]map[record.Key]bool{}
 	if len(whole) == 0 {
 		return traces, onRecord, tx.SendBatch(ctx, &q).Close()
@@ -121,18 +120,23 @@ func (t *traceWriter) readTraces(ctx context.Context, tx pgx.Tx, group []*incomi
 // mayGoOn reports whether what is remembered of a trace is true of what is on record, as far as its own
 // row tells.
 func (t *trace) mayGoOn() bool {
-	closes := t.Quiet && len(t.chunks) == 0
-	return t.known.projection != nil && !closes && t.Known && t.Complete &&
-		t.NativeRoot == "" && t.RootPlanID == t.id && !t.RootPart.IsZero() && t.FirstChunk == t.known.first && t.LastChunk >= t.known.last
+	st := t.state
+	closes := st.Quiet && len(t.in.chunks) == 0
+	return t.known.projection != nil && !closes && st.Known && st.Complete &&
+		st.NativeRoot == "" && st.RootPlanID == t.in.id && !st.RootPart.IsZero() &&
+		st.FirstChunk == t.known.first && st.LastChunk >= t.known.last
 }
 
 // remember remembers the projection of a trace whose rows are on record, unless it came whole.
 func (t *trace) remember() {
-	if t.projection == nil || !t.live && t.isNew || t.FirstChunk == 0 || t.root != t.id {
+	if t.projection == nil || !t.live && t.isNew || t.state.FirstChunk == 0 || t.root != t.in.id {
 		return
 	}
-	t.known.projection, t.known.chunks, t.known.spans = t.projection, t.Projected, t.Spans+int64(t.spans)
-	t.known.first, t.known.last = t.FirstChunk, t.LastChunk
+
+	t.known.projection = t.projection
+	t.known.chunks = t.state.Projected
+	t.known.spans = t.state.Spans + int64(t.in.spans)
+	t.known.first, t.known.last = t.state.FirstChunk, t.state.LastChunk
 }
 
 // goOn says where the detail of traces lies that all go on from what was remembered, if that is one
@@ -142,16 +146,16 @@ func goOn(traces []*trace) (a assumed) {
 		if tr.later {
 			continue
 		}
-		if !tr.goesOn || !a.part.IsZero() && !tr.RootPart.Equal(a.part) {
+		if !tr.goesOn || !a.part.IsZero() && !tr.state.RootPart.Equal(a.part) {
 			return assumed{}
 		}
-		a = assumed{part: tr.RootPart, grows: true}
+		a = assumed{part: tr.state.RootPart, grows: true}
 	}
 	return a
 }
 
 // checkUnshared fails if a native record has written to a row that traces which go on change.
-func (t *traceWriter) checkUnshared(ctx context.Context, tx pgx.Tx, traces []*trace) error {
+func (t *tracer) checkUnshared(ctx context.Context, tx pgx.Tx, traces []*trace) error {
 	for _, tr := range traces {
 		if !tr.goesOn {
 			continue
@@ -163,7 +167,8 @@ func (t *traceWriter) checkUnshared(ctx context.Context, tx pgx.Tx, traces []*tr
 			c.add(key)
 		}
 		var shared bool
-		if err := tx.QueryRow(ctx, db.TraceShared, c.roots, kinds, c.parents, c.seqs, c.ids, tr.RootPart).Scan(&shared); err != nil {
+		row := tx.QueryRow(ctx, db.TraceShared, c.roots, kinds, c.parents, c.seqs, c.ids, tr.state.RootPart)
+		if err := row.Scan(&shared); err != nil {
 			return err
 		}
 		if shared {
@@ -174,16 +179,17 @@ func (t *traceWriter) checkUnshared(ctx context.Context, tx pgx.Tx, traces []*tr
 }
 
 // writeTraces writes the rows of traces that differ, deletes those that are gone, and keeps
-// the spans. It returns the rows.
-//
-// It copies what it can if copying is set, and relies on no content that it does not send if distrusts is.
-func (t *traceWriter) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trace, copying, distrusts bool) (*batch, error) {
+// the spans. It returns what that found out.
+func (t *tracer) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trace, g givenUp) (*sent, error) {
 	if err := t.checkUnshared(ctx, tx, traces); err != nil {
 		return nil, err
 	}
+
+	s := t.writer.sender
 	a := goOn(traces)
+	a.contents = !g.memory
 	b, gone := t.batchOf(traces)
-	b.distrusts = distrusts
+	out := &sent{batch: b}
 	certain := feed.Touched{} // trees that are new
 	for _, tr := range traces {
 		if tr.isNew {
@@ -192,16 +198,18 @@ func (t *traceWriter) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trac
 			}
 		}
 	}
+
 	w := &traceWrite{touched: feed.Touched{}}
 	b.refuseOwned(&w.q)
 	w.deleteDetail(gone, b, a)
-	passes, fresh := b.passes(a), newTrees{}
+	fresh, passes := newTrees{}, b.passes(a)
 	roots, passes := passes[0], passes[1:]
 	if len(roots) > 0 {
-		w.returning(record.KindPlan, t.statements.replace(&w.q, roots, a))
+		w.returning(record.KindPlan, s.statements.replace(&w.q, roots, a))
 	}
+
 	var shared sharing
-	if copying && !a.grows && len(b.rows) >= t.tuning.manyRows && len(roots) > 0 {
+	if !g.copying && !a.grows && len(b.rows) >= s.tuning.manyRows && len(roots) > 0 {
 		fresh.queueNew(&w.q, roots)
 		if err := tx.SendBatch(ctx, &w.q).Close(); err != nil {
 			return nil, err
@@ -212,7 +220,7 @@ func (t *traceWriter) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trac
 			}
 		}
 		var err error
-		if shared, err = t.contents.share(b, fresh).copy(ctx, tx, fresh); err != nil {
+		if shared, err = s.contents.share(b, a, fresh).copy(ctx, tx, fresh); err != nil {
 			return nil, err
 		}
 		if passes, err = fresh.copy(ctx, tx, otlp, passes); err != nil {
@@ -220,21 +228,28 @@ func (t *traceWriter) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trac
 		}
 		w.q = pgx.Batch{}
 	} else {
-		shared = t.contents.share(b, nil)
+		shared = s.contents.share(b, a, nil)
 	}
+
+	out.contents = shared.kept
 	shared.queue(&w.q, a.part)
 	for _, rows := range passes {
-		w.returning(rows[0].Change.Kind(), t.statements.replace(&w.q, rows, a))
+		w.returning(rows[0].Change.Kind(), s.statements.replace(&w.q, rows, a))
 	}
 	if a.grows {
-		calls := slices.DeleteFunc(slices.Collect(maps.Keys(b.rows)), func(key record.Key) bool { return key.Kind != record.KindActTool })
-		t.statements.latestTool(&w.q, append(calls, gone[record.KindActTool]...), a)
+		calls := slices.Clone(gone[record.KindActTool])
+		for key := range b.rows {
+			if key.Kind == record.KindActTool {
+				calls = append(calls, key)
+			}
+		}
+		s.statements.latestTool(&w.q, calls, a)
 	}
 	if steps := w.stepsToRollUp(gone, b, a); len(steps) > 0 {
-		t.statements.merge(&w.q, steps, assumed{})
+		s.statements.merge(&w.q, steps, assumed{})
 	}
 	w.deleteStepsAndPlans(gone)
-	t.said.queue(&w.q, b, b.passes(a))
+	out.said = s.said.queue(&w.q, b.passes(a))
 	t.keepSpans(&w.q, traces)
 	if len(certain) > 0 {
 		certain.Append(&w.q)
@@ -242,21 +257,23 @@ func (t *traceWriter) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trac
 	if err := tx.SendBatch(ctx, &w.q).Close(); err != nil {
 		return nil, err
 	}
+
 	maps.DeleteFunc(w.touched, func(root string, kinds map[record.Kind]bool) bool {
 		return certain[root] != nil && !kinds[feed.Deleted]
 	})
 	if len(w.touched) == 0 {
-		return b, nil
+		return out, nil
 	}
+
 	var last pgx.Batch
 	w.touched.Append(&last)
-	return b, tx.SendBatch(ctx, &last).Close()
+	return out, tx.SendBatch(ctx, &last).Close()
 }
 
 // batchOf returns the rows of traces with placeholders for their parents, without those that
 // are kept as they are, and the keys of those that are gone. The parents of a trace that goes on are
 // on record.
-func (t *traceWriter) batchOf(traces []*trace) (b *batch, gone map[record.Kind][]record.Key) {
+func (t *tracer) batchOf(traces []*trace) (b *batch, gone map[record.Kind][]record.Key) {
 	b, gone = &batch{rows: map[record.Key]*field.Row{}}, map[record.Kind][]record.Key{}
 	for _, tr := range traces {
 		for _, key := range tr.gone {
@@ -365,7 +382,7 @@ func (w *traceWrite) stepsToRollUp(gone map[record.Kind][]record.Key, b *batch, 
 }
 
 // keepSpans queues what keeps the spans of traces, and says when their rows are due again.
-func (t *traceWriter) keepSpans(q *pgx.Batch, traces []*trace) {
+func (t *tracer) keepSpans(q *pgx.Batch, traces []*trace) {
 	var ids, chunkIDs []string
 	var roots []*string
 	var spans []int64
@@ -374,8 +391,8 @@ func (t *traceWriter) keepSpans(q *pgx.Batch, traces []*trace) {
 	var projected []int32
 	var chunks [][]byte
 	for _, tr := range traces {
-		ids, spans, complete = append(ids, tr.id), append(spans, int64(tr.spans)), append(complete, tr.Complete)
-		projected = append(projected, tr.Projected)
+		ids, spans, complete = append(ids, tr.in.id), append(spans, int64(tr.in.spans)), append(complete, tr.state.Complete)
+		projected = append(projected, tr.state.Projected)
 		var root *string
 		if tr.root != "" {
 			root = &tr.root
@@ -384,15 +401,15 @@ func (t *traceWriter) keepSpans(q *pgx.Batch, traces []*trace) {
 		var in *float64 // seconds
 		switch {
 		case tr.later && tr.known.projection != nil:
-			in = new(min(tr.DueSeconds, tracesEvery.Seconds()))
+			in = new(min(tr.state.DueSeconds, tracesEvery.Seconds()))
 		case tr.later:
-			in = new(min(tr.DueSeconds, forgottenEvery.Seconds()*float64(tr.Spans+int64(tr.spans))))
+			in = new(min(tr.state.DueSeconds, forgottenEvery.Seconds()*float64(tr.state.Spans+int64(tr.in.spans))))
 		case tr.live:
 			in = new(t.quiet.Seconds())
 		}
 		due = append(due, in)
-		for _, chunk := range tr.chunks {
-			chunkIDs, chunks = append(chunkIDs, tr.id), append(chunks, chunk)
+		for _, chunk := range tr.in.chunks {
+			chunkIDs, chunks = append(chunkIDs, tr.in.id), append(chunks, chunk)
 		}
 	}
 	q.Queue(db.TraceKeep, ids, roots, spans, due, complete, projected)
@@ -401,14 +418,14 @@ func (t *traceWriter) keepSpans(q *pgx.Batch, traces []*trace) {
 	}
 	byID := make(map[string]*trace, len(traces))
 	for _, tr := range traces {
-		byID[tr.id] = tr
+		byID[tr.in.id] = tr
 	}
 	q.Queue(db.TraceKeepSpans, chunkIDs, chunks).Query(func(rows pgx.Rows) error {
 		var trace string
 		var id int64
 		_, err := pgx.ForEachRow(rows, []any{&trace, &id}, func() error {
 			tr := byID[trace]
-			tr.FirstChunk, tr.LastChunk = cmp.Or(tr.FirstChunk, id), id
+			tr.state.FirstChunk, tr.state.LastChunk = cmp.Or(tr.state.FirstChunk, id), id
 			return nil
 		})
 		return err

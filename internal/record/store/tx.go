@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/actlog/actlog/internal/record/feed"
-	"github.com/actlog/actlog/internal/record/fieldsql"
 	"github.com/actlog/actlog/internal/record/pg"
 	"github.com/actlog/actlog/record"
 )
@@ -18,11 +17,10 @@ import (
 // Tx is a transaction of [Store.InTx]: writes to the record, and other statements. It has the
 // methods of a connection that sqlc's queries take. It is for one goroutine.
 type Tx struct {
-	store   *Store
-	tx      pgx.Tx
-	batches []*batch
-	// distrusts says that the batches rely on no content that they do not send.
-	distrusts bool
+	store  *Store
+	tx     pgx.Tx
+	relies assumed // what its batches rely on
+	sent   []*sent
 }
 
 // InTx runs f in one transaction. When f returns nil, everything that it wrote is committed
@@ -38,46 +36,40 @@ func (s *Store) InTx(ctx context.Context, f func(context.Context, *Tx) error) er
 		return fmt.Errorf("transaction: %w", err)
 	}
 	defer s.goroutines.Done()
-	deadline, distrusts := time.Now().Add(s.config.RetryFor), false
-	for attempt := 0; ; attempt++ {
-		committing, err := s.inTx(ctx, distrusts, f)
-		switch {
-		case pg.State(err) == fieldsql.StaleGuess && !distrusts:
-			distrusts = true
-			continue
-		case err == nil || ctx.Err() != nil:
-			return err
-		case committing && pg.ConnectionLost(err):
-			return pg.Translate(err)
-		case s.sending.Err() != nil:
-			return record.ErrClosed
-		case !pg.Transient(err) || !time.Now().Before(deadline) || s.pauseBeforeRetry(ctx, attempt, err) != nil:
-			return pg.Translate(err)
-		}
+
+	committing := false
+	soon := retryFor(s.config.RetryFor)
+	again := func(err error) bool { return (!committing || !pg.ConnectionLost(err)) && soon(err) }
+	err := s.ladder.try(ctx, again, func(g givenUp) (err error) {
+		committing, err = s.inTx(ctx, g, f)
+		return err
+	})
+	if ctx.Err() != nil {
+		return err
 	}
+	return pg.Translate(err)
 }
 
 // inTx is one transaction. committing reports that only the commit can have failed.
-func (s *Store) inTx(ctx context.Context, distrusts bool, f func(context.Context, *Tx) error) (committing bool, err error) {
-	if err := s.room(); err != nil {
+func (s *Store) inTx(ctx context.Context, g givenUp, f func(context.Context, *Tx) error) (committing bool, err error) {
+	if err := s.sender.room(); err != nil {
 		return false, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
-	defer context.AfterFunc(s.sending, cancel)()
-	t, start := &Tx{store: s, distrusts: distrusts}, time.Now()
+	defer context.AfterFunc(s.ladder.sending, cancel)()
+
+	start := time.Now()
+	t := &Tx{store: s, relies: assumed{contents: !g.memory}}
 	err = s.db.Transact(ctx, func(tx pgx.Tx) error {
-		t.tx, t.batches = tx, nil
+		t.tx, t.sent = tx, nil
 		if err := f(ctx, t); err != nil {
 			return err
 		}
+
 		touched := feed.Touched{}
-		for _, b := range t.batches {
-			for root, kinds := range b.touched {
-				for kind := range kinds {
-					touched.Add(root, kind)
-				}
-			}
+		for _, out := range t.sent {
+			touched.AddAll(out.touched)
 		}
 		if len(touched) > 0 {
 			var q pgx.Batch
@@ -90,17 +82,12 @@ func (s *Store) inTx(ctx context.Context, distrusts bool, f func(context.Context
 		return nil
 	})
 	if err != nil {
-		s.counters.failed()
 		return committing, err
 	}
-	for _, b := range t.batches {
-		s.places.learn(b, nil)
-		s.said.learn(b)
-		s.contents.learn(b)
-		s.counters.committed(len(b.rows), b.folded, time.Since(start))
-	}
-	if len(t.batches) > 0 {
-		s.feed.Grew()
+
+	for _, out := range t.sent {
+		s.sender.places.learn(out.batch, nil)
+		s.sender.learn(out, time.Since(start))
 	}
 	return true, nil
 }
@@ -133,17 +120,18 @@ func (t *Tx) write(ctx context.Context, changes []record.Change, locked func(*pg
 	}
 	valid := slices.DeleteFunc(entries, func(e *entry) bool { return e.err != nil })
 	b := newBatch(valid)
-	b.distrusts, b.locked = t.distrusts, locked
+	b.locked = locked
+
 	var q pgx.Batch
-	t.store.sender.queueBatch(&q, b, assumed{})
+	out := t.store.sender.queueBatch(&q, b, t.relies)
 	err = t.tx.SendBatch(ctx, &q).Close()
-	if err == nil && b.marked {
-		err = t.store.sender.unmark(ctx, t.tx, b)
+	if err == nil && out.marked {
+		out, err = t.store.sender.unmark(ctx, t.tx, b, t.relies)
 	}
 	if err != nil {
 		return record.Result{}, fmt.Errorf("write %d changes: %w", len(changes), err)
 	}
-	t.batches = append(t.batches, b)
+	t.sent = append(t.sent, out)
 	return result, nil
 }
 

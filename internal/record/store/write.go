@@ -21,22 +21,20 @@ const lockedTimeout = 20 * time.Millisecond
 // writer is the write path: callers queue what they write, and a few goroutines commit what
 // has gathered.
 type writer struct {
-	*sender
-	prices *prices
-	queue  *queue
-	log    *slog.Logger
+	sender  *sender
+	ladder  *ladder
+	prices  *prices
+	queue   *queue
+	log     *slog.Logger
+	blocked pg.Seldom // limits log lines
 
-	retrying, blocked pg.Seldom // limit log lines
-
-	// sending is cancelled when Close can wait no longer.
-	sending    context.Context
-	stop       context.CancelFunc
+	stop       context.CancelFunc // of the ladder
 	goroutines sync.WaitGroup
 }
 
 // start starts the goroutines that commit.
 func (w *writer) start(ctx context.Context, writers int) {
-	w.sending, w.stop = context.WithCancel(context.WithoutCancel(ctx))
+	w.ladder.sending, w.stop = context.WithCancel(context.WithoutCancel(ctx))
 	for range writers {
 		w.goroutines.Go(w.writeQueue)
 	}
@@ -91,7 +89,7 @@ func (w *writer) prepare(changes []record.Change) ([]*entry, []*request) {
 		entries[i] = &entry{row: row, err: err}
 		if err == nil {
 			w.prices.apply(row.Change)
-			row.CutTexts(w.contents.sizes)
+			row.CutTexts(w.sender.contents.sizes)
 			entries[i].size = rowBytes(row)
 			sorted.add(entries[i])
 		}
@@ -107,7 +105,7 @@ func (w *writer) result(entries []*entry) (result record.Result, err error) {
 		case e.err == nil:
 			result.Accepted++
 		case errors.As(e.err, &invalid):
-			w.counters.refused.Add(1)
+			w.sender.counters.refused.Add(1)
 			result.Rejected = append(result.Rejected, record.Rejection{Index: i, Err: invalid})
 		default:
 			return record.Result{}, fmt.Errorf("write %d changes: %w", len(entries), e.err)
@@ -155,7 +153,7 @@ func (w *writer) writeQueue() {
 
 // writeLocked commits what was put aside, until the queue is closed and empty.
 func (w *writer) writeLocked() {
-	for taken := w.queue.takeAside(w.sending); taken != nil; taken = w.queue.takeAside(w.sending) {
+	for taken := w.queue.takeAside(w.ladder.sending); taken != nil; taken = w.queue.takeAside(w.ladder.sending) {
 		locked := w.commit(taken, lockedTimeout)
 		if len(locked) > 0 && w.blocked.Due() {
 			w.log.Warn("another database session holds locks on these plans; writes to them wait", "plan", locked[0].root)
@@ -164,50 +162,105 @@ func (w *writer) writeLocked() {
 	}
 }
 
-// commit writes requests in one transaction and answers them. Everything that Postgres could
-// refuse is checked before. Should it refuse something all the same, the batch is split by
-// root, then halved, until the entry at fault stands alone. What met a lock is returned: all
-// of it, or, with a lockTimeout, the requests of the trees that are locked.
+// commit writes requests and answers them. It returns those that met a lock: all of them, or, with a lockTimeout, those
+// of the trees that are locked.
 func (w *writer) commit(requests []*request, lockTimeout time.Duration) (locked []*request) {
-	requests, err := w.try(requests, lockTimeout)
-	if len(requests) == 0 {
+	all := &requestLoad{writer: w, requests: requests, lockTimeout: lockTimeout, aside: new(lockMet)}
+	_ = w.ladder.write(w.ladder.sending, all) // each request has an answer of its own
+	return all.aside.requests
+}
+
+// requestLoad is requests on their way into a transaction. Everything that Postgres could refuse is checked before.
+// Should it refuse something all the same, the load is split by root, then halved, until the entry at fault is alone.
+type requestLoad struct {
+	writer      *writer
+	requests    []*request // for which somebody waits
+	lockTimeout time.Duration
+	aside       *lockMet // shared with the loads that it is split into
+}
+
+// lockMet is requests that met a lock, and the error that said so.
+type lockMet struct {
+	requests []*request
+	err      error
+}
+
+func (l *requestLoad) send(ctx context.Context, g givenUp) error {
+	l.requests = l.writer.queue.awaited(l.requests)
+	if len(l.requests) == 0 {
 		return nil
+	}
+	if slices.ContainsFunc(l.aside.requests, func(r *request) bool { return r.root == l.requests[0].root }) {
+		return l.aside.err // changes to one row stay in their order
+	}
+
+	var entries []*entry
+	for _, r := range l.requests {
+		entries = append(entries, r.entries...)
+	}
+	return l.writer.sender.send(ctx, newBatch(entries), g, l.lockTimeout)
+}
+
+func (l *requestLoad) again(err error) bool {
+	if pg.Locked(err) {
+		return false
+	}
+	l.writer.queue.note(pg.Translate(err))
+	return true
+}
+
+func (l *requestLoad) settle(err error) ([]load, error) {
+	w, requests := l.writer, l.requests
+	if len(requests) == 0 {
+		return nil, nil
 	}
 	several := slices.ContainsFunc(requests, func(r *request) bool { return r.root != requests[0].root })
 	first := requests[0].entries
+
 	switch {
 	case err == nil:
+		w.queue.note(nil)
 		w.queue.answer(requests)
-	case pg.Locked(err) && (lockTimeout == 0 || !several):
-		return requests
+	case pg.Locked(err) && (l.lockTimeout == 0 || !several):
+		l.aside.requests, l.aside.err = append(l.aside.requests, requests...), err
 	case pg.State(err) == owned && nameOwned(requests, ownedPlans(err)):
-		return w.commit(w.refuse(requests, ownedPlans(err)), lockTimeout)
+		return l.parts(w.refuse(requests, ownedPlans(err))), nil
 	case !pg.Refused(err) && !pg.Locked(err):
-		for _, r := range requests {
-			if !errors.Is(err, record.ErrClosed) {
-				w.queue.givenUp.Add(uint64(len(r.entries)))
-			}
-			for _, e := range r.entries {
-				e.err = pg.Translate(err)
-			}
-		}
-		w.queue.answer(requests)
+		w.giveUp(requests, err)
 	case len(requests) > 1:
 		slices.SortStableFunc(requests, func(a, b *request) int { return cmp.Compare(a.root, b.root) })
 		half := splitAt(requests)
-		return append(w.commit(requests[:half], lockTimeout), w.commit(requests[half:], lockTimeout)...)
+		return l.parts(requests[:half], requests[half:]), nil
 	case len(first) > 1:
 		a, b := w.queue.halve(requests[0])
-		if locked := w.commit([]*request{a}, lockTimeout); len(locked) > 0 {
-			return append(locked, b) // changes to one row stay in their order
-		}
-		return w.commit([]*request{b}, lockTimeout)
+		return l.parts([]*request{a}, []*request{b}), nil
 	default:
 		w.log.Warn("the database refused a change that passed every check", "key", first[0].row.Change.Key(), "error", err)
 		first[0].err = pg.Refusal(err)
 		w.queue.answer(requests)
 	}
-	return nil
+	return nil, nil
+}
+
+// parts returns loads that are written in place of this one.
+func (l *requestLoad) parts(groups ...[]*request) (parts []load) {
+	for _, requests := range groups {
+		parts = append(parts, &requestLoad{writer: l.writer, requests: requests, lockTimeout: l.lockTimeout, aside: l.aside})
+	}
+	return parts
+}
+
+// giveUp answers requests of which it is not known that they are on record.
+func (w *writer) giveUp(requests []*request, err error) {
+	for _, r := range requests {
+		if !errors.Is(err, record.ErrClosed) {
+			w.queue.givenUp.Add(uint64(len(r.entries)))
+		}
+		for _, e := range r.entries {
+			e.err = pg.Translate(err)
+		}
+	}
+	w.queue.answer(requests)
 }
 
 // nameOwned reports whether an entry of some requests names one of some plans.
@@ -256,44 +309,6 @@ func splitAt(requests []*request) int {
 		}
 	}
 	return half
-}
-
-// try sends requests until they are committed, again and again if that may help, with growing
-// pauses, as long as a caller waits for them. It returns the requests for which one does.
-func (w *writer) try(requests []*request, lockTimeout time.Duration) ([]*request, error) {
-	for attempt := 0; ; attempt++ {
-		requests = w.queue.awaited(requests)
-		if len(requests) == 0 {
-			return nil, nil
-		}
-		var entries []*entry
-		for _, r := range requests {
-			entries = append(entries, r.entries...)
-		}
-		err := w.send(w.sending, newBatch(entries), lockTimeout)
-		switch {
-		case err == nil:
-			w.queue.note(nil)
-			return requests, nil
-		case w.sending.Err() != nil:
-			return requests, record.ErrClosed
-		case !pg.Transient(err) || pg.Locked(err):
-			return requests, err
-		}
-		w.queue.note(pg.Translate(err))
-		if w.pauseBeforeRetry(w.sending, attempt, err) != nil {
-			return requests, record.ErrClosed
-		}
-	}
-}
-
-// pauseBeforeRetry waits before a transaction is tried again. The error is that of ctx.
-func (w *writer) pauseBeforeRetry(ctx context.Context, attempt int, err error) error {
-	w.counters.retries.Add(1)
-	if w.retrying.Due() {
-		w.log.Warn("write failed; it is tried again", "attempt", attempt+1, "error", err)
-	}
-	return pg.Pause(ctx, pg.Backoff(attempt))
 }
 
 // enter keeps close waiting until the caller calls w.goroutines.Done.

@@ -52,11 +52,12 @@ var rules = map[string]rule{
 	// The rooms.
 	"db":         {nil, []string{pgx}},
 	"migrations": {nil, nil},
-	"internal/record/...": {[]string{"record", "agent/sandbox", "db", "migrations", "internal/record/..."}, []string{
+	"internal/record/...": {[]string{"record", "agent/sandbox", "db", "migrations", "internal/record/...", "internal/trace/spans"}, []string{
 		"github.com/fergusstrange/embedded-postgres", "github.com/go-json-experiment/json", "github.com/jackc/puddle/v2", "github.com/klauspost/compress",
 		"github.com/pierrec/lz4/v4", "github.com/pressly/goose/v3", "golang.org/x/sys", "golang.org/x/text", pgx,
 	}},
 	// Receivers are served by the server of the doors.
+	"internal/trace/spans": {[]string{"internal/record/loosejson"}, []string{"github.com/go-json-experiment/json"}},
 	"internal/trace/...": {[]string{"record", "internal/record/...", "internal/trace/...", "internal/door/httpd"}, []string{
 		"github.com/go-json-experiment/json", "github.com/klauspost/compress", "github.com/prometheus/client_golang", "go.opentelemetry.io/collector/pdata",
 		"google.golang.org/genproto/googleapis/rpc", "google.golang.org/grpc", "google.golang.org/protobuf", echo,

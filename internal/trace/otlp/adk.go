@@ -29,7 +29,7 @@ var adk = convention{
 			f.Model = cmp.Or(f.Model, memberText(request, "model"))
 			if usage := readUsage(member(response, "usage_metadata", "usageMetadata")); usage.known() {
 				f.Usage = usage // before 2.0, gen_ai.usage.output_tokens left out the thoughts
-			} else if thoughts := a.count("gen_ai.usage.experimental.reasoning_tokens"); thoughts != nil && f.Usage.Reasoning == nil {
+			} else if thoughts := countOf(a, "gen_ai.usage.experimental.reasoning_tokens"); thoughts != nil && f.Usage.Reasoning == nil {
 				f.Usage.Reasoning = thoughts
 				f.Usage.addReasoning()
 			}

@@ -90,10 +90,10 @@ var asideKinds = []string{
 	"langsmith.span.kind", "mlflow.spanType", "genkit:metadata:subtype",
 }
 
-// isAside reports whether a span that makes no row is a call of a model that generates no text. If no attribute
+// isAsideSpan reports whether a span that makes no row is a call of a model that generates no text. If no attribute
 // names its operation, the first word of its own name does, unless a text was generated: the span has it, or its
 // tokens.
-func (s *Span) isAside() bool {
+func isAsideSpan(s *Span) bool {
 	named := false
 	for _, key := range asideKinds {
 		operation := s.Attributes.Get(key)
@@ -106,11 +106,11 @@ func (s *Span) isAside() bool {
 		return false
 	}
 	for _, text := range []string{"gen_ai.output.", "gen_ai.completion", "llm.output_messages."} {
-		if s.Attributes.hasPrefix(text) {
+		if s.Attributes.HasPrefix(text) {
 			return false
 		}
 	}
-	if orZero(s.Attributes.count(outputTokens...)) > 0 {
+	if orZero(countOf(s.Attributes, outputTokens...)) > 0 {
 		return false
 	}
 	first, _, _ := strings.Cut(s.Name, " ")

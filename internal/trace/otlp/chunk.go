@@ -65,9 +65,9 @@ func EncodeChunk(spans []Span, room *int) ([]byte, error) {
 // estimateSize returns about how many bytes the spans take before compression.
 func estimateSize(spans []Span) (n int) {
 	for i := range spans {
-		n += 128 + len(spans[i].Name) + spans[i].Attributes.size()
+		n += 128 + len(spans[i].Name) + spans[i].Attributes.Size()
 		for _, e := range spans[i].Events {
-			n += 16 + e.Attributes.size()
+			n += 16 + e.Attributes.Size()
 		}
 	}
 	return n
@@ -77,7 +77,7 @@ func estimateSize(spans []Span) (n int) {
 // counts once: seen holds those that were counted, by their first attributes.
 func Memory(spans []Span, seen map[*Attribute]bool) (n int) {
 	const span, attribute = 400, 48
-	of := func(a Attributes) int { return attribute*len(a) + a.size() }
+	of := func(a Attributes) int { return attribute*len(a) + a.Size() }
 	for i := range spans {
 		s := &spans[i]
 		n += span + len(s.Name) + len(s.StatusMessage) + of(s.Attributes)

@@ -40,7 +40,7 @@ func classify(s *Span) Facts {
 	f := Facts{cuts: slices.Clip(cuts), truncated: slices.Clip(truncated)}
 	var decided int
 	f.Class, decided = decide(s)
-	f.aside = f.Class == Transparent && s.isAside()
+	f.aside = f.Class == Transparent && isAsideSpan(s)
 	if decided >= 0 {
 		conventions[decided].readInto(&f, s)
 	}
@@ -74,7 +74,7 @@ func decide(s *Span) (class Class, decided int) {
 }
 
 func (c *convention) readInto(f *Facts, s *Span) {
-	if c.read != nil && (c.prefixes == nil || slices.ContainsFunc(c.prefixes, s.Attributes.hasPrefix)) {
+	if c.read != nil && (c.prefixes == nil || slices.ContainsFunc(c.prefixes, s.Attributes.HasPrefix)) {
 		c.read(s, f)
 	}
 }
@@ -105,7 +105,7 @@ func (f *Facts) complete(s *Span) {
 		if message == f.ErrorKind {
 			message = "" // it says nothing besides
 		}
-		f.ErrorMessage = cmp.Or(message, f.ErrorMessage, s.Attributes.first("error.message", "exception.message"), f.ErrorKind)
+		f.ErrorMessage = cmp.Or(message, f.ErrorMessage, s.Attributes.First("error.message", "exception.message"), f.ErrorKind)
 	}
 	if f.Class <= Agent && asksForTools(f.Finish) { // what an agent says before a tool call is no answer
 		f.Output = ""

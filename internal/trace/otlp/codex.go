@@ -16,7 +16,7 @@ var codex = convention{
 			return Agent
 		case a.Get("tool_name") != "" && a.Get("call_id") != "":
 			return Tool
-		case a.hasPrefix("codex.usage.") || a.hasPrefix("gen_ai.usage."):
+		case a.HasPrefix("codex.usage.") || a.HasPrefix("gen_ai.usage."):
 			return Model // newer versions only count the tokens of a turn
 		}
 		return Unclassified
@@ -32,18 +32,18 @@ var codex = convention{
 			fill(&f.Model, a, "model")
 			const tokens = "codex.turn.token_usage."
 			f.Usage.fill(Usage{
-				Input: a.count(tokens + "input_tokens"), Output: a.count(tokens + "output_tokens"),
-				CacheRead: a.count(tokens + "cached_input_tokens"), CacheWrite: a.count(tokens + "cache_write_input_tokens"),
-				Reasoning: a.count(tokens + "reasoning_output_tokens"), Total: a.count(tokens + "total_tokens"),
+				Input: countOf(a, tokens+"input_tokens"), Output: countOf(a, tokens+"output_tokens"),
+				CacheRead: countOf(a, tokens+"cached_input_tokens"), CacheWrite: countOf(a, tokens+"cache_write_input_tokens"),
+				Reasoning: countOf(a, tokens+"reasoning_output_tokens"), Total: countOf(a, tokens+"total_tokens"),
 			})
 		case Model:
 			fill(&f.Model, a, "model")
 			f.Provider = cmp.Or(f.Provider, "openai")
 			f.Usage.fill(Usage{
-				Input: a.count("gen_ai.usage.input_tokens"), Output: a.count("gen_ai.usage.output_tokens"),
-				CacheRead: a.count("gen_ai.usage.cache_read.input_tokens"),
-				Reasoning: a.count("codex.usage.reasoning_output_tokens", "gen_ai.usage.reasoning.output_tokens"),
-				Total:     a.count("codex.usage.total_tokens"),
+				Input: countOf(a, "gen_ai.usage.input_tokens"), Output: countOf(a, "gen_ai.usage.output_tokens"),
+				CacheRead: countOf(a, "gen_ai.usage.cache_read.input_tokens"),
+				Reasoning: countOf(a, "codex.usage.reasoning_output_tokens", "gen_ai.usage.reasoning.output_tokens"),
+				Total:     countOf(a, "codex.usage.total_tokens"),
 			})
 		case Tool:
 			fill(&f.Tool, a, "tool_name")

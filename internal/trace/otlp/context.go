@@ -80,7 +80,7 @@ func appendMetadata(b []byte, s *Span) []byte {
 	seen := map[string]bool{}
 	put := func(key string, v Value) {
 		v.Text = clean(v.Text)
-		if value := v.append(nil); key != "" && len(value) > 0 && !seen[key] && len(seen) < 100 {
+		if value := v.Append(nil); key != "" && len(value) > 0 && !seen[key] && len(seen) < 100 {
 			seen[key] = true
 			b = append(appendName(b, clean(key)), value...)
 		}
@@ -93,11 +93,11 @@ func appendMetadata(b []byte, s *Span) []byte {
 	}
 	if v := s.Attributes.Get("metadata"); isJSON(v) {
 		for key, value := range members(v) {
-			put(key, Value{JSON, loosejson.Quoted(value)})
+			put(key, Value{Type: JSON, Text: loosejson.Quoted(value)})
 		}
 	}
 	for _, prefix := range []string{"ai.telemetry.metadata.", "langfuse.trace.metadata.", "traceloop.association.properties."} {
-		for _, a := range s.Attributes.withPrefix(prefix) {
+		for _, a := range s.Attributes.WithPrefix(prefix) {
 			put(a.Key[len(prefix):], a.Value)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/actlog/actlog/internal/record/field"
 	"github.com/actlog/actlog/internal/record/loosejson"
+	"github.com/actlog/actlog/internal/trace/spans"
 	"github.com/actlog/actlog/record"
 )
 
@@ -214,7 +215,7 @@ func (c *converter) stub(l plog.LogRecord) Span {
 		e.Time = nanoseconds(l.ObservedTimestamp())
 	}
 	if l.Body().Type() != pcommon.ValueTypeEmpty {
-		e.Attributes = sorted(append(e.Attributes, Attribute{logBody, c.value(logBody, l.Body())}))
+		e.Attributes = spans.Sorted(append(e.Attributes, Attribute{Key: logBody, Value: c.value(logBody, l.Body())}))
 	}
 	return Span{TraceID: l.TraceID().String(), SpanID: l.SpanID().String(), Stub: true, Events: []Event{e}, Truncated: c.truncated}
 }
@@ -239,7 +240,7 @@ func (c *converter) logged(l plog.LogRecord, scope Scope, resource Attributes) (
 	}
 	a := slices.DeleteFunc(c.attributes("attributes", l.Attributes()), func(a Attribute) bool { return isRedacted(a.Value.Text) })
 	kind := writer.kindOf(name, a)
-	if kind == ofNothing || a.first(writer.session...) == "" && !namesSpan {
+	if kind == ofNothing || a.First(writer.session...) == "" && !namesSpan {
 		return nil, true
 	}
 	s = &Span{Logged: true, Name: writer.prefix + name, Scope: scope, Resource: resource, Attributes: a, Truncated: c.truncated}
@@ -282,9 +283,9 @@ func (c *converter) attributes(field string, m pcommon.Map) Attributes {
 			continue
 		}
 		key = c.name(field, key)
-		out = append(out, Attribute{key, c.value(key, v)})
+		out = append(out, Attribute{Key: key, Value: c.value(key, v)})
 	}
-	return sorted(out)
+	return spans.Sorted(out)
 }
 
 // name returns a name or a key, clean and no longer than MaxNameBytes.
@@ -314,11 +315,11 @@ func (c *converter) value(key string, v pcommon.Value) Value {
 	if t := v.Type(); t == pcommon.ValueTypeSlice || t == pcommon.ValueTypeMap {
 		b := c.appendValue(nil, key, v, 0)
 		if len(b) <= MaxStringBytes {
-			return Value{JSON, string(b)}
+			return Value{Type: JSON, Text: string(b)}
 		}
 		if short, ok := loosejson.Shorten(string(b), MaxStringBytes); ok {
 			c.cut(key)
-			return Value{JSON, short}
+			return Value{Type: JSON, Text: short}
 		}
 		out.Text = string(b) // once it is cut it is no longer JSON
 	}
@@ -335,19 +336,19 @@ func (c *converter) value(key string, v pcommon.Value) Value {
 func scalar(v pcommon.Value) Value {
 	switch v.Type() {
 	case pcommon.ValueTypeInt:
-		return Value{Number, strconv.FormatInt(v.Int(), 10)}
+		return Value{Type: Number, Text: strconv.FormatInt(v.Int(), 10)}
 	case pcommon.ValueTypeDouble:
 		b, err := json.Marshal(v.Double())
 		if err != nil { // JSON has no NaN and no infinities
 			return Value{Text: fmt.Sprint(v.Double())}
 		}
-		return Value{Number, string(b)}
+		return Value{Type: Number, Text: string(b)}
 	case pcommon.ValueTypeBool:
-		return Value{Bool, strconv.FormatBool(v.Bool())}
+		return Value{Type: Bool, Text: strconv.FormatBool(v.Bool())}
 	case pcommon.ValueTypeBytes:
 		return Value{Text: base64.StdEncoding.EncodeToString(v.Bytes().AsRaw())}
 	case pcommon.ValueTypeEmpty:
-		return Value{JSON, "null"}
+		return Value{Type: JSON, Text: "null"}
 	}
 	return Value{Text: v.Str()}
 }
@@ -374,5 +375,5 @@ func (c *converter) appendValue(b []byte, key string, v pcommon.Value, depth int
 	}
 	out := scalar(v)
 	out.Text = clean(out.Text)
-	return out.append(b)
+	return out.Append(b)
 }

@@ -81,11 +81,11 @@ func TestDecodeKeepsEveryField(t *testing.T) {
 		TraceID: "01" + strings.Repeat("0", 30), SpanID: "02" + strings.Repeat("0", 14), ParentID: "03" + strings.Repeat("0", 14), RemoteParent: true,
 		Name: "n <&> \u2028", Kind: 3, Start: 5, Status: 2, StatusMessage: "m",
 		Attributes: otlp.Attributes{
-			{"bool", otlp.Value{otlp.Bool, "true"}}, {"bytes", otlp.Value{otlp.String, "AP8="}}, {"double", otlp.Value{otlp.Number, "1.5e+300"}},
-			{"int", otlp.Value{otlp.Number, "-9223372036854775808"}}, {"map", otlp.Value{otlp.JSON, `{"<z>":"\"\\\n` + "\u2028" + `é","list":[1],"nil":null}`}},
-			{"string", otlp.Value{otlp.String, `{"a": "<"}`}},
+			{Key: "bool", Value: otlp.Value{Type: otlp.Bool, Text: "true"}}, {Key: "bytes", Value: otlp.Value{Type: otlp.String, Text: "AP8="}}, {Key: "double", Value: otlp.Value{Type: otlp.Number, Text: "1.5e+300"}},
+			{Key: "int", Value: otlp.Value{Type: otlp.Number, Text: "-9223372036854775808"}}, {Key: "map", Value: otlp.Value{Type: otlp.JSON, Text: `{"<z>":"\"\\\n` + "\u2028" + `é","list":[1],"nil":null}`}},
+			{Key: "string", Value: otlp.Value{Type: otlp.String, Text: `{"a": "<"}`}},
 		},
-		Events: []otlp.Event{{Name: "exception", Time: 6, Attributes: otlp.Attributes{{"exception.type", otlp.Value{Text: "T"}}}}},
+		Events: []otlp.Event{{Name: "exception", Time: 6, Attributes: otlp.Attributes{{Key: "exception.type", Value: otlp.Value{Text: "T"}}}}},
 		Links:  []otlp.Link{{TraceID: "07" + strings.Repeat("0", 30), SpanID: "08" + strings.Repeat("0", 14)}},
 	}
 	for contentType, body := range map[string][]byte{otlp.TypeProtobuf: proto, "application/json; charset=utf-8": js} {
@@ -292,8 +292,8 @@ func TestLogRecordsBecomeEvents(t *testing.T) {
 		return otlp.Span{TraceID: "01" + strings.Repeat("0", 30), SpanID: "02" + strings.Repeat("0", 14), Stub: true, Events: []otlp.Event{e}}
 	}
 	want := otlp.Batch{Ignored: 1, Rowless: otlp.Tally{{Reason: otlp.NoSpan}: {Count: 1}}, Spans: []otlp.Span{
-		stub(otlp.Event{Name: "gen_ai.choice", Time: 9, Attributes: otlp.Attributes{{"gen_ai.system", otlp.Value{Text: "openai"}}, {"log.body", otlp.Value{otlp.JSON, `{"content":"hi"}`}}}}),
-		stub(otlp.Event{Name: "gen_ai.user.message", Time: 8, Attributes: otlp.Attributes{{"event.name", otlp.Value{Text: "gen_ai.user.message"}}}}),
+		stub(otlp.Event{Name: "gen_ai.choice", Time: 9, Attributes: otlp.Attributes{{Key: "gen_ai.system", Value: otlp.Value{Text: "openai"}}, {Key: "log.body", Value: otlp.Value{Type: otlp.JSON, Text: `{"content":"hi"}`}}}}),
+		stub(otlp.Event{Name: "gen_ai.user.message", Time: 8, Attributes: otlp.Attributes{{Key: "event.name", Value: otlp.Value{Text: "gen_ai.user.message"}}}}),
 	}}
 	for contentType, body := range map[string][]byte{otlp.TypeProtobuf: proto, otlp.TypeJSON: js} {
 		got, err := otlp.DecodeLogs(contentType, body)

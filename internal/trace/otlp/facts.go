@@ -191,7 +191,7 @@ func asksForTools(finish string) bool {
 // fill sets a text that is not known yet to the first of some attributes.
 func fill(to *string, a Attributes, keys ...string) {
 	if *to == "" {
-		*to = a.first(keys...)
+		*to = a.First(keys...)
 	}
 }
 
@@ -262,7 +262,7 @@ var anyAgent = map[string]bool{
 // tool's own spans have the metadata of the agent that called it.
 func langGraphAgent(a Attributes) string {
 	get := func(name string) string {
-		return cmp.Or(a.first("metadata."+name, "langsmith.metadata."+name, "traceloop.association.properties."+name), memberText(a.Get("metadata"), name))
+		return cmp.Or(a.First("metadata."+name, "langsmith.metadata."+name, "traceloop.association.properties."+name), memberText(a.Get("metadata"), name))
 	}
 	node := get("langgraph_node")
 	switch {

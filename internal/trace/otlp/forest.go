@@ -112,7 +112,7 @@ func (n *node) reset() {
 // addBelow puts a node below the one with an id, which may have no span.
 func (f *forest) addBelow(id string, n *node) {
 	p := f.spans[id]
-	if p == nil || p.namesSpan() { // nothing is below a log record
+	if p == nil || namesSpan(p.Span) { // nothing is below a log record
 		p = f.others[id]
 	}
 	if p == nil {
@@ -122,7 +122,7 @@ func (f *forest) addBelow(id string, n *node) {
 	}
 	n.addTo(p)
 	if p.Span == nil {
-		p.remote = p.remote || n.parentIsRemote()
+		p.remote = p.remote || parentIsRemote(n.Span)
 		if p.first == 0 || n.Start != 0 && n.Start < p.first {
 			p.first = n.Start
 		}

@@ -20,7 +20,7 @@ var genAI = convention{
 		"delete_memory": Transparent, "create_memory_store": Transparent, "delete_memory_store": Transparent,
 	},
 	read: func(s *Span, f *Facts) {
-		if s.Attributes.hasPrefix("gen_ai.") || s.Attributes.hasPrefix("llm.usage.") {
+		if s.Attributes.HasPrefix("gen_ai.") || s.Attributes.HasPrefix("llm.usage.") {
 			readGenAI(s, f)
 		}
 		if f.Input == "" || f.Output == "" {
@@ -55,34 +55,34 @@ func readGenAI(s *Span, f *Facts) {
 	}
 	fill(&f.Input, a, "gen_ai.prompt")
 	fill(&f.Output, a, "gen_ai.completion")
-	if reasons := list(a.first("gen_ai.response.finish_reasons", "gen_ai.completion.0.finish_reason")); len(reasons) > 0 {
+	if reasons := list(a.First("gen_ai.response.finish_reasons", "gen_ai.completion.0.finish_reason")); len(reasons) > 0 {
 		f.Finish = cmp.Or(f.Finish, reasons[0])
 	}
 	fill(&f.ResponseID, a, "gen_ai.response.id")
 	fill(&f.Conversation, a, "gen_ai.conversation.id")
 	usage := Usage{
-		Input:  a.count("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.usage.prompt_tokens"),
-		Output: a.count("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.usage.completion_tokens"),
-		CacheRead: a.count("gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens",
+		Input:  countOf(a, "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.usage.prompt_tokens"),
+		Output: countOf(a, "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.usage.completion_tokens"),
+		CacheRead: countOf(a, "gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens",
 			"gen_ai.usage.cache_read_tokens", "gen_ai.usage.details.cache_read_tokens", "gen_ai.usage.input_tokens.cached"),
-		CacheWrite: a.count("gen_ai.usage.cache_creation.input_tokens", "gen_ai.usage.cache_creation_input_tokens",
+		CacheWrite: countOf(a, "gen_ai.usage.cache_creation.input_tokens", "gen_ai.usage.cache_creation_input_tokens",
 			"gen_ai.usage.cache_write.input_tokens", "gen_ai.usage.cache_write_input_tokens", "gen_ai.usage.cache_write_tokens",
 			"gen_ai.usage.details.cache_write_tokens", "gen_ai.usage.input_tokens.cache_write"),
-		Reasoning: a.count("gen_ai.usage.reasoning.output_tokens", "gen_ai.usage.reasoning_tokens", "gen_ai.usage.thinking_tokens",
+		Reasoning: countOf(a, "gen_ai.usage.reasoning.output_tokens", "gen_ai.usage.reasoning_tokens", "gen_ai.usage.thinking_tokens",
 			"gen_ai.usage.details.reasoning_tokens", "gen_ai.usage.completion_tokens_details.reasoning_tokens",
 			"gen_ai.usage.output_tokens.reasoning"),
-		Total: a.count("gen_ai.usage.total_tokens", "llm.usage.total_tokens"),
+		Total: countOf(a, "gen_ai.usage.total_tokens", "llm.usage.total_tokens"),
 	}
 	usage.addParts(a, "gen_ai.usage.") // by other names
 	usage.addParts(a, "llm.usage.")
 	f.Usage.fill(usage)
-	f.CostUSD = cmp.Or(f.CostUSD, money(a.first("gen_ai.usage.cost", "operation.cost", "gen_ai.cost.total_cost", "gen_ai.cost.total")))
+	f.CostUSD = cmp.Or(f.CostUSD, money(a.First("gen_ai.usage.cost", "operation.cost", "gen_ai.cost.total_cost", "gen_ai.cost.total")))
 	if f.CostUSD == nil {
 		f.CostUSD = sum(money(a.Get("gen_ai.cost.input_cost")), money(a.Get("gen_ai.cost.output_cost")))
 	}
 	token := a.Get("gen_ai.server.time_to_first_token") // some count milliseconds
 	f.FirstToken = cmp.Or(f.FirstToken,
-		after(s, a.first("gen_ai.response.time_to_first_chunk", "gen_ai.client.operation.time_to_first_chunk",
+		after(s, a.First("gen_ai.response.time_to_first_chunk", "gen_ai.client.operation.time_to_first_chunk",
 			"gen_ai.response.time_to_first_token"), time.Second),
 		within(s, after(s, token, time.Second)), after(s, token, time.Millisecond))
 }

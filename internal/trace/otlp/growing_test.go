@@ -33,7 +33,7 @@ func growing(t testing.TB, spans []otlp.Span, most int, r *rand.Rand) {
 			if err := p.Add([][]byte{chunk}, nil); err != nil {
 				t.Fatal(err)
 			}
-		} else if err := p.Add(nil, []any{spans[from:to]}); err != nil {
+		} else if err := p.Add(nil, [][]otlp.Span{spans[from:to]}); err != nil {
 			t.Fatal(err)
 		}
 		from = to

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"iter"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -224,38 +223,6 @@ func compact(s string) string {
 	return b.String()
 }
 
-const hexDigits = "0123456789abcdef"
-
-// appendString writes s as a JSON string. It does not escape HTML.
-func appendString(b []byte, s string) []byte {
-	if !utf8.ValidString(s) {
-		s = strings.ToValidUTF8(s, "\uFFFD")
-	}
-	b = append(b, '"')
-	start := 0
-	for i := range len(s) {
-		c := s[i]
-		if c >= 0x20 && c != '"' && c != '\\' {
-			continue
-		}
-		b = append(b, s[start:i]...)
-		start = i + 1
-		switch c {
-		case '"', '\\':
-			b = append(b, '\\', c)
-		case '\n':
-			b = append(b, '\\', 'n')
-		case '\r':
-			b = append(b, '\\', 'r')
-		case '\t':
-			b = append(b, '\\', 't')
-		default:
-			b = append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-		}
-	}
-	return append(append(b, s[start:]...), '"')
-}
-
 // comma writes the comma before a member or an element that is not the first.
 func comma(b []byte) []byte {
 	if c := b[len(b)-1]; c != '{' && c != '[' {
@@ -266,12 +233,12 @@ func comma(b []byte) []byte {
 
 // appendName writes the name of a member of an object, and the comma before it.
 func appendName(b []byte, name string) []byte {
-	return append(appendString(comma(b), name), ':')
+	return append(loosejson.AppendString(comma(b), name), ':')
 }
 
 // appendMember writes a member whose value is a text.
 func appendMember(b []byte, name, value string) []byte {
-	return appendString(appendName(b, name), value)
+	return loosejson.AppendString(appendName(b, name), value)
 }
 
 // appendRaw writes a member whose value is JSON.
@@ -284,5 +251,5 @@ func asJSON(s string) string {
 	if isJSON(s) {
 		return s
 	}
-	return string(appendString(nil, s))
+	return string(loosejson.AppendString(nil, s))
 }

@@ -46,7 +46,7 @@ func langSmithUsage(a Attributes, output string) Usage {
 	}
 	b := []byte{'{'}
 	for _, name := range []string{"input_tokens", "output_tokens", "total_tokens"} {
-		if v := a.count("gen_ai.usage." + name); v != nil {
+		if v := countOf(a, "gen_ai.usage."+name); v != nil {
 			b = appendRaw(b, name, a.Get("gen_ai.usage."+name))
 		}
 	}

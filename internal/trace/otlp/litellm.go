@@ -14,7 +14,7 @@ var liteLLM = convention{
 		switch {
 		case s.Name == rawRequest:
 			return Model
-		case !a.hasPrefix("litellm.") && !a.hasPrefix("metadata.user_api_key"):
+		case !a.HasPrefix("litellm.") && !a.HasPrefix("metadata.user_api_key"):
 			return Unclassified
 		case s.Scope.Name == "litellm" || s.Name == "litellm_request":
 			return liteLLMCall(a)
@@ -24,7 +24,7 @@ var liteLLM = convention{
 			return class
 		}
 		switch {
-		case a.first("gen_ai.tool.name", "gen_ai.tool.call.id") != "":
+		case a.First("gen_ai.tool.name", "gen_ai.tool.call.id") != "":
 			return Tool
 		case a.Get("gen_ai.agent.name") != "":
 			return Agent
@@ -39,7 +39,7 @@ var liteLLM = convention{
 		switch {
 		case s.Name == rawRequest:
 			readRawRequest(a, f)
-		case a.hasPrefix("litellm.") || a.hasPrefix("metadata.user_api_key"):
+		case a.HasPrefix("litellm.") || a.HasPrefix("metadata.user_api_key"):
 			if f.Class == Model {
 				f.Usage.fill(readUsage(fromPython(a.Get("metadata.usage_object"))))
 			}
@@ -70,7 +70,7 @@ func liteLLMCall(a Attributes) Class {
 // readRawRequest reads a request to a provider with its response.
 func readRawRequest(a Attributes, f *Facts) {
 	values := map[string]string{}
-	for _, attribute := range a.withPrefix("llm.") {
+	for _, attribute := range a.WithPrefix("llm.") {
 		if provider, name, ok := strings.Cut(attribute.Key[len("llm."):], "."); ok {
 			f.Provider = cmp.Or(f.Provider, provider)
 			values[name] = attribute.Value.Text

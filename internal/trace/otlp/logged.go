@@ -8,7 +8,7 @@ import (
 // promptsOf returns the prompts of a run of log records, in their order.
 func promptsOf(all []*node) (prompts []*node) {
 	for _, n := range all {
-		if n.Logged && n.facts.Class == Agent && n.isRun() {
+		if n.Logged && n.facts.Class == Agent && isRun(n.Span) {
 			prompts = append(prompts, n)
 		}
 	}

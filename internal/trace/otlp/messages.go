@@ -534,7 +534,7 @@ func unique(calls []callRequest) []callRequest {
 // prefix.N.tool_calls.M.name and so on as JSON, "" if there are none. The numbers only give the
 // order: prefix.9999 does not make 9,998 other messages.
 func flattened(a Attributes, prefix string) string {
-	if !a.hasPrefix(prefix) {
+	if !a.HasPrefix(prefix) {
 		return ""
 	}
 	b := []byte{'['}
@@ -583,14 +583,14 @@ func isParts(content string) bool {
 
 // numbered returns the attributes prefix.N.*, one block for each N, in the order of N.
 func numbered(a Attributes, prefix string) (all []block) {
-	for a = a.withPrefix(prefix); len(a) > 0; {
+	for a = a.WithPrefix(prefix); len(a) > 0; {
 		digits, _, nested := strings.Cut(a[0].Key[len(prefix):], ".")
 		if !nested {
 			a = a[1:]
 			continue
 		}
 		m := block{prefix: a[0].Key[:len(prefix)+len(digits)+1]}
-		m.Attributes = a.withPrefix(m.prefix)
+		m.Attributes = a.WithPrefix(m.prefix)
 		if n, err := strconv.ParseUint(digits, 10, 31); err == nil {
 			m.n = int(n)
 			all = append(all, m)
@@ -614,7 +614,7 @@ func (m *block) appendMessage(b []byte) []byte {
 		}
 	}
 	list := func(name string) []block {
-		if prefix := m.prefix + "message." + name + "."; m.hasPrefix(prefix) {
+		if prefix := m.prefix + "message." + name + "."; m.HasPrefix(prefix) {
 			return numbered(m.Attributes, prefix)
 		}
 		return numbered(m.Attributes, m.prefix+name+".")

@@ -6,10 +6,10 @@ import "strings"
 var bareAttributes = convention{class: func(s *Span) Class {
 	a := s.Attributes
 	switch {
-	case a.first("gen_ai.tool.name", "gen_ai.tool.call.id") != "":
+	case a.First("gen_ai.tool.name", "gen_ai.tool.call.id") != "":
 		return Tool
-	case a.first("llm.request.type", "gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "llm.request.model", "ai.model.id") != "":
-		if onlyReports(s) || s.isAside() {
+	case a.First("llm.request.type", "gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "llm.request.model", "ai.model.id") != "":
+		if onlyReports(s) || isAsideSpan(s) {
 			return Transparent
 		}
 		return Model
@@ -21,15 +21,15 @@ var bareAttributes = convention{class: func(s *Span) Class {
 // has no messages, and either no request or no duration.
 func onlyReports(s *Span) bool {
 	a := s.Attributes
-	if !a.hasPrefix("gen_ai.usage.") && !a.hasPrefix("llm.usage.") && !a.hasPrefix("llm.token_count.") {
+	if !a.HasPrefix("gen_ai.usage.") && !a.HasPrefix("llm.usage.") && !a.HasPrefix("llm.token_count.") {
 		return false
 	}
 	for _, prefix := range []string{"gen_ai.input.", "gen_ai.output.", "gen_ai.prompt", "gen_ai.completion", "llm.input_messages.", "llm.output_messages."} {
-		if a.hasPrefix(prefix) {
+		if a.HasPrefix(prefix) {
 			return false
 		}
 	}
-	requested := a.first("gen_ai.request.model", "llm.model_name", "llm.request.model", "ai.model.id") != ""
+	requested := a.First("gen_ai.request.model", "llm.model_name", "llm.request.model", "ai.model.id") != ""
 	return len(s.Events) == 0 && a.Get("llm.request.type") == "" && (!requested || s.End != 0 && s.End-s.Start < slack)
 }
 

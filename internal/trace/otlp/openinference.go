@@ -68,10 +68,10 @@ var openInference = convention{
 		}
 		fill(&f.Finish, a, "llm.finish_reason")
 		usage := Usage{
-			Input: a.count("llm.token_count.prompt"), Output: a.count("llm.token_count.completion"),
-			CacheRead:  a.count("llm.token_count.prompt_details.cache_read"),
-			CacheWrite: a.count("llm.token_count.prompt_details.cache_write"),
-			Reasoning:  a.count("llm.token_count.completion_details.reasoning"),
+			Input: countOf(a, "llm.token_count.prompt"), Output: countOf(a, "llm.token_count.completion"),
+			CacheRead:  countOf(a, "llm.token_count.prompt_details.cache_read"),
+			CacheWrite: countOf(a, "llm.token_count.prompt_details.cache_write"),
+			Reasoning:  countOf(a, "llm.token_count.completion_details.reasoning"),
 		}
 		usage.addParts(a, "llm.token_count.prompt_details.")
 		f.Usage.fill(usage)
@@ -93,7 +93,7 @@ var openInference = convention{
 // instrumentation of LlamaIndex says LLM of every method of such a class.
 func isHelper(s *Span) bool {
 	method := s.Name[strings.LastIndexByte(s.Name, '.')+1:]
-	return strings.HasPrefix(method, "_") && !s.Attributes.hasPrefix("llm.token_count.") && !s.Attributes.hasPrefix("llm.output_messages.")
+	return strings.HasPrefix(method, "_") && !s.Attributes.HasPrefix("llm.token_count.") && !s.Attributes.HasPrefix("llm.output_messages.")
 }
 
 // isGraphNode reports whether a span is a node of a LangGraph and not an agent. The instrumentation

@@ -15,7 +15,7 @@ import (
 func closed(t testing.TB, spans []otlp.Span) []record.Change {
 	t.Helper()
 	p := otlp.NewProjection(spans[0].TraceID)
-	if err := p.Add(nil, []any{spans}); err != nil {
+	if err := p.Add(nil, [][]otlp.Span{spans}); err != nil {
 		t.Fatal(err)
 	}
 	p.Close()

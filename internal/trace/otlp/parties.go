@@ -28,7 +28,7 @@ func (f *Facts) readParties(s *Span) {
 	conversation := party{to: &f.Conversation, names: conversationNames, best: len(conversationNames)}
 	user := party{to: &f.User, names: userNames, best: len(userNames)}
 	for _, prefix := range metadataPrefixes {
-		for _, a := range s.Attributes.withPrefix(prefix) {
+		for _, a := range s.Attributes.WithPrefix(prefix) {
 			conversation.read(a.Key[len(prefix):], a.Value)
 			user.read(a.Key[len(prefix):], a.Value)
 		}
@@ -51,7 +51,7 @@ func (f *Facts) readParties(s *Span) {
 func (f *Facts) readOwnParties(a Attributes, ofAgents bool) {
 	fill(&f.Conversation, a, "gen_ai.conversation.id", "session.id", "conversation.id", "session_id", "sessionId", "conversation_id", "conversationId")
 	for _, key := range []string{"thread.id", "thread_id", "threadId"} {
-		f.Conversation = cmp.Or(f.Conversation, a.text(key)) // those of an operating system are numbers
+		f.Conversation = cmp.Or(f.Conversation, a.Text(key)) // those of an operating system are numbers
 	}
 	if ofAgents {
 		fill(&f.Conversation, a, "chat_id", "group_id")
@@ -83,9 +83,9 @@ func (p *party) set() {
 func memberValue(raw string) Value {
 	switch c := raw[0]; {
 	case c == '"':
-		return Value{String, text(raw)}
+		return Value{Type: String, Text: text(raw)}
 	case c == '-' || c >= '0' && c <= '9':
-		return Value{Number, raw}
+		return Value{Type: Number, Text: raw}
 	}
-	return Value{JSON, raw}
+	return Value{Type: JSON, Text: raw}
 }

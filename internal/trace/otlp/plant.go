@@ -12,9 +12,9 @@ func newForest(trace string, all []*node, byID map[string]*node, closed bool) *f
 	var logged []*node
 	for _, n := range all { // in their order, so every list of children is in order
 		switch {
-		case n.namesSpan():
+		case namesSpan(n.Span):
 			logged = append(logged, n)
-		case n.above != nil && n.above.id == n.ParentID && !n.above.namesSpan():
+		case n.above != nil && n.above.id == n.ParentID && !namesSpan(n.above.Span):
 			n.addTo(n.above)
 		case n.ParentID != n.id && validID(n.ParentID, 16):
 			n.above = f.spans[n.ParentID]
@@ -32,7 +32,7 @@ func newForest(trace string, all []*node, byID map[string]*node, closed bool) *f
 	f.place(f.tops...)
 	f.adopt(orphans)
 	for _, n := range all {
-		if !n.placed() && !n.namesSpan() {
+		if !n.placed() && !namesSpan(n.Span) {
 			f.breakRing(n)
 		}
 	}

@@ -1,7 +1,6 @@
 package otlp
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/actlog/actlog/record"
@@ -27,9 +26,9 @@ func NewProjection(traceID string) *Projection {
 	return &Projection{spans: gathered{trace: traceID, versions: map[string]*version{}, nodes: map[string]*node{}, fresh: map[string]*version{}}}
 }
 
-// Add adds spans: of chunks that are kept, and fresh ones, which are of type []Span. It does not change
-// the spans, and keeps them. If it fails, the projection is of no more use.
-func (p *Projection) Add(kept [][]byte, fresh []any) error {
+// Add adds spans: of chunks that are kept, and fresh ones, each of one chunk. It does not change the spans, and
+// keeps them. If it fails, the projection is of no more use.
+func (p *Projection) Add(kept [][]byte, fresh [][]Span) error {
 	for _, chunk := range kept {
 		spans, err := DecodeChunk(chunk)
 		if err != nil {
@@ -37,11 +36,7 @@ func (p *Projection) Add(kept [][]byte, fresh []any) error {
 		}
 		p.add(spans)
 	}
-	for _, f := range fresh {
-		spans, ok := f.([]Span)
-		if !ok {
-			return fmt.Errorf("fresh spans are of type %T", f)
-		}
+	for _, spans := range fresh {
 		p.add(spans)
 	}
 	return nil

@@ -24,7 +24,7 @@ var pydanticAI = convention{
 	},
 	read: func(s *Span, f *Facts) {
 		a := s.Attributes
-		if s.Scope.Name != "pydantic-ai" && !a.hasPrefix("pydantic_ai.") {
+		if s.Scope.Name != "pydantic-ai" && !a.HasPrefix("pydantic_ai.") {
 			return
 		}
 		switch f.Class {

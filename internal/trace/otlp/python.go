@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/actlog/actlog/internal/record/loosejson"
 )
 
 // fromPython returns a literal of Python, as its repr prints a dict, a list or a tuple, as JSON. A
@@ -207,7 +209,7 @@ func (p *python) text() bool {
 		switch {
 		case c == quote:
 			p.at++
-			p.out = appendString(p.out, b.String())
+			p.out = loosejson.AppendString(p.out, b.String())
 			return true
 		case c != '\\':
 			b.WriteByte(c)

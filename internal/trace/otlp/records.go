@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/actlog/actlog/internal/record/loosejson"
 )
 
 // Coding agents write log records of what they do. A record of a prompt, of a model call or of a tool call
@@ -82,12 +84,12 @@ func writerOf(names []string, scope, service string) (*codingAgent, string) {
 // kindOf returns what a log record is about.
 func (a *codingAgent) kindOf(name string, attributes Attributes) recordKind {
 	kind := a.kinds[name]
-	failure := attributes.first("error.message", "error")
+	failure := attributes.First("error.message", "error")
 	switch {
 	case a.name != "codex":
 	case kind == ofModel && failure != "":
 		return ofFailedModel
-	case kind == ofModel && !attributes.hasPrefix("input_token_count"), // an event of a stream
+	case kind == ofModel && !attributes.HasPrefix("input_token_count"), // an event of a stream
 		kind == ofFailedModel && failure == "": // the answer has a record of its own
 		return ofNothing
 	}
@@ -97,13 +99,13 @@ func (a *codingAgent) kindOf(name string, attributes Attributes) recordKind {
 // identify gives the span that a record became its id and, unless the record names a span, the ids of its run. at is
 // the time of the record, 0 if it has none.
 func (a *codingAgent) identify(s *Span, kind recordKind, name string, at int64) {
-	prompt, namesSpan := s.Attributes.first(a.prompt...), s.ParentID != ""
+	prompt, namesSpan := s.Attributes.First(a.prompt...), s.ParentID != ""
 	if !namesSpan {
-		s.TraceID = hashed(32, a.name, s.Attributes.first(a.session...), prompt)
+		s.TraceID = hashed(32, a.name, s.Attributes.First(a.session...), prompt)
 		s.ParentID = runOf(s.TraceID)
 	}
 
-	switch id := s.Attributes.first("tool_use_id", "call_id", "tool_call_id"); {
+	switch id := s.Attributes.First("tool_use_id", "call_id", "tool_call_id"); {
 	case kind == ofPrompt && prompt != "" && !namesSpan:
 		s.SpanID, s.ParentID = s.ParentID, ""
 	case kind == ofTool && id != "":
@@ -118,18 +120,18 @@ func (a *codingAgent) identify(s *Span, kind recordKind, name string, at int64) 
 func runOf(traceID string) string { return traceID[:16] }
 
 // isRun reports whether a span is of a run that is only in log records.
-func (s *Span) isRun() bool {
+func isRun(s *Span) bool {
 	return s.Logged && (s.SpanID == runOf(s.TraceID) || s.ParentID == runOf(s.TraceID))
 }
 
 // namesSpan reports whether a span was a log record that named another span.
-func (s *Span) namesSpan() bool { return s.Logged && !s.isRun() }
+func namesSpan(s *Span) bool { return s.Logged && !isRun(s) }
 
 // hashed returns an id of so many hex digits that stands for some texts.
 func hashed(digits int, texts ...string) string {
 	h := sha256.New()
 	for _, s := range texts {
-		h.Write(appendString(nil, s))
+		h.Write(loosejson.AppendString(nil, s))
 	}
 	return hex.EncodeToString(h.Sum(nil))[:digits]
 }
@@ -147,7 +149,7 @@ func timeIn(s string) int64 {
 
 // millisecondsIn returns how long a call took, by its record, in nanoseconds.
 func millisecondsIn(a Attributes) int64 {
-	ms, err := strconv.ParseFloat(a.first("duration_ms", "durationMs"), 64)
+	ms, err := strconv.ParseFloat(a.First("duration_ms", "durationMs"), 64)
 	if err != nil || !(ms > 0 && ms < 1e12) {
 		return 0
 	}
@@ -185,8 +187,8 @@ var loggedSpans = convention{
 		fill(&f.User, a, "user.account_id", "user.id", "user.email")
 		failure := callFailure{
 			failed:  kind == ofFailedModel || strings.EqualFold(a.Get("success"), "false"),
-			kind:    a.first("error_type", "error_class", "error.type", "status_code", "http.response.status_code"),
-			message: a.first("error", "error_message", "error.message"),
+			kind:    a.First("error_type", "error_class", "error.type", "status_code", "http.response.status_code"),
+			message: a.First("error", "error_message", "error.message"),
 		}
 		switch kind {
 		case ofPrompt:
@@ -218,15 +220,15 @@ func readLoggedModel(a Attributes, f *Facts) {
 		f.Finish = cmp.Or(f.Finish, reasons[0])
 	}
 	usage := Usage{ // Claude Code's input lacks what is cached
-		Input: a.count("input_tokens"), Output: a.count("output_tokens"),
-		CacheRead: a.count("cache_read_tokens"), CacheWrite: a.count("cache_creation_tokens"),
+		Input: countOf(a, "input_tokens"), Output: countOf(a, "output_tokens"),
+		CacheRead: countOf(a, "cache_read_tokens"), CacheWrite: countOf(a, "cache_creation_tokens"),
 	}
 	usage.addCache()
 	f.Usage.fill(usage)
 	f.Usage.fill(Usage{
-		Input: a.count("input_token_count"), Output: a.count("output_token_count"),
-		CacheRead: a.count("cached_token_count", "cached_content_token_count"),
-		Reasoning: a.count("reasoning_token_count", "thoughts_token_count"), Total: a.count("total_token_count"),
+		Input: countOf(a, "input_token_count"), Output: countOf(a, "output_token_count"),
+		CacheRead: countOf(a, "cached_token_count", "cached_content_token_count"),
+		Reasoning: countOf(a, "reasoning_token_count", "thoughts_token_count"), Total: countOf(a, "total_token_count"),
 	})
 	f.CostUSD = cmp.Or(f.CostUSD, money(a.Get("cost_usd")))
 	if micros := money(a.Get("cost_usd_micros")); f.CostUSD == nil && micros != nil {

@@ -238,7 +238,7 @@ var plainPrefixes = []string{"http.", "url.", "user_agent.", "db.", "rpc.", "mes
 // names of its attributes, at its own and at that of its scope. A request, a query or a message is
 // often one of an agent, and about it only if an attribute has a prefix that says so.
 func looksLikeAgents(s *Span) bool {
-	isPlain := slices.ContainsFunc(plainPrefixes, s.Attributes.hasPrefix)
+	isPlain := slices.ContainsFunc(plainPrefixes, s.Attributes.HasPrefix)
 	for i := range s.Attributes {
 		name := s.Attributes[i].Key
 		if isPlain {

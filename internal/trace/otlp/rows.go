@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/internal/record/field"
+	"github.com/actlog/actlog/internal/record/loosejson"
 	"github.com/actlog/actlog/record"
 )
 
@@ -294,7 +295,7 @@ func appendTruncated(b []byte, n *node) []byte {
 
 	b = append(appendName(b, "truncatedAttributes"), '[')
 	for _, name := range cut[:min(len(cut), maxTruncated)] {
-		b = appendString(comma(b), clean(name))
+		b = loosejson.AppendString(comma(b), clean(name))
 	}
 	return append(b, ']')
 }

@@ -3,6 +3,8 @@ package otlp
 import (
 	"cmp"
 	"strings"
+
+	"github.com/actlog/actlog/internal/record/loosejson"
 )
 
 // sentry is what Sentry's SDKs add to gen_ai.*: the operation of a span, and older names of messages, arguments and
@@ -29,7 +31,7 @@ var sentry = convention{
 		fill(&f.Result, a, "gen_ai.tool.output")
 		fill(&f.Input, a, "gen_ai.request.messages")
 		if f.Output == "" {
-			f.Output = sentryOutput(a.first("gen_ai.response.text", "gen_ai.response.object"), a.Get("gen_ai.response.tool_calls"))
+			f.Output = sentryOutput(a.First("gen_ai.response.text", "gen_ai.response.object"), a.Get("gen_ai.response.tool_calls"))
 		}
 	},
 }
@@ -50,7 +52,7 @@ func sentryOutput(answer, calls string) string {
 		content = `""`
 	case !isTexts && isJSON(answer):
 		if s, ok := said.onlyText(); ok {
-			content = string(appendString(nil, s))
+			content = string(loosejson.AppendString(nil, s))
 		}
 	}
 

@@ -27,7 +27,7 @@ var strands = convention{
 				}
 			}
 		}
-		if s.Attributes.first("gen_ai.tool.status", "tool.status") == "error" {
+		if s.Attributes.First("gen_ai.tool.status", "tool.status") == "error" {
 			f.Failed = true
 			f.ErrorMessage = cmp.Or(f.ErrorMessage, f.Result)
 		}
@@ -35,5 +35,5 @@ var strands = convention{
 }
 
 func isStrands(s *Span) bool {
-	return strings.HasPrefix(s.Scope.Name, "strands.") || strings.HasPrefix(s.Attributes.first("gen_ai.provider.name", "gen_ai.system"), "strands")
+	return strings.HasPrefix(s.Scope.Name, "strands.") || strings.HasPrefix(s.Attributes.First("gen_ai.provider.name", "gen_ai.system"), "strands")
 }

@@ -276,7 +276,7 @@ func (u *Usage) addLifetimes() {
 // addParts adds the parts of counts among attributes, by names that begin with a prefix. What is known stays.
 func (u *Usage) addParts(a Attributes, prefix string) {
 	var parts Usage
-	for _, attribute := range a.withPrefix(prefix) {
+	for _, attribute := range a.WithPrefix(prefix) {
 		name := partName(attribute.Key[len(prefix):])
 		ofKind := strings.Contains(name, "audio") || strings.Contains(name, "image") || strings.Contains(name, "text") || strings.Contains(name, "video")
 		if !ofKind && !strings.HasPrefix(name, "experimental") {
@@ -288,8 +288,8 @@ func (u *Usage) addParts(a Attributes, prefix string) {
 	u.CacheWrite, u.CacheWrite1h = cmp.Or(u.CacheWrite, parts.CacheWrite), cmp.Or(u.CacheWrite1h, parts.CacheWrite1h)
 }
 
-// count returns the first of some attributes that is a count.
-func (a Attributes) count(keys ...string) *int64 {
+// countOf returns the first of some attributes that is a count.
+func countOf(a Attributes, keys ...string) *int64 {
 	for _, key := range keys {
 		if n := count(a.Get(key)); n != nil {
 			return n

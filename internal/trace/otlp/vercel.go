@@ -45,18 +45,18 @@ var vercel = convention{
 		fill(&f.Finish, a, "ai.response.finishReason")
 		fill(&f.ResponseID, a, "ai.response.id")
 		usage := Usage{
-			Input:      a.count("ai.usage.inputTokens", "ai.usage.promptTokens"),
-			Output:     a.count("ai.usage.outputTokens", "ai.usage.completionTokens"),
-			CacheRead:  a.count("ai.usage.inputTokenDetails.cacheReadTokens", "ai.usage.cachedInputTokens"),
-			CacheWrite: a.count("ai.usage.inputTokenDetails.cacheWriteTokens"),
-			Reasoning:  a.count("ai.usage.outputTokenDetails.reasoningTokens", "ai.usage.reasoningTokens"),
+			Input:      countOf(a, "ai.usage.inputTokens", "ai.usage.promptTokens"),
+			Output:     countOf(a, "ai.usage.outputTokens", "ai.usage.completionTokens"),
+			CacheRead:  countOf(a, "ai.usage.inputTokenDetails.cacheReadTokens", "ai.usage.cachedInputTokens"),
+			CacheWrite: countOf(a, "ai.usage.inputTokenDetails.cacheWriteTokens"),
+			Reasoning:  countOf(a, "ai.usage.outputTokenDetails.reasoningTokens", "ai.usage.reasoningTokens"),
 		}
 		usage.addParts(a, "ai.usage.")
 		f.Usage.fill(usage)
 		if metadata := a.Get("ai.response.providerMetadata"); f.Class == Model && metadata != "" { // the provider's own counts
 			f.Usage.correct(readUsage(nested(metadata, "usage", 0)))
 		}
-		f.FirstToken = cmp.Or(f.FirstToken, after(s, a.first("ai.response.msToFirstChunk", "ai.stream.msToFirstChunk"), time.Millisecond))
+		f.FirstToken = cmp.Or(f.FirstToken, after(s, a.First("ai.response.msToFirstChunk", "ai.stream.msToFirstChunk"), time.Millisecond))
 		const p = "ai.telemetry.metadata."
 		fill(&f.Conversation, a, p+"sessionId", p+"session_id", p+"conversationId", p+"threadId", p+"chatId")
 		fill(&f.User, a, p+"userId", p+"user_id")
@@ -67,7 +67,7 @@ var vercel = convention{
 }
 
 func vercelOutput(a Attributes) string {
-	content, calls := a.first("ai.response.text", "ai.response.object"), a.Get("ai.response.toolCalls")
+	content, calls := a.First("ai.response.text", "ai.response.object"), a.Get("ai.response.toolCalls")
 	if !isJSON(calls) {
 		return content
 	}

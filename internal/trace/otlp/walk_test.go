@@ -27,7 +27,7 @@ func TestPlacesAreCarriedDown(t *testing.T) {
 		return newForest(p.spans.trace, p.order, p.spans.nodes, false)
 	}
 
-	parts := planted(func(int) Attributes { return Attributes{{"openinference.span.kind", Value{Text: "CHAIN"}}} })
+	parts := planted(func(int) Attributes { return Attributes{{Key: "openinference.span.kind", Value: Value{Text: "CHAIN"}}} })
 	for _, node := range parts.nodes {
 		node.parent = nil
 	}
@@ -47,9 +47,9 @@ func TestPlacesAreCarriedDown(t *testing.T) {
 
 	asides := planted(func(i int) Attributes {
 		if i == 0 {
-			return Attributes{{"gen_ai.operation.name", Value{Text: "invoke_agent"}}}
+			return Attributes{{Key: "gen_ai.operation.name", Value: Value{Text: "invoke_agent"}}}
 		}
-		return Attributes{{"gen_ai.operation.name", Value{Text: "embeddings"}}, {"gen_ai.usage.cost", Value{Text: "0.1"}}}
+		return Attributes{{Key: "gen_ai.operation.name", Value: Value{Text: "embeddings"}}, {Key: "gen_ai.usage.cost", Value: Value{Text: "0.1"}}}
 	})
 	if len(asides.asides) != 1 {
 		t.Errorf("%d of the asides in each other count", len(asides.asides))

@@ -686,7 +686,7 @@ func TestExportsThatMayBeSentAgain(t *testing.T) {
 // notThisOne is a projection that takes no spans.
 type notThisOne struct{ store.Projection }
 
-func (notThisOne) Add([][]byte, []any) error { return errors.New("not this one") }
+func (notThisOne) Add([][]byte, [][]otlp.Span) error { return errors.New("not this one") }
 
 // TestTracesThatCannotBeKept are counted as rejected; the others are on record.
 func TestTracesThatCannotBeKept(t *testing.T) {
