@@ -101,6 +101,3 @@ func Remembers(s *Store, id string) bool {
 	r := s.memory.known[id]
 	return r != nil && r.projection != nil
 }
-
-// ConversationKey returns the key of the row of a conversation.
-func ConversationKey(c Conversation) string { return c.key() }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/actlog/actlog/db"
 	"github.com/actlog/actlog/internal/record/field"
 	"github.com/actlog/actlog/internal/record/fieldsql"
@@ -31,6 +33,18 @@ func (r *Reader) Within(room Room) *Reader {
 	other := *r
 	other.within = room
 	return &other
+}
+
+// DB returns the connections of the reader.
+func (r *Reader) DB() *pg.DB { return r.db }
+
+// Query runs a query whose rows ask for room.
+func (r *Reader) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	rows, err := counted(ctx, r.db, r.within, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return rows, nil
 }
 
 // nodes are the rows of a tree, or of a part of it, in no order.
@@ -100,7 +114,7 @@ var errElsewhere = errors.New("the detail lies elsewhere")
 // readNodes runs a statement once. If the detail lies in another part than the one given, nothing
 // but that part is returned.
 func (r *Reader) readNodes(ctx context.Context, of *fieldsql.Read, rootPlanID, id string, part time.Time) (*nodes, error) {
-	rows, err := counted(ctx, r.db, r.within, of.SQL, id, part, orNil(rootPlanID))
+	rows, err := r.Query(ctx, of.SQL, id, part, orNil(rootPlanID))
 	if err != nil {
 		return nil, err
 	}

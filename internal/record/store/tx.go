@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/actlog/actlog/db"
 	"github.com/actlog/actlog/internal/record/feed"
 	"github.com/actlog/actlog/internal/record/fieldsql"
 	"github.com/actlog/actlog/internal/record/pg"
@@ -38,13 +39,25 @@ func (s *Store) InTx(ctx context.Context, f func(context.Context, *Tx) error) er
 		return fmt.Errorf("transaction: %w", err)
 	}
 	defer s.goroutines.Done()
-	deadline, distrusts := time.Now().Add(s.config.RetryFor), false
-	for attempt := 0; ; attempt++ {
-		committing, err := s.inTx(ctx, distrusts, f)
-		switch {
-		case pg.State(err) == fieldsql.StaleGuess && !distrusts:
+
+	distrusts := false
+	return s.retry(ctx, func() (committing bool, err error) {
+		committing, err = s.inTx(ctx, distrusts, f)
+		if pg.State(err) == fieldsql.StaleGuess && !distrusts {
 			distrusts = true
-			continue
+			committing, err = s.inTx(ctx, distrusts, f)
+		}
+		return committing, err
+	})
+}
+
+// retry tries a transaction, again and again if that may help, for RetryFor. It does not repeat one that lost its
+// connection while it was committing.
+func (s *Store) retry(ctx context.Context, try func() (committing bool, err error)) error {
+	deadline := time.Now().Add(s.config.RetryFor)
+	for attempt := 0; ; attempt++ {
+		committing, err := try()
+		switch {
 		case err == nil || ctx.Err() != nil:
 			return err
 		case committing && pg.ConnectionLost(err):
@@ -147,14 +160,24 @@ func (t *Tx) write(ctx context.Context, changes []record.Change, locked func(*pg
 	return result, nil
 }
 
-// writeRun writes changes to the tree of a run. The caller has made sure that they may be written. A change that is
-// not valid is an error.
-func (t *Tx) writeRun(ctx context.Context, changes []record.Change) error {
+// WriteOwned is Write for who owns the trees, see [Store.WriteOwned]. A change that is not valid is an error.
+func (t *Tx) WriteOwned(ctx context.Context, changes []record.Change) error {
 	result, err := t.write(ctx, changes, trusted)
 	if err == nil && len(result.Rejected) > 0 {
 		err = result.Rejected[0].Err
 	}
 	return err
+}
+
+// Lock locks root plans that are on record, as every writer to their trees does.
+func (t *Tx) Lock(ctx context.Context, rootPlanIDs ...string) error {
+	_, err := t.tx.Exec(ctx, db.PlanLock, rootPlanIDs)
+	return err
+}
+
+// SendBatch sends statements in one round trip.
+func (t *Tx) SendBatch(ctx context.Context, q *pgx.Batch) pgx.BatchResults {
+	return t.tx.SendBatch(ctx, q)
 }
 
 // Exec runs a statement in the transaction.

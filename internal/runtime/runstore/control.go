@@ -1,4 +1,4 @@
-package store
+package runstore
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/actlog/actlog/db"
 	"github.com/actlog/actlog/internal/record/pg"
+	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/record"
 )
 
@@ -59,16 +60,16 @@ func (s *Store) Begin(ctx context.Context, planID, by string) error {
 
 // control is Control, if allowed says so of the run as it stands.
 func (s *Store) control(ctx context.Context, planID string, action Action, by Who, allowed func(db.RunOfPlanRow) error) error {
-	err := s.InTx(ctx, func(ctx context.Context, tx *Tx) error {
-		run, err := s.queries.RunOfPlan(ctx, tx, planID)
+	err := s.InTx(ctx, func(ctx context.Context, tx *store.Tx) error {
+		run, err := queries.RunOfPlan(ctx, tx, planID)
 		if err != nil {
 			return pg.Translate(err)
 		}
-		if _, err := tx.Exec(ctx, db.PlanLock, []string{run.RootPlanID}); err != nil {
+		if err := tx.Lock(ctx, run.RootPlanID); err != nil {
 			return err
 		}
 		// Only now is it sure whether the run has ended.
-		if run, err = s.queries.RunOfPlan(ctx, tx, planID); err != nil {
+		if run, err = queries.RunOfPlan(ctx, tx, planID); err != nil {
 			return pg.Translate(err)
 		}
 		if run.Done {
@@ -77,15 +78,15 @@ func (s *Store) control(ctx context.Context, planID string, action Action, by Wh
 		if err := allowed(run); err != nil {
 			return err
 		}
-		if _, err := s.queries.RunControl(ctx, tx, db.RunControlParams{RootPlanID: run.RootPlanID, PlanID: planID, Desired: string(desiredBy[action])}); err != nil {
+		if _, err := queries.RunControl(ctx, tx, db.RunControlParams{RootPlanID: run.RootPlanID, PlanID: planID, Desired: string(desiredBy[action])}); err != nil {
 			return err
 		}
-		return s.queries.ControlAdd(ctx, tx, db.ControlAddParams{RootPlanID: run.RootPlanID, PlanID: planID, Action: string(action), RequestedBy: orNil(by.Name), ClaimedBy: orNil(by.Claim)})
+		return queries.ControlAdd(ctx, tx, db.ControlAddParams{RootPlanID: run.RootPlanID, PlanID: planID, Action: string(action), RequestedBy: orNil(by.Name), ClaimedBy: orNil(by.Claim)})
 	})
 	if err != nil {
 		return fmt.Errorf("%s run %s: %w", verb[action], planID, err)
 	}
-	s.runs.RingNow()
+	s.bell.RingNow()
 	return nil
 }
 
@@ -126,11 +127,11 @@ var ErrDecided = errors.New("the wait was decided before, or has expired")
 // counts. decide returns the decision for the wait as it stands; it may be called again. The error is
 // that of decide, [record.ErrNotFound] if there is no such wait, [ErrDecided] or [ErrNotApart].
 func (s *Store) Decide(ctx context.Context, rootPlanID, planID, waitID string, decide func(OpenWait) (*record.Wait, error)) error {
-	err := s.InTx(ctx, func(ctx context.Context, tx *Tx) error {
-		if _, err := tx.Exec(ctx, db.PlanLock, []string{rootPlanID}); err != nil {
+	err := s.InTx(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if err := tx.Lock(ctx, rootPlanID); err != nil {
 			return err
 		}
-		w, err := s.queries.WaitOpen(ctx, tx, db.WaitOpenParams{RootPlanID: rootPlanID, PlanID: planID, WaitID: waitID})
+		w, err := queries.WaitOpen(ctx, tx, db.WaitOpenParams{RootPlanID: rootPlanID, PlanID: planID, WaitID: waitID})
 		if err != nil {
 			return pg.Translate(err)
 		}
@@ -148,18 +149,18 @@ func (s *Store) Decide(ctx context.Context, rootPlanID, planID, waitID string, d
 		if err != nil {
 			return err
 		}
-		if err := tx.writeRun(ctx, []record.Change{decided}); err != nil {
+		if err := tx.WriteOwned(ctx, []record.Change{decided}); err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, db.RunSignal, rootPlanID, planID)
 		return err
 	})
 	if errors.Is(err, ErrDecided) { // perhaps by this call, which was repeated
-		err = errors.Join(err, s.db.Settle(ctx))
+		err = errors.Join(err, s.DB().Settle(ctx))
 	}
 	if err != nil {
 		return fmt.Errorf("decide wait %s: %w", waitID, err)
 	}
-	s.runs.RingNow()
+	s.bell.RingNow()
 	return nil
 }

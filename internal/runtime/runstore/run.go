@@ -1,4 +1,4 @@
-package store
+package runstore
 
 import (
 	"cmp"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/actlog/actlog/db"
 	"github.com/actlog/actlog/internal/record/pg"
+	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/record"
 )
 
@@ -218,13 +219,13 @@ func (e *StartedBeforeError) Error() string {
 
 // StartRun adds a run, with what is on record of it at first, in one transaction. The error is a
 // [*StartedBeforeError] if a request of its starter with its idempotency key started one, a [*record.InvalidError] if a
-// change is not valid, or one of [Store.Write].
+// change is not valid, or one of [store.Store.Write].
 func (s *Store) StartRun(ctx context.Context, r NewRun, changes []record.Change) error {
 	err := s.startRun(ctx, r, changes)
 	if err != nil {
 		return fmt.Errorf("start run %s: %w", r.PlanID, err)
 	}
-	s.runs.RingNow()
+	s.bell.RingNow()
 	return nil
 }
 
@@ -232,14 +233,14 @@ func (s *Store) startRun(ctx context.Context, r NewRun, changes []record.Change)
 	if err := s.startedBefore(ctx, r); err != nil {
 		return err
 	}
-	err := s.InTx(ctx, func(ctx context.Context, tx *Tx) error {
-		if err := tx.writeRun(ctx, changes); err != nil {
+	err := s.InTx(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if err := tx.WriteOwned(ctx, changes); err != nil {
 			return err
 		}
 		var q pgx.Batch
 		added := false
 		r.queue(&q).Exec(func(tag pgconn.CommandTag) error { added = tag.RowsAffected() == 1; return nil })
-		if err := tx.tx.SendBatch(ctx, &q).Close(); err != nil {
+		if err := tx.SendBatch(ctx, &q).Close(); err != nil {
 			return err
 		}
 		if !added {
@@ -261,8 +262,8 @@ func (s *Store) startedBefore(ctx context.Context, r NewRun) error {
 	if r.IdempotencyKey == "" {
 		return nil
 	}
-	row, err := pg.Read(ctx, s.Reader.db, func() (db.RunByKeyRow, error) {
-		return s.queries.RunByKey(ctx, s.Reader.db, db.RunByKeyParams{
+	row, err := pg.Read(ctx, s.Reader.DB(), func() (db.RunByKeyRow, error) {
+		return queries.RunByKey(ctx, s.Reader.DB(), db.RunByKeyParams{
 			IdempotencyKey: r.IdempotencyKey, Starter: r.Starter, Project: cmp.Or(r.Project, DefaultProject),
 		})
 	})
@@ -270,7 +271,7 @@ func (s *Store) startedBefore(ctx context.Context, r NewRun) error {
 		return nil
 	}
 	if err == nil {
-		err = s.db.Settle(ctx)
+		err = s.DB().Settle(ctx)
 	}
 	if err != nil {
 		return err
@@ -280,7 +281,7 @@ func (s *Store) startedBefore(ctx context.Context, r NewRun) error {
 
 // WriteRun writes changes to the tree of a run that a worker holds, and does the rest of what ops say,
 // in one transaction. The error is [ErrLeaseLost] if the worker does not hold the run any more, a
-// [*record.InvalidError] if a change is not valid, or one of [Store.Write]. After an error of the last
+// [*record.InvalidError] if a change is not valid, or one of [store.Store.Write]. After an error of the last
 // kind it is not known whether it was written; to do the same again does no harm.
 func (s *Store) WriteRun(ctx context.Context, l Lease, changes []record.Change, ops ...RunOp) error {
 	err := s.writeRun(ctx, l, changes, ops)
@@ -289,7 +290,7 @@ func (s *Store) WriteRun(ctx context.Context, l Lease, changes []record.Change, 
 	}
 	for _, op := range ops {
 		if op.rings {
-			s.runs.RingNow()
+			s.bell.RingNow()
 			break
 		}
 	}
@@ -297,13 +298,9 @@ func (s *Store) WriteRun(ctx context.Context, l Lease, changes []record.Change, 
 }
 
 func (s *Store) writeRun(ctx context.Context, l Lease, changes []record.Change, ops []RunOp) error {
-	if err := s.enter(); err != nil {
-		return err
-	}
-	defer s.goroutines.Done()
 	select {
-	case s.runWrites <- struct{}{}:
-		defer func() { <-s.runWrites }()
+	case s.writes <- struct{}{}:
+		defer func() { <-s.writes }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -313,64 +310,45 @@ func (s *Store) writeRun(ctx context.Context, l Lease, changes []record.Change, 
 		}
 	}
 
-	entries, _ := s.prepare(changes)
-	result, err := s.result(entries)
-	switch {
-	case err != nil:
+	var desired Desired
+	hold := func(q *pgx.Batch) {
+		q.Queue(db.RunHold, l.RootPlanID, l.PlanID, l.WorkerID, l.Epoch).QueryRow(func(row pgx.Row) error { return row.Scan(&desired) })
+	}
+	rest := func(q *pgx.Batch) {
+		for _, op := range ops {
+			op.queue(q, l)
+		}
+	}
+	err := s.WriteOwned(ctx, l.RootPlanID, changes, hold, rest)
+	switch pg.State(err) {
+	case leaseLost:
+		return ErrLeaseLost
+	case formWaits:
+		return ErrFormWaits
+	}
+	if err != nil {
 		return err
-	case len(result.Rejected) > 0:
-		return result.Rejected[0].Err
 	}
-	deadline := time.Now().Add(s.config.RetryFor)
-	for attempt := 0; ; attempt++ {
-		b := newBatch(entries)
-		if len(entries) == 0 {
-			b.placeholder(rootKey(l.RootPlanID))
-			b.touched.Add(l.RootPlanID, record.KindPlan)
-		}
-		var desired Desired
-		b.locked = func(q *pgx.Batch) {
-			q.Queue(db.RunHold, l.RootPlanID, l.PlanID, l.WorkerID, l.Epoch).QueryRow(func(row pgx.Row) error { return row.Scan(&desired) })
-		}
-		b.written = func(q *pgx.Batch) {
-			for _, op := range ops {
-				op.queue(q, l)
-			}
-		}
-		err := s.send(ctx, b, 0)
-		switch {
-		case err == nil:
-			for _, op := range ops {
-				if op.asked != nil {
-					*op.asked = desired
-				}
-			}
-			return nil
-		case ctx.Err() != nil:
-			return err
-		case pg.State(err) == leaseLost:
-			return ErrLeaseLost
-		case pg.State(err) == formWaits:
-			return ErrFormWaits
-		case s.sending.Err() != nil:
-			return record.ErrClosed
-		case !pg.Transient(err) || !time.Now().Before(deadline) || s.pauseBeforeRetry(ctx, attempt, err) != nil:
-			return pg.Translate(err)
+
+	for _, op := range ops {
+		if op.asked != nil {
+			*op.asked = desired
 		}
 	}
+	return nil
 }
 
 // finishRun is writeRun of a write that ends the run, with what is live in it.
 func (s *Store) finishRun(ctx context.Context, l Lease, changes []record.Change, ops []RunOp, closes func([]Live) []record.Change) error {
-	err := s.InTx(ctx, func(ctx context.Context, tx *Tx) error {
-		if _, err := tx.Exec(ctx, db.PlanLock, []string{l.RootPlanID}); err != nil {
+	err := s.InTx(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if err := tx.Lock(ctx, l.RootPlanID); err != nil {
 			return err
 		}
-		desired, err := s.queries.RunHold(ctx, tx, db.RunHoldParams{RootPlanID: l.RootPlanID, PlanID: l.PlanID, WorkerID: l.WorkerID, Epoch: l.Epoch})
+		desired, err := queries.RunHold(ctx, tx, db.RunHoldParams{RootPlanID: l.RootPlanID, PlanID: l.PlanID, WorkerID: l.WorkerID, Epoch: l.Epoch})
 		if err != nil {
 			return err
 		}
-		if err := tx.writeRun(ctx, changes); err != nil {
+		if err := tx.WriteOwned(ctx, changes); err != nil {
 			return err
 		}
 
@@ -378,7 +356,7 @@ func (s *Store) finishRun(ctx context.Context, l Lease, changes []record.Change,
 		if err != nil {
 			return err
 		}
-		if err := tx.writeRun(ctx, closes(live)); err != nil {
+		if err := tx.WriteOwned(ctx, closes(live)); err != nil {
 			return err
 		}
 
@@ -389,7 +367,7 @@ func (s *Store) finishRun(ctx context.Context, l Lease, changes []record.Change,
 				*op.asked = Desired(desired)
 			}
 		}
-		return tx.tx.SendBatch(ctx, &q).Close()
+		return tx.SendBatch(ctx, &q).Close()
 	})
 	if pg.State(err) == leaseLost {
 		return ErrLeaseLost
@@ -398,8 +376,8 @@ func (s *Store) finishRun(ctx context.Context, l Lease, changes []record.Change,
 }
 
 // live returns what is live in a run and in those below it. The transaction holds the root plan.
-func (s *Store) live(ctx context.Context, tx *Tx, l Lease) ([]Live, error) {
-	rows, err := s.queries.RunLive(ctx, tx, db.RunLiveParams{RootPlanID: l.RootPlanID, PlanID: l.PlanID})
+func (s *Store) live(ctx context.Context, tx *store.Tx, l Lease) ([]Live, error) {
+	rows, err := queries.RunLive(ctx, tx, db.RunLiveParams{RootPlanID: l.RootPlanID, PlanID: l.PlanID})
 	if err != nil {
 		return nil, err
 	}
@@ -436,7 +414,7 @@ type Claim struct {
 
 // Claim claims runs that are due.
 func (s *Store) Claim(ctx context.Context, c Claim) ([]Claimed, error) {
-	rows, err := s.queries.RunClaim(ctx, s.db, db.RunClaimParams{
+	rows, err := queries.RunClaim(ctx, s.DB(), db.RunClaimParams{
 		WorkerID: c.WorkerID, Provides: c.Provides, Runs: int32(c.Runs), LoneAt: int32(c.LoneAt), Alone: c.Alone,
 	})
 	if err != nil {
@@ -466,7 +444,7 @@ func (s *Store) Claim(ctx context.Context, c Claim) ([]Claimed, error) {
 // SuspectWaits reports whether a run that is to be carried alone has been due for some time, because no worker that
 // carries nothing else took it, and this worker is the one that makes room for it.
 func (s *Store) SuspectWaits(ctx context.Context, workerID string, loneAt int, due time.Duration) (bool, error) {
-	waits, err := s.queries.RunSuspect(ctx, s.db, db.RunSuspectParams{
+	waits, err := queries.RunSuspect(ctx, s.DB(), db.RunSuspectParams{
 		WorkerID: workerID, Seconds: due.Seconds(), LoneAt: int32(loneAt),
 	})
 	if err != nil {
@@ -478,8 +456,8 @@ func (s *Store) SuspectWaits(ctx context.Context, workerID string, loneAt int, d
 // RunArtifact returns the value of an artifact that a root run produced. The error is [record.ErrNotFound] if it
 // produced none of that name, or if the plan is none of the runtime: artifacts that were only recorded are not found.
 func (s *Store) RunArtifact(ctx context.Context, rootPlanID, name string) (json.RawMessage, error) {
-	value, err := pg.Read(ctx, s.Reader.db, func() (json.RawMessage, error) {
-		return s.queries.RunArtifact(ctx, s.Reader.db, db.RunArtifactParams{RootPlanID: rootPlanID, Name: name})
+	value, err := pg.Read(ctx, s.Reader.DB(), func() (json.RawMessage, error) {
+		return queries.RunArtifact(ctx, s.Reader.DB(), db.RunArtifactParams{RootPlanID: rootPlanID, Name: name})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read artifact %s of run %s: %w", name, rootPlanID, err)
@@ -498,8 +476,8 @@ type Used struct {
 
 // RunUsed returns what a run and all below it have used. costs says that it is to look for calls without a price.
 func (s *Store) RunUsed(ctx context.Context, rootPlanID, planID string, costs bool) (Used, error) {
-	used, err := pg.Read(ctx, s.Reader.db, func() (db.RunUsedRow, error) {
-		return s.queries.RunUsed(ctx, s.Reader.db, db.RunUsedParams{RootPlanID: rootPlanID, PlanID: planID, Costs: costs})
+	used, err := pg.Read(ctx, s.Reader.DB(), func() (db.RunUsedRow, error) {
+		return queries.RunUsed(ctx, s.Reader.DB(), db.RunUsedParams{RootPlanID: rootPlanID, PlanID: planID, Costs: costs})
 	})
 	if err != nil {
 		return Used{}, fmt.Errorf("read what run %s has used: %w", planID, err)
@@ -516,7 +494,7 @@ type OpenCount struct {
 
 // OpenRuns counts the runs that have not ended.
 func (s *Store) OpenRuns(ctx context.Context) (open []OpenCount, err error) {
-	rows, err := pg.Read(ctx, s.Reader.db, func() ([]db.RunOpenCountsRow, error) { return s.queries.RunOpenCounts(ctx, s.Reader.db) })
+	rows, err := pg.Read(ctx, s.Reader.DB(), func() ([]db.RunOpenCountsRow, error) { return queries.RunOpenCounts(ctx, s.Reader.DB()) })
 	if err != nil {
 		return nil, fmt.Errorf("count open runs: %w", err)
 	}
@@ -528,4 +506,4 @@ func (s *Store) OpenRuns(ctx context.Context) (open []OpenCount, err error) {
 
 // ListenForRuns wakes workers when a run may be due, or should stop, until ctx ends: it leaves a token in wake.
 // One that does not listen, or is not heard, finds it when it looks.
-func (s *Store) ListenForRuns(ctx context.Context, wake chan<- struct{}) { s.runs.Listen(ctx, wake) }
+func (s *Store) ListenForRuns(ctx context.Context, wake chan<- struct{}) { s.bell.Listen(ctx, wake) }
