@@ -32,9 +32,9 @@ type Who struct {
 // ErrEnded means that a run has ended, so that nothing can be asked of it.
 var ErrEnded = errors.New("the run has ended")
 
-// Control asks a run and all below it to stop, to pause or to go on. by is who asks, as the server or the program knows them, and
-// may be empty. A run that is to stop does not go on any more. The error is [record.ErrNotFound] if there is no such run, and
-// [ErrEnded] if it has ended.
+// Control asks a run and all below it to stop, to pause or to go on. by is who asks, as the server or the program knows
+// them, and may be empty. A run that is to stop does not go on any more. The error is [record.ErrNotFound] if there is
+// no such run, and [ErrEnded] if it has ended.
 func (s *Store) Control(ctx context.Context, planID string, action Action, by string) error {
 	return s.ControlBy(ctx, planID, action, Who{Name: by})
 }
@@ -59,7 +59,9 @@ func (s *Store) Begin(ctx context.Context, planID, by string) error {
 }
 
 // control is Control, if allowed says so of the run as it stands.
-func (s *Store) control(ctx context.Context, planID string, action Action, by Who, allowed func(db.RunOfPlanRow) error) error {
+func (s *Store) control(
+	ctx context.Context, planID string, action Action, by Who, allowed func(db.RunOfPlanRow) error,
+) error {
 	err := s.InTx(ctx, func(ctx context.Context, tx *store.Tx) error {
 		run, err := queries.RunOfPlan(ctx, tx, planID)
 		if err != nil {
@@ -68,6 +70,7 @@ func (s *Store) control(ctx context.Context, planID string, action Action, by Wh
 		if err := tx.Lock(ctx, run.RootPlanID); err != nil {
 			return err
 		}
+
 		// Only now is it sure whether the run has ended.
 		if run, err = queries.RunOfPlan(ctx, tx, planID); err != nil {
 			return pg.Translate(err)
@@ -78,10 +81,17 @@ func (s *Store) control(ctx context.Context, planID string, action Action, by Wh
 		if err := allowed(run); err != nil {
 			return err
 		}
-		if _, err := queries.RunControl(ctx, tx, db.RunControlParams{RootPlanID: run.RootPlanID, PlanID: planID, Desired: string(desiredBy[action])}); err != nil {
+
+		_, err = queries.RunControl(ctx, tx, db.RunControlParams{
+			RootPlanID: run.RootPlanID, PlanID: planID, Desired: string(desiredBy[action]),
+		})
+		if err != nil {
 			return err
 		}
-		return queries.ControlAdd(ctx, tx, db.ControlAddParams{RootPlanID: run.RootPlanID, PlanID: planID, Action: string(action), RequestedBy: orNil(by.Name), ClaimedBy: orNil(by.Claim)})
+		return queries.ControlAdd(ctx, tx, db.ControlAddParams{
+			RootPlanID: run.RootPlanID, PlanID: planID, Action: string(action),
+			RequestedBy: orNil(by.Name), ClaimedBy: orNil(by.Claim),
+		})
 	})
 	if err != nil {
 		return fmt.Errorf("%s run %s: %w", verb[action], planID, err)
@@ -105,10 +115,14 @@ type OpenWait struct {
 	NotStarter bool
 }
 
-// ErrNotApart means that a wait must be approved by somebody else than who began the run, and it is not known that this is so.
-var ErrNotApart = errors.New("who started the run may not approve this: somebody else has to, under a name of their own")
+// ErrNotApart means that a wait must be approved by somebody else than who began the run, and it is not known that this
+// is so.
+var ErrNotApart = errors.New(
+	"who started the run may not approve this: somebody else has to, under a name of their own",
+)
 
-// allows returns [ErrNotApart] if a decision about the wait is not for who makes it. Anybody may reject, and fill in a form.
+// allows returns [ErrNotApart] if a decision about the wait is not for who makes it. Anybody may reject, and fill in a
+// form.
 func (w OpenWait) allows(decided *record.Wait) error {
 	by := orEmpty(decided.DecidedBy)
 	apart := by != "" && w.Starter != "" && by != w.Starter
@@ -126,7 +140,9 @@ var ErrDecided = errors.New("the wait was decided before, or has expired")
 // Decide writes what a human decided about a wait, and signals the run that waits. The first decision
 // counts. decide returns the decision for the wait as it stands; it may be called again. The error is
 // that of decide, [record.ErrNotFound] if there is no such wait, [ErrDecided] or [ErrNotApart].
-func (s *Store) Decide(ctx context.Context, rootPlanID, planID, waitID string, decide func(OpenWait) (*record.Wait, error)) error {
+func (s *Store) Decide(
+	ctx context.Context, rootPlanID, planID, waitID string, decide func(OpenWait) (*record.Wait, error),
+) error {
 	err := s.InTx(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if err := tx.Lock(ctx, rootPlanID); err != nil {
 			return err
@@ -138,7 +154,12 @@ func (s *Store) Decide(ctx context.Context, rootPlanID, planID, waitID string, d
 		if w.State != string(record.Waiting) || w.Over {
 			return ErrDecided
 		}
-		open := OpenWait{RootPlanID: rootPlanID, PlanID: planID, WaitID: waitID, StepID: orEmpty(w.StepID), ToolCallID: orEmpty(w.ToolCallID), FormInputs: w.FormInputs, Subject: w.Subject, Starter: w.Starter, NotStarter: w.NotStarter}
+
+		open := OpenWait{
+			RootPlanID: rootPlanID, PlanID: planID, WaitID: waitID, StepID: orEmpty(w.StepID),
+			ToolCallID: orEmpty(w.ToolCallID), FormInputs: w.FormInputs, Subject: w.Subject,
+			Starter: w.Starter, NotStarter: w.NotStarter,
+		}
 		if w.Type != nil {
 			open.Type = record.WaitType(*w.Type)
 		}
@@ -149,6 +170,7 @@ func (s *Store) Decide(ctx context.Context, rootPlanID, planID, waitID string, d
 		if err != nil {
 			return err
 		}
+
 		if err := tx.WriteOwned(ctx, []record.Change{decided}); err != nil {
 			return err
 		}

@@ -18,8 +18,8 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// Conversation is what several runs of one starter in one project take part in. One that an agent or a workflow is named of is
-// a session. The same id of another starter, or in another project, is another conversation.
+// Conversation is what several runs of one starter in one project take part in. One that an agent or a workflow is
+// named of is a session. The same id of another starter, or in another project, is another conversation.
 type Conversation struct {
 	ID           string
 	Starter      string // who began its runs; may be empty
@@ -82,20 +82,26 @@ type SaidAt struct {
 func Say(c Conversation, first int, said ...Said) RunOp {
 	roles, texts, messages := make([]string, len(said)), make([]string, len(said)), make([]string, len(said))
 	for i, each := range said {
-		roles[i], texts[i], messages[i] = each.Role, strings.ReplaceAll(strings.ToValidUTF8(each.Text, "\uFFFD"), "\x00", "\uFFFD"), string(each.Message)
+		roles[i], messages[i] = each.Role, string(each.Message)
+		texts[i] = strings.ReplaceAll(strings.ToValidUTF8(each.Text, "\uFFFD"), "\x00", "\uFFFD")
 	}
+
 	return RunOp{queue: func(q *pgx.Batch, l Lease) {
 		key, given := c.key(), &c.ID
 		if key == c.ID {
 			given = nil
 		}
-		q.Queue(db.ConversationAdd, key, given, c.Starter, cmp.Or(c.Project, DefaultProject), orNil(c.UserID), orNil(c.AgentName), orNil(c.WorkflowName), orNil(c.BaseID))
+
+		q.Queue(db.ConversationAdd, key, given, c.Starter, cmp.Or(c.Project, DefaultProject), orNil(c.UserID),
+			orNil(c.AgentName), orNil(c.WorkflowName), orNil(c.BaseID))
 		q.Queue(db.ConversationSay, key, l.PlanID, first, roles, texts, messages)
 	}}
 }
 
 // History returns the last messages of a conversation from before a run, oldest first.
-func (s *Store) History(ctx context.Context, c Conversation, rootPlanID, planID string, messages int) ([]Said, error) {
+func (s *Store) History(
+	ctx context.Context, c Conversation, rootPlanID, planID string, messages int,
+) ([]Said, error) {
 	rows, err := pg.Read(ctx, s.Reader.DB(), func() ([]db.ConversationHistoryRow, error) {
 		return queries.ConversationHistory(ctx, s.Reader.DB(), db.ConversationHistoryParams{
 			ConversationID: c.key(), RootPlanID: rootPlanID, PlanID: planID, Messages: int32(messages),
@@ -104,6 +110,7 @@ func (s *Store) History(ctx context.Context, c Conversation, rootPlanID, planID 
 	if err != nil {
 		return nil, fmt.Errorf("read conversation %s: %w", c.ID, err)
 	}
+
 	said := make([]Said, len(rows))
 	for i, r := range rows {
 		said[i] = Said{Role: r.Role, Text: r.Content, Message: r.Message}
@@ -112,11 +119,13 @@ func (s *Store) History(ctx context.Context, c Conversation, rootPlanID, planID 
 	return said, nil
 }
 
-// Session returns the session of an id. If several starters have one, it is that of asker, else the last used one. The error wraps
-// [record.ErrNotFound] if there is none.
+// Session returns the session of an id. If several starters have one, it is that of asker, else the last used one. The
+// error wraps [record.ErrNotFound] if there is none.
 func (s *Store) Session(ctx context.Context, id string, f SessionFilter, asker string) (*Session, error) {
 	row, err := pg.Read(ctx, s.Reader.DB(), func() (db.SessionOneRow, error) {
-		return queries.SessionOne(ctx, s.Reader.DB(), db.SessionOneParams{ConversationID: id, Starter: f.Starter, Project: orNil(f.Project), Asker: asker})
+		return queries.SessionOne(ctx, s.Reader.DB(), db.SessionOneParams{
+			ConversationID: id, Starter: f.Starter, Project: orNil(f.Project), Asker: asker,
+		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read session %s: %w", id, err)
@@ -127,7 +136,9 @@ func (s *Store) Session(ctx context.Context, id string, f SessionFilter, asker s
 // Messages returns a page of the messages of a session, by its key, oldest first.
 func (s *Store) Messages(ctx context.Context, key string, limit, offset int) ([]SaidAt, error) {
 	rows, err := pg.Read(ctx, s.Reader.DB(), func() ([]db.ConversationMessagesRow, error) {
-		return queries.ConversationMessages(ctx, s.Reader.DB(), db.ConversationMessagesParams{ConversationID: key, Messages: int32(limit), Skipped: int32(offset)})
+		return queries.ConversationMessages(ctx, s.Reader.DB(), db.ConversationMessagesParams{
+			ConversationID: key, Messages: int32(limit), Skipped: int32(offset),
+		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read session %s: %w", key, err)
@@ -139,17 +150,23 @@ func (s *Store) Messages(ctx context.Context, key string, limit, offset int) ([]
 	return said, nil
 }
 
-// Sessions returns a page of the sessions of agents and workflows, the last used first, and how many there are on all pages.
-func (s *Store) Sessions(ctx context.Context, f SessionFilter, limit, offset int) (page []Session, total int64, err error) {
+// Sessions returns a page of the sessions of agents and workflows, the last used first, and how many there are on all
+// pages.
+func (s *Store) Sessions(
+	ctx context.Context, f SessionFilter, limit, offset int,
+) (page []Session, total int64, err error) {
 	agent, workflow, project := orNil(f.Agent), orNil(f.Workflow), orNil(f.Project)
 	rows, err := pg.Read(ctx, s.Reader.DB(), func() ([]db.SessionListRow, error) {
 		return queries.SessionList(ctx, s.Reader.DB(), db.SessionListParams{
-			Starter: f.Starter, Project: project, AgentName: agent, WorkflowName: workflow, Page: int32(limit), Skipped: int32(offset),
+			Starter: f.Starter, Project: project, AgentName: agent, WorkflowName: workflow,
+			Page: int32(limit), Skipped: int32(offset),
 		})
 	})
 	if err == nil {
 		total, err = pg.Read(ctx, s.Reader.DB(), func() (int64, error) {
-			return queries.SessionCount(ctx, s.Reader.DB(), db.SessionCountParams{Starter: f.Starter, Project: project, AgentName: agent, WorkflowName: workflow})
+			return queries.SessionCount(ctx, s.Reader.DB(), db.SessionCountParams{
+				Starter: f.Starter, Project: project, AgentName: agent, WorkflowName: workflow,
+			})
 		})
 	}
 	if err != nil {
@@ -163,13 +180,13 @@ func (s *Store) Sessions(ctx context.Context, f SessionFilter, limit, offset int
 }
 
 func sessionOf(r db.SessionListRow) Session {
-	s := Session{Conversation: Conversation{ID: r.ConversationID, Starter: r.Starter, Project: r.Project}, Key: r.Key, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, Messages: r.Messages}
-	for to, from := range map[*string]*string{&s.UserID: r.UserID, &s.AgentName: r.AgentName, &s.WorkflowName: r.WorkflowName, &s.BaseID: r.BaseID} {
-		if from != nil {
-			*to = *from
-		}
+	return Session{
+		Conversation: Conversation{
+			ID: r.ConversationID, Starter: r.Starter, Project: r.Project, UserID: orEmpty(r.UserID),
+			AgentName: orEmpty(r.AgentName), WorkflowName: orEmpty(r.WorkflowName), BaseID: orEmpty(r.BaseID),
+		},
+		Key: r.Key, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, Messages: r.Messages,
 	}
-	return s
 }
 
 // DeleteSession deletes a session by its key, with those of its steps. The runs stay on record. The error wraps

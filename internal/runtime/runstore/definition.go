@@ -18,7 +18,10 @@ import (
 // is new becomes the next version.
 func (s *Store) Pin(ctx context.Context, definitionID, kind string, body json.RawMessage) (Pinned, error) {
 	hash := sha256.Sum256(body)
-	params := db.DefinitionPinParams{DefinitionID: definitionID, Kind: kind, Body: body, Sha256: hex.EncodeToString(hash[:])}
+	params := db.DefinitionPinParams{
+		DefinitionID: definitionID, Kind: kind, Body: body, Sha256: hex.EncodeToString(hash[:]),
+	}
+
 	for {
 		version, err := queries.DefinitionPin(ctx, s.DB(), params)
 		if errors.Is(err, pgx.ErrNoRows) && ctx.Err() == nil { // another took the number a moment ago
@@ -59,7 +62,9 @@ func (s *Store) Definitions(ctx context.Context, ids, hashes []string) (map[stri
 // Definition returns the body of a version of a definition.
 func (s *Store) Definition(ctx context.Context, p Pinned) (json.RawMessage, error) {
 	body, err := pg.Read(ctx, s.Reader.DB(), func() ([]byte, error) {
-		return queries.DefinitionBody(ctx, s.Reader.DB(), db.DefinitionBodyParams{DefinitionID: p.ID, Version: int32(p.Version)})
+		return queries.DefinitionBody(ctx, s.Reader.DB(), db.DefinitionBodyParams{
+			DefinitionID: p.ID, Version: int32(p.Version),
+		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read definition %s, version %d: %w", p.ID, p.Version, err)

@@ -32,7 +32,8 @@ func (s *Store) stopTree(ctx context.Context, rootPlanID string) error {
 			return err
 		}
 		if !time.Now().Before(deadline) {
-			return fmt.Errorf("%w: a worker is not done with %d runs of the tree, which are to stop", record.ErrUnavailable, runs.Held)
+			return fmt.Errorf("%w: a worker is not done with %d runs of the tree, which are to stop",
+				record.ErrUnavailable, runs.Held)
 		}
 		if err := pg.Pause(ctx, stopEvery); err != nil {
 			return err

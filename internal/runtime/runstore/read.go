@@ -228,7 +228,9 @@ func (r *Reader) runDetail(ctx context.Context, planID string) (*RunDetail, erro
 	if err != nil {
 		return nil, err
 	}
-	d.Executor, d.Name, d.State, d.Desired, d.Done = run.RunExecutor, run.RunName, record.State(run.RunState), Desired(run.RunDesired), run.RunDone
+
+	d.Executor, d.Name = run.RunExecutor, run.RunName
+	d.State, d.Desired, d.Done = record.State(run.RunState), Desired(run.RunDesired), run.RunDone
 	d.Figures.DurationMs = tree.Duration(d.Plan.StartTime, d.Plan.EndTime)
 	d.Total.DurationMs = d.Figures.DurationMs
 	slices.SortFunc(d.Waits, func(a, b *record.Wait) int {
@@ -271,7 +273,10 @@ func (r *Reader) Runs(ctx context.Context, f RunFilter) ([]RunSummary, error) {
 	if f.Timeout == 0 {
 		f.Timeout = 10 * time.Second
 	}
-	args := []any{before.CreatedAt, before.PlanID, orNil(f.Executor), orNil(f.Name), orNil(string(f.State)), f.State.Terminal(), int32(f.Limit)}
+	args := []any{
+		before.CreatedAt, before.PlanID, orNil(f.Executor), orNil(f.Name), orNil(string(f.State)), f.State.Terminal(),
+		int32(f.Limit),
+	}
 	deadline := time.Now().Add(f.Timeout)
 	runs, err := pg.Read(ctx, r.DB(), func() (runs []RunSummary, err error) {
 		err = r.QueryBefore(ctx, deadline, "force_custom_plan", runList.SQL, args, func(rows pgx.Rows) error {
@@ -311,10 +316,12 @@ func (r *Reader) RunWait(ctx context.Context, planID, waitID string) (record.Key
 	return record.Key{Kind: record.KindWait, Root: row.RootPlanID, Parent: row.PlanID, ID: waitID}, nil
 }
 
-// RunStands returns what a run should do, unless it has ended: then the error is [ErrEnded]. It is [record.ErrNotFound] if the plan
-// is not that of a run of the runtime. An empty root means any, else another tree has no such run.
+// RunStands returns what a run should do, unless it has ended: then the error is [ErrEnded]. It is [record.ErrNotFound]
+// if the plan is not that of a run of the runtime. An empty root means any, else another tree has no such run.
 func (r *Reader) RunStands(ctx context.Context, rootPlanID, planID string) (Desired, error) {
-	row, err := pg.Read(ctx, r.DB(), func() (db.RunStandsRow, error) { return queries.RunStands(ctx, r.DB(), planID) })
+	row, err := pg.Read(ctx, r.DB(), func() (db.RunStandsRow, error) {
+		return queries.RunStands(ctx, r.DB(), planID)
+	})
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("look how run %s stands: %w", planID, err)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -114,10 +115,13 @@ func Park(until time.Time) RunOp {
 	}}
 }
 
-// Finish ends the run and all below it for good. closes, if it is not nil, returns the changes that end what is still live in them once the other changes of the
-// write are on record; it may be called again. Nothing can be written to them in between, nor later.
+// Finish ends the run and all below it for good. closes, if it is not nil, returns the changes that end what is still
+// live in them once the other changes of the write are on record; it may be called again. Nothing can be written to them
+// in between, nor later.
 func Finish(closes func([]Live) []record.Change) RunOp {
-	return RunOp{rings: true, closes: closes, queue: func(q *pgx.Batch, l Lease) { q.Queue(db.RunFinish, l.RootPlanID, l.PlanID) }}
+	return RunOp{rings: true, closes: closes, queue: func(q *pgx.Batch, l Lease) {
+		q.Queue(db.RunFinish, l.RootPlanID, l.PlanID)
+	}}
 }
 
 // Live is a row of a run that has not ended, or of a run below it: a plan, a step, a cycle, a tool call or a wait.
@@ -196,8 +200,11 @@ func (r NewRun) queue(q *pgx.Batch) *pgx.QueuedQuery {
 	if r.Definition.ID != "" {
 		version = &r.Definition.Version
 	}
-	return q.Queue(db.RunAdd, r.RootPlanID, r.PlanID, r.Executor, orNil(r.Name), orNil(r.Definition.ID), version, r.Needs, []byte(r.Input), []byte(r.Limits), r.Depth,
-		orNil(parent.PlanID), orNil(parent.StepID), seq, orNil(parent.ToolCallID), r.Owner, r.Starter, cmp.Or(r.Project, DefaultProject), orNil(r.IdempotencyKey), orNil(r.RequestSHA256), r.Held)
+
+	return q.Queue(db.RunAdd, r.RootPlanID, r.PlanID, r.Executor, orNil(r.Name), orNil(r.Definition.ID), version, r.Needs,
+		[]byte(r.Input), []byte(r.Limits), r.Depth, orNil(parent.PlanID), orNil(parent.StepID), seq,
+		orNil(parent.ToolCallID), r.Owner, r.Starter, cmp.Or(r.Project, DefaultProject), orNil(r.IdempotencyKey),
+		orNil(r.RequestSHA256), r.Held)
 }
 
 func timeOrNil(t time.Time) *time.Time {
@@ -207,7 +214,8 @@ func timeOrNil(t time.Time) *time.Time {
 	return &t
 }
 
-// StartedBeforeError means that a request of the same starter with the same idempotency key started a run of the project.
+// StartedBeforeError means that a request of the same starter with the same idempotency key started a run of the
+// project.
 type StartedBeforeError struct {
 	RootPlanID, PlanID, Executor string
 	RequestSHA256                string
@@ -237,16 +245,15 @@ func (s *Store) startRun(ctx context.Context, r NewRun, changes []record.Change)
 		if err := tx.WriteOwned(ctx, changes); err != nil {
 			return err
 		}
+
 		var q pgx.Batch
-		added := false
-		r.queue(&q).Exec(func(tag pgconn.CommandTag) error { added = tag.RowsAffected() == 1; return nil })
-		if err := tx.SendBatch(ctx, &q).Close(); err != nil {
-			return err
-		}
-		if !added {
-			return errNotAdded
-		}
-		return nil
+		r.queue(&q).Exec(func(tag pgconn.CommandTag) error {
+			if tag.RowsAffected() == 0 {
+				return errNotAdded
+			}
+			return nil
+		})
+		return tx.SendBatch(ctx, &q).Close()
 	})
 	if errors.Is(err, errNotAdded) { // by another request, a moment ago, or by this one
 		if err := s.startedBefore(ctx, r); err != nil {
@@ -276,7 +283,10 @@ func (s *Store) startedBefore(ctx context.Context, r NewRun) error {
 	if err != nil {
 		return err
 	}
-	return &StartedBeforeError{RootPlanID: row.RootPlanID, PlanID: row.PlanID, Executor: row.Executor, RequestSHA256: row.RequestSha256}
+
+	return &StartedBeforeError{
+		RootPlanID: row.RootPlanID, PlanID: row.PlanID, Executor: row.Executor, RequestSHA256: row.RequestSha256,
+	}
 }
 
 // WriteRun writes changes to the tree of a run that a worker holds, and does the rest of what ops say,
@@ -284,10 +294,10 @@ func (s *Store) startedBefore(ctx context.Context, r NewRun) error {
 // [*record.InvalidError] if a change is not valid, or one of [store.Store.Write]. After an error of the last
 // kind it is not known whether it was written; to do the same again does no harm.
 func (s *Store) WriteRun(ctx context.Context, l Lease, changes []record.Change, ops ...RunOp) error {
-	err := s.writeRun(ctx, l, changes, ops)
-	if err != nil {
+	if err := s.writeRun(ctx, l, changes, ops); err != nil {
 		return fmt.Errorf("write run %s: %w", l.PlanID, err)
 	}
+
 	for _, op := range ops {
 		if op.rings {
 			s.bell.RingNow()
@@ -304,32 +314,28 @@ func (s *Store) writeRun(ctx context.Context, l Lease, changes []record.Change, 
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	for _, op := range ops {
-		if op.closes != nil {
-			return s.finishRun(ctx, l, changes, ops, op.closes)
-		}
-	}
 
 	var desired Desired
-	hold := func(q *pgx.Batch) {
-		q.Queue(db.RunHold, l.RootPlanID, l.PlanID, l.WorkerID, l.Epoch).QueryRow(func(row pgx.Row) error { return row.Scan(&desired) })
-	}
-	rest := func(q *pgx.Batch) {
-		for _, op := range ops {
-			op.queue(q, l)
+	var err error
+	if at := slices.IndexFunc(ops, func(op RunOp) bool { return op.closes != nil }); at >= 0 {
+		desired, err = s.finishRun(ctx, l, changes, ops, ops[at].closes)
+	} else {
+		hold := func(q *pgx.Batch) {
+			q.Queue(db.RunHold, l.RootPlanID, l.PlanID, l.WorkerID, l.Epoch).QueryRow(func(row pgx.Row) error {
+				return row.Scan(&desired)
+			})
 		}
-	}
-	err := s.WriteOwned(ctx, l.RootPlanID, changes, hold, rest)
-	switch pg.State(err) {
-	case leaseLost:
-		return ErrLeaseLost
-	case formWaits:
-		return ErrFormWaits
-	}
-	if err != nil {
-		return err
+		err = s.WriteOwned(ctx, l.RootPlanID, changes, hold, func(q *pgx.Batch) { queueOps(q, l, ops) })
 	}
 
+	switch {
+	case pg.State(err) == leaseLost:
+		return ErrLeaseLost
+	case pg.State(err) == formWaits:
+		return ErrFormWaits
+	case err != nil:
+		return err
+	}
 	for _, op := range ops {
 		if op.asked != nil {
 			*op.asked = desired
@@ -338,20 +344,31 @@ func (s *Store) writeRun(ctx context.Context, l Lease, changes []record.Change, 
 	return nil
 }
 
-// finishRun is writeRun of a write that ends the run, with what is live in it.
-func (s *Store) finishRun(ctx context.Context, l Lease, changes []record.Change, ops []RunOp, closes func([]Live) []record.Change) error {
-	err := s.InTx(ctx, func(ctx context.Context, tx *store.Tx) error {
+func queueOps(q *pgx.Batch, l Lease, ops []RunOp) {
+	for _, op := range ops {
+		op.queue(q, l)
+	}
+}
+
+// finishRun is writeRun of a write that ends the run, with what is live in it. It returns what the run should do.
+func (s *Store) finishRun(
+	ctx context.Context, l Lease, changes []record.Change, ops []RunOp, closes func([]Live) []record.Change,
+) (desired Desired, err error) {
+	err = s.InTx(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if err := tx.Lock(ctx, l.RootPlanID); err != nil {
 			return err
 		}
-		desired, err := queries.RunHold(ctx, tx, db.RunHoldParams{RootPlanID: l.RootPlanID, PlanID: l.PlanID, WorkerID: l.WorkerID, Epoch: l.Epoch})
+		held, err := queries.RunHold(ctx, tx, db.RunHoldParams{
+			RootPlanID: l.RootPlanID, PlanID: l.PlanID, WorkerID: l.WorkerID, Epoch: l.Epoch,
+		})
 		if err != nil {
 			return err
 		}
+		desired = Desired(held)
+
 		if err := tx.WriteOwned(ctx, changes); err != nil {
 			return err
 		}
-
 		live, err := s.live(ctx, tx, l)
 		if err != nil {
 			return err
@@ -361,18 +378,10 @@ func (s *Store) finishRun(ctx context.Context, l Lease, changes []record.Change,
 		}
 
 		var q pgx.Batch
-		for _, op := range ops {
-			op.queue(&q, l)
-			if op.asked != nil {
-				*op.asked = Desired(desired)
-			}
-		}
+		queueOps(&q, l, ops)
 		return tx.SendBatch(ctx, &q).Close()
 	})
-	if pg.State(err) == leaseLost {
-		return ErrLeaseLost
-	}
-	return err
+	return desired, err
 }
 
 // live returns what is live in a run and in those below it. The transaction holds the root plan.
@@ -385,8 +394,8 @@ func (s *Store) live(ctx context.Context, tx *store.Tx, l Lease) ([]Live, error)
 	live := make([]Live, len(rows))
 	for i, r := range rows {
 		live[i] = Live{
-			Kind: record.Kind(r.Kind), PlanID: r.PlanID, StepID: r.StepID, Seq: int64(r.Seq), ID: r.ID, State: record.State(r.State),
-			Thinks: r.Thinks, Starts: r.Starts,
+			Kind: record.Kind(r.Kind), PlanID: r.PlanID, StepID: r.StepID, Seq: int64(r.Seq), ID: r.ID,
+			State: record.State(r.State), Thinks: r.Thinks, Starts: r.Starts,
 		}
 		if r.Attempt != nil {
 			live[i].Attempt = new(int64(*r.Attempt))
@@ -420,18 +429,23 @@ func (s *Store) Claim(ctx context.Context, c Claim) ([]Claimed, error) {
 	if err != nil {
 		return nil, fmt.Errorf("claim runs: %w", pg.Translate(err))
 	}
+
 	claimed := make([]Claimed, len(rows))
 	for i, r := range rows {
 		c := Claimed{Lease: Lease{RootPlanID: r.RootPlanID, PlanID: r.PlanID, WorkerID: c.WorkerID, Epoch: r.Epoch}}
 		c.Run = Run{
-			RootPlanID: r.RootPlanID, PlanID: r.PlanID, Executor: r.Executor, Name: orEmpty(r.Name), Input: r.Input, Limits: r.Limits, Depth: int(r.Depth),
-			Owner: r.Owner, Starter: r.Starter, Project: r.Project, Desired: Desired(r.Desired), Takeovers: int(r.Takeovers), Lost: int(r.Lost),
+			RootPlanID: r.RootPlanID, PlanID: r.PlanID, Executor: r.Executor, Name: orEmpty(r.Name), Input: r.Input,
+			Limits: r.Limits, Depth: int(r.Depth), Owner: r.Owner, Starter: r.Starter, Project: r.Project,
+			Desired: Desired(r.Desired), Takeovers: int(r.Takeovers), Lost: int(r.Lost),
 		}
+
 		if r.DefinitionID != nil && r.DefinitionVersion != nil {
 			c.Definition = Pinned{ID: *r.DefinitionID, Version: int(*r.DefinitionVersion)}
 		}
 		if r.ParentPlanID != nil {
-			c.Parent = &ParentCall{PlanID: *r.ParentPlanID, StepID: orEmpty(r.ParentStepID), ToolCallID: orEmpty(r.ParentToolCallID)}
+			c.Parent = &ParentCall{
+				PlanID: *r.ParentPlanID, StepID: orEmpty(r.ParentStepID), ToolCallID: orEmpty(r.ParentToolCallID),
+			}
 			if r.ParentSeq != nil {
 				c.Parent.Seq = int64(*r.ParentSeq)
 			}
@@ -494,10 +508,13 @@ type OpenCount struct {
 
 // OpenRuns counts the runs that have not ended.
 func (s *Store) OpenRuns(ctx context.Context) (open []OpenCount, err error) {
-	rows, err := pg.Read(ctx, s.Reader.DB(), func() ([]db.RunOpenCountsRow, error) { return queries.RunOpenCounts(ctx, s.Reader.DB()) })
+	rows, err := pg.Read(ctx, s.Reader.DB(), func() ([]db.RunOpenCountsRow, error) {
+		return queries.RunOpenCounts(ctx, s.Reader.DB())
+	})
 	if err != nil {
 		return nil, fmt.Errorf("count open runs: %w", err)
 	}
+
 	for _, r := range rows {
 		open = append(open, OpenCount{Executor: r.Executor, State: record.State(r.State), Runs: r.Runs})
 	}

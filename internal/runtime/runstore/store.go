@@ -33,7 +33,7 @@ func New(s *store.Store) *Store {
 // Reader reads runs with what is on record of them, each time in one statement, and the record itself.
 type Reader struct{ *store.Reader }
 
-// NewReader returns a reader of runs that reads as a reader of the record does: at the same place, within the same room.
+// NewReader returns a reader of runs that reads as a reader of the record does, within the same room.
 func NewReader(r *store.Reader) *Reader { return &Reader{r} }
 
 func orNil(s string) *string {

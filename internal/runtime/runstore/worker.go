@@ -27,7 +27,8 @@ type Worker struct {
 // database.
 func (s *Store) AddWorker(ctx context.Context, w Worker, lease time.Duration) (now time.Time, err error) {
 	now, err = queries.WorkerAdd(ctx, s.DB(), db.WorkerAddParams{
-		WorkerID: w.ID, Host: w.Host, Release: w.Release, Provides: w.Provides, Slots: int32(w.Slots), Age: w.Age.Seconds(), LeaseSeconds: lease.Seconds(),
+		WorkerID: w.ID, Host: w.Host, Release: w.Release, Provides: w.Provides, Slots: int32(w.Slots),
+		Age: w.Age.Seconds(), LeaseSeconds: lease.Seconds(),
 	})
 	if err == nil {
 		err = queries.WorkerForget(ctx, s.DB())
@@ -72,8 +73,12 @@ type Wanted struct {
 
 // Beat extends the lease of a worker, and returns the time of the database, and which of its runs should do
 // other than run, see [Store.Wanted]. The error is [ErrLeaseLost] if another worker has declared this one dead.
-func (s *Store) Beat(ctx context.Context, w Worker, below []string, lease time.Duration) (now time.Time, wanted []Wanted, err error) {
-	now, err = queries.WorkerBeat(ctx, s.DB(), db.WorkerBeatParams{WorkerID: w.ID, Provides: w.Provides, Age: w.Age.Seconds(), LeaseSeconds: lease.Seconds()})
+func (s *Store) Beat(
+	ctx context.Context, w Worker, below []string, lease time.Duration,
+) (now time.Time, wanted []Wanted, err error) {
+	now, err = queries.WorkerBeat(ctx, s.DB(), db.WorkerBeatParams{
+		WorkerID: w.ID, Provides: w.Provides, Age: w.Age.Seconds(), LeaseSeconds: lease.Seconds(),
+	})
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return now, nil, ErrLeaseLost
@@ -127,13 +132,15 @@ func (s *Store) ClockSetBack(ctx context.Context, before time.Time) error {
 	return nil
 }
 
-// Wanted returns which runs of a worker should do other than run. below are the plans of those that it carries below others, which may have
-// ended with these.
+// Wanted returns which runs of a worker should do other than run. below are the plans of those that it carries below
+// others, which may have ended with these.
 func (s *Store) Wanted(ctx context.Context, workerID string, below []string) ([]Wanted, error) {
-	rows, err := queries.RunWanted(ctx, s.DB(), db.RunWantedParams{WorkerID: workerID, Kept: append([]string{}, below...)})
+	params := db.RunWantedParams{WorkerID: workerID, Kept: append([]string{}, below...)}
+	rows, err := queries.RunWanted(ctx, s.DB(), params)
 	if err != nil {
 		return nil, fmt.Errorf("look what worker %s should stop: %w", workerID, pg.Translate(err))
 	}
+
 	wanted := make([]Wanted, len(rows))
 	for i, r := range rows {
 		wanted[i] = Wanted{RootPlanID: r.RootPlanID, PlanID: r.PlanID, Epoch: r.Epoch, Desired: Desired(r.Desired)}
@@ -144,7 +151,8 @@ func (s *Store) Wanted(ctx context.Context, workerID string, below []string) ([]
 // HandBack hands back the runs of a worker but those of some plans, so that others go on with them at once.
 func (s *Store) HandBack(ctx context.Context, workerID string, kept []string) error {
 	// A null would keep all.
-	if err := queries.RunHandBack(ctx, s.DB(), db.RunHandBackParams{WorkerID: workerID, Kept: append([]string{}, kept...)}); err != nil {
+	params := db.RunHandBackParams{WorkerID: workerID, Kept: append([]string{}, kept...)}
+	if err := queries.RunHandBack(ctx, s.DB(), params); err != nil {
 		return fmt.Errorf("hand back runs of worker %s: %w", workerID, pg.Translate(err))
 	}
 	s.bell.RingNow()
