@@ -63,7 +63,7 @@ type planNode struct {
 	ExceptionWaits bool
 }
 
-// The orders of plans x, and of steps x, of one id under several roots. What the runtime runs comes first, so that no
+// The orders of plans x, and of steps x, of one id under several roots. What is owned comes first, so that no
 // record from outside can stand in its place; then the root plan of that id, then the newest.
 const (
 	planOrder = `EXISTS (SELECT FROM actlog.run AS o WHERE o.root_plan_id = x.root_plan_id AND o.plan_id = x.current_plan_id) DESC,

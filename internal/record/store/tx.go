@@ -128,8 +128,8 @@ func (t *Tx) Write(ctx context.Context, changes []record.Change) (record.Result,
 	return t.write(ctx, changes, nil)
 }
 
-// Mark is Write for rows that are on record, in trees that the runtime does not run. They may name plans that it runs: a record
-// could do so before there was such a run.
+// Mark is Write for rows that are on record, in trees that are not owned. They may name plans that are: a record could
+// do so before there was such a plan.
 func (t *Tx) Mark(ctx context.Context, changes []record.Change) (record.Result, error) {
 	return t.write(ctx, changes, trusted)
 }
