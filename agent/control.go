@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
 
@@ -18,10 +18,10 @@ const (
 	Resume Action = "resume" // after a pause
 )
 
-var actions = map[Action]store.Action{Stop: store.Stop, Pause: store.Pause, Resume: store.Resume}
+var actions = map[Action]runstore.Action{Stop: runstore.Stop, Pause: runstore.Pause, Resume: runstore.Resume}
 
 // ErrEnded means that a run has ended, so that nothing can be asked of it.
-var ErrEnded = store.ErrEnded
+var ErrEnded = runstore.ErrEnded
 
 // Control asks a run and all below it to stop, to pause or to go on. by is who asks, as the program knows them, and
 // may be empty. The error wraps [record.ErrNotFound] if there is no such run, and [ErrEnded] if it has ended.

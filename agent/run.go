@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/tree"
 	"github.com/actlog/actlog/internal/runtime/runs"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
 
@@ -64,7 +64,7 @@ func (r *Runtime) Read(ctx context.Context, planID string) (*Run, error) {
 // there is no run of that plan, or the cause of the end of ctx.
 func (r *Runtime) Wait(ctx context.Context, planID string) (*Run, error) {
 	done, err := r.enter()
-	var d *store.RunDetail
+	var d *runstore.RunDetail
 	if err == nil {
 		defer done()
 		d, err = r.settled(ctx, planID)
@@ -81,7 +81,7 @@ func (r *Runtime) Wait(ctx context.Context, planID string) (*Run, error) {
 }
 
 // settled is Wait until Postgres cannot be reached.
-func (r *Runtime) settled(ctx context.Context, planID string) (*store.RunDetail, error) {
+func (r *Runtime) settled(ctx context.Context, planID string) (*runstore.RunDetail, error) {
 	d, err := r.detail(ctx, planID)
 	if err == nil {
 		err = r.watch.Wait(ctx, d.Plan.RootPlanID, func() (bool, error) {
@@ -117,14 +117,14 @@ func (r *Runtime) pause(ctx context.Context) error {
 	}
 }
 
-func (r *Runtime) detail(ctx context.Context, planID string) (*store.RunDetail, error) {
+func (r *Runtime) detail(ctx context.Context, planID string) (*runstore.RunDetail, error) {
 	if !storable(planID) {
 		return nil, fmt.Errorf("read run %q: %w", planID, record.ErrNotFound)
 	}
-	return r.store.RunDetail(ctx, planID)
+	return r.store.Reader.RunDetail(ctx, planID)
 }
 
-func runOf(d *store.RunDetail) *Run {
+func runOf(d *runstore.RunDetail) *Run {
 	p := &d.Plan
 	run := &Run{
 		PlanID: p.CurrentPlanID, RootPlanID: p.RootPlanID, ParentPlanID: orZero(p.ParentPlanID), Executor: d.Executor, Name: orZero(d.Name), Title: orZero(p.Title),

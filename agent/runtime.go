@@ -18,6 +18,7 @@ import (
 	"github.com/actlog/actlog/internal/runtime/executor"
 	"github.com/actlog/actlog/internal/runtime/parts"
 	"github.com/actlog/actlog/internal/runtime/runs"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
 
@@ -59,7 +60,7 @@ const leastConns = 4
 // Runtime runs agents on one Postgres. Its methods may be called at the same time. After
 // [Runtime.Close] their errors wrap [record.ErrClosed].
 type Runtime struct {
-	store  *store.Store
+	store  *runstore.Store
 	upkeep *upkeep.Upkeep
 	engine *engine.Engine
 	watch  *runs.Watch
@@ -106,9 +107,11 @@ func open(ctx context.Context, databaseURL string, o Options) (_ *Runtime, err e
 	if err := errors.Join(m.Up(ctx), m.Close()); err != nil {
 		return nil, err
 	}
-	if r.store, err = store.Open(ctx, store.Config{DatabaseURL: databaseURL, Logger: o.Logger, MaxConns: o.MaxConns}); err != nil {
+	s, err := store.Open(ctx, store.Config{DatabaseURL: databaseURL, Logger: o.Logger, MaxConns: o.MaxConns})
+	if err != nil {
 		return nil, err
 	}
+	r.store = runstore.New(s)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, r.store.Close(ctx))
@@ -121,7 +124,7 @@ func open(ctx context.Context, databaseURL string, o Options) (_ *Runtime, err e
 	if err != nil {
 		return nil, err
 	}
-	if r.upkeep, err = upkeep.Start(ctx, r.store, upkeep.Config{Logger: o.Logger}); err != nil {
+	if r.upkeep, err = upkeep.Start(ctx, s, upkeep.Config{Logger: o.Logger}); err != nil {
 		return nil, err
 	}
 	r.watch = runs.NewWatch(r.store.Feed())

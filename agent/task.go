@@ -6,9 +6,9 @@ import (
 	"fmt"
 
 	"github.com/actlog/actlog/agent/plan"
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/runs"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
 
@@ -141,8 +141,8 @@ func (r *Runtime) WaitTask(ctx context.Context, planID string) (*plan.Result, er
 	return result, nil
 }
 
-func (r *Runtime) taskResult(ctx context.Context, d *store.RunDetail) (*plan.Result, error) {
-	result, err := runs.TaskResult(ctx, r.store.Reader, d)
+func (r *Runtime) taskResult(ctx context.Context, d *runstore.RunDetail) (*plan.Result, error) {
+	result, err := runs.TaskResult(ctx, r.store.Store.Reader, d)
 	if err == nil && result == nil {
 		err = invalid("planId", "is none of a task")
 	}

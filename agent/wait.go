@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/agent/tool"
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/decision"
 	"github.com/actlog/actlog/internal/runtime/runs"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
 
@@ -61,10 +61,10 @@ type Decision struct {
 }
 
 // ErrDecided means that a wait was decided before, or has expired.
-var ErrDecided = store.ErrDecided
+var ErrDecided = runstore.ErrDecided
 
 // ErrNotApart means that somebody else than who started the run has to approve, and it is not known that this is so.
-var ErrNotApart = store.ErrNotApart
+var ErrNotApart = runstore.ErrNotApart
 
 // Decide writes a decision about a wait of a run, or of a run below it. The run goes on. The first decision
 // counts: a second one is [ErrDecided]. [ErrNotApart] means that it is not for who decides. Else the error is a [*record.InvalidError] that names the field of the
@@ -98,7 +98,7 @@ func (r *Runtime) decide(ctx context.Context, planID, waitID string, d Decision)
 		}
 		made.Values[field] = b
 	}
-	at, err := r.store.RunWait(ctx, planID, waitID)
+	at, err := r.store.Reader.RunWait(ctx, planID, waitID)
 	if err != nil {
 		return err
 	}

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/agent/workflow"
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/runs"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
 
@@ -128,7 +128,7 @@ func (r *Runtime) facade(ctx context.Context, result any, request func() (engine
 }
 
 // ended returns a run when it has ended. While Postgres is away, it waits.
-func (r *Runtime) ended(ctx context.Context, run engine.Started) (d *store.RunDetail, err error) {
+func (r *Runtime) ended(ctx context.Context, run engine.Started) (d *runstore.RunDetail, err error) {
 	for {
 		err = r.watch.Wait(ctx, run.RootPlanID, func() (bool, error) {
 			d, err = r.detail(ctx, run.PlanID)

@@ -20,6 +20,7 @@ import (
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor"
 	"github.com/actlog/actlog/internal/runtime/parts"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 )
 
 // runtimeFlags say how agents are run.
@@ -94,10 +95,10 @@ func openAgents(f *runtimeFlags, hide []string, log *slog.Logger) (_ *agents, er
 }
 
 // start starts workers on the record of a store.
-func (a *agents) start(f *runtimeFlags, s *store.Store, workers int) (err error) {
+func (a *agents) start(f *runtimeFlags, s *runstore.Store, workers int) (err error) {
 	if a.current != nil {
 		a.current.KeepVectors(s)
-		a.store.Store(s)
+		a.store.Store(s.Store)
 		if err := a.warnUnpriced(); err != nil {
 			return err
 		}

@@ -25,6 +25,7 @@ import (
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/upkeep"
 	"github.com/actlog/actlog/internal/runtime/catalog"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/trace/otlp"
 	"github.com/actlog/actlog/internal/trace/receive"
 )
@@ -93,7 +94,7 @@ type server struct {
 	url        string
 	log        *slog.Logger
 	postgres   *embedpg.Server // nil: the database is configured
-	store      *store.Store
+	store      *runstore.Store
 	reports    mcp.Reports // nil: assistants have no SQL
 	upkeep     *upkeep.Upkeep
 	hub        *live.Hub
@@ -229,17 +230,20 @@ func (s *server) openStore(ctx context.Context, c *serveCmd, w *waiting) (err er
 		}
 		config.DatabaseURL, config.Room = s.postgres.URL(), s.postgres.Room
 	}
-	err = w.until(ctx, func(ctx context.Context) (err error) {
+	err = w.until(ctx, func(ctx context.Context) error {
 		if err := migrateUp(ctx, cmp.Or(config.DirectURL, config.DatabaseURL), s.log); err != nil {
 			return err
 		}
-		s.store, err = store.Open(ctx, config)
+		record, err := store.Open(ctx, config)
+		if err == nil {
+			s.store = runstore.New(record)
+		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	s.upkeep, err = upkeep.Start(ctx, s.store, upkeep.Config{
+	s.upkeep, err = upkeep.Start(ctx, s.store.Store, upkeep.Config{
 		Logger: s.log, DetailDays: c.DetailDays, KeepDays: c.KeepDays, InterruptAfter: c.InterruptAfter, TraceDays: c.TraceDays,
 	})
 	return err

@@ -14,6 +14,7 @@ import (
 	"github.com/actlog/actlog/internal/door/api"
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 )
 
 type workCmd struct {
@@ -78,7 +79,7 @@ type work struct {
 	cmd    *workCmd
 	env    *env
 	agents *agents
-	store  *store.Store
+	store  *runstore.Store
 
 	door     *httpd.Listener // nil: none
 	server   *httpd.Server
@@ -104,8 +105,11 @@ func (w *work) start(ctx context.Context) (err error) {
 		}
 	}
 
-	err = waiting.until(ctx, func(ctx context.Context) (err error) {
-		w.store, err = store.Open(ctx, store.Config{DatabaseURL: c.DatabaseURL, DirectURL: c.DirectURL, Logger: log})
+	err = waiting.until(ctx, func(ctx context.Context) error {
+		s, err := store.Open(ctx, store.Config{DatabaseURL: c.DatabaseURL, DirectURL: c.DirectURL, Logger: log})
+		if err == nil {
+			w.store = runstore.New(s)
+		}
 		return err
 	})
 	if err != nil {

@@ -25,6 +25,7 @@ import (
 	"github.com/actlog/actlog/internal/record/embedpg"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/upkeep"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/trace/otlp"
 	"github.com/actlog/actlog/internal/trace/receive"
 )
@@ -255,8 +256,9 @@ func newAPI(s *store.Store) http.Handler {
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	server := httpd.New(httpd.Config{Logger: log, MaxStreams: 4 * 2_000}) // one address has all of them here
 	hub := live.New(s, s.Feed(), s.Deltas(), log, 2_000)
-	native := api.New(s, hub, server, api.Config{})
-	routes := slices.Concat(native.Routes(), web.New(s, native, hub, server, web.Runtime{}).Routes(), receive.New(s, server, 0).Routes(receive.DoorServer))
+	runs := runstore.New(s)
+	native := api.New(runs, hub, server, api.Config{})
+	routes := slices.Concat(native.Routes(), web.New(runs, native, hub, server, web.Runtime{}).Routes(), receive.New(s, server, 0).Routes(receive.DoorServer))
 	return server.Handler(true, routes...)
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/actlog/actlog/internal/record/pg"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
 
@@ -195,7 +196,7 @@ type working struct {
 
 func work(ctx context.Context, s *store.Store, l loop, after time.Duration) (*working, error) {
 	e, err := engine.New(engine.Config{
-		Store: s, Executors: []engine.Executor{l}, Slots: 2_000,
+		Store: runstore.New(s), Executors: []engine.Executor{l}, Slots: 2_000,
 		Parts: func() (engine.Parts, func()) { return benchParts{quick{l.wants(), after}}, func() {} },
 	})
 	if err != nil {

@@ -48,6 +48,7 @@ func (c Config) withDefaults() Config {
 type Store interface {
 	Ready(ctx context.Context) (store.Standing, error)
 	Write(ctx context.Context, changes []record.Change) (record.Result, error)
+	// DeletePlan also stops the runs of the tree, if the runtime has any in it.
 	DeletePlan(ctx context.Context, rootPlanID string) error
 	PlanPlace(ctx context.Context, underRoot, planID string) (rootPlanID string, state record.State, err error)
 	ServeException(ctx context.Context, rootPlanID, planID string) (message string, found bool, err error)

@@ -11,9 +11,9 @@ import (
 	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/door/runapi"
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/catalog"
 	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/apitest"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
 )
@@ -46,12 +46,15 @@ func TestCatalog(t *testing.T) {
 		Agents:           []config.Definition{{Agent: "GIT", Tools: []string{"pay"}, EnableWrite: true}},
 	}
 	served := apitest.ServeWith(t,
-		apitest.Options{DB: h.DB, Server: func(c *apitest.Config) { c.Runs.Runnable = catalog.New(source{h}, h.Store) },
-			Runtime: func(*store.Store) (runapi.Starter, runapi.Catalog) { s := chatStarter{Engine: h.Engine}; return s, s }})
+		apitest.Options{DB: h.DB, Server: func(c *apitest.Config) { c.Runs.Runnable = catalog.New(source{h}, h.Runs) },
+			Runtime: func(*runstore.Store) (runapi.Starter, runapi.Catalog) {
+				s := chatStarter{Engine: h.Engine}
+				return s, s
+			}})
 	c := &client{served}
 	wantStatus(t, c.post(completions, ask()), http.StatusOK) // a run that pins the agent
-	_, err := c.Store.AddWorker(t.Context(),
-		store.Worker{ID: "far", Host: "b", Release: "2",
+	_, err := c.Runs.AddWorker(t.Context(),
+		runstore.Worker{ID: "far", Host: "b", Release: "2",
 			Provides: []string{"executor:agent", "executor:own", "model:big", "tool:agent.far"}, Slots: 3}, time.Hour)
 	if err != nil {
 		t.Fatal(err)

@@ -14,9 +14,9 @@ import (
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/door/runapi"
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/thinkact"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/apitest"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
@@ -50,7 +50,7 @@ func chat(t *testing.T, o apitest.Options, turns ...scriptmodel.Turn) (*client, 
 		Config: func(c *engine.Config) { c.Watcher = c.Store.Deltas() },
 	})
 	h.Work(h.Engine)
-	o.DB, o.Runtime = h.DB, func(*store.Store) (runapi.Starter, runapi.Catalog) {
+	o.DB, o.Runtime = h.DB, func(*runstore.Store) (runapi.Starter, runapi.Catalog) {
 		s := chatStarter{Engine: h.Engine}
 		return s, s
 	}
@@ -340,7 +340,7 @@ func TestCompletionWaits(t *testing.T) {
 func TestCompletionWithoutWorker(t *testing.T) {
 	t.Parallel()
 	c := serve(t, apitest.Options{Server: func(c *apitest.Config) { c.Runs.PlanPatience = 200 * time.Millisecond }})
-	if err := c.Store.StopWorker(t.Context(), "w"); err != nil {
+	if err := c.Runs.StopWorker(t.Context(), "w"); err != nil {
 		t.Fatal(err)
 	}
 	for key, desired := range map[string]string{"": "CANCEL", "k": "RUN"} {

@@ -13,9 +13,9 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/door/httpd"
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/runs"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
 
@@ -36,7 +36,7 @@ type chatCompletion struct {
 	ReasoningTokens int64 `json:"reasoning_tokens"`
 }
 
-func chatUsageOf(d *store.RunDetail) *chatUsage {
+func chatUsageOf(d *runstore.RunDetail) *chatUsage {
 	t := &d.Total
 	return &chatUsage{
 		PromptTokens: t.InputTokens, CompletionTokens: t.OutputTokens, TotalTokens: t.InputTokens + t.OutputTokens,
@@ -73,7 +73,7 @@ func newChatAnswer(object string, run engine.Started, agent string, created time
 }
 
 // chatFinish returns why an answer ends, or the error of a run that has none.
-func chatFinish(d *store.RunDetail) (reason string, err error) {
+func chatFinish(d *runstore.RunDetail) (reason string, err error) {
 	kind := textOf(d.Plan.ErrorKind)
 	switch {
 	case d.State == record.Completed:
@@ -123,12 +123,12 @@ const chatLook = 5 * time.Second
 
 // awaitChat waits until a run has ended, but not for a human for ever, and not for a worker where none lives. A client that goes away changes
 // nothing: the run goes on.
-func (s *Server) awaitChat(c echo.Context, run engine.Started) (*store.RunDetail, error) {
+func (s *Server) awaitChat(c echo.Context, run engine.Started) (*runstore.RunDetail, error) {
 	ctx, look := c.Request().Context(), min(chatLook, s.config.ChatPatience, s.config.PlanPatience/2)
 	var waits, lacks time.Duration // how long it has waited for a human, and for a worker
 	for {
 		began := time.Now()
-		d, err := s.await(c, run, look, func(d *store.RunDetail) bool { return d.State.Terminal() })
+		d, err := s.await(c, run, look, func(d *runstore.RunDetail) bool { return d.State.Terminal() })
 		took := time.Since(began)
 		switch {
 		case ctx.Err() != nil:
@@ -160,7 +160,7 @@ func (s *Server) awaitChat(c echo.Context, run engine.Started) (*store.RunDetail
 
 // noChatWorker says that no worker lives that can carry a run. Without an Idempotency-Key a run that has not begun is stopped, because nobody
 // would ask for it again.
-func (s *Server) noChatWorker(ctx context.Context, c echo.Context, d *store.RunDetail) error {
+func (s *Server) noChatWorker(ctx context.Context, c echo.Context, d *runstore.RunDetail) error {
 	failed := &chatError{
 		Status: http.StatusServiceUnavailable, Code: "no_worker", Again: true,
 		Message: "No worker lives that can carry the run. It needs: " + strings.Join(d.WaitingFor, ", ") + ". actlog serve --config and actlog work start workers.",
@@ -173,7 +173,7 @@ func (s *Server) noChatWorker(ctx context.Context, c echo.Context, d *store.RunD
 		failed.Again = false
 		return failed
 	}
-	if err := s.store.Control(ctx, d.Plan.CurrentPlanID, store.Stop, httpd.KeyOf(c)); err != nil && !errors.Is(err, store.ErrEnded) {
+	if err := s.store.Control(ctx, d.Plan.CurrentPlanID, runstore.Stop, httpd.KeyOf(c)); err != nil && !errors.Is(err, runstore.ErrEnded) {
 		return err
 	}
 	failed.Message += " The run was stopped: ask again when one lives."
@@ -182,7 +182,7 @@ func (s *Server) noChatWorker(ctx context.Context, c echo.Context, d *store.RunD
 
 // streamChat sends the answer of a run while it arrives.
 func (s *Server) streamChat(c echo.Context, r chatRequest, run engine.Started) error {
-	reader := s.store.Within(func(int64) error { return nil }) // no answer holds what is read
+	reader := runstore.NewReader(s.store.Within(func(int64) error { return nil })) // no answer holds what is read
 	h := c.Response().Header()
 	h.Set(echo.HeaderContentType, "text/event-stream")
 	h.Set("Cache-Control", "no-cache")
@@ -198,7 +198,7 @@ func (s *Server) streamChat(c echo.Context, r chatRequest, run engine.Started) e
 	}
 	answer := runs.Answer{
 		Watch: s.watch, Deltas: s.store.Deltas(), RootPlanID: run.RootPlanID, PlanID: run.PlanID, Silence: silence,
-		Read: func(ctx context.Context) (*store.RunDetail, error) { return reader.RunDetail(ctx, run.PlanID) },
+		Read: func(ctx context.Context) (*runstore.RunDetail, error) { return reader.RunDetail(ctx, run.PlanID) },
 	}
 	d, err := answer.Follow(c.Request().Context(), func(text string) error {
 		if text == "" {
@@ -237,7 +237,7 @@ func (s *chatStream) say(said *chatSaid, finish *string) error {
 }
 
 // end ends the answer of a run that has ended.
-func (s *chatStream) end(d *store.RunDetail, usage bool) error {
+func (s *chatStream) end(d *runstore.RunDetail, usage bool) error {
 	reason, err := chatFinish(d)
 	if err != nil {
 		return s.fail(err)

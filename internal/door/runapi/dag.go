@@ -13,10 +13,10 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/door/httpd"
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/graph"
 	"github.com/actlog/actlog/internal/runtime/runs"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
 
@@ -48,7 +48,7 @@ func (s *Server) planGraph(c echo.Context) error {
 		}
 		return &httpd.Problem{Status: http.StatusInternalServerError, Detail: detail}
 	}
-	g, err := runs.ReadGraph(c.Request().Context(), s.reader(c), d.Plan.RootPlanID, d.Plan.CurrentPlanID)
+	g, err := runs.ReadGraph(c.Request().Context(), s.reader(c).Reader, d.Plan.RootPlanID, d.Plan.CurrentPlanID)
 	if err != nil {
 		return err
 	}
@@ -58,11 +58,11 @@ func (s *Server) planGraph(c echo.Context) error {
 // awaitPlanning waits until a run has planned its graph, but not for a worker that does not live. Then, and when the
 // client is gone before it began, nobody would expect the run to begin later: it is stopped. With an
 // Idempotency-Key it stays, for the client that asks again.
-func (s *Server) awaitPlanning(c echo.Context, started engine.Started) (*store.RunDetail, error) {
+func (s *Server) awaitPlanning(c echo.Context, started engine.Started) (*runstore.RunDetail, error) {
 	ctx, look := c.Request().Context(), s.config.PlanPatience/2
 	for lacking := 0; ; {
 		began := time.Now()
-		d, err := s.await(c, started, look, func(d *store.RunDetail) bool { return d.State.Terminal() })
+		d, err := s.await(c, started, look, func(d *runstore.RunDetail) bool { return d.State.Terminal() })
 		gone := ctx.Err() != nil
 		switch {
 		case err != nil && !gone || err == nil && d.State.Terminal():
@@ -83,7 +83,7 @@ func (s *Server) awaitPlanning(c echo.Context, started engine.Started) (*store.R
 		}
 		kept := c.Request().Header.Get("Idempotency-Key") != ""
 		if d.State == record.Pending && !kept {
-			if err := s.store.Control(after, started.PlanID, store.Stop, httpd.KeyOf(c)); err != nil && !errors.Is(err, store.ErrEnded) {
+			if err := s.store.Control(after, started.PlanID, runstore.Stop, httpd.KeyOf(c)); err != nil && !errors.Is(err, runstore.ErrEnded) {
 				return nil, err
 			}
 		}
@@ -95,7 +95,7 @@ func (s *Server) awaitPlanning(c echo.Context, started engine.Started) (*store.R
 }
 
 // noWorker says that no worker can plan a graph, and what becomes of the run.
-func noWorker(d *store.RunDetail, kept bool) error {
+func noWorker(d *runstore.RunDetail, kept bool) error {
 	what := "The run was stopped: ask again when one lives."
 	if kept || d.State != record.Pending {
 		what = "The run begins when one lives: GET /api/plan/" + d.Plan.CurrentPlanID + " has its graph then."
@@ -138,16 +138,16 @@ func (s *Server) storedGraph(c echo.Context) error {
 		return err
 	}
 	ctx, reader := c.Request().Context(), s.reader(c)
-	g, err := runs.ReadGraph(ctx, reader, id, id)
+	g, err := runs.ReadGraph(ctx, reader.Reader, id, id)
 	if err != nil {
 		return err
 	}
-	newest, err := s.searchRuns(c, store.RunFilter{Executor: dagExecutor, Name: id, Limit: executionsPage})
+	newest, err := s.searchRuns(c, runstore.RunFilter{Executor: dagExecutor, Name: id, Limit: executionsPage})
 	if err != nil {
 		return err
 	}
 	of := id // one that was planned and carried out in the same run
-	if at := slices.IndexFunc(newest, func(r store.RunSummary) bool { return r.State != record.Pending }); at >= 0 {
+	if at := slices.IndexFunc(newest, func(r runstore.RunSummary) bool { return r.State != record.Pending }); at >= 0 {
 		of = newest[at].Plan.CurrentPlanID
 	}
 	e, err := runs.ReadExecution(ctx, reader, of)
@@ -181,7 +181,7 @@ func (s *Server) executeGraph(c echo.Context) error {
 	case id == "":
 		return refused(missing("plan_id"))
 	}
-	if _, err := runs.ReadGraph(c.Request().Context(), s.reader(c), id, id); err != nil {
+	if _, err := runs.ReadGraph(c.Request().Context(), s.reader(c).Reader, id, id); err != nil {
 		return err
 	}
 	started, err := s.startGraph(c, map[string]any{"plan_id": id, "scheduling": scheduling}, raw, true)
@@ -218,7 +218,7 @@ func (s *Server) startExecution(c echo.Context) error {
 		return err
 	}
 	err = s.store.Begin(ctx, id, httpd.KeyOf(c))
-	for _, conflict := range []error{store.ErrBegun, store.ErrEnded} {
+	for _, conflict := range []error{runstore.ErrBegun, runstore.ErrEnded} {
 		if errors.Is(err, conflict) {
 			return &httpd.Problem{Status: http.StatusConflict, Detail: conflict.Error()}
 		}
@@ -267,7 +267,7 @@ const (
 // executions serves the newest executions.
 func (s *Server) executions(c echo.Context) error {
 	out := executionsJSON{Executions: []executionItemJSON{}}
-	filter := store.RunFilter{Executor: dagExecutor, Limit: executionsPage}
+	filter := runstore.RunFilter{Executor: dagExecutor, Limit: executionsPage}
 	for range executionsPages {
 		found, err := s.searchRuns(c, filter)
 		if err != nil {
@@ -292,7 +292,7 @@ func (s *Server) executions(c echo.Context) error {
 			break
 		}
 		last := &found[len(found)-1]
-		filter.Before = &store.RunCursor{CreatedAt: *last.CreatedAt, PlanID: last.Plan.CurrentPlanID}
+		filter.Before = &runstore.RunCursor{CreatedAt: *last.CreatedAt, PlanID: last.Plan.CurrentPlanID}
 	}
 	return c.JSON(http.StatusOK, out)
 }

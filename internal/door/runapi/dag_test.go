@@ -14,9 +14,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/actlog/actlog/internal/door/runapi"
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/dag"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/apitest"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
@@ -43,7 +43,7 @@ func graphs(t *testing.T, answer string, options apitest.Options, scenes ...scri
 	h := enginetest.Build(t, enginetest.Plans{Scenes: all, Executors: []engine.Executor{dag.Executor{}}})
 	h.Work(h.Engine)
 	d := drafter{Engine: h.Engine, parts: h.Parts}
-	options.DB, options.Runtime = h.DB, func(*store.Store) (runapi.Starter, runapi.Catalog) { return d, d }
+	options.DB, options.Runtime = h.DB, func(*runstore.Store) (runapi.Starter, runapi.Catalog) { return d, d }
 	return &client{apitest.ServeWith(t, options)}
 }
 
@@ -203,8 +203,8 @@ func TestGraphs(t *testing.T) {
 	if err := c.DB.Pool.QueryRow(t.Context(), "SELECT count(*) FROM report.running AS r JOIN report.run AS h USING (root_plan_id) WHERE r.root_plan_id = $1 AND h.desired <> 'PAUSE'", again).Scan(&stuck); err != nil || stuck > 0 {
 		t.Errorf("what was not started yet counts as stuck: %d, %v", stuck, err)
 	}
-	open, err := c.Store.OpenRuns(t.Context())
-	if want := []store.OpenCount{{Executor: "dag", State: record.Paused, Runs: 1}}; err != nil || !cmp.Equal(want, open) {
+	open, err := c.Runs.OpenRuns(t.Context())
+	if want := []runstore.OpenCount{{Executor: "dag", State: record.Paused, Runs: 1}}; err != nil || !cmp.Equal(want, open) {
 		t.Errorf("open runs: %+v, %v", open, err)
 	}
 	expect(t, c.Read("/api/executions"), obj{"executions.#": 2, "executions.0.execution_id": again, "executions.0.status": "starting", "executions.1.execution_id": id, "executions.1.plan_id": planID, "executions.1.status": "completed", "executions.1.title": "Two"})
@@ -451,7 +451,7 @@ func TestPlanWithoutWorker(t *testing.T) {
 	})
 	d := drafter{Engine: h.Engine, parts: h.Parts}
 	patience := func(c *apitest.Config) { c.Runs.PlanPatience = 400 * time.Millisecond }
-	c := &client{apitest.ServeWith(t, apitest.Options{DB: h.DB, Server: patience, Runtime: func(*store.Store) (runapi.Starter, runapi.Catalog) { return d, d }})}
+	c := &client{apitest.ServeWith(t, apitest.Options{DB: h.DB, Server: patience, Runtime: func(*runstore.Store) (runapi.Starter, runapi.Catalog) { return d, d }})}
 	body := obj{"prompt": "Go."}
 	refused := func(stays string, header ...string) string {
 		a := c.post("/api/plan", body, header...)

@@ -8,9 +8,9 @@ import (
 	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/door/runapi"
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/thinkact"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/apitest"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
@@ -43,7 +43,7 @@ func TestWithAWorker(t *testing.T) {
 		Executors: []engine.Executor{thinkact.Executor{}},
 	})
 	h.Work(h.Engine)
-	c := apitest.ServeWith(t, apitest.Options{DB: h.DB, Runtime: func(*store.Store) (runapi.Starter, runapi.Catalog) { return h.Engine, runtime{} }})
+	c := apitest.ServeWith(t, apitest.Options{DB: h.DB, Runtime: func(*runstore.Store) (runapi.Starter, runapi.Catalog) { return h.Engine, runtime{} }})
 	r := &client{c}
 	// The same request again waits for the same run.
 	settled := func() any {

@@ -13,9 +13,9 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/door/httpd"
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/decision"
 	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
 
@@ -72,7 +72,7 @@ func (s *Server) submitInput(c echo.Context) error {
 	})
 	bad := new(record.InvalidError)
 	switch {
-	case errors.Is(err, store.ErrDecided):
+	case errors.Is(err, runstore.ErrDecided):
 		return refuse(notWaiting)
 	case errors.As(err, &bad):
 		return refuse(bad.Field + " " + bad.Reason)
@@ -115,16 +115,16 @@ func (s *Server) stopTask(c echo.Context) error {
 	ctx := c.Request().Context()
 	d, err := s.reader(c).RunDetail(ctx, id)
 	if err == nil {
-		err = s.store.Control(ctx, id, store.Stop, httpd.KeyOf(c))
+		err = s.store.Control(ctx, id, runstore.Stop, httpd.KeyOf(c))
 	}
 	switch {
-	case errors.Is(err, record.ErrNotFound), errors.Is(err, store.ErrEnded):
+	case errors.Is(err, record.ErrNotFound), errors.Is(err, runstore.ErrEnded):
 		return c.JSON(http.StatusBadRequest, planErrorJSON{Error: "No active task found for the given plan ID", PlanID: id})
 	case err != nil:
 		return err
 	}
 	return c.JSON(http.StatusOK, stoppedJSON{
-		Status: "stopped", PlanID: id, Message: "Task stop request processed successfully", TaskMarkedForStop: true, WasRunning: d.Desired == store.DesiredRun,
+		Status: "stopped", PlanID: id, Message: "Task stop request processed successfully", TaskMarkedForStop: true, WasRunning: d.Desired == runstore.DesiredRun,
 	})
 }
 
@@ -153,20 +153,20 @@ func (s *Server) taskStatus(c echo.Context) error {
 	}
 	p := &d.Plan
 	return c.JSON(http.StatusOK, taskStatusJSON{
-		PlanID: id, Exists: true, IsRunning: !d.Done && d.Desired == store.DesiredRun, DesiredState: new(desiredState(d)),
+		PlanID: id, Exists: true, IsRunning: !d.Done && d.Desired == runstore.DesiredRun, DesiredState: new(desiredState(d)),
 		StartTime: cmp.Or(p.StartTime, d.CreatedAt), EndTime: p.EndTime, LastUpdated: d.UpdatedAt, TaskResult: cmp.Or(p.Summary, p.ErrorMessage),
 	})
 }
 
 // desiredState is in the words of the original, for which a run that ended well is to stop, and one that
 // failed is to be cancelled.
-func desiredState(d *store.RunDetail) string {
+func desiredState(d *runstore.RunDetail) string {
 	switch {
-	case d.Done && d.State != record.Completed && d.Desired != store.DesiredCancel:
+	case d.Done && d.State != record.Completed && d.Desired != runstore.DesiredCancel:
 		return "CANCEL"
-	case d.Done || d.Desired == store.DesiredCancel:
+	case d.Done || d.Desired == runstore.DesiredCancel:
 		return "STOP"
-	case d.Desired == store.DesiredPause:
+	case d.Desired == runstore.DesiredPause:
 		return "PAUSE"
 	}
 	return "START"
@@ -342,7 +342,7 @@ func (s *Server) execute(c echo.Context, t toolCall) error {
 	if err != nil {
 		return refuseTool(c, err)
 	}
-	d, err := s.await(c, started, forever, func(d *store.RunDetail) bool { return d.State.Terminal() })
+	d, err := s.await(c, started, forever, func(d *runstore.RunDetail) bool { return d.State.Terminal() })
 	if err != nil {
 		return err
 	}

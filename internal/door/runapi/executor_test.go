@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/actlog/actlog/internal/testkit/apitest"
-	"github.com/actlog/actlog/internal/testkit/storetest"
+	"github.com/actlog/actlog/internal/testkit/enginetest"
 	"github.com/actlog/actlog/record"
 )
 
@@ -115,7 +115,7 @@ func TestExecuteSync(t *testing.T) {
 		answered := make(chan apitest.Answer, 1)
 		go func() { answered <- tt.send() }()
 		for done := false; !done; {
-			claimed, err := storetest.Claim(t.Context(), c.Store, "w", provided, 1)
+			claimed, err := enginetest.Claim(t.Context(), c.Runs, "w", provided, 1)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/graph"
 	"github.com/actlog/actlog/internal/runtime/runs"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
 
@@ -153,11 +153,11 @@ type graphResultJSON struct {
 }
 
 // graphResult returns the result of a run that has ended: of one that planned and no more, its graph.
-func graphResult(ctx context.Context, reader *store.Reader, d *store.RunDetail) (any, error) {
+func graphResult(ctx context.Context, reader *runstore.Reader, d *runstore.RunDetail) (any, error) {
 	if !d.State.Terminal() {
 		return nil, nil //nolint:nilnil // there is none
 	}
-	e, err := runs.ExecutionOf(ctx, reader, d)
+	e, err := runs.ExecutionOf(ctx, reader.Reader, d)
 	switch {
 	case err != nil:
 		return nil, err
@@ -186,7 +186,7 @@ type frame struct {
 }
 
 // readFrame reads the frame of an execution as it stands, and whether it is the last one.
-func readFrame(ctx context.Context, reader *store.Reader, planID string) (f frame, last bool, err error) {
+func readFrame(ctx context.Context, reader *runstore.Reader, planID string) (f frame, last bool, err error) {
 	e, err := runs.ReadExecution(ctx, reader, planID)
 	if err != nil {
 		return f, false, err

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/actlog/actlog/internal/door/httpd"
-	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
 
@@ -132,7 +132,7 @@ func readTold(id string) (told, error) {
 }
 
 // readHeard reads what all listeners of a run are told, as it stands, and whether that is the last of it.
-func readHeard(ctx context.Context, reader *store.Reader, rootPlanID, planID string) (all []heard, last bool, err error) {
+func readHeard(ctx context.Context, reader *runstore.Reader, rootPlanID, planID string) (all []heard, last bool, err error) {
 	t, err := readTrace(ctx, reader, func(int64) error { return nil }, rootPlanID, planID) // no answer holds it
 	if err != nil {
 		return nil, false, err

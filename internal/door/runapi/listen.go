@@ -12,7 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/door/httpd"
-	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 )
 
 // The levels of listeners, each with what those before it are told.
@@ -62,7 +62,7 @@ func (s *Server) listen(c echo.Context) error {
 
 // tell tells a listener what it has not heard, whenever something changed. What is read of the run all of its
 // listeners share: one that is slow gets the newest when it has read what came before.
-func (s *Server) tell(c echo.Context, d *store.RunDetail, level int, before told) error {
+func (s *Server) tell(c echo.Context, d *runstore.RunDetail, level int, before told) error {
 	values, stop := s.heard.Follow(d.Plan.RootPlanID, d.Plan.CurrentPlanID)
 	defer stop()
 	for {

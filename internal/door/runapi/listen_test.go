@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/apitest"
 	"github.com/actlog/actlog/record"
 )
@@ -77,7 +77,7 @@ func (l *listener) wantHeard(want ...string) {
 }
 
 // stepChanges are the changes that begin a step, and those that end it, with a thought and a source.
-func stepChanges(l store.Lease, step string, index int64) (begin, end []record.Change) {
+func stepChanges(l runstore.Lease, step string, index int64) (begin, end []record.Change) {
 	id := l.PlanID
 	return []record.Change{&record.AgentExecution{RootPlanID: id, PlanID: id, StepID: step, StepIndex: &index, AgentName: new("GIT"), State: new(record.Running), StartTime: new(time.Now())}},
 		[]record.Change{

@@ -11,14 +11,13 @@ import (
 
 	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/internal/door/runapi"
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/thinkact"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/runtime/template"
 	"github.com/actlog/actlog/internal/testkit/apitest"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
 	"github.com/actlog/actlog/internal/testkit/pgtest"
-	"github.com/actlog/actlog/internal/testkit/storetest"
 	"github.com/actlog/actlog/record"
 )
 
@@ -35,7 +34,7 @@ var expect, wantStatus, wantProblem = apitest.Expect, apitest.WantStatus, apites
 // agent carries.
 type runtime struct{ *engine.Engine }
 
-func newRuntime(t testing.TB, s *store.Store) runtime {
+func newRuntime(t testing.TB, s *runstore.Store) runtime {
 	t.Helper()
 	parts := &enginetest.Parts{Definitions: map[string]any{"agent.reader": config.Definition{Model: config.DefinitionModel{Name: "default"}, EnableWrite: true}}}
 	e, err := engine.New(engine.Config{Store: s, Executors: []engine.Executor{thinkact.Executor{}}, Parts: func() (engine.Parts, func()) { return parts, func() {} }})
@@ -79,9 +78,9 @@ type client struct {
 
 func serve(t testing.TB, o apitest.Options) *client {
 	t.Helper()
-	o.Runtime = func(s *store.Store) (runapi.Starter, runapi.Catalog) { r := newRuntime(t, s); return r, r }
+	o.Runtime = func(s *runstore.Store) (runapi.Starter, runapi.Catalog) { r := newRuntime(t, s); return r, r }
 	c := &client{apitest.ServeWith(t, o)}
-	_, err := c.Store.AddWorker(t.Context(), store.Worker{ID: "w", Host: "h", Release: "r", Provides: provided, Slots: 9}, time.Hour)
+	_, err := c.Runs.AddWorker(t.Context(), runstore.Worker{ID: "w", Host: "h", Release: "r", Provides: provided, Slots: 9}, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,14 +110,14 @@ func (c *client) started() string {
 }
 
 // claimed starts a run that the worker holds from then on.
-func (c *client) claimed() store.Lease {
+func (c *client) claimed() runstore.Lease {
 	c.T.Helper()
 	id := c.started()
-	claimed, err := storetest.Claim(c.T.Context(), c.Store, "w", provided, 9) // others may be due, too
+	claimed, err := enginetest.Claim(c.T.Context(), c.Runs, "w", provided, 9) // others may be due, too
 	if err != nil {
 		c.T.Fatal(err)
 	}
-	at := slices.IndexFunc(claimed, func(run store.Claimed) bool { return run.PlanID == id })
+	at := slices.IndexFunc(claimed, func(run runstore.Claimed) bool { return run.PlanID == id })
 	if at < 0 {
 		c.T.Fatalf("run %s is not among %+v", id, claimed)
 	}
@@ -126,26 +125,26 @@ func (c *client) claimed() store.Lease {
 	return claimed[at].Lease
 }
 
-func (c *client) work(l store.Lease, changes []record.Change, ops ...store.RunOp) {
+func (c *client) work(l runstore.Lease, changes []record.Change, ops ...runstore.RunOp) {
 	c.T.Helper()
-	if err := c.Store.WriteRun(c.T.Context(), l, changes, ops...); err != nil {
+	if err := c.Runs.WriteRun(c.T.Context(), l, changes, ops...); err != nil {
 		c.T.Fatal(err)
 	}
 }
 
 // end ends a run.
-func (c *client) end(l store.Lease, p record.Plan) {
+func (c *client) end(l runstore.Lease, p record.Plan) {
 	c.T.Helper()
 	p.RootPlanID, p.CurrentPlanID, p.EndTime = l.RootPlanID, l.PlanID, new(time.Now())
-	c.work(l, []record.Change{&p}, store.Finish(nil))
+	c.work(l, []record.Change{&p}, runstore.Finish(nil))
 }
 
 // waits parks a run that waits.
-func (c *client) waits(w record.Wait) store.Lease {
+func (c *client) waits(w record.Wait) runstore.Lease {
 	c.T.Helper()
 	l := c.claimed()
 	w.RootPlanID, w.PlanID = l.RootPlanID, l.PlanID
-	c.work(l, []record.Change{&w, &record.Plan{RootPlanID: l.RootPlanID, CurrentPlanID: l.PlanID, State: new(record.Waiting)}}, store.Park(time.Time{}))
+	c.work(l, []record.Change{&w, &record.Plan{RootPlanID: l.RootPlanID, CurrentPlanID: l.PlanID, State: new(record.Waiting)}}, runstore.Park(time.Time{}))
 	return l
 }
 

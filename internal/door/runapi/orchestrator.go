@@ -3,7 +3,7 @@ package runapi
 import (
 	"github.com/labstack/echo/v4"
 
-	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 )
 
 // agentResponseJSON is what a run of executor orchestrator answers, as its record has it.
@@ -14,7 +14,7 @@ type agentResponseJSON struct {
 }
 
 // agentResponse returns the result of a run of the orchestrator; nil if it goes on.
-func (s *Server) agentResponse(c echo.Context, d *store.RunDetail) (any, error) {
+func (s *Server) agentResponse(c echo.Context, d *runstore.RunDetail) (any, error) {
 	if !d.State.Terminal() {
 		return nil, nil //nolint:nilnil // there is none
 	}

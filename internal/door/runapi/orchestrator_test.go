@@ -15,9 +15,9 @@ import (
 	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/door/runapi"
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/orchestrator"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/apitest"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
@@ -58,7 +58,7 @@ func orchestrated(t *testing.T, planned string) *client {
 	})
 	h.Work(h.Engine)
 	d := drafter{Engine: h.Engine, parts: h.Parts}
-	return &client{apitest.ServeWith(t, apitest.Options{DB: h.DB, Runtime: func(*store.Store) (runapi.Starter, runapi.Catalog) { return d, d }})}
+	return &client{apitest.ServeWith(t, apitest.Options{DB: h.DB, Runtime: func(*runstore.Store) (runapi.Starter, runapi.Catalog) { return d, d }})}
 }
 
 // C1, C7, C8, C19, C20, C21, C22, C23, C24: docs/orchestrator.md. Its commands carry a run to its end: the plan is accepted,

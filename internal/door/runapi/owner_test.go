@@ -11,10 +11,10 @@ import (
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/door/runapi"
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/orchestrator"
 	"github.com/actlog/actlog/internal/runtime/executor/thinkact"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/apitest"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
@@ -168,7 +168,7 @@ func TestConversationsBelongToWhoBeganThem(t *testing.T) {
 		Executors: []engine.Executor{thinkact.Executor{}, orchestrator.Executor{}},
 	})
 	h.Work(h.Engine)
-	who := (&client{apitest.ServeWith(t, apitest.Options{DB: h.DB, Server: server, Runtime: func(*store.Store) (runapi.Starter, runapi.Catalog) { return h.Engine, runtime{} }})}).people(secrets)
+	who := (&client{apitest.ServeWith(t, apitest.Options{DB: h.DB, Server: server, Runtime: func(*runstore.Store) (runapi.Starter, runapi.Catalog) { return h.Engine, runtime{} }})}).people(secrets)
 	for _, executor := range []string{"agent", "orchestrator"} {
 		for _, tt := range []struct{ name, project, text, want string }{
 			{"alice", "", "A1", "A1"}, {"bob", "", "B1", "B1"}, {"root", "", "R1", "R1"}, {"alice", "", "A2", "A1 | A2"}, {"alice", "web", "W1", "W1"},
@@ -237,7 +237,7 @@ func payer(t *testing.T, server func(*apitest.Config)) *client {
 		Tools: []tool.Tool{pay}, Executors: []engine.Executor{thinkact.Executor{}},
 	})
 	h.Work(h.Engine)
-	return &client{apitest.ServeWith(t, apitest.Options{DB: h.DB, Server: server, Runtime: func(*store.Store) (runapi.Starter, runapi.Catalog) { return h.Engine, runtime{} }})}
+	return &client{apitest.ServeWith(t, apitest.Options{DB: h.DB, Server: server, Runtime: func(*runstore.Store) (runapi.Starter, runapi.Catalog) { return h.Engine, runtime{} }})}
 }
 
 // asks starts a run, and returns where the wait of its sub-agent is decided.

@@ -10,9 +10,9 @@ import (
 	"github.com/actlog/actlog/agent/model/openai"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/door/runapi"
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/plan"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/apitest"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
@@ -55,7 +55,7 @@ func planning(t *testing.T, answer string) *client {
 	role := config.Role{Tools: []string{"words.*"}}.Definition("DEVELOPER", config.DefinitionModel{Name: "default"}, nil, nil)
 	parts := &enginetest.Parts{DefaultModel: m, Set: set, Definitions: map[string]any{"role.DEVELOPER": role}}
 	var e *engine.Engine
-	c := &client{apitest.ServeWith(t, apitest.Options{Runtime: func(s *store.Store) (runapi.Starter, runapi.Catalog) {
+	c := &client{apitest.ServeWith(t, apitest.Options{Runtime: func(s *runstore.Store) (runapi.Starter, runapi.Catalog) {
 		e, err = engine.New(engine.Config{Store: s, Executors: []engine.Executor{plan.Executor{}}, Parts: func() (engine.Parts, func()) { return parts, func() {} }})
 		if err != nil {
 			t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/door/httpd"
-	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 )
 
 // Routes are those of the runtime.
@@ -39,9 +39,9 @@ func (s *Server) Routes() []httpd.Route {
 		runs(post, "", httpd.ScopeRun, s.start),
 		runs(get, "", httpd.ScopeRead, s.list),
 		runs(get, "/:planId", httpd.ScopeRead, s.run),
-		runs(post, "/:planId/stop", httpd.ScopeRun, s.control(store.Stop)),
-		runs(post, "/:planId/pause", httpd.ScopeRun, s.control(store.Pause)),
-		runs(post, "/:planId/resume", httpd.ScopeRun, s.control(store.Resume)),
+		runs(post, "/:planId/stop", httpd.ScopeRun, s.control(runstore.Stop)),
+		runs(post, "/:planId/pause", httpd.ScopeRun, s.control(runstore.Pause)),
+		runs(post, "/:planId/resume", httpd.ScopeRun, s.control(runstore.Resume)),
 		runs(post, "/:planId/waits/:waitId", httpd.ScopeDecide, s.decide),
 		runs(get, "/:planId/trace", httpd.ScopeRead, s.trace),
 		executor(post, "submit-input/:planId", httpd.ScopeDecide, s.submitInput),

@@ -18,6 +18,7 @@ import (
 	"github.com/actlog/actlog/internal/record/wire"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/runs"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
 
@@ -51,7 +52,7 @@ type runJSON struct {
 	EndTime      *time.Time   `json:"endTime"`
 }
 
-func toRun(d *store.RunDetail) runJSON {
+func toRun(d *runstore.RunDetail) runJSON {
 	waits := make([]waitJSON, len(d.Waits))
 	for i, w := range d.Waits {
 		waits[i] = toWait(w)
@@ -66,7 +67,7 @@ func toRun(d *store.RunDetail) runJSON {
 }
 
 // answerOf returns what a run answers: a text of agents and templates, the JSON of other executors.
-func answerOf(d *store.RunDetail) any {
+func answerOf(d *runstore.RunDetail) any {
 	switch text := d.Plan.Summary; {
 	case text == nil:
 		return nil
@@ -95,7 +96,7 @@ func (s *Server) start(c echo.Context) error {
 	}
 	out := startedJSON{PlanID: started.PlanID, RootPlanID: started.RootPlanID, Executor: started.Executor, State: record.Pending}
 	seconds := preferredWait(c.Request().Header)
-	var d *store.RunDetail
+	var d *runstore.RunDetail
 	switch {
 	case seconds > 0:
 		d, err = s.await(c, started, time.Duration(seconds)*time.Second, runs.Settled)
@@ -151,7 +152,7 @@ func notStarted(err error) error {
 }
 
 // await reads a run, and again when its tree changes, until it is as wanted or the time is over.
-func (s *Server) await(c echo.Context, run engine.Started, most time.Duration, wanted func(*store.RunDetail) bool) (d *store.RunDetail, err error) {
+func (s *Server) await(c echo.Context, run engine.Started, most time.Duration, wanted func(*runstore.RunDetail) bool) (d *runstore.RunDetail, err error) {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), most)
 	defer cancel()
 	err = s.watch.Wait(ctx, run.RootPlanID, func() (bool, error) {
@@ -224,7 +225,7 @@ func (s *Server) run(c echo.Context) error {
 }
 
 // sendRun answers with a run as it stands, with the result as its executor gives it.
-func (s *Server) sendRun(c echo.Context, d *store.RunDetail, q taskQuery) error {
+func (s *Server) sendRun(c echo.Context, d *runstore.RunDetail, q taskQuery) error {
 	if q.given != "" && d.Executor != "plan" {
 		return httpd.BadField(q.given, "is for runs of executor plan; this one is of "+d.Executor)
 	}
@@ -232,7 +233,7 @@ func (s *Server) sendRun(c echo.Context, d *store.RunDetail, q taskQuery) error 
 	ctx := c.Request().Context()
 	switch d.Executor {
 	case "plan":
-		result, err := runs.TaskResult(ctx, s.reader(c), d)
+		result, err := runs.TaskResult(ctx, s.reader(c).Reader, d)
 		if err != nil {
 			return err
 		}
@@ -282,7 +283,7 @@ const runsList = "runs"
 // list serves root runs, newest first.
 func (s *Server) list(c echo.Context) error {
 	q := httpd.QueryOf(c, "state", "executor", "name", "limit", "cursor")
-	filter := store.RunFilter{State: record.State(q.Text("state")), Executor: q.Text("executor"), Name: q.Text("name"), Limit: q.Limit()}
+	filter := runstore.RunFilter{State: record.State(q.Text("state")), Executor: q.Text("executor"), Name: q.Text("name"), Limit: q.Limit()}
 	before := q.Cursor(runsList)
 	if states := record.States(record.KindPlan); q.Err == nil && filter.State != "" && !slices.Contains(states, filter.State) {
 		q.Err = httpd.BadField("state", fmt.Sprintf("must be a state of plans: %s", strings.Trim(fmt.Sprint(states), "[]")))
@@ -291,7 +292,7 @@ func (s *Server) list(c echo.Context) error {
 		return q.Err
 	}
 	if before != nil {
-		filter.Before = &store.RunCursor{CreatedAt: before.Time, PlanID: before.ID}
+		filter.Before = &runstore.RunCursor{CreatedAt: before.Time, PlanID: before.ID}
 	}
 	found, err := s.searchRuns(c, filter)
 	if errors.Is(err, store.ErrSlow) {
@@ -318,7 +319,7 @@ func (s *Server) list(c echo.Context) error {
 
 // searchRuns reads a page of a list, and one run more if there is one. With a filter it may have to look
 // through all runs, so such lists have their turns. To wait for one is part of the time of a list.
-func (s *Server) searchRuns(c echo.Context, filter store.RunFilter) ([]store.RunSummary, error) {
+func (s *Server) searchRuns(c echo.Context, filter runstore.RunFilter) ([]runstore.RunSummary, error) {
 	ctx, end := c.Request().Context(), time.Now().Add(s.config.ListTimeout)
 	if filter.State != "" || filter.Executor != "" || filter.Name != "" {
 		done, err := s.long.Take(ctx, httpd.ClientOf(c))
@@ -339,7 +340,7 @@ type controlJSON struct {
 }
 
 // control asks a run to stop, to pause or to go on.
-func (s *Server) control(action store.Action) echo.HandlerFunc {
+func (s *Server) control(action runstore.Action) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		id, err := httpd.NativeID(c, "planId")
 		if err != nil {
@@ -353,13 +354,13 @@ func (s *Server) control(action store.Action) echo.HandlerFunc {
 			return err
 		}
 		o := objectOf(m, "", "by")
-		by := store.Who{Name: httpd.KeyOf(c), Claim: o.id("by")}
+		by := runstore.Who{Name: httpd.KeyOf(c), Claim: o.id("by")}
 		if o.err != nil {
 			return refused(o.err)
 		}
 		ctx := c.Request().Context()
-		if err := s.store.ControlBy(ctx, id, action, by); errors.Is(err, store.ErrEnded) {
-			return &httpd.Problem{Status: http.StatusConflict, Detail: store.ErrEnded.Error()}
+		if err := s.store.ControlBy(ctx, id, action, by); errors.Is(err, runstore.ErrEnded) {
+			return &httpd.Problem{Status: http.StatusConflict, Detail: runstore.ErrEnded.Error()}
 		} else if err != nil {
 			return err
 		}

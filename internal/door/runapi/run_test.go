@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/internal/door/httpd"
-	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/apitest"
-	"github.com/actlog/actlog/internal/testkit/storetest"
+	"github.com/actlog/actlog/internal/testkit/enginetest"
 	"github.com/actlog/actlog/record"
 )
 
@@ -26,7 +26,7 @@ func TestRun(t *testing.T) {
 	expect(t, started, obj{"executor": "agent", "state": "PENDING"})
 	id := started.(obj)["planId"].(string)
 	expect(t, c.run(id), obj{"planId": id, "rootPlanId": id, "name": "reader", "state": "PENDING", "result": nil, "waits.#": 0, "waitingFor.#": 0, "endTime": nil, "takeovers": 0})
-	claimed, err := storetest.Claim(t.Context(), c.Store, "w", provided, 1)
+	claimed, err := enginetest.Claim(t.Context(), c.Runs, "w", provided, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestRun(t *testing.T) {
 func TestRunSaysWhatLacks(t *testing.T) {
 	t.Parallel()
 	c := serve(t, apitest.Options{})
-	if err := c.Store.StopWorker(t.Context(), "w"); err != nil {
+	if err := c.Runs.StopWorker(t.Context(), "w"); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, c.run(c.started()), obj{"state": "PENDING", "waitingFor": provided})
@@ -65,7 +65,7 @@ func TestIdempotencyKey(t *testing.T) {
 	again := c.post("/api/v1/runs", request(), "Idempotency-Key", "k")
 	wantStatus(t, again, http.StatusAccepted)
 	expect(t, again.JSON(t), obj{"planId": id, "state": "PENDING"})
-	claimed, err := storetest.Claim(t.Context(), c.Store, "w", provided, 2)
+	claimed, err := enginetest.Claim(t.Context(), c.Runs, "w", provided, 2)
 	if err != nil || len(claimed) != 1 {
 		t.Fatal(claimed, err)
 	}
@@ -97,7 +97,7 @@ func TestPreferWait(t *testing.T) {
 		})
 	}
 	for handled := 0; handled < 2; {
-		claimed, err := storetest.Claim(t.Context(), c.Store, "w", provided, 2)
+		claimed, err := enginetest.Claim(t.Context(), c.Runs, "w", provided, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +109,7 @@ func TestPreferWait(t *testing.T) {
 			}
 			w := formWait()
 			w.RootPlanID, w.PlanID = run.RootPlanID, run.PlanID
-			c.work(run.Lease, []record.Change{&w, &record.Plan{RootPlanID: run.RootPlanID, CurrentPlanID: run.PlanID, State: new(record.Running)}}, store.Park(time.Now().Add(time.Hour)))
+			c.work(run.Lease, []record.Change{&w, &record.Plan{RootPlanID: run.RootPlanID, CurrentPlanID: run.PlanID, State: new(record.Running)}}, runstore.Park(time.Now().Add(time.Hour)))
 		}
 	}
 	all.Wait()
@@ -143,8 +143,8 @@ func TestControl(t *testing.T) {
 	if err := row.Scan(&asked); err != nil || asked != "PAUSE by ops, RESUME by ops, STOP by ops, STOP by ops ann" {
 		t.Errorf("asked for: %s, %v", asked, err)
 	}
-	wanted, err := c.Store.Wanted(t.Context(), "w", nil)
-	if err != nil || len(wanted) != 1 || wanted[0].Desired != store.DesiredCancel {
+	wanted, err := c.Runs.Wanted(t.Context(), "w", nil)
+	if err != nil || len(wanted) != 1 || wanted[0].Desired != runstore.DesiredCancel {
 		t.Errorf("wanted %+v, %v", wanted, err)
 	}
 	c.end(l, record.Plan{State: new(record.Cancelled)})
@@ -154,7 +154,7 @@ func TestControl(t *testing.T) {
 		wantProblem(t, c.post(at+"/"+action, obj{"force": true}), http.StatusUnprocessableEntity, "force")
 	}
 	paused := c.claimed()
-	c.work(paused, []record.Change{&record.Plan{RootPlanID: paused.RootPlanID, CurrentPlanID: paused.PlanID, State: new(record.Paused)}}, store.Park(time.Time{}))
+	c.work(paused, []record.Change{&record.Plan{RootPlanID: paused.RootPlanID, CurrentPlanID: paused.PlanID, State: new(record.Paused)}}, runstore.Park(time.Time{}))
 	expect(t, c.run(paused.PlanID), obj{"state": "PAUSED"})
 }
 

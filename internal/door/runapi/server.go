@@ -13,21 +13,22 @@ import (
 	"github.com/actlog/actlog/internal/record/feed"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/runs"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
 
 // Store is the record as the runtime's API uses it.
 type Store interface {
 	Within(room store.Room) *store.Reader
-	Control(ctx context.Context, planID string, action store.Action, by string) error
-	ControlBy(ctx context.Context, planID string, action store.Action, by store.Who) error
+	Control(ctx context.Context, planID string, action runstore.Action, by string) error
+	ControlBy(ctx context.Context, planID string, action runstore.Action, by runstore.Who) error
 	Begin(ctx context.Context, planID, by string) error
-	Decide(ctx context.Context, rootPlanID, planID, waitID string, decide func(store.OpenWait) (*record.Wait, error)) error
+	Decide(ctx context.Context, rootPlanID, planID, waitID string, decide func(runstore.OpenWait) (*record.Wait, error)) error
 	Feed() *feed.Feed
 	Deltas() *delta.Deltas
-	Sessions(ctx context.Context, f store.SessionFilter, limit, offset int) (page []store.Session, total int64, err error)
-	Session(ctx context.Context, id string, f store.SessionFilter, asker string) (*store.Session, error)
-	Messages(ctx context.Context, key string, limit, offset int) ([]store.SaidAt, error)
+	Sessions(ctx context.Context, f runstore.SessionFilter, limit, offset int) (page []runstore.Session, total int64, err error)
+	Session(ctx context.Context, id string, f runstore.SessionFilter, asker string) (*runstore.Session, error)
+	Messages(ctx context.Context, key string, limit, offset int) ([]runstore.SaidAt, error)
 	DeleteSession(ctx context.Context, key string) error
 	CleanUpSessions(ctx context.Context, days, most int) (deleted int64, err error)
 }
@@ -105,10 +106,10 @@ func New(s Store, starter Starter, catalog Catalog, server *httpd.Server, config
 		case <-ctx.Done():
 			return nil, false, ctx.Err()
 		}
-		return readHeard(ctx, s.Within(free), rootPlanID, planID)
+		return readHeard(ctx, runstore.NewReader(s.Within(free)), rootPlanID, planID)
 	})
 	out.frames = runs.NewShared(out.watch, func(ctx context.Context, _, planID string) (f frame, last bool, err error) {
-		return readFrame(ctx, s.Within(free), planID)
+		return readFrame(ctx, runstore.NewReader(s.Within(free)), planID)
 	})
 	return out
 }
@@ -117,4 +118,6 @@ func New(s Store, starter Starter, catalog Catalog, server *httpd.Server, config
 func (s *Server) Close() { s.watch.Close() }
 
 // reader returns what reads an answer: its rows are counted.
-func (s *Server) reader(c echo.Context) *store.Reader { return s.store.Within(httpd.AnswerTo(c).Take) }
+func (s *Server) reader(c echo.Context) *runstore.Reader {
+	return runstore.NewReader(s.store.Within(httpd.AnswerTo(c).Take))
+}

@@ -7,7 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/door/httpd"
-	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 )
 
 // trace serves how a run went, as JSON or as Markdown.
@@ -39,7 +39,7 @@ func (s *Server) trace(c echo.Context) error {
 }
 
 // traceOf reads how a run went. Only so many are read at once.
-func (s *Server) traceOf(c echo.Context, d *store.RunDetail) (traceJSON, error) {
+func (s *Server) traceOf(c echo.Context, d *runstore.RunDetail) (traceJSON, error) {
 	ctx := c.Request().Context()
 	done, err := s.long.Take(ctx, httpd.ClientOf(c))
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/apitest"
 	"github.com/actlog/actlog/record"
 )
@@ -37,14 +37,14 @@ func TestTrace(t *testing.T) {
 		changes = append(changes, &record.Source{RootPlanID: id, PlanID: id, SourceID: fmt.Sprintf("f%02d", n), StepID: new("s1"), URI: new(fmt.Sprintf("file:///src/a%d.go", n)), Type: new(record.SourceFile), LineStart: i(1), LineEnd: i(9)})
 	}
 	c.work(l, changes)
-	child := store.NewRun{Run: store.Run{RootPlanID: id, PlanID: "child", Executor: "agent", Input: json.RawMessage("{}"), Owner: "o", Parent: &store.ParentCall{PlanID: id, StepID: "s1", ToolCallID: "t1"}}, Needs: []string{}}
+	child := runstore.NewRun{Run: runstore.Run{RootPlanID: id, PlanID: "child", Executor: "agent", Input: json.RawMessage("{}"), Owner: "o", Parent: &runstore.ParentCall{PlanID: id, StepID: "s1", ToolCallID: "t1"}}, Needs: []string{}}
 	c.work(l, []record.Change{
 		&record.Plan{RootPlanID: id, CurrentPlanID: "child", ParentPlanID: &id, ToolCallID: new("t1"), Title: new("Below"), State: new(record.Completed), Summary: new("done below")},
 		&record.AgentExecution{RootPlanID: id, PlanID: "child", StepID: "below"},
 		&record.ActTool{RootPlanID: id, StepID: "below", Seq: 0, ToolCallID: "t2", Metadata: json.RawMessage(`{"embedding":{"hits":1,"inputTokens":-5,"costUsd":0.25}}`)},
 		&record.ActTool{RootPlanID: id, StepID: "below", Seq: 0, ToolCallID: "t3", Metadata: json.RawMessage(`{"embedding":{"hits":"many"}}`)},
 		&record.Source{RootPlanID: id, PlanID: "child", SourceID: "u", URI: new("https://example.com/x"), Type: new(record.SourceURL)},
-	}, store.Begin(child))
+	}, runstore.Begin(child))
 	c.end(l, record.Plan{State: new(record.Failed), ErrorMessage: new("no repository")})
 	trace := c.Read("/api/v1/runs/" + id + "/trace")
 	expect(t, trace, obj{

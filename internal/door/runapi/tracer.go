@@ -14,6 +14,7 @@ import (
 	"github.com/actlog/actlog/internal/record/tree"
 	"github.com/actlog/actlog/internal/record/wire"
 	"github.com/actlog/actlog/internal/runtime/decision"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
 
@@ -160,7 +161,7 @@ func newTracer(take func(bytes int64) error) *tracer {
 }
 
 // read reads the rows, without the texts that no trace shows.
-func (b *tracer) read(ctx context.Context, reader *store.Reader, rootPlanID string) error {
+func (b *tracer) read(ctx context.Context, reader *runstore.Reader, rootPlanID string) error {
 	filter := &store.RowFilter{Kinds: []record.Kind{record.KindThinkAct, record.KindActTool, record.KindThought, record.KindSource, record.KindWait}}
 	for len(filter.Kinds) > 0 {
 		rows, err := reader.Rows(ctx, rootPlanID, filter)
@@ -505,7 +506,7 @@ func toSource(s *record.Source) sourceJSON {
 const maxDepth = 50
 
 // readTrace reads how a run went. take counts its bytes.
-func readTrace(ctx context.Context, reader *store.Reader, take func(int64) error, rootPlanID, planID string) (out traceJSON, err error) {
+func readTrace(ctx context.Context, reader *runstore.Reader, take func(int64) error, rootPlanID, planID string) (out traceJSON, err error) {
 	plan, _, err := reader.PlanTree(ctx, rootPlanID, planID)
 	if err != nil {
 		return out, err

@@ -9,9 +9,9 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/door/httpd"
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/decision"
 	"github.com/actlog/actlog/internal/runtime/runs"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
 
@@ -99,8 +99,8 @@ func (s *Server) decide(c echo.Context) error {
 	if err == nil {
 		decided, err = s.decideAt(c, key, func(*record.Wait) (decision.Decision, error) { return d, nil })
 	}
-	if errors.Is(err, store.ErrDecided) {
-		return &httpd.Problem{Status: http.StatusConflict, Detail: store.ErrDecided.Error()}
+	if errors.Is(err, runstore.ErrDecided) {
+		return &httpd.Problem{Status: http.StatusConflict, Detail: runstore.ErrDecided.Error()}
 	}
 	if err != nil {
 		return refused(err)
@@ -116,8 +116,8 @@ func (s *Server) decideAt(c echo.Context, key record.Key, with func(*record.Wait
 		d.Redact = s.config.Redact
 		return d, err
 	})
-	if errors.Is(err, store.ErrNotApart) {
-		return nil, &httpd.Problem{Status: http.StatusForbidden, Detail: store.ErrNotApart.Error()}
+	if errors.Is(err, runstore.ErrNotApart) {
+		return nil, &httpd.Problem{Status: http.StatusForbidden, Detail: runstore.ErrNotApart.Error()}
 	}
 	if err != nil {
 		return nil, err

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/internal/door/httpd"
-	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/apitest"
-	"github.com/actlog/actlog/internal/testkit/storetest"
+	"github.com/actlog/actlog/internal/testkit/enginetest"
 	"github.com/actlog/actlog/record"
 )
 
@@ -52,7 +52,7 @@ func TestDecide(t *testing.T) {
 		wantStatus(t, a, http.StatusOK)
 		expect(t, a.JSON(t), obj{"state": tt.state, "decision": tt.send["decision"], "decidedBy": nil, "by": tt.send["by"], "decisionText": tt.send["text"], "planId": l.PlanID})
 		wantProblem(t, c.post(at, tt.send), http.StatusConflict, nil)
-		claimed, err := storetest.Claim(t.Context(), c.Store, "w", provided, 1)
+		claimed, err := enginetest.Claim(t.Context(), c.Runs, "w", provided, 1)
 		if err != nil || len(claimed) != 1 || claimed[0].PlanID != l.PlanID {
 			t.Errorf("after %v: %+v, %v", tt.send, claimed, err)
 		}
@@ -132,20 +132,20 @@ func TestWaitOfAChild(t *testing.T) {
 	c := serve(t, apitest.Options{Server: func(config *apitest.Config) { config.HTTP.Keys = apitest.Keys(t, line) }})
 	c.Key = secret
 	root := c.claimed()
-	child := store.NewRun{Run: store.Run{
+	child := runstore.NewRun{Run: runstore.Run{
 		RootPlanID: root.PlanID, PlanID: "child", Executor: "agent", Input: json.RawMessage("{}"), Owner: "o",
-		Parent: &store.ParentCall{PlanID: root.PlanID, StepID: "s", ToolCallID: "call"},
+		Parent: &runstore.ParentCall{PlanID: root.PlanID, StepID: "s", ToolCallID: "call"},
 	}, Needs: []string{}}
-	c.work(root, []record.Change{&record.Plan{RootPlanID: root.PlanID, CurrentPlanID: "child", ParentPlanID: &root.PlanID, ToolCallID: new("call")}}, store.Begin(child))
-	claimed, err := storetest.Claim(t.Context(), c.Store, "w", []string{}, 1)
+	c.work(root, []record.Change{&record.Plan{RootPlanID: root.PlanID, CurrentPlanID: "child", ParentPlanID: &root.PlanID, ToolCallID: new("call")}}, runstore.Begin(child))
+	claimed, err := enginetest.Claim(t.Context(), c.Runs, "w", []string{}, 1)
 	if err != nil || len(claimed) != 1 {
 		t.Fatal(claimed, err)
 	}
 	w := formWait()
 	w.RootPlanID, w.PlanID = root.PlanID, "child"
-	c.work(claimed[0].Lease, []record.Change{&w}, store.Park(time.Time{}))
+	c.work(claimed[0].Lease, []record.Change{&w}, runstore.Park(time.Time{}))
 	expect(t, c.run(root.PlanID), obj{"state": "RUNNING", "waits.0.planId": "child"}) // the root goes on
-	c.work(root, nil, store.Park(time.Time{}))
+	c.work(root, nil, runstore.Park(time.Time{}))
 	expect(t, c.run(root.PlanID), obj{"state": "WAITING", "waits.0.planId": "child"})
 	a := c.post("/api/v1/runs/"+root.PlanID+"/waits/form", obj{"decision": "submit", "values": obj{"region": "EMEA"}})
 	wantStatus(t, a, http.StatusOK)
@@ -159,7 +159,7 @@ func TestPasswordsAreNotKept(t *testing.T) {
 	const planted = "hunter2-planted-7c1"
 	var log apitest.Log
 	c := serve(t, apitest.Options{Log: &log})
-	submit := func(l store.Lease, values obj) apitest.Answer {
+	submit := func(l runstore.Lease, values obj) apitest.Answer {
 		return c.post("/api/v1/runs/"+l.PlanID+"/waits/form", obj{"decision": "submit", "values": values})
 	}
 	first, second := c.waits(formWait()), c.waits(formWait())
@@ -167,7 +167,7 @@ func TestPasswordsAreNotKept(t *testing.T) {
 		string(submit(first, obj{"region": "EMEA", "Secret": obj{"a": planted}}).Body) + string(submit(first, obj{"region": "EMEA", "Secret": planted}).Body) +
 		string(c.post("/api/executor/submit-input/"+second.PlanID, obj{"Secret": planted}).Body) +
 		string(c.post("/api/executor/submit-input/"+second.PlanID, obj{"region": "EMEA", "Secret": planted}).Body)
-	for _, l := range []store.Lease{first, second} {
+	for _, l := range []runstore.Lease{first, second} {
 		waits := c.Read("/api/v1/plans/" + l.PlanID + "/waits")
 		expect(t, waits, obj{"items.0.state": "SUBMITTED", "items.0.formInputs.1.value": "[password]", "items.0.formInputs.0.value": "EMEA"})
 		seen += string(c.Get("/api/v1/runs/"+l.PlanID+"/trace").Body) + string(c.Get("/api/v1/plans/"+l.PlanID+"/records").Body)

@@ -16,9 +16,9 @@ import (
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/workflow"
 	"github.com/actlog/actlog/internal/door/httpd"
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/runs"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
 
@@ -118,7 +118,7 @@ var agentMembers = []string{"user_message", "messages", "system_prompt", "force_
 // runAgent runs an agent to its end.
 func (s *Server) runAgent(c echo.Context) error {
 	started, err := s.facadeStart(c, map[string]any{"agent": nil}, agentMembers...)
-	return s.facadeResult(c, started, err, func(d *store.RunDetail) any {
+	return s.facadeResult(c, started, err, func(d *runstore.RunDetail) any {
 		return workflow.AgentResult{AgentName: textOf(d.Name), Status: workflow.Error, ErrorMessage: new(why(d)), SessionID: d.Plan.ConversationID}
 	})
 }
@@ -127,14 +127,14 @@ func (s *Server) runAgent(c echo.Context) error {
 func (s *Server) runWorkflow(kind string) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		started, err := s.facadeStart(c, map[string]any{"workflow": nil, "type": kind}, "initial_input")
-		return s.facadeResult(c, started, err, func(d *store.RunDetail) any {
+		return s.facadeResult(c, started, err, func(d *runstore.RunDetail) any {
 			return workflow.Result{WorkflowName: textOf(d.Name), Status: workflow.Failed, StepResults: []workflow.StepResult{}, Error: new(why(d)), SessionID: d.Plan.ConversationID}
 		})
 	}
 }
 
 // why says why a run has no result of its own.
-func why(d *store.RunDetail) string {
+func why(d *runstore.RunDetail) string {
 	if d.Plan.ErrorMessage != nil {
 		return *d.Plan.ErrorMessage
 	}
@@ -142,12 +142,12 @@ func why(d *store.RunDetail) string {
 }
 
 // facadeResult answers with the result of a run when it has ended. One that failed is 200: its status says so.
-func (s *Server) facadeResult(c echo.Context, started engine.Started, err error, without func(*store.RunDetail) any) error {
+func (s *Server) facadeResult(c echo.Context, started engine.Started, err error, without func(*runstore.RunDetail) any) error {
 	if err != nil {
 		return refuseFacade(c, err)
 	}
 	c.Response().Header().Set("Actlog-Plan-Id", started.PlanID)
-	d, err := s.await(c, started, forever, func(d *store.RunDetail) bool { return d.State.Terminal() })
+	d, err := s.await(c, started, forever, func(d *runstore.RunDetail) bool { return d.State.Terminal() })
 	switch {
 	case err != nil:
 		return err
@@ -186,7 +186,7 @@ func (s *Server) streamAgent(c echo.Context) error {
 		return err
 	}
 	talk := runs.Talk{
-		Watch: s.watch, Deltas: s.store.Deltas(), Reader: func() runs.TalkReader { return s.store.Within(func(int64) error { return nil }) },
+		Watch: s.watch, Deltas: s.store.Deltas(), Reader: func() runs.TalkReader { return runstore.NewReader(s.store.Within(func(int64) error { return nil })) },
 		RootPlanID: run.RootPlanID, PlanID: run.PlanID, After: after, Silence: 15 * time.Second,
 	}
 	return talk.Follow(c.Request().Context(), func(e runs.Event) error {
@@ -277,7 +277,7 @@ type sessionJSON struct {
 	Project       string    `json:"project"`
 }
 
-func toSession(s *store.Session) sessionJSON {
+func toSession(s *runstore.Session) sessionJSON {
 	return sessionJSON{s.ID, orNil(s.AgentName), orNil(s.WorkflowName), orNil(s.BaseID), orNil(s.UserID), s.CreatedAt.UTC(), s.UpdatedAt.UTC(), s.Messages, orNil(s.Starter), s.Project}
 }
 
@@ -285,8 +285,8 @@ func toSession(s *store.Session) sessionJSON {
 var sessionNames = []string{"starter", "project"}
 
 // sessionsFor returns which sessions a client may see: its own, and with scope admin those of all. The query narrows them.
-func sessionsFor(c echo.Context, q *httpd.Query) store.SessionFilter {
-	f := store.SessionFilter{Starter: orNil(q.Text("starter")), Project: q.Text("project")}
+func sessionsFor(c echo.Context, q *httpd.Query) runstore.SessionFilter {
+	f := runstore.SessionFilter{Starter: orNil(q.Text("starter")), Project: q.Text("project")}
 	if httpd.May(c, httpd.ScopeAdmin) {
 		return f
 	}
@@ -299,7 +299,7 @@ func sessionsFor(c echo.Context, q *httpd.Query) store.SessionFilter {
 }
 
 // session finds the session that a path names, among those that the client may see.
-func (s *Server) session(c echo.Context, q *httpd.Query) (*store.Session, error) {
+func (s *Server) session(c echo.Context, q *httpd.Query) (*runstore.Session, error) {
 	filter := sessionsFor(c, q)
 	if q.Err != nil {
 		return nil, q.Err

@@ -19,9 +19,9 @@ import (
 	"github.com/actlog/actlog/agent/workflow"
 	"github.com/actlog/actlog/internal/door/runapi"
 	"github.com/actlog/actlog/internal/record/pg"
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	executor "github.com/actlog/actlog/internal/runtime/executor/workflow"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/apitest"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
@@ -69,7 +69,7 @@ func facadeWith(t *testing.T, o apitest.Options, does func(ctx context.Context, 
 		Config:    func(c *engine.Config) { c.Watcher = c.Store.Deltas() },
 	})
 	h.Work(h.Engine)
-	o.DB, o.Runtime = h.DB, func(*store.Store) (runapi.Starter, runapi.Catalog) { s := starter{Engine: h.Engine}; return s, s }
+	o.DB, o.Runtime = h.DB, func(*runstore.Store) (runapi.Starter, runapi.Catalog) { s := starter{Engine: h.Engine}; return s, s }
 	return &client{apitest.ServeWith(t, o)}
 }
 

@@ -13,9 +13,9 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/door/httpd"
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/decision"
 	"github.com/actlog/actlog/internal/runtime/runs"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/view/words"
 	"github.com/actlog/actlog/record"
 )
@@ -36,11 +36,11 @@ func (s *Server) answering(c echo.Context, v *runView) (*answerView, error) {
 	if !ok || w.State == nil || *w.State != record.Waiting {
 		return nil, nil //nolint:nilnil // there is nothing to answer
 	}
-	key, err := s.reader(c).RunWait(c.Request().Context(), w.PlanID, w.WaitID)
+	key, err := runstore.NewReader(s.reader(c)).RunWait(c.Request().Context(), w.PlanID, w.WaitID)
 	switch {
 	case errors.Is(err, record.ErrNotFound) || err == nil && key != w.Key():
 		return &answerView{refused: "Whoever runs this agent has to answer: it is not run by Actlog."}, nil
-	case errors.Is(err, store.ErrDecided):
+	case errors.Is(err, runstore.ErrDecided):
 		return &answerView{refused: "The run that asked has ended."}, nil
 	case err != nil:
 		return nil, err
@@ -86,15 +86,15 @@ func (s *Server) answer(c echo.Context) error {
 	a := v.detail.answer
 	switch {
 	case a == nil:
-		return s.sendRun(c, v, reply{status: http.StatusConflict, typed: &answerView{wrong: store.ErrDecided.Error()}})
+		return s.sendRun(c, v, reply{status: http.StatusConflict, typed: &answerView{wrong: runstore.ErrDecided.Error()}})
 	case a.refused != "":
 		return s.sendRun(c, v, reply{status: http.StatusConflict, typed: &answerView{wrong: a.refused}})
 	}
 	switch err := s.decide(c, v.detail.row.Record.(*record.Wait), a, sent); {
-	case errors.Is(err, store.ErrDecided):
-		return s.sendRun(c, v, reply{status: http.StatusConflict, typed: &answerView{wrong: store.ErrDecided.Error()}})
-	case errors.Is(err, store.ErrNotApart):
-		a.wrong = store.ErrNotApart.Error()
+	case errors.Is(err, runstore.ErrDecided):
+		return s.sendRun(c, v, reply{status: http.StatusConflict, typed: &answerView{wrong: runstore.ErrDecided.Error()}})
+	case errors.Is(err, runstore.ErrNotApart):
+		a.wrong = runstore.ErrNotApart.Error()
 		return s.sendRun(c, v, reply{status: http.StatusForbidden, typed: a})
 	case err != nil:
 		return err

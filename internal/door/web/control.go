@@ -7,13 +7,13 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/door/httpd"
-	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/view/outline"
 	"github.com/actlog/actlog/record"
 )
 
 // actions are what may be asked of a run, by the words of the page.
-var actions = map[string]store.Action{"stop": store.Stop, "pause": store.Pause, "resume": store.Resume}
+var actions = map[string]runstore.Action{"stop": runstore.Stop, "pause": runstore.Pause, "resume": runstore.Resume}
 
 // top reads what stands above the tree beside what follows from its rows.
 func (s *Server) top(c echo.Context, v *runView) error {
@@ -28,8 +28,8 @@ func (s *Server) controls(c echo.Context, v *runView) (err error) {
 	if v.ended() || !httpd.May(c, httpd.ScopeRun) {
 		return nil
 	}
-	v.desired, err = s.reader(c).RunStands(c.Request().Context(), v.Plan.Record.RootPlanID, v.Plan.Record.CurrentPlanID)
-	if errors.Is(err, record.ErrNotFound) || errors.Is(err, store.ErrEnded) {
+	v.desired, err = runstore.NewReader(s.reader(c)).RunStands(c.Request().Context(), v.Plan.Record.RootPlanID, v.Plan.Record.CurrentPlanID)
+	if errors.Is(err, record.ErrNotFound) || errors.Is(err, runstore.ErrEnded) {
 		return nil
 	}
 	return err
@@ -50,14 +50,14 @@ func (s *Server) control(c echo.Context) error {
 		return httpd.BadField("action", "must be stop, pause or resume")
 	}
 	p := &v.Plan.Record
-	_, err = s.reader(c).RunStands(c.Request().Context(), p.RootPlanID, p.CurrentPlanID)
+	_, err = runstore.NewReader(s.reader(c)).RunStands(c.Request().Context(), p.RootPlanID, p.CurrentPlanID)
 	if err == nil {
 		err = s.store.Control(c.Request().Context(), p.CurrentPlanID, action, httpd.KeyOf(c))
 	}
 	switch {
 	case errors.Is(err, record.ErrNotFound):
 		return s.sendRun(c, v, reply{status: http.StatusConflict, wrong: "Whoever runs this agent has to do that: it is not run by Actlog."})
-	case errors.Is(err, store.ErrEnded):
+	case errors.Is(err, runstore.ErrEnded):
 		return s.sendRun(c, v, reply{status: http.StatusConflict, wrong: "The run had ended before."})
 	case err != nil:
 		return err

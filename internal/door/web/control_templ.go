@@ -9,7 +9,7 @@ import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
 import (
-	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
 
@@ -53,12 +53,12 @@ func control(v *runView) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		switch v.desired {
-		case store.DesiredRun:
+		case runstore.DesiredRun:
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<button name=\"action\" value=\"pause\">Pause</button> ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		case store.DesiredPause:
+		case runstore.DesiredPause:
 			if v.state(&v.Rows[0]) != record.Paused {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<span class=\"more\">to be paused</span>")
 				if templ_7745c5c3_Err != nil {
@@ -75,7 +75,7 @@ func control(v *runView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if v.desired != store.DesiredCancel {
+		if v.desired != runstore.DesiredCancel {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<details class=\"menu\"><summary class=\"bad\">Stop</summary><div><span>Stop this run and all runs below it? They do not go on afterwards.</span> <button name=\"action\" value=\"stop\">Stop for good</button></div></details>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

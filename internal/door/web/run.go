@@ -14,8 +14,8 @@ import (
 
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/door/live"
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/tree"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/view/outline"
 	"github.com/actlog/actlog/internal/view/words"
 	"github.com/actlog/actlog/record"
@@ -33,11 +33,11 @@ type runView struct {
 	// lost is the address that was asked for, if the run has no such row.
 	lost    string
 	detail  *detailView
-	list    *listing      // that stands in place of the tree; nil: the tree
-	events  string        // where what changes is told; empty: the run has ended
-	desired store.Desired // what the run should do, where the reader may ask for something else; empty: the reader may not
-	dag     *dagView      // the graph that it carries out; nil: none
-	wrong   string        // what is wrong with what was asked of the run
+	list    *listing         // that stands in place of the tree; nil: the tree
+	events  string           // where what changes is told; empty: the run has ended
+	desired runstore.Desired // what the run should do, where the reader may ask for something else; empty: the reader may not
+	dag     *dagView         // the graph that it carries out; nil: none
+	wrong   string           // what is wrong with what was asked of the run
 	now     time.Time
 	from    time.Time // when the run began, and how long the bars of its rows are
 	span    time.Duration

@@ -17,11 +17,11 @@ import (
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/door/runapi"
 	"github.com/actlog/actlog/internal/door/web"
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/catalog"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor"
 	"github.com/actlog/actlog/internal/runtime/parts"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/apitest"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 	"github.com/actlog/actlog/internal/testkit/storetest"
@@ -159,7 +159,7 @@ func openShop(t *testing.T, door httpd.Config) *shop {
 			})),
 	}})
 	s := storetest.Open(t)
-	e, err := engine.New(engine.Config{Store: s, Executors: executor.All(source.Function), Parts: source.Use, Watcher: s.Deltas(), Lease: time.Minute, Scan: 20 * time.Millisecond, Drain: time.Minute})
+	e, err := engine.New(engine.Config{Store: runstore.New(s), Executors: executor.All(source.Function), Parts: source.Use, Watcher: s.Deltas(), Lease: time.Minute, Scan: 20 * time.Millisecond, Drain: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func openShop(t *testing.T, door httpd.Config) *shop {
 	})
 	t.Cleanup(func() { cancel(); work.Wait() })
 	api := apitest.Config{HTTP: door, Starter: e, Catalog: source, Runs: runapi.Config{Redact: source.Redact}}
-	return &shop{serve(t, s, api, web.Runtime{Catalog: source, Runnable: catalog.New(source, s), Redact: source.Redact}),
+	return &shop{serve(t, s, api, web.Runtime{Catalog: source, Runnable: catalog.New(source, runstore.New(s)), Redact: source.Redact}),
 		e}
 }
 
@@ -197,9 +197,9 @@ func (s *shop) carry(executor string, in map[string]string) string {
 }
 
 // run returns a run.
-func (s *shop) run(id string) *store.RunDetail {
+func (s *shop) run(id string) *runstore.RunDetail {
 	s.t.Helper()
-	d, err := s.store.RunDetail(s.t.Context(), id)
+	d, err := runstore.NewReader(s.store.Reader).RunDetail(s.t.Context(), id)
 	if err != nil {
 		s.t.Fatal(err)
 	}

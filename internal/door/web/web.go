@@ -18,6 +18,7 @@ import (
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/view/outline"
 	"github.com/actlog/actlog/record"
 )
@@ -26,8 +27,8 @@ import (
 type Store interface {
 	Within(room store.Room) *store.Reader
 	Mark(ctx context.Context) (store.Mark, error)
-	Control(ctx context.Context, planID string, action store.Action, by string) error
-	Decide(ctx context.Context, rootPlanID, planID, waitID string, decide func(store.OpenWait) (*record.Wait, error)) error
+	Control(ctx context.Context, planID string, action runstore.Action, by string) error
+	Decide(ctx context.Context, rootPlanID, planID, waitID string, decide func(runstore.OpenWait) (*record.Wait, error)) error
 }
 
 // Starter starts runs as the API does.

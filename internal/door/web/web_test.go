@@ -18,6 +18,7 @@ import (
 	"github.com/actlog/actlog/internal/door/live"
 	"github.com/actlog/actlog/internal/door/web"
 	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/apitest"
 	"github.com/actlog/actlog/internal/testkit/pgtest"
 	"github.com/actlog/actlog/internal/testkit/storetest"
@@ -52,7 +53,7 @@ func serve(t *testing.T, s *store.Store, config apitest.Config, runtime web.Runt
 	config.HTTP.Logins = s
 	server := apitest.New(t, s, config)
 	runtime.Starter = server.Runs
-	routes := append(server.Routes, web.New(s, server.API, server.Hub, server.HTTP, runtime).Routes()...)
+	routes := append(server.Routes, web.New(runstore.New(s), server.API, server.Hub, server.HTTP, runtime).Routes()...)
 	return &site{t, s, server.HTTP, server.Hub, server.HTTP.Handler(false, routes...), routes}
 }
 

@@ -222,7 +222,7 @@ func (s *stepReading) read(ctx context.Context, r *Reader, rootPlanID, stepID st
 	case s.whole:
 		statement = wholeStepRows
 	}
-	rows, err := counted(ctx, r.db, r.within, statement.SQL, stepID, s.part, orNil(rootPlanID))
+	rows, err := r.Query(ctx, statement.SQL, stepID, s.part, orNil(rootPlanID))
 	if err != nil {
 		return err
 	}

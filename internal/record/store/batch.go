@@ -33,7 +33,7 @@ type batch struct {
 	touched feed.Touched
 	folded  int // changes that met another one
 	// locked queues what comes once the root plans are locked: what lets the batch write to their trees. nil: it
-	// comes from outside of the runtime, see [batch.refuseOwned]. written queues what comes after all rows; nil: nothing.
+	// does not come from their owner, see [batch.refuseOwned]. written queues what comes after all rows; nil: nothing.
 	locked, written func(*pgx.Batch)
 }
 

@@ -112,7 +112,7 @@ func (r *Reader) Beside(ctx context.Context, kind record.Kind, rootPlanID, planI
 		for _, key := range besideOrders[kind] {
 			args = append(args, key.value(after))
 		}
-		from, err := counted(ctx, r.db, r.within, besidePages[kind].SQL, args...)
+		from, err := r.Query(ctx, besidePages[kind].SQL, args...)
 		if err != nil {
 			return struct{}{}, err
 		}

@@ -114,7 +114,7 @@ func (r *Reader) Chart(ctx context.Context, by ChartBy, f ChartFilter) (rows []C
 	}
 	deadline := time.Now().Add(f.Timeout)
 	rows, err = pg.Read(ctx, r.db, func() (rows []ChartRow, err error) {
-		return rows, r.before(ctx, deadline, "force_custom_plan", sql, args, func(from pgx.Rows) error {
+		return rows, r.QueryBefore(ctx, deadline, "force_custom_plan", sql, args, func(from pgx.Rows) error {
 			rows, err = pgx.CollectRows(from, pgx.RowToStructByNameLax[ChartRow])
 			return err
 		})

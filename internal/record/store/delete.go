@@ -23,8 +23,10 @@ type deleter struct {
 	retryFor time.Duration
 }
 
-// deletePlan deletes the tree of a root plan, see [Store.DeletePlan].
-func (d *deleter) deletePlan(ctx context.Context, rootPlanID string) error {
+// DeletePlan deletes the whole tree of a root plan, live or not, and nothing else. Later changes to the tree make it
+// again, as a placeholder. The error is [record.ErrNotFound] if there is no such plan, a [*record.InvalidError] if it is
+// a sub-plan, and [record.ErrUnavailable] after RetryFor.
+func (d *deleter) DeletePlan(ctx context.Context, rootPlanID string) error {
 	if err := d.deleteRoot(ctx, rootPlanID); err != nil {
 		return fmt.Errorf("delete plan %s: %w", rootPlanID, err)
 	}

@@ -65,7 +65,7 @@ func (r *Reader) EarlierCycles(ctx context.Context, rootPlanID, stepID string, b
 	defer cancel()
 	var refused error // of each
 	_, err := pg.Read(ctx, r.db, func() (struct{}, error) {
-		rows, err := counted(ctx, r.db, r.within, earlierCycles.SQL, rootPlanID, stepID, before)
+		rows, err := r.Query(ctx, earlierCycles.SQL, rootPlanID, stepID, before)
 		if err != nil {
 			return struct{}{}, err
 		}
@@ -105,7 +105,7 @@ func (r *Reader) Detail(ctx context.Context, key record.Key) (*Detail, error) {
 		read = cycleDetail
 	}
 	rows, err := pg.Read(ctx, r.db, func() ([]Row, error) {
-		from, err := counted(ctx, r.db, r.within, read.SQL, keyArgs(key)...)
+		from, err := r.Query(ctx, read.SQL, keyArgs(key)...)
 		if err != nil {
 			return nil, err
 		}

@@ -50,7 +50,7 @@ func opened(summary string) string {
 // characters, envelopes so that as many can be read.
 func (r *Reader) Exchanges(ctx context.Context, rootPlanIDs []string, chars int) (map[string]*record.Plan, error) {
 	plans, err := pg.Read(ctx, r.db, func() ([]Row, error) {
-		from, err := counted(ctx, r.db, r.within, exchanges.SQL, rootPlanIDs, chars)
+		from, err := r.Query(ctx, exchanges.SQL, rootPlanIDs, chars)
 		if err != nil {
 			return nil, err
 		}

@@ -105,9 +105,6 @@ func Remembers(s *Store, id string) bool {
 	return r != nil && r.projection != nil
 }
 
-// ConversationKey returns the key of the row of a conversation.
-func ConversationKey(c Conversation) string { return c.key() }
-
 // HeartStatements returns the statements that read a tree, a step and a cycle, and those that write each kind, by name.
 func HeartStatements() map[string]string {
 	all := map[string]string{

@@ -96,7 +96,7 @@ func outcomes[T record.Change](
 	}
 
 	rows, err := pg.Read(ctx, r.db, func() ([]Row, error) {
-		from, err := counted(ctx, r.db, r.within, read.SQL, roots, ids, chars, MaxOutcome+1)
+		from, err := r.Query(ctx, read.SQL, roots, ids, chars, MaxOutcome+1)
 		if err != nil {
 			return nil, err
 		}

@@ -11,17 +11,17 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// What the runtime acts on is written by the runtime alone. A batch from outside checks, once it holds its root plans,
-// that the runtime runs none of the plans that it names. A run can begin in a new tree only, and in the same
-// transaction as that, so nobody can write to a tree before it becomes one of the runtime.
+// A tree may be owned: then only its owner writes to it, see [Store.WriteOwned]. The trees that the runtime runs are
+// its own. A batch from outside checks, once it holds its root plans, that none of the plans that it names is owned. A
+// tree becomes owned in the transaction that makes it, so nobody can write to it before.
 
 // owned is the SQLSTATE of actlog.owned_by_runtime.
 const owned = "YA004"
 
-// refuseOwned queues the statement that fails if the runtime runs any plan that the batch names. If the place of its
-// trees is known, [db.PlanLockOutside] does that.
+// refuseOwned queues the statement that fails if any plan that the batch names is owned. If the place of its trees is
+// known, [db.PlanLockOutside] does that.
 func (b *batch) refuseOwned(q *pgx.Batch) {
-	if plans := b.plans(); len(plans) > 0 { // a trace that goes on begins no plans, and its tree is none of the runtime
+	if plans := b.plans(); len(plans) > 0 { // a trace that goes on begins no plans, and its tree is not owned
 		q.Queue(db.RunOwned, plans)
 	}
 }
@@ -37,7 +37,7 @@ func (b *batch) plans() []string {
 	return plans
 }
 
-// ownedPlans returns the plans that the runtime runs, if that is why a batch failed.
+// ownedPlans returns the plans that are owned, if that is why a batch failed.
 func ownedPlans(err error) map[string]bool {
 	var refused *pgconn.PgError
 	if !errors.As(err, &refused) || refused.Code != owned {
@@ -83,7 +83,7 @@ func namesOwned(c record.Change, plans map[string]bool) string {
 	return ""
 }
 
-// errOwned says that a field names a plan that the runtime runs.
+// errOwned says that a field names a plan that is owned.
 func errOwned(field string) *record.InvalidError {
 	return &record.InvalidError{
 		Code: record.CodeOwnedByRuntime, Field: field, Reason: "names a plan that the runtime runs, and only the runtime writes to its tree",

@@ -1,44 +1,35 @@
 package store_test
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/testkit/storetest"
 	"github.com/actlog/actlog/record"
 )
 
-// everyKind returns a change of each kind in a tree, all of plan planID.
-func everyKind(root, planID string) []record.Change {
-	return []record.Change{
-		&record.Plan{RootPlanID: root, CurrentPlanID: planID, Title: new("changed")},
-		&record.AgentExecution{RootPlanID: root, PlanID: planID, StepID: "s", Result: new("faked")},
-		&record.ThinkAct{RootPlanID: root, StepID: "s", Message: json.RawMessage(`{"role":"assistant"}`)},
-		&record.ActTool{RootPlanID: root, StepID: "s", ToolCallID: "t", Policy: json.RawMessage(`{}`), State: new(record.Completed)},
-		&record.Thought{RootPlanID: root, PlanID: planID, ThoughtID: "h", Content: new("x")},
-		&record.Artifact{RootPlanID: root, PlanID: planID, Name: "a", Value: json.RawMessage(`1`)},
-		&record.Source{RootPlanID: root, PlanID: planID, SourceID: "q", URI: new("file:x")},
-		&record.Wait{RootPlanID: root, PlanID: planID, WaitID: "w", State: new(record.Approved)},
-	}
-}
-
-// subRun puts a run below another on record, as a worker that holds that one does.
-func subRun(t *testing.T, s *store.Store, rootPlanID, planID string) {
+// own puts a plan on record that the runtime owns, and its run. A sub-plan was started by call t of its root.
+func own(t *testing.T, s *store.Store, rootPlanID, planID, title string) {
 	t.Helper()
-	addWorker(t, s, "worker-of-"+rootPlanID, time.Minute)
-	held := claimOne(t, s, "worker-of-"+rootPlanID)
-	child := newRun(planID)
-	child.RootPlanID = rootPlanID
-	err := s.WriteRun(t.Context(), held.Lease, []record.Change{
-		&record.Plan{RootPlanID: rootPlanID, CurrentPlanID: planID, ParentPlanID: &rootPlanID, ToolCallID: new("t"), Title: new("the sub-plan")},
-	}, store.Begin(child))
+	plan := &record.Plan{RootPlanID: rootPlanID, CurrentPlanID: planID, Title: &title}
+	if planID != rootPlanID {
+		plan.ParentPlanID, plan.ToolCallID = &rootPlanID, new("t")
+	}
+
+	err := s.InTx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		if err := tx.WriteOwned(ctx, []record.Change{plan}); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, "INSERT INTO actlog.run (root_plan_id, plan_id, executor, needs, input, owner) VALUES ($1, $2, 'agent', '{}', '{}', $1)",
+			rootPlanID, planID)
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,8 +40,8 @@ func subRun(t *testing.T, s *store.Store, rootPlanID, planID string) {
 func TestOwnedTreesAreRefused(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
-	startRun(t, s, newRun("run"))
-	subRun(t, s, "run", "sub")
+	own(t, s, "run", "run", "Read.")
+	own(t, s, "run", "sub", "the sub-plan")
 	before := storetest.Dump(t, s, "run")
 
 	type refusal struct {
@@ -59,12 +50,12 @@ func TestOwnedTreesAreRefused(t *testing.T) {
 	}
 	var bad []refusal
 	for _, plan := range []string{"run", "sub", "another"} {
-		for _, c := range everyKind("run", plan) {
+		for _, c := range storetest.EveryKind("run", plan) {
 			bad = append(bad, refusal{c, "rootPlanId"})
 		}
 	}
 	for _, plan := range []string{"run", "sub"} {
-		for _, c := range everyKind("outside", plan) {
+		for _, c := range storetest.EveryKind("outside", plan) {
 			switch c.Kind() {
 			case record.KindThinkAct, record.KindActTool: // they name a step only
 			case record.KindPlan:
@@ -119,7 +110,7 @@ func TestOwnedTreesAreRefused(t *testing.T) {
 func TestOwnedByChance(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
-	startRun(t, s, newRun("run"))
+	own(t, s, "run", "run", "Read.")
 	before := storetest.Dump(t, s, "run")
 
 	errs := make(chan error)
@@ -132,7 +123,7 @@ func TestOwnedByChance(t *testing.T) {
 					var changes []record.Change
 					for range 1 + random.IntN(30) {
 						names := []string{"run", fmt.Sprint("a", random.IntN(20)), fmt.Sprint("b", random.IntN(20))}
-						all := everyKind(names[random.IntN(3)], names[random.IntN(3)])
+						all := storetest.EveryKind(names[random.IntN(3)], names[random.IntN(3)])
 						changes = append(changes, all[random.IntN(len(all))])
 					}
 					result, err := s.Write(t.Context(), changes)
@@ -160,7 +151,7 @@ func TestOwnedByChance(t *testing.T) {
 	}
 }
 
-// namesRun reports whether a change of everyKind names the plan run.
+// namesRun reports whether a change of [storetest.EveryKind] names the plan run.
 func namesRun(c record.Change) bool {
 	switch c := c.(type) {
 	case *record.Plan:
@@ -171,62 +162,21 @@ func namesRun(c record.Change) bool {
 	return c.Key().Root == "run" || c.Key().Parent == "run"
 }
 
-// TestRunsBeginInNewTrees (S1) checks that a run does not begin in a tree of which something was recorded before, whatever that is.
-func TestRunsBeginInNewTrees(t *testing.T) {
-	t.Parallel()
-	s := storetest.Open(t)
-	for i := range everyKind("", "") {
-		root := fmt.Sprint("before-", i)
-		c := everyKind(root, root)[i]
-		storetest.Write(t, s, c)
-		err := s.StartRun(t.Context(), newRun(root), []record.Change{&record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new("Read.")}})
-		if err == nil {
-			t.Errorf("a run begins in a tree that has a %s", c.Kind())
-		}
-		if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.run WHERE root_plan_id = $1", root); n != 0 {
-			t.Errorf("a tree that has a %s has %d runs", c.Kind(), n)
-		}
-	}
-}
-
 // TestRunsAreReadFirst (S1) checks that records under other roots, from before a run, do not stand in its place: ids of sub-plans and
 // steps follow from that of the root plan.
 func TestRunsAreReadFirst(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
-	startRun(t, s, newRun("run"))
-	storetest.Write(t, s, everyKind("sub", "sub")...)
-	storetest.Write(t, s, everyKind("outside", "sub")...)
-	subRun(t, s, "run", "sub")
+	own(t, s, "run", "run", "Read.")
+	storetest.Write(t, s, storetest.EveryKind("sub", "sub")...)
+	storetest.Write(t, s, storetest.EveryKind("outside", "sub")...)
+	own(t, s, "run", "sub", "the sub-plan")
 
-	if title := planTitle(t, s, "sub"); title != "the sub-plan" {
+	if title := *storetest.PlanTree(t, s, "sub").Record.Title; title != "the sub-plan" {
 		t.Errorf("plan sub is read as %q", title)
 	}
 	if err := s.DeletePlan(t.Context(), "sub"); !errors.As(err, new(*record.InvalidError)) {
 		t.Errorf("DELETE of the sub-plan: %v, want that it is a sub-plan", err)
-	}
-}
-
-// TestOnlyArtifactsOfRuns (S1) checks that what a run goes on from was produced by a run.
-func TestOnlyArtifactsOfRuns(t *testing.T) {
-	t.Parallel()
-	s := storetest.Open(t)
-	graph := &record.Artifact{RootPlanID: "recorded", PlanID: "recorded", Name: "graph", Value: json.RawMessage(`{"nodes":[]}`)}
-	storetest.Write(t, s, graph)
-	if _, err := s.RunArtifact(t.Context(), "recorded", "graph"); !errors.Is(err, record.ErrNotFound) {
-		t.Errorf("an artifact that was recorded: %v, want not found", err)
-	}
-
-	run := newRun("run")
-	err := s.StartRun(t.Context(), run, []record.Change{
-		&record.Plan{RootPlanID: "run", CurrentPlanID: "run"},
-		&record.Artifact{RootPlanID: "run", PlanID: "run", Name: "graph", Value: json.RawMessage(`{"nodes":[1]}`)},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if value, err := s.RunArtifact(t.Context(), "run", "graph"); err != nil || string(value) != `{"nodes":[1]}` {
-		t.Errorf("an artifact of a run: %s, %v", value, err)
 	}
 }
 
@@ -235,7 +185,7 @@ func TestOnlyArtifactsOfRuns(t *testing.T) {
 func TestTracesStayOutOfRuns(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, takeTraces)
-	startRun(t, s, newRun("run"))
+	own(t, s, "run", "run", "Read.")
 	trace := traceID(7)
 	storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET trace_id = $1 WHERE root_plan_id = 'run'", trace)
 	before := storetest.Dump(t, s, "run")
@@ -249,7 +199,7 @@ func TestTracesStayOutOfRuns(t *testing.T) {
 	}
 
 	// The id of a trace that is the id of a run.
-	startRun(t, s, newRun(traceID(8)))
+	own(t, s, traceID(8), traceID(8), "Read.")
 	before = storetest.Dump(t, s, traceID(8))
 	err := s.ReplaceTraces(t.Context(), tracesOf(t, withTraceID(agentTrace(t, trace), traceID(8))))
 	if err == nil || !strings.Contains(err.Error(), string(record.CodeOwnedByRuntime)) {

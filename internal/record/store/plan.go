@@ -288,7 +288,7 @@ func (r *Reader) PlanIDs(
 	for _, p := range asks {
 		args := []any{p.FromID, p.ToID, p.RootsOnly, p.Most}
 		ids, err = pg.Read(ctx, r.db, func() (ids []string, err error) {
-			return ids, r.before(ctx, deadline, "force_custom_plan", db.PlanIDs, args, func(rows pgx.Rows) (err error) {
+			return ids, r.QueryBefore(ctx, deadline, "force_custom_plan", db.PlanIDs, args, func(rows pgx.Rows) (err error) {
 				ids, err = pgx.CollectRows(rows, pgx.RowTo[string])
 				return err
 			})

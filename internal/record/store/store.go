@@ -131,11 +131,12 @@ type Store struct {
 	checks     *pg.DB // for [Store.Ready], which needs no key
 	feed       *feed.Feed
 	deltas     *delta.Deltas
-	runs       *pg.Bell      // rings when a run may be due, or should stop
-	runWrites  chan struct{} // holds a token for each write to a run, so that heartbeats find a connection
 	queries    *db.Queries
 	stop       context.CancelFunc // of what runs beside the writers
 	background sync.WaitGroup
+
+	mu    sync.Mutex
+	bells []*pg.Bell // see [Store.Bell]
 }
 
 // Open connects to a migrated database and starts the writers. The error wraps
@@ -172,7 +173,7 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	}
 	log, queries, tuning, counters := config.Logger, db.New(), defaultTuning(), new(counters)
 	reads := d.ForReads(config.MaxConns - max(config.Writers, config.MaxConns/4))
-	s := &Store{config: config, db: d, checks: d.ForReads(1), feed: feed.Start(d, reads, log), deltas: delta.New(d, log), runs: pg.NewBell(d, "actlog_run", log), runWrites: make(chan struct{}, max(1, config.MaxConns/2)), queries: queries}
+	s := &Store{config: config, db: d, checks: d.ForReads(1), feed: feed.Start(d, reads, log), deltas: delta.New(d, log), queries: queries}
 	s.prices = &prices{db: d, queries: queries, log: log}
 	s.Reader = &Reader{db: reads, queries: queries, partitionDays: config.PartitionDays}
 	s.indexer = &indexer{queries: queries}
@@ -205,7 +206,9 @@ func (s *Store) Close(ctx context.Context) error {
 	s.background.Wait()
 	s.feed.Close()
 	s.deltas.Close()
-	s.runs.Close()
+	for _, bell := range s.bells {
+		bell.Close()
+	}
 	s.replica.close()
 	s.db.Close()
 	return err
@@ -241,6 +244,20 @@ func (s *Store) Feed() *feed.Feed { return s.feed }
 
 // Deltas returns the texts of models' answers that are arriving. They are not on record.
 func (s *Store) Deltas() *delta.Deltas { return s.deltas }
+
+// Bell returns a bell for those who use the database beside the record. It is closed with the store, and is not to be
+// asked for later.
+func (s *Store) Bell(channel string) *pg.Bell {
+	bell := pg.NewBell(s.db, channel, s.config.Logger)
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bells = append(s.bells, bell)
+	return bell
+}
+
+// RetryFor is how long a write waits in all, see [Config].
+func (s *Store) RetryFor() time.Duration { return s.config.RetryFor }
 
 // PartitionDays is the period of a partition of the detail.
 func (s *Store) PartitionDays() int { return s.config.PartitionDays }

@@ -324,7 +324,7 @@ func (s *textSearching) nextRows(ctx context.Context, most int) ([]db.TextSearch
 	args := []any{p.FromTime, p.FromID, p.BeforeTime, p.BeforeID, p.AfterTime, p.AfterID, p.State, p.Project, p.Name, p.UserID, p.ConversationID,
 		p.Tag, p.Environment, p.Agent, p.Among, p.KnownFrom, p.KnownTo, p.Most}
 	others, err := pg.Read(ctx, s.db, func() (rows []db.TextSearchRunsRow, err error) {
-		return rows, s.before(ctx, time.Now().Add(textTimeout), "force_custom_plan", db.TextSearchRuns, args, func(r pgx.Rows) (err error) {
+		return rows, s.QueryBefore(ctx, time.Now().Add(textTimeout), "force_custom_plan", db.TextSearchRuns, args, func(r pgx.Rows) (err error) {
 			rows, err = pgx.CollectRows(r, pgx.RowToStructByPos[db.TextSearchRunsRow])
 			return err
 		})

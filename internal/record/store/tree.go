@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/actlog/actlog/db"
 	"github.com/actlog/actlog/internal/record/field"
 	"github.com/actlog/actlog/internal/record/fieldsql"
@@ -33,6 +35,18 @@ func (r *Reader) Within(room Room) *Reader {
 	return &other
 }
 
+// DB returns the connections of the reader.
+func (r *Reader) DB() *pg.DB { return r.db }
+
+// Query runs a query whose rows ask for room.
+func (r *Reader) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	rows, err := counted(ctx, r.db, r.within, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return rows, nil
+}
+
 // nodes are the rows of a tree, or of a part of it, in no order.
 type nodes struct {
 	part   time.Time // where the detail of the tree lies; zero if there is no such tree
@@ -49,7 +63,7 @@ type planNode struct {
 	ExceptionWaits bool
 }
 
-// The orders of plans x, and of steps x, of one id under several roots. What the runtime runs comes first, so that no
+// The orders of plans x, and of steps x, of one id under several roots. What is owned comes first, so that no
 // record from outside can stand in its place; then the root plan of that id, then the newest.
 const (
 	planOrder = `EXISTS (SELECT FROM actlog.run AS o WHERE o.root_plan_id = x.root_plan_id AND o.plan_id = x.current_plan_id) DESC,
@@ -100,7 +114,7 @@ var errElsewhere = errors.New("the detail lies elsewhere")
 // readNodes runs a statement once. If the detail lies in another part than the one given, nothing
 // but that part is returned.
 func (r *Reader) readNodes(ctx context.Context, of *fieldsql.Read, rootPlanID, id string, part time.Time) (*nodes, error) {
-	rows, err := counted(ctx, r.db, r.within, of.SQL, id, part, orNil(rootPlanID))
+	rows, err := r.Query(ctx, of.SQL, id, part, orNil(rootPlanID))
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/actlog/actlog/db"
 	"github.com/actlog/actlog/internal/record/feed"
 	"github.com/actlog/actlog/internal/record/pg"
 	"github.com/actlog/actlog/record"
@@ -102,8 +103,8 @@ func (t *Tx) Write(ctx context.Context, changes []record.Change) (record.Result,
 	return t.write(ctx, changes, nil)
 }
 
-// Mark is Write for rows that are on record, in trees that the runtime does not run. They may name plans that it runs: a record
-// could do so before there was such a run.
+// Mark is Write for rows that are on record, in trees that are not owned. They may name plans that are: a record could
+// do so before there was such a plan.
 func (t *Tx) Mark(ctx context.Context, changes []record.Change) (record.Result, error) {
 	return t.write(ctx, changes, trusted)
 }
@@ -135,14 +136,24 @@ func (t *Tx) write(ctx context.Context, changes []record.Change, locked func(*pg
 	return result, nil
 }
 
-// writeRun writes changes to the tree of a run. The caller has made sure that they may be written. A change that is
-// not valid is an error.
-func (t *Tx) writeRun(ctx context.Context, changes []record.Change) error {
+// WriteOwned is Write for who owns the trees, see [Store.WriteOwned]. A change that is not valid is an error.
+func (t *Tx) WriteOwned(ctx context.Context, changes []record.Change) error {
 	result, err := t.write(ctx, changes, trusted)
 	if err == nil && len(result.Rejected) > 0 {
 		err = result.Rejected[0].Err
 	}
 	return err
+}
+
+// Lock locks root plans that are on record, as every writer to their trees does.
+func (t *Tx) Lock(ctx context.Context, rootPlanIDs ...string) error {
+	_, err := t.tx.Exec(ctx, db.PlanLock, rootPlanIDs)
+	return err
+}
+
+// SendBatch sends statements in one round trip.
+func (t *Tx) SendBatch(ctx context.Context, q *pgx.Batch) pgx.BatchResults {
+	return t.tx.SendBatch(ctx, q)
 }
 
 // Exec runs a statement in the transaction.

@@ -38,6 +38,9 @@ type WaitFilter struct {
 	Timeout time.Duration
 }
 
+// IsOpenWait is the SQL that says whether a row w of actlog.wait_state waits for a human.
+const IsOpenWait = `w.state = 'WAITING' AND (w.expires_at IS NULL OR w.expires_at > now())`
+
 const askedAt = `COALESCE(w.start_time, w.first_seen_at, '0001-01-01 00:00:00+00'::timestamptz)`
 
 // openQuestions reads waits that nobody has answered, oldest first, behind a cursor. Those of runs that have ended, and those that
@@ -58,7 +61,7 @@ CROSS JOIN LATERAL (
 LEFT JOIN LATERAL (
     SELECT y.agent_name FROM actlog.agent_execution_record AS y WHERE y.root_plan_id = w.root_plan_id AND y.step_id = w.step_id OFFSET 0
 ) AS a ON true
-WHERE ` + openWaits + ` AND (` + askedAt + `, w.id) > ($1::timestamptz, $2::bigint)
+WHERE ` + IsOpenWait + ` AND (` + askedAt + `, w.id) > ($1::timestamptz, $2::bigint)
     AND (NOT r.completed OR p.status = 'RUNNING')
     AND ($3::text IS NULL OR COALESCE(p.project, r.project, 'default') = $3::text)
 ORDER BY ` + askedAt + `, w.id
@@ -73,7 +76,7 @@ func (r *Reader) OpenQuestions(ctx context.Context, f WaitFilter) ([]OpenQuestio
 	args := []any{after.AskedAt, after.Number, orNil(f.Project), int32(f.Limit)}
 	deadline := time.Now().Add(f.Timeout)
 	list, err := pg.Read(ctx, r.db, func() (list []OpenQuestion, err error) {
-		err = r.before(ctx, deadline, "force_custom_plan", openQuestions.SQL, args, func(rows pgx.Rows) error {
+		err = r.QueryBefore(ctx, deadline, "force_custom_plan", openQuestions.SQL, args, func(rows pgx.Rows) error {
 			return openQuestions.Rows(rows, func(record.Kind) ([]any, error) {
 				list = append(list, OpenQuestion{})
 				q := &list[len(list)-1]

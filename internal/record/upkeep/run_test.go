@@ -16,6 +16,7 @@ import (
 
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/upkeep"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/pgtest"
 	"github.com/actlog/actlog/internal/testkit/storetest"
 	"github.com/actlog/actlog/record"
@@ -626,8 +627,8 @@ func TestMarksBesideARun(t *testing.T) {
 		&record.Plan{RootPlanID: "beside", CurrentPlanID: "beside", State: new(record.Running), LastSeenAt: storetest.At(50)},
 		&record.Plan{RootPlanID: "beside", CurrentPlanID: "run", ParentPlanID: new("beside"), ToolCallID: new("t"), State: new(record.Running)})
 	writeRun(t, s, "p", storetest.At(50))
-	run := store.NewRun{Run: store.Run{RootPlanID: "run", PlanID: "run", Executor: "agent", Input: json.RawMessage(`{}`), Owner: "run"}, Needs: []string{}}
-	if err := s.StartRun(t.Context(), run, []record.Change{&record.Plan{RootPlanID: "run", CurrentPlanID: "run", State: new(record.Pending)}}); err != nil {
+	run := runstore.NewRun{Run: runstore.Run{RootPlanID: "run", PlanID: "run", Executor: "agent", Input: json.RawMessage(`{}`), Owner: "run"}, Needs: []string{}}
+	if err := runstore.New(s).StartRun(t.Context(), run, []record.Change{&record.Plan{RootPlanID: "run", CurrentPlanID: "run", State: new(record.Pending)}}); err != nil {
 		t.Fatal(err)
 	}
 

@@ -15,8 +15,8 @@ import (
 
 	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 )
 
 // Source has what this server is configured with.
@@ -32,8 +32,8 @@ type Source interface {
 
 // Store is the record as the catalog reads it.
 type Store interface {
-	LiveWorkers(ctx context.Context) ([]store.LiveWorker, error)
-	Definitions(ctx context.Context, ids, hashes []string) (map[string]store.DefinitionVersion, error)
+	LiveWorkers(ctx context.Context) ([]runstore.LiveWorker, error)
+	Definitions(ctx context.Context, ids, hashes []string) (map[string]runstore.DefinitionVersion, error)
 	Priced(provider, model string, at time.Time) bool
 }
 
@@ -313,12 +313,12 @@ func (c *Catalog) Executors(ctx context.Context) ([]Executor, error) {
 }
 
 // provided returns the live workers that have things of a kind, by the names of these.
-func (c *Catalog) provided(ctx context.Context, kind string) (map[string][]store.LiveWorker, error) {
+func (c *Catalog) provided(ctx context.Context, kind string) (map[string][]runstore.LiveWorker, error) {
 	workers, err := c.store.LiveWorkers(ctx)
 	if err != nil {
 		return nil, err
 	}
-	on := map[string][]store.LiveWorker{}
+	on := map[string][]runstore.LiveWorker{}
 	for _, w := range workers {
 		for _, thing := range w.Provides {
 			if name, ok := strings.CutPrefix(thing, kind); ok {

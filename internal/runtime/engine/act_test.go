@@ -90,7 +90,7 @@ func TestActAlone(t *testing.T) {
 			if total := h.Plan(started.PlanID).Total; total.ModelCalls != 0 || total.ToolCalls != 2 {
 				t.Errorf("%d model calls and %d tool calls", total.ModelCalls, total.ToolCalls)
 			}
-			said, err := h.Store.Messages(t.Context(), "own", 10, 0)
+			said, err := h.Runs.Messages(t.Context(), "own", 10, 0)
 			if err != nil || len(said) != 2 || said[0].Text != "Do it." || !strings.Contains(string(said[1].Message), `"pay"`) {
 				t.Errorf("said: %+v %v", said, err)
 			}

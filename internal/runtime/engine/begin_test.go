@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/actlog/actlog/agent/tool"
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 	"github.com/actlog/actlog/record"
@@ -80,13 +80,13 @@ func TestHeld(t *testing.T) {
 	if p := h.Plan(held); *p.Record.State != record.Pending {
 		t.Errorf("%s", *p.Record.State)
 	}
-	if err := h.Store.Begin(t.Context(), other, ""); !errors.Is(err, store.ErrBegun) {
+	if err := h.Runs.Begin(t.Context(), other, ""); !errors.Is(err, runstore.ErrBegun) {
 		t.Errorf("%v", err)
 	}
-	if err := h.Store.Begin(t.Context(), held, "somebody"); err != nil {
+	if err := h.Runs.Begin(t.Context(), held, "somebody"); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Store.Begin(t.Context(), held, "somebody"); !errors.Is(err, store.ErrBegun) {
+	if err := h.Runs.Begin(t.Context(), held, "somebody"); !errors.Is(err, runstore.ErrBegun) {
 		t.Errorf("%v", err)
 	}
 	if got := <-saved; got != held {
@@ -104,12 +104,12 @@ func TestHeld(t *testing.T) {
 		t.Errorf("%+v", skipped)
 	}
 	for _, id := range []string{held, other} {
-		if err := h.Store.Control(t.Context(), id, store.Stop, ""); err != nil {
+		if err := h.Runs.Control(t.Context(), id, runstore.Stop, ""); err != nil {
 			t.Fatal(err)
 		}
 		h.Await(id, record.Cancelled)
 	}
-	if err := h.Store.Begin(t.Context(), held, ""); !errors.Is(err, store.ErrEnded) {
+	if err := h.Runs.Begin(t.Context(), held, ""); !errors.Is(err, runstore.ErrEnded) {
 		t.Errorf("%v", err)
 	}
 }
@@ -120,7 +120,7 @@ func TestHeldIsStopped(t *testing.T) {
 	h := enginetest.Build(t, enginetest.Plans{Scenes: []scriptmodel.Scene{{Name: "none", Turns: []scriptmodel.Turn{{Content: "-"}}}}, Executors: []engine.Executor{chapter{}}})
 	h.Work(h.Engine)
 	held := startOf(h, engine.Request{Input: json.RawMessage(`{}`), Held: true})
-	if err := h.Store.Control(t.Context(), held, store.Stop, ""); err != nil {
+	if err := h.Runs.Control(t.Context(), held, runstore.Stop, ""); err != nil {
 		t.Fatal(err)
 	}
 	h.Await(held, record.Cancelled)
@@ -134,7 +134,7 @@ func TestContinuing(t *testing.T) {
 	h.Work(h.Engine)
 	first := startOf(h, engine.Request{Input: json.RawMessage(`{}`)})
 	<-saved
-	if err := h.Store.Control(t.Context(), first, store.Stop, ""); err != nil {
+	if err := h.Runs.Control(t.Context(), first, runstore.Stop, ""); err != nil {
 		t.Fatal(err)
 	}
 	h.Await(first, record.Cancelled)

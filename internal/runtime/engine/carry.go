@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/internal/record/pg"
-	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
 
@@ -28,7 +28,7 @@ func (e *Engine) carry(ctx context.Context, r *Run) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if r.limits != nil && r.limits.Seconds > 0 {
-		r.clock = &workClock{write: func(ops ...store.RunOp) error { return r.write(nil, ops...) }, age: e.age, end: cancel}
+		r.clock = &workClock{write: func(ops ...runstore.RunOp) error { return r.write(nil, ops...) }, age: e.age, end: cancel}
 	}
 
 	var result Result
@@ -83,7 +83,7 @@ func (r *Run) load(ctx context.Context) error {
 			return err
 		}
 	}
-	if state := *r.plan.State; state != record.Running && r.run.Desired == store.DesiredRun {
+	if state := *r.plan.State; state != record.Running && r.run.Desired == runstore.DesiredRun {
 		running := r.planRow(record.Running)
 		if r.plan.StartTime == nil {
 			running.StartTime = new(r.now())
@@ -95,7 +95,7 @@ func (r *Run) load(ctx context.Context) error {
 
 // poisoned returns the failure of a run that lost so many workers in a row that the next one is spared; nil: it goes on.
 func (r *Run) poisoned() error {
-	if most := r.engine.maxTakeovers(r.parts); r.run.Lost < most || r.run.Desired != store.DesiredRun {
+	if most := r.engine.maxTakeovers(r.parts); r.run.Lost < most || r.run.Desired != runstore.DesiredRun {
 		return nil
 	}
 	return &RunError{Kind: workerLost, Message: fmt.Sprintf("The run lost %d workers in a row, and put no result on record in between.", r.run.Lost)}
@@ -118,10 +118,10 @@ func (e *Engine) settle(ctx context.Context, r *Run, result Result, err error) {
 	}
 	for attempt := 0; ; attempt++ {
 		failed := r.settle(result, err)
-		if errors.Is(failed, record.ErrNotFound) && errors.Is(r.write(nil), store.ErrLeaseLost) { // its tree was deleted
+		if errors.Is(failed, record.ErrNotFound) && errors.Is(r.write(nil), runstore.ErrLeaseLost) { // its tree was deleted
 			return
 		}
-		if failed == nil || errors.Is(failed, store.ErrLeaseLost) || r.leased.Err() != nil {
+		if failed == nil || errors.Is(failed, runstore.ErrLeaseLost) || r.leased.Err() != nil {
 			return
 		}
 		if invalid := new(record.InvalidError); errors.As(failed, &invalid) { // it would fail again
@@ -142,7 +142,7 @@ func (r *Run) settle(result Result, err error) error {
 	var parked *parkedError
 	var failure *RunError
 	switch {
-	case errors.Is(err, store.ErrLeaseLost):
+	case errors.Is(err, runstore.ErrLeaseLost):
 		return nil
 	case err == nil:
 		return r.end(record.Completed, result, nil)
@@ -177,12 +177,12 @@ func (r *Run) park(p *parkedError) error {
 
 // pause lets go of the run until it should go on.
 func (r *Run) pause() error {
-	return r.letGo(record.Paused, time.Time{}, r.states(record.Paused), store.Applied())
+	return r.letGo(record.Paused, time.Time{}, r.states(record.Paused), runstore.Applied())
 }
 
 // letGo lets go of the run in a state, until a signal or a time.
-func (r *Run) letGo(state record.State, until time.Time, changes []record.Change, ops ...store.RunOp) error {
-	err := r.write(changes, slices.Concat(ops, r.clock.stopped(), []store.RunOp{store.Park(until)})...)
+func (r *Run) letGo(state record.State, until time.Time, changes []record.Change, ops ...runstore.RunOp) error {
+	err := r.write(changes, slices.Concat(ops, r.clock.stopped(), []runstore.RunOp{runstore.Park(until)})...)
 	if err == nil {
 		r.engine.metrics.parkedAs(r.run.Executor, state)
 	}
@@ -203,7 +203,7 @@ func (r *Run) states(state record.State) []record.Change {
 }
 
 // release lets go of the run, which is due at once.
-func (r *Run) release() error { return r.write(nil, append(r.clock.stopped(), store.Release())...) }
+func (r *Run) release() error { return r.write(nil, append(r.clock.stopped(), runstore.Release())...) }
 
 // end ends the run with all that is live in it, and the call that started it.
 func (r *Run) end(state record.State, result Result, failure *RunError) error {
@@ -224,10 +224,10 @@ func (r *Run) end(state record.State, result Result, failure *RunError) error {
 	}
 	changes := []record.Change{end}
 	closing := &closing{run: r, state: state, why: failure, at: *end.EndTime}
-	ops := append(r.clock.stopped(), store.Applied(), store.Finish(closing.changes))
+	ops := append(r.clock.stopped(), runstore.Applied(), runstore.Finish(closing.changes))
 	if r.plan.ConversationID != nil && state == record.Completed && r.plan.UserRequest != nil && !result.Said {
-		ops = append(ops, store.Say(r.conversation(*r.plan.ConversationID), 0,
-			store.Said{Role: "user", Text: *r.plan.UserRequest}, store.Said{Role: "assistant", Text: summary}))
+		ops = append(ops, runstore.Say(r.conversation(*r.plan.ConversationID), 0,
+			runstore.Said{Role: "user", Text: *r.plan.UserRequest}, runstore.Said{Role: "assistant", Text: summary}))
 	}
 	if p := r.run.Parent; p != nil {
 		call := &record.ActTool{
@@ -237,7 +237,7 @@ func (r *Run) end(state record.State, result Result, failure *RunError) error {
 			call.ErrorKind, call.ErrorMessage = end.ErrorKind, end.ErrorMessage
 		}
 		changes = append(changes, call)
-		ops = append(ops, store.Signal(p.PlanID))
+		ops = append(ops, runstore.Signal(p.PlanID))
 	}
 	if err := r.write(changes, ops...); err != nil {
 		return err
@@ -247,7 +247,7 @@ func (r *Run) end(state record.State, result Result, failure *RunError) error {
 }
 
 // newHandle returns the handle of a claimed run.
-func (e *Engine) newHandle(leased context.Context, c store.Claimed, log *slog.Logger) *Run {
+func (e *Engine) newHandle(leased context.Context, c runstore.Claimed, log *slog.Logger) *Run {
 	return &Run{
 		engine: e, run: c.Run, lease: c.Lease, leased: leased, halted: make(chan struct{}), log: log.With("plan", c.PlanID), lost: c.Lost,
 		clock: &workClock{},

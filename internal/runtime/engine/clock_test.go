@@ -9,6 +9,7 @@ import (
 
 	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 	"github.com/actlog/actlog/internal/testkit/storetest"
 	"github.com/actlog/actlog/record"
@@ -37,6 +38,7 @@ func TestWrongClock(t *testing.T) {
 				t.Fatal(err)
 			}
 			h.Store = storetest.OpenURL(t, h.DB.URL)
+			h.Runs = runstore.New(h.Store)
 			h.Engine = h.NewEngine(nil)
 			ctx, cancel := context.WithCancel(t.Context())
 			var answering sync.WaitGroup

@@ -3,7 +3,7 @@ package engine
 import (
 	"time"
 
-	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
 
@@ -23,7 +23,7 @@ type cycleAt struct {
 }
 
 // changes returns the changes that end what is live.
-func (c *closing) changes(live []store.Live) (all []record.Change) {
+func (c *closing) changes(live []runstore.Live) (all []record.Change) {
 	c.acting = map[cycleAt]bool{}
 	for _, row := range live {
 		if row.Kind == record.KindActTool {
@@ -40,7 +40,7 @@ func (c *closing) changes(live []store.Live) (all []record.Change) {
 }
 
 // ending returns how a row ends, and why if that is an error. What is below the run is cancelled with it.
-func (c *closing) ending(row store.Live) (record.State, *RunError) {
+func (c *closing) ending(row runstore.Live) (record.State, *RunError) {
 	if row.Kind == record.KindActTool {
 		return c.endingOfCall(row), nil
 	}
@@ -65,7 +65,7 @@ func (c *closing) ending(row store.Live) (record.State, *RunError) {
 }
 
 // endingOfCall returns how a call ends. Of one that had begun nobody can say how it ended, but a run that it started is stopped.
-func (c *closing) endingOfCall(row store.Live) record.State {
+func (c *closing) endingOfCall(row runstore.Live) record.State {
 	switch {
 	case row.State == record.Running && !row.Starts:
 		return record.Unknown
@@ -76,7 +76,7 @@ func (c *closing) endingOfCall(row store.Live) record.State {
 }
 
 // change returns the change that ends a row in a state.
-func (c *closing) change(row store.Live, state record.State, why *RunError) record.Change {
+func (c *closing) change(row runstore.Live, state record.State, why *RunError) record.Change {
 	root := c.run.run.RootPlanID
 	var kind, message *string
 	if why != nil {

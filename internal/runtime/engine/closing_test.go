@@ -9,9 +9,9 @@ import (
 
 	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/tree"
 	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 	"github.com/actlog/actlog/internal/testkit/storetest"
@@ -82,7 +82,7 @@ func TestRunsBelowEndWithTheirRun(t *testing.T) {
 	h.Work(h.NewEngine(nil))
 	id := h.Start("parent", "Go.")
 	<-b.begun
-	if err := h.Store.Control(t.Context(), id, store.Stop, "ann"); err != nil {
+	if err := h.Runs.Control(t.Context(), id, runstore.Stop, "ann"); err != nil {
 		t.Fatal(err)
 	}
 

@@ -16,6 +16,7 @@ import (
 	"github.com/actlog/actlog/internal/record/tree"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/thinkact"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 	"github.com/actlog/actlog/internal/testkit/storetest"
@@ -65,7 +66,7 @@ func TestStop(t *testing.T) {
 	h.Work(h.Engine)
 	id := h.Start("parent", "Go.")
 	<-b.begun
-	if err := h.Store.Control(t.Context(), id, store.Stop, "ann"); err != nil {
+	if err := h.Runs.Control(t.Context(), id, runstore.Stop, "ann"); err != nil {
 		t.Fatal(err)
 	}
 	p := h.Await(id, record.Cancelled)
@@ -79,7 +80,7 @@ func TestStop(t *testing.T) {
 	if got := outlineOf(h, h.Plan(id)); strings.Contains(got, "RUNNING") || strings.Contains(got, "PENDING") {
 		t.Errorf("something is open:\n%s", got)
 	}
-	if err := h.Store.Control(t.Context(), id, store.Stop, ""); err == nil {
+	if err := h.Runs.Control(t.Context(), id, runstore.Stop, ""); err == nil {
 		t.Error("it was stopped again")
 	}
 }
@@ -93,7 +94,7 @@ func TestStopWhatWaits(t *testing.T) {
 	id := h.Start("twice", "Go.")
 	storetest.Until(t, "it waits for two answers", func() bool { return len(h.Waits()) == 2 })
 	h.Await(id, record.Waiting)
-	if err := h.Store.Control(t.Context(), id, store.Stop, ""); err != nil {
+	if err := h.Runs.Control(t.Context(), id, runstore.Stop, ""); err != nil {
 		t.Fatal(err)
 	}
 	p := h.Await(id, record.Cancelled)
@@ -116,7 +117,7 @@ func TestPauseAndResume(t *testing.T) {
 	h.Work(h.Engine)
 	id := h.Start("worker", "Go.")
 	<-b.begun
-	if err := h.Store.Control(t.Context(), id, store.Pause, ""); err != nil {
+	if err := h.Runs.Control(t.Context(), id, runstore.Pause, ""); err != nil {
 		t.Fatal(err)
 	}
 	close(b.free)
@@ -124,7 +125,7 @@ func TestPauseAndResume(t *testing.T) {
 	if c := h.Step(p).Cycles[0].ToolCalls[0].Record; *c.State != record.Completed || text(c.Result) != "free" {
 		t.Errorf("the call: %s %s", *c.State, text(c.Result))
 	}
-	if err := h.Store.Control(t.Context(), id, store.Resume, ""); err != nil {
+	if err := h.Runs.Control(t.Context(), id, runstore.Resume, ""); err != nil {
 		t.Fatal(err)
 	}
 	h.Await(id, record.Completed)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/actlog/actlog/agent/model"
-	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 )
 
 // Conversation is what several runs take part in, such as the session of an agent. It begins when something
@@ -65,9 +65,9 @@ func answered(history []model.Message) (kept []model.Message) {
 // Say puts messages of the run into a conversation, with the next thing that is put on record. They are
 // numbered within the run and the conversation: what is there under a number stays.
 func (r *Run) Say(c Conversation, number int, messages ...model.Message) {
-	said := make([]store.Said, len(messages))
+	said := make([]runstore.Said, len(messages))
 	for i, m := range messages {
-		said[i] = store.Said{Role: string(m.Role), Text: r.redact(m.Text())}
+		said[i] = runstore.Said{Role: string(m.Role), Text: r.redact(m.Text())}
 		if len(m.Calls()) > 0 || m.Role == model.RoleTool {
 			m.Provider, m.Raw = "", nil // another model may read it
 			b, err := json.Marshal(m)   // texts
@@ -80,10 +80,10 @@ func (r *Run) Say(c Conversation, number int, messages ...model.Message) {
 	defer r.mu.Unlock()
 	of := r.conversation(c.ID)
 	of.AgentName, of.WorkflowName, of.BaseID = c.Agent, c.Workflow, c.Base
-	r.laterSaid = append(r.laterSaid, store.Say(of, number, said...))
+	r.laterSaid = append(r.laterSaid, runstore.Say(of, number, said...))
 }
 
 // conversation returns the conversation that an id means in this run: that of who began the tree, in its project.
-func (r *Run) conversation(id string) store.Conversation {
-	return store.Conversation{ID: id, Starter: r.run.Starter, Project: r.run.Project, UserID: textOf(r.plan.UserID)}
+func (r *Run) conversation(id string) runstore.Conversation {
+	return runstore.Conversation{ID: id, Starter: r.run.Starter, Project: r.run.Project, UserID: textOf(r.plan.UserID)}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
 
@@ -44,7 +44,7 @@ type Watcher interface {
 
 // Config says what an engine works with. Zero values mean the defaults named here.
 type Config struct {
-	Store     *store.Store
+	Store     *runstore.Store
 	Executors []Executor
 	// Parts returns the present parts. The caller calls release when it no longer uses them.
 	Parts   func() (parts Parts, release func())
@@ -68,7 +68,7 @@ type Config struct {
 	// RetryUnit scales the pauses between these tries. Default 1 s.
 	RetryUnit time.Duration
 	// Write puts what a run did on record. Default: WriteRun of Store. Tests disturb it.
-	Write func(context.Context, store.Lease, []record.Change, ...store.RunOp) error
+	Write func(context.Context, runstore.Lease, []record.Change, ...runstore.RunOp) error
 }
 
 func (c Config) withDefaults() Config {
@@ -114,7 +114,7 @@ func (nobody) ResetAnswer(string, string, string, int64, int64)    {}
 // Engine starts and carries runs. It is safe for concurrent use.
 type Engine struct {
 	config    Config
-	store     *store.Store
+	store     *runstore.Store
 	executors map[string]Executor
 	host      string
 	metrics   *metrics
@@ -141,7 +141,7 @@ func New(c Config) (*Engine, error) {
 
 // Start puts a run on record. A worker goes on with it. The error is a [*record.InvalidError] that
 // names the field, wraps [record.ErrNotFound] if there is nothing of that name, or is one of
-// [store.Store.StartRun].
+// [runstore.Store.StartRun].
 func (e *Engine) Start(ctx context.Context, r Request) (Started, error) {
 	parts, release := e.config.Parts()
 	defer release()
@@ -168,7 +168,7 @@ func (e *Engine) Start(ctx context.Context, r Request) (Started, error) {
 	}
 	run.Held = r.Held
 	err = e.store.StartRun(ctx, run, p.begin(parts, plan))
-	if before := new(store.StartedBeforeError); errors.As(err, &before) {
+	if before := new(runstore.StartedBeforeError); errors.As(err, &before) {
 		if before.RequestSHA256 != run.RequestSHA256 {
 			return Started{}, &record.InvalidError{Code: record.CodeInvalidValue, Field: "Idempotency-Key", Reason: "was used for another request"}
 		}
@@ -225,8 +225,8 @@ func (p *Prepared) begin(parts Parts, plan *record.Plan) []record.Change {
 }
 
 // newRun returns what is put on record of a run that begins, but for its place in a tree.
-func (e *Engine) newRun(ctx context.Context, parts Parts, r Request, p Prepared, planID string) (store.NewRun, *record.Plan, error) {
-	run := store.NewRun{Needs: append([]string{"executor:" + r.Executor}, p.Needs...)}
+func (e *Engine) newRun(ctx context.Context, parts Parts, r Request, p Prepared, planID string) (runstore.NewRun, *record.Plan, error) {
+	run := runstore.NewRun{Needs: append([]string{"executor:" + r.Executor}, p.Needs...)}
 	run.PlanID, run.Executor, run.Name, run.Input = planID, r.Executor, p.Name, p.Input
 	if p.Definition != nil {
 		var err error

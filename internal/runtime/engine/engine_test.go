@@ -86,7 +86,7 @@ func TestOtherWorkerHasTheTool(t *testing.T) {
 	h.Work(h.Engine)
 	id := h.Start("host", "Greet.")
 	storetest.Until(t, "it says what it waits for", func() bool {
-		d, err := h.Store.RunDetail(t.Context(), id)
+		d, err := h.Runs.Reader.RunDetail(t.Context(), id)
 		return err == nil && slices.Equal(d.WaitingFor, []string{"tool:greet"})
 	})
 	var err error

@@ -65,7 +65,7 @@ type Request struct {
 	Limits         *Limits
 	IdempotencyKey string
 	Body           []byte // of the request, which must be the same if the key is
-	// Held says that the run is on record and does not begin before [store.Store.Begin] or a resume.
+	// Held says that the run is on record and does not begin before [runstore.Store.Begin] or a resume.
 	Held bool
 	// From is what [Continuing] asked for; nil: it asked for nothing, or that is not on record.
 	From json.RawMessage

@@ -15,9 +15,9 @@ import (
 	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/agent/tool/git"
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/tree"
 	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 	"github.com/actlog/actlog/record"
@@ -82,11 +82,11 @@ func TestHandsKilledAtEveryWrite(t *testing.T) {
 // others did something.
 func killedBeforeResult(h *enginetest.House, nth int, others func()) {
 	var results atomic.Int64
-	var dead atomic.Pointer[store.Lease]
+	var dead atomic.Pointer[runstore.Lease]
 	h.Engine = h.NewEngine(func(c *engine.Config) {
-		c.Write = func(ctx context.Context, l store.Lease, changes []record.Change, ops ...store.RunOp) error {
+		c.Write = func(ctx context.Context, l runstore.Lease, changes []record.Change, ops ...runstore.RunOp) error {
 			if lost := dead.Load(); lost != nil && *lost == l {
-				return store.ErrLeaseLost
+				return runstore.ErrLeaseLost
 			}
 			for _, each := range changes {
 				made, ok := each.(*record.ActTool)
@@ -99,7 +99,7 @@ func killedBeforeResult(h *enginetest.House, nth int, others func()) {
 				if _, err := h.DB.Pool.Exec(context.WithoutCancel(ctx), free, l.PlanID); err != nil {
 					h.T.Error(err)
 				}
-				return store.ErrLeaseLost
+				return runstore.ErrLeaseLost
 			}
 			return c.Store.WriteRun(ctx, l, changes, ops...)
 		}

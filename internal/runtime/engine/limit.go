@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
 
@@ -88,7 +88,7 @@ func costUnknown(model string) error {
 }
 
 // reached returns the failure of a run that has used so much, or nil.
-func (l *Limits) reached(rounds, calls int64, used store.Used) error {
+func (l *Limits) reached(rounds, calls int64, used runstore.Used) error {
 	over := func(kind, what string, limit any) error {
 		return &RunError{Kind: kind, Message: fmt.Sprintf("The run has reached its limit of %v %s.", limit, what)}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/actlog/actlog/agent/model"
-	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
 
@@ -83,7 +83,7 @@ func (m *metrics) called(name string, took time.Duration, failed bool) {
 
 // openRuns counts the open runs of the database when it is asked.
 type openRuns struct {
-	store *store.Store
+	store *runstore.Store
 	log   *slog.Logger
 }
 

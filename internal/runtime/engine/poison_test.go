@@ -12,8 +12,8 @@ import (
 
 	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 	"github.com/actlog/actlog/internal/testkit/storetest"
@@ -32,12 +32,12 @@ func killOnce(t *testing.T, h *enginetest.House, b *blocker) {
 // bury declares all workers dead, as another one does whose lease has passed without a heartbeat.
 func bury(t *testing.T, h *enginetest.House) {
 	t.Helper()
-	holders, err := h.Store.Holders(t.Context())
+	holders, err := h.Runs.Holders(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, each := range holders {
-		if _, err := h.Store.Bury(t.Context(), each); err != nil {
+		if _, err := h.Runs.Bury(t.Context(), each); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -267,7 +267,7 @@ func TestABusyWorkerMakesRoom(t *testing.T) {
 	if p := h.Plan(busy); p.Record.State.Terminal() {
 		t.Error("the other run had ended before")
 	}
-	if err := h.Store.Control(t.Context(), busy, store.Stop, "ann"); err != nil {
+	if err := h.Runs.Control(t.Context(), busy, runstore.Stop, "ann"); err != nil {
 		t.Fatal(err)
 	}
 	h.Await(busy, record.Cancelled)
@@ -340,11 +340,11 @@ func TestASuspectIsStoppedBesideOthers(t *testing.T) {
 	busy := h.Start("worker", "Go.")
 	<-b.begun
 
-	for action, want := range map[store.Action]record.State{store.Stop: record.Cancelled, store.Pause: record.Paused} {
+	for action, want := range map[runstore.Action]record.State{runstore.Stop: record.Cancelled, runstore.Pause: record.Paused} {
 		suspect := h.Start("worker", "Go on.", func(r *engine.Request) { r.Held = true })
 		claimable := "UPDATE actlog.run SET lost = 4, desired = 'RUN', due_at = now() WHERE plan_id = $1"
 		storetest.Exec(t, h.Store, claimable, suspect)
-		if err := h.Store.Control(t.Context(), suspect, action, "ann"); err != nil {
+		if err := h.Runs.Control(t.Context(), suspect, action, "ann"); err != nil {
 			t.Fatal(err)
 		}
 		h.Await(suspect, want)

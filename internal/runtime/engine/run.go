@@ -19,6 +19,7 @@ import (
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
 
@@ -43,8 +44,8 @@ func (*parkedError) Error() string { return "the run waits" }
 // be called at the same time.
 type Run struct {
 	engine     *Engine
-	run        store.Run
-	lease      store.Lease
+	run        runstore.Run
+	lease      runstore.Lease
 	leased     context.Context // ends with the lease of the worker
 	plan       *record.Plan    // as it was when the run was claimed
 	parts      Parts
@@ -60,14 +61,14 @@ type Run struct {
 	priced atomic.Bool // the calls that were on record before have a price
 
 	mu            sync.Mutex
-	halt          error           // why it should not
-	later         []record.Change // what the next write adds
-	laterSaid     []store.RunOp   // likewise, of conversations
-	rounds, calls int64           // that it has begun
-	lost          int             // how many workers in a row were lost that held it
-	thoughts      map[string]bool // that are on record, or with the next write
-	thoughtAt     time.Time       // of the last of them
-	thrown        string          // the first exception of a step
+	halt          error            // why it should not
+	later         []record.Change  // what the next write adds
+	laterSaid     []runstore.RunOp // likewise, of conversations
+	rounds, calls int64            // that it has begun
+	lost          int              // how many workers in a row were lost that held it
+	thoughts      map[string]bool  // that are on record, or with the next write
+	thoughtAt     time.Time        // of the last of them
+	thrown        string           // the first exception of a step
 	// open returns the rows of the steps that were opened and have not ended, in a state.
 	open []func(record.State) *record.AgentExecution
 }
@@ -105,11 +106,11 @@ func (r *Run) stop(why error) {
 }
 
 // heed does what the run is asked for, from its next boundary on.
-func (r *Run) heed(asked store.Desired) {
+func (r *Run) heed(asked runstore.Desired) {
 	switch asked {
-	case store.DesiredCancel:
+	case runstore.DesiredCancel:
 		r.stop(errStopped)
-	case store.DesiredPause:
+	case runstore.DesiredPause:
 		r.stop(errPaused)
 	}
 }
@@ -141,7 +142,7 @@ func (r *Run) hasLater() bool {
 // write writes changes to the tree of the run, with those that were left for the next write. It tries for
 // as long as the worker has its lease, although the run may have been stopped: what was done is to be on
 // record.
-func (r *Run) write(changes []record.Change, ops ...store.RunOp) error {
+func (r *Run) write(changes []record.Change, ops ...runstore.RunOp) error {
 	r.writes.Lock()
 	defer r.writes.Unlock()
 	return r.writeNow(changes, ops...)
@@ -159,18 +160,18 @@ func (r *Run) Save() error {
 }
 
 // writeNow is write. The caller holds r.writes.
-func (r *Run) writeNow(changes []record.Change, ops ...store.RunOp) error {
+func (r *Run) writeNow(changes []record.Change, ops ...runstore.RunOp) error {
 	r.mu.Lock()
 	later, said := r.later, r.laterSaid
 	r.later, r.laterSaid = nil, nil
 	r.mu.Unlock()
-	var asked store.Desired
-	err := r.engine.config.Write(r.leased, r.lease, slices.Concat(later, changes), slices.Concat(said, ops, []store.RunOp{store.Asked(&asked)})...)
+	var asked runstore.Desired
+	err := r.engine.config.Write(r.leased, r.lease, slices.Concat(later, changes), slices.Concat(said, ops, []runstore.RunOp{runstore.Asked(&asked)})...)
 	switch {
 	case err == nil:
 		r.engine.metrics.writes.Inc()
 		r.heed(asked)
-	case errors.Is(err, store.ErrLeaseLost):
+	case errors.Is(err, runstore.ErrLeaseLost):
 		r.stop(err)
 	default: // the next write has them, too
 		r.mu.Lock()
@@ -188,11 +189,11 @@ func (r *Run) redact(text string) string { return r.parts.Redact(text) }
 
 // gain returns what a write that puts a result on record does besides: the workers that the run lost before it do not
 // count any more.
-func (r *Run) gain() []store.RunOp {
+func (r *Run) gain() []runstore.RunOp {
 	if r.suspect() == 0 {
 		return nil
 	}
-	return []store.RunOp{store.Gain()}
+	return []runstore.RunOp{runstore.Gain()}
 }
 
 // gained notes that a result is on record.
@@ -223,7 +224,7 @@ func (r *Run) used(ctx context.Context) error {
 	if r.limits.none() {
 		return nil
 	}
-	var used store.Used
+	var used runstore.Used
 	if r.limits.Tokens > 0 || r.limits.CostUSD > 0 {
 		var err error
 		costs := r.limits.CostUSD > 0 && !r.priced.Load()

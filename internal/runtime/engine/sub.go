@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/actlog/actlog/agent/tool"
-	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
 
@@ -61,12 +61,12 @@ func (s subRun) callInRun(ctx context.Context, c *calling) (tool.Result, error) 
 	}
 	child.RootPlanID, child.Depth, child.Owner = r.run.RootPlanID, r.run.Depth+1, r.run.Owner
 	child.Starter, child.Project = r.run.Starter, r.run.Project
-	child.Parent = &store.ParentCall{PlanID: r.run.PlanID, StepID: c.step.id, Seq: c.seq, ToolCallID: c.row.ToolCallID}
+	child.Parent = &runstore.ParentCall{PlanID: r.run.PlanID, StepID: c.step.id, Seq: c.seq, ToolCallID: c.row.ToolCallID}
 	plan.RootPlanID, plan.ParentPlanID, plan.ToolCallID = r.run.RootPlanID, &r.run.PlanID, &c.row.ToolCallID
 	plan.UserID, plan.Environment = r.plan.UserID, r.plan.Environment
 	begin := c.change(record.Running)
 	begin.StartTime = new(r.now())
-	if err := r.write(append(prepared.begin(r.parts, plan), begin), store.Begin(child)); err != nil {
+	if err := r.write(append(prepared.begin(r.parts, plan), begin), runstore.Begin(child)); err != nil {
 		return tool.Result{}, err
 	}
 	c.keep(begin)

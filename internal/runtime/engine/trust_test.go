@@ -10,8 +10,8 @@ import (
 
 	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 	"github.com/actlog/actlog/internal/testkit/storetest"
@@ -181,17 +181,17 @@ func TestPolicyOfALateTool(t *testing.T) {
 		map[string]config.Definition{"payer": {SystemPrompt: "Pay.", Tools: []string{"pay*"}}}, nil)
 	lost := make(chan struct{})
 	stop := h.Work(h.NewEngine(func(c *engine.Config) {
-		c.Write = func(ctx context.Context, l store.Lease, changes []record.Change, ops ...store.RunOp) error {
+		c.Write = func(ctx context.Context, l runstore.Lease, changes []record.Change, ops ...runstore.RunOp) error {
 			select {
 			case <-lost:
-				return store.ErrLeaseLost
+				return runstore.ErrLeaseLost
 			default:
 			}
-			err := h.Store.WriteRun(ctx, l, changes, ops...)
+			err := h.Runs.WriteRun(ctx, l, changes, ops...)
 			for _, change := range changes {
 				if _, asked := change.(*record.ActTool); asked && err == nil {
 					close(lost)
-					return store.ErrLeaseLost
+					return runstore.ErrLeaseLost
 				}
 			}
 			return err

@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
 
@@ -120,12 +120,12 @@ func (r *Run) putQuestion(at record.Key, w WaitInfo, changes []record.Change) er
 	if w.Timeout > 0 {
 		row.ExpiresAt = new(r.now().Add(w.Timeout))
 	}
-	var ops []store.RunOp
+	var ops []runstore.RunOp
 	if w.Type == record.WaitUserInput {
-		ops = append(ops, store.FormFree(at.ID))
+		ops = append(ops, runstore.FormFree(at.ID))
 	}
 	switch err := r.write(append(changes, row), ops...); {
-	case errors.Is(err, store.ErrFormWaits):
+	case errors.Is(err, runstore.ErrFormWaits):
 		r.addLater(changes...)
 		return &parkedError{until: r.now().Add(formEvery), human: true}
 	case err != nil:

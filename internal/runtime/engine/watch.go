@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 )
 
 // sighting is a heartbeat of another worker, as this one saw it first.
@@ -20,7 +20,7 @@ type lookout struct {
 }
 
 // dead returns the holders that are dead. now is when the database was asked for the holders.
-func (l *lookout) dead(holders []store.Holder, now time.Time, lease time.Duration) (dead []store.Holder) {
+func (l *lookout) dead(holders []runstore.Holder, now time.Time, lease time.Duration) (dead []runstore.Holder) {
 	seen := make(map[string]sighting, len(holders))
 	for _, h := range holders {
 		s, known := l.seen[h.WorkerID]

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 )
 
 // TestLookout checks that a worker is dead when it sent no heartbeat for a lease of the time that passes here,
@@ -13,8 +13,8 @@ func TestLookout(t *testing.T) {
 	t.Parallel()
 	const lease = 3 * time.Second
 	start := time.Now()
-	holder := func(lease time.Duration, stopped bool) store.Holder {
-		return store.Holder{WorkerID: "w", LeaseUntil: start.Add(lease), Stopped: stopped}
+	holder := func(lease time.Duration, stopped bool) runstore.Holder {
+		return runstore.Holder{WorkerID: "w", LeaseUntil: start.Add(lease), Stopped: stopped}
 	}
 	for _, tt := range []struct {
 		name string
@@ -32,14 +32,14 @@ func TestLookout(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var l lookout
-			var dead []store.Holder
+			var dead []runstore.Holder
 			for i := 0; i < len(tt.see); i += 2 {
-				h, ok := tt.see[i+1].(store.Holder)
+				h, ok := tt.see[i+1].(runstore.Holder)
 				if !ok {
 					l.blind()
 					continue
 				}
-				dead = l.dead([]store.Holder{h}, start.Add(tt.see[i].(time.Duration)), lease)
+				dead = l.dead([]runstore.Holder{h}, start.Add(tt.see[i].(time.Duration)), lease)
 			}
 			if (len(dead) > 0) != tt.dead {
 				t.Errorf("dead: %+v", dead)

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 )
 
 // TestAClockThatCannotBeStoppedRunsOn checks that a clock runs on here as long as its stop cannot be put on record.
@@ -14,7 +14,7 @@ func TestAClockThatCannotBeStoppedRunsOn(t *testing.T) {
 	away := errors.New("away")
 	failure := away
 	c := &workClock{
-		write: func(...store.RunOp) error { return failure }, age: func() time.Duration { return 0 }, end: func(error) {},
+		write: func(...runstore.RunOp) error { return failure }, age: func() time.Duration { return 0 }, end: func(error) {},
 		runs: true, left: time.Hour, since: time.Now(), timer: time.AfterFunc(time.Hour, func() {}),
 	}
 	done, err := c.work()

@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/actlog/actlog/internal/record/pg"
-	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 )
 
 // claimAtOnce bounds how many runs are claimed in one statement.
@@ -38,7 +38,7 @@ type worker struct {
 	makingRoom bool
 
 	mu       sync.Mutex
-	row      store.Worker
+	row      runstore.Worker
 	beaten   time.Time           // when the last heartbeat that succeeded was sent
 	held     map[string]*holding // by plan
 	leased   context.Context     // ends with the lease
@@ -87,7 +87,7 @@ func (e *Engine) provides() []string {
 
 // register registers the worker under a new id, until that succeeds.
 func (w *worker) register(ctx context.Context) error {
-	row := store.Worker{
+	row := runstore.Worker{
 		ID: "worker-" + uuid.Must(uuid.NewV7()).String(), Host: w.engine.host, Release: w.engine.config.Release,
 		Provides: w.engine.provides(), Slots: w.engine.config.Slots,
 	}
@@ -137,7 +137,7 @@ func (w *worker) beat(ctx context.Context) {
 			w.mu.Unlock()
 			w.setClock(ctx, sent, now)
 			w.apply(wanted)
-		case errors.Is(err, store.ErrLeaseLost) || time.Since(beaten) >= w.engine.config.Lease:
+		case errors.Is(err, runstore.ErrLeaseLost) || time.Since(beaten) >= w.engine.config.Lease:
 			w.log.Warn("the worker lost its lease; others go on with its runs", "worker", row.ID, "error", err)
 			w.engine.metrics.leasesLost.Inc()
 			w.drop()
@@ -170,7 +170,7 @@ func (w *worker) setClock(ctx context.Context, asked, now time.Time) {
 func (w *worker) drop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.endLease(store.ErrLeaseLost)
+	w.endLease(runstore.ErrLeaseLost)
 	clear(w.held) // under the next id they may be claimed again while these come to their ends
 	w.row.ID = ""
 }
@@ -188,7 +188,7 @@ func (w *worker) below() (plans []string) {
 }
 
 // apply makes runs do what they are asked for.
-func (w *worker) apply(wanted []store.Wanted) {
+func (w *worker) apply(wanted []runstore.Wanted) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, each := range wanted {
@@ -196,7 +196,7 @@ func (w *worker) apply(wanted []store.Wanted) {
 		if h == nil || h.run.lease.Epoch != each.Epoch {
 			continue
 		}
-		if h.run.heed(each.Desired); each.Desired == store.DesiredCancel {
+		if h.run.heed(each.Desired); each.Desired == runstore.DesiredCancel {
 			h.cancel(errStopped)
 		}
 	}
@@ -260,7 +260,7 @@ func (w *worker) claimSome(ctx context.Context) bool {
 		return false
 	}
 	claim := func(runs int, alone bool) (claimed int, ok bool) {
-		all, err := w.engine.store.Claim(limited, store.Claim{
+		all, err := w.engine.store.Claim(limited, runstore.Claim{
 			WorkerID: row.ID, Provides: row.Provides, Runs: runs, LoneAt: loneAt, Alone: alone,
 		})
 		if err != nil {
@@ -304,7 +304,7 @@ func (w *worker) carriesAlone(loneAt int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, h := range w.held {
-		if h.run.suspect() == loneAt && h.run.run.Desired == store.DesiredRun {
+		if h.run.suspect() == loneAt && h.run.run.Desired == runstore.DesiredRun {
 			return true
 		}
 	}
@@ -314,7 +314,7 @@ func (w *worker) carriesAlone(loneAt int) bool {
 // makesRoom reports whether the worker claims nothing, so that it can take a run alone that no other worker took. It hands
 // its own runs back at their next boundaries, and goes on so until it is empty, however long their calls take, or until
 // another worker took the run.
-func (w *worker) makesRoom(ctx context.Context, row store.Worker, loneAt int) bool {
+func (w *worker) makesRoom(ctx context.Context, row runstore.Worker, loneAt int) bool {
 	lease := w.engine.config.Lease
 	if loneAt < 0 || time.Since(w.sought) < lease {
 		return w.makingRoom
@@ -339,7 +339,7 @@ func (w *worker) makesRoom(ctx context.Context, row store.Worker, loneAt int) bo
 }
 
 // hold starts to carry a run.
-func (w *worker) hold(c store.Claimed) {
+func (w *worker) hold(c runstore.Claimed) {
 	e := w.engine
 	e.metrics.claims.WithLabelValues(c.Executor).Inc()
 	w.mu.Lock()
@@ -395,7 +395,7 @@ func (w *worker) drain(ctx context.Context) {
 		case <-done:
 		case <-timer.C: // Postgres is away: what is left is taken over when the lease is over
 			w.mu.Lock()
-			w.endLease(store.ErrLeaseLost)
+			w.endLease(runstore.ErrLeaseLost)
 			w.mu.Unlock()
 			<-done
 		}

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 )
 
 var errDeadline = errors.New("the run has reached its limit of time")
@@ -15,8 +15,8 @@ var errDeadline = errors.New("the run has reached its limit of time")
 // allows. It is stopped while all that the run does waits for people, and while no worker holds the run: what it shows
 // is on record. Its zero value never ends anything.
 type workClock struct {
-	write func(ops ...store.RunOp) error // puts on record; nil: there is no limit
-	age   func() time.Duration           // of the program
+	write func(ops ...runstore.RunOp) error // puts on record; nil: there is no limit
+	age   func() time.Duration              // of the program
 	end   context.CancelCauseFunc
 
 	mu    sync.Mutex
@@ -41,7 +41,7 @@ func (c *workClock) startLocked() error {
 	}
 
 	var left *time.Duration
-	if err := c.write(store.ClockStart(c.age(), &left)); err != nil {
+	if err := c.write(runstore.ClockStart(c.age(), &left)); err != nil {
 		return err
 	}
 	if left == nil {
@@ -59,7 +59,7 @@ func (c *workClock) startLocked() error {
 }
 
 // stopped returns what puts on record that the clock is stopped, with the write that lets go of the run.
-func (c *workClock) stopped() []store.RunOp {
+func (c *workClock) stopped() []runstore.RunOp {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.runs {
@@ -67,7 +67,7 @@ func (c *workClock) stopped() []store.RunOp {
 	}
 
 	c.timerStop()
-	return []store.RunOp{store.ClockStop(c.age())}
+	return []runstore.RunOp{runstore.ClockStop(c.age())}
 }
 
 func (c *workClock) timerStop() {
@@ -118,7 +118,7 @@ func (c *workClock) note(busy, held int) error {
 		return nil
 	}
 
-	if err := c.write(store.ClockStop(c.age())); err != nil {
+	if err := c.write(runstore.ClockStop(c.age())); err != nil {
 		return err // it runs on: so does the one on record
 	}
 	c.timerStop()

@@ -10,8 +10,8 @@ import (
 
 	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 	"github.com/actlog/actlog/internal/testkit/storetest"
@@ -249,10 +249,10 @@ func mortal(t *testing.T, h *enginetest.House) (kill func()) {
 	dead := make(chan struct{})
 	stop := h.Work(h.NewEngine(func(c *engine.Config) {
 		c.Beat, c.Lease, c.Drain = time.Hour, 4*time.Hour, time.Millisecond
-		c.Write = func(ctx context.Context, l store.Lease, changes []record.Change, ops ...store.RunOp) error {
+		c.Write = func(ctx context.Context, l runstore.Lease, changes []record.Change, ops ...runstore.RunOp) error {
 			select {
 			case <-dead:
-				return store.ErrLeaseLost
+				return runstore.ErrLeaseLost
 			default:
 				return c.Store.WriteRun(ctx, l, changes, ops...)
 			}

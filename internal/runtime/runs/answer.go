@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/internal/record/delta"
-	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
 
@@ -20,7 +20,7 @@ var ErrRestarted = errors.New("the answer was begun again, and is not what was s
 type Answer struct {
 	Watch      *Watch
 	Deltas     *delta.Deltas
-	Read       func(ctx context.Context) (*store.RunDetail, error) // reads the run
+	Read       func(ctx context.Context) (*runstore.RunDetail, error) // reads the run
 	RootPlanID string
 	PlanID     string
 	// Silence is how long nothing may be sent. Then send is called with an empty text.
@@ -30,7 +30,7 @@ type Answer struct {
 // Follow sends the answer, as it arrives and as it is on record, until the run has ended. It returns the run, or nil if
 // ctx ended or the watch was closed before. What was sent of a run that was completed is its answer, or the error is
 // [ErrRestarted]. Other errors are those of send and of Read.
-func (a *Answer) Follow(ctx context.Context, send func(text string) error) (*store.RunDetail, error) {
+func (a *Answer) Follow(ctx context.Context, send func(text string) error) (*runstore.RunDetail, error) {
 	wake, stop := a.Watch.changes(a.RootPlanID)
 	defer stop()
 	live := &arriving{wake: make(chan struct{}, 1)}

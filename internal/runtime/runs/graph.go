@@ -6,12 +6,13 @@ import (
 
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/graph"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
 
 // Execution is an execution of a graph as its record has it: a run of executor dag.
 type Execution struct {
-	Run   *store.RunDetail
+	Run   *runstore.RunDetail
 	Graph *graph.Graph
 	Steps []*record.AgentExecution // of the nodes; nil: it has not begun
 	Logs  []string
@@ -19,7 +20,7 @@ type Execution struct {
 
 // ReadExecution reads a run of executor dag. The error is [record.ErrNotFound] if there is none that carries out
 // a graph. Before a graph is planned it has no nodes.
-func ReadExecution(ctx context.Context, reader *store.Reader, planID string) (*Execution, error) {
+func ReadExecution(ctx context.Context, reader *runstore.Reader, planID string) (*Execution, error) {
 	d, err := reader.RunDetail(ctx, planID)
 	if err != nil {
 		return nil, err
@@ -27,11 +28,11 @@ func ReadExecution(ctx context.Context, reader *store.Reader, planID string) (*E
 	if d.Executor != "dag" || text(d.Name) == graph.Draft {
 		return nil, record.ErrNotFound
 	}
-	return ExecutionOf(ctx, reader, d)
+	return ExecutionOf(ctx, reader.Reader, d)
 }
 
 // ExecutionOf reads what is on record beside a run of executor dag.
-func ExecutionOf(ctx context.Context, reader *store.Reader, d *store.RunDetail) (*Execution, error) {
+func ExecutionOf(ctx context.Context, reader *store.Reader, d *runstore.RunDetail) (*Execution, error) {
 	e := &Execution{Run: d, Logs: []string{}}
 	var err error
 	if e.Graph, err = ReadGraph(ctx, reader, d.Plan.RootPlanID, d.Plan.CurrentPlanID); errors.Is(err, record.ErrNotFound) {

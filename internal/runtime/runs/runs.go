@@ -5,26 +5,26 @@ package runs
 import (
 	"context"
 
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/decision"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
 
 // Settled reports whether a run has ended, or goes on only when something happened.
-func Settled(d *store.RunDetail) bool {
+func Settled(d *runstore.RunDetail) bool {
 	return d.State.Terminal() || d.State == record.Waiting || d.State == record.Paused
 }
 
 // Decider is the store as decisions use it.
 type Decider interface {
-	Decide(ctx context.Context, rootPlanID, planID, waitID string, decide func(store.OpenWait) (*record.Wait, error)) error
+	Decide(ctx context.Context, rootPlanID, planID, waitID string, decide func(runstore.OpenWait) (*record.Wait, error)) error
 }
 
 // Decide writes a decision about a wait. with returns it for the wait as it stands; it may be called again.
-// The error is that of with, that of [store.Store.Decide], or a [*record.InvalidError] that names what is
+// The error is that of with, that of [runstore.Store.Decide], or a [*record.InvalidError] that names what is
 // wrong with the decision.
 func Decide(ctx context.Context, s Decider, at record.Key, with func(*record.Wait) (decision.Decision, error)) error {
-	return s.Decide(ctx, at.Root, at.Parent, at.ID, func(open store.OpenWait) (*record.Wait, error) {
+	return s.Decide(ctx, at.Root, at.Parent, at.ID, func(open runstore.OpenWait) (*record.Wait, error) {
 		w := &record.Wait{RootPlanID: at.Root, PlanID: at.Parent, WaitID: at.ID, FormInputs: open.FormInputs, Subject: open.Subject}
 		if open.Type != "" {
 			w.Type = &open.Type

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/internal/record/delta"
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/tree"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
 
@@ -37,7 +37,7 @@ const (
 
 // TalkReader is the record as a talk reads it.
 type TalkReader interface {
-	RunDetail(ctx context.Context, planID string) (*store.RunDetail, error)
+	RunDetail(ctx context.Context, planID string) (*runstore.RunDetail, error)
 	PlanTree(ctx context.Context, rootPlanID, planID string) (*tree.Plan, bool, error)
 	StepDetail(ctx context.Context, rootPlanID, stepID string) (*tree.Step, error)
 }
@@ -254,7 +254,7 @@ func (t *teller) text(turn int64, text string) {
 }
 
 // end tells how the run ended.
-func (t *teller) end(d *store.RunDetail) {
+func (t *teller) end(d *runstore.RunDetail) {
 	var result struct {
 		FinalResponse json.RawMessage `json:"final_response"`
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/actlog/actlog/agent/plan"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
 
@@ -15,7 +16,7 @@ const TaskExecutor = "plan"
 
 // TaskResult returns the result of a task that executor plan worked on, read from the record; nil if the run is
 // none of a task, or has not ended.
-func TaskResult(ctx context.Context, reader *store.Reader, d *store.RunDetail) (*plan.Result, error) {
+func TaskResult(ctx context.Context, reader *store.Reader, d *runstore.RunDetail) (*plan.Result, error) {
 	if !d.State.Terminal() || d.Executor != TaskExecutor || !IsTask(&d.Plan) {
 		return nil, nil //nolint:nilnil // there is none
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/upkeep"
 	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/trace/receive"
 	"github.com/actlog/actlog/record"
 )
@@ -64,10 +65,11 @@ func New(t testing.TB, s *store.Store, config Config) *Server {
 	if config.Starter == nil {
 		config.Starter, config.Catalog = nothing{}, nothing{}
 	}
-	runtime := runapi.New(s, config.Starter, config.Catalog, server, config.Runs)
+	runs := runstore.New(s)
+	runtime := runapi.New(runs, config.Starter, config.Catalog, server, config.Runs)
 	t.Cleanup(runtime.Close)
 	receiver := receive.New(s, server, config.ExportTimeout)
-	native := api.New(s, hub, server, config.API)
+	native := api.New(runs, hub, server, config.API)
 	routes := slices.Concat(native.Routes(), runtime.Routes(), receiver.Routes(receive.DoorServer), []httpd.Route{receiver.Unknown(), server.Metrics()})
 	return &Server{server.Handler(config.LoopbackOnly, routes...), routes, server, native, runtime, hub, receiver}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/actlog/actlog/internal/door/runapi"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/wire"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/pgtest"
 	"github.com/actlog/actlog/internal/testkit/storetest"
 	"github.com/actlog/actlog/internal/trace/otlp"
@@ -39,6 +40,7 @@ type Client struct {
 	Key    string // API key of the requests; empty: none
 	DB     *pgtest.DB
 	Store  *store.Store
+	Runs   *runstore.Store // of Store
 	Server *Server
 }
 
@@ -49,7 +51,7 @@ type Options struct {
 	Server func(*Config)
 	Log    io.Writer // default: the test's output
 	// Runtime returns what starts runs. Default: nothing can be run.
-	Runtime func(*store.Store) (runapi.Starter, runapi.Catalog)
+	Runtime func(*runstore.Store) (runapi.Starter, runapi.Catalog)
 }
 
 // Serve serves an empty database until the test ends.
@@ -79,13 +81,14 @@ func ServeWith(t testing.TB, o Options) *Client {
 	if o.Server != nil {
 		o.Server(&config)
 	}
+	runs := runstore.New(s)
 	if o.Runtime != nil {
-		config.Starter, config.Catalog = o.Runtime(s)
+		config.Starter, config.Catalog = o.Runtime(runs)
 	}
 	handler := New(t, s, config)
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	c := &Client{T: t, HTTP: &http.Client{Transport: transport}, DB: o.DB, Store: s, Server: handler}
+	c := &Client{T: t, HTTP: &http.Client{Transport: transport}, DB: o.DB, Store: s, Runs: runs, Server: handler}
 	return c.at(handler)
 }
 

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
 
@@ -43,7 +43,7 @@ func AtEveryWrite(t *testing.T, carry func(t *testing.T, disturb func(*House)) s
 func fail(h *House, n int) (writes func() int) {
 	var count atomic.Int64
 	h.Engine = h.NewEngine(func(c *engine.Config) {
-		c.Write = func(ctx context.Context, l store.Lease, changes []record.Change, ops ...store.RunOp) error {
+		c.Write = func(ctx context.Context, l runstore.Lease, changes []record.Change, ops ...runstore.RunOp) error {
 			if count.Add(1) == int64(n) {
 				return record.ErrUnavailable
 			}
@@ -58,18 +58,18 @@ func fail(h *House, n int) (writes func() int) {
 func kill(before bool) func(h *House, n int) (writes func() int) {
 	return func(h *House, n int) (writes func() int) {
 		var mu sync.Mutex
-		count, dead := 0, map[store.Lease]bool{}
+		count, dead := 0, map[runstore.Lease]bool{}
 		free := func(planID string) {
 			if _, err := h.DB.Pool.Exec(context.Background(), "UPDATE actlog.run SET worker_id = NULL, due_at = now() WHERE plan_id = $1 AND NOT done", planID); err != nil {
 				h.T.Error(err)
 			}
 		}
 		h.Engine = h.NewEngine(func(c *engine.Config) {
-			c.Write = func(ctx context.Context, l store.Lease, changes []record.Change, ops ...store.RunOp) error {
+			c.Write = func(ctx context.Context, l runstore.Lease, changes []record.Change, ops ...runstore.RunOp) error {
 				mu.Lock()
 				if dead[l] {
 					mu.Unlock()
-					return store.ErrLeaseLost
+					return runstore.ErrLeaseLost
 				}
 				count++
 				now := count == n
@@ -77,7 +77,7 @@ func kill(before bool) func(h *House, n int) (writes func() int) {
 				mu.Unlock()
 				if now && before {
 					free(l.PlanID)
-					return store.ErrLeaseLost
+					return runstore.ErrLeaseLost
 				}
 				err := c.Store.WriteRun(ctx, l, changes, ops...)
 				if now && err == nil {
@@ -85,7 +85,7 @@ func kill(before bool) func(h *House, n int) (writes func() int) {
 					dead[l] = true
 					mu.Unlock()
 					free(l.PlanID)
-					return store.ErrLeaseLost
+					return runstore.ErrLeaseLost
 				}
 				return err
 			}

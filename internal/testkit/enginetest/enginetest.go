@@ -18,6 +18,7 @@ import (
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/tree"
 	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/pgtest"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 	"github.com/actlog/actlog/internal/testkit/storetest"
@@ -113,6 +114,7 @@ type House struct {
 	T      *testing.T
 	DB     *pgtest.DB
 	Store  *store.Store
+	Runs   *runstore.Store // of Store
 	Model  *scriptmodel.Server
 	Parts  *Parts
 	Engine *engine.Engine
@@ -139,6 +141,7 @@ func Build(t *testing.T, p Plans) *House {
 		h.DB = pgtest.New(t)
 	}
 	h.Store = storetest.OpenURL(t, h.DB.URL)
+	h.Runs = runstore.New(h.Store)
 	own := h.Store // a test may open another
 	t.Cleanup(func() { CheckEnded(t, own) })
 	var err error
@@ -163,7 +166,7 @@ func Build(t *testing.T, p Plans) *House {
 func (h *House) NewEngine(set func(*engine.Config)) *engine.Engine {
 	h.T.Helper()
 	c := engine.Config{
-		Store: h.Store, Executors: h.executors, Parts: func() (engine.Parts, func()) { return h.Parts, func() {} },
+		Store: h.Runs, Executors: h.executors, Parts: func() (engine.Parts, func()) { return h.Parts, func() {} },
 		Lease: time.Minute, Scan: 20 * time.Millisecond, RetryUnit: time.Millisecond, Drain: time.Minute,
 		Logger: slog.New(slog.NewTextHandler(h.T.Output(), nil)),
 	}
@@ -282,9 +285,14 @@ func (h *House) Waits() (open []record.Wait) {
 	return open
 }
 
+// Claim claims up to n runs for a worker: those that are due and need nothing but what it provides.
+func Claim(ctx context.Context, s *runstore.Store, workerID string, provides []string, n int) ([]runstore.Claimed, error) {
+	return s.Claim(ctx, runstore.Claim{WorkerID: workerID, Provides: provides, Runs: n, LoneAt: -1})
+}
+
 // Decide decides a wait.
 func (h *House) Decide(w record.Wait, state record.State, decision, value string) error {
-	return h.Store.Decide(context.Background(), w.RootPlanID, w.PlanID, w.WaitID, func(o store.OpenWait) (*record.Wait, error) {
+	return h.Runs.Decide(context.Background(), w.RootPlanID, w.PlanID, w.WaitID, func(o runstore.OpenWait) (*record.Wait, error) {
 		d := &record.Wait{RootPlanID: w.RootPlanID, PlanID: w.PlanID, WaitID: w.WaitID, State: &state, Decision: &decision, EndTime: new(time.Now())}
 		if len(o.FormInputs) > 0 {
 			var inputs []map[string]string

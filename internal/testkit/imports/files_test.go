@@ -51,6 +51,7 @@ var upward = map[string]int{
 	"internal/door/api":          0,
 	"internal/door/runapi":       0,
 	"internal/runtime/catalog":   0,
+	"internal/runtime/runstore":  0,
 	"internal/runtime/runs":      0,
 	"internal/runtime/parts":     0,
 	"internal/runtime/decision":  0,

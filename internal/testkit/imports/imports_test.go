@@ -65,6 +65,7 @@ var rules = map[string]rule{
 	"internal/runtime/...": {[]string{"record", "agent/...", "internal/record/...", "internal/runtime/..."}, []string{
 		"github.com/go-json-experiment/json", "github.com/google/uuid", "github.com/prometheus/client_golang",
 	}},
+	"internal/runtime/runstore": {[]string{"record", "db", "internal/record/..."}, []string{pgx}},
 	// Executors are given the handle of the engine. They know no store, and no server.
 	"internal/runtime/executor/...": {[]string{
 		"record", "agent/...", "internal/runtime/engine", "internal/runtime/executor/...", "internal/runtime/graph", "internal/runtime/template",
@@ -104,7 +105,7 @@ var rules = map[string]rule{
 
 // reserved are the modules that only these packages may import.
 var reserved = map[string][]string{
-	pgx:    {"internal/record/...", "db", "agent/tool/db", "internal/testkit/...", "cmd/bench", "cmd/chaos"},
+	pgx:    {"internal/record/...", "internal/runtime/runstore", "db", "agent/tool/db", "internal/testkit/...", "cmd/bench", "cmd/chaos"},
 	mcpSDK: {"agent/mcp", "internal/door/mcp", "cmd/chaos"},
 	wazero: {"agent/tool/code/internal/treesitter"},
 	echo:   {"internal/door/...", "internal/trace/receive", "cmd/..."},
@@ -293,6 +294,9 @@ func TestBreachesAreSeen(t *testing.T) {
 		{"internal/door/httpd", []string{module + "/internal/record/store"}, "may not import"},
 		{"internal/door/web", []string{echoed.ImportPath, module + "/internal/runtime/engine"}, ""},
 		{"internal/runtime/engine", []string{module + "/internal/door/httpd"}, "may not import"},
+		{"internal/runtime/runstore", []string{pool.ImportPath, module + "/db"}, ""},
+		{"internal/runtime/engine", []string{pool.ImportPath}, "may not import"},
+		{"internal/record/store", []string{module + "/internal/runtime/runstore"}, "may not import"},
 		{"internal/runtime/executor/plan", []string{module + "/internal/record/store"}, "may not import"},
 		{"internal/view/outline", []string{module + "/internal/record/store"}, "may not import"},
 		{"agent/model", []string{pool.ImportPath}, "may not import"},

@@ -82,11 +82,6 @@ func Write(t testing.TB, s *store.Store, changes ...record.Change) {
 	}
 }
 
-// Claim claims up to n runs for a worker: those that are due and need nothing but what it provides.
-func Claim(ctx context.Context, s *store.Store, workerID string, provides []string, n int) ([]store.Claimed, error) {
-	return s.Claim(ctx, store.Claim{WorkerID: workerID, Provides: provides, Runs: n, LoneAt: -1})
-}
-
 // PlanTree reads the hierarchy of a plan.
 func PlanTree(t testing.TB, s *store.Store, id string) *tree.Plan {
 	t.Helper()

@@ -65,6 +65,20 @@ func WriteTree(t testing.TB, s *store.Store, root string, state record.State) {
 	)
 }
 
+// EveryKind returns a change of each kind in a tree, all of plan planID.
+func EveryKind(root, planID string) []record.Change {
+	return []record.Change{
+		&record.Plan{RootPlanID: root, CurrentPlanID: planID, Title: new("changed")},
+		&record.AgentExecution{RootPlanID: root, PlanID: planID, StepID: "s", Result: new("faked")},
+		&record.ThinkAct{RootPlanID: root, StepID: "s", Message: json.RawMessage(`{"role":"assistant"}`)},
+		&record.ActTool{RootPlanID: root, StepID: "s", ToolCallID: "t", Policy: json.RawMessage(`{}`), State: new(record.Completed)},
+		&record.Thought{RootPlanID: root, PlanID: planID, ThoughtID: "h", Content: new("x")},
+		&record.Artifact{RootPlanID: root, PlanID: planID, Name: "a", Value: json.RawMessage(`1`)},
+		&record.Source{RootPlanID: root, PlanID: planID, SourceID: "q", URI: new("file:x")},
+		&record.Wait{RootPlanID: root, PlanID: planID, WaitID: "w", State: new(record.Approved)},
+	}
+}
+
 // Dump returns all that the reads return about a tree, without row numbers, and with ROOT for
 // the id of the root.
 func Dump(t testing.TB, s *store.Store, root string) string {

@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/dag"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 	"github.com/actlog/actlog/internal/testkit/storetest"
@@ -64,16 +64,16 @@ func midWave(t *testing.T, scheduling, then string) {
 	var dead atomic.Bool
 	stop := h.Work(h.NewEngine(func(c *engine.Config) {
 		c.Drain = time.Millisecond
-		c.Write = func(ctx context.Context, l store.Lease, changes []record.Change, ops ...store.RunOp) error {
+		c.Write = func(ctx context.Context, l runstore.Lease, changes []record.Change, ops ...runstore.RunOp) error {
 			if dead.Load() {
-				return store.ErrLeaseLost
+				return runstore.ErrLeaseLost
 			}
 			return c.Store.WriteRun(ctx, l, changes, ops...)
 		}
 	}))
-	control := func(id string, a store.Action) {
+	control := func(id string, a runstore.Action) {
 		t.Helper()
-		if err := h.Store.Control(t.Context(), id, a, "ann"); err != nil {
+		if err := h.Runs.Control(t.Context(), id, a, "ann"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -81,7 +81,7 @@ func midWave(t *testing.T, scheduling, then string) {
 	<-begun
 	<-begun
 	storetest.Until(t, "n1 has completed", func() bool { return states(h.Plan(id))["n1"] == "COMPLETED found X" })
-	control(id, store.Pause)
+	control(id, runstore.Pause)
 	if then == "killed" {
 		dead.Store(true)
 		stop()
@@ -99,14 +99,14 @@ func midWave(t *testing.T, scheduling, then string) {
 	}
 	want := map[string]int{"Context": 1, "X": 1, "Y": 1, "Z": 1, "Sum": 1}
 	if then == "stopped" {
-		control(id, store.Stop)
+		control(id, runstore.Stop)
 		p = h.Ended(id)
 		delete(want, "Sum")
 		if *p.Record.State != record.Cancelled || states(p)["n2"] != "COMPLETED found Y" {
 			t.Errorf("%s: %v", *p.Record.State, states(p))
 		}
 	} else {
-		control(id, store.Resume)
+		control(id, runstore.Resume)
 		p = h.Ended(id)
 		if *p.Record.State != record.Completed || text(p.Record.Summary) != "found Sum" {
 			t.Errorf("%s: %v", *p.Record.State, states(p))

@@ -418,7 +418,7 @@ func TestStoredGraph(t *testing.T) {
 			t.Errorf("%+v, %d steps", p.Record, len(p.Steps))
 		}
 	}
-	if err := h.Store.DeletePlan(t.Context(), id); err != nil {
+	if err := h.Runs.DeletePlan(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
 	if g := graphOf(h, first); len(g.Nodes) != 5 || g.Prompt != "Go." {

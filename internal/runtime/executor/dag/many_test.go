@@ -13,9 +13,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/graph"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 	"github.com/actlog/actlog/internal/testkit/storetest"
 	"github.com/actlog/actlog/record"
@@ -61,7 +61,7 @@ func TestManyGraphs(t *testing.T) {
 	var mu sync.Mutex
 	carriedBy := map[string]map[string]bool{} // plans, by worker
 	count := func(c *engine.Config) {
-		c.Write = func(ctx context.Context, l store.Lease, changes []record.Change, ops ...store.RunOp) error {
+		c.Write = func(ctx context.Context, l runstore.Lease, changes []record.Change, ops ...runstore.RunOp) error {
 			mu.Lock()
 			if carriedBy[l.WorkerID] == nil {
 				carriedBy[l.WorkerID] = map[string]bool{}

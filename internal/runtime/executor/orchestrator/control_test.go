@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/actlog/actlog/agent/tool"
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 	"github.com/actlog/actlog/internal/testkit/storetest"
 	"github.com/actlog/actlog/record"
@@ -75,9 +75,9 @@ func stopMidway(t *testing.T, place string) *midway {
 	}), have)
 	m.stop = m.Work(m.NewEngine(func(c *engine.Config) {
 		c.Drain = time.Millisecond
-		c.Write = func(ctx context.Context, l store.Lease, changes []record.Change, ops ...store.RunOp) error {
+		c.Write = func(ctx context.Context, l runstore.Lease, changes []record.Change, ops ...runstore.RunOp) error {
 			if m.dead.Load() {
-				return store.ErrLeaseLost
+				return runstore.ErrLeaseLost
 			}
 			return c.Store.WriteRun(ctx, l, changes, ops...)
 		}
@@ -106,7 +106,7 @@ func (m *midway) counted() map[string]int {
 	return maps.Clone(m.made)
 }
 
-func (m *midway) ask(a store.Action) {
+func (m *midway) ask(a runstore.Action) {
 	m.T.Helper()
 	if err := m.control(m.id, a); err != nil {
 		m.T.Fatal(err)
@@ -133,7 +133,7 @@ func TestPauseMidway(t *testing.T) {
 			t.Run(place+killed, func(t *testing.T) {
 				t.Parallel()
 				m := stopMidway(t, place)
-				m.ask(store.Pause)
+				m.ask(runstore.Pause)
 				if place != approval && killed == "" {
 					m.free()
 				}
@@ -149,7 +149,7 @@ func TestPauseMidway(t *testing.T) {
 				if place == model && before["work"] > 0 || before["log"] > 0 {
 					t.Errorf("it went on although it was to pause: %v", before)
 				}
-				m.ask(store.Resume)
+				m.ask(runstore.Resume)
 				p = m.ended(m.id, accept)
 				want := map[string]int{"search": 1, "model": 1, "work": 1, "log": 1}
 				if place == model && killed != "" {
@@ -175,25 +175,25 @@ func TestPauseMidway(t *testing.T) {
 func TestCancelMidway(t *testing.T) {
 	t.Parallel()
 	for _, place := range []string{model, inTool, approval} {
-		for _, first := range []store.Action{store.Stop, store.Pause} {
+		for _, first := range []runstore.Action{runstore.Stop, runstore.Pause} {
 			t.Run(place+" "+string(first), func(t *testing.T) {
 				t.Parallel()
 				m := stopMidway(t, place)
-				if first == store.Pause {
-					m.ask(store.Pause)
+				if first == runstore.Pause {
+					m.ask(runstore.Pause)
 					m.free()
 					m.Await(m.id, record.Paused)
 				}
-				m.ask(store.Stop)
+				m.ask(runstore.Stop)
 				p := m.Ended(m.id) // although the call under way has not ended
 				story := m.story(p)
 				if *p.Record.State != record.Cancelled || text(p.Record.ErrorKind) != "stopped" || strings.Contains(story, "step 2 ") || m.counted()["log"] > 0 || strings.Contains(story, "RUNNING") || len(m.Waits()) > 0 {
 					t.Error(story)
 				}
-				if unknown := strings.Contains(story, "git.work UNKNOWN"); unknown != (place == inTool && first == store.Stop) {
+				if unknown := strings.Contains(story, "git.work UNKNOWN"); unknown != (place == inTool && first == runstore.Stop) {
 					t.Error(story)
 				}
-				if err := m.control(m.id, store.Resume); err == nil {
+				if err := m.control(m.id, runstore.Resume); err == nil {
 					t.Error("it was resumed")
 				}
 			})
@@ -215,11 +215,11 @@ func TestPausedAgainAndAgain(t *testing.T) {
 	id := h.start(object{"request": "Do it"})
 	pauses := 0
 	for p := h.Plan(id); !p.Record.State.Terminal(); p = h.Plan(id) {
-		if h.control(id, store.Pause) == nil {
+		if h.control(id, runstore.Pause) == nil {
 			storetest.Until(t, "it is paused or has ended", func() bool { s := *h.Plan(id).Record.State; return s == record.Paused || s.Terminal() })
 			pauses++
 		}
-		_ = h.control(id, store.Resume)
+		_ = h.control(id, runstore.Resume)
 		for _, w := range h.Waits() {
 			h.decide(w, as)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/orchestrator"
 	"github.com/actlog/actlog/internal/runtime/runs"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
 	"github.com/actlog/actlog/internal/testkit/pgtest"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
@@ -165,7 +166,7 @@ func (h *house) ended(id string, as human) *tree.Plan {
 func (h *house) decide(w record.Wait, as human) {
 	h.T.Helper()
 	key := record.Key{Kind: record.KindWait, Root: w.RootPlanID, Parent: w.PlanID, ID: w.WaitID}
-	err := runs.Decide(h.T.Context(), h.Store, key, func(w *record.Wait) (decision.Decision, error) {
+	err := runs.Decide(h.T.Context(), h.Runs, key, func(w *record.Wait) (decision.Decision, error) {
 		row, err := h.Store.Row(h.T.Context(), key)
 		if err != nil {
 			return decision.Decision{}, err
@@ -173,7 +174,7 @@ func (h *house) decide(w record.Wait, as human) {
 		h.seen = append(h.seen, *row.(*record.Wait))
 		return as(w), nil
 	})
-	if err != nil && !errors.Is(err, store.ErrDecided) && !errors.Is(err, record.ErrUnavailable) {
+	if err != nil && !errors.Is(err, runstore.ErrDecided) && !errors.Is(err, record.ErrUnavailable) {
 		h.T.Error(err)
 	}
 }
@@ -217,7 +218,7 @@ func (h *house) story(p *tree.Plan) string {
 }
 
 // control asks a run to stop, to pause or to resume.
-func (h *house) control(id string, a store.Action) error {
+func (h *house) control(id string, a runstore.Action) error {
 	h.T.Helper()
-	return h.Store.Control(h.T.Context(), id, a, "ann")
+	return h.Runs.Control(h.T.Context(), id, a, "ann")
 }

@@ -13,11 +13,11 @@ import (
 
 	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/tree"
 	"github.com/actlog/actlog/internal/runtime/decision"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/runs"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 	"github.com/actlog/actlog/internal/testkit/storetest"
@@ -226,12 +226,12 @@ func TestApprovedActionsKeepTheirStarterOut(t *testing.T) {
 
 	w := h.Waits()[0]
 	approve := func(by string) error {
-		return runs.Decide(t.Context(), h.Store, w.Key(), func(*record.Wait) (decision.Decision, error) {
+		return runs.Decide(t.Context(), h.Runs, w.Key(), func(*record.Wait) (decision.Decision, error) {
 			return decision.Decision{Decision: decision.Approve, By: by, Claim: "bob"}, nil
 		})
 	}
 	for _, by := range []string{"ann", ""} {
-		if err := approve(by); !errors.Is(err, store.ErrNotApart) {
+		if err := approve(by); !errors.Is(err, runstore.ErrNotApart) {
 			t.Errorf("%q approves: %v", by, err)
 		}
 	}
@@ -246,7 +246,7 @@ func TestControls(t *testing.T) {
 	t.Parallel()
 	h := build(t, definition(nil), scenes([]scriptmodel.Turn{says(plan(step(1, "GIT", "Status")))}, map[string][]scriptmodel.Turn{"Status": calls("git.status", object{})}), tools(nothing))
 	h.Work(h.Engine)
-	control := func(id string, a store.Action) {
+	control := func(id string, a runstore.Action) {
 		t.Helper()
 		if err := h.control(id, a); err != nil {
 			t.Fatal(err)
@@ -254,12 +254,12 @@ func TestControls(t *testing.T) {
 	}
 	id, other := h.start(object{"request": "Do it"}), h.start(object{"request": "Do it"})
 	h.Await(id, record.Waiting)
-	control(id, store.Pause)
+	control(id, runstore.Pause)
 	h.Await(id, record.Paused)
-	control(id, store.Resume)
+	control(id, runstore.Resume)
 	h.Await(id, record.Waiting)
 	h.Await(other, record.Waiting)
-	control(other, store.Stop)
+	control(other, runstore.Stop)
 	if p := h.Ended(other); *p.Record.State != record.Cancelled || len(p.Steps) != 1 {
 		t.Error(h.story(p))
 	}

@@ -87,7 +87,7 @@ func journey(t *testing.T, disturb func(*enginetest.House)) string {
 		fmt.Fprintf(&b, "step %s %s %s %q\n", text(s.Record.AgentName), *s.Record.State, text(s.Record.ErrorMessage), text(s.Record.Result))
 	}
 	for _, session := range []string{"s", "s-0", "s-1", "s-3-0", "s-3-1"} {
-		said, err := h.Store.Messages(t.Context(), session, 100, 0)
+		said, err := h.Runs.Messages(t.Context(), session, 100, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

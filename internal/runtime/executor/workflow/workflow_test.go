@@ -12,9 +12,9 @@ import (
 	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/agent/workflow"
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	executor "github.com/actlog/actlog/internal/runtime/executor/workflow"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
 	"github.com/actlog/actlog/internal/testkit/pgtest"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
@@ -187,7 +187,7 @@ func TestModelFails(t *testing.T) {
 	if got := reported(t, h, "s"); !strings.HasPrefix(got, "s a - 3 messages, 1 runs, 0 open, 1 ended, 1 failed, FAILED, 1 steps") {
 		t.Error(got)
 	}
-	said, err := h.Store.Messages(t.Context(), "s", 10, 0)
+	said, err := h.Runs.Messages(t.Context(), "s", 10, 0)
 	if err != nil || len(said) != 3 || said[0].Role != "user" || said[2].Role != "tool" {
 		t.Errorf("%+v %v", said, err)
 	}
@@ -234,7 +234,7 @@ func TestHistory(t *testing.T) {
 	if got := strings.Join(roles, " "); got != "user assistant tool assistant user assistant" || r.Text() != "Two." {
 		t.Errorf("%s: %q", got, r.Text())
 	}
-	found, err := h.Store.Session(t.Context(), session, store.SessionFilter{}, "")
+	found, err := h.Runs.Session(t.Context(), session, runstore.SessionFilter{}, "")
 	if err != nil || found.AgentName != "a" || found.Messages != 6 {
 		t.Errorf("%+v %v", found, err)
 	}
@@ -270,7 +270,7 @@ func TestChain(t *testing.T) {
 		t.Errorf("%+v", steps)
 	}
 	for id, base := range map[string]string{"s": "", "s-0": "s", "s-1-0": "s"} {
-		if found, err := h.Store.Session(t.Context(), id, store.SessionFilter{}, ""); err != nil || found.BaseID != base || found.WorkflowName == "" {
+		if found, err := h.Runs.Session(t.Context(), id, runstore.SessionFilter{}, ""); err != nil || found.BaseID != base || found.WorkflowName == "" {
 			t.Errorf("%s: %+v %v", id, found, err)
 		}
 	}
@@ -279,7 +279,7 @@ func TestChain(t *testing.T) {
 			t.Error(got)
 		}
 	}
-	said, err := h.Store.Messages(t.Context(), "s", 10, 0)
+	said, err := h.Runs.Messages(t.Context(), "s", 10, 0)
 	if err != nil || len(said) != 2 || said[0].Text != `{"n":1}` || said[1].Text != "from b" {
 		t.Errorf("%+v %v", said, err)
 	}

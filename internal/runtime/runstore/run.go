@@ -1,4 +1,4 @@
-package store
+package runstore
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/actlog/actlog/db"
 	"github.com/actlog/actlog/internal/record/pg"
+	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/record"
 )
 
@@ -113,10 +115,13 @@ func Park(until time.Time) RunOp {
 	}}
 }
 
-// Finish ends the run and all below it for good. closes, if it is not nil, returns the changes that end what is still live in them once the other changes of the
-// write are on record; it may be called again. Nothing can be written to them in between, nor later.
+// Finish ends the run and all below it for good. closes, if it is not nil, returns the changes that end what is still
+// live in them once the other changes of the write are on record; it may be called again. Nothing can be written to them
+// in between, nor later.
 func Finish(closes func([]Live) []record.Change) RunOp {
-	return RunOp{rings: true, closes: closes, queue: func(q *pgx.Batch, l Lease) { q.Queue(db.RunFinish, l.RootPlanID, l.PlanID) }}
+	return RunOp{rings: true, closes: closes, queue: func(q *pgx.Batch, l Lease) {
+		q.Queue(db.RunFinish, l.RootPlanID, l.PlanID)
+	}}
 }
 
 // Live is a row of a run that has not ended, or of a run below it: a plan, a step, a cycle, a tool call or a wait.
@@ -195,8 +200,11 @@ func (r NewRun) queue(q *pgx.Batch) *pgx.QueuedQuery {
 	if r.Definition.ID != "" {
 		version = &r.Definition.Version
 	}
-	return q.Queue(db.RunAdd, r.RootPlanID, r.PlanID, r.Executor, orNil(r.Name), orNil(r.Definition.ID), version, r.Needs, []byte(r.Input), []byte(r.Limits), r.Depth,
-		orNil(parent.PlanID), orNil(parent.StepID), seq, orNil(parent.ToolCallID), r.Owner, r.Starter, cmp.Or(r.Project, DefaultProject), orNil(r.IdempotencyKey), orNil(r.RequestSHA256), r.Held)
+
+	return q.Queue(db.RunAdd, r.RootPlanID, r.PlanID, r.Executor, orNil(r.Name), orNil(r.Definition.ID), version, r.Needs,
+		[]byte(r.Input), []byte(r.Limits), r.Depth, orNil(parent.PlanID), orNil(parent.StepID), seq,
+		orNil(parent.ToolCallID), r.Owner, r.Starter, cmp.Or(r.Project, DefaultProject), orNil(r.IdempotencyKey),
+		orNil(r.RequestSHA256), r.Held)
 }
 
 func timeOrNil(t time.Time) *time.Time {
@@ -206,7 +214,8 @@ func timeOrNil(t time.Time) *time.Time {
 	return &t
 }
 
-// StartedBeforeError means that a request of the same starter with the same idempotency key started a run of the project.
+// StartedBeforeError means that a request of the same starter with the same idempotency key started a run of the
+// project.
 type StartedBeforeError struct {
 	RootPlanID, PlanID, Executor string
 	RequestSHA256                string
@@ -218,13 +227,13 @@ func (e *StartedBeforeError) Error() string {
 
 // StartRun adds a run, with what is on record of it at first, in one transaction. The error is a
 // [*StartedBeforeError] if a request of its starter with its idempotency key started one, a [*record.InvalidError] if a
-// change is not valid, or one of [Store.Write].
+// change is not valid, or one of [store.Store.Write].
 func (s *Store) StartRun(ctx context.Context, r NewRun, changes []record.Change) error {
 	err := s.startRun(ctx, r, changes)
 	if err != nil {
 		return fmt.Errorf("start run %s: %w", r.PlanID, err)
 	}
-	s.runs.RingNow()
+	s.bell.RingNow()
 	return nil
 }
 
@@ -232,20 +241,19 @@ func (s *Store) startRun(ctx context.Context, r NewRun, changes []record.Change)
 	if err := s.startedBefore(ctx, r); err != nil {
 		return err
 	}
-	err := s.InTx(ctx, func(ctx context.Context, tx *Tx) error {
-		if err := tx.writeRun(ctx, changes); err != nil {
+	err := s.InTx(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if err := tx.WriteOwned(ctx, changes); err != nil {
 			return err
 		}
+
 		var q pgx.Batch
-		added := false
-		r.queue(&q).Exec(func(tag pgconn.CommandTag) error { added = tag.RowsAffected() == 1; return nil })
-		if err := tx.tx.SendBatch(ctx, &q).Close(); err != nil {
-			return err
-		}
-		if !added {
-			return errNotAdded
-		}
-		return nil
+		r.queue(&q).Exec(func(tag pgconn.CommandTag) error {
+			if tag.RowsAffected() == 0 {
+				return errNotAdded
+			}
+			return nil
+		})
+		return tx.SendBatch(ctx, &q).Close()
 	})
 	if errors.Is(err, errNotAdded) { // by another request, a moment ago, or by this one
 		if err := s.startedBefore(ctx, r); err != nil {
@@ -261,8 +269,8 @@ func (s *Store) startedBefore(ctx context.Context, r NewRun) error {
 	if r.IdempotencyKey == "" {
 		return nil
 	}
-	row, err := pg.Read(ctx, s.Reader.db, func() (db.RunByKeyRow, error) {
-		return s.queries.RunByKey(ctx, s.Reader.db, db.RunByKeyParams{
+	row, err := pg.Read(ctx, s.Reader.DB(), func() (db.RunByKeyRow, error) {
+		return queries.RunByKey(ctx, s.Reader.DB(), db.RunByKeyParams{
 			IdempotencyKey: r.IdempotencyKey, Starter: r.Starter, Project: cmp.Or(r.Project, DefaultProject),
 		})
 	})
@@ -270,26 +278,29 @@ func (s *Store) startedBefore(ctx context.Context, r NewRun) error {
 		return nil
 	}
 	if err == nil {
-		err = s.db.Settle(ctx)
+		err = s.DB().Settle(ctx)
 	}
 	if err != nil {
 		return err
 	}
-	return &StartedBeforeError{RootPlanID: row.RootPlanID, PlanID: row.PlanID, Executor: row.Executor, RequestSHA256: row.RequestSha256}
+
+	return &StartedBeforeError{
+		RootPlanID: row.RootPlanID, PlanID: row.PlanID, Executor: row.Executor, RequestSHA256: row.RequestSha256,
+	}
 }
 
 // WriteRun writes changes to the tree of a run that a worker holds, and does the rest of what ops say,
 // in one transaction. The error is [ErrLeaseLost] if the worker does not hold the run any more, a
-// [*record.InvalidError] if a change is not valid, or one of [Store.Write]. After an error of the last
+// [*record.InvalidError] if a change is not valid, or one of [store.Store.Write]. After an error of the last
 // kind it is not known whether it was written; to do the same again does no harm.
 func (s *Store) WriteRun(ctx context.Context, l Lease, changes []record.Change, ops ...RunOp) error {
-	err := s.writeRun(ctx, l, changes, ops)
-	if err != nil {
+	if err := s.writeRun(ctx, l, changes, ops); err != nil {
 		return fmt.Errorf("write run %s: %w", l.PlanID, err)
 	}
+
 	for _, op := range ops {
 		if op.rings {
-			s.runs.RingNow()
+			s.bell.RingNow()
 			break
 		}
 	}
@@ -297,106 +308,85 @@ func (s *Store) WriteRun(ctx context.Context, l Lease, changes []record.Change, 
 }
 
 func (s *Store) writeRun(ctx context.Context, l Lease, changes []record.Change, ops []RunOp) error {
-	if err := s.enter(); err != nil {
-		return err
-	}
-	defer s.goroutines.Done()
 	select {
-	case s.runWrites <- struct{}{}:
-		defer func() { <-s.runWrites }()
+	case s.writes <- struct{}{}:
+		defer func() { <-s.writes }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	for _, op := range ops {
-		if op.closes != nil {
-			return s.finishRun(ctx, l, changes, ops, op.closes)
-		}
-	}
 
-	entries, _ := s.prepare(changes)
-	result, err := s.result(entries)
-	switch {
-	case err != nil:
-		return err
-	case len(result.Rejected) > 0:
-		return result.Rejected[0].Err
-	}
-
-	b := newBatch(entries)
-	if len(entries) == 0 {
-		b.placeholder(rootKey(l.RootPlanID))
-		b.touched.Add(l.RootPlanID, record.KindPlan)
-	}
 	var desired Desired
-	b.locked = func(q *pgx.Batch) {
-		q.Queue(db.RunHold, l.RootPlanID, l.PlanID, l.WorkerID, l.Epoch).QueryRow(func(row pgx.Row) error { return row.Scan(&desired) })
-	}
-	b.written = func(q *pgx.Batch) {
-		for _, op := range ops {
-			op.queue(q, l)
+	var err error
+	if at := slices.IndexFunc(ops, func(op RunOp) bool { return op.closes != nil }); at >= 0 {
+		desired, err = s.finishRun(ctx, l, changes, ops, ops[at].closes)
+	} else {
+		hold := func(q *pgx.Batch) {
+			q.Queue(db.RunHold, l.RootPlanID, l.PlanID, l.WorkerID, l.Epoch).QueryRow(func(row pgx.Row) error {
+				return row.Scan(&desired)
+			})
 		}
+		err = s.WriteOwned(ctx, l.RootPlanID, changes, hold, func(q *pgx.Batch) { queueOps(q, l, ops) })
 	}
 
-	err = s.ladder.try(ctx, retryFor(s.config.RetryFor), func(g givenUp) error { return s.sender.send(ctx, b, g, 0) })
 	switch {
-	case err == nil:
-		for _, op := range ops {
-			if op.asked != nil {
-				*op.asked = desired
-			}
-		}
-		return nil
-	case ctx.Err() != nil:
-		return err
 	case pg.State(err) == leaseLost:
 		return ErrLeaseLost
 	case pg.State(err) == formWaits:
 		return ErrFormWaits
-	default:
-		return pg.Translate(err)
+	case err != nil:
+		return err
+	}
+	for _, op := range ops {
+		if op.asked != nil {
+			*op.asked = desired
+		}
+	}
+	return nil
+}
+
+func queueOps(q *pgx.Batch, l Lease, ops []RunOp) {
+	for _, op := range ops {
+		op.queue(q, l)
 	}
 }
 
-// finishRun is writeRun of a write that ends the run, with what is live in it.
-func (s *Store) finishRun(ctx context.Context, l Lease, changes []record.Change, ops []RunOp, closes func([]Live) []record.Change) error {
-	err := s.InTx(ctx, func(ctx context.Context, tx *Tx) error {
-		if _, err := tx.Exec(ctx, db.PlanLock, []string{l.RootPlanID}); err != nil {
+// finishRun is writeRun of a write that ends the run, with what is live in it. It returns what the run should do.
+func (s *Store) finishRun(
+	ctx context.Context, l Lease, changes []record.Change, ops []RunOp, closes func([]Live) []record.Change,
+) (desired Desired, err error) {
+	err = s.InTx(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if err := tx.Lock(ctx, l.RootPlanID); err != nil {
 			return err
 		}
-		desired, err := s.queries.RunHold(ctx, tx, db.RunHoldParams{RootPlanID: l.RootPlanID, PlanID: l.PlanID, WorkerID: l.WorkerID, Epoch: l.Epoch})
+		held, err := queries.RunHold(ctx, tx, db.RunHoldParams{
+			RootPlanID: l.RootPlanID, PlanID: l.PlanID, WorkerID: l.WorkerID, Epoch: l.Epoch,
+		})
 		if err != nil {
 			return err
 		}
-		if err := tx.writeRun(ctx, changes); err != nil {
+		desired = Desired(held)
+
+		if err := tx.WriteOwned(ctx, changes); err != nil {
 			return err
 		}
-
 		live, err := s.live(ctx, tx, l)
 		if err != nil {
 			return err
 		}
-		if err := tx.writeRun(ctx, closes(live)); err != nil {
+		if err := tx.WriteOwned(ctx, closes(live)); err != nil {
 			return err
 		}
 
 		var q pgx.Batch
-		for _, op := range ops {
-			op.queue(&q, l)
-			if op.asked != nil {
-				*op.asked = Desired(desired)
-			}
-		}
-		return tx.tx.SendBatch(ctx, &q).Close()
+		queueOps(&q, l, ops)
+		return tx.SendBatch(ctx, &q).Close()
 	})
-	if pg.State(err) == leaseLost {
-		return ErrLeaseLost
-	}
-	return err
+	return desired, err
 }
 
 // live returns what is live in a run and in those below it. The transaction holds the root plan.
-func (s *Store) live(ctx context.Context, tx *Tx, l Lease) ([]Live, error) {
-	rows, err := s.queries.RunLive(ctx, tx, db.RunLiveParams{RootPlanID: l.RootPlanID, PlanID: l.PlanID})
+func (s *Store) live(ctx context.Context, tx *store.Tx, l Lease) ([]Live, error) {
+	rows, err := queries.RunLive(ctx, tx, db.RunLiveParams{RootPlanID: l.RootPlanID, PlanID: l.PlanID})
 	if err != nil {
 		return nil, err
 	}
@@ -404,8 +394,8 @@ func (s *Store) live(ctx context.Context, tx *Tx, l Lease) ([]Live, error) {
 	live := make([]Live, len(rows))
 	for i, r := range rows {
 		live[i] = Live{
-			Kind: record.Kind(r.Kind), PlanID: r.PlanID, StepID: r.StepID, Seq: int64(r.Seq), ID: r.ID, State: record.State(r.State),
-			Thinks: r.Thinks, Starts: r.Starts,
+			Kind: record.Kind(r.Kind), PlanID: r.PlanID, StepID: r.StepID, Seq: int64(r.Seq), ID: r.ID,
+			State: record.State(r.State), Thinks: r.Thinks, Starts: r.Starts,
 		}
 		if r.Attempt != nil {
 			live[i].Attempt = new(int64(*r.Attempt))
@@ -433,24 +423,29 @@ type Claim struct {
 
 // Claim claims runs that are due.
 func (s *Store) Claim(ctx context.Context, c Claim) ([]Claimed, error) {
-	rows, err := s.queries.RunClaim(ctx, s.db, db.RunClaimParams{
+	rows, err := queries.RunClaim(ctx, s.DB(), db.RunClaimParams{
 		WorkerID: c.WorkerID, Provides: c.Provides, Runs: int32(c.Runs), LoneAt: int32(c.LoneAt), Alone: c.Alone,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("claim runs: %w", pg.Translate(err))
 	}
+
 	claimed := make([]Claimed, len(rows))
 	for i, r := range rows {
 		c := Claimed{Lease: Lease{RootPlanID: r.RootPlanID, PlanID: r.PlanID, WorkerID: c.WorkerID, Epoch: r.Epoch}}
 		c.Run = Run{
-			RootPlanID: r.RootPlanID, PlanID: r.PlanID, Executor: r.Executor, Name: orEmpty(r.Name), Input: r.Input, Limits: r.Limits, Depth: int(r.Depth),
-			Owner: r.Owner, Starter: r.Starter, Project: r.Project, Desired: Desired(r.Desired), Takeovers: int(r.Takeovers), Lost: int(r.Lost),
+			RootPlanID: r.RootPlanID, PlanID: r.PlanID, Executor: r.Executor, Name: orEmpty(r.Name), Input: r.Input,
+			Limits: r.Limits, Depth: int(r.Depth), Owner: r.Owner, Starter: r.Starter, Project: r.Project,
+			Desired: Desired(r.Desired), Takeovers: int(r.Takeovers), Lost: int(r.Lost),
 		}
+
 		if r.DefinitionID != nil && r.DefinitionVersion != nil {
 			c.Definition = Pinned{ID: *r.DefinitionID, Version: int(*r.DefinitionVersion)}
 		}
 		if r.ParentPlanID != nil {
-			c.Parent = &ParentCall{PlanID: *r.ParentPlanID, StepID: orEmpty(r.ParentStepID), ToolCallID: orEmpty(r.ParentToolCallID)}
+			c.Parent = &ParentCall{
+				PlanID: *r.ParentPlanID, StepID: orEmpty(r.ParentStepID), ToolCallID: orEmpty(r.ParentToolCallID),
+			}
 			if r.ParentSeq != nil {
 				c.Parent.Seq = int64(*r.ParentSeq)
 			}
@@ -463,7 +458,7 @@ func (s *Store) Claim(ctx context.Context, c Claim) ([]Claimed, error) {
 // SuspectWaits reports whether a run that is to be carried alone has been due for some time, because no worker that
 // carries nothing else took it, and this worker is the one that makes room for it.
 func (s *Store) SuspectWaits(ctx context.Context, workerID string, loneAt int, due time.Duration) (bool, error) {
-	waits, err := s.queries.RunSuspect(ctx, s.db, db.RunSuspectParams{
+	waits, err := queries.RunSuspect(ctx, s.DB(), db.RunSuspectParams{
 		WorkerID: workerID, Seconds: due.Seconds(), LoneAt: int32(loneAt),
 	})
 	if err != nil {
@@ -475,8 +470,8 @@ func (s *Store) SuspectWaits(ctx context.Context, workerID string, loneAt int, d
 // RunArtifact returns the value of an artifact that a root run produced. The error is [record.ErrNotFound] if it
 // produced none of that name, or if the plan is none of the runtime: artifacts that were only recorded are not found.
 func (s *Store) RunArtifact(ctx context.Context, rootPlanID, name string) (json.RawMessage, error) {
-	value, err := pg.Read(ctx, s.Reader.db, func() (json.RawMessage, error) {
-		return s.queries.RunArtifact(ctx, s.Reader.db, db.RunArtifactParams{RootPlanID: rootPlanID, Name: name})
+	value, err := pg.Read(ctx, s.Reader.DB(), func() (json.RawMessage, error) {
+		return queries.RunArtifact(ctx, s.Reader.DB(), db.RunArtifactParams{RootPlanID: rootPlanID, Name: name})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read artifact %s of run %s: %w", name, rootPlanID, err)
@@ -495,8 +490,8 @@ type Used struct {
 
 // RunUsed returns what a run and all below it have used. costs says that it is to look for calls without a price.
 func (s *Store) RunUsed(ctx context.Context, rootPlanID, planID string, costs bool) (Used, error) {
-	used, err := pg.Read(ctx, s.Reader.db, func() (db.RunUsedRow, error) {
-		return s.queries.RunUsed(ctx, s.Reader.db, db.RunUsedParams{RootPlanID: rootPlanID, PlanID: planID, Costs: costs})
+	used, err := pg.Read(ctx, s.Reader.DB(), func() (db.RunUsedRow, error) {
+		return queries.RunUsed(ctx, s.Reader.DB(), db.RunUsedParams{RootPlanID: rootPlanID, PlanID: planID, Costs: costs})
 	})
 	if err != nil {
 		return Used{}, fmt.Errorf("read what run %s has used: %w", planID, err)
@@ -513,10 +508,13 @@ type OpenCount struct {
 
 // OpenRuns counts the runs that have not ended.
 func (s *Store) OpenRuns(ctx context.Context) (open []OpenCount, err error) {
-	rows, err := pg.Read(ctx, s.Reader.db, func() ([]db.RunOpenCountsRow, error) { return s.queries.RunOpenCounts(ctx, s.Reader.db) })
+	rows, err := pg.Read(ctx, s.Reader.DB(), func() ([]db.RunOpenCountsRow, error) {
+		return queries.RunOpenCounts(ctx, s.Reader.DB())
+	})
 	if err != nil {
 		return nil, fmt.Errorf("count open runs: %w", err)
 	}
+
 	for _, r := range rows {
 		open = append(open, OpenCount{Executor: r.Executor, State: record.State(r.State), Runs: r.Runs})
 	}
@@ -525,4 +523,4 @@ func (s *Store) OpenRuns(ctx context.Context) (open []OpenCount, err error) {
 
 // ListenForRuns wakes workers when a run may be due, or should stop, until ctx ends: it leaves a token in wake.
 // One that does not listen, or is not heard, finds it when it looks.
-func (s *Store) ListenForRuns(ctx context.Context, wake chan<- struct{}) { s.runs.Listen(ctx, wake) }
+func (s *Store) ListenForRuns(ctx context.Context, wake chan<- struct{}) { s.bell.Listen(ctx, wake) }

@@ -1,4 +1,4 @@
-package store
+package runstore
 
 import (
 	"cmp"
@@ -82,14 +82,16 @@ type SaidAt struct {
 func Say(c Conversation, first int, said ...Said) RunOp {
 	roles, texts, messages := make([]string, len(said)), make([]string, len(said)), make([]string, len(said))
 	for i, each := range said {
-		roles[i], texts[i], messages[i] = each.Role,
-			strings.ReplaceAll(strings.ToValidUTF8(each.Text, "\uFFFD"), "\x00", "\uFFFD"), string(each.Message)
+		roles[i], messages[i] = each.Role, string(each.Message)
+		texts[i] = strings.ReplaceAll(strings.ToValidUTF8(each.Text, "\uFFFD"), "\x00", "\uFFFD")
 	}
+
 	return RunOp{queue: func(q *pgx.Batch, l Lease) {
 		key, given := c.key(), &c.ID
 		if key == c.ID {
 			given = nil
 		}
+
 		q.Queue(db.ConversationAdd, key, given, c.Starter, cmp.Or(c.Project, DefaultProject), orNil(c.UserID),
 			orNil(c.AgentName), orNil(c.WorkflowName), orNil(c.BaseID))
 		q.Queue(db.ConversationSay, key, l.PlanID, first, roles, texts, messages)
@@ -97,15 +99,18 @@ func Say(c Conversation, first int, said ...Said) RunOp {
 }
 
 // History returns the last messages of a conversation from before a run, oldest first.
-func (s *Store) History(ctx context.Context, c Conversation, rootPlanID, planID string, messages int) ([]Said, error) {
-	rows, err := pg.Read(ctx, s.Reader.db, func() ([]db.ConversationHistoryRow, error) {
-		return s.queries.ConversationHistory(ctx, s.Reader.db, db.ConversationHistoryParams{
+func (s *Store) History(
+	ctx context.Context, c Conversation, rootPlanID, planID string, messages int,
+) ([]Said, error) {
+	rows, err := pg.Read(ctx, s.Reader.DB(), func() ([]db.ConversationHistoryRow, error) {
+		return queries.ConversationHistory(ctx, s.Reader.DB(), db.ConversationHistoryParams{
 			ConversationID: c.key(), RootPlanID: rootPlanID, PlanID: planID, Messages: int32(messages),
 		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read conversation %s: %w", c.ID, err)
 	}
+
 	said := make([]Said, len(rows))
 	for i, r := range rows {
 		said[i] = Said{Role: r.Role, Text: r.Content, Message: r.Message}
@@ -115,11 +120,10 @@ func (s *Store) History(ctx context.Context, c Conversation, rootPlanID, planID 
 }
 
 // Session returns the session of an id. If several starters have one, it is that of asker, else the last used one. The
-// error wraps
-// [record.ErrNotFound] if there is none.
+// error wraps [record.ErrNotFound] if there is none.
 func (s *Store) Session(ctx context.Context, id string, f SessionFilter, asker string) (*Session, error) {
-	row, err := pg.Read(ctx, s.Reader.db, func() (db.SessionOneRow, error) {
-		return s.queries.SessionOne(ctx, s.Reader.db, db.SessionOneParams{
+	row, err := pg.Read(ctx, s.Reader.DB(), func() (db.SessionOneRow, error) {
+		return queries.SessionOne(ctx, s.Reader.DB(), db.SessionOneParams{
 			ConversationID: id, Starter: f.Starter, Project: orNil(f.Project), Asker: asker,
 		})
 	})
@@ -131,8 +135,8 @@ func (s *Store) Session(ctx context.Context, id string, f SessionFilter, asker s
 
 // Messages returns a page of the messages of a session, by its key, oldest first.
 func (s *Store) Messages(ctx context.Context, key string, limit, offset int) ([]SaidAt, error) {
-	rows, err := pg.Read(ctx, s.Reader.db, func() ([]db.ConversationMessagesRow, error) {
-		return s.queries.ConversationMessages(ctx, s.Reader.db, db.ConversationMessagesParams{
+	rows, err := pg.Read(ctx, s.Reader.DB(), func() ([]db.ConversationMessagesRow, error) {
+		return queries.ConversationMessages(ctx, s.Reader.DB(), db.ConversationMessagesParams{
 			ConversationID: key, Messages: int32(limit), Skipped: int32(offset),
 		})
 	})
@@ -152,15 +156,15 @@ func (s *Store) Sessions(
 	ctx context.Context, f SessionFilter, limit, offset int,
 ) (page []Session, total int64, err error) {
 	agent, workflow, project := orNil(f.Agent), orNil(f.Workflow), orNil(f.Project)
-	rows, err := pg.Read(ctx, s.Reader.db, func() ([]db.SessionListRow, error) {
-		return s.queries.SessionList(ctx, s.Reader.db, db.SessionListParams{
-			Starter: f.Starter, Project: project, AgentName: agent, WorkflowName: workflow, Page: int32(limit),
-			Skipped: int32(offset),
+	rows, err := pg.Read(ctx, s.Reader.DB(), func() ([]db.SessionListRow, error) {
+		return queries.SessionList(ctx, s.Reader.DB(), db.SessionListParams{
+			Starter: f.Starter, Project: project, AgentName: agent, WorkflowName: workflow,
+			Page: int32(limit), Skipped: int32(offset),
 		})
 	})
 	if err == nil {
-		total, err = pg.Read(ctx, s.Reader.db, func() (int64, error) {
-			return s.queries.SessionCount(ctx, s.Reader.db, db.SessionCountParams{
+		total, err = pg.Read(ctx, s.Reader.DB(), func() (int64, error) {
+			return queries.SessionCount(ctx, s.Reader.DB(), db.SessionCountParams{
 				Starter: f.Starter, Project: project, AgentName: agent, WorkflowName: workflow,
 			})
 		})
@@ -176,24 +180,19 @@ func (s *Store) Sessions(
 }
 
 func sessionOf(r db.SessionListRow) Session {
-	s := Session{
-		Conversation: Conversation{ID: r.ConversationID, Starter: r.Starter, Project: r.Project}, Key: r.Key,
-		CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, Messages: r.Messages,
+	return Session{
+		Conversation: Conversation{
+			ID: r.ConversationID, Starter: r.Starter, Project: r.Project, UserID: orEmpty(r.UserID),
+			AgentName: orEmpty(r.AgentName), WorkflowName: orEmpty(r.WorkflowName), BaseID: orEmpty(r.BaseID),
+		},
+		Key: r.Key, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, Messages: r.Messages,
 	}
-	for to, from := range map[*string]*string{
-		&s.UserID: r.UserID, &s.AgentName: r.AgentName, &s.WorkflowName: r.WorkflowName, &s.BaseID: r.BaseID,
-	} {
-		if from != nil {
-			*to = *from
-		}
-	}
-	return s
 }
 
 // DeleteSession deletes a session by its key, with those of its steps. The runs stay on record. The error wraps
 // [record.ErrNotFound] if it was deleted meanwhile.
 func (s *Store) DeleteSession(ctx context.Context, key string) error {
-	n, err := s.queries.SessionDelete(ctx, s.db, key)
+	n, err := queries.SessionDelete(ctx, s.DB(), key)
 	if err == nil && n == 0 {
 		err = record.ErrNotFound
 	}
@@ -206,7 +205,7 @@ func (s *Store) DeleteSession(ctx context.Context, key string) error {
 // CleanUpSessions deletes the sessions that were not used for so many days, and all but the most that were
 // used last. Those of steps go with that of their workflow. It returns how many were deleted.
 func (s *Store) CleanUpSessions(ctx context.Context, days, most int) (deleted int64, err error) {
-	deleted, err = s.queries.SessionCleanup(ctx, s.db, db.SessionCleanupParams{Days: int32(days), Most: int32(most)})
+	deleted, err = queries.SessionCleanup(ctx, s.DB(), db.SessionCleanupParams{Days: int32(days), Most: int32(most)})
 	if err != nil {
 		return 0, fmt.Errorf("clean up sessions: %w", pg.Translate(err))
 	}

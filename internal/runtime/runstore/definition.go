@@ -1,4 +1,4 @@
-package store
+package runstore
 
 import (
 	"context"
@@ -21,8 +21,9 @@ func (s *Store) Pin(ctx context.Context, definitionID, kind string, body json.Ra
 	params := db.DefinitionPinParams{
 		DefinitionID: definitionID, Kind: kind, Body: body, Sha256: hex.EncodeToString(hash[:]),
 	}
+
 	for {
-		version, err := s.queries.DefinitionPin(ctx, s.db, params)
+		version, err := queries.DefinitionPin(ctx, s.DB(), params)
 		if errors.Is(err, pgx.ErrNoRows) && ctx.Err() == nil { // another took the number a moment ago
 			continue
 		}
@@ -42,9 +43,9 @@ type DefinitionVersion struct {
 
 // Definitions returns a version of each of some definitions that there are, by id: the one that has one of the hashes,
 // else the newest.
-func (r *Reader) Definitions(ctx context.Context, ids, hashes []string) (map[string]DefinitionVersion, error) {
-	rows, err := pg.Read(ctx, r.db, func() ([]db.DefinitionNewestRow, error) {
-		return r.queries.DefinitionNewest(ctx, r.db,
+func (s *Store) Definitions(ctx context.Context, ids, hashes []string) (map[string]DefinitionVersion, error) {
+	rows, err := pg.Read(ctx, s.Reader.DB(), func() ([]db.DefinitionNewestRow, error) {
+		return queries.DefinitionNewest(ctx, s.Reader.DB(),
 			db.DefinitionNewestParams{Ids: append([]string{}, ids...), Hashes: append([]string{}, hashes...)})
 	})
 	if err != nil {
@@ -60,8 +61,8 @@ func (r *Reader) Definitions(ctx context.Context, ids, hashes []string) (map[str
 
 // Definition returns the body of a version of a definition.
 func (s *Store) Definition(ctx context.Context, p Pinned) (json.RawMessage, error) {
-	body, err := pg.Read(ctx, s.Reader.db, func() ([]byte, error) {
-		return s.queries.DefinitionBody(ctx, s.Reader.db, db.DefinitionBodyParams{
+	body, err := pg.Read(ctx, s.Reader.DB(), func() ([]byte, error) {
+		return queries.DefinitionBody(ctx, s.Reader.DB(), db.DefinitionBodyParams{
 			DefinitionID: p.ID, Version: int32(p.Version),
 		})
 	})

@@ -1,4 +1,4 @@
-package store_test
+package runstore_test
 
 import (
 	"encoding/json"
@@ -10,13 +10,15 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/runstore"
+	"github.com/actlog/actlog/internal/testkit/enginetest"
 	"github.com/actlog/actlog/internal/testkit/storetest"
 	"github.com/actlog/actlog/record"
 )
 
-func runDetail(t *testing.T, s *store.Store, planID string) *store.RunDetail {
+func runDetail(t *testing.T, s *runstore.Store, planID string) *runstore.RunDetail {
 	t.Helper()
-	d, err := s.RunDetail(t.Context(), planID)
+	d, err := s.Reader.RunDetail(t.Context(), planID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,21 +26,18 @@ func runDetail(t *testing.T, s *store.Store, planID string) *store.RunDetail {
 }
 
 // beginChild starts a run below one that a worker holds.
-func beginChild(t *testing.T, s *store.Store, l store.Lease, id string) {
+func beginChild(t *testing.T, s *runstore.Store, l runstore.Lease, id string) {
 	t.Helper()
 	child := newRun(l.RootPlanID)
-	child.PlanID, child.Parent = id, &store.ParentCall{PlanID: l.PlanID, StepID: "s", ToolCallID: "call"}
+	child.PlanID, child.Parent = id, &runstore.ParentCall{PlanID: l.PlanID, StepID: "s", ToolCallID: "call"}
 	if err := s.WriteRun(t.Context(), l, []record.Change{
-		&record.Plan{
-			RootPlanID: l.RootPlanID, CurrentPlanID: id, ParentPlanID: &l.PlanID, ToolCallID: new("call"),
-			State: new(record.Running),
-		},
-	}, store.Begin(child)); err != nil {
+		&record.Plan{RootPlanID: l.RootPlanID, CurrentPlanID: id, ParentPlanID: &l.PlanID, ToolCallID: new("call"), State: new(record.Running)},
+	}, runstore.Begin(child)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func write(t *testing.T, s *store.Store, l store.Lease, changes []record.Change, ops ...store.RunOp) {
+func write(t *testing.T, s *runstore.Store, l runstore.Lease, changes []record.Change, ops ...runstore.RunOp) {
 	t.Helper()
 	if err := s.WriteRun(t.Context(), l, changes, ops...); err != nil {
 		t.Fatal(err)
@@ -57,38 +56,32 @@ func cycleOf(root, plan string, tokens int64) []record.Change {
 // the waits of the whole tree. A run waits while a run below it waits and nothing else goes on.
 func TestRunDetail(t *testing.T) {
 	t.Parallel()
-	s := storetest.Open(t)
+	s := open(t)
 	startRun(t, s, newRun("p"))
 	addWorker(t, s, "w", time.Hour)
-	if d := runDetail(t, s, "p"); d.State != record.Pending || d.Executor != "agent" || *d.Name != "reader" ||
-		len(d.WaitingFor) != 0 || d.CreatedAt == nil || d.Plan.Summary != nil {
+	if d := runDetail(t, s, "p"); d.State != record.Pending || d.Executor != "agent" || *d.Name != "reader" || len(d.WaitingFor) != 0 || d.CreatedAt == nil || d.Plan.Summary != nil {
 		t.Errorf("before it is claimed: %+v", d)
 	}
 	root := claimOne(t, s, "w").Lease
-	write(t, s, root, append(cycleOf("p", "p", 10), &record.Plan{
-		RootPlanID: "p", CurrentPlanID: "p", State: new(record.Running),
-	}))
+	write(t, s, root, append(cycleOf("p", "p", 10), &record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Running)}))
 	beginChild(t, s, root, "c")
 	child := claimOne(t, s, "w").Lease
-	write(t, s, root, nil, store.Park(time.Time{}))
+	write(t, s, root, nil, runstore.Park(time.Time{}))
 	asked := &record.Wait{
-		RootPlanID: "p", PlanID: "c", WaitID: "approval", Type: new(record.WaitActionValidation), ToolCallID: new("t"),
-		StartTime: new(time.Now()),
-		Subject:   json.RawMessage(`{"name":"git.commit","parameters":{"message":"m"}}`),
+		RootPlanID: "p", PlanID: "c", WaitID: "approval", Type: new(record.WaitActionValidation), ToolCallID: new("t"), StartTime: new(time.Now()),
+		Subject: json.RawMessage(`{"name":"git.commit","parameters":{"message":"m"}}`),
 	}
 	write(t, s, child, append(cycleOf("p", "c", 5), asked))
 	if d := runDetail(t, s, "p"); d.State != record.Running || d.Figures.InputTokens != 10 || d.Total.InputTokens != 15 {
 		t.Errorf("while the child goes on: %s, %+v, %+v", d.State, d.Figures, d.Total)
 	}
-	write(t, s, child, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "c", State: new(record.Waiting)}},
-		store.Park(time.Now().Add(time.Hour)))
+	write(t, s, child, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "c", State: new(record.Waiting)}}, runstore.Park(time.Now().Add(time.Hour)))
 	for _, id := range []string{"p", "c"} {
 		d := runDetail(t, s, id)
-		if d.State != record.Waiting || len(d.Waits) != 1 || d.Waits[0].PlanID != "c" ||
-			string(d.Waits[0].Subject) != string(asked.Subject) {
+		if d.State != record.Waiting || len(d.Waits) != 1 || d.Waits[0].PlanID != "c" || string(d.Waits[0].Subject) != string(asked.Subject) {
 			t.Errorf("%s while the child waits: %s, %+v", id, d.State, d.Waits)
 		}
-		key, err := s.RunWait(t.Context(), id, "approval")
+		key, err := s.Reader.RunWait(t.Context(), id, "approval")
 		if err != nil || key.Root != "p" || key.Parent != "c" {
 			t.Errorf("the wait of %s is at %+v, %v", id, key, err)
 		}
@@ -96,7 +89,7 @@ func TestRunDetail(t *testing.T) {
 	if d := runDetail(t, s, "c"); d.Figures.InputTokens != 5 || d.Total.InputTokens != 5 {
 		t.Errorf("figures of the child: %+v, %+v", d.Figures, d.Total)
 	}
-	err := s.Decide(t.Context(), "p", "c", "approval", func(w store.OpenWait) (*record.Wait, error) {
+	err := s.Decide(t.Context(), "p", "c", "approval", func(w runstore.OpenWait) (*record.Wait, error) {
 		if string(w.Subject) != string(asked.Subject) {
 			t.Errorf("decided on %s", w.Subject)
 		}
@@ -109,12 +102,10 @@ func TestRunDetail(t *testing.T) {
 		t.Errorf("after the decision: %s, %+v", d.State, d.Waits)
 	}
 	child = claimOne(t, s, "w").Lease
-	end := func(l store.Lease, text string, ops ...store.RunOp) {
-		write(t, s, l, []record.Change{
-			&record.Plan{RootPlanID: "p", CurrentPlanID: l.PlanID, State: new(record.Completed), Summary: &text},
-		}, append(ops, store.Finish(nil))...)
+	end := func(l runstore.Lease, text string, ops ...runstore.RunOp) {
+		write(t, s, l, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: l.PlanID, State: new(record.Completed), Summary: &text}}, append(ops, runstore.Finish(nil))...)
 	}
-	end(child, "of the child", store.Signal("p"))
+	end(child, "of the child", runstore.Signal("p"))
 	root = claimOne(t, s, "w").Lease
 	end(root, "the answer")
 	d := runDetail(t, s, "p")
@@ -122,11 +113,11 @@ func TestRunDetail(t *testing.T) {
 		t.Errorf("at the end: %+v", d)
 	}
 	for _, id := range []string{"", "q"} {
-		if _, err := s.RunDetail(t.Context(), id); !errors.Is(err, record.ErrNotFound) {
+		if _, err := s.Reader.RunDetail(t.Context(), id); !errors.Is(err, record.ErrNotFound) {
 			t.Errorf("run %q: %v", id, err)
 		}
 	}
-	if _, err := s.RunWait(t.Context(), "p", "other"); !errors.Is(err, record.ErrNotFound) {
+	if _, err := s.Reader.RunWait(t.Context(), "p", "other"); !errors.Is(err, record.ErrNotFound) {
 		t.Errorf("a wait that is not there: %v", err)
 	}
 }
@@ -135,14 +126,13 @@ func TestRunDetail(t *testing.T) {
 // provides.
 func TestRunSaysWhatItWaitsFor(t *testing.T) {
 	t.Parallel()
-	s := storetest.Open(t)
+	s := open(t)
 	r := newRun("p")
 	r.Needs = []string{"executor:agent", "model:large", "toolset:git"}
 	startRun(t, s, r)
 	add := func(id string, lease time.Duration, provides ...string) {
 		t.Helper()
-		if _, err := s.AddWorker(t.Context(), store.Worker{ID: id, Host: "h", Release: "r", Provides: provides, Slots: 1},
-			lease); err != nil {
+		if _, err := s.AddWorker(t.Context(), runstore.Worker{ID: id, Host: "h", Release: "r", Provides: provides, Slots: 1}, lease); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -165,23 +155,20 @@ func TestRunSaysWhatItWaitsFor(t *testing.T) {
 	}
 	want(r.Needs...)
 	add("d", time.Hour, r.Needs...)
-	claimed, err := storetest.Claim(t.Context(), s, "d", r.Needs, 1)
+	claimed, err := enginetest.Claim(t.Context(), s, "d", r.Needs, 1)
 	if err != nil || len(claimed) != 1 {
 		t.Fatal(claimed, err)
 	}
 	child := newRun("p")
-	child.PlanID, child.Needs, child.Parent = "c", []string{"model:other"},
-		&store.ParentCall{PlanID: "p", StepID: "s", ToolCallID: "t"}
-	write(t, s, claimed[0].Lease,
-		[]record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "c", ParentPlanID: new("p"), ToolCallID: new("t")}},
-		store.Begin(child))
+	child.PlanID, child.Needs, child.Parent = "c", []string{"model:other"}, &runstore.ParentCall{PlanID: "p", StepID: "s", ToolCallID: "t"}
+	write(t, s, claimed[0].Lease, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "c", ParentPlanID: new("p"), ToolCallID: new("t")}}, runstore.Begin(child))
 	want("model:other")
 }
 
 // TestRunList checks the filters of the list of root runs, their order and paging.
 func TestRunList(t *testing.T) {
 	t.Parallel()
-	s := storetest.Open(t)
+	s := open(t)
 	addWorker(t, s, "w", time.Hour)
 	start := func(i int) {
 		t.Helper()
@@ -197,37 +184,31 @@ func TestRunList(t *testing.T) {
 	states := []record.State{record.Failed, record.Waiting, record.Running, record.Paused, record.Completed}
 	for _, c := range claim(t, s, "w", 5) {
 		i := int(c.PlanID[1] - '0')
-		changes := []record.Change{
-			&record.Plan{
-				RootPlanID: c.PlanID, CurrentPlanID: c.PlanID, State: &states[i], ErrorMessage: new(strings.Repeat("e", 2_000)),
-			},
-		}
+		changes := []record.Change{&record.Plan{RootPlanID: c.PlanID, CurrentPlanID: c.PlanID, State: &states[i], ErrorMessage: new(strings.Repeat("e", 2_000))}}
 		switch states[i] {
 		case record.Failed, record.Completed:
-			write(t, s, c.Lease, changes, store.Finish(nil))
+			write(t, s, c.Lease, changes, runstore.Finish(nil))
 		case record.Waiting:
 			beginChild(t, s, c.Lease, c.PlanID+"-child")
 			child := claimOne(t, s, "w").Lease
-			write(t, s, child, []record.Change{&record.Wait{RootPlanID: c.PlanID, PlanID: child.PlanID, WaitID: "w"}},
-				store.Park(time.Time{}))
-			write(t, s, c.Lease, changes, store.Park(time.Time{}))
+			write(t, s, child, []record.Change{&record.Wait{RootPlanID: c.PlanID, PlanID: child.PlanID, WaitID: "w"}}, runstore.Park(time.Time{}))
+			write(t, s, c.Lease, changes, runstore.Park(time.Time{}))
 		default:
 			write(t, s, c.Lease, changes)
 		}
 	}
 	start(5)
-	list := func(f store.RunFilter) (ids string) {
+	list := func(f runstore.RunFilter) (ids string) {
 		t.Helper()
 		f.Limit = 2
 		for {
-			runs, err := s.Runs(t.Context(), f)
+			runs, err := s.Reader.Runs(t.Context(), f)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, r := range runs {
 				ids += r.Plan.CurrentPlanID + " "
-				if f.State != "" && r.State != f.State || r.CreatedAt == nil || r.Plan.ErrorMessage != nil &&
-					len(*r.Plan.ErrorMessage) != 1_000 {
+				if f.State != "" && r.State != f.State || r.CreatedAt == nil || r.Plan.ErrorMessage != nil && len(*r.Plan.ErrorMessage) != 1_000 {
 					t.Errorf("%+v in the list of %+v", r, f)
 				}
 			}
@@ -235,28 +216,28 @@ func TestRunList(t *testing.T) {
 				return strings.TrimSpace(ids)
 			}
 			last := runs[len(runs)-1]
-			f.Before = &store.RunCursor{CreatedAt: *last.CreatedAt, PlanID: last.Plan.CurrentPlanID}
+			f.Before = &runstore.RunCursor{CreatedAt: *last.CreatedAt, PlanID: last.Plan.CurrentPlanID}
 		}
 	}
 	for _, tt := range []struct {
-		filter store.RunFilter
+		filter runstore.RunFilter
 		want   string
 	}{
-		{store.RunFilter{}, "p5 p4 p3 p2 p1 p0"},
-		{store.RunFilter{Name: "critic"}, "p5 p3 p1"},
-		{store.RunFilter{Executor: "agent"}, "p4 p2 p0"},
-		{store.RunFilter{State: record.Waiting}, "p1"},
-		{store.RunFilter{State: record.Running}, "p2"},
-		{store.RunFilter{State: record.Paused}, "p3"},
-		{store.RunFilter{State: record.Pending}, "p5"},
-		{store.RunFilter{State: record.Completed}, "p4"},
-		{store.RunFilter{State: record.Failed, Executor: "plan"}, ""},
+		{runstore.RunFilter{}, "p5 p4 p3 p2 p1 p0"},
+		{runstore.RunFilter{Name: "critic"}, "p5 p3 p1"},
+		{runstore.RunFilter{Executor: "agent"}, "p4 p2 p0"},
+		{runstore.RunFilter{State: record.Waiting}, "p1"},
+		{runstore.RunFilter{State: record.Running}, "p2"},
+		{runstore.RunFilter{State: record.Paused}, "p3"},
+		{runstore.RunFilter{State: record.Pending}, "p5"},
+		{runstore.RunFilter{State: record.Completed}, "p4"},
+		{runstore.RunFilter{State: record.Failed, Executor: "plan"}, ""},
 	} {
 		if got := list(tt.filter); got != tt.want {
 			t.Errorf("%+v: %s, want %s", tt.filter, got, tt.want)
 		}
 	}
-	if _, err := s.Runs(t.Context(), store.RunFilter{Limit: 1, Timeout: time.Nanosecond}); !errors.Is(err, store.ErrSlow) {
+	if _, err := s.Reader.Runs(t.Context(), runstore.RunFilter{Limit: 1, Timeout: time.Nanosecond}); !errors.Is(err, store.ErrSlow) {
 		t.Errorf("without time: %v", err)
 	}
 }
@@ -264,33 +245,30 @@ func TestRunList(t *testing.T) {
 // TestRunStands checks what a run is said to be asked for, and which plans have no run.
 func TestRunStands(t *testing.T) {
 	t.Parallel()
-	s := storetest.Open(t)
+	s := open(t)
 	startRun(t, s, newRun("p"))
 	stands := func(root, plan string) string {
-		desired, err := s.RunStands(t.Context(), root, plan)
+		desired, err := s.Reader.RunStands(t.Context(), root, plan)
 		switch {
 		case errors.Is(err, record.ErrNotFound):
 			return "none"
-		case errors.Is(err, store.ErrEnded):
+		case errors.Is(err, runstore.ErrEnded):
 			return "ended"
 		case err != nil:
 			t.Fatal(err)
 		}
 		return string(desired)
 	}
-	if err := s.Control(t.Context(), "p", store.Pause, ""); err != nil {
+	if err := s.Control(t.Context(), "p", runstore.Pause, ""); err != nil {
 		t.Fatal(err)
 	}
-	storetest.Write(t, s, &record.Plan{RootPlanID: "theirs", CurrentPlanID: "theirs"})
-	for _, tt := range []struct {
-		root, plan, want string
-	}{{"", "p", "PAUSE"}, {"p", "p", "PAUSE"}, {"other", "p", "none"}, {"", "theirs", "none"}} {
+	storetest.Write(t, s.Store, &record.Plan{RootPlanID: "theirs", CurrentPlanID: "theirs"})
+	for _, tt := range []struct{ root, plan, want string }{{"", "p", "PAUSE"}, {"p", "p", "PAUSE"}, {"other", "p", "none"}, {"", "theirs", "none"}} {
 		if got := stands(tt.root, tt.plan); got != tt.want {
 			t.Errorf("%s under %q is %s, want %s", tt.plan, tt.root, got, tt.want)
 		}
 	}
-	write(t, s, claimOne(t, s, "w").Lease,
-		[]record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Cancelled)}}, store.Finish(nil))
+	write(t, s, claimOne(t, s, "w").Lease, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Cancelled)}}, runstore.Finish(nil))
 	if got := stands("p", "p"); got != "ended" {
 		t.Errorf("it is %s", got)
 	}

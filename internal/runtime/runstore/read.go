@@ -1,4 +1,4 @@
-package store
+package runstore
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/actlog/actlog/db"
 	"github.com/actlog/actlog/internal/record/fieldsql"
 	"github.com/actlog/actlog/internal/record/pg"
+	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/tree"
 	"github.com/actlog/actlog/record"
 )
@@ -69,10 +70,12 @@ type RunCursor struct {
 	PlanID    string
 }
 
+// newest is before all runs of the list.
+var newest = RunCursor{CreatedAt: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC), PlanID: "\U0010FFFF"}
+
 // Of the run r, whose plan is p. below says which runs x of its tree count: itself and those below it.
 const (
-	openWaits = `w.state = 'WAITING' AND (w.expires_at IS NULL OR w.expires_at > now())`
-	runState  = `CASE
+	runState = `CASE
         WHEN r.done OR p.state NOT IN ('RUNNING', 'WAITING') THEN p.state
         WHEN EXISTS (
             SELECT FROM actlog.run AS x
@@ -81,7 +84,7 @@ const (
         WHEN EXISTS (
             SELECT FROM actlog.run AS x
             JOIN actlog.wait_state AS w ON w.root_plan_id = x.root_plan_id AND w.plan_id = x.plan_id
-            WHERE x.root_plan_id = r.root_plan_id AND NOT x.done AND ` + openWaits + ` AND %[1]s
+            WHERE x.root_plan_id = r.root_plan_id AND NOT x.done AND ` + store.IsOpenWait + ` AND %[1]s
         ) THEN 'WAITING'
         ELSE p.state
     END`
@@ -146,7 +149,7 @@ JOIN actlog.plan_execution_record AS p ON p.root_plan_id = r.root_plan_id AND p.
 		From: `FROM asked AS a
 JOIN actlog.wait_state AS w ON w.root_plan_id = a.root_plan_id
 JOIN actlog.run AS x ON x.root_plan_id = w.root_plan_id AND x.plan_id = w.plan_id
-WHERE NOT x.done AND ` + openWaits + ` AND ` + inBelow,
+WHERE NOT x.done AND ` + store.IsOpenWait + ` AND ` + inBelow,
 	},
 	fieldsql.Section{
 		Kind:    rowFigures,
@@ -170,9 +173,7 @@ func sums() (columns []fieldsql.Column) {
 		"model_calls", "tool_calls", "failures", "input_tokens", "output_tokens", "cache_read_input_tokens",
 		"cache_creation_input_tokens", "reasoning_tokens", "think_ms", "tool_ms",
 	} {
-		columns = append(columns, fieldsql.Column{
-			Name: name, Type: "bigint", SQL: "COALESCE(sum(s." + name + "), 0)::bigint",
-		})
+		columns = append(columns, fieldsql.Column{Name: name, Type: "bigint", SQL: "COALESCE(sum(s." + name + "), 0)::bigint"})
 	}
 	return append(columns, fieldsql.Column{Name: "cost_usd", Type: "double precision", SQL: "sum(s.cost_usd)"})
 }
@@ -189,7 +190,7 @@ type runColumns struct {
 // RunDetail reads a run, in one statement. The error is [record.ErrNotFound] if there is no run of that
 // plan.
 func (r *Reader) RunDetail(ctx context.Context, planID string) (*RunDetail, error) {
-	d, err := pg.Read(ctx, r.db, func() (*RunDetail, error) { return r.runDetail(ctx, planID) })
+	d, err := pg.Read(ctx, r.DB(), func() (*RunDetail, error) { return r.runDetail(ctx, planID) })
 	if err == nil && d.Executor == "" {
 		err = record.ErrNotFound
 	}
@@ -200,7 +201,7 @@ func (r *Reader) RunDetail(ctx context.Context, planID string) (*RunDetail, erro
 }
 
 func (r *Reader) runDetail(ctx context.Context, planID string) (*RunDetail, error) {
-	rows, err := counted(ctx, r.db, r.within, runDetail.SQL, planID)
+	rows, err := r.Query(ctx, runDetail.SQL, planID)
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +213,8 @@ func (r *Reader) runDetail(ctx context.Context, planID string) (*RunDetail, erro
 		case rowRun:
 			return []any{&d.Plan, run, d}, nil
 		case rowWait:
-			return []any{added(&d.Waits)}, nil
+			d.Waits = append(d.Waits, new(record.Wait))
+			return []any{d.Waits[len(d.Waits)-1]}, nil
 		default:
 			sum = tree.Figures{}
 			return []any{of, &sum}, nil
@@ -226,8 +228,9 @@ func (r *Reader) runDetail(ctx context.Context, planID string) (*RunDetail, erro
 	if err != nil {
 		return nil, err
 	}
-	d.Executor, d.Name, d.State, d.Desired, d.Done = run.RunExecutor, run.RunName, record.State(run.RunState),
-		Desired(run.RunDesired), run.RunDone
+
+	d.Executor, d.Name = run.RunExecutor, run.RunName
+	d.State, d.Desired, d.Done = record.State(run.RunState), Desired(run.RunDesired), run.RunDone
 	d.Figures.DurationMs = tree.Duration(d.Plan.StartTime, d.Plan.EndTime)
 	d.Total.DurationMs = d.Figures.DurationMs
 	slices.SortFunc(d.Waits, func(a, b *record.Wait) int {
@@ -261,9 +264,9 @@ WHERE r.plan_id = r.root_plan_id AND (r.created_at, r.plan_id) < ($1::timestampt
 ORDER BY r.created_at DESC, r.plan_id DESC
 LIMIT $7::integer`)
 
-// Runs lists root runs, newest first. The error is [ErrSlow] if the filter scans too many.
+// Runs lists root runs, newest first. The error is [store.ErrSlow] if the filter scans too many.
 func (r *Reader) Runs(ctx context.Context, f RunFilter) ([]RunSummary, error) {
-	before := RunCursor{CreatedAt: forever, PlanID: lastOfAll}
+	before := newest
 	if f.Before != nil {
 		before = *f.Before
 	}
@@ -275,8 +278,8 @@ func (r *Reader) Runs(ctx context.Context, f RunFilter) ([]RunSummary, error) {
 		int32(f.Limit),
 	}
 	deadline := time.Now().Add(f.Timeout)
-	runs, err := pg.Read(ctx, r.db, func() (runs []RunSummary, err error) {
-		err = r.before(ctx, deadline, "force_custom_plan", runList.SQL, args, func(rows pgx.Rows) error {
+	runs, err := pg.Read(ctx, r.DB(), func() (runs []RunSummary, err error) {
+		err = r.QueryBefore(ctx, deadline, "force_custom_plan", runList.SQL, args, func(rows pgx.Rows) error {
 			runs = []RunSummary{}
 			run := new(runColumns)
 			return runList.Rows(rows, func(record.Kind) ([]any, error) {
@@ -301,8 +304,8 @@ func (r *Reader) Runs(ctx context.Context, f RunFilter) ([]RunSummary, error) {
 // id. The error is [record.ErrNotFound] if there is none, and [ErrDecided] if the run that waited has
 // ended.
 func (r *Reader) RunWait(ctx context.Context, planID, waitID string) (record.Key, error) {
-	row, err := pg.Read(ctx, r.db, func() (db.RunWaitRow, error) {
-		return r.queries.RunWait(ctx, r.db, db.RunWaitParams{PlanID: planID, WaitID: waitID})
+	row, err := pg.Read(ctx, r.DB(), func() (db.RunWaitRow, error) {
+		return queries.RunWait(ctx, r.DB(), db.RunWaitParams{PlanID: planID, WaitID: waitID})
 	})
 	if err != nil {
 		return record.Key{}, fmt.Errorf("find wait %s of run %s: %w", waitID, planID, err)
@@ -316,7 +319,9 @@ func (r *Reader) RunWait(ctx context.Context, planID, waitID string) (record.Key
 // RunStands returns what a run should do, unless it has ended: then the error is [ErrEnded]. It is [record.ErrNotFound]
 // if the plan is not that of a run of the runtime. An empty root means any, else another tree has no such run.
 func (r *Reader) RunStands(ctx context.Context, rootPlanID, planID string) (Desired, error) {
-	row, err := pg.Read(ctx, r.db, func() (db.RunStandsRow, error) { return r.queries.RunStands(ctx, r.db, planID) })
+	row, err := pg.Read(ctx, r.DB(), func() (db.RunStandsRow, error) {
+		return queries.RunStands(ctx, r.DB(), planID)
+	})
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("look how run %s stands: %w", planID, err)
@@ -330,7 +335,7 @@ func (r *Reader) RunStands(ctx context.Context, rootPlanID, planID string) (Desi
 
 // RunHadForm reports whether a run, or a run below it, ever showed a form.
 func (r *Reader) RunHadForm(ctx context.Context, planID string) (bool, error) {
-	had, err := pg.Read(ctx, r.db, func() (bool, error) { return r.queries.RunHadForm(ctx, r.db, planID) })
+	had, err := pg.Read(ctx, r.DB(), func() (bool, error) { return queries.RunHadForm(ctx, r.DB(), planID) })
 	if err != nil {
 		return false, fmt.Errorf("look for forms of run %s: %w", planID, err)
 	}

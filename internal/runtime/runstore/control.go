@@ -1,4 +1,4 @@
-package store
+package runstore
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/actlog/actlog/db"
 	"github.com/actlog/actlog/internal/record/pg"
+	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/record"
 )
 
@@ -33,8 +34,7 @@ var ErrEnded = errors.New("the run has ended")
 
 // Control asks a run and all below it to stop, to pause or to go on. by is who asks, as the server or the program knows
 // them, and may be empty. A run that is to stop does not go on any more. The error is [record.ErrNotFound] if there is
-// no such run, and
-// [ErrEnded] if it has ended.
+// no such run, and [ErrEnded] if it has ended.
 func (s *Store) Control(ctx context.Context, planID string, action Action, by string) error {
 	return s.ControlBy(ctx, planID, action, Who{Name: by})
 }
@@ -62,16 +62,17 @@ func (s *Store) Begin(ctx context.Context, planID, by string) error {
 func (s *Store) control(
 	ctx context.Context, planID string, action Action, by Who, allowed func(db.RunOfPlanRow) error,
 ) error {
-	err := s.InTx(ctx, func(ctx context.Context, tx *Tx) error {
-		run, err := s.queries.RunOfPlan(ctx, tx, planID)
+	err := s.InTx(ctx, func(ctx context.Context, tx *store.Tx) error {
+		run, err := queries.RunOfPlan(ctx, tx, planID)
 		if err != nil {
 			return pg.Translate(err)
 		}
-		if _, err := tx.Exec(ctx, db.PlanLock, []string{run.RootPlanID}); err != nil {
+		if err := tx.Lock(ctx, run.RootPlanID); err != nil {
 			return err
 		}
+
 		// Only now is it sure whether the run has ended.
-		if run, err = s.queries.RunOfPlan(ctx, tx, planID); err != nil {
+		if run, err = queries.RunOfPlan(ctx, tx, planID); err != nil {
 			return pg.Translate(err)
 		}
 		if run.Done {
@@ -80,19 +81,22 @@ func (s *Store) control(
 		if err := allowed(run); err != nil {
 			return err
 		}
-		if _, err := s.queries.RunControl(ctx, tx,
-			db.RunControlParams{RootPlanID: run.RootPlanID, PlanID: planID, Desired: string(desiredBy[action])}); err != nil {
+
+		_, err = queries.RunControl(ctx, tx, db.RunControlParams{
+			RootPlanID: run.RootPlanID, PlanID: planID, Desired: string(desiredBy[action]),
+		})
+		if err != nil {
 			return err
 		}
-		return s.queries.ControlAdd(ctx, tx, db.ControlAddParams{
-			RootPlanID: run.RootPlanID, PlanID: planID, Action: string(action), RequestedBy: orNil(by.Name),
-			ClaimedBy: orNil(by.Claim),
+		return queries.ControlAdd(ctx, tx, db.ControlAddParams{
+			RootPlanID: run.RootPlanID, PlanID: planID, Action: string(action),
+			RequestedBy: orNil(by.Name), ClaimedBy: orNil(by.Claim),
 		})
 	})
 	if err != nil {
 		return fmt.Errorf("%s run %s: %w", verb[action], planID, err)
 	}
-	s.runs.RingNow()
+	s.bell.RingNow()
 	return nil
 }
 
@@ -139,21 +143,22 @@ var ErrDecided = errors.New("the wait was decided before, or has expired")
 func (s *Store) Decide(
 	ctx context.Context, rootPlanID, planID, waitID string, decide func(OpenWait) (*record.Wait, error),
 ) error {
-	err := s.InTx(ctx, func(ctx context.Context, tx *Tx) error {
-		if _, err := tx.Exec(ctx, db.PlanLock, []string{rootPlanID}); err != nil {
+	err := s.InTx(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if err := tx.Lock(ctx, rootPlanID); err != nil {
 			return err
 		}
-		w, err := s.queries.WaitOpen(ctx, tx, db.WaitOpenParams{RootPlanID: rootPlanID, PlanID: planID, WaitID: waitID})
+		w, err := queries.WaitOpen(ctx, tx, db.WaitOpenParams{RootPlanID: rootPlanID, PlanID: planID, WaitID: waitID})
 		if err != nil {
 			return pg.Translate(err)
 		}
 		if w.State != string(record.Waiting) || w.Over {
 			return ErrDecided
 		}
+
 		open := OpenWait{
 			RootPlanID: rootPlanID, PlanID: planID, WaitID: waitID, StepID: orEmpty(w.StepID),
-			ToolCallID: orEmpty(w.ToolCallID), FormInputs: w.FormInputs, Subject: w.Subject, Starter: w.Starter,
-			NotStarter: w.NotStarter,
+			ToolCallID: orEmpty(w.ToolCallID), FormInputs: w.FormInputs, Subject: w.Subject,
+			Starter: w.Starter, NotStarter: w.NotStarter,
 		}
 		if w.Type != nil {
 			open.Type = record.WaitType(*w.Type)
@@ -165,18 +170,19 @@ func (s *Store) Decide(
 		if err != nil {
 			return err
 		}
-		if err := tx.writeRun(ctx, []record.Change{decided}); err != nil {
+
+		if err := tx.WriteOwned(ctx, []record.Change{decided}); err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, db.RunSignal, rootPlanID, planID)
 		return err
 	})
 	if errors.Is(err, ErrDecided) { // perhaps by this call, which was repeated
-		err = errors.Join(err, s.db.Settle(ctx))
+		err = errors.Join(err, s.DB().Settle(ctx))
 	}
 	if err != nil {
 		return fmt.Errorf("decide wait %s: %w", waitID, err)
 	}
-	s.runs.RingNow()
+	s.bell.RingNow()
 	return nil
 }

@@ -1,4 +1,4 @@
-package store
+package runstore
 
 import (
 	"context"
@@ -26,12 +26,12 @@ type Worker struct {
 // AddWorker registers a worker, whose runs are its own for as long as the lease. It returns the time of the
 // database.
 func (s *Store) AddWorker(ctx context.Context, w Worker, lease time.Duration) (now time.Time, err error) {
-	now, err = s.queries.WorkerAdd(ctx, s.db, db.WorkerAddParams{
-		WorkerID: w.ID, Host: w.Host, Release: w.Release, Provides: w.Provides, Slots: int32(w.Slots), Age: w.Age.Seconds(),
-		LeaseSeconds: lease.Seconds(),
+	now, err = queries.WorkerAdd(ctx, s.DB(), db.WorkerAddParams{
+		WorkerID: w.ID, Host: w.Host, Release: w.Release, Provides: w.Provides, Slots: int32(w.Slots),
+		Age: w.Age.Seconds(), LeaseSeconds: lease.Seconds(),
 	})
 	if err == nil {
-		err = s.queries.WorkerForget(ctx, s.db)
+		err = queries.WorkerForget(ctx, s.DB())
 	}
 	if err != nil {
 		return now, fmt.Errorf("register worker %s: %w", w.ID, pg.Translate(err))
@@ -49,9 +49,9 @@ type LiveWorker struct {
 const maxLiveWorkers = 1_000
 
 // LiveWorkers returns the workers that live, the oldest first, 1,000 of them at most.
-func (r *Reader) LiveWorkers(ctx context.Context) ([]LiveWorker, error) {
-	rows, err := pg.Read(ctx, r.db, func() ([]db.WorkerLiveRow, error) {
-		return r.queries.WorkerLive(ctx, r.db, maxLiveWorkers)
+func (s *Store) LiveWorkers(ctx context.Context) ([]LiveWorker, error) {
+	rows, err := pg.Read(ctx, s.Reader.DB(), func() ([]db.WorkerLiveRow, error) {
+		return queries.WorkerLive(ctx, s.Reader.DB(), maxLiveWorkers)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the live workers: %w", err)
@@ -76,7 +76,7 @@ type Wanted struct {
 func (s *Store) Beat(
 	ctx context.Context, w Worker, below []string, lease time.Duration,
 ) (now time.Time, wanted []Wanted, err error) {
-	now, err = s.queries.WorkerBeat(ctx, s.db, db.WorkerBeatParams{
+	now, err = queries.WorkerBeat(ctx, s.DB(), db.WorkerBeatParams{
 		WorkerID: w.ID, Provides: w.Provides, Age: w.Age.Seconds(), LeaseSeconds: lease.Seconds(),
 	})
 	switch {
@@ -98,7 +98,7 @@ type Holder struct {
 
 // Holders returns the workers that hold runs.
 func (s *Store) Holders(ctx context.Context) ([]Holder, error) {
-	rows, err := s.queries.WorkerHolders(ctx, s.db)
+	rows, err := queries.WorkerHolders(ctx, s.DB())
 	if err != nil {
 		return nil, fmt.Errorf("look which workers hold runs: %w", pg.Translate(err))
 	}
@@ -112,12 +112,12 @@ func (s *Store) Holders(ctx context.Context) ([]Holder, error) {
 // Bury declares a worker dead, unless it sent a heartbeat since it was seen as h, and lets go of its runs, so
 // that others can claim them. It returns how many. Runs that are being written are left for the next time.
 func (s *Store) Bury(ctx context.Context, h Holder) (runs int, err error) {
-	n, err := s.queries.WorkerBury(ctx, s.db, db.WorkerBuryParams{WorkerID: h.WorkerID, LeaseUntil: h.LeaseUntil})
+	n, err := queries.WorkerBury(ctx, s.DB(), db.WorkerBuryParams{WorkerID: h.WorkerID, LeaseUntil: h.LeaseUntil})
 	if err != nil {
 		return 0, fmt.Errorf("take over the runs of worker %s: %w", h.WorkerID, pg.Translate(err))
 	}
 	if n > 0 {
-		s.runs.RingNow()
+		s.bell.RingNow()
 	}
 	return int(n), nil
 }
@@ -125,20 +125,22 @@ func (s *Store) Bury(ctx context.Context, h Holder) (runs int, err error) {
 // ClockSetBack makes runs due that were due before the clock of the database was set back. before is the
 // time that it would show otherwise.
 func (s *Store) ClockSetBack(ctx context.Context, before time.Time) error {
-	if _, err := s.queries.RunMendDue(ctx, s.db, before); err != nil {
+	if _, err := queries.RunMendDue(ctx, s.DB(), before); err != nil {
 		return fmt.Errorf("wake runs after the clock was set back: %w", pg.Translate(err))
 	}
-	s.runs.RingNow()
+	s.bell.RingNow()
 	return nil
 }
 
 // Wanted returns which runs of a worker should do other than run. below are the plans of those that it carries below
 // others, which may have ended with these.
 func (s *Store) Wanted(ctx context.Context, workerID string, below []string) ([]Wanted, error) {
-	rows, err := s.queries.RunWanted(ctx, s.db, db.RunWantedParams{WorkerID: workerID, Kept: append([]string{}, below...)})
+	params := db.RunWantedParams{WorkerID: workerID, Kept: append([]string{}, below...)}
+	rows, err := queries.RunWanted(ctx, s.DB(), params)
 	if err != nil {
 		return nil, fmt.Errorf("look what worker %s should stop: %w", workerID, pg.Translate(err))
 	}
+
 	wanted := make([]Wanted, len(rows))
 	for i, r := range rows {
 		wanted[i] = Wanted{RootPlanID: r.RootPlanID, PlanID: r.PlanID, Epoch: r.Epoch, Desired: Desired(r.Desired)}
@@ -149,11 +151,11 @@ func (s *Store) Wanted(ctx context.Context, workerID string, below []string) ([]
 // HandBack hands back the runs of a worker but those of some plans, so that others go on with them at once.
 func (s *Store) HandBack(ctx context.Context, workerID string, kept []string) error {
 	// A null would keep all.
-	if err := s.queries.RunHandBack(ctx, s.db,
-		db.RunHandBackParams{WorkerID: workerID, Kept: append([]string{}, kept...)}); err != nil {
+	params := db.RunHandBackParams{WorkerID: workerID, Kept: append([]string{}, kept...)}
+	if err := queries.RunHandBack(ctx, s.DB(), params); err != nil {
 		return fmt.Errorf("hand back runs of worker %s: %w", workerID, pg.Translate(err))
 	}
-	s.runs.RingNow()
+	s.bell.RingNow()
 	return nil
 }
 
@@ -162,7 +164,7 @@ func (s *Store) StopWorker(ctx context.Context, workerID string) error {
 	if err := s.HandBack(ctx, workerID, nil); err != nil {
 		return err
 	}
-	if err := s.queries.WorkerStop(ctx, s.db, workerID); err != nil {
+	if err := queries.WorkerStop(ctx, s.DB(), workerID); err != nil {
 		return fmt.Errorf("stop worker %s: %w", workerID, pg.Translate(err))
 	}
 	return nil

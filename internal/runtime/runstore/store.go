@@ -1,0 +1,51 @@
+// Package runstore owns the runtime's tables and their queries: runs, the workers that hold them, what was asked of
+// them, definitions and conversations. What a run did is in the record, which it uses as its neighbour: it writes to
+// the tree of a run as the owner of that tree.
+package runstore
+
+import (
+	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/record/pg"
+	"github.com/actlog/actlog/internal/record/store"
+)
+
+// Store is the record, and the runtime's tables beside it in the same database. It is safe for concurrent use.
+type Store struct {
+	*store.Store
+	// Reader reads runs, and the record, without a bound of memory.
+	Reader *Reader
+
+	bell   *pg.Bell      // rings when a run may be due, or should stop
+	writes chan struct{} // holds a token for each write to a run, so that heartbeats find a connection
+}
+
+// queries are those of sqlc. They have no state.
+var queries = db.New()
+
+// New returns the runtime's tables beside a record, with which it is closed. A process needs one.
+func New(s *store.Store) *Store {
+	return &Store{
+		Store: s, Reader: NewReader(s.Reader), bell: s.Bell("actlog_run"),
+		writes: make(chan struct{}, max(1, s.DB().Stat().MaxConns()/2)),
+	}
+}
+
+// Reader reads runs with what is on record of them, each time in one statement, and the record itself.
+type Reader struct{ *store.Reader }
+
+// NewReader returns a reader of runs that reads as a reader of the record does, within the same room.
+func NewReader(r *store.Reader) *Reader { return &Reader{r} }
+
+func orNil(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func orEmpty(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

@@ -1,0 +1,243 @@
+package style
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/scanner"
+	"go/token"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+const (
+	// maxParagraph is how many lines of a function body may follow each other without a blank one. Lines within the
+	// braces of a statement are not counted: they are bodies of their own.
+	maxParagraph = 8
+	// maxAssigned is how many values one assignment may have, unless a call returns them.
+	maxAssigned = 2
+	// maxColumns is how long a line may be. A tab is one column.
+	maxColumns = 120
+)
+
+// source is a Go file that somebody wrote.
+type source struct {
+	*ast.File
+	path  string
+	text  []byte
+	set   *token.FileSet
+	lines []string
+}
+
+// sources returns the files of the repository in some folders; none: in all.
+func sources(t *testing.T, folders ...string) (all []source) {
+	t.Helper()
+	list := exec.CommandContext(t.Context(), "git", append([]string{"ls-files", "-z", "--"}, folders...)...)
+	list.Dir = "../../.."
+	paths, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for path := range strings.SplitSeq(string(paths), "\x00") {
+		if !strings.HasSuffix(path, ".go") {
+			continue
+		}
+		s := source{path: path, set: token.NewFileSet()}
+		if s.text, err = os.ReadFile("../../../" + path); os.IsNotExist(err) { // removed, and not yet committed
+			continue
+		}
+		if err == nil {
+			s.File, err = parser.ParseFile(s.set, path, s.text, parser.ParseComments|parser.SkipObjectResolution)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.lines = strings.Split(string(s.text), "\n"); !ast.IsGenerated(s.File) {
+			all = append(all, s)
+		}
+	}
+	if len(all) == 0 {
+		t.Fatal("there are no files")
+	}
+	return all
+}
+
+func (s source) line(at token.Pos) int { return s.set.PositionFor(at, false).Line }
+
+// TestParagraphs checks that a blank line ends a thought before it has run on for too long.
+func TestParagraphs(t *testing.T) {
+	t.Parallel()
+	for _, s := range sources(t) {
+		ast.Inspect(s.File, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.BlockStmt:
+				if !isClauses(n) {
+					s.checkParagraphs(t, n.List)
+				}
+			case *ast.CaseClause:
+				s.checkParagraphs(t, n.Body)
+			case *ast.CommClause:
+				s.checkParagraphs(t, n.Body)
+			}
+			return true
+		})
+	}
+}
+
+func (s source) checkParagraphs(t *testing.T, statements []ast.Stmt) {
+	t.Helper()
+	for len(statements) > 0 {
+		n, lines := s.paragraph(statements)
+		if n > 1 && lines > maxParagraph {
+			t.Errorf("%s:%d: %d lines without a blank one, want at most %d: end the first thought with one", s.path,
+				s.line(statements[0].Pos()), lines, maxParagraph)
+		}
+		statements = statements[n:]
+	}
+}
+
+// paragraph returns how many of some statements are in the first paragraph, and how many lines they have outside of
+// their braces.
+func (s source) paragraph(statements []ast.Stmt) (n, lines int) {
+	for n < len(statements) && (n == 0 || !s.blankBetween(statements[n-1], statements[n])) {
+		lines += s.ownLines(statements[n])
+		n++
+	}
+	return n, lines
+}
+
+func (s source) blankBetween(a, b ast.Node) bool {
+	for _, line := range s.lines[s.line(a.End()) : s.line(b.Pos())-1] {
+		if strings.TrimSpace(line) == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// ownLines returns how many lines a statement has, without those within its braces.
+func (s source) ownLines(statement ast.Stmt) int {
+	lines := s.line(statement.End()) - s.line(statement.Pos()) + 1
+	without := func(open, closed token.Pos) { lines -= max(0, s.line(closed)-s.line(open)-1) }
+	var visit func(n ast.Node) bool
+	visit = func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.BlockStmt:
+			without(n.Lbrace, n.Rbrace)
+			return false
+		case *ast.CompositeLit:
+			without(n.Lbrace, n.Rbrace)
+			ast.Inspect(n.Type, visit) // that of a table may be written out before it
+			return false
+		case *ast.StructType:
+			without(n.Fields.Opening, n.Fields.Closing)
+			return false
+		}
+		return true
+	}
+	ast.Inspect(statement, visit)
+	return lines
+}
+
+// isClauses reports whether a body has the clauses of a switch or a select, which are bodies of their own.
+func isClauses(body *ast.BlockStmt) bool {
+	if len(body.List) == 0 {
+		return false
+	}
+	switch body.List[0].(type) {
+	case *ast.CaseClause, *ast.CommClause:
+		return true
+	}
+	return false
+}
+
+// TestAssignments checks that an assignment has values that a reader can keep apart.
+func TestAssignments(t *testing.T) {
+	t.Parallel()
+	for _, s := range sources(t) {
+		ast.Inspect(s.File, func(n ast.Node) bool {
+			names, values := 0, 0
+			switch n := n.(type) {
+			case *ast.AssignStmt:
+				names, values = len(n.Lhs), len(n.Rhs)
+			case *ast.ValueSpec:
+				names, values = len(n.Names), len(n.Values)
+			}
+			if names > maxAssigned && values == names {
+				t.Errorf("%s:%d: %d values in one assignment, want at most %d", s.path, s.line(n.Pos()), names, maxAssigned)
+			}
+			return true
+		})
+	}
+}
+
+// TestLines checks that lines fit on a screen. Those of a raw string and of the tag of a field are as long as their
+// texts.
+func TestLines(t *testing.T) {
+	t.Parallel()
+	for _, s := range sources(t) {
+		raw := s.rawLines()
+		for i, line := range s.lines {
+			if n := utf8.RuneCountInString(line); n > maxColumns && !raw[i+1] {
+				t.Errorf("%s:%d: %d columns, want at most %d", s.path, i+1, n, maxColumns)
+			}
+		}
+	}
+}
+
+// rawLines returns the numbers of the lines that have a part of a raw string.
+func (s source) rawLines() map[int]bool {
+	raw := map[int]bool{}
+	var tokens scanner.Scanner
+	set := token.NewFileSet()
+	tokens.Init(set.AddFile(s.path, -1, len(s.text)), s.text, nil, 0)
+	for {
+		at, kind, text := tokens.Scan()
+		if kind == token.EOF {
+			return raw
+		}
+		if kind != token.STRING || text[0] != '`' {
+			continue
+		}
+		first := set.PositionFor(at, false).Line
+		for i := range bytes.Count([]byte(text), []byte("\n")) + 1 {
+			raw[first+i] = true
+		}
+	}
+}
+
+// What the checks find is what they say.
+func TestFinds(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("\tf()\n", maxParagraph)
+	for name, row := range map[string]struct {
+		body  string
+		lines int
+	}{
+		"at most":                {long, maxParagraph},
+		"one more":               {long + "\tf()\n", maxParagraph + 1},
+		"a blank line":           {long + "\n\tf()\n", maxParagraph},
+		"a comment":              {long + "\t// It is called again.\n\tf()\n", maxParagraph + 1},
+		"a blank and a comment":  {long + "\n\t// It is called again.\n\tf()\n", maxParagraph},
+		"what is in braces":      {"\tfor {\n\t\tf()\n\t\tf()\n\t}\n\tf()\n", 3},
+		"a function in a call":   {"\tf(func() {\n\t\tf()\n\t\tf()\n\t})\n\tf()\n", 3},
+		"a literal":              {"\ta := []int{\n\t\t1,\n\t\t2,\n\t}\n\tf(a)\n", 3},
+		"a table":                {"\ta := []struct {\n\t\ta int\n\t}{\n\t\t{1},\n\t}\n\tf(a)\n", 4},
+		"a call of several line": {"\tf(1,\n\t\t2)\n\tf()\n", 3},
+	} {
+		text := fmt.Sprintf("package p\n\nfunc p() {\n%s}\n", row.body)
+		s := source{text: []byte(text), set: token.NewFileSet(), lines: strings.Split(text, "\n")}
+		var err error
+		if s.File, err = parser.ParseFile(s.set, name, text, parser.ParseComments); err != nil {
+			t.Fatal(err)
+		}
+		if _, lines := s.paragraph(s.Decls[0].(*ast.FuncDecl).Body.List); lines != row.lines {
+			t.Errorf("%s: %d lines, want %d", name, lines, row.lines)
+		}
+	}
+}
