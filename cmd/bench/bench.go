@@ -20,6 +20,7 @@ import (
 	"github.com/actlog/actlog/internal/door/api"
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/door/live"
+	"github.com/actlog/actlog/internal/door/lookup"
 	"github.com/actlog/actlog/internal/door/web"
 	"github.com/actlog/actlog/internal/record/content"
 	"github.com/actlog/actlog/internal/record/embedpg"
@@ -255,8 +256,8 @@ func newAPI(s *store.Store) http.Handler {
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	server := httpd.New(httpd.Config{Logger: log, MaxStreams: 4 * 2_000}) // one address has all of them here
 	hub := live.New(s, s.Feed(), s.Deltas(), log, 2_000)
-	native := api.New(s, hub, server, api.Config{})
-	routes := slices.Concat(native.Routes(), web.New(s, native, hub, server, web.Runtime{}).Routes(), receive.New(s, server, 0).Routes(receive.DoorServer))
+	runs := lookup.New(s, server, lookup.Config{})
+	routes := slices.Concat(api.New(s, runs, hub, server, api.Config{}).Routes(), web.New(s, runs, hub, server, api.RowJSON, web.Runtime{}).Routes(), receive.New(s, server, 0).Routes(receive.DoorServer))
 	return server.Handler(true, routes...)
 }
 

@@ -67,6 +67,7 @@ var upward = map[string]int{
 	"internal/record/fieldsql":   0,
 	"internal/trace/otlp":        0,
 	"internal/door/live":         31,
+	"internal/door/lookup":       0,
 
 	"internal/runtime/engine":                1, // executors are given a Run, which knows the executors that its calls start
 	"internal/runtime/executor/plan/follow":  0,
