@@ -26,11 +26,15 @@ var doors = []door{
 	}},
 	{nil, func(s *server) []httpd.Route {
 		s.runnable = catalog.New(s.agents.source, s.store)
-		s.runs = runapi.New(s.store, s.agents.engine, s.agents.source, s.http, runapi.Config{Redact: s.agents.source.Redact, Runnable: s.runnable})
+		s.runs = runapi.New(s.store, s.agents.engine, s.agents.source, s.http, runapi.Config{
+			Redact: s.agents.source.Redact, Runnable: s.runnable,
+		})
 		return s.runs.Routes()
 	}},
 	{web.Waiting, func(s *server) []httpd.Route {
-		runtime := web.Runtime{Starter: s.runs, Catalog: s.agents.source, Runnable: s.runnable, Redact: s.agents.source.Redact}
+		runtime := web.Runtime{
+			Starter: s.runs, Catalog: s.agents.source, Runnable: s.runnable, Redact: s.agents.source.Redact,
+		}
 		return web.New(s.store, s.lookup, s.hub, s.http, api.RowJSON, runtime).Routes()
 	}},
 	{nil, func(s *server) []httpd.Route {

@@ -257,7 +257,10 @@ func newAPI(s *store.Store) http.Handler {
 	server := httpd.New(httpd.Config{Logger: log, MaxStreams: 4 * 2_000}) // one address has all of them here
 	hub := live.New(s, s.Feed(), s.Deltas(), log, 2_000)
 	runs := lookup.New(s, server, lookup.Config{})
-	routes := slices.Concat(api.New(s, runs, hub, server, api.Config{}).Routes(), web.New(s, runs, hub, server, api.RowJSON, web.Runtime{}).Routes(), receive.New(s, server, 0).Routes(receive.DoorServer))
+	native := api.New(s, runs, hub, server, api.Config{})
+	page := web.New(s, runs, hub, server, api.RowJSON, web.Runtime{})
+	receiver := receive.New(s, server, 0)
+	routes := slices.Concat(native.Routes(), page.Routes(), receiver.Routes(receive.DoorServer))
 	return server.Handler(true, routes...)
 }
 

@@ -46,7 +46,10 @@ func (s *Server) search(c echo.Context) error {
 		Incomplete bool      `json:"incomplete"`
 		Searched   int       `json:"searched"`
 		Rows       int       `json:"rows"`
-	}{o.Plan.Record.CurrentPlanID, o.Plan.Record.RootPlanID, make([]hitJSON, 0, len(found.Hits)), nil, found.Incomplete, found.Searched, len(o.Rows)}
+	}{
+		o.Plan.Record.CurrentPlanID, o.Plan.Record.RootPlanID, make([]hitJSON, 0, len(found.Hits)), nil, found.Incomplete,
+		found.Searched, len(o.Rows),
+	}
 	for _, h := range found.Hits {
 		hit := hitJSON{placeOf(&o.Rows[h.Row]), h.Kind, nil, h.Field, h.Before, h.Match, h.After}
 		if h.ID != "" {

@@ -24,7 +24,8 @@ type Charts struct {
 	Rows   map[store.ChartBy][]store.ChartRow
 }
 
-// Charts reads the charts for which the query of a request asks: of a time, and of a project. To read them takes a turn of the searches.
+// Charts reads the charts for which the query of a request asks: of a time, and of a project. To read them takes a turn
+// of the searches.
 func (l *Lookup) Charts(c echo.Context) (charts Charts, err error) {
 	ctx, end := c.Request().Context(), l.ListEnd()
 	q := httpd.QueryOf(c, "since", "until", "project")
@@ -50,7 +51,8 @@ func (l *Lookup) Charts(c echo.Context) (charts Charts, err error) {
 		return charts, err
 	}
 	defer done()
-	charts = Charts{store.ChartFilter{Since: *since, Until: until, Project: project}, map[store.ChartBy][]store.ChartRow{}}
+	charts.Filter = store.ChartFilter{Since: *since, Until: until, Project: project}
+	charts.Rows = map[store.ChartBy][]store.ChartRow{}
 	err = l.Relaxed(c, func(ctx context.Context, r *store.Reader) (err error) {
 		for _, by := range []store.ChartBy{store.ByDay, store.ByModel, store.ByAgent, store.ByTool} {
 			f := charts.Filter
@@ -63,9 +65,13 @@ func (l *Lookup) Charts(c echo.Context) (charts Charts, err error) {
 	})
 	switch {
 	case errors.Is(err, store.ErrSlow):
-		err = &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: "the charts take too long: choose a later since, or a project", RetryAfter: 10}
+		err = &httpd.Problem{
+			Status: http.StatusServiceUnavailable, Detail: "the charts take too long: choose a later since, or a project", RetryAfter: 10,
+		}
 	case errors.Is(err, store.ErrNoReports):
-		err = &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: "the server's role may not read the reports: grant it actlog_report"}
+		err = &httpd.Problem{
+			Status: http.StatusServiceUnavailable, Detail: "the server's role may not read the reports: grant it actlog_report",
+		}
 	}
 	return charts, err
 }

@@ -12,7 +12,8 @@ import (
 
 // Found is a page of the texts of a run that have what was looked for, in the order of the tree.
 type Found struct {
-	// Hits are by rows of the outline. What stands beside a plan is by its step, if it names one of the outline, else by the plan.
+	// Hits are by rows of the outline. What stands beside a plan is by its step, if it names one of the outline, else
+	// by the plan.
 	Hits []store.Hit
 	// Next is the cursor of the next page; nil: this is the last one.
 	Next *httpd.Cursor
@@ -32,7 +33,9 @@ func (l *Lookup) Find(c echo.Context, o *outline.Outline, text string, from *htt
 		}
 		skip = int(from.Number)
 	}
-	f := store.Finding{RootPlanID: o.Plan.Record.RootPlanID, Text: text, Skip: skip, Most: limit, Time: l.config.FindTime}
+	f := store.Finding{
+		RootPlanID: o.Plan.Record.RootPlanID, Text: text, Skip: skip, Most: limit, Time: l.config.FindTime,
+	}
 	for i := range o.Rows[first:] {
 		f.Keys = append(f.Keys, o.Rows[first+i].Key())
 	}

@@ -1,5 +1,5 @@
-// Package lookup owns what the page, the JSON API and the tools of assistants share: what the query of a request asks for, how a run is
-// read for it, and the lists, searches and figures of runs, with their cursors.
+// Package lookup owns what the page, the JSON API and the tools of assistants share: what the query of a request asks
+// for, how a run is read for it, and the lists, searches and figures of runs, with their cursors.
 package lookup
 
 import (
@@ -19,8 +19,8 @@ type Config struct {
 	ListTimeout time.Duration
 	// FindTime is how long it may read the texts of a run in which something is looked for. Default 1 s.
 	FindTime time.Duration
-	// SearchTime is how long it may read the texts of all runs in which something is looked for. Default 0.7 s, so that an answer takes
-	// a second at most.
+	// SearchTime is how long it may read the texts of all runs in which something is looked for. Default 0.7 s, so that
+	// an answer takes a second at most.
 	SearchTime time.Duration
 }
 
@@ -82,13 +82,14 @@ func (l *Lookup) Run(c echo.Context, rootPlanID, planID string) (*outline.Outlin
 // ListEnd returns until when Postgres may look for a list whose request comes now.
 func (l *Lookup) ListEnd() time.Time { return time.Now().Add(l.config.ListTimeout) }
 
-// TurnToSearch waits for the turn of a request whose read may have to look through all plans, or all changes of a day. The caller calls
-// done when it is over.
+// TurnToSearch waits for the turn of a request whose read may have to look through all plans, or all changes of a day.
+// The caller calls done when it is over.
 func (l *Lookup) TurnToSearch(ctx context.Context, c echo.Context) (done func(), err error) {
 	return l.searches.Take(ctx, httpd.ClientOf(c))
 }
 
-// Relaxed makes a read that need not see the latest, but what the client wrote whose mark it sends. read may be called twice.
+// Relaxed makes a read that need not see the latest, but what the client wrote whose mark it sends. read may be called
+// twice.
 func (l *Lookup) Relaxed(c echo.Context, read func(context.Context, *store.Reader) error) error {
 	after, err := MarkOf(c)
 	if err != nil {

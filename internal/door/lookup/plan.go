@@ -3,7 +3,6 @@ package lookup
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -42,8 +41,8 @@ func (l *Lookup) planPageOf(c echo.Context, q *httpd.Query) (PlanPage, error) {
 	return l.planPage(c, q, filter)
 }
 
-// NewerPlans reads the root plans that are newer than one in the list for which the query of a request asks. The member after
-// has the place of that one.
+// NewerPlans reads the root plans that are newer than one in the list for which the query of a request asks. The member
+// after has the place of that one.
 func (l *Lookup) NewerPlans(c echo.Context) (PlanPage, error) {
 	q := httpd.QueryOf(c, append(planQuery, "after")...)
 	filter := planFilter(q)
@@ -51,8 +50,8 @@ func (l *Lookup) NewerPlans(c echo.Context) (PlanPage, error) {
 	return l.planPage(c, q, filter)
 }
 
-// PlanCursors are the cursors of the list of root plans. Those of a list in another order have another name, so they are refused:
-// the list was in the order in which plans were first seen, before.
+// PlanCursors are the cursors of the list of root plans. Those of a list in another order have another name, so they
+// are refused: the list was in the order in which plans were first seen, before.
 const PlanCursors = "began"
 
 func planCursor(at *httpd.Cursor) *store.PlanCursor {
@@ -65,7 +64,8 @@ func planCursor(at *httpd.Cursor) *store.PlanCursor {
 // conversationRuns is how many runs of a conversation stand on a page.
 const conversationRuns = 20
 
-// ConversationPage reads the page of the root plans of a conversation for which the query of a request asks, newest first.
+// ConversationPage reads the page of the root plans of a conversation for which the query of a request asks, newest
+// first.
 func (l *Lookup) ConversationPage(c echo.Context, id string) (PlanPage, error) {
 	q := httpd.QueryOf(c, "cursor")
 	filter := store.PlanFilter{ConversationID: id, Limit: conversationRuns, Before: planCursor(q.Cursor(PlanCursors))}
@@ -74,20 +74,23 @@ func (l *Lookup) ConversationPage(c echo.Context, id string) (PlanPage, error) {
 
 // planQuery are the members of a query that narrow the list of root plans.
 var planQuery = []string{
-	"project", "state", "name", "agent", "userId", "conversationId", "startedBy", "tag", "q", "since", "until", "failed", "minCost", "maxCost", "minDuration", "maxDuration",
-	"model", "tool", "limit",
+	"project", "state", "name", "agent", "userId", "conversationId", "startedBy", "tag", "q", "since", "until", "failed",
+	"minCost", "maxCost", "minDuration", "maxDuration", "model", "tool", "limit",
 }
 
 func planFilter(q *httpd.Query) store.PlanFilter {
 	filter := store.PlanFilter{
-		Project: q.Text("project"), State: record.State(q.Text("state")), Name: q.Text("name"), Agent: q.Text("agent"), UserID: q.Text("userId"),
-		ConversationID: q.Text("conversationId"), StartedBy: q.Text("startedBy"), Tag: q.Text("tag"), Query: q.Text("q"), Since: q.Time("since"), Until: q.Time("until"),
+		Project: q.Text("project"), State: record.State(q.Text("state")), Name: q.Text("name"), Agent: q.Text("agent"),
+		UserID: q.Text("userId"), ConversationID: q.Text("conversationId"), StartedBy: q.Text("startedBy"),
+		Tag: q.Text("tag"), Query: q.Text("q"), Since: q.Time("since"), Until: q.Time("until"),
 		Failed: q.Choice("failed"), MinCostUSD: q.Amount("minCost"), MaxCostUSD: q.Amount("maxCost"),
-		MinDuration: q.Duration("minDuration"), MaxDuration: q.Duration("maxDuration"), Model: q.Text("model"), Tool: q.Text("tool"),
+		MinDuration: q.Duration("minDuration"), MaxDuration: q.Duration("maxDuration"),
+		Model: q.Text("model"), Tool: q.Text("tool"),
 		Limit: q.Limit(),
 	}
-	if q.Err == nil && filter.State != "" && !slices.Contains(record.States(record.KindPlan), filter.State) {
-		q.Err = httpd.BadField("state", fmt.Sprintf("must be a state of plans: %s", joined(record.States(record.KindPlan))))
+	states := record.States(record.KindPlan)
+	if q.Err == nil && filter.State != "" && !slices.Contains(states, filter.State) {
+		q.Err = httpd.BadField("state", "must be a state of plans: "+joined(states))
 	}
 	return filter
 }
@@ -112,13 +115,18 @@ func (l *Lookup) planPage(c echo.Context, q *httpd.Query, filter store.PlanFilte
 
 // tooSlow is the answer to a request that takes longer than it may.
 func tooSlow(err error) *httpd.Problem {
-	return &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: err.Error() + "; narrow it down, with since and until or other filters", RetryAfter: 10}
+	return &httpd.Problem{
+		Status: http.StatusServiceUnavailable, RetryAfter: 10,
+		Detail: err.Error() + "; narrow it down, with since and until or other filters",
+	}
 }
 
 // searchPlans reads a page of a list, in turn if it has to look for its plans. The time of the
 // list begins here: to wait for the turn, or for a connection, is part of it. incomplete says that a
 // search may have missed some.
-func (l *Lookup) searchPlans(c echo.Context, filter store.PlanFilter) (plans []store.PlanSummary, incomplete bool, err error) {
+func (l *Lookup) searchPlans(
+	c echo.Context, filter store.PlanFilter,
+) (plans []store.PlanSummary, incomplete bool, err error) {
 	ctx, end := c.Request().Context(), l.ListEnd()
 	if filter.Narrows() {
 		done, err := l.TurnToSearch(ctx, c)

@@ -3,7 +3,6 @@ package lookup
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
@@ -25,13 +24,16 @@ type TextsPage struct {
 }
 
 // SearchQuery are the members of a query that a search in texts may have.
-var SearchQuery = []string{"q", "kind", "project", "state", "name", "agent", "userId", "conversationId", "tag", "environment", "since", "until", "limit", "cursor"}
+var SearchQuery = []string{
+	"q", "kind", "project", "state", "name", "agent", "userId", "conversationId", "tag", "environment", "since", "until", "limit",
+	"cursor",
+}
 
 // freeTime is how long a search in texts may take without a rest after it.
 const freeTime = 100 * time.Millisecond
 
-// SearchTextsByRun searches the texts of runs for what the query of a request asks. It returns some hits of each run, and the number of the
-// others.
+// SearchTextsByRun searches the texts of runs for what the query of a request asks. It returns some hits of each run,
+// and the number of the others.
 func (l *Lookup) SearchTextsByRun(c echo.Context, perRun int) (TextsPage, error) {
 	q := httpd.QueryOf(c, SearchQuery...)
 	return l.SearchTexts(c, q, perRun)
@@ -46,7 +48,8 @@ func (l *Lookup) FindTexts(c echo.Context, values url.Values, perRun int) (Texts
 func (l *Lookup) SearchTexts(c echo.Context, q *httpd.Query, perRun int) (page TextsPage, err error) {
 	filter := planFilter(q)
 	page.Search = store.TextSearch{
-		Text: filter.Query, Kinds: kindsOf(q), Filter: filter, Environment: q.Text("environment"), From: textPlace(q), Most: filter.Limit, PerRun: perRun, Time: l.config.SearchTime,
+		Text: filter.Query, Kinds: kindsOf(q), Filter: filter, Environment: q.Text("environment"), From: textPlace(q),
+		Most: filter.Limit, PerRun: perRun, Time: l.config.SearchTime,
 	}
 	if q.Err != nil {
 		return page, q.Err
@@ -83,7 +86,7 @@ func kindsOf(q *httpd.Query) (kinds []record.Kind) {
 		if kind := record.Kind(name); slices.Contains(record.Kinds, kind) {
 			kinds = append(kinds, kind)
 		} else {
-			q.Err = httpd.BadField("kind", fmt.Sprintf("must be kinds of records, with commas between them: %s", joined(record.Kinds)))
+			q.Err = httpd.BadField("kind", "must be kinds of records, with commas between them: "+joined(record.Kinds))
 		}
 	}
 	return kinds
@@ -121,14 +124,16 @@ func textPlace(q *httpd.Query) *store.TextPlace {
 		errs = append(errs, err, seqErr)
 		p.RootPlanID, p.Section, p.Parent, p.Seq, p.ID = parts[0], int(section), parts[2], seq, parts[4]
 	}
-	if len(parts) != 5 || p.Section < 0 || p.Skip < 0 || errors.Join(errs...) != nil || slices.ContainsFunc(parts, func(s string) bool { return !httpd.Storable(s) }) {
+	hostile := slices.ContainsFunc(parts, func(s string) bool { return !httpd.Storable(s) })
+	if len(parts) != 5 || p.Section < 0 || p.Skip < 0 || errors.Join(errs...) != nil || hostile {
 		q.Err = httpd.BadField("cursor", "must be a nextCursor of this search, as it was given")
 		return nil
 	}
 	return p
 }
 
-// TextAt returns the address of a hit in its run. What stands beside a plan is by its step, if it names one, else by the plan.
+// TextAt returns the address of a hit in its run. What stands beside a plan is by its step, if it names one, else by
+// the plan.
 func TextAt(h *store.TextHit) string {
 	switch h.Key.Kind {
 	case record.KindAgentExecution:

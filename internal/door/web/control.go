@@ -28,7 +28,8 @@ func (s *Server) controls(c echo.Context, v *runView) (err error) {
 	if v.ended() || !httpd.May(c, httpd.ScopeRun) {
 		return nil
 	}
-	v.desired, err = s.lookup.Reader(c).RunStands(c.Request().Context(), v.Plan.Record.RootPlanID, v.Plan.Record.CurrentPlanID)
+	p := &v.Plan.Record
+	v.desired, err = s.lookup.Reader(c).RunStands(c.Request().Context(), p.RootPlanID, p.CurrentPlanID)
 	if errors.Is(err, record.ErrNotFound) || errors.Is(err, store.ErrEnded) {
 		return nil
 	}

@@ -124,7 +124,8 @@ func (s *Server) started(c echo.Context, v *runView) ([]store.StartedPlan, error
 		for above.Plan == nil {
 			above = &v.Rows[above.Parent]
 		}
-		return s.lookup.Reader(c).StartedBy(c.Request().Context(), above.Plan.Record.CurrentPlanID, open.Call.Record.ToolCallID)
+		plan, call := above.Plan.Record.CurrentPlanID, open.Call.Record.ToolCallID
+		return s.lookup.Reader(c).StartedBy(c.Request().Context(), plan, call)
 	}
 	return nil, nil
 }

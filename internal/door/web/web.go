@@ -67,8 +67,12 @@ type Server struct {
 }
 
 // New returns the page of a record, and of a runtime. rowJSON returns a row as it is shown in JSON.
-func New(s Store, runs *lookup.Lookup, hub Hub, server *httpd.Server, rowJSON func(store.Row) []byte, runtime Runtime) *Server {
-	return &Server{store: s, lookup: runs, hub: hub, door: server, log: server.Log(), now: time.Now, rowJSON: rowJSON, runtime: runtime}
+func New(
+	s Store, runs *lookup.Lookup, hub Hub, server *httpd.Server, rowJSON func(store.Row) []byte, runtime Runtime,
+) *Server {
+	return &Server{
+		store: s, lookup: runs, hub: hub, door: server, log: server.Log(), now: time.Now, rowJSON: rowJSON, runtime: runtime,
+	}
 }
 
 // Routes are those of the page.

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// About says what the doors know of an executor: of what runs can be started, how they are asked for, and how they answer. The
-// zero value is that of an executor which is given a text.
+// About says what the doors know of an executor: of what runs can be started, how they are asked for, and how they
+// answer. The zero value is that of an executor which is given a text.
 type About struct {
 	// Description says in a sentence or two what the runs do; empty: nothing is said.
 	Description string
@@ -49,7 +49,7 @@ type Startable struct {
 	Name        string // of a definition; empty: it is the executor itself, whose runs need a model
 	Type        string // of a workflow: simple_workflow or custom_workflow
 	Title       string // what it is called if it has no name. Default: the kind of the executor
-	Sort        string // what kind of thing it is, in words. Default: the kind of the executor; of the executor itself: executor
+	Sort        string // what it is, in words. Default: the kind of the executor, or "executor" if it has no name
 	Description string
 	// Input has the members of the input that say what is run. Default: none, the request has the name.
 	Input map[string]any
@@ -74,7 +74,8 @@ func LongText(label string, member ...string) Field {
 	return Field{Member: member, Label: label, Kind: "textarea", Required: true}
 }
 
-// Defined returns what has definitions of a kind, in the order of the names. complete adds to each what the executor knows of it.
+// Defined returns what has definitions of a kind, in the order of the names. complete adds to each what the executor
+// knows of it.
 func Defined(parts Parts, kind string, complete func(s *Startable, definition json.RawMessage)) (all []Startable) {
 	for _, name := range parts.Names(kind) {
 		s := Startable{Name: name}

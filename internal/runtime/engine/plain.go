@@ -16,10 +16,11 @@ type Plain struct{}
 // PlainInput is the input of a run of an executor that embeds [Plain].
 type PlainInput struct {
 	Request string `json:"request"`
-	Model   string `json:"model"` // its name in the configuration. Default: the one that is called default, or else the first
+	Model   string `json:"model"` // its name in the configuration. Default: default, or else the first
 }
 
-var textSchema = json.RawMessage(`{"type":"object","required":["request"],"properties":{"request":{"type":"string"},"model":{"type":"string"}}}`)
+var textSchema = json.RawMessage(`{"type":"object","required":["request"],"properties":{` +
+	`"request":{"type":"string"},"model":{"type":"string"}}}`)
 
 // Prepare implements [Executor].
 func (Plain) Prepare(parts Parts, r Request) (p Prepared, err error) {
@@ -46,7 +47,8 @@ func (Plain) Prepare(parts Parts, r Request) (p Prepared, err error) {
 	return p, err
 }
 
-// defaultModel returns the name of the model that is called default, or else of the first one. Without any it is default, too.
+// defaultModel returns the name of the model that is called default, or else of the first one. Without any it is
+// default, too.
 func defaultModel(parts Parts) string {
 	const name = "default"
 	all := Models(parts)
@@ -65,9 +67,11 @@ func (Plain) Asked(run *Run) (in PlainInput, m model.Model, err error) {
 	return in, m, err
 }
 
-// Do does a step of the run, unless it has ended, and returns it with its result. The error is a [*RunError] if the step failed, of
-// which [OfRun] says whether the run goes on.
-func (r *Run) Do(ctx context.Context, index int, info StepInfo, work func(*Step) (string, error)) (*Step, string, error) {
+// Do does a step of the run, unless it has ended, and returns it with its result. The error is a [*RunError] if the
+// step failed, of which [OfRun] says whether the run goes on.
+func (r *Run) Do(
+	ctx context.Context, index int, info StepInfo, work func(*Step) (string, error),
+) (*Step, string, error) {
 	step, err := r.Step(ctx, index, info)
 	if err != nil {
 		return nil, "", err

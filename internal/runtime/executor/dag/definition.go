@@ -134,7 +134,8 @@ func (Executor) About() engine.About {
 	return engine.About{
 		Text: "prompt",
 		Schema: json.RawMessage(`{"type":"object","description":"A prompt, or a graph that was planned before.","properties":{` +
-			`"prompt":{"type":"string"},"plan_id":{"type":"string"},"provider":{"type":"string"},"model":{"type":"string"},"scheduling":{"type":"string"}}}`),
+			`"prompt":{"type":"string"},"plan_id":{"type":"string"},"provider":{"type":"string"},"model":{"type":"string"},` +
+			`"scheduling":{"type":"string"}}}`),
 		Startables: func(engine.Parts) []engine.Startable { return []engine.Startable{itself} },
 	}
 }

@@ -73,8 +73,10 @@ func (Executor) About() engine.About {
 	}
 	return engine.About{
 		Text: "task",
-		Schema: json.RawMessage(`{"type":"object","description":"Without a name: a task. With the name of a template: a text for each placeholder.",` +
-			`"properties":{"task":{"type":"string"},"context":{"type":"string"},"role":{"type":"string"},"constraints":{"type":"object"},"enableWrite":{"type":"boolean"}}}`),
+		Schema: json.RawMessage(`{"type":"object",` +
+			`"description":"Without a name: a task. With the name of a template: a text for each placeholder.",` +
+			`"properties":{"task":{"type":"string"},"context":{"type":"string"},"role":{"type":"string"},` +
+			`"constraints":{"type":"object"},"enableWrite":{"type":"boolean"}}}`),
 		AnswersText: true,
 		Startables:  func(parts engine.Parts) []engine.Startable { return append(follow.Startables(parts), itself) },
 	}
