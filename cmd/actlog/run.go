@@ -15,16 +15,18 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/cmd/actlog/internal/terminal"
+	"github.com/actlog/actlog/internal/runtime/executor"
 	"github.com/actlog/actlog/internal/view/words"
 	"github.com/actlog/actlog/record"
 )
 
 type runCmd struct {
-	Words        []string `arg:"" name:"words" help:"The name of an agent and what it is to do; after --plan, --orchestrate, --dag or --workflow, what is to be done. - reads that from stdin."`
+	Words        []string `arg:"" name:"words" help:"The name of an agent and what it is to do; after --plan, --orchestrate, --dag, --workflow or --executor, what is to be done. - reads that from stdin."`
 	Plan         bool     `help:"Let a model plan the task, and carry its operations out in order." xor:"executor"`
 	Orchestrate  bool     `help:"Let an orchestrator plan the task and hand it to agents." xor:"executor"`
 	Dag          bool     `help:"Let a model plan the task as a graph." xor:"executor"`
 	Workflow     string   `help:"Run this workflow. What follows is its input: JSON, or a text." placeholder:"NAME" xor:"executor"`
+	Executor     string   `help:"Let this executor of the server do it." placeholder:"KIND" xor:"executor"`
 	Tag          []string `help:"A tag of the run, as often as you like." placeholder:"TAG"`
 	Project      string   `help:"Project of the run." placeholder:"NAME"`
 	User         string   `help:"User for whom it runs." placeholder:"ID"`
@@ -104,31 +106,44 @@ const maxRequest = record.MaxTextBytes
 // fromStdin reports whether what is to be done is read from stdin.
 func (c *runCmd) fromStdin() bool { return c.Words[len(c.Words)-1] == "-" }
 
-// ask completes a request with what carries the run, and its input.
-func (c *runCmd) ask(b *startBody, request string) {
+// executor returns the kind of the executor that carries the run.
+func (c *runCmd) executor() string {
 	switch {
 	case c.Plan:
-		b.Executor, b.Input = "plan", map[string]any{"task": request}
+		return "plan"
 	case c.Orchestrate:
-		b.Executor, b.Input = "orchestrator", map[string]any{"request": request}
+		return "orchestrator"
 	case c.Dag:
-		b.Executor, b.Input = "dag", map[string]any{"prompt": request}
+		return "dag"
 	case c.Workflow != "":
-		b.Executor, b.Input = "workflow", map[string]any{"workflow": c.Workflow, "input": request}
-		if json.Valid([]byte(request)) {
-			b.Input["input"] = json.RawMessage(request)
-		}
-	default:
-		b.Executor, b.Input = "agent", map[string]any{"agent": c.Words[0], "request": request}
+		return "workflow"
 	}
-	if b.what = b.Executor; b.what == "agent" || b.what == "workflow" {
-		b.what = cmp.Or(c.Workflow, c.Words[0])
+	return cmp.Or(c.Executor, "agent")
+}
+
+// ask completes a request with what carries the run, and its input.
+func (c *runCmd) ask(b *startBody, request string) {
+	b.Executor = c.executor()
+	text := cmp.Or(executor.About(b.Executor).Text, "request") // the server may have others
+	b.Input = map[string]any{text: request}
+
+	switch b.what = b.Executor; {
+	case c.Workflow != "":
+		b.what, b.Input["workflow"] = c.Workflow, c.Workflow
+		if json.Valid([]byte(request)) {
+			b.Input[text] = json.RawMessage(request)
+		}
+	case c.namesAgent():
+		b.what, b.Input["agent"] = c.Words[0], c.Words[0]
 	}
 }
 
+// namesAgent reports whether the first word is the name of an agent.
+func (c *runCmd) namesAgent() bool { return c.Workflow == "" && c.executor() == "agent" }
+
 func (c *runCmd) body(ctx context.Context, e *env) (b startBody, err error) {
 	said := c.Words
-	if !c.Plan && !c.Orchestrate && !c.Dag && c.Workflow == "" {
+	if c.namesAgent() {
 		if said = said[1:]; len(said) == 0 {
 			return b, usageError(fmt.Sprintf("what is %s to do? run AGENT REQUEST, or run --plan TASK", words.Clean(c.Words[0])))
 		}

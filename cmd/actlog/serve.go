@@ -9,17 +9,15 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
 
-	"github.com/actlog/actlog/internal/door/api"
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/door/live"
+	"github.com/actlog/actlog/internal/door/lookup"
 	"github.com/actlog/actlog/internal/door/mcp"
 	"github.com/actlog/actlog/internal/door/runapi"
-	"github.com/actlog/actlog/internal/door/web"
 	"github.com/actlog/actlog/internal/record/embedpg"
 	"github.com/actlog/actlog/internal/record/report"
 	"github.com/actlog/actlog/internal/record/store"
@@ -79,10 +77,10 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 	case err != nil:
 		return err
 	}
-	if l := s.doors.otlpHTTP; l != nil {
+	if l := s.addresses.otlpHTTP; l != nil {
 		fmt.Fprintf(e.stderr, "actlog takes OTLP on %s (%s)\n", l.URL(), otlpListenFlag)
 	}
-	if l := s.doors.otlpGRPC; l != nil {
+	if l := s.addresses.otlpGRPC; l != nil {
 		fmt.Fprintf(e.stderr, "actlog takes OTLP over gRPC on %s (%s)\n", l.Addr(), otlpGRPCFlag)
 	}
 	fmt.Fprintf(e.stderr, "actlog serves on %s\n", s.url)
@@ -97,12 +95,14 @@ type server struct {
 	store      *runstore.Store
 	reports    mcp.Reports // nil: assistants have no SQL
 	upkeep     *upkeep.Upkeep
+	lookup     *lookup.Lookup
 	hub        *live.Hub
 	agents     *agents
 	runs       *runapi.Server
 	runnable   *catalog.Catalog
+	receiver   *receive.Receiver
 	http       *httpd.Server
-	doors      doors
+	addresses  addresses
 	failed     chan error
 	drainDelay time.Duration
 	hangups    chan os.Signal // that ask to read the keys again; those that arrive before anybody looks wait
@@ -159,10 +159,10 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 		signal.Notify(s.hangups, syscall.SIGHUP)
 	}
 	// If a port is in use, no database has to be started.
-	if s.doors, err = c.open(ctx); err != nil {
+	if s.addresses, err = c.open(ctx); err != nil {
 		return nil, err
 	}
-	s.url, s.failed = s.doors.api.URL(), make(chan error, len(s.doors.all))
+	s.url, s.failed = s.addresses.api.URL(), make(chan error, len(s.addresses.all))
 
 	if c.listening != nil {
 		if err := c.listening(); err != nil {
@@ -185,8 +185,8 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 	s.hub = live.New(s.store, s.store.Feed(), s.store.Deltas(), log, c.MaxStreams)
 	config.Logins, config.Marks = s.store, s.store
 	s.http = httpd.New(config)
-	s.http.Register(api.Metrics(s.store, s.upkeep, s.hub))
-	s.http.Register(httpd.ConnectionMetrics(s.doors.all)...)
+	s.lookup = lookup.New(s.store, s.http, lookup.Config{})
+	s.http.Register(httpd.ConnectionMetrics(s.addresses.all)...)
 
 	if err := s.agents.start(&c.runtimeFlags, s.store, c.workers(c.Workers)); err != nil {
 		return nil, err
@@ -195,13 +195,9 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 	if err := s.warnWithoutKeys(config.Keys != nil); err != nil {
 		return nil, err
 	}
-	s.runnable = catalog.New(s.agents.source, s.store)
-	s.runs = runapi.New(s.store, s.agents.engine, s.agents.source, s.http, runapi.Config{
-		Redact: s.agents.source.Redact, Runnable: s.runnable,
-	})
 	s.stopKeys = c.watch(s.hangups, s.http, log, s.hub.End) // no stream outlives its key; others reconnect
 	s.serve()
-	if s.doors.otlpTaken { // not before: a mistake that ends the start stands alone
+	if s.addresses.otlpTaken { // not before: a mistake that ends the start stands alone
 		log.Warn("the default address for OTLP is in use; exporters can send to the address of this server, or to another that you set with --otlp-listen", "usual", defaultOTLPListen, "own", s.url)
 	}
 	return s, nil
@@ -273,33 +269,37 @@ func (s *server) openReports(ctx context.Context, url, replicaURL string) {
 	s.reports = reports
 }
 
-// serveWaiting refuses the requests of all doors, until serve is called.
+// serveWaiting refuses the requests at all addresses, until serve is called.
 func (s *server) serveWaiting(by *httpd.Server, why func() error, maxConnections int) {
-	routes := slices.Concat(api.Waiting(why), web.Waiting(why), receive.Waiting(why), []httpd.Route{by.Metrics()})
-	s.doors.api.ServeHTTP(by.Handler(s.doors.api.Loopback, routes...), maxConnections, s.log, s.failed)
-	if l := s.doors.otlpHTTP; l != nil {
+	routes := []httpd.Route{by.Metrics()}
+	for _, d := range doors {
+		if d.waiting != nil {
+			routes = append(routes, d.waiting(why)...)
+		}
+	}
+
+	s.addresses.api.ServeHTTP(by.Handler(s.addresses.api.Loopback, routes...), maxConnections, s.log, s.failed)
+	if l := s.addresses.otlpHTTP; l != nil {
 		l.ServeHTTP(by.Handler(l.Loopback, receive.Waiting(why)...), maxConnections, s.log, s.failed)
 	}
-	if l := s.doors.otlpGRPC; l != nil {
+	if l := s.addresses.otlpGRPC; l != nil {
 		l.ServeGRPC(by.CallHandler(l.Loopback, receive.WaitingCalls(why)...), maxConnections, s.log, s.failed)
 	}
 }
 
-// serve serves each door its routes.
+// serve opens the doors.
 func (s *server) serve() {
-	receiver := receive.New(s.store, s.http, 0)
-	native := api.New(s.store, s.hub, s.http, api.Config{})
-	page := web.New(s.store, native, s.hub, s.http, web.Runtime{
-		Starter: s.runs, Catalog: s.agents.source, Runnable: s.runnable, Redact: s.agents.source.Redact,
-	})
-	tools := mcp.New(s.store, native, s.reports, s.http, mcp.Config{Version: serverVersion()})
-	routes := slices.Concat(native.Routes(), s.runs.Routes(), page.Routes(), tools.Routes(), receiver.Routes(receive.DoorServer), []httpd.Route{receiver.Unknown(), s.http.Metrics()})
-	s.doors.api.Handle(s.http.Handler(s.doors.api.Loopback, routes...))
-	if l := s.doors.otlpHTTP; l != nil {
-		l.Handle(s.http.Handler(l.Loopback, receiver.Routes(receive.DoorHTTP)...))
+	routes := []httpd.Route{s.http.Metrics()}
+	for _, d := range doors {
+		routes = append(routes, d.open(s)...)
 	}
-	if l := s.doors.otlpGRPC; l != nil {
-		l.Handle(s.http.CallHandler(l.Loopback, receiver.Calls()...))
+
+	s.addresses.api.Handle(s.http.Handler(s.addresses.api.Loopback, routes...))
+	if l := s.addresses.otlpHTTP; l != nil {
+		l.Handle(s.http.Handler(l.Loopback, s.receiver.Routes(receive.DoorHTTP)...))
+	}
+	if l := s.addresses.otlpGRPC; l != nil {
+		l.Handle(s.http.CallHandler(l.Loopback, s.receiver.Calls()...))
 	}
 }
 
@@ -349,7 +349,7 @@ func (s *server) close() error {
 	}
 	requests, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
-	errs = append(errs, httpd.Close(requests, s.doors.all))
+	errs = append(errs, httpd.Close(requests, s.addresses.all))
 	beside.Wait()
 	errs = append(errs, handedBack)
 

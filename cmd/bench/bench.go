@@ -20,6 +20,7 @@ import (
 	"github.com/actlog/actlog/internal/door/api"
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/door/live"
+	"github.com/actlog/actlog/internal/door/lookup"
 	"github.com/actlog/actlog/internal/door/web"
 	"github.com/actlog/actlog/internal/record/content"
 	"github.com/actlog/actlog/internal/record/embedpg"
@@ -257,8 +258,11 @@ func newAPI(s *store.Store) http.Handler {
 	server := httpd.New(httpd.Config{Logger: log, MaxStreams: 4 * 2_000}) // one address has all of them here
 	hub := live.New(s, s.Feed(), s.Deltas(), log, 2_000)
 	runs := runstore.New(s)
-	native := api.New(runs, hub, server, api.Config{})
-	routes := slices.Concat(native.Routes(), web.New(runs, native, hub, server, web.Runtime{}).Routes(), receive.New(s, server, 0).Routes(receive.DoorServer))
+	looks := lookup.New(s, server, lookup.Config{})
+	native := api.New(runs, looks, hub, server, api.Config{})
+	page := web.New(runs, looks, hub, server, api.RowJSON, web.Runtime{})
+	receiver := receive.New(s, server, 0)
+	routes := slices.Concat(native.Routes(), page.Routes(), receiver.Routes(receive.DoorServer))
 	return server.Handler(true, routes...)
 }
 

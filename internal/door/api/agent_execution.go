@@ -100,9 +100,9 @@ func (s *Server) streamStep(c echo.Context, root, id string, once bool) error {
 	})
 	defer w.o.free()
 	if once {
-		err = s.reader(c).StepRowsOnce(c.Request().Context(), root, id, w)
+		err = s.lookup.Reader(c).StepRowsOnce(c.Request().Context(), root, id, w)
 	} else {
-		err = s.reader(c).StepRows(c.Request().Context(), root, id, w)
+		err = s.lookup.Reader(c).StepRows(c.Request().Context(), root, id, w)
 	}
 	if err != nil {
 		return err

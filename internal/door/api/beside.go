@@ -22,7 +22,8 @@ func (s *Server) listBeside(kind record.Kind, name string) echo.HandlerFunc {
 		if q.Err != nil {
 			return q.Err
 		}
-		rows, next, err := s.reader(c).Beside(c.Request().Context(), kind, root, id, store.Position(orDefault(after, httpd.Cursor{})), limit)
+		from := store.Position(orDefault(after, httpd.Cursor{}))
+		rows, next, err := s.lookup.Reader(c).Beside(c.Request().Context(), kind, root, id, from, limit)
 		if err != nil {
 			return err
 		}

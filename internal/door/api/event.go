@@ -99,7 +99,7 @@ func (s *Server) sendEvents(c echo.Context, q *httpd.Query, planID string) error
 // counts as a search.
 func (s *Server) openStream(ctx context.Context, c echo.Context, root, planID, after string, e encoder) (*live.Stream, error) {
 	if after != "" {
-		done, err := s.searches.Take(ctx, httpd.ClientOf(c))
+		done, err := s.lookup.TurnToSearch(ctx, c)
 		if err != nil {
 			return nil, err
 		}

@@ -30,7 +30,7 @@ func (s *Server) executorDetails(c echo.Context) error {
 		return q.Err
 	}
 	ctx := c.Request().Context()
-	p, exceptionWaits, err := s.reader(c).PlanTree(ctx, root, id)
+	p, exceptionWaits, err := s.lookup.Reader(c).PlanTree(ctx, root, id)
 	if err != nil {
 		return err
 	}

@@ -87,18 +87,19 @@ func (s *Server) listFailures(c echo.Context) error {
 	if q.Err != nil {
 		return q.Err
 	}
-	plan, err := s.reader(c).Skeleton(c.Request().Context(), root, id)
+	o, err := s.lookup.Run(c, root, id)
 	if err != nil {
 		return err
 	}
-	o := outline.Of(plan)
 	out := struct {
 		PlanID     string        `json:"planId"`
 		RootPlanID string        `json:"rootPlanId"`
 		Recovered  bool          `json:"recovered"`
 		Cause      *string       `json:"cause"` // its address, which may be that of an open question
 		Items      []failureJSON `json:"items"`
-	}{plan.Record.CurrentPlanID, plan.Record.RootPlanID, o.Found.Recovered, nil, make([]failureJSON, 0, len(o.Failures))}
+	}{
+		o.Plan.Record.CurrentPlanID, o.Plan.Record.RootPlanID, o.Found.Recovered, nil, make([]failureJSON, 0, len(o.Failures)),
+	}
 	if o.Cause >= 0 {
 		out.Cause = &o.Rows[o.Cause].At
 	}

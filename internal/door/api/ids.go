@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -26,12 +25,12 @@ func (s *Server) planIDs(c echo.Context) error {
 		return q.Err
 	}
 
-	end := time.Now().Add(s.config.ListTimeout)
+	end := s.lookup.ListEnd()
 	out := struct {
 		PlanIDs []string `json:"planIds"`
 		More    bool     `json:"more"`
 	}{PlanIDs: []string{}}
-	err := s.relaxed(c, func(ctx context.Context, r *store.Reader) error {
+	err := s.lookup.Relaxed(c, func(ctx context.Context, r *store.Reader) error {
 		ids, err := r.PlanIDs(ctx, prefix, maxIDs+1, end)
 		if out.More = len(ids) > maxIDs; out.More {
 			ids = ids[:maxIDs]

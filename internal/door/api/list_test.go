@@ -308,7 +308,7 @@ func TestListRefusesBadQueries(t *testing.T) {
 // TestAListThatTakesTooLong ends with an error that says what to do.
 func TestAListThatTakesTooLong(t *testing.T) {
 	t.Parallel()
-	c := serveWith(t, options{Server: func(c *apitest.Config) { c.API.ListTimeout = time.Millisecond }})
+	c := serveWith(t, options{Server: func(c *apitest.Config) { c.Lookup.ListTimeout = time.Millisecond }})
 	c.Exec(`INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, title)
 		SELECT i::text, i::text, DATE '2026-11-16', repeat('x', 1000) FROM generate_series(1, 20000) AS i`)
 	a := c.Get("/api/v1/plans?agent=nobody")

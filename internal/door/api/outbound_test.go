@@ -317,7 +317,7 @@ func TestSearchesAreBounded(t *testing.T) {
 	bad, badLine := apitest.NewKey(t, "bad", httpd.ScopeRead)
 	good, goodLine := apitest.NewKey(t, "good", httpd.ScopeRead, httpd.ScopeWrite)
 	c := serveWith(t, options{Log: io.Discard, Store: manyConns, Server: func(config *apitest.Config) {
-		config.HTTP.Keys, config.API.ListTimeout = apitest.Keys(t, badLine, goodLine), 2*time.Second
+		config.HTTP.Keys, config.Lookup.ListTimeout = apitest.Keys(t, badLine, goodLine), 2*time.Second
 	}})
 	c.Key = good
 	c.Write(plan("p"))

@@ -106,7 +106,7 @@ func (s *Server) exportRecords(c echo.Context) error {
 		return r.Export(ctx, root, id, func(change record.Change) error { return write(wire.Encode(change)) })
 	}
 	var broken error // after the first record, an export cannot begin again
-	err = s.relaxed(c, func(ctx context.Context, r *store.Reader) error {
+	err = s.lookup.Relaxed(c, func(ctx context.Context, r *store.Reader) error {
 		err := export(ctx, r)
 		if begun {
 			broken, err = err, nil

@@ -55,7 +55,7 @@ func (s *Server) failures(c echo.Context, in failuresArguments) (any, error) {
 			break
 		}
 		if i == 0 {
-			row, err := s.reader(c).Detail(c.Request().Context(), r.Key())
+			row, err := s.lookup.Reader(c).Detail(c.Request().Context(), r.Key())
 			if err != nil {
 				return nil, err
 			}

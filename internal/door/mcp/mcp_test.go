@@ -55,7 +55,7 @@ func serveDB(t *testing.T, db *pgtest.DB, reports mcp.Reports, options func(*api
 	if r, ok := reports.(noReports); ok && !r.panics {
 		timeout = 200 * time.Millisecond
 	}
-	tools := mcp.New(s, api.API, reports, api.HTTP, mcp.Config{Version: "1", CallTimeout: timeout})
+	tools := mcp.New(api.Lookup, reports, api.HTTP, mcp.Config{Version: "1", CallTimeout: timeout})
 	over := httptest.NewServer(api.HTTP.Handler(true, slices.Concat(api.Routes, tools.Routes())...))
 	t.Cleanup(over.Close)
 	return &served{t, over.URL, db, s}

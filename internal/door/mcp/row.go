@@ -58,7 +58,7 @@ func (s *Server) readRow(c echo.Context, in rowArguments) (any, error) {
 		return nil, err
 	}
 	r := &o.Rows[at]
-	row, err := s.reader(c).Detail(c.Request().Context(), r.Key())
+	row, err := s.lookup.Reader(c).Detail(c.Request().Context(), r.Key())
 	if err != nil {
 		return nil, err
 	}

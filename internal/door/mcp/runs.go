@@ -8,8 +8,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/actlog/actlog/internal/door/api"
 	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/door/lookup"
 	"github.com/actlog/actlog/internal/record/search"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/view/outline"
@@ -79,7 +79,7 @@ func (s *Server) findRuns(c echo.Context, in runsQuery) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, err := s.lists.FindPlans(c, q)
+	page, err := s.lookup.FindPlans(c, q)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func (s *Server) findRuns(c echo.Context, in runsQuery) (any, error) {
 		out.Runs = append(out.Runs, r)
 	}
 	if page.Next != nil {
-		out.NextCursor = new(httpd.Cursor(*page.Next).Format(api.PlanCursors))
+		out.NextCursor = new(httpd.Cursor(*page.Next).Format(lookup.PlanCursors))
 	}
 	switch {
 	case page.Incomplete:

@@ -8,8 +8,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/actlog/actlog/internal/door/api"
 	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/door/lookup"
 	"github.com/actlog/actlog/internal/record/search"
 	"github.com/actlog/actlog/internal/view/words"
 	"github.com/actlog/actlog/record"
@@ -93,7 +93,7 @@ func (s *Server) search(c echo.Context, in searchArguments) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.lists.Find(c, o, in.Text, from, in.Limit)
+	found, err := s.lookup.Find(c, o, in.Text, from, in.Limit)
 	if wrong := new(record.InvalidError); errors.As(err, &wrong) { // what is looked for
 		return nil, httpd.BadField("text", wrong.Reason)
 	}
@@ -132,7 +132,7 @@ func (s *Server) searchRuns(c echo.Context, in searchArguments) (any, error) {
 	if in.Cursor != "" {
 		values.Set("cursor", in.Cursor)
 	}
-	page, err := s.lists.FindTexts(c, values, hitsOfRun)
+	page, err := s.lookup.FindTexts(c, values, hitsOfRun)
 	if wrong := new(record.InvalidError); errors.As(err, &wrong) { // what is looked for
 		return nil, httpd.BadField("text", wrong.Reason)
 	}
@@ -144,7 +144,7 @@ func (s *Server) searchRuns(c echo.Context, in searchArguments) (any, error) {
 		h := &page.Hits[i]
 		each := hit{
 			ofRun: &ofRun{h.Run.RootPlanID, words.Shorten(orEmpty(h.Run.Title), nameChars), h.Run.BeganAt},
-			place: place{At: api.TextAt(h), Kind: string(h.Key.Kind), Name: words.Shorten(h.Name, nameChars)},
+			place: place{At: lookup.TextAt(h), Kind: string(h.Key.Kind), Name: words.Shorten(h.Name, nameChars)},
 			Field: h.Field, Before: h.Before, Match: h.Match, After: h.After,
 		}
 		if h.Key.Kind == record.KindThinkAct {
@@ -160,7 +160,7 @@ func (s *Server) searchRuns(c echo.Context, in searchArguments) (any, error) {
 		notes = append(notes, "Of each run, the first hits are listed: to see all, search again with its planId.")
 	}
 	if page.Next != nil {
-		out.NextCursor = new(api.TextCursor(*page.Next))
+		out.NextCursor = new(lookup.TextCursor(*page.Next))
 	}
 	if page.Incomplete {
 		notes = append(notes, "There was time for runs back to "+page.Next.BeganAt.Format(time.RFC3339)+": go on with nextCursor, or choose fewer runs.")

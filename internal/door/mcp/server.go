@@ -5,15 +5,13 @@ package mcp
 import (
 	"context"
 	"log/slog"
-	"net/url"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/actlog/actlog/internal/door/api"
 	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/door/lookup"
 	"github.com/actlog/actlog/internal/record/report"
-	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/view/outline"
 	"github.com/actlog/actlog/record"
 )
@@ -26,18 +24,6 @@ type Config struct {
 	CallTimeout time.Duration
 }
 
-// Store is the record as the tools use it.
-type Store interface {
-	Within(room store.Room) *store.Reader
-}
-
-// Lists reads lists of runs, and of what a run says, as the API does.
-type Lists interface {
-	FindPlans(c echo.Context, values url.Values) (api.PlanPage, error)
-	FindTexts(c echo.Context, values url.Values, perRun int) (api.TextsPage, error)
-	Find(c echo.Context, o *outline.Outline, text string, from *httpd.Cursor, limit int) (api.Found, error)
-}
-
 // Reports answers questions in SQL, as a role that may only read the views of schema report.
 type Reports interface {
 	Query(ctx context.Context, sql string, b report.Bounds) (*report.Result, error)
@@ -48,8 +34,7 @@ type Reports interface {
 // Server answers calls of tools.
 type Server struct {
 	config  Config
-	store   Store
-	lists   Lists
+	lookup  *lookup.Lookup
 	reports Reports // nil: there are no tools for SQL
 	server  *httpd.Server
 	log     *slog.Logger
@@ -66,7 +51,7 @@ const (
 )
 
 // New returns the tools of a record, on what the doors of server share. Without reports, there are none for SQL.
-func New(s Store, lists Lists, reports Reports, server *httpd.Server, config Config) *Server {
+func New(runs *lookup.Lookup, reports Reports, server *httpd.Server, config Config) *Server {
 	if config.CallTimeout == 0 {
 		config.CallTimeout = 30 * time.Second
 	}
@@ -74,7 +59,7 @@ func New(s Store, lists Lists, reports Reports, server *httpd.Server, config Con
 	if reports != nil {
 		server.Register(statements.Metrics("report SQL")...)
 	}
-	return &Server{config: config, store: s, lists: lists, reports: reports, server: server, log: server.Log(), statements: statements}
+	return &Server{config: config, lookup: runs, reports: reports, server: server, log: server.Log(), statements: statements}
 }
 
 // outline reads a run, or a part of one, without its texts.
@@ -82,12 +67,5 @@ func (s *Server) outline(c echo.Context, planID, root string) (*outline.Outline,
 	if !httpd.Storable(planID) || !httpd.Storable(root) {
 		return nil, record.ErrNotFound
 	}
-	p, err := s.reader(c).Skeleton(c.Request().Context(), root, planID)
-	if err != nil {
-		return nil, err
-	}
-	return outline.Of(p), nil
+	return s.lookup.Run(c, root, planID)
 }
-
-// reader returns what reads the record for an answer: its rows are counted.
-func (s *Server) reader(c echo.Context) *store.Reader { return s.store.Within(httpd.AnswerTo(c).Take) }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/actlog/actlog/internal/door/api"
 	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/door/lookup"
 	"github.com/actlog/actlog/internal/record/report"
 	"github.com/actlog/actlog/record"
 )
@@ -51,7 +51,7 @@ func (s *Server) sql(c echo.Context, in sqlArguments) (any, error) {
 		return nil, err
 	}
 	defer done()
-	after, err := api.MarkOf(c)
+	after, err := lookup.MarkOf(c)
 	if err != nil {
 		return nil, err
 	}

@@ -141,7 +141,7 @@ func (s *Server) stepOf(c echo.Context, o *outline.Outline, at, chars int, left 
 		Path: pathTo(o, at), Cycles: []cycle{},
 	}
 	left.take(out)
-	row, err := s.reader(c).Detail(c.Request().Context(), r.Key())
+	row, err := s.lookup.Reader(c).Detail(c.Request().Context(), r.Key())
 	if err != nil {
 		return out, err
 	}
@@ -155,7 +155,7 @@ func (s *Server) stepOf(c echo.Context, o *outline.Outline, at, chars int, left 
 // cycleOf reads a cycle, and its tool calls.
 func (s *Server) cycleOf(c echo.Context, o *outline.Outline, at, chars int, left *room) (out cycle, err error) {
 	r := &o.Rows[at]
-	row, err := s.reader(c).Detail(c.Request().Context(), r.Key())
+	row, err := s.lookup.Reader(c).Detail(c.Request().Context(), r.Key())
 	if err != nil {
 		return out, err
 	}

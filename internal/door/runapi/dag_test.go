@@ -15,6 +15,7 @@ import (
 
 	"github.com/actlog/actlog/internal/door/runapi"
 	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/runtime/executor"
 	"github.com/actlog/actlog/internal/runtime/executor/dag"
 	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/apitest"
@@ -31,7 +32,7 @@ type drafter struct {
 	runapi.Catalog
 }
 
-func (d drafter) Startables() []engine.Startable { return engine.Startables(d.parts) }
+func (d drafter) Startables() []engine.Startable { return executor.Startables(d.parts) }
 
 func (d drafter) Models() []engine.ModelInfo { return engine.Models(d.parts) }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/actlog/actlog/internal/record/tree"
 	"github.com/actlog/actlog/internal/runtime/graph"
 	"github.com/actlog/actlog/internal/runtime/runs"
 	"github.com/actlog/actlog/internal/runtime/runstore"
@@ -14,7 +15,7 @@ import (
 // The API of graphs is the contract of source 004. An execution is a run of executor dag, and its id that of its
 // plan. What is said of it follows from the record.
 
-const dagExecutor = "dag"
+const dagExecutor = tree.GraphExecutor
 
 // graphNodeJSON is a node of a graph, and how far it has come.
 type graphNodeJSON struct {
@@ -143,30 +144,6 @@ func executionDocument(e *runs.Execution) any {
 		}
 	}
 	return out
-}
-
-// graphResultJSON is the result of a run of executor dag.
-type graphResultJSON struct {
-	Status  string            `json:"status"`
-	Results map[string]string `json:"node_results"`
-	Logs    []string          `json:"execution_logs"`
-}
-
-// graphResult returns the result of a run that has ended: of one that planned and no more, its graph.
-func graphResult(ctx context.Context, reader *runstore.Reader, d *runstore.RunDetail) (any, error) {
-	if !d.State.Terminal() {
-		return nil, nil //nolint:nilnil // there is none
-	}
-	e, err := runs.ExecutionOf(ctx, reader.Reader, d)
-	switch {
-	case err != nil:
-		return nil, err
-	case textOf(d.Name) != graph.Draft:
-		return graphResultJSON{e.Status(), e.Results(), e.Logs}, nil
-	case d.State != record.Completed:
-		return nil, nil //nolint:nilnil // there is none
-	}
-	return toGraph(d.Plan.CurrentPlanID, "draft", e.Graph, nil), nil
 }
 
 // frameJSON is what a WebSocket is told of an execution.

@@ -2,7 +2,6 @@ package runapi
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -63,18 +62,6 @@ func toRun(d *runstore.RunDetail) runJSON {
 		State: d.State, Result: answerOf(d), Error: p.ErrorMessage, ErrorKind: p.ErrorKind, Waits: waits, WaitingFor: orEmpty(d.WaitingFor),
 		Takeovers: d.Takeovers, Figures: wire.FiguresOf(&d.Figures), Total: wire.FiguresOf(&d.Total),
 		CreatedAt: d.CreatedAt, StartTime: p.StartTime, EndTime: p.EndTime,
-	}
-}
-
-// answerOf returns what a run answers: a text of agents and templates, the JSON of other executors.
-func answerOf(d *runstore.RunDetail) any {
-	switch text := d.Plan.Summary; {
-	case text == nil:
-		return nil
-	case d.Executor != "agent" && d.Executor != "plan" && json.Valid([]byte(*text)):
-		return json.RawMessage(*text)
-	default:
-		return *text
 	}
 }
 
@@ -226,33 +213,15 @@ func (s *Server) run(c echo.Context) error {
 
 // sendRun answers with a run as it stands, with the result as its executor gives it.
 func (s *Server) sendRun(c echo.Context, d *runstore.RunDetail, q taskQuery) error {
-	if q.given != "" && d.Executor != "plan" {
+	if q.given != "" && d.Executor != runs.TaskExecutor {
 		return httpd.BadField(q.given, "is for runs of executor plan; this one is of "+d.Executor)
 	}
 	out := toRun(d)
-	ctx := c.Request().Context()
-	switch d.Executor {
-	case "plan":
-		result, err := runs.TaskResult(ctx, s.reader(c).Reader, d)
-		if err != nil {
+	if read := results[d.Executor]; read != nil {
+		var err error
+		if out.Result, err = read(s, c, d, q); err != nil {
 			return err
 		}
-		if result != nil {
-			q.narrow(result)
-			out.Result = result
-		}
-	case "orchestrator":
-		result, err := s.agentResponse(c, d)
-		if err != nil {
-			return err
-		}
-		out.Result = result
-	case dagExecutor:
-		result, err := graphResult(ctx, s.reader(c), d)
-		if err != nil {
-			return err
-		}
-		out.Result = result
 	}
 	return c.JSON(http.StatusOK, out)
 }

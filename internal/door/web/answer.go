@@ -36,7 +36,7 @@ func (s *Server) answering(c echo.Context, v *runView) (*answerView, error) {
 	if !ok || w.State == nil || *w.State != record.Waiting {
 		return nil, nil //nolint:nilnil // there is nothing to answer
 	}
-	key, err := runstore.NewReader(s.reader(c)).RunWait(c.Request().Context(), w.PlanID, w.WaitID)
+	key, err := runstore.NewReader(s.lookup.Reader(c)).RunWait(c.Request().Context(), w.PlanID, w.WaitID)
 	switch {
 	case errors.Is(err, record.ErrNotFound) || err == nil && key != w.Key():
 		return &answerView{refused: "Whoever runs this agent has to answer: it is not run by Actlog."}, nil

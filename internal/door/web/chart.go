@@ -9,14 +9,14 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/actlog/actlog/internal/door/api"
+	"github.com/actlog/actlog/internal/door/lookup"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/view/words"
 )
 
 // chartsView is the figures of a time, as bars that lead to the runs behind them.
 type chartsView struct {
-	api.Charts
+	lookup.Charts
 	query url.Values
 	wrong faults           // with members of the query, which are left out
 	days  []store.ChartRow // each day of the time, also those without a run
@@ -30,7 +30,7 @@ func (s *Server) charts(c echo.Context) error {
 	v := &chartsView{query: c.QueryParams(), now: s.now()}
 	var err error
 	v.wrong, err = readWithout(c, func() (err error) {
-		v.Charts, err = s.lists.Charts(c)
+		v.Charts, err = s.lookup.Charts(c)
 		return err
 	}, "since", "until")
 	if err != nil {

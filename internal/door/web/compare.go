@@ -119,7 +119,7 @@ func (s *Server) compare(c echo.Context) error {
 
 // align pairs the rows of the runs, and opens one pair.
 func (s *Server) align(c echo.Context, v *compareView, at string) error {
-	reader := s.store.Within(httpd.AnswerTo(c).Take)
+	reader := s.lookup.Reader(c)
 	var sides [2]compare.Side
 	for i, of := range []*runView{v.a, v.b} {
 		sums, err := reader.Sums(c.Request().Context(), of.Plan.Record.RootPlanID, readTexts)

@@ -20,7 +20,7 @@ func (s *Server) top(c echo.Context, v *runView) error {
 	if err := s.controls(c, v); err != nil {
 		return err
 	}
-	return v.graph(c.Request().Context(), s.reader(c))
+	return v.graph(c.Request().Context(), s.lookup.Reader(c))
 }
 
 // controls reads what the run should do, if the reader may ask for something else: a run of the runtime that has not ended.
@@ -28,7 +28,8 @@ func (s *Server) controls(c echo.Context, v *runView) (err error) {
 	if v.ended() || !httpd.May(c, httpd.ScopeRun) {
 		return nil
 	}
-	v.desired, err = runstore.NewReader(s.reader(c)).RunStands(c.Request().Context(), v.Plan.Record.RootPlanID, v.Plan.Record.CurrentPlanID)
+	p := &v.Plan.Record
+	v.desired, err = runstore.NewReader(s.lookup.Reader(c)).RunStands(c.Request().Context(), p.RootPlanID, p.CurrentPlanID)
 	if errors.Is(err, record.ErrNotFound) || errors.Is(err, runstore.ErrEnded) {
 		return nil
 	}
@@ -50,7 +51,7 @@ func (s *Server) control(c echo.Context) error {
 		return httpd.BadField("action", "must be stop, pause or resume")
 	}
 	p := &v.Plan.Record
-	_, err = runstore.NewReader(s.reader(c)).RunStands(c.Request().Context(), p.RootPlanID, p.CurrentPlanID)
+	_, err = runstore.NewReader(s.lookup.Reader(c)).RunStands(c.Request().Context(), p.RootPlanID, p.CurrentPlanID)
 	if err == nil {
 		err = s.store.Control(c.Request().Context(), p.CurrentPlanID, action, httpd.KeyOf(c))
 	}

@@ -40,7 +40,7 @@ func (s *Server) conversation(c echo.Context) error {
 			return err
 		}
 	}
-	if v.PlanPage, err = s.lists.ConversationPage(c, id); err != nil {
+	if v.PlanPage, err = s.lookup.ConversationPage(c, id); err != nil {
 		return err
 	}
 	if len(v.Plans) == 0 {
@@ -51,11 +51,11 @@ func (s *Server) conversation(c echo.Context) error {
 	for i := range v.Plans {
 		roots[i] = v.Plans[i].Record.RootPlanID
 	}
-	if v.said, err = s.reader(c).Exchanges(c.Request().Context(), roots, maxSaid); err != nil {
+	if v.said, err = s.lookup.Reader(c).Exchanges(c.Request().Context(), roots, maxSaid); err != nil {
 		return err
 	}
 	said := slices.Collect(maps.Values(v.said))
-	if v.came, err = outcomesOf(c.Request().Context(), s.reader(c), said...); err != nil {
+	if v.came, err = outcomesOf(c.Request().Context(), s.lookup.Reader(c), said...); err != nil {
 		return err
 	}
 	return send(c, http.StatusOK, conversationPage(v))

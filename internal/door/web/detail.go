@@ -9,7 +9,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/actlog/actlog/internal/door/api"
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/record/field"
 	"github.com/actlog/actlog/internal/record/store"
@@ -91,7 +90,7 @@ func (s *Server) detail(c echo.Context, v *runView) error {
 		return err
 	}
 	r := &v.Rows[v.open]
-	row, err := s.reader(c).Detail(c.Request().Context(), keyOf(r))
+	row, err := s.lookup.Reader(c).Detail(c.Request().Context(), keyOf(r))
 	if err != nil {
 		return err
 	}
@@ -106,7 +105,7 @@ func (s *Server) detail(c echo.Context, v *runView) error {
 	v.detail.notes = v.notesOf()
 	switch l.view {
 	case viewJSON:
-		v.detail.text(&passage{id: "record", label: "record", text: string(api.RowJSON(row.Row))})
+		v.detail.text(&passage{id: "record", label: "record", text: string(s.rowJSON(row.Row))})
 	case viewRaw:
 		v.detail.rawTexts()
 	default:
@@ -119,13 +118,14 @@ func (s *Server) detail(c echo.Context, v *runView) error {
 func (s *Server) started(c echo.Context, v *runView) ([]store.StartedPlan, error) {
 	switch open := &v.Rows[v.open]; {
 	case open.Plan != nil:
-		return s.reader(c).StartedBy(c.Request().Context(), open.Plan.Record.CurrentPlanID, "")
+		return s.lookup.Reader(c).StartedBy(c.Request().Context(), open.Plan.Record.CurrentPlanID, "")
 	case open.Call != nil:
 		above := open
 		for above.Plan == nil {
 			above = &v.Rows[above.Parent]
 		}
-		return s.reader(c).StartedBy(c.Request().Context(), above.Plan.Record.CurrentPlanID, open.Call.Record.ToolCallID)
+		plan, call := above.Plan.Record.CurrentPlanID, open.Call.Record.ToolCallID
+		return s.lookup.Reader(c).StartedBy(c.Request().Context(), plan, call)
 	}
 	return nil, nil
 }
@@ -177,7 +177,7 @@ func (s *Server) readable(c echo.Context, v *runView, row *store.Detail) error {
 	case *record.Plan:
 		said("errorMessage", "error", r.ErrorMessage)
 		said("userRequest", "goal", r.UserRequest)
-		came, err := outcomesOf(c.Request().Context(), s.reader(c), r)
+		came, err := outcomesOf(c.Request().Context(), s.lookup.Reader(c), r)
 		if err != nil {
 			return err
 		}

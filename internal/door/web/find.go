@@ -80,7 +80,7 @@ func (s *Server) search(c echo.Context, v *runView, text string) (*listing, erro
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.lists.Find(c, v.Outline, text, from, maxListed)
+	found, err := s.lookup.Find(c, v.Outline, text, from, maxListed)
 	if err != nil {
 		return nil, err
 	}

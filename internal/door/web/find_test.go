@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/net/html"
 
-	"github.com/actlog/actlog/internal/door/api"
 	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/door/lookup"
 	"github.com/actlog/actlog/internal/testkit/apitest"
 	"github.com/actlog/actlog/internal/testkit/pgtest"
 	"github.com/actlog/actlog/internal/testkit/storetest"
@@ -153,7 +153,7 @@ func TestFoundRows(t *testing.T) {
 // TestSearchWithoutTime: a search that has too little time says how far it came, and goes on from there.
 func TestSearchWithoutTime(t *testing.T) {
 	t.Parallel()
-	s := openWith(t, apitest.Config{API: api.Config{FindTime: time.Nanosecond}}) // one row is always read
+	s := openWith(t, apitest.Config{Lookup: lookup.Config{FindTime: time.Nanosecond}}) // one row is always read
 	s.writeFailure("run")
 	next, said := "/runs/run?q=run_sql", []string(nil)
 	for next != "" && len(said) < 20 {

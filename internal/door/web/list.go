@@ -12,9 +12,9 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/actlog/actlog/internal/door/api"
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/door/live"
+	"github.com/actlog/actlog/internal/door/lookup"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/view/outline"
 	"github.com/actlog/actlog/internal/view/words"
@@ -23,7 +23,7 @@ import (
 
 // listView is the list of runs.
 type listView struct {
-	api.PlanPage
+	lookup.PlanPage
 	query  url.Values
 	wrong  faults // with members of the query, which are left out
 	events string // where what changes is told; empty: nobody can follow it now
@@ -42,7 +42,7 @@ func (s *Server) list(c echo.Context) error {
 		return err
 	}
 	v.wrong, err = readWithout(c, func() (err error) {
-		v.PlanPage, err = s.lists.PlanPage(c)
+		v.PlanPage, err = s.lookup.PlanPage(c)
 		return err
 	})
 	if err != nil {
@@ -68,11 +68,11 @@ func (s *Server) listed(c echo.Context) error {
 	if q.Err != nil {
 		return q.Err
 	}
-	plans, err := s.reader(c).PlansAt(c.Request().Context(), asked)
+	plans, err := s.lookup.Reader(c).PlansAt(c.Request().Context(), asked)
 	if err != nil {
 		return err
 	}
-	return send(c, http.StatusOK, listPiece(&listView{PlanPage: api.PlanPage{Plans: plans}, now: s.now()}))
+	return send(c, http.StatusOK, listPiece(&listView{PlanPage: lookup.PlanPage{Plans: plans}, now: s.now()}))
 }
 
 // newer answers with the rows that have come since, those that the filters let through.
@@ -80,7 +80,7 @@ func (s *Server) newer(c echo.Context) error {
 	if err := s.latest(c); err != nil { // an event says that there is something
 		return err
 	}
-	page, err := s.lists.NewerPlans(c)
+	page, err := s.lookup.NewerPlans(c)
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func place(p *store.PlanSummary) string {
 	return cursorOf(store.Position{Time: p.Cursor.BeganAt, ID: p.Cursor.RootPlanID})
 }
 
-func cursorOf(at store.Position) string { return httpd.Cursor(at).Format(api.PlanCursors) }
+func cursorOf(at store.Position) string { return httpd.Cursor(at).Format(lookup.PlanCursors) }
 
 // planStates are those that a run may be in.
 func planStates() (all []choice) {

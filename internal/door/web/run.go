@@ -51,7 +51,7 @@ func (s *Server) run(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	named, rows, err := s.reader(c).PlanSize(c.Request().Context(), asks.root, asks.id, longRun)
+	named, rows, err := s.lookup.Reader(c).PlanSize(c.Request().Context(), asks.root, asks.id, longRun)
 	if err != nil {
 		return err
 	}
@@ -210,11 +210,10 @@ func (s *Server) outline(c echo.Context, root, id string, most age) (*outline.Ou
 	if o := s.kept.get(id, root, s.now(), most); o != nil {
 		return o, nil
 	}
-	plan, err := s.reader(c).Skeleton(c.Request().Context(), root, id)
+	o, err := s.lookup.Run(c, root, id)
 	if err != nil {
 		return nil, err
 	}
-	o := outline.Of(plan)
 	s.kept.add(id, root, o, s.now())
 	return o, nil
 }

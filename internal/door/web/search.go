@@ -11,7 +11,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/actlog/actlog/internal/door/api"
+	"github.com/actlog/actlog/internal/door/lookup"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/view/words"
 	"github.com/actlog/actlog/record"
@@ -19,7 +19,7 @@ import (
 
 // searchView is a search in the texts of all runs.
 type searchView struct {
-	api.TextsPage
+	lookup.TextsPage
 	query url.Values
 	wrong faults // with members of the query, which are left out
 	asked bool   // whether something is looked for
@@ -36,10 +36,10 @@ func (s *Server) searchPage(c echo.Context) error {
 		var err error
 		v.wrong, err = readWithout(c, func() (err error) {
 			if !c.Request().URL.Query().Has("q") { // it is wrong: nothing is looked for
-				v.TextsPage, v.asked = api.TextsPage{}, false
+				v.TextsPage, v.asked = lookup.TextsPage{}, false
 				return nil
 			}
-			v.TextsPage, err = s.lists.SearchTextsByRun(c, hitsOfRun)
+			v.TextsPage, err = s.lookup.SearchTextsByRun(c, hitsOfRun)
 			return err
 		})
 		if err != nil {
@@ -106,7 +106,7 @@ func (v *searchView) more() string {
 	if v.Next == nil {
 		return ""
 	}
-	return v.with(api.TextCursor(*v.Next))
+	return v.with(lookup.TextCursor(*v.Next))
 }
 
 // hitsOfRun is how many texts of a run are shown. The run itself lists them all.
@@ -147,7 +147,7 @@ func (r *saying) name() string {
 
 // hitPath returns the address of a hit in its run.
 func hitPath(h *store.TextHit) string {
-	return runPath(h.Run.RootPlanID) + "?" + url.Values{"at": {api.TextAt(h)}}.Encode()
+	return runPath(h.Run.RootPlanID) + "?" + url.Values{"at": {lookup.TextAt(h)}}.Encode()
 }
 
 // hitName is what has the text.
@@ -179,7 +179,7 @@ var textKinds = []choice{
 // searchTexts returns the address of the search in texts for what the list looks for, in the runs that it shows.
 func (v *listView) searchTexts() string {
 	query := url.Values{}
-	for _, name := range api.SearchQuery {
+	for _, name := range lookup.SearchQuery {
 		if value := v.value(name); value != "" && name != "cursor" && name != "limit" {
 			query.Set(name, value)
 		}

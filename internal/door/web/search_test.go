@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/net/html"
 
-	"github.com/actlog/actlog/internal/door/api"
 	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/door/lookup"
 	"github.com/actlog/actlog/internal/testkit/apitest"
 	"github.com/actlog/actlog/internal/testkit/storetest"
 	"github.com/actlog/actlog/record"
@@ -79,7 +79,7 @@ func TestSearchPage(t *testing.T) {
 // TestSearchPageGoesOn: if there is no time for all runs, the page says how far it came, and offers to go on.
 func TestSearchPageGoesOn(t *testing.T) {
 	t.Parallel()
-	s := openWith(t, apitest.Config{API: api.Config{SearchTime: time.Nanosecond}})
+	s := openWith(t, apitest.Config{Lookup: lookup.Config{SearchTime: time.Nanosecond}})
 	for _, root := range []string{"a", "b", "c"} {
 		storetest.Write(t, s.store, &record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new("The needle"), StartTime: storetest.At(0)})
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -122,40 +123,18 @@ func (s *Server) starting(c echo.Context) (*startView, error) {
 
 // fieldsOf returns the fields of the input of something.
 func fieldsOf(a *engine.Startable) []member {
-	field := func(kind, label string, required bool, path ...string) member {
-		return member{fieldView{kind: kind, label: label, required: required}, append([]string{"input"}, path...), asText}
-	}
-	choice := func(label string, options []string, path ...string) member {
-		m := field("select", label, false, path...)
-		m.options = options
-		return m
-	}
-	flag := func(label string, is bool, path ...string) member {
-		m := field("flag", label, false, path...)
-		m.as = func(string) any { return is }
-		return m
-	}
-	var all []member
-	switch {
-	case a.Executor == "agent":
-		all = []member{field("textarea", "What is it to do?", true, "request")}
-	case a.Executor == "plan" && a.Name != "":
-		for _, name := range a.Placeholders {
-			all = append(all, field("textarea", name, true, name))
+	all := make([]member, len(a.Fields))
+	for i, f := range a.Fields {
+		all[i] = member{
+			fieldView{kind: f.Kind, label: f.Label, hint: f.Hint, required: f.Required, options: f.Options},
+			append([]string{"input"}, f.Member...), asText,
 		}
-	case a.Executor == "plan":
-		all = []member{
-			field("textarea", "Task", true, "task"), field("textarea", "Context", false, "context"), field("text", "Role", false, "role"),
-			flag("Only read, write nothing", false, "enableWrite"), flag("Plan operation by operation", true, "constraints", "iterative"),
+		switch {
+		case f.Kind == "flag":
+			all[i].as = func(string) any { return f.Value }
+		case f.JSON:
+			all[i].as = asJSON
 		}
-		all[2].hint = "DEVELOPER"
-	case a.Executor == "orchestrator":
-		all = []member{field("textarea", "Request", true, "request"), choice("Mode", []string{"agent", "chat"}, "mode")}
-	case a.Executor == "dag":
-		all = []member{field("textarea", "Task", true, "prompt"), choice("Nodes begin in", []string{"waves", "eager"}, "scheduling")}
-	case a.Executor == "workflow":
-		all = []member{field("textarea", "Input", true, "input")}
-		all[0].hint, all[0].as = "JSON, or a text", asJSON
 	}
 	return named(all)
 }
@@ -203,13 +182,10 @@ func asJSON(text string) any {
 // body reads a form, and returns the body of a request.
 func (v *startView) body(sent url.Values) map[string]any {
 	input := map[string]any{}
+	maps.Copy(input, v.what.Input)
+
 	body := map[string]any{"executor": v.what.Executor, "input": input}
-	switch {
-	case v.what.Executor == "agent":
-		input["agent"] = v.what.Name
-	case v.what.Executor == "workflow":
-		input["workflow"], input["type"] = v.what.Name, v.what.Type
-	case v.what.Name != "":
+	if v.what.Input == nil && v.what.Name != "" {
 		body["name"] = v.what.Name
 	}
 	for _, fields := range [][]member{v.fields, v.more} {
@@ -256,29 +232,4 @@ func given(fields []member) bool {
 // startPath returns the address of the form of something.
 func startPath(a *engine.Startable) string {
 	return "/start?" + told(url.Values{"executor": {a.Executor}, "name": {a.Name}, "type": {a.Type}}).Encode()
-}
-
-// startName is what something is called that can be started.
-func startName(a *engine.Startable) string {
-	if a.Name != "" {
-		return a.Name
-	}
-	switch a.Executor {
-	case "plan":
-		return "Plan a task and carry it out"
-	case "orchestrator":
-		return "Plan a request for specialised agents"
-	}
-	return "Plan a task as a graph"
-}
-
-// startKind says of what kind something is.
-func startKind(a *engine.Startable) string {
-	switch {
-	case a.Name == "":
-		return "planned by a model"
-	case a.Executor == "plan":
-		return "plan template"
-	}
-	return a.Executor
 }

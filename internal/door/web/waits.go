@@ -64,7 +64,7 @@ func (s *Server) readWaits(c echo.Context, v *waitsView) error {
 		return q.Err
 	}
 	var err error
-	v.questions, err = s.reader(c).OpenQuestions(c.Request().Context(), filter)
+	v.questions, err = s.lookup.Reader(c).OpenQuestions(c.Request().Context(), filter)
 	if errors.Is(err, store.ErrSlow) {
 		return &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: err.Error(), RetryAfter: 10}
 	}

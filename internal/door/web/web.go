@@ -14,12 +14,11 @@ import (
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
-	"github.com/actlog/actlog/internal/door/api"
 	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/door/lookup"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/runstore"
-	"github.com/actlog/actlog/internal/view/outline"
 	"github.com/actlog/actlog/record"
 )
 
@@ -49,16 +48,6 @@ type Runtime struct {
 	Redact func(string) string
 }
 
-// Lists reads lists of runs, and of what a run says, as the API does, and figures of runs.
-type Lists interface {
-	PlanPage(c echo.Context) (api.PlanPage, error)
-	Find(c echo.Context, o *outline.Outline, text string, from *httpd.Cursor, limit int) (api.Found, error)
-	SearchTextsByRun(c echo.Context, perRun int) (api.TextsPage, error)
-	NewerPlans(c echo.Context) (api.PlanPage, error)
-	Charts(c echo.Context) (api.Charts, error)
-	ConversationPage(c echo.Context, id string) (api.PlanPage, error)
-}
-
 // Hub knows where what changes is told from.
 type Hub interface {
 	Cursor(ctx context.Context) (string, error)
@@ -66,20 +55,25 @@ type Hub interface {
 
 // Server answers requests for pages.
 type Server struct {
-	store Store
-	lists Lists
-	hub   Hub
-	door  *httpd.Server
-	log   *slog.Logger
-	now   func() time.Time
-	kept  kept
+	store  Store
+	lookup *lookup.Lookup
+	hub    Hub
+	door   *httpd.Server
+	log    *slog.Logger
+	now    func() time.Time
+	kept   kept
 
 	runtime Runtime
+	rowJSON func(store.Row) []byte
 }
 
-// New returns the page of a record, and of a runtime.
-func New(s Store, lists Lists, hub Hub, server *httpd.Server, runtime Runtime) *Server {
-	return &Server{store: s, lists: lists, hub: hub, door: server, log: server.Log(), now: time.Now, runtime: runtime}
+// New returns the page of a record, and of a runtime. rowJSON returns a row as it is shown in JSON.
+func New(
+	s Store, runs *lookup.Lookup, hub Hub, server *httpd.Server, rowJSON func(store.Row) []byte, runtime Runtime,
+) *Server {
+	return &Server{
+		store: s, lookup: runs, hub: hub, door: server, log: server.Log(), now: time.Now, rowJSON: rowJSON, runtime: runtime,
+	}
 }
 
 // Routes are those of the page.
@@ -126,9 +120,6 @@ func (s *Server) latest(c echo.Context) error {
 	}
 	return err
 }
-
-// reader returns what reads the record for an answer: its rows are counted.
-func (s *Server) reader(c echo.Context) *store.Reader { return s.store.Within(httpd.AnswerTo(c).Take) }
 
 // policy is what a page may load and do: nothing but what comes from this server, and no script in the text of a page.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/actlog/actlog/internal/door/api"
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/door/live"
 	"github.com/actlog/actlog/internal/door/web"
@@ -53,7 +54,7 @@ func serve(t *testing.T, s *store.Store, config apitest.Config, runtime web.Runt
 	config.HTTP.Logins = s
 	server := apitest.New(t, s, config)
 	runtime.Starter = server.Runs
-	routes := append(server.Routes, web.New(runstore.New(s), server.API, server.Hub, server.HTTP, runtime).Routes()...)
+	routes := append(server.Routes, web.New(runstore.New(s), server.Lookup, server.Hub, server.HTTP, api.RowJSON, runtime).Routes()...)
 	return &site{t, s, server.HTTP, server.Hub, server.HTTP.Handler(false, routes...), routes}
 }
 

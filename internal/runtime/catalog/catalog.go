@@ -16,6 +16,7 @@ import (
 	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/runtime/executor"
 	"github.com/actlog/actlog/internal/runtime/runstore"
 )
 
@@ -292,18 +293,17 @@ func (c *Catalog) Executors(ctx context.Context) ([]Executor, error) {
 	named := map[string][]string{}
 	parts, release := c.source.Use()
 	defer release()
-	for _, s := range engine.Startables(parts) {
+	for _, s := range executor.Startables(parts) {
 		if s.Name != "" {
 			named[s.Executor] = append(named[s.Executor], s.Name)
 		}
 	}
 
-	kinds := slices.Collect(maps.Keys(on))
-	kinds = slices.AppendSeq(kinds, maps.Keys(inputs))
+	kinds := slices.AppendSeq(executor.Kinds(), maps.Keys(on))
 	slices.Sort(kinds)
 	all := []Executor{}
 	for _, kind := range slices.Compact(kinds) {
-		e := Executor{kind, append([]string{}, named[kind]...), inputs[kind], []ExecutorAt{}}
+		e := Executor{kind, append([]string{}, named[kind]...), executor.About(kind).Schema, []ExecutorAt{}}
 		for _, w := range on[kind] {
 			e.Workers = append(e.Workers, ExecutorAt{w.ID, w.Host, w.Release, w.Slots, w.StartedAt})
 		}

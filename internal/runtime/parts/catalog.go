@@ -8,6 +8,7 @@ import (
 
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/runtime/engine"
+	"github.com/actlog/actlog/internal/runtime/executor"
 	"github.com/actlog/actlog/internal/runtime/template"
 	"github.com/actlog/actlog/record"
 )
@@ -23,7 +24,7 @@ func (s *Source) Models() []engine.ModelInfo {
 func (s *Source) Startables() []engine.Startable {
 	p, release := s.Use()
 	defer release()
-	return engine.Startables(p)
+	return executor.Startables(p)
 }
 
 // Tool returns the request that runs what has a name as a tool, with parameters: an agent, whose

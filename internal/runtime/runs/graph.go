@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/record/tree"
 	"github.com/actlog/actlog/internal/runtime/graph"
 	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
@@ -25,7 +26,7 @@ func ReadExecution(ctx context.Context, reader *runstore.Reader, planID string) 
 	if err != nil {
 		return nil, err
 	}
-	if d.Executor != "dag" || text(d.Name) == graph.Draft {
+	if d.Executor != tree.GraphExecutor || text(d.Name) == graph.Draft {
 		return nil, record.ErrNotFound
 	}
 	return ExecutionOf(ctx, reader.Reader, d)

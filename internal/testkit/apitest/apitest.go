@@ -12,6 +12,7 @@ import (
 	"github.com/actlog/actlog/internal/door/api"
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/door/live"
+	"github.com/actlog/actlog/internal/door/lookup"
 	"github.com/actlog/actlog/internal/door/runapi"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/upkeep"
@@ -25,6 +26,7 @@ import (
 type Config struct {
 	HTTP          httpd.Config // Logger: by default nothing is logged
 	API           api.Config
+	Lookup        lookup.Config
 	Runs          runapi.Config
 	LoopbackOnly  bool
 	MaxStreams    int            // default 2,000
@@ -39,6 +41,7 @@ type Server struct {
 	http.Handler
 	Routes   []httpd.Route // of this door
 	HTTP     *httpd.Server
+	Lookup   *lookup.Lookup
 	API      *api.Server
 	Runs     *runapi.Server
 	Hub      *live.Hub
@@ -69,9 +72,10 @@ func New(t testing.TB, s *store.Store, config Config) *Server {
 	runtime := runapi.New(runs, config.Starter, config.Catalog, server, config.Runs)
 	t.Cleanup(runtime.Close)
 	receiver := receive.New(s, server, config.ExportTimeout)
-	native := api.New(runs, hub, server, config.API)
+	looks := lookup.New(s, server, config.Lookup)
+	native := api.New(runs, looks, hub, server, config.API)
 	routes := slices.Concat(native.Routes(), runtime.Routes(), receiver.Routes(receive.DoorServer), []httpd.Route{receiver.Unknown(), server.Metrics()})
-	return &Server{server.Handler(config.LoopbackOnly, routes...), routes, server, native, runtime, hub, receiver}
+	return &Server{server.Handler(config.LoopbackOnly, routes...), routes, server, looks, native, runtime, hub, receiver}
 }
 
 // nothing is a runtime without executors.

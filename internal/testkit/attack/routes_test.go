@@ -153,7 +153,7 @@ func served(t *testing.T) []httpd.Route {
 	t.Helper()
 	s := storetest.Open(t)
 	known := apitest.New(t, s, apitest.Config{})
-	return slices.Concat(known.Routes, web.New(s, known.API, known.Hub, known.HTTP, web.Runtime{}).Routes(), mcp.New(s, known.API, nil, known.HTTP, mcp.Config{}).Routes())
+	return slices.Concat(known.Routes, web.New(s, known.Lookup, known.Hub, known.HTTP, nil, web.Runtime{}).Routes(), mcp.New(known.Lookup, nil, known.HTTP, mcp.Config{}).Routes())
 }
 
 // Each route is in the table, and each of the table is one: a new route has to say here who may use it.

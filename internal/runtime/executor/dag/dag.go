@@ -172,7 +172,7 @@ func (e *execution) node(ctx context.Context, at int, info engine.StepInfo, prom
 		}
 	}()
 	n := &e.graph.Nodes[at]
-	step, text, err := do(ctx, e.run, at+1, info, func(step *engine.Step) (string, error) {
+	step, text, err := e.run.Do(ctx, at+1, info, func(step *engine.Step) (string, error) {
 		if agent := e.doers[at].agent; agent != nil {
 			return thinkact.On(ctx, e.run, step, *agent, prompt+othersAreData)
 		}

@@ -121,6 +121,25 @@ type Executor struct{}
 // Kind implements [engine.Executor].
 func (Executor) Kind() string { return "dag" }
 
+// About implements [engine.Described].
+func (Executor) About() engine.About {
+	itself := engine.Startable{
+		Title: "Plan a task as a graph", Sort: "planned by a model",
+		Description: "A model plans the task as a graph. Nodes that do not need each other run at the same time.",
+		Fields: []engine.Field{
+			engine.LongText("Task", "prompt"),
+			{Member: []string{"scheduling"}, Label: "Nodes begin in", Kind: "select", Options: []string{waves, eager}},
+		},
+	}
+	return engine.About{
+		Text: "prompt",
+		Schema: json.RawMessage(`{"type":"object","description":"A prompt, or a graph that was planned before.","properties":{` +
+			`"prompt":{"type":"string"},"plan_id":{"type":"string"},"provider":{"type":"string"},"model":{"type":"string"},` +
+			`"scheduling":{"type":"string"}}}`),
+		Startables: func(engine.Parts) []engine.Startable { return []engine.Startable{itself} },
+	}
+}
+
 // From implements [engine.Continuing].
 func (Executor) From(r engine.Request) (rootPlanID, artifact string) {
 	var in input

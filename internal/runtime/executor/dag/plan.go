@@ -14,26 +14,6 @@ import (
 // asking asks the model of a step in a cycle, and returns the trimmed answer.
 type asking func(seq int64, system, user string) (string, error)
 
-// do does a step, unless it has ended, and returns its result. The error is a [*engine.RunError] if the step
-// failed, of whose kind [engine.OfRun] says whether the run goes on.
-func do(
-	ctx context.Context, run *engine.Run, index int, info engine.StepInfo, work func(*engine.Step) (string, error),
-) (*engine.Step, string, error) {
-	step, err := run.Step(ctx, index, info)
-	if err != nil {
-		return nil, "", err
-	}
-	if text, ended, err := step.Ended(); ended {
-		return step, text, err
-	}
-	text, err := work(step)
-	failure, ok := errors.AsType[*engine.RunError](err)
-	if err == nil || ok && !engine.OfRun(err) {
-		step.End(text, failure)
-	}
-	return step, text, err
-}
-
 // asks returns what asks a model of the configuration in a step.
 func asks(ctx context.Context, run *engine.Run, step *engine.Step, name string) asking {
 	return func(seq int64, system, user string) (string, error) {
@@ -58,7 +38,7 @@ func plan(ctx context.Context, run *engine.Run, in input, d definition) (string,
 		return "", &engine.RunError{Kind: "provider", Message: err.Error()}
 	}
 	info := engine.StepInfo{Agent: "planner", Description: "Plans the graph", Request: in.Prompt, Model: m.Name}
-	_, text, err := do(ctx, run, 0, info, func(step *engine.Step) (string, error) {
+	_, text, err := run.Do(ctx, 0, info, func(step *engine.Step) (string, error) {
 		text, err := planned(asks(ctx, run, step, m.Name), in, d)
 		failure, ok := errors.AsType[*engine.RunError](err)
 		if ok && !engine.OfRun(err) && !strings.HasPrefix(failure.Message, notJSON) {

@@ -32,6 +32,23 @@ type Executor struct{}
 // Kind implements [engine.Executor].
 func (Executor) Kind() string { return "orchestrator" }
 
+// About implements [engine.Described].
+func (Executor) About() engine.About {
+	itself := engine.Startable{
+		Title: "Plan a request for specialised agents", Sort: "planned by a model",
+		Description: "A model plans the request. When a human has accepted the plan, specialised agents carry it out.",
+		Fields: []engine.Field{
+			engine.LongText("Request", "request"),
+			{Member: []string{"mode"}, Label: "Mode", Kind: "select", Options: []string{agentMode, chatMode}},
+		},
+	}
+	return engine.About{
+		Schema: json.RawMessage(`{"type":"object","required":["request"],"properties":{"request":{"type":"string"},` +
+			`"mode":{"enum":["agent","chat"]},"maxPlanSteps":{"type":"integer"},"executionTimeout":{"type":"number"}}}`),
+		Startables: func(engine.Parts) []engine.Startable { return []engine.Startable{itself} },
+	}
+}
+
 // Prepare implements [engine.Executor].
 func (x Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared, err error) {
 	var in input

@@ -58,6 +58,30 @@ type Executor struct{ follow.Tools }
 // Kind implements [engine.Executor].
 func (Executor) Kind() string { return "plan" }
 
+// About implements [engine.Described].
+func (Executor) About() engine.About {
+	itself := engine.Startable{
+		Title: "Plan a task and carry it out", Sort: "planned by a model",
+		Description: "A model plans the task, and its operations are carried out in order.",
+		Fields: []engine.Field{
+			engine.LongText("Task", "task"),
+			{Member: []string{"context"}, Label: "Context", Kind: "textarea"},
+			{Member: []string{"role"}, Label: "Role", Kind: "text", Hint: defaults.Role},
+			{Member: []string{"enableWrite"}, Label: "Only read, write nothing", Kind: "flag", Value: false},
+			{Member: []string{"constraints", "iterative"}, Label: "Plan operation by operation", Kind: "flag", Value: true},
+		},
+	}
+	return engine.About{
+		Text: "task",
+		Schema: json.RawMessage(`{"type":"object",` +
+			`"description":"Without a name: a task. With the name of a template: a text for each placeholder.",` +
+			`"properties":{"task":{"type":"string"},"context":{"type":"string"},"role":{"type":"string"},` +
+			`"constraints":{"type":"object"},"enableWrite":{"type":"boolean"}}}`),
+		AnswersText: true,
+		Startables:  func(parts engine.Parts) []engine.Startable { return append(follow.Startables(parts), itself) },
+	}
+}
+
 // Prepare implements [engine.Executor]. A request with a name is one of that template, whose input is the
 // values of its placeholders.
 func (Executor) Prepare(parts engine.Parts, r engine.Request) (engine.Prepared, error) {

@@ -40,6 +40,22 @@ func (Executor) Kind() string { return "agent" }
 
 var _ engine.Callable = Executor{}
 
+// About implements [engine.Described].
+func (Executor) About() engine.About {
+	return engine.About{
+		Schema: json.RawMessage(`{"type":"object","required":["agent","request"],"properties":{` +
+			`"agent":{"type":"string"},"request":{"type":"string"},"history":{"type":"array","maxItems":1000,"items":{"type":"object",` +
+			`"required":["role","content"],"properties":{"role":{"enum":["user","assistant"]},"content":{"type":"string"}}}}}}`),
+		AnswersText: true,
+		Startables: func(parts engine.Parts) []engine.Startable {
+			return engine.Defined(parts, "agent", func(s *engine.Startable, _ json.RawMessage) {
+				s.Input = map[string]any{"agent": s.Name}
+				s.Fields = []engine.Field{engine.LongText("What is it to do?", "request")}
+			})
+		},
+	}
+}
+
 // Prepare implements [engine.Executor].
 func (Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared, err error) {
 	var in input

@@ -31,6 +31,28 @@ type Executor struct {
 // Kind implements [engine.Executor].
 func (Executor) Kind() string { return "workflow" }
 
+// About implements [engine.Described].
+func (Executor) About() engine.About {
+	return engine.About{
+		Text: "input",
+		Schema: json.RawMessage(`{"type":"object","description":"agent with user_message or messages, or workflow with input.","properties":{` +
+			`"agent":{"type":"string"},"user_message":{"type":"string"},"messages":{"type":"array"},"system_prompt":{"type":"string"},` +
+			`"force_include_history":{"type":"boolean"},"workflow":{"type":"string"},` +
+			`"type":{"enum":["simple_workflow","custom_workflow"]},"input":{}}}`),
+		Startables: func(parts engine.Parts) (all []engine.Startable) {
+			for _, t := range config.WorkflowTypes {
+				all = append(all, engine.Defined(parts, string(t), func(s *engine.Startable, _ json.RawMessage) {
+					s.Type, s.Input = string(t), map[string]any{"workflow": s.Name, "type": t}
+					input := engine.LongText("Input", "input")
+					input.Hint, input.JSON = "JSON, or a text", true
+					s.Fields = []engine.Field{input}
+				})...)
+			}
+			return all
+		},
+	}
+}
+
 // newSession returns what makes the id of a session its own.
 func newSession() string {
 	var b [4]byte

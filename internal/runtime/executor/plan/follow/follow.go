@@ -58,6 +58,20 @@ func Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared, err error
 	return p, nil
 }
 
+// Startables returns the templates, each of which asks for a text for each placeholder.
+func Startables(parts engine.Parts) []engine.Startable {
+	return engine.Defined(parts, "plan", func(s *engine.Startable, body json.RawMessage) {
+		s.Sort = "plan template"
+		var d struct{ Placeholders []string }
+		_ = json.Unmarshal(body, &d) // Prepare says what is wrong with it
+		for _, name := range d.Placeholders {
+			if name != "planId" { // the run itself knows it
+				s.Fields = append(s.Fields, engine.LongText(name, name))
+			}
+		}
+	})
+}
+
 // missing returns the first placeholder without a value.
 func missing(placeholders []string, values map[string]string) string {
 	i := slices.IndexFunc(placeholders, func(name string) bool { _, there := values[name]; return !there })

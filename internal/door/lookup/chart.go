@@ -1,4 +1,4 @@
-package api
+package lookup
 
 import (
 	"context"
@@ -26,8 +26,8 @@ type Charts struct {
 
 // Charts reads the charts for which the query of a request asks: of a time, and of a project. To read them takes a turn
 // of the searches.
-func (s *Server) Charts(c echo.Context) (charts Charts, err error) {
-	ctx, end := c.Request().Context(), time.Now().Add(s.config.ListTimeout)
+func (l *Lookup) Charts(c echo.Context) (charts Charts, err error) {
+	ctx, end := c.Request().Context(), l.ListEnd()
 	q := httpd.QueryOf(c, "since", "until", "project")
 	since, until, project := q.Time("since"), q.Time("until"), q.Text("project")
 	if since == nil {
@@ -46,13 +46,14 @@ func (s *Server) Charts(c echo.Context) (charts Charts, err error) {
 	if q.Err != nil {
 		return charts, q.Err
 	}
-	done, err := s.searches.Take(ctx, httpd.ClientOf(c))
+	done, err := l.TurnToSearch(ctx, c)
 	if err != nil {
 		return charts, err
 	}
 	defer done()
-	charts = Charts{store.ChartFilter{Since: *since, Until: until, Project: project}, map[store.ChartBy][]store.ChartRow{}}
-	err = s.relaxed(c, func(ctx context.Context, r *store.Reader) (err error) {
+	charts.Filter = store.ChartFilter{Since: *since, Until: until, Project: project}
+	charts.Rows = map[store.ChartBy][]store.ChartRow{}
+	err = l.Relaxed(c, func(ctx context.Context, r *store.Reader) (err error) {
 		for _, by := range []store.ChartBy{store.ByDay, store.ByModel, store.ByAgent, store.ByTool} {
 			f := charts.Filter
 			f.Timeout = time.Until(end)

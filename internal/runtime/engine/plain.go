@@ -1,0 +1,89 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/actlog/actlog/agent/model"
+)
+
+// Plain is for executors to embed whose runs are given a text, for a model of the configuration, and nothing else.
+type Plain struct{}
+
+// PlainInput is the input of a run of an executor that embeds [Plain].
+type PlainInput struct {
+	Request string `json:"request"`
+	Model   string `json:"model"` // its name in the configuration. Default: default, or else the first
+}
+
+var textSchema = json.RawMessage(`{"type":"object","required":["request"],"properties":{` +
+	`"request":{"type":"string"},"model":{"type":"string"}}}`)
+
+// Prepare implements [Executor].
+func (Plain) Prepare(parts Parts, r Request) (p Prepared, err error) {
+	var in PlainInput
+	if err := ReadInput(r.Input, "an object with request", &in); err != nil {
+		return p, err
+	}
+	switch {
+	case r.Name != "":
+		return p, &UnknownError{Kind: r.Executor, Name: r.Name}
+	case strings.TrimSpace(in.Request) == "":
+		return p, NoInput("input.request")
+	case in.Model == "":
+		in.Model = defaultModel(parts)
+	}
+	in.Request = parts.Redact(in.Request)
+
+	p.UserRequest, p.Title = in.Request, Title(in.Request)
+	p.Needs = []string{"model:" + in.Model}
+	if m, ok := parts.Model(in.Model); ok { // else the start of the run says what there is
+		p.ModelName = m.Name()
+	}
+	p.Input, err = json.Marshal(in)
+	return p, err
+}
+
+// defaultModel returns the name of the model that is called default, or else of the first one. Without any it is
+// default, too.
+func defaultModel(parts Parts) string {
+	const name = "default"
+	all := Models(parts)
+	if len(all) == 0 || slices.ContainsFunc(all, func(m ModelInfo) bool { return m.Name == name }) {
+		return name
+	}
+	return all[0].Name
+}
+
+// Asked returns the input of a run, and its model.
+func (Plain) Asked(run *Run) (in PlainInput, m model.Model, err error) {
+	if err := json.Unmarshal(run.Input(), &in); err != nil {
+		return in, nil, &RunError{Kind: "configuration", Message: "The run cannot be read: " + err.Error()}
+	}
+	m, err = run.Model(in.Model)
+	return in, m, err
+}
+
+// Do does a step of the run, unless it has ended, and returns it with its result. The error is a [*RunError] if the
+// step failed, of which [OfRun] says whether the run goes on.
+func (r *Run) Do(
+	ctx context.Context, index int, info StepInfo, work func(*Step) (string, error),
+) (*Step, string, error) {
+	step, err := r.Step(ctx, index, info)
+	if err != nil {
+		return nil, "", err
+	}
+	if text, ended, err := step.Ended(); ended {
+		return step, text, err
+	}
+
+	text, err := work(step)
+	failure, ok := errors.AsType[*RunError](err)
+	if err == nil || ok && !OfRun(err) {
+		step.End(text, failure)
+	}
+	return step, text, err
+}
