@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/internal/door/runapi"
 	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/thinkact"
 	"github.com/actlog/actlog/internal/runtime/template"
@@ -37,7 +37,7 @@ type runtime struct{ *engine.Engine }
 
 func newRuntime(t testing.TB, s *store.Store) runtime {
 	t.Helper()
-	parts := &enginetest.Parts{Definitions: map[string]any{"agent.reader": config.Definition{Model: config.DefinitionModel{Name: "default"}, EnableWrite: true}}}
+	parts := &enginetest.Parts{Definitions: map[string]any{"agent.reader": define.Definition{Model: define.DefinitionModel{Name: "default"}, EnableWrite: true}}}
 	e, err := engine.New(engine.Config{Store: s, Executors: []engine.Executor{thinkact.Executor{}}, Parts: func() (engine.Parts, func()) { return parts, func() {} }})
 	if err != nil {
 		t.Fatal(err)
