@@ -283,6 +283,32 @@ func TestStartErrors(t *testing.T) {
 	}
 }
 
+// TestInput checks that a job may be work in the words of its executor, that Result reads what came of it as a text, and
+// that a result of another kind, or of a run that failed, is an error.
+func TestInput(t *testing.T) {
+	t.Parallel()
+	a := open(t, pgtest.New(t).URL)
+	register(t, a, agent.Parts{Models: models(t, says("It is done.")), Agents: map[string]agent.Agent{"a": {}}})
+	go func() { _ = a.Work(t.Context()) }()
+
+	work := agent.Input{Executor: "agent", Name: "a", Input: map[string]string{"agent": "a", "request": "Go."}}
+	id := start(t, a, agent.Job{Work: work})
+	var text string
+	if err := a.Result(t.Context(), id, &text); err != nil || text != "It is done." {
+		t.Errorf("the result of run %s is %q, %v", id, text, err)
+	}
+	for _, into := range []any{new(workflow.Result), new(plan.Result), new(agent.GraphResult)} {
+		if err := a.Result(t.Context(), id, into); !named(err, "planId") {
+			t.Errorf("the result of run %s as %T: %v", id, into, err)
+		}
+	}
+
+	id = start(t, a, agent.Job{Work: agent.Request{Agent: "a", Request: "Go."}, Limits: agent.Limits{Seconds: 1e-9}})
+	if err := a.Result(t.Context(), id, &text); err == nil || !strings.Contains(err.Error(), "it is FAILED") {
+		t.Errorf("the result of run %s, which has no time: %v", id, err)
+	}
+}
+
 // TestUnknownRuns checks the errors about runs and waits that there are not.
 func TestUnknownRuns(t *testing.T) {
 	t.Parallel()
