@@ -57,7 +57,7 @@ type Talk struct {
 func (t Talk) input() (Input, error) {
 	return Input{"workflow", "", workflow.Input{
 		Agent: t.Agent, UserMessage: t.Message, Messages: t.Messages, SystemPrompt: t.SystemPrompt, ForceIncludeHistory: t.History,
-	}}, nil
+	}}, checkTexts(record.MaxIDBytes, map[string]string{"agent": t.Agent})
 }
 
 // Flow asks for a workflow: a chain of the configuration, or a function of the program. Its result is a

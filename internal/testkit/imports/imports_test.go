@@ -41,7 +41,7 @@ var rules = map[string]rule{
 	"recorder/direct": {[]string{"record", "recorder", "internal/record/store", "internal/record/upkeep"}, nil},
 
 	// What a Go program holds that runs agents: it puts the same rooms together as cmd/actlog.
-	"agent": {[]string{"record", "agent/...", "internal/record/...", "internal/runtime/..."}, []string{"github.com/prometheus/client_golang"}},
+	"agent":        {[]string{"record", "agent/...", "internal/record/...", "internal/runtime/..."}, []string{"github.com/prometheus/client_golang"}},
 	"agent/config": {[]string{"internal/runtime/config"}, nil},
 	// What agents are made of. Nothing of it is linked into an agent that only records.
 	"agent/...": {[]string{"record", "agent/..."}, []string{
