@@ -21,6 +21,7 @@ import (
 	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/mcp"
 	"github.com/actlog/actlog/agent/model"
+	"github.com/actlog/actlog/agent/plan"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/agent/workflow"
 	"github.com/actlog/actlog/internal/testkit/pgtest"
@@ -56,9 +57,9 @@ func register(t *testing.T, a *agent.Runtime, p agent.Parts) {
 	}
 }
 
-func start(t *testing.T, a *agent.Runtime, q agent.Request) (planID string) {
+func start(t *testing.T, a *agent.Runtime, job agent.Job) (planID string) {
 	t.Helper()
-	planID, err := a.Start(t.Context(), q)
+	planID, err := a.Start(t.Context(), job)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,6 +77,15 @@ func settled(t *testing.T, a *agent.Runtime, planID string, want record.State) *
 		t.Fatalf("the run is %s, not %s: %+v", run.State, want, run)
 	}
 	return run
+}
+
+// flow runs a workflow to its end.
+func flow(ctx context.Context, a *agent.Runtime, f agent.Flow) (r workflow.Result, err error) {
+	planID, err := a.Start(ctx, agent.Job{Work: f})
+	if err != nil {
+		return r, err
+	}
+	return r, a.Result(ctx, planID, &r)
 }
 
 // models returns a model that gives these answers as the only one of parts.
@@ -146,7 +156,7 @@ func TestAsWriter(t *testing.T) {
 	a := open(t, storetest.WriterURL(t, pgtest.Fresh(t)))
 	register(t, a, agent.Parts{Models: models(t, says("It is written.")), Agents: map[string]agent.Agent{"a": {}}})
 	go func() { _ = a.Work(t.Context()) }()
-	if run := settled(t, a, start(t, a, agent.Request{Agent: "a", Request: "Go."}), record.Completed); run.Result != "It is written." {
+	if run := settled(t, a, start(t, a, agent.Job{Work: agent.Request{Agent: "a", Request: "Go."}}), record.Completed); run.Result != "It is written." {
 		t.Errorf("%+v", run)
 	}
 }
@@ -161,7 +171,7 @@ func TestRegisterErrors(t *testing.T) {
 	}
 	a := open(t, pgtest.New(t).URL)
 	register(t, a, agent.Parts{Models: own, Tools: []tool.Tool{echo, pay}, Agents: map[string]agent.Agent{"first": {}}})
-	bad := config.Duration(-time.Second)
+	bad := -time.Second
 	for _, row := range []struct {
 		parts agent.Parts
 		want  []string
@@ -175,16 +185,16 @@ func TestRegisterErrors(t *testing.T) {
 		{agent.Parts{Tools: []tool.Tool{named("x", tool.Policy{OnUnknown: "guess"})}}, []string{`tools.x.policy.onUnknown: "guess" is not`}},
 		{agent.Parts{Tools: []tool.Tool{named("x", tool.Policy{Timeout: -1})}}, []string{"tools.x.policy.timeout: "}},
 		{agent.Parts{Tools: []tool.Tool{broken{}}}, []string{"tools: tool broken: its input schema is not an object"}},
-		{agent.Parts{MCPServers: map[string]mcp.Server{"a.b": {Command: []string{"x"}}}}, []string{"mcpServers.a.b: the name of a server has at most 54 letters, digits, '_' and '-'"}},
-		{agent.Parts{MCPServers: map[string]mcp.Server{"s": {}}}, []string{"mcpServers.s.command: a server needs a command or a url"}},
-		{agent.Parts{MCPServers: map[string]mcp.Server{"s": {Command: []string{"x"}}}, Tools: []tool.Tool{named("s-x", tool.Policy{})}}, []string{"tools.s-x: it could be the name of a tool of the MCP server s"}},
+		{agent.Parts{MCPServers: map[string]tool.Server{"a.b": mcp.Server{Command: []string{"x"}}}}, []string{"mcpServers.a.b: the name of a server has at most 54 letters, digits, '_' and '-'"}},
+		{agent.Parts{MCPServers: map[string]tool.Server{"s": mcp.Server{}}}, []string{"mcpServers.s.command: a server needs a command or a url"}},
+		{agent.Parts{MCPServers: map[string]tool.Server{"s": mcp.Server{Command: []string{"x"}}}, Tools: []tool.Tool{named("s-x", tool.Policy{})}}, []string{"tools.s-x: it could be the name of a tool of the MCP server s"}},
 		{agent.Parts{Policies: tool.Rules{{Tools: "echo"}, {}}}, []string{"policies[1].tools: an empty pattern matches no tool"}},
 		{agent.Parts{Redact: []string{"email", "("}}, []string{"redact: "}},
 		{agent.Parts{Agents: map[string]agent.Agent{"first": {}}}, []string{"agents.first: there is one already"}},
 		{agent.Parts{Agents: map[string]agent.Agent{"a": {Model: "gpt"}, "b": {Tools: []string{"eco"}}, "c": {WaitTimeout: bad}}},
 			[]string{`agents.a.model: no model is called "gpt"; there are: default`, `agents.b.tools[0]: no tool is called "eco"; did you mean echo?`, "agents.c.waitTimeout: want a time"}},
 		{agent.Parts{Agents: map[string]agent.Agent{"a": {ResponseSchema: json.RawMessage(`{"type":"text"}`)}}}, []string{"agents.a.responseSchema: "}},
-		{agent.Parts{Agents: map[string]agent.Agent{"a": {Tools: []string{"pay"}}}}, []string{"agents.a.enableWrite: must be true: the tool pay writes"}},
+		{agent.Parts{Agents: map[string]agent.Agent{"a": {Tools: []string{"pay"}, ReadOnly: true}}}, []string{"agents.a.readOnly: must be false: the tool pay writes"}},
 		{agent.Parts{Workflows: map[string]agent.Workflow{"w": {Agents: []string{"nobody"}, Workflows: []string{"w", "none"}, Tools: []string{"echo", "eco"}, MCPServers: []string{"s"}}}}, []string{
 			"workflows.w.run: it is nil", `workflows.w.agents[0]: no agent is called "nobody"`, `workflows.w.workflows[1]: no workflow is called "none"`, `workflows.w.tools[1]: no tool is called "eco"`, `workflows.w.mcpServers[0]: no MCP server is called "s"`}},
 		{agent.Parts{Agents: map[string]agent.Agent{"": {}}}, []string{"agents.: a name has at most"}},
@@ -201,11 +211,11 @@ func TestRegisterErrors(t *testing.T) {
 			}
 		}
 	}
-	if _, err := a.Start(t.Context(), agent.Request{Agent: "a", Request: "Go."}); !errors.Is(err, record.ErrNotFound) {
+	if _, err := a.Start(t.Context(), agent.Job{Work: agent.Request{Agent: "a", Request: "Go."}}); !errors.Is(err, record.ErrNotFound) {
 		t.Errorf("after all these mistakes there is an agent: %v", err)
 	}
 	// One that is right goes on from what is there.
-	register(t, a, agent.Parts{Agents: map[string]agent.Agent{"a": {Tools: []string{"pay", "agent.first", "agent.b", "form"}, EnableWrite: true}, "b": {Tools: []string{"agent.*"}}}})
+	register(t, a, agent.Parts{Agents: map[string]agent.Agent{"a": {Tools: []string{"pay", "agent.first", "agent.b", "form"}}, "b": {Tools: []string{"agent.*"}}}})
 }
 
 // broken is a tool whose schema is none.
@@ -233,40 +243,69 @@ func TestStartErrors(t *testing.T) {
 	register(t, a, agent.Parts{Models: models(t, says("x")), Agents: map[string]agent.Agent{"a": {}}})
 	long := strings.Repeat("x", record.MaxIDBytes+1)
 	for _, row := range []struct {
-		request agent.Request
-		field   string
+		job   agent.Job
+		field string
 	}{
-		{agent.Request{Request: "r"}, "agent"},
-		{agent.Request{Agent: "a"}, "request"},
-		{agent.Request{Agent: "a", Request: " \n"}, "request"},
-		{agent.Request{Agent: "a", Request: "x\x00"}, "request"},
-		{agent.Request{Agent: "a\xff", Request: "r"}, "agent"},
-		{agent.Request{Agent: "a", Request: "r", UserID: long}, "userId"},
-		{agent.Request{Agent: "a", Request: "r", ConversationID: "\x00"}, "conversationId"},
-		{agent.Request{Agent: "a", Request: "r", Project: long}, "project"},
-		{agent.Request{Agent: "a", Request: "r", IdempotencyKey: long}, "idempotencyKey"},
-		{agent.Request{Agent: "a", Request: "r", Starter: long}, "starter"},
-		{agent.Request{Agent: "a", Request: "r", Tags: []string{"ok", long}}, "tags[1]"},
-		{agent.Request{Agent: "a", Request: "r", Tags: make([]string, record.MaxListItems+1)}, "tags"},
-		{agent.Request{Agent: "a", Request: "r", Limits: agent.Limits{Rounds: -1}}, "limits.rounds"},
+		{agent.Job{}, "work"},
+		{agent.Job{Work: agent.Input{Executor: "none"}}, "executor"},
+		{agent.Job{Work: agent.Input{Executor: "agent", Input: func() {}}}, "input"},
+		{agent.Job{Work: agent.Request{Request: "r"}}, "agent"},
+		{agent.Job{Work: agent.Request{Agent: "a"}}, "request"},
+		{agent.Job{Work: agent.Request{Agent: "a", Request: " \n"}}, "request"},
+		{agent.Job{Work: agent.Request{Agent: "a", Request: "x\x00"}}, "request"},
+		{agent.Job{Work: agent.Request{Agent: "a\xff", Request: "r"}}, "agent"},
+		{agent.Job{Work: agent.Request{Agent: "a", Request: "r"}, UserID: long}, "userId"},
+		{agent.Job{Work: agent.Request{Agent: "a", Request: "r"}, ConversationID: "\x00"}, "conversationId"},
+		{agent.Job{Work: agent.Request{Agent: "a", Request: "r"}, Project: long}, "project"},
+		{agent.Job{Work: agent.Request{Agent: "a", Request: "r"}, IdempotencyKey: long}, "idempotencyKey"},
+		{agent.Job{Work: agent.Request{Agent: "a", Request: "r"}, Starter: long}, "starter"},
+		{agent.Job{Work: agent.Request{Agent: "a", Request: "r"}, Tags: []string{"ok", long}}, "tags[1]"},
+		{agent.Job{Work: agent.Request{Agent: "a", Request: "r"}, Tags: make([]string, record.MaxListItems+1)}, "tags"},
+		{agent.Job{Work: agent.Request{Agent: "a", Request: "r"}, Limits: agent.Limits{Rounds: -1}}, "limits.rounds"},
 	} {
-		_, err := a.Start(t.Context(), row.request)
+		_, err := a.Start(t.Context(), row.job)
 		if bad := new(record.InvalidError); !errors.As(err, &bad) || bad.Field != row.field || !strings.HasPrefix(err.Error(), "start a run: ") {
-			t.Errorf("%.60q: %v, want field %s", fmt.Sprint(row.request), err, row.field)
+			t.Errorf("%.60q: %v, want field %s", fmt.Sprint(row.job), err, row.field)
 		}
 	}
-	if _, err := a.Start(t.Context(), agent.Request{Agent: "nobody", Request: "r"}); !errors.Is(err, record.ErrNotFound) || !strings.Contains(err.Error(), `no agent is called "nobody"`) {
+	if _, err := a.Start(t.Context(), agent.Job{Work: agent.Request{Agent: "nobody", Request: "r"}}); !errors.Is(err, record.ErrNotFound) || !strings.Contains(err.Error(), `no agent is called "nobody"`) {
 		t.Error(err)
 	}
-	q := agent.Request{Agent: "a", Request: "r", IdempotencyKey: "once"}
+	q := agent.Job{Work: agent.Request{Agent: "a", Request: "r"}, IdempotencyKey: "once"}
 	first := start(t, a, q)
 	if again := start(t, a, q); again != first {
 		t.Errorf("the same request is the run %s, and then %s", first, again)
 	}
-	q.Request = "another"
+	q.Work = agent.Request{Agent: "a", Request: "another"}
 	_, err := a.Start(t.Context(), q)
 	if bad := new(record.InvalidError); !errors.As(err, &bad) || bad.Field != "idempotencyKey" {
 		t.Errorf("another request with the same key: %v", err)
+	}
+}
+
+// TestInput checks that a job may be work in the words of its executor, that Result reads what came of it as a text, and
+// that a result of another kind, or of a run that failed, is an error.
+func TestInput(t *testing.T) {
+	t.Parallel()
+	a := open(t, pgtest.New(t).URL)
+	register(t, a, agent.Parts{Models: models(t, says("It is done.")), Agents: map[string]agent.Agent{"a": {}}})
+	go func() { _ = a.Work(t.Context()) }()
+
+	work := agent.Input{Executor: "agent", Name: "a", Input: map[string]string{"agent": "a", "request": "Go."}}
+	id := start(t, a, agent.Job{Work: work})
+	var text string
+	if err := a.Result(t.Context(), id, &text); err != nil || text != "It is done." {
+		t.Errorf("the result of run %s is %q, %v", id, text, err)
+	}
+	for _, into := range []any{new(workflow.Result), new(plan.Result), new(agent.GraphResult)} {
+		if err := a.Result(t.Context(), id, into); !named(err, "planId") {
+			t.Errorf("the result of run %s as %T: %v", id, into, err)
+		}
+	}
+
+	id = start(t, a, agent.Job{Work: agent.Request{Agent: "a", Request: "Go."}, Limits: agent.Limits{Seconds: 1e-9}})
+	if err := a.Result(t.Context(), id, &text); err == nil || !strings.Contains(err.Error(), "it is FAILED") {
+		t.Errorf("the result of run %s, which has no time: %v", id, err)
 	}
 }
 
@@ -294,11 +333,11 @@ func TestClosed(t *testing.T) {
 	register(t, a, agent.Parts{Models: models(t, calls("form", map[string]any{"title": "City?", "inputs": []any{map[string]any{"label": "City"}}}), says("x")), Agents: map[string]agent.Agent{"a": {Tools: []string{"form"}}, "b": {}}})
 	worked, waited := make(chan error, 1), make(chan error, 1)
 	go func() { worked <- a.Work(t.Context()) }()
-	settled(t, a, start(t, a, agent.Request{Agent: "a", Request: "Ask."}), record.Waiting)
+	settled(t, a, start(t, a, agent.Job{Work: agent.Request{Agent: "a", Request: "Ask."}}), record.Waiting)
 	// Who waits for a run that nobody takes waits until the end.
 	b := open(t, pgtest.New(t).URL)
 	register(t, b, agent.Parts{Models: models(t, says("x")), Agents: map[string]agent.Agent{"b": {}}})
-	idle := start(t, b, agent.Request{Agent: "b", Request: "Go."})
+	idle := start(t, b, agent.Job{Work: agent.Request{Agent: "b", Request: "Go."}})
 	go func() { _, err := b.Wait(t.Context(), idle); waited <- err }()
 	for _, r := range []*agent.Runtime{a, b, a} {
 		if err := r.Close(t.Context()); err != nil {
@@ -311,7 +350,7 @@ func TestClosed(t *testing.T) {
 	if err := <-waited; !errors.Is(err, record.ErrClosed) {
 		t.Errorf("who waited got %v", err)
 	}
-	_, started := a.Start(t.Context(), agent.Request{Agent: "a", Request: "x"})
+	_, started := a.Start(t.Context(), agent.Job{Work: agent.Request{Agent: "a", Request: "x"}})
 	_, read := a.Read(t.Context(), "p")
 	_, wait := a.Wait(t.Context(), "p")
 	for _, err := range []error{
@@ -353,7 +392,7 @@ func TestCloseInTime(t *testing.T) {
 	register(t, a, agent.Parts{Models: models(t, calls("deaf", nil)), Tools: []tool.Tool{deaf}, Agents: map[string]agent.Agent{"a": {Tools: []string{"deaf"}}}})
 	worked := make(chan error, 1)
 	go func() { worked <- a.Work(t.Context()) }()
-	start(t, a, agent.Request{Agent: "a", Request: "Go."})
+	start(t, a, agent.Job{Work: agent.Request{Agent: "a", Request: "Go."}})
 	<-begun
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("no more time")
@@ -372,7 +411,7 @@ func TestWaitEnds(t *testing.T) {
 	t.Parallel()
 	a := open(t, pgtest.New(t).URL)
 	register(t, a, agent.Parts{Models: models(t, says("x")), Agents: map[string]agent.Agent{"a": {}}})
-	id := start(t, a, agent.Request{Agent: "a", Request: "Go."})
+	id := start(t, a, agent.Job{Work: agent.Request{Agent: "a", Request: "Go."}})
 	cause := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	time.AfterFunc(50*time.Millisecond, func() { cancel(cause) })
@@ -391,7 +430,7 @@ func TestPostgresAway(t *testing.T) {
 	register(t, a, agent.Parts{Models: own, Agents: map[string]agent.Agent{"a": {}}})
 	register(t, other, agent.Parts{Models: own, Tools: []tool.Tool{echo}, Agents: map[string]agent.Agent{"b": {Tools: []string{"echo"}}}})
 	go func() { _ = a.Work(t.Context()) }()
-	waiting := start(t, other, agent.Request{Agent: "b", Request: "Go."})
+	waiting := start(t, other, agent.Job{Work: agent.Request{Agent: "b", Request: "Go."}})
 	waited := make(chan error, 1)
 	go func() {
 		run, err := a.Wait(t.Context(), waiting)
@@ -404,7 +443,7 @@ func TestPostgresAway(t *testing.T) {
 	if _, err := a.Read(t.Context(), "plan"); !errors.Is(err, record.ErrUnavailable) {
 		t.Errorf("Read: %v", err)
 	}
-	q := agent.Request{Agent: "a", Request: "Go.", IdempotencyKey: "once"}
+	q := agent.Job{Work: agent.Request{Agent: "a", Request: "Go."}, IdempotencyKey: "once"}
 	if _, err := a.Start(t.Context(), q); !errors.Is(err, record.ErrUnavailable) || !strings.HasPrefix(err.Error(), "start a run: ") {
 		t.Errorf("Start: %v", err)
 	}
@@ -433,8 +472,8 @@ func TestWorkerWithoutTheTool(t *testing.T) {
 	register(t, a, agent.Parts{Models: own, Tools: []tool.Tool{echo}, Agents: map[string]agent.Agent{"a": {Tools: []string{"echo", "agent.b"}}, "b": {}}})
 	register(t, other, agent.Parts{Models: own, Agents: map[string]agent.Agent{"c": {}}})
 	go func() { _ = other.Work(t.Context()) }()
-	id := start(t, a, agent.Request{Agent: "a", Request: "Go."})
-	if run := settled(t, other, start(t, other, agent.Request{Agent: "c", Request: "Go."}), record.Completed); run.Result == "" {
+	id := start(t, a, agent.Job{Work: agent.Request{Agent: "a", Request: "Go."}})
+	if run := settled(t, other, start(t, other, agent.Job{Work: agent.Request{Agent: "c", Request: "Go."}}), record.Completed); run.Result == "" {
 		t.Errorf("%+v", run) // the worker is at work
 	}
 	run, err := other.Read(t.Context(), id)
@@ -458,7 +497,7 @@ func TestControl(t *testing.T) {
 		return "", ctx.Err()
 	})
 	register(t, a, agent.Parts{Models: models(t, calls("slow", nil), says("x")), Tools: []tool.Tool{slow}, Agents: map[string]agent.Agent{"a": {Tools: []string{"slow"}}, "b": {}}})
-	id := start(t, a, agent.Request{Agent: "a", Request: "Wait."})
+	id := start(t, a, agent.Job{Work: agent.Request{Agent: "a", Request: "Wait."}})
 	if err := a.Control(t.Context(), id, agent.Pause, "ada"); err != nil {
 		t.Fatal(err)
 	}
@@ -493,7 +532,7 @@ func TestStarter(t *testing.T) {
 	register(t, a, agent.Parts{Models: models(t, calls("pay", nil), says("Paid.")), Tools: []tool.Tool{pay}, Agents: map[string]agent.Agent{"a": {Tools: []string{"pay"}}}})
 	go func() { _ = a.Work(t.Context()) }()
 
-	q := agent.Request{Agent: "a", Request: "Pay.", Starter: "ann", IdempotencyKey: "once"}
+	q := agent.Job{Work: agent.Request{Agent: "a", Request: "Pay."}, Starter: "ann", IdempotencyKey: "once"}
 	id := start(t, a, q)
 	other := q
 	other.Starter = "bob"
@@ -524,7 +563,7 @@ func TestForm(t *testing.T) {
 		Redact: []string{"secret-[a-z]+"},
 	})
 	go func() { _ = a.Work(t.Context()) }()
-	id := start(t, a, agent.Request{Agent: "a", Request: "Ask me about secret-things.", Tags: []string{"trip"}})
+	id := start(t, a, agent.Job{Work: agent.Request{Agent: "a", Request: "Ask me about secret-things."}, Tags: []string{"trip"}})
 	run := settled(t, a, id, record.Waiting)
 	w := run.Waits[0]
 	if w.Title != "Where to?" || w.Type != record.WaitUserInput || len(w.Form) != 2 || w.Form[0]["name"] != "city" || fmt.Sprint(w.Decisions) != "[submit]" || !w.ExpiresAt.IsZero() || w.PlanID != id {
@@ -617,7 +656,7 @@ func TestConfigurationFile(t *testing.T) {
 		}
 	}
 	go func() { _ = a.Work(t.Context()) }()
-	id := start(t, a, agent.Request{Agent: "program", Request: "Go."})
+	id := start(t, a, agent.Job{Work: agent.Request{Agent: "program", Request: "Go."}})
 	run := settled(t, a, id, record.Waiting) // the program's policy holds for the file's agent
 	w := run.Waits[0]
 	if w.Tool != "echo" || string(w.Arguments) != `{"text":"hi"}` || w.PlanID == id {
@@ -634,28 +673,28 @@ func TestConfigurationFile(t *testing.T) {
 		t.Errorf("%+v %v", sub, err)
 	}
 	// A template of the file. Its run is none of a task.
-	if id, err = a.StartTemplate(t.Context(), agent.Template{Name: "nightly", Values: map[string]string{"path": "a.go"}}); err != nil {
+	if id, err = a.Start(t.Context(), agent.Job{Work: agent.Template{Name: "nightly", Values: map[string]string{"path": "a.go"}}}); err != nil {
 		t.Fatal(err)
 	}
 	if run = settled(t, a, id, record.Completed); run.Result != "It is read." {
 		t.Errorf("%+v", run)
 	}
 	// C21: what the embedder was used for is on record. Its vectors are where other workers find them.
-	settled(t, a, start(t, a, agent.Request{Agent: "finder", Request: "Find it."}), record.Completed)
+	settled(t, a, start(t, a, agent.Job{Work: agent.Request{Agent: "finder", Request: "Find it."}}), record.Completed)
 	var used string
 	if err := db.Pool.QueryRow(t.Context(), `SELECT concat_ws(' ', metadata -> 'embedding', (SELECT count(*) FROM actlog.text_vector WHERE model = 'words'))
 		FROM actlog.act_tool_info WHERE name = 'search.search_documentation'`).Scan(&used); err != nil || used != `{"model":"words","texts":2,"inputTokens":4,"hits":1} 2` {
 		t.Error(used, err)
 	}
 	for _, name := range []string{"morning", "news"} {
-		if r, err := a.RunWorkflow(t.Context(), agent.Flow{Workflow: name, Input: 7}); err != nil || r.Status != workflow.Completed || r.FinalOutput != "7 It rains." {
+		if r, err := flow(t.Context(), a, agent.Flow{Workflow: name, Input: 7}); err != nil || r.Status != workflow.Completed || r.FinalOutput != "7 It rains." {
 			t.Errorf("%s: %+v %v", name, r, err)
 		}
 	}
-	if _, err := a.WaitTask(t.Context(), id); !named(err, "planId") {
+	if err := a.Result(t.Context(), id, new(plan.Result)); !named(err, "planId") {
 		t.Error(err)
 	}
-	if _, err := a.StartTemplate(t.Context(), agent.Template{Name: "nightly"}); !named(err, "path") {
+	if _, err := a.Start(t.Context(), agent.Job{Work: agent.Template{Name: "nightly"}}); !named(err, "path") {
 		t.Error(err)
 	}
 	var body string
@@ -671,7 +710,7 @@ func TestConfigurationFile(t *testing.T) {
 	if err := current.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	settled(t, a, start(t, a, agent.Request{Agent: "later", Request: "Go."}), record.Waiting)
+	settled(t, a, start(t, a, agent.Job{Work: agent.Request{Agent: "later", Request: "Go."}}), record.Waiting)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(a.Metrics()...)
 	families, err := registry.Gather()
@@ -722,8 +761,8 @@ func TestMCPServer(t *testing.T) {
 	register(t, a, agent.Parts{
 		Models:     models(t, calls("local-tell", nil), says("It was told.")),
 		Policies:   tool.Rules{{Tools: "local-*", Approval: new(false)}},
-		MCPServers: map[string]mcp.Server{"local": {Command: []string{program}, Env: map[string]string{asServer: "planted-secret"}, Trusted: true}},
-		Agents:     map[string]agent.Agent{"a": {MCPServers: []string{"local"}, EnableWrite: true}, "b": {Tools: []string{"local-tell"}, EnableWrite: true}},
+		MCPServers: map[string]tool.Server{"local": mcp.Server{Command: []string{program}, Env: map[string]string{asServer: "planted-secret"}, Trusted: true}},
+		Agents:     map[string]agent.Agent{"a": {MCPServers: []string{"local"}}, "b": {Tools: []string{"local-tell"}}},
 		Workflows: map[string]agent.Workflow{"w": {Tools: []string{"local-tell"}, MCPServers: []string{"local"}, Run: func(ctx context.Context, f workflow.Facade, _ json.RawMessage, _ string) (any, error) {
 			if _, err := f.CallTool(ctx, "local-other", nil); !errors.Is(err, workflow.ErrFailed) || !strings.Contains(err.Error(), "There is no tool local-other") {
 				t.Errorf("another tool: %v", err)
@@ -733,12 +772,12 @@ func TestMCPServer(t *testing.T) {
 	})
 	go func() { _ = a.Work(t.Context()) }()
 	for _, name := range []string{"a", "b"} {
-		id := start(t, a, agent.Request{Agent: name, Request: "Ask it."})
+		id := start(t, a, agent.Job{Work: agent.Request{Agent: name, Request: "Ask it."}})
 		if run := settled(t, a, id, record.Completed); run.Result != "It was told." || run.Figures.Failures != 0 {
 			t.Errorf("%+v", run)
 		}
 	}
-	if r, err := a.RunWorkflow(t.Context(), agent.Flow{Workflow: "w", Input: 1}); err != nil || r.FinalOutput != "the key is [secret]" {
+	if r, err := flow(t.Context(), a, agent.Flow{Workflow: "w", Input: 1}); err != nil || r.FinalOutput != "the key is [secret]" {
 		t.Errorf("%+v %v", r, err)
 	}
 	rows, err := db.Pool.Query(t.Context(), "SELECT result FROM actlog.act_tool_info WHERE name = 'local-tell'")
@@ -831,7 +870,7 @@ func TestKilledWorker(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = a.Close(context.Background()) })
-	id := start(t, a, agent.Request{Agent: "a", Request: "Note two things."})
+	id := start(t, a, agent.Job{Work: agent.Request{Agent: "a", Request: "Note two things."}})
 	<-asked // the first call is on record, and the model is asked for more
 	if err := doomed.Process.Kill(); err != nil {
 		t.Fatal(err)

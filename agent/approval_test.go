@@ -92,28 +92,32 @@ func TestApprovalInEveryExecutor(t *testing.T) {
 			}
 			for name, run := range map[string]func(context.Context) error{
 				"agent": func(ctx context.Context) error {
-					return started(a.Start(ctx, agent.Request{Agent: "single", Request: "Go."}))
+					return started(a.Start(ctx, agent.Job{Work: agent.Request{Agent: "single", Request: "Go."}}))
 				},
 				"sub-plan": func(ctx context.Context) error {
-					return started(a.Start(ctx, agent.Request{Agent: "parent", Request: "Go."}))
+					return started(a.Start(ctx, agent.Job{Work: agent.Request{Agent: "parent", Request: "Go."}}))
 				},
-				"task": func(ctx context.Context) error { return started(a.StartTask(ctx, agent.Task{Task: "All at once."})) },
+				"task": func(ctx context.Context) error {
+					return started(a.Start(ctx, agent.Job{Work: agent.Task{Task: "All at once."}}))
+				},
 				"iterative": func(ctx context.Context) error {
-					return started(a.StartTask(ctx, agent.Task{Task: "One by one.", Iterative: true, MaxIterations: 1}))
+					return started(a.Start(ctx, agent.Job{Work: agent.Task{Task: "One by one.", Iterative: true, MaxIterations: 1}}))
 				},
-				"template": func(ctx context.Context) error { return started(a.StartTemplate(ctx, agent.Template{Name: "nightly"})) },
+				"template": func(ctx context.Context) error {
+					return started(a.Start(ctx, agent.Job{Work: agent.Template{Name: "nightly"}}))
+				},
 				"orchestrator": func(ctx context.Context) error {
-					return started(a.StartOrchestration(ctx, agent.Orchestration{Request: "Do it."}))
+					return started(a.Start(ctx, agent.Job{Work: agent.Orchestration{Request: "Do it."}}))
 				},
 				"orchestrator, accepted with auto_approve": func(ctx context.Context) error {
-					return started(a.StartOrchestration(ctx, agent.Orchestration{Request: "Do it."}))
+					return started(a.Start(ctx, agent.Job{Work: agent.Orchestration{Request: "Do it."}}))
 				},
 				"simple": func(ctx context.Context) error {
-					r, err := a.RunWorkflow(ctx, agent.Flow{Workflow: "chain", Input: "Go."})
+					r, err := flow(ctx, a, agent.Flow{Workflow: "chain", Input: "Go."})
 					return errors.Join(err, failedFlow(r))
 				},
 				"custom": func(ctx context.Context) error {
-					r, err := a.RunWorkflow(ctx, agent.Flow{Workflow: "custom", Input: "Go."})
+					r, err := flow(ctx, a, agent.Flow{Workflow: "custom", Input: "Go."})
 					return errors.Join(err, failedFlow(r))
 				},
 			} {

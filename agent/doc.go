@@ -8,7 +8,7 @@
 //		Agents: map[string]agent.Agent{"guide": {SystemPrompt: "You plan walks.", Tools: []string{"weather"}}},
 //	})
 //	go a.Work(ctx) // here, or in any other process that registers the same
-//	planID, err := a.Start(ctx, agent.Request{Agent: "guide", Request: "Where shall we walk tomorrow?"})
+//	planID, err := a.Start(ctx, agent.Job{Work: agent.Request{Agent: "guide", Request: "Where shall we walk tomorrow?"}})
 //	run, err := a.Wait(ctx, planID)
 //
 // Models come from packages [model/openai] and [model/anthropic] or are the program's own. Tools are Go

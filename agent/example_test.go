@@ -11,6 +11,7 @@ import (
 
 	"github.com/actlog/actlog/agent"
 	"github.com/actlog/actlog/agent/model"
+	"github.com/actlog/actlog/agent/plan"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/agent/tool/files"
 	"github.com/actlog/actlog/agent/workflow"
@@ -48,7 +49,7 @@ func Example() {
 	}
 	go a.Work(ctx)
 
-	planID, err := a.Start(ctx, agent.Request{Agent: "guide", Request: "I walk in Oslo today.", IdempotencyKey: "walk-17"})
+	planID, err := a.Start(ctx, agent.Job{Work: agent.Request{Agent: "guide", Request: "I walk in Oslo today."}, IdempotencyKey: "walk-17"})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -89,14 +90,14 @@ func ExampleRuntime_Decide() {
 	}, tool.WithPolicy(tool.Policy{Writes: true, Approval: true, OnUnknown: tool.Ask}))
 	err = a.Register(agent.Parts{
 		Models: map[string]model.Model{"default": m}, Tools: []tool.Tool{pay},
-		Agents: map[string]agent.Agent{"clerk": {SystemPrompt: "You pay bills.", Tools: []string{"pay"}, EnableWrite: true}},
+		Agents: map[string]agent.Agent{"clerk": {SystemPrompt: "You pay bills.", Tools: []string{"pay"}}},
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
 	go a.Work(ctx)
 
-	planID, err := a.Start(ctx, agent.Request{Agent: "clerk", Request: "Pay Ada 12 EUR."})
+	planID, err := a.Start(ctx, agent.Job{Work: agent.Request{Agent: "clerk", Request: "Pay Ada 12 EUR."}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -155,7 +156,7 @@ func ExampleRuntime_Close() {
 	}
 
 	first := program()
-	planID, err := first.Start(ctx, agent.Request{Agent: "worker", Request: "Do both steps."})
+	planID, err := first.Start(ctx, agent.Job{Work: agent.Request{Agent: "worker", Request: "Do both steps."}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -203,7 +204,7 @@ func ExampleRuntime_Work() {
 	a := workers[0]
 	var started []string
 	for i := range 30 {
-		planID, err := a.Start(ctx, agent.Request{Agent: "greeter", Request: "Greet me.", IdempotencyKey: fmt.Sprint("greet-", i)})
+		planID, err := a.Start(ctx, agent.Job{Work: agent.Request{Agent: "greeter", Request: "Greet me."}, IdempotencyKey: fmt.Sprint("greet-", i)})
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -224,7 +225,7 @@ func ExampleRuntime_Work() {
 
 // A workflow that is a Go function. Its calls are on record: when the program ends in the middle, another one calls
 // the function again, and goes on where it was.
-func ExampleRuntime_RunWorkflow() {
+func ExampleFlow() {
 	ctx := context.Background()
 	url, drop := database()
 	defer drop()
@@ -261,8 +262,15 @@ func ExampleRuntime_RunWorkflow() {
 	}
 	go a.Work(ctx)
 
-	result, err := a.RunWorkflow(ctx, agent.Flow{Workflow: "news", Input: map[string]string{"about": "the sky"}, IdempotencyKey: "news-17"})
+	planID, err := a.Start(ctx, agent.Job{
+		Work:           agent.Flow{Workflow: "news", Input: map[string]string{"about": "the sky"}},
+		IdempotencyKey: "news-17",
+	})
 	if err != nil {
+		log.Fatal(err)
+	}
+	var result workflow.Result
+	if err := a.Result(ctx, planID, &result); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(result.Status, result.FinalOutput)
@@ -276,7 +284,7 @@ func ExampleRuntime_RunWorkflow() {
 }
 
 // An agent that talks over several turns, whose events are shown as they happen.
-func ExampleRuntime_StreamAgent() {
+func ExampleRuntime_Follow() {
 	ctx := context.Background()
 	url, drop := database()
 	defer drop()
@@ -304,7 +312,13 @@ func ExampleRuntime_StreamAgent() {
 	}
 	go a.Work(ctx)
 
-	result, err := a.StreamAgent(ctx, agent.Talk{Agent: "guide", Message: "I walk in Oslo today.", SessionID: "ada"}, func(kind string, data map[string]any) error {
+	planID, err := a.Start(ctx, agent.Job{
+		Work: agent.Talk{Agent: "guide", Message: "I walk in Oslo today."}, ConversationID: "ada",
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = a.Follow(ctx, planID, func(kind string, data map[string]any) error {
 		switch kind {
 		case "tool_result":
 			fmt.Println(kind, data["output"])
@@ -316,6 +330,10 @@ func ExampleRuntime_StreamAgent() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	var result workflow.AgentResult
+	if err := a.Result(ctx, planID, &result); err != nil {
+		log.Fatal(err)
+	}
 	fmt.Println(result.Status, result.Text())
 	// Output:
 	// session_info
@@ -325,7 +343,7 @@ func ExampleRuntime_StreamAgent() {
 }
 
 // A task on a folder, which the model plans in one call.
-func ExampleRuntime_StartTask() {
+func ExampleTask() {
 	ctx := context.Background()
 	url, drop := database()
 	defer drop()
@@ -356,12 +374,12 @@ func ExampleRuntime_StartTask() {
 	}
 	go a.Work(ctx)
 
-	planID, err := a.StartTask(ctx, agent.Task{Task: "What do my notes say?"})
+	planID, err := a.Start(ctx, agent.Job{Work: agent.Task{Task: "What do my notes say?"}})
 	if err != nil {
 		log.Fatal(err)
 	}
-	result, err := a.WaitTask(ctx, planID)
-	if err != nil {
+	var result plan.Result
+	if err := a.Result(ctx, planID, &result); err != nil {
 		log.Fatal(err)
 	}
 	for _, o := range result.Operations.ByTool("files") {

@@ -40,9 +40,9 @@ func TestGraph(t *testing.T) {
 		t.Fatal(err)
 	}
 	go func() { _ = a.Work(t.Context()) }()
-	ended := func(g agent.Graph) *agent.Run {
+	ended := func(job agent.Job) *agent.Run {
 		t.Helper()
-		planID, err := a.StartGraph(t.Context(), g)
+		planID, err := a.Start(t.Context(), job)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,18 +52,22 @@ func TestGraph(t *testing.T) {
 		}
 		return r
 	}
-	draft := ended(agent.Graph{Prompt: "Go.", Draft: true, Provider: "scripted"})
+	draft := ended(agent.Job{Work: agent.Graph{Prompt: "Go.", Draft: true, Provider: "scripted"}})
 	if draft.Result != "Two" || draft.Figures.ModelCalls != 1 {
 		t.Errorf("%+v", draft)
 	}
-	for _, g := range []agent.Graph{{PlanID: draft.PlanID}, {PlanID: draft.PlanID, Eager: true, Tags: []string{"again"}}, {Prompt: "Go."}} {
-		if r := ended(g); r.Result != "done\n\ndone" || r.Title != "Two" {
+	for _, job := range []agent.Job{
+		{Work: agent.Graph{PlanID: draft.PlanID}}, {Work: agent.Graph{PlanID: draft.PlanID, Eager: true}, Tags: []string{"again"}},
+		{Work: agent.Graph{Prompt: "Go."}},
+	} {
+		if r := ended(job); r.Result != "done\n\ndone" || r.Title != "Two" {
 			t.Errorf("%+v", r)
 		}
 	}
-	last := ended(agent.Graph{PlanID: draft.PlanID})
-	result, err := a.WaitGraph(t.Context(), last.PlanID)
-	want := &agent.GraphResult{PlanID: draft.PlanID, Status: "completed", Nodes: []agent.GraphNode{
+	last := ended(agent.Job{Work: agent.Graph{PlanID: draft.PlanID}})
+	var result agent.GraphResult
+	err = a.Result(t.Context(), last.PlanID, &result)
+	want := agent.GraphResult{PlanID: draft.PlanID, Status: "completed", Nodes: []agent.GraphNode{
 		{ID: "a", Name: "a", Dependencies: []string{}, Status: "completed", Result: "done"}, {ID: "b", Name: "b", Dependencies: []string{}, Status: "completed", Result: "done"},
 	}}
 	if err != nil {
@@ -76,21 +80,23 @@ func TestGraph(t *testing.T) {
 	if diff := cmp.Diff(want, result); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := a.WaitGraph(t.Context(), draft.PlanID); !errors.As(err, new(*record.InvalidError)) {
+	if err := a.Result(t.Context(), draft.PlanID, &result); !errors.As(err, new(*record.InvalidError)) {
 		t.Errorf("%v", err)
 	}
-	if _, err := a.WaitGraph(t.Context(), "none"); !errors.Is(err, record.ErrNotFound) {
+	if err := a.Result(t.Context(), "none", &result); !errors.Is(err, record.ErrNotFound) {
 		t.Errorf("%v", err)
 	}
-	first, second := ended(agent.Graph{Prompt: "Go.", IdempotencyKey: "k"}), ended(agent.Graph{Prompt: "Go.", IdempotencyKey: "k"})
+	first, second := ended(agent.Job{Work: agent.Graph{Prompt: "Go."}, IdempotencyKey: "k"}), ended(agent.Job{Work: agent.Graph{Prompt: "Go."}, IdempotencyKey: "k"})
 	if first.PlanID != second.PlanID {
 		t.Errorf("%s and %s", first.PlanID, second.PlanID)
 	}
-	for field, g := range map[string]agent.Graph{
-		"prompt": {Prompt: "\x00"}, "plan_id": {PlanID: "none"}, "provider": {Prompt: "x", Provider: "moon"}, "model": {Prompt: "x", Model: "\x00"},
-		"project": {Prompt: "x", Project: strings.Repeat("x", 300)}, "tags": {Prompt: "x", Tags: slices.Repeat([]string{"t"}, 100_000)},
+	for field, job := range map[string]agent.Job{
+		"prompt": {Work: agent.Graph{Prompt: "\x00"}}, "plan_id": {Work: agent.Graph{PlanID: "none"}},
+		"provider": {Work: agent.Graph{Prompt: "x", Provider: "moon"}}, "model": {Work: agent.Graph{Prompt: "x", Model: "\x00"}},
+		"project": {Work: agent.Graph{Prompt: "x"}, Project: strings.Repeat("x", 300)},
+		"tags":    {Work: agent.Graph{Prompt: "x"}, Tags: slices.Repeat([]string{"t"}, 100_000)},
 	} {
-		_, err := a.StartGraph(t.Context(), g)
+		_, err := a.Start(t.Context(), job)
 		if bad := new(record.InvalidError); !errors.As(err, &bad) || bad.Field != field {
 			t.Errorf("%s: %v", field, err)
 		}

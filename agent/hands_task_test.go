@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/actlog/actlog/agent"
+	task "github.com/actlog/actlog/agent/plan"
 	"github.com/actlog/actlog/internal/testkit/pgtest"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 )
@@ -54,17 +55,17 @@ func TestBugFixedByATask(t *testing.T) {
 				{Name: "wrong", Match: scriptmodel.Match{User: "Fix it wrongly."}, Turns: []scriptmodel.Turn{plan(row.fix)}},
 				{Name: "right", Match: scriptmodel.Match{User: "Fix it."}, Turns: []scriptmodel.Turn{plan(row.bug)}},
 			})
-			for task, success := range map[string]bool{"Fix it wrongly.": false, "Fix it.": true} {
+			for ask, success := range map[string]bool{"Fix it wrongly.": false, "Fix it.": true} {
 				if err := os.WriteFile(filepath.Join(dir, row.file), []byte(broken), 0o600); err != nil {
 					t.Fatal(err)
 				}
-				id, err := a.StartTask(t.Context(), agent.Task{Task: task})
+				id, err := a.Start(t.Context(), agent.Job{Work: agent.Task{Task: ask}})
 				if err != nil {
 					t.Fatal(err)
 				}
-				r, err := a.WaitTask(t.Context(), id)
-				if err != nil || r.Success != success || len(r.Operations) != 4 {
-					t.Fatalf("%s: %+v, %v", task, r, err)
+				var r task.Result
+				if err := a.Result(t.Context(), id, &r); err != nil || r.Success != success || len(r.Operations) != 4 {
+					t.Fatalf("%s: %+v, %v", ask, r, err)
 				}
 				if found := *r.Operations[0].Result; !strings.Contains(found, row.file) {
 					t.Errorf("the search found %s", found)

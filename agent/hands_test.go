@@ -183,7 +183,7 @@ func TestRefactoringByAgents(t *testing.T) {
 				use(toolCall("git-commit", map[string]any{"message": "Make discounts simpler", "files": files})),
 				spoken("Committed.")),
 		})
-	id, err := a.StartOrchestration(t.Context(), agent.Orchestration{Request: "Make the discounts simpler."})
+	id, err := a.Start(t.Context(), agent.Job{Work: agent.Orchestration{Request: "Make the discounts simpler."}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,25 +9,13 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/actlog/actlog/agent/config"
-	"github.com/actlog/actlog/agent/mcp"
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/redact"
 	"github.com/actlog/actlog/agent/tool"
-	"github.com/actlog/actlog/agent/workflow"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/parts"
 	"github.com/actlog/actlog/record"
 )
-
-// Agent is what an agent is: its prompt, model, tools and limits, as a configuration file has them. A run
-// keeps the definition with which it began.
-type Agent = config.Agent
-
-// Workflow is a workflow that is a Go function: see [workflow.Func].
-type Workflow = workflow.Custom
-
-// Limits bound a run and all below it. 0 means no limit.
-type Limits = config.Limits
 
 // Parts are what runs are made of. The names mean what they mean in a configuration file.
 type Parts struct {
@@ -38,8 +26,10 @@ type Parts struct {
 	// Tools are Go functions ([tool.Func]), those of toolsets, or any others. An agent has those that it
 	// names.
 	Tools []tool.Tool
-	// MCPServers are connected to when a run needs them. Their tools are called <server>-<tool>.
-	MCPServers map[string]mcp.Server
+	// MCPServers are connected to when a run needs them. Their tools are called <server>-<tool>. See [mcp.Server].
+	//
+	// [mcp.Server]: https://pkg.go.dev/github.com/actlog/actlog/agent/mcp#Server
+	MCPServers map[string]tool.Server
 	// Workflows are functions that run agents, tools and other workflows. They are known by their names.
 	Workflows map[string]Workflow
 	// Policies change those of tools, by name patterns. The first that matches applies; those of the
@@ -50,9 +40,18 @@ type Parts struct {
 	// API keys of the program's own Models are not known here.
 	Redact []string
 	// Config is a configuration file that the program has opened, with the names of its own tools in
-	// [config.Options]. What is in force in it counts beside what the program has: when the program loads
+	// its options ([config.Open]). What is in force in it counts beside what the program has: when the program loads
 	// the file again, new runs have what is new. There can be one.
-	Config *config.Current
+	Config Configuration
+}
+
+// Configuration is a configuration file that is open. [config.Open] returns one, and the program closes it.
+//
+// [config.Open]: https://pkg.go.dev/github.com/actlog/actlog/agent/config#Open
+type Configuration interface {
+	// Reload reads the file again. If that is not possible, the configuration before stays in force.
+	Reload() error
+	Close()
 }
 
 // Register adds parts. All of it is checked, and each mistake is in the error, with its field: a name that
@@ -105,8 +104,8 @@ func (r *Runtime) register(p Parts) error {
 type registering struct {
 	own        parts.Own
 	redact     []string
-	current    *config.Current
-	configured *config.Parts // of current
+	current    define.Configuration
+	configured *define.Configured // what is in force of current
 	release    func()
 	errs       []error
 }
@@ -116,16 +115,21 @@ func (c *registering) wrong(format string, args ...any) {
 }
 
 // use takes the parts of the configuration that is in force. The caller calls release.
-func (c *registering) use(added *config.Current) (err error) {
-	switch {
-	case added != nil && c.current != nil && added != c.current:
-		return errors.New("config: there is one already")
-	case added != nil:
-		c.current = added
+func (c *registering) use(added Configuration) (err error) {
+	if added != nil {
+		opened, ok := added.(define.Configuration)
+		switch {
+		case !ok:
+			return errors.New("config: package agent/config has not opened it")
+		case c.current != nil && opened != c.current:
+			return errors.New("config: there is one already")
+		}
+		c.current = opened
 	}
-	c.configured, c.release = &config.Parts{Config: &config.Config{}}, func() {}
+
+	c.configured, c.release = &define.Configured{}, func() {}
 	if c.current != nil {
-		if c.configured, c.release, err = c.current.Use(); err != nil {
+		if c.configured, c.release, err = c.current.Configured(); err != nil {
 			return fmt.Errorf("config: %w", err)
 		}
 	}
@@ -156,7 +160,7 @@ func add[T, C any](c *registering, section string, to, more map[string]T, config
 }
 
 func (c *registering) models(more map[string]model.Model) {
-	c.own.Models = add(c, "models", c.own.Models, more, c.configured.Config.Models, func(m model.Model) error {
+	c.own.Models = add(c, "models", c.own.Models, more, c.configured.Models, func(m model.Model) error {
 		if m == nil {
 			return errors.New(": it is nil")
 		}
@@ -164,15 +168,18 @@ func (c *registering) models(more map[string]model.Model) {
 	})
 }
 
-func (c *registering) servers(more map[string]mcp.Server) {
-	c.own.Servers = add(c, "mcpServers", c.own.Servers, more, c.configured.Config.MCPServers, func(s mcp.Server) error {
+func (c *registering) servers(more map[string]tool.Server) {
+	c.own.Servers = add(c, "mcpServers", c.own.Servers, more, c.configured.Servers, func(s tool.Server) error {
+		if s == nil {
+			return errors.New(": it is nil")
+		}
 		if err := s.Check(); err != nil { // it begins with the field
 			return fmt.Errorf(".%w", err)
 		}
 		return nil
 	})
 	for _, name := range slices.Sorted(maps.Keys(more)) {
-		if err := mcp.CheckName(name); err != nil && tool.CheckName(name) == nil { // else it was noted
+		if err := tool.CheckServerName(name); err != nil && tool.CheckName(name) == nil { // else it was noted
 			c.wrong("mcpServers.%s: %w", name, err)
 		}
 	}
@@ -198,7 +205,7 @@ func (c *registering) tools(more []tool.Tool) {
 			c.wrong("tools.%s.policy.%w", s.Name, err)
 		}
 	}
-	for server := range allOf(c.own.Servers, c.configured.Config.MCPServers) {
+	for server := range allOf(c.own.Servers, c.configured.Servers) {
 		for _, t := range c.own.Tools {
 			if name := t.Spec().Name; strings.HasPrefix(name, server+"-") {
 				c.wrong("tools.%s: it could be the name of a tool of the MCP server %s", name, server)
@@ -236,48 +243,53 @@ func (c *registering) redactor() {
 }
 
 func (c *registering) agents(more map[string]Agent) {
-	before := allOf(c.own.Agents, c.configured.Config.Agents)
-	known := config.Names{
-		Models:  slices.Sorted(maps.Keys(allOf(c.own.Models, c.configured.Config.Models))),
-		Servers: slices.Sorted(maps.Keys(allOf(c.own.Servers, c.configured.Config.MCPServers))),
+	before := allOf(c.own.Agents, c.configured.Agents)
+	known := define.Names{
+		Models:  slices.Sorted(maps.Keys(allOf(c.own.Models, c.configured.Models))),
+		Servers: slices.Sorted(maps.Keys(allOf(c.own.Servers, c.configured.Servers))),
 	}
 	writes := map[string]bool{}
 	for _, t := range slices.Concat(c.own.Tools, c.configured.Tools) {
 		s := t.Spec()
 		known.Tools = append(known.Tools, s.Name)
-		writes[s.Name] = slices.Concat(c.own.Policies, c.configured.Config.Policies).Of(s).Writes
+		writes[s.Name] = slices.Concat(c.own.Policies, c.configured.Policies).Of(s).Writes
 	}
 	for name := range before {
 		known.Tools = append(known.Tools, "agent."+name)
 	}
-	for name := range c.configured.Config.Plans {
+	for name := range c.configured.Plans {
 		known.Tools = append(known.Tools, "plan."+name)
 	}
-	more, err := config.CheckAgents(more, known)
-	if err != nil {
-		c.errs = append(c.errs, err)
+
+	defined := map[string]define.Agent{}
+	for name, a := range more {
+		defined[name] = a.definition()
 	}
+	defined, mistakes := define.CheckAgents(defined, known)
+	c.errs = append(c.errs, mistakes...)
 	for _, name := range slices.Sorted(maps.Keys(more)) {
 		if before[name] {
 			c.wrong("agents.%s: there is one already", name)
 		}
 		for _, t := range more[name].Tools {
-			if writes[t] && !more[name].EnableWrite {
-				c.wrong("agents.%s.enableWrite: must be true: the tool %s writes", name, t)
+			if writes[t] && more[name].ReadOnly {
+				c.wrong("agents.%s.readOnly: must be false: the tool %s writes", name, t)
 			}
 		}
 	}
-	c.own.Agents = maps.Clone(c.own.Agents)
-	if c.own.Agents == nil {
-		c.own.Agents = map[string]Agent{}
+
+	all := maps.Clone(c.own.Agents)
+	if all == nil {
+		all = map[string]define.Agent{}
 	}
-	maps.Copy(c.own.Agents, more)
+	maps.Copy(all, defined)
+	c.own.Agents = all
 }
 
 func (c *registering) workflows(more map[string]Workflow) {
 	c.own.Workflows = maps.Clone(c.own.Workflows)
 	if c.own.Workflows == nil {
-		c.own.Workflows = map[string]Workflow{}
+		c.own.Workflows = map[string]parts.Workflow{}
 	}
 	for _, name := range slices.Sorted(maps.Keys(more)) {
 		_, twice := c.own.Workflows[name]
@@ -289,9 +301,9 @@ func (c *registering) workflows(more map[string]Workflow) {
 		case more[name].Run == nil:
 			c.wrong("workflows.%s.run: it is nil", name)
 		}
-		c.own.Workflows[name] = more[name]
+		c.own.Workflows[name] = more[name].definition()
 	}
-	for name, w := range c.configured.Config.Workflows {
+	for name, w := range c.configured.Workflows {
 		if _, ok := c.own.Workflows[w.Function()]; !ok && w.Function() != "" {
 			c.wrong("workflows.%s: no function is registered as %s", name, w.Function())
 		}
@@ -300,7 +312,7 @@ func (c *registering) workflows(more map[string]Workflow) {
 	for _, t := range slices.Concat(c.own.Tools, c.configured.Tools) {
 		tools[t.Spec().Name] = true
 	}
-	agents, servers := allOf(c.own.Agents, c.configured.Config.Agents), allOf(c.own.Servers, c.configured.Config.MCPServers)
+	agents, servers := allOf(c.own.Agents, c.configured.Agents), allOf(c.own.Servers, c.configured.Servers)
 	for name := range agents {
 		tools["agent."+name] = true
 	}
@@ -317,7 +329,7 @@ func (c *registering) workflows(more map[string]Workflow) {
 			names       []string
 			there       map[string]bool
 		}{
-			{"agents", "agent", w.Agents, agents}, {"workflows", "workflow", w.Workflows, allOf(c.own.Workflows, c.configured.Config.Workflows)},
+			{"agents", "agent", w.Agents, agents}, {"workflows", "workflow", w.Workflows, allOf(c.own.Workflows, c.configured.Workflows)},
 			{"tools", "tool", w.Tools, there}, {"mcpServers", "MCP server", w.MCPServers, servers},
 		} {
 			for i, each := range refers.names {

@@ -67,12 +67,7 @@ func (r *Runtime) Wait(ctx context.Context, planID string) (*Run, error) {
 	var d *runstore.RunDetail
 	if err == nil {
 		defer done()
-		d, err = r.settled(ctx, planID)
-		for errors.Is(err, record.ErrUnavailable) {
-			if err = r.pause(ctx); err == nil {
-				d, err = r.settled(ctx, planID)
-			}
-		}
+		d, err = r.await(ctx, planID, runs.Settled)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("wait for run %s: %w", planID, err)
@@ -80,17 +75,28 @@ func (r *Runtime) Wait(ctx context.Context, planID string) (*Run, error) {
 	return runOf(d), nil
 }
 
-// settled is Wait until Postgres cannot be reached.
-func (r *Runtime) settled(ctx context.Context, planID string) (*runstore.RunDetail, error) {
+// await returns a run when it is as wanted. While Postgres is away, it waits.
+func (r *Runtime) await(ctx context.Context, planID string, wanted func(*runstore.RunDetail) bool) (*runstore.RunDetail, error) {
+	d, err := r.awaitOnce(ctx, planID, wanted)
+	for errors.Is(err, record.ErrUnavailable) {
+		if err = r.pause(ctx); err == nil {
+			d, err = r.awaitOnce(ctx, planID, wanted)
+		}
+	}
+	return d, err
+}
+
+// awaitOnce is await until Postgres cannot be reached.
+func (r *Runtime) awaitOnce(ctx context.Context, planID string, wanted func(*runstore.RunDetail) bool) (*runstore.RunDetail, error) {
 	d, err := r.detail(ctx, planID)
 	if err == nil {
 		err = r.watch.Wait(ctx, d.Plan.RootPlanID, func() (bool, error) {
 			d, err = r.detail(ctx, planID)
-			return err == nil && runs.Settled(d), err
+			return err == nil && wanted(d), err
 		})
 	}
 	switch {
-	case err == nil && runs.Settled(d):
+	case err == nil && wanted(d):
 		return d, nil
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)

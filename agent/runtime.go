@@ -11,9 +11,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/upkeep"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor"
 	"github.com/actlog/actlog/internal/runtime/parts"
@@ -67,10 +67,10 @@ type Runtime struct {
 	source *parts.Source // of what is registered
 
 	mu      sync.Mutex
-	own     parts.Own       // what is registered
-	redact  []string        // of which own has the redactor
-	current *config.Current // nil: none is registered
-	working bool            // Work has been called
+	own     parts.Own            // what is registered
+	redact  []string             // of which own has the redactor
+	current define.Configuration // nil: none is registered
+	working bool                 // Work has been called
 	closed  bool
 	calls   int           // under way
 	idle    chan struct{} // closed when there are none after Close
@@ -181,7 +181,7 @@ func (r *Runtime) Metrics() []prometheus.Collector {
 
 // Close ends the work, as the end of the context of [Runtime.Work] does, and the calls that wait. Then it
 // disconnects. If ctx ends before the runs have been handed back, it disconnects nevertheless: others take
-// them over after a few seconds. So while Work is under way, ctx must not have ended. A [config.Current]
+// them over after a few seconds. So while Work is under way, ctx must not have ended. A [Configuration]
 // that was registered stays the caller's to close.
 func (r *Runtime) Close(ctx context.Context) error {
 	if !r.shut() {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/actlog/actlog/agent"
 	"github.com/actlog/actlog/agent/model"
+	"github.com/actlog/actlog/agent/plan"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/testkit/pgtest"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
@@ -43,22 +44,22 @@ func TestTask(t *testing.T) {
 	good := open(m)
 	for name, tt := range map[string]struct {
 		on         *agent.Runtime
-		task       agent.Task
+		job        agent.Job
 		operations int
 		error      string
 	}{
-		"defaults":         {good, agent.Task{Task: "x"}, 2, "Step 2 failed: no"},
-		"read only":        {good, agent.Task{Task: "x", ReadOnly: true}, 1, "Step 1 failed: write operations are not allowed in read-only mode"},
-		"goes on":          {good, agent.Task{Task: "x", GoOn: true}, 3, ""},
-		"at most one":      {good, agent.Task{Task: "x", Context: "c", MaxOperations: 1, Role: "QA"}, 1, ""},
-		"an answer, wrong": {open(bad), agent.Task{Task: "x", Iterative: true, MaxIterations: 3}, 0, "Failed to parse JSON response: invalid character 'N' looking for beginning of value"},
+		"defaults":         {good, agent.Job{Work: agent.Task{Task: "x"}}, 2, "Step 2 failed: no"},
+		"read only":        {good, agent.Job{Work: agent.Task{Task: "x", ReadOnly: true}}, 1, "Step 1 failed: write operations are not allowed in read-only mode"},
+		"goes on":          {good, agent.Job{Work: agent.Task{Task: "x", GoOn: true}}, 3, ""},
+		"at most one":      {good, agent.Job{Work: agent.Task{Task: "x", Context: "c", MaxOperations: 1, Role: "QA"}}, 1, ""},
+		"an answer, wrong": {open(bad), agent.Job{Work: agent.Task{Task: "x", Iterative: true, MaxIterations: 3}}, 0, "Failed to parse JSON response: invalid character 'N' looking for beginning of value"},
 	} {
-		planID, err := tt.on.StartTask(t.Context(), tt.task)
+		planID, err := tt.on.Start(t.Context(), tt.job)
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		r, err := tt.on.WaitTask(t.Context(), planID)
-		if err != nil {
+		var r plan.Result
+		if err := tt.on.Result(t.Context(), planID, &r); err != nil {
 			t.Fatal(name, err)
 		}
 		if len(r.Operations) != tt.operations || (r.Error == nil) != (tt.error == "") || r.Error != nil && *r.Error != tt.error || r.Success != (name == "at most one") {
@@ -69,25 +70,23 @@ func TestTask(t *testing.T) {
 			t.Errorf("%s: %s %v", name, b, err)
 		}
 	}
-	for field, task := range map[string]agent.Task{
-		"task": {}, "context": {Task: "x", Context: "\xff"}, "role": {Task: "x", Role: "a b"}, "constraints.max_operations": {Task: "x", MaxOperations: -1},
-		"tags": {Task: "x", Tags: slices.Repeat([]string{"t"}, 100_000)},
+	for field, job := range map[string]agent.Job{
+		"task": {Work: agent.Task{}}, "context": {Work: agent.Task{Task: "x", Context: "\xff"}},
+		"role":                       {Work: agent.Task{Task: "x", Role: "a b"}},
+		"constraints.max_operations": {Work: agent.Task{Task: "x", MaxOperations: -1}},
+		"tags":                       {Work: agent.Task{Task: "x"}, Tags: slices.Repeat([]string{"t"}, 100_000)},
+		"name":                       {Work: agent.Template{}},
+		"x":                          {Work: agent.Template{Name: "n", Values: map[string]string{"x": "\x00"}}},
 	} {
-		_, err := good.StartTask(t.Context(), task)
+		_, err := good.Start(t.Context(), job)
 		if bad := new(record.InvalidError); !errors.As(err, &bad) || bad.Field != field {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
-	if _, err := good.StartTemplate(t.Context(), agent.Template{Name: "none"}); !errors.Is(err, record.ErrNotFound) {
+	if _, err := good.Start(t.Context(), agent.Job{Work: agent.Template{Name: "none"}}); !errors.Is(err, record.ErrNotFound) {
 		t.Error(err)
 	}
-	for field, q := range map[string]agent.Template{"name": {}, "x": {Name: "n", Values: map[string]string{"x": "\x00"}}} {
-		_, err := good.StartTemplate(t.Context(), q)
-		if bad := new(record.InvalidError); !errors.As(err, &bad) || bad.Field != field {
-			t.Errorf("%s: %v", field, err)
-		}
-	}
-	if _, err := good.WaitTask(t.Context(), "none"); !errors.Is(err, record.ErrNotFound) {
+	if err := good.Result(t.Context(), "none", new(plan.Result)); !errors.Is(err, record.ErrNotFound) {
 		t.Error(err)
 	}
 }

@@ -54,7 +54,7 @@ type Decision struct {
 	Values map[string]any
 	Text   string // what the human adds
 	// By is who decided, as the program knows them: it vouches for that, and it is on record as decidedBy. Where a policy says
-	// notStarter, it must be another one than [Request.Starter], and neither may be empty.
+	// notStarter, it must be another one than [Job.Starter], and neither may be empty.
 	By string
 	// Claim is who decided, as they say themselves. It is on record as by.
 	Claim string

@@ -6,11 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/actlog/actlog/agent/sandbox"
-	"github.com/actlog/actlog/agent/tool"
 )
 
 // Default time-outs.
@@ -55,17 +56,6 @@ func (s Server) sandbox() sandbox.Sandbox {
 	return box
 }
 
-// maxName leaves room for the name of a tool in <server>-<tool>.
-const maxName = tool.MaxNameBytes - 10
-
-// CheckName returns an error if a server cannot have this name: it is how the names of its tools begin.
-func CheckName(name string) error {
-	if name == "" || len(name) > maxName || tool.CleanName(name) != name {
-		return fmt.Errorf("the name of a server has at most %d letters, digits, '_' and '-'", maxName)
-	}
-	return nil
-}
-
 // Check returns an error that names the field if the configuration cannot be used.
 func (s Server) Check() error {
 	switch {
@@ -97,6 +87,11 @@ func (s Server) Check() error {
 		return errors.New("url: it must be of the form http://host/path or https://host/path")
 	}
 	return nil
+}
+
+// Secrets are the variables and headers.
+func (s Server) Secrets() []string {
+	return slices.AppendSeq(slices.Collect(maps.Values(s.Env)), maps.Values(s.Headers))
 }
 
 func (s Server) withDefaults() Server {

@@ -27,14 +27,3 @@ type Facade interface {
 	// [ErrFailed] if the tool did not do what was asked.
 	CallTool(ctx context.Context, tool string, arguments any) (string, error)
 }
-
-// Custom is a workflow that is a function of a program. It may use what it names, and only that: so the run
-// keeps the definitions with which it began, and waits for a worker that has what it needs.
-type Custom struct {
-	Description string   `json:"description,omitempty"`
-	Agents      []string `json:"agents,omitempty"`
-	Workflows   []string `json:"workflows,omitempty"`
-	Tools       []string `json:"tools,omitempty"`
-	MCPServers  []string `json:"mcpServers,omitempty"` // that have some of the tools
-	Run         Func     `json:"-"`
-}

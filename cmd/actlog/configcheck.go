@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/actlog/actlog/agent/config"
+	"github.com/actlog/actlog/internal/runtime/config"
 )
 
 type configCmd struct {

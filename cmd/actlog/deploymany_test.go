@@ -17,7 +17,7 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/actlog/actlog/agent/config"
+	"github.com/actlog/actlog/internal/runtime/config"
 )
 
 // fits checks a command line of actlog that a file of deploy has, and the variables beside it.

@@ -23,9 +23,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/internal/record/embedpg"
 	"github.com/actlog/actlog/internal/record/upkeep"
+	"github.com/actlog/actlog/internal/runtime/config"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/parts"
 	"github.com/actlog/actlog/internal/testkit/apitest"

@@ -14,9 +14,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/config"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor"
 	"github.com/actlog/actlog/internal/runtime/parts"

@@ -70,7 +70,7 @@ func (b *bundle) open() *agent.Runtime {
 
 func (b *bundle) start(a *agent.Runtime, question string) (planID string) {
 	b.t.Helper()
-	planID, err := a.Start(b.t.Context(), agent.Request{Agent: codereader.Reader, Request: question})
+	planID, err := a.Start(b.t.Context(), agent.Job{Work: agent.Request{Agent: codereader.Reader, Request: question}})
 	if err != nil {
 		b.t.Fatal(err)
 	}

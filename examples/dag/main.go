@@ -72,7 +72,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	}
 	go func() { _ = a.Work(ctx) }() // it ends with ctx, or with Close
 	if *planID == "" {
-		if *planID, err = a.StartGraph(ctx, agent.Graph{Prompt: task, Eager: *eager}); err != nil {
+		if *planID, err = a.Start(ctx, agent.Job{Work: agent.Graph{Prompt: task, Eager: *eager}}); err != nil {
 			return err
 		}
 		fmt.Fprintf(stderr, "If this is interrupted, go on with: dag -plan %s\n", *planID)

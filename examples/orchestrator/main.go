@@ -65,7 +65,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 		return err
 	}
 	go func() { _ = a.Work(ctx) }() // it ends with ctx, or with Close
-	planID, err := a.StartOrchestration(ctx, agent.Orchestration{Request: strings.Join(flags.Args(), " ")})
+	planID, err := a.Start(ctx, agent.Job{Work: agent.Orchestration{Request: strings.Join(flags.Args(), " ")}})
 	if err != nil {
 		return err
 	}

@@ -74,15 +74,16 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		return err
 	}
 	go func() { _ = a.Work(ctx) }() // it ends with ctx, or with Close
-	planID, err := a.StartTask(ctx, agent.Task{Task: strings.Join(flags.Args(), " "), Iterative: *iterative, ReadOnly: true})
+	task := agent.Task{Task: strings.Join(flags.Args(), " "), Iterative: *iterative, ReadOnly: true}
+	planID, err := a.Start(ctx, agent.Job{Work: task})
 	if err != nil {
 		return err
 	}
-	result, err := a.WaitTask(ctx, planID)
-	if err != nil {
+	var result plan.Result
+	if err := a.Result(ctx, planID, &result); err != nil {
 		return err
 	}
-	return show(stdout, result)
+	return show(stdout, &result)
 }
 
 // show prints why and what was done. The error says that not all of it succeeded.

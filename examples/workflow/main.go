@@ -85,8 +85,12 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		return err
 	}
 	go func() { _ = a.Work(ctx) }() // it ends with ctx, or with Close
-	result, err := a.RunWorkflow(ctx, agent.Flow{Workflow: "review", Input: at, IdempotencyKey: at + " " + *key})
+	planID, err := a.Start(ctx, agent.Job{Work: agent.Flow{Workflow: "review", Input: at}, IdempotencyKey: at + " " + *key})
 	if err != nil {
+		return err
+	}
+	var result workflow.Result
+	if err := a.Result(ctx, planID, &result); err != nil {
 		return err
 	}
 	return show(stdout, result)

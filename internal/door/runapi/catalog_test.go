@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/door/runapi"
 	"github.com/actlog/actlog/internal/runtime/catalog"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/apitest"
@@ -34,16 +34,16 @@ func TestCatalog(t *testing.T) {
 	_, h := chat(t, apitest.Options{})
 	h.Parts.Secret = "sesame"
 	h.Parts.Servers = []string{"files"}
-	h.Parts.Definitions["agent.lead"] = config.Definition{
+	h.Parts.Definitions["agent.lead"] = define.Definition{
 		Agent: "lead", Description: "Leads, and says sesame.",
-		Model: config.DefinitionModel{Name: "default", Provider: "scripted", Model: "scripted"},
+		Model: define.DefinitionModel{Name: "default", Provider: "scripted", Model: "scripted"},
 		Tools: []string{"agent.reader", "pay"}, MCPServers: []string{"files"}, MaxSteps: 5, EnableWrite: true,
-		Limits: config.Limits{Tokens: 9},
+		Limits: define.Limits{Tokens: 9},
 	}
-	h.Parts.Definitions["role.DATA"] = config.Definition{Agent: "DATA", Tools: []string{"echo"}, EnableWrite: true}
-	h.Parts.Definitions["orchestrator."] = config.OrchestratorDefinition{
-		ExecutionTimeout: config.Duration(time.Minute),
-		Agents:           []config.Definition{{Agent: "GIT", Tools: []string{"pay"}, EnableWrite: true}},
+	h.Parts.Definitions["role.DATA"] = define.Definition{Agent: "DATA", Tools: []string{"echo"}, EnableWrite: true}
+	h.Parts.Definitions["orchestrator."] = define.OrchestratorDefinition{
+		ExecutionTimeout: define.Duration(time.Minute),
+		Agents:           []define.Definition{{Agent: "GIT", Tools: []string{"pay"}, EnableWrite: true}},
 	}
 	served := apitest.ServeWith(t,
 		apitest.Options{DB: h.DB, Server: func(c *apitest.Config) { c.Runs.Runnable = catalog.New(source{h}, h.Runs) },

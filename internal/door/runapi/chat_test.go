@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/door/runapi"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/thinkact"
 	"github.com/actlog/actlog/internal/runtime/runstore"
@@ -42,7 +42,7 @@ func chat(t *testing.T, o apitest.Options, turns ...scriptmodel.Turn) (*client, 
 	}) (string, error) {
 		return in.Text, nil
 	}
-	a := config.Definition{Agent: "reader", Model: config.DefinitionModel{Name: "default"}, Tools: []string{"echo", "pay"}, EnableWrite: true, MaxSteps: 4}
+	a := define.Definition{Agent: "reader", Model: define.DefinitionModel{Name: "default"}, Tools: []string{"echo", "pay"}, EnableWrite: true, MaxSteps: 4}
 	h := enginetest.Build(t, enginetest.Plans{
 		Scenes:      []scriptmodel.Scene{{Name: "reader", Turns: turns}},
 		Tools:       []tool.Tool{tool.Func("echo", "Says it again.", say), tool.Func("pay", "Pays.", say, tool.WithPolicy(tool.Policy{Approval: true}))},

@@ -5,9 +5,9 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/door/runapi"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/thinkact"
 	"github.com/actlog/actlog/internal/runtime/runstore"
@@ -36,8 +36,8 @@ func TestWithAWorker(t *testing.T) {
 			)},
 		},
 		Definitions: map[string]any{
-			"agent.reader": config.Definition{Model: config.DefinitionModel{Name: "default"}, EnableWrite: true, Tools: []string{"agent.asker", "pay"}},
-			"agent.asker":  config.Definition{Model: config.DefinitionModel{Name: "default"}, EnableWrite: true, SystemPrompt: "Asker.", Tools: []string{"form"}},
+			"agent.reader": define.Definition{Model: define.DefinitionModel{Name: "default"}, EnableWrite: true, Tools: []string{"agent.asker", "pay"}},
+			"agent.asker":  define.Definition{Model: define.DefinitionModel{Name: "default"}, EnableWrite: true, SystemPrompt: "Asker.", Tools: []string{"form"}},
 		},
 		Tools:     []tool.Tool{pay},
 		Executors: []engine.Executor{thinkact.Executor{}},

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/internal/door/runapi"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/thinkact"
 	"github.com/actlog/actlog/internal/runtime/runstore"
@@ -36,7 +36,7 @@ type runtime struct{ *engine.Engine }
 
 func newRuntime(t testing.TB, s *runstore.Store) runtime {
 	t.Helper()
-	parts := &enginetest.Parts{Definitions: map[string]any{"agent.reader": config.Definition{Model: config.DefinitionModel{Name: "default"}, EnableWrite: true}}}
+	parts := &enginetest.Parts{Definitions: map[string]any{"agent.reader": define.Definition{Model: define.DefinitionModel{Name: "default"}, EnableWrite: true}}}
 	e, err := engine.New(engine.Config{Store: s, Executors: []engine.Executor{thinkact.Executor{}}, Parts: func() (engine.Parts, func()) { return parts, func() {} }})
 	if err != nil {
 		t.Fatal(err)

@@ -12,9 +12,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/door/runapi"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/orchestrator"
 	"github.com/actlog/actlog/internal/runtime/runstore"
@@ -31,7 +31,7 @@ func orchestrated(t *testing.T, planned string) *client {
 	type query struct {
 		Query string `json:"query"`
 	}
-	model := func(name string) config.DefinitionModel { return config.DefinitionModel{Name: name, Model: "scripted"} }
+	model := func(name string) define.DefinitionModel { return define.DefinitionModel{Name: name, Model: "scripted"} }
 	usage := &scriptmodel.Usage{Prompt: 150, Completion: 320}
 	h := enginetest.Build(t, enginetest.Plans{
 		Scenes: []scriptmodel.Scene{
@@ -54,7 +54,7 @@ func orchestrated(t *testing.T, planned string) *client {
 				tool.WithPolicy(tool.Policy{Writes: true, Approval: true}),
 				tool.WithTouches(func(_ context.Context, in query) ([]string, error) { return []string{in.Query}, nil })),
 		},
-		Definitions: map[string]any{"orchestrator.": config.DefaultOrchestrator().Definition(model, nil, nil)}, Executors: []engine.Executor{orchestrator.Executor{}},
+		Definitions: map[string]any{"orchestrator.": define.DefaultOrchestrator().Definition(model, nil, nil)}, Executors: []engine.Executor{orchestrator.Executor{}},
 	})
 	h.Work(h.Engine)
 	d := drafter{Engine: h.Engine, parts: h.Parts}

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/door/runapi"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/orchestrator"
 	"github.com/actlog/actlog/internal/runtime/executor/thinkact"
@@ -162,8 +162,8 @@ func TestConversationsBelongToWhoBeganThem(t *testing.T) {
 			{Name: "orchestrator", Turns: []scriptmodel.Turn{{Reply: heard}, {Reply: heard}, {Reply: heard}}},
 		},
 		Definitions: map[string]any{
-			"agent.reader":  config.Definition{Model: config.DefinitionModel{Name: "default"}, EnableWrite: true, SystemPrompt: "Talker.", IncludeHistory: true},
-			"orchestrator.": config.DefaultOrchestrator().Definition(func(name string) config.DefinitionModel { return config.DefinitionModel{Name: name} }, nil, nil),
+			"agent.reader":  define.Definition{Model: define.DefinitionModel{Name: "default"}, EnableWrite: true, SystemPrompt: "Talker.", IncludeHistory: true},
+			"orchestrator.": define.DefaultOrchestrator().Definition(func(name string) define.DefinitionModel { return define.DefinitionModel{Name: name} }, nil, nil),
 		},
 		Executors: []engine.Executor{thinkact.Executor{}, orchestrator.Executor{}},
 	})
@@ -231,8 +231,8 @@ func payer(t *testing.T, server func(*apitest.Config)) *client {
 			{Name: "reader", Turns: enginetest.Calls([]scriptmodel.ToolCall{enginetest.Call("agent.payer", obj{"request": "Pay."})}, enginetest.Terminate("ended"))},
 		},
 		Definitions: map[string]any{
-			"agent.reader": config.Definition{Model: config.DefinitionModel{Name: "default"}, EnableWrite: true, Tools: []string{"agent.payer"}},
-			"agent.payer":  config.Definition{Model: config.DefinitionModel{Name: "default"}, EnableWrite: true, SystemPrompt: "Payer.", Tools: []string{"pay"}},
+			"agent.reader": define.Definition{Model: define.DefinitionModel{Name: "default"}, EnableWrite: true, Tools: []string{"agent.payer"}},
+			"agent.payer":  define.Definition{Model: define.DefinitionModel{Name: "default"}, EnableWrite: true, SystemPrompt: "Payer.", Tools: []string{"pay"}},
 		},
 		Tools: []tool.Tool{pay}, Executors: []engine.Executor{thinkact.Executor{}},
 	})

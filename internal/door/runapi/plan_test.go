@@ -6,10 +6,10 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/model/openai"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/door/runapi"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/plan"
 	"github.com/actlog/actlog/internal/runtime/runstore"
@@ -52,7 +52,7 @@ func planning(t *testing.T, answer string) *client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	role := config.Role{Tools: []string{"words.*"}}.Definition("DEVELOPER", config.DefinitionModel{Name: "default"}, nil, nil)
+	role := define.Role{Tools: []string{"words.*"}}.Definition("DEVELOPER", define.DefinitionModel{Name: "default"}, nil, nil)
 	parts := &enginetest.Parts{DefaultModel: m, Set: set, Definitions: map[string]any{"role.DEVELOPER": role}}
 	var e *engine.Engine
 	c := &client{apitest.ServeWith(t, apitest.Options{Runtime: func(s *runstore.Store) (runapi.Starter, runapi.Catalog) {

@@ -14,11 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/agent/workflow"
 	"github.com/actlog/actlog/internal/door/runapi"
 	"github.com/actlog/actlog/internal/record/pg"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	executor "github.com/actlog/actlog/internal/runtime/executor/workflow"
 	"github.com/actlog/actlog/internal/runtime/runstore"
@@ -52,7 +52,7 @@ func facadeWith(t *testing.T, o apitest.Options, does func(ctx context.Context, 
 	}) (string, error) {
 		return does(ctx, in.Text)
 	})
-	a := config.Definition{Agent: "guide", SystemPrompt: "Guide.", Model: config.DefinitionModel{Name: "default"}, Tools: []string{"echo"}, IncludeHistory: true, EnableWrite: true, MaxSteps: 3}
+	a := define.Definition{Agent: "guide", SystemPrompt: "Guide.", Model: define.DefinitionModel{Name: "default"}, Tools: []string{"echo"}, IncludeHistory: true, EnableWrite: true, MaxSteps: 3}
 	functions := func(name string) (workflow.Func, bool) {
 		return func(ctx context.Context, f workflow.Facade, in json.RawMessage, _ string) (any, error) {
 			r, err := f.RunAgent(ctx, "guide", string(in))
@@ -62,8 +62,8 @@ func facadeWith(t *testing.T, o apitest.Options, does func(ctx context.Context, 
 	h := enginetest.Build(t, enginetest.Plans{
 		Scenes: []scriptmodel.Scene{{Name: "guide", Turns: turns}}, Tools: []tool.Tool{echo},
 		Definitions: map[string]any{
-			"agent.guide": a, "simple_workflow.chain": config.Workflow{Steps: []config.WorkflowStep{{Name: "guide", Type: config.AgentStep}}},
-			"custom_workflow.own": workflow.Custom{Agents: []string{"guide"}}, "agent.far": config.Definition{AllOf: []string{"gone"}},
+			"agent.guide": a, "simple_workflow.chain": define.Workflow{Steps: []define.WorkflowStep{{Name: "guide", Type: define.AgentStep}}},
+			"custom_workflow.own": define.Flow{Agents: []string{"guide"}}, "agent.far": define.Definition{AllOf: []string{"gone"}},
 		},
 		Executors: []engine.Executor{executor.Executor{Functions: functions}},
 		Config:    func(c *engine.Config) { c.Watcher = c.Store.Deltas() },

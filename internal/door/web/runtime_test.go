@@ -12,12 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/door/runapi"
 	"github.com/actlog/actlog/internal/door/web"
 	"github.com/actlog/actlog/internal/runtime/catalog"
+	"github.com/actlog/actlog/internal/runtime/config"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor"
 	"github.com/actlog/actlog/internal/runtime/parts"

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor"
 	"github.com/actlog/actlog/internal/runtime/runstore"
@@ -57,7 +57,7 @@ type Agent struct {
 	SubAgents   []string      `json:"subAgents"`
 	MaxSteps    int           `json:"maxSteps"` // 0: the default
 	EnableWrite bool          `json:"enableWrite"`
-	Limits      config.Limits `json:"limits"`
+	Limits      define.Limits `json:"limits"`
 	Version     *int          `json:"version"` // nil: no run has had this definition
 	SHA256      *string       `json:"sha256"`
 	Configured  bool          `json:"configured"` // on this server, which can start it
@@ -137,7 +137,7 @@ func (c *Catalog) definitions() (bodies map[string]json.RawMessage, hashes map[s
 // agentOf returns what a definition says of an agent. Without one only its name is known.
 func agentOf(name string, body json.RawMessage) Agent {
 	a := Agent{Name: name, Tools: []string{}, MCPServers: []string{}, SubAgents: []string{}}
-	var d config.Definition
+	var d define.Definition
 	if body == nil || json.Unmarshal(body, &d) != nil {
 		return a
 	}
@@ -208,21 +208,21 @@ func (c *Catalog) Tools(ctx context.Context) (tools []Tool, servers []Server, er
 // user is something of the configuration that uses tools.
 type user struct {
 	name string
-	config.Definition
+	define.Definition
 }
 
 // users returns the agents, the agents of the orchestrator, as orchestrator.GIT, and the roles, as role.DATA.
 func users(parts engine.Parts) (all []user) {
 	named := func(kind, prefix string) {
 		for _, name := range parts.Names(kind) {
-			var d config.Definition
+			var d define.Definition
 			if body, ok := parts.Definition(kind, name); ok && json.Unmarshal(body, &d) == nil {
 				all = append(all, user{prefix + name, d})
 			}
 		}
 	}
 	named("agent", "")
-	var o config.OrchestratorDefinition
+	var o define.OrchestratorDefinition
 	if body, ok := parts.Definition("orchestrator", ""); ok && json.Unmarshal(body, &o) == nil {
 		for _, d := range o.Agents {
 			all = append(all, user{"orchestrator." + d.Agent, d})

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
@@ -66,7 +66,7 @@ func deploys(t *testing.T, tools []tool.Tool, name string, arguments ...string) 
 	for _, each := range arguments {
 		turns = append(turns, []scriptmodel.ToolCall{{Name: name, Arguments: written(each)}})
 	}
-	return build(t, []scriptmodel.Scene{{Name: "s", Turns: calls(append(turns, terminate("done"))...)}}, map[string]config.Definition{"a": {Tools: []string{"*"}}}, tools)
+	return build(t, []scriptmodel.Scene{{Name: "s", Turns: calls(append(turns, terminate("done"))...)}}, map[string]define.Definition{"a": {Tools: []string{"*"}}}, tools)
 }
 
 // written is JSON as it is, to the byte.
@@ -283,7 +283,7 @@ func TestNumbersOfForms(t *testing.T) {
 		return string(b), err
 	})
 	for _, number := range []string{"9007199254740993", "2", "1.5"} {
-		h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls([]scriptmodel.ToolCall{call("asks", object{})}, terminate("done"))}}, map[string]config.Definition{"a": {Tools: []string{"asks"}}}, []tool.Tool{asks})
+		h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls([]scriptmodel.ToolCall{call("asks", object{})}, terminate("done"))}}, map[string]define.Definition{"a": {Tools: []string{"asks"}}}, []tool.Tool{asks})
 		h.Work(h.Engine)
 		id := h.Start("a", "Go.")
 		h.Await(id, record.Waiting)

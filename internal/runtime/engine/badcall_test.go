@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 	"github.com/actlog/actlog/record"
 )
@@ -52,7 +52,7 @@ func TestABadCallIsNotMade(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls([]scriptmodel.ToolCall{call(name, arguments)}, terminate("done"))}},
-				map[string]config.Definition{"a": {Tools: []string{name}, Policies: tool.Rules{{Tools: "agent.*", Approval: new(true)}}}, "b": {}},
+				map[string]define.Definition{"a": {Tools: []string{name}, Policies: tool.Rules{{Tools: "agent.*", Approval: new(true)}}}, "b": {}},
 				[]tool.Tool{function, typed, plain})
 			h.Work(h.Engine)
 			made := h.Step(h.Await(h.Start("a", "Go."), record.Completed)).Cycles[0].ToolCalls[0].Record
@@ -89,7 +89,7 @@ func TestArgumentsAreCheckedOnce(t *testing.T) {
 	called, checked := 0, 0
 	plain := checking{plainTool{tool.Spec{Name: "plain", Schema: json.RawMessage(`{"type":"object"}`)}, &called}, &checked}
 	h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls([]scriptmodel.ToolCall{call("plain", object{})}, terminate("done"))}},
-		map[string]config.Definition{"a": {Tools: []string{"plain"}}}, []tool.Tool{plain})
+		map[string]define.Definition{"a": {Tools: []string{"plain"}}}, []tool.Tool{plain})
 	h.Work(h.Engine)
 
 	h.Await(h.Start("a", "Go."), record.Completed)

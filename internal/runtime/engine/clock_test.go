@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/actlog/actlog/agent/config"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
@@ -27,9 +27,9 @@ func TestWrongClock(t *testing.T) {
 					[]scriptmodel.ToolCall{call("form", object{"title": "City?", "inputs": []object{{"label": "City", "name": "city"}}})}, terminate("child answer"))},
 				{Name: "root", Match: scriptmodel.Match{System: "Root."}, Turns: calls(
 					[]scriptmodel.ToolCall{call("agent.child", object{"request": "Ask."}), call("agent.child", object{"request": "Ask, too."})}, terminate("root answer"))},
-			}, map[string]config.Definition{
+			}, map[string]define.Definition{
 				"root":  {SystemPrompt: "Root.", Tools: []string{"agent.child"}},
-				"child": {SystemPrompt: "Child.", Tools: []string{"form"}, WaitTimeout: config.Duration(time.Hour)},
+				"child": {SystemPrompt: "Child.", Tools: []string{"form"}, WaitTimeout: define.Duration(time.Hour)},
 			}, nil)
 			// For the sessions that come, this function is now().
 			if _, err := h.DB.Pool.Exec(t.Context(), fmt.Sprintf(`CREATE SCHEMA shifted;

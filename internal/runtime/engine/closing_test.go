@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/record/tree"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
@@ -57,7 +57,7 @@ func TestNothingIsLiveInEndedRuns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := build(t, []scriptmodel.Scene{{Name: "s", Turns: tt.turns}}, map[string]config.Definition{"a": {Tools: []string{"ok", "panics"}, MaxSteps: 2}}, []tool.Tool{ok, panics})
+			h := build(t, []scriptmodel.Scene{{Name: "s", Turns: tt.turns}}, map[string]define.Definition{"a": {Tools: []string{"ok", "panics"}, MaxSteps: 2}}, []tool.Tool{ok, panics})
 			h.Work(h.Engine)
 			p := h.Ended(h.Start("a", "Go.", func(r *engine.Request) { r.Limits = tt.limits }))
 			if got := states(h.Step(p)); text(p.Record.ErrorKind) != tt.kind || tt.states != "" && got != tt.states {
@@ -75,7 +75,7 @@ func TestRunsBelowEndWithTheirRun(t *testing.T) {
 		{Name: "parent", Match: scriptmodel.Match{System: "Parent."}, Turns: calls(
 			[]scriptmodel.ToolCall{call("agent.worker", object{"request": "1"}), call("agent.stuck", object{"request": "2"})}, terminate("done"))},
 		{Name: "worker", Turns: calls([]scriptmodel.ToolCall{call("block", object{})}, terminate("done"))},
-	}, map[string]config.Definition{
+	}, map[string]define.Definition{
 		"parent": {SystemPrompt: "Parent.", Tools: []string{"agent.worker", "agent.stuck"}}, "worker": {Tools: []string{"block"}}, "stuck": {Tools: []string{"gone"}}, // nobody has that tool
 	}, []tool.Tool{b.tool(tool.Policy{})})
 	h.Work(h.Engine)
@@ -109,7 +109,7 @@ func TestCurrentStep(t *testing.T) {
 	b := newBlocker()
 	h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls(
 		[]scriptmodel.ToolCall{call("block", object{})}, []scriptmodel.ToolCall{call("block", object{})}, terminate("done"))}},
-		map[string]config.Definition{"a": {Tools: []string{"block"}}}, []tool.Tool{b.tool(tool.Policy{})})
+		map[string]define.Definition{"a": {Tools: []string{"block"}}}, []tool.Tool{b.tool(tool.Policy{})})
 	h.Work(h.Engine)
 	id := h.Start("a", "Go.")
 	for round := range int64(2) {
@@ -132,7 +132,7 @@ func TestException(t *testing.T) {
 		{Name: "busy", Match: scriptmodel.Match{User: "busy"}, Turns: []scriptmodel.Turn{{Error: &scriptmodel.Failure{Status: 503, Message: "too busy"}}}},
 		{Name: "passes", Match: scriptmodel.Match{User: "passes"}, Turns: []scriptmodel.Turn{{ToolCalls: terminate("done"), Error: &scriptmodel.Failure{Status: 503, Message: "busy", Times: 1}}}},
 		{Name: "silent", Match: scriptmodel.Match{User: "silent"}, Turns: slices.Repeat([]scriptmodel.Turn{{Content: "Well."}}, 3)},
-	}, map[string]config.Definition{"a": {}}, nil)
+	}, map[string]define.Definition{"a": {}}, nil)
 	h.Work(h.Engine)
 	for request, want := range map[string]string{"refused": "bad request", "busy": "too busy", "passes": "", "silent": ""} {
 		p := h.Ended(h.Start("a", request))

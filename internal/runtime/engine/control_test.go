@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/model/openai"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/tree"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/thinkact"
 	"github.com/actlog/actlog/internal/runtime/runstore"
@@ -53,7 +53,7 @@ func blocking(t *testing.T, b *blocker, p tool.Policy, set ...func(*engine.Confi
 		{Name: "parent", Match: scriptmodel.Match{System: "Parent."}, Turns: calls([]scriptmodel.ToolCall{call("agent.worker", object{"request": "Work."})}, terminate("parent done"))},
 		{Name: "twice", Match: scriptmodel.Match{System: "Twice."}, Turns: calls([]scriptmodel.ToolCall{call("block", nil), call("block", nil)}, terminate("done"))},
 		{Name: "worker", Turns: calls([]scriptmodel.ToolCall{call("block", nil)}, terminate("done"))},
-	}, map[string]config.Definition{"worker": {Tools: []string{"block"}}, "twice": {SystemPrompt: "Twice.", Tools: []string{"block"}}, "parent": {SystemPrompt: "Parent.", Tools: []string{"agent.worker"}}},
+	}, map[string]define.Definition{"worker": {Tools: []string{"block"}}, "twice": {SystemPrompt: "Twice.", Tools: []string{"block"}}, "parent": {SystemPrompt: "Parent.", Tools: []string{"agent.worker"}}},
 		[]tool.Tool{b.tool(p)}, set...)
 }
 
@@ -198,7 +198,7 @@ func TestDrainWhilePostgresIsAway(t *testing.T) {
 	t.Parallel()
 	o := storetest.NewOutage(t)
 	b := newBlocker()
-	definition := config.Definition{Tools: []string{"block"}}
+	definition := define.Definition{Tools: []string{"block"}}
 	definition.Model.Name = "default"
 	h := enginetest.Build(t, enginetest.Plans{
 		DB:          o.DB,
@@ -299,7 +299,7 @@ func TestFormsQueue(t *testing.T) {
 		{Name: "parent", Match: scriptmodel.Match{System: "Parent."}, Turns: calls(
 			[]scriptmodel.ToolCall{call("agent.asker", object{"request": "1"}), call("agent.asker", object{"request": "2"})}, terminate("done"))},
 		{Name: "asker", Turns: calls([]scriptmodel.ToolCall{form}, terminate("asked"))},
-	}, map[string]config.Definition{"parent": {SystemPrompt: "Parent.", Tools: []string{"agent.asker"}}, "asker": {Tools: []string{"form"}}}, nil)
+	}, map[string]define.Definition{"parent": {SystemPrompt: "Parent.", Tools: []string{"agent.asker"}}, "asker": {Tools: []string{"form"}}}, nil)
 	h.Work(h.Engine)
 	id := h.Start("parent", "Go.")
 	for range 2 {
@@ -336,7 +336,7 @@ func TestLimits(t *testing.T) {
 			for range 10 {
 				turns = append(turns, scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{call("greet", object{"name": "Ann"})}, Usage: &scriptmodel.Usage{Prompt: 20, Completion: 10}})
 			}
-			h := build(t, []scriptmodel.Scene{{Name: "s", Turns: turns}}, map[string]config.Definition{"a": {Tools: []string{"greet"}, MaxSteps: 9}}, []tool.Tool{greet(&greeted, tool.Policy{})})
+			h := build(t, []scriptmodel.Scene{{Name: "s", Turns: turns}}, map[string]define.Definition{"a": {Tools: []string{"greet"}, MaxSteps: 9}}, []tool.Tool{greet(&greeted, tool.Policy{})})
 			if err := h.Store.SetPrice(t.Context(), store.Price{Provider: "scripted", Model: "scripted", FromDay: time.Now().AddDate(-1, 0, 0), Input: 20, Output: 20}); err != nil {
 				t.Fatal(err)
 			}
@@ -358,8 +358,8 @@ func TestCostUnknown(t *testing.T) {
 	t.Parallel()
 	unknown := func(t *testing.T, turns ...scriptmodel.Turn) (*enginetest.House, model.Model) {
 		t.Helper()
-		h := build(t, []scriptmodel.Scene{{Name: "s", Turns: turns}}, map[string]config.Definition{
-			"own": {MaxSteps: 9}, "limited": {MaxSteps: 9, Limits: config.Limits{CostUSD: 1}},
+		h := build(t, []scriptmodel.Scene{{Name: "s", Turns: turns}}, map[string]define.Definition{
+			"own": {MaxSteps: 9}, "limited": {MaxSteps: 9, Limits: define.Limits{CostUSD: 1}},
 			"boss": {SystemPrompt: "Boss.", Tools: []string{"agent.own"}, MaxSteps: 9},
 		}, nil)
 		return h, h.Parts.DefaultModel
@@ -403,7 +403,7 @@ func TestCostUnknown(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.Parts.DefaultModel, h.Parts.Models = boss, map[string]model.Model{"own": own}
-	d := h.Parts.Definitions["agent.own"].(config.Definition)
+	d := h.Parts.Definitions["agent.own"].(define.Definition)
 	d.Model.Name = "own"
 	h.Parts.Definitions["agent.own"] = d
 	h.Work(h.Engine)
@@ -438,7 +438,7 @@ func TestCostUnknownBefore(t *testing.T) {
 			turns = calls([]scriptmodel.ToolCall{form}, terminate("Done."))
 		}
 		h = build(t, []scriptmodel.Scene{{Name: "s", Turns: turns}},
-			map[string]config.Definition{"a": {Tools: []string{"unprice", "form"}, MaxSteps: 9}}, tools)
+			map[string]define.Definition{"a": {Tools: []string{"unprice", "form"}, MaxSteps: 9}}, tools)
 		price := store.Price{Provider: "scripted", Model: "scripted", FromDay: time.Now().AddDate(-1, 0, 0), Input: 1}
 		if err := h.Store.SetPrice(t.Context(), price); err != nil {
 			t.Fatal(err)
@@ -494,7 +494,7 @@ func TestModelErrors(t *testing.T) {
 		{Name: "passes", Match: scriptmodel.Match{User: "passes"}, Turns: []scriptmodel.Turn{{ToolCalls: terminate("done"), Error: &scriptmodel.Failure{Status: 503, Message: "busy", Times: 2}}}},
 		{Name: "cut", Match: scriptmodel.Match{User: "cut"}, Turns: []scriptmodel.Turn{{ToolCalls: terminate("done"), Content: "A text.", Break: &scriptmodel.Break{After: 2, Times: 1}}}},
 		{Name: "stays", Turns: []scriptmodel.Turn{{Error: &scriptmodel.Failure{Status: 400, Message: "bad request"}}}},
-	}, map[string]config.Definition{"a": {}}, nil)
+	}, map[string]define.Definition{"a": {}}, nil)
 	h.Work(h.Engine)
 	for request, tries := range map[string]int64{"passes": 3, "cut": 2} {
 		c := h.Step(h.Await(h.Start("a", request), record.Completed)).Cycles[0]
@@ -515,7 +515,7 @@ func TestNoSecretOnRecord(t *testing.T) {
 	const secret = "planted-secret"
 	h := build(t, []scriptmodel.Scene{{Name: "s", Turns: append(calls([]scriptmodel.ToolCall{call("leak", object{"name": secret})}),
 		scriptmodel.Turn{Content: "I saw " + secret, ToolCalls: terminate("It is " + secret)})}},
-		map[string]config.Definition{"a": {Tools: []string{"leak"}}},
+		map[string]define.Definition{"a": {Tools: []string{"leak"}}},
 		[]tool.Tool{tool.Func("leak", "Leaks.", func(_ context.Context, in nameArgument) (tool.Result, error) {
 			return tool.Result{Text: "It is " + secret + in.Name, Summary: secret, Sources: []tool.Source{{URI: "file:///" + secret, Snippet: secret}}}, nil
 		})})
@@ -545,7 +545,7 @@ func TestNoSecretOnRecord(t *testing.T) {
 func TestConversation(t *testing.T) {
 	t.Parallel()
 	answered := scriptmodel.Scene{Name: "s", Turns: []scriptmodel.Turn{{ToolCalls: terminate("My answer.")}, {ToolCalls: terminate("Second answer.")}}}
-	h := build(t, []scriptmodel.Scene{answered}, map[string]config.Definition{"a": {IncludeHistory: true}}, nil)
+	h := build(t, []scriptmodel.Scene{answered}, map[string]define.Definition{"a": {IncludeHistory: true}}, nil)
 	h.Work(h.Engine)
 	same := func(r *engine.Request) { r.ConversationID, r.UserID = "c", "u" }
 	h.Await(h.Start("a", "First question.", same), record.Completed)

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 	"github.com/actlog/actlog/internal/testkit/storetest"
@@ -35,7 +35,7 @@ func TestRunOfAnAgent(t *testing.T) {
 		[]scriptmodel.ToolCall{call("greet", object{"name": "Ann"}), call("greet", object{"name": "Bo"})},
 		[]scriptmodel.ToolCall{call("greet", object{"nam": "Cy"})},
 	), scriptmodel.Turn{Content: "All are greeted.", ToolCalls: terminate("Done.")})}},
-		map[string]config.Definition{"host": {Description: "Greets people", SystemPrompt: "You greet.", Tools: []string{"greet"}}},
+		map[string]define.Definition{"host": {Description: "Greets people", SystemPrompt: "You greet.", Tools: []string{"greet"}}},
 		[]tool.Tool{greet(&greeted, tool.Policy{})})
 	h.Work(h.Engine)
 	id := h.Start("host", "Greet Ann and Bo.\nPlease.")
@@ -82,7 +82,7 @@ func TestRunOfAnAgent(t *testing.T) {
 func TestOtherWorkerHasTheTool(t *testing.T) {
 	t.Parallel()
 	h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls([]scriptmodel.ToolCall{call("greet", object{"name": "Ann"})}, terminate("Done."))}},
-		map[string]config.Definition{"host": {Tools: []string{"greet", "form", "terminate", "agent.host", "no-*"}}}, nil)
+		map[string]define.Definition{"host": {Tools: []string{"greet", "form", "terminate", "agent.host", "no-*"}}}, nil)
 	h.Work(h.Engine)
 	id := h.Start("host", "Greet.")
 	storetest.Until(t, "it says what it waits for", func() bool {
@@ -113,7 +113,7 @@ func (p promises) Provides() []string { return append(p.Parts.Provides(), p.more
 // TestToolIsGone checks that a run fails clearly if a tool of its definition is not there.
 func TestToolIsGone(t *testing.T) {
 	t.Parallel()
-	h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls(terminate("Done."))}}, map[string]config.Definition{"host": {Tools: []string{"agent.gone"}}}, nil)
+	h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls(terminate("Done."))}}, map[string]define.Definition{"host": {Tools: []string{"agent.gone"}}}, nil)
 	h.Work(h.NewEngine(func(c *engine.Config) {
 		c.Parts = func() (engine.Parts, func()) { return promises{h.Parts, []string{"tool:agent.gone"}}, func() {} }
 	}))

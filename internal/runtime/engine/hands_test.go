@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/agent/tool/code"
 	"github.com/actlog/actlog/agent/tool/db"
@@ -27,6 +26,7 @@ import (
 	webtool "github.com/actlog/actlog/agent/tool/http"
 	"github.com/actlog/actlog/agent/tool/shell"
 	"github.com/actlog/actlog/agent/tool/tests"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
 	"github.com/actlog/actlog/internal/testkit/pgtest"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
@@ -81,7 +81,7 @@ func (g grip) house(t *testing.T, rules ...tool.Rule) *enginetest.House {
 	}
 	turns := append(slices.Clone(g.turns), terminate("done"))
 	return build(t, []scriptmodel.Scene{{Name: "s", Turns: calls(turns...)}},
-		map[string]config.Definition{"a": {Tools: names, Policies: patient}}, g.tools)
+		map[string]define.Definition{"a": {Tools: names, Policies: patient}}, g.tools)
 }
 
 // place is a folder with files, which counts how often something is in them.

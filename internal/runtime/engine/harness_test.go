@@ -3,8 +3,8 @@ package engine_test
 import (
 	"testing"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/thinkact"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
@@ -15,7 +15,7 @@ import (
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // build returns a house whose agents follow a script.
-func build(t *testing.T, scenes []scriptmodel.Scene, agents map[string]config.Definition, tools []tool.Tool, set ...func(*engine.Config)) *enginetest.House {
+func build(t *testing.T, scenes []scriptmodel.Scene, agents map[string]define.Definition, tools []tool.Tool, set ...func(*engine.Config)) *enginetest.House {
 	t.Helper()
 	p := enginetest.Plans{Scenes: scenes, Tools: tools, Executors: []engine.Executor{thinkact.Executor{}}, Definitions: map[string]any{}}
 	for name, a := range agents {

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/record/tree"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 	"github.com/actlog/actlog/record"
@@ -46,7 +46,7 @@ func journey(t *testing.T, e *effects) *enginetest.House {
 			[]scriptmodel.ToolCall{call("form", object{"title": "City?", "inputs": []object{{"label": "City", "name": "city"}}})},
 			[]scriptmodel.ToolCall{call("agent.child", object{"request": "Help."}), call("agent.child", object{"request": "Help, too."})},
 			terminate("root answer"))},
-	}, map[string]config.Definition{
+	}, map[string]define.Definition{
 		"root":  {SystemPrompt: "Root.", Tools: []string{"once", "again", "pay", "form", "agent.child"}},
 		"child": {SystemPrompt: "Child.", Tools: []string{"agent.deep", "again"}},
 		"deep":  {SystemPrompt: "Deep.", Tools: []string{"once"}},

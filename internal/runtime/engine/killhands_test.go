@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/agent/tool/git"
 	"github.com/actlog/actlog/internal/record/tree"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
@@ -166,7 +166,7 @@ func TestGitTimesOutAfterItsEffect(t *testing.T) {
 	short := tool.Rules{{Tools: "git.commit", Approval: new(false), Timeout: new(3 * time.Second)}}
 	h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls(
 		one("git.commit", object{"message": "Add a", "files": []string{"a.txt"}}), terminate("done"),
-	)}}, map[string]config.Definition{"a": {Tools: []string{"git.*"}, Policies: short}}, tools)
+	)}}, map[string]define.Definition{"a": {Tools: []string{"git.*"}, Policies: short}}, tools)
 	made := approved(t, h).Cycles[0].ToolCalls[0]
 	if *made.Record.State != record.Completed || len(made.PastAttempts) == 0 {
 		t.Errorf("%s after %d attempts: %s", *made.Record.State, len(made.PastAttempts), text(made.Record.Result))

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
@@ -94,7 +94,7 @@ func TestProgressStartsTheCountAgain(t *testing.T) {
 		turns = append(turns, []scriptmodel.ToolCall{call("block", nil)})
 	}
 	h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls(append(turns, terminate("done"))...)}},
-		map[string]config.Definition{"a": {Tools: []string{"block"}}}, []tool.Tool{b.tool(tool.Policy{OnUnknown: tool.Retry})})
+		map[string]define.Definition{"a": {Tools: []string{"block"}}}, []tool.Tool{b.tool(tool.Policy{OnUnknown: tool.Retry})})
 	id := h.Start("a", "Go.")
 	kill := mortal(t, h)
 	<-b.begun
@@ -145,7 +145,7 @@ func TestEndsWithoutAnAnswerStartTheCountAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			begun := make(chan struct{})
 			h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls(c.calls, terminate("done"))}},
-				map[string]config.Definition{"a": {Tools: []string{"once", "block", "ask"}, WaitTimeout: config.Duration(time.Hour)}},
+				map[string]define.Definition{"a": {Tools: []string{"once", "block", "ask"}, WaitTimeout: define.Duration(time.Hour)}},
 				[]tool.Tool{once(begun), b.tool(tool.Policy{OnUnknown: tool.Retry}), patient})
 			id := h.Start("a", "Go.")
 			kill := mortal(t, h)
@@ -244,7 +244,7 @@ func TestABusyWorkerMakesRoom(t *testing.T) {
 		turns = append(turns, []scriptmodel.ToolCall{call("block", nil)})
 	}
 	h := build(t, []scriptmodel.Scene{{Name: "busy", Match: scriptmodel.Match{System: "Busy."}, Turns: calls(turns...)}, {Name: "suspect", Turns: calls(terminate("done"))}},
-		map[string]config.Definition{"busy": {SystemPrompt: "Busy.", Tools: []string{"block"}, MaxSteps: len(turns)}, "suspect": {}}, []tool.Tool{b.tool(tool.Policy{})})
+		map[string]define.Definition{"busy": {SystemPrompt: "Busy.", Tools: []string{"block"}, MaxSteps: len(turns)}, "suspect": {}}, []tool.Tool{b.tool(tool.Policy{})})
 	suspect := h.Start("suspect", "Go on.", func(r *engine.Request) { r.Held = true })
 	storetest.Exec(t, h.Store, "UPDATE actlog.run SET lost = 4 WHERE plan_id = $1", suspect)
 	h.Work(h.NewEngine(func(c *engine.Config) { c.Lease = 2 * time.Second }))
@@ -281,7 +281,7 @@ func TestOneWorkerMakesRoom(t *testing.T) {
 	h := build(t, []scriptmodel.Scene{
 		{Name: "busy", Match: scriptmodel.Match{System: "Busy."}, Turns: calls([]scriptmodel.ToolCall{call("block", nil)}, terminate("done"))},
 		{Name: "suspect", Turns: calls(terminate("done"))},
-	}, map[string]config.Definition{"busy": {SystemPrompt: "Busy.", Tools: []string{"block"}}, "suspect": {}}, []tool.Tool{b.tool(tool.Policy{})})
+	}, map[string]define.Definition{"busy": {SystemPrompt: "Busy.", Tools: []string{"block"}}, "suspect": {}}, []tool.Tool{b.tool(tool.Policy{})})
 	suspect := h.Start("suspect", "Go on.", func(r *engine.Request) { r.Held = true })
 	storetest.Exec(t, h.Store, "UPDATE actlog.run SET lost = 4 WHERE plan_id = $1", suspect)
 
@@ -370,7 +370,7 @@ func TestASuspectThatWaitsForAPerson(t *testing.T) {
 			Turns: calls([]scriptmodel.ToolCall{call("ask", nil)}, terminate("asked")),
 		},
 		{Name: "other", Turns: calls([]scriptmodel.ToolCall{call("block", nil)}, terminate("done"))},
-	}, map[string]config.Definition{
+	}, map[string]define.Definition{
 		"asks": {SystemPrompt: "Asks.", Tools: []string{"ask"}}, "other": {Tools: []string{"block"}},
 	}, []tool.Tool{patient, b.tool(tool.Policy{})})
 	suspect := h.Start("asks", "Go on.")

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
@@ -178,7 +178,7 @@ func TestPolicyOfALateTool(t *testing.T) {
 	e := &effects{done: map[string][]string{}}
 	h := build(t, []scriptmodel.Scene{{Name: "payer", Match: scriptmodel.Match{System: "Pay."}, Turns: calls(
 		[]scriptmodel.ToolCall{call("pay", object{"name": "c"})}, terminate("paid"))}},
-		map[string]config.Definition{"payer": {SystemPrompt: "Pay.", Tools: []string{"pay*"}}}, nil)
+		map[string]define.Definition{"payer": {SystemPrompt: "Pay.", Tools: []string{"pay*"}}}, nil)
 	lost := make(chan struct{})
 	stop := h.Work(h.NewEngine(func(c *engine.Config) {
 		c.Write = func(ctx context.Context, l runstore.Lease, changes []record.Change, ops ...runstore.RunOp) error {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/internal/record/store"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/thinkact"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
@@ -32,7 +32,7 @@ func TestLostClaim(t *testing.T) {
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
-	host := config.Definition{}
+	host := define.Definition{}
 	host.Model.Name = "default"
 	h := enginetest.Build(t, enginetest.Plans{
 		Scenes: []scriptmodel.Scene{{Name: "s", Turns: calls(terminate("Done."))}}, Executors: []engine.Executor{thinkact.Executor{}},
@@ -76,7 +76,7 @@ func TestLostClaim(t *testing.T) {
 // TestWorkersListenTogether checks that the workers of a process take one connection to hear of what there is to do.
 func TestWorkersListenTogether(t *testing.T) {
 	t.Parallel()
-	h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls(terminate("Done."))}}, map[string]config.Definition{"host": {}}, nil)
+	h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls(terminate("Done."))}}, map[string]define.Definition{"host": {}}, nil)
 	for range 5 {
 		h.Work(h.Engine)
 	}

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
@@ -30,7 +30,7 @@ func asker() tool.Tool {
 // sub-agent. The limit is far below the time that passes.
 func TestAPersonsTimeIsNotTheRuns(t *testing.T) {
 	t.Parallel()
-	agents := map[string]config.Definition{
+	agents := map[string]define.Definition{
 		"form":     {SystemPrompt: "Form.", Tools: []string{"form"}},
 		"approval": {SystemPrompt: "Approval.", Tools: []string{"pay"}},
 		"question": {SystemPrompt: "Question.", Tools: []string{"ask"}},
@@ -91,7 +91,7 @@ func TestABranchThatWorks(t *testing.T) {
 		{Name: "waits", Match: scriptmodel.Match{System: "Waits."}, Turns: calls(
 			[]scriptmodel.ToolCall{call("form", object{"title": "City?", "inputs": []object{{"label": "City"}}})}, terminate("done"))},
 		{Name: "works", Turns: calls([]scriptmodel.ToolCall{call("block", nil)}, terminate("done"))},
-	}, map[string]config.Definition{
+	}, map[string]define.Definition{
 		"parent": {SystemPrompt: "Parent.", Tools: []string{"agent.waits", "agent.works"}},
 		"waits":  {SystemPrompt: "Waits.", Tools: []string{"form"}}, "works": {SystemPrompt: "Works.", Tools: []string{"block"}},
 	}, []tool.Tool{b.tool(tool.Policy{})})
@@ -123,7 +123,7 @@ func TestAWaitTimesOut(t *testing.T) {
 			t.Parallel()
 			e := &effects{done: map[string][]string{}}
 			h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls([]scriptmodel.ToolCall{c.call}, terminate("done"))}},
-				map[string]config.Definition{"a": {Tools: []string{name}, WaitTimeout: config.Duration(300 * time.Millisecond)}},
+				map[string]define.Definition{"a": {Tools: []string{name}, WaitTimeout: define.Duration(300 * time.Millisecond)}},
 				[]tool.Tool{e.tool("pay", tool.Policy{Approval: true}), asker()})
 			h.Work(h.Engine)
 			p := h.Await(h.Start("a", "Go.", func(r *engine.Request) { r.Limits = &engine.Limits{Seconds: 60} }), record.Completed)
@@ -149,9 +149,9 @@ func TestOneFormAtATime(t *testing.T) {
 			[]scriptmodel.ToolCall{call("agent.asks", object{"request": "1"}), call("agent.asks", object{"request": "2"}), call("agent.late", object{"request": "3"})}, terminate("done"))},
 		{Name: "asks", Match: scriptmodel.Match{System: "Asks."}, Turns: calls([]scriptmodel.ToolCall{form}, []scriptmodel.ToolCall{form}, terminate("asked"))},
 		{Name: "late", Turns: calls([]scriptmodel.ToolCall{form}, terminate("nobody answered"))},
-	}, map[string]config.Definition{
+	}, map[string]define.Definition{
 		"parent": {SystemPrompt: "Parent.", Tools: []string{"agent.asks", "agent.late"}},
-		"asks":   {SystemPrompt: "Asks.", Tools: []string{"form"}}, "late": {Tools: []string{"form"}, WaitTimeout: config.Duration(time.Nanosecond)},
+		"asks":   {SystemPrompt: "Asks.", Tools: []string{"form"}}, "late": {Tools: []string{"form"}, WaitTimeout: define.Duration(time.Nanosecond)},
 	}, nil)
 	storetest.Exec(t, h.Store, `CREATE FUNCTION actlog.one_form() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 		IF (SELECT count(*) FROM actlog.wait_state WHERE root_plan_id = NEW.root_plan_id AND state = 'WAITING') > 1 THEN
@@ -230,7 +230,7 @@ func TestACallThatTheLimitKeepsFromBeingMade(t *testing.T) {
 		storetest.Exec(t, h.Store, "UPDATE actlog.run SET worked = 1000")
 	}}
 	h = build(t, []scriptmodel.Scene{{Name: "s", Turns: calls([]scriptmodel.ToolCall{call("ask", nil), call("late", object{"name": "a"})}, terminate("done"))}},
-		map[string]config.Definition{"a": {Tools: []string{"ask", "late"}}}, []tool.Tool{asker(), last})
+		map[string]define.Definition{"a": {Tools: []string{"ask", "late"}}}, []tool.Tool{asker(), last})
 	h.Work(h.Engine)
 	p := h.Await(h.Start("a", "Go.", func(r *engine.Request) { r.Limits = &engine.Limits{Seconds: 500} }), record.Failed)
 	if text(p.Record.ErrorKind) != engine.LimitTime {

@@ -3,7 +3,6 @@ package parts
 import (
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"strings"
 
 	"github.com/actlog/actlog/agent/tool"
@@ -87,9 +86,6 @@ func (s *Source) Model(name string) (host string, maxConcurrent int) {
 	if p.own.Models[name] != nil {
 		return "", 0
 	}
-	m := p.configured.Config.Models[name]
-	if u, err := url.Parse(m.BaseURL.Reveal()); err == nil {
-		host = u.Host // the rest of the address may be secret
-	}
-	return host, m.MaxConcurrent
+	m := p.configured.Models[name]
+	return m.Host, m.MaxConcurrent
 }

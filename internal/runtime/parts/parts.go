@@ -12,16 +12,16 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/actlog/actlog/agent/config"
-	"github.com/actlog/actlog/agent/mcp"
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/redact"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/agent/workflow"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 )
 
@@ -29,23 +29,32 @@ import (
 type Own struct {
 	Models  map[string]model.Model
 	Tools   []tool.Tool
-	Servers map[string]mcp.Server
-	Agents  map[string]config.Agent
+	Servers map[string]tool.Server
+	Agents  map[string]define.Agent
 	// Workflows are those that are functions of the program.
-	Workflows map[string]workflow.Custom
+	Workflows map[string]Workflow
 	Policies  tool.Rules       // come before those of the configuration
 	Redactor  *redact.Redactor // works beside that of the configuration; nil: there is none
+}
+
+// Workflow is a function of the program, with what it may use.
+type Workflow struct {
+	Flow define.Flow
+	Run  workflow.Func
 }
 
 // Source returns the parts that are in force. It is safe for concurrent use.
 type Source struct {
 	log     *slog.Logger
-	pool    *mcp.Pool
 	inForce atomic.Pointer[inForce]
+
+	mu     sync.Mutex
+	pool   tool.ServerPool // nil: no server was asked for yet
+	closed bool
 }
 
 type inForce struct {
-	current *config.Current // nil: only what the program has
+	current define.Configuration // nil: only what the program has
 	own     Own
 }
 
@@ -55,32 +64,51 @@ func NewSource(log *slog.Logger) *Source {
 	s := &Source{}
 	s.Set(nil, Own{})
 	s.log = slog.New(redact.Handler(log.Handler(), s.Redact))
-	s.pool = mcp.NewPool(mcp.Options{Logger: s.log})
 	return s
 }
 
 // Set puts parts in force, in place of those before. current may be nil, and is the caller's.
-func (s *Source) Set(current *config.Current, own Own) { s.inForce.Store(&inForce{current, own}) }
+func (s *Source) Set(current define.Configuration, own Own) { s.inForce.Store(&inForce{current, own}) }
 
 // Log returns the log for what runs do.
 func (s *Source) Log() *slog.Logger { return s.log }
 
 // Close ends the connections to MCP servers.
-func (s *Source) Close() error { return s.pool.Close() }
+func (s *Source) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed = true; s.pool == nil {
+		return nil
+	}
+	return s.pool.Close()
+}
+
+// connections returns those to servers. The first server makes them.
+func (s *Source) connections(first tool.Server) (tool.ServerPool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errors.New("the connections to MCP servers are closed")
+	}
+	if s.pool == nil {
+		s.pool = first.NewPool(s.log)
+	}
+	return s.pool, nil
+}
 
 // Use returns the parts that are in force. The caller calls release when it no longer uses them.
 func (s *Source) Use() (engine.Parts, func()) { return s.use() }
 
 func (s *Source) use() (*parts, func()) {
 	in := s.inForce.Load()
-	p := &parts{own: in.own, pool: s.pool, configured: &config.Parts{Config: &config.Config{}}}
+	p := &parts{own: in.own, connections: s.connections, configured: &define.Configured{}}
 	release := func() {}
 	if in.current != nil {
-		if configured, done, err := in.current.Use(); err == nil { // else it was closed: only what the program has is left
+		if configured, done, err := in.current.Configured(); err == nil { // else it was closed: only what the program has is left
 			p.configured, release = configured, done
 		}
 	}
-	p.secrets = secretsOf(p.configured.Config, in.own.Servers)
+	p.secrets = secretsOf(p.configured.Secrets, in.own.Servers)
 	p.hide = replacerOf(p.secrets)
 	return p, release
 }
@@ -106,14 +134,14 @@ func (s *Source) Metrics() []prometheus.Collector {
 	}
 	return []prometheus.Collector{
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "actlog_config_loaded_timestamp_seconds", Help: "When the configuration in force was loaded."},
-			func() float64 { return float64(current.Stats().Loaded.UnixMilli()) / 1000 }),
+			func() float64 { return float64(current.Loads().Loaded.UnixMilli()) / 1000 }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "actlog_config_reloads_total", Help: "Reloads that put another configuration in force."},
-			func() float64 { return float64(current.Stats().Reloads) }),
+			func() float64 { return float64(current.Loads().Reloads) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "actlog_config_reload_failures_total", Help: "Reloads that failed; the configuration before stayed in force."},
-			func() float64 { return float64(current.Stats().Failures) }),
+			func() float64 { return float64(current.Loads().Failures) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "actlog_config_stale", Help: "1 if the last reload failed: the file is not what is in force."},
 			func() float64 {
-				if current.Stats().Stale {
+				if current.Loads().Stale {
 					return 1
 				}
 				return 0
@@ -122,11 +150,11 @@ func (s *Source) Metrics() []prometheus.Collector {
 }
 
 type parts struct {
-	configured *config.Parts
-	own        Own
-	pool       *mcp.Pool
-	secrets    []string          // are not to be on record
-	hide       *strings.Replacer // replaces them
+	configured  *define.Configured
+	own         Own
+	connections func(first tool.Server) (tool.ServerPool, error)
+	secrets     []string          // are not to be on record
+	hide        *strings.Replacer // replaces them
 }
 
 // Provides implements [engine.Parts].
@@ -137,7 +165,7 @@ func (p *parts) Provides() (all []string) {
 		}
 	}
 	add("model", keysOf(p.own.Models, p.configured.Models)...)
-	add("mcp", keysOf(p.own.Servers, p.configured.Config.MCPServers)...)
+	add("mcp", keysOf(p.own.Servers, p.configured.Servers)...)
 	for _, t := range slices.Concat(p.own.Tools, p.configured.Tools) {
 		add("tool", t.Spec().Name)
 	}
@@ -165,23 +193,23 @@ func (p *parts) Definition(kind, name string) (json.RawMessage, bool) {
 	ok := false
 	switch kind {
 	case "agent":
-		d, ok = p.agent(name, func(*config.Agent) {})
+		d, ok = p.agent(name, func(*define.Agent) {})
 	case "role":
 		d, ok = p.role(name), true
 	case "orchestrator":
 		d, ok = p.orchestrator(), name == ""
 	case "dag":
-		d, ok = p.configured.Config.Dag.Definition(p.agent), name == ""
+		d, ok = p.configured.Dag.Definition(p.agent), name == ""
 	case "plan":
-		var template config.Plan
-		if template, ok = p.configured.Config.Plans[name]; ok {
+		var template define.Plan
+		if template, ok = p.configured.Plans[name]; ok {
 			d, ok = template.Definition(p.agent)
 		}
-	case string(config.SimpleStep):
-		var w config.Workflow
-		w, ok = p.configured.Config.Workflows[name]
+	case string(define.SimpleStep):
+		var w define.Workflow
+		w, ok = p.configured.Workflows[name]
 		d, ok = w, ok && w.Function() == ""
-	case string(config.CustomStep):
+	case string(define.CustomStep):
 		d, ok = p.custom(name)
 	}
 	if !ok {
@@ -194,69 +222,69 @@ func (p *parts) Definition(kind, name string) (json.RawMessage, bool) {
 // custom returns the definition of a workflow that is a function of the program: its own, or one of the configuration
 // that names it.
 func (p *parts) custom(name string) (definition any, ok bool) {
-	function := p.configured.Config.Workflows[name].Function()
+	function := p.configured.Workflows[name].Function()
 	w, ok := p.own.Workflows[cmp.Or(function, name)]
-	return struct {
-		workflow.Custom
-		Policies tool.Rules `json:"policies,omitempty"`
-		Function string     `json:"function,omitempty"`
-	}{w, p.policies(), function}, ok
+	w.Flow.Policies, w.Flow.Function = p.policies(), function
+	return w.Flow, ok
 }
 
 // agent returns the definition of an agent of a name, after a change.
-func (p *parts) agent(name string, change func(*config.Agent)) (config.Definition, bool) {
+func (p *parts) agent(name string, change func(*define.Agent)) (define.Definition, bool) {
 	a, ok := p.own.Agents[name]
 	if !ok {
-		if a, ok = p.configured.Config.Agents[name]; !ok {
-			return config.Definition{}, false
+		if a, ok = p.configured.Agents[name]; !ok {
+			return define.Definition{}, false
 		}
 	}
 	change(&a)
 	return a.Definition(name, p.model(a.Model), p.servers(), p.policies()), true
 }
 
-func (p *parts) role(name string) config.Definition {
-	r, ok := p.configured.Config.Roles[name]
+func (p *parts) role(name string) define.Definition {
+	r, ok := p.configured.Roles[name]
 	if !ok {
-		r = config.DefaultRole(name)
+		r = define.DefaultRole(name)
 	}
 	return r.Definition(name, p.model(r.Model), p.servers(), p.policies())
 }
 
-func (p *parts) orchestrator() config.OrchestratorDefinition {
-	o := p.configured.Config.Orchestrator
+func (p *parts) orchestrator() define.OrchestratorDefinition {
+	o := p.configured.Orchestrator
 	if o == nil {
-		o = new(config.DefaultOrchestrator())
+		o = new(define.DefaultOrchestrator())
 	}
 	return o.Definition(p.model, p.servers(), p.policies())
 }
 
 // model returns what definitions say of a model.
-func (p *parts) model(name string) config.DefinitionModel {
+func (p *parts) model(name string) define.DefinitionModel {
 	if own := p.own.Models[name]; own != nil {
-		return config.DefinitionModel{Name: name, Provider: own.Provider(), Model: own.Name()}
+		return define.DefinitionModel{Name: name, Provider: own.Provider(), Model: own.Name()}
 	}
-	return p.configured.Config.Models[name].Definition(name)
+	if m, ok := p.configured.Models[name]; ok {
+		return m.Definition
+	}
+	return define.DefinitionModel{Name: name}
 }
 
-func (p *parts) servers() []string { return keysOf(p.own.Servers, p.configured.Config.MCPServers) }
+func (p *parts) servers() []string { return keysOf(p.own.Servers, p.configured.Servers) }
 
 func (p *parts) policies() tool.Rules {
-	return slices.Concat(p.own.Policies, p.configured.Config.Policies)
+	return slices.Concat(p.own.Policies, p.configured.Policies)
 }
 
 // Names implements [engine.Parts].
 func (p *parts) Names(kind string) []string {
 	switch kind {
 	case "agent":
-		return keysOf(p.own.Agents, p.configured.Config.Agents)
+		return keysOf(p.own.Agents, p.configured.Agents)
 	case "role":
-		return slices.Sorted(maps.Keys(p.configured.Config.Roles))
+		return slices.Sorted(maps.Keys(p.configured.Roles))
 	case "plan":
-		return slices.Sorted(maps.Keys(p.configured.Config.Plans))
-	case string(config.SimpleStep):
+		return slices.Sorted(maps.Keys(p.configured.Plans))
+	case string(define.SimpleStep):
 		return p.workflows(false)
-	case string(config.CustomStep):
+	case string(define.CustomStep):
 		names := slices.AppendSeq(p.workflows(true), maps.Keys(p.own.Workflows))
 		slices.Sort(names)
 		return slices.Compact(names)
@@ -266,7 +294,7 @@ func (p *parts) Names(kind string) []string {
 
 // workflows returns the names of those workflows of the configuration that are functions, or of the others, in order.
 func (p *parts) workflows(functions bool) (names []string) {
-	for name, w := range p.configured.Config.Workflows {
+	for name, w := range p.configured.Workflows {
 		if (w.Function() != "") == functions {
 			names = append(names, name)
 		}
@@ -281,7 +309,7 @@ func (p *parts) Model(name string) (model.Model, bool) {
 		return m, true
 	}
 	m, ok := p.configured.Models[name]
-	return m, ok
+	return m.Model, ok
 }
 
 // Tools implements [engine.Parts].
@@ -290,8 +318,10 @@ func (p *parts) Tools(ctx context.Context, servers []string) ([]tool.Tool, error
 	if len(servers) == 0 {
 		return all, nil
 	}
-	known, wanted := p.configured.Servers(), map[string]mcp.Server{}
+	known, wanted := map[string]tool.Server{}, map[string]tool.Server{}
+	maps.Copy(known, p.configured.Servers)
 	maps.Copy(known, p.own.Servers)
+
 	var errs []error
 	for _, name := range servers {
 		s, ok := known[name]
@@ -303,10 +333,15 @@ func (p *parts) Tools(ctx context.Context, servers []string) ([]tool.Tool, error
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	remote, err := p.pool.Tools(ctx, wanted)
+	connections, err := p.connections(wanted[servers[0]])
 	if err != nil {
 		return nil, err
 	}
+	remote, err := connections.Tools(ctx, wanted)
+	if err != nil {
+		return nil, err
+	}
+
 	others := slices.Collect(maps.Keys(known))
 	for _, t := range remote {
 		if s := t.Spec(); tool.ServerOf(s.Name, others) == s.Server { // else a server took a name of another's
@@ -317,7 +352,7 @@ func (p *parts) Tools(ctx context.Context, servers []string) ([]tool.Tool, error
 }
 
 // MaxTakeovers implements [engine.Parts].
-func (p *parts) MaxTakeovers() int { return p.configured.Config.Runs.MaxTakeovers }
+func (p *parts) MaxTakeovers() int { return p.configured.MaxTakeovers }
 
 // Redact implements [engine.Parts].
 func (p *parts) Redact(text string) string {
@@ -368,44 +403,17 @@ func looksLikeJSON(text string) bool {
 const minSecret = 8
 
 // secretsOf returns the secrets of a configuration, and those of the servers of a program.
-func secretsOf(c *config.Config, own map[string]mcp.Server) (all []string) {
-	hide := func(texts ...string) {
-		for _, text := range texts {
-			if len(text) >= minSecret {
-				all = append(all, text)
-			}
-		}
-	}
-	add := func(values ...config.Value) {
-		for _, v := range values {
-			if v.String() != v.Reveal() {
-				hide(v.Reveal())
-			}
-		}
-	}
-	for _, m := range c.Models {
-		add(m.APIKey)
-	}
-	if c.Embedder != nil {
-		add(c.Embedder.APIKey)
-	}
-	for _, t := range c.Toolsets.Tests {
-		add(slices.Collect(maps.Values(t.Env))...)
-	}
-	for _, s := range c.MCPServers {
-		add(slices.Collect(maps.Values(s.Env))...)
-		add(slices.Collect(maps.Values(s.Headers))...)
-	}
+func secretsOf(configured []string, own map[string]tool.Server) []string {
+	all := slices.Clone(configured)
 	for _, s := range own {
-		hide(slices.Collect(maps.Values(s.Env))...)
-		hide(slices.Collect(maps.Values(s.Headers))...)
+		all = append(all, s.Secrets()...)
 	}
-	return all
+	return slices.DeleteFunc(all, func(secret string) bool { return len(secret) < minSecret })
 }
 
 // replacerOf returns what replaces secrets; nil: there are none.
 func replacerOf(secrets []string) *strings.Replacer {
-	if secrets == nil {
+	if len(secrets) == 0 {
 		return nil
 	}
 	var pairs []string

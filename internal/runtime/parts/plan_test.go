@@ -9,7 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/actlog/actlog/agent/config"
+	"github.com/actlog/actlog/internal/runtime/config"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/parts"
 	"github.com/actlog/actlog/record"
 )
@@ -50,7 +51,7 @@ func TestTemplates(t *testing.T) {
 	p, release := s.Use()
 	defer release()
 	body, ok := p.Definition("plan", "nightly")
-	var d config.PlanDefinition
+	var d define.PlanDefinition
 	if err := json.Unmarshal(body, &d); err != nil || !ok || len(d.Steps) != 1 || strings.Join(d.Placeholders, " ") != "path" {
 		t.Fatalf("%s %v", body, err)
 	}
@@ -90,7 +91,7 @@ func TestRoles(t *testing.T) {
 		"QA": "o files.read_file", "PO": "m files.* files-* http.* http-*", "SECURITY": "m files.* files-* git.* git-* tests.* tests-*",
 	} {
 		body, ok := p.Definition("role", name)
-		var d config.Definition
+		var d define.Definition
 		if err := json.Unmarshal(body, &d); err != nil || !ok || d.Agent != name || d.Model.Model+" "+strings.Join(d.Tools, " ") != want || len(d.Policies) != 1 {
 			t.Errorf("%s: %s %v", name, body, err)
 		}

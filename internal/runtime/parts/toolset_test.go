@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/runtime/config"
 )
 
 // TestToolsetThatIsNotLinked checks that a program without a heavy toolset, such as this one, says what to import when

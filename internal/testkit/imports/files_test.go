@@ -26,7 +26,6 @@ import (
 // store and api first.
 var upward = map[string]int{
 	"agent":             0,
-	"agent/config":      0,
 	"agent/mcp":         0,
 	"agent/redact":      0,
 	"agent/plan":        0,
@@ -52,6 +51,8 @@ var upward = map[string]int{
 	"internal/door/runapi":       0,
 	"internal/runtime/catalog":   0,
 	"internal/runtime/runstore":  0,
+	"internal/runtime/config":    0,
+	"internal/runtime/define":    0,
 	"internal/runtime/runs":      0,
 	"internal/runtime/parts":     0,
 	"internal/runtime/decision":  0,

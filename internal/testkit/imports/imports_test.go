@@ -41,12 +41,13 @@ var rules = map[string]rule{
 	"recorder/direct": {[]string{"record", "recorder", "internal/record/store", "internal/record/upkeep"}, nil},
 
 	// What a Go program holds that runs agents: it puts the same rooms together as cmd/actlog.
-	"agent": {[]string{"record", "agent/...", "internal/record/...", "internal/runtime/..."}, []string{"github.com/prometheus/client_golang"}},
+	"agent":        {[]string{"record", "agent/...", "internal/record/...", "internal/runtime/..."}, []string{"github.com/prometheus/client_golang"}},
+	"agent/config": {[]string{"internal/runtime/config"}, nil},
 	// What agents are made of. Nothing of it is linked into an agent that only records.
-	"agent/...": {[]string{"record", "agent/...", "internal/record/nearest"}, []string{
+	"agent/...": {[]string{"record", "agent/..."}, []string{
 		"code.dny.dev/ssrf", "github.com/aymanbagabas/go-udiff", "github.com/fzipp/gocyclo", "github.com/go-json-experiment/json",
 		"github.com/google/jsonschema-go", "github.com/landlock-lsm/go-landlock", "github.com/tmaxmax/go-sse", "github.com/uudashr/gocognit",
-		"go.yaml.in/yaml/v3", "golang.org/x/sync", "golang.org/x/sys", mcpSDK, pgx, wazero,
+		"golang.org/x/sync", "golang.org/x/sys", mcpSDK, pgx, wazero,
 	}},
 
 	// The rooms.
@@ -66,9 +67,12 @@ var rules = map[string]rule{
 		"github.com/go-json-experiment/json", "github.com/google/uuid", "github.com/prometheus/client_golang",
 	}},
 	"internal/runtime/runstore": {[]string{"record", "db", "internal/record/..."}, []string{pgx}},
+	// The configuration file is linked only by those that open one; what it defines, by all that run agents.
+	"internal/runtime/config": {[]string{"agent/...", "internal/record/nearest", "internal/runtime/define"}, []string{"go.yaml.in/yaml/v3"}},
+	"internal/runtime/define": {[]string{"agent/model", "agent/redact", "agent/tool", "internal/record/nearest"}, nil},
 	// Executors are given the handle of the engine. They know no store, and no server.
 	"internal/runtime/executor/...": {[]string{
-		"record", "agent/...", "internal/runtime/engine", "internal/runtime/executor/...", "internal/runtime/graph", "internal/runtime/template",
+		"record", "agent/...", "internal/runtime/define", "internal/runtime/engine", "internal/runtime/executor/...", "internal/runtime/graph", "internal/runtime/template",
 	}, nil},
 	"internal/view/...": {[]string{"record", "internal/record/loosejson", "internal/record/tree", "internal/view/..."}, []string{"github.com/go-json-experiment/json"}},
 	// A door knows no other one. What they share is below them: the server, how runs are looked up, and the fan-out of what changes.
@@ -237,17 +241,49 @@ func TestImports(t *testing.T) {
 			}
 		}
 	}
-	// Toolsets with heavy dependencies register themselves, and are linked only by programs that import them.
-	for _, p := range reached(all, module+"/agent") {
-		if strings.HasPrefix(p, wazero) || p == module+"/agent/tool/code" {
-			t.Errorf("a program that holds an agent links %s", p)
-		}
-	}
 	if !slices.Contains(reached(all, module+"/cmd/actlog"), wazero) {
 		t.Error("the server does not link the toolset code")
 	}
 	if all[module+"/record"] == nil || all[module+"/internal/record/store"] == nil {
 		t.Error("the packages of this module were not checked")
+	}
+}
+
+// linked are the modules that every program which runs agents is built from, for Postgres, its schema, the schemas of
+// tools, and metrics. What else there is, such as providers of models, toolsets, MCP and the configuration file, is
+// linked only by programs that name it.
+var linked = []string{
+	"github.com/beorn7/perks", "github.com/cespare/xxhash/v2", "github.com/go-json-experiment/json", "github.com/google/jsonschema-go",
+	"github.com/google/uuid", "github.com/jackc/pgpassfile", "github.com/jackc/pgservicefile", pgx, "github.com/jackc/puddle/v2",
+	"github.com/mfridman/interpolate", "github.com/munnerz/goautoneg", "github.com/pressly/goose/v3",
+	"github.com/prometheus/client_golang", "github.com/prometheus/client_model", "github.com/prometheus/common",
+	"github.com/prometheus/procfs", "github.com/sethvargo/go-retry", "go.uber.org/multierr", "golang.org/x/sync", "golang.org/x/sys",
+	"golang.org/x/text", "google.golang.org/protobuf",
+}
+
+// TestLinked: a program that imports agent links what all need, and nothing of what it does not name.
+func TestLinked(t *testing.T) {
+	t.Parallel()
+	all := list(t)
+	allowed := []string{
+		"record", "agent", "agent/model", "agent/plan", "agent/redact", "agent/tool", "agent/workflow", "db", "migrations",
+		"internal/record/...", "internal/runtime/...",
+	}
+	for _, path := range reached(all, module+"/agent") {
+		p := all[path]
+		if p == nil || p.Standard {
+			continue
+		}
+
+		ours, isOurs := strings.CutPrefix(path, module+"/")
+		switch {
+		case !isOurs && (p.Module == nil || !slices.Contains(linked, p.Module.Path)):
+			t.Errorf("a program that holds an agent links %s", path)
+		case isOurs && (!covered(allowed, ours) || covers("internal/runtime/config", ours)):
+			t.Errorf("a program that holds an agent links %s", path)
+		case isOurs && slices.Contains(p.Imports, "text/template"):
+			t.Errorf("%s imports text/template: then the linker keeps all methods of all types", ours)
+		}
 	}
 }
 

@@ -80,7 +80,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	}
 	go func() { _ = a.Work(ctx) }() // it ends with ctx, or with Close
 	if *planID == "" {
-		if *planID, err = a.Start(ctx, agent.Request{Agent: codereader.Reader, Request: question}); err != nil {
+		if *planID, err = a.Start(ctx, agent.Job{Work: agent.Request{Agent: codereader.Reader, Request: question}}); err != nil {
 			return err
 		}
 		fmt.Fprintf(stderr, "If this is interrupted, go on with: codereader -plan %s\n", *planID)

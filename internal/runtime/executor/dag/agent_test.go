@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/record/tree"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/dag"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
@@ -43,8 +43,8 @@ func agents(effect func(id string)) ([]tool.Tool, map[string]any) {
 			return "shipped", nil
 		}, tool.WithPolicy(tool.Policy{Writes: true, Approval: true})),
 	}
-	named := config.DefinitionModel{Name: "default", Model: "scripted"}
-	return have, map[string]any{"dag.": config.DagDefinition{Agents: []config.Definition{
+	named := define.DefinitionModel{Name: "default", Model: "scripted"}
+	return have, map[string]any{"dag.": define.DagDefinition{Agents: []define.Definition{
 		{Agent: "reader", Description: "Reads files.", SystemPrompt: "You read.", Model: named, Tools: []string{"files.*"}},
 		{Agent: "shipper", Description: "Ships.", SystemPrompt: "You ship.", Model: named, Tools: []string{"ship.it"},
 			EnableWrite: true, MaxSteps: 2},

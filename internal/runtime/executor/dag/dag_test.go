@@ -282,7 +282,7 @@ func TestEager(t *testing.T) {
 	}
 }
 
-// E1, E22: the planner is asked once. Its prompts come from templates: they say that a context node comes first,
+// E1, E22: the planner is asked once. Its prompts say that a context node comes first,
 // what the task is and which providers there are.
 func TestPlanner(t *testing.T) {
 	t.Parallel()

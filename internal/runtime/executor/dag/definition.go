@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/graph"
 )
@@ -33,7 +33,7 @@ type input struct {
 // definition is what a run keeps.
 type definition struct {
 	Models []engine.ModelInfo  `json:"models"`           // the default one first
-	Agents []config.Definition `json:"agents,omitempty"` // that may carry out nodes
+	Agents []define.Definition `json:"agents,omitempty"` // that may carry out nodes
 	Graph  json.RawMessage     `json:"graph,omitempty"`  // nil: it is to be planned
 }
 
@@ -43,11 +43,11 @@ const agentProvider = "agent"
 // doer is who carries out a node: an agent, or a single answer of a model.
 type doer struct {
 	model string             // its name in the configuration
-	agent *config.Definition // nil: a model
+	agent *define.Definition // nil: a model
 }
 
 // agentOf returns the agent that a node names; nil: it names none. As its provider is "agent", its model may name it.
-func (d definition) agentOf(n *graph.Node) (*config.Definition, error) {
+func (d definition) agentOf(n *graph.Node) (*define.Definition, error) {
 	isModel := slices.ContainsFunc(d.Models,
 		func(m engine.ModelInfo) bool { return m.Name == agentProvider || m.Provider == agentProvider })
 	if n.Agent == "" && (n.Provider != agentProvider || isModel) {
@@ -158,7 +158,7 @@ func (Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared
 	}
 	d := definition{Models: engine.Models(parts), Graph: r.From}
 	if body, ok := parts.Definition(Executor{}.Kind(), ""); ok {
-		var pinned config.DagDefinition
+		var pinned define.DagDefinition
 		if err := json.Unmarshal(body, &pinned); err != nil {
 			return p, fmt.Errorf("what graphs may use: %w", err)
 		}

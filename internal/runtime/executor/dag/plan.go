@@ -53,8 +53,7 @@ const notJSON = "Failed to parse planner response as JSON: "
 
 // planned asks for a graph, and for its title if it has none.
 func planned(ask asking, in input, d definition) (string, error) {
-	data := map[string]any{"Prompt": in.Prompt, "Models": d.Models, "Agents": d.Agents}
-	answer, err := ask(0, fill("planner system", data), fill("planner user", data))
+	answer, err := ask(0, plannerSystem(d), plannerPrompt(in.Prompt, d))
 	if err != nil {
 		return "", err
 	}
@@ -70,7 +69,7 @@ func planned(ask asking, in input, d definition) (string, error) {
 		return "", &engine.RunError{Kind: "planning", Message: err.Error()}
 	}
 	if strings.TrimSpace(g.Title) == "" {
-		title, err := ask(1, fill("title system", data), fill("title user", data))
+		title, err := ask(1, titleSystem, titlePrompt(in.Prompt))
 		if err != nil && engine.OfRun(err) {
 			return "", err
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/actlog/actlog/agent/config"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 )
 
@@ -59,7 +59,7 @@ func (x Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepar
 	if !ok {
 		return p, &engine.UnknownError{Kind: x.Kind(), Name: r.Name, There: parts.Names(x.Kind())}
 	}
-	var d config.OrchestratorDefinition
+	var d define.OrchestratorDefinition
 	if err := json.Unmarshal(body, &d); err != nil {
 		return p, fmt.Errorf("the definition of the orchestrator: %w", err)
 	}
@@ -77,7 +77,7 @@ func (x Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepar
 }
 
 // complete sets the defaults, and checks the values.
-func (in *input) complete(d config.OrchestratorDefinition) error {
+func (in *input) complete(d define.OrchestratorDefinition) error {
 	if strings.TrimSpace(in.Request) == "" {
 		return engine.NoInput("input.request")
 	}
@@ -87,8 +87,8 @@ func (in *input) complete(d config.OrchestratorDefinition) error {
 	if in.MaxPlanSteps == nil {
 		in.MaxPlanSteps = &d.MaxPlanSteps
 	}
-	if n := *in.MaxPlanSteps; n < 1 || n > config.MaxPlanSteps {
-		return engine.BadInput("input.maxPlanSteps", fmt.Sprintf("must be from 1 to %d", config.MaxPlanSteps))
+	if n := *in.MaxPlanSteps; n < 1 || n > define.MaxPlanSteps {
+		return engine.BadInput("input.maxPlanSteps", fmt.Sprintf("must be from 1 to %d", define.MaxPlanSteps))
 	}
 	if in.ExecutionTimeout == nil {
 		in.ExecutionTimeout = new(time.Duration(d.ExecutionTimeout).Seconds())
@@ -100,7 +100,7 @@ func (in *input) complete(d config.OrchestratorDefinition) error {
 }
 
 // needs returns what a worker must have: the models, and what each agent needs.
-func needs(d config.OrchestratorDefinition) []string {
+func needs(d define.OrchestratorDefinition) []string {
 	all := []string{"model:" + d.Model.Name}
 	for _, a := range d.Agents {
 		all = append(all, a.Needs()...)

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/tree"
 	"github.com/actlog/actlog/internal/runtime/decision"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/orchestrator"
 	"github.com/actlog/actlog/internal/runtime/runs"
@@ -31,12 +31,12 @@ type object = enginetest.Object
 var text = enginetest.Text
 
 // definition is what a file without a section of the orchestrator gives, after a change.
-func definition(change func(*config.Orchestrator)) config.OrchestratorDefinition {
-	o := config.DefaultOrchestrator()
+func definition(change func(*define.Orchestrator)) define.OrchestratorDefinition {
+	o := define.DefaultOrchestrator()
 	if change != nil {
 		change(&o)
 	}
-	return o.Definition(func(name string) config.DefinitionModel { return config.DefinitionModel{Name: name, Model: "scripted"} }, nil, nil)
+	return o.Definition(func(name string) define.DefinitionModel { return define.DefinitionModel{Name: name, Model: "scripted"} }, nil, nil)
 }
 
 type query struct {
@@ -116,7 +116,7 @@ type house struct {
 	seen []record.Wait // what the human was asked
 }
 
-func build(t *testing.T, d config.OrchestratorDefinition, all []scriptmodel.Scene, have []tool.Tool) *house {
+func build(t *testing.T, d define.OrchestratorDefinition, all []scriptmodel.Scene, have []tool.Tool) *house {
 	t.Helper()
 	return &house{House: enginetest.Build(t, enginetest.Plans{
 		Scenes: all, Tools: have, Definitions: map[string]any{"orchestrator.": d}, Executors: []engine.Executor{orchestrator.Executor{}},

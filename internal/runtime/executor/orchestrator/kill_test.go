@@ -5,8 +5,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/internal/runtime/decision"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 	"github.com/actlog/actlog/record"
@@ -34,7 +34,7 @@ func journey() ([]scriptmodel.Scene, human) {
 		}
 }
 
-func sixSteps(o *config.Orchestrator) { o.MaxPlanSteps = 6 }
+func sixSteps(o *define.Orchestrator) { o.MaxPlanSteps = 6 }
 
 // C9: the worker is killed before and after each write of a journey, and each write fails once: the run comes to
 // the same end, with the same rows, and no effect twice.

@@ -10,16 +10,16 @@ import (
 	"slices"
 	"time"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/record"
 )
 
 const (
 	// ownStep is the index of the step in which the orchestrator plans and answers. Those of a plan come before.
-	ownStep = config.MaxPlanSteps
+	ownStep = define.MaxPlanSteps
 	// maxRounds is how often a human may have a plan modified.
 	maxRounds = 3
 	// historyMessages is how much of its conversation the orchestrator is told.
@@ -36,7 +36,7 @@ func (Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, er
 	}
 	var err error
 	w.own, err = run.Step(ctx, ownStep, engine.StepInfo{
-		Agent: config.PlannerType, Description: "Plans the request, and answers it", Request: w.input.Request, Model: w.definition.Model.Model,
+		Agent: define.PlannerType, Description: "Plans the request, and answers it", Request: w.input.Request, Model: w.definition.Model.Model,
 	})
 	if err != nil {
 		return engine.Result{}, err

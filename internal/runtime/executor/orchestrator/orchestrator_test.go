@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/record/tree"
 	"github.com/actlog/actlog/internal/runtime/decision"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/runs"
 	"github.com/actlog/actlog/internal/runtime/runstore"
@@ -27,7 +27,7 @@ import (
 func nothing(string, string) {}
 
 // run carries a request to its end.
-func run(t *testing.T, d config.OrchestratorDefinition, all []scriptmodel.Scene, as human) (*house, *tree.Plan) {
+func run(t *testing.T, d define.OrchestratorDefinition, all []scriptmodel.Scene, as human) (*house, *tree.Plan) {
 	t.Helper()
 	h := build(t, d, all, tools(nothing))
 	h.Work(h.Engine)
@@ -142,7 +142,7 @@ func TestValidation(t *testing.T) {
 	})
 	t.Run("timeout", func(t *testing.T) {
 		t.Parallel()
-		d := definition(func(o *config.Orchestrator) { o.WaitTimeout = config.Duration(time.Millisecond) })
+		d := definition(func(o *define.Orchestrator) { o.WaitTimeout = define.Duration(time.Millisecond) })
 		h := build(t, d, scenes([]scriptmodel.Turn{one}, nil), tools(nothing))
 		h.Work(h.Engine)
 		if p := h.Ended(h.start(object{"request": "Do it"})); *p.Record.State != record.Failed || text(p.Record.ErrorKind) != engine.WaitTimedOut {
@@ -298,10 +298,10 @@ func TestExecutionTimeout(t *testing.T) {
 // tools but its own, and one without tools answers itself.
 func TestRegistry(t *testing.T) {
 	t.Parallel()
-	d := definition(func(o *config.Orchestrator) {
+	d := definition(func(o *define.Orchestrator) {
 		git := o.Agents["GIT"]
 		git.Enabled = false
-		o.Agents["GIT"], o.Agents["WRITER"] = git, config.Specialist{Description: "Writes.", Enabled: true}
+		o.Agents["GIT"], o.Agents["WRITER"] = git, define.Specialist{Description: "Writes.", Enabled: true}
 	})
 	h, p := run(t, d, scenes([]scriptmodel.Turn{says(plan(step(1, "WRITER", "Write"), step(2, "RAG_SEARCH", "Commit A")))}, map[string][]scriptmodel.Turn{
 		"Write":    {says("A poem.")},

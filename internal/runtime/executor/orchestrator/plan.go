@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/actlog/actlog/agent/config"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/record"
 )
@@ -38,7 +38,7 @@ type outcome struct {
 func (o outcome) skipped() bool { return o.failure != nil && o.failure.State == record.Skipped }
 
 // readPlan reads the answer of the planner.
-func readPlan(text string, d config.OrchestratorDefinition) (p plan, err error) {
+func readPlan(text string, d define.OrchestratorDefinition) (p plan, err error) {
 	if err := engine.ReadAnswer(text, &p); err != nil {
 		return p, badPlan("The plan is no JSON that fits: %v", err)
 	}
@@ -61,11 +61,11 @@ func readPlan(text string, d config.OrchestratorDefinition) (p plan, err error) 
 }
 
 // check checks the step that has a number, and completes it.
-func (s *step) check(number int, d config.OrchestratorDefinition) error {
+func (s *step) check(number int, d define.OrchestratorDefinition) error {
 	switch {
 	case s.Number != number:
 		return badPlan("Step %d has the number %d", number, s.Number)
-	case !slices.ContainsFunc(d.Agents, func(a config.Definition) bool { return a.Agent == s.Agent }):
+	case !slices.ContainsFunc(d.Agents, func(a define.Definition) bool { return a.Agent == s.Agent }):
 		return badPlan("Step %d: no agent has the type %q", number, s.Agent)
 	case strings.TrimSpace(s.Action) == "":
 		return badPlan("Step %d: action cannot be empty", number)

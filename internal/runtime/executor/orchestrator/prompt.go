@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/executor/rounds"
 )
 
@@ -26,7 +26,7 @@ const (
 )
 
 // planPrompt tells the planner what there is.
-func planPrompt(d config.OrchestratorDefinition, tools map[string][]string) string {
+func planPrompt(d define.OrchestratorDefinition, tools map[string][]string) string {
 	var b strings.Builder
 	b.WriteString("You are the orchestrator of specialised agents. Plan how they carry out the request of the user.\n\nAvailable agents:\n")
 	for _, a := range d.Agents {
@@ -53,7 +53,7 @@ func modify(text string) string {
 }
 
 // agentPrompt says who an agent is.
-func agentPrompt(a config.Definition) string {
+func agentPrompt(a define.Definition) string {
 	own := a.SystemPrompt
 	if own == "" {
 		own = "You are the agent " + a.Agent + ". " + a.Description
@@ -126,7 +126,7 @@ func rejected(by, text string) string {
 func needsStep(number int) string { return fmt.Sprintf("Step %d was not completed.", number) }
 
 // types are the types of the agents that there are.
-func types(d config.OrchestratorDefinition) []string {
+func types(d define.OrchestratorDefinition) []string {
 	all := make([]string, len(d.Agents))
 	for i, a := range d.Agents {
 		all[i] = a.Agent
@@ -135,7 +135,7 @@ func types(d config.OrchestratorDefinition) []string {
 }
 
 // schema is the JSON Schema of a plan.
-func schema(d config.OrchestratorDefinition) json.RawMessage {
+func schema(d define.OrchestratorDefinition) json.RawMessage {
 	type object = map[string]any
 	text, whole := object{"type": "string"}, object{"type": "integer"}
 	of := func(properties object, names ...string) object {

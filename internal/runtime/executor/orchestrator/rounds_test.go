@@ -8,9 +8,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/runtime/decision"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 	"github.com/actlog/actlog/record"
@@ -103,7 +103,7 @@ func TestStepOfSeveralRounds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := definition(func(o *config.Orchestrator) {
+			d := definition(func(o *define.Orchestrator) {
 				if strings.Contains(name, "all rounds") || name == "never answers" {
 					git := o.Agents["GIT"]
 					git.MaxRounds = 2
@@ -183,7 +183,7 @@ func TestRoundsKilledAtEveryWrite(t *testing.T) {
 // What is pinned of agents says how many rounds they have: their own, else those of the section, else the default.
 func TestMaxRounds(t *testing.T) {
 	t.Parallel()
-	rounds := func(d config.OrchestratorDefinition) map[string]int {
+	rounds := func(d define.OrchestratorDefinition) map[string]int {
 		all := map[string]int{}
 		for _, a := range d.Agents {
 			all[a.Agent] = a.MaxSteps
@@ -193,7 +193,7 @@ func TestMaxRounds(t *testing.T) {
 	if got := rounds(definition(nil)); got["GIT"] != 6 || got["REFACTORING"] != 6 {
 		t.Error(got)
 	}
-	got := rounds(definition(func(o *config.Orchestrator) {
+	got := rounds(definition(func(o *define.Orchestrator) {
 		git := o.Agents["GIT"]
 		o.MaxRounds, git.MaxRounds = 9, 3
 		o.Agents["GIT"] = git

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/rounds"
 	"github.com/actlog/actlog/record"
@@ -20,7 +20,7 @@ type work struct {
 	run        *engine.Run
 	own        *engine.Step
 	input      input
-	definition config.OrchestratorDefinition
+	definition define.OrchestratorDefinition
 	seq        int64 // of the next cycle of the own step
 
 	approved bool      // the actions of the plan, too
@@ -29,7 +29,7 @@ type work struct {
 
 // carryOut carries a step out, unless it has ended. The error ends the run.
 func (w *work) carryOut(ctx context.Context, s step) (outcome, error) {
-	agent := w.definition.Agents[slices.IndexFunc(w.definition.Agents, func(a config.Definition) bool { return a.Agent == s.Agent })]
+	agent := w.definition.Agents[slices.IndexFunc(w.definition.Agents, func(a define.Definition) bool { return a.Agent == s.Agent })]
 	about, _ := json.Marshal(s) // texts and numbers
 	info := engine.StepInfo{Agent: s.Agent, Description: agent.Description, Request: s.Action, Model: agent.Model.Model,
 		MaxSteps: agent.MaxSteps, Metadata: about}
@@ -68,7 +68,7 @@ func (w *work) missing(s step) int {
 }
 
 // toolsOf returns the tools of an agent.
-func (w *work) toolsOf(ctx context.Context, agent config.Definition) (*tool.Set, error) {
+func (w *work) toolsOf(ctx context.Context, agent define.Definition) (*tool.Set, error) {
 	all, err := w.run.Tools(ctx, agent.Tools, agent.MCPServers)
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (w *work) offered(ctx context.Context) (map[string][]string, error) {
 }
 
 // use lets an agent carry out a step in rounds, and returns its result.
-func (w *work) use(ctx context.Context, on *engine.Step, agent config.Definition, s step) (string, error) {
+func (w *work) use(ctx context.Context, on *engine.Step, agent define.Definition, s step) (string, error) {
 	t, err := w.thinking(ctx, agent)
 	if err != nil {
 		return "", err
@@ -106,7 +106,7 @@ func (w *work) use(ctx context.Context, on *engine.Step, agent config.Definition
 }
 
 // thinking returns what an agent asks its model each time, but for the messages.
-func (w *work) thinking(ctx context.Context, agent config.Definition) (t engine.Thinking, err error) {
+func (w *work) thinking(ctx context.Context, agent define.Definition) (t engine.Thinking, err error) {
 	if t.Model, err = w.run.Model(agent.Model.Name); err != nil {
 		return t, err
 	}

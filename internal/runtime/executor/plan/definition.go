@@ -7,15 +7,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/plan/follow"
 )
 
 // definition is what the run of a task keeps: what its role is.
 type definition struct {
-	Role *config.Definition `json:"role"` // nil: the run is one of a template
+	Role *define.Definition `json:"role"` // nil: the run is one of a template
 }
 
 // task is the input of a run that no template describes.
@@ -104,7 +104,7 @@ func prepareTask(parts engine.Parts, r engine.Request) (p engine.Prepared, err e
 	if !ok {
 		return p, &engine.UnknownError{Kind: "role", Name: t.Role, There: parts.Names("role")}
 	}
-	var role config.Definition
+	var role define.Definition
 	if err := json.Unmarshal(body, &role); err != nil {
 		return p, fmt.Errorf("role %q: %w", t.Role, err)
 	}
@@ -144,7 +144,7 @@ func (t *task) check() error {
 
 // needs returns what a worker must have for a role: its model, its MCP servers, and the tools that there are
 // now.
-func needs(parts engine.Parts, role config.Definition) []string {
+func needs(parts engine.Parts, role define.Definition) []string {
 	all := []string{"model:" + role.Model.Name}
 	for _, server := range role.MCPServers {
 		all = append(all, "mcp:"+server)
@@ -158,7 +158,7 @@ func needs(parts engine.Parts, role config.Definition) []string {
 }
 
 // allows reports whether a role may use an operation. Agents and templates are no operations.
-func allows(role config.Definition, name string) bool {
+func allows(role define.Definition, name string) bool {
 	if strings.HasPrefix(name, "agent.") || strings.HasPrefix(name, "plan.") {
 		return false
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -15,14 +16,12 @@ import (
 	"testing"
 	"time"
 
-	"net"
-
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/agent/tool/db"
 	"github.com/actlog/actlog/agent/tool/docker"
 	httptool "github.com/actlog/actlog/agent/tool/http"
 	"github.com/actlog/actlog/internal/runtime/decision"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/plan"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
@@ -34,7 +33,7 @@ import (
 // hired returns a house in which one of the roles that nobody configured works with tools.
 func hired(t *testing.T, role string, tools []tool.Tool, steps ...object) *enginetest.House {
 	t.Helper()
-	d := config.DefaultRole(role).Definition(role, config.DefinitionModel{Name: "default", Model: "scripted"}, nil, nil)
+	d := define.DefaultRole(role).Definition(role, define.DefinitionModel{Name: "default", Model: "scripted"}, nil, nil)
 	h := enginetest.Build(t, enginetest.Plans{
 		Scenes: []scriptmodel.Scene{{Name: "plan", Turns: says(planned(steps...))}}, Tools: tools,
 		Definitions: map[string]any{"role." + role: d}, Executors: []engine.Executor{plan.Executor{}},

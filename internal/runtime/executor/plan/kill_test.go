@@ -8,8 +8,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/plan"
 	"github.com/actlog/actlog/internal/runtime/executor/thinkact"
@@ -99,11 +99,11 @@ func request(name string, input object) engine.Request {
 }
 
 // nightly is a template of two steps.
-func nightly() config.PlanDefinition {
-	agent := config.Definition{Agent: "reader", Model: config.DefinitionModel{Name: "default"}, Tools: []string{"words.*"}, EnableWrite: true}
+func nightly() define.PlanDefinition {
+	agent := define.Definition{Agent: "reader", Model: define.DefinitionModel{Name: "default"}, Tools: []string{"words.*"}, EnableWrite: true}
 	critic := agent
 	critic.Agent = "critic"
-	return config.PlanDefinition{Title: "Nightly for <<path>>", Placeholders: []string{"path"}, Steps: []config.PlanStepDefinition{
+	return define.PlanDefinition{Title: "Nightly for <<path>>", Placeholders: []string{"path"}, Steps: []define.PlanStepDefinition{
 		{Request: "Read <<path>> for <<planId>>.", Agent: agent}, {Request: "Judge <<path>>.", Agent: critic},
 	}}
 }
@@ -120,7 +120,7 @@ func TestTemplate(t *testing.T) {
 				[]scriptmodel.ToolCall{enginetest.Call("plan.nightly", object{"path": "main.go"})}, enginetest.Terminate("done"))},
 		}, Tools: words, Executors: []engine.Executor{plan.Executor{}, thinkact.Executor{}}, Definitions: map[string]any{
 			"plan.nightly": nightly(),
-			"agent.root":   config.Definition{Model: config.DefinitionModel{Name: "default"}, Tools: []string{"plan.nightly"}, EnableWrite: true},
+			"agent.root":   define.Definition{Model: define.DefinitionModel{Name: "default"}, Tools: []string{"plan.nightly"}, EnableWrite: true},
 		},
 	})
 	h.Work(h.Engine)

@@ -10,10 +10,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/tree"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/plan"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
@@ -31,8 +31,8 @@ type object = enginetest.Object
 var text = enginetest.Text
 
 // role returns the definition of a role that may use tools.
-func role(tools ...string) config.Definition {
-	return config.Role{Tools: tools}.Definition("DEVELOPER", config.DefinitionModel{Name: "default", Model: "scripted"}, nil, nil)
+func role(tools ...string) define.Definition {
+	return define.Role{Tools: tools}.Definition("DEVELOPER", define.DefinitionModel{Name: "default", Model: "scripted"}, nil, nil)
 }
 
 // says returns turns of texts, or of JSON.
@@ -91,7 +91,7 @@ type done struct {
 }
 
 // build returns a house whose model answers a role, and the scenes before.
-func build(t *testing.T, d config.Definition, turns []scriptmodel.Turn, tools []tool.Tool) *enginetest.House {
+func build(t *testing.T, d define.Definition, turns []scriptmodel.Turn, tools []tool.Tool) *enginetest.House {
 	t.Helper()
 	return enginetest.Build(t, enginetest.Plans{
 		Scenes: []scriptmodel.Scene{{Name: "plan", Turns: turns}}, Tools: tools,
@@ -133,7 +133,7 @@ func ended(h *enginetest.House, id string) *done {
 }
 
 // run runs a task to its end.
-func run(t *testing.T, d config.Definition, input object, answers ...any) *done {
+func run(t *testing.T, d define.Definition, input object, answers ...any) *done {
 	t.Helper()
 	h := build(t, d, says(answers...), words)
 	h.Work(h.Engine)

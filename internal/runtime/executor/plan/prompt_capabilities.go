@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/runtime/define"
 )
 
 // capabilities is what a role can do, as its model is told.
@@ -26,7 +26,7 @@ type operation struct {
 }
 
 // describe returns what a role can do with tools.
-func describe(role config.Definition, enableWrite bool, tools []tool.Tool) capabilities {
+func describe(role define.Definition, enableWrite bool, tools []tool.Tool) capabilities {
 	c := capabilities{Tools: map[string]map[string]operation{}, Mode: "read_only", Capabilities: []string{}, names: map[[2]string]string{}}
 	if enableWrite {
 		c.Mode = "full"

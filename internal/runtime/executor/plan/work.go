@@ -6,9 +6,9 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/record"
 )
@@ -17,7 +17,7 @@ import (
 type work struct {
 	run     *engine.Run
 	step    *engine.Step
-	role    config.Definition
+	role    define.Definition
 	task    task
 	acting  engine.Thinking // how operations are called
 	offered capabilities

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 )
 
@@ -117,13 +117,13 @@ func clean(history []said, redact func(string) string) error {
 	return nil
 }
 
-func decode(body json.RawMessage) (d config.Definition, err error) {
+func decode(body json.RawMessage) (d define.Definition, err error) {
 	err = json.Unmarshal(body, &d)
 	return d, err
 }
 
 // read returns what a run does.
-func read(run *engine.Run) (d config.Definition, in input, err error) {
+func read(run *engine.Run) (d define.Definition, in input, err error) {
 	if d, err = decode(run.Definition()); err == nil {
 		err = json.Unmarshal(run.Input(), &in)
 	}

@@ -3,7 +3,7 @@ package thinkact
 import (
 	"strings"
 
-	"github.com/actlog/actlog/agent/config"
+	"github.com/actlog/actlog/internal/runtime/define"
 )
 
 const (
@@ -13,7 +13,7 @@ const (
 )
 
 // systemPrompt says who the agent is and how it works.
-func systemPrompt(a config.Definition) string {
+func systemPrompt(a define.Definition) string {
 	var b strings.Builder
 	if b.WriteString(a.SystemPrompt); a.SystemPrompt == "" && a.Description != "" {
 		b.WriteString("You are an agent. " + a.Description)

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/rounds"
 )
@@ -33,11 +33,11 @@ func (Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, er
 }
 
 // Work lets an agent do a step of a run, to its end, and returns its answer.
-func Work(ctx context.Context, run *engine.Run, index int, name string, agent config.Definition, request string) (string, error) {
+func Work(ctx context.Context, run *engine.Run, index int, name string, agent define.Definition, request string) (string, error) {
 	return work(ctx, run, index, name, agent, input{Request: request})
 }
 
-func work(ctx context.Context, run *engine.Run, index int, name string, agent config.Definition, in input) (string,
+func work(ctx context.Context, run *engine.Run, index int, name string, agent define.Definition, in input) (string,
 	error) {
 	step, err := run.Step(ctx, index, engine.StepInfo{
 		Agent: name, Description: agent.Description, Request: in.Request, Model: agent.Model.Model, MaxSteps: Rounds(agent),
@@ -62,16 +62,16 @@ func work(ctx context.Context, run *engine.Run, index int, name string, agent co
 }
 
 // Rounds returns how often an agent may act.
-func Rounds(agent config.Definition) int { return cmp.Or(agent.MaxSteps, defaultMaxSteps) }
+func Rounds(agent define.Definition) int { return cmp.Or(agent.MaxSteps, defaultMaxSteps) }
 
 // On lets an agent do a step that has begun, and returns its answer. The caller ends the step. The error is a
 // [*engine.RunError] if the agent failed, of the kind [rounds.OutOfRounds] if it used all of its rounds.
-func On(ctx context.Context, run *engine.Run, step *engine.Step, agent config.Definition, request string) (string,
+func On(ctx context.Context, run *engine.Run, step *engine.Step, agent define.Definition, request string) (string,
 	error) {
 	return on(ctx, run, step, agent, input{Request: request})
 }
 
-func on(ctx context.Context, run *engine.Run, step *engine.Step, agent config.Definition, in input) (string, error) {
+func on(ctx context.Context, run *engine.Run, step *engine.Step, agent define.Definition, in input) (string, error) {
 	base, err := opening(ctx, run, agent, in)
 	if err != nil {
 		return "", err
@@ -86,7 +86,7 @@ func on(ctx context.Context, run *engine.Run, step *engine.Step, agent config.De
 }
 
 // opening returns the messages that an agent begins with.
-func opening(ctx context.Context, run *engine.Run, agent config.Definition, in input) ([]model.Message, error) {
+func opening(ctx context.Context, run *engine.Run, agent define.Definition, in input) ([]model.Message, error) {
 	talk := []model.Message{model.System(systemPrompt(agent))}
 	if agent.IncludeHistory {
 		history, err := run.History(ctx, run.ConversationID(), historyMessages)
@@ -102,7 +102,7 @@ func opening(ctx context.Context, run *engine.Run, agent config.Definition, in i
 }
 
 // thinkingOf returns what an agent asks its model each time, but for the messages.
-func thinkingOf(ctx context.Context, run *engine.Run, agent config.Definition) (t engine.Thinking, err error) {
+func thinkingOf(ctx context.Context, run *engine.Run, agent define.Definition) (t engine.Thinking, err error) {
 	if t.Model, err = run.Model(agent.Model.Name); err != nil {
 		return t, err
 	}

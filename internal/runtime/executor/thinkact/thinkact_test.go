@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/record/tree"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/thinkact"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
@@ -39,7 +39,7 @@ var echo = tool.Func("echo", "Says it again.", func(_ context.Context, in struct
 })
 
 // run runs an agent that follows turns, to its end.
-func run(t *testing.T, a config.Definition, turns []scriptmodel.Turn, others ...scriptmodel.Scene) (*enginetest.House, *tree.Plan) {
+func run(t *testing.T, a define.Definition, turns []scriptmodel.Turn, others ...scriptmodel.Scene) (*enginetest.House, *tree.Plan) {
 	t.Helper()
 	a.Model.Name, a.EnableWrite = "default", true
 	h := enginetest.Build(t, enginetest.Plans{
@@ -61,7 +61,7 @@ func TestOutOfRounds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h, p := run(t, config.Definition{Tools: []string{"echo"}, MaxSteps: 2}, append(calls(say(1), say(2)), last))
+			h, p := run(t, define.Definition{Tools: []string{"echo"}, MaxSteps: 2}, append(calls(say(1), say(2)), last))
 			st := h.Step(p)
 			if *p.Record.State != record.Completed || text(p.Record.Summary) != "What I found." || len(st.Cycles) != 3 {
 				t.Fatalf("%s %q after %d cycles", *p.Record.State, text(p.Record.Summary), len(st.Cycles))
@@ -83,7 +83,7 @@ func TestSilentAgent(t *testing.T) {
 	t.Parallel()
 	quiet := scriptmodel.Turn{Content: "Well."}
 	speaks := scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{call("echo", object{"text": "x"})}}
-	h, p := run(t, config.Definition{Tools: []string{"echo"}}, []scriptmodel.Turn{quiet, quiet, speaks, quiet, quiet, quiet, speaks})
+	h, p := run(t, define.Definition{Tools: []string{"echo"}}, []scriptmodel.Turn{quiet, quiet, speaks, quiet, quiet, quiet, speaks})
 	if *p.Record.State != record.Failed || text(p.Record.ErrorKind) != "no_tool_call" || len(h.Step(p).Cycles) != 6 || *p.Steps[0].Record.State != record.Failed {
 		t.Errorf("%s %s after %d cycles", *p.Record.State, text(p.Record.ErrorMessage), len(h.Step(p).Cycles))
 	}
@@ -95,7 +95,7 @@ func TestSameResults(t *testing.T) {
 	t.Parallel()
 	same := []scriptmodel.ToolCall{call("echo", object{"text": "nothing"})}
 	summary := scriptmodel.Scene{Name: "summary", Match: scriptmodel.Match{User: "The work so far"}, Turns: []scriptmodel.Turn{{Content: "Echo leads nowhere."}}}
-	h, p := run(t, config.Definition{Tools: []string{"echo"}}, calls(same, same, same, terminate("never")), summary)
+	h, p := run(t, define.Definition{Tools: []string{"echo"}}, calls(same, same, same, terminate("never")), summary)
 	st := h.Step(p)
 	// The script counts the answers it sees: after the summary it begins again.
 	if *p.Record.State != record.Completed && text(p.Record.ErrorKind) == "" {
@@ -129,7 +129,7 @@ func TestContextIsTooLong(t *testing.T) {
 		}
 		return scriptmodel.Turn{ToolCalls: say}, nil
 	}}
-	h, p := run(t, config.Definition{Tools: []string{"echo"}}, []scriptmodel.Turn{first, tooLong}, scenes...)
+	h, p := run(t, define.Definition{Tools: []string{"echo"}}, []scriptmodel.Turn{first, tooLong}, scenes...)
 	var states []string
 	for _, c := range h.Step(p).Cycles {
 		states = append(states, string(*c.Record.State))
@@ -142,7 +142,7 @@ func TestContextIsTooLong(t *testing.T) {
 // TestNotTogether checks B32: terminate and form are refused beside other calls, and the agent goes on.
 func TestNotTogether(t *testing.T) {
 	t.Parallel()
-	h, p := run(t, config.Definition{Tools: []string{"echo", "form"}}, calls(
+	h, p := run(t, define.Definition{Tools: []string{"echo", "form"}}, calls(
 		[]scriptmodel.ToolCall{call("echo", object{"text": "x"}), terminate("early")[0], call("form", object{"inputs": []object{{"label": "l"}}})},
 		terminate("late")))
 	if text(p.Record.Summary) != "late" {
@@ -159,7 +159,7 @@ func TestNotTogether(t *testing.T) {
 // TestNestedTooDeep checks B33: ten levels of runs, and not one more.
 func TestNestedTooDeep(t *testing.T) {
 	t.Parallel()
-	h, p := run(t, config.Definition{Tools: []string{"agent.a"}}, calls(
+	h, p := run(t, define.Definition{Tools: []string{"agent.a"}}, calls(
 		[]scriptmodel.ToolCall{call("agent.a", object{"request": "Do it again."})}, terminate("done")))
 	depth := 1
 	for len(p.Steps[0].SubPlans) > 0 {
@@ -175,7 +175,7 @@ func TestNestedTooDeep(t *testing.T) {
 func TestResponseSchema(t *testing.T) {
 	t.Parallel()
 	schema := json.RawMessage(`{"type":"object","properties":{"score":{"type":"integer"}},"required":["score"]}`)
-	h, p := run(t, config.Definition{ResponseSchema: schema}, calls(
+	h, p := run(t, define.Definition{ResponseSchema: schema}, calls(
 		[]scriptmodel.ToolCall{call("terminate", object{"message": object{"score": "high"}})},
 		[]scriptmodel.ToolCall{call("terminate", object{"message": object{"score": 7}})}))
 	if text(p.Record.Summary) != `{"score":7}` {
@@ -191,7 +191,7 @@ func TestLongAnswer(t *testing.T) {
 	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is read, and how much of it")
 	t.Parallel()
 	long := strings.Repeat("long ", 50_000)
-	if _, p := run(t, config.Definition{}, calls(terminate(long))); text(p.Record.Summary) != long {
+	if _, p := run(t, define.Definition{}, calls(terminate(long))); text(p.Record.Summary) != long {
 		t.Errorf("%d of %d bytes", len(text(p.Record.Summary)), len(long))
 	}
 }
@@ -200,7 +200,7 @@ func TestLongAnswer(t *testing.T) {
 func TestBadRequests(t *testing.T) {
 	t.Parallel()
 	h := enginetest.Build(t, enginetest.Plans{
-		Scenes: []scriptmodel.Scene{{Name: "s", Turns: calls(terminate("x"))}}, Definitions: map[string]any{"agent.a": config.Definition{Model: config.DefinitionModel{Name: "default"}}},
+		Scenes: []scriptmodel.Scene{{Name: "s", Turns: calls(terminate("x"))}}, Definitions: map[string]any{"agent.a": define.Definition{Model: define.DefinitionModel{Name: "default"}}},
 		Executors: []engine.Executor{thinkact.Executor{}},
 	})
 	for input, field := range map[string]string{
@@ -293,7 +293,7 @@ func TestLoop(t *testing.T) {
 						return turn(terminate("done")...), nil
 					}}}, len(tt.turns)+1)},
 				},
-				Definitions: map[string]any{"agent.a": config.Definition{Tools: []string{"*"}, Model: config.DefinitionModel{Name: "default"}, EnableWrite: true}},
+				Definitions: map[string]any{"agent.a": define.Definition{Tools: []string{"*"}, Model: define.DefinitionModel{Name: "default"}, EnableWrite: true}},
 				Tools:       []tool.Tool{echo, count, always("ok"), always("fine"), always("two")}, Executors: []engine.Executor{thinkact.Executor{}},
 			})
 			h.Work(h.Engine)
@@ -335,7 +335,7 @@ func TestLastRound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h, p := run(t, config.Definition{Tools: []string{"echo"}, MaxSteps: 2, ResponseSchema: tt.schema}, append(calls(
+			h, p := run(t, define.Definition{Tools: []string{"echo"}, MaxSteps: 2, ResponseSchema: tt.schema}, append(calls(
 				[]scriptmodel.ToolCall{call("echo", object{"text": "0"})}, []scriptmodel.ToolCall{call("echo", object{"text": "1"})}), tt.last))
 			st := h.Step(p)
 			if len(st.Cycles) != 3 || *st.Cycles[1].ToolCalls[0].Record.State != record.Completed {
@@ -367,7 +367,7 @@ func TestLastRoundAtEveryWrite(t *testing.T) {
 		h := enginetest.Build(t, enginetest.Plans{
 			Scenes: []scriptmodel.Scene{{Name: "agent", Turns: append(calls([]scriptmodel.ToolCall{say}),
 				scriptmodel.Turn{Content: "What I found.", ToolCalls: []scriptmodel.ToolCall{say, call("moon", object{})}})}},
-			Definitions: map[string]any{"agent.a": config.Definition{Tools: []string{"echo"}, MaxSteps: 1, Model: config.DefinitionModel{Name: "default"}}},
+			Definitions: map[string]any{"agent.a": define.Definition{Tools: []string{"echo"}, MaxSteps: 1, Model: define.DefinitionModel{Name: "default"}}},
 			Tools:       []tool.Tool{echo}, Executors: []engine.Executor{thinkact.Executor{}},
 		})
 		disturb(h)
@@ -397,7 +397,7 @@ func TestLastRoundAtEveryWrite(t *testing.T) {
 func TestSummaryCallsATool(t *testing.T) {
 	t.Parallel()
 	same := []scriptmodel.ToolCall{call("echo", object{"text": "found it"})}
-	h, p := run(t, config.Definition{Tools: []string{"echo"}}, calls(same, same, same),
+	h, p := run(t, define.Definition{Tools: []string{"echo"}}, calls(same, same, same),
 		scriptmodel.Scene{Name: "summary", Match: scriptmodel.Match{User: "The work so far"}, Turns: calls(same)})
 	c := h.Step(p).Cycles
 	if *c[3].Record.State != record.Completed || *c[3].ToolCalls[0].Record.State != record.Skipped {
@@ -442,7 +442,7 @@ func TestEndsOfAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h, p := run(t, config.Definition{Tools: []string{"echo"}, Model: config.DefinitionModel{MaxTokens: 1234}}, tt.turns)
+			h, p := run(t, define.Definition{Tools: []string{"echo"}, Model: define.DefinitionModel{MaxTokens: 1234}}, tt.turns)
 			st := h.Step(p)
 			if text(p.Record.ErrorKind) != tt.kind || !strings.Contains(text(p.Record.ErrorMessage), tt.error) || len(st.Cycles) != tt.asked || text(st.Record.ErrorKind) != tt.kind {
 				t.Errorf("%s %s %q after %d cycles; the step %s", *p.Record.State, text(p.Record.ErrorKind), text(p.Record.ErrorMessage), len(st.Cycles), text(st.Record.ErrorKind))
@@ -466,7 +466,7 @@ func TestHistory(t *testing.T) {
 	h := enginetest.Build(t, enginetest.Plans{
 		Scenes: []scriptmodel.Scene{{Name: "agent",
 			Turns: []scriptmodel.Turn{{Content: "Hm."}, {Content: "Hm."}, {ToolCalls: terminate("done")}}}},
-		Definitions: map[string]any{"agent.a": config.Definition{Model: config.DefinitionModel{Name: "default"}}},
+		Definitions: map[string]any{"agent.a": define.Definition{Model: define.DefinitionModel{Name: "default"}}},
 		Executors:   []engine.Executor{thinkact.Executor{}},
 	})
 	h.Parts.Secret = "sesame"

@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/workflow"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 )
 
@@ -40,7 +40,7 @@ func (Executor) About() engine.About {
 			`"force_include_history":{"type":"boolean"},"workflow":{"type":"string"},` +
 			`"type":{"enum":["simple_workflow","custom_workflow"]},"input":{}}}`),
 		Startables: func(parts engine.Parts) (all []engine.Startable) {
-			for _, t := range config.WorkflowTypes {
+			for _, t := range define.WorkflowTypes {
 				all = append(all, engine.Defined(parts, string(t), func(s *engine.Startable, _ json.RawMessage) {
 					s.Type, s.Input = string(t), map[string]any{"workflow": s.Name, "type": t}
 					input := engine.LongText("Input", "input")
@@ -66,11 +66,11 @@ func (x Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepar
 	if err != nil {
 		return p, err
 	}
-	d := config.Pinned{Type: config.AgentStep, Servers: provided(parts, "mcp:")}
+	d := define.Pinned{Type: define.AgentStep, Servers: provided(parts, "mcp:")}
 	session := agentSession
 	if p.Name = in.Agent; in.Agent == "" {
 		p.Name, session = in.Workflow, workflowSession
-		d.Type, err = typeOf(in, func(t config.StepType) bool { _, ok := parts.Definition(string(t), in.Workflow); return ok })
+		d.Type, err = typeOf(in, func(t define.StepType) bool { _, ok := parts.Definition(string(t), in.Workflow); return ok })
 	}
 	if err == nil {
 		err = pin(&d, p.Name, parts)
@@ -117,37 +117,37 @@ func titleOf(name, request string) string {
 }
 
 // pin pins what is run. Its errors are those of a request.
-func pin(d *config.Pinned, name string, parts engine.Parts) error {
+func pin(d *define.Pinned, name string, parts engine.Parts) error {
 	err := d.Pin(d.Type, name, parts.Definition)
-	if unknown, ok := errors.AsType[*config.UnknownStepError](err); ok {
-		if unknown.Type == config.AgentStep {
+	if unknown, ok := errors.AsType[*define.UnknownStepError](err); ok {
+		if unknown.Type == define.AgentStep {
 			return &engine.UnknownError{Kind: "agent", Name: unknown.Name, There: parts.Names("agent")}
 		}
 		var there []string
-		for _, t := range config.WorkflowTypes {
+		for _, t := range define.WorkflowTypes {
 			there = append(there, parts.Names(string(t))...)
 		}
 		return &engine.UnknownError{Kind: "workflow", Name: unknown.Name, There: there}
 	}
-	if missing, ok := errors.AsType[*config.MissingServerError](err); ok {
+	if missing, ok := errors.AsType[*define.MissingServerError](err); ok {
 		return engine.BadInput("", missing.Error()) // no field of the request is wrong
 	}
 	return err
 }
 
 // typeOf returns the type of the workflow of a name, also if there is none.
-func typeOf(in workflow.Input, there func(config.StepType) bool) (config.StepType, error) {
+func typeOf(in workflow.Input, there func(define.StepType) bool) (define.StepType, error) {
 	var types []string
-	for _, t := range config.WorkflowTypes {
+	for _, t := range define.WorkflowTypes {
 		if (in.Type == "" || in.Type == string(t)) && there(t) {
 			types = append(types, string(t))
 		}
 	}
 	switch len(types) {
 	case 0:
-		return cmp.Or(config.StepType(in.Type), config.SimpleStep), nil
+		return cmp.Or(define.StepType(in.Type), define.SimpleStep), nil
 	case 1:
-		return config.StepType(types[0]), nil
+		return define.StepType(types[0]), nil
 	}
 	return "", engine.BadInput("input.workflow", fmt.Sprintf("%q found in multiple types (%s)", in.Workflow, strings.Join(types, ", ")))
 }

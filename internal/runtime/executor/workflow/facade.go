@@ -9,10 +9,10 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/agent/workflow"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/workflow/converse"
 )
@@ -23,7 +23,7 @@ const maxDepth = 10
 // carrier carries the workflows of a run. What they run are the steps of the run, in order.
 type carrier struct {
 	run *engine.Run
-	def config.Pinned
+	def define.Pinned
 	// functions returns those of custom workflows; nil: there are none.
 	functions func(name string) (workflow.Func, bool)
 	next      int // the index of the next step
@@ -35,7 +35,7 @@ type carrier struct {
 type place struct {
 	*carrier
 	name    string
-	flow    config.Flow
+	flow    define.Flow
 	session string // of the workflow; empty: none
 	depth   int
 
@@ -77,7 +77,7 @@ func (p *place) interrupted(err error) error {
 const mismatch = "record_mismatch"
 
 // note keeps how a step ended.
-func (p *place) note(name string, t config.StepType, result any) {
+func (p *place) note(name string, t define.StepType, result any) {
 	p.results = append(p.results, workflow.StepResult{StepName: name, StepType: string(t), Result: result})
 }
 
@@ -107,7 +107,7 @@ func (p *place) RunAgent(ctx context.Context, name, message string) (workflow.Ag
 func noComponent(name string) string { return "No components found with name " + name }
 
 // agent runs an agent as the next step.
-func (p *place) agent(ctx context.Context, a config.Definition, q converse.Asked) (workflow.AgentResult, error) {
+func (p *place) agent(ctx context.Context, a define.Definition, q converse.Asked) (workflow.AgentResult, error) {
 	index := p.next
 	p.next++
 	r, err := converse.Carry(ctx, p.run, index, a, p.def.Servers, q)
@@ -115,7 +115,7 @@ func (p *place) agent(ctx context.Context, a config.Definition, q converse.Asked
 		err = p.interrupted(err)
 	}
 	if p.stopped == nil {
-		p.note(a.Agent, config.AgentStep, r)
+		p.note(a.Agent, define.AgentStep, r)
 	}
 	return r, err
 }
@@ -127,7 +127,7 @@ func (p *place) RunWorkflow(ctx context.Context, name string, in any) (workflow.
 		return workflow.Result{}, err
 	}
 	defer done()
-	t, err := typeOf(workflow.Input{Workflow: name}, func(t config.StepType) bool { _, ok := p.def.Workflows[string(t)+"."+name]; return ok })
+	t, err := typeOf(workflow.Input{Workflow: name}, func(t define.StepType) bool { _, ok := p.def.Workflows[string(t)+"."+name]; return ok })
 	if err == nil && !slices.Contains(p.flow.Workflows, name) {
 		err = errors.New(noComponent(name))
 	}
@@ -142,7 +142,7 @@ func (p *place) RunWorkflow(ctx context.Context, name string, in any) (workflow.
 }
 
 // workflow runs a workflow that is a step of this one.
-func (p *place) workflow(ctx context.Context, t config.StepType, name string, in json.RawMessage) (workflow.Result, error) {
+func (p *place) workflow(ctx context.Context, t define.StepType, name string, in json.RawMessage) (workflow.Result, error) {
 	if p.depth+1 >= maxDepth {
 		return workflow.Result{}, &failed{"depth", fmt.Sprintf("workflows can be nested %d deep", maxDepth)}
 	}
@@ -156,7 +156,7 @@ func (p *place) workflow(ctx context.Context, t config.StepType, name string, in
 }
 
 // toolStep is the type of a step that is one call of a tool.
-const toolStep config.StepType = "tool"
+const toolStep define.StepType = "tool"
 
 // CallTool implements [workflow.Facade].
 func (p *place) CallTool(ctx context.Context, name string, arguments any) (string, error) {
@@ -192,7 +192,7 @@ func (p *place) call(ctx context.Context, index int, call model.ToolCall) (tool.
 	if err != nil {
 		return tool.Result{}, err
 	}
-	uses := config.Definition{Tools: p.flow.Tools, EnableWrite: true}
+	uses := define.Definition{Tools: p.flow.Tools, EnableWrite: true}
 	set, err := tool.NewSet(uses.Select(all)...)
 	if err != nil {
 		return tool.Result{}, &engine.RunError{Kind: "configuration", Message: err.Error()}
@@ -212,10 +212,10 @@ func (p *place) call(ctx context.Context, index int, call model.ToolCall) (tool.
 }
 
 // do carries the workflow. The error wraps [workflow.ErrFailed], or says that it does not go on now.
-func (p *place) do(ctx context.Context, t config.StepType, in json.RawMessage) (workflow.Result, error) {
+func (p *place) do(ctx context.Context, t define.StepType, in json.RawMessage) (workflow.Result, error) {
 	var output any
 	var err error
-	if t == config.CustomStep {
+	if t == define.CustomStep {
 		output, err = p.custom(ctx, in)
 	} else {
 		output, err = p.chain(ctx, in)
@@ -238,12 +238,12 @@ func (p *place) chain(ctx context.Context, in json.RawMessage) (output any, err 
 	for _, s := range p.flow.Steps {
 		output = nil
 		switch s.Type {
-		case config.AgentStep:
+		case define.AgentStep:
 			var r workflow.AgentResult
 			if r, err = p.RunAgent(ctx, s.Name, textOf(in)); err == nil {
 				output = r.Text()
 			}
-		case config.SimpleStep, config.CustomStep:
+		case define.SimpleStep, define.CustomStep:
 			var r workflow.Result
 			if r, err = p.workflow(ctx, s.Type, s.Name, in); err == nil {
 				output = r.FinalOutput

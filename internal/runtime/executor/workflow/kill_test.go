@@ -8,9 +8,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/agent/workflow"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	executor "github.com/actlog/actlog/internal/runtime/executor/workflow"
 	"github.com/actlog/actlog/internal/testkit/enginetest"
@@ -46,8 +46,8 @@ func journey(t *testing.T, disturb func(*enginetest.House)) string {
 		r, err := f.RunWorkflow(ctx, "chain", a.Text())
 		return []any{a.Text(), failed, paid, r.FinalOutput}, err
 	}}
-	agent := func(name string) config.Definition {
-		return config.Definition{Agent: name, SystemPrompt: "You are " + name + ".", Model: config.DefinitionModel{Name: "default"}, Tools: []string{"once", "again"}, EnableWrite: true, IncludeHistory: true, MaxSteps: 2}
+	agent := func(name string) define.Definition {
+		return define.Definition{Agent: name, SystemPrompt: "You are " + name + ".", Model: define.DefinitionModel{Name: "default"}, Tools: []string{"once", "again"}, EnableWrite: true, IncludeHistory: true, MaxSteps: 2}
 	}
 	once, again := call("once", object{}), call("again", object{})
 	h := enginetest.Build(t, enginetest.Plans{
@@ -56,8 +56,8 @@ func journey(t *testing.T, disturb func(*enginetest.House)) string {
 		},
 		Definitions: map[string]any{
 			"agent.a": agent("a"), "agent.b": agent("b"), "agent.lost": agent("lost"),
-			"simple_workflow.chain": config.Workflow{Steps: []config.WorkflowStep{{Name: "b", Type: config.AgentStep}, {Name: "a", Type: config.AgentStep}}},
-			"custom_workflow.own":   workflow.Custom{Agents: []string{"a", "lost"}, Workflows: []string{"chain"}, Tools: []string{"pay"}},
+			"simple_workflow.chain": define.Workflow{Steps: []define.WorkflowStep{{Name: "b", Type: define.AgentStep}, {Name: "a", Type: define.AgentStep}}},
+			"custom_workflow.own":   define.Flow{Agents: []string{"a", "lost"}, Workflows: []string{"chain"}, Tools: []string{"pay"}},
 		},
 		Tools: []tool.Tool{
 			effect("once", tool.Policy{Writes: true}), effect("again", tool.Policy{OnUnknown: tool.Retry}), effect("pay", tool.Policy{Approval: true, OnUnknown: tool.Retry}),

@@ -8,9 +8,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/workflow"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/workflow/converse"
 	"github.com/actlog/actlog/record"
@@ -18,7 +18,7 @@ import (
 
 // Advance implements [engine.Executor].
 func (x Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, error) {
-	var def config.Pinned
+	var def define.Pinned
 	var in workflow.Input
 	if err := errors.Join(json.Unmarshal(run.Definition(), &def), json.Unmarshal(run.Input(), &in)); err != nil {
 		return engine.Result{}, &engine.RunError{Kind: "configuration", Message: "The run cannot be read: " + err.Error()}
@@ -27,7 +27,7 @@ func (x Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, 
 	root := &place{carrier: c, name: run.Name(), session: run.ConversationID()}
 	var result any
 	var err error
-	if def.Type == config.AgentStep {
+	if def.Type == define.AgentStep {
 		result, err = root.agent(ctx, def.Agents[in.Agent], converse.Asked{
 			Messages: in.Messages, SystemPrompt: in.SystemPrompt, History: in.ForceIncludeHistory,
 			Session: engine.Conversation{ID: root.session, Agent: in.Agent},
@@ -51,7 +51,7 @@ func (x Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, 
 }
 
 // rooted carries the workflow of the run, and keeps what it was given and returned in its session.
-func (p *place) rooted(ctx context.Context, t config.StepType, in json.RawMessage) (workflow.Result, error) {
+func (p *place) rooted(ctx context.Context, t define.StepType, in json.RawMessage) (workflow.Result, error) {
 	say := func(number int, m model.Message) {
 		if p.session != "" {
 			p.run.Say(engine.Conversation{ID: p.session, Workflow: p.name}, number, m)

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/agent/workflow"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	executor "github.com/actlog/actlog/internal/runtime/executor/workflow"
 	"github.com/actlog/actlog/internal/runtime/runstore"
@@ -65,7 +65,7 @@ func house(t *testing.T, definitions map[string]any, calls functions, scenes ...
 		if !ok {
 			continue
 		}
-		a := d.(config.Definition)
+		a := d.(define.Definition)
 		a.Agent, a.Model.Name, a.EnableWrite = name, "default", true
 		if a.SystemPrompt == "" {
 			a.SystemPrompt = "You are " + name + "."
@@ -118,7 +118,7 @@ func in(session string) func(*engine.Request) {
 // the answer. D13: the result.
 func TestAgent(t *testing.T) {
 	t.Parallel()
-	h := house(t, map[string]any{"agent.a": config.Definition{Tools: []string{"echo"}}}, nil,
+	h := house(t, map[string]any{"agent.a": define.Definition{Tools: []string{"echo"}}}, nil,
 		scene("a", callsTo(call("echo", object{"text": "one"}), call("echo", object{"text": "two"})), says("One, two.")))
 	var r workflow.AgentResult
 	p := run(t, h, object{"agent": "a", "user_message": "Count."}, &r)
@@ -142,7 +142,7 @@ func TestAgent(t *testing.T) {
 // among those of the agent.
 func TestToolTexts(t *testing.T) {
 	t.Parallel()
-	h := house(t, map[string]any{"agent.a": config.Definition{Tools: []string{"echo"}, MCPServers: []string{"other-side"}}}, nil,
+	h := house(t, map[string]any{"agent.a": define.Definition{Tools: []string{"echo"}, MCPServers: []string{"other-side"}}}, nil,
 		scene("a", callsTo(call("echo", object{"text": "fail"}), call("echo", object{"text": ""}), call("echo", "{bad"), call("nothing", object{}), call("other-find", object{}), call("other-side-gone", object{})), says("Done.")))
 	var r workflow.AgentResult
 	run(t, h, object{"agent": "a", "user_message": "Go."}, &r)
@@ -164,7 +164,7 @@ func TestToolTexts(t *testing.T) {
 func TestLimitOfTurns(t *testing.T) {
 	t.Parallel()
 	again := callsTo(call("echo", object{"text": "x"}))
-	h := house(t, map[string]any{"agent.a": config.Definition{Tools: []string{"echo"}, MaxSteps: 2}}, nil, scene("a", again, again, again))
+	h := house(t, map[string]any{"agent.a": define.Definition{Tools: []string{"echo"}, MaxSteps: 2}}, nil, scene("a", again, again, again))
 	var r workflow.AgentResult
 	p := run(t, h, object{"agent": "a", "user_message": "Go."}, &r)
 	const want = "Agent stopped after reaching the maximum of 2 iterations."
@@ -176,7 +176,7 @@ func TestLimitOfTurns(t *testing.T) {
 // TestModelFails checks the error of a turn. D13.
 func TestModelFails(t *testing.T) {
 	t.Parallel()
-	h := house(t, map[string]any{"agent.a": config.Definition{Tools: []string{"echo"}}}, nil, scene("a", callsTo(call("echo", object{"text": "x"})),
+	h := house(t, map[string]any{"agent.a": define.Definition{Tools: []string{"echo"}}}, nil, scene("a", callsTo(call("echo", object{"text": "x"})),
 		scriptmodel.Turn{Error: &scriptmodel.Failure{Status: 400, Message: "No.", Code: "bad"}}))
 	var r workflow.AgentResult
 	p := run(t, h, object{"agent": "a", "user_message": "Go."}, &r, in("s"))
@@ -197,7 +197,7 @@ func TestModelFails(t *testing.T) {
 func TestSchema(t *testing.T) {
 	t.Parallel()
 	schema := json.RawMessage(`{"type":"object","properties":{"score":{"type":"integer"}},"required":["score"]}`)
-	h := house(t, map[string]any{"agent.a": config.Definition{ResponseSchema: schema}}, nil, scene("a", says("High."), says(`{"score":"high"}`), says(`{"score":7}`)))
+	h := house(t, map[string]any{"agent.a": define.Definition{ResponseSchema: schema}}, nil, scene("a", says("High."), says(`{"score":"high"}`), says(`{"score":7}`)))
 	var r workflow.AgentResult
 	run(t, h, object{"agent": "a", "user_message": "Go."}, &r)
 	if r.Text() != `{"score":7}` || len(r.ConversationHistory) != 6 || !strings.Contains(r.ConversationHistory[4].Content, "score") {
@@ -217,7 +217,7 @@ func reported(t *testing.T, h *enginetest.House, id string) string {
 // none. D14: a prompt of the request overrides that of the agent.
 func TestHistory(t *testing.T) {
 	t.Parallel()
-	h := house(t, map[string]any{"agent.a": config.Definition{Tools: []string{"echo"}, IncludeHistory: true}, "agent.b": config.Definition{}}, nil,
+	h := house(t, map[string]any{"agent.a": define.Definition{Tools: []string{"echo"}, IncludeHistory: true}, "agent.b": define.Definition{}}, nil,
 		scene("a", callsTo(call("echo", object{"text": "x"})), says("One."), says("Two.")),
 		scriptmodel.Scene{Name: "other", Match: scriptmodel.Match{System: "Other prompt."}, Turns: []scriptmodel.Turn{says("Other.")}})
 	var r workflow.AgentResult
@@ -252,9 +252,9 @@ func TestHistory(t *testing.T) {
 func TestChain(t *testing.T) {
 	t.Parallel()
 	h := house(t, map[string]any{
-		"agent.a": config.Definition{}, "agent.b": config.Definition{},
-		"simple_workflow.outer": config.Workflow{Steps: []config.WorkflowStep{{Name: "a", Type: config.AgentStep}, {Name: "inner", Type: config.SimpleStep}}},
-		"simple_workflow.inner": config.Workflow{Steps: []config.WorkflowStep{{Name: "b", Type: config.AgentStep}}},
+		"agent.a": define.Definition{}, "agent.b": define.Definition{},
+		"simple_workflow.outer": define.Workflow{Steps: []define.WorkflowStep{{Name: "a", Type: define.AgentStep}, {Name: "inner", Type: define.SimpleStep}}},
+		"simple_workflow.inner": define.Workflow{Steps: []define.WorkflowStep{{Name: "b", Type: define.AgentStep}}},
 	}, nil,
 		scriptmodel.Scene{Name: "a", Match: scriptmodel.Match{System: "You are a.", User: `{"n":1}`}, Turns: []scriptmodel.Turn{says("from a")}},
 		scriptmodel.Scene{Name: "b", Match: scriptmodel.Match{System: "You are b.", User: "from a"}, Turns: []scriptmodel.Turn{says("from b")}})
@@ -290,8 +290,8 @@ func TestChain(t *testing.T) {
 func TestChainFails(t *testing.T) {
 	t.Parallel()
 	h := house(t, map[string]any{
-		"agent.a": config.Definition{}, "agent.b": config.Definition{Tools: []string{"echo"}, MaxSteps: 1},
-		"simple_workflow.w": config.Workflow{Steps: []config.WorkflowStep{{Name: "a", Type: config.AgentStep}, {Name: "b", Type: config.AgentStep}, {Name: "a", Type: config.AgentStep}}},
+		"agent.a": define.Definition{}, "agent.b": define.Definition{Tools: []string{"echo"}, MaxSteps: 1},
+		"simple_workflow.w": define.Workflow{Steps: []define.WorkflowStep{{Name: "a", Type: define.AgentStep}, {Name: "b", Type: define.AgentStep}, {Name: "a", Type: define.AgentStep}}},
 	}, nil, scene("a", says("from a")), scene("b", callsTo(call("echo", object{"text": "x"}))))
 	var r workflow.Result
 	p := run(t, h, object{"workflow": "w", "input": "Go."}, &r)
@@ -305,7 +305,7 @@ func TestChainFails(t *testing.T) {
 // its errors are named.
 func TestCustom(t *testing.T) {
 	t.Parallel()
-	uses := workflow.Custom{Agents: []string{"a"}, Workflows: []string{"w"}, Tools: []string{"echo"}}
+	uses := define.Flow{Agents: []string{"a"}, Workflows: []string{"w"}, Tools: []string{"echo"}}
 	calls := functions{
 		"good": func(ctx context.Context, f workflow.Facade, input json.RawMessage, session string) (any, error) {
 			said, err := f.RunAgent(ctx, "a", string(input))
@@ -334,14 +334,14 @@ func TestCustom(t *testing.T) {
 		"odd": func(context.Context, workflow.Facade, json.RawMessage, string) (any, error) { return func() {}, nil },
 	}
 	definitions := map[string]any{
-		"agent.a": config.Definition{}, "agent.b": config.Definition{},
-		"simple_workflow.w": config.Workflow{Steps: []config.WorkflowStep{{Name: "a", Type: config.AgentStep}}},
+		"agent.a": define.Definition{}, "agent.b": define.Definition{},
+		"simple_workflow.w": define.Workflow{Steps: []define.WorkflowStep{{Name: "a", Type: define.AgentStep}}},
 	}
 	for name := range calls {
 		definitions["custom_workflow."+name] = uses
 	}
-	definitions["custom_workflow.gone"] = config.Flow{}
-	definitions["custom_workflow.other"] = config.Flow{Function: "bad"}
+	definitions["custom_workflow.gone"] = define.Flow{}
+	definitions["custom_workflow.other"] = define.Flow{Function: "bad"}
 	h := house(t, definitions, calls, scene("a", says("from a")))
 	var r workflow.Result
 	run(t, h, object{"workflow": "good", "input": object{"n": 1}}, &r, in("s"))
@@ -367,10 +367,10 @@ func TestCustom(t *testing.T) {
 // TestBadRequests checks what is wrong with a request. D3, D4, D18.
 func TestBadRequests(t *testing.T) {
 	t.Parallel()
-	steps := config.Workflow{Steps: []config.WorkflowStep{{Name: "a", Type: config.AgentStep}}}
+	steps := define.Workflow{Steps: []define.WorkflowStep{{Name: "a", Type: define.AgentStep}}}
 	h := house(t, map[string]any{
-		"agent.a": config.Definition{}, "agent.far": config.Definition{AllOf: []string{"gone"}},
-		"simple_workflow.w": steps, "simple_workflow.both": steps, "custom_workflow.both": workflow.Custom{},
+		"agent.a": define.Definition{}, "agent.far": define.Definition{AllOf: []string{"gone"}},
+		"simple_workflow.w": steps, "simple_workflow.both": steps, "custom_workflow.both": define.Flow{},
 	}, nil, scene("a", says("x")))
 	for _, row := range []struct{ input, want string }{
 		{`{}`, "input.workflow"}, {`[]`, "input"}, {`{"agent":"a"}`, "input.user_message"}, {`{"agent":"a","messages":[]}`, "input.user_message"},
@@ -403,7 +403,7 @@ func TestRefusedAndCut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := house(t, map[string]any{"agent.a": config.Definition{Tools: []string{"echo"}}}, nil, scene("a", tt.turns...))
+			h := house(t, map[string]any{"agent.a": define.Definition{Tools: []string{"echo"}}}, nil, scene("a", tt.turns...))
 			var r workflow.AgentResult
 			p := run(t, h, object{"agent": "a", "user_message": "Say it."}, &r)
 			if text(p.ErrorKind) != tt.kind || tt.kind == "" && r.Text() != "Whole." {

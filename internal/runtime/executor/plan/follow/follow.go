@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/executor/thinkact"
 	"github.com/actlog/actlog/internal/runtime/template"
@@ -23,7 +23,7 @@ func Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared, err error
 	if !ok {
 		return p, &engine.UnknownError{Kind: "plan template", Name: r.Name, There: parts.Names("plan")}
 	}
-	var d config.PlanDefinition
+	var d define.PlanDefinition
 	if err := json.Unmarshal(body, &d); err != nil {
 		return p, fmt.Errorf("plan template %q: %w", r.Name, err)
 	}
@@ -89,7 +89,7 @@ func (Tools) Call(_ string, arguments json.RawMessage) (json.RawMessage, error) 
 // Tool implements [engine.Callable]. It returns the description of a template as a tool, and the schema of its placeholders.
 func (Tools) Tool(parts engine.Parts, name string) (description string, schema json.RawMessage, ok bool) {
 	body, ok := parts.Definition("plan", name)
-	var d config.PlanDefinition
+	var d define.PlanDefinition
 	if !ok || json.Unmarshal(body, &d) != nil {
 		return "", nil, false
 	}
@@ -108,7 +108,7 @@ func (Tools) Tool(parts engine.Parts, name string) (description string, schema j
 // Advance lets the agents of a template do its steps in order, and returns what the last one answers. Each
 // is told what those before it answered.
 func Advance(ctx context.Context, run *engine.Run) (answer string, err error) {
-	var of config.PlanDefinition
+	var of define.PlanDefinition
 	var values map[string]string
 	if err := errors.Join(json.Unmarshal(run.Definition(), &of), json.Unmarshal(run.Input(), &values)); err != nil {
 		return "", &engine.RunError{Kind: "configuration", Message: "The run cannot be read: " + err.Error()}

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/agent/workflow"
+	"github.com/actlog/actlog/internal/runtime/define"
 	"github.com/actlog/actlog/internal/runtime/engine"
 )
 
@@ -38,7 +38,7 @@ type Asked struct {
 type talk struct {
 	run     *engine.Run
 	step    *engine.Step
-	agent   config.Definition
+	agent   define.Definition
 	servers []string                  // all MCP servers that there are
 	fits    func(answer string) error // says why a text is no final answer; nil: any is
 	asked   Asked
@@ -50,7 +50,7 @@ type talk struct {
 
 // Carry carries a conversation to its end, as a step of the run. servers are all MCP servers that there are. The error is a [*engine.RunError] if the
 // agent did not succeed, with its result, or another of the handle.
-func Carry(ctx context.Context, run *engine.Run, index int, a config.Definition, servers []string, q Asked) (workflow.AgentResult, error) {
+func Carry(ctx context.Context, run *engine.Run, index int, a define.Definition, servers []string, q Asked) (workflow.AgentResult, error) {
 	if a.MaxSteps == 0 {
 		a.MaxSteps = defaultIterations
 	}

@@ -1,0 +1,59 @@
+package config
+
+import (
+	"math"
+
+	"github.com/actlog/actlog/internal/runtime/define"
+)
+
+func readAgent(n node, there names) define.Agent {
+	a := define.Agent{Model: define.DefaultModel, EnableWrite: true}
+	g := n.object(fields{
+		"description":    func(n node) { a.Description = n.text() },
+		"systemPrompt":   func(n node) { a.SystemPrompt = n.text() },
+		"model":          func(n node) { a.Model = n.reference("model", there.models) },
+		"temperature":    func(n node) { a.Temperature = n.temperature() },
+		"tools":          func(n node) { a.Tools = n.patterns(there.tools) },
+		"mcpServers":     func(n node) { a.MCPServers = n.references("MCP server", there.servers) },
+		"exclude":        func(n node) { a.Exclude = n.patterns(there.tools) },
+		"maxSteps":       func(n node) { a.MaxSteps = int(n.positive(math.MaxInt32)) },
+		"includeHistory": func(n node) { a.IncludeHistory = n.boolean() },
+		"responseSchema": func(n node) { a.ResponseSchema = n.schema() },
+		"limits":         func(n node) { a.Limits = readLimits(n) },
+		"waitTimeout":    func(n node) { a.WaitTimeout = n.duration() },
+		"enableWrite":    func(n node) { a.EnableWrite = n.boolean() },
+	})
+	if !g.has("model") && g.node.ShortTag() == "!!map" {
+		at := g.node
+		at.path = define.Below(at.path, "model")
+		at.refer("model", a.Model, there.models)
+	}
+	return a
+}
+
+func readLimits(n node) (l define.Limits) {
+	n.object(fields{
+		"rounds":    func(n node) { l.Rounds = n.positive(math.MaxInt32) },
+		"toolCalls": func(n node) { l.ToolCalls = n.positive(math.MaxInt32) },
+		"tokens":    func(n node) { l.Tokens = n.positive(math.MaxInt64) },
+		"costUsd":   func(n node) { l.CostUSD = n.amount() },
+		"seconds":   func(n node) { l.Seconds = n.amount() },
+	})
+	return l
+}
+
+// patterns returns names and patterns of tools.
+func (n node) patterns(there []string) (patterns []string) {
+	for _, each := range n.list() {
+		patterns = append(patterns, each.pattern(there))
+	}
+	return patterns
+}
+
+// references returns a list of names of things that there are.
+func (n node) references(what string, there []string) (found []string) {
+	for _, each := range n.list() {
+		found = append(found, each.reference(what, there))
+	}
+	return found
+}

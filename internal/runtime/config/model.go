@@ -1,0 +1,101 @@
+package config
+
+import (
+	"math"
+	"net/url"
+	"strings"
+
+	"github.com/actlog/actlog/internal/runtime/define"
+)
+
+// Model is a model that agents ask.
+type Model struct {
+	Provider string `json:"provider"` // "openai" for all that speak Chat Completions, or "anthropic"
+	Model    string `json:"model"`    // as the provider knows it
+	BaseURL  Value  `json:"baseURL,omitzero"`
+	APIKey   Value  `json:"apiKey,omitzero"`
+	// Temperature is the provider's default if it is nil.
+	Temperature *float64 `json:"temperature,omitempty"`
+	// MaxTokens bounds an answer. 0 means the default of the provider.
+	MaxTokens int64 `json:"maxTokens,omitempty"`
+	// Cache keeps conversations in the cache of provider anthropic.
+	Cache bool `json:"cache,omitempty"`
+	// Timeout is how long to wait for the next byte. 0 means 120 s.
+	Timeout define.Duration `json:"timeout,omitempty"`
+	// MaxConcurrent bounds the requests at the same time, MaxPerMinute those that start within any 60
+	// seconds. 0 means no limit.
+	MaxConcurrent int `json:"maxConcurrent,omitempty"`
+	MaxPerMinute  int `json:"maxPerMinute,omitempty"`
+}
+
+// Definition returns what definitions say of a model of a name.
+func (m Model) Definition(name string) define.DefinitionModel {
+	return define.DefinitionModel{
+		Name: name, Provider: m.Provider, Model: m.Model, Temperature: m.Temperature, MaxTokens: m.MaxTokens,
+	}
+}
+
+func readModel(n node) Model {
+	var m Model
+	g := n.object(fields{
+		"provider":      func(n node) { m.Provider = n.oneOf("openai", "anthropic") },
+		"model":         func(n node) { m.Model = n.word() },
+		"baseURL":       func(n node) { m.BaseURL = n.url(false) },
+		"apiKey":        func(n node) { m.APIKey = n.header() },
+		"temperature":   func(n node) { m.Temperature = n.temperature() },
+		"maxTokens":     func(n node) { m.MaxTokens = n.positive(math.MaxInt32) },
+		"cache":         func(n node) { m.Cache = n.boolean() },
+		"timeout":       func(n node) { m.Timeout = n.duration() },
+		"maxConcurrent": func(n node) { m.MaxConcurrent = int(n.positive(maxRequests)) },
+		"maxPerMinute":  func(n node) { m.MaxPerMinute = int(n.positive(maxRequests)) },
+	})
+	g.require("provider", "model")
+	if m.Cache && m.Provider == "openai" {
+		g.at("cache").problem("only provider anthropic has it")
+	}
+	return m
+}
+
+const maxRequests = 100_000
+
+func (n node) temperature() *float64 { return new(n.number(0, 2)) }
+
+// url returns an address of HTTP. If it is empty, as a variable may be, it counts as not given. The problem does not have it: it may
+// be secret.
+func (n node) url(query bool) Value {
+	v := n.value(false)
+	if strings.TrimSpace(v.Reveal()) == "" {
+		return Value{}
+	}
+	u, err := url.Parse(v.Reveal())
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		n.problem("want a URL of the form http://host/path or https://host/path")
+	case u.User != nil:
+		n.problem("a URL cannot have a user or password here: they would be shown")
+	case u.Fragment != "" || u.RawQuery != "" && !query:
+		n.problem("a URL cannot end in ?... or #... here")
+	}
+	return v
+}
+
+// Embedder is the model that makes vectors of texts, for toolset search.
+type Embedder struct {
+	Provider string          `json:"provider"` // "openai" for all that speak its API
+	Model    string          `json:"model"`
+	BaseURL  Value           `json:"baseURL,omitzero"`
+	APIKey   Value           `json:"apiKey,omitzero"`
+	Timeout  define.Duration `json:"timeout,omitempty"`
+}
+
+func readEmbedder(n node) *Embedder {
+	var e Embedder
+	n.object(fields{
+		"provider": func(n node) { e.Provider = n.oneOf("openai") },
+		"model":    func(n node) { e.Model = n.word() },
+		"baseURL":  func(n node) { e.BaseURL = n.url(false) },
+		"apiKey":   func(n node) { e.APIKey = n.header() },
+		"timeout":  func(n node) { e.Timeout = n.duration() },
+	}).require("provider", "model")
+	return &e
+}
