@@ -2,14 +2,12 @@ package runapi
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/klauspost/compress/gzhttp"
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/door/httpd"
@@ -165,7 +163,7 @@ func (s *Server) noChatWorker(ctx context.Context, c echo.Context, d *store.RunD
 		Status: http.StatusServiceUnavailable, Code: "no_worker", Again: true,
 		Message: "No worker lives that can carry the run. It needs: " + strings.Join(d.WaitingFor, ", ") + ". actlog serve --config and actlog work start workers.",
 	}
-	if c.Request().Header.Get("Idempotency-Key") != "" {
+	if c.Request().Header.Get(idempotencyHeader) != "" {
 		failed.Message += " The run begins when one lives: ask again with the same Idempotency-Key."
 		return failed
 	}
@@ -173,7 +171,7 @@ func (s *Server) noChatWorker(ctx context.Context, c echo.Context, d *store.RunD
 		failed.Again = false
 		return failed
 	}
-	if err := s.store.Control(ctx, d.Plan.CurrentPlanID, store.Stop, httpd.KeyOf(c)); err != nil && !errors.Is(err, store.ErrEnded) {
+	if err := s.stopUnbegun(ctx, c, d); err != nil {
 		return err
 	}
 	failed.Message += " The run was stopped: ask again when one lives."
@@ -183,12 +181,7 @@ func (s *Server) noChatWorker(ctx context.Context, c echo.Context, d *store.RunD
 // streamChat sends the answer of a run while it arrives.
 func (s *Server) streamChat(c echo.Context, r chatRequest, run engine.Started) error {
 	reader := s.store.Within(func(int64) error { return nil }) // no answer holds what is read
-	h := c.Response().Header()
-	h.Set(echo.HeaderContentType, "text/event-stream")
-	h.Set("Cache-Control", "no-cache")
-	h.Set("X-Accel-Buffering", "no")
-	h.Set(gzhttp.HeaderNoCompression, "1")
-	if err := httpd.AnswerTo(c).Stream(0); err != nil {
+	if err := beginEvents(c); err != nil {
 		return err
 	}
 
@@ -202,7 +195,7 @@ func (s *Server) streamChat(c echo.Context, r chatRequest, run engine.Started) e
 	}
 	d, err := answer.Follow(c.Request().Context(), func(text string) error {
 		if text == "" {
-			return flushText(c, ":\n\n")
+			return flushText(c, stillOpen)
 		}
 		return out.say(&chatSaid{Content: &text}, nil)
 	})
@@ -221,19 +214,11 @@ type chatStream struct {
 	piece chatAnswerJSON
 }
 
-func (s *chatStream) send(piece chatAnswerJSON) error {
-	data, err := json.Marshal(piece)
-	if err != nil {
-		return err
-	}
-	return flushText(s.c, "data: "+string(data)+"\n\n")
-}
-
 // say sends a piece of the answer.
 func (s *chatStream) say(said *chatSaid, finish *string) error {
 	piece := s.piece
 	piece.Choices = []chatChoice{{Delta: said, FinishReason: finish}}
-	return s.send(piece)
+	return sendData(s.c, "", piece)
 }
 
 // end ends the answer of a run that has ended.
@@ -252,7 +237,7 @@ func (s *chatStream) end(d *store.RunDetail, usage bool) error {
 	if usage {
 		piece := s.piece
 		piece.Usage = chatUsageOf(d)
-		if err := s.send(piece); err != nil {
+		if err := sendData(s.c, "", piece); err != nil {
 			return err
 		}
 	}
@@ -264,11 +249,7 @@ func (s *chatStream) fail(err error) error {
 	if errors.Is(err, httpd.ErrGone) {
 		return err
 	}
-	data, encoded := json.Marshal(chatErrorJSON{chatErrorOf(err)})
-	if encoded != nil {
-		return encoded
-	}
-	return flushText(s.c, "data: "+string(data)+"\n\n")
+	return sendData(s.c, "", chatErrorJSON{chatErrorOf(err)})
 }
 
 // chatModelJSON is an agent as a model.

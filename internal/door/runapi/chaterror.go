@@ -46,7 +46,7 @@ func chatErrorOf(err error) *chatError {
 		*out = *own
 	case isUnknown:
 		*out = chatError{Status: http.StatusNotFound, Message: unknownModel(unknown), Param: "model", Code: "model_not_found"}
-	case invalid && bad.Field == "Idempotency-Key":
+	case invalid && bad.Field == idempotencyHeader:
 		*out = chatError{Status: http.StatusUnprocessableEntity, Message: bad.Field + " " + bad.Reason, Param: bad.Field, Code: "idempotency_key_in_use"}
 	case invalid:
 		param := strings.Replace(strings.TrimPrefix(bad.Field, "input."), "history", "messages", 1)

@@ -469,19 +469,13 @@ func took(ms *int64) string {
 }
 
 func stateOf(s *record.State, k record.Kind) record.State {
-	if s == nil {
-		return record.InitialState(k)
-	}
-	return *s
+	return *cmp.Or(s, new(record.InitialState(k)))
 }
 
 func toToolTrace(call *record.ActTool) toolTraceJSON {
 	out := toolTraceJSON{
-		ToolCallID: call.ToolCallID, Name: call.Name, State: stateOf(call.State, record.KindActTool), Attempt: 1, StartTime: call.StartTime, EndTime: call.EndTime,
+		ToolCallID: call.ToolCallID, Name: call.Name, State: stateOf(call.State, record.KindActTool), Attempt: *cmp.Or(call.Attempt, new(int64(1))), StartTime: call.StartTime, EndTime: call.EndTime,
 		Duration: tree.Duration(call.StartTime, call.EndTime), Parameters: json.RawMessage("null"), Result: call.Result, ErrorMessage: call.ErrorMessage,
-	}
-	if call.Attempt != nil {
-		out.Attempt = *call.Attempt
 	}
 	if call.Parameters != nil {
 		if out.Parameters = json.RawMessage(*call.Parameters); !json.Valid(out.Parameters) { // it was cut, or is none

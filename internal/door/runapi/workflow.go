@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/klauspost/compress/gzhttp"
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/agent/model"
@@ -106,8 +105,8 @@ func (s *Server) facadeStart(c echo.Context, input map[string]any, known ...stri
 	if r.Input, err = json.Marshal(input); err != nil {
 		return engine.Started{}, err
 	}
-	if r.IdempotencyKey = c.Request().Header.Get("Idempotency-Key"); len(r.IdempotencyKey) > record.MaxIDBytes || !httpd.Storable(r.IdempotencyKey) {
-		return engine.Started{}, invalid("Idempotency-Key", fmt.Sprintf("must be UTF-8 of at most %d bytes", record.MaxIDBytes))
+	if r.IdempotencyKey, err = idempotencyKey(c); err != nil {
+		return engine.Started{}, err
 	}
 	return s.starter.Start(c.Request().Context(), r)
 }
@@ -175,19 +174,15 @@ func (s *Server) streamAgent(c echo.Context) error {
 	if err != nil {
 		return refuseFacade(c, err)
 	}
-	h := c.Response().Header()
-	h.Set(echo.HeaderContentType, "text/event-stream")
-	h.Set("Cache-Control", "no-cache")
-	h.Set("Connection", "keep-alive")
-	h.Set("X-Accel-Buffering", "no")
-	h.Set(gzhttp.HeaderNoCompression, "1")
-	h.Set("Actlog-Plan-Id", run.PlanID)
-	if err := httpd.AnswerTo(c).Stream(0); err != nil {
+	c.Response().Header().Set("Connection", "keep-alive")
+	c.Response().Header().Set("Actlog-Plan-Id", run.PlanID)
+	if err := beginEvents(c); err != nil {
 		return err
 	}
+
 	talk := runs.Talk{
 		Watch: s.watch, Deltas: s.store.Deltas(), Reader: func() runs.TalkReader { return s.store.Within(func(int64) error { return nil }) },
-		RootPlanID: run.RootPlanID, PlanID: run.PlanID, After: after, Silence: 15 * time.Second,
+		RootPlanID: run.RootPlanID, PlanID: run.PlanID, After: after, Silence: silence,
 	}
 	return talk.Follow(c.Request().Context(), func(e runs.Event) error {
 		for _, each := range told(e) {
@@ -215,29 +210,14 @@ func formatOf(c echo.Context) (told func(runs.Event) []runs.Event, err error) {
 
 // sendEvent sends an event, or a comment if it has no type.
 func sendEvent(c echo.Context, planID string, e runs.Event) error {
-	text := ":\n\n"
-	if e.Type != "" {
-		data, err := json.Marshal(e)
-		if err != nil {
-			return err
-		}
-		text = "data: " + string(data) + "\n\n"
-	}
+	head := ""
 	if e.Number > 0 {
-		text = fmt.Sprintf("id: %s/%d\n%s", planID, e.Number, text)
+		head = fmt.Sprintf("id: %s/%d\n", planID, e.Number)
 	}
-	return flushText(c, text)
-}
-
-// flushText sends a part of a stream.
-func flushText(c echo.Context, text string) error {
-	if _, err := c.Response().Write([]byte(text)); err != nil {
-		return err
+	if e.Type == "" {
+		return flushText(c, head+stillOpen)
 	}
-	if err := http.NewResponseController(c.Response()).Flush(); err != nil {
-		return fmt.Errorf("%w: %w", httpd.ErrGone, err)
-	}
-	return nil
+	return sendData(c, head, e)
 }
 
 // resumed returns the run that a client has seen up to an event.
