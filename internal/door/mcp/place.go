@@ -129,13 +129,6 @@ func orEmpty[T ~string](s *T) string {
 	return string(*s)
 }
 
-func orZero(n *int64) int64 {
-	if n == nil {
-		return 0
-	}
-	return *n
-}
-
 // passage is a text of a row, or a part of it.
 type passage struct {
 	Field string `json:"field"`

@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/tree"
 	"github.com/actlog/actlog/internal/view/chat"
@@ -165,7 +166,7 @@ func (s *Server) cycleOf(c echo.Context, o *outline.Outline, at, chars int, left
 	}
 	out = cycle{
 		place: placeOf(r), Seq: k.Seq, span: spanOf(r), Model: orEmpty(k.ModelName), FinishReason: orEmpty(k.FinishReason),
-		figures: figures{InputTokens: orZero(k.InputTokens), OutputTokens: orZero(k.OutputTokens), CostUSD: k.CostUSD},
+		figures: figures{InputTokens: optional.Value(k.InputTokens), OutputTokens: optional.Value(k.OutputTokens), CostUSD: k.CostUSD},
 	}
 	left.take(out)
 	out.Error = clip(errorText(k.ErrorKind, k.ErrorMessage), chars, left)

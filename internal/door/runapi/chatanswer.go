@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/runs"
@@ -72,7 +73,7 @@ func newChatAnswer(object string, run engine.Started, agent string, created time
 
 // chatFinish returns why an answer ends, or the error of a run that has none.
 func chatFinish(d *store.RunDetail) (reason string, err error) {
-	kind := textOf(d.Plan.ErrorKind)
+	kind := optional.Value(d.Plan.ErrorKind)
 	switch {
 	case d.State == record.Completed:
 		return "stop", nil

@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/graph"
@@ -278,7 +279,7 @@ func (s *Server) executions(c echo.Context) error {
 			if item.StartedAt == nil {
 				item.StartedAt = r.CreatedAt
 			}
-			if name := textOf(r.Name); name == graph.Draft {
+			if name := optional.Value(r.Name); name == graph.Draft {
 				continue
 			} else if name != "" {
 				item.PlanID = name

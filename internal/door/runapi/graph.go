@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/graph"
 	"github.com/actlog/actlog/internal/runtime/runs"
@@ -161,7 +162,7 @@ func graphResult(ctx context.Context, reader *store.Reader, d *store.RunDetail) 
 	switch {
 	case err != nil:
 		return nil, err
-	case textOf(d.Name) != graph.Draft:
+	case optional.Value(d.Name) != graph.Draft:
 		return graphResultJSON{e.Status(), e.Results(), e.Logs}, nil
 	case d.State != record.Completed:
 		return nil, nil //nolint:nilnil // there is none

@@ -15,6 +15,7 @@ import (
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/workflow"
 	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/runs"
@@ -118,7 +119,7 @@ var agentMembers = []string{"user_message", "messages", "system_prompt", "force_
 func (s *Server) runAgent(c echo.Context) error {
 	started, err := s.facadeStart(c, map[string]any{"agent": nil}, agentMembers...)
 	return s.facadeResult(c, started, err, func(d *store.RunDetail) any {
-		return workflow.AgentResult{AgentName: textOf(d.Name), Status: workflow.Error, ErrorMessage: new(why(d)), SessionID: d.Plan.ConversationID}
+		return workflow.AgentResult{AgentName: optional.Value(d.Name), Status: workflow.Error, ErrorMessage: new(why(d)), SessionID: d.Plan.ConversationID}
 	})
 }
 
@@ -127,7 +128,7 @@ func (s *Server) runWorkflow(kind string) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		started, err := s.facadeStart(c, map[string]any{"workflow": nil, "type": kind}, "initial_input")
 		return s.facadeResult(c, started, err, func(d *store.RunDetail) any {
-			return workflow.Result{WorkflowName: textOf(d.Name), Status: workflow.Failed, StepResults: []workflow.StepResult{}, Error: new(why(d)), SessionID: d.Plan.ConversationID}
+			return workflow.Result{WorkflowName: optional.Value(d.Name), Status: workflow.Failed, StepResults: []workflow.StepResult{}, Error: new(why(d)), SessionID: d.Plan.ConversationID}
 		})
 	}
 }
@@ -237,7 +238,7 @@ func (s *Server) resumed(c echo.Context, last string) (run engine.Started, after
 	if d.Starter != httpd.KeyOf(c) && !httpd.May(c, httpd.ScopeRead) {
 		return run, 0, fmt.Errorf("run %s: %w", planID, record.ErrNotFound) // as one that does not exist
 	}
-	if d.Executor != "workflow" || textOf(d.Name) != name {
+	if d.Executor != "workflow" || optional.Value(d.Name) != name {
 		return run, 0, invalid("Last-Event-ID", "is of another run than of this agent")
 	}
 	return engine.Started{RootPlanID: d.Plan.RootPlanID, PlanID: planID, Executor: d.Executor}, after, nil
@@ -258,7 +259,7 @@ type sessionJSON struct {
 }
 
 func toSession(s *store.Session) sessionJSON {
-	return sessionJSON{s.ID, orNil(s.AgentName), orNil(s.WorkflowName), orNil(s.BaseID), orNil(s.UserID), s.CreatedAt.UTC(), s.UpdatedAt.UTC(), s.Messages, orNil(s.Starter), s.Project}
+	return sessionJSON{s.ID, optional.Pointer(s.AgentName), optional.Pointer(s.WorkflowName), optional.Pointer(s.BaseID), optional.Pointer(s.UserID), s.CreatedAt.UTC(), s.UpdatedAt.UTC(), s.Messages, optional.Pointer(s.Starter), s.Project}
 }
 
 // sessionNames are what a query may say about whose sessions are meant.
@@ -266,7 +267,7 @@ var sessionNames = []string{"starter", "project"}
 
 // sessionsFor returns which sessions a client may see: its own, and with scope admin those of all. The query narrows them.
 func sessionsFor(c echo.Context, q *httpd.Query) store.SessionFilter {
-	f := store.SessionFilter{Starter: orNil(q.Text("starter")), Project: q.Text("project")}
+	f := store.SessionFilter{Starter: optional.Pointer(q.Text("starter")), Project: q.Text("project")}
 	if httpd.May(c, httpd.ScopeAdmin) {
 		return f
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/graph"
 	"github.com/actlog/actlog/record"
@@ -24,7 +25,7 @@ func ReadExecution(ctx context.Context, reader *store.Reader, planID string) (*E
 	if err != nil {
 		return nil, err
 	}
-	if d.Executor != "dag" || text(d.Name) == graph.Draft {
+	if d.Executor != "dag" || optional.Value(d.Name) == graph.Draft {
 		return nil, record.ErrNotFound
 	}
 	return ExecutionOf(ctx, reader, d)
@@ -35,7 +36,7 @@ func ExecutionOf(ctx context.Context, reader *store.Reader, d *store.RunDetail) 
 	e := &Execution{Run: d, Logs: []string{}}
 	var err error
 	if e.Graph, err = ReadGraph(ctx, reader, d.Plan.RootPlanID, d.Plan.CurrentPlanID); errors.Is(err, record.ErrNotFound) {
-		e.Graph, err = &graph.Graph{Prompt: text(d.Plan.UserRequest), Title: text(d.Plan.Title)}, nil
+		e.Graph, err = &graph.Graph{Prompt: optional.Value(d.Plan.UserRequest), Title: optional.Value(d.Plan.Title)}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -50,7 +51,7 @@ func ExecutionOf(ctx context.Context, reader *store.Reader, d *store.RunDetail) 
 			e.Steps[*at-1] = &each.Record
 		}
 	}
-	err = Beside(ctx, reader, record.KindThought, &d.Plan, func(c record.Change) { e.Logs = append(e.Logs, text(c.(*record.Thought).Content)) })
+	err = Beside(ctx, reader, record.KindThought, &d.Plan, func(c record.Change) { e.Logs = append(e.Logs, optional.Value(c.(*record.Thought).Content)) })
 	return e, err
 }
 
@@ -65,7 +66,7 @@ func ReadGraph(ctx context.Context, reader *store.Reader, rootPlanID, planID str
 
 // PlanID returns the plan whose graph is carried out.
 func (e *Execution) PlanID() string {
-	if name := text(e.Run.Name); name != "" && name != graph.Draft {
+	if name := optional.Value(e.Run.Name); name != "" && name != graph.Draft {
 		return name
 	}
 	return e.Run.Plan.CurrentPlanID
@@ -115,16 +116,8 @@ func (e *Execution) Results() map[string]string {
 	for i, n := range e.Graph.Nodes {
 		results[n.ID] = ""
 		if NodeStatus(e.Steps[i]) == "completed" {
-			results[n.ID] = text(e.Steps[i].Result)
+			results[n.ID] = optional.Value(e.Steps[i].Result)
 		}
 	}
 	return results
-}
-
-// text returns a text that may be missing.
-func text(p *string) string {
-	if p == nil {
-		return ""
-	}
-	return *p
 }

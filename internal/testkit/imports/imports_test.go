@@ -68,7 +68,7 @@ var rules = map[string]rule{
 	"internal/runtime/executor/...": {[]string{
 		"record", "agent/...", "internal/runtime/engine", "internal/runtime/executor/...", "internal/runtime/graph", "internal/runtime/template",
 	}, nil},
-	"internal/view/...": {[]string{"record", "internal/record/loosejson", "internal/record/tree", "internal/view/..."}, []string{"github.com/go-json-experiment/json"}},
+	"internal/view/...": {[]string{"record", "internal/record/loosejson", "internal/record/optional", "internal/record/tree", "internal/view/..."}, []string{"github.com/go-json-experiment/json"}},
 	// The page and the tools of assistants read what the API reads.
 	"internal/door/...": {[]string{"record", "agent/...", "internal/record/...", "internal/runtime/...", "internal/view/...", "internal/door/..."}, []string{
 		"github.com/a-h/templ", "github.com/aymanbagabas/go-udiff", "github.com/cespare/xxhash/v2", "github.com/coder/websocket", "github.com/google/jsonschema-go",

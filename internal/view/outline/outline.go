@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/tree"
 	"github.com/actlog/actlog/record"
 )
@@ -107,19 +108,12 @@ func (b *builder) close(at int) {
 	}
 }
 
-func text(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
 func (b *builder) plan(p *tree.Plan, parent, depth int) {
 	at := b.add(Row{Node: tree.Node{Plan: p}, At: At("plan", p.Record.CurrentPlanID)}, parent, depth)
 	outer := b.waits
 	b.waits = p.PlacedWaits()
 	for _, s := range p.Steps {
-		name, _ := tree.StepName(text(p.Record.Executor), text(s.Record.AgentName), text(s.Record.AgentDescription), s.Record.StepIndex)
+		name, _ := tree.StepName(optional.Value(p.Record.Executor), optional.Value(s.Record.AgentName), optional.Value(s.Record.AgentDescription), s.Record.StepIndex)
 		b.step(s, name, at, depth+1)
 	}
 	for _, c := range p.SubPlans {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/aymanbagabas/go-udiff/lcs"
 
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/view/outline"
 	"github.com/actlog/actlog/record"
 )
@@ -176,16 +177,9 @@ func (s Side) likeness(row int, how likeness) string {
 func name(r *outline.Row) string {
 	if r.Plan != nil {
 		p := &r.Plan.Record
-		return cmp.Or(text(p.Title), text(p.Name))
+		return cmp.Or(optional.Value(p.Title), optional.Value(p.Name))
 	}
 	return r.Name()
-}
-
-func text(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }
 
 // texts are the fields with texts, those first that tell most of a difference.
@@ -212,10 +206,10 @@ func (c *comparison) differences(a, b int) (names []string, unread bool) {
 	}
 	if ra.Cycle != nil && rb.Cycle != nil {
 		x, y := &ra.Cycle.Record, &rb.Cycle.Record
-		if number(x.InputTokens) != number(y.InputTokens) || number(x.OutputTokens) != number(y.OutputTokens) {
+		if optional.Value(x.InputTokens) != optional.Value(y.InputTokens) || optional.Value(x.OutputTokens) != optional.Value(y.OutputTokens) {
 			names = append(names, Tokens)
 		}
-		if number(x.CostUSD) != number(y.CostUSD) {
+		if optional.Value(x.CostUSD) != optional.Value(y.CostUSD) {
 			names = append(names, Cost)
 		}
 	}
