@@ -114,14 +114,6 @@ func errorLine(f *tree.Failure) string {
 	return kind + text
 }
 
-// children returns the rows directly under a row.
-func children(o *outline.Outline, at int) (rows []int) {
-	for i := at + 1; i <= at+o.Rows[at].Below; i += o.Rows[i].Below + 1 {
-		rows = append(rows, i)
-	}
-	return rows
-}
-
 func orEmpty[T ~string](s *T) string {
 	if s == nil {
 		return ""

@@ -111,7 +111,7 @@ func (s *Server) readStep(c echo.Context, in stepArguments) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, i := range children(o, at) {
+	for _, i := range o.Children(at) {
 		switch r := &o.Rows[i]; {
 		case r.Cycle == nil:
 			if p := placeOf(r); len(out.OtherRows) < maxBelow && left.take(p) {
@@ -177,12 +177,12 @@ func (s *Server) cycleOf(c echo.Context, o *outline.Outline, at, chars int, left
 			texts[t.ToolCallID] = t
 		}
 	}
-	for _, i := range children(o, at) {
+	for _, i := range o.Children(at) {
 		if o.Rows[i].Call == nil {
 			continue
 		}
 		each := call{place: placeOf(&o.Rows[i]), span: spanOf(&o.Rows[i])}
-		for _, below := range children(o, i) {
+		for _, below := range o.Children(i) {
 			each.Below = append(each.Below, placeOf(&o.Rows[below]))
 		}
 		if len(each.Below) > maxBelow {

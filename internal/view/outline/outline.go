@@ -61,6 +61,14 @@ func Of(p *tree.Plan) *Outline {
 	return b.Outline
 }
 
+// Children returns the rows directly under a row, in order.
+func (o *Outline) Children(row int) (rows []int) {
+	for i := row + 1; i <= row+o.Rows[row].Below; i += o.Rows[i].Below + 1 {
+		rows = append(rows, i)
+	}
+	return rows
+}
+
 // errorChars is how many characters of an error a row keeps, once its cause and lines are known.
 const errorChars = 300
 

@@ -76,7 +76,7 @@ func (c *comparison) pair(a, b, depth int) (different int) {
 	p := Pair{A: a, B: b, Depth: depth}
 	p.Differs, p.Unread = c.differences(a, b)
 	c.pairs = append(c.pairs, p)
-	for _, m := range c.align(children(c.a.Outline, a), children(c.b.Outline, b), 0) {
+	for _, m := range c.align(c.a.Children(a), c.b.Children(b), 0) {
 		if m.a >= 0 && m.b >= 0 {
 			different += c.pair(m.a, m.b, depth+1)
 			continue
@@ -89,14 +89,6 @@ func (c *comparison) pair(a, b, depth int) (different int) {
 		different++
 	}
 	return different
-}
-
-// children returns the rows right under one.
-func children(o *outline.Outline, row int) (rows []int) {
-	for i := row + 1; i <= row+o.Rows[row].Below; i += o.Rows[i].Below + 1 {
-		rows = append(rows, i)
-	}
-	return rows
 }
 
 type match struct{ a, b int } // -1: none
@@ -160,7 +152,7 @@ func (s Side) likeness(row int, how likeness) string {
 	}
 	like += "\x00" + name(r)
 	if r.Cycle != nil { // it has no name, but calls
-		for _, call := range children(s.Outline, row) {
+		for _, call := range s.Children(row) {
 			like += "\x00" + s.Rows[call].Name()
 		}
 	}
