@@ -348,6 +348,7 @@ type listed struct {
 	behind     bool   // others came before: it went on behind a cursor
 	next       string // where it goes on; empty: this was all
 	incomplete bool   // the server said that some may be missing
+	left       []leftView
 }
 
 // listPageJSON is a page of a list.
@@ -358,21 +359,9 @@ type listPageJSON struct {
 	Left       []leftView // of a search: what it has of each run beside the items
 }
 
-// list calls each with the items of a list, as many as are wanted.
-func (c *client) list(ctx context.Context, what, path string, query url.Values, wanted pageFlags, each func(json.RawMessage) error) (listed, error) {
-	return c.listPages(ctx, what, path, query, wanted, func(p *listPageJSON) error {
-		for _, raw := range p.Items {
-			if err := each(raw); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// listPages is list for a caller that looks at each page.
-func (c *client) listPages(ctx context.Context, what, path string, query url.Values, wanted pageFlags, each func(*listPageJSON) error) (listed, error) {
-	read := listed{what: what, path: path, query: query, behind: wanted.Cursor != "", next: wanted.Cursor}
+// list reads the items of a list, as many as are wanted. With asJSON it prints them, and returns none.
+func list[T any](ctx context.Context, c *client, e *env, asJSON bool, what, path string, query url.Values, wanted pageFlags) (items []T, read listed, err error) {
+	read = listed{what: what, path: path, query: query, behind: wanted.Cursor != "", next: wanted.Cursor}
 	for read.items < wanted.Limit {
 		query.Set("limit", strconv.Itoa(min(wanted.Limit-read.items, listPage)))
 		if read.next != "" {
@@ -380,18 +369,29 @@ func (c *client) listPages(ctx context.Context, what, path string, query url.Val
 		}
 		var page listPageJSON
 		if err := c.get(ctx, what, withQuery(path, query), &page); err != nil {
-			return read, err
+			return items, read, err
 		}
-		if err := each(&page); err != nil {
-			return read, fmt.Errorf("%s: %w", what, err)
+		for _, raw := range page.Items {
+			var item T
+			if asJSON {
+				err = printJSON(e.stdout, raw)
+			} else {
+				err = json.Unmarshal(raw, &item)
+				items = append(items, item)
+			}
+			if err != nil {
+				return items, read, fmt.Errorf("%s: %w", what, err)
+			}
 		}
+
 		read.items += len(page.Items)
+		read.left = append(read.left, page.Left...)
 		read.incomplete = read.incomplete || page.Incomplete
 		if read.next = page.NextCursor; read.next == "" {
 			break
 		}
 	}
-	return read, nil
+	return items, read, nil
 }
 
 // mostCounted is how many items behind the end of a list are counted.

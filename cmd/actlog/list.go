@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -61,19 +60,14 @@ type planItem struct {
 }
 
 func (c *listCmd) Run(ctx context.Context, e *env, client *client) error {
-	if c.State != "" && !slices.Contains(planStates(), c.State) {
-		return usageError(fmt.Sprintf("--state %s: must be one of %s", c.State, strings.Join(planStates(), ", ")))
+	if err := checkState(c.State); err != nil {
+		return err
 	}
-	query := url.Values{}
-	for name, value := range map[string]string{
+	query := filters(map[string]string{
 		"state": c.State, "name": c.Name, "agent": c.Agent, "project": c.Project,
 		"userId": c.User, "conversationId": c.Conversation, "startedBy": c.StartedBy, "tag": c.Tag, "q": c.Q,
 		"minCost": c.MinCost, "maxCost": c.MaxCost, "minDuration": c.MinDuration, "maxDuration": c.MaxDuration, "model": c.Model, "tool": c.Tool,
-	} {
-		if value != "" {
-			query.Set(name, value)
-		}
-	}
+	})
 	if c.Failed != nil {
 		query.Set("failed", strconv.FormatBool(*c.Failed))
 	}
@@ -85,16 +79,7 @@ func (c *listCmd) Run(ctx context.Context, e *env, client *client) error {
 		return err
 	}
 
-	var plans []planItem
-	read, err := client.list(ctx, "list plans", "/api/v1/plans", query, c.pageFlags, func(raw json.RawMessage) error {
-		if c.JSON {
-			return printJSON(e.stdout, raw)
-		}
-		var p planItem
-		err := json.Unmarshal(raw, &p)
-		plans = append(plans, p)
-		return err
-	})
+	plans, read, err := list[planItem](ctx, client, e, c.JSON, "list plans", "/api/v1/plans", query, c.pageFlags)
 	if err != nil {
 		return err
 	}
@@ -107,6 +92,25 @@ func (c *listCmd) Run(ctx context.Context, e *env, client *client) error {
 		fmt.Fprintln(e.stderr, "actlog: older runs are still being indexed; some may be missing")
 	}
 	return client.rest(ctx, e, read, "plan", c.JSON)
+}
+
+// checkState checks the flag that chooses runs by their state.
+func checkState(state string) error {
+	if state != "" && !slices.Contains(planStates(), state) {
+		return usageError(fmt.Sprintf("--state %s: must be one of %s", state, strings.Join(planStates(), ", ")))
+	}
+	return nil
+}
+
+// filters returns the query of a list: the flags that were given, by the names of their members.
+func filters(flags map[string]string) url.Values {
+	query := url.Values{}
+	for name, value := range flags {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	return query
 }
 
 func planStates() (all []string) {

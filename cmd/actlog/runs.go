@@ -3,11 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
-	"net/url"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/actlog/actlog/internal/view/words"
@@ -24,28 +19,14 @@ type runsCmd struct {
 
 // Run implements the command.
 func (c *runsCmd) Run(ctx context.Context, e *env, client *client) error {
-	if c.State != "" && !slices.Contains(planStates(), c.State) {
-		return usageError(fmt.Sprintf("--state %s: must be one of %s", c.State, strings.Join(planStates(), ", ")))
+	if err := checkState(c.State); err != nil {
+		return err
 	}
 	if err := c.check(); err != nil {
 		return err
 	}
-	query := url.Values{}
-	for name, value := range map[string]string{"state": c.State, "executor": c.Executor, "name": c.Name} {
-		if value != "" {
-			query.Set(name, value)
-		}
-	}
-	var runs []runView
-	read, err := client.list(ctx, "list runs", "/api/v1/runs", query, c.pageFlags, func(raw json.RawMessage) error {
-		if c.JSON {
-			return printJSON(e.stdout, raw)
-		}
-		var r runView
-		err := json.Unmarshal(raw, &r)
-		runs = append(runs, r)
-		return err
-	})
+	query := filters(map[string]string{"state": c.State, "executor": c.Executor, "name": c.Name})
+	runs, read, err := list[runView](ctx, client, e, c.JSON, "list runs", "/api/v1/runs", query, c.pageFlags)
 	if err != nil {
 		return err
 	}

@@ -3,9 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,8 +41,8 @@ type textHit struct {
 }
 
 func (c *searchCmd) Run(ctx context.Context, e *env, client *client) error {
-	if c.State != "" && !slices.Contains(planStates(), c.State) {
-		return usageError(fmt.Sprintf("--state %s: must be one of %s", c.State, strings.Join(planStates(), ", ")))
+	if err := checkState(c.State); err != nil {
+		return err
 	}
 	for _, kind := range c.Kind {
 		if !slices.Contains(record.Kinds, record.Kind(kind)) {
@@ -57,15 +55,11 @@ func (c *searchCmd) Run(ctx context.Context, e *env, client *client) error {
 	if c.PerRun < 0 || c.PerRun > maxPerRun {
 		return usageError(fmt.Sprintf("--per-run %d: must be from 0 to %d", c.PerRun, maxPerRun))
 	}
-	query := url.Values{"q": {c.Text}}
-	for name, value := range map[string]string{
+	query := filters(map[string]string{
 		"kind": strings.Join(c.Kind, ","), "state": c.State, "name": c.Name, "agent": c.Agent, "project": c.Project, "environment": c.Environment,
 		"userId": c.User, "conversationId": c.Conversation, "tag": c.Tag,
-	} {
-		if value != "" {
-			query.Set(name, value)
-		}
-	}
+	})
+	query.Set("q", c.Text)
 	if c.PerRun > 0 {
 		query.Set("perRun", strconv.Itoa(c.PerRun))
 	}
@@ -74,25 +68,9 @@ func (c *searchCmd) Run(ctx context.Context, e *env, client *client) error {
 		return err
 	}
 
-	f := &foundRuns{client: client, view: newView(e.stdout).wrapping(), text: c.Text, now: now}
-	read, err := client.listPages(ctx, "search", "/api/v1/search", query, c.pageFlags, func(p *listPageJSON) error {
-		for _, raw := range p.Items {
-			if c.JSON {
-				if err := printJSON(e.stdout, raw); err != nil {
-					return err
-				}
-				continue
-			}
-			var hit textHit
-			if err := json.Unmarshal(raw, &hit); err != nil {
-				return err
-			}
-			f.hits = append(f.hits, hit)
-		}
-		f.left = append(f.left, p.Left...)
-		return nil
-	})
+	hits, read, err := list[textHit](ctx, client, e, c.JSON, "search", "/api/v1/search", query, c.pageFlags)
 	if err == nil && !c.JSON {
+		f := &foundRuns{client: client, view: newView(e.stdout).wrapping(), text: c.Text, now: now, hits: hits, left: read.left}
 		err = f.draw()
 	}
 	if err != nil {

@@ -29,22 +29,21 @@ type unknownItem struct {
 
 // Run lists what was sent over OTLP and is not shown: a table for each reason.
 func (c *unknownCmd) Run(ctx context.Context, e *env, client *client) error {
+	const what = "list what is not understood"
 	var list struct {
 		Since     time.Time
 		Forgotten int64
 		Items     []json.RawMessage
 	}
-	if err := client.get(ctx, "list what is not understood", otlp.RowlessPath, &list); err != nil {
+	if err := client.get(ctx, what, otlp.RowlessPath, &list); err != nil {
 		return err
 	}
 	if c.JSON {
 		return encodeAll(json.NewEncoder(e.stdout), list.Items)
 	}
-	items := make([]unknownItem, len(list.Items))
-	for i, raw := range list.Items {
-		if err := json.Unmarshal(raw, &items[i]); err != nil {
-			return fmt.Errorf("list what is not understood: %w", err)
-		}
+	items, err := decodeAll[unknownItem](what, list.Items)
+	if err != nil {
+		return err
 	}
 	since := list.Since.Local().Format(time.DateTime)
 	if len(items) == 0 {

@@ -113,20 +113,18 @@ func measureHTTP(ctx context.Context, b *bench) (figures []figure, err error) {
 	client := newClient()
 	defer client.CloseIdleConnections()
 
+	runs := b.n(clients*runsOfClient, clients)
 	for _, v := range []struct {
 		name    string
-		runs    int
 		changes func(ctx context.Context, from, to int) ([]record.Change, error)
-		target  *target
 	}{
-		{"run after run", b.n(clients*runsOfClient, clients), b.text.sideBySide(1), atLeast(0.35)},
-		{"whole rows", b.n(clients*runsOfClient, clients), b.text.whole, atLeast(0.35)},
-		{"started, later ended", b.n(clients*runsApart, clients), b.text.sideBySide(runsApart), nil}, // see measureWrite
+		{"run after run", b.text.sideBySide(1)},
+		{"whole rows", b.text.whole},
 	} {
-		f, err := b.againstCopy(ctx, db, "over HTTP, "+v.name, v.runs*rowsOfRun, clients, func(ctx context.Context) (writer, error) {
-			l, err := b.loadOf(ctx, v.runs, batchRecords, v.changes)
+		f, err := b.againstCopy(ctx, db, "over HTTP, "+v.name, runs*rowsOfRun, clients, func(ctx context.Context) (writer, error) {
+			l, err := b.loadOf(ctx, runs, batchRecords, v.changes)
 			return func(ctx context.Context, i int) error { return l.send(ctx, client, server, i) }, err
-		}, v.target)
+		}, atLeast(0.35))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", v.name, err)
 		}

@@ -339,8 +339,8 @@ func (g *greedy) judge(where string, round []attack, outcomes map[string]*outcom
 		if t.failed > 0 {
 			g.violated("%s: %d good %s failed, such as %s", where, t.failed, what, t.failure)
 		}
-		if p99 := t.quantile(0.99); p99 > g.config.within {
-			g.violated("%s: the p99 of good %s is %s, the limit is %s", where, what, p99.Round(time.Millisecond), g.config.within)
+		if p99 := quantile(t.all, 0.99); p99 > g.config.within {
+			g.violated("%s: the p99 of good %s is %s, the limit is %s", where, what, p99, g.config.within)
 		}
 	}
 	if peak > g.config.memory {
@@ -375,17 +375,9 @@ func (t *times) add(took time.Duration, status int, err error) {
 	}
 }
 
-func (t *times) quantile(q float64) time.Duration {
-	if len(t.all) == 0 {
-		return 0
-	}
-	slices.Sort(t.all)
-	return t.all[min(len(t.all)-1, int(q*float64(len(t.all))))]
-}
-
 // String is the median, the 99th percentile and the longest, in milliseconds.
 func (t *times) String() string {
-	return fmt.Sprintf("%d/%d/%d ms", t.quantile(0.5).Milliseconds(), t.quantile(0.99).Milliseconds(), t.quantile(1).Milliseconds())
+	return fmt.Sprintf("%d/%d/%d ms", quantile(t.all, 0.5).Milliseconds(), quantile(t.all, 0.99).Milliseconds(), quantile(t.all, 1).Milliseconds())
 }
 
 // samples are the metrics of the server.

@@ -201,6 +201,7 @@ func differences(want, got string) string {
 	return strings.Join(out, "\n")
 }
 
+// quantile returns a quantile of times, rounded to milliseconds.
 func quantile(all []time.Duration, q float64) time.Duration {
 	if len(all) == 0 {
 		return 0
@@ -269,6 +270,22 @@ func (h *house) checkEffects(ctx context.Context) (doubled, lost, unknown, count
 	return doubled, lost, unknown, count, nil
 }
 
+// none checks that a query finds nothing. The message has a place for what it finds.
+func (h *house) none(ctx context.Context, message, query string) error {
+	rows, err := h.db.Query(ctx, query)
+	if err != nil {
+		return err
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	for _, each := range found[:min(len(found), 5)] {
+		h.violated(message+" (%d in all)", each, len(found))
+	}
+	return nil
+}
+
 // checkWrites checks that only who held a run wrote to it, and that no claim, and no call that had
 // ended, came twice.
 func (h *house) checkWrites(ctx context.Context) error {
@@ -283,16 +300,8 @@ func (h *house) checkWrites(ctx context.Context) error {
 			WHERE p.row = 'call' AND p.state = 'RUNNING' AND EXISTS (SELECT FROM chaos.written AS o WHERE o.row = 'call' AND o.key = p.key AND o.id < p.id AND o.state IN ('COMPLETED', 'FAILED', 'SKIPPED'))`,
 		"was claimed twice under one epoch": `SELECT plan_id || ' (epoch ' || epoch || ')' FROM chaos.written WHERE row = 'run' AND state = 'CLAIM' GROUP BY plan_id, epoch HAVING count(*) > 1`,
 	} {
-		rows, err := h.db.Query(ctx, query)
-		if err != nil {
+		if err := h.none(ctx, "plan %s "+what, query); err != nil {
 			return err
-		}
-		found, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil {
-			return err
-		}
-		for _, each := range found[:min(len(found), 5)] {
-			h.violated("plan %s %s (%d in all)", each, what, len(found))
 		}
 	}
 	return nil
@@ -318,16 +327,8 @@ func (h *house) checkRest(ctx context.Context) error {
 			WHERE r.done AND r.plan_id = r.root_plan_id`,
 		"plan that did not end": `SELECT current_plan_id FROM actlog.plan_execution_record WHERE executor IS NOT NULL AND current_plan_id IN (SELECT plan_id FROM actlog.run) AND state <> 'COMPLETED'`,
 	} {
-		rows, err := h.db.Query(ctx, query)
-		if err != nil {
+		if err := h.none(ctx, what+": %s", query); err != nil {
 			return err
-		}
-		found, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil {
-			return err
-		}
-		for _, each := range found[:min(len(found), 5)] {
-			h.violated("%s: %s (%d in all)", what, each, len(found))
 		}
 	}
 	var roots int

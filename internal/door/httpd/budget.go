@@ -2,32 +2,13 @@ package httpd
 
 import (
 	"net/http"
-	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Budget is a number of bytes of memory that clients share. One client can hold half of it, one
 // connection a quarter. It is safe for concurrent use.
-type Budget struct {
-	size          int64
-	perClient     int64
-	perConnection int64
-
-	mu          sync.Mutex
-	used        int64
-	clients     map[string]int64 // only those that hold some
-	connections map[string]int64
-	refused     map[*Problem]int64
-}
-
-// Client is who takes from a budget.
-type Client struct {
-	// Name is the name of the API key, or without keys the address of the peer.
-	Name string
-	// Connection is the peer's address and port.
-	Connection string
-}
+type Budget struct{ held *quota }
 
 // The answers to a request for which a budget has no room.
 var (
@@ -43,29 +24,28 @@ var (
 
 // NewBudget returns a budget of size bytes.
 func NewBudget(size int64) *Budget {
-	return &Budget{
-		size: size, perClient: size / 2, perConnection: size / 4,
-		clients: map[string]int64{}, connections: map[string]int64{}, refused: map[*Problem]int64{},
-	}
+	held := newQuota(size, size/2, ErrBusy, ErrClientShare)
+	held.limits[ofConnection] = limit{name: "connection", most: size / 4, answer: ErrConnectionShare, held: map[string]int64{}}
+	return &Budget{held: held}
 }
 
 // letOne makes the shares large enough for one request of n bytes.
 func (b *Budget) letOne(n int64) *Budget {
-	b.perClient = min(b.size, max(b.perClient, n))
-	b.perConnection = min(b.size, max(b.perConnection, n))
+	for i := range b.held.limits {
+		l := &b.held.limits[i]
+		l.most = max(l.most, min(n, b.size()))
+	}
 	return b
 }
+
+func (b *Budget) size() int64 { return b.held.limits[ofAll].most }
 
 // Lease returns what a request of a client holds of the budget, nothing at first. The caller
 // returns it.
 func (b *Budget) Lease(client Client) *Lease { return &Lease{of: b, client: client} }
 
 // Held is how many bytes are taken at the moment.
-func (b *Budget) Held() int64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.used
-}
+func (b *Budget) Held() int64 { return b.held.usedNow() }
 
 // Lease is what one request holds of a budget. It is for one goroutine at a time.
 type Lease struct {
@@ -77,17 +57,16 @@ type Lease struct {
 // Take takes n bytes more, or returns [ErrBusy], [ErrClientShare], [ErrConnectionShare] or, if
 // it could never have them, [ErrOverShare].
 func (l *Lease) Take(n int64) error {
-	b := l.of
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if l.taken+n > min(b.perClient, b.perConnection) {
+	held := l.of.held
+	held.Lock()
+	defer held.Unlock()
+
+	if l.taken+n > min(held.limits[ofConnection].most, held.limits[ofClient].most) {
 		return ErrOverShare
 	}
-	if refused := b.check(l.client, n); refused != nil {
-		b.refused[refused]++
+	if refused := held.take(l.client, n); refused != nil {
 		return refused
 	}
-	b.add(l.client, n)
 	l.taken += n
 	return nil
 }
@@ -100,58 +79,23 @@ func (l *Lease) Keep(n int64) {
 	if n >= l.taken {
 		return
 	}
-	b := l.of
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.add(l.client, n-l.taken)
+
+	held := l.of.held
+	held.Lock()
+	defer held.Unlock()
+	held.add(l.client, n-l.taken)
 	l.taken = n
-}
-
-// check returns the problem if a client cannot have n bytes more, or nil.
-func (b *Budget) check(client Client, n int64) *Problem {
-	switch {
-	case b.connections[client.Connection]+n > b.perConnection:
-		return ErrConnectionShare
-	case b.clients[client.Name]+n > b.perClient:
-		return ErrClientShare
-	case b.used+n > b.size:
-		return ErrBusy
-	}
-	return nil
-}
-
-func (b *Budget) add(client Client, n int64) {
-	b.used += n
-	addTo(b.clients, client.Name, n)
-	addTo(b.connections, client.Connection, n)
-}
-
-func addTo(m map[string]int64, name string, n int64) {
-	if m[name] += n; m[name] == 0 {
-		delete(m, name)
-	}
 }
 
 // metrics returns the metrics of the budget, with a prefix for their names. what says whose
 // bytes are meant.
 func (b *Budget) metrics(prefix, what string) []prometheus.Collector {
-	all := []prometheus.Collector{
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: prefix + "_bytes", Help: "Bytes that are held in memory " + what + ".",
-		}, func() float64 { return float64(b.Held()) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: prefix + "_bytes_max", Help: "How many bytes may be held " + what + ".",
-		}, func() float64 { return float64(b.size) }),
-	}
-	for limit, problem := range map[string]*Problem{"server": ErrBusy, "client": ErrClientShare, "connection": ErrConnectionShare} {
-		all = append(all, prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: prefix + "_refused_total", Help: "Requests that were refused because the memory " + what + " was used up: all of it, the client's share or the connection's.",
-			ConstLabels: prometheus.Labels{"limit": limit},
-		}, func() float64 {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			return float64(b.refused[problem])
-		}))
-	}
-	return all
+	return b.held.metrics(
+		prometheus.Opts{Name: prefix + "_bytes", Help: "Bytes that are held in memory " + what + "."},
+		prometheus.Opts{Name: prefix + "_bytes_max", Help: "How many bytes may be held " + what + "."},
+		prometheus.Opts{
+			Name: prefix + "_refused_total",
+			Help: "Requests that were refused because the memory " + what + " was used up: all of it, the client's share or the connection's.",
+		},
+	)
 }

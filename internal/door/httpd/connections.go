@@ -14,20 +14,15 @@ import (
 // one, a connection that can be spared is closed: so whoever holds connections open without a request, or without a key, keeps nobody out.
 type connections struct {
 	net.Listener
-	most    int
-	share   int     // of one address
 	proxies Proxies // their clients share no address
 
 	closed chan struct{} // with the listener
 	close  sync.Once
 	freed  chan struct{} // holds a token when there may be room
 
-	mu     sync.Mutex
-	open   int
-	of     map[string]int      // by network of the client
-	spare  [unspared]list.List // of *connection; those that have been so for the longest time come first
-	ended  [unspared]int64     // how many were closed to make room
-	denied int64
+	open  *quota              // by network; its lock guards what follows, too
+	spare [unspared]list.List // of *connection; those that have been so for the longest time come first
+	ended [unspared]int64     // how many were closed to make room
 }
 
 // What a connection does, in the order in which they are closed to make room.
@@ -42,7 +37,7 @@ const (
 type connection struct {
 	net.Conn
 	listener *connections
-	network  string // empty: a proxy's
+	client   Client // its name is the network; empty: a proxy's
 
 	// Guarded by the listener.
 	state    http.ConnState
@@ -54,8 +49,8 @@ type connection struct {
 
 func newConnections(l net.Listener, most int, proxies Proxies) *connections {
 	return &connections{
-		Listener: l, most: most, share: half(most), proxies: proxies,
-		closed: make(chan struct{}), freed: make(chan struct{}, 1), of: map[string]int{},
+		Listener: l, proxies: proxies, closed: make(chan struct{}), freed: make(chan struct{}, 1),
+		open: newQuota(int64(most), int64(half(most)), nil, nil),
 	}
 }
 
@@ -72,7 +67,7 @@ func (l *connections) Accept() (net.Conn, error) {
 
 		c := &connection{Conn: conn, listener: l}
 		if a := addressOf(conn.RemoteAddr().String()); !l.proxies.has(a) {
-			c.network = networkOf(a)
+			c.client.Name = networkOf(a)
 		}
 		if l.admit(c) {
 			return c, nil
@@ -90,34 +85,31 @@ func (l *connections) Close() error {
 // admit counts a new connection, once there is room for it. It reports whether its address may have another one.
 func (l *connections) admit(c *connection) bool {
 	for {
-		l.mu.Lock()
-		crowded := c.network != "" && l.of[c.network] >= l.share
-		full := l.open >= l.most
+		l.open.Lock()
+		over := l.open.over(c.client, 1)
+		crowded := over == &l.open.limits[ofClient]
 		var spared *connection
-		if crowded {
-			spared = l.spareOf(c.network)
-		} else if full {
+		switch {
+		case crowded:
+			spared = l.spareOf(c.client.Name)
+		case over != nil:
 			spared = l.spareOf("")
 		}
 
-		denied := crowded && spared == nil
-		if admitted := !denied && (!full || spared != nil); admitted {
-			l.open++
-			if c.network != "" {
-				l.of[c.network]++
-			}
+		if over == nil || spared != nil {
+			l.open.add(c.client, 1)
 			c.is(http.StateNew)
-			l.mu.Unlock()
+			l.open.Unlock()
 			if spared != nil {
 				_ = spared.Conn.Close()
 			}
 			return true
 		}
-		if denied {
-			l.denied++
+		if crowded {
+			over.refused++
 		}
-		l.mu.Unlock()
-		if denied {
+		l.open.Unlock()
+		if crowded {
 			return false
 		}
 
@@ -131,9 +123,9 @@ func (l *connections) admit(c *connection) bool {
 
 // makeRoom closes a connection that can be spared, if there is one.
 func (l *connections) makeRoom() {
-	l.mu.Lock()
+	l.open.Lock()
 	spared := l.spareOf("")
-	l.mu.Unlock()
+	l.open.Unlock()
 	if spared != nil {
 		_ = spared.Conn.Close()
 	}
@@ -144,7 +136,7 @@ func (l *connections) makeRoom() {
 func (l *connections) spareOf(network string) *connection {
 	for does := range l.spare {
 		for e := l.spare[does].Front(); e != nil; e = e.Next() {
-			if c, _ := e.Value.(*connection); network == "" || c.network == network {
+			if c, _ := e.Value.(*connection); network == "" || c.client.Name == network {
 				l.ended[does]++
 				c.forget()
 				return c
@@ -160,9 +152,9 @@ func (l *connections) changed(conn net.Conn, state http.ConnState) {
 	if !ok || state == http.StateClosed {
 		return // [connection.Close] has noted it
 	}
-	l.mu.Lock()
+	l.open.Lock()
 	c.is(state)
-	l.mu.Unlock()
+	l.open.Unlock()
 	l.signal()
 }
 
@@ -215,21 +207,14 @@ func (c *connection) forget() {
 	}
 	c.gone = true
 	c.unlist()
-	l := c.listener
-	l.open--
-	if c.network == "" {
-		return
-	}
-	if l.of[c.network]--; l.of[c.network] == 0 {
-		delete(l.of, c.network)
-	}
+	c.listener.open.add(c.client, -1)
 }
 
 // Close implements [net.Conn].
 func (c *connection) Close() error {
-	c.listener.mu.Lock()
+	c.listener.open.Lock()
 	c.forget()
-	c.listener.mu.Unlock()
+	c.listener.open.Unlock()
 	c.listener.signal()
 	return c.Conn.Close()
 }
@@ -247,8 +232,8 @@ func keepConnection(ctx context.Context) {
 	if !ok {
 		return
 	}
-	c.listener.mu.Lock()
-	defer c.listener.mu.Unlock()
+	c.listener.open.Lock()
+	defer c.listener.open.Unlock()
 	if !c.admitted {
 		c.admitted = true
 		c.is(c.state)

@@ -238,10 +238,10 @@ func (d *door) limitStreams(next echo.HandlerFunc) echo.HandlerFunc {
 
 		ctx, end := context.WithCancelCause(c.Request().Context())
 		defer end(nil)
-		one := &stream{client: ClientOf(c).Name, key: requestOf(c).key, need: route.Need, end: end}
+		one := &stream{client: ClientOf(c), key: requestOf(c).key, need: route.Need, end: end}
 		streams := d.server.streams
-		if err := streams.begin(one); err != nil {
-			return err
+		if refused := streams.begin(one); refused != nil {
+			return refused
 		}
 		defer streams.ended(one)
 		one.endWithout(d.server.keys.Load()) // they may have changed since this one was looked at

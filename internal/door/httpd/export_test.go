@@ -7,8 +7,8 @@ func AddressOf(p Proxies, r *http.Request) string { return p.client(r).String() 
 
 // Waiting is how many requests wait for a turn.
 func (t *Turns) Waiting() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.taken.Lock()
+	defer t.taken.Unlock()
 	return len(t.waiting)
 }
 

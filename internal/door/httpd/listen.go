@@ -131,9 +131,9 @@ func ConnectionMetrics(listeners []*Listener) []prometheus.Collector {
 		return func() (n float64) {
 			for _, l := range listeners {
 				if c := l.connections.Load(); c != nil {
-					c.mu.Lock()
+					c.open.Lock()
 					n += float64(of(c))
-					c.mu.Unlock()
+					c.open.Unlock()
 				}
 			}
 			return n
@@ -142,10 +142,10 @@ func ConnectionMetrics(listeners []*Listener) []prometheus.Collector {
 	all := []prometheus.Collector{
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "actlog_http_connections", Help: "Connections of clients that are open.",
-		}, sum(func(l *connections) int64 { return int64(l.open) })),
+		}, sum(func(l *connections) int64 { return l.open.used() })),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "actlog_http_connections_refused_total", Help: "Connections that were refused because their address had its share.",
-		}, sum(func(l *connections) int64 { return l.denied })),
+		}, sum(func(l *connections) int64 { return l.open.limits[ofClient].refused })),
 	}
 	for does, name := range [unspared]string{silent: "silent", resting: "resting", unknown: "unknown"} {
 		all = append(all, prometheus.NewCounterFunc(prometheus.CounterOpts{

@@ -3,7 +3,6 @@ package httpd
 import (
 	"context"
 	"net/http"
-	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -25,17 +24,13 @@ var errKeyGone = &Problem{Status: http.StatusUnauthorized, Detail: "the API key 
 // streams are the answers that are open for as long as their clients like, whatever they send, or wait for the end of a run: a number of
 // them at most, of which one client has a share.
 type streams struct {
-	most, share int
-
-	mu      sync.Mutex
-	open    map[*stream]bool
-	of      map[string]int // by client
-	refused map[*Problem]int64
+	count *quota // its lock guards those that are open, too
+	open  map[*stream]bool
 }
 
 // stream is one of them.
 type stream struct {
-	client string
+	client Client
 	key    *key
 	need   Scope
 	end    context.CancelCauseFunc
@@ -43,43 +38,34 @@ type stream struct {
 
 func newStreams(most int) *streams {
 	return &streams{
-		most: most, share: max(1, most/sharesOfStreams),
-		open: map[*stream]bool{}, of: map[string]int{}, refused: map[*Problem]int64{},
+		count: newQuota(int64(most), int64(max(1, most/sharesOfStreams)), ErrNoStream, ErrClientStreams),
+		open:  map[*stream]bool{},
 	}
 }
 
-// begin counts a stream. The error is [ErrNoStream] or [ErrClientStreams].
-func (s *streams) begin(one *stream) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var refused *Problem
-	switch {
-	case s.of[one.client] >= s.share:
-		refused = ErrClientStreams
-	case len(s.open) >= s.most:
-		refused = ErrNoStream
-	default:
+// begin counts a stream. The problem is [ErrNoStream] or [ErrClientStreams]; nil: it has begun.
+func (s *streams) begin(one *stream) *Problem {
+	s.count.Lock()
+	defer s.count.Unlock()
+
+	refused := s.count.take(one.client, 1)
+	if refused == nil {
 		s.open[one] = true
-		s.of[one.client]++
-		return nil
 	}
-	s.refused[refused]++
 	return refused
 }
 
 func (s *streams) ended(one *stream) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.count.Lock()
+	defer s.count.Unlock()
 	delete(s.open, one)
-	if s.of[one.client]--; s.of[one.client] == 0 {
-		delete(s.of, one.client)
-	}
+	s.count.add(one.client, -1)
 }
 
 // endWithout ends the streams whose keys are gone, or no longer good for them.
 func (s *streams) endWithout(keys *Keys) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.count.Lock()
+	defer s.count.Unlock()
 	for one := range s.open {
 		one.endWithout(keys)
 	}
@@ -92,26 +78,13 @@ func (one *stream) endWithout(keys *Keys) {
 }
 
 func (s *streams) metrics() []prometheus.Collector {
-	count := func(of func() float64) func() float64 {
-		return func() float64 {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			return of()
-		}
-	}
-	all := []prometheus.Collector{
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	return s.count.metrics(
+		prometheus.Opts{
 			Name: "actlog_http_streams", Help: "Streams of events, WebSockets, and others that are open as long as their clients like or until a run ends.",
-		}, count(func() float64 { return float64(len(s.open)) })),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "actlog_http_streams_max", Help: "How many streams may be open.",
-		}, func() float64 { return float64(s.most) }),
-	}
-	for limit, problem := range map[string]*Problem{"server": ErrNoStream, "client": ErrClientStreams} {
-		all = append(all, prometheus.NewCounterFunc(prometheus.CounterOpts{
+		},
+		prometheus.Opts{Name: "actlog_http_streams_max", Help: "How many streams may be open."},
+		prometheus.Opts{
 			Name: "actlog_http_streams_refused_total", Help: "Streams that were refused because there were as many as there may be, or as their client may have.",
-			ConstLabels: prometheus.Labels{"limit": limit},
-		}, count(func() float64 { return float64(s.refused[problem]) })))
-	}
-	return all
+		},
+	)
 }

@@ -14,19 +14,15 @@ import (
 // client has at most half of the turns, and at most half of the line. It is safe for concurrent
 // use.
 type Turns struct {
-	size, line int
-	patience   time.Duration
-
-	mu      sync.Mutex
-	taken   int
-	clients map[string]int // turns by client; only those that have some
-	waiting []*turn
-	refused map[*Problem]int64
+	taken    *quota // its lock guards those that wait, too
+	line     int
+	patience time.Duration
+	waiting  []*turn
 }
 
 // turn is a request in the line.
 type turn struct {
-	client string
+	client Client
 	begin  chan struct{} // closed when it is the request's turn
 }
 
@@ -41,7 +37,7 @@ var (
 // NewTurns returns turns for size requests at once. At most line others wait, for at most
 // patience.
 func NewTurns(size, line int, patience time.Duration) *Turns {
-	return &Turns{size: size, line: line, patience: patience, clients: map[string]int{}, refused: map[*Problem]int64{}}
+	return &Turns{taken: newQuota(int64(size), int64(half(size)), ErrNoTurn, ErrClientTurns), line: line, patience: patience}
 }
 
 // half of a number is what one client may have of it.
@@ -50,114 +46,84 @@ func half(n int) int { return (n + 1) / 2 }
 // Take waits for a turn. The caller calls done when it is over. The error is [ErrNoTurn],
 // [ErrClientTurns] or that of ctx.
 func (t *Turns) Take(ctx context.Context, client Client) (done func(), err error) {
-	t.mu.Lock()
-	if t.free(client.Name) {
-		t.begin(client.Name)
-		t.mu.Unlock()
-		return t.done(client.Name), nil
+	t.taken.Lock()
+	over := t.taken.over(client, 1)
+	switch {
+	case over == nil:
+		t.taken.add(client, 1)
+		t.taken.Unlock()
+		return t.done(client), nil
+	case t.full(client):
+		defer t.taken.Unlock()
+		return nil, over.refuse()
 	}
-	if t.full(client.Name) {
-		defer t.mu.Unlock()
-		return nil, t.refuse(client.Name)
-	}
-	next := &turn{client: client.Name, begin: make(chan struct{})}
+	next := &turn{client: client, begin: make(chan struct{})}
 	t.waiting = append(t.waiting, next)
-	t.mu.Unlock()
+	t.taken.Unlock()
 
 	timer := time.NewTimer(t.patience)
 	defer timer.Stop()
 	select {
 	case <-next.begin:
-		return t.done(client.Name), nil
+		return t.done(client), nil
 	case <-timer.C:
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+
+	t.taken.Lock()
+	defer t.taken.Unlock()
 	i := slices.Index(t.waiting, next)
 	if i < 0 { // its turn came at this moment
-		return t.done(client.Name), nil
+		return t.done(client), nil
 	}
 	t.waiting = slices.Delete(t.waiting, i, i+1)
 	if err == nil {
-		err = t.refuse(client.Name)
+		err = t.taken.over(client, 1).refuse() // or it would not wait
 	}
 	return nil, err
 }
 
 // Taken is how many turns are taken at the moment.
-func (t *Turns) Taken() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.taken
-}
-
-// free reports whether a client can have a turn.
-func (t *Turns) free(client string) bool { return t.taken < t.size && t.clients[client] < half(t.size) }
+func (t *Turns) Taken() int { return int(t.taken.usedNow()) }
 
 // full reports whether a client cannot wait.
-func (t *Turns) full(client string) bool {
+func (t *Turns) full(client Client) bool {
 	own := 0
 	for _, w := range t.waiting {
-		if w.client == client {
+		if w.client.Name == client.Name {
 			own++
 		}
 	}
 	return len(t.waiting) >= t.line || own >= half(t.line)
 }
 
-func (t *Turns) begin(client string) {
-	t.taken++
-	t.clients[client]++
-}
-
-func (t *Turns) refuse(client string) *Problem {
-	problem := ErrNoTurn
-	if t.clients[client] >= half(t.size) {
-		problem = ErrClientTurns
-	}
-	t.refused[problem]++
-	return problem
-}
-
 // done returns a function that ends a turn, once, and lets the next one begin.
-func (t *Turns) done(client string) func() {
+func (t *Turns) done(client Client) func() {
 	return sync.OnceFunc(func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.taken--
-		if t.clients[client]--; t.clients[client] == 0 {
-			delete(t.clients, client)
-		}
-		if i := slices.IndexFunc(t.waiting, func(w *turn) bool { return t.free(w.client) }); i >= 0 {
-			next := t.waiting[i]
-			t.waiting = slices.Delete(t.waiting, i, i+1)
-			t.begin(next.client)
-			close(next.begin)
+		t.taken.Lock()
+		defer t.taken.Unlock()
+		t.taken.add(client, -1)
+
+		for i, next := range t.waiting {
+			if t.taken.over(next.client, 1) == nil {
+				t.taken.add(next.client, 1)
+				t.waiting = slices.Delete(t.waiting, i, i+1)
+				close(next.begin)
+				return
+			}
 		}
 	})
 }
 
 // Metrics returns the metrics of the turns. of is the label that says what they are for.
 func (t *Turns) Metrics(of string) []prometheus.Collector {
-	all := []prometheus.Collector{
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "actlog_http_turns", Help: "Requests that do something of which there is a bounded number at once.", ConstLabels: prometheus.Labels{"of": of},
-		}, func() float64 { return float64(t.Taken()) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "actlog_http_turns_max", Help: "How many may do so at once.", ConstLabels: prometheus.Labels{"of": of},
-		}, func() float64 { return float64(t.size) }),
-	}
-	for limit, problem := range map[string]*Problem{"server": ErrNoTurn, "client": ErrClientTurns} {
-		all = append(all, prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "actlog_http_turns_refused_total", Help: "Requests that were refused because all turns, or those of their client, were taken.",
-			ConstLabels: prometheus.Labels{"of": of, "limit": limit},
-		}, func() float64 {
-			t.mu.Lock()
-			defer t.mu.Unlock()
-			return float64(t.refused[problem])
-		}))
-	}
-	return all
+	label := prometheus.Labels{"of": of}
+	return t.taken.metrics(
+		prometheus.Opts{Name: "actlog_http_turns", Help: "Requests that do something of which there is a bounded number at once.", ConstLabels: label},
+		prometheus.Opts{Name: "actlog_http_turns_max", Help: "How many may do so at once.", ConstLabels: label},
+		prometheus.Opts{
+			Name: "actlog_http_turns_refused_total", Help: "Requests that were refused because all turns, or those of their client, were taken.", ConstLabels: label,
+		},
+	)
 }

@@ -114,26 +114,11 @@ func errorLine(f *tree.Failure) string {
 	return kind + text
 }
 
-// children returns the rows directly under a row.
-func children(o *outline.Outline, at int) (rows []int) {
-	for i := at + 1; i <= at+o.Rows[at].Below; i += o.Rows[i].Below + 1 {
-		rows = append(rows, i)
-	}
-	return rows
-}
-
 func orEmpty[T ~string](s *T) string {
 	if s == nil {
 		return ""
 	}
 	return string(*s)
-}
-
-func orZero(n *int64) int64 {
-	if n == nil {
-		return 0
-	}
-	return *n
 }
 
 // passage is a text of a row, or a part of it.

@@ -75,7 +75,7 @@ func (s *Server) readRow(c echo.Context, in rowArguments) (any, error) {
 	out.Facts = factsOf(row.Record)
 	left.take(out.Facts)
 	left.take(out.Path)
-	for i, below := range children(o, at) {
+	for i, below := range o.Children(at) {
 		if i >= maxBelow || !left.take(placeOf(&o.Rows[below])) {
 			out.BelowNotListed++
 			continue

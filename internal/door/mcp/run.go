@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/view/outline"
 	"github.com/actlog/actlog/internal/view/words"
 )
@@ -129,7 +130,7 @@ func runRowOf(r *outline.Row) runRow {
 		row.figures = figuresOf(&r.Step.Figures)
 	case r.Cycle != nil:
 		k := &r.Cycle.Record
-		row.figures = figures{InputTokens: orZero(k.InputTokens), OutputTokens: orZero(k.OutputTokens), CostUSD: k.CostUSD}
+		row.figures = figures{InputTokens: optional.Value(k.InputTokens), OutputTokens: optional.Value(k.OutputTokens), CostUSD: k.CostUSD}
 	}
 	return row
 }

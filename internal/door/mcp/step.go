@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/tree"
 	"github.com/actlog/actlog/internal/view/chat"
@@ -110,7 +111,7 @@ func (s *Server) readStep(c echo.Context, in stepArguments) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, i := range children(o, at) {
+	for _, i := range o.Children(at) {
 		switch r := &o.Rows[i]; {
 		case r.Cycle == nil:
 			if p := placeOf(r); len(out.OtherRows) < maxBelow && left.take(p) {
@@ -165,7 +166,7 @@ func (s *Server) cycleOf(c echo.Context, o *outline.Outline, at, chars int, left
 	}
 	out = cycle{
 		place: placeOf(r), Seq: k.Seq, span: spanOf(r), Model: orEmpty(k.ModelName), FinishReason: orEmpty(k.FinishReason),
-		figures: figures{InputTokens: orZero(k.InputTokens), OutputTokens: orZero(k.OutputTokens), CostUSD: k.CostUSD},
+		figures: figures{InputTokens: optional.Value(k.InputTokens), OutputTokens: optional.Value(k.OutputTokens), CostUSD: k.CostUSD},
 	}
 	left.take(out)
 	out.Error = clip(errorText(k.ErrorKind, k.ErrorMessage), chars, left)
@@ -176,12 +177,12 @@ func (s *Server) cycleOf(c echo.Context, o *outline.Outline, at, chars int, left
 			texts[t.ToolCallID] = t
 		}
 	}
-	for _, i := range children(o, at) {
+	for _, i := range o.Children(at) {
 		if o.Rows[i].Call == nil {
 			continue
 		}
 		each := call{place: placeOf(&o.Rows[i]), span: spanOf(&o.Rows[i])}
-		for _, below := range children(o, i) {
+		for _, below := range o.Children(i) {
 			each.Below = append(each.Below, placeOf(&o.Rows[below]))
 		}
 		if len(each.Below) > maxBelow {

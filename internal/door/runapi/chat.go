@@ -224,9 +224,9 @@ func (s *Server) chatStart(c echo.Context) (r chatRequest, started engine.Starte
 	if r, err = readChat(m); err != nil {
 		return r, started, err
 	}
-	key := c.Request().Header.Get("Idempotency-Key")
-	if len(key) > record.MaxIDBytes || !httpd.Storable(key) {
-		return r, started, httpd.BadField("Idempotency-Key", fmt.Sprintf("must be UTF-8 of at most %d bytes", record.MaxIDBytes))
+	key, err := idempotencyKey(c)
+	if err != nil {
+		return r, started, err
 	}
 
 	input, err := json.Marshal(map[string]any{"agent": r.agent, "request": r.request, "history": r.history})

@@ -2,17 +2,16 @@ package runapi
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/klauspost/compress/gzhttp"
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/runs"
 	"github.com/actlog/actlog/internal/runtime/runstore"
@@ -74,7 +73,7 @@ func newChatAnswer(object string, run engine.Started, agent string, created time
 
 // chatFinish returns why an answer ends, or the error of a run that has none.
 func chatFinish(d *runstore.RunDetail) (reason string, err error) {
-	kind := textOf(d.Plan.ErrorKind)
+	kind := optional.Value(d.Plan.ErrorKind)
 	switch {
 	case d.State == record.Completed:
 		return "stop", nil
@@ -165,7 +164,7 @@ func (s *Server) noChatWorker(ctx context.Context, c echo.Context, d *runstore.R
 		Status: http.StatusServiceUnavailable, Code: "no_worker", Again: true,
 		Message: "No worker lives that can carry the run. It needs: " + strings.Join(d.WaitingFor, ", ") + ". actlog serve --config and actlog work start workers.",
 	}
-	if c.Request().Header.Get("Idempotency-Key") != "" {
+	if c.Request().Header.Get(idempotencyHeader) != "" {
 		failed.Message += " The run begins when one lives: ask again with the same Idempotency-Key."
 		return failed
 	}
@@ -173,7 +172,7 @@ func (s *Server) noChatWorker(ctx context.Context, c echo.Context, d *runstore.R
 		failed.Again = false
 		return failed
 	}
-	if err := s.store.Control(ctx, d.Plan.CurrentPlanID, runstore.Stop, httpd.KeyOf(c)); err != nil && !errors.Is(err, runstore.ErrEnded) {
+	if err := s.stopUnbegun(ctx, c, d); err != nil {
 		return err
 	}
 	failed.Message += " The run was stopped: ask again when one lives."
@@ -183,12 +182,7 @@ func (s *Server) noChatWorker(ctx context.Context, c echo.Context, d *runstore.R
 // streamChat sends the answer of a run while it arrives.
 func (s *Server) streamChat(c echo.Context, r chatRequest, run engine.Started) error {
 	reader := runstore.NewReader(s.store.Within(func(int64) error { return nil })) // no answer holds what is read
-	h := c.Response().Header()
-	h.Set(echo.HeaderContentType, "text/event-stream")
-	h.Set("Cache-Control", "no-cache")
-	h.Set("X-Accel-Buffering", "no")
-	h.Set(gzhttp.HeaderNoCompression, "1")
-	if err := httpd.AnswerTo(c).Stream(0); err != nil {
+	if err := beginEvents(c); err != nil {
 		return err
 	}
 
@@ -202,7 +196,7 @@ func (s *Server) streamChat(c echo.Context, r chatRequest, run engine.Started) e
 	}
 	d, err := answer.Follow(c.Request().Context(), func(text string) error {
 		if text == "" {
-			return flushText(c, ":\n\n")
+			return flushText(c, stillOpen)
 		}
 		return out.say(&chatSaid{Content: &text}, nil)
 	})
@@ -221,19 +215,11 @@ type chatStream struct {
 	piece chatAnswerJSON
 }
 
-func (s *chatStream) send(piece chatAnswerJSON) error {
-	data, err := json.Marshal(piece)
-	if err != nil {
-		return err
-	}
-	return flushText(s.c, "data: "+string(data)+"\n\n")
-}
-
 // say sends a piece of the answer.
 func (s *chatStream) say(said *chatSaid, finish *string) error {
 	piece := s.piece
 	piece.Choices = []chatChoice{{Delta: said, FinishReason: finish}}
-	return s.send(piece)
+	return sendData(s.c, "", piece)
 }
 
 // end ends the answer of a run that has ended.
@@ -252,7 +238,7 @@ func (s *chatStream) end(d *runstore.RunDetail, usage bool) error {
 	if usage {
 		piece := s.piece
 		piece.Usage = chatUsageOf(d)
-		if err := s.send(piece); err != nil {
+		if err := sendData(s.c, "", piece); err != nil {
 			return err
 		}
 	}
@@ -264,11 +250,7 @@ func (s *chatStream) fail(err error) error {
 	if errors.Is(err, httpd.ErrGone) {
 		return err
 	}
-	data, encoded := json.Marshal(chatErrorJSON{chatErrorOf(err)})
-	if encoded != nil {
-		return encoded
-	}
-	return flushText(s.c, "data: "+string(data)+"\n\n")
+	return sendData(s.c, "", chatErrorJSON{chatErrorOf(err)})
 }
 
 // chatModelJSON is an agent as a model.

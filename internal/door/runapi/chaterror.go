@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/runs"
 	"github.com/actlog/actlog/record"
@@ -46,7 +47,7 @@ func chatErrorOf(err error) *chatError {
 		*out = *own
 	case isUnknown:
 		*out = chatError{Status: http.StatusNotFound, Message: unknownModel(unknown), Param: "model", Code: "model_not_found"}
-	case invalid && bad.Field == "Idempotency-Key":
+	case invalid && bad.Field == idempotencyHeader:
 		*out = chatError{Status: http.StatusUnprocessableEntity, Message: bad.Field + " " + bad.Reason, Param: bad.Field, Code: "idempotency_key_in_use"}
 	case invalid:
 		param := strings.Replace(strings.TrimPrefix(bad.Field, "input."), "history", "messages", 1)
@@ -58,7 +59,7 @@ func chatErrorOf(err error) *chatError {
 		*out = chatError{Status: p.Status, Message: p.Detail, Param: p.Field, Again: p.RetryAfter > 0}
 	}
 	out.Type = cmp.Or(out.Type, chatErrorType(out.Status))
-	out.ParamJSON, out.CodeJSON = orNil(out.Param), orNil(cmp.Or(out.Code, chatErrorCode(out.Status)))
+	out.ParamJSON, out.CodeJSON = optional.Pointer(out.Param), optional.Pointer(cmp.Or(out.Code, chatErrorCode(out.Status)))
 	return out
 }
 

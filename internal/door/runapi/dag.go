@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/graph"
 	"github.com/actlog/actlog/internal/runtime/runs"
@@ -81,9 +81,9 @@ func (s *Server) awaitPlanning(c echo.Context, started engine.Started) (*runstor
 		if d, err = s.reader(c).RunDetail(after, started.PlanID); err != nil {
 			return nil, err
 		}
-		kept := c.Request().Header.Get("Idempotency-Key") != ""
+		kept := c.Request().Header.Get(idempotencyHeader) != ""
 		if d.State == record.Pending && !kept {
-			if err := s.store.Control(after, started.PlanID, runstore.Stop, httpd.KeyOf(c)); err != nil && !errors.Is(err, runstore.ErrEnded) {
+			if err := s.stopUnbegun(after, c, d); err != nil {
 				return nil, err
 			}
 		}
@@ -108,9 +108,9 @@ func noWorker(d *runstore.RunDetail, kept bool) error {
 
 // startGraph starts a run of executor dag. Its errors name the members of the body.
 func (s *Server) startGraph(c echo.Context, input map[string]any, body []byte, held bool) (engine.Started, error) {
-	key := c.Request().Header.Get("Idempotency-Key")
-	if len(key) > record.MaxIDBytes || !httpd.Storable(key) {
-		return engine.Started{}, httpd.BadField("Idempotency-Key", fmt.Sprintf("must be UTF-8 of at most %d bytes", record.MaxIDBytes))
+	key, err := idempotencyKey(c)
+	if err != nil {
+		return engine.Started{}, err
 	}
 	raw, err := json.Marshal(input)
 	if err != nil {
@@ -279,7 +279,7 @@ func (s *Server) executions(c echo.Context) error {
 			if item.StartedAt == nil {
 				item.StartedAt = r.CreatedAt
 			}
-			if name := textOf(r.Name); name == graph.Draft {
+			if name := optional.Value(r.Name); name == graph.Draft {
 				continue
 			} else if name != "" {
 				item.PlanID = name

@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/runtime/decision"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/runstore"
@@ -258,13 +259,6 @@ type processingJSON struct {
 	PlanTemplateID *string `json:"planTemplateId"`
 }
 
-func orNil(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
-}
-
 func (s *Server) executeAsync(c echo.Context) error {
 	_, m, err := s.readBody(c)
 	if err != nil {
@@ -279,8 +273,8 @@ func (s *Server) executeAsync(c echo.Context) error {
 		return refuseTool(c, err)
 	}
 	return c.JSON(http.StatusOK, processingJSON{
-		PlanID: started.PlanID, Status: "processing", Message: "Task submitted, processing", ConversationID: orNil(t.conversationID),
-		ToolName: t.tool, PlanTemplateID: orNil(t.templateID),
+		PlanID: started.PlanID, Status: "processing", Message: "Task submitted, processing", ConversationID: optional.Pointer(t.conversationID),
+		ToolName: t.tool, PlanTemplateID: optional.Pointer(t.templateID),
 	})
 }
 
@@ -348,7 +342,7 @@ func (s *Server) execute(c echo.Context, t toolCall) error {
 	}
 	switch {
 	case d.State == record.Completed:
-		return c.JSON(http.StatusOK, executedJSON{Status: "completed", Result: d.Plan.Summary, ConversationID: orNil(t.conversationID)})
+		return c.JSON(http.StatusOK, executedJSON{Status: "completed", Result: d.Plan.Summary, ConversationID: optional.Pointer(t.conversationID)})
 	case d.State.Terminal():
 		why := string(d.State)
 		if d.Plan.ErrorMessage != nil {

@@ -2,13 +2,11 @@ package runapi
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
 	"time"
 
-	"github.com/klauspost/compress/gzhttp"
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/door/httpd"
@@ -17,9 +15,6 @@ import (
 
 // The levels of listeners, each with what those before it are told.
 var levels = []string{"MINIMAL", "STANDARD", "VERBOSE"}
-
-// silence is how long a stream says nothing before it says that it goes on.
-const silence = 15 * time.Second
 
 // listen streams what happens in a run until it has ended, from its beginning, or from what Last-Event-ID names.
 func (s *Server) listen(c echo.Context) error {
@@ -46,15 +41,10 @@ func (s *Server) listen(c echo.Context) error {
 	if before[0][partEnded] {
 		return c.NoContent(http.StatusNoContent) // a browser that has heard all comes back no more
 	}
-	h := c.Response().Header()
-	h.Set(echo.HeaderContentType, "text/event-stream")
-	h.Set("Cache-Control", "no-cache")
-	h.Set("X-Accel-Buffering", "no")
-	h.Set(gzhttp.HeaderNoCompression, "1")
-	if err := httpd.AnswerTo(c).Stream(0); err != nil {
+	if err := beginEvents(c); err != nil {
 		return err
 	}
-	if err := flushText(c, ":\n\n"); err != nil { // it is heard, before anything happens
+	if err := flushText(c, stillOpen); err != nil { // it is heard, before anything happens
 		return err
 	}
 	return s.tell(c, d, level, before)
@@ -74,7 +64,7 @@ func (s *Server) tell(c echo.Context, d *runstore.RunDetail, level int, before t
 				return nil // it has ended, or the listener comes back
 			}
 		case <-time.After(silence):
-			if err := flushText(c, ":\n\n"); err != nil {
+			if err := flushText(c, stillOpen); err != nil {
 				return err
 			}
 		case <-c.Request().Context().Done():
@@ -91,9 +81,5 @@ func (s *Server) tell(c echo.Context, d *runstore.RunDetail, level int, before t
 }
 
 func sendHeard(c echo.Context, e *heard, id told) error {
-	data, err := json.Marshal(e.data)
-	if err != nil {
-		return err
-	}
-	return flushText(c, fmt.Sprintf("id: %s\nevent: %s\ndata: %s\n\n", id, e.name, data))
+	return sendData(c, fmt.Sprintf("id: %s\nevent: %s\n", id, e.name), e.data)
 }

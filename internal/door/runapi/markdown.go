@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/actlog/actlog/internal/record/optional"
 )
 
 // maxShownText bounds a text in Markdown, in characters. The JSON has all of it.
@@ -38,13 +40,13 @@ func (p *page) trace(t *traceJSON, level int) {
 	}
 	p.heading(level, "Trace of "+line(*title))
 	p.item("Execution", line(t.ExecutionID))
-	p.item("Executor", line(strings.TrimSpace(textOf(t.Executor)+" "+textOf(t.Name))))
+	p.item("Executor", line(strings.TrimSpace(optional.Value(t.Executor)+" "+optional.Value(t.Name))))
 	p.item("State", string(t.FinalState))
 	p.item("Started", moment(t.StartTime))
 	p.item("Ended", moment(t.EndTime))
 	p.item("Duration", seconds(t.TotalDuration))
-	p.item("Error", line(textOf(t.Error)))
-	p.item("Error kind", line(textOf(t.ErrorKind)))
+	p.item("Error", line(optional.Value(t.Error)))
+	p.item("Error kind", line(optional.Value(t.ErrorKind)))
 	p.WriteByte('\n')
 	p.text(level+1, "Request", t.Request)
 	p.text(level+1, "Result", t.Result)
@@ -78,15 +80,15 @@ func (p *page) trace(t *traceJSON, level int) {
 }
 
 func (p *page) step(s *stepTraceJSON, level int) {
-	name := line(textOf(s.AgentType))
+	name := line(optional.Value(s.AgentType))
 	if s.StepNumber > 0 {
 		name = strings.TrimSpace(fmt.Sprintf("%d. %s", s.StepNumber, name))
 	}
 	p.heading(level, name+" — "+string(s.State))
-	p.item("Action", line(textOf(s.Action)))
+	p.item("Action", line(optional.Value(s.Action)))
 	p.item("Started", moment(s.StartTime))
 	p.item("Ended", moment(s.EndTime))
-	p.item("Error", line(textOf(s.ErrorMessage)))
+	p.item("Error", line(optional.Value(s.ErrorMessage)))
 	p.WriteByte('\n')
 	p.text(level+1, "Reasoning", s.Reasoning)
 	for i := range s.ToolCalls {
@@ -95,7 +97,7 @@ func (p *page) step(s *stepTraceJSON, level int) {
 		if call.Duration != nil {
 			took = ", " + seconds(call.Duration)
 		}
-		fmt.Fprintf(p, "Tool %s: %s%s\n\n", code(textOf(call.Name)), call.State, took)
+		fmt.Fprintf(p, "Tool %s: %s%s\n\n", code(optional.Value(call.Name)), call.State, took)
 		if string(call.Parameters) != "null" {
 			p.block("json", indented(call.Parameters))
 		}
@@ -141,7 +143,7 @@ func (p *page) sources(level int, sources []sourceJSON) {
 				lines += fmt.Sprintf("-%d", *s.LineEnd)
 			}
 		}
-		fmt.Fprintf(p, "%d. [%s%s](<%s>)", i+1, line(textOf(s.DisplayName)), lines, target(textOf(s.URI)))
+		fmt.Fprintf(p, "%d. [%s%s](<%s>)", i+1, line(optional.Value(s.DisplayName)), lines, target(optional.Value(s.URI)))
 		if s.Description != nil {
 			fmt.Fprintf(p, " %s", line(*s.Description))
 		}

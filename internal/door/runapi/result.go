@@ -5,6 +5,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/runtime/executor"
 	"github.com/actlog/actlog/internal/runtime/graph"
 	"github.com/actlog/actlog/internal/runtime/runs"
@@ -77,7 +78,7 @@ func (s *Server) graphResult(c echo.Context, d *runstore.RunDetail, _ taskQuery)
 	switch {
 	case err != nil:
 		return nil, err
-	case textOf(d.Name) != graph.Draft:
+	case optional.Value(d.Name) != graph.Draft:
 		return graphResultJSON{e.Status(), e.Results(), e.Logs}, nil
 	case d.State != record.Completed:
 		return nil, nil //nolint:nilnil // there is none

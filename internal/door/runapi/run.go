@@ -77,7 +77,7 @@ func (s *Server) start(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	started, err := s.startAs(c.Request().Context(), httpd.KeyOf(c), raw, m, c.Request().Header.Get("Idempotency-Key"))
+	started, err := s.startAs(c.Request().Context(), httpd.KeyOf(c), raw, m, c.Request().Header.Get(idempotencyHeader))
 	if err != nil {
 		return err
 	}
@@ -109,8 +109,8 @@ func (s *Server) startAs(ctx context.Context, starter string, raw []byte, m memb
 		return engine.Started{}, refused(err)
 	}
 	r.Starter, r.Body, r.IdempotencyKey = starter, raw, idempotencyKey
-	if len(r.IdempotencyKey) > record.MaxIDBytes || !httpd.Storable(r.IdempotencyKey) {
-		return engine.Started{}, httpd.BadField("Idempotency-Key", fmt.Sprintf("must be UTF-8 of at most %d bytes", record.MaxIDBytes))
+	if err := checkIdempotencyKey(idempotencyKey); err != nil {
+		return engine.Started{}, err
 	}
 	started, err := s.starter.Start(ctx, r)
 	if err != nil {
@@ -128,6 +128,31 @@ func (s *Server) StartRun(ctx context.Context, starter string, body []byte, idem
 	}
 	started, err := s.startAs(ctx, starter, body, m, idempotencyKey)
 	return started.PlanID, err
+}
+
+// idempotencyHeader names the header with which a client asks again for the run that it started.
+const idempotencyHeader = "Idempotency-Key"
+
+// idempotencyKey returns what a client sent in it.
+func idempotencyKey(c echo.Context) (string, error) {
+	key := c.Request().Header.Get(idempotencyHeader)
+	return key, checkIdempotencyKey(key)
+}
+
+func checkIdempotencyKey(key string) error {
+	if len(key) > record.MaxIDBytes || !httpd.Storable(key) {
+		return httpd.BadField(idempotencyHeader, fmt.Sprintf("must be UTF-8 of at most %d bytes", record.MaxIDBytes))
+	}
+	return nil
+}
+
+// stopUnbegun stops a run that nobody would ask for again. It may have ended meanwhile.
+func (s *Server) stopUnbegun(ctx context.Context, c echo.Context, d *runstore.RunDetail) error {
+	err := s.store.Control(ctx, d.Plan.CurrentPlanID, runstore.Stop, httpd.KeyOf(c))
+	if errors.Is(err, runstore.ErrEnded) {
+		return nil
+	}
+	return err
 }
 
 // notStarted turns an error of a start into a problem.

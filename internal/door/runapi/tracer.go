@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/tree"
 	"github.com/actlog/actlog/internal/record/wire"
@@ -177,19 +178,19 @@ func (b *tracer) read(ctx context.Context, reader *runstore.Reader, rootPlanID s
 					b.requests[r] = len(said)
 				}
 				r.ThinkInput, r.Message = nil, nil
-				size = length(r.ThinkOutput) + length(r.ErrorMessage)
+				size = len(optional.Value(r.ThinkOutput)) + len(optional.Value(r.ErrorMessage))
 				b.cycles[r.StepID] = append(b.cycles[r.StepID], r)
 			case *record.ActTool:
-				size = length(r.Parameters) + length(r.Result) + length(r.ErrorMessage)
+				size = len(optional.Value(r.Parameters)) + len(optional.Value(r.Result)) + len(optional.Value(r.ErrorMessage))
 				sum := b.embedded[r.StepID]
 				sum.add(embeddingOf(r.Metadata))
 				b.embedded[r.StepID], r.Metadata = sum, nil
 				b.calls[r.StepID] = append(b.calls[r.StepID], r)
 			case *record.Thought:
-				size = length(r.Content)
+				size = len(optional.Value(r.Content))
 				b.thoughts[r.PlanID] = append(b.thoughts[r.PlanID], r)
 			case *record.Source:
-				size = length(r.Snippet) + length(r.Description)
+				size = len(optional.Value(r.Snippet)) + len(optional.Value(r.Description))
 				b.sources[r.PlanID] = append(b.sources[r.PlanID], r)
 			case *record.Wait:
 				r.FormInputs, r.Subject = nil, nil
@@ -210,13 +211,6 @@ func (b *tracer) read(ctx context.Context, reader *runstore.Reader, rootPlanID s
 
 // rowBytes is about what a row takes beside its texts.
 const rowBytes = 1_000
-
-func length(s *string) int {
-	if s == nil {
-		return 0
-	}
-	return len(*s)
-}
 
 // plan returns the trace of a plan with everything below it.
 func (b *tracer) plan(p *tree.Plan) traceJSON {
@@ -384,10 +378,10 @@ func (b *tracer) logs(planID, stepID string, failure *string, ended *time.Time) 
 	for _, call := range b.calls[stepID] {
 		t := toToolTrace(call)
 		if t.ErrorMessage != nil {
-			l.add(cmp.Or(t.EndTime, t.StartTime), "ERROR: %s: %s", textOf(t.Name), *t.ErrorMessage)
+			l.add(cmp.Or(t.EndTime, t.StartTime), "ERROR: %s: %s", optional.Value(t.Name), *t.ErrorMessage)
 			continue
 		}
-		l.add(cmp.Or(t.EndTime, t.StartTime), "TOOL %s: %s in %s", textOf(t.Name), t.State, took(t.Duration))
+		l.add(cmp.Or(t.EndTime, t.StartTime), "TOOL %s: %s in %s", optional.Value(t.Name), t.State, took(t.Duration))
 	}
 	for _, t := range b.thoughts[planID] {
 		if of(t.StepID) && t.Content != nil {
@@ -396,8 +390,8 @@ func (b *tracer) logs(planID, stepID string, failure *string, ended *time.Time) 
 	}
 	for _, w := range b.waits[planID] {
 		if of(w.StepID) {
-			l.add(cmp.Or(w.EndTime, w.StartTime), "WAIT %s: %s%s", textOf(cmp.Or(w.Title, &w.WaitID)), stateOf(w.State, record.KindWait),
-				decision.ByWhom(textOf(w.DecidedBy), textOf(w.By)))
+			l.add(cmp.Or(w.EndTime, w.StartTime), "WAIT %s: %s%s", optional.Value(cmp.Or(w.Title, &w.WaitID)), stateOf(w.State, record.KindWait),
+				decision.ByWhom(optional.Value(w.DecidedBy), optional.Value(w.By)))
 		}
 	}
 	if failure != nil {
@@ -455,13 +449,6 @@ func sum(of ...*int64) (n int64) {
 	return n
 }
 
-func textOf(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
 func took(ms *int64) string {
 	if ms == nil {
 		return "?"
@@ -470,19 +457,13 @@ func took(ms *int64) string {
 }
 
 func stateOf(s *record.State, k record.Kind) record.State {
-	if s == nil {
-		return record.InitialState(k)
-	}
-	return *s
+	return *cmp.Or(s, new(record.InitialState(k)))
 }
 
 func toToolTrace(call *record.ActTool) toolTraceJSON {
 	out := toolTraceJSON{
-		ToolCallID: call.ToolCallID, Name: call.Name, State: stateOf(call.State, record.KindActTool), Attempt: 1, StartTime: call.StartTime, EndTime: call.EndTime,
+		ToolCallID: call.ToolCallID, Name: call.Name, State: stateOf(call.State, record.KindActTool), Attempt: *cmp.Or(call.Attempt, new(int64(1))), StartTime: call.StartTime, EndTime: call.EndTime,
 		Duration: tree.Duration(call.StartTime, call.EndTime), Parameters: json.RawMessage("null"), Result: call.Result, ErrorMessage: call.ErrorMessage,
-	}
-	if call.Attempt != nil {
-		out.Attempt = *call.Attempt
 	}
 	if call.Parameters != nil {
 		if out.Parameters = json.RawMessage(*call.Parameters); !json.Valid(out.Parameters) { // it was cut, or is none

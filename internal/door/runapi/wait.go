@@ -1,6 +1,7 @@
 package runapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -42,15 +43,9 @@ type waitJSON struct {
 
 func toWait(w *record.Wait) waitJSON {
 	out := waitJSON{
-		WaitID: w.WaitID, Type: record.WaitUserInput, Title: w.Title, State: record.Waiting, FormDescription: w.FormDescription,
+		WaitID: w.WaitID, Type: *cmp.Or(w.Type, new(record.WaitUserInput)), Title: w.Title, State: *cmp.Or(w.State, new(record.Waiting)), FormDescription: w.FormDescription,
 		Decisions: decision.Decisions(w), AskedAt: w.StartTime, ExpiresAt: w.ExpiresAt, PlanID: w.PlanID, StepID: w.StepID, ToolCallID: w.ToolCallID,
 		Decision: w.Decision, DecisionText: w.DecisionText, DecidedBy: w.DecidedBy, By: w.By,
-	}
-	if w.Type != nil {
-		out.Type = *w.Type
-	}
-	if w.State != nil {
-		out.State = *w.State
 	}
 	_ = json.Unmarshal(w.FormInputs, &out.FormInputs) // one that was cut is no list
 	out.FormInputs = orEmpty(out.FormInputs)

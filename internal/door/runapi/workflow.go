@@ -10,12 +10,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/klauspost/compress/gzhttp"
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/workflow"
 	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/runtime/engine"
 	"github.com/actlog/actlog/internal/runtime/runs"
 	"github.com/actlog/actlog/internal/runtime/runstore"
@@ -106,8 +106,8 @@ func (s *Server) facadeStart(c echo.Context, input map[string]any, known ...stri
 	if r.Input, err = json.Marshal(input); err != nil {
 		return engine.Started{}, err
 	}
-	if r.IdempotencyKey = c.Request().Header.Get("Idempotency-Key"); len(r.IdempotencyKey) > record.MaxIDBytes || !httpd.Storable(r.IdempotencyKey) {
-		return engine.Started{}, invalid("Idempotency-Key", fmt.Sprintf("must be UTF-8 of at most %d bytes", record.MaxIDBytes))
+	if r.IdempotencyKey, err = idempotencyKey(c); err != nil {
+		return engine.Started{}, err
 	}
 	return s.starter.Start(c.Request().Context(), r)
 }
@@ -119,7 +119,7 @@ var agentMembers = []string{"user_message", "messages", "system_prompt", "force_
 func (s *Server) runAgent(c echo.Context) error {
 	started, err := s.facadeStart(c, map[string]any{"agent": nil}, agentMembers...)
 	return s.facadeResult(c, started, err, func(d *runstore.RunDetail) any {
-		return workflow.AgentResult{AgentName: textOf(d.Name), Status: workflow.Error, ErrorMessage: new(why(d)), SessionID: d.Plan.ConversationID}
+		return workflow.AgentResult{AgentName: optional.Value(d.Name), Status: workflow.Error, ErrorMessage: new(why(d)), SessionID: d.Plan.ConversationID}
 	})
 }
 
@@ -128,7 +128,7 @@ func (s *Server) runWorkflow(kind string) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		started, err := s.facadeStart(c, map[string]any{"workflow": nil, "type": kind}, "initial_input")
 		return s.facadeResult(c, started, err, func(d *runstore.RunDetail) any {
-			return workflow.Result{WorkflowName: textOf(d.Name), Status: workflow.Failed, StepResults: []workflow.StepResult{}, Error: new(why(d)), SessionID: d.Plan.ConversationID}
+			return workflow.Result{WorkflowName: optional.Value(d.Name), Status: workflow.Failed, StepResults: []workflow.StepResult{}, Error: new(why(d)), SessionID: d.Plan.ConversationID}
 		})
 	}
 }
@@ -175,19 +175,15 @@ func (s *Server) streamAgent(c echo.Context) error {
 	if err != nil {
 		return refuseFacade(c, err)
 	}
-	h := c.Response().Header()
-	h.Set(echo.HeaderContentType, "text/event-stream")
-	h.Set("Cache-Control", "no-cache")
-	h.Set("Connection", "keep-alive")
-	h.Set("X-Accel-Buffering", "no")
-	h.Set(gzhttp.HeaderNoCompression, "1")
-	h.Set("Actlog-Plan-Id", run.PlanID)
-	if err := httpd.AnswerTo(c).Stream(0); err != nil {
+	c.Response().Header().Set("Connection", "keep-alive")
+	c.Response().Header().Set("Actlog-Plan-Id", run.PlanID)
+	if err := beginEvents(c); err != nil {
 		return err
 	}
+
 	talk := runs.Talk{
 		Watch: s.watch, Deltas: s.store.Deltas(), Reader: func() runs.TalkReader { return runstore.NewReader(s.store.Within(func(int64) error { return nil })) },
-		RootPlanID: run.RootPlanID, PlanID: run.PlanID, After: after, Silence: 15 * time.Second,
+		RootPlanID: run.RootPlanID, PlanID: run.PlanID, After: after, Silence: silence,
 	}
 	return talk.Follow(c.Request().Context(), func(e runs.Event) error {
 		for _, each := range told(e) {
@@ -215,29 +211,14 @@ func formatOf(c echo.Context) (told func(runs.Event) []runs.Event, err error) {
 
 // sendEvent sends an event, or a comment if it has no type.
 func sendEvent(c echo.Context, planID string, e runs.Event) error {
-	text := ":\n\n"
-	if e.Type != "" {
-		data, err := json.Marshal(e)
-		if err != nil {
-			return err
-		}
-		text = "data: " + string(data) + "\n\n"
-	}
+	head := ""
 	if e.Number > 0 {
-		text = fmt.Sprintf("id: %s/%d\n%s", planID, e.Number, text)
+		head = fmt.Sprintf("id: %s/%d\n", planID, e.Number)
 	}
-	return flushText(c, text)
-}
-
-// flushText sends a part of a stream.
-func flushText(c echo.Context, text string) error {
-	if _, err := c.Response().Write([]byte(text)); err != nil {
-		return err
+	if e.Type == "" {
+		return flushText(c, head+stillOpen)
 	}
-	if err := http.NewResponseController(c.Response()).Flush(); err != nil {
-		return fmt.Errorf("%w: %w", httpd.ErrGone, err)
-	}
-	return nil
+	return sendData(c, head, e)
 }
 
 // resumed returns the run that a client has seen up to an event.
@@ -257,7 +238,7 @@ func (s *Server) resumed(c echo.Context, last string) (run engine.Started, after
 	if d.Starter != httpd.KeyOf(c) && !httpd.May(c, httpd.ScopeRead) {
 		return run, 0, fmt.Errorf("run %s: %w", planID, record.ErrNotFound) // as one that does not exist
 	}
-	if d.Executor != "workflow" || textOf(d.Name) != name {
+	if d.Executor != "workflow" || optional.Value(d.Name) != name {
 		return run, 0, invalid("Last-Event-ID", "is of another run than of this agent")
 	}
 	return engine.Started{RootPlanID: d.Plan.RootPlanID, PlanID: planID, Executor: d.Executor}, after, nil
@@ -278,7 +259,7 @@ type sessionJSON struct {
 }
 
 func toSession(s *runstore.Session) sessionJSON {
-	return sessionJSON{s.ID, orNil(s.AgentName), orNil(s.WorkflowName), orNil(s.BaseID), orNil(s.UserID), s.CreatedAt.UTC(), s.UpdatedAt.UTC(), s.Messages, orNil(s.Starter), s.Project}
+	return sessionJSON{s.ID, optional.Pointer(s.AgentName), optional.Pointer(s.WorkflowName), optional.Pointer(s.BaseID), optional.Pointer(s.UserID), s.CreatedAt.UTC(), s.UpdatedAt.UTC(), s.Messages, optional.Pointer(s.Starter), s.Project}
 }
 
 // sessionNames are what a query may say about whose sessions are meant.
@@ -286,7 +267,7 @@ var sessionNames = []string{"starter", "project"}
 
 // sessionsFor returns which sessions a client may see: its own, and with scope admin those of all. The query narrows them.
 func sessionsFor(c echo.Context, q *httpd.Query) runstore.SessionFilter {
-	f := runstore.SessionFilter{Starter: orNil(q.Text("starter")), Project: q.Text("project")}
+	f := runstore.SessionFilter{Starter: optional.Pointer(q.Text("starter")), Project: q.Text("project")}
 	if httpd.May(c, httpd.ScopeAdmin) {
 		return f
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/door/web/compare"
+	"github.com/actlog/actlog/internal/record/field"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/tree"
 	"github.com/actlog/actlog/internal/view/outline"
@@ -209,7 +210,7 @@ func (s *Server) texts(c echo.Context, reader *store.Reader, v *compareView) err
 		t := textPair{name: textWord(f.Name), size: size(a)}
 		if a != b {
 			t.cut = len(a) > maxShown || len(b) > maxShown
-			t.lines = compare.Lines(beginning(indent(a, maxShown), maxShown), beginning(indent(b, maxShown), maxShown))
+			t.lines = compare.Lines(field.Shorten(indent(a, maxShown), maxShown), field.Shorten(indent(b, maxShown), maxShown))
 		}
 		v.texts = append(v.texts, t)
 	}

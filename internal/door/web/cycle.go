@@ -7,6 +7,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/actlog/actlog/internal/record/field"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/tree"
 	"github.com/actlog/actlog/internal/view/chat"
@@ -110,7 +111,7 @@ func (s *Server) readCycle(c echo.Context, v *runView, r *record.ThinkAct) error
 	cycle.asked = d.turns("thinkInput", asked, known, origins)
 	reply := unmade(replyOf(r), d.row.Calls)
 	cycle.reply = d.turns("thinkOutput", reply, make([]bool, len(reply)), make([]*outline.Row, len(reply)))
-	for _, i := range v.children(v.open) {
+	for _, i := range v.Children(v.open) {
 		switch {
 		case v.Rows[i].Call == nil:
 		case len(cycle.calls) == maxCalls:
@@ -188,7 +189,7 @@ func (d *detailView) turns(name string, messages []chat.Message, known []bool, f
 func brief(m *chat.Message) string {
 	for _, p := range m.Parts {
 		if p.Text != "" {
-			return words.Shorten(beginning(p.Text, 400), 60)
+			return words.Shorten(field.Shorten(p.Text, 400), 60)
 		}
 	}
 	return ""
@@ -226,7 +227,7 @@ func ofWhat(followed, alone, about string) string {
 func (v *runView) callOf(row int) callView {
 	d := v.detail
 	c := callView{row: &v.Rows[row]}
-	for _, i := range v.children(row) {
+	for _, i := range v.Children(row) {
 		if v.Rows[i].Plan != nil {
 			c.starts = append(c.starts, &v.Rows[i])
 		}

@@ -414,7 +414,7 @@ func below(v *runView) templ.Component {
 			templ_7745c5c3_Var18 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		if rows := v.children(v.open); len(rows) > 0 && v.detail.cycle == nil {
+		if rows := v.Children(v.open); len(rows) > 0 && v.detail.cycle == nil {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 35, "<details class=\"text below\" id=\"below\"><summary>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -109,7 +109,7 @@ func (v *runView) factsOf(row record.Change) (f facts) {
 		f.add("model time", words.Took(r.ThinkStartTime, r.ThinkEndTime)).add("tool time", words.Took(r.ActStartTime, r.ActEndTime))
 	case *record.ActTool:
 		f.said("error", r.ErrorKind).said("server", r.ServerName).link("cycle", v.name(&v.Rows[open.Parent]), v.path(&v.Rows[open.Parent])).said("call id", r.ProviderCallID)
-		for _, i := range v.children(v.open) {
+		for _, i := range v.Children(v.open) {
 			if v.Rows[i].Plan != nil {
 				f.link("sub-plan", v.name(&v.Rows[i]), v.path(&v.Rows[i]))
 			}
@@ -190,14 +190,6 @@ func toolsOf(s *tree.Step) string {
 		names = append(names[:maxTools], strconv.Itoa(more)+" more")
 	}
 	return strings.Join(names, ", ")
-}
-
-// children returns the rows directly under one.
-func (v *runView) children(row int) (all []int) {
-	for i := row + 1; i <= row+v.Rows[row].Below; i += v.Rows[i].Below + 1 {
-		all = append(all, i)
-	}
-	return all
 }
 
 // dropped reports that the cycles and tool calls of a step are no longer on record: its figures tell of them.

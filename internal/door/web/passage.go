@@ -5,10 +5,10 @@ import (
 	"html"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/a-h/templ"
 
+	"github.com/actlog/actlog/internal/record/field"
 	"github.com/actlog/actlog/internal/record/loosejson"
 )
 
@@ -62,7 +62,7 @@ func (p *passage) lay(l *look, left *int) {
 		p.shown = indent(legible(p.text), most)
 	}
 	p.cut = len(p.shown) > most
-	p.shown = beginning(p.shown, most)
+	p.shown = field.Shorten(p.shown, most)
 	*left -= len(p.shown)
 }
 
@@ -70,17 +70,6 @@ func (p *passage) lay(l *look, left *int) {
 func (p *passage) isJSON() bool {
 	t := strings.TrimSpace(p.text)
 	return t != "" && (t[0] == '{' || t[0] == '[') && loosejson.Valid(t)
-}
-
-// beginning returns the first bytes of a text, to the end of a character.
-func beginning(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return text[:most]
 }
 
 // maxLine is how long an object or a list may be that is shown in one line.

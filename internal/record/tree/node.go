@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/record"
 )
 
@@ -194,9 +195,9 @@ func (p *Plan) PlacedWaits() map[Node][]*record.Wait {
 
 	placed := map[Node][]*record.Wait{}
 	for _, w := range p.Waits {
-		n, ok := places[key{textOf(w.StepID), textOf(w.ToolCallID)}]
+		n, ok := places[key{optional.Value(w.StepID), optional.Value(w.ToolCallID)}]
 		if !ok {
-			n, ok = places[key{step: textOf(w.StepID)}]
+			n, ok = places[key{step: optional.Value(w.StepID)}]
 		}
 		if !ok {
 			n = Node{Plan: p}
@@ -205,11 +206,4 @@ func (p *Plan) PlacedWaits() map[Node][]*record.Wait {
 		placed[n] = append(placed[n], w)
 	}
 	return placed
-}
-
-func textOf(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }

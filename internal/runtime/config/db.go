@@ -23,8 +23,7 @@ type DB struct {
 }
 
 func readDB(n node) (d DB) {
-	problems := len(n.file.problems)
-	g := n.object(fields{
+	n.options(fields{
 		"url":            func(n node) { d.URL = n.value(true) },
 		"role":           func(n node) { d.Role = n.word() },
 		"enableWrite":    func(n node) { d.EnableWrite = n.boolean() },
@@ -35,11 +34,7 @@ func readDB(n node) (d DB) {
 		"timeout":        func(n node) { d.Timeout = n.duration() },
 		"idempotency":    func(n node) { d.Idempotency = n.boolean() },
 		"allowSuperuser": func(n node) { d.AllowSuperuser = n.boolean() },
-	})
-	g.require("url")
-	if len(n.file.problems) == problems {
-		g.optionProblem(d.options().Check())
-	}
+	}, func() error { return d.options().Check() }, "url")
 	return d
 }
 

@@ -17,17 +17,12 @@ type Docker struct {
 }
 
 func readDocker(n node, dir string) (d Docker) {
-	problems := len(n.file.problems)
-	g := n.object(fields{
+	n.options(fields{
 		"socket":      func(n node) { d.Socket = n.absolute(dir) },
 		"enableWrite": func(n node) { d.EnableWrite = n.boolean() },
 		"containers":  func(n node) { d.Containers = n.words() },
 		"timeout":     func(n node) { d.Timeout = n.duration() },
-	})
-	g.require("socket", "containers")
-	if len(n.file.problems) == problems {
-		g.optionProblem(d.options().Check())
-	}
+	}, func() error { return d.options().Check() }, "socket", "containers")
 	return d
 }
 

@@ -20,8 +20,7 @@ type HTTP struct {
 }
 
 func readHTTP(n node) (h HTTP) {
-	problems := len(n.file.problems)
-	g := n.object(fields{
+	n.options(fields{
 		"hosts":   func(n node) { h.Hosts = n.words() },
 		"methods": func(n node) { h.Methods = n.words() },
 		"headers": func(n node) {
@@ -31,11 +30,7 @@ func readHTTP(n node) (h HTTP) {
 		"allowPrivate": func(n node) { h.AllowPrivate = n.boolean() },
 		"maxBytes":     func(n node) { h.MaxBytes = int(n.positive(http.MaxBytes)) },
 		"timeout":      func(n node) { h.Timeout = n.duration() },
-	})
-	g.require("hosts")
-	if len(n.file.problems) == problems {
-		g.optionProblem(h.options().Check())
-	}
+	}, func() error { return h.options().Check() }, "hosts")
 	return h
 }
 

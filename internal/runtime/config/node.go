@@ -168,6 +168,16 @@ func (g given) require(keys ...string) {
 	}
 }
 
+// options reads the options of a toolset, and has them checked if each can be read.
+func (n node) options(known fields, check func() error, required ...string) {
+	problems := len(n.file.problems)
+	g := n.object(known)
+	g.require(required...)
+	if len(n.file.problems) == problems {
+		g.optionProblem(check())
+	}
+}
+
 // list returns the elements of a list.
 func (n node) list() (elements []node) {
 	if !n.is("a list", "!!seq") {

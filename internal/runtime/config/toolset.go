@@ -76,7 +76,7 @@ func readToolsets(n node, dir string) (t Toolsets) {
 			n.object(fields{
 				"root":        func(n node) { t.Files.Root = n.folder(dir) },
 				"enableWrite": func(n node) { t.Files.EnableWrite = n.boolean() },
-				"allow":       func(n node) { t.Files.Allow = n.filePatterns() },
+				"allow":       func(n node) { t.Files.Allow = n.words() },
 			})
 		},
 		"git": func(n node) {
@@ -84,7 +84,7 @@ func readToolsets(n node, dir string) (t Toolsets) {
 			g := n.object(fields{
 				"root":        func(n node) { t.Git.Root = n.folder(dir) },
 				"enableWrite": func(n node) { t.Git.EnableWrite = n.boolean() },
-				"allow":       func(n node) { t.Git.Allow = n.filePatterns() },
+				"allow":       func(n node) { t.Git.Allow = n.words() },
 				"name":        func(n node) { t.Git.Name = n.word() },
 				"email":       func(n node) { t.Git.Email = n.word() },
 				"remotes":     func(n node) { t.Git.Remotes = n.gitRemotes(dir) },
@@ -98,7 +98,7 @@ func readToolsets(n node, dir string) (t Toolsets) {
 			n.object(fields{
 				"root":        func(n node) { t.Code.Root = n.folder(dir) },
 				"enableWrite": func(n node) { t.Code.EnableWrite = n.boolean() },
-				"allow":       func(n node) { t.Code.Allow = n.filePatterns() },
+				"allow":       func(n node) { t.Code.Allow = n.words() },
 			})
 		},
 		"search": func(n node) {
@@ -107,7 +107,7 @@ func readToolsets(n node, dir string) (t Toolsets) {
 				"root":     func(n node) { t.Search.Root = n.folder(dir) },
 				"minScore": func(n node) { t.Search.MinScore = new(n.number(0, 1)) },
 				"patience": func(n node) { t.Search.Patience = n.duration() },
-				"allow":    func(n node) { t.Search.Allow = n.filePatterns() },
+				"allow":    func(n node) { t.Search.Allow = n.words() },
 			})
 		},
 		"tests":  func(n node) { t.Tests = n.tests(dir) },
@@ -137,14 +137,6 @@ func (n node) tests(dir string) map[string]Test {
 		commands[name] = n.test(dir, common)
 	})
 	return commands
-}
-
-// filePatterns returns patterns of files, as .gitignore has them.
-func (n node) filePatterns() (patterns []string) {
-	for _, each := range n.list() {
-		patterns = append(patterns, each.word())
-	}
-	return patterns
 }
 
 // test returns a command that runs tests: a list, or a mapping with more. It runs in dir, and in the sandbox

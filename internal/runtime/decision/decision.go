@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/record"
 )
 
@@ -88,7 +89,8 @@ func (d Decision) About(w *record.Wait) (*record.Wait, error) {
 	}
 	out := &record.Wait{
 		RootPlanID: w.RootPlanID, PlanID: w.PlanID, WaitID: w.WaitID,
-		State: new(states[d.Decision]), Decision: &d.Decision, DecidedBy: orNil(d.By), By: orNil(d.Redact(d.Claim)), DecisionText: orNil(d.Redact(d.Text)),
+		State: new(states[d.Decision]), Decision: &d.Decision,
+		DecidedBy: optional.Pointer(d.By), By: optional.Pointer(d.Redact(d.Claim)), DecisionText: optional.Pointer(d.Redact(d.Text)),
 		EndTime: new(time.Now()),
 	}
 	if d.Fills(w) {
@@ -107,11 +109,4 @@ func (d Decision) About(w *record.Wait) (*record.Wait, error) {
 // accepted.
 func (d Decision) Fills(w *record.Wait) bool {
 	return d.Decision == Submit || d.Decision == Accept && len(w.FormInputs) > 0
-}
-
-func orNil(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
 }

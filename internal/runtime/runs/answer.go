@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/internal/record/delta"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
 )
@@ -66,7 +67,7 @@ func (a *Answer) Follow(ctx context.Context, send func(text string) error) (*run
 		return d, err
 	}
 
-	rest, ok := strings.CutPrefix(textOf(d.Plan.Summary), sent.String())
+	rest, ok := strings.CutPrefix(optional.Value(d.Plan.Summary), sent.String())
 	switch {
 	case !ok:
 		return d, ErrRestarted

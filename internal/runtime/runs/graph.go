@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/tree"
 	"github.com/actlog/actlog/internal/runtime/graph"
@@ -26,7 +27,7 @@ func ReadExecution(ctx context.Context, reader *runstore.Reader, planID string) 
 	if err != nil {
 		return nil, err
 	}
-	if d.Executor != tree.GraphExecutor || text(d.Name) == graph.Draft {
+	if d.Executor != tree.GraphExecutor || optional.Value(d.Name) == graph.Draft {
 		return nil, record.ErrNotFound
 	}
 	return ExecutionOf(ctx, reader.Reader, d)
@@ -37,7 +38,7 @@ func ExecutionOf(ctx context.Context, reader *store.Reader, d *runstore.RunDetai
 	e := &Execution{Run: d, Logs: []string{}}
 	var err error
 	if e.Graph, err = ReadGraph(ctx, reader, d.Plan.RootPlanID, d.Plan.CurrentPlanID); errors.Is(err, record.ErrNotFound) {
-		e.Graph, err = &graph.Graph{Prompt: text(d.Plan.UserRequest), Title: text(d.Plan.Title)}, nil
+		e.Graph, err = &graph.Graph{Prompt: optional.Value(d.Plan.UserRequest), Title: optional.Value(d.Plan.Title)}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -52,7 +53,7 @@ func ExecutionOf(ctx context.Context, reader *store.Reader, d *runstore.RunDetai
 			e.Steps[*at-1] = &each.Record
 		}
 	}
-	err = Beside(ctx, reader, record.KindThought, &d.Plan, func(c record.Change) { e.Logs = append(e.Logs, text(c.(*record.Thought).Content)) })
+	err = Beside(ctx, reader, record.KindThought, &d.Plan, func(c record.Change) { e.Logs = append(e.Logs, optional.Value(c.(*record.Thought).Content)) })
 	return e, err
 }
 
@@ -67,7 +68,7 @@ func ReadGraph(ctx context.Context, reader *store.Reader, rootPlanID, planID str
 
 // PlanID returns the plan whose graph is carried out.
 func (e *Execution) PlanID() string {
-	if name := text(e.Run.Name); name != "" && name != graph.Draft {
+	if name := optional.Value(e.Run.Name); name != "" && name != graph.Draft {
 		return name
 	}
 	return e.Run.Plan.CurrentPlanID
@@ -117,16 +118,8 @@ func (e *Execution) Results() map[string]string {
 	for i, n := range e.Graph.Nodes {
 		results[n.ID] = ""
 		if NodeStatus(e.Steps[i]) == "completed" {
-			results[n.ID] = text(e.Steps[i].Result)
+			results[n.ID] = optional.Value(e.Steps[i].Result)
 		}
 	}
 	return results
-}
-
-// text returns a text that may be missing.
-func text(p *string) string {
-	if p == nil {
-		return ""
-	}
-	return *p
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/internal/record/delta"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/tree"
 	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
@@ -195,7 +196,7 @@ func (t *teller) cycles(cycles []*tree.Cycle) (done bool) {
 		if c.Record.Message == nil {
 			return c.Record.State.Terminal()
 		}
-		t.text(c.Record.Seq, textOf(c.Record.ThinkOutput))
+		t.text(c.Record.Seq, optional.Value(c.Record.ThinkOutput))
 		for _, call := range c.ToolCalls {
 			is := func(more string, value any) map[string]any {
 				data := map[string]any{"turn": c.Record.Seq, "id": call.Record.ToolCallID, "tool_call_id": call.Record.ProviderCallID, "name": call.Record.Name}
@@ -205,7 +206,7 @@ func (t *teller) cycles(cycles []*tree.Cycle) (done bool) {
 				return data
 			}
 			t.tell(ToolUseStart, is("", nil))
-			t.tell(ToolUseInputDelta, is("input", textOf(call.Record.Parameters)))
+			t.tell(ToolUseInputDelta, is("input", optional.Value(call.Record.Parameters)))
 			t.tell(ToolUseEnd, is("", nil))
 		}
 		for _, call := range c.ToolCalls {
@@ -213,10 +214,10 @@ func (t *teller) cycles(cycles []*tree.Cycle) (done bool) {
 			data := map[string]any{"turn": r.Seq, "id": r.ToolCallID, "tool_call_id": r.ProviderCallID, "name": r.Name}
 			switch {
 			case *r.State == record.Completed:
-				data["output"] = textOf(r.Result)
+				data["output"] = optional.Value(r.Result)
 				t.tell(ToolResult, data)
 			case r.State.Terminal() && (*r.State != record.Unknown || r.Result != nil):
-				data["error"] = textOf(r.Result)
+				data["error"] = optional.Value(r.Result)
 				t.tell(ToolExecutionError, data)
 			default:
 				return false
@@ -258,12 +259,12 @@ func (t *teller) end(d *runstore.RunDetail) {
 	var result struct {
 		FinalResponse json.RawMessage `json:"final_response"`
 	}
-	_ = json.Unmarshal([]byte(textOf(d.Plan.Summary)), &result) // a run that was stopped has none
+	_ = json.Unmarshal([]byte(optional.Value(d.Plan.Summary)), &result) // a run that was stopped has none
 	data := map[string]any{"status": "success", "reason": "stop"}
 	if d.State != record.Completed {
-		message := textOf(d.Plan.ErrorMessage)
+		message := optional.Value(d.Plan.ErrorMessage)
 		data["status"], data["reason"] = "error", "error"
-		switch kind := textOf(d.Plan.ErrorKind); {
+		switch kind := optional.Value(d.Plan.ErrorKind); {
 		case kind == "max_iterations":
 			data["reason"] = "turn_limit_reached"
 		case d.State == record.Cancelled:
@@ -277,11 +278,4 @@ func (t *teller) end(d *runstore.RunDetail) {
 		data["final_response"] = result.FinalResponse
 	}
 	t.tell(StreamEnd, data)
-}
-
-func textOf(p *string) string {
-	if p == nil {
-		return ""
-	}
-	return *p
 }

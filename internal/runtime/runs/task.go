@@ -6,6 +6,7 @@ import (
 
 	"github.com/actlog/actlog/agent/plan"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/record"
@@ -71,24 +72,17 @@ func IsTask(p *record.Plan) bool {
 
 func operationOf(t *record.ActTool) plan.Operation {
 	o := plan.Operation{Success: *t.State == record.Completed, Params: json.RawMessage("{}"), Timestamp: t.EndTime}
-	o.Tool, o.Operation = tool.SplitName(orEmpty(t.Name), orEmpty(t.ServerName))
+	o.Tool, o.Operation = tool.SplitName(optional.Value(t.Name), optional.Value(t.ServerName))
 	if t.Parameters != nil && json.Valid([]byte(*t.Parameters)) {
 		o.Params = json.RawMessage(*t.Parameters)
 	}
 	if o.Success {
 		o.Result = t.Result
-	} else if o.Error = t.Result; orEmpty(o.Error) == "" {
+	} else if o.Error = t.Result; optional.Value(o.Error) == "" {
 		o.Error = new("Unknown error")
 	}
 	if t.StartTime != nil && t.EndTime != nil {
 		o.DurationMS = new(max(t.EndTime.Sub(*t.StartTime).Milliseconds(), 0))
 	}
 	return o
-}
-
-func orEmpty(text *string) string {
-	if text == nil {
-		return ""
-	}
-	return *text
 }

@@ -74,7 +74,7 @@ var rules = map[string]rule{
 	"internal/runtime/executor/...": {[]string{
 		"record", "agent/...", "internal/runtime/define", "internal/runtime/engine", "internal/runtime/executor/...", "internal/runtime/graph", "internal/runtime/template",
 	}, nil},
-	"internal/view/...": {[]string{"record", "internal/record/loosejson", "internal/record/tree", "internal/view/..."}, []string{"github.com/go-json-experiment/json"}},
+	"internal/view/...": {[]string{"record", "internal/record/loosejson", "internal/record/optional", "internal/record/tree", "internal/view/..."}, []string{"github.com/go-json-experiment/json"}},
 	// A door knows no other one. What they share is below them: the server, how runs are looked up, and the fan-out of what changes.
 	"internal/door/...": {[]string{
 		"record", "agent/...", "internal/record/...", "internal/runtime/...", "internal/view/...",

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/recent"
 	"github.com/actlog/actlog/internal/trace/otlp"
 )
@@ -142,18 +143,10 @@ func (r *rowless) list(withoutPlan int) Unknown {
 			seen := all[k]
 			u.Items = append(u.Items, UnknownItem{
 				Reason: k.Reason, Explanation: why.says, Count: seen.Count,
-				Scope: optional(k.Scope), KindAttribute: optional(k.Attribute), Kind: optional(k.Kind),
+				Scope: optional.Pointer(k.Scope), KindAttribute: optional.Pointer(k.Attribute), Kind: optional.Pointer(k.Kind),
 				Attributes: append([]string{}, seen.Attributes...), LastSeen: new(seen.last.UTC()),
 			})
 		}
 	}
 	return u
-}
-
-// optional returns nil for an empty text.
-func optional(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/tree"
 	"github.com/actlog/actlog/record"
 )
@@ -66,6 +67,14 @@ func Of(p *tree.Plan) *Outline {
 	return b.Outline
 }
 
+// Children returns the rows directly under a row, in order.
+func (o *Outline) Children(row int) (rows []int) {
+	for i := row + 1; i <= row+o.Rows[row].Below; i += o.Rows[i].Below + 1 {
+		rows = append(rows, i)
+	}
+	return rows
+}
+
 // errorChars is how many characters of an error a row keeps, once its cause and lines are known.
 const errorChars = 300
 
@@ -116,21 +125,14 @@ func (b *builder) close(at int) {
 	}
 }
 
-func text(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
 func (b *builder) plan(p *tree.Plan, parent, depth int) {
 	at := b.add(Row{Node: tree.Node{Plan: p}, At: At("plan", p.Record.CurrentPlanID)}, parent, depth)
 	outer := b.waits
 	b.waits = p.PlacedWaits()
 
 	for _, s := range p.Steps {
-		name, _ := tree.StepName(text(p.Record.Executor), text(s.Record.AgentName), text(s.Record.AgentDescription),
-			s.Record.StepIndex)
+		name, _ := tree.StepName(optional.Value(p.Record.Executor), optional.Value(s.Record.AgentName),
+			optional.Value(s.Record.AgentDescription), s.Record.StepIndex)
 		b.step(s, name, at, depth+1)
 	}
 	for _, c := range p.SubPlans {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/aymanbagabas/go-udiff/lcs"
 
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/view/outline"
 	"github.com/actlog/actlog/record"
 )
@@ -75,7 +76,7 @@ func (c *comparison) pair(a, b, depth int) (different int) {
 	p := Pair{A: a, B: b, Depth: depth}
 	p.Differs, p.Unread = c.differences(a, b)
 	c.pairs = append(c.pairs, p)
-	for _, m := range c.align(children(c.a.Outline, a), children(c.b.Outline, b), 0) {
+	for _, m := range c.align(c.a.Children(a), c.b.Children(b), 0) {
 		if m.a >= 0 && m.b >= 0 {
 			different += c.pair(m.a, m.b, depth+1)
 			continue
@@ -88,14 +89,6 @@ func (c *comparison) pair(a, b, depth int) (different int) {
 		different++
 	}
 	return different
-}
-
-// children returns the rows right under one.
-func children(o *outline.Outline, row int) (rows []int) {
-	for i := row + 1; i <= row+o.Rows[row].Below; i += o.Rows[i].Below + 1 {
-		rows = append(rows, i)
-	}
-	return rows
 }
 
 type match struct{ a, b int } // -1: none
@@ -159,7 +152,7 @@ func (s Side) likeness(row int, how likeness) string {
 	}
 	like += "\x00" + name(r)
 	if r.Cycle != nil { // it has no name, but calls
-		for _, call := range children(s.Outline, row) {
+		for _, call := range s.Children(row) {
 			like += "\x00" + s.Rows[call].Name()
 		}
 	}
@@ -176,16 +169,9 @@ func (s Side) likeness(row int, how likeness) string {
 func name(r *outline.Row) string {
 	if r.Plan != nil {
 		p := &r.Plan.Record
-		return cmp.Or(text(p.Title), text(p.Name))
+		return cmp.Or(optional.Value(p.Title), optional.Value(p.Name))
 	}
 	return r.Name()
-}
-
-func text(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }
 
 // texts are the fields with texts, those first that tell most of a difference.
@@ -212,10 +198,10 @@ func (c *comparison) differences(a, b int) (names []string, unread bool) {
 	}
 	if ra.Cycle != nil && rb.Cycle != nil {
 		x, y := &ra.Cycle.Record, &rb.Cycle.Record
-		if number(x.InputTokens) != number(y.InputTokens) || number(x.OutputTokens) != number(y.OutputTokens) {
+		if optional.Value(x.InputTokens) != optional.Value(y.InputTokens) || optional.Value(x.OutputTokens) != optional.Value(y.OutputTokens) {
 			names = append(names, Tokens)
 		}
-		if number(x.CostUSD) != number(y.CostUSD) {
+		if optional.Value(x.CostUSD) != optional.Value(y.CostUSD) {
 			names = append(names, Cost)
 		}
 	}
