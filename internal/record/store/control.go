@@ -70,16 +70,19 @@ func (s *Store) control(
 		if _, err := tx.Exec(ctx, db.PlanLock, []string{run.RootPlanID}); err != nil {
 			return err
 		}
+
 		// Only now is it sure whether the run has ended.
 		if run, err = s.queries.RunOfPlan(ctx, tx, planID); err != nil {
 			return pg.Translate(err)
 		}
+
 		if run.Done {
 			return ErrEnded
 		}
 		if err := allowed(run); err != nil {
 			return err
 		}
+
 		if _, err := s.queries.RunControl(ctx, tx,
 			db.RunControlParams{RootPlanID: run.RootPlanID, PlanID: planID, Desired: string(desiredBy[action])}); err != nil {
 			return err
@@ -143,6 +146,7 @@ func (s *Store) Decide(
 		if _, err := tx.Exec(ctx, db.PlanLock, []string{rootPlanID}); err != nil {
 			return err
 		}
+
 		w, err := s.queries.WaitOpen(ctx, tx, db.WaitOpenParams{RootPlanID: rootPlanID, PlanID: planID, WaitID: waitID})
 		if err != nil {
 			return pg.Translate(err)
@@ -150,6 +154,7 @@ func (s *Store) Decide(
 		if w.State != string(record.Waiting) || w.Over {
 			return ErrDecided
 		}
+
 		open := OpenWait{
 			RootPlanID: rootPlanID, PlanID: planID, WaitID: waitID, StepID: orEmpty(w.StepID),
 			ToolCallID: orEmpty(w.ToolCallID), FormInputs: w.FormInputs, Subject: w.Subject, Starter: w.Starter,
@@ -158,6 +163,7 @@ func (s *Store) Decide(
 		if w.Type != nil {
 			open.Type = record.WaitType(*w.Type)
 		}
+
 		decided, err := decide(open)
 		if err == nil {
 			err = open.allows(decided)
@@ -165,12 +171,14 @@ func (s *Store) Decide(
 		if err != nil {
 			return err
 		}
+
 		if err := tx.writeRun(ctx, []record.Change{decided}); err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, db.RunSignal, rootPlanID, planID)
 		return err
 	})
+
 	if errors.Is(err, ErrDecided) { // perhaps by this call, which was repeated
 		err = errors.Join(err, s.db.Settle(ctx))
 	}

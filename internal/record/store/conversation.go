@@ -40,6 +40,7 @@ func (c Conversation) key() string {
 	if c.Starter == "" && project == DefaultProject && !strings.HasPrefix(c.ID, keyPrefix) {
 		return c.ID
 	}
+
 	h := sha256.New()
 	for _, part := range []string{project, c.Starter, c.ID} {
 		fmt.Fprintf(h, "%d:%s", len(part), part)
@@ -80,16 +81,19 @@ type SaidAt struct {
 // Say adds what was said in the run to a conversation. The messages of a run are numbered: one that is there
 // is not added again.
 func Say(c Conversation, first int, said ...Said) RunOp {
-	roles, texts, messages := make([]string, len(said)), make([]string, len(said)), make([]string, len(said))
+	roles, texts := make([]string, len(said)), make([]string, len(said))
+	messages := make([]string, len(said))
 	for i, each := range said {
-		roles[i], texts[i], messages[i] = each.Role,
-			strings.ReplaceAll(strings.ToValidUTF8(each.Text, "\uFFFD"), "\x00", "\uFFFD"), string(each.Message)
+		roles[i], messages[i] = each.Role, string(each.Message)
+		texts[i] = strings.ReplaceAll(strings.ToValidUTF8(each.Text, "\uFFFD"), "\x00", "\uFFFD")
 	}
+
 	return RunOp{queue: func(q *pgx.Batch, l Lease) {
 		key, given := c.key(), &c.ID
 		if key == c.ID {
 			given = nil
 		}
+
 		q.Queue(db.ConversationAdd, key, given, c.Starter, cmp.Or(c.Project, DefaultProject), orNil(c.UserID),
 			orNil(c.AgentName), orNil(c.WorkflowName), orNil(c.BaseID))
 		q.Queue(db.ConversationSay, key, l.PlanID, first, roles, texts, messages)
@@ -106,6 +110,7 @@ func (s *Store) History(ctx context.Context, c Conversation, rootPlanID, planID 
 	if err != nil {
 		return nil, fmt.Errorf("read conversation %s: %w", c.ID, err)
 	}
+
 	said := make([]Said, len(rows))
 	for i, r := range rows {
 		said[i] = Said{Role: r.Role, Text: r.Content, Message: r.Message}
@@ -139,6 +144,7 @@ func (s *Store) Messages(ctx context.Context, key string, limit, offset int) ([]
 	if err != nil {
 		return nil, fmt.Errorf("read session %s: %w", key, err)
 	}
+
 	said := make([]SaidAt, len(rows))
 	for i, r := range rows {
 		said[i] = SaidAt{Said{Role: r.Role, Text: r.Content, Message: r.Message}, r.PlanID, r.CreatedAt}
@@ -151,7 +157,9 @@ func (s *Store) Messages(ctx context.Context, key string, limit, offset int) ([]
 func (s *Store) Sessions(
 	ctx context.Context, f SessionFilter, limit, offset int,
 ) (page []Session, total int64, err error) {
-	agent, workflow, project := orNil(f.Agent), orNil(f.Workflow), orNil(f.Project)
+	agent, workflow := orNil(f.Agent), orNil(f.Workflow)
+	project := orNil(f.Project)
+
 	rows, err := pg.Read(ctx, s.Reader.db, func() ([]db.SessionListRow, error) {
 		return s.queries.SessionList(ctx, s.Reader.db, db.SessionListParams{
 			Starter: f.Starter, Project: project, AgentName: agent, WorkflowName: workflow, Page: int32(limit),
@@ -168,6 +176,7 @@ func (s *Store) Sessions(
 	if err != nil {
 		return nil, 0, fmt.Errorf("list sessions: %w", err)
 	}
+
 	page = make([]Session, len(rows))
 	for i, row := range rows {
 		page[i] = sessionOf(row)
@@ -180,6 +189,7 @@ func sessionOf(r db.SessionListRow) Session {
 		Conversation: Conversation{ID: r.ConversationID, Starter: r.Starter, Project: r.Project}, Key: r.Key,
 		CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, Messages: r.Messages,
 	}
+
 	for to, from := range map[*string]*string{
 		&s.UserID: r.UserID, &s.AgentName: r.AgentName, &s.WorkflowName: r.WorkflowName, &s.BaseID: r.BaseID,
 	} {

@@ -20,6 +20,7 @@ func TestKeysOfConversations(t *testing.T) {
 	for _, c := range slices.Clone(apart) {
 		apart = append(apart, store.Conversation{ID: store.ConversationKey(c)}) // in other words: somebody names the key
 	}
+
 	seen := map[string]store.Conversation{}
 	for _, c := range apart {
 		key := store.ConversationKey(c)
@@ -28,6 +29,7 @@ func TestKeysOfConversations(t *testing.T) {
 		}
 		seen[key] = c
 	}
+
 	same := []store.Conversation{
 		{ID: "c", Starter: "alice"}, {ID: "c", Starter: "alice", Project: "default", UserID: "u", AgentName: "a"},
 	}

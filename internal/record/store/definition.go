@@ -21,6 +21,7 @@ func (s *Store) Pin(ctx context.Context, definitionID, kind string, body json.Ra
 	params := db.DefinitionPinParams{
 		DefinitionID: definitionID, Kind: kind, Body: body, Sha256: hex.EncodeToString(hash[:]),
 	}
+
 	for {
 		version, err := s.queries.DefinitionPin(ctx, s.db, params)
 		if errors.Is(err, pgx.ErrNoRows) && ctx.Err() == nil { // another took the number a moment ago
@@ -50,6 +51,7 @@ func (r *Reader) Definitions(ctx context.Context, ids, hashes []string) (map[str
 	if err != nil {
 		return nil, fmt.Errorf("read definitions: %w", err)
 	}
+
 	all := map[string]DefinitionVersion{}
 	for _, row := range rows {
 		all[row.DefinitionID] = DefinitionVersion{Pinned{ID: row.DefinitionID, Version: int(row.Version)}, row.Sha256,

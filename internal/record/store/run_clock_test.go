@@ -84,6 +84,7 @@ func TestTheTimeOfAStoppedRunCounts(t *testing.T) {
 	aged(t, s, "a", 0)
 	top := claimOne(t, s, "a").Lease
 	startClock(t, s, top, 0, 1000)
+
 	under := func(parent, id string) store.NewRun {
 		r := newRun(id)
 		r.RootPlanID, r.Depth = "top", 1
@@ -93,10 +94,12 @@ func TestTheTimeOfAStoppedRunCounts(t *testing.T) {
 	row := func(parent, id string) []record.Change {
 		return []record.Change{&record.Plan{RootPlanID: "top", CurrentPlanID: id, ParentPlanID: &parent, ToolCallID: &id}}
 	}
+
 	if err := s.WriteRun(t.Context(), top, row("top", "middle"), store.Begin(under("top", "middle")), store.ClockStop(0),
 		store.Park(time.Time{})); err != nil {
 		t.Fatal(err)
 	}
+
 	middle := claimOne(t, s, "a").Lease
 	if err := s.WriteRun(t.Context(), middle, row("middle", "below"), store.Begin(under("middle", "below"))); err != nil {
 		t.Fatal(err)
@@ -121,8 +124,10 @@ func TestARunThatWorksBesideTheOneAboveIt(t *testing.T) {
 	aged(t, s, "a", 0)
 	top := claimOne(t, s, "a").Lease
 	startClock(t, s, top, 10*time.Second, 1000)
+
 	below, parent := newRun("below"), "top"
-	below.RootPlanID, below.Depth, below.Parent = "top", 1, &store.ParentCall{PlanID: parent, StepID: "s", ToolCallID: "c"}
+	below.RootPlanID, below.Depth = "top", 1
+	below.Parent = &store.ParentCall{PlanID: parent, StepID: "s", ToolCallID: "c"}
 	row := &record.Plan{RootPlanID: "top", CurrentPlanID: "below", ParentPlanID: &parent, ToolCallID: new("c")}
 	if err := s.WriteRun(t.Context(), top, []record.Change{row}, store.Begin(below)); err != nil {
 		t.Fatal(err)

@@ -64,6 +64,7 @@ func TestRunDetail(t *testing.T) {
 		len(d.WaitingFor) != 0 || d.CreatedAt == nil || d.Plan.Summary != nil {
 		t.Errorf("before it is claimed: %+v", d)
 	}
+
 	root := claimOne(t, s, "w").Lease
 	write(t, s, root, append(cycleOf("p", "p", 10), &record.Plan{
 		RootPlanID: "p", CurrentPlanID: "p", State: new(record.Running),
@@ -71,6 +72,7 @@ func TestRunDetail(t *testing.T) {
 	beginChild(t, s, root, "c")
 	child := claimOne(t, s, "w").Lease
 	write(t, s, root, nil, store.Park(time.Time{}))
+
 	asked := &record.Wait{
 		RootPlanID: "p", PlanID: "c", WaitID: "approval", Type: new(record.WaitActionValidation), ToolCallID: new("t"),
 		StartTime: new(time.Now()),
@@ -80,6 +82,7 @@ func TestRunDetail(t *testing.T) {
 	if d := runDetail(t, s, "p"); d.State != record.Running || d.Figures.InputTokens != 10 || d.Total.InputTokens != 15 {
 		t.Errorf("while the child goes on: %s, %+v, %+v", d.State, d.Figures, d.Total)
 	}
+
 	write(t, s, child, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "c", State: new(record.Waiting)}},
 		store.Park(time.Now().Add(time.Hour)))
 	for _, id := range []string{"p", "c"} {
@@ -88,11 +91,13 @@ func TestRunDetail(t *testing.T) {
 			string(d.Waits[0].Subject) != string(asked.Subject) {
 			t.Errorf("%s while the child waits: %s, %+v", id, d.State, d.Waits)
 		}
+
 		key, err := s.RunWait(t.Context(), id, "approval")
 		if err != nil || key.Root != "p" || key.Parent != "c" {
 			t.Errorf("the wait of %s is at %+v, %v", id, key, err)
 		}
 	}
+
 	if d := runDetail(t, s, "c"); d.Figures.InputTokens != 5 || d.Total.InputTokens != 5 {
 		t.Errorf("figures of the child: %+v, %+v", d.Figures, d.Total)
 	}
@@ -108,6 +113,7 @@ func TestRunDetail(t *testing.T) {
 	if d := runDetail(t, s, "p"); d.State != record.Running || len(d.Waits) != 0 {
 		t.Errorf("after the decision: %s, %+v", d.State, d.Waits)
 	}
+
 	child = claimOne(t, s, "w").Lease
 	end := func(l store.Lease, text string, ops ...store.RunOp) {
 		write(t, s, l, []record.Change{
@@ -117,6 +123,7 @@ func TestRunDetail(t *testing.T) {
 	end(child, "of the child", store.Signal("p"))
 	root = claimOne(t, s, "w").Lease
 	end(root, "the answer")
+
 	d := runDetail(t, s, "p")
 	if d.State != record.Completed || !d.Done || *d.Plan.Summary != "the answer" || len(d.WaitingFor) != 0 {
 		t.Errorf("at the end: %+v", d)
@@ -139,6 +146,7 @@ func TestRunSaysWhatItWaitsFor(t *testing.T) {
 	r := newRun("p")
 	r.Needs = []string{"executor:agent", "model:large", "toolset:git"}
 	startRun(t, s, r)
+
 	add := func(id string, lease time.Duration, provides ...string) {
 		t.Helper()
 		if _, err := s.AddWorker(t.Context(), store.Worker{ID: id, Host: "h", Release: "r", Provides: provides, Slots: 1},
@@ -152,6 +160,7 @@ func TestRunSaysWhatItWaitsFor(t *testing.T) {
 			t.Errorf("it waits for %q, want %q", got, needs)
 		}
 	}
+
 	add("dead", 0, r.Needs...)
 	want(r.Needs...)
 	add("a", time.Hour, "executor:agent", "model:large")
@@ -160,6 +169,7 @@ func TestRunSaysWhatItWaitsFor(t *testing.T) {
 	want(r.Needs...)
 	add("c", time.Hour, append(r.Needs, "model:small")...)
 	want()
+
 	if err := s.StopWorker(t.Context(), "c"); err != nil {
 		t.Fatal(err)
 	}
@@ -169,9 +179,10 @@ func TestRunSaysWhatItWaitsFor(t *testing.T) {
 	if err != nil || len(claimed) != 1 {
 		t.Fatal(claimed, err)
 	}
+
 	child := newRun("p")
-	child.PlanID, child.Needs, child.Parent = "c", []string{"model:other"},
-		&store.ParentCall{PlanID: "p", StepID: "s", ToolCallID: "t"}
+	child.PlanID, child.Needs = "c", []string{"model:other"}
+	child.Parent = &store.ParentCall{PlanID: "p", StepID: "s", ToolCallID: "t"}
 	write(t, s, claimed[0].Lease,
 		[]record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "c", ParentPlanID: new("p"), ToolCallID: new("t")}},
 		store.Begin(child))
@@ -183,6 +194,7 @@ func TestRunList(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
 	addWorker(t, s, "w", time.Hour)
+
 	start := func(i int) {
 		t.Helper()
 		r := newRun(fmt.Sprint("p", i))
@@ -194,6 +206,7 @@ func TestRunList(t *testing.T) {
 	for i := range 5 {
 		start(i)
 	}
+
 	states := []record.State{record.Failed, record.Waiting, record.Running, record.Paused, record.Completed}
 	for _, c := range claim(t, s, "w", 5) {
 		i := int(c.PlanID[1] - '0')
@@ -216,6 +229,7 @@ func TestRunList(t *testing.T) {
 		}
 	}
 	start(5)
+
 	list := func(f store.RunFilter) (ids string) {
 		t.Helper()
 		f.Limit = 2
@@ -231,6 +245,7 @@ func TestRunList(t *testing.T) {
 					t.Errorf("%+v in the list of %+v", r, f)
 				}
 			}
+
 			if len(runs) < f.Limit {
 				return strings.TrimSpace(ids)
 			}
@@ -238,6 +253,7 @@ func TestRunList(t *testing.T) {
 			f.Before = &store.RunCursor{CreatedAt: *last.CreatedAt, PlanID: last.Plan.CurrentPlanID}
 		}
 	}
+
 	for _, tt := range []struct {
 		filter store.RunFilter
 		want   string
@@ -256,6 +272,7 @@ func TestRunList(t *testing.T) {
 			t.Errorf("%+v: %s, want %s", tt.filter, got, tt.want)
 		}
 	}
+
 	if _, err := s.Runs(t.Context(), store.RunFilter{Limit: 1, Timeout: time.Nanosecond}); !errors.Is(err, store.ErrSlow) {
 		t.Errorf("without time: %v", err)
 	}
@@ -278,10 +295,12 @@ func TestRunStands(t *testing.T) {
 		}
 		return string(desired)
 	}
+
 	if err := s.Control(t.Context(), "p", store.Pause, ""); err != nil {
 		t.Fatal(err)
 	}
 	storetest.Write(t, s, &record.Plan{RootPlanID: "theirs", CurrentPlanID: "theirs"})
+
 	for _, tt := range []struct {
 		root, plan, want string
 	}{{"", "p", "PAUSE"}, {"p", "p", "PAUSE"}, {"other", "p", "none"}, {"", "theirs", "none"}} {
@@ -289,6 +308,7 @@ func TestRunStands(t *testing.T) {
 			t.Errorf("%s under %q is %s, want %s", tt.plan, tt.root, got, tt.want)
 		}
 	}
+
 	write(t, s, claimOne(t, s, "w").Lease,
 		[]record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Cancelled)}}, store.Finish(nil))
 	if got := stands("p", "p"); got != "ended" {

@@ -60,6 +60,7 @@ func bury(t *testing.T, s *store.Store, worker string, runs int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	i := slices.IndexFunc(holders, func(h store.Holder) bool { return h.WorkerID == worker })
 	if i < 0 {
 		t.Fatalf("%s is not among %+v", worker, holders)
@@ -114,6 +115,7 @@ func TestRunIsFenced(t *testing.T) {
 	if got := claim(t, s, "b", 10); len(got) != 0 {
 		t.Errorf("b claimed what a holds: %+v", got)
 	}
+
 	bury(t, s, "a", 1)
 	second := claimOne(t, s, "b")
 	if second.Lease.Epoch != 2 || second.Takeovers != 1 {
@@ -125,6 +127,7 @@ func TestRunIsFenced(t *testing.T) {
 	if got := planTitle(t, s, "p"); got != "by a" {
 		t.Errorf("the title is %q", got)
 	}
+
 	if got := claim(t, s, "b", 10); len(got) != 0 {
 		t.Errorf("b claimed what it holds: %+v", got)
 	}
@@ -134,6 +137,7 @@ func TestRunIsFenced(t *testing.T) {
 	if err := retitle(t, s, second.Lease, "after the end"); !errors.Is(err, store.ErrLeaseLost) {
 		t.Errorf("after the end: %v", err)
 	}
+
 	if err := s.WriteRun(t.Context(), second.Lease, []record.Change{&record.Plan{RootPlanID: "p"}}); err == nil ||
 		errors.Is(err, store.ErrLeaseLost) {
 		t.Errorf("a change that is not valid: %v", err)
@@ -147,6 +151,7 @@ func TestNobodyWritesToADeletedRun(t *testing.T) {
 	startRun(t, s, newRun("p"))
 	addWorker(t, s, "a", 0)
 	held := claimOne(t, s, "a")
+
 	if err := s.DeletePlan(t.Context(), "p"); err != nil {
 		t.Fatal(err)
 	}
@@ -175,6 +180,7 @@ func TestDeletionStopsRunsFirst(t *testing.T) {
 	if err := retitle(t, s, held.Lease, "what it was doing", store.Finish(nil)); err != nil {
 		t.Errorf("the worker cannot end what it was doing: %v", err)
 	}
+
 	if err := <-deleted; err != nil {
 		t.Fatal(err)
 	}
@@ -190,6 +196,7 @@ func TestDeletionWaitsForWorkers(t *testing.T) {
 	startRun(t, s, newRun("p"))
 	addWorker(t, s, "a", time.Hour)
 	held := claimOne(t, s, "a")
+
 	if err := s.DeletePlan(t.Context(), "p"); !errors.Is(err, record.ErrUnavailable) {
 		t.Errorf("the deletion: %v, want that it is not done yet", err)
 	}
@@ -205,6 +212,7 @@ func TestOneWorkerClaims(t *testing.T) {
 	for i := range 30 {
 		startRun(t, s, newRun(fmt.Sprint("p", i)))
 	}
+
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	owners := map[string]int{}
@@ -217,6 +225,7 @@ func TestOneWorkerClaims(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
+
 				mu.Lock()
 				for _, c := range claimed {
 					owners[c.PlanID]++
@@ -229,6 +238,7 @@ func TestOneWorkerClaims(t *testing.T) {
 			}
 		})
 	}
+
 	all.Wait()
 	for plan, n := range owners {
 		if n != 1 {
@@ -246,6 +256,7 @@ func TestParking(t *testing.T) {
 	addWorker(t, s, "w", time.Hour)
 	due := func() bool { t.Helper(); return len(claim(t, s, "w", 1)) == 1 }
 	lease := claimOne(t, s, "w").Lease
+
 	parkAs := func(until time.Time) {
 		t.Helper()
 		if err := s.WriteRun(t.Context(), lease, nil, store.Park(until)); err != nil {
@@ -260,6 +271,7 @@ func TestParking(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	parkAs(time.Time{})
 	if due() {
 		t.Fatal("due without a time or a signal")
@@ -270,6 +282,7 @@ func TestParking(t *testing.T) {
 	if !due() {
 		t.Fatal("not due after it was asked to pause")
 	}
+
 	parkAs(time.Now().Add(time.Hour))
 	if due() {
 		t.Fatal("due an hour early")
@@ -280,10 +293,12 @@ func TestParking(t *testing.T) {
 	if !due() {
 		t.Fatal("not due after it was asked to go on")
 	}
+
 	parkAs(time.Now().Add(-time.Hour))
 	if !due() {
 		t.Fatal("not due at its time")
 	}
+
 	signal()
 	parkAs(time.Time{})
 	if !due() {
@@ -305,6 +320,7 @@ func TestWorkersProvide(t *testing.T) {
 		r.Needs = []string{"executor:agent", need}
 		startRun(t, s, r)
 	}
+
 	if got := claimOne(t, s, "w"); got.PlanID != "executor:agent" {
 		t.Errorf("claimed %s", got.PlanID)
 	}
@@ -320,10 +336,12 @@ func TestClaimsAreFair(t *testing.T) {
 		r.Owner = "greedy"
 		startRun(t, s, r)
 	}
+
 	r := newRun("wide")
 	startRun(t, s, r)
 	l := claim(t, s, "w", 21)
 	i := slices.IndexFunc(l, func(c store.Claimed) bool { return c.PlanID == "wide" })
+
 	var ops []store.RunOp
 	var children []record.Change
 	for n := range 10 {
@@ -337,6 +355,7 @@ func TestClaimsAreFair(t *testing.T) {
 	if err := s.WriteRun(t.Context(), l[i].Lease, children, ops...); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, c := range l {
 		if c.PlanID != "wide" {
 			if err := s.WriteRun(t.Context(), c.Lease, nil, store.Park(time.Now().Add(-time.Hour))); err != nil {
@@ -344,6 +363,7 @@ func TestClaimsAreFair(t *testing.T) {
 			}
 		}
 	}
+
 	late := newRun("late")
 	startRun(t, s, late)
 	var turns []string
@@ -373,10 +393,12 @@ func TestStartIsIdempotent(t *testing.T) {
 		})
 	}
 	all.Wait()
+
 	first := slices.Index(results, nil)
 	if first < 0 {
 		t.Fatal("none was started:", results)
 	}
+
 	for i, err := range results {
 		before := new(store.StartedBeforeError)
 		if i != first && (!errors.As(err, &before) || before.PlanID != fmt.Sprint("p", first) ||
@@ -398,6 +420,7 @@ func TestLeaseOfAWorker(t *testing.T) {
 	if _, err := s.AddWorker(t.Context(), worker, time.Hour); err != nil {
 		t.Fatal(err)
 	}
+
 	lease := claimOne(t, s, "a").Lease
 	if err := s.Control(t.Context(), "p", store.Stop, "ann"); err != nil {
 		t.Fatal(err)
@@ -408,6 +431,7 @@ func TestLeaseOfAWorker(t *testing.T) {
 	}; err != nil || !slices.Equal(wanted, want) {
 		t.Errorf("the heartbeat brought %+v, %v", wanted, err)
 	}
+
 	holders, err := s.Holders(t.Context())
 	if err != nil || len(holders) != 1 || holders[0].WorkerID != "a" || holders[0].Stopped {
 		t.Fatalf("holders: %+v, %v", holders, err)
@@ -419,6 +443,7 @@ func TestLeaseOfAWorker(t *testing.T) {
 	if n, err := s.Bury(t.Context(), holders[0]); err != nil || n != 0 {
 		t.Errorf("a worker that sent a heartbeat since was declared dead: %d runs, %v", n, err)
 	}
+
 	// A run that is to stop cannot be asked for anything else.
 	if err := s.Control(t.Context(), "p", store.Resume, ""); err != nil {
 		t.Fatal(err)
@@ -427,6 +452,7 @@ func TestLeaseOfAWorker(t *testing.T) {
 	if err := s.StopWorker(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
+
 	back := claimOne(t, s, "b")
 	if back.Desired != store.DesiredCancel || back.Takeovers != 0 {
 		t.Errorf("handed back: %+v", back)
@@ -434,6 +460,7 @@ func TestLeaseOfAWorker(t *testing.T) {
 	if _, _, err := s.Beat(t.Context(), worker, nil, time.Hour); !errors.Is(err, store.ErrLeaseLost) {
 		t.Errorf("a heartbeat after the end: %v", err)
 	}
+
 	var asked store.Desired
 	if err := s.WriteRun(t.Context(), back.Lease, nil, store.Applied(), store.Finish(nil),
 		store.Asked(&asked)); err != nil || asked != store.DesiredCancel {
@@ -455,6 +482,7 @@ func TestControlGoesDown(t *testing.T) {
 	startRun(t, s, newRun("p"))
 	addWorker(t, s, "w", time.Hour)
 	lease := claimOne(t, s, "w").Lease
+
 	for _, pair := range [][2]string{{"p", "a"}, {"a", "b"}, {"p", "c"}} {
 		child := newRun("p")
 		child.PlanID, child.Parent = pair[1], &store.ParentCall{PlanID: pair[0], StepID: "s", ToolCallID: "t"}
@@ -463,6 +491,7 @@ func TestControlGoesDown(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	if err := s.Control(t.Context(), "a", store.Pause, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -484,6 +513,7 @@ func TestFirstDecisionCounts(t *testing.T) {
 	addWorker(t, s, "w", time.Hour)
 	lease := claimOne(t, s, "w").Lease
 	past := time.Now().Add(-time.Minute)
+
 	err := s.WriteRun(t.Context(), lease, []record.Change{
 		&record.Wait{
 			RootPlanID: "p", PlanID: "p", WaitID: "w", Type: new(record.WaitUserInput),
@@ -497,6 +527,7 @@ func TestFirstDecisionCounts(t *testing.T) {
 	decide := func(wait string, f func(store.OpenWait) (*record.Wait, error)) error {
 		return s.Decide(t.Context(), "p", "p", wait, f)
 	}
+
 	var all sync.WaitGroup
 	results := make([]error, 6)
 	for i := range results {
@@ -512,6 +543,7 @@ func TestFirstDecisionCounts(t *testing.T) {
 		})
 	}
 	all.Wait()
+
 	if first := slices.Index(results, nil); first < 0 || slices.Contains(results[first+1:], nil) {
 		t.Errorf("decided: %v", results)
 	}
@@ -520,6 +552,7 @@ func TestFirstDecisionCounts(t *testing.T) {
 			t.Error(err)
 		}
 	}
+
 	claimOne(t, s, "w")
 	never := func(store.OpenWait) (*record.Wait, error) { return nil, errors.New("never asked") }
 	if err := decide("late", never); !errors.Is(err, store.ErrDecided) {
@@ -546,11 +579,13 @@ func TestDefinitionsHaveVersions(t *testing.T) {
 		})
 	}
 	all.Wait()
+
 	for i, v := range versions {
 		if v < 1 || v > 3 || v != versions[i%3] {
 			t.Fatalf("versions %v", versions)
 		}
 	}
+
 	body, err := s.Definition(t.Context(), store.Pinned{ID: "agent.reader", Version: versions[1]})
 	if err != nil || string(body) != `{"n":1}` {
 		t.Errorf("the body is %s, %v", body, err)
@@ -566,12 +601,14 @@ func TestClockSetBack(t *testing.T) {
 		startRun(t, s, newRun(id))
 	}
 	addWorker(t, s, "w", time.Hour)
+
 	// As if the clock had been an hour ahead until now.
 	storetest.Exec(t, s, "UPDATE actlog.run SET due_at = now() + INTERVAL '59 minutes' WHERE plan_id = 'due'")
 	storetest.Exec(t, s, "UPDATE actlog.run SET due_at = now() + INTERVAL '61 minutes' WHERE plan_id = 'later'")
 	if got := claim(t, s, "w", 10); len(got) != 0 {
 		t.Fatalf("claimed %+v", got)
 	}
+
 	if err := s.ClockSetBack(t.Context(), time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
@@ -588,6 +625,7 @@ func TestFinishClosesWhatIsLive(t *testing.T) {
 	startRun(t, s, newRun("p"))
 	addWorker(t, s, "w", time.Hour)
 	lease := claimOne(t, s, "w").Lease
+
 	child := newRun("p")
 	child.PlanID, child.Parent = "c", &store.ParentCall{PlanID: "p", StepID: "s", ToolCallID: "t"}
 	rows := []record.Change{
@@ -617,6 +655,7 @@ func TestFinishClosesWhatIsLive(t *testing.T) {
 		}
 		return []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "c", State: new(record.Cancelled)}}
 	}
+
 	write(t, s, lease, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Failed)}},
 		store.Finish(closes))
 	slices.Sort(found)
@@ -635,6 +674,7 @@ func TestFinishClosesWhatIsLive(t *testing.T) {
 		"SELECT state FROM actlog.plan_execution_record WHERE current_plan_id = 'c'"); state != "CANCELLED" {
 		t.Errorf("the plan below is %s", state)
 	}
+
 	wanted, err := s.Wanted(t.Context(), "w", []string{"c"})
 	if stop := []store.Wanted{
 		{RootPlanID: "p", PlanID: "c", Epoch: below.Lease.Epoch, Desired: store.DesiredCancel},
