@@ -17,6 +17,7 @@ func ParseProxies(texts []string) (all Proxies, err error) {
 		if text = strings.TrimSpace(text); text == "" {
 			continue
 		}
+
 		network, err := netip.ParsePrefix(text)
 		if err != nil {
 			var single netip.Addr
@@ -27,6 +28,7 @@ func ParseProxies(texts []string) (all Proxies, err error) {
 		if err != nil || strings.Contains(text, "%") {
 			return nil, fmt.Errorf("%.60q is neither an address nor a network such as 10.0.0.0/8", text)
 		}
+
 		if a := network.Addr(); a.Is4In6() && network.Bits() >= 96 {
 			network = netip.PrefixFrom(a.Unmap(), network.Bits()-96)
 		}
@@ -69,6 +71,7 @@ func addressOf(text string) netip.Addr {
 	if host, _, err := net.SplitHostPort(text); err == nil {
 		text = host
 	}
+
 	a, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"))
 	if err != nil {
 		return netip.Addr{}

@@ -19,6 +19,7 @@ func TestAddressOfAClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, tt := range []struct {
 		peer string
 		told []string
@@ -49,6 +50,7 @@ func TestAddressOfAClient(t *testing.T) {
 			t.Errorf("%s %q: %s, want %s", tt.peer, tt.told, got, tt.want)
 		}
 	}
+
 	for _, text := range []string{"proxy.example", "10.0.0.0/33", "10.0.0", "*", "fe80::1%eth0"} {
 		if _, err := httpd.ParseProxies([]string{text}); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%s: %v", text, err)
@@ -65,16 +67,19 @@ func TestSharesBehindAProxy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		log := new(apitest.Log)
 		c := serveWith(t, options{Log: log, Server: func(c *apitest.Config) {
 			c.HTTP.Proxies, c.HTTP.MaxStreams = proxies, 4
 		}})
+
 		var got []string
 		for i, client := range []string{"203.0.113.1", "2001:db8::1", "2001:db8::2", "2001:db8:0:1::2"} {
 			status, _ := begin(t, c, "/api/v1/events", "", "X-Forwarded-For", "8.8.8.8, "+client, "X-Request-Id",
 				string(rune('a'+i)))
 			got = append(got, status)
 		}
+
 		if got := strings.Join(got, " "); got != want {
 			t.Errorf("%s: %s, want %s", trusted, got, want)
 		}

@@ -21,6 +21,7 @@ func (s *Server) admit(r *http.Request, need Scope) (found *key, byCookie bool, 
 	if keys == nil {
 		return anybody, false, nil, nil
 	}
+
 	secret := bearer(r.Header.Get(echo.HeaderAuthorization), r.Header.Get(keyHeader))
 	found = keys.find(secret)
 	if byCookie = secret == ""; byCookie {
@@ -33,6 +34,7 @@ func (s *Server) admit(r *http.Request, need Scope) (found *key, byCookie bool, 
 			}, nil
 		}
 	}
+
 	_, refused = found.admit(need)
 	return found, byCookie, refused, nil
 }
@@ -67,6 +69,7 @@ func (s *Server) Login(c echo.Context, secret string) error {
 	if secret = strings.TrimSpace(secret); len(secret) <= maxSecret {
 		found = keys.find(secret)
 	}
+
 	switch {
 	case found == nil && s.failures.add(ClientOf(c).Name, time.Now()):
 		return &Problem{
@@ -87,6 +90,7 @@ func (s *Server) Login(c echo.Context, secret string) error {
 	if err := s.config.Logins.AddLogin(c.Request().Context(), id, found.hash[:keyHashBytes], loginLasts); err != nil {
 		return err
 	}
+
 	// meanwhile it went, maybe after the sessions of keys that are gone were ended
 	if !s.keys.Load().stillAllow(found, ScopeRead) {
 		if err := s.config.Logins.EndLogin(c.Request().Context(), id); err != nil {
@@ -94,6 +98,7 @@ func (s *Server) Login(c echo.Context, secret string) error {
 		}
 		return errNoKey
 	}
+
 	c.SetCookie(cookie(c.Request(), id, loginLasts))
 	return nil
 }
@@ -109,6 +114,7 @@ func (s *Server) EndSessions(ctx context.Context) error {
 	if s.config.Logins == nil || !e.due.Load() {
 		return nil
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, endingsWithin)
 	defer cancel()
 	select {
@@ -132,6 +138,7 @@ func (s *Server) EndSessions(ctx context.Context) error {
 			rest = time.Until(keys.Changed.Add(loginLasts + fileTimes))
 		}
 	}
+
 	if err := s.config.Logins.EndLogins(ctx, gone, listed, rest); err != nil {
 		return err
 	}
@@ -159,9 +166,11 @@ func (s *Server) loggedIn(ctx context.Context, r *http.Request, keys *Keys) (*ke
 	if id == "" || s.config.Logins == nil {
 		return nil, nil //nolint:nilnil // nobody is logged in, and that is no error
 	}
+
 	if err := s.EndSessions(ctx); err != nil {
 		return nil, err
 	}
+
 	hash, err := s.config.Logins.LoginKey(ctx, id)
 	if errors.Is(err, record.ErrNotFound) {
 		return nil, nil //nolint:nilnil // as above

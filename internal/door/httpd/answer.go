@@ -81,6 +81,7 @@ func (s *Server) answered(h http.Handler) http.Handler {
 			since: time.Now(),
 		}
 		defer a.end()
+
 		h.ServeHTTP(a, r)
 		a.made()
 		if a.send(); a.err != nil {
@@ -116,6 +117,7 @@ func (a *Answer) within(ctx context.Context, limit *time.Timer) (stop func()) {
 	if a == nil {
 		return func() { limit.Stop() }
 	}
+
 	request := a.request
 	a.request, a.limit = ctx, limit
 	return func() {
@@ -165,12 +167,14 @@ func (a *Answer) Take(n int64) error {
 			}
 		}
 	}
+
 	if more := a.leased(total) - a.leased(a.taken); more > 0 {
 		if err := a.lease.Take(more); err != nil {
 			a.refused = true
 			return err
 		}
 	}
+
 	a.taken = total
 	return nil
 }
@@ -200,12 +204,14 @@ func (a *Answer) Stream(reserve int64) error {
 			return err
 		}
 	}
+
 	if a.reserve, a.streamed = reserve, true; reserve > 0 {
 		a.server.outcomes.set(a.path, streamed)
 	}
 	if a.limit != nil {
 		a.limit.Stop()
 	}
+
 	a.endTurn()
 	a.since = time.Now()
 	return nil
@@ -246,6 +252,7 @@ func (a *Answer) Write(p []byte) (int, error) {
 	default:
 		a.hold(p)
 	}
+
 	if a.err != nil {
 		return 0, a.err
 	}
@@ -260,6 +267,7 @@ func (a *Answer) hold(p []byte) {
 			return
 		}
 	}
+
 	for len(p) > 0 {
 		last := len(a.parts) - 1
 		switch {
@@ -271,6 +279,7 @@ func (a *Answer) hold(p []byte) {
 			a.parts = append(a.parts, answerParts.Get().(*[answerPart]byte)[:0])
 			last++
 		}
+
 		part := a.parts[last]
 		n := min(len(p), cap(part)-len(part))
 		a.parts[last], p = append(part, p[:n]...), p[n:]
@@ -284,6 +293,7 @@ func (a *Answer) replace() http.ResponseWriter {
 	if a == nil || a.streamed || a.begun {
 		return nil
 	}
+
 	for _, of := range []string{echo.HeaderContentLength, echo.HeaderContentEncoding, "ETag"} {
 		a.Header().Del(of)
 	}
@@ -291,7 +301,10 @@ func (a *Answer) replace() http.ResponseWriter {
 	for _, part := range a.parts {
 		freePart(part)
 	}
-	a.parts, a.size, a.status, a.err, a.replaced = nil, 0, 0, nil, true
+
+	a.parts, a.size = nil, 0
+	a.status, a.err = 0, nil
+	a.replaced = true
 	a.Release()
 	return replacement{a}
 }
@@ -323,6 +336,7 @@ func (a *Answer) compress(n int) (done func()) {
 	if a.written += int64(n); a.written <= smallAnswer {
 		return func() {}
 	}
+
 	a.server.processors <- struct{}{}
 	a.pacing = true
 	return func() {
@@ -337,6 +351,7 @@ func (a *Answer) Flush() {
 	if a.replaced || a.err != nil {
 		return
 	}
+
 	if !a.streamed {
 		a.sendHeld()
 	}
@@ -360,12 +375,14 @@ func (a *Answer) send() {
 	if a.streamed || a.err != nil || a.status == 0 && len(a.parts) == 0 {
 		return
 	}
+
 	if a.refused {
 		select {
 		case <-time.After(busyPause):
 		case <-a.request.Done():
 		}
 	}
+
 	if header := a.Header(); !a.begun && a.size > 0 && header.Get(echo.HeaderContentLength) == "" {
 		header.Set(echo.HeaderContentLength, strconv.FormatInt(a.size, 10))
 	}
@@ -379,6 +396,7 @@ func (a *Answer) sendHeld() {
 	}
 	a.begun = true
 	a.since = time.Now()
+
 	for i, part := range a.parts {
 		if a.sendPart(part); a.err != nil {
 			return
@@ -402,6 +420,7 @@ func (a *Answer) sendPart(p []byte) {
 			time.Duration(len(part))*time.Second/readRate
 		// If the connection cannot set a deadline, that of the server bounds the answer.
 		_ = control.SetWriteDeadline(began.Add(a.ahead))
+
 		if a.pacing {
 			<-a.server.processors
 		}
@@ -411,6 +430,7 @@ func (a *Answer) sendPart(p []byte) {
 			a.server.processors <- struct{}{}
 		}
 		a.ahead -= a.since.Sub(began)
+
 		if err != nil {
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				a.server.metrics.cut.Inc()

@@ -19,6 +19,7 @@ import (
 func TestAnswersReturnWhatTheyHold(t *testing.T) {
 	t.Parallel()
 	const size = 3 << 20
+
 	take := func(c echo.Context) error { return httpd.AnswerTo(c).Take(size) }
 	write := func(c echo.Context) error {
 		_, err := io.CopyN(c.Response(), rand.Reader, size) // which compression does not make smaller
@@ -30,6 +31,7 @@ func TestAnswersReturnWhatTheyHold(t *testing.T) {
 		return nil
 	}
 	failed := func(echo.Context) error { return errors.New("failed") }
+
 	for name, tt := range map[string]struct {
 		does   []func(echo.Context) error
 		status int // 0: the connection breaks
@@ -71,11 +73,13 @@ func TestAnswersReturnWhatTheyHold(t *testing.T) {
 				server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)
 				server.Start()
 				defer server.Close()
+
 				r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
 				r.Header.Set("Accept-Encoding", encoding)
+
 				resp, err := server.Client().Do(r)
 				if err != nil {
 					if tt.status != 0 {
@@ -88,6 +92,7 @@ func TestAnswersReturnWhatTheyHold(t *testing.T) {
 						t.Errorf("%d, %v, want %d", resp.StatusCode, err, tt.status)
 					}
 				}
+
 				server.Close() // waits for the handler
 				if held, making := httpd.HeldAnswers(s); held != 0 || making != 0 {
 					t.Errorf("%d bytes are held, %d answers are made", held, making)

@@ -54,6 +54,7 @@ func (s *Server) Body(c echo.Context) (*Body, error) {
 		server: s, from: noted.body, setDeadline: http.NewResponseController(c.Response().Writer).SetReadDeadline,
 		lease: s.bodies.Lease(ClientOf(c)), free: freeBytes, patience: s.config.Patience, until: noted.began.Add(readTimeout),
 	}
+
 	length := c.Request().ContentLength
 	if length > wire.MaxBodyBytes {
 		return b, Unreadable(fmt.Errorf("%w: the body is over %d bytes", wire.ErrTooLarge, wire.MaxBodyBytes))
@@ -66,6 +67,7 @@ func (b *Body) Read(p []byte) (int, error) {
 	if b.err != nil {
 		return 0, b.err
 	}
+
 	began := time.Now()
 	watched := b.lease.taken > 0
 	if watched {
@@ -76,6 +78,7 @@ func (b *Body) Read(p []byte) (int, error) {
 		earned := time.Duration(n) * time.Second / leastRate
 		b.patience = min(b.patience-time.Since(began)+earned, b.server.config.Patience)
 	}
+
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		b.server.metrics.slow.Inc()
@@ -93,6 +96,7 @@ func (b *Body) extend(now time.Time) {
 	if !want.After(b.deadline) {
 		return
 	}
+
 	b.deadline = want.Add(b.server.config.Patience / 4)
 	if b.until.Before(b.deadline) {
 		b.deadline = b.until

@@ -32,12 +32,14 @@ func TestSharesOfABudget(t *testing.T) {
 			t.Errorf("%v, want %v", err, want)
 		}
 	}
+
 	first := lease("a", "a:1")
 	take(first, 251, httpd.ErrOverShare)
 	take(first, 250, nil)
 	take(lease("a", "a:1"), 1, httpd.ErrConnectionShare)
 	take(lease("a", "a:2"), 250, nil)
 	take(lease("a", "a:3"), 1, httpd.ErrClientShare)
+
 	take(lease("b", "b:1"), 250, nil)
 	take(lease("b", "b:2"), 249, nil)
 	take(lease("c", "c:1"), 2, httpd.ErrBusy)
@@ -45,6 +47,7 @@ func TestSharesOfABudget(t *testing.T) {
 	if b.Held() != 1000 {
 		t.Errorf("%d bytes are held", b.Held())
 	}
+
 	first.Return()
 	first.Return() // nothing is returned twice
 	if b.Held() != 750 {
@@ -89,10 +92,13 @@ func TestBodiesInFlightAreBounded(t *testing.T) {
 	greedy, greedyLine := apitest.NewKey(t, "greedy", httpd.ScopeWrite, httpd.ScopeRead)
 	good, goodLine := apitest.NewKey(t, "good", httpd.ScopeWrite, httpd.ScopeRead)
 	c := serveWith(t, options{Server: func(c *apitest.Config) {
-		c.HTTP.BodyBytes, c.HTTP.Keys, c.HTTP.Patience = 1<<20, apitest.Keys(t, greedyLine, goodLine), time.Hour
+		c.HTTP.BodyBytes, c.HTTP.Patience = 1<<20, time.Hour
+		c.HTTP.Keys = apitest.Keys(t, greedyLine, goodLine)
 	}}).As(greedy)
+
 	slow := start(c, "", strings.Repeat(" ", 1_000_000))
 	c.AwaitBodyBytes(900_000)
+
 	body := bytes.Repeat([]byte(" "), 300_000)
 	for key, want := range map[string]struct {
 		status int
@@ -103,6 +109,7 @@ func TestBodiesInFlightAreBounded(t *testing.T) {
 			if packed == nil {
 				packed, encoding = body, ""
 			}
+
 			a := c.As(key).Do(http.MethodPost, "/api/v1/records", bytes.NewReader(packed), "Content-Type", wire.TypeNDJSON,
 				"Content-Encoding", encoding)
 			wantProblem(t, a, want.status, nil)
@@ -112,8 +119,10 @@ func TestBodiesInFlightAreBounded(t *testing.T) {
 		}
 		c.As(key).Write(plan("small", obj{"title": strings.Repeat("x", 60_000)}))
 	}
+
 	c.WantMetric(`actlog_http_body_refused_total{limit="client"}`, 2)
 	c.WantMetric(`actlog_http_body_refused_total{limit="server"}`, 2)
+
 	if _, err := io.WriteString(slow, "0\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -133,6 +142,7 @@ func TestBodiesThatStall(t *testing.T) {
 	c := serveWith(t, options{Server: func(c *apitest.Config) {
 		c.HTTP.BodyBytes, c.HTTP.Patience = 8<<20, 100*time.Millisecond
 	}})
+
 	half := strings.Repeat(" ", 400_000)
 	packed := func(pack func(testing.TB, []byte) []byte) string {
 		all := string(pack(t, []byte(half)))
@@ -149,6 +159,7 @@ func TestBodiesThatStall(t *testing.T) {
 			t.Errorf("%s: %s %s %v", name, resp.Status, text, err)
 		}
 	}
+
 	c.WantMetric("actlog_http_body_slow_total", 3)
 	c.WantMetric("actlog_http_body_bytes", 0)
 }
@@ -159,6 +170,7 @@ func TestSmallBodiesMayBeSlow(t *testing.T) {
 	c := serveWith(t, options{Server: func(c *apitest.Config) { c.HTTP.Patience = time.Nanosecond }})
 	record := string(apitest.JSON(t, plan("p"))) + "\n"
 	conn := start(c, "", record[:10])
+
 	for range 10 {
 		c.Get("/livez")
 	}
@@ -166,6 +178,7 @@ func TestSmallBodiesMayBeSlow(t *testing.T) {
 	if _, err := io.WriteString(conn, "0\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
+
 	if resp := ended(c, conn); resp.StatusCode != http.StatusOK {
 		t.Error(resp.Status)
 	}

@@ -16,6 +16,7 @@ func TestAnswersAreCompressed(t *testing.T) {
 	c := serve(t)
 	c.Write(plan("p", obj{"title": strings.Repeat("quarterly ", 1000)}), plan("small"))
 	plain := c.Get("/api/v1/plans/p", "Accept-Encoding", "identity")
+
 	for accept, want := range map[string]string{
 		"": "", "identity": "", "br": "", "gzip": "gzip", "zstd": "zstd", "gzip, zstd": "zstd", "gzip;q=0": "",
 		"gzip;q=1, zstd;q=0.1": "gzip", "GZIP": "gzip",
@@ -28,6 +29,7 @@ func TestAnswersAreCompressed(t *testing.T) {
 		if accept == "" {
 			r.Header.Set("Accept-Encoding", "x") // none of ours; an empty one would be filled in
 		}
+
 		resp, err := c.HTTP.Do(r)
 		if err != nil {
 			t.Fatal(err)
@@ -37,6 +39,7 @@ func TestAnswersAreCompressed(t *testing.T) {
 			t.Fatal(err)
 		}
 		resp.Body.Close()
+
 		if got := resp.Header.Get("Content-Encoding"); got != want || resp.Header.Get("Vary") != "Accept-Encoding" {
 			t.Errorf("%q: encoding %q, vary %q", accept, got, resp.Header.Get("Vary"))
 		}
@@ -46,6 +49,7 @@ func TestAnswersAreCompressed(t *testing.T) {
 		if got := apitest.Decompress(t, resp.Header.Get("Content-Encoding"), raw); !bytes.Equal(got, plain.Body) {
 			t.Errorf("%q: another answer, %.200s", accept, got)
 		}
+
 		tag := resp.Header.Get("ETag")
 		if tag != plain.Header.Get("ETag") {
 			t.Errorf("%q: tag %s", accept, tag)
@@ -55,6 +59,7 @@ func TestAnswersAreCompressed(t *testing.T) {
 			t.Errorf("%q: 304 with %q", accept, a.Body)
 		}
 	}
+
 	if a := c.Get("/api/v1/limits", "Accept-Encoding", "gzip"); a.Header.Get("Content-Encoding") != "" {
 		t.Error("a small answer is compressed")
 	}

@@ -36,6 +36,7 @@ func enter(t *testing.T, connections int, grpc bool, proxies ...string) *entranc
 	secret, line := apitest.NewKey(t, "ops", httpd.ScopeRead)
 	e := &entrance{t: t, key: secret, waiting: make(chan struct{}), let: make(chan struct{})}
 	e.server = httpd.New(httpd.Config{Logger: slog.New(slog.DiscardHandler), Keys: apitest.Keys(t, line)})
+
 	wait := func(c echo.Context) error {
 		e.waiting <- struct{}{}
 		<-e.let
@@ -48,6 +49,7 @@ func enter(t *testing.T, connections int, grpc bool, proxies ...string) *entranc
 		httpd.Route{Method: http.MethodGet, Path: "/wait", Need: httpd.ScopeRead, Handle: wait, Long: true},
 		httpd.Route{Method: http.MethodGet, Path: "/open", Need: httpd.ScopeNone, Handle: wait, Long: true},
 	)
+
 	var err error
 	if e.listener, err = httpd.Listen(t.Context(), "127.0.0.1:0", true); err != nil {
 		t.Fatal(err)
@@ -55,11 +57,13 @@ func enter(t *testing.T, connections int, grpc bool, proxies ...string) *entranc
 	if e.listener.Proxies, err = httpd.ParseProxies(proxies); err != nil {
 		t.Fatal(err)
 	}
+
 	serve, failed := e.listener.ServeHTTP, make(chan error, 1)
 	if grpc {
 		serve = e.listener.ServeGRPC
 	}
 	serve(handler, connections, slog.New(slog.DiscardHandler), failed)
+
 	t.Cleanup(func() {
 		close(e.let)
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -101,6 +105,7 @@ func (e *entrance) client(from string, grpc bool) *http.Client {
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return e.dial(ctx, from)
 	}}
+
 	if transport.Protocols = new(http.Protocols); grpc {
 		transport.Protocols.SetUnencryptedHTTP2(true)
 	} else {
@@ -118,6 +123,7 @@ func (e *entrance) ask(c *http.Client, path string) (string, error) {
 	}
 	r.Host = "localhost"
 	r.Header.Set("X-Api-Key", e.key)
+
 	resp, err := c.Do(r)
 	if err != nil {
 		return "", err
@@ -133,6 +139,7 @@ func (e *entrance) ask(c *http.Client, path string) (string, error) {
 func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
 	t.Parallel()
 	const most = 20
+
 	for name, text := range map[string]string{
 		"nothing":        "",
 		"half a head":    "GET /now HTTP/1.1\r\nHost: local",
@@ -152,18 +159,21 @@ func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
 						}
 					}
 					flood()
+
 					answer := make(chan string)
 					go func() {
 						got, err := e.ask(e.client("127.0.0.1", grpc), "/wait")
 						answer <- fmt.Sprint(got, err)
 					}()
 					<-e.waiting
+
 					flood()
 					for range 3 {
 						if got, err := e.ask(e.client("127.0.0.1", grpc), "/now"); err != nil || got != "200 now" {
 							t.Errorf("%q %v", got, err)
 						}
 					}
+
 					e.let <- struct{}{}
 					if got := <-answer; got != "200 done<nil>" {
 						t.Errorf("a request that was under way: %s", got)
@@ -183,6 +193,7 @@ func TestRequestsWithoutAKeyMakeRoom(t *testing.T) {
 		e.hold(from, e.head("/open", ""))
 		<-e.waiting
 	}
+
 	if got, err := e.ask(e.client("127.0.0.1", false), "/now"); err != nil || got != "200 now" {
 		t.Errorf("%q %v", got, err)
 	}
@@ -198,6 +209,7 @@ func TestShareOfConnections(t *testing.T) {
 		<-e.waiting
 		return conn
 	}
+
 	busy("127.0.0.2")
 	busy("127.0.0.2")
 	if _, err := bufio.NewReader(e.hold("127.0.0.2", e.head("/now", e.key))).ReadByte(); err == nil {
@@ -219,6 +231,7 @@ func TestShareOfConnections(t *testing.T) {
 	if got := <-answer; got != "200 now<nil>" {
 		t.Errorf("after one had ended: %s", got)
 	}
+
 	for range 3 {
 		e.let <- struct{}{}
 	}
@@ -240,6 +253,7 @@ func TestConnectionsAreCounted(t *testing.T) {
 	e := enter(t, 10, false)
 	e.server.Register(httpd.ConnectionMetrics([]*httpd.Listener{e.listener})...)
 	metrics := httpmetrics(t, e.server)
+
 	for range 3 {
 		if got, err := e.ask(e.client("127.0.0.1", false), "/now"); err != nil || got != "200 now" {
 			t.Fatalf("%q %v", got, err)
@@ -248,6 +262,7 @@ func TestConnectionsAreCounted(t *testing.T) {
 	for range 20 {
 		e.hold("127.0.0.2", "")
 	}
+
 	for text := metrics(); !strings.Contains(
 		text, `actlog_http_connections_closed_total{were="silent"} 15`,
 	); text = metrics() {
@@ -266,6 +281,7 @@ func httpmetrics(t *testing.T, s *httpd.Server) func() string {
 	c := echo.New()
 	route := s.Metrics()
 	c.Add(route.Method, route.Path, route.Handle)
+
 	return func() string {
 		w := httptest.NewRecorder()
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, route.Path, nil)

@@ -21,6 +21,7 @@ func rawPost(c *client, contentType string, contentLength int, body io.Reader) i
 		c.T.Fatal(err)
 	}
 	defer conn.Close()
+
 	fmt.Fprintf(
 		conn, "POST /api/v1/records HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n",
 		contentType, contentLength,
@@ -31,6 +32,7 @@ func rawPost(c *client, contentType string, contentLength int, body io.Reader) i
 	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
 		c.T.Error(err)
 	}
+
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		c.T.Fatalf("no answer: %v", err)
@@ -55,6 +57,7 @@ func (e endless) Read(p []byte) (int, error) {
 func TestAPlainClientSeesWhyItsBodyIsRefused(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
+
 	for name, tt := range map[string]struct {
 		contentType, start string
 		size               int

@@ -24,6 +24,7 @@ func checkHost(names []string, loopbackOnly bool) echo.MiddlewareFunc {
 	if machine, err := os.Hostname(); err == nil && !loopbackOnly {
 		own = append(own, hostName(machine))
 	}
+
 	detail := "this server answers to its address, to the name of its machine, to loopback names such as localhost, " +
 		"and to the names of --allowed-hosts"
 	if loopbackOnly {
@@ -37,6 +38,7 @@ func checkHost(names []string, loopbackOnly bool) echo.MiddlewareFunc {
 		}
 		return !loopbackOnly && (isAddress(name) || name == "" && !r.ProtoAtLeast(1, 1)) // browsers always name a host
 	}
+
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			if !known(c.Request()) {

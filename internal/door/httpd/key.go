@@ -71,9 +71,11 @@ func NewKey(name string, scopes []Scope) (secret, line string, err error) {
 	if err := checkScopes(scopes); err != nil {
 		return "", "", err
 	}
+
 	random := make([]byte, 32)
 	_, _ = rand.Read(random) // never fails
 	secret = keyPrefix + base64.RawURLEncoding.EncodeToString(random)
+
 	texts := make([]string, len(scopes))
 	for i, s := range scopes {
 		texts[i] = string(s)
@@ -92,6 +94,7 @@ func ReadKeys(r io.Reader) (*Keys, error) {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
+
 		k, err := parseKey(line)
 		if err == nil && slices.ContainsFunc(all.keys, func(other key) bool { return other.hash == k.hash }) {
 			err = errors.New("the same key stands in an earlier line")
@@ -101,6 +104,7 @@ func ReadKeys(r io.Reader) (*Keys, error) {
 		}
 		all.keys = append(all.keys, k)
 	}
+
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("read keys: %w", err)
 	}
@@ -118,6 +122,7 @@ func parseKey(line string) (k key, err error) {
 	if len(parts) != 3 {
 		return key{}, errors.New("must be name:sha256-hex:scopes")
 	}
+
 	for i := range parts {
 		parts[i] = strings.TrimSpace(parts[i])
 	}
@@ -125,11 +130,13 @@ func parseKey(line string) (k key, err error) {
 	if err := checkName(k.name); err != nil {
 		return key{}, err
 	}
+
 	hash, err := hex.DecodeString(parts[1])
 	if err != nil || len(hash) != sha256.Size {
 		return key{}, fmt.Errorf("the SHA-256 of key %s must be 64 hex digits", k.name)
 	}
 	k.hash = [sha256.Size]byte(hash)
+
 	for s := range strings.SplitSeq(parts[2], ",") {
 		k.scopes = append(k.scopes, Scope(strings.TrimSpace(s)))
 	}
@@ -153,6 +160,7 @@ func checkScopes(of []Scope) error {
 	if len(of) == 0 {
 		return errors.New("scopes are missing: " + scopeNames)
 	}
+
 	for _, s := range of {
 		if !slices.Contains(scopes, s) {
 			return fmt.Errorf("%.20q is no scope: %s", string(s), scopeNames)
@@ -226,6 +234,7 @@ func (k *key) admit(need Scope) (name string, _ *Problem) {
 				"actlog key",
 		}
 	}
+
 	if !k.allows(need) {
 		return k.name, &Problem{
 			Status: http.StatusForbidden, Detail: "this API key is not for that: its scopes lack " + string(need),

@@ -21,10 +21,12 @@ func requests() (all []request) {
 			if method == "parameters" {
 				continue
 			}
+
 			r := request{
 				method: strings.ToUpper(method),
 				path:   strings.NewReplacer("{planId}", "nobody", "{stepId}", "nobody").Replace(path), route: path,
 			}
+
 			security, has := operation.(obj)["security"].([]any)
 			r.open = has && len(security) == 0
 			r.body = exampleOf(path, method)
@@ -44,6 +46,7 @@ func required(operation obj) string {
 			query.Set(fmt.Sprint(p["name"]), fmt.Sprint(p["example"]))
 		}
 	}
+
 	if len(query) == 0 {
 		return ""
 	}
@@ -68,6 +71,7 @@ func exampleOf(path, method string) string {
 	if body == nil || path == "/api/v1/records" || isOTLP {
 		return `{"records":[]}`
 	}
+
 	examples, _ := body["examples"].(obj)
 	for _, example := range examples {
 		raw, _ := json.Marshal(example.(obj)["value"])
@@ -138,8 +142,10 @@ func TestEveryRouteNeedsTheRightKey(t *testing.T) {
 		secrets[scope] = secret
 		lines = append(lines, line)
 	}
+
 	other, _ := apitest.NewKey(t, "other", httpd.ScopeRead)
 	c := serveWith(t, options{Server: func(config *apitest.Config) { config.HTTP.Keys = apitest.Keys(t, lines...) }})
+
 	for _, r := range append(requests(), request{method: http.MethodGet, path: "/nowhere"},
 		request{method: http.MethodPut, path: "/api/v1/plans"}) {
 		for name, authorization := range map[string]string{
@@ -153,11 +159,13 @@ func TestEveryRouteNeedsTheRightKey(t *testing.T) {
 				wantStatus(t, a, http.StatusOK)
 				continue
 			}
+
 			wantProblem(t, a, http.StatusUnauthorized, nil)
 			if a.Header.Get("WWW-Authenticate") == "" || strings.Contains(string(a.Body), "of-") {
 				t.Errorf("%s %s, %s: %v %s", r.method, r.path, name, a.Header, a.Body)
 			}
 		}
+
 		for scope, secret := range secrets {
 			a := r.do(c.As(secret))
 			switch refused := a.Status == http.StatusForbidden; {
@@ -174,9 +182,11 @@ func TestEveryRouteNeedsTheRightKey(t *testing.T) {
 			}
 		}
 	}
+
 	both, line := apitest.NewKey(t, "both", httpd.ScopeWrite, httpd.ScopeRead)
 	c.Server.HTTP.SetKeys(apitest.Keys(t, line))
 	wantStatus(t, c.As(secrets[httpd.ScopeRead]).Get("/api/v1/plans"), http.StatusUnauthorized)
+
 	c = c.As(both)
 	c.Write(plan("p"))
 	c.Details("p")
@@ -190,12 +200,14 @@ func TestReadKeys(t *testing.T) {
 	_, line := apitest.NewKey(t, "a.b-c_d@e", httpd.ScopeWrite)
 	name, rest, _ := strings.Cut(line, ":")
 	hash, _, _ := strings.Cut(rest, ":")
+
 	keys, err := httpd.ReadKeys(
 		strings.NewReader("\r\n # a comment\n  " + name + " : " + strings.ToUpper(hash) + " : write , read\r\n"),
 	)
 	if err != nil || keys.Len() != 1 {
 		t.Errorf("%v, %v", keys, err)
 	}
+
 	for name, tt := range map[string]struct{ file, says string }{
 		"nothing":       {"", "no key"},
 		"comments only": {"# none\n\n", "no key"},
@@ -217,6 +229,7 @@ func TestReadKeys(t *testing.T) {
 			t.Errorf("%s: the error quotes a secret: %v", name, err)
 		}
 	}
+
 	for _, bad := range []struct {
 		name   string
 		scopes []httpd.Scope

@@ -63,6 +63,7 @@ func cookie(r *http.Request, secret string, lasts time.Duration) *http.Cookie {
 	if secret == "" {
 		age = -1
 	}
+
 	return &http.Cookie{
 		Name: cookieName(r), Value: secret, Path: "/", MaxAge: age, HttpOnly: true, Secure: overTLS(r),
 		SameSite: http.SameSiteLaxMode,
@@ -91,6 +92,7 @@ type failures struct {
 func (f *failures) add(address string, now time.Time) (tooMany bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+
 	if now.Sub(f.since) > time.Minute {
 		f.since, f.of = now, recent.Map[string, int]{Half: loginAddresses}
 	}
@@ -116,6 +118,7 @@ const endingsWithin = 5 * time.Second
 func (e *endings) add(before, now *Keys) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+
 	e.changes++
 	if before != nil {
 		for i := range before.keys {

@@ -45,6 +45,7 @@ func TestSessionsEndWhileTheDatabaseHangs(t *testing.T) {
 		go begin()
 		<-h.writes
 		s.SetKeys(without)
+
 		ctx, leave := context.WithCancel(t.Context())
 		leave()
 		if err := s.EndSessions(ctx); !errors.Is(err, context.Canceled) {

@@ -42,6 +42,7 @@ func heedMark(c echo.Context, marks Marks) error {
 		}
 		return err
 	}
+
 	if cookie, err := c.Cookie(markCookie); err == nil && marks.Await(ctx, cookie.Value) == nil {
 		SetMark(c, cookie.Value)
 	}

@@ -46,6 +46,7 @@ func newMetrics(version string, bodies, answers *Budget) *metrics {
 			Name: "actlog_http_body_slow_total", Help: "Requests that were cut off because their body came too slowly.",
 		}),
 	}
+
 	m.registry.MustRegister(
 		m.requests, m.durations, m.received, m.inFlight, m.cut, m.slow,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -55,6 +56,7 @@ func newMetrics(version string, bodies, answers *Budget) *metrics {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
+
 	m.registry.MustRegister(bodies.metrics("actlog_http_body",
 		"for request bodies, decompressed, and for the spans decoded from them")...)
 	m.registry.MustRegister(answers.metrics("actlog_http_answer",

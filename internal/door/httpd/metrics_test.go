@@ -16,6 +16,7 @@ func TestMetrics(t *testing.T) {
 	c.Get("/api/v1/plans/nobody")
 	c.Get("/no/such/secret-path")
 	c.Do("FROB", "/api/v1/plans", nil)
+
 	body := string(wantStatus(t, c.Get("/metrics"), http.StatusOK).Body)
 	for _, want := range []string{
 		`actlog_http_requests_total{method="POST",route="/api/v1/records",status="2xx"} 1`,

@@ -45,6 +45,7 @@ func ProblemOf(err error) (p *Problem, known bool) {
 	problem := func(status int, detail string, retryAfter int) (*Problem, bool) {
 		return &Problem{Status: status, Detail: detail, RetryAfter: retryAfter}, true
 	}
+
 	switch {
 	case errors.As(err, &p):
 		return p, true
@@ -81,6 +82,7 @@ func ProblemOf(err error) (p *Problem, known bool) {
 		}
 		return problem(fromEcho.Code, detail, 0)
 	}
+
 	return &Problem{Status: http.StatusInternalServerError, Detail: "an internal error; the server's log has more"}, false
 }
 

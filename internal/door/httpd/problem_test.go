@@ -17,10 +17,12 @@ func TestEveryErrorIsAProblem(t *testing.T) {
 	secret, line := apitest.NewKey(t, "all", httpd.ScopeRead, httpd.ScopeWrite, httpd.ScopeAdmin, httpd.ScopeRun,
 		httpd.ScopeDecide)
 	weak, weakLine := apitest.NewKey(t, "weak", httpd.ScopeWrite)
+
 	loopback := serveWith(t, options{Server: func(c *apitest.Config) { c.LoopbackOnly = true }})
 	keyed := serveWith(t, options{Server: func(c *apitest.Config) { c.HTTP.Keys = apitest.Keys(t, line, weakLine) }})
 	closed := serve(t)
 	closed.CloseStore()
+
 	for _, r := range requests() {
 		unknown, unread := []int{404, 200}, []int{503, 200}
 		if status, starts := r.runs(); starts {
@@ -32,6 +34,7 @@ func TestEveryErrorIsAProblem(t *testing.T) {
 		if isChat(r.route) { // agents are in the configuration, which has none
 			unknown, unread = []int{404, 200}, []int{404, 200}
 		}
+
 		for name, tt := range map[string]struct {
 			answer answer
 			want   []int
@@ -48,6 +51,7 @@ func TestEveryErrorIsAProblem(t *testing.T) {
 				t.Errorf("%s %s, %s: %d %s", r.method, r.path, name, a.Status, a.Body)
 				continue
 			}
+
 			switch {
 			case a.Status < 400:
 			case strings.HasPrefix(r.path, "/api/executor/") && a.Status == http.StatusNotFound:

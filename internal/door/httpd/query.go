@@ -67,11 +67,13 @@ func (q *Query) check(names []string) *Query {
 		sent = append(sent, name)
 	}
 	slices.Sort(sent)
+
 	for _, name := range sent {
 		shown := strings.ToValidUTF8(name, "\uFFFD")
 		if len(shown) > 80 {
 			shown = strings.ToValidUTF8(shown[:80], "")
 		}
+
 		switch {
 		case shown == "":
 			q.Err = &Problem{Status: http.StatusBadRequest, Detail: "the query holds a value without a name"}
@@ -82,6 +84,7 @@ func (q *Query) check(names []string) *Query {
 		case !Storable(values[name][0]):
 			q.Err = BadField(name, "must be valid UTF-8 without NUL")
 		}
+
 		if q.Err != nil {
 			return q
 		}
@@ -123,6 +126,7 @@ func (q *Query) Time(name string) *time.Time {
 	if s == "" {
 		return nil
 	}
+
 	if at, ok := when.Time(s, time.Now(), time.UTC); ok {
 		return new(at.UTC())
 	}
@@ -136,6 +140,7 @@ func (q *Query) Duration(name string) *time.Duration {
 	if s == "" {
 		return nil
 	}
+
 	d, ok := when.Span(s)
 	if !ok && strings.Trim(s, "0123456789.") == "" { // a number without a unit
 		d, ok = when.Span(s + "ms")
@@ -153,6 +158,7 @@ func (q *Query) Amount(name string) *float64 {
 	if s == "" {
 		return nil
 	}
+
 	n, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(n >= 0 && n <= 1e15) {
 		q.Err = BadField(name, "must be a number that is not negative")
@@ -167,6 +173,7 @@ func (q *Query) Number(name string, least, most int) int {
 	if s == "" {
 		return least
 	}
+
 	n, err := strconv.Atoi(s)
 	if err != nil || n < least || n > most {
 		q.Err = BadField(name, fmt.Sprintf("must be a number from %d to %d", least, most))
@@ -207,6 +214,7 @@ func (q *Query) CursorAt(name, list string) *Cursor {
 	if s == "" {
 		return nil
 	}
+
 	at, err := parseCursor(list, s)
 	if err != nil {
 		q.Err = BadField(name, "must be a nextCursor of this list, as it was given")
@@ -223,6 +231,7 @@ func parseCursor(list, s string) (*Cursor, error) {
 	if len(parts) != 4 || parts[0] != list {
 		return nil, errors.New("not a cursor of this list")
 	}
+
 	micros, err := strconv.ParseInt(parts[1], 10, 64)
 	if err != nil {
 		return nil, err
@@ -231,6 +240,7 @@ func parseCursor(list, s string) (*Cursor, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	at := time.UnixMicro(micros).UTC()
 	if !Storable(parts[3]) || at.Year() < 1 || at.Year() > 10_000 {
 		return nil, errors.New("not a cursor of ours")
@@ -249,6 +259,7 @@ func PathID(c echo.Context, name string) (string, error) {
 		}
 		id = plain
 	}
+
 	if !Storable(id) {
 		return "", record.ErrNotFound
 	}

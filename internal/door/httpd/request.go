@@ -117,6 +117,7 @@ func drain(c echo.Context, slow bool) {
 	if r.ContentLength == 0 || noted.body.ended.Load() || r.ProtoMajor > 1 { // HTTP/2 needs none
 		return
 	}
+
 	c.Response().Header().Set("Connection", "close")
 	if slow { // it would not come
 		return

@@ -33,6 +33,7 @@ func TestAReadThatTakesTooLong(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), "LOCK TABLE actlog.plan_execution_record"); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, path := range []string{"/api/v1/plans", "/api/v1/plans/p", details + "p", "/api/v1/plans/p/waits"} {
 		a := c.Get(path)
 		wantProblem(t, a, http.StatusServiceUnavailable, nil)
@@ -40,6 +41,7 @@ func TestAReadThatTakesTooLong(t *testing.T) {
 			t.Errorf("%s", a.Body)
 		}
 	}
+
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -56,6 +58,7 @@ func TestPagesThatMaySend(t *testing.T) {
 		config.HTTP.Keys = apitest.Keys(t, line)
 		config.HTTP.Origins = []string{shop}
 	}})
+
 	for _, c := range []*client{c, c.OTLP(false)} {
 		for origin, may := range map[string]bool{
 			shop: true, "https://evil.example": false, "https://shop.example.evil.example": false, "null": false,
@@ -70,6 +73,7 @@ func TestPagesThatMaySend(t *testing.T) {
 				a.Header.Get("Access-Control-Allow-Methods") != http.MethodPost) {
 				t.Errorf("%v", a.Header)
 			}
+
 			for key, status := range map[string]int{secret: http.StatusOK, "": http.StatusUnauthorized} {
 				if !may {
 					status = http.StatusForbidden
@@ -81,6 +85,7 @@ func TestPagesThatMaySend(t *testing.T) {
 			}
 		}
 	}
+
 	open := serveWith(t, options{Server: func(config *apitest.Config) { config.HTTP.Origins = []string{"*"} }})
 	if a := open.Preflight("/v1/logs", shop); a.Status != http.StatusNoContent ||
 		a.Header.Get("Access-Control-Allow-Origin") != shop {
@@ -100,6 +105,7 @@ func TestForeignPages(t *testing.T) {
 	record := func() io.Reader {
 		return strings.NewReader(`{"records":[{"kind":"plan","rootPlanId":"q","currentPlanId":"q"}]}`)
 	}
+
 	for _, path := range []string{details + "p", "/api/v1/plans/p"} {
 		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodDelete} {
 			a := c.Do(method, path, nil, "Sec-Fetch-Site", "cross-site")
@@ -113,6 +119,7 @@ func TestForeignPages(t *testing.T) {
 			}
 		}
 	}
+
 	wantProblem(t, c.Do(http.MethodPost, "/api/v1/records", record(), "Content-Type", "application/json",
 		"Sec-Fetch-Site", "cross-site"), http.StatusForbidden, nil)
 	wantStatus(t, c.Get("/api/v1/plans/q"), http.StatusNotFound)
@@ -120,6 +127,7 @@ func TestForeignPages(t *testing.T) {
 	wantStatus(t, c.Get(details+"p", "Sec-Fetch-Site", "none"), http.StatusOK)
 	// the exception, once
 	wantStatus(t, c.Get(details+"p", "Sec-Fetch-Site", "same-origin"), http.StatusInternalServerError)
+
 	for site, status := range map[string]int{
 		"same-origin": http.StatusOK, "none": http.StatusOK, "same-site": http.StatusForbidden,
 	} {
@@ -127,6 +135,7 @@ func TestForeignPages(t *testing.T) {
 		wantStatus(t, c.Do(http.MethodPost, "/api/v1/records", record(), "Content-Type", "application/json",
 			"Sec-Fetch-Site", site), status)
 	}
+
 	const shop = "https://shop.example"
 	c = serveWith(t, options{Server: func(config *apitest.Config) { config.HTTP.Origins = []string{shop} }})
 	for origin, want := range map[string]int{shop: http.StatusOK, "https://evil.example": http.StatusForbidden} {
@@ -145,6 +154,7 @@ func TestTheLogHasALinePerRequest(t *testing.T) {
 		config.HTTP.Keys = apitest.Keys(t, line)
 	}}).As(secret)
 	c.Write(plan("hidden-id", obj{"title": "hidden-title"}))
+
 	c.Get("/api/v1/plans?q=hidden-query", "X-Request-Id", "id/1")
 	c.Get(details+"hidden-id", "X-Request-Id", "id/2")
 	c.Get("/hidden/path", "X-Request-Id", "id/3")
@@ -153,6 +163,7 @@ func TestTheLogHasALinePerRequest(t *testing.T) {
 	c.As(wrong).Get("/api/v1/plans", "X-Request-Id", "id/6")
 	c.Do(http.MethodPost, "/api/v1/records", strings.NewReader("hidden-body"), "X-Request-Id", "id/7", "Content-Type",
 		"application/json")
+
 	for id, want := range map[string][]string{
 		"id/1": {"level=INFO", "method=GET", "route=/api/v1/plans", "status=200", "duration=", "bytes=", "key=reader"},
 		"id/2": {"level=INFO", "route=/api/executor/details/:planId", "status=200"},
@@ -166,6 +177,7 @@ func TestTheLogHasALinePerRequest(t *testing.T) {
 			t.Errorf("%s: %d lines of %q in\n%s", id, len(found), want, log)
 		}
 	}
+
 	for _, hidden := range []string{"hidden", "HIDDEN", secret, wrong, secret[7:], "Bearer"} {
 		if found := log.Lines(hidden); len(found) > 0 {
 			t.Errorf("the log has %q: %s", hidden, found)
@@ -181,6 +193,7 @@ func TestRequestIDs(t *testing.T) {
 			t.Errorf("%q became %q", id, got)
 		}
 	}
+
 	seen := map[string]bool{}
 	for _, id := range []string{"", strings.Repeat("x", 129), "a b", "a\"b", "é", "a;b", "<a>"} {
 		got := c.Get("/livez", "X-Request-Id", id).Header.Get("X-Request-Id")
@@ -202,11 +215,13 @@ func TestAPanicCostsOneRequest(t *testing.T) {
 		httpd.Route{Method: http.MethodGet, Path: "/fine", Need: httpd.ScopeNone, Handle: func(c echo.Context) error {
 			return c.NoContent(http.StatusOK)
 		}})
+
 	get := func(path string) *http.Response {
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
 		return w.Result()
 	}
+
 	resp := get("/panic")
 	defer resp.Body.Close()
 	body, _ := io.ReadAll(resp.Body)
@@ -217,6 +232,7 @@ func TestAPanicCostsOneRequest(t *testing.T) {
 	if len(log.Lines("a mistake", "id="+resp.Header.Get("X-Request-Id"), "request_test.go")) != 1 {
 		t.Errorf("the log does not say what happened:\n%s", log)
 	}
+
 	fine := get("/fine")
 	defer fine.Body.Close()
 	if fine.StatusCode != http.StatusOK {
@@ -228,6 +244,7 @@ func TestAPanicCostsOneRequest(t *testing.T) {
 func TestSlowClientsDoNotHoldUpOthers(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
+
 	var slow sync.WaitGroup
 	for i := range 200 {
 		slow.Go(func() {
@@ -242,6 +259,7 @@ func TestSlowClientsDoNotHoldUpOthers(t *testing.T) {
 			}
 		})
 	}
+
 	slow.Wait()
 	c.Write(plan("p"), step("p", "p", "s"))
 	expect(t, c.Details("p"), obj{"agentExecutionSequence.#": 1})
@@ -280,6 +298,7 @@ func TestGarbage(t *testing.T) {
 		}
 		garbage = append(garbage, string(b))
 	}
+
 	for _, g := range garbage {
 		conn := c.Dial()
 		_, _ = io.WriteString(conn, g) // it may be cut off in the middle
@@ -290,6 +309,7 @@ func TestGarbage(t *testing.T) {
 		}
 		conn.Close()
 	}
+
 	c.Write(plan("p"))
 	wantStatus(t, c.Get("/livez"), http.StatusOK)
 }
@@ -303,6 +323,7 @@ func TestForeignHostIsRefused(t *testing.T) {
 	} {
 		wantStatus(t, c.Get("/livez", "Host", host), http.StatusOK)
 	}
+
 	for _, host := range []string{
 		"evil.example", "evil.example:8420", "localhost.evil.example", "127.0.0.1.nip.io", "10.0.0.1:8420", "[2001:db8::1]",
 		"0.0.0.0", "notlocalhost",
@@ -313,6 +334,7 @@ func TestForeignHostIsRefused(t *testing.T) {
 		wantProblem(t, c.Do(http.MethodPost, "/api/v1/records", strings.NewReader(`{"records":[]}`), "Host", host,
 			"Content-Type", "application/json"), http.StatusForbidden, nil)
 	}
+
 	open := serve(t)
 	wantStatus(t, open.Get("/livez", "Host", "evil.example"), http.StatusOK)
 }
@@ -325,6 +347,7 @@ func TestHostsWithoutKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	good := []string{
 		"localhost", "LOCALHOST:8420", "a.localhost", "127.0.0.1:8420", "[::1]:8420", "10.0.0.1:8420", "10.0.0.1",
 		"[2001:db8::1]:1", "[2001:db8::1]",
@@ -335,6 +358,7 @@ func TestHostsWithoutKeys(t *testing.T) {
 		machine + ".evil.example", "10.0.0.1.nip.io",
 		"0x7f.1", "2130706433", "localhost.evil.example", "notlocalhost", "a@10.0.0.1",
 	}
+
 	c := serveWith(t, options{Server: func(c *apitest.Config) {
 		c.HTTP.CheckHosts, c.HTTP.Hosts = true, []string{"actlog.example", "ACTLOG"}
 	}})
@@ -352,6 +376,7 @@ func TestHostsWithoutKeys(t *testing.T) {
 			"Content-Type", "application/json"), http.StatusForbidden, nil)
 		wantStatus(t, c.OTLP(false).Export("/v1/traces", otlp.TypeJSON, []byte("{}"), "Host", host), http.StatusForbidden)
 	}
+
 	local := serveWith(t, options{Server: func(c *apitest.Config) {
 		c.LoopbackOnly, c.HTTP.Hosts = true, []string{"actlog.example"}
 	}})
@@ -389,6 +414,7 @@ func TestOddPaths(t *testing.T) {
 		c.HTTP.Keys, c.HTTP.Origins = apitest.Keys(t, line), []string{"*"}
 	}})
 	c = c.As(reads)
+
 	for _, path := range []string{
 		"//api/v1/records", "/api//v1/records", "/api/v1/records/", "/api/v1/./records", "/api/v1/x/../records",
 		"/api/v1/%2e%2e/v1/records",
@@ -401,6 +427,7 @@ func TestOddPaths(t *testing.T) {
 			if origin != "" {
 				header = []string{"Origin", origin, "Sec-Fetch-Site", "cross-site"}
 			}
+
 			for _, c := range []*client{c, c.As("")} {
 				a := c.Outside(http.MethodPost, path, header...)
 				if a.Status != http.StatusNotFound && a.Status != http.StatusUnauthorized && a.Status != http.StatusForbidden &&
@@ -410,6 +437,7 @@ func TestOddPaths(t *testing.T) {
 			}
 		}
 	}
+
 	c.As("").Get("/livez")
 	for _, header := range []string{"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"} {
 		wantStatus(t, c.Get("/api/v1/plans/p", header, "DELETE"), http.StatusNotFound) // not 403, as a DELETE would be
@@ -426,6 +454,7 @@ func TestAnswersAreNotKept(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	c.Write(plan("p"))
+
 	for _, path := range []string{
 		"/livez", "/readyz", "/api/v1/plans", "/api/v1/plans/p", "/api/v1/plans/none", "/nowhere", details + "p",
 		"/api/v1/plans/p/records", "/api/v1/runs", "/metrics", "/openapi.yaml",

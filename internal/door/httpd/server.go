@@ -4,6 +4,7 @@
 package httpd
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -89,24 +90,13 @@ type Server struct {
 
 // New returns a server without doors.
 func New(config Config) *Server {
-	if config.ReadTimeout == 0 {
-		config.ReadTimeout = 30 * time.Second
-	}
-	if config.BodyBytes == 0 {
-		config.BodyBytes = 192 << 20
-	}
-	if config.Patience == 0 {
-		config.Patience = 5 * time.Second
-	}
-	if config.AnswerBytes == 0 {
-		config.AnswerBytes = 192 << 20
-	}
-	if config.AnswerPatience == 0 {
-		config.AnswerPatience = 30 * time.Second
-	}
-	if config.MaxStreams == 0 {
-		config.MaxStreams = 2_000
-	}
+	config.ReadTimeout = cmp.Or(config.ReadTimeout, 30*time.Second)
+	config.BodyBytes = cmp.Or(config.BodyBytes, 192<<20)
+	config.Patience = cmp.Or(config.Patience, 5*time.Second)
+	config.AnswerBytes = cmp.Or(config.AnswerBytes, 192<<20)
+	config.AnswerPatience = cmp.Or(config.AnswerPatience, 30*time.Second)
+	config.MaxStreams = cmp.Or(config.MaxStreams, 2_000)
+
 	s := &Server{
 		config: config, streams: newStreams(config.MaxStreams), outcomes: newOutcomes(), log: config.Logger,
 		bodies:  NewBudget(config.BodyBytes).letOne(largestRequest),
@@ -117,6 +107,7 @@ func New(config Config) *Server {
 	}
 	s.processors = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1))
 	s.metrics = newMetrics(config.Version, s.bodies, s.answers)
+
 	s.Register(s.making.Metrics("large answers")...)
 	s.Register(s.streams.metrics()...)
 	s.SetKeys(config.Keys)

@@ -9,6 +9,7 @@ func TestDraining(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	wantStatus(t, c.Get("/readyz"), http.StatusOK)
+
 	c.Server.HTTP.Drain()
 	wantProblem(t, c.Get("/readyz"), http.StatusServiceUnavailable, nil)
 	wantStatus(t, c.Get("/livez"), http.StatusOK)

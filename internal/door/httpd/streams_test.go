@@ -21,6 +21,7 @@ func begin(t *testing.T, c *client, path, key string, header ...string) (status 
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
+
 	resp, err := c.HTTP.Do(c.As(key).Request(ctx, http.MethodGet, path, nil, header...))
 	if err != nil {
 		t.Fatal(err)
@@ -44,22 +45,26 @@ func TestShareOfStreams(t *testing.T) {
 	}
 	again, line := apitest.NewKey(t, "greedy", httpd.ScopeRead) // a second key of the same name
 	lines = append(lines, line)
+
 	c := serveWith(t, options{Server: func(config *apitest.Config) {
 		config.HTTP.Keys, config.HTTP.MaxStreams = apitest.Keys(t, lines...), 8
 	}})
 	storetest.Write(t, c.Store, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Running)})
+
 	want := func(what string, key, path, status string) {
 		t.Helper()
 		if got, _ := begin(t, c, path, key); got != status {
 			t.Errorf("%s: %s, want %s", what, got, status)
 		}
 	}
+
 	want("the first", secrets[0], "/api/v1/events", "200")
 	want("the second", secrets[0], "/api/v1/plans/p/events?deltas=true", "200")
 	want("the third", secrets[0], "/api/v1/events", "429")
 	want("the third, with another key of that name", again, "/api/v1/plans/p/events", "429")
 	want("the third, of a run", secrets[0], "/api/v1/runs/p/listen", "429")
 	want("the third, a WebSocket", secrets[0], "/ws/p", "429")
+
 	for _, key := range secrets[1:4] {
 		want("of another", key, "/api/v1/events", "200")
 		want("of another", key, "/api/v1/events", "200")
@@ -77,17 +82,20 @@ func TestStreamsEndWithTheirKeys(t *testing.T) {
 	c := serveWith(t, options{Server: func(config *apitest.Config) {
 		config.HTTP.Keys = apitest.Keys(t, keptLine, goneLine, lessLine)
 	}})
+
 	ended := make(chan string, 3)
 	open := func(c echo.Context) error {
 		key := httpd.KeyOf(c)
 		if err := c.String(http.StatusOK, key); err != nil {
 			return err
 		}
+
 		c.Response().Flush()
 		<-c.Request().Context().Done()
 		ended <- key
 		return nil
 	}
+
 	door := c.Server.HTTP.Handler(false,
 		httpd.Route{Method: http.MethodGet, Path: "/stream", Need: httpd.ScopeRead, Handle: func(c echo.Context) error {
 			if err := httpd.AnswerTo(c).Stream(0); err != nil {
@@ -101,6 +109,7 @@ func TestStreamsEndWithTheirKeys(t *testing.T) {
 			t.Fatal(status)
 		}
 	}
+
 	c.Server.HTTP.SetKeys(apitest.Keys(t, keptLine, strings.Replace(lessLine, ":read", ":write", 1)))
 	if got := map[string]bool{<-ended: true, <-ended: true}; !got["gone"] || !got["less"] {
 		t.Errorf("these have ended: %v", got)

@@ -14,7 +14,10 @@ import (
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	turns := httpd.NewTurns(4, 2, time.Hour)
-	a, b, c := httpd.Client{Name: "a"}, httpd.Client{Name: "b"}, httpd.Client{Name: "c"}
+	a := httpd.Client{Name: "a"}
+	b := httpd.Client{Name: "b"}
+	c := httpd.Client{Name: "c"}
+
 	take := func(client httpd.Client) func() {
 		t.Helper()
 		done, err := turns.Take(t.Context(), client)
@@ -29,6 +32,7 @@ func TestTurns(t *testing.T) {
 			t.Errorf("%v, want %v", err, want)
 		}
 	}
+
 	type taken struct {
 		client httpd.Client
 		done   func()
@@ -41,6 +45,7 @@ func TestTurns(t *testing.T) {
 			began <- taken{client, done, err}
 		}()
 	}
+
 	first, second := take(a), take(a)
 	gone, leave := context.WithCancel(t.Context())
 	wait(gone, a) // a's own turns are taken
@@ -48,12 +53,14 @@ func TestTurns(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	refused(a, httpd.ErrClientTurns)
+
 	third, fourth := take(b), take(c) // others pass it
 	wait(t.Context(), b)
 	for turns.Waiting() < 2 {
 		time.Sleep(time.Millisecond)
 	}
 	refused(c, httpd.ErrNoTurn)
+
 	leave()
 	if w := <-began; !errors.Is(w.err, context.Canceled) {
 		t.Errorf("%+v", w)
@@ -64,6 +71,7 @@ func TestTurns(t *testing.T) {
 	if w.client != b || w.err != nil {
 		t.Errorf("%+v", w)
 	}
+
 	if n := turns.Taken(); n != 4 {
 		t.Errorf("%d turns are taken", n)
 	}
@@ -73,6 +81,7 @@ func TestTurns(t *testing.T) {
 	if turns.Taken() != 0 || turns.Waiting() != 0 {
 		t.Errorf("%d turns are taken, %d wait", turns.Taken(), turns.Waiting())
 	}
+
 	impatient := httpd.NewTurns(1, 1, time.Millisecond)
 	if _, err := impatient.Take(t.Context(), a); err != nil {
 		t.Fatal(err)

@@ -99,6 +99,7 @@ func TestEveryAttemptStays(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t).URL
 	s, copying := store.AllShapes(storetest.OpenURL(t, url)), store.CopyNew(storetest.OpenURL(t, url))
+
 	for kind, k := range attemptedKinds {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
@@ -108,6 +109,7 @@ func TestEveryAttemptStays(t *testing.T) {
 					Truncated: []string{},
 				}
 			}
+
 			want := attempted{
 				Past:  []record.Attempt{failed(1, 10, 20, "disk full", "io"), failed(2, 30, 35, "timed out", "timeout")},
 				State: record.Completed, Start: at(40), End: at(44),
@@ -121,6 +123,7 @@ func TestEveryAttemptStays(t *testing.T) {
 					k.change(root, 3, record.Completed, nil, at(44), nil, nil),
 				}
 			}
+
 			for i, order := range permutations(5) {
 				for name, write := range map[string]func(...record.Change){
 					"one by one": func(all ...record.Change) {
@@ -139,6 +142,7 @@ func TestEveryAttemptStays(t *testing.T) {
 					for _, j := range order {
 						shuffled = append(shuffled, all[j])
 					}
+
 					write(shuffled...)
 					if diff := cmp.Diff(want, k.read(t, s, root)); diff != "" {
 						t.Fatalf("%v %s (-want +got):\n%s", order, name, diff)
@@ -153,6 +157,7 @@ func permutations(n int) (all [][]int) {
 	if n == 0 {
 		return [][]int{nil}
 	}
+
 	for _, p := range permutations(n - 1) {
 		for i := range n {
 			all = append(all, slices.Insert(slices.Clone(p), i, n-1))
@@ -168,9 +173,10 @@ func TestAttemptsInAnyOrder(t *testing.T) {
 	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is written in many orders")
 	t.Parallel()
 	url := pgtest.New(t).URL
-	s, whole, copying := store.AllShapes(storetest.OpenURL(t, url)), storetest.OpenURL(t, url),
-		store.CopyNew(storetest.OpenURL(t, url))
+	s, whole := store.AllShapes(storetest.OpenURL(t, url)), storetest.OpenURL(t, url)
+	copying := store.CopyNew(storetest.OpenURL(t, url))
 	store.WriteWhole(whole)
+
 	for kind := range attemptedKinds {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
@@ -181,6 +187,7 @@ func TestAttemptsInAnyOrder(t *testing.T) {
 					c := u.attempt(rt, kind)
 					changes, moved = append(changes, c), append(moved, replaceRoot(c, u.root, other.root))
 				}
+
 				storetest.Write(t, rapid.SampledFrom([]*store.Store{whole, copying}).Draw(rt, "first by"), changes...)
 				want := storetest.Dump(t, s, u.root) + keptAttempts(t, s, u.root)
 				shuffled := rapid.Permutation(slices.Concat(moved, moved)).Draw(rt, "order")
@@ -189,6 +196,7 @@ func TestAttemptsInAnyOrder(t *testing.T) {
 					storetest.Write(t, rapid.SampledFrom([]*store.Store{s, s, whole, copying}).Draw(rt, "by"), shuffled[:n]...)
 					shuffled = shuffled[n:]
 				}
+
 				if diff := cmp.Diff(want, storetest.Dump(t, s, other.root)+keptAttempts(t, s, other.root)); diff != "" {
 					rt.Fatalf("the reads differ (-one write +shuffled):\n%s", diff)
 				}
@@ -202,6 +210,7 @@ func TestAttemptsInAnyOrder(t *testing.T) {
 func (u testTree) attempt(t *rapid.T, kind record.Kind) record.Change {
 	c := attemptedKinds[kind].change(u.root, int64(rapid.IntRange(1, 3).Draw(t, "attempt")), "", nil, nil, nil, nil)
 	version := rapid.IntRange(0, 4).Draw(t, "version")
+
 	for i := range field.Fields(kind) {
 		switch f := &field.Fields(kind)[i]; {
 		case f.Role == field.Revision:
@@ -227,6 +236,7 @@ func TestDurationOfLastAttempt(t *testing.T) {
 			RootPlanID: "p", PlanID: "p", StepID: id, Attempt: numbered(attempt), StartTime: start, EndTime: end,
 		}
 	}
+
 	storetest.Write(t, s,
 		&record.Plan{RootPlanID: "p", CurrentPlanID: "p", StartTime: at(1), State: new(record.Completed)},
 		step("a", 1, at(2), at(3)), step("b", 1, at(4), at(5)), step("c", 1, at(6), at(7)),
@@ -247,6 +257,7 @@ func TestDurationOfLastAttempt(t *testing.T) {
 			RootPlanID: "p", StepID: "c", Seq: 0, ToolCallID: "t1", Attempt: new(int64(2)), StartTime: at(20), EndTime: at(22),
 		},
 	)
+
 	p := storetest.PlanTree(t, s, "p")
 	var ids []string
 	var took []int64
@@ -258,18 +269,21 @@ func TestDurationOfLastAttempt(t *testing.T) {
 		}
 		took = append(took, ms)
 	}
+
 	if !slices.Equal(ids, []string{"a", "b", "c"}) || !slices.Equal(took, []int64{4000, -1, 1000}) {
 		t.Errorf("steps %q took %v ms", ids, took)
 	}
 	if !p.Record.StartTime.Equal(*at(1)) {
 		t.Errorf("the plan began at %v", p.Record.StartTime)
 	}
+
 	st := storetest.StepDetail(t, s, "c")
 	if f := st.Figures; f.ThinkMs != 1000 || f.ToolMs != 3000 || *st.LatestToolName != "second" ||
 		*p.StructureResult != "2" {
 		t.Errorf("think %d ms, tools %d ms, latest %s, result %s", f.ThinkMs, f.ToolMs, *st.LatestToolName,
 			*p.StructureResult)
 	}
+
 	var calls []string
 	for _, call := range st.Cycles[0].ToolCalls {
 		calls = append(calls, call.Record.ToolCallID)
@@ -291,11 +305,13 @@ func TestLateChangeOfEarlierAttempt(t *testing.T) {
 			table := fieldsql.TableOf(kind).Name
 			version := func() string { return storetest.Query[string](t, s, "SELECT xmin::text FROM actlog."+table) }
 			list := func() *string { return storetest.Query[*string](t, s, "SELECT attempts::text FROM actlog."+table) }
+
 			storetest.Write(t, s, k.change("p", 1, record.Running, at(1), nil, nil, nil))
 			storetest.Write(t, s, k.change("p", 1, record.Failed, nil, at(2), nil, nil))
 			if got := list(); got != nil {
 				t.Errorf("attempts before a retry: %s", *got)
 			}
+
 			storetest.Write(t, s, k.change("p", 3, record.Completed, at(5), at(6), nil, nil))
 			for _, late := range []record.Change{
 				k.change("p", 1, record.Failed, nil, at(3), new("late"), nil), // alone, it names no attempt
@@ -310,11 +326,13 @@ func TestLateChangeOfEarlierAttempt(t *testing.T) {
 				if storetest.Query[int](t, s, "SELECT count(*) FROM actlog.change WHERE xmin::text = $1", after) != 1 {
 					t.Errorf("the feed does not have the late change")
 				}
+
 				storetest.Write(t, s, late)
 				if version() != after {
 					t.Errorf("a repetition was written")
 				}
 			}
+
 			got := k.read(t, s, "p")
 			want := []record.Attempt{
 				{
@@ -342,12 +360,14 @@ func TestAttemptsAreBounded(t *testing.T) {
 		}
 		return all
 	}
+
 	var up []int64
 	for n := range int64(record.MaxPastAttempts + 20) {
 		up = append(up, n+1)
 	}
 	down := slices.Clone(up)
 	slices.Reverse(down)
+
 	storetest.Write(t, s, attempts("up", up...)...)
 	storetest.Write(t, s, attempts("down", down...)...)
 	storetest.Write(t, s, attempts("halves", up[500:]...)...)
@@ -357,6 +377,7 @@ func TestAttemptsAreBounded(t *testing.T) {
 		storetest.Write(t, s, attempts("down", n)...)
 		storetest.Write(t, s, attempts("halves", n)...)
 	}
+
 	want := k.read(t, s, "up").Past
 	if len(want) != record.MaxPastAttempts || want[0].Number != 21 || *want[999].ErrorMessage != "error 1020" {
 		t.Errorf("%d attempts from %d on", len(want), want[0].Number)
@@ -377,8 +398,10 @@ func TestAttemptsAreBounded(t *testing.T) {
 				root := fmt.Sprint("cut", i, j, folded)
 				for _, c := range order {
 					c := c.(*record.AgentExecution)
-					c.RootPlanID, c.PlanID, c.StepID = root, root, root+"-s"
+					c.RootPlanID, c.PlanID = root, root
+					c.StepID = root + "-s"
 				}
+
 				if folded {
 					storetest.Write(t, s, order...)
 				} else {
@@ -389,6 +412,7 @@ func TestAttemptsAreBounded(t *testing.T) {
 				got = append(got, k.read(t, s, root).Past...)
 			}
 		}
+
 		for _, a := range got {
 			cut := *a.ErrorMessage
 			if n := len(cut); n > record.MaxAttemptTextBytes || n < record.MaxAttemptTextBytes-3 ||
@@ -411,12 +435,14 @@ func TestManyAttemptsStaySmall(t *testing.T) {
 	s := storetest.Open(t)
 	const attempts = 30
 	message := func(n int) string { return strings.Repeat(fmt.Sprint(n, " "), 10_000) }
+
 	for n := 1; n <= attempts; n++ {
 		storetest.Write(t, s, &record.AgentExecution{
 			RootPlanID: "p", PlanID: "p", StepID: "s", Attempt: new(int64(n)), State: new(record.Failed),
 			ErrorMessage: new(message(n)),
 		})
 	}
+
 	if n := storetest.Query[int](t, s,
 		"SELECT octet_length(attempts::text) FROM actlog.agent_execution_record"); n > attempts*(2<<10+200) {
 		t.Errorf("%d attempts take %d bytes", attempts, n)

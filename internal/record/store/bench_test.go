@@ -21,11 +21,13 @@ func writePlan(b *testing.B, s *store.Store, root string, steps, cycles int) {
 	b.Helper()
 	text := strings.Repeat("The quick brown fox reads a file. ", 30)
 	changes := []record.Change{&record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new("bench")}}
+
 	for i := range steps {
 		step := fmt.Sprintf("%s-s%d", root, i)
 		changes = append(changes, &record.AgentExecution{
 			RootPlanID: root, PlanID: root, StepID: step, StepIndex: new(int64(i)), AgentName: new("agent"), Result: &text,
 		})
+
 		for c := range cycles {
 			changes = append(changes,
 				&record.ThinkAct{
@@ -52,6 +54,7 @@ func BenchmarkWriteOne(b *testing.B) {
 			s := storetest.Open(b)
 			root := record.NewPlanID()
 			writePlan(b, s, root, steps, 0)
+
 			n := 0
 			for b.Loop() {
 				n++
@@ -122,6 +125,7 @@ func sourceText(b *testing.B) func(n int) *string {
 	if err != nil || len(files) == 0 {
 		b.Fatal("no source files", err)
 	}
+
 	var all strings.Builder
 	for _, name := range files {
 		text, err := os.ReadFile(name)
@@ -130,6 +134,7 @@ func sourceText(b *testing.B) func(n int) *string {
 		}
 		all.Write(text)
 	}
+
 	text, from := all.String(), 0
 	return func(n int) *string {
 		if from += 7919; from+n > len(text) {
@@ -146,6 +151,7 @@ func sourceText(b *testing.B) func(n int) *string {
 func BenchmarkSize(b *testing.B) {
 	const rows = 1000 // per write
 	text := sourceText(b)
+
 	for _, bench := range []struct {
 		name string
 		// changes returns one row, or the first and the second write of it.
@@ -201,6 +207,7 @@ func BenchmarkSize(b *testing.B) {
 			storetest.Exec(b, s, "CHECKPOINT")
 			size, wal := storetest.Query[int64](b, s, sqlSize),
 				storetest.Query[string](b, s, "SELECT pg_current_wal_insert_lsn()::text")
+
 			n := 0
 			for b.Loop() {
 				root, step := record.NewPlanID(), record.NewStepID()
@@ -213,6 +220,7 @@ func BenchmarkSize(b *testing.B) {
 						step = record.NewStepID()
 					}
 				}
+
 				for _, changes := range writes {
 					if len(changes) > 0 {
 						storetest.Write(b, s, changes...)
@@ -220,6 +228,7 @@ func BenchmarkSize(b *testing.B) {
 				}
 				n += rows
 			}
+
 			b.ReportMetric(float64(storetest.Query[int64](b, s, sqlSize)-size)/float64(n), "B/row")
 			b.ReportMetric(storetest.Query[float64](b, s,
 				"SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), $1::text::pg_lsn)::float8", wal)/float64(n), "WAL-B/row")
@@ -249,18 +258,21 @@ func BenchmarkList(b *testing.B) {
 				}
 				return new(record.Completed)
 			}
+
 			write := func(root string, steps int, failed func(step, call int) bool) {
 				var changes []record.Change
 				changes = append(changes, &record.Plan{
 					RootPlanID: root, CurrentPlanID: root, State: state(of.failed), StartTime: storetest.At(steps),
 					EndTime: storetest.At(9),
 				})
+
 				for i := range steps {
 					step := fmt.Sprint(root, "-", i)
 					bad := failed(i, 17)
 					changes = append(changes, &record.AgentExecution{
 						RootPlanID: root, PlanID: root, StepID: step, StepIndex: new(int64(i)), State: state(bad),
 					})
+
 					for call := range 18 {
 						changes = append(changes, &record.ActTool{
 							RootPlanID: root, StepID: step, Seq: int64(call), ToolCallID: fmt.Sprint("c", call), Name: new("tool"),
@@ -268,10 +280,12 @@ func BenchmarkList(b *testing.B) {
 						})
 					}
 				}
+
 				for part := range slices.Chunk(changes, 2_000) {
 					storetest.Write(b, s, part...)
 				}
 			}
+
 			for i := range 50 {
 				write(fmt.Sprint("run", i), 2, func(step, call int) bool { return of.failed && step == 1 && call == 17 })
 			}
@@ -283,6 +297,7 @@ func BenchmarkList(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
+
 			for b.Loop() {
 				if list, err := s.Plans(b.Context(), store.PlanFilter{Limit: 50}); err != nil || len(list) != 50 {
 					b.Fatal(len(list), err)

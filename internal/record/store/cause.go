@@ -72,6 +72,7 @@ func causeOf(root string, document, rows json.RawMessage) (c Cause, err error) {
 	if k.Row == nil {
 		return c, nil
 	}
+
 	n := k.Row.node(root)
 	if n.Wait != nil && n.State() == record.Waiting {
 		c.Asks, c.AskingTool = n.Wait, k.Tool
@@ -87,7 +88,9 @@ func explain(root string, rows json.RawMessage) (k kept, at tree.Node, err error
 	if err := json.Unmarshal(rows, &some); err != nil {
 		return k, at, err
 	}
-	n, byNode, seen := new(nodes), map[tree.Node]*treeRow{}, map[record.Key]bool{}
+
+	n, byNode := new(nodes), map[tree.Node]*treeRow{}
+	seen := map[record.Key]bool{}
 	for i := range some {
 		node := some[i].node(root)
 		if key := node.Record().Key(); !seen[key] {
@@ -95,6 +98,7 @@ func explain(root string, rows json.RawMessage) (k kept, at tree.Node, err error
 			byNode[n.add(node)] = &some[i]
 		}
 	}
+
 	p := n.whole(root)
 	if p == nil {
 		return k, at, nil
@@ -109,7 +113,10 @@ func explain(root string, rows json.RawMessage) (k kept, at tree.Node, err error
 		if at.Cycle != nil || at.Call != nil { // reports name the plan
 			row.Plan = stepAbove(found.Path).Record.PlanID
 		}
-		k.Row, k.Kind, k.Message, k.Text, k.Tool = &row, f.Kind, shortError(f.Message), f.Text(), f.Tool
+
+		k.Row, k.Kind = &row, f.Kind
+		k.Message, k.Text = shortError(f.Message), f.Text()
+		k.Tool = f.Tool
 	}
 	return k, at, nil
 }
@@ -137,6 +144,7 @@ func (r *treeRow) node(root string) tree.Node {
 			*t = t.UTC()
 		}
 	}
+
 	var earlier []record.Attempt
 	if r.Began != nil && (r.StartTime == nil || r.Began.Before(*r.StartTime)) {
 		earlier = []record.Attempt{{StartTime: r.Began}}

@@ -30,6 +30,7 @@ func TestCauses(t *testing.T) {
 		if made {
 			keepCauses(t, s)
 		}
+
 		list, err := s.Plans(t.Context(), store.PlanFilter{Limit: 1000})
 		if err != nil || len(list) != len(all) {
 			t.Fatal(len(list), err)
@@ -41,6 +42,7 @@ func TestCauses(t *testing.T) {
 			}
 		}
 	}
+
 	for _, c := range all {
 		p, err := s.Skeleton(t.Context(), "", c.Root)
 		if err != nil {
@@ -152,17 +154,20 @@ func TestListSaysTheCause(t *testing.T) {
 		if len(list) != runs {
 			t.Fatal(len(list))
 		}
+
 		for _, got := range list {
 			root := got.Record.RootPlanID
 			p, err := s.Skeleton(t.Context(), "", root)
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			f := tree.Explain(p)
 			if is, want := listed(&got), explained(f); is != want {
 				t.Errorf("%s, kept %t: %s, want %s", root, made, is, want)
 			}
 			checkWay(t, root, f)
+
 			number := 0
 			if _, err := fmt.Sscanf(root, "run%d", &number); err != nil {
 				t.Fatal(err)
@@ -173,6 +178,7 @@ func TestListSaysTheCause(t *testing.T) {
 				t.Errorf("%s: %s, and in another order %s", root, plain, was)
 			}
 			first[key] = plain
+
 			if f.Cause != nil {
 				causes++
 			}
@@ -181,6 +187,7 @@ func TestListSaysTheCause(t *testing.T) {
 			keepCauses(t, s)
 		}
 	}
+
 	if causes < runs {
 		t.Errorf("only %d causes", causes)
 	}
@@ -207,6 +214,7 @@ func checkWay(t *testing.T, root string, f *tree.Findings) {
 	if f.Cause == nil || f.Recovered || f.Asks() != nil {
 		return
 	}
+
 	above := f.Path[:len(f.Path)-1]
 	for i, n := range above {
 		state := n.State()
@@ -227,6 +235,7 @@ func randomTree(random *rand.Rand, root string) (changes []record.Change) {
 		record.Completed, record.Failed, record.Failed, record.Failed, record.Interrupted, record.Running, record.Cancelled,
 		record.Skipped, record.Blocked, record.Unknown,
 	}
+
 	state := func() *record.State { return new(states[random.IntN(len(states))]) }
 	kind := func() *string {
 		return []*string{nil, new("tool"), new("timeout"), new("limit"), new("odd"), new("")}[random.IntN(6)]
@@ -252,6 +261,7 @@ func randomTree(random *rand.Rand, root string) (changes []record.Change) {
 	changes = append(changes, &record.Plan{
 		RootPlanID: root, CurrentPlanID: root, State: top, ErrorKind: kind(), ErrorMessage: text(),
 	})
+
 	for i := range 1 + random.IntN(8) {
 		plan, step := plans[random.IntN(len(plans))], fmt.Sprint("step", i)
 		changes = append(changes, &record.AgentExecution{
@@ -259,6 +269,7 @@ func randomTree(random *rand.Rand, root string) (changes []record.Change) {
 			AgentName: &step,
 			StartTime: second(when(0)), EndTime: second(when(20)), ErrorKind: kind(), ErrorMessage: text(),
 		})
+
 		for seq := range int64(random.IntN(3)) {
 			changes = append(changes, &record.ThinkAct{
 				RootPlanID: root, StepID: step, Seq: seq, State: state(), ThinkStartTime: second(when(10)),
@@ -277,6 +288,7 @@ func randomTree(random *rand.Rand, root string) (changes []record.Change) {
 				})
 			}
 		}
+
 		if random.IntN(2) == 0 {
 			id, call := fmt.Sprint(root, "-sub", i), new("gone")
 			if len(calls) > 0 && random.IntN(5) > 0 {
@@ -289,6 +301,7 @@ func randomTree(random *rand.Rand, root string) (changes []record.Change) {
 			})
 			plans = append(plans, id)
 		}
+
 		if random.IntN(3) == 0 {
 			w := &record.Wait{
 				RootPlanID: root, PlanID: plan, WaitID: fmt.Sprint("wait", i), Title: new(fmt.Sprint("asks ", i)),
@@ -320,6 +333,7 @@ func second(n *int) *time.Time {
 func TestReportsNameTheToolOfASubPlan(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
+
 	storetest.Write(t, s,
 		&record.Plan{RootPlanID: "r", CurrentPlanID: "r"}, &record.AgentExecution{RootPlanID: "r", PlanID: "r", StepID: "a"},
 		&record.ActTool{RootPlanID: "r", StepID: "a", Seq: 0, ToolCallID: "c", Name: new("research")},
@@ -327,6 +341,7 @@ func TestReportsNameTheToolOfASubPlan(t *testing.T) {
 		&record.AgentExecution{RootPlanID: "r", PlanID: "p", StepID: "b"},
 		&record.ThinkAct{RootPlanID: "r", StepID: "a", Seq: 0, InputTokens: new(int64(100)), OutputTokens: new(int64(20))},
 		&record.ThinkAct{RootPlanID: "r", StepID: "b", Seq: 0, InputTokens: new(int64(3)), OutputTokens: new(int64(4))})
+
 	for id, want := range map[string]string{"r": "-|127", "p": "research|7"} {
 		if got := storetest.Query[string](t, s,
 			"SELECT concat_ws('|', COALESCE(tool_name, '-'), total_tokens) FROM report.plan WHERE plan_id = $1",

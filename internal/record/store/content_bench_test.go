@@ -26,6 +26,7 @@ func turns(root, step string, n, bytes int) (changes []record.Change) {
 			fmt.Fprintf(&said, "In turn %d the model of %s says word %d, which is %x. ", seq, step, i,
 				uint64(i*i+1)*uint64(seq+7)*0x9e3779b97f4a7c15)
 		}
+
 		changes = append(changes, &record.ThinkAct{
 			RootPlanID: root, StepID: step, Seq: seq, ThinkInput: new(said.String()),
 			ThinkOutput: new(fmt.Sprint("answer ", seq)),
@@ -42,6 +43,7 @@ func BenchmarkStepOfTurns(b *testing.B) {
 				s := storetest.Open(b, sizes)
 				storetest.Write(b, s, turns("r", "s", n, 7_000)...)
 				storetest.Exec(b, s, "VACUUM ANALYZE")
+
 				b.ReportAllocs()
 				for b.Loop() {
 					if _, err := s.StepDetail(b.Context(), "", "s"); err != nil {

@@ -85,10 +85,12 @@ func TestTextsAreKeptOnce(t *testing.T) {
 				t.Errorf("%d bytes are kept of 20 turns of 5,000", kept)
 			}
 			checkPrompts(t, s, "s", changes)
+
 			var streamed taker
 			if err := s.StepRows(t.Context(), "", "s", &streamed); err != nil {
 				t.Fatal(err)
 			}
+
 			last := changes[19].(*record.ThinkAct)
 			whole := *last.ThinkInput
 			one, err := s.Row(t.Context(), last.Key())
@@ -99,6 +101,7 @@ func TestTextsAreKeptOnce(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			filter := store.RowFilter{Kinds: []record.Kind{record.KindThinkAct}}
 			var rows []store.Row
 			for len(filter.Kinds) > 0 {
@@ -108,6 +111,7 @@ func TestTextsAreKeptOnce(t *testing.T) {
 				}
 				rows = append(rows, page...)
 			}
+
 			for name, got := range map[string]string{
 				"StepRows": *streamed.cycles[19].Record.ThinkInput,
 				"Row":      *one.(*record.ThinkAct).ThinkInput,
@@ -121,6 +125,7 @@ func TestTextsAreKeptOnce(t *testing.T) {
 					t.Errorf("%s returns %d bytes, want %d", name, len(got), len(whole))
 				}
 			}
+
 			checkNothingDamaged(t, s)
 			if err := s.DeletePlan(t.Context(), "r"); err != nil {
 				t.Fatal(err)
@@ -143,6 +148,7 @@ func TestManyContents(t *testing.T) {
 		})
 	}
 	storetest.Write(t, s, changes...)
+
 	var streamed taker
 	if err := s.StepRows(t.Context(), "", "s", &streamed); err != nil {
 		t.Fatal(err)
@@ -171,8 +177,10 @@ func TestTextThatLooksLikeAMark(t *testing.T) {
 		&record.ThinkAct{RootPlanID: "r", StepID: "s", Seq: 0, ThinkInput: &long},
 		&record.ThinkAct{RootPlanID: "r", StepID: "s", Seq: 1, ThinkInput: &fake},
 	}
+
 	storetest.Write(t, s, changes...)
 	checkPrompts(t, s, "s", changes)
+
 	changes[0].(*record.ThinkAct).ThinkInput = &fake // in place of the long one
 	storetest.Write(t, s, changes...)
 	checkPrompts(t, s, "s", changes)
@@ -185,6 +193,7 @@ func TestServerOfTheReleaseBefore(t *testing.T) {
 	s := storetest.Open(t)
 	c := &record.ThinkAct{RootPlanID: "r", StepID: "s", Seq: 0, ThinkInput: new("the text of the new server")}
 	storetest.Write(t, s, c)
+
 	storetest.Exec(t, s, "UPDATE actlog.think_act_record SET think_input = 'of the old one'")
 	c.ThinkInput = new("of the old one")
 	checkPrompts(t, s, "s", []record.Change{c})
@@ -194,6 +203,7 @@ func TestServerOfTheReleaseBefore(t *testing.T) {
 	if got := storetest.Query[string](t, s, "SELECT think_input FROM actlog.think_act_text"); got != "of the old one" {
 		t.Errorf("the view has %q", got)
 	}
+
 	storetest.Write(t, s, &record.ThinkAct{RootPlanID: "r", StepID: "s", Seq: 0, ThinkInput: new("again of the new one")})
 	c.ThinkInput = new("again of the new one")
 	checkPrompts(t, s, "s", []record.Change{c})
@@ -219,7 +229,9 @@ func TestMissingContent(t *testing.T) {
 			t.Errorf("damage (-want +found):\n%s", diff)
 		}
 	}
+
 	check(nil)
+
 	// A piece of the last turn, which only a page names.
 	hash := storetest.Query[string](t, s, `DELETE FROM actlog.content WHERE hash = (
 		SELECT p.hash FROM actlog.think_act_record AS c, unnest(c.think_input_parts) AS u (hash), actlog.content AS page, unnest(page.parts) AS p (hash)
@@ -229,6 +241,7 @@ func TestMissingContent(t *testing.T) {
 			AND NOT EXISTS (SELECT FROM actlog.think_act_record AS o WHERE o.think_input_parts @> ARRAY[p.hash])
 		ORDER BY p.hash LIMIT 1) RETURNING encode(hash, 'hex')`)
 	check([]upkeep.Damage{{RootPlanID: "r", StepID: "s", Seq: 2, Content: hash, Missing: true}})
+
 	note := "[a part of this text is missing: " + hash + "]"
 	read := prompts(storetest.StepDetail(t, s, "s").Cycles)[2]
 	view := storetest.Query[string](t, s, "SELECT think_input FROM actlog.think_act_text WHERE seq = 2")
@@ -238,6 +251,7 @@ func TestMissingContent(t *testing.T) {
 		t.Errorf("read %d bytes, with the note: %t; the view has %d", len(read), found, len(view))
 	}
 	checkPrompts(t, s, "s", []record.Change{changes[0], changes[1], &record.ThinkAct{Seq: 2, ThinkInput: &read}})
+
 	// If the text is written again, it is whole again.
 	storetest.Write(t, storetest.OpenURL(t, s.DB().Config().ConnString()), changes[2])
 	check(nil)
@@ -256,6 +270,7 @@ func TestContentsBehindTheBack(t *testing.T) {
 			return err
 		}
 	}
+
 	for name, takeAway := range map[string]func(s, other *store.Store) error{
 		"the tree is deleted":             func(s, _ *store.Store) error { return s.DeletePlan(t.Context(), "r") },
 		"another server deletes the tree": func(_, other *store.Store) error { return other.DeletePlan(t.Context(), "r") },
@@ -272,6 +287,7 @@ func TestContentsBehindTheBack(t *testing.T) {
 			if _, err := other.Write(t.Context(), []record.Change{again}); err != nil {
 				return err
 			}
+
 			storetest.Age(t, s, storetest.OldMonday, "r")
 			u := storetest.Upkeep(t, other, upkeep.Config{DetailDays: 30})
 			storetest.Until(t, "the period is dropped", func() bool {
@@ -305,6 +321,7 @@ func TestContentsBehindTheBack(t *testing.T) {
 					s, other := storetest.OpenURL(t, db.URL), storetest.OpenURL(t, db.URL)
 					changes := turns("r", "s", 6, 2_000)
 					storetest.Write(t, s, changes[:3]...)
+
 					for _, do := range []func() error{
 						func() error { return write(s, changes[3]) }, // by now it is known where the tree is
 						func() error { return takeAway(s, other) },
@@ -315,6 +332,7 @@ func TestContentsBehindTheBack(t *testing.T) {
 							t.Fatal(err)
 						}
 					}
+
 					got := prompts(storetest.StepDetail(t, other, "s").Cycles)
 					for _, c := range changes[4:] {
 						if c := c.(*record.ThinkAct); got[c.Seq] != *c.ThinkInput {
@@ -341,6 +359,7 @@ func TestNewPagesOfOldPieces(t *testing.T) {
 		if err := other.DeletePlan(t.Context(), root); err != nil {
 			t.Fatal(err)
 		}
+
 		storetest.Write(t, other, changes[n-3])
 		storetest.Write(t, s, changes[n])
 		checkPrompts(t, other, step, []record.Change{changes[n-3], changes[n]})
@@ -358,11 +377,13 @@ func TestTwoServersShareTexts(t *testing.T) {
 		store.CopyNew(storetest.OpenURL(t, db.URL)),
 	}
 	deleter := storetest.OpenURL(t, db.URL)
+
 	const trees, perTree = 4, 25
 	all := make([][]record.Change, trees)
 	for n := range all {
 		all[n] = turns(fmt.Sprint("r", n), fmt.Sprint("s", n), perTree, 1_500)
 	}
+
 	var writing sync.WaitGroup
 	for i, s := range servers {
 		writing.Go(func() {
@@ -373,6 +394,7 @@ func TestTwoServersShareTexts(t *testing.T) {
 			}
 		})
 	}
+
 	done := make(chan struct{})
 	go func() { writing.Wait(); close(done) }()
 	for n, going := 0, true; going; n++ {
@@ -386,6 +408,7 @@ func TestTwoServersShareTexts(t *testing.T) {
 			}
 		}
 	}
+
 	checkNothingDamaged(t, deleter)
 	for n := range all {
 		for _, s := range slices.Concat(servers, servers) {

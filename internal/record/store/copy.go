@@ -33,6 +33,7 @@ func (t newTrees) queueNew(q *pgx.Batch, roots []*field.Row) {
 	for i, r := range roots {
 		ids[i] = r.Change.Key().Root
 	}
+
 	q.Queue(db.PlanNew, ids).Query(func(rows pgx.Rows) error {
 		var root string
 		var part time.Time
@@ -55,6 +56,7 @@ func (t newTrees) copy(
 			rest = append(rest, rows)
 			continue
 		}
+
 		var fresh, known []*field.Row
 		for _, r := range rows {
 			if _, ok := t[r.Change.Key().Root]; ok {
@@ -63,6 +65,7 @@ func (t newTrees) copy(
 				known = append(known, r)
 			}
 		}
+
 		if len(fresh) > 0 {
 			c := newCopied(table.Kind, origin, t, fresh)
 			if err := copyRows(ctx, tx, table.Name, c.columns, c); err != nil {
@@ -142,6 +145,7 @@ func (c *copied) Values() ([]any, error) {
 			c.values = append(c.values, v.Interface())
 		}
 	}
+
 	var cut, revs, past any
 	if len(r.Cut) > 0 {
 		cut = r.Cut
@@ -152,6 +156,7 @@ func (c *copied) Values() ([]any, error) {
 	if list, ok := r.PastJSON(); ok {
 		past = list
 	}
+
 	return append(c.values, cut, revs, past, c.trees[r.Change.Key().Root], c.origin), nil
 }
 

@@ -34,6 +34,7 @@ func TestNewTreesAreCopied(t *testing.T) {
 			},
 		}
 	}
+
 	storetest.Write(t, s, call("known", "a")...)
 	if got := copies.take(); !slices.Equal(got, oneCall) {
 		t.Errorf("copies of a new tree: %q", got)
@@ -42,6 +43,7 @@ func TestNewTreesAreCopied(t *testing.T) {
 	if got := copies.take(); !slices.Equal(got, oneCall) {
 		t.Errorf("copies of a new tree beside a known one: %q", got)
 	}
+
 	for root, calls := range map[string]int64{"known": 2, "new": 1} {
 		if f := storetest.PlanTree(t, s, root).Figures; f.ToolCalls != calls || f.Failures != calls || f.ModelCalls != 1 ||
 			*f.CostUSD != 0.1 {
@@ -57,6 +59,7 @@ func TestFailedCopyIsMerged(t *testing.T) {
 	s := storetest.Open(t)
 	storetest.Exec(t, s, "DROP SCHEMA report CASCADE")
 	storetest.Exec(t, s, "ALTER TABLE actlog.act_tool_info ALTER call_index TYPE smallint")
+
 	var changes []record.Change
 	for i := range 100 {
 		changes = append(changes, &record.ActTool{
@@ -64,6 +67,7 @@ func TestFailedCopyIsMerged(t *testing.T) {
 		})
 	}
 	changes[55].(*record.ActTool).CallIndex = new(int64(40_000))
+
 	result, err := s.Write(t.Context(), changes)
 	if err != nil {
 		t.Fatal(err)
@@ -83,6 +87,7 @@ func TestTreeThatOnlySeemsNew(t *testing.T) {
 	storetest.Exec(t, s, "CREATE SCHEMA standing")
 	storetest.Exec(t, s, "CREATE FUNCTION standing.now() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT "+
 		"timestamptz '2020-01-01 00:00Z' $$")
+
 	setFirstSeen := func() {
 		storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET first_seen_at = '2020-01-01 00:00Z'")
 	}
@@ -96,6 +101,7 @@ func TestTreeThatOnlySeemsNew(t *testing.T) {
 	for seq := range int64(100) {
 		cycles = append(cycles, &record.ThinkAct{RootPlanID: "r", StepID: "s", Seq: seq, ThinkOutput: new("x")})
 	}
+
 	storetest.Write(t, s, cycles...)
 	setFirstSeen()
 	storetest.Write(t, other, cycles...)
@@ -127,6 +133,7 @@ func TestSeveralWrongGuesses(t *testing.T) {
 	storetest.Exec(t, s, "CREATE SCHEMA standing")
 	storetest.Exec(t, s, "CREATE FUNCTION standing.now() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT "+
 		"timestamptz '2020-01-01 00:00Z' $$")
+
 	var copies copyTracer
 	other := store.CopyNew(storetest.OpenURL(t, withParam(t, pg.URL, "search_path", "standing,pg_catalog"), takeTraces,
 		withTracer(&copies)))
@@ -142,6 +149,7 @@ func TestSeveralWrongGuesses(t *testing.T) {
 		storetest.Write(t, s, &record.Plan{RootPlanID: lost, CurrentPlanID: lost, Title: new("again")})
 		copies.take()
 	}
+
 	copyFailed := func() {
 		t.Helper()
 		if got := copies.take(); len(got) == 0 || got[len(got)-1] != "" {
@@ -159,6 +167,7 @@ func TestSeveralWrongGuesses(t *testing.T) {
 	again("seems-new", "lost", func(root string) { storetest.Write(t, s, asked(root)...) })
 	storetest.Write(t, other, append(asked("seems-new"), asked("lost")...)...)
 	copyFailed()
+
 	for _, root := range []string{"seems-new", "lost"} {
 		if n := len(storetest.StoredKeys(t, s, root)); n != 4 {
 			t.Errorf("%s has %d rows", root, n)
@@ -170,6 +179,7 @@ func TestSeveralWrongGuesses(t *testing.T) {
 	again(traceID(1), traceID(2), func(string) { writeSpans(t, s, first...) })
 	writeSpans(t, other, append(first, second...)...)
 	copyFailed()
+
 	for i, spans := range [][]otlp.Span{first, second} {
 		if diff := cmp.Diff(storetest.RowKeys(otlp.Project(spans)), storetest.StoredKeys(t, s, traceID(i+1))); diff != "" {
 			t.Errorf("rows of trace %d (-projected +on record):\n%s", i+1, diff)
@@ -190,6 +200,7 @@ func TestMergeIsOneRoundTrip(t *testing.T) {
 		beats = append(beats, &record.Plan{RootPlanID: root, CurrentPlanID: root, LastSeenAt: at(i)})
 		cycles = append(cycles, &record.ThinkAct{RootPlanID: "r0", StepID: "s", Seq: int64(i), ThinkOutput: new("x")})
 	}
+
 	for _, changes := range [][]record.Change{beats, cycles} { // after the beats the tree of the cycles is known
 		if n := sent.count(func() { storetest.Write(t, s, changes...) }); n > 0 {
 			t.Errorf("%d statements beside the batch", n)

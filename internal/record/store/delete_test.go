@@ -40,6 +40,7 @@ func TestDeletePlan(t *testing.T) {
 	if slices.Contains(rowsOf(t, s, "a"), 0) {
 		t.Fatalf("rows = %v", rowsOf(t, s, "a"))
 	}
+
 	storetest.Exec(t, s, "DELETE FROM actlog.change")
 	for id, want := range map[string]string{
 		"none": "not found", "a-sub": "invalid_relation: planId is a sub-plan of a; delete its root",
@@ -53,6 +54,7 @@ func TestDeletePlan(t *testing.T) {
 			t.Errorf("%s: %v", id, err)
 		}
 	}
+
 	if err := s.DeletePlan(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
@@ -62,6 +64,7 @@ func TestDeletePlan(t *testing.T) {
 	if got := storetest.Dump(t, s, "b"); got != other {
 		t.Errorf("another tree changed: %s", cmp.Diff(other, got))
 	}
+
 	if got := storetest.Query[string](t, s,
 		"SELECT string_agg(root_plan_id || ' ' || kinds::text, ',') FROM actlog.change"); got != "a {deleted}" {
 		t.Errorf("the feed has %q", got)
@@ -69,6 +72,7 @@ func TestDeletePlan(t *testing.T) {
 	if err := s.DeletePlan(t.Context(), "a"); !errors.Is(err, record.ErrNotFound) {
 		t.Errorf("a second deletion: %v", err)
 	}
+
 	storetest.Write(t, s, &record.ActTool{RootPlanID: "a", StepID: "a-a", Seq: 3, ToolCallID: "late"})
 	if p := storetest.PlanTree(t, s, "a"); p.Record.Title != nil || p.Total.ToolCalls != 1 {
 		t.Errorf("the placeholder is %+v", p)
@@ -87,6 +91,7 @@ func TestDeletePlanUnderLoad(t *testing.T) {
 	storetest.Upkeep(t, s, upkeep.Config{}) // adds partitions
 	deleter := storetest.OpenURL(t, pg.URL, storetest.Patient)
 	stop, written := make(chan struct{}), make(chan struct{}, 1000)
+
 	var writers sync.WaitGroup
 	for w := range 6 {
 		writers.Go(func() {
@@ -106,6 +111,7 @@ func TestDeletePlanUnderLoad(t *testing.T) {
 				if result, err := s.Write(context.Background(), changes); err != nil || len(result.Rejected) > 0 {
 					t.Errorf("a writer saw an error: %+v %v", result, err)
 				}
+
 				select {
 				case <-stop:
 					return
@@ -115,6 +121,7 @@ func TestDeletePlanUnderLoad(t *testing.T) {
 			}
 		})
 	}
+
 	for range 25 {
 		<-written
 		if err := deleter.DeletePlan(t.Context(), "busy"); err != nil && !errors.Is(err, record.ErrNotFound) {
@@ -123,6 +130,7 @@ func TestDeletePlanUnderLoad(t *testing.T) {
 	}
 	close(stop)
 	writers.Wait()
+
 	if n := deleter.Stats().TreesDeleted; n == 0 {
 		t.Error("nothing was deleted")
 	}
@@ -130,6 +138,7 @@ func TestDeletePlanUnderLoad(t *testing.T) {
 		SELECT FROM actlog.plan_execution_record AS r WHERE r.root_plan_id = p.root_plan_id AND r.current_plan_id = p.root_plan_id AND r.part = p.part)`); n != 0 {
 		t.Errorf("%d plans without their root", n)
 	}
+
 	if err := deleter.DeletePlan(t.Context(), "busy"); err != nil && !errors.Is(err, record.ErrNotFound) {
 		t.Error(err)
 	}
@@ -146,6 +155,7 @@ func TestDeletePlanDuringANewSubPlan(t *testing.T) {
 	pg := pgtest.New(t)
 	storetest.WriteTree(t, storetest.OpenURL(t, pg.URL), "a", record.Completed)
 	s := storetest.OpenURL(t, pg.URL, storetest.Impatient)
+
 	writer, err := pg.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -156,6 +166,7 @@ func TestDeletePlanDuringANewSubPlan(t *testing.T) {
 			"actlog.plan_execution_record WHERE current_plan_id = 'a'"); err != nil {
 		t.Fatal(err)
 	}
+
 	if err := s.DeletePlan(t.Context(), "a"); !errors.Is(err, record.ErrUnavailable) {
 		t.Errorf("error = %v", err)
 	}
@@ -178,6 +189,7 @@ func TestDeletePlanWithALockedRow(t *testing.T) {
 	s := storetest.OpenURL(t, pg.URL, storetest.Patient)
 	storetest.Upkeep(t, s, upkeep.Config{}) // adds partitions
 	storetest.WriteTree(t, s, "a", record.Completed)
+
 	writer, err := pg.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -186,12 +198,14 @@ func TestDeletePlanWithALockedRow(t *testing.T) {
 	if _, err := writer.Exec(t.Context(), "UPDATE actlog.wait_state SET title = 'held'"); err != nil {
 		t.Fatal(err)
 	}
+
 	impatient := storetest.OpenURL(t, pg.URL, storetest.Impatient)
 	var locked *record.LockedError
 	if err := impatient.DeletePlan(t.Context(), "a"); !errors.Is(err, record.ErrUnavailable) ||
 		!errors.As(err, &locked) || locked.RootPlanID != "a" {
 		t.Errorf("while a row is locked: %v", err)
 	}
+
 	done := make(chan error, 1)
 	go func() { done <- s.DeletePlan(t.Context(), "a") }()
 	if err := writer.Commit(t.Context()); err != nil {

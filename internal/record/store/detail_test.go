@@ -28,6 +28,7 @@ func TestEarlierCycles(t *testing.T) {
 			all := turns("r", "s", 12, 7_000)
 			storetest.Write(t, s, all...)
 			storetest.Write(t, s, &record.ThinkAct{RootPlanID: "r", StepID: "other", Seq: 3, ThinkInput: new("of another step")})
+
 			size := int64(0)
 			read := func(before int64) (got []record.Change) {
 				size = 0
@@ -43,6 +44,7 @@ func TestEarlierCycles(t *testing.T) {
 				}
 				return got
 			}
+
 			for _, before := range []int64{0, 1, 11} {
 				if got := read(before); !cmp.Equal(all[:before], append([]record.Change{}, got...)) {
 					t.Errorf("before %d: %d cycles", before, len(got))
@@ -51,6 +53,7 @@ func TestEarlierCycles(t *testing.T) {
 			if whole := int64(11 * 12 / 2 * 7_000); name == "uncut" && size < whole || name == "default" && size > whole/2 {
 				t.Errorf("it takes %d bytes of %d", size, whole)
 			}
+
 			refused := errors.New("refused")
 			if err := s.EarlierCycles(t.Context(), "r", "s", 5, func(*record.ThinkAct) error {
 				return refused
@@ -80,6 +83,7 @@ func TestDetail(t *testing.T) {
 	call := func(step string, seq int64, id string) *record.ActTool {
 		return &record.ActTool{RootPlanID: "p", StepID: step, Seq: seq, ToolCallID: id, Parameters: new("in " + id)}
 	}
+
 	storetest.Write(t, s,
 		&record.Plan{RootPlanID: "p", CurrentPlanID: "p"}, &record.AgentExecution{
 			RootPlanID: "p", PlanID: "p", StepID: "s", AgentRequest: new("go"),
@@ -91,6 +95,7 @@ func TestDetail(t *testing.T) {
 			Metadata: []byte(`{"a":1}`),
 		},
 		&record.Wait{RootPlanID: "p", PlanID: "p", WaitID: "w", Title: new("Really?")})
+
 	key := func(kind record.Kind, parent string, seq int64, id string) record.Key {
 		return record.Key{Kind: kind, Root: "p", Parent: parent, Seq: seq, ID: id}
 	}
@@ -101,12 +106,14 @@ func TestDetail(t *testing.T) {
 	if got := d.Record.(*record.ThinkAct); got.Seq != 4 || *got.ThinkInput != "four" || *got.ModelName != "m" {
 		t.Errorf("%+v", got)
 	}
+
 	want := &record.ThinkAct{
 		RootPlanID: "p", StepID: "s", Seq: 1, ThinkInput: new("one"), ThinkOutput: new("out one"), Message: []byte(`{"a":1}`),
 	}
 	if diff := cmp.Diff(want, d.Before); diff != "" {
 		t.Error(diff)
 	}
+
 	var calls []string
 	for _, c := range d.Calls {
 		call := c.Record.(*record.ActTool)
@@ -118,6 +125,7 @@ func TestDetail(t *testing.T) {
 	if slices.Sort(calls); !slices.Equal(calls, []string{"b in b", "c in c", "long 2001 true"}) {
 		t.Errorf("%q", calls)
 	}
+
 	if d, err := s.Within(nil).Detail(t.Context(), key(record.KindThinkAct, "s", 0, "")); err != nil || d.Before != nil ||
 		d.Calls != nil {
 		t.Errorf("%+v, %v", d, err)
@@ -134,6 +142,7 @@ func TestDetail(t *testing.T) {
 			t.Errorf("%+v: %v", k, err)
 		}
 	}
+
 	full := errors.New("full")
 	storetest.Write(t, s, &record.ThinkAct{
 		RootPlanID: "p", StepID: "s", Seq: 0, ThinkInput: new(string(make([]byte, 100_000))),

@@ -22,6 +22,7 @@ func TestExchanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	agent := func(said string) string {
 		return `{"agent_name":"a","status":"success","final_response":{"content":` + said + `},"conversation_history":"` +
 			long + `"}`
@@ -30,6 +31,7 @@ func TestExchanges(t *testing.T) {
 		return `{"workflow_name":"w","status":"done","step_results":["` + results + `"],"final_output":` + output +
 			`,"error":` + failed + `,"session_id":null}`
 	}
+
 	all := map[string]struct{ summary, answers string }{
 		"text":           {long, long[:3*chars/2]},
 		"agent":          {agent(`"Done."`), "Done."},
@@ -46,6 +48,7 @@ func TestExchanges(t *testing.T) {
 		"flow of agent":  {flow(long, agent(`"Done."`), "null"), "Done."},
 		"flow of values": {flow(long, `["`+long+`"]`, "null"), `["` + long[:3*(chars-2)/2]},
 	}
+
 	var roots []string
 	for root, run := range all {
 		roots = append(roots, root)
@@ -58,10 +61,12 @@ func TestExchanges(t *testing.T) {
 			Executor: new("plan"), Metadata: json.RawMessage(metadata), State: new(record.Completed),
 		})
 	}
+
 	got, err := s.Exchanges(t.Context(), roots, chars)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for root, run := range all {
 		p := got[root]
 		answer := []rune(tree.Answer(*p.Summary))

@@ -63,6 +63,7 @@ func TestReadQueryPlans(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Release()
+
 	if _, err := conn.Exec(t.Context(),
 		"SET plan_cache_mode = force_generic_plan; SET jit = off; PREPARE tree (text, date, text) AS "+store.PlanTreeSQL+
 			"; PREPARE detail (text, date, text) AS "+store.StepDetailSQL+
@@ -73,6 +74,7 @@ func TestReadQueryPlans(t *testing.T) {
 			fieldsql.Export(record.KindActTool, true)); err != nil {
 		t.Fatal(err)
 	}
+
 	scan := regexp.MustCompile(
 		`Seq Scan on \S*(plan_execution_record|agent_execution_record|think_act_record|act_tool_info)|\bon thought\b`,
 	)
@@ -92,11 +94,13 @@ func TestReadQueryPlans(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		read := map[string]bool{} // partitions
 		for _, line := range plan {
 			if strings.Contains(line, "never executed") {
 				continue
 			}
+
 			// which reads the thoughts of a plan
 			if scan.MatchString(line) && (!strings.HasPrefix(execute, "find") || strings.Contains(line, "Seq Scan")) {
 				t.Errorf("%s scans a table, or thoughts: %s", execute, strings.TrimSpace(line))
@@ -105,6 +109,7 @@ func TestReadQueryPlans(t *testing.T) {
 				read[m[1]] = true
 			}
 		}
+
 		for name := range read {
 			if !strings.HasSuffix(name, "_p20260112") { // root 5 lies in the second period
 				t.Errorf("%s reads partition %s", execute, name)
@@ -128,6 +133,7 @@ func TestCauseRowsReadThoseRows(t *testing.T) {
 UPDATE actlog.act_tool_info SET told_state = 'FAILED', end_time = now() WHERE root_plan_id = 'root-5' AND part = '2026-01-12' AND tool_call_id = 'call-3-1-2';
 UPDATE actlog.agent_execution_record SET plan_id = 'root-5-sub-1', told_state = 'FAILED' WHERE root_plan_id = 'root-5' AND step_id = 'root-5-step-3';
 ANALYZE actlog.agent_execution_record, actlog.act_tool_info`)
+
 	const most = 20                                                    // of a table or partition
 	for root, want := range map[string]int{"root-5": 9, "root-9": 0} { // two plans, two steps, three cycles, two calls
 		conn, err := pgx.Connect(t.Context(), pg.URL) // of others, what they read before counts, too
@@ -139,11 +145,13 @@ ANALYZE actlog.agent_execution_record, actlog.act_tool_info`)
 			"SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_material = off"); err != nil {
 			t.Fatal(err)
 		}
+
 		var rows int
 		if err := conn.QueryRow(t.Context(), "SELECT COALESCE(json_array_length(actlog.cause_rows($1, '2026-01-12')), 0)",
 			root).Scan(&rows); err != nil || rows != want {
 			t.Errorf("%s: %d rows, %v, want %d", root, rows, err, want)
 		}
+
 		read, _ := conn.Query(t.Context(), `
 SELECT relname, seq_tup_read + COALESCE(idx_tup_fetch, 0) FROM pg_stat_xact_user_tables WHERE schemaname = 'actlog' AND seq_scan + COALESCE(idx_scan, 0) > 0`)
 		for read.Next() {
@@ -171,6 +179,7 @@ func TestPlanListReadsAPage(t *testing.T) {
 INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, told_state, start_time)
 	SELECT 'root-' || r, 'root-' || r, DATE '2026-01-05', 'COMPLETED', CASE WHEN r % 2 = 0 THEN now() - make_interval(secs => r) END FROM generate_series(1, 20000) AS r;
 ANALYZE actlog.plan_execution_record`)
+
 	const page = 5
 	forever, hourAgo := time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC), time.Now().Add(-time.Hour)
 	for _, between := range [][4]any{ // as cursors, since and until bound it
@@ -187,6 +196,7 @@ ANALYZE actlog.plan_execution_record`)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if m := regexp.MustCompile(`(?m)^.*\bon (thought|wait_state)\b.*\(actual .*$`).FindString(strings.Join(plan,
 			"\n")); m != "" {
 			t.Errorf("the list reads what is beside plans that have ended: %s", m)
@@ -207,6 +217,7 @@ func BenchmarkReads(b *testing.B) {
 		s := storetest.OpenURL(b, withParam(b, pg.URL, "plan_cache_mode", mode), func(c *store.Config) {
 			c.Writers, c.MaxConns = 1, 2
 		})
+
 		i := 0
 		b.Run("tree/"+mode, func(b *testing.B) {
 			for b.Loop() {
@@ -214,6 +225,7 @@ func BenchmarkReads(b *testing.B) {
 				storetest.PlanTree(b, s, fmt.Sprintf("root-%d", i*7%fillRoots))
 			}
 		})
+
 		b.Run("detail/"+mode, func(b *testing.B) {
 			for b.Loop() {
 				i++

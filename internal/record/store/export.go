@@ -66,17 +66,20 @@ func (r *Reader) export(ctx context.Context, rootPlanID, planID string, x export
 	// Closing rows that were not read to their end would read them. Cancelling does not.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+
 	return pg.ReadTx(ctx, r.db, func(tx pgx.Tx) (err error) {
 		if x.home, err = r.queries.PlanHome(ctx, tx,
 			db.PlanHomeParams{PlanID: planID, RootPlanID: orNil(rootPlanID)}); err != nil {
 			return pg.Translate(err)
 		}
+
 		refuse := func(err error) error {
 			if x.refused = err; err != nil {
 				cancel()
 			}
 			return err
 		}
+
 		if x.contents != nil {
 			if err := x.exportContents(ctx, tx, refuse); err != nil {
 				cancel()
@@ -107,6 +110,7 @@ func (x *exporting) exportContents(ctx context.Context, tx pgx.Tx, refuse func(e
 	if err != nil {
 		return pg.Translate(err)
 	}
+
 	row := new(contentRow)
 	return x.ended(exportContents.Rows(rows, func(record.Kind) ([]any, error) {
 		*row = contentRow{}
@@ -123,6 +127,7 @@ func (x *exporting) exportKind(ctx context.Context, tx pgx.Tx, kind record.Kind,
 	if fieldsql.TableOf(kind).Partitioned {
 		args = append(args, x.home.Part)
 	}
+
 	rows, err := tx.Query(ctx, x.reads[kind].SQL, args...)
 	if err != nil {
 		return pg.Translate(err)
@@ -137,6 +142,7 @@ func (x *exporting) give(row *field.Row) error {
 		if x.added[c.Hash] {
 			continue
 		}
+
 		if x.added == nil {
 			x.added = map[content.Hash]bool{}
 		}
@@ -145,6 +151,7 @@ func (x *exporting) give(row *field.Row) error {
 			return err
 		}
 	}
+
 	for _, c := range changes {
 		field.HideMarks(c)
 		if err := x.each(c); err != nil {
@@ -162,14 +169,17 @@ func readWritten(from *fieldsql.Read, rows pgx.Rows, kind record.Kind, each func
 		Revs      []*int64
 		Attempts  json.RawMessage
 	})
+
 	return from.Rows(rows, func(record.Kind) ([]any, error) {
 		row = &field.Row{Change: record.New(kind)}
-		written.Truncated, written.Revs, written.Attempts = nil, nil, nil
+		written.Truncated = nil
+		written.Revs, written.Attempts = nil, nil
 		return []any{row.Change, written}, nil
 	}, func() (err error) {
 		if row.Past, err = field.ParsePast(kind, written.Attempts); err != nil {
 			return err
 		}
+
 		row.Cut = written.Truncated
 		if written.Revs != nil {
 			row.Revs = make([]int64, field.Revisions(kind))

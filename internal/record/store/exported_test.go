@@ -55,6 +55,7 @@ func storedRows(t testing.TB, s *store.Store, root string) map[string]string {
 func drawChange(rt *rapid.T, u testTree) record.Change {
 	version := rapid.IntRange(0, 3).Draw(rt, "version")
 	c := u.change(rt, func() int { return version })
+
 	if kind := rapid.SampledFrom([]record.Kind{
 		"", "", "", record.KindThought, record.KindArtifact, record.KindSource,
 	}).Draw(rt, "beside"); kind != "" {
@@ -73,6 +74,7 @@ func drawChange(rt *rapid.T, u testTree) record.Change {
 		}
 		reflect.ValueOf(c).Elem().FieldByName("RootPlanID").SetString(u.root)
 	}
+
 	if rev := rapid.IntRange(0, 3).Draw(rt, "rev"); rev > 0 {
 		reflect.ValueOf(c).Elem().FieldByName("Rev").Set(reflect.ValueOf(new(int64(rev))))
 	}
@@ -95,17 +97,20 @@ func TestExportRestoresTree(t *testing.T) {
 		if diff := cmp.Diff(changes, exportedOnce(t, s, u.root)); diff != "" {
 			rt.Fatalf("with contents once (-whole +put together):\n%s", diff)
 		}
+
 		check := func(what string, written *store.Store) {
 			if diff := cmp.Diff(want, storedRows(t, written, u.root)); diff != "" {
 				rt.Fatalf("%s (-want +got):\n%s", what, diff)
 			}
 		}
+
 		storetest.Write(t, other, changes...)
 		check("written to another database", other)
 		storetest.Write(t, s, changes...)
 		check("written to its own database", s)
 		storetest.Write(t, other, changes...)
 		check("written to another database again", other)
+
 		later := drawChange(rt, u)
 		storetest.Write(t, s, later)
 		want = storedRows(t, s, u.root)
@@ -123,6 +128,7 @@ func TestNewAttemptResetsRevisions(t *testing.T) {
 	failed, again := step, step
 	failed.ErrorKind, failed.Rev = new("kind"), new(int64(7))
 	again.Attempt = new(int64(2))
+
 	storetest.Write(t, s, &failed)
 	storetest.Write(t, s, &again)
 	if left := storetest.Query[int](t, s,
@@ -137,6 +143,7 @@ func TestExport(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
 	long := strings.Repeat("é", record.MaxTextBytes/2) + "é"
+
 	storetest.Write(t, s,
 		&record.ActTool{
 			RootPlanID: "z", StepID: "s", Seq: 2, ToolCallID: "t", Rev: new(int64(7)), SpanID: new("span"),
@@ -146,6 +153,7 @@ func TestExport(t *testing.T) {
 		&record.Plan{RootPlanID: "z", CurrentPlanID: "z", Tags: []string{}, LastSeenAt: at(9), Exception: new("once")},
 		&record.ThinkAct{RootPlanID: "z", StepID: "s", Seq: 1, ThinkInput: &long, CostUSD: new(0.1)},
 		&record.Plan{RootPlanID: "another", CurrentPlanID: "another"})
+
 	want := []record.Change{
 		&record.Plan{RootPlanID: "z", CurrentPlanID: "z", Tags: []string{}, LastSeenAt: at(9)},
 		&record.Plan{RootPlanID: "z", CurrentPlanID: "a", ParentPlanID: new("z"), ToolCallID: new("t")},
@@ -169,6 +177,7 @@ func TestExport(t *testing.T) {
 			t.Errorf("export of %s with contents once: %.2000s", id, b)
 		}
 	}
+
 	if err := s.Export(t.Context(), "", "unknown", func(record.Change) error {
 		return nil
 	}); !errors.Is(err, record.ErrNotFound) {
@@ -185,6 +194,7 @@ func TestExportStopsWithReader(t *testing.T) {
 	for i := range 100 {
 		storetest.Write(t, s, &record.ThinkAct{RootPlanID: "p", StepID: "s", Seq: int64(i), ThinkInput: &text})
 	}
+
 	stop := errors.New("stop")
 	for range 5 {
 		n := 0
@@ -197,12 +207,14 @@ func TestExportStopsWithReader(t *testing.T) {
 		if !errors.Is(err, stop) || n != 5 {
 			t.Errorf("after %d changes: %v", n, err)
 		}
+
 		ctx, cancel := context.WithCancel(t.Context())
 		err = s.Export(ctx, "", "p", func(record.Change) error { cancel(); return nil })
 		if !errors.Is(err, context.Canceled) || errors.Is(err, record.ErrUnavailable) {
 			t.Errorf("cancelled: %v", err)
 		}
 	}
+
 	if n := len(exported(t, s, "p")); n != 101 {
 		t.Errorf("%d changes", n)
 	}
@@ -215,6 +227,7 @@ func TestExportIsSnapshot(t *testing.T) {
 	s := storetest.Open(t)
 	storetest.Write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p"},
 		&record.Thought{RootPlanID: "p", PlanID: "p", ThoughtID: "old"})
+
 	var ids []string
 	if err := s.Export(t.Context(), "", "p", func(c record.Change) error {
 		if c.Kind() == record.KindPlan {
@@ -228,6 +241,7 @@ func TestExportIsSnapshot(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
+
 	if diff := cmp.Diff([]string{"p", "old"}, ids); diff != "" {
 		t.Errorf("exported ids (-want +got):\n%s", diff)
 	}

@@ -26,6 +26,7 @@ func TestFailover(t *testing.T) {
 	migrate(t, pair.URL)
 	s := storetest.OpenURL(t, pair.URL)
 	said := strings.Repeat("What the user and the agent have said so far. ", 20)
+
 	var mu sync.Mutex
 	var acknowledged []*record.ThinkAct
 	var before, after atomic.Int64 // writes that were acknowledged
@@ -41,6 +42,7 @@ func TestFailover(t *testing.T) {
 					RootPlanID: root, StepID: root, Seq: seq, ThinkInput: new(said + fmt.Sprint("and more ", seq)),
 					State: new(record.Completed),
 				}
+
 				storetest.Write(t, s, c)
 				mu.Lock()
 				acknowledged = append(acknowledged, c)
@@ -51,6 +53,7 @@ func TestFailover(t *testing.T) {
 			}
 		})
 	}
+
 	storetest.Until(t, "all write", func() bool { return before.Load() > 50 })
 	cursor := make(chan string, 1)
 	watching, stop := context.WithCancel(t.Context())
@@ -64,9 +67,11 @@ func TestFailover(t *testing.T) {
 			}
 		})
 	}()
+
 	old := <-cursor
 	stop()
 	<-followed
+
 	pair.Promote(t)
 	promoted.Store(true)
 	began := time.Now()
@@ -75,6 +80,7 @@ func TestFailover(t *testing.T) {
 	if _, err := s.Feed().Since(t.Context(), old, ""); !errors.Is(err, feed.ErrStaleCursor) {
 		t.Errorf("a cursor of the old primary: %v", err)
 	}
+
 	at := storetest.OpenURL(t, pair.Standby)
 	steps := map[string]map[int64]string{}
 	for w := range 4 {
@@ -84,6 +90,7 @@ func TestFailover(t *testing.T) {
 			steps[step][c.Record.Seq] = *c.Record.ThinkInput
 		}
 	}
+
 	for _, c := range acknowledged {
 		if got := steps[c.StepID][c.Seq]; got != said+fmt.Sprint("and more ", c.Seq) {
 			t.Errorf("%s, cycle %d was acknowledged, and is %.60q", c.StepID, c.Seq, got)
@@ -103,6 +110,7 @@ func TestCancelledWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close(context.Background()) }()
+
 	for _, write := range []func() error{
 		func() error {
 			_, err := s.Write(t.Context(), []record.Change{
@@ -115,6 +123,7 @@ func TestCancelledWait(t *testing.T) {
 		pair.Set(t, "synchronous_standby_names", "nobody")
 		written := make(chan error, 1)
 		go func() { written <- write() }()
+
 		for range 3 {
 			storetest.Until(t, "a commit waits", func() bool {
 				var cancelled int
@@ -130,6 +139,7 @@ func TestCancelledWait(t *testing.T) {
 			case <-time.After(200 * time.Millisecond):
 			}
 		}
+
 		pair.Set(t, "synchronous_standby_names", "*")
 		if err := <-written; err != nil {
 			t.Error(err)

@@ -28,6 +28,7 @@ func TestKilledBackends(t *testing.T) {
 	db := pgtest.Fresh(t)
 	s := storetest.OpenURL(t, db.URL, storetest.Patient)
 	c := storetest.StartLoad(t, s)
+
 	killed := 0
 	for range 25 {
 		c.Await(t, 10) // other writes are running
@@ -51,6 +52,7 @@ func TestKilledPostmaster(t *testing.T) {
 			t.Error(err)
 		}
 	})
+
 	migrate(t, pg.URL())
 	s := storetest.OpenURL(t, pg.URL(), storetest.Patient)
 	c := storetest.StartLoad(t, s)
@@ -62,6 +64,7 @@ func TestKilledPostmaster(t *testing.T) {
 		// Old backends may live for a moment, so a write that succeeds proves no restart.
 		storetest.Until(t, "postgres is back", func() bool { return pg.Restarts() > n })
 	}
+
 	c.Await(t, 50)
 	c.Check(t, s)
 }
@@ -73,6 +76,7 @@ func TestReadsAfterRestart(t *testing.T) {
 	db := pgtest.Fresh(t)
 	s := storetest.OpenURL(t, db.URL, func(c *store.Config) { c.MaxConns = 8 })
 	storetest.Write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p"})
+
 	for range 5 {
 		var conns []*pgxpool.Conn
 		for range 8 {
@@ -82,6 +86,7 @@ func TestReadsAfterRestart(t *testing.T) {
 			}
 			conns = append(conns, conn)
 		}
+
 		for _, conn := range conns {
 			conn.Release()
 		}
@@ -100,6 +105,7 @@ func TestPostgresAway(t *testing.T) {
 	})
 	s := storetest.OpenURL(t, o.DB.URL, storetest.Impatient)
 	o.Begin(t)
+
 	for range 3 {
 		if _, err := s.Write(t.Context(),
 			[]record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "p"}}); !errors.Is(err, record.ErrUnavailable) {
@@ -112,6 +118,7 @@ func TestPostgresAway(t *testing.T) {
 	if _, err := s.Ready(t.Context()); !errors.Is(err, record.ErrUnavailable) {
 		t.Errorf("ready: %v", err)
 	}
+
 	o.End(t)
 	storetest.Write(t, storetest.OpenURL(t, o.DB.URL), &record.Plan{
 		RootPlanID: "p", CurrentPlanID: "p", Summary: new("after"),
@@ -129,16 +136,19 @@ func TestHangingDatabase(t *testing.T) {
 	s := storetest.OpenURL(t, db.URL, smallQueue, func(c *store.Config) {
 		c.Writers, c.RetryFor = 1, 500*time.Millisecond
 	})
+
 	storetest.Exec(
 		t, s, `CREATE FUNCTION actlog.hang() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3600); RETURN NEW; END $$`,
 	)
 	storetest.Exec(t, s, `CREATE TRIGGER hang BEFORE INSERT ON actlog.plan_execution_record
 		FOR EACH ROW WHEN (NEW.title = 'hang') EXECUTE FUNCTION actlog.hang()`)
+
 	hung := writing(t.Context(), s, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "p", Title: new("hang")}})
 	const hanging = "FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'"
 	storetest.Until(t, "a writer hangs", func() bool {
 		return storetest.Query[int](t, s, "SELECT count(*) "+hanging) == 1
 	})
+
 	queued, inLine := writing(t.Context(), s, plans("queued", 1)), writing(t.Context(), s, plans("line", 2000))
 	for what, done := range map[string]<-chan error{"being written": hung, "queued": queued, "in line": inLine} {
 		if err := <-done; !errors.Is(err, record.ErrUnavailable) {
@@ -148,6 +158,7 @@ func TestHangingDatabase(t *testing.T) {
 	if rows, waiting := store.Queued(s); rows != 1 || waiting != 0 {
 		t.Errorf("%d rows are still queued, %d callers wait", rows, waiting)
 	}
+
 	storetest.Query[bool](t, s, "SELECT bool_and(pg_terminate_backend(pid)) "+hanging)
 	storetest.Until(t, "writes succeed again", func() bool {
 		_, err := s.Write(t.Context(), plans("later", 1))
@@ -194,6 +205,7 @@ func TestQueueIsBounded(t *testing.T) {
 			return rows == wantRows && waiting == wantWaiting
 		}
 	}
+
 	large := writing(t.Context(), s, plans("large", 1500))
 	storetest.Until(t, "the first is queued", queued(1500, 0))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -201,6 +213,7 @@ func TestQueueIsBounded(t *testing.T) {
 	storetest.Until(t, "the second waits", queued(1500, 1))
 	small := writing(t.Context(), s, plans("small", 400))
 	storetest.Until(t, "the third waits behind it, although there is room for it", queued(1500, 2))
+
 	cancel()
 	if err := <-tooMuch; !errors.Is(err, context.Canceled) {
 		t.Errorf("the cancelled write: %v", err)
@@ -212,6 +225,7 @@ func TestQueueIsBounded(t *testing.T) {
 	if err := <-writing(late, s, plans("late", 1500)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the write after its deadline: %v", err)
 	}
+
 	o.End(t)
 	if err := errors.Join(<-large, <-small); err != nil {
 		t.Error(err)
@@ -233,6 +247,7 @@ func TestRecordLargerThanQueue(t *testing.T) {
 	storetest.Write(t, s, &record.ThinkAct{
 		RootPlanID: "p", StepID: "s", Seq: 0, ThinkInput: &text, ThinkOutput: &text, ActionResult: &text,
 	})
+
 	if got := storetest.StepDetail(t, s, "s").Cycles[0].Record; *got.ActionResult != text {
 		t.Error("the record is not complete")
 	}
@@ -245,6 +260,7 @@ func TestCancelledWriteIsStillWritten(t *testing.T) {
 	db := pgtest.New(t)
 	s := storetest.OpenURL(t, db.URL)
 	unlock := lockPlans(t, db.Pool)
+
 	ctx, cancel := context.WithCancel(t.Context())
 	done := writing(ctx, s, plans("p", 1))
 	storetest.Until(t, "the write is queued", func() bool { rows, _ := store.Queued(s); return rows == 1 })
@@ -252,6 +268,7 @@ func TestCancelledWriteIsStillWritten(t *testing.T) {
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("error = %v", err)
 	}
+
 	unlock()
 	storetest.Until(t, "it is written", func() bool { rows, _ := store.Queued(s); return rows == 0 })
 	storetest.PlanTree(t, s, "p0")
@@ -277,6 +294,7 @@ func TestClose(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			unlock := lockPlans(t, db.Pool)
 			var writes []<-chan error
 			for i := range 5 { // the fourth fills the queue
@@ -286,6 +304,7 @@ func TestClose(t *testing.T) {
 				rows, waiting := store.Queued(s)
 				return rows == 2000 && waiting == 1
 			})
+
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			if tt.expired {
@@ -294,6 +313,7 @@ func TestClose(t *testing.T) {
 			closed := make(chan error, 1)
 			go func() { closed <- s.Close(ctx) }()
 			storetest.Until(t, "no caller waits for room", func() bool { _, waiting := store.Queued(s); return waiting == 0 })
+
 			if err := <-writing(t.Context(), s, plans("late", 1)); !errors.Is(err, record.ErrClosed) {
 				t.Errorf("a write to a closed store: %v", err)
 			}
@@ -303,6 +323,7 @@ func TestClose(t *testing.T) {
 			if err := <-closed; (err != nil) != tt.expired {
 				t.Errorf("close: %v", err)
 			}
+
 			var refusals int
 			for _, w := range writes {
 				switch err := <-w; {
@@ -316,6 +337,7 @@ func TestClose(t *testing.T) {
 			if tt.want == nil && refusals != 1 {
 				t.Errorf("%d writes were refused, want 1", refusals)
 			}
+
 			unlock()
 			want := map[bool]string{true: "0", false: "2000"}[tt.expired]
 			if n := storetest.Lines(t, db.Pool, "SELECT count(*)::text FROM actlog.plan_execution_record")[0]; n != want {
@@ -332,6 +354,7 @@ func TestDeleteDuringWrites(t *testing.T) {
 	db := pgtest.New(t)
 	s := storetest.OpenURL(t, db.URL, storetest.Patient)
 	root := record.NewPlanID()
+
 	var writers sync.WaitGroup
 	var stop atomic.Bool
 	written := make(chan struct{})
@@ -345,6 +368,7 @@ func TestDeleteDuringWrites(t *testing.T) {
 					&record.ActTool{RootPlanID: root, StepID: step, Seq: i, ToolCallID: fmt.Sprintf("t%d-%d", w, i)},
 					&record.Wait{RootPlanID: root, PlanID: root + "p", WaitID: fmt.Sprint(w)},
 				})
+
 				if err != nil || result.Accepted != 3 {
 					t.Errorf("write: %+v, %v", result, err)
 				}
@@ -355,6 +379,7 @@ func TestDeleteDuringWrites(t *testing.T) {
 			}
 		})
 	}
+
 	deleted := 0
 	for range 40 {
 		<-written
@@ -371,6 +396,7 @@ func TestDeleteDuringWrites(t *testing.T) {
 			}
 		}
 	}
+
 	stop.Store(true)
 	finished := make(chan struct{})
 	go func() { writers.Wait(); close(finished) }()
@@ -381,6 +407,7 @@ func TestDeleteDuringWrites(t *testing.T) {
 			open = false
 		}
 	}
+
 	if deleted == 0 {
 		t.Error("nothing was deleted")
 	}
@@ -396,6 +423,7 @@ func TestDeleteDuringWrites(t *testing.T) {
 			t.Errorf("%d %s", n, what)
 		}
 	}
+
 	p := storetest.PlanTree(t, s, root)
 	if n := storetest.Query[int64](t, s, "SELECT count(*) FROM actlog.act_tool_info"); p.Total.ToolCalls != n || n == 0 {
 		t.Errorf("%d calls on record, %d rolled up", n, p.Total.ToolCalls)
@@ -413,6 +441,7 @@ func TestRefusedAtCommit(t *testing.T) {
 	)
 	storetest.Exec(t, s, `CREATE CONSTRAINT TRIGGER refuse AFTER INSERT OR UPDATE ON actlog.plan_execution_record DEFERRABLE INITIALLY DEFERRED
 		FOR EACH ROW WHEN (NEW.title = 'bad') EXECUTE FUNCTION actlog.refuse()`)
+
 	result, err := s.Write(t.Context(), []record.Change{
 		&record.Plan{RootPlanID: "good", CurrentPlanID: "good", Title: new("good")},
 		&record.Plan{RootPlanID: "bad", CurrentPlanID: "bad", Title: new("bad")},
@@ -421,6 +450,7 @@ func TestRefusedAtCommit(t *testing.T) {
 	if err != nil || result.Accepted != 2 || !slices.Equal(refused(result), []int{1}) {
 		t.Fatalf("%+v, %v", result, err)
 	}
+
 	storetest.PlanTree(t, s, "good")
 	storetest.StepDetail(t, s, "s")
 	if _, _, err := s.PlanTree(t.Context(), "", "bad"); !errors.Is(err, record.ErrNotFound) {
@@ -435,6 +465,7 @@ func TestDatabaseRefusesSomeOfManyRoots(t *testing.T) {
 	db := pgtest.Fresh(t)
 	s := storetest.OpenURL(t, db.URL)
 	storetest.Exec(t, s, "ALTER TABLE actlog.act_tool_info ADD CONSTRAINT unforeseen CHECK (name <> 'bad')")
+
 	var changes []record.Change
 	var bad []int
 	for i := range 700 {
@@ -447,6 +478,7 @@ func TestDatabaseRefusesSomeOfManyRoots(t *testing.T) {
 			RootPlanID: root, StepID: root + "s", Seq: int64(i), ToolCallID: fmt.Sprint(i), Name: &name,
 		})
 	}
+
 	result, err := s.Write(t.Context(), changes)
 	if err != nil {
 		t.Fatal(err)
@@ -465,6 +497,7 @@ func TestChangeFeed(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
 	plan := &record.Plan{RootPlanID: "a", CurrentPlanID: "a"}
+
 	for _, tt := range []struct {
 		name    string
 		changes []record.Change
@@ -485,6 +518,7 @@ func TestChangeFeed(t *testing.T) {
 		if _, err := s.Write(t.Context(), tt.changes); err != nil {
 			t.Fatal(err)
 		}
+
 		got := storetest.Lines(t, store.Pool(s),
 			"DELETE FROM actlog.change RETURNING root_plan_id || ': ' || array_to_string(kinds, ' ')")
 		slices.Sort(got)
@@ -516,12 +550,14 @@ func TestOutageDoesNotFloodLog(t *testing.T) {
 	s := storetest.OpenURL(t, o.DB.URL, storetest.Patient, func(c *store.Config) {
 		c.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	})
+
 	o.Begin(t)
 	done := writing(t.Context(), s, plans("p", 1))
 	storetest.Until(t, "the write was tried five times", func() bool { return s.Stats().Retries >= 5 })
 	if n := log.n.Load(); n == 0 || n >= 5 { // one line in ten seconds
 		t.Errorf("%d lines in the log", n)
 	}
+
 	o.End(t)
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -547,11 +583,13 @@ func TestFullDisk(t *testing.T) {
 		_, err := s.Write(t.Context(), plans("p", 2))
 		return err == nil
 	})
+
 	full.Store(true)
 	if _, err := s.Write(t.Context(), plans("q", 1)); !errors.Is(err, record.ErrDiskFull) ||
 		!errors.Is(err, record.ErrUnavailable) || !strings.Contains(err.Error(), "nothing is left") {
 		t.Errorf("error = %v", err)
 	}
+
 	storetest.PlanTree(t, s, "p0")
 	if _, err := s.Ready(t.Context()); err != nil {
 		t.Errorf("ready: %v", err)
@@ -559,6 +597,7 @@ func TestFullDisk(t *testing.T) {
 	if err := s.DeletePlan(t.Context(), "p1"); err != nil {
 		t.Errorf("delete: %v", err)
 	}
+
 	full.Store(false)
 	storetest.Until(t, "writes succeed again", func() bool {
 		_, err := s.Write(t.Context(), plans("r", 1))
@@ -575,12 +614,14 @@ func TestPostgresReportsFullDisk(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Fresh(t)
 	s := storetest.OpenURL(t, db.URL, func(c *store.Config) { c.RetryFor = 2 * time.Second })
+
 	storetest.Exec(
 		t, s, `CREATE FUNCTION actlog.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE disk_full; END $$`,
 	)
 	storetest.Exec(
 		t, s, `CREATE TRIGGER refuse BEFORE INSERT ON actlog.plan_execution_record FOR EACH ROW EXECUTE FUNCTION actlog.refuse()`,
 	)
+
 	if _, err := s.Write(t.Context(), plans("p", 1)); !errors.Is(err, record.ErrDiskFull) ||
 		!errors.Is(err, record.ErrUnavailable) {
 		t.Errorf("error = %v", err)

@@ -59,6 +59,7 @@ func (r *Reader) Find(ctx context.Context, f Finding) (hits []Hit, rest *Unread,
 	if err != nil {
 		return nil, nil, &record.InvalidError{Code: record.CodeInvalidValue, Field: "q", Reason: err.Error()}
 	}
+
 	end := time.Now().Add(f.Time)
 	for from, most := 0, firstFound; from < len(f.Keys); most = min(2*most, mostFound) {
 		keys := f.Keys[from:min(from+most, len(f.Keys))]
@@ -66,6 +67,7 @@ func (r *Reader) Find(ctx context.Context, f Finding) (hits []Hit, rest *Unread,
 		if err != nil {
 			return nil, nil, fmt.Errorf("search in %s: %w", f.RootPlanID, err)
 		}
+
 		for i := range found {
 			found[i].Row += from
 		}
@@ -74,6 +76,7 @@ func (r *Reader) Find(ctx context.Context, f Finding) (hits []Hit, rest *Unread,
 		}
 		hits = append(hits, found...)
 		from += read
+
 		if len(hits) > f.Most {
 			return hits[:f.Most], after(hits[:f.Most], f.Skip), nil
 		}
@@ -109,11 +112,13 @@ func after(hits []Hit, skipped int) *Unread {
 func (r *Reader) find(
 	ctx context.Context, needle search.Needle, root string, keys []record.Key, left time.Duration,
 ) (hits []Hit, read int, err error) {
-	kinds, parents, seqs, ids := make([]string, len(keys)), make([]string, len(keys)), make([]int64, len(keys)),
-		make([]string, len(keys))
+	kinds, parents := make([]string, len(keys)), make([]string, len(keys))
+	seqs, ids := make([]int64, len(keys)), make([]string, len(keys))
 	for i, k := range keys {
-		kinds[i], parents[i], seqs[i], ids[i] = string(k.Kind), k.Parent, k.Seq, k.ID
+		kinds[i], parents[i] = string(k.Kind), k.Parent
+		seqs[i], ids[i] = k.Seq, k.ID
 	}
+
 	hits, err = pg.Read(ctx, r.db, func() (hits []Hit, err error) {
 		read = len(keys)
 		rows, err := r.db.Query(ctx, findTexts, root, kinds, parents, seqs, ids, max(left, 0).Milliseconds())
@@ -121,6 +126,7 @@ func (r *Reader) find(
 			return nil, err
 		}
 		defer rows.Close()
+
 		var taken int64 // the memory of the largest row; a row does not stay
 		for rows.Next() {
 			var place int
@@ -131,10 +137,12 @@ func (r *Reader) find(
 			if err := rows.Scan(&place, &late, &kind, &id, &step, &texts, &attempts); err != nil {
 				return nil, err
 			}
+
 			if late {
 				read = min(read, place)
 				continue
 			}
+
 			var bytes int64
 			for _, value := range rows.RawValues() {
 				bytes += int64(len(value))
@@ -145,6 +153,7 @@ func (r *Reader) find(
 				}
 				taken = bytes
 			}
+
 			hit := Hit{Row: place, Kind: record.Kind(*kind), ID: orEmpty(id), StepID: orEmpty(step)}
 			if hits, err = found(hits, hit, field.Worded(hit.Kind), needle, texts, attempts); err != nil {
 				return nil, err
@@ -152,6 +161,7 @@ func (r *Reader) find(
 		}
 		return hits, rows.Err()
 	})
+
 	hits = slices.DeleteFunc(hits, func(h Hit) bool { return h.Row >= read })
 	slices.SortStableFunc(hits, func(a, b Hit) int {
 		return cmp.Or(a.Row-b.Row, slices.Index(record.Kinds, a.Kind)-slices.Index(record.Kinds, b.Kind),
@@ -176,11 +186,13 @@ func found(
 		}
 		return ok
 	}
+
 	for i, f := range fields {
 		if f.Name != machinery {
 			add(f.Name, tree.Readable(f.Name, orEmpty(texts[i])))
 		}
 	}
+
 	if attempts == nil {
 		return hits, nil
 	}
@@ -205,29 +217,37 @@ var findTexts = func() string {
 		record.KindActTool: "t.step_id = u.parent AND t.seq = u.seq AND t.tool_call_id BETWEEN u.id AND u.id",
 		record.KindWait:    "t.plan_id = u.parent AND t.wait_id = u.id",
 	}
+
 	var sections []string
 	for _, kind := range record.Kinds {
-		table, of, where, id, step := fieldsql.TableOf(kind), kind, keys[kind], "NULL", "NULL"
+		table, of := fieldsql.TableOf(kind), kind
+		where := keys[kind]
+		id, step := "NULL", "NULL"
 		if where == "" { // it stands beside a plan
 			all := fieldsql.Keys(kind)
-			of, where, id, step = record.KindPlan, "t.plan_id = u.id", all[len(all)-1].SQL, "t.step_id"
+			of, where = record.KindPlan, "t.plan_id = u.id"
+			id, step = all[len(all)-1].SQL, "t.step_id"
 		}
 		if table.Partitioned {
 			where += " AND " + partOfRoot
 		}
+
 		var texts []string
 		for _, f := range field.Worded(kind) {
 			texts = append(texts, "("+fieldsql.Whole(f, "t")+")::text")
 		}
+
 		attempts := "NULL"
 		if field.HasAttempts(kind) {
 			attempts = "t.attempts::text"
 		}
+
 		sections = append(sections, fmt.Sprintf(`    SELECT '%s' AS kind, %s::text AS id, %s::text AS step_id, ARRAY[%s] AS texts, %s::text AS attempts
     FROM actlog.%s AS t
     WHERE u.kind = '%s' AND NOT u.late AND t.root_plan_id = $1::text AND %s`,
 			kind, id, step, strings.Join(texts, ", "), attempts, table.Name, of, where))
 	}
+
 	return `SELECT u.place, u.late, r.kind, r.id, r.step_id, r.texts, r.attempts
 FROM (
     SELECT (k.n - 1)::integer AS place, k.kind, k.parent, k.seq, k.id,

@@ -17,6 +17,7 @@ func BenchmarkFind(b *testing.B) {
 	text := strings.Repeat("The quick brown fox jumps over the lazy dog, again and again; ", 66)
 	json := `{"text":"` + strings.Repeat(`The quick brown f\u00f6x \"jumps\" over\nthe lazy dog, again and again; `, 57) +
 		`"}`
+
 	for _, kind := range []string{"ascii", "umlaut", "json"} {
 		changes := []record.Change{&record.Plan{RootPlanID: kind, CurrentPlanID: kind}}
 		for i := range 100 {
@@ -29,11 +30,13 @@ func BenchmarkFind(b *testing.B) {
 					&record.ActTool{RootPlanID: kind, StepID: step, Seq: int64(c), ToolCallID: fmt.Sprint("c", c%2), Result: &x})
 			}
 		}
+
 		for len(changes) > 0 {
 			n := min(500, len(changes))
 			storetest.Write(b, s, changes[:n]...)
 			changes = changes[n:]
 		}
+
 		var keys []record.Key
 		keys = append(keys, (&record.Plan{RootPlanID: kind, CurrentPlanID: kind}).Key())
 		for i := range 100 {
@@ -44,6 +47,7 @@ func BenchmarkFind(b *testing.B) {
 					(&record.ActTool{RootPlanID: kind, StepID: step, Seq: int64(c), ToolCallID: fmt.Sprint("c", c%2)}).Key())
 			}
 		}
+
 		for _, q := range []string{"absent", "fox"} {
 			b.Run(kind+"/"+q, func(b *testing.B) {
 				for b.Loop() {

@@ -53,10 +53,12 @@ func TestFind(t *testing.T) {
 	storetest.Write(t, s, &record.ThinkAct{
 		RootPlanID: "r", StepID: "s", Seq: 0, Attempt: new(int64(2)), State: new(record.Completed),
 	})
+
 	var keys []record.Key
 	for _, c := range changes[:5] {
 		keys = append(keys, c.Key())
 	}
+
 	find := func(f store.Finding) ([]store.Hit, *store.Unread) {
 		t.Helper()
 		f.RootPlanID = "r"
@@ -66,7 +68,7 @@ func TestFind(t *testing.T) {
 		}
 		return hits, rest
 	}
-	hits, rest := find(store.Finding{Keys: keys, Text: "nädel", Most: 100, Time: time.Minute})
+
 	const want = `0 plan title: Find [NÄDEL]
 0 plan metadata: {"a":"[nädel] 1"}
 0 thoughtt1s content: the [nädel] is near
@@ -77,9 +79,12 @@ func TestFind(t *testing.T) {
 3 actTool result: nothing [nädel] here
 4 wait title: Is it a [Nädel]?
 `
+
+	hits, rest := find(store.Finding{Keys: keys, Text: "nädel", Most: 100, Time: time.Minute})
 	if got := strings.ReplaceAll(foundTexts(hits), "a\u0308", "ä"); got != want || rest != nil {
 		t.Errorf("found\n%s, and %v is left; want\n%s", got, rest, want)
 	}
+
 	for _, row := range []struct{ text, want string }{
 		{"100% of n_", "1 agentExecution agentRequest: [100% of n_]del\n"},
 		{"%", "1 agentExecution agentRequest: 100[%] of n_del\n"},
@@ -91,6 +96,7 @@ func TestFind(t *testing.T) {
 			t.Errorf("%q: %s", row.text, foundTexts(hits))
 		}
 	}
+
 	// However small the pages, and however little time there is, they have the same hits.
 	for _, f := range []store.Finding{
 		{Most: 1, Time: time.Minute}, {Most: 2, Time: time.Minute}, {Most: 100, Time: -1}, {Most: 1, Time: -1},
@@ -114,12 +120,14 @@ func TestFind(t *testing.T) {
 			t.Errorf("in pages of %d, in %v: found\n%s", f.Most, f.Time, got)
 		}
 	}
+
 	var invalid *record.InvalidError
 	if _, _, err := s.Find(
 		t.Context(), store.Finding{RootPlanID: "r", Keys: keys, Text: " "},
 	); !errors.As(err, &invalid) || invalid.Field != "q" {
 		t.Errorf("nothing to look for: %v", err)
 	}
+
 	full := errors.New("full")
 	if _, _, err := s.Within(func(int64) error {
 		return full

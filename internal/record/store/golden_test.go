@@ -15,6 +15,7 @@ func TestStatementsAsFiles(t *testing.T) {
 	t.Parallel()
 	statements := store.HeartStatements()
 	const folder = "testdata/sql"
+
 	for name, sql := range statements {
 		path := filepath.Join(folder, name+".sql")
 		sql = strings.TrimSpace(sql) + "\n"

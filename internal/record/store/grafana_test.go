@@ -97,6 +97,7 @@ func readGrafanaDashboard(t testing.TB) (d grafanaDashboard) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	decoder := json.NewDecoder(bytes.NewReader(content))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&d); err != nil {
@@ -137,6 +138,7 @@ func TestGrafanaDashboard(t *testing.T) {
 	if len(sources.Datasources) != 1 {
 		t.Fatalf("%+v", sources)
 	}
+
 	source := sources.Datasources[0]
 	for what, value := range map[string]string{
 		"url": source.URL, "password": source.SecureJSONData["password"], "sslmode": fmt.Sprint(source.JSONData["sslmode"]),
@@ -145,10 +147,12 @@ func TestGrafanaDashboard(t *testing.T) {
 			t.Errorf("%s %q does not come from the environment", what, value)
 		}
 	}
+
 	// Grafana reads the name of the database only from jsonData.
 	if source.JSONData["database"] != "$ACTLOG_REPORT_DATABASE" || source.Access != "proxy" || sources.APIVersion != 1 {
 		t.Errorf("%+v", source)
 	}
+
 	var providers struct {
 		Providers []struct {
 			Type    string
@@ -179,6 +183,7 @@ func TestGrafanaDashboard(t *testing.T) {
 		default:
 			t.Errorf("variable %s: type %q", v.Name, v.Type)
 		}
+
 		if v.Label == "" || v.Description == "" {
 			t.Errorf("variable %s has no label or no description", v.Name)
 		}
@@ -192,6 +197,7 @@ func TestGrafanaDashboard(t *testing.T) {
 			t.Errorf("panel %q: id %d", p.Title, p.ID)
 		}
 		ids[p.ID] = true
+
 		g := p.GridPos
 		if g.X < 0 || g.Y < 0 || g.W < 1 || g.H < 1 || g.X+g.W > len(cells) {
 			t.Fatalf("panel %q: %+v is outside the grid", p.Title, g)
@@ -207,12 +213,14 @@ func TestGrafanaDashboard(t *testing.T) {
 				cells[x][y] = p.ID
 			}
 		}
+
 		if p.Title == "" {
 			t.Errorf("panel %d has no title", p.ID)
 		}
 		if p.Type == "row" {
 			continue
 		}
+
 		if p.Description == "" || p.Datasource != ref || len(p.Targets) != 1 || p.Targets[0].Datasource != ref {
 			t.Errorf("panel %q: %+v", p.Title, p)
 		}
@@ -224,6 +232,7 @@ func TestGrafanaDashboard(t *testing.T) {
 		if p.Type != "table" && p.FieldConfig.Defaults.Unit == "" {
 			t.Errorf("panel %q has no unit", p.Title)
 		}
+
 		for _, m := range regexp.MustCompile(`\$\{(\w+)(:\w+)?\}`).FindAllStringSubmatch(p.Targets[0].RawSQL, -1) {
 			used[m[1]] = true
 			if !declared[m[1]] || m[2] != ":sqlstring" {
@@ -231,6 +240,7 @@ func TestGrafanaDashboard(t *testing.T) {
 			}
 		}
 	}
+
 	for x, column := range cells {
 		if slices.Contains(column, 0) || len(column) != len(cells[0]) {
 			t.Errorf("column %d of the grid has gaps: %v", x, column)
@@ -248,6 +258,7 @@ func readYAML(t testing.TB, path string, into any) {
 		t.Fatal(err)
 	}
 	defer f.Close()
+
 	decoder := yaml.NewDecoder(f)
 	if err := decoder.Decode(into); err != nil {
 		t.Fatalf("%s: %v", path, err)
@@ -275,12 +286,14 @@ func (r grafanaRange) expand(t testing.TB, sql string) string {
 		if len(values) == 0 {
 			return "'*'"
 		}
+
 		var quoted []string
 		for _, v := range values {
 			quoted = append(quoted, "'"+strings.ReplaceAll(v, "'", "''")+"'")
 		}
 		return strings.Join(quoted, ",")
 	})
+
 	sql = strings.ReplaceAll(sql, "$__interval", "6h")
 	sql = grafanaMacros.ReplaceAllStringFunc(sql, func(s string) string {
 		m := grafanaMacros.FindStringSubmatch(s)
@@ -288,6 +301,7 @@ func (r grafanaRange) expand(t testing.TB, sql string) string {
 		for i := range args {
 			args[i] = strings.TrimSpace(args[i])
 		}
+
 		from, to := "'"+r.from.UTC().Format(time.RFC3339Nano)+"'", "'"+r.to.UTC().Format(time.RFC3339Nano)+"'"
 		switch {
 		case m[1] == "__timeFilter":
@@ -330,6 +344,7 @@ func TestGrafanaQueries(t *testing.T) {
 	db := pgtest.New(t)
 	conn := asReporter(t, db)
 	all := grafanaRange{from: reportNow.AddDate(0, 0, -14), to: reportNow}
+
 	for _, p := range d.Panels { // an empty record is no error
 		for _, q := range p.Targets {
 			runQuery(t, conn, p.Title, all.expand(t, q.RawSQL))
@@ -342,6 +357,7 @@ func TestGrafanaQueries(t *testing.T) {
 		if v.Type != "query" {
 			continue
 		}
+
 		r := runQuery(t, conn, v.Name, all.expand(t, v.Query))
 		if len(r.FieldDescriptions) != 1 {
 			t.Errorf("variable %s has %d columns", v.Name, len(r.FieldDescriptions))
@@ -368,10 +384,12 @@ func TestGrafanaQueries(t *testing.T) {
 				t.Errorf("%s: no rows", p.Title)
 				continue
 			}
+
 			checkGrafanaResult(t, p, r)
 			if p.Title == "Models without a price" { // it ignores the variables
 				continue
 			}
+
 			// To choose every value leaves out only rows without a value. There are none.
 			if got := len(runQuery(t, conn, p.Title, every.expand(t, q.RawSQL)).Rows); got != len(r.Rows) {
 				t.Errorf("%s: %d rows with All, %d with every value chosen", p.Title, len(r.Rows), got)
@@ -392,6 +410,7 @@ func TestGrafanaQueries(t *testing.T) {
 			if agent != "" {
 				r.chosen = map[string][]string{"agent": {agent}}
 			}
+
 			shown := slices.ContainsFunc(runQuery(t, conn, title, r.expand(t, p.Targets[0].RawSQL)).Rows,
 				func(row [][]byte) bool {
 					return slices.ContainsFunc(row, func(v []byte) bool { return string(v) == "budget_spent" })
@@ -412,6 +431,7 @@ func TestGrafanaQueries(t *testing.T) {
 		}
 		return n
 	}
+
 	for _, tt := range []struct {
 		chosen map[string][]string
 		where  string
@@ -442,6 +462,7 @@ func checkGrafanaResult(t *testing.T, p grafanaPanel, r *pgconn.Result) {
 		if slices.Contains([]uint32{pgtype.JSONBOID, pgtype.IntervalOID, pgtype.TextArrayOID}, f.DataTypeOID) {
 			t.Errorf("%s: Grafana cannot show the type of column %q", p.Title, f.Name)
 		}
+
 		hasUnit := slices.ContainsFunc(p.FieldConfig.Overrides, func(o grafanaOverride) bool {
 			return o.Matcher.Options == f.Name && o.Properties[0].ID == "unit"
 		})
@@ -452,6 +473,7 @@ func checkGrafanaResult(t *testing.T, p grafanaPanel, r *pgconn.Result) {
 			t.Errorf("%s: column %q: %q", p.Title, f.Name, r.Rows[0][i])
 		}
 	}
+
 	if p.Type == "timeseries" {
 		checkGrafanaSeries(t, p, r)
 		if names["metric"] { // each value is a series; our panels use states
@@ -461,6 +483,7 @@ func checkGrafanaResult(t *testing.T, p grafanaPanel, r *pgconn.Result) {
 			}
 		}
 	}
+
 	for _, o := range p.FieldConfig.Overrides {
 		if o.Matcher.ID != "byName" || !names[o.Matcher.Options] {
 			t.Errorf("%s: an override of %q, which is not in %v", p.Title, o.Matcher.Options, slices.Sorted(maps.Keys(names)))
@@ -475,10 +498,12 @@ func checkGrafanaSeries(t *testing.T, p grafanaPanel, r *pgconn.Result) {
 	if p.Interval == "" || p.MaxDataPoints == 0 {
 		t.Errorf("%s: interval %q, at most %d points", p.Title, p.Interval, p.MaxDataPoints)
 	}
+
 	fields := r.FieldDescriptions
 	if fields[0].Name != "time" || !isNumber(fields[0]) {
 		t.Fatalf("%s: the first column is %q", p.Title, fields[0].Name)
 	}
+
 	var last float64
 	for _, row := range r.Rows {
 		at, err := strconv.ParseFloat(string(row[0]), 64)
@@ -487,6 +512,7 @@ func checkGrafanaSeries(t *testing.T, p grafanaPanel, r *pgconn.Result) {
 		}
 		last = at
 	}
+
 	for _, f := range fields[1:] {
 		if f.Name == "metric" {
 			if len(fields) != 3 || f.DataTypeOID != pgtype.TextOID {

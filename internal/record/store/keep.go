@@ -45,6 +45,7 @@ func causeRowOf(r db.CauseRowsRow, k kept, at tree.Node) causeRow {
 	if k.Row == nil || at.Wait != nil && at.State() == record.Waiting {
 		return c
 	}
+
 	c.Level, c.Plan = new(levels[k.Row.Kind]), &k.Row.Plan
 	if at.Plan == nil { // of a plan, they say what started it
 		c.Step, c.Call = k.Row.Step, k.Row.Call
@@ -52,6 +53,7 @@ func causeRowOf(r db.CauseRowsRow, k kept, at tree.Node) causeRow {
 	if at.Cycle != nil || at.Call != nil {
 		c.Seq = &k.Row.Seq
 	}
+
 	c.Kind, c.Tool = new(cmp.Or(orEmpty(k.Kind), strings.ToLower(string(at.State())))), k.Tool
 	c.Text, c.Recovered = orNil(k.Text), &k.Recovered
 	return c

@@ -35,6 +35,7 @@ func holdLock(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) (unlock
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	unlock = sync.OnceFunc(func() {
 		if err := tx.Rollback(context.Background()); err != nil {
 			t.Error(err)
@@ -78,18 +79,21 @@ func TestLockedRow(t *testing.T) {
 			&record.AgentExecution{RootPlanID: "locked", PlanID: "locked", StepID: fmt.Sprint("s", n)},
 			title(beside, "x"), title("locked", fmt.Sprint("after ", n)),
 		}))
+
 		storetest.Write(t, s, title(fmt.Sprintf("free-%d", n), "x"))
 		storetest.Until(t, "the free tree of the write is on record", func() bool {
 			_, _, err := s.PlanTree(t.Context(), "", beside)
 			return err == nil
 		})
 	}
+
 	storetest.Until(t, "only the rows of the locked tree are queued", func() bool {
 		rows, _ := store.Queued(s)
 		return rows == 2*len(delayed)
 	})
 	unlock()
 	waitFor(t, delayed)
+
 	if p := storetest.PlanTree(t, s, "locked"); len(p.Steps) != len(delayed) || *p.Record.Title == "before" {
 		t.Errorf("%d steps, title %q", len(p.Steps), *p.Record.Title)
 	}
@@ -106,6 +110,7 @@ func TestLockedTreeIsReported(t *testing.T) {
 	s := storetest.OpenURL(t, db.URL, func(c *store.Config) { c.RetryFor = 5 * time.Second })
 	storetest.Write(t, s, title("locked", "before"), title("other", "before"))
 	unlock := lockPlan(t, db.Pool, "locked")
+
 	_, err := s.Write(t.Context(), []record.Change{title("locked", "after"), title("other", "after")})
 	var locked *record.LockedError
 	if !errors.Is(err, record.ErrUnavailable) || !errors.As(err, &locked) || locked.RootPlanID != "locked" {
@@ -114,6 +119,7 @@ func TestLockedTreeIsReported(t *testing.T) {
 	if waiting, known := store.Locked(s)["locked"]; !known || waiting > 0 {
 		t.Errorf("%d requests wait, the tree is known as locked: %t", waiting, known)
 	}
+
 	storetest.Until(t, "nothing is being written", func() bool {
 		rows, _ := store.Queued(s)
 		return rows == 0
@@ -136,6 +142,7 @@ func TestKnownLockBlocksNoWriter(t *testing.T) {
 	s := storetest.OpenURL(t, db.URL, storetest.Patient)
 	storetest.Write(t, s, title("locked", "before"))
 	unlock := lockPlan(t, db.Pool, "locked")
+
 	writes := []<-chan error{writing(t.Context(), s, []record.Change{title("locked", "1")})}
 	storetest.Until(t, "the tree is known as locked", func() bool { return store.Locked(s)["locked"] == 1 })
 	for n := range 50 {
@@ -143,6 +150,7 @@ func TestKnownLockBlocksNoWriter(t *testing.T) {
 	}
 	// one may be tried
 	storetest.Until(t, "all of them wait aside", func() bool { return store.Locked(s)["locked"] >= 50 })
+
 	unlock()
 	waitFor(t, writes)
 	storetest.Write(t, s, title("locked", "last"))
@@ -159,11 +167,13 @@ func TestLockedTable(t *testing.T) {
 	s := storetest.OpenURL(t, db.URL, storetest.Patient)
 	storetest.Write(t, s, title("p", "before"))
 	unlock := lockPlans(t, db.Pool)
+
 	var writes []<-chan error
 	for n := range 100 {
 		writes = append(writes, writing(t.Context(), s, plans(fmt.Sprintf("p%d-", n), 3)))
 	}
 	storetest.Until(t, "all trees count as locked", func() bool { return len(store.Locked(s)) >= 100 })
+
 	unlock()
 	waitFor(t, writes)
 	if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.plan_execution_record"); n != 301 {
@@ -181,6 +191,7 @@ func TestUnmarkingLocksTracesFirst(t *testing.T) {
 		RootPlanID: "p", CurrentPlanID: "p", TraceID: new("000000000000000000000000000000a1"), State: new(record.Running),
 	}
 	storetest.Write(t, s, p)
+
 	unlock := holdLock(t, pg.Pool, "SELECT pg_advisory_xact_lock(161)")
 	done := make(chan error, 1)
 	go func() { done <- store.WriteUnmarked(t.Context(), s, p) }()
@@ -188,6 +199,7 @@ func TestUnmarkingLocksTracesFirst(t *testing.T) {
 		return storetest.Query[bool](t, s,
 			"SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory')")
 	})
+
 	if _, err := pg.Pool.Exec(t.Context(),
 		"SELECT FROM actlog.plan_execution_record WHERE root_plan_id = 'p' FOR UPDATE NOWAIT"); err != nil {
 		t.Errorf("it holds the root plan: %v", err)

@@ -30,6 +30,7 @@ func TestWritesLookRowsUp(t *testing.T) {
 					&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: "step", State: &state},
 					&record.ThinkAct{RootPlanID: root, StepID: "step", Seq: 0, State: &state},
 					&record.ActTool{RootPlanID: root, StepID: "step", Seq: 0, ToolCallID: "call", State: &state})
+
 				storetest.Write(t, s, &record.Plan{
 					RootPlanID: root, CurrentPlanID: "sub", ParentPlanID: &root, ToolCallID: new("call"), State: &state,
 				},
@@ -71,9 +72,11 @@ func TestWritesLookRowsUp(t *testing.T) {
 							"actlog.think_act_record, actlog.act_tool_info")
 					}
 				}
+
 				if err := s.Close(t.Context()); err != nil { // its sessions report what they read
 					t.Fatal(err)
 				}
+
 				all := map[string]float64{}
 				storetest.Until(t, "the sessions have reported", func() bool {
 					var busy int
@@ -84,6 +87,7 @@ func TestWritesLookRowsUp(t *testing.T) {
 					}
 					return busy == 0
 				})
+
 				rows, _ := db.Pool.Query(t.Context(), `
 SELECT t.relname, t.seq_tup_read + COALESCE((SELECT sum(i.idx_tup_read) FROM pg_stat_user_indexes AS i WHERE i.relid = t.relid), 0)
 FROM pg_stat_user_tables AS t`) // which index a statement uses may change at any time
@@ -94,6 +98,7 @@ FROM pg_stat_user_tables AS t`) // which index a statement uses may change at an
 				}
 				return all
 			}
+
 			for _, analyzed := range []bool{false, true} { // Postgres takes its tables for empty, or for small
 				once, more := reads(few, analyzed), reads(few*times, analyzed)
 				for _, table := range slices.Sorted(maps.Keys(more)) {

@@ -54,11 +54,13 @@ func NewMigrator(ctx context.Context, databaseURL string, log *slog.Logger) (*Mi
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
+
 	config.RuntimeParams["application_name"] = "actlog migrate"
 	config.RuntimeParams["client_min_messages"] = "warning"
 	config.RuntimeParams["lock_timeout"] = "900"                             // ms, see LockPatience
 	config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary // of several hosts
 	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { log.Warn(n.Message) }
+
 	m := &Migrator{db: stdlib.OpenDB(*config), log: log}
 	if err := m.prepare(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("prepare migrations: %w", pg.Translate(err)), m.db.Close())
@@ -93,6 +95,7 @@ func (m *Migrator) makeSchema(ctx context.Context) error {
 		migrations.Schema).Scan(&exists); err != nil {
 		return err
 	}
+
 	if !exists {
 		if _, err := m.db.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+migrations.Schema); err != nil &&
 			pg.State(err) != "23505" {
@@ -136,6 +139,7 @@ func (m *Migrator) Up(ctx context.Context) error {
 	if err := m.makeSchema(ctx); err != nil {
 		return fmt.Errorf("migrate up: make schema %s: %w", migrations.Schema, pg.Translate(err))
 	}
+
 	for deadline := time.Now().Add(migrateFor); ; {
 		var done []*goose.MigrationResult
 		done, err = m.provider.Up(ctx)
@@ -145,6 +149,7 @@ func (m *Migrator) Up(ctx context.Context) error {
 		if !pg.Locked(err) && !pg.Deadlocked(err) || time.Now().After(deadline) {
 			break
 		}
+
 		m.log.Warn("a session holds a lock that a migration needs, such as a backup or a long report; it is tried again",
 			"error", err)
 		if err := pg.Pause(ctx, time.Second); err != nil {
@@ -154,6 +159,7 @@ func (m *Migrator) Up(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("migrate up: %w", pg.Translate(err))
 	}
+
 	version, err := m.provider.GetDBVersion(ctx)
 	if err != nil {
 		return fmt.Errorf("migrate up: %w", pg.Translate(err))
@@ -177,6 +183,7 @@ func (m *Migrator) Down(ctx context.Context) error {
 	if made {
 		done, err = m.provider.Down(ctx)
 	}
+
 	switch {
 	case err == nil && !made, errors.Is(err, goose.ErrNoNextVersion):
 		return errNothingApplied
@@ -185,6 +192,7 @@ func (m *Migrator) Down(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("migrate down: %w", pg.Translate(err))
 	}
+
 	m.log.Info("migrated down", "version", done.Source.Version, "took", done.Duration)
 	return nil
 }
@@ -221,6 +229,7 @@ func (m *Migrator) Lost(ctx context.Context) (loss Loss, err error) {
 	if err != nil {
 		return loss, err
 	}
+
 	for _, each := range all {
 		if each.Applied {
 			loss.Migration = each
@@ -229,6 +238,7 @@ func (m *Migrator) Lost(ctx context.Context) (loss Loss, err error) {
 	if loss.Migration.Version == 0 {
 		return loss, errNothingApplied
 	}
+
 	version, err := m.provider.GetDBVersion(ctx)
 	switch {
 	case err != nil:
@@ -236,6 +246,7 @@ func (m *Migrator) Lost(ctx context.Context) (loss Loss, err error) {
 	case version > loss.Migration.Version:
 		return loss, errNewer
 	}
+
 	text, err := fs.ReadFile(migrations.FS, loss.Migration.Name)
 	if err != nil {
 		return loss, fmt.Errorf("read migration: %w", err)
@@ -291,6 +302,7 @@ func (l Loss) String() string {
 		text.WriteString(" Nothing of the record is lost: it made no table and no column.")
 		return text.String()
 	}
+
 	text.WriteString(" This is lost, for good:")
 	for _, t := range l.Tables {
 		switch t.Rows {
@@ -302,6 +314,7 @@ func (l Loss) String() string {
 			fmt.Fprintf(&text, "\n  table %s, %d rows", t.Name, t.Rows)
 		}
 	}
+
 	for _, c := range l.Columns {
 		fmt.Fprintf(&text, "\n  column %s", c)
 	}
@@ -320,6 +333,7 @@ func (m *Migrator) Status(ctx context.Context) (all []Migration, err error) {
 		}
 		return all, nil
 	}
+
 	var status []*goose.MigrationStatus
 	if err == nil {
 		status, err = m.provider.Status(ctx)
@@ -327,6 +341,7 @@ func (m *Migrator) Status(ctx context.Context) (all []Migration, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("read migrations: %w", pg.Translate(err))
 	}
+
 	for _, s := range status {
 		all = append(all, Migration{Version: s.Source.Version, Name: s.Source.Path, Applied: s.State == goose.StateApplied})
 	}
@@ -370,6 +385,7 @@ func checkMigrated(ctx context.Context, d *pg.DB) error {
 	case err != nil:
 		return pg.Translate(err)
 	}
+
 	if version < newestVersion {
 		return fmt.Errorf("%w: at version %d of %d", ErrNotMigrated, version, newestVersion)
 	}

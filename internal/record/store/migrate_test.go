@@ -29,6 +29,7 @@ func newMigrator(t testing.TB, url string) *store.Migrator {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if err := m.Close(); err != nil {
 			t.Error(err)
@@ -80,6 +81,7 @@ func TestUpDownUp(t *testing.T) {
 		}
 		return storetest.Lines(t, db.Pool, sqlCatalog)
 	}
+
 	first := up()
 	if len(first) < 200 {
 		t.Errorf("the catalog has only %d lines", len(first))
@@ -88,6 +90,7 @@ func TestUpDownUp(t *testing.T) {
 	// Retention renames a partition like this before it drops it.
 	execSQL(t, db.Pool, "ALTER TABLE actlog.think_act_record DETACH PARTITION actlog.think_act_record_default; ALTER "+
 		"TABLE actlog.think_act_record_default RENAME TO dropping_think_act_record_x")
+
 	all, err := m.Status(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -100,6 +103,7 @@ func TestUpDownUp(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	var left []string
 	for _, line := range storetest.Lines(t, db.Pool, sqlCatalog) {
 		if !strings.Contains(line, "schema_version") {
@@ -109,6 +113,7 @@ func TestUpDownUp(t *testing.T) {
 	if diff := cmp.Diff([]string{"schema | actlog", "schema | public", "schema | report"}, left); diff != "" {
 		t.Errorf("after down (-want +got):\n%s", diff)
 	}
+
 	if err := m.Down(t.Context()); err == nil {
 		t.Error("a migration was left to take back")
 	}
@@ -122,6 +127,7 @@ func TestSchemaRules(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Fresh(t)
 	storetest.Upkeep(t, storetest.OpenURL(t, db.URL), upkeep.Config{}) // adds partitions
+
 	// The tables that belong to no tree, or of which the record knows nothing.
 	const runtime = `('run', 'worker', 'control_request', 'definition', 'conversation', 'conversation_message', 'login', 'text_vector')`
 	const tables = `(SELECT * FROM pg_class WHERE relnamespace = 'actlog'::regnamespace AND relkind IN ('r', 'p') AND relname <> 'schema_version') AS c`
@@ -187,6 +193,7 @@ func TestSchemaRules(t *testing.T) {
 			t.Errorf("%s: broken by %s", tt.rule, breach)
 		}
 	}
+
 	if n := len(storetest.Lines(t, db.Pool, `SELECT relname FROM `+tables+` WHERE relispartition`)); n != 4+4*3 {
 		t.Errorf("the rules were checked on %d partitions", n)
 	}
@@ -200,6 +207,7 @@ func TestEveryFieldHasAColumn(t *testing.T) {
 		field.Text: "text", field.Int: "bigint", field.Float: "double precision", field.Bool: "boolean",
 		field.Time: "timestamp with time zone", field.Texts: "text[]", field.JSON: "json", field.Hashes: "bytea[]",
 	}
+
 	for _, kind := range record.Kinds {
 		got := map[string]string{}
 		for _, line := range storetest.Lines(t, db.Pool,
@@ -207,10 +215,12 @@ func TestEveryFieldHasAColumn(t *testing.T) {
 			name, typ, _ := strings.Cut(line, "=")
 			got[name] = typ
 		}
+
 		for _, f := range field.Fields(kind) {
 			if !f.Stored() {
 				continue
 			}
+
 			want := types[f.Type]
 			switch {
 			case f.Small:
@@ -231,6 +241,7 @@ func TestEveryFieldHasAColumn(t *testing.T) {
 func TestConcurrentMigrators(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Empty(t)
+
 	var wg sync.WaitGroup
 	for range 3 {
 		wg.Go(func() {
@@ -258,11 +269,13 @@ func TestNewerDatabase(t *testing.T) {
 	if _, err := old.Ready(t.Context()); err != nil {
 		t.Errorf("an old server: %v", err)
 	}
+
 	var warned storetest.Log
 	m, err := store.NewMigrator(t.Context(), db.URL, slog.New(slog.NewTextHandler(&warned, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := m.Up(t.Context()); err != nil || !strings.Contains(warned.String(), "ahead") ||
 		!strings.Contains(warned.String(), "99999") {
 		t.Errorf("migrating up: %v; the log:\n%s", err, &warned)
@@ -273,6 +286,7 @@ func TestNewerDatabase(t *testing.T) {
 	if err := m.Close(); err != nil {
 		t.Error(err)
 	}
+
 	again := storetest.OpenURL(t, db.URL)
 	storetest.Write(t, again, &record.ActTool{RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: "t"})
 	storetest.StepDetail(t, again, "s")
@@ -283,6 +297,7 @@ func role(t testing.TB, db *pgtest.DB) (name, roleURL string) {
 	t.Helper()
 	name = "actlog_" + strings.ReplaceAll(record.NewPlanID(), "-", "_")
 	execSQL(t, db.Pool, fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD 'secret'", name))
+
 	t.Cleanup(func() { // a role can be dropped only after what it owns
 		if _, err := db.Pool.Exec(context.Background(),
 			fmt.Sprintf("DROP OWNED BY %[1]s CASCADE; DROP ROLE %[1]s", name)); err != nil {
@@ -305,10 +320,12 @@ func TestLeastPrivileges(t *testing.T) {
 	} {
 		execSQL(t, db.Pool, sql)
 	}
+
 	prepare := "CREATE SCHEMA report AUTHORIZATION " + name
 	if err := newMigrator(t, roleURL).Up(t.Context()); err == nil || !strings.Contains(err.Error(), prepare) {
 		t.Errorf("without schema report: %v", err)
 	}
+
 	execSQL(t, db.Pool, prepare)
 	migrate(t, roleURL)
 	s := storetest.OpenURL(t, roleURL)
@@ -332,12 +349,14 @@ func TestDatabaseMustBeUTF8(t *testing.T) {
 			t.Error(err)
 		}
 	}()
+
 	databaseURL := editURL(t, db.URL, func(u *url.URL) { u.Path = "/" + name })
 	m, err := store.NewMigrator(t.Context(), databaseURL, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer m.Close()
+
 	_, openErr := store.Open(t.Context(), store.Config{DatabaseURL: databaseURL})
 	for _, err := range []error{m.Up(t.Context()), openErr} {
 		if err == nil || !strings.Contains(err.Error(), "SQL_ASCII") || !strings.Contains(err.Error(), "must be UTF8") ||
@@ -353,6 +372,7 @@ func TestPostgresWithoutLZ4(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Fresh(t)
 	compressed := len(storetest.Lines(t, db.Pool, "SELECT attname::text FROM pg_attribute WHERE attcompression = 'l'")) > 0
+
 	// The view hides that this Postgres has lz4.
 	for _, sql := range []string{
 		"CREATE VIEW public.pg_settings AS SELECT name, ARRAY['pglz'] AS enumvals FROM pg_catalog.pg_settings",
@@ -360,6 +380,7 @@ func TestPostgresWithoutLZ4(t *testing.T) {
 	} {
 		execSQL(t, db.Pool, sql)
 	}
+
 	s, err := store.Open(t.Context(), store.Config{DatabaseURL: db.URL})
 	if err == nil {
 		err = s.Close(t.Context())
@@ -392,6 +413,7 @@ func TestOpenRefuses(t *testing.T) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 	}
+
 	if got := storetest.Lines(t, empty.Pool,
 		"SELECT nspname::text FROM pg_namespace WHERE nspname = 'actlog'"); len(got) > 0 {
 		t.Error("Open made a schema")
@@ -439,6 +461,7 @@ func TestBeforeTheBaseline(t *testing.T) {
 	_, migrateErr := store.NewMigrator(t.Context(), db.URL, slog.New(slog.DiscardHandler))
 	_, madeErr := store.Made(t.Context(), db.URL)
 	_, openErr := store.Open(t.Context(), store.Config{DatabaseURL: db.URL})
+
 	for of, err := range map[string]error{"migrate": migrateErr, "made": madeErr, "open": openErr} {
 		if !errors.Is(err, store.ErrBeforeBaseline) || errors.Is(err, store.ErrNotMigrated) ||
 			!strings.Contains(err.Error(), "actlog export") {

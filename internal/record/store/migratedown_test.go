@@ -17,6 +17,7 @@ import (
 func TestMigrateAgainAfterADeadlock(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Empty(t)
+
 	execSQL(t, db.Pool, `CREATE SEQUENCE public.tries;
 		CREATE FUNCTION public.deadlock() RETURNS event_trigger LANGUAGE plpgsql AS $$
 		BEGIN
@@ -25,6 +26,7 @@ func TestMigrateAgainAfterADeadlock(t *testing.T) {
 			END IF;
 		END $$;
 		CREATE EVENT TRIGGER deadlocks ON ddl_command_start EXECUTE FUNCTION public.deadlock()`)
+
 	m := newMigrator(t, db.URL)
 	if err := m.Up(t.Context()); err != nil {
 		t.Fatal(err)
@@ -42,6 +44,7 @@ func TestWhatIsLostIsNamed(t *testing.T) {
 	if err := m.Up(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+
 	execSQL(t, db.Pool, "INSERT INTO actlog.worker (worker_id, host, release, provides, slots, lease_until) VALUES "+
 		"('w', 'h', 'r', '{}', 1, now())")
 	catalog := func() []string {
@@ -51,6 +54,7 @@ func TestWhatIsLostIsNamed(t *testing.T) {
 			SELECT 'column ' || c.oid::regclass || '.' || attname FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
 			WHERE relnamespace = 'actlog'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition AND attnum > 0 AND NOT attisdropped ORDER BY 1`)
 	}
+
 	for before := catalog(); ; {
 		loss, err := m.Lost(t.Context())
 		if err != nil {
@@ -59,6 +63,7 @@ func TestWhatIsLostIsNamed(t *testing.T) {
 			}
 			break
 		}
+
 		var said []string
 		for _, table := range loss.Tables {
 			said = append(said, "table "+table.Name)
@@ -81,6 +86,7 @@ func TestWhatIsLostIsNamed(t *testing.T) {
 				gone = append(gone, object)
 			}
 		}
+
 		slices.Sort(said)
 		slices.Sort(gone)
 		if !slices.Equal(said, gone) {
@@ -93,6 +99,7 @@ func TestWhatIsLostIsNamed(t *testing.T) {
 // What a way back removes from tables that stay is named, too.
 func TestLostColumnsAndRows(t *testing.T) {
 	t.Parallel()
+
 	loss := store.LostBy(`
 		-- DROP TABLE actlog.comment;
 		ALTER TABLE actlog.run
@@ -103,6 +110,7 @@ func TestLostColumnsAndRows(t *testing.T) {
 		CREATE OR REPLACE FUNCTION actlog.f() RETURNS void LANGUAGE sql AS $$ DELETE FROM actlog.login; $$;
 		-- +goose StatementEnd
 		DROP TABLE actlog.login, actlog.text_vector;`)
+
 	want := store.Loss{
 		Tables:  []store.LostTable{{Name: "actlog.login"}, {Name: "actlog.text_vector"}},
 		Columns: []string{"actlog.run.lost", "actlog.run.clock"},

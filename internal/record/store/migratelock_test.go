@@ -24,6 +24,7 @@ func TestMigrateBesideWriters(t *testing.T) {
 	if err := m.Up(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+
 	// all but the record
 	for storetest.Lines(t, db.Pool, "SELECT (to_regclass('actlog.otlp_trace') IS NOT NULL)::text")[0] == "true" {
 		if err := m.Down(t.Context()); err != nil {
@@ -58,6 +59,7 @@ func TestMigrateBesideWriters(t *testing.T) {
 			}
 		})
 	}
+
 	err := m.Up(t.Context())
 	stop()
 	writers.Wait()
@@ -73,9 +75,11 @@ func TestMigrationsLockPlansFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	apart := regexp.MustCompile(`(?s)--[^\n]*|\$\$.*?\$\$`)
 	changes := regexp.MustCompile(`(ALTER TABLE( ONLY)?|INDEX[^;]*? ON|TRIGGER[^;]*? ON|REFERENCES|UPDATE|DELETE FROM) ` +
 		`actlog\.(plan_execution_record|agent_execution_record|think_act_record|act_tool_info|content|wait_state|thought|artifact|source_reference)\b`)
+
 	checked := 0
 	for _, name := range names[1:] { // the first one makes the tables
 		text, err := fs.ReadFile(migrations.FS, name)
@@ -86,6 +90,7 @@ func TestMigrationsLockPlansFirst(t *testing.T) {
 		if strings.Contains(up, "+goose NO TRANSACTION") {
 			continue
 		}
+
 		up = apart.ReplaceAllString(up, "")
 		if change := changes.FindStringIndex(up); change != nil {
 			checked++

@@ -40,7 +40,8 @@ func readModelName(provider, sent string) modelName {
 		m.bedrock = m.bedrock || isBedrock(maker)
 	}
 	if found := bedrockID.FindStringSubmatch(name); found != nil {
-		m.bedrock, m.global, m.maker, name = true, found[1] == "global", makers[found[2]], found[3]
+		m.bedrock, m.global = true, found[1] == "global"
+		m.maker, name = makers[found[2]], found[3]
 	}
 	m.add(name)
 
@@ -50,6 +51,7 @@ func readModelName(provider, sent string) modelName {
 		tuned = "ft:"
 		m.add(tuned + name)
 	}
+
 	for stripped := true; stripped; {
 		stripped = false
 		for _, suffix := range suffixes {
@@ -62,6 +64,7 @@ func readModelName(provider, sent string) modelName {
 			}
 		}
 	}
+
 	if also := alias(name); also != "" {
 		m.add(tuned + also)
 	}
@@ -88,6 +91,7 @@ func (m *modelName) inPath(path string) string {
 	if i := slices.Index(parts, "deployments"); i >= 0 && i < last { // of Azure: .../deployments/x/chat/completions
 		last = i + 1
 	}
+
 	for _, part := range parts[:last] {
 		if ownModels[part] {
 			return ""
@@ -113,6 +117,7 @@ func inARN(arn string) string {
 	if len(parts) < 6 || parts[2] != "bedrock" {
 		return ""
 	}
+
 	kind, id, _ := strings.Cut(parts[5], "/")
 	if kind != "foundation-model" && kind != "inference-profile" {
 		return ""
@@ -172,6 +177,7 @@ func alias(name string) string {
 	if m := claude.FindStringSubmatch(name); m != nil && m[1] >= "4" { // claude-4.5-sonnet
 		return strings.TrimSuffix("claude-"+m[3]+"-"+m[1]+"-"+m[2], "-")
 	}
+
 	switch rest, isAzures := strings.CutPrefix(name, "gpt-35-"); {
 	case isAzures:
 		return "gpt-3.5-" + rest

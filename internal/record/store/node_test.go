@@ -35,6 +35,7 @@ func TestReportNode(t *testing.T) {
 			RootPlanID: "p", PlanID: "p", StepID: "planner", State: new(record.Completed), StartTime: &at, EndTime: &at,
 		},
 	}
+
 	for _, n := range []struct {
 		id       string
 		state    record.State
@@ -56,10 +57,12 @@ func TestReportNode(t *testing.T) {
 		}
 		changes = append(changes, st)
 	}
+
 	storetest.Write(t, s, changes...)
 	got := storetest.Lines(t, db.Pool,
 		`SELECT concat_ws(' ', node, COALESCE(wave::text, '-'), state, below, 'blocks', blocks, duration_seconds, model, project)
 		FROM report.node WHERE plan_id = $1 ORDER BY node`, "p")
+
 	if diff := cmp.Diff([]string{
 		"a 1 COMPLETED 4 blocks 0 2 default shop", "b 2 FAILED 2 blocks 2 2 default shop",
 		"c 2 RUNNING 1 blocks 1 default shop",

@@ -41,6 +41,7 @@ func exportedOnce(t *testing.T, s *store.Store, planID string) (changes []record
 	t.Helper()
 	texts := content.Texts{}
 	var root string
+
 	err := s.ExportOnce(t.Context(), "", planID, func(of string, c content.Content) error {
 		if _, again := texts[c.Hash]; again {
 			t.Errorf("content %s comes again", c.Hash)
@@ -50,6 +51,7 @@ func exportedOnce(t *testing.T, s *store.Store, planID string) (changes []record
 				t.Errorf("page %s comes before its piece %s", c.Hash, piece)
 			}
 		}
+
 		texts.Add(c)
 		root = of
 		return nil
@@ -103,6 +105,7 @@ func TestContentsOnce(t *testing.T) {
 			s := storetest.Open(t, sizes)
 			storetest.Write(t, s, turns("r", "s", 12, 7_000)...) // of more than 16 pieces
 			long := strings.Repeat("é", record.MaxTextBytes/2)
+
 			storetest.Write(t, s,
 				&record.ThinkAct{RootPlanID: "r", StepID: "s", Seq: 12, ThinkOutput: new("without a prompt")},
 				&record.ThinkAct{RootPlanID: "r", StepID: "s", Seq: 13, ThinkInput: new("")},
@@ -111,17 +114,20 @@ func TestContentsOnce(t *testing.T) {
 				&record.ThinkAct{RootPlanID: "r", StepID: "s", Seq: 15, ThinkInput: new(long + "é")},
 				&record.ThinkAct{RootPlanID: "r", StepID: "s", Seq: 16, ThinkInput: new(long + "é")},
 				&record.ThinkAct{RootPlanID: "r", StepID: "cut", Seq: 0, ThinkInput: new(long + "é"), Rev: new(int64(1))})
+
 			storetest.Write(t, s, // it is not cut any more
 				&record.ThinkAct{
 					RootPlanID: "r", StepID: "s", Seq: 16, ThinkInput: new(strings.Repeat("shorter ", 2_000)), Rev: new(int64(1)),
 				},
 				&record.ThinkAct{RootPlanID: "r", StepID: "cut", Seq: 0, ThinkInput: &long, Rev: new(int64(2))})
+
 			for _, id := range []string{"s", "cut"} {
 				want := storetest.StepDetail(t, s, id)
 				whole, contents, err := s.StepDetailOnce(t.Context(), "", id)
 				if err != nil {
 					t.Fatal(err)
 				}
+
 				var rows takenOnce
 				if err := s.StepRowsOnce(t.Context(), "", id, &rows); err != nil {
 					t.Fatal(err)
@@ -130,6 +136,7 @@ func TestContentsOnce(t *testing.T) {
 				if !cmp.Equal(contents, rows.contents) {
 					t.Errorf("%s: %d contents, %d row by row", id, len(contents), len(rows.contents))
 				}
+
 				texts := content.Texts{}
 				for i, c := range contents {
 					if i > 0 && bytes.Compare(contents[i-1].Hash[:], c.Hash[:]) >= 0 {
@@ -140,6 +147,7 @@ func TestContentsOnce(t *testing.T) {
 				if (len(contents) == 0) != (name == "uncut") {
 					t.Errorf("%d contents", len(contents))
 				}
+
 				for _, got := range []*tree.Step{whole, rows.step} {
 					for _, c := range got.Cycles {
 						if c.Record.ThinkInput != nil && c.Record.ThinkInputParts != nil {
@@ -154,6 +162,7 @@ func TestContentsOnce(t *testing.T) {
 					}
 				}
 			}
+
 			if !cmp.Equal(exported(t, s, "r"), exportedOnce(t, s, "r")) {
 				t.Error("put together, it is another export")
 			}
@@ -166,6 +175,7 @@ func firstDifference(a, b *tree.Step) string {
 	if len(a.Cycles) != len(b.Cycles) {
 		return fmt.Sprintf("%d cycles, %d", len(a.Cycles), len(b.Cycles))
 	}
+
 	for i := range a.Cycles {
 		if !cmp.Equal(a.Cycles[i], b.Cycles[i]) {
 			return fmt.Sprintf("cycle %d, cut %v, %v", i, a.Cycles[i].Truncated, b.Cycles[i].Truncated)
@@ -183,6 +193,7 @@ func TestContentsOnceRefused(t *testing.T) {
 	if err := s.StepRowsOnce(t.Context(), "", "s", refusing{new(takenOnce), refused}); !errors.Is(err, refused) {
 		t.Errorf("of a step: %v", err)
 	}
+
 	err := s.ExportOnce(t.Context(), "", "r", func(string, content.Content) error {
 		return refused
 	}, func(record.Change) error { return nil })

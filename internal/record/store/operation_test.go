@@ -31,11 +31,13 @@ func TestReportOperation(t *testing.T) {
 			RootPlanID: "p", PlanID: "p", ThoughtID: "b", Iteration: new(int64(1)), Type: new(record.ThoughtAction), Time: &at,
 		},
 	}
+
 	for i, name := range []string{"files.read_file", "files.edit_file", "docs-find_all"} {
 		state := record.Completed
 		if i == 1 {
 			state = record.Failed
 		}
+
 		call := &record.ActTool{
 			RootPlanID: "p", StepID: "s", Seq: int64(i + 1), ToolCallID: name, Name: &name, State: &state, StartTime: &at,
 			EndTime: &at,
@@ -47,6 +49,7 @@ func TestReportOperation(t *testing.T) {
 			RootPlanID: "p", StepID: "s", Seq: int64(i + 1), State: new(record.Completed),
 		}, call)
 	}
+
 	storetest.Write(t, s, changes...)
 	got := storetest.Lines(t, db.Pool,
 		"SELECT concat_ws(' ', iteration, role, tool_name, operation, success, duration_seconds) FROM report.operation "+
@@ -55,6 +58,7 @@ func TestReportOperation(t *testing.T) {
 		got); diff != "" {
 		t.Error(diff)
 	}
+
 	got = storetest.Lines(t, db.Pool,
 		"SELECT concat_ws(' ', iteration, type) FROM report.thought WHERE plan_id = $1 ORDER BY iteration", "p")
 	if diff := cmp.Diff([]string{"0 analysis", "1 action"}, got); diff != "" {

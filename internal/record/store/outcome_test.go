@@ -36,6 +36,7 @@ func TestOutcomes(t *testing.T) {
 			}
 		}
 	}
+
 	many := &record.Plan{RootPlanID: "many", CurrentPlanID: "many"}
 	storetest.Write(t, s, many, &record.AgentExecution{RootPlanID: "many", PlanID: "many", StepID: "many"})
 	for i := range int64(store.MaxOutcome) + 2 {
@@ -55,6 +56,7 @@ func TestOutcomes(t *testing.T) {
 	}); n != 1 || err != nil {
 		t.Errorf("the calls of %d plans take %d statements, %v", len(plans), n, err)
 	}
+
 	for _, p := range plans {
 		var got []string
 		for _, step := range steps[p.RootPlanID].Rows {
@@ -63,6 +65,7 @@ func TestOutcomes(t *testing.T) {
 		for _, call := range calls[p.RootPlanID].Rows {
 			got = append(got, fmt.Sprint(call.StepID, "/", call.Seq, " ", *call.Result))
 		}
+
 		want := strings.ReplaceAll("R-0 R-0,R-1 R-1,R-0/2 éé,R-0/3 éé,R-1/2 éé,R-1/3 éé", "R-", p.RootPlanID+"-")
 		if joined := strings.Join(got, ","); joined != want {
 			t.Errorf("%s came to\n%s, want\n%s", p.RootPlanID, joined, want)
@@ -71,6 +74,7 @@ func TestOutcomes(t *testing.T) {
 			t.Errorf("%s has more", p.RootPlanID)
 		}
 	}
+
 	if o := calls["many"]; len(o.Rows) != store.MaxOutcome || !o.More || o.Rows[199].ToolCallID != "0199" {
 		t.Errorf("of many calls %d are read, more %t", len(o.Rows), o.More)
 	}

@@ -25,17 +25,20 @@ func TestPeriodStart(t *testing.T) {
 			t.Fatal(err)
 		}
 		pg.Pool.Reset()
+
 		for _, n := range []int{1, 2, 7, 10, 30, 365} {
 			tx, err := pg.Pool.Begin(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			var now time.Time
 			var setting string
 			if err := tx.QueryRow(t.Context(), "SELECT now(), current_setting('timezone')").Scan(&now, &setting); err != nil ||
 				setting != zone {
 				t.Fatalf("zone %s, %v", setting, err)
 			}
+
 			root := fmt.Sprint(n)
 			if _, err := tx.Exec(t.Context(), keys, []string{root}, []string{root}, n); err != nil {
 				t.Fatal(err)
@@ -45,6 +48,7 @@ func TestPeriodStart(t *testing.T) {
 				root).Scan(&part); err != nil {
 				t.Fatal(err)
 			}
+
 			if err := tx.Rollback(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -52,10 +56,12 @@ func TestPeriodStart(t *testing.T) {
 				t.Errorf("%s, %d days: part is %s, want %s", zone, n, part, want)
 			}
 		}
+
 		// All rows of a tree have the part of its root.
 		s := storetest.OpenURL(t, pg.URL, func(c *store.Config) { c.PartitionDays = 1 })
 		storetest.Write(t, s, &record.ActTool{RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: "t"},
 			&record.Plan{RootPlanID: "p", CurrentPlanID: "q"})
+
 		storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET part = part - 300")
 		storetest.Write(t, s, &record.AgentExecution{RootPlanID: "p", StepID: "later", PlanID: "p"},
 			&record.Plan{RootPlanID: "p", CurrentPlanID: "r"})
@@ -65,6 +71,7 @@ func TestPeriodStart(t *testing.T) {
 			t.Errorf("%s: a tree is in %d parts", zone, n)
 		}
 	}
+
 	for n := 1; n < 40; n++ {
 		for day := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC); day.Year() < 2027; day = day.AddDate(0, 0, 1) {
 			start := store.PeriodStart(day, n)

@@ -36,6 +36,7 @@ func pgBouncer(t *testing.T, role, roleURL string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -46,6 +47,7 @@ func pgBouncer(t *testing.T, role, roleURL string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
@@ -55,6 +57,7 @@ func pgBouncer(t *testing.T, role, roleURL string) string {
 		return path
 	}
 	users := write("users", fmt.Sprintf("%q %q\n", role, config.Password))
+
 	ini := write("pgbouncer.ini", fmt.Sprintf(`[databases]
 * = host=%s port=%s user=%s password=%s
 [pgbouncer]
@@ -68,11 +71,13 @@ server_tls_sslmode = disable
 default_pool_size = 5
 ignore_startup_parameters = jit, plan_cache_mode, enable_seqscan, enable_hashjoin, enable_mergejoin, enable_material, lock_timeout, default_transaction_isolation, client_min_messages
 `, host, at, role, config.Password, port, users))
+
 	for folder := dir; folder != os.TempDir(); folder = filepath.Dir(folder) {
 		if err := os.Chmod(folder, 0o755); err != nil { // it may run as another user
 			t.Fatal(err)
 		}
 	}
+
 	cmd := exec.CommandContext(context.Background(), program, ini)
 	if os.Getuid() == 0 { // it does not run as root
 		const nobody = 65534
@@ -83,6 +88,7 @@ ignore_startup_parameters = jit, plan_cache_mode, enable_seqscan, enable_hashjoi
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -90,6 +96,7 @@ ignore_startup_parameters = jit, plan_cache_mode, enable_seqscan, enable_hashjoi
 			t.Log(log.String())
 		}
 	})
+
 	storetest.Until(t, "PgBouncer listens", func() bool {
 		c, err := new(net.Dialer).DialContext(t.Context(), "tcp", "127.0.0.1:"+port)
 		if err == nil {
@@ -117,10 +124,13 @@ func TestPgBouncerOfTransactions(t *testing.T) {
 	} {
 		execSQL(t, db.Pool, "ALTER ROLE "+name+" SET "+set)
 	}
+
 	var log storetest.Log
 	s := storetest.OpenURL(t, pgBouncer(t, name, roleURL), func(c *store.Config) {
-		c.DirectURL, c.Logger, c.MaxConns = roleURL, log.Logger(), 20
+		c.DirectURL, c.MaxConns = roleURL, 20
+		c.Logger = log.Logger()
 	})
+
 	watching, stop := context.WithCancel(t.Context())
 	defer stop()
 	var mu sync.Mutex
@@ -138,6 +148,7 @@ func TestPgBouncerOfTransactions(t *testing.T) {
 		defer mu.Unlock()
 		return begun
 	})
+
 	var writers sync.WaitGroup
 	for w := range 12 {
 		writers.Go(func() {
@@ -153,6 +164,7 @@ func TestPgBouncerOfTransactions(t *testing.T) {
 						State: new(record.Completed),
 					})
 				}
+
 				storetest.Write(t, s, changes...)
 				if p := storetest.PlanTree(t, s, root); *p.Record.Title != *plan.Title {
 					t.Errorf("%s is called %q", root, *p.Record.Title)
@@ -163,6 +175,7 @@ func TestPgBouncerOfTransactions(t *testing.T) {
 				if plans, err := s.Plans(t.Context(), store.PlanFilter{Limit: 5, Query: root}); err != nil || len(plans) == 0 {
 					t.Errorf("%s is not found: %v", root, err)
 				}
+
 				exported := 0
 				if err := s.Export(t.Context(), root, root, func(record.Change) error {
 					exported++
@@ -173,6 +186,7 @@ func TestPgBouncerOfTransactions(t *testing.T) {
 			}
 		})
 	}
+
 	writers.Wait()
 	storetest.Until(t, "the feed has all of them", func() bool {
 		mu.Lock()

@@ -17,6 +17,7 @@ import (
 // tree. Each case writes a cycle and two calls of it, and changes the tree before the second call.
 func TestPlaceOfTree(t *testing.T) {
 	t.Parallel()
+
 	const (
 		older    = "2026-01-05" // a period without a partition
 		sqlOlder = "INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part) VALUES ($1, $1, '" +
@@ -29,11 +30,13 @@ func TestPlaceOfTree(t *testing.T) {
 		sqlDropped = "WITH root AS (SELECT FROM actlog.plan_execution_record WHERE root_plan_id = $1) INSERT INTO " +
 			"actlog.dropped_detail (from_day, to_day) SELECT '2001-01-01', '2101-01-01' FROM root"
 	)
+
 	// figures counts rows, the cycles and calls that the step rolled up, and rows that do not lie
 	// in the part of their root.
 	type figures struct{ Cycles, Calls, StepCycles, StepCalls, Misplaced int }
 	bothCalls := figures{Cycles: 1, Calls: 2, StepCycles: 1, StepCalls: 2}
 	secondCall := figures{Cycles: 1, Calls: 1, StepCycles: 1, StepCalls: 1}
+
 	for _, tt := range []struct {
 		name       string
 		before     string // SQL to run before the first write
@@ -59,10 +62,12 @@ func TestPlaceOfTree(t *testing.T) {
 			s := storetest.OpenURL(t, pg.URL)
 			storetest.Upkeep(t, s, upkeep.Config{}) // adds partitions
 			root := record.NewPlanID()
+
 			run := func(sql string) {
 				if sql == "" {
 					return
 				}
+
 				var args []any
 				if strings.Contains(sql, "$1") {
 					args = append(args, root)
@@ -72,6 +77,7 @@ func TestPlaceOfTree(t *testing.T) {
 			call := func(id string) record.Change {
 				return &record.ActTool{RootPlanID: root, StepID: root + "s", Seq: 3, ToolCallID: id}
 			}
+
 			run(tt.before)
 			storetest.Write(t, s, &record.ThinkAct{RootPlanID: root, StepID: root + "s", Seq: 3, ThinkOutput: new("x")})
 			if !store.Placed(s, root) {
@@ -83,6 +89,7 @@ func TestPlaceOfTree(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+
 			run(tt.then)
 			storetest.Write(t, s, call("second"))
 			if known := store.Placed(s, root); known != tt.knownAfter {
@@ -134,11 +141,13 @@ func TestKnownCycleIsNotWritten(t *testing.T) {
 		storetest.Write(t, s, calls...)
 		return storetest.Query[int](t, s, sql) - before - 1
 	}
+
 	storetest.Write(t, s, &record.ThinkAct{RootPlanID: root, StepID: root + "s", Seq: 3, ThinkOutput: new("x")})
 	var got []int
 	for _, seqs := range [][]int64{{3}, {3, 3}, {3, 4}, {3, 4}, {5}} {
 		got = append(got, written(seqs...))
 	}
+
 	if diff := cmp.Diff([]int{0, 0, 1, 0, 1}, got); diff != "" {
 		t.Errorf("cycles written (-want +got):\n%s", diff)
 	}
@@ -160,6 +169,7 @@ func TestTreesInSeveralPlaces(t *testing.T) {
 	for seq := range int64(3) {
 		storetest.Write(t, s, cycle(today, seq), cycle(old, seq))
 	}
+
 	storetest.Write(t, s, cycle(today, 3))
 	if !store.Placed(s, today) {
 		t.Error("the store does not rely on a right place")
@@ -168,6 +178,7 @@ func TestTreesInSeveralPlaces(t *testing.T) {
 	if store.Placed(s, old) {
 		t.Error("the store relies on the place that an id says, after it was wrong")
 	}
+
 	storetest.Write(t, s, cycle(today, 4), cycle(old, 4))
 	if n := storetest.Query[int](t, s, "SELECT sum(cycles) FROM actlog.agent_execution_record"); n != 10 {
 		t.Errorf("%d cycles", n)

@@ -28,10 +28,12 @@ func pooler(t *testing.T, config *pgx.ConnConfig) (address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	network, server := "tcp", net.JoinHostPort(config.Host, fmt.Sprint(config.Port))
 	if strings.HasPrefix(config.Host, "/") {
 		network, server = "unix", fmt.Sprintf("%s/.s.PGSQL.%d", config.Host, config.Port)
 	}
+
 	var all sync.WaitGroup
 	all.Go(func() {
 		for {
@@ -46,6 +48,7 @@ func pooler(t *testing.T, config *pgx.ConnConfig) (address string) {
 					t.Errorf("the first message: %v", err)
 					return
 				}
+
 				if start, ok := first.(*pgproto3.StartupMessage); ok { // else it cancels a statement
 					maps.DeleteFunc(start.Parameters, func(name, _ string) bool {
 						return !slices.Contains([]string{
@@ -53,12 +56,14 @@ func pooler(t *testing.T, config *pgx.ConnConfig) (address string) {
 						}, name)
 					})
 				}
+
 				up, err := new(net.Dialer).DialContext(context.Background(), network, server)
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				defer up.Close()
+
 				front := pgproto3.NewFrontend(up, up)
 				front.Send(first)
 				if err := front.Flush(); err != nil {
@@ -73,6 +78,7 @@ func pooler(t *testing.T, config *pgx.ConnConfig) (address string) {
 			})
 		}
 	})
+
 	t.Cleanup(func() {
 		_ = listener.Close()
 		all.Wait()
@@ -88,6 +94,7 @@ func TestPoolerDropsSettings(t *testing.T) {
 	name, roleURL := role(t, db)
 	execSQL(t, db.Pool, "GRANT USAGE, CREATE ON SCHEMA actlog TO "+name+
 		"; GRANT SELECT ON ALL TABLES IN SCHEMA actlog TO "+name)
+
 	config, err := pgx.ParseConfig(roleURL)
 	if err != nil {
 		t.Fatal(err)
@@ -114,6 +121,7 @@ func TestPoolerDropsSettings(t *testing.T) {
 	} {
 		execSQL(t, db.Pool, "ALTER ROLE "+name+" SET "+set)
 	}
+
 	var quiet storetest.Log
 	storetest.OpenURL(t, through, func(c *store.Config) { c.Logger = quiet.Logger() })
 	if w := quiet.String(); w != "" {

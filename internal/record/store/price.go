@@ -79,6 +79,7 @@ func (p *Price) validate() error {
 	case len(p.Tiers) > maxTiers:
 		return invalidPrice("tiers", fmt.Sprintf("must be at most %d", maxTiers))
 	}
+
 	if err := p.rates().validate(""); err != nil {
 		return err
 	}
@@ -136,6 +137,7 @@ func (r Rates) times(factor float64) Rates {
 		}
 		return new(math.Round(*amount*factor*1e9) / 1e9)
 	}
+
 	return Rates{
 		Input: *times(&r.Input), Output: *times(&r.Output),
 		CacheRead: times(r.CacheRead), CacheWrite: times(r.CacheWrite), CacheWrite1h: times(r.CacheWrite1h),
@@ -144,8 +146,10 @@ func (r Rates) times(factor float64) Rates {
 
 func (p *Price) times(factor float64) *Price {
 	q, base := *p, p.rates().times(factor)
-	q.Input, q.Output, q.CacheRead, q.CacheWrite, q.CacheWrite1h = base.Input, base.Output, base.CacheRead,
-		base.CacheWrite, base.CacheWrite1h
+	q.Input, q.Output = base.Input, base.Output
+	q.CacheRead = base.CacheRead
+	q.CacheWrite, q.CacheWrite1h = base.CacheWrite, base.CacheWrite1h
+
 	q.Tiers = slices.Clone(p.Tiers)
 	for i := range q.Tiers {
 		q.Tiers[i].Rates = p.Tiers[i].times(factor)
@@ -159,6 +163,7 @@ func (p *Price) tariff() json.RawMessage {
 	if len(p.Tiers) == 0 && p.CacheWrite == nil && p.CacheWrite1h == nil && p.Seen != nil {
 		return nil // nothing is written to a cache of the model
 	}
+
 	tiers := []Tier{{Rates: p.rates().whole()}}
 	for _, t := range p.Tiers {
 		tiers = append(tiers, Tier{t.Above, t.whole()})
@@ -181,6 +186,7 @@ func (p *prices) Prices(ctx context.Context) ([]Price, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read prices: %w", err)
 	}
+
 	list := make([]Price, len(rows))
 	for i, r := range rows {
 		list[i] = Price{
@@ -188,6 +194,7 @@ func (p *prices) Prices(ctx context.Context) ([]Price, error) {
 			Input: r.InputUSD, Output: r.OutputUSD, CacheRead: r.CacheReadUSD, CacheWrite: r.CacheWriteUSD,
 			CacheWrite1h: r.CacheWrite1hUSD,
 		}
+
 		if len(r.Tiers) > 0 {
 			if err := json.Unmarshal(r.Tiers, &list[i].Tiers); err != nil {
 				return nil, fmt.Errorf("read the tiers of %s: %w", r.Model, err)
@@ -227,12 +234,14 @@ func (p *prices) ImportPrices(ctx context.Context, date time.Time, list []Price)
 				price.Seen = &date
 			}
 			price.ListDate = &date
+
 			if strings.Contains(price.Model, "*") {
 				return invalidPrice("model", "of a list names one model, without *")
 			}
 			if known.has(&price) {
 				continue
 			}
+
 			n, err := p.set(ctx, tx, &price)
 			if err != nil {
 				return fmt.Errorf("price of %s: %w", price.Model, err)
@@ -253,6 +262,7 @@ func (p *prices) set(ctx context.Context, to db.DBTX, price *Price) (int64, erro
 	if err := price.validate(); err != nil {
 		return 0, err
 	}
+
 	params := db.ModelPriceSetParams{
 		Provider: price.Provider, Model: price.Model, FromDay: price.FromDay, InputUSD: price.Input, OutputUSD: price.Output,
 		CacheReadUSD: price.CacheRead, CacheWriteUSD: price.CacheWrite, CacheWrite1hUSD: price.CacheWrite1h,
@@ -264,6 +274,7 @@ func (p *prices) set(ctx context.Context, to db.DBTX, price *Price) (int64, erro
 	if len(price.Tiers) > 0 {
 		params.Tiers, _ = json.Marshal(price.Tiers) // numbers
 	}
+
 	n, err := p.queries.ModelPriceSet(ctx, to, params)
 	return n, pg.Translate(err)
 }
@@ -311,6 +322,7 @@ func (p *prices) apply(c record.Change) {
 	if !ok || t.ModelName == nil || list == nil {
 		return
 	}
+
 	day, provider := time.Now(), ""
 	switch {
 	case t.ThinkStartTime != nil:
@@ -321,10 +333,11 @@ func (p *prices) apply(c record.Change) {
 	if t.Provider != nil {
 		provider = *t.Provider
 	}
+
 	if price := list.of(provider, *t.ModelName, day); price != nil {
 		base := price.rates().whole()
-		t.InputPrice, t.OutputPrice, t.CacheReadPrice, t.CacheWritePrice = &base.Input, &base.Output, base.CacheRead,
-			base.CacheWrite
+		t.InputPrice, t.OutputPrice = &base.Input, &base.Output
+		t.CacheReadPrice, t.CacheWritePrice = base.CacheRead, base.CacheWrite
 		t.Tariff = price.tariff()
 	}
 }
@@ -341,6 +354,7 @@ func (p *prices) InputCost(model string, at time.Time, tokens *int64) *float64 {
 	if tokens == nil || list == nil {
 		return nil
 	}
+
 	price := list.of("", model, at)
 	if price == nil {
 		return nil
@@ -378,6 +392,7 @@ func newPriceList(prices []Price) *priceList {
 			l.listed[listed(p.Model)] = append(l.listed[listed(p.Model)], p)
 			continue
 		}
+
 		pattern := strings.ReplaceAll(regexp.QuoteMeta(p.Model), `\*`, ".*")
 		l.own = append(l.own, ownPrice{p, regexp.MustCompile("^" + pattern + "$")})
 	}
@@ -419,6 +434,7 @@ func (l *priceList) has(price *Price) bool {
 func (l *priceList) lookUp(provider, model string) []*Price {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	key := [2]string{provider, model}
 	prices, ok := l.found[key]
 	if !ok {
@@ -448,8 +464,10 @@ func (l *priceList) match(provider, model string) (prices []*Price) {
 		case name.bedrock || l.providers[provider] && p.Provider != name.maker:
 			return
 		}
+
 		prices = append(prices, p)
 	}
+
 	for _, own := range l.own {
 		if own.names.MatchString(model) || own.names.MatchString(model[strings.LastIndexByte(model, '/')+1:]) ||
 			slices.Contains(name.names, listed(own.Model)) {

@@ -53,6 +53,7 @@ func TestCost(t *testing.T) {
 	setPrice(t, s, "", "dear-1", "2026-01-01", 3, 15, 0.3, 3.75)
 	setPrice(t, s, "", "plain", "2026-01-01", 1, 2)
 	setPrice(t, s, "", "free", "2026-01-01", 0, 0)
+
 	if err := s.SetPrice(t.Context(),
 		store.Price{Model: "tiered", FromDay: day("2026-01-01"), Input: 1, Output: 2, CacheRead: new(0.1),
 			Tiers: []store.Tier{
@@ -65,6 +66,7 @@ func TestCost(t *testing.T) {
 			}}); err != nil {
 		t.Fatal(err)
 	}
+
 	for n, tt := range []struct {
 		name string
 		call record.ThinkAct
@@ -140,7 +142,9 @@ func TestCost(t *testing.T) {
 				root := fmt.Sprintf("cost-%d-%d", n, split)
 				key := record.ThinkAct{RootPlanID: root, StepID: root, Seq: 0}
 				whole := tt.call
-				whole.RootPlanID, whole.StepID, whole.ThinkStartTime = root, root, at(0)
+				whole.RootPlanID, whole.StepID = root, root
+				whole.ThinkStartTime = at(0)
+
 				parts := []record.Change{&whole}
 				if split > 0 {
 					parts = nil
@@ -161,6 +165,7 @@ func TestCost(t *testing.T) {
 					}
 					r.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
 				}
+
 				if split%2 == 1 { // in one transaction, or in one transaction per part
 					storetest.Write(t, s, parts...)
 				} else {
@@ -168,6 +173,7 @@ func TestCost(t *testing.T) {
 						storetest.Write(t, s, part)
 					}
 				}
+
 				cycle, rolledUp := cost(t, s, root)
 				if math.Abs(cycle-tt.want) > 1e-12 || math.Abs(rolledUp-tt.want) > 1e-12 {
 					t.Errorf("split %d: the cycle costs %v, its step %v, want %v", split, cycle, rolledUp, tt.want)
@@ -187,6 +193,7 @@ func TestPriceOfCall(t *testing.T) {
 	setPrice(t, s, "acme", "quick-large", "2026-03-01", 4, 0)
 	setPrice(t, s, "other", "quick", "2026-02-01", 5, 0)
 	setPrice(t, s, "", "*-tuned", "2026-01-01", 6, 0)
+
 	for n, tt := range []struct {
 		provider, model, day string
 		want                 float64
@@ -217,10 +224,12 @@ func TestPriceOfCall(t *testing.T) {
 		if tt.provider != "" {
 			c.Provider = &tt.provider
 		}
+
 		storetest.Write(t, s, c)
 		if got, _ := cost(t, s, id); got != tt.want {
 			t.Errorf("%+v: %v", tt, got)
 		}
+
 		if tt.provider != "" {
 			continue
 		}
@@ -255,6 +264,7 @@ func TestOwnPriceOfAProxy(t *testing.T) {
 			RootPlanID: id, StepID: id, Seq: 0, Provider: &tt.provider, ModelName: &tt.model, InputTokens: new(int64(100_000)),
 			ThinkStartTime: new(day("2026-11-20")),
 		})
+
 		if got, _ := cost(t, s, id); math.Abs(got-0.7) > 1e-9 {
 			t.Errorf("%+v costs %v", tt, got)
 		}
@@ -276,17 +286,20 @@ func TestPriceChange(t *testing.T) {
 			RootPlanID: id, StepID: id, Seq: 0, ModelName: new("m"), InputTokens: new(int64(1_000_000)), ThinkStartTime: at(0),
 		}
 	}
+
 	storetest.Write(t, other, call("before"))
 	setPrice(t, s, "", "m", "2026-01-01", 2, 0) // corrects the price
 	storetest.Write(t, s, call("after"))
 	storetest.Write(t, s, &record.ThinkAct{
 		RootPlanID: "before", StepID: "before", Seq: 0, InputTokens: new(int64(3_000_000)),
 	})
+
 	before, _ := cost(t, s, "before")
 	after, _ := cost(t, s, "after")
 	if before != 3 || after != 2 {
 		t.Errorf("before %v, after %v", before, after)
 	}
+
 	if err := s.DeletePrice(t.Context(), "", "M", day("2026-01-01")); err != nil {
 		t.Fatal(err)
 	}
@@ -312,6 +325,7 @@ func TestApplyPrices(t *testing.T) {
 			InputTokens: new(int64(1000)), ThinkStartTime: at(n),
 		})
 	}
+
 	storetest.Write(t, s, append(changes,
 		&record.ThinkAct{
 			RootPlanID: "old", StepID: "old", Seq: 0, ModelName: new("late"), InputTokens: new(int64(1000)),
@@ -325,8 +339,10 @@ func TestApplyPrices(t *testing.T) {
 			RootPlanID: "else", StepID: "else", Seq: 0, ModelName: new("never"), InputTokens: new(int64(1000)),
 			ThinkStartTime: at(0),
 		})...)
+
 	setPrice(t, s, "", "late", "2026-01-01", 2, 0)
 	storetest.Exec(t, s, "DELETE FROM actlog.change")
+
 	var progress []int64
 	since := at(0).Truncate(24 * time.Hour)
 	n, err := s.ApplyPrices(t.Context(), since, func(n int64) { progress = append(progress, n) })
@@ -336,11 +352,13 @@ func TestApplyPrices(t *testing.T) {
 	if n, err := s.ApplyPrices(t.Context(), since, nil); err != nil || n != 0 {
 		t.Errorf("applied again to %d calls, %v", n, err)
 	}
+
 	got := map[string][2]float64{}
 	for _, step := range []string{"r-0", "r-599", "old", "sent", "else"} {
 		cycle, rolledUp := cost(t, s, step)
 		got[step] = [2]float64{cycle, rolledUp}
 	}
+
 	// Prices that are applied later are those of the tier, too.
 	storetest.Write(t, s, &record.ThinkAct{RootPlanID: "long", StepID: "long", Seq: 0, ModelName: new("long-1"),
 		InputTokens:              new(int64(400_000)),
@@ -354,12 +372,14 @@ func TestApplyPrices(t *testing.T) {
 		}); err != nil {
 		t.Fatal(err)
 	}
+
 	if n, err := s.ApplyPrices(t.Context(), since, nil); err != nil || n != 1 {
 		t.Errorf("applied to %d long calls, %v", n, err)
 	}
 	if cycle, rolledUp := cost(t, s, "long"); cycle != 1 || rolledUp != 1 {
 		t.Errorf("the long call costs %v, its step %v", cycle, rolledUp)
 	}
+
 	want := map[string][2]float64{
 		"r-0": {0.002, 0.004}, "r-599": {0.002, 0.004}, "old": {-1, -1}, "sent": {7, 7}, "else": {-1, -1},
 	}
@@ -382,6 +402,7 @@ func TestUnpricedCallsWithoutStart(t *testing.T) {
 			RootPlanID: id, StepID: id, Seq: 0, ModelName: new("late"), InputTokens: new(int64(1_000_000)),
 		}
 	}
+
 	ended, timeless := call("ended"), call("timeless")
 	ended.ThinkEndTime = new(day("2024-11-20").Add(time.Hour))
 	storetest.Write(t, s, ended, timeless)
@@ -390,12 +411,14 @@ func TestUnpricedCallsWithoutStart(t *testing.T) {
 	if got, want := storetest.Query[string](t, s, sqlUnpriced), "late 2 2024-11-20 01:00:00 t"; got != want {
 		t.Errorf("unpriced: %q, want %q", got, want)
 	}
+
 	setPrice(t, s, "", "late", "2024-01-01", 1, 0)
 	setPrice(t, s, "", "late", "2024-11-21", 2, 0)
 	// the whole first day counts
 	if n, err := s.ApplyPrices(t.Context(), day("2024-11-20").Add(12*time.Hour), nil); n != 2 || err != nil {
 		t.Errorf("applied to %d calls, %v", n, err)
 	}
+
 	endedCost, _ := cost(t, s, "ended")
 	timelessCost, _ := cost(t, s, "timeless")
 	if endedCost != 1 || timelessCost != 2 {
@@ -434,6 +457,7 @@ func TestPriceList(t *testing.T) {
 	if len(prices) < 100 {
 		t.Errorf("%d prices", len(prices))
 	}
+
 	for _, p := range prices {
 		if p.Source == "" || p.Seen == nil || p.Provider == "" || p.Output < p.Input || p.Output > 200 ||
 			p.CacheRead != nil && *p.CacheRead > p.Input || p.CacheWrite != nil && *p.CacheWrite < p.Input {
@@ -550,11 +574,13 @@ func TestPriceNames(t *testing.T) {
 				RootPlanID: id, StepID: id, Seq: 0, ModelName: &name, Provider: &provider, InputTokens: new(int64(100_000)),
 				ThinkStartTime: new(day("2026-11-20")),
 			}
+
 			storetest.Write(t, s, c)
 			got, _ := cost(t, s, id)
 			if got >= 0 {
 				got *= 10
 			}
+
 			if math.Abs(got-want) > 1e-9 {
 				t.Errorf("%s at %q costs %v, want %v", name, provider, got, want)
 			}

@@ -125,11 +125,13 @@ func (q *queue) wait(ctx context.Context, t *ticket) error {
 	}) {
 		return record.ErrClosed
 	}
+
 	select {
 	case <-t.done:
 		return t.err
 	case <-ctx.Done():
 	}
+
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if slices.Contains(q.line, t) {
@@ -147,6 +149,7 @@ func (q *queue) admit() {
 		if q.rows > 0 && (q.rows+t.rows > q.maxRows || q.bytes+t.bytes > q.maxBytes) {
 			break
 		}
+
 		q.rows += t.rows
 		q.bytes += t.bytes
 		for _, r := range t.requests {
@@ -158,6 +161,7 @@ func (q *queue) admit() {
 		}
 		n++
 	}
+
 	if n > 0 {
 		q.line = slices.Delete(q.line, 0, n)
 		q.work.Signal()
@@ -169,12 +173,14 @@ func (q *queue) admit() {
 func (q *queue) take() []*request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+
 	for len(q.pending) == 0 {
 		if q.closed && q.rows == 0 { // requests of locked trees may yet come back
 			return nil
 		}
 		q.work.Wait()
 	}
+
 	n := fitting(q.pending, maxBatchRows, maxBatchBytes)
 	taken := slices.Clone(q.pending[:n])
 	q.pending = slices.Delete(q.pending, 0, n) // releases the memory
@@ -219,6 +225,7 @@ func (q *queue) halve(r *request) (first, second *request) {
 func (q *queue) split(r *request, a, b []*entry) (first, second *request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+
 	part := func(entries []*entry) *request {
 		p := &request{ticket: r.ticket, root: r.root, entries: entries}
 		for _, e := range entries {
@@ -245,6 +252,7 @@ func (q *queue) expire(t *ticket) {
 	if t.ended {
 		return
 	}
+
 	for _, r := range t.requests {
 		if !r.answered {
 			q.givenUp.Add(uint64(len(r.entries)))
@@ -261,6 +269,7 @@ func (q *queue) reason(t *ticket) error {
 			return &record.LockedError{RootPlanID: r.root}
 		}
 	}
+
 	if q.trouble != nil {
 		return q.trouble
 	}
@@ -308,6 +317,7 @@ func (q *queue) close() {
 	if q.closed {
 		return
 	}
+
 	q.closed = true
 	for _, t := range q.line {
 		t.end(record.ErrClosed)
@@ -344,11 +354,13 @@ type lockedTree struct {
 func (q *queue) putAside(taken []*request, alone bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+
 	taken = q.without(taken, func(r *request) bool { return r.ticket.ended })
 	back := map[string][]*request{}
 	for _, r := range taken {
 		back[r.root] = append(back[r.root], r)
 	}
+
 	fresh := map[string]bool{}
 	for root, requests := range back {
 		locked := q.aside[root]
@@ -362,6 +374,7 @@ func (q *queue) putAside(taken []*request, alone bool) {
 		}
 		locked.requests = append(requests, locked.requests...)
 	}
+
 	q.pending = slices.DeleteFunc(q.pending, func(r *request) bool {
 		if !fresh[r.root] {
 			return false
@@ -388,6 +401,7 @@ func (q *queue) unlock(root string) {
 	if locked == nil {
 		return
 	}
+
 	delete(q.aside, root)
 	if len(locked.requests) > 0 {
 		q.pending = append(locked.requests, q.pending...)
@@ -406,6 +420,7 @@ func (q *queue) takeAside(ctx context.Context) []*request {
 			q.mu.Unlock()
 			return nil
 		}
+
 		taken := q.dueAside(time.Now(), ctx.Err() != nil)
 		var again <-chan time.Time
 		if len(q.aside) > 0 {
@@ -415,6 +430,7 @@ func (q *queue) takeAside(ctx context.Context) []*request {
 		if len(taken) > 0 {
 			return taken
 		}
+
 		select {
 		case <-q.asideWork:
 		case <-again:
@@ -439,14 +455,17 @@ func (q *queue) dueAside(now time.Time, all bool) []*request {
 			known = locked
 		}
 	}
+
 	if len(due) == 0 && known != nil {
 		due = append(due, known)
 	}
 	slices.SortFunc(due, func(a, b *lockedTree) int { return a.due.Compare(b.due) })
+
 	var requests []*request
 	for _, locked := range due {
 		requests = append(requests, locked.requests...)
 	}
+
 	taken := requests[:fitting(requests, maxBatchRows, maxBatchBytes)]
 	for _, r := range taken {
 		locked := q.aside[r.root]

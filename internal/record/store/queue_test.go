@@ -31,12 +31,14 @@ func TestTicketsExpireAlone(t *testing.T) {
 		if len(batch) != 2 {
 			t.Fatalf("a batch of %d requests", len(batch))
 		}
+
 		trouble := errors.New("away")
 		q.note(trouble)
 		q.expire(old)
 		if err := <-oldDone; !errors.Is(err, trouble) {
 			t.Errorf("the expired ticket: %v", err)
 		}
+
 		batch = q.awaited(batch)
 		if len(batch) != 1 || batch[0].ticket != young || q.rows != 4 || q.givenUp.Load() != 3 {
 			t.Fatalf("%d requests are still awaited, %d rows queued, %d given up", len(batch), q.rows, q.givenUp.Load())
@@ -53,6 +55,7 @@ func TestTicketsExpireAlone(t *testing.T) {
 		if err := <-done; !errors.As(err, &locked) || locked.RootPlanID != "a" || q.rows != 0 {
 			t.Errorf("the ticket of a locked tree: %v, %d rows queued", err, q.rows)
 		}
+
 		q.unlock("a")
 		q.note(nil)
 		untried, done := enqueue(t, q, "a", 1)
@@ -80,6 +83,7 @@ func TestCloseWritesRequestsAside(t *testing.T) {
 				}
 			}()
 		}
+
 		synctest.Wait()
 		q.putAside(append(q.take(), q.take()...), false)
 		q.close()
@@ -88,6 +92,7 @@ func TestCloseWritesRequestsAside(t *testing.T) {
 				q.answer(taken)
 			}
 		}()
+
 		synctest.Wait()
 		q.answer(q.takeAside(t.Context())) // the tree is free, so the writer takes the rest
 		synctest.Wait()
@@ -110,10 +115,12 @@ func TestExpiredRequestMakesRoom(t *testing.T) {
 		if err := <-oldDone; !errors.Is(err, record.ErrUnavailable) {
 			t.Errorf("the expired ticket: %v", err)
 		}
+
 		q.putAside(taken, true)
 		if len(q.line) > 0 || q.rows != 8 {
 			t.Fatalf("%d tickets in line, %d rows queued", len(q.line), q.rows)
 		}
+
 		q.answer(q.take())
 		if err := <-largeDone; err != nil {
 			t.Error(err)

@@ -31,13 +31,16 @@ func writeTree(
 	root := record.NewPlanID()
 	changes := []record.Change{plan(root)}
 	for _, a := range steps {
-		a.RootPlanID, a.PlanID, a.StepID = root, root, root+a.StepID
+		a.RootPlanID, a.PlanID = root, root
+		a.StepID = root + a.StepID
 		changes = append(changes, &a)
 	}
 	for _, c := range calls {
-		c.RootPlanID, c.StepID, c.ToolCallID = root, root+c.StepID, stdcmp.Or(c.ToolCallID, "call")
+		c.RootPlanID = root
+		c.StepID, c.ToolCallID = root+c.StepID, stdcmp.Or(c.ToolCallID, "call")
 		changes = append(changes, &c)
 	}
+
 	storetest.Write(t, s, changes...)
 	return root
 }
@@ -57,9 +60,11 @@ func TestReadsAreOneStatement(t *testing.T) {
 			&record.Plan{RootPlanID: root, CurrentPlanID: root + fmt.Sprint(i), ParentPlanID: &root, ToolCallID: &call},
 			&record.Wait{RootPlanID: root, PlanID: root, WaitID: fmt.Sprint(i)})
 	}
+
 	storetest.Write(t, s, changes...)
 	storetest.PlanTree(t, s, root) // prepares the statements
 	storetest.StepDetail(t, s, root+"-s0")
+
 	for name, read := range map[string]func(){
 		"tree of the root":   func() { storetest.PlanTree(t, s, root) },
 		"tree of a sub-plan": func() { storetest.PlanTree(t, s, root+"7") },
@@ -81,6 +86,7 @@ func TestSkeleton(t *testing.T) {
 	s := storetest.Open(t)
 	root := record.NewPlanID()
 	storetest.WriteTree(t, s, root, record.Failed)
+
 	long := strings.Repeat("ä", 1_000)
 	storetest.Write(t, s, &record.Plan{
 		RootPlanID: root, CurrentPlanID: root, Title: &long, Summary: &long, Metadata: json.RawMessage(`{"a":1}`),
@@ -88,6 +94,7 @@ func TestSkeleton(t *testing.T) {
 		&record.ActTool{
 			RootPlanID: root, StepID: root + "-b", Seq: 1, ToolCallID: root + "-t", ErrorMessage: &long, Parameters: &long,
 		})
+
 	got, err := s.Skeleton(t.Context(), "", root)
 	if err != nil {
 		t.Fatal(err)
@@ -96,6 +103,7 @@ func TestSkeleton(t *testing.T) {
 	if *got.Record.Title != long[:600] || got.Record.Summary != nil || got.Record.Metadata != nil || len(got.Waits) != 1 {
 		t.Errorf("%+v", got.Record)
 	}
+
 	var compare func(got, want *tree.Plan)
 	compare = func(got, want *tree.Plan) {
 		if got.Record.CurrentPlanID != want.Record.CurrentPlanID || got.Link != want.Link ||
@@ -103,6 +111,7 @@ func TestSkeleton(t *testing.T) {
 			len(got.SubPlans) != len(want.SubPlans) {
 			t.Fatalf("%+v, want %+v", got, want)
 		}
+
 		for i, step := range want.Steps {
 			detail := storetest.StepDetail(t, s, step.Record.StepID)
 			for _, c := range detail.Cycles {
@@ -114,6 +123,7 @@ func TestSkeleton(t *testing.T) {
 			for _, c := range got.Steps[i].Cycles {
 				c.Record.InputCharCount = nil
 			}
+
 			if diff := cmp.Diff(detail.Cycles, got.Steps[i].Cycles, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("step %s (-detail +skeleton):\n%s", step.Record.StepID, diff)
 			}
@@ -121,10 +131,12 @@ func TestSkeleton(t *testing.T) {
 				compare(got.Steps[i].SubPlans[j], sub)
 			}
 		}
+
 		for i, sub := range want.SubPlans {
 			compare(got.SubPlans[i], sub)
 		}
 	}
+
 	compare(got, want)
 	if failed := tree.Explain(got).Failures; len(failed) != 2 || failed[0].Node().Plan == nil ||
 		failed[1].Node().Call == nil {
@@ -136,6 +148,7 @@ func TestSkeleton(t *testing.T) {
 func TestNotFound(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
+
 	if _, _, err := s.PlanTree(t.Context(), "", "nothing"); !errors.Is(err, record.ErrNotFound) {
 		t.Errorf("tree: %v", err)
 	}
@@ -182,6 +195,7 @@ func TestNewestRootWins(t *testing.T) {
 			},
 			&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: "shared-step", AgentName: new(root)})
 	}
+
 	// A later write to the older tree does not make it the newest.
 	storetest.Write(t, s, &record.ActTool{RootPlanID: older, StepID: "shared-step", Seq: 0, ToolCallID: "t"})
 	if p := storetest.PlanTree(t, s, "shared-plan"); p.Record.RootPlanID != newer || *p.Record.Title != newer {
@@ -221,6 +235,7 @@ func TestRepeatedToolCallID(t *testing.T) {
 		root := writeTree(t, s, tt.steps, tt.calls, func(root string) *record.Plan {
 			return &record.Plan{RootPlanID: root, CurrentPlanID: root + "p", ParentPlanID: &root, ToolCallID: new("call")}
 		})
+
 		p := storetest.PlanTree(t, s, root)
 		for _, st := range p.Steps {
 			for _, sub := range st.SubPlans {
@@ -229,6 +244,7 @@ func TestRepeatedToolCallID(t *testing.T) {
 				}
 			}
 		}
+
 		plans := 0
 		for range p.Children() {
 			plans++
@@ -245,6 +261,7 @@ func TestSubPlansOfOneCall(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
 	root := record.NewPlanID()
+
 	storetest.Write(t, s,
 		&record.ActTool{RootPlanID: root, StepID: root + "s", Seq: 0, ToolCallID: "t", Name: new("parallel")},
 		&record.Plan{
@@ -253,6 +270,7 @@ func TestSubPlansOfOneCall(t *testing.T) {
 		&record.Plan{
 			RootPlanID: root, CurrentPlanID: root + "a", ParentPlanID: &root, ToolCallID: new("t"), StartTime: at(2),
 		})
+
 	var got []string
 	for _, p := range storetest.PlanTree(t, s, root).Steps[0].SubPlans {
 		got = append(got, p.Record.CurrentPlanID+" "+*p.ToolCall.Record.Name)
@@ -269,6 +287,7 @@ func TestPlaceholders(t *testing.T) {
 	s := storetest.Open(t)
 	root := record.NewPlanID()
 	storetest.Write(t, s, &record.ActTool{RootPlanID: root, StepID: root + "s", Seq: 2, ToolCallID: "t"})
+
 	st := storetest.StepDetail(t, s, root+"s")
 	if len(st.Cycles) != 1 || st.Cycles[0].Record.Seq != 2 || len(st.Cycles[0].ToolCalls) != 1 ||
 		st.Record.PlanID != root {
@@ -303,8 +322,10 @@ func TestOpenWait(t *testing.T) {
 	s := storetest.Open(t)
 	root := record.NewPlanID()
 	sub := root + "sub"
+
 	wait := func(id string, w record.Wait) {
-		w.RootPlanID, w.PlanID, w.WaitID = root, sub, id
+		w.RootPlanID, w.PlanID = root, sub
+		w.WaitID = id
 		storetest.Write(t, s, &w)
 	}
 	shown := func(plan string) string {
@@ -322,6 +343,7 @@ func TestOpenWait(t *testing.T) {
 			}
 		}
 	}
+
 	storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: sub, ParentPlanID: &root, ToolCallID: new("t")})
 	expect("without a wait", "")
 	wait("approval", record.Wait{Type: new(record.WaitActionValidation), StartTime: at(1)})
@@ -330,6 +352,7 @@ func TestOpenWait(t *testing.T) {
 	expect("with a wait for input", "later")
 	wait("earlier", record.Wait{StartTime: at(5)})
 	expect("with an earlier wait of the default type, which is input", "earlier")
+
 	if w := storetest.PlanTree(t, s, root).Wait; w.PlanID != sub || w.RootPlanID != root {
 		t.Errorf("the wait = %+v", w)
 	}
@@ -338,6 +361,7 @@ func TestOpenWait(t *testing.T) {
 	if w := storetest.PlanTree(t, s, root).Wait; string(w.FormInputs) != `[{"label":"x"}]` {
 		t.Errorf("form = %s", w.FormInputs)
 	}
+
 	storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Cancelled)})
 	if got := shown(root); got != "" {
 		t.Errorf("a cancelled plan shows wait %s", got)
@@ -372,6 +396,7 @@ func TestOpenWaitOfAnotherPlan(t *testing.T) {
 			&record.Plan{RootPlanID: root, CurrentPlanID: root, State: &tt.root},
 			&record.Plan{RootPlanID: root, CurrentPlanID: sub, ParentPlanID: &root, ToolCallID: new("t"), State: &tt.sub},
 			&record.Wait{RootPlanID: root, PlanID: map[string]string{"root": root, "sub": sub}[tt.waits], WaitID: "w"})
+
 		for _, plan := range []string{root, sub} {
 			if got := storetest.PlanTree(t, s, plan).Wait != nil; got != tt.shown {
 				t.Errorf("root %s, sub-plan %s, the %s waits: %s shows it: %v", tt.root, tt.sub, tt.waits, plan, got)
@@ -380,6 +405,7 @@ func TestOpenWaitOfAnotherPlan(t *testing.T) {
 		if got := storetest.Query[bool](t, s, "SELECT open FROM report.wait WHERE root_plan_id = $1", root); got != tt.shown {
 			t.Errorf("root %s, sub-plan %s, the %s waits: open in report.wait: %v", tt.root, tt.sub, tt.waits, got)
 		}
+
 		var waiting []string
 		for _, plan := range []struct {
 			id    string
@@ -442,6 +468,7 @@ func TestStructureResult(t *testing.T) {
 		root := writeTree(t, s, tt.steps, tt.calls, func(root string) *record.Plan {
 			return &record.Plan{RootPlanID: root, CurrentPlanID: root, State: &tt.state}
 		})
+
 		got := ""
 		if r := storetest.PlanTree(t, s, root).StructureResult; r != nil {
 			got = *r
@@ -466,6 +493,7 @@ func TestOrderOfDetail(t *testing.T) {
 		}
 		return c
 	}
+
 	storetest.Write(t, s,
 		call(10, "z", nil, 0), call(2, "f", nil, 0), call(2, "e", nil, 0), call(2, "d", nil, 3), call(2, "c", nil, 2),
 		call(2, "b", new(int64(1)), 1), call(2, "a", new(int64(0)), 9),
@@ -474,6 +502,7 @@ func TestOrderOfDetail(t *testing.T) {
 			RootPlanID: root, StepID: step, Seq: 2, ThinkInput: new("in"), ThinkOutput: new("out"), ErrorMessage: new("err"),
 			Metadata: []byte(`{"a":1}`),
 		})
+
 	st := storetest.StepDetail(t, s, step)
 	var got []string
 	for _, c := range st.Cycles {
@@ -482,6 +511,7 @@ func TestOrderOfDetail(t *testing.T) {
 			got = append(got, tool.Record.ToolCallID)
 		}
 	}
+
 	if want := []string{"2", "a", "b", "c", "d", "e", "f", "3", "10", "z"}; !slices.Equal(got, want) {
 		t.Errorf("cycles and calls %q, want %q", got, want)
 	}
@@ -503,15 +533,18 @@ func TestListOfPlans(t *testing.T) {
 		if i%2 == 0 {
 			state, project = record.Completed, nil
 		}
+
 		storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root, State: &state, Project: project},
 			&record.Plan{RootPlanID: root, CurrentPlanID: root + "-sub", ParentPlanID: &root, ToolCallID: new("t")},
 			&record.ThinkAct{RootPlanID: root, StepID: root + "-s", InputTokens: new(int64(i))})
 		ids = append(ids, root)
 	}
+
 	// Three plans get the same time, so their ids decide.
 	storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET first_seen_at = (SELECT max(first_seen_at) FROM "+
 		"actlog.plan_execution_record) WHERE root_plan_id >= 'plan-4'")
 	slices.Reverse(ids)
+
 	pages := func(f store.PlanFilter) (got []string) {
 		for {
 			page, err := s.Plans(t.Context(), f)
@@ -524,12 +557,14 @@ func TestListOfPlans(t *testing.T) {
 					t.Errorf("%s: %d tokens in %d steps", p.Cursor.RootPlanID, p.Total.InputTokens, p.Steps)
 				}
 			}
+
 			if len(page) < f.Limit {
 				return got
 			}
 			f.Before = &page[len(page)-1].Cursor
 		}
 	}
+
 	for _, tt := range []struct {
 		filter store.PlanFilter
 		want   []string
@@ -554,6 +589,7 @@ func TestExceptionIsServedOnce(t *testing.T) {
 	url := pgtest.New(t).URL
 	stores := []*store.Store{storetest.OpenURL(t, url), storetest.OpenURL(t, url)}
 	root := record.NewPlanID()
+
 	serve := func() int64 {
 		var served atomic.Int64
 		var wg sync.WaitGroup
@@ -571,9 +607,11 @@ func TestExceptionIsServedOnce(t *testing.T) {
 				}
 			})
 		}
+
 		wg.Wait()
 		return served.Load()
 	}
+
 	waits := func() bool {
 		_, w, err := stores[0].PlanTree(t.Context(), "", root)
 		if err != nil {
@@ -581,10 +619,12 @@ func TestExceptionIsServedOnce(t *testing.T) {
 		}
 		return w
 	}
+
 	storetest.Write(t, stores[0], &record.Plan{RootPlanID: root, CurrentPlanID: root})
 	if n := serve(); n != 0 || waits() {
 		t.Errorf("without an exception %d were served", n)
 	}
+
 	for _, message := range []string{"first", "second"} {
 		for i, want := range []int64{1, 0} {
 			storetest.Write(t, stores[i], &record.Plan{RootPlanID: root, CurrentPlanID: root, Exception: &message})
@@ -596,6 +636,7 @@ func TestExceptionIsServedOnce(t *testing.T) {
 			}
 		}
 	}
+
 	storetest.Write(t, stores[0], &record.Plan{RootPlanID: root, CurrentPlanID: root, Exception: new("third")})
 	storetest.Exec(t, stores[0], "UPDATE actlog.plan_execution_record SET exception_at = exception_at - interval '11 "+
 		"minutes'")
@@ -618,6 +659,7 @@ func TestTreeOfAnotherPeriod(t *testing.T) {
 			&record.ActTool{RootPlanID: id, StepID: id + "s", Seq: 1, ToolCallID: "t", Result: new("x")},
 			&record.Plan{RootPlanID: id, CurrentPlanID: id + "sub", ParentPlanID: &id, ToolCallID: new("t")},
 			&record.Plan{RootPlanID: id, CurrentPlanID: id, State: new(record.Completed)})
+
 		// Move the tree into an old period.
 		storetest.Exec(t, s, "SELECT actlog.add_partition(t, '2025-12-29', '2026-01-05') FROM "+
 			"unnest(ARRAY['think_act_record', 'act_tool_info']) AS t WHERE to_regclass('actlog.' || t || '_p20251229') IS NULL")
@@ -626,6 +668,7 @@ func TestTreeOfAnotherPeriod(t *testing.T) {
 		} {
 			storetest.Exec(t, s, "UPDATE actlog."+table+" SET part = '2026-01-01' WHERE root_plan_id = $1", id)
 		}
+
 		storetest.PlanTree(t, s, id)
 		storetest.StepDetail(t, s, id+"s") // prepares the statements
 		var p *tree.Plan
@@ -633,6 +676,7 @@ func TestTreeOfAnotherPeriod(t *testing.T) {
 		if n := sent.count(func() { p, st = storetest.PlanTree(t, s, id), storetest.StepDetail(t, s, id+"s") }); n != 4 {
 			t.Errorf("%s: %d statements", name, n)
 		}
+
 		if *p.StructureResult != "x" || p.Steps[0].SubPlans[0].Link != tree.LinkToolCall {
 			t.Errorf("%s: the tool call is missing in the tree %+v", name, p)
 		}

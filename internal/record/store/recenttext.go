@@ -100,6 +100,7 @@ var recentFold = func() string {
         ) AS %[3]s`, hash, place, name)
 	}
 	prompts := sectionFields[sectionPrompts][0].Parts.Column
+
 	return `SELECT CASE WHEN NOT seam.short THEN concat_ws(E'\n', seam.fold,
 ` + strings.Join(folds, ",\n") + `
     ) END
@@ -192,6 +193,7 @@ func (s *Store) foldTexts(ctx context.Context, tx pgx.Tx, runs []db.RecentDueRow
 			unfit = append(unfit, roots[i])
 			continue
 		}
+
 		kept.RootPlanIds, kept.Folds = append(kept.RootPlanIds, roots[i]), append(kept.Folds, search.WordsOf(*text))
 		kept.Ended = append(kept.Ended, runs[i].Ended)
 	}
@@ -228,6 +230,7 @@ func (s *Store) SliceTexts(ctx context.Context, tx pgx.Tx, runs int) (done bool,
 		roots[i] = w.RootPlanID
 		grams.Add(i, w.Fold)
 	}
+
 	p := db.RecentSliceParams{RootPlanIds: roots}
 	p.Grams, p.Runs = grams.Encode(RunsOfSlice)
 	return true, s.queries.RecentSlice(ctx, tx, p)
@@ -279,6 +282,7 @@ func searchRecent(words int) string {
 		has = append(has, fmt.Sprintf("t.fold LIKE $%d::text", 6+i))
 	}
 	like := strings.Join(has, " AND ")
+
 	return `SELECT g.from_day, g.older_at, u.source, u.root
 FROM (
     SELECT x.seq, x.from_day, x.older_at
@@ -387,11 +391,13 @@ func likelyRecent(
 		Slice int
 		Runs  []byte
 	}
+
 	grams := search.GramsOf(words)
 	rows, err := within(ctx, tx, deadline, searchRecentGrams, []any{RecentVersion, grams}, pgx.RowToStructByPos[row])
 	if err != nil {
 		return nil, nil, err
 	}
+
 	for len(rows) > 0 {
 		slice, having := rows[0].Slice, [][]byte{}
 		for ; len(rows) > 0 && rows[0].Slice == slice; rows = rows[1:] {

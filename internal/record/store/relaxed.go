@@ -45,6 +45,7 @@ func (s *Store) Await(ctx context.Context, mark string) error {
 			Code: record.CodeInvalidValue, Field: "mark", Reason: "must be one that was returned for a write",
 		}
 	}
+
 	if s.replica == nil || m == pg.Latest {
 		return nil
 	}
@@ -58,6 +59,7 @@ func (s *Store) Relaxed(ctx context.Context, after Mark, read func(context.Conte
 	if s.replica == nil {
 		return read(ctx, s.Reader)
 	}
+
 	there, err := s.replica.Use(ctx, after)
 	if err == nil {
 		err = read(there, s.replica.reader)

@@ -20,6 +20,7 @@ func newReplica(primary *pg.DB, reads *Reader, config pg.ReplicaConfig) (*replic
 	if config.URL == "" {
 		return nil, nil
 	}
+
 	of, err := pg.OpenReplica(primary, config)
 	if err != nil {
 		return nil, err

@@ -31,7 +31,8 @@ func newReplicated(t *testing.T) *replicated {
 	r := &replicated{pair: pgtest.NewPair(t), log: new(storetest.Log)}
 	migrate(t, r.pair.Primary)
 	r.Store = storetest.OpenURL(t, r.pair.Primary, func(c *store.Config) {
-		c.ReplicaURL, c.ReplicaLag, c.Logger = r.pair.Standby, lag, r.log.Logger()
+		c.ReplicaURL, c.ReplicaLag = r.pair.Standby, lag
+		c.Logger = r.log.Logger()
 	})
 	r.untilUsed(t, true)
 	return r
@@ -87,6 +88,7 @@ func (r *replicated) untilThere(t *testing.T, after store.Mark, plans int) {
 func TestReplicaHasOwnWrites(t *testing.T) {
 	t.Parallel()
 	r := newReplicated(t)
+
 	there := 0
 	var mu sync.Mutex
 	var writers sync.WaitGroup
@@ -107,6 +109,7 @@ func TestReplicaHasOwnWrites(t *testing.T) {
 			}
 		})
 	}
+
 	writers.Wait()
 	t.Logf("%d of 200 reads were made at the replica", there)
 	if there == 0 {
@@ -121,6 +124,7 @@ func TestReplicaFallsBehind(t *testing.T) {
 	r := newReplicated(t)
 	old := r.write(t, "old")
 	r.untilThere(t, old, 1)
+
 	pgtest.Exec(t, r.pair.Standby, "SELECT pg_wal_replay_pause()")
 	storetest.Until(t, "it is paused", func() bool {
 		return ask[string](t, r.pair.Standby, "SELECT pg_get_wal_replay_pause_state()") == "paused"
@@ -129,12 +133,14 @@ func TestReplicaFallsBehind(t *testing.T) {
 	if roots, there := r.list(t, young); len(roots) != 2 || there {
 		t.Errorf("with the mark of the write the list has %v, read at the replica: %v", roots, there)
 	}
+
 	// What the replica lacks is looked for at the primary.
 	if err := r.Relaxed(t.Context(), store.Mark{}, func(ctx context.Context, reader *store.Reader) error {
 		return reader.Export(ctx, "", "young", func(record.Change) error { return nil })
 	}); err != nil {
 		t.Errorf("export of a new plan: %v", err)
 	}
+
 	r.untilUsed(t, false)
 	if roots, there := r.list(t, store.Mark{}); len(roots) != 2 || there {
 		t.Errorf("of a replica too far behind the list has %v, read there: %v", roots, there)
@@ -158,6 +164,7 @@ func TestReplicaIsFrozen(t *testing.T) {
 	})}
 	r.untilUsed(t, true)
 	r.untilThere(t, r.write(t, "run"), 1)
+
 	began, calls := time.Now(), 0
 	if err := r.Relaxed(t.Context(), store.Mark{}, func(ctx context.Context, reader *store.Reader) error {
 		if calls++; calls == 1 {
@@ -169,6 +176,7 @@ func TestReplicaIsFrozen(t *testing.T) {
 		t.Errorf("the read was made %d times: %v", calls, err)
 	}
 	t.Logf("answered after %v", time.Since(began))
+
 	r.untilUsed(t, false)
 	address.Freeze(t, "")
 	r.untilUsed(t, true)
@@ -181,8 +189,10 @@ func TestOneOfTwoReplicasFallsBehind(t *testing.T) {
 	r := newReplicated(t)
 	ahead := r.pair.Another(t)
 	s := storetest.OpenURL(t, r.pair.Primary, func(c *store.Config) {
-		c.ReplicaURL, c.ReplicaLag, c.Logger = pgtest.Both(t, r.pair.Standby, ahead), lag, r.log.Logger()
+		c.ReplicaURL, c.ReplicaLag = pgtest.Both(t, r.pair.Standby, ahead), lag
+		c.Logger = r.log.Logger()
 	})
+
 	two := &replicated{Store: s, pair: r.pair, log: r.log}
 	two.untilUsed(t, true)
 	var readers sync.WaitGroup
@@ -190,6 +200,7 @@ func TestOneOfTwoReplicasFallsBehind(t *testing.T) {
 		readers.Go(func() { two.untilThere(t, store.Mark{}, 0) })
 	}
 	readers.Wait()
+
 	pgtest.Exec(t, r.pair.Standby, "SELECT pg_wal_replay_pause()")
 	two.untilThere(t, r.write(t, "run"), 1)
 	time.Sleep(lag)
@@ -207,6 +218,7 @@ func TestOneOfTwoReplicasFallsBehind(t *testing.T) {
 func TestReplicaIsPromoted(t *testing.T) {
 	t.Parallel()
 	r := newReplicated(t)
+
 	r.pair.Set(t, "synchronous_standby_names", "")
 	r.pair.Promote(t)
 	r.untilUsed(t, false)
@@ -235,6 +247,7 @@ func TestReplicaEndsReads(t *testing.T) {
 	r := newReplicated(t)
 	pgtest.Exec(t, r.pair.Standby, "ALTER SYSTEM SET max_standby_streaming_delay = '0'", "SELECT pg_reload_conf()")
 	r.write(t, "run")
+
 	calls := 0
 	err := r.Relaxed(t.Context(), store.Mark{}, func(ctx context.Context, reader *store.Reader) error {
 		calls++
@@ -242,6 +255,7 @@ func TestReplicaEndsReads(t *testing.T) {
 			if calls > 1 {
 				return nil
 			}
+
 			pgtest.Exec(t, r.pair.Primary, "ALTER TABLE actlog.plan_execution_record ADD COLUMN in_the_way integer")
 			storetest.Until(t, "the replica ended the read", func() bool {
 				return ask[int](t, r.pair.Standby, "SELECT sum(confl_lock) FROM pg_stat_database_conflicts") > 0
@@ -262,6 +276,7 @@ func ask[T any](t *testing.T, url, sql string) (v T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close(context.Background()) }()
+
 	if err := conn.QueryRow(t.Context(), sql).Scan(&v); err != nil {
 		t.Fatal(err)
 	}

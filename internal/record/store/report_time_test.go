@@ -27,6 +27,7 @@ func wholeRun(root string, start *time.Time, state record.State) []record.Change
 		}
 		return new(start.Add(time.Duration(seconds) * time.Second))
 	}
+
 	var ended, waited *time.Time
 	if state != record.Running {
 		ended = after(60)
@@ -106,6 +107,7 @@ func TestReportsGoByWhenItHappened(t *testing.T) {
 			db := pgtest.Fresh(t)
 			s := storetest.OpenURL(t, db.URL)
 			storetest.Write(t, s, wholeRun("run", tt.start, record.Completed)...)
+
 			setSeen := func(at time.Time) { // as if it had arrived then
 				for _, table := range []string{
 					"plan_execution_record", "agent_execution_record", "think_act_record", "act_tool_info", "wait_state", "thought",
@@ -114,6 +116,7 @@ func TestReportsGoByWhenItHappened(t *testing.T) {
 				}
 			}
 			setSeen(seen)
+
 			check := func(when string, views ...string) {
 				t.Helper()
 				var want []string
@@ -132,6 +135,7 @@ func TestReportsGoByWhenItHappened(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			for _, since := range []time.Time{day, day.AddDate(0, 0, 1)} {
 				page, err := s.Plans(t.Context(), store.PlanFilter{Since: &since, Limit: 10})
 				if err != nil {
@@ -172,8 +176,10 @@ func TestLastSignOfLife(t *testing.T) {
 			RootPlanID: root, CurrentPlanID: root, State: new(record.Running), StartTime: &start, LastSeenAt: beat,
 		}
 	}
+
 	storetest.Write(t, s, wholeRun("all", &start, record.Running)...)
-	storetest.Write(t, s, plan("beats", new(start.Add(time.Hour))), plan("starts", nil),
+	storetest.Write(t, s, []record.Change{
+		plan("beats", new(start.Add(time.Hour))), plan("starts", nil),
 		plan("thinks", nil), &record.Thought{
 			RootPlanID: "thinks", PlanID: "thinks", ThoughtID: "t", Time: new(start.Add(time.Minute)),
 		},
@@ -189,7 +195,9 @@ func TestLastSignOfLife(t *testing.T) {
 			State: new(record.Approved),
 		},
 		plan("part", nil), &record.AgentExecution{RootPlanID: "part", PlanID: "part", StepID: "part-step"},
-		&record.Plan{RootPlanID: "untimed", CurrentPlanID: "untimed", State: new(record.Running)})
+		&record.Plan{RootPlanID: "untimed", CurrentPlanID: "untimed", State: new(record.Running)},
+	}...)
+
 	want := []string{
 		"all 2025-03-04 12:00:50", "answered 2025-03-04 12:03:00", "asks 2025-03-04 12:02:00", "beats 2025-03-04 13:00:00",
 		"part 2025-03-04 12:00:00", "starts 2025-03-04 12:00:00", "thinks 2025-03-04 12:01:00", "untimed seen",
@@ -199,6 +207,7 @@ func TestLastSignOfLife(t *testing.T) {
 		FROM report.running AS r JOIN actlog.plan_execution_record AS p ON p.current_plan_id = r.plan_id ORDER BY r.plan_id`)); diff != "" {
 		t.Errorf("signs of life (-want +got):\n%s", diff)
 	}
+
 	plans, err := s.Plans(t.Context(), store.PlanFilter{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
@@ -209,11 +218,13 @@ func TestLastSignOfLife(t *testing.T) {
 		}
 		return root + " " + at.Format("2006-01-02 15:04:05")
 	}
+
 	var listed, trees []string
 	for _, p := range plans {
 		listed = append(listed, shown(p.Record.RootPlanID, p.LastSignOfLife))
 		trees = append(trees, shown(p.Record.RootPlanID, storetest.PlanTree(t, s, p.Record.RootPlanID).LastSignOfLife))
 	}
+
 	slices.Sort(listed)
 	slices.Sort(trees)
 	if diff := cmp.Diff(want, listed); diff != "" {
@@ -234,6 +245,7 @@ func TestReportTimesAreIndexed(t *testing.T) {
 	execSQL(t, db.Pool, "UPDATE actlog.plan_execution_record SET start_time = start_time + interval '1 hour' * "+
 		"substr(root_plan_id, 5)::integer, first_seen_at = start_time + interval '1 minute' * hashtext(root_plan_id)")
 	execSQL(t, db.Pool, "ANALYZE actlog.plan_execution_record, actlog.agent_execution_record")
+
 	conn := ownConn(t, db, "SET enable_seqscan = off")
 	for query, index := range map[string]string{
 		"plan WHERE is_root AND happened_at >= now()":                  "plan_root_began",
@@ -262,6 +274,7 @@ func TestReportTimesAreIndexed(t *testing.T) {
 			plan.Write(row[0])
 			plan.WriteByte('\n')
 		}
+
 		pattern := `(?s)(Bitmap Index Scan on |Scan using )` + index
 		if strings.HasSuffix(index, "_") { // the index of a partition, whose name Postgres makes
 			pattern += `\w*(date_trunc|coalesce)\w*.*?Index Cond: .*(now\(\)|date_trunc)`
@@ -288,10 +301,12 @@ func fillPlans(t *testing.T, db *pgtest.DB, root string, n int, parent func(i in
 		}
 		return fmt.Sprintf("%s-%d", root, i)
 	}
+
 	ids, parents := []string{root}, []*string{nil}
 	for i := 1; i <= n; i++ {
 		ids, parents = append(ids, id(i)), append(parents, new(id(parent(i))))
 	}
+
 	if _, err := db.Pool.Exec(t.Context(),
 		`INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, parent_plan_id, tool_call_id, told_state, start_time)
 		SELECT $1, id, DATE '2026-01-05', parent, 'call-' || parent, 'COMPLETED', TIMESTAMPTZ '2026-01-05' FROM unnest($2::text[], $3::text[]) AS u (id, parent)`, root, ids, parents); err != nil {
@@ -320,6 +335,7 @@ func work(t *testing.T, db *pgtest.DB, sql string) int {
 	); err != nil {
 		t.Fatal(err)
 	}
+
 	var rows func(n node) int
 	rows = func(n node) int {
 		sum := int(n.Rows * n.Loops)
@@ -328,6 +344,7 @@ func work(t *testing.T, db *pgtest.DB, sql string) int {
 		}
 		return sum
 	}
+
 	p := explained[0].Plan
 	return p.Hit + p.Read + rows(p)
 }
@@ -347,6 +364,7 @@ func TestReportPlanIsLinear(t *testing.T) {
 					execSQL(t, db.Pool, "TRUNCATE actlog.plan_execution_record CASCADE")
 					fillPlans(t, db, "big", n, parent)
 					execSQL(t, db.Pool, "VACUUM actlog.plan_execution_record, actlog.agent_execution_record")
+
 					sql := "SELECT * FROM report.plan " + where
 					work(t, db, sql) // the first call reads the catalog, too
 					got := work(t, db, sql)
@@ -358,6 +376,7 @@ func TestReportPlanIsLinear(t *testing.T) {
 				if last > 100_000 {
 					t.Errorf("2,000 sub-plans: %d rows and buffers", last)
 				}
+
 				for i := range 50 {
 					fillPlans(t, db, fmt.Sprintf("small-%d", i), 4, parent)
 				}
@@ -387,12 +406,14 @@ func TestReportPlanReadsWhatItIsAskedFor(t *testing.T) {
 	fillPlans(t, db, "late", 4, planShapes["chain"])
 	execSQL(t, db.Pool, "UPDATE actlog.plan_execution_record SET part = '2026-11-16', start_time = '2026-11-20', "+
 		"first_seen_at = '2026-11-20'")
+
 	before := map[string]int{}
 	for trees := 500; trees <= 2000; trees *= 2 {
 		execSQL(t, db.Pool, fmt.Sprintf(`INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, told_state, start_time, first_seen_at)
 			SELECT 'early-' || r, 'early-' || r || CASE WHEN s > 0 THEN '-' || s ELSE '' END, DATE '2026-01-05', 'COMPLETED', '2026-01-05', '2026-01-05'
 			FROM generate_series(1, %d) AS r, generate_series(0, 4) AS s ON CONFLICT DO NOTHING`, trees))
 		execSQL(t, db.Pool, "VACUUM ANALYZE actlog.plan_execution_record, actlog.agent_execution_record")
+
 		for _, where := range []string{
 			"happened_at >= '2026-11-01' AND is_root", "happened_at >= '2026-11-01' AND root_plan_id = 'late'",
 			"happened_at >= '2026-11-01' AND part >= '2026-11-01'",
@@ -418,6 +439,7 @@ func TestReportRunReadsWhatItIsAskedFor(t *testing.T) {
 	db := pgtest.Fresh(t)
 	execSQL(t, db.Pool, "INSERT INTO actlog.worker (worker_id, host, release, provides, slots, lease_until) SELECT "+
 		"'w' || i, 'host', '1', '{executor:agent}', 5, now() FROM generate_series(1, 3) AS i")
+
 	runs, before := 0, map[string]int{}
 	for _, n := range []int{5_000, 10_000, 20_000} {
 		addRuns(t, db, runs, n)
@@ -441,6 +463,7 @@ func TestReportRunReadsWhatItIsAskedFor(t *testing.T) {
 			before[query] = got
 		}
 	}
+
 	// The figures of runs are not looked up for a query that does not ask for them.
 	if got := work(t, db, "SELECT name, count(*), sum(takeovers) FROM report.run GROUP BY name"); got > 3*runs {
 		t.Errorf("a count of %d runs: %d rows and buffers", runs, got)
@@ -497,6 +520,7 @@ func TestReportRunningIsLinear(t *testing.T) {
 					execSQL(t, db.Pool, "TRUNCATE actlog.plan_execution_record CASCADE")
 					fillPlans(t, db, "big", n, planShapes["side by side"])
 					execSQL(t, db.Pool, "UPDATE actlog.plan_execution_record SET told_state = 'RUNNING'")
+
 					execSQL(t, db.Pool, "INSERT INTO actlog.wait_state (root_plan_id, plan_id, wait_id) SELECT root_plan_id, "+
 						"current_plan_id, 'w' FROM actlog.plan_execution_record")
 					execSQL(t, db.Pool, "INSERT INTO actlog.thought (root_plan_id, plan_id, thought_id) SELECT root_plan_id, "+
@@ -506,6 +530,7 @@ func TestReportRunningIsLinear(t *testing.T) {
 					if statistics != "" {
 						execSQL(t, db.Pool, statistics)
 					}
+
 					sql := "SELECT * FROM report.running " + where
 					work(t, db, sql) // the first call reads the catalog, too
 					got := work(t, db, sql)
@@ -535,11 +560,13 @@ func TestReportRunning(t *testing.T) {
 		}
 		return p
 	}
+
 	step := func(plan, id string, start int, state record.State) record.Change {
 		return &record.AgentExecution{
 			RootPlanID: "root", PlanID: plan, StepID: id, AgentName: new("agent of " + id), StartTime: at(start), State: &state,
 		}
 	}
+
 	storetest.Write(t, storetest.OpenURL(t, db.URL),
 		plan("root", nil, record.Running, 0), step("root", "a", 1, record.Running), step("root", "b", 3, record.Running),
 		step("root", "c", 4, record.Completed),
@@ -554,6 +581,7 @@ func TestReportRunning(t *testing.T) {
 			RootPlanID: "root", PlanID: "thinks", ThoughtID: "h", Time: at(7),
 		},
 		plan("ended", new("root"), record.Completed, 2), step("ended", "f", 9, record.Running))
+
 	want := []string{
 		"beats 2 0 0 d agent of d 6 f",
 		"root 3 1 1 0.5 b agent of b search 9 t",
@@ -588,6 +616,7 @@ func TestSubPlanFigures(t *testing.T) {
 				parents[i] = 0
 			}
 		}
+
 		root := fmt.Sprintf("tree-%d", seed)
 		fillPlans(t, db, root, n, func(i int) int { return parents[i] })
 		// The first plan of a cycle is directly below the root.
@@ -602,6 +631,7 @@ func TestSubPlanFigures(t *testing.T) {
 				}
 			}
 		}
+
 		total, depth := make([]int, n+1), make([]int, n+1)
 		total[0] = n + 1 // the root plan owns its whole tree
 		for i := 1; i <= n; i++ {
@@ -610,6 +640,7 @@ func TestSubPlanFigures(t *testing.T) {
 				depth[i]++
 			}
 		}
+
 		var want []string
 		for i := range total {
 			id := root
@@ -619,6 +650,7 @@ func TestSubPlanFigures(t *testing.T) {
 			want = append(want, fmt.Sprintf("%s %d %d %d %.1f", id, depth[i], total[i], total[i], float64(total[i])/2))
 		}
 		slices.Sort(want)
+
 		got := storetest.Lines(t, db.Pool,
 			`SELECT concat_ws(' ', plan_id, depth, total_plans, total_steps, round(total_cost_usd, 1)) FROM report.plan WHERE root_plan_id = $1 ORDER BY plan_id COLLATE "C"`, root)
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -653,6 +685,7 @@ func TestReportScope(t *testing.T) {
 		if view != "usage_daily" {
 			columns = "conversation_id, " + columns
 		}
+
 		got := storetest.Lines(t, db.Pool,
 			"SELECT concat_ws('|', user_id, environment, release, "+columns+") FROM report."+view)
 		if diff := cmp.Diff([]string{want}, got); diff != "" {
@@ -672,6 +705,7 @@ func TestNothingRunsInAPlaceholder(t *testing.T) {
 			t.Errorf("%q run, want %q", got, want)
 		}
 	}
+
 	storetest.Write(t, s, &record.Plan{RootPlanID: "q", CurrentPlanID: "q2"})
 	running()
 	storetest.Write(t, s, &record.Plan{RootPlanID: "q", CurrentPlanID: "q2", Title: new("Sub")})

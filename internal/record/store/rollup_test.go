@@ -27,6 +27,7 @@ func TestRollUps(t *testing.T) {
 			tune(s)
 			tune(other)
 			storetest.Upkeep(t, s, upkeep.Config{}) // adds partitions
+
 			rapid.Check(t, func(rt *rapid.T) {
 				u := testTree{record.NewPlanID()}
 				for range rapid.IntRange(1, 12).Draw(rt, "writes") {

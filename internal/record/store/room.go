@@ -48,6 +48,7 @@ func (r *countedRows) Next() bool {
 	if r.room == nil {
 		return true
 	}
+
 	r.pending += r.beside
 	for _, value := range r.RawValues() {
 		r.pending += int64(len(value))

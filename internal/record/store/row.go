@@ -50,6 +50,7 @@ type RowFilter struct {
 func (r *Reader) Rows(ctx context.Context, rootPlanID string, f *RowFilter) ([]Row, error) {
 	var rows []Row
 	after, left := map[record.Kind][]any{}, []record.Kind(nil)
+
 	_, err := pg.Read(ctx, r.db, func() (struct{}, error) {
 		rows, left = nil, nil
 		var q pgx.Batch
@@ -59,6 +60,7 @@ func (r *Reader) Rows(ctx context.Context, rootPlanID string, f *RowFilter) ([]R
 			if from == nil {
 				from = page.first
 			}
+
 			q.Queue(page.SQL, append([]any{rootPlanID, f.XIDs}, from...)...).Query(func(found pgx.Rows) error {
 				read, n, err := readPage(&page.Read, found, kind)
 				if n == rowsPage || len(read) < n {
@@ -84,6 +86,7 @@ func readPage(page *fieldsql.Read, from pgx.Rows, kind record.Kind) (rows []Row,
 	var row *Row
 	var into []any
 	var earlier earlierAttempts
+
 	err = page.Rows(from, func(named record.Kind) ([]any, error) {
 		kind := cmp.Or(named, kind)
 		rows = append(rows, Row{Record: record.New(kind)})
@@ -101,6 +104,7 @@ func readPage(page *fieldsql.Read, from pgx.Rows, kind record.Kind) (rows []Row,
 		row.Truncated = field.StillCut(row.Record, row.Truncated)
 		return earlier.read()
 	})
+
 	if count.Found != nil {
 		found = int(*count.Found)
 	}
@@ -124,11 +128,13 @@ var rowPages = func() map[record.Kind]*rowPage {
 			after = append(after, fmt.Sprintf("$%d::%s", i+3, key.Type))
 			page.first = append(page.first, map[string]any{"text": "", "bigint": -1}[key.Type])
 		}
+
 		where := fmt.Sprintf("t.root_plan_id = $1::text AND (%s) > (%s) AND ($2::xid[] IS NULL OR t.xmin = ANY ($2::xid[]))",
 			strings.Join(order, ", "), strings.Join(after, ", "))
 		if fieldsql.TableOf(kind).Partitioned {
 			where += " AND " + partOfRoot
 		}
+
 		rows := fieldsql.Page{
 			Kind: kind, Where: where, Order: order, Limit: fmt.Sprint(rowsPage), Bytes: fmt.Sprint(rowsPageBytes),
 		}
@@ -158,6 +164,7 @@ var rowByKey = func() map[record.Kind]*fieldsql.Read {
 		for i, key := range fieldsql.Keys(kind) {
 			keys = append(keys, fmt.Sprintf("%s = $%d::%s", key.SQL, i+2, key.Type))
 		}
+
 		all[kind] = fieldsql.NewRead("SELECT " + fieldsql.Select(fieldsql.Readable(kind, "t")) + " FROM actlog." +
 			fieldsql.TableOf(kind).Name + " AS t WHERE " + strings.Join(keys, " AND "))
 	}
@@ -179,6 +186,7 @@ func (r *Reader) Row(ctx context.Context, key record.Key) (record.Change, error)
 	if err != nil {
 		return nil, fmt.Errorf("read %s %s: %w", key.Kind, key.ID, err)
 	}
+
 	if len(rows) == 0 {
 		return nil, record.ErrNotFound
 	}

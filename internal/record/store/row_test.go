@@ -35,6 +35,7 @@ func cursor(t *testing.T, s *store.Store) (end string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+
 	s.Feed().Follow(ctx, func(c feed.Changes) {
 		if end = c.Cursor; end != "" {
 			cancel()
@@ -53,6 +54,7 @@ func TestRowsOfATransaction(t *testing.T) {
 	step := func(id string) *record.AgentExecution {
 		return &record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + id, AgentName: new("a")}
 	}
+
 	storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Running)}, step("1"),
 		step("2"),
 		&record.ThinkAct{RootPlanID: root, StepID: root + "1", Seq: 0, ThinkInput: new("in"), InputTokens: new(int64(7))},
@@ -61,6 +63,7 @@ func TestRowsOfATransaction(t *testing.T) {
 		},
 		&record.Artifact{RootPlanID: root, PlanID: root, Name: "a", Value: []byte(`1`)},
 		&record.Source{RootPlanID: root, PlanID: root, SourceID: "s"})
+
 	all := rows(t, s, root, store.RowFilter{Kinds: record.Kinds})
 	if len(all) != 8 {
 		t.Errorf("%d rows", len(all))
@@ -72,6 +75,7 @@ func TestRowsOfATransaction(t *testing.T) {
 		"1"}).Key()].Record.(*record.ThinkAct); *c.ThinkInput != "in" || *c.State != record.Pending {
 		t.Errorf("%+v", c)
 	}
+
 	before := cursor(t, s)
 	call := &record.ActTool{RootPlanID: root, StepID: root + "1", Seq: 3, ToolCallID: "c", Result: new("out")}
 	storetest.Write(t, s, call)
@@ -82,6 +86,7 @@ func TestRowsOfATransaction(t *testing.T) {
 	if len(changes) != 1 {
 		t.Fatalf("%d changes", len(changes))
 	}
+
 	filter := store.RowFilter{XIDs: []uint32{changes[0].XID}, Kinds: changes[0].Touched()}
 	got := rows(t, s, root, filter)
 	if len(got) != 3 || got[call.Key()].Record == nil || got[step("1").Key()].RollUps.Figures.ToolCalls != 1 {
@@ -98,6 +103,7 @@ func TestRowsInPages(t *testing.T) {
 	s := storetest.Open(t)
 	storetest.Upkeep(t, s, upkeep.Config{}) // adds partitions
 	root := record.NewPlanID()
+
 	var changes []record.Change
 	large := make([]byte, 200<<10)
 	for i := range large {
@@ -111,6 +117,7 @@ func TestRowsInPages(t *testing.T) {
 		changes = append(changes, c)
 	}
 	storetest.Write(t, s, changes...)
+
 	f := store.RowFilter{Kinds: record.Kinds}
 	seen, pages := map[record.Key]bool{}, 0
 	for ; len(f.Kinds) > 0; pages++ {
@@ -125,6 +132,7 @@ func TestRowsInPages(t *testing.T) {
 			seen[r.Record.Key()] = true
 		}
 	}
+
 	if len(seen) != 1200+7+1 || pages < 6 {
 		t.Errorf("%d rows in %d pages", len(seen), pages)
 	}

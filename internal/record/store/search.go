@@ -48,10 +48,12 @@ func (r *Reader) search(
 	if err != nil {
 		return nil, &record.InvalidError{Code: record.CodeInvalidValue, Field: "q", Reason: err.Error()}
 	}
+
 	s := &searching{
 		Reader: r, query: query, list: list, limit: int(list.PageSize), deadline: deadline,
 		most: max(firstCandidates, 2*int(list.PageSize)), found: []PlanSummary{},
 	}
+
 	// Fresh texts come first: while this goes on, they may only move into slices.
 	if err := s.searchFresh(ctx); err != nil {
 		return nil, err
@@ -86,6 +88,7 @@ func (s *searching) add(ctx context.Context, roots []string) error {
 	for i := range s.found {
 		have[s.found[i].Record.RootPlanID] = true
 	}
+
 	s.list.Found = s.list.Found[:0]
 	for _, root := range roots {
 		if !have[root] {
@@ -96,6 +99,7 @@ func (s *searching) add(ctx context.Context, roots []string) error {
 	if len(s.list.Found) == 0 {
 		return nil
 	}
+
 	plans, err := s.planList(ctx, s.list, s.deadline)
 	if err != nil {
 		return err
@@ -113,6 +117,7 @@ func (s *searching) searchFresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	for len(fresh) > 0 && !s.done(PlanCursor{fresh[0].BeganAt, fresh[0].RootPlanID}) {
 		n := min(s.most, len(fresh))
 		roots := make([]string, n)
@@ -142,6 +147,7 @@ func (s *searching) searchSlices(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		var candidates []candidate
 		for i, row := range rows {
 			after, lastSlice = PlanCursor{row.NewestAt, row.NewestID}, row.Slice
@@ -150,6 +156,7 @@ func (s *searching) searchSlices(ctx context.Context) error {
 					candidates = append(candidates, candidate{row.Slice, i, after})
 				}
 			}
+
 			if len(candidates) < s.most && i < len(rows)-1 {
 				continue // a round may be of several slices
 			}
@@ -160,6 +167,7 @@ func (s *searching) searchSlices(ctx context.Context) error {
 				return nil
 			}
 		}
+
 		if len(rows) < most {
 			return nil
 		}
@@ -176,6 +184,7 @@ func (s *searching) check(ctx context.Context, candidates []candidate) error {
 		for i, c := range round {
 			inSlices[i], positions[i] = c.slice, c.position
 		}
+
 		floor := s.floor()
 		trees, err := timed(ctx, s.Reader, s.deadline, pgx.RowToStructByPos[db.SearchMatchesRow], db.SearchMatches,
 			s.list.BeforeTime, s.list.BeforeID, floor.BeganAt, floor.RootPlanID, s.query.Like, s.query.Regexp, inSlices,
@@ -183,6 +192,7 @@ func (s *searching) check(ctx context.Context, candidates []candidate) error {
 		if err != nil {
 			return err
 		}
+
 		var roots []string
 		for _, t := range trees {
 			if t.Matches {
@@ -195,6 +205,7 @@ func (s *searching) check(ctx context.Context, candidates []candidate) error {
 		if len(trees) < len(round) { // a slice was deleted meanwhile
 			continue
 		}
+
 		// The rest of a slice is behind the last of its trees that was looked at.
 		last := trees[len(trees)-1]
 		for i := 0; i < len(candidates) && candidates[i].slice == round[len(round)-1].slice; i++ {

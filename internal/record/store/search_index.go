@@ -60,16 +60,20 @@ func (x *indexer) IndexSearch(ctx context.Context, tx pgx.Tx, least int) (more b
 	if err != nil || len(fresh) == 0 {
 		return false, err
 	}
-	ids, lines, saidAt := make([]int64, len(fresh)), map[string][]string{}, map[string][]time.Time{}
+
+	ids := make([]int64, len(fresh))
+	lines, saidAt := map[string][]string{}, map[string][]time.Time{}
 	for i, f := range fresh {
 		ids[i] = f.ID
 		lines[f.RootPlanID] = append(lines[f.RootPlanID], strings.Split(f.Text, "\n")...)
 		saidAt[f.RootPlanID] = append(saidAt[f.RootPlanID], f.SaidAt)
 	}
+
 	trees, err := x.queries.SearchHold(ctx, tx, slices.Sorted(maps.Keys(lines)))
 	if err != nil {
 		return false, err
 	}
+
 	// What was written before the fresh texts, without the index, is in the records only.
 	var partly []string
 	for _, t := range trees {
@@ -88,6 +92,7 @@ func (x *indexer) IndexSearch(ctx context.Context, tx pgx.Tx, least int) (more b
 		}
 		delete(lines, root) // it has its turn later
 	}
+
 	trees = slices.DeleteFunc(trees, func(t db.SearchHoldRow) bool { return lines[t.RootPlanID] == nil })
 	if err := x.index(ctx, tx, trees, lines); err != nil {
 		return false, err
@@ -109,6 +114,7 @@ func (x *indexer) IndexMissing(ctx context.Context, tx pgx.Tx, after PlanCursor)
 	if err := x.queries.PlanLockTable(ctx, tx); err != nil { // first, as every writer
 		return nil, err
 	}
+
 	missing, err := x.queries.SearchMissing(ctx, tx, db.SearchMissingParams{
 		AfterTime: after.BeganAt, AfterID: after.RootPlanID, Most: sliceTrees,
 	})
@@ -118,6 +124,7 @@ func (x *indexer) IndexMissing(ctx context.Context, tx pgx.Tx, after PlanCursor)
 	if len(missing) == 0 {
 		return nil, x.queries.SearchBackfilled(ctx, tx)
 	}
+
 	roots := make([]string, len(missing))
 	for i, m := range missing {
 		roots[i] = m.RootPlanID
@@ -126,11 +133,13 @@ func (x *indexer) IndexMissing(ctx context.Context, tx pgx.Tx, after PlanCursor)
 	if err != nil {
 		return nil, err
 	}
+
 	roots = roots[:len(recorded)]
 	trees, err := x.queries.SearchHold(ctx, tx, slices.Sorted(slices.Values(roots))) // as writers lock them
 	if err != nil {
 		return nil, err
 	}
+
 	lines := map[string][]string{}
 	for i, root := range roots {
 		lines[root] = strings.Split(recorded[i], "\n")
@@ -151,6 +160,7 @@ func readTexts(ctx context.Context, tx pgx.Tx, roots []string) (texts []string, 
 		if err != nil {
 			return nil, err
 		}
+
 		trees := map[string]*search.Text{}
 		for _, root := range some {
 			trees[root] = new(search.Text)
@@ -162,6 +172,7 @@ func readTexts(ctx context.Context, tx pgx.Tx, roots []string) (texts []string, 
 		}); err != nil {
 			return nil, err
 		}
+
 		for _, root := range some {
 			text := trees[root].String()
 			texts, bytes = append(texts, text), bytes+len(text)
@@ -191,17 +202,21 @@ func (x *indexer) index(ctx context.Context, tx pgx.Tx, held []db.SearchHoldRow,
 		if t.Indexed && text == t.Text && t.IndexedAt != nil && t.IndexedAt.Equal(t.BeganAt) {
 			continue
 		}
-		roots, texts, began = append(roots, t.RootPlanID), append(texts, text), append(began, t.BeganAt)
+
+		roots, texts = append(roots, t.RootPlanID), append(texts, text)
+		began = append(began, t.BeganAt)
 		if t.Text = text; text != "" {
 			trees = append(trees, t)
 		}
 	}
+
 	if len(roots) > 0 {
 		if err := x.queries.SearchTextKeep(ctx, tx,
 			db.SearchTextKeepParams{RootPlanIds: roots, Texts: texts, BeganAt: began}); err != nil {
 			return err
 		}
 	}
+
 	// Newest first, as the list.
 	slices.SortFunc(trees, func(a, b db.SearchHoldRow) int {
 		return compareCursors(PlanCursor{b.BeganAt, b.RootPlanID}, PlanCursor{a.BeganAt, a.RootPlanID})
@@ -243,6 +258,7 @@ func (x *indexer) addSlice(ctx context.Context, tx pgx.Tx, trees []db.SearchHold
 	if err != nil {
 		return err
 	}
+
 	_, err = tx.CopyFrom(ctx, pgx.Identifier{"actlog", "search_member"}, []string{
 		"slice", "position", "began_at", "root_plan_id",
 	},
@@ -252,6 +268,7 @@ func (x *indexer) addSlice(ctx context.Context, tx pgx.Tx, trees []db.SearchHold
 	if err != nil {
 		return fmt.Errorf("copy the trees of a slice: %w", err)
 	}
+
 	grams := slices.Sorted(maps.Keys(sets)) // in the order of the index
 	_, err = tx.CopyFrom(ctx, pgx.Identifier{"actlog", "search_gram"}, []string{"slice", "gram", "trees"},
 		pgx.CopyFromSlice(len(grams), func(i int) ([]any, error) {
@@ -292,6 +309,7 @@ func (t *treeSet) bytes(end int) []byte {
 	if t.many != nil {
 		return t.many[:(end+7)/8]
 	}
+
 	b := make([]byte, (end+7)/8)
 	for _, i := range t.few {
 		setBit(b, int(i))

@@ -19,6 +19,7 @@ func TestTreeSet(t *testing.T) {
 			set.add(i)
 			want[i/8] |= 0x80 >> (i % 8)
 		}
+
 		bits := set.bits()
 		if end := places[len(places)-1] + 1; int(bits.Len) != end || !slices.Equal(bits.Bytes, want[:(end+7)/8]) {
 			rt.Fatalf("%d bits, %x", bits.Len, bits.Bytes)

@@ -27,6 +27,7 @@ func found(t testing.TB, s *store.Store, f store.PlanFilter) []string {
 	if f.Limit == 0 {
 		f.Limit = 3
 	}
+
 	ids := []string{}
 	for {
 		plans, err := s.Plans(t.Context(), f)
@@ -36,6 +37,7 @@ func found(t testing.TB, s *store.Store, f store.PlanFilter) []string {
 		for _, p := range plans {
 			ids = append(ids, p.Record.RootPlanID)
 		}
+
 		if len(plans) < f.Limit {
 			return ids
 		}
@@ -52,6 +54,7 @@ func index(t testing.TB, s *store.Store) {
 	}); err != nil {
 		t.Fatal(err)
 	}
+
 	if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.search_fresh"); n != 0 {
 		t.Fatalf("%d fresh texts are left", n)
 	}
@@ -126,6 +129,7 @@ func TestSearchFindsTexts(t *testing.T) {
 				t.Errorf("%s, %q finds %q", when, q, got)
 			}
 		}
+
 		for _, q := range []string{
 			"unsearched", "prompted", "argued", "title nothing", "title another", "itl3", "le", `\`, "titlesubtitle",
 		} {
@@ -133,6 +137,7 @@ func TestSearchFindsTexts(t *testing.T) {
 				t.Errorf("%s, %q finds %q", when, q, got)
 			}
 		}
+
 		if got := found(t, s, store.PlanFilter{Query: "title", Project: "sales"}); !slices.Equal(got, []string{"p"}) {
 			t.Errorf("%s, of the project: %q", when, got)
 		}
@@ -140,9 +145,11 @@ func TestSearchFindsTexts(t *testing.T) {
 			t.Errorf("%s, of another project: %q", when, got)
 		}
 	}
+
 	check("fresh")
 	index(t, s)
 	check("indexed")
+
 	if _, err := s.DB().Exec(t.Context(),
 		"DELETE FROM actlog.search_text; DELETE FROM actlog.search_slice; DELETE FROM actlog.search_member; DELETE FROM "+
 			"actlog.search_gram"); err != nil {
@@ -153,6 +160,7 @@ func TestSearchFindsTexts(t *testing.T) {
 	}
 	indexMissing(t, s)
 	check("from the records")
+
 	// What a tree learns later is found with what it had.
 	storetest.Write(t, s, &record.ActTool{RootPlanID: "p", StepID: "s", Seq: 1, ToolCallID: "u", Name: new("late_tool")})
 	for range 2 {
@@ -176,6 +184,7 @@ func TestSearchKeepsATextOnce(t *testing.T) {
 			RootPlanID: "p", StepID: "s", Seq: 1, ToolCallID: "u", Name: new("get_weather"),
 		})
 	}
+
 	if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.search_fresh"); n != 2 {
 		t.Errorf("%d fresh rows", n)
 	}
@@ -197,15 +206,18 @@ func TestSearchForgetsDeletedTrees(t *testing.T) {
 			t.Errorf("deleted, but found: %q", got)
 		}
 	}
+
 	storetest.Write(t, s, wordyTree()...)
 	if got := found(t, s, store.PlanFilter{Query: "title"}); !slices.Equal(got, []string{"p"}) {
 		t.Errorf("written again: %q", got)
 	}
+
 	for _, id := range []string{"p", "q"} {
 		if err := s.DeletePlan(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	sweep(t, s)
 	for _, table := range []string{"search_fresh", "search_text", "search_slice", "search_member", "search_gram"} {
 		if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog."+table); n != 0 {
@@ -227,6 +239,7 @@ func TestSearchSweepsSlicesOfDeletedTrees(t *testing.T) {
 		storetest.Write(t, s, changes...)
 		index(t, s)
 	}
+
 	want := []string{}
 	for i := range slicesMade {
 		gone := []string{fmt.Sprint("a", i), fmt.Sprint("b", i)}
@@ -237,6 +250,7 @@ func TestSearchSweepsSlicesOfDeletedTrees(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	sweep(t, s)
 	if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.search_slice"); n != slicesMade/4 {
 		t.Errorf("%d slices are left", n)
@@ -246,6 +260,7 @@ func TestSearchSweepsSlicesOfDeletedTrees(t *testing.T) {
 			t.Errorf("%s has %d slices", table, n)
 		}
 	}
+
 	slices.Reverse(want)
 	if got := found(t, s, store.PlanFilter{Query: "title"}); !slices.Equal(got, want) {
 		t.Errorf("finds %q, want %q", got, want)
@@ -263,6 +278,7 @@ func TestSearchForgetsWhatOthersDelete(t *testing.T) {
 			a, b := storetest.OpenURL(t, pg.URL), storetest.OpenURL(t, pg.URL)
 			tool := &record.ActTool{RootPlanID: "p", StepID: "s", ToolCallID: "t", Name: new("get_weather")}
 			title := &record.Plan{RootPlanID: "p", CurrentPlanID: "p", Title: new("the title")}
+
 			for range 2 {
 				storetest.Write(t, a, title, tool)
 				storetest.Write(t, a, tool)
@@ -272,6 +288,7 @@ func TestSearchForgetsWhatOthersDelete(t *testing.T) {
 				if err := b.DeletePlan(t.Context(), "p"); err != nil {
 					t.Fatal(err)
 				}
+
 				storetest.Write(t, b, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", Summary: new("from b")})
 				storetest.Write(t, a, tool) // relies on the place of the tree
 				if got := found(t, a, store.PlanFilter{Query: "get_weather from"}); !slices.Equal(got, []string{"p"}) {
@@ -282,6 +299,7 @@ func TestSearchForgetsWhatOthersDelete(t *testing.T) {
 					t.Errorf("the title is not found: %q", got)
 				}
 			}
+
 			before := storetest.Query[int](t, a, "SELECT count(*) FROM actlog.search_fresh")
 			storetest.Write(t, a, title, tool)
 			storetest.Write(t, a, tool)
@@ -306,10 +324,12 @@ func TestSearchForgetsTreesOfTracesThatMove(t *testing.T) {
 			if indexed {
 				index(t, s)
 			}
+
 			storetest.Write(t, s, &record.Plan{RootPlanID: "native", CurrentPlanID: "native", TraceID: &id})
 			if err := store.ReplaceDue(s); err != nil {
 				t.Fatal(err)
 			}
+
 			if got := found(t, s, store.PlanFilter{Query: tool}); !slices.Equal(got, []string{"native"}) {
 				t.Errorf("%q finds %q", tool, got)
 			}
@@ -318,6 +338,7 @@ func TestSearchForgetsTreesOfTracesThatMove(t *testing.T) {
 					"actlog.search_fresh WHERE root_plan_id = $1)", id); n != 0 {
 				t.Errorf("%d rows of texts are left", n)
 			}
+
 			if err := s.DeletePlan(t.Context(), "native"); err != nil {
 				t.Fatal(err)
 			}
@@ -343,12 +364,14 @@ func TestSearchFindsErrorsOfAttempts(t *testing.T) {
 			},
 		}
 	}
+
 	s := storetest.Open(t)
 	storetest.Write(t, s, slices.Concat(attempt("together", 1), attempt("together", 2), attempt("together", 3))...)
 	storetest.Write(t, s, slices.Concat(attempt("backwards", 3), attempt("backwards", 1), attempt("backwards", 2))...)
 	for n := range int64(3) {
 		storetest.Write(t, s, attempt("apart", n+1)...)
 	}
+
 	all := []string{"apart", "backwards", "together"}
 	check := func(when string) {
 		t.Helper()
@@ -361,6 +384,7 @@ func TestSearchFindsErrorsOfAttempts(t *testing.T) {
 			}
 		}
 	}
+
 	check("fresh")
 	storetest.Exec(t, s, "DELETE FROM actlog.search_fresh")
 	indexMissing(t, s)
@@ -385,11 +409,13 @@ func TestSearchKeepsTextsOfRootPlansFirst(t *testing.T) {
 					ErrorMessage: large(2000 + i),
 				})
 		}
+
 		changes = append(changes, &record.Plan{
 			RootPlanID: id, CurrentPlanID: id, Title: new("the title"), UserRequest: new("the request"), Summary: large(3),
 		})
 		storetest.Write(t, s, changes...)
 	}
+
 	check := func(when string) {
 		t.Helper()
 		if got := found(t, s, store.PlanFilter{Query: "title request 3"}); len(got) != 3 {
@@ -399,6 +425,7 @@ func TestSearchKeepsTextsOfRootPlansFirst(t *testing.T) {
 			t.Errorf("%s: a sub-plan: %q", when, got)
 		}
 	}
+
 	check("fresh")
 	storetest.Exec(t, s, "DELETE FROM actlog.search_fresh")
 	indexMissing(t, s)
@@ -413,6 +440,7 @@ func TestSearchPages(t *testing.T) {
 	pg := pgtest.New(t)
 	s := storetest.OpenURL(t, pg.URL)
 	words, now := []string{"red", "green", "blue", "x", "dark red"}, time.Now()
+
 	rapid.Check(t, func(rt *rapid.T) {
 		for _, table := range []string{
 			"search_fresh", "search_text", "search_slice", "search_member", "search_gram", "agent_execution_record",
@@ -422,6 +450,7 @@ func TestSearchPages(t *testing.T) {
 		}
 		execSQL(t, pg.Pool, "INSERT INTO actlog.search_deletion AS d (deletions) VALUES (1) ON CONFLICT (id) DO UPDATE "+
 			"SET deletions = d.deletions + 1")
+
 		texts, agents := map[string]string{}, map[string][]string{}
 		n, others := rapid.IntRange(1, 12).Draw(rt, "steps"), false
 		for i := range n {
@@ -435,6 +464,7 @@ func TestSearchPages(t *testing.T) {
 				StartTime: new(now.AddDate(rapid.SampledFrom([]int{-1, 0, 0, 1}).Draw(rt, "year"), 0,
 					rapid.IntRange(-2, 2).Draw(rt, "day"))),
 			}
+
 			switch rapid.IntRange(0, 5).Draw(rt, "start") {
 			case 0: // as runs that are imported
 				storetest.Write(t, s, start, step)
@@ -454,6 +484,7 @@ func TestSearchPages(t *testing.T) {
 			default:
 				storetest.Write(t, s, step)
 			}
+
 			switch rapid.IntRange(0, 6).Draw(rt, "then") {
 			case 0:
 				index(t, s)
@@ -468,6 +499,7 @@ func TestSearchPages(t *testing.T) {
 		if others { // a server may have taken their start back, and remembers that it said its own: the next round finds that
 			indexMissing(t, s)
 		}
+
 		rows, _ := s.DB().Query(t.Context(),
 			"SELECT root_plan_id FROM actlog.plan_execution_record ORDER BY COALESCE(start_time, first_seen_at) DESC, "+
 				"root_plan_id DESC")
@@ -478,6 +510,7 @@ func TestSearchPages(t *testing.T) {
 		if got := found(t, s, store.PlanFilter{}); !slices.Equal(got, order) {
 			rt.Fatalf("the list has %q, want %q", got, order)
 		}
+
 		for _, q := range []string{"red", "green", "red green", "dark", "x", "blue x", "nothing"} {
 			for _, agent := range []string{"", "red"} { // a filter refuses some
 				want := slices.DeleteFunc(slices.Clone(order), func(id string) bool {
@@ -504,6 +537,7 @@ func TestSearchRefusesQueries(t *testing.T) {
 			t.Errorf("%.10q: %v", q, err)
 		}
 	}
+
 	for _, q := range []string{
 		"'", `"`, "!", "&", "|", "(", ")", ":*", "<->", `\`, "%", "_", "$1", "--", ";", "'; DROP", "{", "}", "^", "[a-z]",
 		"a.*", "…",
@@ -523,9 +557,11 @@ func TestSearchQueryPlans(t *testing.T) {
 		INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, first_seen_at, title, told_state)
 		SELECT id, id, DATE '2026-01-05', now() - make_interval(secs => i), 'Title number' || i || CASE WHEN i % 2000 = 0 THEN ' rare' ELSE '' END, 'COMPLETED'
 		FROM generate_series(1, 6000) AS i, LATERAL (SELECT 'plan-' || md5(i::text) AS id) AS x; ANALYZE`)
+
 	s := storetest.OpenURL(t, pg.URL)
 	indexMissing(t, s)
 	storetest.Write(t, s, &record.Plan{RootPlanID: "fresh", CurrentPlanID: "fresh", Title: new("a fresh title")})
+
 	for _, q := range []string{"rare", "number4000", "number2000 title"} {
 		if n := len(found(t, s, store.PlanFilter{Query: q, Limit: 500})); n == 0 || n > 4 {
 			t.Errorf("%q finds %d plans", q, n)
@@ -534,6 +570,7 @@ func TestSearchQueryPlans(t *testing.T) {
 	if n := len(found(t, s, store.PlanFilter{Query: "title", Limit: 500})); n != 6_001 {
 		t.Errorf("all pages have %d plans", n)
 	}
+
 	ids := storetest.Query[[]string](t, s,
 		"SELECT array_agg(root_plan_id) FROM (SELECT root_plan_id FROM actlog.plan_execution_record ORDER BY "+
 			"first_seen_at LIMIT 2000) AS x")
@@ -579,6 +616,7 @@ func TestSearchQueryPlans(t *testing.T) {
 			if strings.Contains(line, "never executed") {
 				continue
 			}
+
 			if strings.Contains(line, "Seq Scan") && !strings.Contains(line, "search_deletion") { // of one row
 				t.Errorf("%s: %s\n%s", tt.name, strings.TrimSpace(line), plan)
 			}
@@ -610,6 +648,7 @@ func explain(t testing.TB, s *store.Store, mode, sql string, args ...any) string
 		if _, err := tx.Exec(t.Context(), "SELECT set_config('plan_cache_mode', $1, true)", mode); err != nil {
 			return err
 		}
+
 		rows, err := tx.Query(t.Context(), "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) "+sql, args...)
 		if err != nil {
 			return err
@@ -650,16 +689,19 @@ func TestSearchFindsTreesBegunBefore(t *testing.T) {
 				&record.Plan{RootPlanID: "p", CurrentPlanID: "p", Title: new("early title"), UserRequest: new("early request")},
 				&record.ActTool{RootPlanID: "p", StepID: "s", ToolCallID: "t", Name: new("early_tool")},
 				&record.Plan{RootPlanID: "other", CurrentPlanID: "other", Title: new("early other")})
+
 			execSQL(t, pg.Pool, "DELETE FROM actlog.search_fresh")
 			if tt.backfill {
 				execSQL(t, pg.Pool, "INSERT INTO actlog.search_backfill DEFAULT VALUES")
 			}
+
 			s = storetest.OpenURL(t, pg.URL) // the server after the update
 			storetest.Write(t, s, &record.ActTool{RootPlanID: "p", StepID: "s", Seq: 1, ToolCallID: "u", Name: new("late_tool")})
 			storetest.Write(t, s, &record.Plan{RootPlanID: "whole", CurrentPlanID: "whole", Title: new("late and whole")})
 			for _, step := range tt.steps {
 				step(t, s)
 			}
+
 			for _, q := range []string{"early title", "request", "early_tool", "late_tool", "early title late_tool"} {
 				if got := found(t, s, store.PlanFilter{Query: q}); !slices.Equal(got, []string{"p"}) {
 					t.Errorf("%q finds %q", q, got)
@@ -684,6 +726,7 @@ func TestSearchIndexesInBoundedSteps(t *testing.T) {
 		SELECT 'p' || i, 'p' || i, DATE '2026-01-05', now() - make_interval(secs => i), 'a ' || t.text, 'b ' || t.text, 'c ' || t.text, 'd ' || t.text FROM generate_series(1, %d) AS i, (SELECT repeat('%s', %d) AS text) AS t;`
 	const fresh = "INSERT INTO actlog.search_fresh (root_plan_id, said_at, text) SELECT root_plan_id, first_seen_at, " +
 		"title || E'\\n' || user_request || E'\\n' || summary || E'\\n' || error_message FROM actlog.plan_execution_record;"
+
 	step := func(t *testing.T, s *store.Store, least int) (more bool) {
 		t.Helper()
 		err := s.DB().Transact(t.Context(), func(tx pgx.Tx) (err error) {
@@ -695,12 +738,14 @@ func TestSearchIndexesInBoundedSteps(t *testing.T) {
 		}
 		return more
 	}
+
 	t.Run("few large fresh texts", func(t *testing.T) {
 		t.Parallel()
 		s := storetest.OpenURL(t, pgtest.Fresh(t).URL)
 		storetest.Exec(t, s, fmt.Sprintf(plans+fresh, 700, "text ", 3200))
 		for step(t, s, store.FreshTexts) {
 		}
+
 		if n := storetest.Query[int](t, s, "SELECT COALESCE(sum(length(text)), 0) FROM actlog.search_fresh"); n > 10<<20 {
 			t.Errorf("a search has to read %d bytes of fresh texts", n)
 		}
@@ -708,6 +753,7 @@ func TestSearchIndexesInBoundedSteps(t *testing.T) {
 			t.Errorf("finds %d", n)
 		}
 	})
+
 	t.Run("one more line for large trees", func(t *testing.T) {
 		t.Parallel()
 		s := storetest.OpenURL(t, pgtest.Fresh(t).URL)
@@ -715,6 +761,7 @@ func TestSearchIndexesInBoundedSteps(t *testing.T) {
 			INSERT INTO actlog.search_text SELECT root_plan_id, repeat(title, 3) FROM actlog.plan_execution_record;
 			INSERT INTO actlog.search_fresh (root_plan_id, text) SELECT root_plan_id, 'late' FROM actlog.plan_execution_record, generate_series(1, 2)`)
 		step(t, s, 0)
+
 		if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.search_member"); n < 300 || n > 400 {
 			t.Errorf("%d trees of 48 kB were indexed at once", n)
 		}
@@ -724,6 +771,7 @@ func TestSearchIndexesInBoundedSteps(t *testing.T) {
 			t.Errorf("finds %d", n)
 		}
 	})
+
 	t.Run("large records", func(t *testing.T) {
 		t.Parallel()
 		s := storetest.OpenURL(t, pgtest.Fresh(t).URL)
@@ -734,6 +782,7 @@ func TestSearchIndexesInBoundedSteps(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
+
 		if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.search_text"); n == 0 || n > 800 {
 			t.Errorf("%d trees of 32 kB were indexed at once", n)
 		}
@@ -742,6 +791,7 @@ func TestSearchIndexesInBoundedSteps(t *testing.T) {
 			t.Errorf("finds %d", n)
 		}
 	})
+
 	t.Run("many grams", func(t *testing.T) {
 		t.Parallel()
 		s := storetest.OpenURL(t, pgtest.Fresh(t).URL)
@@ -755,6 +805,7 @@ func TestSearchIndexesInBoundedSteps(t *testing.T) {
 			storetest.Exec(t, s, fmt.Sprintf("INSERT INTO actlog.search_fresh (root_plan_id, text) VALUES ('p%d', '%s')", i+1,
 				string(text)+"天天地"))
 		}
+
 		index(t, s)
 		if n := storetest.Query[int](t, s,
 			"SELECT max(n) FROM (SELECT count(*) AS n FROM actlog.search_gram GROUP BY slice) AS x"); n > 150_000 {

@@ -72,6 +72,7 @@ func (r *Reader) Skeleton(ctx context.Context, rootPlanID, planID string) (*tree
 	if err != nil {
 		return nil, err
 	}
+
 	plan := n.whole(planID)
 	if plan == nil {
 		return nil, record.ErrNotFound

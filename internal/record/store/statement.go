@@ -40,6 +40,7 @@ func (s *statements) merge(q *pgx.Batch, rows []*field.Row, a assumed) {
 		s.queue(q, shape, rows, a)
 		return
 	}
+
 	var told, uncalled []*field.Row
 	for _, r := range rows {
 		if a.uncalled(r) && keyOnly(r) {
@@ -48,6 +49,7 @@ func (s *statements) merge(q *pgx.Batch, rows []*field.Row, a assumed) {
 			told = append(told, r)
 		}
 	}
+
 	if len(told) > 0 {
 		s.queue(q, fieldsql.WholeShape(kind), told, a)
 	}
@@ -67,6 +69,7 @@ func (s *statements) queue(q *pgx.Batch, shape fieldsql.Shape, rows []*field.Row
 	if kind != record.KindPlan && fieldsql.TableOf(kind).Parted {
 		shape.Placed, shape.Grows = !a.part.IsZero(), a.grows
 	}
+
 	sql := s.of(kind, &shape)
 	args := s.arguments(kind, shape, rows)
 	if shape.Placed {
@@ -85,6 +88,7 @@ func (s *statements) latestTool(q *pgx.Batch, calls []record.Key, a assumed) {
 			c.add(step)
 		}
 	}
+
 	if len(steps) > 0 {
 		q.Queue(fieldsql.LatestTool, c.roots, c.ids, a.part)
 	}
@@ -116,14 +120,17 @@ var replacements, growing = func() (all, grow map[record.Kind]string) {
 func (s *statements) of(kind record.Kind, shape *fieldsql.Shape) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	known := s.sql[kind]
 	if known == nil {
 		known = map[fieldsql.Shape]string{}
 		s.sql[kind] = known
 	}
+
 	if known[*shape] == "" && len(known) >= s.tuning.maxShapes {
 		whole := fieldsql.WholeShape(kind)
-		whole.Placed, whole.Grows, whole.Uncalled = shape.Placed, shape.Grows, shape.Uncalled
+		whole.Placed, whole.Grows = shape.Placed, shape.Grows
+		whole.Uncalled = shape.Uncalled
 		*shape = whole
 	}
 	if known[*shape] == "" {
@@ -149,6 +156,7 @@ func (s *statements) arguments(kind record.Kind, shape fieldsql.Shape, rows []*f
 			args = append(args, textColumn(f, rows))
 		}
 	}
+
 	optional := func(literal func(*field.Row) (string, bool)) {
 		texts := make([]*string, len(rows))
 		for i, r := range rows {
@@ -158,6 +166,7 @@ func (s *statements) arguments(kind record.Kind, shape fieldsql.Shape, rows []*f
 		}
 		args = append(args, texts)
 	}
+
 	if shape.Cut {
 		optional(func(r *field.Row) (string, bool) { return arrayLiteral(r.Cut), len(r.Cut) > 0 })
 	}
@@ -170,6 +179,7 @@ func (s *statements) arguments(kind record.Kind, shape fieldsql.Shape, rows []*f
 	if kind == record.KindPlan {
 		args = append(args, int32(s.partitionDays))
 	}
+
 	return args
 }
 
@@ -254,8 +264,8 @@ type keyColumns struct {
 }
 
 func (c *keyColumns) add(key record.Key) {
-	c.roots, c.parents, c.seqs, c.ids = append(c.roots, key.Root), append(c.parents, key.Parent), append(c.seqs, key.Seq),
-		append(c.ids, key.ID)
+	c.roots, c.parents = append(c.roots, key.Root), append(c.parents, key.Parent)
+	c.seqs, c.ids = append(c.seqs, key.Seq), append(c.ids, key.ID)
 }
 
 func columnsOf(keys []record.Key) (c keyColumns) {

@@ -67,6 +67,7 @@ func (c *counters) committed(rows, folded int, took time.Duration) {
 	c.rows.Add(uint64(rows))
 	c.folded.Add(uint64(folded))
 	c.batchNanos.Add(int64(took))
+
 	i := 0
 	for i < len(batchBounds) && took.Seconds() > batchBounds[i] {
 		i++
@@ -94,6 +95,7 @@ func (c *counters) stats() Stats {
 		TreesDeleted: c.treesDeleted.Load(), TracesWithoutRows: c.tracesWithoutRows.Load(),
 		TraceFailures: c.traceFailures.Load(),
 	}
+
 	for i := range c.batchCounts {
 		n := c.batchCounts[i].Load()
 		st.BatchSeconds.Counts = append(st.BatchSeconds.Counts, n)

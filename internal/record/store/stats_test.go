@@ -22,6 +22,7 @@ func TestStats(t *testing.T) {
 	if _, err := s.Write(t.Context(), []record.Change{&record.Plan{RootPlanID: "p"}}); err != nil {
 		t.Fatal(err)
 	}
+
 	got := s.Stats()
 	if got.BatchSeconds.Sum <= 0 || len(got.BatchSeconds.Counts) != len(got.BatchSeconds.Bounds)+1 ||
 		got.BatchSeconds.Count != 1 {
@@ -30,6 +31,7 @@ func TestStats(t *testing.T) {
 	if got.Pool.Max != 4 || got.Pool.Acquired+got.Pool.Idle < 1 {
 		t.Errorf("pool = %+v", got.Pool)
 	}
+
 	got.BatchSeconds, got.Pool = store.Histogram{}, store.PoolStats{}
 	want := store.Stats{Batches: 1, Rows: 4, Folded: 1, Refused: 1}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -47,6 +49,7 @@ func TestStatsOfAnOutage(t *testing.T) {
 	for _, id := range []string{"p0", "p1", "p2"} {
 		changes = append(changes, &record.Plan{RootPlanID: id, CurrentPlanID: id})
 	}
+
 	for range 2 {
 		if _, err := s.Write(t.Context(), changes); err == nil {
 			t.Error("it was written during the outage")
@@ -56,6 +59,7 @@ func TestStatsOfAnOutage(t *testing.T) {
 		st := s.Stats()
 		return st.QueueRows == 0 && !st.LastErrorAt.IsZero()
 	})
+
 	o.End(t)
 	if st := s.Stats(); st.GivenUp != 6 || st.Batches != 0 {
 		t.Errorf("%+v", st)

@@ -106,6 +106,7 @@ func TestIdleTransactionTimeout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if after := storetest.Query[string](t, s, timeout); within != "1min" || after != "0" {
 		t.Errorf("timeout within the transaction %s, after it %s", within, after)
 	}

@@ -55,6 +55,7 @@ func (t *TextSums) Of(key record.Key) (sums map[string]int64, ok bool) {
 	if !ok {
 		return nil, false
 	}
+
 	names := summed[key.Kind]
 	sums = make(map[string]int64, len(names))
 	for i, name := range names {
@@ -85,6 +86,7 @@ func (r *Reader) Sums(ctx context.Context, rootPlanID string, within time.Durati
 			if found == nil {
 				continue
 			}
+
 			if parent, known := parents[key.parent]; known {
 				key.parent = parent
 			} else {
@@ -110,15 +112,18 @@ var sumsOfTexts = func() string {
 		record.KindActTool:        "t.step_id, t.seq::bigint, t.tool_call_id",
 		record.KindWait:           "t.plan_id, 0::bigint, t.wait_id",
 	}
+
 	var sections []string
 	for _, kind := range record.Kinds {
 		if keys[kind] == "" {
 			continue
 		}
+
 		var sums []string
 		for _, f := range Summed(kind) {
 			sums = append(sums, "hashtextextended(COALESCE(("+fieldsql.Whole(f, "t")+")::text, ''), 0)")
 		}
+
 		table := fieldsql.TableOf(kind)
 		where := "t.root_plan_id = $1::text"
 		if table.Partitioned {

@@ -76,6 +76,7 @@ func (t *texts) read() {
 	if !ok {
 		return
 	}
+
 	if t.all == nil {
 		t.all = content.Texts{}
 	}

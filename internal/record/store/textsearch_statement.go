@@ -78,12 +78,14 @@ func words(kind record.Kind, alias string, of func(*field.Field) bool) (texts []
 		if !of(f) {
 			continue
 		}
+
 		text := alias + f.Column
 		if f.Parts != nil {
 			text = fieldsql.InRow(f, alias)
 		}
 		texts = append(texts, "("+text+")::text")
 	}
+
 	if field.HasAttempts(kind) && of(nil) {
 		texts = append(texts, alias+"attempts::text")
 	}
@@ -109,6 +111,7 @@ func searchKnown(partitions []string) string {
 		parts = append(parts, fmt.Sprintf("    SELECT root_plan_id FROM actlog.%s WHERE %s%s",
 			pgx.Identifier{partitions[i]}.Sanitize(), expression, rest))
 	}
+
 	for i, table := range slices.Sorted(maps.Keys(SearchedTables)) {
 		of(i, SearchedTables[table], " LIKE $1::text")
 		if table == "content" {
@@ -131,12 +134,14 @@ var searchLikely = func() string {
             AND (strpos(lower(x.text), $6::text) > 0 OR cardinality($8::text[]) > 0 AND octet_length(x.text) > length(x.text)
                 AND EXISTS (SELECT FROM unnest($8::text[]) AS a (alike) WHERE strpos(x.text, a.alike) > 0))
             OR strpos(x.text, '\') > 0 AND strpos(x.text, '\u') > 0 AND actlog.search_rare(x.text)`
+
 	var sections []string
 	exists := func(asked, table, text, cut string, detail bool) {
 		where := "t.root_plan_id = u.root"
 		if detail {
 			asked, where = "u.detail AND ("+asked+")", where+" AND t.part = u.part"
 		}
+
 		// OFFSET keeps Postgres from reading the whole table at once, and from making the text several times.
 		sections = append(sections, fmt.Sprintf(`    (%s) AND EXISTS (
         SELECT FROM actlog.%s AS t CROSS JOIN LATERAL (SELECT %s COLLATE "C" AS text OFFSET 0) AS x
@@ -156,9 +161,11 @@ var searchLikely = func() string {
 					"'UTF8'), $6::text)", true)
 			continue
 		}
+
 		all := words(kind, "t.", func(*field.Field) bool { return true })
 		exists(of, table.Name, "array_to_string(ARRAY["+strings.Join(all, ", ")+`], E'\n')`, "", table.Partitioned)
 	}
+
 	return `WITH bound AS MATERIALIZED ( -- made when it is first read
     SELECT clock_timestamp() + $5::integer * interval '1 millisecond' AS until
 )
@@ -194,6 +201,7 @@ var searchTexts = func() string {
 		sectionPrompts: {fmt.Sprintf(ofAgent, "shown_plan_id"), "t.step_id", fmt.Sprintf(ofAgent, "agent_name")},
 		sectionCalls:   {fmt.Sprintf(ofAgent, "shown_plan_id"), "t.step_id", "t.name"},
 	}
+
 	var sections []string
 	for i, kind := range sectionKinds {
 		table := fieldsql.TableOf(kind)
@@ -205,17 +213,19 @@ var searchTexts = func() string {
 		if field.HasAttempts(kind) && in(nil) {
 			attempts = "t.attempts::text"
 		}
+
 		has := rowHas(kind, in, 12)
-		from, where, most := "", "u.section <= "+fmt.Sprint(i)+" AND ($4::boolean[])["+fmt.Sprint(i+1)+
-			"] AND t.root_plan_id = u.root", "$10::integer"
+		from, most := "", "$10::integer"
+		where := fmt.Sprintf("u.section <= %d AND ($4::boolean[])[%d] AND t.root_plan_id = u.root", i, i+1)
 		if table.Partitioned {
 			where += " AND u.detail AND t.part = u.part"
 		}
 		if i == sectionPrompts {
-			from, has, most = searchPieces(late),
-				"cardinality(named.hashes) > 0 AND t.think_input_parts && named.hashes OR "+
-					fieldsql.InRow(sectionFields[i][0], "t.")+" IS NOT NULL AND "+has, "$11::integer"
+			from, most = searchPieces(late), "$11::integer"
+			has = "cardinality(named.hashes) > 0 AND t.think_input_parts && named.hashes OR " +
+				fieldsql.InRow(sectionFields[i][0], "t.") + " IS NOT NULL AND " + has
 		}
+
 		var left, right, order []string
 		for j, column := range keys[i] {
 			if column == "''" || column == "0" {
@@ -225,20 +235,23 @@ var searchTexts = func() string {
 			right = append(right, fmt.Sprintf("CASE WHEN u.section = %d THEN %s", i,
 				[3]string{"u.parent ELSE '' END", "u.seq ELSE -1 END", "u.id ELSE '' END"}[j]))
 		}
+
 		shown := func(j int) string {
 			if column := keys[i][j]; column != "''" && column != "0" {
 				return "t." + column
 			}
 			return keys[i][j]
 		}
-		plan, step, name := of[i][0], of[i][1], of[i][2]
-		if plan == "" { // it stands beside a plan
-			plan, step, name = "t.plan_id", "t.step_id", "NULL"
+
+		names := of[i]
+		if names[0] == "" { // it stands beside a plan
+			names = [3]string{"t.plan_id", "t.step_id", "NULL"}
 		}
 		isLate := late
 		if i == sectionPrompts {
 			isLate = "p.late OR " + late
 		}
+
 		sections = append(sections, fmt.Sprintf(`    (SELECT %d AS section, %s::text AS parent, %s::bigint AS seq, %s::text AS id, %s::text AS plan, %s::text AS step, %s::text AS name,
         CASE WHEN NOT x.late THEN ARRAY[%s] END AS texts, %s::text AS attempts
     FROM %sactlog.%s AS t
@@ -247,10 +260,11 @@ var searchTexts = func() string {
         AND (x.late OR %s)
     ORDER BY %s
     LIMIT %s)`,
-			i, shown(0), shown(1), shown(2), plan, step, name, strings.Join(whole, ", "), attempts, from, table.Name, isLate,
-			where,
+			i, shown(0), shown(1), shown(2), names[0], names[1], names[2], strings.Join(whole, ", "), attempts, from,
+			table.Name, isLate, where,
 			strings.Join(left, ", "), strings.Join(right, ", "), has, strings.Join(order, ", "), most))
 	}
+
 	return `WITH bound AS MATERIALIZED ( -- made when it is first read
     SELECT clock_timestamp() + $9::integer * interval '1 millisecond' AS until
 )
@@ -287,6 +301,7 @@ func searchPieces(late string) string {
 	late = "(u.place > 0 AND " + late + ")"
 	of := "c.root_plan_id = u.root AND c.part = u.part AND u.detail AND NOT u.late AND u.section <= " +
 		fmt.Sprint(sectionPrompts) + " AND ($4::boolean[])[" + fmt.Sprint(sectionPrompts+1) + "]"
+
 	return `(
         SELECT COALESCE(array_agg(c.hash), '{}') AS hashes, COALESCE(bool_or(c.hash IS NOT NULL AND ` + late + `), false) AS late
         FROM actlog.content AS c

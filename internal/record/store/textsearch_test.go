@@ -26,6 +26,7 @@ func searchTexts(t testing.TB, s *store.Store, search store.TextSearch) (all []s
 	if search.Time == 0 {
 		search.Time = time.Minute
 	}
+
 	for {
 		found, err := s.SearchTexts(t.Context(), search)
 		if err != nil {
@@ -34,6 +35,7 @@ func searchTexts(t testing.TB, s *store.Store, search store.TextSearch) (all []s
 		if pages++; len(found.Hits) > search.Most || found.Incomplete && len(found.Hits) == search.Most || pages > 10_000 {
 			t.Fatalf("page %d has %d hits, incomplete: %v", pages, len(found.Hits), found.Incomplete)
 		}
+
 		all = append(all, found.Hits...)
 		if search.From = found.Next; found.Next == nil {
 			return all, pages
@@ -71,7 +73,8 @@ func TestSearchTexts(t *testing.T) {
 			const long = "This is what the user and the agent have said so far, and it is repeated in each prompt of the " +
 				"conversation. "
 			prompt := func(said string) *string { return new(`[{"role":"user","content":"` + long + said + `"}]`) }
-			storetest.Write(t, s,
+
+			storetest.Write(t, s, []record.Change{
 				&record.Plan{RootPlanID: "old", CurrentPlanID: "old", StartTime: began(0), Title: new("Find NÄDEL")},
 				&record.Plan{
 					RootPlanID: "new", CurrentPlanID: "new", StartTime: began(9), UserRequest: new("a na\u0308del 2"),
@@ -108,10 +111,12 @@ func TestSearchTexts(t *testing.T) {
 				},
 				&record.Thought{RootPlanID: "mid", PlanID: "mid", ThoughtID: "t2", Content: new("no needle")},
 				&record.Artifact{RootPlanID: "mid", PlanID: "mid", Name: "a", Value: []byte(`["Nädel"]`)},
-				&record.Source{RootPlanID: "mid", PlanID: "mid", SourceID: "src", Snippet: new("1 nädel")})
+				&record.Source{RootPlanID: "mid", PlanID: "mid", SourceID: "src", Snippet: new("1 nädel")},
+			}...)
 			storetest.Write(t, s, &record.ThinkAct{
 				RootPlanID: "mid", StepID: "s", Seq: 0, Attempt: new(int64(2)), State: new(record.Completed),
 			})
+
 			const want = `new plan 0/new of new : userRequest: a [nädel] 2
 mid plan 0/mid of mid : title: Find [nädel] 1
 mid plan 0/mid of mid : metadata: {"a":"[nädel] 3"}
@@ -128,9 +133,11 @@ mid source mid/0/src of mid : snippet: 1 [nädel]
 mid wait mid/0/w of mid : title: Is it a [Nädel]?
 old plan 0/old of old : title: Find [NÄDEL]
 `
+
 			if hits, _ := searchTexts(t, s, store.TextSearch{Text: "nädel"}); hitTexts(hits) != want {
 				t.Errorf("found\n%s, want\n%s", hitTexts(hits), want)
 			}
+
 			// However small the pages, and however little time there is, they have the same hits.
 			for _, search := range []store.TextSearch{{Most: 1}, {Most: 2}, {Most: 2, Time: -1}, {Most: 100, Time: -1}} {
 				search.Text = "nädel"
@@ -138,6 +145,7 @@ old plan 0/old of old : title: Find [NÄDEL]
 					t.Errorf("in %d pages of %d, in %v: found\n%s", pages, search.Most, search.Time, hitTexts(hits))
 				}
 			}
+
 			for _, row := range []struct {
 				search store.TextSearch
 				want   string
@@ -167,6 +175,7 @@ old plan 0/old of old : title: Find [NÄDEL]
 					t.Errorf("%+v: %s, want %s", row.search, got, row.want)
 				}
 			}
+
 			var invalid *record.InvalidError
 			if _, err := s.SearchTexts(t.Context(), store.TextSearch{Text: " "}); !errors.As(err, &invalid) ||
 				invalid.Field != "q" {
@@ -232,6 +241,7 @@ func TestSearchTextsRare(t *testing.T) {
 			t.Parallel()
 			s := storetest.Open(t, cut)
 			minute := 0
+
 			miss := func(n int) {
 				for range n {
 					minute++
@@ -242,12 +252,14 @@ func TestSearchTextsRare(t *testing.T) {
 						&record.ThinkAct{RootPlanID: root, StepID: "s", ThinkInput: new(filler), ThinkOutput: new("pick 4711")})
 				}
 			}
+
 			for _, name := range names {
 				miss(6)
 				minute++
 				storetest.Write(t, s, &record.Plan{RootPlanID: name, CurrentPlanID: name, StartTime: began(minute)})
 				storetest.Write(t, s, said[name](name))
 			}
+
 			storetest.Write(t, s, &record.ActTool{
 				RootPlanID: "attempt", StepID: "s", ToolCallID: "c", Attempt: new(int64(2)), State: new(record.Completed),
 			})
@@ -284,12 +296,14 @@ func TestSearchTextsWhileRunsCome(t *testing.T) {
 			&record.ThinkAct{RootPlanID: root, StepID: "s", Seq: 0, ThinkOutput: new("needle 0")},
 			&record.ThinkAct{RootPlanID: root, StepID: "s", Seq: 1, ThinkOutput: new("needle 1")})
 	}
+
 	var want []string
 	for i := range 6 {
 		root := fmt.Sprint("run", 9-i)
 		write(root, 9-i)
 		want = append(want, root+" title", root+" thinkOutput", root+" thinkOutput")
 	}
+
 	var got []string
 	for search, n := (store.TextSearch{Text: "needle", Most: 2, Time: time.Minute}), 0; ; n++ {
 		found, err := s.SearchTexts(t.Context(), search)
@@ -302,6 +316,7 @@ func TestSearchTextsWhileRunsCome(t *testing.T) {
 		if search.From = found.Next; found.Next == nil {
 			break
 		}
+
 		write(fmt.Sprint("newer", n), 20+n)
 		if last := found.Hits[len(found.Hits)-1]; last.Key.Kind == record.KindThinkAct { // before the place
 			storetest.Write(t, s, &record.ThinkAct{
@@ -315,6 +330,7 @@ func TestSearchTextsWhileRunsCome(t *testing.T) {
 			want = slices.DeleteFunc(want, func(hit string) bool { return strings.HasPrefix(hit, "run6") })
 		}
 	}
+
 	if !slices.Equal(got, want) {
 		t.Errorf("found %q, want %q", got, want)
 	}
@@ -337,6 +353,7 @@ func TestSearchTextsForms(t *testing.T) {
 		`order-\u003471\u0031`, "the ORDER-4711 of", strings.Repeat(`\u003c\u0061\u002d12`, 40),
 		strings.Repeat(`\n`, 60) + "line-5001" + strings.Repeat(`\\`, 60), "\u212aey_77-\u212a",
 	}
+
 	var changes []record.Change
 	for i, text := range texts {
 		changes = append(changes, &record.ThinkAct{
@@ -346,6 +363,7 @@ func TestSearchTextsForms(t *testing.T) {
 			&record.ActTool{RootPlanID: fmt.Sprintf("r%02d", i), StepID: "s", Seq: 0, ToolCallID: "c", Result: &text})
 	}
 	storetest.Write(t, s, changes...)
+
 	check := func(needle string) {
 		t.Helper()
 		hits, _ := searchTexts(t, s, store.TextSearch{Text: needle})
@@ -353,6 +371,7 @@ func TestSearchTextsForms(t *testing.T) {
 		for _, h := range hits {
 			got = append(got, h.Run.RootPlanID+h.Field)
 		}
+
 		for _, c := range changes { // as the search in one run, which reads everything
 			found, _, err := s.Find(t.Context(), store.Finding{
 				RootPlanID: c.Key().Root, Keys: []record.Key{c.Key()}, Text: needle, Most: 10, Time: time.Minute,
@@ -364,12 +383,14 @@ func TestSearchTextsForms(t *testing.T) {
 				want = append(want, c.Key().Root+h.Field)
 			}
 		}
+
 		slices.Sort(got)
 		slices.Sort(want)
 		if !slices.Equal(got, want) {
 			t.Errorf("%q is found in %v, want %v", needle, got, want)
 		}
 	}
+
 	for _, text := range texts {
 		runes := []rune(text)
 		for _, n := range []int{3, 20} {
@@ -380,6 +401,7 @@ func TestSearchTextsForms(t *testing.T) {
 			}
 		}
 	}
+
 	for _, needle := range []string{"kelvin", "istanbul", "apple", "banana", "cherry", `said "come here"`,
 		`deep "quote" here`, "grüße", "nägel", "café", "and line", "smile", "数据", "d0123", "in-a-word", "apricot",
 		"word" + strings.Repeat("y", 20), "before it: the",

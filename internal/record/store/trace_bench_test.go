@@ -34,11 +34,13 @@ func agentSpans(n int, text func(int) *string) []otlp.Span {
 				"gen_ai.tool.call.id", fmt.Sprint("call_", i),
 				"gen_ai.tool.call.result", *text(1024), "gen_ai.tool.name", "search")
 		}
+
 		start := at(0).UnixNano() + int64(i)*1_000_000
 		spans[i] = otlp.Span{SpanID: fmt.Sprintf("%016x", i+1), ParentID: fmt.Sprintf("%016x", 1), Name: name, Start: start,
 			End: start + 900_000, Attributes: a,
 			Scope: otlp.Scope{Name: "shop"}, Resource: resource}
 	}
+
 	spans[0].ParentID, spans[0].End = "", at(0).UnixNano()+int64(n)*1_000_000
 	return spans
 }
@@ -64,6 +66,7 @@ func BenchmarkReplaceTraces(b *testing.B) {
 			var n atomic.Int64
 			b.SetParallelism(2)
 			b.ResetTimer() // opening may have started a server
+
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
 					var sent []otlp.Span

@@ -28,6 +28,7 @@ func TestTracesGrow(t *testing.T) {
 	once := storetest.OpenURL(t, url, takeTraces)
 	storetest.Upkeep(t, once, upkeep.Config{}) // adds partitions
 	servers := []*store.Store{storetest.OpenURL(t, url, takeTraces), storetest.OpenURL(t, url, takeTraces)}
+
 	fixtures, n := traceFixtures(t), 0
 	fixtures["long"] = longTrace(t, 300)
 	r := rand.New(rand.NewPCG(1, 1))
@@ -40,6 +41,7 @@ func TestTracesGrow(t *testing.T) {
 			} else {
 				slices.SortStableFunc(spans, func(a, b otlp.Span) int { return int(a.End - b.End) })
 			}
+
 			remembered := 0
 			for from, part := 0, 0; from < len(spans); part++ {
 				to := min(len(spans), from+1+r.IntN(max(1, len(spans)/5)))
@@ -52,6 +54,7 @@ func TestTracesGrow(t *testing.T) {
 				}
 				writeSpans(t, servers[i], withTraceID(spans[from:to], traceID(n))...)
 				from = to
+
 				if part > 20 && part%10 > 0 && to < len(spans) {
 					continue
 				}
@@ -80,27 +83,32 @@ func TestLargeTracesGrow(t *testing.T) {
 	for _, s := range servers {
 		store.MaxProjected(s, 100)
 	}
+
 	spans := longTrace(t, 400)
 	r := rand.New(rand.NewPCG(1, 1))
-	id, later, atOnce, wentOn := traceID(0), 0, 0, 0
+	id := traceID(0)
+	var later, atOnce, wentOn int
 	for from, part := 0, 0; from < len(spans); part++ {
 		to := min(len(spans), from+1+r.IntN(20))
 		s := servers[part/20%2]
 		before := len(storetest.StoredKeys(t, once, id))
 		writeSpans(t, s, withTraceID(spans[from:to], id)...)
 		from = to
+
 		switch after := len(storetest.StoredKeys(t, once, id)); {
 		case after == before:
 			later++
 		case to > 100:
 			atOnce++
 		}
+
 		if r.IntN(5) > 0 && to < len(spans) {
 			continue
 		}
 		if store.Remembers(s, id) {
 			wentOn++
 		}
+
 		storetest.Exec(t, once, "UPDATE actlog.otlp_trace SET due_at = now() WHERE due_at IS NOT NULL")
 		if err := store.ReplaceDue(servers[r.IntN(2)]); err != nil {
 			t.Fatal(err)
@@ -110,6 +118,7 @@ func TestLargeTracesGrow(t *testing.T) {
 			t.Fatalf("after %d of %d spans (-at once +in parts):\n%s", to, len(spans), diff)
 		}
 	}
+
 	if later < 10 || atOnce < 10 || wentOn < 5 {
 		t.Errorf("rows were made later %d times, at once %d times, and went on %d times", later, atOnce, wentOn)
 	}
@@ -125,6 +134,7 @@ func TestEndedTraceIsRemembered(t *testing.T) {
 	for i := range spans {
 		spans[i].RemoteParent = spans[i].ParentID != ""
 	}
+
 	id := traceID(0)
 	for i, remembered := range []bool{false, true, true} {
 		writeSpans(t, s, withTraceID(spans[10*i:10*i+10], id)...)
@@ -154,10 +164,12 @@ func longTrace(t testing.TB, turns int) (spans []otlp.Span) {
 		}
 		return a
 	}
+
 	start := at(0).UnixNano()
 	ms := int64(time.Millisecond)
 	agent := otlp.Span{SpanID: id(0), Name: "invoke_agent a", Start: start, End: start + int64(10*turns)*ms,
 		Attributes: attributes("gen_ai.agent.name", "a", "gen_ai.operation.name", "invoke_agent")}
+
 	for i := range turns {
 		call, began := fmt.Sprint("c", i), start+int64(10*i)*ms
 		spans = append(spans,
@@ -181,6 +193,7 @@ func TestRememberedTraceIsNotTrusted(t *testing.T) {
 	url := pgtest.New(t).URL
 	s, once := storetest.OpenURL(t, url, takeTraces), storetest.OpenURL(t, url, takeTraces)
 	spans := longTrace(t, 20)
+
 	for n, change := range []func(id string){
 		func(string) {},
 		func(id string) { // a native record on a row that changes, and on one that does not
@@ -214,8 +227,10 @@ func TestRememberedTraceIsNotTrusted(t *testing.T) {
 			}
 			change(id)
 		}
+
 		writeSpans(t, s, withTraceID(spans[30:], got)...)
 		writeSpans(t, storetest.OpenURL(t, url, takeTraces), withTraceID(spans[30:], want)...) // remembers nothing
+
 		roots := [2]string{got, want}
 		if n == 5 {
 			roots = [2]string{"p" + got, "p" + want}

@@ -47,6 +47,7 @@ func (m *traceMemory) hold(ctx context.Context, ids []string) (held map[string]*
 			m.leave(id, r)
 		}
 	}
+
 	for _, id := range slices.Sorted(slices.Values(ids)) { // so that no two wait for each other
 		r := m.enter(id)
 		select {
@@ -64,6 +65,7 @@ func (m *traceMemory) hold(ctx context.Context, ids []string) (held map[string]*
 func (m *traceMemory) enter(id string) *remembered {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+
 	r := m.known[id]
 	if r == nil {
 		r = &remembered{turn: make(chan struct{}, 1)}
@@ -117,6 +119,7 @@ func (m *traceMemory) forgetOldest(before time.Time) bool {
 			oldest = id
 		}
 	}
+
 	if oldest == "" {
 		return false
 	}

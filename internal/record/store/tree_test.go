@@ -24,7 +24,9 @@ func TestFieldsAreRead(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.Fresh(t)
 	s := storetest.OpenURL(t, pg.URL)
-	root, sub, step, call := record.NewPlanID(), record.NewSubPlanID(), record.NewStepID(), record.NewToolCallID()
+	root, sub := record.NewPlanID(), record.NewSubPlanID()
+	step, call := record.NewStepID(), record.NewToolCallID()
+
 	plan := &record.Plan{
 		RootPlanID: root, CurrentPlanID: sub, ParentPlanID: &root, ToolCallID: &call, State: new(record.Running),
 	}
@@ -32,6 +34,7 @@ func TestFieldsAreRead(t *testing.T) {
 	cycle := &record.ThinkAct{RootPlanID: root, StepID: step, Seq: 3, State: new(record.Failed)}
 	tool := &record.ActTool{RootPlanID: root, StepID: step, Seq: 3, ToolCallID: call, State: new(record.Blocked)}
 	wait := &record.Wait{RootPlanID: root, PlanID: sub, WaitID: record.NewWaitID(), Type: new(record.WaitPlanValidation)}
+
 	fillFields(t, plan, "exception", "startedBy")
 	fillFields(t, agent)
 	fillFields(t, cycle)
@@ -39,6 +42,7 @@ func TestFieldsAreRead(t *testing.T) {
 	fillFields(t, wait, "subject", "subjectSha256", "decisionText", "stepId", "toolCallId", "state", "decision",
 		"decidedBy", "by", "endTime", "expiresAt")
 	storetest.Write(t, s, plan, agent, cycle, tool, wait)
+
 	check := func(s *store.Store) {
 		t.Helper()
 		p := storetest.PlanTree(t, s, sub)
@@ -56,6 +60,7 @@ func TestFieldsAreRead(t *testing.T) {
 				t.Errorf("%s (-written +read):\n%s", name, diff)
 			}
 		}
+
 		for name, f := range map[string]int64{"tree": st.Figures.InputTokens, "detail": detail.Figures.InputTokens} {
 			if f != *cycle.InputTokens {
 				t.Errorf("%s: %d input tokens", name, f)
@@ -68,6 +73,7 @@ func TestFieldsAreRead(t *testing.T) {
 			t.Errorf("roll-ups of the step: %+v (-tree +detail):\n%s", st, diff)
 		}
 	}
+
 	check(s)
 	// Some poolers need this mode. All values come as text then.
 	check(storetest.OpenURL(t, withParam(t, pg.URL, "default_query_exec_mode", "simple_protocol")))
@@ -82,6 +88,7 @@ func fillFields(t *testing.T, c record.Change, except ...string) {
 		if f.Key || f.Role == field.Revision || !f.Sent() || !v.IsZero() || slices.Contains(except, f.Name) {
 			continue
 		}
+
 		var value any
 		switch f.Type {
 		case field.Text:
@@ -105,6 +112,7 @@ func fillFields(t *testing.T, c record.Change, except ...string) {
 		default:
 			t.Fatalf("a field of type %d", f.Type)
 		}
+
 		v.Set(reflect.ValueOf(value))
 	}
 }

@@ -31,6 +31,7 @@ func TestInTx(t *testing.T) {
 		}
 	})
 	<-following
+
 	err := s.InTx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 		result, err := tx.Write(ctx, []record.Change{
 			&record.Plan{RootPlanID: "p", CurrentPlanID: "p", Title: new("one")},
@@ -45,12 +46,14 @@ func TestInTx(t *testing.T) {
 		if _, _, err := s.PlanTree(ctx, "", "p"); !errors.Is(err, record.ErrNotFound) {
 			t.Errorf("the plan on another connection before the commit: %v", err)
 		}
+
 		var title string
 		if err := tx.QueryRow(
 			ctx, "SELECT title FROM actlog.plan_execution_record WHERE current_plan_id = 'p'",
 		).Scan(&title); err != nil || title != "one" {
 			t.Errorf("the title within the transaction is %q, %v", title, err)
 		}
+
 		if _, err := tx.Exec(
 			ctx, "UPDATE actlog.plan_execution_record SET title = 'two' WHERE current_plan_id = 'p'",
 		); err != nil {
@@ -62,6 +65,7 @@ func TestInTx(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if p := storetest.PlanTree(t, s, "p"); *p.Record.Title != "two" || len(p.Steps) != 1 ||
 		p.Steps[0].Figures.ToolCalls != 1 {
 		t.Errorf("tree %+v", p)
@@ -76,6 +80,7 @@ func TestInTxRollsBack(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
 	failed := errors.New("failed")
+
 	err := s.InTx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 		if _, err := tx.Write(ctx, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "p"}}); err != nil {
 			return err
@@ -95,6 +100,7 @@ func TestInTxRollsBack(t *testing.T) {
 func TestInTxRetries(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, func(c *store.Config) { c.RetryFor = 10 * time.Second })
+
 	tries := 0
 	err := s.InTx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 		tries++
@@ -111,6 +117,7 @@ func TestInTxRetries(t *testing.T) {
 		t.Errorf("%d tries, %v", tries, err)
 	}
 	storetest.PlanTree(t, s, "p")
+
 	lockPlan(t, store.Pool(s), "p")
 	short := storetest.OpenURL(t, store.Pool(s).Config().ConnString(), storetest.Impatient)
 	err = short.InTx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
@@ -132,6 +139,7 @@ func TestInTxLostCommit(t *testing.T) {
 		CREATE TABLE public.fatal (i integer);
 		CREATE FUNCTION public.die() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$;
 		CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON public.fatal DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.die()`)
+
 	tries := 0
 	err := s.InTx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 		tries++
@@ -150,6 +158,7 @@ func TestInTxEndsWithTheStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	begun, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
 		ended <- s.InTx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
@@ -159,6 +168,7 @@ func TestInTxEndsWithTheStore(t *testing.T) {
 		})
 	}()
 	<-begun
+
 	atOnce, cancel := context.WithCancel(t.Context())
 	cancel()
 	_ = s.Close(atOnce) // says what it gave up

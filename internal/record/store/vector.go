@@ -26,10 +26,12 @@ func (s *Store) Vectors(
 		for i := range page {
 			keys[i] = page[i][:]
 		}
+
 		rows, err := s.queries.VectorUse(ctx, s.db, db.VectorUseParams{Model: model, Texts: keys})
 		if err != nil {
 			return nil, fmt.Errorf("read vectors: %w", pg.Translate(err))
 		}
+
 		for _, r := range rows {
 			if len(r.Sha256) == sha256.Size {
 				found[[sha256.Size]byte(r.Sha256)] = elementsOf(r.Elements)

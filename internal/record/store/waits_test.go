@@ -26,6 +26,7 @@ func openQuestions(t *testing.T, s *store.Store, f store.WaitFilter) (ids string
 		for _, q := range list {
 			ids += q.Wait.WaitID + " "
 		}
+
 		if len(list) < f.Limit {
 			return strings.TrimSpace(ids)
 		}
@@ -45,10 +46,12 @@ func TestOpenQuestions(t *testing.T) {
 		}
 		return w
 	}
+
 	late := wait("goes-on", "expired", 0, record.Waiting)
 	late.ExpiresAt = &past
 	asked := wait("goes-on", "w2", 2, record.Waiting)
 	asked.StepID = new("s")
+
 	storetest.Write(t, s,
 		&record.Plan{RootPlanID: "goes-on", CurrentPlanID: "goes-on", Title: new("Goes on"), State: new(record.Running)},
 		&record.AgentExecution{RootPlanID: "goes-on", PlanID: "goes-on", StepID: "s", AgentName: new("asker")},
@@ -57,12 +60,14 @@ func TestOpenQuestions(t *testing.T) {
 		asked, late, wait("goes-on", "w1", 1, record.Waiting), wait("goes-on", "answered", 1, record.Approved),
 		wait("ended", "unheard", 0, record.Waiting), wait("other", "w3", 2, record.Waiting),
 		wait("other", "untimed", -1, record.Waiting))
+
 	if got, want := openQuestions(t, s, store.WaitFilter{}), "w1 w2 w3 untimed"; got != want {
 		t.Errorf("open are %q, want %q", got, want)
 	}
 	if got, want := openQuestions(t, s, store.WaitFilter{Project: "shop"}), "w3 untimed"; got != want {
 		t.Errorf("of a project %q, want %q", got, want)
 	}
+
 	list, err := s.OpenQuestions(t.Context(), store.WaitFilter{Limit: 5, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
@@ -74,6 +79,7 @@ func TestOpenQuestions(t *testing.T) {
 	if q := list[2]; q.AgentName != nil || q.RunName != nil {
 		t.Errorf("it is %+v", q)
 	}
+
 	if _, err := s.OpenQuestions(t.Context(), store.WaitFilter{Limit: 1}); !errors.Is(err, store.ErrSlow) {
 		t.Errorf("without time: %v", err)
 	}
@@ -89,11 +95,13 @@ func TestOpenQuestionsReadNoOthers(t *testing.T) {
 	storetest.Exec(t, s, `INSERT INTO actlog.wait_state (root_plan_id, plan_id, wait_id, told_state, start_time)
 	SELECT 'root-' || r, 'root-' || r, 'w', CASE WHEN r % 100 = 0 THEN 'WAITING' ELSE 'APPROVED' END, TIMESTAMPTZ '2026-01-05' + r * INTERVAL '1 second' FROM generate_series(0, 19999) AS r`)
 	storetest.Exec(t, s, "ANALYZE actlog.plan_execution_record, actlog.wait_state")
+
 	for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
 		plan := explain(t, s, mode, store.OpenQuestionsSQL, time.Time{}, int64(0), nil, int32(51))
 		if strings.Contains(plan, "Seq Scan") || !strings.Contains(plan, "wait_open") {
 			t.Errorf("with %s the plan is\n%s", mode, plan)
 		}
+
 		for _, read := range regexp.MustCompile(`actual rows=([0-9.]+) loops=([0-9]+)`).FindAllStringSubmatch(plan, -1) {
 			rows, _ := strconv.ParseFloat(read[1], 64)
 			loops, _ := strconv.ParseFloat(read[2], 64)

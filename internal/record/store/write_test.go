@@ -25,6 +25,7 @@ func TestWriteThenRead(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
 	root := record.NewPlanID()
+
 	storetest.Write(t, s,
 		&record.Plan{
 			RootPlanID: root, CurrentPlanID: root, Title: new("Quarterly report"), State: new(record.Running), StartTime: at(1),
@@ -47,6 +48,7 @@ func TestWriteThenRead(t *testing.T) {
 			RootPlanID: root, CurrentPlanID: root + "-p2", ParentPlanID: &root, ToolCallID: new(root + "-t1"), StartTime: at(5),
 		},
 	)
+
 	p := storetest.PlanTree(t, s, root)
 	if got := p.Record.Tags; !slices.Equal(got, []string{`a "quoted"`, `back\slash`, ""}) {
 		t.Errorf("tags = %q", got)
@@ -54,11 +56,13 @@ func TestWriteThenRead(t *testing.T) {
 	if len(p.Steps) != 1 || len(p.Steps[0].SubPlans) != 1 {
 		t.Fatalf("tree = %+v", p)
 	}
+
 	f := p.Figures
 	if f.ModelCalls != 1 || f.ToolCalls != 1 || f.Failures != 1 || f.InputTokens != 10 || *f.CostUSD != 0.25 ||
 		f.ThinkMs != 2000 || f.ToolMs != 3000 {
 		t.Errorf("figures = %+v", f)
 	}
+
 	st := storetest.StepDetail(t, s, root+"-s1")
 	if n := len(st.Cycles); n != 1 {
 		t.Fatalf("%d cycles", n)
@@ -66,6 +70,7 @@ func TestWriteThenRead(t *testing.T) {
 	if c := st.Cycles[0].Record; *c.InputCharCount != 5 || c.OutputCharCount != nil {
 		t.Errorf("character counts = %v, %v", *c.InputCharCount, c.OutputCharCount)
 	}
+
 	if m := string(st.Cycles[0].ToolCalls[0].Record.Metadata); m != `{"b":1,"a":2}` {
 		t.Errorf("metadata = %s", m)
 	}
@@ -89,6 +94,7 @@ func (u testTree) change(t *rapid.T, version func() int) record.Change {
 	n := rapid.IntRange(0, 2)
 	c := record.New(k)
 	v := version()
+
 	for i := range field.Fields(k) {
 		f := &field.Fields(k)[i]
 		if f.Key || f.Role == field.Revision || !f.Sent() || f.Name == "planId" || !rapid.Bool().Draw(t, f.Name) {
@@ -96,6 +102,7 @@ func (u testTree) change(t *rapid.T, version func() int) record.Change {
 		}
 		setField(f, c, v)
 	}
+
 	if field.HasAttempts(k) { // of one version, too, several attempts
 		var attempt *int64
 		if n := rapid.IntRange(0, 3).Draw(t, "attempt"); n > 0 {
@@ -103,10 +110,12 @@ func (u testTree) change(t *rapid.T, version func() int) record.Change {
 		}
 		reflect.ValueOf(c).Elem().FieldByName("Attempt").Set(reflect.ValueOf(attempt))
 	}
+
 	switch c := c.(type) {
 	case *record.Plan:
 		c.RootPlanID, c.CurrentPlanID = u.root, u.root
-		c.ParentPlanID, c.ToolCallID, c.Exception = nil, nil, nil
+		c.ParentPlanID, c.ToolCallID = nil, nil
+		c.Exception = nil
 		if p := n.Draw(t, "plan"); p > 0 {
 			c.CurrentPlanID, c.StartedBy = u.id("p", p), nil
 			if rapid.Bool().Draw(t, "link") {
@@ -115,14 +124,18 @@ func (u testTree) change(t *rapid.T, version func() int) record.Change {
 		}
 	case *record.AgentExecution:
 		s := n.Draw(t, "step")
-		c.RootPlanID, c.StepID, c.PlanID = u.root, u.id("s", s), u.id("p", 1+(s+v)%2)
+		c.RootPlanID, c.PlanID = u.root, u.id("p", 1+(s+v)%2)
+		c.StepID = u.id("s", s)
 	case *record.ThinkAct:
-		c.RootPlanID, c.StepID, c.Seq = u.root, u.id("s", n.Draw(t, "step")), int64(n.Draw(t, "seq"))
+		c.RootPlanID = u.root
+		c.StepID, c.Seq = u.id("s", n.Draw(t, "step")), int64(n.Draw(t, "seq"))
 	case *record.ActTool:
 		tool := n.Draw(t, "tool")
-		c.RootPlanID, c.StepID, c.Seq, c.ToolCallID = u.root, u.id("s", tool), int64(tool%2), u.id("t", tool)
+		c.RootPlanID, c.StepID = u.root, u.id("s", tool)
+		c.Seq, c.ToolCallID = int64(tool%2), u.id("t", tool)
 	case *record.Wait:
-		c.RootPlanID, c.PlanID, c.WaitID = u.root, u.root, u.id("w", n.Draw(t, "wait"))
+		c.RootPlanID, c.PlanID = u.root, u.root
+		c.WaitID = u.id("w", n.Draw(t, "wait"))
 	}
 	return c
 }
@@ -135,6 +148,7 @@ func setField(f *field.Field, c record.Change, version int) {
 		p.Elem().Set(reflect.ValueOf(value).Convert(v.Type().Elem()))
 		v.Set(p)
 	}
+
 	switch {
 	case f.Rule == field.Forward:
 		states := record.States(c.Kind())
@@ -172,10 +186,11 @@ func TestAnyOrderAnySplitAnyRepetition(t *testing.T) {
 	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is written in many orders")
 	t.Parallel()
 	url := pgtest.New(t).URL
-	s, whole, copying := store.AllShapes(storetest.OpenURL(t, url)), storetest.OpenURL(t, url),
-		store.CopyNew(storetest.OpenURL(t, url))
+	s, whole := store.AllShapes(storetest.OpenURL(t, url)), storetest.OpenURL(t, url)
+	copying := store.CopyNew(storetest.OpenURL(t, url))
 	store.WriteWhole(whole)
 	store.DoubtNothing(s)
+
 	for name, draw := range map[string]func(*rapid.T, testTree) record.Change{
 		"without contradictions": func(rt *rapid.T, u testTree) record.Change {
 			return u.change(rt, func() int { return 1 })
@@ -194,6 +209,7 @@ func TestAnyOrderAnySplitAnyRepetition(t *testing.T) {
 				for range rapid.IntRange(1, 12).Draw(rt, "changes") {
 					changes = append(changes, draw(rt, u))
 				}
+
 				storetest.Write(t, rapid.SampledFrom([]*store.Store{whole, copying}).Draw(rt, "first by"), changes...)
 				want := storetest.Dump(t, s, u.root) + keptAttempts(t, s, u.root)
 
@@ -202,6 +218,7 @@ func TestAnyOrderAnySplitAnyRepetition(t *testing.T) {
 				for i, c := range changes {
 					moved[i] = replaceRoot(c, u.root, other.root)
 				}
+
 				shuffled := rapid.Permutation(slices.Concat(moved, moved)).Draw(rt, "order")
 				for len(shuffled) > 0 {
 					n := rapid.IntRange(1, len(shuffled)).Draw(rt, "cut")
@@ -236,6 +253,7 @@ func replaceRoot(c record.Change, from, to string) record.Change {
 		if !ok {
 			continue
 		}
+
 		v := f.In(out)
 		text = strings.ReplaceAll(text, from, to)
 		if v.Kind() == reflect.Pointer {
@@ -283,6 +301,7 @@ func checkRepeat(t *testing.T, s *store.Store) {
 		&record.Wait{RootPlanID: root, PlanID: root, WaitID: "w", Title: new("t")},
 	}
 	storetest.Write(t, s, changes...)
+
 	versions := func() (all []string) {
 		for _, table := range []string{
 			"plan_execution_record", "agent_execution_record", "think_act_record", "act_tool_info", "wait_state",
@@ -291,6 +310,7 @@ func checkRepeat(t *testing.T, s *store.Store) {
 		}
 		return all
 	}
+
 	before := versions()
 	storetest.Write(t, s, changes...)
 	if diff := cmp.Diff(before, versions()); diff != "" {
@@ -318,6 +338,7 @@ func TestGoodRecordsBesideBadOnes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	type refusal struct {
 		Index int
 		Code  record.Code
@@ -335,6 +356,7 @@ func TestGoodRecordsBesideBadOnes(t *testing.T) {
 		{5, record.CodeInvalidValue, "seq"},
 		{6, record.CodeMissingField, "planId"},
 	}
+
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("refused (-want +got):\n%s", diff)
 	}
@@ -357,6 +379,7 @@ func TestDatabaseRefusesOne(t *testing.T) {
 	storetest.Exec(t, s, "ALTER TABLE actlog.plan_execution_record ADD CONSTRAINT unforeseen CHECK (title <> 'bad')")
 	t.Cleanup(func() { storetest.Exec(t, s, "ALTER TABLE actlog.plan_execution_record DROP CONSTRAINT unforeseen") })
 	root := record.NewPlanID()
+
 	var changes []record.Change
 	for i := range 50 {
 		title := "good"
@@ -366,6 +389,7 @@ func TestDatabaseRefusesOne(t *testing.T) {
 		id := fmt.Sprintf("%s-%d", root, i/2) // two changes per plan
 		changes = append(changes, &record.Plan{RootPlanID: id, CurrentPlanID: id, Title: &title, Summary: new("s")})
 	}
+
 	result, err := s.Write(t.Context(), changes)
 	if err != nil {
 		t.Fatal(err)
@@ -388,6 +412,7 @@ func TestConcurrentWriters(t *testing.T) {
 	stores := []*store.Store{storetest.OpenURL(t, db), store.CopyNew(storetest.OpenURL(t, db))}
 	root := record.NewPlanID()
 	const writers, rounds = 100, 5
+
 	var wg sync.WaitGroup
 	for w := range writers {
 		wg.Go(func() {
@@ -414,10 +439,12 @@ func TestConcurrentWriters(t *testing.T) {
 		})
 	}
 	wg.Wait()
+
 	p := storetest.PlanTree(t, stores[0], root)
 	if p.Total.ToolCalls != writers*rounds || p.Total.ModelCalls != 10*rounds || p.Total.InputTokens != 10*rounds {
 		t.Errorf("total = %+v", p.Total)
 	}
+
 	var steps int
 	for c := range p.Children() {
 		steps += len(c.Steps)
@@ -453,6 +480,7 @@ func TestStatesGoForward(t *testing.T) {
 		for _, state := range tt.states {
 			storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root, State: &state})
 		}
+
 		if got := *storetest.PlanTree(t, s, root).Record.State; got != tt.want {
 			t.Errorf("%v: %s, want %s", tt.states, got, tt.want)
 		}
@@ -466,9 +494,11 @@ func TestHigherAttemptReopens(t *testing.T) {
 	s := storetest.Open(t)
 	root := record.NewPlanID()
 	write := func(a record.AgentExecution) {
-		a.RootPlanID, a.PlanID, a.StepID = root, root, root+"s"
+		a.RootPlanID, a.PlanID = root, root
+		a.StepID = root + "s"
 		storetest.Write(t, s, &a)
 	}
+
 	write(record.AgentExecution{
 		State: new(record.Failed), EndTime: at(9), ErrorMessage: new("broke"), Result: new("half"),
 	})
@@ -478,6 +508,7 @@ func TestHigherAttemptReopens(t *testing.T) {
 		*got.Attempt != 2 {
 		t.Errorf("after the second attempt began: %+v", got)
 	}
+
 	write(record.AgentExecution{Attempt: new(int64(1)), State: new(record.Failed), ErrorMessage: new("late")})
 	write(record.AgentExecution{State: new(record.Cancelled), EndTime: at(20)}) // also of the first attempt
 	write(record.AgentExecution{Attempt: new(int64(2)), State: new(record.Completed), EndTime: at(12)})
@@ -497,6 +528,7 @@ func TestCutTexts(t *testing.T) {
 	storetest.Write(t, s, &record.ThinkAct{
 		RootPlanID: root, StepID: root + "s", Seq: 0, ThinkInput: &long, ThinkOutput: new("short"),
 	})
+
 	c := storetest.StepDetail(t, s, root+"s").Cycles[0]
 	if got := *c.Record.ThinkInput; len(got) != record.MaxTextBytes || !strings.HasPrefix(long, got) {
 		t.Errorf("kept %d bytes", len(got))
@@ -507,6 +539,7 @@ func TestCutTexts(t *testing.T) {
 	if *c.Record.InputCharCount != record.MaxTextBytes/2+1 {
 		t.Errorf("counted %d characters", *c.Record.InputCharCount)
 	}
+
 	storetest.Write(t, s, &record.ThinkAct{
 		RootPlanID: root, StepID: root + "s", Seq: 0, ThinkInput: new("replaced"), InputCharCount: new(int64(3)),
 	})
@@ -525,6 +558,7 @@ func TestInferredCallsAreMarked(t *testing.T) {
 	call := func(id string) *record.ActTool {
 		return &record.ActTool{RootPlanID: root, StepID: root + "s", Seq: 0, ToolCallID: root + id, Name: new(id)}
 	}
+
 	inferred := call("a")
 	inferred.Inferred = new(true)
 	storetest.Write(t, s, inferred, call("b"))
@@ -534,6 +568,7 @@ func TestInferredCallsAreMarked(t *testing.T) {
 		calls[1].Record.Inferred != nil {
 		t.Fatalf("%+v", calls)
 	}
+
 	made := call("a")
 	made.Inferred = new(false)
 	storetest.Write(t, s, made)
@@ -577,6 +612,7 @@ func TestLargeWritesKeepTheirOrder(t *testing.T) {
 			&record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new("first"), Summary: text(3_900_000)},
 			&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-s", Result: text(3_900_000)},
 			&record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new("second"), UserRequest: text(3_000_000)})
+
 		if got := *storetest.PlanTree(t, s, root).Record.Title; got != "second" {
 			t.Fatalf("the title is that of the %s change", got)
 		}
@@ -592,6 +628,7 @@ func TestKnownRowsWereDeleted(t *testing.T) {
 	call := func(id string) *record.ActTool {
 		return &record.ActTool{RootPlanID: "r", StepID: "s", Seq: 0, ToolCallID: id, Name: new("n")}
 	}
+
 	for _, change := range []record.Change{
 		call("a"), title("r", "t"), &record.AgentExecution{RootPlanID: "r", PlanID: "r-sub", StepID: "s"},
 		&record.Thought{RootPlanID: "r", PlanID: "r-sub", ThoughtID: "x"},
@@ -602,6 +639,7 @@ func TestKnownRowsWereDeleted(t *testing.T) {
 		if err := other.DeletePlan(t.Context(), "r"); err != nil {
 			t.Fatal(err)
 		}
+
 		storetest.Write(t, s, change)
 		if got := *storetest.PlanTree(t, s, "r"); got.Record.CurrentPlanID != "r" {
 			t.Errorf("after %T: %+v", change, got.Record)
@@ -626,6 +664,7 @@ func TestFiguresOfTwoWriters(t *testing.T) {
 		}
 		storetest.Write(t, s, changes...)
 	}
+
 	for n := range steps {
 		var wg sync.WaitGroup
 		for w, s := range stores {
@@ -637,6 +676,7 @@ func TestFiguresOfTwoWriters(t *testing.T) {
 		}
 		wg.Wait()
 	}
+
 	if wrong := storetest.Query[int](t, stores[0],
 		"SELECT count(*) FROM actlog.agent_execution_record WHERE tool_calls IS DISTINCT FROM 2"); wrong > 0 {
 		t.Errorf("the figures of %d of %d steps are wrong", wrong, steps)

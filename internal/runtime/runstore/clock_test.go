@@ -39,8 +39,8 @@ func startClock(t *testing.T, s *runstore.Store, l runstore.Lease, age time.Dura
 	}
 }
 
-// TestTheClockIsOfTheWorkerThatStartedIt checks that what a run worked is measured by the worker that started its clock, where
-// the next one is lost, or hands the run back, before it went on.
+// TestTheClockIsOfTheWorkerThatStartedIt checks that what a run worked is measured by the worker that started its
+// clock, where the next one is lost, or hands the run back, before it went on.
 func TestTheClockIsOfTheWorkerThatStartedIt(t *testing.T) {
 	t.Parallel()
 	for name, letGo := range map[string]func(t *testing.T, s *runstore.Store, worker string){
@@ -74,7 +74,8 @@ func TestTheClockIsOfTheWorkerThatStartedIt(t *testing.T) {
 	}
 }
 
-// TestTheTimeOfAStoppedRunCounts checks that what a run worked that was ended with the one above it counts for the limit further above.
+// TestTheTimeOfAStoppedRunCounts checks that what a run worked that was ended with the one above it counts for the
+// limit further above.
 func TestTheTimeOfAStoppedRunCounts(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -82,6 +83,7 @@ func TestTheTimeOfAStoppedRunCounts(t *testing.T) {
 	aged(t, s, "a", 0)
 	top := claimOne(t, s, "a").Lease
 	startClock(t, s, top, 0, 1000)
+
 	under := func(parent, id string) runstore.NewRun {
 		r := newRun(id)
 		r.RootPlanID, r.Depth = "top", 1
@@ -91,11 +93,15 @@ func TestTheTimeOfAStoppedRunCounts(t *testing.T) {
 	row := func(parent, id string) []record.Change {
 		return []record.Change{&record.Plan{RootPlanID: "top", CurrentPlanID: id, ParentPlanID: &parent, ToolCallID: &id}}
 	}
-	if err := s.WriteRun(t.Context(), top, row("top", "middle"), runstore.Begin(under("top", "middle")), runstore.ClockStop(0), runstore.Park(time.Time{})); err != nil {
+
+	if err := s.WriteRun(t.Context(), top, row("top", "middle"), runstore.Begin(under("top", "middle")),
+		runstore.ClockStop(0), runstore.Park(time.Time{})); err != nil {
 		t.Fatal(err)
 	}
+
 	middle := claimOne(t, s, "a").Lease
-	if err := s.WriteRun(t.Context(), middle, row("middle", "below"), runstore.Begin(under("middle", "below"))); err != nil {
+	if err := s.WriteRun(t.Context(), middle, row("middle", "below"),
+		runstore.Begin(under("middle", "below"))); err != nil {
 		t.Fatal(err)
 	}
 	aged(t, s, "b", 100*time.Second)
@@ -109,8 +115,8 @@ func TestTheTimeOfAStoppedRunCounts(t *testing.T) {
 	startClock(t, s, claimOne(t, s, "a").Lease, time.Hour, 940)
 }
 
-// TestARunThatWorksBesideTheOneAboveIt checks that a run that begins while the one above it still works goes on from what that one has
-// worked by then, although its worker sent no heartbeat since.
+// TestARunThatWorksBesideTheOneAboveIt checks that a run that begins while the one above it still works goes on from
+// what that one has worked by then, although its worker sent no heartbeat since.
 func TestARunThatWorksBesideTheOneAboveIt(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -118,8 +124,11 @@ func TestARunThatWorksBesideTheOneAboveIt(t *testing.T) {
 	aged(t, s, "a", 0)
 	top := claimOne(t, s, "a").Lease
 	startClock(t, s, top, 10*time.Second, 1000)
+
 	below, parent := newRun("below"), "top"
-	below.RootPlanID, below.Depth, below.Parent = "top", 1, &runstore.ParentCall{PlanID: parent, StepID: "s", ToolCallID: "c"}
+	below.RootPlanID, below.Depth, below.Parent = "top", 1, &runstore.ParentCall{
+		PlanID: parent, StepID: "s", ToolCallID: "c",
+	}
 	row := &record.Plan{RootPlanID: "top", CurrentPlanID: "below", ParentPlanID: &parent, ToolCallID: new("c")}
 	if err := s.WriteRun(t.Context(), top, []record.Change{row}, runstore.Begin(below)); err != nil {
 		t.Fatal(err)

@@ -75,6 +75,7 @@ func (s *Store) control(
 		if run, err = queries.RunOfPlan(ctx, tx, planID); err != nil {
 			return pg.Translate(err)
 		}
+
 		if run.Done {
 			return ErrEnded
 		}
@@ -147,6 +148,7 @@ func (s *Store) Decide(
 		if err := tx.Lock(ctx, rootPlanID); err != nil {
 			return err
 		}
+
 		w, err := queries.WaitOpen(ctx, tx, db.WaitOpenParams{RootPlanID: rootPlanID, PlanID: planID, WaitID: waitID})
 		if err != nil {
 			return pg.Translate(err)
@@ -163,6 +165,7 @@ func (s *Store) Decide(
 		if w.Type != nil {
 			open.Type = record.WaitType(*w.Type)
 		}
+
 		decided, err := decide(open)
 		if err == nil {
 			err = open.allows(decided)
@@ -177,6 +180,7 @@ func (s *Store) Decide(
 		_, err = tx.Exec(ctx, db.RunSignal, rootPlanID, planID)
 		return err
 	})
+
 	if errors.Is(err, ErrDecided) { // perhaps by this call, which was repeated
 		err = errors.Join(err, s.DB().Settle(ctx))
 	}

@@ -40,6 +40,7 @@ func (c Conversation) key() string {
 	if c.Starter == "" && project == DefaultProject && !strings.HasPrefix(c.ID, keyPrefix) {
 		return c.ID
 	}
+
 	h := sha256.New()
 	for _, part := range []string{project, c.Starter, c.ID} {
 		fmt.Fprintf(h, "%d:%s", len(part), part)
@@ -80,7 +81,8 @@ type SaidAt struct {
 // Say adds what was said in the run to a conversation. The messages of a run are numbered: one that is there
 // is not added again.
 func Say(c Conversation, first int, said ...Said) RunOp {
-	roles, texts, messages := make([]string, len(said)), make([]string, len(said)), make([]string, len(said))
+	roles, texts := make([]string, len(said)), make([]string, len(said))
+	messages := make([]string, len(said))
 	for i, each := range said {
 		roles[i], messages[i] = each.Role, string(each.Message)
 		texts[i] = strings.ReplaceAll(strings.ToValidUTF8(each.Text, "\uFFFD"), "\x00", "\uFFFD")
@@ -143,6 +145,7 @@ func (s *Store) Messages(ctx context.Context, key string, limit, offset int) ([]
 	if err != nil {
 		return nil, fmt.Errorf("read session %s: %w", key, err)
 	}
+
 	said := make([]SaidAt, len(rows))
 	for i, r := range rows {
 		said[i] = SaidAt{Said{Role: r.Role, Text: r.Content, Message: r.Message}, r.PlanID, r.CreatedAt}
@@ -172,6 +175,7 @@ func (s *Store) Sessions(
 	if err != nil {
 		return nil, 0, fmt.Errorf("list sessions: %w", err)
 	}
+
 	page = make([]Session, len(rows))
 	for i, row := range rows {
 		page[i] = sessionOf(row)

@@ -51,6 +51,7 @@ func (s *Store) Definitions(ctx context.Context, ids, hashes []string) (map[stri
 	if err != nil {
 		return nil, fmt.Errorf("read definitions: %w", err)
 	}
+
 	all := map[string]DefinitionVersion{}
 	for _, row := range rows {
 		all[row.DefinitionID] = DefinitionVersion{Pinned{ID: row.DefinitionID, Version: int(row.Version)}, row.Sha256,

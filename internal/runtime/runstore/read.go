@@ -173,7 +173,9 @@ func sums() (columns []fieldsql.Column) {
 		"model_calls", "tool_calls", "failures", "input_tokens", "output_tokens", "cache_read_input_tokens",
 		"cache_creation_input_tokens", "reasoning_tokens", "think_ms", "tool_ms",
 	} {
-		columns = append(columns, fieldsql.Column{Name: name, Type: "bigint", SQL: "COALESCE(sum(s." + name + "), 0)::bigint"})
+		columns = append(columns, fieldsql.Column{
+			Name: name, Type: "bigint", SQL: "COALESCE(sum(s." + name + "), 0)::bigint",
+		})
 	}
 	return append(columns, fieldsql.Column{Name: "cost_usd", Type: "double precision", SQL: "sum(s.cost_usd)"})
 }
@@ -205,6 +207,7 @@ func (r *Reader) runDetail(ctx context.Context, planID string) (*RunDetail, erro
 	if err != nil {
 		return nil, err
 	}
+
 	d, run := new(RunDetail), new(runColumns)
 	var sum tree.Figures
 	of := new(struct{ WholeTree *bool })
@@ -233,6 +236,7 @@ func (r *Reader) runDetail(ctx context.Context, planID string) (*RunDetail, erro
 	d.State, d.Desired, d.Done = record.State(run.RunState), Desired(run.RunDesired), run.RunDone
 	d.Figures.DurationMs = tree.Duration(d.Plan.StartTime, d.Plan.EndTime)
 	d.Total.DurationMs = d.Figures.DurationMs
+
 	slices.SortFunc(d.Waits, func(a, b *record.Wait) int {
 		if c := tree.CompareNullsLast(a.StartTime, b.StartTime, time.Time.Compare); c != 0 {
 			return c
@@ -273,10 +277,12 @@ func (r *Reader) Runs(ctx context.Context, f RunFilter) ([]RunSummary, error) {
 	if f.Timeout == 0 {
 		f.Timeout = 10 * time.Second
 	}
+
 	args := []any{
 		before.CreatedAt, before.PlanID, orNil(f.Executor), orNil(f.Name), orNil(string(f.State)), f.State.Terminal(),
 		int32(f.Limit),
 	}
+
 	deadline := time.Now().Add(f.Timeout)
 	runs, err := pg.Read(ctx, r.DB(), func() (runs []RunSummary, err error) {
 		err = r.QueryBefore(ctx, deadline, "force_custom_plan", runList.SQL, args, func(rows pgx.Rows) error {
@@ -288,7 +294,8 @@ func (r *Reader) Runs(ctx context.Context, f RunFilter) ([]RunSummary, error) {
 				return []any{&s.Plan, run, s}, nil
 			}, func() error {
 				s := &runs[len(runs)-1]
-				s.Executor, s.Name, s.State = run.RunExecutor, run.RunName, record.State(run.RunState)
+				s.Executor, s.Name = run.RunExecutor, run.RunName
+				s.State = record.State(run.RunState)
 				return nil
 			})
 		})
@@ -310,6 +317,7 @@ func (r *Reader) RunWait(ctx context.Context, planID, waitID string) (record.Key
 	if err != nil {
 		return record.Key{}, fmt.Errorf("find wait %s of run %s: %w", waitID, planID, err)
 	}
+
 	if row.Done {
 		return record.Key{}, ErrDecided
 	}

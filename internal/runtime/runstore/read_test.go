@@ -31,7 +31,10 @@ func beginChild(t *testing.T, s *runstore.Store, l runstore.Lease, id string) {
 	child := newRun(l.RootPlanID)
 	child.PlanID, child.Parent = id, &runstore.ParentCall{PlanID: l.PlanID, StepID: "s", ToolCallID: "call"}
 	if err := s.WriteRun(t.Context(), l, []record.Change{
-		&record.Plan{RootPlanID: l.RootPlanID, CurrentPlanID: id, ParentPlanID: &l.PlanID, ToolCallID: new("call"), State: new(record.Running)},
+		&record.Plan{
+			RootPlanID: l.RootPlanID, CurrentPlanID: id, ParentPlanID: &l.PlanID, ToolCallID: new("call"),
+			State: new(record.Running),
+		},
 	}, runstore.Begin(child)); err != nil {
 		t.Fatal(err)
 	}
@@ -59,33 +62,43 @@ func TestRunDetail(t *testing.T) {
 	s := open(t)
 	startRun(t, s, newRun("p"))
 	addWorker(t, s, "w", time.Hour)
-	if d := runDetail(t, s, "p"); d.State != record.Pending || d.Executor != "agent" || *d.Name != "reader" || len(d.WaitingFor) != 0 || d.CreatedAt == nil || d.Plan.Summary != nil {
+	if d := runDetail(t, s, "p"); d.State != record.Pending || d.Executor != "agent" || *d.Name != "reader" ||
+		len(d.WaitingFor) != 0 || d.CreatedAt == nil || d.Plan.Summary != nil {
 		t.Errorf("before it is claimed: %+v", d)
 	}
+
 	root := claimOne(t, s, "w").Lease
-	write(t, s, root, append(cycleOf("p", "p", 10), &record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Running)}))
+	write(t, s, root, append(cycleOf("p", "p", 10), &record.Plan{
+		RootPlanID: "p", CurrentPlanID: "p", State: new(record.Running),
+	}))
 	beginChild(t, s, root, "c")
 	child := claimOne(t, s, "w").Lease
 	write(t, s, root, nil, runstore.Park(time.Time{}))
 	asked := &record.Wait{
-		RootPlanID: "p", PlanID: "c", WaitID: "approval", Type: new(record.WaitActionValidation), ToolCallID: new("t"), StartTime: new(time.Now()),
-		Subject: json.RawMessage(`{"name":"git.commit","parameters":{"message":"m"}}`),
+		RootPlanID: "p", PlanID: "c", WaitID: "approval", Type: new(record.WaitActionValidation), ToolCallID: new("t"),
+		StartTime: new(time.Now()),
+		Subject:   json.RawMessage(`{"name":"git.commit","parameters":{"message":"m"}}`),
 	}
 	write(t, s, child, append(cycleOf("p", "c", 5), asked))
 	if d := runDetail(t, s, "p"); d.State != record.Running || d.Figures.InputTokens != 10 || d.Total.InputTokens != 15 {
 		t.Errorf("while the child goes on: %s, %+v, %+v", d.State, d.Figures, d.Total)
 	}
-	write(t, s, child, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "c", State: new(record.Waiting)}}, runstore.Park(time.Now().Add(time.Hour)))
+
+	write(t, s, child, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "c", State: new(record.Waiting)}},
+		runstore.Park(time.Now().Add(time.Hour)))
 	for _, id := range []string{"p", "c"} {
 		d := runDetail(t, s, id)
-		if d.State != record.Waiting || len(d.Waits) != 1 || d.Waits[0].PlanID != "c" || string(d.Waits[0].Subject) != string(asked.Subject) {
+		if d.State != record.Waiting || len(d.Waits) != 1 || d.Waits[0].PlanID != "c" ||
+			string(d.Waits[0].Subject) != string(asked.Subject) {
 			t.Errorf("%s while the child waits: %s, %+v", id, d.State, d.Waits)
 		}
+
 		key, err := s.Reader.RunWait(t.Context(), id, "approval")
 		if err != nil || key.Root != "p" || key.Parent != "c" {
 			t.Errorf("the wait of %s is at %+v, %v", id, key, err)
 		}
 	}
+
 	if d := runDetail(t, s, "c"); d.Figures.InputTokens != 5 || d.Total.InputTokens != 5 {
 		t.Errorf("figures of the child: %+v, %+v", d.Figures, d.Total)
 	}
@@ -101,13 +114,17 @@ func TestRunDetail(t *testing.T) {
 	if d := runDetail(t, s, "p"); d.State != record.Running || len(d.Waits) != 0 {
 		t.Errorf("after the decision: %s, %+v", d.State, d.Waits)
 	}
+
 	child = claimOne(t, s, "w").Lease
 	end := func(l runstore.Lease, text string, ops ...runstore.RunOp) {
-		write(t, s, l, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: l.PlanID, State: new(record.Completed), Summary: &text}}, append(ops, runstore.Finish(nil))...)
+		write(t, s, l, []record.Change{
+			&record.Plan{RootPlanID: "p", CurrentPlanID: l.PlanID, State: new(record.Completed), Summary: &text},
+		}, append(ops, runstore.Finish(nil))...)
 	}
 	end(child, "of the child", runstore.Signal("p"))
 	root = claimOne(t, s, "w").Lease
 	end(root, "the answer")
+
 	d := runDetail(t, s, "p")
 	if d.State != record.Completed || !d.Done || *d.Plan.Summary != "the answer" || len(d.WaitingFor) != 0 {
 		t.Errorf("at the end: %+v", d)
@@ -130,9 +147,11 @@ func TestRunSaysWhatItWaitsFor(t *testing.T) {
 	r := newRun("p")
 	r.Needs = []string{"executor:agent", "model:large", "toolset:git"}
 	startRun(t, s, r)
+
 	add := func(id string, lease time.Duration, provides ...string) {
 		t.Helper()
-		if _, err := s.AddWorker(t.Context(), runstore.Worker{ID: id, Host: "h", Release: "r", Provides: provides, Slots: 1}, lease); err != nil {
+		if _, err := s.AddWorker(t.Context(), runstore.Worker{ID: id, Host: "h", Release: "r", Provides: provides, Slots: 1},
+			lease); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -142,6 +161,7 @@ func TestRunSaysWhatItWaitsFor(t *testing.T) {
 			t.Errorf("it waits for %q, want %q", got, needs)
 		}
 	}
+
 	add("dead", 0, r.Needs...)
 	want(r.Needs...)
 	add("a", time.Hour, "executor:agent", "model:large")
@@ -150,6 +170,7 @@ func TestRunSaysWhatItWaitsFor(t *testing.T) {
 	want(r.Needs...)
 	add("c", time.Hour, append(r.Needs, "model:small")...)
 	want()
+
 	if err := s.StopWorker(t.Context(), "c"); err != nil {
 		t.Fatal(err)
 	}
@@ -159,9 +180,13 @@ func TestRunSaysWhatItWaitsFor(t *testing.T) {
 	if err != nil || len(claimed) != 1 {
 		t.Fatal(claimed, err)
 	}
+
 	child := newRun("p")
-	child.PlanID, child.Needs, child.Parent = "c", []string{"model:other"}, &runstore.ParentCall{PlanID: "p", StepID: "s", ToolCallID: "t"}
-	write(t, s, claimed[0].Lease, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "c", ParentPlanID: new("p"), ToolCallID: new("t")}}, runstore.Begin(child))
+	child.PlanID, child.Needs, child.Parent = "c", []string{"model:other"},
+		&runstore.ParentCall{PlanID: "p", StepID: "s", ToolCallID: "t"}
+	write(t, s, claimed[0].Lease,
+		[]record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "c", ParentPlanID: new("p"), ToolCallID: new("t")}},
+		runstore.Begin(child))
 	want("model:other")
 }
 
@@ -170,6 +195,7 @@ func TestRunList(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	addWorker(t, s, "w", time.Hour)
+
 	start := func(i int) {
 		t.Helper()
 		r := newRun(fmt.Sprint("p", i))
@@ -181,23 +207,30 @@ func TestRunList(t *testing.T) {
 	for i := range 5 {
 		start(i)
 	}
+
 	states := []record.State{record.Failed, record.Waiting, record.Running, record.Paused, record.Completed}
 	for _, c := range claim(t, s, "w", 5) {
 		i := int(c.PlanID[1] - '0')
-		changes := []record.Change{&record.Plan{RootPlanID: c.PlanID, CurrentPlanID: c.PlanID, State: &states[i], ErrorMessage: new(strings.Repeat("e", 2_000))}}
+		changes := []record.Change{
+			&record.Plan{
+				RootPlanID: c.PlanID, CurrentPlanID: c.PlanID, State: &states[i], ErrorMessage: new(strings.Repeat("e", 2_000)),
+			},
+		}
 		switch states[i] {
 		case record.Failed, record.Completed:
 			write(t, s, c.Lease, changes, runstore.Finish(nil))
 		case record.Waiting:
 			beginChild(t, s, c.Lease, c.PlanID+"-child")
 			child := claimOne(t, s, "w").Lease
-			write(t, s, child, []record.Change{&record.Wait{RootPlanID: c.PlanID, PlanID: child.PlanID, WaitID: "w"}}, runstore.Park(time.Time{}))
+			write(t, s, child, []record.Change{&record.Wait{RootPlanID: c.PlanID, PlanID: child.PlanID, WaitID: "w"}},
+				runstore.Park(time.Time{}))
 			write(t, s, c.Lease, changes, runstore.Park(time.Time{}))
 		default:
 			write(t, s, c.Lease, changes)
 		}
 	}
 	start(5)
+
 	list := func(f runstore.RunFilter) (ids string) {
 		t.Helper()
 		f.Limit = 2
@@ -208,10 +241,12 @@ func TestRunList(t *testing.T) {
 			}
 			for _, r := range runs {
 				ids += r.Plan.CurrentPlanID + " "
-				if f.State != "" && r.State != f.State || r.CreatedAt == nil || r.Plan.ErrorMessage != nil && len(*r.Plan.ErrorMessage) != 1_000 {
+				if f.State != "" && r.State != f.State || r.CreatedAt == nil || r.Plan.ErrorMessage != nil &&
+					len(*r.Plan.ErrorMessage) != 1_000 {
 					t.Errorf("%+v in the list of %+v", r, f)
 				}
 			}
+
 			if len(runs) < f.Limit {
 				return strings.TrimSpace(ids)
 			}
@@ -219,6 +254,7 @@ func TestRunList(t *testing.T) {
 			f.Before = &runstore.RunCursor{CreatedAt: *last.CreatedAt, PlanID: last.Plan.CurrentPlanID}
 		}
 	}
+
 	for _, tt := range []struct {
 		filter runstore.RunFilter
 		want   string
@@ -237,7 +273,10 @@ func TestRunList(t *testing.T) {
 			t.Errorf("%+v: %s, want %s", tt.filter, got, tt.want)
 		}
 	}
-	if _, err := s.Reader.Runs(t.Context(), runstore.RunFilter{Limit: 1, Timeout: time.Nanosecond}); !errors.Is(err, store.ErrSlow) {
+
+	if _, err := s.Reader.Runs(
+		t.Context(), runstore.RunFilter{Limit: 1, Timeout: time.Nanosecond},
+	); !errors.Is(err, store.ErrSlow) {
 		t.Errorf("without time: %v", err)
 	}
 }
@@ -259,16 +298,22 @@ func TestRunStands(t *testing.T) {
 		}
 		return string(desired)
 	}
+
 	if err := s.Control(t.Context(), "p", runstore.Pause, ""); err != nil {
 		t.Fatal(err)
 	}
 	storetest.Write(t, s.Store, &record.Plan{RootPlanID: "theirs", CurrentPlanID: "theirs"})
-	for _, tt := range []struct{ root, plan, want string }{{"", "p", "PAUSE"}, {"p", "p", "PAUSE"}, {"other", "p", "none"}, {"", "theirs", "none"}} {
+	for _, tt := range []struct {
+		root, plan, want string
+	}{{"", "p", "PAUSE"}, {"p", "p", "PAUSE"}, {"other", "p", "none"}, {"", "theirs", "none"}} {
 		if got := stands(tt.root, tt.plan); got != tt.want {
 			t.Errorf("%s under %q is %s, want %s", tt.plan, tt.root, got, tt.want)
 		}
 	}
-	write(t, s, claimOne(t, s, "w").Lease, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Cancelled)}}, runstore.Finish(nil))
+
+	write(t, s, claimOne(t, s, "w").Lease,
+		[]record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Cancelled)}},
+		runstore.Finish(nil))
 	if got := stands("p", "p"); got != "ended" {
 		t.Errorf("it is %s", got)
 	}

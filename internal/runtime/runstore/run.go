@@ -116,8 +116,8 @@ func Park(until time.Time) RunOp {
 }
 
 // Finish ends the run and all below it for good. closes, if it is not nil, returns the changes that end what is still
-// live in them once the other changes of the write are on record; it may be called again. Nothing can be written to them
-// in between, nor later.
+// live in them once the other changes of the write are on record; it may be called again. Nothing can be written to
+// them in between, nor later.
 func Finish(closes func([]Live) []record.Change) RunOp {
 	return RunOp{rings: true, closes: closes, queue: func(q *pgx.Batch, l Lease) {
 		q.Queue(db.RunFinish, l.RootPlanID, l.PlanID)

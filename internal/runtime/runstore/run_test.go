@@ -29,14 +29,18 @@ func open(t testing.TB, options ...func(*store.Config)) *runstore.Store {
 // newRun returns a root run that needs nothing.
 func newRun(id string) runstore.NewRun {
 	return runstore.NewRun{
-		Run:   runstore.Run{RootPlanID: id, PlanID: id, Executor: "agent", Name: "reader", Input: json.RawMessage(`{"request":"Read."}`), Owner: id},
+		Run: runstore.Run{
+			RootPlanID: id, PlanID: id, Executor: "agent", Name: "reader", Input: json.RawMessage(`{"request":"Read."}`),
+			Owner: id,
+		},
 		Needs: []string{},
 	}
 }
 
 func startRun(t *testing.T, s *runstore.Store, r runstore.NewRun) {
 	t.Helper()
-	if err := s.StartRun(t.Context(), r, []record.Change{&record.Plan{RootPlanID: r.RootPlanID, CurrentPlanID: r.PlanID, Title: new("Read.")}}); err != nil {
+	if err := s.StartRun(t.Context(), r,
+		[]record.Change{&record.Plan{RootPlanID: r.RootPlanID, CurrentPlanID: r.PlanID, Title: new("Read.")}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -44,7 +48,8 @@ func startRun(t *testing.T, s *runstore.Store, r runstore.NewRun) {
 // addWorker registers a worker with a lease.
 func addWorker(t *testing.T, s *runstore.Store, id string, lease time.Duration) {
 	t.Helper()
-	if _, err := s.AddWorker(t.Context(), runstore.Worker{ID: id, Host: "h", Release: "r", Provides: []string{}, Slots: 1}, lease); err != nil {
+	if _, err := s.AddWorker(t.Context(),
+		runstore.Worker{ID: id, Host: "h", Release: "r", Provides: []string{}, Slots: 1}, lease); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -65,6 +70,7 @@ func bury(t *testing.T, s *runstore.Store, worker string, runs int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	i := slices.IndexFunc(holders, func(h runstore.Holder) bool { return h.WorkerID == worker })
 	if i < 0 {
 		t.Fatalf("%s is not among %+v", worker, holders)
@@ -95,7 +101,8 @@ func planTitle(t *testing.T, s *runstore.Store, planID string) string {
 
 func retitle(t *testing.T, s *runstore.Store, l runstore.Lease, to string, ops ...runstore.RunOp) error {
 	t.Helper()
-	return s.WriteRun(t.Context(), l, []record.Change{&record.Plan{RootPlanID: l.RootPlanID, CurrentPlanID: l.PlanID, Title: &to}}, ops...)
+	return s.WriteRun(t.Context(), l,
+		[]record.Change{&record.Plan{RootPlanID: l.RootPlanID, CurrentPlanID: l.PlanID, Title: &to}}, ops...)
 }
 
 // TestRunIsFenced checks that only the worker that claimed a run last can write to it, and that what a
@@ -108,7 +115,8 @@ func TestRunIsFenced(t *testing.T) {
 	addWorker(t, s, "b", time.Hour)
 
 	first := claimOne(t, s, "a")
-	if first.Lease.Epoch != 1 || first.Takeovers != 0 || first.Name != "reader" || string(first.Input) != `{"request":"Read."}` || first.Desired != runstore.DesiredRun {
+	if first.Lease.Epoch != 1 || first.Takeovers != 0 || first.Name != "reader" ||
+		string(first.Input) != `{"request":"Read."}` || first.Desired != runstore.DesiredRun {
 		t.Errorf("claimed %+v", first)
 	}
 	if err := retitle(t, s, first.Lease, "by a"); err != nil {
@@ -117,6 +125,7 @@ func TestRunIsFenced(t *testing.T) {
 	if got := claim(t, s, "b", 10); len(got) != 0 {
 		t.Errorf("b claimed what a holds: %+v", got)
 	}
+
 	bury(t, s, "a", 1)
 	second := claimOne(t, s, "b")
 	if second.Lease.Epoch != 2 || second.Takeovers != 1 {
@@ -128,6 +137,7 @@ func TestRunIsFenced(t *testing.T) {
 	if got := planTitle(t, s, "p"); got != "by a" {
 		t.Errorf("the title is %q", got)
 	}
+
 	if got := claim(t, s, "b", 10); len(got) != 0 {
 		t.Errorf("b claimed what it holds: %+v", got)
 	}
@@ -137,7 +147,9 @@ func TestRunIsFenced(t *testing.T) {
 	if err := retitle(t, s, second.Lease, "after the end"); !errors.Is(err, runstore.ErrLeaseLost) {
 		t.Errorf("after the end: %v", err)
 	}
-	if err := s.WriteRun(t.Context(), second.Lease, []record.Change{&record.Plan{RootPlanID: "p"}}); err == nil || errors.Is(err, runstore.ErrLeaseLost) {
+
+	if err := s.WriteRun(t.Context(), second.Lease, []record.Change{&record.Plan{RootPlanID: "p"}}); err == nil ||
+		errors.Is(err, runstore.ErrLeaseLost) {
 		t.Errorf("a change that is not valid: %v", err)
 	}
 }
@@ -149,6 +161,7 @@ func TestNobodyWritesToADeletedRun(t *testing.T) {
 	startRun(t, s, newRun("p"))
 	addWorker(t, s, "a", 0)
 	held := claimOne(t, s, "a")
+
 	if err := s.DeletePlan(t.Context(), "p"); err != nil {
 		t.Fatal(err)
 	}
@@ -177,6 +190,7 @@ func TestDeletionStopsRunsFirst(t *testing.T) {
 	if err := retitle(t, s, held.Lease, "what it was doing", runstore.Finish(nil)); err != nil {
 		t.Errorf("the worker cannot end what it was doing: %v", err)
 	}
+
 	if err := <-deleted; err != nil {
 		t.Fatal(err)
 	}
@@ -192,6 +206,7 @@ func TestDeletionWaitsForWorkers(t *testing.T) {
 	startRun(t, s, newRun("p"))
 	addWorker(t, s, "a", time.Hour)
 	held := claimOne(t, s, "a")
+
 	if err := s.DeletePlan(t.Context(), "p"); !errors.Is(err, record.ErrUnavailable) {
 		t.Errorf("the deletion: %v, want that it is not done yet", err)
 	}
@@ -207,6 +222,7 @@ func TestOneWorkerClaims(t *testing.T) {
 	for i := range 30 {
 		startRun(t, s, newRun(fmt.Sprint("p", i)))
 	}
+
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	owners := map[string]int{}
@@ -219,6 +235,7 @@ func TestOneWorkerClaims(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
+
 				mu.Lock()
 				for _, c := range claimed {
 					owners[c.PlanID]++
@@ -231,6 +248,7 @@ func TestOneWorkerClaims(t *testing.T) {
 			}
 		})
 	}
+
 	all.Wait()
 	for plan, n := range owners {
 		if n != 1 {
@@ -248,6 +266,7 @@ func TestParking(t *testing.T) {
 	addWorker(t, s, "w", time.Hour)
 	due := func() bool { t.Helper(); return len(claim(t, s, "w", 1)) == 1 }
 	lease := claimOne(t, s, "w").Lease
+
 	parkAs := func(until time.Time) {
 		t.Helper()
 		if err := s.WriteRun(t.Context(), lease, nil, runstore.Park(until)); err != nil {
@@ -262,6 +281,7 @@ func TestParking(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	parkAs(time.Time{})
 	if due() {
 		t.Fatal("due without a time or a signal")
@@ -272,6 +292,7 @@ func TestParking(t *testing.T) {
 	if !due() {
 		t.Fatal("not due after it was asked to pause")
 	}
+
 	parkAs(time.Now().Add(time.Hour))
 	if due() {
 		t.Fatal("due an hour early")
@@ -282,10 +303,12 @@ func TestParking(t *testing.T) {
 	if !due() {
 		t.Fatal("not due after it was asked to go on")
 	}
+
 	parkAs(time.Now().Add(-time.Hour))
 	if !due() {
 		t.Fatal("not due at its time")
 	}
+
 	signal()
 	parkAs(time.Time{})
 	if !due() {
@@ -307,6 +330,7 @@ func TestWorkersProvide(t *testing.T) {
 		r.Needs = []string{"executor:agent", need}
 		startRun(t, s, r)
 	}
+
 	if got := claimOne(t, s, "w"); got.PlanID != "executor:agent" {
 		t.Errorf("claimed %s", got.PlanID)
 	}
@@ -322,6 +346,7 @@ func TestClaimsAreFair(t *testing.T) {
 		r.Owner = "greedy"
 		startRun(t, s, r)
 	}
+
 	r := newRun("wide")
 	startRun(t, s, r)
 	l := claim(t, s, "w", 21)
@@ -332,11 +357,14 @@ func TestClaimsAreFair(t *testing.T) {
 		child := newRun("wide")
 		child.PlanID, child.Owner = fmt.Sprint("wide-", n), "somebody"
 		ops = append(ops, runstore.Begin(child))
-		children = append(children, &record.Plan{RootPlanID: "wide", CurrentPlanID: child.PlanID, ParentPlanID: new("wide"), ToolCallID: new("c")})
+		children = append(children, &record.Plan{
+			RootPlanID: "wide", CurrentPlanID: child.PlanID, ParentPlanID: new("wide"), ToolCallID: new("c"),
+		})
 	}
 	if err := s.WriteRun(t.Context(), l[i].Lease, children, ops...); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, c := range l {
 		if c.PlanID != "wide" {
 			if err := s.WriteRun(t.Context(), c.Lease, nil, runstore.Park(time.Now().Add(-time.Hour))); err != nil {
@@ -344,6 +372,7 @@ func TestClaimsAreFair(t *testing.T) {
 			}
 		}
 	}
+
 	late := newRun("late")
 	startRun(t, s, late)
 	var turns []string
@@ -367,17 +396,22 @@ func TestStartIsIdempotent(t *testing.T) {
 		all.Go(func() {
 			r := newRun(fmt.Sprint("p", i))
 			r.IdempotencyKey, r.RequestSHA256 = "key", "hash"
-			results[i] = s.StartRun(t.Context(), r, []record.Change{&record.Plan{RootPlanID: r.PlanID, CurrentPlanID: r.PlanID, Title: new("t")}})
+			results[i] = s.StartRun(t.Context(), r, []record.Change{
+				&record.Plan{RootPlanID: r.PlanID, CurrentPlanID: r.PlanID, Title: new("t")},
+			})
 		})
 	}
 	all.Wait()
+
 	first := slices.Index(results, nil)
 	if first < 0 {
 		t.Fatal("none was started:", results)
 	}
+
 	for i, err := range results {
 		before := new(runstore.StartedBeforeError)
-		if i != first && (!errors.As(err, &before) || before.PlanID != fmt.Sprint("p", first) || before.RequestSHA256 != "hash") {
+		if i != first && (!errors.As(err, &before) || before.PlanID != fmt.Sprint("p", first) ||
+			before.RequestSHA256 != "hash") {
 			t.Errorf("start %d: %v", i, err)
 		}
 		if _, _, err := s.PlanTree(t.Context(), "", fmt.Sprint("p", i)); (err == nil) != (i == first) {
@@ -395,14 +429,18 @@ func TestLeaseOfAWorker(t *testing.T) {
 	if _, err := s.AddWorker(t.Context(), worker, time.Hour); err != nil {
 		t.Fatal(err)
 	}
+
 	lease := claimOne(t, s, "a").Lease
 	if err := s.Control(t.Context(), "p", runstore.Stop, "ann"); err != nil {
 		t.Fatal(err)
 	}
 	_, wanted, err := s.Beat(t.Context(), worker, nil, 0)
-	if want := []runstore.Wanted{{RootPlanID: "p", PlanID: "p", Epoch: lease.Epoch, Desired: runstore.DesiredCancel}}; err != nil || !slices.Equal(wanted, want) {
+	if want := []runstore.Wanted{
+		{RootPlanID: "p", PlanID: "p", Epoch: lease.Epoch, Desired: runstore.DesiredCancel},
+	}; err != nil || !slices.Equal(wanted, want) {
 		t.Errorf("the heartbeat brought %+v, %v", wanted, err)
 	}
+
 	holders, err := s.Holders(t.Context())
 	if err != nil || len(holders) != 1 || holders[0].WorkerID != "a" || holders[0].Stopped {
 		t.Fatalf("holders: %+v, %v", holders, err)
@@ -414,6 +452,7 @@ func TestLeaseOfAWorker(t *testing.T) {
 	if n, err := s.Bury(t.Context(), holders[0]); err != nil || n != 0 {
 		t.Errorf("a worker that sent a heartbeat since was declared dead: %d runs, %v", n, err)
 	}
+
 	// A run that is to stop cannot be asked for anything else.
 	if err := s.Control(t.Context(), "p", runstore.Resume, ""); err != nil {
 		t.Fatal(err)
@@ -422,6 +461,7 @@ func TestLeaseOfAWorker(t *testing.T) {
 	if err := s.StopWorker(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
+
 	back := claimOne(t, s, "b")
 	if back.Desired != runstore.DesiredCancel || back.Takeovers != 0 {
 		t.Errorf("handed back: %+v", back)
@@ -429,8 +469,10 @@ func TestLeaseOfAWorker(t *testing.T) {
 	if _, _, err := s.Beat(t.Context(), worker, nil, time.Hour); !errors.Is(err, runstore.ErrLeaseLost) {
 		t.Errorf("a heartbeat after the end: %v", err)
 	}
+
 	var asked runstore.Desired
-	if err := s.WriteRun(t.Context(), back.Lease, nil, runstore.Applied(), runstore.Finish(nil), runstore.Asked(&asked)); err != nil || asked != runstore.DesiredCancel {
+	if err := s.WriteRun(t.Context(), back.Lease, nil, runstore.Applied(), runstore.Finish(nil),
+		runstore.Asked(&asked)); err != nil || asked != runstore.DesiredCancel {
 		t.Fatal(asked, err)
 	}
 	if err := s.Control(t.Context(), "p", runstore.Pause, ""); !errors.Is(err, runstore.ErrEnded) {
@@ -449,6 +491,7 @@ func TestControlGoesDown(t *testing.T) {
 	startRun(t, s, newRun("p"))
 	addWorker(t, s, "w", time.Hour)
 	lease := claimOne(t, s, "w").Lease
+
 	for _, pair := range [][2]string{{"p", "a"}, {"a", "b"}, {"p", "c"}} {
 		child := newRun("p")
 		child.PlanID, child.Parent = pair[1], &runstore.ParentCall{PlanID: pair[0], StepID: "s", ToolCallID: "t"}
@@ -457,11 +500,13 @@ func TestControlGoesDown(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	if err := s.Control(t.Context(), "a", runstore.Pause, ""); err != nil {
 		t.Fatal(err)
 	}
 	var paused []string
-	if err := db.Pool.QueryRow(t.Context(), "SELECT array_agg(plan_id ORDER BY plan_id) FROM actlog.run WHERE desired = 'PAUSE'").Scan(&paused); err != nil {
+	if err := db.Pool.QueryRow(t.Context(),
+		"SELECT array_agg(plan_id ORDER BY plan_id) FROM actlog.run WHERE desired = 'PAUSE'").Scan(&paused); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(paused, []string{"a", "b"}) {
@@ -477,8 +522,12 @@ func TestFirstDecisionCounts(t *testing.T) {
 	addWorker(t, s, "w", time.Hour)
 	lease := claimOne(t, s, "w").Lease
 	past := time.Now().Add(-time.Minute)
+
 	err := s.WriteRun(t.Context(), lease, []record.Change{
-		&record.Wait{RootPlanID: "p", PlanID: "p", WaitID: "w", Type: new(record.WaitUserInput), FormInputs: json.RawMessage(`[{"label":"City"}]`)},
+		&record.Wait{
+			RootPlanID: "p", PlanID: "p", WaitID: "w", Type: new(record.WaitUserInput),
+			FormInputs: json.RawMessage(`[{"label":"City"}]`),
+		},
 		&record.Wait{RootPlanID: "p", PlanID: "p", WaitID: "late", ExpiresAt: &past},
 	}, runstore.Park(time.Time{}))
 	if err != nil {
@@ -487,6 +536,7 @@ func TestFirstDecisionCounts(t *testing.T) {
 	decide := func(wait string, f func(runstore.OpenWait) (*record.Wait, error)) error {
 		return s.Decide(t.Context(), "p", "p", wait, f)
 	}
+
 	var all sync.WaitGroup
 	results := make([]error, 6)
 	for i := range results {
@@ -495,11 +545,14 @@ func TestFirstDecisionCounts(t *testing.T) {
 				if w.Type != record.WaitUserInput || string(w.FormInputs) != `[{"label":"City"}]` {
 					t.Errorf("the wait is %+v", w)
 				}
-				return &record.Wait{RootPlanID: "p", PlanID: "p", WaitID: "w", State: new(record.Submitted), DecidedBy: new(fmt.Sprint(i))}, nil
+				return &record.Wait{
+					RootPlanID: "p", PlanID: "p", WaitID: "w", State: new(record.Submitted), DecidedBy: new(fmt.Sprint(i)),
+				}, nil
 			})
 		})
 	}
 	all.Wait()
+
 	if first := slices.Index(results, nil); first < 0 || slices.Contains(results[first+1:], nil) {
 		t.Errorf("decided: %v", results)
 	}
@@ -508,6 +561,7 @@ func TestFirstDecisionCounts(t *testing.T) {
 			t.Error(err)
 		}
 	}
+
 	claimOne(t, s, "w")
 	never := func(runstore.OpenWait) (*record.Wait, error) { return nil, errors.New("never asked") }
 	if err := decide("late", never); !errors.Is(err, runstore.ErrDecided) {
@@ -534,11 +588,13 @@ func TestDefinitionsHaveVersions(t *testing.T) {
 		})
 	}
 	all.Wait()
+
 	for i, v := range versions {
 		if v < 1 || v > 3 || v != versions[i%3] {
 			t.Fatalf("versions %v", versions)
 		}
 	}
+
 	body, err := s.Definition(t.Context(), runstore.Pinned{ID: "agent.reader", Version: versions[1]})
 	if err != nil || string(body) != `{"n":1}` {
 		t.Errorf("the body is %s, %v", body, err)
@@ -554,12 +610,14 @@ func TestClockSetBack(t *testing.T) {
 		startRun(t, s, newRun(id))
 	}
 	addWorker(t, s, "w", time.Hour)
+
 	// As if the clock had been an hour ahead until now.
 	storetest.Exec(t, s.Store, "UPDATE actlog.run SET due_at = now() + INTERVAL '59 minutes' WHERE plan_id = 'due'")
 	storetest.Exec(t, s.Store, "UPDATE actlog.run SET due_at = now() + INTERVAL '61 minutes' WHERE plan_id = 'later'")
 	if got := claim(t, s, "w", 10); len(got) != 0 {
 		t.Fatalf("claimed %+v", got)
 	}
+
 	if err := s.ClockSetBack(t.Context(), time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
@@ -568,20 +626,26 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// TestFinishClosesWhatIsLive: the end of a run closes what is live in it and ends the runs below it, in one transaction, and nobody writes to them any more.
+// TestFinishClosesWhatIsLive: the end of a run closes what is live in it and ends the runs below it, in one
+// transaction, and nobody writes to them any more.
 func TestFinishClosesWhatIsLive(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	startRun(t, s, newRun("p"))
 	addWorker(t, s, "w", time.Hour)
 	lease := claimOne(t, s, "w").Lease
+
 	child := newRun("p")
 	child.PlanID, child.Parent = "c", &runstore.ParentCall{PlanID: "p", StepID: "s", ToolCallID: "t"}
 	rows := []record.Change{
 		&record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "s", State: new(record.Running)},
 		&record.ThinkAct{RootPlanID: "p", StepID: "s", Seq: 0, State: new(record.Running), ThinkStartTime: new(time.Now())},
-		&record.ActTool{RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: "t", State: new(record.Running), Attempt: new(int64(2))},
-		&record.Plan{RootPlanID: "p", CurrentPlanID: "c", ParentPlanID: new("p"), ToolCallID: new("t"), State: new(record.Running)},
+		&record.ActTool{
+			RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: "t", State: new(record.Running), Attempt: new(int64(2)),
+		},
+		&record.Plan{
+			RootPlanID: "p", CurrentPlanID: "c", ParentPlanID: new("p"), ToolCallID: new("t"), State: new(record.Running),
+		},
 		&record.AgentExecution{RootPlanID: "p", PlanID: "c", StepID: "cs"},
 		&record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "done", State: new(record.Completed)},
 		&record.Wait{RootPlanID: "p", PlanID: "c", WaitID: "w", State: new(record.Waiting)},
@@ -593,11 +657,16 @@ func TestFinishClosesWhatIsLive(t *testing.T) {
 	closes := func(live []runstore.Live) (changes []record.Change) {
 		found = nil
 		for _, row := range live {
-			found = append(found, strings.TrimSpace(fmt.Sprintf("%s %s %s%s %s %t %t", row.Kind, row.PlanID, row.StepID, row.ID, row.State, row.Thinks, row.Starts)))
+			found = append(
+				found, strings.TrimSpace(fmt.Sprintf("%s %s %s%s %s %t %t", row.Kind, row.PlanID, row.StepID, row.ID, row.State,
+					row.Thinks, row.Starts)),
+			)
 		}
 		return []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "c", State: new(record.Cancelled)}}
 	}
-	write(t, s, lease, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Failed)}}, runstore.Finish(closes))
+
+	write(t, s, lease, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Failed)}},
+		runstore.Finish(closes))
 	slices.Sort(found)
 	want := []string{
 		"actTool p st RUNNING false true", "agentExecution c cs IDLE false false", "agentExecution p s RUNNING false false",
@@ -610,11 +679,15 @@ func TestFinishClosesWhatIsLive(t *testing.T) {
 	if err := retitle(t, s, below.Lease, "late"); !errors.Is(err, runstore.ErrLeaseLost) {
 		t.Errorf("a run below wrote: %v", err)
 	}
-	if state := storetest.Query[string](t, s.Store, "SELECT state FROM actlog.plan_execution_record WHERE current_plan_id = 'c'"); state != "CANCELLED" {
+	if state := storetest.Query[string](t, s.Store,
+		"SELECT state FROM actlog.plan_execution_record WHERE current_plan_id = 'c'"); state != "CANCELLED" {
 		t.Errorf("the plan below is %s", state)
 	}
+
 	wanted, err := s.Wanted(t.Context(), "w", []string{"c"})
-	if stop := []runstore.Wanted{{RootPlanID: "p", PlanID: "c", Epoch: below.Lease.Epoch, Desired: runstore.DesiredCancel}}; err != nil || !slices.Equal(wanted, stop) {
+	if stop := []runstore.Wanted{
+		{RootPlanID: "p", PlanID: "c", Epoch: below.Lease.Epoch, Desired: runstore.DesiredCancel},
+	}; err != nil || !slices.Equal(wanted, stop) {
 		t.Errorf("the worker is told %+v, %v", wanted, err)
 	}
 	if err := s.WriteRun(t.Context(), lease, nil, runstore.Finish(closes)); !errors.Is(err, runstore.ErrLeaseLost) {
@@ -622,7 +695,8 @@ func TestFinishClosesWhatIsLive(t *testing.T) {
 	}
 }
 
-// TestRunsBeginInNewTrees (S1) checks that a run does not begin in a tree of which something was recorded before, whatever that is.
+// TestRunsBeginInNewTrees (S1) checks that a run does not begin in a tree of which something was recorded before,
+// whatever that is.
 func TestRunsBeginInNewTrees(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -630,7 +704,9 @@ func TestRunsBeginInNewTrees(t *testing.T) {
 		root := fmt.Sprint("before-", i)
 		c := storetest.EveryKind(root, root)[i]
 		storetest.Write(t, s.Store, c)
-		err := s.StartRun(t.Context(), newRun(root), []record.Change{&record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new("Read.")}})
+		err := s.StartRun(t.Context(), newRun(root), []record.Change{
+			&record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new("Read.")},
+		})
 		if err == nil {
 			t.Errorf("a run begins in a tree that has a %s", c.Kind())
 		}
@@ -644,7 +720,9 @@ func TestRunsBeginInNewTrees(t *testing.T) {
 func TestOnlyArtifactsOfRuns(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	graph := &record.Artifact{RootPlanID: "recorded", PlanID: "recorded", Name: "graph", Value: json.RawMessage(`{"nodes":[]}`)}
+	graph := &record.Artifact{
+		RootPlanID: "recorded", PlanID: "recorded", Name: "graph", Value: json.RawMessage(`{"nodes":[]}`),
+	}
 	storetest.Write(t, s.Store, graph)
 	if _, err := s.RunArtifact(t.Context(), "recorded", "graph"); !errors.Is(err, record.ErrNotFound) {
 		t.Errorf("an artifact that was recorded: %v, want not found", err)

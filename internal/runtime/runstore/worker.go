@@ -56,6 +56,7 @@ func (s *Store) LiveWorkers(ctx context.Context) ([]LiveWorker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the live workers: %w", err)
 	}
+
 	all := make([]LiveWorker, len(rows))
 	for i, row := range rows {
 		all[i] = LiveWorker{Worker{ID: row.WorkerID, Host: row.Host, Release: row.Release, Provides: row.Provides,
@@ -102,6 +103,7 @@ func (s *Store) Holders(ctx context.Context) ([]Holder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look which workers hold runs: %w", pg.Translate(err))
 	}
+
 	holders := make([]Holder, len(rows))
 	for i, r := range rows {
 		holders[i] = Holder{WorkerID: r.WorkerID, LeaseUntil: r.LeaseUntil, Stopped: r.Stopped}

@@ -19,6 +19,7 @@ func TestAnswers(t *testing.T) {
 		if body, err = (&otlp.Batch{Rejected: 3, Reason: "why"}).Answer(contentType); err != nil {
 			t.Fatal(err)
 		}
+
 		got := ptraceotlp.NewExportResponse()
 		if contentType == otlp.TypeProtobuf {
 			err = got.UnmarshalProto(body)
@@ -28,6 +29,7 @@ func TestAnswers(t *testing.T) {
 		if p := got.PartialSuccess(); err != nil || p.RejectedSpans() != 3 || p.ErrorMessage() != "why" {
 			t.Errorf("%s %q: %v", contentType, body, err)
 		}
+
 		if body, err = (&otlp.Batch{Rejected: 3, Reason: "why"}).AnswerLogs(contentType); err != nil {
 			t.Fatal(err)
 		}
@@ -39,12 +41,14 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("%d %q %v", n, reason, err)
 		}
 	}
+
 	if got := string(otlp.Refused(otlp.TypeJSON, `a "b"`)); got != `{"message":"a \"b\""}` {
 		t.Error(got)
 	}
 	if got := string(otlp.Refused(otlp.TypeProtobuf, "ab")); got != "\x12\x02ab" {
 		t.Errorf("%q", got)
 	}
+
 	for _, said := range []string{"", "ab", strings.Repeat("é", 200)} {
 		if got := otlp.Refusal(otlp.Refused(otlp.TypeProtobuf, said)); got != said {
 			t.Errorf("%q became %q", said, got)

@@ -19,6 +19,7 @@ func longTrace(n int) []otlp.Span {
 		}
 		return a
 	}
+
 	said := strings.Repeat("What the user said before. ", 40)
 	spans := []otlp.Span{
 		{
@@ -28,7 +29,7 @@ func longTrace(n int) []otlp.Span {
 	}
 	for i := 1; len(spans) < n; i += 4 {
 		call := fmt.Sprintf("call_%d", i)
-		spans = append(spans,
+		spans = append(spans, []otlp.Span{
 			otlp.Span{
 				SpanID: id(i), ParentID: id(0), Name: "step", Start: at(i), End: at(i + 4),
 				Attributes: str("gen_ai.operation.name", "agent_step"),
@@ -47,8 +48,9 @@ func longTrace(n int) []otlp.Span {
 				SpanID: id(i + 3), ParentID: id(i), Name: "execute_tool u", Start: at(i + 1), End: at(i + 2),
 				Attributes: str("gen_ai.operation.name", "execute_tool", "gen_ai.tool.name", "u"),
 			},
-		)
+		}...)
 	}
+
 	for i := range spans {
 		spans[i].TraceID = strings.Repeat("d", 32)
 	}
@@ -91,6 +93,7 @@ var shapes = map[string]func(i int, s *otlp.Span){
 		if i > 1 {
 			s.ParentID = fmt.Sprintf("%016x", 2)
 		}
+
 		name := fmt.Sprintf("gen_ai.input.messages.%d", i)
 		s.Truncated = []string{"gen_ai.input.messages", name}
 		s.Attributes = otlp.Attributes{

@@ -22,6 +22,7 @@ func capture(t testing.TB, name string) (traces [][]otlp.Span) {
 	if err != nil || len(bodies) == 0 {
 		t.Fatal(name, bodies, err)
 	}
+
 	at := map[string]int{}
 	for _, path := range bodies {
 		_, signal, _ := strings.Cut(strings.TrimSuffix(filepath.Base(path), ".pb"), "-")
@@ -32,6 +33,7 @@ func capture(t testing.TB, name string) (traces [][]otlp.Span) {
 		case "metrics":
 			continue
 		}
+
 		body, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -40,6 +42,7 @@ func capture(t testing.TB, name string) (traces [][]otlp.Span) {
 		if err != nil || batch.Rejected > 0 {
 			t.Fatalf("%s: %+v, %v", path, batch, err)
 		}
+
 		for _, s := range batch.Spans {
 			i, ok := at[s.TraceID]
 			if !ok {
@@ -69,6 +72,7 @@ func (s *sums) add(changes []record.Change) {
 			s.roots++
 		}
 	}
+
 	for _, c := range r.cycles {
 		if c.SpanID != nil {
 			s.calls++
@@ -76,6 +80,7 @@ func (s *sums) add(changes []record.Change) {
 		if c.CostUSD != nil {
 			s.micros += int64(math.Round(*c.CostUSD * 1e6))
 		}
+
 		for to, n := range map[*int64]*int64{
 			&s.input: c.InputTokens, &s.output: c.OutputTokens,
 			&s.cacheRead: c.CacheReadInputTokens, &s.cacheWrite: c.CacheCreationInputTokens, &s.reasoning: c.ReasoningTokens,
@@ -85,6 +90,7 @@ func (s *sums) add(changes []record.Change) {
 			}
 		}
 	}
+
 	for _, tool := range r.tools {
 		s.tools++
 		if *tool.State == record.Failed {
@@ -121,6 +127,7 @@ func TestCaptures(t *testing.T) {
 		// O5: the attributes of MLflow.
 		"mlflow": {roots: 1, plans: 2, calls: 6, tools: 5, failed: 1, input: 600, output: 120, cacheRead: 240, reasoning: 30},
 	}
+
 	folders, err := filepath.Glob(filepath.Join(captures, "*", "main.py"))
 	if err != nil || len(folders) < 7 {
 		t.Fatal(folders, err)
@@ -139,6 +146,7 @@ func TestCaptures(t *testing.T) {
 				got.add(changes)
 				anyOrder(t, spans)
 			}
+
 			golden(t, filepath.Join(captures, name+".golden"), b.String())
 			if w, ok := want[name]; ok && got != w {
 				t.Errorf("got  %+v\nwant %+v", got, w)

@@ -46,6 +46,7 @@ func TestChunks(t *testing.T) {
 	for name, files := range fixtures {
 		cases[name] = decode(t, files...)
 	}
+
 	for name, spans := range cases {
 		chunk, err := encode(spans)
 		if err != nil {
@@ -55,6 +56,7 @@ func TestChunks(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
+
 		// What is empty may be nil.
 		want, err := json.Marshal(spans)
 		if err != nil {
@@ -64,6 +66,7 @@ func TestChunks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if diff := cmp.Diff(string(want), string(again)); diff != "" {
 			t.Errorf("%s (-written +read):\n%s", name, diff)
 		}
@@ -85,6 +88,7 @@ func TestChunkSizeIsBounded(t *testing.T) {
 	if _, err := otlp.DecodeChunk(w.EncodeAll(make([]byte, otlp.MaxChunkBytes+1), nil)); err == nil {
 		t.Error("it was read")
 	}
+
 	span := everything()
 	span.Attributes = nil
 	text := otlp.Value{Text: string(make([]byte, otlp.MaxStringBytes))}
@@ -112,12 +116,14 @@ func TestChunksOfABodyShareRoom(t *testing.T) {
 			t.Errorf("a chunk of %d bytes takes %d", len(chunk), cap(chunk))
 		}
 	}
+
 	if room < 490_000 || room > 500_000 {
 		t.Errorf("there is room for %d more", room)
 	}
 	if _, err := otlp.EncodeChunk([]otlp.Span{span}, &room); !errors.Is(err, otlp.ErrTooLarge) {
 		t.Errorf("error = %v", err)
 	}
+
 	// What repeats within a trace is noticed before it fills memory.
 	many := make([]otlp.Span, 20_000)
 	for i := range many {
@@ -137,6 +143,7 @@ func FuzzDecodeChunk(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+
 	chunk, err := encode([]otlp.Span{everything(), everything()})
 	if err != nil {
 		f.Fatal(err)
@@ -146,11 +153,13 @@ func FuzzDecodeChunk(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(raw)
+
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		spans, err := otlp.DecodeChunk(w.EncodeAll(raw, nil))
 		if err != nil {
 			return
 		}
+
 		again, err := encode(spans)
 		if err != nil {
 			t.Fatal(err)
@@ -168,6 +177,7 @@ func BenchmarkChunk(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest))
 	if err != nil {
 		b.Fatal(err)
@@ -176,6 +186,7 @@ func BenchmarkChunk(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	inJSON := func() []byte {
 		raw, err := json.Marshal(spans)
 		if err != nil {
@@ -184,6 +195,7 @@ func BenchmarkChunk(b *testing.B) {
 		return w.EncodeAll(raw, nil)
 	}
 	asJSON := inJSON()
+
 	for _, bench := range []struct {
 		name  string
 		bytes int

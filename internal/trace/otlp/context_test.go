@@ -16,6 +16,7 @@ func TestStartedBy(t *testing.T) {
 	text := func(key, value string) otlp.Attribute {
 		return otlp.Attribute{Key: key, Value: otlp.Value{Text: value}}
 	}
+
 	by := otlp.Attributes{text("actlog.started_by.plan_id", "plan-1"), text("actlog.started_by.tool_call_id", "call-1")}
 	for where, add := range map[string]func(*otlp.Span){
 		"attributes": func(s *otlp.Span) { s.Attributes = append(s.Attributes, by...) },
@@ -28,12 +29,14 @@ func TestStartedBy(t *testing.T) {
 				slices.SortFunc(a, func(a, b otlp.Attribute) int { return strings.Compare(a.Key, b.Key) })
 			}
 		}
+
 		plans := 0
 		for _, c := range project(t, spans) {
 			p, ok := c.(*record.Plan)
 			if !ok {
 				continue
 			}
+
 			plans++
 			want := ""
 			if p.IsRoot() {

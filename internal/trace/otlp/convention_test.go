@@ -50,6 +50,7 @@ func parseScript(t testing.TB, name string, b []byte) (spans []otlp.Span) {
 	if err := json.Unmarshal(b, &s); err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
+
 	at := func(ms int64) int64 {
 		if ms == 0 {
 			return 0
@@ -66,6 +67,7 @@ func parseScript(t testing.TB, name string, b []byte) (spans []otlp.Span) {
 		}
 		return fmt.Sprintf("%016x", n)
 	}
+
 	for _, in := range s.Spans {
 		out := otlp.Span{
 			TraceID: strings.Repeat("a", 32), SpanID: id(in.ID), ParentID: id(in.Parent), RemoteParent: in.Remote,
@@ -91,6 +93,7 @@ func scripts(t testing.TB) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	files = slices.DeleteFunc(files, func(path string) bool { return filepath.Base(filepath.Dir(path)) == "fixtures" })
 	if len(files) < 12 {
 		t.Errorf("%d traces", len(files))

@@ -24,6 +24,7 @@ func Cut(contentType string, body []byte, maxBytes, maxCount int) ([]Part, error
 	signal := Traces
 	spans, err := unmarshalTraces(contentType, body, unbounded)
 	marshal := func() ([]byte, error) { return new(ptrace.ProtoMarshaler).MarshalTraces(spans) }
+
 	if err != nil || spans.SpanCount() == 0 {
 		records, logsErr := unmarshalLogs(contentType, body, unbounded)
 		switch {
@@ -36,6 +37,7 @@ func Cut(contentType string, body []byte, maxBytes, maxCount int) ([]Part, error
 		signal = Logs
 		marshal = func() ([]byte, error) { return new(plog.ProtoMarshaler).MarshalLogs(records) }
 	}
+
 	if !isProtobuf(contentType) {
 		if body, err = marshal(); err != nil {
 			return nil, fmt.Errorf("writing %s: %w", signal, err)
@@ -46,8 +48,10 @@ func Cut(contentType string, body []byte, maxBytes, maxCount int) ([]Part, error
 
 // cut cuts a valid protobuf body by field numbers, which are the same for spans and log records.
 func cut(signal Signal, body []byte, maxBytes, maxCount int) (parts []Part) {
-	const resources, scopes, items = 1, 2, 2
+	const resources = 1
+	const scopes, items = 2, 2
 	next := Part{Signal: signal}
+
 	_, inBody := split(body, resources)
 	for _, resource := range inBody {
 		aboutResource, inResource := split(content(resource), scopes)
@@ -63,6 +67,7 @@ func cut(signal Signal, body []byte, maxBytes, maxCount int) (parts []Part) {
 					parts, next = append(parts, next), Part{Signal: signal}
 					continue
 				}
+
 				some := appendField(slices.Clip(aboutResource), scopes, slices.Concat(aboutScope, slices.Concat(rest[:n]...)))
 				next.Body, next.Count = appendField(next.Body, resources, some), next.Count+n
 				rest = rest[n:]
@@ -80,6 +85,7 @@ func split(message []byte, number uint64) (others []byte, found [][]byte) {
 		if !ok {
 			return others, found
 		}
+
 		field := message[:len(message)-len(rest)]
 		if tag == number<<3|2 {
 			found = append(found, field)

@@ -22,6 +22,7 @@ func TestPartsHoldAllSpans(t *testing.T) {
 				if strings.HasSuffix(file, ".pb") {
 					contentType = otlp.TypeProtobuf
 				}
+
 				want := decode(t, file)
 				for _, max := range []struct {
 					bytes, count int
@@ -30,6 +31,7 @@ func TestPartsHoldAllSpans(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
+
 					var got []otlp.Span
 					var joined []byte
 					for _, p := range parts {
@@ -42,6 +44,7 @@ func TestPartsHoldAllSpans(t *testing.T) {
 						}
 						got, joined = append(got, b.Spans...), append(joined, p.Body...)
 					}
+
 					whole, err := otlp.DecodeTraces(otlp.TypeProtobuf, joined)
 					if err != nil {
 						t.Fatal(err)
@@ -65,6 +68,7 @@ func TestPartsOfLogsAndMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for contentType, body := range map[string][]byte{otlp.TypeProtobuf: proto, otlp.TypeJSON: js} {
 		want, err := otlp.DecodeLogs(contentType, body)
 		if err != nil {
@@ -74,6 +78,7 @@ func TestPartsOfLogsAndMetrics(t *testing.T) {
 		if err != nil || len(parts) != 3 {
 			t.Fatalf("%d parts, %v", len(parts), err)
 		}
+
 		var joined []byte
 		for _, p := range parts {
 			joined = append(joined, p.Body...)
@@ -82,6 +87,7 @@ func TestPartsOfLogsAndMetrics(t *testing.T) {
 			t.Errorf("%s: %v %s", contentType, err, cmp.Diff(want, got))
 		}
 	}
+
 	for name, body := range map[string]string{
 		"metrics": `{"resourceMetrics":[{"scopeMetrics":[]}]}`, "nothing": `{}`,
 		"no spans": `{"resourceSpans":[{"scopeSpans":[{}]}]}`,

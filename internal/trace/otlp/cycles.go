@@ -97,6 +97,7 @@ func (c *cycles) update(models, tools []*node) (all []*cycle, from int, ok bool)
 	for same < min(len(c.all), len(models)) && c.all[same].isOf(models[same]) {
 		same++
 	}
+
 	r := newReach()
 	for _, x := range slices.Backward(c.all[same:]) {
 		r.add(x)
@@ -110,11 +111,13 @@ func (c *cycles) update(models, tools []*node) (all []*cycle, from int, ok bool)
 	if !c.place(tools, r) {
 		return nil, 0, false
 	}
+
 	for _, x := range c.bare {
 		x.fresh = true // its row depends on the step
 		all = append(all, x)
 	}
 	slices.SortFunc(all, func(a, b *cycle) int { return compareNodes(a.tools[0], b.tools[0]) })
+
 	from = max(0, same-1) // of the last call it is not known whether the run went on
 	for r.input && from > 0 && !c.all[from].said.input {
 		from--
@@ -137,12 +140,14 @@ func (c *cycles) place(tools []*node, r *reach) (ok bool) {
 				was.cycle.fresh = true
 			}
 		}
+
 		if p.cycle == nil || t.facts.delegate != "" { // the answer of the other agent may be new
 			p.cycle = cmp.Or(p.cycle, c.of(t))
 			p.cycle.fresh = true
 		}
 		c.tools = append(c.tools, p)
 	}
+
 	for _, x := range c.all {
 		x.empty()
 	}
@@ -155,6 +160,7 @@ func (c *cycles) place(tools []*node, r *reach) (ok bool) {
 			p.cycle.tools = append(p.cycle.tools, p.node)
 		}
 	}
+
 	for wrapper, x := range c.bare {
 		if len(x.tools) == 0 {
 			delete(c.bare, wrapper)
@@ -196,6 +202,7 @@ func (r *reach) add(c *cycle) {
 	if c.said.wrapper != nil {
 		r.wrappers[c.said.wrapper] = true
 	}
+
 	for _, asked := range c.said.calls {
 		if asked.id != "" {
 			r.calls[asked.id] = true
@@ -227,6 +234,7 @@ func (x *index) add(c *cycle) {
 	if w := c.said.wrapper; w != nil {
 		x.byWrapper[w] = append(x.byWrapper[w], c)
 	}
+
 	for m, key := range x.keys(c) {
 		if cycles := m[key]; len(cycles) == 0 || cycles[len(cycles)-1] != c {
 			m[key] = append(cycles, c)
@@ -241,6 +249,7 @@ func (x *index) remove(c *cycle) {
 	if w := c.said.wrapper; w != nil {
 		x.byWrapper[w] = x.byWrapper[w][:len(x.byWrapper[w])-1]
 	}
+
 	for m, key := range x.keys(c) {
 		if cycles := m[key]; len(cycles) > 0 && cycles[len(cycles)-1] == c {
 			m[key] = cycles[:len(cycles)-1]
@@ -276,6 +285,7 @@ func (x *index) find(t *node) *cycle {
 	if cycles := x.byWrapper[t.cycle]; len(cycles) == 1 {
 		return cycles[0]
 	}
+
 	if n := len(x.all); n > 0 && x.all[n-1].said.end > t.Start+slack {
 		if x.running == nil {
 			x.running = newRunning(x.all)
@@ -284,6 +294,7 @@ func (x *index) find(t *node) *cycle {
 			return c
 		}
 	}
+
 	return cmp.Or(latest(x.byName[t.facts.key], t.Start), latest(x.byName[""], t.Start), latest(x.all, t.Start))
 }
 
@@ -297,6 +308,7 @@ type running struct {
 func newRunning(cycles []*cycle) *running {
 	r := &running{slices.Clone(cycles), make([]int, len(cycles))}
 	slices.SortFunc(r.cycles, func(a, b *cycle) int { return compareNodes(a.model, b.model) })
+
 	for i, c := range r.cycles {
 		j := i - 1
 		for j >= 0 && r.cycles[j].model.end() <= c.model.end() {
@@ -312,6 +324,7 @@ func newRunning(cycles []*cycle) *running {
 func (r *running) at(t *node) *cycle {
 	const few = 64
 	i := sort.Search(len(r.cycles), func(i int) bool { return r.cycles[i].model.Start > t.Start }) - 1
+
 	for range few {
 		if i < 0 {
 			break
@@ -345,6 +358,7 @@ func (c *cycle) pair() {
 	if !c.fresh {
 		return
 	}
+
 	c.calls = make([]*toolCall, len(c.tools))
 	for i, t := range c.tools {
 		c.calls[i] = &toolCall{node: t, id: t.id}
@@ -362,16 +376,19 @@ func (c *cycle) match() {
 	if len(requests) == 0 {
 		return
 	}
+
 	made := func(t *toolCall) callRequest {
 		f := t.node.facts
 		return callRequest{id: f.CallID, name: f.Tool, args: f.Arguments, key: f.key}
 	}
+
 	pairs := make([]*toolCall, len(requests))
 	left := c.calls
 	pass := func(key func(callRequest) string, differentIDs bool) {
 		if len(left) == 0 {
 			return
 		}
+
 		waiting := map[string][]int{}
 		for i, r := range requests {
 			if pairs[i] != nil {
@@ -381,6 +398,7 @@ func (c *cycle) match() {
 				waiting[k] = append(waiting[k], i)
 			}
 		}
+
 		var rest []*toolCall
 		for _, t := range left {
 			call := made(t)
@@ -395,10 +413,12 @@ func (c *cycle) match() {
 		}
 		left = rest
 	}
+
 	pass(func(r callRequest) string { return r.id }, true)
 	pass(func(r callRequest) string { return r.key + " " + compact(r.args) }, true)
 	pass(func(r callRequest) string { return r.key }, false)
 	pass(transferTarget, false)
+
 	c.calls = make([]*toolCall, 0, len(requests)+len(left))
 	ids := map[string]bool{}
 	for i, r := range requests {
@@ -412,6 +432,7 @@ func (c *cycle) match() {
 			}
 			t = &toolCall{id: c.model.id + "-" + suffix}
 		}
+
 		ids[r.id] = true
 		t.request = r
 		c.calls = append(c.calls, t)

@@ -24,6 +24,7 @@ func callArguments(s string) string {
 	if !strings.HasPrefix(s, "{") || !strings.Contains(s, `args"`) || !isJSON(s) {
 		return s
 	}
+
 	var args, kwargs string
 	others := false
 	for key, value := range members(s) {
@@ -36,8 +37,10 @@ func callArguments(s string) string {
 			others = true
 		}
 	}
+
 	both := strings.HasPrefix(args, "[") && strings.HasPrefix(kwargs, "{")
 	alone := !others && (kwargs == "" && member(s, "input_args") != "" || args == "" && strings.HasPrefix(kwargs, "{"))
+
 	switch {
 	case !both && !alone:
 		return s // a tool may call its own arguments so
@@ -59,6 +62,7 @@ func outcomeIn(s string) (result string, failed bool, message string) {
 	if !strings.HasPrefix(s, "{") || !strings.Contains(s, `rror"`) || !isJSON(s) {
 		return s, false, ""
 	}
+
 	switch member(s, "is_error", "isError") {
 	case "false":
 		return cmp.Or(returnedIn(s), s), false, ""
@@ -83,6 +87,7 @@ func returnedIn(outcome string) string {
 			return ""
 		}
 	}
+
 	for part := range elements(returned) {
 		if kind := memberText(part, "type"); kind != "" && kind != "text" { // an image
 			return returned
@@ -106,6 +111,7 @@ func isEmpty(s string) bool {
 	if len(s) > longest {
 		return false
 	}
+
 	switch compact(s) {
 	case "", "null", "None", "{}", "[]", "()", `""`:
 		return true
@@ -123,10 +129,12 @@ func openRequest(s string, depth int) string {
 	if isEmpty(s) || depth > maxEnvelopes {
 		return ""
 	}
+
 	c := readChat(s) // a text that is not JSON is a message
 	if request := forPeople(c.request()); request != "" {
 		return request
 	}
+
 	best, value := len(requestNames), ""
 	for name, v := range members(s) {
 		if i, ok := requestNames[nameKey(name)]; ok && i < best && v != "null" {
@@ -164,6 +172,7 @@ func openAnswer(s string, depth int) string {
 	if isEmpty(s) || depth > maxEnvelopes {
 		return ""
 	}
+
 	if c := readChat(s); len(c.messages) > 0 {
 		for _, role := range []string{"assistant", "model"} {
 			if answer := forPeople(c.last(role)); answer != "" {
@@ -172,6 +181,7 @@ func openAnswer(s string, depth int) string {
 		}
 		return ""
 	}
+
 	name, inner := onlyMember(s)
 	if _, ok := answerNames[nameKey(name)]; ok {
 		return openAnswer(text(inner), depth+1)
@@ -200,9 +210,11 @@ func nameKey(name string) string {
 			break
 		}
 	}
+
 	if plain {
 		return name
 	}
+
 	key := strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
 			return unicode.ToLower(r)

@@ -61,17 +61,20 @@ func protobufFault(b []byte, m message, at *place) error {
 			}
 			return fmt.Errorf("%s is not valid protobuf: it is damaged or cut off", at)
 		}
+
 		b = rest
 		i := slices.IndexFunc(schema[m], func(f messageField) bool { return f.number == tag>>3 })
 		if i < 0 {
 			continue
 		}
+
 		f := schema[m][i]
 		where := &place{at, f.name, -1}
 		if f.list {
 			where.index = elements[f.number]
 			elements[f.number]++
 		}
+
 		switch {
 		case tag&7 != f.value.wire:
 			return fmt.Errorf("%s must be %s", where, wireWords[f.value.wire])
@@ -108,11 +111,13 @@ func jsonFault(d *json.Decoder, m message, at *place) error {
 	case token != json.Delim('{'):
 		return fmt.Errorf("%s must be an object", cmp.Or(at.String(), "the body"))
 	}
+
 	for d.More() {
 		name, err := d.Token()
 		if err != nil {
 			return err
 		}
+
 		if i := slices.IndexFunc(schema[m], func(f messageField) bool {
 			return name == f.name || name == snake(f.name)
 		}); i >= 0 {
@@ -133,6 +138,7 @@ func memberFault(d *json.Decoder, f messageField, at *place) error {
 	if f.of != leaf && !f.list {
 		return jsonFault(d, f.of, at)
 	}
+
 	token, err := d.Token()
 	switch {
 	case err != nil || f.list && token == nil:
@@ -144,6 +150,7 @@ func memberFault(d *json.Decoder, f messageField, at *place) error {
 	case token != json.Delim('['):
 		return fmt.Errorf("%s must be a list", at)
 	}
+
 	for i := 0; d.More(); i++ {
 		if err := jsonFault(d, f.of, &place{at.in, at.name, i}); err != nil {
 			return err

@@ -24,9 +24,11 @@ func TestFaults(t *testing.T) {
 	inSpan := func(members string) string {
 		return `{"resourceSpans":[{},{"scopeSpans":[{"spans":[{"name":"a"},{"name":"b",` + members + `}]}]}]}`
 	}
+
 	const place = "resourceSpans[1].scopeSpans[0].spans[1]."
 	message := func(number uint64, content string) string { return protobufField(number, 2, []byte(content)...) }
 	protobufSpan := func(span string) string { return message(1, message(2, message(2, span))) }
+
 	for name, tt := range map[string]struct {
 		signal     otlp.Signal
 		isProtobuf bool
@@ -149,6 +151,7 @@ func TestFaults(t *testing.T) {
 			if tt.signal == otlp.Logs {
 				decode = otlp.DecodeLogs
 			}
+
 			_, err := decode(contentType, []byte(tt.body))
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Fatalf("%v, want %s", err, tt.want)
@@ -173,6 +176,7 @@ func TestADeepFaultTakesLittle(t *testing.T) { // not parallel: the allocations 
 		deep = message(5, message(1, deep))
 	}
 	body := []byte(message(1, message(2, message(2, message(9, message(2, deep))))))
+
 	allocated := testing.Benchmark(func(b *testing.B) {
 		b.Helper()
 		b.ReportAllocs()
@@ -183,6 +187,7 @@ func TestADeepFaultTakesLittle(t *testing.T) { // not parallel: the allocations 
 			}
 		}
 	}).AllocedBytesPerOp()
+
 	if allocated > 100<<20 {
 		t.Errorf("%d MiB", allocated>>20)
 	}

@@ -42,10 +42,12 @@ func seeds(f *testing.F) (bodies [][]byte) {
 		if strings.HasSuffix(files[0], ".pb") {
 			contentType = otlp.TypeProtobuf
 		}
+
 		parts, err := otlp.Cut(contentType, read(f, files[0]), maxFuzzed/4, 3)
 		if err != nil {
 			f.Fatal(err)
 		}
+
 		for _, p := range parts {
 			spans, err := new(ptrace.ProtoUnmarshaler).UnmarshalTraces(p.Body)
 			if err != nil {
@@ -55,6 +57,7 @@ func seeds(f *testing.F) (bodies [][]byte) {
 			if err != nil {
 				f.Fatal(err)
 			}
+
 			for _, body := range [][]byte{p.Body, asJSON} {
 				if len(body) <= maxFuzzed/2 {
 					bodies = append(bodies, body)
@@ -70,6 +73,7 @@ func FuzzDecode(f *testing.F) {
 	for _, body := range seeds(f) {
 		f.Add(body, body[0] != '{', false)
 	}
+
 	f.Add(
 		[]byte(
 			`{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"traceId":"01000000000000000000000000000000","spanId":"0200000000000000","body":{"kvlistValue":{"values":[{"key":"\u0000"}]}}}]}]}]}`,
@@ -79,10 +83,12 @@ func FuzzDecode(f *testing.F) {
 	for _, name := range []string{"nan.json", "cut.json"} {
 		f.Add(read(f, name), false, false)
 	}
+
 	f.Fuzz(func(t *testing.T, body []byte, proto, logs bool) {
 		if len(body) > maxFuzzed {
 			return
 		}
+
 		contentType, decode := otlp.TypeJSON, otlp.DecodeTraces
 		if proto {
 			contentType = otlp.TypeProtobuf
@@ -90,6 +96,7 @@ func FuzzDecode(f *testing.F) {
 		if logs {
 			decode = otlp.DecodeLogs
 		}
+
 		batch, err := decode(contentType, body)
 		if err != nil {
 			if batch.Spans != nil {
@@ -97,6 +104,7 @@ func FuzzDecode(f *testing.F) {
 			}
 			return
 		}
+
 		before, after := lines(t, otlp.Project(batch.Spans)), lines(t, otlp.Project(kept(t, batch.Spans)))
 		if before != after {
 			t.Fatalf("stored spans have other rows:\n%s\n%s", before, after)
@@ -116,6 +124,7 @@ func FuzzProject(f *testing.F) {
 		}
 		f.Add(b)
 	}
+
 	id := func(n int) string { return fmt.Sprintf("%016x", n) }
 	ring := []otlp.Span{}
 	for i := range 6 {
@@ -124,11 +133,13 @@ func FuzzProject(f *testing.F) {
 			Name: []string{"execute_tool a", "call_llm"}[i%2],
 		})
 	}
+
 	b, err := json.Marshal(ring)
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(b)
+
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var spans []otlp.Span
 		if json.Unmarshal(b, &spans) != nil {
@@ -138,10 +149,12 @@ func FuzzProject(f *testing.F) {
 		if err := check(changes); err != nil {
 			t.Fatalf("%v\n%s", err, lines(t, changes))
 		}
+
 		slices.Reverse(spans)
 		if got, want := lines(t, otlp.Project(spans)), lines(t, changes); got != want {
 			t.Fatalf("in reverse:\n%s\n%s", got, want)
 		}
+
 		models := map[string]bool{}
 		for _, c := range changes {
 			if cycle, ok := c.(*record.ThinkAct); ok && cycle.SpanID != nil {
@@ -166,6 +179,7 @@ func FuzzTexts(f *testing.F) {
 	} {
 		f.Add(text)
 	}
+
 	f.Fuzz(func(t *testing.T, text string) {
 		if len(text) > maxFuzzed {
 			return
@@ -177,12 +191,14 @@ func FuzzTexts(f *testing.F) {
 			}
 			return strings.Join(keys, ",")
 		}
+
 		body := `{"resourceSpans":[{"scopeSpans":[{"spans":[` +
 			`{"traceId":"01000000000000000000000000000000","spanId":"0100000000000000","name":"call_llm","startTimeUnixNano":"1","endTimeUnixNano":"2","attributes":[` +
 			attributes("gen_ai.input.messages", "gen_ai.output.messages", "input.value", "output.value", "metadata",
 				"mlflow.spanInputs", "gen_ai.response.tool_calls") + `]},` +
 			`{"traceId":"01000000000000000000000000000000","spanId":"0200000000000000","name":"execute_tool x","startTimeUnixNano":"1","endTimeUnixNano":"2","attributes":[` +
 			attributes("gen_ai.tool.call.arguments", "gen_ai.tool.call.result", "lmnr.span.input") + `]}]}]}]}`
+
 		batch, err := otlp.DecodeTraces(otlp.TypeJSON, []byte(body))
 		if err != nil {
 			t.Fatal(err)
@@ -194,6 +210,7 @@ func FuzzTexts(f *testing.F) {
 		if before, after := lines(t, changes), lines(t, otlp.Project(kept(t, batch.Spans))); before != after {
 			t.Fatalf("stored spans have other rows:\n%s\n%s", before, after)
 		}
+
 		sent := batch.Spans[0].Attributes.Get("gen_ai.input.messages")
 		for _, c := range changes {
 			if cycle, ok := c.(*record.ThinkAct); ok && cycle.SpanID != nil && cycle.ThinkInput != nil &&
@@ -211,15 +228,18 @@ func FuzzCut(f *testing.F) {
 	}
 	f.Add(nested(3), true, 1, 1)
 	f.Add([]byte("\x8a\x00\x04\x12\x02\x12\x00\x0a\x00"), true, 1, 1) // a tag that is longer than necessary
+
 	f.Fuzz(func(t *testing.T, body []byte, proto bool, maxBytes, maxCount int) {
 		if len(body) > maxFuzzed {
 			return
 		}
+
 		contentType := otlp.TypeJSON
 		if proto {
 			contentType = otlp.TypeProtobuf
 		}
 		maxCount = max(1, min(maxCount, otlp.MaxSpans))
+
 		parts, err := otlp.Cut(contentType, body, maxBytes, maxCount)
 		whole, readErr := otlp.DecodeTraces(contentType, body)
 		if readErr != nil || len(whole.Spans)+whole.Rejected == 0 {
@@ -228,6 +248,7 @@ func FuzzCut(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		var joined []byte
 		count := 0
 		for _, p := range parts {

@@ -29,6 +29,7 @@ var genkit = convention{
 		name := a.Get("genkit:name")
 		input, output := a.Get("genkit:input"), a.Get("genkit:output")
 		fill(&f.Conversation, a, "genkit:sessionId")
+
 		switch f.Class {
 		case Model:
 			provider, model, ok := strings.Cut(name, "/")
@@ -37,6 +38,7 @@ var genkit = convention{
 			}
 			f.Model, f.Provider = cmp.Or(f.Model, model), cmp.Or(f.Provider, provider)
 			f.Usage.fill(readUsage(member(output, "usage")))
+
 			// A response repeats the whole request beside the message. Older ones have a list of candidates.
 			if candidate := firstElement(member(output, "candidates")); candidate != "" {
 				output = candidate
@@ -51,6 +53,7 @@ var genkit = convention{
 				f.Workflow = cmp.Or(f.Workflow, name)
 			}
 		}
+
 		f.Input, f.Output = cmp.Or(f.Input, input), cmp.Or(f.Output, output)
 		f.Failed = f.Failed || a.Get("genkit:state") == "error"
 	},

@@ -76,6 +76,7 @@ func SpanOfJS(line []byte) (part Part, isJS bool, err error) {
 	if !lineOfJS.Match(line) || json.Unmarshal(line, &head) != nil && head.Type == "" {
 		return Part{}, false, nil
 	}
+
 	hasContext := head.TraceID != "" || len(head.SpanContext) > 0 || len(head.OwnContext) > 0
 	switch isRecord := bytes.HasPrefix(head.Kind, []byte(`"`)) && head.Type == ""; {
 	case head.Type == "metric":
@@ -90,6 +91,7 @@ func SpanOfJS(line []byte) (part Part, isJS bool, err error) {
 	if err := d.Decode(&s); err != nil {
 		return Part{}, true, fmt.Errorf("reading a span: %w", err)
 	}
+
 	all := ptrace.NewTraces()
 	if err := s.writeTo(all); err != nil {
 		return Part{}, true, fmt.Errorf("reading a span: %w", err)
@@ -113,6 +115,7 @@ func (s *jsSpan) writeTo(all ptrace.Traces) error {
 			putAll(rs.Resource().Attributes(), map[string]any{key: pair[1]})
 		}
 	}
+
 	ss := rs.ScopeSpans().AppendEmpty()
 	for _, scope := range []Scope{s.InstrumentationLibrary, s.InstrumentationScope} {
 		if scope.Name != "" {
@@ -131,6 +134,7 @@ func (s *jsSpan) writeTo(all ptrace.Traces) error {
 			traceID, spanID = c.TraceID, c.SpanID
 		}
 	}
+
 	var trace [16]byte
 	var own [8]byte
 	if !readID(trace[:], traceID) {
@@ -139,6 +143,7 @@ func (s *jsSpan) writeTo(all ptrace.Traces) error {
 	if !readID(own[:], spanID) {
 		return errors.New("spanId must be 16 hex digits")
 	}
+
 	out.SetTraceID(trace)
 	out.SetSpanID(own)
 	s.setParent(out)
@@ -159,11 +164,13 @@ func (s *jsSpan) writeTo(all ptrace.Traces) error {
 	}
 	out.SetStartTimestamp(start)
 	out.SetEndTimestamp(end)
+
 	for _, in := range s.Events {
 		at, err := jsTime("time of an event", in.Time)
 		if err != nil {
 			return err
 		}
+
 		e := out.Events().AppendEmpty()
 		e.SetName(in.Name)
 		e.SetTimestamp(at)
@@ -192,6 +199,7 @@ func (s *jsSpan) setParent(out ptrace.Span) {
 			out.SetFlags(flagRemoteParent)
 		}
 	}
+
 	var parent [8]byte
 	if readID(parent[:], parentID) {
 		out.SetParentSpanID(parent)
@@ -237,11 +245,13 @@ func jsTime(name string, v json.RawMessage) (pcommon.Timestamp, error) {
 		}
 		return pcommon.Timestamp(ms * 1e6), nil
 	}
+
 	var parts []float64
 	if json.Unmarshal(v, &parts) != nil || len(parts) != 2 || !(parts[0] >= 0 && parts[0] < 1e10) ||
 		!(parts[1] >= 0 && parts[1] < 1e10) {
 		return 0, bad
 	}
+
 	seconds, rest := math.Modf(parts[0])
 	return pcommon.Timestamp(uint64(seconds)*uint64(time.Second) + uint64(rest*1e9) + uint64(parts[1])), nil
 }

@@ -23,6 +23,7 @@ var laminar = convention{
 	read: func(s *Span, f *Facts) {
 		a := s.Attributes
 		input, output := unquoted(a.Get("lmnr.span.input")), unquoted(a.Get("lmnr.span.output"))
+
 		switch f.Class {
 		case Tool:
 			fill(&f.Tool, a, "gen_ai.tool.name")
@@ -31,6 +32,7 @@ var laminar = convention{
 		case Model:
 			readGenAI(s, f) // as Laminar does: messages rather than the arguments of a function
 		}
+
 		f.Input, f.Output = cmp.Or(f.Input, input), cmp.Or(f.Output, output)
 
 		const p = "lmnr.association.properties."

@@ -18,6 +18,7 @@ var langfuse = convention{
 		a := s.Attributes
 		const p = "langfuse.observation."
 		input, output := a.Get(p+"input"), a.Get(p+"output")
+
 		switch f.Class {
 		case Agent:
 			f.Agent = cmp.Or(f.Agent, s.Name)
@@ -33,10 +34,12 @@ var langfuse = convention{
 				f.FirstToken = t.UnixNano()
 			}
 		}
+
 		if f.aside {
 			f.CostUSD = cmp.Or(f.CostUSD, langfuseCost(a.Get(p+"cost_details")))
 		}
 		f.Input, f.Output = cmp.Or(f.Input, input), cmp.Or(f.Output, output)
+
 		fill(&f.Workflow, a, "langfuse.trace.name")
 		fill(&f.Conversation, a, "langfuse.session.id")
 		fill(&f.User, a, "langfuse.user.id")

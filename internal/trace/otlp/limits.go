@@ -72,11 +72,13 @@ func (left *limits) checkProtobuf(b []byte, m message, depth int) error {
 	if depth > maxNesting {
 		return errNesting
 	}
+
 	for len(b) > 0 {
 		tag, content, rest, ok := nextField(b)
 		if !ok {
 			return errWire
 		}
+
 		if tag&7 == 2 {
 			if inner := fieldTypes[m][tag>>3]; inner != leaf {
 				if err := left.checkProtobuf(content, inner, depth+1); err != nil {
@@ -95,6 +97,7 @@ func nextField(b []byte) (tag uint64, content, rest []byte, ok bool) {
 	if n <= 0 {
 		return 0, nil, nil, false
 	}
+
 	rest = b[n:]
 	size := uint64(0)
 	switch tag & 7 {
@@ -111,6 +114,7 @@ func nextField(b []byte) (tag uint64, content, rest []byte, ok bool) {
 	default:
 		n = 0
 	}
+
 	if n <= 0 || size > uint64(len(rest)) {
 		return 0, nil, nil, false
 	}

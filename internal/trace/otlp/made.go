@@ -38,6 +38,7 @@ func (m *made) gone(now *made, root string) (keys []record.Key) {
 			keys = append(keys, record.Key{Kind: record.KindPlan, Root: root, ID: id})
 		}
 	}
+
 	for id, s := range m.steps {
 		present, ok := now.steps[id]
 		if !ok {
@@ -46,6 +47,7 @@ func (m *made) gone(now *made, root string) (keys []record.Key) {
 		if ok && present.mark == s.mark {
 			continue
 		}
+
 		for seq, c := range s.cycles {
 			calls := map[string]bool{}
 			switch {
@@ -58,6 +60,7 @@ func (m *made) gone(now *made, root string) (keys []record.Key) {
 					calls[call.id] = true
 				}
 			}
+
 			for _, call := range c.calls {
 				if !calls[call.id] {
 					keys = append(keys, record.Key{Kind: record.KindActTool, Root: root, Parent: id, Seq: int64(seq), ID: call.id})

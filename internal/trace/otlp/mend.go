@@ -54,11 +54,13 @@ func mendAttributes(a Attributes, truncated map[string]bool, cuts *[]cutText) At
 		if !truncated[a[i].Key] {
 			continue
 		}
+
 		sent := a[i].Value.Text
 		whole, ok := wholeMessages(sent)
 		if !ok {
 			continue
 		}
+
 		if !copied {
 			a, copied = slices.Clone(a), true
 		}

@@ -34,6 +34,7 @@ func (g *gathered) add(s *Span) {
 	if s.TraceID != g.trace || !validID(s.SpanID, 16) {
 		return
 	}
+
 	if s.Stub {
 		v := g.version(s.SpanID)
 		v.more = append(v.more, s.Events...)
@@ -43,6 +44,7 @@ func (g *gathered) add(s *Span) {
 		}
 		return
 	}
+
 	if pending, ok := pendingSpan(s); ok {
 		if !validID(pending.SpanID, 16) {
 			return
@@ -72,13 +74,16 @@ func (g *gathered) changed() (nodes []*node) {
 		if v.best == nil { // its span may still arrive
 			continue
 		}
+
 		s := v.best
 		if len(v.more) > 0 {
 			s = new(*v.best)
 			s.Events, s.Truncated = addEvents(s.Events, v.more), sortedUnique(s.Truncated, v.cut)
 		}
+
 		g.read++
-		v.Span, v.said, v.node.version = s, new(classify(s)), g.read
+		v.Span, v.said = s, new(classify(s))
+		v.node.version = g.read
 		v.context = contextOf(s, v.logs, v.said, g.context)
 		g.context = v.context
 		g.nodes[id] = v.node
@@ -116,6 +121,7 @@ func addEvents(events, more []Event) []Event {
 		Event
 		key string
 	}
+
 	seen := make(map[string]bool, len(events)+len(more))
 	for _, e := range events {
 		seen[string(encoded(e))] = true
@@ -128,6 +134,7 @@ func addEvents(events, more []Event) []Event {
 		}
 	}
 	slices.SortFunc(added, func(a, b keyed) int { return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.key, b.key)) })
+
 	out := slices.Clip(events)
 	for _, k := range added {
 		out = append(out, k.Event)

@@ -25,6 +25,7 @@ var mlflow = convention{
 		a := s.Attributes
 		get := func(key string) string { return text(a.Get(key)) }
 		input, output := get("mlflow.spanInputs"), get("mlflow.spanOutputs")
+
 		switch f.Class {
 		case Agent:
 			f.Agent = cmp.Or(f.Agent, s.Name)
@@ -38,6 +39,7 @@ var mlflow = convention{
 			f.ResponseID = cmp.Or(f.ResponseID, memberText(output, "id"))
 			f.Finish = cmp.Or(f.Finish, memberText(firstElement(member(output, "choices")), "finish_reason"),
 				memberText(output, "stop_reason"))
+
 			// The response counts more than MLflow takes from it.
 			usage := readUsage(member(output, "usage", "usage_metadata", "usageMetadata"))
 			if usage.known() {
@@ -49,6 +51,7 @@ var mlflow = convention{
 			}
 			f.Usage.fill(usage)
 			f.CostUSD = cmp.Or(f.CostUSD, money(memberText(get("mlflow.llm.cost"), "total_cost")))
+
 			f.System = cmp.Or(f.System, memberText(input, "system", "instructions"))
 			f.Input = cmp.Or(f.Input, memberText(input, "messages", "contents", "input"))
 			f.Output = cmp.Or(f.Output, answers(member(output, "choices", "candidates")), member(output, "output"))
@@ -57,6 +60,7 @@ var mlflow = convention{
 				f.Workflow = cmp.Or(f.Workflow, strings.TrimSpace(s.Name))
 			}
 		}
+
 		if f.aside {
 			f.CostUSD = cmp.Or(f.CostUSD, money(memberText(get("mlflow.llm.cost"), "total_cost")))
 		}

@@ -23,6 +23,7 @@ func (f *forest) takeOrphans() (o orphans) {
 	if !f.closed && (len(o.roots) == 0 || !hasEnded) {
 		return orphans{}
 	}
+
 	f.tops = slices.DeleteFunc(f.tops, func(top *node) bool {
 		if top.Span != nil || top.id == f.trace || top.remote {
 			return false
@@ -50,6 +51,7 @@ func (o *orphans) findRoots(f *forest) {
 			serving = append(serving, top.children...)
 		}
 	}
+
 	if len(o.roots) == 0 {
 		o.roots, o.remote = serving, true
 	}
@@ -61,10 +63,12 @@ func (f *forest) adopt(o orphans) {
 	if len(o.parents) == 0 {
 		return
 	}
+
 	var root *node
 	if i := slices.IndexFunc(o.roots, (*node).mayAdopt); i >= 0 && !o.remote {
 		root = o.roots[i]
 	}
+
 	var all, steps, running []*node
 	for _, parent := range o.parents {
 		all = append(all, parent.children...)
@@ -78,6 +82,7 @@ func (f *forest) adopt(o orphans) {
 		}
 		return 1
 	})
+
 	for _, n := range f.nodes {
 		isRoot := len(o.roots) > 0 && (n.parent == nil || n.parent.Span == nil)
 		if n.mayAdopt() && (isRoot || n.isAgent() || n.isStep()) {
@@ -85,6 +90,7 @@ func (f *forest) adopt(o orphans) {
 		}
 	}
 	slices.SortStableFunc(steps, func(a, b *node) int { return cmp.Compare(a.start(), b.start()) }) // outer ones first
+
 	for _, n := range all {
 		for len(steps) > 0 && steps[0].start() <= n.start()+slack {
 			running, steps = append(running, steps[0]), steps[1:]
@@ -92,6 +98,7 @@ func (f *forest) adopt(o orphans) {
 		for len(running) > 0 && running[len(running)-1].end() < n.start() {
 			running = running[:len(running)-1]
 		}
+
 		place := root
 		if len(running) > 0 {
 			place = running[len(running)-1]
@@ -99,12 +106,14 @@ func (f *forest) adopt(o orphans) {
 		if place == nil {
 			continue
 		}
+
 		n.addTo(place)
 		f.place(n)
 		if n.isAgent() {
 			running = append(running, n)
 		}
 	}
+
 	for _, parent := range o.parents {
 		parent.children = slices.DeleteFunc(parent.children, func(n *node) bool { return n.parent != parent })
 		if len(parent.children) == 0 {

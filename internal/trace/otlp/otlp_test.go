@@ -54,6 +54,7 @@ func decode(t testing.TB, names ...string) (spans []otlp.Span) {
 		if strings.HasSuffix(name, ".pb") {
 			contentType = otlp.TypeProtobuf
 		}
+
 		batch, err := otlp.DecodeTraces(contentType, read(t, name))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -73,6 +74,7 @@ func kept(t testing.TB, spans []otlp.Span) []otlp.Span {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	out, err := otlp.DecodeChunk(chunk)
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +109,8 @@ func sorted(changes []record.Change) (r rows) {
 // check returns an error unless every row is valid, has its parent before it and occurs once, and so
 // does the span of every model and tool call.
 func check(changes []record.Change) error {
-	keys, cycles, spans := map[record.Key]bool{}, map[string]int64{}, map[string]bool{}
+	keys, spans := map[record.Key]bool{}, map[string]bool{}
+	cycles := map[string]int64{}
 	for i, c := range changes {
 		if _, _, err := field.Clean(c); err != nil {
 			return fmt.Errorf("%T %+v: %w", c, c.Key(), err)
@@ -120,6 +123,7 @@ func check(changes []record.Change) error {
 			return fmt.Errorf("%+v is before its parents", c.Key())
 		}
 	}
+
 	r := sorted(changes)
 	if len(changes) > 0 && (len(r.plans) == 0 || !r.plans[0].IsRoot()) {
 		return fmt.Errorf("no root plan")
@@ -129,6 +133,7 @@ func check(changes []record.Change) error {
 			return fmt.Errorf("step %s has no plan %s", s.StepID, s.PlanID)
 		}
 	}
+
 	for _, c := range r.cycles {
 		if c.Seq != cycles[c.StepID] || !keys[record.Key{Kind: record.KindAgentExecution, Root: c.RootPlanID, ID: c.StepID}] {
 			return fmt.Errorf("cycle %s %d has no place", c.StepID, c.Seq)
@@ -141,6 +146,7 @@ func check(changes []record.Change) error {
 			spans[*c.SpanID] = true
 		}
 	}
+
 	tools := map[string]string{}
 	for _, c := range r.tools {
 		if !keys[record.Key{Kind: record.KindThinkAct, Root: c.RootPlanID, Parent: c.StepID, Seq: c.Seq}] {
@@ -150,6 +156,7 @@ func check(changes []record.Change) error {
 			return fmt.Errorf("tool call %s occurs twice", c.ToolCallID)
 		}
 		tools[c.ToolCallID] = c.StepID
+
 		if c.SpanID != nil {
 			if spans[*c.SpanID] {
 				return fmt.Errorf("span %s occurs twice", *c.SpanID)
@@ -159,10 +166,12 @@ func check(changes []record.Change) error {
 			return fmt.Errorf("tool call %s has no span", c.ToolCallID)
 		}
 	}
+
 	steps := map[string]string{}
 	for _, s := range r.steps {
 		steps[s.StepID] = s.PlanID
 	}
+
 	for i, p := range r.plans {
 		if p.IsRoot() != (i == 0) {
 			return fmt.Errorf("%d plans, of which %d is %s", len(r.plans), i, p.CurrentPlanID)
@@ -180,6 +189,7 @@ func outline(changes []record.Change) string {
 	if len(r.plans) == 0 {
 		return ""
 	}
+
 	var plan func(id string) string
 	plan = func(id string) string {
 		var steps []string
@@ -187,16 +197,19 @@ func outline(changes []record.Change) string {
 			if s.PlanID != id {
 				continue
 			}
+
 			line := fmt.Sprintf("%s %s:", *s.AgentName, *s.State)
 			for _, c := range r.cycles {
 				if c.StepID != s.StepID {
 					continue
 				}
+
 				var calls []string
 				for _, tool := range r.tools {
 					if tool.StepID != c.StepID || tool.Seq != c.Seq {
 						continue
 					}
+
 					call := fmt.Sprintf("%s %s", *tool.Name, *tool.State)
 					if tool.Inferred != nil {
 						call += "?"
@@ -226,6 +239,7 @@ func lines(t testing.TB, changes []record.Change) string {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		b.Write(line)
 		if tool, ok := c.(*record.ActTool); ok && tool.Inferred != nil {
 			fmt.Fprintf(&b, " inferred=%v", *tool.Inferred)
@@ -259,6 +273,7 @@ func golden(t *testing.T, path, got string) {
 			t.Fatal(err)
 		}
 	}
+
 	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -292,12 +307,14 @@ func anyOrder(t *testing.T, spans []otlp.Span) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		random.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
 		same(t, fmt.Sprint("shuffled, seed ", seed), whole, shuffled)
+
 		twice := append(slices.Clone(shuffled), spans[:random.IntN(len(spans)+1)]...)
 		same(t, fmt.Sprint("repeated, seed ", seed), whole, twice)
 		if seed < 5 {
 			growing(t, twice, 10, random)
 		}
 	}
+
 	same(t, "stored", whole, kept(t, spans))
 	for cut := range spans {
 		project(t, spans[:cut])
@@ -332,6 +349,7 @@ func TestTreeAfterEachSpan(t *testing.T) {
 					kind) {
 					calls[spans[i].SpanID] = true
 				}
+
 				changes := project(t, spans[:i+1])
 				found := map[string]bool{}
 				for _, c := range changes {
@@ -352,6 +370,7 @@ func TestTreeAfterEachSpan(t *testing.T) {
 						}
 					}
 				}
+
 				if diff := cmp.Diff(calls, found); diff != "" {
 					t.Fatalf("after %d spans (-spans +rows):\n%s", i+1, diff)
 				}
@@ -367,6 +386,7 @@ func TestProtobufAndJSONHaveTheSameSpans(t *testing.T) {
 			if strings.HasSuffix(name, ".pb") {
 				continue
 			}
+
 			all, err := new(ptrace.JSONUnmarshaler).UnmarshalTraces(read(t, name))
 			if err != nil {
 				t.Fatal(err)
@@ -375,6 +395,7 @@ func TestProtobufAndJSONHaveTheSameSpans(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			batch, err := otlp.DecodeTraces("application/x-protobuf", body)
 			if err != nil {
 				t.Fatal(err)
@@ -401,9 +422,11 @@ func TestWithoutCallIDs(t *testing.T) {
 					v.Text = callID.ReplaceAllString(v.Text, "")
 				}
 			}
+
 			if got := outline(project(t, spans)); got != theTree {
 				t.Errorf("got  %s\nwant %s", got, theTree)
 			}
+
 			for _, tool := range sorted(otlp.Project(spans)).tools {
 				if tool.ProviderCallID != nil || tool.Result == nil || *tool.Result == "" || *tool.Parameters == "" {
 					t.Errorf("%+v", tool)
@@ -428,10 +451,12 @@ func TestWithoutToolSpans(t *testing.T) {
 				for i := range spans {
 					parents[spans[i].ParentID] = true
 				}
+
 				whole := map[string]*record.ActTool{}
 				for _, tool := range sorted(otlp.Project(spans)).tools {
 					whole[*tool.Name] = tool
 				}
+
 				left := slices.DeleteFunc(slices.Clone(spans), func(s otlp.Span) bool {
 					return !parents[s.SpanID] && (s.Attributes.Get("openinference.span.kind") == "TOOL" ||
 						s.Attributes.Get("gen_ai.operation.name") == "execute_tool")
@@ -447,6 +472,7 @@ func TestWithoutToolSpans(t *testing.T) {
 						}
 					}
 				}
+
 				changes := project(t, left)
 				got := outline(changes)
 				// For most frameworks only the span of a call says that it failed.
@@ -455,6 +481,7 @@ func TestWithoutToolSpans(t *testing.T) {
 				if got != want {
 					t.Errorf("got  %s\nwant %s", got, want)
 				}
+
 				for _, tool := range sorted(changes).tools {
 					w := whole[*tool.Name]
 					if tool.Parameters == nil || *tool.Parameters != *w.Parameters {
@@ -480,6 +507,7 @@ func TestTracesWithoutAgentsHaveNoRows(t *testing.T) {
 			TraceID: strings.Repeat("a", 32), SpanID: fmt.Sprintf("%016x", n), Name: name, Start: 1, End: 2, Attributes: a,
 		}
 	}
+
 	for name, spans := range map[string][]otlp.Span{
 		"nothing": nil,
 		"a web page": {

@@ -17,6 +17,7 @@ func TestProjectIsTheService(t *testing.T) {
 		}
 		return a
 	}
+
 	const agent = `{"id": "2", "parent": "1", "name": "invoke_agent a", "start": 2, "end": 90}`
 	const around = `{"id": "1", "name": "POST /chat", "start": 1, "end": 95}`
 	const model = `{"id": "3", "parent": "2", "name": "chat m", "start": 3, "end": 9, "attributes": {"gen_ai.operation.name": "chat"}}`
@@ -64,6 +65,7 @@ func TestProjectIsTheService(t *testing.T) {
 			for i, r := range []otlp.Attributes{tt.around, tt.agent, tt.model, tt.logs} {
 				spans[i].Resource = r
 			}
+
 			root := sorted(project(t, spans)).plans[0]
 			if deref(root.Project) != tt.project || deref(root.Release) != tt.release {
 				t.Errorf("project %q, release %q, want %q, %q", deref(root.Project), deref(root.Release), tt.project, tt.release)
@@ -154,6 +156,7 @@ func TestForWhom(t *testing.T) {
 			}
 		})
 	}
+
 	for name, spans := range map[string][]string{
 		"a log record": {`{"id": "1", "name": "invoke_agent a", "start": 1, "end": 90}`,
 			`{"id": "2", "parent": "1", "name": "chat m", "start": 2, "end": 9}`,
@@ -168,12 +171,14 @@ func TestForWhom(t *testing.T) {
 				spans, `{"id": "3", "parent": "2", "name": "chat m", "start": 3, "end": 8, "attributes": {"gen_ai.operation.name": "chat"}}`,
 			)
 		}
+
 		made := made(t, spans...)
 		for i := range made {
 			if strings.HasPrefix(made[i].Name, "chat") {
 				made[i].Attributes = otlp.Attributes{{Key: "gen_ai.operation.name", Value: otlp.Value{Text: "chat"}}}
 			}
 		}
+
 		root := sorted(project(t, made)).plans[0]
 		if deref(root.ConversationID) != "s1" || deref(root.UserID) != "u1" {
 			t.Errorf("%s: conversation %q, user %q", name, deref(root.ConversationID), deref(root.UserID))

@@ -32,6 +32,7 @@ func (f *forest) roots() (roots []*node) {
 	for _, top := range f.tops {
 		stack = append(stack, place{top, top.Span != nil})
 	}
+
 	for len(stack) > 0 {
 		n := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]

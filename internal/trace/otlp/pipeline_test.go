@@ -16,6 +16,7 @@ func pipelineOf(t testing.TB, spans []otlp.Span) string {
 	if len(r.plans) == 0 {
 		return ""
 	}
+
 	p := r.plans[0]
 	all := []string{deref(p.Name) + " " + string(*p.State) + ": " + deref(p.UserRequest) + " -> " + deref(p.Summary)}
 	for _, s := range r.steps {
@@ -97,6 +98,7 @@ func TestAPipelineThatCallsAModel(t *testing.T) {
 		`{"id": "1", "name": "Pipeline.run", "start": 1, "end": 90, "attributes": {"openinference.span.kind": "CHAIN"}}`,
 		`{"id": "2", "parent": "1", "name": "Writer.run", "start": 2, "end": 20, "attributes": {"openinference.span.kind": "CHAIN"}}`,
 		`{"id": "3", "parent": "2", "name": "chat m", "start": 3, "end": 9, "attributes": {"openinference.span.kind": "LLM"}}`)
+
 	if got, want := run(project(t, spans)), "COMPLETED 90: Pipeline COMPLETED 1+0"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -114,6 +116,7 @@ func TestHaystack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	const answer = "Paris is sunny; no hotel was free; it was founded in the 3rd century BC."
 	want := "Pipeline COMPLETED: Tell me about a trip to Paris -> " + answer +
 		"\nAgent.run COMPLETED: Tell me about a trip to Paris -> " + answer +

@@ -17,8 +17,10 @@ func copied(spans []otlp.Span) []otlp.Span {
 	spans = withSpare(spans)
 	for i := range spans {
 		s := &spans[i]
-		s.Attributes, s.Resource, s.Truncated = withSpare(s.Attributes), withSpare(s.Resource), withSpare(s.Truncated)
+		s.Attributes, s.Resource = withSpare(s.Attributes), withSpare(s.Resource)
+		s.Truncated = withSpare(s.Truncated)
 		s.Events, s.Links = withSpare(s.Events), withSpare(s.Links)
+
 		for j := range s.Events {
 			s.Events[j].Attributes = withSpare(s.Events[j].Attributes)
 		}
@@ -40,11 +42,13 @@ func spares(spans []otlp.Span) bool {
 		v := reflect.ValueOf(s)
 		return v.Slice(0, v.Len()+1).Index(v.Len()).IsZero()
 	}
+
 	for i := range spans {
 		s := &spans[i]
 		if !zero(s.Attributes) || !zero(s.Resource) || !zero(s.Truncated) || !zero(s.Events) || !zero(s.Links) {
 			return false
 		}
+
 		for _, e := range s.Events {
 			if !zero(e.Attributes) {
 				return false
@@ -70,12 +74,14 @@ func TestProjectDoesNotChangeSpans(t *testing.T) {
 	for _, path := range scripts(t) {
 		traces[path] = readScript(t, path)
 	}
+
 	for name, shape := range shapes {
 		traces[name] = shaped(200, shape)
 	}
 	for seed := range uint64(200) {
 		traces[fmt.Sprint("random, seed ", seed)] = randomTrace(t, rand.New(rand.NewPCG(seed, 2)))
 	}
+
 	for name, before := range traces {
 		spans := copied(before)
 		want := lines(t, otlp.Project(copied(before)))
@@ -88,6 +94,7 @@ func TestProjectDoesNotChangeSpans(t *testing.T) {
 			})
 		}
 		wg.Wait()
+
 		if !reflect.DeepEqual(spans, copied(before)) || !spares(spans) {
 			t.Errorf("%s: the spans have changed", name)
 		}

@@ -46,6 +46,7 @@ func randomTrace(t testing.TB, r *rand.Rand) (spans []otlp.Span) {
 		s.Name = []string{
 			"x", "turn", "call_llm", "execute_tool a", "execute_tool (merged)", "invoke_agent", "raw_gen_ai_request", "\x00",
 		}[r.IntN(8)]
+
 		if r.IntN(5) > 0 {
 			s.ParentID = pick()
 			s.RemoteParent = r.IntN(8) == 0
@@ -61,6 +62,7 @@ func randomTrace(t testing.TB, r *rand.Rand) (spans []otlp.Span) {
 			}
 			s.Stub = r.IntN(2) == 0
 		}
+
 		s.Status = int32(r.IntN(3))
 		s.Kind = int32(r.IntN(6))
 		if r.IntN(6) == 0 {
@@ -73,6 +75,7 @@ func randomTrace(t testing.TB, r *rand.Rand) (spans []otlp.Span) {
 				s.ParentID = strings.Repeat("c", 16) // a run of log records
 			}
 		}
+
 		spans = append(spans, s)
 	}
 	return spans
@@ -89,6 +92,7 @@ func TestRandomSpansMakeATree(t *testing.T) {
 		if err := check(changes); err != nil {
 			t.Fatalf("seed %d: %v\n%s", seed, err, want)
 		}
+
 		again := slices.Concat(spans, spans[:r.IntN(len(spans))])
 		r.Shuffle(len(again), func(i, j int) { again[i], again[j] = again[j], again[i] })
 		if got := lines(t, otlp.Project(again)); got != want {

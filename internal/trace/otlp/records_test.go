@@ -34,6 +34,7 @@ func logged(t testing.TB, service, scope string, records ...logRecord) []byte {
 	rl.Resource().Attributes().PutStr("service.name", service)
 	sl := rl.ScopeLogs().AppendEmpty()
 	sl.Scope().SetName(scope)
+
 	for _, r := range records {
 		l := sl.LogRecords().AppendEmpty()
 		l.SetTimestamp(pcommon.NewTimestampFromTime(time.UnixMilli(noon + int64(r.at))))
@@ -41,6 +42,7 @@ func logged(t testing.TB, service, scope string, records ...logRecord) []byte {
 			t.Fatal(err)
 		}
 		l.Attributes().PutStr("event.name", r.name)
+
 		if r.span != "" {
 			var trace [16]byte
 			var span [8]byte
@@ -50,6 +52,7 @@ func logged(t testing.TB, service, scope string, records ...logRecord) []byte {
 			l.SetSpanID(span)
 		}
 	}
+
 	body, err := new(plog.ProtoMarshaler).MarshalLogs(all)
 	if err != nil {
 		t.Fatal(err)
@@ -87,11 +90,13 @@ func told(changes []record.Change) string {
 		}
 		return fmt.Sprint(*n)
 	}
+
 	var all []string
 	for _, p := range r.plans {
 		all = append(all, fmt.Sprintf("%s %s in %s: %s -> %s", deref(p.Name), *p.State, deref(p.ConversationID),
 			deref(p.UserRequest), deref(p.Summary)))
 	}
+
 	for _, s := range r.steps {
 		all = append(all, fmt.Sprintf(" %s %s: %s -> %s %s", deref(s.AgentName), *s.State, deref(s.AgentRequest),
 			deref(s.Result), deref(s.ErrorMessage)))
@@ -99,6 +104,7 @@ func told(changes []record.Change) string {
 			if c.StepID != s.StepID {
 				continue
 			}
+
 			cost := ""
 			if c.CostUSD != nil {
 				cost = fmt.Sprintf(" $%g", *c.CostUSD)
@@ -114,6 +120,7 @@ func told(changes []record.Change) string {
 			}
 		}
 	}
+
 	for i := range all {
 		all[i] = strings.TrimRight(all[i], " ")
 	}
@@ -239,10 +246,12 @@ func TestRunsOfLogRecords(t *testing.T) {
 			if len(batch.Rowless) > 0 {
 				t.Errorf("not understood: %v", batch.Rowless)
 			}
+
 			traces := otlp.ByTrace(batch.Spans)
 			if len(traces) != len(c.want) {
 				t.Fatalf("%d traces", len(traces))
 			}
+
 			for i, spans := range traces {
 				if got := told(closed(t, spans)); got != c.want[i] {
 					t.Errorf("got\n%s\nwant\n%s", got, c.want[i])
@@ -259,6 +268,7 @@ func TestRunsOfLogRecords(t *testing.T) {
 			for _, r := range again { // each in a body of its own
 				spans = append(spans, decodeLogs(t, logged(t, c.service, c.scope, r)).Spans...)
 			}
+
 			for i, trace := range traces {
 				same := slices.DeleteFunc(slices.Clone(spans), func(s otlp.Span) bool { return s.TraceID != trace[0].TraceID })
 				if got := told(closed(t, same)); got != c.want[i] {
@@ -275,15 +285,18 @@ func TestRecordsThatNameSpans(t *testing.T) {
 	t.Parallel()
 	conversation := map[string]any{"conversation.id": "thread-1", "model": "gpt-5.3-codex"}
 	const resource = `"scope": {"name": "codex_cli_rs"}`
+
 	turn := `{"id": "2", "parent": "1", "name": "session_task.turn", "start": 100, "end": 9000, ` + resource +
 		`, "attributes": {"thread.id": "thread-1", "turn.id": "1", "model": "gpt-5.3-codex"}}`
 	dispatch := `{"id": "1", "name": "op.dispatch.user_input", "start": 90, "end": 9000, ` + resource +
 		`, "attributes": {"thread.id": 10}}`
 	stream := `{"id": "3", "parent": "2", "name": "receiving_stream", "start": 100, "end": 1000, ` + resource + `}`
+
 	completed := `{"id": "4", "parent": "3", "name": "completed", "start": 999, "end": 1000, ` + resource +
 		`, "attributes": {"thread.id": 10, "gen_ai.usage.input_tokens": 1200, "gen_ai.usage.cache_read.input_tokens": 1000, "gen_ai.usage.output_tokens": 40, "codex.usage.reasoning_output_tokens": 10, "codex.usage.total_tokens": 1240}}`
 	shell := `{"id": "5", "parent": "2", "name": "shell", "start": 1500, "end": 2000, ` + resource +
 		`, "attributes": {"tool_name": "shell", "call_id": "t1", "aborted": false}}`
+
 	id := func(n int) string { return fmt.Sprintf("%016x", n) }
 	prompt := func(span int) logRecord {
 		return logRecord{95, "codex.user_prompt", with(conversation, "prompt", "Fix the test"), id(span)}
@@ -302,6 +315,7 @@ func TestRecordsThatNameSpans(t *testing.T) {
 				}, more...)...), id(span),
 		}
 	}
+
 	const run = "codex COMPLETED in thread-1: Fix the test ->\n codex COMPLETED: Fix the test ->\n"
 	const model = "  gpt-5.3-codex COMPLETED 1200/1000 40/10"
 	const call = "\n   shell({\"command\":\"go test\"}) FAILED -> exit 1 exit 1"
@@ -367,6 +381,7 @@ func TestOtherLogRecords(t *testing.T) {
 	if len(batch.Spans) > 0 || batch.Ignored != 1 || len(batch.Rowless) != 1 {
 		t.Errorf("%+v", batch)
 	}
+
 	batch = decodeLogs(t, logged(t, "claude-code", "com.anthropic.claude_code.events",
 		logRecord{0, "plugin_loaded", map[string]any{"session.id": "s-1"}, ""},
 		logRecord{0, "user_prompt", map[string]any{"prompt": "of no session"}, ""}))

@@ -34,6 +34,7 @@ func send(t testing.TB, all ...seen) otlp.Batch {
 		span := ss.Spans().AppendEmpty()
 		span.SetName(s.name)
 		span.SetKind(s.kind)
+
 		if s.name != "without ids" {
 			span.SetTraceID([16]byte{1})
 			span.SetSpanID([8]byte{1, byte(i >> 8), byte(i)})
@@ -42,6 +43,7 @@ func send(t testing.TB, all ...seen) otlp.Batch {
 			t.Fatal(err)
 		}
 	}
+
 	raw, err := new(ptrace.ProtoMarshaler).MarshalTraces(body)
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +61,8 @@ type attrs = map[string]any
 // like an agent's, and which are none of ours.
 func TestWhatMakesNoRowIsCounted(t *testing.T) {
 	t.Parallel()
-	const client, server, internal = ptrace.SpanKindClient, ptrace.SpanKindServer, ptrace.SpanKindInternal
+	const client, server = ptrace.SpanKindClient, ptrace.SpanKindServer
+	const internal = ptrace.SpanKindInternal
 	for _, tt := range []struct {
 		about string
 		span  seen
@@ -155,6 +158,7 @@ func TestWhatMakesNoRowIsCounted(t *testing.T) {
 			if tt.want != (otlp.Rowless{}) {
 				want[tt.want] = &otlp.Example{Count: 1, Attributes: slices.Sorted(maps.Keys(tt.span.attributes))}
 			}
+
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -170,6 +174,7 @@ func TestRealFrameworksAreUnderstood(t *testing.T) {
 	if err != nil || len(names) == 0 {
 		t.Fatal(names, err)
 	}
+
 	for _, name := range names {
 		body, err := os.ReadFile(name)
 		if err != nil {
@@ -179,6 +184,7 @@ func TestRealFrameworksAreUnderstood(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for k := range b.Rowless {
 			if k.Reason == otlp.NotUnderstood {
 				t.Errorf("%s: %+v", name, k)
@@ -200,6 +206,7 @@ func TestTalliesAreBounded(t *testing.T) {
 		}
 		all = append(all, seen{fmt.Sprint(i, long), "n", 1, attributes})
 	}
+
 	b := send(t, all...)
 	count := 0
 	for k, e := range b.Rowless {
@@ -213,6 +220,7 @@ func TestTalliesAreBounded(t *testing.T) {
 			t.Fatalf("%d names", len(e.Attributes))
 		}
 	}
+
 	if rest := b.Rowless[otlp.Rowless{Reason: otlp.NotUnderstood}]; len(b.Rowless) != 201 || rest == nil ||
 		rest.Count != 1_800 || count != 2_000 {
 		t.Errorf("%d kinds of %d spans, the rest is %+v", len(b.Rowless), count, rest)
@@ -225,6 +233,7 @@ func TestWarningOfWhatMeansNothing(t *testing.T) {
 	t.Parallel()
 	agents := seen{"acme\n", "x", 1, attrs{"acme.span.kind": "AGENT"}}
 	request := seen{"httpx", "GET", 3, attrs{"http.request.method": "GET"}}
+
 	for _, tt := range []struct {
 		about string
 		body  []seen
@@ -242,6 +251,7 @@ func TestWarningOfWhatMeansNothing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			rejected, reason, err := otlp.Partial(answer)
 			if err != nil || rejected != 0 || (reason != "") != tt.want || tt.want &&
 				(!strings.Contains(reason, `"acme\n", kind "AGENT"`) || !strings.Contains(reason, otlp.RowlessPath)) {
@@ -270,6 +280,7 @@ func TestLogsOfNoSpanAreCounted(t *testing.T) {
 			l.SetSpanID([8]byte{1})
 		}
 	}
+
 	raw, err := new(plog.ProtoMarshaler).MarshalLogs(all)
 	if err != nil {
 		t.Fatal(err)
@@ -278,6 +289,7 @@ func TestLogsOfNoSpanAreCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if diff := cmp.Diff(otlp.Tally{
 		{Reason: otlp.NoSpan, Scope: "app", Attribute: "event.name", Kind: "started"}: {Count: 2, Attributes: []string{"z"}},
 		{Reason: otlp.NoSpan, Scope: "app"}:                                           {Count: 1, Attributes: []string{"z"}},

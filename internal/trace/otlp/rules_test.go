@@ -41,6 +41,7 @@ func TestFailedCalls(t *testing.T) {
 	const agent = `{"id": "1", "name": "invoke_agent a", "start": 1, "end": 90, "attributes": {"gen_ai.operation.name": "invoke_agent"}}`
 	const session = `{"id": "1", "name": "claude_code.interaction", "start": 1, "end": 90, "attributes": {"user_prompt": "Go"}}`
 	const claudeTool = `{"id": "2", "parent": "1", "name": "claude_code.tool", "start": 10, "end": 20, "attributes": {"tool_name": "pay", "tool_use_id": "u1"}}`
+
 	for name, c := range map[string]struct {
 		kind, message string
 		spans         []string
@@ -84,6 +85,7 @@ func TestFailedParts(t *testing.T) {
 		`{"id": "3", "parent": "2", "name": "POST /pay", "start": 11, "end": 15, "status": 2}`,
 		`{"id": "4", "parent": "2", "name": "execute_tool retry", "start": 16, "end": 19, "status": 2}`,
 	))).tools
+
 	if len(tools) != 2 || *tools[0].State != record.Completed || *tools[1].State != record.Failed {
 		t.Errorf("%+v", tools)
 	}
@@ -98,10 +100,12 @@ func TestToolsWhileTheModelStreams(t *testing.T) {
 			`{"id": "%d", "parent": "1", "name": "chat m", "start": %d, "end": %d, "attributes": {"gen_ai.operation.name": "chat"%s}}`, id, start, end, attributes,
 		)
 	}
+
 	asks := func(tool string) string {
 		return `, "gen_ai.output.messages": [{"role": "assistant", "parts": [{"type": "tool_call", "name": "` + tool +
 			`", "arguments": {}}]}]`
 	}
+
 	const finish = `, "gen_ai.response.finish_reasons": ["%s"]`
 	forTools, forGood := fmt.Sprintf(finish, "tool_use"), fmt.Sprintf(finish, "end_turn")
 	for name, c := range map[string]struct {
@@ -149,6 +153,7 @@ func TestNamesOfTools(t *testing.T) {
 				`{"id": "2", "parent": "1", "name": "chat m", "start": 10, "end": 20, "attributes": {"gen_ai.operation.name": "chat", "gen_ai.output.messages": [{"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "other", "arguments": {"x": 1}}, {"type": "tool_call", "id": "c2", "name": "`+asked+`", "arguments": {"x": 1}}]}]}}`,
 				`{"id": "3", "parent": "1", "name": "x", "start": 30, "end": 40, "attributes": {"openinference.span.kind": "TOOL", "tool.name": "`+called+`", "input.value": "{\"x\": 1}"}}`,
 				`{"id": "4", "parent": "3", "name": "execute_tool `+asked+`", "start": 31, "end": 39}`)
+
 			r := sorted(project(t, spans))
 			if len(r.plans) != 1 || len(r.tools) != 2 || deref(r.tools[1].ProviderCallID) != "c2" ||
 				deref(r.tools[1].Name) != called || r.tools[1].Inferred != nil {
@@ -164,6 +169,7 @@ func TestEnvelopes(t *testing.T) {
 	const model = `{"id": "2", "parent": "1", "name": "chat m", "start": 10, "end": 20, "attributes": {"gen_ai.operation.name": "chat", ` +
 		`"gen_ai.input.messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}, {"role": "user", "content": "Plan a trip"}, {"role": "user", "content": "Think first."}], ` +
 		`"gen_ai.output.messages": [{"role": "assistant", "content": "Go by train."}]}}`
+
 	for _, kind := range []string{"AGENT", "CHAIN"} {
 		for input, want := range map[string]string{
 			`Where to?`:   "Where to?",
@@ -204,6 +210,7 @@ func TestEnvelopes(t *testing.T) {
 				}
 			})
 		}
+
 		for output, want := range map[string]string{
 			`By ship.`:                           "By ship.",
 			`{"result": "By ship."}`:             "By ship.",
@@ -338,6 +345,7 @@ func TestOutcomes(t *testing.T) {
 			if c.status == kind {
 				attributes += `, "error.type": "TOOL_ERROR"`
 			}
+
 			tool := sorted(project(t, made(t, `{"id": "1", "name": "invoke_agent a", "start": 1, "end": 90}`,
 				`{"id": "2", "parent": "1", "name": "pay", "start": 2, "end": 3, `+c.status+`, "attributes": {`+attributes+
 					`}}`))).tools[0]
@@ -368,6 +376,7 @@ func TestRunsOfAgents(t *testing.T) {
 			`{"id": "%s", "parent": "%s", "name": "Response", "start": %d, "end": %d, "attributes": {"mlflow.spanType": "\"CHAT_MODEL\"", "mlflow.message.format": "\"openai-agent\"", "mlflow.spanInputs": "[{\"role\": \"user\", \"content\": \"Where to?\"}]", "mlflow.spanOutputs": "[{\"role\": \"assistant\", \"content\": [{\"type\": \"output_text\", \"text\": \"Oslo\"}]}]"}}`, id, parent, start, end,
 		)
 	}
+
 	tool := `{"id": "5", "parent": "2", "name": "ask", "start": 30, "end": 60, "attributes": {"mlflow.spanType": "\"TOOL\"", "mlflow.spanInputs": "{\"input\": \"Where to?\"}", "mlflow.spanOutputs": "\"Oslo\""}}`
 	for name, c := range map[string]struct {
 		spans []string
@@ -391,6 +400,7 @@ func TestRunsOfAgents(t *testing.T) {
 			if len(r.plans) != len(r.steps) {
 				t.Fatalf("%s", lines(t, project(t, spans)))
 			}
+
 			var got []string
 			for i, p := range r.plans {
 				s := r.steps[i]
@@ -400,6 +410,7 @@ func TestRunsOfAgents(t *testing.T) {
 					t.Errorf("%q, %q: %q, %q", deref(p.UserRequest), deref(s.AgentRequest), deref(p.Summary), deref(s.Result))
 				}
 			}
+
 			if strings.Join(got, ", ") != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
@@ -425,10 +436,12 @@ func TestDelegates(t *testing.T) {
 			{"id": "5", "parent": "4", "name": "claude_code.llm_request", "start": 20, "end": 30, "attributes": {"stop_reason": "tool_use", "response.model_output": "I look."}},
 			{"id": "6", "parent": "4", "name": "claude_code.llm_request", "start": 40, "end": 50, "attributes": {"stop_reason": "end_turn", "response.model_output": "Oslo"}}`
 	}
+
 	log := func(attributes string) string {
 		return `{"id": "1", "stub": true, "events": [{"name": "tool_result", "time": 60, "attributes": {"tool_use_id": "u1", "success": "true"` + attributes + `}}]}`
 	}
 	const input = `, "tool_input": "{\"description\": \"Ask the guide\", \"prompt\": \"Where to?\", \"subagent_type\": \"guide\"}"`
+
 	for name, c := range map[string]struct {
 		spans                 []string
 		agent, asked, results string
@@ -495,6 +508,7 @@ func TestAnswersInLogs(t *testing.T) {
 				fmt.Sprintf(
 					`{"id": "%d", "stub": true, "events": [{"name": "assistant_response", "time": %d, "attributes": {"response": "Yes"}}]}`, c.names, c.at,
 				))...)
+
 			want := []string(nil)
 			if c.of != 0 {
 				want = []string{fmt.Sprintf("%016d", c.of)}
@@ -505,6 +519,7 @@ func TestAnswersInLogs(t *testing.T) {
 					got = append(got, deref(cycle.SpanID))
 				}
 			}
+
 			if !slices.Equal(got, want) {
 				t.Errorf("it is the answer of %v, want %v", got, want)
 			}
@@ -519,6 +534,7 @@ func TestNamesInEvents(t *testing.T) {
 	part := func(key, value string) string {
 		return `{"id": "2", "parent": "1", "name": "BaseWorkflowAgent.init_run", "start": 2, "end": 3, "attributes": {"openinference.span.kind": "CHAIN", "` + key + `": ` + quoted(t, value) + `}}`
 	}
+
 	const model = `{"id": "4", "parent": "1", "name": "chat m", "start": 10, "end": 20, "attributes": {"gen_ai.operation.name": "chat"}}`
 	for name, c := range map[string]struct {
 		top, part, want string
@@ -546,6 +562,7 @@ func TestNamesInEvents(t *testing.T) {
 			if c.top == "guide" {
 				kind = "AGENT"
 			}
+
 			spans := made(t, `{"id": "1", "name": "`+c.top+
 				`", "start": 1, "end": 90, "attributes": {"openinference.span.kind": "`+kind+`"}}`, c.part, model)
 			r := sorted(project(t, spans))

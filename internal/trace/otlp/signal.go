@@ -60,6 +60,7 @@ func jsonSignal(body []byte, own Signal) Signal {
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {
 		return ""
 	}
+
 	for {
 		name, err := d.Token()
 		if err != nil {
@@ -78,7 +79,8 @@ func jsonSignal(body []byte, own Signal) Signal {
 // protobufSignal returns the signal of the first item of a protobuf body that shows one, or "". All
 // signals have the same field numbers down to their items.
 func protobufSignal(body []byte, own Signal) (held Signal) {
-	const resources, scopes, items = 1, 2, 2
+	const resources = 1
+	const scopes, items = 2, 2
 	eachMessage(body, resources, func(resource []byte) bool {
 		return eachMessage(resource, scopes, func(scope []byte) bool {
 			return eachMessage(scope, items, func(item []byte) bool {
@@ -124,6 +126,7 @@ func cutField(b []byte) (tag uint64, content []byte) {
 	if n <= 0 {
 		return 0, nil
 	}
+
 	content = b[n:]
 	if tag&7 == 2 {
 		_, size := binary.Uvarint(content)
@@ -138,7 +141,11 @@ func cutField(b []byte) (tag uint64, content []byte) {
 // itemSignal returns the signal of a span, a log record or a metric, by fields of one number that have
 // different types in them, or "".
 func itemSignal(item []byte, own Signal) Signal {
-	const varint, fixed64, text, absent = 0, 1, 2, 8 // how a field is encoded
+	const ( // how a field is encoded
+		varint, fixed64 = 0, 1
+		text, absent    = 2, 8
+	)
+
 	var is [16]uint64
 	var contents [16][]byte
 	for i := range is {
@@ -149,6 +156,7 @@ func itemSignal(item []byte, own Signal) Signal {
 			is[number], contents[number] = tag&7, content
 		}
 	}
+
 	hasIDs := is[1] == text && len(contents[1]) == 16 && is[2] == text && len(contents[2]) == 8
 	hasKindOrTime := is[6] == varint || is[7] == fixed64 || is[8] == fixed64
 	switch {

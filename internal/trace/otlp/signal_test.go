@@ -36,6 +36,7 @@ func tracesWith(t *testing.T, change func(ptrace.Span)) export {
 	t.Helper()
 	all := ptrace.NewTraces()
 	all.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty() // without items
+
 	s := all.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty()
 	s.SetTraceID([16]byte{1})
 	s.SetSpanID([8]byte{2})
@@ -150,6 +151,7 @@ func TestMisplaced(t *testing.T) {
 					if contentType == otlp.TypeProtobuf && strings.Contains(vague, string(own)) {
 						continue
 					}
+
 					want := ""
 					if own != e.signal {
 						want = fmt.Sprintf("the body holds %s, not %s: send it to /v1/%s", e.signal, own, e.signal)
@@ -158,6 +160,7 @@ func TestMisplaced(t *testing.T) {
 					if err := otlp.Misplaced(own, contentType, beginning); err != nil {
 						got = err.Error()
 					}
+
 					if got != want {
 						t.Errorf("%s as %s to %s: %q, want %q", name, contentType, own.Path(), got, want)
 					}

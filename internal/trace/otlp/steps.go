@@ -32,10 +32,12 @@ func stepMark(n *node) uint64 {
 		if t.facts.delegate == "" {
 			continue
 		}
+
 		if _, by := t.answer(); by != nil { // it may be the result
 			h = mix(h, by.mark)
 		}
 	}
+
 	for _, a := range n.asides {
 		h = mix(h, a.mark)
 	}
@@ -48,6 +50,7 @@ func stepMark(n *node) uint64 {
 		}
 		h = mix(h, uint64(n.start()))
 	}
+
 	if n.isPipelines {
 		h = mix(h, 1)
 	}
@@ -65,6 +68,7 @@ func newStep(n *node, mark uint64, grown *cycles) *step {
 	s := &step{node: n, mark: mark, state: n.state()}
 	slices.SortFunc(n.models, compareEnds)
 	slices.SortFunc(n.tools, compareNodes)
+
 	from, ok := 0, false
 	if grown != nil && n.skipped == 0 {
 		s.cycles, from, ok = grown.update(n.models, n.tools)
@@ -73,6 +77,7 @@ func newStep(n *node, mark uint64, grown *cycles) *step {
 		grown = newCycles()
 		s.cycles, from, _ = grown.update(n.models, n.tools)
 	}
+
 	// What is skipped has results for calls of any cycle. When the span has ended, little is to come.
 	if n.skipped == 0 && (n.Span == nil || n.End == 0) {
 		s.grown = grown
@@ -85,6 +90,7 @@ func newStep(n *node, mark uint64, grown *cycles) *step {
 	if len(n.asides) > 0 && (len(s.cycles) == 0 || s.cycles[0].model != nil || n.countsAlone()) {
 		s.cycles, from = slices.Insert(s.cycles, 0, &cycle{fresh: true}), from+1
 	}
+
 	var next following
 	for i, c := range slices.Backward(s.cycles) {
 		if c.fresh = c.fresh || i >= from; c.fresh {
@@ -96,6 +102,7 @@ func newStep(n *node, mark uint64, grown *cycles) *step {
 			next = following{model: c.model}
 		}
 	}
+
 	s.request = s.findRequest()
 	if s.state.Terminal() {
 		s.result = s.findResult()
@@ -126,6 +133,7 @@ func (s *step) setOutcome(i int, t *toolCall, next *following) {
 	if t.node != nil {
 		t.result, t.failed = t.node.facts.Result, t.node.facts.Failed
 	}
+
 	if c := s.cycles[i]; t.result == "" && c.model != nil && next.model != nil {
 		if r, ok := c.resultIn(next.chat(), t); ok {
 			t.setResult(r, next.model)
@@ -136,6 +144,7 @@ func (s *step) setOutcome(i int, t *toolCall, next *following) {
 			t.result, t.source = answer, by
 		}
 	}
+
 	switch {
 	case t.failed:
 		t.state = record.Failed
@@ -155,6 +164,7 @@ func (c *cycle) setMarks(in *step) {
 	if !c.fresh {
 		return
 	}
+
 	model := uint64(0)
 	if c.model != nil {
 		model = c.model.mark
@@ -162,6 +172,7 @@ func (c *cycle) setMarks(in *step) {
 	} else {
 		c.mark = mix(in.node.mark, in.mark, uint64(len(c.calls)))
 	}
+
 	for i, t := range c.calls {
 		t.mark = mix(model, uint64(i), maphash.String(seed, t.id), maphash.String(seed, string(t.state)))
 		if t.node != nil {
@@ -196,6 +207,7 @@ func (c *cycle) resultIn(input *chat, t *toolCall) (callResult, bool) {
 			return r, true
 		}
 	}
+
 	calls, results := input.lastCalls()
 	i := slices.Index(c.calls, t)
 	if len(calls) != len(c.model.facts.calls) || len(results) != len(calls) || i >= len(calls) ||
@@ -214,6 +226,7 @@ func (s *step) findName() string {
 	if n.facts.Class == Agent {
 		return n.facts.Agent
 	}
+
 	for _, below := range [][]*node{n.models, n.tools} {
 		for _, c := range below {
 			if c.facts.Agent != "" {
@@ -226,6 +239,7 @@ func (s *step) findName() string {
 			return m.facts.agentID
 		}
 	}
+
 	if n.facts.delegate != "" {
 		return n.facts.delegate
 	}
@@ -236,6 +250,7 @@ func (s *step) findName() string {
 			}
 		}
 	}
+
 	switch {
 	case n.facts.Class == Tool:
 		return n.facts.Tool
@@ -277,6 +292,7 @@ func (s *step) findRequest() string {
 	if s.node.isPipelines {
 		return cmp.Or(requestIn(withoutObjects(f.Input)), f.unread(f.Input))
 	}
+
 	if f.Class == Tool && f.delegate != "" {
 		if request := requestIn(f.Arguments); request != "" {
 			return request
@@ -289,6 +305,7 @@ func (s *step) findRequest() string {
 			}
 		}
 	}
+
 	if f.Class == Tool {
 		return cmp.Or(requestIn(f.Arguments), f.Arguments)
 	}
@@ -307,6 +324,7 @@ func (s *step) findResult() string {
 	if s.node.isPipelines {
 		return cmp.Or(answerIn(withoutObjects(f.Output)), f.unread(f.Output))
 	}
+
 	if answer, _ := s.node.answer(); answer != "" {
 		return answer
 	}

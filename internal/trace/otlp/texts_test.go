@@ -29,12 +29,14 @@ func overTheWire(t testing.TB, spans []otlp.Span) (out []otlp.Span) {
 			}
 			return all
 		}
+
 		events := []any{}
 		for _, e := range s.Events {
 			events = append(events, map[string]any{
 				"name": e.Name, "timeUnixNano": fmt.Sprint(e.Time), "attributes": attributes(e.Attributes),
 			})
 		}
+
 		var body any = map[string]any{"resourceSpans": []any{map[string]any{"scopeSpans": []any{map[string]any{
 			"scope": map[string]any{"name": s.Scope.Name},
 			"spans": []any{map[string]any{
@@ -53,6 +55,7 @@ func overTheWire(t testing.TB, spans []otlp.Span) (out []otlp.Span) {
 			}}}}}}}
 			decode = otlp.DecodeLogs
 		}
+
 		raw, err := json.Marshal(body)
 		if err != nil {
 			t.Fatal(err)
@@ -86,6 +89,7 @@ func TestNumbersThatAreNone(t *testing.T) {
 	t.Parallel()
 	changes := project(t, decode(t, "nan.json"))
 	r := sorted(changes)
+
 	if got := outline(changes); got != "helper COMPLETED: [rate COMPLETED?] []" ||
 		deref(r.plans[0].Title) != "Rate this lamp." || deref(r.tools[0].Result) != "noted" ||
 		deref(r.tools[0].Parameters) != `{"score":NaN}` ||
@@ -111,6 +115,7 @@ func TestNumbersThatAreNone(t *testing.T) {
 				}
 			}
 		}
+
 		want := lines(t, otlp.Project(marked))
 		for _, word := range []string{"NaN", "Infinity", "-Infinity"} {
 			for i := range marked {
@@ -120,12 +125,14 @@ func TestNumbersThatAreNone(t *testing.T) {
 					}
 				}
 			}
+
 			// In metadata, which is JSON, it is a text.
 			got := strings.NewReplacer(`"aNumber":"`+word+
 				`"`, `"aNumber":777`, word, "777").Replace(lines(t, otlp.Project(marked)))
 			if got != want {
 				t.Errorf("%s, %s in %d texts:\n%s\n%s", path, word, n, got, want)
 			}
+
 			for i := range marked {
 				for _, a := range append([]otlp.Attributes{marked[i].Attributes}, eventAttributes(marked[i].Events)...) {
 					for j := range a {
@@ -155,6 +162,7 @@ func TestWordsLikeNumbers(t *testing.T) {
 			t.Errorf("%s: title %q, %s", in, deref(r.plans[0].Title), lines(t, []record.Change{r.cycles[0]}))
 		}
 	}
+
 	r := received(t, ask(t, "gen_ai.operation.name", "chat", "gen_ai.input.messages",
 		`[{"role":"user","content":"Is NaN, [NaN] or -Infinity it?","x":NaN}]`)...)
 	if got := deref(r.plans[0].Title); got != "Is NaN, [NaN] or -Infinity it?" {
@@ -167,6 +175,7 @@ func TestCutMessages(t *testing.T) {
 	t.Parallel()
 	changes := project(t, decode(t, "cut.json"))
 	r := sorted(changes)
+
 	if title, summary := deref(r.plans[0].Title),
 		deref(r.plans[0].Summary); !strings.HasPrefix(title, "Please compare the three offers") ||
 		!strings.HasPrefix(summary, "Offer B is the cheapest") ||
@@ -174,6 +183,7 @@ func TestCutMessages(t *testing.T) {
 			`"truncatedAttributes":["gen_ai.input.messages","gen_ai.output.messages"]`) {
 		t.Errorf("%q, %q\n%s", title, summary, lines(t, changes))
 	}
+
 	if got := deref(r.cycles[0].ThinkInput); got !=
 		`[{"role": "user", "parts": [{"type": "text", "content": "Please compare the three offers a` {
 		t.Errorf("the record has %s", got)
@@ -296,6 +306,7 @@ func TestCutAnswers(t *testing.T) {
 			for _, call := range r.tools {
 				calls = append(calls, deref(call.Name)+" "+deref(call.Parameters))
 			}
+
 			if got := deref(r.plans[0].Summary); got != c.answer || strings.Join(calls, "; ") != c.calls {
 				t.Errorf("summary %q, calls %q", got, calls)
 			}
@@ -313,6 +324,7 @@ func TestCutElsewhere(t *testing.T) {
 	agent := ask(t, "gen_ai.operation.name", "chat")
 	event := `"name": "gen_ai.client.inference.operation.details", "time": 15, "attributes": {"gen_ai.input.messages": ` +
 		quoted(t, cut) + `}`
+
 	for name, spans := range map[string][]string{
 		"an event":     {agent[0], strings.Replace(agent[1], `"attributes"`, `"events": [{`+event+`}], "attributes"`, 1)},
 		"a log record": {agent[0], agent[1], `{"id": "2", "stub": true, "events": [{` + event + `}]}`},
@@ -371,6 +383,7 @@ func TestOwnLimit(t *testing.T) {
 		`"}},{"type":"text","text":"Which lamp is it?"}]},{"role":"user","content":"And when?"}]`
 	r := received(t, ask(t, "gen_ai.operation.name", "chat", "gen_ai.input.messages", in, "gen_ai.system_instructions",
 		"Be brief.")...)
+
 	got := deref(r.cycles[0].ThinkInput)
 	if title := deref(r.plans[0].Title); title != "Which lamp is it?" || !json.Valid([]byte(got)) ||
 		!strings.HasSuffix(got, `"And when?"}]`) ||
@@ -410,6 +423,7 @@ func TestLaminar(t *testing.T) {
 		deref(p.UserRequest) != "Which lamp?" || deref(p.Summary) != "The blue one." {
 		t.Errorf("%s\n%s", got, lines(t, changes))
 	}
+
 	if call := r.tools[0]; deref(call.Name) != "search_stock" || deref(call.Parameters) != `{"q":"lamp"}` ||
 		deref(call.Result) != `{"n":3}` {
 		t.Errorf("%s", lines(t, []record.Change{call}))
@@ -427,6 +441,7 @@ func TestLaminar(t *testing.T) {
 		return `{"id": "` + id + `", "parent": "` + parent + `", "name": "s` + id + `", "start": ` + id +
 			`0, "end": 99, "attributes": {"lmnr.span.type": "` + kind + `"` + more + `}}`
 	}
+
 	r = received(t, at("1", "", "PIPELINE", `, "lmnr.association.properties.tags": "[\"a\",\"b\"]"`),
 		at("2", "1", "EVALUATOR", `, "gen_ai.request.model": "m"`),
 		at(
@@ -436,6 +451,7 @@ func TestLaminar(t *testing.T) {
 			"4", "1", "LLM", `, "lmnr.span.input": "{\"n\":1}", "gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": "Why?", "gen_ai.request.model": "m"`,
 		),
 		at("5", "1", "TOOL", `, "lmnr.span.input": "\"lamp\"", "lmnr.span.output": "\"blue\""`), at("6", "1", "CACHED", ""))
+
 	if len(r.tools) != 1 || deref(r.tools[0].Parameters) != "lamp" || deref(r.tools[0].Result) != "blue" ||
 		deref(r.cycles[0].ThinkInput) != `Is "it" so?` || deref(r.cycles[0].ThinkOutput) != "It is." ||
 		!strings.Contains(deref(r.cycles[1].ThinkInput), "Why?") || !slices.Equal(r.plans[0].Tags, []string{"a", "b"}) {
@@ -453,6 +469,7 @@ func TestSentry(t *testing.T) {
 		return `{"id": "` + id + `", "parent": "` + parent + `", "name": "s` + id + `", "start": ` + id + `0, "end": ` + id +
 			`9, "attributes": {"sentry.op": "` + op + `", "sentry.origin": "auto.ai"` + more + `}}`
 	}
+
 	spans := made(t,
 		`{"id": "1", "name": "POST /ask", "start": 1, "end": 99, "attributes": {"sentry.op": "http.server"}}`,
 		`{"id": "2", "parent": "1", "name": "invoke_agent helper", "start": 2, "end": 90, "attributes": {"sentry.op": "gen_ai.invoke_agent", "gen_ai.agent.name": "helper", "gen_ai.request.messages": "[{\"role\":\"user\",\"content\":\"Which lamp?\"}]", "gen_ai.response.text": "The blue one."}}`,
@@ -466,12 +483,14 @@ func TestSentry(t *testing.T) {
 		at("6", "2", "gen_ai.embeddings", `, "gen_ai.request.model": "e"`),
 		at("7", "2", "gen_ai.handoff", ""),
 	)
+
 	changes := project(t, spans)
 	r := sorted(changes)
 	if got := outline(changes); got != "helper COMPLETED: [search COMPLETED] []" ||
 		deref(r.plans[0].UserRequest) != "Which lamp?" || deref(r.plans[0].Summary) != "The blue one." {
 		t.Errorf("%s\n%s", got, lines(t, changes))
 	}
+
 	if call := r.tools[0]; deref(call.Parameters) != `{"q":1}` || deref(call.Result) != "blue" || call.Inferred != nil {
 		t.Errorf("%s", lines(t, []record.Change{call}))
 	}
@@ -575,6 +594,7 @@ func TestCallsInText(t *testing.T) {
 			for _, call := range r.tools {
 				calls = append(calls, deref(call.Name))
 			}
+
 			if got := strings.Join(calls, " "); got != want {
 				t.Errorf("%s: %s", in, got)
 			}
@@ -601,6 +621,7 @@ func TestMessagesInPython(t *testing.T) {
 			t.Errorf("%s gives %q, %q", in, got, deref(r.plans[0].Summary))
 		}
 	}
+
 	for _, in := range []string{
 		`{'lamp': 'blue'}`, `{'role': <object at 0x7f>, 'text': 'a'}`, `{'role': 'assistant', 'text': 'a`,
 	} {

@@ -18,6 +18,7 @@ var traceloop = convention{
 		name := cmp.Or(a.Get("traceloop.entity.name"), s.Name)
 		input, output := a.Get("traceloop.entity.input"), a.Get("traceloop.entity.output")
 		fill(&f.Workflow, a, "traceloop.workflow.name")
+
 		switch f.Class {
 		case Agent:
 			f.Agent = cmp.Or(f.Agent, agentName(s, strings.TrimSuffix(name, ".agent")))
@@ -29,10 +30,12 @@ var traceloop = convention{
 			output = cmp.Or(member(output, "output"), output)
 			readTool(s, f, "", output)
 		}
+
 		if f.Class != Model {
 			f.Input = cmp.Or(f.Input, entityInput(input))
 			f.Output = cmp.Or(f.Output, output)
 		}
+
 		const p = "traceloop.association.properties."
 		fill(&f.Conversation, a, p+"session_id", p+"conversation_id", p+"thread_id", p+"chat_id", p+"sessionId",
 			p+"conversationId")
@@ -45,6 +48,7 @@ func entityInput(v string) string {
 	if !strings.HasPrefix(v, "{") || !isJSON(v) {
 		return v
 	}
+
 	for _, name := range []string{"inputs", "kwargs", "args", "input_str"} {
 		if inner := member(v, name); inner != "" && inner != "{}" && inner != "[]" {
 			return text(inner)

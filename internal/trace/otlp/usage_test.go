@@ -29,6 +29,7 @@ func counts(c *record.ThinkAct) string {
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	const chat, none = `"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 1000, "gen_ai.usage.output_tokens": 50, `, " 50 -"
+
 	usage := func(names ...string) string {
 		return chat + strings.Join(names, ", ")
 	}
@@ -39,6 +40,7 @@ func TestTokens(t *testing.T) {
 		return `"litellm.call_id": "x", "gen_ai.operation.name": "chat", "metadata.usage_object": ` + quoted(t, object)
 	}
 	vercel := func(attributes string) string { return `"ai.operationId": "ai.generateText.doGenerate", ` + attributes }
+
 	for name, c := range map[string]struct{ attributes, want string }{
 		"cached":           {usage(`"gen_ai.usage.cache_read.input_tokens": 600`), "1000 600 - -" + none},
 		"cached, Langfuse": {usage(`"gen_ai.usage.input_cached_tokens": 600`), "1000 600 - -" + none},
@@ -173,6 +175,7 @@ func TestTokens(t *testing.T) {
 		if strings.HasPrefix(c.attributes, `"span.type"`) {
 			span = "claude_code.llm_request"
 		}
+
 		r := sorted(project(t, made(t, `{"id": "1", "name": "invoke_agent a", "start": 1, "end": 90}`,
 			`{"id": "2", "parent": "1", "name": "`+span+`", "start": 10, "end": 20, "attributes": {`+
 				strings.TrimSuffix(c.attributes, ", ")+`}}`)))
@@ -225,6 +228,7 @@ func TestAsides(t *testing.T) {
 			`{"id": "2", "parent": "1", "name": "`+name+`", "start": 10, "end": 20, "attributes": {"gen_ai.usage.cost": 0.02, `+
 				attributes+`}}`)
 		r := sorted(project(t, spans))
+
 		var models []string
 		cost := 0.0
 		for _, c := range r.cycles {
@@ -235,6 +239,7 @@ func TestAsides(t *testing.T) {
 				cost += *c.CostUSD
 			}
 		}
+
 		if len(models) != 1 || models[0] != "m" || cost != 0.02 || len(r.cycles) != 2 {
 			t.Errorf("%s: model calls %q, cost %v, %d cycles", name, models, cost, len(r.cycles))
 		}
@@ -256,6 +261,7 @@ func TestNamesOfModelCalls(t *testing.T) {
 			t.Errorf("%s %s: %d cycles", name, attributes, len(r.cycles))
 			return
 		}
+
 		c := r.cycles[0]
 		switch {
 		case deref(c.ModelName) != "m", c.InputTokens == nil, c.OutputTokens == nil, c.CostUSD == nil:
@@ -274,6 +280,7 @@ func TestNamesOfModelCalls(t *testing.T) {
 	} {
 		check(name, model)
 	}
+
 	for _, operation := range []string{
 		"chat_with_image", "classify_intent", "image_captioning", "audio.chat", "video_chat", "speechWriter",
 		"rank_and_answer", "embed_and_answer",
@@ -290,14 +297,17 @@ func TestAsidesCost(t *testing.T) {
 		return fmt.Sprintf(`{"id": "%d", "parent": "%d", "name": "x", "start": %d, "end": %d, "attributes": {%s}}`, id,
 			parent, start, start+5, attributes)
 	}
-	const agent, chat, tool = `"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "a"`, `"gen_ai.operation.name": "chat"`,
-		`"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find"`
+
+	const agent = `"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "a"`
+	const chat = `"gen_ai.operation.name": "chat"`
+	const tool = `"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find"`
 	const turn = `, "gen_ai.usage.input_tokens": 90, "gen_ai.usage.output_tokens": 7`
 	const priced = `, "gen_ai.usage.cost": 0.5`
 	embeds := func(cost string) string { return `"gen_ai.operation.name": "embeddings", "gen_ai.usage.cost": ` + cost }
 	top := func(attributes string) string {
 		return `{"id": "1", "name": "top", "start": 1, "end": 900, "attributes": {` + attributes + `}}`
 	}
+
 	for name, c := range map[string]struct {
 		spans []string
 		want  string // costs of the steps, by their agents
@@ -348,6 +358,7 @@ func TestAsidesCost(t *testing.T) {
 			if cycle.CostUSD == nil {
 				continue
 			}
+
 			if *cycle.CostUSD == 0.02 && cycle.InputTokens != nil {
 				t.Errorf("%s: the cost of an embedding is in a cycle with the tokens of a turn", name)
 			}
@@ -357,6 +368,7 @@ func TestAsidesCost(t *testing.T) {
 				}
 			}
 		}
+
 		for agent, cost := range costs {
 			got = append(got, fmt.Sprintf("%s %.4g", agent, cost))
 		}
@@ -375,10 +387,12 @@ func TestAsidesOfATurn(t *testing.T) {
 			"gen_ai.operation.name": "invoke_agent", "gen_ai.request.model": "m", "gen_ai.usage.input_tokens": 90}}`,
 		`{"id": "2", "parent": "1", "name": "embeddings e", "start": 10, "end": 20, "attributes": {
 			"gen_ai.operation.name": "embeddings", "gen_ai.request.model": "e", "gen_ai.usage.cost": 0.02}}`)
+
 	r := sorted(project(t, spans))
 	if len(r.cycles) != 2 {
 		t.Fatalf("%d cycles, want 2", len(r.cycles))
 	}
+
 	aside, turn := r.cycles[0], r.cycles[1]
 	if aside.CostUSD == nil || *aside.CostUSD != 0.02 || aside.InputTokens != nil || aside.ThinkStartTime != nil ||
 		aside.ModelName != nil {
@@ -398,6 +412,7 @@ func TestTimesOfAsides(t *testing.T) {
 		return fmt.Sprintf(`{"id": "%d", "parent": "%d", "name": "x", "start": %d, "end": %d, "attributes": {%s}}`,
 			id, parent, start, end, attributes)
 	}
+
 	const tool = `"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find"`
 	const embeds = `"gen_ai.operation.name": "embeddings", "gen_ai.usage.cost": 0.02`
 	top := func(operation string) string {
@@ -405,6 +420,7 @@ func TestTimesOfAsides(t *testing.T) {
 			"attributes": {"gen_ai.operation.name": "` + operation + `"}}`
 	}
 	const chat = `"gen_ai.operation.name": "chat"`
+
 	for name, c := range map[string]struct {
 		spans       []string
 		first, last int // of the spans, by their places

@@ -21,6 +21,7 @@ func TestMemoryOfLongTraces(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		return after.TotalAlloc - before.TotalAlloc
 	}
+
 	for shape := range shapes {
 		small, large := allocated(1_000, shape), allocated(8_000, shape)
 		if large > 2*8*small {
@@ -38,6 +39,7 @@ func TestDeepTraces(t *testing.T) {
 	for i := range below[:n-1] { // of a web server
 		below[i].Name, below[i].Attributes = "GET /", nil
 	}
+
 	for shape, spans := range map[string][]otlp.Span{
 		"chain": shaped(n, shapes["chain"]), "asides": shaped(n, shapes["asides in each other"]),
 		"parts": shaped(n, shapes["parts in each other"]), "a part below": below,
@@ -55,6 +57,7 @@ func TestNamesOfCutTexts(t *testing.T) {
 	if len(r.cycles) != 1 {
 		t.Fatalf("%d cycles", len(r.cycles))
 	}
+
 	var metadata struct{ TruncatedAttributes []string }
 	if err := json.Unmarshal(r.cycles[0].Metadata, &metadata); err != nil {
 		t.Fatal(err)

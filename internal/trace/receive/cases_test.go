@@ -58,6 +58,7 @@ func TestCases(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			contentType := otlp.TypeJSON
 			if strings.HasSuffix(c.file, ".pb") {
 				contentType = otlp.TypeProtobuf
@@ -65,6 +66,7 @@ func TestCases(t *testing.T) {
 			for range 2 { // exporters may send twice
 				wantTaken(t, api.Export(c.path, contentType, body), contentType)
 			}
+
 			plan := api.Details(c.plan)
 			expect(t, plan, c.want)
 			steps := lookup(t, plan, "agentExecutionSequence").([]any)
@@ -74,6 +76,7 @@ func TestCases(t *testing.T) {
 			for i, name := range c.steps {
 				expect(t, steps[i], obj{"agentName": name})
 			}
+
 			expect(t, api.Step(lookup(t, steps[0], "stepId").(string)), c.first)
 			for _, item := range lookup(t, api.Read(unknownPath), "items").([]any) {
 				if reason := item.(obj)["reason"]; reason != "no_row" && reason != "unrelated" {

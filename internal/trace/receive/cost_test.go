@@ -20,6 +20,7 @@ func TestCosts(t *testing.T) {
 		}
 		wantTaken(t, c.Export("/v1/traces", otlp.TypeJSON, body), otlp.TypeJSON)
 	}
+
 	for trace, want := range map[string]struct {
 		cost       float64
 		modelCalls float64

@@ -69,11 +69,13 @@ func (r *Receiver) call(c echo.Context, signal otlp.Signal) error {
 	default:
 		return &httpd.Problem{Status: http.StatusUnsupportedMediaType, Detail: "send " + typeGRPC}
 	}
+
 	body, err := r.server.Body(c)
 	defer body.Return()
 	if err != nil {
 		return err
 	}
+
 	message, err := r.message(signal, body, request.Header.Get("Grpc-Encoding"))
 	if err != nil {
 		return unreadable(err)
@@ -82,6 +84,7 @@ func (r *Receiver) call(c echo.Context, signal otlp.Signal) error {
 	if err != nil {
 		return err
 	}
+
 	response := c.Response()
 	response.Header().Set(echo.HeaderContentType, typeGRPC)
 	response.WriteHeader(http.StatusOK)
@@ -108,6 +111,7 @@ func (r *Receiver) message(signal otlp.Signal, body *httpd.Body, encoding string
 		}
 		return nil, err
 	}
+
 	length := int64(binary.BigEndian.Uint32(head[1:]))
 	if length > wire.MaxBodyBytes {
 		return nil, fmt.Errorf("%w: the message is over %d bytes", wire.ErrTooLarge, wire.MaxBodyBytes)
@@ -120,6 +124,7 @@ func (r *Receiver) message(signal otlp.Signal, body *httpd.Body, encoding string
 			return nil, err
 		}
 	}
+
 	packed := &io.LimitedReader{R: body, N: length}
 	message, err := r.read(signal, packed, length, encoding, body.Take)
 	if err == nil && packed.N > 0 && encoding == "" {
@@ -147,10 +152,12 @@ func refuseCall(c echo.Context, p *httpd.Problem) error {
 	if !ok {
 		code = codes.Internal
 	}
+
 	header := c.Response().Header()
 	header.Set(echo.HeaderContentType, typeGRPC)
 	header.Set(grpcStatus, strconv.Itoa(int(code)))
 	header.Set("Grpc-Message", escape(p.Detail))
+
 	if p.RetryAfter > 0 {
 		st, err := status.New(code, p.Detail).WithDetails(&errdetails.RetryInfo{
 			RetryDelay: durationpb.New(time.Duration(p.RetryAfter) * time.Second),

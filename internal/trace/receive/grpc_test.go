@@ -44,6 +44,7 @@ func connect(c *client, options ...grpc.DialOption) *grpc.ClientConn {
 	if err != nil {
 		c.T.Fatal(err)
 	}
+
 	served := make(chan error, 1)
 	listener.ServeGRPC(c.Server.GRPC(), 1000, slog.New(slog.DiscardHandler), served)
 	conn, err := grpc.NewClient(listener.Addr().String(),
@@ -51,6 +52,7 @@ func connect(c *client, options ...grpc.DialOption) *grpc.ClientConn {
 	if err != nil {
 		c.T.Fatal(err)
 	}
+
 	c.T.Cleanup(func() {
 		_ = conn.Close()
 		if err := httpd.Close(context.Background(), []*httpd.Listener{listener}); err != nil {
@@ -118,14 +120,17 @@ func TestExportsByGRPC(t *testing.T) {
 			!strings.Contains(p.ErrorMessage(), "trace id") {
 			t.Fatal(err, p.RejectedSpans(), p.ErrorMessage())
 		}
+
 		logs, err := plogotlp.NewGRPCClient(conn).Export(t.Context(), plogotlp.NewExportRequestFromLogs(someLogs(byte(n+1))),
 			options...)
 		if err != nil || logs.PartialSuccess().RejectedLogRecords() != 0 {
 			t.Fatal(err)
 		}
+
 		step := lookup(t, c.Details(apitest.TraceID(byte(n+1))), "agentExecutionSequence.0.stepId").(string)
 		expect(t, c.Step(step), obj{"thinkActSteps.0.thinkOutput": "Paris is sunny."})
 	}
+
 	metrics := pmetric.NewMetrics()
 	metrics.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty().SetName("m")
 	if _, err := pmetricotlp.NewGRPCClient(conn).Export(
@@ -133,6 +138,7 @@ func TestExportsByGRPC(t *testing.T) {
 	); err != nil {
 		t.Error(err)
 	}
+
 	for _, sg := range []string{"traces", "logs", "metrics"} {
 		c.WantMetric(`actlog_otlp_requests_total{door="grpc",signal="`+sg+`",status="200"}`,
 			map[string]float64{"traces": 5, "logs": 5, "metrics": 1}[sg])
@@ -165,11 +171,13 @@ func TestCallsThatAreRefused(t *testing.T) {
 	conn := connect(c)
 	ctx := t.Context()
 	logs := apitest.Marshal(t, someLogs(1), new(plog.ProtoMarshaler).MarshalLogs)
+
 	wantCode(t, call(ctx, conn, []byte("{}")), codes.InvalidArgument, "reading traces")
 	wantCode(t, call(ctx, conn, logs), codes.InvalidArgument, "send it to /v1/logs")
 	wantCode(t, call(ctx, conn, message(1, message(2, bytes.Repeat([]byte{2<<3 | 2, 0}, otlp.MaxSpans+1)))),
 		codes.ResourceExhausted, "over 20000 spans")
 	wantCode(t, call(ctx, conn, make([]byte, 65<<20)), codes.ResourceExhausted, "over 67108864 bytes")
+
 	for _, name := range []string{gzip.Name, "snappy", "zstd", "deflate"} {
 		wantCode(t, call(ctx, conn, make([]byte, 65<<20), grpc.UseCompressor(name)), codes.ResourceExhausted,
 			"over 67108864 bytes")
@@ -179,6 +187,7 @@ func TestCallsThatAreRefused(t *testing.T) {
 		"over 268435456 bytes")
 	wantCode(t, conn.Invoke(ctx, "/opentelemetry.proto.collector.trace.v1.TraceService/Other", new([]byte), new([]byte),
 		grpc.ForceCodec(rawMessages{})), codes.Unimplemented, "404")
+
 	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, tracesCall)
 	if err != nil {
 		t.Fatal(err)
@@ -187,6 +196,7 @@ func TestCallsThatAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantCode(t, stream.RecvMsg(new([]byte)), codes.InvalidArgument, "no message")
+
 	if n := c.BodyBytes(); n != 0 {
 		t.Errorf("%d bytes of bodies are still held", n)
 	}
@@ -206,6 +216,7 @@ func TestKeysOfCalls(t *testing.T) {
 	}})
 	conn := connect(c)
 	with := func(kv ...string) context.Context { return metadata.AppendToOutgoingContext(t.Context(), kv...) }
+
 	for _, tt := range []struct {
 		ctx  context.Context
 		code codes.Code
@@ -221,6 +232,7 @@ func TestKeysOfCalls(t *testing.T) {
 			t.Errorf("%v, want %v", err, tt.code)
 		}
 	}
+
 	// Without a key, the message is not read.
 	wantCode(t, call(t.Context(), conn, make([]byte, 65<<20)), codes.Unauthenticated, "API key")
 	if found := log.Lines("msg=request", "route=/opentelemetry.proto.collector.trace.v1.TraceService/Export",
@@ -239,6 +251,7 @@ func TestCallsThatMayBeRepeated(t *testing.T) {
 	full, closed := serve(t), serve(t)
 	fillBodies(full)
 	closed.CloseStore()
+
 	for says, c := range map[string]*client{"again soon": full, "shutting down": closed} {
 		_, err := callTraces(t.Context(), connect(c), manyTraces(1, 200_000))
 		wantCode(t, err, codes.Unavailable, says)
@@ -261,6 +274,7 @@ func TestMessagesThatNeverEnd(t *testing.T) {
 		t.Cleanup(one.CloseIdleConnections)
 		return one
 	}
+
 	connections := []*http.Transport{connection(), connection(), connection(), connection()}
 	answers := make(chan codes.Code)
 	var all sync.WaitGroup
@@ -269,6 +283,7 @@ func TestMessagesThatNeverEnd(t *testing.T) {
 			body, rest := io.Pipe()
 			defer rest.Close()
 			go func() { _, _ = rest.Write([]byte{0, 60 << 20 >> 24, 60 << 20 >> 16 & 0xff, 0, 0, 1, 2, 3}) }()
+
 			r := c.Request(t.Context(), http.MethodPost, tracesCall, body, "Content-Type", "application/grpc")
 			r.URL.Host = conn.Target()
 			resp, err := connections[n%4].RoundTrip(r)
@@ -277,6 +292,7 @@ func TestMessagesThatNeverEnd(t *testing.T) {
 				return
 			}
 			defer resp.Body.Close()
+
 			code, err := strconv.ParseUint(resp.Header.Get("Grpc-Status"), 10, 32)
 			if err != nil {
 				t.Errorf("%v", resp.Header)
@@ -291,6 +307,7 @@ func TestMessagesThatNeverEnd(t *testing.T) {
 		all.Wait()
 		close(answers)
 	}()
+
 	got := map[codes.Code]int{}
 	for code := range answers {
 		if got[code]++; got[code] == 1 {
@@ -302,6 +319,7 @@ func TestMessagesThatNeverEnd(t *testing.T) {
 			t.Errorf("%d bytes are held for one client", n)
 		}
 	}
+
 	if got[codes.ResourceExhausted] < 32 || got[codes.DeadlineExceeded] < 2 || len(got) != 2 {
 		t.Errorf("%v", got)
 	}
@@ -319,9 +337,11 @@ func TestOtherRequestsAtTheDoorOfGRPC(t *testing.T) {
 	via := &http.Transport{Protocols: new(http.Protocols)}
 	via.Protocols.SetUnencryptedHTTP2(true)
 	defer via.CloseIdleConnections()
+
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
 		r := c.Request(t.Context(), method, "/", nil)
 		r.URL.Host = conn.Target()
+
 		resp, err := via.RoundTrip(r)
 		if err != nil {
 			t.Fatal(err)

@@ -136,11 +136,13 @@ func (r *Receiver) export(c echo.Context, signal otlp.Signal) error {
 			Status: http.StatusUnsupportedMediaType, Detail: "send " + otlp.TypeProtobuf + " or " + otlp.TypeJSON,
 		}
 	}
+
 	body, err := r.server.Body(c)
 	defer body.Return()
 	if err != nil {
 		return err
 	}
+
 	message, err := r.read(signal, body, request.ContentLength, request.Header.Get(echo.HeaderContentEncoding), body.Take)
 	if err != nil {
 		return unreadable(err)
@@ -198,6 +200,7 @@ func (r *Receiver) take(
 		r.rowless.count(metricsDropped, 1)
 		return otlp.Accepted(contentType), nil
 	}
+
 	batch, traces, err := r.decode(ctx, signal, contentType, message, held)
 	if err != nil {
 		return nil, err
@@ -206,9 +209,11 @@ func (r *Receiver) take(
 	for i := range traces {
 		kept += traces[i].Count
 	}
+
 	if kept > 0 {
 		ctx, cancel := context.WithTimeout(ctx, r.timeout)
 		defer cancel()
+
 		var rejected *store.RejectedTracesError
 		switch err := r.store.ReplaceTraces(ctx, traces); {
 		case errors.As(err, &rejected):
@@ -222,6 +227,7 @@ func (r *Receiver) take(
 			return nil, err
 		}
 	}
+
 	r.rowless.add(batch.Rowless)
 	for result, n := range map[string]int{"accepted": kept, "rejected": batch.Rejected, "ignored": batch.Ignored} {
 		r.items.WithLabelValues(string(signal), result).Add(float64(n))
@@ -244,6 +250,7 @@ func (r *Receiver) decode(
 	case <-ctx.Done():
 		return otlp.Batch{}, nil, ctx.Err()
 	}
+
 	read := otlp.DecodeTraces
 	if signal == otlp.Logs {
 		read = otlp.DecodeLogs
@@ -252,8 +259,10 @@ func (r *Receiver) decode(
 	if err != nil {
 		return otlp.Batch{}, nil, unreadable(err)
 	}
+
 	var traces []store.Trace
-	room, free, resources := otlp.MaxChunkBytes, len(message), map[*otlp.Attribute]bool{}
+	room, free := otlp.MaxChunkBytes, len(message)
+	resources := map[*otlp.Attribute]bool{}
 	for _, spans := range otlp.ByTrace(batch.Spans) {
 		if ctx.Err() != nil {
 			return otlp.Batch{}, nil, ctx.Err()
@@ -262,6 +271,7 @@ func (r *Receiver) decode(
 		if err != nil {
 			return otlp.Batch{}, nil, unreadable(err)
 		}
+
 		if free -= len(chunk) + otlp.Memory(spans, resources); free < 0 {
 			if err := held.Take(int64(-free)); err != nil {
 				return otlp.Batch{}, nil, err

@@ -31,6 +31,7 @@ func foreign(n byte) ptrace.Traces {
 			s.Attributes().PutStr(key, "AGENT")
 		}
 	}
+
 	add("acme.agents", 1, ptrace.SpanKindInternal, "acme.span.kind", "acme.secret")
 	add("acme.agents", 2, ptrace.SpanKindInternal, "acme.span.kind")
 	add("acme.http", 3, ptrace.SpanKindClient, "http.request.method")
@@ -46,6 +47,7 @@ func TestWhatIsNotUnderstoodIsVisible(t *testing.T) {
 	if list := c.Read(unknownPath); len(lookup(t, list, "items").([]any)) != 0 {
 		t.Errorf("at first: %v", list)
 	}
+
 	var answers []string
 	for n := range byte(2) {
 		a := wantStatus(t, c.Export("/v1/traces", otlp.TypeJSON, apitest.AsJSON(t, foreign(n+1))), http.StatusOK)
@@ -57,6 +59,7 @@ func TestWhatIsNotUnderstoodIsVisible(t *testing.T) {
 			t.Errorf("answered %s", a)
 		}
 	}
+
 	grouped := apitest.AgentTrace(9, nil)
 	s := grouped.ResourceSpans().At(0).ScopeSpans().At(0).Spans().AppendEmpty()
 	grouped.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0).CopyTo(s)
@@ -64,11 +67,13 @@ func TestWhatIsNotUnderstoodIsVisible(t *testing.T) {
 	s.Attributes().PutStr("gen_ai.operation.name", "embeddings")
 	grouped.ResourceSpans().At(0).ScopeSpans().At(0).Spans().AppendEmpty().Attributes().PutStr("without", "ids")
 	wantStatus(t, c.Export("/v1/traces", otlp.TypeProtobuf, apitest.AsProtobuf(t, grouped)), http.StatusOK)
+
 	logs := plog.NewLogs()
 	logs.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords().AppendEmpty().Attributes().PutStr("of",
 		"no span")
 	wantTaken(t, c.Export("/v1/logs", otlp.TypeProtobuf, apitest.Marshal(t, logs, new(plog.ProtoMarshaler).MarshalLogs)),
 		otlp.TypeProtobuf)
+
 	metrics := pmetric.NewMetrics()
 	metrics.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty().SetName("m")
 	wantTaken(t, c.Export("/v1/metrics", otlp.TypeProtobuf,
@@ -92,6 +97,7 @@ func TestWhatIsNotUnderstoodIsVisible(t *testing.T) {
 	if n := len(lookup(t, list, "items").([]any)); n != 7 {
 		t.Errorf("%d items", n)
 	}
+
 	for reason, want := range map[string]float64{
 		"not_understood": 4, "rejected": 1, "no_span": 1, "metrics": 1, "no_row": 1, "unrelated": 2,
 	} {
@@ -120,6 +126,7 @@ func TestUnknownIsForgotten(t *testing.T) {
 		}
 		wantStatus(t, c.Export("/v1/traces", otlp.TypeProtobuf, apitest.AsProtobuf(t, all)), http.StatusOK)
 	}
+
 	list := c.Read(unknownPath)
 	items := len(lookup(t, list, "items").([]any))
 	expect(t, list, obj{"items.0.scope": "acme.agents", "items.0.count": float64(2 * bodies)})
@@ -127,6 +134,7 @@ func TestUnknownIsForgotten(t *testing.T) {
 		int(forgotten)+items-1 != bodies*kinds+2 {
 		t.Errorf("%d items, %v forgotten", items, forgotten)
 	}
+
 	c.WantMetric(`actlog_otlp_without_row_total{reason="not_understood"}`, bodies*(kinds+2))
 	if lines := log.Lines("level=WARN", "not understood"); len(lines) != 100 {
 		t.Errorf("%d lines", len(lines))
@@ -142,6 +150,7 @@ func TestWhatIsUnderstoodWarnsNobody(t *testing.T) {
 	request.ResourceSpans().RemoveIf(func(rs ptrace.ResourceSpans) bool {
 		return rs.ScopeSpans().At(0).Scope().Name() == "acme.agents"
 	})
+
 	for _, all := range []ptrace.Traces{request, apitest.AgentTrace(2, nil)} {
 		wantTaken(t, c.Export("/v1/traces", otlp.TypeProtobuf, apitest.AsProtobuf(t, all)), otlp.TypeProtobuf)
 		response, err := callTraces(t.Context(), connect(c), all)
@@ -149,6 +158,7 @@ func TestWhatIsUnderstoodWarnsNobody(t *testing.T) {
 			t.Error(response, err)
 		}
 	}
+
 	response, err := callTraces(t.Context(), connect(c), foreign(3))
 	if err != nil || response.PartialSuccess().RejectedSpans() != 0 ||
 		!strings.Contains(response.PartialSuccess().ErrorMessage(), "acme.agents") {
@@ -164,6 +174,7 @@ func TestKeysOfUnknown(t *testing.T) {
 	c := serveWith(t, options{Server: func(config *apitest.Config) {
 		config.HTTP.Keys = apitest.Keys(t, writeLine, readLine)
 	}})
+
 	wantStatus(t, c.Get(unknownPath), http.StatusUnauthorized)
 	wantStatus(t, c.As(write).Get(unknownPath), http.StatusForbidden)
 	wantStatus(t, c.As(read).Get(unknownPath), http.StatusOK)
