@@ -119,7 +119,8 @@ func TestOpenErrors(t *testing.T) {
 		{url, agent.Options{MaxConns: 1}, "maxConns: must be at least 4"},
 	} {
 		a, err := agent.Open(t.Context(), row.url, row.options)
-		if err == nil || a != nil || !strings.HasPrefix(err.Error(), "open the runtime: ") || !strings.Contains(err.Error(), row.want) {
+		if err == nil || a != nil || !strings.HasPrefix(err.Error(), "open the runtime: ") ||
+			!strings.Contains(err.Error(), row.want) {
 			t.Errorf("%q %+v: %v, want %s", row.url, row.options, err, row.want)
 		}
 		if away := strings.Contains(row.want, "unavailable"); errors.Is(err, record.ErrUnavailable) != away {
@@ -156,7 +157,8 @@ func TestAsWriter(t *testing.T) {
 	a := open(t, storetest.WriterURL(t, pgtest.Fresh(t)))
 	register(t, a, agent.Parts{Models: models(t, says("It is written.")), Agents: map[string]agent.Agent{"a": {}}})
 	go func() { _ = a.Work(t.Context()) }()
-	if run := settled(t, a, start(t, a, agent.Job{Work: agent.Request{Agent: "a", Request: "Go."}}), record.Completed); run.Result != "It is written." {
+	if run := settled(t, a, start(t, a, agent.Job{Work: agent.Request{Agent: "a", Request: "Go."}}),
+		record.Completed); run.Result != "It is written." {
 		t.Errorf("%+v", run)
 	}
 }
@@ -165,9 +167,13 @@ func TestAsWriter(t *testing.T) {
 func TestRegisterErrors(t *testing.T) {
 	t.Parallel()
 	own := models(t, says("x"))
-	pay := tool.Func("pay", "Pays.", func(context.Context, struct{}) (string, error) { return "", nil }, tool.WithPolicy(tool.Policy{Writes: true}))
+	pay := tool.Func("pay", "Pays.", func(context.Context, struct{}) (string, error) {
+		return "", nil
+	}, tool.WithPolicy(tool.Policy{Writes: true}))
 	named := func(name string, p tool.Policy) tool.Tool {
-		return tool.Func(name, "Does.", func(context.Context, struct{}) (string, error) { return "", nil }, tool.WithPolicy(p))
+		return tool.Func(name, "Does.", func(context.Context, struct{}) (string, error) {
+			return "", nil
+		}, tool.WithPolicy(p))
 	}
 	a := open(t, pgtest.New(t).URL)
 	register(t, a, agent.Parts{Models: own, Tools: []tool.Tool{echo, pay}, Agents: map[string]agent.Agent{"first": {}}})
@@ -177,28 +183,76 @@ func TestRegisterErrors(t *testing.T) {
 		want  []string
 	}{
 		{agent.Parts{Models: own}, []string{"models.default: there is one already"}},
-		{agent.Parts{Models: map[string]model.Model{"a b": own["default"], "none": nil}}, []string{"models.a b: a name has at most 64", "models.none: it is nil"}},
+		{
+			agent.Parts{Models: map[string]model.Model{"a b": own["default"], "none": nil}},
+			[]string{"models.a b: a name has at most 64", "models.none: it is nil"},
+		},
 		{agent.Parts{Tools: []tool.Tool{echo}}, []string{"tools: two tools have the name echo"}},
 		{agent.Parts{Tools: []tool.Tool{nil}}, []string{"tools[0]: it is nil"}},
 		{agent.Parts{Tools: []tool.Tool{named("a b", tool.Policy{})}}, []string{`tools: tool name "a b"`}},
-		{agent.Parts{Tools: []tool.Tool{named("terminate", tool.Policy{})}}, []string{"tools.terminate: agents have a tool of this name"}},
-		{agent.Parts{Tools: []tool.Tool{named("x", tool.Policy{OnUnknown: "guess"})}}, []string{`tools.x.policy.onUnknown: "guess" is not`}},
+		{
+			agent.Parts{Tools: []tool.Tool{named("terminate", tool.Policy{})}},
+			[]string{"tools.terminate: agents have a tool of this name"},
+		},
+		{
+			agent.Parts{Tools: []tool.Tool{named("x", tool.Policy{OnUnknown: "guess"})}},
+			[]string{`tools.x.policy.onUnknown: "guess" is not`},
+		},
 		{agent.Parts{Tools: []tool.Tool{named("x", tool.Policy{Timeout: -1})}}, []string{"tools.x.policy.timeout: "}},
 		{agent.Parts{Tools: []tool.Tool{broken{}}}, []string{"tools: tool broken: its input schema is not an object"}},
-		{agent.Parts{MCPServers: map[string]tool.Server{"a.b": mcp.Server{Command: []string{"x"}}}}, []string{"mcpServers.a.b: the name of a server has at most 54 letters, digits, '_' and '-'"}},
-		{agent.Parts{MCPServers: map[string]tool.Server{"s": mcp.Server{}}}, []string{"mcpServers.s.command: a server needs a command or a url"}},
-		{agent.Parts{MCPServers: map[string]tool.Server{"s": mcp.Server{Command: []string{"x"}}}, Tools: []tool.Tool{named("s-x", tool.Policy{})}}, []string{"tools.s-x: it could be the name of a tool of the MCP server s"}},
-		{agent.Parts{Policies: tool.Rules{{Tools: "echo"}, {}}}, []string{"policies[1].tools: an empty pattern matches no tool"}},
+		{
+			agent.Parts{MCPServers: map[string]tool.Server{"a.b": mcp.Server{Command: []string{"x"}}}},
+			[]string{"mcpServers.a.b: the name of a server has at most 54 letters, digits, '_' and '-'"},
+		},
+		{
+			agent.Parts{MCPServers: map[string]tool.Server{"s": mcp.Server{}}}, []string{
+				"mcpServers.s.command: a server needs a command or a url",
+			},
+		},
+		{
+			agent.Parts{
+				MCPServers: map[string]tool.Server{"s": mcp.Server{Command: []string{"x"}}},
+				Tools:      []tool.Tool{named("s-x", tool.Policy{})},
+			}, []string{"tools.s-x: it could be the name of a tool of the MCP server s"},
+		},
+		{
+			agent.Parts{Policies: tool.Rules{{Tools: "echo"}, {}}}, []string{
+				"policies[1].tools: an empty pattern matches no tool",
+			},
+		},
 		{agent.Parts{Redact: []string{"email", "("}}, []string{"redact: "}},
 		{agent.Parts{Agents: map[string]agent.Agent{"first": {}}}, []string{"agents.first: there is one already"}},
-		{agent.Parts{Agents: map[string]agent.Agent{"a": {Model: "gpt"}, "b": {Tools: []string{"eco"}}, "c": {WaitTimeout: bad}}},
-			[]string{`agents.a.model: no model is called "gpt"; there are: default`, `agents.b.tools[0]: no tool is called "eco"; did you mean echo?`, "agents.c.waitTimeout: want a time"}},
-		{agent.Parts{Agents: map[string]agent.Agent{"a": {ResponseSchema: json.RawMessage(`{"type":"text"}`)}}}, []string{"agents.a.responseSchema: "}},
-		{agent.Parts{Agents: map[string]agent.Agent{"a": {Tools: []string{"pay"}, ReadOnly: true}}}, []string{"agents.a.readOnly: must be false: the tool pay writes"}},
-		{agent.Parts{Workflows: map[string]agent.Workflow{"w": {Agents: []string{"nobody"}, Workflows: []string{"w", "none"}, Tools: []string{"echo", "eco"}, MCPServers: []string{"s"}}}}, []string{
-			"workflows.w.run: it is nil", `workflows.w.agents[0]: no agent is called "nobody"`, `workflows.w.workflows[1]: no workflow is called "none"`, `workflows.w.tools[1]: no tool is called "eco"`, `workflows.w.mcpServers[0]: no MCP server is called "s"`}},
+		{agent.Parts{
+			Agents: map[string]agent.Agent{"a": {Model: "gpt"}, "b": {Tools: []string{"eco"}}, "c": {WaitTimeout: bad}},
+		},
+			[]string{
+				`agents.a.model: no model is called "gpt"; there are: default`,
+				`agents.b.tools[0]: no tool is called "eco"; did you mean echo?`, "agents.c.waitTimeout: want a time",
+			}},
+		{
+			agent.Parts{Agents: map[string]agent.Agent{"a": {ResponseSchema: json.RawMessage(`{"type":"text"}`)}}},
+			[]string{"agents.a.responseSchema: "},
+		},
+		{
+			agent.Parts{Agents: map[string]agent.Agent{"a": {Tools: []string{"pay"}, ReadOnly: true}}},
+			[]string{"agents.a.readOnly: must be false: the tool pay writes"},
+		},
+		{agent.Parts{
+			Workflows: map[string]agent.Workflow{
+				"w": {
+					Agents: []string{"nobody"}, Workflows: []string{"w", "none"}, Tools: []string{"echo", "eco"},
+					MCPServers: []string{"s"},
+				},
+			},
+		}, []string{
+			"workflows.w.run: it is nil", `workflows.w.agents[0]: no agent is called "nobody"`,
+			`workflows.w.workflows[1]: no workflow is called "none"`, `workflows.w.tools[1]: no tool is called "eco"`,
+			`workflows.w.mcpServers[0]: no MCP server is called "s"`}},
 		{agent.Parts{Agents: map[string]agent.Agent{"": {}}}, []string{"agents.: a name has at most"}},
-		{agent.Parts{Workflows: map[string]agent.Workflow{"a\x00": {}}}, []string{`workflows."a\x00": a name has at most 255 bytes`}},
+		{
+			agent.Parts{Workflows: map[string]agent.Workflow{"a\x00": {}}},
+			[]string{`workflows."a\x00": a name has at most 255 bytes`},
+		},
 	} {
 		err := a.Register(row.parts)
 		if err == nil || !strings.HasPrefix(err.Error(), "register: ") {
@@ -211,11 +265,16 @@ func TestRegisterErrors(t *testing.T) {
 			}
 		}
 	}
-	if _, err := a.Start(t.Context(), agent.Job{Work: agent.Request{Agent: "a", Request: "Go."}}); !errors.Is(err, record.ErrNotFound) {
+	if _, err := a.Start(t.Context(),
+		agent.Job{Work: agent.Request{Agent: "a", Request: "Go."}}); !errors.Is(err, record.ErrNotFound) {
 		t.Errorf("after all these mistakes there is an agent: %v", err)
 	}
 	// One that is right goes on from what is there.
-	register(t, a, agent.Parts{Agents: map[string]agent.Agent{"a": {Tools: []string{"pay", "agent.first", "agent.b", "form"}}, "b": {Tools: []string{"agent.*"}}}})
+	register(t, a, agent.Parts{
+		Agents: map[string]agent.Agent{
+			"a": {Tools: []string{"pay", "agent.first", "agent.b", "form"}}, "b": {Tools: []string{"agent.*"}},
+		},
+	})
 }
 
 // broken is a tool whose schema is none.
@@ -264,11 +323,14 @@ func TestStartErrors(t *testing.T) {
 		{agent.Job{Work: agent.Request{Agent: "a", Request: "r"}, Limits: agent.Limits{Rounds: -1}}, "limits.rounds"},
 	} {
 		_, err := a.Start(t.Context(), row.job)
-		if bad := new(record.InvalidError); !errors.As(err, &bad) || bad.Field != row.field || !strings.HasPrefix(err.Error(), "start a run: ") {
+		if bad := new(record.InvalidError); !errors.As(err, &bad) || bad.Field != row.field ||
+			!strings.HasPrefix(err.Error(), "start a run: ") {
 			t.Errorf("%.60q: %v, want field %s", fmt.Sprint(row.job), err, row.field)
 		}
 	}
-	if _, err := a.Start(t.Context(), agent.Job{Work: agent.Request{Agent: "nobody", Request: "r"}}); !errors.Is(err, record.ErrNotFound) || !strings.Contains(err.Error(), `no agent is called "nobody"`) {
+	if _, err := a.Start(t.Context(),
+		agent.Job{Work: agent.Request{Agent: "nobody", Request: "r"}}); !errors.Is(err, record.ErrNotFound) ||
+		!strings.Contains(err.Error(), `no agent is called "nobody"`) {
 		t.Error(err)
 	}
 	q := agent.Job{Work: agent.Request{Agent: "a", Request: "r"}, IdempotencyKey: "once"}
@@ -283,8 +345,8 @@ func TestStartErrors(t *testing.T) {
 	}
 }
 
-// TestInput checks that a job may be work in the words of its executor, that Result reads what came of it as a text, and
-// that a result of another kind, or of a run that failed, is an error.
+// TestInput checks that a job may be work in the words of its executor, that Result reads what came of it as a text,
+// and that a result of another kind, or of a run that failed, is an error.
 func TestInput(t *testing.T) {
 	t.Parallel()
 	a := open(t, pgtest.New(t).URL)
@@ -317,7 +379,8 @@ func TestUnknownRuns(t *testing.T) {
 		_, read := a.Read(t.Context(), id)
 		_, waited := a.Wait(t.Context(), id)
 		for _, err := range []error{
-			read, waited, a.Control(t.Context(), id, agent.Stop, "ada"), a.Decide(t.Context(), id, "w", agent.Decision{Decision: agent.Approve}),
+			read, waited, a.Control(t.Context(), id, agent.Stop, "ada"),
+			a.Decide(t.Context(), id, "w", agent.Decision{Decision: agent.Approve}),
 		} {
 			if !errors.Is(err, record.ErrNotFound) {
 				t.Errorf("%q: %v", id, err)
@@ -330,7 +393,10 @@ func TestUnknownRuns(t *testing.T) {
 func TestClosed(t *testing.T) {
 	t.Parallel()
 	a := open(t, pgtest.New(t).URL)
-	register(t, a, agent.Parts{Models: models(t, calls("form", map[string]any{"title": "City?", "inputs": []any{map[string]any{"label": "City"}}}), says("x")), Agents: map[string]agent.Agent{"a": {Tools: []string{"form"}}, "b": {}}})
+	register(t, a, agent.Parts{
+		Models: models(t, calls("form", map[string]any{"title": "City?", "inputs": []any{map[string]any{"label": "City"}}}),
+			says("x")), Agents: map[string]agent.Agent{"a": {Tools: []string{"form"}}, "b": {}},
+	})
 	worked, waited := make(chan error, 1), make(chan error, 1)
 	go func() { worked <- a.Work(t.Context()) }()
 	settled(t, a, start(t, a, agent.Job{Work: agent.Request{Agent: "a", Request: "Ask."}}), record.Waiting)
@@ -354,7 +420,8 @@ func TestClosed(t *testing.T) {
 	_, read := a.Read(t.Context(), "p")
 	_, wait := a.Wait(t.Context(), "p")
 	for _, err := range []error{
-		started, read, wait, a.Work(t.Context()), a.Register(agent.Parts{}), a.Control(t.Context(), "p", agent.Stop, ""), a.Decide(t.Context(), "p", "w", agent.Decision{}),
+		started, read, wait, a.Work(t.Context()), a.Register(agent.Parts{}), a.Control(t.Context(), "p", agent.Stop, ""),
+		a.Decide(t.Context(), "p", "w", agent.Decision{}),
 	} {
 		if !errors.Is(err, record.ErrClosed) {
 			t.Errorf("after Close: %v", err)
@@ -389,7 +456,10 @@ func TestCloseInTime(t *testing.T) {
 		<-end
 		return "", nil
 	})
-	register(t, a, agent.Parts{Models: models(t, calls("deaf", nil)), Tools: []tool.Tool{deaf}, Agents: map[string]agent.Agent{"a": {Tools: []string{"deaf"}}}})
+	register(t, a, agent.Parts{
+		Models: models(t, calls("deaf", nil)), Tools: []tool.Tool{deaf},
+		Agents: map[string]agent.Agent{"a": {Tools: []string{"deaf"}}},
+	})
 	worked := make(chan error, 1)
 	go func() { worked <- a.Work(t.Context()) }()
 	start(t, a, agent.Job{Work: agent.Request{Agent: "a", Request: "Go."}})
@@ -428,7 +498,9 @@ func TestPostgresAway(t *testing.T) {
 	a, other := open(t, outage.DB.URL), open(t, outage.DB.URL)
 	own := models(t, says("It is back."))
 	register(t, a, agent.Parts{Models: own, Agents: map[string]agent.Agent{"a": {}}})
-	register(t, other, agent.Parts{Models: own, Tools: []tool.Tool{echo}, Agents: map[string]agent.Agent{"b": {Tools: []string{"echo"}}}})
+	register(t, other, agent.Parts{
+		Models: own, Tools: []tool.Tool{echo}, Agents: map[string]agent.Agent{"b": {Tools: []string{"echo"}}},
+	})
 	go func() { _ = a.Work(t.Context()) }()
 	waiting := start(t, other, agent.Job{Work: agent.Request{Agent: "b", Request: "Go."}})
 	waited := make(chan error, 1)
@@ -444,7 +516,8 @@ func TestPostgresAway(t *testing.T) {
 		t.Errorf("Read: %v", err)
 	}
 	q := agent.Job{Work: agent.Request{Agent: "a", Request: "Go."}, IdempotencyKey: "once"}
-	if _, err := a.Start(t.Context(), q); !errors.Is(err, record.ErrUnavailable) || !strings.HasPrefix(err.Error(), "start a run: ") {
+	if _, err := a.Start(t.Context(), q); !errors.Is(err, record.ErrUnavailable) ||
+		!strings.HasPrefix(err.Error(), "start a run: ") {
 		t.Errorf("Start: %v", err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -469,11 +542,16 @@ func TestWorkerWithoutTheTool(t *testing.T) {
 	url := pgtest.New(t).URL
 	own := models(t, calls("echo", map[string]string{"text": "x"}), says("done"))
 	a, other := open(t, url), open(t, url)
-	register(t, a, agent.Parts{Models: own, Tools: []tool.Tool{echo}, Agents: map[string]agent.Agent{"a": {Tools: []string{"echo", "agent.b"}}, "b": {}}})
+	register(t, a, agent.Parts{
+		Models: own, Tools: []tool.Tool{echo}, Agents: map[string]agent.Agent{
+			"a": {Tools: []string{"echo", "agent.b"}}, "b": {},
+		},
+	})
 	register(t, other, agent.Parts{Models: own, Agents: map[string]agent.Agent{"c": {}}})
 	go func() { _ = other.Work(t.Context()) }()
 	id := start(t, a, agent.Job{Work: agent.Request{Agent: "a", Request: "Go."}})
-	if run := settled(t, other, start(t, other, agent.Job{Work: agent.Request{Agent: "c", Request: "Go."}}), record.Completed); run.Result == "" {
+	if run := settled(t, other, start(t, other, agent.Job{Work: agent.Request{Agent: "c", Request: "Go."}}),
+		record.Completed); run.Result == "" {
 		t.Errorf("%+v", run) // the worker is at work
 	}
 	run, err := other.Read(t.Context(), id)
@@ -496,7 +574,10 @@ func TestControl(t *testing.T) {
 		<-ctx.Done()
 		return "", ctx.Err()
 	})
-	register(t, a, agent.Parts{Models: models(t, calls("slow", nil), says("x")), Tools: []tool.Tool{slow}, Agents: map[string]agent.Agent{"a": {Tools: []string{"slow"}}, "b": {}}})
+	register(t, a, agent.Parts{
+		Models: models(t, calls("slow", nil), says("x")), Tools: []tool.Tool{slow},
+		Agents: map[string]agent.Agent{"a": {Tools: []string{"slow"}}, "b": {}},
+	})
 	id := start(t, a, agent.Job{Work: agent.Request{Agent: "a", Request: "Wait."}})
 	if err := a.Control(t.Context(), id, agent.Pause, "ada"); err != nil {
 		t.Fatal(err)
@@ -523,13 +604,18 @@ func TestControl(t *testing.T) {
 	}
 }
 
-// S4, S9: a program says who starts a run and who decides. Idempotency keys are the starter's, who may not approve where a policy
-// says so.
+// S4, S9: a program says who starts a run and who decides. Idempotency keys are the starter's, who may not approve
+// where a policy says so.
 func TestStarter(t *testing.T) {
 	t.Parallel()
 	a := open(t, pgtest.New(t).URL)
-	pay := tool.Func("pay", "Pays.", func(context.Context, struct{}) (string, error) { return "paid", nil }, tool.WithPolicy(tool.Policy{Approval: true, NotStarter: true}))
-	register(t, a, agent.Parts{Models: models(t, calls("pay", nil), says("Paid.")), Tools: []tool.Tool{pay}, Agents: map[string]agent.Agent{"a": {Tools: []string{"pay"}}}})
+	pay := tool.Func("pay", "Pays.", func(context.Context, struct{}) (string, error) {
+		return "paid", nil
+	}, tool.WithPolicy(tool.Policy{Approval: true, NotStarter: true}))
+	register(t, a, agent.Parts{
+		Models: models(t, calls("pay", nil), says("Paid.")), Tools: []tool.Tool{pay},
+		Agents: map[string]agent.Agent{"a": {Tools: []string{"pay"}}},
+	})
 	go func() { _ = a.Work(t.Context()) }()
 
 	q := agent.Job{Work: agent.Request{Agent: "a", Request: "Pay."}, Starter: "ann", IdempotencyKey: "once"}
@@ -541,7 +627,8 @@ func TestStarter(t *testing.T) {
 	}
 	w := settled(t, a, id, record.Waiting).Waits[0]
 	for _, by := range []string{"ann", ""} {
-		if err := a.Decide(t.Context(), id, w.WaitID, agent.Decision{Decision: agent.Approve, By: by, Claim: "bob"}); !errors.Is(err, agent.ErrNotApart) {
+		if err := a.Decide(t.Context(), id, w.WaitID,
+			agent.Decision{Decision: agent.Approve, By: by, Claim: "bob"}); !errors.Is(err, agent.ErrNotApart) {
 			t.Errorf("%q approves: %v", by, err)
 		}
 	}
@@ -557,16 +644,21 @@ func TestForm(t *testing.T) {
 	a := open(t, pgtest.New(t).URL)
 	register(t, a, agent.Parts{
 		Models: models(t, calls("form", map[string]any{"title": "Where to?", "description": "Say it.", "inputs": []any{
-			map[string]any{"label": "City", "name": "city", "type": "select", "options": []string{"Oslo", "Bergen"}, "required": true}, map[string]any{"label": "Days", "type": "number"},
+			map[string]any{
+				"label": "City", "name": "city", "type": "select", "options": []string{"Oslo", "Bergen"}, "required": true,
+			}, map[string]any{"label": "Days", "type": "number"},
 		}}), says("It is noted.")),
 		Agents: map[string]agent.Agent{"a": {Tools: []string{"form"}}},
 		Redact: []string{"secret-[a-z]+"},
 	})
 	go func() { _ = a.Work(t.Context()) }()
-	id := start(t, a, agent.Job{Work: agent.Request{Agent: "a", Request: "Ask me about secret-things."}, Tags: []string{"trip"}})
+	id := start(t, a, agent.Job{
+		Work: agent.Request{Agent: "a", Request: "Ask me about secret-things."}, Tags: []string{"trip"},
+	})
 	run := settled(t, a, id, record.Waiting)
 	w := run.Waits[0]
-	if w.Title != "Where to?" || w.Type != record.WaitUserInput || len(w.Form) != 2 || w.Form[0]["name"] != "city" || fmt.Sprint(w.Decisions) != "[submit]" || !w.ExpiresAt.IsZero() || w.PlanID != id {
+	if w.Title != "Where to?" || w.Type != record.WaitUserInput || len(w.Form) != 2 || w.Form[0]["name"] != "city" ||
+		fmt.Sprint(w.Decisions) != "[submit]" || !w.ExpiresAt.IsZero() || w.PlanID != id {
 		t.Errorf("the wait is %+v", w)
 	}
 	if strings.Contains(run.Title, "secret-things") {
@@ -584,7 +676,9 @@ func TestForm(t *testing.T) {
 			t.Errorf("%+v: %v, want field %s", d, err, field)
 		}
 	}
-	if err := a.Decide(t.Context(), id, "another", agent.Decision{Decision: agent.Submit}); !errors.Is(err, record.ErrNotFound) {
+	if err := a.Decide(
+		t.Context(), id, "another", agent.Decision{Decision: agent.Submit},
+	); !errors.Is(err, record.ErrNotFound) {
 		t.Errorf("another wait: %v", err)
 	}
 	answer := agent.Decision{Decision: agent.Submit, Values: map[string]any{"city": "Oslo", "Days": 3}, By: "ada"}
@@ -594,7 +688,8 @@ func TestForm(t *testing.T) {
 	if err := a.Decide(t.Context(), id, w.WaitID, answer); !errors.Is(err, agent.ErrDecided) {
 		t.Errorf("decided twice: %v", err)
 	}
-	if run = settled(t, a, id, record.Completed); run.Result != "It is noted." || len(run.Waits) != 0 || run.Total.ToolCalls != 2 || run.Total.InputTokens == 0 {
+	if run = settled(t, a, id, record.Completed); run.Result != "It is noted." || len(run.Waits) != 0 ||
+		run.Total.ToolCalls != 2 || run.Total.InputTokens == 0 {
 		t.Errorf("%+v", run)
 	}
 }
@@ -604,16 +699,26 @@ func named(err error, field string) bool {
 	return errors.As(err, &bad) && bad.Field == field
 }
 
-// TestConfigurationFile checks that a program and its configuration file share models, tools, agents and workflows. D20: a
-// class that the file names is a function of the program.
+// TestConfigurationFile checks that a program and its configuration file share models, tools, agents and workflows.
+// D20: a class that the file names is a function of the program.
 func TestConfigurationFile(t *testing.T) {
 	t.Parallel()
 	server, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{
-		{Name: "file", Match: scriptmodel.Match{System: "Of the file."}, Turns: []scriptmodel.Turn{calls("echo", map[string]string{"text": "hi"}), says("file is done")}},
+		{
+			Name: "file", Match: scriptmodel.Match{System: "Of the file."},
+			Turns: []scriptmodel.Turn{calls("echo", map[string]string{"text": "hi"}), says("file is done")},
+		},
 		{Name: "reader", Match: scriptmodel.Match{User: "Read a.go."}, Turns: []scriptmodel.Turn{says("It is read.")}},
-		{Name: "finder", Match: scriptmodel.Match{User: "Find it."}, Turns: []scriptmodel.Turn{calls("search.search_documentation", map[string]string{"query": "a kiwi"}), says("It is found.")}},
+		{
+			Name: "finder", Match: scriptmodel.Match{User: "Find it."}, Turns: []scriptmodel.Turn{
+				calls("search.search_documentation", map[string]string{"query": "a kiwi"}), says("It is found."),
+			},
+		},
 		{Name: "news", Match: scriptmodel.Match{User: "Tell."}, Turns: []scriptmodel.Turn{{Content: "It rains."}}},
-		{Name: "program", Match: scriptmodel.Match{System: "Of the program: $5 ${X}."}, Turns: []scriptmodel.Turn{calls("agent.file", map[string]string{"request": "Help."}), says("program is done")}},
+		{
+			Name: "program", Match: scriptmodel.Match{System: "Of the program: $5 ${X}."},
+			Turns: []scriptmodel.Turn{calls("agent.file", map[string]string{"request": "Help."}), says("program is done")},
+		},
 	}}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -623,7 +728,12 @@ func TestConfigurationFile(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "fruit.md"), []byte("A kiwi.\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	text := fmt.Sprintf("embedder: {provider: openai, model: words, baseURL: %[1]q}\ntoolsets: {search: {}}\nmodels:\n  default: {provider: openai, model: of-the-file, baseURL: %[1]q}\nplans:\n  nightly: {title: Nightly, steps: [{agent: reader, request: Read <<path>>.}]}\nworkflows:\n  morning: {steps: [news]}\n  news: {modulePath: flows/news.py, className: News}\nagents:\n  reader: {}\n  finder: {tools: [search.search_documentation]}\n  file: {systemPrompt: Of the file., tools: [echo]}\n", server.URL())
+	text := fmt.Sprintf("embedder: {provider: openai, model: words, baseURL: %[1]q}\ntoolsets: {search: {}}\nmodels:\n"+
+		"  default: {provider: openai, model: of-the-file, baseURL: %[1]q}\nplans:\n"+
+		"  nightly: {title: Nightly, steps: [{agent: reader, request: Read <<path>>.}]}\nworkflows:\n"+
+		"  morning: {steps: [news]}\n  news: {modulePath: flows/news.py, className: News}\nagents:\n  reader: {}\n"+
+		"  finder: {tools: [search.search_documentation]}\n  file: {systemPrompt: Of the file., tools: [echo]}\n",
+		server.URL())
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -634,7 +744,8 @@ func TestConfigurationFile(t *testing.T) {
 	t.Cleanup(current.Close)
 	db := pgtest.New(t)
 	a := open(t, db.URL)
-	if err := a.Register(agent.Parts{Config: current, Tools: []tool.Tool{echo}}); err == nil || !strings.Contains(err.Error(), "workflows.news: no function is registered as flows/news.py.News") {
+	if err := a.Register(agent.Parts{Config: current, Tools: []tool.Tool{echo}}); err == nil ||
+		!strings.Contains(err.Error(), "workflows.news: no function is registered as flows/news.py.News") {
 		t.Errorf("without the function: %v", err)
 	}
 	news := func(ctx context.Context, f workflow.Facade, input json.RawMessage, _ string) (any, error) {
@@ -644,7 +755,9 @@ func TestConfigurationFile(t *testing.T) {
 	register(t, a, agent.Parts{
 		Config: current, Tools: []tool.Tool{echo}, Policies: tool.Rules{{Tools: "echo", Approval: new(true)}},
 		Workflows: map[string]agent.Workflow{"flows/news.py.News": {Agents: []string{"reader"}, Run: news}},
-		Agents:    map[string]agent.Agent{"program": {SystemPrompt: "Of the program: $5 ${X}.", Tools: []string{"agent.file"}, Temperature: new(0.5)}},
+		Agents: map[string]agent.Agent{
+			"program": {SystemPrompt: "Of the program: $5 ${X}.", Tools: []string{"agent.file"}, Temperature: new(0.5)},
+		},
 	})
 	for want, p := range map[string]agent.Parts{
 		"config: there is one already":         {Config: new(config.Current)},
@@ -673,7 +786,8 @@ func TestConfigurationFile(t *testing.T) {
 		t.Errorf("%+v %v", sub, err)
 	}
 	// A template of the file. Its run is none of a task.
-	if id, err = a.Start(t.Context(), agent.Job{Work: agent.Template{Name: "nightly", Values: map[string]string{"path": "a.go"}}}); err != nil {
+	if id, err = a.Start(t.Context(),
+		agent.Job{Work: agent.Template{Name: "nightly", Values: map[string]string{"path": "a.go"}}}); err != nil {
 		t.Fatal(err)
 	}
 	if run = settled(t, a, id, record.Completed); run.Result != "It is read." {
@@ -682,12 +796,14 @@ func TestConfigurationFile(t *testing.T) {
 	// C21: what the embedder was used for is on record. Its vectors are where other workers find them.
 	settled(t, a, start(t, a, agent.Job{Work: agent.Request{Agent: "finder", Request: "Find it."}}), record.Completed)
 	var used string
-	if err := db.Pool.QueryRow(t.Context(), `SELECT concat_ws(' ', metadata -> 'embedding', (SELECT count(*) FROM actlog.text_vector WHERE model = 'words'))
+	if err := db.Pool.QueryRow(t.Context(),
+		`SELECT concat_ws(' ', metadata -> 'embedding', (SELECT count(*) FROM actlog.text_vector WHERE model = 'words'))
 		FROM actlog.act_tool_info WHERE name = 'search.search_documentation'`).Scan(&used); err != nil || used != `{"model":"words","texts":2,"inputTokens":4,"hits":1} 2` {
 		t.Error(used, err)
 	}
 	for _, name := range []string{"morning", "news"} {
-		if r, err := flow(t.Context(), a, agent.Flow{Workflow: name, Input: 7}); err != nil || r.Status != workflow.Completed || r.FinalOutput != "7 It rains." {
+		if r, err := flow(t.Context(), a, agent.Flow{Workflow: name, Input: 7}); err != nil ||
+			r.Status != workflow.Completed || r.FinalOutput != "7 It rains." {
 			t.Errorf("%s: %+v %v", name, r, err)
 		}
 	}
@@ -698,12 +814,14 @@ func TestConfigurationFile(t *testing.T) {
 		t.Error(err)
 	}
 	var body string
-	if err := db.Pool.QueryRow(t.Context(), "SELECT body::text FROM actlog.definition WHERE definition_id = 'agent.program'").Scan(&body); err != nil {
+	if err := db.Pool.QueryRow(t.Context(),
+		"SELECT body::text FROM actlog.definition WHERE definition_id = 'agent.program'").Scan(&body); err != nil {
 		t.Fatal(err)
 	}
 	// What the file has when it is loaded again counts for workers that are at work.
 	text += "  later: {model: second, systemPrompt: Of the file., tools: [echo]}\n"
-	text = strings.Replace(text, "plans:", fmt.Sprintf("  second: {provider: openai, model: second, baseURL: %q}\nplans:", server.URL()), 1)
+	text = strings.Replace(text, "plans:",
+		fmt.Sprintf("  second: {provider: openai, model: second, baseURL: %q}\nplans:", server.URL()), 1)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -721,7 +839,9 @@ func TestConfigurationFile(t *testing.T) {
 	for _, f := range families {
 		served[f.GetName()] = true
 	}
-	for _, name := range []string{"actlog_config_reloads_total", "actlog_run_ended_total", "actlog_tool_call_duration_seconds"} {
+	for _, name := range []string{
+		"actlog_config_reloads_total", "actlog_run_ended_total", "actlog_tool_call_duration_seconds",
+	} {
 		if !served[name] {
 			t.Errorf("there is no metric %s", name)
 		}
@@ -742,14 +862,16 @@ const (
 func serve() error {
 	fmt.Fprintln(os.Stderr, "I have the key", os.Getenv(asServer))
 	s := sdk.NewServer(&sdk.Implementation{Name: "test", Version: "1"}, nil)
-	sdk.AddTool(s, &sdk.Tool{Name: "tell"}, func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {
-		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "the key is " + os.Getenv(asServer)}}}, nil, nil
-	})
+	sdk.AddTool(s, &sdk.Tool{Name: "tell"},
+		func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {
+			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "the key is " + os.Getenv(asServer)}}},
+				nil, nil
+		})
 	return s.Run(context.Background(), &sdk.StdioTransport{})
 }
 
-// TestMCPServer checks that an agent, and a workflow in Go, use the tools of an MCP server of the program, whose secrets go
-// neither on record nor into the log. D4, D20.
+// TestMCPServer checks that an agent, and a workflow in Go, use the tools of an MCP server of the program, whose
+// secrets go neither on record nor into the log. D4, D20.
 func TestMCPServer(t *testing.T) {
 	t.Parallel()
 	program, err := os.Executable()
@@ -759,16 +881,20 @@ func TestMCPServer(t *testing.T) {
 	db, log := pgtest.New(t), new(storetest.Log)
 	a := openLogging(t, db.URL, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	register(t, a, agent.Parts{
-		Models:     models(t, calls("local-tell", nil), says("It was told.")),
-		Policies:   tool.Rules{{Tools: "local-*", Approval: new(false)}},
-		MCPServers: map[string]tool.Server{"local": mcp.Server{Command: []string{program}, Env: map[string]string{asServer: "planted-secret"}, Trusted: true}},
-		Agents:     map[string]agent.Agent{"a": {MCPServers: []string{"local"}}, "b": {Tools: []string{"local-tell"}}},
-		Workflows: map[string]agent.Workflow{"w": {Tools: []string{"local-tell"}, MCPServers: []string{"local"}, Run: func(ctx context.Context, f workflow.Facade, _ json.RawMessage, _ string) (any, error) {
-			if _, err := f.CallTool(ctx, "local-other", nil); !errors.Is(err, workflow.ErrFailed) || !strings.Contains(err.Error(), "There is no tool local-other") {
-				t.Errorf("another tool: %v", err)
-			}
-			return f.CallTool(ctx, "local-tell", struct{}{})
-		}}},
+		Models:   models(t, calls("local-tell", nil), says("It was told.")),
+		Policies: tool.Rules{{Tools: "local-*", Approval: new(false)}},
+		MCPServers: map[string]tool.Server{
+			"local": mcp.Server{Command: []string{program}, Env: map[string]string{asServer: "planted-secret"}, Trusted: true},
+		},
+		Agents: map[string]agent.Agent{"a": {MCPServers: []string{"local"}}, "b": {Tools: []string{"local-tell"}}},
+		Workflows: map[string]agent.Workflow{"w": {Tools: []string{"local-tell"}, MCPServers: []string{"local"},
+			Run: func(ctx context.Context, f workflow.Facade, _ json.RawMessage, _ string) (any, error) {
+				if _, err := f.CallTool(ctx, "local-other", nil); !errors.Is(err, workflow.ErrFailed) ||
+					!strings.Contains(err.Error(), "There is no tool local-other") {
+					t.Errorf("another tool: %v", err)
+				}
+				return f.CallTool(ctx, "local-tell", struct{}{})
+			}}},
 	})
 	go func() { _ = a.Work(t.Context()) }()
 	for _, name := range []string{"a", "b"} {
@@ -777,7 +903,8 @@ func TestMCPServer(t *testing.T) {
 			t.Errorf("%+v", run)
 		}
 	}
-	if r, err := flow(t.Context(), a, agent.Flow{Workflow: "w", Input: 1}); err != nil || r.FinalOutput != "the key is [secret]" {
+	if r, err := flow(t.Context(), a, agent.Flow{Workflow: "w", Input: 1}); err != nil ||
+		r.FinalOutput != "the key is [secret]" {
 		t.Errorf("%+v %v", r, err)
 	}
 	rows, err := db.Pool.Query(t.Context(), "SELECT result FROM actlog.act_tool_info WHERE name = 'local-tell'")

@@ -39,15 +39,31 @@ func TestApprovalInEveryExecutor(t *testing.T) {
 	tell := calls("local-tell", struct{}{})
 	plan := `{"goal":"g","estimatedDuration":1,"steps":[{"stepNumber":1,"agentType":"GIT","action":"Ask it","justification":"j","expectedOutput":"e"}]}`
 	server, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{
-		{Name: "alone", Match: scriptmodel.Match{System: "Alone."}, Turns: []scriptmodel.Turn{tell, calls("terminate", map[string]string{"message": "done"})}},
+		{
+			Name: "alone", Match: scriptmodel.Match{System: "Alone."}, Turns: []scriptmodel.Turn{
+				tell, calls("terminate", map[string]string{"message": "done"}),
+			},
+		},
 		{Name: "talker", Match: scriptmodel.Match{System: "Talks."}, Turns: []scriptmodel.Turn{tell, {Content: "done"}}},
-		{Name: "parent", Match: scriptmodel.Match{System: "Parent."}, Turns: []scriptmodel.Turn{calls("agent.single", map[string]string{"request": "Go."}), says("done")}},
+		{
+			Name: "parent", Match: scriptmodel.Match{System: "Parent."},
+			Turns: []scriptmodel.Turn{calls("agent.single", map[string]string{"request": "Go."}), says("done")},
+		},
 		{Name: "planner", Match: scriptmodel.Match{System: "Plan how"}, Turns: []scriptmodel.Turn{{Content: plan}}},
 		{Name: "answer", Match: scriptmodel.Match{System: "They have worked"}, Turns: []scriptmodel.Turn{{Content: "done"}}},
 		{Name: "step", Match: scriptmodel.Match{User: "Your step: Ask it"},
 			Turns: []scriptmodel.Turn{tell, {Content: "done"}}},
-		{Name: "iterative", Match: scriptmodel.Match{User: "One by one."}, Turns: []scriptmodel.Turn{{Content: `{"done":false,"reasoning":"r","step":{"tool":"local","operation":"tell","params":{}}}`}}},
-		{Name: "task", Turns: []scriptmodel.Turn{{Content: `{"reasoning":"r","steps":[{"tool":"local","operation":"tell","params":{}}]}`}}},
+		{
+			Name: "iterative", Match: scriptmodel.Match{User: "One by one."},
+			Turns: []scriptmodel.Turn{
+				{Content: `{"done":false,"reasoning":"r","step":{"tool":"local","operation":"tell","params":{}}}`},
+			},
+		},
+		{
+			Name: "task", Turns: []scriptmodel.Turn{
+				{Content: `{"reasoning":"r","steps":[{"tool":"local","operation":"tell","params":{}}]}`},
+			},
+		},
 	}}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +77,10 @@ func TestApprovalInEveryExecutor(t *testing.T) {
 	for name, tt := range map[string]struct {
 		rule string
 		asks bool
-	}{"meant for others": {`{tools: "*-tell", approval: false}`, true}, "read-only": {`{tools: "local-*", writes: false}`, false}} {
+	}{
+		"meant for others": {`{tools: "*-tell", approval: false}`, true},
+		"read-only":        {`{tools: "local-*", writes: false}`, false},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			text := fmt.Sprintf(approvals, server.URL(), program, asServer, tt.rule)
@@ -128,7 +147,9 @@ func TestApprovalInEveryExecutor(t *testing.T) {
 				case "orchestrator":
 					accept(t, a, db, "PLAN_VALIDATION", agent.Decision{Decision: agent.Accept})
 				case "orchestrator, accepted with auto_approve":
-					accept(t, a, db, "PLAN_VALIDATION", agent.Decision{Decision: agent.Accept, Values: map[string]any{"auto_approve": true}})
+					accept(t, a, db, "PLAN_VALIDATION", agent.Decision{
+						Decision: agent.Accept, Values: map[string]any{"auto_approve": true},
+					})
 				}
 				if tt.asks {
 					storetest.Until(t, name+" waits for an approval", func() bool { return waiting(t, db, "ACTION_VALIDATION") == 1 })
@@ -161,7 +182,8 @@ func failedFlow(r workflow.Result) error {
 // called returns how many calls of the tool have a result.
 func called(t *testing.T, db *pgtest.DB) (n int) {
 	t.Helper()
-	if err := db.Pool.QueryRow(t.Context(), "SELECT count(*) FROM actlog.act_tool_info WHERE name = 'local-tell' AND state = 'COMPLETED'").Scan(&n); err != nil {
+	if err := db.Pool.QueryRow(t.Context(),
+		"SELECT count(*) FROM actlog.act_tool_info WHERE name = 'local-tell' AND state = 'COMPLETED'").Scan(&n); err != nil {
 		t.Error(err)
 	}
 	return n
@@ -170,7 +192,8 @@ func called(t *testing.T, db *pgtest.DB) (n int) {
 // waiting returns how many waits of a type are open.
 func waiting(t *testing.T, db *pgtest.DB, kind string) (n int) {
 	t.Helper()
-	if err := db.Pool.QueryRow(t.Context(), "SELECT count(*) FROM actlog.wait_state WHERE type = $1 AND state = 'WAITING'", kind).Scan(&n); err != nil {
+	if err := db.Pool.QueryRow(t.Context(),
+		"SELECT count(*) FROM actlog.wait_state WHERE type = $1 AND state = 'WAITING'", kind).Scan(&n); err != nil {
 		t.Error(err)
 	}
 	return n
@@ -181,7 +204,9 @@ func accept(t *testing.T, a *agent.Runtime, db *pgtest.DB, kind string, decision
 	t.Helper()
 	storetest.Until(t, "a wait of type "+kind, func() bool { return waiting(t, db, kind) == 1 })
 	var root, id string
-	if err := db.Pool.QueryRow(t.Context(), "SELECT root_plan_id, wait_id FROM actlog.wait_state WHERE type = $1 AND state = 'WAITING'", kind).Scan(&root, &id); err != nil {
+	if err := db.Pool.QueryRow(t.Context(),
+		"SELECT root_plan_id, wait_id FROM actlog.wait_state WHERE type = $1 AND state = 'WAITING'",
+		kind).Scan(&root, &id); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.Decide(t.Context(), root, id, decision); err != nil {

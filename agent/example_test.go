@@ -39,9 +39,10 @@ func Example() {
 	}
 	err = a.Register(agent.Parts{
 		Models: map[string]model.Model{"default": m},
-		Tools: []tool.Tool{tool.Func("weather", "Says how the weather is in a city.", func(_ context.Context, in Place) (string, error) {
-			return "It rains in " + in.City + ".", nil
-		}, tool.WithPolicy(tool.Policy{OnUnknown: tool.Retry}))},
+		Tools: []tool.Tool{tool.Func("weather", "Says how the weather is in a city.",
+			func(_ context.Context, in Place) (string, error) {
+				return "It rains in " + in.City + ".", nil
+			}, tool.WithPolicy(tool.Policy{OnUnknown: tool.Retry}))},
 		Agents: map[string]agent.Agent{"guide": {SystemPrompt: "You plan walks.", Tools: []string{"weather"}}},
 	})
 	if err != nil {
@@ -49,7 +50,9 @@ func Example() {
 	}
 	go a.Work(ctx)
 
-	planID, err := a.Start(ctx, agent.Job{Work: agent.Request{Agent: "guide", Request: "I walk in Oslo today."}, IdempotencyKey: "walk-17"})
+	planID, err := a.Start(ctx, agent.Job{
+		Work: agent.Request{Agent: "guide", Request: "I walk in Oslo today."}, IdempotencyKey: "walk-17",
+	})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -194,7 +197,9 @@ func ExampleRuntime_Work() {
 			log.Fatal(err)
 		}
 		defer a.Close(ctx)
-		err = a.Register(agent.Parts{Models: map[string]model.Model{"default": m}, Agents: map[string]agent.Agent{"greeter": {}}})
+		err = a.Register(agent.Parts{
+			Models: map[string]model.Model{"default": m}, Agents: map[string]agent.Agent{"greeter": {}},
+		})
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -204,7 +209,9 @@ func ExampleRuntime_Work() {
 	a := workers[0]
 	var started []string
 	for i := range 30 {
-		planID, err := a.Start(ctx, agent.Job{Work: agent.Request{Agent: "greeter", Request: "Greet me."}, IdempotencyKey: fmt.Sprint("greet-", i)})
+		planID, err := a.Start(ctx, agent.Job{
+			Work: agent.Request{Agent: "greeter", Request: "Greet me."}, IdempotencyKey: fmt.Sprint("greet-", i),
+		})
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -305,7 +312,9 @@ func ExampleRuntime_Follow() {
 		}) (string, error) {
 			return "It rains in " + in.City + ".", nil
 		})},
-		Agents: map[string]agent.Agent{"guide": {SystemPrompt: "You plan walks.", Tools: []string{"weather"}, IncludeHistory: true}},
+		Agents: map[string]agent.Agent{
+			"guide": {SystemPrompt: "You plan walks.", Tools: []string{"weather"}, IncludeHistory: true},
+		},
 	})
 	if err != nil {
 		log.Fatal(err)

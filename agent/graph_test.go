@@ -19,7 +19,10 @@ import (
 func TestGraph(t *testing.T) {
 	t.Parallel()
 	script := scriptmodel.Script{Scenes: []scriptmodel.Scene{
-		{Name: "plan", Match: scriptmodel.Match{System: "acyclic graph"}, Turns: []scriptmodel.Turn{{Content: `{"title":"Two","nodes":[{"id":"a"},{"id":"b"}]}`}}},
+		{
+			Name: "plan", Match: scriptmodel.Match{System: "acyclic graph"},
+			Turns: []scriptmodel.Turn{{Content: `{"title":"Two","nodes":[{"id":"a"},{"id":"b"}]}`}},
+		},
 		{Name: "node", Turns: []scriptmodel.Turn{{Content: "done"}}},
 	}}
 	server, err := scriptmodel.Start(script, nil)
@@ -57,7 +60,9 @@ func TestGraph(t *testing.T) {
 		t.Errorf("%+v", draft)
 	}
 	for _, job := range []agent.Job{
-		{Work: agent.Graph{PlanID: draft.PlanID}}, {Work: agent.Graph{PlanID: draft.PlanID, Eager: true}, Tags: []string{"again"}},
+		{Work: agent.Graph{PlanID: draft.PlanID}}, {
+			Work: agent.Graph{PlanID: draft.PlanID, Eager: true}, Tags: []string{"again"},
+		},
 		{Work: agent.Graph{Prompt: "Go."}},
 	} {
 		if r := ended(job); r.Result != "done\n\ndone" || r.Title != "Two" {
@@ -68,7 +73,8 @@ func TestGraph(t *testing.T) {
 	var result agent.GraphResult
 	err = a.Result(t.Context(), last.PlanID, &result)
 	want := agent.GraphResult{PlanID: draft.PlanID, Status: "completed", Nodes: []agent.GraphNode{
-		{ID: "a", Name: "a", Dependencies: []string{}, Status: "completed", Result: "done"}, {ID: "b", Name: "b", Dependencies: []string{}, Status: "completed", Result: "done"},
+		{ID: "a", Name: "a", Dependencies: []string{}, Status: "completed", Result: "done"},
+		{ID: "b", Name: "b", Dependencies: []string{}, Status: "completed", Result: "done"},
 	}}
 	if err != nil {
 		t.Fatal(err)
@@ -86,15 +92,17 @@ func TestGraph(t *testing.T) {
 	if err := a.Result(t.Context(), "none", &result); !errors.Is(err, record.ErrNotFound) {
 		t.Errorf("%v", err)
 	}
-	first, second := ended(agent.Job{Work: agent.Graph{Prompt: "Go."}, IdempotencyKey: "k"}), ended(agent.Job{Work: agent.Graph{Prompt: "Go."}, IdempotencyKey: "k"})
+	first, second := ended(agent.Job{Work: agent.Graph{Prompt: "Go."}, IdempotencyKey: "k"}),
+		ended(agent.Job{Work: agent.Graph{Prompt: "Go."}, IdempotencyKey: "k"})
 	if first.PlanID != second.PlanID {
 		t.Errorf("%s and %s", first.PlanID, second.PlanID)
 	}
 	for field, job := range map[string]agent.Job{
 		"prompt": {Work: agent.Graph{Prompt: "\x00"}}, "plan_id": {Work: agent.Graph{PlanID: "none"}},
-		"provider": {Work: agent.Graph{Prompt: "x", Provider: "moon"}}, "model": {Work: agent.Graph{Prompt: "x", Model: "\x00"}},
-		"project": {Work: agent.Graph{Prompt: "x"}, Project: strings.Repeat("x", 300)},
-		"tags":    {Work: agent.Graph{Prompt: "x"}, Tags: slices.Repeat([]string{"t"}, 100_000)},
+		"provider": {Work: agent.Graph{Prompt: "x", Provider: "moon"}},
+		"model":    {Work: agent.Graph{Prompt: "x", Model: "\x00"}},
+		"project":  {Work: agent.Graph{Prompt: "x"}, Project: strings.Repeat("x", 300)},
+		"tags":     {Work: agent.Graph{Prompt: "x"}, Tags: slices.Repeat([]string{"t"}, 100_000)},
 	} {
 		_, err := a.Start(t.Context(), job)
 		if bad := new(record.InvalidError); !errors.As(err, &bad) || bad.Field != field {

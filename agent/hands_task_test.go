@@ -50,7 +50,8 @@ func TestBugFixedByATask(t *testing.T) {
 			}
 			db := pgtest.New(t)
 			a := handsOn(t, db, dir, "toolsets:\n  files: {root: DIR, enableWrite: true}\n"+
-				"  tests: {go: {command: [go, test, -trimpath, ./...], root: DIR}, python: {command: ["+python+", -m, unittest], root: DIR}, sandbox: off}\n"+
+				"  tests: {go: {command: [go, test, -trimpath, ./...], root: DIR}, python: {command: ["+python+
+				", -m, unittest], root: DIR}, sandbox: off}\n"+
 				"policies:\n- {tools: files.edit_file, approval: false}\n", []scriptmodel.Scene{
 				{Name: "wrong", Match: scriptmodel.Match{User: "Fix it wrongly."}, Turns: []scriptmodel.Turn{plan(row.fix)}},
 				{Name: "right", Match: scriptmodel.Match{User: "Fix it."}, Turns: []scriptmodel.Turn{plan(row.bug)}},

@@ -50,10 +50,15 @@ var simpler = map[string]string{
 }
 
 // guess is a patch as a model writes it: numbers are off or missing, and what tally.py has in line 5 is another thing.
-const guess = "```diff\n--- a/price.go\n+++ b/price.go\n@@ -9,8 +9,6 @@\n \t\treturn 20\n-\t} else {\n-\t\tif years > 5 {\n-\t\t\treturn 10\n-\t\t}\n-\t\treturn 0\n+\t}\n+\tif years > 5 {\n+\t\treturn 10\n \t}\n+\treturn 0\n }\n" +
-	"--- a/tally.py\n+++ b/tally.py\n@@ @@\n         return 20\n-    else:\n-        IF\n-            return 10\n-        return 0\n+    if years > 5:\n+        return 10\n+    return 0\n" +
-	"--- a/cart.ts\n+++ b/cart.ts\n@@ -5,4 +5,3 @@\n     return 20;\n-  } else {\n-    return years > 5 ? 10 : 0;\n   }\n+  return years > 5 ? 10 : 0;\n }\n" +
-	"--- a/Order.java\n+++ b/Order.java\n@@ ... @@\n             return 20;\n-        } else {\n-            return years > 5 ? 10 : 0;\n         }\n+        return years > 5 ? 10 : 0;\n     }\n```\n"
+const guess = "```diff\n--- a/price.go\n+++ b/price.go\n@@ -9,8 +9,6 @@\n \t\treturn 20\n-\t} else {\n" +
+	"-\t\tif years > 5 {\n-\t\t\treturn 10\n-\t\t}\n-\t\treturn 0\n+\t}\n+\tif years > 5 {\n+\t\treturn 10\n \t}\n" +
+	"+\treturn 0\n }\n" +
+	"--- a/tally.py\n+++ b/tally.py\n@@ @@\n         return 20\n-    else:\n-        IF\n-            return 10\n" +
+	"-        return 0\n+    if years > 5:\n+        return 10\n+    return 0\n" +
+	"--- a/cart.ts\n+++ b/cart.ts\n@@ -5,4 +5,3 @@\n     return 20;\n-  } else {\n-    return years > 5 ? 10 : 0;\n" +
+	"   }\n+  return years > 5 ? 10 : 0;\n }\n" +
+	"--- a/Order.java\n+++ b/Order.java\n@@ ... @@\n             return 20;\n-        } else {\n" +
+	"-            return years > 5 ? 10 : 0;\n         }\n+        return years > 5 ? 10 : 0;\n     }\n```\n"
 
 // copyShop writes the repository into a new folder, and returns it.
 func copyShop(t *testing.T) (dir string) {
@@ -156,7 +161,9 @@ func TestRefactoringByAgents(t *testing.T) {
 		return use(toolCall("tests-go", map[string]any{}), toolCall("tests-python", map[string]any{})), nil
 	})
 	step := func(number int, agent, action, dependencies string) string {
-		return fmt.Sprintf(`{"stepNumber":%d,"agentType":%q,"action":%q,"justification":"It was asked for","expectedOutput":"A text","dependencies":[%s]}`, number, agent, action, dependencies)
+		return fmt.Sprintf(
+			`{"stepNumber":%d,"agentType":%q,"action":%q,"justification":"It was asked for","expectedOutput":"A text","dependencies":[%s]}`, number, agent, action, dependencies,
+		)
 	}
 	plan := `{"goal":"Simpler discounts","estimatedDuration":60,"steps":[` + strings.Join([]string{
 		step(1, "RAG_SEARCH", "Find the discounts", ""), step(2, "CODE_ANALYSIS", "Measure them", "1"),
@@ -169,7 +176,8 @@ func TestRefactoringByAgents(t *testing.T) {
 	a := handsOn(t, db, dir,
 		"toolsets:\n  search: {root: DIR}\n  code: {root: DIR, enableWrite: true}\n  files: {root: DIR}\n"+
 			"  git: {root: DIR, enableWrite: true, name: Actlog, email: actlog@example.com}\n"+
-			"  tests: {go: {command: [go, test, -trimpath, ./...], root: DIR}, python: {command: ["+python+", -m, unittest, -q], root: DIR}, sandbox: off}\n", []scriptmodel.Scene{
+			"  tests: {go: {command: [go, test, -trimpath, ./...], root: DIR}, python: {command: ["+python+
+			", -m, unittest, -q], root: DIR}, sandbox: off}\n", []scriptmodel.Scene{
 			{Name: "plan", Match: scriptmodel.Match{System: "Plan how"}, Turns: []scriptmodel.Turn{{Content: plan}}},
 			{Name: "answer", Match: scriptmodel.Match{System: "They have worked"},
 				Turns: []scriptmodel.Turn{{Content: "The discounts are simpler."}}},

@@ -63,7 +63,8 @@ func (r *Runtime) start(ctx context.Context, j Job) (string, error) {
 		return "", err
 	}
 	q := engine.Request{
-		Executor: in.Executor, Name: in.Name, ConversationID: j.ConversationID, Project: j.Project, UserID: j.UserID, Tags: j.Tags,
+		Executor: in.Executor, Name: in.Name, ConversationID: j.ConversationID, Project: j.Project, UserID: j.UserID,
+		Tags:    j.Tags,
 		Starter: j.Starter, Limits: new(engine.Limits(j.Limits)), IdempotencyKey: j.IdempotencyKey,
 	}
 	if in.Input != nil {

@@ -137,7 +137,9 @@ func (c *registering) use(added Configuration) (err error) {
 }
 
 // add returns a map with more entries. Those whose names are there already, or are no names, are mistakes.
-func add[T, C any](c *registering, section string, to, more map[string]T, configured map[string]C, check func(T) error) map[string]T {
+func add[T, C any](
+	c *registering, section string, to, more map[string]T, configured map[string]C, check func(T) error,
+) map[string]T {
 	all := maps.Clone(to)
 	if all == nil {
 		all = map[string]T{}
@@ -294,7 +296,9 @@ func (c *registering) workflows(more map[string]Workflow) {
 	for _, name := range slices.Sorted(maps.Keys(more)) {
 		_, twice := c.own.Workflows[name]
 		switch {
-		case strings.TrimSpace(name) == "" || len(name) > record.MaxIDBytes || strings.ContainsRune(name, 0) || !utf8.ValidString(name): // it may be a path with a class
+		case strings.TrimSpace(name) == "" || len(name) > record.MaxIDBytes || strings.ContainsRune(name, 0) ||
+			!utf8.ValidString(name):
+			// it may be a path with a class
 			c.wrong("workflows.%q: a name has at most %d bytes, UTF-8 without NUL", name, record.MaxIDBytes)
 		case twice:
 			c.wrong("workflows.%s: there is one already", name)
@@ -329,7 +333,9 @@ func (c *registering) workflows(more map[string]Workflow) {
 			names       []string
 			there       map[string]bool
 		}{
-			{"agents", "agent", w.Agents, agents}, {"workflows", "workflow", w.Workflows, allOf(c.own.Workflows, c.configured.Workflows)},
+			{"agents", "agent", w.Agents, agents}, {
+				"workflows", "workflow", w.Workflows, allOf(c.own.Workflows, c.configured.Workflows),
+			},
 			{"tools", "tool", w.Tools, there}, {"mcpServers", "MCP server", w.MCPServers, servers},
 		} {
 			for i, each := range refers.names {

@@ -96,7 +96,9 @@ func (r *Runtime) graphResult(ctx context.Context, planID string, out *GraphResu
 	*out = GraphResult{PlanID: e.PlanID(), Status: e.Status(), Logs: e.Logs}
 	results := e.Results()
 	for i, n := range e.Graph.Nodes {
-		node := GraphNode{ID: n.ID, Name: n.Name, Dependencies: n.Dependencies, Status: runs.NodeStatus(e.Steps[i]), Result: results[n.ID]}
+		node := GraphNode{
+			ID: n.ID, Name: n.Name, Dependencies: n.Dependencies, Status: runs.NodeStatus(e.Steps[i]), Result: results[n.ID],
+		}
 		if node.Status == "failed" {
 			node.Error = orZero(e.Steps[i].ErrorMessage)
 		}
@@ -106,8 +108,8 @@ func (r *Runtime) graphResult(ctx context.Context, planID string, out *GraphResu
 }
 
 // Follow calls on with what happens in the run of a [Talk], one event after the other, from its beginning until it has
-// ended: those of POST /api/v1/agents/run/stream, with the texts of the model as they arrive. An error of on ends it, and
-// is returned; the run goes on. The other errors are those of [Runtime.Read], or the cause of the end of ctx.
+// ended: those of POST /api/v1/agents/run/stream, with the texts of the model as they arrive. An error of on ends it,
+// and is returned; the run goes on. The other errors are those of [Runtime.Read], or the cause of the end of ctx.
 func (r *Runtime) Follow(ctx context.Context, planID string, on func(kind string, data map[string]any) error) error {
 	done, err := r.enter()
 	if err == nil {

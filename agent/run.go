@@ -76,7 +76,9 @@ func (r *Runtime) Wait(ctx context.Context, planID string) (*Run, error) {
 }
 
 // await returns a run when it is as wanted. While Postgres is away, it waits.
-func (r *Runtime) await(ctx context.Context, planID string, wanted func(*runstore.RunDetail) bool) (*runstore.RunDetail, error) {
+func (r *Runtime) await(
+	ctx context.Context, planID string, wanted func(*runstore.RunDetail) bool,
+) (*runstore.RunDetail, error) {
 	d, err := r.awaitOnce(ctx, planID, wanted)
 	for errors.Is(err, record.ErrUnavailable) {
 		if err = r.pause(ctx); err == nil {
@@ -87,7 +89,9 @@ func (r *Runtime) await(ctx context.Context, planID string, wanted func(*runstor
 }
 
 // awaitOnce is await until Postgres cannot be reached.
-func (r *Runtime) awaitOnce(ctx context.Context, planID string, wanted func(*runstore.RunDetail) bool) (*runstore.RunDetail, error) {
+func (r *Runtime) awaitOnce(
+	ctx context.Context, planID string, wanted func(*runstore.RunDetail) bool,
+) (*runstore.RunDetail, error) {
 	d, err := r.detail(ctx, planID)
 	if err == nil {
 		err = r.watch.Wait(ctx, d.Plan.RootPlanID, func() (bool, error) {
@@ -133,9 +137,11 @@ func (r *Runtime) detail(ctx context.Context, planID string) (*runstore.RunDetai
 func runOf(d *runstore.RunDetail) *Run {
 	p := &d.Plan
 	run := &Run{
-		PlanID: p.CurrentPlanID, RootPlanID: p.RootPlanID, ParentPlanID: orZero(p.ParentPlanID), Executor: d.Executor, Name: orZero(d.Name), Title: orZero(p.Title),
-		State: d.State, Result: orZero(p.Summary), Error: orZero(p.ErrorMessage), ErrorKind: orZero(p.ErrorKind), WaitingFor: d.WaitingFor,
-		Takeovers: d.Takeovers, Figures: figuresOf(&d.Figures), Total: figuresOf(&d.Total),
+		PlanID: p.CurrentPlanID, RootPlanID: p.RootPlanID, ParentPlanID: orZero(p.ParentPlanID), Executor: d.Executor,
+		Name: orZero(d.Name), Title: orZero(p.Title),
+		State: d.State, Result: orZero(p.Summary), Error: orZero(p.ErrorMessage), ErrorKind: orZero(p.ErrorKind),
+		WaitingFor: d.WaitingFor,
+		Takeovers:  d.Takeovers, Figures: figuresOf(&d.Figures), Total: figuresOf(&d.Total),
 		CreatedAt: orZero(d.CreatedAt), StartTime: orZero(p.StartTime), EndTime: orZero(p.EndTime),
 	}
 	for _, w := range d.Waits {
@@ -146,7 +152,8 @@ func runOf(d *runstore.RunDetail) *Run {
 
 func figuresOf(f *tree.Figures) Figures {
 	return Figures{
-		ModelCalls: f.ModelCalls, ToolCalls: f.ToolCalls, Failures: f.Failures, InputTokens: f.InputTokens, OutputTokens: f.OutputTokens, CostUSD: f.CostUSD,
+		ModelCalls: f.ModelCalls, ToolCalls: f.ToolCalls, Failures: f.Failures, InputTokens: f.InputTokens,
+		OutputTokens: f.OutputTokens, CostUSD: f.CostUSD,
 		ModelTime: time.Duration(f.ThinkMs) * time.Millisecond, ToolTime: time.Duration(f.ToolMs) * time.Millisecond,
 	}
 }

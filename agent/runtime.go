@@ -31,8 +31,8 @@ type Options struct {
 	Release string
 	// Slots is how many runs a worker carries at once. Default 500: most of them wait for a model.
 	Slots int
-	// MaxTakeovers is how many workers in a row a run may lose, killed or cut off, without a result on record in between. Then it
-	// has failed. A configuration may say otherwise. Default 5.
+	// MaxTakeovers is how many workers in a row a run may lose, killed or cut off, without a result on record in between.
+	// Then it has failed. A configuration may say otherwise. Default 5.
 	MaxTakeovers int
 	// Drain is how long [Runtime.Work] waits, when it is to stop, for what its runs are doing. Default 20 s.
 	Drain time.Duration

@@ -21,7 +21,9 @@ import (
 // result however the run ends, with each field set. What is wrong with a request is the only error.
 func TestTask(t *testing.T) {
 	t.Parallel()
-	m, stop := scripted(scriptmodel.Turn{Content: `{"steps":[{"tool":"files","operation":"note","params":{}},{"tool":"files","operation":"fail"},{"tool":"files","operation":"note"}]}`})
+	m, stop := scripted(scriptmodel.Turn{
+		Content: `{"steps":[{"tool":"files","operation":"note","params":{}},{"tool":"files","operation":"fail"},{"tool":"files","operation":"note"}]}`,
+	})
 	t.Cleanup(stop)
 	bad, stopBad := scripted(scriptmodel.Turn{Content: "No."})
 	t.Cleanup(stopBad)
@@ -32,7 +34,9 @@ func TestTask(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = a.Close(context.Background()) })
 		err = a.Register(agent.Parts{Models: map[string]model.Model{"default": m}, Tools: []tool.Tool{
-			tool.Func("files.note", "Notes.", func(context.Context, struct{}) (string, error) { return "noted", nil }, tool.WithPolicy(tool.Policy{Writes: true})),
+			tool.Func("files.note", "Notes.", func(context.Context, struct{}) (string, error) {
+				return "noted", nil
+			}, tool.WithPolicy(tool.Policy{Writes: true})),
 			tool.Func("files.fail", "Fails.", func(context.Context, struct{}) (string, error) { return "", errors.New("no") }),
 		}})
 		if err != nil {
@@ -48,11 +52,17 @@ func TestTask(t *testing.T) {
 		operations int
 		error      string
 	}{
-		"defaults":         {good, agent.Job{Work: agent.Task{Task: "x"}}, 2, "Step 2 failed: no"},
-		"read only":        {good, agent.Job{Work: agent.Task{Task: "x", ReadOnly: true}}, 1, "Step 1 failed: write operations are not allowed in read-only mode"},
-		"goes on":          {good, agent.Job{Work: agent.Task{Task: "x", GoOn: true}}, 3, ""},
-		"at most one":      {good, agent.Job{Work: agent.Task{Task: "x", Context: "c", MaxOperations: 1, Role: "QA"}}, 1, ""},
-		"an answer, wrong": {open(bad), agent.Job{Work: agent.Task{Task: "x", Iterative: true, MaxIterations: 3}}, 0, "Failed to parse JSON response: invalid character 'N' looking for beginning of value"},
+		"defaults": {good, agent.Job{Work: agent.Task{Task: "x"}}, 2, "Step 2 failed: no"},
+		"read only": {
+			good, agent.Job{Work: agent.Task{Task: "x", ReadOnly: true}}, 1,
+			"Step 1 failed: write operations are not allowed in read-only mode",
+		},
+		"goes on":     {good, agent.Job{Work: agent.Task{Task: "x", GoOn: true}}, 3, ""},
+		"at most one": {good, agent.Job{Work: agent.Task{Task: "x", Context: "c", MaxOperations: 1, Role: "QA"}}, 1, ""},
+		"an answer, wrong": {
+			open(bad), agent.Job{Work: agent.Task{Task: "x", Iterative: true, MaxIterations: 3}}, 0,
+			"Failed to parse JSON response: invalid character 'N' looking for beginning of value",
+		},
 	} {
 		planID, err := tt.on.Start(t.Context(), tt.job)
 		if err != nil {
@@ -62,11 +72,13 @@ func TestTask(t *testing.T) {
 		if err := tt.on.Result(t.Context(), planID, &r); err != nil {
 			t.Fatal(name, err)
 		}
-		if len(r.Operations) != tt.operations || (r.Error == nil) != (tt.error == "") || r.Error != nil && *r.Error != tt.error || r.Success != (name == "at most one") {
+		if len(r.Operations) != tt.operations || (r.Error == nil) != (tt.error == "") || r.Error != nil &&
+			*r.Error != tt.error || r.Success != (name == "at most one") {
 			t.Errorf("%s: %+v", name, r)
 		}
 		b, err := json.Marshal(r)
-		if err != nil || r.Operations == nil || r.Artifacts == nil || r.ReasoningLog == nil || !strings.Contains(string(b), `"audit_trail":[]`) {
+		if err != nil || r.Operations == nil || r.Artifacts == nil || r.ReasoningLog == nil ||
+			!strings.Contains(string(b), `"audit_trail":[]`) {
 			t.Errorf("%s: %s %v", name, b, err)
 		}
 	}
@@ -83,7 +95,8 @@ func TestTask(t *testing.T) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
-	if _, err := good.Start(t.Context(), agent.Job{Work: agent.Template{Name: "none"}}); !errors.Is(err, record.ErrNotFound) {
+	if _, err := good.Start(t.Context(), agent.Job{Work: agent.Template{Name: "none"}}); !errors.Is(err,
+		record.ErrNotFound) {
 		t.Error(err)
 	}
 	if err := good.Result(t.Context(), "none", new(plan.Result)); !errors.Is(err, record.ErrNotFound) {

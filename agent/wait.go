@@ -53,8 +53,8 @@ type Decision struct {
 	// texts, numbers, booleans, or lists of these.
 	Values map[string]any
 	Text   string // what the human adds
-	// By is who decided, as the program knows them: it vouches for that, and it is on record as decidedBy. Where a policy says
-	// notStarter, it must be another one than [Job.Starter], and neither may be empty.
+	// By is who decided, as the program knows them: it vouches for that, and it is on record as decidedBy. Where a policy
+	// says notStarter, it must be another one than [Job.Starter], and neither may be empty.
 	By string
 	// Claim is who decided, as they say themselves. It is on record as by.
 	Claim string
@@ -67,8 +67,9 @@ var ErrDecided = runstore.ErrDecided
 var ErrNotApart = runstore.ErrNotApart
 
 // Decide writes a decision about a wait of a run, or of a run below it. The run goes on. The first decision
-// counts: a second one is [ErrDecided]. [ErrNotApart] means that it is not for who decides. Else the error is a [*record.InvalidError] that names the field of the
-// decision or of the form, or wraps [record.ErrNotFound] if the run has no such wait.
+// counts: a second one is [ErrDecided]. [ErrNotApart] means that it is not for who decides. Else the error is a
+// [*record.InvalidError] that names the field of the decision or of the form, or wraps [record.ErrNotFound] if the run
+// has no such wait.
 func (r *Runtime) Decide(ctx context.Context, planID, waitID string, d Decision) error {
 	done, err := r.enter()
 	if err == nil {
@@ -90,7 +91,10 @@ func (r *Runtime) decide(ctx context.Context, planID, waitID string, d Decision)
 			return invalid(field, "must be UTF-8 without NUL")
 		}
 	}
-	made := decision.Decision{Decision: d.Decision, Text: d.Text, By: d.By, Claim: d.Claim, Values: map[string]json.RawMessage{}, Redact: r.source.Redact}
+	made := decision.Decision{
+		Decision: d.Decision, Text: d.Text, By: d.By, Claim: d.Claim, Values: map[string]json.RawMessage{},
+		Redact: r.source.Redact,
+	}
 	for field, value := range d.Values {
 		b, err := json.Marshal(value)
 		if err != nil {
@@ -108,9 +112,11 @@ func (r *Runtime) decide(ctx context.Context, planID, waitID string, d Decision)
 func waitOf(w *record.Wait) Wait {
 	subject := decision.SubjectOf(w)
 	out := Wait{
-		WaitID: w.WaitID, PlanID: w.PlanID, StepID: orZero(w.StepID), ToolCallID: orZero(w.ToolCallID), Type: record.WaitUserInput,
+		WaitID: w.WaitID, PlanID: w.PlanID, StepID: orZero(w.StepID), ToolCallID: orZero(w.ToolCallID),
+		Type:  record.WaitUserInput,
 		Title: orZero(w.Title), Description: orZero(w.FormDescription), Decisions: decision.Decisions(w),
-		Tool: orZero(subject.Name), Arguments: subject.Parameters, Touches: subject.Files, AskedAt: orZero(w.StartTime), ExpiresAt: orZero(w.ExpiresAt),
+		Tool: orZero(subject.Name), Arguments: subject.Parameters, Touches: subject.Files, AskedAt: orZero(w.StartTime),
+		ExpiresAt: orZero(w.ExpiresAt),
 	}
 	if w.Type != nil {
 		out.Type = *w.Type

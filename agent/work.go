@@ -14,8 +14,8 @@ type Work interface {
 	input() (Input, error)
 }
 
-// Input is work as its executor takes it: of an executor for which this package has no type, or in the words of the HTTP
-// API. [Runtime.Result] reads what comes of it.
+// Input is work as its executor takes it: of an executor for which this package has no type, or in the words of the
+// HTTP API. [Runtime.Result] reads what comes of it.
 type Input struct {
 	Executor string // such as agent
 	Name     string // of what is run, if the executor has names
@@ -56,7 +56,8 @@ type Talk struct {
 
 func (t Talk) input() (Input, error) {
 	return Input{"workflow", "", workflow.Input{
-		Agent: t.Agent, UserMessage: t.Message, Messages: t.Messages, SystemPrompt: t.SystemPrompt, ForceIncludeHistory: t.History,
+		Agent: t.Agent, UserMessage: t.Message, Messages: t.Messages, SystemPrompt: t.SystemPrompt,
+		ForceIncludeHistory: t.History,
 	}}, checkTexts(record.MaxIDBytes, map[string]string{"agent": t.Agent})
 }
 
@@ -103,8 +104,8 @@ func (t Task) input() (Input, error) {
 	}}, checkTexts(record.MaxTextBytes, map[string]string{"task": t.Task, "context": t.Context})
 }
 
-// Template asks for a run of a plan template of the configuration, whose steps are agents. [Run.Result] is what its last
-// agent answered.
+// Template asks for a run of a plan template of the configuration, whose steps are agents. [Run.Result] is what its
+// last agent answered.
 type Template struct {
 	Name   string
 	Values map[string]string // of the placeholders
@@ -143,7 +144,9 @@ type Graph struct {
 }
 
 func (g Graph) input() (Input, error) {
-	in := map[string]any{"prompt": g.Prompt, "plan_id": g.PlanID, "provider": g.Provider, "model": g.Model, "draft": g.Draft}
+	in := map[string]any{
+		"prompt": g.Prompt, "plan_id": g.PlanID, "provider": g.Provider, "model": g.Model, "draft": g.Draft,
+	}
 	if g.Eager {
 		in["scheduling"] = "eager"
 	}

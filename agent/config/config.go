@@ -1,5 +1,6 @@
 // Package config opens the configuration file of the runtime, which docs/configuration.md describes, for a program that
-// registers it: see Parts.Config in package agent. All of the file is checked, and every mistake is reported with its line.
+// registers it: see Parts.Config in package agent. All of the file is checked, and every mistake is reported with its
+// line.
 //
 // What the file says is in force until [Current.Reload] puts another version of it in force. Runs keep the definitions
 // with which they began.
@@ -29,8 +30,8 @@ type Current struct{ *current }
 
 type current = config.Current
 
-// Open reads a configuration file, and opens what it names. It connects to nobody. If there are mistakes in the file, the
-// error is an [*InvalidError]. The caller closes the Current at the end.
+// Open reads a configuration file, and opens what it names. It connects to nobody. If there are mistakes in the file,
+// the error is an [*InvalidError]. The caller closes the Current at the end.
 func Open(path string, o Options) (*Current, error) {
 	c, err := config.Open(path, config.Options(o))
 	if err != nil {
@@ -39,15 +40,15 @@ func Open(path string, o Options) (*Current, error) {
 	return &Current{c}, nil
 }
 
-// Reload reads the file again. If that is not possible, the configuration before stays in force, and the error says why,
-// as that of [Open] does.
+// Reload reads the file again. If that is not possible, the configuration before stays in force, and the error says
+// why, as that of [Open] does.
 func (c *Current) Reload() error { return ours(c.current.Reload()) }
 
 // Close puts the configuration out of force. What runs still use stays open until they have ended.
 func (c *Current) Close() { c.current.Close() }
 
-// Check reads a configuration file without opening what it names. It returns what may be a mistake, but need not be one.
-// The error is as that of [Open].
+// Check reads a configuration file without opening what it names. It returns what may be a mistake, but need not be
+// one. The error is as that of [Open].
 func Check(path string, o Options) (warnings []Problem, err error) {
 	c, err := config.Load(path, config.Options(o))
 	if err != nil {

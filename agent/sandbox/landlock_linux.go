@@ -27,7 +27,8 @@ const (
 	readFile  = ll.AccessFSExecute | ll.AccessFSReadFile
 	readAll   = readFile | ll.AccessFSReadDir
 	writeFile = readFile | ll.AccessFSWriteFile | ll.AccessFSTruncate
-	writeAll  = writeFile | readAll | ll.AccessFSRemoveDir | ll.AccessFSRemoveFile | ll.AccessFSMakeDir | ll.AccessFSMakeReg |
+	writeAll  = writeFile | readAll | ll.AccessFSRemoveDir | ll.AccessFSRemoveFile | ll.AccessFSMakeDir |
+		ll.AccessFSMakeReg |
 		ll.AccessFSMakeSock | ll.AccessFSMakeFifo | ll.AccessFSMakeSym | ll.AccessFSRefer
 	device = ll.AccessFSReadFile | ll.AccessFSWriteFile | ll.AccessFSTruncate | ll.AccessFSIoctlDev
 )
@@ -92,7 +93,9 @@ type ruleset struct {
 // add grants rights to paths: those of folders, or of files. What is not there, or is a link, gets none.
 func (r *ruleset) add(paths []string, folder, file landlock.AccessFSSet) {
 	for _, path := range paths {
-		fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+		fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
+			Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,
+		})
 		if err != nil {
 			continue
 		}
@@ -155,7 +158,8 @@ func restrictThread(ruleset int, flags uint32) error {
 
 // keptCapabilities are what root keeps in a sandbox: power over files that it can reach, and over users.
 // Without the others it cannot load code into the kernel, or reach disks, memory and the network's settings.
-const keptCapabilities = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID | 1<<unix.CAP_KILL |
+const keptCapabilities = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID |
+	1<<unix.CAP_KILL |
 	1<<unix.CAP_SETGID | 1<<unix.CAP_SETUID | 1<<unix.CAP_NET_BIND_SERVICE
 
 // dropCapabilities takes capabilities from this thread. No program that it starts gets them back.
@@ -166,7 +170,9 @@ func dropCapabilities() error {
 		return err
 	}
 	for i, kept := range []uint32{keptCapabilities, 0} {
-		keep[i] = unix.CapUserData{Effective: have[i].Effective & kept, Permitted: have[i].Permitted & kept, Inheritable: have[i].Inheritable & kept}
+		keep[i] = unix.CapUserData{
+			Effective: have[i].Effective & kept, Permitted: have[i].Permitted & kept, Inheritable: have[i].Inheritable & kept,
+		}
 	}
 	if keep == have {
 		return nil

@@ -60,8 +60,10 @@ func TestMain(m *testing.M) {
 // Programs get what says where things are, what they are given, and nothing else.
 func TestEnvironment(t *testing.T) {
 	for _, name := range []string{
-		"ACTLOG_DATABASE_URL", "ACTLOG_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "PGPASSWORD", "PGUSER", "AWS_SECRET_ACCESS_KEY", "GOOGLE_API_KEY", "GOFLAGS", "GOPROXY",
-		"HTTPS_PROXY", "NPM_TOKEN", "NODE_OPTIONS", "SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "LD_PRELOAD", "path_to_key", "XPATH", "MY_LC_ALL", "LANGSMITH_API_KEY",
+		"ACTLOG_DATABASE_URL", "ACTLOG_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "PGPASSWORD", "PGUSER",
+		"AWS_SECRET_ACCESS_KEY", "GOOGLE_API_KEY", "GOFLAGS", "GOPROXY",
+		"HTTPS_PROXY", "NPM_TOKEN", "NODE_OPTIONS", "SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "LD_PRELOAD",
+		"path_to_key", "XPATH", "MY_LC_ALL", "LANGSMITH_API_KEY",
 	} {
 		t.Setenv(name, planted)
 	}
@@ -77,7 +79,8 @@ func TestEnvironment(t *testing.T) {
 		}
 	}
 	t.Setenv("HOME", "/home")
-	if env := sandbox.Environment(map[string]string{"OWN": "mine"}, "HOME", "PGPASSWORD"); !slices.Equal(env, []string{"HOME=/home", "OWN=mine"}) {
+	if env := sandbox.Environment(map[string]string{"OWN": "mine"}, "HOME", "PGPASSWORD"); !slices.Equal(env,
+		[]string{"HOME=/home", "OWN=mine"}) {
 		t.Errorf("only: %q", env)
 	}
 	if slices.Contains(env, "PATH=/usr/bin:/bin") {
@@ -107,7 +110,8 @@ func TestEnvironmentOnWindows(t *testing.T) {
 			t.Errorf("%v %v: %q, want %q", row.own, row.only, got, row.want)
 		}
 	}
-	if env := sandbox.Environment(nil); !slices.Contains(env, "Path=there") || strings.Contains(strings.Join(env, " "), planted) {
+	if env := sandbox.Environment(nil); !slices.Contains(env, "Path=there") ||
+		strings.Contains(strings.Join(env, " "), planted) {
 		t.Errorf("%q", env)
 	}
 }
@@ -147,7 +151,8 @@ type secrets struct{ top, work, data, key, config string }
 func newSecrets(t *testing.T) (s secrets) {
 	t.Helper()
 	s.top = t.TempDir()
-	s.work, s.data, s.key = filepath.Join(s.top, "work"), filepath.Join(s.top, "work", ".actlog"), filepath.Join(s.top, "keys")
+	s.work, s.data, s.key = filepath.Join(s.top, "work"), filepath.Join(s.top, "work", ".actlog"),
+		filepath.Join(s.top, "keys")
 	s.config = filepath.Join(s.work, "actlog.yaml")
 	for _, dir := range []string{filepath.Join(s.data, "postgres"), filepath.Join(s.work, "src")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -168,24 +173,25 @@ func (s secrets) sandbox(mode sandbox.Mode) sandbox.Sandbox {
 
 // attacks are scripts that print secrets if they can. Their arguments are a process and the folder of secrets.
 var attacks = map[string]string{
-	"environment":          `cat /proc/$1/environ`,
-	"all environments":     `cat /proc/[0-9]*/environ /proc/[0-9]*/task/*/environ`,
-	"memory":               `while read -r range rest; do dd if=/proc/$1/mem bs=4096 skip=$((0x${range%-*} / 4096)) count=4096; done </proc/$1/maps`,
-	"open files":           `cat /proc/$1/fd/*; cat /proc/[0-9]*/fd/[3-9]`,
-	"its root":             `cat /proc/$1/root$2/keys /proc/$1/cwd/keys`,
-	"command lines":        `cat /proc/[0-9]*/cmdline | tr '\0' '\n' | grep -q -- '-test[.]' && echo ` + planted,
-	"parents":              `p=$PPID; while [ "$p" -gt 1 ]; do cat /proc/$p/environ; p=$(cut -d' ' -f4 /proc/$p/stat); done`,
-	"inherited files":      `for n in 3 4 5 6 7 8 9; do cat <&$n; done`,
-	"data folder":          `cat $2/work/.actlog/postgres/password; cp -r $2/work/.actlog $TMPDIR/x; cat $TMPDIR/x/*/*`,
-	"relative":             `cat .actlog/postgres/password actlog.yaml ../keys`,
-	"key file":             `cat $2/keys`,
-	"configuration":        `cat $2/work/actlog.yaml`,
-	"symbolic links":       `ln -s ../.actlog src/a; ln -s $2/keys src/k; cat src/a/postgres/password src/k`,
-	"hard links":           `ln .actlog/postgres/password src/h; ln $2/keys src/h; cp -l $2/keys src/h; cat src/h`,
-	"moves":                `mv .actlog src/moved; mv $2/keys src/; mv $2/work/actlog.yaml src/; cat src/moved/postgres/password src/keys src/actlog.yaml`,
-	"mounts":               `mkdir src/m; mount --bind $2 src/m; cat src/m/keys; unshare -rm sh -c "mount --bind $2 src/m; cat src/m/keys"`,
-	"namespaces":           `nsenter -t $1 -m -p cat $2/keys; unshare -r cat $2/keys; chroot $2 /keys; nsenter -t $1 -a cat /proc/self/environ`,
-	"disks":                `set -- $1 $2 $(stat -c '%Hd %Ld' $2); mknod $TMPDIR/d b $3 $4 && grep -a -m 1 -o ` + planted + ` $TMPDIR/d`,
+	"environment":      `cat /proc/$1/environ`,
+	"all environments": `cat /proc/[0-9]*/environ /proc/[0-9]*/task/*/environ`,
+	"memory":           `while read -r range rest; do dd if=/proc/$1/mem bs=4096 skip=$((0x${range%-*} / 4096)) count=4096; done </proc/$1/maps`,
+	"open files":       `cat /proc/$1/fd/*; cat /proc/[0-9]*/fd/[3-9]`,
+	"its root":         `cat /proc/$1/root$2/keys /proc/$1/cwd/keys`,
+	"command lines":    `cat /proc/[0-9]*/cmdline | tr '\0' '\n' | grep -q -- '-test[.]' && echo ` + planted,
+	"parents":          `p=$PPID; while [ "$p" -gt 1 ]; do cat /proc/$p/environ; p=$(cut -d' ' -f4 /proc/$p/stat); done`,
+	"inherited files":  `for n in 3 4 5 6 7 8 9; do cat <&$n; done`,
+	"data folder":      `cat $2/work/.actlog/postgres/password; cp -r $2/work/.actlog $TMPDIR/x; cat $TMPDIR/x/*/*`,
+	"relative":         `cat .actlog/postgres/password actlog.yaml ../keys`,
+	"key file":         `cat $2/keys`,
+	"configuration":    `cat $2/work/actlog.yaml`,
+	"symbolic links":   `ln -s ../.actlog src/a; ln -s $2/keys src/k; cat src/a/postgres/password src/k`,
+	"hard links":       `ln .actlog/postgres/password src/h; ln $2/keys src/h; cp -l $2/keys src/h; cat src/h`,
+	"moves":            `mv .actlog src/moved; mv $2/keys src/; mv $2/work/actlog.yaml src/; cat src/moved/postgres/password src/keys src/actlog.yaml`,
+	"mounts":           `mkdir src/m; mount --bind $2 src/m; cat src/m/keys; unshare -rm sh -c "mount --bind $2 src/m; cat src/m/keys"`,
+	"namespaces":       `nsenter -t $1 -m -p cat $2/keys; unshare -r cat $2/keys; chroot $2 /keys; nsenter -t $1 -a cat /proc/self/environ`,
+	"disks": `set -- $1 $2 $(stat -c '%Hd %Ld' $2); mknod $TMPDIR/d b $3 $4 && grep -a -m 1 -o ` +
+		planted + ` $TMPDIR/d`,
 	"kernel memory":        `mknod $TMPDIR/m c 1 1 && echo ` + planted + `; head -c 1 /proc/kcore && echo ` + planted,
 	"powers":               `grep CapEff /proc/thread-self/status; p=$(awk '/CapEff/{print $2}' /proc/self/status); case "$p" in *[1-9a-f]???????) echo ` + planted + `;; esac`,
 	"signals":              `kill -0 $1 && echo ` + planted,
@@ -248,14 +254,16 @@ func TestAttacksWithoutSandbox(t *testing.T) {
 	}
 	defer held.Close()
 	names := []string{
-		"data folder", "relative", "key file", "configuration", "symbolic links", "hard links", "moves", "through a descriptor", "its root", "command lines", "signals",
+		"data folder", "relative", "key file", "configuration", "symbolic links", "hard links", "moves",
+		"through a descriptor", "its root", "command lines", "signals",
 	}
 	if os.Getenv(variable) != "" {
 		names = append(names, "environment", "parents")
 	}
 	for _, name := range names {
 		s := newSecrets(t)
-		if out := run(t, s.sandbox(sandbox.Off), s.work, attacks[name]+"\n:", strconv.Itoa(os.Getpid()), s.top); !strings.Contains(out, planted) {
+		if out := run(t, s.sandbox(sandbox.Off), s.work, attacks[name]+"\n:", strconv.Itoa(os.Getpid()),
+			s.top); !strings.Contains(out, planted) {
 			t.Errorf("%s: nothing got out:\n%.2000q", name, out)
 		}
 	}
@@ -268,12 +276,17 @@ func TestProcesses(t *testing.T) {
 		t.Logf("not here: %s", lacks)
 		return
 	}
-	for _, name := range []string{"environment", "all environments", "memory", "open files", "its root", "inherited files", "powers", "signals", "kernel memory"} {
-		if out := run(t, s.sandbox(sandbox.Processes), s.work, attacks[name]+"\n:", strconv.Itoa(os.Getpid()), s.top); strings.Contains(out, planted) {
+	for _, name := range []string{
+		"environment", "all environments", "memory", "open files", "its root", "inherited files", "powers", "signals",
+		"kernel memory",
+	} {
+		if out := run(t, s.sandbox(sandbox.Processes), s.work, attacks[name]+"\n:", strconv.Itoa(os.Getpid()),
+			s.top); strings.Contains(out, planted) {
 			t.Errorf("%s: it got out:\n%.2000q", name, out)
 		}
 	}
-	if out := run(t, s.sandbox(sandbox.Processes), s.work, "cat $1/keys; echo x > new && cat new", s.top); out != planted+"x\n" {
+	if out := run(t, s.sandbox(sandbox.Processes), s.work, "cat $1/keys; echo x > new && cat new", s.top); out != planted+
+		"x\n" {
 		t.Errorf("files: %q", out)
 	}
 }
@@ -344,7 +357,9 @@ func TestWork(t *testing.T) {
 			if err := os.Mkdir(more.Write[0], 0o700); err != nil {
 				t.Fatal(err)
 			}
-			if out := run(t, more, filepath.Join(s.work, "src"), `cat $1/keys; echo " ok" > $1/more/x; cat $1/more/x; echo no > $1/keys`, s.top); !strings.HasPrefix(out, planted+" ok\n") {
+			if out := run(t, more, filepath.Join(s.work, "src"),
+				`cat $1/keys; echo " ok" > $1/more/x; cat $1/more/x; echo no > $1/keys`,
+				s.top); !strings.HasPrefix(out, planted+" ok\n") {
 				t.Errorf("more paths: %q", out)
 			}
 		})
@@ -360,7 +375,9 @@ func TestPlantedLink(t *testing.T) {
 		}
 		box := s.sandbox(mode)
 		box.Hide = nil
-		box.Read, box.Write = []string{filepath.Join(s.work, "src", "bin")}, []string{filepath.Join(s.work, "src", "bin", "work")}
+		box.Read, box.Write = []string{filepath.Join(s.work, "src", "bin")}, []string{
+			filepath.Join(s.work, "src", "bin", "work"),
+		}
 		if out := run(t, box, s.work, `cat $1/keys`, s.top); strings.Contains(out, planted) {
 			t.Errorf("%s: it got out: %q", mode, out)
 		}
@@ -381,8 +398,12 @@ func TestHiddenIsNotMoved(t *testing.T) {
 		} {
 			t.Run(string(mode)+" "+name, func(t *testing.T) {
 				top := t.TempDir()
-				hide := []string{filepath.Join(top, "conf", "keys"), filepath.Join(top, "a", "b", "keys"), filepath.Join(top, "data")}
-				for _, path := range []string{hide[0], hide[1], filepath.Join(hide[2], "password"), filepath.Join(top, "src", "x")} {
+				hide := []string{
+					filepath.Join(top, "conf", "keys"), filepath.Join(top, "a", "b", "keys"), filepath.Join(top, "data"),
+				}
+				for _, path := range []string{
+					hide[0], hide[1], filepath.Join(hide[2], "password"), filepath.Join(top, "src", "x"),
+				} {
 					text := planted
 					if filepath.Base(path) == "x" {
 						text = "x"
@@ -392,7 +413,8 @@ func TestHiddenIsNotMoved(t *testing.T) {
 
 				box := sandbox.Sandbox{Mode: mode, Hide: hide}
 				for _, script := range []string{script, `cat * */* */*/* */*/*/*; echo new > src/new && cat src/new`} {
-					if out := run(t, box, top, script+"\n:"); strings.Contains(out, planted) || strings.HasPrefix(script, "cat") && !strings.HasSuffix(out, "new\n") {
+					if out := run(t, box, top, script+"\n:"); strings.Contains(out, planted) || strings.HasPrefix(script, "cat") &&
+						!strings.HasSuffix(out, "new\n") {
 						t.Errorf("%s: %q", script, out)
 					}
 				}
@@ -401,7 +423,9 @@ func TestHiddenIsNotMoved(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				if out := run(t, box, top, `echo beside > conf/other; echo beside > a/b/other; cat conf/other a/b/other`); mode == sandbox.Bubblewrap && out != "beside\nbeside\n" {
+				if out := run(
+					t, box, top, `echo beside > conf/other; echo beside > a/b/other; cat conf/other a/b/other`,
+				); mode == sandbox.Bubblewrap && out != "beside\nbeside\n" {
 					t.Errorf("beside what is hidden: %q", out)
 				}
 			})
@@ -414,7 +438,11 @@ func TestHiddenIsGone(t *testing.T) {
 	for _, mode := range modes(t) {
 		for _, seen := range []string{"checked", "started", "link"} {
 			top, outside := t.TempDir(), t.TempDir()
-			box := sandbox.Sandbox{Mode: mode, Hide: []string{filepath.Join(top, "conf", "keys"), filepath.Join(top, "not-there"), filepath.Join(outside, "keys")}}
+			box := sandbox.Sandbox{
+				Mode: mode, Hide: []string{
+					filepath.Join(top, "conf", "keys"), filepath.Join(top, "not-there"), filepath.Join(outside, "keys"),
+				},
+			}
 			writeFile(t, box.Hide[0], planted)
 			writeFile(t, box.Hide[2], planted)
 			if seen == "link" {
@@ -443,7 +471,8 @@ func TestHiddenIsGone(t *testing.T) {
 			}
 			cmd := exec.CommandContext(t.Context(), "/bin/cat", "moved/keys")
 			cmd.Dir = top
-			if _, err := box.Start(cmd); err == nil || !strings.Contains(err.Error(), "keys, which programs must not reach, was there and is gone") {
+			if _, err := box.Start(cmd); err == nil ||
+				!strings.Contains(err.Error(), "keys, which programs must not reach, was there and is gone") {
 				t.Errorf("%s, %s: %v", mode, seen, err)
 			}
 		}
@@ -468,7 +497,8 @@ func TestHiddenLink(t *testing.T) {
 			if end, err := box.Start(cmd); err == nil {
 				_ = cmd.Wait() // its output says how it went
 				end()
-			} else if mode != sandbox.Bubblewrap || !strings.Contains(err.Error(), link+" leads to a file that programs must not reach") {
+			} else if mode != sandbox.Bubblewrap ||
+				!strings.Contains(err.Error(), link+" leads to a file that programs must not reach") {
 				t.Errorf("%s %s: %v", mode, name, err)
 			}
 			if target, err := os.Stat(filepath.Join(top, name)); err != nil || out.Len() > 0 {
@@ -606,7 +636,8 @@ func writeFile(t *testing.T, path, text string) {
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	for want, box := range map[string]sandbox.Sandbox{
-		`there is no sandbox "jail"`: {Mode: "jail"}, `"a/b" is not absolute`: {Read: []string{"a/b"}}, `"w" is not absolute`: {Write: []string{"w"}}, `"h" is not absolute`: {Hide: []string{"h"}},
+		`there is no sandbox "jail"`: {Mode: "jail"}, `"a/b" is not absolute`: {Read: []string{"a/b"}},
+		`"w" is not absolute`: {Write: []string{"w"}}, `"h" is not absolute`: {Hide: []string{"h"}},
 	} {
 		if err := box.Check(); err == nil || err.Error() != want {
 			t.Errorf("%+v: %v, want %s", box, err, want)
@@ -638,7 +669,8 @@ func TestThreads(t *testing.T) {
 	for _, task := range tasks {
 		for { // one that was restricted may be ending still
 			status, err := os.ReadFile(task)
-			if err != nil || !strings.Contains(string(status), "NoNewPrivs:\t1") || strings.Contains(ownStatus(t), "NoNewPrivs:\t1") {
+			if err != nil || !strings.Contains(string(status), "NoNewPrivs:\t1") ||
+				strings.Contains(ownStatus(t), "NoNewPrivs:\t1") {
 				break
 			}
 			runtime.Gosched()
@@ -659,7 +691,10 @@ func ownStatus(t *testing.T) string {
 // twice. Other users' programs, and those of its own user, cannot read it at all.
 func TestHideProcess(t *testing.T) {
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0])
-	cmd.Env = []string{beHidden + "=1", variable + "=" + planted, "TWICE=" + planted, "GOOGLE_API_KEY=" + planted, "PATH=" + os.Getenv("PATH")}
+	cmd.Env = []string{
+		beHidden + "=1", variable + "=" + planted, "TWICE=" + planted, "GOOGLE_API_KEY=" + planted,
+		"PATH=" + os.Getenv("PATH"),
+	}
 	cmd.Env = append(cmd.Env, "OPENAI_API_KEY="+planted)
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -745,7 +780,8 @@ func TestUsers(t *testing.T) {
 				}
 			}
 
-			cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "sandbox.test"), "-test.v", "-test.run=^Test(Attacks|AttacksWithoutSandbox|Processes|Work|PlantedLink|Threads|HideProcess)$")
+			cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "sandbox.test"), "-test.v",
+				"-test.run=^Test(Attacks|AttacksWithoutSandbox|Processes|Work|PlantedLink|Threads|HideProcess)$")
 			cmd.Dir = dir
 			cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, variable + "=" + planted}
 			cmd.ExtraFiles = []*os.File{held}

@@ -211,8 +211,8 @@ type causeView struct {
 // causeChars is how much of a cause is shown on a line, in characters.
 const causeChars = 200
 
-// brief says on a line why a run is in its state: the kind of the error, the tool and the line that says what happened; of an
-// open question what is asked.
+// brief says on a line why a run is in its state: the kind of the error, the tool and the line that says what happened;
+// of an open question what is asked.
 func (c *causeView) brief() string {
 	switch {
 	case c == nil:
@@ -248,7 +248,8 @@ func (p *placeView) name() string {
 // failures reads what failed in a plan.
 func (c *client) failures(ctx context.Context, p *planView) (*failuresView, error) {
 	var f failuresView
-	return &f, c.get(ctx, named("failures of plan", p.CurrentPlanID), withQuery(planPath(p.CurrentPlanID)+"/failures", url.Values{"root": {p.RootPlanID}}), &f)
+	return &f, c.get(ctx, named("failures of plan", p.CurrentPlanID),
+		withQuery(planPath(p.CurrentPlanID)+"/failures", url.Values{"root": {p.RootPlanID}}), &f)
 }
 
 // run reads a run. It also returns the answer as it is.
@@ -360,7 +361,9 @@ type listPageJSON struct {
 }
 
 // list reads the items of a list, as many as are wanted. With asJSON it prints them, and returns none.
-func list[T any](ctx context.Context, c *client, e *env, asJSON bool, what, path string, query url.Values, wanted pageFlags) (items []T, read listed, err error) {
+func list[T any](
+	ctx context.Context, c *client, e *env, asJSON bool, what, path string, query url.Values, wanted pageFlags,
+) (items []T, read listed, err error) {
 	read = listed{what: what, path: path, query: query, behind: wanted.Cursor != "", next: wanted.Cursor}
 	for read.items < wanted.Limit {
 		query.Set("limit", strconv.Itoa(min(wanted.Limit-read.items, listPage)))
@@ -397,8 +400,8 @@ func list[T any](ctx context.Context, c *client, e *env, asJSON bool, what, path
 // mostCounted is how many items behind the end of a list are counted.
 const mostCounted = 500
 
-// rest says on stderr how much of a list is missing, and how to go on. uncounted: that there is more is enough. Behind a cursor nothing is
-// counted: nobody knows how many came before.
+// rest says on stderr how much of a list is missing, and how to go on. uncounted: that there is more is enough. Behind
+// a cursor nothing is counted: nobody knows how many came before.
 func (c *client) rest(ctx context.Context, e *env, read listed, one string, uncounted bool) error {
 	if read.next == "" {
 		return nil
@@ -420,7 +423,8 @@ func (c *client) rest(ctx context.Context, e *env, read listed, one string, unco
 			shown, larger = n+" of "+words.Plural(int64(all), one), fmt.Sprintf("or all: --limit %d", all)
 		}
 	}
-	_, err := fmt.Fprintf(e.stderr, "actlog: %s. The next ones: %s, %s\n", shown, terminal.Line(flagArgument("--cursor", read.next)), larger)
+	_, err := fmt.Fprintf(e.stderr, "actlog: %s. The next ones: %s, %s\n", shown,
+		terminal.Line(flagArgument("--cursor", read.next)), larger)
 	return err
 }
 
@@ -450,7 +454,8 @@ func (c *client) readAll(what string, answer io.Reader) ([]byte, error) {
 func (c *client) checkWritable(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	resp, err := c.open(ctx, "write records", http.MethodPost, "/api/v1/records", http.Header{"Content-Type": {wire.TypeNDJSON}}, nil)
+	resp, err := c.open(ctx, "write records", http.MethodPost, "/api/v1/records",
+		http.Header{"Content-Type": {wire.TypeNDJSON}}, nil)
 	switch {
 	case busyFor(err) > 0:
 		return nil
@@ -490,7 +495,9 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 // open sends a request. The caller closes the body of the response.
-func (c *client) open(ctx context.Context, what, method, path string, header http.Header, body []byte) (*http.Response, error) {
+func (c *client) open(
+	ctx context.Context, what, method, path string, header http.Header, body []byte,
+) (*http.Response, error) {
 	resp, err := c.send(ctx, what, method, path, header, body)
 	if err != nil {
 		return nil, err
@@ -503,7 +510,9 @@ func (c *client) open(ctx context.Context, what, method, path string, header htt
 }
 
 // send is open for a caller that looks at the status itself.
-func (c *client) send(ctx context.Context, what, method, path string, header http.Header, body []byte) (*http.Response, error) {
+func (c *client) send(
+	ctx context.Context, what, method, path string, header http.Header, body []byte,
+) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
@@ -520,7 +529,10 @@ func (c *client) send(ctx context.Context, what, method, path string, header htt
 		if failed, ok := errors.AsType[*url.Error](err); ok { // its text repeats the address
 			err = failed.Err
 		}
-		return nil, &callError{error: fmt.Errorf("no answer from %s: %w (is a server running there? \"actlog serve\" starts one, --server names another)", c.base, err)}
+		return nil, &callError{
+			error: fmt.Errorf("no answer from %s: %w (is a server running there? \"actlog serve\" starts one, --server "+
+				"names another)", c.base, err),
+		}
 	}
 	return resp, nil
 }

@@ -75,7 +75,9 @@ func TestComposePair(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"monitor", "pg1", "pg2", "proxy", "server1", "server2", "worker"}; !slices.Equal(project.ServiceNames(), want) {
+	if want := []string{
+		"monitor", "pg1", "pg2", "proxy", "server1", "server2", "worker",
+	}; !slices.Equal(project.ServiceNames(), want) {
 		t.Fatalf("services %v, want %v", project.ServiceNames(), want)
 	}
 	readsConfiguration(t, "pair")
@@ -119,12 +121,14 @@ func TestComposePair(t *testing.T) {
 			}
 			role, database := u.User.Username(), u.Path[1:]
 			if password, _ := u.User.Password(); password != secrets["POSTGRES_PASSWORD"] ||
-				!strings.Contains(node, "CREATE ROLE "+role+" LOGIN PASSWORD") || !strings.Contains(node, "CREATE DATABASE "+database+" OWNER "+role+" ") {
+				!strings.Contains(node, "CREATE ROLE "+role+" LOGIN PASSWORD") ||
+				!strings.Contains(node, "CREATE DATABASE "+database+" OWNER "+role+" ") {
 				t.Errorf("%s connects to %s", name, u.Redacted())
 			}
 		}
 		_, port, _ := strings.Cut(valueOf(s.Command, "--listen"), ":")
-		if behind := strings.Contains(proxy, "\n    server "+name+" "+name+":"+port+"\n"); behind != (s.Command[0] == "serve") {
+		if behind := strings.Contains(proxy, "\n    server "+name+" "+name+":"+port+
+			"\n"); behind != (s.Command[0] == "serve") {
 			t.Errorf("%s behind the proxy: %t", name, behind)
 		}
 	}
@@ -134,11 +138,13 @@ func TestComposePair(t *testing.T) {
 		interval, _ = time.ParseDuration(m[1])
 	}
 	delay, _ := time.ParseDuration(valueOf(project.Services["server1"].Command, "--drain-delay"))
-	if interval <= 0 || delay < 3*interval || !strings.Contains(proxy, "uri /readyz ") || !strings.Contains(proxy, "use_backend alive if { nbsrv(servers) eq 0 }") {
+	if interval <= 0 || delay < 3*interval || !strings.Contains(proxy, "uri /readyz ") ||
+		!strings.Contains(proxy, "use_backend alive if { nbsrv(servers) eq 0 }") {
 		t.Errorf("the proxy looks every %s, and a server waits %s", interval, delay)
 	}
 	// Nobody comes in over the network without a password.
-	if strings.Count(node, "trust") != 1 || !strings.Contains(node, "local pg_auto_failover autoctl_node trust") || strings.Count(node, "scram-sha-256") != 1 {
+	if strings.Count(node, "trust") != 1 || !strings.Contains(node, "local pg_auto_failover autoctl_node trust") ||
+		strings.Count(node, "scram-sha-256") != 1 {
 		t.Error("node lets others in without a password")
 	}
 	for _, name := range []string{"POSTGRES_PASSWORD", "REPLICATION_PASSWORD", "MONITOR_PASSWORD"} {
@@ -149,7 +155,8 @@ func TestComposePair(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^#   docker compose run --rm --no-deps (\S+) (.*)$`).FindAllStringSubmatch(read("compose.yaml"), -1) {
 		fits(t, m[0], strings.Fields(m[2]), nil)
 	}
-	if out, err := exec.CommandContext(t.Context(), "sh", "-n", filepath.Join(deployFolder, "pair", "node")).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "sh", "-n",
+		filepath.Join(deployFolder, "pair", "node")).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
@@ -210,7 +217,8 @@ func decodeManifest(documents *yaml.Decoder, to any) error {
 	return json.Unmarshal(text, to)
 }
 
-// TestKubernetes checks that the manifests fit each other and the program. The test of package clients checks their fields.
+// TestKubernetes checks that the manifests fit each other and the program. The test of package clients checks their
+// fields.
 func TestKubernetes(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(deployFolder, "kubernetes")
@@ -233,7 +241,8 @@ func TestKubernetes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if named := append(slices.Clone(kustomization.Resources), kustomization.ConfigMapGenerator[0].Files...); len(all) != len(named)+1 {
+	if named := append(slices.Clone(kustomization.Resources),
+		kustomization.ConfigMapGenerator[0].Files...); len(all) != len(named)+1 {
 		t.Errorf("kustomization.yaml names %v, there are %v", named, all)
 	}
 	resources := map[string]manifest{}
@@ -258,7 +267,8 @@ func TestKubernetes(t *testing.T) {
 	}
 	for _, name := range []string{"actlog-server", "actlog-worker"} {
 		d, budget := resources["Deployment/"+name], resources["PodDisruptionBudget/"+name]
-		if d.Spec.Replicas != 2 || budget.Kind == "" || resources["NetworkPolicy/"+name].Kind == "" || d.Spec.Template.Metadata.Labels["app.kubernetes.io/name"] != name {
+		if d.Spec.Replicas != 2 || budget.Kind == "" || resources["NetworkPolicy/"+name].Kind == "" ||
+			d.Spec.Template.Metadata.Labels["app.kubernetes.io/name"] != name {
 			t.Fatalf("%s: %+v", name, d)
 		}
 		pod := d.Spec.Template.Spec
@@ -271,7 +281,8 @@ func TestKubernetes(t *testing.T) {
 			}
 			if e.Name == "ACTLOG_REPLICA_URL" {
 				u, err := url.Parse(strings.Replace(e.Value, "$(POSTGRES_PASSWORD)", "password", 1))
-				if err != nil || u.Host != cluster.Metadata.Name+"-ro" || u.User.Username() != cluster.Spec.Bootstrap.Initdb.Owner || u.Path != "/"+cluster.Spec.Bootstrap.Initdb.Database {
+				if err != nil || u.Host != cluster.Metadata.Name+"-ro" ||
+					u.User.Username() != cluster.Spec.Bootstrap.Initdb.Owner || u.Path != "/"+cluster.Spec.Bootstrap.Initdb.Database {
 					t.Errorf("%s: %s: %v", name, e.Value, err)
 				}
 			}
@@ -289,10 +300,12 @@ func TestKubernetes(t *testing.T) {
 			}
 		}
 		configuration := valueOf(c.Args, "--config")
-		if mounted[filepath.Dir(configuration)] != kustomization.ConfigMapGenerator[0].Name || filepath.Base(configuration) != kustomization.ConfigMapGenerator[0].Files[0] {
+		if mounted[filepath.Dir(configuration)] != kustomization.ConfigMapGenerator[0].Name ||
+			filepath.Base(configuration) != kustomization.ConfigMapGenerator[0].Files[0] {
 			t.Errorf("%s: %s is not mounted: %v", name, configuration, mounted)
 		}
-		if keys := valueOf(c.Args, "--api-keys"); mounted[filepath.Dir(keys)] != "actlog-keys" || !strings.Contains(string(content), "create secret generic actlog-keys --from-file="+filepath.Base(keys)+"\n") {
+		if keys := valueOf(c.Args, "--api-keys"); mounted[filepath.Dir(keys)] != "actlog-keys" ||
+			!strings.Contains(string(content), "create secret generic actlog-keys --from-file="+filepath.Base(keys)+"\n") {
 			t.Errorf("%s: %s is not mounted: %v", name, keys, mounted)
 		}
 	}
@@ -326,7 +339,8 @@ func TestKubernetesExtras(t *testing.T) {
 	c := job.Spec.Template.Spec.Containers[0]
 	fits(t, "job.yaml", c.Args, []string{c.Env[0].Name})
 	network, err := os.ReadFile(filepath.Join(folder, "network.yaml"))
-	if label := job.Spec.Template.Metadata.Labels["app.kubernetes.io/name"]; err != nil || label == "" || !strings.Contains(string(network), ", "+label+"]") {
+	if label := job.Spec.Template.Metadata.Labels["app.kubernetes.io/name"]; err != nil || label == "" ||
+		!strings.Contains(string(network), ", "+label+"]") {
 		t.Errorf("pods of %q may not reach Postgres: %v", label, err)
 	}
 
@@ -343,7 +357,8 @@ func TestKubernetesExtras(t *testing.T) {
 		var deployment manifest
 		decode(strings.TrimPrefix(name, "actlog-")+".yaml", &deployment)
 		endpoint := monitor.Spec.PodMetricsEndpoints[0]
-		if deployment.Spec.Template.Metadata.Labels["app.kubernetes.io/name"] != name || deployment.Spec.Template.Spec.Containers[0].Ports[0].Name != endpoint.Port || endpoint.Path != "/metrics" {
+		if deployment.Spec.Template.Metadata.Labels["app.kubernetes.io/name"] != name ||
+			deployment.Spec.Template.Spec.Containers[0].Ports[0].Name != endpoint.Port || endpoint.Path != "/metrics" {
 			t.Errorf("%s: %+v", name, endpoint)
 		}
 	}
@@ -360,7 +375,8 @@ func TestKubernetesExtras(t *testing.T) {
 	decode("scaling/hpa.yaml", &scaler)
 	var workers manifest
 	decode("worker.yaml", &workers)
-	if target := scaler.Spec.ScaleTargetRef; target.Kind+"/"+target.Name != workers.Kind+"/"+workers.Metadata.Name || scaler.Spec.MinReplicas != workers.Spec.Replicas {
+	if target := scaler.Spec.ScaleTargetRef; target.Kind+"/"+target.Name != workers.Kind+"/"+workers.Metadata.Name ||
+		scaler.Spec.MinReplicas != workers.Spec.Replicas {
 		t.Errorf("it scales %+v, from %d", target, scaler.Spec.MinReplicas)
 	}
 	scaling, err := os.ReadFile(filepath.Join(folder, "scaling", "kustomization.yaml"))
@@ -388,7 +404,8 @@ func TestUnits(t *testing.T) {
 		}
 		unit := string(content)
 		command := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/actlog (.*)$`).FindStringSubmatch(unit)
-		if command == nil || !strings.Contains(unit, "\nTimeoutStopSec="+stops+"\n") || !strings.Contains(unit, "\nEnvironmentFile=/etc/actlog/secrets\n") {
+		if command == nil || !strings.Contains(unit, "\nTimeoutStopSec="+stops+"\n") ||
+			!strings.Contains(unit, "\nEnvironmentFile=/etc/actlog/secrets\n") {
 			t.Fatalf("%s:\n%s", name, unit)
 		}
 		args := strings.Fields(command[1])
@@ -412,7 +429,8 @@ func TestUnits(t *testing.T) {
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
 		t.Skip("there is no systemd-analyze")
 	}
-	out, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no", filepath.Join(folder, "actlog.service"), filepath.Join(folder, "actlog-work.service")).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no",
+		filepath.Join(folder, "actlog.service"), filepath.Join(folder, "actlog-work.service")).CombinedOutput()
 	if err != nil || strings.Contains(string(out), folder) || strings.Contains(string(out), "actlog") {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/actlog/actlog/internal/testkit/scriptmodel"
 )
 
-// withDocsExecutor builds the program with the executor of docs/development.md: its package, and its line in the list of executors.
+// withDocsExecutor builds the program with the executor of docs/development.md: its package, and its line in the list
+// of executors.
 func withDocsExecutor(t *testing.T) (path string) {
 	t.Helper()
 	const folder = "internal/runtime/executor"
@@ -34,7 +35,8 @@ func withDocsExecutor(t *testing.T) (path string) {
 			t.Fatalf("the list of executors has not one line %q:\n%s", before, list)
 		}
 	}
-	changed := strings.NewReplacer(last, last+"\t\t"+line, imports, imports+strings.Replace(imports, "/dag", "/twice", 1)).Replace(string(list))
+	changed := strings.NewReplacer(last, last+"\t\t"+line, imports,
+		imports+strings.Replace(imports, "/dag", "/twice", 1)).Replace(string(list))
 
 	dir := t.TempDir()
 	replace := map[string]string{}
@@ -87,15 +89,16 @@ func docsExecutor(t *testing.T) (code, line string) {
 	return blocks[0], blocks[1]
 }
 
-// TestDocsExecutor: the executor of docs/development.md is one package and one line. Runs of it are started through the API, a form and a
-// command, and are shown like all others.
+// TestDocsExecutor: the executor of docs/development.md is one package and one line. Runs of it are started through the
+// API, a form and a command, and are shown like all others.
 func TestDocsExecutor(t *testing.T) {
 	t.Parallel()
 	path := withDocsExecutor(t)
 	h := newHouse(t, "", scriptmodel.Scene{Name: "s", Turns: []scriptmodel.Turn{
 		{Content: "A first answer."}, {Content: "A better answer."},
 	}})
-	s := beginFile(t, path, "serve", "--listen", "127.0.0.1:0", "--database-url", h.database, "--config", h.config, "--workers", "1")
+	s := beginFile(t, path, "serve", "--listen", "127.0.0.1:0", "--database-url", h.database, "--config", h.config,
+		"--workers", "1")
 	s.served(t)
 
 	var kinds struct {
@@ -118,10 +121,14 @@ func TestDocsExecutor(t *testing.T) {
 	}
 
 	c := runClient{t, s.url}
-	for _, wrong := range []string{`"input": {"request": " "}`, `"input": {"request": "Go.", "model": "none"}`, `"name": "x", "input": {"request": "Go."}`} {
+	for _, wrong := range []string{
+		`"input": {"request": " "}`, `"input": {"request": "Go.", "model": "none"}`,
+		`"name": "x", "input": {"request": "Go."}`,
+	} {
 		c.ask(http.MethodPost, "/api/v1/runs", `{"executor": "twice", `+wrong+`}`, http.StatusUnprocessableEntity)
 	}
-	started := c.ask(http.MethodPost, "/api/v1/runs", `{"executor": "twice", "input": {"request": "What is tea?"}}`, http.StatusAccepted)
+	started := c.ask(http.MethodPost, "/api/v1/runs", `{"executor": "twice", "input": {"request": "What is tea?"}}`,
+		http.StatusAccepted)
 	r := c.until(started.PlanID, "it ends", func(r shownRun) bool { return r.State == "COMPLETED" })
 	if r.Result != "A better answer." {
 		t.Errorf("the run ended: %+v", r)
@@ -135,7 +142,10 @@ func TestDocsExecutor(t *testing.T) {
 	for where, has := range map[string]struct {
 		text  string
 		wants []string
-	}{"the page": {page, []string{"What is tea?", "writer", "A better answer."}}, "actlog show": {shown, []string{"What is tea?", "writer", "COMPLETED"}}} {
+	}{
+		"the page":    {page, []string{"What is tea?", "writer", "A better answer."}},
+		"actlog show": {shown, []string{"What is tea?", "writer", "COMPLETED"}},
+	} {
 		for _, want := range has.wants {
 			if !strings.Contains(has.text, want) {
 				t.Errorf("%s lacks %q:\n%s", where, want, has.text)

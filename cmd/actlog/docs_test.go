@@ -149,9 +149,11 @@ func TestDocsRoles(t *testing.T) {
 	sql, partitions := under(t, blocks, "Roles", 2), under(t, blocks, "Partitions", 3)
 	mustSQL(t, admin, sql[0])
 	mustSQL(t, admin, "CREATE SCHEMA other; CREATE TABLE other.x ()")
-	owner, server, reader := connect(t, database, "actlog_owner"), connect(t, database, "actlog_server"), connect(t, database, "actlog_reader")
+	owner, server, reader := connect(t, database, "actlog_owner"), connect(t, database, "actlog_server"),
+		connect(t, database, "actlog_reader")
 
-	if code, _, stderr := actlog(t, "migrate", "up", "--database-url", as(t, database, "actlog_server")); code != exitFailed || !strings.Contains(stderr, "permission denied") {
+	if code, _, stderr := actlog(t, "migrate", "up", "--database-url",
+		as(t, database, "actlog_server")); code != exitFailed || !strings.Contains(stderr, "permission denied") {
 		t.Errorf("migrate as the serving role: exit code %d\n%s", code, stderr)
 	}
 	if code, _, stderr := actlog(t, "migrate", "up", "--database-url", as(t, database, "actlog_owner")); code != exitDone {
@@ -159,7 +161,8 @@ func TestDocsRoles(t *testing.T) {
 	}
 	mustSQL(t, admin, sql[1]) // meant for an existing record; here it repeats the grants
 	serve := func() *program {
-		return start(t, "serve", "--listen", "127.0.0.1:0", "--database-url", as(t, database, "actlog_server"), "--detail-days", "30", "--keep-days", "90", "--interrupt-after", "1h")
+		return start(t, "serve", "--listen", "127.0.0.1:0", "--database-url", as(t, database, "actlog_server"),
+			"--detail-days", "30", "--keep-days", "90", "--interrupt-after", "1h")
 	}
 	p := serve() // there is nothing left to migrate
 	p.terminate(t)
@@ -184,8 +187,10 @@ func TestDocsRoles(t *testing.T) {
 			&record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Completed)},
 			&record.Plan{RootPlanID: root, CurrentPlanID: root + "-sub", ParentPlanID: &root, ToolCallID: new("tool")},
 			&record.ActTool{RootPlanID: root, StepID: root + "-step", Seq: 0, ToolCallID: "tool", Name: new("n")},
-			&record.Thought{RootPlanID: root, PlanID: root, ThoughtID: root}, &record.Artifact{RootPlanID: root, PlanID: root, Name: root},
-			&record.Source{RootPlanID: root, PlanID: root, SourceID: root}, &record.Wait{RootPlanID: root, PlanID: root, WaitID: root})
+			&record.Thought{RootPlanID: root, PlanID: root, ThoughtID: root},
+			&record.Artifact{RootPlanID: root, PlanID: root, Name: root},
+			&record.Source{RootPlanID: root, PlanID: root, SourceID: root},
+			&record.Wait{RootPlanID: root, PlanID: root, WaitID: root})
 		if _, err := s.StepDetail(t.Context(), "", root+"-step"); err != nil {
 			t.Error(err)
 		}
@@ -193,7 +198,8 @@ func TestDocsRoles(t *testing.T) {
 	if err := s.DeletePlan(t.Context(), "plan-0"); err != nil {
 		t.Error(err)
 	}
-	mustSQL(t, admin, "UPDATE actlog.plan_execution_record SET first_seen_at = now() - interval '31 days', told_state = 'COMPLETED'")
+	mustSQL(t, admin, "UPDATE actlog.plan_execution_record SET first_seen_at = now() - interval '31 days', told_state "+
+		"= 'COMPLETED'")
 	if err := u.Run(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -255,7 +261,10 @@ func TestDocsSQL(t *testing.T) {
 	storetest.Upkeep(t, s, upkeep.Config{})
 	changes := []record.Change{&record.Plan{RootPlanID: "plan-1", CurrentPlanID: "plan-1", State: new(record.Running)}}
 	for i := range int64(100) {
-		changes = append(changes, &record.ActTool{RootPlanID: "plan-1", StepID: "step-1", Seq: i, ToolCallID: fmt.Sprint(i), Name: new("n"), Result: new(strings.Repeat("result ", 100))})
+		changes = append(changes, &record.ActTool{
+			RootPlanID: "plan-1", StepID: "step-1", Seq: i, ToolCallID: fmt.Sprint(i), Name: new("n"),
+			Result: new(strings.Repeat("result ", 100)),
+		})
 	}
 	storetest.Write(t, s, changes...)
 	mustSQL(t, admin, `
@@ -279,7 +288,8 @@ func TestDocsSQL(t *testing.T) {
 			}
 			if strings.Contains(b.text, "part >= ") {
 				pruned++
-				if plan := explain(t, reader, b.text); strings.Contains(plan, "p20260105") || !strings.Contains(plan, "Subplans Removed") {
+				if plan := explain(t, reader, b.text); strings.Contains(plan, "p20260105") ||
+					!strings.Contains(plan, "Subplans Removed") {
 					t.Errorf("%s: old weeks are read:\n%s", b.heading, plan)
 				}
 			}
@@ -311,7 +321,9 @@ func TestDocsReportLogin(t *testing.T) {
 	t.Parallel()
 	database := docsServer(t)
 	admin := connect(t, database, "")
-	mustSQL(t, admin, `CREATE ROLE actlog_owner LOGIN; CREATE SCHEMA actlog AUTHORIZATION actlog_owner; CREATE SCHEMA report AUTHORIZATION actlog_owner`)
+	mustSQL(
+		t, admin, `CREATE ROLE actlog_owner LOGIN; CREATE SCHEMA actlog AUTHORIZATION actlog_owner; CREATE SCHEMA report AUTHORIZATION actlog_owner`,
+	)
 	code, _, stderr := actlog(t, "migrate", "up", "--database-url", as(t, database, "actlog_owner"))
 	if code != exitDone || !strings.Contains(stderr, "docs/reporting.md") {
 		t.Fatalf("exit code %d\n%s", code, stderr)
@@ -320,12 +332,16 @@ func TestDocsReportLogin(t *testing.T) {
 	mustSQL(t, admin, "SET ROLE NONE; "+sql[1])
 	mustSQL(t, admin, sql[0])
 	grafana := connect(t, database, "grafana")
-	if n := mustSQL(t, grafana, "SELECT FROM plan UNION ALL SELECT FROM failure UNION ALL SELECT FROM model_price"); n < 100 {
+	if n := mustSQL(
+		t, grafana, "SELECT FROM plan UNION ALL SELECT FROM failure UNION ALL SELECT FROM model_price",
+	); n < 100 {
 		t.Errorf("%d rows", n)
 	}
 	mustSQL(t, connect(t, database, "actlog_owner"), "CREATE VIEW report.later AS SELECT 1") // as a later migration would
 	mustSQL(t, grafana, "SELECT FROM later")
-	for _, sql := range []string{"SELECT FROM actlog.plan_execution_record", "CREATE TABLE report.x ()", "CREATE TEMPORARY TABLE x ()"} {
+	for _, sql := range []string{
+		"SELECT FROM actlog.plan_execution_record", "CREATE TABLE report.x ()", "CREATE TEMPORARY TABLE x ()",
+	} {
 		if _, err := runSQL(t, grafana, sql); err == nil {
 			t.Errorf("%s: no error", sql)
 		}
@@ -390,7 +406,8 @@ func TestDocsAlerts(t *testing.T) {
 			Rules []struct{ Alert, Expr string }
 		}
 	}
-	if err := yaml.Unmarshal([]byte(under(t, codeBlocks(t, "operations.md", "yaml"), "Alerts", 1)[0]), &rules); err != nil {
+	if err := yaml.Unmarshal([]byte(under(t, codeBlocks(t, "operations.md", "yaml"), "Alerts", 1)[0]),
+		&rules); err != nil {
 		t.Fatal(err)
 	}
 	others := map[string]bool{"up": true, "node_filesystem_avail_bytes": true, "node_filesystem_size_bytes": true}
@@ -408,7 +425,9 @@ func TestDocsAlerts(t *testing.T) {
 	if n := len(rules.Groups[0].Rules); n < 10 {
 		t.Errorf("%d alerts", n)
 	}
-	if got := metricNames(`sum by (le) (rate(a_total{b="c"}[5m])) / d > 0.02 and time() - e < 60`); !slices.Equal(got, []string{"a_total", "d", "e"}) {
+	if got := metricNames(
+		`sum by (le) (rate(a_total{b="c"}[5m])) / d > 0.02 and time() - e < 60`,
+	); !slices.Equal(got, []string{"a_total", "d", "e"}) {
 		t.Errorf("names of metrics: %q", got)
 	}
 }
@@ -451,7 +470,9 @@ func TestCompose(t *testing.T) {
 		t.Fatal(err)
 	}
 	password, _ := u.User.Password()
-	got := map[string]string{"POSTGRES_USER": u.User.Username(), "POSTGRES_PASSWORD": password, "POSTGRES_DB": strings.TrimPrefix(u.Path, "/")}
+	got := map[string]string{
+		"POSTGRES_USER": u.User.Username(), "POSTGRES_PASSWORD": password, "POSTGRES_DB": strings.TrimPrefix(u.Path, "/"),
+	}
 	for name, value := range got {
 		if postgres.Environment[name] != value {
 			t.Errorf("%s is %q, the URL says %q", name, postgres.Environment[name], value)
@@ -460,10 +481,12 @@ func TestCompose(t *testing.T) {
 	if want := []string{u.Host + ":5432"}; !slices.Equal(postgres.Ports, want) {
 		t.Errorf("ports %q, the URL says %q", postgres.Ports, want)
 	}
-	if name, _, _ := strings.Cut(strings.Join(postgres.Volumes, ""), ":"); !maps.Equal(compose.Volumes, map[string]any{name: nil}) {
+	if name, _, _ := strings.Cut(strings.Join(postgres.Volumes, ""), ":"); !maps.Equal(compose.Volumes,
+		map[string]any{name: nil}) {
 		t.Errorf("volumes %v, used %q", compose.Volumes, postgres.Volumes)
 	}
-	if !slices.Contains(postgres.Command, "max_locks_per_transaction=256") || !strings.Contains(postgres.Environment["POSTGRES_INITDB_ARGS"], "UTF8") {
+	if !slices.Contains(postgres.Command, "max_locks_per_transaction=256") ||
+		!strings.Contains(postgres.Environment["POSTGRES_INITDB_ARGS"], "UTF8") {
 		t.Errorf("settings: %+v", postgres)
 	}
 }

@@ -66,7 +66,8 @@ func (c *listCmd) Run(ctx context.Context, e *env, client *client) error {
 	query := filters(map[string]string{
 		"state": c.State, "name": c.Name, "agent": c.Agent, "project": c.Project,
 		"userId": c.User, "conversationId": c.Conversation, "startedBy": c.StartedBy, "tag": c.Tag, "q": c.Q,
-		"minCost": c.MinCost, "maxCost": c.MaxCost, "minDuration": c.MinDuration, "maxDuration": c.MaxDuration, "model": c.Model, "tool": c.Tool,
+		"minCost": c.MinCost, "maxCost": c.MaxCost, "minDuration": c.MinDuration, "maxDuration": c.MaxDuration,
+		"model": c.Model, "tool": c.Tool,
 	})
 	if c.Failed != nil {
 		query.Set("failed", strconv.FormatBool(*c.Failed))
@@ -123,7 +124,8 @@ func planStates() (all []string) {
 // planTable is a list of root plans.
 func planTable(plans []planItem, now time.Time) *table {
 	t := &table{columns: []column{
-		{head: "PLAN"}, {head: "STATE"}, {head: "SILENT", optional: true}, {head: "AGENT", share: 1}, {head: "PROJECT", share: 1},
+		{head: "PLAN"}, {head: "STATE"}, {head: "SILENT", optional: true}, {head: "AGENT", share: 1},
+		{head: "PROJECT", share: 1},
 		{head: "BEGAN"}, {head: "TOOK"}, {head: "COST"}, {head: "TITLE", share: 1},
 		{head: "CAUSE", share: 2},
 	}}
@@ -142,8 +144,10 @@ func planTable(plans []planItem, now time.Time) *table {
 			cost = words.Dollars(*p.Total.CostUSD)
 		}
 		t.add(
-			words.Clean(short[p.RootPlanID]), shownState(p.State, p.Placeholder), silent, cmp.Or(words.Shorten(p.Agent, 60), "-"),
-			words.Shorten(p.Project, 60), began(p.StartTime, now), cmp.Or(p.Total.took(), "-"), cost, words.Shorten(cmp.Or(p.Title, p.Name), 200),
+			words.Clean(short[p.RootPlanID]), shownState(p.State, p.Placeholder), silent,
+			cmp.Or(words.Shorten(p.Agent, 60), "-"),
+			words.Shorten(p.Project, 60), began(p.StartTime, now), cmp.Or(p.Total.took(), "-"), cost,
+			words.Shorten(cmp.Or(p.Title, p.Name), 200),
 			p.Cause.brief(),
 		)
 	}

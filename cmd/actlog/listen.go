@@ -143,8 +143,8 @@ func (g *guardFlags) readFile() (text []byte, changed time.Time, err error) {
 	return text, changedAt(info), err
 }
 
-// hashOf returns a hash of what was read of a file; of the error if it could not be read. The content counts, not the times of the
-// file, so a link that points to another file now, as in a mounted secret, is a change.
+// hashOf returns a hash of what was read of a file; of the error if it could not be read. The content counts, not the
+// times of the file, so a link that points to another file now, as in a mounted secret, is a change.
 func hashOf(text []byte, err error) [sha256.Size]byte {
 	if err != nil {
 		text = []byte(err.Error())
@@ -165,7 +165,8 @@ func (g *guardFlags) listen(ctx context.Context, flag, address string) (*httpd.L
 	l, err := httpd.Listen(ctx, address, loopback)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("%w; stop the program that listens there, maybe another actlog, or name another address with %s", err, flag)
+		return nil, fmt.Errorf("%w; stop the program that listens there, maybe another actlog, or name another address "+
+			"with %s", err, flag)
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
@@ -180,18 +181,22 @@ const (
 	fileEvery = time.Second
 )
 
-// watch reloads the file of keys on SIGHUP, and when it is not as it was read last: it may have changed before, too, while the server
-// waited for its database. A file that is being written is waited for: its content must be the same twice. If the file is invalid, the
-// previous keys stay, so that a mistake in an editor locks nobody out. hangups receives these signals. At the start and when the keys
-// have changed, it ends the sessions of keys that are gone. The returned function stops watching.
-func (g *guardFlags) watch(hangups <-chan os.Signal, server *httpd.Server, log *slog.Logger, changed func()) (stop func()) {
+// watch reloads the file of keys on SIGHUP, and when it is not as it was read last: it may have changed before, too,
+// while the server waited for its database. A file that is being written is waited for: its content must be the same
+// twice. If the file is invalid, the previous keys stay, so that a mistake in an editor locks nobody out. hangups
+// receives these signals. At the start and when the keys have changed, it ends the sessions of keys that are gone. The
+// returned function stops watching.
+func (g *guardFlags) watch(
+	hangups <-chan os.Signal, server *httpd.Server, log *slog.Logger, changed func(),
+) (stop func()) {
 	if g.APIKeys == "" {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	endSessions := func() (again <-chan time.Time) {
 		if err := server.EndSessions(ctx); err != nil && ctx.Err() == nil {
-			log.Error("could not end the sessions of API keys that are gone; it is tried again, and nobody has a session meanwhile", "error", err)
+			log.Error("could not end the sessions of API keys that are gone; it is tried again, and nobody has a session "+
+				"meanwhile", "error", err)
 			return time.After(sessionsRetry)
 		}
 		return nil
@@ -246,7 +251,8 @@ func checkListen(flag, address string, meant bool) (loopback bool, err error) {
 	ip, err := netip.ParseAddr(host)
 	loopback = host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 	if !loopback && !meant {
-		return false, usageError(fmt.Sprintf("%s %s can be reached by other machines, and there are no API keys: pass a file of keys with --api-keys (actlog key creates them), or --insecure to serve without", flag, address))
+		return false, usageError(fmt.Sprintf("%s %s can be reached by other machines, and there are no API keys: pass a "+
+			"file of keys with --api-keys (actlog key creates them), or --insecure to serve without", flag, address))
 	}
 	return loopback, nil
 }

@@ -278,7 +278,8 @@ func (f *following) attend(ctx context.Context) {
 			continue
 		}
 		if idle && len(r.WaitingFor) > 0 {
-			f.story.say("No worker takes it. It needs: %s. actlog serve --config and actlog work start workers.", joined(r.WaitingFor))
+			f.story.say("No worker takes it. It needs: %s. actlog serve --config and actlog work start workers.",
+				joined(r.WaitingFor))
 		}
 		for i := range r.Waits {
 			if w := &r.Waits[i]; !f.asked[w.WaitID] {

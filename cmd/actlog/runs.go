@@ -41,7 +41,8 @@ func (c *runsCmd) Run(ctx context.Context, e *env, client *client) error {
 // runTable is a list of runs.
 func runTable(runs []runView, now time.Time) *table {
 	t := &table{columns: []column{
-		{head: "PLAN"}, {head: "STATE"}, {head: "EXECUTOR"}, {head: "NAME", share: 1}, {head: "BEGAN"}, {head: "TOOK"}, {head: "TAKEOVERS"}, {head: "TITLE", share: 3},
+		{head: "PLAN"}, {head: "STATE"}, {head: "EXECUTOR"}, {head: "NAME", share: 1}, {head: "BEGAN"}, {head: "TOOK"},
+		{head: "TAKEOVERS"}, {head: "TITLE", share: 3},
 	}}
 	ids := make([]string, len(runs))
 	for i := range runs {
@@ -56,7 +57,8 @@ func runTable(runs []runView, now time.Time) *table {
 		}
 		t.add(
 			words.Clean(short[r.PlanID]), words.Clean(r.State), words.Clean(r.Executor), cmp.Or(words.Shorten(r.Name, 60), "-"),
-			began(cmp.Or(r.StartTime, r.CreatedAt), now), cmp.Or(words.Took(r.StartTime, r.EndTime), "-"), words.Grouped(r.Takeovers), title,
+			began(cmp.Or(r.StartTime, r.CreatedAt), now), cmp.Or(words.Took(r.StartTime, r.EndTime), "-"),
+			words.Grouped(r.Takeovers), title,
 		)
 	}
 	return t

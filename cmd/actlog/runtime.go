@@ -62,8 +62,8 @@ type agents struct {
 	running sync.WaitGroup
 }
 
-// openAgents reads the configuration, and again on SIGHUP. No program that a tool starts in a sandbox reaches what is in hide. The caller
-// starts the workers and closes what it returns.
+// openAgents reads the configuration, and again on SIGHUP. No program that a tool starts in a sandbox reaches what is
+// in hide. The caller starts the workers and closes what it returns.
 func openAgents(f *runtimeFlags, hide []string, log *slog.Logger) (_ *agents, err error) {
 	a := &agents{source: parts.NewSource(log)}
 	a.log = a.source.Log()

@@ -56,8 +56,9 @@ func (c *searchCmd) Run(ctx context.Context, e *env, client *client) error {
 		return usageError(fmt.Sprintf("--per-run %d: must be from 0 to %d", c.PerRun, maxPerRun))
 	}
 	query := filters(map[string]string{
-		"kind": strings.Join(c.Kind, ","), "state": c.State, "name": c.Name, "agent": c.Agent, "project": c.Project, "environment": c.Environment,
-		"userId": c.User, "conversationId": c.Conversation, "tag": c.Tag,
+		"kind": strings.Join(c.Kind, ","), "state": c.State, "name": c.Name, "agent": c.Agent, "project": c.Project,
+		"environment": c.Environment,
+		"userId":      c.User, "conversationId": c.Conversation, "tag": c.Tag,
 	})
 	query.Set("q", c.Text)
 	if c.PerRun > 0 {
@@ -70,7 +71,9 @@ func (c *searchCmd) Run(ctx context.Context, e *env, client *client) error {
 
 	hits, read, err := list[textHit](ctx, client, e, c.JSON, "search", "/api/v1/search", query, c.pageFlags)
 	if err == nil && !c.JSON {
-		f := &foundRuns{client: client, view: newView(e.stdout).wrapping(), text: c.Text, now: now, hits: hits, left: read.left}
+		f := &foundRuns{
+			client: client, view: newView(e.stdout).wrapping(), text: c.Text, now: now, hits: hits, left: read.left,
+		}
 		err = f.draw()
 	}
 	if err != nil {
@@ -109,7 +112,8 @@ func (f *foundRuns) draw() error {
 	for i := range f.hits {
 		hit := &f.hits[i]
 		if i == 0 || hit.RootPlanID != f.hits[i-1].RootPlanID {
-			v.line("", v.bold(short[hit.RootPlanID]), v.state(hit.State), began(&hit.Began, f.now), words.Shorten(cmp.Or(hit.Title, hit.RunName), 100))
+			v.line("", v.bold(short[hit.RootPlanID]), v.state(hit.State), began(&hit.Began, f.now),
+				words.Shorten(cmp.Or(hit.Title, hit.RunName), 100))
 		}
 		v.line("  ", v.faint(hit.what()+":")+" "+clean(hit.Before)+v.bold(hit.Match)+clean(hit.After))
 		v.line("    ", v.faint("at "+hit.At))

@@ -135,8 +135,8 @@ func (c *serveCmd) validate() error {
 	return c.runtimeFlags.validate()
 }
 
-// startServer checks what it was given, listens, waits for the database, migrates it and serves. Until then, requests are answered 503.
-// The caller must wait for the server or close it.
+// startServer checks what it was given, listens, waits for the database, migrates it and serves. Until then, requests
+// are answered 503. The caller must wait for the server or close it.
 func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server, err error) {
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -198,7 +198,8 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 	s.stopKeys = c.watch(s.hangups, s.http, log, s.hub.End) // no stream outlives its key; others reconnect
 	s.serve()
 	if s.addresses.otlpTaken { // not before: a mistake that ends the start stands alone
-		log.Warn("the default address for OTLP is in use; exporters can send to the address of this server, or to another that you set with --otlp-listen", "usual", defaultOTLPListen, "own", s.url)
+		log.Warn("the default address for OTLP is in use; exporters can send to the address of this server, or to "+
+			"another that you set with --otlp-listen", "usual", defaultOTLPListen, "own", s.url)
 	}
 	return s, nil
 }
@@ -207,14 +208,18 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 func (s *server) warnWithoutKeys(keys bool) error {
 	programs, err := s.agents.startsPrograms()
 	if err == nil && programs && !keys {
-		s.log.Warn("there are no API keys: programs that tools start can use this server, also to approve their own calls", "see", "--api-keys")
+		s.log.Warn("there are no API keys: programs that tools start can use this server, also to approve their own calls",
+			"see", "--api-keys")
 	}
 	return err
 }
 
 // openStore opens the record, on a private Postgres if no database is configured.
 func (s *server) openStore(ctx context.Context, c *serveCmd, w *waiting) (err error) {
-	config := store.Config{DatabaseURL: c.DatabaseURL, DirectURL: c.DirectURL, ReplicaURL: c.ReplicaURL, ReplicaLag: c.ReplicaLag, Logger: s.log, Project: store.Projecting(otlp.NewProjection), TraceQuiet: c.TraceQuiet}
+	config := store.Config{
+		DatabaseURL: c.DatabaseURL, DirectURL: c.DirectURL, ReplicaURL: c.ReplicaURL, ReplicaLag: c.ReplicaLag,
+		Logger: s.log, Project: store.Projecting(otlp.NewProjection), TraceQuiet: c.TraceQuiet,
+	}
 	if config.DatabaseURL == "" {
 		ballast := int64(c.Ballast) << 20
 		if ballast == 0 {
@@ -240,13 +245,14 @@ func (s *server) openStore(ctx context.Context, c *serveCmd, w *waiting) (err er
 		return err
 	}
 	s.upkeep, err = upkeep.Start(ctx, s.store.Store, upkeep.Config{
-		Logger: s.log, DetailDays: c.DetailDays, KeepDays: c.KeepDays, InterruptAfter: c.InterruptAfter, TraceDays: c.TraceDays,
+		Logger: s.log, DetailDays: c.DetailDays, KeepDays: c.KeepDays, InterruptAfter: c.InterruptAfter,
+		TraceDays: c.TraceDays,
 	})
 	return err
 }
 
-// openReports logs in to read the reports, if a role for that is configured, or the Postgres is the server's own. Everything else is
-// served without it.
+// openReports logs in to read the reports, if a role for that is configured, or the Postgres is the server's own.
+// Everything else is served without it.
 func (s *server) openReports(ctx context.Context, url, replicaURL string) {
 	var err error
 	if url == "" && s.postgres != nil {

@@ -63,7 +63,8 @@ func (c *unknownCmd) Run(ctx context.Context, e *env, client *client) error {
 		items = items[n:]
 	}
 	if list.Forgotten > 0 {
-		fmt.Fprintf(e.stderr, "actlog: %s are not listed any more, because there were too many\n", words.Plural(list.Forgotten, "kind"))
+		fmt.Fprintf(e.stderr, "actlog: %s are not listed any more, because there were too many\n",
+			words.Plural(list.Forgotten, "kind"))
 	}
 	return nil
 }
@@ -76,5 +77,6 @@ func (i unknownItem) row() string {
 	if i.LastSeen != nil {
 		last = i.LastSeen.Local().Format(time.DateTime)
 	}
-	return fmt.Sprintf("%d\t%s\t%s\t%s\t%s", i.Count, last, cmp.Or(words.Clean(i.Scope), "-"), cmp.Or(kind, "-"), cmp.Or(words.Clean(strings.Join(i.Attributes, " ")), "-"))
+	return fmt.Sprintf("%d\t%s\t%s\t%s\t%s", i.Count, last, cmp.Or(words.Clean(i.Scope), "-"), cmp.Or(kind, "-"),
+		cmp.Or(words.Clean(strings.Join(i.Attributes, " ")), "-"))
 }

@@ -54,7 +54,8 @@ type machine struct {
 }
 
 func (m machine) String() string {
-	return fmt.Sprintf("%d CPUs, %s, %s, Postgres %s, fsync of 8 KiB %s ms; Postgres compresses the texts %s times, zstd 1 MiB of them %s times",
+	return fmt.Sprintf("%d CPUs, %s, %s, Postgres %s, fsync of 8 KiB %s ms; Postgres compresses the texts %s times, "+
+		"zstd 1 MiB of them %s times",
 		m.CPUs, m.OS, m.Go, m.Postgres, digits(m.FsyncMS), digits(m.Stored), digits(m.Zstd))
 }
 
@@ -205,7 +206,9 @@ func (d *database) store(ctx context.Context) (*store.Store, error) {
 func (d *database) storeWith(ctx context.Context, sizes content.Sizes) (s *store.Store, err error) {
 	// The goroutines of the store inherit the profile label of the caller.
 	onSide(ctx, sideOurs, func(ctx context.Context) {
-		s, err = store.Open(ctx, store.Config{DatabaseURL: d.url, Project: store.Projecting(otlp.NewProjection), Contents: sizes})
+		s, err = store.Open(ctx, store.Config{
+			DatabaseURL: d.url, Project: store.Projecting(otlp.NewProjection), Contents: sizes,
+		})
 		if err != nil {
 			return
 		}

@@ -20,9 +20,11 @@ type request struct {
 	records int
 }
 
-// loadOf makes the load for a number of runs, with so many records per request. Encoding is not measured, because clients usually run
-// on other machines.
-func (b *bench) loadOf(ctx context.Context, runs, records int, changes func(ctx context.Context, from, to int) ([]record.Change, error)) (l load, err error) {
+// loadOf makes the load for a number of runs, with so many records per request. Encoding is not measured, because
+// clients usually run on other machines.
+func (b *bench) loadOf(
+	ctx context.Context, runs, records int, changes func(ctx context.Context, from, to int) ([]record.Change, error),
+) (l load, err error) {
 	batches, err := b.batches(ctx, runs, records, changes)
 	if err != nil {
 		return l, err
@@ -121,10 +123,11 @@ func measureHTTP(ctx context.Context, b *bench) (figures []figure, err error) {
 		{"run after run", b.text.sideBySide(1)},
 		{"whole rows", b.text.whole},
 	} {
-		f, err := b.againstCopy(ctx, db, "over HTTP, "+v.name, runs*rowsOfRun, clients, func(ctx context.Context) (writer, error) {
-			l, err := b.loadOf(ctx, runs, batchRecords, v.changes)
-			return func(ctx context.Context, i int) error { return l.send(ctx, client, server, i) }, err
-		}, atLeast(0.35))
+		f, err := b.againstCopy(ctx, db, "over HTTP, "+v.name, runs*rowsOfRun, clients,
+			func(ctx context.Context) (writer, error) {
+				l, err := b.loadOf(ctx, runs, batchRecords, v.changes)
+				return func(ctx context.Context, i int) error { return l.send(ctx, client, server, i) }, err
+			}, atLeast(0.35))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", v.name, err)
 		}

@@ -81,7 +81,8 @@ func (l loop) Advance(ctx context.Context, run *engine.Run) (engine.Result, erro
 		l.began(run.ID())
 	}
 	if l.asks {
-		if _, err := run.Ask(ctx, "go on", engine.WaitInfo{Type: record.WaitActionValidation, Title: "Go on?", Subject: json.RawMessage(`{}`)}); err != nil {
+		if _, err := run.Ask(ctx, "go on",
+			engine.WaitInfo{Type: record.WaitActionValidation, Title: "Go on?", Subject: json.RawMessage(`{}`)}); err != nil {
 			return engine.Result{}, err
 		}
 	}
@@ -158,7 +159,9 @@ func (q quick) Generate(ctx context.Context, _ model.Request, _ func(model.Delta
 	for _, call := range q.calls {
 		m.Parts = append(m.Parts, model.Part{Call: &call})
 	}
-	return &model.Response{Message: m, Finish: model.FinishToolCalls, Usage: model.Usage{Input: new(int64(1500)), Output: new(int64(150))}}, nil
+	return &model.Response{
+		Message: m, Finish: model.FinishToolCalls, Usage: model.Usage{Input: new(int64(1500)), Output: new(int64(150))},
+	}, nil
 }
 
 // benchParts are the parts of the runs.
@@ -416,7 +419,9 @@ func (l loop) bare(ctx context.Context) error {
 // what it needs to go on.
 func measureRebuilding(ctx context.Context, b *bench, db *database, s *store.Store) (_ []figure, err error) {
 	began, ended := make(chan time.Time, 1), make(chan string, 1)
-	w, err := work(ctx, s, loop{cycles: b.n(100, 3), calls: 3, began: func(string) { began <- time.Now() }, ended: func(id string) { ended <- id }}, 0)
+	w, err := work(ctx, s, loop{cycles: b.n(100, 3), calls: 3, began: func(string) {
+		began <- time.Now()
+	}, ended: func(id string) { ended <- id }}, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -497,7 +502,8 @@ func measureParked(ctx context.Context, b *bench, db *database, s *store.Store) 
 	parked := func(want int) error {
 		for {
 			var waiting int
-			err := db.pool.QueryRow(ctx, "SELECT count(*) FROM actlog.run AS r WHERE r.executor = 'loop' AND NOT r.done AND r.worker_id IS NULL AND r.due_at IS NULL").Scan(&waiting)
+			err := db.pool.QueryRow(ctx, "SELECT count(*) FROM actlog.run AS r WHERE r.executor = 'loop' AND NOT r.done AND "+
+				"r.worker_id IS NULL AND r.due_at IS NULL").Scan(&waiting)
 			if err != nil || waiting == want {
 				return err
 			}
@@ -552,7 +558,8 @@ func measureParked(ctx context.Context, b *bench, db *database, s *store.Store) 
 		}
 	}
 	return []figure{
-		alone(fmt.Sprintf("%d runs that wait for a human, memory of the worker", n), "MiB", []float64{(moreBytes - bytes) / (1 << 20)}, atMost(5)),
+		alone(fmt.Sprintf("%d runs that wait for a human, memory of the worker", n), "MiB",
+			[]float64{(moreBytes - bytes) / (1 << 20)}, atMost(5)),
 		alone("the same, goroutines", "", []float64{moreGoroutines - goroutines}, atMost(5)),
 		alone("from start to begin beside them", "ms", took, nil),
 	}, nil

@@ -64,7 +64,11 @@ type form struct {
 }
 
 func (c config) greedy(ctx context.Context, dir string, out io.Writer) (violated bool, err error) {
-	g := &greedy{config: c, out: out, dir: dir, http: &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 1000}}}
+	g := &greedy{
+		config: c, out: out, dir: dir, http: &http.Client{
+			Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 1000},
+		},
+	}
 	defer g.http.CloseIdleConnections()
 	fmt.Fprintf(out, "chaos: greedy clients at scale %g, %s for each attack, in %s\n", c.scale, c.lasts, dir)
 	keys := filepath.Join(dir, "keys")
@@ -120,8 +124,9 @@ func (g *greedy) serve(ctx context.Context, f form) error {
 	}
 	g.form = f
 	g.server = &server{
-		binary: g.config.actlog, listen: listen, dataDir: filepath.Join(g.dir, "data"), logFile: filepath.Join(g.dir, "server.log"),
-		more: append([]string{"--otlp-grpc-listen", g.grpc}, f.args...),
+		binary: g.config.actlog, listen: listen, dataDir: filepath.Join(g.dir, "data"),
+		logFile: filepath.Join(g.dir, "server.log"),
+		more:    append([]string{"--otlp-grpc-listen", g.grpc}, f.args...),
 	}
 	if err := g.server.start(ctx); err != nil {
 		return err
@@ -151,7 +156,9 @@ func (g *greedy) load(ctx context.Context) error {
 	}
 	batches = append(batches, plans("tree", "large", "good"))
 	for n := 0; selected("b") && n < g.scaled(greedyPlans); n++ {
-		fmt.Fprintf(&b, `{"kind":"plan","rootPlanId":"many-%d","currentPlanId":"many-%[1]d","title":"Run %[1]d of the night","userRequest":"Sum up report %[1]d and send it to the team","state":"COMPLETED"}`+"\n", n)
+		fmt.Fprintf(
+			&b, `{"kind":"plan","rootPlanId":"many-%d","currentPlanId":"many-%[1]d","title":"Run %[1]d of the night","userRequest":"Sum up report %[1]d and send it to the team","state":"COMPLETED"}`+"\n", n,
+		)
 		if n%1000 == 999 {
 			batches = append(batches, b.String())
 			b.Reset()
@@ -161,11 +168,21 @@ func (g *greedy) load(ctx context.Context) error {
 	const text = 1 << 20
 	random := rand.New(rand.NewPCG(1, 2))
 	for n := 0; selected("a") && n <= g.scaled(greedyTree)/text; n++ {
-		batches = append(batches, fmt.Sprintf(`{"kind":"agentExecution","rootPlanId":"tree","planId":"tree","stepId":"tree-%d","result":"%s"}`, n, noise(random, text)))
+		batches = append(
+			batches, fmt.Sprintf(
+				`{"kind":"agentExecution","rootPlanId":"tree","planId":"tree","stepId":"tree-%d","result":"%s"}`, n,
+				noise(random, text),
+			),
+		)
 	}
 	batches = append(batches, `{"kind":"agentExecution","rootPlanId":"large","planId":"large","stepId":"large"}`)
 	for n := 0; selected("d") && n <= g.scaled(greedyStep)/(2*text); n++ {
-		batches = append(batches, fmt.Sprintf(`{"kind":"thinkAct","rootPlanId":"large","stepId":"large","seq":%d,"thinkInput":"%s","thinkOutput":"%s"}`, n, noise(random, text), noise(random, text)))
+		batches = append(
+			batches, fmt.Sprintf(
+				`{"kind":"thinkAct","rootPlanId":"large","stepId":"large","seq":%d,"thinkInput":"%s","thinkOutput":"%s"}`, n,
+				noise(random, text), noise(random, text),
+			),
+		)
 	}
 	for _, batch := range batches {
 		if status, err := g.write(ctx, batch); err != nil || status != http.StatusOK {
@@ -329,7 +346,8 @@ func (g *greedy) attack(ctx context.Context, round []attack) error {
 		g.form.name, what, writes.String(), reads.String(), fmt.Sprint(peak >> 20), fmt.Sprint(int(held) >> 20),
 		count("actlog_http_body_refused_total"), count("actlog_http_body_slow_total"), strings.Join(answers, " "),
 	})
-	fmt.Fprintf(g.out, "     %s, %s: writes %s, reads %s, RSS %d MiB; %s\n", g.form.name, what, writes, reads, peak>>20, strings.Join(answers, " "))
+	fmt.Fprintf(g.out, "     %s, %s: writes %s, reads %s, RSS %d MiB; %s\n", g.form.name, what, writes, reads, peak>>20,
+		strings.Join(answers, " "))
 	return nil
 }
 
@@ -377,7 +395,8 @@ func (t *times) add(took time.Duration, status int, err error) {
 
 // String is the median, the 99th percentile and the longest, in milliseconds.
 func (t *times) String() string {
-	return fmt.Sprintf("%d/%d/%d ms", quantile(t.all, 0.5).Milliseconds(), quantile(t.all, 0.99).Milliseconds(), quantile(t.all, 1).Milliseconds())
+	return fmt.Sprintf("%d/%d/%d ms", quantile(t.all, 0.5).Milliseconds(), quantile(t.all, 0.99).Milliseconds(),
+		quantile(t.all, 1).Milliseconds())
 }
 
 // samples are the metrics of the server.
@@ -426,7 +445,8 @@ func resetPeak(pid int) {
 func (g *greedy) table() {
 	var b bytes.Buffer
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "form\tattack\twrites p50/p99/max\treads p50/p99/max\tRSS MiB\theld MiB\trefused\tslow\tanswers to greedy clients")
+	fmt.Fprintln(w, "form\tattack\twrites p50/p99/max\treads p50/p99/max\tRSS MiB\theld MiB\trefused\tslow\tanswers "+
+		"to greedy clients")
 	for _, row := range g.rows {
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}

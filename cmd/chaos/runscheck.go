@@ -254,7 +254,8 @@ func (h *house) checkEffects(ctx context.Context) (doubled, lost, unknown, count
 		}
 		if e.begins > limit {
 			doubled++
-			h.violated("plan %s: call %s of %s, %s in attempt %d, was made %d times", c.Plan, c.ID, c.Name, c.State, c.Attempt, e.begins)
+			h.violated("plan %s: call %s of %s, %s in attempt %d, was made %d times", c.Plan, c.ID, c.Name, c.State, c.Attempt,
+				e.begins)
 		}
 		if c.State == "COMPLETED" && !strings.HasPrefix(c.Result, confirmedResult) && e.ends == 0 {
 			lost++

@@ -117,7 +117,8 @@ var echoes = scriptmodel.Turn{Reply: func(_ context.Context, req *scriptmodel.Re
 func TestTools(t *testing.T) {
 	t.Parallel()
 	b := setup(t, scriptmodel.Script{Scenes: []scriptmodel.Scene{{Name: "only", Turns: []scriptmodel.Turn{
-		says("I look.", call("files.read_file", map[string]any{"path": "../go.mod"}), call("files.write_file", map[string]any{"path": "x", "content": "x"})), echoes,
+		says("I look.", call("files.read_file", map[string]any{"path": "../go.mod"}),
+			call("files.write_file", map[string]any{"path": "x", "content": "x"})), echoes,
 	}}}}, ".")
 	r := b.run("What does it do?")
 	if !strings.HasPrefix(r.Result, "../go.mod: the path leaves the folder, There is no tool files-write_file.") {
@@ -128,7 +129,9 @@ func TestTools(t *testing.T) {
 		offered = append(offered, tool.Function.Name)
 	}
 	slices.Sort(offered)
-	if diff := cmp.Diff([]string{"agent-researcher", "files-list_files", "files-read_file", "files-search_in_files", "terminate"}, offered); diff != "" {
+	if diff := cmp.Diff([]string{
+		"agent-researcher", "files-list_files", "files-read_file", "files-search_in_files", "terminate",
+	}, offered); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -148,9 +151,19 @@ func TestParallelResearch(t *testing.T) {
 		}}
 	}
 	b := setup(t, scriptmodel.Script{Scenes: []scriptmodel.Scene{
-		{Name: "one", Match: scriptmodel.Match{User: "part one"}, Turns: []scriptmodel.Turn{after(started, second, "answer one")}},
-		{Name: "two", Match: scriptmodel.Match{User: "part two"}, Turns: []scriptmodel.Turn{after(second, started, "answer two")}},
-		{Name: "whole", Turns: []scriptmodel.Turn{says("", research("part one"), research("part two"), call("no_tool", nil)), echoes}},
+		{
+			Name: "one", Match: scriptmodel.Match{User: "part one"},
+			Turns: []scriptmodel.Turn{after(started, second, "answer one")},
+		},
+		{
+			Name: "two", Match: scriptmodel.Match{User: "part two"},
+			Turns: []scriptmodel.Turn{after(second, started, "answer two")},
+		},
+		{
+			Name: "whole", Turns: []scriptmodel.Turn{
+				says("", research("part one"), research("part two"), call("no_tool", nil)), echoes,
+			},
+		},
 	}}, ".")
 	if r := b.run("the whole"); !strings.HasPrefix(r.Result, "answer one, answer two, There is no tool no_tool.") {
 		t.Errorf("the answer is %q", r.Result)
@@ -161,7 +174,11 @@ func TestParallelResearch(t *testing.T) {
 func TestResearcherFails(t *testing.T) {
 	t.Parallel()
 	b := setup(t, scriptmodel.Script{Scenes: []scriptmodel.Scene{
-		{Name: "part", Match: scriptmodel.Match{User: "part"}, Turns: []scriptmodel.Turn{{Error: &scriptmodel.Failure{Status: 400, Message: "too hard"}}}},
+		{
+			Name: "part", Match: scriptmodel.Match{User: "part"}, Turns: []scriptmodel.Turn{
+				{Error: &scriptmodel.Failure{Status: 400, Message: "too hard"}},
+			},
+		},
 		{Name: "whole", Turns: []scriptmodel.Turn{says("", research("part")), echoes}},
 	}}, ".")
 	if r := b.run("whole"); r.State != record.Completed || !strings.Contains(r.Result, "too hard") {
@@ -173,7 +190,9 @@ func TestResearcherFails(t *testing.T) {
 func TestMaxSteps(t *testing.T) {
 	t.Parallel()
 	again := says("", call("files.list_files", nil))
-	b := setup(t, scriptmodel.Script{Scenes: []scriptmodel.Scene{{Name: "only", Turns: []scriptmodel.Turn{again, again, says("That is all.")}}}}, ".")
+	b := setup(t, scriptmodel.Script{
+		Scenes: []scriptmodel.Scene{{Name: "only", Turns: []scriptmodel.Turn{again, again, says("That is all.")}}},
+	}, ".")
 	b.steps = 2
 	if r := b.run("?"); r.Result != "That is all." || r.Figures.ModelCalls != 3 {
 		t.Errorf("%+v", r)
@@ -184,7 +203,9 @@ func TestMaxSteps(t *testing.T) {
 // looks for.
 func TestDemo(t *testing.T) {
 	t.Parallel()
-	for name, dir := range map[string]string{"this repository": filepath.Join("..", ".."), "an empty folder": t.TempDir()} {
+	for name, dir := range map[string]string{
+		"this repository": filepath.Join("..", ".."), "an empty folder": t.TempDir(),
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, demoScript(0), dir)
@@ -197,7 +218,8 @@ func TestDemo(t *testing.T) {
 				if seen.Status != http.StatusOK {
 					t.Errorf("scene %s, turn %d: status %d", seen.Scene, seen.Turn, seen.Status)
 				}
-				if seen.Scene == "writing" && seen.Turn == 1 && strings.HasSuffix(seen.Request.ToolResults()[0].Content, "no such file or folder") {
+				if seen.Scene == "writing" && seen.Turn == 1 &&
+					strings.HasSuffix(seen.Request.ToolResults()[0].Content, "no such file or folder") {
 					failed++
 				}
 			}
@@ -225,7 +247,9 @@ func TestInterrupted(t *testing.T) {
 	a := b.open()
 	id := b.start(a, demoQuestion)
 	for asked := 1; asked < 12; asked += 2 {
-		storetest.Until(t, fmt.Sprintf("the model was asked %d times", asked), func() bool { return len(b.server.Requests()) >= asked })
+		storetest.Until(t, fmt.Sprintf("the model was asked %d times", asked), func() bool {
+			return len(b.server.Requests()) >= asked
+		})
 		if err := a.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}

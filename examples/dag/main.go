@@ -56,7 +56,8 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	}
 
 	m, err := openai.New(openai.Config{
-		Model: cmp.Or(getenv("OPENAI_MODEL"), "gpt-4.1-mini"), APIKey: getenv("OPENAI_API_KEY"), BaseURL: getenv("OPENAI_BASE_URL"),
+		Model: cmp.Or(getenv("OPENAI_MODEL"), "gpt-4.1-mini"), APIKey: getenv("OPENAI_API_KEY"),
+		BaseURL: getenv("OPENAI_BASE_URL"),
 	})
 	if err != nil {
 		return err

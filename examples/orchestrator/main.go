@@ -39,7 +39,9 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) (err error) {
+func run(
+	ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer,
+) (err error) {
 	flags := flag.NewFlagSet("orchestrator", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	dir := flags.String("dir", ".", "the `folder` of the repository")
@@ -47,7 +49,8 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 		return err
 	}
 	m, err := openai.New(openai.Config{
-		Model: cmp.Or(getenv("OPENAI_MODEL"), "gpt-4.1-mini"), APIKey: getenv("OPENAI_API_KEY"), BaseURL: getenv("OPENAI_BASE_URL"),
+		Model: cmp.Or(getenv("OPENAI_MODEL"), "gpt-4.1-mini"), APIKey: getenv("OPENAI_API_KEY"),
+		BaseURL: getenv("OPENAI_BASE_URL"),
 	})
 	if err != nil {
 		return err
@@ -56,7 +59,9 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 	if err != nil {
 		return err
 	}
-	a, err := agent.Open(ctx, getenv("ACTLOG_DATABASE_URL"), agent.Options{Logger: slog.New(slog.NewTextHandler(stderr, nil))})
+	a, err := agent.Open(ctx, getenv("ACTLOG_DATABASE_URL"), agent.Options{
+		Logger: slog.New(slog.NewTextHandler(stderr, nil)),
+	})
 	if err != nil {
 		return fmt.Errorf("ACTLOG_DATABASE_URL: %w", err)
 	}
@@ -82,7 +87,8 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 			return fmt.Errorf("the run is %s: %s", r.State, r.Error)
 		}
 		for _, w := range r.Waits {
-			fmt.Fprintf(stdout, "%s\n%s\n%s %s\n%s? ", w.Title, w.Description, w.Tool, w.Arguments, strings.Join(w.Decisions, ", "))
+			fmt.Fprintf(stdout, "%s\n%s\n%s %s\n%s? ", w.Title, w.Description, w.Tool, w.Arguments,
+				strings.Join(w.Decisions, ", "))
 			if !answers.Scan() {
 				return cmp.Or(answers.Err(), io.ErrUnexpectedEOF)
 			}

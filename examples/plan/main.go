@@ -45,7 +45,8 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		flags.PrintDefaults()
 	}
 	dir := flags.String("dir", ".", "work in this `folder`; nothing in it is changed")
-	iterative := flags.Bool("iterative", false, "ask the model for one operation at a time, and tell it what the last ones returned")
+	iterative := flags.Bool("iterative", false,
+		"ask the model for one operation at a time, and tell it what the last ones returned")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -55,7 +56,8 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	}
 
 	m, err := openai.New(openai.Config{
-		Model: cmp.Or(getenv("OPENAI_MODEL"), "gpt-4.1-mini"), APIKey: getenv("OPENAI_API_KEY"), BaseURL: getenv("OPENAI_BASE_URL"),
+		Model: cmp.Or(getenv("OPENAI_MODEL"), "gpt-4.1-mini"), APIKey: getenv("OPENAI_API_KEY"),
+		BaseURL: getenv("OPENAI_BASE_URL"),
 	})
 	if err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Command workflow reviews the Go files of a folder: a reviewer reads one file after the other, and an editor says what to
-// do first. Which files there are decides how many steps the workflow has, so it is a Go function. If the program is
+// Command workflow reviews the Go files of a folder: a reviewer reads one file after the other, and an editor says what
+// to do first. Which files there are decides how many steps the workflow has, so it is a Go function. If the program is
 // killed, it goes on where it was when it is started again with the same folder. It works with a model of any API that
 // speaks Chat Completions.
 //
@@ -45,12 +45,14 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	flags := flag.NewFlagSet("workflow", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	dir := flags.String("dir", ".", "review the Go files of this `folder`; nothing in it is changed")
-	key := flags.String("key", "1", "another `key` is another review of the same folder; with the same one, a review goes on")
+	key := flags.String("key", "1",
+		"another `key` is another review of the same folder; with the same one, a review goes on")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	m, err := openai.New(openai.Config{
-		Model: cmp.Or(getenv("OPENAI_MODEL"), "gpt-4.1-mini"), APIKey: getenv("OPENAI_API_KEY"), BaseURL: getenv("OPENAI_BASE_URL"),
+		Model: cmp.Or(getenv("OPENAI_MODEL"), "gpt-4.1-mini"), APIKey: getenv("OPENAI_API_KEY"),
+		BaseURL: getenv("OPENAI_BASE_URL"),
 	})
 	if err != nil {
 		return err
@@ -85,7 +87,9 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		return err
 	}
 	go func() { _ = a.Work(ctx) }() // it ends with ctx, or with Close
-	planID, err := a.Start(ctx, agent.Job{Work: agent.Flow{Workflow: "review", Input: at}, IdempotencyKey: at + " " + *key})
+	planID, err := a.Start(ctx, agent.Job{
+		Work: agent.Flow{Workflow: "review", Input: at}, IdempotencyKey: at + " " + *key,
+	})
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,10 @@ const (
 	openTimeout = 5 * time.Second
 )
 
-var errStreams = &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: "the server has as many streams of events as it may; try again soon, or another server", RetryAfter: 5}
+var errStreams = &httpd.Problem{
+	Status: http.StatusServiceUnavailable,
+	Detail: "the server has as many streams of events as it may; try again soon, or another server", RetryAfter: 5,
+}
 
 // planEvents streams the tree that a plan belongs to, until the plan has ended.
 func (s *Server) planEvents(c echo.Context) error {
@@ -97,7 +100,9 @@ func (s *Server) sendEvents(c echo.Context, q *httpd.Query, planID string) error
 
 // openStream begins a stream. To find what a client missed may take a scan of a day's changes: that
 // counts as a search.
-func (s *Server) openStream(ctx context.Context, c echo.Context, root, planID, after string, e encoder) (*live.Stream, error) {
+func (s *Server) openStream(
+	ctx context.Context, c echo.Context, root, planID, after string, e encoder,
+) (*live.Stream, error) {
 	if after != "" {
 		done, err := s.lookup.TurnToSearch(ctx, c)
 		if err != nil {
@@ -204,8 +209,10 @@ func (encoder) Plans(plans []live.Plan) ([]byte, error) {
 		p := &plans[i]
 		r := &p.Record
 		out.Plans[i] = planEventJSON{
-			RootPlanID: p.RootPlanID, Kinds: orEmpty(p.Kinds), Deleted: p.Deleted, Placeholder: p.Placeholder, State: r.State, Name: r.Name,
-			StartTime: r.StartTime, EndTime: r.EndTime, LastSeenAt: r.LastSeenAt, ErrorKind: r.ErrorKind, Steps: p.Steps, Total: wire.FiguresOf(&p.Total),
+			RootPlanID: p.RootPlanID, Kinds: orEmpty(p.Kinds), Deleted: p.Deleted, Placeholder: p.Placeholder, State: r.State,
+			Name:      r.Name,
+			StartTime: r.StartTime, EndTime: r.EndTime, LastSeenAt: r.LastSeenAt, ErrorKind: r.ErrorKind, Steps: p.Steps,
+			Total: wire.FiguresOf(&p.Total),
 		}
 		if !p.Deleted {
 			out.Plans[i].Project, out.Plans[i].Completed = new(orDefault(r.Project, defaultProject)), r.State.Terminal()

@@ -14,8 +14,8 @@ import (
 
 const blankPlanID = "Plan ID cannot be null or empty"
 
-// executorDetails serves the hierarchy of a plan, but first, once, an exception that waits. Who follows a link sees the hierarchy: the
-// exception is for who asks for it.
+// executorDetails serves the hierarchy of a plan, but first, once, an exception that waits. Who follows a link sees the
+// hierarchy: the exception is for who asks for it.
 func (s *Server) executorDetails(c echo.Context) error {
 	id, err := httpd.PathID(c, "planId")
 	if err != nil {
@@ -58,7 +58,9 @@ func (s *Server) executorDelete(c echo.Context) error {
 	if _, _, err := s.store.PlanPlace(c.Request().Context(), "", id); err != nil {
 		return err
 	}
-	return sendJSON(c, http.StatusOK, map[string]string{"message": "Execution record found (no deletion needed)", "planId": id})
+	return sendJSON(c, http.StatusOK, map[string]string{
+		"message": "Execution record found (no deletion needed)", "planId": id,
+	})
 }
 
 // executorStep serves a step with its cycles.

@@ -98,7 +98,8 @@ func (s *Server) listFailures(c echo.Context) error {
 		Cause      *string       `json:"cause"` // its address, which may be that of an open question
 		Items      []failureJSON `json:"items"`
 	}{
-		o.Plan.Record.CurrentPlanID, o.Plan.Record.RootPlanID, o.Found.Recovered, nil, make([]failureJSON, 0, len(o.Failures)),
+		o.Plan.Record.CurrentPlanID, o.Plan.Record.RootPlanID, o.Found.Recovered, nil,
+		make([]failureJSON, 0, len(o.Failures)),
 	}
 	if o.Cause >= 0 {
 		out.Cause = &o.Rows[o.Cause].At

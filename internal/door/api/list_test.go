@@ -59,8 +59,8 @@ func TestPagesHaveEachPlanOnce(t *testing.T) {
 	}
 }
 
-// TestListOrder: runs stand where they began, whenever that is told; where none is told, where they were first seen. Pages have each run once
-// whose start does not change meanwhile.
+// TestListOrder: runs stand where they began, whenever that is told; where none is told, where they were first seen.
+// Pages have each run once whose start does not change meanwhile.
 func TestListOrder(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
@@ -74,7 +74,8 @@ func TestListOrder(t *testing.T) {
 	c.Write(plan("imported-b", start(year-1, 1)), plan("imported-a", start(year-1, 1)))
 	c.Write(plan("imported-c", start(year-1, 0)))
 	for _, query := range []string{"", "q=run"} {
-		if ids, _ := c.page(query); !slices.Equal(ids, []string{"future", "late", "untold", "imported-b", "imported-a", "imported-c"}) {
+		if ids, _ := c.page(query); !slices.Equal(ids,
+			[]string{"future", "late", "untold", "imported-b", "imported-a", "imported-c"}) {
 			t.Errorf("%q lists %q", query, ids)
 		}
 	}
@@ -96,7 +97,8 @@ func TestListOrder(t *testing.T) {
 		}
 	}
 	before, _ := time.Parse(time.RFC3339, fmt.Sprintf("%d-06-01T00:00:00Z", year-1))
-	if ids, _ := c.page("q=run&limit=2&until=" + before.Format(time.RFC3339)); !slices.Equal(ids, []string{"imported-b", "imported-a"}) {
+	if ids, _ := c.page("q=run&limit=2&until=" +
+		before.Format(time.RFC3339)); !slices.Equal(ids, []string{"imported-b", "imported-a"}) {
 		t.Errorf("until: %q", ids)
 	}
 }
@@ -104,11 +106,18 @@ func TestListOrder(t *testing.T) {
 func TestListFilters(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
-	c.Write(plan("a", state("RUNNING"), obj{"name": "report", "userId": "u", "startTime": at(0), "title": "100% of_it", "tags": []string{"x", "y"}}),
+	c.Write(plan("a", state("RUNNING"), obj{
+		"name": "report", "userId": "u", "startTime": at(0), "title": "100% of_it", "tags": []string{"x", "y"},
+	}),
 		subPlan("a", "a-sub", "a", "t"), step("a", "a-sub", "a-s", obj{"agentName": "reader"}))
-	c.Write(plan("b", state("RUNNING"), obj{"project": "sales", "conversationId": "talk", "startTime": at(60), "userRequest": "Sum UP the quarter"}),
+	c.Write(plan("b", state("RUNNING"), obj{
+		"project": "sales", "conversationId": "talk", "startTime": at(60), "userRequest": "Sum UP the quarter",
+	}),
 		step("b", "b", "b-s", obj{"agentName": "writer"}))
-	c.Write(plan("c", obj{"summary": "All summed up", "tags": []string{}, "startedBy": obj{"planId": "a", "toolCallId": "t"}})) // first seen now, as far as is known
+	// first seen now, as far as is known
+	c.Write(plan("c", obj{
+		"summary": "All summed up", "tags": []string{}, "startedBy": obj{"planId": "a", "toolCallId": "t"},
+	}))
 	all := []string{"c", "b", "a"}
 	for query, want := range map[string][]string{
 		"":                            all,
@@ -160,20 +169,26 @@ func TestListFilters(t *testing.T) {
 	}
 }
 
-// TestListFiltersByFigures: by what failed, by cost and duration, and by the models and tools that were used, anywhere in a tree.
+// TestListFiltersByFigures: by what failed, by cost and duration, and by the models and tools that were used, anywhere
+// in a tree.
 func TestListFiltersByFigures(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
-	c.Write(plan("a", state("COMPLETED"), obj{"startTime": at(0), "endTime": at(90)}), subPlan("a", "a-sub", "a", "t"), step("a", "a-sub", "a-s"),
-		cycle("a", "a-s", 0, obj{"modelName": "small", "costUsd": 0.25}), tool("a", "a-s", 0, "a-t", state("FAILED"), obj{"name": "search"}))
-	c.Write(plan("b", state("FAILED"), obj{"startTime": at(0), "endTime": at(30)}), step("b", "b", "b-s", obj{"modelName": "large"}),
+	c.Write(plan("a", state("COMPLETED"), obj{"startTime": at(0), "endTime": at(90)}), subPlan("a", "a-sub", "a", "t"),
+		step("a", "a-sub", "a-s"),
+		cycle("a", "a-s", 0, obj{"modelName": "small", "costUsd": 0.25}),
+		tool("a", "a-s", 0, "a-t", state("FAILED"), obj{"name": "search"}))
+	c.Write(plan("b", state("FAILED"), obj{"startTime": at(0), "endTime": at(30)}),
+		step("b", "b", "b-s", obj{"modelName": "large"}),
 		cycle("b", "b-s", 0, obj{"costUsd": 0.5}), cycle("b", "b-s", 1, obj{"costUsd": 0.5}))
 	c.Write(plan("c", state("RUNNING"), obj{"startTime": at(0)}), step("c", "c", "c-s", state("INTERRUPTED")))
 	c.Write(plan("d"))
 	for query, want := range map[string][]string{
 		"failed=true": {"c", "b", "a"}, "failed=false": {"d"}, "failed=true&state=COMPLETED": {"a"},
-		"minCost=0.5": {"b"}, "maxCost=0.5": {"a"}, "minCost=0.25&maxCost=1": {"b", "a"}, "minCost=1.01": nil, "minCost=0": {"b", "a"},
-		"minDuration=30s": {"b", "a"}, "minDuration=30001": {"a"}, "maxDuration=1m": {"b"}, "minDuration=1m&maxDuration=1.5m": {"a"}, "minDuration=1h": nil,
+		"minCost=0.5": {"b"}, "maxCost=0.5": {"a"}, "minCost=0.25&maxCost=1": {"b", "a"}, "minCost=1.01": nil,
+		"minCost=0":       {"b", "a"},
+		"minDuration=30s": {"b", "a"}, "minDuration=30001": {"a"}, "maxDuration=1m": {"b"},
+		"minDuration=1m&maxDuration=1.5m": {"a"}, "minDuration=1h": nil,
 		"model=small": {"a"}, "model=large": {"b"}, "model=none": nil, "tool=search": {"a"}, "tool=sear": nil,
 		"tool=search&model=small&failed=true&minCost=0.1&maxDuration=2m": {"a"},
 	} {
@@ -187,19 +202,38 @@ func TestListFiltersByFigures(t *testing.T) {
 func TestListSaysWhy(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
-	c.Write(plan("a", state("FAILED")), step("a", "a", "s", state("FAILED"), obj{"errorMessage": "of the step"}), cycle("a", "s", 0, obj{"state": "COMPLETED"}),
-		tool("a", "s", 0, "t/1", state("FAILED"), obj{"name": "run_sql", "errorKind": "timeout", "errorMessage": strings.Repeat("é", 400), "startTime": at(1), "endTime": at(2)}))
-	c.Write(plan("b", state("COMPLETED")), step("b", "b", "s", state("FAILED"), obj{"agentName": "writer", "errorMessage": "of the step"}), cycle("b", "s", 0, state("FAILED")))
-	c.Write(plan("c", state("WAITING")), step("c", "c", "s", state("FAILED")), obj{"kind": "wait", "rootPlanId": "c", "planId": "c", "waitId": "late", "startTime": at(9)},
-		obj{"kind": "wait", "rootPlanId": "c", "planId": "c", "waitId": "w 1", "title": "refund?", "startTime": at(5)}, obj{"kind": "wait", "rootPlanId": "c", "planId": "c", "waitId": "done", "startTime": at(1), "state": "SUBMITTED"})
+	c.Write(plan("a", state("FAILED")), step("a", "a", "s", state("FAILED"), obj{"errorMessage": "of the step"}),
+		cycle("a", "s", 0, obj{"state": "COMPLETED"}),
+		tool("a", "s", 0, "t/1", state("FAILED"), obj{
+			"name": "run_sql", "errorKind": "timeout", "errorMessage": strings.Repeat("é", 400), "startTime": at(1),
+			"endTime": at(2),
+		}))
+	c.Write(plan("b", state("COMPLETED")),
+		step("b", "b", "s", state("FAILED"), obj{"agentName": "writer", "errorMessage": "of the step"}),
+		cycle("b", "s", 0, state("FAILED")))
+	c.Write(plan("c", state("WAITING")), step("c", "c", "s", state("FAILED")), obj{
+		"kind": "wait", "rootPlanId": "c", "planId": "c", "waitId": "late", "startTime": at(9),
+	},
+		obj{"kind": "wait", "rootPlanId": "c", "planId": "c", "waitId": "w 1", "title": "refund?", "startTime": at(5)},
+		obj{"kind": "wait", "rootPlanId": "c", "planId": "c", "waitId": "done", "startTime": at(1), "state": "SUBMITTED"})
 	c.Write(plan("d", state("COMPLETED")))
 	expect(t, c.Read("/api/v1/plans"), obj{
 		"items.3.failed": 1,
-		"items.3.cause":  obj{"at": "call:s/0/t%2F1", "kind": "actTool", "name": "run_sql", "errorKind": "timeout", "errorMessage": strings.Repeat("é", 300), "text": strings.Repeat("é", 300), "tool": "run_sql", "recovered": false, "state": "FAILED", "startTime": at(1), "endTime": at(2)},
+		"items.3.cause": obj{
+			"at": "call:s/0/t%2F1", "kind": "actTool", "name": "run_sql", "errorKind": "timeout",
+			"errorMessage": strings.Repeat("é", 300), "text": strings.Repeat("é", 300), "tool": "run_sql", "recovered": false,
+			"state": "FAILED", "startTime": at(1), "endTime": at(2),
+		},
 		"items.2.failed": 1,
-		"items.2.cause":  obj{"at": "cycle:s/0", "kind": "thinkAct", "name": nil, "errorKind": nil, "errorMessage": "of the step", "text": "of the step", "tool": nil, "recovered": true, "state": "FAILED", "startTime": nil, "endTime": nil},
+		"items.2.cause": obj{
+			"at": "cycle:s/0", "kind": "thinkAct", "name": nil, "errorKind": nil, "errorMessage": "of the step",
+			"text": "of the step", "tool": nil, "recovered": true, "state": "FAILED", "startTime": nil, "endTime": nil,
+		},
 		"items.1.failed": 1,
-		"items.1.cause":  obj{"at": "wait:w%201", "kind": "wait", "name": "refund?", "errorKind": nil, "errorMessage": nil, "text": nil, "tool": nil, "recovered": false, "state": "WAITING", "startTime": at(5), "endTime": nil},
+		"items.1.cause": obj{
+			"at": "wait:w%201", "kind": "wait", "name": "refund?", "errorKind": nil, "errorMessage": nil, "text": nil,
+			"tool": nil, "recovered": false, "state": "WAITING", "startTime": at(5), "endTime": nil,
+		},
 		"items.0.failed": 0,
 		"items.0.cause":  nil,
 	})
@@ -209,14 +243,22 @@ func TestListSaysWhy(t *testing.T) {
 func TestListSearch(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
-	c.Write(plan("a", obj{"title": "Weather of Zürich"}), step("a", "a", "a-s", obj{"agentName": "collector"}), tool("a", "a-s", 0, "a-t", obj{"name": "get_weather", "errorMessage": "connect ECONNREFUSED 10.0.0.1:80", "errorKind": "TimeoutError"}))
-	c.Write(plan("b", obj{"userRequest": "查询天气 in src/main.go:42"}), cycle("b", "b-s", 0, obj{"errorMessage": "disk_full"}))
+	c.Write(plan("a", obj{"title": "Weather of Zürich"}), step("a", "a", "a-s", obj{"agentName": "collector"}),
+		tool("a", "a-s", 0, "a-t", obj{
+			"name": "get_weather", "errorMessage": "connect ECONNREFUSED 10.0.0.1:80", "errorKind": "TimeoutError",
+		}))
+	c.Write(plan("b", obj{"userRequest": "查询天气 in src/main.go:42"}),
+		cycle("b", "b-s", 0, obj{"errorMessage": "disk_full"}))
 	c.Write(plan("c", obj{"summary": "weather report"}))
 	for query, want := range map[string][]string{
-		"weather": {"c", "a"}, "get_weather": {"a"}, "WEATHER+zürich": {"a"}, "weather+ZÜRICH+collector": {"a"}, "econnrefused": {"a"}, "10.0.0.1": {"a"}, "timeout": {"a"},
-		"disk_full": {"b"}, "%E5%A4%A9%E6%B0%94": {"b"}, "main.go:42": {"b"}, "42": {"b"}, "nothing": nil, "'%22%3B--": nil, "weather+disk": nil,
+		"weather": {"c", "a"}, "get_weather": {"a"}, "WEATHER+zürich": {"a"}, "weather+ZÜRICH+collector": {"a"},
+		"econnrefused": {"a"}, "10.0.0.1": {"a"}, "timeout": {"a"},
+		"disk_full": {"b"}, "%E5%A4%A9%E6%B0%94": {"b"}, "main.go:42": {"b"}, "42": {"b"}, "nothing": nil, "'%22%3B--": nil,
+		"weather+disk": nil,
 	} {
-		if ids, next := c.page("q=" + strings.ReplaceAll(strings.ReplaceAll(query, "ü", "%C3%BC"), "Ü", "%C3%9C")); !slices.Equal(ids, want) || next != "" {
+		if ids, next := c.page("q=" +
+			strings.ReplaceAll(strings.ReplaceAll(query, "ü", "%C3%BC"), "Ü", "%C3%9C")); !slices.Equal(ids, want) ||
+			next != "" {
 			t.Errorf("%q lists %q, %q", query, ids, next)
 		}
 	}
@@ -248,7 +290,8 @@ func TestListSearchIncompleteWhileItBegan(t *testing.T) {
 	answer := make(chan any)
 	go func() { defer close(answer); expect(t, c.Read("/api/v1/plans?q=weather"), obj{"incomplete": true}) }()
 	for waits := false; !waits; {
-		if err := c.DB.Pool.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'actlog.search_slice'::regclass)").Scan(&waits); err != nil {
+		if err := c.DB.Pool.QueryRow(t.Context(),
+			"SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'actlog.search_slice'::regclass)").Scan(&waits); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -263,11 +306,16 @@ func TestListSearchIncompleteWhileItBegan(t *testing.T) {
 func TestListItems(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
-	c.Write(plan("p", state("FAILED"), obj{"title": strings.Repeat("é", 2000), "errorMessage": strings.Repeat("x", 2000), "startTime": at(0), "endTime": at(2), "lastSeenAt": at(1), "environment": "test", "release": "r1"}),
+	c.Write(plan("p", state("FAILED"), obj{
+		"title": strings.Repeat("é", 2000), "errorMessage": strings.Repeat("x", 2000), "startTime": at(0), "endTime": at(2),
+		"lastSeenAt": at(1), "environment": "test", "release": "r1",
+	}),
 		step("p", "p", "s"), cycle("p", "s", 0, obj{"inputTokens": 5, "costUsd": 0.5}))
 	expect(t, c.Read("/api/v1/plans"), obj{
-		"items.0.title": strings.Repeat("é", 1000), "items.0.errorMessage": strings.Repeat("x", 1000), "items.0.state": "FAILED", "items.0.steps": 1,
-		"items.0.total.durationMs": 2000, "items.0.total.inputTokens": 5, "items.0.lastSeenAt": at(1), "items.0.environment": "test", "items.0.release": "r1",
+		"items.0.title": strings.Repeat("é", 1000), "items.0.errorMessage": strings.Repeat("x", 1000),
+		"items.0.state": "FAILED", "items.0.steps": 1,
+		"items.0.total.durationMs": 2000, "items.0.total.inputTokens": 5, "items.0.lastSeenAt": at(1),
+		"items.0.environment": "test", "items.0.release": "r1",
 	})
 	expect(t, c.Details("p"), obj{"lastSeenAt": at(1)})
 }
@@ -278,14 +326,24 @@ func TestListRefusesBadQueries(t *testing.T) {
 	c.Write(plan("a"))
 	cursor := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
 	for _, tt := range []struct{ field, value string }{
-		{"limit", "0"}, {"limit", "-1"}, {"limit", "501"}, {"limit", "x"}, {"limit", "1.5"}, {"limit", "99999999999999999999"},
-		{"cursor", "x"}, {"cursor", "%%%"}, {"cursor", cursor("began soon 0 a")}, {"cursor", cursor("began 1763640000000000")}, {"cursor", cursor("began 9223372036854775807 0 a")},
-		{"cursor", cursor("began -9223372036854775808 0 a")}, {"cursor", cursor("began 1763640000000000 0 \x00")}, {"cursor", cursor("began 1763640000000000 0 \xff")},
-		{"cursor", cursor("began 1763640000000000 9223372036854775807 a")}, {"cursor", cursor("thoughts 1763640000000000 0 a")},
+		{"limit", "0"}, {"limit", "-1"}, {"limit", "501"}, {"limit", "x"}, {"limit", "1.5"},
+		{"limit", "99999999999999999999"},
+		{"cursor", "x"}, {"cursor", "%%%"}, {"cursor", cursor("began soon 0 a")},
+		{"cursor", cursor("began 1763640000000000")}, {"cursor", cursor("began 9223372036854775807 0 a")},
+		{"cursor", cursor("began -9223372036854775808 0 a")}, {"cursor", cursor("began 1763640000000000 0 \x00")},
+		{"cursor", cursor("began 1763640000000000 0 \xff")},
+		{"cursor", cursor("began 1763640000000000 9223372036854775807 a")},
+		{"cursor", cursor("thoughts 1763640000000000 0 a")},
 		{"cursor", cursor("plans 1763640000000000 0 a")}, // of the order before
-		{"since", "yesterday"}, {"since", "1763640000"}, {"until", "2026-13-01"}, {"until", "2026-11-20T12:00:00 01:00"}, {"since", "0000-01-01"}, {"since", "\x00"}, {"since", "24"}, {"since", "-1h"}, {"since", "1e9h"}, {"until", "70000d"},
-		{"failed", "maybe"}, {"minCost", "-1"}, {"minCost", "$1"}, {"maxCost", "NaN"}, {"maxCost", "1e99"}, {"minDuration", "-5"}, {"minDuration", "soon"}, {"minDuration", "1h30"}, {"maxDuration", "99999999999999999"}, {"model", "\x00"}, {"tool", "\xff"},
-		{"name", "\xff"}, {"agent", "\x00"}, {"userId", "\xff"}, {"conversationId", "\xff"}, {"tag", "\x00"}, {"q", "\xff"}, {"q", "\x00"}, {"q", " "}, {"q", strings.Repeat("x", 4096)}, {"q", strings.Repeat("a ", 17) + strings.Join(strings.Split("bcdefghijklmnopqr", ""), " ")},
+		{"since", "yesterday"}, {"since", "1763640000"}, {"until", "2026-13-01"}, {"until", "2026-11-20T12:00:00 01:00"},
+		{"since", "0000-01-01"}, {"since", "\x00"}, {"since", "24"}, {"since", "-1h"}, {"since", "1e9h"}, {"until", "70000d"},
+		{"failed", "maybe"}, {"minCost", "-1"}, {"minCost", "$1"}, {"maxCost", "NaN"}, {"maxCost", "1e99"},
+		{"minDuration", "-5"}, {"minDuration", "soon"}, {"minDuration", "1h30"}, {"maxDuration", "99999999999999999"},
+		{"model", "\x00"}, {"tool", "\xff"},
+		{"name", "\xff"}, {"agent", "\x00"}, {"userId", "\xff"}, {"conversationId", "\xff"}, {"tag", "\x00"}, {"q", "\xff"},
+		{"q", "\x00"}, {"q", " "}, {"q", strings.Repeat("x", 4096)}, {
+			"q", strings.Repeat("a ", 17) + strings.Join(strings.Split("bcdefghijklmnopqr", ""), " "),
+		},
 		{"sort", "name"}, {"State", "RUNNING"}, {"offset", ""},
 		{"state", "running"}, {"state", "IDLE"}, {"state", "\x00"}, {"project", "\x00"}, {"project", "\xff"},
 	} {
@@ -299,7 +357,10 @@ func TestListRefusesBadQueries(t *testing.T) {
 		path := "/api/v1/plans/a/" + list
 		wantProblem(t, c.Get(path+"?offset=5"), http.StatusBadRequest, "offset")
 		wantProblem(t, c.Get(path+"?limit=0"), http.StatusBadRequest, "limit")
-		for _, other := range []string{"x", cursor("plans 0 0 a"), cursor(list + " 0 0"), cursor(list + " 9223372036854775807 0 a"), cursor(list + " 0 99999999999 a"), cursor(list + " 0 0 \x00")} {
+		for _, other := range []string{
+			"x", cursor("plans 0 0 a"), cursor(list + " 0 0"), cursor(list + " 9223372036854775807 0 a"),
+			cursor(list + " 0 99999999999 a"), cursor(list + " 0 0 \x00"),
+		} {
 			wantProblem(t, c.Get(path+"?cursor="+other), http.StatusBadRequest, "cursor")
 		}
 	}

@@ -45,7 +45,9 @@ func (c *client) bigStep(root string, mib int) {
 func (c *client) unread(path, key string) net.Conn {
 	c.T.Helper()
 	dialer := net.Dialer{Control: func(_, _ string, raw syscall.RawConn) error {
-		return raw.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4<<10) })
+		return raw.Control(func(fd uintptr) {
+			_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4<<10)
+		})
 	}}
 	conn, err := dialer.DialContext(c.T.Context(), "tcp", strings.TrimPrefix(c.Base, "http://"))
 	if err != nil {
@@ -71,7 +73,8 @@ func heap() int64 {
 func (c *client) refusedAnswers() (n float64) {
 	c.T.Helper()
 	for line := range strings.Lines(string(c.Get("/metrics").Body)) {
-		if strings.HasPrefix(line, "actlog_http_answer_refused_total{") || strings.HasPrefix(line, "actlog_http_turns_refused_total{") {
+		if strings.HasPrefix(line, "actlog_http_answer_refused_total{") ||
+			strings.HasPrefix(line, "actlog_http_turns_refused_total{") {
 			var one float64
 			if _, err := fmt.Sscan(line[strings.LastIndex(line, " "):], &one); err != nil {
 				c.T.Fatal(err)
@@ -90,7 +93,8 @@ func TestAnswersInMemoryAreBounded(t *testing.T) { // alone: other tests grow th
 	bad, badLine := apitest.NewKey(t, "bad", httpd.ScopeRead)
 	good, goodLine := apitest.NewKey(t, "good", httpd.ScopeRead, httpd.ScopeWrite)
 	c := serveWith(t, options{Log: io.Discard, Store: manyConns, Server: func(config *apitest.Config) {
-		config.HTTP.Keys, config.HTTP.AnswerBytes, config.HTTP.AnswerPatience = apitest.Keys(t, badLine, goodLine), budget, time.Hour
+		config.HTTP.Keys, config.HTTP.AnswerBytes, config.HTTP.AnswerPatience = apitest.Keys(t, badLine, goodLine), budget,
+			time.Hour
 	}})
 	c.Key = good
 	c.bigTree("big", 12)
@@ -99,7 +103,8 @@ func TestAnswersInMemoryAreBounded(t *testing.T) { // alone: other tests grow th
 	for range 24 {
 		conns = append(conns, c.unread(details+"big", bad))
 	}
-	for c.Metric("actlog_http_answer_bytes") < budget/4 || c.refusedAnswers() < 10 || c.Metric("actlog_http_requests_in_flight") > 1 {
+	for c.Metric("actlog_http_answer_bytes") < budget/4 || c.refusedAnswers() < 10 ||
+		c.Metric("actlog_http_requests_in_flight") > 1 {
 		c.Write(plan("p"), step("p", "p", "s"))
 		wantStatus(t, c.Get(details+"p"), http.StatusOK)
 	}
@@ -140,10 +145,15 @@ func TestAnAnswerThatIsTooLarge(t *testing.T) {
 // what it held is released.
 func TestClientsHaveToRead(t *testing.T) {
 	t.Parallel()
-	for name, path := range map[string]string{"tree": details + "big", "step": agentExecution + "long-s", "export": exported("long"), "events": "/api/v1/plans/long/events"} {
+	for name, path := range map[string]string{
+		"tree": details + "big", "step": agentExecution + "long-s", "export": exported("long"),
+		"events": "/api/v1/plans/long/events",
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := serveWith(t, options{Log: io.Discard, Server: func(config *apitest.Config) { config.HTTP.AnswerPatience = 500 * time.Millisecond }})
+			c := serveWith(t, options{Log: io.Discard, Server: func(config *apitest.Config) {
+				config.HTTP.AnswerPatience = 500 * time.Millisecond
+			}})
 			c.bigTree("big", 12)
 			c.bigStep("long", 32)
 			c.unread(path, "")
@@ -157,7 +167,9 @@ func TestClientsHaveToRead(t *testing.T) {
 // TestAClientThatReadsSlowlyGetsItAll: N14: it is not cut as long as it reads on.
 func TestAClientThatReadsSlowlyGetsItAll(t *testing.T) {
 	t.Parallel()
-	c := serveWith(t, options{Log: io.Discard, Server: func(config *apitest.Config) { config.HTTP.AnswerPatience = time.Second }})
+	c := serveWith(t, options{Log: io.Discard, Server: func(config *apitest.Config) {
+		config.HTTP.AnswerPatience = time.Second
+	}})
 	c.bigTree("big", 6)
 	whole := c.Get(details+"big", "Accept-Encoding", "identity").Body
 	conn := c.unread(details+"big", "")
@@ -183,7 +195,9 @@ var largeStep = 96
 // and takes little memory while 12 clients hold it up. Exports go the same way.
 func TestLargeStepsAreStreamed(t *testing.T) { // alone: other tests grow the heap, too
 	pgtest.NotRaced(t, "it measures the heap, which the detector makes larger")
-	c := serveWith(t, options{Log: io.Discard, Store: manyConns, Server: func(config *apitest.Config) { config.HTTP.AnswerPatience = time.Hour }})
+	c := serveWith(t, options{Log: io.Discard, Store: manyConns, Server: func(config *apitest.Config) {
+		config.HTTP.AnswerPatience = time.Hour
+	}})
 	c.bigStep("p", largeStep)
 	before := heap()
 	var conns []net.Conn
@@ -214,7 +228,10 @@ func TestLargeStepsAreStreamed(t *testing.T) { // alone: other tests grow the he
 		for i, cycle := range cycles {
 			expect(t, cycle, obj{"seq": i})
 			if i > 0 {
-				expect(t, cycle, obj{"actToolInfoList.#": 2, "actToolInfoList.0.id": fmt.Sprintf("p%d-2", i), "actToolInfoList.1.id": fmt.Sprintf("p%d-1", i)})
+				expect(t, cycle, obj{
+					"actToolInfoList.#": 2, "actToolInfoList.0.id": fmt.Sprintf("p%d-2", i),
+					"actToolInfoList.1.id": fmt.Sprintf("p%d-1", i),
+				})
 			}
 		}
 	}
@@ -225,7 +242,9 @@ func TestLargeStepsAreStreamed(t *testing.T) { // alone: other tests grow the he
 func TestALargeCycleIsStreamed(t *testing.T) {
 	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is read, and how much of it")
 	t.Parallel()
-	c := serveWith(t, options{Log: io.Discard, Server: func(config *apitest.Config) { config.HTTP.AnswerBytes = 16 << 20 }})
+	c := serveWith(t, options{Log: io.Discard, Server: func(config *apitest.Config) {
+		config.HTTP.AnswerBytes = 16 << 20
+	}})
 	c.bigStep("p", 1)
 	c.Exec(`INSERT INTO actlog.act_tool_info (root_plan_id, step_id, seq, tool_call_id, part, result)
 		SELECT root_plan_id, step_id, 2, 'large-' || n, part, repeat('0123456789abcdef', 65536)
@@ -264,7 +283,8 @@ func TestAStreamedStepThatBreaksOffIsSeen(t *testing.T) {
 	if _, err := io.CopyN(io.Discard, resp.Body, 1000); err != nil {
 		t.Fatal(err)
 	}
-	c.Exec("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+	c.Exec("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = current_database() AND pid " +
+		"<> pg_backend_pid()")
 	if _, err := io.Copy(io.Discard, resp.Body); err == nil {
 		t.Error("half a step looks whole")
 	}
@@ -274,7 +294,9 @@ func TestAStreamedStepThatBreaksOffIsSeen(t *testing.T) {
 // stop writers.
 func TestReadersLeaveConnectionsToWriters(t *testing.T) {
 	t.Parallel()
-	c := serveWith(t, options{Log: io.Discard, Store: func(s *store.Config) { s.MaxConns = 8 }, Server: func(config *apitest.Config) { config.HTTP.ReadTimeout = time.Second }})
+	c := serveWith(t, options{Log: io.Discard, Store: func(s *store.Config) {
+		s.MaxConns = 8
+	}, Server: func(config *apitest.Config) { config.HTTP.ReadTimeout = time.Second }})
 	c.Write(plan("p"))
 	tx, err := c.DB.Pool.Begin(t.Context())
 	if err != nil {
@@ -326,7 +348,8 @@ func TestSearchesAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(t.Context()) }()
-	if _, err := tx.Exec(t.Context(), "LOCK TABLE actlog.agent_execution_record"); err != nil { // who searches waits, as for a long scan
+	// who searches waits, as for a long scan
+	if _, err := tx.Exec(t.Context(), "LOCK TABLE actlog.agent_execution_record"); err != nil {
 		t.Fatal(err)
 	}
 	const searches = 60
@@ -354,7 +377,8 @@ func TestSearchesAreBounded(t *testing.T) {
 	}
 	for range searches {
 		resp := <-answers
-		if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" {
+		if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable ||
+			resp.Header.Get("Retry-After") == "" {
 			t.Errorf("%d, Retry-After %q", resp.StatusCode, resp.Header.Get("Retry-After"))
 		}
 	}

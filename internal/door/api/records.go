@@ -27,7 +27,8 @@ func (s *Server) writeRecords(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	items, err := wire.DecodeBody(body, r.Header.Get(echo.HeaderContentType), r.Header.Get(echo.HeaderContentEncoding), body.Take)
+	items, err := wire.DecodeBody(body, r.Header.Get(echo.HeaderContentType), r.Header.Get(echo.HeaderContentEncoding),
+		body.Take)
 	if err != nil {
 		return httpd.Unreadable(err)
 	}

@@ -45,8 +45,9 @@ func textHit(h *store.TextHit) textHitJSON {
 		return &s
 	}
 	hit := textHitJSON{
-		RootPlanID: h.Run.RootPlanID, Title: h.Run.Title, RunName: h.Run.Name, Project: h.Run.Project, State: h.Run.State, Began: h.Run.BeganAt,
-		At: lookup.TextAt(h), Kind: h.Key.Kind, PlanID: given(h.PlanID), StepID: given(h.StepID), Name: given(h.Name),
+		RootPlanID: h.Run.RootPlanID, Title: h.Run.Title, RunName: h.Run.Name, Project: h.Run.Project, State: h.Run.State,
+		Began: h.Run.BeganAt,
+		At:    lookup.TextAt(h), Kind: h.Key.Kind, PlanID: given(h.PlanID), StepID: given(h.StepID), Name: given(h.Name),
 		Field: h.Field, Before: h.Before, Match: h.Match, After: h.After,
 	}
 	switch h.Key.Kind {

@@ -13,19 +13,37 @@ type Budget struct{ held *quota }
 // The answers to a request for which a budget has no room.
 var (
 	// ErrBusy: all clients together hold all of it.
-	ErrBusy = &Problem{Status: http.StatusServiceUnavailable, Detail: "the server holds as much in memory for all clients as it can at the moment; nothing of this request was done, send the same again soon", RetryAfter: 1}
+	ErrBusy = &Problem{
+		Status: http.StatusServiceUnavailable,
+		Detail: "the server holds as much in memory for all clients as it can at the moment; nothing of this request was " +
+			"done, send the same again soon", RetryAfter: 1,
+	}
 	// ErrClientShare: the client holds its share.
-	ErrClientShare = &Problem{Status: http.StatusTooManyRequests, Detail: "the other requests of this API key, or without keys of this address, hold its share of the server's memory; nothing of this one was done, send the same again when they are answered", RetryAfter: 1}
+	ErrClientShare = &Problem{
+		Status: http.StatusTooManyRequests,
+		Detail: "the other requests of this API key, or without keys of this address, hold its share of the server's " +
+			"memory; nothing of this one was done, send the same again when they are answered", RetryAfter: 1,
+	}
 	// ErrConnectionShare: the connection holds its share.
-	ErrConnectionShare = &Problem{Status: http.StatusTooManyRequests, Detail: "this request, with the others of its connection, needs more than one connection's share of the server's memory; nothing of it was done, send less at once, or the same again when the others are answered", RetryAfter: 1}
+	ErrConnectionShare = &Problem{
+		Status: http.StatusTooManyRequests,
+		Detail: "this request, with the others of its connection, needs more than one connection's share of the server's " +
+			"memory; nothing of it was done, send less at once, or the same again when the others are answered", RetryAfter: 1,
+	}
 	// ErrOverShare: the request alone needs more than may be held for one.
-	ErrOverShare = &Problem{Status: http.StatusRequestEntityTooLarge, Detail: "this request alone needs more memory than the server holds for one; nothing of it was done, send less at once"}
+	ErrOverShare = &Problem{
+		Status: http.StatusRequestEntityTooLarge,
+		Detail: "this request alone needs more memory than the server holds for one; nothing of it was done, send less " +
+			"at once",
+	}
 )
 
 // NewBudget returns a budget of size bytes.
 func NewBudget(size int64) *Budget {
 	held := newQuota(size, size/2, ErrBusy, ErrClientShare)
-	held.limits[ofConnection] = limit{name: "connection", most: size / 4, answer: ErrConnectionShare, held: map[string]int64{}}
+	held.limits[ofConnection] = limit{
+		name: "connection", most: size / 4, answer: ErrConnectionShare, held: map[string]int64{},
+	}
 	return &Budget{held: held}
 }
 
@@ -95,7 +113,8 @@ func (b *Budget) metrics(prefix, what string) []prometheus.Collector {
 		prometheus.Opts{Name: prefix + "_bytes_max", Help: "How many bytes may be held " + what + "."},
 		prometheus.Opts{
 			Name: prefix + "_refused_total",
-			Help: "Requests that were refused because the memory " + what + " was used up: all of it, the client's share or the connection's.",
+			Help: "Requests that were refused because the memory " + what +
+				" was used up: all of it, the client's share or the connection's.",
 		},
 	)
 }

@@ -10,8 +10,9 @@ import (
 	"syscall"
 )
 
-// connections is a listener with a bounded number of connections, of which one address has at most half. When there is no room for another
-// one, a connection that can be spared is closed: so whoever holds connections open without a request, or without a key, keeps nobody out.
+// connections is a listener with a bounded number of connections, of which one address has at most half. When there is
+// no room for another one, a connection that can be spared is closed: so whoever holds connections open without a
+// request, or without a key, keeps nobody out.
 type connections struct {
 	net.Listener
 	proxies Proxies // their clients share no address
@@ -131,8 +132,8 @@ func (l *connections) makeRoom() {
 	}
 }
 
-// spareOf forgets the connection that can be spared first, of a network or, if that is empty, of all. It is nil if there is none. The caller
-// closes it. The listener is locked.
+// spareOf forgets the connection that can be spared first, of a network or, if that is empty, of all. It is nil if
+// there is none. The caller closes it. The listener is locked.
 func (l *connections) spareOf(network string) *connection {
 	for does := range l.spare {
 		for e := l.spare[does].Front(); e != nil; e = e.Next() {
@@ -226,7 +227,8 @@ func withConnection(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, conn)
 }
 
-// keepConnection notes that a request was admitted: its connection is not closed for the sake of others while it serves requests.
+// keepConnection notes that a request was admitted: its connection is not closed for the sake of others while it serves
+// requests.
 func keepConnection(ctx context.Context) {
 	c, ok := ctx.Value(connectionKey{}).(*connection)
 	if !ok {

@@ -116,7 +116,8 @@ func (d *door) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		took, status := time.Since(began), cmp.Or(noted.refused, c.Response().Status)
 		route, path := d.routeOf(c)
-		metrics.served(methodOf(r), path, status, took, noted.body.read.Load(), route.Stream && (status == http.StatusOK || status == http.StatusSwitchingProtocols))
+		metrics.served(methodOf(r), path, status, took, noted.body.read.Load(), route.Stream &&
+			(status == http.StatusOK || status == http.StatusSwitchingProtocols))
 		if route.Answered != nil {
 			route.Answered(status)
 		}
@@ -124,8 +125,10 @@ func (d *door) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		if route.Quiet {
 			level = slog.LevelDebug
 		}
-		d.server.log.LogAttrs(r.Context(), level, "request", slog.String("id", noted.id), slog.String("method", methodOf(r)), slog.String("route", path), slog.Int("status", status),
-			slog.Duration("duration", took), slog.Int64("bytes", c.Response().Size), slog.String("key", KeyOf(c)), slog.String("address", noted.address.String()))
+		d.server.log.LogAttrs(r.Context(), level, "request", slog.String("id", noted.id), slog.String("method", methodOf(r)),
+			slog.String("route", path), slog.Int("status", status),
+			slog.Duration("duration", took), slog.Int64("bytes", c.Response().Size), slog.String("key", KeyOf(c)),
+			slog.String("address", noted.address.String()))
 		if noted.broken {
 			panic(http.ErrAbortHandler) // breaks the connection, or half an answer would look whole
 		}
@@ -173,13 +176,17 @@ func (d *door) refuseForeignPages(next echo.HandlerFunc) echo.HandlerFunc {
 		r := c.Request()
 		allowed := c.Response().Header().Get(echo.HeaderAccessControlAllowOrigin) != ""
 		if !isSafe(r.Method) && !allowed && crossOrigin.Check(r) != nil {
-			return &Problem{Status: http.StatusForbidden, Detail: "a web page of another site must not send this request, because it may change something"}
+			return &Problem{
+				Status: http.StatusForbidden,
+				Detail: "a web page of another site must not send this request, because it may change something",
+			}
 		}
 		return next(c)
 	}
 }
 
-// refuseUnmeantActs refuses a GET that does something, unless its sender means it: a browser sends a GET wherever a link leads.
+// refuseUnmeantActs refuses a GET that does something, unless its sender means it: a browser sends a GET wherever a
+// link leads.
 func (d *door) refuseUnmeantActs(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		route, _ := d.routeOf(c)
@@ -188,7 +195,8 @@ func (d *door) refuseUnmeantActs(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		detail := "this GET does something, so a web page must not send it; programs may, or send a POST"
 		if d.server.NeedsKey() {
-			detail = "this GET does something, so it needs an API key of its own: send it as Authorization: Bearer KEY. A session of the web page is not enough"
+			detail = "this GET does something, so it needs an API key of its own: send it as Authorization: Bearer KEY. A " +
+				"session of the web page is not enough"
 		}
 		return &Problem{Status: http.StatusForbidden, Detail: detail}
 	}
@@ -302,7 +310,8 @@ func (d *door) mark(next echo.HandlerFunc) echo.HandlerFunc {
 func (d *door) handleError(err error, c echo.Context) {
 	p, known := ProblemOf(err)
 	if !known {
-		d.server.log.Error("request failed", "id", requestOf(c).id, "method", methodOf(c.Request()), "route", c.Path(), "status", p.Status, "error", err)
+		d.server.log.Error("request failed", "id", requestOf(c).id, "method", methodOf(c.Request()), "route", c.Path(),
+			"status", p.Status, "error", err)
 	}
 	noted := requestOf(c)
 	noted.refused = p.Status

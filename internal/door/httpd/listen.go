@@ -85,7 +85,9 @@ func (l *Listener) ServeGRPC(h http.Handler, maxConnections int, log *slog.Logge
 
 func (l *Listener) newServer(log *slog.Logger) *http.Server {
 	return &http.Server{
-		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*l.handler.Load()).ServeHTTP(w, r) }),
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			(*l.handler.Load()).ServeHTTP(w, r)
+		}),
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
@@ -144,12 +146,15 @@ func ConnectionMetrics(listeners []*Listener) []prometheus.Collector {
 			Name: "actlog_http_connections", Help: "Connections of clients that are open.",
 		}, sum(func(l *connections) int64 { return l.open.used() })),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "actlog_http_connections_refused_total", Help: "Connections that were refused because their address had its share.",
+			Name: "actlog_http_connections_refused_total",
+			Help: "Connections that were refused because their address had its share.",
 		}, sum(func(l *connections) int64 { return l.open.limits[ofClient].refused })),
 	}
 	for does, name := range [unspared]string{silent: "silent", resting: "resting", unknown: "unknown"} {
 		all = append(all, prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "actlog_http_connections_closed_total", Help: "Connections that were closed to make room for others: without a key and a request, without a request, without a key.",
+			Name: "actlog_http_connections_closed_total",
+			Help: "Connections that were closed to make room for others: without a key and a request, without a " +
+				"request, without a key.",
 			ConstLabels: prometheus.Labels{"were": name},
 		}, sum(func(l *connections) int64 { return l.ended[does] })))
 	}

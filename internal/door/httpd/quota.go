@@ -15,8 +15,8 @@ type Client struct {
 	Connection string
 }
 
-// quota counts what clients share, of which there is a bounded amount: bytes of memory, turns, streams, connections. What is done with who
-// finds no room is for its users. They hold its lock while they call its methods.
+// quota counts what clients share, of which there is a bounded amount: bytes of memory, turns, streams, connections.
+// What is done with who finds no room is for its users. They hold its lock while they call its methods.
 type quota struct {
 	sync.Mutex
 	limits [3]limit
@@ -38,7 +38,8 @@ type limit struct {
 	refused int64
 }
 
-// newQuota returns a quota for an amount, of which one client can have a share. Requests for more are answered with full or over.
+// newQuota returns a quota for an amount, of which one client can have a share. Requests for more are answered with
+// full or over.
 func newQuota(amount, share int64, full, over *Problem) *quota {
 	return &quota{limits: [3]limit{
 		ofClient: {name: "client", most: share, answer: over, held: map[string]int64{}},
@@ -51,7 +52,8 @@ const everybody = "all"
 
 func (c Client) names() [3]string { return [3]string{c.Connection, c.Name, everybody} }
 
-// over returns the first limit above which a client would be with n more; nil: it can have them. A client without a name has no share.
+// over returns the first limit above which a client would be with n more; nil: it can have them. A client without a
+// name has no share.
 func (q *quota) over(client Client, n int64) *limit {
 	for i, name := range client.names() {
 		if l := &q.limits[i]; l.held != nil && name != "" && l.held[name]+n > l.most {

@@ -13,16 +13,26 @@ const sharesOfStreams = 4
 // The answers to a request for a stream that cannot begin.
 var (
 	// ErrNoStream: all clients together have as many as there may be.
-	ErrNoStream = &Problem{Status: http.StatusServiceUnavailable, Detail: "the server has as many streams as it may; try again soon, or another server", RetryAfter: 5}
+	ErrNoStream = &Problem{
+		Status: http.StatusServiceUnavailable,
+		Detail: "the server has as many streams as it may; try again soon, or another server", RetryAfter: 5,
+	}
 	// ErrClientStreams: the client has its share.
-	ErrClientStreams = &Problem{Status: http.StatusTooManyRequests, Detail: "this API key, or without keys this address, has as many streams as one client may; end one of them, or try again later", RetryAfter: 5}
+	ErrClientStreams = &Problem{
+		Status: http.StatusTooManyRequests,
+		Detail: "this API key, or without keys this address, has as many streams as one client may; end one of them, or " +
+			"try again later", RetryAfter: 5,
+	}
 )
 
 // errKeyGone is the cause that ends a stream whose key is gone, and the answer if nothing of it was sent.
-var errKeyGone = &Problem{Status: http.StatusUnauthorized, Detail: "the API key of this request was removed, or lost a scope, while it waited; runs that it began go on"}
+var errKeyGone = &Problem{
+	Status: http.StatusUnauthorized,
+	Detail: "the API key of this request was removed, or lost a scope, while it waited; runs that it began go on",
+}
 
-// streams are the answers that are open for as long as their clients like, whatever they send, or wait for the end of a run: a number of
-// them at most, of which one client has a share.
+// streams are the answers that are open for as long as their clients like, whatever they send, or wait for the end of a
+// run: a number of them at most, of which one client has a share.
 type streams struct {
 	count *quota // its lock guards those that are open, too
 	open  map[*stream]bool
@@ -80,11 +90,13 @@ func (one *stream) endWithout(keys *Keys) {
 func (s *streams) metrics() []prometheus.Collector {
 	return s.count.metrics(
 		prometheus.Opts{
-			Name: "actlog_http_streams", Help: "Streams of events, WebSockets, and others that are open as long as their clients like or until a run ends.",
+			Name: "actlog_http_streams", Help: "Streams of events, WebSockets, and others that are open as long as their " +
+				"clients like or until a run ends.",
 		},
 		prometheus.Opts{Name: "actlog_http_streams_max", Help: "How many streams may be open."},
 		prometheus.Opts{
-			Name: "actlog_http_streams_refused_total", Help: "Streams that were refused because there were as many as there may be, or as their client may have.",
+			Name: "actlog_http_streams_refused_total",
+			Help: "Streams that were refused because there were as many as there may be, or as their client may have.",
 		},
 	)
 }

@@ -29,15 +29,24 @@ type turn struct {
 // The answers to a request that does not get a turn.
 var (
 	// ErrNoTurn: others have all of them.
-	ErrNoTurn = &Problem{Status: http.StatusServiceUnavailable, Detail: "the server does as much at once that takes long as it can; ask again soon", RetryAfter: 2}
+	ErrNoTurn = &Problem{
+		Status: http.StatusServiceUnavailable,
+		Detail: "the server does as much at once that takes long as it can; ask again soon", RetryAfter: 2,
+	}
 	// ErrClientTurns: the client has as many as it may.
-	ErrClientTurns = &Problem{Status: http.StatusTooManyRequests, Detail: "the other requests of this API key, or without keys of this address, do as much at once that takes long as one client may; ask again when they are answered", RetryAfter: 2}
+	ErrClientTurns = &Problem{
+		Status: http.StatusTooManyRequests,
+		Detail: "the other requests of this API key, or without keys of this address, do as much at once that takes long " +
+			"as one client may; ask again when they are answered", RetryAfter: 2,
+	}
 )
 
 // NewTurns returns turns for size requests at once. At most line others wait, for at most
 // patience.
 func NewTurns(size, line int, patience time.Duration) *Turns {
-	return &Turns{taken: newQuota(int64(size), int64(half(size)), ErrNoTurn, ErrClientTurns), line: line, patience: patience}
+	return &Turns{
+		taken: newQuota(int64(size), int64(half(size)), ErrNoTurn, ErrClientTurns), line: line, patience: patience,
+	}
 }
 
 // half of a number is what one client may have of it.
@@ -120,10 +129,14 @@ func (t *Turns) done(client Client) func() {
 func (t *Turns) Metrics(of string) []prometheus.Collector {
 	label := prometheus.Labels{"of": of}
 	return t.taken.metrics(
-		prometheus.Opts{Name: "actlog_http_turns", Help: "Requests that do something of which there is a bounded number at once.", ConstLabels: label},
+		prometheus.Opts{
+			Name: "actlog_http_turns", Help: "Requests that do something of which there is a bounded number at once.",
+			ConstLabels: label,
+		},
 		prometheus.Opts{Name: "actlog_http_turns_max", Help: "How many may do so at once.", ConstLabels: label},
 		prometheus.Opts{
-			Name: "actlog_http_turns_refused_total", Help: "Requests that were refused because all turns, or those of their client, were taken.", ConstLabels: label,
+			Name: "actlog_http_turns_refused_total",
+			Help: "Requests that were refused because all turns, or those of their client, were taken.", ConstLabels: label,
 		},
 	)
 }

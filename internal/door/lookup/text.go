@@ -25,7 +25,8 @@ type TextsPage struct {
 
 // SearchQuery are the members of a query that a search in texts may have.
 var SearchQuery = []string{
-	"q", "kind", "project", "state", "name", "agent", "userId", "conversationId", "tag", "environment", "since", "until", "limit",
+	"q", "kind", "project", "state", "name", "agent", "userId", "conversationId", "tag", "environment", "since", "until",
+	"limit",
 	"cursor",
 }
 

@@ -44,8 +44,9 @@ func (s *Server) failures(c echo.Context, in failuresArguments) (any, error) {
 		return nil, err
 	}
 	out := listedFailures{
-		PlanID: o.Plan.Record.CurrentPlanID, RootPlanID: o.Plan.Record.RootPlanID, State: string(o.Rows[0].State()), Recovered: o.Found.Recovered,
-		Total: len(o.Failures), Failures: []failure{},
+		PlanID: o.Plan.Record.CurrentPlanID, RootPlanID: o.Plan.Record.RootPlanID, State: string(o.Rows[0].State()),
+		Recovered: o.Found.Recovered,
+		Total:     len(o.Failures), Failures: []failure{},
 	}
 	left := room(maxItems)
 	for i, at := range o.Failures[:min(len(o.Failures), in.Limit)] {

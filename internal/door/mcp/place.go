@@ -39,7 +39,8 @@ func placeOf(r *outline.Row) place {
 // cycleName is what people call a cycle. They count from 1.
 func cycleName(seq int64) string { return "cycle " + strconv.FormatInt(seq+1, 10) }
 
-// pathTo returns the rows above a row. Of a long path, a place without an address says how many are left out after the first one.
+// pathTo returns the rows above a row. Of a long path, a place without an address says how many are left out after the
+// first one.
 func pathTo(o *outline.Outline, row int) []place {
 	path := []place{}
 	above := o.Path(o.Rows[row].Parent)
@@ -63,7 +64,8 @@ func findRow(o *outline.Outline, argument, at string) (row int, err error) {
 	}
 	row, ok := o.Find(at)
 	if !ok {
-		return 0, httpd.BadField(argument, "must be the address (at) of a row of this run, as read_run, failures and search return it")
+		return 0, httpd.BadField(argument,
+			"must be the address (at) of a row of this run, as read_run, failures and search return it")
 	}
 	return row, nil
 }

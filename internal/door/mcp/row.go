@@ -18,7 +18,9 @@ type rowArguments struct {
 	Chars  int    `json:"chars,omitempty" jsonschema:"the most characters of each text"`
 }
 
-var rowBounds = map[string]bound{"at": {most: maxAddress}, "offset": {0, record.MaxTextBytes, 0}, "chars": {100, 20_000, 4_000}}
+var rowBounds = map[string]bound{
+	"at": {most: maxAddress}, "offset": {0, record.MaxTextBytes, 0}, "chars": {100, 20_000, 4_000},
+}
 
 // maxBelow is how many rows are named below a row.
 const maxBelow = 50
@@ -63,7 +65,10 @@ func (s *Server) readRow(c echo.Context, in rowArguments) (any, error) {
 		return nil, err
 	}
 	left := room(maxItems)
-	out := readRow{PlanID: o.Plan.Record.CurrentPlanID, RootPlanID: o.Plan.Record.RootPlanID, place: placeOf(r), span: spanOf(r), Path: pathTo(o, at)}
+	out := readRow{
+		PlanID: o.Plan.Record.CurrentPlanID, RootPlanID: o.Plan.Record.RootPlanID, place: placeOf(r), span: spanOf(r),
+		Path: pathTo(o, at),
+	}
 	if in.Field != "" {
 		text, names, ok := textOf(row.Record, in.Field)
 		if !ok {
@@ -83,7 +88,9 @@ func (s *Server) readRow(c echo.Context, in rowArguments) (any, error) {
 		out.Below = append(out.Below, placeOf(&o.Rows[below]))
 	}
 	for _, p := range row.PastAttempts[max(0, len(row.PastAttempts)-maxListed):] {
-		out.EarlierAttempts = append(out.EarlierAttempts, attempt{p.Number, string(p.State), errorOf(p.ErrorKind, p.ErrorMessage)})
+		out.EarlierAttempts = append(out.EarlierAttempts, attempt{
+			p.Number, string(p.State), errorOf(p.ErrorKind, p.ErrorMessage),
+		})
 	}
 	left.take(out.EarlierAttempts)
 	out.Texts = textsOf(row, in.Chars, &left)

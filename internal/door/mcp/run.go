@@ -21,7 +21,9 @@ type runArguments struct {
 	Cursor string `json:"cursor,omitempty" jsonschema:"the nextCursor of the answer before, with the same arguments"`
 }
 
-var runBounds = map[string]bound{"under": {most: maxAddress}, "depth": {0, 100, 0}, "limit": {1, 500, 150}, "cursor": {most: 2 * maxAddress}}
+var runBounds = map[string]bound{
+	"under": {most: maxAddress}, "depth": {0, 100, 0}, "limit": {1, 500, 150}, "cursor": {most: 2 * maxAddress},
+}
 
 // runRow is a row in the outline of a run.
 type runRow struct {
@@ -77,8 +79,9 @@ func (s *Server) readRun(c echo.Context, in runArguments) (any, error) {
 	}
 	p := &o.Plan.Record
 	out := readRun{
-		PlanID: p.CurrentPlanID, RootPlanID: p.RootPlanID, AlsoUnder: o.Plan.AlsoUnder, State: string(o.Rows[0].State()), LastSignOfLife: o.Plan.LastSignOfLife,
-		TotalRows: len(o.Rows), Failures: len(o.Failures), Recovered: o.Found.Recovered, Rows: []runRow{},
+		PlanID: p.CurrentPlanID, RootPlanID: p.RootPlanID, AlsoUnder: o.Plan.AlsoUnder, State: string(o.Rows[0].State()),
+		LastSignOfLife: o.Plan.LastSignOfLife,
+		TotalRows:      len(o.Rows), Failures: len(o.Failures), Recovered: o.Found.Recovered, Rows: []runRow{},
 	}
 	if f := o.Found.Cause; f != nil {
 		out.Cause = &cause{placeOf(&o.Rows[o.Cause]), errorLine(f), o.Found.Recovered}
@@ -99,7 +102,8 @@ func (s *Server) readRun(c echo.Context, in runArguments) (any, error) {
 		next += r.NotListed
 	}
 	if notListed > 0 {
-		out.Note = fmt.Sprintf("%s below rows with notListed: read them with their address as under.", words.Plural(int64(notListed), "row"))
+		out.Note = fmt.Sprintf("%s below rows with notListed: read them with their address as under.",
+			words.Plural(int64(notListed), "row"))
 	}
 	return out, nil
 }
@@ -130,7 +134,9 @@ func runRowOf(r *outline.Row) runRow {
 		row.figures = figuresOf(&r.Step.Figures)
 	case r.Cycle != nil:
 		k := &r.Cycle.Record
-		row.figures = figures{InputTokens: optional.Value(k.InputTokens), OutputTokens: optional.Value(k.OutputTokens), CostUSD: k.CostUSD}
+		row.figures = figures{
+			InputTokens: optional.Value(k.InputTokens), OutputTokens: optional.Value(k.OutputTokens), CostUSD: k.CostUSD,
+		}
 	}
 	return row
 }

@@ -128,9 +128,11 @@ func valuesOf(in any) (url.Values, error) {
 
 func runOf(p *store.PlanSummary) run {
 	r := run{
-		PlanID: p.Record.RootPlanID, Title: words.Shorten(orEmpty(p.Record.Title), nameChars), Name: words.Shorten(orEmpty(p.Record.Name), nameChars),
+		PlanID: p.Record.RootPlanID, Title: words.Shorten(orEmpty(p.Record.Title), nameChars),
+		Name:    words.Shorten(orEmpty(p.Record.Name), nameChars),
 		Project: orEmpty(p.Record.Project), State: orEmpty(p.Record.State), Placeholder: p.Placeholder,
-		span: span{p.Record.StartTime, p.Record.EndTime, p.Total.DurationMs}, Steps: p.Steps, Failed: p.Failed, figures: figuresOf(&p.Total),
+		span: span{p.Record.StartTime, p.Record.EndTime, p.Total.DurationMs}, Steps: p.Steps, Failed: p.Failed,
+		figures: figuresOf(&p.Total),
 	}
 	var row outline.Row
 	switch {

@@ -34,7 +34,9 @@ type textsQuery struct {
 	State   string `json:"state,omitempty" jsonschema:"without planId: runs in this state"`
 }
 
-var searchBounds = map[string]bound{"text": {most: search.MaxQueryBytes}, "limit": {1, 100, 25}, "cursor": {most: 2 * maxAddress}, "kind": {most: 200}}
+var searchBounds = map[string]bound{
+	"text": {most: search.MaxQueryBytes}, "limit": {1, 100, 25}, "cursor": {most: 2 * maxAddress}, "kind": {most: 200},
+}
 
 // hit is a text that has what was looked for.
 type hit struct {
@@ -163,7 +165,8 @@ func (s *Server) searchRuns(c echo.Context, in searchArguments) (any, error) {
 		out.NextCursor = new(lookup.TextCursor(*page.Next))
 	}
 	if page.Incomplete {
-		notes = append(notes, "There was time for runs back to "+page.Next.BeganAt.Format(time.RFC3339)+": go on with nextCursor, or choose fewer runs.")
+		notes = append(notes, "There was time for runs back to "+page.Next.BeganAt.Format(time.RFC3339)+
+			": go on with nextCursor, or choose fewer runs.")
 	}
 	out.Note = strings.Join(notes, " ")
 	return out, nil

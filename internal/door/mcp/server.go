@@ -1,5 +1,5 @@
-// Package mcp owns the record as tools of the Model Context Protocol, so that an assistant can find runs, see why they failed, and
-// count over all of them. It reads the record as the API does.
+// Package mcp owns the record as tools of the Model Context Protocol, so that an assistant can find runs, see why they
+// failed, and count over all of them. It reads the record as the API does.
 package mcp
 
 import (
@@ -43,7 +43,8 @@ type Server struct {
 }
 
 const (
-	// maxStatements bounds the statements at once, of which a client has half, and waitingStatements those that wait for their turn.
+	// maxStatements bounds the statements at once, of which a client has half, and waitingStatements those that wait for
+	// their turn.
 	maxStatements     = 2
 	waitingStatements = 16
 	// statementPatience is how long they wait.
@@ -59,7 +60,9 @@ func New(runs *lookup.Lookup, reports Reports, server *httpd.Server, config Conf
 	if reports != nil {
 		server.Register(statements.Metrics("report SQL")...)
 	}
-	return &Server{config: config, lookup: runs, reports: reports, server: server, log: server.Log(), statements: statements}
+	return &Server{
+		config: config, lookup: runs, reports: reports, server: server, log: server.Log(), statements: statements,
+	}
 }
 
 // outline reads a run, or a part of one, without its texts.

@@ -55,7 +55,9 @@ func (s *Server) sql(c echo.Context, in sqlArguments) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := report.Bounds{Rows: in.Rows, Bytes: maxItems, Cell: cellBytes, Time: time.Duration(in.Seconds) * time.Second, After: after}
+	b := report.Bounds{
+		Rows: in.Rows, Bytes: maxItems, Cell: cellBytes, Time: time.Duration(in.Seconds) * time.Second, After: after,
+	}
 	result, err := s.reports.Query(ctx, in.Query, b)
 	if err != nil {
 		return nil, s.sqlRefusal(err, in.Seconds)
@@ -71,7 +73,8 @@ func (s *Server) sql(c echo.Context, in sqlArguments) (any, error) {
 	}
 	switch {
 	case !result.Complete:
-		out.Note = fmt.Sprintf("There are more rows than these %d. Count, sum or group in SQL, or select fewer columns.", len(result.Rows))
+		out.Note = fmt.Sprintf("There are more rows than these %d. Count, sum or group in SQL, or select fewer columns.",
+			len(result.Rows))
 	case result.Cut > 0:
 		out.Note = fmt.Sprintf("Long values are cut to %d bytes.", cellBytes)
 	}
@@ -84,7 +87,8 @@ func (s *Server) sqlRefusal(err error, seconds int) error {
 	problem := func(detail string) error { return &httpd.Problem{Status: http.StatusBadRequest, Detail: detail} }
 	switch {
 	case errors.As(err, &statement) && statement.TimedOut():
-		return problem(fmt.Sprintf("query was stopped after %d s: narrow it down by time, such as happened_at >= now() - interval '1 day', or aggregate less", seconds))
+		return problem(fmt.Sprintf("query was stopped after %d s: narrow it down by time, such as happened_at >= now() - "+
+			"interval '1 day', or aggregate less", seconds))
 	case errors.As(err, &statement):
 		return problem("query was refused: " + statement.Error() + ". describe_reports lists the views and their columns")
 	case errors.Is(err, report.ErrOversized):

@@ -24,7 +24,10 @@ type stepArguments struct {
 	Cursor string `json:"cursor,omitempty" jsonschema:"the nextCursor of the answer before, with the same arguments"`
 }
 
-var stepBounds = map[string]bound{"at": {most: maxAddress}, "limit": {1, 25, 10}, "chars": {100, store.BriefChars, 1_000}, "cursor": {most: 2 * maxAddress}}
+var stepBounds = map[string]bound{
+	"at": {most: maxAddress}, "limit": {1, 25, 10}, "chars": {100, store.BriefChars, 1_000},
+	"cursor": {most: 2 * maxAddress},
+}
 
 type readStep struct {
 	PlanID     string `json:"planId"`
@@ -138,8 +141,9 @@ func (s *Server) readStep(c echo.Context, in stepArguments) (any, error) {
 func (s *Server) stepOf(c echo.Context, o *outline.Outline, at, chars int, left *room) (readStep, error) {
 	r := &o.Rows[at]
 	out := readStep{
-		PlanID: o.Plan.Record.CurrentPlanID, RootPlanID: o.Plan.Record.RootPlanID, place: placeOf(r), span: spanOf(r), figures: figuresOf(&r.Step.Figures),
-		Path: pathTo(o, at), Cycles: []cycle{},
+		PlanID: o.Plan.Record.CurrentPlanID, RootPlanID: o.Plan.Record.RootPlanID, place: placeOf(r), span: spanOf(r),
+		figures: figuresOf(&r.Step.Figures),
+		Path:    pathTo(o, at), Cycles: []cycle{},
 	}
 	left.take(out)
 	row, err := s.lookup.Reader(c).Detail(c.Request().Context(), r.Key())
@@ -148,7 +152,8 @@ func (s *Server) stepOf(c echo.Context, o *outline.Outline, at, chars int, left 
 	}
 	if k, ok := row.Record.(*record.AgentExecution); ok {
 		out.Error = clip(errorText(k.ErrorKind, k.ErrorMessage), chars, left)
-		out.Request, out.Result = clip(orEmpty(k.AgentRequest), chars, left), clip(tree.Answer(orEmpty(k.Result)), chars, left)
+		out.Request, out.Result = clip(orEmpty(k.AgentRequest), chars, left),
+			clip(tree.Answer(orEmpty(k.Result)), chars, left)
 	}
 	return out, nil
 }
@@ -166,7 +171,9 @@ func (s *Server) cycleOf(c echo.Context, o *outline.Outline, at, chars int, left
 	}
 	out = cycle{
 		place: placeOf(r), Seq: k.Seq, span: spanOf(r), Model: orEmpty(k.ModelName), FinishReason: orEmpty(k.FinishReason),
-		figures: figures{InputTokens: optional.Value(k.InputTokens), OutputTokens: optional.Value(k.OutputTokens), CostUSD: k.CostUSD},
+		figures: figures{
+			InputTokens: optional.Value(k.InputTokens), OutputTokens: optional.Value(k.OutputTokens), CostUSD: k.CostUSD,
+		},
 	}
 	left.take(out)
 	out.Error = clip(errorText(k.ErrorKind, k.ErrorMessage), chars, left)
@@ -193,7 +200,8 @@ func (s *Server) cycleOf(c echo.Context, o *outline.Outline, at, chars int, left
 		}
 		if t := texts[o.Rows[i].Call.Record.ToolCallID]; t != nil {
 			each.Error = clip(errorText(t.ErrorKind, t.ErrorMessage), chars, left)
-			each.Arguments, each.Result = clip(orEmpty(t.Parameters), chars, left), clip(tree.Answer(orEmpty(t.Result)), chars, left)
+			each.Arguments, each.Result = clip(orEmpty(t.Parameters), chars, left),
+				clip(tree.Answer(orEmpty(t.Result)), chars, left)
 		}
 		out.Calls = append(out.Calls, each)
 	}

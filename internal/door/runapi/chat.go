@@ -21,18 +21,21 @@ import (
 // agentModel begins the names of the models: agent/NAME is the agent NAME.
 const agentModel = "agent/"
 
-// chatIgnored are the parameters that change nothing: the agent's configuration decides, or they are about how the client is billed, cached or
-// watched.
+// chatIgnored are the parameters that change nothing: the agent's configuration decides, or they are about how the
+// client is billed, cached or watched.
 var chatIgnored = []string{
-	"temperature", "top_p", "top_k", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "seed", "max_tokens",
-	"max_completion_tokens", "reasoning_effort", "verbosity", "service_tier", "store", "parallel_tool_calls", "prediction", "prompt_cache_key",
+	"temperature", "top_p", "top_k", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "seed",
+	"max_tokens",
+	"max_completion_tokens", "reasoning_effort", "verbosity", "service_tier", "store", "parallel_tool_calls",
+	"prediction", "prompt_cache_key",
 	"prompt_cache_retention", "safety_identifier", "logit_bias",
 }
 
 // chatRefused are the parameters that would change what a completion is, with the values by which they do not.
 var chatRefused = map[string][]string{
-	"n": {"1"}, "stop": {"[]"}, "tools": {"[]"}, "tool_choice": {`"none"`, `"auto"`}, "functions": {"[]"}, "function_call": {`"none"`, `"auto"`},
-	"logprobs": {"false"}, "top_logprobs": {"0"}, "modalities": {`["text"]`}, "response_format": {`{"type":"text"}`},
+	"n": {"1"}, "stop": {"[]"}, "tools": {"[]"}, "tool_choice": {`"none"`, `"auto"`}, "functions": {"[]"},
+	"function_call": {`"none"`, `"auto"`},
+	"logprobs":      {"false"}, "top_logprobs": {"0"}, "modalities": {`["text"]`}, "response_format": {`{"type":"text"}`},
 	"audio": nil, "web_search_options": nil,
 }
 
@@ -55,7 +58,8 @@ type chatMessage struct {
 
 // readChat reads the body of a request for a completion. Its errors name the parameter.
 func readChat(m members) (r chatRequest, err error) {
-	known := slices.Concat([]string{"model", "messages", "stream", "stream_options", "user", "metadata"}, chatIgnored, slices.Collect(maps.Keys(chatRefused)))
+	known := slices.Concat([]string{"model", "messages", "stream", "stream_options", "user", "metadata"}, chatIgnored,
+		slices.Collect(maps.Keys(chatRefused)))
 	o := objectOf(m, "", known...)
 	if o.err != nil {
 		bad, _ := errors.AsType[*record.InvalidError](o.err)
@@ -63,8 +67,10 @@ func readChat(m members) (r chatRequest, err error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(chatRefused)) {
 		raw := string(m[name])
-		if compact := strings.Join(strings.Fields(raw), ""); compact != "" && compact != "null" && !slices.Contains(chatRefused[name], compact) {
-			return r, invalid(name, "is not supported: the agent decides on its tools and its answer, which is one text. Leave it out")
+		if compact := strings.Join(strings.Fields(raw), ""); compact != "" && compact != "null" &&
+			!slices.Contains(chatRefused[name], compact) {
+			return r, invalid(name, "is not supported: the agent decides on its tools and its answer, which is one text. "+
+				"Leave it out")
 		}
 	}
 
@@ -110,7 +116,8 @@ func chatTags(o *object) (tags []string) {
 	for _, name := range slices.Sorted(maps.Keys(metadata)) {
 		tag := name + "=" + metadata[name]
 		if len(tag) > record.MaxIDBytes || !httpd.Storable(tag) {
-			o.fail("metadata", fmt.Sprintf("must have entries of at most %d bytes, name and value together, without NUL", record.MaxIDBytes-1))
+			o.fail("metadata", fmt.Sprintf("must have entries of at most %d bytes, name and value together, without NUL",
+				record.MaxIDBytes-1))
 		}
 		tags = append(tags, tag)
 	}
@@ -140,7 +147,8 @@ func chatMessages(o *object) (request string, history []chatMessage, err error) 
 		}
 		if i == len(list)-1 {
 			if said.Role != "user" || string(m["role"]) != `"user"` || said.Content == "" {
-				return "", nil, invalid(fmt.Sprintf("messages[%d]", i), "must be of role user and have a text: the last message is what the agent is asked")
+				return "", nil, invalid(fmt.Sprintf("messages[%d]", i),
+					"must be of role user and have a text: the last message is what the agent is asked")
 			}
 			return said.Content, history, nil
 		}
@@ -151,7 +159,8 @@ func chatMessages(o *object) (request string, history []chatMessage, err error) 
 	return "", nil, missing("messages")
 }
 
-// readChatMessage reads a message. Instructions of the client are what its user says: those of the agent are in the configuration.
+// readChatMessage reads a message. Instructions of the client are what its user says: those of the agent are in the
+// configuration.
 func readChatMessage(m members, at string) (said chatMessage, err error) {
 	o := &object{members: m, prefix: at + "."}
 	switch role := o.id("role"); role {
@@ -197,7 +206,8 @@ func chatContent(raw json.RawMessage, at string) (text string, err error) {
 	texts := make([]string, len(parts))
 	for i, p := range parts {
 		if p.Type != "text" && p.Type != "refusal" {
-			return "", invalid(fmt.Sprintf("%s[%d]", at, i), "is of type "+shown(p.Type)+"; an agent takes parts of type text only")
+			return "", invalid(fmt.Sprintf("%s[%d]", at, i),
+				"is of type "+shown(p.Type)+"; an agent takes parts of type text only")
 		}
 		texts[i] = p.Text + p.Refusal
 	}
@@ -240,7 +250,8 @@ func (s *Server) chatStart(c echo.Context) (r chatRequest, started engine.Starte
 		return r, started, err
 	}
 	started, err = s.starter.Start(c.Request().Context(), engine.Request{
-		Executor: "agent", Name: r.agent, Input: input, UserID: r.userID, Tags: r.tags, Starter: httpd.KeyOf(c), IdempotencyKey: key, Body: body,
+		Executor: "agent", Name: r.agent, Input: input, UserID: r.userID, Tags: r.tags, Starter: httpd.KeyOf(c),
+		IdempotencyKey: key, Body: body,
 	})
 	if err == nil {
 		c.Response().Header().Set("X-Actlog-Run", started.PlanID)
@@ -250,5 +261,6 @@ func (s *Server) chatStart(c echo.Context) (r chatRequest, started engine.Starte
 
 // errNoSession refuses the session of the web page.
 var errNoSession = &httpd.Problem{
-	Status: http.StatusUnauthorized, Detail: "an API key is needed: send it as Authorization: Bearer KEY. A session of the web page is not enough",
+	Status: http.StatusUnauthorized,
+	Detail: "an API key is needed: send it as Authorization: Bearer KEY. A session of the web page is not enough",
 }

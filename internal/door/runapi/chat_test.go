@@ -31,7 +31,8 @@ type chatStarter struct {
 
 func (chatStarter) Startables() []engine.Startable { return runtime{}.Startables() }
 
-// chat serves the chat API with a worker, whose agent reader follows turns. It has a tool echo, and a tool pay that a human approves.
+// chat serves the chat API with a worker, whose agent reader follows turns. It has a tool echo, and a tool pay that a
+// human approves.
 func chat(t *testing.T, o apitest.Options, turns ...scriptmodel.Turn) (*client, *enginetest.House) {
 	t.Helper()
 	if turns == nil {
@@ -42,10 +43,16 @@ func chat(t *testing.T, o apitest.Options, turns ...scriptmodel.Turn) (*client, 
 	}) (string, error) {
 		return in.Text, nil
 	}
-	a := define.Definition{Agent: "reader", Model: define.DefinitionModel{Name: "default"}, Tools: []string{"echo", "pay"}, EnableWrite: true, MaxSteps: 4}
+	a := define.Definition{
+		Agent: "reader", Model: define.DefinitionModel{Name: "default"}, Tools: []string{"echo", "pay"}, EnableWrite: true,
+		MaxSteps: 4,
+	}
 	h := enginetest.Build(t, enginetest.Plans{
-		Scenes:      []scriptmodel.Scene{{Name: "reader", Turns: turns}},
-		Tools:       []tool.Tool{tool.Func("echo", "Says it again.", say), tool.Func("pay", "Pays.", say, tool.WithPolicy(tool.Policy{Approval: true}))},
+		Scenes: []scriptmodel.Scene{{Name: "reader", Turns: turns}},
+		Tools: []tool.Tool{
+			tool.Func("echo", "Says it again.", say),
+			tool.Func("pay", "Pays.", say, tool.WithPolicy(tool.Policy{Approval: true})),
+		},
 		Definitions: map[string]any{"agent.reader": a}, Executors: []engine.Executor{thinkact.Executor{}},
 		Config: func(c *engine.Config) { c.Watcher = c.Store.Deltas() },
 	})
@@ -106,12 +113,20 @@ func pieces(t *testing.T, body []byte) (texts []string, finish, last string) {
 // TestCompletion checks that a completion is a run of an agent, with the messages before as its history.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
-	c, h := chat(t, apitest.Options{}, scriptmodel.Turn{Content: "I think.", ToolCalls: enginetest.Terminate("Well.")}, scriptmodel.Turn{ToolCalls: enginetest.Terminate("Well again.")})
-	a := c.post(completions, ask(obj{"temperature": 0.1, "max_tokens": 7, "user": "ann", "metadata": obj{"team": "a"}, "n": 1, "response_format": obj{"type": "text"}}))
+	c, h := chat(t, apitest.Options{}, scriptmodel.Turn{Content: "I think.", ToolCalls: enginetest.Terminate("Well.")},
+		scriptmodel.Turn{ToolCalls: enginetest.Terminate("Well again.")})
+	a := c.post(completions, ask(obj{
+		"temperature": 0.1, "max_tokens": 7, "user": "ann", "metadata": obj{"team": "a"}, "n": 1,
+		"response_format": obj{"type": "text"},
+	}))
 	wantStatus(t, a, http.StatusOK)
-	expect(t, a.JSON(t), obj{"object": "chat.completion", "model": "agent/reader", "choices.0.message.content": "Well.", "choices.0.message.role": "assistant", "choices.0.finish_reason": "stop"})
+	expect(t, a.JSON(t), obj{
+		"object": "chat.completion", "model": "agent/reader", "choices.0.message.content": "Well.",
+		"choices.0.message.role": "assistant", "choices.0.finish_reason": "stop",
+	})
 	usage := a.JSON(t).(obj)["usage"].(obj)
-	if usage["prompt_tokens"].(float64) <= 0 || usage["total_tokens"] != usage["prompt_tokens"].(float64)+usage["completion_tokens"].(float64) {
+	if usage["prompt_tokens"].(float64) <= 0 ||
+		usage["total_tokens"] != usage["prompt_tokens"].(float64)+usage["completion_tokens"].(float64) {
 		t.Errorf("usage: %v", usage)
 	}
 	id := a.Header.Get("X-Actlog-Run")
@@ -122,8 +137,11 @@ func TestCompletion(t *testing.T) {
 	}
 
 	talk := []obj{
-		{"role": "system", "content": "Be brief."}, {"role": "user", "content": []obj{{"type": "text", "text": "Read"}, {"type": "text", "text": "it."}}},
-		{"role": "assistant", "content": "Well."}, {"role": "assistant", "content": nil}, {"role": "user", "content": "Again."},
+		{"role": "system", "content": "Be brief."}, {
+			"role": "user", "content": []obj{{"type": "text", "text": "Read"}, {"type": "text", "text": "it."}},
+		},
+		{"role": "assistant", "content": "Well."}, {"role": "assistant", "content": nil},
+		{"role": "user", "content": "Again."},
 	}
 	wantStatus(t, c.post(completions, ask(obj{"messages": talk})), http.StatusOK)
 	var sent struct {
@@ -137,7 +155,9 @@ func TestCompletion(t *testing.T) {
 	for _, m := range sent.Messages[1:] {
 		got = append(got, m.Role+": "+m.Content)
 	}
-	if want := []string{"user: Be brief.", "user: Read\nit.", "assistant: Well.", "user: Again."}; !slices.Equal(got, want) || strings.Contains(sent.Messages[0].Content, "brief") {
+	if want := []string{
+		"user: Be brief.", "user: Read\nit.", "assistant: Well.", "user: Again.",
+	}; !slices.Equal(got, want) || strings.Contains(sent.Messages[0].Content, "brief") {
 		t.Errorf("the model was told %q", got)
 	}
 }
@@ -146,10 +166,16 @@ func TestCompletion(t *testing.T) {
 func TestCompletionStreams(t *testing.T) {
 	t.Parallel()
 	answer := "First \"this\",\nthen Größe 漢字 \U0001F600. " + strings.Repeat("And more words. ", 40)
-	c, _ := chat(t, apitest.Options{}, scriptmodel.Turn{Content: "I call a tool.", ToolCalls: []scriptmodel.ToolCall{use("hidden")}},
-		scriptmodel.Turn{Content: "I think I am done.", ToolCalls: enginetest.Terminate(answer), Delay: started, ChunkDelay: scriptmodel.Duration(3 * time.Millisecond)})
+	c, _ := chat(t, apitest.Options{}, scriptmodel.Turn{
+		Content: "I call a tool.", ToolCalls: []scriptmodel.ToolCall{use("hidden")},
+	},
+		scriptmodel.Turn{
+			Content: "I think I am done.", ToolCalls: enginetest.Terminate(answer), Delay: started,
+			ChunkDelay: scriptmodel.Duration(3 * time.Millisecond),
+		})
 	send := func(more obj) apitest.Answer {
-		return c.post(completions, ask(obj{"stream": true, "stream_options": obj{"include_usage": true}}, more), "Idempotency-Key", "once")
+		return c.post(completions, ask(obj{"stream": true, "stream_options": obj{"include_usage": true}}, more),
+			"Idempotency-Key", "once")
 	}
 	a := send(nil)
 	wantStatus(t, a, http.StatusOK)
@@ -163,14 +189,17 @@ func TestCompletionStreams(t *testing.T) {
 
 	again := send(nil) // from the record
 	texts, finish, _ = pieces(t, again.Body)
-	if again.Header.Get("X-Actlog-Run") != a.Header.Get("X-Actlog-Run") || strings.Join(texts, "") != answer || finish != "stop" {
+	if again.Header.Get("X-Actlog-Run") != a.Header.Get("X-Actlog-Run") || strings.Join(texts, "") != answer ||
+		finish != "stop" {
 		t.Errorf("again: %q %q", texts, finish)
 	}
 	whole := c.post(completions, ask(), "Idempotency-Key", "once")
 	expect(t, whole.JSON(t), obj{"choices.0.message.content": answer})
 	other := send(obj{"user": "bob"})
 	wantStatus(t, other, http.StatusUnprocessableEntity)
-	expect(t, other.JSON(t), obj{"error.code": "idempotency_key_in_use", "error.param": "Idempotency-Key", "error.type": "invalid_request_error"})
+	expect(t, other.JSON(t), obj{
+		"error.code": "idempotency_key_in_use", "error.param": "Idempotency-Key", "error.type": "invalid_request_error",
+	})
 }
 
 // TestCompletionRestarts checks that a stream never ends well that sent something else than the answer.
@@ -186,15 +215,20 @@ func TestCompletionRestarts(t *testing.T) {
 			tries := 0
 			// A process that has sent no text yet first learns who watches.
 			first := scriptmodel.Turn{Content: "I call a tool.", ToolCalls: []scriptmodel.ToolCall{use("hidden")}}
-			c, h := chat(t, apitest.Options{}, first, scriptmodel.Turn{Reply: func(context.Context, *scriptmodel.Request) (scriptmodel.Turn, error) {
-				if tries++; tries > 1 {
-					return scriptmodel.Turn{ToolCalls: enginetest.Terminate(tt.second)}, nil
-				}
-				return scriptmodel.Turn{ToolCalls: enginetest.Terminate(long), Delay: started, ChunkDelay: scriptmodel.Duration(20 * time.Millisecond), Break: &scriptmodel.Break{After: 60}}, nil
-			}})
+			c, h := chat(t, apitest.Options{}, first,
+				scriptmodel.Turn{Reply: func(context.Context, *scriptmodel.Request) (scriptmodel.Turn, error) {
+					if tries++; tries > 1 {
+						return scriptmodel.Turn{ToolCalls: enginetest.Terminate(tt.second)}, nil
+					}
+					return scriptmodel.Turn{
+						ToolCalls: enginetest.Terminate(long), Delay: started, ChunkDelay: scriptmodel.Duration(20 * time.Millisecond),
+						Break: &scriptmodel.Break{After: 60},
+					}, nil
+				}})
 			a := c.post(completions, ask(obj{"stream": true}))
 			texts, finish, last := pieces(t, a.Body)
-			if finish != tt.finish || finish == "stop" && strings.Join(texts, "") != tt.second || finish == "" && !strings.Contains(last, "answer_restarted") {
+			if finish != tt.finish || finish == "stop" && strings.Join(texts, "") != tt.second || finish == "" &&
+				!strings.Contains(last, "answer_restarted") {
 				t.Errorf("%q %q %s, after %d requests to the model", texts, finish, last, len(h.Model.Requests()))
 			}
 		})
@@ -225,15 +259,27 @@ func TestCompletionRefuses(t *testing.T) {
 		{obj{"stop": []string{"x"}}, http.StatusBadRequest, "stop", "invalid_value"},
 		{obj{"surprise": 1}, http.StatusBadRequest, "surprise", "invalid_value"},
 		{obj{"stream": "yes"}, http.StatusBadRequest, "stream", "invalid_value"},
-		{obj{"stream_options": obj{"include_usage": 1}}, http.StatusBadRequest, "stream_options.include_usage", "invalid_value"},
+		{
+			obj{"stream_options": obj{"include_usage": 1}}, http.StatusBadRequest, "stream_options.include_usage",
+			"invalid_value",
+		},
 		{obj{"metadata": obj{"a": 1}}, http.StatusBadRequest, "metadata", "invalid_value"},
 		{said(last, obj{"role": "assistant", "content": "y"}), http.StatusBadRequest, "messages[1]", "invalid_value"},
 		{said(obj{"role": "system", "content": "y"}), http.StatusBadRequest, "messages[0]", "invalid_value"},
 		{said(obj{"role": "tool", "content": "y"}, last), http.StatusBadRequest, "messages[0].role", "invalid_value"},
-		{said(obj{"role": "assistant", "tool_calls": []obj{{"id": "a"}}}, last), http.StatusBadRequest, "messages[0].tool_calls", "invalid_value"},
-		{said(obj{"role": "user", "content": []obj{{"type": "text", "text": "y"}, {"type": "image_url"}}}), http.StatusBadRequest, "messages[0].content[1]", "invalid_value"},
+		{
+			said(obj{"role": "assistant", "tool_calls": []obj{{"id": "a"}}}, last), http.StatusBadRequest,
+			"messages[0].tool_calls", "invalid_value",
+		},
+		{
+			said(obj{"role": "user", "content": []obj{{"type": "text", "text": "y"}, {"type": "image_url"}}}),
+			http.StatusBadRequest, "messages[0].content[1]", "invalid_value",
+		},
 		{said(obj{"role": "user", "content": 1}), http.StatusBadRequest, "messages[0].content", "invalid_value"},
-		{said(obj{"role": "user", "content": strings.Repeat("x", 200_001)}, last), http.StatusBadRequest, "messages", "invalid_value"},
+		{
+			said(obj{"role": "user", "content": strings.Repeat("x", 200_001)}, last), http.StatusBadRequest, "messages",
+			"invalid_value",
+		},
 	} {
 		a := c.post(completions, ask(tt.body))
 		if wantStatus(t, a, tt.status); a.Status != tt.status {
@@ -250,8 +296,8 @@ func TestCompletionRefuses(t *testing.T) {
 	}
 }
 
-// TestCompletionNeedsAKey checks that a completion needs a key that may run, that a body is bounded, and that OpenAI's clients understand
-// what is said of it.
+// TestCompletionNeedsAKey checks that a completion needs a key that may run, that a body is bounded, and that OpenAI's
+// clients understand what is said of it.
 func TestCompletionNeedsAKey(t *testing.T) {
 	t.Parallel()
 	secrets, server := door(t, map[string][]httpd.Scope{"runner": {httpd.ScopeRun}, "reader": {httpd.ScopeRead}})
@@ -264,8 +310,10 @@ func TestCompletionNeedsAKey(t *testing.T) {
 		status     int
 		kind, code string
 	}{
-		"no key":       {&client{c.As("")}, ask(), http.StatusUnauthorized, "authentication_error", "invalid_api_key"},
-		"a wrong key":  {&client{c.As("actlog_wrong")}, ask(), http.StatusUnauthorized, "authentication_error", "invalid_api_key"},
+		"no key": {&client{c.As("")}, ask(), http.StatusUnauthorized, "authentication_error", "invalid_api_key"},
+		"a wrong key": {
+			&client{c.As("actlog_wrong")}, ask(), http.StatusUnauthorized, "authentication_error", "invalid_api_key",
+		},
 		"may not run":  {who["reader"], ask(), http.StatusForbidden, "permission_error", "insufficient_scope"},
 		"a large body": {who["runner"], large(9 << 20), http.StatusRequestEntityTooLarge, "invalid_request_error", ""},
 	} {
@@ -285,7 +333,8 @@ func TestCompletionNeedsAKey(t *testing.T) {
 	}
 }
 
-// TestCompletionEnds checks how a completion ends whose run does not end well, and that the client is not to send it again.
+// TestCompletionEnds checks how a completion ends whose run does not end well, and that the client is not to send it
+// again.
 func TestCompletionEnds(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -293,10 +342,19 @@ func TestCompletionEnds(t *testing.T) {
 		status int
 		want   obj
 	}{
-		"a refusal": {scriptmodel.Turn{Refusal: "I will not."}, http.StatusOK, obj{"choices.0.finish_reason": "content_filter", "choices.0.message.content": ""}},
-		"cut":       {scriptmodel.Turn{Content: "Hal", FinishReason: "length"}, http.StatusOK, obj{"choices.0.finish_reason": "length"}},
-		"a failure": {scriptmodel.Turn{Error: &scriptmodel.Failure{Status: 400, Message: "no"}}, http.StatusInternalServerError, obj{"error.type": "server_error", "error.code": "invalid_request"}},
-		"silence":   {scriptmodel.Turn{Content: "Well."}, http.StatusInternalServerError, obj{"error.code": "no_tool_call"}},
+		"a refusal": {
+			scriptmodel.Turn{Refusal: "I will not."}, http.StatusOK, obj{
+				"choices.0.finish_reason": "content_filter", "choices.0.message.content": "",
+			},
+		},
+		"cut": {
+			scriptmodel.Turn{Content: "Hal", FinishReason: "length"}, http.StatusOK, obj{"choices.0.finish_reason": "length"},
+		},
+		"a failure": {
+			scriptmodel.Turn{Error: &scriptmodel.Failure{Status: 400, Message: "no"}}, http.StatusInternalServerError,
+			obj{"error.type": "server_error", "error.code": "invalid_request"},
+		},
+		"silence": {scriptmodel.Turn{Content: "Well."}, http.StatusInternalServerError, obj{"error.code": "no_tool_call"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -304,11 +362,13 @@ func TestCompletionEnds(t *testing.T) {
 			a := c.post(completions, ask())
 			wantStatus(t, a, tt.status)
 			expect(t, a.JSON(t), tt.want)
-			if final := a.Header.Get("X-Should-Retry"); (final == "false") != (tt.status != http.StatusOK) || a.Header.Get("X-Actlog-Run") == "" {
+			if final := a.Header.Get("X-Should-Retry"); (final == "false") != (tt.status != http.StatusOK) ||
+				a.Header.Get("X-Actlog-Run") == "" {
 				t.Errorf("X-Should-Retry: %q", final)
 			}
 			streamed := c.post(completions, ask(obj{"stream": true}))
-			if _, finish, last := pieces(t, streamed.Body); (finish == "") != (tt.status != http.StatusOK) || finish == "" && !strings.Contains(last, `"error"`) {
+			if _, finish, last := pieces(t, streamed.Body); (finish == "") != (tt.status != http.StatusOK) || finish == "" &&
+				!strings.Contains(last, `"error"`) {
 				t.Errorf("streamed: %s", streamed.Body)
 			}
 		})
@@ -320,11 +380,13 @@ func TestCompletionWaits(t *testing.T) {
 	t.Parallel()
 	patience := func(c *apitest.Config) { c.Runs.ChatPatience = 200 * time.Millisecond }
 	c, h := chat(t, apitest.Options{Server: patience},
-		scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{enginetest.Call("pay", enginetest.Object{"text": "10"})}}, scriptmodel.Turn{ToolCalls: enginetest.Terminate("Paid.")})
+		scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{enginetest.Call("pay", enginetest.Object{"text": "10"})}},
+		scriptmodel.Turn{ToolCalls: enginetest.Terminate("Paid.")})
 	a := c.post(completions, ask(), "Idempotency-Key", "k")
 	wantStatus(t, a, http.StatusGatewayTimeout)
 	id := a.Header.Get("X-Actlog-Run")
-	if message := fmt.Sprint(a.JSON(t).(obj)["error"]); !strings.Contains(message, id) || a.Header.Get("X-Should-Retry") != "false" {
+	if message := fmt.Sprint(a.JSON(t).(obj)["error"]); !strings.Contains(message, id) ||
+		a.Header.Get("X-Should-Retry") != "false" {
 		t.Errorf("%s", message)
 	}
 	wait := c.run(id).(obj)["waits"].([]any)[0].(obj)["waitId"].(string)
@@ -335,8 +397,8 @@ func TestCompletionWaits(t *testing.T) {
 	expect(t, a.JSON(t), obj{"choices.0.message.content": "Paid."})
 }
 
-// TestCompletionWithoutWorker checks that a completion that nobody can carry is refused, and its run stopped unless the client can ask for it
-// again.
+// TestCompletionWithoutWorker checks that a completion that nobody can carry is refused, and its run stopped unless the
+// client can ask for it again.
 func TestCompletionWithoutWorker(t *testing.T) {
 	t.Parallel()
 	c := serve(t, apitest.Options{Server: func(c *apitest.Config) { c.Runs.PlanPatience = 200 * time.Millisecond }})
@@ -348,7 +410,8 @@ func TestCompletionWithoutWorker(t *testing.T) {
 		wantStatus(t, a, http.StatusServiceUnavailable)
 		expect(t, a.JSON(t), obj{"error.code": "no_worker", "error.type": "server_error"})
 		var got string
-		if err := c.DB.Pool.QueryRow(t.Context(), "SELECT desired FROM actlog.run WHERE plan_id = $1", a.Header.Get("X-Actlog-Run")).Scan(&got); err != nil || got != desired {
+		if err := c.DB.Pool.QueryRow(t.Context(), "SELECT desired FROM actlog.run WHERE plan_id = $1",
+			a.Header.Get("X-Actlog-Run")).Scan(&got); err != nil || got != desired {
 			t.Errorf("with key %q, the run is to %s, not %s: %v", key, got, desired, err)
 		}
 	}
@@ -358,7 +421,9 @@ func TestCompletionWithoutWorker(t *testing.T) {
 func TestChatModels(t *testing.T) {
 	t.Parallel()
 	c, _ := chat(t, apitest.Options{})
-	expect(t, c.Read("/v1/models"), obj{"object": "list", "data.0.id": "agent/reader", "data.0.object": "model", "data.0.owned_by": "actlog"})
+	expect(t, c.Read("/v1/models"), obj{
+		"object": "list", "data.0.id": "agent/reader", "data.0.object": "model", "data.0.owned_by": "actlog",
+	})
 	expect(t, c.Read("/v1/models/agent/reader"), obj{"id": "agent/reader"})
 	expect(t, c.Read("/v1/models/agent%2Freader"), obj{"id": "agent/reader"})
 	a := c.Get("/v1/models/gpt-5")

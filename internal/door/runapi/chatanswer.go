@@ -68,7 +68,10 @@ type chatSaid struct {
 }
 
 func newChatAnswer(object string, run engine.Started, agent string, created time.Time) chatAnswerJSON {
-	return chatAnswerJSON{ID: "chatcmpl-" + run.PlanID, Object: object, Created: created.Unix(), Model: agentModel + agent, Choices: []chatChoice{}}
+	return chatAnswerJSON{
+		ID: "chatcmpl-" + run.PlanID, Object: object, Created: created.Unix(), Model: agentModel + agent,
+		Choices: []chatChoice{},
+	}
 }
 
 // chatFinish returns why an answer ends, or the error of a run that has none.
@@ -120,8 +123,8 @@ func (s *Server) completion(c echo.Context) error {
 // chatLook is how long a request waits for its run before it looks again whether the run waits for a human.
 const chatLook = 5 * time.Second
 
-// awaitChat waits until a run has ended, but not for a human for ever, and not for a worker where none lives. A client that goes away changes
-// nothing: the run goes on.
+// awaitChat waits until a run has ended, but not for a human for ever, and not for a worker where none lives. A client
+// that goes away changes nothing: the run goes on.
 func (s *Server) awaitChat(c echo.Context, run engine.Started) (*runstore.RunDetail, error) {
 	ctx, look := c.Request().Context(), min(chatLook, s.config.ChatPatience, s.config.PlanPatience/2)
 	var waits, lacks time.Duration // how long it has waited for a human, and for a worker
@@ -149,7 +152,8 @@ func (s *Server) awaitChat(c echo.Context, run engine.Started) (*runstore.RunDet
 		case waits >= s.config.ChatPatience:
 			return nil, &chatError{
 				Status: http.StatusGatewayTimeout, Code: "waiting_for_human",
-				Message: "The run waits for a human, and goes on when one has answered: actlog answer " + run.PlanID + ". Ask again with the same Idempotency-Key, or read GET /api/v1/runs/" + run.PlanID + ".",
+				Message: "The run waits for a human, and goes on when one has answered: actlog answer " + run.PlanID +
+					". Ask again with the same Idempotency-Key, or read GET /api/v1/runs/" + run.PlanID + ".",
 			}
 		case lacks >= s.config.PlanPatience:
 			return nil, s.noChatWorker(context.WithoutCancel(ctx), c, d)
@@ -157,12 +161,13 @@ func (s *Server) awaitChat(c echo.Context, run engine.Started) (*runstore.RunDet
 	}
 }
 
-// noChatWorker says that no worker lives that can carry a run. Without an Idempotency-Key a run that has not begun is stopped, because nobody
-// would ask for it again.
+// noChatWorker says that no worker lives that can carry a run. Without an Idempotency-Key a run that has not begun is
+// stopped, because nobody would ask for it again.
 func (s *Server) noChatWorker(ctx context.Context, c echo.Context, d *runstore.RunDetail) error {
 	failed := &chatError{
 		Status: http.StatusServiceUnavailable, Code: "no_worker", Again: true,
-		Message: "No worker lives that can carry the run. It needs: " + strings.Join(d.WaitingFor, ", ") + ". actlog serve --config and actlog work start workers.",
+		Message: "No worker lives that can carry the run. It needs: " + strings.Join(d.WaitingFor, ", ") +
+			". actlog serve --config and actlog work start workers.",
 	}
 	if c.Request().Header.Get(idempotencyHeader) != "" {
 		failed.Message += " The run begins when one lives: ask again with the same Idempotency-Key."
@@ -272,7 +277,9 @@ func (s *Server) chatAgents() []chatModelJSON {
 	all := []chatModelJSON{}
 	for _, each := range s.catalog.Startables() {
 		if each.Executor == "agent" {
-			all = append(all, chatModelJSON{ID: agentModel + each.Name, Object: "model", OwnedBy: "actlog", Description: each.Description})
+			all = append(all, chatModelJSON{
+				ID: agentModel + each.Name, Object: "model", OwnedBy: "actlog", Description: each.Description,
+			})
 		}
 	}
 	return all
@@ -286,8 +293,8 @@ func (s *Server) chatModels(c echo.Context) error {
 	return c.JSON(http.StatusOK, chatModelsJSON{Object: "list", Data: s.chatAgents()})
 }
 
-// chatModel serves an agent as a model. The member of the path is its name behind a prefix: clients escape the slash of agent/NAME, or
-// do not.
+// chatModel serves an agent as a model. The member of the path is its name behind a prefix: clients escape the slash of
+// agent/NAME, or do not.
 func (s *Server) chatModel(member, prefix string) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if !httpd.MayAct(c) {

@@ -48,24 +48,36 @@ func chatErrorOf(err error) *chatError {
 	case isUnknown:
 		*out = chatError{Status: http.StatusNotFound, Message: unknownModel(unknown), Param: "model", Code: "model_not_found"}
 	case invalid && bad.Field == idempotencyHeader:
-		*out = chatError{Status: http.StatusUnprocessableEntity, Message: bad.Field + " " + bad.Reason, Param: bad.Field, Code: "idempotency_key_in_use"}
+		*out = chatError{
+			Status: http.StatusUnprocessableEntity, Message: bad.Field + " " + bad.Reason, Param: bad.Field,
+			Code: "idempotency_key_in_use",
+		}
 	case invalid:
 		param := strings.Replace(strings.TrimPrefix(bad.Field, "input."), "history", "messages", 1)
-		*out = chatError{Status: http.StatusBadRequest, Message: strings.TrimSpace(param + " " + bad.Reason), Param: param, Code: string(bad.Code)}
+		*out = chatError{
+			Status: http.StatusBadRequest, Message: strings.TrimSpace(param + " " + bad.Reason), Param: param,
+			Code: string(bad.Code),
+		}
 	case errors.Is(err, runs.ErrRestarted):
-		*out = chatError{Status: http.StatusInternalServerError, Message: err.Error() + ". Ask again with the same Idempotency-Key to get the whole answer.", Code: "answer_restarted"}
+		*out = chatError{
+			Status:  http.StatusInternalServerError,
+			Message: err.Error() + ". Ask again with the same Idempotency-Key to get the whole answer.",
+			Code:    "answer_restarted",
+		}
 	default:
 		p, _ := httpd.ProblemOf(err)
 		*out = chatError{Status: p.Status, Message: p.Detail, Param: p.Field, Again: p.RetryAfter > 0}
 	}
 	out.Type = cmp.Or(out.Type, chatErrorType(out.Status))
-	out.ParamJSON, out.CodeJSON = optional.Pointer(out.Param), optional.Pointer(cmp.Or(out.Code, chatErrorCode(out.Status)))
+	out.ParamJSON, out.CodeJSON = optional.Pointer(out.Param),
+		optional.Pointer(cmp.Or(out.Code, chatErrorCode(out.Status)))
 	return out
 }
 
 func unknownModel(u *engine.UnknownError) string {
 	if u.Kind == "model" {
-		return fmt.Sprintf("There is no model %q: a model is %sNAME, the name of an agent. GET /v1/models lists them.", shown(u.Name), agentModel)
+		return fmt.Sprintf("There is no model %q: a model is %sNAME, the name of an agent. GET /v1/models lists them.",
+			shown(u.Name), agentModel)
 	}
 	return "There is no such agent: " + u.Error()
 }
@@ -114,7 +126,8 @@ func refuseChatProblem(c echo.Context, p *httpd.Problem) error {
 	return sendChatError(c, chatErrorOf(p), false)
 }
 
-// sendChatError answers with an error. final says that a client is not to ask again by itself, as OpenAI's do: it would start another run.
+// sendChatError answers with an error. final says that a client is not to ask again by itself, as OpenAI's do: it would
+// start another run.
 func sendChatError(c echo.Context, e *chatError, final bool) error {
 	if final {
 		c.Response().Header().Set("X-Should-Retry", "false")

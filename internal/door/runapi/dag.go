@@ -29,7 +29,9 @@ func (s *Server) planGraph(c echo.Context) error {
 		return err
 	}
 	o := objectOf(m, "", "prompt", "provider", "model")
-	input := map[string]any{"prompt": o.text("prompt", maxBodyBytes), "provider": o.id("provider"), "model": o.id("model"), "draft": true}
+	input := map[string]any{
+		"prompt": o.text("prompt", maxBodyBytes), "provider": o.id("provider"), "model": o.id("model"), "draft": true,
+	}
 	if o.err != nil {
 		return refused(o.err)
 	}
@@ -102,7 +104,8 @@ func noWorker(d *runstore.RunDetail, kept bool) error {
 	}
 	return &httpd.Problem{
 		Status: http.StatusServiceUnavailable, RetryAfter: 10,
-		Detail: "No worker can plan it. It needs: " + strings.Join(d.WaitingFor, ", ") + ". actlog serve --config and actlog work start workers. " + what,
+		Detail: "No worker can plan it. It needs: " + strings.Join(d.WaitingFor, ", ") +
+			". actlog serve --config and actlog work start workers. " + what,
 	}
 }
 
@@ -275,7 +278,10 @@ func (s *Server) executions(c echo.Context) error {
 		}
 		for i := range found {
 			r := &found[i]
-			item := executionItemJSON{r.Plan.CurrentPlanID, r.Plan.CurrentPlanID, r.Plan.Title, runs.ExecutionStatus(r.State), r.Plan.StartTime, r.Plan.EndTime}
+			item := executionItemJSON{
+				r.Plan.CurrentPlanID, r.Plan.CurrentPlanID, r.Plan.Title, runs.ExecutionStatus(r.State), r.Plan.StartTime,
+				r.Plan.EndTime,
+			}
 			if item.StartedAt == nil {
 				item.StartedAt = r.CreatedAt
 			}

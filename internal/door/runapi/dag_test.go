@@ -39,8 +39,12 @@ func (d drafter) Models() []engine.ModelInfo { return engine.Models(d.parts) }
 // graphs serves graphs with a worker, whose planner answers with a text. Nodes are called by their names.
 func graphs(t *testing.T, answer string, options apitest.Options, scenes ...scriptmodel.Scene) *client {
 	t.Helper()
-	all := append([]scriptmodel.Scene{{Name: "plan", Match: scriptmodel.Match{System: "acyclic graph"}, Turns: []scriptmodel.Turn{{Content: answer}}}}, scenes...)
-	all = append(all, scriptmodel.Scene{Name: "node", Match: scriptmodel.Match{System: "carry out"}, Turns: []scriptmodel.Turn{{Content: " done "}}})
+	all := append([]scriptmodel.Scene{
+		{Name: "plan", Match: scriptmodel.Match{System: "acyclic graph"}, Turns: []scriptmodel.Turn{{Content: answer}}},
+	}, scenes...)
+	all = append(all, scriptmodel.Scene{
+		Name: "node", Match: scriptmodel.Match{System: "carry out"}, Turns: []scriptmodel.Turn{{Content: " done "}},
+	})
 	h := enginetest.Build(t, enginetest.Plans{Scenes: all, Executors: []engine.Executor{dag.Executor{}}})
 	h.Work(h.Engine)
 	d := drafter{Engine: h.Engine, parts: h.Parts}
@@ -50,7 +54,9 @@ func graphs(t *testing.T, answer string, options apitest.Options, scenes ...scri
 
 // node is the scene of a node.
 func node(name string, turn scriptmodel.Turn) scriptmodel.Scene {
-	return scriptmodel.Scene{Name: name, Match: scriptmodel.Match{System: `"` + name + `"`}, Turns: []scriptmodel.Turn{turn}}
+	return scriptmodel.Scene{
+		Name: name, Match: scriptmodel.Match{System: `"` + name + `"`}, Turns: []scriptmodel.Turn{turn},
+	}
 }
 
 const twoNodes = `{"title":"Two","nodes":[{"id":"a","name":"A","description":"Do A."},{"id":"b","name":"B","description":"Do B.","dependencies":["a"],"input_description":"A."}]}`
@@ -143,25 +149,29 @@ func (c *client) ended(id string) (last frame) {
 	return all[len(all)-1]
 }
 
-// E1, E5, E6, E7, E15, E17, E18, E20, E21, E22: a graph is planned, stored, prepared, started once, followed to its end, and read:
-// info, result, document, lists. The states go draft, starting, executing, completed.
+// E1, E5, E6, E7, E15, E17, E18, E20, E21, E22: a graph is planned, stored, prepared, started once, followed to its
+// end, and read: info, result, document, lists. The states go draft, starting, executing, completed.
 func TestGraphs(t *testing.T) {
 	t.Parallel()
 	begun, goOn := make(chan struct{}), make(chan struct{})
-	c := graphs(t, twoNodes, apitest.Options{}, node("A", scriptmodel.Turn{Reply: func(ctx context.Context, _ *scriptmodel.Request) (scriptmodel.Turn, error) {
-		select {
-		case begun <- struct{}{}:
-			<-goOn
-		case <-goOn:
-		}
-		return scriptmodel.Turn{Content: "found"}, nil
-	}}))
+	c := graphs(t, twoNodes, apitest.Options{},
+		node("A", scriptmodel.Turn{Reply: func(ctx context.Context, _ *scriptmodel.Request) (scriptmodel.Turn, error) {
+			select {
+			case begun <- struct{}{}:
+				<-goOn
+			case <-goOn:
+			}
+			return scriptmodel.Turn{Content: "found"}, nil
+		}}))
 	a := c.post("/api/plan", obj{"prompt": "Go."})
 	wantStatus(t, a, http.StatusOK)
 	plan := a.JSON(t)
 	want := obj{
 		"user_prompt": "Go.", "title": "Two", "status": "draft", "nodes.#": 2, "edges": []any{obj{"from": "a", "to": "b"}},
-		"nodes.1": obj{"id": "b", "name": "B", "description": "Do B.", "provider": "default", "model": "scripted", "input_description": "A.", "output_description": "", "dependencies": []any{"a"}, "status": "pending"},
+		"nodes.1": obj{
+			"id": "b", "name": "B", "description": "Do B.", "provider": "default", "model": "scripted",
+			"input_description": "A.", "output_description": "", "dependencies": []any{"a"}, "status": "pending",
+		},
 	}
 	expect(t, plan, want)
 	planID := plan.(obj)["plan_id"].(string)
@@ -170,46 +180,74 @@ func TestGraphs(t *testing.T) {
 
 	id := c.prepared(planID)
 	info := "/api/execution/" + id + "/status"
-	expect(t, c.Read(info), obj{"execution_id": id, "plan_id": planID, "status": "starting", "completed_at": nil, "node_states": obj{"a": "pending", "b": "pending"}, "logs": []any{}})
+	expect(t, c.Read(info), obj{
+		"execution_id": id, "plan_id": planID, "status": "starting", "completed_at": nil,
+		"node_states": obj{"a": "pending", "b": "pending"}, "logs": []any{},
+	})
 	expect(t, c.Read("/api/plan/"+planID), obj{"status": "draft"})
 	wantStatus(t, c.post("/api/execute/"+id+"/start", ""), http.StatusOK)
 	<-begun
-	expect(t, c.Read(info), obj{"status": "executing", "node_states": obj{"a": "running", "b": "pending"}, "logs.0": "Starting execution of plan " + planID, "logs.2": "Starting node a: A"})
+	expect(t, c.Read(info), obj{
+		"status": "executing", "node_states": obj{"a": "running", "b": "pending"},
+		"logs.0": "Starting execution of plan " + planID, "logs.2": "Starting node a: A",
+	})
 	expect(t, c.Read("/api/plan/"+planID), obj{"status": "executing", "nodes.0.status": "running"})
-	expect(t, c.Read("/api/execution/"+id+"/result"), obj{"status": "executing", "node_results.0.status": "running", "node_results.0.result": "", "node_results.0.execution_time": nil})
+	expect(t, c.Read("/api/execution/"+id+"/result"), obj{
+		"status": "executing", "node_results.0.status": "running", "node_results.0.result": "",
+		"node_results.0.execution_time": nil,
+	})
 	wantProblem(t, c.post("/api/execute/"+id+"/start", ""), http.StatusConflict, nil)
 	close(goOn)
 	if f := c.ended(id); f.Status != "completed" || f.States["b"] != "completed" {
 		t.Errorf("%+v", f)
 	}
 	wantProblem(t, c.post("/api/execute/"+id+"/start", ""), http.StatusConflict, nil)
-	expect(t, c.Read(info), obj{"status": "completed", "node_states": obj{"a": "completed", "b": "completed"}, "logs.#": 8})
+	expect(t, c.Read(info), obj{
+		"status": "completed", "node_states": obj{"a": "completed", "b": "completed"}, "logs.#": 8,
+	})
 	expect(t, c.Read("/api/plan/"+planID), obj{"status": "completed", "nodes.0.status": "completed"})
 	expect(t, c.Read("/api/execution/"+id+"/result"), obj{
-		"execution_id": id, "plan_id": planID, "status": "completed", "error": nil, "node_results.0.node_id": "a", "node_results.0.name": "A",
-		"node_results.0.result": "found", "node_results.0.status": "completed", "node_results.1.result": "done", "execution_logs.#": 8,
+		"execution_id": id, "plan_id": planID, "status": "completed", "error": nil, "node_results.0.node_id": "a",
+		"node_results.0.name":   "A",
+		"node_results.0.result": "found", "node_results.0.status": "completed", "node_results.1.result": "done",
+		"execution_logs.#": 8,
 	})
 	document := c.Read("/api/execution/" + id + "/load").(obj)
 	expect(t, document, obj{
-		"execution_id": id, "plan_id": planID, "user_prompt": "Go.", "title": "Two", "status": "completed", "node_results": obj{"a": "found", "b": "done"}, "execution_logs.#": 8,
-		"nodes.1.id": "b", "nodes.1.status": "completed", "nodes.1.result": "done", "nodes.1.error": nil, "nodes.1.dependencies": []any{"a"}, "nodes.1.input_description": "A.",
+		"execution_id": id, "plan_id": planID, "user_prompt": "Go.", "title": "Two", "status": "completed",
+		"node_results": obj{"a": "found", "b": "done"}, "execution_logs.#": 8,
+		"nodes.1.id": "b", "nodes.1.status": "completed", "nodes.1.result": "done", "nodes.1.error": nil,
+		"nodes.1.dependencies": []any{"a"}, "nodes.1.input_description": "A.",
 	})
 	if seconds, ok := document["nodes"].([]any)[0].(obj)["execution_time"].(float64); !ok || seconds <= 0 {
 		t.Errorf("execution_time is %v", document["nodes"])
 	}
-	expect(t, c.run(id), obj{"state": "COMPLETED", "name": planID, "result.status": "completed", "result.node_results": obj{"a": "found", "b": "done"}, "result.execution_logs.#": 8})
+	expect(t, c.run(id), obj{
+		"state": "COMPLETED", "name": planID, "result.status": "completed",
+		"result.node_results": obj{"a": "found", "b": "done"}, "result.execution_logs.#": 8,
+	})
 	again := c.prepared(planID)
 	expect(t, c.Read("/api/plan/"+planID), obj{"status": "completed"}) // until that one is started
 	var stuck int                                                      // or silent
-	if err := c.DB.Pool.QueryRow(t.Context(), "SELECT count(*) FROM report.running AS r JOIN report.run AS h USING (root_plan_id) WHERE r.root_plan_id = $1 AND h.desired <> 'PAUSE'", again).Scan(&stuck); err != nil || stuck > 0 {
+	if err := c.DB.Pool.QueryRow(t.Context(),
+		"SELECT count(*) FROM report.running AS r JOIN report.run AS h USING (root_plan_id) WHERE r.root_plan_id = $1 "+
+			"AND h.desired <> 'PAUSE'", again).Scan(&stuck); err != nil || stuck > 0 {
 		t.Errorf("what was not started yet counts as stuck: %d, %v", stuck, err)
 	}
 	open, err := c.Runs.OpenRuns(t.Context())
-	if want := []runstore.OpenCount{{Executor: "dag", State: record.Paused, Runs: 1}}; err != nil || !cmp.Equal(want, open) {
+	if want := []runstore.OpenCount{{Executor: "dag", State: record.Paused, Runs: 1}}; err != nil ||
+		!cmp.Equal(want, open) {
 		t.Errorf("open runs: %+v, %v", open, err)
 	}
-	expect(t, c.Read("/api/executions"), obj{"executions.#": 2, "executions.0.execution_id": again, "executions.0.status": "starting", "executions.1.execution_id": id, "executions.1.plan_id": planID, "executions.1.status": "completed", "executions.1.title": "Two"})
-	expect(t, c.Read("/api/providers"), obj{"providers": []any{"default", "scripted"}, "default_models": obj{"default": "scripted", "scripted": "scripted"}, "models": obj{"default": []any{"scripted"}, "scripted": []any{"scripted"}}})
+	expect(t, c.Read("/api/executions"), obj{
+		"executions.#": 2, "executions.0.execution_id": again, "executions.0.status": "starting",
+		"executions.1.execution_id": id, "executions.1.plan_id": planID, "executions.1.status": "completed",
+		"executions.1.title": "Two",
+	})
+	expect(t, c.Read("/api/providers"), obj{
+		"providers": []any{"default", "scripted"}, "default_models": obj{"default": "scripted", "scripted": "scripted"},
+		"models": obj{"default": []any{"scripted"}, "scripted": []any{"scripted"}},
+	})
 }
 
 // below returns expectations below a member.
@@ -221,11 +259,13 @@ func below(prefix string, of obj) obj {
 	return out
 }
 
-// E13, E14, E15, E17: a node that failed, and one that is blocked, which stays pending; the execution failed. So does one that is
-// stopped. An execution that failed can be executed again.
+// E13, E14, E15, E17: a node that failed, and one that is blocked, which stays pending; the execution failed. So does
+// one that is stopped. An execution that failed can be executed again.
 func TestFailedExecution(t *testing.T) {
 	t.Parallel()
-	c := graphs(t, twoNodes, apitest.Options{}, node("A", scriptmodel.Turn{Error: &scriptmodel.Failure{Status: 400, Message: "no"}}))
+	c := graphs(t, twoNodes, apitest.Options{}, node("A", scriptmodel.Turn{
+		Error: &scriptmodel.Failure{Status: 400, Message: "no"},
+	}))
 	planID := c.draft()
 	id := c.prepared(planID)
 	wantStatus(t, c.post("/api/execute/"+id+"/start", obj{}), http.StatusOK)
@@ -233,8 +273,13 @@ func TestFailedExecution(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"a": "failed", "b": "pending"}, f.States); diff != "" || f.Status != "failed" {
 		t.Error(f.Status, diff)
 	}
-	expect(t, c.Read("/api/execution/"+id+"/load"), obj{"status": "failed", "node_results": obj{"a": "", "b": ""}, "nodes.1.status": "pending", "nodes.1.error": nil, "nodes.1.result": nil})
-	if text, _ := apitest.Lookup(t, c.Read("/api/execution/"+id+"/result"), "node_results.0.error").(string); !strings.HasPrefix(text, "The model failed: ") {
+	expect(t, c.Read("/api/execution/"+id+"/load"), obj{
+		"status": "failed", "node_results": obj{"a": "", "b": ""}, "nodes.1.status": "pending", "nodes.1.error": nil,
+		"nodes.1.result": nil,
+	})
+	if text, _ := apitest.Lookup(
+		t, c.Read("/api/execution/"+id+"/result"), "node_results.0.error",
+	).(string); !strings.HasPrefix(text, "The model failed: ") {
 		t.Errorf("%q", text)
 	}
 	expect(t, c.run(id), obj{"state": "FAILED", "result.status": "failed", "result.node_results": obj{"a": "", "b": ""}})
@@ -247,7 +292,8 @@ func TestFailedExecution(t *testing.T) {
 	wantProblem(t, c.post("/api/execute/"+stopped+"/start", ""), http.StatusConflict, nil)
 }
 
-// E17, E19: an execution that is stopped while nodes run, side by side: all that had begun failed, and so says the last frame.
+// E17, E19: an execution that is stopped while nodes run, side by side: all that had begun failed, and so says the last
+// frame.
 func TestStoppedExecution(t *testing.T) {
 	t.Parallel()
 	begun := make(chan struct{}, 2)
@@ -256,14 +302,18 @@ func TestStoppedExecution(t *testing.T) {
 		<-ctx.Done()
 		return scriptmodel.Turn{}, ctx.Err()
 	}}
-	c := graphs(t, `{"title":"Two","nodes":[{"id":"a","name":"A"},{"id":"b","name":"B"},{"id":"c","dependencies":["a"]}]}`, apitest.Options{}, node("A", waits), node("B", waits))
+	c := graphs(
+		t, `{"title":"Two","nodes":[{"id":"a","name":"A"},{"id":"b","name":"B"},{"id":"c","dependencies":["a"]}]}`,
+		apitest.Options{}, node("A", waits), node("B", waits),
+	)
 	id := c.prepared(c.draft())
 	wantStatus(t, c.post("/api/execute/"+id+"/start", ""), http.StatusOK)
 	<-begun
 	<-begun
 	wantStatus(t, c.post("/api/v1/runs/"+id+"/stop", ""), http.StatusAccepted)
 	f := c.ended(id)
-	if diff := cmp.Diff(map[string]string{"a": "failed", "b": "failed", "c": "pending"}, f.States); diff != "" || f.Status != "failed" {
+	if diff := cmp.Diff(map[string]string{"a": "failed", "b": "failed", "c": "pending"}, f.States); diff != "" ||
+		f.Status != "failed" {
 		t.Error(f.Status, diff)
 	}
 }
@@ -274,7 +324,9 @@ func TestGraphErrors(t *testing.T) {
 	c := graphs(t, `{"nodes":[{"id":"a","provider":"moon"}]}`, apitest.Options{})
 	a := c.post("/api/plan", obj{"prompt": "Go."})
 	wantProblem(t, a, http.StatusInternalServerError, nil)
-	expect(t, a.JSON(t), obj{"detail": "Planning failed: Node a uses unavailable provider 'moon'. Available: default, scripted"})
+	expect(t, a.JSON(t), obj{
+		"detail": "Planning failed: Node a uses unavailable provider 'moon'. Available: default, scripted",
+	})
 	failed := a.Header.Get("Actlog-Plan-Id")
 	for _, row := range []struct {
 		path   string
@@ -292,11 +344,17 @@ func TestGraphErrors(t *testing.T) {
 		{"/api/execute", obj{"plan_id": failed}, http.StatusNotFound, nil},
 		{"/api/execute/none/start", obj{}, http.StatusNotFound, nil},
 		{"/api/execute/" + failed + "/start", obj{}, http.StatusNotFound, nil},
-		{"/api/v1/runs", obj{"executor": "dag", "input": obj{"plan_id": "none"}}, http.StatusUnprocessableEntity, "input.plan_id"},
+		{
+			"/api/v1/runs", obj{"executor": "dag", "input": obj{"plan_id": "none"}}, http.StatusUnprocessableEntity,
+			"input.plan_id",
+		},
 	} {
 		wantProblem(t, c.post(row.path, row.body), row.status, row.field)
 	}
-	for _, path := range []string{"/api/plan/none", "/api/plan/" + failed, "/api/execution/none/status", "/api/execution/none/result", "/api/execution/none/load", "/api/execution/" + failed + "/load"} {
+	for _, path := range []string{
+		"/api/plan/none", "/api/plan/" + failed, "/api/execution/none/status", "/api/execution/none/result",
+		"/api/execution/none/load", "/api/execution/" + failed + "/load",
+	} {
 		wantProblem(t, c.Get(path), http.StatusNotFound, nil)
 	}
 	expect(t, c.Read("/api/executions"), obj{"executions.#": 0})
@@ -307,7 +365,9 @@ func TestPlannerWithoutJSON(t *testing.T) {
 	t.Parallel()
 	a := graphs(t, "Sure!", apitest.Options{}).post("/api/plan", obj{"prompt": "Go."})
 	wantProblem(t, a, http.StatusInternalServerError, nil)
-	expect(t, a.JSON(t), obj{"detail": "Failed to parse planner response as JSON: invalid character 'S' looking for beginning of value"})
+	expect(t, a.JSON(t), obj{
+		"detail": "Failed to parse planner response as JSON: invalid character 'S' looking for beginning of value",
+	})
 }
 
 // E6: the same request with the same key is the same execution. A run that plans and carries out its graph at once is
@@ -318,7 +378,8 @@ func TestGraphIsRepeated(t *testing.T) {
 	planID := c.draft()
 	first := c.post("/api/execute", obj{"plan_id": planID}, "Idempotency-Key", "k").JSON(t)
 	expect(t, c.post("/api/execute", obj{"plan_id": planID}, "Idempotency-Key", "k").JSON(t), first.(obj))
-	wantProblem(t, c.post("/api/execute", obj{"plan_id": planID, "scheduling": "eager"}, "Idempotency-Key", "k"), http.StatusUnprocessableEntity, "Idempotency-Key")
+	wantProblem(t, c.post("/api/execute", obj{"plan_id": planID, "scheduling": "eager"}, "Idempotency-Key", "k"),
+		http.StatusUnprocessableEntity, "Idempotency-Key")
 
 	a := c.post("/api/v1/runs", obj{"executor": "dag", "input": obj{"prompt": "Go."}}, "Prefer", "wait=60")
 	wantStatus(t, a, http.StatusOK)
@@ -334,7 +395,9 @@ func TestGraphIsRepeated(t *testing.T) {
 func TestSocket(t *testing.T) {
 	t.Parallel()
 	goOn := make(chan struct{})
-	c := graphs(t, twoNodes, apitest.Options{Server: func(c *apitest.Config) { c.Runs.SocketBeat = 10 * time.Millisecond }}, node("A", scriptmodel.Turn{Reply: func(context.Context, *scriptmodel.Request) (scriptmodel.Turn, error) {
+	c := graphs(t, twoNodes, apitest.Options{Server: func(c *apitest.Config) {
+		c.Runs.SocketBeat = 10 * time.Millisecond
+	}}, node("A", scriptmodel.Turn{Reply: func(context.Context, *scriptmodel.Request) (scriptmodel.Turn, error) {
 		<-goOn
 		return scriptmodel.Turn{Content: "found"}, nil
 	}}))
@@ -342,12 +405,15 @@ func TestSocket(t *testing.T) {
 	first, second := c.opened(id), c.opened(id)
 	count := 0
 	held, err := c.frames(first, func(frame) bool { count++; return count == 5 })
-	if diff := cmp.Diff(frame{"starting", map[string]string{"a": "pending", "b": "pending"}, []string{}}, held[4]); diff != "" || err != nil {
+	if diff := cmp.Diff(frame{"starting", map[string]string{"a": "pending", "b": "pending"}, []string{}},
+		held[4]); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
 	wantStatus(t, c.post("/api/execute/"+id+"/start", ""), http.StatusOK)
 	for _, conn := range []*websocket.Conn{first, second} {
-		if _, err := c.frames(conn, func(f frame) bool { return f.Status == "executing" && f.States["a"] == "running" }); err != nil {
+		if _, err := c.frames(conn, func(f frame) bool {
+			return f.Status == "executing" && f.States["a"] == "running"
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -357,7 +423,8 @@ func TestSocket(t *testing.T) {
 		if websocket.CloseStatus(err) != websocket.StatusNormalClosure {
 			t.Fatal(err)
 		}
-		if last := all[len(all)-1]; last.Status != "completed" || last.States["b"] != "completed" || len(last.Logs) != 8 || last.Logs[7] != "Execution completed. Status: completed" {
+		if last := all[len(all)-1]; last.Status != "completed" || last.States["b"] != "completed" || len(last.Logs) != 8 ||
+			last.Logs[7] != "Execution completed. Status: completed" {
 			t.Errorf("%+v", last)
 		}
 	}
@@ -366,7 +433,8 @@ func TestSocket(t *testing.T) {
 	}
 }
 
-// E19: without a change there is a frame a second, and with one at once: with a beat of an hour, the end is told all the same.
+// E19: without a change there is a frame a second, and with one at once: with a beat of an hour, the end is told all
+// the same.
 func TestSocketTellsChanges(t *testing.T) {
 	t.Parallel()
 	c := graphs(t, twoNodes, apitest.Options{Server: func(c *apitest.Config) { c.Runs.SocketBeat = time.Hour }})
@@ -388,7 +456,9 @@ func TestSocketIsGuarded(t *testing.T) {
 	reader, readerLine := apitest.NewKey(t, "reader", "read")
 	writer, writerLine := apitest.NewKey(t, "writer", "write")
 	runner, runnerLine := apitest.NewKey(t, "runner", "run")
-	c := graphs(t, twoNodes, apitest.Options{Server: func(c *apitest.Config) { c.HTTP.Keys = apitest.Keys(t, readerLine, writerLine, runnerLine) }})
+	c := graphs(t, twoNodes, apitest.Options{Server: func(c *apitest.Config) {
+		c.HTTP.Keys = apitest.Keys(t, readerLine, writerLine, runnerLine)
+	}})
 	as := func(key string) *client { return &client{c.As(key)} }
 	id := as(runner).prepared(as(runner).draft())
 	origin := func(value string) *websocket.DialOptions {
@@ -429,9 +499,10 @@ func TestStalledSocketIsCut(t *testing.T) {
 		nodes[i] = fmt.Sprintf(`{"id":"%0100d"}`, i)
 	}
 	log := new(apitest.Log)
-	c := graphs(t, `{"title":"Many","nodes":[`+strings.Join(nodes, ",")+`]}`, apitest.Options{Log: log, Server: func(c *apitest.Config) {
-		c.Runs.SocketBeat, c.Runs.SocketPatience = time.Millisecond, 50*time.Millisecond
-	}})
+	c := graphs(t, `{"title":"Many","nodes":[`+strings.Join(nodes, ",")+`]}`,
+		apitest.Options{Log: log, Server: func(c *apitest.Config) {
+			c.Runs.SocketBeat, c.Runs.SocketPatience = time.Millisecond, 50*time.Millisecond
+		}})
 	conn := c.opened(c.prepared(c.draft()))
 	if _, err := c.frames(conn, func(frame) bool { return true }); err != nil {
 		t.Fatal(err)
@@ -441,9 +512,9 @@ func TestStalledSocketIsCut(t *testing.T) {
 	})
 }
 
-// E1: while no worker lives that can plan, the client is told so after a while, and what becomes of the run: without an Idempotency-Key it
-// is stopped, with one it goes on when a worker lives, and the same request gets its graph. A client that goes away before the run began
-// leaves none behind.
+// E1: while no worker lives that can plan, the client is told so after a while, and what becomes of the run: without an
+// Idempotency-Key it is stopped, with one it goes on when a worker lives, and the same request gets its graph. A client
+// that goes away before the run began leaves none behind.
 func TestPlanWithoutWorker(t *testing.T) {
 	t.Parallel()
 	h := enginetest.Build(t, enginetest.Plans{
@@ -452,13 +523,18 @@ func TestPlanWithoutWorker(t *testing.T) {
 	})
 	d := drafter{Engine: h.Engine, parts: h.Parts}
 	patience := func(c *apitest.Config) { c.Runs.PlanPatience = 400 * time.Millisecond }
-	c := &client{apitest.ServeWith(t, apitest.Options{DB: h.DB, Server: patience, Runtime: func(*runstore.Store) (runapi.Starter, runapi.Catalog) { return d, d }})}
+	c := &client{apitest.ServeWith(t,
+		apitest.Options{DB: h.DB, Server: patience, Runtime: func(*runstore.Store) (runapi.Starter, runapi.Catalog) {
+			return d, d
+		}})}
 	body := obj{"prompt": "Go."}
 	refused := func(stays string, header ...string) string {
 		a := c.post("/api/plan", body, header...)
 		wantProblem(t, a, http.StatusServiceUnavailable, nil)
 		detail, _ := apitest.Lookup(t, a.JSON(t), "detail").(string)
-		if a.Header.Get("Retry-After") != "10" || !strings.HasPrefix(detail, "No worker can plan it. It needs: executor:dag, model:default.") || !strings.Contains(detail, stays) {
+		if a.Header.Get("Retry-After") != "10" ||
+			!strings.HasPrefix(detail, "No worker can plan it. It needs: executor:dag, model:default.") ||
+			!strings.Contains(detail, stays) {
 			t.Errorf("%v %s", a.Header, a.Body)
 		}
 		return a.Header.Get("Actlog-Plan-Id")
@@ -480,7 +556,8 @@ func TestPlanWithoutWorker(t *testing.T) {
 	}
 	var left string
 	storetest.Until(t, "the run of the client that left is to stop", func() bool {
-		return h.DB.Pool.QueryRow(t.Context(), "SELECT plan_id FROM actlog.run WHERE desired = 'CANCEL' AND plan_id <> $1", stopped).Scan(&left) == nil
+		return h.DB.Pool.QueryRow(t.Context(), "SELECT plan_id FROM actlog.run WHERE desired = 'CANCEL' AND plan_id <> $1",
+			stopped).Scan(&left) == nil
 	})
 	h.Work(h.Engine)
 	a := c.post("/api/plan", body, "Idempotency-Key", "k")

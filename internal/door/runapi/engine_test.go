@@ -23,12 +23,15 @@ func TestWithAWorker(t *testing.T) {
 	type arguments struct {
 		Amount int `json:"amount"`
 	}
-	pay := tool.Func("pay", "Pays.", func(context.Context, arguments) (string, error) { return "paid", nil }, tool.WithPolicy(tool.Policy{Approval: true}))
+	pay := tool.Func("pay", "Pays.", func(context.Context, arguments) (string, error) {
+		return "paid", nil
+	}, tool.WithPolicy(tool.Policy{Approval: true}))
 	h := enginetest.Build(t, enginetest.Plans{
 		Scenes: []scriptmodel.Scene{
-			{Name: "asker", Match: scriptmodel.Match{System: "Asker."}, Turns: enginetest.Calls([]scriptmodel.ToolCall{enginetest.Call("form", obj{
-				"title": "How much?", "inputs": []obj{{"label": "Amount", "name": "amount", "type": "number", "required": true}},
-			})}, enginetest.Terminate("7"))},
+			{Name: "asker", Match: scriptmodel.Match{System: "Asker."},
+				Turns: enginetest.Calls([]scriptmodel.ToolCall{enginetest.Call("form", obj{
+					"title": "How much?", "inputs": []obj{{"label": "Amount", "name": "amount", "type": "number", "required": true}},
+				})}, enginetest.Terminate("7"))},
 			{Name: "reader", Turns: enginetest.Calls(
 				[]scriptmodel.ToolCall{enginetest.Call("agent.asker", obj{"request": "Ask."})},
 				[]scriptmodel.ToolCall{enginetest.Call("pay", obj{"amount": 7})},
@@ -36,14 +39,20 @@ func TestWithAWorker(t *testing.T) {
 			)},
 		},
 		Definitions: map[string]any{
-			"agent.reader": define.Definition{Model: define.DefinitionModel{Name: "default"}, EnableWrite: true, Tools: []string{"agent.asker", "pay"}},
-			"agent.asker":  define.Definition{Model: define.DefinitionModel{Name: "default"}, EnableWrite: true, SystemPrompt: "Asker.", Tools: []string{"form"}},
+			"agent.reader": define.Definition{
+				Model: define.DefinitionModel{Name: "default"}, EnableWrite: true, Tools: []string{"agent.asker", "pay"},
+			},
+			"agent.asker": define.Definition{
+				Model: define.DefinitionModel{Name: "default"}, EnableWrite: true, SystemPrompt: "Asker.", Tools: []string{"form"},
+			},
 		},
 		Tools:     []tool.Tool{pay},
 		Executors: []engine.Executor{thinkact.Executor{}},
 	})
 	h.Work(h.Engine)
-	c := apitest.ServeWith(t, apitest.Options{DB: h.DB, Runtime: func(*runstore.Store) (runapi.Starter, runapi.Catalog) { return h.Engine, runtime{} }})
+	c := apitest.ServeWith(t, apitest.Options{DB: h.DB, Runtime: func(*runstore.Store) (runapi.Starter, runapi.Catalog) {
+		return h.Engine, runtime{}
+	}})
 	r := &client{c}
 	// The same request again waits for the same run.
 	settled := func() any {
@@ -64,7 +73,10 @@ func TestWithAWorker(t *testing.T) {
 	}
 	answer(run, obj{"decision": "submit", "values": obj{"amount": 7}})
 	run = settled()
-	expect(t, run, obj{"state": "WAITING", "waits.#": 1, "waits.0.type": "ACTION_VALIDATION", "waits.0.name": "pay", "waits.0.parameters.amount": 7})
+	expect(t, run, obj{
+		"state": "WAITING", "waits.#": 1, "waits.0.type": "ACTION_VALIDATION", "waits.0.name": "pay",
+		"waits.0.parameters.amount": 7,
+	})
 	answer(run, obj{"decision": "approve", "by": "ann"})
 	run = settled()
 	expect(t, run, obj{"state": "COMPLETED", "result": "Paid 7.", "waits.#": 0, "total.modelCalls": 5})

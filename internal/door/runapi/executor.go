@@ -125,7 +125,8 @@ func (s *Server) stopTask(c echo.Context) error {
 		return err
 	}
 	return c.JSON(http.StatusOK, stoppedJSON{
-		Status: "stopped", PlanID: id, Message: "Task stop request processed successfully", TaskMarkedForStop: true, WasRunning: d.Desired == runstore.DesiredRun,
+		Status: "stopped", PlanID: id, Message: "Task stop request processed successfully", TaskMarkedForStop: true,
+		WasRunning: d.Desired == runstore.DesiredRun,
 	})
 }
 
@@ -155,7 +156,8 @@ func (s *Server) taskStatus(c echo.Context) error {
 	p := &d.Plan
 	return c.JSON(http.StatusOK, taskStatusJSON{
 		PlanID: id, Exists: true, IsRunning: !d.Done && d.Desired == runstore.DesiredRun, DesiredState: new(desiredState(d)),
-		StartTime: cmp.Or(p.StartTime, d.CreatedAt), EndTime: p.EndTime, LastUpdated: d.UpdatedAt, TaskResult: cmp.Or(p.Summary, p.ErrorMessage),
+		StartTime: cmp.Or(p.StartTime, d.CreatedAt), EndTime: p.EndTime, LastUpdated: d.UpdatedAt,
+		TaskResult: cmp.Or(p.Summary, p.ErrorMessage),
 	})
 }
 
@@ -273,8 +275,9 @@ func (s *Server) executeAsync(c echo.Context) error {
 		return refuseTool(c, err)
 	}
 	return c.JSON(http.StatusOK, processingJSON{
-		PlanID: started.PlanID, Status: "processing", Message: "Task submitted, processing", ConversationID: optional.Pointer(t.conversationID),
-		ToolName: t.tool, PlanTemplateID: optional.Pointer(t.templateID),
+		PlanID: started.PlanID, Status: "processing", Message: "Task submitted, processing",
+		ConversationID: optional.Pointer(t.conversationID),
+		ToolName:       t.tool, PlanTemplateID: optional.Pointer(t.templateID),
 	})
 }
 
@@ -342,13 +345,17 @@ func (s *Server) execute(c echo.Context, t toolCall) error {
 	}
 	switch {
 	case d.State == record.Completed:
-		return c.JSON(http.StatusOK, executedJSON{Status: "completed", Result: d.Plan.Summary, ConversationID: optional.Pointer(t.conversationID)})
+		return c.JSON(http.StatusOK, executedJSON{
+			Status: "completed", Result: d.Plan.Summary, ConversationID: optional.Pointer(t.conversationID),
+		})
 	case d.State.Terminal():
 		why := string(d.State)
 		if d.Plan.ErrorMessage != nil {
 			why = *d.Plan.ErrorMessage
 		}
-		return c.JSON(http.StatusInternalServerError, executionFailedJSON{Error: "Execution failed: " + why, Status: "failed"})
+		return c.JSON(http.StatusInternalServerError, executionFailedJSON{
+			Error: "Execution failed: " + why, Status: "failed",
+		})
 	}
 	return record.ErrClosed
 }

@@ -23,7 +23,8 @@ type graphNodeJSON struct {
 	Status string `json:"status"`
 }
 
-// graphJSON is a graph that was planned. Its status is that of its newest execution that was started, draft without one.
+// graphJSON is a graph that was planned. Its status is that of its newest execution that was started, draft without
+// one.
 type graphJSON struct {
 	PlanID     string          `json:"plan_id"`
 	UserPrompt string          `json:"user_prompt"`
@@ -34,7 +35,10 @@ type graphJSON struct {
 }
 
 func toGraph(planID, status string, g *graph.Graph, states map[string]string) graphJSON {
-	out := graphJSON{PlanID: planID, UserPrompt: g.Prompt, Title: g.Title, Nodes: make([]graphNodeJSON, len(g.Nodes)), Edges: g.Edges, Status: status}
+	out := graphJSON{
+		PlanID: planID, UserPrompt: g.Prompt, Title: g.Title, Nodes: make([]graphNodeJSON, len(g.Nodes)), Edges: g.Edges,
+		Status: status,
+	}
 	for i, n := range g.Nodes {
 		out.Nodes[i] = graphNodeJSON{n, "pending"}
 		if known, ok := states[n.ID]; ok {
@@ -60,7 +64,9 @@ func executionInfo(e *runs.Execution) any {
 	if started == nil {
 		started = e.Run.CreatedAt
 	}
-	return executionInfoJSON{e.Run.Plan.CurrentPlanID, e.PlanID(), e.Status(), started, e.Run.Plan.EndTime, e.States(), e.Logs}
+	return executionInfoJSON{
+		e.Run.Plan.CurrentPlanID, e.PlanID(), e.Status(), started, e.Run.Plan.EndTime, e.States(), e.Logs,
+	}
 }
 
 // nodeResultJSON is what came of a node.
@@ -100,10 +106,15 @@ type executionResultJSON struct {
 }
 
 func executionResult(e *runs.Execution) any {
-	out := executionResultJSON{e.Run.Plan.CurrentPlanID, e.PlanID(), e.Status(), e.Run.Plan.ErrorMessage, make([]nodeResultJSON, len(e.Steps)), e.Logs}
+	out := executionResultJSON{
+		e.Run.Plan.CurrentPlanID, e.PlanID(), e.Status(), e.Run.Plan.ErrorMessage, make([]nodeResultJSON, len(e.Steps)),
+		e.Logs,
+	}
 	texts := e.Results()
 	for i, n := range e.Graph.Nodes {
-		out.Results[i] = nodeResultJSON{n.ID, n.Name, runs.NodeStatus(e.Steps[i]), texts[n.ID], failureOf(e.Steps[i]), nodeTime(e.Steps[i])}
+		out.Results[i] = nodeResultJSON{
+			n.ID, n.Name, runs.NodeStatus(e.Steps[i]), texts[n.ID], failureOf(e.Steps[i]), nodeTime(e.Steps[i]),
+		}
 	}
 	return out
 }
@@ -131,14 +142,17 @@ type documentJSON struct {
 
 func executionDocument(e *runs.Execution) any {
 	out := documentJSON{
-		e.Run.Plan.CurrentPlanID, e.PlanID(), e.Graph.Prompt, e.Graph.Title, e.Run.Plan.EndTime, e.Status(), make([]documentNodeJSON, len(e.Steps)), e.Results(), e.Logs,
+		e.Run.Plan.CurrentPlanID, e.PlanID(), e.Graph.Prompt, e.Graph.Title, e.Run.Plan.EndTime, e.Status(),
+		make([]documentNodeJSON, len(e.Steps)), e.Results(), e.Logs,
 	}
 	if out.Timestamp == nil {
 		out.Timestamp = e.Run.UpdatedAt
 	}
 	for i, n := range e.Graph.Nodes {
 		step := e.Steps[i]
-		out.Nodes[i] = documentNodeJSON{graphNodeJSON: graphNodeJSON{n, runs.NodeStatus(step)}, Error: failureOf(step), Time: nodeTime(step)}
+		out.Nodes[i] = documentNodeJSON{
+			graphNodeJSON: graphNodeJSON{n, runs.NodeStatus(step)}, Error: failureOf(step), Time: nodeTime(step),
+		}
 		if step != nil {
 			out.Nodes[i].Result = step.Result
 		}

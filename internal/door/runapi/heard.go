@@ -40,10 +40,17 @@ func heardOf(t *traceJSON) (all []heard) {
 			all = append(all, heard{"onStepStarted", 0, st.StepNumber, partStarted, st})
 		}
 		if st.Reasoning != nil {
-			all = append(all, heard{"onReasoningCaptured", 2, st.StepNumber, partReasoning, map[string]any{"stepId": st.StepID, "reasoning": st.Reasoning}})
+			all = append(all, heard{
+				"onReasoningCaptured", 2, st.StepNumber, partReasoning, map[string]any{
+					"stepId": st.StepID, "reasoning": st.Reasoning,
+				},
+			})
 		}
 		if n := len(st.Sources); n > 0 {
-			all = append(all, heard{"onSourcesDiscovered", 1, st.StepNumber, partSources + strconv.Itoa(n), map[string]any{"stepId": st.StepID, "sources": st.Sources}})
+			all = append(all, heard{
+				"onSourcesDiscovered", 1, st.StepNumber, partSources + strconv.Itoa(n),
+				map[string]any{"stepId": st.StepID, "sources": st.Sources},
+			})
 		}
 		switch {
 		case st.State == record.Failed:
@@ -132,7 +139,9 @@ func readTold(id string) (told, error) {
 }
 
 // readHeard reads what all listeners of a run are told, as it stands, and whether that is the last of it.
-func readHeard(ctx context.Context, reader *runstore.Reader, rootPlanID, planID string) (all []heard, last bool, err error) {
+func readHeard(
+	ctx context.Context, reader *runstore.Reader, rootPlanID, planID string,
+) (all []heard, last bool, err error) {
 	t, err := readTrace(ctx, reader, func(int64) error { return nil }, rootPlanID, planID) // no answer holds it
 	if err != nil {
 		return nil, false, err

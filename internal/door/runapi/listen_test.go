@@ -79,16 +79,29 @@ func (l *listener) wantHeard(want ...string) {
 // stepChanges are the changes that begin a step, and those that end it, with a thought and a source.
 func stepChanges(l runstore.Lease, step string, index int64) (begin, end []record.Change) {
 	id := l.PlanID
-	return []record.Change{&record.AgentExecution{RootPlanID: id, PlanID: id, StepID: step, StepIndex: &index, AgentName: new("GIT"), State: new(record.Running), StartTime: new(time.Now())}},
+	return []record.Change{
+			&record.AgentExecution{
+				RootPlanID: id, PlanID: id, StepID: step, StepIndex: &index, AgentName: new("GIT"), State: new(record.Running),
+				StartTime: new(time.Now()),
+			},
+		},
 		[]record.Change{
-			&record.Thought{RootPlanID: id, PlanID: id, ThoughtID: "t" + step, StepID: &step, Type: new(record.ThoughtDecision), Content: new("why"), Time: new(time.Now())},
-			&record.Source{RootPlanID: id, PlanID: id, SourceID: "f" + step, StepID: &step, URI: new("file:///a.go"), Type: new(record.SourceFile)},
-			&record.AgentExecution{RootPlanID: id, PlanID: id, StepID: step, State: new(record.Completed), EndTime: new(time.Now())},
+			&record.Thought{
+				RootPlanID: id, PlanID: id, ThoughtID: "t" + step, StepID: &step, Type: new(record.ThoughtDecision),
+				Content: new("why"), Time: new(time.Now()),
+			},
+			&record.Source{
+				RootPlanID: id, PlanID: id, SourceID: "f" + step, StepID: &step, URI: new("file:///a.go"),
+				Type: new(record.SourceFile),
+			},
+			&record.AgentExecution{
+				RootPlanID: id, PlanID: id, StepID: step, State: new(record.Completed), EndTime: new(time.Now()),
+			},
 		}
 }
 
-// C23: listeners of a run that goes on are told what happens when it happens, each by its level. One that joins in the middle is told
-// from the beginning, and one that comes back what it has not heard, and no more.
+// C23: listeners of a run that goes on are told what happens when it happens, each by its level. One that joins in the
+// middle is told from the beginning, and one that comes back what it has not heard, and no more.
 func TestListenWhileItRuns(t *testing.T) {
 	t.Parallel()
 	c := serve(t, apitest.Options{})
@@ -97,7 +110,8 @@ func TestListenWhileItRuns(t *testing.T) {
 	begin1, end1 := stepChanges(l, "s1", 0)
 	begin2, end2 := stepChanges(l, "s2", 1)
 	begin3, end3 := stepChanges(l, "s3", 2)
-	minimal, standard, verbose := c.listen(t, id, "MINIMAL", ""), c.listen(t, id, "STANDARD", ""), c.listen(t, id, "VERBOSE", "")
+	minimal, standard, verbose := c.listen(t, id, "MINIMAL", ""), c.listen(t, id, "STANDARD", ""),
+		c.listen(t, id, "VERBOSE", "")
 	c.work(l, begin1)
 	for _, each := range []*listener{minimal, standard, verbose} {
 		each.wantHeard("onStepStarted s1") // before the step ends
@@ -114,7 +128,8 @@ func TestListenWhileItRuns(t *testing.T) {
 	if verbose.lastID != "1.2r.2s.3s" {
 		t.Errorf("the id is %q", verbose.lastID)
 	}
-	c.listen(t, id, "VERBOSE", "").wantHeard("onStepStarted s1", "onReasoningCaptured s1", "onSourcesDiscovered s1", "onStepCompleted s1", "onStepStarted s2", "onReasoningCaptured s2", "onStepStarted s3")
+	c.listen(t, id, "VERBOSE", "").wantHeard("onStepStarted s1", "onReasoningCaptured s1", "onSourcesDiscovered s1",
+		"onStepCompleted s1", "onStepStarted s2", "onReasoningCaptured s2", "onStepStarted s3")
 	back := c.listen(t, id, "VERBOSE", verbose.lastID)
 	c.work(l, end3)
 	back.wantHeard("onReasoningCaptured s3", "onSourcesDiscovered s3", "onStepCompleted s3")
@@ -126,9 +141,11 @@ func TestListenWhileItRuns(t *testing.T) {
 	c.end(l, record.Plan{State: new(record.Completed)})
 	back.wantHeard("onExecutionCompleted")
 	for want, each := range map[string]*listener{
-		"onExecutionCompleted onStepCompleted s2 onStepCompleted s3 onStepStarted s2 onStepStarted s3":                                               minimal,
-		"onExecutionCompleted onSourcesDiscovered s2 onSourcesDiscovered s3 onStepCompleted s2 onStepCompleted s3 onStepStarted s2 onStepStarted s3": standard,
-		"onExecutionCompleted onReasoningCaptured s3 onSourcesDiscovered s2 onSourcesDiscovered s3 onStepCompleted s2 onStepCompleted s3":            verbose,
+		"onExecutionCompleted onStepCompleted s2 onStepCompleted s3 onStepStarted s2 onStepStarted s3": minimal,
+		"onExecutionCompleted onSourcesDiscovered s2 onSourcesDiscovered s3 onStepCompleted s2 onStepCompleted s3 " +
+			"onStepStarted s2 onStepStarted s3": standard,
+		"onExecutionCompleted onReasoningCaptured s3 onSourcesDiscovered s2 onSourcesDiscovered s3 onStepCompleted s2 " +
+			"onStepCompleted s3": verbose,
 		"": back,
 	} {
 		heard := each.hears(100)
@@ -151,7 +168,9 @@ func TestStalledListener(t *testing.T) {
 	c := serve(t, apitest.Options{Server: func(c *apitest.Config) { c.HTTP.AnswerPatience = 100 * time.Millisecond }})
 	l := c.claimed()
 	dialer := net.Dialer{Control: func(_, _ string, raw syscall.RawConn) error {
-		return raw.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4<<10) })
+		return raw.Control(func(fd uintptr) {
+			_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4<<10)
+		})
 	}}
 	conn, err := dialer.DialContext(t.Context(), "tcp", strings.TrimPrefix(c.Base, "http://"))
 	if err != nil {

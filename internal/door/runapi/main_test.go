@@ -36,8 +36,15 @@ type runtime struct{ *engine.Engine }
 
 func newRuntime(t testing.TB, s *runstore.Store) runtime {
 	t.Helper()
-	parts := &enginetest.Parts{Definitions: map[string]any{"agent.reader": define.Definition{Model: define.DefinitionModel{Name: "default"}, EnableWrite: true}}}
-	e, err := engine.New(engine.Config{Store: s, Executors: []engine.Executor{thinkact.Executor{}}, Parts: func() (engine.Parts, func()) { return parts, func() {} }})
+	parts := &enginetest.Parts{
+		Definitions: map[string]any{
+			"agent.reader": define.Definition{Model: define.DefinitionModel{Name: "default"}, EnableWrite: true},
+		},
+	}
+	e, err := engine.New(engine.Config{Store: s, Executors: []engine.Executor{thinkact.Executor{}},
+		Parts: func() (engine.Parts, func()) {
+			return parts, func() {}
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +52,9 @@ func newRuntime(t testing.TB, s *runstore.Store) runtime {
 }
 
 func (runtime) Models() []engine.ModelInfo {
-	return []engine.ModelInfo{{Name: "default", Provider: "openai", Model: "gpt"}, {Name: "small", Provider: "openai", Model: "mini"}}
+	return []engine.ModelInfo{
+		{Name: "default", Provider: "openai", Model: "gpt"}, {Name: "small", Provider: "openai", Model: "mini"},
+	}
 }
 
 func (runtime) Startables() []engine.Startable {
@@ -80,7 +89,8 @@ func serve(t testing.TB, o apitest.Options) *client {
 	t.Helper()
 	o.Runtime = func(s *runstore.Store) (runapi.Starter, runapi.Catalog) { r := newRuntime(t, s); return r, r }
 	c := &client{apitest.ServeWith(t, o)}
-	_, err := c.Runs.AddWorker(t.Context(), runstore.Worker{ID: "w", Host: "h", Release: "r", Provides: provided, Slots: 9}, time.Hour)
+	_, err := c.Runs.AddWorker(t.Context(),
+		runstore.Worker{ID: "w", Host: "h", Release: "r", Provides: provided, Slots: 9}, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +104,8 @@ func (c *client) post(path string, body any, header ...string) apitest.Answer {
 	if !isText {
 		raw = string(apitest.JSON(c.T, body))
 	}
-	return c.Do(http.MethodPost, path, strings.NewReader(raw), append([]string{"Content-Type", "application/json"}, header...)...)
+	return c.Do(http.MethodPost, path, strings.NewReader(raw),
+		append([]string{"Content-Type", "application/json"}, header...)...)
 }
 
 func request() obj {
@@ -121,7 +132,9 @@ func (c *client) claimed() runstore.Lease {
 	if at < 0 {
 		c.T.Fatalf("run %s is not among %+v", id, claimed)
 	}
-	c.work(claimed[at].Lease, []record.Change{&record.Plan{RootPlanID: id, CurrentPlanID: id, State: new(record.Running), StartTime: new(time.Now())}})
+	c.work(claimed[at].Lease, []record.Change{
+		&record.Plan{RootPlanID: id, CurrentPlanID: id, State: new(record.Running), StartTime: new(time.Now())},
+	})
 	return claimed[at].Lease
 }
 
@@ -144,7 +157,9 @@ func (c *client) waits(w record.Wait) runstore.Lease {
 	c.T.Helper()
 	l := c.claimed()
 	w.RootPlanID, w.PlanID = l.RootPlanID, l.PlanID
-	c.work(l, []record.Change{&w, &record.Plan{RootPlanID: l.RootPlanID, CurrentPlanID: l.PlanID, State: new(record.Waiting)}}, runstore.Park(time.Time{}))
+	c.work(l, []record.Change{
+		&w, &record.Plan{RootPlanID: l.RootPlanID, CurrentPlanID: l.PlanID, State: new(record.Waiting)},
+	}, runstore.Park(time.Time{}))
 	return l
 }
 
@@ -156,7 +171,10 @@ func (c *client) run(id string) any {
 const form = `[{"label":"Region","name":"region","type":"select","options":"EMEA,APAC","required":"true"},{"label":"Secret","type":"password"}]`
 
 func formWait() record.Wait {
-	return record.Wait{WaitID: "form", Type: new(record.WaitUserInput), Title: new("Where?"), FormInputs: json.RawMessage(form), StartTime: new(time.Now())}
+	return record.Wait{
+		WaitID: "form", Type: new(record.WaitUserInput), Title: new("Where?"), FormInputs: json.RawMessage(form),
+		StartTime: new(time.Now()),
+	}
 }
 
 // large is a body of so many bytes.

@@ -71,9 +71,12 @@ func (p *page) trace(t *traceJSON, level int) {
 	m := &t.Metrics
 	p.WriteString("| metric | value |\n|---|---|\n")
 	for _, row := range [][2]any{
-		{"LLM calls", m.TotalLLMCalls}, {"Tokens in", m.TotalTokensInput}, {"Tokens out", m.TotalTokensOutput}, {"Estimated cost", cost(m.EstimatedCost)},
-		{"LLM time", seconds(&m.LLMTotalTime)}, {"Tool calls", m.ToolCalls}, {"Tool time", seconds(&m.ToolExecutionTime)}, {"Validation time", seconds(&m.ValidationTime)}, {"Failures", m.Failures}, {"Retries", m.Retries},
-		{"Searches by embeddings", m.Searches}, {"Hits", m.Hits}, {"Tokens of the embedder", m.Tokens}, {"Cost of the embedder", cost(m.Cost)},
+		{"LLM calls", m.TotalLLMCalls}, {"Tokens in", m.TotalTokensInput}, {"Tokens out", m.TotalTokensOutput},
+		{"Estimated cost", cost(m.EstimatedCost)},
+		{"LLM time", seconds(&m.LLMTotalTime)}, {"Tool calls", m.ToolCalls}, {"Tool time", seconds(&m.ToolExecutionTime)},
+		{"Validation time", seconds(&m.ValidationTime)}, {"Failures", m.Failures}, {"Retries", m.Retries},
+		{"Searches by embeddings", m.Searches}, {"Hits", m.Hits}, {"Tokens of the embedder", m.Tokens},
+		{"Cost of the embedder", cost(m.Cost)},
 	} {
 		fmt.Fprintf(p, "| %v | %v |\n", row[0], row[1])
 	}
@@ -162,7 +165,8 @@ func (p *page) block(language, text string) {
 	fmt.Fprintf(p, "%s%s\n%s\n%s\n\n", fence, language, strings.TrimRight(text, "\n"), fence)
 }
 
-var marks = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", `\<`, ">", `\>`, "#", `\#`, "|", `\|`)
+var marks = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", `\<`, ">",
+	`\>`, "#", `\#`, "|", `\|`)
 
 // line is a text on one line, without marks.
 func line(s string) string {

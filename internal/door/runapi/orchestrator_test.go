@@ -35,17 +35,28 @@ func orchestrated(t *testing.T, planned string) *client {
 	usage := &scriptmodel.Usage{Prompt: 150, Completion: 320}
 	h := enginetest.Build(t, enginetest.Plans{
 		Scenes: []scriptmodel.Scene{
-			{Name: "plan", Match: scriptmodel.Match{System: "Plan how"}, Turns: []scriptmodel.Turn{{Content: planned, Usage: usage}}},
+			{
+				Name: "plan", Match: scriptmodel.Match{System: "Plan how"},
+				Turns: []scriptmodel.Turn{{Content: planned, Usage: usage}},
+			},
 			{Name: "search", Match: scriptmodel.Match{System: "agent RAG_SEARCH"},
 				Turns: append(enginetest.Calls([]scriptmodel.ToolCall{enginetest.Call("search.searchCode", query{"TODO"})}),
 					scriptmodel.Turn{Content: "30 comments"})},
-			{Name: "git", Match: scriptmodel.Match{System: "agent GIT"}, Turns: enginetest.Calls([]scriptmodel.ToolCall{enginetest.Call("git.commit", query{"todo.md"})})},
-			{Name: "answer", Match: scriptmodel.Match{System: "They have worked"}, Turns: []scriptmodel.Turn{{Content: "There are 30. The list was not committed.", Usage: usage}}},
+			{
+				Name: "git", Match: scriptmodel.Match{System: "agent GIT"},
+				Turns: enginetest.Calls([]scriptmodel.ToolCall{enginetest.Call("git.commit", query{"todo.md"})}),
+			},
+			{
+				Name: "answer", Match: scriptmodel.Match{System: "They have worked"},
+				Turns: []scriptmodel.Turn{{Content: "There are 30. The list was not committed.", Usage: usage}},
+			},
 		},
 		Tools: []tool.Tool{
 			tool.Func("search.searchCode", "Searches code.", func(context.Context, query) (r tool.Result, err error) {
 				for range 30 {
-					r.Sources = append(r.Sources, tool.Source{URI: "file:///src/main.go", Type: record.SourceFile, LineStart: 45, LineEnd: 47, Snippet: "// TODO", Score: 0.5})
+					r.Sources = append(r.Sources, tool.Source{
+						URI: "file:///src/main.go", Type: record.SourceFile, LineStart: 45, LineEnd: 47, Snippet: "// TODO", Score: 0.5,
+					})
 				}
 				r.Text = "30 comments"
 				return r, nil
@@ -54,15 +65,19 @@ func orchestrated(t *testing.T, planned string) *client {
 				tool.WithPolicy(tool.Policy{Writes: true, Approval: true}),
 				tool.WithTouches(func(_ context.Context, in query) ([]string, error) { return []string{in.Query}, nil })),
 		},
-		Definitions: map[string]any{"orchestrator.": define.DefaultOrchestrator().Definition(model, nil, nil)}, Executors: []engine.Executor{orchestrator.Executor{}},
+		Definitions: map[string]any{"orchestrator.": define.DefaultOrchestrator().Definition(model, nil, nil)},
+		Executors:   []engine.Executor{orchestrator.Executor{}},
 	})
 	h.Work(h.Engine)
 	d := drafter{Engine: h.Engine, parts: h.Parts}
-	return &client{apitest.ServeWith(t, apitest.Options{DB: h.DB, Runtime: func(*runstore.Store) (runapi.Starter, runapi.Catalog) { return d, d }})}
+	return &client{apitest.ServeWith(t,
+		apitest.Options{DB: h.DB, Runtime: func(*runstore.Store) (runapi.Starter, runapi.Catalog) {
+			return d, d
+		}})}
 }
 
-// C1, C7, C8, C19, C20, C21, C22, C23, C24: docs/orchestrator.md. Its commands carry a run to its end: the plan is accepted,
-// an action rejected, and the trace has the steps, the sources and the metrics.
+// C1, C7, C8, C19, C20, C21, C22, C23, C24: docs/orchestrator.md. Its commands carry a run to its end: the plan is
+// accepted, an action rejected, and the trace has the steps, the sources and the metrics.
 func TestDocsOrchestrator(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil && os.Getenv("CI") == "" {
@@ -80,7 +95,8 @@ func TestDocsOrchestrator(t *testing.T) {
 	id, wait := "", ""
 	do := func(block int) string {
 		t.Helper()
-		shell := exec.CommandContext(t.Context(), "sh", "-ec", strings.ReplaceAll(blocks[block][2], "http://127.0.0.1:8420", c.Base))
+		shell := exec.CommandContext(t.Context(), "sh", "-ec",
+			strings.ReplaceAll(blocks[block][2], "http://127.0.0.1:8420", c.Base))
 		shell.Env = append(os.Environ(), "PLAN="+id, "WAIT="+wait)
 		out, err := shell.Output()
 		if err != nil {
@@ -106,25 +122,37 @@ func TestDocsOrchestrator(t *testing.T) {
 	if diff := cmp.Diff(shown, started.Waits[0].Plan); diff != "" {
 		t.Errorf("(-page +server):\n%s", diff)
 	}
-	expect(t, c.run(id), obj{"state": "WAITING", "result": nil, "waits.0.type": "PLAN_VALIDATION", "waits.0.decisions": []string{"accept", "reject", "modify"}})
+	expect(t, c.run(id), obj{
+		"state": "WAITING", "result": nil, "waits.0.type": "PLAN_VALIDATION",
+		"waits.0.decisions": []string{"accept", "reject", "modify"},
+	})
 	do(2)
 	c.until(id, "ACTION_VALIDATION")
 	action := c.run(id)
-	expect(t, action, obj{"waits.#": 1, "waits.0.name": "git.commit", "waits.0.parameters.query": "todo.md", "waits.0.files": []string{"todo.md"}, "waits.0.formDescription": "Commit the list"})
+	expect(t, action, obj{
+		"waits.#": 1, "waits.0.name": "git.commit", "waits.0.parameters.query": "todo.md",
+		"waits.0.files": []string{"todo.md"}, "waits.0.formDescription": "Commit the list",
+	})
 	wait = action.(obj)["waits"].([]any)[0].(obj)["waitId"].(string)
 	do(3)
 	c.until(id, "COMPLETED")
 	run := c.run(id)
 	expect(t, run, obj{
 		"state": "COMPLETED", "result.result": "There are 30. The list was not committed.", "result.sources.#": 30,
-		"result.trace.executionId": id, "result.trace.finalState": "COMPLETED", "result.trace.completedSteps": 1, "result.trace.stepTraces.#": 2, "result.trace.allSources.#": 30,
+		"result.trace.executionId": id, "result.trace.finalState": "COMPLETED", "result.trace.completedSteps": 1,
+		"result.trace.stepTraces.#": 2, "result.trace.allSources.#": 30,
 		"result.trace.planning.agentType": "ORCHESTRATOR", "result.trace.planning.stepNumber": 0,
 		"result.trace.metrics.totalLLMCalls": 5, "result.trace.metrics.failures": 0, "result.trace.metrics.retries": 0,
 		"result.trace.metrics.averageRelevanceScore": 0.5,
-		"result.trace.stepTraces.0.stepNumber":       1, "result.trace.stepTraces.0.agentType": "RAG_SEARCH", "result.trace.stepTraces.0.toolName": "search.searchCode",
-		"result.trace.stepTraces.0.action": "Search for TODO comments", "result.trace.stepTraces.0.reasoning": "They may be in any file", "result.trace.stepTraces.0.output": "30 comments",
-		"result.trace.stepTraces.0.sources.#": 30, "result.trace.stepTraces.0.sources.0.displayName": "main.go", "result.trace.stepTraces.0.inputParameters.query": "TODO",
-		"result.trace.stepTraces.1.state": "SKIPPED", "result.trace.stepTraces.1.errorMessage": "A human rejected this call. It was not made. They say: Not on Friday.",
+		"result.trace.stepTraces.0.stepNumber":       1, "result.trace.stepTraces.0.agentType": "RAG_SEARCH",
+		"result.trace.stepTraces.0.toolName":  "search.searchCode",
+		"result.trace.stepTraces.0.action":    "Search for TODO comments",
+		"result.trace.stepTraces.0.reasoning": "They may be in any file", "result.trace.stepTraces.0.output": "30 comments",
+		"result.trace.stepTraces.0.sources.#": 30, "result.trace.stepTraces.0.sources.0.displayName": "main.go",
+		"result.trace.stepTraces.0.inputParameters.query": "TODO",
+		"result.trace.stepTraces.1.state":                 "SKIPPED",
+		"result.trace.stepTraces.1.errorMessage": "A human rejected this call. It was not made. They say: Not " +
+			"on Friday.",
 	})
 	logs, _ := json.Marshal(run.(obj)["result"].(obj)["trace"].(obj)["planning"].(obj)["logs"])
 	for _, line := range []string{"LLM Request: 2 messages", "LLM Response: 470 tokens in "} {
@@ -133,18 +161,26 @@ func TestDocsOrchestrator(t *testing.T) {
 		}
 	}
 	md := do(4)
-	for _, part := range []string{"## ORCHESTRATOR — COMPLETED", "## Steps (1 of 2 completed)", "### 2. GIT — SKIPPED", "Sources (30)", "[main.go:45-47](<file:///src/main.go>)", "| Validation time |"} {
+	for _, part := range []string{
+		"## ORCHESTRATOR — COMPLETED", "## Steps (1 of 2 completed)", "### 2. GIT — SKIPPED", "Sources (30)",
+		"[main.go:45-47](<file:///src/main.go>)", "| Validation time |",
+	} {
 		if !strings.Contains(md, part) {
 			t.Errorf("the Markdown lacks %q:\n%s", part, md)
 		}
 	}
 	wantHeard(t, c, id, "MINIMAL", "onStepStarted onStepCompleted onStepStarted onStepCompleted onExecutionCompleted")
-	wantHeard(t, c, id, "STANDARD", "onStepStarted onSourcesDiscovered onStepCompleted onStepStarted onStepCompleted onExecutionCompleted")
-	wantHeard(t, c, id, "VERBOSE", "onStepStarted onReasoningCaptured onSourcesDiscovered onStepCompleted onStepStarted onReasoningCaptured onStepCompleted onExecutionCompleted")
+	wantHeard(t, c, id, "STANDARD",
+		"onStepStarted onSourcesDiscovered onStepCompleted onStepStarted onStepCompleted onExecutionCompleted")
+	wantHeard(t, c, id, "VERBOSE",
+		"onStepStarted onReasoningCaptured onSourcesDiscovered onStepCompleted onStepStarted onReasoningCaptured "+
+			"onStepCompleted onExecutionCompleted")
 	wantProblem(t, c.Get("/api/v1/runs/"+id+"/listen?level=LOUD"), http.StatusBadRequest, "level")
 	// What was decided stays; what a plan cannot be is told.
 	wantProblem(t, c.post("/api/v1/runs/"+id+"/waits/"+wait, obj{"decision": "approve"}), http.StatusConflict, nil)
-	wantProblem(t, c.post("/api/v1/runs", obj{"executor": "orchestrator", "input": obj{"request": "x", "maxPlanSteps": 11}}), http.StatusUnprocessableEntity, "input.maxPlanSteps")
+	wantProblem(t, c.post("/api/v1/runs",
+		obj{"executor": "orchestrator", "input": obj{"request": "x", "maxPlanSteps": 11}}), http.StatusUnprocessableEntity,
+		"input.maxPlanSteps")
 }
 
 // wantHeard checks which events a listener is told of a run that has ended.

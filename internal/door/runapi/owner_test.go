@@ -45,13 +45,16 @@ func (c *client) people(secrets map[string]string) people {
 
 var runs = []httpd.Scope{httpd.ScopeRun, httpd.ScopeRead}
 
-// S4: a session belongs to who began it. The same id of somebody else is another session, and nothing shows that there is one.
+// S4: a session belongs to who began it. The same id of somebody else is another session, and nothing shows that there
+// is one.
 func TestSessionsBelongToWhoBeganThem(t *testing.T) {
 	t.Parallel()
 	secrets, server := door(t, map[string][]httpd.Scope{
-		"alice": {httpd.ScopeRun}, "alice again": runs, "bob": runs, "root": {httpd.ScopeRead, httpd.ScopeAdmin}, "reader": {httpd.ScopeRead},
+		"alice": {httpd.ScopeRun}, "alice again": runs, "bob": runs, "root": {httpd.ScopeRead, httpd.ScopeAdmin},
+		"reader": {httpd.ScopeRead},
 	})
-	c := facadeWith(t, apitest.Options{Server: server}, nil, scriptmodel.Turn{Content: "One."}, scriptmodel.Turn{Content: "Two."}, scriptmodel.Turn{Content: "Three."})
+	c := facadeWith(t, apitest.Options{Server: server}, nil, scriptmodel.Turn{Content: "One."},
+		scriptmodel.Turn{Content: "Two."}, scriptmodel.Turn{Content: "Three."})
 	who := c.people(secrets)
 	say := func(name, text string) (answer string, messages int) {
 		t.Helper()
@@ -63,16 +66,22 @@ func TestSessionsBelongToWhoBeganThem(t *testing.T) {
 	for i, tt := range []struct {
 		name, want string
 		messages   int
-	}{{"alice", "One.", 2}, {"bob", "One.", 2}, {"alice again", "Two.", 4}, {"bob", "Two.", 4}} { // a new key of the same name goes on
+	}{{"alice", "One.", 2}, {"bob", "One.", 2}, {"alice again", "Two.", 4}, {"bob", "Two.", 4}} {
+		// a new key of the same name goes on
 		if answer, n := say(tt.name, fmt.Sprint(tt.name, " says ", i)); answer != tt.want || n != tt.messages {
 			t.Errorf("%s gets %q after %d messages, want %q after %d", tt.name, answer, n, tt.want, tt.messages)
 		}
 	}
-	if got := string(who["bob"].Get("/execution/history/s").Body) + string(who["bob"].Get("/execution/history").Body); strings.Contains(got, "alice") {
+	if got := string(who["bob"].Get("/execution/history/s").Body) +
+		string(who["bob"].Get("/execution/history").Body); strings.Contains(got, "alice") {
 		t.Errorf("bob reads %s", got)
 	}
-	expect(t, who["bob"].Read("/execution/history"), obj{"total": 1, "sessions.0.session_id": "s", "sessions.0.starter": "bob", "sessions.0.project": "default"})
-	expect(t, who["alice again"].Read("/execution/history/s"), obj{"total": 4, "history.0.content": "alice says 0", "metadata.starter": "alice"})
+	expect(t, who["bob"].Read("/execution/history"), obj{
+		"total": 1, "sessions.0.session_id": "s", "sessions.0.starter": "bob", "sessions.0.project": "default",
+	})
+	expect(t, who["alice again"].Read("/execution/history/s"), obj{
+		"total": 4, "history.0.content": "alice says 0", "metadata.starter": "alice",
+	})
 	expect(t, who["reader"].Read("/execution/history"), obj{"total": 0})
 	expect(t, who["root"].Read("/execution/history"), obj{"total": 2})
 	expect(t, who["root"].Read("/execution/history?starter=alice"), obj{"total": 1, "sessions.0.starter": "alice"})
@@ -101,14 +110,21 @@ func TestSessionsBelongToWhoBeganThem(t *testing.T) {
 // S4: the sessions of the steps of a workflow go with that of their owner, and so do clean-ups.
 func TestSessionsOfStepsBelongToWhoBeganThem(t *testing.T) {
 	t.Parallel()
-	secrets, server := door(t, map[string][]httpd.Scope{"alice": runs, "bob": runs, "root": {httpd.ScopeRead, httpd.ScopeAdmin}})
-	c := facadeWith(t, apitest.Options{Server: server}, nil, scriptmodel.Turn{Content: "One."}, scriptmodel.Turn{Content: "Two."})
+	secrets, server := door(t, map[string][]httpd.Scope{
+		"alice": runs, "bob": runs, "root": {httpd.ScopeRead, httpd.ScopeAdmin},
+	})
+	c := facadeWith(t, apitest.Options{Server: server}, nil, scriptmodel.Turn{Content: "One."},
+		scriptmodel.Turn{Content: "Two."})
 	who := c.people(secrets)
 	for _, name := range []string{"alice", "bob"} {
-		a := who[name].post("/execution/workflows/simple/chain/run", obj{"initial_input": "Go, " + name + ".", "session_id": "w"})
+		a := who[name].post("/execution/workflows/simple/chain/run", obj{
+			"initial_input": "Go, " + name + ".", "session_id": "w",
+		})
 		wantStatus(t, a, http.StatusOK)
 		expect(t, a.JSON(t), obj{"final_output": "One."})
-		expect(t, who[name].Read("/execution/history/w-0"), obj{"total": 2, "metadata.base_session_id": "w", "metadata.starter": name})
+		expect(t, who[name].Read("/execution/history/w-0"), obj{
+			"total": 2, "metadata.base_session_id": "w", "metadata.starter": name,
+		})
 	}
 	wantStatus(t, who["root"].Do(http.MethodDelete, "/execution/history/w?starter=alice", nil), http.StatusNoContent)
 	expect(t, who["alice"].Read("/execution/history"), obj{"total": 0})
@@ -134,15 +150,19 @@ func TestStreamsAreResumedByWhoBeganThem(t *testing.T) {
 		}
 	}
 	other := who["bob"].post("/execution/agents/guide/stream", "", "Last-Event-ID", "plan-none/0")
-	if theirs := who["bob"].post("/execution/agents/guide/stream", "", "Last-Event-ID", id+"/0"); string(other.Body) != string(theirs.Body) {
+	if theirs := who["bob"].post("/execution/agents/guide/stream", "", "Last-Event-ID", id+
+		"/0"); string(other.Body) != string(theirs.Body) {
 		t.Errorf("%s and %s", other.Body, theirs.Body)
 	}
 }
 
-// S4: executors of POST /api/v1/runs are told what was said before by the same key in the same project, and nothing else.
+// S4: executors of POST /api/v1/runs are told what was said before by the same key in the same project, and nothing
+// else.
 func TestConversationsBelongToWhoBeganThem(t *testing.T) {
 	t.Parallel()
-	secrets, server := door(t, map[string][]httpd.Scope{"alice": runs, "bob": runs, "root": append(runs, httpd.ScopeAdmin)})
+	secrets, server := door(t, map[string][]httpd.Scope{
+		"alice": runs, "bob": runs, "root": append(runs, httpd.ScopeAdmin),
+	})
 	heard := func(_ context.Context, r *scriptmodel.Request) (scriptmodel.Turn, error) {
 		var all []string
 		for _, m := range r.Messages {
@@ -158,20 +178,31 @@ func TestConversationsBelongToWhoBeganThem(t *testing.T) {
 	}
 	h := enginetest.Build(t, enginetest.Plans{
 		Scenes: []scriptmodel.Scene{
-			{Name: "agent", Match: scriptmodel.Match{System: "Talker."}, Turns: []scriptmodel.Turn{{Reply: end}, {Reply: end}, {Reply: end}}},
+			{
+				Name: "agent", Match: scriptmodel.Match{System: "Talker."},
+				Turns: []scriptmodel.Turn{{Reply: end}, {Reply: end}, {Reply: end}},
+			},
 			{Name: "orchestrator", Turns: []scriptmodel.Turn{{Reply: heard}, {Reply: heard}, {Reply: heard}}},
 		},
 		Definitions: map[string]any{
-			"agent.reader":  define.Definition{Model: define.DefinitionModel{Name: "default"}, EnableWrite: true, SystemPrompt: "Talker.", IncludeHistory: true},
-			"orchestrator.": define.DefaultOrchestrator().Definition(func(name string) define.DefinitionModel { return define.DefinitionModel{Name: name} }, nil, nil),
+			"agent.reader": define.Definition{
+				Model: define.DefinitionModel{Name: "default"}, EnableWrite: true, SystemPrompt: "Talker.", IncludeHistory: true,
+			},
+			"orchestrator.": define.DefaultOrchestrator().Definition(func(name string) define.DefinitionModel {
+				return define.DefinitionModel{Name: name}
+			}, nil, nil),
 		},
 		Executors: []engine.Executor{thinkact.Executor{}, orchestrator.Executor{}},
 	})
 	h.Work(h.Engine)
-	who := (&client{apitest.ServeWith(t, apitest.Options{DB: h.DB, Server: server, Runtime: func(*runstore.Store) (runapi.Starter, runapi.Catalog) { return h.Engine, runtime{} }})}).people(secrets)
+	who := (&client{apitest.ServeWith(t,
+		apitest.Options{DB: h.DB, Server: server, Runtime: func(*runstore.Store) (runapi.Starter, runapi.Catalog) {
+			return h.Engine, runtime{}
+		}})}).people(secrets)
 	for _, executor := range []string{"agent", "orchestrator"} {
 		for _, tt := range []struct{ name, project, text, want string }{
-			{"alice", "", "A1", "A1"}, {"bob", "", "B1", "B1"}, {"root", "", "R1", "R1"}, {"alice", "", "A2", "A1 | A2"}, {"alice", "web", "W1", "W1"},
+			{"alice", "", "A1", "A1"}, {"bob", "", "B1", "B1"}, {"root", "", "R1", "R1"}, {"alice", "", "A2", "A1 | A2"},
+			{"alice", "web", "W1", "W1"},
 			{"alice", "default", "A3", "A1 | A2 | A3"}, {"alice", "web", "W2", "W1 | W2"}, {"bob", "", "B2", "B1 | B2"},
 		} {
 			body := obj{"executor": executor, "input": obj{"agent": "reader", "request": tt.text}, "conversationId": "c"}
@@ -192,7 +223,9 @@ func TestConversationsBelongToWhoBeganThem(t *testing.T) {
 // S4: the same Idempotency-Key of another API key, or in another project, is another request.
 func TestIdempotencyKeysBelongToWhoSentThem(t *testing.T) {
 	t.Parallel()
-	secrets, server := door(t, map[string][]httpd.Scope{"alice": {httpd.ScopeRun}, "alice again": {httpd.ScopeRun}, "bob": {httpd.ScopeRun}})
+	secrets, server := door(t, map[string][]httpd.Scope{
+		"alice": {httpd.ScopeRun}, "alice again": {httpd.ScopeRun}, "bob": {httpd.ScopeRun},
+	})
 	c := serve(t, apitest.Options{Server: server})
 	who := c.people(secrets)
 	start := func(name, project string) string {
@@ -217,7 +250,8 @@ func TestIdempotencyKeysBelongToWhoSentThem(t *testing.T) {
 	}
 	other := request()
 	other["userId"] = "u"
-	wantProblem(t, who["alice"].post("/api/v1/runs", other, "Idempotency-Key", "k"), http.StatusUnprocessableEntity, "Idempotency-Key")
+	wantProblem(t, who["alice"].post("/api/v1/runs", other, "Idempotency-Key", "k"), http.StatusUnprocessableEntity,
+		"Idempotency-Key")
 }
 
 // payer serves an agent that pays by a sub-agent, if somebody else than who started it approves.
@@ -227,17 +261,31 @@ func payer(t *testing.T, server func(*apitest.Config)) *client {
 	pay := tool.Func("pay", "Pays.", func(context.Context, struct{}) (string, error) { return "paid", nil }, apart)
 	h := enginetest.Build(t, enginetest.Plans{
 		Scenes: []scriptmodel.Scene{
-			{Name: "payer", Match: scriptmodel.Match{System: "Payer."}, Turns: enginetest.Calls([]scriptmodel.ToolCall{enginetest.Call("pay", obj{})}, enginetest.Terminate("ended"))},
-			{Name: "reader", Turns: enginetest.Calls([]scriptmodel.ToolCall{enginetest.Call("agent.payer", obj{"request": "Pay."})}, enginetest.Terminate("ended"))},
+			{
+				Name: "payer", Match: scriptmodel.Match{System: "Payer."},
+				Turns: enginetest.Calls([]scriptmodel.ToolCall{enginetest.Call("pay", obj{})}, enginetest.Terminate("ended")),
+			},
+			{
+				Name: "reader", Turns: enginetest.Calls([]scriptmodel.ToolCall{
+					enginetest.Call("agent.payer", obj{"request": "Pay."}),
+				}, enginetest.Terminate("ended")),
+			},
 		},
 		Definitions: map[string]any{
-			"agent.reader": define.Definition{Model: define.DefinitionModel{Name: "default"}, EnableWrite: true, Tools: []string{"agent.payer"}},
-			"agent.payer":  define.Definition{Model: define.DefinitionModel{Name: "default"}, EnableWrite: true, SystemPrompt: "Payer.", Tools: []string{"pay"}},
+			"agent.reader": define.Definition{
+				Model: define.DefinitionModel{Name: "default"}, EnableWrite: true, Tools: []string{"agent.payer"},
+			},
+			"agent.payer": define.Definition{
+				Model: define.DefinitionModel{Name: "default"}, EnableWrite: true, SystemPrompt: "Payer.", Tools: []string{"pay"},
+			},
 		},
 		Tools: []tool.Tool{pay}, Executors: []engine.Executor{thinkact.Executor{}},
 	})
 	h.Work(h.Engine)
-	return &client{apitest.ServeWith(t, apitest.Options{DB: h.DB, Server: server, Runtime: func(*runstore.Store) (runapi.Starter, runapi.Catalog) { return h.Engine, runtime{} }})}
+	return &client{apitest.ServeWith(t,
+		apitest.Options{DB: h.DB, Server: server, Runtime: func(*runstore.Store) (runapi.Starter, runapi.Catalog) {
+			return h.Engine, runtime{}
+		}})}
 }
 
 // asks starts a run, and returns where the wait of its sub-agent is decided.
@@ -251,11 +299,14 @@ func (c *client) asks() (planID, at string) {
 	return planID, "/api/v1/runs/" + planID + "/waits/" + apitest.Lookup(c.T, run, "waits.0.waitId").(string)
 }
 
-// S9: who started a run may not approve what its policy keeps from them, whatever they say they are called. They may reject it.
+// S9: who started a run may not approve what its policy keeps from them, whatever they say they are called. They may
+// reject it.
 func TestNotStarter(t *testing.T) {
 	t.Parallel()
 	decides := []httpd.Scope{httpd.ScopeRun, httpd.ScopeRead, httpd.ScopeDecide}
-	secrets, server := door(t, map[string][]httpd.Scope{"alice": decides, "alice again": decides, "bob": decides, "admin": append(decides, httpd.ScopeAdmin)})
+	secrets, server := door(t, map[string][]httpd.Scope{
+		"alice": decides, "alice again": decides, "bob": decides, "admin": append(decides, httpd.ScopeAdmin),
+	})
 	who := payer(t, server).people(secrets)
 	_, at := who["alice"].asks()
 	for _, name := range []string{"alice", "alice again"} {
@@ -293,7 +344,9 @@ func TestNotStarterOfAnUnknownCall(t *testing.T) {
 	who := c.people(secrets)
 	for _, decision := range []string{"done", "retry", "skip"} {
 		id, at := who["alice"].asks()
-		c.Exec(`UPDATE actlog.wait_state SET subject = '{"name":"pay","decisions":["done","retry","skip"]}' WHERE root_plan_id = $1`, id)
+		c.Exec(
+			`UPDATE actlog.wait_state SET subject = '{"name":"pay","decisions":["done","retry","skip"]}' WHERE root_plan_id = $1`, id,
+		)
 		if decision == "skip" {
 			wantStatus(t, who["alice"].post(at, obj{"decision": decision}), http.StatusOK)
 			continue
@@ -320,7 +373,9 @@ func TestDecidedByIsWhoWasAuthenticated(t *testing.T) {
 	c := serve(t, apitest.Options{Server: server})
 	c.Key = secrets["desk"]
 	l := c.waits(formWait())
-	a := c.post("/api/v1/runs/"+l.PlanID+"/waits/form", obj{"decision": "submit", "values": obj{"region": "EMEA"}, "by": "the chief"})
+	a := c.post("/api/v1/runs/"+l.PlanID+"/waits/form", obj{
+		"decision": "submit", "values": obj{"region": "EMEA"}, "by": "the chief",
+	})
 	wantStatus(t, a, http.StatusOK)
 	expect(t, a.JSON(t), obj{"decidedBy": "desk", "by": "the chief"})
 	expect(t, c.Read("/api/v1/plans/"+l.PlanID+"/waits"), obj{"items.0.decidedBy": "desk", "items.0.by": "the chief"})
@@ -336,7 +391,8 @@ func TestDecidedByIsWhoWasAuthenticated(t *testing.T) {
 	}
 	asked := c.started()
 	wantStatus(t, c.post("/api/v1/runs/"+asked+"/stop", obj{"by": "the chief"}), http.StatusAccepted)
-	row = c.DB.Pool.QueryRow(t.Context(), "SELECT requested_by || ' ' || claimed_by FROM actlog.control_request WHERE plan_id = $1", asked)
+	row = c.DB.Pool.QueryRow(t.Context(),
+		"SELECT requested_by || ' ' || claimed_by FROM actlog.control_request WHERE plan_id = $1", asked)
 	if err := row.Scan(&told); err != nil || told != "desk the chief" {
 		t.Errorf("%s %v", told, err)
 	}

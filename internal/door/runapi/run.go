@@ -58,9 +58,11 @@ func toRun(d *runstore.RunDetail) runJSON {
 	}
 	p := &d.Plan
 	return runJSON{
-		PlanID: p.CurrentPlanID, RootPlanID: p.RootPlanID, ParentPlanID: p.ParentPlanID, Executor: d.Executor, Name: d.Name, Title: p.Title,
-		State: d.State, Result: answerOf(d), Error: p.ErrorMessage, ErrorKind: p.ErrorKind, Waits: waits, WaitingFor: orEmpty(d.WaitingFor),
-		Takeovers: d.Takeovers, Figures: wire.FiguresOf(&d.Figures), Total: wire.FiguresOf(&d.Total),
+		PlanID: p.CurrentPlanID, RootPlanID: p.RootPlanID, ParentPlanID: p.ParentPlanID, Executor: d.Executor, Name: d.Name,
+		Title: p.Title,
+		State: d.State, Result: answerOf(d), Error: p.ErrorMessage, ErrorKind: p.ErrorKind, Waits: waits,
+		WaitingFor: orEmpty(d.WaitingFor),
+		Takeovers:  d.Takeovers, Figures: wire.FiguresOf(&d.Figures), Total: wire.FiguresOf(&d.Total),
 		CreatedAt: d.CreatedAt, StartTime: p.StartTime, EndTime: p.EndTime,
 	}
 }
@@ -81,7 +83,9 @@ func (s *Server) start(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	out := startedJSON{PlanID: started.PlanID, RootPlanID: started.RootPlanID, Executor: started.Executor, State: record.Pending}
+	out := startedJSON{
+		PlanID: started.PlanID, RootPlanID: started.RootPlanID, Executor: started.Executor, State: record.Pending,
+	}
 	seconds := preferredWait(c.Request().Header)
 	var d *runstore.RunDetail
 	switch {
@@ -103,7 +107,9 @@ func (s *Server) start(c echo.Context) error {
 }
 
 // startAs starts the run that a body asks for.
-func (s *Server) startAs(ctx context.Context, starter string, raw []byte, m members, idempotencyKey string) (engine.Started, error) {
+func (s *Server) startAs(
+	ctx context.Context, starter string, raw []byte, m members, idempotencyKey string,
+) (engine.Started, error) {
 	r, err := requestOf(m)
 	if err != nil {
 		return engine.Started{}, refused(err)
@@ -119,9 +125,12 @@ func (s *Server) startAs(ctx context.Context, starter string, raw []byte, m memb
 	return started, nil
 }
 
-// StartRun starts a run as POST /api/v1/runs does for a starter, with a body, which is JSON, and an Idempotency-Key. The error is as there: a
+// StartRun starts a run as POST /api/v1/runs does for a starter, with a body, which is JSON, and an Idempotency-Key.
+// The error is as there: a
 // [*httpd.Problem] names the member that is at fault.
-func (s *Server) StartRun(ctx context.Context, starter string, body []byte, idempotencyKey string) (planID string, err error) {
+func (s *Server) StartRun(
+	ctx context.Context, starter string, body []byte, idempotencyKey string,
+) (planID string, err error) {
 	m, err := membersOf(body)
 	if err != nil {
 		return "", err
@@ -164,7 +173,9 @@ func notStarted(err error) error {
 }
 
 // await reads a run, and again when its tree changes, until it is as wanted or the time is over.
-func (s *Server) await(c echo.Context, run engine.Started, most time.Duration, wanted func(*runstore.RunDetail) bool) (d *runstore.RunDetail, err error) {
+func (s *Server) await(
+	c echo.Context, run engine.Started, most time.Duration, wanted func(*runstore.RunDetail) bool,
+) (d *runstore.RunDetail, err error) {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), most)
 	defer cancel()
 	err = s.watch.Wait(ctx, run.RootPlanID, func() (bool, error) {
@@ -197,8 +208,9 @@ func preferredWait(h http.Header) int {
 func requestOf(m members) (engine.Request, error) {
 	o := objectOf(m, "", "executor", "name", "input", "conversationId", "project", "userId", "tags", "limits")
 	r := engine.Request{
-		Executor: o.id("executor"), Name: o.id("name"), ConversationID: o.id("conversationId"), Project: o.id("project"), UserID: o.id("userId"),
-		Tags: o.texts("tags"),
+		Executor: o.id("executor"), Name: o.id("name"), ConversationID: o.id("conversationId"), Project: o.id("project"),
+		UserID: o.id("userId"),
+		Tags:   o.texts("tags"),
 	}
 	o.object("input")
 	limits := o.object("limits")
@@ -215,7 +227,10 @@ func requestOf(m members) (engine.Request, error) {
 		return r, nil
 	}
 	l := objectOf(limits, "limits.", "rounds", "toolCalls", "tokens", "costUsd", "seconds")
-	r.Limits = &engine.Limits{Rounds: l.count("rounds"), ToolCalls: l.count("toolCalls"), Tokens: l.count("tokens"), CostUSD: l.number("costUsd"), Seconds: l.number("seconds")}
+	r.Limits = &engine.Limits{
+		Rounds: l.count("rounds"), ToolCalls: l.count("toolCalls"), Tokens: l.count("tokens"), CostUSD: l.number("costUsd"),
+		Seconds: l.number("seconds"),
+	}
 	return r, l.err
 }
 
@@ -277,9 +292,12 @@ const runsList = "runs"
 // list serves root runs, newest first.
 func (s *Server) list(c echo.Context) error {
 	q := httpd.QueryOf(c, "state", "executor", "name", "limit", "cursor")
-	filter := runstore.RunFilter{State: record.State(q.Text("state")), Executor: q.Text("executor"), Name: q.Text("name"), Limit: q.Limit()}
+	filter := runstore.RunFilter{
+		State: record.State(q.Text("state")), Executor: q.Text("executor"), Name: q.Text("name"), Limit: q.Limit(),
+	}
 	before := q.Cursor(runsList)
-	if states := record.States(record.KindPlan); q.Err == nil && filter.State != "" && !slices.Contains(states, filter.State) {
+	if states := record.States(record.KindPlan); q.Err == nil && filter.State != "" &&
+		!slices.Contains(states, filter.State) {
 		q.Err = httpd.BadField("state", fmt.Sprintf("must be a state of plans: %s", strings.Trim(fmt.Sprint(states), "[]")))
 	}
 	if q.Err != nil {
@@ -300,8 +318,10 @@ func (s *Server) list(c echo.Context) error {
 		r := &found[i]
 		p := &r.Plan
 		out.Items[i] = runItemJSON{
-			PlanID: p.CurrentPlanID, RootPlanID: p.RootPlanID, Executor: r.Executor, Name: r.Name, Title: p.Title, State: r.State,
-			Error: p.ErrorMessage, ErrorKind: p.ErrorKind, Takeovers: r.Takeovers, CreatedAt: r.CreatedAt, StartTime: p.StartTime, EndTime: p.EndTime,
+			PlanID: p.CurrentPlanID, RootPlanID: p.RootPlanID, Executor: r.Executor, Name: r.Name, Title: p.Title,
+			State: r.State,
+			Error: p.ErrorMessage, ErrorKind: p.ErrorKind, Takeovers: r.Takeovers, CreatedAt: r.CreatedAt,
+			StartTime: p.StartTime, EndTime: p.EndTime,
 		}
 	}
 	if len(found) > filter.Limit {

@@ -25,7 +25,10 @@ func TestRun(t *testing.T) {
 	started := a.JSON(t)
 	expect(t, started, obj{"executor": "agent", "state": "PENDING"})
 	id := started.(obj)["planId"].(string)
-	expect(t, c.run(id), obj{"planId": id, "rootPlanId": id, "name": "reader", "state": "PENDING", "result": nil, "waits.#": 0, "waitingFor.#": 0, "endTime": nil, "takeovers": 0})
+	expect(t, c.run(id), obj{
+		"planId": id, "rootPlanId": id, "name": "reader", "state": "PENDING", "result": nil, "waits.#": 0, "waitingFor.#": 0,
+		"endTime": nil, "takeovers": 0,
+	})
 	claimed, err := enginetest.Claim(t.Context(), c.Runs, "w", provided, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -71,11 +74,14 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 	c.end(claimed[0].Lease, record.Plan{State: new(record.Completed), Summary: new("done")})
 	expect(t, c.post("/api/v1/runs", request(), "Idempotency-Key", "k").JSON(t), obj{"planId": id, "state": "COMPLETED"})
-	expect(t, c.post("/api/v1/runs", request(), "Idempotency-Key", "k", "Prefer", "wait=1").JSON(t), obj{"planId": id, "result": "done"})
+	expect(t, c.post("/api/v1/runs", request(), "Idempotency-Key", "k", "Prefer", "wait=1").JSON(t),
+		obj{"planId": id, "result": "done"})
 	other := request()
 	other["userId"] = "x"
-	wantProblem(t, c.post("/api/v1/runs", other, "Idempotency-Key", "k"), http.StatusUnprocessableEntity, "Idempotency-Key")
-	wantProblem(t, c.post("/api/v1/runs", request(), "Idempotency-Key", strings.Repeat("k", 256)), http.StatusBadRequest, "Idempotency-Key")
+	wantProblem(t, c.post("/api/v1/runs", other, "Idempotency-Key", "k"), http.StatusUnprocessableEntity,
+		"Idempotency-Key")
+	wantProblem(t, c.post("/api/v1/runs", request(), "Idempotency-Key", strings.Repeat("k", 256)), http.StatusBadRequest,
+		"Idempotency-Key")
 }
 
 // TestPreferWait checks that a request waits for its run: until it ends or waits for a human, or until the
@@ -109,11 +115,15 @@ func TestPreferWait(t *testing.T) {
 			}
 			w := formWait()
 			w.RootPlanID, w.PlanID = run.RootPlanID, run.PlanID
-			c.work(run.Lease, []record.Change{&w, &record.Plan{RootPlanID: run.RootPlanID, CurrentPlanID: run.PlanID, State: new(record.Running)}}, runstore.Park(time.Now().Add(time.Hour)))
+			c.work(run.Lease, []record.Change{
+				&w, &record.Plan{RootPlanID: run.RootPlanID, CurrentPlanID: run.PlanID, State: new(record.Running)},
+			}, runstore.Park(time.Now().Add(time.Hour)))
 		}
 	}
 	all.Wait()
-	for how, want := range map[string]obj{"ends": {"state": "COMPLETED", "result": "the end"}, "parks": {"state": "WAITING", "waits.0.waitId": "form"}} {
+	for how, want := range map[string]obj{
+		"ends": {"state": "COMPLETED", "result": "the end"}, "parks": {"state": "WAITING", "waits.0.waitId": "form"},
+	} {
 		wantStatus(t, answers[how], http.StatusOK)
 		expect(t, answers[how].JSON(t), want)
 	}
@@ -139,7 +149,9 @@ func TestControl(t *testing.T) {
 	}
 	c.post(at+"/stop", obj{"by": "ann"})
 	var asked string
-	row := c.DB.Pool.QueryRow(t.Context(), "SELECT string_agg(concat_ws(' ', action, 'by', requested_by, claimed_by), ', ' ORDER BY id) FROM actlog.control_request")
+	row := c.DB.Pool.QueryRow(t.Context(),
+		"SELECT string_agg(concat_ws(' ', action, 'by', requested_by, claimed_by), ', ' ORDER BY id) FROM "+
+			"actlog.control_request")
 	if err := row.Scan(&asked); err != nil || asked != "PAUSE by ops, RESUME by ops, STOP by ops, STOP by ops ann" {
 		t.Errorf("asked for: %s, %v", asked, err)
 	}
@@ -154,7 +166,9 @@ func TestControl(t *testing.T) {
 		wantProblem(t, c.post(at+"/"+action, obj{"force": true}), http.StatusUnprocessableEntity, "force")
 	}
 	paused := c.claimed()
-	c.work(paused, []record.Change{&record.Plan{RootPlanID: paused.RootPlanID, CurrentPlanID: paused.PlanID, State: new(record.Paused)}}, runstore.Park(time.Time{}))
+	c.work(paused, []record.Change{
+		&record.Plan{RootPlanID: paused.RootPlanID, CurrentPlanID: paused.PlanID, State: new(record.Paused)},
+	}, runstore.Park(time.Time{}))
 	expect(t, c.run(paused.PlanID), obj{"state": "PAUSED"})
 }
 
@@ -169,7 +183,9 @@ func TestRunList(t *testing.T) {
 		want = append([]string{l.PlanID}, want...)
 	}
 	pending := c.started()
-	expect(t, c.Read("/api/v1/runs?state=PENDING&executor=agent&name=reader"), obj{"items.#": 1, "items.0.planId": pending, "nextCursor": nil})
+	expect(t, c.Read("/api/v1/runs?state=PENDING&executor=agent&name=reader"), obj{
+		"items.#": 1, "items.0.planId": pending, "nextCursor": nil,
+	})
 	expect(t, c.Read("/api/v1/runs?name=other"), obj{"items.#": 0})
 	var got []string
 	for path := "/api/v1/runs?state=COMPLETED&limit=2"; path != ""; {
@@ -185,7 +201,9 @@ func TestRunList(t *testing.T) {
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("listed %v, want %v", got, want)
 	}
-	for query, field := range map[string]string{"state=DONE": "state", "limit=0": "limit", "cursor=x": "cursor", "agent=x": "agent", "name=%00": "name"} {
+	for query, field := range map[string]string{
+		"state=DONE": "state", "limit=0": "limit", "cursor=x": "cursor", "agent=x": "agent", "name=%00": "name",
+	} {
 		wantProblem(t, c.Get("/api/v1/runs?"+query), http.StatusBadRequest, field)
 	}
 }
@@ -239,7 +257,8 @@ func TestBadStarts(t *testing.T) {
 	} {
 		wantProblem(t, c.post("/api/v1/runs", tt.body), tt.status, tt.field)
 	}
-	wantProblem(t, c.Do(http.MethodPost, "/api/v1/runs", strings.NewReader("{}"), "Content-Type", "text/plain"), http.StatusUnsupportedMediaType, nil)
+	wantProblem(t, c.Do(http.MethodPost, "/api/v1/runs", strings.NewReader("{}"), "Content-Type", "text/plain"),
+		http.StatusUnsupportedMediaType, nil)
 	wantStatus(t, c.post("/api/v1/runs", with("limits", obj{"tokens": nil, "costUsd": 0.5})), http.StatusAccepted)
 	c.CloseStore()
 	wantStatus(t, c.post("/api/v1/runs", request()), http.StatusServiceUnavailable)
@@ -250,7 +269,9 @@ func TestBadStarts(t *testing.T) {
 func TestScopes(t *testing.T) {
 	t.Parallel()
 	keys, lines := map[httpd.Scope]string{}, []string{}
-	for _, scope := range []httpd.Scope{httpd.ScopeRead, httpd.ScopeWrite, httpd.ScopeRun, httpd.ScopeDecide, httpd.ScopeAdmin} {
+	for _, scope := range []httpd.Scope{
+		httpd.ScopeRead, httpd.ScopeWrite, httpd.ScopeRun, httpd.ScopeDecide, httpd.ScopeAdmin,
+	} {
 		secret, line := apitest.NewKey(t, string(scope), scope)
 		keys[scope], lines = secret, append(lines, line)
 	}
@@ -284,7 +305,8 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-// S10: requests that wait for the end of a run are streams as others: one key has a share of them, and they end with their key.
+// S10: requests that wait for the end of a run are streams as others: one key has a share of them, and they end with
+// their key.
 func TestShareOfWaits(t *testing.T) {
 	t.Parallel()
 	greedy, greedyLine := apitest.NewKey(t, "greedy", httpd.ScopeRun)
@@ -294,7 +316,8 @@ func TestShareOfWaits(t *testing.T) {
 		config.HTTP.Keys, config.HTTP.MaxStreams = apitest.Keys(t, greedyLine, otherLine, readerLine), 4
 	}})
 	send := func(key, method, path string) apitest.Answer {
-		return c.As(key).Do(method, path, strings.NewReader(`{"toolName":"reader","replacementParams":{"request":"Read."}}`), "Content-Type", "application/json")
+		return c.As(key).Do(method, path, strings.NewReader(`{"toolName":"reader","replacementParams":{"request":"Read."}}`),
+			"Content-Type", "application/json")
 	}
 
 	// The worker takes no run, so these wait.
@@ -304,8 +327,10 @@ func TestShareOfWaits(t *testing.T) {
 		c.As(reader).WantMetric("actlog_http_streams", float64(i+1))
 	}
 	for _, at := range []string{
-		"POST /api/executor/executeByToolNameSync", "GET /api/executor/executeByToolNameSync/reader", "POST /execution/agents/a/run", "POST /execution/agents/a/stream",
-		"POST /execution/workflows/simple/a/run", "POST /execution/workflows/linear/a/run", "POST /execution/workflows/custom/a/run", "POST /api/plan",
+		"POST /api/executor/executeByToolNameSync", "GET /api/executor/executeByToolNameSync/reader",
+		"POST /execution/agents/a/run", "POST /execution/agents/a/stream",
+		"POST /execution/workflows/simple/a/run", "POST /execution/workflows/linear/a/run",
+		"POST /execution/workflows/custom/a/run", "POST /api/plan",
 	} {
 		method, path, _ := strings.Cut(at, " ")
 		if a := send(greedy, method, path); a.Status != http.StatusTooManyRequests || a.Header.Get("Retry-After") == "" {

@@ -23,10 +23,14 @@ type Store interface {
 	Control(ctx context.Context, planID string, action runstore.Action, by string) error
 	ControlBy(ctx context.Context, planID string, action runstore.Action, by runstore.Who) error
 	Begin(ctx context.Context, planID, by string) error
-	Decide(ctx context.Context, rootPlanID, planID, waitID string, decide func(runstore.OpenWait) (*record.Wait, error)) error
+	Decide(
+		ctx context.Context, rootPlanID, planID, waitID string, decide func(runstore.OpenWait) (*record.Wait, error),
+	) error
 	Feed() *feed.Feed
 	Deltas() *delta.Deltas
-	Sessions(ctx context.Context, f runstore.SessionFilter, limit, offset int) (page []runstore.Session, total int64, err error)
+	Sessions(
+		ctx context.Context, f runstore.SessionFilter, limit, offset int,
+	) (page []runstore.Session, total int64, err error)
 	Session(ctx context.Context, id string, f runstore.SessionFilter, asker string) (*runstore.Session, error)
 	Messages(ctx context.Context, key string, limit, offset int) ([]runstore.SaidAt, error)
 	DeleteSession(ctx context.Context, key string) error
@@ -96,18 +100,22 @@ func New(s Store, starter Starter, catalog Catalog, server *httpd.Server, config
 	}
 	long := httpd.NewTurns(maxLong, maxWaiting, config.ListTimeout)
 	server.Register(long.Metrics("reads of runs")...)
-	out := &Server{store: s, starter: starter, catalog: catalog, server: server, config: config, watch: runs.NewWatch(s.Feed()), long: long}
+	out := &Server{
+		store: s, starter: starter, catalog: catalog, server: server, config: config, watch: runs.NewWatch(s.Feed()),
+		long: long,
+	}
 	free := func(int64) error { return nil } // no answer holds what is read
 	hearing := make(chan struct{}, maxHearings)
-	out.heard = runs.NewShared(out.watch, func(ctx context.Context, rootPlanID, planID string) (all []heard, last bool, err error) {
-		select {
-		case hearing <- struct{}{}:
-			defer func() { <-hearing }()
-		case <-ctx.Done():
-			return nil, false, ctx.Err()
-		}
-		return readHeard(ctx, runstore.NewReader(s.Within(free)), rootPlanID, planID)
-	})
+	out.heard = runs.NewShared(out.watch,
+		func(ctx context.Context, rootPlanID, planID string) (all []heard, last bool, err error) {
+			select {
+			case hearing <- struct{}{}:
+				defer func() { <-hearing }()
+			case <-ctx.Done():
+				return nil, false, ctx.Err()
+			}
+			return readHeard(ctx, runstore.NewReader(s.Within(free)), rootPlanID, planID)
+		})
 	out.frames = runs.NewShared(out.watch, func(ctx context.Context, _, planID string) (f frame, last bool, err error) {
 		return readFrame(ctx, runstore.NewReader(s.Within(free)), planID)
 	})

@@ -156,14 +156,18 @@ type tracer struct {
 
 func newTracer(take func(bytes int64) error) *tracer {
 	return &tracer{
-		take: take, cycles: map[string][]*record.ThinkAct{}, requests: map[*record.ThinkAct]int{}, calls: map[string][]*record.ActTool{},
-		thoughts: map[string][]*record.Thought{}, sources: map[string][]*record.Source{}, waits: map[string][]*record.Wait{}, embedded: map[string]embeddingJSON{},
+		take: take, cycles: map[string][]*record.ThinkAct{}, requests: map[*record.ThinkAct]int{},
+		calls:    map[string][]*record.ActTool{},
+		thoughts: map[string][]*record.Thought{}, sources: map[string][]*record.Source{}, waits: map[string][]*record.Wait{},
+		embedded: map[string]embeddingJSON{},
 	}
 }
 
 // read reads the rows, without the texts that no trace shows.
 func (b *tracer) read(ctx context.Context, reader *runstore.Reader, rootPlanID string) error {
-	filter := &store.RowFilter{Kinds: []record.Kind{record.KindThinkAct, record.KindActTool, record.KindThought, record.KindSource, record.KindWait}}
+	filter := &store.RowFilter{
+		Kinds: []record.Kind{record.KindThinkAct, record.KindActTool, record.KindThought, record.KindSource, record.KindWait},
+	}
 	for len(filter.Kinds) > 0 {
 		rows, err := reader.Rows(ctx, rootPlanID, filter)
 		if err != nil {
@@ -217,12 +221,16 @@ func (b *tracer) plan(p *tree.Plan) traceJSON {
 	r := &p.Record
 	figures := wire.FiguresOf(&p.Total)
 	out := traceJSON{
-		ExecutionID: r.CurrentPlanID, Executor: r.Executor, Name: r.Name, Title: r.Title, Request: r.UserRequest, StartTime: r.StartTime, EndTime: r.EndTime,
-		TotalDuration: p.Total.DurationMs, FinalState: stateOf(r.State, record.KindPlan), Result: r.Summary, Error: r.ErrorMessage, ErrorKind: r.ErrorKind,
+		ExecutionID: r.CurrentPlanID, Executor: r.Executor, Name: r.Name, Title: r.Title, Request: r.UserRequest,
+		StartTime: r.StartTime, EndTime: r.EndTime,
+		TotalDuration: p.Total.DurationMs, FinalState: stateOf(r.State, record.KindPlan), Result: r.Summary,
+		Error: r.ErrorMessage, ErrorKind: r.ErrorKind,
 		StepTraces: []stepTraceJSON{}, SubTraces: b.plans(p.SubPlans), AllSources: []sourceJSON{},
 		Metrics: metricsJSON{
-			TotalLLMCalls: figures.ModelCalls, TotalTokensInput: figures.InputTokens, TotalTokensOutput: figures.OutputTokens, EstimatedCost: figures.CostUSD,
-			LLMTotalTime: figures.ThinkMs, ToolCalls: figures.ToolCalls, ToolExecutionTime: figures.ToolMs, Failures: figures.Failures,
+			TotalLLMCalls: figures.ModelCalls, TotalTokensInput: figures.InputTokens, TotalTokensOutput: figures.OutputTokens,
+			EstimatedCost: figures.CostUSD,
+			LLMTotalTime:  figures.ThinkMs, ToolCalls: figures.ToolCalls, ToolExecutionTime: figures.ToolMs,
+			Failures: figures.Failures,
 		},
 	}
 	for _, source := range b.sources[r.CurrentPlanID] {
@@ -248,7 +256,8 @@ func (b *tracer) plan(p *tree.Plan) traceJSON {
 			out.Metrics.ValidationTime += *took
 		}
 	}
-	out.Logs, out.Metrics.AverageRelevanceScore = b.logs(r.CurrentPlanID, "", r.ErrorMessage, r.EndTime), averageScore(out.AllSources)
+	out.Logs, out.Metrics.AverageRelevanceScore = b.logs(r.CurrentPlanID, "", r.ErrorMessage, r.EndTime),
+		averageScore(out.AllSources)
 	if p.Planning() == 0 {
 		out.separate()
 	}
@@ -296,8 +305,10 @@ func (b *tracer) plans(plans []*tree.Plan) []traceJSON {
 func (b *tracer) step(planID string, st *tree.Step) stepTraceJSON {
 	r := &st.Record
 	out := stepTraceJSON{
-		StepID: r.StepID, AgentType: r.AgentName, Action: r.AgentRequest, StartTime: r.StartTime, EndTime: r.EndTime, State: stateOf(r.State, record.KindAgentExecution),
-		InputParameters: json.RawMessage("null"), Output: r.Result, ErrorMessage: r.ErrorMessage, Reasoning: b.reasoning(planID, r.StepID),
+		StepID: r.StepID, AgentType: r.AgentName, Action: r.AgentRequest, StartTime: r.StartTime, EndTime: r.EndTime,
+		State:           stateOf(r.State, record.KindAgentExecution),
+		InputParameters: json.RawMessage("null"), Output: r.Result, ErrorMessage: r.ErrorMessage,
+		Reasoning: b.reasoning(planID, r.StepID),
 		ToolCalls: []toolTraceJSON{}, Sources: []sourceJSON{}, SubTraces: b.plans(st.SubPlans),
 	}
 	if r.StepIndex != nil {
@@ -370,7 +381,8 @@ func (b *tracer) logs(planID, stepID string, failure *string, ended *time.Time) 
 		case c.ErrorMessage != nil:
 			l.add(at, "LLM Error: %s", *c.ErrorMessage)
 		case c.ThinkEndTime != nil:
-			l.add(at, "LLM Response: %d tokens in %s", sum(c.InputTokens, c.OutputTokens), took(tree.Duration(c.ThinkStartTime, c.ThinkEndTime)))
+			l.add(at, "LLM Response: %d tokens in %s", sum(c.InputTokens, c.OutputTokens),
+				took(tree.Duration(c.ThinkStartTime, c.ThinkEndTime)))
 		case c.ThinkStartTime != nil && b.requests[c] == 0:
 			l.add(at, "LLM Request")
 		}
@@ -390,7 +402,8 @@ func (b *tracer) logs(planID, stepID string, failure *string, ended *time.Time) 
 	}
 	for _, w := range b.waits[planID] {
 		if of(w.StepID) {
-			l.add(cmp.Or(w.EndTime, w.StartTime), "WAIT %s: %s%s", optional.Value(cmp.Or(w.Title, &w.WaitID)), stateOf(w.State, record.KindWait),
+			l.add(cmp.Or(w.EndTime, w.StartTime), "WAIT %s: %s%s", optional.Value(cmp.Or(w.Title, &w.WaitID)),
+				stateOf(w.State, record.KindWait),
 				decision.ByWhom(optional.Value(w.DecidedBy), optional.Value(w.By)))
 		}
 	}
@@ -462,8 +475,10 @@ func stateOf(s *record.State, k record.Kind) record.State {
 
 func toToolTrace(call *record.ActTool) toolTraceJSON {
 	out := toolTraceJSON{
-		ToolCallID: call.ToolCallID, Name: call.Name, State: stateOf(call.State, record.KindActTool), Attempt: *cmp.Or(call.Attempt, new(int64(1))), StartTime: call.StartTime, EndTime: call.EndTime,
-		Duration: tree.Duration(call.StartTime, call.EndTime), Parameters: json.RawMessage("null"), Result: call.Result, ErrorMessage: call.ErrorMessage,
+		ToolCallID: call.ToolCallID, Name: call.Name, State: stateOf(call.State, record.KindActTool),
+		Attempt: *cmp.Or(call.Attempt, new(int64(1))), StartTime: call.StartTime, EndTime: call.EndTime,
+		Duration: tree.Duration(call.StartTime, call.EndTime), Parameters: json.RawMessage("null"), Result: call.Result,
+		ErrorMessage: call.ErrorMessage,
 	}
 	if call.Parameters != nil {
 		if out.Parameters = json.RawMessage(*call.Parameters); !json.Valid(out.Parameters) { // it was cut, or is none
@@ -475,7 +490,8 @@ func toToolTrace(call *record.ActTool) toolTraceJSON {
 
 func toSource(s *record.Source) sourceJSON {
 	out := sourceJSON{
-		URI: s.URI, DisplayName: s.URI, Type: s.Type, LineStart: s.LineStart, LineEnd: s.LineEnd, Snippet: s.Snippet, Description: s.Description, RelevanceScore: s.RelevanceScore,
+		URI: s.URI, DisplayName: s.URI, Type: s.Type, LineStart: s.LineStart, LineEnd: s.LineEnd, Snippet: s.Snippet,
+		Description: s.Description, RelevanceScore: s.RelevanceScore,
 	}
 	if s.URI != nil && s.Type != nil && *s.Type == record.SourceFile {
 		out.DisplayName = new(path.Base(*s.URI))
@@ -487,7 +503,9 @@ func toSource(s *record.Source) sourceJSON {
 const maxDepth = 50
 
 // readTrace reads how a run went. take counts its bytes.
-func readTrace(ctx context.Context, reader *runstore.Reader, take func(int64) error, rootPlanID, planID string) (out traceJSON, err error) {
+func readTrace(
+	ctx context.Context, reader *runstore.Reader, take func(int64) error, rootPlanID, planID string,
+) (out traceJSON, err error) {
 	plan, _, err := reader.PlanTree(ctx, rootPlanID, planID)
 	if err != nil {
 		return out, err

@@ -43,9 +43,11 @@ type waitJSON struct {
 
 func toWait(w *record.Wait) waitJSON {
 	out := waitJSON{
-		WaitID: w.WaitID, Type: *cmp.Or(w.Type, new(record.WaitUserInput)), Title: w.Title, State: *cmp.Or(w.State, new(record.Waiting)), FormDescription: w.FormDescription,
-		Decisions: decision.Decisions(w), AskedAt: w.StartTime, ExpiresAt: w.ExpiresAt, PlanID: w.PlanID, StepID: w.StepID, ToolCallID: w.ToolCallID,
-		Decision: w.Decision, DecisionText: w.DecisionText, DecidedBy: w.DecidedBy, By: w.By,
+		WaitID: w.WaitID, Type: *cmp.Or(w.Type, new(record.WaitUserInput)), Title: w.Title,
+		State: *cmp.Or(w.State, new(record.Waiting)), FormDescription: w.FormDescription,
+		Decisions: decision.Decisions(w), AskedAt: w.StartTime, ExpiresAt: w.ExpiresAt, PlanID: w.PlanID, StepID: w.StepID,
+		ToolCallID: w.ToolCallID,
+		Decision:   w.Decision, DecisionText: w.DecisionText, DecidedBy: w.DecidedBy, By: w.By,
 	}
 	_ = json.Unmarshal(w.FormInputs, &out.FormInputs) // one that was cut is no list
 	out.FormInputs = orEmpty(out.FormInputs)
@@ -81,7 +83,8 @@ func (s *Server) decide(c echo.Context) error {
 	}
 	o := objectOf(m, "", "decision", "values", "text", "by")
 	d := decision.Decision{
-		Decision: o.text("decision", maxBodyBytes), Values: o.object("values"), Text: o.text("text", maxBodyBytes), By: httpd.KeyOf(c), Claim: o.id("by"),
+		Decision: o.text("decision", maxBodyBytes), Values: o.object("values"), Text: o.text("text", maxBodyBytes),
+		By: httpd.KeyOf(c), Claim: o.id("by"),
 	}
 	switch {
 	case o.err != nil:
@@ -104,7 +107,9 @@ func (s *Server) decide(c echo.Context) error {
 }
 
 // decideAt writes a decision about a wait, and returns the wait. The error is that of [runs.Decide].
-func (s *Server) decideAt(c echo.Context, key record.Key, with func(*record.Wait) (decision.Decision, error)) (*record.Wait, error) {
+func (s *Server) decideAt(
+	c echo.Context, key record.Key, with func(*record.Wait) (decision.Decision, error),
+) (*record.Wait, error) {
 	ctx := c.Request().Context()
 	err := runs.Decide(ctx, s.store, key, func(w *record.Wait) (decision.Decision, error) {
 		d, err := with(w)

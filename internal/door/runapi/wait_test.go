@@ -23,8 +23,13 @@ func TestDecide(t *testing.T) {
 		WaitID: "w", Type: new(record.WaitActionValidation), Title: new("Commit?"), ToolCallID: new("call"),
 		Subject: json.RawMessage(`{"name":"git.commit","parameters":{"message":"m"},"files":["a.go"]}`),
 	}
-	validation := record.Wait{WaitID: "w", Type: new(record.WaitPlanValidation), Subject: json.RawMessage(`{"plan":{"goal":"g"}}`)}
-	unknown := record.Wait{WaitID: "w", Type: new(record.WaitActionValidation), Subject: json.RawMessage(`{"name":"pay","decisions":["done","retry","skip"]}`)}
+	validation := record.Wait{
+		WaitID: "w", Type: new(record.WaitPlanValidation), Subject: json.RawMessage(`{"plan":{"goal":"g"}}`),
+	}
+	unknown := record.Wait{
+		WaitID: "w", Type: new(record.WaitActionValidation),
+		Subject: json.RawMessage(`{"name":"pay","decisions":["done","retry","skip"]}`),
+	}
 	asForm := formWait()
 	asForm.WaitID = "w"
 	for _, tt := range []struct {
@@ -33,10 +38,23 @@ func TestDecide(t *testing.T) {
 		shown obj
 		state string
 	}{
-		{asForm, obj{"decision": "submit", "values": obj{"region": "EMEA"}}, obj{"title": "Where?", "decisions.0": "submit", "formInputs.#": 2, "name": nil, "parameters": nil, "files.#": 0}, "SUBMITTED"},
-		{approval, obj{"decision": "approve", "by": "ann"}, obj{"name": "git.commit", "parameters.message": "m", "files.0": "a.go", "plan": nil, "decisions": []string{"approve", "reject"}, "toolCallId": "call"}, "APPROVED"},
+		{
+			asForm, obj{"decision": "submit", "values": obj{"region": "EMEA"}},
+			obj{"title": "Where?", "decisions.0": "submit", "formInputs.#": 2, "name": nil, "parameters": nil, "files.#": 0},
+			"SUBMITTED",
+		},
+		{
+			approval, obj{"decision": "approve", "by": "ann"},
+			obj{
+				"name": "git.commit", "parameters.message": "m", "files.0": "a.go", "plan": nil,
+				"decisions": []string{"approve", "reject"}, "toolCallId": "call",
+			}, "APPROVED",
+		},
 		{approval, obj{"decision": "reject", "text": "no"}, obj{"type": "ACTION_VALIDATION"}, "REJECTED"},
-		{validation, obj{"decision": "accept"}, obj{"plan.goal": "g", "decisions": []string{"accept", "reject", "modify"}}, "ACCEPTED"},
+		{
+			validation, obj{"decision": "accept"}, obj{"plan.goal": "g", "decisions": []string{"accept", "reject", "modify"}},
+			"ACCEPTED",
+		},
 		{validation, obj{"decision": "reject"}, obj{}, "REJECTED"},
 		{validation, obj{"decision": "modify", "text": "shorter"}, obj{}, "MODIFIED"},
 		{unknown, obj{"decision": "done"}, obj{"decisions": []string{"done", "retry", "skip"}}, "ACCEPTED"},
@@ -50,7 +68,10 @@ func TestDecide(t *testing.T) {
 		at := "/api/v1/runs/" + l.PlanID + "/waits/w"
 		a := c.post(at, tt.send)
 		wantStatus(t, a, http.StatusOK)
-		expect(t, a.JSON(t), obj{"state": tt.state, "decision": tt.send["decision"], "decidedBy": nil, "by": tt.send["by"], "decisionText": tt.send["text"], "planId": l.PlanID})
+		expect(t, a.JSON(t), obj{
+			"state": tt.state, "decision": tt.send["decision"], "decidedBy": nil, "by": tt.send["by"],
+			"decisionText": tt.send["text"], "planId": l.PlanID,
+		})
 		wantProblem(t, c.post(at, tt.send), http.StatusConflict, nil)
 		claimed, err := enginetest.Claim(t.Context(), c.Runs, "w", provided, 1)
 		if err != nil || len(claimed) != 1 || claimed[0].PlanID != l.PlanID {
@@ -101,8 +122,14 @@ func TestBadDecisions(t *testing.T) {
 		{obj{"decision": "submit", "values": obj{}}, http.StatusUnprocessableEntity, "region"},
 		{obj{"decision": "submit", "values": []int{1}}, http.StatusUnprocessableEntity, "values"},
 		{obj{"decision": "submit", "values": obj{"region": "MARS"}}, http.StatusUnprocessableEntity, "region"},
-		{obj{"decision": "submit", "values": obj{"region": "EMEA", "Region": "EMEA"}}, http.StatusUnprocessableEntity, "Region"},
-		{obj{"decision": "submit", "values": obj{"region": "EMEA", "colour": "red"}}, http.StatusUnprocessableEntity, "colour"},
+		{
+			obj{"decision": "submit", "values": obj{"region": "EMEA", "Region": "EMEA"}}, http.StatusUnprocessableEntity,
+			"Region",
+		},
+		{
+			obj{"decision": "submit", "values": obj{"region": "EMEA", "colour": "red"}}, http.StatusUnprocessableEntity,
+			"colour",
+		},
 		{obj{"decision": "submit", "values": ok, "reason": "x"}, http.StatusUnprocessableEntity, "reason"},
 		{obj{"decision": "submit", "values": ok, "by": strings.Repeat("x", 256)}, http.StatusUnprocessableEntity, "by"},
 		{obj{"decision": "submit", "values": ok, "text": 1}, http.StatusUnprocessableEntity, "text"},
@@ -116,13 +143,15 @@ func TestBadDecisions(t *testing.T) {
 	expired := formWait()
 	expired.ExpiresAt = new(time.Now().Add(-time.Second))
 	late := c.waits(expired)
-	wantProblem(t, c.post("/api/v1/runs/"+late.PlanID+"/waits/form", obj{"decision": "submit", "values": ok}), http.StatusConflict, nil)
+	wantProblem(t, c.post("/api/v1/runs/"+late.PlanID+"/waits/form", obj{"decision": "submit", "values": ok}),
+		http.StatusConflict, nil)
 	ended := c.claimed()
 	w := formWait()
 	w.RootPlanID, w.PlanID = ended.RootPlanID, ended.PlanID
 	c.work(ended, []record.Change{&w})
 	c.end(ended, record.Plan{State: new(record.Cancelled)})
-	wantProblem(t, c.post("/api/v1/runs/"+ended.PlanID+"/waits/form", obj{"decision": "submit", "values": ok}), http.StatusConflict, nil)
+	wantProblem(t, c.post("/api/v1/runs/"+ended.PlanID+"/waits/form", obj{"decision": "submit", "values": ok}),
+		http.StatusConflict, nil)
 }
 
 // TestWaitOfAChild checks that a run lists the waits of its tree, and that they are decided at any run above.
@@ -136,7 +165,9 @@ func TestWaitOfAChild(t *testing.T) {
 		RootPlanID: root.PlanID, PlanID: "child", Executor: "agent", Input: json.RawMessage("{}"), Owner: "o",
 		Parent: &runstore.ParentCall{PlanID: root.PlanID, StepID: "s", ToolCallID: "call"},
 	}, Needs: []string{}}
-	c.work(root, []record.Change{&record.Plan{RootPlanID: root.PlanID, CurrentPlanID: "child", ParentPlanID: &root.PlanID, ToolCallID: new("call")}}, runstore.Begin(child))
+	c.work(root, []record.Change{
+		&record.Plan{RootPlanID: root.PlanID, CurrentPlanID: "child", ParentPlanID: &root.PlanID, ToolCallID: new("call")},
+	}, runstore.Begin(child))
 	claimed, err := enginetest.Claim(t.Context(), c.Runs, "w", []string{}, 1)
 	if err != nil || len(claimed) != 1 {
 		t.Fatal(claimed, err)
@@ -163,25 +194,33 @@ func TestPasswordsAreNotKept(t *testing.T) {
 		return c.post("/api/v1/runs/"+l.PlanID+"/waits/form", obj{"decision": "submit", "values": values})
 	}
 	first, second := c.waits(formWait()), c.waits(formWait())
-	seen := string(submit(first, obj{"Secret": planted}).Body) + string(submit(first, obj{"region": planted, "Secret": planted}).Body) +
-		string(submit(first, obj{"region": "EMEA", "Secret": obj{"a": planted}}).Body) + string(submit(first, obj{"region": "EMEA", "Secret": planted}).Body) +
+	seen := string(submit(first, obj{"Secret": planted}).Body) +
+		string(submit(first, obj{"region": planted, "Secret": planted}).Body) +
+		string(submit(first, obj{"region": "EMEA", "Secret": obj{"a": planted}}).Body) +
+		string(submit(first, obj{"region": "EMEA", "Secret": planted}).Body) +
 		string(c.post("/api/executor/submit-input/"+second.PlanID, obj{"Secret": planted}).Body) +
 		string(c.post("/api/executor/submit-input/"+second.PlanID, obj{"region": "EMEA", "Secret": planted}).Body)
 	for _, l := range []runstore.Lease{first, second} {
 		waits := c.Read("/api/v1/plans/" + l.PlanID + "/waits")
-		expect(t, waits, obj{"items.0.state": "SUBMITTED", "items.0.formInputs.1.value": "[password]", "items.0.formInputs.0.value": "EMEA"})
-		seen += string(c.Get("/api/v1/runs/"+l.PlanID+"/trace").Body) + string(c.Get("/api/v1/plans/"+l.PlanID+"/records").Body)
+		expect(t, waits, obj{
+			"items.0.state": "SUBMITTED", "items.0.formInputs.1.value": "[password]", "items.0.formInputs.0.value": "EMEA",
+		})
+		seen += string(c.Get("/api/v1/runs/"+l.PlanID+"/trace").Body) +
+			string(c.Get("/api/v1/plans/"+l.PlanID+"/records").Body)
 	}
 	if strings.Contains(seen, planted) || strings.Contains(log.String(), planted) {
 		t.Error("a password was shown or logged")
 	}
 	var tables []string
-	if err := c.DB.Pool.QueryRow(t.Context(), "SELECT array_agg(format('%I.%I', table_schema, table_name)) FROM information_schema.tables WHERE table_schema = 'actlog' AND table_type = 'BASE TABLE'").Scan(&tables); err != nil {
+	if err := c.DB.Pool.QueryRow(t.Context(),
+		"SELECT array_agg(format('%I.%I', table_schema, table_name)) FROM information_schema.tables WHERE table_schema = "+
+			"'actlog' AND table_type = 'BASE TABLE'").Scan(&tables); err != nil {
 		t.Fatal(err)
 	}
 	for _, table := range tables {
 		var found bool
-		if err := c.DB.Pool.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM "+table+" AS t WHERE t::text LIKE $1)", "%"+planted+"%").Scan(&found); err != nil || found {
+		if err := c.DB.Pool.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM "+table+" AS t WHERE t::text LIKE $1)",
+			"%"+planted+"%").Scan(&found); err != nil || found {
 			t.Errorf("%s has it: %v, %v", table, found, err)
 		}
 	}

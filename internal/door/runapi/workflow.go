@@ -54,7 +54,8 @@ func facadeError(c echo.Context, status int, kind, message, field string) error 
 func refuseFacade(c echo.Context, err error) error {
 	if unknown, ok := errors.AsType[*engine.UnknownError](err); ok {
 		kind := strings.ToUpper(unknown.Kind[:1]) + unknown.Kind[1:]
-		return facadeError(c, http.StatusNotFound, "ConfigurationError", fmt.Sprintf("%s configuration '%s' not found.", kind, shown(unknown.Name)), "")
+		return facadeError(c, http.StatusNotFound, "ConfigurationError",
+			fmt.Sprintf("%s configuration '%s' not found.", kind, shown(unknown.Name)), "")
 	}
 	bad, invalid := errors.AsType[*record.InvalidError](err)
 	problem, read := errors.AsType[*httpd.Problem](err)
@@ -85,7 +86,10 @@ func (s *Server) facadeStart(c echo.Context, input map[string]any, known ...stri
 		return engine.Started{}, err
 	}
 	o := objectOf(m, "", append(known, "session_id")...)
-	r := engine.Request{Executor: "workflow", Starter: httpd.KeyOf(c), ConversationID: o.id("session_id"), Body: append([]byte(name+"\n"), raw...)}
+	r := engine.Request{
+		Executor: "workflow", Starter: httpd.KeyOf(c), ConversationID: o.id("session_id"),
+		Body: append([]byte(name+"\n"), raw...),
+	}
 	if o.err != nil {
 		return engine.Started{}, o.err
 	}
@@ -119,7 +123,10 @@ var agentMembers = []string{"user_message", "messages", "system_prompt", "force_
 func (s *Server) runAgent(c echo.Context) error {
 	started, err := s.facadeStart(c, map[string]any{"agent": nil}, agentMembers...)
 	return s.facadeResult(c, started, err, func(d *runstore.RunDetail) any {
-		return workflow.AgentResult{AgentName: optional.Value(d.Name), Status: workflow.Error, ErrorMessage: new(why(d)), SessionID: d.Plan.ConversationID}
+		return workflow.AgentResult{
+			AgentName: optional.Value(d.Name), Status: workflow.Error, ErrorMessage: new(why(d)),
+			SessionID: d.Plan.ConversationID,
+		}
 	})
 }
 
@@ -128,7 +135,10 @@ func (s *Server) runWorkflow(kind string) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		started, err := s.facadeStart(c, map[string]any{"workflow": nil, "type": kind}, "initial_input")
 		return s.facadeResult(c, started, err, func(d *runstore.RunDetail) any {
-			return workflow.Result{WorkflowName: optional.Value(d.Name), Status: workflow.Failed, StepResults: []workflow.StepResult{}, Error: new(why(d)), SessionID: d.Plan.ConversationID}
+			return workflow.Result{
+				WorkflowName: optional.Value(d.Name), Status: workflow.Failed, StepResults: []workflow.StepResult{},
+				Error: new(why(d)), SessionID: d.Plan.ConversationID,
+			}
 		})
 	}
 }
@@ -142,7 +152,9 @@ func why(d *runstore.RunDetail) string {
 }
 
 // facadeResult answers with the result of a run when it has ended. One that failed is 200: its status says so.
-func (s *Server) facadeResult(c echo.Context, started engine.Started, err error, without func(*runstore.RunDetail) any) error {
+func (s *Server) facadeResult(
+	c echo.Context, started engine.Started, err error, without func(*runstore.RunDetail) any,
+) error {
 	if err != nil {
 		return refuseFacade(c, err)
 	}
@@ -182,7 +194,9 @@ func (s *Server) streamAgent(c echo.Context) error {
 	}
 
 	talk := runs.Talk{
-		Watch: s.watch, Deltas: s.store.Deltas(), Reader: func() runs.TalkReader { return runstore.NewReader(s.store.Within(func(int64) error { return nil })) },
+		Watch: s.watch, Deltas: s.store.Deltas(), Reader: func() runs.TalkReader {
+			return runstore.NewReader(s.store.Within(func(int64) error { return nil }))
+		},
 		RootPlanID: run.RootPlanID, PlanID: run.PlanID, After: after, Silence: silence,
 	}
 	return talk.Follow(c.Request().Context(), func(e runs.Event) error {
@@ -259,13 +273,17 @@ type sessionJSON struct {
 }
 
 func toSession(s *runstore.Session) sessionJSON {
-	return sessionJSON{s.ID, optional.Pointer(s.AgentName), optional.Pointer(s.WorkflowName), optional.Pointer(s.BaseID), optional.Pointer(s.UserID), s.CreatedAt.UTC(), s.UpdatedAt.UTC(), s.Messages, optional.Pointer(s.Starter), s.Project}
+	return sessionJSON{
+		s.ID, optional.Pointer(s.AgentName), optional.Pointer(s.WorkflowName), optional.Pointer(s.BaseID),
+		optional.Pointer(s.UserID), s.CreatedAt.UTC(), s.UpdatedAt.UTC(), s.Messages, optional.Pointer(s.Starter), s.Project,
+	}
 }
 
 // sessionNames are what a query may say about whose sessions are meant.
 var sessionNames = []string{"starter", "project"}
 
-// sessionsFor returns which sessions a client may see: its own, and with scope admin those of all. The query narrows them.
+// sessionsFor returns which sessions a client may see: its own, and with scope admin those of all. The query narrows
+// them.
 func sessionsFor(c echo.Context, q *httpd.Query) runstore.SessionFilter {
 	f := runstore.SessionFilter{Starter: optional.Pointer(q.Text("starter")), Project: q.Text("project")}
 	if httpd.May(c, httpd.ScopeAdmin) {
@@ -273,7 +291,10 @@ func sessionsFor(c echo.Context, q *httpd.Query) runstore.SessionFilter {
 	}
 	own := httpd.KeyOf(c)
 	if f.Starter != nil && *f.Starter != own && q.Err == nil {
-		q.Err = &httpd.Problem{Status: http.StatusForbidden, Detail: "the sessions of others need the scope " + string(httpd.ScopeAdmin), Field: "starter"}
+		q.Err = &httpd.Problem{
+			Status: http.StatusForbidden, Detail: "the sessions of others need the scope " + string(httpd.ScopeAdmin),
+			Field: "starter",
+		}
 	}
 	f.Starter = &own
 	return f
@@ -328,7 +349,9 @@ func number(q *httpd.Query, name string, otherwise, most int) int {
 
 func (s *Server) sessions(c echo.Context) error {
 	q := httpd.QueryOf(c, append(sessionNames, "agent_name", "workflow_name", "limit", "offset")...)
-	out := sessionsJSON{Limit: number(q, "limit", sessionsPage, historyPage), Offset: number(q, "offset", 0, math.MaxInt32)}
+	out := sessionsJSON{
+		Limit: number(q, "limit", sessionsPage, historyPage), Offset: number(q, "offset", 0, math.MaxInt32),
+	}
 	filter := sessionsFor(c, q)
 	filter.Agent, filter.Workflow = q.Text("agent_name"), q.Text("workflow_name")
 	if q.Err != nil {
@@ -375,7 +398,8 @@ func (s *Server) history(c echo.Context) error {
 func refuseSession(c echo.Context, err error) error {
 	if errors.Is(err, record.ErrNotFound) {
 		id, _ := httpd.NativeID(c, "sessionId") // it was read before
-		return facadeError(c, http.StatusNotFound, "SessionNotFoundError", fmt.Sprintf("Session '%s' not found.", shown(id)), "")
+		return facadeError(c, http.StatusNotFound, "SessionNotFoundError", fmt.Sprintf("Session '%s' not found.", shown(id)),
+			"")
 	}
 	return refuseFacade(c, err)
 }
@@ -421,7 +445,10 @@ func (s *Server) cleanUp(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, cleanedJSON{fmt.Sprintf("Deleted %d sessions: those older than %d days, and all but the newest %d.", deleted, days, most), deleted})
+	return c.JSON(http.StatusOK, cleanedJSON{
+		fmt.Sprintf("Deleted %d sessions: those older than %d days, and all but the newest %d.", deleted, days, most),
+		deleted,
+	})
 }
 
 type facadeStatusJSON struct {

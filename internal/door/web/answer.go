@@ -47,7 +47,8 @@ func (s *Server) answering(c echo.Context, v *runView) (*answerView, error) {
 	case w.ExpiresAt != nil && !w.ExpiresAt.After(s.now()):
 		return &answerView{refused: "It has expired: the run goes on without an answer."}, nil
 	case !httpd.May(c, httpd.ScopeDecide):
-		return &answerView{refused: "Your API key is not for answering: its scopes lack " + string(httpd.ScopeDecide) + "."}, nil
+		return &answerView{refused: "Your API key is not for answering: its scopes lack " + string(httpd.ScopeDecide) + "."},
+			nil
 	}
 	a := &answerView{decisions: decision.Decisions(w)}
 	if !slices.ContainsFunc(a.decisions, func(d string) bool { return fills(w, d) }) {
@@ -104,7 +105,8 @@ func (s *Server) answer(c echo.Context) error {
 	return c.Redirect(http.StatusSeeOther, v.path(&v.Rows[v.open]))
 }
 
-// decide writes what a human decided about a question, unless something is wrong with that: then it says what, field by field.
+// decide writes what a human decided about a question, unless something is wrong with that: then it says what, field by
+// field.
 func (s *Server) decide(c echo.Context, w *record.Wait, a *answerView, sent url.Values) error {
 	a.remark = sent.Get("text")
 	d := decision.Decision{Decision: sent.Get("decision"), Text: a.remark, By: httpd.KeyOf(c), Redact: s.runtime.Redact}
@@ -118,7 +120,9 @@ func (s *Server) decide(c echo.Context, w *record.Wait, a *answerView, sent url.
 			f.wrong, d.Values = decision.Check(form[i], text), values
 		}
 	}
-	err := runs.Decide(c.Request().Context(), s.store, w.Key(), func(*record.Wait) (decision.Decision, error) { return d, nil })
+	err := runs.Decide(c.Request().Context(), s.store, w.Key(), func(*record.Wait) (decision.Decision, error) {
+		return d, nil
+	})
 	bad, ok := errors.AsType[*record.InvalidError](err)
 	if !ok {
 		return err
@@ -133,7 +137,8 @@ func (s *Server) decide(c echo.Context, w *record.Wait, a *answerView, sent url.
 	return nil
 }
 
-// typed puts what was typed, and what is wrong with it, into the form of the detail. If there is none any more, it says why.
+// typed puts what was typed, and what is wrong with it, into the form of the detail. If there is none any more, it says
+// why.
 func (d *detailView) typed(a *answerView) {
 	if now := d.answer; now != nil && now.refused == "" && len(now.fields) == len(a.fields) {
 		now.fields, now.remark, now.remarkBad, now.wrong = a.fields, a.remark, a.remarkBad, a.wrong

@@ -110,15 +110,24 @@ func inSeconds(p *float64) string {
 }
 
 // counting is how a chart calls what it counts.
-var counting = map[store.ChartBy]string{store.ByDay: "runs", store.ByModel: "calls", store.ByAgent: "steps", store.ByTool: "calls"}
+var counting = map[store.ChartBy]string{
+	store.ByDay: "runs", store.ByModel: "calls", store.ByAgent: "steps", store.ByTool: "calls",
+}
 
 // measures are those of a chart.
 func measures(by store.ChartBy) []measure {
 	all := []measure{
-		{name: counting[by], axis: onAxis, of: func(r *store.ChartRow) (float64, bool) { return float64(r.Count), true }, say: func(r *store.ChartRow) string { return words.Grouped(r.Count) }},
-		{name: "failed", axis: onAxis, bad: true, only: url.Values{"failed": {"true"}}, of: func(r *store.ChartRow) (float64, bool) { return float64(r.Failed), true }, say: func(r *store.ChartRow) string { return words.Grouped(r.Failed) }},
+		{name: counting[by], axis: onAxis, of: func(r *store.ChartRow) (float64, bool) {
+			return float64(r.Count), true
+		}, say: func(r *store.ChartRow) string { return words.Grouped(r.Count) }},
+		{name: "failed", axis: onAxis, bad: true, only: url.Values{"failed": {"true"}},
+			of: func(r *store.ChartRow) (float64, bool) {
+				return float64(r.Failed), true
+			}, say: func(r *store.ChartRow) string { return words.Grouped(r.Failed) }},
 		{
-			name: "time p50, p95", high: true, of: func(r *store.ChartRow) (float64, bool) { return known(r.P95Seconds) }, part: func(r *store.ChartRow) (float64, bool) { return known(r.P50Seconds) },
+			name: "time p50, p95", high: true, of: func(r *store.ChartRow) (float64, bool) {
+				return known(r.P95Seconds)
+			}, part: func(r *store.ChartRow) (float64, bool) { return known(r.P50Seconds) },
 			axis: func(value float64) string { return inSeconds(&value) },
 			say: func(r *store.ChartRow) string {
 				if r.P95Seconds == nil {
@@ -372,9 +381,12 @@ func explain(by store.ChartBy) string {
 	list := "A bar leads to the runs that began in this time and have "
 	switch by {
 	case store.ByModel:
-		return "Model calls count when they were made; time is that of the call. " + list + "such a call; of failed ones, to those of them in which anything failed."
+		return "Model calls count when they were made; time is that of the call. " + list +
+			"such a call; of failed ones, to those of them in which anything failed."
 	case store.ByAgent:
-		return "Steps count when they began. " + list + "such a step; of failed ones, to those of them in which anything failed."
+		return "Steps count when they began. " + list +
+			"such a step; of failed ones, to those of them in which anything failed."
 	}
-	return "Tool calls count when they began. " + list + "such a call; of failed ones, to those of them in which anything failed."
+	return "Tool calls count when they began. " + list +
+		"such a call; of failed ones, to those of them in which anything failed."
 }

@@ -108,7 +108,8 @@ func (s *Server) compare(c echo.Context) error {
 		case err != nil:
 			return err
 		}
-		// The outline belongs to those that are kept, which have a bound of their own: each run may have as many rows as its own page.
+		// The outline belongs to those that are kept, which have a bound of their own: each run may have as many rows as its
+		// own page.
 		httpd.AnswerTo(c).Release()
 		*side.to = &runView{Outline: o, now: s.now()}
 	}
@@ -157,8 +158,8 @@ func (v *compareView) find(at string) {
 	v.open = max(0, slices.IndexFunc(v.pairs, func(p compare.Pair) bool { return p.Different() && p.Inside == 0 }))
 }
 
-// lay decides which pairs are shown: those that differ, what they are under, and the open one. The others are counted. If no line is
-// asked for, the page begins with the thousand that has the open pair.
+// lay decides which pairs are shown: those that differ, what they are under, and the open one. The others are counted.
+// If no line is asked for, the page begins with the thousand that has the open pair.
 func (v *compareView) lay() {
 	at := 0
 	for i := 0; i < len(v.pairs); i++ {
@@ -333,7 +334,9 @@ func (v *compareView) figures(p *compare.Pair) (all []figure) {
 	x, y := figuresOf(a), figuresOf(b)
 	count := func(name string, of func(*tree.Figures) int64) {
 		if i, j := of(&x), of(&y); i != 0 || j != 0 {
-			all = append(all, figure{name, words.Grouped(i), words.Grouped(j), signed(float64(j-i), func(n float64) string { return words.Grouped(int64(n)) })})
+			all = append(all, figure{name, words.Grouped(i), words.Grouped(j), signed(float64(j-i), func(n float64) string {
+				return words.Grouped(int64(n))
+			})})
 		}
 	}
 	took := func(r *outline.Row) (d time.Duration, ok bool) {
@@ -414,7 +417,8 @@ func (v *compareView) rows(p *compare.Pair) int {
 	return 0
 }
 
-// difference shows what differs in two texts. Nothing but the texts stands between the elements, because white space is shown, too.
+// difference shows what differs in two texts. Nothing but the texts stands between the elements, because white space is
+// shown, too.
 func difference(lines []compare.Line) templ.Component {
 	var b strings.Builder
 	for i := range lines {

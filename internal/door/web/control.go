@@ -23,7 +23,8 @@ func (s *Server) top(c echo.Context, v *runView) error {
 	return v.graph(c.Request().Context(), s.lookup.Reader(c))
 }
 
-// controls reads what the run should do, if the reader may ask for something else: a run of the runtime that has not ended.
+// controls reads what the run should do, if the reader may ask for something else: a run of the runtime that has not
+// ended.
 func (s *Server) controls(c echo.Context, v *runView) (err error) {
 	if v.ended() || !httpd.May(c, httpd.ScopeRun) {
 		return nil
@@ -57,7 +58,9 @@ func (s *Server) control(c echo.Context) error {
 	}
 	switch {
 	case errors.Is(err, record.ErrNotFound):
-		return s.sendRun(c, v, reply{status: http.StatusConflict, wrong: "Whoever runs this agent has to do that: it is not run by Actlog."})
+		return s.sendRun(c, v, reply{
+			status: http.StatusConflict, wrong: "Whoever runs this agent has to do that: it is not run by Actlog.",
+		})
 	case errors.Is(err, runstore.ErrEnded):
 		return s.sendRun(c, v, reply{status: http.StatusConflict, wrong: "The run had ended before."})
 	case err != nil:

@@ -16,7 +16,8 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// cycleView is a cycle as a chat: what was asked, what the model answered, and what came of the tool calls that it asked for.
+// cycleView is a cycle as a chat: what was asked, what the model answered, and what came of the tool calls that it
+// asked for.
 type cycleView struct {
 	before *outline.Row // the cycle before it in its step; nil: there is none
 	far    bool         // the cycles before were too much to find out where messages are from
@@ -53,7 +54,9 @@ func fewFolds(name string, all []turn) []turn {
 	if len(all)-begin <= maxFolds {
 		return all
 	}
-	middle := turn{id: textID(name + "/folds/" + strconv.Itoa(begin)), folds: slices.Clone(all[begin+firstFolds : len(all)-lastFolds])}
+	middle := turn{
+		id: textID(name + "/folds/" + strconv.Itoa(begin)), folds: slices.Clone(all[begin+firstFolds : len(all)-lastFolds]),
+	}
 	for i := range middle.folds {
 		middle.known += middle.folds[i].known
 	}
@@ -162,8 +165,8 @@ func unmade(messages []chat.Message, calls []store.Row) (rest []chat.Message) {
 	return rest
 }
 
-// turns returns messages as they are shown. Those that are known are folded, unless the reader asked for them: those that follow each other
-// and are from the same cycle into one.
+// turns returns messages as they are shown. Those that are known are folded, unless the reader asked for them: those
+// that follow each other and are from the same cycle into one.
 func (d *detailView) turns(name string, messages []chat.Message, known []bool, from []*outline.Row) (all []turn) {
 	for i := range messages {
 		m := &messages[i]

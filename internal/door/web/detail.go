@@ -254,7 +254,8 @@ func (s *Server) text(c echo.Context) error {
 		return httpd.BadField("name", "must be the name of a text of the row")
 	}
 	setHeaders(c)
-	c.Response().Header().Set(echo.HeaderContentDisposition, mime.FormatMediaType("attachment", map[string]string{"filename": fileName(&v.Rows[v.open], p)}))
+	c.Response().Header().Set(echo.HeaderContentDisposition,
+		mime.FormatMediaType("attachment", map[string]string{"filename": fileName(&v.Rows[v.open], p)}))
 	return c.Blob(http.StatusOK, echo.MIMETextPlainCharsetUTF8, []byte(p.text))
 }
 
@@ -280,7 +281,8 @@ func (v *runView) textPath(p *passage) string {
 	return v.address("/text", &v.Rows[v.open], v.fold, v.looking("name", p.id)...)
 }
 
-// lookPath returns the address of the open row, looked at as now, but for one thing. It leads to a text, if that is named.
+// lookPath returns the address of the open row, looked at as now, but for one thing. It leads to a text, if that is
+// named.
 func (v *runView) lookPath(name, value, text string) string {
 	path := v.address("", &v.Rows[v.open], v.fold, v.looking(name, value)...)
 	if text != "" {

@@ -46,7 +46,9 @@ func (f *facts) time(name string, t *time.Time) *facts {
 	if t == nil {
 		return f
 	}
-	*f = append(*f, fact{name: name, value: t.UTC().Format("2006-01-02 15:04:05.000Z"), time: t.UTC().Format(time.RFC3339Nano)})
+	*f = append(*f, fact{
+		name: name, value: t.UTC().Format("2006-01-02 15:04:05.000Z"), time: t.UTC().Format(time.RFC3339Nano),
+	})
 	return f
 }
 
@@ -93,22 +95,31 @@ func (v *runView) factsOf(row record.Change) (f facts) {
 		if by, ok := claimOf(r); ok {
 			f.link("says it was started by", "plan "+by.PlanID, runPath(by.PlanID))
 		}
-		f.said("error", r.ErrorKind).said("executor", r.Executor).said("name", r.Name).said("project", r.Project).said("user", r.UserID)
-		f.add("tags", strings.Join(r.Tags, ", ")).said("environment", r.Environment).said("release", r.Release).said("model", r.ModelName)
+		f.said("error", r.ErrorKind).said("executor", r.Executor).said("name", r.Name).said("project",
+			r.Project).said("user", r.UserID)
+		f.add("tags", strings.Join(r.Tags, ", ")).said("environment", r.Environment).said("release", r.Release).said("model",
+			r.ModelName)
 		if id := orZero(r.ConversationID); id != "" {
 			f.link("session", id, conversationPath(id))
 		}
 		f.said("trace", r.TraceID).time("started", r.StartTime).time("ended", r.EndTime).figures(&open.Plan.Total)
 	case *record.AgentExecution:
-		f.said("error", r.ErrorKind).said("agent", r.AgentName).said("version", r.AgentVersion).said("model", r.ModelName).add("tools", toolsOf(open.Step))
-		f.count("cycles at most", r.MaxSteps).time("started", r.StartTime).time("ended", r.EndTime).figures(&open.Step.Figures)
+		f.said("error", r.ErrorKind).said("agent", r.AgentName).said("version", r.AgentVersion).said("model",
+			r.ModelName).add("tools", toolsOf(open.Step))
+		f.count("cycles at most", r.MaxSteps).time("started", r.StartTime).time("ended",
+			r.EndTime).figures(&open.Step.Figures)
 	case *record.ThinkAct:
-		f.said("error", r.ErrorKind).said("provider", r.Provider).said("model", r.ModelName).said("finish reason", r.FinishReason).said("response", r.ResponseID)
-		f.count("input tokens", r.InputTokens).count("cached tokens", r.CacheReadInputTokens).count("output tokens", r.OutputTokens).count("reasoning tokens", r.ReasoningTokens).cost(r.CostUSD)
+		f.said("error", r.ErrorKind).said("provider", r.Provider).said("model", r.ModelName).said("finish reason",
+			r.FinishReason).said("response", r.ResponseID)
+		f.count("input tokens", r.InputTokens).count("cached tokens", r.CacheReadInputTokens).count("output tokens",
+			r.OutputTokens).count("reasoning tokens", r.ReasoningTokens).cost(r.CostUSD)
 		f.time("started", r.ThinkStartTime).add("first token", words.Took(r.ThinkStartTime, r.FirstTokenTime))
-		f.add("model time", words.Took(r.ThinkStartTime, r.ThinkEndTime)).add("tool time", words.Took(r.ActStartTime, r.ActEndTime))
+		f.add("model time", words.Took(r.ThinkStartTime, r.ThinkEndTime)).add("tool time",
+			words.Took(r.ActStartTime, r.ActEndTime))
 	case *record.ActTool:
-		f.said("error", r.ErrorKind).said("server", r.ServerName).link("cycle", v.name(&v.Rows[open.Parent]), v.path(&v.Rows[open.Parent])).said("call id", r.ProviderCallID)
+		f.said("error", r.ErrorKind).said("server", r.ServerName).link(
+			"cycle", v.name(&v.Rows[open.Parent]), v.path(&v.Rows[open.Parent]),
+		).said("call id", r.ProviderCallID)
 		for _, i := range v.Children(v.open) {
 			if v.Rows[i].Plan != nil {
 				f.link("sub-plan", v.name(&v.Rows[i]), v.path(&v.Rows[i]))
@@ -116,8 +127,10 @@ func (v *runView) factsOf(row record.Change) (f facts) {
 		}
 		f.time("started", r.StartTime).time("ended", r.EndTime)
 	case *record.Wait:
-		f.link("asked by", kind(&v.Rows[open.Parent])+" "+v.name(&v.Rows[open.Parent]), v.path(&v.Rows[open.Parent])).add("kind", strings.ToLower(strings.ReplaceAll(string(orZero(r.Type)), "_", " ")))
-		f.time("asked", r.StartTime).add("waited", v.lasted(open)).time("expires", r.ExpiresAt).add("expires", deadlineless(r)).time("answered", r.EndTime).said("answered by", r.DecidedBy).said("says they are", r.By)
+		f.link("asked by", kind(&v.Rows[open.Parent])+" "+v.name(&v.Rows[open.Parent]),
+			v.path(&v.Rows[open.Parent])).add("kind", strings.ToLower(strings.ReplaceAll(string(orZero(r.Type)), "_", " ")))
+		f.time("asked", r.StartTime).add("waited", v.lasted(open)).time("expires", r.ExpiresAt).add("expires",
+			deadlineless(r)).time("answered", r.EndTime).said("answered by", r.DecidedBy).said("says they are", r.By)
 	}
 	for _, started := range v.detail.started {
 		f.link("says it was started here", cmp.Or(started.Title, started.RootPlanID), runPath(started.RootPlanID))
@@ -126,7 +139,9 @@ func (v *runView) factsOf(row record.Change) (f facts) {
 		if left := len(v.detail.row.PastAttempts) - i - maxAttempts; left > 0 {
 			continue
 		}
-		parts := []string{stateWord(past.State), words.Took(past.StartTime, past.EndTime), orZero(past.ErrorKind), orZero(past.ErrorMessage)}
+		parts := []string{
+			stateWord(past.State), words.Took(past.StartTime, past.EndTime), orZero(past.ErrorKind), orZero(past.ErrorMessage),
+		}
 		f.add("attempt "+strconv.FormatInt(past.Number, 10), strings.Join(nonEmpty(parts), ", "))
 	}
 	return f

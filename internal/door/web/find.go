@@ -109,7 +109,8 @@ func (s *Server) search(c echo.Context, v *runView, text string) (*listing, erro
 	if found.Next != nil {
 		l.more = v.address("", &v.Rows[v.open], v.fold, append(l.query, "cursor", found.Next.Format("search"))...)
 		if found.Incomplete {
-			l.note = "Searched " + words.Grouped(int64(found.Searched)) + " of " + words.Grouped(int64(len(v.Rows))) + " rows. There was no time for more."
+			l.note = "Searched " + words.Grouped(int64(found.Searched)) + " of " + words.Grouped(int64(len(v.Rows))) +
+				" rows. There was no time for more."
 		}
 	}
 	return l, nil
@@ -148,12 +149,17 @@ func (v *runView) failed(c echo.Context) (*listing, error) {
 // slowest lists the rows that took longest themselves.
 func (v *runView) slowest() *listing {
 	rows, took := v.Slowest(v.now)
-	l := &listing{query: []string{"show", showSlow}, title: "The slowest rows, by their own time", note: "Without the time in which something below them went on."}
+	l := &listing{
+		query: []string{"show", showSlow}, title: "The slowest rows, by their own time",
+		note: "Without the time in which something below them went on.",
+	}
 	if len(rows) == 0 {
 		l.title, l.note = "The times of this run are not known", ""
 	}
 	for _, row := range rows[:min(len(rows), maxListed)] {
-		l.items = append(l.items, listed{row: row, note: words.Duration(took[row].Round(time.Millisecond)) + " of " + v.lasted(&v.Rows[row])})
+		l.items = append(l.items, listed{
+			row: row, note: words.Duration(took[row].Round(time.Millisecond)) + " of " + v.lasted(&v.Rows[row]),
+		})
 	}
 	return l
 }
@@ -168,7 +174,8 @@ func (v *runView) listAddress(query ...string) string {
 	return v.address("", &v.Rows[v.open], v.fold, query...)
 }
 
-// shortPath returns the rows from the first one down to a row. Of a long path, those in the middle are left out: how many, and before which place.
+// shortPath returns the rows from the first one down to a row. Of a long path, those in the middle are left out: how
+// many, and before which place.
 func (v *runView) shortPath(row int) (path []int, gap, left int) {
 	path = v.Path(row)
 	if left = len(path) - crumbsAbove - crumbsBelow; left <= 1 {
@@ -180,8 +187,10 @@ func (v *runView) shortPath(row int) (path []int, gap, left int) {
 // fieldName is what a field is called whose text was found.
 func fieldName(field string) string {
 	return cmp.Or(map[string]string{
-		"userRequest": "request", "agentRequest": "request", "thinkInput": "input", "thinkOutput": "answer", "errorMessage": "error", "errorKind": "error", "attempts": "earlier attempt",
-		"agentName": "agent", "modelName": "model", "actionDescription": "action", "actionResult": "action result", "formDescription": "question", "formInputs": "form", "decisionText": "answer",
+		"userRequest": "request", "agentRequest": "request", "thinkInput": "input", "thinkOutput": "answer",
+		"errorMessage": "error", "errorKind": "error", "attempts": "earlier attempt",
+		"agentName": "agent", "modelName": "model", "actionDescription": "action", "actionResult": "action result",
+		"formDescription": "question", "formInputs": "form", "decisionText": "answer",
 		"agentDescription": "agent", "agentVersion": "version", "serverName": "server", "finishReason": "finish reason",
 	}[field], field)
 }
@@ -194,7 +203,8 @@ func saidIn(h *store.Hit) string {
 	return fieldName(h.Field)
 }
 
-// why says why a row failed. Without a text, it is the kind of the error and what is below the row says; else what is above.
+// why says why a row failed. Without a text, it is the kind of the error and what is below the row says; else what is
+// above.
 func (v *runView) why(row int) string {
 	k, m := v.Rows[row].Error()
 	kind, message := orZero(k), orZero(m)
@@ -251,8 +261,8 @@ func (v *runView) causeKind() string {
 	return cmp.Or(orZero(v.Found.Cause.Kind), strings.ToLower(string(v.Rows[v.Cause].State())))
 }
 
-// causeWhy is the kind of the cause with the line of its error that says what happened. Of an error without a text it is what was recorded
-// below it.
+// causeWhy is the kind of the cause with the line of its error that says what happened. Of an error without a text it
+// is what was recorded below it.
 func (v *runView) causeWhy() string {
 	f := v.Found.Cause
 	line := cmp.Or(f.Text(), strings.Join(v.below(v.Cause), "; "))
@@ -312,7 +322,8 @@ func (v *runView) ids() (all [][2]string) {
 
 // exportPath is the address of the records of the run.
 func (v *runView) exportPath() string {
-	return "/api/v1/plans/" + url.PathEscape(v.Plan.Record.CurrentPlanID) + "/records?" + url.Values{"root": {v.Plan.Record.RootPlanID}}.Encode()
+	return "/api/v1/plans/" + url.PathEscape(v.Plan.Record.CurrentPlanID) + "/records?" +
+		url.Values{"root": {v.Plan.Record.RootPlanID}}.Encode()
 }
 
 // asked returns what is looked for in the run.

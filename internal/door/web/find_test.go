@@ -43,12 +43,16 @@ func differs(t *testing.T, what string, got, want []string) {
 	}
 }
 
-// TestFoundTexts: a search lists the rows whose texts match, with what is around the match, in place of the tree. Links keep the search.
+// TestFoundTexts: a search lists the rows whose texts match, with what is around the match, in place of the tree. Links
+// keep the search.
 func TestFoundTexts(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
 	s.writeFailure("run/1")
-	storetest.Write(t, s.store, &record.Thought{RootPlanID: "run/1", PlanID: "run/1", ThoughtID: "t", StepID: new("run/1-triage"), Content: new("We <b>search</b> first.")})
+	storetest.Write(t, s.store, &record.Thought{
+		RootPlanID: "run/1", PlanID: "run/1", ThoughtID: "t", StepID: new("run/1-triage"),
+		Content: new("We <b>search</b> first."),
+	})
 	p := s.get("/runs/run%2F1?q=SEARCH", http.StatusOK)
 	differs(t, "found", texts(p.classed("hit")), []string{
 		"triage ✓ completed 2s Find stale pages thought content We <b> search </b> first.",
@@ -105,16 +109,21 @@ func has(n *html.Node, key string) bool {
 	return false
 }
 
-// TestFoundRows: failures come with their reasons, the cause first; slow rows by their own time; and long lists in pages.
+// TestFoundRows: failures come with their reasons, the cause first; slow rows by their own time; and long lists in
+// pages.
 func TestFoundRows(t *testing.T) {
 	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what a page shows")
 	t.Parallel()
 	s := open(t, httpd.Config{})
 	s.writeFailure("run")
-	storetest.Write(t, s.store, &record.ActTool{RootPlanID: "run", StepID: "run-triage", Seq: 0, ToolCallID: "early", Name: new("look"), State: new(record.Failed), ErrorMessage: new("first\nsecond")})
+	storetest.Write(t, s.store, &record.ActTool{
+		RootPlanID: "run", StepID: "run-triage", Seq: 0, ToolCallID: "early", Name: new("look"), State: new(record.Failed),
+		ErrorMessage: new("first\nsecond"),
+	})
 	p := s.get("/runs/run?show=failures", http.StatusOK)
 	differs(t, "failures", texts(p.classed("hit")), []string{
-		"run_sql ✗ failed cause attempt 2 10s Find stale pages › researcher › cycle 1 › search › search › counter › cycle 3 timeout: no answer within 10 s",
+		"run_sql ✗ failed cause attempt 2 10s Find stale pages › researcher › cycle 1 › search › search › counter › " +
+			"cycle 3 timeout: no answer within 10 s",
 		"look ✗ failed Find stale pages › triage › cycle 1 first second",
 	})
 	p = s.get("/runs/run?show=slow", http.StatusOK)
@@ -123,9 +132,15 @@ func TestFoundRows(t *testing.T) {
 		"researcher ✗ failed 11s of 48s Find stale pages",
 		"run_sql ✗ failed 10s of 10s attempt 2 Find stale pages › researcher › cycle 1 › search › search › counter › cycle 3",
 	})
-	changes := []record.Change{&record.Plan{RootPlanID: "many", CurrentPlanID: "many", State: new(record.Failed)}, &record.AgentExecution{RootPlanID: "many", PlanID: "many", StepID: "m", State: new(record.Failed)}}
+	changes := []record.Change{
+		&record.Plan{RootPlanID: "many", CurrentPlanID: "many", State: new(record.Failed)},
+		&record.AgentExecution{RootPlanID: "many", PlanID: "many", StepID: "m", State: new(record.Failed)},
+	}
 	for i := range 250 {
-		changes = append(changes, &record.ActTool{RootPlanID: "many", StepID: "m", Seq: 0, ToolCallID: fmt.Sprint("c", i), CallIndex: new(int64(i)), Name: new(fmt.Sprint("tool", i)), State: new(record.Failed), ErrorMessage: new("needle")})
+		changes = append(changes, &record.ActTool{
+			RootPlanID: "many", StepID: "m", Seq: 0, ToolCallID: fmt.Sprint("c", i), CallIndex: new(int64(i)),
+			Name: new(fmt.Sprint("tool", i)), State: new(record.Failed), ErrorMessage: new("needle"),
+		})
 	}
 	storetest.Write(t, s.store, changes...)
 	for _, list := range []string{"show=failures", "q=needle"} {
@@ -172,25 +187,40 @@ func TestSearchWithoutTime(t *testing.T) {
 	}
 }
 
-// TestWhy: a cause without a text says what is known of it: its kind and what is below it, else what is above it. Of long errors it shows a
-// line.
+// TestWhy: a cause without a text says what is known of it: its kind and what is below it, else what is above it. Of
+// long errors it shows a line.
 func TestWhy(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
 	failed := new(record.Failed)
 	storetest.Write(t, s.store,
-		&record.Plan{RootPlanID: "below", CurrentPlanID: "below", Title: new("Below"), State: failed, ErrorKind: new("stopped"), ErrorMessage: new(" ")},
-		&record.AgentExecution{RootPlanID: "below", PlanID: "below", StepID: "b", AgentName: new("writer"), State: new(record.Cancelled), ErrorMessage: new("nobody asked")},
-		&record.Plan{RootPlanID: "above", CurrentPlanID: "above", Title: new("Above"), State: failed, ErrorMessage: new("it broke")},
+		&record.Plan{
+			RootPlanID: "below", CurrentPlanID: "below", Title: new("Below"), State: failed, ErrorKind: new("stopped"),
+			ErrorMessage: new(" "),
+		},
+		&record.AgentExecution{
+			RootPlanID: "below", PlanID: "below", StepID: "b", AgentName: new("writer"), State: new(record.Cancelled),
+			ErrorMessage: new("nobody asked"),
+		},
+		&record.Plan{
+			RootPlanID: "above", CurrentPlanID: "above", Title: new("Above"), State: failed, ErrorMessage: new("it broke"),
+		},
 		&record.AgentExecution{RootPlanID: "above", PlanID: "above", StepID: "a", AgentName: new("writer"), State: failed},
 		&record.Plan{RootPlanID: "none", CurrentPlanID: "none", Title: new("None"), State: failed},
 		&record.Plan{RootPlanID: "kind", CurrentPlanID: "kind", Title: new("Kind"), State: failed, ErrorKind: new("timeout")},
-		&record.Plan{RootPlanID: "long", CurrentPlanID: "long", Title: new("Long"), State: failed, ErrorMessage: new("one\n\n two\r\nthree\nfour\nfive\n" + strings.Repeat("x", 4<<20-100))},
+		&record.Plan{
+			RootPlanID: "long", CurrentPlanID: "long", Title: new("Long"), State: failed,
+			ErrorMessage: new("one\n\n two\r\nthree\nfour\nfive\n" + strings.Repeat("x", 4<<20-100)),
+		},
 		&record.Plan{RootPlanID: "well", CurrentPlanID: "well", Title: new("Well"), State: new(record.Completed)},
-		&record.AgentExecution{RootPlanID: "well", PlanID: "well", StepID: "w", AgentName: new("writer"), State: failed, ErrorMessage: new("try again")},
+		&record.AgentExecution{
+			RootPlanID: "well", PlanID: "well", StepID: "w", AgentName: new("writer"), State: failed,
+			ErrorMessage: new("try again"),
+		},
 	)
 	for run, want := range map[string]string{
-		"below": "✗ Below stopped: writer: nobody asked", "above": "✗ writer failed: it broke", "none": "✗ None failed: no error was recorded", "kind": "✗ Kind timeout",
+		"below": "✗ Below stopped: writer: nobody asked", "above": "✗ writer failed: it broke",
+		"none": "✗ None failed: no error was recorded", "kind": "✗ Kind timeout",
 		"long": "✗ Long failed: one", "well": "✗ writer failed: try again",
 	} {
 		p := s.get("/runs/"+run, http.StatusOK)
@@ -210,7 +240,10 @@ func TestRunHead(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
 	storetest.Write(t, s.store,
-		&record.Plan{RootPlanID: "p/1", CurrentPlanID: "p/1", Title: new("Talk"), ConversationID: new("c 1"), Project: new("docs"), TraceID: new("0af7651916cd43dd8448eb211c80319c"), State: new(record.Completed)},
+		&record.Plan{
+			RootPlanID: "p/1", CurrentPlanID: "p/1", Title: new("Talk"), ConversationID: new("c 1"), Project: new("docs"),
+			TraceID: new("0af7651916cd43dd8448eb211c80319c"), State: new(record.Completed),
+		},
 		&record.ActTool{RootPlanID: "p/1", StepID: "s", Seq: 0, ToolCallID: "t", State: new(record.Completed)},
 		&record.Plan{RootPlanID: "p/1", CurrentPlanID: "p/2", ParentPlanID: new("p/1"), ToolCallID: new("t")})
 	p := s.get("/runs/p%2F1", http.StatusOK)
@@ -222,7 +255,9 @@ func TestRunHead(t *testing.T) {
 		}
 	}
 	differs(t, "the menu leads to", leads, []string{"/api/v1/plans/p%2F1/records?root=p%2F1", "/conversations/c%201"})
-	for _, part := range []string{"plan p/1", "trace 0af7651916cd43dd8448eb211c80319c", "conversation c 1", "project docs"} {
+	for _, part := range []string{
+		"plan p/1", "trace 0af7651916cd43dd8448eb211c80319c", "conversation c 1", "project docs",
+	} {
 		if !strings.Contains(text(menu), part) {
 			t.Errorf("the menu lacks %q: %s", part, text(menu))
 		}

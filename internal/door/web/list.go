@@ -38,7 +38,8 @@ func (s *Server) list(c echo.Context) error {
 	}
 	v := &listView{query: c.QueryParams(), origin: httpd.Origin(c.Request()), keys: s.door.NeedsKey(), now: s.now()}
 	var err error
-	if v.events, err = s.events(c); err != nil { // what changes after the reading is told from a cursor that is taken before
+	// what changes after the reading is told from a cursor that is taken before
+	if v.events, err = s.events(c); err != nil {
 		return err
 	}
 	v.wrong, err = readWithout(c, func() (err error) {
@@ -56,7 +57,8 @@ func (s *Server) listed(c echo.Context) error {
 	q := httpd.QueryOf(c, "runs")
 	asked := strings.Fields(q.Text("runs"))
 	if q.Err == nil && (len(asked) == 0 || len(asked) > maxPatch) {
-		q.Err = httpd.BadField("runs", fmt.Sprintf("must be 1 to %d ids, each percent-encoded, with spaces between them", maxPatch))
+		q.Err = httpd.BadField("runs",
+			fmt.Sprintf("must be 1 to %d ids, each percent-encoded, with spaces between them", maxPatch))
 	}
 	for i, id := range asked {
 		plain, err := url.PathUnescape(id)
@@ -87,8 +89,8 @@ func (s *Server) newer(c echo.Context) error {
 	return send(c, http.StatusOK, listPiece(&listView{PlanPage: page, now: s.now()}))
 }
 
-// events returns the address of a stream of what changes in all runs from now on. It is empty if the server has as many streams as it may. The lists
-// of the request show everything before.
+// events returns the address of a stream of what changes in all runs from now on. It is empty if the server has as many
+// streams as it may. The lists of the request show everything before.
 func (s *Server) events(c echo.Context) (string, error) {
 	switch cursor, err := s.hub.Cursor(c.Request().Context()); {
 	case err == nil:
@@ -105,7 +107,8 @@ func (s *Server) pair(c echo.Context) error {
 	if len(picked) != 2 {
 		return httpd.BadField("run", "must be two: pick two runs of the list")
 	}
-	return c.Redirect(http.StatusSeeOther, "/compare?"+url.Values{"a": {picked[1]}, "b": {picked[0]}}.Encode()) // the older one first
+	// the older one first
+	return c.Redirect(http.StatusSeeOther, "/compare?"+url.Values{"a": {picked[1]}, "b": {picked[0]}}.Encode())
 }
 
 // told returns the members of a query that have a value.
@@ -181,7 +184,8 @@ var failing = []choice{{"true", "with failures"}, {"false", "without failures"}}
 
 // listFields are the fields of the form of the list.
 var listFields = []string{
-	"q", "project", "state", "agent", "tag", "userId", "since", "failed", "model", "tool", "minCost", "maxCost", "minDuration", "maxDuration", "name", "conversationId", "until",
+	"q", "project", "state", "agent", "tag", "userId", "since", "failed", "model", "tool", "minCost", "maxCost",
+	"minDuration", "maxDuration", "name", "conversationId", "until",
 }
 
 // runPath returns the address of a run.
@@ -224,7 +228,10 @@ func (v *listView) reason(p *store.PlanSummary) *reasonView {
 	const most = 160
 	if w := p.Asks; w != nil {
 		at, _ := outline.AtOf(w)
-		r := &reasonView{at: at, class: "open", name: "asks: " + words.Shorten(cmp.Or(strings.TrimSpace(orZero(w.Title)), orZero(w.FormDescription), "a human"), most)}
+		r := &reasonView{
+			at: at, class: "open", name: "asks: " +
+				words.Shorten(cmp.Or(strings.TrimSpace(orZero(w.Title)), orZero(w.FormDescription), "a human"), most),
+		}
 		if w.StartTime != nil {
 			r.text = words.Age(v.now.Sub(*w.StartTime))
 		}
@@ -269,7 +276,8 @@ func (v *listView) curl() string {
 	if v.keys {
 		key = " -H 'Authorization: Bearer KEY'"
 	}
-	return "curl " + words.Argument(v.origin+"/api/v1/records") + " -H 'Content-Type: application/json'" + key + ` -d '{"records": [
+	return "curl " + words.Argument(v.origin+"/api/v1/records") + " -H 'Content-Type: application/json'" + key +
+		` -d '{"records": [
   {"kind": "plan", "rootPlanId": "hello", "currentPlanId": "hello", "title": "Hello", "state": "COMPLETED"}]}'`
 }
 

@@ -13,11 +13,12 @@ import (
 )
 
 const (
-	// maxShown bounds how much of a text the detail shows at first, and maxWhole how much of it on request. What is longer is downloaded.
+	// maxShown bounds how much of a text the detail shows at first, and maxWhole how much of it on request. What is longer
+	// is downloaded.
 	maxShown = 64 << 10
 	maxWhole = 4 << 20
-	// maxMarked bounds what is read as Markdown: for some texts that takes time that grows with the square of their length, 2 s for
-	// 64 KiB.
+	// maxMarked bounds what is read as Markdown: for some texts that takes time that grows with the square of their
+	// length, 2 s for 64 KiB.
 	maxMarked = 32 << 10
 	// minShown is how much of a text is shown, however much the texts before it took of maxAtOnce.
 	minShown  = 200
@@ -75,8 +76,8 @@ func (p *passage) isJSON() bool {
 // maxLine is how long an object or a list may be that is shown in one line.
 const maxLine = 72
 
-// indent indents a text that is a JSON object or list. Its numbers and strings stay as they are. Of what becomes longer than
-// most bytes, it returns so much that this can be seen.
+// indent indents a text that is a JSON object or list. Its numbers and strings stay as they are. Of what becomes longer
+// than most bytes, it returns so much that this can be seen.
 func indent(text string, most int) string {
 	t := strings.TrimSpace(text)
 	if t == "" || t[0] != '{' && t[0] != '[' || !loosejson.Valid(t) {

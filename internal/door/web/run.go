@@ -31,13 +31,14 @@ type runView struct {
 	folded map[int]bool
 	root   string // under which the plan was asked for; empty: any
 	// lost is the address that was asked for, if the run has no such row.
-	lost    string
-	detail  *detailView
-	list    *listing         // that stands in place of the tree; nil: the tree
-	events  string           // where what changes is told; empty: the run has ended
-	desired runstore.Desired // what the run should do, where the reader may ask for something else; empty: the reader may not
-	dag     *dagView         // the graph that it carries out; nil: none
-	wrong   string           // what is wrong with what was asked of the run
+	lost   string
+	detail *detailView
+	list   *listing // that stands in place of the tree; nil: the tree
+	events string   // where what changes is told; empty: the run has ended
+	// what the run should do, where the reader may ask for something else; empty: the reader may not
+	desired runstore.Desired
+	dag     *dagView // the graph that it carries out; nil: none
+	wrong   string   // what is wrong with what was asked of the run
 	now     time.Time
 	from    time.Time // when the run began, and how long the bars of its rows are
 	span    time.Duration
@@ -73,17 +74,18 @@ func (s *Server) run(c echo.Context) error {
 		}
 		return send(c, http.StatusOK, runPage(v))
 	}
-	return send(c, http.StatusOK, longRunPage(rowName(&outline.Row{Node: tree.Node{Plan: &tree.Plan{Record: named}}}), func() templ.Component {
-		v, err := read()
-		if err != nil {
-			p, known := httpd.ProblemOf(err)
-			if !known {
-				s.log.Error("request failed when its answer had begun", "path", c.Request().URL.Path, "error", err)
+	return send(c, http.StatusOK,
+		longRunPage(rowName(&outline.Row{Node: tree.Node{Plan: &tree.Plan{Record: named}}}), func() templ.Component {
+			v, err := read()
+			if err != nil {
+				p, known := httpd.ProblemOf(err)
+				if !known {
+					s.log.Error("request failed when its answer had begun", "path", c.Request().URL.Path, "error", err)
+				}
+				return problem(p)
 			}
-			return problem(p)
-		}
-		return wholeRun(v)
-	}))
+			return wholeRun(v)
+		}))
 }
 
 // reply is what the page of a run says beside what is on record.

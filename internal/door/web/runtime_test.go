@@ -96,13 +96,23 @@ func scenes() []scriptmodel.Scene {
 		{Name: "graph", Match: scriptmodel.Match{System: "acyclic graph"}, Turns: says(said(diamond))},
 		{Name: "tea", Match: scriptmodel.Match{System: `"Rate tea"`}, Turns: says(broken)},
 		{Name: "node", Match: scriptmodel.Match{System: "one task of a larger plan"}, Turns: says(said("rated"))},
-		{Name: "planner", Match: scriptmodel.Match{System: "Plan how"}, Turns: says(said(proposed), said(strings.Replace(proposed, "Find TODOs <b>", "Find less", 1)))},
+		{
+			Name: "planner", Match: scriptmodel.Match{System: "Plan how"},
+			Turns: says(said(proposed), said(strings.Replace(proposed, "Find TODOs <b>", "Find less", 1))),
+		},
 		{Name: "search", Match: scriptmodel.Match{System: "agent RAG_SEARCH"}, Turns: says(said("30"))},
 		{Name: "answer", Match: scriptmodel.Match{System: "They have worked"}, Turns: says(said("There are 30."))},
 		{Name: "talk", Match: scriptmodel.Match{User: "sky"}, Turns: says(said("The sky is blue."))},
 		{Name: "form", Match: scriptmodel.Match{User: "form"}, Turns: says(call("form", everyInput), end)},
-		{Name: "refund", Match: scriptmodel.Match{User: "refund"}, Turns: says(scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{{Name: "shop-refund", Arguments: refund}}}, end)},
-		{Name: "hostile", Match: scriptmodel.Match{User: "hostile"}, Turns: says(call("form", hostileForm()), scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{{Name: "shop-refund", Arguments: hostileOrder()}}}, end)},
+		{
+			Name: "refund", Match: scriptmodel.Match{User: "refund"},
+			Turns: says(scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{{Name: "shop-refund", Arguments: refund}}}, end),
+		},
+		{
+			Name: "hostile", Match: scriptmodel.Match{User: "hostile"},
+			Turns: says(call("form", hostileForm()),
+				scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{{Name: "shop-refund", Arguments: hostileOrder()}}}, end),
+		},
 		{Name: "slow", Match: scriptmodel.Match{User: "slow"}, Turns: says(slow)},
 		{Name: "others", Turns: says(end)},
 	}
@@ -114,7 +124,9 @@ func hostileForm() string {
 	type input map[string]any
 	inputs := []input{}
 	for _, kind := range engine.InputTypes {
-		inputs = append(inputs, input{"label": kind + long, "name": kind + long, "type": kind, "placeholder": long, "options": payloads[:5]})
+		inputs = append(inputs, input{
+			"label": kind + long, "name": kind + long, "type": kind, "placeholder": long, "options": payloads[:5],
+		})
 	}
 	form, _ := json.Marshal(map[string]any{"title": long, "description": long, "inputs": inputs}) // texts
 	return string(form)
@@ -151,7 +163,9 @@ func openShop(t *testing.T, door httpd.Config) *shop {
 	}
 	source := parts.NewSource(slog.New(slog.DiscardHandler))
 	source.Set(current, parts.Own{Tools: []tool.Tool{
-		tool.Func("shop.refund", "Sends money.", func(_ context.Context, o order) (string, error) { return "sent to " + o.To, nil },
+		tool.Func("shop.refund", "Sends money.", func(_ context.Context, o order) (string, error) {
+			return "sent to " + o.To, nil
+		},
 			tool.WithPolicy(tool.Policy{Writes: true, Approval: true}),
 			tool.WithTouches(func(context.Context, order) ([]string, error) { return []string{"book <b>.md"}, nil }),
 			tool.WithPreview(func(_ context.Context, _ tool.Call, o order) (tool.Preview, error) {
@@ -159,7 +173,10 @@ func openShop(t *testing.T, door httpd.Config) *shop {
 			})),
 	}})
 	s := storetest.Open(t)
-	e, err := engine.New(engine.Config{Store: runstore.New(s), Executors: executor.All(source.Function), Parts: source.Use, Watcher: s.Deltas(), Lease: time.Minute, Scan: 20 * time.Millisecond, Drain: time.Minute})
+	e, err := engine.New(engine.Config{
+		Store: runstore.New(s), Executors: executor.All(source.Function), Parts: source.Use, Watcher: s.Deltas(),
+		Lease: time.Minute, Scan: 20 * time.Millisecond, Drain: time.Minute,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +189,9 @@ func openShop(t *testing.T, door httpd.Config) *shop {
 	})
 	t.Cleanup(func() { cancel(); work.Wait() })
 	api := apitest.Config{HTTP: door, Starter: e, Catalog: source, Runs: runapi.Config{Redact: source.Redact}}
-	return &shop{serve(t, s, api, web.Runtime{Catalog: source, Runnable: catalog.New(source, runstore.New(s)), Redact: source.Redact}),
+	return &shop{serve(t, s, api, web.Runtime{
+		Catalog: source, Runnable: catalog.New(source, runstore.New(s)), Redact: source.Redact,
+	}),
 		e}
 }
 

@@ -168,12 +168,16 @@ func hitName(h *store.TextHit) string {
 }
 
 // searchFields are the fields of the form of the search.
-var searchFields = []string{"q", "kind", "since", "until", "project", "state", "agent", "tag", "userId", "name", "conversationId", "environment"}
+var searchFields = []string{
+	"q", "kind", "since", "until", "project", "state", "agent", "tag", "userId", "name", "conversationId", "environment",
+}
 
 // textKinds are the kinds of texts among which a reader chooses, with their names.
 var textKinds = []choice{
-	{string(record.KindPlan), "runs and plans"}, {string(record.KindAgentExecution), "steps"}, {string(record.KindThinkAct), "prompts and answers"}, {string(record.KindActTool), "tool calls"},
-	{"thinkAct,actTool", "prompts, answers and tool calls"}, {string(record.KindThought), "thoughts"}, {string(record.KindArtifact), "artifacts"}, {string(record.KindSource), "sources"}, {string(record.KindWait), "waits"},
+	{string(record.KindPlan), "runs and plans"}, {string(record.KindAgentExecution), "steps"},
+	{string(record.KindThinkAct), "prompts and answers"}, {string(record.KindActTool), "tool calls"},
+	{"thinkAct,actTool", "prompts, answers and tool calls"}, {string(record.KindThought), "thoughts"},
+	{string(record.KindArtifact), "artifacts"}, {string(record.KindSource), "sources"}, {string(record.KindWait), "waits"},
 }
 
 // searchTexts returns the address of the search in texts for what the list looks for, in the runs that it shows.

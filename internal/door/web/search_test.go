@@ -23,11 +23,20 @@ func TestSearchPage(t *testing.T) {
 	s := open(t, httpd.Config{})
 	at := storetest.At
 	storetest.Write(t, s.store,
-		&record.Plan{RootPlanID: "old", CurrentPlanID: "old", Title: new("The needle"), StartTime: at(0), State: new(record.Completed)},
-		&record.Plan{RootPlanID: "a/new", CurrentPlanID: "a/new", Title: new("Ticket <b>"), Project: new("shop"), StartTime: at(60), State: new(record.Failed)},
+		&record.Plan{
+			RootPlanID: "old", CurrentPlanID: "old", Title: new("The needle"), StartTime: at(0), State: new(record.Completed),
+		},
+		&record.Plan{
+			RootPlanID: "a/new", CurrentPlanID: "a/new", Title: new("Ticket <b>"), Project: new("shop"), StartTime: at(60),
+			State: new(record.Failed),
+		},
 		&record.AgentExecution{RootPlanID: "a/new", PlanID: "a/new", StepID: "s", AgentName: new("triage")},
-		&record.ThinkAct{RootPlanID: "a/new", StepID: "s", Seq: 0, ThinkInput: new("find the <i>needle</i>"), ThinkOutput: new("none")},
-		&record.ActTool{RootPlanID: "a/new", StepID: "s", Seq: 0, ToolCallID: "c", Name: new("look"), Result: new("a Needle & more")},
+		&record.ThinkAct{
+			RootPlanID: "a/new", StepID: "s", Seq: 0, ThinkInput: new("find the <i>needle</i>"), ThinkOutput: new("none"),
+		},
+		&record.ActTool{
+			RootPlanID: "a/new", StepID: "s", Seq: 0, ToolCallID: "c", Name: new("look"), Result: new("a Needle & more"),
+		},
 		&record.Thought{RootPlanID: "a/new", PlanID: "a/new", ThoughtID: "t", StepID: new("s"), Content: new("needle?")})
 	said := func(p *page) (lines []string) {
 		for n := range p.root.Descendants() {
@@ -43,23 +52,29 @@ func TestSearchPage(t *testing.T) {
 	p := s.get("/search?q=NEEDLE", http.StatusOK)
 	const want = "triage cycle 1 input find the <i> needle </i>|look result a Needle & more|thought content needle ?"
 	lines := said(p)
-	if len(lines) != 6 || strings.Join(lines[1:4], "|") != want || !strings.HasPrefix(lines[0], "Ticket <b> ✗ failed") || lines[5] != "run title The needle" {
+	if len(lines) != 6 || strings.Join(lines[1:4], "|") != want || !strings.HasPrefix(lines[0], "Ticket <b> ✗ failed") ||
+		lines[5] != "run title The needle" {
 		t.Errorf("it says %q, want %q", lines, want)
 	}
 	if got := text(p.one("role", "status")); got != "4 texts with “NEEDLE”" {
 		t.Errorf("its title is %q", got)
 	}
 	for i, want := range []string{"cycle:s/0", "call:s/0/c", "step:s", "plan:old"} {
-		if got := attr(s.get(attr(p.all("class", "hit")[i], "href"), http.StatusOK).one("aria-selected", "true"), "id"); got != want {
+		if got := attr(s.get(attr(p.all("class", "hit")[i], "href"), http.StatusOK).one("aria-selected", "true"),
+			"id"); got != want {
 			t.Errorf("hit %d leads to %s, want %s", i, got, want)
 		}
 	}
 	first := s.get("/search?q=needle&limit=3", http.StatusOK)
 	rest := s.get(attr(first.one("rel", "next"), "href"), http.StatusOK)
-	if got := text(first.one("role", "status")) + " " + text(rest.one("role", "status")); len(said(first)) != 4 || len(said(rest)) != 2 || got != "The first 3 texts with “needle” 1 text with “needle”, further back" {
+	if got := text(first.one("role", "status")) + " " + text(rest.one("role", "status")); len(said(first)) != 4 ||
+		len(said(rest)) != 2 || got != "The first 3 texts with “needle” 1 text with “needle”, further back" {
 		t.Errorf("%q, then %q: %s", said(first), said(rest), got)
 	}
-	for query, want := range map[string]string{"q=absent": "No run says “absent”", "q=needle&project=shop&kind=plan": "No run says “needle”", "q=needle&state=FAILED&kind=thinkAct,actTool": "2 texts with “needle”"} {
+	for query, want := range map[string]string{
+		"q=absent": "No run says “absent”", "q=needle&project=shop&kind=plan": "No run says “needle”",
+		"q=needle&state=FAILED&kind=thinkAct,actTool": "2 texts with “needle”",
+	} {
 		if got := text(s.get("/search?"+query, http.StatusOK).one("role", "status")); got != want {
 			t.Errorf("%s: %q, want %q", query, got, want)
 		}
@@ -81,10 +96,13 @@ func TestSearchPageGoesOn(t *testing.T) {
 	t.Parallel()
 	s := openWith(t, apitest.Config{Lookup: lookup.Config{SearchTime: time.Nanosecond}})
 	for _, root := range []string{"a", "b", "c"} {
-		storetest.Write(t, s.store, &record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new("The needle"), StartTime: storetest.At(0)})
+		storetest.Write(t, s.store, &record.Plan{
+			RootPlanID: root, CurrentPlanID: root, Title: new("The needle"), StartTime: storetest.At(0),
+		})
 	}
 	p := s.get("/search?q=absent", http.StatusOK)
-	if got := text(p.one("class", "note")); text(p.one("role", "status")) != "No text with “absent” so far" || !strings.HasPrefix(got, "Searched back to ") {
+	if got := text(p.one("class", "note")); text(p.one("role", "status")) != "No text with “absent” so far" ||
+		!strings.HasPrefix(got, "Searched back to ") {
 		t.Errorf("it says %q", got)
 	}
 	for range 20 {
@@ -99,19 +117,25 @@ func TestSearchPageGoesOn(t *testing.T) {
 	}
 }
 
-// TestSearchByRun: W10: of each run three texts are shown and the number of more, so that one run does not fill the page. Policies, and the
-// envelopes of answers, are not searched.
+// TestSearchByRun: W10: of each run three texts are shown and the number of more, so that one run does not fill the
+// page. Policies, and the envelopes of answers, are not searched.
 func TestSearchByRun(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
 	var changes []record.Change
 	for run := range 12 {
 		root := fmt.Sprintf("run-%02d", run)
-		changes = append(changes, &record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Completed), StartTime: storetest.At(run),
-			Summary: new(`{"agent_name":"a","status":"success","final_response":{"content":"Well done."},"conversation_history":[{"content":"needle in the envelope"}]}`)},
+		changes = append(changes, &record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Completed),
+			StartTime: storetest.At(run),
+			Summary: new(
+				`{"agent_name":"a","status":"success","final_response":{"content":"Well done."},"conversation_history":[{"content":"needle in the envelope"}]}`,
+			)},
 			&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root})
 		for i := range []int{60, 2, 3, 4}[run%4] {
-			changes = append(changes, &record.ActTool{RootPlanID: root, StepID: root, Seq: int64(i), ToolCallID: "c", Result: new(fmt.Sprint("needle ", i)), Policy: []byte(`{"note":"needle everywhere"}`)})
+			changes = append(changes, &record.ActTool{
+				RootPlanID: root, StepID: root, Seq: int64(i), ToolCallID: "c", Result: new(fmt.Sprint("needle ", i)),
+				Policy: []byte(`{"note":"needle everywhere"}`),
+			})
 		}
 	}
 	storetest.Write(t, s.store, changes...)

@@ -82,7 +82,8 @@ func (s *Server) start(c echo.Context) error {
 		return err
 	}
 	content := sha256.Sum256(body)
-	id, err := s.runtime.Starter.StartRun(c.Request().Context(), httpd.KeyOf(c), body, sent.Get("key")+hex.EncodeToString(content[:16]))
+	id, err := s.runtime.Starter.StartRun(c.Request().Context(), httpd.KeyOf(c), body,
+		sent.Get("key")+hex.EncodeToString(content[:16]))
 	p := new(httpd.Problem)
 	switch {
 	case err == nil:
@@ -111,7 +112,8 @@ func (s *Server) starting(c echo.Context) (*startView, error) {
 		return v, nil
 	}
 	i := slices.IndexFunc(v.all, func(a engine.Startable) bool {
-		return a.Executor == q.Text("executor") && a.Name == q.Text("name") && (q.Text("type") == "" || a.Type == q.Text("type"))
+		return a.Executor == q.Text("executor") && a.Name == q.Text("name") &&
+			(q.Text("type") == "" || a.Type == q.Text("type"))
 	})
 	if i < 0 {
 		return nil, httpd.BadField("name", "is not that of anything that can be started here")
@@ -155,7 +157,10 @@ func common() []member {
 		return list
 	}
 	all := []member{text("Project", "project"), text("User", "userId"), text("Conversation", "conversationId"), tags}
-	for _, limit := range [][2]string{{"rounds", "Rounds at most"}, {"toolCalls", "Tool calls at most"}, {"tokens", "Tokens at most"}, {"costUsd", "Cost at most, $"}, {"seconds", "Seconds at most"}} {
+	for _, limit := range [][2]string{
+		{"rounds", "Rounds at most"}, {"toolCalls", "Tool calls at most"}, {"tokens", "Tokens at most"},
+		{"costUsd", "Cost at most, $"}, {"seconds", "Seconds at most"},
+	} {
 		all = append(all, member{fieldView{kind: "number", label: limit[1]}, []string{"limits", limit[0]}, asJSON})
 	}
 	return named(all)

@@ -74,7 +74,8 @@ func (s *Server) readWaits(c echo.Context, v *waitsView) error {
 	if len(v.questions) > waitsPage {
 		v.questions = v.questions[:waitsPage]
 		last := v.questions[waitsPage-1].Cursor
-		v.next = waitsPath(filter.Project, httpd.Cursor{Time: last.AskedAt, ID: strconv.FormatInt(last.Number, 10)}.Format(waitsList))
+		v.next = waitsPath(filter.Project,
+			httpd.Cursor{Time: last.AskedAt, ID: strconv.FormatInt(last.Number, 10)}.Format(waitsList))
 	}
 	return nil
 }

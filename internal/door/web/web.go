@@ -1,5 +1,5 @@
-// Package web owns the web page: the list of runs, and a run with its tree, the cause of its failure and the detail of a row.
-// It reads the record as the API does. Every page is whole without scripts.
+// Package web owns the web page: the list of runs, and a run with its tree, the cause of its failure and the detail of
+// a row. It reads the record as the API does. Every page is whole without scripts.
 package web
 
 import (
@@ -27,7 +27,9 @@ type Store interface {
 	Within(room store.Room) *store.Reader
 	Mark(ctx context.Context) (store.Mark, error)
 	Control(ctx context.Context, planID string, action runstore.Action, by string) error
-	Decide(ctx context.Context, rootPlanID, planID, waitID string, decide func(runstore.OpenWait) (*record.Wait, error)) error
+	Decide(
+		ctx context.Context, rootPlanID, planID, waitID string, decide func(runstore.OpenWait) (*record.Wait, error),
+	) error
 }
 
 // Starter starts runs as the API does.
@@ -122,7 +124,8 @@ func (s *Server) latest(c echo.Context) error {
 }
 
 // policy is what a page may load and do: nothing but what comes from this server, and no script in the text of a page.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"form-action 'self'; " +
 	"base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types actlog"
 
 // send answers with a page.
@@ -130,7 +133,8 @@ func send(c echo.Context, status int, page templ.Component) error {
 	setHeaders(c)
 	c.Response().Header().Set(echo.HeaderContentType, echo.MIMETextHTMLCharsetUTF8)
 	c.Response().WriteHeader(status)
-	ctx := context.WithValue(context.WithoutCancel(c.Request().Context()), visitorKey{}, visitorOf(c)) // of a refusal, the context has ended
+	// of a refusal, the context has ended
+	ctx := context.WithValue(context.WithoutCancel(c.Request().Context()), visitorKey{}, visitorOf(c))
 	return page.Render(ctx, c.Response())
 }
 
@@ -182,15 +186,19 @@ func refuse(c echo.Context, p *httpd.Problem) error {
 // Waiting returns the routes of the page while there is no record yet: the error of why, as a page.
 func Waiting(why func() error) []httpd.Route {
 	return []httpd.Route{
-		{Method: http.MethodGet, Path: "/", Need: httpd.ScopeNone, Handle: func(echo.Context) error { return why() }, Refuse: refuse, Quiet: true},
+		{Method: http.MethodGet, Path: "/", Need: httpd.ScopeNone, Handle: func(echo.Context) error {
+			return why()
+		}, Refuse: refuse, Quiet: true},
 		assetRoute,
 	}
 }
 
-var assetRoute = httpd.Route{Method: http.MethodGet, Path: "/assets/:name", Need: httpd.ScopeNone, Handle: serveAsset, Quiet: true}
+var assetRoute = httpd.Route{
+	Method: http.MethodGet, Path: "/assets/:name", Need: httpd.ScopeNone, Handle: serveAsset, Quiet: true,
+}
 
-// pageNear returns the page that the path of a request means, if it is not quite that of a page: the list for "/runs", and a path
-// without its last slash. It is empty if there is none.
+// pageNear returns the page that the path of a request means, if it is not quite that of a page: the list for "/runs",
+// and a path without its last slash. It is empty if there is none.
 func pageNear(r *http.Request) string {
 	path := strings.TrimRight(r.URL.EscapedPath(), "/")
 	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")

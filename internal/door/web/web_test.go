@@ -54,11 +54,13 @@ func serve(t *testing.T, s *store.Store, config apitest.Config, runtime web.Runt
 	config.HTTP.Logins = s
 	server := apitest.New(t, s, config)
 	runtime.Starter = server.Runs
-	routes := append(server.Routes, web.New(runstore.New(s), server.Lookup, server.Hub, server.HTTP, api.RowJSON, runtime).Routes()...)
+	routes := append(server.Routes,
+		web.New(runstore.New(s), server.Lookup, server.Hub, server.HTTP, api.RowJSON, runtime).Routes()...)
 	return &site{t, s, server.HTTP, server.Hub, server.HTTP.Handler(false, routes...), routes}
 }
 
-// get returns a page, and checks what holds for all pages: what it may load, and that everything on it leads to this server.
+// get returns a page, and checks what holds for all pages: what it may load, and that everything on it leads to this
+// server.
 func (s *site) get(path string, status int) *page {
 	s.t.Helper()
 	w := httptest.NewRecorder()
@@ -67,7 +69,9 @@ func (s *site) get(path string, status int) *page {
 		s.t.Fatalf("GET %s: %d %s", path, w.Code, w.Body)
 	}
 	h := w.Header()
-	if csp := h.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") || h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Cache-Control") != "no-store" {
+	if csp := h.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") ||
+		strings.Contains(csp, "unsafe") || h.Get("X-Content-Type-Options") != "nosniff" ||
+		h.Get("Cache-Control") != "no-store" {
 		s.t.Errorf("GET %s: %v", path, h)
 	}
 	root, err := html.Parse(w.Body)
@@ -79,14 +83,16 @@ func (s *site) get(path string, status int) *page {
 	return p
 }
 
-// harmless checks that everything on a page leads to this server, and that only the template brings what loads or runs something.
+// harmless checks that everything on a page leads to this server, and that only the template brings what loads or runs
+// something.
 func (p *page) harmless(path string) {
 	p.t.Helper()
 	for n := range p.root.Descendants() {
 		if n.Type != html.ElementNode || p.marked(n) {
 			continue
 		}
-		if slices.Contains([]string{"script", "style", "iframe", "object", "embed", "img", "base", "meta"}, n.Data) && !p.ours(n) {
+		if slices.Contains([]string{"script", "style", "iframe", "object", "embed", "img", "base", "meta"}, n.Data) &&
+			!p.ours(n) {
 			p.t.Errorf("GET %s has a %s: %v", path, n.Data, n.Attr)
 		}
 		for _, a := range n.Attr {
@@ -94,7 +100,8 @@ func (p *page) harmless(path string) {
 			case n.Data == "link" && a.Val == "#painted": // what the first paint waits for
 			case strings.HasPrefix(a.Key, "on"), a.Key == "style", a.Key == "srcset":
 				p.t.Errorf("GET %s has an attribute %s", path, a.Key)
-			case (a.Key == "href" || a.Key == "src" || a.Key == "action") && (err != nil || to.Scheme != "" || to.Host != "" || !strings.HasPrefix(a.Val, "/")):
+			case (a.Key == "href" || a.Key == "src" || a.Key == "action") &&
+				(err != nil || to.Scheme != "" || to.Host != "" || !strings.HasPrefix(a.Val, "/")):
 				p.t.Errorf("GET %s leads to %s", path, a.Val)
 			}
 		}
@@ -110,11 +117,12 @@ type page struct {
 // ours reports whether an element stands in the template: nothing from the record is in the head.
 func (*page) ours(n *html.Node) bool { return n.Parent != nil && n.Parent.Data == "head" }
 
-// marked reports whether a link stands in a text that is shown as Markdown: it leads elsewhere, says to which host, and tells
-// nobody where it was.
+// marked reports whether a link stands in a text that is shown as Markdown: it leads elsewhere, says to which host, and
+// tells nobody where it was.
 func (*page) marked(n *html.Node) bool {
 	to, err := url.Parse(attr(n, "href"))
-	in := n.Data == "a" && err == nil && (to.Scheme == "https" || to.Scheme == "http") && attr(n, "target") == "_blank" && attr(n, "rel") == "noreferrer noopener" && len(n.Attr) == 3 &&
+	in := n.Data == "a" && err == nil && (to.Scheme == "https" || to.Scheme == "http") && attr(n, "target") == "_blank" &&
+		attr(n, "rel") == "noreferrer noopener" && len(n.Attr) == 3 &&
 		n.NextSibling != nil && strings.HasPrefix(n.NextSibling.Data, " ("+to.Host+")")
 	for above := range n.Ancestors() {
 		if attr(above, "class") == "marked" {
@@ -168,15 +176,38 @@ func (s *site) writeFailure(root string) {
 	s.t.Helper()
 	sub, failed, at := root+"-sub", new(record.Failed), storetest.At
 	storetest.Write(s.t, s.store,
-		&record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new("Find stale pages"), State: failed, StartTime: at(0), EndTime: at(50)},
-		&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-triage", StepIndex: new(int64(0)), AgentName: new("triage"), State: new(record.Completed), StartTime: at(0), EndTime: at(2)},
-		&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-r", StepIndex: new(int64(1)), AgentName: new("researcher"), State: failed, StartTime: at(2), EndTime: at(50)},
-		&record.ThinkAct{RootPlanID: root, StepID: root + "-r", Seq: 0, State: new(record.Completed), ThinkOutput: new("I search."), InputTokens: new(int64(1812))},
-		&record.ActTool{RootPlanID: root, StepID: root + "-r", Seq: 0, ToolCallID: "c/1", Name: new("search"), State: failed, StartTime: at(3), EndTime: at(40)},
-		&record.Plan{RootPlanID: root, CurrentPlanID: sub, ParentPlanID: &root, ToolCallID: new("c/1"), Title: new("search"), State: failed, StartTime: at(3), EndTime: at(40)},
-		&record.AgentExecution{RootPlanID: root, PlanID: sub, StepID: root + "-counter", AgentName: new("counter"), State: failed, StartTime: at(4), EndTime: at(39)},
-		&record.ActTool{RootPlanID: root, StepID: root + "-counter", Seq: 2, ToolCallID: "x", Name: new("run_sql"), State: failed, StartTime: at(20), EndTime: at(30), Attempt: new(int64(2)),
-			Parameters: new(`{"sql":"SELECT 1","big":12345678901234567890}`), ErrorKind: new("timeout"), ErrorMessage: new("no answer within 10 s")})
+		&record.Plan{
+			RootPlanID: root, CurrentPlanID: root, Title: new("Find stale pages"), State: failed, StartTime: at(0),
+			EndTime: at(50),
+		},
+		&record.AgentExecution{
+			RootPlanID: root, PlanID: root, StepID: root + "-triage", StepIndex: new(int64(0)), AgentName: new("triage"),
+			State: new(record.Completed), StartTime: at(0), EndTime: at(2),
+		},
+		&record.AgentExecution{
+			RootPlanID: root, PlanID: root, StepID: root + "-r", StepIndex: new(int64(1)), AgentName: new("researcher"),
+			State: failed, StartTime: at(2), EndTime: at(50),
+		},
+		&record.ThinkAct{
+			RootPlanID: root, StepID: root + "-r", Seq: 0, State: new(record.Completed), ThinkOutput: new("I search."),
+			InputTokens: new(int64(1812)),
+		},
+		&record.ActTool{
+			RootPlanID: root, StepID: root + "-r", Seq: 0, ToolCallID: "c/1", Name: new("search"), State: failed,
+			StartTime: at(3), EndTime: at(40),
+		},
+		&record.Plan{
+			RootPlanID: root, CurrentPlanID: sub, ParentPlanID: &root, ToolCallID: new("c/1"), Title: new("search"),
+			State: failed, StartTime: at(3), EndTime: at(40),
+		},
+		&record.AgentExecution{
+			RootPlanID: root, PlanID: sub, StepID: root + "-counter", AgentName: new("counter"), State: failed,
+			StartTime: at(4), EndTime: at(39),
+		},
+		&record.ActTool{RootPlanID: root, StepID: root + "-counter", Seq: 2, ToolCallID: "x", Name: new("run_sql"),
+			State: failed, StartTime: at(20), EndTime: at(30), Attempt: new(int64(2)),
+			Parameters: new(`{"sql":"SELECT 1","big":12345678901234567890}`), ErrorKind: new("timeout"),
+			ErrorMessage: new("no answer within 10 s")})
 }
 
 // TestRun: a run that failed shows the cause, the way to it and its detail without a click. Every row is a link.
@@ -185,11 +216,15 @@ func TestRun(t *testing.T) {
 	s := open(t, httpd.Config{})
 	s.writeFailure("run/1")
 	p := s.get("/runs/run%2F1", http.StatusOK)
-	if got, want := text(p.one("aria-label", "Cause")), "Cause ✗ run_sql timeout: no answer within 10 s Find stale pages researcher cycle 1 search search counter cycle 3 run_sql 1 of 1 open copy"; got != want {
+	if got, want := text(p.one("aria-label", "Cause")),
+		"Cause ✗ run_sql timeout: no answer within 10 s Find stale pages researcher cycle 1 search search counter cycle "+
+			"3 run_sql 1 of 1 open copy"; got != want {
 		t.Errorf("the cause is %q, want %q", got, want)
 	}
 	detail := text(p.one("aria-label", "Detail"))
-	for _, part := range []string{"run_sql ✗ failed call attempt 2 10s", "error no answer within 10 s", `"big": 12345678901234567890`} {
+	for _, part := range []string{
+		"run_sql ✗ failed call attempt 2 10s", "error no answer within 10 s", `"big": 12345678901234567890`,
+	} {
 		if !strings.Contains(detail, part) {
 			t.Errorf("the detail lacks %q: %s", part, detail)
 		}
@@ -204,21 +239,26 @@ func TestRun(t *testing.T) {
 		}
 	}
 	want := []string{
-		"1 1/1 ▾ Find stale pages ✗1 ✗ failed 50s", "2 1/2 triage ✓ completed 2s", "2 2/2 ▾ researcher ✗1 ✗ failed 48s", "3 1/1 ▾ cycle 1 ✗1 ✓ completed",
-		"4 1/1 ▾ search ✗1 ✗ failed 37s", "5 1/1 ▾ search ✗1 ✗ failed 37s", "6 1/1 ▾ counter ✗1 ✗ failed 35s", "7 1/1 ▾ cycle 3 ✗1 ○ pending", "8 1/1 run_sql attempt 2 ✗ failed 10s",
+		"1 1/1 ▾ Find stale pages ✗1 ✗ failed 50s", "2 1/2 triage ✓ completed 2s", "2 2/2 ▾ researcher ✗1 ✗ failed 48s",
+		"3 1/1 ▾ cycle 1 ✗1 ✓ completed",
+		"4 1/1 ▾ search ✗1 ✗ failed 37s", "5 1/1 ▾ search ✗1 ✗ failed 37s", "6 1/1 ▾ counter ✗1 ✗ failed 35s",
+		"7 1/1 ▾ cycle 3 ✗1 ○ pending", "8 1/1 run_sql attempt 2 ✗ failed 10s",
 	}
 	if !slices.Equal(names, want) {
 		t.Errorf("the rows are\n%s\nwant\n%s", strings.Join(names, "\n"), strings.Join(want, "\n"))
 	}
 	p = s.get("/runs/run%2F1?at=cycle:run%252F1-r/0", http.StatusOK)
-	if got := text(p.one("aria-label", "Detail")); !strings.Contains(got, "input tokens 1,812") || !strings.Contains(got, "I search.") || !strings.Contains(got, "calls search ✗ failed") {
+	if got := text(p.one("aria-label", "Detail")); !strings.Contains(got, "input tokens 1,812") ||
+		!strings.Contains(got, "I search.") || !strings.Contains(got, "calls search ✗ failed") {
 		t.Errorf("the detail of the cycle is %s", got)
 	}
 	p = s.get("/runs/run%2F1?at=call:nobody", http.StatusOK)
-	if got := text(p.one("role", "status")); !strings.Contains(got, "call:nobody") || len(p.all("role", "treeitem")) != len(rows) {
+	if got := text(p.one("role", "status")); !strings.Contains(got, "call:nobody") ||
+		len(p.all("role", "treeitem")) != len(rows) {
 		t.Errorf("of an unknown row it says %q", got)
 	}
-	if got := text(s.get("/runs/nobody", http.StatusNotFound).one("role", "alert")); got != "nothing of that id is on record" {
+	if got := text(s.get("/runs/nobody", http.StatusNotFound).one("role", "alert")); got != "nothing of that id is on "+
+		"record" {
 		t.Errorf("of an unknown run it says %q", got)
 	}
 	s.get("/runs/run%2F1?from=x", http.StatusBadRequest)
@@ -228,29 +268,39 @@ func TestRun(t *testing.T) {
 func TestList(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
-	if got := text(s.get("/", http.StatusOK).one("class", "empty")); !strings.Contains(got, "Nothing is on record yet") || !strings.Contains(got, "/api/v1/records") {
+	if got := text(s.get("/", http.StatusOK).one("class", "empty")); !strings.Contains(got, "Nothing is on record yet") ||
+		!strings.Contains(got, "/api/v1/records") {
 		t.Errorf("an empty record says %q", got)
 	}
 	for i := range 5 {
 		id := fmt.Sprint("run", i)
-		storetest.Write(t, s.store, &record.Plan{RootPlanID: id, CurrentPlanID: id, Project: new("a b"), Title: new("Title " + id), State: new(record.Failed), ErrorMessage: new("broke " + id), StartTime: storetest.At(i), EndTime: storetest.At(i + 2)})
+		storetest.Write(t, s.store, &record.Plan{
+			RootPlanID: id, CurrentPlanID: id, Project: new("a b"), Title: new("Title " + id), State: new(record.Failed),
+			ErrorMessage: new("broke " + id), StartTime: storetest.At(i), EndTime: storetest.At(i + 2),
+		})
 	}
 	p := s.get("/?project=a+b&limit=3", http.StatusOK)
 	rows := p.all("class", "run")
-	if len(rows) != 3 || text(rows[0]) != "Title run4" || attr(rows[0].FirstChild, "href") != "/runs/run4" || text(p.all("class", "cause")[0]) != "broke run4" {
+	if len(rows) != 3 || text(rows[0]) != "Title run4" || attr(rows[0].FirstChild, "href") != "/runs/run4" ||
+		text(p.all("class", "cause")[0]) != "broke run4" {
 		t.Fatalf("%d rows", len(rows))
 	}
 	if got := attr(p.one("name", "project"), "value"); got != "a b" {
 		t.Errorf("the filter shows %q", got)
 	}
 	older := s.get(attr(p.one("rel", "next"), "href"), http.StatusOK)
-	if rows := older.all("class", "run"); len(rows) != 2 || text(rows[1]) != "Title run0" || attr(older.one("name", "project"), "value") != "a b" {
+	if rows := older.all("class", "run"); len(rows) != 2 || text(rows[1]) != "Title run0" ||
+		attr(older.one("name", "project"), "value") != "a b" {
 		t.Errorf("%d older rows", len(rows))
 	}
-	if got := text(s.get("/?state=RUNNING", http.StatusOK).one("class", "empty")); !strings.HasPrefix(got, "No run matches.") {
+	if got := text(
+		s.get("/?state=RUNNING", http.StatusOK).one("class", "empty"),
+	); !strings.HasPrefix(got, "No run matches.") {
 		t.Errorf("without a match it says %q", got)
 	}
-	if got := text(s.get("/?state=LOUD", http.StatusBadRequest).one("role", "alert")); !strings.HasPrefix(got, "state must be") {
+	if got := text(
+		s.get("/?state=LOUD", http.StatusBadRequest).one("role", "alert"),
+	); !strings.HasPrefix(got, "state must be") {
 		t.Errorf("of a wrong filter it says %q", got)
 	}
 }
@@ -286,8 +336,8 @@ func keys(t *testing.T, scopes ...httpd.Scope) (all *httpd.Keys, secret string) 
 	return all, secret
 }
 
-// TestLogin: where keys are set, pages need a session, which is begun with a key. It opens what a browser reads, and what pages
-// of this server send. It ends when its user logs out, and with its key.
+// TestLogin: where keys are set, pages need a session, which is begun with a key. It opens what a browser reads, and
+// what pages of this server send. It ends when its user logs out, and with its key.
 func TestLogin(t *testing.T) {
 	t.Parallel()
 	all, secret := keys(t, httpd.ScopeRead, httpd.ScopeWrite)
@@ -299,16 +349,19 @@ func TestLogin(t *testing.T) {
 			t.Errorf("%s: %d to %q, want %d to %q", what, got.StatusCode, got.Header.Get("Location"), status, location)
 		}
 	}
-	want("without a session", s.send("GET", "/runs/run?at=plan:run", ""), 303, "/login?next=%2Fruns%2Frun%3Fat%3Dplan%3Arun")
+	want("without a session", s.send("GET", "/runs/run?at=plan:run", ""), 303,
+		"/login?next=%2Fruns%2Frun%3Fat%3Dplan%3Arun")
 	if form := s.get("/login?next=//evil.example/x", 200); attr(form.one("name", "next"), "value") != "/" {
 		t.Error("the login leads elsewhere")
 	}
 	want("a wrong key", s.send("POST", "/login", "key=actlog_x&next=/runs/run"), 401, "")
 	for next, to := range map[string]string{"/runs/run?at=x": "/runs/run?at=x", "/\\evil.example": "/"} {
-		in := s.send("POST", "/login", url.Values{"key": {secret}, "next": {next}}.Encode(), "X-Forwarded-Proto", "https", "X-Forwarded-For", next)
+		in := s.send("POST", "/login", url.Values{"key": {secret}, "next": {next}}.Encode(), "X-Forwarded-Proto", "https",
+			"X-Forwarded-For", next)
 		want("logging in", in, 303, to)
 		c := in.Cookies()[0]
-		if c.Name != "__Host-actlog" || !c.HttpOnly || !c.Secure || c.SameSite != http.SameSiteLaxMode || c.MaxAge != 12*3600 || strings.Contains(c.Value, secret) {
+		if c.Name != "__Host-actlog" || !c.HttpOnly || !c.Secure || c.SameSite != http.SameSiteLaxMode ||
+			c.MaxAge != 12*3600 || strings.Contains(c.Value, secret) {
 			t.Errorf("the cookie is %+v", c)
 		}
 	}
@@ -325,9 +378,12 @@ func TestLogin(t *testing.T) {
 	want("the API", as("GET", "/api/v1/plans/run", ""), 200, "")
 	want("a made up session", s.send("GET", "/", "", "Cookie", "actlog=x"), 303, "/login?next=%2F")
 	want("a write from elsewhere", as("POST", "/api/v1/records", records, "Content-Type", asJSON), 403, "")
-	want("a write from another site", as("POST", "/api/v1/records", records, "Content-Type", asJSON, "Sec-Fetch-Site", "cross-site"), 403, "")
-	want("a write from the same site", as("POST", "/api/v1/records", records, "Content-Type", asJSON, "Sec-Fetch-Site", "same-site"), 403, "")
-	want("a write from a page", as("POST", "/api/v1/records", records, "Content-Type", asJSON, "Sec-Fetch-Site", "same-origin"), 200, "")
+	want("a write from another site",
+		as("POST", "/api/v1/records", records, "Content-Type", asJSON, "Sec-Fetch-Site", "cross-site"), 403, "")
+	want("a write from the same site",
+		as("POST", "/api/v1/records", records, "Content-Type", asJSON, "Sec-Fetch-Site", "same-site"), 403, "")
+	want("a write from a page", as("POST", "/api/v1/records", records, "Content-Type", asJSON, "Sec-Fetch-Site",
+		"same-origin"), 200, "")
 	want("what its key may not do", as("DELETE", "/api/v1/plans/run", "", "Sec-Fetch-Site", "same-origin"), 403, "")
 	want("a wrong key beside it", as("GET", "/api/v1/plans/run", "", "Authorization", "Bearer x"), 401, "")
 	want("another site logs out", as("POST", "/logout", "", "Sec-Fetch-Site", "cross-site"), 403, "")
@@ -347,8 +403,9 @@ func TestLogin(t *testing.T) {
 	want("a login without keys", s.send("GET", "/login?next=/runs/run", ""), 303, "/runs/run")
 }
 
-// TestFailuresLockNobodyOut: S10. Who tries keys that are none is refused after five, by address. Good keys are let in all the same, how often
-// ever, and others are not counted with them: neither other clients of a proxy, nor who has logged in.
+// TestFailuresLockNobodyOut: S10. Who tries keys that are none is refused after five, by address. Good keys are let in
+// all the same, how often ever, and others are not counted with them: neither other clients of a proxy, nor who has
+// logged in.
 func TestFailuresLockNobodyOut(t *testing.T) {
 	t.Parallel()
 	all, secret := keys(t, httpd.ScopeRead)
@@ -361,7 +418,8 @@ func TestFailuresLockNobodyOut(t *testing.T) {
 			s := open(t, httpd.Config{Keys: all, Proxies: proxies})
 			try := func(key, from string) string {
 				got := s.send("POST", "/login", url.Values{"key": {key}}.Encode(), "X-Forwarded-For", "203.0.113.77, "+from)
-				if (got.StatusCode == 303) != (len(got.Cookies()) == 1) || (got.StatusCode == 429) != (got.Header.Get("Retry-After") != "") {
+				if (got.StatusCode == 303) != (len(got.Cookies()) == 1) ||
+					(got.StatusCode == 429) != (got.Header.Get("Retry-After") != "") {
 					t.Errorf("%d %v", got.StatusCode, got.Header)
 				}
 				return fmt.Sprint(got.StatusCode)
@@ -372,7 +430,9 @@ func TestFailuresLockNobodyOut(t *testing.T) {
 				}
 			}
 			var got []string
-			for _, key := range []string{"actlog_a", "actlog_b", strings.Repeat("x", 300), "", "actlog_e", "actlog_f", "actlog_a"} {
+			for _, key := range []string{
+				"actlog_a", "actlog_b", strings.Repeat("x", 300), "", "actlog_e", "actlog_f", "actlog_a",
+			} {
 				got = append(got, try(key, "203.0.113.1"), try(secret, "203.0.113.1"))
 			}
 			if want := "401 303 401 303 401 303 401 303 401 303 429 303 429 303"; strings.Join(got, " ") != want {
@@ -450,7 +510,8 @@ func TestSessionsOfAKeyAreBounded(t *testing.T) {
 	all, secret := keys(t, httpd.ScopeRead)
 	s := open(t, httpd.Config{Keys: all})
 	first := s.send("POST", "/login", url.Values{"key": {secret}}.Encode()).Cookies()[0]
-	storetest.Query[int64](t, s.store, `WITH more AS (INSERT INTO actlog.login SELECT sha256(i::text::bytea), key_sha256, expires_at + i * interval '1 ms' FROM actlog.login, generate_series(1, 1000) AS i RETURNING 1) SELECT count(*) FROM more`)
+	storetest.Query[int64](t, s.store,
+		`WITH more AS (INSERT INTO actlog.login SELECT sha256(i::text::bytea), key_sha256, expires_at + i * interval '1 ms' FROM actlog.login, generate_series(1, 1000) AS i RETURNING 1) SELECT count(*) FROM more`)
 	newest := s.send("POST", "/login", url.Values{"key": {secret}}.Encode()).Cookies()[0]
 	if n := storetest.Query[int64](t, s.store, "SELECT count(*) FROM actlog.login"); n != 1000 {
 		t.Errorf("%d sessions", n)
@@ -468,11 +529,15 @@ func TestLoginLeadsNowhereElse(t *testing.T) {
 	all, secret := keys(t, httpd.ScopeRead)
 	s := open(t, httpd.Config{Keys: all})
 	for next, want := range map[string]string{
-		"/runs/run?at=x": "/runs/run?at=x", "/": "/", "": "/", "//evil.example": "/", "///evil.example": "/", "/\\evil.example": "/", "\\\\evil.example": "/",
-		"https://evil.example/": "/", "https:evil.example": "/", "javascript:alert(1)": "/", "data:text/html,x": "/", "/\t/evil.example": "/", "/\n/evil.example": "/",
-		"\t//evil.example": "/", " //evil.example": "/", "evil.example": "/", "?next=x": "/", "/\x00/evil.example": "/", "//user@evil.example": "/",
+		"/runs/run?at=x": "/runs/run?at=x", "/": "/", "": "/", "//evil.example": "/", "///evil.example": "/",
+		"/\\evil.example": "/", "\\\\evil.example": "/",
+		"https://evil.example/": "/", "https:evil.example": "/", "javascript:alert(1)": "/", "data:text/html,x": "/",
+		"/\t/evil.example": "/", "/\n/evil.example": "/",
+		"\t//evil.example": "/", " //evil.example": "/", "evil.example": "/", "?next=x": "/", "/\x00/evil.example": "/",
+		"//user@evil.example": "/",
 	} {
-		if form := s.get("/login?"+url.Values{"next": {next}}.Encode(), 200); attr(form.one("name", "next"), "value") != want {
+		if form := s.get("/login?"+url.Values{"next": {next}}.Encode(), 200); attr(form.one("name", "next"),
+			"value") != want {
 			t.Errorf("%q: the form leads to %q", next, attr(form.one("name", "next"), "value"))
 		}
 		in := s.send("POST", "/login", url.Values{"key": {secret}, "next": {next}}.Encode())
@@ -507,7 +572,8 @@ func TestAssets(t *testing.T) {
 		}
 	}
 	for _, path := range paths {
-		if got := s.send("GET", path, ""); got.StatusCode != 200 || !strings.Contains(got.Header.Get("Cache-Control"), "immutable") || got.Header.Get("Content-Type") == "" {
+		if got := s.send("GET", path, ""); got.StatusCode != 200 ||
+			!strings.Contains(got.Header.Get("Cache-Control"), "immutable") || got.Header.Get("Content-Type") == "" {
 			t.Errorf("%s: %d %v", path, got.StatusCode, got.Header)
 		}
 	}
@@ -521,10 +587,16 @@ func TestLongRun(t *testing.T) {
 	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what a page shows")
 	t.Parallel()
 	s := open(t, httpd.Config{})
-	changes := []record.Change{&record.Plan{RootPlanID: "long", CurrentPlanID: "long", State: new(record.Failed)}, &record.AgentExecution{RootPlanID: "long", PlanID: "long", StepID: "s", State: new(record.Failed)}}
+	changes := []record.Change{
+		&record.Plan{RootPlanID: "long", CurrentPlanID: "long", State: new(record.Failed)},
+		&record.AgentExecution{RootPlanID: "long", PlanID: "long", StepID: "s", State: new(record.Failed)},
+	}
 	const calls = 3_000
 	for i := range calls {
-		changes = append(changes, &record.ActTool{RootPlanID: "long", StepID: "s", Seq: 0, ToolCallID: fmt.Sprint(i), CallIndex: new(int64(i)), State: new(map[bool]record.State{true: record.Failed, false: record.Completed}[i == 1_500])})
+		changes = append(changes, &record.ActTool{
+			RootPlanID: "long", StepID: "s", Seq: 0, ToolCallID: fmt.Sprint(i), CallIndex: new(int64(i)),
+			State: new(map[bool]record.State{true: record.Failed, false: record.Completed}[i == 1_500]),
+		})
 	}
 	storetest.Write(t, s.store, changes...)
 	p := s.get("/runs/long", http.StatusOK)
@@ -542,22 +614,28 @@ func TestLongRun(t *testing.T) {
 			}
 		}
 	}
-	if len(ids) != calls+3 || ids[3] != "call:s/0/0" || ids[calls+2] != fmt.Sprint("call:s/0/", calls-1) || len(slices.Compact(slices.Sorted(slices.Values(ids)))) != len(ids) {
+	if len(ids) != calls+3 || ids[3] != "call:s/0/0" || ids[calls+2] != fmt.Sprint("call:s/0/", calls-1) ||
+		len(slices.Compact(slices.Sorted(slices.Values(ids)))) != len(ids) {
 		t.Errorf("%d rows", len(ids))
 	}
 	if under := s.get("/runs/long/rows?under=cycle:s/0", http.StatusOK).all("role", "treeitem"); len(under) != calls {
 		t.Errorf("%d rows are under the cycle", len(under))
 	}
-	for _, path := range []string{"rows", "rows?under=x", "rows?after=x", "rows?under=cycle:s/0&after=x", "detail", "detail?at=x"} {
+	for _, path := range []string{
+		"rows", "rows?under=x", "rows?after=x", "rows?under=cycle:s/0&after=x", "detail", "detail?at=x",
+	} {
 		s.get("/runs/long/"+path, http.StatusBadRequest)
 	}
 }
 
-// TestSlowRun: a run that takes long to read is named before it is read. What is wrong with it then is said on its page.
+// TestSlowRun: a run that takes long to read is named before it is read. What is wrong with it then is said on its
+// page.
 func TestSlowRun(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
-	changes := []record.Change{&record.Plan{RootPlanID: "slow", CurrentPlanID: "slow", UserRequest: new("Read <all>"), State: new(record.Running)}}
+	changes := []record.Change{
+		&record.Plan{RootPlanID: "slow", CurrentPlanID: "slow", UserRequest: new("Read <all>"), State: new(record.Running)},
+	}
 	for i := range 20_000 {
 		changes = append(changes, &record.ActTool{RootPlanID: "slow", StepID: "s", Seq: 0, ToolCallID: fmt.Sprint(i)})
 	}
@@ -606,13 +684,14 @@ func TestSlowRun(t *testing.T) {
 		t.Errorf("of a wrong view it says %q", said)
 	}
 	small := serve(t, s.store, apitest.Config{HTTP: httpd.Config{AnswerBytes: 4 << 20}}, web.Runtime{})
-	if said := text(small.get("/runs/slow", http.StatusOK).one("role", "alert")); !strings.Contains(said, "larger than the server holds") {
+	if said := text(small.get("/runs/slow", http.StatusOK).one("role", "alert")); !strings.Contains(said,
+		"larger than the server holds") {
 		t.Errorf("of a run that is too large it says %q", said)
 	}
 }
 
-// TestPatch: a run that goes on says where its changes are told. A patch has the rows that are asked for, those above them, and what
-// each stands behind.
+// TestPatch: a run that goes on says where its changes are told. A patch has the rows that are asked for, those above
+// them, and what each stands behind.
 func TestPatch(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
@@ -620,8 +699,11 @@ func TestPatch(t *testing.T) {
 	if events := attr(s.get("/runs/run", http.StatusOK).one("role", "tree"), "data-events"); events != "" {
 		t.Errorf("a run that has ended is followed at %q", events)
 	}
-	storetest.Write(t, s.store, &record.Plan{RootPlanID: "on", CurrentPlanID: "on", State: new(record.Running)}, &record.AgentExecution{RootPlanID: "on", PlanID: "on", StepID: "s"})
-	if events := attr(s.get("/runs/on", http.StatusOK).one("role", "tree"), "data-events"); !strings.HasPrefix(events, "/api/v1/plans/on/events?after=") || !strings.HasSuffix(events, "&lean=true&root=on") {
+	storetest.Write(t, s.store, &record.Plan{RootPlanID: "on", CurrentPlanID: "on", State: new(record.Running)},
+		&record.AgentExecution{RootPlanID: "on", PlanID: "on", StepID: "s"})
+	if events := attr(
+		s.get("/runs/on", http.StatusOK).one("role", "tree"), "data-events",
+	); !strings.HasPrefix(events, "/api/v1/plans/on/events?after=") || !strings.HasSuffix(events, "&lean=true&root=on") {
 		t.Errorf("it is followed at %q", events)
 	}
 	p := s.get("/runs/run/patch?rows="+url.QueryEscape("call:run-r/0/c%2F1 step:nobody"), http.StatusOK)
@@ -629,7 +711,10 @@ func TestPatch(t *testing.T) {
 	for _, holder := range p.all("class", "new-row") {
 		got = append(got, attr(holder.FirstChild, "id")+" after "+attr(holder, "data-after"))
 	}
-	want := []string{"plan:run after ", "step:run-r after step:run-triage plan:run", "cycle:run-r/0 after step:run-r", "call:run-r/0/c%2F1 after cycle:run-r/0"}
+	want := []string{
+		"plan:run after ", "step:run-r after step:run-triage plan:run", "cycle:run-r/0 after step:run-r",
+		"call:run-r/0/c%2F1 after cycle:run-r/0",
+	}
 	if !slices.Equal(got, want) || !strings.Contains(text(p.one("class", "new-head")), "no answer within 10 s") {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -637,7 +722,8 @@ func TestPatch(t *testing.T) {
 	s.get("/runs/nobody/patch?rows=plan:run", http.StatusNotFound)
 }
 
-// TestTooManyStreams: a run that nobody can follow, because the server has as many streams as it may, is shown all the same.
+// TestTooManyStreams: a run that nobody can follow, because the server has as many streams as it may, is shown all the
+// same.
 func TestTooManyStreams(t *testing.T) {
 	t.Parallel()
 	s := openWith(t, apitest.Config{MaxStreams: -1})
@@ -647,8 +733,8 @@ func TestTooManyStreams(t *testing.T) {
 	}
 }
 
-// TestPathsOfBrowsers: W8: a browser that asks for a path that is not quite that of a page is led to the page, and for any other one is
-// answered with a page that says so. Programs get a problem, as before.
+// TestPathsOfBrowsers: W8: a browser that asks for a path that is not quite that of a page is led to the page, and for
+// any other one is answered with a page that says so. Programs get a problem, as before.
 func TestPathsOfBrowsers(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
@@ -662,8 +748,10 @@ func TestPathsOfBrowsers(t *testing.T) {
 	}
 	const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,image/webp,*/*;q=0.8"
 	for path, want := range map[string]string{
-		"/runs": "/", "/runs/": "/", "/runs?state=FAILED": "/?state=FAILED", "/waits/": "/waits", "/charts/": "/charts", "/charts/?since=24h": "/charts?since=24h",
-		"/conversations": "/", "/conversations/": "/", "/search/": "/search", "/compare/": "/compare", "/runs/run%2F1/": "/runs/run%2F1", "/login/": "/login",
+		"/runs": "/", "/runs/": "/", "/runs?state=FAILED": "/?state=FAILED", "/waits/": "/waits", "/charts/": "/charts",
+		"/charts/?since=24h": "/charts?since=24h",
+		"/conversations":     "/", "/conversations/": "/", "/search/": "/search", "/compare/": "/compare",
+		"/runs/run%2F1/": "/runs/run%2F1", "/login/": "/login",
 	} {
 		w := ask(path, browser)
 		if w.Code != http.StatusSeeOther || w.Header().Get("Location") != want {
@@ -674,14 +762,18 @@ func TestPathsOfBrowsers(t *testing.T) {
 			t.Errorf("GET %s: %d", want, w.Code)
 		}
 	}
-	for _, path := range []string{"/none", "/api/v1/none", "/runs/run%2F1/none", "/waits/none", "/a/b/c/", "//example.com/"} {
+	for _, path := range []string{
+		"/none", "/api/v1/none", "/runs/run%2F1/none", "/waits/none", "/a/b/c/", "//example.com/",
+	} {
 		w := ask(path, browser)
-		if w.Code != http.StatusNotFound || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") || !strings.Contains(w.Body.String(), "<h1>404 Not Found</h1>") ||
+		if w.Code != http.StatusNotFound || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") ||
+			!strings.Contains(w.Body.String(), "<h1>404 Not Found</h1>") ||
 			!strings.Contains(w.Header().Get("Content-Security-Policy"), "default-src 'none'") {
 			t.Errorf("GET %s: %d %v %.200s", path, w.Code, w.Header(), w.Body)
 		}
 		for _, accept := range []string{"", "*/*", "application/json", "application/json, text/html;q=0"} {
-			if w := ask(path, accept); w.Code != http.StatusNotFound || w.Header().Get("Content-Type") != "application/problem+json" {
+			if w := ask(path, accept); w.Code != http.StatusNotFound ||
+				w.Header().Get("Content-Type") != "application/problem+json" {
 				t.Errorf("GET %s for %q: %d %v", path, accept, w.Code, w.Header())
 			}
 		}

@@ -34,9 +34,13 @@ WHERE a.root_plan_id = (SELECT root_plan_id FROM asked) AND a.step_id = $1::text
 WHERE c.root_plan_id = (SELECT root_plan_id FROM asked) AND c.step_id = $1::text AND c.part = $2::date`,
 	}
 	// keptCycleSection reads prompts as they are kept. Their contents have a section of their own.
-	keptCycleSection = fieldsql.Section{Kind: record.KindThinkAct, Columns: fieldsql.Kept(record.KindThinkAct, "c"), From: cycleSection.From}
-	onceCycleSection = fieldsql.Section{Kind: record.KindThinkAct, Columns: fieldsql.KeptOnce(record.KindThinkAct, "c"), From: cycleSection.From}
-	callSection      = fieldsql.Section{
+	keptCycleSection = fieldsql.Section{
+		Kind: record.KindThinkAct, Columns: fieldsql.Kept(record.KindThinkAct, "c"), From: cycleSection.From,
+	}
+	onceCycleSection = fieldsql.Section{
+		Kind: record.KindThinkAct, Columns: fieldsql.KeptOnce(record.KindThinkAct, "c"), From: cycleSection.From,
+	}
+	callSection = fieldsql.Section{
 		Kind:    record.KindActTool,
 		Columns: fieldsql.Readable(record.KindActTool, "t"),
 		From: `FROM actlog.act_tool_info AS t
@@ -95,8 +99,8 @@ func (r *Reader) StepDetail(ctx context.Context, rootPlanID, stepID string) (*tr
 	return n.step(), nil
 }
 
-// StepDetailOnce is StepDetail for readers that put texts together themselves: texts that are kept in parts are not there, but
-// what they are kept in, and the contents of the step, each once, in the order of their hashes.
+// StepDetailOnce is StepDetail for readers that put texts together themselves: texts that are kept in parts are not
+// there, but what they are kept in, and the contents of the step, each once, in the order of their hashes.
 func (r *Reader) StepDetailOnce(ctx context.Context, rootPlanID, stepID string) (*tree.Step, []content.Content, error) {
 	n, err := r.stepNodes(ctx, stepDetailOnce, rootPlanID, stepID)
 	if err != nil {

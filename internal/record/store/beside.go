@@ -34,7 +34,10 @@ type besideKey struct {
 }
 
 func byTime(column string) besideKey {
-	return besideKey{"COALESCE(t." + column + ", TIMESTAMPTZ '10000-01-01 00:00:00+00')", "timestamptz", func(p Position) any { return p.Time }}
+	return besideKey{"COALESCE(t." + column + ", TIMESTAMPTZ '10000-01-01 00:00:00+00')", "timestamptz",
+		func(p Position) any {
+			return p.Time
+		}}
 }
 
 func byNumber(column string) besideKey {
@@ -82,8 +85,9 @@ var besidePages = func() map[record.Kind]*fieldsql.Read {
 			order, after = append(order, key.sql), append(after, fmt.Sprintf("$%d::%s", i+4, key.kind))
 		}
 		rows := fieldsql.Page{
-			Kind:  kind,
-			Where: "t.root_plan_id = asked.root_plan_id AND t.plan_id = asked.current_plan_id AND (" + strings.Join(order, ", ") + ") > (" + strings.Join(after, ", ") + ")",
+			Kind: kind,
+			Where: "t.root_plan_id = asked.root_plan_id AND t.plan_id = asked.current_plan_id AND (" +
+				strings.Join(order, ", ") + ") > (" + strings.Join(after, ", ") + ")",
 			Order: order, Limit: "$2::integer", Bytes: fmt.Sprint(besidePageBytes),
 		}
 		all[kind] = fieldsql.NewRead(`WITH asked AS MATERIALIZED (
@@ -105,7 +109,9 @@ ORDER BY i.place`)
 // position, in the order of their times, numbers and ids. next is the position of the last
 // one if others follow, else nil. The root is chosen as by [Store.PlanTree]. The error is
 // [record.ErrNotFound] if there is no such plan.
-func (r *Reader) Beside(ctx context.Context, kind record.Kind, rootPlanID, planID string, after Position, limit int) (rows []Row, next *Position, err error) {
+func (r *Reader) Beside(
+	ctx context.Context, kind record.Kind, rootPlanID, planID string, after Position, limit int,
+) (rows []Row, next *Position, err error) {
 	var found int
 	_, err = pg.Read(ctx, r.db, func() (_ struct{}, err error) {
 		args := []any{planID, int32(limit) + 1, orNil(rootPlanID)}

@@ -59,10 +59,14 @@ var chartSelects = map[ChartBy][2]string{
     count(*) FILTER (WHERE cost_usd IS NULL) AS unpriced`, "think_seconds"},
 	ByAgent: {`agent_name AS name, count(*) AS count, count(*) FILTER (WHERE state = 'FAILED') AS failed,
     sum(input_tokens)::bigint AS input_tokens, sum(output_tokens)::bigint AS output_tokens, sum(cost_usd) AS cost_usd`, "duration_seconds"},
-	ByTool: {"tool_name AS name, count(*) AS count, count(*) FILTER (WHERE state = 'FAILED') AS failed", "duration_seconds"},
+	ByTool: {
+		"tool_name AS name, count(*) AS count, count(*) FILTER (WHERE state = 'FAILED') AS failed", "duration_seconds",
+	},
 }
 
-var chartViews = map[ChartBy]string{ByDay: "plan", ByModel: "think_act", ByAgent: "agent_execution", ByTool: "tool_call"}
+var chartViews = map[ChartBy]string{
+	ByDay: "plan", ByModel: "think_act", ByAgent: "agent_execution", ByTool: "tool_call",
+}
 
 // chartSQL is the statement of a chart. value writes a value into it.
 func chartSQL(by ChartBy, f ChartFilter, value func(any) string) string {
@@ -78,7 +82,8 @@ func chartSQL(by ChartBy, f ChartFilter, value func(any) string) string {
 	case ByDay:
 		conditions, order = append([]string{"is_root"}, conditions...), "name"
 	case ByModel: // a cycle of which only tool calls are on record is none
-		conditions = append(conditions, "COALESCE(think_seconds, input_char_count, output_char_count, input_tokens, output_tokens) IS NOT NULL")
+		conditions = append(conditions,
+			"COALESCE(think_seconds, input_char_count, output_char_count, input_tokens, output_tokens) IS NOT NULL")
 	}
 	figures, seconds := chartSelects[by][0], chartSelects[by][1]
 	return fmt.Sprintf(`SELECT %s,
@@ -100,8 +105,8 @@ func ChartSQL(by ChartBy, f ChartFilter) string {
 	})
 }
 
-// Chart reads the figures of a chart from the views of schema report, with the statement that [ChartSQL] shows. The days come in their order, and else
-// what there is most of comes first. The error is [ErrSlow] if that takes too long,
+// Chart reads the figures of a chart from the views of schema report, with the statement that [ChartSQL] shows. The
+// days come in their order, and else what there is most of comes first. The error is [ErrSlow] if that takes too long,
 // and [ErrNoReports] if the role of the server must not.
 func (r *Reader) Chart(ctx context.Context, by ChartBy, f ChartFilter) (rows []ChartRow, err error) {
 	var args []any

@@ -24,8 +24,8 @@ type deleter struct {
 }
 
 // DeletePlan deletes the whole tree of a root plan, live or not, and nothing else. Later changes to the tree make it
-// again, as a placeholder. The error is [record.ErrNotFound] if there is no such plan, a [*record.InvalidError] if it is
-// a sub-plan, and [record.ErrUnavailable] after RetryFor.
+// again, as a placeholder. The error is [record.ErrNotFound] if there is no such plan, a [*record.InvalidError] if it
+// is a sub-plan, and [record.ErrUnavailable] after RetryFor.
 func (d *deleter) DeletePlan(ctx context.Context, rootPlanID string) error {
 	if err := d.deleteRoot(ctx, rootPlanID); err != nil {
 		return fmt.Errorf("delete plan %s: %w", rootPlanID, err)
@@ -92,7 +92,8 @@ func (d *deleter) DeleteTrees(ctx context.Context, roots []string) (deleted int,
 		q.Queue(db.TreeDeleteThinkActs, there, parts)
 		q.Queue(db.TreeDeleteContents, there, parts)
 		for _, sql := range []string{
-			db.TreeDeleteThoughts, db.TreeDeleteArtifacts, db.TreeDeleteSources, db.TreeDeleteWaits, db.TreeDeleteAgentExecutions,
+			db.TreeDeleteThoughts, db.TreeDeleteArtifacts, db.TreeDeleteSources, db.TreeDeleteWaits,
+			db.TreeDeleteAgentExecutions,
 			db.TreeDeleteInterrupted, db.TreeDeleteCauses, db.TreeDeleteRecent, db.TreeDeletePlans,
 		} {
 			q.Queue(sql, there)

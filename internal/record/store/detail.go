@@ -14,15 +14,16 @@ type Detail struct {
 	Row
 	// Before is the cycle before a cycle, with what was asked and answered in it alone; nil: there is none.
 	Before *record.ThinkAct
-	// Calls are the tool calls of a cycle, in no order. Of their parameters, results and errors they have the beginnings: of what
-	// is longer than [BriefChars] characters, one more than that.
+	// Calls are the tool calls of a cycle, in no order. Of their parameters, results and errors they have the beginnings:
+	// of what is longer than [BriefChars] characters, one more than that.
 	Calls []Row
 }
 
 // BriefChars is how much of a text is read of what a row is explained with.
 const BriefChars = 2_000
 
-// cycleDetail reads a cycle, what was asked and answered in the one before it, and its tool calls. Its parameters are those of rowByKey.
+// cycleDetail reads a cycle, what was asked and answered in the one before it, and its tool calls. Its parameters are
+// those of rowByKey.
 var cycleDetail = fieldsql.NewRead(fieldsql.Union(
 	fieldsql.Section{
 		Kind:    record.KindThinkAct,
@@ -31,8 +32,9 @@ var cycleDetail = fieldsql.NewRead(fieldsql.Union(
 WHERE t.root_plan_id = $1::text AND t.step_id = $2::text AND t.seq = $3::bigint AND ` + partOfRoot,
 	},
 	fieldsql.Section{
-		Kind:    record.KindThinkAct,
-		Columns: fieldsql.Only(fieldsql.Readable(record.KindThinkAct, "t"), "root_plan_id", "step_id", "seq", "think_input", "think_output", "message"),
+		Kind: record.KindThinkAct,
+		Columns: fieldsql.Only(fieldsql.Readable(record.KindThinkAct, "t"), "root_plan_id", "step_id", "seq", "think_input",
+			"think_output", "message"),
 		From: `FROM actlog.think_act_record AS t
 WHERE t.root_plan_id = $1::text AND t.step_id = $2::text AND ` + partOfRoot + `
     AND t.seq = (SELECT max(t.seq) FROM actlog.think_act_record AS t WHERE t.root_plan_id = $1::text AND t.step_id = $2::text AND t.seq < $3::bigint AND ` + partOfRoot + `)`,
@@ -45,22 +47,25 @@ WHERE t.root_plan_id = $1::text AND t.step_id = $2::text AND t.seq = $3::bigint 
 	},
 ))
 
-// earlierCycles reads what was asked and answered in the cycles before a cycle, in their order, and before them each content that they
-// name. $1 is the root, $2 the step and $3 the number of the cycle.
+// earlierCycles reads what was asked and answered in the cycles before a cycle, in their order, and before them each
+// content that they name. $1 is the root, $2 the step and $3 the number of the cycle.
 var earlierCycles = func() *fieldsql.Read {
 	from := `FROM actlog.think_act_record AS c
 WHERE c.root_plan_id = $1::text AND c.step_id = $2::text AND c.seq < $3::bigint AND c.part = ` + rootPart
 	return fieldsql.NewRead("SELECT * FROM (\n" + fieldsql.Union(fieldsql.Section{
-		Kind:    record.KindThinkAct,
-		Columns: fieldsql.Only(fieldsql.Kept(record.KindThinkAct, "c"), "seq", "think_input", "think_input_parts", "think_output", "message"),
-		From:    from,
+		Kind: record.KindThinkAct,
+		Columns: fieldsql.Only(fieldsql.Kept(record.KindThinkAct, "c"), "seq", "think_input", "think_input_parts",
+			"think_output", "message"),
+		From: from,
 	}, contentSection("$1::text", rootPart, from)) + "\n) AS r\nORDER BY r.seq NULLS FIRST")
 }()
 
-// EarlierCycles calls each with the cycles of a step before one of them, in their order, with what was asked and answered in them alone.
-// It reads them in one statement, each content once, and holds one of them at a time. If the connection is lost, it may begin again from
-// the first. An error of each ends the read and is its error.
-func (r *Reader) EarlierCycles(ctx context.Context, rootPlanID, stepID string, before int64, each func(*record.ThinkAct) error) error {
+// EarlierCycles calls each with the cycles of a step before one of them, in their order, with what was asked and
+// answered in them alone. It reads them in one statement, each content once, and holds one of them at a time. If the
+// connection is lost, it may begin again from the first. An error of each ends the read and is its error.
+func (r *Reader) EarlierCycles(
+	ctx context.Context, rootPlanID, stepID string, before int64, each func(*record.ThinkAct) error,
+) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var refused error // of each
@@ -97,8 +102,8 @@ func (r *Reader) EarlierCycles(ctx context.Context, rootPlanID, stepID string, b
 	return err
 }
 
-// Detail reads a row by its key, and what explains it, in one statement. The error is [record.ErrNotFound] if there is no such
-// row.
+// Detail reads a row by its key, and what explains it, in one statement. The error is [record.ErrNotFound] if there is
+// no such row.
 func (r *Reader) Detail(ctx context.Context, key record.Key) (*Detail, error) {
 	read := rowByKey[key.Kind]
 	if key.Kind == record.KindThinkAct {

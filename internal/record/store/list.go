@@ -65,8 +65,11 @@ type beside struct{ CauseDocument, CauseRows json.RawMessage }
 var planList = fieldsql.NewRead(db.PlanList)
 
 // planList runs the list with a plan of its own.
-func (r *Reader) planList(ctx context.Context, p db.PlanListParams, deadline time.Time) (plans []PlanSummary, err error) {
-	args := []any{p.Found, p.BeforeTime, p.BeforeID, p.AfterTime, p.AfterID, p.State, p.Project, p.Name, p.UserID, p.ConversationID, p.StartedBy, p.Tag, p.Agent,
+func (r *Reader) planList(
+	ctx context.Context, p db.PlanListParams, deadline time.Time,
+) (plans []PlanSummary, err error) {
+	args := []any{p.Found, p.BeforeTime, p.BeforeID, p.AfterTime, p.AfterID, p.State, p.Project, p.Name, p.UserID,
+		p.ConversationID, p.StartedBy, p.Tag, p.Agent,
 		p.MinMs, p.MaxMs, p.MinCost, p.MaxCost, p.Failed, p.Model, p.Tool, p.PageSize}
 	err = r.QueryBefore(ctx, deadline, "force_custom_plan", planList.SQL, args, func(rows pgx.Rows) error {
 		plans = []PlanSummary{}
@@ -92,7 +95,9 @@ func (r *Reader) planList(ctx context.Context, p db.PlanListParams, deadline tim
 }
 
 // timed runs a query that has to end before a deadline.
-func timed[T any](ctx context.Context, r *Reader, deadline time.Time, row pgx.RowToFunc[T], sql string, args ...any) (out []T, err error) {
+func timed[T any](
+	ctx context.Context, r *Reader, deadline time.Time, row pgx.RowToFunc[T], sql string, args ...any,
+) (out []T, err error) {
 	return out, r.QueryBefore(ctx, deadline, "force_generic_plan", sql, args, func(rows pgx.Rows) (err error) {
 		out, err = pgx.CollectRows(rows, row)
 		return err
@@ -101,12 +106,16 @@ func timed[T any](ctx context.Context, r *Reader, deadline time.Time, row pgx.Ro
 
 // before runs a query that has to end before a deadline, in one round trip: a batch is a
 // transaction. The error is [ErrSlow] if it does not.
-func (r *Reader) QueryBefore(ctx context.Context, deadline time.Time, planned, sql string, args []any, read func(pgx.Rows) error) error {
+func (r *Reader) QueryBefore(
+	ctx context.Context, deadline time.Time, planned, sql string, args []any, read func(pgx.Rows) error,
+) error {
 	return r.beforeWith(ctx, deadline, "set_config('plan_cache_mode', '"+planned+"', true)", sql, args, read)
 }
 
 // beforeWith is QueryBefore with settings of the transaction: calls of set_config.
-func (r *Reader) beforeWith(ctx context.Context, deadline time.Time, settings, sql string, args []any, read func(pgx.Rows) error) error {
+func (r *Reader) beforeWith(
+	ctx context.Context, deadline time.Time, settings, sql string, args []any, read func(pgx.Rows) error,
+) error {
 	left := time.Until(deadline)
 	if left < time.Millisecond {
 		return ErrSlow

@@ -86,6 +86,7 @@ func namesOwned(c record.Change, plans map[string]bool) string {
 // errOwned says that a field names a plan that is owned.
 func errOwned(field string) *record.InvalidError {
 	return &record.InvalidError{
-		Code: record.CodeOwnedByRuntime, Field: field, Reason: "names a plan that the runtime runs, and only the runtime writes to its tree",
+		Code: record.CodeOwnedByRuntime, Field: field,
+		Reason: "names a plan that the runtime runs, and only the runtime writes to its tree",
 	}
 }

@@ -26,7 +26,8 @@ func own(t *testing.T, s *store.Store, rootPlanID, planID, title string) {
 		if err := tx.WriteOwned(ctx, []record.Change{plan}); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, "INSERT INTO actlog.run (root_plan_id, plan_id, executor, needs, input, owner) VALUES ($1, $2, 'agent', '{}', '{}', $1)",
+		_, err := tx.Exec(ctx, "INSERT INTO actlog.run (root_plan_id, plan_id, executor, needs, input, owner) VALUES "+
+			"($1, $2, 'agent', '{}', '{}', $1)",
 			rootPlanID, planID)
 		return err
 	})
@@ -35,8 +36,8 @@ func own(t *testing.T, s *store.Store, rootPlanID, planID, title string) {
 	}
 }
 
-// TestOwnedTreesAreRefused (S1) checks that no record from outside reaches the tree of a run, nor claims a place in it, and
-// that each is refused by itself: good records beside it are written.
+// TestOwnedTreesAreRefused (S1) checks that no record from outside reaches the tree of a run, nor claims a place in it,
+// and that each is refused by itself: good records beside it are written.
 func TestOwnedTreesAreRefused(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
@@ -76,7 +77,9 @@ func TestOwnedTreesAreRefused(t *testing.T) {
 				fields[len(changes)] = b.field
 				changes = append(changes, b.change)
 				for n := range good {
-					changes = append(changes, &record.ThinkAct{RootPlanID: fmt.Sprint("own-", good), StepID: fmt.Sprint("s", i), Seq: int64(n), ThinkInput: new("hello")})
+					changes = append(changes, &record.ThinkAct{
+						RootPlanID: fmt.Sprint("own-", good), StepID: fmt.Sprint("s", i), Seq: int64(n), ThinkInput: new("hello"),
+					})
 				}
 			}
 
@@ -85,15 +88,18 @@ func TestOwnedTreesAreRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			if result.Accepted != len(bad)*good || len(result.Rejected) != len(bad) {
-				t.Errorf("accepted %d and refused %d, want %d and %d", result.Accepted, len(result.Rejected), len(bad)*good, len(bad))
+				t.Errorf("accepted %d and refused %d, want %d and %d", result.Accepted, len(result.Rejected), len(bad)*good,
+					len(bad))
 			}
 			for _, r := range result.Rejected {
 				if r.Err.Code != record.CodeOwnedByRuntime || r.Err.Field != fields[r.Index] {
-					t.Errorf("%v is refused with %v, want %s of %s", changes[r.Index].Key(), r.Err, record.CodeOwnedByRuntime, fields[r.Index])
+					t.Errorf("%v is refused with %v, want %s of %s", changes[r.Index].Key(), r.Err, record.CodeOwnedByRuntime,
+						fields[r.Index])
 				}
 			}
 			if good > 0 {
-				stored := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.think_act_record WHERE root_plan_id = $1", fmt.Sprint("own-", good))
+				stored := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.think_act_record WHERE root_plan_id = $1",
+					fmt.Sprint("own-", good))
 				if stored != len(bad)*good {
 					t.Errorf("%d good records are on record, want %d", stored, len(bad)*good)
 				}
@@ -105,8 +111,8 @@ func TestOwnedTreesAreRefused(t *testing.T) {
 	}
 }
 
-// TestOwnedByChance (S1) writes random records, most of them of other trees, from several clients at a time: what is refused is what
-// names a run, and no more.
+// TestOwnedByChance (S1) writes random records, most of them of other trees, from several clients at a time: what is
+// refused is what names a run, and no more.
 func TestOwnedByChance(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
@@ -162,8 +168,8 @@ func namesRun(c record.Change) bool {
 	return c.Key().Root == "run" || c.Key().Parent == "run"
 }
 
-// TestRunsAreReadFirst (S1) checks that records under other roots, from before a run, do not stand in its place: ids of sub-plans and
-// steps follow from that of the root plan.
+// TestRunsAreReadFirst (S1) checks that records under other roots, from before a run, do not stand in its place: ids of
+// sub-plans and steps follow from that of the root plan.
 func TestRunsAreReadFirst(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
@@ -180,8 +186,8 @@ func TestRunsAreReadFirst(t *testing.T) {
 	}
 }
 
-// TestTracesStayOutOfRuns (S1) checks that the spans of a trace come into no tree of the runtime, also if a program of the release
-// before let a record name the trace in it.
+// TestTracesStayOutOfRuns (S1) checks that the spans of a trace come into no tree of the runtime, also if a program of
+// the release before let a record name the trace in it.
 func TestTracesStayOutOfRuns(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, takeTraces)

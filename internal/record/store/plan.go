@@ -32,7 +32,10 @@ var planTree = fieldsql.NewRead(asked("plan_execution_record", "current_plan_id"
 			fieldsql.Column{Name: "exception_waits", Type: "boolean", SQL: exceptionWaits},
 			fieldsql.Column{Name: "placeholder", Type: "boolean", SQL: "actlog.is_placeholder(p)"},
 			fieldsql.Column{Name: "beside_at", Type: "timestamptz", SQL: besideAt},
-			fieldsql.Column{Name: "also_under", Type: "text[]", SQL: "CASE WHEN p.current_plan_id = $1::text THEN (SELECT also_under FROM asked) END"},
+			fieldsql.Column{
+				Name: "also_under", Type: "text[]",
+				SQL: "CASE WHEN p.current_plan_id = $1::text THEN (SELECT also_under FROM asked) END",
+			},
 			fieldsql.Column{Name: "structure_result", Type: "text", SQL: structureResult}),
 		From: `FROM actlog.plan_execution_record AS p
 WHERE p.root_plan_id = (SELECT root_plan_id FROM asked)`,
@@ -95,7 +98,9 @@ const (
 // comes first, then the root plan of that id, then the newest. exceptionWaits reports that the plan has an
 // exception that no reader was served yet, see [Store.ServeException]. The error is
 // [record.ErrNotFound] if there is no such plan.
-func (r *Reader) PlanTree(ctx context.Context, rootPlanID, planID string) (plan *tree.Plan, exceptionWaits bool, err error) {
+func (r *Reader) PlanTree(
+	ctx context.Context, rootPlanID, planID string,
+) (plan *tree.Plan, exceptionWaits bool, err error) {
 	n, err := r.nodes(ctx, planTree, rootPlanID, planID)
 	if err != nil {
 		return nil, false, err
@@ -132,9 +137,13 @@ func openWait(n *nodes) *record.Wait {
 
 // ServeException takes the waiting exception of a plan: one caller gets its message, the others
 // find none.
-func (r *Reader) ServeException(ctx context.Context, rootPlanID, planID string) (message string, found bool, err error) {
+func (r *Reader) ServeException(
+	ctx context.Context, rootPlanID, planID string,
+) (message string, found bool, err error) {
 	message, err = pg.Read(ctx, r.db, func() (string, error) {
-		return r.queries.PlanExceptionServe(ctx, r.db, db.PlanExceptionServeParams{RootPlanID: rootPlanID, CurrentPlanID: planID})
+		return r.queries.PlanExceptionServe(ctx, r.db, db.PlanExceptionServeParams{
+			RootPlanID: rootPlanID, CurrentPlanID: planID,
+		})
 	})
 	if errors.Is(err, record.ErrNotFound) {
 		return "", false, nil
@@ -152,7 +161,9 @@ const maxStarted = 20
 // the first, in the order in which they began. Titles are cut to 200 characters.
 func (r *Reader) StartedBy(ctx context.Context, planID, toolCallID string) (started []StartedPlan, err error) {
 	rows, err := pg.Read(ctx, r.db, func() ([]db.PlanStartedByRow, error) {
-		return r.queries.PlanStartedBy(ctx, r.db, db.PlanStartedByParams{PlanID: planID, ToolCallID: orNil(toolCallID), Most: maxStarted})
+		return r.queries.PlanStartedBy(ctx, r.db, db.PlanStartedByParams{
+			PlanID: planID, ToolCallID: orNil(toolCallID), Most: maxStarted,
+		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read what plan %s started: %w", planID, err)
@@ -181,11 +192,11 @@ type PlanFilter struct {
 	Query string
 	// Model and Tool are ones that were used, anywhere in the tree.
 	Model, Tool string
-	// Failed says whether anything failed in the tree: a plan or a step, or one was left behind by a process that died; a cycle or
-	// a tool call.
+	// Failed says whether anything failed in the tree: a plan or a step, or one was left behind by a process that died; a
+	// cycle or a tool call.
 	Failed *bool
-	// MinCostUSD and MaxCostUSD bound the cost of the tree, MinDuration and MaxDuration how long the plan took. A plan whose cost
-	// or duration is not known is not listed then.
+	// MinCostUSD and MaxCostUSD bound the cost of the tree, MinDuration and MaxDuration how long the plan took. A plan
+	// whose cost or duration is not known is not listed then.
 	MinCostUSD, MaxCostUSD   *float64
 	MinDuration, MaxDuration *time.Duration
 	// Since and Until bound when a plan started or, if that is not known, was first seen. The
@@ -205,12 +216,14 @@ const listTimeout = 10 * time.Second
 
 // Narrows reports whether the list has a filter. Without any, it is read from an index.
 func (f *PlanFilter) Narrows() bool {
-	return f.Since != nil || f.Until != nil || f.Failed != nil || f.MinCostUSD != nil || f.MaxCostUSD != nil || f.MinDuration != nil || f.MaxDuration != nil ||
-		cmp.Or(string(f.State), f.Project, f.Name, f.UserID, f.ConversationID, f.StartedBy, f.Agent, f.Tag, f.Query, f.Model, f.Tool) != ""
+	return f.Since != nil || f.Until != nil || f.Failed != nil || f.MinCostUSD != nil || f.MaxCostUSD != nil ||
+		f.MinDuration != nil || f.MaxDuration != nil ||
+		cmp.Or(string(f.State), f.Project, f.Name, f.UserID, f.ConversationID, f.StartedBy, f.Agent, f.Tag, f.Query, f.Model,
+			f.Tool) != ""
 }
 
-// between returns places between which the list is. The place of a time is below all plans that began then. Postgres knows
-// microseconds.
+// between returns places between which the list is. The place of a time is below all plans that began then. Postgres
+// knows microseconds.
 func (f *PlanFilter) between() (before, after PlanCursor) {
 	before, after = PlanCursor{forever, lastOfAll}, PlanCursor{BeganAt: beginning}
 	if f.Until != nil {
@@ -232,7 +245,8 @@ func (f *PlanFilter) between() (before, after PlanCursor) {
 // [*record.InvalidError] if the query cannot be searched for.
 func (r *Reader) Plans(ctx context.Context, f PlanFilter) ([]PlanSummary, error) {
 	params := db.PlanListParams{
-		PageSize: int32(f.Limit), State: orNil(string(f.State)), Project: orNil(f.Project), Name: orNil(f.Name), UserID: orNil(f.UserID),
+		PageSize: int32(f.Limit), State: orNil(string(f.State)), Project: orNil(f.Project), Name: orNil(f.Name),
+		UserID:         orNil(f.UserID),
 		ConversationID: orNil(f.ConversationID), StartedBy: orNil(f.StartedBy), Tag: orNil(f.Tag), Agent: orNil(f.Agent),
 		Model: orNil(f.Model), Tool: orNil(f.Tool), Failed: f.Failed, MinCost: f.MinCostUSD, MaxCost: f.MaxCostUSD,
 		MinMs: milliseconds(f.MinDuration), MaxMs: milliseconds(f.MaxDuration),
@@ -241,9 +255,11 @@ func (r *Reader) Plans(ctx context.Context, f PlanFilter) ([]PlanSummary, error)
 		f.Timeout = listTimeout
 	}
 	before, after := f.between()
-	params.BeforeTime, params.BeforeID, params.AfterTime, params.AfterID = before.BeganAt, before.RootPlanID, after.BeganAt, after.RootPlanID
+	params.BeforeTime, params.BeforeID, params.AfterTime, params.AfterID = before.BeganAt, before.RootPlanID,
+		after.BeganAt, after.RootPlanID
 	deadline := time.Now().Add(f.Timeout)
-	waiting, cancel := context.WithDeadline(ctx, deadline.Add(time.Second)) // Postgres ends it first, and keeps the connection
+	// Postgres ends it first, and keeps the connection
+	waiting, cancel := context.WithDeadline(ctx, deadline.Add(time.Second))
 	defer cancel()
 	plans, err := pg.Read(waiting, r.db, func() ([]PlanSummary, error) {
 		if f.Query == "" {
@@ -262,7 +278,9 @@ func (r *Reader) PlansAt(ctx context.Context, rootPlanIDs []string) ([]PlanSumma
 	params := db.PlanListParams{
 		Found: rootPlanIDs, BeforeTime: forever, BeforeID: lastOfAll, AfterTime: beginning, PageSize: int32(len(rootPlanIDs)),
 	}
-	return pg.Read(ctx, r.db, func() ([]PlanSummary, error) { return r.planList(ctx, params, time.Now().Add(listTimeout)) })
+	return pg.Read(ctx, r.db, func() ([]PlanSummary, error) {
+		return r.planList(ctx, params, time.Now().Add(listTimeout))
+	})
 }
 
 func milliseconds(d *time.Duration) *int64 {
@@ -275,8 +293,9 @@ func milliseconds(d *time.Duration) *int64 {
 // behindAll is what no id goes on with.
 const behindAll = string(utf8.MaxRune) + string(utf8.MaxRune)
 
-// PlanIDs returns the ids that a shortened id may stand for, in order, at most so many: the id itself if a plan has it, else
-// the root plans whose ids begin so, else the other plans. The error is [ErrSlow] if there is none before a deadline.
+// PlanIDs returns the ids that a shortened id may stand for, in order, at most so many: the id itself if a plan has it,
+// else the root plans whose ids begin so, else the other plans. The error is [ErrSlow] if there is none before a
+// deadline.
 func (r *Reader) PlanIDs(
 	ctx context.Context, shortened string, most int32, deadline time.Time,
 ) (ids []string, err error) {
@@ -305,16 +324,20 @@ func (r *Reader) PlanIDs(
 
 // PlanPlace returns the root of the tree that a plan belongs to, chosen as by [Store.PlanTree], and
 // the plan's state. The error is [record.ErrNotFound] if there is no such plan.
-func (r *Reader) PlanPlace(ctx context.Context, underRoot, planID string) (rootPlanID string, state record.State, err error) {
+func (r *Reader) PlanPlace(
+	ctx context.Context, underRoot, planID string,
+) (rootPlanID string, state record.State, err error) {
 	p, err := pg.Read(ctx, r.db, func() (db.PlanPlaceRow, error) {
 		return r.queries.PlanPlace(ctx, r.db, db.PlanPlaceParams{PlanID: planID, RootPlanID: orNil(underRoot)})
 	})
 	return p.RootPlanID, record.State(p.State), err
 }
 
-// PlanSize returns what a plan can be called by, and how many steps, cycles and calls the tree has that it belongs to, of each kind
-// counted up to most. The plan is chosen as by [Store.PlanTree]; the error may be [record.ErrNotFound].
-func (r *Reader) PlanSize(ctx context.Context, underRoot, planID string, most int32) (named record.Plan, rows int64, err error) {
+// PlanSize returns what a plan can be called by, and how many steps, cycles and calls the tree has that it belongs to,
+// of each kind counted up to most. The plan is chosen as by [Store.PlanTree]; the error may be [record.ErrNotFound].
+func (r *Reader) PlanSize(
+	ctx context.Context, underRoot, planID string, most int32,
+) (named record.Plan, rows int64, err error) {
 	p, err := pg.Read(ctx, r.db, func() (db.PlanSizeRow, error) {
 		return r.queries.PlanSize(ctx, r.db, db.PlanSizeParams{PlanID: planID, RootPlanID: orNil(underRoot), Most: most})
 	})

@@ -51,7 +51,10 @@ func questions(t testing.TB) (page string, all []question) {
 		t.Fatal(err)
 	}
 	for _, m := range questionPattern.FindAllStringSubmatch(string(content), -1) {
-		all = append(all, question{title: m[1], sql: strings.ReplaceAll(m[2], "now()", "timestamptz '"+reportNow.Format(time.RFC3339)+"'"), answer: m[3]})
+		all = append(all, question{
+			title: m[1], sql: strings.ReplaceAll(m[2], "now()", "timestamptz '"+reportNow.Format(time.RFC3339)+"'"),
+			answer: m[3],
+		})
 	}
 	if len(all) < 32 {
 		t.Fatalf("%d questions, want 32 or more", len(all))
@@ -171,7 +174,8 @@ func psqlTable(t testing.TB, conn *pgx.Conn, sql string) string {
 func TestReportRole(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	views := storetest.Lines(t, db.Pool, "SELECT relname FROM pg_class WHERE relnamespace = 'report'::regnamespace AND relkind = 'v'")
+	views := storetest.Lines(t, db.Pool,
+		"SELECT relname FROM pg_class WHERE relnamespace = 'report'::regnamespace AND relkind = 'v'")
 	if len(views) < 12 {
 		t.Errorf("only %d views", len(views))
 	}
@@ -180,11 +184,13 @@ func TestReportRole(t *testing.T) {
 		runQuery(t, conn, view, "SELECT * FROM report."+view)
 	}
 	for _, sql := range []string{
-		"SELECT * FROM actlog.plan_execution_record", "SELECT * FROM actlog.act_tool_info", "SELECT * FROM actlog.schema_version",
+		"SELECT * FROM actlog.plan_execution_record", "SELECT * FROM actlog.act_tool_info",
+		"SELECT * FROM actlog.schema_version",
 		"CREATE VIEW report.mine AS SELECT 1", "CREATE TABLE public.mine ()", "DROP VIEW report.plan",
 		"INSERT INTO report.model_price (provider, model) VALUES ('', 'm')", "DELETE FROM report.model_price",
 	} {
-		if _, err := conn.Exec(t.Context(), sql); err == nil || !strings.Contains(err.Error(), "permission denied") && !strings.Contains(err.Error(), "must be owner") {
+		if _, err := conn.Exec(t.Context(), sql); err == nil || !strings.Contains(err.Error(), "permission denied") &&
+			!strings.Contains(err.Error(), "must be owner") {
 			t.Errorf("%s: %v", sql, err)
 		}
 	}
@@ -207,9 +213,11 @@ func figuresOf(t testing.TB, pool *pgxpool.Pool, p *tree.Plan) string {
 		if f.CostUSD != nil {
 			cost = fmt.Sprintf("%.9f", *f.CostUSD)
 		}
-		return storetest.Lines(t, pool, `SELECT jsonb_build_object($1::text, $2::bigint, 'modelCalls', $3::bigint, 'toolCalls', $4::bigint, 'failures', $5::bigint, 'input', $6::bigint, 'output', $7::bigint,
+		return storetest.Lines(t, pool,
+			`SELECT jsonb_build_object($1::text, $2::bigint, 'modelCalls', $3::bigint, 'toolCalls', $4::bigint, 'failures', $5::bigint, 'input', $6::bigint, 'output', $7::bigint,
 			'cached', $8::bigint, 'cost', $9::text::numeric, 'think', round($10::bigint / 1000.0, 3), 'tool', round($11::bigint / 1000.0, 3))::text`,
-			head, n, f.ModelCalls, f.ToolCalls, f.Failures, f.InputTokens, f.OutputTokens, f.CacheReadInputTokens, cost, f.ThinkMs, f.ToolMs)[0]
+			head, n, f.ModelCalls, f.ToolCalls, f.Failures, f.InputTokens, f.OutputTokens, f.CacheReadInputTokens, cost,
+			f.ThinkMs, f.ToolMs)[0]
 	}
 	return object("steps", len(p.Steps), p.Figures) + object("plans", countPlans(p), p.Total)
 }
@@ -231,11 +239,14 @@ func TestReportFigures(t *testing.T) {
 	s := storetest.OpenURL(t, db.URL)
 	kept := storetest.Upkeep(t, s, upkeep.Config{DetailDays: 30})
 	writeTwoWeeks(t, s)
-	plans := storetest.Lines(t, db.Pool, "SELECT current_plan_id FROM actlog.plan_execution_record WHERE current_plan_id <> root_plan_id OR current_plan_id LIKE '%0'")
+	plans := storetest.Lines(t, db.Pool,
+		"SELECT current_plan_id FROM actlog.plan_execution_record WHERE current_plan_id <> root_plan_id OR "+
+			"current_plan_id LIKE '%0'")
 	check := func(when string) {
 		t.Helper()
 		for _, id := range plans {
-			if diff := cmp.Diff(figuresOf(t, db.Pool, storetest.PlanTree(t, s, id)), storetest.Lines(t, db.Pool, sqlFigures, id)[0]); diff != "" {
+			if diff := cmp.Diff(figuresOf(t, db.Pool, storetest.PlanTree(t, s, id)),
+				storetest.Lines(t, db.Pool, sqlFigures, id)[0]); diff != "" {
 				t.Fatalf("%s, plan %s (-tree +view):\n%s", when, id, diff)
 			}
 		}
@@ -252,10 +263,13 @@ func TestReportFigures(t *testing.T) {
 	rows := storetest.Lines(t, db.Pool, `
 		SELECT concat_ws(' ', 'model', agent_name, model_name, count(*), sum(input_tokens), sum(output_tokens), round(sum(cost_usd), 9), round(sum(think_seconds)::numeric, 3))
 			FROM report.think_act GROUP BY agent_name, model_name ORDER BY 1`)
-	if diff := cmp.Diff(rows, slices.DeleteFunc(slices.Clone(days), func(l string) bool { return !strings.HasPrefix(l, "model") })); diff != "" {
+	if diff := cmp.Diff(rows, slices.DeleteFunc(slices.Clone(days), func(l string) bool {
+		return !strings.HasPrefix(l, "model")
+	})); diff != "" {
 		t.Errorf("model calls (-cycles +days):\n%s", diff)
 	}
-	if n, m := storetest.Query[int](t, s, "SELECT sum(calls) FROM report.tool_daily"), storetest.Query[int](t, s, "SELECT count(*) FROM report.tool_call"); n != m || n < 1000 {
+	if n, m := storetest.Query[int](t, s, "SELECT sum(calls) FROM report.tool_daily"),
+		storetest.Query[int](t, s, "SELECT count(*) FROM report.tool_call"); n != m || n < 1000 {
 		t.Errorf("%d tool calls in the daily figures, %d in report.tool_call", n, m)
 	}
 	// The daily percentiles come from a histogram, so they are only near those of the calls.
@@ -266,7 +280,9 @@ func TestReportFigures(t *testing.T) {
 		t.Errorf("a percentile is off by %.0f%%", 100*(math.Exp(off)-1))
 	}
 
-	storetest.Age(t, s, storetest.OldMonday, storetest.Lines(t, db.Pool, "SELECT DISTINCT root_plan_id FROM actlog.plan_execution_record AS p WHERE NOT EXISTS (SELECT FROM actlog.plan_execution_record AS q WHERE q.root_plan_id = p.root_plan_id AND NOT q.completed)")...)
+	storetest.Age(t, s, storetest.OldMonday,
+		storetest.Lines(t, db.Pool, "SELECT DISTINCT root_plan_id FROM actlog.plan_execution_record AS p WHERE NOT "+
+			"EXISTS (SELECT FROM actlog.plan_execution_record AS q WHERE q.root_plan_id = p.root_plan_id AND NOT q.completed)")...)
 	if err := kept.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -305,13 +321,18 @@ func TestReportWaits(t *testing.T) {
 	storetest.Write(t, storetest.OpenURL(t, db.URL),
 		plan("root", "root", "", record.Running), plan("root", "sub", "root", record.Running),
 		plan("root", "deep", "sub", record.Running), plan("root", "other", "root", record.Failed),
-		wait("root", "root", "a", 10), wait("root", "sub", "b", 20), wait("root", "deep", "c", 40), wait("root", "deep", "open", 0), wait("root", "other", "d", 0),
-		plan("ended", "ended", "", record.Completed), plan("ended", "cut-off", "ended", record.Running), wait("ended", "cut-off", "e", 0))
-	got := storetest.Lines(t, db.Pool, "SELECT concat_ws(' ', plan_id, waits, wait_seconds, total_waits, total_wait_seconds) FROM report.plan WHERE root_plan_id = 'root' ORDER BY plan_id")
+		wait("root", "root", "a", 10), wait("root", "sub", "b", 20), wait("root", "deep", "c", 40),
+		wait("root", "deep", "open", 0), wait("root", "other", "d", 0),
+		plan("ended", "ended", "", record.Completed), plan("ended", "cut-off", "ended", record.Running),
+		wait("ended", "cut-off", "e", 0))
+	got := storetest.Lines(t, db.Pool,
+		"SELECT concat_ws(' ', plan_id, waits, wait_seconds, total_waits, total_wait_seconds) FROM report.plan WHERE "+
+			"root_plan_id = 'root' ORDER BY plan_id")
 	if diff := cmp.Diff([]string{"deep 2 40 2 40", "other 1 0 1 0", "root 1 10 5 70", "sub 1 20 3 60"}, got); diff != "" {
 		t.Errorf("waits (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"d", "e", "open"}, storetest.Lines(t, db.Pool, "SELECT wait_id FROM report.wait WHERE open ORDER BY 1")); diff != "" {
+	if diff := cmp.Diff([]string{"d", "e", "open"},
+		storetest.Lines(t, db.Pool, "SELECT wait_id FROM report.wait WHERE open ORDER BY 1")); diff != "" {
 		t.Errorf("open waits (-want +got):\n%s", diff)
 	}
 }
@@ -322,15 +343,25 @@ func TestReportAttempts(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	s := storetest.OpenURL(t, db.URL)
-	step := record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "s", AgentName: new("writer"), State: new(record.Failed), StartTime: at(1), EndTime: at(3), ErrorKind: new("io"), ErrorMessage: new("disk full\nat /data")}
-	cycle := record.ThinkAct{RootPlanID: "p", StepID: "s", Seq: 1, State: new(record.Interrupted), ActStartTime: at(2), ThinkEndTime: at(4), ActEndTime: at(3)}
-	call := record.ActTool{RootPlanID: "p", StepID: "s", Seq: 1, ToolCallID: "t", Name: new("fetch"), State: new(record.Cancelled)}
+	step := record.AgentExecution{
+		RootPlanID: "p", PlanID: "p", StepID: "s", AgentName: new("writer"), State: new(record.Failed), StartTime: at(1),
+		EndTime: at(3), ErrorKind: new("io"), ErrorMessage: new("disk full\nat /data"),
+	}
+	cycle := record.ThinkAct{
+		RootPlanID: "p", StepID: "s", Seq: 1, State: new(record.Interrupted), ActStartTime: at(2), ThinkEndTime: at(4),
+		ActEndTime: at(3),
+	}
+	call := record.ActTool{
+		RootPlanID: "p", StepID: "s", Seq: 1, ToolCallID: "t", Name: new("fetch"), State: new(record.Cancelled),
+	}
 	steps, cycles, calls := step, cycle, call
-	steps.Attempt, steps.State, steps.StartTime, steps.EndTime, steps.ErrorKind, steps.ErrorMessage = new(int64(2)), new(record.Completed), at(10), at(14), nil, nil
+	steps.Attempt, steps.State, steps.StartTime, steps.EndTime, steps.ErrorKind, steps.ErrorMessage = new(int64(2)),
+		new(record.Completed), at(10), at(14), nil, nil
 	cycles.Attempt, cycles.State = new(int64(2)), new(record.Failed)
 	calls.Attempt, calls.State = new(int64(3)), new(record.Running)
 	once := &record.ActTool{RootPlanID: "p", StepID: "s", Seq: 1, ToolCallID: "once", State: new(record.Completed)}
-	storetest.Write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", Name: new("report"), UserID: new("ada")}, once, &cycles, &steps, &call, &step, &cycle, &calls)
+	storetest.Write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", Name: new("report"), UserID: new("ada")},
+		once, &cycles, &steps, &call, &step, &cycle, &calls)
 	got := storetest.Lines(t, db.Pool, `
 		SELECT concat_ws(' ', level, plan_name, user_id, agent_name, tool_name, step_id, seq, tool_call_id, attempt, retried, state, last_state, error_kind, error,
 			extract(second FROM start_time)::integer, extract(second FROM end_time)::integer, duration_seconds, happened_at IS NOT NULL)
@@ -346,8 +377,13 @@ func TestReportAttempts(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("attempts (-want +got):\n%s", diff)
 	}
-	got = storetest.Lines(t, db.Pool, "SELECT concat_ws(' ', level, plan_name, agent_name, attempt, state, error_kind, error, extract(second FROM failed_at)::integer) FROM report.failure ORDER BY level, attempt")
-	want = []string{"agent_execution report writer 1 FAILED io disk full 3", "think_act report writer 1 INTERRUPTED 4", "think_act report writer 2 FAILED 4"}
+	got = storetest.Lines(t, db.Pool,
+		"SELECT concat_ws(' ', level, plan_name, agent_name, attempt, state, error_kind, error, extract(second FROM "+
+			"failed_at)::integer) FROM report.failure ORDER BY level, attempt")
+	want = []string{
+		"agent_execution report writer 1 FAILED io disk full 3", "think_act report writer 1 INTERRUPTED 4",
+		"think_act report writer 2 FAILED 4",
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("failures (-want +got):\n%s", diff)
 	}
@@ -359,26 +395,42 @@ func TestReportSession(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
 	cycle := func(root, step string, tokens int64, cost float64) record.Change {
-		return &record.ThinkAct{RootPlanID: root, StepID: step, Seq: 0, ModelName: new("m"), InputTokens: &tokens, OutputTokens: new(int64(1)), CostUSD: &cost, State: new(record.Completed)}
+		return &record.ThinkAct{
+			RootPlanID: root, StepID: step, Seq: 0, ModelName: new("m"), InputTokens: &tokens, OutputTokens: new(int64(1)),
+			CostUSD: &cost, State: new(record.Completed),
+		}
 	}
 	talk := new("talk")
 	storetest.Write(t, s,
-		&record.Plan{RootPlanID: "p", CurrentPlanID: "p", ConversationID: talk, State: new(record.Completed), Project: new("support")},
-		&record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "first", ConversationID: new("talk-0")}, cycle("p", "first", 10, 0.5),
-		&record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "second", ConversationID: new("talk-1")}, cycle("p", "second", 100, 0.25),
-		&record.Plan{RootPlanID: "p", CurrentPlanID: "below", ParentPlanID: new("p"), ToolCallID: new("c"), State: new(record.Completed)},
+		&record.Plan{
+			RootPlanID: "p", CurrentPlanID: "p", ConversationID: talk, State: new(record.Completed), Project: new("support"),
+		},
+		&record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "first", ConversationID: new("talk-0")},
+		cycle("p", "first", 10, 0.5),
+		&record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "second", ConversationID: new("talk-1")},
+		cycle("p", "second", 100, 0.25),
+		&record.Plan{
+			RootPlanID: "p", CurrentPlanID: "below", ParentPlanID: new("p"), ToolCallID: new("c"), State: new(record.Completed),
+		},
 		&record.AgentExecution{RootPlanID: "p", PlanID: "below", StepID: "third"}, cycle("p", "third", 1000, 1),
 	)
 	storetest.Write(t, s,
-		&record.Plan{RootPlanID: "q", CurrentPlanID: "q", ConversationID: talk, State: new(record.Failed), ErrorKind: new("limit_cost"), Project: new("sales")},
-		&record.AgentExecution{RootPlanID: "q", PlanID: "q", StepID: "q first", ConversationID: new("talk-0")}, cycle("q", "q first", 10000, 2),
+		&record.Plan{
+			RootPlanID: "q", CurrentPlanID: "q", ConversationID: talk, State: new(record.Failed), ErrorKind: new("limit_cost"),
+			Project: new("sales"),
+		},
+		&record.AgentExecution{RootPlanID: "q", PlanID: "q", StepID: "q first", ConversationID: new("talk-0")},
+		cycle("q", "q first", 10000, 2),
 	)
-	storetest.Write(t, s, &record.Plan{RootPlanID: "r", CurrentPlanID: "r", ConversationID: talk, State: new(record.Waiting)})
+	storetest.Write(t, s, &record.Plan{
+		RootPlanID: "r", CurrentPlanID: "r", ConversationID: talk, State: new(record.Waiting),
+	})
 	storetest.Exec(t, s, `INSERT INTO actlog.conversation (conversation_id, user_id, agent_name, workflow_name, base_id) VALUES
 		('talk', 'ada', NULL, 'w', NULL), ('talk-0', 'ada', 'a', 'w', 'talk'), ('talk-1', 'ada', 'b', 'w', 'talk'), ('silent', NULL, 'a', NULL, NULL), ('other', 'ada', NULL, NULL, NULL)`)
 	storetest.Exec(t, s, `INSERT INTO actlog.conversation_message (conversation_id, plan_id, position, role, content) VALUES
 		('talk', 'p', 0, 'user', '-'), ('talk', 'q', 0, 'user', '-'), ('talk-0', 'p', 0, 'user', '-'), ('talk-0', 'p', 1, 'assistant', '-'), ('talk-0', 'q', 0, 'user', '-'), ('talk-1', 'p', 0, 'user', '-')`)
-	got := storetest.Lines(t, s.DB(), `SELECT concat_ws(' ', session_id, is_base, user_id, project, messages, 'runs', runs, open_runs, waiting_runs, ended_runs, failed_runs, last_state, last_error_kind,
+	got := storetest.Lines(t, s.DB(),
+		`SELECT concat_ws(' ', session_id, is_base, user_id, project, messages, 'runs', runs, open_runs, waiting_runs, ended_runs, failed_runs, last_state, last_error_kind,
 		'figures', steps, model_calls, tool_calls, failures, input_tokens, output_tokens, cost_usd) FROM report.session ORDER BY session_id`)
 	if diff := cmp.Diff([]string{
 		"silent t default 0 runs 0 0 0 0 0 figures 0 0 0 0 0 0",
@@ -402,16 +454,26 @@ func TestStuckRuns(t *testing.T) {
 	}
 	sub := func(root string, state record.State, change ...record.Change) {
 		id := root + "-sub"
-		storetest.Write(t, s, append(change, &record.Plan{RootPlanID: root, CurrentPlanID: id, ParentPlanID: &root, ToolCallID: new("call-" + id), StartTime: &began, State: &state})...)
+		storetest.Write(t, s, append(change,
+			&record.Plan{
+				RootPlanID: root, CurrentPlanID: id, ParentPlanID: &root, ToolCallID: new("call-" + id), StartTime: &began,
+				State: &state,
+			})...)
 	}
 	root("stuck", record.Running)
-	sub("stuck", record.Completed, &record.Wait{RootPlanID: "stuck", PlanID: "stuck-sub", WaitID: "w", StartTime: &began, State: new(record.Approved)})
+	sub("stuck", record.Completed, &record.Wait{
+		RootPlanID: "stuck", PlanID: "stuck-sub", WaitID: "w", StartTime: &began, State: new(record.Approved),
+	})
 	root("busy", record.Running)
-	sub("busy", record.Running, &record.AgentExecution{RootPlanID: "busy", PlanID: "busy-sub", StepID: "busy-step", StartTime: &lately})
+	sub("busy", record.Running, &record.AgentExecution{
+		RootPlanID: "busy", PlanID: "busy-sub", StepID: "busy-step", StartTime: &lately,
+	})
 	root("asks", record.Running)
 	sub("asks", record.Running, &record.Wait{RootPlanID: "asks", PlanID: "asks-sub", WaitID: "w", StartTime: &began})
 	root("asked-before-the-end", record.Running)
-	sub("asked-before-the-end", record.Completed, &record.Wait{RootPlanID: "asked-before-the-end", PlanID: "asked-before-the-end-sub", WaitID: "w", StartTime: &began})
+	sub("asked-before-the-end", record.Completed, &record.Wait{
+		RootPlanID: "asked-before-the-end", PlanID: "asked-before-the-end-sub", WaitID: "w", StartTime: &began,
+	})
 	root("sub-pauses", record.Running)
 	sub("sub-pauses", record.Paused)
 	root("pauses", record.Paused)
@@ -421,7 +483,9 @@ func TestStuckRuns(t *testing.T) {
 	d := readGrafanaDashboard(t)
 	panel := d.panel(t, "Stuck runs")
 	conn := asReporter(t, db)
-	for what, sql := range map[string]string{"page": all[5].sql, "panel": grafanaRange{}.expand(t, panel.Targets[0].RawSQL)} {
+	for what, sql := range map[string]string{
+		"page": all[5].sql, "panel": grafanaRange{}.expand(t, panel.Targets[0].RawSQL),
+	} {
 		var stuck []string
 		for _, row := range runQuery(t, conn, what, sql).Rows {
 			stuck = append(stuck, string(row[0]))
@@ -459,7 +523,8 @@ const sqlRuns = `
 // sqlReviews lets each user have one session for all reviews, and sqlSessions has the sessions of all runs: those of
 // tickets are of a workflow, in which each triage has a session of its own.
 const (
-	sqlReviews  = "UPDATE actlog.plan_execution_record SET conversation_id = 'review-' || user_id WHERE name = 'review-docs' AND root_plan_id = current_plan_id"
+	sqlReviews = "UPDATE actlog.plan_execution_record SET conversation_id = 'review-' || user_id WHERE name = " +
+		"'review-docs' AND root_plan_id = current_plan_id"
 	sqlSessions = `
 	WITH said AS (
 		SELECT p.conversation_id, p.root_plan_id, p.name, p.user_id, p.start_time, COALESCE(p.end_time, p.start_time) AS end_time
@@ -486,9 +551,12 @@ const (
 // of plan. They are the same each time.
 func writeTwoWeeks(t testing.TB, s *store.Store) {
 	t.Helper()
-	for model, price := range map[string][4]float64{"gpt-5-mini": {0.25, 2, 0.025, 0.25}, "claude-sonnet-4-5": {3, 15, 0.3, 3.75}} {
+	for model, price := range map[string][4]float64{
+		"gpt-5-mini": {0.25, 2, 0.025, 0.25}, "claude-sonnet-4-5": {3, 15, 0.3, 3.75},
+	} {
 		if err := s.SetPrice(t.Context(), store.Price{
-			Model: model, FromDay: reportNow.AddDate(-1, 0, 0), Input: price[0], Output: price[1], CacheRead: &price[2], CacheWrite: &price[3],
+			Model: model, FromDay: reportNow.AddDate(-1, 0, 0), Input: price[0], Output: price[1], CacheRead: &price[2],
+			CacheWrite: &price[3],
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -538,9 +606,11 @@ type reportAgent struct {
 
 var (
 	reportTriage     = reportAgent{"triage", "gpt-5-mini", "openai", []string{"read_ticket", "find_customer"}}
-	reportResearcher = reportAgent{"researcher", "claude-sonnet-4-5", "anthropic", []string{"search_docs", "run_sql", "fetch_page"}}
-	reportWriter     = reportAgent{"writer", "claude-sonnet-4-5", "anthropic", []string{"save_draft"}}
-	reportCounter    = reportAgent{"counter", "inhouse-7b", "", []string{"run_sql"}}
+	reportResearcher = reportAgent{
+		"researcher", "claude-sonnet-4-5", "anthropic", []string{"search_docs", "run_sql", "fetch_page"},
+	}
+	reportWriter  = reportAgent{"writer", "claude-sonnet-4-5", "anthropic", []string{"save_draft"}}
+	reportCounter = reportAgent{"counter", "inhouse-7b", "", []string{"run_sql"}}
 )
 
 // run adds one run that begins at start.
@@ -550,7 +620,8 @@ func (g *reportSeed) run(start time.Time) {
 	p := &record.Plan{
 		RootPlanID: id, CurrentPlanID: id, Name: new("answer-ticket"), Title: new(fmt.Sprintf("Ticket %d", 4100+g.runs)),
 		UserID: new(oneOf(g, "ada", "grace", "linus")), Project: new("support"), Environment: new("production"),
-		ConversationID: new(fmt.Sprintf("ticket-%d", 4100+g.runs)), StartTime: &start, State: new(record.Completed), Release: new("2026.46"),
+		ConversationID: new(fmt.Sprintf("ticket-%d", 4100+g.runs)), StartTime: &start, State: new(record.Completed),
+		Release: new("2026.46"),
 	}
 	if start.After(reportNow.AddDate(0, 0, -3)) {
 		p.Release = new("2026.47")
@@ -568,7 +639,8 @@ func (g *reportSeed) run(start time.Time) {
 	if *p.Name != "weekly-figures" && state == record.Completed && g.chance(12) { // a human reviews the answer
 		asked := end
 		w := &record.Wait{
-			RootPlanID: id, PlanID: id, WaitID: "approval", StepID: new(id + "-s2"), ToolCallID: new(id + "-s2-c0-t0"), Type: new(oneOf(g, record.WaitActionValidation, record.WaitUserInput)),
+			RootPlanID: id, PlanID: id, WaitID: "approval", StepID: new(id + "-s2"), ToolCallID: new(id + "-s2-c0-t0"),
+			Type:  new(oneOf(g, record.WaitActionValidation, record.WaitUserInput)),
 			Title: new("Send this answer?"), StartTime: &asked,
 		}
 		end = end.Add(g.seconds(30, 7200))
@@ -598,12 +670,15 @@ func (g *reportSeed) run(start time.Time) {
 }
 
 // steps adds the steps of a plan and returns its end and its state.
-func (g *reportSeed) steps(root, plan string, start time.Time, agents []reportAgent, depth int) (end time.Time, state record.State) {
+func (g *reportSeed) steps(
+	root, plan string, start time.Time, agents []reportAgent, depth int,
+) (end time.Time, state record.State) {
 	end, state = start, record.Completed
 	for i, agent := range agents {
 		began := end.Add(g.seconds(0.01, 0.2))
 		step := &record.AgentExecution{
-			RootPlanID: root, PlanID: plan, StepID: fmt.Sprintf("%s-s%d", plan, i), StepIndex: new(int64(i)), AgentName: new(agent.name),
+			RootPlanID: root, PlanID: plan, StepID: fmt.Sprintf("%s-s%d", plan, i), StepIndex: new(int64(i)),
+			AgentName:    new(agent.name),
 			AgentVersion: new("1.4"), ModelName: new(agent.model), StartTime: &began, State: new(record.Completed),
 		}
 		if began.After(reportNow.AddDate(0, 0, -5)) {
@@ -617,7 +692,8 @@ func (g *reportSeed) steps(root, plan string, start time.Time, agents []reportAg
 		for seq := range int64(1 + g.r.IntN(3)) {
 			var failed bool
 			if end, failed = g.cycle(root, plan, step, agent, seq, end, depth); failed && g.chance(40) {
-				step.State, step.ErrorKind, step.ErrorMessage = new(record.Failed), new("tool_failed"), new("gave up after a tool failed")
+				step.State, step.ErrorKind, step.ErrorMessage = new(record.Failed), new("tool_failed"),
+					new("gave up after a tool failed")
 				break
 			}
 		}
@@ -634,7 +710,8 @@ func (g *reportSeed) steps(root, plan string, start time.Time, agents []reportAg
 // failedAttempt returns why a step is attempted again.
 func (g *reportSeed) failedAttempt(step *record.AgentExecution, i int) record.Change {
 	first := &record.AgentExecution{
-		RootPlanID: step.RootPlanID, PlanID: step.PlanID, StepID: step.StepID, State: new(record.Failed), ErrorKind: new("overloaded"), ErrorMessage: new("the model is overloaded\ntry later"),
+		RootPlanID: step.RootPlanID, PlanID: step.PlanID, StepID: step.StepID, State: new(record.Failed),
+		ErrorKind: new("overloaded"), ErrorMessage: new("the model is overloaded\ntry later"),
 		StartTime: new(step.StartTime.Add(-30 * time.Second)), EndTime: new(step.StartTime.Add(-time.Second)),
 	}
 	if i == 1 {
@@ -647,23 +724,30 @@ func (g *reportSeed) failedAttempt(step *record.AgentExecution, i int) record.Ch
 func (g *reportSeed) leave(root, plan string, step *record.AgentExecution) {
 	n := len(g.changes) // differs from step to step
 	g.add(&record.Thought{
-		RootPlanID: root, PlanID: plan, ThoughtID: step.StepID + "-thought", StepID: &step.StepID, Type: new(record.ThoughtDecision),
+		RootPlanID: root, PlanID: plan, ThoughtID: step.StepID + "-thought", StepID: &step.StepID,
+		Type:    new(record.ThoughtDecision),
 		Content: new("I shall go on."), Confidence: new(float64(35+n%60) / 100), Time: step.EndTime,
 	})
 	switch *step.AgentName {
 	case "writer":
-		g.add(&record.Artifact{RootPlanID: root, PlanID: plan, Name: "answer", StepID: &step.StepID, Type: new([]string{"text", "table"}[n%2]), Value: json.RawMessage(`"Dear customer"`)})
+		g.add(&record.Artifact{
+			RootPlanID: root, PlanID: plan, Name: "answer", StepID: &step.StepID, Type: new([]string{"text", "table"}[n%2]),
+			Value: json.RawMessage(`"Dear customer"`),
+		})
 	case "researcher":
 		g.add(&record.Source{
 			RootPlanID: root, PlanID: plan, SourceID: step.StepID + "-source", StepID: &step.StepID, Type: new(record.SourceURL),
-			URI: new(fmt.Sprintf("https://docs.example.com/%d", n*n%7)), RelevanceScore: new(float64(50+n%50) / 100), Snippet: new("What it says"),
+			URI: new(fmt.Sprintf("https://docs.example.com/%d", n*n%7)), RelevanceScore: new(float64(50+n%50) / 100),
+			Snippet: new("What it says"),
 		})
 	}
 }
 
 // cycle adds one cycle of a step and its calls. It returns the end of the cycle, and whether a call
 // failed.
-func (g *reportSeed) cycle(root, plan string, step *record.AgentExecution, agent reportAgent, seq int64, start time.Time, depth int) (end time.Time, failed bool) {
+func (g *reportSeed) cycle(
+	root, plan string, step *record.AgentExecution, agent reportAgent, seq int64, start time.Time, depth int,
+) (end time.Time, failed bool) {
 	start = start.Add(g.seconds(0.01, 0.1))
 	first := start.Add(g.seconds(0.3, 2))
 	thought := first.Add(g.seconds(0.5, 12))
@@ -671,8 +755,9 @@ func (g *reportSeed) cycle(root, plan string, step *record.AgentExecution, agent
 	c := &record.ThinkAct{
 		RootPlanID: root, StepID: step.StepID, Seq: seq, Attempt: step.Attempt, ModelName: new(agent.model),
 		ThinkStartTime: &start, FirstTokenTime: &first, ThinkEndTime: &thought, State: new(record.Completed),
-		InputTokens: &input, CacheReadInputTokens: new(input * int64(g.r.IntN(80)) / 100), OutputTokens: new(int64(40 + g.r.IntN(700))),
-		ThinkInput: new("What now?"), ThinkOutput: new("Let me see."), FinishReason: new("tool_calls"),
+		InputTokens: &input, CacheReadInputTokens: new(input * int64(g.r.IntN(80)) / 100),
+		OutputTokens: new(int64(40 + g.r.IntN(700))),
+		ThinkInput:   new("What now?"), ThinkOutput: new("Let me see."), FinishReason: new("tool_calls"),
 	}
 	if agent.provider != "" {
 		c.Provider = new(agent.provider)
@@ -692,8 +777,10 @@ func (g *reportSeed) cycle(root, plan string, step *record.AgentExecution, agent
 			}
 		}
 		call := &record.ActTool{
-			RootPlanID: root, StepID: step.StepID, Seq: seq, ToolCallID: fmt.Sprintf("%s-c%d-t%d", step.StepID, seq, n), CallIndex: &n,
-			Attempt: step.Attempt, Name: &name, StartTime: &began, State: new(record.Completed), Parameters: new(`{}`), Result: new("ok"),
+			RootPlanID: root, StepID: step.StepID, Seq: seq, ToolCallID: fmt.Sprintf("%s-c%d-t%d", step.StepID, seq, n),
+			CallIndex: &n,
+			Attempt:   step.Attempt, Name: &name, StartTime: &began, State: new(record.Completed), Parameters: new(`{}`),
+			Result: new("ok"),
 		}
 		if name == "search_docs" && depth < 2 && g.chance(20) { // a sub-plan does the work
 			sub := fmt.Sprintf("%s-p%d%d", call.StepID, seq, n)
@@ -746,7 +833,8 @@ func TestReportsReadNoLargeText(t *testing.T) {
 			}
 		}
 	}
-	if !large["think_act_record.think_input"] || !large["act_tool_info.result"] || large["act_tool_info.name"] || large["act_tool_info.state"] {
+	if !large["think_act_record.think_input"] || !large["act_tool_info.result"] || large["act_tool_info.name"] ||
+		large["act_tool_info.state"] {
 		t.Fatalf("large texts: %v", large)
 	}
 	read := storetest.Lines(t, db.Pool, `SELECT DISTINCT concat_ws(' ', v.relname, t.relname || '.' || a.attname)
@@ -766,7 +854,8 @@ func TestReportsReadNoLargeText(t *testing.T) {
 	cut := []string{
 		"artifact artifact.value", // only its size
 		"attempt act_tool_info.error_message", "attempt think_act_record.error_message",
-		"failure act_tool_info.error_message", "failure plan_execution_record.error_message", "failure think_act_record.error_message",
+		"failure act_tool_info.error_message", "failure plan_execution_record.error_message",
+		"failure think_act_record.error_message",
 		"node agent_execution_record.metadata", // an id and two numbers
 		"plan plan_execution_record.title", "running plan_execution_record.title",
 		"source source_reference.snippet", // only its size

@@ -62,8 +62,12 @@ func (s *Store) applyPrices(ctx context.Context, since time.Time, done func(cycl
 }
 
 // applyPrice gives a price to the cycles of some steps. more reports that there may be others.
-func (s *Store) applyPrice(ctx context.Context, tx pgx.Tx, price *Price, provider string, u db.ModelUnpricedRow) (cycles int64, more bool, err error) {
-	steps, err := s.queries.ModelUnpricedSteps(ctx, tx, db.ModelUnpricedStepsParams{Day: u.Day, Model: u.Model, Provider: provider})
+func (s *Store) applyPrice(
+	ctx context.Context, tx pgx.Tx, price *Price, provider string, u db.ModelUnpricedRow,
+) (cycles int64, more bool, err error) {
+	steps, err := s.queries.ModelUnpricedSteps(ctx, tx, db.ModelUnpricedStepsParams{
+		Day: u.Day, Model: u.Model, Provider: provider,
+	})
 	if err != nil || len(steps) == 0 {
 		return 0, false, err
 	}
@@ -90,7 +94,8 @@ func (s *Store) applyPrice(ctx context.Context, tx pgx.Tx, price *Price, provide
 	}
 	base := price.rates().whole()
 	cycles, err = s.queries.ModelPriceApply(ctx, tx, db.ModelPriceApplyParams{
-		InputUSD: base.Input, OutputUSD: base.Output, CacheReadUSD: *base.CacheRead, CacheWriteUSD: *base.CacheWrite, Tariff: price.tariff(),
+		InputUSD: base.Input, OutputUSD: base.Output, CacheReadUSD: *base.CacheRead, CacheWriteUSD: *base.CacheWrite,
+		Tariff:      price.tariff(),
 		RootPlanIds: roots, StepIds: ids, Day: u.Day, Model: u.Model, Provider: provider,
 	})
 	if err != nil {

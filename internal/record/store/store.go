@@ -163,7 +163,10 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	d, err := pg.Open(ctx, pg.Config{URL: config.DatabaseURL, DirectURL: config.DirectURL, MaxConns: config.MaxConns, Logger: config.Logger, Tracer: config.Tracer})
+	d, err := pg.Open(ctx, pg.Config{
+		URL: config.DatabaseURL, DirectURL: config.DirectURL, MaxConns: config.MaxConns, Logger: config.Logger,
+		Tracer: config.Tracer,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -173,14 +176,19 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	}
 	log, queries, tuning, counters := config.Logger, db.New(), defaultTuning(), new(counters)
 	reads := d.ForReads(config.MaxConns - max(config.Writers, config.MaxConns/4))
-	s := &Store{config: config, db: d, checks: d.ForReads(1), feed: feed.Start(d, reads, log), deltas: delta.New(d, log), queries: queries}
+	s := &Store{
+		config: config, db: d, checks: d.ForReads(1), feed: feed.Start(d, reads, log), deltas: delta.New(d, log),
+		queries: queries,
+	}
 	s.prices = &prices{db: d, queries: queries, log: log}
 	s.Reader = &Reader{db: reads, queries: queries, partitionDays: config.PartitionDays}
 	s.indexer = &indexer{queries: queries}
 	s.deleter = &deleter{db: d, queries: queries, feed: s.feed, counters: counters, retryFor: config.RetryFor}
 	sender := &sender{
-		db: d, feed: s.feed, tuning: tuning, counters: counters, checkRoom: config.Room, statements: newStatements(tuning, config.PartitionDays),
-		places: &places{tuning: tuning, partitionDays: config.PartitionDays}, said: newSaid(), contents: newContents(config.Contents),
+		db: d, feed: s.feed, tuning: tuning, counters: counters, checkRoom: config.Room,
+		statements: newStatements(tuning, config.PartitionDays),
+		places:     &places{tuning: tuning, partitionDays: config.PartitionDays}, said: newSaid(),
+		contents: newContents(config.Contents),
 	}
 	s.writer = &writer{
 		sender: sender, ladder: &ladder{counters: counters, log: log},
@@ -190,7 +198,10 @@ func open(ctx context.Context, config Config) (*Store, error) {
 		writer: s.writer, queries: queries, project: config.Project, quiet: config.TraceQuiet, retryFor: config.RetryFor,
 		turns: make(chan struct{}, max(1, config.MaxConns/traceShare)),
 	}
-	s.replica, err = newReplica(d, s.Reader, pg.ReplicaConfig{URL: config.ReplicaURL, MaxConns: config.MaxConns, Lag: config.ReplicaLag, Logger: config.Logger, Tracer: config.Tracer})
+	s.replica, err = newReplica(d, s.Reader, pg.ReplicaConfig{
+		URL: config.ReplicaURL, MaxConns: config.MaxConns, Lag: config.ReplicaLag, Logger: config.Logger,
+		Tracer: config.Tracer,
+	})
 	if err != nil {
 		d.Close()
 		return nil, err
@@ -225,7 +236,9 @@ type Standing struct {
 // Ready reports whether the database answers and every migration is applied, and how it stands with its standbys. The
 // error is [record.ErrUnavailable] or [ErrNotMigrated] if not.
 func (s *Store) Ready(ctx context.Context) (Standing, error) {
-	if _, err := pg.Read(ctx, s.checks, func() (struct{}, error) { return struct{}{}, checkMigrated(ctx, s.checks) }); err != nil {
+	if _, err := pg.Read(ctx, s.checks, func() (struct{}, error) {
+		return struct{}{}, checkMigrated(ctx, s.checks)
+	}); err != nil {
 		return Standing{}, err
 	}
 	standing, err := s.checks.Standing(ctx)

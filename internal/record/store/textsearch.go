@@ -24,7 +24,8 @@ type TextSearch struct {
 	Text string
 	// Kinds are those of the rows whose texts are searched; none: all.
 	Kinds []record.Kind
-	// Filter chooses the runs, by State, Project, Name, UserID, ConversationID, Agent, Tag, Since and Until. Its other members are not used.
+	// Filter chooses the runs, by State, Project, Name, UserID, ConversationID, Agent, Tag, Since and Until. Its other
+	// members are not used.
 	Filter PlanFilter
 	// Environment is one of the plan's; empty: any.
 	Environment string
@@ -54,14 +55,16 @@ type RowPlace struct {
 }
 
 func (p RowPlace) compare(q RowPlace) int {
-	return cmp.Or(p.Section-q.Section, strings.Compare(p.Parent, q.Parent), cmp.Compare(p.Seq, q.Seq), strings.Compare(p.ID, q.ID))
+	return cmp.Or(p.Section-q.Section, strings.Compare(p.Parent, q.Parent), cmp.Compare(p.Seq, q.Seq),
+		strings.Compare(p.ID, q.ID))
 }
 
 // TextHit is a text of a run that has what was looked for.
 type TextHit struct {
 	Run *TextRun
 	Key record.Key
-	// PlanID and StepID are the plan and the step that the row belongs to; StepID may be empty. Name is what an agent or a tool is called.
+	// PlanID and StepID are the plan and the step that the row belongs to; StepID may be empty. Name is what an agent or a
+	// tool is called.
 	PlanID, StepID, Name string
 	Field                string
 	search.Snippet
@@ -80,8 +83,8 @@ type TextRun struct {
 // TextsFound is what a search has found.
 type TextsFound struct {
 	Hits []TextHit
-	// More is how many more hits runs have that have more than are returned of one, by the ids of their roots. Those in Open may have even more:
-	// they were not searched to their end.
+	// More is how many more hits runs have that have more than are returned of one, by the ids of their roots. Those in
+	// Open may have even more: they were not searched to their end.
 	More map[string]int
 	Open map[string]bool
 	// Next is where the search goes on; nil: all runs were searched.
@@ -91,8 +94,8 @@ type TextsFound struct {
 }
 
 const (
-	// firstRuns and mostRuns are how many runs are searched at once: few at first, because the newest may have all hits of a page, and
-	// more while that takes less than twice fastRuns.
+	// firstRuns and mostRuns are how many runs are searched at once: few at first, because the newest may have all hits of
+	// a page, and more while that takes less than twice fastRuns.
 	firstRuns = 4
 	mostRuns  = 1024
 	fastRuns  = 30 * time.Millisecond
@@ -106,7 +109,8 @@ const (
 	textTimeout = 10 * time.Second
 	// leastIndexed is how many letters and digits a word needs in a row for the index of a past period.
 	leastIndexed = 3
-	// mostKnown is how many rows of a period and a table may have a word for the index to be used. If more have it, hits are near.
+	// mostKnown is how many rows of a period and a table may have a word for the index to be used. If more have it, hits
+	// are near.
 	mostKnown = 2000
 )
 
@@ -120,7 +124,8 @@ type textSearching struct {
 	sections []bool // that are searched
 	periods  []textPeriod
 	runs     db.TextSearchRunsParams
-	// listed are runs that are searched in any case, newest first; allListed: no others are. The others began at older, or before.
+	// listed are runs that are searched in any case, newest first; allListed: no others are. The others began at older, or
+	// before.
 	listed    []db.TextSearchRunsRow
 	allListed bool
 	older     PlanCursor
@@ -141,15 +146,19 @@ type textPeriod struct {
 	roots      map[string]bool // that may have hits in their detail
 }
 
-// SearchTexts returns the first hits in the texts of runs, newest run first; within a run, those of its plans, then of steps, cycles, tool calls
-// and of what stands beside them. Of a prompt that is repeated by those after it, only the first is a hit.
+// SearchTexts returns the first hits in the texts of runs, newest run first; within a run, those of its plans, then of
+// steps, cycles, tool calls and of what stands beside them. Of a prompt that is repeated by those after it, only the
+// first is a hit.
 func (r *Reader) SearchTexts(ctx context.Context, t TextSearch) (TextsFound, error) {
 	needle, err := search.NewNeedle(t.Text)
 	if err != nil {
 		return TextsFound{}, &record.InvalidError{Code: record.CodeInvalidValue, Field: "q", Reason: err.Error()}
 	}
 	t.PerRun = min(t.PerRun, t.Most) // so that a page has room for those of each run
-	s := &textSearching{Reader: r, TextSearch: t, needle: needle, sections: make([]bool, sectionEnd), end: time.Now().Add(t.Time), prompts: 1, shown: map[string]int{}}
+	s := &textSearching{
+		Reader: r, TextSearch: t, needle: needle, sections: make([]bool, sectionEnd), end: time.Now().Add(t.Time),
+		prompts: 1, shown: map[string]int{},
+	}
 	s.older = PlanCursor{forever, lastOfAll}
 	s.out.More, s.out.Open = map[string]int{}, map[string]bool{}
 	s.word, s.alike = needle.Word(), [][]byte{}
@@ -167,8 +176,9 @@ func (r *Reader) SearchTexts(ctx context.Context, t TextSearch) (TextsFound, err
 	}
 	s.runs = db.TextSearchRunsParams{
 		BeforeTime: before.BeganAt, BeforeID: before.RootPlanID, AfterTime: after.BeganAt, AfterID: after.RootPlanID,
-		State: orNil(string(f.State)), Project: orNil(f.Project), Name: orNil(f.Name), UserID: orNil(f.UserID), ConversationID: orNil(f.ConversationID),
-		Tag: orNil(f.Tag), Agent: orNil(f.Agent), Environment: orNil(t.Environment),
+		State: orNil(string(f.State)), Project: orNil(f.Project), Name: orNil(f.Name), UserID: orNil(f.UserID),
+		ConversationID: orNil(f.ConversationID),
+		Tag:            orNil(f.Tag), Agent: orNil(f.Agent), Environment: orNil(t.Environment),
 	}
 	if err := s.search(ctx); err != nil {
 		return TextsFound{}, fmt.Errorf("search texts: %w", err)
@@ -271,7 +281,8 @@ func (s *textSearching) afterHits() *TextPlace {
 	if s.From != nil && s.From.PlanCursor == at.PlanCursor && s.From.RowPlace == at.RowPlace {
 		at.Skip = s.From.Skip
 	}
-	for i := len(s.out.Hits) - 1; i >= 0 && s.out.Hits[i].Run.PlanCursor == at.PlanCursor && s.out.Hits[i].place == at.RowPlace; i-- {
+	for i := len(s.out.Hits) - 1; i >= 0 && s.out.Hits[i].Run.PlanCursor == at.PlanCursor &&
+		s.out.Hits[i].place == at.RowPlace; i-- {
 		at.Skip++
 	}
 	return at
@@ -292,7 +303,10 @@ func (s *textSearching) nextRuns(ctx context.Context, most int) ([]*textRun, err
 	}
 	runs := make([]*textRun, len(rows))
 	for i, row := range rows {
-		run := &textRun{TextRun{PlanCursor{row.BeganAt.UTC(), row.RootPlanID}, row.Title, row.Name, row.Project, record.State(row.State)}, row.Part, true}
+		run := &textRun{
+			TextRun{PlanCursor{row.BeganAt.UTC(), row.RootPlanID}, row.Title, row.Name, row.Project, record.State(row.State)},
+			row.Part, true,
+		}
 		for j := range s.periods {
 			period := &s.periods[j]
 			if row.Part.Before(period.from) || !row.Part.Before(period.to) {
@@ -311,7 +325,9 @@ func (s *textSearching) nextRuns(ctx context.Context, most int) ([]*textRun, err
 // nextRows returns the rows of the runs that are searched next: those that are listed, and others, in their order.
 func (s *textSearching) nextRows(ctx context.Context, most int) ([]db.TextSearchRunsRow, error) {
 	place := func(row db.TextSearchRunsRow) PlanCursor { return PlanCursor{row.BeganAt, row.RootPlanID} }
-	s.listed = slices.DeleteFunc(s.listed, func(row db.TextSearchRunsRow) bool { return compareCursors(place(row), s.from.PlanCursor) > 0 })
+	s.listed = slices.DeleteFunc(s.listed, func(row db.TextSearchRunsRow) bool {
+		return compareCursors(place(row), s.from.PlanCursor) > 0
+	})
 	if s.allListed {
 		return s.listed[:min(most, len(s.listed))], nil
 	}
@@ -321,13 +337,15 @@ func (s *textSearching) nextRows(ctx context.Context, most int) ([]db.TextSearch
 		from = s.older
 	}
 	p.FromTime, p.FromID, p.Most = from.BeganAt, from.RootPlanID, int32(most)
-	args := []any{p.FromTime, p.FromID, p.BeforeTime, p.BeforeID, p.AfterTime, p.AfterID, p.State, p.Project, p.Name, p.UserID, p.ConversationID,
+	args := []any{p.FromTime, p.FromID, p.BeforeTime, p.BeforeID, p.AfterTime, p.AfterID, p.State, p.Project, p.Name,
+		p.UserID, p.ConversationID,
 		p.Tag, p.Environment, p.Agent, p.Among, p.KnownFrom, p.KnownTo, p.Most}
 	others, err := pg.Read(ctx, s.db, func() (rows []db.TextSearchRunsRow, err error) {
-		return rows, s.QueryBefore(ctx, time.Now().Add(textTimeout), "force_custom_plan", db.TextSearchRuns, args, func(r pgx.Rows) (err error) {
-			rows, err = pgx.CollectRows(r, pgx.RowToStructByPos[db.TextSearchRunsRow])
-			return err
-		})
+		return rows, s.QueryBefore(ctx, time.Now().Add(textTimeout), "force_custom_plan", db.TextSearchRuns, args,
+			func(r pgx.Rows) (err error) {
+				rows, err = pgx.CollectRows(r, pgx.RowToStructByPos[db.TextSearchRunsRow])
+				return err
+			})
 	})
 	if err != nil {
 		return nil, err
@@ -345,8 +363,8 @@ func (s *textSearching) nextRows(ctx context.Context, most int) ([]db.TextSearch
 // shortly is until when a statement may take that only saves reading: without its answer, everything is read.
 func (s *textSearching) shortly() time.Time { return time.Now().Add(max(s.Time/4, leastAsked)) }
 
-// likely returns those of some runs that may have hits, and how many of the runs it has looked at. While most runs have hits, it costs more than
-// it saves: then all are likely, but for those whose detail has none.
+// likely returns those of some runs that may have hits, and how many of the runs it has looked at. While most runs have
+// hits, it costs more than it saves: then all are likely, but for those whose detail has none.
 func (s *textSearching) likely(ctx context.Context, runs []*textRun) (likely []*textRun, looked int, err error) {
 	rare := s.searched > 0 && rareRuns*len(s.shown) < s.searched
 	if !rare && !slices.ContainsFunc(runs, func(run *textRun) bool { return !run.detail }) {
@@ -354,16 +372,20 @@ func (s *textSearching) likely(ctx context.Context, runs []*textRun) (likely []*
 	}
 
 	roots, parts, detail := textRunColumns(runs)
-	args := []any{roots, parts, detail, s.sections, max(time.Until(s.end), 0).Milliseconds(), s.word.Text, s.word.Bare, append([]string{}, s.word.Alike...)}
+	args := []any{
+		roots, parts, detail, s.sections, max(time.Until(s.end), 0).Milliseconds(), s.word.Text, s.word.Bare,
+		append([]string{}, s.word.Alike...),
+	}
 	type answer struct {
 		Place int
 		Late  bool
 	}
 	answers, err := pg.Read(ctx, s.db, func() (answers []answer, err error) {
-		return answers, s.beforeWith(ctx, time.Now().Add(textTimeout), runSettings, searchLikely, args, func(rows pgx.Rows) (err error) {
-			answers, err = pgx.CollectRows(rows, pgx.RowToStructByPos[answer])
-			return err
-		})
+		return answers, s.beforeWith(ctx, time.Now().Add(textTimeout), runSettings, searchLikely, args,
+			func(rows pgx.Rows) (err error) {
+				answers, err = pgx.CollectRows(rows, pgx.RowToStructByPos[answer])
+				return err
+			})
 	})
 	switch {
 	case errors.Is(err, ErrSlow): // a run has many rows; the search in it keeps to its time
@@ -389,7 +411,8 @@ func textRunColumns(runs []*textRun) (roots []string, parts []time.Time, detail 
 	return roots, parts, detail
 }
 
-// findPeriods finds the recent runs that may have hits, and the periods whose detail has an index, if the search can use these.
+// findPeriods finds the recent runs that may have hits, and the periods whose detail has an index, if the search can
+// use these.
 func (s *textSearching) findPeriods(ctx context.Context) error {
 	if s.word.InRow < leastIndexed {
 		return nil
@@ -436,7 +459,8 @@ func (s *textSearching) listRecent(ctx context.Context) error {
 	listed, err := pg.Read(ctx, s.db, func() ([]db.TextSearchListedRow, error) {
 		return s.queries.TextSearchListed(ctx, s.db, db.TextSearchListedParams{
 			Roots: recent.roots, FromTime: s.from.BeganAt, FromID: s.from.RootPlanID,
-			BeforeTime: p.BeforeTime, BeforeID: p.BeforeID, AfterTime: p.AfterTime, AfterID: p.AfterID, State: p.State, Project: p.Project, Name: p.Name,
+			BeforeTime: p.BeforeTime, BeforeID: p.BeforeID, AfterTime: p.AfterTime, AfterID: p.AfterID, State: p.State,
+			Project: p.Project, Name: p.Name,
 			UserID: p.UserID, ConversationID: p.ConversationID, Tag: p.Tag, Environment: p.Environment, Agent: p.Agent,
 		})
 	})
@@ -459,7 +483,9 @@ func (s *textSearching) listRecent(ctx context.Context) error {
 func (r *Reader) indexedPeriods(ctx context.Context) (periods []textPeriod, err error) {
 	tables := slices.Sorted(maps.Keys(SearchedTables))
 	rows, err := pg.Read(ctx, r.db, func() ([]db.TextSearchPeriodsRow, error) {
-		return r.queries.TextSearchPeriods(ctx, r.db, db.TextSearchPeriodsParams{Tables: tables, Suffix: new(SearchIndexSuffix)})
+		return r.queries.TextSearchPeriods(ctx, r.db, db.TextSearchPeriodsParams{
+			Tables: tables, Suffix: new(SearchIndexSuffix),
+		})
 	})
 	for _, row := range rows {
 		periods = append(periods, textPeriod{from: *row.FromDay, to: *row.ToDay, partitions: row.Partitions})
@@ -467,7 +493,8 @@ func (r *Reader) indexedPeriods(ctx context.Context) (periods []textPeriod, err 
 	return periods, err
 }
 
-// ask asks the indexes of a period once for the runs that may have hits. If they are many, or it takes long, all runs may.
+// ask asks the indexes of a period once for the runs that may have hits. If they are many, or it takes long, all runs
+// may.
 func (s *textSearching) ask(ctx context.Context, p *textPeriod) error {
 	if p.asked {
 		return nil
@@ -562,7 +589,10 @@ func (s *textSearching) searchRuns(ctx context.Context, runs []*textRun) (rest *
 					taken = bytes
 				}
 				kind := sectionKinds[*section]
-				hit := TextHit{Run: &runs[run].TextRun, Key: record.Key{Kind: kind, Parent: at.Parent, Seq: at.Seq, ID: at.ID}, PlanID: orEmpty(plan), StepID: orEmpty(step), Name: orEmpty(name), place: at.RowPlace, row: run}
+				hit := TextHit{
+					Run: &runs[run].TextRun, Key: record.Key{Kind: kind, Parent: at.Parent, Seq: at.Seq, ID: at.ID},
+					PlanID: orEmpty(plan), StepID: orEmpty(step), Name: orEmpty(name), place: at.RowPlace, row: run,
+				}
 				had := len(hits)
 				if hits, err = s.add(hits, hit, texts, attempts); err != nil {
 					return err

@@ -99,7 +99,8 @@ func script(t testing.TB, body []byte) (spans []otlp.Span) {
 	}
 	for _, in := range s.Spans {
 		span := otlp.Span{
-			TraceID: traceID(0), SpanID: strings.Repeat("0", 16-len(in.ID)) + in.ID, RemoteParent: in.Remote, Stub: in.Stub, Kind: in.Kind, Logged: in.Logged, Name: in.Name,
+			TraceID: traceID(0), SpanID: strings.Repeat("0", 16-len(in.ID)) + in.ID, RemoteParent: in.Remote, Stub: in.Stub,
+			Kind: in.Kind, Logged: in.Logged, Name: in.Name,
 			Start: moment(in.Start), End: moment(in.End), Status: in.Status, StatusMessage: in.Message,
 			Scope: in.Scope, Resource: s.Resource, Attributes: in.Attributes, Events: in.Events,
 		}
@@ -251,7 +252,9 @@ func checkRollUpsOf(t testing.TB, s *store.Store, roots string) {
 	got := storetest.Lines(t, store.Pool(s), sql)
 	rollUp := fieldsql.Merge(record.KindAgentExecution, fieldsql.Shape{})
 	keys := func(column string) []string {
-		return storetest.Query[[]string](t, s, "SELECT array_agg("+column+" ORDER BY root_plan_id, step_id) FROM actlog.agent_execution_record WHERE root_plan_id LIKE $1", roots)
+		return storetest.Query[[]string](t, s,
+			"SELECT array_agg("+column+" ORDER BY root_plan_id, step_id) FROM actlog.agent_execution_record WHERE "+
+				"root_plan_id LIKE $1", roots)
 	}
 	storetest.Exec(t, s, rollUp, keys("root_plan_id"), keys("step_id"))
 	if diff := cmp.Diff(storetest.Lines(t, store.Pool(s), sql), got); diff != "" {
@@ -289,8 +292,10 @@ func TestUnchangedRowsStay(t *testing.T) {
 	}
 	writeSpans(t, s, spans[:len(spans)-1]...)
 	const numbers = `SELECT string_agg(concat_ws(' ', tool_call_id, id), ',' ORDER BY tool_call_id) FROM actlog.act_tool_info WHERE span_id IS NOT NULL AND step_id = $1`
-	step := storetest.Query[string](t, s, "SELECT a.step_id FROM actlog.agent_execution_record AS a WHERE a.shown_plan_id <> a.root_plan_id")
-	before, changes := storetest.Query[string](t, s, numbers, step), storetest.Query[int](t, s, "SELECT count(*) FROM actlog.change")
+	step := storetest.Query[string](t, s,
+		"SELECT a.step_id FROM actlog.agent_execution_record AS a WHERE a.shown_plan_id <> a.root_plan_id")
+	before, changes := storetest.Query[string](t, s, numbers, step),
+		storetest.Query[int](t, s, "SELECT count(*) FROM actlog.change")
 	writeSpans(t, s, root)
 	if after := storetest.Query[string](t, s, numbers, step); after != before || after == "" {
 		t.Errorf("numbers of tool calls before %s, after %s", before, after)
@@ -373,8 +378,9 @@ func TestNativePlanNamesTrace(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, takeTraces)
 	native := func(n int) *record.Plan {
-		return &record.Plan{RootPlanID: fmt.Sprint("native", n), CurrentPlanID: fmt.Sprint("native", n), TraceID: new(traceID(n)),
-			Title: new("native title"), State: new(record.Paused), StartTime: at(1)}
+		return &record.Plan{RootPlanID: fmt.Sprint("native", n), CurrentPlanID: fmt.Sprint("native", n),
+			TraceID: new(traceID(n)),
+			Title:   new("native title"), State: new(record.Paused), StartTime: at(1)}
 	}
 	spans := agentTrace(t, "")
 	var want string
@@ -395,7 +401,8 @@ func TestNativePlanNamesTrace(t *testing.T) {
 		got := strings.ReplaceAll(exportedTree(t, s, fmt.Sprint("native", n)), traceID(n), "TRACE")
 		if n == 0 {
 			want = got
-			if !strings.Contains(got, "native title") || !strings.Contains(got, "PAUSED") || storetest.PlanTree(t, s, "native0").Record.UserRequest == nil {
+			if !strings.Contains(got, "native title") || !strings.Contains(got, "PAUSED") ||
+				storetest.PlanTree(t, s, "native0").Record.UserRequest == nil {
 				t.Errorf("the plan is %s", got)
 			}
 			continue
@@ -419,11 +426,16 @@ func TestNativeWritesToTrace(t *testing.T) {
 	if before.State.Terminal() {
 		t.Fatal("the plan has already ended")
 	}
-	step := storetest.Query[string](t, s, "SELECT min(step_id) FROM actlog.agent_execution_record WHERE shown_plan_id <> root_plan_id")
+	step := storetest.Query[string](t, s,
+		"SELECT min(step_id) FROM actlog.agent_execution_record WHERE shown_plan_id <> root_plan_id")
 	storetest.Write(t, s,
 		&record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new("a better title")},
 		&record.Thought{RootPlanID: root, PlanID: root, ThoughtID: "t", Content: new("hm")},
-		&record.AgentExecution{RootPlanID: root, PlanID: storetest.Query[string](t, s, "SELECT plan_id FROM actlog.agent_execution_record WHERE step_id = $1", step), StepID: step, Result: new("a better result")})
+		&record.AgentExecution{
+			RootPlanID: root, PlanID: storetest.Query[string](t, s,
+				"SELECT plan_id FROM actlog.agent_execution_record WHERE step_id = $1", step), StepID: step,
+			Result: new("a better result"),
+		})
 	writeSpans(t, s, spans...)
 	after := storetest.PlanTree(t, s, root).Record
 	if *after.Title != "a better title" || *after.State != record.Completed {
@@ -441,7 +453,8 @@ func TestNativeWritesToTrace(t *testing.T) {
 	if *left.Record.Title != "a better title" || left.Record.UserRequest != nil || left.Record.Summary != nil {
 		t.Errorf("the old plan is %+v", left.Record)
 	}
-	if thoughts := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.thought WHERE root_plan_id = $1", root); thoughts != 1 {
+	if thoughts := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.thought WHERE root_plan_id = $1",
+		root); thoughts != 1 {
 		t.Error("the thought is gone")
 	}
 	if got := storetest.PlanTree(t, s, "native").Record; got.UserRequest == nil || *got.State != record.Completed {
@@ -493,12 +506,15 @@ func TestTraceAndNativeInAnyOrder(t *testing.T) {
 				}
 			}
 			writeParts(parts[:after])
-			storetest.Write(t, s, append(named, nativeChanges(rand.New(rand.NewPCG(11, uint64(i))), otlp.Project(withTraceID(mixed, root)))...)...)
+			storetest.Write(t, s, append(named,
+				nativeChanges(rand.New(rand.NewPCG(11, uint64(i))), otlp.Project(withTraceID(mixed, root)))...)...)
 			writeParts(parts[after:])
 			writeSpans(t, s, withTraceID(mixed[:1], trace)...) // so that the trace is projected after the native write
 			var got []string
 			for table, rows := range storedRows(t, s, root) {
-				for row := range strings.Lines(strings.NewReplacer(root, "ROOT", trace, "TRACE", `"origin": "otlp"`, `"origin": "native"`).Replace(rows)) {
+				for row := range strings.Lines(
+					strings.NewReplacer(root, "ROOT", trace, "TRACE", `"origin": "otlp"`, `"origin": "native"`).Replace(rows),
+				) {
 					got = append(got, table+" "+strings.TrimSpace(row))
 				}
 			}
@@ -532,7 +548,8 @@ func nativeChanges(random *rand.Rand, projected []record.Change) (changes []reco
 			switch f := &field.Fields(key.Kind)[i]; {
 			case f.Key, f.Name == "planId":
 				f.In(own).Set(f.In(c))
-			case f.Name == "parentPlanId", f.Name == "toolCallId", f.Name == "traceId", f.Name == "startedBy", f.Rule != field.Newest, !f.Sent():
+			case f.Name == "parentPlanId", f.Name == "toolCallId", f.Name == "traceId", f.Name == "startedBy",
+				f.Rule != field.Newest, !f.Sent():
 			case random.IntN(4) == 0:
 				setField(f, own, 1)
 			}
@@ -586,7 +603,8 @@ func TestQuietTrace(t *testing.T) {
 			s := storetest.Open(t, takeTraces, func(c *store.Config) { c.TraceQuiet = time.Hour })
 			writeSpans(t, s, c.spans...)
 			age := func(by string) {
-				storetest.Exec(t, s, "UPDATE actlog.otlp_trace SET last_seen_at = last_seen_at - $1::interval, due_at = due_at - $1::interval", by)
+				storetest.Exec(t, s, "UPDATE actlog.otlp_trace SET last_seen_at = last_seen_at - $1::interval, due_at = due_at "+
+					"- $1::interval", by)
 				if err := store.ReplaceDue(s); err != nil {
 					t.Fatal(err)
 				}
@@ -627,7 +645,8 @@ func TestQuietTracesGoOnTogether(t *testing.T) {
 	var all, first, more [][]otlp.Span
 	for i := range 3 {
 		spans := agentTrace(t, traceID(i))
-		all, first, more = append(all, spans), append(first, spans[:len(spans)-2]), append(more, spans[len(spans)-2:len(spans)-1])
+		all, first, more = append(all, spans), append(first, spans[:len(spans)-2]),
+			append(more, spans[len(spans)-2:len(spans)-1])
 	}
 	writeSpans(t, s, slices.Concat(first...)...)
 	storetest.Exec(t, s, "UPDATE actlog.otlp_trace SET last_seen_at = last_seen_at - interval '1 year', due_at = now()")
@@ -704,9 +723,13 @@ func (p *badProjection) Changes() (changed []record.Change, gone []record.Key) {
 	changed, gone = p.Projection.Changes()
 	switch p.id {
 	case traceID(2): // an invalid row is left out
-		changed = append(changed, &record.AgentExecution{RootPlanID: p.id, StepID: "s", PlanID: p.id, State: new(record.State("NONE"))})
+		changed = append(changed, &record.AgentExecution{
+			RootPlanID: p.id, StepID: "s", PlanID: p.id, State: new(record.State("NONE")),
+		})
 	case traceID(3):
-		changed = append(changed, &record.AgentExecution{RootPlanID: p.id, StepID: "s", PlanID: p.id, AgentName: new("refused")})
+		changed = append(changed, &record.AgentExecution{
+			RootPlanID: p.id, StepID: "s", PlanID: p.id, AgentName: new("refused"),
+		})
 	}
 	return changed, gone
 }
@@ -717,7 +740,8 @@ func TestBadTraces(t *testing.T) {
 	s := storetest.Open(t, func(c *store.Config) {
 		c.Project = func(id string) store.Projection { return &badProjection{otlp.NewProjection(id), id} }
 	})
-	storetest.Exec(t, s, "ALTER TABLE actlog.agent_execution_record ADD CONSTRAINT agent_refused CHECK (agent_name <> 'refused')")
+	storetest.Exec(t, s, "ALTER TABLE actlog.agent_execution_record ADD CONSTRAINT agent_refused CHECK (agent_name <> "+
+		"'refused')")
 	var traces []store.Trace
 	for i := range 6 {
 		traces = append(traces, tracesOf(t, agentTrace(t, traceID(i)))...)
@@ -758,7 +782,9 @@ func TestConcurrentTraces(t *testing.T) {
 			for range rounds {
 				n := random.IntN(trees)
 				cut := random.IntN(len(spans))
-				if err := s.ReplaceTraces(t.Context(), tracesOf(t, slices.Concat(withTraceID(spans[cut:], traceID(n)), withTraceID(spans[:cut], traceID(random.IntN(trees)))))); err != nil {
+				if err := s.ReplaceTraces(t.Context(),
+					tracesOf(t, slices.Concat(withTraceID(spans[cut:], traceID(n)),
+						withTraceID(spans[:cut], traceID(random.IntN(trees)))))); err != nil {
 					t.Error(err)
 				}
 			}
@@ -769,9 +795,14 @@ func TestConcurrentTraces(t *testing.T) {
 		for i := range rounds {
 			root := traceID(random.IntN(trees))
 			native := fmt.Sprint("native", i%2)
-			storetest.Write(t, servers[i%2], &record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new(fmt.Sprint("title ", i))},
+			storetest.Write(t, servers[i%2], &record.Plan{
+				RootPlanID: root, CurrentPlanID: root, Title: new(fmt.Sprint("title ", i)),
+			},
 				&record.Thought{RootPlanID: root, PlanID: root, ThoughtID: fmt.Sprint(i)},
-				&record.Plan{RootPlanID: native, CurrentPlanID: native, TraceID: new(traceID(trees - 1 - i%2)), Title: new(fmt.Sprint("title ", i))})
+				&record.Plan{
+					RootPlanID: native, CurrentPlanID: native, TraceID: new(traceID(trees - 1 - i%2)),
+					Title: new(fmt.Sprint("title ", i)),
+				})
 		}
 	})
 	group.Go(func() {
@@ -792,7 +823,8 @@ func TestConcurrentTraces(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := range trees {
-		root := storetest.Query[string](t, servers[0], "SELECT root_plan_id FROM actlog.otlp_trace WHERE trace_id = $1", traceID(n))
+		root := storetest.Query[string](t, servers[0], "SELECT root_plan_id FROM actlog.otlp_trace WHERE trace_id = $1",
+			traceID(n))
 		want := storetest.RowKeys(otlp.Project(withTraceID(spans, traceID(n))))
 		for i := range want {
 			want[i] = strings.ReplaceAll(want[i], traceID(n), root)
@@ -847,7 +879,8 @@ func TestTracesAreUnavailable(t *testing.T) {
 		c.Room = func() error { return errors.New("none") }
 	})
 	traces := tracesOf(t, agentTrace(t, traceID(0)))
-	if err := s.ReplaceTraces(t.Context(), traces); !errors.Is(err, record.ErrDiskFull) || !errors.Is(err, record.ErrUnavailable) {
+	if err := s.ReplaceTraces(t.Context(), traces); !errors.Is(err, record.ErrDiskFull) ||
+		!errors.Is(err, record.ErrUnavailable) {
 		t.Errorf("without room: %v", err)
 	}
 	closed := openClosed(t)
@@ -872,7 +905,10 @@ func TestTraceBesideAttempts(t *testing.T) {
 		}
 	}
 	ended := step.EndTime.Truncate(time.Microsecond)
-	again := &record.AgentExecution{RootPlanID: step.RootPlanID, PlanID: step.PlanID, StepID: step.StepID, Attempt: new(int64(2)), State: new(record.Running)}
+	again := &record.AgentExecution{
+		RootPlanID: step.RootPlanID, PlanID: step.PlanID, StepID: step.StepID, Attempt: new(int64(2)),
+		State: new(record.Running),
+	}
 	read := func() *tree.Step { return storetest.StepDetail(t, s, step.StepID) }
 
 	writeSpans(t, s, spans...)

@@ -113,7 +113,9 @@ var errElsewhere = errors.New("the detail lies elsewhere")
 
 // readNodes runs a statement once. If the detail lies in another part than the one given, nothing
 // but that part is returned.
-func (r *Reader) readNodes(ctx context.Context, of *fieldsql.Read, rootPlanID, id string, part time.Time) (*nodes, error) {
+func (r *Reader) readNodes(
+	ctx context.Context, of *fieldsql.Read, rootPlanID, id string, part time.Time,
+) (*nodes, error) {
 	rows, err := r.Query(ctx, of.SQL, id, part, orNil(rootPlanID))
 	if err != nil {
 		return nil, err
@@ -217,7 +219,8 @@ func (n *nodes) build(planID string) *tree.Plan {
 	return tree.Build(planID, plans, n.steps)
 }
 
-// whole nests the rows, with cycles, calls and waits, and returns the plan that was asked for; nil: it is not among them.
+// whole nests the rows, with cycles, calls and waits, and returns the plan that was asked for; nil: it is not among
+// them.
 func (n *nodes) whole(planID string) *tree.Plan {
 	plan := n.build(planID)
 	if plan == nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// OpenQuestion is a wait in the list of those that nobody has answered yet. Its texts are cut to 300 characters. It has neither form
-// nor subject.
+// OpenQuestion is a wait in the list of those that nobody has answered yet. Its texts are cut to 300 characters. It has
+// neither form nor subject.
 type OpenQuestion struct {
 	Wait      record.Wait
 	AgentName *string // of the step that asks
@@ -43,8 +43,8 @@ const IsOpenWait = `w.state = 'WAITING' AND (w.expires_at IS NULL OR w.expires_a
 
 const askedAt = `COALESCE(w.start_time, w.first_seen_at, '0001-01-01 00:00:00+00'::timestamptz)`
 
-// openQuestions reads waits that nobody has answered, oldest first, behind a cursor. Those of runs that have ended, and those that
-// have expired, wait for nobody.
+// openQuestions reads waits that nobody has answered, oldest first, behind a cursor. Those of runs that have ended, and
+// those that have expired, wait for nobody.
 var openQuestions = fieldsql.NewRead(`SELECT
     ` + fieldsql.Select(append(fieldsql.Lean(record.KindWait, "w", titleChars, "title", "form_description"),
 	fieldsql.Column{Name: "agent_name", SQL: "left(a.agent_name, 300)"},
@@ -67,7 +67,8 @@ WHERE ` + IsOpenWait + ` AND (` + askedAt + `, w.id) > ($1::timestamptz, $2::big
 ORDER BY ` + askedAt + `, w.id
 LIMIT $4::integer`)
 
-// OpenQuestions lists waits that nobody has answered, oldest first, in one statement. The error is [ErrSlow] if it scans too many.
+// OpenQuestions lists waits that nobody has answered, oldest first, in one statement. The error is [ErrSlow] if it
+// scans too many.
 func (r *Reader) OpenQuestions(ctx context.Context, f WaitFilter) ([]OpenQuestion, error) {
 	var after WaitCursor // before all
 	if f.After != nil {

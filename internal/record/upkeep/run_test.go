@@ -34,15 +34,34 @@ func interrupt(t testing.TB, u *upkeep.Upkeep) {
 func writeRun(t testing.TB, s *store.Store, root string, seen *time.Time) {
 	t.Helper()
 	storetest.Write(t, s,
-		&record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Running), StartTime: storetest.At(0), LastSeenAt: seen, Rev: new(int64(5))},
-		&record.Plan{RootPlanID: root, CurrentPlanID: root + "-sub", ParentPlanID: &root, ToolCallID: new(root + "-t"), State: new(record.Running)},
-		&record.Plan{RootPlanID: root, CurrentPlanID: root + "-done", ParentPlanID: &root, ToolCallID: new(root + "-d"), State: new(record.Failed), ErrorKind: new("mine"), EndTime: storetest.At(3)},
-		&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-done", State: new(record.Completed), EndTime: storetest.At(1)},
-		&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-a", State: new(record.Running), Attempt: new(int64(2)), StartTime: storetest.At(2)},
+		&record.Plan{
+			RootPlanID: root, CurrentPlanID: root, State: new(record.Running), StartTime: storetest.At(0), LastSeenAt: seen,
+			Rev: new(int64(5)),
+		},
+		&record.Plan{
+			RootPlanID: root, CurrentPlanID: root + "-sub", ParentPlanID: &root, ToolCallID: new(root + "-t"),
+			State: new(record.Running),
+		},
+		&record.Plan{
+			RootPlanID: root, CurrentPlanID: root + "-done", ParentPlanID: &root, ToolCallID: new(root + "-d"),
+			State: new(record.Failed), ErrorKind: new("mine"), EndTime: storetest.At(3),
+		},
+		&record.AgentExecution{
+			RootPlanID: root, PlanID: root, StepID: root + "-done", State: new(record.Completed), EndTime: storetest.At(1),
+		},
+		&record.AgentExecution{
+			RootPlanID: root, PlanID: root, StepID: root + "-a", State: new(record.Running), Attempt: new(int64(2)),
+			StartTime: storetest.At(2),
+		},
 		&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-next"},
 		&record.ThinkAct{RootPlanID: root, StepID: root + "-a", Seq: 0, State: new(record.Completed)},
-		&record.ThinkAct{RootPlanID: root, StepID: root + "-a", Seq: 1, State: new(record.Running), ThinkStartTime: storetest.At(3)},
-		&record.ActTool{RootPlanID: root, StepID: root + "-a", Seq: 1, ToolCallID: root + "-t", State: new(record.AwaitingApproval), StartTime: storetest.At(4)},
+		&record.ThinkAct{
+			RootPlanID: root, StepID: root + "-a", Seq: 1, State: new(record.Running), ThinkStartTime: storetest.At(3),
+		},
+		&record.ActTool{
+			RootPlanID: root, StepID: root + "-a", Seq: 1, ToolCallID: root + "-t", State: new(record.AwaitingApproval),
+			StartTime: storetest.At(4),
+		},
 		&record.ActTool{RootPlanID: root, StepID: root + "-a", Seq: 1, ToolCallID: root + "-planned"},
 		&record.Wait{RootPlanID: root, PlanID: root, WaitID: "w", ExpiresAt: expired},
 	)
@@ -54,7 +73,8 @@ var expired = new(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC))
 // silent lets time pass since the last heartbeat of a run, by the clock of the database.
 func silent(t testing.TB, s *store.Store, root, since string) {
 	t.Helper()
-	storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET beat_at = beat_at - $2::text::interval WHERE root_plan_id = $1", root, since)
+	storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET beat_at = beat_at - $2::text::interval WHERE "+
+		"root_plan_id = $1", root, since)
 }
 
 // states returns the states of all rows of a tree.
@@ -72,8 +92,11 @@ func states(t testing.TB, pg *pgtest.DB, root string) []string {
 // rows returns the rows of a tree whose ids begin with its root, without what differs from tree to tree.
 func rows(t testing.TB, pg *pgtest.DB, root string) (all []string) {
 	t.Helper()
-	for _, table := range []string{"plan_execution_record", "agent_execution_record", "think_act_record", "act_tool_info"} {
-		all = append(all, storetest.Lines(t, pg.Pool, `SELECT replace((to_jsonb(x) - ARRAY['id', 'part', 'first_seen_at', 'beat_at'])::text, '"' || $1, '"r')
+	for _, table := range []string{
+		"plan_execution_record", "agent_execution_record", "think_act_record", "act_tool_info",
+	} {
+		all = append(all, storetest.Lines(t, pg.Pool,
+			`SELECT replace((to_jsonb(x) - ARRAY['id', 'part', 'first_seen_at', 'beat_at'])::text, '"' || $1, '"r')
 			FROM actlog.`+table+` AS x WHERE root_plan_id = $1 ORDER BY 1`, root)...)
 	}
 	return all
@@ -98,7 +121,8 @@ func TestDeadRuns(t *testing.T) {
 	interrupt(t, u)
 	want := []string{
 		"cycle 0 COMPLETED", "cycle 1 INTERRUPTED not_seen",
-		"plan p INTERRUPTED not_seen 2026-11-20 12:00:50", "plan p-done FAILED mine 2026-11-20 12:00:03", "plan p-sub INTERRUPTED not_seen 2026-11-20 12:00:50",
+		"plan p INTERRUPTED not_seen 2026-11-20 12:00:50", "plan p-done FAILED mine 2026-11-20 12:00:03",
+		"plan p-sub INTERRUPTED not_seen 2026-11-20 12:00:50",
 		"step p-a INTERRUPTED not_seen 2026-11-20 12:00:50", "step p-done COMPLETED 2026-11-20 12:00:01", "step p-next IDLE",
 		"tool p-planned PENDING", "tool p-t INTERRUPTED not_seen 2026-11-20 12:00:50", "wait w WAITING",
 	}
@@ -109,13 +133,21 @@ func TestDeadRuns(t *testing.T) {
 		t.Errorf("%d runs interrupted", n)
 	}
 	storetest.Write(t, s,
-		&record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Completed), EndTime: storetest.At(59), Rev: new(int64(1))},
-		&record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "p-a", State: new(record.Completed), Attempt: new(int64(2)), Rev: new(int64(1))},
+		&record.Plan{
+			RootPlanID: "p", CurrentPlanID: "p", State: new(record.Completed), EndTime: storetest.At(59), Rev: new(int64(1)),
+		},
+		&record.AgentExecution{
+			RootPlanID: "p", PlanID: "p", StepID: "p-a", State: new(record.Completed), Attempt: new(int64(2)),
+			Rev: new(int64(1)),
+		},
 		&record.ThinkAct{RootPlanID: "p", StepID: "p-a", Seq: 1, State: new(record.Failed), Rev: new(int64(1))},
-		&record.ActTool{RootPlanID: "p", StepID: "p-a", Seq: 1, ToolCallID: "p-t", State: new(record.Cancelled), Rev: new(int64(1))})
+		&record.ActTool{
+			RootPlanID: "p", StepID: "p-a", Seq: 1, ToolCallID: "p-t", State: new(record.Cancelled), Rev: new(int64(1)),
+		})
 	p, st := storetest.PlanTree(t, s, "p").Record, storetest.StepDetail(t, s, "p-a")
 	if *p.State != record.Completed || !p.EndTime.Equal(*storetest.At(59)) || *st.Record.State != record.Completed ||
-		*st.Cycles[1].Record.State != record.Failed || *st.Cycles[1].ToolCalls[1].Record.State != record.Cancelled && *st.Cycles[1].ToolCalls[0].Record.State != record.Cancelled {
+		*st.Cycles[1].Record.State != record.Failed || *st.Cycles[1].ToolCalls[1].Record.State != record.Cancelled &&
+		*st.Cycles[1].ToolCalls[0].Record.State != record.Cancelled {
 		t.Errorf("a late outcome does not win: %+v %+v", p, st)
 	}
 }
@@ -135,22 +167,38 @@ func TestSignsOfLifeUndoTheMark(t *testing.T) {
 			return []record.Change{&record.Plan{RootPlanID: root, CurrentPlanID: root + "-sub", LastSeenAt: storetest.At(55)}}
 		},
 		"state": func(root string) []record.Change {
-			return []record.Change{&record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Waiting), Rev: new(int64(9))}}
+			return []record.Change{
+				&record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Waiting), Rev: new(int64(9))},
+			}
 		},
 		"step": func(root string) []record.Change {
-			return []record.Change{&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-next", State: new(record.Running)}}
+			return []record.Change{
+				&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-next", State: new(record.Running)},
+			}
 		},
 		"cycle": func(root string) []record.Change {
 			return []record.Change{&record.ThinkAct{RootPlanID: root, StepID: root + "-a", Seq: 1, State: new(record.Paused)}}
 		},
 		"tool call": func(root string) []record.Change {
-			return []record.Change{&record.ActTool{RootPlanID: root, StepID: root + "-a", Seq: 1, ToolCallID: root + "-t", State: new(record.Running)}}
+			return []record.Change{
+				&record.ActTool{RootPlanID: root, StepID: root + "-a", Seq: 1, ToolCallID: root + "-t", State: new(record.Running)},
+			}
 		},
 		"interrupted by the process": func(root string) []record.Change {
-			return []record.Change{&record.ActTool{RootPlanID: root, StepID: root + "-a", Seq: 1, ToolCallID: root + "-t", State: new(record.Interrupted), ErrorKind: new("user")}}
+			return []record.Change{
+				&record.ActTool{
+					RootPlanID: root, StepID: root + "-a", Seq: 1, ToolCallID: root + "-t", State: new(record.Interrupted),
+					ErrorKind: new("user"),
+				},
+			}
 		},
 		"state and error": func(root string) []record.Change {
-			return []record.Change{&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-a", Attempt: new(int64(2)), State: new(record.Waiting), ErrorKind: new("x"), EndTime: storetest.At(7), Rev: new(int64(3))}}
+			return []record.Change{
+				&record.AgentExecution{
+					RootPlanID: root, PlanID: root, StepID: root + "-a", Attempt: new(int64(2)), State: new(record.Waiting),
+					ErrorKind: new("x"), EndTime: storetest.At(7), Rev: new(int64(3)),
+				},
+			}
 		},
 		"after an end": func(root string) []record.Change {
 			return []record.Change{
@@ -160,7 +208,10 @@ func TestSignsOfLifeUndoTheMark(t *testing.T) {
 		},
 		"many": func(root string) (all []record.Change) {
 			for i := range 300 {
-				all = append(all, &record.ActTool{RootPlanID: root, StepID: root + "-b", Seq: int64(i / 10), ToolCallID: fmt.Sprint(root, i), State: new(record.Running)})
+				all = append(all, &record.ActTool{
+					RootPlanID: root, StepID: root + "-b", Seq: int64(i / 10), ToolCallID: fmt.Sprint(root, i),
+					State: new(record.Running),
+				})
 			}
 			return all
 		},
@@ -208,12 +259,15 @@ func TestSignsOfLifeInATransaction(t *testing.T) {
 	}
 	interrupt(t, idle(t, s))
 	if err := s.InTx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
-		_, err := tx.Write(ctx, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "p", LastSeenAt: storetest.At(55)}})
+		_, err := tx.Write(ctx, []record.Change{
+			&record.Plan{RootPlanID: "p", CurrentPlanID: "p", LastSeenAt: storetest.At(55)},
+		})
 		return err
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if p, st := storetest.PlanTree(t, s, "p").Record, storetest.StepDetail(t, s, "p-a"); *p.State != record.Running || p.EndTime != nil || p.ErrorKind != nil || *st.Record.State != record.Running {
+	if p, st := storetest.PlanTree(t, s, "p").Record, storetest.StepDetail(t, s, "p-a"); *p.State != record.Running ||
+		p.EndTime != nil || p.ErrorKind != nil || *st.Record.State != record.Running {
 		t.Errorf("after a heartbeat: %+v %+v", p, st.Record)
 	}
 	if err := s.DeletePlan(t.Context(), "gone"); err != nil {
@@ -234,19 +288,30 @@ func TestEndsUndoTheirOwnMark(t *testing.T) {
 	t.Parallel()
 	ends := map[string]func(root string) record.Change{
 		"plan": func(root string) record.Change {
-			return &record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Completed), EndTime: storetest.At(40), Summary: new("late"), Rev: new(int64(9))}
+			return &record.Plan{
+				RootPlanID: root, CurrentPlanID: root, State: new(record.Completed), EndTime: storetest.At(40),
+				Summary: new("late"), Rev: new(int64(9)),
+			}
 		},
 		"sub-plan": func(root string) record.Change {
 			return &record.Plan{RootPlanID: root, CurrentPlanID: root + "-sub", State: new(record.Cancelled)}
 		},
 		"step": func(root string) record.Change {
-			return &record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-a", Attempt: new(int64(2)), State: new(record.Completed), EndTime: storetest.At(60)}
+			return &record.AgentExecution{
+				RootPlanID: root, PlanID: root, StepID: root + "-a", Attempt: new(int64(2)), State: new(record.Completed),
+				EndTime: storetest.At(60),
+			}
 		},
 		"cycle": func(root string) record.Change {
-			return &record.ThinkAct{RootPlanID: root, StepID: root + "-a", Seq: 1, State: new(record.Failed), ErrorKind: new("x")}
+			return &record.ThinkAct{
+				RootPlanID: root, StepID: root + "-a", Seq: 1, State: new(record.Failed), ErrorKind: new("x"),
+			}
 		},
 		"tool call": func(root string) record.Change {
-			return &record.ActTool{RootPlanID: root, StepID: root + "-a", Seq: 1, ToolCallID: root + "-t", State: new(record.Completed), EndTime: storetest.At(30)}
+			return &record.ActTool{
+				RootPlanID: root, StepID: root + "-a", Seq: 1, ToolCallID: root + "-t", State: new(record.Completed),
+				EndTime: storetest.At(30),
+			}
 		},
 	}
 	for name, end := range ends {
@@ -300,8 +365,11 @@ func TestEndsUndoTheirOwnMark(t *testing.T) {
 		writeRun(t, s, "p", storetest.At(50))
 		silent(t, s, "p", "1 hour")
 		interrupt(t, idle(t, s))
-		storetest.Write(t, s, &record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "p-a", Attempt: new(int64(1)), State: new(record.Failed)})
-		if st := storetest.StepDetail(t, s, "p-a"); *st.Record.State != record.Interrupted || *st.Record.ErrorKind != record.NotSeen {
+		storetest.Write(t, s, &record.AgentExecution{
+			RootPlanID: "p", PlanID: "p", StepID: "p-a", Attempt: new(int64(1)), State: new(record.Failed),
+		})
+		if st := storetest.StepDetail(t, s, "p-a"); *st.Record.State != record.Interrupted ||
+			*st.Record.ErrorKind != record.NotSeen {
 			t.Errorf("after the end of an earlier attempt: %+v", st.Record)
 		}
 	})
@@ -320,7 +388,10 @@ func TestSignsOfLifeWhileMarking(t *testing.T) {
 	writeRun(t, s, "run-b", storetest.At(50))
 	silent(t, s, "run-b", "1 hour")
 	sign := func(root string) record.Change {
-		return &record.ActTool{RootPlanID: root, StepID: root + "-a", Seq: 1, ToolCallID: root + "-t", State: new(record.Paused), Rev: new(int64(3))}
+		return &record.ActTool{
+			RootPlanID: root, StepID: root + "-a", Seq: 1, ToolCallID: root + "-t", State: new(record.Paused),
+			Rev: new(int64(3)),
+		}
 	}
 	storetest.Write(t, s, sign("run-a"))
 	var wg sync.WaitGroup
@@ -329,7 +400,8 @@ func TestSignsOfLifeWhileMarking(t *testing.T) {
 		once.Do(func() {
 			wg.Go(func() { storetest.Write(t, s, sign("run-b")) })
 			storetest.Until(t, "the writer waits", func() bool {
-				return storetest.Query[bool](t, s, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')")
+				return storetest.Query[bool](t, s,
+					"SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')")
 			})
 		})
 	})
@@ -348,12 +420,15 @@ func TestNextAttemptUndoesTheMark(t *testing.T) {
 	writeRun(t, s, "p", storetest.At(50))
 	silent(t, s, "p", "1 hour")
 	interrupt(t, idle(t, s))
-	storetest.Write(t, s, &record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "p-a", Attempt: new(int64(3)), State: new(record.Running)})
+	storetest.Write(t, s, &record.AgentExecution{
+		RootPlanID: "p", PlanID: "p", StepID: "p-a", Attempt: new(int64(3)), State: new(record.Running),
+	})
 	p, st := storetest.PlanTree(t, s, "p").Record, storetest.StepDetail(t, s, "p-a")
 	if *p.State != record.Running || *st.Record.State != record.Running || *st.Cycles[1].Record.State != record.Running {
 		t.Errorf("after the next attempt: %+v %+v", p, st.Record)
 	}
-	if last := st.PastAttempts[len(st.PastAttempts)-1]; last.Number != 2 || last.State != record.Interrupted || *last.ErrorKind != record.NotSeen {
+	if last := st.PastAttempts[len(st.PastAttempts)-1]; last.Number != 2 || last.State != record.Interrupted ||
+		*last.ErrorKind != record.NotSeen {
 		t.Errorf("the attempt before: %+v", last)
 	}
 }
@@ -388,10 +463,13 @@ func TestLiveRunsSurviveASetClock(t *testing.T) {
 				t.Helper()
 				var changes []record.Change
 				for _, r := range runs {
-					changes = append(changes, &record.Plan{RootPlanID: r, CurrentPlanID: r, State: new(record.Running), LastSeenAt: storetest.At(minute)})
+					changes = append(changes, &record.Plan{
+						RootPlanID: r, CurrentPlanID: r, State: new(record.Running), LastSeenAt: storetest.At(minute),
+					})
 				}
 				storetest.Write(t, s, changes...)
-				storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET beat_at = clock_timestamp() + $1 WHERE root_plan_id = ANY ($2)", set+passed, runs)
+				storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET beat_at = clock_timestamp() + $1 WHERE "+
+					"root_plan_id = ANY ($2)", set+passed, runs)
 			}
 			beat(0, "dead", "live-0", "live-1", "live-2")
 			var heard upkeep.Listening
@@ -402,7 +480,9 @@ func TestLiveRunsSurviveASetClock(t *testing.T) {
 					t.Fatal(err)
 				}
 				passed += 30 * time.Second
-				if live := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.plan_execution_record WHERE state = 'RUNNING' AND root_plan_id <> 'dead'"); live != 3 {
+				if live := storetest.Query[int](t, s,
+					"SELECT count(*) FROM actlog.plan_execution_record WHERE state = 'RUNNING' AND root_plan_id <> 'dead'"); live !=
+					3 {
 					t.Fatalf("minute %d: %d runs live", minute, live)
 				}
 				beat(minute+1, "live-0", "live-1", "live-2")
@@ -430,8 +510,10 @@ func TestRunsThatAreNotDead(t *testing.T) {
 		"ended":    &record.Plan{RootPlanID: "ended", CurrentPlanID: "ended", State: new(record.Completed)},
 		"silent":   &record.Plan{RootPlanID: "silent", CurrentPlanID: "silent-sub", State: new(record.Completed)},
 		"asks":     &record.Wait{RootPlanID: "asks", PlanID: "asks", WaitID: "open"},
-		"sub asks": &record.Wait{RootPlanID: "sub asks", PlanID: "sub asks-sub", WaitID: "open", ExpiresAt: new(time.Now().Add(time.Hour))},
-		"asked":    &record.Wait{RootPlanID: "asked", PlanID: "asked-done", WaitID: "open", State: new(record.Waiting)},
+		"sub asks": &record.Wait{
+			RootPlanID: "sub asks", PlanID: "sub asks-sub", WaitID: "open", ExpiresAt: new(time.Now().Add(time.Hour)),
+		},
+		"asked": &record.Wait{RootPlanID: "asked", PlanID: "asked-done", WaitID: "open", State: new(record.Waiting)},
 	} {
 		var seen *time.Time
 		if root != "imported" && root != "silent" {
@@ -450,7 +532,8 @@ func TestRunsThatAreNotDead(t *testing.T) {
 		}
 	}
 	interrupt(t, u)
-	if got := storetest.Lines(t, pg.Pool, "SELECT current_plan_id FROM actlog.plan_execution_record WHERE state = 'INTERRUPTED'"); len(got) > 0 {
+	if got := storetest.Lines(t, pg.Pool,
+		"SELECT current_plan_id FROM actlog.plan_execution_record WHERE state = 'INTERRUPTED'"); len(got) > 0 {
 		t.Errorf("interrupted: %q", got)
 	}
 }
@@ -467,7 +550,9 @@ func TestWaitsThatNobodyWaitsFor(t *testing.T) {
 			&record.Wait{RootPlanID: root, PlanID: root, WaitID: "open"})
 		silent(t, s, root, "1 day")
 	}
-	storetest.Write(t, s, &record.Wait{RootPlanID: "decided", PlanID: "decided", WaitID: "open", State: new(record.Submitted)})
+	storetest.Write(t, s, &record.Wait{
+		RootPlanID: "decided", PlanID: "decided", WaitID: "open", State: new(record.Submitted),
+	})
 	storetest.Write(t, s, &record.Plan{RootPlanID: "ended", CurrentPlanID: "ended", State: new(record.Completed)})
 	interrupt(t, idle(t, s))
 	for _, root := range []string{"decided", "ended"} {
@@ -524,7 +609,9 @@ func TestTidyingDoesNotStopTheMarks(t *testing.T) {
 	silent(t, s, "dead", "1 day")
 	storetest.Exec(t, s, "ALTER TABLE actlog.otlp_trace RENAME TO lost")
 	log := stuck{storetest.Logger(t).Handler(), make(chan struct{})}
-	storetest.Upkeep(t, storetest.OpenURL(t, pg.URL), upkeep.Config{InterruptAfter: 2 * time.Second, TraceDays: 1, Logger: slog.New(log)})
+	storetest.Upkeep(t, storetest.OpenURL(t, pg.URL), upkeep.Config{
+		InterruptAfter: 2 * time.Second, TraceDays: 1, Logger: slog.New(log),
+	})
 	t.Cleanup(func() { close(log.closed) })
 	storetest.Until(t, "the dead run is interrupted", func() bool {
 		return *storetest.PlanTree(t, s, "dead").Record.State == record.Interrupted
@@ -539,7 +626,10 @@ func TestSkewedHeartbeats(t *testing.T) {
 	u := idle(t, s)
 	for root, year := range map[string]int{"behind": 1999, "ahead": 2099} {
 		beat := func(second int) {
-			storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Running), LastSeenAt: new(time.Date(year, 1, 1, 0, 0, second, 0, time.UTC))})
+			storetest.Write(t, s, &record.Plan{
+				RootPlanID: root, CurrentPlanID: root, State: new(record.Running),
+				LastSeenAt: new(time.Date(year, 1, 1, 0, 0, second, 0, time.UTC)),
+			})
 		}
 		state := func() record.State { return *storetest.PlanTree(t, s, root).Record.State }
 		beat(1)
@@ -550,7 +640,8 @@ func TestSkewedHeartbeats(t *testing.T) {
 		if state() != record.Running {
 			t.Errorf("%s: the live run is %s", root, state())
 		}
-		beatAt := storetest.Query[time.Time](t, s, "SELECT beat_at FROM actlog.plan_execution_record WHERE root_plan_id = $1", root)
+		beatAt := storetest.Query[time.Time](t, s,
+			"SELECT beat_at FROM actlog.plan_execution_record WHERE root_plan_id = $1", root)
 		if now := storetest.Query[time.Time](t, s, "SELECT now()"); now.Sub(beatAt) > time.Hour || beatAt.After(now) {
 			t.Errorf("%s: beat at %s", root, beatAt)
 		}
@@ -558,14 +649,15 @@ func TestSkewedHeartbeats(t *testing.T) {
 		beat(2) // the same again
 		beat(1)
 		interrupt(t, u)
-		if p := storetest.PlanTree(t, s, root).Record; *p.State != record.Interrupted || p.LastSeenAt.Year() != year || !p.EndTime.Equal(*p.LastSeenAt) {
+		if p := storetest.PlanTree(t, s, root).Record; *p.State != record.Interrupted || p.LastSeenAt.Year() != year ||
+			!p.EndTime.Equal(*p.LastSeenAt) {
 			t.Errorf("%s: the silent run is %+v", root, p)
 		}
 	}
 }
 
-// TestRefusedRowsDoNotStopTheMarks checks that runs are marked beside one whose mark is refused: it has a plan with an id
-// that is only spaces, which only another program can have written.
+// TestRefusedRowsDoNotStopTheMarks checks that runs are marked beside one whose mark is refused: it has a plan with an
+// id that is only spaces, which only another program can have written.
 //
 // N9: runs that sent lastSeenAt are marked by default.
 func TestRefusedRowsDoNotStopTheMarks(t *testing.T) {
@@ -574,10 +666,13 @@ func TestRefusedRowsDoNotStopTheMarks(t *testing.T) {
 	var log storetest.Log
 	u := idle(t, s, func(c *upkeep.Config) { c.Logger = log.Logger() })
 	for _, root := range []string{"bad", "dead"} {
-		storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Running), LastSeenAt: storetest.At(1)})
+		storetest.Write(t, s, &record.Plan{
+			RootPlanID: root, CurrentPlanID: root, State: new(record.Running), LastSeenAt: storetest.At(1),
+		})
 		silent(t, s, root, "1 hour")
 	}
-	storetest.Exec(t, s, "INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part) SELECT 'bad', ' ', part FROM actlog.plan_execution_record WHERE root_plan_id = 'bad'")
+	storetest.Exec(t, s, "INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part) SELECT "+
+		"'bad', ' ', part FROM actlog.plan_execution_record WHERE root_plan_id = 'bad'")
 	interrupt(t, u)
 	for root, want := range map[string]record.State{"bad": record.Running, "dead": record.Interrupted} {
 		if p := storetest.PlanTree(t, s, root).Record; *p.State != want {
@@ -602,7 +697,9 @@ func TestTwoServersInterrupt(t *testing.T) {
 	var changes []record.Change
 	for i := range 250 {
 		id := fmt.Sprint("run-", i)
-		changes = append(changes, &record.Plan{RootPlanID: id, CurrentPlanID: id, State: new(record.Running), LastSeenAt: storetest.At(1)})
+		changes = append(changes, &record.Plan{
+			RootPlanID: id, CurrentPlanID: id, State: new(record.Running), LastSeenAt: storetest.At(1),
+		})
 	}
 	storetest.Write(t, s, changes...)
 	storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET beat_at = beat_at - interval '1 hour'")
@@ -611,13 +708,15 @@ func TestTwoServersInterrupt(t *testing.T) {
 		wg.Go(func() { interrupt(t, u) })
 	}
 	wg.Wait()
-	if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.plan_execution_record WHERE state = 'INTERRUPTED' AND error_kind = 'not_seen' AND end_time = last_seen_at"); n != 250 {
+	if n := storetest.Query[int](t, s,
+		"SELECT count(*) FROM actlog.plan_execution_record WHERE state = 'INTERRUPTED' AND error_kind = 'not_seen' AND "+
+			"end_time = last_seen_at"); n != 250 {
 		t.Errorf("%d runs interrupted", n)
 	}
 }
 
-// TestMarksBesideARun checks that a silent run is marked although a record of it names a plan that the runtime has begun since, and that
-// it does not keep others from being marked.
+// TestMarksBesideARun checks that a silent run is marked although a record of it names a plan that the runtime has
+// begun since, and that it does not keep others from being marked.
 func TestMarksBesideARun(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.New(t)
@@ -625,10 +724,17 @@ func TestMarksBesideARun(t *testing.T) {
 	u := idle(t, s)
 	storetest.Write(t, s,
 		&record.Plan{RootPlanID: "beside", CurrentPlanID: "beside", State: new(record.Running), LastSeenAt: storetest.At(50)},
-		&record.Plan{RootPlanID: "beside", CurrentPlanID: "run", ParentPlanID: new("beside"), ToolCallID: new("t"), State: new(record.Running)})
+		&record.Plan{
+			RootPlanID: "beside", CurrentPlanID: "run", ParentPlanID: new("beside"), ToolCallID: new("t"),
+			State: new(record.Running),
+		})
 	writeRun(t, s, "p", storetest.At(50))
-	run := runstore.NewRun{Run: runstore.Run{RootPlanID: "run", PlanID: "run", Executor: "agent", Input: json.RawMessage(`{}`), Owner: "run"}, Needs: []string{}}
-	if err := runstore.New(s).StartRun(t.Context(), run, []record.Change{&record.Plan{RootPlanID: "run", CurrentPlanID: "run", State: new(record.Pending)}}); err != nil {
+	run := runstore.NewRun{
+		Run:   runstore.Run{RootPlanID: "run", PlanID: "run", Executor: "agent", Input: json.RawMessage(`{}`), Owner: "run"},
+		Needs: []string{},
+	}
+	if err := runstore.New(s).StartRun(t.Context(), run,
+		[]record.Change{&record.Plan{RootPlanID: "run", CurrentPlanID: "run", State: new(record.Pending)}}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -636,11 +742,14 @@ func TestMarksBesideARun(t *testing.T) {
 	silent(t, s, "p", "1 minute")
 	interrupt(t, u)
 	for _, root := range []string{"beside", "p"} {
-		if state := storetest.Query[string](t, s, "SELECT state FROM actlog.plan_execution_record WHERE root_plan_id = $1 AND current_plan_id = $1", root); state != string(record.Interrupted) {
+		if state := storetest.Query[string](t, s,
+			"SELECT state FROM actlog.plan_execution_record WHERE root_plan_id = $1 AND current_plan_id = $1",
+			root); state != string(record.Interrupted) {
 			t.Errorf("%s is %s", root, state)
 		}
 	}
-	if state := storetest.Query[string](t, s, "SELECT state FROM actlog.plan_execution_record WHERE root_plan_id = 'run'"); state != string(record.Pending) {
+	if state := storetest.Query[string](t, s,
+		"SELECT state FROM actlog.plan_execution_record WHERE root_plan_id = 'run'"); state != string(record.Pending) {
 		t.Errorf("the run is %s", state)
 	}
 }

@@ -46,8 +46,11 @@ func TestAllow(t *testing.T) {
 		}
 	}
 
-	_, err = config.Parse(filepath.Join(dir, "actlog.yaml"), []byte(`toolsets: {files: {allow: .env}, git: {allow: [""]}, code: {allow: [1]}}`), config.Options{})
-	for _, want := range []string{"toolsets.files.allow: ", "toolsets.git.allow[0]: it is empty", "toolsets.code.allow[0]: "} {
+	_, err = config.Parse(filepath.Join(dir, "actlog.yaml"),
+		[]byte(`toolsets: {files: {allow: .env}, git: {allow: [""]}, code: {allow: [1]}}`), config.Options{})
+	for _, want := range []string{
+		"toolsets.files.allow: ", "toolsets.git.allow[0]: it is empty", "toolsets.code.allow[0]: ",
+	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}

@@ -48,7 +48,8 @@ func (c *Config) Definition(agent string) (define.Definition, bool) {
 	if !ok {
 		return define.Definition{}, false
 	}
-	return a.Definition(agent, c.Models[a.Model].Definition(a.Model), slices.Sorted(maps.Keys(c.MCPServers)), c.Policies), true
+	return a.Definition(agent, c.Models[a.Model].Definition(a.Model), slices.Sorted(maps.Keys(c.MCPServers)), c.Policies),
+		true
 }
 
 // Options of Load.
@@ -149,10 +150,16 @@ func (c *Config) read(top node, dir string, o Options) {
 	}
 
 	c.Models = section(sections["models"], "", func(_ string, n node) Model { return readModel(n) })
-	c.MCPServers = section(sections["mcpServers"], "", func(name string, n node) Server { return readServer(name, n, dir) })
+	c.MCPServers = section(sections["mcpServers"], "", func(name string, n node) Server {
+		return readServer(name, n, dir)
+	})
 	c.Agents = section(sections["agents"], "agent.", func(_ string, n node) define.Agent { return readAgent(n, there) })
-	c.Workflows = section(sections["workflows"], "", func(_ string, n node) define.Workflow { return readWorkflow(n, there) })
-	c.Plans = section(sections["plans"], "plan.", func(name string, n node) define.Plan { return readPlan(n, name, there) })
+	c.Workflows = section(sections["workflows"], "", func(_ string, n node) define.Workflow {
+		return readWorkflow(n, there)
+	})
+	c.Plans = section(sections["plans"], "plan.", func(name string, n node) define.Plan {
+		return readPlan(n, name, there)
+	})
 	c.Roles = section(sections["roles"], "", func(_ string, n node) define.Role { return readRole(n, there) })
 	if n, ok := sections["orchestrator"]; ok {
 		c.Orchestrator = new(readOrchestrator(n, there))

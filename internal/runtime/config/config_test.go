@@ -83,7 +83,10 @@ func TestExampleOfTheDocs(t *testing.T) {
 	if len(blocks) == 0 {
 		t.Fatal("the page has no example")
 	}
-	c, err := parse(t, blocks[0][1], config.Options{Lookup: environment("OPENAI_BASE_URL", "http://127.0.0.1:1/v1", "OPENAI_API_KEY", "k", "ANTHROPIC_BASE_URL", "http://127.0.0.1:1", "ANTHROPIC_API_KEY", "k", "SEARCH_TOKEN", "t")})
+	c, err := parse(t, blocks[0][1], config.Options{
+		Lookup: environment("OPENAI_BASE_URL", "http://127.0.0.1:1/v1", "OPENAI_API_KEY", "k", "ANTHROPIC_BASE_URL",
+			"http://127.0.0.1:1", "ANTHROPIC_API_KEY", "k", "SEARCH_TOKEN", "t"),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +95,8 @@ func TestExampleOfTheDocs(t *testing.T) {
 			t.Errorf("%v", w)
 		}
 	}
-	if len(c.Models) != 2 || c.Embedder == nil || len(c.MCPServers) != 2 || len(c.Agents) != 3 || len(c.Workflows) != 1 || len(c.Plans) != 1 || len(c.Roles) != 1 || len(c.Redact) != 3 {
+	if len(c.Models) != 2 || c.Embedder == nil || len(c.MCPServers) != 2 || len(c.Agents) != 3 || len(c.Workflows) != 1 ||
+		len(c.Plans) != 1 || len(c.Roles) != 1 || len(c.Redact) != 3 {
 		t.Errorf("%+v", c)
 	}
 	// Every key that the package knows is on the page.
@@ -146,11 +150,19 @@ func TestProblems(t *testing.T) {
   d:
   e f: {provider: anthropic, model: m, cache: "yes", timeout: -1s}
 `, []string{
-			"2: models.a.provider: want openai or anthropic", "2: models.a.model: it is empty", "2: models.a.baseURL: want a URL of the form http://host/path or https://host/path",
-			"2: models.a.temperature: want a number from 0 to 2", "2: models.a.maxTokens: want a whole number from 1 to 2147483647",
-			"2: models.a.timeout: want a time such as 30s or 2m, not a number", "2: models.a.maxConcurrent: want a whole number from 1 to 100000", "2: models.a.maxPerMinute: want a whole number, not a number",
-			"3: models.b.baseURL: a URL cannot have a user or password here: they would be shown", "3: models.b.apiKey: want a text, not a list", "3: models.b.model: required", "3: models.b.cache: only provider anthropic has it",
-			"4: models.c.baseURL: a URL cannot end in ?... or #... here", "4: models.c.apikey: no such key; did you mean apiKey?", "4: models.c.max_tokens: no such key; did you mean maxTokens?",
+			"2: models.a.provider: want openai or anthropic", "2: models.a.model: it is empty",
+			"2: models.a.baseURL: want a URL of the form http://host/path or https://host/path",
+			"2: models.a.temperature: want a number from 0 to 2",
+			"2: models.a.maxTokens: want a whole number from 1 to 2147483647",
+			"2: models.a.timeout: want a time such as 30s or 2m, not a number",
+			"2: models.a.maxConcurrent: want a whole number from 1 to 100000",
+			"2: models.a.maxPerMinute: want a whole number, not a number",
+			"3: models.b.baseURL: a URL cannot have a user or password here: they would be shown",
+			"3: models.b.apiKey: want a text, not a list", "3: models.b.model: required",
+			"3: models.b.cache: only provider anthropic has it",
+			"4: models.c.baseURL: a URL cannot end in ?... or #... here",
+			"4: models.c.apikey: no such key; did you mean apiKey?",
+			"4: models.c.max_tokens: no such key; did you mean maxTokens?",
 			"5: models.d: want a mapping, not nothing",
 			"6: models.e f: a name has at most 64 letters, digits, '_', '-' and '.'",
 			"6: models.e f.cache: want true or false, not a text", "6: models.e f.timeout: want a time such as 30s or 2m"}},
@@ -161,12 +173,17 @@ func TestProblems(t *testing.T) {
   d: {provider: openai, model: $$m$, apiKey: "$$ $ ${KEY}"}
   e: {provider: openai, model: m, apiKey: "${LINES}"}
 `, []string{
-			"2: models.a.model: the variable KEY cannot be used here, because this text goes on record; a dollar itself is written $$",
+			"2: models.a.model: the variable KEY cannot be used here, because this text goes on record; a dollar itself is " +
+				"written $$",
 			"2: models.a.apiKey: the variable NOT_SET is not set",
 			"3: models.b.apiKey: after ${ comes the name of a variable and }; a dollar itself is written $$",
 			"4: models.c.apiKey: after ${ comes the name of a variable and }; a dollar itself is written $$",
 			"6: models.e.apiKey: it cannot have line breaks or other control characters"}},
-		{"embedder", "embedder: {provider: anthropic}\n", []string{"1: embedder.provider: want openai", "1: embedder.model: required"}},
+		{
+			"embedder", "embedder: {provider: anthropic}\n", []string{
+				"1: embedder.provider: want openai", "1: embedder.model: required",
+			},
+		},
 		{"servers", `mcpServers:
   a: {}
   b: {command: [x], url: "http://h"}
@@ -199,7 +216,8 @@ func TestProblems(t *testing.T) {
   tests: {"a b": [x], go: [], py: pytest, sh: [""], m: {root: "/nowhere/at/all"}, e: {command: [x], env: {A=B: x}}}
   shel: {}
 `, []string{
-			"2: toolsets.files.root: there is no folder /nowhere/at/all", "2: toolsets.files.write: no such key; did you mean enableWrite?",
+			"2: toolsets.files.root: there is no folder /nowhere/at/all",
+			"2: toolsets.files.write: no such key; did you mean enableWrite?",
 			"3: toolsets.git.remotes.a b: the name of a remote has at most 50 letters, digits, '-' and '_'",
 			"3: toolsets.git.remotes.http: want https; http is for servers of this machine only",
 			"3: toolsets.git.remotes.ssh: ssh needs keyFile and knownHosts, as absolute paths",
@@ -210,9 +228,11 @@ func TestProblems(t *testing.T) {
 			"3: toolsets.git: who commits needs both a name and an email",
 			"4: toolsets.code.root: there is no folder [secret]",
 			"5: toolsets.search: want a mapping, not a list",
-			"6: toolsets.tests.a b: a name has at most 58 letters, digits, '_', '-' and '.'", "6: toolsets.tests.go: want a program and its arguments",
+			"6: toolsets.tests.a b: a name has at most 58 letters, digits, '_', '-' and '.'",
+			"6: toolsets.tests.go: want a program and its arguments",
 			"6: toolsets.tests.py: want a list, not a text", "6: toolsets.tests.sh: want a program and its arguments",
-			"6: toolsets.tests.m.root: there is no folder /nowhere/at/all", "6: toolsets.tests.m.command: required", "6: toolsets.tests.e.env.A=B: a variable cannot have this name",
+			"6: toolsets.tests.m.root: there is no folder /nowhere/at/all", "6: toolsets.tests.m.command: required",
+			"6: toolsets.tests.e.env.A=B: a variable cannot have this name",
 			"7: toolsets.shel: no such key; did you mean shell?"}},
 		{"reports", `toolsets:
   tests:
@@ -232,8 +252,11 @@ func TestProblems(t *testing.T) {
   - x
 `, []string{
 			"2: policies[0].tools: required",
-			`3: policies[1].tools: pattern "a b" may only have letters, digits, '_', '-', '.' and '*'`, "3: policies[1].onUnknown: want report or retry or ask", "3: policies[1].approvl: no such key; did you mean approval?",
-			"4: policies[2].timeout: want a time such as 30s or 2m", "4: policies[2].writes: want true or false, not a text", "4: policies[2].exclusive: want true or false, not a number",
+			`3: policies[1].tools: pattern "a b" may only have letters, digits, '_', '-', '.' and '*'`,
+			"3: policies[1].onUnknown: want report or retry or ask",
+			"3: policies[1].approvl: no such key; did you mean approval?",
+			"4: policies[2].timeout: want a time such as 30s or 2m", "4: policies[2].writes: want true or false, not a text",
+			"4: policies[2].exclusive: want true or false, not a number",
 			"5: policies[3]: want a mapping, not a text"}},
 		{"agents", base + `toolsets: {files: {enableWrite: false}}
 mcpServers: {srv: {command: [x]}}
@@ -255,13 +278,22 @@ agents:
 			`6: agents.a.tools[3]: no tool is called "agent.nobody"; there are: files.list_files, files.read_file, files.search_in_files, files.glob, files.file_info, form, terminate, agent.a, agent.b, agent.c d, srv-*`,
 			`6: agents.a.tools[4]: no tool matches "git.*"; there are: files.list_files, files.read_file, files.search_in_files, files.glob, files.file_info, form, terminate, agent.a, agent.b, agent.c d, srv-*`,
 			`6: agents.a.tools[9]: no tool is called "other-x"; there are: files.list_files, files.read_file, files.search_in_files, files.glob, files.file_info, form, terminate, agent.a, agent.b, agent.c d, srv-*`,
-			`6: agents.a.mcpServers[1]: no MCP server is called "svr"; did you mean srv?`, `6: agents.a.exclude[0]: no tool is called "files.list_file"; did you mean files.list_files?`,
+			`6: agents.a.mcpServers[1]: no MCP server is called "svr"; did you mean srv?`,
+			`6: agents.a.exclude[0]: no tool is called "files.list_file"; did you mean files.list_files?`,
 			"8: agents.b.maxSteps: want a whole number from 1 to 2147483647",
-			"9: agents.b.limits.rounds: want a whole number from 1 to 2147483647", "9: agents.b.limits.toolCalls: want a whole number, not a text",
-			"9: agents.b.limits.costUsd: want a number above 0", "9: agents.b.limits.seconds: want a number above 0", "9: agents.b.limits.money: no such key; there are: costUsd, rounds, seconds, tokens, toolCalls",
-			"10: agents.b.includeHistory: want true or false, not a text", "11: agents.b.waitTimeout: want a time such as 30s or 2m, not a number", "12: agents.b.temperature: want a number, not a text",
-			"15: agents.c d: a name has at most 58 letters, digits, '_', '-' and '.'", "15: agents.c d.tools: want a list, not a text"}},
-		{"default model", "models: {x: {provider: openai, model: m}}\nagents:\n  a: {}\n", []string{`3: agents.a.model: no model is called "default"; there are: x`}},
+			"9: agents.b.limits.rounds: want a whole number from 1 to 2147483647",
+			"9: agents.b.limits.toolCalls: want a whole number, not a text",
+			"9: agents.b.limits.costUsd: want a number above 0", "9: agents.b.limits.seconds: want a number above 0",
+			"9: agents.b.limits.money: no such key; there are: costUsd, rounds, seconds, tokens, toolCalls",
+			"10: agents.b.includeHistory: want true or false, not a text",
+			"11: agents.b.waitTimeout: want a time such as 30s or 2m, not a number",
+			"12: agents.b.temperature: want a number, not a text",
+			"15: agents.c d: a name has at most 58 letters, digits, '_', '-' and '.'",
+			"15: agents.c d.tools: want a list, not a text"}},
+		{
+			"default model", "models: {x: {provider: openai, model: m}}\nagents:\n  a: {}\n",
+			[]string{`3: agents.a.model: no model is called "default"; there are: x`},
+		},
 		{"schemas", base + `agents:
   a: {responseSchema: {type: strin}}
   b: {responseSchema: {type: object, required: x}}
@@ -272,7 +304,8 @@ agents:
 `, []string{
 			"4: agents.a.responseSchema: want the schema of an object: {type: object, properties: ...}",
 			"5: agents.b.responseSchema: not a JSON Schema: ", "6: agents.c.responseSchema: not a JSON Schema: ",
-			"7: agents.d.responseSchema: want a JSON Schema, not a text", "8: agents.e.responseSchema.properties.a: it is there twice, first in line 8",
+			"7: agents.d.responseSchema: want a JSON Schema, not a text",
+			"8: agents.e.responseSchema.properties.a: it is there twice, first in line 8",
 			`9: agents.f.responseSchema: not a JSON Schema: "#/properties/a`}},
 		{"same to a model", base + "mcpServers: {agent: {command: [x]}, srv: {command: [x]}}\nagents:\n  a.b: {}\n  a-b: {}\n", []string{
 			"3: mcpServers.agent: to a model, tools of this server could have the same names as agent.a-b; it needs another name",
@@ -291,12 +324,15 @@ workflows:
 			`6: workflows.w.steps[1]: "both" found in multiple types (agent, simple_workflow); write {name: both, type: ...}`,
 			`6: workflows.w.steps[3]: no agent or workflow is called "nobody"; there are: a, both, both, empty, gnir, none, ring, w, half, mixed`,
 			`6: workflows.w.steps[4].name: no custom_workflow is called "a"; there are: half, mixed`,
-			"6: workflows.w.steps[5].name: required", "6: workflows.w.steps[6].type: want agent or simple_workflow or custom_workflow",
+			"6: workflows.w.steps[5].name: required",
+			"6: workflows.w.steps[6].type: want agent or simple_workflow or custom_workflow",
 			"7: workflows.empty.steps: want at least one step", "8: workflows.none.steps: required",
-			"9: workflows.ring: it contains itself and would not end: ring, gnir, ring", "10: workflows.gnir: it contains itself and would not end: gnir, ring, gnir",
+			"9: workflows.ring: it contains itself and would not end: ring, gnir, ring",
+			"10: workflows.gnir: it contains itself and would not end: gnir, ring, gnir",
 			"11: workflows.half.className: required",
 			`12: workflows.mixed.steps[1].name: no simple_workflow is called "half"; there are: both, empty, gnir, none, ring, w`,
-			"12: workflows.mixed.steps: a workflow has steps or a class, not both", `12: workflows.mixed.className: this program has no custom workflows. Write the workflow with steps, or build a program of your own ` +
+			"12: workflows.mixed.steps: a workflow has steps or a class, not both",
+			`12: workflows.mixed.className: this program has no custom workflows. Write the workflow with steps, or build a program of your own ` +
 				`that registers a Go function as "news.py.News" (docs/workflow.md)`}},
 		{"plans", base + `agents: {reader: {}}
 plans:
@@ -313,28 +349,40 @@ plans:
     planType: other
 `, []string{
 			"6: plans.p.title: the placeholder <<a b>> is not of the form <<name>>",
-			`9: plans.p.steps[1].agent: no agent is called "raeder"; did you mean reader?`, "9: plans.p.steps[1].request: the placeholder <<>> is not of the form <<name>>",
+			`9: plans.p.steps[1].agent: no agent is called "raeder"; did you mean reader?`,
+			"9: plans.p.steps[1].request: the placeholder <<>> is not of the form <<name>>",
 			"10: plans.p.steps[2].agent: required", "11: plans.p.steps[3].request: required",
 			"12: plans.p.steps[4].agentName: it is another name of agent, which is there too",
 			`13: plans.p.steps[5].stepRequirement: no agent is called "READER"; did you mean reader?`,
-			`14: plans.p.steps[6].modelName: no model is called "no"; there are: default`, `14: plans.p.steps[6].selectedToolKeys[0]: no tool is called "nothing"; there are: form, terminate, agent.reader, plan.p`,
+			`14: plans.p.steps[6].modelName: no model is called "no"; there are: default`,
+			`14: plans.p.steps[6].selectedToolKeys[0]: no tool is called "nothing"; there are: form, terminate, agent.reader, plan.p`,
 			"15: plans.p.planType: want dynamic_agent"}},
-		{"orchestrator", "orchestrator: {maxPlanSteps: 11, agents: {GIT: {enabled: maybe}, ORCHESTRATOR: {description: x}, TIDY: {tools: [\"git.*\"]}}}\n", []string{
-			"1: orchestrator.maxPlanSteps: want a whole number from 1 to 10", "1: orchestrator.agents.GIT.enabled: want true or false, not a text",
+		{"orchestrator", "orchestrator: {maxPlanSteps: 11, agents: {GIT: {enabled: maybe}, ORCHESTRATOR: {description: " +
+			"x}, TIDY: {tools: [\"git.*\"]}}}\n", []string{
+			"1: orchestrator.maxPlanSteps: want a whole number from 1 to 10",
+			"1: orchestrator.agents.GIT.enabled: want true or false, not a text",
 			"1: orchestrator.agents.ORCHESTRATOR: ORCHESTRATOR is the orchestrator itself; the agent needs another name",
-			`1: orchestrator.agents.TIDY.tools[0]: no tool matches "git.*"; there are: form, terminate`, "1: orchestrator.agents.TIDY.description: required",
+			`1: orchestrator.agents.TIDY.tools[0]: no tool matches "git.*"; there are: form, terminate`,
+			"1: orchestrator.agents.TIDY.description: required",
 			`1: orchestrator.model: no model is called "default"; there are: none`,
 		}},
 		{"roles", "roles: {QA: {tools: [\"fo*\", \"a b\"]}, DEV: {}}\n", []string{
-			`1: roles.QA.tools[1]: pattern "a b" may only have letters, digits, '_', '-', '.' and '*'`, "1: roles.DEV.tools: required"}},
+			`1: roles.QA.tools[1]: pattern "a b" may only have letters, digits, '_', '-', '.' and '*'`,
+			"1: roles.DEV.tools: required"}},
 		{"redact", "redact:\n- emial\n- email\n- \"hunter2(\"\n- \"x*\"\n- 5\n- \"\"\n", []string{
 			`2: redact[0]: no kind is called "emial"; there are: private-key, bearer-token, jwt, api-key, email, credit-card, phone, ip; to replace the word itself, write (?:emial); did you mean email?`,
-			"4: redact[2]: not a regular expression (RE2): missing closing )", "5: redact[3]: the regular expression matches the empty text",
+			"4: redact[2]: not a regular expression (RE2): missing closing )",
+			"5: redact[3]: the regular expression matches the empty text",
 			"6: redact[4]: want a text, in quotes if need be, not a number", "7: redact[5]: it is empty"}},
 		{"lines of keys", "models:\n  a:\n    model: m\n    extra:\n      more: 1\nagents:\n  - x\n", []string{
-			"2: models.a.provider: required", "4: models.a.extra: no such key; there are: apiKey, baseURL, cache, maxConcurrent, maxPerMinute, maxTokens, model, provider, temperature, timeout",
+			"2: models.a.provider: required",
+			"4: models.a.extra: no such key; there are: apiKey, baseURL, cache, maxConcurrent, maxPerMinute, maxTokens, " +
+				"model, provider, temperature, timeout",
 			"6: agents: want a mapping, not a list"}},
-		{"JSON", "{\n  \"models\": {\n    \"a\": {\"provider\": \"x\", \"model\": \"m\"}\n  }\n}\n", []string{"3: models.a.provider: want openai or anthropic"}},
+		{
+			"JSON", "{\n  \"models\": {\n    \"a\": {\"provider\": \"x\", \"model\": \"m\"}\n  }\n}\n",
+			[]string{"3: models.a.provider: want openai or anthropic"},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -371,11 +419,13 @@ func TestJSONFile(t *testing.T) {
 // A rule that matches nothing may be a mistake, or about tools that are not known here.
 func TestWarnings(t *testing.T) {
 	t.Parallel()
-	c, err := parse(t, "policies:\n- {tools: git.comit, approval: true}\n- {tools: \"crm.*\"}\n", config.Options{Tools: []string{"crm.find"}})
+	c, err := parse(t, "policies:\n- {tools: git.comit, approval: true}\n- {tools: \"crm.*\"}\n",
+		config.Options{Tools: []string{"crm.find"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(c.Warnings) != 1 || !strings.HasSuffix(c.Warnings[0].String(), "actlog.yaml:2: policies[0].tools: no tool of this file matches it") {
+	if len(c.Warnings) != 1 || !strings.HasSuffix(c.Warnings[0].String(),
+		"actlog.yaml:2: policies[0].tools: no tool of this file matches it") {
 		t.Errorf("%v", c.Warnings)
 	}
 }
@@ -383,7 +433,9 @@ func TestWarnings(t *testing.T) {
 // Names of tools and workflows of the program are known.
 func TestThingsOfTheProgram(t *testing.T) {
 	t.Parallel()
-	c, err := parse(t, base+"agents: {a: {tools: [crm.find]}}\nworkflows: {w: {steps: [mine, {name: mine, type: custom_workflow}]}}\n", config.Options{Tools: []string{"crm.find"}, Workflows: []string{"mine"}})
+	c, err := parse(t, base+"agents: {a: {tools: [crm.find]}}\n"+
+		"workflows: {w: {steps: [mine, {name: mine, type: custom_workflow}]}}\n",
+		config.Options{Tools: []string{"crm.find"}, Workflows: []string{"mine"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -392,7 +444,8 @@ func TestThingsOfTheProgram(t *testing.T) {
 		t.Errorf("%v", c.Workflows)
 	}
 	// D20: a class stands for a function of the program.
-	c, err = parse(t, base+"workflows: {w: {steps: [news]}, news: {modulePath: flows/news.py, className: News}}\n", config.Options{Workflows: []string{"flows/news.py.News"}})
+	c, err = parse(t, base+"workflows: {w: {steps: [news]}, news: {modulePath: flows/news.py, className: News}}\n",
+		config.Options{Workflows: []string{"flows/news.py.News"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -415,7 +468,12 @@ plans:
 	if got := c.Plans["ours"].Placeholders(); !slices.Equal(got, []string{"who", "path"}) {
 		t.Errorf("%q", got)
 	}
-	want := []define.PlanStep{{Agent: "reader", Request: "Do <<it>>", Model: "default", Tools: []string{"form"}, TerminateColumns: []string{"a", "b"}}}
+	want := []define.PlanStep{
+		{
+			Agent: "reader", Request: "Do <<it>>", Model: "default", Tools: []string{"form"},
+			TerminateColumns: []string{"a", "b"},
+		},
+	}
 	if got := c.Plans["theirs"].Steps; !cmp.Equal(got, want) {
 		t.Errorf("%+v", got)
 	}
@@ -429,14 +487,18 @@ func TestAliases(t *testing.T) {
 		t.Fatal(c, err)
 	}
 	var bomb strings.Builder
-	bomb.WriteString(base + "agents:\n  a:\n    responseSchema:\n      type: object\n      x0: &x0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n")
+	bomb.WriteString(base + "agents:\n  a:\n    responseSchema:\n      type: object\n" +
+		"      x0: &x0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n")
 	for i := range 12 {
-		fmt.Fprintf(&bomb, "      x%d: &x%d [%s]\n", i+1, i+1, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*x%d, ", i), 10), ", "))
+		fmt.Fprintf(&bomb, "      x%d: &x%d [%s]\n", i+1, i+1,
+			strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*x%d, ", i), 10), ", "))
 	}
 	if got := problems(t, bomb.String()); len(got) != 1 || !strings.Contains(got[0], "more than 50000 values") {
 		t.Errorf("%q", got)
 	}
-	if got := problems(t, base+"agents:\n  a:\n    responseSchema: &s\n      type: object\n      properties: {a: *s}\n"); len(got) != 1 || !strings.Contains(got[0], "more than 50000 values") {
+	if got := problems(
+		t, base+"agents:\n  a:\n    responseSchema: &s\n      type: object\n      properties: {a: *s}\n",
+	); len(got) != 1 || !strings.Contains(got[0], "more than 50000 values") {
 		t.Errorf("%q", got)
 	}
 }
@@ -444,7 +506,8 @@ func TestAliases(t *testing.T) {
 // The names of tools that the package knows are those of the toolsets.
 func TestToolsetsHaveTheirNames(t *testing.T) {
 	t.Parallel()
-	for _, toolset := range []string{"files: {enableWrite: true}", "files: {enableWrite: false}", "git: {enableWrite: true}", "git: {enableWrite: false}",
+	for _, toolset := range []string{"files: {enableWrite: true}", "files: {enableWrite: false}",
+		"git: {enableWrite: true}", "git: {enableWrite: false}",
 		"code: {enableWrite: true}", "code: {enableWrite: false}", "search: {}", "tests: {unit: [x], go: {command: [go]}}",
 		"http: {hosts: [a.com]}", "http: {hosts: [a.com], methods: [POST]}",
 		"http: {hosts: [a.com], methods: [DELETE, OPTIONS]}", "shell: {commands: {ls: [ls], build: {command: [make]}}}",
@@ -460,7 +523,8 @@ func TestToolsetsHaveTheirNames(t *testing.T) {
 		}
 		defer parts.Close()
 		for _, each := range parts.Tools {
-			if _, err := parse(t, fmt.Sprintf(base+"toolsets: {%s}\nagents: {a: {tools: [%s]}}\n", toolset, each.Spec().Name), config.Options{}); err != nil {
+			if _, err := parse(t, fmt.Sprintf(base+"toolsets: {%s}\nagents: {a: {tools: [%s]}}\n", toolset, each.Spec().Name),
+				config.Options{}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -508,7 +572,8 @@ redact: [email, bearer-token, "sk-[A-Za-z0-9]{20,}"]
 		t.Fatal(err)
 	}
 	r := c.Agents["reader"]
-	if r.MaxSteps != 30 || !r.IncludeHistory || r.ResponseSchema != nil || r.Limits != (define.Limits{Tokens: 200000, CostUSD: 1}) || !r.EnableWrite {
+	if r.MaxSteps != 30 || !r.IncludeHistory || r.ResponseSchema != nil ||
+		r.Limits != (define.Limits{Tokens: 200000, CostUSD: 1}) || !r.EnableWrite {
 		t.Errorf("%+v", r)
 	}
 	if p := c.Policies.Policy("git.commit", tool.Policy{}); !p.Approval || p.WaitTimeout != time.Hour {
@@ -526,20 +591,27 @@ redact: [email, bearer-token, "sk-[A-Za-z0-9]{20,}"]
 // S9: policies say whether who started a run may approve a call.
 func TestApprovalByAnother(t *testing.T) {
 	t.Parallel()
-	c, err := parse(t, "policies:\n- {tools: git.commit, approval: {notStarter: true}}\n- {tools: \"pay-*\", approval: {notStarter: false}}\n- {tools: x, approval: true}\n", config.Options{})
+	c, err := parse(t, "policies:\n- {tools: git.commit, approval: {notStarter: true}}\n"+
+		"- {tools: \"pay-*\", approval: {notStarter: false}}\n- {tools: x, approval: true}\n", config.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]tool.Policy{"git.commit": {Approval: true, NotStarter: true}, "pay-card": {Approval: true}, "x": {Approval: true}} {
+	for name, want := range map[string]tool.Policy{
+		"git.commit": {Approval: true, NotStarter: true}, "pay-card": {Approval: true}, "x": {Approval: true},
+	} {
 		if got := c.Policies.Policy(name, tool.Policy{}); got != want {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
 		}
 	}
 	for text, want := range map[string]string{
-		"{notstarter: true}": "policies[0].approval.notstarter: no such key; did you mean notStarter?", "{}": "policies[0].approval.notStarter: required", "{notStarter: 1}": "policies[0].approval.notStarter: want true or false",
-		"yes please": "policies[0].approval: want true, false or {notStarter: true}, not a text", "[true]": "policies[0].approval: want true, false or {notStarter: true}, not a list",
+		"{notstarter: true}": "policies[0].approval.notstarter: no such key; did you mean notStarter?",
+		"{}":                 "policies[0].approval.notStarter: required",
+		"{notStarter: 1}":    "policies[0].approval.notStarter: want true or false",
+		"yes please":         "policies[0].approval: want true, false or {notStarter: true}, not a text",
+		"[true]":             "policies[0].approval: want true, false or {notStarter: true}, not a list",
 	} {
-		if _, err := parse(t, "policies:\n- {tools: x, approval: "+text+"}\n", config.Options{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := parse(t, "policies:\n- {tools: x, approval: "+text+"}\n", config.Options{}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -553,7 +625,8 @@ func TestRuns(t *testing.T) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	for _, wrong := range []string{"0", "-1", "1001", "many", "1.5"} {
-		if _, err := config.Parse("a.yaml", []byte("runs: {maxTakeovers: "+wrong+"}"), config.Options{}); err == nil || !strings.Contains(err.Error(), "runs.maxTakeovers") {
+		if _, err := config.Parse("a.yaml", []byte("runs: {maxTakeovers: "+wrong+"}"), config.Options{}); err == nil ||
+			!strings.Contains(err.Error(), "runs.maxTakeovers") {
 			t.Errorf("%s: %v", wrong, err)
 		}
 	}

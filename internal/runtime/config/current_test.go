@@ -59,7 +59,8 @@ func TestReload(t *testing.T) {
 	}
 
 	write(t, path, "models: {a: {}}\n")
-	if err := current.Reload(); err == nil || !strings.Contains(err.Error(), "actlog.yaml:1: models.a.provider: required") {
+	if err := current.Reload(); err == nil ||
+		!strings.Contains(err.Error(), "actlog.yaml:1: models.a.provider: required") {
 		t.Error(err)
 	}
 	same, release, err := current.Use()

@@ -36,7 +36,8 @@ func TestToolsDoNotReachTheServer(t *testing.T) {
 	}
 	git := func(args ...string) string {
 		t.Helper()
-		cmd := exec.CommandContext(t.Context(), "git", append([]string{"-C", dir, "-c", "user.name=T", "-c", "user.email=t@example.org"}, args...)...)
+		cmd := exec.CommandContext(t.Context(), "git",
+			append([]string{"-C", dir, "-c", "user.name=T", "-c", "user.email=t@example.org"}, args...)...)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v: %s", args, out)
@@ -49,8 +50,9 @@ func TestToolsDoNotReachTheServer(t *testing.T) {
 
 	// Links in the folder and to it, a link to what is hidden, and another name of it.
 	for link, target := range map[string]string{
-		filepath.Join(outside, "link"): dir, filepath.Join(dir, "soft.go"): "conf/keys.go", filepath.Join(dir, "softly"): "data",
-		elsewhere: filepath.Join(dir, "elsewhere.go"),
+		filepath.Join(outside, "link"): dir, filepath.Join(dir, "soft.go"): "conf/keys.go",
+		filepath.Join(dir, "softly"): "data",
+		elsewhere:                    filepath.Join(dir, "elsewhere.go"),
 	} {
 		if err := os.Symlink(target, link); err != nil {
 			t.Fatal(err)
@@ -59,7 +61,8 @@ func TestToolsDoNotReachTheServer(t *testing.T) {
 	if err := os.Link(filepath.Join(dir, "conf", "keys.go"), filepath.Join(dir, "hard.go")); err != nil {
 		t.Fatal(err)
 	}
-	own = append(own, "soft.go", "softly/postgres/hunter.go", "hard.go", "elsewhere.go", "Conf/../conf/keys.go", "data/new.go", "data", "not/yet", "not/yet/there")
+	own = append(own, "soft.go", "softly/postgres/hunter.go", "hard.go", "elsewhere.go", "Conf/../conf/keys.go",
+		"data/new.go", "data", "not/yet", "not/yet/there")
 
 	configuration := `toolsets:
   files: {root: ROOT, enableWrite: true, allow: ["*", "/data/", conf/keys.go]}
@@ -67,11 +70,16 @@ func TestToolsDoNotReachTheServer(t *testing.T) {
   code: {root: ROOT, enableWrite: true, allow: ["*"]}
   search: {root: ROOT, allow: ["*"]}
 `
-	for _, roots := range [][2]string{{dir, dir}, {filepath.Join(outside, "link"), dir}, {dir, filepath.Join(outside, "link")}} {
+	for _, roots := range [][2]string{
+		{dir, dir}, {filepath.Join(outside, "link"), dir}, {dir, filepath.Join(outside, "link")},
+	} {
 		root, at := roots[0], roots[1] // where the tools are, and where what is hidden is said to be
-		c, err := config.Parse(filepath.Join(at, "actlog.yaml"), []byte(strings.ReplaceAll(configuration, "ROOT", root)), config.Options{
-			Hide: []string{filepath.Join(at, "conf", "keys.go"), filepath.Join(at, "data"), elsewhere, filepath.Join(at, "not", "yet")},
-		})
+		c, err := config.Parse(filepath.Join(at, "actlog.yaml"), []byte(strings.ReplaceAll(configuration, "ROOT", root)),
+			config.Options{
+				Hide: []string{
+					filepath.Join(at, "conf", "keys.go"), filepath.Join(at, "data"), elsewhere, filepath.Join(at, "not", "yet"),
+				},
+			})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +130,8 @@ func TestToolsDoNotReachTheServer(t *testing.T) {
 		}
 		git("reset", "--quiet")
 		for name, in := range map[string]map[string]any{
-			"files.search_in_files": {"pattern": "hunter2"}, "code.analyze_complexity": {}, "search.search_code": {"query": "hunter2"},
+			"files.search_in_files": {"pattern": "hunter2"}, "code.analyze_complexity": {},
+			"search.search_code": {"query": "hunter2"},
 		} {
 			got := call(name, in)
 			for _, path := range own {
@@ -167,7 +176,8 @@ func TestGitDoesNotReachTheServer(t *testing.T) {
 	}
 	git := func(args ...string) string {
 		t.Helper()
-		cmd := exec.CommandContext(t.Context(), "git", append([]string{"-C", dir, "-c", "user.name=T", "-c", "user.email=t@example.org"}, args...)...)
+		cmd := exec.CommandContext(t.Context(), "git",
+			append([]string{"-C", dir, "-c", "user.name=T", "-c", "user.email=t@example.org"}, args...)...)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v: %s", args, out)
@@ -181,7 +191,9 @@ func TestGitDoesNotReachTheServer(t *testing.T) {
 	git("commit", "--quiet", "-m", "Begin")
 	write(map[string]string{"actlog.yaml": text + " # hunter2", "mine": "2\n", "keys": "hunter2"})
 
-	c, err := config.Parse(filepath.Join(dir, "actlog.yaml"), []byte(text), config.Options{Hide: []string{filepath.Join(dir, "keys")}})
+	c, err := config.Parse(filepath.Join(dir, "actlog.yaml"), []byte(text), config.Options{
+		Hide: []string{filepath.Join(dir, "keys")},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,14 +205,16 @@ func TestGitDoesNotReachTheServer(t *testing.T) {
 	call := func(name, arguments string) tool.Result {
 		t.Helper()
 		i := slices.IndexFunc(parts.Tools, func(each tool.Tool) bool { return each.Spec().Name == name })
-		got, err := tool.Do(t.Context(), parts.Tools[i], parts.Tools[i].Spec().Policy, tool.Call{Arguments: json.RawMessage(arguments)}, 0)
+		got, err := tool.Do(t.Context(), parts.Tools[i], parts.Tools[i].Spec().Policy,
+			tool.Call{Arguments: json.RawMessage(arguments)}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return got
 	}
 	for _, arguments := range []string{`{}`, `{"path": "actlog.yaml"}`, `{"revision": "HEAD"}`} {
-		if got := call("git.diff", arguments); strings.Contains(got.Text, "hunter2") || !strings.Contains(got.Text, "(actlog.yaml differs, and is not shown") {
+		if got := call("git.diff", arguments); strings.Contains(got.Text, "hunter2") ||
+			!strings.Contains(got.Text, "(actlog.yaml differs, and is not shown") {
 			t.Errorf("%s: %+v", arguments, got)
 		}
 	}
@@ -221,7 +235,8 @@ func TestGitDoesNotReachTheServer(t *testing.T) {
 // Each of those that lack the same is named with its key.
 func TestUnprotectedNames(t *testing.T) {
 	t.Parallel()
-	c, err := config.Parse(filepath.Join(t.TempDir(), "actlog.yaml"), []byte(`mcpServers: {m: {command: [x], sandbox: "off"}}
+	c, err := config.Parse(filepath.Join(t.TempDir(), "actlog.yaml"),
+		[]byte(`mcpServers: {m: {command: [x], sandbox: "off"}}
 toolsets: {tests: {a: [x], b: [x], sandbox: "off"}}
 `), config.Options{})
 	if err != nil {

@@ -60,8 +60,8 @@ const maxRequests = 100_000
 
 func (n node) temperature() *float64 { return new(n.number(0, 2)) }
 
-// url returns an address of HTTP. If it is empty, as a variable may be, it counts as not given. The problem does not have it: it may
-// be secret.
+// url returns an address of HTTP. If it is empty, as a variable may be, it counts as not given. The problem does not
+// have it: it may be secret.
 func (n node) url(query bool) Value {
 	v := n.value(false)
 	if strings.TrimSpace(v.Reveal()) == "" {

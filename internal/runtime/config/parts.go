@@ -88,8 +88,9 @@ func (c *Config) open(before *Parts) (*Parts, error) {
 func (p *Parts) forRuns() *define.Configured {
 	c := p.Config
 	in := &define.Configured{
-		Models: map[string]define.Model{}, Tools: p.Tools, Servers: map[string]tool.Server{}, Agents: c.Agents, Workflows: c.Workflows,
-		Plans: c.Plans, Roles: c.Roles, Orchestrator: c.Orchestrator, Dag: c.Dag, Policies: c.Policies,
+		Models: map[string]define.Model{}, Tools: p.Tools, Servers: map[string]tool.Server{}, Agents: c.Agents,
+		Workflows: c.Workflows,
+		Plans:     c.Plans, Roles: c.Roles, Orchestrator: c.Orchestrator, Dag: c.Dag, Policies: c.Policies,
 		MaxTakeovers: c.Runs.MaxTakeovers, Redactor: p.Redactor, Secrets: c.secrets(),
 	}
 	for name, opened := range p.Models {
@@ -143,7 +144,8 @@ func (m Model) open() (opened model.Model, err error) {
 	switch m.Provider {
 	case "anthropic":
 		opened, err = anthropic.New(anthropic.Config{
-			Model: m.Model, APIKey: m.APIKey.Reveal(), BaseURL: m.BaseURL.Reveal(), MaxTokens: m.MaxTokens, Cache: m.Cache, Timeout: time.Duration(m.Timeout),
+			Model: m.Model, APIKey: m.APIKey.Reveal(), BaseURL: m.BaseURL.Reveal(), MaxTokens: m.MaxTokens, Cache: m.Cache,
+			Timeout: time.Duration(m.Timeout),
 		})
 	default:
 		opened, err = openai.New(openai.Config{
@@ -157,7 +159,9 @@ func (m Model) open() (opened model.Model, err error) {
 }
 
 func (e Embedder) open() (model.Embedder, error) {
-	return openai.NewEmbedder(openai.Config{Model: e.Model, APIKey: e.APIKey.Reveal(), BaseURL: e.BaseURL.Reveal(), Timeout: time.Duration(e.Timeout)})
+	return openai.NewEmbedder(openai.Config{
+		Model: e.Model, APIKey: e.APIKey.Reveal(), BaseURL: e.BaseURL.Reveal(), Timeout: time.Duration(e.Timeout),
+	})
 }
 
 // open returns the options of the tools, with the secrets of the remotes.
@@ -194,7 +198,9 @@ func (p *Parts) openToolsets(t Toolsets, hide []string) error {
 		p.Tools = append(p.Tools, folder.Tools()...)
 	}
 	if t.Files != nil {
-		folder, err := files.Open(t.Files.Root.Reveal(), files.Options{Write: t.Files.EnableWrite, Allow: t.Files.Allow, Hide: hide})
+		folder, err := files.Open(t.Files.Root.Reveal(), files.Options{
+			Write: t.Files.EnableWrite, Allow: t.Files.Allow, Hide: hide,
+		})
 		add("files", t.Files.Root, folder, err)
 	}
 	if t.Git != nil {

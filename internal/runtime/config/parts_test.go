@@ -29,9 +29,10 @@ const serverVariable = "CONFIG_TEST_SERVER"
 func serve() {
 	s := sdk.NewServer(&sdk.Implementation{Name: "test", Version: "1"}, nil)
 	for _, name := range []string{"echo", "hidden"} {
-		sdk.AddTool(s, &sdk.Tool{Name: name}, func(_ context.Context, _ *sdk.CallToolRequest, _ struct{}) (*sdk.CallToolResult, any, error) {
-			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: os.Getenv(serverVariable)}}}, nil, nil
-		})
+		sdk.AddTool(s, &sdk.Tool{Name: name},
+			func(_ context.Context, _ *sdk.CallToolRequest, _ struct{}) (*sdk.CallToolResult, any, error) {
+				return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: os.Getenv(serverVariable)}}}, nil, nil
+			})
 	}
 	if err := s.Run(context.Background(), &sdk.StdioTransport{}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -83,7 +84,8 @@ policies: [{tools: demo-echo, writes: false}, {tools: files.edit_file, approval:
 	}
 	defer parts.Close()
 	for _, name := range []string{"default", "claude"} {
-		answer, err := parts.Models[name].Generate(t.Context(), model.Request{Messages: []model.Message{model.User("hello")}}, nil)
+		answer, err := parts.Models[name].Generate(t.Context(),
+			model.Request{Messages: []model.Message{model.User("hello")}}, nil)
 		if err != nil || answer.Message.Text() != "hi" {
 			t.Fatalf("%s: %+v %v", name, answer, err)
 		}
@@ -121,7 +123,8 @@ policies: [{tools: demo-echo, writes: false}, {tools: files.edit_file, approval:
 		for name, want := range map[string]string{"demo-echo": "key-12345678", "files.read_file": "text"} {
 			called, _ := set.Get(name)
 			arguments := map[string]string{"files.read_file": `{"path":"a.txt"}`}[name]
-			result, err := tool.Do(t.Context(), called, d.Policy(called.Spec()), tool.Call{ID: "1", Arguments: json.RawMessage(arguments)}, 0)
+			result, err := tool.Do(t.Context(), called, d.Policy(called.Spec()),
+				tool.Call{ID: "1", Arguments: json.RawMessage(arguments)}, 0)
 			if err != nil || !strings.Contains(result.Text, want) {
 				t.Errorf("%s: %+v %v", name, result, err)
 			}
@@ -221,7 +224,9 @@ func TestOpenFails(t *testing.T) {
 // C16: with an embedder, the toolset search finds by its vectors, which are kept when the file is loaded again.
 func TestSearchWithEmbedder(t *testing.T) {
 	t.Parallel()
-	api, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{{Name: "only", Turns: []scriptmodel.Turn{{Content: "hi"}}}}}, &scriptmodel.Options{APIKey: "key-12345678"})
+	api, err := scriptmodel.Start(scriptmodel.Script{
+		Scenes: []scriptmodel.Scene{{Name: "only", Turns: []scriptmodel.Turn{{Content: "hi"}}}},
+	}, &scriptmodel.Options{APIKey: "key-12345678"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +239,8 @@ func TestSearchWithEmbedder(t *testing.T) {
 	write(t, filepath.Join(dir, "a.go"), "package apple\n")
 	write(t, filepath.Join(dir, "b.go"), "package banana\n")
 	path := filepath.Join(dir, "actlog.yaml")
-	const file = "models: {default: {provider: openai, model: m}}\nembedder: {provider: openai, model: words, baseURL: \"${URL}\", apiKey: \"${KEY}\"}\ntoolsets: {search: {}}\n"
+	const file = "models: {default: {provider: openai, model: m}}\n" +
+		"embedder: {provider: openai, model: words, baseURL: \"${URL}\", apiKey: \"${KEY}\"}\ntoolsets: {search: {}}\n"
 	write(t, path, file)
 	current, err := config.Open(path, config.Options{Lookup: environment("URL", api.URL(), "KEY", "key-12345678")})
 	if err != nil {
@@ -251,8 +257,10 @@ func TestSearchWithEmbedder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		result, err := tool.Do(t.Context(), parts.Tools[0], tool.Policy{}, tool.Call{Arguments: json.RawMessage(`{"query":"banana"}`)}, 0)
-		if err != nil || result.Failed || len(result.Sources) != 1 || result.Sources[0].URI != "b.go" || result.Sources[0].Score < 0.7 {
+		result, err := tool.Do(t.Context(), parts.Tools[0], tool.Policy{},
+			tool.Call{Arguments: json.RawMessage(`{"query":"banana"}`)}, 0)
+		if err != nil || result.Failed || len(result.Sources) != 1 || result.Sources[0].URI != "b.go" ||
+			result.Sources[0].Score < 0.7 {
 			t.Errorf("%+v %v", result, err)
 		}
 		release()

@@ -45,7 +45,9 @@ func readPlanStep(n node, there names) (s define.PlanStep) {
 		"tools": tools, "selectedToolKeys": tools,
 		"terminateColumns": func(n node) { s.TerminateColumns = n.columns() },
 	})
-	for _, names := range [][2]string{{"agent", "agentName"}, {"request", "stepRequirement"}, {"model", "modelName"}, {"tools", "selectedToolKeys"}} {
+	for _, names := range [][2]string{
+		{"agent", "agentName"}, {"request", "stepRequirement"}, {"model", "modelName"}, {"tools", "selectedToolKeys"},
+	} {
 		if g.has(names[0]) && g.has(names[1]) {
 			g.at(names[1]).problem("it is another name of %s, which is there too", names[0])
 		}

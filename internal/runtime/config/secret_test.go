@@ -64,7 +64,9 @@ redact: [email]
 		shown["unexported "+verb] = fmt.Sprintf(verb, struct{ v config.Value }{c.Models["default"].APIKey})
 		shown["definition "+verb] = fmt.Sprintf(verb, definition)
 	}
-	for name, value := range map[string]any{"config": c, "copy": *c, "definition": definition, "server": c.MCPServers["a"], "value": c.Models["default"].APIKey} {
+	for name, value := range map[string]any{
+		"config": c, "copy": *c, "definition": definition, "server": c.MCPServers["a"], "value": c.Models["default"].APIKey,
+	} {
 		if b, err := json.Marshal(value); err != nil {
 			t.Error(err)
 		} else {
@@ -102,7 +104,8 @@ redact: [email]
 
 	// Those who need them get them.
 	servers := parts.Servers()
-	if servers["a"].Command[1] != "--token="+planted || servers["a"].Env["B"] != planted || servers["b"].Headers["Authorization"] != "Bearer "+planted ||
+	if servers["a"].Command[1] != "--token="+planted || servers["a"].Env["B"] != planted ||
+		servers["b"].Headers["Authorization"] != "Bearer "+planted ||
 		c.Models["plain"].APIKey.Reveal() != planted || c.Toolsets.Files.Root.Reveal() != dir {
 		t.Error("secrets are lost")
 	}
@@ -157,7 +160,10 @@ func TestErrorsHaveNoSecrets(t *testing.T) {
 	visit = func(n *yaml.Node, key bool) {
 		if n.Kind == yaml.ScalarNode && !key {
 			before := *n
-			for _, as := range []string{planted, "http://" + planted + ":x@h%zz", "(" + planted, "a\n" + planted, "\x00" + planted, "\x7f" + planted + "\xff"} {
+			for _, as := range []string{
+				planted, "http://" + planted + ":x@h%zz", "(" + planted, "a\n" + planted, "\x00" + planted,
+				"\x7f" + planted + "\xff",
+			} {
 				*n = yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Style: yaml.DoubleQuotedStyle, Value: "${PLANTED}"}
 				try(as)
 			}
@@ -176,9 +182,14 @@ func TestErrorsHaveNoSecrets(t *testing.T) {
 // A key that stands in the file itself is not shown either, whatever is wrong around it.
 func TestKeysInTheFileAreNotShown(t *testing.T) {
 	t.Parallel()
-	for _, as := range []string{"%s", "\"%s", "'%s", "*%s", "&%s", "!%s x", "!!int %s", "!!binary %s", "%s: x", "[%s", "{%s", "@%s", "`%s", "|%s", "\"\\q%s\"", "\"%s\x00\"", "? %s", "$%s", "${%s}", "${%s", "%%%s", "\t%s", "[%s]", "\"a\\n%s\""} {
-		for _, field := range []string{"models: {default: {provider: openai, model: m, apiKey: KEY}}", "models:\n  default:\n    provider: openai\n    model: m\n    apiKey: KEY\n",
-			"mcpServers:\n  a:\n    command: [x]\n    env:\n      A: KEY\n", "mcpServers:\n  a:\n    url: http://h\n    headers:\n      A: KEY\n    other: x\n"} {
+	for _, as := range []string{
+		"%s", "\"%s", "'%s", "*%s", "&%s", "!%s x", "!!int %s", "!!binary %s", "%s: x", "[%s", "{%s", "@%s", "`%s", "|%s",
+		"\"\\q%s\"", "\"%s\x00\"", "? %s", "$%s", "${%s}", "${%s", "%%%s", "\t%s", "[%s]", "\"a\\n%s\"",
+	} {
+		for _, field := range []string{"models: {default: {provider: openai, model: m, apiKey: KEY}}",
+			"models:\n  default:\n    provider: openai\n    model: m\n    apiKey: KEY\n",
+			"mcpServers:\n  a:\n    command: [x]\n    env:\n      A: KEY\n",
+			"mcpServers:\n  a:\n    url: http://h\n    headers:\n      A: KEY\n    other: x\n"} {
 			text := strings.ReplaceAll(field, "KEY", fmt.Sprintf(as, planted))
 			c, err := parse(t, text, config.Options{})
 			if shown := fmt.Sprintf("%v %+v", err, c); strings.Contains(shown, planted) {

@@ -189,7 +189,8 @@ func (t Toolsets) tools() (names []string) {
 		}
 	}
 	if t.Code != nil {
-		names = append(names, "code.analyze_code", "code.analyze_complexity", "code.analyze_dependencies", "code.detect_code_smells", "code.suggest_refactoring")
+		names = append(names, "code.analyze_code", "code.analyze_complexity", "code.analyze_dependencies",
+			"code.detect_code_smells", "code.suggest_refactoring")
 		if t.Code.EnableWrite {
 			names = append(names, "code.apply_refactoring")
 		}

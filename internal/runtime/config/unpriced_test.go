@@ -36,7 +36,8 @@ plans:
 		t.Fatal(err)
 	}
 	priced := func(provider, model string) bool { return provider == "openai" && model == "gpt-5-mini" }
-	want := "agents.boss.limits.costUsd: model our-own-model-7b of agent free has no price\nagents.own.limits.costUsd: model our-own-model-7b has no price\n" +
+	want := "agents.boss.limits.costUsd: model our-own-model-7b of agent free has no price\n" +
+		"agents.own.limits.costUsd: model our-own-model-7b has no price\n" +
 		"agents.planner.limits.costUsd: model our-own-model-7b of agent known has no price\n" +
 		"agents.planner.limits.costUsd: model our-own-model-7b of agent free has no price"
 	if got := strings.Join(c.Unpriced(priced), "\n"); got != want {

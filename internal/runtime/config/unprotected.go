@@ -42,8 +42,10 @@ func (c *Config) Unprotected() (lines []string) {
 	for _, name := range slices.Sorted(maps.Keys(c.Toolsets.Tests)) {
 		t := c.Toolsets.Tests[name]
 		for _, hidden := range t.Sandbox.open(c.hide).Within(t.Root.Reveal()) {
-			add("toolsets.tests."+name+".root", fmt.Sprintf("%s is in the folder %s and out of the command's reach, so the command makes no new files directly in that folder, "+
-				"only below it; move one of the two, or set sandbox: bubblewrap", filepath.Base(hidden), t.Root))
+			add("toolsets.tests."+name+".root",
+				fmt.Sprintf("%s is in the folder %s and out of the command's reach, so the command makes no new files directly "+
+					"in that folder, "+
+					"only below it; move one of the two, or set sandbox: bubblewrap", filepath.Base(hidden), t.Root))
 		}
 	}
 	return lines

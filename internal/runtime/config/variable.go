@@ -51,9 +51,9 @@ func parseVariable(text string) (v variable, ok bool) {
 	return v, variableName.MatchString(v.name) && !strings.ContainsAny(v.otherwise, "${")
 }
 
-// expand replaces ${NAME} and ${NAME:-DEFAULT} by the variable of the environment, and $$ by a dollar. It reports whether
-// there were variables. Where they are not allowed, they are a problem. After a problem the text is
-// empty, so that no other one can show it.
+// expand replaces ${NAME} and ${NAME:-DEFAULT} by the variable of the environment, and $$ by a dollar. It reports
+// whether there were variables. Where they are not allowed, they are a problem. After a problem the text is empty, so
+// that no other one can show it.
 func (n node) expand(allowed bool) (text string, variables bool) {
 	problems := len(n.file.problems)
 	var out strings.Builder
@@ -79,7 +79,8 @@ func (n node) expand(allowed bool) (text string, variables bool) {
 		value, set := n.file.lookup(v.name)
 		switch {
 		case !allowed:
-			n.problem("the variable %s cannot be used here, because this text goes on record; a dollar itself is written $$", v.name)
+			n.problem("the variable %s cannot be used here, because this text goes on record; a dollar itself is written $$",
+				v.name)
 		case value == "" && v.hasDefault:
 			value = v.otherwise
 		case !set:

@@ -9,7 +9,8 @@ import (
 	"github.com/actlog/actlog/internal/runtime/config"
 )
 
-// F6: a variable may have a default, which stands for one that is not set or empty. A base URL that is empty counts as not given.
+// F6: a variable may have a default, which stands for one that is not set or empty. A base URL that is empty counts as
+// not given.
 func TestDefaultsOfVariables(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]string{
@@ -50,7 +51,8 @@ models:
   b: {provider: openai, model: "${NOT_SET:-m}"}
 `)
 	if want := []string{"3: models.a.baseURL: the variable NOT_SET is not set",
-		"4: models.b.model: the variable NOT_SET cannot be used here, because this text goes on record; a dollar itself is written $$"}; !slices.Equal(got, want) {
+		"4: models.b.model: the variable NOT_SET cannot be used here, because this text goes on record; a dollar itself " +
+			"is written $$"}; !slices.Equal(got, want) {
 		t.Error(cmp.Diff(want, got))
 	}
 }

@@ -32,7 +32,8 @@ func readWorkflow(n node, there names) (w define.Workflow) {
 		return w
 	}
 	if len(there.functions) == 0 {
-		g.at("className").problem("this program has no custom workflows. Write the workflow with steps, or build a program of your own "+
+		g.at("className").problem("this program has no custom workflows. Write the workflow with steps, or build a "+
+			"program of your own "+
 			"that registers a Go function as %q (docs/workflow.md)", w.Function())
 		return w
 	}

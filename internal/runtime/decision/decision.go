@@ -27,8 +27,9 @@ const (
 
 // states are those of a wait after a decision.
 var states = map[string]record.State{
-	Submit: record.Submitted, Approve: record.Approved, Accept: record.Accepted, Reject: record.Rejected, Modify: record.Modified,
-	Done: record.Accepted, Retry: record.Approved, Skip: record.Rejected,
+	Submit: record.Submitted, Approve: record.Approved, Accept: record.Accepted, Reject: record.Rejected,
+	Modify: record.Modified,
+	Done:   record.Accepted, Retry: record.Approved, Skip: record.Rejected,
 }
 
 // All returns all decisions, in the order of their names.
@@ -90,8 +91,9 @@ func (d Decision) About(w *record.Wait) (*record.Wait, error) {
 	out := &record.Wait{
 		RootPlanID: w.RootPlanID, PlanID: w.PlanID, WaitID: w.WaitID,
 		State: new(states[d.Decision]), Decision: &d.Decision,
-		DecidedBy: optional.Pointer(d.By), By: optional.Pointer(d.Redact(d.Claim)), DecisionText: optional.Pointer(d.Redact(d.Text)),
-		EndTime: new(time.Now()),
+		DecidedBy: optional.Pointer(d.By), By: optional.Pointer(d.Redact(d.Claim)),
+		DecisionText: optional.Pointer(d.Redact(d.Text)),
+		EndTime:      new(time.Now()),
 	}
 	if d.Fills(w) {
 		form, err := ReadForm(w.FormInputs)

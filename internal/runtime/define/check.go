@@ -185,8 +185,8 @@ func list(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// CheckOffered reports the tools whose names are the same to a model, in section tools, and the servers whose tools could
-// be called like others, in section mcpServers.
+// CheckOffered reports the tools whose names are the same to a model, in section tools, and the servers whose tools
+// could be called like others, in section mcpServers.
 func CheckOffered(tools, servers []string, report func(section, name, message string)) {
 	offered := map[string]string{}
 	for _, name := range tools {

@@ -46,8 +46,9 @@ type DefinitionModel struct {
 func (a Agent) Definition(name string, m DefinitionModel, servers []string, policies tool.Rules) Definition {
 	d := Definition{
 		Agent: name, Description: a.Description, SystemPrompt: a.SystemPrompt, Model: m,
-		Tools: a.Tools, AllOf: a.MCPServers, Exclude: a.Exclude, MaxSteps: a.MaxSteps, IncludeHistory: a.IncludeHistory, ResponseSchema: a.ResponseSchema,
-		Limits: a.Limits, WaitTimeout: a.WaitTimeout, EnableWrite: a.EnableWrite,
+		Tools: a.Tools, AllOf: a.MCPServers, Exclude: a.Exclude, MaxSteps: a.MaxSteps, IncludeHistory: a.IncludeHistory,
+		ResponseSchema: a.ResponseSchema,
+		Limits:         a.Limits, WaitTimeout: a.WaitTimeout, EnableWrite: a.EnableWrite,
 	}
 	if a.Temperature != nil {
 		d.Model.Temperature = a.Temperature
@@ -106,8 +107,8 @@ func needsOf(tools, servers []string) (all []string) {
 func (d Definition) Policy(s tool.Spec) tool.Policy { return d.Policies.Of(s) }
 
 // Select returns the tools that the agent has, in their order: those that match its patterns, and
-// those of its servers, but for those that it excludes. Tools that write are not among them unless EnableWrite is set. The tool
-// terminate, which every agent has, is up to the executor.
+// those of its servers, but for those that it excludes. Tools that write are not among them unless EnableWrite is set.
+// The tool terminate, which every agent has, is up to the executor.
 func (d Definition) Select(tools []tool.Tool) (selected []tool.Tool) {
 	for _, t := range tools {
 		s := t.Spec()

@@ -96,8 +96,12 @@ type OrchestratorDefinition struct {
 }
 
 // Definition returns what a run pins, among the models, MCP servers and policies that there are.
-func (o Orchestrator) Definition(model func(name string) DefinitionModel, servers []string, policies tool.Rules) OrchestratorDefinition {
-	d := OrchestratorDefinition{Model: model(o.Model), MaxPlanSteps: o.MaxPlanSteps, ExecutionTimeout: o.ExecutionTimeout, WaitTimeout: o.WaitTimeout}
+func (o Orchestrator) Definition(
+	model func(name string) DefinitionModel, servers []string, policies tool.Rules,
+) OrchestratorDefinition {
+	d := OrchestratorDefinition{
+		Model: model(o.Model), MaxPlanSteps: o.MaxPlanSteps, ExecutionTimeout: o.ExecutionTimeout, WaitTimeout: o.WaitTimeout,
+	}
 	for _, name := range slices.Sorted(maps.Keys(o.Agents)) {
 		s := o.Agents[name]
 		if !s.Enabled {
@@ -107,7 +111,8 @@ func (o Orchestrator) Definition(model func(name string) DefinitionModel, server
 			s.Model = o.Model
 		}
 		a := Agent{
-			Description: s.Description, SystemPrompt: s.SystemPrompt, Temperature: s.Temperature, Tools: s.Tools, MCPServers: s.MCPServers,
+			Description: s.Description, SystemPrompt: s.SystemPrompt, Temperature: s.Temperature, Tools: s.Tools,
+			MCPServers:  s.MCPServers,
 			EnableWrite: s.EnableWrite, WaitTimeout: o.WaitTimeout, MaxSteps: cmp.Or(s.MaxRounds, o.MaxRounds, DefaultMaxRounds),
 		}
 		d.Agents = append(d.Agents, a.Definition(name, model(s.Model), servers, policies))

@@ -78,7 +78,8 @@ func tableOf(columns []string) json.RawMessage {
 	}
 	row := map[string]any{"type": "object", "properties": properties, "required": columns}
 	schema, _ := json.Marshal(map[string]any{ // texts
-		"type": "object", "properties": map[string]any{"rows": map[string]any{"type": "array", "items": row}}, "required": []string{"rows"},
+		"type": "object", "properties": map[string]any{"rows": map[string]any{"type": "array", "items": row}},
+		"required": []string{"rows"},
 	})
 	return schema
 }

@@ -45,7 +45,11 @@ func (x chooser) Advance(ctx context.Context, run *engine.Run) (engine.Result, e
 	}
 	s.End("done", nil)
 	run.Say(engine.Conversation{ID: run.ConversationID(), Agent: "a"}, 1,
-		model.Message{Role: model.RoleAssistant, Parts: []model.Part{{Text: "Paying."}, {Call: &model.ToolCall{ID: "1", Name: "pay", Arguments: "{}"}}}})
+		model.Message{
+			Role: model.RoleAssistant, Parts: []model.Part{
+				{Text: "Paying."}, {Call: &model.ToolCall{ID: "1", Name: "pay", Arguments: "{}"}},
+			},
+		})
 	said := engine.Result{Summary: results[0].Text + results[1].Text, Said: true}
 	if x.fail {
 		return said, &engine.RunError{Kind: "half", Message: "It came half of the way."}
@@ -61,7 +65,10 @@ func TestActAlone(t *testing.T) {
 		t.Run(fmt.Sprint(fail), func(t *testing.T) {
 			t.Parallel()
 			e := &effects{done: map[string][]string{}}
-			h := enginetest.Build(t, enginetest.Plans{Scenes: []scriptmodel.Scene{{Name: "unused", Turns: calls(terminate("unused"))}}, Executors: []engine.Executor{chooser{fail}}, Tools: []tool.Tool{e.tool("pay", tool.Policy{Approval: true})}})
+			h := enginetest.Build(t, enginetest.Plans{
+				Scenes:    []scriptmodel.Scene{{Name: "unused", Turns: calls(terminate("unused"))}},
+				Executors: []engine.Executor{chooser{fail}}, Tools: []tool.Tool{e.tool("pay", tool.Policy{Approval: true})},
+			})
 			h.Work(h.Engine)
 			started, err := h.Engine.Start(t.Context(), engine.Request{Executor: "chooser", Input: []byte(`{}`)})
 			if err != nil {

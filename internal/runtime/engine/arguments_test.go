@@ -30,7 +30,9 @@ type heard struct {
 func (*heard) name() string { return "deploy" }
 
 func (h *heard) Spec() tool.Spec {
-	return tool.Spec{Name: h.name(), Description: "Deploys.", Schema: json.RawMessage(`{"type":"object"}`), Policy: h.policy}
+	return tool.Spec{
+		Name: h.name(), Description: "Deploys.", Schema: json.RawMessage(`{"type":"object"}`), Policy: h.policy,
+	}
 }
 
 func (h *heard) Touches(ctx context.Context, c tool.Call) ([]string, error) {
@@ -66,7 +68,8 @@ func deploys(t *testing.T, tools []tool.Tool, name string, arguments ...string) 
 	for _, each := range arguments {
 		turns = append(turns, []scriptmodel.ToolCall{{Name: name, Arguments: written(each)}})
 	}
-	return build(t, []scriptmodel.Scene{{Name: "s", Turns: calls(append(turns, terminate("done"))...)}}, map[string]define.Definition{"a": {Tools: []string{"*"}}}, tools)
+	return build(t, []scriptmodel.Scene{{Name: "s", Turns: calls(append(turns, terminate("done"))...)}},
+		map[string]define.Definition{"a": {Tools: []string{"*"}}}, tools)
 }
 
 // written is JSON as it is, to the byte.
@@ -74,8 +77,8 @@ type written string
 
 func (w written) MarshalJSON() ([]byte, error) { return []byte(w), nil }
 
-// S6: a call with arguments that can be read in two ways, or that the record would change, is never made: nobody is asked,
-// the tool hears nothing, and the model reads which key it is.
+// S6: a call with arguments that can be read in two ways, or that the record would change, is never made: nobody is
+// asked, the tool hears nothing, and the model reads which key it is.
 func TestBadArgumentsAreNotSent(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat("[", 100) + strings.Repeat("]", 100)
@@ -103,26 +106,31 @@ func TestBadArgumentsAreNotSent(t *testing.T) {
 		}
 		for i, c := range h.Step(p).Cycles[:len(arguments)] {
 			row := c.ToolCalls[0].Record
-			if *row.State != record.Failed || text(row.ErrorKind) != "tool" || !strings.HasPrefix(text(row.Result), bad[arguments[i]]) || row.StartTime != nil {
-				t.Errorf("%.80s: %s %s %q, want %q", arguments[i], *row.State, text(row.ErrorKind), text(row.Result), bad[arguments[i]])
+			if *row.State != record.Failed || text(row.ErrorKind) != "tool" ||
+				!strings.HasPrefix(text(row.Result), bad[arguments[i]]) || row.StartTime != nil {
+				t.Errorf("%.80s: %s %s %q, want %q", arguments[i], *row.State, text(row.ErrorKind), text(row.Result),
+					bad[arguments[i]])
 			}
 		}
 	}
 }
 
-// S6: what is on record, what a human approves and what the tool gets are the same text. S1: the tool learns which call it is.
+// S6: what is on record, what a human approves and what the tool gets are the same text. S1: the tool learns which call
+// it is.
 func TestShownIsSent(t *testing.T) {
 	t.Parallel()
 	const want = `{"b":"<ä> & 😀","a":9007199254740993,"c":[1.50,-0,1E+2],"Target":1,"target":2,"nul":"�\\u0000\\"}`
 	called := &heard{policy: tool.Policy{Approval: true}}
 	h := deploys(t, []tool.Tool{called}, called.name(),
-		"{ \"b\" : \"\\u003c\\u00e4> \\u0026 \\ud83d\\ude00\",\n\"a\":9007199254740993, \"c\":[1.50,-0,1E+2], \"Target\":1, \"\\u0074arget\":2, \"nul\":\"\\u0000\\\\u0000\\\\\" }")
+		"{ \"b\" : \"\\u003c\\u00e4> \\u0026 \\ud83d\\ude00\",\n"+
+			"\"a\":9007199254740993, \"c\":[1.50,-0,1E+2], \"Target\":1, \"\\u0074arget\":2, \"nul\":\"\\u0000\\\\u0000\\\\\" }")
 	h.Work(h.Engine)
 	id := h.Start("a", "Go.")
 	h.Await(id, record.Waiting)
 	wait := waitOf(t, h)
 	row := h.Step(h.Plan(id)).Cycles[0].ToolCalls[0].Record
-	subject := fmt.Sprintf(`{"name":"deploy","toolCallId":"%s","parameters":%s,"files":["<a&b>.txt"]}`, row.ToolCallID, want)
+	subject := fmt.Sprintf(`{"name":"deploy","toolCallId":"%s","parameters":%s,"files":["<a&b>.txt"]}`, row.ToolCallID,
+		want)
 	if string(wait.Subject) != subject || text(wait.SubjectSHA256) != sha(subject) || text(row.Parameters) != want {
 		t.Errorf("the subject is %s, want %s; on record are %s", wait.Subject, subject, text(row.Parameters))
 	}
@@ -131,7 +139,8 @@ func TestShownIsSent(t *testing.T) {
 	}
 	h.Await(id, record.Completed)
 	all := called.all()
-	if n := len(all); n < 2 || all[n-1] != "calls "+want || called.by[n-1] != (record.StartedBy{PlanID: id, ToolCallID: row.ToolCallID}) {
+	if n := len(all); n < 2 || all[n-1] != "calls "+want ||
+		called.by[n-1] != (record.StartedBy{PlanID: id, ToolCallID: row.ToolCallID}) {
 		t.Errorf("the tool heard %q of %+v", all, called.by)
 	}
 	for _, each := range all[:len(all)-1] {
@@ -146,7 +155,8 @@ func waitOf(t *testing.T, h *enginetest.House) record.Wait {
 	t.Helper()
 	wait := h.Waits()[0]
 	var subject, hash string
-	if err := h.DB.Pool.QueryRow(t.Context(), "SELECT subject::text, subject_sha256 FROM actlog.wait_state").Scan(&subject, &hash); err != nil {
+	if err := h.DB.Pool.QueryRow(t.Context(),
+		"SELECT subject::text, subject_sha256 FROM actlog.wait_state").Scan(&subject, &hash); err != nil {
 		t.Fatal(err)
 	}
 	wait.Subject, wait.SubjectSHA256 = json.RawMessage(subject), &hash
@@ -155,7 +165,8 @@ func waitOf(t *testing.T, h *enginetest.House) record.Wait {
 
 func sha(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
 
-// S6: a wait that an earlier version wrote, with more escapes, still is about the same call. A wait about anything else is not.
+// S6: a wait that an earlier version wrote, with more escapes, still is about the same call. A wait about anything else
+// is not.
 func TestWaitOfAnEarlierVersion(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -183,7 +194,8 @@ func TestWaitOfAnEarlierVersion(t *testing.T) {
 			if tt.forged {
 				hash = text(wait.SubjectSHA256)
 			}
-			if _, err := h.DB.Pool.Exec(t.Context(), "UPDATE actlog.wait_state SET subject = $1::json, subject_sha256 = $2", earlier, hash); err != nil {
+			if _, err := h.DB.Pool.Exec(t.Context(), "UPDATE actlog.wait_state SET subject = $1::json, subject_sha256 = $2",
+				earlier, hash); err != nil {
 				t.Fatal(err)
 			}
 			if err := h.Decide(wait, record.Approved, "approve", ""); err != nil {
@@ -239,7 +251,10 @@ func TestArgumentsOfExecutors(t *testing.T) {
 		``:                                  "deployed",
 	} {
 		called := &heard{}
-		h := enginetest.Build(t, enginetest.Plans{Scenes: []scriptmodel.Scene{{Name: "unused", Turns: calls(terminate("unused"))}}, Executors: []engine.Executor{asIs{arguments}}, Tools: []tool.Tool{called}})
+		h := enginetest.Build(t, enginetest.Plans{
+			Scenes:    []scriptmodel.Scene{{Name: "unused", Turns: calls(terminate("unused"))}},
+			Executors: []engine.Executor{asIs{arguments}}, Tools: []tool.Tool{called},
+		})
 		h.Work(h.Engine)
 		started, err := h.Engine.Start(t.Context(), engine.Request{Executor: "asis", Input: []byte(`{}`)})
 		if err != nil {
@@ -249,7 +264,8 @@ func TestArgumentsOfExecutors(t *testing.T) {
 		if text(p.Record.Summary) != want || len(called.all()) > 0 != (want == "deployed") {
 			t.Errorf("%s: %q, the tool heard %q", arguments, text(p.Record.Summary), called.all())
 		}
-		if row := h.Step(p).Cycles[0].ToolCalls[0].Record; want == "deployed" && called.all()[0] != "calls "+text(row.Parameters) {
+		if row := h.Step(p).Cycles[0].ToolCalls[0].Record; want == "deployed" &&
+			called.all()[0] != "calls "+text(row.Parameters) {
 			t.Errorf("on record are %s, the tool heard %q", text(row.Parameters), called.all())
 		}
 	}
@@ -266,7 +282,8 @@ func TestRedactedArguments(t *testing.T) {
 	if got := called.all(); len(got) != 1 || got[0] != `calls {"a":"[secret]"}` {
 		t.Errorf("the tool heard %q", got)
 	}
-	if row := h.Step(p).Cycles[1].ToolCalls[0].Record; *row.State != record.Failed || text(row.Result) != `Bad arguments: the key "[secret]" is there twice` {
+	if row := h.Step(p).Cycles[1].ToolCalls[0].Record; *row.State != record.Failed ||
+		text(row.Result) != `Bad arguments: the key "[secret]" is there twice` {
 		t.Errorf("%s %q", *row.State, text(row.Result))
 	}
 }
@@ -275,7 +292,9 @@ func TestRedactedArguments(t *testing.T) {
 func TestNumbersOfForms(t *testing.T) {
 	t.Parallel()
 	asks := tool.CallFunc("asks", "Asks.", func(ctx context.Context, c tool.Call, _ struct{}) (string, error) {
-		a, err := c.Ask(ctx, tool.Question{Key: "1", Message: "How many?", Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`)})
+		a, err := c.Ask(ctx, tool.Question{
+			Key: "1", Message: "How many?", Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`),
+		})
 		if err != nil {
 			return "", err
 		}
@@ -283,7 +302,9 @@ func TestNumbersOfForms(t *testing.T) {
 		return string(b), err
 	})
 	for _, number := range []string{"9007199254740993", "2", "1.5"} {
-		h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls([]scriptmodel.ToolCall{call("asks", object{})}, terminate("done"))}}, map[string]define.Definition{"a": {Tools: []string{"asks"}}}, []tool.Tool{asks})
+		h := build(t, []scriptmodel.Scene{
+			{Name: "s", Turns: calls([]scriptmodel.ToolCall{call("asks", object{})}, terminate("done"))},
+		}, map[string]define.Definition{"a": {Tools: []string{"asks"}}}, []tool.Tool{asks})
 		h.Work(h.Engine)
 		id := h.Start("a", "Go.")
 		h.Await(id, record.Waiting)

@@ -26,16 +26,19 @@ func (p plainTool) Call(context.Context, tool.Call) (tool.Result, error) {
 	return tool.Result{Text: "made"}, nil
 }
 
-// X8: a call with bad arguments is never made: nobody is asked to approve it, it does not begin, and the model reads which
-// argument is bad.
+// X8: a call with bad arguments is never made: nobody is asked to approve it, it does not begin, and the model reads
+// which argument is bad.
 func TestABadCallIsNotMade(t *testing.T) {
 	t.Parallel()
 	called := 0
-	schema := json.RawMessage(`{"type":"object","properties":{"amount":{"type":"integer"},"to":{"type":"string"}},"required":["amount"]}`)
-	function, err := tool.SchemaFunc("schema", "Has a schema.", schema, func(context.Context, tool.Call) (tool.Result, error) {
-		called++
-		return tool.Result{}, nil
-	}, tool.WithPolicy(tool.Policy{Approval: true}))
+	schema := json.RawMessage(
+		`{"type":"object","properties":{"amount":{"type":"integer"},"to":{"type":"string"}},"required":["amount"]}`,
+	)
+	function, err := tool.SchemaFunc("schema", "Has a schema.", schema,
+		func(context.Context, tool.Call) (tool.Result, error) {
+			called++
+			return tool.Result{}, nil
+		}, tool.WithPolicy(tool.Policy{Approval: true}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,16 +50,22 @@ func TestABadCallIsNotMade(t *testing.T) {
 	}, tool.WithPolicy(tool.Policy{Approval: true, Writes: true}))
 	plain := plainTool{tool.Spec{Name: "plain", Schema: schema, Policy: tool.Policy{Approval: true}}, &called}
 	for name, arguments := range map[string]object{
-		"schema": {"amount": "much"}, "typed": {"amount": "much"}, "plain": {"amount": "much"}, "agent.b": {"request": 7}, "form": {"inputs": "none"},
+		"schema": {"amount": "much"}, "typed": {"amount": "much"}, "plain": {"amount": "much"}, "agent.b": {"request": 7},
+		"form": {"inputs": "none"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls([]scriptmodel.ToolCall{call(name, arguments)}, terminate("done"))}},
-				map[string]define.Definition{"a": {Tools: []string{name}, Policies: tool.Rules{{Tools: "agent.*", Approval: new(true)}}}, "b": {}},
+			h := build(t, []scriptmodel.Scene{
+				{Name: "s", Turns: calls([]scriptmodel.ToolCall{call(name, arguments)}, terminate("done"))},
+			},
+				map[string]define.Definition{
+					"a": {Tools: []string{name}, Policies: tool.Rules{{Tools: "agent.*", Approval: new(true)}}}, "b": {},
+				},
 				[]tool.Tool{function, typed, plain})
 			h.Work(h.Engine)
 			made := h.Step(h.Await(h.Start("a", "Go."), record.Completed)).Cycles[0].ToolCalls[0].Record
-			if *made.State != record.Failed || made.StartTime != nil || !strings.HasPrefix(text(made.Result), "Bad arguments: ") {
+			if *made.State != record.Failed || made.StartTime != nil ||
+				!strings.HasPrefix(text(made.Result), "Bad arguments: ") {
 				t.Errorf("the call is %s since %v: %q", *made.State, made.StartTime, text(made.Result))
 			}
 			for _, key := range []string{"amount", "request", "inputs"} {
@@ -88,7 +97,9 @@ func TestArgumentsAreCheckedOnce(t *testing.T) {
 	t.Parallel()
 	called, checked := 0, 0
 	plain := checking{plainTool{tool.Spec{Name: "plain", Schema: json.RawMessage(`{"type":"object"}`)}, &called}, &checked}
-	h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls([]scriptmodel.ToolCall{call("plain", object{})}, terminate("done"))}},
+	h := build(t, []scriptmodel.Scene{
+		{Name: "s", Turns: calls([]scriptmodel.ToolCall{call("plain", object{})}, terminate("done"))},
+	},
 		map[string]define.Definition{"a": {Tools: []string{"plain"}}}, []tool.Tool{plain})
 	h.Work(h.Engine)
 
@@ -98,8 +109,8 @@ func TestArgumentsAreCheckedOnce(t *testing.T) {
 	}
 }
 
-// X8: a time-out of a tool says so. A tool that writes may have taken effect, so what follows is up to onUnknown; so it is if
-// a human is to be asked.
+// X8: a time-out of a tool says so. A tool that writes may have taken effect, so what follows is up to onUnknown; so it
+// is if a human is to be asked.
 func TestAToolTimesOut(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -107,11 +118,15 @@ func TestAToolTimesOut(t *testing.T) {
 		state  record.State
 		text   string
 	}{
-		"reads":         {tool.Policy{}, record.Failed, "No result within"},
-		"reads, retry":  {tool.Policy{OnUnknown: tool.Retry}, record.Failed, "No result within"},
-		"writes":        {tool.Policy{Writes: true}, record.Unknown, "The call timed out. The outcome of this call is unknown"},
+		"reads":        {tool.Policy{}, record.Failed, "No result within"},
+		"reads, retry": {tool.Policy{OnUnknown: tool.Retry}, record.Failed, "No result within"},
+		"writes": {
+			tool.Policy{Writes: true}, record.Unknown, "The call timed out. The outcome of this call is unknown",
+		},
 		"writes, retry": {tool.Policy{Writes: true, OnUnknown: tool.Retry}, record.Unknown, "The call timed out."},
-		"ask":           {tool.Policy{OnUnknown: tool.Ask, WaitTimeout: time.Millisecond}, record.Unknown, "The call timed out."},
+		"ask": {
+			tool.Policy{OnUnknown: tool.Ask, WaitTimeout: time.Millisecond}, record.Unknown, "The call timed out.",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -69,7 +69,10 @@ func startOf(h *enginetest.House, r engine.Request) string {
 func TestHeld(t *testing.T) {
 	t.Parallel()
 	saved := make(chan string, 2)
-	h := enginetest.Build(t, enginetest.Plans{Scenes: []scriptmodel.Scene{{Name: "none", Turns: []scriptmodel.Turn{{Content: "-"}}}}, Executors: []engine.Executor{chapter{saved}}})
+	h := enginetest.Build(t, enginetest.Plans{
+		Scenes:    []scriptmodel.Scene{{Name: "none", Turns: []scriptmodel.Turn{{Content: "-"}}}},
+		Executors: []engine.Executor{chapter{saved}},
+	})
 	h.Parts.Secret = "hidden"
 	held := startOf(h, engine.Request{Input: json.RawMessage(`{}`), Held: true})
 	h.Work(h.Engine)
@@ -100,7 +103,8 @@ func TestHeld(t *testing.T) {
 	if text(done.Result) != "written" || string(done.Metadata) != `{"node":"[secret]"}` {
 		t.Errorf("%q %s", text(done.Result), done.Metadata)
 	}
-	if *skipped.State != record.Blocked || skipped.StartTime != nil || text(skipped.ErrorMessage) != "not [secret]" || text(skipped.AgentName) != "b" {
+	if *skipped.State != record.Blocked || skipped.StartTime != nil || text(skipped.ErrorMessage) != "not [secret]" ||
+		text(skipped.AgentName) != "b" {
 		t.Errorf("%+v", skipped)
 	}
 	for _, id := range []string{held, other} {
@@ -117,7 +121,10 @@ func TestHeld(t *testing.T) {
 // TestHeldIsStopped stops a run that is held.
 func TestHeldIsStopped(t *testing.T) {
 	t.Parallel()
-	h := enginetest.Build(t, enginetest.Plans{Scenes: []scriptmodel.Scene{{Name: "none", Turns: []scriptmodel.Turn{{Content: "-"}}}}, Executors: []engine.Executor{chapter{}}})
+	h := enginetest.Build(t, enginetest.Plans{
+		Scenes:    []scriptmodel.Scene{{Name: "none", Turns: []scriptmodel.Turn{{Content: "-"}}}},
+		Executors: []engine.Executor{chapter{}},
+	})
 	h.Work(h.Engine)
 	held := startOf(h, engine.Request{Input: json.RawMessage(`{}`), Held: true})
 	if err := h.Runs.Control(t.Context(), held, runstore.Stop, ""); err != nil {
@@ -130,7 +137,10 @@ func TestHeldIsStopped(t *testing.T) {
 func TestContinuing(t *testing.T) {
 	t.Parallel()
 	saved := make(chan string, 1)
-	h := enginetest.Build(t, enginetest.Plans{Scenes: []scriptmodel.Scene{{Name: "none", Turns: []scriptmodel.Turn{{Content: "-"}}}}, Executors: []engine.Executor{chapter{saved}}})
+	h := enginetest.Build(t, enginetest.Plans{
+		Scenes:    []scriptmodel.Scene{{Name: "none", Turns: []scriptmodel.Turn{{Content: "-"}}}},
+		Executors: []engine.Executor{chapter{saved}},
+	})
 	h.Work(h.Engine)
 	first := startOf(h, engine.Request{Input: json.RawMessage(`{}`)})
 	<-saved
@@ -145,7 +155,8 @@ func TestContinuing(t *testing.T) {
 		}
 		id := startOf(h, engine.Request{Input: input, Held: true})
 		row, err := h.Store.Row(t.Context(), record.Key{Kind: record.KindArtifact, Root: id, Parent: id, ID: "before"})
-		if want == "" && !errors.Is(err, record.ErrNotFound) || want != "" && (err != nil || string(row.(*record.Artifact).Value) != want) {
+		if want == "" && !errors.Is(err, record.ErrNotFound) || want != "" &&
+			(err != nil || string(row.(*record.Artifact).Value) != want) {
 			t.Errorf("%q: %v %v", after, row, err)
 		}
 	}

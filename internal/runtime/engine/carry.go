@@ -28,7 +28,9 @@ func (e *Engine) carry(ctx context.Context, r *Run) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if r.limits != nil && r.limits.Seconds > 0 {
-		r.clock = &workClock{write: func(ops ...runstore.RunOp) error { return r.write(nil, ops...) }, age: e.age, end: cancel}
+		r.clock = &workClock{write: func(ops ...runstore.RunOp) error {
+			return r.write(nil, ops...)
+		}, age: e.age, end: cancel}
 	}
 
 	var result Result
@@ -79,7 +81,9 @@ func (r *Run) load(ctx context.Context) error {
 		}
 	}
 	if r.plan.StartTime != nil { // it was carried before
-		if err := r.beside(ctx, record.KindThought, func(c record.Change) { r.noteThought(c.(*record.Thought)) }); err != nil {
+		if err := r.beside(ctx, record.KindThought, func(c record.Change) {
+			r.noteThought(c.(*record.Thought))
+		}); err != nil {
 			return err
 		}
 	}
@@ -93,12 +97,16 @@ func (r *Run) load(ctx context.Context) error {
 	return nil
 }
 
-// poisoned returns the failure of a run that lost so many workers in a row that the next one is spared; nil: it goes on.
+// poisoned returns the failure of a run that lost so many workers in a row that the next one is spared; nil: it goes
+// on.
 func (r *Run) poisoned() error {
 	if most := r.engine.maxTakeovers(r.parts); r.run.Lost < most || r.run.Desired != runstore.DesiredRun {
 		return nil
 	}
-	return &RunError{Kind: workerLost, Message: fmt.Sprintf("The run lost %d workers in a row, and put no result on record in between.", r.run.Lost)}
+	return &RunError{
+		Kind: workerLost, Message: fmt.Sprintf("The run lost %d workers in a row, and put no result on record in between.",
+			r.run.Lost),
+	}
 }
 
 // maxTakeovers is how many workers in a row a run may lose without a result put on record.
@@ -231,7 +239,8 @@ func (r *Run) end(state record.State, result Result, failure *RunError) error {
 	}
 	if p := r.run.Parent; p != nil {
 		call := &record.ActTool{
-			RootPlanID: r.run.RootPlanID, StepID: p.StepID, Seq: p.Seq, ToolCallID: p.ToolCallID, State: &state, Result: &text, EndTime: end.EndTime,
+			RootPlanID: r.run.RootPlanID, StepID: p.StepID, Seq: p.Seq, ToolCallID: p.ToolCallID, State: &state, Result: &text,
+			EndTime: end.EndTime,
 		}
 		if failure != nil {
 			call.ErrorKind, call.ErrorMessage = end.ErrorKind, end.ErrorMessage
@@ -249,7 +258,8 @@ func (r *Run) end(state record.State, result Result, failure *RunError) error {
 // newHandle returns the handle of a claimed run.
 func (e *Engine) newHandle(leased context.Context, c runstore.Claimed, log *slog.Logger) *Run {
 	return &Run{
-		engine: e, run: c.Run, lease: c.Lease, leased: leased, halted: make(chan struct{}), log: log.With("plan", c.PlanID), lost: c.Lost,
+		engine: e, run: c.Run, lease: c.Lease, leased: leased, halted: make(chan struct{}), log: log.With("plan", c.PlanID),
+		lost:  c.Lost,
 		clock: &workClock{},
 	}
 }

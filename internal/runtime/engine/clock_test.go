@@ -24,9 +24,13 @@ func TestWrongClock(t *testing.T) {
 			t.Parallel()
 			h := build(t, []scriptmodel.Scene{
 				{Name: "child", Match: scriptmodel.Match{System: "Child."}, Turns: calls(
-					[]scriptmodel.ToolCall{call("form", object{"title": "City?", "inputs": []object{{"label": "City", "name": "city"}}})}, terminate("child answer"))},
+					[]scriptmodel.ToolCall{
+						call("form", object{"title": "City?", "inputs": []object{{"label": "City", "name": "city"}}}),
+					}, terminate("child answer"))},
 				{Name: "root", Match: scriptmodel.Match{System: "Root."}, Turns: calls(
-					[]scriptmodel.ToolCall{call("agent.child", object{"request": "Ask."}), call("agent.child", object{"request": "Ask, too."})}, terminate("root answer"))},
+					[]scriptmodel.ToolCall{
+						call("agent.child", object{"request": "Ask."}), call("agent.child", object{"request": "Ask, too."}),
+					}, terminate("root answer"))},
 			}, map[string]define.Definition{
 				"root":  {SystemPrompt: "Root.", Tools: []string{"agent.child"}},
 				"child": {SystemPrompt: "Child.", Tools: []string{"form"}, WaitTimeout: define.Duration(time.Hour)},
@@ -45,7 +49,9 @@ func TestWrongClock(t *testing.T) {
 			answering.Go(func() { answer(ctx, h) })
 			defer func() { cancel(); answering.Wait() }()
 			h.Work(h.Engine)
-			h.Await(h.Start("root", "Travel.", func(r *engine.Request) { r.Limits = &engine.Limits{Seconds: 3600} }), record.Completed)
+			h.Await(h.Start("root", "Travel.", func(r *engine.Request) {
+				r.Limits = &engine.Limits{Seconds: 3600}
+			}), record.Completed)
 		})
 	}
 }

@@ -56,7 +56,8 @@ func (c *closing) ending(row runstore.Live) (record.State, *RunError) {
 
 	begun, acts := c.acting[cycleAt{row.StepID, row.Seq}]
 	switch {
-	case row.Kind == record.KindThinkAct && !row.Thinks && row.State != record.Pending && (!acts || c.why == nil && !begun):
+	case row.Kind == record.KindThinkAct && !row.Thinks && row.State != record.Pending &&
+		(!acts || c.why == nil && !begun):
 		return record.Completed, nil
 	case c.why == nil: // the run was completed without it
 		return record.Cancelled, nil
@@ -64,7 +65,8 @@ func (c *closing) ending(row runstore.Live) (record.State, *RunError) {
 	return c.state, c.why
 }
 
-// endingOfCall returns how a call ends. Of one that had begun nobody can say how it ended, but a run that it started is stopped.
+// endingOfCall returns how a call ends. Of one that had begun nobody can say how it ended, but a run that it started is
+// stopped.
 func (c *closing) endingOfCall(row runstore.Live) record.State {
 	switch {
 	case row.State == record.Running && !row.Starts:
@@ -85,20 +87,27 @@ func (c *closing) change(row runstore.Live, state record.State, why *RunError) r
 
 	switch row.Kind {
 	case record.KindPlan:
-		return &record.Plan{RootPlanID: root, CurrentPlanID: row.PlanID, State: &state, EndTime: &c.at, ErrorKind: kind, ErrorMessage: message}
+		return &record.Plan{
+			RootPlanID: root, CurrentPlanID: row.PlanID, State: &state, EndTime: &c.at, ErrorKind: kind, ErrorMessage: message,
+		}
 	case record.KindAgentExecution:
 		return &record.AgentExecution{
-			RootPlanID: root, PlanID: row.PlanID, StepID: row.StepID, Attempt: row.Attempt, State: &state, EndTime: &c.at, ErrorKind: kind, ErrorMessage: message,
+			RootPlanID: root, PlanID: row.PlanID, StepID: row.StepID, Attempt: row.Attempt, State: &state, EndTime: &c.at,
+			ErrorKind: kind, ErrorMessage: message,
 		}
 	case record.KindThinkAct:
-		cycle := &record.ThinkAct{RootPlanID: root, StepID: row.StepID, Seq: row.Seq, Attempt: row.Attempt, State: &state, ErrorKind: kind, ErrorMessage: message}
+		cycle := &record.ThinkAct{
+			RootPlanID: root, StepID: row.StepID, Seq: row.Seq, Attempt: row.Attempt, State: &state, ErrorKind: kind,
+			ErrorMessage: message,
+		}
 		if row.Thinks {
 			cycle.ThinkEndTime = &c.at
 		}
 		return cycle
 	case record.KindActTool:
 		return &record.ActTool{
-			RootPlanID: root, StepID: row.StepID, Seq: row.Seq, ToolCallID: row.ID, Attempt: row.Attempt, State: &state, EndTime: &c.at,
+			RootPlanID: root, StepID: row.StepID, Seq: row.Seq, ToolCallID: row.ID, Attempt: row.Attempt, State: &state,
+			EndTime: &c.at,
 		}
 	}
 	return &record.Wait{RootPlanID: root, PlanID: row.PlanID, WaitID: row.ID, State: &state, EndTime: &c.at}

@@ -50,10 +50,19 @@ func (b *blocker) tool(p tool.Policy) tool.Tool {
 func blocking(t *testing.T, b *blocker, p tool.Policy, set ...func(*engine.Config)) *enginetest.House {
 	t.Helper()
 	return build(t, []scriptmodel.Scene{
-		{Name: "parent", Match: scriptmodel.Match{System: "Parent."}, Turns: calls([]scriptmodel.ToolCall{call("agent.worker", object{"request": "Work."})}, terminate("parent done"))},
-		{Name: "twice", Match: scriptmodel.Match{System: "Twice."}, Turns: calls([]scriptmodel.ToolCall{call("block", nil), call("block", nil)}, terminate("done"))},
+		{
+			Name: "parent", Match: scriptmodel.Match{System: "Parent."},
+			Turns: calls([]scriptmodel.ToolCall{call("agent.worker", object{"request": "Work."})}, terminate("parent done")),
+		},
+		{
+			Name: "twice", Match: scriptmodel.Match{System: "Twice."},
+			Turns: calls([]scriptmodel.ToolCall{call("block", nil), call("block", nil)}, terminate("done")),
+		},
 		{Name: "worker", Turns: calls([]scriptmodel.ToolCall{call("block", nil)}, terminate("done"))},
-	}, map[string]define.Definition{"worker": {Tools: []string{"block"}}, "twice": {SystemPrompt: "Twice.", Tools: []string{"block"}}, "parent": {SystemPrompt: "Parent.", Tools: []string{"agent.worker"}}},
+	}, map[string]define.Definition{
+		"worker": {Tools: []string{"block"}}, "twice": {SystemPrompt: "Twice.", Tools: []string{"block"}},
+		"parent": {SystemPrompt: "Parent.", Tools: []string{"agent.worker"}},
+	},
 		[]tool.Tool{b.tool(p)}, set...)
 }
 
@@ -133,7 +142,9 @@ func TestPauseAndResume(t *testing.T) {
 		t.Errorf("%d requests, %d calls more", n, len(b.begun))
 	}
 	var applied int
-	if err := h.DB.Pool.QueryRow(t.Context(), "SELECT count(applied_at) FROM actlog.control_request").Scan(&applied); err != nil || applied != 2 {
+	if err := h.DB.Pool.QueryRow(
+		t.Context(), "SELECT count(applied_at) FROM actlog.control_request",
+	).Scan(&applied); err != nil || applied != 2 {
 		t.Errorf("%d requests are noted as applied, %v", applied, err)
 	}
 }
@@ -168,7 +179,9 @@ func TestDrainInTime(t *testing.T) {
 		t.Run(string(policy), func(t *testing.T) {
 			t.Parallel()
 			b := newBlocker()
-			h := blocking(t, b, tool.Policy{OnUnknown: policy, Writes: true}, func(c *engine.Config) { c.Drain = time.Millisecond })
+			h := blocking(t, b, tool.Policy{OnUnknown: policy, Writes: true}, func(c *engine.Config) {
+				c.Drain = time.Millisecond
+			})
 			stop := h.Work(h.Engine)
 			id := h.Start("worker", "Go.")
 			first := <-b.begun
@@ -185,7 +198,8 @@ func TestDrainInTime(t *testing.T) {
 				}
 				return
 			}
-			if again := <-b.begun; again != first || *c.Record.Attempt != 2 || len(c.PastAttempts) != 1 || c.PastAttempts[0].State != record.Unknown {
+			if again := <-b.begun; again != first || *c.Record.Attempt != 2 || len(c.PastAttempts) != 1 ||
+				c.PastAttempts[0].State != record.Unknown {
 				t.Errorf("call %s, then %s: %+v", first, again, c)
 			}
 		})
@@ -201,8 +215,10 @@ func TestDrainWhilePostgresIsAway(t *testing.T) {
 	definition := define.Definition{Tools: []string{"block"}}
 	definition.Model.Name = "default"
 	h := enginetest.Build(t, enginetest.Plans{
-		DB:          o.DB,
-		Scenes:      []scriptmodel.Scene{{Name: "worker", Turns: calls([]scriptmodel.ToolCall{call("block", nil)}, terminate("done"))}},
+		DB: o.DB,
+		Scenes: []scriptmodel.Scene{
+			{Name: "worker", Turns: calls([]scriptmodel.ToolCall{call("block", nil)}, terminate("done"))},
+		},
 		Definitions: map[string]any{"agent.worker": definition},
 		Tools:       []tool.Tool{b.tool(tool.Policy{OnUnknown: tool.Retry})},
 		Executors:   []engine.Executor{thinkact.Executor{}},
@@ -225,11 +241,15 @@ func TestDrainWhilePostgresIsAway(t *testing.T) {
 // TestAskWhatHappened checks that a human decides about a call whose outcome is unknown.
 func TestAskWhatHappened(t *testing.T) {
 	t.Parallel()
-	for decision, want := range map[string]record.State{"done": record.Completed, "retry": record.Completed, "skip": record.Skipped} {
+	for decision, want := range map[string]record.State{
+		"done": record.Completed, "retry": record.Completed, "skip": record.Skipped,
+	} {
 		t.Run(decision, func(t *testing.T) {
 			t.Parallel()
 			b := newBlocker()
-			h := blocking(t, b, tool.Policy{OnUnknown: tool.Ask, Writes: true}, func(c *engine.Config) { c.Drain = time.Millisecond })
+			h := blocking(t, b, tool.Policy{OnUnknown: tool.Ask, Writes: true}, func(c *engine.Config) {
+				c.Drain = time.Millisecond
+			})
 			stop := h.Work(h.Engine)
 			id := h.Start("worker", "Go.")
 			<-b.begun
@@ -258,7 +278,11 @@ func TestApproval(t *testing.T) {
 	for name, tt := range map[string]struct {
 		timeout time.Duration
 		want    string
-	}{"rejected": {0, "A human rejected this call. It was not made."}, "late": {time.Millisecond, "Nobody approved this call in time. It was not made."}} {
+	}{
+		"rejected": {0, "A human rejected this call. It was not made."}, "late": {
+			time.Millisecond, "Nobody approved this call in time. It was not made.",
+		},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBlocker()
@@ -272,10 +296,12 @@ func TestApproval(t *testing.T) {
 					t.Errorf("the call is %s", got)
 				}
 				var subject, sha string
-				if err := h.DB.Pool.QueryRow(t.Context(), "SELECT subject::text, subject_sha256 FROM actlog.wait_state").Scan(&subject, &sha); err != nil {
+				if err := h.DB.Pool.QueryRow(t.Context(),
+					"SELECT subject::text, subject_sha256 FROM actlog.wait_state").Scan(&subject, &sha); err != nil {
 					t.Fatal(err)
 				}
-				if !strings.HasPrefix(subject, `{"name":"block","toolCallId":"toolcall-`) || !strings.HasSuffix(subject, `"parameters":{}}`) || len(sha) != 64 {
+				if !strings.HasPrefix(subject, `{"name":"block","toolCallId":"toolcall-`) ||
+					!strings.HasSuffix(subject, `"parameters":{}}`) || len(sha) != 64 {
 					t.Errorf("the subject is %s, its hash %s", subject, sha)
 				}
 				if err := h.Decide(h.Waits()[0], record.Rejected, "reject", ""); err != nil {
@@ -294,12 +320,19 @@ func TestApproval(t *testing.T) {
 // answers ends with a time-out after which the agent goes on.
 func TestFormsQueue(t *testing.T) {
 	t.Parallel()
-	form := call("form", object{"title": "Which?", "inputs": []object{{"label": "Which", "type": "select", "options": []string{"a", "b"}, "required": true}}})
+	form := call("form", object{
+		"title": "Which?", "inputs": []object{
+			{"label": "Which", "type": "select", "options": []string{"a", "b"}, "required": true},
+		},
+	})
 	h := build(t, []scriptmodel.Scene{
 		{Name: "parent", Match: scriptmodel.Match{System: "Parent."}, Turns: calls(
-			[]scriptmodel.ToolCall{call("agent.asker", object{"request": "1"}), call("agent.asker", object{"request": "2"})}, terminate("done"))},
+			[]scriptmodel.ToolCall{call("agent.asker", object{"request": "1"}), call("agent.asker", object{"request": "2"})},
+			terminate("done"))},
 		{Name: "asker", Turns: calls([]scriptmodel.ToolCall{form}, terminate("asked"))},
-	}, map[string]define.Definition{"parent": {SystemPrompt: "Parent.", Tools: []string{"agent.asker"}}, "asker": {Tools: []string{"form"}}}, nil)
+	}, map[string]define.Definition{
+		"parent": {SystemPrompt: "Parent.", Tools: []string{"agent.asker"}}, "asker": {Tools: []string{"form"}},
+	}, nil)
 	h.Work(h.Engine)
 	id := h.Start("parent", "Go.")
 	for range 2 {
@@ -327,17 +360,26 @@ func TestFormsQueue(t *testing.T) {
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	for kind, l := range map[string]engine.Limits{
-		engine.LimitRounds: {Rounds: 3}, engine.LimitToolCalls: {ToolCalls: 2}, engine.LimitTokens: {Tokens: 50}, engine.LimitCost: {CostUSD: 0.001},
+		engine.LimitRounds: {Rounds: 3}, engine.LimitToolCalls: {ToolCalls: 2}, engine.LimitTokens: {Tokens: 50},
+		engine.LimitCost: {CostUSD: 0.001},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			var greeted atomic.Int64
 			var turns []scriptmodel.Turn
 			for range 10 {
-				turns = append(turns, scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{call("greet", object{"name": "Ann"})}, Usage: &scriptmodel.Usage{Prompt: 20, Completion: 10}})
+				turns = append(turns, scriptmodel.Turn{
+					ToolCalls: []scriptmodel.ToolCall{call("greet", object{"name": "Ann"})},
+					Usage:     &scriptmodel.Usage{Prompt: 20, Completion: 10},
+				})
 			}
-			h := build(t, []scriptmodel.Scene{{Name: "s", Turns: turns}}, map[string]define.Definition{"a": {Tools: []string{"greet"}, MaxSteps: 9}}, []tool.Tool{greet(&greeted, tool.Policy{})})
-			if err := h.Store.SetPrice(t.Context(), store.Price{Provider: "scripted", Model: "scripted", FromDay: time.Now().AddDate(-1, 0, 0), Input: 20, Output: 20}); err != nil {
+			h := build(t, []scriptmodel.Scene{{Name: "s", Turns: turns}},
+				map[string]define.Definition{"a": {Tools: []string{"greet"}, MaxSteps: 9}},
+				[]tool.Tool{greet(&greeted, tool.Policy{})})
+			if err := h.Store.SetPrice(t.Context(),
+				store.Price{
+					Provider: "scripted", Model: "scripted", FromDay: time.Now().AddDate(-1, 0, 0), Input: 20, Output: 20,
+				}); err != nil {
 				t.Fatal(err)
 			}
 			h.Work(h.Engine)
@@ -352,8 +394,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestCostUnknown checks that a run with a limit of cost ends when it would ask a model without a price, and so do runs whose
-// sub-agents would.
+// TestCostUnknown checks that a run with a limit of cost ends when it would ask a model without a price, and so do runs
+// whose sub-agents would.
 func TestCostUnknown(t *testing.T) {
 	t.Parallel()
 	unknown := func(t *testing.T, turns ...scriptmodel.Turn) (*enginetest.House, model.Model) {
@@ -375,7 +417,8 @@ func TestCostUnknown(t *testing.T) {
 	fails := func(h *enginetest.House, id, model string) *tree.Plan {
 		t.Helper()
 		p := h.Await(id, record.Failed)
-		if text(p.Record.ErrorKind) != engine.LimitCostUnknown || !strings.Contains(text(p.Record.ErrorMessage), "model "+model+" has no price") {
+		if text(p.Record.ErrorKind) != engine.LimitCostUnknown ||
+			!strings.Contains(text(p.Record.ErrorMessage), "model "+model+" has no price") {
 			t.Errorf("%s: %s", text(p.Record.ErrorKind), text(p.Record.ErrorMessage))
 		}
 		return p
@@ -383,7 +426,9 @@ func TestCostUnknown(t *testing.T) {
 
 	h, _ := unknown(t, done...)
 	h.Work(h.Engine)
-	for _, p := range []*tree.Plan{fails(h, h.Start("own", "Go.", capped), "scripted"), fails(h, h.Start("limited", "Go."), "scripted")} {
+	for _, p := range []*tree.Plan{
+		fails(h, h.Start("own", "Go.", capped), "scripted"), fails(h, h.Start("limited", "Go."), "scripted"),
+	} {
 		if n := len(h.Step(p).Cycles); n != 0 {
 			t.Errorf("the model was asked %d times", n)
 		}
@@ -407,7 +452,8 @@ func TestCostUnknown(t *testing.T) {
 	d.Model.Name = "own"
 	h.Parts.Definitions["agent.own"] = d
 	h.Work(h.Engine)
-	if err := h.Store.SetPrice(t.Context(), store.Price{Model: "priced", FromDay: time.Now().AddDate(-1, 0, 0), Input: 1}); err != nil {
+	if err := h.Store.SetPrice(t.Context(),
+		store.Price{Model: "priced", FromDay: time.Now().AddDate(-1, 0, 0), Input: 1}); err != nil {
 		t.Fatal(err)
 	}
 	id := h.Start("boss", "Go.", capped)
@@ -417,8 +463,8 @@ func TestCostUnknown(t *testing.T) {
 	}
 }
 
-// TestCostUnknownBefore checks that a worker which takes a run over ends it if a call that is on record has no price, and does not
-// read them all again before each call of its own.
+// TestCostUnknownBefore checks that a worker which takes a run over ends it if a call that is on record has no price,
+// and does not read them all again before each call of its own.
 func TestCostUnknownBefore(t *testing.T) {
 	t.Parallel()
 	form := call("form", object{
@@ -427,12 +473,14 @@ func TestCostUnknownBefore(t *testing.T) {
 	for _, waits := range []bool{false, true} {
 		var h *enginetest.House
 		unprice := func() {
-			storetest.Exec(t, h.Store, "UPDATE actlog.think_act_record SET tariff = NULL, input_price = NULL, output_price = NULL")
+			storetest.Exec(t, h.Store, "UPDATE actlog.think_act_record SET tariff = NULL, input_price = NULL, output_price "+
+				"= NULL")
 		}
-		tools := []tool.Tool{tool.Func("unprice", "It takes the prices away.", func(context.Context, struct{}) (string, error) {
-			unprice()
-			return "done", nil
-		})}
+		tools := []tool.Tool{tool.Func("unprice", "It takes the prices away.",
+			func(context.Context, struct{}) (string, error) {
+				unprice()
+				return "done", nil
+			})}
 		turns := calls([]scriptmodel.ToolCall{call("unprice", object{})}, terminate("Done."))
 		if waits {
 			turns = calls([]scriptmodel.ToolCall{form}, terminate("Done."))
@@ -491,14 +539,23 @@ func TestDeadline(t *testing.T) {
 func TestModelErrors(t *testing.T) {
 	t.Parallel()
 	h := build(t, []scriptmodel.Scene{
-		{Name: "passes", Match: scriptmodel.Match{User: "passes"}, Turns: []scriptmodel.Turn{{ToolCalls: terminate("done"), Error: &scriptmodel.Failure{Status: 503, Message: "busy", Times: 2}}}},
-		{Name: "cut", Match: scriptmodel.Match{User: "cut"}, Turns: []scriptmodel.Turn{{ToolCalls: terminate("done"), Content: "A text.", Break: &scriptmodel.Break{After: 2, Times: 1}}}},
+		{
+			Name: "passes", Match: scriptmodel.Match{User: "passes"}, Turns: []scriptmodel.Turn{
+				{ToolCalls: terminate("done"), Error: &scriptmodel.Failure{Status: 503, Message: "busy", Times: 2}},
+			},
+		},
+		{
+			Name: "cut", Match: scriptmodel.Match{User: "cut"}, Turns: []scriptmodel.Turn{
+				{ToolCalls: terminate("done"), Content: "A text.", Break: &scriptmodel.Break{After: 2, Times: 1}},
+			},
+		},
 		{Name: "stays", Turns: []scriptmodel.Turn{{Error: &scriptmodel.Failure{Status: 400, Message: "bad request"}}}},
 	}, map[string]define.Definition{"a": {}}, nil)
 	h.Work(h.Engine)
 	for request, tries := range map[string]int64{"passes": 3, "cut": 2} {
 		c := h.Step(h.Await(h.Start("a", request), record.Completed)).Cycles[0]
-		if *c.Record.Attempt != tries || int64(len(c.PastAttempts)) != tries-1 || c.PastAttempts[0].State != record.Failed || *c.Record.State != record.Completed {
+		if *c.Record.Attempt != tries || int64(len(c.PastAttempts)) != tries-1 || c.PastAttempts[0].State != record.Failed ||
+			*c.Record.State != record.Completed {
 			t.Errorf("%s: %d attempts, %+v", request, *c.Record.Attempt, c.PastAttempts)
 		}
 	}
@@ -513,11 +570,16 @@ func TestModelErrors(t *testing.T) {
 func TestNoSecretOnRecord(t *testing.T) {
 	t.Parallel()
 	const secret = "planted-secret"
-	h := build(t, []scriptmodel.Scene{{Name: "s", Turns: append(calls([]scriptmodel.ToolCall{call("leak", object{"name": secret})}),
-		scriptmodel.Turn{Content: "I saw " + secret, ToolCalls: terminate("It is " + secret)})}},
+	h := build(t, []scriptmodel.Scene{{Name: "s",
+		Turns: append(calls([]scriptmodel.ToolCall{call("leak", object{"name": secret})}),
+			scriptmodel.Turn{Content: "I saw " + secret, ToolCalls: terminate("It is " + secret)})}},
 		map[string]define.Definition{"a": {Tools: []string{"leak"}}},
 		[]tool.Tool{tool.Func("leak", "Leaks.", func(_ context.Context, in nameArgument) (tool.Result, error) {
-			return tool.Result{Text: "It is " + secret + in.Name, Summary: secret, Sources: []tool.Source{{URI: "file:///" + secret, Snippet: secret}}}, nil
+			return tool.Result{
+				Text: "It is " + secret + in.Name, Summary: secret, Sources: []tool.Source{
+					{URI: "file:///" + secret, Snippet: secret},
+				},
+			}, nil
 		})})
 	h.Parts.Secret = secret
 	h.Work(h.Engine)
@@ -525,9 +587,13 @@ func TestNoSecretOnRecord(t *testing.T) {
 	if text(p.Record.Summary) != "It is [secret]" {
 		t.Errorf("the summary is %q", text(p.Record.Summary))
 	}
-	for _, table := range []string{"plan_execution_record", "agent_execution_record", "think_act_record", "act_tool_info", "source_reference", "run", "search_fresh", "search_text", "recent_text"} {
+	for _, table := range []string{
+		"plan_execution_record", "agent_execution_record", "think_act_record", "act_tool_info", "source_reference", "run",
+		"search_fresh", "search_text", "recent_text",
+	} {
 		var n int
-		if err := h.DB.Pool.QueryRow(t.Context(), "SELECT count(*) FROM actlog."+table+" AS t WHERE t::text LIKE '%"+secret+"%'").Scan(&n); err != nil {
+		if err := h.DB.Pool.QueryRow(t.Context(),
+			"SELECT count(*) FROM actlog."+table+" AS t WHERE t::text LIKE '%"+secret+"%'").Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		if n > 0 {
@@ -544,25 +610,29 @@ func TestNoSecretOnRecord(t *testing.T) {
 // TestConversation checks that an agent is told of earlier runs of its conversation, if it is to be.
 func TestConversation(t *testing.T) {
 	t.Parallel()
-	answered := scriptmodel.Scene{Name: "s", Turns: []scriptmodel.Turn{{ToolCalls: terminate("My answer.")}, {ToolCalls: terminate("Second answer.")}}}
+	answered := scriptmodel.Scene{
+		Name: "s", Turns: []scriptmodel.Turn{{ToolCalls: terminate("My answer.")}, {ToolCalls: terminate("Second answer.")}},
+	}
 	h := build(t, []scriptmodel.Scene{answered}, map[string]define.Definition{"a": {IncludeHistory: true}}, nil)
 	h.Work(h.Engine)
 	same := func(r *engine.Request) { r.ConversationID, r.UserID = "c", "u" }
 	h.Await(h.Start("a", "First question.", same), record.Completed)
 	h.Await(h.Start("a", "Second question.", same), record.Completed)
 	body := string(h.Model.Requests()[1].Body)
-	first, answer, second := strings.Index(body, "First question."), strings.Index(body, "My answer."), strings.Index(body, "Second question.")
+	first, answer, second := strings.Index(body, "First question."), strings.Index(body, "My answer."),
+		strings.Index(body, "Second question.")
 	if first < 0 || answer < first || second < answer {
 		t.Errorf("the model was asked %s", body)
 	}
 }
 
-// TestPauseIsToldByAWrite: a pause that is on record before a call has ended holds from the next boundary on, also if the worker hears
-// of it in no other way.
+// TestPauseIsToldByAWrite: a pause that is on record before a call has ended holds from the next boundary on, also if
+// the worker hears of it in no other way.
 func TestPauseIsToldByAWrite(t *testing.T) {
 	t.Parallel()
 	b := newBlocker()
-	h := blocking(t, b, tool.Policy{}, func(c *engine.Config) { c.Lease, c.Beat = 4*time.Hour, time.Hour }) // no heartbeat asks
+	// no heartbeat asks
+	h := blocking(t, b, tool.Policy{}, func(c *engine.Config) { c.Lease, c.Beat = 4*time.Hour, time.Hour })
 	h.Work(h.Engine)
 	id := h.Start("worker", "Go.")
 	<-b.begun

@@ -54,7 +54,8 @@ func answered(history []model.Message) (kept []model.Message) {
 			return len(history[at].Parts)
 		}
 		switch {
-		case m.Role == model.RoleTool && (i == 0 || len(history[i-1].Calls()) != results(i)), calls > 0 && results(i+1) != calls:
+		case m.Role == model.RoleTool && (i == 0 || len(history[i-1].Calls()) != results(i)), calls > 0 &&
+			results(i+1) != calls:
 		default:
 			kept = append(kept, m)
 		}

@@ -170,7 +170,9 @@ func (e *Engine) Start(ctx context.Context, r Request) (Started, error) {
 	err = e.store.StartRun(ctx, run, p.begin(parts, plan))
 	if before := new(runstore.StartedBeforeError); errors.As(err, &before) {
 		if before.RequestSHA256 != run.RequestSHA256 {
-			return Started{}, &record.InvalidError{Code: record.CodeInvalidValue, Field: "Idempotency-Key", Reason: "was used for another request"}
+			return Started{}, &record.InvalidError{
+				Code: record.CodeInvalidValue, Field: "Idempotency-Key", Reason: "was used for another request",
+			}
 		}
 		return Started{RootPlanID: before.RootPlanID, PlanID: before.PlanID, Executor: before.Executor, Before: true}, nil
 	}
@@ -185,7 +187,9 @@ func (e *Engine) prepare(ctx context.Context, parts Parts, r Request) (Prepared,
 	executor := e.executors[r.Executor]
 	if executor == nil {
 		kinds := strings.Join(slices.Sorted(maps.Keys(e.executors)), ", ")
-		return Prepared{}, &record.InvalidError{Code: record.CodeInvalidValue, Field: "executor", Reason: "must be one of " + kinds}
+		return Prepared{}, &record.InvalidError{
+			Code: record.CodeInvalidValue, Field: "executor", Reason: "must be one of " + kinds,
+		}
 	}
 	if err := r.Limits.check(); err != nil {
 		return Prepared{}, err
@@ -225,7 +229,9 @@ func (p *Prepared) begin(parts Parts, plan *record.Plan) []record.Change {
 }
 
 // newRun returns what is put on record of a run that begins, but for its place in a tree.
-func (e *Engine) newRun(ctx context.Context, parts Parts, r Request, p Prepared, planID string) (runstore.NewRun, *record.Plan, error) {
+func (e *Engine) newRun(
+	ctx context.Context, parts Parts, r Request, p Prepared, planID string,
+) (runstore.NewRun, *record.Plan, error) {
 	run := runstore.NewRun{Needs: append([]string{"executor:" + r.Executor}, p.Needs...)}
 	run.PlanID, run.Executor, run.Name, run.Input = planID, r.Executor, p.Name, p.Input
 	if p.Definition != nil {
@@ -242,7 +248,8 @@ func (e *Engine) newRun(ctx context.Context, parts Parts, r Request, p Prepared,
 	plan := &record.Plan{
 		CurrentPlanID: planID, Executor: &r.Executor, State: new(record.Pending),
 		Name: some(p.Name), Title: some(p.Title), UserRequest: some(p.UserRequest), ModelName: some(p.ModelName),
-		Project: some(r.Project), UserID: some(r.UserID), ConversationID: some(cmp.Or(r.ConversationID, p.ConversationID)), Release: some(e.config.Release), Tags: r.Tags,
+		Project: some(r.Project), UserID: some(r.UserID), ConversationID: some(cmp.Or(r.ConversationID, p.ConversationID)),
+		Release: some(e.config.Release), Tags: r.Tags,
 		Metadata: p.Metadata,
 	}
 	return run, plan, nil

@@ -35,17 +35,21 @@ func TestRunOfAnAgent(t *testing.T) {
 		[]scriptmodel.ToolCall{call("greet", object{"name": "Ann"}), call("greet", object{"name": "Bo"})},
 		[]scriptmodel.ToolCall{call("greet", object{"nam": "Cy"})},
 	), scriptmodel.Turn{Content: "All are greeted.", ToolCalls: terminate("Done.")})}},
-		map[string]define.Definition{"host": {Description: "Greets people", SystemPrompt: "You greet.", Tools: []string{"greet"}}},
+		map[string]define.Definition{
+			"host": {Description: "Greets people", SystemPrompt: "You greet.", Tools: []string{"greet"}},
+		},
 		[]tool.Tool{greet(&greeted, tool.Policy{})})
 	h.Work(h.Engine)
 	id := h.Start("host", "Greet Ann and Bo.\nPlease.")
 	p := h.Await(id, record.Completed)
-	if got := p.Record; text(got.Summary) != "Done." || text(got.Title) != "Greet Ann and Bo." || text(got.UserRequest) != "Greet Ann and Bo.\nPlease." ||
+	if got := p.Record; text(got.Summary) != "Done." || text(got.Title) != "Greet Ann and Bo." ||
+		text(got.UserRequest) != "Greet Ann and Bo.\nPlease." ||
 		text(got.Executor) != "agent" || text(got.Name) != "host" || got.StartTime == nil || got.EndTime == nil {
 		t.Errorf("the plan: %+v", got)
 	}
 	step := h.Step(p)
-	if r := step.Record; *r.State != record.Completed || text(r.Result) != "Done." || text(r.AgentName) != "host" || *r.MaxSteps != 30 || text(r.AgentDescription) != "Greets people" {
+	if r := step.Record; *r.State != record.Completed || text(r.Result) != "Done." || text(r.AgentName) != "host" ||
+		*r.MaxSteps != 30 || text(r.AgentDescription) != "Greets people" {
 		t.Errorf("the step: %+v", r)
 	}
 	if greeted.Load() != 2 || len(step.Cycles) != 3 {
@@ -57,19 +61,23 @@ func TestRunOfAnAgent(t *testing.T) {
 		{`Bad arguments`, "All are greeted.", "Call terminate", "terminate: Done."},
 	} {
 		c := step.Cycles[i].Record
-		if *c.State != record.Completed || !strings.Contains(text(c.ThinkInput), want.in) || text(c.ThinkOutput) != want.out || text(c.ActionDescription) != want.action ||
-			!strings.HasPrefix(text(c.ActionResult), want.result) || c.ThinkStartTime == nil || c.ThinkEndTime == nil || c.ActStartTime == nil || c.ActEndTime == nil ||
+		if *c.State != record.Completed || !strings.Contains(text(c.ThinkInput), want.in) ||
+			text(c.ThinkOutput) != want.out || text(c.ActionDescription) != want.action ||
+			!strings.HasPrefix(text(c.ActionResult), want.result) || c.ThinkStartTime == nil || c.ThinkEndTime == nil ||
+			c.ActStartTime == nil || c.ActEndTime == nil ||
 			c.InputTokens == nil || c.Message == nil || *c.InputCharCount == 0 {
 			t.Errorf("cycle %d: %+v", i, c)
 		}
 	}
 	for i, want := range []string{"Hello Ann", "Hello Bo"} {
 		c := step.Cycles[0].ToolCalls[i].Record
-		if *c.State != record.Completed || text(c.Result) != want || *c.CallIndex != int64(i) || c.ProviderCallID == nil || c.StartTime == nil || c.EndTime == nil {
+		if *c.State != record.Completed || text(c.Result) != want || *c.CallIndex != int64(i) || c.ProviderCallID == nil ||
+			c.StartTime == nil || c.EndTime == nil {
 			t.Errorf("call %d: %+v", i, c)
 		}
 	}
-	if c := step.Cycles[1].ToolCalls[0].Record; *c.State != record.Failed || text(c.ErrorKind) != "tool" || !strings.Contains(text(c.Result), "nam") {
+	if c := step.Cycles[1].ToolCalls[0].Record; *c.State != record.Failed || text(c.ErrorKind) != "tool" ||
+		!strings.Contains(text(c.Result), "nam") {
 		t.Errorf("the bad call: %+v", c)
 	}
 	// The input of a cycle is what was new in it.
@@ -81,7 +89,9 @@ func TestRunOfAnAgent(t *testing.T) {
 // TestOtherWorkerHasTheTool checks that a run waits for a worker that has its tools, and says so.
 func TestOtherWorkerHasTheTool(t *testing.T) {
 	t.Parallel()
-	h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls([]scriptmodel.ToolCall{call("greet", object{"name": "Ann"})}, terminate("Done."))}},
+	h := build(t, []scriptmodel.Scene{
+		{Name: "s", Turns: calls([]scriptmodel.ToolCall{call("greet", object{"name": "Ann"})}, terminate("Done."))},
+	},
 		map[string]define.Definition{"host": {Tools: []string{"greet", "form", "terminate", "agent.host", "no-*"}}}, nil)
 	h.Work(h.Engine)
 	id := h.Start("host", "Greet.")
@@ -113,12 +123,14 @@ func (p promises) Provides() []string { return append(p.Parts.Provides(), p.more
 // TestToolIsGone checks that a run fails clearly if a tool of its definition is not there.
 func TestToolIsGone(t *testing.T) {
 	t.Parallel()
-	h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls(terminate("Done."))}}, map[string]define.Definition{"host": {Tools: []string{"agent.gone"}}}, nil)
+	h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls(terminate("Done."))}},
+		map[string]define.Definition{"host": {Tools: []string{"agent.gone"}}}, nil)
 	h.Work(h.NewEngine(func(c *engine.Config) {
 		c.Parts = func() (engine.Parts, func()) { return promises{h.Parts, []string{"tool:agent.gone"}}, func() {} }
 	}))
 	p := h.Await(h.Start("host", "Greet."), record.Failed)
-	if text(p.Record.ErrorKind) != "configuration" || text(p.Record.ErrorMessage) != `No tool is called "agent.gone" any more.` {
+	if text(p.Record.ErrorKind) != "configuration" ||
+		text(p.Record.ErrorMessage) != `No tool is called "agent.gone" any more.` {
 		t.Errorf("%s: %s", text(p.Record.ErrorKind), text(p.Record.ErrorMessage))
 	}
 }

@@ -58,8 +58,8 @@ type Request struct {
 	ConversationID string
 	Project        string
 	UserID         string
-	// Starter is who asks, as the server or the program knows them: conversations and idempotency keys are theirs. Empty: nobody
-	// is known.
+	// Starter is who asks, as the server or the program knows them: conversations and idempotency keys are theirs. Empty:
+	// nobody is known.
 	Starter        string
 	Tags           []string
 	Limits         *Limits

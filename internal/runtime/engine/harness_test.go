@@ -15,9 +15,13 @@ import (
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // build returns a house whose agents follow a script.
-func build(t *testing.T, scenes []scriptmodel.Scene, agents map[string]define.Definition, tools []tool.Tool, set ...func(*engine.Config)) *enginetest.House {
+func build(
+	t *testing.T, scenes []scriptmodel.Scene, agents map[string]define.Definition, tools []tool.Tool, set ...func(*engine.Config),
+) *enginetest.House {
 	t.Helper()
-	p := enginetest.Plans{Scenes: scenes, Tools: tools, Executors: []engine.Executor{thinkact.Executor{}}, Definitions: map[string]any{}}
+	p := enginetest.Plans{
+		Scenes: scenes, Tools: tools, Executors: []engine.Executor{thinkact.Executor{}}, Definitions: map[string]any{},
+	}
 	for name, a := range agents {
 		a.Model.Name, a.EnableWrite = "default", true
 		p.Definitions["agent."+name] = a

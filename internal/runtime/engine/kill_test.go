@@ -39,18 +39,26 @@ func journey(t *testing.T, e *effects) *enginetest.House {
 		{Name: "deep", Match: scriptmodel.Match{System: "Deep."}, Turns: calls(
 			[]scriptmodel.ToolCall{call("once", object{"name": "deep"})}, terminate("deep answer"))},
 		{Name: "child", Match: scriptmodel.Match{System: "Child."}, Turns: calls(
-			[]scriptmodel.ToolCall{call("agent.deep", object{"request": "Go on."}), call("again", object{"name": "child"})}, terminate("child answer"))},
+			[]scriptmodel.ToolCall{call("agent.deep", object{"request": "Go on."}), call("again", object{"name": "child"})},
+			terminate("child answer"))},
 		{Name: "root", Match: scriptmodel.Match{System: "Root."}, Turns: calls(
 			[]scriptmodel.ToolCall{call("once", object{"name": "a"}), call("again", object{"name": "b"})},
 			[]scriptmodel.ToolCall{call("pay", object{"name": "c"})},
-			[]scriptmodel.ToolCall{call("form", object{"title": "City?", "inputs": []object{{"label": "City", "name": "city"}}})},
-			[]scriptmodel.ToolCall{call("agent.child", object{"request": "Help."}), call("agent.child", object{"request": "Help, too."})},
+			[]scriptmodel.ToolCall{
+				call("form", object{"title": "City?", "inputs": []object{{"label": "City", "name": "city"}}}),
+			},
+			[]scriptmodel.ToolCall{
+				call("agent.child", object{"request": "Help."}), call("agent.child", object{"request": "Help, too."}),
+			},
 			terminate("root answer"))},
 	}, map[string]define.Definition{
 		"root":  {SystemPrompt: "Root.", Tools: []string{"once", "again", "pay", "form", "agent.child"}},
 		"child": {SystemPrompt: "Child.", Tools: []string{"agent.deep", "again"}},
 		"deep":  {SystemPrompt: "Deep.", Tools: []string{"once"}},
-	}, []tool.Tool{e.tool("once", tool.Policy{Writes: true}), e.tool("again", tool.Policy{OnUnknown: tool.Retry}), e.tool("pay", tool.Policy{Approval: true})})
+	}, []tool.Tool{
+		e.tool("once", tool.Policy{Writes: true}), e.tool("again", tool.Policy{OnUnknown: tool.Retry}),
+		e.tool("pay", tool.Policy{Approval: true}),
+	})
 }
 
 // answer decides all waits until ctx ends.
@@ -61,7 +69,8 @@ func answer(ctx context.Context, h *enginetest.House) {
 			if *w.Type == record.WaitActionValidation {
 				state, decision = record.Approved, "approve"
 			}
-			if err := h.Decide(w, state, decision, "Oslo"); err != nil && ctx.Err() == nil && !strings.Contains(err.Error(), "decided before") {
+			if err := h.Decide(w, state, decision, "Oslo"); err != nil && ctx.Err() == nil &&
+				!strings.Contains(err.Error(), "decided before") {
 				h.T.Error(err)
 			}
 		}
@@ -79,7 +88,8 @@ func outlineOf(h *enginetest.House, p *tree.Plan) string {
 			for _, c := range h.Step(p).Cycles {
 				fmt.Fprintf(&b, "%s  cycle %d %s\n", indent, c.Record.Seq, *c.Record.State)
 				for _, t := range c.ToolCalls {
-					fmt.Fprintf(&b, "%s   %d %s %s %q\n", indent, *t.Record.CallIndex, text(t.Record.Name), *t.Record.State, text(t.Record.Result))
+					fmt.Fprintf(&b, "%s   %d %s %s %q\n", indent, *t.Record.CallIndex, text(t.Record.Name), *t.Record.State,
+						text(t.Record.Result))
 				}
 			}
 			for _, sub := range st.SubPlans {
@@ -107,11 +117,13 @@ func TestKilledAtEveryWrite(t *testing.T) {
 		h.Work(h.Engine)
 		p := h.Await(h.Start("root", "Travel."), record.Completed)
 		var open int
-		if err := h.DB.Pool.QueryRow(t.Context(), "SELECT count(*) FROM actlog.run WHERE NOT done OR worker_id IS NOT NULL").Scan(&open); err != nil || open > 0 {
+		if err := h.DB.Pool.QueryRow(t.Context(),
+			"SELECT count(*) FROM actlog.run WHERE NOT done OR worker_id IS NOT NULL").Scan(&open); err != nil || open > 0 {
 			t.Errorf("%d runs are open, %v", open, err)
 		}
 		var waits int
-		if err := h.DB.Pool.QueryRow(t.Context(), "SELECT count(*) FROM actlog.wait_state").Scan(&waits); err != nil || waits != 2 {
+		if err := h.DB.Pool.QueryRow(t.Context(), "SELECT count(*) FROM actlog.wait_state").Scan(&waits); err != nil ||
+			waits != 2 {
 			t.Errorf("%d waits, want 2, %v", waits, err)
 		}
 		e.mu.Lock()
@@ -131,7 +143,8 @@ func TestKilledAtEveryWrite(t *testing.T) {
 			t.Errorf("it came to another end:\n%s", got)
 		}
 	})
-	if !strings.Contains(want, "root answer") || !strings.Contains(want, `form COMPLETED "{\"city\":\"Oslo\"}"`) || strings.Count(want, "plan deep") != 2 {
+	if !strings.Contains(want, "root answer") || !strings.Contains(want, `form COMPLETED "{\"city\":\"Oslo\"}"`) ||
+		strings.Count(want, "plan deep") != 2 {
 		t.Fatalf("undisturbed:\n%s", want)
 	}
 }
@@ -171,12 +184,15 @@ func TestNothingIsDoneAgain(t *testing.T) {
 	h.Await(id, record.Completed)
 	stop()
 	asked, effects := len(h.Model.Requests()), fmt.Sprint(e.done)
-	if _, err := h.DB.Pool.Exec(t.Context(), `UPDATE actlog.run SET done = false, due_at = now() WHERE plan_id = $1`, id); err != nil {
+	if _, err := h.DB.Pool.Exec(t.Context(), `UPDATE actlog.run SET done = false, due_at = now() WHERE plan_id = $1`,
+		id); err != nil {
 		t.Fatal(err)
 	}
 	h.Work(h.NewEngine(nil))
 	for done := false; !done; {
-		if err := h.DB.Pool.QueryRow(t.Context(), "SELECT done FROM actlog.run WHERE plan_id = $1", id).Scan(&done); err != nil {
+		if err := h.DB.Pool.QueryRow(
+			t.Context(), "SELECT done FROM actlog.run WHERE plan_id = $1", id,
+		).Scan(&done); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -200,7 +216,8 @@ func TestOtherCode(t *testing.T) {
 	}
 	stop()
 	// As if the step had been recorded by code that called another agent.
-	if _, err := h.DB.Pool.Exec(t.Context(), `UPDATE actlog.agent_execution_record SET agent_name = 'other' WHERE shown_plan_id = $1`, id); err != nil {
+	if _, err := h.DB.Pool.Exec(t.Context(),
+		`UPDATE actlog.agent_execution_record SET agent_name = 'other' WHERE shown_plan_id = $1`, id); err != nil {
 		t.Fatal(err)
 	}
 	for _, w := range h.Waits() {

@@ -40,11 +40,14 @@ func (l *Limits) check() error {
 		value float64
 		most  float64
 	}{
-		{"rounds", float64(l.Rounds), math.MaxInt32}, {"toolCalls", float64(l.ToolCalls), math.MaxInt32}, {"tokens", float64(l.Tokens), record.MaxCount},
+		{"rounds", float64(l.Rounds), math.MaxInt32}, {"toolCalls", float64(l.ToolCalls), math.MaxInt32},
+		{"tokens", float64(l.Tokens), record.MaxCount},
 		{"costUsd", l.CostUSD, record.MaxCount}, {"seconds", l.Seconds, maxSeconds},
 	} {
 		if math.IsNaN(f.value) || f.value < 0 || f.value > f.most {
-			return &record.InvalidError{Code: record.CodeInvalidValue, Field: "limits." + f.name, Reason: fmt.Sprintf("must be from 0 to %.0f", f.most)}
+			return &record.InvalidError{
+				Code: record.CodeInvalidValue, Field: "limits." + f.name, Reason: fmt.Sprintf("must be from 0 to %.0f", f.most),
+			}
 		}
 	}
 	return nil

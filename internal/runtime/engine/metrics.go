@@ -38,21 +38,27 @@ func newMetrics() *metrics {
 		return c
 	}
 	histogram := func(name, help string, labels ...string) *prometheus.HistogramVec {
-		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "actlog_" + name + "_duration_seconds", Help: help, Buckets: callSeconds}, labels)
+		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "actlog_" + name + "_duration_seconds", Help: help, Buckets: callSeconds,
+		}, labels)
 		m.all = append(m.all, h)
 		return h
 	}
 	m.claims = counter("run_claims", "Runs that workers of this process claimed.", "executor")
-	m.takeovers = counter("run_takeovers", "Runs that workers of this process took over because their workers were dead.").WithLabelValues()
+	m.takeovers = counter("run_takeovers",
+		"Runs that workers of this process took over because their workers were dead.").WithLabelValues()
 	m.parked = counter("run_parked", "Times that a run was let go of until something happens.", "executor", "state")
 	m.ended = counter("run_ended", "Runs that ended.", "executor", "state")
 	m.writes = counter("run_writes", "Transactions in which runs were put on record.").WithLabelValues()
-	m.leasesLost = counter("worker_leases_lost", "Times that a worker lost its lease and dropped its runs.").WithLabelValues()
+	m.leasesLost = counter("worker_leases_lost",
+		"Times that a worker lost its lease and dropped its runs.").WithLabelValues()
 	m.modelTime = histogram("model_call", "How long calls of models took, failed ones too.", "model")
 	m.modelErrors = counter("model_errors", "Calls of models that failed.", "model", "kind")
 	m.toolTime = histogram("tool_call", "How long calls of tools took, failed ones too.", "tool")
 	m.toolFails = counter("tool_errors", "Calls of tools that failed.", "tool")
-	m.carried = prometheus.NewGauge(prometheus.GaugeOpts{Name: "actlog_runs_carried", Help: "Runs that workers of this process hold."})
+	m.carried = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "actlog_runs_carried", Help: "Runs that workers of this process hold.",
+	})
 	m.all = append(m.all, m.carried)
 	return m
 }
@@ -87,7 +93,9 @@ type openRuns struct {
 	log   *slog.Logger
 }
 
-var openRunsDesc = prometheus.NewDesc("actlog_runs_open", "Runs in the database that have not ended; the same in all processes; none while Postgres does not answer.", []string{"executor", "state"}, nil)
+var openRunsDesc = prometheus.NewDesc("actlog_runs_open",
+	"Runs in the database that have not ended; the same in all processes; none while Postgres does not answer.",
+	[]string{"executor", "state"}, nil)
 
 // openRunsPatience is how long the count may take.
 const openRunsPatience = 2 * time.Second

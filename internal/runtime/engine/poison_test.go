@@ -20,7 +20,8 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// killOnce lets a worker take what is due, and kills it once a call is under way: its runs are taken over by who comes next.
+// killOnce lets a worker take what is due, and kills it once a call is under way: its runs are taken over by who comes
+// next.
 func killOnce(t *testing.T, h *enginetest.House, b *blocker) {
 	t.Helper()
 	kill := mortal(t, h)
@@ -62,19 +63,22 @@ func TestARunThatKillsItsWorkers(t *testing.T) {
 				if *p.Record.State != record.Completed {
 					t.Errorf("the parent is %s: %s", *p.Record.State, text(p.Record.ErrorMessage))
 				}
-				if made := h.Step(p).Cycles[0].ToolCalls[0].Record; *made.State != record.Failed || text(made.ErrorKind) != "worker_lost" {
+				if made := h.Step(p).Cycles[0].ToolCalls[0].Record; *made.State != record.Failed ||
+					text(made.ErrorKind) != "worker_lost" {
 					t.Errorf("the call is %s, %s", *made.State, text(made.ErrorKind))
 				}
 				p = p.Steps[0].SubPlans[0]
 			}
-			if *p.Record.State != record.Failed || text(p.Record.ErrorKind) != "worker_lost" || !strings.Contains(text(p.Record.ErrorMessage), " 5 ") {
+			if *p.Record.State != record.Failed || text(p.Record.ErrorKind) != "worker_lost" ||
+				!strings.Contains(text(p.Record.ErrorMessage), " 5 ") {
 				t.Errorf("%s, %s: %s", *p.Record.State, text(p.Record.ErrorKind), text(p.Record.ErrorMessage))
 			}
 			if n := number(t, h, "SELECT count(*) FROM actlog.run WHERE NOT done OR worker_id IS NOT NULL"); n > 0 {
 				t.Errorf("%d runs are open", n)
 			}
 			for _, table := range []string{"agent_execution_record", "think_act_record", "act_tool_info"} {
-				if n := number(t, h, "SELECT count(*) FROM actlog."+table+" WHERE state IN ('PENDING', 'RUNNING', 'WAITING', 'AWAITING_APPROVAL', 'IDLE')"); n > 0 {
+				if n := number(t, h, "SELECT count(*) FROM actlog."+table+
+					" WHERE state IN ('PENDING', 'RUNNING', 'WAITING', 'AWAITING_APPROVAL', 'IDLE')"); n > 0 {
 					t.Errorf("%d rows of %s are live", n, table)
 				}
 			}
@@ -94,7 +98,9 @@ func TestProgressStartsTheCountAgain(t *testing.T) {
 		turns = append(turns, []scriptmodel.ToolCall{call("block", nil)})
 	}
 	h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls(append(turns, terminate("done"))...)}},
-		map[string]define.Definition{"a": {Tools: []string{"block"}}}, []tool.Tool{b.tool(tool.Policy{OnUnknown: tool.Retry})})
+		map[string]define.Definition{"a": {Tools: []string{"block"}}}, []tool.Tool{
+			b.tool(tool.Policy{OnUnknown: tool.Retry}),
+		})
 	id := h.Start("a", "Go.")
 	kill := mortal(t, h)
 	<-b.begun
@@ -120,32 +126,41 @@ func TestProgressStartsTheCountAgain(t *testing.T) {
 func TestEndsWithoutAnAnswerStartTheCountAgain(t *testing.T) {
 	t.Parallel()
 	b := newBlocker()
-	patient := tool.CallFunc("ask", "Asks, and goes on without an answer.", func(ctx context.Context, c tool.Call, _ struct{}) (string, error) {
-		if _, err := c.Ask(ctx, tool.Question{Key: "1", Message: "Go on?", Held: true}); err != nil {
-			return "", err
-		}
-		b.begun <- c.ID
-		<-b.free
-		return "done", nil
-	}, tool.WithPolicy(tool.Policy{OnUnknown: tool.Retry, Timeout: time.Minute}))
+	patient := tool.CallFunc("ask", "Asks, and goes on without an answer.",
+		func(ctx context.Context, c tool.Call, _ struct{}) (string, error) {
+			if _, err := c.Ask(ctx, tool.Question{Key: "1", Message: "Go on?", Held: true}); err != nil {
+				return "", err
+			}
+			b.begun <- c.ID
+			<-b.free
+			return "done", nil
+		}, tool.WithPolicy(tool.Policy{OnUnknown: tool.Retry, Timeout: time.Minute}))
 	once := func(begun chan struct{}) tool.Tool {
-		return tool.CallFunc("once", "Never ends by itself.", func(ctx context.Context, _ tool.Call, _ struct{}) (string, error) {
-			close(begun)
-			<-ctx.Done()
-			return "", ctx.Err()
-		})
+		return tool.CallFunc("once", "Never ends by itself.",
+			func(ctx context.Context, _ tool.Call, _ struct{}) (string, error) {
+				close(begun)
+				<-ctx.Done()
+				return "", ctx.Err()
+			})
 	}
 	for name, c := range map[string]struct {
 		calls []scriptmodel.ToolCall
 		ended string // what is on record then
 	}{
-		"unknown":   {[]scriptmodel.ToolCall{call("once", nil), call("block", nil)}, "SELECT count(*) FROM actlog.act_tool_info WHERE state = 'UNKNOWN' AND result IS NOT NULL"},
-		"timed out": {[]scriptmodel.ToolCall{call("ask", nil)}, "SELECT count(*) FROM actlog.wait_state WHERE state = 'TIMED_OUT'"},
+		"unknown": {
+			[]scriptmodel.ToolCall{call("once", nil), call("block", nil)},
+			"SELECT count(*) FROM actlog.act_tool_info WHERE state = 'UNKNOWN' AND result IS NOT NULL",
+		},
+		"timed out": {
+			[]scriptmodel.ToolCall{call("ask", nil)}, "SELECT count(*) FROM actlog.wait_state WHERE state = 'TIMED_OUT'",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			begun := make(chan struct{})
 			h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls(c.calls, terminate("done"))}},
-				map[string]define.Definition{"a": {Tools: []string{"once", "block", "ask"}, WaitTimeout: define.Duration(time.Hour)}},
+				map[string]define.Definition{
+					"a": {Tools: []string{"once", "block", "ask"}, WaitTimeout: define.Duration(time.Hour)},
+				},
 				[]tool.Tool{once(begun), b.tool(tool.Policy{OnUnknown: tool.Retry}), patient})
 			id := h.Start("a", "Go.")
 			kill := mortal(t, h)
@@ -243,8 +258,13 @@ func TestABusyWorkerMakesRoom(t *testing.T) {
 	for range 10_000 {
 		turns = append(turns, []scriptmodel.ToolCall{call("block", nil)})
 	}
-	h := build(t, []scriptmodel.Scene{{Name: "busy", Match: scriptmodel.Match{System: "Busy."}, Turns: calls(turns...)}, {Name: "suspect", Turns: calls(terminate("done"))}},
-		map[string]define.Definition{"busy": {SystemPrompt: "Busy.", Tools: []string{"block"}, MaxSteps: len(turns)}, "suspect": {}}, []tool.Tool{b.tool(tool.Policy{})})
+	h := build(t, []scriptmodel.Scene{
+		{Name: "busy", Match: scriptmodel.Match{System: "Busy."}, Turns: calls(turns...)},
+		{Name: "suspect", Turns: calls(terminate("done"))},
+	},
+		map[string]define.Definition{
+			"busy": {SystemPrompt: "Busy.", Tools: []string{"block"}, MaxSteps: len(turns)}, "suspect": {},
+		}, []tool.Tool{b.tool(tool.Policy{})})
 	suspect := h.Start("suspect", "Go on.", func(r *engine.Request) { r.Held = true })
 	storetest.Exec(t, h.Store, "UPDATE actlog.run SET lost = 4 WHERE plan_id = $1", suspect)
 	h.Work(h.NewEngine(func(c *engine.Config) { c.Lease = 2 * time.Second }))
@@ -274,14 +294,19 @@ func TestABusyWorkerMakesRoom(t *testing.T) {
 	close(done)
 }
 
-// Of several busy workers one makes room, and does so until it is empty, however long its calls take. The others take what is due.
+// Of several busy workers one makes room, and does so until it is empty, however long its calls take. The others take
+// what is due.
 func TestOneWorkerMakesRoom(t *testing.T) {
 	t.Parallel()
 	b := newBlocker()
 	h := build(t, []scriptmodel.Scene{
-		{Name: "busy", Match: scriptmodel.Match{System: "Busy."}, Turns: calls([]scriptmodel.ToolCall{call("block", nil)}, terminate("done"))},
+		{
+			Name: "busy", Match: scriptmodel.Match{System: "Busy."},
+			Turns: calls([]scriptmodel.ToolCall{call("block", nil)}, terminate("done")),
+		},
 		{Name: "suspect", Turns: calls(terminate("done"))},
-	}, map[string]define.Definition{"busy": {SystemPrompt: "Busy.", Tools: []string{"block"}}, "suspect": {}}, []tool.Tool{b.tool(tool.Policy{})})
+	}, map[string]define.Definition{"busy": {SystemPrompt: "Busy.", Tools: []string{"block"}}, "suspect": {}},
+		[]tool.Tool{b.tool(tool.Policy{})})
 	suspect := h.Start("suspect", "Go on.", func(r *engine.Request) { r.Held = true })
 	storetest.Exec(t, h.Store, "UPDATE actlog.run SET lost = 4 WHERE plan_id = $1", suspect)
 
@@ -291,7 +316,9 @@ func TestOneWorkerMakesRoom(t *testing.T) {
 		h.Work(h.NewEngine(func(c *engine.Config) {
 			c.Lease, c.Drain, c.Slots, c.Logger = 2*time.Second, time.Millisecond, 20, slog.New(rooms)
 		}))
-		storetest.Until(t, "there is another worker", func() bool { return number(t, h, "SELECT count(*) FROM actlog.worker") == n+1 })
+		storetest.Until(t, "there is another worker", func() bool {
+			return number(t, h, "SELECT count(*) FROM actlog.worker") == n+1
+		})
 	}
 	busy := map[string]bool{}
 	start := func() {
@@ -340,7 +367,9 @@ func TestASuspectIsStoppedBesideOthers(t *testing.T) {
 	busy := h.Start("worker", "Go.")
 	<-b.begun
 
-	for action, want := range map[runstore.Action]record.State{runstore.Stop: record.Cancelled, runstore.Pause: record.Paused} {
+	for action, want := range map[runstore.Action]record.State{
+		runstore.Stop: record.Cancelled, runstore.Pause: record.Paused,
+	} {
 		suspect := h.Start("worker", "Go on.", func(r *engine.Request) { r.Held = true })
 		claimable := "UPDATE actlog.run SET lost = 4, desired = 'RUN', due_at = now() WHERE plan_id = $1"
 		storetest.Exec(t, h.Store, claimable, suspect)

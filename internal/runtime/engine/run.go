@@ -166,7 +166,8 @@ func (r *Run) writeNow(changes []record.Change, ops ...runstore.RunOp) error {
 	r.later, r.laterSaid = nil, nil
 	r.mu.Unlock()
 	var asked runstore.Desired
-	err := r.engine.config.Write(r.leased, r.lease, slices.Concat(later, changes), slices.Concat(said, ops, []runstore.RunOp{runstore.Asked(&asked)})...)
+	err := r.engine.config.Write(r.leased, r.lease, slices.Concat(later, changes),
+		slices.Concat(said, ops, []runstore.RunOp{runstore.Asked(&asked)})...)
 	switch {
 	case err == nil:
 		r.engine.metrics.writes.Inc()
@@ -294,7 +295,8 @@ func (r *Run) Thought(number int, t record.Thought) {
 	}
 	r.noteThought(&t)
 	r.later = append(r.later, &t)
-	r.log.Info(fmt.Sprintf("[%s] %s: %s", textOf(t.AgentID), strings.ToUpper(string(*t.Type)), tool.Cut(textOf(t.Content), maxThoughtLogged)))
+	r.log.Info(fmt.Sprintf("[%s] %s: %s", textOf(t.AgentID), strings.ToUpper(string(*t.Type)),
+		tool.Cut(textOf(t.Content), maxThoughtLogged)))
 }
 
 // maxThoughtLogged bounds what the log says of a thought, in bytes.
@@ -390,8 +392,9 @@ func (r *Run) artifact(stepID, toolCallID *string, a tool.Artifact) record.Chang
 // source puts a source of a tool call on record, with the next thing that is.
 func (r *Run) source(stepID, toolCallID string, number int, s tool.Source) record.Change {
 	c := &record.Source{
-		RootPlanID: r.run.RootPlanID, PlanID: r.run.PlanID, SourceID: derive("source-", toolCallID, number), StepID: &stepID, ToolCallID: &toolCallID,
-		URI: some(r.redact(s.URI)), Snippet: some(r.redact(s.Snippet)), Description: some(r.redact(s.Description)),
+		RootPlanID: r.run.RootPlanID, PlanID: r.run.PlanID, SourceID: derive("source-", toolCallID, number), StepID: &stepID,
+		ToolCallID: &toolCallID,
+		URI:        some(r.redact(s.URI)), Snippet: some(r.redact(s.Snippet)), Description: some(r.redact(s.Description)),
 	}
 	if s.Type != "" {
 		c.Type = &s.Type

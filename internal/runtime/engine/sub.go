@@ -40,7 +40,10 @@ func (s subRun) callInRun(ctx context.Context, c *calling) (tool.Result, error) 
 		return tool.Result{}, &parkedError{}
 	}
 	if r.run.Depth+1 >= maxDepth {
-		return c.end(record.Failed, tool.Failure(fmt.Sprintf("Runs can be nested %d deep. Do it without %s.", maxDepth, s.spec.Name)), "depth")
+		return c.end(
+			record.Failed, tool.Failure(fmt.Sprintf("Runs can be nested %d deep. Do it without %s.", maxDepth, s.spec.Name)),
+			"depth",
+		)
 	}
 	input, err := s.executor.Call(s.name, json.RawMessage(c.call.Arguments))
 	var prepared Prepared
@@ -55,7 +58,8 @@ func (s subRun) callInRun(ctx context.Context, c *calling) (tool.Result, error) 
 	if err != nil {
 		return tool.Result{}, err
 	}
-	child, plan, err := r.engine.newRun(ctx, r.parts, Request{Executor: s.executor.Kind(), Limits: left}, prepared, derive("subplan-", c.row.ToolCallID))
+	child, plan, err := r.engine.newRun(ctx, r.parts, Request{Executor: s.executor.Kind(), Limits: left}, prepared,
+		derive("subplan-", c.row.ToolCallID))
 	if err != nil {
 		return tool.Result{}, err
 	}

@@ -55,19 +55,33 @@ func (f *forger) forge() (c record.Change, owned bool) {
 		root = []string{"beside", plan}[f.random.IntN(2)]
 	}
 	owned = root == f.root
-	message := json.RawMessage(`{"role":"assistant","parts":[{"call":{"id":"1","name":"pay","arguments":"{\"name\":\"forged\"}"}}]}`)
+	message := json.RawMessage(
+		`{"role":"assistant","parts":[{"call":{"id":"1","name":"pay","arguments":"{\"name\":\"forged\"}"}}]}`,
+	)
 
 	switch f.random.IntN(6) {
 	case 0:
-		return &record.Plan{RootPlanID: root, CurrentPlanID: plan, State: new(record.Completed), Summary: new("forged")}, owned
+		return &record.Plan{RootPlanID: root, CurrentPlanID: plan, State: new(record.Completed), Summary: new("forged")},
+			owned
 	case 1:
-		return &record.AgentExecution{RootPlanID: root, PlanID: plan, StepID: step, State: new(record.Completed), Result: new("forged")}, owned
+		return &record.AgentExecution{
+			RootPlanID: root, PlanID: plan, StepID: step, State: new(record.Completed), Result: new("forged"),
+		}, owned
 	case 2:
-		return &record.ThinkAct{RootPlanID: root, StepID: step, Seq: seq, Attempt: new(int64(1 + f.random.IntN(3))), State: new(record.Completed), Message: message, ThinkOutput: new("forged"), Rev: new(int64(1) << 40)}, owned
+		return &record.ThinkAct{
+			RootPlanID: root, StepID: step, Seq: seq, Attempt: new(int64(1 + f.random.IntN(3))), State: new(record.Completed),
+			Message: message, ThinkOutput: new("forged"), Rev: new(int64(1) << 40),
+		}, owned
 	case 3:
-		return &record.ActTool{RootPlanID: root, StepID: step, Seq: seq, ToolCallID: call, Policy: json.RawMessage(`{}`), Parameters: new(`{"name":"forged"}`), State: new(record.Completed), Result: new("forged"), Rev: new(int64(1) << 40)}, owned
+		return &record.ActTool{
+			RootPlanID: root, StepID: step, Seq: seq, ToolCallID: call, Policy: json.RawMessage(`{}`),
+			Parameters: new(`{"name":"forged"}`), State: new(record.Completed), Result: new("forged"), Rev: new(int64(1) << 40),
+		}, owned
 	case 4:
-		return &record.Wait{RootPlanID: root, PlanID: plan, WaitID: wait, State: new(record.Approved), Decision: new("approve"), DecidedBy: new("forger")}, owned
+		return &record.Wait{
+			RootPlanID: root, PlanID: plan, WaitID: wait, State: new(record.Approved), Decision: new("approve"),
+			DecidedBy: new("forger"),
+		}, owned
 	default:
 		return &record.Plan{RootPlanID: "below", CurrentPlanID: "below-it", ParentPlanID: &plan, ToolCallID: &call}, false
 	}
@@ -104,8 +118,9 @@ func (f *forger) write(ctx context.Context, batches int) {
 	}
 }
 
-// TestRecordsDecideNothing (S1) lets clients write random records while a run goes on, before it, and after it: of its rows, of trees that
-// have the names of its sub-plans, and of plans below it. It does what it does undisturbed, and its rows stay as they are.
+// TestRecordsDecideNothing (S1) lets clients write random records while a run goes on, before it, and after it: of its
+// rows, of trees that have the names of its sub-plans, and of plans below it. It does what it does undisturbed, and its
+// rows stay as they are.
 func TestRecordsDecideNothing(t *testing.T) {
 	t.Parallel()
 	travel := func(t *testing.T, forgers int) (outline string, done map[string]int) {
@@ -160,19 +175,23 @@ func TestRecordsDecideNothing(t *testing.T) {
 	}
 }
 
-// TestNobodyDecidesWhatWasOnlyRecorded (S1) checks that a wait which a client recorded cannot be decided: nothing waits for the answer.
+// TestNobodyDecidesWhatWasOnlyRecorded (S1) checks that a wait which a client recorded cannot be decided: nothing waits
+// for the answer.
 func TestNobodyDecidesWhatWasOnlyRecorded(t *testing.T) {
 	t.Parallel()
 	h := journey(t, &effects{done: map[string][]string{}})
-	w := record.Wait{RootPlanID: "recorded", PlanID: "recorded", WaitID: "w", Type: new(record.WaitActionValidation), State: new(record.Waiting)}
+	w := record.Wait{
+		RootPlanID: "recorded", PlanID: "recorded", WaitID: "w", Type: new(record.WaitActionValidation),
+		State: new(record.Waiting),
+	}
 	storetest.Write(t, h.Store, &w)
 	if err := h.Decide(w, record.Approved, "approve", ""); err == nil {
 		t.Error("it was decided")
 	}
 }
 
-// TestPolicyOfALateTool (S9) checks that the policy of a call is on record before it asks, also if the tool was not there when the model
-// asked for it: who may approve is read from there.
+// TestPolicyOfALateTool (S9) checks that the policy of a call is on record before it asks, also if the tool was not
+// there when the model asked for it: who may approve is read from there.
 func TestPolicyOfALateTool(t *testing.T) {
 	t.Parallel()
 	e := &effects{done: map[string][]string{}}
@@ -206,12 +225,14 @@ func TestPolicyOfALateTool(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.Parts.Set = late
-	if _, err := h.DB.Pool.Exec(t.Context(), "UPDATE actlog.run SET worker_id = NULL, due_at = now() WHERE plan_id = $1", id); err != nil {
+	if _, err := h.DB.Pool.Exec(t.Context(), "UPDATE actlog.run SET worker_id = NULL, due_at = now() WHERE plan_id = $1",
+		id); err != nil {
 		t.Fatal(err)
 	}
 	h.Work(h.NewEngine(nil))
 	storetest.Until(t, "the call asks", func() bool { return len(h.Waits()) == 1 })
-	policy := storetest.Query[string](t, h.Store, "SELECT policy #>> '{approval,notStarter}' FROM actlog.act_tool_info WHERE root_plan_id = $1", id)
+	policy := storetest.Query[string](t, h.Store,
+		"SELECT policy #>> '{approval,notStarter}' FROM actlog.act_tool_info WHERE root_plan_id = $1", id)
 	if policy != "true" {
 		t.Errorf("notStarter is %q on record", policy)
 	}

@@ -70,7 +70,9 @@ func (r *Run) ask(ctx context.Context, key string, w WaitInfo, changes ...record
 	if row.ExpiresAt == nil || r.now().Before(*row.ExpiresAt) {
 		return Answer{}, &parkedError{until: orZero(row.ExpiresAt), human: true}
 	}
-	timedOut := &record.Wait{RootPlanID: at.Root, PlanID: at.Parent, WaitID: at.ID, State: new(record.TimedOut), EndTime: new(r.now())}
+	timedOut := &record.Wait{
+		RootPlanID: at.Root, PlanID: at.Parent, WaitID: at.ID, State: new(record.TimedOut), EndTime: new(r.now()),
+	}
 	if err := r.writeResult([]record.Change{timedOut}); err != nil {
 		return Answer{}, err
 	}
@@ -79,7 +81,9 @@ func (r *Run) ask(ctx context.Context, key string, w WaitInfo, changes ...record
 
 // waitKey returns where the question of a key is on record.
 func (r *Run) waitKey(key string) record.Key {
-	return record.Key{Kind: record.KindWait, Root: r.run.RootPlanID, Parent: r.run.PlanID, ID: derive("wait-", r.run.PlanID, key)}
+	return record.Key{
+		Kind: record.KindWait, Root: r.run.RootPlanID, Parent: r.run.PlanID, ID: derive("wait-", r.run.PlanID, key),
+	}
 }
 
 // plainJSON returns JSON as a human is shown it: compact, with as few escapes as possible.
@@ -104,8 +108,10 @@ func isAbout(row *record.Wait, subject json.RawMessage) bool {
 // putQuestion puts a question on record. The error says that the run waits.
 func (r *Run) putQuestion(at record.Key, w WaitInfo, changes []record.Change) error {
 	row := &record.Wait{
-		RootPlanID: at.Root, PlanID: at.Parent, WaitID: at.ID, Type: &w.Type, State: new(record.Waiting), StartTime: new(r.now()),
-		Title: some(r.redact(w.Title)), FormDescription: some(r.redact(w.Description)), StepID: some(w.StepID), ToolCallID: some(w.ToolCallID),
+		RootPlanID: at.Root, PlanID: at.Parent, WaitID: at.ID, Type: &w.Type, State: new(record.Waiting),
+		StartTime: new(r.now()),
+		Title:     some(r.redact(w.Title)), FormDescription: some(r.redact(w.Description)), StepID: some(w.StepID),
+		ToolCallID: some(w.ToolCallID),
 	}
 	if w.Inputs != nil {
 		inputs, err := json.Marshal(w.Inputs)

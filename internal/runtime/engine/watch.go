@@ -63,7 +63,8 @@ func (e *Engine) watch(ctx context.Context) {
 		for _, h := range l.dead(holders, asked, lease-scan) {
 			n, err := e.store.Bury(ctx, h)
 			if err != nil {
-				e.config.Logger.Debug("the runs of a dead worker cannot be taken over; it is tried again", "worker", h.WorkerID, "error", err)
+				e.config.Logger.Debug("the runs of a dead worker cannot be taken over; it is tried again", "worker", h.WorkerID,
+					"error", err)
 			}
 			if n > 0 {
 				e.metrics.takeovers.Add(float64(n))

@@ -22,11 +22,35 @@ func TestLookout(t *testing.T) {
 		dead bool
 	}{
 		{"seen for the first time, long over", []any{time.Hour, holder(-time.Hour, false)}, false},
-		{"no heartbeat for a lease", []any{0 * time.Second, holder(0, false), 2 * time.Second, holder(0, false), 3 * time.Second, holder(0, false)}, true},
-		{"a heartbeat in time", []any{0 * time.Second, holder(0, false), 2 * time.Second, holder(time.Second, false), 4 * time.Second, holder(time.Second, false)}, false},
-		{"the clock was set back", []any{0 * time.Second, holder(0, false), 2 * time.Second, holder(-time.Hour, false), 4 * time.Second, holder(-time.Hour, false)}, false},
-		{"the clock was set forward", []any{0 * time.Second, holder(0, false), 2 * time.Second, holder(time.Hour, false), 4 * time.Second, holder(time.Hour, false)}, false},
-		{"the database was away", []any{0 * time.Second, holder(0, false), time.Second, nil, 60 * time.Second, holder(0, false), 62 * time.Second, holder(0, false)}, false},
+		{
+			"no heartbeat for a lease", []any{
+				0 * time.Second, holder(0, false), 2 * time.Second, holder(0, false), 3 * time.Second, holder(0, false),
+			}, true,
+		},
+		{
+			"a heartbeat in time", []any{
+				0 * time.Second, holder(0, false), 2 * time.Second, holder(time.Second, false), 4 * time.Second,
+				holder(time.Second, false),
+			}, false,
+		},
+		{
+			"the clock was set back", []any{
+				0 * time.Second, holder(0, false), 2 * time.Second, holder(-time.Hour, false), 4 * time.Second,
+				holder(-time.Hour, false),
+			}, false,
+		},
+		{
+			"the clock was set forward", []any{
+				0 * time.Second, holder(0, false), 2 * time.Second, holder(time.Hour, false), 4 * time.Second,
+				holder(time.Hour, false),
+			}, false,
+		},
+		{
+			"the database was away", []any{
+				0 * time.Second, holder(0, false), time.Second, nil, 60 * time.Second, holder(0, false), 62 * time.Second,
+				holder(0, false),
+			}, false,
+		},
 		{"it stopped", []any{0 * time.Second, holder(0, true)}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -61,7 +85,8 @@ func TestClock(t *testing.T) {
 	if d := c.now().Sub(database); d < 0 || d > time.Minute {
 		t.Errorf("after it was set it is wrong by %s", d)
 	}
-	if before := c.set(time.Now(), database.Add(-time.Hour)); before.Sub(database) < 0 || before.Sub(database) > time.Minute {
+	if before := c.set(time.Now(), database.Add(-time.Hour)); before.Sub(database) < 0 ||
+		before.Sub(database) > time.Minute {
 		t.Errorf("it showed %s before", before)
 	}
 	if d := c.now().Sub(database); d > -time.Hour+time.Minute {

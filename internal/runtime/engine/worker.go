@@ -244,7 +244,8 @@ func (w *worker) claimSome(ctx context.Context) bool {
 	}
 	limited, cancel := context.WithTimeout(ctx, w.engine.config.Lease)
 	defer cancel()
-	// Nobody carries a run whose claim had an answer that was lost. What a claim was about to do is done within a lease, or the lease is lost.
+	// Nobody carries a run whose claim had an answer that was lost. What a claim was about to do is done within a lease,
+	// or the lease is lost.
 	if !w.unsure.IsZero() {
 		now := time.Now()
 		if err := w.engine.store.HandBack(limited, row.ID, held); err != nil {
@@ -311,9 +312,9 @@ func (w *worker) carriesAlone(loneAt int) bool {
 	return false
 }
 
-// makesRoom reports whether the worker claims nothing, so that it can take a run alone that no other worker took. It hands
-// its own runs back at their next boundaries, and goes on so until it is empty, however long their calls take, or until
-// another worker took the run.
+// makesRoom reports whether the worker claims nothing, so that it can take a run alone that no other worker took. It
+// hands its own runs back at their next boundaries, and goes on so until it is empty, however long their calls take, or
+// until another worker took the run.
 func (w *worker) makesRoom(ctx context.Context, row runstore.Worker, loneAt int) bool {
 	lease := w.engine.config.Lease
 	if loneAt < 0 || time.Since(w.sought) < lease {
@@ -410,7 +411,8 @@ func (w *worker) drain(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, w.engine.config.Lease)
 	defer cancel()
 	if err := w.engine.store.StopWorker(limited, id); err != nil {
-		w.log.Warn("a worker could not hand back its runs; others take them when its lease is over", "worker", id, "error", err)
+		w.log.Warn("a worker could not hand back its runs; others take them when its lease is over", "worker", id, "error",
+			err)
 		return
 	}
 	w.log.Info("worker stopped", "worker", id)

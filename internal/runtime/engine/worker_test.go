@@ -18,7 +18,8 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// TestLostClaim checks that a run is carried whose claim was committed, although the connection was lost before its worker knew of that.
+// TestLostClaim checks that a run is carried whose claim was committed, although the connection was lost before its
+// worker knew of that.
 func TestLostClaim(t *testing.T) {
 	t.Parallel()
 	pair := pgtest.NewPair(t)
@@ -35,7 +36,8 @@ func TestLostClaim(t *testing.T) {
 	host := define.Definition{}
 	host.Model.Name = "default"
 	h := enginetest.Build(t, enginetest.Plans{
-		Scenes: []scriptmodel.Scene{{Name: "s", Turns: calls(terminate("Done."))}}, Executors: []engine.Executor{thinkact.Executor{}},
+		Scenes:      []scriptmodel.Scene{{Name: "s", Turns: calls(terminate("Done."))}},
+		Executors:   []engine.Executor{thinkact.Executor{}},
 		Definitions: map[string]any{"agent.host": host}, DB: &pgtest.DB{URL: pair.Primary},
 	})
 	admin, err := pgx.Connect(t.Context(), pair.Primary)
@@ -66,7 +68,8 @@ func TestLostClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	storetest.Until(t, "the claim is on record", func() bool {
-		return ask("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE '%RunClaim%'") == 1
+		return ask("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query "+
+			"LIKE '%RunClaim%'") == 1
 	})
 	storetest.Until(t, "the run is held", func() bool { return ask("SELECT count(worker_id) FROM actlog.run") == 1 })
 	pair.Set(t, "synchronous_standby_names", "")
@@ -76,7 +79,8 @@ func TestLostClaim(t *testing.T) {
 // TestWorkersListenTogether checks that the workers of a process take one connection to hear of what there is to do.
 func TestWorkersListenTogether(t *testing.T) {
 	t.Parallel()
-	h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls(terminate("Done."))}}, map[string]define.Definition{"host": {}}, nil)
+	h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls(terminate("Done."))}},
+		map[string]define.Definition{"host": {}}, nil)
 	for range 5 {
 		h.Work(h.Engine)
 	}
@@ -84,6 +88,7 @@ func TestWorkersListenTogether(t *testing.T) {
 		h.Await(h.Start("host", "Go."), record.Completed)
 	}
 	storetest.Until(t, "one connection listens", func() bool {
-		return storetest.Query[int](t, h.Store, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN actlog_run%'") == 1
+		return storetest.Query[int](t, h.Store,
+			"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN actlog_run%'") == 1
 	})
 }

@@ -91,8 +91,8 @@ func (c *workClock) remaining() time.Duration {
 	return max(left, time.Millisecond)
 }
 
-// work notes that a call of a model or tool begins. done notes its end, once: if that cannot be put on record, the clock
-// runs on.
+// work notes that a call of a model or tool begins. done notes its end, once: if that cannot be put on record, the
+// clock runs on.
 func (c *workClock) work() (done func(), err error) {
 	return sync.OnceFunc(func() { _ = c.note(-1, 0) }), c.note(1, 0)
 }

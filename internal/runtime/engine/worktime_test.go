@@ -39,9 +39,12 @@ func TestAPersonsTimeIsNotTheRuns(t *testing.T) {
 	form := call("form", object{"title": "City?", "inputs": []object{{"label": "City", "name": "city"}}})
 	var scenes []scriptmodel.Scene
 	for system, c := range map[string]scriptmodel.ToolCall{
-		"Form.": form, "Approval.": call("pay", object{"name": "a"}), "Question.": call("ask", nil), "Parent.": call("agent.form", object{"request": "Ask."}),
+		"Form.": form, "Approval.": call("pay", object{"name": "a"}), "Question.": call("ask", nil),
+		"Parent.": call("agent.form", object{"request": "Ask."}),
 	} {
-		scenes = append(scenes, scriptmodel.Scene{Name: system, Match: scriptmodel.Match{System: system}, Turns: calls([]scriptmodel.ToolCall{c}, terminate("done"))})
+		scenes = append(scenes, scriptmodel.Scene{
+			Name: system, Match: scriptmodel.Match{System: system}, Turns: calls([]scriptmodel.ToolCall{c}, terminate("done")),
+		})
 	}
 	for name := range agents {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +55,9 @@ func TestAPersonsTimeIsNotTheRuns(t *testing.T) {
 			id := h.Start(name, "Go.", func(r *engine.Request) { r.Limits = &engine.Limits{Seconds: 30} })
 			storetest.Until(t, "somebody is asked", func() bool { return len(h.Waits()) == 1 })
 			w := h.Waits()[0]
-			storetest.Until(t, "no clock goes", func() bool { return number(t, h, "SELECT count(*) FROM actlog.run WHERE clock IS NOT NULL") == 0 })
+			storetest.Until(t, "no clock goes", func() bool {
+				return number(t, h, "SELECT count(*) FROM actlog.run WHERE clock IS NOT NULL") == 0
+			})
 			if n := number(t, h, "SELECT count(*) FROM actlog.wait_state WHERE expires_at IS NOT NULL"); n > 0 {
 				t.Errorf("the wait has an end that nobody gave it")
 			}
@@ -61,7 +66,8 @@ func TestAPersonsTimeIsNotTheRuns(t *testing.T) {
 			}
 			// As if the time that passes by all clocks of the world were a day.
 			storetest.Exec(t, h.Store, "UPDATE actlog.worker SET age = age + 86400")
-			if err := h.Decide(w, map[bool]record.State{true: record.Approved, false: record.Submitted}[name == "approval"], "yes", "Oslo"); err != nil {
+			if err := h.Decide(w, map[bool]record.State{true: record.Approved, false: record.Submitted}[name == "approval"],
+				"yes", "Oslo"); err != nil {
 				t.Fatal(err)
 			}
 			h.Await(id, record.Completed)
@@ -87,20 +93,29 @@ func TestABranchThatWorks(t *testing.T) {
 	b := newBlocker()
 	h := build(t, []scriptmodel.Scene{
 		{Name: "parent", Match: scriptmodel.Match{System: "Parent."}, Turns: calls(
-			[]scriptmodel.ToolCall{call("agent.waits", object{"request": "Ask."}), call("agent.works", object{"request": "Work."})}, terminate("done"))},
+			[]scriptmodel.ToolCall{
+				call("agent.waits", object{"request": "Ask."}), call("agent.works", object{"request": "Work."}),
+			}, terminate("done"))},
 		{Name: "waits", Match: scriptmodel.Match{System: "Waits."}, Turns: calls(
-			[]scriptmodel.ToolCall{call("form", object{"title": "City?", "inputs": []object{{"label": "City"}}})}, terminate("done"))},
+			[]scriptmodel.ToolCall{call("form", object{"title": "City?", "inputs": []object{{"label": "City"}}})},
+			terminate("done"))},
 		{Name: "works", Turns: calls([]scriptmodel.ToolCall{call("block", nil)}, terminate("done"))},
 	}, map[string]define.Definition{
 		"parent": {SystemPrompt: "Parent.", Tools: []string{"agent.waits", "agent.works"}},
-		"waits":  {SystemPrompt: "Waits.", Tools: []string{"form"}}, "works": {SystemPrompt: "Works.", Tools: []string{"block"}},
+		"waits":  {SystemPrompt: "Waits.", Tools: []string{"form"}}, "works": {
+			SystemPrompt: "Works.", Tools: []string{"block"},
+		},
 	}, []tool.Tool{b.tool(tool.Policy{})})
 	h.Work(h.Engine)
-	p := h.Await(h.Start("parent", "Go.", func(r *engine.Request) { r.Limits = &engine.Limits{Seconds: 3} }), record.Failed)
+	p := h.Await(h.Start("parent", "Go.", func(r *engine.Request) {
+		r.Limits = &engine.Limits{Seconds: 3}
+	}), record.Failed)
 	if text(p.Record.ErrorKind) != engine.LimitTime {
 		t.Errorf("%s: %s", text(p.Record.ErrorKind), text(p.Record.ErrorMessage))
 	}
-	storetest.Until(t, "nothing below it goes on", func() bool { return number(t, h, "SELECT count(*) FROM actlog.run WHERE NOT done") == 0 })
+	storetest.Until(t, "nothing below it goes on", func() bool {
+		return number(t, h, "SELECT count(*) FROM actlog.run WHERE NOT done") == 0
+	})
 	if n := len(h.Waits()); n > 0 {
 		t.Errorf("%d waits are open", n)
 	}
@@ -126,32 +141,44 @@ func TestAWaitTimesOut(t *testing.T) {
 				map[string]define.Definition{"a": {Tools: []string{name}, WaitTimeout: define.Duration(300 * time.Millisecond)}},
 				[]tool.Tool{e.tool("pay", tool.Policy{Approval: true}), asker()})
 			h.Work(h.Engine)
-			p := h.Await(h.Start("a", "Go.", func(r *engine.Request) { r.Limits = &engine.Limits{Seconds: 60} }), record.Completed)
+			p := h.Await(h.Start("a", "Go.", func(r *engine.Request) {
+				r.Limits = &engine.Limits{Seconds: 60}
+			}), record.Completed)
 			made := h.Step(p).Cycles[0].ToolCalls[0].Record
 			kind := map[bool]string{true: engine.WaitTimedOut}[c.state != record.Completed]
 			if *made.State != c.state || text(made.Result) != c.text || text(made.ErrorKind) != kind || len(e.done) > 0 {
 				t.Errorf("the call is %s, %s: %q", *made.State, text(made.ErrorKind), text(made.Result))
 			}
-			if n := number(t, h, "SELECT count(*) FROM actlog.wait_state WHERE state = 'TIMED_OUT' AND expires_at <= end_time"); n != 1 {
+			if n := number(
+				t, h, "SELECT count(*) FROM actlog.wait_state WHERE state = 'TIMED_OUT' AND expires_at <= end_time",
+			); n != 1 {
 				t.Errorf("%d waits timed out", n)
 			}
 		})
 	}
 }
 
-// X7: of the forms of a tree one is asked at a time, however fast it is answered, and also where its time is over before its
-// run has ended it. The database itself looks at each change.
+// X7: of the forms of a tree one is asked at a time, however fast it is answered, and also where its time is over
+// before its run has ended it. The database itself looks at each change.
 func TestOneFormAtATime(t *testing.T) {
 	t.Parallel()
 	form := call("form", object{"title": "City?", "inputs": []object{{"label": "City"}}})
 	h := build(t, []scriptmodel.Scene{
 		{Name: "parent", Match: scriptmodel.Match{System: "Parent."}, Turns: calls(
-			[]scriptmodel.ToolCall{call("agent.asks", object{"request": "1"}), call("agent.asks", object{"request": "2"}), call("agent.late", object{"request": "3"})}, terminate("done"))},
-		{Name: "asks", Match: scriptmodel.Match{System: "Asks."}, Turns: calls([]scriptmodel.ToolCall{form}, []scriptmodel.ToolCall{form}, terminate("asked"))},
+			[]scriptmodel.ToolCall{
+				call("agent.asks", object{"request": "1"}), call("agent.asks", object{"request": "2"}),
+				call("agent.late", object{"request": "3"}),
+			}, terminate("done"))},
+		{
+			Name: "asks", Match: scriptmodel.Match{System: "Asks."},
+			Turns: calls([]scriptmodel.ToolCall{form}, []scriptmodel.ToolCall{form}, terminate("asked")),
+		},
 		{Name: "late", Turns: calls([]scriptmodel.ToolCall{form}, terminate("nobody answered"))},
 	}, map[string]define.Definition{
 		"parent": {SystemPrompt: "Parent.", Tools: []string{"agent.asks", "agent.late"}},
-		"asks":   {SystemPrompt: "Asks.", Tools: []string{"form"}}, "late": {Tools: []string{"form"}, WaitTimeout: define.Duration(time.Nanosecond)},
+		"asks":   {SystemPrompt: "Asks.", Tools: []string{"form"}}, "late": {
+			Tools: []string{"form"}, WaitTimeout: define.Duration(time.Nanosecond),
+		},
 	}, nil)
 	storetest.Exec(t, h.Store, `CREATE FUNCTION actlog.one_form() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 		IF (SELECT count(*) FROM actlog.wait_state WHERE root_plan_id = NEW.root_plan_id AND state = 'WAITING') > 1 THEN
@@ -160,7 +187,8 @@ func TestOneFormAtATime(t *testing.T) {
 		RETURN NULL;
 	END $$`)
 	storetest.Exec(t, h.Store, "CREATE TABLE actlog.two_forms (wait_id text)")
-	storetest.Exec(t, h.Store, "CREATE TRIGGER one_form AFTER INSERT OR UPDATE ON actlog.wait_state FOR EACH ROW EXECUTE FUNCTION actlog.one_form()")
+	storetest.Exec(t, h.Store, "CREATE TRIGGER one_form AFTER INSERT OR UPDATE ON actlog.wait_state FOR EACH ROW "+
+		"EXECUTE FUNCTION actlog.one_form()")
 	ctx, cancel := context.WithCancel(t.Context())
 	var answering sync.WaitGroup
 	answering.Go(func() { answer(ctx, h) })
@@ -175,8 +203,8 @@ func TestOneFormAtATime(t *testing.T) {
 	}
 }
 
-// X2: the time that a run worked counts on where its worker was killed, by the heartbeats of that worker, and not by any
-// clock that can be set.
+// X2: the time that a run worked counts on where its worker was killed, by the heartbeats of that worker, and not by
+// any clock that can be set.
 func TestTheLimitOutlivesTheWorker(t *testing.T) {
 	t.Parallel()
 	for name, aged := range map[string]int{"little": 50, "too much": 500} {
@@ -189,7 +217,9 @@ func TestTheLimitOutlivesTheWorker(t *testing.T) {
 			<-b.begun
 			kill()
 			// Its last heartbeat was when it had worked for so long. The clock of Postgres says nothing of it.
-			storetest.Exec(t, h.Store, fmt.Sprintf(`UPDATE actlog.worker SET age = age + %d, lease_until = now() - interval '3 days'`, aged))
+			storetest.Exec(
+				t, h.Store, fmt.Sprintf(`UPDATE actlog.worker SET age = age + %d, lease_until = now() - interval '3 days'`, aged),
+			)
 			bury(t, h)
 			h.Work(h.NewEngine(nil))
 			close(b.free)
@@ -217,19 +247,25 @@ func (l late) CheckArguments(json.RawMessage) error {
 	return nil
 }
 
-// TestACallThatTheLimitKeepsFromBeingMade checks that a call is SKIPPED that would be made when the time of the run is over: nobody
-// made it.
+// TestACallThatTheLimitKeepsFromBeingMade checks that a call is SKIPPED that would be made when the time of the run is
+// over: nobody made it.
 func TestACallThatTheLimitKeepsFromBeingMade(t *testing.T) {
 	t.Parallel()
 	e := &effects{done: map[string][]string{}}
 	var h *enginetest.House
 	last := late{e.tool("late", tool.Policy{}), func() {
 		storetest.Until(t, "the clock stands while somebody is asked", func() bool {
-			return number(t, h, "SELECT count(*) FROM actlog.wait_state") == 1 && number(t, h, "SELECT count(*) FROM actlog.run WHERE clock IS NOT NULL") == 0
+			return number(t, h, "SELECT count(*) FROM actlog.wait_state") == 1 &&
+				number(t, h, "SELECT count(*) FROM actlog.run WHERE clock IS NOT NULL") == 0
 		})
 		storetest.Exec(t, h.Store, "UPDATE actlog.run SET worked = 1000")
 	}}
-	h = build(t, []scriptmodel.Scene{{Name: "s", Turns: calls([]scriptmodel.ToolCall{call("ask", nil), call("late", object{"name": "a"})}, terminate("done"))}},
+	h = build(t, []scriptmodel.Scene{
+		{
+			Name: "s", Turns: calls([]scriptmodel.ToolCall{call("ask", nil), call("late", object{"name": "a"})},
+				terminate("done")),
+		},
+	},
 		map[string]define.Definition{"a": {Tools: []string{"ask", "late"}}}, []tool.Tool{asker(), last})
 	h.Work(h.Engine)
 	p := h.Await(h.Start("a", "Go.", func(r *engine.Request) { r.Limits = &engine.Limits{Seconds: 500} }), record.Failed)
@@ -242,8 +278,8 @@ func TestACallThatTheLimitKeepsFromBeingMade(t *testing.T) {
 	}
 }
 
-// mortal runs a worker that can be killed: from then on nothing of it is written, and its runs wait for somebody who takes
-// them over.
+// mortal runs a worker that can be killed: from then on nothing of it is written, and its runs wait for somebody who
+// takes them over.
 func mortal(t *testing.T, h *enginetest.House) (kill func()) {
 	t.Helper()
 	dead := make(chan struct{})

@@ -65,7 +65,9 @@ func (s *Source) Tool(name string, parameters map[string]string) (r engine.Reque
 func agentRequest(name string, parameters map[string]string) (r engine.Request, err error) {
 	request, ok := parameters["request"]
 	if !ok {
-		return r, &record.InvalidError{Code: record.CodeMissingField, Field: "replacementParams.request", Reason: "is required: what the agent is to do"}
+		return r, &record.InvalidError{
+			Code: record.CodeMissingField, Field: "replacementParams.request", Reason: "is required: what the agent is to do",
+		}
 	}
 	input, err := json.Marshal(map[string]string{"agent": name, "request": request})
 	return engine.Request{Executor: "agent", Name: name, Input: input}, err

@@ -104,7 +104,8 @@ func (s *Source) use() (*parts, func()) {
 	p := &parts{own: in.own, connections: s.connections, configured: &define.Configured{}}
 	release := func() {}
 	if in.current != nil {
-		if configured, done, err := in.current.Configured(); err == nil { // else it was closed: only what the program has is left
+		// else it was closed: only what the program has is left
+		if configured, done, err := in.current.Configured(); err == nil {
 			p.configured, release = configured, done
 		}
 	}
@@ -133,13 +134,21 @@ func (s *Source) Metrics() []prometheus.Collector {
 		return nil
 	}
 	return []prometheus.Collector{
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "actlog_config_loaded_timestamp_seconds", Help: "When the configuration in force was loaded."},
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "actlog_config_loaded_timestamp_seconds", Help: "When the configuration in force was loaded.",
+		},
 			func() float64 { return float64(current.Loads().Loaded.UnixMilli()) / 1000 }),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "actlog_config_reloads_total", Help: "Reloads that put another configuration in force."},
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "actlog_config_reloads_total", Help: "Reloads that put another configuration in force.",
+		},
 			func() float64 { return float64(current.Loads().Reloads) }),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "actlog_config_reload_failures_total", Help: "Reloads that failed; the configuration before stayed in force."},
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "actlog_config_reload_failures_total", Help: "Reloads that failed; the configuration before stayed in force.",
+		},
 			func() float64 { return float64(current.Loads().Failures) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "actlog_config_stale", Help: "1 if the last reload failed: the file is not what is in force."},
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "actlog_config_stale", Help: "1 if the last reload failed: the file is not what is in force.",
+		},
 			func() float64 {
 				if current.Loads().Stale {
 					return 1

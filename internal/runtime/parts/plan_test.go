@@ -52,11 +52,13 @@ func TestTemplates(t *testing.T) {
 	defer release()
 	body, ok := p.Definition("plan", "nightly")
 	var d define.PlanDefinition
-	if err := json.Unmarshal(body, &d); err != nil || !ok || len(d.Steps) != 1 || strings.Join(d.Placeholders, " ") != "path" {
+	if err := json.Unmarshal(body, &d); err != nil || !ok || len(d.Steps) != 1 ||
+		strings.Join(d.Placeholders, " ") != "path" {
 		t.Fatalf("%s %v", body, err)
 	}
 	a := d.Steps[0].Agent
-	if a.Agent != "reader" || a.Model.Model != "o" || strings.Join(a.Tools, " ") != "files.read_file" || len(a.Policies) != 1 || !strings.Contains(string(a.ResponseSchema), `"size"`) {
+	if a.Agent != "reader" || a.Model.Model != "o" || strings.Join(a.Tools, " ") != "files.read_file" ||
+		len(a.Policies) != 1 || !strings.Contains(string(a.ResponseSchema), `"size"`) {
 		t.Errorf("%+v", a)
 	}
 	if all := strings.Join(p.Provides(), " "); !strings.Contains(all, "tool:plan.nightly") {
@@ -68,7 +70,8 @@ func TestTemplates(t *testing.T) {
 			t.Errorf("%s: %+v %q %v", name, r, id, err)
 		}
 	}
-	if r, id, err := s.Tool("agent.reader", map[string]string{"request": "a"}); err != nil || id != "" || r.Name != "reader" {
+	if r, id, err := s.Tool("agent.reader", map[string]string{"request": "a"}); err != nil || id != "" ||
+		r.Name != "reader" {
 		t.Errorf("%+v %q %v", r, id, err)
 	}
 	bad := new(record.InvalidError)
@@ -88,11 +91,13 @@ func TestRoles(t *testing.T) {
 	p, release := source(t).Use()
 	defer release()
 	for name, want := range map[string]string{
-		"QA": "o files.read_file", "PO": "m files.* files-* http.* http-*", "SECURITY": "m files.* files-* git.* git-* tests.* tests-*",
+		"QA": "o files.read_file", "PO": "m files.* files-* http.* http-*",
+		"SECURITY": "m files.* files-* git.* git-* tests.* tests-*",
 	} {
 		body, ok := p.Definition("role", name)
 		var d define.Definition
-		if err := json.Unmarshal(body, &d); err != nil || !ok || d.Agent != name || d.Model.Model+" "+strings.Join(d.Tools, " ") != want || len(d.Policies) != 1 {
+		if err := json.Unmarshal(body, &d); err != nil || !ok || d.Agent != name ||
+			d.Model.Model+" "+strings.Join(d.Tools, " ") != want || len(d.Policies) != 1 {
 			t.Errorf("%s: %s %v", name, body, err)
 		}
 	}

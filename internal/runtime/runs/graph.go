@@ -53,13 +53,17 @@ func ExecutionOf(ctx context.Context, reader *store.Reader, d *runstore.RunDetai
 			e.Steps[*at-1] = &each.Record
 		}
 	}
-	err = Beside(ctx, reader, record.KindThought, &d.Plan, func(c record.Change) { e.Logs = append(e.Logs, optional.Value(c.(*record.Thought).Content)) })
+	err = Beside(ctx, reader, record.KindThought, &d.Plan, func(c record.Change) {
+		e.Logs = append(e.Logs, optional.Value(c.(*record.Thought).Content))
+	})
 	return e, err
 }
 
 // ReadGraph reads the graph of a plan. The error is [record.ErrNotFound] if it has none.
 func ReadGraph(ctx context.Context, reader *store.Reader, rootPlanID, planID string) (*graph.Graph, error) {
-	row, err := reader.Row(ctx, record.Key{Kind: record.KindArtifact, Root: rootPlanID, Parent: planID, ID: graph.Artifact})
+	row, err := reader.Row(ctx, record.Key{
+		Kind: record.KindArtifact, Root: rootPlanID, Parent: planID, ID: graph.Artifact,
+	})
 	if err != nil {
 		return nil, err
 	}

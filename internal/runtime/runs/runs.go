@@ -17,7 +17,9 @@ func Settled(d *runstore.RunDetail) bool {
 
 // Decider is the store as decisions use it.
 type Decider interface {
-	Decide(ctx context.Context, rootPlanID, planID, waitID string, decide func(runstore.OpenWait) (*record.Wait, error)) error
+	Decide(
+		ctx context.Context, rootPlanID, planID, waitID string, decide func(runstore.OpenWait) (*record.Wait, error),
+	) error
 }
 
 // Decide writes a decision about a wait. with returns it for the wait as it stands; it may be called again.
@@ -25,7 +27,9 @@ type Decider interface {
 // wrong with the decision.
 func Decide(ctx context.Context, s Decider, at record.Key, with func(*record.Wait) (decision.Decision, error)) error {
 	return s.Decide(ctx, at.Root, at.Parent, at.ID, func(open runstore.OpenWait) (*record.Wait, error) {
-		w := &record.Wait{RootPlanID: at.Root, PlanID: at.Parent, WaitID: at.ID, FormInputs: open.FormInputs, Subject: open.Subject}
+		w := &record.Wait{
+			RootPlanID: at.Root, PlanID: at.Parent, WaitID: at.ID, FormInputs: open.FormInputs, Subject: open.Subject,
+		}
 		if open.Type != "" {
 			w.Type = &open.Type
 		}

@@ -199,7 +199,10 @@ func (t *teller) cycles(cycles []*tree.Cycle) (done bool) {
 		t.text(c.Record.Seq, optional.Value(c.Record.ThinkOutput))
 		for _, call := range c.ToolCalls {
 			is := func(more string, value any) map[string]any {
-				data := map[string]any{"turn": c.Record.Seq, "id": call.Record.ToolCallID, "tool_call_id": call.Record.ProviderCallID, "name": call.Record.Name}
+				data := map[string]any{
+					"turn": c.Record.Seq, "id": call.Record.ToolCallID, "tool_call_id": call.Record.ProviderCallID,
+					"name": call.Record.Name,
+				}
 				if more != "" {
 					data[more] = value
 				}

@@ -22,7 +22,8 @@ func TaskResult(ctx context.Context, reader *store.Reader, d *runstore.RunDetail
 		return nil, nil //nolint:nilnil // there is none
 	}
 	out := &plan.Result{
-		Success: d.State == record.Completed, Operations: plan.Operations{}, Artifacts: map[string]json.RawMessage{}, AuditTrail: []struct{}{},
+		Success: d.State == record.Completed, Operations: plan.Operations{}, Artifacts: map[string]json.RawMessage{},
+		AuditTrail:   []struct{}{},
 		ReasoningLog: plan.Thoughts{}, Error: d.Plan.ErrorMessage,
 	}
 	err := Beside(ctx, reader, record.KindThought, &d.Plan, func(c record.Change) {
@@ -38,7 +39,10 @@ func TaskResult(ctx context.Context, reader *store.Reader, d *runstore.RunDetail
 	if err != nil {
 		return nil, err
 	}
-	err = Beside(ctx, reader, record.KindArtifact, &d.Plan, func(c record.Change) { a := c.(*record.Artifact); out.Artifacts[a.Name] = a.Value })
+	err = Beside(ctx, reader, record.KindArtifact, &d.Plan, func(c record.Change) {
+		a := c.(*record.Artifact)
+		out.Artifacts[a.Name] = a.Value
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -74,7 +74,8 @@ func New(t testing.TB, s *store.Store, config Config) *Server {
 	receiver := receive.New(s, server, config.ExportTimeout)
 	looks := lookup.New(s, server, config.Lookup)
 	native := api.New(runs, looks, hub, server, config.API)
-	routes := slices.Concat(native.Routes(), runtime.Routes(), receiver.Routes(receive.DoorServer), []httpd.Route{receiver.Unknown(), server.Metrics()})
+	routes := slices.Concat(native.Routes(), runtime.Routes(), receiver.Routes(receive.DoorServer),
+		[]httpd.Route{receiver.Unknown(), server.Metrics()})
 	return &Server{server.Handler(config.LoopbackOnly, routes...), routes, server, looks, native, runtime, hub, receiver}
 }
 

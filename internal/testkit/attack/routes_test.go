@@ -19,8 +19,9 @@ import (
 	"github.com/actlog/actlog/internal/testkit/storetest"
 )
 
-// needs is the table of all requests that a server answers: method, path, and what a key must be good for. none needs no key,
-// any any key, and a plus that two scopes are needed; a star says that the cookie of the page will not do, because the request does something although it is a GET.
+// needs is the table of all requests that a server answers: method, path, and what a key must be good for. none needs
+// no key, any any key, and a plus that two scopes are needed; a star says that the cookie of the page will not do,
+// because the request does something although it is a GET.
 const needs = `
 GET    /livez                                              none
 GET    /readyz                                             none
@@ -153,7 +154,8 @@ func served(t *testing.T) []httpd.Route {
 	t.Helper()
 	s := storetest.Open(t)
 	known := apitest.New(t, s, apitest.Config{})
-	return slices.Concat(known.Routes, web.New(s, known.Lookup, known.Hub, known.HTTP, nil, web.Runtime{}).Routes(), mcp.New(known.Lookup, nil, known.HTTP, mcp.Config{}).Routes())
+	return slices.Concat(known.Routes, web.New(s, known.Lookup, known.Hub, known.HTTP, nil, web.Runtime{}).Routes(),
+		mcp.New(known.Lookup, nil, known.HTTP, mcp.Config{}).Routes())
 }
 
 // Each route is in the table, and each of the table is one: a new route has to say here who may use it.
@@ -246,9 +248,11 @@ func TestRoutesByScope(t *testing.T) {
 					want = http.StatusForbidden // another site, or nobody knows which, may have sent it
 				}
 				h.may(n, method, path, none, want, "with the cookie of "+key, "Cookie: "+cookie)
-				h.may(n, method, path, none, h.crossSite(n, key, safe), "with the cookie of "+key+" from another site", "Cookie: "+cookie, "Sec-Fetch-Site: cross-site", "Origin: https://evil.example")
+				h.may(n, method, path, none, h.crossSite(n, key, safe), "with the cookie of "+key+" from another site",
+					"Cookie: "+cookie, "Sec-Fetch-Site: cross-site", "Origin: https://evil.example")
 			}
-			h.may(n, method, path, none, http.StatusUnauthorized, "with a made-up cookie", "Cookie: actlog=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")
+			h.may(n, method, path, none, http.StatusUnauthorized, "with a made-up cookie",
+				"Cookie: actlog=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")
 		}
 	}
 }
@@ -317,7 +321,9 @@ func (h *house) may(n need, method, path, key string, want int, how string, head
 }
 
 // begins returns how a request is answered, without waiting for the end of the answer.
-func (h *house) begins(ctx context.Context, key, method, path string, body any, headers ...string) (status int, location string) {
+func (h *house) begins(
+	ctx context.Context, key, method, path string, body any, headers ...string,
+) (status int, location string) {
 	h.t.Helper()
 	var reader *strings.Reader
 	text, _ := body.(string)
@@ -350,10 +356,15 @@ func TestRoutesThatAreNone(t *testing.T) {
 	t.Parallel()
 	h := open(t, setting{})
 	for _, path := range []string{
-		"/nothing", "/api/v1/nothing", "/api/v1/plans/x/nothing", "/api//v1/plans", "/API/V1/PLANS", "/api/v1/../v1/plans", "/api/v1/%2e%2e/plans", "//api/v1/plans", "/debug/pprof/", "/debug/vars",
-		"/.git/config", "/assets/../config", "/assets/..%2f..%2fserve.go", "/api/v1/work", "/metrics/", "/livez/../metrics", "/api/v1/plans/", "/api/v1/plans;x",
+		"/nothing", "/api/v1/nothing", "/api/v1/plans/x/nothing", "/api//v1/plans", "/API/V1/PLANS", "/api/v1/../v1/plans",
+		"/api/v1/%2e%2e/plans", "//api/v1/plans", "/debug/pprof/", "/debug/vars",
+		"/.git/config", "/assets/../config", "/assets/..%2f..%2fserve.go", "/api/v1/work", "/metrics/", "/livez/../metrics",
+		"/api/v1/plans/", "/api/v1/plans;x",
 	} {
-		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, "TRACE", "PROPFIND"} {
+		for _, method := range []string{
+			http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, "TRACE",
+			"PROPFIND",
+		} {
 			a := h.call(none, method, path, nil)
 			if a.status < 300 || a.status >= 500 || strings.Contains(a.body, "actlog_http") {
 				t.Errorf("%s %s without a key is answered %d %s", method, path, a.status, clipDiff(a.body))
@@ -370,7 +381,8 @@ func TestRoutesThatAreNone(t *testing.T) {
 		if n.method != http.MethodDelete {
 			continue
 		}
-		if status, _ := h.begins(t.Context(), "root", http.MethodGet, path, nil, "X-HTTP-Method-Override: DELETE", "X-HTTP-Method: DELETE", "X-Method-Override: DELETE"); status == http.StatusNoContent {
+		if status, _ := h.begins(t.Context(), "root", http.MethodGet, path, nil, "X-HTTP-Method-Override: DELETE",
+			"X-HTTP-Method: DELETE", "X-Method-Override: DELETE"); status == http.StatusNoContent {
 			t.Errorf("GET %s that says it is a DELETE is answered %d", n.path, status)
 		}
 	}

@@ -19,7 +19,9 @@ import (
 // house to disturb before the house works, and returns what came of the run, in a form that an undisturbed run
 // shares. check compares that with what was to come. Each time another sixteenth of all writes is tried;
 // ACTLOG_EVERY_WRITE=1 tries all. AtEveryWrite returns what came of the undisturbed run.
-func AtEveryWrite(t *testing.T, carry func(t *testing.T, disturb func(*House)) string, check func(t *testing.T, got, want string)) (want string) {
+func AtEveryWrite(
+	t *testing.T, carry func(t *testing.T, disturb func(*House)) string, check func(t *testing.T, got, want string),
+) (want string) {
 	t.Helper()
 	var writes func() int
 	want = carry(t, func(h *House) { writes = fail(h, 0) })
@@ -29,7 +31,9 @@ func AtEveryWrite(t *testing.T, carry func(t *testing.T, disturb func(*House)) s
 		first, step = 1, 1
 	}
 	for n := first; n <= writes(); n += step {
-		for name, disturb := range map[string]func(*House, int) func() int{"failed": fail, "killed before": kill(true), "killed after": kill(false)} {
+		for name, disturb := range map[string]func(*House, int) func() int{
+			"failed": fail, "killed before": kill(true), "killed after": kill(false),
+		} {
 			t.Run(fmt.Sprintf("%s %d", name, n), func(t *testing.T) {
 				t.Parallel()
 				check(t, carry(t, func(h *House) { disturb(h, n) }), want)
@@ -60,7 +64,8 @@ func kill(before bool) func(h *House, n int) (writes func() int) {
 		var mu sync.Mutex
 		count, dead := 0, map[runstore.Lease]bool{}
 		free := func(planID string) {
-			if _, err := h.DB.Pool.Exec(context.Background(), "UPDATE actlog.run SET worker_id = NULL, due_at = now() WHERE plan_id = $1 AND NOT done", planID); err != nil {
+			if _, err := h.DB.Pool.Exec(context.Background(),
+				"UPDATE actlog.run SET worker_id = NULL, due_at = now() WHERE plan_id = $1 AND NOT done", planID); err != nil {
 				h.T.Error(err)
 			}
 		}

@@ -263,7 +263,9 @@ func (h *House) Step(p *tree.Plan) *tree.Step {
 // Waits returns the open waits of all trees.
 func (h *House) Waits() (open []record.Wait) {
 	h.T.Helper()
-	rows, err := h.DB.Pool.Query(context.Background(), "SELECT root_plan_id, plan_id, wait_id, type, COALESCE(form_inputs::text, '') FROM actlog.wait_state WHERE state = 'WAITING'")
+	rows, err := h.DB.Pool.Query(context.Background(),
+		"SELECT root_plan_id, plan_id, wait_id, type, COALESCE(form_inputs::text, '') FROM actlog.wait_state WHERE state "+
+			"= 'WAITING'")
 	if err != nil {
 		h.T.Fatal(err)
 	}
@@ -286,30 +288,36 @@ func (h *House) Waits() (open []record.Wait) {
 }
 
 // Claim claims up to n runs for a worker: those that are due and need nothing but what it provides.
-func Claim(ctx context.Context, s *runstore.Store, workerID string, provides []string, n int) ([]runstore.Claimed, error) {
+func Claim(
+	ctx context.Context, s *runstore.Store, workerID string, provides []string, n int,
+) ([]runstore.Claimed, error) {
 	return s.Claim(ctx, runstore.Claim{WorkerID: workerID, Provides: provides, Runs: n, LoneAt: -1})
 }
 
 // Decide decides a wait.
 func (h *House) Decide(w record.Wait, state record.State, decision, value string) error {
-	return h.Runs.Decide(context.Background(), w.RootPlanID, w.PlanID, w.WaitID, func(o runstore.OpenWait) (*record.Wait, error) {
-		d := &record.Wait{RootPlanID: w.RootPlanID, PlanID: w.PlanID, WaitID: w.WaitID, State: &state, Decision: &decision, EndTime: new(time.Now())}
-		if len(o.FormInputs) > 0 {
-			var inputs []map[string]string
-			if err := json.Unmarshal(o.FormInputs, &inputs); err != nil {
-				return nil, err
+	return h.Runs.Decide(context.Background(), w.RootPlanID, w.PlanID, w.WaitID,
+		func(o runstore.OpenWait) (*record.Wait, error) {
+			d := &record.Wait{
+				RootPlanID: w.RootPlanID, PlanID: w.PlanID, WaitID: w.WaitID, State: &state, Decision: &decision,
+				EndTime: new(time.Now()),
 			}
-			for _, in := range inputs {
-				in["value"] = value
+			if len(o.FormInputs) > 0 {
+				var inputs []map[string]string
+				if err := json.Unmarshal(o.FormInputs, &inputs); err != nil {
+					return nil, err
+				}
+				for _, in := range inputs {
+					in["value"] = value
+				}
+				b, err := json.Marshal(inputs)
+				if err != nil {
+					return nil, err
+				}
+				d.FormInputs = b
 			}
-			b, err := json.Marshal(inputs)
-			if err != nil {
-				return nil, err
-			}
-			d.FormInputs = b
-		}
-		return d, nil
-	})
+			return d, nil
+		})
 }
 
 // Calls returns turns that each call tools.

@@ -36,73 +36,103 @@ const (
 // package and for those below it; the longest key that covers a package holds.
 var rules = map[string]rule{
 	// The vocabulary, and what agents hold. recorder/direct opens a record of its own, and keeps that within its bounds.
-	"record":          {nil, []string{"github.com/google/uuid"}},
-	"recorder/...":    {[]string{"record", "recorder", "internal/record/field", "internal/record/wire"}, []string{"github.com/tidwall/wal"}},
+	"record": {nil, []string{"github.com/google/uuid"}},
+	"recorder/...": {
+		[]string{"record", "recorder", "internal/record/field", "internal/record/wire"}, []string{"github.com/tidwall/wal"},
+	},
 	"recorder/direct": {[]string{"record", "recorder", "internal/record/store", "internal/record/upkeep"}, nil},
 
 	// What a Go program holds that runs agents: it puts the same rooms together as cmd/actlog.
-	"agent":        {[]string{"record", "agent/...", "internal/record/...", "internal/runtime/..."}, []string{"github.com/prometheus/client_golang"}},
+	"agent": {
+		[]string{"record", "agent/...", "internal/record/...", "internal/runtime/..."},
+		[]string{"github.com/prometheus/client_golang"},
+	},
 	"agent/config": {[]string{"internal/runtime/config"}, nil},
 	// What agents are made of. Nothing of it is linked into an agent that only records.
 	"agent/...": {[]string{"record", "agent/..."}, []string{
-		"code.dny.dev/ssrf", "github.com/aymanbagabas/go-udiff", "github.com/fzipp/gocyclo", "github.com/go-json-experiment/json",
-		"github.com/google/jsonschema-go", "github.com/landlock-lsm/go-landlock", "github.com/tmaxmax/go-sse", "github.com/uudashr/gocognit",
+		"code.dny.dev/ssrf", "github.com/aymanbagabas/go-udiff", "github.com/fzipp/gocyclo",
+		"github.com/go-json-experiment/json",
+		"github.com/google/jsonschema-go", "github.com/landlock-lsm/go-landlock", "github.com/tmaxmax/go-sse",
+		"github.com/uudashr/gocognit",
 		"golang.org/x/sync", "golang.org/x/sys", mcpSDK, pgx, wazero,
 	}},
 
 	// The rooms.
 	"db":         {nil, []string{pgx}},
 	"migrations": {nil, nil},
-	"internal/record/...": {[]string{"record", "agent/sandbox", "db", "migrations", "internal/record/...", "internal/trace/spans"}, []string{
-		"github.com/fergusstrange/embedded-postgres", "github.com/go-json-experiment/json", "github.com/jackc/puddle/v2", "github.com/klauspost/compress",
+	"internal/record/...": {[]string{
+		"record", "agent/sandbox", "db", "migrations", "internal/record/...", "internal/trace/spans",
+	}, []string{
+		"github.com/fergusstrange/embedded-postgres", "github.com/go-json-experiment/json", "github.com/jackc/puddle/v2",
+		"github.com/klauspost/compress",
 		"github.com/pierrec/lz4/v4", "github.com/pressly/goose/v3", "golang.org/x/sys", "golang.org/x/text", pgx,
 	}},
 	// Receivers are served by the server of the doors.
 	"internal/trace/spans": {[]string{"internal/record/loosejson"}, []string{"github.com/go-json-experiment/json"}},
-	"internal/trace/...": {[]string{"record", "internal/record/...", "internal/trace/...", "internal/door/httpd"}, []string{
-		"github.com/go-json-experiment/json", "github.com/klauspost/compress", "github.com/prometheus/client_golang", "go.opentelemetry.io/collector/pdata",
-		"google.golang.org/genproto/googleapis/rpc", "google.golang.org/grpc", "google.golang.org/protobuf", echo,
-	}},
+	"internal/trace/...": {[]string{"record", "internal/record/...", "internal/trace/...", "internal/door/httpd"},
+		[]string{
+			"github.com/go-json-experiment/json", "github.com/klauspost/compress", "github.com/prometheus/client_golang",
+			"go.opentelemetry.io/collector/pdata",
+			"google.golang.org/genproto/googleapis/rpc", "google.golang.org/grpc", "google.golang.org/protobuf", echo,
+		}},
 	"internal/runtime/...": {[]string{"record", "agent/...", "internal/record/...", "internal/runtime/..."}, []string{
 		"github.com/go-json-experiment/json", "github.com/google/uuid", "github.com/prometheus/client_golang",
 	}},
 	"internal/runtime/runstore": {[]string{"record", "db", "internal/record/..."}, []string{pgx}},
 	// The configuration file is linked only by those that open one; what it defines, by all that run agents.
-	"internal/runtime/config": {[]string{"agent/...", "internal/record/nearest", "internal/runtime/define"}, []string{"go.yaml.in/yaml/v3"}},
+	"internal/runtime/config": {
+		[]string{"agent/...", "internal/record/nearest", "internal/runtime/define"}, []string{"go.yaml.in/yaml/v3"},
+	},
 	"internal/runtime/define": {[]string{"agent/model", "agent/redact", "agent/tool", "internal/record/nearest"}, nil},
 	// Executors are given the handle of the engine. They know no store, and no server.
 	"internal/runtime/executor/...": {[]string{
-		"record", "agent/...", "internal/runtime/define", "internal/runtime/engine", "internal/runtime/executor/...", "internal/runtime/graph", "internal/runtime/template",
+		"record", "agent/...", "internal/runtime/define", "internal/runtime/engine", "internal/runtime/executor/...",
+		"internal/runtime/graph", "internal/runtime/template",
 	}, nil},
-	"internal/view/...": {[]string{"record", "internal/record/loosejson", "internal/record/optional", "internal/record/tree", "internal/view/..."}, []string{"github.com/go-json-experiment/json"}},
-	// A door knows no other one. What they share is below them: the server, how runs are looked up, and the fan-out of what changes.
+	"internal/view/...": {
+		[]string{
+			"record", "internal/record/loosejson", "internal/record/optional", "internal/record/tree", "internal/view/...",
+		}, []string{"github.com/go-json-experiment/json"},
+	},
+	// A door knows no other one. What they share is below them: the server, how runs are looked up, and the fan-out of
+	// what changes.
 	"internal/door/...": {[]string{
 		"record", "agent/...", "internal/record/...", "internal/runtime/...", "internal/view/...",
 		"internal/door/httpd", "internal/door/lookup", "internal/door/live", "internal/door/web/compare",
 	}, []string{
-		"github.com/a-h/templ", "github.com/aymanbagabas/go-udiff", "github.com/cespare/xxhash/v2", "github.com/coder/websocket", "github.com/google/jsonschema-go",
-		"github.com/klauspost/compress", "github.com/microcosm-cc/bluemonday", "github.com/prometheus/client_golang", "github.com/segmentio/encoding",
+		"github.com/a-h/templ", "github.com/aymanbagabas/go-udiff", "github.com/cespare/xxhash/v2",
+		"github.com/coder/websocket", "github.com/google/jsonschema-go",
+		"github.com/klauspost/compress", "github.com/microcosm-cc/bluemonday", "github.com/prometheus/client_golang",
+		"github.com/segmentio/encoding",
 		"github.com/yuin/goldmark", echo, mcpSDK,
 	}},
 	// It knows nothing of the record but its errors and the body of a change.
-	"internal/door/httpd": {[]string{"record", "internal/record/recent", "internal/record/wire", "internal/view/when"}, []string{
-		"github.com/klauspost/compress", "github.com/prometheus/client_golang", "golang.org/x/net", "google.golang.org/grpc", echo,
-	}},
+	"internal/door/httpd": {[]string{"record", "internal/record/recent", "internal/record/wire", "internal/view/when"},
+		[]string{
+			"github.com/klauspost/compress", "github.com/prometheus/client_golang", "golang.org/x/net",
+			"google.golang.org/grpc", echo,
+		}},
 	// Support for tests imports what it assembles.
 	"internal/testkit/...": {[]string{"..."}, []string{
-		"github.com/google/go-cmp", "github.com/klauspost/compress", "github.com/pierrec/lz4/v4", "github.com/pressly/goose/v3",
-		"github.com/santhosh-tekuri/jsonschema/v6", "github.com/testcontainers/testcontainers-go", "github.com/testcontainers/testcontainers-go/modules/postgres",
-		"go.opentelemetry.io/collector/pdata", "go.uber.org/goleak", "go.yaml.in/yaml/v3", "google.golang.org/genproto/googleapis/rpc", "google.golang.org/grpc",
+		"github.com/google/go-cmp", "github.com/klauspost/compress", "github.com/pierrec/lz4/v4",
+		"github.com/pressly/goose/v3",
+		"github.com/santhosh-tekuri/jsonschema/v6", "github.com/testcontainers/testcontainers-go",
+		"github.com/testcontainers/testcontainers-go/modules/postgres",
+		"go.opentelemetry.io/collector/pdata", "go.uber.org/goleak", "go.yaml.in/yaml/v3",
+		"google.golang.org/genproto/googleapis/rpc", "google.golang.org/grpc",
 		"google.golang.org/protobuf", pgx,
 	}},
 
-	// The commands. Benchmarks measure Postgres itself beside us, compress to describe their texts, export, and drive a browser.
+	// The commands. Benchmarks measure Postgres itself beside us, compress to describe their texts, export, and drive a
+	// browser.
 	"cmd/...": {[]string{"..."}, []string{
-		"github.com/alecthomas/kong", "github.com/klauspost/compress", "github.com/rivo/uniseg", "github.com/schollz/progressbar/v3", "github.com/tmaxmax/go-sse",
+		"github.com/alecthomas/kong", "github.com/klauspost/compress", "github.com/rivo/uniseg",
+		"github.com/schollz/progressbar/v3", "github.com/tmaxmax/go-sse",
 		"golang.org/x/net", "golang.org/x/term", "google.golang.org/grpc", echo,
 	}},
 	"cmd/bench": {[]string{"..."}, []string{
-		"github.com/chromedp/cdproto", "github.com/chromedp/chromedp", "github.com/klauspost/compress", "github.com/prometheus/client_golang",
+		"github.com/chromedp/cdproto", "github.com/chromedp/chromedp", "github.com/klauspost/compress",
+		"github.com/prometheus/client_golang",
 		"github.com/tmaxmax/go-sse", "go.opentelemetry.io/collector/pdata", echo, pgx,
 	}},
 	"cmd/chaos":    {[]string{"..."}, []string{pgx, mcpSDK}},
@@ -112,7 +142,10 @@ var rules = map[string]rule{
 
 // reserved are the modules that only these packages may import.
 var reserved = map[string][]string{
-	pgx:    {"internal/record/...", "internal/runtime/runstore", "db", "agent/tool/db", "internal/testkit/...", "cmd/bench", "cmd/chaos"},
+	pgx: {
+		"internal/record/...", "internal/runtime/runstore", "db", "agent/tool/db", "internal/testkit/...", "cmd/bench",
+		"cmd/chaos",
+	},
 	mcpSDK: {"agent/mcp", "internal/door/mcp", "cmd/chaos"},
 	wazero: {"agent/tool/code/internal/treesitter"},
 	echo:   {"internal/door/...", "internal/trace/receive", "cmd/..."},
@@ -235,7 +268,10 @@ func TestImports(t *testing.T) {
 	}
 	// Heavy packages must not be linked into agents, not even indirectly.
 	for _, p := range reached(all, module+"/recorder") {
-		for _, heavy := range []string{"github.com/jackc/", "github.com/labstack/", "github.com/google/jsonschema-go", mcpSDK, module + "/internal/record/store", module + "/agent"} {
+		for _, heavy := range []string{
+			"github.com/jackc/", "github.com/labstack/", "github.com/google/jsonschema-go", mcpSDK,
+			module + "/internal/record/store", module + "/agent",
+		} {
 			if strings.HasPrefix(p, heavy) {
 				t.Errorf("an agent that holds a recorder links %s", p)
 			}
@@ -253,11 +289,14 @@ func TestImports(t *testing.T) {
 // tools, and metrics. What else there is, such as providers of models, toolsets, MCP and the configuration file, is
 // linked only by programs that name it.
 var linked = []string{
-	"github.com/beorn7/perks", "github.com/cespare/xxhash/v2", "github.com/go-json-experiment/json", "github.com/google/jsonschema-go",
-	"github.com/google/uuid", "github.com/jackc/pgpassfile", "github.com/jackc/pgservicefile", pgx, "github.com/jackc/puddle/v2",
+	"github.com/beorn7/perks", "github.com/cespare/xxhash/v2", "github.com/go-json-experiment/json",
+	"github.com/google/jsonschema-go",
+	"github.com/google/uuid", "github.com/jackc/pgpassfile", "github.com/jackc/pgservicefile", pgx,
+	"github.com/jackc/puddle/v2",
 	"github.com/mfridman/interpolate", "github.com/munnerz/goautoneg", "github.com/pressly/goose/v3",
 	"github.com/prometheus/client_golang", "github.com/prometheus/client_model", "github.com/prometheus/common",
-	"github.com/prometheus/procfs", "github.com/sethvargo/go-retry", "go.uber.org/multierr", "golang.org/x/sync", "golang.org/x/sys",
+	"github.com/prometheus/procfs", "github.com/sethvargo/go-retry", "go.uber.org/multierr", "golang.org/x/sync",
+	"golang.org/x/sys",
 	"golang.org/x/text", "google.golang.org/protobuf",
 }
 
@@ -346,7 +385,10 @@ func TestBreachesAreSeen(t *testing.T) {
 		{"internal/util", nil, "is in no room"},
 	} {
 		p := &pkg{ImportPath: module + "/" + tt.name, Imports: tt.imports}
-		all := map[string]*pkg{p.ImportPath: p, uuid.ImportPath: uuid, pool.ImportPath: pool, echo: echoed, "fmt": {ImportPath: "fmt", Standard: true}}
+		all := map[string]*pkg{
+			p.ImportPath: p, uuid.ImportPath: uuid, pool.ImportPath: pool, echo: echoed,
+			"fmt": {ImportPath: "fmt", Standard: true},
+		}
 		if got := strings.Join(breaches(all), "; "); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
 			t.Errorf("%s importing %q: %q, want %q", tt.name, tt.imports, got, tt.want)
 		}

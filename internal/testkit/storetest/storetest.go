@@ -153,18 +153,22 @@ var detailTables = []string{"think_act_record", "act_tool_info", "content"}
 // SetPart moves trees into a part, wherever that lies.
 func SetPart(t testing.TB, s *store.Store, day string, roots ...string) {
 	t.Helper()
-	if err := s.DB().Transact(t.Context(), func(tx pgx.Tx) error { return setPart(t.Context(), tx, day, roots) }); err != nil {
+	if err := s.DB().Transact(t.Context(), func(tx pgx.Tx) error {
+		return setPart(t.Context(), tx, day, roots)
+	}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func setPart(ctx context.Context, tx pgx.Tx, day string, roots []string) error {
-	for _, table := range append([]string{"plan_execution_record", "agent_execution_record", "recent_text"}, detailTables...) {
+	for _, table := range append([]string{"plan_execution_record", "agent_execution_record", "recent_text"},
+		detailTables...) {
 		seen := ", first_seen_at = $1::text::date"
 		if table == "content" || table == "recent_text" {
 			seen = ""
 		}
-		if _, err := tx.Exec(ctx, "UPDATE actlog."+table+" SET part = $1::text::date"+seen+" WHERE root_plan_id = ANY ($2)", day, roots); err != nil {
+		if _, err := tx.Exec(ctx, "UPDATE actlog."+table+" SET part = $1::text::date"+seen+" WHERE root_plan_id = ANY ($2)",
+			day, roots); err != nil {
 			return err
 		}
 	}
@@ -176,7 +180,8 @@ func Age(t testing.TB, s *store.Store, monday string, roots ...string) {
 	t.Helper()
 	err := s.DB().Transact(t.Context(), func(tx pgx.Tx) error {
 		for _, table := range detailTables {
-			if _, err := tx.Exec(t.Context(), `SELECT actlog.add_partition($1, $2::date, $2::date + 7) WHERE to_regclass('actlog.' || $1 || '_p' || to_char($2::date, 'YYYYMMDD')) IS NULL`, table, monday); err != nil {
+			if _, err := tx.Exec(t.Context(),
+				`SELECT actlog.add_partition($1, $2::date, $2::date + 7) WHERE to_regclass('actlog.' || $1 || '_p' || to_char($2::date, 'YYYYMMDD')) IS NULL`, table, monday); err != nil {
 				return err
 			}
 		}
@@ -214,8 +219,11 @@ func WriterURL(t testing.TB, db *pgtest.DB) string {
 			t.Error(err)
 		}
 	}
-	exec(t.Context(), `CREATE ROLE %[1]s LOGIN PASSWORD 'secret'; GRANT USAGE ON SCHEMA actlog TO %[1]s; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA actlog TO %[1]s`)
-	t.Cleanup(func() { exec(context.Background(), "DROP OWNED BY %[1]s CASCADE; DROP ROLE %[1]s") }) // what it owns goes first
+	exec(
+		t.Context(), `CREATE ROLE %[1]s LOGIN PASSWORD 'secret'; GRANT USAGE ON SCHEMA actlog TO %[1]s; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA actlog TO %[1]s`,
+	)
+	// what it owns goes first
+	t.Cleanup(func() { exec(context.Background(), "DROP OWNED BY %[1]s CASCADE; DROP ROLE %[1]s") })
 	u, err := url.Parse(db.URL)
 	if err != nil {
 		t.Fatal(err)

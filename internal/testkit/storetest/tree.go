@@ -71,7 +71,9 @@ func EveryKind(root, planID string) []record.Change {
 		&record.Plan{RootPlanID: root, CurrentPlanID: planID, Title: new("changed")},
 		&record.AgentExecution{RootPlanID: root, PlanID: planID, StepID: "s", Result: new("faked")},
 		&record.ThinkAct{RootPlanID: root, StepID: "s", Message: json.RawMessage(`{"role":"assistant"}`)},
-		&record.ActTool{RootPlanID: root, StepID: "s", ToolCallID: "t", Policy: json.RawMessage(`{}`), State: new(record.Completed)},
+		&record.ActTool{
+			RootPlanID: root, StepID: "s", ToolCallID: "t", Policy: json.RawMessage(`{}`), State: new(record.Completed),
+		},
 		&record.Thought{RootPlanID: root, PlanID: planID, ThoughtID: "h", Content: new("x")},
 		&record.Artifact{RootPlanID: root, PlanID: planID, Name: "a", Value: json.RawMessage(`1`)},
 		&record.Source{RootPlanID: root, PlanID: planID, SourceID: "q", URI: new("file:x")},

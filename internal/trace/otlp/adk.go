@@ -9,7 +9,8 @@ import (
 // name identifies, and one span that sums up parallel tool calls.
 var adk = convention{
 	class: func(s *Span) Class {
-		if strings.HasPrefix(s.Name, "execute_tool") && strings.HasSuffix(s.Name, "(merged)") || strings.HasSuffix(s.Name, "(merged tools)") {
+		if strings.HasPrefix(s.Name, "execute_tool") && strings.HasSuffix(s.Name, "(merged)") ||
+			strings.HasSuffix(s.Name, "(merged tools)") {
 			return Skip
 		}
 		return Unclassified
@@ -29,7 +30,8 @@ var adk = convention{
 			f.Model = cmp.Or(f.Model, memberText(request, "model"))
 			if usage := readUsage(member(response, "usage_metadata", "usageMetadata")); usage.known() {
 				f.Usage = usage // before 2.0, gen_ai.usage.output_tokens left out the thoughts
-			} else if thoughts := countOf(a, "gen_ai.usage.experimental.reasoning_tokens"); thoughts != nil && f.Usage.Reasoning == nil {
+			} else if thoughts := countOf(a, "gen_ai.usage.experimental.reasoning_tokens"); thoughts != nil &&
+				f.Usage.Reasoning == nil {
 				f.Usage.Reasoning = thoughts
 				f.Usage.addReasoning()
 			}

@@ -54,7 +54,8 @@ func EncodeChunk(spans []Span, room *int) ([]byte, error) {
 	w.uint(uint64(len(spans)))
 	for i := range spans {
 		if w.span(&spans[i]); len(w.b) > *room {
-			return nil, fmt.Errorf("%w: the traces of the body hold over %d bytes, each with its resources: send fewer at once", ErrTooLarge, MaxChunkBytes)
+			return nil, fmt.Errorf("%w: the traces of the body hold over %d bytes, each with its resources: send fewer at once",
+				ErrTooLarge, MaxChunkBytes)
 		}
 	}
 	*room -= len(w.b)

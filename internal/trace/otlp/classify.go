@@ -105,7 +105,8 @@ func (f *Facts) complete(s *Span) {
 		if message == f.ErrorKind {
 			message = "" // it says nothing besides
 		}
-		f.ErrorMessage = cmp.Or(message, f.ErrorMessage, s.Attributes.First("error.message", "exception.message"), f.ErrorKind)
+		f.ErrorMessage = cmp.Or(message, f.ErrorMessage, s.Attributes.First("error.message", "exception.message"),
+			f.ErrorKind)
 	}
 	if f.Class <= Agent && asksForTools(f.Finish) { // what an agent says before a tool call is no answer
 		f.Output = ""
@@ -163,7 +164,8 @@ func (f *Facts) nameOfSpan(s *Span) string {
 // onlyPrepares reports whether what seems to be a model call only made the messages for one: its
 // output is a request, and nothing shows that a model was called.
 func (f *Facts) onlyPrepares(out *chat) bool {
-	if f.Usage.known() || f.Finish != "" || f.ResponseID != "" || len(out.messages) == 0 || member(f.Output, "messages") == "" {
+	if f.Usage.known() || f.Finish != "" || f.ResponseID != "" || len(out.messages) == 0 ||
+		member(f.Output, "messages") == "" {
 		return false
 	}
 	last := out.messages[len(out.messages)-1].role

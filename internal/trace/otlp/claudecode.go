@@ -41,7 +41,8 @@ var claudeCode = convention{
 				Input: countOf(a, "input_tokens"), Output: countOf(a, "output_tokens"),
 				CacheRead: countOf(a, "cache_read_tokens"), CacheWrite: countOf(a, "cache_creation_tokens"),
 			}
-			usage.CacheWrite1h = countOf(a, "cache_creation_1h_tokens", "cache_creation.ephemeral_1h_input_tokens", "ephemeral_1h_input_tokens")
+			usage.CacheWrite1h = countOf(a, "cache_creation_1h_tokens", "cache_creation.ephemeral_1h_input_tokens",
+				"ephemeral_1h_input_tokens")
 			usage.addCache()
 			f.Usage.fill(usage)
 			f.CostUSD = cmp.Or(f.CostUSD, money(a.Get("cost_usd")))
@@ -86,8 +87,11 @@ func readClaudeLog(e *Event, f *Facts) {
 		f.logs = append(f.logs, callLog{time: e.Time, costUSD: money(a.Get("cost_usd"))})
 	case "tool_result":
 		l := callLog{
-			id: a.Get("tool_use_id"), time: e.Time, args: a.Get("tool_input"), result: a.First("tool_result", "tool_output", "output"),
-			callFailure: callFailure{a.Get("success") == "false", a.First("error_type", "error_class"), a.First("error", "error_message")},
+			id: a.Get("tool_use_id"), time: e.Time, args: a.Get("tool_input"),
+			result: a.First("tool_result", "tool_output", "output"),
+			callFailure: callFailure{
+				a.Get("success") == "false", a.First("error_type", "error_class"), a.First("error", "error_message"),
+			},
 		}
 		if f.Class == Tool && (l.id == "" || l.id == f.CallID) {
 			f.fillFromLog(&l)

@@ -22,7 +22,9 @@ type context struct {
 // contextOf returns the context that a span tells, and after it the log records in it. The one before is returned
 // if it is the same.
 func contextOf(s *Span, logs Attributes, f *Facts, before *context) *context {
-	c := context{conversation: f.Conversation, user: f.User, tags: f.Tags, metadata: len(appendMetadata([]byte{'{'}, s)) > 1}
+	c := context{
+		conversation: f.Conversation, user: f.User, tags: f.Tags, metadata: len(appendMetadata([]byte{'{'}, s)) > 1,
+	}
 	for _, resource := range []Attributes{s.Resource, logs} {
 		fill(&c.environment, resource, "deployment.environment.name", "deployment.environment")
 		fill(&c.release, resource, "service.version")
@@ -33,7 +35,9 @@ func contextOf(s *Span, logs Attributes, f *Facts, before *context) *context {
 	}
 	for _, said := range []Attributes{s.Attributes, s.Resource, logs} {
 		if c.startedBy.PlanID == "" {
-			c.startedBy = record.StartedBy{PlanID: said.Get("actlog.started_by.plan_id"), ToolCallID: said.Get("actlog.started_by.tool_call_id")}
+			c.startedBy = record.StartedBy{
+				PlanID: said.Get("actlog.started_by.plan_id"), ToolCallID: said.Get("actlog.started_by.tool_call_id"),
+			}
 		}
 	}
 	if before != nil && c.equals(before) {
@@ -54,8 +58,10 @@ func serviceOf(resource Attributes) string {
 }
 
 func (c *context) equals(o *context) bool {
-	return c.conversation == o.conversation && c.user == o.user && c.environment == o.environment && c.release == o.release &&
-		c.project == o.project && c.service == o.service && c.startedBy == o.startedBy && c.metadata == o.metadata && slices.Equal(c.tags, o.tags)
+	return c.conversation == o.conversation && c.user == o.user && c.environment == o.environment &&
+		c.release == o.release &&
+		c.project == o.project && c.service == o.service && c.startedBy == o.startedBy && c.metadata == o.metadata &&
+		slices.Equal(c.tags, o.tags)
 }
 
 // fillFrom adds what is not known yet.
@@ -96,7 +102,9 @@ func appendMetadata(b []byte, s *Span) []byte {
 			put(key, Value{Type: JSON, Text: loosejson.Quoted(value)})
 		}
 	}
-	for _, prefix := range []string{"ai.telemetry.metadata.", "langfuse.trace.metadata.", "traceloop.association.properties."} {
+	for _, prefix := range []string{
+		"ai.telemetry.metadata.", "langfuse.trace.metadata.", "traceloop.association.properties.",
+	} {
 		for _, a := range s.Attributes.WithPrefix(prefix) {
 			put(a.Key[len(prefix):], a.Value)
 		}

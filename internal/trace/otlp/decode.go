@@ -128,14 +128,18 @@ func DecodeLogs(contentType string, body []byte) (Batch, error) {
 }
 
 func unmarshalTraces(contentType string, body []byte, bounds limits) (ptrace.Traces, error) {
-	return unmarshal(contentType, body, traces, bounds, new(ptrace.ProtoUnmarshaler).UnmarshalTraces, new(ptrace.JSONUnmarshaler).UnmarshalTraces)
+	return unmarshal(contentType, body, traces, bounds, new(ptrace.ProtoUnmarshaler).UnmarshalTraces,
+		new(ptrace.JSONUnmarshaler).UnmarshalTraces)
 }
 
 func unmarshalLogs(contentType string, body []byte, bounds limits) (plog.Logs, error) {
-	return unmarshal(contentType, body, logs, bounds, new(plog.ProtoUnmarshaler).UnmarshalLogs, new(plog.JSONUnmarshaler).UnmarshalLogs)
+	return unmarshal(contentType, body, logs, bounds, new(plog.ProtoUnmarshaler).UnmarshalLogs,
+		new(plog.JSONUnmarshaler).UnmarshalLogs)
 }
 
-func unmarshal[T any](contentType string, body []byte, root message, bounds limits, proto, json func([]byte) (T, error)) (all T, err error) {
+func unmarshal[T any](
+	contentType string, body []byte, root message, bounds limits, proto, json func([]byte) (T, error),
+) (all T, err error) {
 	decode, fault := proto, faultOfProtobuf
 	mediaType, _, err := mime.ParseMediaType(contentType)
 	switch {
@@ -178,7 +182,8 @@ func (c *converter) span(s ptrace.Span) (Span, string) {
 	}
 	out := Span{
 		TraceID: traceID.String(), SpanID: spanID.String(),
-		Name: c.name("name", s.Name()), Kind: int32(s.Kind()), Start: nanoseconds(s.StartTimestamp()), End: nanoseconds(s.EndTimestamp()),
+		Name: c.name("name", s.Name()), Kind: int32(s.Kind()), Start: nanoseconds(s.StartTimestamp()),
+		End:    nanoseconds(s.EndTimestamp()),
 		Status: int32(s.Status().Code()), StatusMessage: c.string("status", s.Status().Message()),
 		Attributes: c.attributes("attributes", s.Attributes()),
 	}
@@ -191,7 +196,10 @@ func (c *converter) span(s ptrace.Span) (Span, string) {
 			c.cut("events")
 			break
 		}
-		out.Events = append(out.Events, Event{Name: c.name("events", e.Name()), Time: nanoseconds(e.Timestamp()), Attributes: c.attributes("events", e.Attributes())})
+		out.Events = append(out.Events, Event{
+			Name: c.name("events", e.Name()), Time: nanoseconds(e.Timestamp()),
+			Attributes: c.attributes("events", e.Attributes()),
+		})
 	}
 	for i, l := range s.Links().All() {
 		if i == MaxLinks {
@@ -199,7 +207,10 @@ func (c *converter) span(s ptrace.Span) (Span, string) {
 			break
 		}
 		linked, in := l.SpanID(), l.TraceID()
-		out.Links = append(out.Links, Link{TraceID: hex.EncodeToString(in[:]), SpanID: hex.EncodeToString(linked[:]), Attributes: c.attributes("links", l.Attributes())})
+		out.Links = append(out.Links, Link{
+			TraceID: hex.EncodeToString(in[:]), SpanID: hex.EncodeToString(linked[:]),
+			Attributes: c.attributes("links", l.Attributes()),
+		})
 	}
 	out.Truncated = c.truncated
 	return out, ""
@@ -207,7 +218,10 @@ func (c *converter) span(s ptrace.Span) (Span, string) {
 
 // stub returns a log record as a stub of its span with one event.
 func (c *converter) stub(l plog.LogRecord) Span {
-	e := Event{Name: c.name("events", l.EventName()), Time: nanoseconds(l.Timestamp()), Attributes: c.attributes("events", l.Attributes())}
+	e := Event{
+		Name: c.name("events", l.EventName()), Time: nanoseconds(l.Timestamp()),
+		Attributes: c.attributes("events", l.Attributes()),
+	}
 	if e.Name == "" {
 		e.Name = e.Attributes.Get("event.name")
 	}
@@ -217,7 +231,9 @@ func (c *converter) stub(l plog.LogRecord) Span {
 	if l.Body().Type() != pcommon.ValueTypeEmpty {
 		e.Attributes = spans.Sorted(append(e.Attributes, Attribute{Key: logBody, Value: c.value(logBody, l.Body())}))
 	}
-	return Span{TraceID: l.TraceID().String(), SpanID: l.SpanID().String(), Stub: true, Events: []Event{e}, Truncated: c.truncated}
+	return Span{
+		TraceID: l.TraceID().String(), SpanID: l.SpanID().String(), Stub: true, Events: []Event{e}, Truncated: c.truncated,
+	}
 }
 
 // logged returns the span that a log record becomes. It reports whether the record is one of a coding
@@ -238,12 +254,16 @@ func (c *converter) logged(l plog.LogRecord, scope Scope, resource Attributes) (
 	if namesSpan && writer.name != "codex" {
 		return nil, true // what names spans of the others is read from the events of those
 	}
-	a := slices.DeleteFunc(c.attributes("attributes", l.Attributes()), func(a Attribute) bool { return isRedacted(a.Value.Text) })
+	a := slices.DeleteFunc(c.attributes("attributes", l.Attributes()), func(a Attribute) bool {
+		return isRedacted(a.Value.Text)
+	})
 	kind := writer.kindOf(name, a)
 	if kind == ofNothing || a.First(writer.session...) == "" && !namesSpan {
 		return nil, true
 	}
-	s = &Span{Logged: true, Name: writer.prefix + name, Scope: scope, Resource: resource, Attributes: a, Truncated: c.truncated}
+	s = &Span{
+		Logged: true, Name: writer.prefix + name, Scope: scope, Resource: resource, Attributes: a, Truncated: c.truncated,
+	}
 	s.End = cmp.Or(nanoseconds(l.Timestamp()), timeIn(a.Get("event.timestamp")), nanoseconds(l.ObservedTimestamp()))
 	s.Start = s.End - min(s.End, millisecondsIn(a))
 	if namesSpan {

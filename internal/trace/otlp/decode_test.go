@@ -78,15 +78,23 @@ func TestDecodeKeepsEveryField(t *testing.T) {
 		l.SetSpanID([8]byte{8})
 	})
 	want := otlp.Span{
-		TraceID: "01" + strings.Repeat("0", 30), SpanID: "02" + strings.Repeat("0", 14), ParentID: "03" + strings.Repeat("0", 14), RemoteParent: true,
+		TraceID: "01" + strings.Repeat("0", 30), SpanID: "02" + strings.Repeat("0", 14),
+		ParentID: "03" + strings.Repeat("0", 14), RemoteParent: true,
 		Name: "n <&> \u2028", Kind: 3, Start: 5, Status: 2, StatusMessage: "m",
 		Attributes: otlp.Attributes{
-			{Key: "bool", Value: otlp.Value{Type: otlp.Bool, Text: "true"}}, {Key: "bytes", Value: otlp.Value{Type: otlp.String, Text: "AP8="}}, {Key: "double", Value: otlp.Value{Type: otlp.Number, Text: "1.5e+300"}},
-			{Key: "int", Value: otlp.Value{Type: otlp.Number, Text: "-9223372036854775808"}}, {Key: "map", Value: otlp.Value{Type: otlp.JSON, Text: `{"<z>":"\"\\\n` + "\u2028" + `é","list":[1],"nil":null}`}},
+			{Key: "bool", Value: otlp.Value{Type: otlp.Bool, Text: "true"}},
+			{Key: "bytes", Value: otlp.Value{Type: otlp.String, Text: "AP8="}}, {
+				Key: "double", Value: otlp.Value{Type: otlp.Number, Text: "1.5e+300"},
+			},
+			{Key: "int", Value: otlp.Value{Type: otlp.Number, Text: "-9223372036854775808"}}, {
+				Key: "map", Value: otlp.Value{Type: otlp.JSON, Text: `{"<z>":"\"\\\n` + "\u2028" + `é","list":[1],"nil":null}`},
+			},
 			{Key: "string", Value: otlp.Value{Type: otlp.String, Text: `{"a": "<"}`}},
 		},
-		Events: []otlp.Event{{Name: "exception", Time: 6, Attributes: otlp.Attributes{{Key: "exception.type", Value: otlp.Value{Text: "T"}}}}},
-		Links:  []otlp.Link{{TraceID: "07" + strings.Repeat("0", 30), SpanID: "08" + strings.Repeat("0", 14)}},
+		Events: []otlp.Event{
+			{Name: "exception", Time: 6, Attributes: otlp.Attributes{{Key: "exception.type", Value: otlp.Value{Text: "T"}}}},
+		},
+		Links: []otlp.Link{{TraceID: "07" + strings.Repeat("0", 30), SpanID: "08" + strings.Repeat("0", 14)}},
 	}
 	for contentType, body := range map[string][]byte{otlp.TypeProtobuf: proto, "application/json; charset=utf-8": js} {
 		batch, err := otlp.DecodeTraces(contentType, body)
@@ -123,13 +131,15 @@ func TestInvalidTextIsReplacedAndLongTextIsCut(t *testing.T) {
 			s.Links().AppendEmpty()
 		}
 	})
-	if !strings.HasPrefix(got.Name, "a\uFFFDb\uFFFDnn") || got.StatusMessage != "\uFFFD" || got.Attributes.Get("bad\uFFFD") != "\uFFFD" {
+	if !strings.HasPrefix(got.Name, "a\uFFFDb\uFFFDnn") || got.StatusMessage != "\uFFFD" ||
+		got.Attributes.Get("bad\uFFFD") != "\uFFFD" {
 		t.Errorf("%.20q %q %.80v", got.Name, got.StatusMessage, got.Attributes)
 	}
 	if s := got.Attributes.Get("long"); s != strings.TrimSuffix(long, "-cut") {
 		t.Errorf("%d bytes of a long text", len(s))
 	}
-	if s := got.Attributes.Get("map"); !json.Valid([]byte(s)) || !utf8.ValidString(s) || strings.Count(s, "deeper") >= record.MaxJSONDepth {
+	if s := got.Attributes.Get("map"); !json.Valid([]byte(s)) || !utf8.ValidString(s) ||
+		strings.Count(s, "deeper") >= record.MaxJSONDepth {
 		t.Errorf("map %.200s", s)
 	}
 	if len(got.Events) != otlp.MaxEvents || len(got.Links) != otlp.MaxLinks {
@@ -209,7 +219,8 @@ func TestRowsNameWhatWasCut(t *testing.T) {
 		s.Attributes().PutStr("gen_ai.input.messages", strings.Repeat("x", otlp.MaxStringBytes+1))
 	})
 	for _, c := range project(t, []otlp.Span{s}) {
-		if cycle, ok := c.(*record.ThinkAct); ok && string(cycle.Metadata) != `{"truncatedAttributes":["gen_ai.input.messages"]}` {
+		if cycle, ok := c.(*record.ThinkAct); ok &&
+			string(cycle.Metadata) != `{"truncatedAttributes":["gen_ai.input.messages"]}` {
 			t.Errorf("metadata %s", cycle.Metadata)
 		}
 	}
@@ -231,7 +242,8 @@ func TestSpansWithoutIDsAreRejected(t *testing.T) {
 		t.Fatal(err)
 	}
 	batch, err := otlp.DecodeTraces(otlp.TypeProtobuf, body)
-	if err != nil || batch.Rejected != 3 || len(batch.Spans) != 1 || !strings.Contains(batch.Reason, "trace id") || batch.Spans[0].ParentID != "" {
+	if err != nil || batch.Rejected != 3 || len(batch.Spans) != 1 || !strings.Contains(batch.Reason, "trace id") ||
+		batch.Spans[0].ParentID != "" {
 		t.Errorf("%v %+v", err, batch)
 	}
 }
@@ -289,11 +301,23 @@ func TestLogRecordsBecomeEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	stub := func(e otlp.Event) otlp.Span {
-		return otlp.Span{TraceID: "01" + strings.Repeat("0", 30), SpanID: "02" + strings.Repeat("0", 14), Stub: true, Events: []otlp.Event{e}}
+		return otlp.Span{
+			TraceID: "01" + strings.Repeat("0", 30), SpanID: "02" + strings.Repeat("0", 14), Stub: true, Events: []otlp.Event{e},
+		}
 	}
 	want := otlp.Batch{Ignored: 1, Rowless: otlp.Tally{{Reason: otlp.NoSpan}: {Count: 1}}, Spans: []otlp.Span{
-		stub(otlp.Event{Name: "gen_ai.choice", Time: 9, Attributes: otlp.Attributes{{Key: "gen_ai.system", Value: otlp.Value{Text: "openai"}}, {Key: "log.body", Value: otlp.Value{Type: otlp.JSON, Text: `{"content":"hi"}`}}}}),
-		stub(otlp.Event{Name: "gen_ai.user.message", Time: 8, Attributes: otlp.Attributes{{Key: "event.name", Value: otlp.Value{Text: "gen_ai.user.message"}}}}),
+		stub(otlp.Event{
+			Name: "gen_ai.choice", Time: 9, Attributes: otlp.Attributes{
+				{Key: "gen_ai.system", Value: otlp.Value{Text: "openai"}}, {
+					Key: "log.body", Value: otlp.Value{Type: otlp.JSON, Text: `{"content":"hi"}`},
+				},
+			},
+		}),
+		stub(otlp.Event{
+			Name: "gen_ai.user.message", Time: 8, Attributes: otlp.Attributes{
+				{Key: "event.name", Value: otlp.Value{Text: "gen_ai.user.message"}},
+			},
+		}),
 	}}
 	for contentType, body := range map[string][]byte{otlp.TypeProtobuf: proto, otlp.TypeJSON: js} {
 		got, err := otlp.DecodeLogs(contentType, body)
@@ -337,18 +361,23 @@ func TestInvalidBodiesAreRefused(t *testing.T) {
 		is          error
 		says        string
 	}{
-		"no media type":      {"", "{}", otlp.ErrUnsupported, "content type"},
-		"another":            {"text/plain", "{}", otlp.ErrUnsupported, "text/plain"},
-		"no JSON":            {otlp.TypeJSON, "{", nil, "reading traces"},
-		"no protobuf":        {otlp.TypeProtobuf, "{}", nil, "reading traces"},
-		"cut off":            {otlp.TypeProtobuf, string(nested(3)[:20]), nil, "reading traces"},
-		"ids of odd length":  {otlp.TypeJSON, `{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"abc"}]}]}]}`, nil, "reading traces"},
-		"deep JSON":          {otlp.TypeJSON, deepJSON, nil, "nests"},
-		"deep protobuf":      {otlp.TypeProtobuf, string(nested(5_000)), nil, "nests"},
-		"too many spans":     {otlp.TypeProtobuf, string(tooMany), otlp.ErrTooLarge, "over 20000 spans"},
-		"too many parts":     {otlp.TypeProtobuf, strings.Repeat("\x0a\x00", 2_000_001), otlp.ErrTooLarge, "parts"},
-		"too many JSON ones": {otlp.TypeJSON, `{"resourceSpans":[` + strings.Repeat("{},", 2_000_001) + `{}]}`, otlp.ErrTooLarge, "parts"},
-		"too many JSON spans": {otlp.TypeJSON, `{"resourceSpans":[{"scopeSpans":[{"spans":[` + strings.Repeat("{},", otlp.MaxSpans) + `{}]}]}]}`,
+		"no media type": {"", "{}", otlp.ErrUnsupported, "content type"},
+		"another":       {"text/plain", "{}", otlp.ErrUnsupported, "text/plain"},
+		"no JSON":       {otlp.TypeJSON, "{", nil, "reading traces"},
+		"no protobuf":   {otlp.TypeProtobuf, "{}", nil, "reading traces"},
+		"cut off":       {otlp.TypeProtobuf, string(nested(3)[:20]), nil, "reading traces"},
+		"ids of odd length": {
+			otlp.TypeJSON, `{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"abc"}]}]}]}`, nil, "reading traces",
+		},
+		"deep JSON":      {otlp.TypeJSON, deepJSON, nil, "nests"},
+		"deep protobuf":  {otlp.TypeProtobuf, string(nested(5_000)), nil, "nests"},
+		"too many spans": {otlp.TypeProtobuf, string(tooMany), otlp.ErrTooLarge, "over 20000 spans"},
+		"too many parts": {otlp.TypeProtobuf, strings.Repeat("\x0a\x00", 2_000_001), otlp.ErrTooLarge, "parts"},
+		"too many JSON ones": {
+			otlp.TypeJSON, `{"resourceSpans":[` + strings.Repeat("{},", 2_000_001) + `{}]}`, otlp.ErrTooLarge, "parts",
+		},
+		"too many JSON spans": {otlp.TypeJSON,
+			`{"resourceSpans":[{"scopeSpans":[{"spans":[` + strings.Repeat("{},", otlp.MaxSpans) + `{}]}]}]}`,
 			otlp.ErrTooLarge, "over 20000 spans"},
 	} {
 		_, err := otlp.DecodeTraces(tt.contentType, []byte(tt.body))
@@ -362,7 +391,8 @@ func TestInvalidBodiesAreRefused(t *testing.T) {
 	}
 	for _, contentType := range []string{otlp.TypeProtobuf, otlp.TypeJSON} {
 		empty := map[string]string{otlp.TypeProtobuf: "", otlp.TypeJSON: "{}"}[contentType]
-		if batch, err := otlp.DecodeTraces(contentType, []byte(empty)); err != nil || len(batch.Spans) > 0 || batch.Rejected > 0 {
+		if batch, err := otlp.DecodeTraces(contentType, []byte(empty)); err != nil || len(batch.Spans) > 0 ||
+			batch.Rejected > 0 {
 			t.Errorf("empty %s: %v %+v", contentType, err, batch)
 		}
 	}

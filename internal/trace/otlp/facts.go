@@ -262,7 +262,8 @@ var anyAgent = map[string]bool{
 // tool's own spans have the metadata of the agent that called it.
 func langGraphAgent(a Attributes) string {
 	get := func(name string) string {
-		return cmp.Or(a.First("metadata."+name, "langsmith.metadata."+name, "traceloop.association.properties."+name), memberText(a.Get("metadata"), name))
+		return cmp.Or(a.First("metadata."+name, "langsmith.metadata."+name, "traceloop.association.properties."+name),
+			memberText(a.Get("metadata"), name))
 	}
 	node := get("langgraph_node")
 	switch {
@@ -311,7 +312,8 @@ func (f *Facts) textKeys() []string {
 
 // delegateNames are the keys of the names of arguments by which tools are told the agent to work for
 // them, and their order.
-var delegateNames = ordered("coworker", "subagent_type", "subagent", "subagent_name", "agent_name", "agent", "member_id", "member_name", "member",
+var delegateNames = ordered("coworker", "subagent_type", "subagent", "subagent_name", "agent_name", "agent",
+	"member_id", "member_name", "member",
 	"assistant_name", "agent_id")
 
 // readTool reads the span of a tool call of a convention whose attributes for input and output are the

@@ -106,7 +106,9 @@ func (n *node) reset() {
 	clear(n.children)
 	clear(n.models)
 	clear(n.tools)
-	n.facts, n.standing = n.said, standing{mark: n.version, children: n.children[:0], models: n.models[:0], tools: n.tools[:0]}
+	n.facts, n.standing = n.said, standing{
+		mark: n.version, children: n.children[:0], models: n.models[:0], tools: n.tools[:0],
+	}
 }
 
 // addBelow puts a node below the one with an id, which may have no span.

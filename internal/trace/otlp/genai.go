@@ -16,7 +16,8 @@ var genAI = convention{
 		"agent_step": Cycle, "execute_event_loop_cycle": Cycle, "execute_agent_loop_cycle": Cycle,
 		"invoke_workflow": Transparent, "plan": Transparent, "embeddings": Transparent, "retrieval": Transparent,
 		"create_agent": Transparent, "handoff": Transparent, "goto": Transparent,
-		"search_memory": Transparent, "create_memory": Transparent, "update_memory": Transparent, "upsert_memory": Transparent,
+		"search_memory": Transparent, "create_memory": Transparent, "update_memory": Transparent,
+		"upsert_memory": Transparent,
 		"delete_memory": Transparent, "create_memory_store": Transparent, "delete_memory_store": Transparent,
 	},
 	read: func(s *Span, f *Facts) {
@@ -68,7 +69,8 @@ func readGenAI(s *Span, f *Facts) {
 		CacheWrite: countOf(a, "gen_ai.usage.cache_creation.input_tokens", "gen_ai.usage.cache_creation_input_tokens",
 			"gen_ai.usage.cache_write.input_tokens", "gen_ai.usage.cache_write_input_tokens", "gen_ai.usage.cache_write_tokens",
 			"gen_ai.usage.details.cache_write_tokens", "gen_ai.usage.input_tokens.cache_write"),
-		Reasoning: countOf(a, "gen_ai.usage.reasoning.output_tokens", "gen_ai.usage.reasoning_tokens", "gen_ai.usage.thinking_tokens",
+		Reasoning: countOf(a, "gen_ai.usage.reasoning.output_tokens", "gen_ai.usage.reasoning_tokens",
+			"gen_ai.usage.thinking_tokens",
 			"gen_ai.usage.details.reasoning_tokens", "gen_ai.usage.completion_tokens_details.reasoning_tokens",
 			"gen_ai.usage.output_tokens.reasoning"),
 		Total: countOf(a, "gen_ai.usage.total_tokens", "llm.usage.total_tokens"),
@@ -76,7 +78,8 @@ func readGenAI(s *Span, f *Facts) {
 	usage.addParts(a, "gen_ai.usage.") // by other names
 	usage.addParts(a, "llm.usage.")
 	f.Usage.fill(usage)
-	f.CostUSD = cmp.Or(f.CostUSD, money(a.First("gen_ai.usage.cost", "operation.cost", "gen_ai.cost.total_cost", "gen_ai.cost.total")))
+	f.CostUSD = cmp.Or(f.CostUSD,
+		money(a.First("gen_ai.usage.cost", "operation.cost", "gen_ai.cost.total_cost", "gen_ai.cost.total")))
 	if f.CostUSD == nil {
 		f.CostUSD = sum(money(a.Get("gen_ai.cost.input_cost")), money(a.Get("gen_ai.cost.output_cost")))
 	}

@@ -50,7 +50,8 @@ func growing(t testing.TB, spans []otlp.Span, most int, r *rand.Rand) {
 		want := otlp.Project(spans[:to])
 		live := slices.ContainsFunc(want, func(c record.Change) bool { return !terminal(c) })
 		if got, want := sortedLines(t, rows), sortedLines(t, byKey(want)); got != want || p.Live() != live {
-			t.Fatalf("after %d of %d spans, live %v, want %v; rows that differ:\n%s\nat once:\n%s", to, len(spans), p.Live(), live, without(got, want), without(want, got))
+			t.Fatalf("after %d of %d spans, live %v, want %v; rows that differ:\n%s\nat once:\n%s", to, len(spans), p.Live(),
+				live, without(got, want), without(want, got))
 		}
 		if changed, gone = p.Changes(); len(changed)+len(gone) > 0 {
 			t.Fatalf("%d changes and %d gone without a span", len(changed), len(gone))
@@ -61,7 +62,9 @@ func growing(t testing.TB, spans []otlp.Span, most int, r *rand.Rand) {
 // without returns the lines of a that b does not have.
 func without(a, b string) string {
 	other := strings.Split(b, "\n")
-	return strings.Join(slices.DeleteFunc(strings.Split(a, "\n"), func(line string) bool { return slices.Contains(other, line) }), "\n")
+	return strings.Join(slices.DeleteFunc(strings.Split(a, "\n"), func(line string) bool {
+		return slices.Contains(other, line)
+	}), "\n")
 }
 
 func terminal(c record.Change) bool {
@@ -138,7 +141,10 @@ func randomStep(r *rand.Rand) (spans []otlp.Span) {
 	sort := map[*otlp.Span]int64{}
 	var all []*otlp.Span
 	add := func(parent, name string, start, end int64, attributes map[string]string) string {
-		s := &otlp.Span{TraceID: strings.Repeat("b", 32), SpanID: fmt.Sprintf("%016x", len(all)+2), ParentID: parent, Name: name, Start: start * ms, End: end * ms}
+		s := &otlp.Span{
+			TraceID: strings.Repeat("b", 32), SpanID: fmt.Sprintf("%016x", len(all)+2), ParentID: parent, Name: name,
+			Start: start * ms, End: end * ms,
+		}
 		for _, key := range slices.Sorted(maps.Keys(attributes)) {
 			s.Attributes = append(s.Attributes, otlp.Attribute{Key: key, Value: otlp.Value{Text: attributes[key]}})
 		}
@@ -160,11 +166,15 @@ func randomStep(r *rand.Rand) (spans []otlp.Span) {
 		case 0, 1, 2:
 			attributes := map[string]string{"gen_ai.operation.name": "chat"}
 			if withInputs && !oneIn(3) {
-				attributes["gen_ai.input.messages"] = fmt.Sprintf(`[{"role":"tool","parts":[{"type":"tool_call_response","id":%q,"response":"%d"}]}]`, id, r.IntN(3))
+				attributes["gen_ai.input.messages"] = fmt.Sprintf(
+					`[{"role":"tool","parts":[{"type":"tool_call_response","id":%q,"response":"%d"}]}]`, id, r.IntN(3),
+				)
 			}
 			if !oneIn(3) {
 				id, name = call()
-				attributes["gen_ai.output.messages"] = fmt.Sprintf(`[{"role":"assistant","parts":[{"type":"tool_call","id":%q,"name":%q,"arguments":{}}]}]`, id, name)
+				attributes["gen_ai.output.messages"] = fmt.Sprintf(
+					`[{"role":"assistant","parts":[{"type":"tool_call","id":%q,"name":%q,"arguments":{}}]}]`, id, name,
+				)
 			} else if oneIn(2) {
 				attributes["gen_ai.response.finish_reasons"] = `["tool_calls"]`
 			}
@@ -185,14 +195,23 @@ func randomStep(r *rand.Rand) (spans []otlp.Span) {
 			}
 			parent := add(agent, "execute_tool "+name, now, end, attributes)
 			if oneIn(3) {
-				add(parent, "chat", now, end, map[string]string{"gen_ai.operation.name": "chat", "gen_ai.output.messages": `[{"role":"assistant","parts":[{"type":"text","content":"y"}]}]`})
+				add(parent, "chat", now, end, map[string]string{
+					"gen_ai.operation.name":  "chat",
+					"gen_ai.output.messages": `[{"role":"assistant","parts":[{"type":"text","content":"y"}]}]`,
+				})
 			}
 		case 6:
 			if oneIn(4) {
-				add(agent, "execute_tool (merged)", now, end, map[string]string{"gcp.vertex.agent.tool_response": fmt.Sprintf(`{"content":{"parts":[{"function_response":{"id":%q,"name":%q,"response":{"result":"r"}}}]}}`, id, name)})
+				add(agent, "execute_tool (merged)", now, end, map[string]string{
+					"gcp.vertex.agent.tool_response": fmt.Sprintf(
+						`{"content":{"parts":[{"function_response":{"id":%q,"name":%q,"response":{"result":"r"}}}]}}`, id, name,
+					),
+				})
 			}
 		case 7:
-			wrapper := add(agent, "turn", now, end, map[string]string{"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": name})
+			wrapper := add(agent, "turn", now, end, map[string]string{
+				"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": name,
+			})
 			add(wrapper, "chat", now, end, map[string]string{"gen_ai.operation.name": "chat"})
 		}
 	}

@@ -11,7 +11,8 @@ var langSmith = convention{
 	kind: "langsmith.span.kind",
 	classes: map[string]Class{
 		"llm": Model, "tool": Tool,
-		"chain": Transparent, "prompt": Transparent, "retriever": Transparent, "embedding": Transparent, "parser": Transparent,
+		"chain": Transparent, "prompt": Transparent, "retriever": Transparent, "embedding": Transparent,
+		"parser": Transparent,
 	},
 	prefixes: []string{"langsmith."},
 	read: func(s *Span, f *Facts) {

@@ -95,6 +95,7 @@ func readRawRequest(a Attributes, f *Facts) {
 			f.Output = string(append(appendRaw(appendMember([]byte(`[{`), "role", "assistant"), "content", content), "}]"...))
 		}
 	}
-	f.Finish = cmp.Or(f.Finish, get("stop_reason", "finish_reason"), memberText(firstElement(get("choices", "candidates")), "finish_reason", "finishReason"))
+	f.Finish = cmp.Or(f.Finish, get("stop_reason", "finish_reason"),
+		memberText(firstElement(get("choices", "candidates")), "finish_reason", "finishReason"))
 	f.Usage.fill(readUsage(get("usage", "usageMetadata", "usage_metadata")))
 }

@@ -202,7 +202,8 @@ func (c *chat) add(m chatMessage) {
 
 // wrappers are the names of what holds messages.
 var wrappers = map[string]bool{
-	"messages": true, "choices": true, "generations": true, "contents": true, "candidates": true, "message": true, "llm_request": true,
+	"messages": true, "choices": true, "generations": true, "contents": true, "candidates": true, "message": true,
+	"llm_request":  true,
 	"llm_response": true,
 }
 
@@ -347,18 +348,21 @@ func saysMessage(key, value string, among bool) bool {
 
 // knownRoles are the roles of messages in all forms.
 var knownRoles = map[string]bool{
-	"user": true, "assistant": true, "system": true, "developer": true, "tool": true, "model": true, "function": true, "human": true, "ai": true,
+	"user": true, "assistant": true, "system": true, "developer": true, "tool": true, "model": true, "function": true,
+	"human": true, "ai": true,
 }
 
 // textKinds are the types of parts that only messages have.
 var textKinds = map[string]bool{
-	"text": true, "input_text": true, "output_text": true, "tool_call": true, "tool-call": true, "tool_use": true, "tool_call_response": true,
-	"tool_result": true, "tool-result": true, "function_call_output": true, "image_url": true, "input_image": true,
+	"text": true, "input_text": true, "output_text": true, "tool_call": true, "tool-call": true, "tool_use": true,
+	"tool_call_response": true,
+	"tool_result":        true, "tool-result": true, "function_call_output": true, "image_url": true, "input_image": true,
 }
 
 // callsInText makes the text of an answer that is a list of tool calls these calls.
 func (m *chatMessage) callsInText() {
-	if m.role != "assistant" && m.role != "model" || !strings.HasPrefix(strings.TrimSpace(m.text), "[") || !isJSON(m.text) {
+	if m.role != "assistant" && m.role != "model" || !strings.HasPrefix(strings.TrimSpace(m.text), "[") ||
+		!isJSON(m.text) {
 		return
 	}
 
@@ -381,7 +385,8 @@ func isCall(v string) bool {
 
 // roles maps the types and LangChain classes of messages to their roles.
 var roles = map[string]string{"human": "user", "ai": "assistant", "system": "system", "tool": "tool",
-	"HumanMessage": "user", "AIMessage": "assistant", "AIMessageChunk": "assistant", "SystemMessage": "system", "ToolMessage": "tool"}
+	"HumanMessage": "user", "AIMessage": "assistant", "AIMessageChunk": "assistant", "SystemMessage": "system",
+	"ToolMessage": "tool"}
 
 // content reads the content of a message: a text, a part, or a list of both.
 func (m *chatMessage) content(v string, depth int) {

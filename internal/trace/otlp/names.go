@@ -8,7 +8,8 @@ var bareAttributes = convention{class: func(s *Span) Class {
 	switch {
 	case a.First("gen_ai.tool.name", "gen_ai.tool.call.id") != "":
 		return Tool
-	case a.First("llm.request.type", "gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "llm.request.model", "ai.model.id") != "":
+	case a.First("llm.request.type", "gen_ai.request.model", "gen_ai.response.model", "llm.model_name",
+		"llm.request.model", "ai.model.id") != "":
 		if onlyReports(s) || isAsideSpan(s) {
 			return Transparent
 		}
@@ -24,7 +25,10 @@ func onlyReports(s *Span) bool {
 	if !a.HasPrefix("gen_ai.usage.") && !a.HasPrefix("llm.usage.") && !a.HasPrefix("llm.token_count.") {
 		return false
 	}
-	for _, prefix := range []string{"gen_ai.input.", "gen_ai.output.", "gen_ai.prompt", "gen_ai.completion", "llm.input_messages.", "llm.output_messages."} {
+	for _, prefix := range []string{
+		"gen_ai.input.", "gen_ai.output.", "gen_ai.prompt", "gen_ai.completion", "llm.input_messages.",
+		"llm.output_messages.",
+	} {
 		if a.HasPrefix(prefix) {
 			return false
 		}

@@ -75,7 +75,8 @@ var openInference = convention{
 		}
 		usage.addParts(a, "llm.token_count.prompt_details.")
 		f.Usage.fill(usage)
-		f.CostUSD = cmp.Or(f.CostUSD, money(a.Get("llm.cost.total")), sum(money(a.Get("llm.cost.prompt")), money(a.Get("llm.cost.completion"))))
+		f.CostUSD = cmp.Or(f.CostUSD, money(a.Get("llm.cost.total")),
+			sum(money(a.Get("llm.cost.prompt")), money(a.Get("llm.cost.completion"))))
 		fill(&f.Conversation, a, "session.id")
 		fill(&f.User, a, "user.id")
 		if f.Tags == nil {
@@ -93,13 +94,15 @@ var openInference = convention{
 // instrumentation of LlamaIndex says LLM of every method of such a class.
 func isHelper(s *Span) bool {
 	method := s.Name[strings.LastIndexByte(s.Name, '.')+1:]
-	return strings.HasPrefix(method, "_") && !s.Attributes.HasPrefix("llm.token_count.") && !s.Attributes.HasPrefix("llm.output_messages.")
+	return strings.HasPrefix(method, "_") && !s.Attributes.HasPrefix("llm.token_count.") &&
+		!s.Attributes.HasPrefix("llm.output_messages.")
 }
 
 // isGraphNode reports whether a span is a node of a LangGraph and not an agent. The instrumentation
 // calls every run an agent whose name contains that word, and nodes of graphs are often named so.
 func isGraphNode(s *Span) bool {
-	return strings.Contains(s.Scope.Name, "langchain") && memberText(s.Attributes.Get("metadata"), "langgraph_node") == s.Name
+	return strings.Contains(s.Scope.Name, "langchain") &&
+		memberText(s.Attributes.Get("metadata"), "langgraph_node") == s.Name
 }
 
 // isAgentClass reports whether a span is named after a method that runs an agent: Agent.run,

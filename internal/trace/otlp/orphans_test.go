@@ -60,10 +60,12 @@ func run(changes []record.Change) string {
 func TestParentsThatNeverArrive(t *testing.T) {
 	t.Parallel()
 	at := func(id, parent, name string, start, end int, more string) string {
-		return fmt.Sprintf(`{"id": %q, "parent": %q, "name": %q, "start": %d, "end": %d%s}`, id, parent, name, start, end, more)
+		return fmt.Sprintf(`{"id": %q, "parent": %q, "name": %q, "start": %d, "end": %d%s}`, id, parent, name, start, end,
+			more)
 	}
 	model := func(id, parent string, start, end int, more ...string) string {
-		return at(id, parent, "chat m", start, end, `, "attributes": {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}`+strings.Join(more, ""))
+		return at(id, parent, "chat m", start, end,
+			`, "attributes": {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}`+strings.Join(more, ""))
 	}
 	agent := func(id, parent, name string, start, end int, more ...string) string {
 		return at(id, parent, "invoke_agent "+name, start, end, strings.Join(more, ""))
@@ -76,30 +78,54 @@ func TestParentsThatNeverArrive(t *testing.T) {
 		spans       []string
 		want, quiet string // quiet: after nothing came for long; empty: the same
 	}{
-		"a server's": {[]string{at("1", "99", "POST /chat", 10, 90, server), agent("2", "1", "a", 10, 90), model("3", "2", 20, 30)},
+		"a server's": {[]string{
+			at("1", "99", "POST /chat", 10, 90, server), agent("2", "1", "a", 10, 90), model("3", "2", 20, 30),
+		},
 			"COMPLETED 90: a COMPLETED 1+0", ""},
-		"a consumer's": {[]string{at("1", "99", "orders process", 10, 90, consumer), agent("2", "1", "a", 10, 90), model("3", "2", 20, 30)},
+		"a consumer's": {[]string{
+			at("1", "99", "orders process", 10, 90, consumer), agent("2", "1", "a", 10, 90), model("3", "2", 20, 30),
+		},
 			"COMPLETED 90: a COMPLETED 1+0", ""},
 		"an agent that serves": {[]string{agent("1", "99", "a", 10, 90, server), model("3", "1", 20, 30)},
 			"COMPLETED 90: a COMPLETED 1+0", ""},
-		"a server's that failed": {[]string{at("1", "99", "POST /chat", 10, 90, server+failed), agent("2", "1", "a", 10, 80), model("3", "2", 20, 30)},
+		"a server's that failed": {[]string{
+			at("1", "99", "POST /chat", 10, 90, server+failed), agent("2", "1", "a", 10, 80), model("3", "2", 20, 30),
+		},
 			"FAILED 90: a COMPLETED 1+0", ""},
-		"a server's that runs": {[]string{at("1", "99", "POST /chat", 10, 0, server), agent("2", "1", "a", 10, 90), model("3", "2", 20, 30)},
+		"a server's that runs": {[]string{
+			at("1", "99", "POST /chat", 10, 0, server), agent("2", "1", "a", 10, 90), model("3", "2", 20, 30),
+		},
 			"RUNNING -: a COMPLETED 1+0", ""},
-		"a client's": {[]string{at("1", "99", "POST /chat", 10, 90, client), agent("2", "1", "a", 10, 90), model("3", "2", 20, 30)},
+		"a client's": {[]string{
+			at("1", "99", "POST /chat", 10, 90, client), agent("2", "1", "a", 10, 90), model("3", "2", 20, 30),
+		},
 			"RUNNING -: a COMPLETED 1+0", "COMPLETED 90: a COMPLETED 1+0"},
 
-		"inside an agent": {[]string{agent("1", "", "a", 10, 90), model("2", "1", 20, 30), model("3", "98", 40, 50), tool("4", "97", "look", 60, 70)},
+		"inside an agent": {[]string{
+			agent("1", "", "a", 10, 90), model("2", "1", 20, 30), model("3", "98", 40, 50), tool("4", "97", "look", 60, 70),
+		},
 			"COMPLETED 90: a COMPLETED 2+1", ""},
-		"inside an agent below a server": {[]string{at("1", "99", "POST /chat", 10, 90, server), agent("2", "1", "a", 10, 90), model("3", "98", 20, 30)},
+		"inside an agent below a server": {[]string{
+			at("1", "99", "POST /chat", 10, 90, server), agent("2", "1", "a", 10, 90), model("3", "98", 20, 30),
+		},
 			"COMPLETED 90: a COMPLETED 1+0", ""},
-		"inside the inner one": {[]string{agent("1", "", "a", 10, 90), model("2", "1", 11, 12), tool("3", "1", "ask", 20, 50), agent("4", "3", "b", 21, 49), model("5", "4", 22, 23), model("6", "98", 30, 31), model("7", "98", 60, 61)},
+		"inside the inner one": {[]string{
+			agent("1", "", "a", 10, 90), model("2", "1", 11, 12), tool("3", "1", "ask", 20, 50), agent("4", "3", "b", 21, 49),
+			model("5", "4", 22, 23), model("6", "98", 30, 31), model("7", "98", 60, 61),
+		},
 			"COMPLETED 90: a COMPLETED 2+1, b COMPLETED 2+0", ""},
-		"after the inner one": {[]string{at("1", "", "job", 10, 90, ""), agent("2", "1", "a", 20, 30), model("3", "2", 21, 22), agent("4", "1", "b", 40, 50), model("5", "4", 41, 42), model("6", "98", 60, 61)},
+		"after the inner one": {[]string{
+			at("1", "", "job", 10, 90, ""), agent("2", "1", "a", 20, 30), model("3", "2", 21, 22), agent("4", "1", "b", 40, 50),
+			model("5", "4", 41, 42), model("6", "98", 60, 61),
+		},
 			"COMPLETED 90: job COMPLETED 1+0, a COMPLETED 1+0, b COMPLETED 1+0", ""},
-		"an agent, with what it does": {[]string{at("1", "", "job", 10, 90, ""), agent("2", "98", "a", 20, 60), model("3", "2", 21, 22), model("4", "97", 30, 31)},
+		"an agent, with what it does": {[]string{
+			at("1", "", "job", 10, 90, ""), agent("2", "98", "a", 20, 60), model("3", "2", 21, 22), model("4", "97", 30, 31),
+		},
 			"COMPLETED 90: a COMPLETED 2+0", ""},
-		"at the same time as its agent": {[]string{at("1", "", "job", 10, 90, ""), agent("3", "98", "a", 20, 60), model("2", "97", 20, 22)},
+		"at the same time as its agent": {[]string{
+			at("1", "", "job", 10, 90, ""), agent("3", "98", "a", 20, 60), model("2", "97", 20, 22),
+		},
 			"COMPLETED 90: a COMPLETED 1+0", ""},
 		"no step of its own": {[]string{agent("1", "", "a", 10, 20), model("2", "1", 11, 12), model("3", "98", 40, 50)},
 			"COMPLETED 20: a COMPLETED 2+0", ""},
@@ -107,7 +133,10 @@ func TestParentsThatNeverArrive(t *testing.T) {
 			"COMPLETED 90: a COMPLETED 2+0", ""},
 		"the root runs": {[]string{agent("1", "", "a", 10, 0), model("2", "1", 11, 12), model("3", "98", 40, 50)},
 			"RUNNING -: a RUNNING 1+0, chat m RUNNING 1+0", "RUNNING -: a RUNNING 2+0"},
-		"another process's, later": {[]string{at("1", "99", "POST /chat", 10, 50, server), agent("2", "1", "a", 10, 50), model("3", "2", 20, 30), model("4", "98", 60, 70)},
+		"another process's, later": {[]string{
+			at("1", "99", "POST /chat", 10, 50, server), agent("2", "1", "a", 10, 50), model("3", "2", 20, 30),
+			model("4", "98", 60, 70),
+		},
 			"RUNNING -: a COMPLETED 1+0, chat m RUNNING 1+0", "COMPLETED 70: a COMPLETED 1+0, chat m COMPLETED 1+0"},
 		"beside a model call": {[]string{model("1", "", 10, 20), model("2", "98", 30, 40)},
 			"COMPLETED 40: chat m COMPLETED 1+0, chat m COMPLETED 1+0", ""},
@@ -118,11 +147,20 @@ func TestParentsThatNeverArrive(t *testing.T) {
 			"RUNNING -: a COMPLETED 1+0", "COMPLETED 60: a COMPLETED 1+0"},
 		"no root, the agent failed": {[]string{agent("2", "99", "a", 20, 60, failed), model("3", "2", 21, 22)},
 			"RUNNING -: a FAILED 1+0", "FAILED 60: a FAILED 1+0"},
-		"no root, inside an agent": {[]string{agent("2", "99", "a", 20, 60), model("3", "98", 20, 22), model("4", "97", 70, 75)},
-			"RUNNING -: a COMPLETED 0+0, chat m RUNNING 1+0, chat m RUNNING 1+0", "COMPLETED 75: a COMPLETED 1+0, chat m COMPLETED 1+0"},
-		"no root, beside an agent": {[]string{tool("2", "99", "ask", 20, 60), agent("3", "2", "a", 21, 59), model("4", "3", 22, 23), tool("5", "99", "look", 30, 31)},
-			"RUNNING -: execute_tool ask RUNNING 0+2, a COMPLETED 1+0", "COMPLETED 60: execute_tool ask COMPLETED 0+2, a COMPLETED 1+0"},
-		"no root, a call failed": {[]string{model("2", "99", 10, 20, failed), model("3", "99", 30, 40), tool("4", "99", "look", 50, 60, failed)},
+		"no root, inside an agent": {[]string{
+			agent("2", "99", "a", 20, 60), model("3", "98", 20, 22), model("4", "97", 70, 75),
+		},
+			"RUNNING -: a COMPLETED 0+0, chat m RUNNING 1+0, chat m RUNNING 1+0",
+			"COMPLETED 75: a COMPLETED 1+0, chat m COMPLETED 1+0"},
+		"no root, beside an agent": {[]string{
+			tool("2", "99", "ask", 20, 60), agent("3", "2", "a", 21, 59), model("4", "3", 22, 23),
+			tool("5", "99", "look", 30, 31),
+		},
+			"RUNNING -: execute_tool ask RUNNING 0+2, a COMPLETED 1+0",
+			"COMPLETED 60: execute_tool ask COMPLETED 0+2, a COMPLETED 1+0"},
+		"no root, a call failed": {[]string{
+			model("2", "99", 10, 20, failed), model("3", "99", 30, 40), tool("4", "99", "look", 50, 60, failed),
+		},
 			"RUNNING -: chat m RUNNING 2+1", "COMPLETED 60: chat m COMPLETED 2+1"},
 		"no root, the last call failed": {[]string{model("2", "99", 10, 20), model("3", "99", 30, 40, failed)},
 			"RUNNING -: chat m RUNNING 2+0", "FAILED 40: chat m FAILED 2+0"},
@@ -160,7 +198,8 @@ func TestTheParentArrivesAfterAll(t *testing.T) {
 	if got, want := run(project(t, without)), "COMPLETED 90: a COMPLETED 2+1"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if got, want := run(project(t, append(without, spans[2]))), "COMPLETED 90: a COMPLETED 1+1, ask COMPLETED 1+0"; got != want {
+	if got, want := run(project(t, append(without, spans[2]))),
+		"COMPLETED 90: a COMPLETED 1+1, ask COMPLETED 1+0"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	anyOrder(t, spans)

@@ -49,7 +49,8 @@ func (f *Facts) readParties(s *Span) {
 
 // readOwnParties reads the attributes of a span or a log record by which the program itself says for whom it is.
 func (f *Facts) readOwnParties(a Attributes, ofAgents bool) {
-	fill(&f.Conversation, a, "gen_ai.conversation.id", "session.id", "conversation.id", "session_id", "sessionId", "conversation_id", "conversationId")
+	fill(&f.Conversation, a, "gen_ai.conversation.id", "session.id", "conversation.id", "session_id", "sessionId",
+		"conversation_id", "conversationId")
 	for _, key := range []string{"thread.id", "thread_id", "threadId"} {
 		f.Conversation = cmp.Or(f.Conversation, a.Text(key)) // those of an operating system are numbers
 	}

@@ -23,7 +23,11 @@ type Projection struct {
 
 // NewProjection returns the projection of a trace without spans.
 func NewProjection(traceID string) *Projection {
-	return &Projection{spans: gathered{trace: traceID, versions: map[string]*version{}, nodes: map[string]*node{}, fresh: map[string]*version{}}}
+	return &Projection{
+		spans: gathered{
+			trace: traceID, versions: map[string]*version{}, nodes: map[string]*node{}, fresh: map[string]*version{},
+		},
+	}
 }
 
 // Add adds spans: of chunks that are kept, and fresh ones, each of one chunk. It does not change the spans, and

@@ -40,7 +40,8 @@ const (
 
 var codingAgents = []codingAgent{
 	{
-		name: "claude_code", provider: "anthropic", prefix: "claude_code.", scope: "com.anthropic.claude_code", service: "claude-code",
+		name: "claude_code", provider: "anthropic", prefix: "claude_code.", scope: "com.anthropic.claude_code",
+		service: "claude-code",
 		session: []string{"session.id"}, prompt: []string{"prompt.id"},
 		kinds: map[string]recordKind{
 			"user_prompt": ofPrompt, "api_request": ofModel, "api_error": ofFailedModel, "api_refusal": ofFailedModel,
@@ -51,7 +52,8 @@ var codingAgents = []codingAgent{
 		name: "codex", provider: "openai", prefix: "codex.", scope: "codex_otel", service: "codex_cli_rs",
 		session: []string{"conversation.id", "thread.id"}, prompt: []string{"turn.id", "turn_id"},
 		kinds: map[string]recordKind{
-			"user_prompt": ofPrompt, "sse_event": ofModel, "api_request": ofFailedModel, "websocket_request": ofFailedModel, "tool_result": ofTool,
+			"user_prompt": ofPrompt, "sse_event": ofModel, "api_request": ofFailedModel, "websocket_request": ofFailedModel,
+			"tool_result": ofTool,
 		},
 	},
 	{name: "gemini_cli", provider: "gcp.gemini", prefix: "gemini_cli.", scope: "gemini_cli", service: "gemini-cli",
@@ -206,7 +208,9 @@ var loggedSpans = convention{
 			failure.message = cmp.Or(failure.message, f.Result)
 			f.fail(failure)
 		case ofAnswer:
-			f.logs = append(f.logs, callLog{time: cmp.Or(s.End, s.Start), request: a.Get("request_id"), answer: a.Get("response")})
+			f.logs = append(f.logs, callLog{
+				time: cmp.Or(s.End, s.Start), request: a.Get("request_id"), answer: a.Get("response"),
+			})
 		}
 	},
 }

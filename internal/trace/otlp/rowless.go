@@ -107,7 +107,8 @@ func (t Tally) addOther(k Rowless, attributes pcommon.Map) {
 
 // add counts one of a kind. If it is the first, it returns the example, to be filled.
 func (t Tally) add(k Rowless) *Example {
-	k.Scope, k.Attribute, k.Kind = field.Shorten(k.Scope, maxExampleBytes), field.Shorten(k.Attribute, maxExampleBytes), field.Shorten(k.Kind, maxExampleBytes)
+	k.Scope, k.Attribute, k.Kind = field.Shorten(k.Scope, maxExampleBytes), field.Shorten(k.Attribute, maxExampleBytes),
+		field.Shorten(k.Kind, maxExampleBytes)
 	if e := t[k]; e != nil {
 		e.Count++
 		return nil
@@ -152,14 +153,17 @@ func (t Tally) warning(spans int) string {
 	if first == nil || spans > 0 {
 		return ""
 	}
-	return fmt.Sprintf("the spans were kept, but none of them is understood: they look like an agent's, and follow no convention that is known here (instrumentation %q, kind %q); GET %s lists what arrived and is not shown", first.Scope, first.Kind, RowlessPath)
+	return fmt.Sprintf("the spans were kept, but none of them is understood: they look like an agent's, and follow no "+
+		"convention that is known here (instrumentation %q, kind %q); GET %s lists what arrived and is not shown",
+		first.Scope, first.Kind, RowlessPath)
 }
 
 // RowlessPath is where the API lists what made no row.
 const RowlessPath = "/api/v1/otlp/unknown"
 
 func (k *Rowless) compare(to *Rowless) int {
-	return cmp.Or(strings.Compare(k.Scope, to.Scope), strings.Compare(k.Attribute, to.Attribute), strings.Compare(k.Kind, to.Kind))
+	return cmp.Or(strings.Compare(k.Scope, to.Scope), strings.Compare(k.Attribute, to.Attribute),
+		strings.Compare(k.Kind, to.Kind))
 }
 
 // otelKinds are the kinds of spans of OpenTelemetry.
@@ -189,7 +193,8 @@ func kind(s *Span) (attribute, value string, isAgents bool) {
 
 // kindAttributes say what a span is, in one of the conventions.
 var kindAttributes = func() []string {
-	keys := []string{"openinference.span.kind", "ai.operationId", "genkit:metadata:subtype", "lmnr.span.type"} // where code decides
+	// where code decides
+	keys := []string{"openinference.span.kind", "ai.operationId", "genkit:metadata:subtype", "lmnr.span.type"}
 	for i := range conventions {
 		if conventions[i].kind != "" {
 			keys = append(keys, conventions[i].kind)
@@ -207,7 +212,8 @@ func saysKind(key string) bool {
 		of, ok = strings.CutSuffix(key, "type")
 	}
 	of = strings.TrimRight(of, "._-:")
-	return ok && (strings.HasSuffix(of, "span") || strings.HasSuffix(of, "observation") || strings.HasSuffix(of, "run") || strings.HasSuffix(of, "event"))
+	return ok && (strings.HasSuffix(of, "span") || strings.HasSuffix(of, "observation") || strings.HasSuffix(of, "run") ||
+		strings.HasSuffix(of, "event"))
 }
 
 // isAgentKind reports whether a word is the kind of a span of an agent, a model or a tool.
@@ -224,8 +230,10 @@ func isAgentKind(word string) bool {
 func isAgentWord(word string) bool {
 	switch word {
 	case "ai", "genai", "mcp", "completion", "completions", "prompt", "prompts", "tokens", "tool", "tools",
-		"anthropic", "bedrock", "claude", "cohere", "dspy", "gemini", "groq", "haystack", "langchain", "langfuse", "langgraph", "langsmith", "litellm", "llamaindex",
-		"mistral", "mistralai", "mlflow", "ollama", "openai", "openinference", "openllmetry", "strands", "traceloop", "vertexai":
+		"anthropic", "bedrock", "claude", "cohere", "dspy", "gemini", "groq", "haystack", "langchain", "langfuse",
+		"langgraph", "langsmith", "litellm", "llamaindex",
+		"mistral", "mistralai", "mlflow", "ollama", "openai", "openinference", "openllmetry", "strands", "traceloop",
+		"vertexai":
 		return true
 	}
 	return strings.HasPrefix(word, "llm") || strings.Contains(word, "agent")

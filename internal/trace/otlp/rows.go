@@ -136,8 +136,10 @@ func (p *projection) planRows() []*record.Plan {
 	rows := []*record.Plan{root}
 	plans := map[string]*record.Plan{p.trace: root}
 	for _, n := range p.plans {
-		plan := &record.Plan{RootPlanID: p.trace, CurrentPlanID: n.id, ParentPlanID: new(p.planID(n.tool)), ToolCallID: new(n.id),
-			State: new(n.state()), StartTime: timestamp(n.Start), EndTime: n.endTime(), Name: optional(n.facts.Tool), Summary: optional(n.facts.Result)}
+		plan := &record.Plan{RootPlanID: p.trace, CurrentPlanID: n.id, ParentPlanID: new(p.planID(n.tool)),
+			ToolCallID: new(n.id),
+			State:      new(n.state()), StartTime: timestamp(n.Start), EndTime: n.endTime(), Name: optional(n.facts.Tool),
+			Summary: optional(n.facts.Result)}
 		if n.facts.Failed {
 			plan.ErrorMessage, plan.ErrorKind = n.failure()
 		}
@@ -149,7 +151,8 @@ func (p *projection) planRows() []*record.Plan {
 		}
 	}
 	for _, s := range slices.Backward(p.steps) { // plans whose span has no result
-		if plan := plans[p.planID(s.node.planCall())]; plan.Summary == nil && plan.State.Terminal() && p.parentStep(s.node) == "" {
+		if plan := plans[p.planID(s.node.planCall())]; plan.Summary == nil && plan.State.Terminal() &&
+			p.parentStep(s.node) == "" {
 			plan.Summary = optional(s.result)
 		}
 	}
@@ -198,7 +201,10 @@ func (p *projection) parentStep(n *node) string {
 }
 
 func (p *projection) rootPlan() *record.Plan {
-	root := &record.Plan{RootPlanID: p.trace, CurrentPlanID: p.trace, TraceID: &p.trace, State: new(combinedState(p.tops)), StartTime: timestamp(firstStart(p.tops))}
+	root := &record.Plan{
+		RootPlanID: p.trace, CurrentPlanID: p.trace, TraceID: &p.trace, State: new(combinedState(p.tops)),
+		StartTime: timestamp(firstStart(p.tops)),
+	}
 	top := p.top()
 	if root.State.Terminal() {
 		root.EndTime = timestamp(lastEnd(p.tops))
@@ -208,7 +214,8 @@ func (p *projection) rootPlan() *record.Plan {
 		root.ErrorMessage, root.ErrorKind = p.tops[i].failure()
 	}
 	first := p.steps[max(0, slices.IndexFunc(p.steps, func(s *step) bool { return s.node.planCall() == nil }))]
-	describe(root, p.rootName(top), cmp.Or(top.facts.request, first.request, top.facts.unread(top.facts.Input)), first.model)
+	describe(root, p.rootName(top), cmp.Or(top.facts.request, first.request, top.facts.unread(top.facts.Input)),
+		first.model)
 	p.addContext(root)
 	return root
 }
@@ -324,7 +331,8 @@ func (p *projection) stepRow(s *step, at *madeStep) *record.AgentExecution {
 	n := s.node
 	row := &record.AgentExecution{
 		RootPlanID: p.trace, StepID: n.id, PlanID: at.plan, StepIndex: &at.index, AgentName: optional(s.agent),
-		AgentRequest: optional(s.request), State: new(s.state), StartTime: timestamp(n.start()), EndTime: n.endTime(), Result: optional(s.result), ModelName: optional(s.model),
+		AgentRequest: optional(s.request), State: new(s.state), StartTime: timestamp(n.start()), EndTime: n.endTime(),
+		Result: optional(s.result), ModelName: optional(s.model),
 		ConversationID: optionalID(s.conversation()), SpanID: &n.id,
 	}
 	if n.facts.Class == Agent {
@@ -388,12 +396,15 @@ func setAsides(row *record.ThinkAct, asides []*node) {
 	if *row.State != record.Running && (row.ActEndTime == nil || end != nil && end.After(*row.ActEndTime)) {
 		row.ActEndTime = end
 	}
-	row.ActionDescription = optional(field.Shorten("Paid calls of models that generate no text: "+strings.Join(names, ", "), 200))
+	row.ActionDescription = optional(
+		field.Shorten("Paid calls of models that generate no text: "+strings.Join(names, ", "), 200),
+	)
 }
 
 func setThink(row *record.ThinkAct, n *node) {
 	f := n.facts
-	row.ThinkStartTime, row.ThinkEndTime, row.FirstTokenTime = timestamp(n.Start), timestamp(n.End), timestamp(f.FirstToken)
+	row.ThinkStartTime, row.ThinkEndTime, row.FirstTokenTime = timestamp(n.Start), timestamp(n.End),
+		timestamp(f.FirstToken)
 	row.ThinkInput, row.ThinkOutput = optional(withSystem(f.System, f.Input, f.asSent(f.Input))), optional(f.thinkOutput)
 	row.FinishReason, row.ResponseID = optional(f.Finish), optionalID(f.ResponseID)
 	row.SpanID = &n.id
@@ -484,7 +495,10 @@ func withSystem(system, input, sent string) string {
 // callRow returns the row of a tool call.
 func (p *projection) callRow(s *step, seq, i int) *record.ActTool {
 	t := s.cycles[seq].calls[i]
-	row := &record.ActTool{RootPlanID: p.trace, StepID: s.node.id, Seq: int64(seq), ToolCallID: t.id, CallIndex: new(int64(i)), State: new(t.state), Result: optional(t.result)}
+	row := &record.ActTool{
+		RootPlanID: p.trace, StepID: s.node.id, Seq: int64(seq), ToolCallID: t.id, CallIndex: new(int64(i)),
+		State: new(t.state), Result: optional(t.result),
+	}
 	id, name, args, kind, message := t.request.id, t.request.name, t.request.args, "", cmp.Or(t.error, t.result)
 	if n := t.node; n != nil {
 		f := n.facts

@@ -16,7 +16,8 @@ var sentry = convention{
 			return Unclassified
 		}
 		switch operation {
-		case "responses", "messages", "completion", "request", "generate_text", "stream_text", "generate_object", "stream_object", "interactions":
+		case "responses", "messages", "completion", "request", "generate_text", "stream_text", "generate_object",
+			"stream_object", "interactions":
 			return Model
 		case "pipeline", "rerank":
 			return Transparent
@@ -31,7 +32,8 @@ var sentry = convention{
 		fill(&f.Result, a, "gen_ai.tool.output")
 		fill(&f.Input, a, "gen_ai.request.messages")
 		if f.Output == "" {
-			f.Output = sentryOutput(a.First("gen_ai.response.text", "gen_ai.response.object"), a.Get("gen_ai.response.tool_calls"))
+			f.Output = sentryOutput(a.First("gen_ai.response.text", "gen_ai.response.object"),
+				a.Get("gen_ai.response.tool_calls"))
 		}
 	},
 }

@@ -10,7 +10,8 @@ import (
 var strands = convention{
 	read: func(s *Span, f *Facts) {
 		if f.Class == Model && isStrands(s) { // it counts milliseconds where others count seconds
-			f.FirstToken = cmp.Or(after(s, s.Attributes.Get("gen_ai.server.time_to_first_token"), time.Millisecond), f.FirstToken)
+			f.FirstToken = cmp.Or(after(s, s.Attributes.Get("gen_ai.server.time_to_first_token"), time.Millisecond),
+				f.FirstToken)
 		}
 		if f.Class != Tool {
 			return
@@ -35,5 +36,6 @@ var strands = convention{
 }
 
 func isStrands(s *Span) bool {
-	return strings.HasPrefix(s.Scope.Name, "strands.") || strings.HasPrefix(s.Attributes.First("gen_ai.provider.name", "gen_ai.system"), "strands")
+	return strings.HasPrefix(s.Scope.Name, "strands.") ||
+		strings.HasPrefix(s.Attributes.First("gen_ai.provider.name", "gen_ai.system"), "strands")
 }

@@ -101,8 +101,12 @@ func equal(a, b *int64) bool { return a != nil && b != nil && *a == *b }
 
 // The names of counts in the usage objects of providers and frameworks.
 var (
-	inputNames  = []string{"input_tokens", "prompt_tokens", "input", "inputTokens", "promptTokens", "prompt_token_count", "promptTokenCount", "input_token_count", "inputTokenCount"}
-	outputNames = []string{"output_tokens", "completion_tokens", "output", "outputTokens", "completionTokens", "candidates_token_count", "candidatesTokenCount",
+	inputNames = []string{
+		"input_tokens", "prompt_tokens", "input", "inputTokens", "promptTokens", "prompt_token_count", "promptTokenCount",
+		"input_token_count", "inputTokenCount",
+	}
+	outputNames = []string{"output_tokens", "completion_tokens", "output", "outputTokens", "completionTokens",
+		"candidates_token_count", "candidatesTokenCount",
 		"response_token_count", "responseTokenCount", "generated_token_count", "outputTokenCount"}
 	totalNames = []string{"total_tokens", "total", "totalTokens", "total_token_count", "totalTokenCount"}
 )
@@ -135,8 +139,10 @@ func readUsage(object string) (u Usage) {
 		case slices.Contains(totalNames, key):
 			u.Total = cmp.Or(u.Total, n)
 		case strings.Contains(key, "priority"): // a subset
-		case key == "cache_read_input_tokens", key == "cacheReadInputTokens", key == "cacheReadInputTokenCount", key == "cache_creation_input_tokens",
-			key == "cache_write_input_tokens", key == "cacheWriteInputTokens", key == "cacheWriteInputTokenCount", strings.HasPrefix(key, "input_"):
+		case key == "cache_read_input_tokens", key == "cacheReadInputTokens", key == "cacheReadInputTokenCount",
+			key == "cache_creation_input_tokens",
+			key == "cache_write_input_tokens", key == "cacheWriteInputTokens", key == "cacheWriteInputTokenCount",
+			strings.HasPrefix(key, "input_"):
 			if !beside.addPart(key, n) {
 				moreInput += *n
 			}
@@ -154,7 +160,8 @@ func readUsage(object string) (u Usage) {
 			within.addPart(key, n)
 		}
 	}
-	if apart && beside.CacheWrite != nil && beside.write5m == nil && !strings.Contains(object, `"input_cache_creation"`) && !strings.Contains(object, `"input_cache_write"`) {
+	if apart && beside.CacheWrite != nil && beside.write5m == nil &&
+		!strings.Contains(object, `"input_cache_creation"`) && !strings.Contains(object, `"input_cache_write"`) {
 		beside.write5m, beside.CacheWrite = beside.CacheWrite, nil
 	}
 	within.addLifetimes()
@@ -170,7 +177,8 @@ func readUsage(object string) (u Usage) {
 	if within.Reasoning == nil {
 		moreOutput += orZero(beside.Reasoning)
 	}
-	u.CacheRead, u.CacheWrite = cmp.Or(within.CacheRead, beside.CacheRead), cmp.Or(within.CacheWrite, beside.CacheWrite, lifetimes.CacheWrite)
+	u.CacheRead, u.CacheWrite = cmp.Or(within.CacheRead, beside.CacheRead),
+		cmp.Or(within.CacheWrite, beside.CacheWrite, lifetimes.CacheWrite)
 	u.CacheWrite1h = cmp.Or(within.CacheWrite1h, beside.CacheWrite1h, lifetimes.CacheWrite1h)
 	u.Reasoning = cmp.Or(within.Reasoning, beside.Reasoning)
 	if u.Total == nil || orZero(u.Input)+orZero(u.Output) != *u.Total {
@@ -225,7 +233,8 @@ func (u *Usage) addPart(name string, n *int64) bool {
 		to = &u.write5m
 	case strings.Contains(name, "creation"), strings.Contains(name, "write"):
 		to = &u.CacheWrite
-	case strings.Contains(name, "nocache"), strings.Contains(name, "uncached"), strings.Contains(name, "noncached"), strings.Contains(name, "miss"):
+	case strings.Contains(name, "nocache"), strings.Contains(name, "uncached"), strings.Contains(name, "noncached"),
+		strings.Contains(name, "miss"):
 		return false // the rest of the input
 	case strings.Contains(name, "cache"):
 		to = &u.CacheRead
@@ -278,7 +287,8 @@ func (u *Usage) addParts(a Attributes, prefix string) {
 	var parts Usage
 	for _, attribute := range a.WithPrefix(prefix) {
 		name := partName(attribute.Key[len(prefix):])
-		ofKind := strings.Contains(name, "audio") || strings.Contains(name, "image") || strings.Contains(name, "text") || strings.Contains(name, "video")
+		ofKind := strings.Contains(name, "audio") || strings.Contains(name, "image") || strings.Contains(name, "text") ||
+			strings.Contains(name, "video")
 		if !ofKind && !strings.HasPrefix(name, "experimental") {
 			parts.addPart(name, count(attribute.Value.Text))
 		}

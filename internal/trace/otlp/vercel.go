@@ -53,10 +53,12 @@ var vercel = convention{
 		}
 		usage.addParts(a, "ai.usage.")
 		f.Usage.fill(usage)
-		if metadata := a.Get("ai.response.providerMetadata"); f.Class == Model && metadata != "" { // the provider's own counts
+		// the provider's own counts
+		if metadata := a.Get("ai.response.providerMetadata"); f.Class == Model && metadata != "" {
 			f.Usage.correct(readUsage(nested(metadata, "usage", 0)))
 		}
-		f.FirstToken = cmp.Or(f.FirstToken, after(s, a.First("ai.response.msToFirstChunk", "ai.stream.msToFirstChunk"), time.Millisecond))
+		f.FirstToken = cmp.Or(f.FirstToken,
+			after(s, a.First("ai.response.msToFirstChunk", "ai.stream.msToFirstChunk"), time.Millisecond))
 		const p = "ai.telemetry.metadata."
 		fill(&f.Conversation, a, p+"sessionId", p+"session_id", p+"conversationId", p+"threadId", p+"chatId")
 		fill(&f.User, a, p+"userId", p+"user_id")

@@ -27,7 +27,9 @@ func TestPlacesAreCarriedDown(t *testing.T) {
 		return newForest(p.spans.trace, p.order, p.spans.nodes, false)
 	}
 
-	parts := planted(func(int) Attributes { return Attributes{{Key: "openinference.span.kind", Value: Value{Text: "CHAIN"}}} })
+	parts := planted(func(int) Attributes {
+		return Attributes{{Key: "openinference.span.kind", Value: Value{Text: "CHAIN"}}}
+	})
 	for _, node := range parts.nodes {
 		node.parent = nil
 	}
@@ -49,7 +51,10 @@ func TestPlacesAreCarriedDown(t *testing.T) {
 		if i == 0 {
 			return Attributes{{Key: "gen_ai.operation.name", Value: Value{Text: "invoke_agent"}}}
 		}
-		return Attributes{{Key: "gen_ai.operation.name", Value: Value{Text: "embeddings"}}, {Key: "gen_ai.usage.cost", Value: Value{Text: "0.1"}}}
+		return Attributes{
+			{Key: "gen_ai.operation.name", Value: Value{Text: "embeddings"}},
+			{Key: "gen_ai.usage.cost", Value: Value{Text: "0.1"}},
+		}
 	})
 	if len(asides.asides) != 1 {
 		t.Errorf("%d of the asides in each other count", len(asides.asides))

@@ -60,7 +60,9 @@ func fixtureBodies(t testing.TB, run, contentType string) (bodies [][]byte) {
 	t.Helper()
 	for _, name := range fixtures[run] {
 		body := readFixture(t, name)
-		if is := map[bool]string{true: otlp.TypeProtobuf, false: otlp.TypeJSON}[strings.HasSuffix(name, ".pb")]; is != contentType {
+		if is := map[bool]string{
+			true: otlp.TypeProtobuf, false: otlp.TypeJSON,
+		}[strings.HasSuffix(name, ".pb")]; is != contentType {
 			unmarshal := new(ptrace.JSONUnmarshaler).UnmarshalTraces
 			if is == otlp.TypeProtobuf {
 				unmarshal = new(ptrace.ProtoUnmarshaler).UnmarshalTraces
@@ -151,7 +153,8 @@ var senders = map[string]func(c *client, contentType string, bodies [][]byte){
 			if err := request.UnmarshalProto(body); err != nil {
 				c.T.Fatal(err)
 			}
-			if response, err := ptraceotlp.NewGRPCClient(conn).Export(c.T.Context(), request); err != nil || response.PartialSuccess().RejectedSpans() > 0 {
+			if response, err := ptraceotlp.NewGRPCClient(conn).Export(c.T.Context(), request); err != nil ||
+				response.PartialSuccess().RejectedSpans() > 0 {
 				c.T.Fatal(response, err)
 			}
 		}
@@ -213,7 +216,8 @@ func TestExportsMayBeCompressed(t *testing.T) {
 		}
 	}
 	// As media types may be written.
-	a := c.Export("/v1/traces", "Application/X-Protobuf; charset=x", apitest.Encodings[otlp.TypeProtobuf](t, apitest.AgentTrace(99, nil)))
+	a := c.Export("/v1/traces", "Application/X-Protobuf; charset=x",
+		apitest.Encodings[otlp.TypeProtobuf](t, apitest.AgentTrace(99, nil)))
 	wantTaken(t, a, otlp.TypeProtobuf)
 	c.Details(apitest.TraceID(99))
 }
@@ -325,7 +329,8 @@ func TestMisplacedBodies(t *testing.T) {
 					if signal == path {
 						wantTaken(t, a, contentType)
 					} else {
-						wantRefused(t, a, http.StatusBadRequest, contentType, fmt.Sprintf("the body holds %s, not %s: send it to %s", signal, path, signal.Path()))
+						wantRefused(t, a, http.StatusBadRequest, contentType,
+							fmt.Sprintf("the body holds %s, not %s: send it to %s", signal, path, signal.Path()))
 					}
 				}
 			}
@@ -364,7 +369,8 @@ func TestMetricsAreDropped(t *testing.T) {
 			wantTaken(t, c.Export("/v1/metrics", contentType, []byte(body)), contentType)
 		}
 	}
-	wantRefused(t, c.Export("/v1/metrics", "text/plain", nil), http.StatusUnsupportedMediaType, otlp.TypeJSON, otlp.TypeProtobuf)
+	wantRefused(t, c.Export("/v1/metrics", "text/plain", nil), http.StatusUnsupportedMediaType, otlp.TypeJSON,
+		otlp.TypeProtobuf)
 	c.WantMetric(`actlog_otlp_requests_total{door="server",signal="metrics",status="200"}`, 8)
 	c.WantMetric(`actlog_otlp_requests_total{door="server",signal="metrics",status="415"}`, 1)
 }
@@ -410,28 +416,43 @@ func TestExportsThatAreRefused(t *testing.T) {
 		status                int
 		says                  string
 	}{
-		"no protobuf":              {otlp.TypeProtobuf, "", []byte("{}"), 400, "reading traces"},
-		"no JSON":                  {otlp.TypeJSON, "", []byte("{"), 400, "reading traces"},
-		"odd ids":                  {otlp.TypeJSON, "", []byte(jsonSpans(`{"traceId":"abc"}`)), 400, "reading traces"},
-		"not packed":               {otlp.TypeJSON, "gzip", []byte("{}"), 400, "gzip"},
-		"cut off":                  {otlp.TypeProtobuf, "gzip", apitest.Gzip(t, bytes.Repeat([]byte("x"), 1000))[:20], 400, "the body is cut off"},
-		"deep protobuf":            {otlp.TypeProtobuf, "", deep, 400, "deeper than 2000"},
-		"deep JSON":                {otlp.TypeJSON, "", []byte(jsonSpans(strings.Repeat("[", 100_000))), 400, "deeper than 2000"},
-		"many spans":               {otlp.TypeProtobuf, "", manySpans, 413, "over 20000 spans"},
-		"many spans as JSON":       {otlp.TypeJSON, "", []byte(jsonSpans(strings.Repeat("{},", otlp.MaxSpans) + "{}")), 413, "over 20000 spans"},
-		"many parts":               {otlp.TypeProtobuf, "gzip", apitest.Gzip(t, bytes.Repeat([]byte("\x0a\x00"), 2_000_001)), 413, "over 2000000 parts"},
-		"many parts as JSON":       {otlp.TypeJSON, "zstd", apitest.Zstd(t, []byte(jsonSpans(strings.Repeat("{},", 2_000_001)))), 413, "over 2000000 parts"},
-		"a resource in each trace": {otlp.TypeProtobuf, "", apitest.AsProtobuf(t, manyTraces(100, otlp.MaxStringBytes)), 413, "over 268435456 bytes"},
-		"another packing":          {otlp.TypeProtobuf, "br", nil, 415, "send gzip, zstd, zlib, deflate, snappy, x-snappy-framed, lz4 or none"},
-		"twice packed":             {otlp.TypeProtobuf, "gzip, gzip", nil, 415, "lz4 or none"},
-		"another type":             {"text/plain", "", []byte("{}"), 415, otlp.TypeProtobuf},
-		"a form":                   {"application/x-www-form-urlencoded", "", []byte("{}"), 415, otlp.TypeProtobuf},
-		"records":                  {"application/x-ndjson", "", []byte("{}"), 415, otlp.TypeProtobuf},
-		"no type":                  {"", "", []byte("{}"), 415, otlp.TypeProtobuf},
-		"the type of gRPC":         {"application/grpc", "", nil, 415, otlp.TypeProtobuf},
-		"an empty protobuf":        {otlp.TypeProtobuf, "", nil, 200, ""},
-		"an empty message":         {otlp.TypeJSON, "", []byte("{}"), 200, ""},
-		"what we do not know yet":  {otlp.TypeJSON, "", []byte(`{"resourceSpans":[],"new":{"a":1}}`), 200, ""},
+		"no protobuf": {otlp.TypeProtobuf, "", []byte("{}"), 400, "reading traces"},
+		"no JSON":     {otlp.TypeJSON, "", []byte("{"), 400, "reading traces"},
+		"odd ids":     {otlp.TypeJSON, "", []byte(jsonSpans(`{"traceId":"abc"}`)), 400, "reading traces"},
+		"not packed":  {otlp.TypeJSON, "gzip", []byte("{}"), 400, "gzip"},
+		"cut off": {
+			otlp.TypeProtobuf, "gzip", apitest.Gzip(t, bytes.Repeat([]byte("x"), 1000))[:20], 400, "the body is cut off",
+		},
+		"deep protobuf": {otlp.TypeProtobuf, "", deep, 400, "deeper than 2000"},
+		"deep JSON": {
+			otlp.TypeJSON, "", []byte(jsonSpans(strings.Repeat("[", 100_000))), 400, "deeper than 2000",
+		},
+		"many spans": {otlp.TypeProtobuf, "", manySpans, 413, "over 20000 spans"},
+		"many spans as JSON": {
+			otlp.TypeJSON, "", []byte(jsonSpans(strings.Repeat("{},", otlp.MaxSpans) + "{}")), 413, "over 20000 spans",
+		},
+		"many parts": {
+			otlp.TypeProtobuf, "gzip", apitest.Gzip(t, bytes.Repeat([]byte("\x0a\x00"), 2_000_001)), 413, "over 2000000 parts",
+		},
+		"many parts as JSON": {
+			otlp.TypeJSON, "zstd", apitest.Zstd(t, []byte(jsonSpans(strings.Repeat("{},", 2_000_001)))), 413,
+			"over 2000000 parts",
+		},
+		"a resource in each trace": {
+			otlp.TypeProtobuf, "", apitest.AsProtobuf(t, manyTraces(100, otlp.MaxStringBytes)), 413, "over 268435456 bytes",
+		},
+		"another packing": {
+			otlp.TypeProtobuf, "br", nil, 415, "send gzip, zstd, zlib, deflate, snappy, x-snappy-framed, lz4 or none",
+		},
+		"twice packed":            {otlp.TypeProtobuf, "gzip, gzip", nil, 415, "lz4 or none"},
+		"another type":            {"text/plain", "", []byte("{}"), 415, otlp.TypeProtobuf},
+		"a form":                  {"application/x-www-form-urlencoded", "", []byte("{}"), 415, otlp.TypeProtobuf},
+		"records":                 {"application/x-ndjson", "", []byte("{}"), 415, otlp.TypeProtobuf},
+		"no type":                 {"", "", []byte("{}"), 415, otlp.TypeProtobuf},
+		"the type of gRPC":        {"application/grpc", "", nil, 415, otlp.TypeProtobuf},
+		"an empty protobuf":       {otlp.TypeProtobuf, "", nil, 200, ""},
+		"an empty message":        {otlp.TypeJSON, "", []byte("{}"), 200, ""},
+		"what we do not know yet": {otlp.TypeJSON, "", []byte(`{"resourceSpans":[],"new":{"a":1}}`), 200, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -481,7 +502,9 @@ func TestBlocksAreReserved(t *testing.T) {
 			t.Fatal(err)
 		}
 		conns = append(conns, conn)
-		if _, err := fmt.Fprintf(conn, "POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Encoding: lz4\r\nTransfer-Encoding: chunked\r\n\r\n7\r\n%s\r\n", otlp.TypeProtobuf, head); err != nil {
+		if _, err := fmt.Fprintf(conn,
+			"POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Encoding: lz4\r\n"+
+				"Transfer-Encoding: chunked\r\n\r\n7\r\n%s\r\n", otlp.TypeProtobuf, head); err != nil {
 			t.Fatal(err)
 		}
 		if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
@@ -501,7 +524,8 @@ func TestBlocksAreReserved(t *testing.T) {
 	if n := c.BodyBytes(); n > 128<<20 || n < fit*(8<<20-64<<10) {
 		t.Errorf("%d bytes are held", n)
 	}
-	wantTaken(t, c.Export("/v1/traces", otlp.TypeProtobuf, apitest.AsProtobuf(t, apitest.AgentTrace(1, nil))), otlp.TypeProtobuf)
+	wantTaken(t, c.Export("/v1/traces", otlp.TypeProtobuf, apitest.AsProtobuf(t, apitest.AgentTrace(1, nil))),
+		otlp.TypeProtobuf)
 
 	for _, conn := range conns {
 		_ = conn.Close()
@@ -526,7 +550,9 @@ func TestDeclaredLengthsAreReserved(t *testing.T) {
 		}
 		defer conn.Close()
 		encoding := []string{"", "identity", "Identity"}[n%3]
-		if _, err := fmt.Fprintf(conn, "POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Encoding: %s\r\nContent-Length: %d\r\n\r\nx", otlp.TypeProtobuf, encoding, wire.MaxBodyBytes); err != nil {
+		if _, err := fmt.Fprintf(conn,
+			"POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Encoding: %s\r\n"+
+				"Content-Length: %d\r\n\r\nx", otlp.TypeProtobuf, encoding, wire.MaxBodyBytes); err != nil {
 			t.Fatal(err)
 		}
 		if n < 2 { // the share of a client
@@ -543,8 +569,10 @@ func TestDeclaredLengthsAreReserved(t *testing.T) {
 func TestChunksAreCounted(t *testing.T) {
 	t.Parallel()
 	c := serveWith(t, options{Server: func(config *apitest.Config) { config.HTTP.BodyBytes = 4_000_000 }})
-	wantTaken(t, c.Export("/v1/traces", otlp.TypeProtobuf, apitest.AsProtobuf(t, manyTraces(1, 1_000_000))), otlp.TypeProtobuf)
-	wantRefused(t, c.Export("/v1/traces", otlp.TypeProtobuf, apitest.AsProtobuf(t, manyTraces(20, 1_000_000))), 413, otlp.TypeProtobuf, "this request alone")
+	wantTaken(t, c.Export("/v1/traces", otlp.TypeProtobuf, apitest.AsProtobuf(t, manyTraces(1, 1_000_000))),
+		otlp.TypeProtobuf)
+	wantRefused(t, c.Export("/v1/traces", otlp.TypeProtobuf, apitest.AsProtobuf(t, manyTraces(20, 1_000_000))), 413,
+		otlp.TypeProtobuf, "this request alone")
 	// A resource that traces share is held once.
 	wantTaken(t, c.Export("/v1/traces", otlp.TypeProtobuf, apitest.AsProtobuf(t, repetitive(200))), otlp.TypeProtobuf)
 	if n := c.BodyBytes(); n != 0 {
@@ -609,7 +637,8 @@ func TestSpansBeyondLimitsAreCut(t *testing.T) {
 			c := *c
 			c.T = t
 			for contentType, encode := range apitest.Encodings {
-				wantTaken(t, c.Export("/v1/traces", contentType, apitest.Gzip(t, encode(t, apitest.AgentTrace(id, tt.change))), "Content-Encoding", "gzip"), contentType)
+				wantTaken(t, c.Export("/v1/traces", contentType, apitest.Gzip(t, encode(t, apitest.AgentTrace(id, tt.change))),
+					"Content-Encoding", "gzip"), contentType)
 				step := c.Step(lookup(t, c.Details(apitest.TraceID(id)), "agentExecutionSequence.0.stepId").(string))
 				expect(t, step, obj{"thinkActSteps.#": 1, "thinkActSteps.0.modelName": "m"})
 				metadata, _ := lookup(t, step, "thinkActSteps.0.metadata").(obj)
@@ -629,7 +658,8 @@ func TestMethodsOfExports(t *testing.T) {
 		for _, path := range []string{"/v1/traces", "/v1/logs", "/v1/metrics"} {
 			for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete} {
 				a := wantStatus(t, c.Do(method, path, nil), http.StatusMethodNotAllowed)
-				if allow := a.Header.Get("Allow"); !strings.Contains(allow, http.MethodPost) || strings.Contains(allow, http.MethodGet) {
+				if allow := a.Header.Get("Allow"); !strings.Contains(allow, http.MethodPost) ||
+					strings.Contains(allow, http.MethodGet) {
 					t.Errorf("%s %s: Allow %q", method, path, allow)
 				}
 			}
@@ -640,12 +670,15 @@ func TestMethodsOfExports(t *testing.T) {
 		}
 	}
 	d := c.OTLP(true)
-	for _, path := range []string{"/", "/v1", "/v1/traces/", "/v1/profiles", "/livez", "/metrics", "/api/v1/plans", "/api/v1/records"} {
+	for _, path := range []string{
+		"/", "/v1", "/v1/traces/", "/v1/profiles", "/livez", "/metrics", "/api/v1/plans", "/api/v1/records",
+	} {
 		wantStatus(t, d.Outside(http.MethodGet, path), http.StatusNotFound)
 		wantStatus(t, d.Outside(http.MethodPost, path), http.StatusNotFound)
 	}
 	// A page that has its own name lead here.
-	wantRefused(t, d.Export("/v1/traces", otlp.TypeJSON, []byte("{}"), "Host", "evil.example"), http.StatusForbidden, otlp.TypeJSON, "loopback")
+	wantRefused(t, d.Export("/v1/traces", otlp.TypeJSON, []byte("{}"), "Host", "evil.example"), http.StatusForbidden,
+		otlp.TypeJSON, "loopback")
 	wantTaken(t, c.OTLP(false).Export("/v1/traces", otlp.TypeJSON, []byte("{}"), "Host", "actlog.example"), otlp.TypeJSON)
 	c.WantMetric(`actlog_otlp_requests_total{door="http",signal="traces",status="200"}`, 1)
 	c.WantMetric(`actlog_otlp_requests_total{door="http",signal="traces",status="403"}`, 1)
@@ -656,13 +689,17 @@ func TestKeysOfExports(t *testing.T) {
 	t.Parallel()
 	write, writeLine := apitest.NewKey(t, "writer", httpd.ScopeWrite)
 	read, readLine := apitest.NewKey(t, "reader", httpd.ScopeRead)
-	c := serveWith(t, options{Server: func(config *apitest.Config) { config.HTTP.Keys = apitest.Keys(t, writeLine, readLine) }})
+	c := serveWith(t, options{Server: func(config *apitest.Config) {
+		config.HTTP.Keys = apitest.Keys(t, writeLine, readLine)
+	}})
 	for _, c := range []*client{c, c.OTLP(false)} {
 		for contentType, encode := range apitest.Encodings {
 			body := encode(t, apitest.AgentTrace(1, nil))
 			wantRefused(t, c.Export("/v1/traces", contentType, body), http.StatusUnauthorized, contentType, "API key")
-			wantRefused(t, c.Export("/v1/traces", contentType, body, "X-Api-Key", "wrong"), http.StatusUnauthorized, contentType, "API key")
-			wantRefused(t, c.Export("/v1/traces", contentType, body, "Authorization", "Bearer "+read, "X-Api-Key", write), http.StatusForbidden, contentType, "write")
+			wantRefused(t, c.Export("/v1/traces", contentType, body, "X-Api-Key", "wrong"), http.StatusUnauthorized,
+				contentType, "API key")
+			wantRefused(t, c.Export("/v1/traces", contentType, body, "Authorization", "Bearer "+read, "X-Api-Key", write),
+				http.StatusForbidden, contentType, "write")
 			wantTaken(t, c.Export("/v1/traces", contentType, body, "Authorization", "Basic x", "X-Api-Key", write), contentType)
 			wantTaken(t, c.Export("/v1/traces", contentType, body, "X-Api-Key", write), contentType)
 			wantTaken(t, c.Export("/v1/traces", contentType, body, "Authorization", "Bearer "+write), contentType)
@@ -678,8 +715,10 @@ func TestExportsThatMayBeSentAgain(t *testing.T) {
 	closed.CloseStore()
 	for contentType, encode := range apitest.Encodings {
 		body := encode(t, manyTraces(1, 200_000)) // smaller ones need no room
-		wantRefused(t, full.Export("/v1/traces", contentType, body), http.StatusServiceUnavailable, contentType, "send the same again soon")
-		wantRefused(t, closed.Export("/v1/traces", contentType, body), http.StatusServiceUnavailable, contentType, "shutting down")
+		wantRefused(t, full.Export("/v1/traces", contentType, body), http.StatusServiceUnavailable, contentType,
+			"send the same again soon")
+		wantRefused(t, closed.Export("/v1/traces", contentType, body), http.StatusServiceUnavailable, contentType,
+			"shutting down")
 	}
 }
 
@@ -710,7 +749,8 @@ func TestTracesThatCannotBeKept(t *testing.T) {
 		if contentType == otlp.TypeProtobuf {
 			unmarshal = response.UnmarshalProto
 		}
-		if err := unmarshal(a.Body); err != nil || response.PartialSuccess().RejectedSpans() != 2 || !strings.Contains(response.PartialSuccess().ErrorMessage(), "not this one") {
+		if err := unmarshal(a.Body); err != nil || response.PartialSuccess().RejectedSpans() != 2 ||
+			!strings.Contains(response.PartialSuccess().ErrorMessage(), "not this one") {
 			t.Errorf("%s: %v %q", contentType, err, a.Body)
 		}
 	}
@@ -718,7 +758,8 @@ func TestTracesThatCannotBeKept(t *testing.T) {
 	c.Details(apitest.TraceID(3))
 	wantStatus(t, c.Get("/api/executor/details/"+apitest.TraceID(2)), http.StatusNotFound)
 	logs := apitest.Marshal(t, someLogs(2), new(plog.JSONMarshaler).MarshalLogs)
-	if a := c.Export("/v1/logs", otlp.TypeJSON, logs); a.Status != http.StatusOK || !strings.Contains(string(a.Body), `"rejectedLogRecords":"1"`) {
+	if a := c.Export("/v1/logs", otlp.TypeJSON, logs); a.Status != http.StatusOK ||
+		!strings.Contains(string(a.Body), `"rejectedLogRecords":"1"`) {
 		t.Errorf("%d %s", a.Status, a.Body)
 	}
 	c.WantMetric(`actlog_otlp_items_total{result="accepted",signal="traces"}`, 8)
@@ -732,18 +773,27 @@ func TestARealExporterDeliversAll(t *testing.T) {
 	t.Parallel()
 	db, _, allow := apitest.Outages(t)
 	c := serveWith(t, options{DB: db, Store: func(c *store.Config) { c.RetryFor = time.Millisecond }})
-	exporter, err := otlptracehttp.New(t.Context(), otlptracehttp.WithEndpointURL(c.Base+"/v1/traces"), otlptracehttp.WithCompression(otlptracehttp.GzipCompression),
-		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: true, InitialInterval: 10 * time.Millisecond, MaxInterval: 100 * time.Millisecond, MaxElapsedTime: time.Hour}))
+	exporter, err := otlptracehttp.New(t.Context(), otlptracehttp.WithEndpointURL(c.Base+"/v1/traces"),
+		otlptracehttp.WithCompression(otlptracehttp.GzipCompression),
+		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{
+			Enabled: true, InitialInterval: 10 * time.Millisecond, MaxInterval: 100 * time.Millisecond,
+			MaxElapsedTime: time.Hour,
+		}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter, sdktrace.WithMaxExportBatchSize(7), sdktrace.WithExportTimeout(time.Hour)))
+	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter, sdktrace.WithMaxExportBatchSize(7),
+		sdktrace.WithExportTimeout(time.Hour)))
 	tracer := provider.Tracer("test")
 	allow(false)
 	var traces []string
 	for i := range 20 {
-		ctx, agent := tracer.Start(t.Context(), "invoke_agent planner", trace.WithAttributes(attribute.String("gen_ai.operation.name", "invoke_agent"), attribute.String("gen_ai.agent.name", fmt.Sprint("planner ", i))))
-		_, chat := tracer.Start(ctx, "chat m", trace.WithAttributes(attribute.String("gen_ai.operation.name", "chat"), attribute.String("gen_ai.request.model", "m")))
+		ctx, agent := tracer.Start(t.Context(), "invoke_agent planner",
+			trace.WithAttributes(attribute.String("gen_ai.operation.name", "invoke_agent"),
+				attribute.String("gen_ai.agent.name", fmt.Sprint("planner ", i))))
+		_, chat := tracer.Start(ctx, "chat m",
+			trace.WithAttributes(attribute.String("gen_ai.operation.name", "chat"),
+				attribute.String("gen_ai.request.model", "m")))
 		chat.End()
 		agent.End()
 		traces = append(traces, agent.SpanContext().TraceID().String())

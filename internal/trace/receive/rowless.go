@@ -27,12 +27,23 @@ var reasons = []struct {
 	reason otlp.Reason
 	says   string
 }{
-	{otlp.NotUnderstood, "Spans that look like an agent's, but follow no convention that is known here. They are kept, and what they did is not shown."},
-	{otlp.Rejected, "Spans that cannot be kept: without a trace id or a span id, or of a trace that the database refuses."},
-	{noPlan, "How often spans arrived for a trace in which there was no agent, model call or tool call so far. Such a trace has no plan."},
+	{
+		otlp.NotUnderstood, "Spans that look like an agent's, but follow no convention that is known here. They are " +
+			"kept, and what they did is not shown.",
+	},
+	{
+		otlp.Rejected, "Spans that cannot be kept: without a trace id or a span id, or of a trace that the database refuses.",
+	},
+	{
+		noPlan, "How often spans arrived for a trace in which there was no agent, model call or tool call so far. Such a " +
+			"trace has no plan.",
+	},
 	{otlp.NoSpan, "Log records that name no trace and span, so they belong to no run. They are dropped."},
 	{metricsDropped, "Exports of metrics. They are dropped."},
-	{otlp.NoRow, "Spans that are understood, and have no row of their own: they group others, name the plan, or are retrievals, embeddings and the like."},
+	{
+		otlp.NoRow, "Spans that are understood, and have no row of their own: they group others, name the plan, or are " +
+			"retrievals, embeddings and the like.",
+	},
 	{otlp.Unrelated, "Spans of HTTP requests, databases and the like. They only connect the spans above and below them."},
 }
 
@@ -66,7 +77,8 @@ func newRowless(log *slog.Logger) *rowless {
 	r := &rowless{
 		log: log, since: time.Now(),
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "actlog_otlp_without_row_total", Help: "Spans, log records that name no span, and exports of metrics that made no row of their own, by reason.",
+			Name: "actlog_otlp_without_row_total",
+			Help: "Spans, log records that name no span, and exports of metrics that made no row of their own, by reason.",
 		}, []string{"reason"}),
 	}
 	r.kinds.Half = maxRowless / 2
@@ -94,7 +106,8 @@ func (r *rowless) add(t otlp.Tally) {
 			r.added++
 			if kind.Reason == otlp.NotUnderstood && r.warned < maxWarned {
 				r.warned++
-				r.log.Warn("spans that look like an agent's are not understood", "scope", kind.Scope, "kind", kind.Kind, "list", otlp.RowlessPath)
+				r.log.Warn("spans that look like an agent's are not understood", "scope", kind.Scope, "kind", kind.Kind, "list",
+					otlp.RowlessPath)
 			}
 		}
 		seen.Count, seen.last = seen.Count+e.Count, time.Now()
@@ -133,11 +146,16 @@ func (r *rowless) list(withoutPlan int) Unknown {
 	u := Unknown{Since: r.since.UTC(), Forgotten: r.added - len(all), Items: []UnknownItem{}}
 	for _, why := range reasons {
 		if why.reason == noPlan && withoutPlan > 0 {
-			u.Items = append(u.Items, UnknownItem{Reason: noPlan, Explanation: why.says, Count: withoutPlan, Attributes: []string{}})
+			u.Items = append(u.Items, UnknownItem{
+				Reason: noPlan, Explanation: why.says, Count: withoutPlan, Attributes: []string{},
+			})
 		}
-		kinds := slices.DeleteFunc(slices.Collect(maps.Keys(all)), func(k otlp.Rowless) bool { return k.Reason != why.reason })
+		kinds := slices.DeleteFunc(slices.Collect(maps.Keys(all)), func(k otlp.Rowless) bool {
+			return k.Reason != why.reason
+		})
 		slices.SortFunc(kinds, func(a, b otlp.Rowless) int {
-			return cmp.Or(cmp.Compare(all[b].Count, all[a].Count), strings.Compare(a.Scope, b.Scope), strings.Compare(a.Attribute, b.Attribute), strings.Compare(a.Kind, b.Kind))
+			return cmp.Or(cmp.Compare(all[b].Count, all[a].Count), strings.Compare(a.Scope, b.Scope),
+				strings.Compare(a.Attribute, b.Attribute), strings.Compare(a.Kind, b.Kind))
 		})
 		for _, k := range kinds {
 			seen := all[k]

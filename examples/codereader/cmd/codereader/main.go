@@ -59,7 +59,8 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	}
 
 	m, err := openai.New(openai.Config{
-		Model: cmp.Or(getenv("OPENAI_MODEL"), "gpt-4.1-mini"), APIKey: getenv("OPENAI_API_KEY"), BaseURL: getenv("OPENAI_BASE_URL"),
+		Model: cmp.Or(getenv("OPENAI_MODEL"), "gpt-4.1-mini"), APIKey: getenv("OPENAI_API_KEY"),
+		BaseURL: getenv("OPENAI_BASE_URL"),
 	})
 	if err != nil {
 		return err
@@ -70,7 +71,9 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	}
 	defer folder.Close()
 	level := slog.HandlerOptions{Level: slog.LevelWarn}
-	a, err := agent.Open(ctx, getenv("ACTLOG_DATABASE_URL"), agent.Options{Logger: slog.New(slog.NewTextHandler(stderr, &level))})
+	a, err := agent.Open(ctx, getenv("ACTLOG_DATABASE_URL"), agent.Options{
+		Logger: slog.New(slog.NewTextHandler(stderr, &level)),
+	})
 	if err != nil {
 		return fmt.Errorf("ACTLOG_DATABASE_URL: %w", err)
 	}
@@ -80,7 +83,8 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	}
 	go func() { _ = a.Work(ctx) }() // it ends with ctx, or with Close
 	if *planID == "" {
-		if *planID, err = a.Start(ctx, agent.Job{Work: agent.Request{Agent: codereader.Reader, Request: question}}); err != nil {
+		if *planID, err = a.Start(ctx,
+			agent.Job{Work: agent.Request{Agent: codereader.Reader, Request: question}}); err != nil {
 			return err
 		}
 		fmt.Fprintf(stderr, "If this is interrupted, go on with: codereader -plan %s\n", *planID)

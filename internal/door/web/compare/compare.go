@@ -93,8 +93,9 @@ func (c *comparison) pair(a, b, depth int) (different int) {
 
 type match struct{ a, b int } // -1: none
 
-// likeness says what two rows must have in common to do the same: first also what they were asked; then who does it; then, of
-// plans, cycles and waits, only that they are such. Steps of other agents and calls of other tools do other work.
+// likeness says what two rows must have in common to do the same: first also what they were asked; then who does it;
+// then, of plans, cycles and waits, only that they are such. Steps of other agents and calls of other tools do other
+// work.
 type likeness int
 
 const (
@@ -175,7 +176,10 @@ func name(r *outline.Row) string {
 }
 
 // texts are the fields with texts, those first that tell most of a difference.
-var texts = []string{"errorMessage", "result", "summary", "thinkOutput", "decision", "decisionText", "parameters", "agentRequest", "userRequest", "formDescription", "thinkInput"}
+var texts = []string{
+	"errorMessage", "result", "summary", "thinkOutput", "decision", "decisionText", "parameters", "agentRequest",
+	"userRequest", "formDescription", "thinkInput",
+}
 
 // differences names what differs in two rows.
 func (c *comparison) differences(a, b int) (names []string, unread bool) {
@@ -198,7 +202,8 @@ func (c *comparison) differences(a, b int) (names []string, unread bool) {
 	}
 	if ra.Cycle != nil && rb.Cycle != nil {
 		x, y := &ra.Cycle.Record, &rb.Cycle.Record
-		if optional.Value(x.InputTokens) != optional.Value(y.InputTokens) || optional.Value(x.OutputTokens) != optional.Value(y.OutputTokens) {
+		if optional.Value(x.InputTokens) != optional.Value(y.InputTokens) ||
+			optional.Value(x.OutputTokens) != optional.Value(y.OutputTokens) {
 			names = append(names, Tokens)
 		}
 		if optional.Value(x.CostUSD) != optional.Value(y.CostUSD) {

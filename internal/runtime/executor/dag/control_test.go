@@ -19,9 +19,9 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// E9, E17: an execution that is paused in the middle of a wave: what is under way ends, no other node begins. When it is resumed, what
-// remains is done, and no node that has completed is asked again, also by the next worker when the first was killed after the
-// pause. One that is stopped meanwhile ends at once.
+// E9, E17: an execution that is paused in the middle of a wave: what is under way ends, no other node begins. When it
+// is resumed, what remains is done, and no node that has completed is asked again, also by the next worker when the
+// first was killed after the pause. One that is stopped meanwhile ends at once.
 func TestControlsInMidWave(t *testing.T) {
 	t.Parallel()
 	for _, scheduling := range []string{"waves", "eager"} {
@@ -58,7 +58,9 @@ func midWave(t *testing.T, scheduling, then string) {
 		}))
 	}
 	h := enginetest.Build(t, enginetest.Plans{
-		Scenes:    []scriptmodel.Scene{planned(diamond), at("Context", false), at("X", false), at("Y", true), at("Z", true), at("Sum", false)},
+		Scenes: []scriptmodel.Scene{
+			planned(diamond), at("Context", false), at("X", false), at("Y", true), at("Z", true), at("Sum", false),
+		},
 		Executors: []engine.Executor{dag.Executor{}},
 	})
 	var dead atomic.Bool
@@ -85,7 +87,8 @@ func midWave(t *testing.T, scheduling, then string) {
 	if then == "killed" {
 		dead.Store(true)
 		stop()
-		if _, err := h.DB.Pool.Exec(t.Context(), "UPDATE actlog.run SET worker_id = NULL, due_at = now() WHERE plan_id = $1 AND NOT done", id); err != nil {
+		if _, err := h.DB.Pool.Exec(t.Context(),
+			"UPDATE actlog.run SET worker_id = NULL, due_at = now() WHERE plan_id = $1 AND NOT done", id); err != nil {
 			t.Fatal(err)
 		}
 		h.Work(h.NewEngine(nil))

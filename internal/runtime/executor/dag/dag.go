@@ -42,7 +42,10 @@ func (Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, er
 	if in.Draft {
 		return engine.Result{Summary: g.Title}, nil
 	}
-	e := &execution{run: run, graph: g, eager: in.Scheduling == eager, begun: map[string]bool{}, completed: map[string]bool{}, results: map[string]string{}}
+	e := &execution{
+		run: run, graph: g, eager: in.Scheduling == eager, begun: map[string]bool{}, completed: map[string]bool{},
+		results: map[string]string{},
+	}
 	e.log(logStart, nil, record.ThoughtAction, "Starting execution of plan %s", of)
 	if e.doers, err = d.choose(g, input{}); err != nil {
 		e.log(logEnd, nil, record.ThoughtError, "ERROR: %s", err)
@@ -131,10 +134,12 @@ func (e *execution) next() []int {
 		e.begun[ids[i]] = true
 	}
 	if e.wave++; len(ready) > 0 && !e.eager {
-		e.log(lineOf(ready[0], lineWave), nil, record.ThoughtDecision, "Executing %d nodes in parallel: [%s]", len(ready), strings.Join(ids, ", "))
+		e.log(lineOf(ready[0], lineWave), nil, record.ThoughtDecision, "Executing %d nodes in parallel: [%s]", len(ready),
+			strings.Join(ids, ", "))
 	}
 	for _, at := range ready {
-		e.log(lineOf(at, lineBegin), nil, record.ThoughtAction, "Starting node %s: %s", e.graph.Nodes[at].ID, e.graph.Nodes[at].Name)
+		e.log(lineOf(at, lineBegin), nil, record.ThoughtAction, "Starting node %s: %s", e.graph.Nodes[at].ID,
+			e.graph.Nodes[at].Name)
 	}
 	return ready
 }
@@ -180,7 +185,8 @@ func (e *execution) node(ctx context.Context, at int, info engine.StepInfo, prom
 	})
 	switch {
 	case err == nil:
-		e.log(lineOf(at, lineEnd), step, record.ThoughtObservation, "Completed node %s: %s (took %.2fs)", n.ID, n.Name, step.Took().Seconds())
+		e.log(lineOf(at, lineEnd), step, record.ThoughtObservation, "Completed node %s: %s (took %.2fs)", n.ID, n.Name,
+			step.Took().Seconds())
 	case !engine.OfRun(err):
 		e.log(lineOf(at, lineEnd), step, record.ThoughtError, "Failed node %s: %s - %s", n.ID, n.Name, err)
 	}
@@ -208,7 +214,9 @@ func (e *execution) end() (engine.Result, error) {
 	}
 	status, err := "completed", error(nil)
 	if len(e.completed) < len(e.graph.Nodes) {
-		status, err = "failed", &engine.RunError{Kind: "node", Message: fmt.Sprintf("%d of %d nodes completed.", len(e.completed), len(e.graph.Nodes))}
+		status, err = "failed", &engine.RunError{
+			Kind: "node", Message: fmt.Sprintf("%d of %d nodes completed.", len(e.completed), len(e.graph.Nodes)),
+		}
 	}
 	e.log(logEnd, nil, record.ThoughtConclusion, "Execution completed. Status: %s", status)
 	return engine.Result{Summary: strings.Join(answers, "\n\n")}, err

@@ -85,7 +85,8 @@ func (d definition) find(provider, model string) (found engine.ModelInfo, err er
 		return fit[max(0, slices.IndexFunc(fit, func(m engine.ModelInfo) bool { return m.Name == provider }))], nil
 	}
 	slices.Sort(there)
-	return found, fmt.Errorf("uses unavailable %s '%s'. Available: %s", what, wanted, strings.Join(slices.Compact(there), ", "))
+	return found, fmt.Errorf("uses unavailable %s '%s'. Available: %s", what, wanted,
+		strings.Join(slices.Compact(there), ", "))
 }
 
 // choose sets the provider and the model of each node, and returns who carries them out. instead, if it has a provider
@@ -191,7 +192,8 @@ func (d definition) stored(in input) (p engine.Prepared, err error) {
 	if err != nil {
 		return p, engine.BadInput("input.plan_id", "is not that of a stored graph")
 	}
-	p.Name, p.Title, p.UserRequest, p.Artifacts = in.PlanID, g.Title, g.Prompt, []tool.Artifact{{Name: graph.Artifact, Type: graph.Artifact, Value: d.Graph}}
+	p.Name, p.Title, p.UserRequest, p.Artifacts = in.PlanID, g.Title, g.Prompt,
+		[]tool.Artifact{{Name: graph.Artifact, Type: graph.Artifact, Value: d.Graph}}
 	doers, _ := d.choose(g, input{}) // the run says what is not there
 	for _, by := range doers {
 		if p.Needs = append(p.Needs, "model:"+by.model); by.agent != nil {

@@ -53,11 +53,12 @@ func TestManyGraphs(t *testing.T) {
 	}
 	var together sync.WaitGroup
 	together.Add(runs)
-	h := house(t, planned(layered(size)), scene(`"Context"`, scriptmodel.Turn{Reply: func(context.Context, *scriptmodel.Request) (scriptmodel.Turn, error) {
-		together.Done()
-		together.Wait() // returns only when all graphs are under way
-		return says("context"), nil
-	}}), scene("carry out", scriptmodel.Turn{Content: strings.Repeat("done ", 200)}))
+	h := house(t, planned(layered(size)),
+		scene(`"Context"`, scriptmodel.Turn{Reply: func(context.Context, *scriptmodel.Request) (scriptmodel.Turn, error) {
+			together.Done()
+			together.Wait() // returns only when all graphs are under way
+			return says("context"), nil
+		}}), scene("carry out", scriptmodel.Turn{Content: strings.Repeat("done ", 200)}))
 	var mu sync.Mutex
 	carriedBy := map[string]map[string]bool{} // plans, by worker
 	count := func(c *engine.Config) {
@@ -104,7 +105,8 @@ func TestManyGraphs(t *testing.T) {
 	}
 	close(done)
 	most := <-peak
-	t.Logf("%d graphs of %d nodes in %s; %d MiB of heap at most", runs, size, time.Since(began).Round(time.Millisecond), most>>20)
+	t.Logf("%d graphs of %d nodes in %s; %d MiB of heap at most", runs, size, time.Since(began).Round(time.Millisecond),
+		most>>20)
 	if most > 400<<20 {
 		t.Errorf("%d MiB of heap", most>>20)
 	}
@@ -118,15 +120,20 @@ func TestManyGraphs(t *testing.T) {
 	}
 	const waves = `SELECT plan_id, (metadata ->> 'wave')::integer AS wave, count(*) AS nodes, min(start_time) AS first, max(start_time) AS began, min(end_time) AS ended, max(end_time) AS last
 		FROM actlog.agent_execution_record WHERE plan_id <> $1 AND state = 'COMPLETED' GROUP BY 1, 2`
-	got := storetest.Lines(t, h.DB.Pool, `SELECT count(DISTINCT plan_id) || ' graphs, ' || sum(nodes) || ' nodes, ' || max(wave) || ' waves' FROM (`+waves+`) AS w`, plan)
-	if diff := cmp.Diff([]string{fmt.Sprintf("%d graphs, %d nodes, %d waves", runs, runs*size, (size+8)/10+1)}, got); diff != "" {
+	got := storetest.Lines(t, h.DB.Pool,
+		`SELECT count(DISTINCT plan_id) || ' graphs, ' || sum(nodes) || ' nodes, ' || max(wave) || ' waves' FROM (`+waves+
+			`) AS w`, plan)
+	if diff := cmp.Diff([]string{fmt.Sprintf("%d graphs, %d nodes, %d waves", runs, runs*size, (size+8)/10+1)},
+		got); diff != "" {
 		t.Error(diff)
 	}
-	early := storetest.Lines(t, h.DB.Pool, `WITH w AS (`+waves+`) SELECT a.plan_id || ' ' || a.wave FROM w AS a JOIN w AS b ON b.plan_id = a.plan_id AND b.wave = a.wave + 1 WHERE b.first < a.last`, plan)
+	early := storetest.Lines(t, h.DB.Pool,
+		`WITH w AS (`+waves+`) SELECT a.plan_id || ' ' || a.wave FROM w AS a JOIN w AS b ON b.plan_id = a.plan_id AND b.wave = a.wave + 1 WHERE b.first < a.last`, plan)
 	if len(early) > 0 {
 		t.Errorf("waves that began before the one before had ended: %q", early)
 	}
-	if together := storetest.Lines(t, h.DB.Pool, `SELECT plan_id FROM (`+waves+`) AS w WHERE nodes > 1 AND began < ended`, plan); len(together) == 0 {
+	if together := storetest.Lines(t, h.DB.Pool, `SELECT plan_id FROM (`+waves+`) AS w WHERE nodes > 1 AND began < ended`,
+		plan); len(together) == 0 {
 		t.Error("no wave has nodes that were all under way at the same time")
 	}
 }

@@ -19,7 +19,8 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// midway is a house whose run stands in the second of three steps: in its model call, in its tool or before its approval.
+// midway is a house whose run stands in the second of three steps: in its model call, in its tool or before its
+// approval.
 type midway struct {
 	*house
 	id   string
@@ -54,25 +55,37 @@ func stopMidway(t *testing.T, place string) *midway {
 		action = "git.commit"
 	}
 	have := []tool.Tool{
-		tool.Func("search.searchCode", "Searches code.", func(context.Context, query) (string, error) { m.count("search"); return "found", nil }),
+		tool.Func("search.searchCode", "Searches code.", func(context.Context, query) (string, error) {
+			m.count("search")
+			return "found", nil
+		}),
 		tool.Func("git.work", "Works.", func(ctx context.Context, _ query) (string, error) {
 			m.count("work")
 			hold(ctx, inTool)
 			return "worked", ctx.Err()
 		}, tool.WithPolicy(tool.Policy{Writes: true})),
-		tool.Func("git.commit", "Commits.", func(context.Context, query) (string, error) { m.count("work"); return "worked", nil },
+		tool.Func("git.commit", "Commits.", func(context.Context, query) (string, error) {
+			m.count("work")
+			return "worked", nil
+		},
 			tool.WithPolicy(tool.Policy{Writes: true, Approval: true})),
-		tool.Func("git.log", "Shows commits.", func(context.Context, query) (string, error) { m.count("log"); return "one", nil }),
+		tool.Func("git.log", "Shows commits.", func(context.Context, query) (string, error) {
+			m.count("log")
+			return "one", nil
+		}),
 	}
 	chosen := calls(action, query{"A"})[0]
-	m.house = build(t, definition(nil), scenes([]scriptmodel.Turn{says(plan(step(1, "RAG_SEARCH", "Search"), step(2, "GIT", "Work"), step(3, "GIT", "Log")))}, map[string][]scriptmodel.Turn{
-		"Search": calls("search.searchCode", query{"A"}), "Log": calls("git.log", query{"A"}),
-		"Work": {{Reply: func(ctx context.Context, _ *scriptmodel.Request) (scriptmodel.Turn, error) {
-			m.count("model")
-			hold(ctx, model)
-			return chosen, nil
-		}}, repeats},
-	}), have)
+	m.house = build(t, definition(nil),
+		scenes([]scriptmodel.Turn{
+			says(plan(step(1, "RAG_SEARCH", "Search"), step(2, "GIT", "Work"), step(3, "GIT", "Log"))),
+		}, map[string][]scriptmodel.Turn{
+			"Search": calls("search.searchCode", query{"A"}), "Log": calls("git.log", query{"A"}),
+			"Work": {{Reply: func(ctx context.Context, _ *scriptmodel.Request) (scriptmodel.Turn, error) {
+				m.count("model")
+				hold(ctx, model)
+				return chosen, nil
+			}}, repeats},
+		}), have)
 	m.stop = m.Work(m.NewEngine(func(c *engine.Config) {
 		c.Drain = time.Millisecond
 		c.Write = func(ctx context.Context, l runstore.Lease, changes []record.Change, ops ...runstore.RunOp) error {
@@ -86,7 +99,10 @@ func stopMidway(t *testing.T, place string) *midway {
 	storetest.Until(t, "the plan waits", func() bool { return len(m.Waits()) == 1 })
 	m.decide(m.Waits()[0], accept)
 	if place == approval {
-		storetest.Until(t, "the action waits", func() bool { w := m.Waits(); return len(w) == 1 && *w[0].Type == record.WaitActionValidation })
+		storetest.Until(t, "the action waits", func() bool {
+			w := m.Waits()
+			return len(w) == 1 && *w[0].Type == record.WaitActionValidation
+		})
 		m.Await(m.id, record.Waiting)
 	} else {
 		<-begun
@@ -118,14 +134,15 @@ func (m *midway) kill() {
 	m.T.Helper()
 	m.dead.Store(true)
 	m.stop()
-	if _, err := m.DB.Pool.Exec(m.T.Context(), "UPDATE actlog.run SET worker_id = NULL, due_at = now() WHERE plan_id = $1 AND NOT done", m.id); err != nil {
+	if _, err := m.DB.Pool.Exec(m.T.Context(),
+		"UPDATE actlog.run SET worker_id = NULL, due_at = now() WHERE plan_id = $1 AND NOT done", m.id); err != nil {
 		m.T.Fatal(err)
 	}
 	m.Work(m.NewEngine(nil))
 }
 
-// C9, C10: a pause in the middle of a step lets the call under way end, and the run is PAUSED before what comes next. When it
-// is resumed, what remains is done, and nothing again; also when its worker was killed in between.
+// C9, C10: a pause in the middle of a step lets the call under way end, and the run is PAUSED before what comes next.
+// When it is resumed, what remains is done, and nothing again; also when its worker was killed in between.
 func TestPauseMidway(t *testing.T) {
 	t.Parallel()
 	for _, place := range []string{model, inTool, approval} {
@@ -142,7 +159,8 @@ func TestPauseMidway(t *testing.T) {
 				}
 				p := m.Await(m.id, record.Paused)
 				m.free()
-				if story := m.story(p); !strings.Contains(story, "step 0 RAG_SEARCH COMPLETED: found") || strings.Contains(story, "step 2 ") {
+				if story := m.story(p); !strings.Contains(story, "step 0 RAG_SEARCH COMPLETED: found") ||
+					strings.Contains(story, "step 2 ") {
 					t.Errorf("when it is paused:\n%s", story)
 				}
 				before := m.counted()
@@ -170,8 +188,8 @@ func TestPauseMidway(t *testing.T) {
 	}
 }
 
-// C9, C10: who cancels in the middle of a step, or of a pause, has the run CANCELLED at once: no step begins any more, of a call that was
-// under way nobody knows how it ended, and no wait is open.
+// C9, C10: who cancels in the middle of a step, or of a pause, has the run CANCELLED at once: no step begins any more,
+// of a call that was under way nobody knows how it ended, and no wait is open.
 func TestCancelMidway(t *testing.T) {
 	t.Parallel()
 	for _, place := range []string{model, inTool, approval} {
@@ -187,7 +205,9 @@ func TestCancelMidway(t *testing.T) {
 				m.ask(runstore.Stop)
 				p := m.Ended(m.id) // although the call under way has not ended
 				story := m.story(p)
-				if *p.Record.State != record.Cancelled || text(p.Record.ErrorKind) != "stopped" || strings.Contains(story, "step 2 ") || m.counted()["log"] > 0 || strings.Contains(story, "RUNNING") || len(m.Waits()) > 0 {
+				if *p.Record.State != record.Cancelled || text(p.Record.ErrorKind) != "stopped" ||
+					strings.Contains(story, "step 2 ") || m.counted()["log"] > 0 || strings.Contains(story, "RUNNING") ||
+					len(m.Waits()) > 0 {
 					t.Error(story)
 				}
 				if unknown := strings.Contains(story, "git.work UNKNOWN"); unknown != (place == inTool && first == runstore.Stop) {
@@ -216,7 +236,10 @@ func TestPausedAgainAndAgain(t *testing.T) {
 	pauses := 0
 	for p := h.Plan(id); !p.Record.State.Terminal(); p = h.Plan(id) {
 		if h.control(id, runstore.Pause) == nil {
-			storetest.Until(t, "it is paused or has ended", func() bool { s := *h.Plan(id).Record.State; return s == record.Paused || s.Terminal() })
+			storetest.Until(t, "it is paused or has ended", func() bool {
+				s := *h.Plan(id).Record.State
+				return s == record.Paused || s.Terminal()
+			})
 			pauses++
 		}
 		_ = h.control(id, runstore.Resume)

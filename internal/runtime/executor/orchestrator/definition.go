@@ -52,7 +52,8 @@ func (Executor) About() engine.About {
 // Prepare implements [engine.Executor].
 func (x Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared, err error) {
 	var in input
-	if err := engine.ReadInput(r.Input, "an object with request, and mode, maxPlanSteps and executionTimeout if wanted", &in); err != nil {
+	if err := engine.ReadInput(r.Input, "an object with request, and mode, maxPlanSteps and executionTimeout if wanted",
+		&in); err != nil {
 		return p, err
 	}
 	body, ok := parts.Definition(x.Kind(), r.Name)

@@ -36,7 +36,9 @@ func definition(change func(*define.Orchestrator)) define.OrchestratorDefinition
 	if change != nil {
 		change(&o)
 	}
-	return o.Definition(func(name string) define.DefinitionModel { return define.DefinitionModel{Name: name, Model: "scripted"} }, nil, nil)
+	return o.Definition(func(name string) define.DefinitionModel {
+		return define.DefinitionModel{Name: name, Model: "scripted"}
+	}, nil, nil)
 }
 
 type query struct {
@@ -48,22 +50,32 @@ func tools(committed func(id, message string)) []tool.Tool {
 	return []tool.Tool{
 		tool.Func("search.searchCode", "Searches code.", func(_ context.Context, in query) (tool.Result, error) {
 			return tool.Result{Text: "main.go has " + in.Query, Sources: []tool.Source{
-				{URI: "file:///src/main.go", Type: record.SourceFile, LineStart: 45, LineEnd: 47, Snippet: "// " + in.Query, Description: "a comment", Score: 0.92},
+				{
+					URI: "file:///src/main.go", Type: record.SourceFile, LineStart: 45, LineEnd: 47, Snippet: "// " + in.Query,
+					Description: "a comment", Score: 0.92,
+				},
 			}}, nil
 		}),
-		tool.Func("git.status", "Shows what changed.", func(context.Context, struct{}) (string, error) { return "clean", nil }),
+		tool.Func("git.status", "Shows what changed.", func(context.Context, struct{}) (string, error) {
+			return "clean", nil
+		}),
 		tool.CallFunc("git.commit", "Commits.", func(_ context.Context, c tool.Call, in query) (string, error) {
 			committed(c.ID, in.Query)
 			return "committed " + in.Query, nil
 		}, tool.WithPolicy(tool.Policy{Writes: true, Approval: true}),
 			tool.WithTouches(func(_ context.Context, in query) ([]string, error) { return []string{in.Query + ".go"}, nil })),
-		tool.Func("code.smells", "Finds smells.", func(context.Context, struct{}) (string, error) { return "", errors.New("no such folder") }),
+		tool.Func("code.smells", "Finds smells.", func(context.Context, struct{}) (string, error) {
+			return "", errors.New("no such folder")
+		}),
 	}
 }
 
 // step is a step of a plan, on which it may depend on others.
 func step(number int, agent, action string, dependencies ...int) object {
-	s := object{"stepNumber": number, "agentType": agent, "action": action, "justification": "because of " + action, "expectedOutput": "a text"}
+	s := object{
+		"stepNumber": number, "agentType": agent, "action": action, "justification": "because of " + action,
+		"expectedOutput": "a text",
+	}
 	if dependencies != nil {
 		s["dependencies"] = dependencies
 	}
@@ -90,7 +102,9 @@ func scenes(plans []scriptmodel.Turn, steps map[string][]scriptmodel.Turn) []scr
 		{Name: "answer", Match: scriptmodel.Match{System: "They have worked"}, Turns: []scriptmodel.Turn{{Reply: answering}}},
 	}
 	for action, turns := range steps {
-		all = append(all, scriptmodel.Scene{Name: action, Match: scriptmodel.Match{User: "Your step: " + action + "\n"}, Turns: turns})
+		all = append(all, scriptmodel.Scene{
+			Name: action, Match: scriptmodel.Match{User: "Your step: " + action + "\n"}, Turns: turns,
+		})
 	}
 	return all
 }
@@ -119,7 +133,8 @@ type house struct {
 func build(t *testing.T, d define.OrchestratorDefinition, all []scriptmodel.Scene, have []tool.Tool) *house {
 	t.Helper()
 	return &house{House: enginetest.Build(t, enginetest.Plans{
-		Scenes: all, Tools: have, Definitions: map[string]any{"orchestrator.": d}, Executors: []engine.Executor{orchestrator.Executor{}},
+		Scenes: all, Tools: have, Definitions: map[string]any{"orchestrator.": d},
+		Executors: []engine.Executor{orchestrator.Executor{}},
 	})}
 }
 
@@ -186,7 +201,8 @@ func (h *house) story(p *tree.Plan) string {
 	fmt.Fprintf(&b, "%s %s\n%s\n", *p.Record.State, text(p.Record.ErrorMessage), text(p.Record.Summary))
 	for _, st := range p.Steps {
 		r := &st.Record
-		fmt.Fprintf(&b, "step %d %s %s: %s %s\n", *r.StepIndex, text(r.AgentName), *r.State, text(r.Result), text(r.ErrorMessage))
+		fmt.Fprintf(&b, "step %d %s %s: %s %s\n", *r.StepIndex, text(r.AgentName), *r.State, text(r.Result),
+			text(r.ErrorMessage))
 		one := *p
 		one.Steps = []*tree.Step{st}
 		for _, c := range h.Step(&one).Cycles {
@@ -197,7 +213,8 @@ func (h *house) story(p *tree.Plan) string {
 		}
 	}
 	for _, kind := range []record.Kind{record.KindThought, record.KindWait, record.KindSource, record.KindArtifact} {
-		rows, _, err := h.Store.Beside(h.T.Context(), kind, p.Record.RootPlanID, p.Record.CurrentPlanID, store.Position{}, 1000)
+		rows, _, err := h.Store.Beside(h.T.Context(), kind, p.Record.RootPlanID, p.Record.CurrentPlanID, store.Position{},
+			1000)
 		if err != nil {
 			h.T.Fatal(err)
 		}

@@ -16,11 +16,13 @@ import (
 // rejected, a step that fails, and one that depends on what did not happen.
 func journey() ([]scriptmodel.Scene, human) {
 	return scenes([]scriptmodel.Turn{says(plan(step(1, "GIT", "Commit A"))), says(plan(
-			step(1, "RAG_SEARCH", "Search"), step(2, "GIT", "Commit A", 1), step(3, "GIT", "Commit B"), step(4, "CODE_ANALYSIS", "Smell"),
+			step(1, "RAG_SEARCH", "Search"), step(2, "GIT", "Commit A", 1), step(3, "GIT", "Commit B"),
+			step(4, "CODE_ANALYSIS", "Smell"),
 			step(5, "RAG_SEARCH", "Search B", 3), step(6, "RAG_SEARCH", "Search A", 2)))},
 			map[string][]scriptmodel.Turn{
-				"Search": calls("search.searchCode", query{"TODO"}), "Commit A": calls("git.commit", query{"A"}), "Commit B": calls("git.commit", query{"B"}),
-				"Smell": calls("code.smells", object{}), "Search A": calls("search.searchCode", query{"A"}),
+				"Search": calls("search.searchCode", query{"TODO"}), "Commit A": calls("git.commit", query{"A"}),
+				"Commit B": calls("git.commit", query{"B"}),
+				"Smell":    calls("code.smells", object{}), "Search A": calls("search.searchCode", query{"A"}),
 			}),
 		func(w *record.Wait) decision.Decision {
 			subject := decision.SubjectOf(w)
@@ -61,9 +63,12 @@ func TestKilledAtEveryWrite(t *testing.T) {
 		}
 	})
 	for _, part := range []string{
-		"FAILED 1 of 6 steps failed.\nAnswer to Request: Do it", "step 1 GIT COMPLETED: committed A", "step 2 GIT SKIPPED:  A human rejected this call. It was not made. They say: Not B.",
-		"step 3 CODE_ANALYSIS FAILED:  no such folder", "step 4 RAG_SEARCH SKIPPED:  Step 3 was not completed.", "step 5 RAG_SEARCH COMPLETED", "step 10 ORCHESTRATOR COMPLETED",
-		"wait PLAN_VALIDATION MODIFIED", "wait PLAN_VALIDATION ACCEPTED", "wait ACTION_VALIDATION APPROVED", "wait ACTION_VALIDATION REJECTED",
+		"FAILED 1 of 6 steps failed.\nAnswer to Request: Do it", "step 1 GIT COMPLETED: committed A",
+		"step 2 GIT SKIPPED:  A human rejected this call. It was not made. They say: Not B.",
+		"step 3 CODE_ANALYSIS FAILED:  no such folder", "step 4 RAG_SEARCH SKIPPED:  Step 3 was not completed.",
+		"step 5 RAG_SEARCH COMPLETED", "step 10 ORCHESTRATOR COMPLETED",
+		"wait PLAN_VALIDATION MODIFIED", "wait PLAN_VALIDATION ACCEPTED", "wait ACTION_VALIDATION APPROVED",
+		"wait ACTION_VALIDATION REJECTED",
 	} {
 		if !strings.Contains(want, part) {
 			t.Errorf("it lacks %q:\n%s", part, want)

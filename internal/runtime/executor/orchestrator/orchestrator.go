@@ -31,12 +31,14 @@ const (
 // Advance implements [engine.Executor].
 func (Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, error) {
 	w := &work{run: run}
-	if err := errors.Join(json.Unmarshal(run.Input(), &w.input), json.Unmarshal(run.Definition(), &w.definition)); err != nil {
+	if err := errors.Join(json.Unmarshal(run.Input(), &w.input),
+		json.Unmarshal(run.Definition(), &w.definition)); err != nil {
 		return engine.Result{}, &engine.RunError{Kind: "configuration", Message: "The run cannot be read: " + err.Error()}
 	}
 	var err error
 	w.own, err = run.Step(ctx, ownStep, engine.StepInfo{
-		Agent: define.PlannerType, Description: "Plans the request, and answers it", Request: w.input.Request, Model: w.definition.Model.Model,
+		Agent: define.PlannerType, Description: "Plans the request, and answers it", Request: w.input.Request,
+		Model: w.definition.Model.Model,
 	})
 	if err != nil {
 		return engine.Result{}, err
@@ -76,7 +78,9 @@ func (w *work) answer(ctx context.Context) (string, error) {
 		}
 		w.done = append(w.done, o)
 	}
-	return w.ask(ctx, engine.Thinking{Messages: messages(answerPrompt, history, model.User(findings(w.input.Request, p, w.done)))})
+	return w.ask(ctx, engine.Thinking{
+		Messages: messages(answerPrompt, history, model.User(findings(w.input.Request, p, w.done))),
+	})
 }
 
 // ask asks the model of the orchestrator in the next cycle.
@@ -106,7 +110,9 @@ func (w *work) accepted(ctx context.Context, history []model.Message) (plan, err
 	}
 	talk := messages(planPrompt(w.definition, tools), history, model.User(w.input.Request))
 	for round := range maxRounds + 1 {
-		text, err := w.ask(ctx, engine.Thinking{Messages: talk, ResponseSchema: schema(w.definition), Temperature: new(planTemperature)})
+		text, err := w.ask(ctx, engine.Thinking{
+			Messages: talk, ResponseSchema: schema(w.definition), Temperature: new(planTemperature),
+		})
 		if err != nil {
 			return plan{}, err
 		}
@@ -120,14 +126,19 @@ func (w *work) accepted(ctx context.Context, history []model.Message) (plan, err
 		}
 		switch answer.State {
 		case record.Accepted:
-			w.approved = slices.ContainsFunc(answer.Inputs, func(in map[string]string) bool { return in["name"] == autoApprove && in["value"] == "true" })
+			w.approved = slices.ContainsFunc(answer.Inputs, func(in map[string]string) bool {
+				return in["name"] == autoApprove && in["value"] == "true"
+			})
 			return p, nil
 		case record.Modified:
-			talk = append(talk, model.Message{Role: model.RoleAssistant, Parts: []model.Part{{Text: text}}}, model.User(modify(answer.Text)))
+			talk = append(talk, model.Message{Role: model.RoleAssistant, Parts: []model.Part{{Text: text}}},
+				model.User(modify(answer.Text)))
 		case record.TimedOut:
 			return plan{}, &engine.RunError{Kind: engine.WaitTimedOut, Message: "Nobody accepted the plan in time."}
 		default:
-			return plan{}, &engine.RunError{Kind: "plan_rejected", Message: rejected(answer.By, answer.Text), State: record.Cancelled}
+			return plan{}, &engine.RunError{
+				Kind: "plan_rejected", Message: rejected(answer.By, answer.Text), State: record.Cancelled,
+			}
 		}
 	}
 	return plan{}, badPlan("The plan was modified more than %d times", maxRounds)
@@ -143,9 +154,11 @@ func (w *work) validate(ctx context.Context, p plan, round int) (engine.Answer, 
 	subject, _ := json.Marshal(map[string]any{"plan": json.RawMessage(shown), "decisions": decisions})
 	w.run.Artifact(tool.Artifact{Name: "plan", Type: "plan", Value: shown})
 	return w.run.Ask(ctx, fmt.Sprint("plan-", round), engine.WaitInfo{
-		Type: record.WaitPlanValidation, Title: "Shall this plan be carried out? " + engine.Title(p.Goal), Description: describe(p), Subject: subject,
+		Type: record.WaitPlanValidation, Title: "Shall this plan be carried out? " + engine.Title(p.Goal),
+		Description: describe(p), Subject: subject,
 		Inputs: []map[string]string{{
-			"name": autoApprove, "label": "Approve its actions, too", "type": "select", "options": "false,true", "required": "false", "value": "",
+			"name": autoApprove, "label": "Approve its actions, too", "type": "select", "options": "false,true",
+			"required": "false", "value": "",
 		}},
 		StepID: w.own.ID(), Timeout: time.Duration(w.definition.WaitTimeout),
 	})

@@ -34,8 +34,8 @@ func run(t *testing.T, d define.OrchestratorDefinition, all []scriptmodel.Scene,
 	return h, h.ended(h.start(object{"request": "Do it"}), as)
 }
 
-// C1, C2, C14, C17: a request is planned with the agents and a schema at temperature 0.3, accepted, carried out and answered. A
-// later step is told what earlier ones found, and the sources of a result are on record.
+// C1, C2, C14, C17: a request is planned with the agents and a schema at temperature 0.3, accepted, carried out and
+// answered. A later step is told what earlier ones found, and the sources of a result are on record.
 func TestRequest(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -50,11 +50,15 @@ func TestRequest(t *testing.T) {
 	h, p := run(t, definition(nil), scenes([]scriptmodel.Turn{planner}, map[string][]scriptmodel.Turn{
 		"Search": calls("search.searchCode", query{"TODO"}), "Status": {status, repeats},
 	}), accept)
-	if story := h.story(p); !strings.HasPrefix(story, "COMPLETED \nAnswer to Request: Do it") || !strings.Contains(story, "source file:///src/main.go") {
+	if story := h.story(p); !strings.HasPrefix(story, "COMPLETED \nAnswer to Request: Do it") ||
+		!strings.Contains(story, "source file:///src/main.go") {
 		t.Error(story)
 	}
 	prompt := string(h.Model.Requests()[0].Body)
-	for _, part := range []string{"- RAG_SEARCH: ", "- GIT: ", "- REFACTORING: ", "- CODE_ANALYSIS: ", "git.commit", "Max steps: 5", "Each step needs a justification", `"temperature":0.3`, "json_schema"} {
+	for _, part := range []string{
+		"- RAG_SEARCH: ", "- GIT: ", "- REFACTORING: ", "- CODE_ANALYSIS: ", "git.commit", "Max steps: 5",
+		"Each step needs a justification", `"temperature":0.3`, "json_schema",
+	} {
 		if !strings.Contains(prompt, part) {
 			t.Errorf("the planner is not told %q: %s", part, prompt)
 		}
@@ -100,7 +104,8 @@ func TestPlans(t *testing.T) {
 			reject := func(*record.Wait) decision.Decision { return decision.Decision{Decision: decision.Reject} }
 			h, p := run(t, definition(nil), scenes([]scriptmodel.Turn{says(tt.answer)}, nil), reject)
 			got := text(p.Record.ErrorMessage)
-			if tt.want == "" && text(p.Record.ErrorKind) != "plan_rejected" || !strings.HasPrefix(got, tt.want) || tt.want != "" && (*p.Record.State != record.Failed || len(h.seen) > 0) {
+			if tt.want == "" && text(p.Record.ErrorKind) != "plan_rejected" || !strings.HasPrefix(got, tt.want) ||
+				tt.want != "" && (*p.Record.State != record.Failed || len(h.seen) > 0) {
 				t.Errorf("%s: %s %q", text(p.Record.ErrorKind), *p.Record.State, got)
 			}
 		})
@@ -115,8 +120,10 @@ func TestInput(t *testing.T) {
 		input object
 		field string
 	}{
-		{object{}, "input.request"}, {object{"request": "x", "maxPlanSteps": 11}, "input.maxPlanSteps"}, {object{"request": "x", "maxPlanSteps": 0}, "input.maxPlanSteps"},
-		{object{"request": "x", "executionTimeout": 0}, "input.executionTimeout"}, {object{"request": "x", "mode": "moon"}, "input.mode"}, {object{"request": "x", "more": 1}, "input.more"},
+		{object{}, "input.request"}, {object{"request": "x", "maxPlanSteps": 11}, "input.maxPlanSteps"},
+		{object{"request": "x", "maxPlanSteps": 0}, "input.maxPlanSteps"},
+		{object{"request": "x", "executionTimeout": 0}, "input.executionTimeout"},
+		{object{"request": "x", "mode": "moon"}, "input.mode"}, {object{"request": "x", "more": 1}, "input.more"},
 	} {
 		b, _ := json.Marshal(tt.input)
 		_, err := h.Engine.Start(t.Context(), engine.Request{Executor: "orchestrator", Input: b})
@@ -126,8 +133,9 @@ func TestInput(t *testing.T) {
 	}
 }
 
-// C7, C11: before any step a human sees the goal, the steps and the duration. A rejected plan, and one that nobody accepts in time,
-// ends as CANCELLED without a step. A plan can be modified three times; each is bound to what was shown.
+// C7, C11: before any step a human sees the goal, the steps and the duration. A rejected plan, and one that nobody
+// accepts in time, ends as CANCELLED without a step. A plan can be modified three times; each is bound to what was
+// shown.
 func TestValidation(t *testing.T) {
 	t.Parallel()
 	one := says(plan(step(1, "GIT", "Status")))
@@ -136,7 +144,8 @@ func TestValidation(t *testing.T) {
 		h, p := run(t, definition(nil), scenes([]scriptmodel.Turn{one}, nil), func(*record.Wait) decision.Decision {
 			return decision.Decision{Decision: decision.Reject, Text: "Too short.", By: "ann"}
 		})
-		if *p.Record.State != record.Cancelled || text(p.Record.ErrorMessage) != "The plan was rejected by ann: Too short." || len(p.Steps) != 1 {
+		if *p.Record.State != record.Cancelled ||
+			text(p.Record.ErrorMessage) != "The plan was rejected by ann: Too short." || len(p.Steps) != 1 {
 			t.Error(h.story(p))
 		}
 	})
@@ -145,7 +154,8 @@ func TestValidation(t *testing.T) {
 		d := definition(func(o *define.Orchestrator) { o.WaitTimeout = define.Duration(time.Millisecond) })
 		h := build(t, d, scenes([]scriptmodel.Turn{one}, nil), tools(nothing))
 		h.Work(h.Engine)
-		if p := h.Ended(h.start(object{"request": "Do it"})); *p.Record.State != record.Failed || text(p.Record.ErrorKind) != engine.WaitTimedOut {
+		if p := h.Ended(h.start(object{"request": "Do it"})); *p.Record.State != record.Failed ||
+			text(p.Record.ErrorKind) != engine.WaitTimedOut {
 			t.Error(h.story(p))
 		}
 	})
@@ -157,35 +167,42 @@ func TestValidation(t *testing.T) {
 			p["goal"] = fmt.Sprint("Version ", n)
 			plans = append(plans, says(p))
 		}
-		h, p := run(t, definition(nil), scenes(plans, map[string][]scriptmodel.Turn{"Status": calls("git.status", object{})}), func(w *record.Wait) decision.Decision {
-			if slices.Contains(decision.Decisions(w), decision.Modify) {
-				return decision.Decision{Decision: decision.Modify, Text: "Better."}
-			}
-			return accept(w)
-		})
+		h, p := run(t, definition(nil),
+			scenes(plans, map[string][]scriptmodel.Turn{"Status": calls("git.status", object{})}),
+			func(w *record.Wait) decision.Decision {
+				if slices.Contains(decision.Decisions(w), decision.Modify) {
+					return decision.Decision{Decision: decision.Modify, Text: "Better."}
+				}
+				return accept(w)
+			})
 		hashes := map[string]bool{}
 		for i, w := range h.seen {
 			hashes[text(w.SubjectSHA256)] = true
-			if shown := string(w.Subject) + text(w.FormDescription); !strings.Contains(shown, fmt.Sprint("Version ", i)) || !strings.Contains(shown, "Estimated duration: 30 s") {
+			if shown := string(w.Subject) + text(w.FormDescription); !strings.Contains(shown, fmt.Sprint("Version ", i)) ||
+				!strings.Contains(shown, "Estimated duration: 30 s") {
 				t.Errorf("a human sees %s", shown)
 			}
 		}
-		if *p.Record.State != record.Completed || len(h.seen) != 4 || len(hashes) != 4 || !strings.Contains(h.story(p), `artifact plan {"goal":"Version 3"`) {
+		if *p.Record.State != record.Completed || len(h.seen) != 4 || len(hashes) != 4 ||
+			!strings.Contains(h.story(p), `artifact plan {"goal":"Version 3"`) {
 			t.Errorf("%d waits\n%s", len(h.seen), h.story(p))
 		}
 	})
 }
 
-// C8, C13: a tool that needs it waits for an approval, which shows the action, the parameters and the files; others do not. A rejected
-// action skips its step. Who approves all with the plan is not asked again.
+// C8, C13: a tool that needs it waits for an approval, which shows the action, the parameters and the files; others do
+// not. A rejected action skips its step. Who approves all with the plan is not asked again.
 func TestApproval(t *testing.T) {
 	t.Parallel()
-	all := scenes([]scriptmodel.Turn{says(plan(step(1, "GIT", "Status"), step(2, "GIT", "Commit A")))}, map[string][]scriptmodel.Turn{
-		"Status": calls("git.status", object{}), "Commit A": calls("git.commit", query{"A"}),
-	})
+	all := scenes([]scriptmodel.Turn{says(plan(step(1, "GIT", "Status"), step(2, "GIT", "Commit A")))},
+		map[string][]scriptmodel.Turn{
+			"Status": calls("git.status", object{}), "Commit A": calls("git.commit", query{"A"}),
+		})
 	h, p := run(t, definition(nil), all, accept)
 	w := h.seen[len(h.seen)-1]
-	if subject := decision.SubjectOf(&w); len(h.seen) != 2 || *w.Type != record.WaitActionValidation || text(subject.Name) != "git.commit" || !slices.Equal(subject.Files, []string{"A.go"}) || text(w.FormDescription) != "Commit A" {
+	if subject := decision.SubjectOf(&w); len(h.seen) != 2 || *w.Type != record.WaitActionValidation ||
+		text(subject.Name) != "git.commit" || !slices.Equal(subject.Files, []string{"A.go"}) ||
+		text(w.FormDescription) != "Commit A" {
 		t.Errorf("%d: %s %q", len(h.seen), w.Subject, text(w.FormDescription))
 	}
 	if story := h.story(p); !strings.Contains(story, "step 1 GIT COMPLETED: committed A") {
@@ -198,11 +215,14 @@ func TestApproval(t *testing.T) {
 		}
 		return d
 	})
-	if story := h.story(p); !strings.HasPrefix(story, "COMPLETED ") || !strings.Contains(story, "step 1 GIT SKIPPED") || !strings.Contains(story, "SKIPPED: A human rejected") {
+	if story := h.story(p); !strings.HasPrefix(story, "COMPLETED ") || !strings.Contains(story, "step 1 GIT SKIPPED") ||
+		!strings.Contains(story, "SKIPPED: A human rejected") {
 		t.Error(story)
 	}
 	h, p = run(t, definition(nil), all, func(*record.Wait) decision.Decision {
-		return decision.Decision{Decision: decision.Accept, Values: map[string]json.RawMessage{"auto_approve": json.RawMessage("true")}}
+		return decision.Decision{
+			Decision: decision.Accept, Values: map[string]json.RawMessage{"auto_approve": json.RawMessage("true")},
+		}
 	})
 	if *p.Record.State != record.Completed || len(h.seen) != 1 {
 		t.Errorf("%d waits\n%s", len(h.seen), h.story(p))
@@ -212,14 +232,19 @@ func TestApproval(t *testing.T) {
 // S9: who accepts a plan with all its actions does not approve those that who started the run may not.
 func TestApprovedActionsKeepTheirStarterOut(t *testing.T) {
 	t.Parallel()
-	apart := tool.Func("git.commit", "Commits.", func(context.Context, struct{}) (string, error) { return "committed", nil }, tool.WithPolicy(tool.Policy{Writes: true, Approval: true, NotStarter: true}))
-	all := scenes([]scriptmodel.Turn{says(plan(step(1, "GIT", "Commit")))}, map[string][]scriptmodel.Turn{"Commit": calls("git.commit", object{})})
+	apart := tool.Func("git.commit", "Commits.", func(context.Context, struct{}) (string, error) {
+		return "committed", nil
+	}, tool.WithPolicy(tool.Policy{Writes: true, Approval: true, NotStarter: true}))
+	all := scenes([]scriptmodel.Turn{says(plan(step(1, "GIT", "Commit")))},
+		map[string][]scriptmodel.Turn{"Commit": calls("git.commit", object{})})
 	h := build(t, definition(nil), all, []tool.Tool{apart})
 	h.Work(h.Engine)
 	id := h.start(object{"request": "Do it"}, func(r *engine.Request) { r.Starter = "ann" })
 	h.Await(id, record.Waiting)
 	h.decide(h.Waits()[0], func(*record.Wait) decision.Decision {
-		return decision.Decision{Decision: decision.Accept, By: "ann", Values: map[string]json.RawMessage{"auto_approve": json.RawMessage("true")}}
+		return decision.Decision{
+			Decision: decision.Accept, By: "ann", Values: map[string]json.RawMessage{"auto_approve": json.RawMessage("true")},
+		}
 	})
 	asks := func() bool { return len(h.Waits()) == 1 && *h.Waits()[0].Type == record.WaitActionValidation }
 	storetest.Until(t, "the commit is asked about", asks)
@@ -244,7 +269,9 @@ func TestApprovedActionsKeepTheirStarterOut(t *testing.T) {
 // C9, C10: a run that waits for its plan can be paused and resumed, and stopped.
 func TestControls(t *testing.T) {
 	t.Parallel()
-	h := build(t, definition(nil), scenes([]scriptmodel.Turn{says(plan(step(1, "GIT", "Status")))}, map[string][]scriptmodel.Turn{"Status": calls("git.status", object{})}), tools(nothing))
+	h := build(t, definition(nil),
+		scenes([]scriptmodel.Turn{says(plan(step(1, "GIT", "Status")))},
+			map[string][]scriptmodel.Turn{"Status": calls("git.status", object{})}), tools(nothing))
 	h.Work(h.Engine)
 	control := func(id string, a runstore.Action) {
 		t.Helper()
@@ -277,12 +304,15 @@ func TestExecutionTimeout(t *testing.T) {
 		<-ctx.Done()
 		return "", ctx.Err()
 	})
-	h := build(t, definition(nil), scenes([]scriptmodel.Turn{says(plan(step(1, "GIT", "Status")))}, map[string][]scriptmodel.Turn{"Status": calls("git.status", object{})}), slow)
+	h := build(t, definition(nil),
+		scenes([]scriptmodel.Turn{says(plan(step(1, "GIT", "Status")))},
+			map[string][]scriptmodel.Turn{"Status": calls("git.status", object{})}), slow)
 	h.Work(h.Engine)
 	id := h.start(object{"request": "Do it", "executionTimeout": 2})
 	h.Await(id, record.Waiting)
 	var ends int
-	if err := h.DB.Pool.QueryRow(t.Context(), "SELECT count(*) FROM actlog.wait_state WHERE expires_at IS NOT NULL").Scan(&ends); err != nil || ends > 0 {
+	if err := h.DB.Pool.QueryRow(t.Context(),
+		"SELECT count(*) FROM actlog.wait_state WHERE expires_at IS NOT NULL").Scan(&ends); err != nil || ends > 0 {
 		t.Errorf("the plan waits with an end that nobody gave it, %v", err)
 	}
 	storetest.Exec(t, h.Store, "UPDATE actlog.worker SET age = age + 86400") // a day later
@@ -294,8 +324,8 @@ func TestExecutionTimeout(t *testing.T) {
 	}
 }
 
-// C12: agents are those of the registry. One that is disabled is not offered, and one that the configuration adds is; an agent has no
-// tools but its own, and one without tools answers itself.
+// C12: agents are those of the registry. One that is disabled is not offered, and one that the configuration adds is;
+// an agent has no tools but its own, and one without tools answers itself.
 func TestRegistry(t *testing.T) {
 	t.Parallel()
 	d := definition(func(o *define.Orchestrator) {
@@ -303,7 +333,9 @@ func TestRegistry(t *testing.T) {
 		git.Enabled = false
 		o.Agents["GIT"], o.Agents["WRITER"] = git, define.Specialist{Description: "Writes.", Enabled: true}
 	})
-	h, p := run(t, d, scenes([]scriptmodel.Turn{says(plan(step(1, "WRITER", "Write"), step(2, "RAG_SEARCH", "Commit A")))}, map[string][]scriptmodel.Turn{
+	h, p := run(t, d, scenes([]scriptmodel.Turn{
+		says(plan(step(1, "WRITER", "Write"), step(2, "RAG_SEARCH", "Commit A"))),
+	}, map[string][]scriptmodel.Turn{
 		"Write":    {says("A poem.")},
 		"Commit A": append(calls("git.commit", query{"A"})[:1], says("I cannot."), says("I can not."), says("No.")),
 	}), accept)
@@ -336,10 +368,16 @@ func TestModes(t *testing.T) {
 	}
 	planner := hear(says(plan(step(1, "GIT", "Status"))))
 	all := []scriptmodel.Scene{
-		{Name: "chat", Match: scriptmodel.Match{System: "helpful assistant"}, Turns: []scriptmodel.Turn{hear(says("I am well.")), hear(says("x")), hear(says("It was clean."))}},
+		{
+			Name: "chat", Match: scriptmodel.Match{System: "helpful assistant"},
+			Turns: []scriptmodel.Turn{hear(says("I am well.")), hear(says("x")), hear(says("It was clean."))},
+		},
 		{Name: "planner", Match: scriptmodel.Match{System: "Plan how"}, Turns: []scriptmodel.Turn{planner, planner}},
 		{Name: "git", Match: scriptmodel.Match{System: "agent GIT"}, Turns: calls("git.status", object{})},
-		{Name: "answer", Match: scriptmodel.Match{System: "They have worked"}, Turns: []scriptmodel.Turn{says("x"), says("All is clean.")}},
+		{
+			Name: "answer", Match: scriptmodel.Match{System: "They have worked"},
+			Turns: []scriptmodel.Turn{says("x"), says("All is clean.")},
+		},
 	}
 	h := build(t, definition(nil), all, tools(nothing))
 	h.Work(h.Engine)
@@ -348,26 +386,36 @@ func TestModes(t *testing.T) {
 		id := h.start(object{"request": request, "mode": mode}, func(r *engine.Request) { r.ConversationID = "c" })
 		return text(h.ended(id, accept).Record.Summary)
 	}
-	if got := []string{talk("chat", "How are you?"), talk("agent", "Look at the repository."), talk("chat", "What was it?")}; !slices.Equal(got, []string{"I am well.", "All is clean.", "It was clean."}) {
+	if got := []string{
+		talk("chat", "How are you?"), talk("agent", "Look at the repository."), talk("chat", "What was it?"),
+	}; !slices.Equal(got, []string{"I am well.", "All is clean.", "It was clean."}) {
 		t.Errorf("%q", got)
 	}
-	if len(asked) != 3 || !strings.Contains(asked[1], "How are you?") || !strings.Contains(asked[1], "I am well.") || !strings.Contains(asked[2], "All is clean.") {
+	if len(asked) != 3 || !strings.Contains(asked[1], "How are you?") || !strings.Contains(asked[1], "I am well.") ||
+		!strings.Contains(asked[2], "All is clean.") {
 		t.Errorf("%q", asked)
 	}
 }
 
-// TestRefusedAndCut: a planner whose model refuses or is cut ends the run at once. A step does, too, but is told three times that it was cut.
+// TestRefusedAndCut: a planner whose model refuses or is cut ends the run at once. A step does, too, but is told three
+// times that it was cut.
 func TestRefusedAndCut(t *testing.T) {
 	t.Parallel()
-	half := scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{enginetest.Call("git.status", `{"pa`)}, FinishReason: "length"}
+	half := scriptmodel.Turn{
+		ToolCalls: []scriptmodel.ToolCall{enginetest.Call("git.status", `{"pa`)}, FinishReason: "length",
+	}
 	for kind, turns := range map[string][]scriptmodel.Turn{
-		"refusal": {{Refusal: "I will not."}}, "content_filter": {{Content: "Here", FinishReason: "content_filter"}}, "length": {half, half, half},
+		"refusal": {{Refusal: "I will not."}}, "content_filter": {{Content: "Here", FinishReason: "content_filter"}},
+		"length": {half, half, half},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			h, p := run(t, definition(nil), scenes([]scriptmodel.Turn{says(plan(step(1, "GIT", "Status")))}, map[string][]scriptmodel.Turn{"Status": turns}), accept)
+			h, p := run(t, definition(nil),
+				scenes([]scriptmodel.Turn{says(plan(step(1, "GIT", "Status")))}, map[string][]scriptmodel.Turn{"Status": turns}),
+				accept)
 			if st := p.Steps[1].Record; *p.Record.State != record.Failed || text(st.ErrorKind) != kind {
-				t.Errorf("%s; the step is %s, %s: %s\n%s", *p.Record.State, *st.State, text(st.ErrorKind), text(st.ErrorMessage), h.story(p))
+				t.Errorf("%s; the step is %s, %s: %s\n%s", *p.Record.State, *st.State, text(st.ErrorKind), text(st.ErrorMessage),
+					h.story(p))
 			}
 
 			if _, p := run(t, definition(nil), scenes(turns[:1], nil), accept); text(p.Record.ErrorKind) != kind {

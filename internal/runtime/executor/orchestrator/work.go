@@ -29,7 +29,9 @@ type work struct {
 
 // carryOut carries a step out, unless it has ended. The error ends the run.
 func (w *work) carryOut(ctx context.Context, s step) (outcome, error) {
-	agent := w.definition.Agents[slices.IndexFunc(w.definition.Agents, func(a define.Definition) bool { return a.Agent == s.Agent })]
+	agent := w.definition.Agents[slices.IndexFunc(w.definition.Agents, func(a define.Definition) bool {
+		return a.Agent == s.Agent
+	})]
 	about, _ := json.Marshal(s) // texts and numbers
 	info := engine.StepInfo{Agent: s.Agent, Description: agent.Description, Request: s.Action, Model: agent.Model.Model,
 		MaxSteps: agent.MaxSteps, Metadata: about}
@@ -45,7 +47,8 @@ func (w *work) carryOut(ctx context.Context, s step) (outcome, error) {
 	output, ended, err := on.Ended()
 	if !ended {
 		w.run.Thought(s.Number, record.Thought{
-			StepID: new(on.ID()), AgentID: &s.Agent, Iteration: new(int64(s.Number)), Type: new(record.ThoughtDecision), Content: &s.Justification,
+			StepID: new(on.ID()), AgentID: &s.Agent, Iteration: new(int64(s.Number)), Type: new(record.ThoughtDecision),
+			Content: &s.Justification,
 		})
 		output, err = w.use(ctx, on, agent, s)
 	}

@@ -44,7 +44,11 @@ type metadata struct {
 }
 
 // defaults are what a task says that does not say it.
-var defaults = task{Role: "DEVELOPER", EnableWrite: true, Constraints: constraints{MaxOperations: 100, AbortOnError: true, MaxIterations: 10}}
+var defaults = task{
+	Role: "DEVELOPER", EnableWrite: true, Constraints: constraints{
+		MaxOperations: 100, AbortOnError: true, MaxIterations: 10,
+	},
+}
 
 const (
 	maxOperations = 10_000

@@ -97,7 +97,9 @@ func daemon(t *testing.T) (socket string, requests func() []string) {
 				w.WriteHeader(http.StatusNoContent)
 				return
 			}
-			fmt.Fprintf(w, `[{"Id": "aaaaaaaaaaaa", "Names": ["/web-1"], "Image": "shop:1", "State": "running", "Status": "Up (restarts: %d)"}]`, len(posted))
+			fmt.Fprintf(
+				w, `[{"Id": "aaaaaaaaaaaa", "Names": ["/web-1"], "Image": "shop:1", "State": "running", "Status": "Up (restarts: %d)"}]`, len(posted),
+			)
 		})}
 	go func() { _ = s.Serve(listener) }()
 	t.Cleanup(func() { s.Close() })

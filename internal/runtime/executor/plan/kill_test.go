@@ -30,24 +30,31 @@ func TestKilledAtEveryWrite(t *testing.T) {
 		turns   []scriptmodel.Turn
 		want    string
 	}{
-		"static": {request("", object{"task": "Do it", "constraints": object{"abort_on_error": false}}), says(planned(steps...)), "5 conclusion: Task failed. Executed 4 operations. Artifacts: [last, typed] (0.5)"},
+		"static": {
+			request("", object{"task": "Do it", "constraints": object{"abort_on_error": false}}), says(planned(steps...)),
+			"5 conclusion: Task failed. Executed 4 operations. Artifacts: [last, typed] (0.5)",
+		},
 		"iterative": {request("", object{"task": "Do it", "constraints": object{"iterative": true}}),
-			byHistory([]any{object{"step": steps[0]}, object{"step": write}, object{"done": true}}), "3 conclusion: Task completed successfully. Executed 2 operations. Artifacts: [last, typed] (1)"},
+			byHistory([]any{object{"step": steps[0]}, object{"step": write}, object{"done": true}}),
+			"3 conclusion: Task completed successfully. Executed 2 operations. Artifacts: [last, typed] (1)"},
 		"template": {request("nightly", object{"path": "main.go"}), enginetest.Calls(
-			[]scriptmodel.ToolCall{enginetest.Call("words.effect", object{"word": "a"})}, enginetest.Terminate("It is read.")), "It is read."},
+			[]scriptmodel.ToolCall{enginetest.Call("words.effect", object{"word": "a"})}, enginetest.Terminate("It is read.")),
+			"It is read."},
 	} {
 		carry := func(t *testing.T, disturb func(*enginetest.House)) string {
 			t.Helper()
 			var effects sync.Map
-			effect := tool.CallFunc("words.effect", "Has an effect.", func(_ context.Context, c tool.Call, in word) (string, error) {
-				if _, twice := effects.LoadOrStore(c.ID, true); twice {
-					t.Error("an effect twice")
-				}
-				return in.Word, nil
-			}, tool.WithPolicy(tool.Policy{Writes: true}))
+			effect := tool.CallFunc("words.effect", "Has an effect.",
+				func(_ context.Context, c tool.Call, in word) (string, error) {
+					if _, twice := effects.LoadOrStore(c.ID, true); twice {
+						t.Error("an effect twice")
+					}
+					return in.Word, nil
+				}, tool.WithPolicy(tool.Policy{Writes: true}))
 			h := enginetest.Build(t, enginetest.Plans{
 				Scenes: []scriptmodel.Scene{{Name: "plan", Turns: tt.turns}}, Tools: append([]tool.Tool{effect}, words...),
-				Definitions: map[string]any{"role.DEVELOPER": role("words.*"), "plan.nightly": nightly()}, Executors: []engine.Executor{plan.Executor{}, thinkact.Executor{}},
+				Definitions: map[string]any{"role.DEVELOPER": role("words.*"), "plan.nightly": nightly()},
+				Executors:   []engine.Executor{plan.Executor{}, thinkact.Executor{}},
 			})
 			disturb(h)
 			h.Work(h.Engine)
@@ -100,12 +107,15 @@ func request(name string, input object) engine.Request {
 
 // nightly is a template of two steps.
 func nightly() define.PlanDefinition {
-	agent := define.Definition{Agent: "reader", Model: define.DefinitionModel{Name: "default"}, Tools: []string{"words.*"}, EnableWrite: true}
+	agent := define.Definition{
+		Agent: "reader", Model: define.DefinitionModel{Name: "default"}, Tools: []string{"words.*"}, EnableWrite: true,
+	}
 	critic := agent
 	critic.Agent = "critic"
-	return define.PlanDefinition{Title: "Nightly for <<path>>", Placeholders: []string{"path"}, Steps: []define.PlanStepDefinition{
-		{Request: "Read <<path>> for <<planId>>.", Agent: agent}, {Request: "Judge <<path>>.", Agent: critic},
-	}}
+	return define.PlanDefinition{Title: "Nightly for <<path>>", Placeholders: []string{"path"},
+		Steps: []define.PlanStepDefinition{
+			{Request: "Read <<path>> for <<planId>>.", Agent: agent}, {Request: "Judge <<path>>.", Agent: critic},
+		}}
 }
 
 // B38: the agents of a template do its steps in order, in one plan. Placeholders have their values, and each
@@ -114,13 +124,21 @@ func TestTemplate(t *testing.T) {
 	t.Parallel()
 	h := enginetest.Build(t, enginetest.Plans{
 		Scenes: []scriptmodel.Scene{
-			{Name: "critic", Match: scriptmodel.Match{User: "Judge main.go."}, Turns: enginetest.Calls(enginetest.Terminate("It is good."))},
-			{Name: "reader", Match: scriptmodel.Match{User: "Read main.go"}, Turns: enginetest.Calls(enginetest.Terminate("It prints."))},
+			{
+				Name: "critic", Match: scriptmodel.Match{User: "Judge main.go."},
+				Turns: enginetest.Calls(enginetest.Terminate("It is good.")),
+			},
+			{
+				Name: "reader", Match: scriptmodel.Match{User: "Read main.go"},
+				Turns: enginetest.Calls(enginetest.Terminate("It prints.")),
+			},
 			{Name: "root", Match: scriptmodel.Match{User: "Do it all."}, Turns: enginetest.Calls(
 				[]scriptmodel.ToolCall{enginetest.Call("plan.nightly", object{"path": "main.go"})}, enginetest.Terminate("done"))},
 		}, Tools: words, Executors: []engine.Executor{plan.Executor{}, thinkact.Executor{}}, Definitions: map[string]any{
 			"plan.nightly": nightly(),
-			"agent.root":   define.Definition{Model: define.DefinitionModel{Name: "default"}, Tools: []string{"plan.nightly"}, EnableWrite: true},
+			"agent.root": define.Definition{
+				Model: define.DefinitionModel{Name: "default"}, Tools: []string{"plan.nightly"}, EnableWrite: true,
+			},
 		},
 	})
 	h.Work(h.Engine)
@@ -129,19 +147,23 @@ func TestTemplate(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := h.Await(started.PlanID, record.Completed)
-	if text(p.Record.Summary) != "It is good." || text(p.Record.Title) != "Nightly for main.go" || text(p.Record.Name) != "nightly" || len(p.Steps) != 2 {
+	if text(p.Record.Summary) != "It is good." || text(p.Record.Title) != "Nightly for main.go" ||
+		text(p.Record.Name) != "nightly" || len(p.Steps) != 2 {
 		t.Fatalf("%+v", p.Record)
 	}
-	if got := text(p.Steps[0].Record.AgentRequest); got != "Read main.go for "+started.PlanID+"." || text(p.Steps[0].Record.AgentName) != "reader" {
+	if got := text(p.Steps[0].Record.AgentRequest); got != "Read main.go for "+started.PlanID+"." ||
+		text(p.Steps[0].Record.AgentName) != "reader" {
 		t.Errorf("step 1 is asked %q", got)
 	}
-	if got := text(p.Steps[1].Record.AgentRequest); !strings.HasPrefix(got, "Judge main.go.") || !strings.Contains(got, "It prints.") {
+	if got := text(p.Steps[1].Record.AgentRequest); !strings.HasPrefix(got, "Judge main.go.") ||
+		!strings.Contains(got, "It prints.") {
 		t.Errorf("step 2 is asked %q", got)
 	}
 
 	// As a tool, it is a plan below the one that calls it.
 	root := h.Await(h.Start("root", "Do it all."), record.Completed)
-	if sub := root.Steps[0].SubPlans; len(sub) != 1 || text(sub[0].Record.Summary) != "It is good." || text(sub[0].Record.Executor) != "plan" {
+	if sub := root.Steps[0].SubPlans; len(sub) != 1 || text(sub[0].Record.Summary) != "It is good." ||
+		text(sub[0].Record.Executor) != "plan" {
 		t.Errorf("%+v", sub)
 	}
 

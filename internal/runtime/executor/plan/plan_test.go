@@ -32,7 +32,8 @@ var text = enginetest.Text
 
 // role returns the definition of a role that may use tools.
 func role(tools ...string) define.Definition {
-	return define.Role{Tools: tools}.Definition("DEVELOPER", define.DefinitionModel{Name: "default", Model: "scripted"}, nil, nil)
+	return define.Role{Tools: tools}.Definition("DEVELOPER", define.DefinitionModel{Name: "default", Model: "scripted"},
+		nil, nil)
 }
 
 // says returns turns of texts, or of JSON.
@@ -68,9 +69,13 @@ type word struct {
 // words are tools that say words, and fail, and panic.
 var words = []tool.Tool{
 	tool.Func("words.say", "Says a word.", func(_ context.Context, in word) (string, error) { return in.Word, nil }),
-	tool.Func("words.fail", "Fails.", func(_ context.Context, in word) (string, error) { return "", errors.New(in.Word) }, tool.WithPolicy(tool.Policy{OnUnknown: tool.Retry})),
+	tool.Func("words.fail", "Fails.", func(_ context.Context, in word) (string, error) {
+		return "", errors.New(in.Word)
+	}, tool.WithPolicy(tool.Policy{OnUnknown: tool.Retry})),
 	tool.Func("words.panic", "Panics.", func(_ context.Context, in word) (string, error) { panic(in.Word) }),
-	tool.Func("words.write", "Writes a word.", func(_ context.Context, in word) (string, error) { return in.Word, nil }, tool.WithPolicy(tool.Policy{Writes: true})),
+	tool.Func("words.write", "Writes a word.", func(_ context.Context, in word) (string, error) {
+		return in.Word, nil
+	}, tool.WithPolicy(tool.Policy{Writes: true})),
 	tool.Func("other.say", "Says a word.", func(_ context.Context, in word) (string, error) { return in.Word, nil }),
 	produces,
 }
@@ -196,7 +201,8 @@ func TestStatic(t *testing.T) {
 2 action: Executing: words.say({"word":"b"})
 2 observation: ✅ Operation succeeded. b (1)
 3 conclusion: Task completed successfully. Executed 2 operations. Artifacts: [] (1)`,
-			"words.say COMPLETED a\nwords.say COMPLETED b", record.Completed, "", "", "Task completed successfully. Executed 2 operations. Artifacts: []", `"truncated": null`},
+			"words.say COMPLETED a\nwords.say COMPLETED b", record.Completed, "", "",
+			"Task completed successfully. Executed 2 operations. Artifacts: []", `"truncated": null`},
 		"empty": {nil, planned(), `
 0 analysis: [DEVELOPER] Analyzing task: Do it. Mode: full execution
 0 decision: Generated execution plan with 0 steps. Reasoning: It helps.
@@ -209,7 +215,8 @@ func TestStatic(t *testing.T) {
 1 observation: ✅ Operation succeeded. a (1)
 2 action: Executing: words.fail({"word":"no such word"})
 2 observation: ❌ Operation failed: no such word (0)`,
-			"words.say COMPLETED a\nwords.fail FAILED no such word", record.Failed, "step_failed", "Step 2 failed: no such word", "", ""},
+			"words.say COMPLETED a\nwords.fail FAILED no such word", record.Failed, "step_failed",
+			"Step 2 failed: no such word", "", ""},
 		"goes on": {object{"abort_on_error": false}, planned(step("words.panic", object{"word": "oh"}), say("b")), `
 0 analysis: [DEVELOPER] Analyzing task: Do it. Mode: full execution
 0 decision: Generated execution plan with 2 steps. Reasoning: It helps.
@@ -218,14 +225,17 @@ func TestStatic(t *testing.T) {
 2 action: Executing: words.say({"word":"b"})
 2 observation: ✅ Operation succeeded. b (1)
 3 conclusion: Task failed. Executed 2 operations. Artifacts: [] (0.5)`,
-			"words.panic FAILED The tool failed: oh\nwords.say COMPLETED b", record.Failed, "operations_failed", "Task failed. Executed 2 operations. Artifacts: []", "", ""},
+			"words.panic FAILED The tool failed: oh\nwords.say COMPLETED b", record.Failed, "operations_failed",
+			"Task failed. Executed 2 operations. Artifacts: []", "", ""},
 		"limited": {object{"max_operations": 1}, planned(say("a"), say("b"), say("c")), `
 0 analysis: [DEVELOPER] Analyzing task: Do it. Mode: full execution
 0 decision: Generated execution plan with 3 steps. Reasoning: It helps.
 1 action: Executing: words.say({"word":"a"})
 1 observation: ✅ Operation succeeded. a (1)
 4 conclusion: Task completed successfully. Executed 1 operations. Artifacts: []. Truncated by max_operations: 1 of 3 planned steps were executed. (1)`,
-			"words.say COMPLETED a", record.Completed, "", "", "Task completed successfully. Executed 1 operations. Artifacts: []. Truncated by max_operations: 1 of 3 planned steps were executed.", `"truncated": true`},
+			"words.say COMPLETED a", record.Completed, "", "",
+			"Task completed successfully. Executed 1 operations. Artifacts: []. Truncated by max_operations: 1 of 3 planned " +
+				"steps were executed.", `"truncated": true`},
 		"without an error text": {nil, planned(step("words.fail", object{"word": ""})), `
 0 analysis: [DEVELOPER] Analyzing task: Do it. Mode: full execution
 0 decision: Generated execution plan with 1 steps. Reasoning: It helps.
@@ -239,10 +249,12 @@ func TestStatic(t *testing.T) {
 			d.want("thoughts", d.log(), tt.log)
 			d.want("operations", d.operations(), tt.operations)
 			p := d.plan.Record
-			if *p.State != tt.state || text(p.ErrorKind) != tt.kind || text(p.ErrorMessage) != tt.error || text(p.Summary) != tt.result {
+			if *p.State != tt.state || text(p.ErrorKind) != tt.kind || text(p.ErrorMessage) != tt.error ||
+				text(p.Summary) != tt.result {
 				t.Errorf("%s %q %q %q", *p.State, text(p.ErrorKind), text(p.ErrorMessage), text(p.Summary))
 			}
-			if truncated := strings.Contains(string(p.Metadata), "truncated"); truncated != strings.Contains(tt.metadata, "true") {
+			if truncated := strings.Contains(string(p.Metadata), "truncated"); truncated != strings.Contains(tt.metadata,
+				"true") {
 				t.Errorf("metadata %s", p.Metadata)
 			}
 		})
@@ -258,12 +270,19 @@ func TestPlanningCall(t *testing.T) {
 		system      []string
 		not         string
 	}{
-		"full":      {"DEVELOPER", true, []string{"You are a software developer.", "Mode: full", `"words.write"`, `"mode":"full"`}, "other.say"},
-		"read only": {"SECURITY", false, []string{"You are an expert SECURITY engineer.", "Mode: read_only", `"words.say"`}, "words.write"},
+		"full": {
+			"DEVELOPER", true, []string{"You are a software developer.", "Mode: full", `"words.write"`, `"mode":"full"`},
+			"other.say",
+		},
+		"read only": {
+			"SECURITY", false, []string{"You are an expert SECURITY engineer.", "Mode: read_only", `"words.say"`}, "words.write",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := run(t, role("words.*"), object{"task": "Fix it", "context": "In Go", "role": tt.role, "enableWrite": tt.enableWrite}, planned())
+			d := run(t, role("words.*"), object{
+				"task": "Fix it", "context": "In Go", "role": tt.role, "enableWrite": tt.enableWrite,
+			}, planned())
 			requests := d.Model.Requests()
 			if len(requests) != 1 {
 				t.Fatalf("%d requests", len(requests))
@@ -294,16 +313,19 @@ func TestAnswers(t *testing.T) {
 	t.Parallel()
 	good := `{"steps":[{"tool":"words","operation":"say","params":{"word":"a"}}]}`
 	for name, tt := range map[string]struct{ answer, error string }{
-		"bare":          {good, ""},
-		"json fences":   {"Here:\n```json\n" + good + "\n```\nDone.", ""},
-		"plain fences":  {"```\n" + good + "\n```", ""},
-		"text":          {"I cannot.", "Failed to parse JSON response: invalid character 'I' looking for beginning of value"},
-		"no steps":      {`{"reasoning":"x"}`, "Plan missing 'steps' field"},
-		"null steps":    {`{"steps":null}`, "Plan missing 'steps' field"},
-		"blank tool":    {`{"steps":[{"tool":" ","operation":"say"}]}`, "Step 1: tool is blank"},
-		"no operation":  {`{"steps":[{"tool":"words"}]}`, "Step 1: operation is blank"},
-		"params":        {`{"steps":[{"tool":"words","operation":"say","params":[1]}]}`, "Step 1: params must be an object"},
-		"hostile names": {`{"steps":[{"tool":"wo rds","operation":"say\n"}]}`, `Step 1: tool name "wo rds.say" may only have letters, digits, '_', '-' and '.'`},
+		"bare":         {good, ""},
+		"json fences":  {"Here:\n```json\n" + good + "\n```\nDone.", ""},
+		"plain fences": {"```\n" + good + "\n```", ""},
+		"text":         {"I cannot.", "Failed to parse JSON response: invalid character 'I' looking for beginning of value"},
+		"no steps":     {`{"reasoning":"x"}`, "Plan missing 'steps' field"},
+		"null steps":   {`{"steps":null}`, "Plan missing 'steps' field"},
+		"blank tool":   {`{"steps":[{"tool":" ","operation":"say"}]}`, "Step 1: tool is blank"},
+		"no operation": {`{"steps":[{"tool":"words"}]}`, "Step 1: operation is blank"},
+		"params":       {`{"steps":[{"tool":"words","operation":"say","params":[1]}]}`, "Step 1: params must be an object"},
+		"hostile names": {
+			`{"steps":[{"tool":"wo rds","operation":"say\n"}]}`,
+			`Step 1: tool name "wo rds.say" may only have letters, digits, '_', '-' and '.'`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -316,8 +338,10 @@ func TestAnswers(t *testing.T) {
 				return
 			}
 			d.want("operations", d.operations(), "")
-			d.want("thoughts", d.log(), "0 analysis: [DEVELOPER] Analyzing task: Do it. Mode: full execution\n-1 error: Fatal error: "+tt.error+" (0)")
-			if p := d.plan.Record; *p.State != record.Failed || text(p.ErrorMessage) != tt.error || text(p.ErrorKind) != "invalid_plan" {
+			d.want("thoughts", d.log(), "0 analysis: [DEVELOPER] Analyzing task: Do it. Mode: full execution\n"+
+				"-1 error: Fatal error: "+tt.error+" (0)")
+			if p := d.plan.Record; *p.State != record.Failed || text(p.ErrorMessage) != tt.error ||
+				text(p.ErrorKind) != "invalid_plan" {
 				t.Errorf("%s %s %s", *p.State, text(p.ErrorKind), text(p.ErrorMessage))
 			}
 		})
@@ -327,12 +351,15 @@ func TestAnswers(t *testing.T) {
 // A33: a model that fails ends the run with its error, and nothing was done.
 func TestModelFails(t *testing.T) {
 	t.Parallel()
-	h := build(t, role("words.*"), []scriptmodel.Turn{{Error: &scriptmodel.Failure{Status: 400, Message: "LLM API error"}}}, words)
+	h := build(t, role("words.*"),
+		[]scriptmodel.Turn{{Error: &scriptmodel.Failure{Status: 400, Message: "LLM API error"}}}, words)
 	h.Work(h.Engine)
 	d := ended(h, start(h, object{"task": "Do it"}))
 	last := d.thoughts[len(d.thoughts)-1]
-	if *last.Iteration != -1 || *last.Type != record.ThoughtError || !strings.HasPrefix(*last.Content, "Fatal error: ") || !strings.Contains(*last.Content, "LLM API error") ||
-		*last.Confidence != 0 || !strings.Contains(text(d.plan.Record.ErrorMessage), "LLM API error") || *d.plan.Record.State != record.Failed {
+	if *last.Iteration != -1 || *last.Type != record.ThoughtError || !strings.HasPrefix(*last.Content, "Fatal error: ") ||
+		!strings.Contains(*last.Content, "LLM API error") ||
+		*last.Confidence != 0 || !strings.Contains(text(d.plan.Record.ErrorMessage), "LLM API error") ||
+		*d.plan.Record.State != record.Failed {
 		t.Errorf("%s\n%+v", d.log(), d.plan.Record)
 	}
 }
@@ -346,11 +373,22 @@ func TestRefused(t *testing.T) {
 		enableWrite bool
 		step, error string
 	}{
-		"another tool":      {[]string{"words.*", "git.*", "git-*"}, true, "other.say", "RBAC Violation: Tool 'other' not allowed for this role. Allowed tools: [git, words]"},
-		"unknown tool":      {[]string{"words.*"}, true, "nothing.here", "RBAC Violation: Tool 'nothing' not allowed for this role. Allowed tools: [words]"},
-		"another operation": {[]string{"words.fail"}, true, "words.say", "RBAC Violation: Tool 'words.say' not allowed for this role. Allowed tools: [words.fail]"},
-		"read only":         {[]string{"words.*"}, false, "words.write", "write operations are not allowed in read-only mode"},
-		"an agent":          {[]string{"*"}, true, "agent.a", "RBAC Violation: Tool 'agent' not allowed for this role. Allowed tools: [*]"},
+		"another tool": {
+			[]string{"words.*", "git.*", "git-*"}, true, "other.say",
+			"RBAC Violation: Tool 'other' not allowed for this role. Allowed tools: [git, words]",
+		},
+		"unknown tool": {
+			[]string{"words.*"}, true, "nothing.here",
+			"RBAC Violation: Tool 'nothing' not allowed for this role. Allowed tools: [words]",
+		},
+		"another operation": {
+			[]string{"words.fail"}, true, "words.say",
+			"RBAC Violation: Tool 'words.say' not allowed for this role. Allowed tools: [words.fail]",
+		},
+		"read only": {[]string{"words.*"}, false, "words.write", "write operations are not allowed in read-only mode"},
+		"an agent": {
+			[]string{"*"}, true, "agent.a", "RBAC Violation: Tool 'agent' not allowed for this role. Allowed tools: [*]",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -362,7 +400,9 @@ func TestRefused(t *testing.T) {
 			if *c.State != record.Failed || c.StartTime != nil || text(c.ErrorKind) != "refused" {
 				t.Errorf("%+v", c)
 			}
-			if mode := map[bool]string{true: "full execution", false: "planning only"}[tt.enableWrite]; !strings.HasSuffix(*d.thoughts[0].Content, "Mode: "+mode) {
+			if mode := map[bool]string{
+				true: "full execution", false: "planning only",
+			}[tt.enableWrite]; !strings.HasSuffix(*d.thoughts[0].Content, "Mode: "+mode) {
 				t.Error(*d.thoughts[0].Content)
 			}
 		})
@@ -374,11 +414,13 @@ func TestThoughts(t *testing.T) {
 	t.Parallel()
 	d := run(t, role("words.*"), object{}, planned(step("words.say", object{"word": "a"}), step("words.say", nil)))
 	for i, each := range d.thoughts {
-		if *each.AgentID != d.plan.Steps[0].Record.StepID || *each.Role != "DEVELOPER" || each.Time == nil || i > 0 && !each.Time.After(*d.thoughts[i-1].Time) {
+		if *each.AgentID != d.plan.Steps[0].Record.StepID || *each.Role != "DEVELOPER" || each.Time == nil || i > 0 &&
+			!each.Time.After(*d.thoughts[i-1].Time) {
 			t.Errorf("%d: %+v", i, each)
 		}
 	}
-	if got := strings.Join(d.thoughts[1].RelatedOperations, " "); got != "words.say words.say" || d.thoughts[0].RelatedOperations != nil || d.thoughts[0].Confidence != nil {
+	if got := strings.Join(d.thoughts[1].RelatedOperations, " "); got != "words.say words.say" ||
+		d.thoughts[0].RelatedOperations != nil || d.thoughts[0].Confidence != nil {
 		t.Errorf("related operations: %s", got)
 	}
 }
@@ -417,7 +459,9 @@ func TestLog(t *testing.T) {
 	log := new(logged)
 	d := role("words.*")
 	h := enginetest.Build(t, enginetest.Plans{
-		Scenes: []scriptmodel.Scene{{Name: "plan", Turns: says(planned(step("words.say", object{"word": "a"}), step("words.say", object{"word": "b"})))}}, Tools: words,
+		Scenes: []scriptmodel.Scene{
+			{Name: "plan", Turns: says(planned(step("words.say", object{"word": "a"}), step("words.say", object{"word": "b"})))},
+		}, Tools: words,
 		Definitions: map[string]any{"role.DEVELOPER": d}, Executors: []engine.Executor{plan.Executor{}},
 		Config: func(c *engine.Config) { c.Logger = slog.New(slog.NewTextHandler(log, nil)) },
 	})
@@ -425,7 +469,8 @@ func TestLog(t *testing.T) {
 	got := ended(h, start(h, object{"task": "Do it", "constraints": object{"max_operations": 1}}))
 	for _, each := range got.thoughts {
 		content, _ := json.Marshal(*each.Content)
-		if line := fmt.Sprintf("[%s] %s: %s", *each.AgentID, strings.ToUpper(string(*each.Type)), strings.Trim(string(content), `"`)); !strings.Contains(log.String(), line) {
+		if line := fmt.Sprintf("[%s] %s: %s", *each.AgentID, strings.ToUpper(string(*each.Type)),
+			strings.Trim(string(content), `"`)); !strings.Contains(log.String(), line) {
 			t.Errorf("no line %s", line)
 		}
 	}
@@ -437,7 +482,9 @@ func TestLog(t *testing.T) {
 // A24: artifacts of operations that succeeded, by name: the last one counts. A bare value is generic.
 func TestArtifacts(t *testing.T) {
 	t.Parallel()
-	d := run(t, role("words.*"), object{}, planned(step("words.produce", object{"n": 1}), step("words.produce", object{"n": 2}), step("words.say", object{"word": "a"})))
+	d := run(t, role("words.*"), object{},
+		planned(step("words.produce", object{"n": 1}), step("words.produce", object{"n": 2}),
+			step("words.say", object{"word": "a"})))
 	var got []string
 	for _, a := range d.artifacts {
 		got = append(got, fmt.Sprint(a.Name, " ", *a.Type, " ", string(a.Value)))
@@ -445,7 +492,8 @@ func TestArtifacts(t *testing.T) {
 	if strings.Join(got, "; ") != `last generic {"n":2}; typed counts 3` {
 		t.Errorf("%q", got)
 	}
-	if !strings.Contains(d.log(), "Artifacts: [last, typed]") || !strings.Contains(d.log(), "✅ Operation succeeded. Produced it") {
+	if !strings.Contains(d.log(), "Artifacts: [last, typed]") ||
+		!strings.Contains(d.log(), "✅ Operation succeeded. Produced it") {
 		t.Error(d.log())
 	}
 }
@@ -531,17 +579,21 @@ func TestHistory(t *testing.T) {
 	t.Parallel()
 	fail := object{"step": step("words.fail", object{"word": "oh"})}
 	say := object{"step": step("words.say", object{"word": "a"})}
-	h := build(t, role("words.*"), []scriptmodel.Turn{{Reply: func(_ context.Context, r *scriptmodel.Request) (scriptmodel.Turn, error) {
-		if strings.Contains(userText(r), "Iteration 6:") {
-			return says(say)[0], nil
-		}
-		return says(fail)[0], nil
-	}}}, words)
+	h := build(t, role("words.*"),
+		[]scriptmodel.Turn{{Reply: func(_ context.Context, r *scriptmodel.Request) (scriptmodel.Turn, error) {
+			if strings.Contains(userText(r), "Iteration 6:") {
+				return says(say)[0], nil
+			}
+			return says(fail)[0], nil
+		}}}, words)
 	h.Work(h.Engine)
-	d := ended(h, start(h, object{"task": "Do it", "constraints": object{"iterative": true, "abort_on_error": false, "max_iterations": 8}}))
+	d := ended(h, start(h, object{
+		"task": "Do it", "constraints": object{"iterative": true, "abort_on_error": false, "max_iterations": 8},
+	}))
 	requests := d.Model.Requests()
 	last := text(d.Step(d.plan).Cycles[len(requests)-1].Record.ThinkInput)
-	if len(requests) != 8 || strings.Count(last, "Iteration ") != 5 || !strings.Contains(last, `Iteration 3:\n  Action: words.fail\n  Result: false\n  Error: oh\n`) ||
+	if len(requests) != 8 || strings.Count(last, "Iteration ") != 5 ||
+		!strings.Contains(last, `Iteration 3:\n  Action: words.fail\n  Result: false\n  Error: oh\n`) ||
 		!strings.Contains(last, `Iteration 7:\n  Action: words.say\n  Result: true\n  Output: a\n`) {
 		t.Errorf("%d requests, the last one: %s", len(requests), last)
 	}
@@ -552,10 +604,13 @@ func TestBadRequests(t *testing.T) {
 	t.Parallel()
 	h := build(t, role(), says("x"), words)
 	for input, field := range map[string]string{
-		`{}`: "input.task", `{"task":" "}`: "input.task", `{"task":1}`: "input.task", `{"task":"t","more":1}`: "input.more", `[]`: "input", ``: "input",
+		`{}`: "input.task", `{"task":" "}`: "input.task", `{"task":1}`: "input.task", `{"task":"t","more":1}`: "input.more",
+		`[]`: "input", ``: "input",
 		`{"task":"t","role":"a b"}`: "input.role", `{"task":"t","enableWrite":"yes"}`: "input.enableWrite",
-		`{"task":"t","constraints":{"max_operations":0}}`: "input.constraints.max_operations", `{"task":"t","constraints":{"max_iterations":-1}}`: "input.constraints.max_iterations",
-		`{"task":"t","constraints":{"max_operations":"a"}}`: "input.constraints.max_operations", `{"task":"t","constraints":{"maxOperations":1}}`: "input.maxOperations",
+		`{"task":"t","constraints":{"max_operations":0}}`:   "input.constraints.max_operations",
+		`{"task":"t","constraints":{"max_iterations":-1}}`:  "input.constraints.max_iterations",
+		`{"task":"t","constraints":{"max_operations":"a"}}`: "input.constraints.max_operations",
+		`{"task":"t","constraints":{"maxOperations":1}}`:    "input.maxOperations",
 	} {
 		_, err := h.Engine.Start(t.Context(), engine.Request{Executor: "plan", Input: json.RawMessage(input)})
 		invalid := new(record.InvalidError)
@@ -572,7 +627,8 @@ func TestBadRequests(t *testing.T) {
 	gone := role()
 	gone.Model.Name = "gone"
 	_, err := build(t, gone, says("x"), words).Engine.Start(t.Context(), request("", object{"task": "t"}))
-	if !errors.Is(err, record.ErrNotFound) || !strings.Contains(err.Error(), `no model is called "gone"; there are: default`) {
+	if !errors.Is(err, record.ErrNotFound) ||
+		!strings.Contains(err.Error(), `no model is called "gone"; there are: default`) {
 		t.Error(err)
 	}
 	// Missing constraints, or those that are null, are the defaults.
@@ -586,7 +642,8 @@ func TestBadRequests(t *testing.T) {
 	if err := json.Unmarshal(p.Metadata, &m); err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(m.EnableWrite, m.Constraints); got != "true map[abort_on_error:true iterative:false max_iterations:10 max_operations:100]" {
+	if got := fmt.Sprint(m.EnableWrite,
+		m.Constraints); got != "true map[abort_on_error:true iterative:false max_iterations:10 max_operations:100]" {
 		t.Error(got)
 	}
 }
@@ -595,7 +652,8 @@ func TestBadRequests(t *testing.T) {
 func TestRefusedAndCutPlans(t *testing.T) {
 	t.Parallel()
 	for kind, turn := range map[string]scriptmodel.Turn{
-		"refusal": {Refusal: "I will not."}, "content_filter": {Content: "Here", FinishReason: "content_filter"}, "length": {Content: `{"steps":[`, FinishReason: "length"},
+		"refusal": {Refusal: "I will not."}, "content_filter": {Content: "Here", FinishReason: "content_filter"},
+		"length": {Content: `{"steps":[`, FinishReason: "length"},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

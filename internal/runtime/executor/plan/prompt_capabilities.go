@@ -27,7 +27,9 @@ type operation struct {
 
 // describe returns what a role can do with tools.
 func describe(role define.Definition, enableWrite bool, tools []tool.Tool) capabilities {
-	c := capabilities{Tools: map[string]map[string]operation{}, Mode: "read_only", Capabilities: []string{}, names: map[[2]string]string{}}
+	c := capabilities{
+		Tools: map[string]map[string]operation{}, Mode: "read_only", Capabilities: []string{}, names: map[[2]string]string{},
+	}
 	if enableWrite {
 		c.Mode = "full"
 	}

@@ -36,7 +36,9 @@ func (w *work) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.acting = engine.Thinking{Policies: w.role.Policies, WaitTimeout: time.Duration(w.role.WaitTimeout), Refuse: w.refuse, Artifacts: true}
+	w.acting = engine.Thinking{
+		Policies: w.role.Policies, WaitTimeout: time.Duration(w.role.WaitTimeout), Refuse: w.refuse, Artifacts: true,
+	}
 	if w.acting.Tools, err = tool.NewSet(tools...); err != nil {
 		return &engine.RunError{Kind: "configuration", Message: err.Error()}
 	}
@@ -58,7 +60,8 @@ func (w *work) refuse(call model.ToolCall, _ int) string {
 // think puts a thought on record.
 func (w *work) think(kind record.ThoughtType, iteration int, content string, confidence *float64, related ...string) {
 	w.run.Thought(w.thoughts, record.Thought{
-		StepID: new(w.step.ID()), AgentID: new(w.step.ID()), Role: &w.task.Role, Iteration: new(int64(iteration)), Type: &kind, Content: &content,
+		StepID: new(w.step.ID()), AgentID: new(w.step.ID()), Role: &w.task.Role, Iteration: new(int64(iteration)),
+		Type: &kind, Content: &content,
 		RelatedOperations: related[:min(len(related), record.MaxListItems)], Confidence: confidence,
 	})
 	w.thoughts++

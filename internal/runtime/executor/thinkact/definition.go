@@ -88,7 +88,8 @@ func (Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared
 	if p.Input, err = json.Marshal(in); err != nil {
 		return p, err
 	}
-	p.Name, p.Definition, p.UserRequest, p.Title, p.ModelName, p.Limits = in.Agent, body, in.Request, engine.Title(in.Request), agent.Model.Model, new(engine.Limits(agent.Limits))
+	p.Name, p.Definition, p.UserRequest, p.Title, p.ModelName, p.Limits = in.Agent, body, in.Request,
+		engine.Title(in.Request), agent.Model.Model, new(engine.Limits(agent.Limits))
 	p.Needs = agent.Needs()
 	return p, nil
 }
@@ -146,7 +147,9 @@ func (Executor) Tool(parts engine.Parts, name string) (description string, schem
 	if description = agent.Description; description == "" {
 		description = "Asks the agent " + name + "."
 	}
-	return description, json.RawMessage(`{"type":"object","properties":{"request":{"type":"string","description":"What the agent is to do, with all that it must know"}},"required":["request"],"additionalProperties":false}`), true
+	return description, json.RawMessage(
+		`{"type":"object","properties":{"request":{"type":"string","description":"What the agent is to do, with all that it must know"}},"required":["request"],"additionalProperties":false}`,
+	), true
 }
 
 // Call implements [engine.Callable].

@@ -33,7 +33,9 @@ func (Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, er
 }
 
 // Work lets an agent do a step of a run, to its end, and returns its answer.
-func Work(ctx context.Context, run *engine.Run, index int, name string, agent define.Definition, request string) (string, error) {
+func Work(
+	ctx context.Context, run *engine.Run, index int, name string, agent define.Definition, request string,
+) (string, error) {
 	return work(ctx, run, index, name, agent, input{Request: request})
 }
 

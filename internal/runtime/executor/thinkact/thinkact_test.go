@@ -39,7 +39,9 @@ var echo = tool.Func("echo", "Says it again.", func(_ context.Context, in struct
 })
 
 // run runs an agent that follows turns, to its end.
-func run(t *testing.T, a define.Definition, turns []scriptmodel.Turn, others ...scriptmodel.Scene) (*enginetest.House, *tree.Plan) {
+func run(
+	t *testing.T, a define.Definition, turns []scriptmodel.Turn, others ...scriptmodel.Scene,
+) (*enginetest.House, *tree.Plan) {
 	t.Helper()
 	a.Model.Name, a.EnableWrite = "default", true
 	h := enginetest.Build(t, enginetest.Plans{
@@ -67,10 +69,12 @@ func TestOutOfRounds(t *testing.T) {
 				t.Fatalf("%s %q after %d cycles", *p.Record.State, text(p.Record.Summary), len(st.Cycles))
 			}
 			end := st.Cycles[2]
-			if len(end.ToolCalls) != 1 || text(end.ToolCalls[0].Record.Name) != "terminate" || *end.ToolCalls[0].Record.State != record.Completed {
+			if len(end.ToolCalls) != 1 || text(end.ToolCalls[0].Record.Name) != "terminate" ||
+				*end.ToolCalls[0].Record.State != record.Completed {
 				t.Errorf("the last cycle: %+v", end)
 			}
-			if *end.Record.State != record.Completed || !strings.Contains(text(end.Record.ThinkInput), "used all of your rounds") {
+			if *end.Record.State != record.Completed ||
+				!strings.Contains(text(end.Record.ThinkInput), "used all of your rounds") {
 				t.Errorf("the last cycle: %+v", end.Record)
 			}
 		})
@@ -83,8 +87,11 @@ func TestSilentAgent(t *testing.T) {
 	t.Parallel()
 	quiet := scriptmodel.Turn{Content: "Well."}
 	speaks := scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{call("echo", object{"text": "x"})}}
-	h, p := run(t, define.Definition{Tools: []string{"echo"}}, []scriptmodel.Turn{quiet, quiet, speaks, quiet, quiet, quiet, speaks})
-	if *p.Record.State != record.Failed || text(p.Record.ErrorKind) != "no_tool_call" || len(h.Step(p).Cycles) != 6 || *p.Steps[0].Record.State != record.Failed {
+	h, p := run(t, define.Definition{Tools: []string{"echo"}}, []scriptmodel.Turn{
+		quiet, quiet, speaks, quiet, quiet, quiet, speaks,
+	})
+	if *p.Record.State != record.Failed || text(p.Record.ErrorKind) != "no_tool_call" || len(h.Step(p).Cycles) != 6 ||
+		*p.Steps[0].Record.State != record.Failed {
 		t.Errorf("%s %s after %d cycles", *p.Record.State, text(p.Record.ErrorMessage), len(h.Step(p).Cycles))
 	}
 }
@@ -94,7 +101,10 @@ func TestSilentAgent(t *testing.T) {
 func TestSameResults(t *testing.T) {
 	t.Parallel()
 	same := []scriptmodel.ToolCall{call("echo", object{"text": "nothing"})}
-	summary := scriptmodel.Scene{Name: "summary", Match: scriptmodel.Match{User: "The work so far"}, Turns: []scriptmodel.Turn{{Content: "Echo leads nowhere."}}}
+	summary := scriptmodel.Scene{
+		Name: "summary", Match: scriptmodel.Match{User: "The work so far"},
+		Turns: []scriptmodel.Turn{{Content: "Echo leads nowhere."}},
+	}
 	h, p := run(t, define.Definition{Tools: []string{"echo"}}, calls(same, same, same, terminate("never")), summary)
 	st := h.Step(p)
 	// The script counts the answers it sees: after the summary it begins again.
@@ -105,7 +115,8 @@ func TestSameResults(t *testing.T) {
 		t.Fatalf("cycle 3 says %q", got)
 	}
 	in := text(st.Cycles[4].Record.ThinkInput)
-	if !strings.Contains(in, "Echo leads nowhere.") || !strings.Contains(in, "Do it.") || strings.Contains(in, `"nothing"`) {
+	if !strings.Contains(in, "Echo leads nowhere.") || !strings.Contains(in, "Do it.") ||
+		strings.Contains(in, `"nothing"`) {
 		t.Errorf("cycle 4 begins with %s", in)
 	}
 }
@@ -115,11 +126,18 @@ func TestContextIsTooLong(t *testing.T) {
 	t.Parallel()
 	say := []scriptmodel.ToolCall{call("echo", object{"text": "found it"})}
 	scenes := []scriptmodel.Scene{
-		{Name: "summary", Match: scriptmodel.Match{User: "The work so far"}, Turns: []scriptmodel.Turn{{Content: "It was found."}}},
+		{
+			Name: "summary", Match: scriptmodel.Match{User: "The work so far"},
+			Turns: []scriptmodel.Turn{{Content: "It was found."}},
+		},
 	}
 	tooLong := scriptmodel.Turn{Reply: func(_ context.Context, r *scriptmodel.Request) (scriptmodel.Turn, error) {
 		if len(r.Messages) > 3 {
-			return scriptmodel.Turn{Error: &scriptmodel.Failure{Status: 400, Message: "This model's maximum context length is 10 tokens.", Code: "context_length_exceeded"}}, nil
+			return scriptmodel.Turn{
+				Error: &scriptmodel.Failure{
+					Status: 400, Message: "This model's maximum context length is 10 tokens.", Code: "context_length_exceeded",
+				},
+			}, nil
 		}
 		return scriptmodel.Turn{ToolCalls: terminate("done")}, nil
 	}}
@@ -134,7 +152,8 @@ func TestContextIsTooLong(t *testing.T) {
 	for _, c := range h.Step(p).Cycles {
 		states = append(states, string(*c.Record.State))
 	}
-	if got := strings.Join(states, " "); *p.Record.State != record.Completed || got != "COMPLETED FAILED COMPLETED COMPLETED" {
+	if got := strings.Join(states, " "); *p.Record.State != record.Completed ||
+		got != "COMPLETED FAILED COMPLETED COMPLETED" {
 		t.Errorf("%s: %s %s", got, *p.Record.State, text(p.Record.ErrorMessage))
 	}
 }
@@ -143,13 +162,16 @@ func TestContextIsTooLong(t *testing.T) {
 func TestNotTogether(t *testing.T) {
 	t.Parallel()
 	h, p := run(t, define.Definition{Tools: []string{"echo", "form"}}, calls(
-		[]scriptmodel.ToolCall{call("echo", object{"text": "x"}), terminate("early")[0], call("form", object{"inputs": []object{{"label": "l"}}})},
+		[]scriptmodel.ToolCall{
+			call("echo", object{"text": "x"}), terminate("early")[0], call("form", object{"inputs": []object{{"label": "l"}}}),
+		},
 		terminate("late")))
 	if text(p.Record.Summary) != "late" {
 		t.Fatalf("the answer is %q", text(p.Record.Summary))
 	}
 	for i, c := range h.Step(p).Cycles[0].ToolCalls {
-		refused := strings.HasPrefix(text(c.Record.Result), "Multiple tools execution does not support TerminableTool and FormInputTool")
+		refused := strings.HasPrefix(text(c.Record.Result),
+			"Multiple tools execution does not support TerminableTool and FormInputTool")
 		if refused != (i > 0) || (*c.Record.State == record.Failed) != (i > 0) {
 			t.Errorf("call %d: %s %s", i, *c.Record.State, text(c.Record.Result))
 		}
@@ -166,7 +188,8 @@ func TestNestedTooDeep(t *testing.T) {
 		p = p.Steps[0].SubPlans[0]
 		depth++
 	}
-	if c := h.Step(p).Cycles[0].ToolCalls[0].Record; depth != 10 || !strings.Contains(text(c.Result), "10 deep") || text(c.ErrorKind) != "depth" {
+	if c := h.Step(p).Cycles[0].ToolCalls[0].Record; depth != 10 || !strings.Contains(text(c.Result), "10 deep") ||
+		text(c.ErrorKind) != "depth" {
 		t.Errorf("%d levels; the last call says %q", depth, text(c.Result))
 	}
 }
@@ -181,7 +204,8 @@ func TestResponseSchema(t *testing.T) {
 	if text(p.Record.Summary) != `{"score":7}` {
 		t.Errorf("the answer is %s", text(p.Record.Summary))
 	}
-	if c := h.Step(p).Cycles[0].ToolCalls[0].Record; *c.State != record.Failed || !strings.Contains(text(c.Result), "score") {
+	if c := h.Step(p).Cycles[0].ToolCalls[0].Record; *c.State != record.Failed ||
+		!strings.Contains(text(c.Result), "score") {
 		t.Errorf("the first answer: %s %s", *c.State, text(c.Result))
 	}
 }
@@ -200,12 +224,15 @@ func TestLongAnswer(t *testing.T) {
 func TestBadRequests(t *testing.T) {
 	t.Parallel()
 	h := enginetest.Build(t, enginetest.Plans{
-		Scenes: []scriptmodel.Scene{{Name: "s", Turns: calls(terminate("x"))}}, Definitions: map[string]any{"agent.a": define.Definition{Model: define.DefinitionModel{Name: "default"}}},
-		Executors: []engine.Executor{thinkact.Executor{}},
+		Scenes:      []scriptmodel.Scene{{Name: "s", Turns: calls(terminate("x"))}},
+		Definitions: map[string]any{"agent.a": define.Definition{Model: define.DefinitionModel{Name: "default"}}},
+		Executors:   []engine.Executor{thinkact.Executor{}},
 	})
 	for input, field := range map[string]string{
-		`{"agent":"a","request":"r","extra":1}`: "input.extra", `{"agent":"a"}`: "input.request", `{"agent":"a","request":" "}`: "input.request",
-		`{"request":"r"}`: "input.agent", `{"agent":1,"request":"r"}`: "input.agent", `[]`: "input", ``: "input", `{"agent":"b","request":"r"}`: "",
+		`{"agent":"a","request":"r","extra":1}`: "input.extra", `{"agent":"a"}`: "input.request",
+		`{"agent":"a","request":" "}`: "input.request",
+		`{"request":"r"}`:             "input.agent", `{"agent":1,"request":"r"}`: "input.agent", `[]`: "input", ``: "input",
+		`{"agent":"b","request":"r"}`: "",
 	} {
 		_, err := h.Engine.Start(t.Context(), engine.Request{Executor: "agent", Input: json.RawMessage(input)})
 		invalid := new(record.InvalidError)
@@ -218,7 +245,9 @@ func TestBadRequests(t *testing.T) {
 		}
 	}
 	for _, r := range []engine.Request{
-		{Executor: "other"}, {Executor: "agent", Input: json.RawMessage(`{"agent":"a","request":"r"}`), Limits: &engine.Limits{Rounds: -1}},
+		{Executor: "other"}, {
+			Executor: "agent", Input: json.RawMessage(`{"agent":"a","request":"r"}`), Limits: &engine.Limits{Rounds: -1},
+		},
 	} {
 		if _, err := h.Engine.Start(t.Context(), r); !errors.As(err, new(*record.InvalidError)) {
 			t.Errorf("%+v: %v", r, err)
@@ -247,21 +276,39 @@ func TestLoop(t *testing.T) {
 		turns []scriptmodel.Turn
 		loops int
 	}{
-		"other arguments in one answer":         {[]scriptmodel.Turn{turn(ok(1), ok(2), ok(3))}, 0},
-		"other arguments in three answers":      {[]scriptmodel.Turn{turn(ok(1)), turn(ok(2)), turn(ok(3)), turn(ok(4))}, 0},
-		"repeated within an answer":             {[]scriptmodel.Turn{turn(ok(1), ok(1), ok(1)), turn(ok(2))}, 0},
-		"repeated in two answers":               {[]scriptmodel.Turn{turn(ok(1), ok(1)), turn(ok(1), ok(1)), turn(ok(2))}, 0},
-		"another call in between":               {[]scriptmodel.Turn{turn(ok(1)), turn(ok(1)), turn(ok(2)), turn(ok(1)), turn(ok(1))}, 0},
-		"a text in between":                     {[]scriptmodel.Turn{turn(ok(1)), turn(ok(1)), quiet, turn(ok(1)), turn(ok(1))}, 0},
-		"another call beside it":                {[]scriptmodel.Turn{turn(ok(1), say("a")), turn(ok(1), say("b")), turn(ok(1), say("c"))}, 0},
-		"another tool with the same":            {[]scriptmodel.Turn{turn(ok(1)), turn(call("fine", object{"n": 1})), turn(ok(1))}, 0},
-		"other results":                         {[]scriptmodel.Turn{turn(call("count", object{})), turn(call("count", object{})), turn(call("count", object{}))}, 0},
-		"three in a row":                        {[]scriptmodel.Turn{turn(ok(1)), turn(ok(1)), turn(ok(1))}, 1},
-		"three in a row after another":          {[]scriptmodel.Turn{turn(ok(2)), turn(ok(1)), turn(ok(1)), turn(ok(1))}, 1},
-		"three in a row, some more than once":   {[]scriptmodel.Turn{turn(ok(1), ok(1)), turn(ok(1)), turn(ok(1))}, 1},
-		"the same two in three answers":         {[]scriptmodel.Turn{turn(ok(1), ok(2)), turn(ok(2), ok(1)), turn(ok(1), ok(2))}, 1},
-		"the same arguments, otherwise written": {[]scriptmodel.Turn{turn(call("two", `{"a":1,"b":2}`)), turn(call("two", `{"b": 2, "a": 1}`)), turn(call("two", `{"a":1,"b":2}`))}, 1},
-		"a tool that is not there":              {[]scriptmodel.Turn{turn(call("moon", object{})), turn(call("moon", object{})), turn(call("moon", object{}))}, 1},
+		"other arguments in one answer":    {[]scriptmodel.Turn{turn(ok(1), ok(2), ok(3))}, 0},
+		"other arguments in three answers": {[]scriptmodel.Turn{turn(ok(1)), turn(ok(2)), turn(ok(3)), turn(ok(4))}, 0},
+		"repeated within an answer":        {[]scriptmodel.Turn{turn(ok(1), ok(1), ok(1)), turn(ok(2))}, 0},
+		"repeated in two answers":          {[]scriptmodel.Turn{turn(ok(1), ok(1)), turn(ok(1), ok(1)), turn(ok(2))}, 0},
+		"another call in between": {
+			[]scriptmodel.Turn{turn(ok(1)), turn(ok(1)), turn(ok(2)), turn(ok(1)), turn(ok(1))}, 0,
+		},
+		"a text in between": {
+			[]scriptmodel.Turn{turn(ok(1)), turn(ok(1)), quiet, turn(ok(1)), turn(ok(1))}, 0,
+		},
+		"another call beside it": {
+			[]scriptmodel.Turn{turn(ok(1), say("a")), turn(ok(1), say("b")), turn(ok(1), say("c"))}, 0,
+		},
+		"another tool with the same": {
+			[]scriptmodel.Turn{turn(ok(1)), turn(call("fine", object{"n": 1})), turn(ok(1))}, 0,
+		},
+		"other results": {
+			[]scriptmodel.Turn{turn(call("count", object{})), turn(call("count", object{})), turn(call("count", object{}))}, 0,
+		},
+		"three in a row":                      {[]scriptmodel.Turn{turn(ok(1)), turn(ok(1)), turn(ok(1))}, 1},
+		"three in a row after another":        {[]scriptmodel.Turn{turn(ok(2)), turn(ok(1)), turn(ok(1)), turn(ok(1))}, 1},
+		"three in a row, some more than once": {[]scriptmodel.Turn{turn(ok(1), ok(1)), turn(ok(1)), turn(ok(1))}, 1},
+		"the same two in three answers": {
+			[]scriptmodel.Turn{turn(ok(1), ok(2)), turn(ok(2), ok(1)), turn(ok(1), ok(2))}, 1,
+		},
+		"the same arguments, otherwise written": {
+			[]scriptmodel.Turn{
+				turn(call("two", `{"a":1,"b":2}`)), turn(call("two", `{"b": 2, "a": 1}`)), turn(call("two", `{"a":1,"b":2}`)),
+			}, 1,
+		},
+		"a tool that is not there": {
+			[]scriptmodel.Turn{turn(call("moon", object{})), turn(call("moon", object{})), turn(call("moon", object{}))}, 1,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -275,11 +322,18 @@ func TestLoop(t *testing.T) {
 					return "ok", nil
 				})
 			}
-			count := tool.Func("count", "Counts.", func(context.Context, struct{}) (string, error) { return fmt.Sprint(n.Add(1)), nil })
+			count := tool.Func("count", "Counts.", func(context.Context, struct{}) (string, error) {
+				return fmt.Sprint(n.Add(1)), nil
+			})
 			h := enginetest.Build(t, enginetest.Plans{
 				Scenes: []scriptmodel.Scene{
-					{Name: "summary", Match: scriptmodel.Match{User: "The work so far"}, Turns: []scriptmodel.Turn{{Content: "A summary."}}},
-					{Name: "agent", Turns: slices.Repeat([]scriptmodel.Turn{{Reply: func(_ context.Context, r *scriptmodel.Request) (scriptmodel.Turn, error) {
+					{
+						Name: "summary", Match: scriptmodel.Match{User: "The work so far"},
+						Turns: []scriptmodel.Turn{{Content: "A summary."}},
+					},
+					{Name: "agent", Turns: slices.Repeat([]scriptmodel.Turn{{Reply: func(
+						_ context.Context, r *scriptmodel.Request,
+					) (scriptmodel.Turn, error) {
 						said, summarised := 0, false
 						for _, m := range r.Messages {
 							if m.Role == "assistant" {
@@ -293,8 +347,13 @@ func TestLoop(t *testing.T) {
 						return turn(terminate("done")...), nil
 					}}}, len(tt.turns)+1)},
 				},
-				Definitions: map[string]any{"agent.a": define.Definition{Tools: []string{"*"}, Model: define.DefinitionModel{Name: "default"}, EnableWrite: true}},
-				Tools:       []tool.Tool{echo, count, always("ok"), always("fine"), always("two")}, Executors: []engine.Executor{thinkact.Executor{}},
+				Definitions: map[string]any{
+					"agent.a": define.Definition{
+						Tools: []string{"*"}, Model: define.DefinitionModel{Name: "default"}, EnableWrite: true,
+					},
+				},
+				Tools:     []tool.Tool{echo, count, always("ok"), always("fine"), always("two")},
+				Executors: []engine.Executor{thinkact.Executor{}},
 			})
 			h.Work(h.Engine)
 			p := h.Ended(h.Start("a", "Do it."))
@@ -316,27 +375,54 @@ func TestLastRound(t *testing.T) {
 		answer string // empty: the run fails
 		states string // of the last calls
 	}{
-		"another tool":                     {scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{say}}, nil, "", "FAILED"},
-		"several others":                   {scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{say, say}}, nil, "", "FAILED FAILED"},
-		"no such tool":                     {scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{call("moon", object{})}}, nil, "", "FAILED"},
-		"another tool, and a text":         {scriptmodel.Turn{Content: "What I found.", ToolCalls: []scriptmodel.ToolCall{say}}, nil, "What I found.", "FAILED COMPLETED"},
-		"another tool, then terminate":     {scriptmodel.Turn{ToolCalls: append([]scriptmodel.ToolCall{say}, terminate("Found.")...)}, nil, "Found.", "FAILED COMPLETED"},
-		"terminate, then another tool":     {scriptmodel.Turn{ToolCalls: append(terminate("Found."), say)}, nil, "Found.", "COMPLETED FAILED"},
-		"terminate twice":                  {scriptmodel.Turn{ToolCalls: append(terminate("One."), terminate("Two.")...)}, nil, "One.", "COMPLETED COMPLETED"},
-		"terminate without a message":      {scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{call("terminate", object{})}}, nil, "", "FAILED"},
-		"arguments that are none":          {scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{call("terminate", "{")}}, nil, "", "FAILED"},
-		"nothing":                          {scriptmodel.Turn{FinishReason: "stop"}, nil, "", ""},
-		"a text that does not fit":         {scriptmodel.Turn{Content: "What I found."}, schema, "", "FAILED"},
-		"a text that fits":                 {scriptmodel.Turn{Content: `{"score":7}`}, schema, `{"score":7}`, "COMPLETED"},
-		"terminate that does not fit":      {scriptmodel.Turn{ToolCalls: terminate("high")}, schema, "", "FAILED"},
-		"a text that was cut":              {scriptmodel.Turn{Content: "What I fou", FinishReason: "length"}, nil, "What I fou", "COMPLETED"},
-		"terminate that was cut":           {scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{call("terminate", `{"message":"What`)}, FinishReason: "length"}, nil, "", "FAILED"},
-		"another tool that it once called": {scriptmodel.Turn{Content: " ", ToolCalls: []scriptmodel.ToolCall{call("echo", object{"text": "0"})}}, nil, "", "FAILED"},
+		"another tool": {scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{say}}, nil, "", "FAILED"},
+		"several others": {
+			scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{say, say}}, nil, "", "FAILED FAILED",
+		},
+		"no such tool": {
+			scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{call("moon", object{})}}, nil, "", "FAILED",
+		},
+		"another tool, and a text": {
+			scriptmodel.Turn{Content: "What I found.", ToolCalls: []scriptmodel.ToolCall{say}}, nil, "What I found.",
+			"FAILED COMPLETED",
+		},
+		"another tool, then terminate": {
+			scriptmodel.Turn{ToolCalls: append([]scriptmodel.ToolCall{say}, terminate("Found.")...)}, nil, "Found.",
+			"FAILED COMPLETED",
+		},
+		"terminate, then another tool": {
+			scriptmodel.Turn{ToolCalls: append(terminate("Found."), say)}, nil, "Found.", "COMPLETED FAILED",
+		},
+		"terminate twice": {
+			scriptmodel.Turn{ToolCalls: append(terminate("One."), terminate("Two.")...)}, nil, "One.", "COMPLETED COMPLETED",
+		},
+		"terminate without a message": {
+			scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{call("terminate", object{})}}, nil, "", "FAILED",
+		},
+		"arguments that are none": {
+			scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{call("terminate", "{")}}, nil, "", "FAILED",
+		},
+		"nothing":                     {scriptmodel.Turn{FinishReason: "stop"}, nil, "", ""},
+		"a text that does not fit":    {scriptmodel.Turn{Content: "What I found."}, schema, "", "FAILED"},
+		"a text that fits":            {scriptmodel.Turn{Content: `{"score":7}`}, schema, `{"score":7}`, "COMPLETED"},
+		"terminate that does not fit": {scriptmodel.Turn{ToolCalls: terminate("high")}, schema, "", "FAILED"},
+		"a text that was cut": {
+			scriptmodel.Turn{Content: "What I fou", FinishReason: "length"}, nil, "What I fou", "COMPLETED",
+		},
+		"terminate that was cut": {
+			scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{call("terminate", `{"message":"What`)}, FinishReason: "length"},
+			nil, "", "FAILED",
+		},
+		"another tool that it once called": {
+			scriptmodel.Turn{Content: " ", ToolCalls: []scriptmodel.ToolCall{call("echo", object{"text": "0"})}}, nil, "",
+			"FAILED",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h, p := run(t, define.Definition{Tools: []string{"echo"}, MaxSteps: 2, ResponseSchema: tt.schema}, append(calls(
-				[]scriptmodel.ToolCall{call("echo", object{"text": "0"})}, []scriptmodel.ToolCall{call("echo", object{"text": "1"})}), tt.last))
+				[]scriptmodel.ToolCall{call("echo", object{"text": "0"})},
+				[]scriptmodel.ToolCall{call("echo", object{"text": "1"})}), tt.last))
 			st := h.Step(p)
 			if len(st.Cycles) != 3 || *st.Cycles[1].ToolCalls[0].Record.State != record.Completed {
 				t.Fatalf("%s %s after %d cycles", *p.Record.State, text(p.Record.ErrorMessage), len(st.Cycles))
@@ -351,7 +437,8 @@ func TestLastRound(t *testing.T) {
 			switch {
 			case tt.answer != "" && (*p.Record.State != record.Completed || text(p.Record.Summary) != tt.answer):
 				t.Errorf("%s %q %s", *p.Record.State, text(p.Record.Summary), text(p.Record.ErrorMessage))
-			case tt.answer == "" && (text(p.Record.ErrorKind) != engine.LimitRounds || !strings.Contains(text(p.Record.ErrorMessage), "2 rounds")):
+			case tt.answer == "" && (text(p.Record.ErrorKind) != engine.LimitRounds ||
+				!strings.Contains(text(p.Record.ErrorMessage), "2 rounds")):
 				t.Errorf("%s %s %s", *p.Record.State, text(p.Record.ErrorKind), text(p.Record.ErrorMessage))
 			}
 		})
@@ -367,8 +454,10 @@ func TestLastRoundAtEveryWrite(t *testing.T) {
 		h := enginetest.Build(t, enginetest.Plans{
 			Scenes: []scriptmodel.Scene{{Name: "agent", Turns: append(calls([]scriptmodel.ToolCall{say}),
 				scriptmodel.Turn{Content: "What I found.", ToolCalls: []scriptmodel.ToolCall{say, call("moon", object{})}})}},
-			Definitions: map[string]any{"agent.a": define.Definition{Tools: []string{"echo"}, MaxSteps: 1, Model: define.DefinitionModel{Name: "default"}}},
-			Tools:       []tool.Tool{echo}, Executors: []engine.Executor{thinkact.Executor{}},
+			Definitions: map[string]any{
+				"agent.a": define.Definition{Tools: []string{"echo"}, MaxSteps: 1, Model: define.DefinitionModel{Name: "default"}},
+			},
+			Tools: []tool.Tool{echo}, Executors: []engine.Executor{thinkact.Executor{}},
 		})
 		disturb(h)
 		h.Work(h.Engine)
@@ -376,12 +465,14 @@ func TestLastRoundAtEveryWrite(t *testing.T) {
 		lines := []string{string(*p.Record.State) + " " + text(p.Record.Summary) + text(p.Record.ErrorMessage)}
 		for _, c := range h.Step(p).Cycles {
 			for _, each := range c.ToolCalls {
-				lines = append(lines, fmt.Sprint(*c.Record.State, " ", text(each.Record.Name), " ", *each.Record.State, " ", text(each.Record.Result)))
+				lines = append(lines, fmt.Sprint(*c.Record.State, " ", text(each.Record.Name), " ", *each.Record.State, " ",
+					text(each.Record.Result)))
 			}
 		}
 		return strings.Join(lines, "\n")
 	}
-	lost := strings.NewReplacer("UNKNOWN The outcome of this call is unknown: it may have taken effect or not. Verify before you repeat it.", "COMPLETED x")
+	lost := strings.NewReplacer("UNKNOWN The outcome of this call is unknown: it may have taken effect or not. Verify "+
+		"before you repeat it.", "COMPLETED x")
 	want := enginetest.AtEveryWrite(t, carry, func(t *testing.T, got, want string) {
 		t.Helper()
 		if lost.Replace(got) != want {
@@ -393,7 +484,8 @@ func TestLastRoundAtEveryWrite(t *testing.T) {
 	}
 }
 
-// TestSummaryCallsATool: a request for a summary, which offers no tools, is answered with a call: it is not made, and the work so far is not lost.
+// TestSummaryCallsATool: a request for a summary, which offers no tools, is answered with a call: it is not made, and
+// the work so far is not lost.
 func TestSummaryCallsATool(t *testing.T) {
 	t.Parallel()
 	same := []scriptmodel.ToolCall{call("echo", object{"text": "found it"})}
@@ -425,34 +517,60 @@ func TestEndsOfAnswers(t *testing.T) {
 		error  string // has these words
 		called string // kind of the first call of the last but one, or only, cycle that has some
 	}{
-		"a refusal":                             {[]scriptmodel.Turn{{Refusal: "I will not do that."}}, 1, "refusal", "I will not do that.", ""},
-		"a refusal by its reason":               {[]scriptmodel.Turn{{Content: "No.", FinishReason: "refusal"}}, 1, "refusal", "No.", ""},
-		"a refusal later":                       {[]scriptmodel.Turn{quiet, {ToolCalls: []scriptmodel.ToolCall{say}}, half, {Refusal: "No."}}, 4, "refusal", "No.", ""},
-		"a refusal with a call":                 {[]scriptmodel.Turn{{Refusal: "No.", ToolCalls: []scriptmodel.ToolCall{say}}}, 1, "refusal", "No.", ""},
-		"a content filter":                      {[]scriptmodel.Turn{{Content: "Here is", FinishReason: "content_filter"}}, 1, "content_filter", "Here is", ""},
-		"a filter without words":                {[]scriptmodel.Turn{{FinishReason: "content_filter"}}, 1, "content_filter", "content filter", ""},
-		"cut three times":                       {[]scriptmodel.Turn{half, half, half}, 3, "length", "maxTokens", ""},
-		"cut without a word":                    {[]scriptmodel.Turn{silent, silent, silent}, 3, "length", "maxTokens", ""},
-		"cut in arguments":                      {[]scriptmodel.Turn{cutCall, cutCall, cutCall}, 3, "length", "maxTokens", "length"},
-		"cut before arguments":                  {[]scriptmodel.Turn{noneYet, half, cutCall}, 3, "length", "maxTokens", ""},
-		"cut twice":                             {[]scriptmodel.Turn{half, half, quiet, half, half, {ToolCalls: terminate("done")}}, 6, "", "", ""},
-		"silent":                                {[]scriptmodel.Turn{half, quiet, quiet, quiet}, 4, "no_tool_call", "three times", ""},
-		"bad arguments":                         {[]scriptmodel.Turn{badCall, badCall, {ToolCalls: terminate("done")}}, 3, "", "", "tool"},
-		"whole calls of an answer that was cut": {[]scriptmodel.Turn{whole, {ToolCalls: terminate("done"), FinishReason: "length"}}, 2, "", "", ""},
+		"a refusal": {
+			[]scriptmodel.Turn{{Refusal: "I will not do that."}}, 1, "refusal", "I will not do that.", "",
+		},
+		"a refusal by its reason": {
+			[]scriptmodel.Turn{{Content: "No.", FinishReason: "refusal"}}, 1, "refusal", "No.", "",
+		},
+		"a refusal later": {
+			[]scriptmodel.Turn{quiet, {ToolCalls: []scriptmodel.ToolCall{say}}, half, {Refusal: "No."}}, 4, "refusal", "No.", "",
+		},
+		"a refusal with a call": {
+			[]scriptmodel.Turn{{Refusal: "No.", ToolCalls: []scriptmodel.ToolCall{say}}}, 1, "refusal", "No.", "",
+		},
+		"a content filter": {
+			[]scriptmodel.Turn{{Content: "Here is", FinishReason: "content_filter"}}, 1, "content_filter", "Here is", "",
+		},
+		"a filter without words": {
+			[]scriptmodel.Turn{{FinishReason: "content_filter"}}, 1, "content_filter", "content filter", "",
+		},
+		"cut three times":    {[]scriptmodel.Turn{half, half, half}, 3, "length", "maxTokens", ""},
+		"cut without a word": {[]scriptmodel.Turn{silent, silent, silent}, 3, "length", "maxTokens", ""},
+		"cut in arguments": {
+			[]scriptmodel.Turn{cutCall, cutCall, cutCall}, 3, "length", "maxTokens", "length",
+		},
+		"cut before arguments": {[]scriptmodel.Turn{noneYet, half, cutCall}, 3, "length", "maxTokens", ""},
+		"cut twice": {
+			[]scriptmodel.Turn{half, half, quiet, half, half, {ToolCalls: terminate("done")}}, 6, "", "", "",
+		},
+		"silent": {
+			[]scriptmodel.Turn{half, quiet, quiet, quiet}, 4, "no_tool_call", "three times", "",
+		},
+		"bad arguments": {
+			[]scriptmodel.Turn{badCall, badCall, {ToolCalls: terminate("done")}}, 3, "", "", "tool",
+		},
+		"whole calls of an answer that was cut": {
+			[]scriptmodel.Turn{whole, {ToolCalls: terminate("done"), FinishReason: "length"}}, 2, "", "", "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h, p := run(t, define.Definition{Tools: []string{"echo"}, Model: define.DefinitionModel{MaxTokens: 1234}}, tt.turns)
 			st := h.Step(p)
-			if text(p.Record.ErrorKind) != tt.kind || !strings.Contains(text(p.Record.ErrorMessage), tt.error) || len(st.Cycles) != tt.asked || text(st.Record.ErrorKind) != tt.kind {
-				t.Errorf("%s %s %q after %d cycles; the step %s", *p.Record.State, text(p.Record.ErrorKind), text(p.Record.ErrorMessage), len(st.Cycles), text(st.Record.ErrorKind))
+			if text(p.Record.ErrorKind) != tt.kind || !strings.Contains(text(p.Record.ErrorMessage), tt.error) ||
+				len(st.Cycles) != tt.asked || text(st.Record.ErrorKind) != tt.kind {
+				t.Errorf("%s %s %q after %d cycles; the step %s", *p.Record.State, text(p.Record.ErrorKind),
+					text(p.Record.ErrorMessage), len(st.Cycles), text(st.Record.ErrorKind))
 			}
 			for _, c := range st.Cycles {
-				if tt.called != "" && text(c.ToolCalls[0].Record.ErrorKind) != tt.called && text(c.ToolCalls[0].Record.Name) == "echo" {
+				if tt.called != "" && text(c.ToolCalls[0].Record.ErrorKind) != tt.called &&
+					text(c.ToolCalls[0].Record.Name) == "echo" {
 					t.Errorf("the call failed as %q: %s", text(c.ToolCalls[0].Record.ErrorKind), text(c.ToolCalls[0].Record.Result))
 				}
 			}
-			if body := string(h.Model.Requests()[len(h.Model.Requests())-1].Body); tt.kind == "length" && !strings.Contains(body, "cut at the limit of 1234 tokens") {
+			if body := string(h.Model.Requests()[len(h.Model.Requests())-1].Body); tt.kind == "length" &&
+				!strings.Contains(body, "cut at the limit of 1234 tokens") {
 				t.Errorf("the model was not told that it was cut: %s", body)
 			}
 		})

@@ -70,7 +70,10 @@ func (x Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepar
 	session := agentSession
 	if p.Name = in.Agent; in.Agent == "" {
 		p.Name, session = in.Workflow, workflowSession
-		d.Type, err = typeOf(in, func(t define.StepType) bool { _, ok := parts.Definition(string(t), in.Workflow); return ok })
+		d.Type, err = typeOf(in, func(t define.StepType) bool {
+			_, ok := parts.Definition(string(t), in.Workflow)
+			return ok
+		})
 	}
 	if err == nil {
 		err = pin(&d, p.Name, parts)
@@ -85,7 +88,8 @@ func (x Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepar
 	}
 	if p.UserRequest = textOf(in.Input); in.Agent != "" {
 		a := d.Agents[in.Agent]
-		p.UserRequest, p.ModelName, p.Limits = in.Messages[len(in.Messages)-1].Content, a.Model.Model, new(engine.Limits(a.Limits))
+		p.UserRequest, p.ModelName, p.Limits = in.Messages[len(in.Messages)-1].Content, a.Model.Model,
+			new(engine.Limits(a.Limits))
 	}
 	in.Input, in.UserMessage = json.RawMessage(parts.Redact(string(in.Input))), ""
 	in.SystemPrompt = parts.Redact(in.SystemPrompt)
@@ -100,7 +104,8 @@ func (x Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepar
 	return p, err
 }
 
-// titleOf is what a run is called: its request, or of an input that is an object, the workflow and what is in the object.
+// titleOf is what a run is called: its request, or of an input that is an object, the workflow and what is in the
+// object.
 func titleOf(name, request string) string {
 	var in map[string]json.RawMessage
 	if json.Unmarshal([]byte(request), &in) != nil || in == nil {
@@ -149,7 +154,8 @@ func typeOf(in workflow.Input, there func(define.StepType) bool) (define.StepTyp
 	case 1:
 		return define.StepType(types[0]), nil
 	}
-	return "", engine.BadInput("input.workflow", fmt.Sprintf("%q found in multiple types (%s)", in.Workflow, strings.Join(types, ", ")))
+	return "", engine.BadInput("input.workflow",
+		fmt.Sprintf("%q found in multiple types (%s)", in.Workflow, strings.Join(types, ", ")))
 }
 
 // provided returns the names of a kind that there are.

@@ -101,7 +101,9 @@ func (p *place) RunAgent(ctx context.Context, name, message string) (workflow.Ag
 		return workflow.AgentResult{}, &failed{"configuration", noComponent(name)}
 	}
 	session := engine.Conversation{ID: p.below(), Agent: name, Workflow: p.name, Base: p.run.ConversationID()}
-	return p.agent(ctx, a, converse.Asked{Messages: []workflow.Message{{Role: string(model.RoleUser), Content: message}}, Session: session})
+	return p.agent(ctx, a, converse.Asked{
+		Messages: []workflow.Message{{Role: string(model.RoleUser), Content: message}}, Session: session,
+	})
 }
 
 func noComponent(name string) string { return "No components found with name " + name }
@@ -127,7 +129,10 @@ func (p *place) RunWorkflow(ctx context.Context, name string, in any) (workflow.
 		return workflow.Result{}, err
 	}
 	defer done()
-	t, err := typeOf(workflow.Input{Workflow: name}, func(t define.StepType) bool { _, ok := p.def.Workflows[string(t)+"."+name]; return ok })
+	t, err := typeOf(workflow.Input{Workflow: name}, func(t define.StepType) bool {
+		_, ok := p.def.Workflows[string(t)+"."+name]
+		return ok
+	})
 	if err == nil && !slices.Contains(p.flow.Workflows, name) {
 		err = errors.New(noComponent(name))
 	}
@@ -142,11 +147,15 @@ func (p *place) RunWorkflow(ctx context.Context, name string, in any) (workflow.
 }
 
 // workflow runs a workflow that is a step of this one.
-func (p *place) workflow(ctx context.Context, t define.StepType, name string, in json.RawMessage) (workflow.Result, error) {
+func (p *place) workflow(
+	ctx context.Context, t define.StepType, name string, in json.RawMessage,
+) (workflow.Result, error) {
 	if p.depth+1 >= maxDepth {
 		return workflow.Result{}, &failed{"depth", fmt.Sprintf("workflows can be nested %d deep", maxDepth)}
 	}
-	inner := &place{carrier: p.carrier, name: name, flow: p.def.Workflows[string(t)+"."+name], session: p.below(), depth: p.depth + 1}
+	inner := &place{
+		carrier: p.carrier, name: name, flow: p.def.Workflows[string(t)+"."+name], session: p.below(), depth: p.depth + 1,
+	}
 	r, err := inner.do(ctx, t, in)
 	if err != nil && !errors.Is(err, workflow.ErrFailed) {
 		return r, err

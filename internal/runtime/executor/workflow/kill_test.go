@@ -47,20 +47,29 @@ func journey(t *testing.T, disturb func(*enginetest.House)) string {
 		return []any{a.Text(), failed, paid, r.FinalOutput}, err
 	}}
 	agent := func(name string) define.Definition {
-		return define.Definition{Agent: name, SystemPrompt: "You are " + name + ".", Model: define.DefinitionModel{Name: "default"}, Tools: []string{"once", "again"}, EnableWrite: true, IncludeHistory: true, MaxSteps: 2}
+		return define.Definition{
+			Agent: name, SystemPrompt: "You are " + name + ".", Model: define.DefinitionModel{Name: "default"},
+			Tools: []string{"once", "again"}, EnableWrite: true, IncludeHistory: true, MaxSteps: 2,
+		}
 	}
 	once, again := call("once", object{}), call("again", object{})
 	h := enginetest.Build(t, enginetest.Plans{
 		Scenes: []scriptmodel.Scene{
-			scene("a", callsTo(again, again), says("from a")), scene("b", callsTo(once), says("from b")), scene("lost", callsTo(again), callsTo(again)),
+			scene("a", callsTo(again, again), says("from a")), scene("b", callsTo(once), says("from b")),
+			scene("lost", callsTo(again), callsTo(again)),
 		},
 		Definitions: map[string]any{
 			"agent.a": agent("a"), "agent.b": agent("b"), "agent.lost": agent("lost"),
-			"simple_workflow.chain": define.Workflow{Steps: []define.WorkflowStep{{Name: "b", Type: define.AgentStep}, {Name: "a", Type: define.AgentStep}}},
-			"custom_workflow.own":   define.Flow{Agents: []string{"a", "lost"}, Workflows: []string{"chain"}, Tools: []string{"pay"}},
+			"simple_workflow.chain": define.Workflow{
+				Steps: []define.WorkflowStep{{Name: "b", Type: define.AgentStep}, {Name: "a", Type: define.AgentStep}},
+			},
+			"custom_workflow.own": define.Flow{
+				Agents: []string{"a", "lost"}, Workflows: []string{"chain"}, Tools: []string{"pay"},
+			},
 		},
 		Tools: []tool.Tool{
-			effect("once", tool.Policy{Writes: true}), effect("again", tool.Policy{OnUnknown: tool.Retry}), effect("pay", tool.Policy{Approval: true, OnUnknown: tool.Retry}),
+			effect("once", tool.Policy{Writes: true}), effect("again", tool.Policy{OnUnknown: tool.Retry}),
+			effect("pay", tool.Policy{Approval: true, OnUnknown: tool.Retry}),
 		},
 		Executors: []engine.Executor{executor.Executor{Functions: calls.of}},
 	})
@@ -72,7 +81,8 @@ func journey(t *testing.T, disturb func(*enginetest.House)) string {
 	answered.Go(func() {
 		for ctx.Err() == nil {
 			for _, w := range h.Waits() {
-				if err := h.Decide(w, record.Approved, "approve", ""); err != nil && !strings.Contains(err.Error(), "decided before") {
+				if err := h.Decide(w, record.Approved, "approve", ""); err != nil &&
+					!strings.Contains(err.Error(), "decided before") {
 					t.Error(err)
 				}
 			}
@@ -84,7 +94,8 @@ func journey(t *testing.T, disturb func(*enginetest.House)) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s %s\n", *p.Record.State, text(p.Record.ErrorMessage), text(p.Record.Summary))
 	for _, s := range p.Steps {
-		fmt.Fprintf(&b, "step %s %s %s %q\n", text(s.Record.AgentName), *s.Record.State, text(s.Record.ErrorMessage), text(s.Record.Result))
+		fmt.Fprintf(&b, "step %s %s %s %q\n", text(s.Record.AgentName), *s.Record.State, text(s.Record.ErrorMessage),
+			text(s.Record.Result))
 	}
 	for _, session := range []string{"s", "s-0", "s-1", "s-3-0", "s-3-1"} {
 		said, err := h.Runs.Messages(t.Context(), session, 100, 0)
@@ -114,7 +125,10 @@ func TestKilledAtEveryWrite(t *testing.T) {
 			t.Errorf("it came to another end:\n%s", got)
 		}
 	})
-	if !strings.Contains(want, "COMPLETED") || !strings.Contains(want, `["from a","Agent stopped after reaching the maximum of 2 iterations.","pay done","from a"]`) {
+	if !strings.Contains(want, "COMPLETED") ||
+		!strings.Contains(
+			want, `["from a","Agent stopped after reaching the maximum of 2 iterations.","pay done","from a"]`,
+		) {
 		t.Fatalf("undisturbed:\n%s", want)
 	}
 }

@@ -73,8 +73,9 @@ func house(t *testing.T, definitions map[string]any, calls functions, scenes ...
 		definitions[id] = a
 	}
 	h := enginetest.Build(t, enginetest.Plans{
-		Scenes: scenes, Definitions: definitions, Tools: []tool.Tool{echo}, Executors: []engine.Executor{executor.Executor{Functions: calls.of}},
-		Servers: []string{"other", "other-side"},
+		Scenes: scenes, Definitions: definitions, Tools: []tool.Tool{echo},
+		Executors: []engine.Executor{executor.Executor{Functions: calls.of}},
+		Servers:   []string{"other", "other-side"},
 	})
 	h.Work(h.Engine)
 	return h
@@ -122,14 +123,16 @@ func TestAgent(t *testing.T) {
 		scene("a", callsTo(call("echo", object{"text": "one"}), call("echo", object{"text": "two"})), says("One, two.")))
 	var r workflow.AgentResult
 	p := run(t, h, object{"agent": "a", "user_message": "Count."}, &r)
-	if *p.State != record.Completed || r.Status != workflow.Success || r.AgentName != "a" || r.Text() != "One, two." || r.ErrorMessage != nil || r.SessionID != nil {
+	if *p.State != record.Completed || r.Status != workflow.Success || r.AgentName != "a" || r.Text() != "One, two." ||
+		r.ErrorMessage != nil || r.SessionID != nil {
 		t.Errorf("%s %+v", *p.State, r)
 	}
 	var said []string
 	for _, m := range r.ConversationHistory {
 		said = append(said, m.Role+" "+m.Name+" "+m.Content+fmt.Sprint(len(m.ToolCalls)))
 	}
-	if got := strings.Join(said, "; "); got != "user  Count.0; assistant  2; tool echo one0; tool echo two0; assistant  One, two.0" {
+	if got := strings.Join(said, "; "); got !=
+		"user  Count.0; assistant  2; tool echo one0; tool echo two0; assistant  One, two.0" {
 		t.Errorf("said: %s", got)
 	}
 	calls := h.Step(h.Plan(p.CurrentPlanID)).Cycles[0].ToolCalls
@@ -142,8 +145,11 @@ func TestAgent(t *testing.T) {
 // among those of the agent.
 func TestToolTexts(t *testing.T) {
 	t.Parallel()
-	h := house(t, map[string]any{"agent.a": define.Definition{Tools: []string{"echo"}, MCPServers: []string{"other-side"}}}, nil,
-		scene("a", callsTo(call("echo", object{"text": "fail"}), call("echo", object{"text": ""}), call("echo", "{bad"), call("nothing", object{}), call("other-find", object{}), call("other-side-gone", object{})), says("Done.")))
+	h := house(t, map[string]any{
+		"agent.a": define.Definition{Tools: []string{"echo"}, MCPServers: []string{"other-side"}},
+	}, nil,
+		scene("a", callsTo(call("echo", object{"text": "fail"}), call("echo", object{"text": ""}), call("echo", "{bad"),
+			call("nothing", object{}), call("other-find", object{}), call("other-side-gone", object{})), says("Done.")))
 	var r workflow.AgentResult
 	run(t, h, object{"agent": "a", "user_message": "Go."}, &r)
 	if r.Status != workflow.Success || len(r.ConversationHistory) != 9 {
@@ -151,7 +157,8 @@ func TestToolTexts(t *testing.T) {
 	}
 	for i, want := range []string{
 		"Error executing tool 'echo': it broke", "Tool returned no output.", "Error: Invalid JSON arguments provided: ",
-		"Error executing tool 'nothing': There is no tool nothing", "PermissionError: agent 'a' may not use the tool 'other-find'",
+		"Error executing tool 'nothing': There is no tool nothing",
+		"PermissionError: agent 'a' may not use the tool 'other-find'",
 		"Error executing tool 'other-side-gone': There is no tool other-side-gone",
 	} {
 		if got := r.ConversationHistory[2+i]; got.Role != "tool" || !strings.Contains(got.Content, want) {
@@ -164,11 +171,13 @@ func TestToolTexts(t *testing.T) {
 func TestLimitOfTurns(t *testing.T) {
 	t.Parallel()
 	again := callsTo(call("echo", object{"text": "x"}))
-	h := house(t, map[string]any{"agent.a": define.Definition{Tools: []string{"echo"}, MaxSteps: 2}}, nil, scene("a", again, again, again))
+	h := house(t, map[string]any{"agent.a": define.Definition{Tools: []string{"echo"}, MaxSteps: 2}}, nil,
+		scene("a", again, again, again))
 	var r workflow.AgentResult
 	p := run(t, h, object{"agent": "a", "user_message": "Go."}, &r)
 	const want = "Agent stopped after reaching the maximum of 2 iterations."
-	if r.Status != workflow.MaxIterations || r.FinalResponse != nil || *r.ErrorMessage != want || *p.State != record.Failed || text(p.ErrorKind) != "max_iterations" || text(p.ErrorMessage) != want {
+	if r.Status != workflow.MaxIterations || r.FinalResponse != nil || *r.ErrorMessage != want ||
+		*p.State != record.Failed || text(p.ErrorKind) != "max_iterations" || text(p.ErrorMessage) != want {
 		t.Errorf("%+v %s %s", r, *p.State, text(p.ErrorMessage))
 	}
 }
@@ -176,15 +185,18 @@ func TestLimitOfTurns(t *testing.T) {
 // TestModelFails checks the error of a turn. D13.
 func TestModelFails(t *testing.T) {
 	t.Parallel()
-	h := house(t, map[string]any{"agent.a": define.Definition{Tools: []string{"echo"}}}, nil, scene("a", callsTo(call("echo", object{"text": "x"})),
-		scriptmodel.Turn{Error: &scriptmodel.Failure{Status: 400, Message: "No.", Code: "bad"}}))
+	h := house(t, map[string]any{"agent.a": define.Definition{Tools: []string{"echo"}}}, nil,
+		scene("a", callsTo(call("echo", object{"text": "x"})),
+			scriptmodel.Turn{Error: &scriptmodel.Failure{Status: 400, Message: "No.", Code: "bad"}}))
 	var r workflow.AgentResult
 	p := run(t, h, object{"agent": "a", "user_message": "Go."}, &r, in("s"))
-	if r.Status != workflow.Error || !strings.HasPrefix(*r.ErrorMessage, "Error during conversation turn 2: ") || *p.State != record.Failed || len(r.ConversationHistory) != 3 {
+	if r.Status != workflow.Error || !strings.HasPrefix(*r.ErrorMessage, "Error during conversation turn 2: ") ||
+		*p.State != record.Failed || len(r.ConversationHistory) != 3 {
 		t.Errorf("%+v %s", r, *p.State)
 	}
 	// D8: the history is kept also on an error.
-	if got := reported(t, h, "s"); !strings.HasPrefix(got, "s a - 3 messages, 1 runs, 0 open, 1 ended, 1 failed, FAILED, 1 steps") {
+	if got := reported(t, h, "s"); !strings.HasPrefix(got,
+		"s a - 3 messages, 1 runs, 0 open, 1 ended, 1 failed, FAILED, 1 steps") {
 		t.Error(got)
 	}
 	said, err := h.Runs.Messages(t.Context(), "s", 10, 0)
@@ -197,10 +209,12 @@ func TestModelFails(t *testing.T) {
 func TestSchema(t *testing.T) {
 	t.Parallel()
 	schema := json.RawMessage(`{"type":"object","properties":{"score":{"type":"integer"}},"required":["score"]}`)
-	h := house(t, map[string]any{"agent.a": define.Definition{ResponseSchema: schema}}, nil, scene("a", says("High."), says(`{"score":"high"}`), says(`{"score":7}`)))
+	h := house(t, map[string]any{"agent.a": define.Definition{ResponseSchema: schema}}, nil,
+		scene("a", says("High."), says(`{"score":"high"}`), says(`{"score":7}`)))
 	var r workflow.AgentResult
 	run(t, h, object{"agent": "a", "user_message": "Go."}, &r)
-	if r.Text() != `{"score":7}` || len(r.ConversationHistory) != 6 || !strings.Contains(r.ConversationHistory[4].Content, "score") {
+	if r.Text() != `{"score":7}` || len(r.ConversationHistory) != 6 ||
+		!strings.Contains(r.ConversationHistory[4].Content, "score") {
 		t.Errorf("%+v", r)
 	}
 }
@@ -208,7 +222,8 @@ func TestSchema(t *testing.T) {
 // reported is what the view of sessions says of one.
 func reported(t *testing.T, h *enginetest.House, id string) string {
 	t.Helper()
-	return strings.Join(storetest.Lines(t, h.DB.Pool, `SELECT concat(session_id, ' ', COALESCE(agent_name, '-'), ' ', COALESCE(workflow_name, '-'), ' ', messages, ' messages, ',
+	return strings.Join(storetest.Lines(t, h.DB.Pool,
+		`SELECT concat(session_id, ' ', COALESCE(agent_name, '-'), ' ', COALESCE(workflow_name, '-'), ' ', messages, ' messages, ',
 		runs, ' runs, ', open_runs, ' open, ', ended_runs, ' ended, ', failed_runs, ' failed, ', last_state, ', ', steps, ' steps, ', model_calls, ' calls, ', tool_calls, ' tool calls')
 		FROM report.session WHERE session_id = $1`, id), "; ")
 }
@@ -217,9 +232,13 @@ func reported(t *testing.T, h *enginetest.House, id string) string {
 // none. D14: a prompt of the request overrides that of the agent.
 func TestHistory(t *testing.T) {
 	t.Parallel()
-	h := house(t, map[string]any{"agent.a": define.Definition{Tools: []string{"echo"}, IncludeHistory: true}, "agent.b": define.Definition{}}, nil,
+	h := house(t, map[string]any{
+		"agent.a": define.Definition{Tools: []string{"echo"}, IncludeHistory: true}, "agent.b": define.Definition{},
+	}, nil,
 		scene("a", callsTo(call("echo", object{"text": "x"})), says("One."), says("Two.")),
-		scriptmodel.Scene{Name: "other", Match: scriptmodel.Match{System: "Other prompt."}, Turns: []scriptmodel.Turn{says("Other.")}})
+		scriptmodel.Scene{
+			Name: "other", Match: scriptmodel.Match{System: "Other prompt."}, Turns: []scriptmodel.Turn{says("Other.")},
+		})
 	var r workflow.AgentResult
 	run(t, h, object{"agent": "a", "user_message": "Go."}, &r)
 	if r.SessionID == nil || !strings.HasPrefix(*r.SessionID, "agent-") || len(*r.SessionID) != len("agent-")+8 {
@@ -238,7 +257,8 @@ func TestHistory(t *testing.T) {
 	if err != nil || found.AgentName != "a" || found.Messages != 6 {
 		t.Errorf("%+v %v", found, err)
 	}
-	if got := reported(t, h, session); got != session+" a - 6 messages, 2 runs, 0 open, 2 ended, 0 failed, COMPLETED, 2 steps, 3 calls, 1 tool calls" {
+	if got := reported(t, h, session); got != session+
+		" a - 6 messages, 2 runs, 0 open, 2 ended, 0 failed, COMPLETED, 2 steps, 3 calls, 1 tool calls" {
 		t.Error(got)
 	}
 	run(t, h, object{"agent": "b", "user_message": "Go.", "system_prompt": "Other prompt."}, &r)
@@ -253,28 +273,42 @@ func TestChain(t *testing.T) {
 	t.Parallel()
 	h := house(t, map[string]any{
 		"agent.a": define.Definition{}, "agent.b": define.Definition{},
-		"simple_workflow.outer": define.Workflow{Steps: []define.WorkflowStep{{Name: "a", Type: define.AgentStep}, {Name: "inner", Type: define.SimpleStep}}},
+		"simple_workflow.outer": define.Workflow{
+			Steps: []define.WorkflowStep{{Name: "a", Type: define.AgentStep}, {Name: "inner", Type: define.SimpleStep}},
+		},
 		"simple_workflow.inner": define.Workflow{Steps: []define.WorkflowStep{{Name: "b", Type: define.AgentStep}}},
 	}, nil,
-		scriptmodel.Scene{Name: "a", Match: scriptmodel.Match{System: "You are a.", User: `{"n":1}`}, Turns: []scriptmodel.Turn{says("from a")}},
-		scriptmodel.Scene{Name: "b", Match: scriptmodel.Match{System: "You are b.", User: "from a"}, Turns: []scriptmodel.Turn{says("from b")}})
+		scriptmodel.Scene{
+			Name: "a", Match: scriptmodel.Match{System: "You are a.", User: `{"n":1}`},
+			Turns: []scriptmodel.Turn{says("from a")},
+		},
+		scriptmodel.Scene{
+			Name: "b", Match: scriptmodel.Match{System: "You are b.", User: "from a"}, Turns: []scriptmodel.Turn{says("from b")},
+		})
 	var r workflow.Result
 	p := run(t, h, object{"workflow": "outer", "input": object{"n": 1}}, &r, in("s"))
-	if r.Status != workflow.Completed || r.FinalOutput != "from b" || r.WorkflowName != "outer" || len(r.StepResults) != 2 || r.Error != nil || *r.SessionID != "s" {
+	if r.Status != workflow.Completed || r.FinalOutput != "from b" || r.WorkflowName != "outer" ||
+		len(r.StepResults) != 2 || r.Error != nil || *r.SessionID != "s" {
 		t.Fatalf("%+v", r)
 	}
-	if s := r.StepResults; s[0].StepName != "a" || s[0].StepType != "agent" || s[1].StepType != "simple_workflow" || s[1].Result.(object)["final_output"] != "from b" {
+	if s := r.StepResults; s[0].StepName != "a" || s[0].StepType != "agent" || s[1].StepType != "simple_workflow" ||
+		s[1].Result.(object)["final_output"] != "from b" {
 		t.Errorf("%+v", s)
 	}
-	if steps := h.Plan(p.CurrentPlanID).Steps; len(steps) != 2 || text(steps[0].Record.AgentName) != "a" || text(steps[1].Record.Result) != "from b" {
+	if steps := h.Plan(p.CurrentPlanID).Steps; len(steps) != 2 || text(steps[0].Record.AgentName) != "a" ||
+		text(steps[1].Record.Result) != "from b" {
 		t.Errorf("%+v", steps)
 	}
 	for id, base := range map[string]string{"s": "", "s-0": "s", "s-1-0": "s"} {
-		if found, err := h.Runs.Session(t.Context(), id, runstore.SessionFilter{}, ""); err != nil || found.BaseID != base || found.WorkflowName == "" {
+		if found, err := h.Runs.Session(t.Context(), id, runstore.SessionFilter{}, ""); err != nil || found.BaseID != base ||
+			found.WorkflowName == "" {
 			t.Errorf("%s: %+v %v", id, found, err)
 		}
 	}
-	for id, want := range map[string]string{"s": "- outer 2 messages, 1 runs, 0 open, 1 ended, 0 failed, COMPLETED, 2 steps", "s-0": "a outer 2 messages, 1 runs, 0 open, 1 ended, 0 failed, COMPLETED, 1 steps"} {
+	for id, want := range map[string]string{
+		"s":   "- outer 2 messages, 1 runs, 0 open, 1 ended, 0 failed, COMPLETED, 2 steps",
+		"s-0": "a outer 2 messages, 1 runs, 0 open, 1 ended, 0 failed, COMPLETED, 1 steps",
+	} {
 		if got := reported(t, h, id); !strings.HasPrefix(got, id+" "+want) {
 			t.Error(got)
 		}
@@ -291,12 +325,17 @@ func TestChainFails(t *testing.T) {
 	t.Parallel()
 	h := house(t, map[string]any{
 		"agent.a": define.Definition{}, "agent.b": define.Definition{Tools: []string{"echo"}, MaxSteps: 1},
-		"simple_workflow.w": define.Workflow{Steps: []define.WorkflowStep{{Name: "a", Type: define.AgentStep}, {Name: "b", Type: define.AgentStep}, {Name: "a", Type: define.AgentStep}}},
+		"simple_workflow.w": define.Workflow{
+			Steps: []define.WorkflowStep{
+				{Name: "a", Type: define.AgentStep}, {Name: "b", Type: define.AgentStep}, {Name: "a", Type: define.AgentStep},
+			},
+		},
 	}, nil, scene("a", says("from a")), scene("b", callsTo(call("echo", object{"text": "x"}))))
 	var r workflow.Result
 	p := run(t, h, object{"workflow": "w", "input": "Go."}, &r)
 	const want = "Error processing component 'b': Agent stopped after reaching the maximum of 1 iterations."
-	if r.Status != workflow.Failed || *r.Error != want || len(r.StepResults) != 2 || r.FinalOutput != nil || *p.State != record.Failed || text(p.ErrorMessage) != want || text(p.ErrorKind) != "max_iterations" {
+	if r.Status != workflow.Failed || *r.Error != want || len(r.StepResults) != 2 || r.FinalOutput != nil ||
+		*p.State != record.Failed || text(p.ErrorMessage) != want || text(p.ErrorKind) != "max_iterations" {
 		t.Errorf("%+v %s %s", r, text(p.ErrorKind), text(p.ErrorMessage))
 	}
 }
@@ -345,7 +384,8 @@ func TestCustom(t *testing.T) {
 	h := house(t, definitions, calls, scene("a", says("from a")))
 	var r workflow.Result
 	run(t, h, object{"workflow": "good", "input": object{"n": 1}}, &r, in("s"))
-	if out, ok := r.FinalOutput.(object); !ok || r.Status != workflow.Completed || out["output"] != "from a" || out["session"] != "s" || len(r.StepResults) != 3 || r.StepResults[1].StepType != "tool" {
+	if out, ok := r.FinalOutput.(object); !ok || r.Status != workflow.Completed || out["output"] != "from a" ||
+		out["session"] != "s" || len(r.StepResults) != 3 || r.StepResults[1].StepType != "tool" {
 		t.Errorf("%+v", r)
 	}
 	// A worker that says that it has the function, and has not.
@@ -354,11 +394,13 @@ func TestCustom(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	for name, want := range map[string]string{
-		"bad": "no luck", "other": "no luck", "panics": "oops", "foreign": "No components found with name b", "refused": "Error executing tool 'echo': it broke", "odd": "unsupported type",
+		"bad": "no luck", "other": "no luck", "panics": "oops", "foreign": "No components found with name b",
+		"refused": "Error executing tool 'echo': it broke", "odd": "unsupported type",
 	} {
 		var r workflow.Result
 		p := run(t, h, object{"workflow": name, "input": "x"}, &r)
-		if whole := fmt.Sprintf("Exception during custom workflow '%s' execution: ", name); r.Status != workflow.Failed || !strings.HasPrefix(*r.Error, whole) || !strings.Contains(*r.Error, want) || *p.State != record.Failed {
+		if whole := fmt.Sprintf("Exception during custom workflow '%s' execution: ", name); r.Status != workflow.Failed ||
+			!strings.HasPrefix(*r.Error, whole) || !strings.Contains(*r.Error, want) || *p.State != record.Failed {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
@@ -373,13 +415,24 @@ func TestBadRequests(t *testing.T) {
 		"simple_workflow.w": steps, "simple_workflow.both": steps, "custom_workflow.both": define.Flow{},
 	}, nil, scene("a", says("x")))
 	for _, row := range []struct{ input, want string }{
-		{`{}`, "input.workflow"}, {`[]`, "input"}, {`{"agent":"a"}`, "input.user_message"}, {`{"agent":"a","messages":[]}`, "input.user_message"},
-		{`{"agent":"a","user_message":"x","other":1}`, "input.other"}, {`{"agent":"a","workflow":"w","input":1}`, "exclude each other"},
-		{`{"workflow":"w"}`, "input.input"}, {`{"workflow":"w","input":1,"user_message":"x"}`, "input.workflow"}, {`{"workflow":"both","input":1}`, "found in multiple types (simple_workflow, custom_workflow)"},
-		{`{"workflow":"w","type":"agent","input":1}`, "input.type"}, {`{"agent":"a","messages":[{"role":"system","content":"x"}]}`, "input.messages[0].role"},
-		{`{"agent":"a","messages":[{"role":"assistant","content":"x"}]}`, "input.messages[0].role"}, {`{"agent":"a","messages":[{"role":"user","content":" "}]}`, "input.messages[0].content"},
-		{`{"agent":"far","user_message":"x"}`, "MCP Server 'gone' required by agent 'far' not found."}, {`{"agent":"nobody","user_message":"x"}`, `no agent is called "nobody"`},
-		{`{"workflow":"none","input":1}`, `no workflow is called "none"`}, {`{"workflow":"w","type":"custom_workflow","input":1}`, `no workflow is called "w"`},
+		{`{}`, "input.workflow"}, {`[]`, "input"}, {`{"agent":"a"}`, "input.user_message"}, {
+			`{"agent":"a","messages":[]}`, "input.user_message",
+		},
+		{`{"agent":"a","user_message":"x","other":1}`, "input.other"}, {
+			`{"agent":"a","workflow":"w","input":1}`, "exclude each other",
+		},
+		{`{"workflow":"w"}`, "input.input"}, {`{"workflow":"w","input":1,"user_message":"x"}`, "input.workflow"},
+		{`{"workflow":"both","input":1}`, "found in multiple types (simple_workflow, custom_workflow)"},
+		{`{"workflow":"w","type":"agent","input":1}`, "input.type"}, {
+			`{"agent":"a","messages":[{"role":"system","content":"x"}]}`, "input.messages[0].role",
+		},
+		{`{"agent":"a","messages":[{"role":"assistant","content":"x"}]}`, "input.messages[0].role"},
+		{`{"agent":"a","messages":[{"role":"user","content":" "}]}`, "input.messages[0].content"},
+		{`{"agent":"far","user_message":"x"}`, "MCP Server 'gone' required by agent 'far' not found."},
+		{`{"agent":"nobody","user_message":"x"}`, `no agent is called "nobody"`},
+		{`{"workflow":"none","input":1}`, `no workflow is called "none"`}, {
+			`{"workflow":"w","type":"custom_workflow","input":1}`, `no workflow is called "w"`,
+		},
 	} {
 		_, err := h.Engine.Start(t.Context(), engine.Request{Executor: "workflow", Input: json.RawMessage(row.input)})
 		if err == nil || !strings.Contains(err.Error(), row.want) {
@@ -388,8 +441,8 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
-// TestRefusedAndCut: an agent whose model refuses or is filtered ends at once. One that was cut is told so, and goes on; after three in a row it
-// ends.
+// TestRefusedAndCut: an agent whose model refuses or is filtered ends at once. One that was cut is told so, and goes
+// on; after three in a row it ends.
 func TestRefusedAndCut(t *testing.T) {
 	t.Parallel()
 	half, silent := scriptmodel.Turn{Content: "Half", FinishReason: "length"}, scriptmodel.Turn{FinishReason: "length"}
@@ -398,8 +451,12 @@ func TestRefusedAndCut(t *testing.T) {
 		turns []scriptmodel.Turn
 		kind  string
 	}{
-		"a refusal": {[]scriptmodel.Turn{{Refusal: "I will not."}}, "refusal"}, "a filter": {[]scriptmodel.Turn{{Content: "Here", FinishReason: "content_filter"}}, "content_filter"},
-		"cut": {[]scriptmodel.Turn{half, halfCall, half}, "length"}, "cut twice": {[]scriptmodel.Turn{half, halfCall, says("Whole.")}, ""}, "cut without a word": {slices.Repeat([]scriptmodel.Turn{silent}, 3), "length"},
+		"a refusal": {[]scriptmodel.Turn{{Refusal: "I will not."}}, "refusal"}, "a filter": {
+			[]scriptmodel.Turn{{Content: "Here", FinishReason: "content_filter"}}, "content_filter",
+		},
+		"cut":                {[]scriptmodel.Turn{half, halfCall, half}, "length"},
+		"cut twice":          {[]scriptmodel.Turn{half, halfCall, says("Whole.")}, ""},
+		"cut without a word": {slices.Repeat([]scriptmodel.Turn{silent}, 3), "length"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -409,7 +466,8 @@ func TestRefusedAndCut(t *testing.T) {
 			if text(p.ErrorKind) != tt.kind || tt.kind == "" && r.Text() != "Whole." {
 				t.Errorf("%s %s: %s", *p.State, text(p.ErrorKind), text(p.ErrorMessage))
 			}
-			if got := text(p.ErrorMessage); tt.kind == "length" && !strings.HasSuffix(got, " Set or raise maxTokens of the model.") {
+			if got := text(p.ErrorMessage); tt.kind == "length" &&
+				!strings.HasSuffix(got, " Set or raise maxTokens of the model.") {
 				t.Errorf("got %q, want what helps", got)
 			}
 			if got := len(h.Model.Requests()); got != len(tt.turns) {

@@ -86,7 +86,8 @@ func (Tools) Call(_ string, arguments json.RawMessage) (json.RawMessage, error) 
 	return arguments, nil
 }
 
-// Tool implements [engine.Callable]. It returns the description of a template as a tool, and the schema of its placeholders.
+// Tool implements [engine.Callable]. It returns the description of a template as a tool, and the schema of its
+// placeholders.
 func (Tools) Tool(parts engine.Parts, name string) (description string, schema json.RawMessage, ok bool) {
 	body, ok := parts.Definition("plan", name)
 	var d define.PlanDefinition
@@ -101,7 +102,9 @@ func (Tools) Tool(parts engine.Parts, name string) (description string, schema j
 		properties[each] = map[string]string{"type": "string"}
 	}
 	required := append([]string{}, d.Placeholders...)
-	schema, err := json.Marshal(map[string]any{"type": "object", "properties": properties, "required": required, "additionalProperties": false})
+	schema, err := json.Marshal(map[string]any{
+		"type": "object", "properties": properties, "required": required, "additionalProperties": false,
+	})
 	return description, schema, err == nil
 }
 
@@ -138,7 +141,8 @@ func stepPrompt(request string, before []answered) string {
 	var b strings.Builder
 	b.WriteString(request + "\n\nThe steps before yours, and what they answered:")
 	for i, each := range before {
-		fmt.Fprintf(&b, "\n\n%d. %s was asked: %s\nAnswer: %s", i+1, each.agent, tool.Cut(each.request, maxAnswer), tool.Cut(each.answer, maxAnswer))
+		fmt.Fprintf(&b, "\n\n%d. %s was asked: %s\nAnswer: %s", i+1, each.agent, tool.Cut(each.request, maxAnswer),
+			tool.Cut(each.answer, maxAnswer))
 	}
 	return b.String()
 }

@@ -48,14 +48,17 @@ type talk struct {
 	kept  int // how many of its own the session has
 }
 
-// Carry carries a conversation to its end, as a step of the run. servers are all MCP servers that there are. The error is a [*engine.RunError] if the
-// agent did not succeed, with its result, or another of the handle.
-func Carry(ctx context.Context, run *engine.Run, index int, a define.Definition, servers []string, q Asked) (workflow.AgentResult, error) {
+// Carry carries a conversation to its end, as a step of the run. servers are all MCP servers that there are. The error
+// is a [*engine.RunError] if the agent did not succeed, with its result, or another of the handle.
+func Carry(
+	ctx context.Context, run *engine.Run, index int, a define.Definition, servers []string, q Asked,
+) (workflow.AgentResult, error) {
 	if a.MaxSteps == 0 {
 		a.MaxSteps = defaultIterations
 	}
 	step, err := run.Step(ctx, index, engine.StepInfo{
-		Agent: a.Agent, Description: a.Description, Request: q.Messages[len(q.Messages)-1].Content, Model: a.Model.Model, MaxSteps: a.MaxSteps,
+		Agent: a.Agent, Description: a.Description, Request: q.Messages[len(q.Messages)-1].Content, Model: a.Model.Model,
+		MaxSteps:       a.MaxSteps,
 		ConversationID: q.Session.ID,
 	})
 	if err != nil {
@@ -151,7 +154,9 @@ func (t *talk) turn(ctx context.Context, n int) (answer string, final bool, err 
 }
 
 // spoken takes a text, which is the final answer if it is whole, and fits.
-func (t *talk) spoken(n int, response *model.Response, thinking engine.Thinking) (answer string, final bool, err error) {
+func (t *talk) spoken(
+	n int, response *model.Response, thinking engine.Thinking,
+) (answer string, final bool, err error) {
 	cut, err := t.step.Cut(int64(n), thinking)
 	switch {
 	case err != nil:
@@ -243,7 +248,9 @@ func told(calls []model.ToolCall, results []tool.Result) model.Message {
 
 // result says how the conversation ended.
 func (t *talk) result(answer string, failure *engine.RunError) workflow.AgentResult {
-	r := workflow.AgentResult{AgentName: t.agent.Agent, Status: workflow.Success, ConversationHistory: workflow.MessagesOf(t.said)}
+	r := workflow.AgentResult{
+		AgentName: t.agent.Agent, Status: workflow.Success, ConversationHistory: workflow.MessagesOf(t.said),
+	}
 	if id := t.asked.Session.ID; id != "" {
 		r.SessionID = &id
 	}
