@@ -45,7 +45,7 @@ func TestComplexity(t *testing.T) {
 	}
 }
 
-// TestSize checks that an executor stays below 500 lines, without its prompts and blank lines.
+// TestSize checks that an executor stays below 500 lines of code: its prompts, comments and blank lines are not counted.
 func TestSize(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*/*.go")
@@ -62,7 +62,7 @@ func TestSize(t *testing.T) {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(string(content)) {
-			if strings.TrimSpace(line) != "" {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
 				lines[filepath.Dir(file)]++
 			}
 		}
