@@ -173,7 +173,7 @@ func TestImportOfBadContents(t *testing.T) {
 		},
 		"text and parts": {
 			[]string{piece("a"), strings.Replace(cycle("p", a), `"seq"`, `"thinkInput":"a","seq"`, 1)},
-			":2: invalid_value: thinkInputParts stands beside thinkInput",
+			":2: invalid_value: thinkInputParts replaces thinkInput, so only one of them can be sent",
 		},
 		"parts of another kind": {
 			[]string{`{"kind":"plan","rootPlanId":"p","currentPlanId":"p","thinkInputParts":[]}`},

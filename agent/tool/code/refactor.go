@@ -167,7 +167,7 @@ func (r inFunction) elseAfterEnd(s *ast.IfStmt) {
 		from, to = last.Rbrace-token.Pos(line.Column-1), last.Rbrace+2
 	}
 
-	r.suggest("else_after_return", "The else stands after a part that ends the path",
+	r.suggest("else_after_return", "The else follows a part that ends the path",
 		"the rest of the code can be indented less", "Remove the else and keep what is in it.",
 		s.Pos(), s.End(), edit{s.Body.Rbrace + 1, last.Lbrace + 1, gap}, edit{from, to, ""})
 }

@@ -97,7 +97,7 @@ func ReadKeys(r io.Reader) (*Keys, error) {
 
 		k, err := parseKey(line)
 		if err == nil && slices.ContainsFunc(all.keys, func(other key) bool { return other.hash == k.hash }) {
-			err = errors.New("the same key stands in an earlier line")
+			err = errors.New("the same key is in an earlier line")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)

@@ -68,7 +68,7 @@ func (s *Server) failures(c echo.Context, in failuresArguments) (any, error) {
 	case out.Total == 0:
 		out.Note = "Nothing failed in this run so far."
 	case out.Recovered:
-		out.Note = "The run went on after each failure: none of them explains how it ended. The first one stands first."
+		out.Note = "The run went on after each failure: none of them explains how it ended. The first one comes first."
 	case more > 0:
 		out.Note = words.Plural(int64(more), "failure") + " more. read_run shows where, by failuresBelow."
 	}

@@ -653,7 +653,7 @@ func chartTable(v *chartsView, by store.ChartBy, title string) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if rows[i].Name == nil {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 56, "<span class=\"more\">not told</span>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 56, "<span class=\"more\">not recorded</span>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

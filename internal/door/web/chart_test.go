@@ -117,7 +117,7 @@ func TestCharts(t *testing.T) {
 			}
 			for j, row := range rows {
 				name, _ := row["name"].(string)
-				if got := text(tags(lines[j], "th")[0]); name != "" && got != name || name == "" && got != "not told" {
+				if got := text(tags(lines[j], "th")[0]); name != "" && got != name || name == "" && got != "not recorded" {
 					t.Errorf("%q: line %d is of %q, not %q", query, j, got, name)
 				}
 				cells := tags(lines[j], "td")

@@ -76,7 +76,8 @@ func DecodeOnce(raw []byte) (record.Change, Content, error) {
 	fields := field.Fields(c.Kind())
 	for i := range fields {
 		if f := &fields[i]; f.Parts != nil && !f.In(c).IsZero() && !f.Parts.In(c).IsZero() {
-			return nil, Content{}, invalid(record.CodeInvalidValue, f.Parts.Name, "stands beside "+f.Name+", which it replaces")
+			return nil, Content{}, invalid(record.CodeInvalidValue, f.Parts.Name,
+				"replaces "+f.Name+", so only one of them can be sent")
 		}
 	}
 	return c, Content{}, nil

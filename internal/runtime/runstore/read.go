@@ -332,7 +332,7 @@ func (r *Reader) RunStands(ctx context.Context, rootPlanID, planID string) (Desi
 	})
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("look how run %s stands: %w", planID, err)
+		return "", fmt.Errorf("read what run %s is to do: %w", planID, err)
 	case rootPlanID != "" && row.RootPlanID != rootPlanID:
 		return "", record.ErrNotFound
 	case row.Done:

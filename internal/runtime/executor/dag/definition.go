@@ -186,7 +186,7 @@ func (Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared
 // stored prepares a run of a stored graph.
 func (d definition) stored(in input) (p engine.Prepared, err error) {
 	if in.Prompt+in.Provider+in.Model != "" || in.Draft {
-		return p, engine.BadInput("input.plan_id", "must stand alone, or with scheduling: its graph is planned")
+		return p, engine.BadInput("input.plan_id", "takes no other field but scheduling: its graph is planned")
 	}
 	g, err := graph.Read(d.Graph)
 	if err != nil {
