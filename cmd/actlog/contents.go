@@ -39,11 +39,13 @@ func (h *contents) add(c wire.Content) (err error) {
 		}
 		h.trees = map[string]map[content.Hash]held{}
 	}
+
 	tree := h.trees[c.RootPlanID]
 	if tree == nil {
 		tree = map[content.Hash]held{}
 		h.trees[c.RootPlanID] = tree
 	}
+
 	has := held{at: h.size, bytes: int64(len(c.Body)), parts: c.Parts}
 	for _, hash := range c.Parts {
 		piece, ok := tree[hash]
@@ -58,6 +60,7 @@ func (h *contents) add(c wire.Content) (err error) {
 		}
 		has.bytes += piece.bytes
 	}
+
 	if _, err := h.texts.WriteAt([]byte(c.Body), h.size); err != nil {
 		return fmt.Errorf("hold contents: %w", err)
 	}
@@ -82,6 +85,7 @@ func (h *contents) join(c record.Change) (bytes int, err error) {
 				}
 			}
 		}
+
 		var text strings.Builder
 		text.Grow(int(size))
 		for _, hash := range parts {
@@ -89,6 +93,7 @@ func (h *contents) join(c record.Change) (bytes int, err error) {
 				return "", fmt.Errorf("read contents: %w", err)
 			}
 		}
+
 		bytes += text.Len()
 		return text.String(), nil
 	})
@@ -103,6 +108,7 @@ func (h *contents) write(to io.Writer, tree map[content.Hash]held, hash content.
 			return err
 		}
 	}
+
 	if has.parts != nil {
 		return nil
 	}

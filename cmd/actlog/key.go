@@ -44,6 +44,7 @@ func appendLine(path, line string) (err error) {
 	if len(before) > 0 && !bytes.HasSuffix(before, []byte("\n")) {
 		line = "\n" + line
 	}
+
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err

@@ -76,6 +76,7 @@ func (c *migrateStatusCmd) Run(ctx context.Context, e *env) error {
 		if !slices.ContainsFunc(migrations, func(m store.Migration) bool { return m.Applied }) {
 			fmt.Fprintf(e.stderr, "actlog: %s\n", noRecord)
 		}
+
 		if c.JSON {
 			views := make([]migrationView, len(migrations))
 			for i, v := range migrations {

@@ -30,6 +30,7 @@ func shortIDs(ids []string) map[string]string {
 				n = max(n, common(id, sorted[beside])+1)
 			}
 		}
+
 		short[id] = id
 		if len(id) > mostWholeID && n < len(id) && isPlainID(id) {
 			short[id] = id[:n]
@@ -122,12 +123,14 @@ func pick(kind, short string, all []string) (string, error) {
 	if slices.Contains(all, short) {
 		return short, nil
 	}
+
 	var found []string
 	for _, id := range all {
 		if short != "" && strings.HasPrefix(id, short) && !slices.Contains(found, id) {
 			found = append(found, id)
 		}
 	}
+
 	switch len(found) {
 	case 0:
 		return "", nil

@@ -32,6 +32,7 @@ func (p *patience) UnmarshalText(text []byte) error {
 		*p = patience{}
 		return nil
 	}
+
 	limit, err := time.ParseDuration(string(text))
 	if err != nil || limit < 0 {
 		return fmt.Errorf("%.40q must be a time such as 2m, or forever", text)

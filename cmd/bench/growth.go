@@ -21,6 +21,7 @@ const inMemoryMS = 0.01
 // On a disk, the kernel has gigabytes to write by then, so that less is asked for than in memory.
 func measureGrowth(ctx context.Context, b *bench) (figures []figure, err error) {
 	rows := b.n(2_000_000, 10*chunksOfTenth*rowsOfRun)
+
 	large, largeStore, err := b.openStore(ctx, "growth_large")
 	if err != nil {
 		return nil, err
@@ -37,6 +38,7 @@ func measureGrowth(ctx context.Context, b *bench) (figures []figure, err error) 
 	if err != nil {
 		return nil, err
 	}
+
 	first, last := rates[:chunksOfTenth], rates[len(rates)-chunksOfTenth:]
 	least := 0.75
 	if b.machine.FsyncMS < inMemoryMS {
@@ -54,6 +56,7 @@ func measureGrowth(ctx context.Context, b *bench) (figures []figure, err error) 
 			return nil, err
 		}
 	}
+
 	for _, v := range []struct {
 		name, ids string
 		read      func(ctx context.Context, s *store.Store, id string) error
@@ -83,6 +86,7 @@ func measureGrowth(ctx context.Context, b *bench) (figures []figure, err error) 
 				return valueOf(took).Median, nil
 			}, err
 		}
+
 		readLarge, err := median(large, largeStore)
 		if err != nil {
 			return nil, err
@@ -91,6 +95,7 @@ func measureGrowth(ctx context.Context, b *bench) (figures []figure, err error) 
 		if err != nil {
 			return nil, err
 		}
+
 		ours, beside, err := b.byTurns(ctx, readLarge, readSmall)
 		if err != nil {
 			return nil, err
@@ -127,6 +132,7 @@ func (b *bench) grow(ctx context.Context, s *store.Store, runs int) (rates []flo
 		if err != nil {
 			return nil, err
 		}
+
 		start := time.Now()
 		err = concurrently(clients, func(i int) error {
 			for _, batch := range batches[i] {
