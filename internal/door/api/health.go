@@ -53,6 +53,7 @@ func describe(s store.Standing) string {
 	if s.Lag != nil {
 		text += fmt.Sprintf("lag: %.3f s\n", s.Lag.Seconds())
 	}
+
 	if r := s.Replica; r != nil && r.Used {
 		text += fmt.Sprintf("replica: %.3f s behind\n", r.Lag.Seconds())
 	} else if r != nil {
@@ -69,6 +70,7 @@ func NotReady(err error) *httpd.Problem {
 	if p, ok := errors.AsType[*httpd.Problem](err); ok {
 		return p
 	}
+
 	detail := httpd.Outage(err)
 	if errors.Is(err, store.ErrNotMigrated) {
 		detail = store.ErrNotMigrated.Error()

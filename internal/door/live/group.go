@@ -40,6 +40,7 @@ func (w *want) add(c *feed.Change, ofAll bool) {
 			kinds = map[string]bool{}
 			w.plans[c.RootPlanID] = kinds
 		}
+
 		for _, kind := range c.Kinds {
 			kinds[kind] = true
 		}
@@ -124,6 +125,7 @@ func (h *Hub) read(ctx context.Context, root string, w *want) (parts []part, mor
 	case <-ctx.Done():
 		return nil, false, ctx.Err()
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	if root == "" {
@@ -141,11 +143,13 @@ func (h *Hub) readTree(ctx context.Context, root string, w *want) (parts []part,
 			w.filter.Kinds = slices.DeleteFunc(slices.Clone(record.Kinds), func(k record.Kind) bool { return !w.kinds[k] })
 		}
 	}
+
 	rows, err := h.store.Rows(ctx, root, &w.filter)
 	if err != nil {
 		return nil, false, err
 	}
 	w.begun = true
+
 	if first && (w.all || w.reset) {
 		if len(rows) == 0 { // every tree has its root
 			return []part{{kind: TypeDeleted}}, false, nil
@@ -180,6 +184,7 @@ func (h *Hub) readPlans(ctx context.Context, w *want) (parts []part, more bool, 
 				break
 			}
 		}
+
 		found, err := h.store.GlanceAt(ctx, roots)
 		if err != nil {
 			return nil, false, err
@@ -195,6 +200,7 @@ func (h *Hub) readPlans(ctx context.Context, w *want) (parts []part, more bool, 
 			delete(w.plans, root)
 		}
 	}
+
 	w.begun = true
 	if len(plans) > 0 {
 		parts = append(parts, part{kind: TypePlans, plans: plans})
@@ -224,6 +230,7 @@ func (g *group) each(do func(w *want)) {
 		do(g.pending)
 		signal(g.wake)
 	}
+
 	for s := range g.late {
 		if s.pending == nil {
 			s.pending = new(want)
@@ -261,10 +268,12 @@ func (g *group) run() {
 		case <-g.ctx.Done():
 			return
 		}
+
 		w, cursor := g.take()
 		if w == nil {
 			continue
 		}
+
 		began := time.Now()
 		for more, failed := true, false; more; {
 			parts, another, err := g.hub.read(g.ctx, g.root, w)
@@ -274,6 +283,7 @@ func (g *group) run() {
 				}
 				err = g.send(parts, !another)
 			}
+
 			switch {
 			case err == nil:
 				more, failed = another, false
@@ -319,6 +329,7 @@ func (g *group) deliver(encoded map[Encoder][]event, last bool) (missing Encoder
 			return s.encoder
 		}
 	}
+
 	g.busy = g.busy && !last
 	for s := range g.live {
 		for _, e := range encoded[s.encoder] {

@@ -28,6 +28,7 @@ func readWithout(c echo.Context, read func() error, period ...string) (faults, e
 		if err == nil || p.Status != http.StatusBadRequest || !query.Has(p.Field) {
 			return wrong, err
 		}
+
 		wrong[p.Field] = p.Detail
 		query.Del(p.Field)
 		if slices.Contains(period, p.Field) {

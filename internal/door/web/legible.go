@@ -69,6 +69,7 @@ func escaped(s string) (r rune, size int) {
 	case !utf16.IsSurrogate(first):
 		return first, 6
 	}
+
 	if second, ok := unit(s[6:]); ok {
 		if r := utf16.DecodeRune(first, second); r != utf8.RuneError {
 			return r, 12
