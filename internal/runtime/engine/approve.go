@@ -53,6 +53,7 @@ func (c *calling) foresee(ctx context.Context) (a about, err error) {
 	} else if err != nil {
 		return about{}, &unapprovableError{"The call cannot be approved: " + err.Error()}
 	}
+
 	for i := range a.Files {
 		a.Files[i] = c.step.run.redact(a.Files[i])
 	}
@@ -94,6 +95,7 @@ func (c *calling) approve(ctx context.Context) (result tool.Result, refused bool
 		}
 		return tool.Result{}, false, nil
 	}
+
 	text := "A human rejected this call. It was not made."
 	if answer.Text != "" {
 		text += " They say: " + c.step.run.redact(answer.Text)

@@ -43,6 +43,7 @@ func (w *Watch) Wait(ctx context.Context, rootPlanID string, done func() (bool, 
 		if end, err := done(); end || err != nil {
 			return err
 		}
+
 		select {
 		case <-time.After(interval):
 		case <-ctx.Done():
@@ -78,6 +79,7 @@ func (w *Watch) add(rootPlanID string, wake chan struct{}) {
 	if w.stop != nil {
 		return
 	}
+
 	var ctx context.Context
 	ctx, w.stop = context.WithCancel(w.ctx)
 	// What is committed before the first delivery is not delivered: that wakes everybody.
@@ -112,6 +114,7 @@ func (w *Watch) deliver(c feed.Changes, all bool) {
 		}
 		return
 	}
+
 	for _, change := range c.Made {
 		wakeAll(w.waiting[change.RootPlanID])
 	}
