@@ -29,6 +29,7 @@ func TestChatClients(t *testing.T) {
 	terminate := func(text string) []scriptmodel.ToolCall {
 		return []scriptmodel.ToolCall{{Name: "terminate", Arguments: map[string]string{"message": text}}}
 	}
+
 	model, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{
 		scene("Break.", scriptmodel.Turn{Error: &scriptmodel.Failure{Status: 400, Message: "no"}}),
 		scene("Slowly.", scriptmodel.Turn{
@@ -69,6 +70,7 @@ func TestChatClients(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			cmd := exec.CommandContext(t.Context(), filepath.Join(bin, c.program), c.file, string(server), secret)
 			cmd.Dir = c.name
 			var log strings.Builder
@@ -77,6 +79,7 @@ func TestChatClients(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v\n%s", err, &log)
 			}
+
 			var got map[string]any
 			if err := json.Unmarshal(out, &got); err != nil {
 				t.Fatal(err)
@@ -106,6 +109,7 @@ func serveAgent(t *testing.T, agent string, model *scriptmodel.Server) (s server
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	dir := t.TempDir()
 	config := fmt.Sprintf("models:\n  default: {provider: openai, model: scripted, baseURL: %q, apiKey: x}\n"+
 		"toolsets:\n  files: {root: %q}\nagents:\n  %s: {description: Guides., tools: [files.list_files]}\n", model.URL(),
@@ -115,6 +119,7 @@ func serveAgent(t *testing.T, agent string, model *scriptmodel.Server) (s server
 			t.Fatal(err)
 		}
 	}
+
 	return serve(t, "--config", filepath.Join(dir, "actlog.yaml"), "--api-keys", filepath.Join(dir, "keys")), secret
 }
 
@@ -142,6 +147,7 @@ func TestWhatTheChatPageSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { model.Close() })
+
 	server, secret := serveAgent(t, "reader", model)
 	here := strings.NewReplacer("http://127.0.0.1:8420", string(server), "actlog_...", secret)
 
@@ -158,12 +164,14 @@ func TestWhatTheChatPageSays(t *testing.T) {
 			if install[1] != "sh" || program[1] != c.language {
 				t.Fatalf("blocks of %s and %s, want sh and %s", install[1], program[1], c.language)
 			}
+
 			dir := t.TempDir()
 			env := c.empty(t, c.folder, dir)
 			run(t, dir, env, "sh", "-ec", install[2])
 			if err := os.WriteFile(filepath.Join(dir, c.file), []byte(here.Replace(program[2])), 0o600); err != nil {
 				t.Fatal(err)
 			}
+
 			run(t, dir, env, "sh", "-ec", c.program+" "+c.file+" > said")
 			said, err := os.ReadFile(filepath.Join(dir, "said"))
 			if err != nil || strings.TrimSpace(string(said)) != answer {

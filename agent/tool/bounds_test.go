@@ -207,6 +207,7 @@ func TestSchemasThatReferToThemselves(t *testing.T) {
 	tree := `"properties":{"name":{"type":"string"},"children":{"type":"array","items":`
 	draft7 := `"$schema":"http://json-schema.org/draft-07/schema#",`
 	many := strings.Repeat(`{"required":["no"]},`, 2000)
+
 	for _, tt := range []struct{ schema, good, bad string }{
 		{
 			`{"type":"object",` + tree + `{"$ref":"#"}}}}`, `{"name":"x","children":[{"children":[{"name":"y"}]}]}`,
@@ -254,6 +255,7 @@ func TestSchemasThatReferToThemselves(t *testing.T) {
 			t.Errorf("%.200s: %v", tt.schema, err)
 			continue
 		}
+
 		if err := check(tt.good); err != nil {
 			t.Errorf("%.200s with %.100s: %v", tt.schema, tt.good, err)
 		}
@@ -269,6 +271,7 @@ func TestSchemasThatReferToThemselves(t *testing.T) {
 func TestRandomSchemas(t *testing.T) {
 	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is refused, and in which words")
 	t.Parallel()
+
 	random := rand.New(rand.NewPCG(1, 2))
 	read, tooLarge := 0, 0
 	for range 3000 {
@@ -284,6 +287,7 @@ func TestRandomSchemas(t *testing.T) {
 			}
 		}
 	}
+
 	if read < 300 || read > 2700 || tooLarge == 0 {
 		t.Errorf("%d schemas could be used, %d checks were too large; that tests little", read, tooLarge)
 	}
@@ -296,6 +300,7 @@ func randomSchema(random *rand.Rand) string {
 	places := []string{
 		"http://x/", "/", "http://x/#/$defs/a", "b", "http://x/b", "/#/$defs/b", "http://x/#/$defs/c", "/#a", "/b#n", "/#n",
 	}
+
 	var part func(depth int, name string) string
 	part = func(depth int, name string) string {
 		members := []string{name}
@@ -303,6 +308,7 @@ func randomSchema(random *rand.Rand) string {
 		if random.IntN(3) == 0 {
 			add(`"%s":"%s"`, pick("$ref", "$dynamicRef"), pick(places...))
 		}
+
 		if depth > 0 {
 			for _, keyword := range []string{"not", "if", "then", "else", "additionalProperties", "unevaluatedProperties",
 				"propertyNames", "items", "contains", "unevaluatedItems", "additionalItems"} {

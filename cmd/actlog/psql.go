@@ -138,8 +138,8 @@ func (c *psqlCmd) run(ctx context.Context, e *env, address, options string) (err
 	signal.Ignore(os.Interrupt)
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, os.Interrupt) // not ignored, or the client would begin so
-	err = cmd.Run()
 
+	err = cmd.Run()
 	if err == nil {
 		return nil
 	}

@@ -208,12 +208,13 @@ func (t *text) manyCalls(n int) (root string, changes []record.Change) {
 
 // fillPlans adds plans of one step, first seen one second apart.
 func fillPlans(ctx context.Context, db *database, n int) error {
-	_, err := db.pool.Exec(ctx, `
+	const filled = `
 		INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, first_seen_at, name, title, user_id, told_state, start_time, end_time)
 		SELECT id, id, DATE '2026-01-05', seen, 'kind-' || i % 20, 'A title of plan ' || i, 'user-' || i % 1000,
 			CASE WHEN i % 20 = 0 THEN 'FAILED' ELSE 'COMPLETED' END, seen, seen + interval '1 minute'
-		FROM generate_series(1, $1::integer) AS i, LATERAL (SELECT 'plan-' || md5(i::text) AS id, now() - make_interval(secs => i) AS seen) AS x`, n)
+		FROM generate_series(1, $1::integer) AS i, LATERAL (SELECT 'plan-' || md5(i::text) AS id, now() - make_interval(secs => i) AS seen) AS x`
 
+	_, err := db.pool.Exec(ctx, filled, n)
 	if err == nil {
 		_, err = db.pool.Exec(ctx, `
 			INSERT INTO actlog.agent_execution_record (root_plan_id, step_id, plan_id, part, agent_name, told_state, model_calls, tool_calls, failures, input_tokens, output_tokens)

@@ -237,7 +237,6 @@ func readOriginal(ctx context.Context, conn *pgx.Conn, root string) error {
 		}
 		return nil
 	})
-
 	if err == nil && statements != treeStatements {
 		err = fmt.Errorf("sent %d statements, want %d", statements, treeStatements)
 	}

@@ -35,6 +35,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
+
 	env := map[string]string{
 		"OPENAI_BASE_URL": server.URL(), "OPENAI_API_KEY": "key", "OPENAI_MODEL": "scripted",
 		"ACTLOG_DATABASE_URL": pgtest.New(t).URL,
@@ -45,6 +46,7 @@ func TestRun(t *testing.T) {
 		&stderr); !errors.Is(err, context.Canceled) || stdout.String() != "" {
 		t.Fatalf("stdout %q, stderr %q, %v", &stdout, &stderr, err)
 	}
+
 	_, after, told := strings.Cut(stderr.String(), "go on with: dag -plan ")
 	if !told || !strings.Contains(stderr.String(), "Completed node tea: Tea") {
 		t.Fatalf("stderr %q", &stderr)
@@ -53,6 +55,7 @@ func TestRun(t *testing.T) {
 	if err := run(t.Context(), []string{"-plan", planID}, getenv, &stdout, &stderr); err != nil {
 		t.Fatal(err)
 	}
+
 	if want := "Tea or coffee\n\nTask:   Inputs from previous tasks: From Tea (tea): nice  From Coffee (coffee): nice " +
 		" Execute this task"; !strings.HasPrefix(stdout.String(), want) {
 		t.Errorf("stdout %q", &stdout)

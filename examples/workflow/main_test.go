@@ -26,6 +26,7 @@ func TestRun(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	first, interrupt := context.WithCancel(t.Context())
 	scene := func(name, system, user string, turn scriptmodel.Turn) scriptmodel.Scene {
 		return scriptmodel.Scene{
@@ -46,6 +47,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
+
 	env := map[string]string{
 		"OPENAI_BASE_URL": server.URL(), "OPENAI_API_KEY": "key", "OPENAI_MODEL": "scripted",
 		"ACTLOG_DATABASE_URL": pgtest.New(t).URL,
@@ -55,6 +57,7 @@ func TestRun(t *testing.T) {
 		err := run(ctx, []string{"-dir", dir}, func(k string) string { return env[k] }, &stdout, &stderr)
 		return stdout.String(), err
 	}
+
 	if out, err := review(first); err == nil {
 		t.Errorf("it was not interrupted: %s", out)
 	}
@@ -63,6 +66,7 @@ func TestRun(t *testing.T) {
 		out != want {
 		t.Errorf("%v\n%s", err, out)
 	}
+
 	asked := map[string]int{}
 	for _, r := range server.Requests() {
 		asked[r.Scene]++

@@ -63,6 +63,7 @@ func TestAttemptsStay(t *testing.T) {
 	expect(t, c.Step("s"), obj{
 		"attempts": none, "thinkActSteps.0.attempts": none, "thinkActSteps.0.actToolInfoList.0.attempts": none,
 	})
+
 	c.Write(records[5:]...)
 	check := func(c *client) {
 		t.Helper()
@@ -89,6 +90,7 @@ func TestAttemptsStay(t *testing.T) {
 		for _, record := range imported { // each meets the others in the database
 			other.Write(record)
 		}
+
 		check(other)
 		if diff := cmp.Diff(c.everything("p"), other.everything("p")); diff != "" {
 			t.Errorf("(-exported +imported):\n%s", diff)
@@ -115,6 +117,7 @@ func TestEventsHaveAttempts(t *testing.T) {
 	} {
 		expect(t, s.rows[key], obj{"attempts": retriedAttempts[row]})
 	}
+
 	clear(s.rows)
 	c.Write(step("p", "p", "s", obj{"attempt": 1, "endTime": at(19)}))
 	s.until("the late change", s.has("agentExecution[p s]"))

@@ -23,6 +23,7 @@ func TestExecutorBlankAndUnknownIDs(t *testing.T) {
 			t.Errorf("%q: %s %q", blank, a.Header.Get("Content-Type"), got)
 		}
 	}
+
 	for _, unknown := range []string{
 		details + "nobody", agentExecution + "nobody", agentExecution, agentExecution + "%20", details + "nul%00",
 		details + "%ff", agentExecution + "%ff",
@@ -63,6 +64,7 @@ func TestExecutorDeleteDeletesNothing(t *testing.T) {
 		a.JSON(t)); diff != "" {
 		t.Error(diff)
 	}
+
 	if a := wantStatus(t, c.Do(http.MethodDelete, details+"nobody", nil), http.StatusNotFound); len(a.Body) > 0 {
 		t.Errorf("body %q", a.Body)
 	}
@@ -165,6 +167,7 @@ func TestExceptionIsAnsweredToOneReader(t *testing.T) {
 		id := fmt.Sprint("plan-", readers)
 		c.Write(plan(id, obj{"exception": "boom"}))
 		received := make([]any, readers)
+
 		var wg sync.WaitGroup
 		for i := range readers {
 			wg.Go(func() { received[i] = servers[i%2].exception(id) })
@@ -185,6 +188,7 @@ func TestASubPlanIsReadAsItsSubtree(t *testing.T) {
 		subPlan("p", "sub", "p", "t1"), step("p", "sub", "s2"), tool("p", "s2", 0, "t2"),
 		subPlan("p", "subsub", "sub", "t2", obj{"project": "other"}),
 	)
+
 	got := c.Details("sub")
 	expect(t, got, obj{
 		"currentPlanId": "sub", "rootPlanId": "p", "parentPlanId": "p", "toolCallId": "t1", "link": "toolCall",
@@ -218,6 +222,7 @@ func TestSubPlansUnderTheirAgent(t *testing.T) {
 	for half := range slices.Chunk(records, 5) { // children come before their parents
 		c.Write(half...)
 	}
+
 	got := c.Details("p")
 	for i, want := range [][]string{{"early", "late", "twin", "never-a", "never-b"}, {"other"}} {
 		var ids []string
@@ -235,6 +240,7 @@ func TestSubPlansUnderTheirAgent(t *testing.T) {
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
+
 	c.Write(
 		plan("p"), step("p", "p", "s1", obj{"startTime": at(1)}), step("p", "p", "s2", obj{"startTime": at(5)}),
 		tool("p", "s1", 0, "known"), subPlan("p", "by-call", "p", "known", obj{"startTime": at(9)}),
@@ -243,6 +249,7 @@ func TestLinks(t *testing.T) {
 		plan("orphan", obj{"rootPlanId": "p"}),
 		subPlan("p", "stepless-child", "by-time", "lost"),
 	)
+
 	expect(t, c.Details("p"), obj{
 		"link": nil,
 		"agentExecutionSequence.0.subPlanExecutionRecords.0.currentPlanId":                           "before-all",
@@ -268,10 +275,12 @@ func TestWaits(t *testing.T) {
 	if w := shown("p"); w != nil {
 		t.Errorf("nothing waits, yet %v", w)
 	}
+
 	c.Write(wait("p", "p", "approval", obj{"type": "ACTION_VALIDATION", "startTime": at(1)}))
 	expect(t, shown("p"), obj{"waitId": "approval", "type": "ACTION_VALIDATION"})
 	c.Write(wait("p", "p", "young", obj{"type": "USER_INPUT", "startTime": at(9)}))
 	expect(t, shown("p"), obj{"waitId": "young"})
+
 	// without a type
 	c.Write(wait("p", "sub", "old", obj{"startTime": at(3), "formInputs": []obj{{"label": "A", "value": ""}}}))
 	want := obj{"planId": "p", "title": "Awaiting user input.", "waiting": true, "formDescription": nil,
@@ -281,6 +290,7 @@ func TestWaits(t *testing.T) {
 			t.Errorf("asked for %s (-want +got):\n%s", asked, diff)
 		}
 	}
+
 	// On the plan that was asked for only.
 	expect(t, c.Details("p"), obj{"agentExecutionSequence.0.subPlanExecutionRecords.0.userInputWaitState": nil})
 	for _, done := range []string{"SUBMITTED", "TIMED_OUT"} {
@@ -368,6 +378,7 @@ func TestCurrentStepIndex(t *testing.T) {
 			name := map[rune]string{'I': "IDLE", 'R': "RUNNING", 'W': "WAITING", 'C': "COMPLETED", 'F': "FAILED"}[s]
 			records = append(records, step(root, root, fmt.Sprintf("%s-s%d", root, j), obj{"stepIndex": j}, state(name)))
 		}
+
 		c.Write(records...)
 		if got := lookup(t, c.Details(root), "currentStepIndex"); got != float64(tt.want) {
 			t.Errorf("%s %q: %v, want %d", tt.plan, tt.steps, got, tt.want)
@@ -398,6 +409,7 @@ func TestStatusAndCompletedOfStates(t *testing.T) {
 			})
 		}
 	}
+
 	// B22: a step that is planned only.
 	c.Write(step("planned", "planned", "planned-s"))
 	expect(t, c.Step("planned-s"), obj{"state": "IDLE", "status": "IDLE", "idle": true, "thinkActSteps": []any{}})
@@ -412,6 +424,7 @@ func TestStepsInOrderAndWrittenTwice(t *testing.T) {
 			step("p", "p", "b", obj{"stepIndex": 0}),
 			step("p", "p", "y", obj{"startTime": at(1)}), plan("p", obj{"title": "t"}))
 	}
+
 	got := c.Details("p")
 	for i, want := range []string{"b", "a", "c", "y", "z"} { // by index, then start; nulls last
 		expect(t, got, obj{fmt.Sprintf("agentExecutionSequence.%d.stepId", i): want})
@@ -450,6 +463,7 @@ func TestRecoveredErrorIsNotShownInTheTree(t *testing.T) {
 func TestStepDetailInFullAndInOrder(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
+
 	c.Write(
 		step("p", "p", "s", obj{"maxSteps": 30, "currentStep": 2}),
 		tool("p", "s", 1, "z", obj{
@@ -463,6 +477,7 @@ func TestStepDetailInFullAndInOrder(t *testing.T) {
 			"thinkStartTime": at(1), "thinkEndTime": at(3), "actStartTime": at(3), "actEndTime": at(4),
 			"actionDescription": "d", "actionResult": "r"}),
 	)
+
 	got := c.Step("s")
 	expect(t, got, obj{
 		"maxSteps": 30, "currentStep": 2, "latestRoundNumber": 3, "completedThinkActStepsCount": 1, "thinkActSteps.#": 3,
@@ -488,6 +503,7 @@ func TestStepDetailInFullAndInOrder(t *testing.T) {
 	if diff := cmp.Diff(got, c.Read("/api/v1/steps/s")); diff != "" {
 		t.Errorf("the native read says something else:\n%s", diff)
 	}
+
 	c.Write(tool("p", "s", 1, "z", obj{"result": "done"}, state("COMPLETED"))) // B27: found by its id
 	expect(t, c.Step("s"), obj{
 		"thinkActSteps.1.actToolInfoList.0.result": "done", "thinkActSteps.1.actToolInfoList.0.name": "first",
@@ -519,6 +535,7 @@ func TestFiguresOwnAndTotal(t *testing.T) {
 		"inputTokens": 100, "outputTokens": 10, "cacheReadInputTokens": 5, "cacheCreationInputTokens": 2,
 		"reasoningTokens": 3, "costUsd": 0.1, "thinkStartTime": at(0), "thinkEndTime": at(2),
 	}
+
 	c.Write(
 		plan("p", obj{"startTime": at(0), "endTime": at(60)}), step("p", "p", "s", obj{"startTime": at(1)}),
 		cycle("p", "s", 0, tokens), cycle("p", "s", 1, tokens, state("FAILED")), cycle("p", "s", 2),
@@ -526,6 +543,7 @@ func TestFiguresOwnAndTotal(t *testing.T) {
 		subPlan("p", "sub", "p", "t"), step("p", "sub", "s2"), cycle("p", "s2", 0, tokens, obj{"costUsd": 0.2}),
 		subPlan("p", "free", "p", "u"), step("p", "free", "s3"), cycle("p", "s3", 0, obj{"inputTokens": 1}),
 	)
+
 	own := obj{"modelCalls": 2, "toolCalls": 2, "failures": 2, "inputTokens": 200, "outputTokens": 20,
 		"cacheReadInputTokens": 10, "cacheCreationInputTokens": 4,
 		"reasoningTokens": 6, "costUsd": 0.2, "thinkMs": 4000, "toolMs": 3000, "durationMs": 60000}
@@ -538,6 +556,7 @@ func TestFiguresOwnAndTotal(t *testing.T) {
 			ofStep[k] = v
 		}
 	}
+
 	expect(t, c.Details("p"), obj{
 		"figures": own, "total": total, "agentExecutionSequence.0.figures": ofStep,
 		"agentExecutionSequence.0.subPlanExecutionRecords.0.figures.costUsd": nil, // free, by id; no cost is known
@@ -564,6 +583,7 @@ func TestETag(t *testing.T) {
 		if again := c.Get(path).Header.Get("ETag"); again != tag {
 			t.Errorf("%s: the tag of the same answer changed", path)
 		}
+
 		c.Write(step("p", "p", "s", obj{"result": path}), plan("p", obj{"title": path}))
 		if a := wantStatus(t, c.Get(path, "If-None-Match", tag), http.StatusOK); a.Header.Get("ETag") == tag {
 			t.Errorf("%s: the tag of another answer is the same", path)
@@ -595,6 +615,7 @@ func TestPlanRelations(t *testing.T) {
 			t.Errorf("%s: %d %+v", name, status, a)
 		}
 	}
+
 	for _, record := range []obj{
 		plan("root"), subPlan("root", "sub", "root", "t"), plan("sub", obj{
 			"rootPlanId": "root", "title": "later: its key is enough",

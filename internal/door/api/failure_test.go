@@ -11,6 +11,7 @@ import (
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
+
 	c.Write(obj{"kind": "plan", "rootPlanId": "p", "currentPlanId": "p", "title": "Find", "state": "FAILED"},
 		obj{
 			"kind": "agentExecution", "rootPlanId": "p", "planId": "p", "stepId": "a/1", "stepIndex": 0, "agentName": "first",
@@ -29,6 +30,7 @@ func TestFailures(t *testing.T) {
 			"kind": "plan", "rootPlanId": "p", "currentPlanId": "s", "parentPlanId": "p", "toolCallId": "gone",
 			"state": "COMPLETED",
 		})
+
 	path := "/api/v1/plans/p/failures"
 	apitest.Expect(t, c.Read(path), obj{
 		"planId": "p", "rootPlanId": "p", "recovered": false, "cause": "call:b/2/y", "items.#": 2,

@@ -13,6 +13,7 @@ import (
 func TestFind(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
+
 	c.Write(obj{"kind": "plan", "rootPlanId": "p", "currentPlanId": "p", "title": "Find a needle", "state": "RUNNING"},
 		obj{"kind": "agentExecution", "rootPlanId": "p", "planId": "p", "stepId": "b", "stepIndex": 1, "agentName": "second"},
 		obj{
@@ -32,6 +33,7 @@ func TestFind(t *testing.T) {
 			"content": "Where is the needle?",
 		},
 		obj{"kind": "wait", "rootPlanId": "p", "planId": "s", "waitId": "w", "title": "Needle or pin?"})
+
 	const path = "/api/v1/plans/p/search?q=Needle"
 	apitest.Expect(t, c.Read(path), obj{
 		"planId": "p", "rootPlanId": "p", "nextCursor": nil, "incomplete": false, "searched": 7, "rows": 7, "items.#": 7,
@@ -54,6 +56,7 @@ func TestFind(t *testing.T) {
 			t.Errorf("after the last page comes %q", cursor)
 		}
 	}
+
 	apitest.Expect(t, c.Read("/api/v1/plans/s/search?root=p&q=Needle"), obj{"planId": "s", "items.#": 2})
 	apitest.WantStatus(t, c.Get("/api/v1/plans/nobody/search?q=a"), http.StatusNotFound)
 	apitest.WantProblem(t, c.Get("/api/v1/plans/p/search"), http.StatusBadRequest, "q")

@@ -25,6 +25,7 @@ func lynxe(t testing.TB, section string) obj {
 	if !ok {
 		t.Fatalf("no section %s", section)
 	}
+
 	var v obj
 	if err := json.NewDecoder(bytes.NewReader([]byte(after))).Decode(&v); err != nil {
 		t.Fatal(err)
@@ -39,6 +40,7 @@ func modernised(v any) any {
 	if !ok || len(list) < 5 {
 		return v
 	}
+
 	parts := make([]int, 7)
 	for i, x := range list {
 		n, ok := x.(float64)
@@ -71,6 +73,7 @@ func lynxeRecords(p obj) (records []any) {
 		record["state"] = "COMPLETED"
 	}
 	records = append(records, record)
+
 	root := p["rootPlanId"].(string)
 	for i, a := range p["agentExecutionSequence"].([]any) {
 		a := a.(obj)
@@ -168,6 +171,7 @@ func TestLynxeStep(t *testing.T) {
 			c.Write(tool(root, stepID, i, call["id"].(string), pick(call, "name", "parameters", "result")))
 		}
 	}
+
 	got := c.Step(stepID)
 	sameAsLynxe(t, "step", original, got, map[string]func(any) bool{
 		"id":                func(v any) bool { return isNumber(v) || isText(v) }, // as above

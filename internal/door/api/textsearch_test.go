@@ -13,6 +13,7 @@ import (
 func TestSearchTexts(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
+
 	c.Write(obj{
 		"kind": "plan", "rootPlanId": "old run", "currentPlanId": "old run", "title": "Find a needle", "startTime": at(0),
 	},
@@ -34,6 +35,7 @@ func TestSearchTexts(t *testing.T) {
 		},
 		obj{"kind": "thought", "rootPlanId": "new", "planId": "new", "thoughtId": "t", "content": "Where is the needle?"},
 		obj{"kind": "wait", "rootPlanId": "new", "planId": "new", "waitId": "w", "title": "Needle or pin?"})
+
 	const path = "/api/v1/search?q=Needle"
 	apitest.Expect(t, c.Read(path), obj{
 		"nextCursor": nil, "incomplete": false, "reached": nil, "items.#": 7,
@@ -61,6 +63,7 @@ func TestSearchTexts(t *testing.T) {
 			t.Errorf("after the last page comes %q", cursor)
 		}
 	}
+
 	apitest.Expect(t, c.Read(path+"&kind=thought,wait"), obj{"items.#": 2})
 	apitest.Expect(t, c.Read(path+"&project=default"), obj{"items.#": 1})
 	apitest.Expect(t, c.Read(path+"&until="+url.QueryEscape(at(60))), obj{"items.#": 1})
@@ -134,6 +137,7 @@ func countedTexts(t *testing.T, c *client, path string) (texts map[string]int, o
 			texts[root] += int(left["texts"].(float64))
 			open[root] = open[root] || left["open"].(bool)
 		}
+
 		cursor, more := page["nextCursor"].(string)
 		if !more {
 			return texts, open

@@ -30,8 +30,10 @@ func TestCauses(t *testing.T) {
 			}) bool {
 				return r.PlanID == run.Root
 			})
-			item, why, tree := found.Runs[i], ask[failures](c, "failures", object{"planId": run.Root, "limit": 50}),
-				ask[rows](c, "read_run", object{"planId": run.Root})
+
+			item := found.Runs[i]
+			why := ask[failures](c, "failures", object{"planId": run.Root, "limit": 50})
+			tree := ask[rows](c, "read_run", object{"planId": run.Root})
 			if int(item.Failed) != run.Failed || why.Total != run.Failed || len(why.Failures) != run.Failed ||
 				why.Recovered != run.Recovered {
 				t.Errorf("find_runs counts %d; failures are %+v, want %d, recovered %t", item.Failed, why, run.Failed,
@@ -79,6 +81,7 @@ func TestLeftBehind(t *testing.T) {
 			&record.Wait{RootPlanID: root, PlanID: root, WaitID: root + "-w", State: new(record.Waiting)},
 		)
 	}
+
 	c := s.connect(false)
 	for root, want := range map[string][2]string{"ended": {"LEFT_BEHIND", "LEFT_BEHIND"}, "live": {"RUNNING", "WAITING"}} {
 		tree := ask[rows](c, "read_run", object{"planId": root})
@@ -102,6 +105,7 @@ func TestLeftBehind(t *testing.T) {
 				t.Errorf("read_step says that %s is %s, want %s", p.At, p.State, want[0])
 			}
 		}
+
 		said := ask[row](c, "read_row", object{"planId": root, "at": "step:" + root + "-s"})
 		if said.State != want[0] || said.Facts["state"] != "RUNNING" {
 			t.Errorf("read_row says that it is %s, and on record %v", said.State, said.Facts["state"])

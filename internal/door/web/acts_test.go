@@ -49,6 +49,7 @@ func TestGETsThatAct(t *testing.T) {
 	s.throws()
 	s.ends(s.start("Go."), record.Completed)
 	session := s.send("POST", "/login", url.Values{"key": {secret}}.Encode()).Cookies()[0]
+
 	path := func(r httpd.Route) string {
 		return strings.NewReplacer(":planId", "broken", ":toolName", "clerk", ":stepId", "s", ":sessionId", "s",
 			":conversationId", "c", ":executionId", "broken", ":name", "x").Replace(r.Path)
@@ -65,6 +66,7 @@ func TestGETsThatAct(t *testing.T) {
 				t.Errorf("%s %s with a session: %d", method, to, got.StatusCode)
 			}
 		}
+
 		if r.Acts || r.Spends {
 			marked = append(marked, r.Path)
 		} else {
@@ -74,6 +76,7 @@ func TestGETsThatAct(t *testing.T) {
 			t.Errorf("GET %s changes something (-before +after):\n%s", to, diff)
 		}
 	}
+
 	slices.Sort(marked)
 	if want := []string{
 		"/api/executor/details/:planId", "/api/executor/executeByToolNameSync/:toolName",
@@ -97,6 +100,7 @@ func TestGETsThatAct(t *testing.T) {
 	if s.snapshot() != before {
 		t.Error("a link did something")
 	}
+
 	if got := s.send("GET", runTool, ""); got.StatusCode != http.StatusUnauthorized {
 		t.Errorf("without a key: %d", got.StatusCode)
 	}
@@ -121,6 +125,7 @@ func TestGETsThatActWithoutKeys(t *testing.T) {
 	s.throws()
 	before := s.snapshot()
 	const host = "http://example.com" // of requests in tests
+
 	for _, header := range [][]string{
 		{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Sec-Fetch-Site", "none"},
 		{"Sec-Fetch-Mode", "navigate"}, {"Sec-Fetch-Dest", "image"},
@@ -139,6 +144,7 @@ func TestGETsThatActWithoutKeys(t *testing.T) {
 			}
 		}
 	}
+
 	if s.snapshot() != before {
 		t.Error("a browser did something")
 	}
@@ -169,6 +175,7 @@ func TestThePageKeepsTheStarterFromApproving(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		at = s.asks(started.PlanID)
 		storetest.Exec(
 			t, s.store, `UPDATE actlog.act_tool_info SET policy = '{"approval":{"notStarter":true},"writes":true}' WHERE root_plan_id = $1`, started.PlanID,
@@ -178,6 +185,7 @@ func TestThePageKeepsTheStarterFromApproving(t *testing.T) {
 	decides := func(at, form string) *http.Response {
 		return s.send("POST", at, form, "Authorization", "Bearer "+secret)
 	}
+
 	id, at := starts("reader")
 	got := decides(at, "decision=approve&text=mine")
 	p := parse(t, got)
@@ -188,10 +196,12 @@ func TestThePageKeepsTheStarterFromApproving(t *testing.T) {
 	if kept := p.chosen().Get("text"); strings.TrimSpace(kept) != "mine" {
 		t.Errorf("kept is %q", kept)
 	}
+
 	if got := decides(at, "decision=reject&text=mine"); got.StatusCode != http.StatusSeeOther {
 		t.Errorf("%d", got.StatusCode)
 	}
 	s.ends(id, record.Completed)
+
 	id, at = starts("ann")
 	if got := decides(at, "decision=approve"); got.StatusCode != http.StatusSeeOther {
 		t.Errorf("%d", got.StatusCode)
@@ -209,6 +219,7 @@ func TestThePageStartsForItsReader(t *testing.T) {
 	if got.StatusCode != http.StatusSeeOther {
 		t.Fatalf("%d: %s", got.StatusCode, text(parse(t, got).root))
 	}
+
 	if starter := storetest.Query[string](t, s.store, "SELECT starter FROM actlog.run"); starter != "reader" {
 		t.Errorf("it is %s's", starter)
 	}

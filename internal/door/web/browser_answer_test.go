@@ -58,6 +58,7 @@ func TestAnswerHistoryInBrowser(t *testing.T) {
 				name+": told", `document.readyState === "complete" && (document.querySelector(".answer") === null ? document.querySelector(".detail") !== null : document.querySelector("[aria-invalid]") !== null)`,
 			)
 		}
+
 		if after := value[int](b, "history.length"); after != before+1 {
 			t.Errorf("%s: %d entries, then %d", name, before, after)
 		}
@@ -76,6 +77,7 @@ func TestFoldsInBrowser(t *testing.T) {
 	s.writeFailure("other")
 	s.writeLong("long")
 	b := browse(t, s, 1200, 700)
+
 	ready := func() {
 		t.Helper()
 		b.until("it is ready", `document.readyState === "complete" && document.querySelector(".top [data-key='?']") !== null`)
@@ -83,6 +85,7 @@ func TestFoldsInBrowser(t *testing.T) {
 	state := func(id string) string {
 		return value[string](b, `document.getElementById("`+id+`").getAttribute("aria-expanded") ?? ""`)
 	}
+
 	b.open("/runs/run?at=step:run-triage")
 	ready()
 	if got := value[string](b, "document.activeElement.id"); got != "step:run-triage" {
@@ -90,6 +93,7 @@ func TestFoldsInBrowser(t *testing.T) {
 	}
 	b.do(chromedp.Click(`[id="call:run-r/0/c%2F1"] .fold`))
 	b.until("it is folded", `document.getElementById("step:run-counter").hidden`)
+
 	value[any](b, "window.same = true; location.reload()")
 	b.until("it is loaded again", `window.same === undefined`)
 	ready()
@@ -98,6 +102,7 @@ func TestFoldsInBrowser(t *testing.T) {
 		value[string](b, "document.activeElement.id"); got != "false step:run-triage" {
 		t.Errorf("after a reload: %s", got)
 	}
+
 	b.open("/runs/other?at=step:other-triage")
 	ready()
 	if got := state("call:other-r/0/c%2F1"); got != "true" {

@@ -54,6 +54,7 @@ func TestCauses(t *testing.T) {
 					t.Errorf("the region lacks %q: %s", part, said)
 				}
 			}
+
 			if asks := run.CauseKind() == "waiting"; strings.HasPrefix(said, "Waits for an answer") != asks ||
 				strings.Contains(said, "✗") == asks {
 				t.Errorf("asks %t: %s", asks, said)

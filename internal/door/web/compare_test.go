@@ -58,6 +58,7 @@ func TestCompare(t *testing.T) {
 		}
 		return all[1:]
 	}
+
 	want := []string{
 		"Look <b>around</b> ≠3 ✓ completed 9s ✗ failed 9s state",
 		"scout ≠3 ✓ completed ✓ completed",
@@ -74,11 +75,13 @@ func TestCompare(t *testing.T) {
 	if got := text(p.one("aria-label", "Differences")); got != "2 of 4 differences previous next all rows" {
 		t.Errorf("it is %q", got)
 	}
+
 	next := attr(p.one("data-key", "e"), "href")
 	p = s.get(next, http.StatusOK)
 	if got := text(p.one("aria-label", "Detail")); !strings.Contains(got, "only in B") {
 		t.Errorf("%s shows %q", next, got)
 	}
+
 	p = s.get(attr(p.one("data-key", "e"), "href"), http.StatusOK)
 	if got := text(p.one("aria-label", "result")); got != "same old words new words end" {
 		t.Errorf("the texts are %q", got)
@@ -90,6 +93,7 @@ func TestCompare(t *testing.T) {
 	if got := text(p.one("aria-label", "Differences")); !strings.HasPrefix(got, "1 of 4") {
 		t.Errorf("it is %q", got)
 	}
+
 	if got := len(lines(s.get("/compare?a=one&b=two&equal=true", http.StatusOK))); got != 9 {
 		t.Errorf("all rows are %d", got)
 	}

@@ -30,6 +30,7 @@ func TestWrongFilters(t *testing.T) {
 				RootPlanID: root, PlanID: root, WaitID: "w-" + root, Title: new("Asked by " + root), StartTime: storetest.At(1),
 			})
 	}
+
 	long := url.QueryEscape(string(make([]byte, 3)))
 	for path, tt := range map[string]struct {
 		wrong map[string]string // by the names of fields
@@ -94,6 +95,7 @@ func TestWrongFilters(t *testing.T) {
 				shown[name] = true
 			}
 		}
+
 		for name := range asked.Query() {
 			field := fields[name]
 			if field == nil {
@@ -107,6 +109,7 @@ func TestWrongFilters(t *testing.T) {
 					}
 				}
 			}
+
 			if want := asked.Query().Get(name); value != want && name != "project" || name == "project" && want == "mine" &&
 				value != want {
 				t.Errorf("%s: field %s has %q", path, name, value)
@@ -124,6 +127,7 @@ func TestWrongFilters(t *testing.T) {
 				t.Errorf("%s: field %s is described by %q, want %q", path, name, got, why)
 			}
 		}
+
 		if tt.wrong == nil && len(p.all("role", "alert")) == 0 {
 			t.Errorf("%s does not say what is wrong", path)
 		}

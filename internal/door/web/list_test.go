@@ -50,6 +50,7 @@ func TestListSaysWhy(t *testing.T) {
 	s.writeFailure("run")
 	failed := record.Failed
 	at := storetest.At
+
 	storetest.Write(t, s.store,
 		&record.Plan{
 			RootPlanID: "well", CurrentPlanID: "well", Title: new("Went well"), State: new(record.Completed), StartTime: at(0),
@@ -60,6 +61,7 @@ func TestListSaysWhy(t *testing.T) {
 			RootPlanID: "well", StepID: "s", Seq: 2, State: &failed, ErrorKind: new("rate_limit"),
 			InputTokens: new(int64(41_900)), CostUSD: new(0.25),
 		})
+
 	storetest.Write(t, s.store,
 		&record.Plan{RootPlanID: "asks", CurrentPlanID: "asks", State: new(record.Waiting)},
 		&record.Wait{
@@ -69,6 +71,7 @@ func TestListSaysWhy(t *testing.T) {
 	storetest.Write(t, s.store, &record.Plan{
 		RootPlanID: "alone", CurrentPlanID: "alone", State: &failed, ErrorKind: new("timeout"), ErrorMessage: new("too slow"),
 	})
+
 	p := s.get("/", http.StatusOK)
 	rows := p.listed()
 	want := []string{
@@ -80,6 +83,7 @@ func TestListSaysWhy(t *testing.T) {
 		!strings.Contains(rows[3], "|run_sql timeout: no answer within 10 s|") {
 		t.Errorf("%q, want %q", rows, want)
 	}
+
 	var links []string
 	for _, c := range p.all("class", "cause") {
 		links = append(links, attr(c.FirstChild, "href"))
@@ -105,6 +109,7 @@ func TestListPieces(t *testing.T) {
 			RootPlanID: id, CurrentPlanID: id, State: new(record.Running), Project: new("p"),
 		})
 	}
+
 	p := s.get("/?project=p", http.StatusOK)
 	holder := p.one("class", "list")
 	if events := attr(holder, "data-events"); !strings.HasPrefix(events, "/api/v1/events?after=") {
@@ -116,6 +121,7 @@ func TestListPieces(t *testing.T) {
 			places = append(places, place)
 		}
 	}
+
 	newer := attr(holder, "data-newer")
 	for place, want := range map[string][]string{
 		places[0]: nil, places[2]: {"▶ running|e|||||", "▶ running|c/ü|||||"}, "": {
@@ -130,6 +136,7 @@ func TestListPieces(t *testing.T) {
 			t.Errorf("after %q come %q, want %q", place, rows, want)
 		}
 	}
+
 	if rows := s.get("/list/newer?project=q", http.StatusOK).listed(); len(rows) > 0 {
 		t.Errorf("of another project there is %q", rows)
 	}
@@ -141,6 +148,7 @@ func TestListPieces(t *testing.T) {
 		!strings.Contains(rows[0], "c/ü") || !strings.Contains(rows[1], "a b") {
 		t.Errorf("%q", rows)
 	}
+
 	for _, path := range []string{
 		"/list/patch", "/list/patch?runs=", "/list/patch?runs=%25zz", "/list/patch?runs=%2500",
 		"/list/patch?runs=" + strings.Repeat("a+", 201), "/list/newer?after=x", "/list/newer?cursor=", "/list/pair",
@@ -173,6 +181,7 @@ func TestListFilters(t *testing.T) {
 			t.Errorf("%s: %d to %q, want %q", from, got.StatusCode, got.Header.Get("Location"), to)
 		}
 	}
+
 	open := func(path string) bool {
 		for n := range s.get(path, http.StatusOK).root.Descendants() {
 			if n.Data == "details" {
@@ -185,6 +194,7 @@ func TestListFilters(t *testing.T) {
 	if open("/?state=FAILED&since=24h") || !open("/?minDuration=5m") {
 		t.Error("the rarer filters are open, or hidden while they hold")
 	}
+
 	p := s.get("/?failed=true&maxCost=0.5&tool=%22x", http.StatusOK)
 	if got := attr(p.one("name", "tool"), "value"); got != `"x` {
 		t.Errorf("the filter shows %q", got)
@@ -206,9 +216,11 @@ func TestNothingYet(t *testing.T) {
 		!strings.Contains(got, "OTEL_EXPORTER_OTLP_ENDPOINT=http://example.com ") || strings.Contains(got, "KEY") {
 		t.Error(got)
 	}
+
 	all, secret := keys(t, httpd.ScopeRead)
 	s = open(t, httpd.Config{Keys: all})
 	in := s.send("POST", "/login", url.Values{"key": {secret}}.Encode(), "X-Forwarded-Proto", "https")
+
 	if got := says(
 		s, "X-Forwarded-Proto", "https", "Cookie", in.Cookies()[0].String(),
 	); !strings.Contains(got, "curl https://example.com/api/v1/records ") ||

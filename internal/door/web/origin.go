@@ -76,7 +76,6 @@ func (s *Server) origins(
 		}
 		return nil
 	})
-
 	if errors.Is(err, errManyMessages) {
 		for i := range from {
 			from[i] = unknownOrigin

@@ -23,6 +23,7 @@ func TestStart(t *testing.T) {
 			paths[text(n)] = attr(n, "href")
 		}
 	}
+
 	want := map[string]string{
 		"clerk": "/start?executor=agent&name=clerk", "nightly": "/start?executor=plan&name=nightly",
 		"two":                                   "/start?executor=workflow&name=two&type=simple_workflow",
@@ -40,6 +41,7 @@ func TestStart(t *testing.T) {
 		form.Set("key", attr(p.one("name", "key"), "value"))
 		return s.send("POST", attr(p.one("class", "answer"), "action"), form.Encode())
 	}
+
 	for _, tt := range []struct {
 		what   string
 		form   url.Values
@@ -64,6 +66,7 @@ func TestStart(t *testing.T) {
 			t.Errorf("%s: %d %s", tt.what, got.StatusCode, text(parse(t, got).root))
 			continue
 		}
+
 		d := s.run(id)
 		if tt.answer == "" {
 			continue
@@ -73,6 +76,7 @@ func TestStart(t *testing.T) {
 			t.Errorf("%s: %q %+v", tt.what, answer, d.Plan)
 		}
 	}
+
 	for _, tt := range []struct {
 		what   string
 		form   url.Values
@@ -105,6 +109,7 @@ func TestStart(t *testing.T) {
 			}
 		}
 	}
+
 	form := url.Values{"input.request": {"Twice."}, "key": {"once"}}
 	first, second := s.send("POST", paths["clerk"], form.Encode()), s.send("POST", paths["clerk"], form.Encode())
 	if a, b := first.Header.Get("Location"), second.Header.Get("Location"); a == "" || a != b {
@@ -115,6 +120,7 @@ func TestStart(t *testing.T) {
 		third == first.Header.Get("Location") {
 		t.Errorf("changed, it leads to %q", third)
 	}
+
 	s.get("/start?executor=agent&name=nobody", http.StatusBadRequest)
 	if got := s.send("POST", "/start", "key=x"); got.StatusCode != http.StatusBadRequest {
 		t.Errorf("%d", got.StatusCode)
@@ -133,6 +139,7 @@ func TestStartNeedsScope(t *testing.T) {
 	if len(s.get("/waits", http.StatusOK).all("href", "/start")) != 1 {
 		t.Error("no way to the start")
 	}
+
 	all, secret := keys(t, httpd.ScopeRead)
 	s.door.SetKeys(all)
 	as := func(method, path, form string) *http.Response {
@@ -141,6 +148,7 @@ func TestStartNeedsScope(t *testing.T) {
 	if len(parse(t, as("GET", "/", "")).all("href", "/start")) != 0 {
 		t.Error("a way to what the key may not do")
 	}
+
 	p := parse(t, as("GET", "/start?executor=agent&name=clerk", ""))
 	says(t, p, "Your API key is not for starting runs: its scopes lack run.")
 	if len(p.all("class", "answer")) != 0 {

@@ -68,12 +68,14 @@ func TestForm(t *testing.T) {
 			}
 			continue
 		}
+
 		var invalid *record.InvalidError
 		if !errors.As(err, &invalid) || invalid.Field != tt.field || !strings.Contains(invalid.Reason, tt.says) ||
 			strings.Contains(err.Error(), secret) {
 			t.Errorf("%.80s: %v, want %s %s", tt.values, err, tt.field, tt.says)
 		}
 	}
+
 	w := &record.Wait{FormInputs: json.RawMessage(form)}
 	decided, err := decision.Decision{
 		Decision: decision.Submit, Values: values(t,
@@ -82,6 +84,7 @@ func TestForm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var items []map[string]string
 	if err := json.Unmarshal(decided.FormInputs, &items); err != nil {
 		t.Fatal(err)
@@ -112,6 +115,7 @@ func TestRedact(t *testing.T) {
 		Decision: decision.Submit, Values: values(t, `{"Mail":"ann@b.example"}`), Text: "I am ann@b.example.",
 		Redact: func(s string) string { return strings.ReplaceAll(s, "ann@b.example", "[email]") },
 	}
+
 	decided, err := d.About(w)
 	if err != nil || *decided.DecisionText != "I am [email]." ||
 		string(decided.FormInputs) != `[{"label":"Mail","type":"email","value":"[email]"}]` {
@@ -191,12 +195,14 @@ func FuzzForm(f *testing.F) {
 		if err != nil {
 			return
 		}
+
 		decided, err := decision.Decision{
 			Decision: decision.Submit, Values: read.ByLabel(v),
 		}.About(&record.Wait{FormInputs: json.RawMessage(inputs)})
 		if err != nil {
 			return
 		}
+
 		var items []map[string]string
 		if err := json.Unmarshal(decided.FormInputs, &items); err != nil {
 			t.Fatal(err)
@@ -218,6 +224,7 @@ func TestAcceptWithForm(t *testing.T) {
 			`[{"name":"auto_approve","label":"All","type":"select","options":"false,true","value":""}]`,
 		),
 	}
+
 	for _, tt := range []struct {
 		d    decision.Decision
 		want string // the form, or the error
@@ -259,6 +266,7 @@ func TestReadPlan(t *testing.T) {
 			`{"goal":"g","estimatedDuration":9,"steps":[{"stepNumber":1,"agentType":"GIT","action":"a","justification":"j","expectedOutput":"o","dependencies":[2]}]}`,
 		),
 	)
+
 	want := decision.Plan{
 		Goal: "g", EstimatedDuration: 9, Steps: []decision.PlanStep{
 			{StepNumber: 1, AgentType: "GIT", Action: "a", Justification: "j", ExpectedOutput: "o", Dependencies: []int{2}},

@@ -26,6 +26,7 @@ func TestGrowingMessage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	escaped := `{ "message" : "\ud83d\ude00 \u00e9 \/ \t","more":"x"}`
 	for range 100 {
 		if got := read(escaped, func() int { return 1 + rand.IntN(5) }); got != "\U0001F600 é / \t" {

@@ -270,7 +270,6 @@ func (s *Step) generate(
 		}
 		live.text.add(d.Text)
 	})
-
 	if err == nil {
 		live.end()
 	}

@@ -23,12 +23,14 @@ func TestComplexity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	measure, _ := set.Get("code.analyze_complexity")
 	result, err := tool.Do(t.Context(), measure, measure.Spec().Policy,
 		tool.Call{Arguments: json.RawMessage(`{"max_results":100}`)}, 0)
 	if err != nil || result.Failed {
 		t.Fatal(result.Text, err)
 	}
+
 	var measured struct {
 		Functions []struct {
 			Path, Name string
@@ -52,6 +54,7 @@ func TestSize(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
+
 	lines := map[string]int{}
 	for _, file := range files {
 		if name := filepath.Base(file); strings.HasPrefix(name, "prompt") || strings.HasSuffix(name, "_test.go") {
@@ -67,6 +70,7 @@ func TestSize(t *testing.T) {
 			}
 		}
 	}
+
 	for executor, n := range lines {
 		if n >= 500 {
 			t.Errorf("executor %s has %d lines", executor, n)

@@ -21,6 +21,7 @@ func TestErrorKindsAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	_, table, _ := strings.Cut(string(page), "| `errorKind` of a run or step | |\n|---|---|\n")
 	table, _, _ = strings.Cut(table, "\n\n")
 	documented := map[string]bool{}
@@ -83,6 +84,7 @@ func errorKinds(t *testing.T, folders ...string) map[string]bool {
 			return true
 		})
 	}
+
 	isKind := regexp.MustCompile("^(Kind|Limit)[A-Z]|^Finish(Refusal|ContentFilter)$|^modelError$")
 	var always []ast.Expr
 	each := func(f func(ast.Node)) {
@@ -90,6 +92,7 @@ func errorKinds(t *testing.T, folders ...string) map[string]bool {
 			ast.Inspect(file, func(n ast.Node) bool { f(n); return true })
 		}
 	}
+
 	each(func(n ast.Node) {
 		if c, ok := n.(*ast.GenDecl); ok && c.Tok == token.CONST {
 			for _, spec := range c.Specs {

@@ -22,6 +22,7 @@ func TestTemplate(t *testing.T) {
 	if err := template.Check(names, values); err != nil {
 		t.Error(err)
 	}
+
 	delete(values, "the-repo")
 	var invalid *record.InvalidError
 	if err := template.Check(names, values); !errors.As(err, &invalid) || invalid.Field != "the-repo" {
