@@ -52,6 +52,7 @@ func TestChatClients(t *testing.T) {
 	server, secret := serveAgent(t, "guide", model)
 
 	bad, failed := "invalid_value", "InternalServerError"
+
 	for _, c := range []struct {
 		client
 		program, file string
@@ -84,6 +85,7 @@ func TestChatClients(t *testing.T) {
 			if err := json.Unmarshal(out, &got); err != nil {
 				t.Fatal(err)
 			}
+
 			want := map[string]any{
 				"models": []any{"agent/guide"}, "model": "agent/guide",
 				"whole": []any{answer, "stop", true}, "stream": []any{answer, true, "stop", true},
@@ -140,6 +142,7 @@ func TestWhatTheChatPageSays(t *testing.T) {
 	done := scriptmodel.Turn{
 		ToolCalls: []scriptmodel.ToolCall{{Name: "terminate", Arguments: map[string]string{"message": answer}}},
 	}
+
 	model, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{
 		{Name: "ask", Match: scriptmodel.Match{User: "What does this program do?"}, Turns: []scriptmodel.Turn{done}},
 	}}, nil)

@@ -84,6 +84,7 @@ func (c client) model(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	model, err := scriptmodel.Start(script, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -211,6 +212,7 @@ func serve(t *testing.T, flags ...string) server {
 			}
 		}
 	})
+
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		read.Wait()

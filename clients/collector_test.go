@@ -60,6 +60,7 @@ func (s server) send(t *testing.T, to string) string {
 	if err != nil || len(captures) == 0 {
 		t.Fatal(captures, err)
 	}
+
 	for _, capture := range captures {
 		body, err := os.ReadFile(capture)
 		if err != nil {
@@ -166,6 +167,7 @@ func collect(t *testing.T, endpoints map[string]string) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	file := filepath.Join(dir, "collector.yaml")
 	if err := os.WriteFile(file, config, 0o600); err != nil {
 		t.Fatal(err)
@@ -193,6 +195,7 @@ func collect(t *testing.T, endpoints map[string]string) map[string]string {
 			}
 		}
 	})
+
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		read.Wait()

@@ -146,6 +146,7 @@ func TestPage(t *testing.T) {
 		if f.language == "js" {
 			command = "npm install "
 		}
+
 		names, ok := strings.CutPrefix(strings.TrimSuffix(f.install, "\n"), command)
 		if !ok || strings.Contains(names, "\n") {
 			t.Errorf("%s: it is not one line that begins with %q:\n%s", f.title, command, f.install)
@@ -200,6 +201,7 @@ func TestSameTree(t *testing.T) {
 		if c.own {
 			continue
 		}
+
 		golden, err := os.ReadFile(filepath.Join(c.name, "tree.golden"))
 		if err != nil {
 			t.Fatal(err)

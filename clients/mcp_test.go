@@ -83,6 +83,7 @@ func TestAssistantInPython(t *testing.T) {
 			t.Errorf("%s: %+v", over, a)
 		}
 	}
+
 	if len(got) != 2 {
 		t.Errorf("%d ways", len(got))
 	}

@@ -33,6 +33,7 @@ func TestWhatThePageSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { model.Close() })
 	api := strings.TrimSuffix(model.URL(), "/v1")
 
@@ -88,6 +89,7 @@ func emptyPython(t *testing.T, client, dir string) []string {
 	if err := os.WriteFile(filepath.Join(bin, "pip"), []byte(pip), 0o700); err != nil { //nolint:gosec // a program
 		t.Fatal(err)
 	}
+
 	lock, err := filepath.Abs(filepath.Join(client, "requirements.txt"))
 	if err != nil {
 		t.Fatal(err)
@@ -160,6 +162,7 @@ func (s server) checkForecast(t *testing.T, project string) {
 		f.OutputTokens == 0 {
 		t.Errorf("%s: %+v", root.State, f)
 	}
+
 	if strings.Contains(tree, "inferred") && project != "smolagents" {
 		t.Error("a tool call has no span")
 	}

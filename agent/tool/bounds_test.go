@@ -113,6 +113,7 @@ func endless() map[string][2]string {
 			return strings.Join(append(items, items[0]), ",")
 		}() + `]}`},
 	}
+
 	return all
 }
 
@@ -146,6 +147,7 @@ func TestEndlessSchemas(t *testing.T) {
 			if err != nil {
 				return
 			}
+
 			r, err := own.Call(t.Context(), tool.Call{Arguments: arguments})
 			if err != nil || !r.Failed || !strings.HasPrefix(r.Text, "Bad arguments: it is too large, or too deep,") {
 				t.Errorf("%.200v, %v, want bad arguments", r, err)
@@ -181,6 +183,7 @@ func TestSchemasThatNameNoObject(t *testing.T) {
 // A schema of a dialect that is not known checks nothing; as one of our own it is an error.
 func TestDialects(t *testing.T) {
 	t.Parallel()
+
 	for dialect, known := range map[string]bool{
 		"https://json-schema.org/draft/2020-12/schema": true, "http://json-schema.org/draft-07/schema#": true,
 		"https://json-schema.org/draft-07/schema#": true,
@@ -280,6 +283,7 @@ func TestRandomSchemas(t *testing.T) {
 		if err != nil {
 			continue
 		}
+
 		read++
 		for _, text := range []string{`1`, `{"a":{"b":{"a":{"a":1}}},"b":[1,[1]]}`, `[{"a":1},[[1]],2]`, nested(30)} {
 			if err := check(text); err != nil && strings.Contains(err.Error(), "too large") {
@@ -327,6 +331,7 @@ func randomSchema(random *rand.Rand) string {
 				}
 			}
 		}
+
 		return "{" + strings.Join(members, ",") + "}"
 	}
 

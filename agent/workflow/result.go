@@ -108,6 +108,7 @@ func MessagesOf(said []model.Message) []Message {
 		}
 		out = append(out, message)
 	}
+
 	return out
 }
 

@@ -48,6 +48,7 @@ func (c *answerCmd) Run(ctx context.Context, e *env, client *client) error {
 	if c.List {
 		return c.list(ctx, e, client, r.Waits)
 	}
+
 	w, err := c.choose(e, r)
 	if err != nil {
 		return err
@@ -65,6 +66,7 @@ func (c *answerCmd) Run(ctx context.Context, e *env, client *client) error {
 		}
 		d.By = by
 	}
+
 	if err := w.check(d); err != nil {
 		return err
 	}
@@ -77,6 +79,7 @@ func (c *answerCmd) Run(ctx context.Context, e *env, client *client) error {
 	if c.JSON {
 		return printJSON(e.stdout, answered)
 	}
+
 	_, err = fmt.Fprintf(e.stdout, "%s: %s\n", words.Clean(w.WaitID), d.Decision)
 	return err
 }
@@ -122,6 +125,7 @@ func (c *answerCmd) choose(e *env, r *runView) (*waitView, error) {
 	for i := range r.Waits {
 		ids[i] = r.Waits[i].WaitID
 	}
+
 	wait, err := pick("wait", c.Wait, ids)
 	if err != nil {
 		return nil, err

@@ -30,6 +30,7 @@ func (c *connInfo) add(name, value string) bool {
 		c.options = value
 		return true
 	}
+
 	_, secret := secretParameters[name]
 	if secret {
 		c.secrets[name] = value

@@ -58,6 +58,7 @@ func (h *contents) add(c wire.Content) (err error) {
 				Reason: "names " + hash.String() + ", which is a list of parts itself",
 			}
 		}
+
 		has.bytes += piece.bytes
 	}
 
@@ -97,6 +98,7 @@ func (h *contents) join(c record.Change) (bytes int, err error) {
 		bytes += text.Len()
 		return text.String(), nil
 	})
+
 	return bytes, err
 }
 
@@ -112,6 +114,7 @@ func (h *contents) write(to io.Writer, tree map[content.Hash]held, hash content.
 	if has.parts != nil {
 		return nil
 	}
+
 	_, err := io.Copy(to, io.NewSectionReader(h.texts, has.at, has.bytes))
 	return err
 }

@@ -74,6 +74,7 @@ func (c *controlFlags) control(
 		if r, raw, err = client.run(ctx, c.Plan); err != nil {
 			return err
 		}
+
 		if done(record.State(r.State)) || time.Now().After(end) {
 			break
 		}

@@ -78,6 +78,7 @@ func confirm(ctx context.Context, e *env, command, question string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+
 	switch strings.ToLower(strings.TrimSpace(answer)) {
 	case "y", "yes":
 		return nil

@@ -69,6 +69,7 @@ func (c *exportCmd) Run(ctx context.Context, e *env, client *client) error {
 		if err != nil {
 			return err
 		}
+
 		if c.Output != "" {
 			fmt.Fprintf(e.stderr, "plan %s: %s %s\n", terminal.Line(id), words.Grouped(records), what)
 		}

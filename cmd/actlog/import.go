@@ -96,6 +96,7 @@ func checkFiles(paths []string) error {
 		if path == "-" {
 			continue
 		}
+
 		switch info, err := os.Stat(path); {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("%s: %w", terminal.Line(path), nameless(err)))

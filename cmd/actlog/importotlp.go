@@ -71,6 +71,7 @@ func (im *importer) sendParts(ctx context.Context, f *recordFile, last bool) err
 		im.progress.at(f.read, im.Records)
 		im.parts = slices.Delete(im.parts, 0, 1)
 	}
+
 	return nil
 }
 

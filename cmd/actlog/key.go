@@ -30,6 +30,7 @@ func (c *keyCmd) Run(e *env) error {
 		}
 		fmt.Fprintf(e.stderr, "added to %s; a server that uses this file reloads it within seconds\n", c.File)
 	}
+
 	fmt.Fprintln(e.stdout, secret)
 	return nil
 }

@@ -47,6 +47,7 @@ func (c *migrateDownCmd) Run(ctx context.Context, e *env) error {
 		if err != nil {
 			return err
 		}
+
 		sessions, err := m.Connected(ctx)
 		if err != nil {
 			return err

@@ -94,6 +94,7 @@ func (c *priceListCmd) Run(ctx context.Context, e *env) error {
 				found = append(found, newPriceJSON(p))
 			}
 		}
+
 		if c.JSON {
 			return encodeAll(json.NewEncoder(e.stdout), found)
 		}
@@ -206,6 +207,7 @@ func parseTier(text string) (t store.Tier, err error) {
 		}
 		amounts[i] = &amount
 	}
+
 	t.Input, t.Output = *amounts[0], *amounts[1]
 	t.CacheRead = amounts[2]
 	t.CacheWrite, t.CacheWrite1h = amounts[3], amounts[4]

@@ -106,6 +106,7 @@ func readPriceFile(file io.Reader, asked *time.Time) (list priceFile, err error)
 		}
 		list.prices = append(list.prices, price)
 	}
+
 	if err := list.addLiteLLM(lite); err != nil {
 		return list, err
 	}
@@ -175,6 +176,7 @@ func (d *priceDocument) date() (time.Time, error) {
 	if day == "" {
 		return time.Now().UTC().Truncate(24 * time.Hour), nil
 	}
+
 	date, err := time.Parse(time.DateOnly, day)
 	if err != nil {
 		return date, fmt.Errorf("date must be a day such as 2026-11-20, not %q", day)
@@ -235,6 +237,7 @@ func (l *priceFile) addLiteLLM(models map[string]json.RawMessage) error {
 		if err := json.Unmarshal(models[name], &entry); err != nil {
 			return fmt.Errorf("model %s: %w", name, err)
 		}
+
 		provider, _ := entry["litellm_provider"].(string)
 		mode, _ := entry["mode"].(string)
 		base, priced := liteRates(entry, "")
@@ -267,6 +270,7 @@ func (l *priceFile) addLiteLLM(models map[string]json.RawMessage) error {
 		slices.SortFunc(price.Tiers, func(a, b store.Tier) int { return cmp.Compare(a.Above, b.Above) })
 		l.prices = append(l.prices, price)
 	}
+
 	return nil
 }
 

@@ -78,12 +78,14 @@ func fit(line string, width int) string {
 		if full {
 			continue
 		}
+
 		if room -= columns(character); room < 0 {
 			full = true
 			character = "…"
 		}
 		b.WriteString(character)
 	}
+
 	return b.String()
 }
 

@@ -171,6 +171,7 @@ func (p *prompt) form(ctx context.Context, w *waitView, open func() bool) (map[s
 			p.view.line("  ", p.view.red(words.Clean(wrong)))
 		}
 	}
+
 	return values, nil
 }
 

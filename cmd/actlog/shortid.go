@@ -69,6 +69,7 @@ func (c *client) wholeFrom(ctx context.Context, least int, id *string) error {
 	if *id == "" {
 		return nil
 	}
+
 	var found struct {
 		PlanIDs []string
 		More    bool
@@ -86,6 +87,7 @@ func (c *client) wholeFrom(ctx context.Context, least int, id *string) error {
 		return usageError(fmt.Sprintf("%s is not on record; if you mean %s, name it whole", named("plan", *id),
 			joined(found.PlanIDs)))
 	}
+
 	*id = found.PlanIDs[0]
 	return nil
 }

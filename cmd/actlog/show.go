@@ -109,6 +109,7 @@ func (c *showCmd) showStep(ctx context.Context, e *env, client *client, view *vi
 	if c.JSON {
 		return printJSON(e.stdout, body)
 	}
+
 	var st stepView
 	if err := json.Unmarshal(body, &st); err != nil {
 		return fmt.Errorf("%s: %w (is there an Actlog server at %s?)", what, err, client.base)

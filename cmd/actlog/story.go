@@ -213,6 +213,7 @@ func (s *story) place(stepID string) (depth int) {
 	if st == nil {
 		return 0
 	}
+
 	depth = s.depth(st.plan)
 	if last := s.at[depth]; last != "" && last != stepID {
 		s.line(depth, s.view.bold(st.agent)+":")
@@ -251,6 +252,7 @@ func (s *story) think(r *storyRow) {
 	if r.Attempt <= max(c.told, 1) {
 		return
 	}
+
 	c.told = r.Attempt
 	why := ""
 	for _, past := range r.Attempts {
@@ -444,6 +446,7 @@ func (s *story) question(text string) (answered func()) {
 	s.close()
 	s.put(text)
 	s.asked = text
+
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -132,6 +132,7 @@ func (t *tail) stream(ctx context.Context) (began, done bool, err error) {
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+
 	resp, err := t.client.open(ctx, what, http.MethodGet, withQuery(path, query), nil, nil)
 	if err != nil {
 		return false, errors.Is(err, errNotOnRecord), err
@@ -147,6 +148,7 @@ func (t *tail) stream(ctx context.Context) (began, done bool, err error) {
 		if err != nil {
 			return true, false, fmt.Errorf("%s: %w", what, err)
 		}
+
 		t.cursor = cmp.Or(event.LastEventID, t.cursor)
 		if event.Type == "" {
 			continue
@@ -162,6 +164,7 @@ func (t *tail) stream(ctx context.Context) (began, done bool, err error) {
 			return true, true, fmt.Errorf("%s %w", what, errDeleted)
 		}
 	}
+
 	return true, false, nil
 }
 
@@ -278,5 +281,6 @@ func (t *tail) describe(r *tailRow) (name string, parts []string) {
 	case "source":
 		return "source " + r.SourceID, []string{words.Clean(r.Type), words.Shorten(r.URI, 100)}
 	}
+
 	return r.Kind + " " + r.WaitID, []string{words.Shorten(r.Title, 70), state}
 }

@@ -74,6 +74,7 @@ func (v *view) cycle(st *stepView, c, before *cycleView) {
 	for _, m := range chat.Reply(c.message(), c.ThinkOutput) {
 		v.message(&m, c.ActToolInfoList)
 	}
+
 	v.failure("  ", "", c.ErrorMessage, maxSaid)
 	for _, t := range c.ActToolInfoList {
 		v.toolCall(t)

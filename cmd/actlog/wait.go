@@ -62,6 +62,7 @@ func (w *waitView) draw(v *view) {
 	if w.ExpiresAt != nil {
 		v.line("  ", v.faint("until "+w.ExpiresAt.Local().Format(time.DateTime)))
 	}
+
 	s.notes()
 }
 
@@ -190,6 +191,7 @@ func (w *waitView) drawFields(v *view) {
 	if w.Type != string(record.WaitUserInput) {
 		return
 	}
+
 	form, err := decision.ReadForm(w.FormInputs)
 	if err != nil {
 		return
@@ -248,6 +250,7 @@ func (c *client) openWaits(ctx context.Context, p *planView) (waits []waitView, 
 			}
 		}
 	}
+
 	return waits, nil
 }
 

@@ -89,6 +89,7 @@ func (w *waiting) until(ctx context.Context, open func(context.Context) error) e
 			said = time.Now()
 			w.log.Warn("waiting for the database", "error", err, "waited", waited)
 		}
+
 		w.why.Store(api.NotReady(err))
 
 		pause := pg.Backoff(attempt)

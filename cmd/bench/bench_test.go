@@ -79,6 +79,7 @@ func TestBench(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	t.Parallel()
+
 	for _, tt := range []struct {
 		args string
 		code int

@@ -20,6 +20,7 @@ func measureCall(ctx context.Context, b *bench) (figures []figure, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.drop()) }()
+
 	sink, err := direct.Open(ctx, db.url, nil)
 	if err != nil {
 		return nil, err
@@ -31,6 +32,7 @@ func measureCall(ctx context.Context, b *bench) (figures []figure, err error) {
 		return nil, err
 	}
 	defer func() { _ = conn.Close(ctx) }()
+
 	if _, err := conn.Exec(
 		ctx, "CREATE TABLE bare (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, value text)",
 	); err != nil {

@@ -51,6 +51,7 @@ func (b *bench) fillCalls(ctx context.Context, db *database, calls, weeks, ago i
 				return err
 			}
 		}
+
 		return nil
 	})
 	if err != nil {

@@ -174,6 +174,7 @@ func (c *contentBench) space(ctx context.Context) (figures []figure, err error) 
 				atMost(1.3)).noted("%s", strings.Join(note, "; ")),
 			against(k.name+", WAL a turn", "kB", []float64{wal[100]}, []float64{wal[10]}, "of 10 turns", atMost(1.3)))
 	}
+
 	return figures, nil
 }
 
@@ -284,6 +285,7 @@ func (c *contentBench) rate(ctx context.Context) (figures []figure, err error) {
 		figures = append(figures, against(fmt.Sprintf("conversations of %d turns, written", v.turns), mbPerSecond, ours,
 			beside, "whole texts", nil))
 	}
+
 	return figures, nil
 }
 
@@ -339,6 +341,7 @@ func (c *contentBench) reads(ctx context.Context) (figures []figure, err error) 
 				keys[s] = append(keys[s], changes[1].(*record.AgentExecution).StepID)
 			}
 		}
+
 		if err := c.db.settle(ctx); err != nil {
 			return nil, err
 		}
@@ -353,6 +356,7 @@ func (c *contentBench) reads(ctx context.Context) (figures []figure, err error) 
 					if err != nil {
 						return 0, err
 					}
+
 					body, err := ask(client, r)
 					if err != nil {
 						return 0, err
@@ -372,5 +376,6 @@ func (c *contentBench) reads(ctx context.Context) (figures []figure, err error) 
 				v.target).noted("answers of about %d bytes", bytes),
 		)
 	}
+
 	return figures, nil
 }

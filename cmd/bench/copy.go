@@ -71,6 +71,7 @@ func ceilingOf(ctx context.Context, db *database) (*ceiling, error) {
 			c.halves[i] = append(c.halves[i], copied{table, columns, halves[i]})
 		}
 	}
+
 	return c, nil
 }
 
@@ -95,6 +96,7 @@ func columnsOf(ctx context.Context, db *database, table string) (columns []strin
 		case kind == "json":
 			expression += "::text"
 		}
+
 		columns, read = append(columns, name), append(read, expression)
 		return nil
 	})
@@ -125,6 +127,7 @@ func (c *ceiling) scan(rows pgx.Rows) ([]any, error) {
 			row[i] = new(*string)
 		}
 	}
+
 	if err := rows.Scan(row...); err != nil {
 		return nil, err
 	}

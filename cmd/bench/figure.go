@@ -126,6 +126,7 @@ func (r report) table(out io.Writer) error {
 		fmt.Fprintf(w, "%s: %s\t%s\t%s\t%s\t%s\t%s\n", f.Group, f.Name, f.Ours.show(f.Unit), beside, f.Ratio.show(""), bound,
 			verdict)
 	}
+
 	if err := w.Flush(); err != nil {
 		return err
 	}
@@ -196,6 +197,7 @@ func (b *bench) byTurns(
 			}
 		}
 	}
+
 	return oursValues, besideValues, nil
 }
 

@@ -69,6 +69,7 @@ func measureGrowing(ctx context.Context, b *bench) (figures []figure, err error)
 			figures = append(figures, f.noted("requests of %d spans, one after the other", spansPerRequest))
 		}
 	}
+
 	return figures, nil
 }
 

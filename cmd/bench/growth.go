@@ -27,6 +27,7 @@ func measureGrowth(ctx context.Context, b *bench) (figures []figure, err error) 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, closing(largeStore.Close), large.drop()) }()
+
 	small, smallStore, err := b.openStore(ctx, "growth_small")
 	if err != nil {
 		return nil, err
@@ -103,6 +104,7 @@ func measureGrowth(ctx context.Context, b *bench) (figures []figure, err error) 
 		figures = append(figures, against(fmt.Sprintf("%s among %d rows", v.name, rows), "us", ours, beside, "a hundredth",
 			atMost(1.3)))
 	}
+
 	return figures, nil
 }
 
@@ -147,5 +149,6 @@ func (b *bench) grow(ctx context.Context, s *store.Store, runs int) (rates []flo
 		}
 		rates = append(rates, float64((to-from)*rowsOfRun)/time.Since(start).Seconds())
 	}
+
 	return rates, nil
 }

@@ -48,6 +48,7 @@ func measureLarge(ctx context.Context, b *bench) (figures []figure, err error) {
 	plan := fmt.Sprintf("plan of %d steps", steps)
 	found := fmt.Sprintf("search in a run of %d rows of 4 kB", steps)
 	list := fmt.Sprintf("page of 50 of %d plans", plans)
+
 	for _, v := range []struct {
 		name, path, encoding string
 		ms                   *target

@@ -65,6 +65,7 @@ func measureLive(ctx context.Context, b *bench) (figures []figure, err error) {
 		if turn == 0 {
 			continue
 		}
+
 		ofOne, ofAll := w.latencies()
 		seen, rate = seen+len(ofOne)+len(ofAll), append(rate, float64(runs*rowsOfRun)/took.Seconds())
 		p50, p95 = append(p50, percentile(ofOne, 0.5)), append(p95, percentile(ofOne, 0.95))
@@ -171,6 +172,7 @@ func (b *bench) watch(ctx context.Context, s *store.Store, server string) (*watc
 		w.ended.Go(func() { c.follow(following, client, server, began) })
 		return c
 	}
+
 	for i := range b.n(liveClients, livePlans/10) {
 		w.ofOne = append(w.ofOne, start(w.roots[i%len(w.roots)]))
 	}

@@ -171,6 +171,7 @@ func (c config) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
+
 	b, err := newBench(ctx, c)
 	if err != nil {
 		return err
@@ -199,6 +200,7 @@ func (c config) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 		}
 		r.Figures = append(r.Figures, figures...)
 	}
+
 	return errors.Join(failed, ctx.Err(), r.table(stdout), c.writeJSON(r))
 }
 

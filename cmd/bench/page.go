@@ -65,6 +65,7 @@ func measurePage(ctx context.Context, b *bench) (figures []figure, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, srv.close()) }()
+
 	chrome, err := browse(ctx, binary)
 	if err != nil {
 		return nil, err
@@ -152,6 +153,7 @@ func (b *bench) opening(chrome *browser, url string) (o opening, err error) {
 	if err != nil {
 		return o, err
 	}
+
 	if o.usable, err = evaluate[float64](t, "window.usable"); err != nil {
 		return o, err
 	}
@@ -200,6 +202,7 @@ func pageSize(ctx context.Context, url string) (html, zipped float64, err error)
 	if err != nil {
 		return 0, 0, err
 	}
+
 	z, err := gzip.NewReader(bytes.NewReader(body))
 	if err != nil {
 		return 0, 0, err
@@ -222,6 +225,7 @@ func (b *bench) compared(ctx context.Context, srv *served) (f figure, err error)
 			return f, err
 		}
 	}
+
 	if err := srv.db.settle(ctx); err != nil {
 		return f, err
 	}

@@ -34,6 +34,7 @@ func measureRead(ctx context.Context, b *bench) (figures []figure, err error) {
 	db, s := srv.db, srv.store
 	server := srv.url
 	runs := b.n(2_000, 20)
+
 	if err := b.text.fill(ctx, s, 0, runs); err != nil {
 		return nil, err
 	}
@@ -107,6 +108,7 @@ func measureRead(ctx context.Context, b *bench) (figures []figure, err error) {
 				bytes),
 		)
 	}
+
 	return figures, nil
 }
 
@@ -132,6 +134,7 @@ func (t *text) largerSteps(n int) (changes []record.Change) {
 			}
 		}
 	}
+
 	return changes
 }
 
@@ -186,6 +189,7 @@ func (b *bench) serveRow(ctx context.Context, db *database) (url string, stop fu
 		}
 		return c.JSON(http.StatusOK, row)
 	})
+
 	url, stopServing, err := listen(ctx, e)
 	if err != nil {
 		pool.Close()

@@ -73,6 +73,7 @@ func measureReplica(ctx context.Context, b *bench) (figures []figure, err error)
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, closing(s.Close)) }()
+
 	replicated, stop, err := listen(ctx, newAPI(s))
 	if err != nil {
 		return nil, err
@@ -90,6 +91,7 @@ func measureReplica(ctx context.Context, b *bench) (figures []figure, err error)
 
 	client := newClient()
 	defer client.CloseIdleConnections()
+
 	for _, reads := range []struct{ name, path string }{
 		{"lists", "/api/v1/plans?limit=50"},
 		{"filtered lists", "/api/v1/plans?limit=50&state=FAILED&agent=none"},
@@ -124,6 +126,7 @@ func (b *bench) waitedCalls(ctx context.Context, database string) (f figure, err
 		return figure{}, err
 	}
 	defer func() { err = errors.Join(err, closing(sink.Close)) }()
+
 	conn, err := pgx.Connect(ctx, database)
 	if err != nil {
 		return figure{}, err
@@ -240,5 +243,6 @@ func postgresTime(folder string) (ticks int64, err error) {
 			ticks += n
 		}
 	}
+
 	return ticks, nil
 }

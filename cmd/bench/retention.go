@@ -26,6 +26,7 @@ func measureRetention(ctx context.Context, b *bench) (_ []figure, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.drop()) }()
+
 	writing, err := db.store(ctx)
 	if err != nil {
 		return nil, err
@@ -69,6 +70,7 @@ func measureRetention(ctx context.Context, b *bench) (_ []figure, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	usual, err := slowestWrite(ctx, writing, func() error { return wait(ctx, took) })
 	if err != nil {
 		return nil, err

@@ -75,6 +75,7 @@ func measureSearch(ctx context.Context, b *bench) (figures []figure, err error) 
 		}
 		figures = append(figures, alone(fmt.Sprintf("%s, among %d plans", v.name, plans), "ms", times, v.target))
 	}
+
 	return figures, nil
 }
 

@@ -37,6 +37,7 @@ func measureServers(ctx context.Context, b *bench) (figures []figure, err error)
 
 	client := newClient()
 	defer client.CloseIdleConnections()
+
 	for _, v := range []struct {
 		records int
 		share   int // how many clients send each list of requests
@@ -75,5 +76,6 @@ func measureServers(ctx context.Context, b *bench) (figures []figure, err error)
 		}
 		figures = append(figures, against(name, "records/s", ours, beside, "one server", v.target))
 	}
+
 	return figures, nil
 }

@@ -49,6 +49,7 @@ func measureSide(ctx context.Context, b *bench) (figures []figure, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", v.name, err)
 		}
+
 		rate, wal, err := l.cost(ctx, srv, client)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", v.name, err)
@@ -56,6 +57,7 @@ func measureSide(ctx context.Context, b *bench) (figures []figure, err error) {
 		figures = append(figures, f.noted("%s; %.0f records/s", f.Note, rate),
 			alone(v.name+", WAL a byte of JSON", "bytes", []float64{wal}, atMost(1.4)))
 	}
+
 	return figures, nil
 }
 

@@ -87,6 +87,7 @@ func measureTextLoad(ctx context.Context, b *bench) (figures []figure, err error
 		var last answered
 		var took []float64
 		warm := false
+
 		turns, _, err := b.byTurns(ctx, func(ctx context.Context) (float64, error) {
 			var turn []float64
 			for range b.n(searchesOfRound, 2) {
@@ -291,6 +292,7 @@ func (b *bench) errand(of string, i int, began time.Time) (changes []record.Chan
 	r := rand.New(rand.NewPCG(b.text.seed, uint64(i)))
 	root := fmt.Sprintf("run-%s-%08d", of, i)
 	step := root + "-s"
+
 	changes = append(changes,
 		&record.Plan{
 			RootPlanID: root, CurrentPlanID: root, Title: new(b.text.title(r)), UserRequest: new(cut(r, b.text.prose, 200)),

@@ -68,6 +68,7 @@ func measureTextSearch(ctx context.Context, b *bench) (figures []figure, err err
 	if err != nil {
 		return nil, err
 	}
+
 	err = u.Run(ctx)
 	u.Close()
 	if err != nil {
@@ -267,5 +268,6 @@ func (b *bench) talk(of string, i int, at time.Time) (changes []record.Change) {
 				Parameters: new(b.text.arg(r)), Result: &text, State: new(record.Completed),
 			})
 	}
+
 	return changes
 }

@@ -148,6 +148,7 @@ func (t *text) trace(to ptrace.Traces, n, agents, turns int) (id string) {
 		s.Attributes().PutStr("gen_ai.operation.name", operation)
 		return s
 	}
+
 	message := func(role string, parts ...string) string {
 		return fmt.Sprintf(`[{"role":%q,"parts":[%s]}]`, role, strings.Join(parts, ","))
 	}
@@ -186,9 +187,11 @@ func (t *text) trace(to ptrace.Traces, n, agents, turns int) (id string) {
 				parts = append(parts, fmt.Sprintf(`{"type":"tool_call","id":%q,"name":%q}`, call, name))
 				calls = append(calls, tool.SpanID())
 			}
+
 			chat.Attributes().PutStr("gen_ai.output.messages", message("assistant", parts...))
 		}
 	}
+
 	return hex.EncodeToString(trace[:])
 }
 

@@ -93,6 +93,7 @@ func measureTree(ctx context.Context, b *bench) (_ []figure, err error) {
 	if err := write(ctx, s, changes); err != nil {
 		return nil, err
 	}
+
 	if err := b.text.fill(ctx, s, 0, b.n(30_000/cyclesOfRun, 10)); err != nil {
 		return nil, err
 	}
@@ -173,6 +174,7 @@ func readOriginal(ctx context.Context, conn *pgx.Conn, root string) error {
 	statements := 0
 	agents := []int64{}
 	subs := []string{}
+
 	err := pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		ask := func(sql string, arg any, each func(pgx.Rows) error) error {
 			statements++
@@ -195,6 +197,7 @@ func readOriginal(ctx context.Context, conn *pgx.Conn, root string) error {
 		if err := ask("SELECT * FROM original.plan_execution_record WHERE current_plan_id = $1", root, nil); err != nil {
 			return err
 		}
+
 		var plans []plan
 		err := ask("SELECT id, tool_call_id, p.* FROM original.plan_execution_record AS p WHERE root_plan_id = $1", root,
 			func(rows pgx.Rows) error {
@@ -219,11 +222,13 @@ func readOriginal(ctx context.Context, conn *pgx.Conn, root string) error {
 			if p.call == nil {
 				continue
 			}
+
 			subs = append(subs, *p.call)
 			if err := ask("SELECT * FROM original.act_tool_info WHERE tool_call_id = $1", *p.call, nil); err != nil {
 				return err
 			}
 		}
+
 		for range agents {
 			for _, call := range subs {
 				if err := ask("SELECT * FROM original.act_tool_info WHERE tool_call_id = $1", call, nil); err != nil {

@@ -67,6 +67,7 @@ func (t *text) script(ctx context.Context, rec *recorder.Recorder, i int) iter.S
 						return
 					}
 				}
+
 				if !next(cycle.End(ctx, recorder.CycleResult{})) {
 					return
 				}
@@ -76,6 +77,7 @@ func (t *text) script(ctx context.Context, rec *recorder.Recorder, i int) iter.S
 				return
 			}
 		}
+
 		next(plan.End(ctx, recorder.PlanResult{Summary: t.answer(r)}))
 	}
 }
@@ -148,6 +150,7 @@ func (t *text) whole(ctx context.Context, from, to int) ([]record.Change, error)
 		if err != nil {
 			return nil, err
 		}
+
 		if known := rows[c.Key()]; known != nil {
 			known.Learn(row)
 			continue

@@ -50,6 +50,7 @@ func measureWrite(ctx context.Context, b *bench) (figures []figure, err error) {
 			}, nil
 		}
 	}
+
 	whole := func(ctx context.Context) (writer, error) {
 		batches, err := b.batches(ctx, runs, batchRecords, b.text.whole)
 		return func(ctx context.Context, i int) error {

@@ -27,6 +27,7 @@ func TestMain(m *testing.M) {
 		tellClock()
 		return
 	}
+
 	goleak.VerifyTestMain(m)
 }
 
@@ -80,6 +81,7 @@ func TestRuns(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "work")
 	var out bytes.Buffer
+
 	if code := run(t.Context(), []string{"-scenario", "runs", "-short", "-between", "300ms", "-dir", dir}, &out,
 		&out); code != exitDone {
 		t.Errorf("exit code %d:\n%s", code, &out)
@@ -136,6 +138,7 @@ func TestChecker(t *testing.T) {
 		changed[path] = body
 		return changed
 	}
+
 	call := fmt.Sprintf(
 		`{"id":%q,"result":%q,"state":"COMPLETED","startTime":"2026-01-01T00:00:00Z","endTime":"2026-01-01T00:00:01Z"}`,
 		tool, text("result", tool),

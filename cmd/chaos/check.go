@@ -302,6 +302,7 @@ func (r *reading) cycle(id string, c *cycleView) {
 			r.tally.texts.Add(1)
 		}
 	}
+
 	thought := r.is("output", id, c.ThinkOutput)
 	if thought && c.InputTokens == tokens("in", id) && c.OutputTokens == tokens("out", id) {
 		r.count[thinkOf(id)]++
@@ -326,6 +327,7 @@ func (r *reading) cycle(id string, c *cycleView) {
 			r.ended(t.ID, t.State, t.StartTime, t.EndTime)
 		}
 	}
+
 	r.whole("answer of "+id+" and its tool calls", thought, asked, toolCount(id))
 }
 

@@ -105,6 +105,7 @@ func (c *client) live(ctx context.Context, writers, rate int, url, dir string, s
 			}
 		})
 	}
+
 	wg.Wait()
 	if c.buffer != nil {
 		return c.buffer.Close(ctx)
@@ -323,6 +324,7 @@ func (l *life) cycle(ctx context.Context, step *recorder.Step, id string, withSu
 			return call.End(toolCtx, recorder.ToolResult{Result: text("result", call.ID())})
 		})
 	}
+
 	l.end(ctx, endOf(id), func() error {
 		return cycle.End(ctx, recorder.CycleResult{ActionResult: text("action", id)})
 	})

@@ -261,6 +261,7 @@ func (d *driver) breakThings(ctx context.Context) error {
 			round = d.round(rounds)
 			rounds++
 		}
+
 		name := round[0]
 		round = round[1:]
 		what, from, err := faults[name](d, ctx)
@@ -285,6 +286,7 @@ func (d *driver) breakThings(ctx context.Context) error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -402,6 +404,7 @@ func (d *driver) probing(ctx context.Context) (stop func() *answers) {
 				if ctx.Err() != nil {
 					return
 				}
+
 				a.add(status, retryAfter, err, time.Since(started))
 				select {
 				case <-done:
@@ -505,6 +508,7 @@ func (d *driver) report() {
 			d.violated("%s", exit)
 		}
 	}
+
 	if limit := d.config.memory; peak > limit {
 		d.violated("a server used %d MiB of memory, the limit is %d", peak>>20, limit>>20)
 	}

@@ -102,6 +102,7 @@ func (d *driver) replacePrimaries(ctx context.Context) error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -124,6 +125,7 @@ func (d *driver) replacePrimary(ctx context.Context, n int, name string) error {
 	there := time.Now()
 	stop := askOld(ctx, old)
 	defer stop()
+
 	took, err := d.recovered(ctx, there)
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -136,6 +138,7 @@ func (d *driver) replacePrimary(ctx context.Context, n int, name string) error {
 		d.violated("after failover %d, %s: a server wrote %.1fs after the new primary was there", n, name, took.Seconds())
 	}
 	d.recoveries = append(d.recoveries, took)
+
 	if err := d.underLoad(ctx); err != nil {
 		return err
 	}

@@ -336,6 +336,7 @@ func (d *driver) outage(ctx context.Context) error {
 		d.recoveries = append(d.recoveries, took)
 		d.say("     postgres was %s for %s: writes were answered %v, the slowest after %.1fs; back after %.2fs",
 			how, d.config.lasts, answered.counts, answered.longest.Seconds(), took.Seconds())
+
 		if answered.longest > answerWithin {
 			d.violated("with postgres %s, a write was answered after %.1fs", how, answered.longest.Seconds())
 		}
@@ -349,6 +350,7 @@ func (d *driver) outage(ctx context.Context) error {
 			return err
 		}
 	}
+
 	return nil
 }
 

@@ -76,6 +76,7 @@ func (d *driver) flood(ctx context.Context) error {
 			}
 		})
 	}
+
 	for n := range shovels {
 		r := rand.New(rand.NewPCG(d.config.seed, uint64(n)))
 		wg.Go(func() {

@@ -100,6 +100,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if slices.Contains(c.faults, diskFault) && os.Getenv(inNamespace) == "" {
 		return enterNamespace(ctx, args, stdout, stderr)
 	}
+
 	violated, err := c.run(ctx, stdout)
 	switch {
 	case err != nil:
@@ -178,6 +179,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 			c.memory = 600 << 20
 		}
 	}
+
 	if c.scenario == scenarioRuns && *short {
 		c.runs, c.kills = 12, 10
 		c.lasts, c.relaxed = 4*time.Second, true
@@ -193,6 +195,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 				*ways = "cut,kill,switch"
 			}
 		}
+
 		if !set["kills"] {
 			c.kills = kills
 		}

@@ -65,6 +65,7 @@ func newPair(ctx context.Context, dir, mode string) (_ *pair, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
+
 	if os.Getuid() == 0 { // Postgres does not run as root
 		if p.owner, err = credentialOf("postgres"); err == nil {
 			err = os.Chown(dir, int(p.owner.Uid), int(p.owner.Gid))
@@ -139,6 +140,7 @@ func newPair(ctx context.Context, dir, mode string) (_ *pair, err error) {
 			statements = append(statements, "ALTER DATABASE actlog SET "+setting+" = "+value)
 		}
 	}
+
 	for _, statement := range statements {
 		if err := sqlOn(ctx, p.nodes[0].url("actlog"), statement); err != nil {
 			return nil, err
@@ -279,6 +281,7 @@ func (p *pair) pool(ctx context.Context, n *node) (err error) {
 	for n := range pairWorkers {
 		roles += fmt.Sprintf("%q \"\"\n", workerName(n))
 	}
+
 	for path, content := range map[string]string{
 		users: roles,
 		settings: fmt.Sprintf(`[databases]

@@ -213,5 +213,6 @@ func (p *proxy) forward(to *net.TCPConn, data []byte, answers bool) bool {
 		}
 		data = data[piece:]
 	}
+
 	return true
 }

@@ -119,6 +119,7 @@ func (d *driver) newHouse(atOnce int) (*house, error) {
 		configuration: filepath.Join(d.dir, "actlog.json"), effects: filepath.Join(d.dir, "effects"),
 		want: map[string]string{}, faults: map[string]int{}, stopped: map[int]bool{},
 	}
+
 	for _, s := range d.servers() {
 		s.more = []string{"--config", h.configuration, "--workers", "0"}
 	}
@@ -354,6 +355,7 @@ func (h *house) call(ctx context.Context, method, path, key string, in, out any)
 			}
 			return status
 		}
+
 		pause(ctx, 200*time.Millisecond)
 	}
 	return 0
@@ -475,6 +477,7 @@ func (h *house) follow(ctx context.Context, r *oneRun, how int) {
 				h.count(&h.conflicts)
 			}
 		}
+
 		pause(ctx, 300*time.Millisecond)
 	}
 }

@@ -71,6 +71,7 @@ func (h *house) breakThings(ctx context.Context) error {
 		}
 		order = append(order, round...)
 	}
+
 	order = order[:h.config.kills]
 	h.rand.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 
@@ -80,6 +81,7 @@ func (h *house) breakThings(ctx context.Context) error {
 			h.say("the time is up after %d of %d faults", n, h.config.kills)
 			break
 		}
+
 		pause(ctx, time.Duration(h.rand.IntN(int(h.config.between))))
 
 		what, err := kinds[k].do(h, ctx)

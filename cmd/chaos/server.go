@@ -82,6 +82,7 @@ func (s *server) start(ctx context.Context) error {
 			}
 		}
 	}()
+
 	return nil
 }
 
@@ -118,6 +119,7 @@ func (s *server) launch(ctx context.Context) error {
 			command = append(command, "--data-dir", s.dataDir)
 		}
 	}
+
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), s.binary, command...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the driver

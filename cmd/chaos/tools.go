@@ -133,5 +133,6 @@ func readEffects(path string) (effects, error) {
 			c.ends++
 		}
 	}
+
 	return all, nil
 }

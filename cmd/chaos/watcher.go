@@ -203,6 +203,7 @@ func (v *view) read(ctx context.Context, client *http.Client, server, root strin
 			data = nil
 		}
 	}
+
 	return nil
 }
 

@@ -166,6 +166,7 @@ func outline(get func(string, any), p plan, indent string) string {
 			}
 			cycles = append(cycles, strings.Join(calls, " "))
 		}
+
 		fmt.Fprintf(&b, "%s%s%s: %s\n", indent, tool, st.AgentName, strings.Join(cycles, "; "))
 
 		var subs []string
@@ -175,6 +176,7 @@ func outline(get func(string, any), p plan, indent string) string {
 		slices.Sort(subs) // they ran in parallel, in either order
 		b.WriteString(strings.Join(subs, ""))
 	}
+
 	for range p.SubPlanExecutionRecords {
 		fmt.Fprintf(&b, "%sunlinked\n", indent)
 	}

@@ -22,6 +22,7 @@ func scene(system string, turn scriptmodel.Turn) scriptmodel.Scene {
 func TestRun(t *testing.T) {
 	t.Parallel()
 	ctx, interrupt := context.WithCancel(t.Context())
+
 	server, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{
 		scene("acyclic graph", scriptmodel.Turn{Content: `{"title":"Tea or coffee","nodes":[{"id":"context","name":"Context","description":"What is it for?"},
 			{"id":"tea","name":"Tea","dependencies":["context"]},{"id":"coffee","name":"Coffee","dependencies":["context"]},{"id":"sum","name":"Sum","dependencies":["tea","coffee"]}]}`}),
@@ -60,6 +61,7 @@ func TestRun(t *testing.T) {
 		" Execute this task"; !strings.HasPrefix(stdout.String(), want) {
 		t.Errorf("stdout %q", &stdout)
 	}
+
 	scenes := map[string]int{}
 	for _, r := range server.Requests() {
 		scenes[r.Scene]++
@@ -83,6 +85,7 @@ func TestRunErrors(t *testing.T) {
 		{"bad URL", []string{"why"}, "x", "URL"},
 		{"no database", []string{"why"}, "", "ACTLOG_DATABASE_URL: "},
 	}
+
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()

@@ -34,6 +34,7 @@ func TestRun(t *testing.T) {
 	plan := scriptmodel.Turn{
 		Content: `{"goal":"Look","steps":[{"stepNumber":1,"agentType":"GIT","action":"Show the status","justification":"It was asked for","expectedOutput":"files","dependencies":[]}],"estimatedDuration":1}`,
 	}
+
 	server, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{
 		{Name: "plan", Match: scriptmodel.Match{System: "Plan how"}, Turns: []scriptmodel.Turn{plan, plan}},
 		{Name: "git", Match: scriptmodel.Match{System: "agent GIT"},

@@ -72,6 +72,7 @@ func TestRun(t *testing.T) {
 
 func TestRunErrors(t *testing.T) {
 	t.Parallel()
+
 	for name, tt := range map[string]struct {
 		args []string
 		err  string

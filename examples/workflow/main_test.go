@@ -33,6 +33,7 @@ func TestRun(t *testing.T) {
 			Name: name, Match: scriptmodel.Match{System: system, User: user}, Turns: []scriptmodel.Turn{turn},
 		}
 	}
+
 	server, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{
 		scene("first", "You review", "// first", scriptmodel.Turn{Content: "It has no package comment."}),
 		scene("second", "You review", "// second",
@@ -78,6 +79,7 @@ func TestRun(t *testing.T) {
 
 func TestRunErrors(t *testing.T) {
 	t.Parallel()
+
 	for name, tt := range map[string]struct {
 		args []string
 		err  string

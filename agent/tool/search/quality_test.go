@@ -114,6 +114,7 @@ func (c corpus) measure(ask func(q question) tool.Result) (r quality) {
 				strings.Join(names[:min(len(names), 4)], " ")))
 		}
 	}
+
 	return r
 }
 

@@ -113,6 +113,7 @@ func appendText(to, text []byte, before rune, strange func(rune) bool) []byte {
 		}
 		before = r
 	}
+
 	return to
 }
 

@@ -82,6 +82,7 @@ func TestRunErrors(t *testing.T) {
 		{"no such folder", []string{"-dir", "nowhere", "why"}, "", "open folder"},
 		{"no database", []string{"why"}, "", "ACTLOG_DATABASE_URL: "},
 	}
+
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
