@@ -78,6 +78,7 @@ func TestAttemptsStay(t *testing.T) {
 			"thinkActSteps.0.actToolInfoList.0.attempts": retriedAttempts["tool"],
 		})
 	}
+
 	check(c)
 
 	lines := strings.Split(strings.TrimSpace(string(c.Get(exported("p")).Body)), "\n")
@@ -112,6 +113,7 @@ func TestEventsHaveAttempts(t *testing.T) {
 	c.Write(retried()...)
 	s := c.open(events("p"))
 	s.until("the present state", s.has("actTool[p s 0 t]"))
+
 	for row, key := range map[string]string{
 		"step": "agentExecution[p s]", "cycle": "thinkAct[p s 0]", "tool": "actTool[p s 0 t]",
 	} {

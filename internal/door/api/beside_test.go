@@ -71,6 +71,7 @@ func TestListsBesideAPlan(t *testing.T) {
 				t.Errorf("%s by %d: %d pages, want %d", tt.list, limit, pages, want)
 			}
 		}
+
 		if got, _ := c.beside("sub", tt.list, tt.member, 50); !slices.Equal(got, []string{tt.ofSub}) {
 			t.Errorf("%s of the sub-plan: %q", tt.list, got)
 		}
@@ -104,6 +105,7 @@ func TestEveryFieldBesideAPlanIsReturned(t *testing.T) {
 				"decisionText": "why", "subject": obj{"name": "n"}, "subjectSha256": "h", "startTime": at(1), "endTime": at(2),
 				"expiresAt": at(9)}),
 	}
+
 	least := map[string]obj{
 		"thoughts": thought("p/1", "p/1", "y"), "artifacts": artifact("p/1", "p/1", "y"),
 		"sources": source("p/1", "p/1", "y"), "waits": wait("p/1", "p/1", "y"),

@@ -55,6 +55,7 @@ func (s *Server) Charts(c echo.Context) (charts Charts, err error) {
 		return charts, err
 	}
 	defer done()
+
 	charts = Charts{store.ChartFilter{Since: *since, Until: until, Project: project}, map[store.ChartBy][]store.ChartRow{}}
 	err = s.relaxed(c, func(ctx context.Context, r *store.Reader) (err error) {
 		for _, by := range []store.ChartBy{store.ByDay, store.ByModel, store.ByAgent, store.ByTool} {

@@ -53,8 +53,10 @@ func viewOf(k record.Kind, without []string, unset map[string]string) (v view) {
 		default:
 			def = "null"
 		}
+
 		v = append(v, shownField{f, def})
 	}
+
 	return v
 }
 

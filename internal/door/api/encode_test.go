@@ -93,6 +93,7 @@ func TestRecordsAreEncodedAsTheStandardLibraryDoes(t *testing.T) {
 				if kind == record.KindAgentExecution { // no list beside a plan has steps
 					return
 				}
+
 				same(t, "page", api.EncodePage("x", rows, nil), obj{"items": items, "nextCursor": nil})
 				first := api.EncodePage("x", nil, &store.Position{ID: root})
 				same(t, "first page", first, obj{"items": []any{}, "nextCursor": decoded(t, first).(obj)["nextCursor"]})

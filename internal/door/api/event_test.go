@@ -83,6 +83,7 @@ func (c *client) open(path string, header ...string) *stream {
 				s.err = err
 				return
 			}
+
 			select {
 			case s.events <- e:
 			case <-ctx.Done():
@@ -91,6 +92,7 @@ func (c *client) open(path string, header ...string) *stream {
 			}
 		}
 	}()
+
 	c.T.Cleanup(s.close)
 	return s
 }
@@ -135,6 +137,7 @@ func (s *stream) next() (e sse.Event, data obj, ok bool) {
 		if e.Type == "" {
 			continue
 		}
+
 		s.learn(e, &data)
 		return e, data, true
 	}
@@ -237,11 +240,13 @@ func TestDeltaEvents(t *testing.T) {
 					deltas.Delta("p", "p", "meeting", int64(i), 1, "x")
 				}
 			})
+
 			s.until("the sender knows the watcher", func() bool { return s.texts[fmt.Sprintf("p meeting %d", i)] != "" })
 			stop()
 			sending.Wait()
 		}
 	}
+
 	deltas := c.Store.Deltas()
 	deltas.Delta("p", "q", "sub", 2, 1, "lost")
 	for _, s := range watchers {
@@ -257,6 +262,7 @@ func TestDeltaEvents(t *testing.T) {
 			t.Error("a reset of deltas took the rows away")
 		}
 	}
+
 	if ofRoot.cursor != before {
 		t.Errorf("the cursor moved from %s to %s", before, ofRoot.cursor)
 	}
@@ -316,6 +322,7 @@ func TestEventsOfAPlan(t *testing.T) {
 	c, other := serveWith(t, options{DB: db}), serveWith(t, options{DB: db})
 	c.Write(plan("p", state("RUNNING")), step("p", "p", "s"), cycle("p", "s", 0, obj{"thinkInput": "in"}))
 	s := c.open(events("p"))
+
 	for name, want := range map[string]string{
 		"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no", "Content-Encoding": "",
 	} {
@@ -343,6 +350,7 @@ func TestEventsOfAPlan(t *testing.T) {
 	if diff := cmp.Diff(want, keys); diff != "" {
 		t.Errorf("rows that changed (-want +got):\n%s", diff)
 	}
+
 	expect(t, s.rows["agentExecution[p s]"], obj{
 		"figures.toolCalls": 1, "latestMethodName": "grep", "latestRoundNumber": 1, "planId": "p",
 	})
@@ -472,6 +480,7 @@ func TestEventsOfATrace(t *testing.T) {
 		apitest.WantTaken(t, c.Export("/v1/traces", otlp.TypeProtobuf,
 			apitest.Marshal(t, all, new(ptrace.ProtoMarshaler).MarshalTraces)), otlp.TypeProtobuf)
 	}
+
 	steps := func(of map[string]obj) (ids []string) {
 		for key := range of {
 			if strings.HasPrefix(key, "agentExecution") {
@@ -563,6 +572,7 @@ func TestEventsHeartbeat(t *testing.T) {
 			}
 		}
 	}
+
 	if retries != 1 {
 		t.Errorf("%d times retry", retries)
 	}
@@ -584,6 +594,7 @@ func TestEventsCutTheSlow(t *testing.T) {
 	}
 	for range slow.events { // to the end
 	}
+
 	if slow.err == nil || errors.Is(slow.err, context.Canceled) {
 		t.Errorf("the slow client's end after %d thoughts: %v", n, slow.err)
 	}
@@ -668,6 +679,7 @@ func TestEventsHaveNoGap(t *testing.T) {
 			}
 		})
 	}
+
 	for w := range 3 { // in transactions that take their number and linger, and may be rolled back
 		writers.Go(func() {
 			r := rand.New(rand.NewPCG(2, uint64(w)))
@@ -734,6 +746,7 @@ func TestEventsHaveNoGap(t *testing.T) {
 			}
 		}
 	}
+
 	for _, f := range followers { // one that is there when the last things happen, and one that is not
 		if f != followers[1] {
 			reconnect(f)
@@ -758,6 +771,7 @@ func TestEventsHaveNoGap(t *testing.T) {
 	all, everything := followers[2].s, servers[1].open("/api/v1/events")
 	everything.until("everything", func() bool { return everything.plans["last"] != nil })
 	all.until("the last plan", func() bool { return all.plans["last"] != nil })
+
 	for _, plans := range []map[string]obj{all.plans, everything.plans} {
 		for _, p := range plans {
 			delete(p, "kinds")

@@ -32,6 +32,7 @@ func TestExecutorBlankAndUnknownIDs(t *testing.T) {
 			t.Errorf("%s: body %q", unknown, a.Body)
 		}
 	}
+
 	for _, native := range []string{
 		"/api/v1/plans/nobody", "/api/v1/steps/nobody", "/api/v1/plans/%ff", "/api/v1/steps/a%00",
 	} {
@@ -87,6 +88,7 @@ func (c *client) exception(id string) any {
 func TestExceptionIsAnsweredOnce(t *testing.T) {
 	t.Parallel()
 	boom := obj{"exception": "boom"}
+
 	for name, tt := range map[string]struct {
 		do   func(*client)
 		want []any // of the reads, one after the other
@@ -199,6 +201,7 @@ func TestASubPlanIsReadAsItsSubtree(t *testing.T) {
 		"agentExecutionSequence.0.subPlanExecutionRecords.0.currentPlanId": "subsub",
 		"agentExecutionSequence.0.subPlanExecutionRecords.0.project":       "other",
 	})
+
 	whole := lookup(t, c.Details("p"), "agentExecutionSequence.0.subPlanExecutionRecords.0")
 	if diff := cmp.Diff(whole, got); diff != "" {
 		t.Errorf("alone, it is another (-in the tree +alone):\n%s", diff)
@@ -218,6 +221,7 @@ func TestSubPlansUnderTheirAgent(t *testing.T) {
 		subPlan("p", "twin", "p", "t1", obj{"startTime": at(9)}), // a call may own several
 		subPlan("p", "other", "p", "t3"),
 	}
+
 	rand.New(rand.NewPCG(1, 2)).Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
 	for half := range slices.Chunk(records, 5) { // children come before their parents
 		c.Write(half...)
@@ -233,6 +237,7 @@ func TestSubPlansUnderTheirAgent(t *testing.T) {
 			t.Errorf("step %d (-want +got):\n%s", i, diff)
 		}
 	}
+
 	expect(t, got, obj{"agentExecutionSequence.0.subPlanCount": 5, "subPlanExecutionRecords": []any{}})
 }
 
@@ -297,6 +302,7 @@ func TestWaits(t *testing.T) {
 		id := map[string]string{"SUBMITTED": "old", "TIMED_OUT": "young"}[done]
 		c.Write(wait("p", map[bool]string{true: "sub", false: "p"}[id == "old"], id, state(done)))
 	}
+
 	expect(t, shown("p"), obj{"waitId": "approval"})
 	c.Write(plan("p", state("FAILED")))
 	if w := shown("p"); w != nil {
@@ -326,6 +332,7 @@ func TestStructureResult(t *testing.T) {
 			tool("p", "s2", 1, "t3", obj{"callIndex": 1, "result": result}),
 		}
 	}
+
 	for name, tt := range map[string]struct {
 		records []any
 		want    any
@@ -361,6 +368,7 @@ func TestStructureResult(t *testing.T) {
 func TestCurrentStepIndex(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
+
 	for i, tt := range []struct {
 		plan  string
 		steps string // a letter each: Idle, Running, Waiting, Completed, Failed
@@ -437,6 +445,7 @@ func TestRecoveredErrorIsNotShownInTheTree(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	const transient = "System execution error at step 3: timeout"
+
 	for i, tt := range []struct {
 		record obj
 		hidden bool
@@ -500,6 +509,7 @@ func TestStepDetailInFullAndInOrder(t *testing.T) {
 		"thinkActSteps.2.seq":                  2, "thinkActSteps.2.status": "FINISHED", "thinkActSteps.2.outputCharCount": 0,
 		"thinkActSteps.2.parentExecutionId": lookup(t, got, "id"),
 	})
+
 	if diff := cmp.Diff(got, c.Read("/api/v1/steps/s")); diff != "" {
 		t.Errorf("the native read says something else:\n%s", diff)
 	}
@@ -550,6 +560,7 @@ func TestFiguresOwnAndTotal(t *testing.T) {
 	total := obj{"modelCalls": 4, "toolCalls": 2, "failures": 2, "inputTokens": 301, "outputTokens": 30,
 		"cacheReadInputTokens": 15, "cacheCreationInputTokens": 6,
 		"reasoningTokens": 9, "costUsd": 0.4, "thinkMs": 6000, "toolMs": 3000, "durationMs": 60000}
+
 	ofStep := obj{"durationMs": nil}
 	for k, v := range own {
 		if k != "durationMs" {
@@ -589,6 +600,7 @@ func TestETag(t *testing.T) {
 			t.Errorf("%s: the tag of another answer is the same", path)
 		}
 	}
+
 	c.Write(plan("p", obj{"exception": "boom"}))
 	wantStatus(t, c.Get(details+"p", "If-None-Match", "*"), http.StatusInternalServerError)
 }
@@ -597,6 +609,7 @@ func TestETag(t *testing.T) {
 func TestPlanRelations(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
+
 	for name, tt := range map[string]struct {
 		record obj
 		field  string

@@ -210,6 +210,7 @@ func TestExportsAtOnceAreBounded(t *testing.T) {
 	for api.Long(c.Server.API) > 0 {
 		c.Get("/livez")
 	}
+
 	wantStatus(t, c.Do(http.MethodHead, exported("p"), nil), http.StatusOK)
 	if errs := log.Lines("level=ERROR"); len(errs) > 0 {
 		t.Errorf("clients that go are no errors: %s", errs)
@@ -239,6 +240,7 @@ func TestHead(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	c.Write(plan("p", obj{"title": strings.Repeat("x", 5000)}), plan("q"), step("q", "q", "s"))
+
 	for _, path := range []string{
 		details + "p", details + "nobody", details, agentExecution + "s", "/api/v1/plans", "/api/v1/plans?limit=x",
 		"/api/v1/plans/q", "/api/v1/steps/s", "/api/v1/plans/q/waits", exported("q"), exported("nobody"), "/livez",

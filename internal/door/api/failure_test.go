@@ -43,6 +43,7 @@ func TestFailures(t *testing.T) {
 		"items.1.at":          "call:a%2F1/0/x", "items.1.errorMessage": "early", "items.1.text": "early",
 		"items.1.tool": "look",
 	})
+
 	apitest.Expect(t, c.Read("/api/v1/plans/s/failures?root=p"), obj{
 		"planId": "s", "rootPlanId": "p", "recovered": false, "cause": nil, "items.#": 0,
 	})

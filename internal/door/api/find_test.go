@@ -45,6 +45,7 @@ func TestFind(t *testing.T) {
 		"items.3.at": "call:b/0/x", "items.3.field": "parameters", "items.4.field": "result", "items.4.before": "a ",
 		"items.5.at": "plan:s", "items.6.at": "wait:w", "items.6.kind": "wait", "items.6.state": "WAITING",
 	})
+
 	next, first := "", ""
 	for page := range 7 {
 		body := c.Read(path + "&limit=1" + next)

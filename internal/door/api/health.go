@@ -23,6 +23,7 @@ func Health(s interface {
 		if server.Draining() {
 			return &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: "the server is shutting down", RetryAfter: 1}
 		}
+
 		ctx, cancel := context.WithTimeout(c.Request().Context(), 2*time.Second)
 		defer cancel()
 

@@ -32,6 +32,7 @@ func TestPlanIDs(t *testing.T) {
 	}
 	c.Write(many...)
 	apitest.Expect(t, c.Read("/api/v1/ids?prefix=m"), obj{"planIds.#": 10, "planIds.0": "m0", "more": true})
+
 	for _, query := range []string{"", "?prefix=", "?prefix=a&limit=3"} {
 		if a := c.Get("/api/v1/ids" + query); a.Status != http.StatusBadRequest {
 			t.Errorf("%q: %d", query, a.Status)
@@ -99,6 +100,7 @@ func TestContractOfStreams(t *testing.T) {
 			}
 		}
 	}
+
 	if streams < 4 {
 		t.Errorf("only %d streams", streams)
 	}
@@ -118,5 +120,6 @@ func TestTimesInQueries(t *testing.T) {
 			apitest.WantProblem(t, c.Get(path+name+"=3x"), http.StatusBadRequest, name)
 		}
 	}
+
 	c.Read("/api/v1/plans?minDuration=1d&maxDuration=2w")
 }

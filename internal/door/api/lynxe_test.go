@@ -88,6 +88,7 @@ func lynxeRecords(p obj) (records []any) {
 			records = append(records, lynxeRecords(sub.(obj))...)
 		}
 	}
+
 	if w, ok := p["userInputWaitState"].(obj); ok {
 		records = append(records, wait(root, root, "form-1", pick(w, "title", "formDescription", "formInputs")))
 	}
@@ -147,6 +148,7 @@ func TestLynxeDetails(t *testing.T) {
 	c := serve(t)
 	original := lynxe(t, "DETAILS")
 	c.Write(lynxeRecords(original)...)
+
 	sameAsLynxe(t, "details", original, c.Details(original["currentPlanId"].(string)), map[string]func(any) bool{
 		"id": func(v any) bool { return isNumber(v) || isText(v) }, // numbers of our rows; of tool calls, checked below
 	})
@@ -162,6 +164,7 @@ func TestLynxeStep(t *testing.T) {
 	details, original := lynxe(t, "DETAILS"), lynxe(t, "STEP")
 	c.Write(lynxeRecords(details)...)
 	root, stepID := details["rootPlanId"].(string), original["stepId"].(string)
+
 	for i, cyc := range original["thinkActSteps"].([]any) {
 		cyc := cyc.(obj)
 		c.Write(cycle(root, stepID, i, pick(cyc, "thinkEndTime", "actStartTime", "actEndTime", "thinkInput", "thinkOutput",
@@ -183,6 +186,7 @@ func TestLynxeStep(t *testing.T) {
 		"toolName":       isText,
 		"toolParameters": isText, // as toolName
 	})
+
 	expect(t, got, obj{
 		"status":                               "FINISHED",
 		"thinkActSteps.0.status":               "IDLE", // no state was written

@@ -147,6 +147,7 @@ func TestThePythonOfTheDocs(t *testing.T) {
 	if err != nil || json.Unmarshal(out, &got) != nil {
 		t.Fatalf("%v: %.500s", err, out)
 	}
+
 	for _, cycle := range lookup(t, c.Read("/api/v1/steps/s"), "thinkActSteps").([]any) {
 		want = append(want, cycle.(obj)["thinkInput"])
 	}
@@ -162,6 +163,7 @@ func TestALargeStepWithContentsOnce(t *testing.T) {
 	c := serveWith(t, options{Store: cutting["default"]})
 	c.longPrompts("p", 12)
 	c.Exec(`UPDATE actlog.think_act_record SET think_output = repeat('0123456789', 100000)`) // 14 MB
+
 	// the second time it is known to be large
 	for range 2 {
 		want := c.Read("/api/v1/steps/s")
@@ -173,6 +175,7 @@ func TestALargeStepWithContentsOnce(t *testing.T) {
 			t.Error("put together, it is another step")
 		}
 	}
+
 	c.WantMetric("actlog_http_answer_bytes", 0)
 }
 
@@ -186,6 +189,7 @@ func TestContentsAreOnceOrWhole(t *testing.T) {
 		wantStatus(t, c.Get(path+"?contents="), http.StatusOK)
 		wantStatus(t, c.Do(http.MethodHead, path+"?contents=once", nil), http.StatusOK)
 	}
+
 	if a := c.Get("/api/v1/steps/s?contents=once"); !bytes.HasPrefix(a.Body, []byte(`{"contents":{},"id":`)) {
 		t.Errorf("a step without prompts: %.100s", a.Body)
 	}
@@ -261,6 +265,7 @@ func TestExportWithContentsOnce(t *testing.T) {
 	for line := range bytes.Lines(c.Get(exported("p") + "?contents=once").Body) {
 		a := c.Do(http.MethodPost, "/api/v1/records", bytes.NewReader(line), "Content-Type", "application/x-ndjson")
 		inParts := bytes.Contains(line, []byte("thinkInputParts")) || bytes.HasPrefix(line, []byte(`{"kind":"content"`))
+
 		if refused := a.Status == http.StatusUnprocessableEntity; refused != inParts {
 			t.Errorf("%.100s: %d %s", line, a.Status, a.Body)
 		}

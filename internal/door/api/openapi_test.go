@@ -85,6 +85,7 @@ func TestContractHasEveryMemberOfAnswers(t *testing.T) {
 	structs["Answer"], structs["Rejection"] = reflect.TypeFor[wire.Answer](), reflect.TypeFor[wire.Rejection]()
 	structs["Problem"] = reflect.TypeFor[httpd.Problem]()
 	structs["Unknown"], structs["UnknownItem"] = reflect.TypeFor[receive.Unknown](), reflect.TypeFor[receive.UnknownItem]()
+
 	for name, typ := range structs {
 		members, optional := map[string]bool{}, []string{}
 		for i := range typ.NumField() {
@@ -98,6 +99,7 @@ func TestContractHasEveryMemberOfAnswers(t *testing.T) {
 				optional = append(optional, member)
 			}
 		}
+
 		checkMembers(t, name, members, optional...)
 	}
 
@@ -331,6 +333,7 @@ func checkField(t *testing.T, kind record.Kind, f *field.Field, property obj) {
 		}
 		return
 	}
+
 	if f.AnyJSON || kind == record.KindArtifact && f.Name == "value" {
 		if property["type"] != nil {
 			t.Errorf("%s takes any JSON, by the contract %v", f.Name, property["type"])
@@ -369,10 +372,12 @@ func checkField(t *testing.T, kind record.Kind, f *field.Field, property obj) {
 			v = v.Elem()
 		}
 		v.Set(reflect.ValueOf(value).Convert(v.Type()))
+
 		var invalid *record.InvalidError
 		_, _, err := field.Clean(c)
 		return errors.As(err, &invalid) && invalid.Code == record.CodeInvalidValue && invalid.Field == f.Name
 	}
+
 	switch f.Type {
 	case field.Text:
 		if limited := refuses(strings.Repeat("x", record.MaxIDBytes+1)); limited != (property["maxLength"] != nil) {

@@ -61,6 +61,7 @@ func goodRecord(t testing.TB, kind record.Kind) obj {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var r obj
 	if err := json.Unmarshal(b, &r); err != nil {
 		t.Fatal(err)
@@ -94,6 +95,7 @@ func TestBadRecords(t *testing.T) {
 			t.Parallel()
 			var raw []string
 			var want []*refusal
+
 			bad := func(value, code record.Code, field string, r obj) {
 				b := string(apitest.JSON(t, r))
 				raw = append(raw, strings.Replace(b, `"$"`, string(value), 1))
@@ -377,6 +379,7 @@ func TestBodies(t *testing.T) {
 	list := func(n int) []byte {
 		return []byte(`{"records":[` + strings.TrimSuffix(strings.Repeat(onePlan+",", n), ",") + `]}`)
 	}
+
 	for name, tt := range map[string]struct {
 		contentType, encoding string
 		body                  []byte
@@ -574,6 +577,7 @@ func TestLimits(t *testing.T) {
 		"maxBodyBytes": 64 << 20, "maxRecords": 1000, "maxTextBytes": 4 << 20, "maxIdBytes": 255, "maxJsonDepth": 100,
 		"maxListItems": 1000, "maxCount": 1e12,
 	}
+
 	got := serve(t).Read("/api/v1/limits")
 	expect(t, got, want)
 	if len(got.(obj)) != len(want) {

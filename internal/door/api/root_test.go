@@ -37,6 +37,7 @@ func TestSecondRoot(t *testing.T) {
 			subPlan("a", "victim", "a", "t", state("COMPLETED")))
 		return string(c.Get("/api/v1/plans/victim/events" + query).Body)
 	}
+
 	for root, want := range map[string]struct {
 		plan, step             string
 		plansUnder, stepsUnder []any
@@ -132,6 +133,7 @@ func TestPlaceholders(t *testing.T) {
 				} else {
 					got.Sub = true // nothing named it yet
 				}
+
 				if got != tt.want[i] || listed != got.Root {
 					t.Errorf("after %d records %+v, listed %v, want %+v", i+1, got, listed, tt.want[i])
 				}
@@ -168,6 +170,7 @@ func TestNoPlaceholder(t *testing.T) {
 		default:
 			r[name] = "x"
 		}
+
 		c.Write(r)
 		if lookup(t, c.Read("/api/v1/plans/"+root), "placeholder") != false {
 			t.Errorf("with %s the plan is a placeholder", name)
@@ -204,6 +207,7 @@ func deep(t *testing.T, c *client, levels int) {
 			flush()
 		}
 	}
+
 	flush()
 }
 
@@ -231,6 +235,7 @@ func TestDeepTrees(t *testing.T) {
 			depth++
 		}
 	}
+
 	for _, path := range []string{details, "/api/v1/plans/"} {
 		for query, depth := range map[string]int{
 			"": 50, "?maxDepth=0": 0, "?maxDepth=3": 3, fmt.Sprint("?maxDepth=", levels-1): levels - 1,
@@ -247,6 +252,7 @@ func TestDeepTrees(t *testing.T) {
 				omitted = obj{"plans": float64(levels - depth), "planIds": []any{fmt.Sprint("p", depth)}}
 				expect(t, last, obj{"agentExecutionSequence.0.subPlanCount": 1})
 			}
+
 			expect(t, tree, obj{"omitted": omitted, "total.toolCalls": levels})
 			expect(t, last, obj{"omitted": omitted})
 			if depth > 1 && depth < levels {
@@ -265,6 +271,7 @@ func TestDeepTrees(t *testing.T) {
 			at = lookup(t, tree, "omitted.planIds.0").(string)
 		}
 	}
+
 	if seen != levels {
 		t.Errorf("reading on reached %d of %d plans", seen, levels)
 	}
@@ -302,6 +309,7 @@ func TestUnknownQuery(t *testing.T) {
 	c.Write(plan("p"), step("p", "p", "s"))
 	paths, _ := contract().Find("paths")
 	checked := 0
+
 	for _, route := range slices.Sorted(maps.Keys(paths)) {
 		path := strings.NewReplacer("{planId}", "p", "{stepId}", "s").Replace(route)
 		for method := range paths[route].(obj) {

@@ -67,6 +67,7 @@ func sendWhole(c echo.Context, o *object) error {
 	if has(c.Request().Header.Get("If-None-Match"), tag) {
 		return c.NoContent(http.StatusNotModified)
 	}
+
 	header.Set(echo.HeaderContentLength, strconv.Itoa(len(o.b))) // says whether to compress
 	return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, o.b)
 }

@@ -113,6 +113,7 @@ func TestWithoutADatabase(t *testing.T) {
 				t.Errorf("%s names the database: %s", path, a.Body)
 			}
 		}
+
 		wantStatus(t, c.Do(http.MethodDelete, details+"p", nil), http.StatusServiceUnavailable)
 		wantStatus(t, c.Do(http.MethodPost, "/api/v1/records",
 			strings.NewReader(`{"records":[{"kind":"plan","rootPlanId":"p","currentPlanId":"p"}]}`), "Content-Type",
@@ -126,6 +127,7 @@ func TestWithoutADatabase(t *testing.T) {
 				http.StatusServiceUnavailable, contentType, "")
 			apitest.WantTaken(t, c.Export("/v1/metrics", contentType, nil), contentType)
 		}
+
 		wantStatus(t, c.Get("/livez"), http.StatusOK)
 		wantStatus(t, c.Get("/openapi.yaml"), http.StatusOK)
 	}
@@ -149,6 +151,7 @@ func TestWritesThatWait(t *testing.T) {
 			return nil
 		}
 	}})
+
 	c.Write(plan("p"))
 
 	refused := func(says string) {
@@ -213,6 +216,7 @@ func TestHealthTellsLittle(t *testing.T) {
 			t.Errorf("/livez: %q", body)
 		}
 	}
+
 	if body := string(serve(t).Get("/readyz").Body); !strings.Contains(body, "timeline: ") {
 		t.Errorf("without keys: %q", body)
 	}
@@ -246,6 +250,7 @@ func TestErrorsTellLittle(t *testing.T) {
 			if said == "" {
 				said = string(a.Body)
 			}
+
 			if string(a.Body) != said || a.Header.Get("Server") != "" {
 				t.Errorf("%s: %v %s", path, a.Header, a.Body)
 			}

@@ -52,6 +52,7 @@ func TestSearchTexts(t *testing.T) {
 		"items.5.at": "wait:w", "items.5.textId": "w",
 		"items.6.rootPlanId": "old run", "items.6.at": "plan:old%20run",
 	})
+
 	next := ""
 	for page := range 7 {
 		body := c.Read(path + "&limit=1" + next)
@@ -68,6 +69,7 @@ func TestSearchTexts(t *testing.T) {
 	apitest.Expect(t, c.Read(path+"&project=default"), obj{"items.#": 1})
 	apitest.Expect(t, c.Read(path+"&until="+url.QueryEscape(at(60))), obj{"items.#": 1})
 	apitest.Expect(t, c.Read(path+"&agent=first&kind=actTool&state=FAILED"), obj{"items.#": 1})
+
 	for _, wrong := range []struct{ query, field string }{
 		{"", "q"}, {"?q=%20", "q"}, {"?q=a&kind=run", "kind"}, {"?q=a&state=odd", "state"}, {"?q=a&cursor=wrong", "cursor"},
 		{"?q=a&since=x", "since"}, {"?q=a&limit=0", "limit"},
@@ -102,6 +104,7 @@ func TestSearchPerRunLosesNothing(t *testing.T) {
 		}
 		c.Write(call)
 	}
+
 	for i := range 8 {
 		c.Write(obj{
 			"kind": "actTool", "rootPlanId": "many", "stepId": "m", "seq": i, "toolCallId": "c", "result": "a needle",
@@ -144,6 +147,7 @@ func countedTexts(t *testing.T, c *client, path string) (texts map[string]int, o
 		}
 		next = "&cursor=" + url.QueryEscape(cursor)
 	}
+
 	t.Fatalf("%s comes to no end", path)
 	return nil, nil
 }

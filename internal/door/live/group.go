@@ -104,6 +104,7 @@ func encode(encoder Encoder, root string, parts []part) (events []event, err err
 		}
 		events = append(events, e)
 	}
+
 	return events, nil
 }
 
@@ -158,6 +159,7 @@ func (h *Hub) readTree(ctx context.Context, root string, w *want) (parts []part,
 			parts = append(parts, part{kind: TypeReset})
 		}
 	}
+
 	if len(rows) > 0 {
 		parts = append(parts, part{kind: TypeRows, rows: rows})
 	}
@@ -189,6 +191,7 @@ func (h *Hub) readPlans(ctx context.Context, w *want) (parts []part, more bool, 
 		if err != nil {
 			return nil, false, err
 		}
+
 		for _, p := range found {
 			root := p.Record.RootPlanID
 			plans = append(plans, Plan{PlanGlance: p, RootPlanID: root, Kinds: slices.Sorted(maps.Keys(w.plans[root]))})
@@ -293,9 +296,11 @@ func (g *group) run() {
 			case !failed:
 				g.hub.log.Warn("read changes for streams failed; it is tried again", "plan", g.root, "error", err)
 			}
+
 			failed = true
 			_ = pg.Pause(g.ctx, retryAfter)
 		}
+
 		// A tree that takes long to read is read less often.
 		_ = pg.Pause(g.ctx, max(interval-time.Since(began), time.Since(began)))
 	}

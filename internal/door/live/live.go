@@ -270,6 +270,7 @@ func (h *Hub) deliver(f *following, c *feed.Changes) {
 			all.add(made)
 		}
 	}
+
 	if c.Lost {
 		for _, g := range h.groups {
 			g.reset()
@@ -321,6 +322,7 @@ func (h *Hub) leave(s *Stream) {
 			g.stop()
 		}
 	}
+
 	h.unfollow()
 }
 

@@ -192,6 +192,7 @@ func TestAlive(t *testing.T) {
 			t.Parallel()
 			s, _ := open(t, nil)
 			storetest.Write(t, s, plan("p", record.Running))
+
 			readable, ready := make(chan struct{}), make(chan struct{})
 			start := readable
 			if slow == "encoding" {
@@ -246,6 +247,7 @@ func TestEnds(t *testing.T) {
 		}
 		types = append(types, e.Type)
 	}
+
 	st.Close()
 	st.Close() // does no harm
 	if got := strings.Join(types, " "); got != "rows done" || !errors.Is(err, io.EOF) {
@@ -256,6 +258,7 @@ func TestEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	idle(t, st)
 	hub.End()
 	if _, err := st.Next(t.Context(), time.Hour); !errors.Is(err, live.ErrCut) {
@@ -267,6 +270,7 @@ func TestEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	idle(t, last)
 	hub.Close()
 	if _, err := last.Next(t.Context(), time.Hour); !errors.Is(err, record.ErrClosed) {
@@ -341,6 +345,7 @@ func TestSlowClientLosesDeltas(t *testing.T) {
 		s.Deltas().Delta("p", "q", "step", 3, 2, piece)
 		until(t, quick, "x")
 	}
+
 	storetest.Write(t, s, &record.ActTool{RootPlanID: "p", StepID: "step", ToolCallID: "call"})
 	until(t, quick, "call")
 	s.Deltas().Delta("p", "q", "step", 3, 2, "end")
@@ -369,6 +374,7 @@ func TestSlowClientLosesDeltas(t *testing.T) {
 		}
 		break
 	}
+
 	if got := strings.Join(types, " "); got != "rows reset delta" {
 		t.Errorf("the slow client received %s", got)
 	}
@@ -382,6 +388,7 @@ func TestSlowClientLosesDeltas(t *testing.T) {
 			break
 		}
 	}
+
 	if cut := hub.Stats().Cut; cut != 0 {
 		t.Errorf("%d clients were cut off", cut)
 	}

@@ -89,6 +89,7 @@ func (s *Stream) WithDeltas() {
 		if d.Answer { // the page has it when it is on record
 			return
 		}
+
 		s.hub.mu.Lock()
 		defer s.hub.mu.Unlock()
 		if s.group.live[s] { // others have not received the present state
@@ -103,6 +104,7 @@ func (s *Stream) nextDelta() *event {
 	if s.deltas == nil {
 		return nil
 	}
+
 	d, ok := s.deltas.Next()
 	if !ok {
 		return nil

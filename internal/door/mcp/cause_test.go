@@ -39,6 +39,7 @@ func TestCauses(t *testing.T) {
 				t.Errorf("find_runs counts %d; failures are %+v, want %d, recovered %t", item.Failed, why, run.Failed,
 					run.Recovered)
 			}
+
 			if run.At == "" {
 				if item.Cause != nil || tree.Cause != nil {
 					t.Errorf("the cause is %+v, %+v", item.Cause, tree.Cause)
@@ -50,6 +51,7 @@ func TestCauses(t *testing.T) {
 			if run.Kind != "" && run.Text != "" {
 				want = run.Kind + ": " + run.Text
 			}
+
 			for door, got := range map[string]*cause{"find_runs": item.Cause, "read_run": tree.Cause} {
 				if got == nil || got.At != run.At || got.State != string(run.State) || got.Error != want ||
 					got.Recovered != run.Recovered {

@@ -123,6 +123,7 @@ func (s *Server) serve(c echo.Context, h http.Handler) error {
 	if err != nil {
 		return httpd.Unreadable(err)
 	}
+
 	if body = bytes.TrimSpace(body); len(body) > 0 && body[0] == '[' {
 		return &httpd.Problem{Status: http.StatusBadRequest, Detail: "send one message per request, not a batch"}
 	}

@@ -46,6 +46,7 @@ func (a *aurite) of(e runs.Event) (told []runs.Event) {
 	default:
 		tell(e.Type, e.Data)
 	}
+
 	return told
 }
 

@@ -61,6 +61,7 @@ func TestDocsGraphs(t *testing.T) {
 		}
 		scenes = append(scenes, node(n.Name, turn))
 	}
+
 	answer, err := json.Marshal(planned)
 	if err != nil {
 		t.Fatal(err)
@@ -75,6 +76,7 @@ func TestDocsGraphs(t *testing.T) {
 				text = strings.ReplaceAll(text, id, name)
 			}
 		}
+
 		var v any
 		if err := json.Unmarshal([]byte(anyTook.ReplaceAllStringFunc(text, func(s string) string {
 			if strings.HasPrefix(s, "took") {

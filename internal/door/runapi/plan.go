@@ -38,6 +38,7 @@ func taskQueryOf(c echo.Context) (q taskQuery, err error) {
 	sent := httpd.QueryOf(c, names...)
 	q.tool, q.operation = sent.Text("tool"), sent.Text("operation")
 	q.thoughtType = record.ThoughtType(sent.Text("thoughtType"))
+
 	if sent.Text("success") != "" {
 		q.success = new(sent.Flag("success"))
 	}

@@ -94,6 +94,7 @@ func (s *Server) sendFrames(ctx context.Context, conn *websocket.Conn, frames <-
 		case newest.text == nil:
 			continue
 		}
+
 		if s.sendFrame(ctx, conn, newest) != nil {
 			return
 		}

@@ -25,6 +25,7 @@ func (s *site) snapshot() string {
 	s.t.Helper()
 	tables := storetest.Lines(s.t, s.store.DB(), `SELECT c.relname FROM pg_class AS c
 		WHERE c.relnamespace = 'actlog'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname NOT IN ('worker', 'change', 'schema_version') ORDER BY 1`)
+
 	var all strings.Builder
 	for _, table := range tables {
 		all.WriteString(table + " " +
@@ -59,6 +60,7 @@ func TestGETsThatAct(t *testing.T) {
 		if r.Method != http.MethodGet || r.Stream && !r.Acts { // streams begin nothing, unless they are marked
 			continue
 		}
+
 		before, to := s.snapshot(), path(r)
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
 			got := s.send(method, to, "", "Cookie", session.Name+"="+session.Value, "Sec-Fetch-Site", "none")
@@ -97,6 +99,7 @@ func TestGETsThatAct(t *testing.T) {
 			t.Errorf("a link with %v: %d", header, got.StatusCode)
 		}
 	}
+
 	if s.snapshot() != before {
 		t.Error("a link did something")
 	}
@@ -112,6 +115,7 @@ func TestGETsThatAct(t *testing.T) {
 			t.Errorf("with a key: %d", got.StatusCode)
 		}
 	}
+
 	if got := s.send("GET", details, "", "Authorization", "Bearer "+
 		secret); got.StatusCode != http.StatusInternalServerError {
 		t.Errorf("the exception, once: %d", got.StatusCode)
@@ -156,6 +160,7 @@ func TestGETsThatActWithoutKeys(t *testing.T) {
 			t.Errorf("with %v: %d", header, got.StatusCode)
 		}
 	}
+
 	if got := s.send("GET", details, "", "User-Agent", "curl/8.5.0"); got.StatusCode != http.StatusInternalServerError {
 		t.Errorf("the exception, once: %d", got.StatusCode)
 	}
@@ -182,6 +187,7 @@ func TestThePageKeepsTheStarterFromApproving(t *testing.T) {
 		)
 		return started.PlanID, at
 	}
+
 	decides := func(at, form string) *http.Response {
 		return s.send("POST", at, form, "Authorization", "Bearer "+secret)
 	}
@@ -189,6 +195,7 @@ func TestThePageKeepsTheStarterFromApproving(t *testing.T) {
 	id, at := starts("reader")
 	got := decides(at, "decision=approve&text=mine")
 	p := parse(t, got)
+
 	if said := text(p.one("role", "alert")); got.StatusCode != http.StatusForbidden ||
 		!strings.Contains(said, "who started the run may not approve this") {
 		t.Errorf("%d: %s", got.StatusCode, said)

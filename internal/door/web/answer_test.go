@@ -49,6 +49,7 @@ func (p *page) chosen() url.Values {
 			values.Set(name, attr(n, "value"))
 		}
 	}
+
 	return values
 }
 
@@ -112,6 +113,7 @@ func TestAnswerForm(t *testing.T) {
 	if len(p.all("class", "answer")) != 0 {
 		t.Error("there is still a form")
 	}
+
 	late := s.send("POST", at, right.Encode())
 	if got := text(parse(t, late).one("role", "alert")); late.StatusCode != http.StatusConflict ||
 		got != "the wait was decided before, or has expired" {
@@ -123,6 +125,7 @@ func equal[K, V comparable](a, b map[K]V) bool {
 	if len(a) != len(b) {
 		return false
 	}
+
 	for k, v := range a {
 		if b[k] != v {
 			return false
@@ -259,6 +262,7 @@ func TestAnswerPlan(t *testing.T) {
 	for n := range p.one("class", "plan-steps").ChildNodes() {
 		steps = append(steps, text(n))
 	}
+
 	want := []string{
 		"RAG_SEARCH Find TODOs <b> To count them expected: A list", "RAG_SEARCH Count them It was asked for after step 1",
 	}

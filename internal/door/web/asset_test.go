@@ -25,6 +25,7 @@ func TestScriptIsSmall(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	if n := b.Len(); n >= 25_000 {
 		t.Errorf("the script is %d bytes", n)
 	}

@@ -16,6 +16,7 @@ func TestAnswerHistoryInBrowser(t *testing.T) {
 	t.Parallel()
 	s := openShop(t, httpd.Config{})
 	b := browse(t, s.site, 1440, 900)
+
 	for name, tt := range map[string]struct {
 		request string
 		from    func(question string)
@@ -41,6 +42,7 @@ func TestAnswerHistoryInBrowser(t *testing.T) {
 		id := s.start(tt.request)
 		tt.from(s.asks(id))
 		b.until(name+": the form", `document.readyState === "complete" && document.querySelector(".answer") !== null`)
+
 		before := value[int](b, "history.length")
 		at := value[string](b, "location.href")
 		for _, act := range tt.act {
@@ -52,6 +54,7 @@ func TestAnswerHistoryInBrowser(t *testing.T) {
 				}
 				act = "[value=submit]"
 			}
+
 			value[any](b, `for (const e of document.querySelectorAll("[aria-invalid]")) e.removeAttribute("aria-invalid")`)
 			b.do(chromedp.Click("[name=decision]" + act))
 			b.until(
@@ -108,6 +111,7 @@ func TestFoldsInBrowser(t *testing.T) {
 	if got := state("call:other-r/0/c%2F1"); got != "true" {
 		t.Errorf("another run is folded: %q", got)
 	}
+
 	b.open("/runs/run?at=step:run-counter") // a link to a row is stronger than a fold above it
 	ready()
 	if value[bool](b, `document.getElementById("step:run-counter").hidden`) {

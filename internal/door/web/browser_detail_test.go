@@ -63,6 +63,7 @@ func TestDetailInBrowser(t *testing.T) {
 			),
 		)
 	}
+
 	copied := func(want string) {
 		t.Helper()
 		storetest.Until(t, "it is copied", func() bool { return value[string](b, "navigator.clipboard.readText()") == want })
@@ -109,6 +110,7 @@ func TestDetailInBrowser(t *testing.T) {
 
 	click("Markdown")
 	b.until("it is Markdown", `document.querySelector(".marked strong")?.innerText === "bold"`)
+
 	// What changes on record changes in place; what is looked at, and how, stays.
 	value[any](b, `document.querySelector(".detail .look a").focus()`)
 	storetest.Write(t, s.store, &record.AgentExecution{

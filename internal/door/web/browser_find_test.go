@@ -28,6 +28,7 @@ func TestFindInBrowser(t *testing.T) {
 			StartTime: storetest.At(0),
 		},
 	}
+
 	call := func(i int, state *record.State) *record.ActTool {
 		return &record.ActTool{
 			RootPlanID: "run", StepID: "a", Seq: int64(i / 10), ToolCallID: fmt.Sprint("c", i), CallIndex: new(int64(i)),

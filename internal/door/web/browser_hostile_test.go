@@ -45,6 +45,7 @@ func TestHostileInBrowser(t *testing.T) {
 		defer func() { looks[look] = true }()
 		return looks[look]
 	})
+
 	paths = append(paths, "/?q="+url.QueryEscape(short), "/login?next="+url.QueryEscape(short))
 	b := browse(t, s, 1440, 900)
 

@@ -25,6 +25,7 @@ func TestListInBrowser(t *testing.T) {
 	b := browse(t, s, 1440, 900)
 	call(b, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Kolkata"})
 	const titles = `[...document.querySelectorAll(".runs .run")].map((e) => e.innerText).join()`
+
 	write := func(id string, state record.State) {
 		storetest.Write(t, s.store, &record.Plan{
 			RootPlanID: id, CurrentPlanID: id, Title: new("Run " + id), State: &state, StartTime: storetest.At(0),
@@ -115,6 +116,7 @@ func TestListInBrowser(t *testing.T) {
 		b.until("its start is shown",
 			`document.querySelector("[value=f]").closest("tr").querySelector(".when time").innerText === "2200-01-01 05:30:00"`)
 	}
+
 	b.until("only the other is newer", `document.querySelector(".newer")?.innerText === "↑ 1 newer"`)
 
 	b.do(chromedp.Click(".pair"))

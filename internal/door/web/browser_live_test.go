@@ -284,6 +284,7 @@ func TestGrowingInBrowser(t *testing.T) {
 		}
 		storetest.Write(t, s.store, changes...)
 	}
+
 	b.until("all rows are there, once and numbered", `(() => {
 		const rows = [...document.querySelectorAll(".row[aria-level='4']")];
 		return rows.length === 3255 && new Set(rows.map((r) => r.id)).size === 3255 && rows.every((r, i) => r.ariaPosInSet === String(i + 1) && r.ariaSetSize === "3255") })()`)
@@ -322,6 +323,7 @@ func TestSevenTabsInBrowser(t *testing.T) {
 			asking = append(asking, tab)
 		}
 	}
+
 	if len(live) != 5 || len(asking) != 2 || value[string](asking[0], liveText) != "every 5 s: 5 other tabs are live" {
 		t.Fatalf("%d tabs are live, %d ask", len(live), len(asking))
 	}

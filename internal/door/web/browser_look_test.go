@@ -59,6 +59,7 @@ const moved = `new Promise((done) => {
 // that is open.
 func (b *browser) fits(name, path string) {
 	b.t.Helper()
+
 	for _, look := range []struct {
 		name, scheme  string
 		width, height int64
@@ -88,6 +89,7 @@ func (b *browser) fits(name, path string) {
 			b.t.Fatal(err)
 		}
 	}
+
 	b.look("light", 1440, 900)
 }
 
@@ -139,6 +141,7 @@ func TestWrongFiltersFitInBrowser(t *testing.T) {
 	s := open(t, httpd.Config{})
 	s.writeFailure("run")
 	b := browse(t, s, 1440, 900)
+
 	for name, path := range map[string]string{
 		"wrong-list": "/?since=yesterday&state=LOUD&minCost=x", "wrong-charts": "/charts?since=yesterday",
 		"wrong-compare": "/compare?a=run&b=none", "wrong-search": "/search?q=a&since=yesterday&kind=x",

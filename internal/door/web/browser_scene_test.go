@@ -50,6 +50,7 @@ func (s *site) scene(now time.Time) (failed, well string) {
 		default:
 			r.ticket(task.agent, i)
 		}
+
 		switch {
 		case i == 41: // goes on
 		case i == 39:
@@ -67,8 +68,10 @@ func (s *site) scene(now time.Time) (failed, well string) {
 				Summary: new("Done: " + strings.ToLower(task.title) + "."),
 			})
 		}
+
 		r.write()
 	}
+
 	return failed, well
 }
 

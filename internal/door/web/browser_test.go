@@ -157,6 +157,7 @@ func TestKeysInBrowser(t *testing.T) {
 		b.until(name+" is selected", `document.querySelector("[aria-selected=true] .name").innerText.includes("`+name+
 			`") && document.activeElement.ariaSelected === "true"`)
 	}
+
 	b.press(kb.ArrowLeft)
 	selected("cycle 3")
 	before := value[int](b, "document.querySelectorAll('.row:not([hidden])').length")
@@ -191,6 +192,7 @@ func TestLiveInBrowser(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
 	running, done := new(record.Running), new(record.Completed)
+
 	call := func(step string, seq, i int, state *record.State) *record.ActTool {
 		return &record.ActTool{
 			RootPlanID: "run", StepID: step, Seq: int64(seq), ToolCallID: fmt.Sprint("c", i), CallIndex: new(int64(i)),

@@ -28,6 +28,7 @@ func (s *site) writeLong(root string) {
 		})
 		return id
 	}
+
 	call := func(step string, i int, state *record.State) {
 		changes = append(changes, &record.ActTool{
 			RootPlanID: root, StepID: step, Seq: 0, ToolCallID: fmt.Sprint(i), CallIndex: new(int64(i)),
@@ -57,6 +58,7 @@ func (s *site) writeLong(root string) {
 	}, &record.Plan{
 		RootPlanID: root, CurrentPlanID: sub, ParentPlanID: &root, ToolCallID: new("sub"), Title: new("Sub"), State: done,
 	})
+
 	id := step(0, sub)
 	for i := range 400 {
 		call(id, i, done)
@@ -156,6 +158,7 @@ func TestKeysOfRunsInBrowser(t *testing.T) {
 			EndTime: storetest.At(i*100 + 1),
 		})
 	}
+
 	b := browse(t, s, 1200, 700)
 	at := func(id string) {
 		t.Helper()

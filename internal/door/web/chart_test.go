@@ -57,6 +57,7 @@ func (s *site) writeFigures() time.Time {
 				RootPlanID: root, StepID: step, Seq: 1, ToolCallID: "d", State: &state, StartTime: after(4), EndTime: after(5),
 			})
 	}
+
 	return first
 }
 
@@ -147,6 +148,7 @@ func TestCharts(t *testing.T) {
 				}
 			}
 		}
+
 		if query == "" && !strings.Contains(text(p.root), "6 model calls without a price") {
 			t.Error("what has no price is not told")
 		}
@@ -156,6 +158,7 @@ func TestCharts(t *testing.T) {
 	if got := text(nothing.root); !strings.Contains(got, "Nothing happened in this time.") {
 		t.Error(got)
 	}
+
 	for query, field := range map[string]string{
 		"since=soon": "since", "since=2000-01-01": "since", "until=2020-01-01&since=2020-01-02": "until", "begin=1": "begin",
 	} {

@@ -53,6 +53,7 @@ func TestCompareLarge(t *testing.T) {
 			!strings.Contains(said, "another") || len(p.all("role", "status")) != 1 {
 			t.Errorf("%s says %q: %.300s", path, got, said)
 		}
+
 		if path == "/compare?a=one&b=two" {
 			if first == "" {
 				first = said

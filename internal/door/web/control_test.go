@@ -24,6 +24,7 @@ func TestControl(t *testing.T) {
 	s := openShop(t, httpd.Config{})
 	id := s.start("refund")
 	at := s.asks(id)
+
 	do := func(p *page, action string) *http.Response {
 		t.Helper()
 		return s.send("POST", attr(p.one("class", "control"), "action"), "action="+action)
@@ -109,6 +110,7 @@ func TestControlNeedsScope(t *testing.T) {
 		return s.send("POST", "/runs/"+id+"/control", "action=stop",
 			append(header, "Cookie", session.Name+"="+session.Value)...)
 	}
+
 	if got := cookie(); got.StatusCode != http.StatusForbidden {
 		t.Errorf("%d", got.StatusCode)
 	}

@@ -30,6 +30,7 @@ func TestConversation(t *testing.T) {
 		RootPlanID: "last", CurrentPlanID: "last", ConversationID: new("a/b <i>"), State: new(record.Failed),
 		ErrorMessage: new("it broke"),
 	})
+
 	articles := func(p *page) (all []string) {
 		for n := range p.root.Descendants() {
 			if n.Type == html.ElementNode && n.Data == "article" {

@@ -126,6 +126,7 @@ func layersOf(g *graph.Graph) (layers [][]*spot) {
 		if below[i] != nil {
 			return
 		}
+
 		below[i] = map[int]bool{}
 		for _, id := range g.Nodes[i].Dependencies {
 			d := at[id]
@@ -163,8 +164,10 @@ func layersOf(g *graph.Graph) (layers [][]*spot) {
 				}
 				last = next
 			}
+
 			spots[i].behind = append(spots[i].behind, last)
 		}
+
 		layers[depth[i]] = append(layers[depth[i]], spots[i])
 	}
 

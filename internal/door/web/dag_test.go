@@ -33,6 +33,7 @@ func TestGraph(t *testing.T) {
 			xs = append(xs, attr(n, "x"))
 		}
 	}
+
 	took := regexp.MustCompile(`(completed|failed) [0-9.ms]+`)
 	for i := range said {
 		said[i] = took.ReplaceAllString(said[i], "$1")
@@ -46,6 +47,7 @@ func TestGraph(t *testing.T) {
 	if !slices.Equal(said, want) {
 		t.Errorf("it says %q, want %q", said, want)
 	}
+
 	// From the context to both ratings, from coffee to the comparison, to the choice from there and from tea, which passes
 	// a layer.
 	if want := []string{"1", "221", "221", "441", "661"}; !slices.Equal(xs, want) || edges != 6+1 {

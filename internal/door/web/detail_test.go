@@ -163,6 +163,7 @@ func TestManyCalls(t *testing.T) {
 			t.Fatalf("call %d shows %d bytes, want %d", i, len(shown), len(want))
 		}
 	}
+
 	if n := strings.Count(text(calls), "This is the beginning. All of it"); n != 98 {
 		t.Errorf("%d are cut", n)
 	}
@@ -220,6 +221,7 @@ func TestViews(t *testing.T) {
 	if texts := pre(p.detail()); !slices.Equal(texts, []string{want, "\n two\x1b[31m\r\n", `{"k": 1.0}`}) {
 		t.Errorf("for reading, they are %q", texts)
 	}
+
 	p = s.get(p.link(p.detail(), "Raw"), http.StatusOK)
 	if texts := pre(p.detail()); !slices.Equal(texts, []string{raw, "\n two\x1b[31m\r\n", `{"k":1.0}`}) {
 		t.Errorf("raw, they are %q", texts)
@@ -254,6 +256,7 @@ func TestViews(t *testing.T) {
 			t.Errorf("after %s, there is no %q", value, heading)
 		}
 	}
+
 	s.get(at("p", "step:s", "view", "loud"), http.StatusBadRequest)
 	s.get(at("p", "step:s", "earlier", "perhaps"), http.StatusBadRequest)
 	s.get(at("p", "step:s", "colour", "red"), http.StatusBadRequest)
@@ -265,6 +268,7 @@ func TestViews(t *testing.T) {
 func TestEscapes(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
+
 	for _, tt := range []struct{ sent, want string }{
 		{`{"city":"\u6771\u4eac","rate":NaN}`, `{"city": "東京", "rate": NaN}`},
 		{`[Infinity,-Infinity,{"NaN":"NaN"}]`, `[Infinity, -Infinity, {"NaN": "NaN"}]`},
@@ -379,6 +383,7 @@ func TestLongText(t *testing.T) {
 		!strings.Contains(got.Header.Get("Content-Security-Policy"), "default-src 'none'") {
 		t.Errorf("%d bytes, %v, %v", len(body), got.Header, err)
 	}
+
 	if kind, of, err := mime.ParseMediaType(got.Header.Get("Content-Disposition")); err != nil || kind != "attachment" ||
 		of["filename"] != "plan-p-summary.txt" {
 		t.Errorf("it is %s %v, %v", kind, of, err)
@@ -392,6 +397,7 @@ func TestLongText(t *testing.T) {
 	if note := text(whole.all("class", "note")[0]); note != "The first 4.0 MiB of 1.9 MiB. Download" {
 		t.Error(note)
 	}
+
 	s.get("/runs/p/text?at=plan:p&name=none", http.StatusBadRequest)
 	s.get("/runs/p/text?name=summary", http.StatusBadRequest)
 }
@@ -420,6 +426,7 @@ func TestStartedBy(t *testing.T) {
 	s.writeFailure("run")
 	rows := func() int { return len(s.get("/runs/run", http.StatusOK).all("role", "treeitem")) }
 	before := rows()
+
 	by := record.StartedBy{PlanID: "run", ToolCallID: "c/1"}
 	storetest.Write(t, s.store, &record.Plan{
 		RootPlanID: "beside", CurrentPlanID: "beside", Title: new("The inner agent"), StartedBy: by.JSON(),
@@ -587,6 +594,7 @@ func TestOneHeading(t *testing.T) {
 			if n := headings(p); n != 1 {
 				t.Errorf("%s has %d main headings", path, n)
 			}
+
 			if got := p.all("autofocus", ""); attr(p.one("id", at), "autofocus") != "" ||
 				!slices.ContainsFunc(p.one("id", at).Attr, func(a html.Attribute) bool {
 					return a.Key == "autofocus"

@@ -32,6 +32,7 @@ func TestWrongFilters(t *testing.T) {
 	}
 
 	long := url.QueryEscape(string(make([]byte, 3)))
+
 	for path, tt := range map[string]struct {
 		wrong map[string]string // by the names of fields
 		shows []string          // texts of links
@@ -118,6 +119,7 @@ func TestWrongFilters(t *testing.T) {
 				t.Errorf("%s: field %s is invalid: %t", path, name, bad)
 			}
 		}
+
 		for name, why := range tt.wrong {
 			got := ""
 			if described := p.all("id", attr(fields[name], "aria-describedby")); len(described) == 1 {
@@ -141,6 +143,7 @@ func TestWrongFilters(t *testing.T) {
 				t.Errorf("%s shows %s", path, name)
 			}
 		}
+
 		// what leads on leads to what is right
 		for _, a := range append(p.all("rel", "next"), p.all("aria-label", "Since")...) {
 			if to := attr(a, "href"); to != "" {

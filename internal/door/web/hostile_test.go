@@ -92,6 +92,7 @@ func set(f *field.Field, c record.Change, value string) bool {
 			}
 		}
 	}
+
 	return false
 }
 
@@ -181,6 +182,7 @@ func (s *site) crawl(from ...string) (paths []string) {
 			u.Path == "/charts" && u.RawQuery != "" || u.Path == "/" && u.Query().Has("until") { // the same for other times
 			continue
 		}
+
 		seen[u.Path+"?"+u.Query().Encode()] = true
 
 		switch {
@@ -194,6 +196,7 @@ func (s *site) crawl(from ...string) (paths []string) {
 			}
 			continue
 		}
+
 		if s.send("GET", path, "").StatusCode == http.StatusNotFound {
 			continue // such as a session of which nothing else is on record
 		}
@@ -206,6 +209,7 @@ func (s *site) crawl(from ...string) (paths []string) {
 			}
 		}
 	}
+
 	return paths
 }
 
@@ -247,6 +251,7 @@ func TestHostileRows(t *testing.T) {
 			}
 		}
 	}
+
 	s.get("/", http.StatusOK)
 }
 
@@ -275,6 +280,7 @@ func TestHostilePages(t *testing.T) {
 		if u.Query().Get("view") != "raw" {
 			continue
 		}
+
 		shown := pre(s.get(path, http.StatusOK).detail())
 		for _, c := range changes {
 			clean, _, err := field.Clean(c)

@@ -16,6 +16,7 @@ func legible(text string) string {
 	if !strings.Contains(text, `\u`) {
 		return text
 	}
+
 	t := strings.TrimSpace(text)
 	if strings.IndexByte(`{["`, t[0]) < 0 || !loosejson.Valid(t) && !loosejson.Unclosed(t) {
 		return text
@@ -54,9 +55,11 @@ func appendLegible(b []byte, s string) []byte {
 				continue
 			}
 		}
+
 		b = append(b, s[i:i+size]...)
 		i += size
 	}
+
 	return b
 }
 

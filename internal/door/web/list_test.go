@@ -32,6 +32,7 @@ func (p *page) listed() (rows []string) {
 		if n.Data != "tr" || len(attr(n, "data-place")) == 0 {
 			continue
 		}
+
 		var cells []string
 		for c := range n.ChildNodes() {
 			if c.Type == html.ElementNode && attr(c, "class") != "pick" && attr(c, "class") != "when" {
@@ -88,6 +89,7 @@ func TestListSaysWhy(t *testing.T) {
 	for _, c := range p.all("class", "cause") {
 		links = append(links, attr(c.FirstChild, "href"))
 	}
+
 	if got := links[1]; got != "/runs/asks?at=wait%3Aw%252F1" {
 		t.Errorf("the question is at %q", got)
 	}
@@ -115,6 +117,7 @@ func TestListPieces(t *testing.T) {
 	if events := attr(holder, "data-events"); !strings.HasPrefix(events, "/api/v1/events?after=") {
 		t.Errorf("it is followed at %q", events)
 	}
+
 	var places []string
 	for n := range p.root.Descendants() {
 		if place := attr(n, "data-place"); place != "" {
@@ -123,6 +126,7 @@ func TestListPieces(t *testing.T) {
 	}
 
 	newer := attr(holder, "data-newer")
+
 	for place, want := range map[string][]string{
 		places[0]: nil, places[2]: {"▶ running|e|||||", "▶ running|c/ü|||||"}, "": {
 			"▶ running|e|||||", "▶ running|c/ü|||||", "▶ running|a b|||||",
@@ -143,6 +147,7 @@ func TestListPieces(t *testing.T) {
 	if newer := attr(s.get("/?cursor="+places[0], http.StatusOK).one("class", "list"), "data-newer"); newer != "" {
 		t.Errorf("on an older page newer ones come from %q", newer)
 	}
+
 	runs := url.Values{"runs": {url.PathEscape("c/ü") + " " + url.PathEscape("a b") + " nobody"}}
 	if rows := s.get("/list/patch?"+runs.Encode(), http.StatusOK).listed(); len(rows) != 2 ||
 		!strings.Contains(rows[0], "c/ü") || !strings.Contains(rows[1], "a b") {
@@ -212,6 +217,7 @@ func TestNothingYet(t *testing.T) {
 		t.Helper()
 		return text(parse(t, s.send("GET", "/", "", header...)).one("class", "empty"))
 	}
+
 	if got := says(s); !strings.Contains(got, "curl http://example.com/api/v1/records ") ||
 		!strings.Contains(got, "OTEL_EXPORTER_OTLP_ENDPOINT=http://example.com ") || strings.Contains(got, "KEY") {
 		t.Error(got)

@@ -81,6 +81,7 @@ func (tamed) Transform(doc *ast.Document, reader text.Reader, _ parser.Context) 
 			addHost(link, to)
 			continue
 		}
+
 		addHost(n, to)
 	}
 }

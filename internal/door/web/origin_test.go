@@ -165,6 +165,7 @@ func TestOriginsOfLongSteps(t *testing.T) {
 		})
 		all = append(all, asMessage("assistant", fmt.Sprint("answer ", i)))
 	}
+
 	for i := range int64(12) {
 		others = append(others[:0], asMessage("user", "the same"))
 		for j := range 100 {
@@ -175,6 +176,7 @@ func TestOriginsOfLongSteps(t *testing.T) {
 			RootPlanID: "p", StepID: "t", Seq: i, ThinkInput: new("[" + strings.Join(others, ",") + "]"),
 		})
 	}
+
 	storetest.Write(t, s.store, changes...)
 
 	path := at("p", "cycle:s/99")

@@ -34,6 +34,7 @@ func TestOutcome(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		started, err := s.engine.Start(t.Context(), engine.Request{Executor: executor, Input: raw, ConversationID: talk})
 		if err != nil {
 			t.Fatal(err)

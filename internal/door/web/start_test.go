@@ -35,6 +35,7 @@ func TestStart(t *testing.T) {
 		t.Errorf("there is %v", paths)
 	}
 	says(t, p, "clerk agent Answers customers", "nightly plan template", "two workflow Twice")
+
 	start := func(what string, form url.Values) *http.Response {
 		t.Helper()
 		p := s.get(paths[what], http.StatusOK)
@@ -103,6 +104,7 @@ func TestStart(t *testing.T) {
 			text(p.one("role", "alert")) != "1 field to correct" {
 			t.Errorf("%s: %d %v", tt.what, answer.StatusCode, got)
 		}
+
 		for name, values := range tt.form {
 			if kept := p.chosen().Get(name); name != "key" && kept != values[0] {
 				t.Errorf("%s: of %s, %q is kept", tt.what, name, kept)
@@ -115,6 +117,7 @@ func TestStart(t *testing.T) {
 	if a, b := first.Header.Get("Location"), second.Header.Get("Location"); a == "" || a != b {
 		t.Errorf("sent twice, it leads to %q and %q", a, b)
 	}
+
 	form.Set("input.request", "Another.")
 	if third := s.send("POST", paths["clerk"], form.Encode()).Header.Get("Location"); third == "" ||
 		third == first.Header.Get("Location") {
@@ -135,6 +138,7 @@ func TestStartNeedsScope(t *testing.T) {
 		t.Error("there is nothing to start")
 	}
 	says(t, none.get("/start", http.StatusOK), "This server has no configuration of agents")
+
 	s := openShop(t, httpd.Config{})
 	if len(s.get("/waits", http.StatusOK).all("href", "/start")) != 1 {
 		t.Error("no way to the start")

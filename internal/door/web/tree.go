@@ -88,6 +88,7 @@ func (s *Server) rows(c echo.Context) error {
 		return httpd.BadField("under",
 			"or after must be given: the address of a row of the run; an empty after is its beginning")
 	}
+
 	field, at := "after", after
 	if under != "" {
 		field, at = "under", under
@@ -187,6 +188,7 @@ func (v *runView) sections(rows []int, after, most int) (all []section) {
 
 		all, after = append(all, s), part[len(part)-1]
 	}
+
 	return all
 }
 

@@ -38,6 +38,7 @@ func TestFolds(t *testing.T) {
 	storetest.Write(t, s.store, &record.ThinkAct{
 		RootPlanID: "run", StepID: "run-triage", Seq: 0, State: new(record.Completed),
 	})
+
 	failed := []string{
 		"step:run-r", "cycle:run-r/0", "call:run-r/0/c%2F1", "plan:run-sub", "step:run-counter", "cycle:run-counter/2",
 		"call:run-counter/2/x",
@@ -56,6 +57,7 @@ func TestFolds(t *testing.T) {
 		if strings.Contains(path, "under=") {
 			path += "&at=plan:run"
 		}
+
 		p := s.get(path, http.StatusOK)
 		if got := ids(p.root); !slices.Equal(got, want) {
 			t.Errorf("%s has %v, want %v", path, got, want)
@@ -66,6 +68,7 @@ func TestFolds(t *testing.T) {
 			}
 		}
 	}
+
 	s.get("/runs/run?fold=some", http.StatusBadRequest)
 }
 
@@ -116,6 +119,7 @@ func TestSections(t *testing.T) {
 			got, rest = append(got, ids(s.get(from, http.StatusOK).root)...), rest+1
 		}
 	}
+
 	if len(got) != 251 || rest != 2 || len(slices.Compact(slices.Sorted(slices.Values(got)))) != 251 {
 		t.Errorf("%d rows, of which %d sections came later", len(got), rest)
 	}
@@ -174,6 +178,7 @@ func TestRunning(t *testing.T) {
 		changes = append(changes, plan, &record.AgentExecution{RootPlanID: "p0", PlanID: id, StepID: "s" + id},
 			&record.ActTool{RootPlanID: "p0", StepID: "s" + id, Seq: 0, ToolCallID: "c" + id})
 	}
+
 	storetest.Write(t, s.store, changes...)
 	rows := s.get("/runs/p0", http.StatusOK).all("role", "treeitem")
 	if last, at32 := text(rows[len(rows)-1]), text(rows[32]); len(rows) != 48 || !strings.Contains(last, "level 48") ||

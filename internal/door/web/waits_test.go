@@ -46,6 +46,7 @@ func TestWaits(t *testing.T) {
 	if len(rows) != 50 || text(rows[0]) != "Refund <i>?" || text(rows[1]) != "w00" {
 		t.Fatalf("%d questions", len(rows))
 	}
+
 	if got, want := text(rows[0].Parent), "3m Refund <i>? Ticket <b> triage 1h"; got != want {
 		t.Errorf("a line is %q, want %q", got, want)
 	}

@@ -35,6 +35,7 @@ func values(t *testing.T, raw string) map[string]json.RawMessage {
 func TestForm(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2-planted"
+
 	for _, tt := range []struct{ values, field, says string }{
 		{`{"who":"Ann"}`, "", ""},
 		{
@@ -126,6 +127,7 @@ func TestRedact(t *testing.T) {
 func TestDecisions(t *testing.T) {
 	t.Parallel()
 	unknown := json.RawMessage(`{"name":"pay","decisions":["done","retry","skip"]}`)
+
 	for _, tt := range []struct {
 		about    record.Wait
 		decision decision.Decision
@@ -290,6 +292,7 @@ func TestApart(t *testing.T) {
 		texts[0] != [2]string{"b", "1\n<2>"} {
 		t.Errorf("%s, %q", got, texts)
 	}
+
 	for _, whole := range []string{`[1]`, `{"a":"b"}`} {
 		if rest, texts := decision.Apart(json.RawMessage(whole)); string(rest) != whole || texts != nil {
 			t.Errorf("of %s there is %s", whole, rest)

@@ -160,6 +160,7 @@ func text(raw json.RawMessage) (string, error) {
 		}
 		return strings.Join(texts, ","), nil
 	}
+
 	return string(raw), nil
 }
 
@@ -206,6 +207,7 @@ func check(field map[string]string, value string) (string, error) {
 		if Options(field) == nil {
 			return value, nil
 		}
+
 		chosen := split(trimmed)
 		for i := range chosen {
 			if _, err := choose(field, chosen[i]); err != nil {
@@ -219,6 +221,7 @@ func check(field map[string]string, value string) (string, error) {
 		}
 		return Given, nil
 	}
+
 	return value, nil
 }
 

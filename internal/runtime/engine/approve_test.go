@@ -71,6 +71,7 @@ func (p *wiki) tool(policy tool.Policy) tool.Tool {
 // A human is shown what a call would do, and approves that and nothing else.
 func TestPreviewIsApproved(t *testing.T) {
 	t.Parallel()
+
 	for name, tt := range map[string]struct {
 		meanwhile string
 		state     record.State
@@ -104,6 +105,7 @@ func TestPreviewIsApproved(t *testing.T) {
 			if err := h.Decide(wait, record.Approved, "approve", ""); err != nil {
 				t.Fatal(err)
 			}
+
 			row := h.Step(h.Ended(id)).Cycles[0].ToolCalls[0].Record
 			if *row.State != tt.state || text(row.Result) != tt.result {
 				t.Errorf("the call is %s: %q", *row.State, text(row.Result))
@@ -160,6 +162,7 @@ func TestVerified(t *testing.T) {
 					func(_ context.Context, c tool.Call, in revision) (tool.Result, bool, error) {
 						return tool.Result{Text: "It is there: " + in.Text}, took && strings.HasPrefix(c.ID, "toolcall-"), nil
 					}))
+
 				h := deploys(t, []tool.Tool{lost}, "replace", `{"text":"new"}`)
 				h.Work(h.Engine)
 
@@ -225,6 +228,7 @@ func TestVerifiedLate(t *testing.T) {
 			t.Parallel()
 			p := &wiki{now: "old"}
 			var began, asked atomic.Int64
+
 			lost := tool.CallFunc("replace", "Replaces.", func(ctx context.Context, c tool.Call, in revision) (string, error) {
 				if began.Add(1) == 1 {
 					return "", fmt.Errorf("the connection broke: %w", tool.ErrUnknown)

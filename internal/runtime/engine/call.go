@@ -162,6 +162,7 @@ func (c *calling) make(ctx context.Context) (tool.Result, error) {
 	case !begun(c.row):
 		return c.end(record.Failed, tool.BadArguments(c.bad), "tool")
 	}
+
 	if !begun(c.row) { // nobody is asked to approve what is not made
 		if err := tool.CheckArguments(c.tool, json.RawMessage(c.call.Arguments)); err != nil {
 			return c.end(record.Failed, tool.BadArguments(err), "tool")
@@ -245,6 +246,7 @@ func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, e
 	if c.row.ErrorKind != nil {
 		lost.ErrorKind, lost.ErrorMessage = c.row.ErrorKind, c.row.ErrorMessage
 	}
+
 	again := func() (tool.Result, bool, error) {
 		c.step.run.addLater(lost)
 		c.attempt()
@@ -400,6 +402,7 @@ func (c *calling) ask(ctx context.Context, q tool.Question) (tool.Answer, error)
 	if n := len(q.State); 0 < n && n <= maxAsked && r.redact(string(q.State)) == string(q.State) {
 		waits.Metadata, _ = json.Marshal(map[string]json.RawMessage{"asked": q.State}) // is valid
 	}
+
 	a, err := r.ask(ctx, key, w, waits)
 	if err != nil {
 		if parked := new(parkedError); errors.As(err, &parked) {

@@ -73,6 +73,7 @@ func TestEndInState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	p := h.Ended(started.PlanID)
 	if st := h.Step(p).Record; *p.Record.State != record.Cancelled || enginetest.Text(p.Record.ErrorKind) != "rejected" ||
 		*st.State != record.Skipped || enginetest.Text(st.ErrorMessage) != "no" {

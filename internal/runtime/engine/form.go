@@ -140,6 +140,7 @@ func stringMaps(inputs []formInput) ([]map[string]string, error) {
 		names[keyOf(m)] = true
 		maps[i] = m
 	}
+
 	return maps, nil
 }
 

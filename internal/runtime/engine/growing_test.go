@@ -21,6 +21,7 @@ func TestGrowingMessage(t *testing.T) {
 		}
 		return text.String()
 	}
+
 	message := "A \"quote\", a \\ and\nGröße 漢字 \U0001F600 \u2028."
 	plain, err := json.Marshal(map[string]string{"message": message})
 	if err != nil {
@@ -33,6 +34,7 @@ func TestGrowingMessage(t *testing.T) {
 			t.Fatalf("escaped: %q", got)
 		}
 	}
+
 	for name, tt := range map[string]struct{ arguments, want string }{
 		"whole": {string(plain), message}, "open": {`{"message":"half \u00`, "half "}, "no text": {`{"message":{"a":1}}`, ""},
 		"another": {`{"other":"x","message":"y"}`, ""}, "none": {`{}`, ""}, "no JSON": {"{\"message\":\"a\nb", ""},

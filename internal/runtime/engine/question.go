@@ -33,6 +33,7 @@ func questionOf(q tool.Question) WaitInfo {
 		}
 		w.Inputs = append(w.Inputs, in)
 	}
+
 	if w.Inputs == nil {
 		w.Inputs = []map[string]string{}
 	}
@@ -147,6 +148,7 @@ func answerTo(q tool.Question, a Answer) (tool.Answer, error) {
 			values[p.name] = strings.Split(text, ",")
 		}
 	}
+
 	return tool.Answer{Decision: tool.Accept, Values: values}, nil
 }
 

@@ -60,6 +60,7 @@ func (r *Run) Step(ctx context.Context, index int, info StepInfo) (*Step, error)
 	row := &record.AgentExecution{
 		RootPlanID: r.run.RootPlanID, PlanID: r.run.PlanID, StepID: s.id, State: new(record.Running),
 	}
+
 	r.mu.Lock()
 	r.open = append(r.open, s.inState)
 	r.mu.Unlock()
@@ -216,6 +217,7 @@ func (s *Step) End(result string, failure *RunError) {
 	} else {
 		end.Result = new(s.run.redact(result))
 	}
+
 	s.ended = end
 	s.run.addLater(append(s.resolve(), end)...)
 }
@@ -287,6 +289,7 @@ func (s *Step) resolve() (changes []record.Change) {
 		}
 		changes = append(changes, end)
 	}
+
 	return changes
 }
 

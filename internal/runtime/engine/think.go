@@ -155,6 +155,7 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 	req := model.Request{
 		Messages: t.Messages, ResponseSchema: t.ResponseSchema, Temperature: t.Temperature, MaxTokens: t.MaxTokens,
 	}
+
 	if t.Tools != nil {
 		for _, each := range t.Tools.Tools() {
 			spec := each.Spec()
@@ -196,6 +197,7 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 			return nil, err
 		}
 		changes = nil
+
 		response, first, err := s.generate(ctx, t, req, seq, attempt)
 		if err == nil {
 			return s.keep(row(attempt), response, first, t)
@@ -265,6 +267,7 @@ func (s *Step) generate(
 			}
 			return
 		}
+
 		if first == nil {
 			first = new(s.run.now())
 		}
@@ -337,6 +340,7 @@ func (s *Step) keep(
 		row.State = new(record.Failed)
 		row.ErrorKind, row.ErrorMessage = &refused.Kind, &refused.Message
 	}
+
 	kept, changes := s.newCycle(row, response.Message.Calls(), t, t.notMade(refused))
 	if err := s.run.writeResult(changes); err != nil {
 		return nil, err

@@ -19,6 +19,7 @@ func TestComplexity(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = folder.Close() })
+
 	set, err := tool.NewSet(folder.Tools()...)
 	if err != nil {
 		t.Fatal(err)
@@ -64,6 +65,7 @@ func TestSize(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for line := range strings.Lines(string(content)) {
 			if strings.TrimSpace(line) != "" {
 				lines[filepath.Dir(file)]++

@@ -35,6 +35,7 @@ func TestErrorKindsAreDocumented(t *testing.T) {
 	if len(inCode) < 30 {
 		t.Fatalf("the code has only %d error kinds", len(inCode))
 	}
+
 	for kind := range inCode {
 		if !documented[kind] {
 			t.Errorf("docs/runtime.md does not say what %s is", kind)
@@ -106,6 +107,7 @@ func errorKinds(t *testing.T, folders ...string) map[string]bool {
 			}
 		}
 	})
+
 	for _, value := range always {
 		take(value)
 	}

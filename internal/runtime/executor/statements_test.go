@@ -63,6 +63,7 @@ func testedBy(t *testing.T, root string) map[string][]string {
 				if c.Pos() < from || c.End() > f.End() {
 					continue
 				}
+
 				for _, m := range id.FindAllStringSubmatch(c.Text(), -1) {
 					if n, _ := strconv.Atoi(m[2]); n > statements[m[1]] {
 						return fmt.Errorf("%s names %s, which is no statement", files.Position(c.Pos()), m[0])
@@ -74,6 +75,7 @@ func testedBy(t *testing.T, root string) map[string][]string {
 				}
 			}
 		}
+
 		return nil
 	})
 	if err != nil {

@@ -25,6 +25,7 @@ func many(n int) string {
 // E3: what a planner wrote is checked: ids, dependencies, cycles, sizes. The error names what is at fault.
 func TestRead(t *testing.T) {
 	t.Parallel()
+
 	for name, row := range map[string]struct{ text, want string }{
 		"plain":           {`{"nodes":[{"id":"a"}]}`, ""},
 		"as many as may":  {many(200), ""},
@@ -82,6 +83,7 @@ func TestLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	again, err := graph.Read(text)
 	if err != nil {
 		t.Fatal(err)

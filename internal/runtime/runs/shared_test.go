@@ -69,6 +69,7 @@ func TestShared(t *testing.T) {
 			t.Errorf("%q", last)
 		}
 	}
+
 	if n := reads.Load() - before; n < 1 || n > 5 || before > 5 { // the feed wakes at its start, too
 		t.Errorf("%d reads for %d who follow, then %d", before, many, n)
 	}

@@ -96,6 +96,7 @@ func (w *Watch) remove(rootPlanID string, wake chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.waiting[rootPlanID], wake)
+
 	if len(w.waiting[rootPlanID]) == 0 {
 		delete(w.waiting, rootPlanID)
 	}

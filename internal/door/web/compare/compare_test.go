@@ -85,6 +85,7 @@ func drawn(a, b compare.Side, pairs []compare.Pair) string {
 
 func TestAlign(t *testing.T) {
 	t.Parallel()
+
 	for name, tt := range map[string]struct {
 		a, b []string
 		want string
@@ -166,6 +167,7 @@ func TestLines(t *testing.T) {
 				if l.Side != ' ' && l.Side != side {
 					continue
 				}
+
 				at += l.Same
 				if l.Same > 0 {
 					continue
@@ -180,6 +182,7 @@ func TestLines(t *testing.T) {
 				}
 				at++
 			}
+
 			if strings.Join(all[at:], "") != "" {
 				rt.Fatalf("%q is not shown", all[at:])
 			}

@@ -108,6 +108,7 @@ func words(s string) (all []string) {
 				n += size
 			}
 		}
+
 		all, s = append(all, s[:n]), s[n:]
 	}
 	return all

@@ -18,6 +18,7 @@ import (
 func TestKilledAtEveryWrite(t *testing.T) {
 	t.Parallel()
 	const four = `{"nodes":[{"id":"a","name":"A"},{"id":"b","name":"B","dependencies":["a"]},{"id":"c","name":"C","dependencies":["a"]},{"id":"d","name":"D","dependencies":["b","c"]}]}`
+
 	for name, tt := range map[string]struct {
 		scheduling string
 		stored     bool

@@ -115,6 +115,7 @@ func (w *work) decided(ctx context.Context, i int) (*step, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	d, err := readDecision(answer)
 	if err != nil {
 		return nil, err
