@@ -17,6 +17,7 @@ func TestMain(m *testing.M) {
 	if url == "" && os.Getenv(asServer) == "" {
 		pgtest.Main(m)
 	}
+
 	other := serve
 	if url != "" {
 		other = func() error { return workUntilKilled(url) }

@@ -29,6 +29,7 @@ func TestChatClients(t *testing.T) {
 	terminate := func(text string) []scriptmodel.ToolCall {
 		return []scriptmodel.ToolCall{{Name: "terminate", Arguments: map[string]string{"message": text}}}
 	}
+
 	model, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{
 		scene("Break.", scriptmodel.Turn{Error: &scriptmodel.Failure{Status: 400, Message: "no"}}),
 		scene("Slowly.", scriptmodel.Turn{
@@ -51,6 +52,7 @@ func TestChatClients(t *testing.T) {
 	server, secret := serveAgent(t, "guide", model)
 
 	bad, failed := "invalid_value", "InternalServerError"
+
 	for _, c := range []struct {
 		client
 		program, file string
@@ -69,6 +71,7 @@ func TestChatClients(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			cmd := exec.CommandContext(t.Context(), filepath.Join(bin, c.program), c.file, string(server), secret)
 			cmd.Dir = c.name
 			var log strings.Builder
@@ -77,10 +80,12 @@ func TestChatClients(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v\n%s", err, &log)
 			}
+
 			var got map[string]any
 			if err := json.Unmarshal(out, &got); err != nil {
 				t.Fatal(err)
 			}
+
 			want := map[string]any{
 				"models": []any{"agent/guide"}, "model": "agent/guide",
 				"whole": []any{answer, "stop", true}, "stream": []any{answer, true, "stop", true},
@@ -106,6 +111,7 @@ func serveAgent(t *testing.T, agent string, model *scriptmodel.Server) (s server
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	dir := t.TempDir()
 	config := fmt.Sprintf("models:\n  default: {provider: openai, model: scripted, baseURL: %q, apiKey: x}\n"+
 		"toolsets:\n  files: {root: %q}\nagents:\n  %s: {description: Guides., tools: [files.list_files]}\n", model.URL(),
@@ -115,6 +121,7 @@ func serveAgent(t *testing.T, agent string, model *scriptmodel.Server) (s server
 			t.Fatal(err)
 		}
 	}
+
 	return serve(t, "--config", filepath.Join(dir, "actlog.yaml"), "--api-keys", filepath.Join(dir, "keys")), secret
 }
 
@@ -135,6 +142,7 @@ func TestWhatTheChatPageSays(t *testing.T) {
 	done := scriptmodel.Turn{
 		ToolCalls: []scriptmodel.ToolCall{{Name: "terminate", Arguments: map[string]string{"message": answer}}},
 	}
+
 	model, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{
 		{Name: "ask", Match: scriptmodel.Match{User: "What does this program do?"}, Turns: []scriptmodel.Turn{done}},
 	}}, nil)
@@ -142,6 +150,7 @@ func TestWhatTheChatPageSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { model.Close() })
+
 	server, secret := serveAgent(t, "reader", model)
 	here := strings.NewReplacer("http://127.0.0.1:8420", string(server), "actlog_...", secret)
 
@@ -158,12 +167,14 @@ func TestWhatTheChatPageSays(t *testing.T) {
 			if install[1] != "sh" || program[1] != c.language {
 				t.Fatalf("blocks of %s and %s, want sh and %s", install[1], program[1], c.language)
 			}
+
 			dir := t.TempDir()
 			env := c.empty(t, c.folder, dir)
 			run(t, dir, env, "sh", "-ec", install[2])
 			if err := os.WriteFile(filepath.Join(dir, c.file), []byte(here.Replace(program[2])), 0o600); err != nil {
 				t.Fatal(err)
 			}
+
 			run(t, dir, env, "sh", "-ec", c.program+" "+c.file+" > said")
 			said, err := os.ReadFile(filepath.Join(dir, "said"))
 			if err != nil || strings.TrimSpace(string(said)) != answer {

@@ -42,6 +42,7 @@ func TestClients(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			model := c.model(t)
 			// The variables from docs/otlp.md, and the address of the model.
 			run(t, c.name, []string{
@@ -58,6 +59,7 @@ func TestClients(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+
 			want, err := os.ReadFile(golden)
 			if err != nil {
 				t.Fatal(err)
@@ -77,10 +79,12 @@ func (c client) model(t *testing.T) string {
 	if !c.own {
 		scenario = "scenario.json"
 	}
+
 	script, err := scriptmodel.Load(scenario)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	model, err := scriptmodel.Start(script, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -94,6 +98,7 @@ func run(t *testing.T, dir string, env []string, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+
 	began := time.Now()
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -113,6 +118,7 @@ func (c client) install() (bin string, err error) {
 		npm := filepath.Join(node, "..", "..", "..", "npm", "bin", "npm-cli.js")
 		return filepath.Dir(node), fetch(c.name, "node_modules", "package-lock.json", npmCI(node, npm))
 	}
+
 	uv, err := uv()
 	if err != nil {
 		return "", err
@@ -158,10 +164,12 @@ func fetch(dir, into, lock string, commands ...[]string) error {
 	if err != nil {
 		return err
 	}
+
 	fetched := filepath.Join(dir, into, "fetched.lock")
 	if old, err := os.ReadFile(fetched); err == nil && bytes.Equal(old, want) {
 		return nil
 	}
+
 	for _, args := range commands {
 		cmd := exec.CommandContext(context.Background(), args[0], args[1:]...)
 		cmd.Dir = dir
@@ -183,6 +191,7 @@ func serve(t *testing.T, flags ...string) server {
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), filepath.Join(dir, "actlog"), append([]string{
 		"serve", "--listen", "127.0.0.1:0", "--otlp-listen", "off", "--data-dir", filepath.Join(dir, "data"),
 	}, flags...)...)
+
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -190,6 +199,7 @@ func serve(t *testing.T, flags ...string) server {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	ready := make(chan string, 1)
 	var log bytes.Buffer
 	var read sync.WaitGroup
@@ -202,6 +212,7 @@ func serve(t *testing.T, flags ...string) server {
 			}
 		}
 	})
+
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		read.Wait()
@@ -209,6 +220,7 @@ func serve(t *testing.T, flags ...string) server {
 			t.Errorf("actlog serve: %v\n%s", err, &log)
 		}
 	})
+
 	url, ok := <-ready
 	if !ok {
 		t.Fatal("actlog serve exited before it was ready")
@@ -223,6 +235,7 @@ func (s server) get(t *testing.T, path string, to any) {
 		t.Fatal(err)
 	}
 	req.Close = true
+
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -277,10 +290,12 @@ func (s server) tree(t *testing.T, project string) string {
 	if len(list.Items) != 1 {
 		t.Fatalf("%d plans, want 1", len(list.Items))
 	}
+
 	var root plan
 	s.get(t, "/api/executor/details/"+list.Items[0].RootPlanID, &root)
 	w := writer{t: t, server: s}
 	w.plan("", &root)
+
 	ids := map[string]string{}
 	return providerID.ReplaceAllStringFunc(w.String(), func(id string) string {
 		if ids[id] == "" {
@@ -322,6 +337,7 @@ func (w *writer) plan(indent string, p *plan) {
 		p.Summary, "error", p.ErrorMessage,
 		"total", fmt.Sprintf("%d model calls, %d tool calls, %d failures, %d → %d tokens", f.ModelCalls, f.ToolCalls,
 			f.Failures, f.InputTokens, f.OutputTokens))
+
 	if n := len(p.SubPlanExecutionRecords); n > 0 {
 		w.t.Errorf("plan %s has %d sub-plans without a step", p.Name, n)
 	}
@@ -334,6 +350,7 @@ func (w *writer) step(indent string, st *step) {
 	w.checkTimes("step "+st.AgentName, st.span)
 	w.line(indent, fmt.Sprintf("step %s %s", st.AgentName, st.State), "request", st.AgentRequest, "result", st.Result,
 		"error", st.ErrorMessage)
+
 	var detail step
 	w.server.get(w.t, "/api/executor/agent-execution/"+st.StepID, &detail)
 	for _, c := range detail.ThinkActSteps {
@@ -345,6 +362,7 @@ func (w *writer) step(indent string, st *step) {
 			w.checkTimes("from the first token of "+st.AgentName, span{c.FirstTokenTime, c.ThinkEndTime})
 			head += ", streamed"
 		}
+
 		w.line(indent+"  ", head,
 			"input", c.ThinkInput, "output", c.ThinkOutput, "error", c.ErrorMessage)
 		for _, call := range c.ActToolInfoList {
@@ -360,6 +378,7 @@ func (w *writer) tool(indent string, call *tool, plans []plan) {
 	} else {
 		w.checkTimes(head, call.span)
 	}
+
 	w.line(indent, head, "parameters", call.Parameters, "result", call.Result, "error", call.ErrorMessage, "kind",
 		call.ErrorKind)
 	for i := range plans {

@@ -60,6 +60,7 @@ func (s server) send(t *testing.T, to string) string {
 	if err != nil || len(captures) == 0 {
 		t.Fatal(captures, err)
 	}
+
 	for _, capture := range captures {
 		body, err := os.ReadFile(capture)
 		if err != nil {
@@ -78,6 +79,7 @@ func (s server) send(t *testing.T, to string) string {
 		runs[item.RootPlanID] = rowNumbers.ReplaceAllString(s.rows(t, item.RootPlanID), `"$1":0`)
 		do(t, http.MethodDelete, string(s)+"/api/v1/plans/"+item.RootPlanID, nil)
 	}
+
 	var all strings.Builder
 	for _, run := range slices.Sorted(maps.Keys(runs)) {
 		fmt.Fprintln(&all, runs[run])
@@ -96,6 +98,7 @@ func (s server) rows(t *testing.T, run string) string {
 	if err := json.Unmarshal(root, &steps); err != nil {
 		t.Fatal(err)
 	}
+
 	rows := string(root)
 	for _, step := range steps.AgentExecutionSequence {
 		var detail json.RawMessage
@@ -114,6 +117,7 @@ func do(t *testing.T, method, to string, body []byte) {
 	}
 	req.Header.Set("Content-Type", "application/x-protobuf")
 	req.Close = true
+
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -140,6 +144,7 @@ func collect(t *testing.T, endpoints map[string]string) map[string]string {
 			receiver := "otlp/" + exporter + "-" + compression
 			receivers[name] = freeAddress(t)
 			parts[receiver] = map[string]any{"protocols": map[string]any{"http": map[string]any{"endpoint": receivers[name]}}}
+
 			off := map[string]any{"enabled": false}
 			exporters[name] = map[string]any{
 				"endpoint": endpoints[exporter], "compression": compression, "tls": map[string]any{"insecure": true},
@@ -152,6 +157,7 @@ func collect(t *testing.T, endpoints map[string]string) map[string]string {
 			}
 		}
 	}
+
 	config, err := json.Marshal(map[string]any{ // JSON is YAML, too
 		"receivers": parts, "exporters": exporters,
 		"service": map[string]any{
@@ -161,6 +167,7 @@ func collect(t *testing.T, endpoints map[string]string) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	file := filepath.Join(dir, "collector.yaml")
 	if err := os.WriteFile(file, config, 0o600); err != nil {
 		t.Fatal(err)
@@ -174,6 +181,7 @@ func collect(t *testing.T, endpoints map[string]string) map[string]string {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	ready := make(chan struct{})
 	var log bytes.Buffer
 	var read sync.WaitGroup
@@ -187,6 +195,7 @@ func collect(t *testing.T, endpoints map[string]string) map[string]string {
 			}
 		}
 	})
+
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		read.Wait()
@@ -194,6 +203,7 @@ func collect(t *testing.T, endpoints map[string]string) map[string]string {
 			t.Errorf("collector: %v\n%s", err, &log)
 		}
 	})
+
 	select {
 	case <-ready:
 	case <-time.After(time.Minute):

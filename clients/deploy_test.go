@@ -19,6 +19,7 @@ func TestKubernetesManifests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	validate := func(args ...string) (string, error) {
 		out, err := exec.CommandContext(t.Context(), filepath.Join(bin, "kubernetes-validate"),
 			append([]string{"--strict", "--no-warn"}, args...)...).CombinedOutput()
@@ -29,6 +30,7 @@ func TestKubernetesManifests(t *testing.T) {
 		filepath.Join(folder, "server.yaml"), filepath.Join(folder, "worker.yaml"), filepath.Join(folder, "network.yaml"),
 	}
 	files = append(files, filepath.Join(folder, "migrate", "job.yaml"), filepath.Join(folder, "scaling", "hpa.yaml"))
+
 	resources := 0
 	for _, file := range files {
 		content, err := os.ReadFile(file)
@@ -49,6 +51,7 @@ func TestKubernetesManifests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	wrong := filepath.Join(t.TempDir(), "server.yaml")
 	if err := os.WriteFile(wrong, bytes.Replace(content, []byte("runAsNonRoot"), []byte("runAsNonroot"), 1),
 		0o600); err != nil {

@@ -38,12 +38,14 @@ func all(t *testing.T) (clients []client) {
 		if c.js {
 			c.command = "node main.js"
 		}
+
 		script, err := os.ReadFile(filepath.Join(c.name, "run.sh"))
 		if err == nil {
 			c.command = string(script)
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)
 		}
+
 		if _, err := os.Stat(filepath.Join(c.name, "scenario.json")); err == nil {
 			c.own = true
 		} else if !errors.Is(err, fs.ErrNotExist) {
@@ -51,6 +53,7 @@ func all(t *testing.T) (clients []client) {
 		}
 		clients = append(clients, c)
 	}
+
 	if len(clients) == 0 {
 		t.Fatal("no clients")
 	}
@@ -96,6 +99,7 @@ func frameworks(t *testing.T) (all []framework) {
 	if found := folder.FindString(section(t, string(b), "## Frameworks that are not run")); found != "" {
 		t.Errorf("%s is run", found)
 	}
+
 	for _, text := range strings.Split(section(t, string(b), "## Frameworks that are run"), "\n### ")[1:] {
 		title, _, _ := strings.Cut(text, "\n")
 		link := folder.FindStringSubmatch(text)
@@ -103,6 +107,7 @@ func frameworks(t *testing.T) (all []framework) {
 		if link == nil || len(blocks) != 3 || blocks[0][1] != "sh" || blocks[2][1] != "sh" {
 			t.Fatalf("%s: no folder, or other blocks than a line that installs, a program and how to run it", title)
 		}
+
 		f := framework{
 			title: title, folder: link[1], language: blocks[1][1], install: blocks[0][2], program: blocks[1][2],
 			run: blocks[2][2],
@@ -141,6 +146,7 @@ func TestPage(t *testing.T) {
 		if f.language == "js" {
 			command = "npm install "
 		}
+
 		names, ok := strings.CutPrefix(strings.TrimSuffix(f.install, "\n"), command)
 		if !ok || strings.Contains(names, "\n") {
 			t.Errorf("%s: it is not one line that begins with %q:\n%s", f.title, command, f.install)
@@ -153,6 +159,7 @@ func TestPage(t *testing.T) {
 			}
 		}
 	}
+
 	for _, c := range all(t) {
 		have = append(have, c.name)
 	}
@@ -194,6 +201,7 @@ func TestSameTree(t *testing.T) {
 		if c.own {
 			continue
 		}
+
 		golden, err := os.ReadFile(filepath.Join(c.name, "tree.golden"))
 		if err != nil {
 			t.Fatal(err)
@@ -203,6 +211,7 @@ func TestSameTree(t *testing.T) {
 			shapes[c.name] = append(shapes[c.name], strings.ReplaceAll(line, `": `, `":`))
 		}
 	}
+
 	const reference = "langgraph"
 	if len(shapes[reference]) != 34 {
 		t.Errorf("%d rows:\n%s", len(shapes[reference]), strings.Join(shapes[reference], "\n"))

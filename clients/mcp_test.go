@@ -17,6 +17,7 @@ import (
 func TestAssistantInPython(t *testing.T) {
 	t.Parallel()
 	server := serve(t)
+
 	resp, err := http.Post(string(server)+"/api/v1/records", "application/x-ndjson", strings.NewReader(`
 {"kind":"plan","rootPlanId":"night","currentPlanId":"night","state":"FAILED"}
 {"kind":"agentExecution","rootPlanId":"night","planId":"night","stepId":"night-s1","state":"FAILED"}
@@ -26,12 +27,14 @@ func TestAssistantInPython(t *testing.T) {
 	}
 	resp.Body.Close()
 	http.DefaultClient.CloseIdleConnections()
+
 	bin, err := client{name: "mcp"}.install()
 	if err != nil {
 		t.Fatal(err)
 	}
 	actlog := filepath.Join(t.TempDir(), "actlog")
 	run(t, "..", nil, "go", "build", "-o", actlog, "./cmd/actlog")
+
 	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "python"), "assistant.py", string(server), actlog)
 	cmd.Dir = "mcp"
 	var log strings.Builder
@@ -40,6 +43,7 @@ func TestAssistantInPython(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, &log)
 	}
+
 	type place struct{ At string }
 	type answers struct {
 		Server   string
@@ -64,11 +68,13 @@ func TestAssistantInPython(t *testing.T) {
 	if err := json.Unmarshal(out, &got); err != nil {
 		t.Fatal(err)
 	}
+
 	for over, a := range got {
 		if a.Server != "actlog" || !slices.Equal(a.Tools,
 			[]string{"describe_reports", "failures", "find_runs", "read_row", "read_run", "read_step", "search", "sql"}) {
 			t.Errorf("%s: %s has %q", over, a.Server, a.Tools)
 		}
+
 		const call = "call:night-s1/0/night-c1"
 		if len(a.FindRuns.Runs) != 1 || a.FindRuns.Runs[0].Cause.Error != "no space left on device" ||
 			a.Failures.Failures[0].At != call || a.ReadStep.Cycles[0].Calls[0].At != call ||
@@ -77,6 +83,7 @@ func TestAssistantInPython(t *testing.T) {
 			t.Errorf("%s: %+v", over, a)
 		}
 	}
+
 	if len(got) != 2 {
 		t.Errorf("%d ways", len(got))
 	}

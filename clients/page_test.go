@@ -24,6 +24,7 @@ var today = flag.Bool("today", false, "install the newest versions, as users do,
 func TestWhatThePageSays(t *testing.T) {
 	t.Parallel()
 	server := serve(t)
+
 	script, err := scriptmodel.Load("weather.json")
 	if err != nil {
 		t.Fatal(err)
@@ -32,6 +33,7 @@ func TestWhatThePageSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { model.Close() })
 	api := strings.TrimSuffix(model.URL(), "/v1")
 
@@ -46,10 +48,12 @@ func TestWhatThePageSays(t *testing.T) {
 			} else {
 				env = emptyPython(t, f.folder, dir)
 			}
+
 			run(t, dir, env, "sh", "-ec", f.install)
 			if err := os.WriteFile(filepath.Join(dir, file), []byte(f.program), 0o600); err != nil {
 				t.Fatal(err)
 			}
+
 			// These variables are on the page, too.
 			run(t, dir, append(env,
 				"OTEL_EXPORTER_OTLP_ENDPOINT="+string(server), "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf",
@@ -70,6 +74,7 @@ func emptyPython(t *testing.T, client, dir string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	env := filepath.Join(dir, ".venv")
 	bin := filepath.Join(env, "bin")
 	vars := []string{"VIRTUAL_ENV=" + env, "PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH")}
@@ -84,6 +89,7 @@ func emptyPython(t *testing.T, client, dir string) []string {
 	if err := os.WriteFile(filepath.Join(bin, "pip"), []byte(pip), 0o700); err != nil { //nolint:gosec // a program
 		t.Fatal(err)
 	}
+
 	lock, err := filepath.Abs(filepath.Join(client, "requirements.txt"))
 	if err != nil {
 		t.Fatal(err)
@@ -99,11 +105,13 @@ func emptyNode(t *testing.T, client, dir string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	bin := filepath.Dir(node)
 	npm := "#!/bin/sh\nexec '" + node + "' '" + filepath.Join(bin, "..", "..", "npm", "bin", "npm-cli.js") + "' \"$@\"\n"
 	if err := os.WriteFile(filepath.Join(dir, "npm"), []byte(npm), 0o700); err != nil { //nolint:gosec // a program
 		t.Fatal(err)
 	}
+
 	vars := []string{
 		"PATH=" + strings.Join([]string{dir, bin, os.Getenv("PATH")}, string(os.PathListSeparator)),
 		"npm_config_ignore_scripts=true", "npm_config_audit=false", "npm_config_fund=false",
@@ -111,6 +119,7 @@ func emptyNode(t *testing.T, client, dir string) []string {
 	if *today {
 		return vars
 	}
+
 	for _, name := range []string{"package.json", "package-lock.json"} {
 		b, err := os.ReadFile(filepath.Join(client, name))
 		if err != nil {
@@ -133,11 +142,13 @@ func (s server) checkForecast(t *testing.T, project string) {
 	if len(list.Items) != 1 {
 		t.Fatalf("%d plans, want 1: %+v", len(list.Items), list.Items)
 	}
+
 	var root plan
 	s.get(t, "/api/executor/details/"+list.Items[0].RootPlanID, &root)
 	w := writer{t: t, server: s}
 	w.plan("", &root)
 	tree := w.String()
+
 	for _, want := range []string{
 		"Will it rain in Lisbon?", "Sun in Lisbon.", "tool get_weather COMPLETED", `"Lisbon"`, "result: sun, 24 degrees",
 	} {
@@ -145,11 +156,13 @@ func (s server) checkForecast(t *testing.T, project string) {
 			t.Errorf("%q is missing", want)
 		}
 	}
+
 	f := root.Total
 	if root.State != "COMPLETED" || f.ModelCalls != 2 || f.ToolCalls < 1 || f.Failures != 0 || f.InputTokens == 0 ||
 		f.OutputTokens == 0 {
 		t.Errorf("%s: %+v", root.State, f)
 	}
+
 	if strings.Contains(tree, "inferred") && project != "smolagents" {
 		t.Error("a tool call has no span")
 	}

@@ -113,6 +113,7 @@ func endless() map[string][2]string {
 			return strings.Join(append(items, items[0]), ",")
 		}() + `]}`},
 	}
+
 	return all
 }
 
@@ -146,6 +147,7 @@ func TestEndlessSchemas(t *testing.T) {
 			if err != nil {
 				return
 			}
+
 			r, err := own.Call(t.Context(), tool.Call{Arguments: arguments})
 			if err != nil || !r.Failed || !strings.HasPrefix(r.Text, "Bad arguments: it is too large, or too deep,") {
 				t.Errorf("%.200v, %v, want bad arguments", r, err)
@@ -181,6 +183,7 @@ func TestSchemasThatNameNoObject(t *testing.T) {
 // A schema of a dialect that is not known checks nothing; as one of our own it is an error.
 func TestDialects(t *testing.T) {
 	t.Parallel()
+
 	for dialect, known := range map[string]bool{
 		"https://json-schema.org/draft/2020-12/schema": true, "http://json-schema.org/draft-07/schema#": true,
 		"https://json-schema.org/draft-07/schema#": true,
@@ -207,6 +210,7 @@ func TestSchemasThatReferToThemselves(t *testing.T) {
 	tree := `"properties":{"name":{"type":"string"},"children":{"type":"array","items":`
 	draft7 := `"$schema":"http://json-schema.org/draft-07/schema#",`
 	many := strings.Repeat(`{"required":["no"]},`, 2000)
+
 	for _, tt := range []struct{ schema, good, bad string }{
 		{
 			`{"type":"object",` + tree + `{"$ref":"#"}}}}`, `{"name":"x","children":[{"children":[{"name":"y"}]}]}`,
@@ -254,6 +258,7 @@ func TestSchemasThatReferToThemselves(t *testing.T) {
 			t.Errorf("%.200s: %v", tt.schema, err)
 			continue
 		}
+
 		if err := check(tt.good); err != nil {
 			t.Errorf("%.200s with %.100s: %v", tt.schema, tt.good, err)
 		}
@@ -269,6 +274,7 @@ func TestSchemasThatReferToThemselves(t *testing.T) {
 func TestRandomSchemas(t *testing.T) {
 	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is refused, and in which words")
 	t.Parallel()
+
 	random := rand.New(rand.NewPCG(1, 2))
 	read, tooLarge := 0, 0
 	for range 3000 {
@@ -277,6 +283,7 @@ func TestRandomSchemas(t *testing.T) {
 		if err != nil {
 			continue
 		}
+
 		read++
 		for _, text := range []string{`1`, `{"a":{"b":{"a":{"a":1}}},"b":[1,[1]]}`, `[{"a":1},[[1]],2]`, nested(30)} {
 			if err := check(text); err != nil && strings.Contains(err.Error(), "too large") {
@@ -284,6 +291,7 @@ func TestRandomSchemas(t *testing.T) {
 			}
 		}
 	}
+
 	if read < 300 || read > 2700 || tooLarge == 0 {
 		t.Errorf("%d schemas could be used, %d checks were too large; that tests little", read, tooLarge)
 	}
@@ -296,6 +304,7 @@ func randomSchema(random *rand.Rand) string {
 	places := []string{
 		"http://x/", "/", "http://x/#/$defs/a", "b", "http://x/b", "/#/$defs/b", "http://x/#/$defs/c", "/#a", "/b#n", "/#n",
 	}
+
 	var part func(depth int, name string) string
 	part = func(depth int, name string) string {
 		members := []string{name}
@@ -303,6 +312,7 @@ func randomSchema(random *rand.Rand) string {
 		if random.IntN(3) == 0 {
 			add(`"%s":"%s"`, pick("$ref", "$dynamicRef"), pick(places...))
 		}
+
 		if depth > 0 {
 			for _, keyword := range []string{"not", "if", "then", "else", "additionalProperties", "unevaluatedProperties",
 				"propertyNames", "items", "contains", "unevaluatedItems", "additionalItems"} {
@@ -321,6 +331,7 @@ func randomSchema(random *rand.Rand) string {
 				}
 			}
 		}
+
 		return "{" + strings.Join(members, ",") + "}"
 	}
 

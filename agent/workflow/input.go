@@ -46,12 +46,14 @@ func ReadInput(raw json.RawMessage) (in Input, err error) {
 		}
 		return in, invalid("input", "must be an object with workflow and input, or with agent and user_message or messages")
 	}
+
 	if in.UserMessage != "" {
 		in.Messages = append(in.Messages, Message{Role: string(model.RoleUser), Content: in.UserMessage})
 	}
 	if len(in.Input) == 0 {
 		in.Input = json.RawMessage("null")
 	}
+
 	switch {
 	case in.Agent == "" && in.Workflow == "":
 		return in, missing("input.workflow")
@@ -70,6 +72,7 @@ func ReadInput(raw json.RawMessage) (in Input, err error) {
 	case in.Agent != "" && string(in.Input) != "null":
 		return in, invalid("input.input", "is for workflows; an agent takes user_message or messages")
 	}
+
 	for i, m := range in.Messages {
 		at := fmt.Sprintf("input.messages[%d]", i)
 		switch {
@@ -81,6 +84,7 @@ func ReadInput(raw json.RawMessage) (in Input, err error) {
 			return in, missing(at + ".content")
 		}
 	}
+
 	if n := len(in.Messages); n > 0 && in.Messages[n-1].Role != string(model.RoleUser) {
 		return in, invalid(fmt.Sprintf("input.messages[%d].role", n-1), "must be user: the last message is the user's")
 	}

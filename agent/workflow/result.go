@@ -99,6 +99,7 @@ func MessagesOf(said []model.Message) []Message {
 			}
 			continue
 		}
+
 		message := Message{Role: string(m.Role), Content: m.Text()}
 		for _, call := range m.Calls() {
 			message.ToolCalls = append(message.ToolCalls, ToolCall{
@@ -107,6 +108,7 @@ func MessagesOf(said []model.Message) []Message {
 		}
 		out = append(out, message)
 	}
+
 	return out
 }
 

@@ -36,6 +36,7 @@ func (c *answerCmd) Run(ctx context.Context, e *env, client *client) error {
 	if err != nil {
 		return err
 	}
+
 	if err := client.wholeFrom(ctx, leastShortID, &c.Plan); err != nil {
 		return err
 	}
@@ -43,13 +44,16 @@ func (c *answerCmd) Run(ctx context.Context, e *env, client *client) error {
 	if err != nil {
 		return err
 	}
+
 	if c.List {
 		return c.list(ctx, e, client, r.Waits)
 	}
+
 	w, err := c.choose(e, r)
 	if err != nil {
 		return err
 	}
+
 	if d.Decision == "" {
 		p := newPrompt(e)
 		if p == nil {
@@ -62,16 +66,20 @@ func (c *answerCmd) Run(ctx context.Context, e *env, client *client) error {
 		}
 		d.By = by
 	}
+
 	if err := w.check(d); err != nil {
 		return err
 	}
+
 	answered, err := client.answer(ctx, c.Plan, w.WaitID, d)
 	if err != nil {
 		return tooLate(err)
 	}
+
 	if c.JSON {
 		return printJSON(e.stdout, answered)
 	}
+
 	_, err = fmt.Fprintf(e.stdout, "%s: %s\n", words.Clean(w.WaitID), d.Decision)
 	return err
 }
@@ -97,6 +105,7 @@ func (c *answerCmd) decided() (d decide, err error) {
 		}
 		d.Values[name] = text
 	}
+
 	if d.Decision == "" && d.Values != nil {
 		d.Decision = decision.Submit
 	}
@@ -111,10 +120,12 @@ func (c *answerCmd) choose(e *env, r *runView) (*waitView, error) {
 	if c.Wait == "" && len(r.Waits) == 1 {
 		return &r.Waits[0], nil
 	}
+
 	ids := make([]string, len(r.Waits))
 	for i := range r.Waits {
 		ids[i] = r.Waits[i].WaitID
 	}
+
 	wait, err := pick("wait", c.Wait, ids)
 	if err != nil {
 		return nil, err
@@ -122,6 +133,7 @@ func (c *answerCmd) choose(e *env, r *runView) (*waitView, error) {
 	if len(c.Wait) < leastShortID { // the wait that is meant may have been answered, and another begin so
 		wait = c.Wait
 	}
+
 	i := slices.Index(ids, wait)
 	switch {
 	case i >= 0:
@@ -132,6 +144,7 @@ func (c *answerCmd) choose(e *env, r *runView) (*waitView, error) {
 		return nil, fmt.Errorf("run %s has no open wait %s (actlog answer --list names them)", words.Clean(c.Plan),
 			words.Clean(c.Wait))
 	}
+
 	v := newView(e.stderr)
 	if v.waits(r.Waits); v.err != nil {
 		return nil, v.err
@@ -147,6 +160,7 @@ func (c *answerCmd) list(ctx context.Context, e *env, client *client, waits []wa
 		v.waits(waits)
 		return v.err
 	}
+
 	var r struct{ Waits []json.RawMessage }
 	if err := client.get(ctx, named("run", c.Plan), runPath(c.Plan), &r); err != nil {
 		return err

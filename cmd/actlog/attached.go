@@ -28,18 +28,21 @@ func attachWorker(dataDir, configFile, databaseURL string, failed func(error)) (
 	if err != nil {
 		return nil, fmt.Errorf("start a worker: %w", err)
 	}
+
 	w := &attachedWorker{ended: make(chan struct{})}
 	w.cmd = exec.CommandContext(context.Background(), program, "work", "--attached", "--data-dir", dataDir, "--config",
 		configFile, "--workers", "1", "--listen=", "--drain", "2s")
 	w.cmd.Env = append(os.Environ(), "ACTLOG_DATABASE_URL="+databaseURL) // other users can see command lines
 	w.cmd.Stdout, w.cmd.Stderr = &w.said, &w.said
 	apart(w.cmd) // Ctrl-C at the terminal is for this process alone
+
 	if w.stdin, err = w.cmd.StdinPipe(); err == nil {
 		err = w.cmd.Start()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("start a worker: %w", err)
 	}
+
 	go func() {
 		defer close(w.ended)
 		_ = w.cmd.Wait()
@@ -67,6 +70,7 @@ func (w *attachedWorker) close() {
 	if w == nil {
 		return
 	}
+
 	w.wanted.Store(true)
 	_ = w.stdin.Close() // it may have ended
 	select {

@@ -73,6 +73,7 @@ func (c *agentsCmd) Run(ctx context.Context, e *env, client *client) error {
 	if c.JSON {
 		return printLines(e, what, list.Items)
 	}
+
 	agents, err := decodeAll[agentView](what, list.Items)
 	if err != nil {
 		return err
@@ -107,10 +108,12 @@ func (a *agentView) cells() []string {
 	for _, sub := range a.SubAgents {
 		tools = append(tools, "agent."+sub)
 	}
+
 	description := a.Description
 	if !a.Configured {
 		description = strings.TrimSpace("(only on workers) " + description)
 	}
+
 	return []string{
 		words.Clean(a.Name), model, yes(a.EnableWrite), version, words.Grouped(a.Workers), listOf(tools),
 		words.Shorten(description, cellRunes),
@@ -127,6 +130,7 @@ func (c *toolsCmd) Run(ctx context.Context, e *env, client *client) error {
 	if c.JSON {
 		return printLines(e, what, append(list.Items, list.MCPServers...))
 	}
+
 	tools, err := decodeAll[toolView](what, list.Items)
 	if err != nil {
 		return err
@@ -135,6 +139,7 @@ func (c *toolsCmd) Run(ctx context.Context, e *env, client *client) error {
 	if err != nil {
 		return err
 	}
+
 	if len(tools)+len(servers) == 0 {
 		return none(e, "tools")
 	}
@@ -178,6 +183,7 @@ func (c *modelsCmd) Run(ctx context.Context, e *env, client *client) error {
 	if c.JSON {
 		return printLines(e, what, list.Items)
 	}
+
 	models, err := decodeAll[modelView](what, list.Items)
 	if err != nil {
 		return err
@@ -198,6 +204,7 @@ func (c *modelsCmd) Run(ctx context.Context, e *env, client *client) error {
 		if !m.Configured { // only the name is known
 			priced, most = "-", "-"
 		}
+
 		t.add(
 			words.Clean(m.Name), cmp.Or(words.Clean(m.Provider), "-"), cmp.Or(words.Clean(m.Model), "-"),
 			cmp.Or(words.Clean(m.Host), "-"), priced, most, words.Grouped(m.Workers),

@@ -49,6 +49,7 @@ func (c *completeCmd) Run(k *kong.Kong, e *env) error {
 	if len(words) > 0 && words[0] == "--" {
 		words = words[1:]
 	}
+
 	for _, candidate := range complete(k.Model.Node, words) {
 		if _, err := fmt.Fprintln(e.stdout, candidate); err != nil {
 			return err
@@ -62,6 +63,7 @@ func complete(node *kong.Node, words []string) []string {
 	if len(words) == 0 {
 		return nil
 	}
+
 	words, typed := words[:len(words)-1], words[len(words)-1]
 	var open *kong.Flag // the next word is its value
 	args := 0
@@ -84,6 +86,7 @@ func complete(node *kong.Node, words []string) []string {
 			}
 		}
 	}
+
 	var candidates []string
 	name, _, hasValue := strings.Cut(typed, "=")
 	switch {
@@ -110,6 +113,7 @@ func complete(node *kong.Node, words []string) []string {
 	case len(node.Positional) > 0:
 		candidates = values(node.Positional[min(args, len(node.Positional)-1)], "")
 	}
+
 	return slices.DeleteFunc(candidates, func(c string) bool { return c != completeFiles && !strings.HasPrefix(c, typed) })
 }
 
@@ -135,6 +139,7 @@ func values(v *kong.Value, prefix string) (candidates []string) {
 	case "decision":
 		known = decision.All()
 	}
+
 	for _, s := range known {
 		candidates = append(candidates, prefix+s)
 	}

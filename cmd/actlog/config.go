@@ -92,7 +92,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	exit := -1
 	out, errs := terminal.New(stdout), terminal.New(stderr) // what the commands write
 	defer func() { _ = errors.Join(out.Flush(), errs.Flush()) }()
-	parser, err := kong.New(&c,
+
+	options := []kong.Option{
 		kong.Name("actlog"),
 		kong.Description("The execution record of LLM agents, kept in Postgres."),
 		kong.Writers(stdout, stderr),
@@ -103,10 +104,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.Vars{"version": version(), "server": defaultServer},
 		kong.BindTo(ctx, (*context.Context)(nil)),
-	)
+	}
+	parser, err := kong.New(&c, options...)
 	if err != nil {
 		panic(err) // the tags of cli are wrong
 	}
+
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
@@ -124,6 +127,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		return exitUsage
 	}
+
 	e := &env{
 		stdin: os.Stdin, stdout: out, stderr: errs,
 		log: slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: c.LogLevel})),
@@ -131,6 +135,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err = parsed.Run(e); err == nil {
 		return exitDone
 	}
+
 	fmt.Fprintf(errs, "actlog: %s\n", err)
 	var stopped interruption
 	switch {
@@ -221,6 +226,7 @@ func (f databaseFlags) open(ctx context.Context, e *env) (url string, closeDatab
 	if f.DatabaseURL != "" {
 		return f.DatabaseURL, nothing, nil
 	}
+
 	postgres, err := embedpg.Start(ctx, embedpg.Config{Dir: f.folder(), Logger: e.log})
 	switch {
 	case errors.Is(err, embedpg.ErrInUse): // a server runs it

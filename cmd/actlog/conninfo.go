@@ -30,6 +30,7 @@ func (c *connInfo) add(name, value string) bool {
 		c.options = value
 		return true
 	}
+
 	_, secret := secretParameters[name]
 	if secret {
 		c.secrets[name] = value
@@ -47,6 +48,7 @@ func parseConnInfo(s string) (connInfo, error) {
 			return c, c.parseURL(scheme, rest)
 		}
 	}
+
 	if strings.Contains(s, "=") {
 		return c, c.parseKeywords(s)
 	}
@@ -65,11 +67,13 @@ func (c *connInfo) parseURL(scheme, rest string) error {
 		}
 		rest = user + rest[end:]
 	}
+
 	rest, query, found := strings.Cut(rest, "?")
 	c.public = scheme + rest
 	if !found {
 		return nil
 	}
+
 	var kept []string
 	for parameter := range strings.SplitSeq(query, "&") {
 		name, value, _ := strings.Cut(parameter, "=")
@@ -80,10 +84,12 @@ func (c *connInfo) parseURL(scheme, rest string) error {
 		if err != nil {
 			return usageError("--database-url: parameters must have % as %25")
 		}
+
 		if !c.add(name, value) {
 			kept = append(kept, parameter)
 		}
 	}
+
 	if len(kept) > 0 {
 		c.public += "?" + strings.Join(kept, "&")
 	}
@@ -99,9 +105,11 @@ func (c *connInfo) parseKeywords(s string) error {
 		if name = strings.TrimRight(name, space); !found || name == "" || strings.ContainsAny(name, space) {
 			return usageError("--database-url: must be a URL, or words such as host=db.example user=actlog")
 		}
+
 		s = strings.TrimLeft(value, space)
 		quoted := strings.HasPrefix(s, "'")
 		s = strings.TrimPrefix(s, "'")
+
 		var plain strings.Builder
 		for ; s != ""; s = s[1:] {
 			if quoted && s[0] == '\'' || !quoted && strings.Contains(space, s[:1]) {
@@ -112,16 +120,19 @@ func (c *connInfo) parseKeywords(s string) error {
 			}
 			plain.WriteByte(s[0])
 		}
+
 		if quoted && s == "" {
 			return usageError("--database-url: a quote ' is not closed")
 		}
 		if quoted {
 			s = s[1:]
 		}
+
 		if !c.add(name, plain.String()) {
 			kept = append(kept, before[:len(before)-len(s)])
 		}
 	}
+
 	c.public = strings.Join(kept, " ")
 	return nil
 }
@@ -140,6 +151,7 @@ func (c connInfo) with(address, more string) string {
 	case address != "" && !strings.Contains(address, "="): // the name of a database
 		address = "dbname=" + quoted(address)
 	}
+
 	return strings.TrimSpace(address + " options=" + quoted(options))
 }
 
@@ -167,6 +179,7 @@ func (c connInfo) hide(folder string) (address string, env []string, err error) 
 		}
 		fmt.Fprintf(&service, "%s=%s\n", name, value)
 	}
+
 	if service.Len() == 0 {
 		return c.public, env, nil
 	}
@@ -174,10 +187,12 @@ func (c connInfo) hide(folder string) (address string, env []string, err error) 
 		return "", nil, usageError("--database-url: write its secrets, other than the password, into the service file " +
 			"that it names")
 	}
+
 	file := filepath.Join(folder, "pg_service.conf")
 	if err := os.WriteFile(file, []byte("["+secretService+"]\n"+service.String()), 0o600); err != nil {
 		return "", nil, err
 	}
+
 	join := " "
 	if strings.Contains(c.public, "://") {
 		join = "?"

@@ -39,11 +39,13 @@ func (h *contents) add(c wire.Content) (err error) {
 		}
 		h.trees = map[string]map[content.Hash]held{}
 	}
+
 	tree := h.trees[c.RootPlanID]
 	if tree == nil {
 		tree = map[content.Hash]held{}
 		h.trees[c.RootPlanID] = tree
 	}
+
 	has := held{at: h.size, bytes: int64(len(c.Body)), parts: c.Parts}
 	for _, hash := range c.Parts {
 		piece, ok := tree[hash]
@@ -56,8 +58,10 @@ func (h *contents) add(c wire.Content) (err error) {
 				Reason: "names " + hash.String() + ", which is a list of parts itself",
 			}
 		}
+
 		has.bytes += piece.bytes
 	}
+
 	if _, err := h.texts.WriteAt([]byte(c.Body), h.size); err != nil {
 		return fmt.Errorf("hold contents: %w", err)
 	}
@@ -82,6 +86,7 @@ func (h *contents) join(c record.Change) (bytes int, err error) {
 				}
 			}
 		}
+
 		var text strings.Builder
 		text.Grow(int(size))
 		for _, hash := range parts {
@@ -89,9 +94,11 @@ func (h *contents) join(c record.Change) (bytes int, err error) {
 				return "", fmt.Errorf("read contents: %w", err)
 			}
 		}
+
 		bytes += text.Len()
 		return text.String(), nil
 	})
+
 	return bytes, err
 }
 
@@ -103,9 +110,11 @@ func (h *contents) write(to io.Writer, tree map[content.Hash]held, hash content.
 			return err
 		}
 	}
+
 	if has.parts != nil {
 		return nil
 	}
+
 	_, err := io.Copy(to, io.NewSectionReader(h.texts, has.at, has.bytes))
 	return err
 }

@@ -58,6 +58,7 @@ func (c *controlFlags) control(
 	if err := client.wholeFrom(ctx, leastShortID, &c.Plan); err != nil {
 		return err
 	}
+
 	var asked struct{}
 	body := struct {
 		By string `json:"by,omitempty"`
@@ -65,6 +66,7 @@ func (c *controlFlags) control(
 	if err := client.post(ctx, named("run", c.Plan), runPath(c.Plan)+"/"+action, nil, body, &asked); err != nil {
 		return err
 	}
+
 	var r *runView
 	var raw json.RawMessage
 	for end := time.Now().Add(controlPatience); ; {
@@ -72,6 +74,7 @@ func (c *controlFlags) control(
 		if r, raw, err = client.run(ctx, c.Plan); err != nil {
 			return err
 		}
+
 		if done(record.State(r.State)) || time.Now().After(end) {
 			break
 		}
@@ -79,9 +82,11 @@ func (c *controlFlags) control(
 			return context.Cause(ctx)
 		}
 	}
+
 	if c.JSON {
 		return printJSON(e.stdout, raw)
 	}
+
 	line := words.Clean(c.Plan) + " is " + words.Clean(r.State)
 	if !done(record.State(r.State)) {
 		line += ": " + otherwise

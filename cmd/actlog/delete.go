@@ -38,12 +38,14 @@ func (c *deleteCmd) Run(ctx context.Context, e *env, client *client) error {
 			return err
 		}
 	}
+
 	if !c.Yes {
 		question := fmt.Sprintf("Delete %s and everything below from %s, for good?", joined(c.Plans), c.Server)
 		if err := confirm(ctx, e, "delete", question); err != nil {
 			return err
 		}
 	}
+
 	var errs []error
 	for _, id := range c.Plans {
 		err := client.delete(ctx, id)
@@ -64,6 +66,7 @@ func confirm(ctx context.Context, e *env, command, question string) error {
 	if f, ok := e.stdin.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
 		return usageError(command + " asks at a terminal, and stdin is none: pass --yes to go on without a question")
 	}
+
 	fmt.Fprintf(e.stderr, "%s [y/N] ", question)
 	input := interruptible(ctx, e.stdin)
 	defer input.Close()
@@ -71,9 +74,11 @@ func confirm(ctx context.Context, e *env, command, question string) error {
 	if err != nil {
 		fmt.Fprintln(e.stderr)
 	}
+
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+
 	switch strings.ToLower(strings.TrimSpace(answer)) {
 	case "y", "yes":
 		return nil

@@ -39,10 +39,12 @@ func (c *demoCmd) Run(ctx context.Context, e *env) error {
 		return usageError("demo has a configuration and a worker of its own, and takes no --config or --workers; use " +
 			"actlog serve")
 	}
+
 	log := e.log
 	if !log.Enabled(ctx, slog.LevelDebug) { // one line per request would hide the run
 		log = slog.New(slog.NewTextHandler(e.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	}
+
 	d := &demo{pace: c.Pace, stuck: make(chan struct{}, 1)}
 	if c.APIKeys != "" { // which the demo does not know
 		var err error
@@ -51,11 +53,13 @@ func (c *demoCmd) Run(ctx context.Context, e *env) error {
 			return err
 		}
 	}
+
 	model, err := scriptmodel.Start(demoScript(c.Pace, func() { d.stuck <- struct{}{} }), nil)
 	if err != nil {
 		return err
 	}
 	defer model.Close()
+
 	c.Workers = 0
 	c.listening = func() (err error) { // not where another server already listens
 		c.Config, err = writeDemo(filepath.Join(c.DataDir, "demo"), model.URL())
@@ -65,8 +69,10 @@ func (c *demoCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
+
 	fmt.Fprintf(e.stderr, "actlog serves on %s\nThe page of all runs: %s/\n\n", s.url, s.url)
-	d.dataDir, d.config, d.database = c.DataDir, c.Config, c.DatabaseURL
+	d.dataDir, d.config = c.DataDir, c.Config
+	d.database = c.DatabaseURL
 	if s.postgres != nil {
 		d.database = s.postgres.URL()
 	}
@@ -85,6 +91,7 @@ func writeDemo(dir, modelURL string) (config string, err error) {
 	if err := os.Remove(filepath.Join(dir, demoReport)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
+
 	return filepath.Join(dir, "actlog.yaml"),
 		fs.WalkDir(demoFiles, "demo", func(name string, entry fs.DirEntry, err error) error {
 			to := filepath.Join(dir, strings.TrimPrefix(name, "demo"))
@@ -115,6 +122,7 @@ func (d *demo) run(ctx context.Context, e *env, s *server, once bool) error {
 	working, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	d.fail = fail
+
 	err := d.attach()
 	if err == nil {
 		err = d.play(working, e, s.url)
@@ -124,6 +132,7 @@ func (d *demo) run(ctx context.Context, e *env, s *server, once bool) error {
 		d.worker.close() // while there is a database to hand its runs back to
 		return errors.Join(err, s.close())
 	}
+
 	fmt.Fprintf(e.stderr, "\nStill serving on %s, with its worker; Ctrl-C stops both.\n", s.url)
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -132,6 +141,7 @@ func (d *demo) run(ctx context.Context, e *env, s *server, once bool) error {
 		d.worker.close()
 		stop()
 	}()
+
 	if err := s.wait(serving); err != nil || ctx.Err() != nil {
 		return err
 	}
@@ -153,6 +163,7 @@ func (d *demo) play(ctx context.Context, e *env, server string) error {
 	if err != nil {
 		return err
 	}
+
 	dir := filepath.Dir(d.config)
 	fmt.Fprintf(e.stdout, `%s defines two agents. Their tools read the files in %s, and write there if a human allows it.
 Their model is a script. The worker that runs them is a process of its own: %d.
@@ -160,6 +171,7 @@ Their model is a script. The worker that runs them is a process of its own: %d.
 An agent is asked: %s
 
 `, d.config, filepath.Join(dir, "shop"), d.worker.pid(), demoQuestion)
+
 	started, err := client.start(ctx, startBody{
 		what: "analyst", Executor: "agent", Input: map[string]any{"agent": "analyst", "request": demoQuestion},
 		Tags: []string{"demo"},
@@ -168,6 +180,7 @@ An agent is asked: %s
 		return err
 	}
 	fmt.Fprintf(e.stdout, "In a browser, watch it on its page: %s/runs/%s\n\n", client.base, started.PlanID)
+
 	f := newFollowing(client, started.PlanID, e.stdout)
 	f.ask = func(ctx context.Context, w *waitView, _ func() bool) (decide, error) {
 		return d.approve(ctx, f.story, w)
@@ -175,6 +188,7 @@ An agent is asked: %s
 	following, stop := context.WithCancel(ctx)
 	replaced := make(chan error, 1)
 	go func() { replaced <- d.replaceWorker(following, f.story) }()
+
 	r, _, err := f.follow(ctx)
 	stop()
 	if err := errors.Join(err, <-replaced); err != nil {
@@ -183,10 +197,12 @@ An agent is asked: %s
 	if r.State != string(record.Completed) {
 		return fmt.Errorf("run %s is %s: %s", r.PlanID, r.State, words.Clean(r.Error))
 	}
+
 	p, err := client.plan(ctx, r.PlanID, nil)
 	if err != nil {
 		return err
 	}
+
 	fmt.Fprintf(e.stdout, "\nIts answer:\n%s\n\n"+
 		"Of two workers, one was killed; no tool was called twice. The run is on record as a tree:\n\n",
 		terminal.Plain(r.answer()))
@@ -202,9 +218,11 @@ func hints(c *client, p *planView) string {
 	if len(p.AgentExecutionSequence) > 0 {
 		step = p.AgentExecutionSequence[0].StepID
 	}
+
 	line := func(name string, args []string, flags ...string) string {
 		return words.Argument(os.Args[0]) + strings.TrimPrefix(c.commandLine(name, args, flags...), "actlog")
 	}
+
 	return strings.NewReplacer("SERVER", c.base, "PLAN", p.CurrentPlanID, "STEP", step, "SHOW",
 		line("show", []string{p.CurrentPlanID}, "--step", step),
 		"RUNS", line("runs", nil), "AGAIN", line("run", []string{"analyst", demoQuestion})).Replace(`
@@ -231,12 +249,14 @@ func (d *demo) replaceWorker(ctx context.Context, story *story) error {
 	if !sleep(ctx, d.pace+stuckAfter*d.pace/4+d.pace) { // so that a part of the answer can be seen
 		return nil
 	}
+
 	killed := d.worker.pid()
 	d.worker.kill()
 	if err := d.attach(); err != nil {
 		d.fail(err)
 		return err
 	}
+
 	_, err := fmt.Fprintf(story, "\n>>> The demo has killed the worker in the middle of this answer (kill -9 %d), and "+
 		"started another, %d.\n>>> It goes on with the run as soon as the first has been silent for 3 s.\n\n", killed,
 		d.worker.pid())

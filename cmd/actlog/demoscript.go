@@ -26,10 +26,12 @@ func demoScript(pace time.Duration, stuck func()) scriptmodel.Script {
 	call := func(name string, arguments map[string]string) scriptmodel.ToolCall {
 		return scriptmodel.ToolCall{Name: name, Arguments: arguments}
 	}
+
 	var was atomic.Bool
 	cause := says("Four notes are about lamps. Three of them say that the shade broke on the way. I check how lamps "+
 		"are packed.",
 		call("files-read_file", map[string]string{"path": "packing.md"}))
+
 	return scriptmodel.Script{
 		Delay: scriptmodel.Duration(pace),
 		Scenes: []scriptmodel.Scene{

@@ -33,6 +33,7 @@ func (d *drawing) watch() (stop func()) {
 	if len(sizeSignals) > 0 { // without a name, all signals would be meant
 		signal.Notify(signals, sizeSignals...)
 	}
+
 	var watch sync.WaitGroup
 	watch.Go(func() {
 		for {
@@ -44,6 +45,7 @@ func (d *drawing) watch() (stop func()) {
 			}
 		}
 	})
+
 	return func() {
 		signal.Stop(signals)
 		close(done)
@@ -83,11 +85,13 @@ func (d *drawing) replace(drawn string, lines int, last bool) {
 	if !last && lines >= height {
 		drawn, lines = bottom(drawn, height-1), height-1 // the cursor cannot return to lines above the screen
 	}
+
 	var fitted strings.Builder
 	for line := range strings.Lines(drawn) {
 		fitted.WriteString(fit(strings.TrimSuffix(line, "\n"), width) + "\n")
 	}
 	drawn = fitted.String()
+
 	clearing := strings.Repeat("\x1b[1A\x1b[2K", d.lines)
 	switch {
 	case d.lines > 0 && (width != d.width || height != d.height):
@@ -95,9 +99,11 @@ func (d *drawing) replace(drawn string, lines int, last bool) {
 	case drawn == d.shown:
 		return
 	}
+
 	// Wrapping is off, in case the terminal finds a character wider than it is.
 	fmt.Fprintf(d.w, "%s\x1b[?7l%s\x1b[?7h", clearing, drawn)
-	d.shown, d.lines, d.width, d.height = drawn, lines, width, height
+	d.shown, d.lines = drawn, lines
+	d.width, d.height = width, height
 }
 
 // size returns the size of the terminal in columns and lines.

@@ -55,10 +55,12 @@ func (c *exportCmd) Run(ctx context.Context, e *env, client *client) error {
 		safe := terminal.New(f)
 		out, commit = safe, func() error { return cmp.Or(safe.Flush(), f.commit()) }
 	}
+
 	what := "records"
 	if c.Contents != "" { // some lines are no records
 		what = "lines"
 	}
+
 	for _, id := range c.Plans {
 		if err := client.whole(ctx, &id); err != nil {
 			return err
@@ -67,10 +69,12 @@ func (c *exportCmd) Run(ctx context.Context, e *env, client *client) error {
 		if err != nil {
 			return err
 		}
+
 		if c.Output != "" {
 			fmt.Fprintf(e.stderr, "plan %s: %s %s\n", terminal.Line(id), words.Grouped(records), what)
 		}
 	}
+
 	if err := commit(); err != nil {
 		return fmt.Errorf("write %s: %w", terminal.Line(c.Output), nameless(err))
 	}
@@ -95,9 +99,11 @@ func (c *client) export(ctx context.Context, id string, query url.Values, out io
 	defer cancel(nil)
 	stall := time.AfterFunc(exportStall, func() { cancel(errStalled) })
 	defer stall.Stop()
+
 	what := named("plan", id)
 	deadline := time.Now().Add(exportPatience)
 	path := withQuery(planPath(id)+"/records", query)
+
 	resp, err := c.open(ctx, what, http.MethodGet, path, nil, nil)
 	for wait := busyFor(err); wait > 0 && time.Now().Add(wait).Before(deadline); wait = busyFor(err) {
 		if !sleep(ctx, wait) {
@@ -110,6 +116,7 @@ func (c *client) export(ctx context.Context, id string, query url.Values, out io
 		return 0, err
 	}
 	defer resp.Body.Close()
+
 	buf, last := make([]byte, 64<<10), byte('\n')
 	for err == nil {
 		var n int
@@ -118,12 +125,14 @@ func (c *client) export(ctx context.Context, id string, query url.Values, out io
 		if n == 0 {
 			continue
 		}
+
 		if _, err := out.Write(buf[:n]); err != nil {
 			return records, fmt.Errorf("write %s: %w", what, err)
 		}
 		records += int64(bytes.Count(buf[:n], []byte("\n")))
 		last = buf[n-1]
 	}
+
 	if errors.Is(err, io.EOF) {
 		if last == '\n' && records > 0 {
 			return records, nil
@@ -151,15 +160,18 @@ func createAtomic(path string) (f *atomicFile, err error) {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		f.path = target
 	}
+
 	f.partial = f.path + "." + strings.ToLower(rand.Text()[:8]) + ".partial"
 	flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL
 	if info, err := os.Stat(f.path); err == nil && !info.Mode().IsRegular() {
 		f.partial, flags = f.path, os.O_WRONLY
 	}
+
 	if f.file, err = os.OpenFile(f.partial, flags, 0o600); err != nil {
 		return nil, err
 	}
 	f.buffer = bufio.NewWriterSize(f.file, 256<<10)
+
 	switch filepath.Ext(path) {
 	case ".gz":
 		f.compressor = gzip.NewWriter(f.buffer)
@@ -169,6 +181,7 @@ func createAtomic(path string) (f *atomicFile, err error) {
 			return nil, err
 		}
 	}
+
 	f.Writer = cmp.Or[io.Writer](f.compressor, f.buffer)
 	return f, nil
 }
@@ -183,6 +196,7 @@ func (f *atomicFile) commit() error {
 	if err := f.buffer.Flush(); err != nil {
 		return err
 	}
+
 	if f.partial == f.path {
 		return f.file.Close()
 	}

@@ -26,6 +26,7 @@ func (c *showCmd) showFound(ctx context.Context, e *env, client *client, view *v
 	if c.JSON {
 		return client.print(ctx, e.stdout, named("plan", c.Plan), withQuery(path, query))
 	}
+
 	for {
 		var f foundView
 		if err := client.get(ctx, named("plan", c.Plan), withQuery(path, query), &f); err != nil {

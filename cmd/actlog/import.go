@@ -61,6 +61,7 @@ func (c *importCmd) Run(ctx context.Context, e *env, client *client) error {
 	if err := client.checkWritable(ctx); err != nil { // the import does not wait for a server to start
 		return err
 	}
+
 	p := newProgress(e.stderr)
 	defer p.end()
 	sink, err := recorder.NewHTTP(c.Server, recorder.HTTPOptions{
@@ -70,6 +71,7 @@ func (c *importCmd) Run(ctx context.Context, e *env, client *client) error {
 	if err != nil {
 		return usageError("--server: " + err.Error())
 	}
+
 	var results []*imported
 	for _, path := range c.Files {
 		im := &importer{sink: sink, client: client, progress: p, imported: imported{File: path}}
@@ -79,6 +81,7 @@ func (c *importCmd) Run(ctx context.Context, e *env, client *client) error {
 			break
 		}
 	}
+
 	p.end()
 	if err == nil {
 		err = checkComplete(results)
@@ -93,6 +96,7 @@ func checkFiles(paths []string) error {
 		if path == "-" {
 			continue
 		}
+
 		switch info, err := os.Stat(path); {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("%s: %w", terminal.Line(path), nameless(err)))
@@ -112,6 +116,7 @@ func checkComplete(results []*imported) error {
 			unread++
 		}
 	}
+
 	switch {
 	case rejected > 0:
 		return fmt.Errorf("%s of %s were rejected; the others are on record", words.Grouped(rejected),
@@ -163,6 +168,7 @@ func (im *importer) run(ctx context.Context, path string, stdin io.Reader) error
 	defer func() { _ = f.Close() }() // it was only read
 	defer im.contents.close()
 	im.progress.begin(f.name, f.size)
+
 	content := "records"
 	if f.otlp != "" {
 		content = "spans"
@@ -172,6 +178,7 @@ func (im *importer) run(ctx context.Context, path string, stdin io.Reader) error
 		if err == nil {
 			err = im.add(f, data)
 		}
+
 		if invalid, ok := errors.AsType[*record.InvalidError](err); ok {
 			im.Records++
 			im.reject(f, f.line, invalid)
@@ -180,6 +187,7 @@ func (im *importer) run(ctx context.Context, path string, stdin io.Reader) error
 			}
 			continue
 		}
+
 		ended := err != nil
 		switch {
 		case ended && !errors.Is(err, io.EOF):
@@ -187,6 +195,7 @@ func (im *importer) run(ctx context.Context, path string, stdin io.Reader) error
 		case ended && im.Records == 0:
 			im.complain(fmt.Errorf("%s: holds no %s", f.name, content))
 		}
+
 		if err := im.sendRecords(ctx, f, ended); err != nil {
 			return err
 		}
@@ -202,6 +211,7 @@ func (im *importer) add(f *recordFile, line []byte) error {
 	if f.otlp == otlp.TypeProtobuf || otlpJSON.Match(line) {
 		return im.addExport(cmp.Or(f.otlp, otlp.TypeJSON), line)
 	}
+
 	span, isSpan, err := otlp.SpanOfJS(line)
 	switch {
 	case err != nil:
@@ -227,12 +237,15 @@ func (im *importer) addRecord(f *recordFile, line []byte) error {
 	case c == nil:
 		return im.contents.add(has)
 	}
+
 	joined, err := im.contents.join(c)
 	if err != nil {
 		return err
 	}
+
 	im.Records++
-	im.batch, im.lines, im.bytes = append(im.batch, c), append(im.lines, f.line), im.bytes+len(line)+joined
+	im.batch, im.lines = append(im.batch, c), append(im.lines, f.line)
+	im.bytes += len(line) + joined
 	return nil
 }
 
@@ -243,6 +256,7 @@ func (im *importer) sendRecords(ctx context.Context, f *recordFile, last bool) e
 	if len(im.batch) == 0 || !full && !last {
 		return nil
 	}
+
 	result, err := im.sink.Write(ctx, im.batch)
 	if err != nil {
 		return im.stopped(f, im.lines[0], err)
@@ -251,8 +265,10 @@ func (im *importer) sendRecords(ctx context.Context, f *recordFile, last bool) e
 	for _, r := range result.Rejected {
 		im.reject(f, im.lines[r.Index], r.Err)
 	}
+
 	clear(im.batch)
-	im.batch, im.lines, im.bytes = im.batch[:0], im.lines[:0], 0
+	im.batch, im.lines = im.batch[:0], im.lines[:0]
+	im.bytes = 0
 	im.progress.at(f.read, im.Records)
 	return nil
 }

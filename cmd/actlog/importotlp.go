@@ -35,6 +35,7 @@ func (im *importer) addPart(p otlp.Part) {
 	if p.Count == 0 {
 		return
 	}
+
 	if n := len(im.parts); n > 0 {
 		last := &im.parts[n-1]
 		if last.Signal == p.Signal && len(last.Body)+len(p.Body) <= importBatch && last.Count+p.Count <= otlp.MaxSpans {
@@ -42,6 +43,7 @@ func (im *importer) addPart(p otlp.Part) {
 			return
 		}
 	}
+
 	im.parts = append(im.parts, p)
 }
 
@@ -55,6 +57,7 @@ func (im *importer) sendParts(ctx context.Context, f *recordFile, last bool) err
 		} else if err != nil {
 			return im.stopped(f, f.line, err)
 		}
+
 		im.Written += int64(p.Count) - rejected
 		im.Rejected += rejected
 		switch {
@@ -64,9 +67,11 @@ func (im *importer) sendParts(ctx context.Context, f *recordFile, last bool) err
 		case reason != "":
 			fmt.Fprintf(im.progress, "%s: %s\n", f.name, words.Clean(reason))
 		}
+
 		im.progress.at(f.read, im.Records)
 		im.parts = slices.Delete(im.parts, 0, 1)
 	}
+
 	return nil
 }
 
@@ -82,16 +87,19 @@ func (c *client) exportOTLP(
 	if err := errors.Join(err, w.Close()); err != nil {
 		return 0, "", err
 	}
+
 	deadline := time.Now().Add(importPatience)
 	for pause := time.Second; ; pause = min(2*pause, 15*time.Second) {
 		answer, err := c.postOTLP(ctx, p.Signal, body.Bytes())
 		if err == nil {
 			return otlp.Partial(answer)
 		}
+
 		failed, ok := errors.AsType[*callError](err)
 		if !ok || failed.refused || ctx.Err() != nil {
 			return 0, "", err
 		}
+
 		wait := cmp.Or(failed.retryAfter, pause)
 		if time.Now().Add(wait).After(deadline) {
 			return 0, "", err
@@ -109,6 +117,7 @@ func (c *client) postOTLP(ctx context.Context, signal otlp.Signal, body []byte) 
 	defer cancel()
 	what := "write " + string(signal)
 	header := http.Header{"Content-Type": {otlp.TypeProtobuf}, "Content-Encoding": {"gzip"}}
+
 	resp, err := c.open(ctx, what, http.MethodPost, signal.Path(), header, body)
 	if err != nil {
 		return nil, err

@@ -30,6 +30,7 @@ func (c *keyCmd) Run(e *env) error {
 		}
 		fmt.Fprintf(e.stderr, "added to %s; a server that uses this file reloads it within seconds\n", c.File)
 	}
+
 	fmt.Fprintln(e.stdout, secret)
 	return nil
 }
@@ -44,6 +45,7 @@ func appendLine(path, line string) (err error) {
 	if len(before) > 0 && !bytes.HasSuffix(before, []byte("\n")) {
 		line = "\n" + line
 	}
+
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err

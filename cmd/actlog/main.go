@@ -17,6 +17,7 @@ func main() {
 	if err := sandbox.HideProcess(); err != nil {
 		fmt.Fprintf(os.Stderr, "actlog: other programs may read the secrets of this process: %v\n", err)
 	}
+
 	ctx, end := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -25,5 +26,6 @@ func main() {
 		signal.Stop(signals) // a second signal ends the program at once
 		end(interruption{received.(syscall.Signal)})
 	}()
+
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }

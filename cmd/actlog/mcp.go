@@ -71,12 +71,14 @@ type rpcMessage struct {
 func (b *bridge) run(ctx context.Context, in io.Reader) error {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxMessage)
+
 	var under sync.WaitGroup
 	for lines.Scan() {
 		line := bytes.Clone(bytes.TrimSpace(lines.Bytes()))
 		if len(line) == 0 {
 			continue
 		}
+
 		var m rpcMessage
 		switch err := json.Unmarshal(line, &m); {
 		case err != nil && !json.Valid(line):
@@ -92,6 +94,7 @@ func (b *bridge) run(ctx context.Context, in io.Reader) error {
 			})
 		}
 	}
+
 	under.Wait()
 	switch err := lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
@@ -108,6 +111,7 @@ func (b *bridge) begin(ctx context.Context, id json.RawMessage) (call context.Co
 	if len(id) == 0 {
 		return call, cancel
 	}
+
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.calls[string(id)] = cancel
@@ -151,17 +155,20 @@ func (b *bridge) ask(ctx context.Context, m *rpcMessage, line []byte) (answer []
 		return nil, err
 	}
 	defer resp.Body.Close()
+
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // empty if it cannot be read
 	if kind == wire.TypeJSON {
 		body, err := b.client.readAll(what, io.LimitReader(resp.Body, maxToolAnswer))
 		if err != nil {
 			return nil, err
 		}
+
 		var to rpcMessage
 		var one bytes.Buffer
 		if json.Unmarshal(body, &to) != nil || json.Compact(&one, body) != nil {
 			return nil, fmt.Errorf("%s: the answer cannot be read (is there an Actlog server at %s?)", what, b.client.base)
 		}
+
 		if m.Method == "initialize" && to.Result.ProtocolVersion != "" {
 			b.mu.Lock()
 			b.version = to.Result.ProtocolVersion
@@ -169,6 +176,7 @@ func (b *bridge) ask(ctx context.Context, m *rpcMessage, line []byte) (answer []
 		}
 		return one.Bytes(), nil
 	}
+
 	switch {
 	case resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusMethodNotAllowed:
 		return nil, fmt.Errorf("%s: there is no /mcp at %s (is an Actlog server there, and no older one?)", what,
@@ -198,6 +206,7 @@ func (b *bridge) header(m *rpcMessage) http.Header {
 		}
 		return h
 	}
+
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.version != "" {
@@ -221,6 +230,7 @@ func (b *bridge) fail(id json.RawMessage, code int, message string) {
 		Code    int    `json:"code"`
 		Message string `json:"message"`
 	}
+
 	answer, err := json.Marshal(struct {
 		Version string          `json:"jsonrpc"`
 		ID      json.RawMessage `json:"id"`

@@ -47,6 +47,7 @@ func (c *migrateDownCmd) Run(ctx context.Context, e *env) error {
 		if err != nil {
 			return err
 		}
+
 		sessions, err := m.Connected(ctx)
 		if err != nil {
 			return err
@@ -76,6 +77,7 @@ func (c *migrateStatusCmd) Run(ctx context.Context, e *env) error {
 		if !slices.ContainsFunc(migrations, func(m store.Migration) bool { return m.Applied }) {
 			fmt.Fprintf(e.stderr, "actlog: %s\n", noRecord)
 		}
+
 		if c.JSON {
 			views := make([]migrationView, len(migrations))
 			for i, v := range migrations {

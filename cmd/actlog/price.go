@@ -62,6 +62,7 @@ func newPriceJSON(p *store.Price) priceJSON {
 		}
 		return new(t.Format(time.DateOnly))
 	}
+
 	j := priceJSON{
 		Provider: p.Provider, Model: p.Model, FromDay: p.FromDay.Format(time.DateOnly), InputUSD: p.Input,
 		OutputUSD:    p.Output,
@@ -93,6 +94,7 @@ func (c *priceListCmd) Run(ctx context.Context, e *env) error {
 				found = append(found, newPriceJSON(p))
 			}
 		}
+
 		if c.JSON {
 			return encodeAll(json.NewEncoder(e.stdout), found)
 		}
@@ -101,6 +103,7 @@ func (c *priceListCmd) Run(ctx context.Context, e *env) error {
 		for _, p := range found {
 			rows = append(rows, p.rows()...)
 		}
+
 		const columns = "PROVIDER\tMODEL\tFROM\tABOVE\tINPUT\tOUTPUT\tCACHE READ\tCACHE WRITE\tFOR 1H\tSEEN"
 		if err := printTable(e.stdout, columns, rows, func(row string) string { return row }); err != nil {
 			return err
@@ -118,6 +121,7 @@ func (p priceJSON) rows() (rows []string) {
 	if p.Seen != nil {
 		seen = *p.Seen
 	}
+
 	row := func(above string, input, output, cacheRead, cacheWrite, cacheWrite1h *float64) {
 		cells := []string{cmp.Or(terminal.Line(p.Provider), "(any)"), terminal.Line(p.Model), p.FromDay, above}
 		for _, amount := range []*float64{input, output, cacheRead, cacheWrite, cacheWrite1h} {
@@ -129,6 +133,7 @@ func (p priceJSON) rows() (rows []string) {
 		}
 		rows = append(rows, strings.Join(append(cells, seen), "\t"))
 	}
+
 	row("-", &p.InputUSD, &p.OutputUSD, p.CacheReadUSD, p.CacheWriteUSD, p.CacheWrite1hUSD)
 	for _, t := range p.Tiers {
 		row(strconv.FormatInt(t.AboveTokens, 10), &t.InputUSD, &t.OutputUSD, t.CacheReadUSD, t.CacheWriteUSD,
@@ -161,6 +166,7 @@ func (c *priceSetCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
+
 	p := store.Price{
 		Provider: c.Provider, Model: c.Model, FromDay: from, Input: c.Input, Output: c.Output,
 		CacheRead: c.CacheRead, CacheWrite: c.CacheWrite, CacheWrite1h: c.CacheWrite1h, Source: c.Source,
@@ -172,6 +178,7 @@ func (c *priceSetCmd) Run(ctx context.Context, e *env) error {
 		}
 		p.Tiers = append(p.Tiers, tier)
 	}
+
 	return withStore(ctx, c.databaseFlags, e, func(s *store.Store) error {
 		err := s.SetPrice(ctx, p)
 		if invalid, ok := errors.AsType[*record.InvalidError](err); ok {
@@ -200,8 +207,10 @@ func parseTier(text string) (t store.Tier, err error) {
 		}
 		amounts[i] = &amount
 	}
-	t.Input, t.Output, t.CacheRead, t.CacheWrite, t.CacheWrite1h = *amounts[0], *amounts[1], amounts[2], amounts[3],
-		amounts[4]
+
+	t.Input, t.Output = *amounts[0], *amounts[1]
+	t.CacheRead = amounts[2]
+	t.CacheWrite, t.CacheWrite1h = amounts[3], amounts[4]
 	return t, nil
 }
 
@@ -216,6 +225,7 @@ func (c *priceDeleteCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
+
 	return withStore(ctx, c.databaseFlags, e, func(s *store.Store) error {
 		err := s.DeletePrice(ctx, c.Provider, c.Model, from)
 		if errors.Is(err, record.ErrNotFound) {
@@ -235,6 +245,7 @@ func (c *priceApplyCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
+
 	return withStore(ctx, c.databaseFlags, e, func(s *store.Store) error {
 		last := time.Now()
 		cycles, err := s.ApplyPrices(ctx, since, func(cycles int64) {

@@ -36,6 +36,7 @@ func (c *priceImportCmd) Run(ctx context.Context, e *env) error {
 		defer f.Close()
 		file = f
 	}
+
 	var asked *time.Time
 	if c.Date != "" {
 		day, err := parseDay("--date", c.Date)
@@ -57,6 +58,7 @@ func (c *priceImportCmd) Run(ctx context.Context, e *env) error {
 		if err != nil {
 			return err
 		}
+
 		fmt.Fprintf(e.stdout, "price list of %s: %d of %d prices are new\n", list.date.Format(time.DateOnly), renewed,
 			len(list.prices))
 		if list.skipped > 0 {
@@ -104,6 +106,7 @@ func readPriceFile(file io.Reader, asked *time.Time) (list priceFile, err error)
 		}
 		list.prices = append(list.prices, price)
 	}
+
 	if err := list.addLiteLLM(lite); err != nil {
 		return list, err
 	}
@@ -124,6 +127,7 @@ func decodePrices(file io.Reader) (document priceDocument, lite map[string]json.
 		if err = d.Decode(&raw); errors.Is(err, io.EOF) {
 			break
 		}
+
 		if err == nil {
 			err = json.Unmarshal(raw, &object)
 		}
@@ -168,9 +172,11 @@ func (d *priceDocument) date() (time.Time, error) {
 			day = max(day, *p.ListDate)
 		}
 	}
+
 	if day == "" {
 		return time.Now().UTC().Truncate(24 * time.Hour), nil
 	}
+
 	date, err := time.Parse(time.DateOnly, day)
 	if err != nil {
 		return date, fmt.Errorf("date must be a day such as 2026-11-20, not %q", day)
@@ -197,11 +203,13 @@ func (p *priceJSON) price(date time.Time) (price store.Price, err error) {
 			CacheWrite1h: t.CacheWrite1hUSD,
 		}})
 	}
+
 	if p.FromDay != "" {
 		if price.FromDay, err = time.Parse(time.DateOnly, p.FromDay); err != nil {
 			return price, fmt.Errorf("fromDay must be a day such as 2026-11-20, not %q", p.FromDay)
 		}
 	}
+
 	if p.Seen != nil {
 		seen, err := time.Parse(time.DateOnly, *p.Seen)
 		if err != nil {
@@ -229,6 +237,7 @@ func (l *priceFile) addLiteLLM(models map[string]json.RawMessage) error {
 		if err := json.Unmarshal(models[name], &entry); err != nil {
 			return fmt.Errorf("model %s: %w", name, err)
 		}
+
 		provider, _ := entry["litellm_provider"].(string)
 		mode, _ := entry["mode"].(string)
 		base, priced := liteRates(entry, "")
@@ -247,6 +256,7 @@ func (l *priceFile) addLiteLLM(models map[string]json.RawMessage) error {
 		if strings.HasPrefix(provider, "vertex_ai") { // vertex_ai-anthropic_models and so on
 			price.Provider, price.Model = "gcp.vertex_ai", name[strings.LastIndexByte(name, '/')+1:]
 		}
+
 		for key := range entry {
 			m := liteTier.FindStringSubmatch(key)
 			if m == nil {
@@ -256,9 +266,11 @@ func (l *priceFile) addLiteLLM(models map[string]json.RawMessage) error {
 			rates, _ := liteRates(entry, "_above_"+m[1]+"k_tokens")
 			price.Tiers = append(price.Tiers, store.Tier{Above: thousands * 1000, Rates: rates})
 		}
+
 		slices.SortFunc(price.Tiers, func(a, b store.Tier) int { return cmp.Compare(a.Above, b.Above) })
 		l.prices = append(l.prices, price)
 	}
+
 	return nil
 }
 
@@ -272,6 +284,7 @@ func liteRates(entry map[string]any, suffix string) (r store.Rates, priced bool)
 		}
 		return nil
 	}
+
 	input, output := rate("input_cost_per_token"), rate("output_cost_per_token")
 	if input == nil || output == nil {
 		return r, false

@@ -63,6 +63,7 @@ func fit(line string, width int) string {
 	if columns(line) > width {
 		room = width - 1 // for the ellipsis
 	}
+
 	var b strings.Builder
 	full := false
 	for line != "" {
@@ -71,17 +72,20 @@ func fit(line string, width int) string {
 			line = line[len(code):]
 			continue
 		}
+
 		character, rest, _, _ := uniseg.FirstGraphemeClusterInString(line, -1)
 		line = rest
 		if full {
 			continue
 		}
+
 		if room -= columns(character); room < 0 {
 			full = true
 			character = "…"
 		}
 		b.WriteString(character)
 	}
+
 	return b.String()
 }
 
@@ -93,6 +97,7 @@ func columns(line string) (n int) {
 			line = line[len(code):]
 			continue
 		}
+
 		character, rest, whole, _ := uniseg.FirstGraphemeClusterInString(line, -1)
 		line = rest
 		parts := 0

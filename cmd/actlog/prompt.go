@@ -45,11 +45,13 @@ func (p *prompt) line(ctx context.Context, question string, hidden bool) (string
 		text string
 		err  error
 	}
+
 	fd := int(p.terminal.Fd())
 	before, err := term.GetState(fd)
 	if err != nil {
 		return "", err
 	}
+
 	done := p.question(question)
 	answered := make(chan answer, 1)
 	go func() {
@@ -61,6 +63,7 @@ func (p *prompt) line(ctx context.Context, question string, hidden bool) (string
 		text, err := p.lines.ReadString('\n')
 		answered <- answer{strings.TrimRight(text, "\r\n"), err}
 	}()
+
 	select {
 	case a := <-answered:
 		done()
@@ -90,6 +93,7 @@ func (p *prompt) ask(ctx context.Context, w *waitView, open func() bool) (d deci
 	if len(w.Decisions) == 0 {
 		return d, errNoAnswer
 	}
+
 	for d.Decision == "" {
 		line, err := p.line(ctx, strings.Join(w.Decisions, ", ")+"? ", false)
 		switch {
@@ -100,6 +104,7 @@ func (p *prompt) ask(ctx context.Context, w *waitView, open func() bool) (d deci
 		}
 		d.Decision = chosen(w.Decisions, line)
 	}
+
 	question := map[string]string{
 		decision.Reject: "Why? (may be empty) ", decision.Modify: "What is to change? ",
 	}[d.Decision]
@@ -146,6 +151,7 @@ func (p *prompt) form(ctx context.Context, w *waitView, open func() bool) (map[s
 	if err != nil {
 		return nil, err
 	}
+
 	values := map[string]string{}
 	for _, field := range form {
 		for {
@@ -156,6 +162,7 @@ func (p *prompt) form(ctx context.Context, w *waitView, open func() bool) (map[s
 			case !open():
 				return nil, errDecided
 			}
+
 			wrong := decision.Check(field, line)
 			if wrong == "" {
 				values[decision.Key(field)] = line
@@ -164,6 +171,7 @@ func (p *prompt) form(ctx context.Context, w *waitView, open func() bool) (map[s
 			p.view.line("  ", p.view.red(words.Clean(wrong)))
 		}
 	}
+
 	return values, nil
 }
 
@@ -181,6 +189,7 @@ func fieldQuestion(field map[string]string) string {
 	if strings.EqualFold(field["required"], "true") {
 		hints = append(hints, "required")
 	}
+
 	question := terminal.Line(field["label"])
 	if len(hints) > 0 {
 		question += " (" + strings.Join(hints, "; ") + ")"

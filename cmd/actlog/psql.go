@@ -39,11 +39,13 @@ func (c *psqlCmd) Run(ctx context.Context, e *env) error {
 	if client == "pg_restore" { // it fills an empty database
 		return c.useOrMake(ctx, e, func(address string) error { return c.run(ctx, e, address, ownerOptions) })
 	}
+
 	return c.use(ctx, e, func(address string) error {
 		made := hasRecord(ctx, e, address)
 		if c.Admin || slices.Contains(ownersClients, client) {
 			return c.run(ctx, e, address, ownerOptions)
 		}
+
 		address, options, err := c.reader(ctx, address, made)
 		if err != nil {
 			return err
@@ -64,12 +66,14 @@ func (c *psqlCmd) reader(ctx context.Context, owner string, made bool) (address,
 	if !made { // there is nothing to read, and there may be no such role
 		return owner, readOnlyOptions, nil
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, logInFor)
 	defer cancel()
 	if c.DatabaseURL == "" {
 		address, err = report.Reader(ctx, owner)
 		return address, readerOptions, err
 	}
+
 	// of other errors, the client will report why
 	if err := report.MayRead(ctx, owner); errors.Is(err, report.ErrNotGranted) {
 		return "", "", fmt.Errorf("%w: GRANT %s TO it, or pass --admin to open the database with all its rights", err,
@@ -90,6 +94,7 @@ const (
 func hasRecord(ctx context.Context, e *env, address string) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookFor)
 	defer cancel()
+
 	made, err := store.Made(ctx, address)
 	switch {
 	case err == nil && !made:
@@ -107,6 +112,7 @@ func (c *psqlCmd) run(ctx context.Context, e *env, address, options string) (err
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+
 	info, err := parseConnInfo(address)
 	if err != nil {
 		return err
@@ -116,18 +122,23 @@ func (c *psqlCmd) run(ctx context.Context, e *env, address, options string) (err
 	if err != nil {
 		return err
 	}
+
 	args := c.Args
 	if len(args) > 0 && args[0] == "--" {
 		args = args[1:]
 	}
+
 	cmd := exec.CommandContext(ctx, c.Client, append([]string{"--dbname", info.with(address, options)}, args...)...)
 	cmd.Env = append(os.Environ(), secrets...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, terminal.Raw(e.stdout), terminal.Raw(e.stderr)
+	cmd.Stdin = os.Stdin
+	cmd.Stdout, cmd.Stderr = terminal.Raw(e.stdout), terminal.Raw(e.stderr)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+
 	// Ctrl-C is for the client: psql cancels a query and goes on.
 	signal.Ignore(os.Interrupt)
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, os.Interrupt) // not ignored, or the client would begin so
+
 	err = cmd.Run()
 	if err == nil {
 		return nil
@@ -135,6 +146,7 @@ func (c *psqlCmd) run(ctx context.Context, e *env, address, options string) (err
 	if errors.Is(err, exec.ErrNotFound) {
 		return fmt.Errorf("%s is not installed (Debian: apt-get install postgresql-client)", c.Client)
 	}
+
 	select {
 	case <-interrupts:
 		err = interruption{syscall.SIGINT}

@@ -47,6 +47,7 @@ func openRecords(ctx context.Context, path string, stdin io.Reader) (_ *recordFi
 			err = fmt.Errorf("%s: %w", f.name, err)
 		}
 	}()
+
 	var content io.ReadCloser
 	if path == "-" {
 		f.name = "stdin"
@@ -63,6 +64,7 @@ func openRecords(ctx context.Context, path string, stdin io.Reader) (_ *recordFi
 			f.size = info.Size()
 		}
 	}
+
 	f.text = bufio.NewReaderSize(&countingReader{content, &f.read}, 64<<10)
 	if err := f.decompress(); err != nil {
 		return nil, err
@@ -85,6 +87,7 @@ func (f *recordFile) decompress() error {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
+
 	var content io.ReadCloser
 	switch {
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
@@ -97,6 +100,7 @@ func (f *recordFile) decompress() error {
 	default:
 		return nil
 	}
+
 	if err != nil {
 		return truncated(err)
 	}
@@ -115,19 +119,23 @@ func (f *recordFile) recognise() error {
 	case err != nil:
 		return truncated(err)
 	}
+
 	head, _ := f.text.Peek(f.text.Buffered()) // what was read without waiting for more
 	if isOTLPProtobuf(head) {
 		f.otlp = otlp.TypeProtobuf
 		return nil
 	}
+
 	if rest, marked := bytes.CutPrefix(head, []byte("\xef\xbb\xbf")); marked {
 		_, _ = f.text.Discard(len(head) - len(rest))
 		head = rest
 	}
+
 	if otlpJSON.Match(head) {
 		f.otlp, f.maxLine = otlp.TypeJSON, maxExport
 		return nil
 	}
+
 	line, _, whole := bytes.Cut(bytes.TrimLeft(head, " \t\r\n"), []byte("\n"))
 	line = bytes.TrimSpace(line)
 	switch {
@@ -182,6 +190,7 @@ func (f *recordFile) next() ([]byte, error) {
 	if f.otlp == otlp.TypeProtobuf {
 		return f.rest(nil)
 	}
+
 	for {
 		line, err := f.readLine()
 		switch {
@@ -250,6 +259,7 @@ func (f *recordFile) decode(line []byte) (record.Change, wire.Content, error) {
 		}
 		return nil, wire.Content{}, invalid(record.CodeMalformed, "the line is not UTF-8 from byte %d on", valid+1)
 	}
+
 	c, has, err := wire.DecodeOnce(line)
 	if err == nil {
 		return c, has, nil

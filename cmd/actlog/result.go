@@ -43,12 +43,14 @@ func (r *runView) answer() (text string) {
 			return response.Result
 		}
 	}
+
 	if len(r.Result) == 0 || json.Unmarshal(r.Result, &text) == nil { // also null
 		return text
 	}
 	if text = tree.Answer(string(r.Result)); text != string(r.Result) {
 		return text
 	}
+
 	var b bytes.Buffer
 	if json.Indent(&b, r.Result, "", "  ") != nil {
 		return string(r.Result)

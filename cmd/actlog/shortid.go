@@ -30,6 +30,7 @@ func shortIDs(ids []string) map[string]string {
 				n = max(n, common(id, sorted[beside])+1)
 			}
 		}
+
 		short[id] = id
 		if len(id) > mostWholeID && n < len(id) && isPlainID(id) {
 			short[id] = id[:n]
@@ -68,6 +69,7 @@ func (c *client) wholeFrom(ctx context.Context, least int, id *string) error {
 	if *id == "" {
 		return nil
 	}
+
 	var found struct {
 		PlanIDs []string
 		More    bool
@@ -85,6 +87,7 @@ func (c *client) wholeFrom(ctx context.Context, least int, id *string) error {
 		return usageError(fmt.Sprintf("%s is not on record; if you mean %s, name it whole", named("plan", *id),
 			joined(found.PlanIDs)))
 	}
+
 	*id = found.PlanIDs[0]
 	return nil
 }
@@ -122,12 +125,14 @@ func pick(kind, short string, all []string) (string, error) {
 	if slices.Contains(all, short) {
 		return short, nil
 	}
+
 	var found []string
 	for _, id := range all {
 		if short != "" && strings.HasPrefix(id, short) && !slices.Contains(found, id) {
 			found = append(found, id)
 		}
 	}
+
 	switch len(found) {
 	case 0:
 		return "", nil

@@ -44,6 +44,7 @@ func (c *showCmd) Run(ctx context.Context, e *env, client *client) error {
 	if err := client.whole(ctx, &c.Plan, &c.Root); err != nil {
 		return err
 	}
+
 	view := newView(e.stdout).wrapping()
 	query := c.query()
 	if c.Step != "" {
@@ -52,21 +53,25 @@ func (c *showCmd) Run(ctx context.Context, e *env, client *client) error {
 	if c.Search != "" {
 		return c.showFound(ctx, e, client, view, query)
 	}
+
 	query.Set("maxDepth", strconv.Itoa(c.MaxDepth))
 	if c.JSON {
 		return client.print(ctx, e.stdout, named("plan", c.Plan), withQuery(planPath(c.Plan), query))
 	}
+
 	p, err := client.plan(ctx, c.Plan, query)
 	if err != nil {
 		return err
 	}
 	view.title(p)
+
 	waits, err := client.openWaits(ctx, p)
 	if err != nil {
 		view.failure("", "what it waits for could not be read: ", err.Error(), 200)
 	}
 	view.waits(waits)
 	view.silence(p)
+
 	if p.State != "PENDING" {
 		view.cause(client.failures(ctx, p))
 	}
@@ -81,10 +86,12 @@ func (c *showCmd) showStep(ctx context.Context, e *env, client *client, view *vi
 	if err != nil {
 		return err
 	}
+
 	what := named("step", c.Step) + " in the tree of " + named("plan", c.Plan)
 	read := func(step string) ([]byte, error) {
 		return client.read(ctx, what, withQuery(stepPath(step), rootFlag{Root: p.RootPlanID}.query()))
 	}
+
 	body, err := read(c.Step)
 	if errors.Is(err, errNotOnRecord) { // it may be shortened
 		step, short := client.wholeStep(ctx, p.RootPlanID, c.Step)
@@ -98,19 +105,23 @@ func (c *showCmd) showStep(ctx context.Context, e *env, client *client, view *vi
 	if err != nil {
 		return err
 	}
+
 	if c.JSON {
 		return printJSON(e.stdout, body)
 	}
+
 	var st stepView
 	if err := json.Unmarshal(body, &st); err != nil {
 		return fmt.Errorf("%s: %w (is there an Actlog server at %s?)", what, err, client.base)
 	}
+
 	of := p
 	if st.PlanID != p.CurrentPlanID {
 		if of, err = client.plan(ctx, st.PlanID, url.Values{"root": {p.RootPlanID}, "maxDepth": {"0"}}); err != nil {
 			return err
 		}
 	}
+
 	view.top = p.State
 	view.step(&st, of)
 	view.alsoUnder(p)
@@ -228,12 +239,14 @@ func (v *view) cause(f *failuresView, err error) {
 	if len(f.Items) == 0 || f.Cause != f.Items[0].At {
 		return // nothing failed, what did was recovered, or the run waits for an answer, which is said above
 	}
+
 	what := "cause:"
 	if f.Recovered {
 		what = "first failure, recovered:"
 	}
 	first := &f.Items[0]
 	v.line("", v.bold(what), v.bold(first.name()), v.red(first.brief()))
+
 	var path []string
 	for _, p := range first.Path {
 		path = append(path, p.name())
@@ -254,6 +267,7 @@ func (v *view) omitted(o *omittedView) {
 	if o == nil {
 		return
 	}
+
 	are := " are"
 	if o.Plans == 1 {
 		are = " is"
@@ -283,6 +297,7 @@ func (v *view) children(indent string, p *planView) {
 			v.subPlan(indent+under, sub, j == len(st.SubPlanExecutionRecords)-1)
 		}
 	}
+
 	for i, sub := range p.SubPlanExecutionRecords {
 		v.subPlan(indent, sub, len(p.AgentExecutionSequence)+i == n-1)
 	}
@@ -313,6 +328,7 @@ func (v *view) subPlan(indent string, p *planView, last bool) {
 	if p.ParentActToolCall != nil {
 		tool = words.Clean(p.ParentActToolCall.Name) + ":"
 	}
+
 	title := cmp.Or(p.Title, p.UserRequest, p.CurrentPlanID)
 	v.line(indent+branch, tool, words.Shorten(title, 70), v.planState(v.shown(p.State), p.Placeholder),
 		v.figures(p.Total), inferred(p))
@@ -345,6 +361,7 @@ func (v *view) figures(f figuresView) string {
 			out = append(out, words.Plural(count.n, count.one))
 		}
 	}
+
 	out = append(out, words.Tokens(f.InputTokens, f.OutputTokens))
 	if f.CostUSD != nil {
 		out = append(out, words.Dollars(*f.CostUSD))

@@ -108,6 +108,7 @@ func (s *story) rows(rows []storyRow) (waits []string) {
 			s.steps[r.StepID].agent = r.AgentName
 		}
 	}
+
 	rows, s.early = append(s.early, rows...), nil
 	var moments []moment
 	for i := range rows {
@@ -120,6 +121,7 @@ func (s *story) rows(rows []storyRow) (waits []string) {
 			waits = append(waits, r.WaitID)
 		}
 	}
+
 	slices.SortStableFunc(moments, func(a, b moment) int { return a.at.Compare(b.at) })
 	for _, m := range moments {
 		m.tell()
@@ -140,6 +142,7 @@ func (s *story) placed(r *storyRow) bool {
 	case "plan":
 		planID = r.CurrentPlanID
 	}
+
 	for range maxIndent {
 		p := s.plans[planID]
 		if planID == s.root || p == nil {
@@ -160,6 +163,7 @@ func (s *story) moments(r *storyRow) []moment {
 		}
 		return *t
 	}
+
 	switch r.Kind {
 	case "plan":
 		return []moment{{at(cmp.Or(end, begin)), func() { s.plan(r) }}}
@@ -183,6 +187,7 @@ func (s *story) plan(r *storyRow) {
 	if p.state = r.State; before == r.State || r.CurrentPlanID != s.root {
 		return
 	}
+
 	switch {
 	case r.State == "PAUSED":
 		s.line(0, s.view.yellow("paused"), s.view.exact(s.client.commandLine("resume", []string{s.root})+" makes it go on"))
@@ -208,6 +213,7 @@ func (s *story) place(stepID string) (depth int) {
 	if st == nil {
 		return 0
 	}
+
 	depth = s.depth(st.plan)
 	if last := s.at[depth]; last != "" && last != stepID {
 		s.line(depth, s.view.bold(st.agent)+":")
@@ -242,9 +248,11 @@ func (s *story) think(r *storyRow) {
 		s.again(c, r.Attempt)
 	}
 	defer s.arrived(c)
+
 	if r.Attempt <= max(c.told, 1) {
 		return
 	}
+
 	c.told = r.Attempt
 	why := ""
 	for _, past := range r.Attempts {
@@ -260,7 +268,8 @@ func (s *story) again(c *toldCycle, attempt int) {
 	if s.open == c {
 		s.close()
 	}
-	c.attempt, c.written, c.partial, c.ended = attempt, 0, false, false
+	c.attempt, c.written = attempt, 0
+	c.partial, c.ended = false, false
 	c.text.Reset()
 }
 
@@ -270,6 +279,7 @@ func (s *story) thought(r *storyRow) {
 	if c.ended || r.ThinkEndTime == nil && r.State != "FAILED" {
 		return
 	}
+
 	arrived, written := c.text.String(), c.written
 	c.ended = true
 	c.text.Reset()
@@ -282,6 +292,7 @@ func (s *story) thought(r *storyRow) {
 		s.line(s.place(r.StepID), s.view.faint("the whole answer:"))
 		s.write(c, r.ThinkOutput)
 	}
+
 	if s.open == c {
 		s.close()
 	}
@@ -316,6 +327,7 @@ func (s *story) arrived(c *toldCycle) {
 	if !c.begun || c.ended || s.asks != "" || s.open != nil && s.open != c {
 		return
 	}
+
 	all := c.text.String()
 	if c.partial && c.written == 0 && all != "" {
 		s.write(c, "… ")
@@ -332,6 +344,7 @@ func (s *story) reset(d storyDelta) {
 	if c.ended {
 		return
 	}
+
 	void, repeated := c.written > 0, d.Attempt > c.attempt
 	s.again(c, max(c.attempt, d.Attempt))
 	c.partial = !repeated
@@ -350,11 +363,13 @@ func (s *story) write(c *toldCycle, piece string) {
 	if piece == "" {
 		return
 	}
+
 	if s.open != c {
 		s.close()
 		s.place(c.step)
 		s.open = c
 	}
+
 	indent := strings.Repeat("   ", s.indentOf(c.step))
 	var b strings.Builder
 	for line := range strings.Lines(piece) {
@@ -431,6 +446,7 @@ func (s *story) question(text string) (answered func()) {
 	s.close()
 	s.put(text)
 	s.asked = text
+
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -449,7 +465,8 @@ func (s *story) call(r *storyRow) {
 	t := s.tool(r.ToolCallID)
 	again := ""
 	if r.Attempt > t.attempt {
-		t.attempt, t.called, t.state, again = r.Attempt, false, "", r.number()
+		t.attempt, again = r.Attempt, r.number()
+		t.called, t.state = false, ""
 	}
 	if t.called {
 		return
@@ -469,6 +486,7 @@ func (s *story) result(r *storyRow) {
 		return
 	}
 	t.state = r.State
+
 	said := words.Shorten(r.Result, 100)
 	if r.ErrorMessage != "" {
 		said = s.view.red(words.Shorten(r.ErrorMessage, 100))
@@ -481,6 +499,7 @@ func (s *story) wait(r *storyRow) {
 	if s.waits[r.WaitID] = r.State; before == r.State || r.State == "WAITING" {
 		return
 	}
+
 	if s.asks == r.WaitID && s.asked != "" {
 		s.asked = "Press Enter to go on. "
 	}
@@ -532,6 +551,7 @@ func (s *story) event(event string, data json.RawMessage) (waits []string, err e
 			s.reset(d)
 		}
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return waits, s.view.err

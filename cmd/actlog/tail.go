@@ -48,6 +48,7 @@ func (c *tailCmd) Run(ctx context.Context, e *env, client *client) error {
 	if err := client.whole(ctx, &c.Plan, &c.Root); err != nil {
 		return err
 	}
+
 	t := &tail{client: client, plan: c.Plan, root: c.rootFlag, shown: map[string]string{}}
 	t.view = newView(e.stdout)
 	switch {
@@ -97,6 +98,7 @@ func (t *tail) follow(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		}
+
 		if began {
 			lastSeen, attempt = time.Now(), 0
 		}
@@ -104,6 +106,7 @@ func (t *tail) follow(ctx context.Context) error {
 		if lastSeen.IsZero() && (busy == 0 || attempt > 10) || !lastSeen.IsZero() && time.Since(lastSeen) > tailPatience {
 			return err
 		}
+
 		wait := cmp.Or(busy, min(5*time.Second, 250*time.Millisecond<<min(attempt, 5)))
 		if !sleep(ctx, wait/2+rand.N(wait)) {
 			return context.Cause(ctx)
@@ -114,9 +117,11 @@ func (t *tail) follow(ctx context.Context) error {
 // stream reads one stream. It reports whether the stream began, and whether tail is done:
 // nothing more will come, or another attempt would not help.
 func (t *tail) stream(ctx context.Context) (began, done bool, err error) {
-	what, path, query := "follow all plans", "/api/v1/events", url.Values{}
+	what, path := "follow all plans", "/api/v1/events"
+	query := url.Values{}
 	if t.plan != "" {
-		what, path, query = named("plan", t.plan), planPath(t.plan)+"/events", t.root.query()
+		what, path = named("plan", t.plan), planPath(t.plan)+"/events"
+		query = t.root.query()
 	}
 	if t.cursor != "" {
 		query.Set("after", t.cursor)
@@ -124,8 +129,10 @@ func (t *tail) stream(ctx context.Context) (began, done bool, err error) {
 	if t.deltas {
 		query.Set("deltas", "true")
 	}
+
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+
 	resp, err := t.client.open(ctx, what, http.MethodGet, withQuery(path, query), nil, nil)
 	if err != nil {
 		return false, errors.Is(err, errNotOnRecord), err
@@ -134,16 +141,19 @@ func (t *tail) stream(ctx context.Context) (began, done bool, err error) {
 	if resp.StatusCode == http.StatusNoContent {
 		return true, true, nil
 	}
+
 	silent := time.AfterFunc(tailSilence, cancel)
 	defer silent.Stop()
 	for event, err := range sse.Read(&watchedReader{resp.Body, silent}, &sse.ReadConfig{MaxEventSize: maxEventBytes}) {
 		if err != nil {
 			return true, false, fmt.Errorf("%s: %w", what, err)
 		}
+
 		t.cursor = cmp.Or(event.LastEventID, t.cursor)
 		if event.Type == "" {
 			continue
 		}
+
 		if err := t.show(event.Type, json.RawMessage(event.Data)); err != nil {
 			return true, true, err
 		}
@@ -154,6 +164,7 @@ func (t *tail) stream(ctx context.Context) (began, done bool, err error) {
 			return true, true, fmt.Errorf("%s %w", what, errDeleted)
 		}
 	}
+
 	return true, false, nil
 }
 
@@ -179,6 +190,7 @@ func (t *tail) redraw(ctx context.Context, d *drawing, event string) error {
 	if !sleep(ctx, tailRedraw-time.Since(t.drawn)) {
 		return context.Cause(ctx)
 	}
+
 	p, err := t.client.plan(ctx, t.plan, t.root.query())
 	switch {
 	case err == nil:
@@ -210,17 +222,20 @@ func (t *tail) printChanges(event string, data json.RawMessage) error {
 	if err := json.Unmarshal(data, &changes); err != nil {
 		return fmt.Errorf("read event %s: %w", event, err)
 	}
+
 	v := t.view
 	for i := range changes.Rows {
 		r := &changes.Rows[i]
 		name, parts := t.describe(r)
 		t.print(name, append(parts, v.red(words.Shorten(r.ErrorMessage, 100)))...)
 	}
+
 	for _, p := range changes.Plans {
 		if p.Deleted {
 			t.print(words.Clean(p.RootPlanID), "deleted")
 			continue
 		}
+
 		steps := ""
 		if p.Steps > 0 {
 			steps = words.Plural(p.Steps, "step")
@@ -266,5 +281,6 @@ func (t *tail) describe(r *tailRow) (name string, parts []string) {
 	case "source":
 		return "source " + r.SourceID, []string{words.Clean(r.Type), words.Shorten(r.URI, 100)}
 	}
+
 	return r.Kind + " " + r.WaitID, []string{words.Shorten(r.Title, 70), state}
 }

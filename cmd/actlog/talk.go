@@ -32,12 +32,14 @@ func (v *view) step(st *stepView, of *planView) {
 	v.line("", v.bold(cmp.Or(name, st.StepID)), v.stateBelow(st.State), v.figures(st.Figures), st.number())
 	v.pastAttempts("", st.attempted)
 	v.said("", "asked", st.AgentRequest)
+
 	var before *cycleView
 	for _, c := range st.ThinkActSteps {
 		v.line("")
 		v.cycle(st, c, before)
 		before = c
 	}
+
 	v.failure("", "error: ", st.ErrorMessage, maxSaid)
 	if answer := tree.Answer(st.Result); answer != "" {
 		v.line("")
@@ -65,12 +67,14 @@ func (v *view) cycle(st *stepView, c, before *cycleView) {
 			v.message(m, nil)
 		}
 	}
+
 	if earlier > 0 {
 		v.line("  ", v.faint("("+words.Plural(earlier, "message")+" from before)"))
 	}
 	for _, m := range chat.Reply(c.message(), c.ThinkOutput) {
 		v.message(&m, c.ActToolInfoList)
 	}
+
 	v.failure("  ", "", c.ErrorMessage, maxSaid)
 	for _, t := range c.ActToolInfoList {
 		v.toolCall(t)
@@ -126,6 +130,7 @@ func (v *view) said(prefix, who, text string) {
 		more += len([]rune(strings.Join(lines[maxSaidLines:], "\n")))
 		lines = lines[:maxSaidLines]
 	}
+
 	below := strings.Repeat(" ", columns(who))
 	for _, line := range lines {
 		text := strings.TrimLeft(line, " ")
@@ -133,10 +138,12 @@ func (v *view) said(prefix, who, text string) {
 			v.line("")
 			continue
 		}
+
 		indent := strings.Repeat(" ", min(len(line)-len(text), maxSaidIndent))
 		v.hanging(prefix, below+indent, strings.TrimRight(who+indent+text, " "))
 		who = below
 	}
+
 	if more > 0 {
 		v.line(prefix+below, v.faint("… "+words.Plural(int64(more), "character")+" more; --json has all"))
 	}
@@ -151,6 +158,7 @@ func (c *cycleView) brought(m *chat.Message) bool {
 	isOurs := func(p chat.Part) bool {
 		return slices.ContainsFunc(c.ActToolInfoList, func(t *toolCallView) bool { return t.is(p.ID) })
 	}
+
 	ours := false
 	for _, p := range m.Parts {
 		switch {

@@ -33,12 +33,14 @@ type damageView struct {
 
 func (c *verifyCmd) Run(ctx context.Context, e *env) error {
 	return withStore(ctx, c.databaseFlags, e, func(s *store.Store) error {
-		damaged, runs, out := int64(0), int64(0), json.NewEncoder(e.stdout)
+		damaged, runs := int64(0), int64(0)
+		out := json.NewEncoder(e.stdout)
 		err := upkeep.Verify(ctx, s, func(d upkeep.Damage) error {
 			damaged++
 			if c.JSON {
 				return out.Encode(damageView(d))
 			}
+
 			problem := "is not what its hash says"
 			if d.Missing {
 				problem = "is missing"
@@ -50,6 +52,7 @@ func (c *verifyCmd) Run(ctx context.Context, e *env) error {
 		if err != nil {
 			return err
 		}
+
 		fmt.Fprintf(e.stderr, "%s runs checked\n", words.Grouped(runs))
 		if damaged > 0 {
 			return errors.New(words.Grouped(damaged) + " prompts are damaged")

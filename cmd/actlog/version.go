@@ -31,6 +31,7 @@ func version() string {
 	if !ok {
 		return "unknown"
 	}
+
 	v := info.Main.Version
 	for _, s := range info.Settings {
 		if s.Key == "vcs.revision" && (v == "" || v == "(devel)") {

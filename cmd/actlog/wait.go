@@ -37,18 +37,21 @@ func (w *waitView) draw(v *view) {
 	v.width = 0 // to wrap lines leaves out blanks where they end
 	s := subject{view: v}
 	v.line("", v.yellow(s.line(cmp.Or(w.Title, "A human is asked"))), v.faint(w.WaitID))
+
 	if plan := planText(w.Plan); plan != "" {
 		s.paragraph("  ", plan)
 	} else {
 		s.paragraph("  ", w.FormDescription)
 		s.json("plan: ", w.Plan)
 	}
+
 	rest, texts := decision.Apart(w.Parameters)
 	s.json("", rest)
 	for _, text := range texts {
 		v.line("  ", s.line(text[0])+":")
 		s.paragraph("    ", text[1])
 	}
+
 	if len(w.Files) > 0 {
 		v.line("  ", "files: "+s.line(strings.Join(w.Files, ", ")))
 	}
@@ -59,6 +62,7 @@ func (w *waitView) draw(v *view) {
 	if w.ExpiresAt != nil {
 		v.line("  ", v.faint("until "+w.ExpiresAt.Local().Format(time.DateTime)))
 	}
+
 	s.notes()
 }
 
@@ -68,6 +72,7 @@ func planText(raw json.RawMessage) string {
 	if !ok {
 		return ""
 	}
+
 	var b strings.Builder
 	fmt.Fprintf(&b, "Goal: %s\nEstimated duration: %d s\n", p.Goal, p.EstimatedDuration)
 	for _, s := range p.Steps {
@@ -118,6 +123,7 @@ func (s *subject) shown(text string) string {
 		s.folded += len(run)
 		return "[… " + words.Plural(int64(len(run)), "blank") + " …]"
 	})
+
 	all := []rune(text)
 	more := len(all) - maxSubject
 	if more <= 0 {
@@ -169,6 +175,7 @@ func (s *subject) notes() {
 			notes = append(notes, words.Plural(int64(note.n), "character")+note.what)
 		}
 	}
+
 	if len(notes) > 0 {
 		s.view.line("  ", s.view.yellow("Not shown as it is: "+strings.Join(notes, "; ")))
 	}
@@ -184,10 +191,12 @@ func (w *waitView) drawFields(v *view) {
 	if w.Type != string(record.WaitUserInput) {
 		return
 	}
+
 	form, err := decision.ReadForm(w.FormInputs)
 	if err != nil {
 		return
 	}
+
 	for _, field := range form {
 		v.line("  ", "field "+strings.TrimSuffix(fieldQuestion(field), ": "))
 	}
@@ -206,6 +215,7 @@ func (c *client) openWaits(ctx context.Context, p *planView) (waits []waitView, 
 	if p.UserInputWaitState == nil {
 		return nil, nil
 	}
+
 	if p.Executor != "" { // it may be one of the runtime, which knows them all
 		if r, _, err := c.run(ctx, p.RootPlanID); err == nil {
 			waits = p.waitsBelow(r.Waits)
@@ -214,6 +224,7 @@ func (c *client) openWaits(ctx context.Context, p *planView) (waits []waitView, 
 			return waits, nil
 		}
 	}
+
 	for _, asking := range p.asking() {
 		var page struct {
 			Items []struct {
@@ -225,19 +236,21 @@ func (c *client) openWaits(ctx context.Context, p *planView) (waits []waitView, 
 				}
 			}
 		}
+
 		path := withQuery(planPath(asking.CurrentPlanID)+"/waits", url.Values{"root": {p.RootPlanID}, "limit": {"500"}})
 		if err := c.get(ctx, named("waits of plan", asking.CurrentPlanID), path, &page); err != nil {
 			return waits, err
 		}
 		for i := range page.Items {
 			w := &page.Items[i]
-			w.Parameters, w.Plan, w.Files = w.Subject.Parameters, w.Subject.Plan, w.Subject.Files
-			w.Preview = w.Subject.Preview
+			w.Parameters, w.Plan = w.Subject.Parameters, w.Subject.Plan
+			w.Files, w.Preview = w.Subject.Files, w.Subject.Preview
 			if w.State == string(record.Waiting) {
 				waits = append(waits, w.waitView)
 			}
 		}
 	}
+
 	return waits, nil
 }
 
@@ -246,6 +259,7 @@ func (p *planView) waitsBelow(all []waitView) []waitView {
 	if p.CurrentPlanID == p.RootPlanID {
 		return all
 	}
+
 	shown := map[string]bool{}
 	for _, of := range p.allPlans(nil) {
 		shown[of.CurrentPlanID] = true

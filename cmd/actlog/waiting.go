@@ -32,6 +32,7 @@ func (p *patience) UnmarshalText(text []byte) error {
 		*p = patience{}
 		return nil
 	}
+
 	limit, err := time.ParseDuration(string(text))
 	if err != nil || limit < 0 {
 		return fmt.Errorf("%.40q must be a time such as 2m, or forever", text)
@@ -88,6 +89,7 @@ func (w *waiting) until(ctx context.Context, open func(context.Context) error) e
 			said = time.Now()
 			w.log.Warn("waiting for the database", "error", err, "waited", waited)
 		}
+
 		w.why.Store(api.NotReady(err))
 
 		pause := pg.Backoff(attempt)

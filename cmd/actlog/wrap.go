@@ -32,6 +32,7 @@ func wrapped(first, text, rest string, width int) []string {
 			w.putLong(word)
 		}
 	}
+
 	if w.used > 0 || len(w.lines) == 0 {
 		w.lines = append(w.lines, w.begins+strings.TrimRight(w.line.String(), " "))
 	}
@@ -67,6 +68,7 @@ func (w *wrapping) putLong(word string) {
 		if piece == "" {
 			piece, _, _, _ = uniseg.FirstGraphemeClusterInString(word, -1)
 		}
+
 		if w.used > 0 && w.used+columns(piece) > w.room {
 			w.end()
 		}
@@ -84,7 +86,8 @@ func (w *wrapping) end() {
 	w.lines = append(w.lines, w.begins+shown)
 	w.line.Reset()
 	w.line.WriteString(w.colour)
-	w.begins, w.used, w.room = w.rest, 0, max(w.width-columns(w.rest), leastText)
+	w.begins, w.used = w.rest, 0
+	w.room = max(w.width-columns(w.rest), leastText)
 }
 
 // colourOff ends a colour.

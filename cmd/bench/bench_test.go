@@ -30,6 +30,7 @@ func TestBench(t *testing.T) {
 		"SELECT count(*) FROM actlog.act_tool_info WHERE state = 'FAILED'\n```\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	out, file := new(bytes.Buffer), filepath.Join(dir, "figures.json")
 	args := []string{"-bench", "write,call,report,memory", "-scale", "0.001", "-repeats", "1", "-json", file,
 		"-reporting", page,
@@ -37,6 +38,7 @@ func TestBench(t *testing.T) {
 	if code := run(t.Context(), args, out, out); code != exitDone {
 		t.Fatalf("exit code %d:\n%s", code, out)
 	}
+
 	encoded, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -45,6 +47,7 @@ func TestBench(t *testing.T) {
 	if err := json.Unmarshal(encoded, &got); err != nil {
 		t.Fatal(err)
 	}
+
 	seen := map[string]int{}
 	for _, f := range got.Figures {
 		seen[f.Group]++
@@ -58,6 +61,7 @@ func TestBench(t *testing.T) {
 			t.Errorf("the table lacks %s: %s", f.Group, f.Name)
 		}
 	}
+
 	for name, n := range map[string]int{"write": 3, "call": 3, "report": 1, "memory": 2} {
 		if seen[name] != n {
 			t.Errorf("%d figures of %s, want %d", seen[name], name, n)
@@ -75,6 +79,7 @@ func TestBench(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	t.Parallel()
+
 	for _, tt := range []struct {
 		args string
 		code int
@@ -105,6 +110,7 @@ func TestVerdicts(t *testing.T) {
 	if b := alone("x", "s", []float64{3, 1, 2, 4}, atMost(2.4)); b.Ours.Median != 2.5 || *b.OK {
 		t.Errorf("%+v, %v", *b.Ours, *b.OK)
 	}
+
 	var out bytes.Buffer
 	if err := (report{Figures: []figure{a, alone("none", "s", nil, nil).noted("not measured")}}).table(&out); err != nil {
 		t.Fatal(err)
@@ -114,6 +120,7 @@ func TestVerdicts(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, &out)
 		}
 	}
+
 	for v, want := range map[float64]string{
 		0: "0", 1234.5: "1234", 0.012345: "0.0123", 12.3: "12.3", 100: "100", math.Inf(1): "+Inf",
 	} {
@@ -142,6 +149,7 @@ func TestTextIsRealistic(t *testing.T) {
 	if !slices.Equal(a.sample(10), b.sample(10)) {
 		t.Error("the same seed makes different texts")
 	}
+
 	_, changes := a.manySteps(5_000)
 	var steps strings.Builder
 	for _, c := range changes {
@@ -152,6 +160,7 @@ func TestTextIsRealistic(t *testing.T) {
 			steps.WriteString(*c.Parameters)
 		}
 	}
+
 	near, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithWindowSize(128<<10))
 	if err != nil {
 		t.Fatal(err)
@@ -161,6 +170,7 @@ func TestTextIsRealistic(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = errors.Join(near.Close(), far.Close()) }()
+
 	for name, tt := range map[string]struct {
 		text string
 		most float64
@@ -173,10 +183,13 @@ func TestTextIsRealistic(t *testing.T) {
 		if err := errors.Join(err, w.Close()); err != nil {
 			t.Fatal(err)
 		}
+
 		size := float64(len(tt.text))
-		gzipped, nearby, whole := size/float64(packed.Len()), size/float64(len(near.EncodeAll([]byte(tt.text), nil))),
-			size/float64(len(far.EncodeAll([]byte(tt.text), nil)))
+		gzipped := size / float64(packed.Len())
+		nearby := size / float64(len(near.EncodeAll([]byte(tt.text), nil)))
+		whole := size / float64(len(far.EncodeAll([]byte(tt.text), nil)))
 		t.Logf("%s: gzip %.2f, zstd %.2f, with a large window %.2f", name, gzipped, nearby, whole)
+
 		if gzipped < 2 || gzipped > tt.most {
 			t.Errorf("gzip compresses %s %.2f times, %v is the most", name, gzipped, tt.most)
 		}
@@ -185,6 +198,7 @@ func TestTextIsRealistic(t *testing.T) {
 				whole)
 		}
 	}
+
 	for _, arg := range a.args[:100] {
 		if !json.Valid([]byte(arg)) {
 			t.Errorf("not JSON: %s", arg)

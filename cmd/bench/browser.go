@@ -38,6 +38,7 @@ func browse(ctx context.Context, binary string) (*browser, error) {
 		chromedp.WindowSize(1440, 900))
 	allocated, cancel := chromedp.NewExecAllocator(context.WithoutCancel(ctx), options...)
 	ctx, _ = chromedp.NewContext(allocated) // Cancel ends it
+
 	b := &browser{ctx, func() error {
 		defer cancel()
 		return chromedp.Cancel(ctx)
@@ -59,6 +60,7 @@ func (b *browser) open(url, script string) (*tab, error) {
 	ctx, cancel := chromedp.NewContext(b.ctx)
 	ctx, end := context.WithTimeout(ctx, 2*time.Minute)
 	t := &tab{ctx, func() { end(); cancel() }}
+
 	err := chromedp.Do(ctx)
 	if err == nil {
 		_, err = chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument,
@@ -82,6 +84,7 @@ func (t *tab) memory() (most float64, err error) {
 	if err != nil {
 		return 0, err
 	}
+
 	for _, p := range all.ProcessInfo {
 		if p.Type != "renderer" {
 			continue
@@ -102,6 +105,7 @@ func privateMB(pid int64) (mb float64, err error) {
 		return 0, err
 	}
 	defer f.Close()
+
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		if name, amount, ok := strings.Cut(lines.Text(), ":"); ok && strings.HasPrefix(name, "Private_") {

@@ -20,16 +20,19 @@ func measureCall(ctx context.Context, b *bench) (figures []figure, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.drop()) }()
+
 	sink, err := direct.Open(ctx, db.url, nil)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, closing(sink.Close)) }()
+
 	conn, err := pgx.Connect(ctx, db.url)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = conn.Close(ctx) }()
+
 	if _, err := conn.Exec(
 		ctx, "CREATE TABLE bare (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, value text)",
 	); err != nil {
@@ -38,6 +41,7 @@ func measureCall(ctx context.Context, b *bench) (figures []figure, err error) {
 
 	calls := b.n(2_000, 50)
 	rec := recorder.New(sink, recorder.Options{})
+
 	ours, beside, err := b.byTurns(ctx,
 		func(ctx context.Context) (float64, error) {
 			next, stop := iter.Pull(b.text.endless(ctx, rec))
@@ -105,6 +109,7 @@ func (b *bench) bufferedCall(ctx context.Context, calls int) (microseconds, allo
 	const callsOfCycle = 5
 	buffer := recorder.NewBuffer(recorder.Discard, recorder.BufferOptions{})
 	defer func() { err = errors.Join(err, closing(buffer.Close)) }()
+
 	ctx, plan, err := recorder.New(buffer, recorder.Options{}).StartPlan(ctx, recorder.PlanInfo{})
 	if err != nil {
 		return 0, 0, err
@@ -113,6 +118,7 @@ func (b *bench) bufferedCall(ctx context.Context, calls int) (microseconds, allo
 	if err != nil {
 		return 0, 0, err
 	}
+
 	texts := b.text.sample(1)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -126,6 +132,7 @@ func (b *bench) bufferedCall(ctx context.Context, calls int) (microseconds, allo
 			recorder.ThinkResult{Output: texts[1], InputTokens: 1500, OutputTokens: 150}); err != nil {
 			return 0, 0, err
 		}
+
 		ctx, call, err := cycle.StartTool(ctx, recorder.ToolInfo{Name: "tool", Parameters: texts[2]})
 		if err != nil {
 			return 0, 0, err
@@ -137,6 +144,7 @@ func (b *bench) bufferedCall(ctx context.Context, calls int) (microseconds, allo
 			return 0, 0, err
 		}
 	}
+
 	took := time.Since(start)
 	runtime.ReadMemStats(&after)
 	made := float64(calls / callsOfCycle * callsOfCycle)

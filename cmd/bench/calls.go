@@ -16,6 +16,7 @@ func (b *bench) fillCalls(ctx context.Context, db *database, calls, weeks, ago i
 			"unnest($1::text[]) WITH ORDINALITY AS u (value, n)", b.text.sample(100)); err != nil {
 			return err
 		}
+
 		for _, s := range []struct {
 			sql  string
 			args []any
@@ -50,6 +51,7 @@ func (b *bench) fillCalls(ctx context.Context, db *database, calls, weeks, ago i
 				return err
 			}
 		}
+
 		return nil
 	})
 	if err != nil {

@@ -68,9 +68,11 @@ var talks = []talk{
 // same i makes the same texts, under new ids.
 func (t *text) conversation(k talk, i, turns int) (changes []record.Change) {
 	r := rand.New(rand.NewPCG(t.seed, uint64(1000+i)))
-	root, step, start := record.NewPlanID(), record.NewStepID(), time.Now()
+	root, step := record.NewPlanID(), record.NewStepID()
+	start := time.Now()
 	front := cut(r, t.prose, 6_000)
 	messages := []message{{"user", cut(r, t.prose, 300)}}
+
 	changes = append(changes,
 		&record.Plan{
 			RootPlanID: root, CurrentPlanID: root, Title: new(t.title(r)), State: new(record.Completed), StartTime: &start,
@@ -80,8 +82,10 @@ func (t *text) conversation(k talk, i, turns int) (changes []record.Change) {
 			RootPlanID: root, PlanID: root, StepID: step, AgentName: new("agent"), State: new(record.Completed),
 			StartTime: &start, EndTime: &start,
 		})
+
 	for turn := range turns {
-		answer, arg, result := t.answer(r), t.arg(r), cut(r, t.results, 5_000)
+		answer, arg := t.answer(r), t.arg(r)
+		result := cut(r, t.results, 5_000)
 		changes = append(changes,
 			&record.ThinkAct{
 				RootPlanID: root, StepID: step, Seq: int64(turn), ThinkInput: new(k.prompt(turn, front, messages)),
@@ -122,6 +126,7 @@ func measureContent(ctx context.Context, b *bench) (figures []figure, err error)
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.drop()) }()
+
 	c := &contentBench{bench: b, db: db}
 	for to, sizes := range map[**store.Store]content.Sizes{&c.once: content.DefaultSizes, &c.whole: uncut} {
 		s, err := db.storeWith(ctx, sizes)
@@ -131,6 +136,7 @@ func measureContent(ctx context.Context, b *bench) (figures []figure, err error)
 		defer func() { err = errors.Join(err, closing(s.Close)) }()
 		*to = s
 	}
+
 	for _, measure := range []func(context.Context) ([]figure, error){c.space, c.rate, c.nothingRepeats, c.reads} {
 		more, err := measure(ctx)
 		if err != nil {
@@ -147,7 +153,8 @@ var contentTurns = []struct{ turns, conversations int }{{5, 400}, {10, 160}, {30
 // space measures what a turn takes on disk and in the WAL.
 func (c *contentBench) space(ctx context.Context) (figures []figure, err error) {
 	for _, k := range talks {
-		disk, wal, before := map[int]float64{}, map[int]float64{}, map[int]float64{}
+		before := map[int]float64{}
+		disk, wal := map[int]float64{}, map[int]float64{}
 		var note []string
 		for _, n := range contentTurns {
 			conversations := c.n(n.conversations, 1)
@@ -157,14 +164,17 @@ func (c *contentBench) space(ctx context.Context) (figures []figure, err error) 
 			if disk[n.turns], wal[n.turns], err = c.sizeOf(ctx, c.once, k, conversations, n.turns); err != nil {
 				return nil, err
 			}
+
 			note = append(note, fmt.Sprintf("%d turns: disk %s, WAL %s, disk with whole texts %s kB a turn",
 				n.turns, digits(disk[n.turns]), digits(wal[n.turns]), digits(before[n.turns])))
 		}
+
 		figures = append(figures,
 			against(k.name+", disk a turn", "kB", []float64{disk[100]}, []float64{disk[10]}, "of 10 turns",
 				atMost(1.3)).noted("%s", strings.Join(note, "; ")),
 			against(k.name+", WAL a turn", "kB", []float64{wal[100]}, []float64{wal[10]}, "of 10 turns", atMost(1.3)))
 	}
+
 	return figures, nil
 }
 
@@ -179,6 +189,7 @@ func (c *contentBench) sizeOf(
 	if _, err := c.write(ctx, s, k, conversations, turns); err != nil {
 		return 0, 0, err
 	}
+
 	after, err := c.sizes(ctx)
 	per := float64(conversations*turns) * 1e3
 	return float64(after.disk-before.disk) / per, float64(after.wal-before.wal) / per, err
@@ -240,6 +251,7 @@ func (c *contentBench) rate(ctx context.Context) (figures []figure, err error) {
 		if _, err := c.write(ctx, c.whole, talks[0], n, v.turns); err != nil {
 			return nil, err
 		}
+
 		copied, err := ceilingOf(ctx, c.db)
 		if err != nil {
 			return nil, err
@@ -253,6 +265,7 @@ func (c *contentBench) rate(ctx context.Context) (figures []figure, err error) {
 				return copied.perSecond(took), err
 			}
 		}
+
 		ours, beside, err := c.byTurns(ctx, rate(c.once), func(ctx context.Context) (float64, error) {
 			took, err := copied.copy(ctx)
 			return copied.perSecond(took), err
@@ -264,6 +277,7 @@ func (c *contentBench) rate(ctx context.Context) (figures []figure, err error) {
 			figures, against(fmt.Sprintf("conversations of %d turns, written", v.turns), mbPerSecond, ours, beside,
 				"COPY of whole rows", v.target).noted("%s", copied.note(valueOf(ours))),
 		)
+
 		ours, beside, err = c.byTurns(ctx, rate(c.once), rate(c.whole))
 		if err != nil {
 			return nil, err
@@ -271,6 +285,7 @@ func (c *contentBench) rate(ctx context.Context) (figures []figure, err error) {
 		figures = append(figures, against(fmt.Sprintf("conversations of %d turns, written", v.turns), mbPerSecond, ours,
 			beside, "whole texts", nil))
 	}
+
 	return figures, nil
 }
 
@@ -290,6 +305,7 @@ func (c *contentBench) nothingRepeats(ctx context.Context) ([]figure, error) {
 			return float64(runs*rowsOfRun) / took.Seconds(), err
 		}
 	}
+
 	ours, beside, err := c.byTurns(ctx, rate(c.once), rate(c.whole))
 	if err != nil {
 		return nil, err
@@ -306,6 +322,7 @@ func (c *contentBench) reads(ctx context.Context) (figures []figure, err error) 
 	defer func() { err = errors.Join(err, stop()) }()
 	client := newClient()
 	defer client.CloseIdleConnections()
+
 	for _, v := range []struct {
 		turns, steps, requests int
 		target                 *target
@@ -313,6 +330,7 @@ func (c *contentBench) reads(ctx context.Context) (figures []figure, err error) 
 		if err := c.db.empty(ctx); err != nil {
 			return nil, err
 		}
+
 		keys := map[*store.Store][]string{}
 		for _, s := range []*store.Store{c.once, c.whole} {
 			for i := range c.n(v.steps, 1) {
@@ -323,9 +341,11 @@ func (c *contentBench) reads(ctx context.Context) (figures []figure, err error) 
 				keys[s] = append(keys[s], changes[1].(*record.AgentExecution).StepID)
 			}
 		}
+
 		if err := c.db.settle(ctx); err != nil {
 			return nil, err
 		}
+
 		bytes := 0
 		took := func(s *store.Store) func(context.Context) (float64, error) {
 			return func(ctx context.Context) (float64, error) {
@@ -336,6 +356,7 @@ func (c *contentBench) reads(ctx context.Context) (figures []figure, err error) 
 					if err != nil {
 						return 0, err
 					}
+
 					body, err := ask(client, r)
 					if err != nil {
 						return 0, err
@@ -345,6 +366,7 @@ func (c *contentBench) reads(ctx context.Context) (figures []figure, err error) 
 				return ms(time.Since(start)) / float64(c.n(v.requests, 2)), nil
 			}
 		}
+
 		ours, beside, err := c.byTurns(ctx, took(c.once), took(c.whole))
 		if err != nil {
 			return nil, err
@@ -354,5 +376,6 @@ func (c *contentBench) reads(ctx context.Context) (figures []figure, err error) 
 				v.target).noted("answers of about %d bytes", bytes),
 		)
 	}
+
 	return figures, nil
 }

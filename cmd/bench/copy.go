@@ -38,6 +38,7 @@ func ceilingOf(ctx context.Context, db *database) (*ceiling, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		var halves [copiers][][]any
 		rows, err := db.pool.Query(ctx, fmt.Sprintf(`
 			SELECT %s, root.n %% %d FROM actlog.%s AS r
@@ -47,12 +48,14 @@ func ceilingOf(ctx context.Context, db *database) (*ceiling, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		for rows.Next() {
 			row, err := c.scan(rows)
 			if err != nil {
 				rows.Close()
 				return nil, err
 			}
+
 			half := **row[len(row)-1].(**int64)
 			for i := range columns {
 				row[i] = valueIn(row[i])
@@ -63,10 +66,12 @@ func ceilingOf(ctx context.Context, db *database) (*ceiling, error) {
 		if err := rows.Err(); err != nil {
 			return nil, err
 		}
+
 		for i := range halves {
 			c.halves[i] = append(c.halves[i], copied{table, columns, halves[i]})
 		}
 	}
+
 	return c, nil
 }
 
@@ -77,6 +82,7 @@ func columnsOf(ctx context.Context, db *database, table string) (columns []strin
 	if err != nil {
 		return nil, "", err
 	}
+
 	var name, kind string
 	var read []string
 	_, err = pgx.ForEachRow(rows, []any{&name, &kind}, func() error {
@@ -90,6 +96,7 @@ func columnsOf(ctx context.Context, db *database, table string) (columns []strin
 		case kind == "json":
 			expression += "::text"
 		}
+
 		columns, read = append(columns, name), append(read, expression)
 		return nil
 	})
@@ -120,9 +127,11 @@ func (c *ceiling) scan(rows pgx.Rows) ([]any, error) {
 			row[i] = new(*string)
 		}
 	}
+
 	if err := rows.Scan(row...); err != nil {
 		return nil, err
 	}
+
 	for i, f := range fields[:len(fields)-1] {
 		switch v := row[i].(type) {
 		case **string:
@@ -170,6 +179,7 @@ func (c *ceiling) copy(ctx context.Context) (time.Duration, error) {
 	if err := c.db.empty(ctx); err != nil {
 		return 0, err
 	}
+
 	var conns [copiers]*pgx.Conn
 	for i := range conns {
 		conn, err := pgx.Connect(ctx, c.db.url)
@@ -179,6 +189,7 @@ func (c *ceiling) copy(ctx context.Context) (time.Duration, error) {
 		defer func() { _ = conn.Close(ctx) }()
 		conns[i] = conn
 	}
+
 	start := time.Now()
 	err := concurrently(copiers, func(i int) error {
 		for _, t := range c.halves[i] {

@@ -72,6 +72,7 @@ func against(name, unit string, ours, beside []float64, besideName string, t *ta
 	for i := range ours {
 		ratios[i] = ours[i] / beside[i]
 	}
+
 	f := figure{
 		Name: name, Unit: unit, Ours: valueOf(ours), Beside: valueOf(beside), BesideName: besideName, Ratio: valueOf(ratios),
 		Target: t,
@@ -117,6 +118,7 @@ func (r report) table(out io.Writer) error {
 		if f.OK != nil {
 			verdict = map[bool]string{true: "ok", false: "short"}[*f.OK]
 		}
+
 		beside := "-"
 		if f.Beside != nil {
 			beside = f.Beside.show(f.Unit) + ", " + f.BesideName
@@ -124,9 +126,11 @@ func (r report) table(out io.Writer) error {
 		fmt.Fprintf(w, "%s: %s\t%s\t%s\t%s\t%s\t%s\n", f.Group, f.Name, f.Ours.show(f.Unit), beside, f.Ratio.show(""), bound,
 			verdict)
 	}
+
 	if err := w.Flush(); err != nil {
 		return err
 	}
+
 	for _, f := range r.Figures {
 		if f.Note != "" {
 			fmt.Fprintf(out, "%s: %s: %s\n", f.Group, f.Name, f.Note)
@@ -140,6 +144,7 @@ func (v *value) show(unit string) string {
 	if v == nil {
 		return "-"
 	}
+
 	s := digits(v.Median)
 	if unit != "" {
 		s += " " + unit
@@ -155,6 +160,7 @@ func digits(v float64) string {
 	if v == 0 || math.IsInf(v, 0) || math.IsNaN(v) {
 		return fmt.Sprint(v)
 	}
+
 	places := 2 - int(math.Floor(math.Log10(math.Abs(v))))
 	if places <= 0 {
 		return fmt.Sprintf("%.0f", v)
@@ -177,6 +183,7 @@ func (b *bench) byTurns(
 			if s.measure == nil {
 				continue
 			}
+
 			var v float64
 			onSide(ctx, s.name, func(ctx context.Context) { v, err = s.measure(ctx) })
 			if err == nil {
@@ -190,6 +197,7 @@ func (b *bench) byTurns(
 			}
 		}
 	}
+
 	return oursValues, besideValues, nil
 }
 

@@ -32,6 +32,7 @@ func measureGrowing(ctx context.Context, b *bench) (figures []figure, err error)
 	spans := b.n(spansOfGrowing, 2_000)
 	marks := []int{1_000, 10_000, 20_000, spans}
 	marks = slices.Compact(slices.DeleteFunc(marks, func(n int) bool { return n > spans }))
+
 	for _, shape := range []struct {
 		of            string
 		agents, turns int
@@ -48,6 +49,7 @@ func measureGrowing(ctx context.Context, b *bench) (figures []figure, err error)
 			if err := srv.db.empty(ctx); err != nil {
 				return nil, err
 			}
+
 			from, start := 0, time.Now()
 			for i, body := range bodies {
 				if err := export(ctx, client, srv.url, body); err != nil {
@@ -60,12 +62,14 @@ func measureGrowing(ctx context.Context, b *bench) (figures []figure, err error)
 				}
 			}
 		}
+
 		for m := 1; m < len(marks); m++ {
 			f := against(fmt.Sprintf("a span of a trace %s, from %d to %d spans", shape.of, marks[m-1], marks[m]), "us",
 				took[m], took[0], "to 1,000", atMost(1.5))
 			figures = append(figures, f.noted("requests of %d spans, one after the other", spansPerRequest))
 		}
 	}
+
 	return figures, nil
 }
 
@@ -82,6 +86,7 @@ func (t *text) growingTrace(n, agents, turns int) (bodies [][]byte, err error) {
 		for i := min(from+spansPerRequest, spans.Len()) - 1; i >= from; i-- { // children end before their parents
 			spans.At((i + 1) % spans.Len()).CopyTo(to.AppendEmpty())
 		}
+
 		body, err := new(ptrace.ProtoMarshaler).MarshalTraces(part)
 		if err != nil {
 			return nil, err

@@ -21,11 +21,13 @@ const inMemoryMS = 0.01
 // On a disk, the kernel has gigabytes to write by then, so that less is asked for than in memory.
 func measureGrowth(ctx context.Context, b *bench) (figures []figure, err error) {
 	rows := b.n(2_000_000, 10*chunksOfTenth*rowsOfRun)
+
 	large, largeStore, err := b.openStore(ctx, "growth_large")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, closing(largeStore.Close), large.drop()) }()
+
 	small, smallStore, err := b.openStore(ctx, "growth_small")
 	if err != nil {
 		return nil, err
@@ -37,6 +39,7 @@ func measureGrowth(ctx context.Context, b *bench) (figures []figure, err error) 
 	if err != nil {
 		return nil, err
 	}
+
 	first, last := rates[:chunksOfTenth], rates[len(rates)-chunksOfTenth:]
 	least := 0.75
 	if b.machine.FsyncMS < inMemoryMS {
@@ -54,6 +57,7 @@ func measureGrowth(ctx context.Context, b *bench) (figures []figure, err error) 
 			return nil, err
 		}
 	}
+
 	for _, v := range []struct {
 		name, ids string
 		read      func(ctx context.Context, s *store.Store, id string) error
@@ -83,6 +87,7 @@ func measureGrowth(ctx context.Context, b *bench) (figures []figure, err error) 
 				return valueOf(took).Median, nil
 			}, err
 		}
+
 		readLarge, err := median(large, largeStore)
 		if err != nil {
 			return nil, err
@@ -91,6 +96,7 @@ func measureGrowth(ctx context.Context, b *bench) (figures []figure, err error) 
 		if err != nil {
 			return nil, err
 		}
+
 		ours, beside, err := b.byTurns(ctx, readLarge, readSmall)
 		if err != nil {
 			return nil, err
@@ -98,6 +104,7 @@ func measureGrowth(ctx context.Context, b *bench) (figures []figure, err error) 
 		figures = append(figures, against(fmt.Sprintf("%s among %d rows", v.name, rows), "us", ours, beside, "a hundredth",
 			atMost(1.3)))
 	}
+
 	return figures, nil
 }
 
@@ -127,6 +134,7 @@ func (b *bench) grow(ctx context.Context, s *store.Store, runs int) (rates []flo
 		if err != nil {
 			return nil, err
 		}
+
 		start := time.Now()
 		err = concurrently(clients, func(i int) error {
 			for _, batch := range batches[i] {
@@ -141,5 +149,6 @@ func (b *bench) grow(ctx context.Context, s *store.Store, runs int) (rates []flo
 		}
 		rates = append(rates, float64((to-from)*rowsOfRun)/time.Since(start).Seconds())
 	}
+
 	return rates, nil
 }

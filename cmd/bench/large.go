@@ -22,8 +22,11 @@ func measureLarge(ctx context.Context, b *bench) (figures []figure, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, srv.close()) }()
-	db, s, server := srv.db, srv.store, srv.url
+
+	db, s := srv.db, srv.store
+	server := srv.url
 	steps, plans := b.n(10_000, 10), b.n(1_000_000, 100)
+
 	root, changes := b.text.manySteps(steps)
 	if err := write(ctx, s, changes); err != nil {
 		return nil, err
@@ -32,6 +35,7 @@ func measureLarge(ctx context.Context, b *bench) (figures []figure, err error) {
 	if err := write(ctx, s, changes); err != nil {
 		return nil, err
 	}
+
 	if err := fillPlans(ctx, db, plans); err != nil {
 		return nil, err
 	}
@@ -44,6 +48,7 @@ func measureLarge(ctx context.Context, b *bench) (figures []figure, err error) {
 	plan := fmt.Sprintf("plan of %d steps", steps)
 	found := fmt.Sprintf("search in a run of %d rows of 4 kB", steps)
 	list := fmt.Sprintf("page of 50 of %d plans", plans)
+
 	for _, v := range []struct {
 		name, path, encoding string
 		ms                   *target
@@ -66,6 +71,7 @@ func measureLarge(ctx context.Context, b *bench) (figures []figure, err error) {
 		}
 		figures = append(figures, alone(v.name, "ms", took, v.ms))
 	}
+
 	encodings, err := b.encodings(ctx, client, plan, server+"/api/executor/details/"+root)
 	return append(figures, encodings...), err
 }
@@ -78,6 +84,7 @@ func (b *bench) encodings(ctx context.Context, client *http.Client, name, url st
 	if err != nil {
 		return nil, err
 	}
+
 	sizes := map[string]int{}
 	served := func(encoding string) func() error {
 		return func() (err error) {
@@ -94,6 +101,7 @@ func (b *bench) encodings(ctx context.Context, client *http.Client, name, url st
 		sizes[usual] = packed.Len()
 		return err
 	}
+
 	for _, v := range []struct {
 		name, encoding string
 		besideName     string
@@ -109,6 +117,7 @@ func (b *bench) encodings(ctx context.Context, client *http.Client, name, url st
 		}
 		figures = append(figures, against(name+", "+v.name+", processor", "ms", ours, beside, v.besideName, atMost(1)))
 	}
+
 	for _, encoding := range []string{"gzip", "zstd", usual} {
 		size := float64(sizes[encoding])
 		figures = append(
@@ -128,11 +137,13 @@ func get(ctx context.Context, client *http.Client, url, encoding string, into io
 	if encoding != "" {
 		r.Header.Set("Accept-Encoding", encoding)
 	}
+
 	response, err := client.Do(r)
 	if err != nil {
 		return 0, err
 	}
 	defer response.Body.Close()
+
 	n, err := io.Copy(into, response.Body)
 	if err == nil && (response.StatusCode != http.StatusOK || response.Header.Get("Content-Encoding") != encoding) {
 		err = fmt.Errorf("%s: %s, encoded as %q", url, response.Status, response.Header.Get("Content-Encoding"))
@@ -160,6 +171,7 @@ func (t *text) manySteps(n int) (root string, changes []record.Change) {
 	changes = append(changes, &record.Plan{
 		RootPlanID: root, CurrentPlanID: root, Title: new(t.title(r)), State: new(record.Running), StartTime: new(time.Now()),
 	})
+
 	for i := range n {
 		step := record.NewStepID()
 		changes = append(changes,
@@ -185,6 +197,7 @@ func (t *text) manyCalls(n int) (root string, changes []record.Change) {
 	step := record.NewStepID()
 	changes = append(changes, &record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Running)},
 		&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: step})
+
 	for i := range n {
 		changes = append(changes, &record.ActTool{
 			RootPlanID: root, StepID: step, Seq: int64(i / 4), ToolCallID: record.NewToolCallID(), Name: new("tool"),
@@ -196,11 +209,13 @@ func (t *text) manyCalls(n int) (root string, changes []record.Change) {
 
 // fillPlans adds plans of one step, first seen one second apart.
 func fillPlans(ctx context.Context, db *database, n int) error {
-	_, err := db.pool.Exec(ctx, `
+	const filled = `
 		INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, first_seen_at, name, title, user_id, told_state, start_time, end_time)
 		SELECT id, id, DATE '2026-01-05', seen, 'kind-' || i % 20, 'A title of plan ' || i, 'user-' || i % 1000,
 			CASE WHEN i % 20 = 0 THEN 'FAILED' ELSE 'COMPLETED' END, seen, seen + interval '1 minute'
-		FROM generate_series(1, $1::integer) AS i, LATERAL (SELECT 'plan-' || md5(i::text) AS id, now() - make_interval(secs => i) AS seen) AS x`, n)
+		FROM generate_series(1, $1::integer) AS i, LATERAL (SELECT 'plan-' || md5(i::text) AS id, now() - make_interval(secs => i) AS seen) AS x`
+
+	_, err := db.pool.Exec(ctx, filled, n)
 	if err == nil {
 		_, err = db.pool.Exec(ctx, `
 			INSERT INTO actlog.agent_execution_record (root_plan_id, step_id, plan_id, part, agent_name, told_state, model_calls, tool_calls, failures, input_tokens, output_tokens)

@@ -43,6 +43,7 @@ func measureLive(ctx context.Context, b *bench) (figures []figure, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var p50, p95, all50, all95 []float64
 	var seen int
 	var rate []float64
@@ -51,6 +52,7 @@ func measureLive(ctx context.Context, b *bench) (figures []figure, err error) {
 		if err != nil {
 			return nil, err
 		}
+
 		written := make(chan error, 1)
 		writing, done := context.WithCancel(ctx)
 		go func() { written <- w.writeCycles(writing, b.text, s) }()
@@ -59,14 +61,17 @@ func measureLive(ctx context.Context, b *bench) (figures []figure, err error) {
 		if err = errors.Join(err, <-written, w.end(ctx)); err != nil {
 			return nil, err
 		}
+
 		if turn == 0 {
 			continue
 		}
+
 		ofOne, ofAll := w.latencies()
 		seen, rate = seen+len(ofOne)+len(ofAll), append(rate, float64(runs*rowsOfRun)/took.Seconds())
 		p50, p95 = append(p50, percentile(ofOne, 0.5)), append(p95, percentile(ofOne, 0.95))
 		all50, all95 = append(all50, percentile(ofAll, 0.5)), append(all95, percentile(ofAll, 0.95))
 	}
+
 	return []figure{
 		alone("commit to client, of one plan, p95", "ms", p95, atMost(250)).noted("%d clients on %d plans, %d on all; %s "+
 			"of %s rows/s; %d times a client read of a cycle",
@@ -94,6 +99,7 @@ func (b *bench) load(
 	if err != nil {
 		return 0, err
 	}
+
 	start := time.Now()
 	err = concurrently(clients, func(i int) error {
 		for n, batch := range batches[i] {
@@ -148,6 +154,7 @@ func (b *bench) watch(ctx context.Context, s *store.Store, server string) (*watc
 	}
 	following, cancel := context.WithCancel(ctx)
 	w.cancel = cancel
+
 	var running []record.Change
 	roots := map[string]bool{}
 	for _, root := range w.roots {
@@ -158,18 +165,21 @@ func (b *bench) watch(ctx context.Context, s *store.Store, server string) (*watc
 		cancel()
 		return nil, err
 	}
+
 	began := make(chan error, liveClients+liveOnAll)
 	start := func(root string) *watcher {
 		c := &watcher{root: root, roots: roots, seen: map[probe]time.Time{}}
 		w.ended.Go(func() { c.follow(following, client, server, began) })
 		return c
 	}
+
 	for i := range b.n(liveClients, livePlans/10) {
 		w.ofOne = append(w.ofOne, start(w.roots[i%len(w.roots)]))
 	}
 	for range liveOnAll {
 		w.ofAll = append(w.ofAll, start(""))
 	}
+
 	var errs []error
 	for range len(w.ofOne) + len(w.ofAll) {
 		errs = append(errs, <-began)
@@ -193,6 +203,7 @@ func (w *watch) writeCycles(ctx context.Context, t *text, s *store.Store) error 
 			if err != nil {
 				return err
 			}
+
 			w.mu.Lock()
 			w.committed[probe{root, n}] = time.Now()
 			w.mu.Unlock()
@@ -212,6 +223,7 @@ func (c *watcher) follow(ctx context.Context, client *http.Client, server string
 		began <- err
 		return
 	}
+
 	resp, err := client.Do(r)
 	if err == nil && resp.StatusCode != http.StatusOK {
 		err = errors.Join(fmt.Errorf("GET %s: %s", path, resp.Status), resp.Body.Close())
@@ -221,6 +233,7 @@ func (c *watcher) follow(ctx context.Context, client *http.Client, server string
 		return
 	}
 	defer resp.Body.Close()
+
 	begin := sync.OnceFunc(func() { began <- nil })
 	defer begin() // an error is returned by end
 	for e, err := range sse.Read(resp.Body, &sse.ReadConfig{MaxEventSize: 64 << 20}) {
@@ -245,6 +258,7 @@ func (c *watcher) note(data string) error {
 	if data == "" {
 		return nil
 	}
+
 	var event struct {
 		Rows []struct {
 			Kind, RootPlanID string
@@ -258,6 +272,7 @@ func (c *watcher) note(data string) error {
 	if err := json.Unmarshal([]byte(data), &event); err != nil {
 		return err
 	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	see := func(p probe) bool {
@@ -268,6 +283,7 @@ func (c *watcher) note(data string) error {
 		c.seen[p] = now
 		return true
 	}
+
 	for _, row := range event.Rows {
 		if row.Kind == string(record.KindThinkAct) {
 			see(probe{row.RootPlanID, row.Seq})
@@ -286,6 +302,7 @@ func (w *watch) missing() (n int) {
 	for p := range w.committed {
 		written[p.root]++
 	}
+
 	for _, c := range slices.Concat(w.ofOne, w.ofAll) {
 		expected := written[c.root]
 		if c.root == "" {
@@ -305,8 +322,10 @@ func (w *watch) end(ctx context.Context) error {
 		time.Now().Before(deadline); missing = w.missing() {
 		_ = until(ctx, time.Now().Add(100*time.Millisecond))
 	}
+
 	w.cancel()
 	w.ended.Wait()
+
 	errs := []error{ctx.Err()}
 	if missing > 0 {
 		errs = append(errs, fmt.Errorf("clients never read of %d cycles", missing))
@@ -331,5 +350,6 @@ func (w *watch) latencies() (ofOne, ofAll []float64) {
 		slices.Sort(all)
 		return all
 	}
+
 	return collect(w.ofOne), collect(w.ofAll)
 }

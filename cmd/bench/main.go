@@ -100,6 +100,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "bench: %v\n", err)
 		return exitUsage
 	}
+
 	if err := c.run(ctx, stdout, stderr); err != nil {
 		fmt.Fprintf(stderr, "bench: %v\n", err)
 		return exitFailed
@@ -111,11 +112,13 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	var c config
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(stderr)
+
 	f.Float64Var(&c.scale, "scale", 1, "factor for the amounts of data; targets are for 1")
 	f.IntVar(&c.texts, "texts", 0,
 		"runs among which textsearch searches while others write (default: 300,000, times the scale)")
 	f.IntVar(&c.repeats, "repeats", 5, "number of measurements per figure, without the warm-up")
 	f.Uint64Var(&c.seed, "seed", 1, "seed of the texts")
+
 	names := f.String("bench", strings.Join(groupNames(), ","), "groups of figures to measure")
 	f.StringVar(&c.json, "json", "", "file to write the figures to, as JSON")
 	f.StringVar(&c.dir, "dir", "",
@@ -124,6 +127,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	f.StringVar(&c.reporting, "reporting", "docs/reporting.md", "page whose queries are measured")
 	f.StringVar(&c.cpuProfile, "cpuprofile", "", "file for the CPU profile; its label side is ours or beside")
 	f.StringVar(&c.memProfile, "memprofile", "", "file for the profile of allocations")
+
 	if err := f.Parse(args); err != nil {
 		return c, err
 	}
@@ -133,6 +137,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 		}
 		c.groups = append(c.groups, name)
 	}
+
 	switch {
 	case f.NArg() > 0:
 		return c, fmt.Errorf("%q is not a flag", f.Arg(0))
@@ -143,6 +148,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	case c.repeats < 1:
 		return c, fmt.Errorf("-repeats must be at least 1, not %d", c.repeats)
 	}
+
 	return c, nil
 }
 
@@ -159,16 +165,19 @@ func (c config) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	} else if entries, err := os.ReadDir(c.dir); err != nil || len(entries) > 0 {
 		return errors.Join(fmt.Errorf("-dir %s must be an empty folder", c.dir), err)
 	}
+
 	stop, err := c.profile()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
+
 	b, err := newBench(ctx, c)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
+
 	r := report{Machine: b.machine, Scale: c.scale, Repeats: c.repeats}
 	fmt.Fprintf(stderr, "bench: %s; scale %v, %d repeats\n", b.machine, c.scale, c.repeats)
 	var failed error // the other groups are still shown
@@ -176,6 +185,7 @@ func (c config) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 		if !slices.Contains(c.groups, g.name) || ctx.Err() != nil {
 			continue
 		}
+
 		start := time.Now()
 		fmt.Fprintf(stderr, "bench: %s: %s ", g.name, g.what)
 		figures, err := g.measure(ctx, b)
@@ -184,11 +194,13 @@ func (c config) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", g.name, err))
 			continue
 		}
+
 		for i := range figures {
 			figures[i].Group = g.name
 		}
 		r.Figures = append(r.Figures, figures...)
 	}
+
 	return errors.Join(failed, ctx.Err(), r.table(stdout), c.writeJSON(r))
 }
 
@@ -214,6 +226,7 @@ func (c config) profile() (stop func() error, err error) {
 			return nil, errors.Join(err, cpu.Close())
 		}
 	}
+
 	return func() error {
 		var errs []error
 		if cpu != nil {

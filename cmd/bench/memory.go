@@ -22,6 +22,7 @@ func measureMemory(ctx context.Context, b *bench) (_ []figure, err error) {
 	if runtime.GOOS != "linux" {
 		return []figure{alone("actlog serve", "MiB", nil, nil).noted("not measured: only Linux tells it")}, nil
 	}
+
 	binary := b.actlog
 	if binary == "" {
 		binary = filepath.Join(b.dir, "actlog")
@@ -30,6 +31,7 @@ func measureMemory(ctx context.Context, b *bench) (_ []figure, err error) {
 			return nil, fmt.Errorf("build actlog: %w\n%s", err, output)
 		}
 	}
+
 	l, err := b.loadOf(ctx, b.n(clients*runsOfClient, clients), batchRecords, b.text.sideBySide(1))
 	if err != nil {
 		return nil, err
@@ -39,6 +41,7 @@ func measureMemory(ctx context.Context, b *bench) (_ []figure, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, p.stop()) }()
+
 	if err := wait(ctx, 2*time.Second); err != nil {
 		return nil, err
 	}
@@ -46,6 +49,7 @@ func measureMemory(ctx context.Context, b *bench) (_ []figure, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	client := newClient()
 	defer client.CloseIdleConnections()
 	if err := concurrently(clients, func(i int) error { return l.send(ctx, client, p.url, i) }); err != nil {
@@ -55,6 +59,7 @@ func measureMemory(ctx context.Context, b *bench) (_ []figure, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return []figure{
 		alone("actlog serve, idle", "MiB", []float64{idle}, atMost(60)),
 		alone("actlog serve, at most under load", "MiB", []float64{most}, atMost(300)),
@@ -78,6 +83,7 @@ func (b *bench) serve(ctx context.Context, binary string) (_ *serving, err error
 	if err := l.Close(); err != nil {
 		return nil, err
 	}
+
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), binary, "serve", "--listen", address, "--otlp-listen", "off",
 		"--data-dir", filepath.Join(b.dir, "serve"))
 	log, err := os.Create(filepath.Join(b.dir, "serve.log"))
@@ -85,11 +91,13 @@ func (b *bench) serve(ctx context.Context, binary string) (_ *serving, err error
 		return nil, err
 	}
 	defer log.Close()
+
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = append(os.Environ(), "ACTLOG_DATABASE_URL=")
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
+
 	p := &serving{cmd: cmd, url: "http://" + address, over: make(chan error, 1)}
 	go func() { p.over <- cmd.Wait() }()
 	ready := func() bool {
@@ -110,6 +118,7 @@ func (b *bench) serve(ctx context.Context, binary string) (_ *serving, err error
 			return nil, errors.Join(errors.New("actlog serve did not become ready"), err, p.stop())
 		}
 	}
+
 	http.DefaultClient.CloseIdleConnections()
 	return p, nil
 }
@@ -118,6 +127,7 @@ func (p *serving) stop() error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
+
 	select {
 	case err := <-p.over:
 		return err
@@ -133,6 +143,7 @@ func (p *serving) memory(name string) (mib float64, err error) {
 		return 0, err
 	}
 	defer f.Close()
+
 	for s := bufio.NewScanner(f); s.Scan(); {
 		if value, ok := strings.CutPrefix(s.Text(), name+":"); ok {
 			var kib float64

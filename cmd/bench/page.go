@@ -59,16 +59,19 @@ func measurePage(ctx context.Context, b *bench) (figures []figure, err error) {
 	if binary == "" {
 		return []figure{alone("in a browser", "ms", nil, nil).noted("left out: no Chromium is installed")}, nil
 	}
+
 	srv, err := b.served(ctx, "page")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, srv.close()) }()
+
 	chrome, err := browse(ctx, binary)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, chrome.stop()) }()
+
 	for _, full := range []int{10_000, 100_000} {
 		rows := b.n(full, 100)
 		root, changes := runOfRows(rows, record.Failed)
@@ -78,12 +81,14 @@ func measurePage(ctx context.Context, b *bench) (figures []figure, err error) {
 		if err := srv.db.settle(ctx); err != nil {
 			return nil, err
 		}
+
 		of, err := b.openings(ctx, srv, chrome, root, rows, full == 10_000)
 		if err != nil {
 			return nil, err
 		}
 		figures = append(figures, of...)
 	}
+
 	compared, err := b.compared(ctx, srv)
 	if err != nil {
 		return nil, err
@@ -108,10 +113,12 @@ func (b *bench) openings(
 		}
 		figures = append(figures, alone(name+", skeleton", "ms", read, atMost(150)))
 	}
+
 	html, zipped, err := pageSize(ctx, srv.url+"/runs/"+root)
 	if err != nil {
 		return nil, err
 	}
+
 	var paint, usable, memory, frames []float64
 	for turn := range b.repeats + 1 {
 		o, err := b.opening(chrome, srv.url+"/runs/"+root)
@@ -121,9 +128,10 @@ func (b *bench) openings(
 		if turn == 0 {
 			continue
 		}
-		paint, usable, memory, frames = append(paint, o.paint), append(usable, o.usable), append(memory, o.memory),
-			append(frames, o.frame)
+		paint, usable = append(paint, o.paint), append(usable, o.usable)
+		memory, frames = append(memory, o.memory), append(frames, o.frame)
 	}
+
 	return append(figures,
 		alone(name+", page", "kB", []float64{html}, nil),
 		alone(name+", page, gzip", "kB", []float64{zipped}, atMost(400)),
@@ -145,13 +153,15 @@ func (b *bench) opening(chrome *browser, url string) (o opening, err error) {
 	if err != nil {
 		return o, err
 	}
+
 	if o.usable, err = evaluate[float64](t, "window.usable"); err != nil {
 		return o, err
 	}
 	if o.paint, err = evaluate[float64](t, firstPaint); err != nil {
 		return o, err
 	}
-	frames, err := evaluate[[]float64](t, fmt.Sprintf(`new Promise((done, fail) => {
+
+	scrolling := fmt.Sprintf(`new Promise((done, fail) => {
 		const took = [];
 		const tree = document.querySelector(".tree");
 		const view = getComputedStyle(tree).overflowY === "auto" ? tree : document.scrollingElement;
@@ -165,10 +175,13 @@ func (b *bench) opening(chrome *browser, url string) (o opening, err error) {
 			else fail(new Error("the tree does not scroll"));
 		}
 		requestAnimationFrame(frame);
-	})`, b.n(pageFrames, 20)))
+	})`, b.n(pageFrames, 20))
+
+	frames, err := evaluate[[]float64](t, scrolling)
 	if err != nil {
 		return o, err
 	}
+
 	slices.Sort(frames)
 	o.frame = percentile(frames, 0.95)
 	o.memory, err = t.memory()
@@ -184,10 +197,12 @@ func pageSize(ctx context.Context, url string) (html, zipped float64, err error)
 		return 0, 0, err
 	}
 	r.Header.Set("Accept-Encoding", "gzip")
+
 	body, err := ask(client, r)
 	if err != nil {
 		return 0, 0, err
 	}
+
 	z, err := gzip.NewReader(bytes.NewReader(body))
 	if err != nil {
 		return 0, 0, err
@@ -210,9 +225,11 @@ func (b *bench) compared(ctx context.Context, srv *served) (f figure, err error)
 			return f, err
 		}
 	}
+
 	if err := srv.db.settle(ctx); err != nil {
 		return f, err
 	}
+
 	client := newClient()
 	defer client.CloseIdleConnections()
 	took, _, err := b.byTurns(ctx, func(ctx context.Context) (float64, error) {
@@ -241,6 +258,7 @@ func (b *bench) seen(ctx context.Context, srv *served, chrome *browser) ([]figur
 			p50, p95 = append(p50, percentile(took, 0.5)), append(p95, percentile(took, 0.95))
 		}
 	}
+
 	return []figure{
 		alone("commit to screen, p95", "ms", p95, atMost(250)).noted("%d rows, one each %v, in a run of %d", updates,
 			pageEvery, b.n(10_000, 100)),
@@ -254,6 +272,7 @@ func (b *bench) updates(ctx context.Context, srv *served, chrome *browser, rows,
 	if err := write(ctx, srv.store, changes); err != nil {
 		return nil, err
 	}
+
 	t, err := chrome.open(srv.url+"/runs/"+root, whenSeen)
 	defer t.close()
 	if err != nil {
@@ -262,6 +281,7 @@ func (b *bench) updates(ctx context.Context, srv *served, chrome *browser, rows,
 	if err := t.until(ctx, `document.querySelector(".live")?.innerText.includes("live") ?? false`); err != nil {
 		return nil, err
 	}
+
 	committed := map[string]time.Time{}
 	step := root + "-last"
 	start := time.Now()
@@ -275,6 +295,7 @@ func (b *bench) updates(ctx context.Context, srv *served, chrome *browser, rows,
 		}
 		committed["call:"+step+"/0/"+id] = time.Now()
 	}
+
 	if err := t.until(ctx, fmt.Sprintf("Object.keys(window.seen).length >= %d", n)); err != nil {
 		return nil, err
 	}
@@ -282,6 +303,7 @@ func (b *bench) updates(ctx context.Context, srv *served, chrome *browser, rows,
 	if err != nil {
 		return nil, err
 	}
+
 	for id, at := range committed {
 		when, ok := seen[id]
 		if !ok {
@@ -324,6 +346,7 @@ func runOfRows(rows int, state record.State) (root string, changes []record.Chan
 	changes = append(changes, &record.Plan{
 		RootPlanID: root, CurrentPlanID: root, Title: new("A long run"), State: new(record.Running), StartTime: at(),
 	})
+
 	steps := 0
 	step := func(plan, id string, state record.State) {
 		steps++
@@ -339,6 +362,7 @@ func runOfRows(rows int, state record.State) (root string, changes []record.Chan
 				callOf(root, id, seq, fmt.Sprintf("%s-%d", id, seq), 0))
 		}
 	}
+
 	parts := root + "-parts"
 	step(root, parts, record.Completed)
 	for seq := int64(cyclesOfStep); len(changes) < rows-2*cyclesOfStep-2; seq++ {
@@ -352,6 +376,7 @@ func runOfRows(rows int, state record.State) (root string, changes []record.Chan
 			step(sub, record.NewStepID(), record.Completed)
 		}
 	}
+
 	step(root, root+"-last", state)
 	if state == record.Failed {
 		failed := callOf(root, root+"-last", cyclesOfStep-1, "failed", 1)

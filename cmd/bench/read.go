@@ -30,8 +30,11 @@ func measureRead(ctx context.Context, b *bench) (figures []figure, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, srv.close()) }()
-	db, s, server := srv.db, srv.store, srv.url
+
+	db, s := srv.db, srv.store
+	server := srv.url
 	runs := b.n(2_000, 20)
+
 	if err := b.text.fill(ctx, s, 0, runs); err != nil {
 		return nil, err
 	}
@@ -39,6 +42,7 @@ func measureRead(ctx context.Context, b *bench) (figures []figure, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	steps := b.text.largerSteps(b.n(200, 4))
 	if err := write(ctx, s, steps); err != nil {
 		return nil, err
@@ -46,6 +50,7 @@ func measureRead(ctx context.Context, b *bench) (figures []figure, err error) {
 	if err := db.settle(ctx); err != nil {
 		return nil, err
 	}
+
 	large, err := ids(ctx, db, "SELECT step_id FROM actlog.agent_execution_record WHERE cycles = 5 ORDER BY 1", 1_000)
 	if err != nil {
 		return nil, err
@@ -54,6 +59,7 @@ func measureRead(ctx context.Context, b *bench) (figures []figure, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	rowServer, stopRow, err := b.serveRow(ctx, db)
 	if err != nil {
 		return nil, err
@@ -69,6 +75,7 @@ func measureRead(ctx context.Context, b *bench) (figures []figure, err error) {
 			return rate, err
 		}
 	}
+
 	for _, v := range []struct {
 		name, prefix string
 		keys         []string
@@ -91,6 +98,7 @@ func measureRead(ctx context.Context, b *bench) (figures []figure, err error) {
 			strings.ToValidUTF8(b.text.prompts[:bytes], "")); err != nil {
 			return nil, err
 		}
+
 		ours, theirs, err := b.byTurns(ctx, rate(v.prefix, v.keys), rate(rowServer+"/text/", []string{fmt.Sprint(bytes)}))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", v.name, err)
@@ -100,6 +108,7 @@ func measureRead(ctx context.Context, b *bench) (figures []figure, err error) {
 				bytes),
 		)
 	}
+
 	return figures, nil
 }
 
@@ -125,6 +134,7 @@ func (t *text) largerSteps(n int) (changes []record.Change) {
 			}
 		}
 	}
+
 	return changes
 }
 
@@ -141,6 +151,7 @@ func ids(ctx context.Context, db *database, sql string, most int) ([]string, err
 	if len(all) == 0 {
 		return nil, fmt.Errorf("%s: no rows", sql)
 	}
+
 	sample := make([]string, min(most, len(all)))
 	for i := range sample {
 		sample[i] = all[i*len(all)/len(sample)]
@@ -155,6 +166,7 @@ func (b *bench) serveRow(ctx context.Context, db *database) (url string, stop fu
 	if err != nil {
 		return "", nil, err
 	}
+
 	config.MaxConns = 16
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
@@ -164,6 +176,7 @@ func (b *bench) serveRow(ctx context.Context, db *database) (url string, stop fu
 		pool.Close()
 		return "", nil, err
 	}
+
 	e := echo.New()
 	e.GET("/text/:bytes", func(c echo.Context) error {
 		var row struct {
@@ -176,11 +189,13 @@ func (b *bench) serveRow(ctx context.Context, db *database) (url string, stop fu
 		}
 		return c.JSON(http.StatusOK, row)
 	})
+
 	url, stopServing, err := listen(ctx, e)
 	if err != nil {
 		pool.Close()
 		return "", nil, err
 	}
+
 	return url, func() error {
 		err := stopServing()
 		pool.Close()
@@ -210,6 +225,7 @@ func getAll(
 		}
 		return nil
 	})
+
 	took := time.Since(start)
 	for _, n := range got {
 		bytes += n

@@ -34,11 +34,13 @@ func measureReplica(ctx context.Context, b *bench) (figures []figure, err error)
 	if runtime.GOOS != "linux" {
 		return []figure{alone("reads at a replica", "ms", nil, nil).noted("not measured: only Linux tells it")}, nil
 	}
+
 	srv, err := b.served(ctx, "replica")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, srv.close()) }()
+
 	if err := b.fillSearched(ctx, srv.db, b.n(20_000, 100)); err != nil {
 		return nil, err
 	}
@@ -48,12 +50,14 @@ func measureReplica(ctx context.Context, b *bench) (figures []figure, err error)
 	if err := srv.db.settle(ctx); err != nil {
 		return nil, err
 	}
+
 	primary := filepath.Join(b.dir, "postgres")
 	standby, err := pgtest.Follow(ctx, b.postgres.URL(), primary, filepath.Join(b.dir, "standby"))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, closing(standby.Close)) }()
+
 	at, err := url.Parse(standby.URL())
 	if err != nil {
 		return nil, err
@@ -63,16 +67,19 @@ func measureReplica(ctx context.Context, b *bench) (figures []figure, err error)
 		return nil, err
 	}
 	at.Path = of.Path
+
 	s, err := store.Open(ctx, store.Config{DatabaseURL: srv.db.url, ReplicaURL: at.String()})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, closing(s.Close)) }()
+
 	replicated, stop, err := listen(ctx, newAPI(s))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
+
 	for end := time.Now().Add(time.Minute); !s.Stats().Replica.Used; {
 		if time.Now().After(end) {
 			return nil, errors.New("the replica is not used")
@@ -81,8 +88,10 @@ func measureReplica(ctx context.Context, b *bench) (figures []figure, err error)
 			return nil, err
 		}
 	}
+
 	client := newClient()
 	defer client.CloseIdleConnections()
+
 	for _, reads := range []struct{ name, path string }{
 		{"lists", "/api/v1/plans?limit=50"},
 		{"filtered lists", "/api/v1/plans?limit=50&state=FAILED&agent=none"},
@@ -94,6 +103,7 @@ func measureReplica(ctx context.Context, b *bench) (figures []figure, err error)
 				return b.primaryTime(ctx, primary, client, server+reads.path)
 			}
 		}
+
 		ours, beside, err := b.byTurns(ctx, of(replicated), of(srv.url))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", reads.name, err)
@@ -101,6 +111,7 @@ func measureReplica(ctx context.Context, b *bench) (figures []figure, err error)
 		figures = append(figures, against("the primary's processor time for "+reads.name+" at a replica", "ms", ours, beside,
 			"without a replica", atMost(0.1)))
 	}
+
 	passed := s.Stats().Replica.Passed
 	figures[0] = figures[0].noted("%d of all reads were made at the primary instead", passed)
 	waits, err := b.waitedCalls(ctx, srv.db.url)
@@ -115,11 +126,13 @@ func (b *bench) waitedCalls(ctx context.Context, database string) (f figure, err
 		return figure{}, err
 	}
 	defer func() { err = errors.Join(err, closing(sink.Close)) }()
+
 	conn, err := pgx.Connect(ctx, database)
 	if err != nil {
 		return figure{}, err
 	}
 	defer func() { _ = conn.Close(ctx) }()
+
 	rec := recorder.New(sink, recorder.Options{})
 	of := func(standbys, state string) func(context.Context) (float64, error) {
 		return func(ctx context.Context) (float64, error) {
@@ -134,6 +147,7 @@ func (b *bench) waitedCalls(ctx context.Context, database string) (f figure, err
 			})
 		}
 	}
+
 	ours, beside, err := b.byTurns(ctx, of("*", "sync"), of("", "async"))
 	if err == nil {
 		err = setStandbys(ctx, conn, "", "async")
@@ -151,6 +165,7 @@ func setStandbys(ctx context.Context, conn *pgx.Conn, names, state string) error
 			return err
 		}
 	}
+
 	for end := time.Now().Add(time.Minute); ; {
 		var is bool
 		err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_stat_replication WHERE sync_state = $1)", state).Scan(&is)
@@ -172,6 +187,7 @@ func (b *bench) primaryTime(ctx context.Context, folder string, client *http.Cli
 	if err != nil {
 		return 0, err
 	}
+
 	reads := b.n(50, 2)
 	err = concurrently(clients, func(int) error {
 		for range reads {
@@ -181,6 +197,7 @@ func (b *bench) primaryTime(ctx context.Context, folder string, client *http.Cli
 		}
 		return nil
 	})
+
 	after, timeErr := postgresTime(folder)
 	// A tick, at least: a ratio needs something.
 	return float64(max(1, after-before) * clockTick), errors.Join(err, timeErr)
@@ -197,6 +214,7 @@ func postgresTime(folder string) (ticks int64, err error) {
 	if err != nil {
 		return 0, err
 	}
+
 	for _, path := range stats {
 		content, err := os.ReadFile(path)
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) { // it has ended
@@ -205,12 +223,14 @@ func postgresTime(folder string) (ticks int64, err error) {
 		if err != nil {
 			return 0, err
 		}
+
 		text := string(content)
 		fields := strings.Fields(text[strings.LastIndex(text, ")")+1:]) // from the state on
 		own := strings.HasPrefix(text, postmaster+" ")
 		if len(fields) < 15 || !own && fields[1] != postmaster {
 			continue
 		}
+
 		times := fields[11:13] // utime, stime
 		if own {
 			times = slices.Concat(times, fields[13:15]) // and those of sessions that ended
@@ -223,5 +243,6 @@ func postgresTime(folder string) (ticks int64, err error) {
 			ticks += n
 		}
 	}
+
 	return ticks, nil
 }

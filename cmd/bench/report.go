@@ -19,6 +19,7 @@ func measureReport(ctx context.Context, b *bench) (figures []figure, err error) 
 	if err != nil {
 		return nil, err
 	}
+
 	db, err := b.database(ctx, "report")
 	if err != nil {
 		return nil, err
@@ -27,6 +28,7 @@ func measureReport(ctx context.Context, b *bench) (figures []figure, err error) 
 	if err := b.fillCalls(ctx, db, b.n(1_000_000, 5_000), 4, 0); err != nil {
 		return nil, err
 	}
+
 	for _, q := range queriesOf(string(page)) {
 		took, _, err := b.byTurns(ctx, func(ctx context.Context) (float64, error) {
 			start := time.Now()

@@ -26,27 +26,32 @@ func measureRetention(ctx context.Context, b *bench) (_ []figure, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.drop()) }()
+
 	writing, err := db.store(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, closing(writing.Close)) }()
+
 	lock := &lockTimer{}
 	keeping, err := store.Open(ctx, store.Config{DatabaseURL: db.url, Tracer: lock})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, closing(keeping.Close)) }()
+
 	// Its first automatic round finds nothing, and the next one is an hour later.
 	keeper, err := upkeep.Start(ctx, keeping, upkeep.Config{DetailDays: detailDays})
 	if err != nil {
 		return nil, err
 	}
 	defer keeper.Close()
+
 	calls := b.n(1_000_000, 5_000)
 	if err := b.fillCalls(ctx, db, calls, 1, 10); err != nil {
 		return nil, err
 	}
+
 	var took time.Duration
 	worst, err := slowestWrite(ctx, writing, func() error {
 		start := time.Now()
@@ -57,6 +62,7 @@ func measureRetention(ctx context.Context, b *bench) (_ []figure, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	left, err := ids(ctx, db, "SELECT count(*)::text FROM actlog.act_tool_info WHERE part < now() - interval '50 days'", 1)
 	if err == nil && left[0] != "0" {
 		err = fmt.Errorf("%s tool calls were not dropped", left[0])
@@ -64,10 +70,12 @@ func measureRetention(ctx context.Context, b *bench) (_ []figure, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	usual, err := slowestWrite(ctx, writing, func() error { return wait(ctx, took) })
 	if err != nil {
 		return nil, err
 	}
+
 	name := fmt.Sprintf("dropping %d tool calls, ", calls)
 	return []figure{
 		alone(name+"tables locked", "ms", []float64{ms(lock.total())}, nil),
@@ -80,6 +88,7 @@ func measureRetention(ctx context.Context, b *bench) (_ []figure, err error) {
 func slowestWrite(ctx context.Context, s *store.Store, meanwhile func() error) (worst time.Duration, err error) {
 	done := make(chan error, 1)
 	go func() { done <- meanwhile() }()
+
 	root := record.NewPlanID()
 	for n := int64(0); ; n++ {
 		select {
@@ -87,6 +96,7 @@ func slowestWrite(ctx context.Context, s *store.Store, meanwhile func() error) (
 			return worst, err
 		default:
 		}
+
 		start := time.Now()
 		err := write(ctx, s, []record.Change{
 			&record.ActTool{

@@ -22,15 +22,18 @@ func measureSearch(ctx context.Context, b *bench) (figures []figure, err error) 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, srv.close()) }()
+
 	plans := b.n(1_000_000, 100)
 	if err := b.fillSearched(ctx, srv.db, plans); err != nil {
 		return nil, err
 	}
+
 	var size int64
 	start := time.Now()
 	if err := fillIndex(ctx, srv.store); err != nil {
 		return nil, err
 	}
+
 	took := time.Since(start)
 	err = srv.db.pool.QueryRow(ctx, `SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class AS c
 		WHERE c.relnamespace = 'actlog'::regnamespace AND c.relkind = 'r' AND c.relname LIKE 'search\_%'`).Scan(&size)
@@ -40,11 +43,13 @@ func measureSearch(ctx context.Context, b *bench) (figures []figure, err error) 
 	figures = append(figures,
 		alone("making the index", "us/plan", []float64{float64(took.Microseconds()) / float64(plans)}, nil),
 		alone("size of the index", "bytes/plan", []float64{float64(size) / float64(plans)}, nil))
+
 	if err := srv.db.settle(ctx); err != nil {
 		return nil, err
 	}
 	client := newClient()
 	defer client.CloseIdleConnections()
+
 	for _, v := range []struct {
 		name, q, filters string
 		target           *target
@@ -70,6 +75,7 @@ func measureSearch(ctx context.Context, b *bench) (figures []figure, err error) 
 		}
 		figures = append(figures, alone(fmt.Sprintf("%s, among %d plans", v.name, plans), "ms", times, v.target))
 	}
+
 	return figures, nil
 }
 
@@ -92,6 +98,7 @@ func fillIndex(ctx context.Context, s *store.Store) error {
 func (b *bench) fillSearched(ctx context.Context, db *database, n int) error {
 	r := rand.New(rand.NewPCG(b.text.seed, 7))
 	newest := time.Now()
+
 	_, err := db.pool.CopyFrom(ctx, pgx.Identifier{"actlog", "plan_execution_record"},
 		[]string{
 			"root_plan_id", "current_plan_id", "part", "first_seen_at", "title", "user_request", "summary", "error_message",
@@ -103,6 +110,7 @@ func (b *bench) fillSearched(ctx context.Context, db *database, n int) error {
 			if i%(n/20) == n/40 {
 				title += " rarity"
 			}
+
 			state, failure := "COMPLETED", (*string)(nil)
 			if i%20 == 0 {
 				state, failure = "FAILED", new("it failed")
@@ -110,6 +118,7 @@ func (b *bench) fillSearched(ctx context.Context, db *database, n int) error {
 			if i >= n/2 && i < n-n/10 {
 				failure = new("ECONNREFUSED in an outage")
 			}
+
 			return []any{
 				id, id, newest.AddDate(0, 0, -3), newest.Add(-time.Duration(i) * time.Second), title, cut(r, b.text.prose, 300),
 				b.text.answer(r), failure, state,

@@ -18,6 +18,7 @@ func measureServers(ctx context.Context, b *bench) (figures []figure, err error)
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, srv.close()) }()
+
 	urls := []string{srv.url}
 	for range manyServers - 1 {
 		s, err := srv.db.store(ctx)
@@ -25,6 +26,7 @@ func measureServers(ctx context.Context, b *bench) (figures []figure, err error)
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, closing(s.Close)) }()
+
 		url, stop, err := listen(ctx, newAPI(s))
 		if err != nil {
 			return nil, err
@@ -32,8 +34,10 @@ func measureServers(ctx context.Context, b *bench) (figures []figure, err error)
 		defer func() { err = errors.Join(err, stop()) }()
 		urls = append(urls, url)
 	}
+
 	client := newClient()
 	defer client.CloseIdleConnections()
+
 	for _, v := range []struct {
 		records int
 		share   int // how many clients send each list of requests
@@ -44,12 +48,14 @@ func measureServers(ctx context.Context, b *bench) (figures []figure, err error)
 			return nil, err
 		}
 		records, _ := l.size()
+
 		split := make([]load, v.share) // the order of requests makes no difference
 		for i, requests := range l {
 			for n, r := range requests {
 				split[n%v.share][i] = append(split[n%v.share][i], r)
 			}
 		}
+
 		name := fmt.Sprintf("%d servers, %d clients, requests of %d records", manyServers, clients*v.share, v.records)
 		to := func(servers int) func(context.Context) (float64, error) {
 			return func(ctx context.Context) (float64, error) {
@@ -63,11 +69,13 @@ func measureServers(ctx context.Context, b *bench) (figures []figure, err error)
 				return float64(records) / time.Since(start).Seconds(), err
 			}
 		}
+
 		ours, beside, err := b.byTurns(ctx, to(manyServers), to(1))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		figures = append(figures, against(name, "records/s", ours, beside, "one server", v.target))
 	}
+
 	return figures, nil
 }

@@ -44,10 +44,12 @@ func measureSide(ctx context.Context, b *bench) (figures []figure, err error) {
 			l, err = b.loadOf(ctx, v.runs, v.records, b.text.sideBySide(v.together))
 			return func(ctx context.Context, i int) error { return l.send(ctx, client, srv.url, i) }, err
 		}
+
 		f, err := b.againstCopy(ctx, srv.db, v.name, v.runs*rowsOfRun, clients, prepare, v.target)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", v.name, err)
 		}
+
 		rate, wal, err := l.cost(ctx, srv, client)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", v.name, err)
@@ -55,6 +57,7 @@ func measureSide(ctx context.Context, b *bench) (figures []figure, err error) {
 		figures = append(figures, f.noted("%s; %.0f records/s", f.Note, rate),
 			alone(v.name+", WAL a byte of JSON", "bytes", []float64{wal}, atMost(1.4)))
 	}
+
 	return figures, nil
 }
 
@@ -64,6 +67,7 @@ func (l *load) cost(ctx context.Context, srv *served, client *http.Client) (rate
 	if err := srv.db.empty(ctx); err != nil {
 		return 0, 0, err
 	}
+
 	written := func() (bytes float64, err error) {
 		err = srv.db.pool.QueryRow(ctx, "SELECT pg_current_wal_insert_lsn() - '0/0'").Scan(&bytes)
 		return bytes, err
@@ -72,6 +76,7 @@ func (l *load) cost(ctx context.Context, srv *served, client *http.Client) (rate
 	if err != nil {
 		return 0, 0, err
 	}
+
 	start := time.Now()
 	if err := concurrently(clients, func(i int) error { return l.send(ctx, client, srv.url, i) }); err != nil {
 		return 0, 0, err

@@ -87,6 +87,7 @@ func (t *text) stored(ctx context.Context, url string) (ratio float64, err error
 		return 0, err
 	}
 	defer func() { _ = conn.Close(ctx) }()
+
 	if _, err := conn.Exec(ctx, `DO $$ BEGIN
 		IF EXISTS (SELECT FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals)) THEN
 			SET default_toast_compression = 'lz4';
@@ -97,6 +98,7 @@ func (t *text) stored(ctx context.Context, url string) (ratio float64, err error
 		t.sample(500)); err != nil {
 		return 0, err
 	}
+
 	err = conn.QueryRow(
 		ctx, "SELECT sum(octet_length(value))::float8 / sum(pg_column_size(value)) FROM sample",
 	).Scan(&ratio)
@@ -126,6 +128,7 @@ func newGenerator(seed uint64) *generator {
 	r := rand.New(rand.NewPCG(seed, 1))
 	g := &generator{Rand: r, zipf: rand.NewZipf(r, 1.07, 2.7, vocabulary-1)}
 	g.words = strings.Fields(common)
+
 	onsets := strings.Fields("b c d f g h l m n p r s t v w br ch cl cr dr gr pl pr qu sh st th tr str")
 	nuclei := strings.Fields("a e i o u ea ou ai ee io")
 	codas := strings.Fields("n r s t l d nd nt st ng ck ss rm ct _ _ _ _")
@@ -143,6 +146,7 @@ func newGenerator(seed uint64) *generator {
 			g.words = append(g.words, w)
 		}
 	}
+
 	g.changeTopic()
 	return g
 }

@@ -42,17 +42,20 @@ func measureTextLoad(ctx context.Context, b *bench) (figures []figure, err error
 	if runs == 0 {
 		runs = b.n(textRuns, 100)
 	}
+
 	start := time.Now()
 	if err := b.fillErrands(ctx, srv, runs, start); err != nil {
 		return nil, err
 	}
 	figures = append(figures, alone(fmt.Sprintf("writing %d runs to search", runs), "runs/s",
 		[]float64{float64(runs) / time.Since(start).Seconds()}, nil))
+
 	kept, err := b.keepTexts(ctx, srv, runs)
 	if err != nil {
 		return nil, err
 	}
 	figures = append(figures, kept...)
+
 	rate, err := b.writeWhileKept(ctx, srv)
 	if err != nil {
 		return nil, err
@@ -67,10 +70,12 @@ func measureTextLoad(ctx context.Context, b *bench) (figures []figure, err error
 		return nil, err
 	}
 	defer u.Close()
+
 	stop := b.writeErrands(ctx, srv)
 	defer func() { err = errors.Join(err, stop()) }()
 	client := newClient()
 	defer client.CloseIdleConnections()
+
 	var all []float64
 	for _, v := range []struct{ name, q string }{
 		{"an identifier that a run says which began lately", errandID("kept", runs/100)},
@@ -82,6 +87,7 @@ func measureTextLoad(ctx context.Context, b *bench) (figures []figure, err error
 		var last answered
 		var took []float64
 		warm := false
+
 		turns, _, err := b.byTurns(ctx, func(ctx context.Context) (float64, error) {
 			var turn []float64
 			for range b.n(searchesOfRound, 2) {
@@ -94,6 +100,7 @@ func measureTextLoad(ctx context.Context, b *bench) (figures []figure, err error
 					return 0, err
 				}
 			}
+
 			if warm {
 				took = append(took, turn...)
 			}
@@ -104,9 +111,11 @@ func measureTextLoad(ctx context.Context, b *bench) (figures []figure, err error
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", v.name, err)
 		}
+
 		all = append(all, took...)
 		figures = append(figures, alone("while others write, "+v.name+", p95", "ms", turns, atMost(1_000)).noted("%s", last))
 	}
+
 	slices.Sort(all)
 	figures = append(figures, alone(fmt.Sprintf("all searches among %d runs of the present week while others write, p95",
 		runs), "ms",
@@ -123,6 +132,7 @@ func (b *bench) keepTexts(ctx context.Context, srv *served, runs int) (figures [
 	if err := srv.db.settle(ctx); err != nil {
 		return nil, err
 	}
+
 	var kept int
 	var words, table, index float64
 	if err := srv.db.pool.QueryRow(ctx,
@@ -130,6 +140,7 @@ func (b *bench) keepTexts(ctx context.Context, srv *served, runs int) (figures [
 		FROM actlog.recent_text`).Scan(&kept, &words, &table, &index); err != nil {
 		return nil, err
 	}
+
 	if kept != runs {
 		return nil, fmt.Errorf("the texts of %d of %d runs are kept", kept, runs)
 	}
@@ -148,6 +159,7 @@ func catchUp(ctx context.Context, srv *served) (time.Duration, error) {
 		return 0, err
 	}
 	defer u.Close()
+
 	start := time.Now()
 	for due := true; due && err == nil; { // this upkeep has its turns with another, which goes on by itself
 		if err = u.Run(ctx); err == nil {
@@ -175,6 +187,7 @@ func (b *bench) writeWhileKept(ctx context.Context, srv *served) (figure, error)
 		})
 		return float64(textWriters*runs) / time.Since(start).Seconds(), err
 	}
+
 	with := func(version int) func(context.Context) (float64, error) { // of another, upkeep keeps no texts
 		return func(ctx context.Context) (rate float64, err error) {
 			if _, err := catchUp(ctx, srv); err != nil {
@@ -188,6 +201,7 @@ func (b *bench) writeWhileKept(ctx context.Context, srv *served) (figure, error)
 			if set(version); err != nil {
 				return 0, err
 			}
+
 			u, err := upkeep.Start(ctx, srv.store, upkeep.Config{})
 			if err != nil {
 				return 0, err
@@ -198,6 +212,7 @@ func (b *bench) writeWhileKept(ctx context.Context, srv *served) (figure, error)
 			return rate, err
 		}
 	}
+
 	ours, beside, err := b.byTurns(ctx, with(store.RecentVersion), with(store.RecentVersion+1))
 	return against("runs written by four clients while their texts are kept", "runs/s", ours, beside, "not kept",
 		atLeast(0.97)), err
@@ -244,6 +259,7 @@ func (b *bench) writeErrands(ctx context.Context, srv *served) (stop func() erro
 			return nil
 		})
 	}()
+
 	return func() error {
 		cancel()
 		return <-done
@@ -276,6 +292,7 @@ func (b *bench) errand(of string, i int, began time.Time) (changes []record.Chan
 	r := rand.New(rand.NewPCG(b.text.seed, uint64(i)))
 	root := fmt.Sprintf("run-%s-%08d", of, i)
 	step := root + "-s"
+
 	changes = append(changes,
 		&record.Plan{
 			RootPlanID: root, CurrentPlanID: root, Title: new(b.text.title(r)), UserRequest: new(cut(r, b.text.prose, 200)),
@@ -285,12 +302,14 @@ func (b *bench) errand(of string, i int, began time.Time) (changes []record.Chan
 			RootPlanID: root, PlanID: root, StepID: step, AgentName: new("runner"), State: new(record.Completed),
 			Result: new(cut(r, b.text.prose, 300)),
 		})
+
 	prompt := cut(r, b.text.prose, 800)
 	for turn := range turnsOfErrand {
 		text := cut(r, b.text.results, 600)
 		if turn == 0 {
 			text += " " + errandID(of, i)
 		}
+
 		changes = append(changes,
 			&record.ThinkAct{
 				RootPlanID: root, StepID: step, Seq: int64(turn), ThinkInput: new(prompt),

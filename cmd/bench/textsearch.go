@@ -34,11 +34,13 @@ func measureTextSearch(ctx context.Context, b *bench) (figures []figure, err err
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, srv.close()) }()
+
 	client := newClient()
 	defer client.CloseIdleConnections()
 	talks := b.n(talksOfPeriod, 8)
 	now := time.Now()
 	past := now.AddDate(0, 0, -21)
+
 	if err := b.fillTalks(ctx, srv, "past", past, talks); err != nil {
 		return nil, err
 	}
@@ -48,6 +50,7 @@ func measureTextSearch(ctx context.Context, b *bench) (figures []figure, err err
 	if err := b.fillTalks(ctx, srv, "present", now, talks); err != nil {
 		return nil, err
 	}
+
 	size := func(what string) (n float64, err error) {
 		err = srv.db.pool.QueryRow(ctx,
 			"SELECT sum(pg_"+what+"(c.oid)) FROM pg_class AS c WHERE c.relnamespace = 'actlog'::regnamespace AND c.relname ~ $1",
@@ -59,16 +62,19 @@ func measureTextSearch(ctx context.Context, b *bench) (figures []figure, err err
 	if err != nil {
 		return nil, err
 	}
+
 	start := time.Now()
 	u, err := upkeep.Start(ctx, srv.store, upkeep.Config{})
 	if err != nil {
 		return nil, err
 	}
+
 	err = u.Run(ctx)
 	u.Close()
 	if err != nil {
 		return nil, err
 	}
+
 	took := time.Since(start)
 	after, err := size("indexes_size")
 	if err != nil {
@@ -78,6 +84,7 @@ func measureTextSearch(ctx context.Context, b *bench) (figures []figure, err err
 	if err != nil {
 		return nil, err
 	}
+
 	figures = append(figures,
 		alone(fmt.Sprintf("making the index of a past period of %d conversations", talks), "s", []float64{took.Seconds()},
 			nil),
@@ -85,6 +92,7 @@ func measureTextSearch(ctx context.Context, b *bench) (figures []figure, err err
 	if err := srv.db.settle(ctx); err != nil {
 		return nil, err
 	}
+
 	middle := talks / 2
 	for _, v := range []struct {
 		name, q, filters string
@@ -115,6 +123,7 @@ func measureTextSearch(ctx context.Context, b *bench) (figures []figure, err err
 		}
 		figures = append(figures, alone(v.name, "ms", times, v.target).noted("%d hits", hits))
 	}
+
 	f, err := b.writeWhileSearched(ctx, srv, client)
 	if err != nil {
 		return nil, err
@@ -137,6 +146,7 @@ func searchOnce(ctx context.Context, client *http.Client, base, q, filters strin
 		if err := json.Unmarshal([]byte(body.String()), &page); err != nil {
 			return 0, err
 		}
+
 		if len(page.Items) > 0 || page.NextCursor == "" || !find {
 			return len(page.Items), nil
 		}
@@ -159,6 +169,7 @@ func (b *bench) writeWhileSearched(ctx context.Context, srv *served, client *htt
 		}
 		return float64(runs) / time.Since(start).Seconds(), nil
 	}
+
 	searched := func(ctx context.Context) (float64, error) {
 		searching, stop := context.WithCancel(ctx)
 		done := make(chan error, 1)
@@ -172,10 +183,12 @@ func (b *bench) writeWhileSearched(ctx context.Context, srv *served, client *htt
 			}
 			done <- nil
 		}()
+
 		rate, err := writing(ctx)
 		stop()
 		return rate, errors.Join(err, <-done)
 	}
+
 	ours, beside, err := b.byTurns(ctx, searched, writing)
 	return against("conversations written while a client searches all the time", "runs/s", ours, beside,
 		"nobody searches", atLeast(0.95)), err
@@ -203,6 +216,7 @@ func age(ctx context.Context, db *database, at time.Time) error {
 			return err
 		}
 	}
+
 	for _, table := range append([]string{"content"}, recordTables...) {
 		if _, err := db.pool.Exec(ctx, "UPDATE actlog."+table+" SET part = $1::text::date", day); err != nil {
 			return err
@@ -220,6 +234,7 @@ func (b *bench) talk(of string, i int, at time.Time) (changes []record.Change) {
 	began := at.Add(-time.Duration(i) * time.Second)
 	root := fmt.Sprintf("talk-%s-%06d", of, i)
 	step := root + "-s"
+
 	changes = append(changes,
 		&record.Plan{
 			RootPlanID: root, CurrentPlanID: root, Title: new(b.text.title(r)), UserRequest: new(cut(r, b.text.prose, 300)),
@@ -229,6 +244,7 @@ func (b *bench) talk(of string, i int, at time.Time) (changes []record.Change) {
 			RootPlanID: root, PlanID: root, StepID: step, AgentName: new("clerk"), State: new(record.Completed),
 			Result: new(b.text.answer(r)),
 		})
+
 	said := []map[string]string{{"role": "system", "content": cut(r, b.text.prose, 1_500)}}
 	for turn := range turnsOfTalk {
 		text := cut(r, b.text.results, 1_500)
@@ -240,6 +256,7 @@ func (b *bench) talk(of string, i int, at time.Time) (changes []record.Change) {
 		if err != nil {
 			panic(err) // maps of texts
 		}
+
 		answer := cut(r, b.text.prose, 400)
 		said = append(said, map[string]string{"role": "assistant", "content": answer})
 		changes = append(changes, &record.ThinkAct{
@@ -251,5 +268,6 @@ func (b *bench) talk(of string, i int, at time.Time) (changes []record.Change) {
 				Parameters: new(b.text.arg(r)), Result: &text, State: new(record.Completed),
 			})
 	}
+
 	return changes
 }

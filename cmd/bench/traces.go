@@ -61,6 +61,7 @@ func measureTraces(ctx context.Context, b *bench) (figures []figure, err error) 
 				bodies[i] = append(bodies[i], body)
 			}
 		}
+
 		rows := traces * (2 + 3*turnsOfAgent) // a plan, a step, and one row per other span
 		f, err := b.againstCopy(ctx, db, fmt.Sprintf("%d spans a request", together*spansOfAgent), rows, traceWriters,
 			func(context.Context) (writer, error) {
@@ -85,12 +86,14 @@ func measureTraces(ctx context.Context, b *bench) (figures []figure, err error) 
 	if err != nil {
 		return nil, err
 	}
+
 	if err := export(ctx, client, server, body); err != nil {
 		return nil, err
 	}
 	if err := db.settle(ctx); err != nil {
 		return nil, err
 	}
+
 	took, _, err := b.byTurns(ctx, func(ctx context.Context) (float64, error) {
 		start := time.Now()
 		_, _, err := getAll(ctx, client, server+"/api/executor/details/", []string{id}, 1)
@@ -110,6 +113,7 @@ func export(ctx context.Context, client *http.Client, server string, body []byte
 		return err
 	}
 	r.Header.Set("Content-Type", otlp.TypeProtobuf)
+
 	answer, err := ask(client, r)
 	if err != nil {
 		return err
@@ -129,6 +133,7 @@ func (t *text) trace(to ptrace.Traces, n, agents, turns int) (id string) {
 	spans.EnsureCapacity(agents * (1 + spansOfTurn*turns))
 	trace := pcommon.TraceID{0: 1, 12: byte(n >> 24), 13: byte(n >> 16), 14: byte(n >> 8), 15: byte(n)}
 	now := pcommon.Timestamp(1_795_176_000_000_000_000)
+
 	add := func(parent pcommon.SpanID, name, operation string) ptrace.Span {
 		s := spans.AppendEmpty()
 		s.SetTraceID(trace)
@@ -136,34 +141,40 @@ func (t *text) trace(to ptrace.Traces, n, agents, turns int) (id string) {
 		s.SetSpanID(pcommon.SpanID{0: 1, 5: byte(number >> 16), 6: byte(number >> 8), 7: byte(number)})
 		s.SetParentSpanID(parent)
 		s.SetName(operation + " " + name)
+
 		s.SetStartTimestamp(now)
 		now += 1_000_000
 		s.SetEndTimestamp(now)
 		s.Attributes().PutStr("gen_ai.operation.name", operation)
 		return s
 	}
+
 	message := func(role string, parts ...string) string {
 		return fmt.Sprintf(`[{"role":%q,"parts":[%s]}]`, role, strings.Join(parts, ","))
 	}
 	textPart := func(from string) string {
 		return fmt.Sprintf(`{"type":"text","content":%s}`, quoted(t.piece(r, from)))
 	}
+
 	var calls []pcommon.SpanID
 	for a := range agents {
 		var parent pcommon.SpanID
 		if a > 0 {
 			parent = calls[a]
 		}
+
 		agent := add(parent, fmt.Sprint("agent-", a), "invoke_agent")
 		agent.Attributes().PutStr("gen_ai.agent.name", fmt.Sprint("agent-", a))
 		agent.Attributes().PutStr("gen_ai.input.messages", message("user", textPart(t.prose)))
 		agent.Attributes().PutStr("gen_ai.output.messages", message("assistant", textPart(t.prose)))
+
 		for range turns {
 			chat := add(agent.SpanID(), "large-1", "chat")
 			chat.Attributes().PutStr("gen_ai.request.model", "large-1")
 			chat.Attributes().PutInt("gen_ai.usage.input_tokens", int64(500+r.IntN(3_000)))
 			chat.Attributes().PutInt("gen_ai.usage.output_tokens", int64(50+r.IntN(300)))
 			chat.Attributes().PutStr("gen_ai.input.messages", message("user", textPart(t.prompts)))
+
 			parts := []string{textPart(t.prose)}
 			for range 2 {
 				name, call := fmt.Sprint("tool-", r.IntN(30)), fmt.Sprintf("call_%016x", r.Uint64())
@@ -172,12 +183,15 @@ func (t *text) trace(to ptrace.Traces, n, agents, turns int) (id string) {
 				tool.Attributes().PutStr("gen_ai.tool.call.id", call)
 				tool.Attributes().PutStr("gen_ai.tool.call.arguments", fmt.Sprintf(`{"text":%s}`, quoted(t.piece(r, t.prompts))))
 				tool.Attributes().PutStr("gen_ai.tool.call.result", t.piece(r, t.results))
+
 				parts = append(parts, fmt.Sprintf(`{"type":"tool_call","id":%q,"name":%q}`, call, name))
 				calls = append(calls, tool.SpanID())
 			}
+
 			chat.Attributes().PutStr("gen_ai.output.messages", message("assistant", parts...))
 		}
 	}
+
 	return hex.EncodeToString(trace[:])
 }
 

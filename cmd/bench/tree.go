@@ -49,6 +49,7 @@ func (t *text) largeTree() (root string, changes []record.Change) {
 			AgentRequest: new(cut(r, t.prose, 300)), Result: new(t.answer(r)), StartTime: new(time.Now()),
 			EndTime: new(time.Now()),
 		})
+
 		for seq := range int64(cycles) {
 			call := record.NewToolCallID()
 			calls = append(calls, call)
@@ -64,6 +65,7 @@ func (t *text) largeTree() (root string, changes []record.Change) {
 		}
 		return calls
 	}
+
 	plan(root, nil, nil)
 	for i := range treeAgents {
 		for _, call := range agent(root, i, treeSubPlans/treeAgents) {
@@ -86,16 +88,19 @@ func measureTree(ctx context.Context, b *bench) (_ []figure, err error) {
 	}
 	defer func() { err = errors.Join(err, srv.close()) }()
 	db, s := srv.db, srv.store
+
 	root, changes := b.text.largeTree()
 	if err := write(ctx, s, changes); err != nil {
 		return nil, err
 	}
+
 	if err := b.text.fill(ctx, s, 0, b.n(30_000/cyclesOfRun, 10)); err != nil {
 		return nil, err
 	}
 	if _, err := db.pool.Exec(ctx, originalSQL); err != nil {
 		return nil, fmt.Errorf("create the tables of the original: %w", err)
 	}
+
 	if err := db.settle(ctx); err != nil {
 		return nil, err
 	}
@@ -104,6 +109,7 @@ func measureTree(ctx context.Context, b *bench) (_ []figure, err error) {
 		return nil, err
 	}
 	defer func() { _ = conn.Close(ctx) }()
+
 	ours, beside, err := b.byTurns(ctx,
 		func(ctx context.Context) (float64, error) {
 			n := b.n(300, 10)
@@ -115,6 +121,7 @@ func measureTree(ctx context.Context, b *bench) (_ []figure, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return []figure{against(fmt.Sprintf("%d plans, %d agents", treePlans, treeAllAgents), "trees/s", ours, beside,
 		fmt.Sprintf("%d statements", treeStatements), atLeast(100))}, nil
 }
@@ -135,6 +142,7 @@ func readLargeTree(ctx context.Context, s *store.Store, root string) error {
 	if err != nil {
 		return err
 	}
+
 	plans, agents := 0, 0
 	var walk func(*tree.Plan)
 	walk = func(p *tree.Plan) {
@@ -162,9 +170,11 @@ func readOriginal(ctx context.Context, conn *pgx.Conn, root string) error {
 		id   int64
 		call *string
 	}
+
 	statements := 0
 	agents := []int64{}
 	subs := []string{}
+
 	err := pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		ask := func(sql string, arg any, each func(pgx.Rows) error) error {
 			statements++
@@ -183,9 +193,11 @@ func readOriginal(ctx context.Context, conn *pgx.Conn, root string) error {
 			}
 			return rows.Err()
 		}
+
 		if err := ask("SELECT * FROM original.plan_execution_record WHERE current_plan_id = $1", root, nil); err != nil {
 			return err
 		}
+
 		var plans []plan
 		err := ask("SELECT id, tool_call_id, p.* FROM original.plan_execution_record AS p WHERE root_plan_id = $1", root,
 			func(rows pgx.Rows) error {
@@ -196,6 +208,7 @@ func readOriginal(ctx context.Context, conn *pgx.Conn, root string) error {
 		if err != nil {
 			return err
 		}
+
 		for _, p := range plans {
 			err := ask("SELECT id, a.* FROM original.agent_execution_record AS a WHERE plan_execution_id = $1", p.id,
 				func(rows pgx.Rows) error {
@@ -205,14 +218,17 @@ func readOriginal(ctx context.Context, conn *pgx.Conn, root string) error {
 			if err != nil {
 				return err
 			}
+
 			if p.call == nil {
 				continue
 			}
+
 			subs = append(subs, *p.call)
 			if err := ask("SELECT * FROM original.act_tool_info WHERE tool_call_id = $1", *p.call, nil); err != nil {
 				return err
 			}
 		}
+
 		for range agents {
 			for _, call := range subs {
 				if err := ask("SELECT * FROM original.act_tool_info WHERE tool_call_id = $1", call, nil); err != nil {

@@ -34,6 +34,7 @@ func (t *text) script(ctx context.Context, rec *recorder.Recorder, i int) iter.S
 		if !next(err) {
 			return
 		}
+
 		for s := range stepsOfRun {
 			ctx, step, err := plan.StartStep(ctx, recorder.StepInfo{
 				AgentName: fmt.Sprint("agent-", s), AgentDescription: t.title(r), AgentRequest: cut(r, t.prose, 300),
@@ -42,6 +43,7 @@ func (t *text) script(ctx context.Context, rec *recorder.Recorder, i int) iter.S
 			if !next(err) {
 				return
 			}
+
 			for c := range cyclesOfRun / stepsOfRun {
 				cycle, err := step.StartCycle(ctx, recorder.CycleInfo{
 					ThinkInput: t.prompt(r), Provider: "someone", Model: "large-1",
@@ -55,6 +57,7 @@ func (t *text) script(ctx context.Context, rec *recorder.Recorder, i int) iter.S
 				})) {
 					return
 				}
+
 				for range 1 + c%2 {
 					ctx, call, err := cycle.StartTool(ctx, recorder.ToolInfo{
 						Name: fmt.Sprint("tool-", r.IntN(30)), Parameters: t.arg(r),
@@ -64,14 +67,17 @@ func (t *text) script(ctx context.Context, rec *recorder.Recorder, i int) iter.S
 						return
 					}
 				}
+
 				if !next(cycle.End(ctx, recorder.CycleResult{})) {
 					return
 				}
 			}
+
 			if !next(step.End(ctx, recorder.StepResult{Result: t.answer(r)})) {
 				return
 			}
 		}
+
 		next(plan.End(ctx, recorder.PlanResult{Summary: t.answer(r)}))
 	}
 }
@@ -95,6 +101,7 @@ func (t *text) recordTogether(ctx context.Context, rec *recorder.Recorder, from,
 		defer stop()
 		calls = append(calls, call)
 	}
+
 	for going := true; going; {
 		going = false
 		for _, call := range calls {
@@ -135,6 +142,7 @@ func (t *text) whole(ctx context.Context, from, to int) ([]record.Change, error)
 	if err != nil {
 		return nil, err
 	}
+
 	rows := map[record.Key]*field.Row{}
 	var all []record.Change
 	for _, c := range partial {
@@ -142,6 +150,7 @@ func (t *text) whole(ctx context.Context, from, to int) ([]record.Change, error)
 		if err != nil {
 			return nil, err
 		}
+
 		if known := rows[c.Key()]; known != nil {
 			known.Learn(row)
 			continue

@@ -31,6 +31,7 @@ func measureWrite(ctx context.Context, b *bench) (figures []figure, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.drop()) }()
+
 	var sink *direct.Sink
 	onSide(ctx, sideOurs, func(ctx context.Context) { sink, err = direct.Open(ctx, db.url, nil) })
 	if err != nil {
@@ -49,6 +50,7 @@ func measureWrite(ctx context.Context, b *bench) (figures []figure, err error) {
 			}, nil
 		}
 	}
+
 	whole := func(ctx context.Context) (writer, error) {
 		batches, err := b.batches(ctx, runs, batchRecords, b.text.whole)
 		return func(ctx context.Context, i int) error {
@@ -60,6 +62,7 @@ func measureWrite(ctx context.Context, b *bench) (figures []figure, err error) {
 			return nil
 		}, err
 	}
+
 	for _, v := range []struct {
 		name    string
 		runs    int
@@ -90,6 +93,7 @@ func (b *bench) batches(
 		if err != nil {
 			return perClient, err
 		}
+
 		for len(all) > 0 {
 			n := min(records, len(all))
 			perClient[i], all = append(perClient[i], all[:n]), all[n:]
@@ -118,17 +122,20 @@ func (b *bench) againstCopy(
 		if err != nil {
 			return 0, err
 		}
+
 		start := time.Now()
 		if err := concurrently(clients, func(i int) error { return write(ctx, i) }); err != nil {
 			return 0, err
 		}
 		took := time.Since(start)
+
 		got, err := db.rows(ctx)
 		if err == nil && got != rows {
 			err = fmt.Errorf("%d rows are on record, want %d", got, rows)
 		}
 		return took, err
 	}
+
 	if _, err := once(ctx); err != nil {
 		return figure{}, err
 	}
@@ -136,6 +143,7 @@ func (b *bench) againstCopy(
 	if err != nil {
 		return figure{}, err
 	}
+
 	rate := func(write func(context.Context) (time.Duration, error)) func(context.Context) (float64, error) {
 		return func(ctx context.Context) (float64, error) {
 			took, err := write(ctx)
@@ -146,6 +154,7 @@ func (b *bench) againstCopy(
 	if err != nil {
 		return figure{}, err
 	}
+
 	f := against(name, mbPerSecond, ours, beside, "COPY", t)
 	return f.noted("%s", c.note(f.Ours)), nil
 }

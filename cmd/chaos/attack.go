@@ -137,11 +137,13 @@ func readSlowly(ctx context.Context, t target, _ int) (result, error) {
 		return result{}, err
 	}
 	defer done()
+
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		if err := tcp.SetReadBuffer(4 << 10); err != nil {
 			return result{}, err
 		}
 	}
+
 	if _, err := io.WriteString(conn, t.head(http.MethodGet, "/api/executor/details/"+t.tree)+"\r\n"); err != nil {
 		return result{}, err
 	}
@@ -155,6 +157,7 @@ func readAnswer(ctx context.Context, from *bufio.Reader, slowly bool) (result, e
 		return result{}, err
 	}
 	defer resp.Body.Close()
+
 	r := result{strconv.Itoa(resp.StatusCode), resp.Header.Get("Retry-After") != ""}
 	for err == nil {
 		if slowly && resp.StatusCode == http.StatusOK {
@@ -162,6 +165,7 @@ func readAnswer(ctx context.Context, from *bufio.Reader, slowly bool) (result, e
 		}
 		_, err = io.CopyN(io.Discard, resp.Body, 1<<10)
 	}
+
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
@@ -178,6 +182,7 @@ func (t target) get(ctx context.Context, path string) (result, error) {
 		r.Header.Set("Authorization", "Bearer "+t.key)
 	}
 	r.Header.Set("Accept-Encoding", "gzip") // by hand: it is not unpacked then
+
 	resp, err := t.http.Do(r)
 	if err != nil {
 		return result{}, err
@@ -211,6 +216,7 @@ func sendSlowly(ctx context.Context, t target, _ int) (result, error) {
 		return result{}, err
 	}
 	defer done()
+
 	head := t.head(http.MethodPost, "/api/v1/records") +
 		"Content-Type: application/x-ndjson\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n"
 	if _, err := fmt.Fprintf(conn, "%s%x\r\n%s\r\n", head, len(t.packed), t.packed); err != nil {
@@ -223,6 +229,7 @@ func sendSlowly(ctx context.Context, t target, _ int) (result, error) {
 func callSlowly(ctx context.Context, t target, n int) (result, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+
 	size := t.message
 	start := []byte{0, byte(size >> 24), byte(size >> 16), byte(size >> 8), byte(size)}
 	body := io.MultiReader(bytes.NewReader(start), io.LimitReader(zeros{}, int64(size-1)), stalled{ctx.Done()})
@@ -231,17 +238,20 @@ func callSlowly(ctx context.Context, t target, n int) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
+
 	r.Header.Set("Content-Type", "application/grpc")
 	r.Header.Set("TE", "trailers")
 	if t.key != "" {
 		r.Header.Set("Authorization", "Bearer "+t.key)
 	}
+
 	resp, err := t.calls[n%len(t.calls)].RoundTrip(r)
 	if err != nil {
 		return result{}, err
 	}
 	defer resp.Body.Close()
 	_, err = io.Copy(io.Discard, resp.Body)
+
 	from := resp.Header
 	if from.Get("Grpc-Status") == "" {
 		from = resp.Trailer

@@ -27,6 +27,7 @@ func TestMain(m *testing.M) {
 		tellClock()
 		return
 	}
+
 	goleak.VerifyTestMain(m)
 }
 
@@ -40,6 +41,7 @@ func TestChaos(t *testing.T) {
 		"-kills", "10", "-seed", "7", "-writers", "2", "-rate", "10", "-between", "200ms", "-duration", "20s", "-dir", dir,
 		"-faults", "server,postgres,backend,client,pause,network,clock",
 	}, &out, &out)
+
 	if code != exitDone {
 		server, _ := os.ReadFile(filepath.Join(dir, "server.log"))
 		client, _ := os.ReadFile(filepath.Join(dir, "client.log"))
@@ -79,6 +81,7 @@ func TestRuns(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "work")
 	var out bytes.Buffer
+
 	if code := run(t.Context(), []string{"-scenario", "runs", "-short", "-between", "300ms", "-dir", dir}, &out,
 		&out); code != exitDone {
 		t.Errorf("exit code %d:\n%s", code, &out)
@@ -119,6 +122,7 @@ func TestChecker(t *testing.T) {
 	plan := planWith(t, 2)
 	step, second := stepID(plan, 0), stepID(plan, 1)
 	tool := toolCallID(cycleID(step, 0), 0)
+
 	good := map[string]string{
 		"details/" + plan: fmt.Sprintf(`{"currentPlanId":%q,"title":%q,"userRequest":%q,"agentExecutionSequence":[
 			{"stepId":%q,"agentRequest":%q},{"stepId":%q,"agentRequest":%q}]}`,
@@ -134,10 +138,12 @@ func TestChecker(t *testing.T) {
 		changed[path] = body
 		return changed
 	}
+
 	call := fmt.Sprintf(
 		`{"id":%q,"result":%q,"state":"COMPLETED","startTime":"2026-01-01T00:00:00Z","endTime":"2026-01-01T00:00:01Z"}`,
 		tool, text("result", tool),
 	)
+
 	for _, tc := range []struct {
 		name   string
 		record map[string]string
@@ -184,11 +190,13 @@ func TestChecker(t *testing.T) {
 				_, _ = w.Write([]byte(body))
 			}))
 			t.Cleanup(server.Close)
+
 			l := newLedger(t.TempDir())
 			p, err := openPen(l.file("c0"))
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			for _, item := range tc.acked {
 				p.note(markIntent, plan, item)
 				p.note(markAcked, plan, item)
@@ -197,6 +205,7 @@ func TestChecker(t *testing.T) {
 			if _, err := l.catchUp(); err != nil {
 				t.Fatal(err)
 			}
+
 			c := &checker{base: server.URL, http: server.Client(), ledger: l, final: true, tally: new(tally)}
 			if err := c.check(context.WithoutCancel(t.Context()), []string{plan}); err != nil {
 				t.Fatal(err)

@@ -117,6 +117,7 @@ func (c *checker) check(ctx context.Context, roots []string) error {
 			}
 		})
 	}
+
 	for _, root := range roots {
 		queue <- root
 	}
@@ -127,6 +128,7 @@ func (c *checker) check(ctx context.Context, roots []string) error {
 		return err
 	default:
 	}
+
 	// Clients may have written in the meantime. By now the ledger has the intents of all items found.
 	if _, err := c.ledger.catchUp(); err != nil {
 		return err
@@ -159,6 +161,7 @@ func (c *checker) root(ctx context.Context, root string) ([]string, error) {
 		due |= spooled
 	}
 	promised := c.ledger.with(root, due) // before the plan is read
+
 	r := &reading{checker: c, root: root, count: map[string]int{}}
 	var p planView
 	there, err := c.get(ctx, "details", root, &p)
@@ -170,11 +173,13 @@ func (c *checker) root(ctx context.Context, root string) ([]string, error) {
 			return nil, err
 		}
 	}
+
 	for _, item := range promised {
 		if r.count[item] == 0 {
 			c.tally.note(&c.tally.lost, "%s was acknowledged", item)
 		}
 	}
+
 	var found []string
 	for item, n := range r.count {
 		if n > 1 {
@@ -216,6 +221,7 @@ func (r *reading) plan(ctx context.Context, id string, p *planView) error {
 		r.tally.note(&r.tally.strange, "asked for plan %s, got %s", id, p.CurrentPlanID)
 		return nil
 	}
+
 	started := r.is("title", id, p.Title)
 	if started && r.is("request", id, p.UserRequest) {
 		r.count[id]++
@@ -224,6 +230,7 @@ func (r *reading) plan(ctx context.Context, id string, p *planView) error {
 		r.count[endOf(id)]++
 		r.ended(id, p.State, p.StartTime, p.EndTime)
 	}
+
 	planned := 0
 	var sum, total figuresView
 	subs := p.SubPlanExecutionRecords
@@ -237,6 +244,7 @@ func (r *reading) plan(ctx context.Context, id string, p *planView) error {
 			return err
 		}
 	}
+
 	r.whole("plan "+id+" and its steps", started, planned, stepCount(id))
 	total.add(sum)
 	for _, sub := range subs {
@@ -245,6 +253,7 @@ func (r *reading) plan(ctx context.Context, id string, p *planView) error {
 			return err
 		}
 	}
+
 	if p.Figures != sum || p.Total != total {
 		r.tally.note(&r.tally.strange, "figures of plan %s are %+v and %+v, but the sums are %+v and %+v", id, p.Figures,
 			p.Total, sum, total)
@@ -260,6 +269,7 @@ func (r *reading) step(ctx context.Context, id string) error {
 		}
 		return err
 	}
+
 	if s.StartTime != nil {
 		r.count[id]++
 	}
@@ -267,6 +277,7 @@ func (r *reading) step(ctx context.Context, id string) error {
 		r.count[endOf(id)]++
 		r.ended(id, s.State, s.StartTime, s.EndTime)
 	}
+
 	var sum figuresView
 	for _, c := range s.ThinkActSteps {
 		r.cycle(cycleID(id, c.Seq), c)
@@ -277,6 +288,7 @@ func (r *reading) step(ctx context.Context, id string) error {
 			ToolCalls: int64(len(c.ActToolInfoList)), InputTokens: c.InputTokens, OutputTokens: c.OutputTokens,
 		})
 	}
+
 	if s.Figures != sum {
 		r.tally.note(&r.tally.strange, "figures of step %s are %+v, but the sums of its detail are %+v", id, s.Figures, sum)
 	}
@@ -290,6 +302,7 @@ func (r *reading) cycle(id string, c *cycleView) {
 			r.tally.texts.Add(1)
 		}
 	}
+
 	thought := r.is("output", id, c.ThinkOutput)
 	if thought && c.InputTokens == tokens("in", id) && c.OutputTokens == tokens("out", id) {
 		r.count[thinkOf(id)]++
@@ -300,6 +313,7 @@ func (r *reading) cycle(id string, c *cycleView) {
 			r.tally.note(&r.tally.strange, "%s has its end, but its state is %s", id, c.State)
 		}
 	}
+
 	asked := 0
 	for _, t := range c.ActToolInfoList {
 		if r.is("parameters", t.ID, t.Parameters) && t.Name == "tool" {
@@ -313,6 +327,7 @@ func (r *reading) cycle(id string, c *cycleView) {
 			r.ended(t.ID, t.State, t.StartTime, t.EndTime)
 		}
 	}
+
 	r.whole("answer of "+id+" and its tool calls", thought, asked, toolCount(id))
 }
 
@@ -338,6 +353,7 @@ func (c *checker) getOnce(ctx context.Context, what, id string, into any) (there
 		return false, err
 	}
 	defer resp.Body.Close()
+
 	body, err := io.ReadAll(resp.Body)
 	switch {
 	case err != nil:

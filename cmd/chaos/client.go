@@ -53,12 +53,14 @@ func runClient(ctx context.Context, spec string, stdin io.Reader, stderr io.Writ
 		fmt.Fprintf(stderr, "chaos client: read %q: want six words\n", spec)
 		return exitUsage
 	}
+
 	writers, err := strconv.Atoi(words[2])
 	rate, err2 := strconv.Atoi(words[3])
 	if err := errors.Join(err, err2); err != nil {
 		fmt.Fprintf(stderr, "chaos client: read %q: %v\n", spec, err)
 		return exitUsage
 	}
+
 	c := &client{name: words[0], mode: mode(words[1][0]), stopped: make(chan struct{})}
 	if err := c.live(ctx, writers, rate, words[4], words[5], stdin); err != nil {
 		fmt.Fprintf(stderr, "chaos client %s: %v\n", c.name, err)
@@ -75,6 +77,7 @@ func (c *client) live(ctx context.Context, writers, rate int, url, dir string, s
 	if err != nil {
 		return err
 	}
+
 	c.rec = recorder.New(sink, recorder.Options{Project: "chaos", Clock: func() time.Time {
 		return time.Now().Add(time.Duration(c.clock.Load()))
 	}})
@@ -83,6 +86,7 @@ func (c *client) live(ctx context.Context, writers, rate int, url, dir string, s
 		_, _ = io.Copy(io.Discard, stdin)
 		close(c.stopped)
 	}()
+
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() { // finish the started runs, but not for ever
@@ -90,6 +94,7 @@ func (c *client) live(ctx context.Context, writers, rate int, url, dir string, s
 		pause(ctx, deliverFor)
 		cancel()
 	}()
+
 	var wg sync.WaitGroup
 	for w := range writers {
 		wg.Go(func() {
@@ -100,6 +105,7 @@ func (c *client) live(ctx context.Context, writers, rate int, url, dir string, s
 			}
 		})
 	}
+
 	wg.Wait()
 	if c.buffer != nil {
 		return c.buffer.Close(ctx)
@@ -118,6 +124,7 @@ func (c *client) sink(url, dir string) (recorder.Sink, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	options := recorder.BufferOptions{OnReject: func(ch record.Change, err *record.InvalidError) {
 		c.ledger.note(markProblem, ch.Key().Root, "a record was rejected: "+err.Error())
 	}}
@@ -180,6 +187,7 @@ func (c *client) followClock(path string) {
 			}
 		}
 	}
+
 	read()
 	go func() {
 		for tick := time.NewTicker(clockEvery); ; {
@@ -210,6 +218,7 @@ func (c *client) run(ctx context.Context, id string) {
 	if c.mode != modeBuffer {
 		return
 	}
+
 	for ctx.Err() == nil {
 		if err := c.buffer.Flush(ctx); err == nil {
 			for _, item := range l.items {
@@ -270,6 +279,7 @@ func (l *life) record(ctx context.Context, id string) {
 		step := stepID(id, s)
 		info.Steps = append(info.Steps, recorder.StepInfo{ID: step, AgentName: "agent", AgentRequest: text("request", step)})
 	}
+
 	var plan *recorder.Plan
 	var err error
 	l.begin(id, func() error { ctx, plan, err = l.client.rec.StartPlan(ctx, info); return err })
@@ -294,6 +304,7 @@ func (l *life) cycle(ctx context.Context, step *recorder.Step, id string, withSu
 		cycle, err = step.StartCycle(ctx, recorder.CycleInfo{ThinkInput: text(input, id), Model: "m"})
 		return err
 	})
+
 	result := recorder.ThinkResult{
 		Output: text("output", id), InputTokens: tokens("in", id), OutputTokens: tokens("out", id),
 	}
@@ -302,6 +313,7 @@ func (l *life) cycle(ctx context.Context, step *recorder.Step, id string, withSu
 		result.Tools = append(result.Tools, recorder.ToolInfo{ID: tool, Name: "tool", Parameters: text("parameters", tool)})
 	}
 	l.end(ctx, thinkOf(id), func() error { return cycle.EndThink(ctx, result) })
+
 	for n, call := range cycle.Tools() {
 		toolCtx := ctx
 		l.begin(call.ID(), func() (err error) { toolCtx, err = call.Start(ctx); return err })
@@ -312,6 +324,7 @@ func (l *life) cycle(ctx context.Context, step *recorder.Step, id string, withSu
 			return call.End(toolCtx, recorder.ToolResult{Result: text("result", call.ID())})
 		})
 	}
+
 	l.end(ctx, endOf(id), func() error {
 		return cycle.End(ctx, recorder.CycleResult{ActionResult: text("action", id)})
 	})

@@ -66,6 +66,7 @@ func newDriver(c config, dir string, out io.Writer) (*driver, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	d := &driver{
 		config: c, out: out, self: self, dir: dir,
 		rand:   rand.New(rand.NewPCG(c.seed, 0)),
@@ -134,6 +135,7 @@ func (d *driver) run(ctx context.Context) (err error) {
 		}
 		d.http.CloseIdleConnections()
 	}()
+
 	for _, s := range d.servers() {
 		if err := s.start(ctx); err != nil {
 			return err
@@ -144,6 +146,7 @@ func (d *driver) run(ctx context.Context) (err error) {
 	if _, err := d.recovered(ctx, time.Now()); err != nil {
 		return fmt.Errorf("start the server: %w", err)
 	}
+
 	if d.proxy, err = newProxy(anyPort, d.server.listen); err != nil {
 		return err
 	}
@@ -155,6 +158,7 @@ func (d *driver) run(ctx context.Context) (err error) {
 		}
 		d.clients = append(d.clients, s)
 	}
+
 	switch d.config.scenario {
 	case scenarioOutage:
 		err = d.outage(ctx)
@@ -183,6 +187,7 @@ func (d *driver) sampling(ctx context.Context) (stop func()) {
 			pause(ctx, 200*time.Millisecond)
 		}
 	})
+
 	return func() { cancel(); wg.Wait() }
 }
 
@@ -193,12 +198,14 @@ func (d *driver) startClient(ctx context.Context, s *slot) error {
 		return fmt.Errorf("start a client: %w", err)
 	}
 	defer log.Close()
+
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), d.self)
 	cmd.Env = append(os.Environ(),
 		fmt.Sprintf("%s=%s-g%d %c %d %d %s %s", beClient, s.name, s.lives, s.mode, d.config.writers, d.config.rate, s.url,
 			d.dir))
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+
 	if s.stdin, err = cmd.StdinPipe(); err != nil {
 		return fmt.Errorf("start a client: %w", err)
 	}
@@ -214,6 +221,7 @@ func (s *slot) kill() error {
 	if s.cmd == nil || s.cmd.ProcessState != nil {
 		return nil
 	}
+
 	_ = s.cmd.Process.Kill()
 	err := s.cmd.Wait()
 	status, ok := s.cmd.ProcessState.Sys().(syscall.WaitStatus)
@@ -248,16 +256,19 @@ func (d *driver) breakThings(ctx context.Context) error {
 		if err := d.underLoad(ctx); err != nil {
 			return err
 		}
+
 		if len(round) == 0 {
 			round = d.round(rounds)
 			rounds++
 		}
+
 		name := round[0]
 		round = round[1:]
 		what, from, err := faults[name](d, ctx)
 		if err != nil {
 			return fmt.Errorf("fault %d, %s: %w", n, name, err)
 		}
+
 		took, err := d.recovered(ctx, from)
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -266,6 +277,7 @@ func (d *driver) breakThings(ctx context.Context) error {
 			d.violated("after fault %d, %s (%s): %v", n, name, what, err)
 			return nil // all later violations would only follow from this one
 		}
+
 		d.recoveries = append(d.recoveries, took)
 		d.say("%4d %-9s %s; back after %.2fs", n, name, what, took.Seconds())
 		if n%20 == 0 && n < d.config.kills {
@@ -274,6 +286,7 @@ func (d *driver) breakThings(ctx context.Context) error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -296,6 +309,7 @@ func (d *driver) underLoad(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	started := time.Now()
 	for now := before; now < before+50; {
 		if time.Since(started) > recoverWithin {
@@ -308,6 +322,7 @@ func (d *driver) underLoad(ctx context.Context) error {
 			return err
 		}
 	}
+
 	pause(ctx, time.Duration(d.rand.IntN(int(d.config.between))))
 	return ctx.Err()
 }
@@ -316,6 +331,7 @@ func (d *driver) underLoad(ctx context.Context) error {
 func (d *driver) recovered(ctx context.Context, since time.Time) (time.Duration, error) {
 	ctx, cancel := context.WithDeadline(ctx, since.Add(recoverWithin))
 	defer cancel()
+
 	for _, s := range d.servers() {
 		for {
 			status, _, err := d.askAt(ctx, s, http.MethodGet, "/readyz", "")
@@ -357,6 +373,7 @@ func (d *driver) askAt(
 		return 0, "", err
 	}
 	req.Header.Set("Content-Type", "application/x-ndjson")
+
 	resp, err := d.http.Do(req)
 	if err != nil {
 		return 0, "", err
@@ -387,6 +404,7 @@ func (d *driver) probing(ctx context.Context) (stop func() *answers) {
 				if ctx.Err() != nil {
 					return
 				}
+
 				a.add(status, retryAfter, err, time.Since(started))
 				select {
 				case <-done:
@@ -396,6 +414,7 @@ func (d *driver) probing(ctx context.Context) (stop func() *answers) {
 			}
 		})
 	}
+
 	return func() *answers {
 		close(done)
 		wg.Wait()
@@ -411,6 +430,7 @@ func (a *answers) add(status int, retryAfter string, err error, took time.Durati
 	case status == http.StatusServiceUnavailable && retryAfter == "":
 		answer += " without Retry-After"
 	}
+
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.counts[answer]++
@@ -425,6 +445,7 @@ func (d *driver) check(ctx context.Context, s *server, roots []string, final boo
 	if err != nil {
 		return err
 	}
+
 	t := c.tally
 	d.say("     checked %d plans, %d items in %.1fs: lost %d, twice %d, half %d, strange %d",
 		t.plans, t.found, time.Since(started).Seconds(), len(t.lost), len(t.twice), len(t.half), len(t.strange))
@@ -433,6 +454,7 @@ func (d *driver) check(ctx context.Context, s *server, roots []string, final boo
 			d.violated("%s", violation)
 		}
 	}
+
 	d.tally.lost = append(d.tally.lost, t.lost...)
 	d.tally.twice = append(d.tally.twice, t.twice...)
 	d.tally.half = append(d.tally.half, t.half...)
@@ -451,6 +473,7 @@ func (d *driver) finish(ctx context.Context) error {
 		d.clientPeak = max(d.clientPeak, peakRSS(s.cmd.Process.Pid))
 		_ = s.stdin.Close()
 	}
+
 	for _, s := range d.clients {
 		err := s.wait(ctx, deliverFor+30*time.Second)
 		if ctx.Err() != nil {
@@ -460,6 +483,7 @@ func (d *driver) finish(ctx context.Context) error {
 			d.violated("client %s could not deliver: %v (see client.log)", s.name, err)
 		}
 	}
+
 	if _, err := d.ledger.catchUp(); err != nil {
 		return err
 	}
@@ -476,6 +500,7 @@ func (d *driver) report() {
 	for _, problem := range d.ledger.problems() {
 		d.violated("a client reported: %s", problem)
 	}
+
 	starts, peak := 0, int64(0)
 	for _, s := range d.servers() {
 		starts, peak = starts+s.starts, max(peak, s.peak)
@@ -483,12 +508,14 @@ func (d *driver) report() {
 			d.violated("%s", exit)
 		}
 	}
+
 	if limit := d.config.memory; peak > limit {
 		d.violated("a server used %d MiB of memory, the limit is %d", peak>>20, limit>>20)
 	}
 	if limit := d.config.memory; d.clientPeak > limit {
 		d.violated("a client used %d MiB of memory, the limit is %d", d.clientPeak>>20, limit>>20)
 	}
+
 	promised := 0
 	for _, root := range d.ledger.all() {
 		promised += len(d.ledger.with(root, acked|spooled))
@@ -498,22 +525,26 @@ func (d *driver) report() {
 		slices.Sort(d.recoveries)
 		p50, longest = d.recoveries[n/2], d.recoveries[n-1]
 	}
+
 	var b bytes.Buffer
-	row := func(what string, value any) { fmt.Fprintf(&b, "%-22s %v\n", what, value) }
-	row("faults", len(d.recoveries))
-	row("server starts", starts)
-	row("plans", d.tally.plans)
-	row("acknowledged", promised)
-	row("found", d.tally.found)
-	row("long prompts compared", d.tally.texts.Load())
-	row("lost", len(d.tally.lost))
-	row("twice", len(d.tally.twice))
-	row("half", len(d.tally.half))
-	row("strange", len(d.tally.strange))
-	row("recovery p50", p50.Round(time.Millisecond))
-	row("recovery max", longest.Round(time.Millisecond))
-	row("server peak RSS", fmt.Sprintf("%d MiB", peak>>20))
-	row("client peak RSS", fmt.Sprintf("%d MiB", d.clientPeak>>20))
-	row("violations", len(d.violations))
+	for _, row := range [][2]any{
+		{"faults", len(d.recoveries)},
+		{"server starts", starts},
+		{"plans", d.tally.plans},
+		{"acknowledged", promised},
+		{"found", d.tally.found},
+		{"long prompts compared", d.tally.texts.Load()},
+		{"lost", len(d.tally.lost)},
+		{"twice", len(d.tally.twice)},
+		{"half", len(d.tally.half)},
+		{"strange", len(d.tally.strange)},
+		{"recovery p50", p50.Round(time.Millisecond)},
+		{"recovery max", longest.Round(time.Millisecond)},
+		{"server peak RSS", fmt.Sprintf("%d MiB", peak>>20)},
+		{"client peak RSS", fmt.Sprintf("%d MiB", d.clientPeak>>20)},
+		{"violations", len(d.violations)},
+	} {
+		fmt.Fprintf(&b, "%-22s %v\n", row[0], row[1])
+	}
 	d.say("\n%s", strings.TrimRight(b.String(), "\n"))
 }

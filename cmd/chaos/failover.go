@@ -41,12 +41,14 @@ func (d *driver) failover(ctx context.Context) error {
 	defer h.close()
 	defer w.close()
 	h.watch = w.follow
+
 	if err := h.staff(ctx, pairWorkers, d.pair.primaryURL(), d.pair.flags); err != nil {
 		return err
 	}
 	for range pairWatchers {
 		w.followNewest(ctx, d.ledger)
 	}
+
 	if err := h.undisturbed(ctx); err != nil {
 		return err
 	}
@@ -56,11 +58,13 @@ func (d *driver) failover(ctx context.Context) error {
 	if err := d.finish(ctx); err != nil {
 		return err
 	}
+
 	w.finish(ctx)
 	followed, err := w.check(ctx, d.violated)
 	if err != nil {
 		return err
 	}
+
 	rows, err := h.check(ctx)
 	if err != nil {
 		return err
@@ -81,6 +85,7 @@ func (d *driver) replacePrimaries(ctx context.Context) error {
 		if err := d.underLoad(ctx); err != nil {
 			return err
 		}
+
 		if len(round) == 0 { // each comes once in a round
 			round = slices.Clone(d.config.ways)
 			d.rand.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })
@@ -89,6 +94,7 @@ func (d *driver) replacePrimaries(ctx context.Context) error {
 			return fmt.Errorf("failover %d, %s: %w", n+1, round[0], err)
 		}
 		round = round[1:]
+
 		if (n+1)%5 == 0 && n+1 < d.config.kills {
 			all := d.servers()
 			if err := d.check(ctx, all[d.rand.IntN(len(all))], d.ledger.take(100, d.rand.IntN), false); err != nil {
@@ -96,6 +102,7 @@ func (d *driver) replacePrimaries(ctx context.Context) error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -105,6 +112,7 @@ func (d *driver) replacePrimary(ctx context.Context, n int, name string) error {
 	if err != nil {
 		return err
 	}
+
 	began := time.Now()
 	after, err := failovers[name](d, ctx, old)
 	if err != nil {
@@ -113,9 +121,11 @@ func (d *driver) replacePrimary(ctx context.Context, n int, name string) error {
 	if err := d.another(ctx, old); err != nil {
 		return err
 	}
+
 	there := time.Now()
 	stop := askOld(ctx, old)
 	defer stop()
+
 	took, err := d.recovered(ctx, there)
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -123,16 +133,19 @@ func (d *driver) replacePrimary(ctx context.Context, n int, name string) error {
 	if err != nil {
 		return err
 	}
+
 	if took > writeWithin {
 		d.violated("after failover %d, %s: a server wrote %.1fs after the new primary was there", n, name, took.Seconds())
 	}
 	d.recoveries = append(d.recoveries, took)
+
 	if err := d.underLoad(ctx); err != nil {
 		return err
 	}
 	if err := after(); err != nil {
 		return err
 	}
+
 	if err := d.pair.eventually(ctx, "the old primary follows", func(ctx context.Context) error {
 		return d.pair.settled(ctx, 2)
 	}); err != nil {
@@ -143,6 +156,7 @@ func (d *driver) replacePrimary(ctx context.Context, n int, name string) error {
 		d.violated("failover %d, %s: the old primary %s acknowledged %d of %d writes after another one had taken over", n,
 			name, old.name, acknowledged, asked)
 	}
+
 	d.say("%4d %-6s of node %s: another primary after %.1fs, all servers wrote after %.2fs more, a pair again after "+
 		"%.1fs, the old one refused %d writes", n, name, old.name,
 		there.Sub(began).Seconds(), took.Seconds(), time.Since(there).Seconds(), asked-acknowledged)
@@ -166,6 +180,7 @@ func askOld(ctx context.Context, old *node) (stop func() (asked, acknowledged in
 			pause(ctx, 100*time.Millisecond)
 		}
 	})
+
 	return func() (int, int) {
 		cancel()
 		all.Wait()
@@ -212,6 +227,7 @@ func (d *driver) stopNode(_ context.Context, old *node) (after func() error, err
 	for _, pid := range slices.Compact(stopped) {
 		_ = syscall.Kill(pid, syscall.SIGSTOP)
 	}
+
 	return func() error {
 		for _, pid := range stopped {
 			_ = syscall.Kill(pid, syscall.SIGCONT)
@@ -231,6 +247,7 @@ func (d *driver) onPair(ctx context.Context) (err error) {
 	if d.pair, err = newPair(ctx, filepath.Join(d.dir, "pair"), d.config.pooler); err != nil {
 		return err
 	}
+
 	second, err := d.newServer("server2")
 	if err != nil {
 		return err
@@ -239,6 +256,7 @@ func (d *driver) onPair(ctx context.Context) (err error) {
 	for _, s := range d.servers() {
 		s.dataDir, s.database = "", d.pair.flags("postgres")
 	}
+
 	d.house, err = d.newHouse(pairRuns)
 	return err
 }

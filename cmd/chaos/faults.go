@@ -57,6 +57,7 @@ func (d *driver) killServer(ctx context.Context) (string, time.Time, error) {
 		d.server.kill()
 		pause(ctx, restartDelay+delay)
 	}
+
 	d.server.kill()
 	return what, time.Now(), nil
 }
@@ -69,6 +70,7 @@ func (d *driver) killPostmaster(ctx context.Context) (string, time.Time, error) 
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		return "", time.Time{}, err
 	}
+
 	from := time.Now()
 	// For a moment its processes continue without it and answer.
 	for d.server.postmaster() == pid && ctx.Err() == nil {
@@ -95,6 +97,7 @@ func (d *driver) killBackend(ctx context.Context) (string, time.Time, error) {
 	if err != nil {
 		return "", time.Time{}, err
 	}
+
 	all := children(pid)
 	for until := time.Now().Add(recoverWithin); len(all) == 0 && time.Now().Before(until) &&
 		ctx.Err() == nil; all = children(pid) {
@@ -103,6 +106,7 @@ func (d *driver) killBackend(ctx context.Context) (string, time.Time, error) {
 	if len(all) == 0 {
 		return "", time.Time{}, errors.New("postgres has no processes")
 	}
+
 	victim := all[d.rand.IntN(len(all))]
 	title, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", victim))
 	err = syscall.Kill(victim, syscall.SIGKILL)
@@ -132,6 +136,7 @@ func (d *driver) pauseOne(ctx context.Context) (string, time.Time, error) {
 		pause(ctx, length)
 		return fmt.Sprintf("paused the server for %.1fs", length.Seconds()), time.Now(), d.server.signal(syscall.SIGCONT)
 	}
+
 	resume, err := d.pausePostgres(ctx)
 	if err != nil {
 		return "", time.Time{}, err
@@ -151,6 +156,7 @@ func (d *driver) pausePostgres(ctx context.Context) (resume func(), err error) {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		return nil, err
 	}
+
 	stopped := append(children(pid), pid)
 	for _, p := range stopped {
 		_ = syscall.Kill(p, syscall.SIGSTOP)
@@ -239,6 +245,7 @@ func (d *driver) fillDisk(ctx context.Context) (what string, from time.Time, err
 		}
 		from = time.Now()
 	}()
+
 	for left := uint64(diskNear); left > diskLeft && ctx.Err() == nil; {
 		left = max(left-diskStep, diskLeft)
 		if err := shrinkDisk(dir, left); err != nil {
@@ -246,10 +253,12 @@ func (d *driver) fillDisk(ctx context.Context) (what string, from time.Time, err
 		}
 		pause(ctx, diskEach)
 	}
+
 	started := time.Now()
 	var rejected bool
 	var reads, failed int
 	var firstFailed time.Duration
+
 	probed := make(chan string, 1)
 	probe := func() {
 		status, retryAfter, err := d.probe(ctx)
@@ -271,6 +280,7 @@ func (d *driver) fillDisk(ctx context.Context) (what string, from time.Time, err
 			go probe()
 		default:
 		}
+
 		status, _, err := d.ask(ctx, http.MethodGet, "/api/executor/details/probe-1", "")
 		if reads++; err != nil || status != http.StatusOK {
 			if failed++; failed == 1 {
@@ -279,11 +289,13 @@ func (d *driver) fillDisk(ctx context.Context) (what string, from time.Time, err
 		}
 		pause(ctx, 50*time.Millisecond)
 	}
+
 	what = fmt.Sprintf("the disk was full for %.1fs, writes rejected: %v, reads %d", time.Since(started).Seconds(),
 		rejected, reads)
 	if ctx.Err() != nil {
 		return "", from, ctx.Err()
 	}
+
 	if !rejected {
 		d.violated("with the disk full, no write was rejected")
 	}
@@ -310,6 +322,7 @@ func (d *driver) outage(ctx context.Context) error {
 			stop()
 			return err
 		}
+
 		took, err := d.recovered(ctx, time.Now())
 		answered := stop()
 		if ctx.Err() != nil {
@@ -319,9 +332,11 @@ func (d *driver) outage(ctx context.Context) error {
 			d.violated("after postgres was %s for %s: %v", how, d.config.lasts, err)
 			return nil
 		}
+
 		d.recoveries = append(d.recoveries, took)
 		d.say("     postgres was %s for %s: writes were answered %v, the slowest after %.1fs; back after %.2fs",
 			how, d.config.lasts, answered.counts, answered.longest.Seconds(), took.Seconds())
+
 		if answered.longest > answerWithin {
 			d.violated("with postgres %s, a write was answered after %.1fs", how, answered.longest.Seconds())
 		}
@@ -330,10 +345,12 @@ func (d *driver) outage(ctx context.Context) error {
 				d.violated("with postgres %s, a write was answered %s", how, answer)
 			}
 		}
+
 		if err := d.underLoad(ctx); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -348,6 +365,7 @@ func (d *driver) takeAway(ctx context.Context, how string, lasts time.Duration) 
 		pause(ctx, lasts)
 		return nil
 	}
+
 	for until := time.Now().Add(lasts); time.Now().Before(until) && ctx.Err() == nil; pause(ctx, 10*time.Millisecond) {
 		if pid := d.server.postmaster(); pid > 0 {
 			_ = syscall.Kill(pid, syscall.SIGKILL)

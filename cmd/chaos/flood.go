@@ -62,6 +62,7 @@ func (d *driver) flood(ctx context.Context) error {
 	if err := d.underLoad(ctx); err != nil {
 		return err
 	}
+
 	flood, dry := context.WithTimeout(ctx, d.config.lasts)
 	defer dry()
 	var wg sync.WaitGroup
@@ -75,6 +76,7 @@ func (d *driver) flood(ctx context.Context) error {
 			}
 		})
 	}
+
 	for n := range shovels {
 		r := rand.New(rand.NewPCG(d.config.seed, uint64(n)))
 		wg.Go(func() {
@@ -84,6 +86,7 @@ func (d *driver) flood(ctx context.Context) error {
 			}
 		})
 	}
+
 	most := int64(0)
 	wg.Go(func() {
 		for flood.Err() == nil {
@@ -91,6 +94,7 @@ func (d *driver) flood(ctx context.Context) error {
 			pause(flood, 50*time.Millisecond)
 		}
 	})
+
 	stopProbing := d.probing(ctx)
 	ready := &answers{counts: map[string]int{}}
 	for flood.Err() == nil {
@@ -99,6 +103,7 @@ func (d *driver) flood(ctx context.Context) error {
 		ready.add(status, retryAfter, err, time.Since(sentAt))
 		pause(flood, 200*time.Millisecond)
 	}
+
 	writes := stopProbing()
 	wg.Wait()
 	if ctx.Err() != nil {
@@ -106,6 +111,7 @@ func (d *driver) flood(ctx context.Context) error {
 	}
 	d.say("     flooded for %s: up to %d slow connections, %.0f garbage requests per second, %d answers to them",
 		d.config.lasts, most, float64(sent.Load())/d.config.lasts.Seconds(), answered.Load())
+
 	for _, good := range []struct {
 		what string
 		a    *answers
@@ -120,6 +126,7 @@ func (d *driver) flood(ctx context.Context) error {
 			d.violated("in the flood, %s took %s", good.what, good.a.longest)
 		}
 	}
+
 	if d.server.starts > 1 {
 		d.violated("the server did not survive the flood")
 	}
@@ -137,6 +144,7 @@ func (d *driver) dawdle(ctx context.Context, n int, open *atomic.Int64) error {
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	open.Add(1)
 	defer open.Add(-1)
+
 	start, drop := "GET /livez HTTP/1.1\r\n", "X-A: a\r\n" // a request header that never ends
 	switch n % 4 {
 	case 1: // a body that never ends
@@ -148,6 +156,7 @@ func (d *driver) dawdle(ctx context.Context, n int, open *atomic.Int64) error {
 	case 3: // sends nothing
 		start, drop = "", ""
 	}
+
 	if n%4 != 2 {
 		go func() { // notices when the server closes the connection
 			_, _ = io.Copy(io.Discard, conn)
@@ -157,6 +166,7 @@ func (d *driver) dawdle(ctx context.Context, n int, open *atomic.Int64) error {
 	if _, err := conn.Write([]byte(start)); err != nil {
 		return err
 	}
+
 	for pause(ctx, time.Second); ctx.Err() == nil; pause(ctx, time.Second) {
 		if err := conn.SetWriteDeadline(time.Now().Add(time.Minute)); err != nil {
 			return err
@@ -176,6 +186,7 @@ func (d *driver) shovel(ctx context.Context, r *rand.Rand, next *time.Time, sent
 	}
 	defer func() { _ = conn.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+
 	var read sync.WaitGroup
 	read.Go(func() {
 		defer func() { _ = conn.Close() }()
@@ -189,6 +200,7 @@ func (d *driver) shovel(ctx context.Context, r *rand.Rand, next *time.Time, sent
 		}
 	})
 	defer read.Wait()
+
 	every := time.Second * shovels * shovelful / time.Duration(d.config.garbage)
 	for ; ctx.Err() == nil; *next = next.Add(every) {
 		pause(ctx, time.Until(*next))
@@ -200,6 +212,7 @@ func (d *driver) shovel(ctx context.Context, r *rand.Rand, next *time.Time, sent
 			}
 			load = append(load, kinds[r.IntN(len(kinds))]...)
 		}
+
 		if _, err := conn.Write(load); err != nil {
 			return err
 		}

@@ -80,6 +80,7 @@ func (l *ledger) file(client string) string { return filepath.Join(l.dir, client
 func (l *ledger) catchUp() (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	files, err := filepath.Glob(l.file("*"))
 	if err != nil {
 		return 0, fmt.Errorf("read the ledger: %w", err)
@@ -102,6 +103,7 @@ func (l *ledger) read(path string) error {
 	if err != nil {
 		return err
 	}
+
 	whole := bytes.LastIndexByte(content, '\n') + 1
 	l.offset[path] += int64(whole)
 	for line := range strings.Lines(string(content[:whole])) {
@@ -120,6 +122,7 @@ func (l *ledger) add(m mark, plan, item string) {
 		l.failed = append(l.failed, plan+": "+item)
 		return
 	}
+
 	root := strings.Clone(rootOf(plan)) // lines are parts of a large string, which must not stay in memory
 	items, known := l.plans[root]
 	if !known {
@@ -128,6 +131,7 @@ func (l *ledger) add(m mark, plan, item string) {
 		l.order = append(l.order, root)
 	}
 	l.fresh[root] = true
+
 	switch m {
 	case markAcked:
 		if items[item]&acked == 0 {
@@ -151,6 +155,7 @@ func (l *ledger) take(others int, pick func(n int) int) []string {
 	for range min(others, len(l.order)) {
 		chosen[l.order[pick(len(l.order))]] = true
 	}
+
 	var roots []string
 	for _, root := range l.order {
 		if chosen[root] {

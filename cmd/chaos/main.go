@@ -87,6 +87,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if path := os.Getenv(beTools); path != "" {
 		return runTools(ctx, path, stderr)
 	}
+
 	c, err := parse(args, stderr)
 	if errors.Is(err, flag.ErrHelp) {
 		return exitDone
@@ -95,9 +96,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "chaos: %v\n", err)
 		return exitUsage
 	}
+
 	if slices.Contains(c.faults, diskFault) && os.Getenv(inNamespace) == "" {
 		return enterNamespace(ctx, args, stdout, stderr)
 	}
+
 	violated, err := c.run(ctx, stdout)
 	switch {
 	case err != nil:
@@ -118,6 +121,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	f.IntVar(&c.writers, "writers", 4, "writers in each of the four clients")
 	f.IntVar(&c.rate, "rate", 30, "maximum number of plans that each client starts per second; all of them are read back")
 	f.DurationVar(&c.duration, "duration", time.Hour, "inject no more faults after this time")
+
 	f.StringVar(&c.actlog, "actlog", "", "actlog program to test (default: build it)")
 	f.StringVar(&c.dir, "dir", "", "empty folder to work in, which is kept (default: a temporary one, which is removed)")
 	names := f.String("faults", strings.Join(faultNames(), ","), "kinds of faults; disk needs root, for a mount")
@@ -125,6 +129,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 		"run a scenario instead of faults; outage: Postgres is frozen, then dead; flood: slow clients and garbage; "+
 			"greedy: clients that take all they can get; runs: faults beside runs of agents; failover: the primary of a "+
 			"pair of Postgres is replaced")
+
 	f.IntVar(&c.runs, "runs", 300, "runs of agents in the scenario runs")
 	f.DurationVar(&c.lasts, "lasts", time.Minute,
 		"duration of the outage or flood, or of each attack of greedy clients (default of that: 15s)")
@@ -133,6 +138,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	f.DurationVar(&c.within, "within", 5*time.Second,
 		"maximum time until good clients get an answer in a flood; beside greedy clients, until 99 of 100 do (default of "+
 			"that: 250ms)")
+
 	f.DurationVar(&c.between, "between", time.Second, "maximum time from one fault to the next")
 	f.Int64Var(&c.memory, "memory", 512<<20,
 		"maximum memory of the server and of each client, in bytes; beside greedy clients, of the server (default of "+
@@ -140,6 +146,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	short := f.Bool("short", false,
 		"for slow machines, no strict limit of time: greedy clients at a twentieth of the scale, for 1s each; 12 runs "+
 			"with 10 faults, and an outage of 4s; 3 failovers")
+
 	ways := f.String("ways", strings.Join(failoverNames(), ","), "ways in which the primary of a pair is replaced")
 	f.StringVar(&c.pooler, "pooler", "",
 		"put a PgBouncer before each node of a pair, in this mode: session or transaction")
@@ -147,17 +154,21 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	if err := f.Parse(args); err != nil {
 		return c, err
 	}
+
 	if c.scenario != "" {
 		*names = ""
 	}
+
 	set := map[string]bool{}
 	f.Visit(func(f *flag.Flag) { set[f.Name] = true })
 	if c.scenario == scenarioGreedy {
 		c.scale = 1
 		lasts, within := 15*time.Second, 250*time.Millisecond
 		if *short {
-			c.scale, lasts, within = 0.05, time.Second, 5*time.Second
+			c.scale = 0.05
+			lasts, within = time.Second, 5*time.Second
 		}
+
 		if !set["lasts"] {
 			c.lasts = lasts
 		}
@@ -168,18 +179,23 @@ func parse(args []string, stderr io.Writer) (config, error) {
 			c.memory = 600 << 20
 		}
 	}
+
 	if c.scenario == scenarioRuns && *short {
-		c.runs, c.kills, c.lasts, c.relaxed = 12, 10, 4*time.Second, true
+		c.runs, c.kills = 12, 10
+		c.lasts, c.relaxed = 4*time.Second, true
 	}
+
 	c.kinds = kinds
 	if c.scenario == scenarioFailover {
 		kills, rate := 30, c.rate
 		if *short {
-			kills, rate, c.kinds = 3, 4, kinds[:4]
+			kills, rate = 3, 4
+			c.kinds = kinds[:4]
 			if !set["ways"] {
 				*ways = "cut,kill,switch"
 			}
 		}
+
 		if !set["kills"] {
 			c.kills = kills
 		}
@@ -187,6 +203,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 			c.rate = rate
 		}
 	}
+
 	for name := range strings.SplitSeq(*ways, ",") {
 		if failovers[name] == nil {
 			return c, fmt.Errorf("-ways %s: no such way; the ways are %s", name, strings.Join(failoverNames(), ", "))
@@ -208,6 +225,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 		}
 		c.faults = append(c.faults, name)
 	}
+
 	switch {
 	case f.NArg() > 0:
 		return c, fmt.Errorf("%q is not a flag", f.Arg(0))
@@ -239,6 +257,7 @@ func (c config) run(ctx context.Context, out io.Writer) (violated bool, err erro
 			err = errors.Join(err, os.RemoveAll(temporary))
 		}
 	}(dir)
+
 	if c.actlog == "" {
 		c.actlog = filepath.Join(dir, "actlog")
 		build := exec.CommandContext(ctx, "go", "build", "-o", c.actlog, "github.com/actlog/actlog/cmd/actlog")
@@ -256,6 +275,7 @@ func (c config) run(ctx context.Context, out io.Writer) (violated bool, err erro
 	} else if err := os.Chmod(dir, 0o755); err != nil { // Postgres may have to run as another user
 		return false, err
 	}
+
 	if c.scenario == scenarioGreedy {
 		return c.greedy(ctx, dir, out)
 	}
@@ -266,6 +286,7 @@ func (c config) run(ctx context.Context, out io.Writer) (violated bool, err erro
 		}
 		return violated, err
 	}
+
 	d, err := newDriver(c, dir, out)
 	if err != nil {
 		return false, err
@@ -277,6 +298,7 @@ func (c config) run(ctx context.Context, out io.Writer) (violated bool, err erro
 		}
 		defer func() { err = errors.Join(err, d.server.keepLog(), unmountDisk(d.server.dataDir)) }()
 	}
+
 	what := fmt.Sprintf("%d faults of %s", c.kills, strings.Join(c.faults, ", "))
 	switch c.scenario {
 	case scenarioOutage:
@@ -293,6 +315,7 @@ func (c config) run(ctx context.Context, out io.Writer) (violated bool, err erro
 		}
 		defer d.pair.close()
 	}
+
 	err = d.run(ctx)
 	d.report()
 	violated = len(d.violations) > 0
@@ -313,6 +336,7 @@ func enterNamespace(ctx context.Context, args []string, stdout, stderr io.Writer
 		fmt.Fprintf(stderr, "chaos: %v\n", err)
 		return exitViolated
 	}
+
 	cmd := exec.CommandContext(ctx, self, args...)
 	cmd.Env = append(os.Environ(), inNamespace+"=1")
 	cmd.Stdout, cmd.Stderr = stdout, stderr
@@ -320,6 +344,7 @@ func enterNamespace(ctx context.Context, args []string, stdout, stderr io.Writer
 	// SIGTERM, because it needs some time to stop its children cleanly.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	err = cmd.Run()
+
 	var exit *exec.ExitError
 	switch {
 	case err == nil:

@@ -60,10 +60,12 @@ func newPair(ctx context.Context, dir, mode string) (_ *pair, err error) {
 	if _, lookErr := exec.LookPath("pg_autoctl"); err != nil || lookErr != nil || len(found) == 0 {
 		return nil, fmt.Errorf("pg_auto_failover is not installed: install Debian's packages %s", pairPackages)
 	}
+
 	p := &pair{dir: dir, mode: mode, bin: filepath.Join(filepath.Dir(filepath.Dir(found[len(found)-1])), "bin")}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
+
 	if os.Getuid() == 0 { // Postgres does not run as root
 		if p.owner, err = credentialOf("postgres"); err == nil {
 			err = os.Chown(dir, int(p.owner.Uid), int(p.owner.Gid))
@@ -77,6 +79,7 @@ func newPair(ctx context.Context, dir, mode string) (_ *pair, err error) {
 			p.close()
 		}
 	}()
+
 	if p.monitor, err = p.newNode("monitor", "127.0.0.1"); err != nil {
 		return nil, err
 	}
@@ -88,6 +91,7 @@ func newPair(ctx context.Context, dir, mode string) (_ *pair, err error) {
 	}); err != nil {
 		return nil, err
 	}
+
 	// A node is given up after a few seconds, for a short test.
 	for setting, value := range map[string]string{
 		"health_check_period": "1000", "health_check_timeout": "1000", "health_check_max_retries": "1",
@@ -101,11 +105,13 @@ func newPair(ctx context.Context, dir, mode string) (_ *pair, err error) {
 	if err := sqlOn(ctx, p.monitor.url("postgres"), "SELECT pg_reload_conf()"); err != nil {
 		return nil, err
 	}
+
 	for i, name := range []string{"a", "b"} {
 		if err := p.join(ctx, name, fmt.Sprintf("127.0.1.%d", i+1), fmt.Sprintf("127.0.2.%d", i+1)); err != nil {
 			return nil, err
 		}
 	}
+
 	// A keeper that cannot rewind an old primary copies the new one, and a copy waits for a checkpoint: as long as
 	// minutes.
 	for _, n := range p.nodes {
@@ -122,6 +128,7 @@ func newPair(ctx context.Context, dir, mode string) (_ *pair, err error) {
 		"CREATE DATABASE actlog ENCODING 'UTF8' LOCALE 'C' TEMPLATE template0"); err != nil {
 		return nil, err
 	}
+
 	statements := []string{"CREATE TABLE public.probe (at timestamptz)"}
 	for n := range pairWorkers { // the audit knows workers by their roles
 		name := workerName(n)
@@ -133,11 +140,13 @@ func newPair(ctx context.Context, dir, mode string) (_ *pair, err error) {
 			statements = append(statements, "ALTER DATABASE actlog SET "+setting+" = "+value)
 		}
 	}
+
 	for _, statement := range statements {
 		if err := sqlOn(ctx, p.nodes[0].url("actlog"), statement); err != nil {
 			return nil, err
 		}
 	}
+
 	err = p.eventually(ctx, "the standby has it", func(ctx context.Context) error {
 		return sqlOn(ctx, p.nodes[1].url("actlog"), "TABLE public.probe")
 	})
@@ -151,6 +160,7 @@ func (p *pair) join(ctx context.Context, name, host, known string) error {
 		return err
 	}
 	p.nodes = append(p.nodes, n)
+
 	for _, way := range [][2]string{{net.JoinHostPort(known, n.port), n.address()}, {anyPort, p.monitor.address()}} {
 		between, err := newProxy(way[0], way[1])
 		if err != nil {
@@ -163,6 +173,7 @@ func (p *pair) join(ctx context.Context, name, host, known string) error {
 			return err
 		}
 	}
+
 	monitorURL := fmt.Sprintf("postgres://autoctl_node@%s/pg_auto_failover?sslmode=disable", n.network[1].listener.Addr())
 	if err := p.create(ctx, n, "postgres", "--name", name, "--monitor", monitorURL, "--listen", host, "--hostname",
 		known); err != nil {
@@ -190,6 +201,7 @@ func (p *pair) flags(role string) []string {
 	if p.mode == "" {
 		return []string{"--database-url", direct}
 	}
+
 	flags := []string{"--database-url", p.url(role, func(n *node) string { return n.pooled })}
 	if p.mode == poolTransactions {
 		flags = append(flags, "--direct-url", direct)
@@ -262,12 +274,14 @@ func (p *pair) pool(ctx context.Context, n *node) (err error) {
 	if err != nil {
 		return err
 	}
+
 	users := filepath.Join(p.dir, "users")
 	settings := filepath.Join(p.dir, n.name+".pgbouncer.ini")
 	roles := `"postgres" ""` + "\n"
 	for n := range pairWorkers {
 		roles += fmt.Sprintf("%q \"\"\n", workerName(n))
 	}
+
 	for path, content := range map[string]string{
 		users: roles,
 		settings: fmt.Sprintf(`[databases]
@@ -290,6 +304,7 @@ ignore_startup_parameters = jit, plan_cache_mode, enable_seqscan, enable_hashjoi
 			return err
 		}
 	}
+
 	n.pooler = p.command(ctx, "pgbouncer", "-q", settings)
 	if err := n.pooler.Start(); err != nil {
 		return fmt.Errorf("start PgBouncer (Debian's package pgbouncer): %w", err)
@@ -314,11 +329,13 @@ func (p *pair) start(ctx context.Context, n *node) error {
 		return err
 	}
 	defer log.Close()
+
 	n.cmd, n.exited = p.command(ctx, "pg_autoctl", n.args...), make(chan struct{})
 	n.cmd.Stdout, n.cmd.Stderr = log, log
 	if err := n.cmd.Start(); err != nil {
 		return fmt.Errorf("start node %s: %w", n.name, err)
 	}
+
 	n.args = []string{"run", "--pgdata", n.dir} // from now on
 	go func(cmd *exec.Cmd, exited chan struct{}) {
 		_ = cmd.Wait()
@@ -364,6 +381,7 @@ func (p *pair) close() {
 			<-n.exited
 		}
 	}
+
 	for _, n := range p.nodes {
 		if n.pooler != nil && n.pooler.Process != nil {
 			_ = n.pooler.Process.Kill()
@@ -383,6 +401,7 @@ func (p *pair) primary(ctx context.Context) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for _, n := range p.nodes {
 		if n.port == port {
 			return n, nil

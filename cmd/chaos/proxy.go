@@ -48,6 +48,7 @@ func newProxy(listen, target string) (*proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the proxy: %w", err)
 	}
+
 	p := &proxy{
 		listener: l, target: target, done: make(chan struct{}),
 		traffic: trafficPasses, changed: make(chan struct{}), conns: map[*net.TCPConn]bool{},
@@ -62,6 +63,7 @@ func (p *proxy) url() string { return "http://" + p.listener.Addr().String() }
 func (p *proxy) set(t traffic) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	p.traffic = t
 	close(p.changed)
 	p.changed = make(chan struct{})
@@ -115,6 +117,7 @@ func (p *proxy) own(c *net.TCPConn) bool {
 		return false
 	default:
 	}
+
 	p.conns[c] = true
 	return p.traffic != trafficIsReset
 }
@@ -124,17 +127,20 @@ func (p *proxy) serve(client *net.TCPConn) {
 	if !p.own(client) {
 		return
 	}
+
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", p.target)
 	cancel()
 	if err != nil {
 		return // the server is down
 	}
+
 	server := conn.(*net.TCPConn)
 	defer p.drop(server)
 	if !p.own(server) {
 		return
 	}
+
 	var both sync.WaitGroup
 	both.Go(func() { p.carry(client, server, false) })
 	both.Go(func() { p.carry(server, client, true) })
@@ -186,6 +192,7 @@ func (p *proxy) forward(to *net.TCPConn, data []byte, answers bool) bool {
 		if !p.await() {
 			return false
 		}
+
 		now, _ := p.now()
 		piece := len(data)
 		switch {
@@ -200,10 +207,12 @@ func (p *proxy) forward(to *net.TCPConn, data []byte, answers bool) bool {
 			_, _ = to.Write(data[:rand.IntN(len(data))])
 			return false
 		}
+
 		if _, err := to.Write(data[:piece]); err != nil {
 			return false
 		}
 		data = data[piece:]
 	}
+
 	return true
 }

@@ -40,6 +40,7 @@ func promptOf(cycle string) string {
 		key := input + " of " + cycle
 		return key + strings.Repeat(" é"+key[:4], pick(key, 60))
 	}
+
 	var b strings.Builder
 	if pick(step+"clock", 4) == 0 { // what does not repeat may stand in front
 		b.WriteString("At " + cycle + ". ")

@@ -93,6 +93,7 @@ func (c config) agentRuns(ctx context.Context, dir string, out io.Writer) (viola
 		return false, err
 	}
 	d.say("chaos: %d runs on %d workers, %d faults, seed %d, in %s", c.runs, runWorkers, c.kills, c.seed, dir)
+
 	began := time.Now()
 	h, err := d.newHouse(runsAtOnce)
 	if err != nil {
@@ -101,6 +102,7 @@ func (c config) agentRuns(ctx context.Context, dir string, out io.Writer) (viola
 	if err := h.run(ctx); err != nil {
 		return false, err
 	}
+
 	d.say("%-22s %s", "took", time.Since(began).Round(time.Second))
 	return len(d.violations) > 0, nil
 }
@@ -111,11 +113,13 @@ func (d *driver) newHouse(atOnce int) (*house, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	h := &house{
 		config: d.config, dir: d.dir, rand: d.rand, server: d, kinds: d.config.kinds, atOnce: atOnce, model: model,
 		configuration: filepath.Join(d.dir, "actlog.json"), effects: filepath.Join(d.dir, "effects"),
 		want: map[string]string{}, faults: map[string]int{}, stopped: map[int]bool{},
 	}
+
 	for _, s := range d.servers() {
 		s.more = []string{"--config", h.configuration, "--workers", "0"}
 	}
@@ -135,6 +139,7 @@ func (h *house) staff(ctx context.Context, workers int, db string, flags func(na
 	if _, err := h.db.Exec(ctx, audit); err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
+
 	for n := range workers {
 		name := workerName(n)
 		w := &server{
@@ -173,6 +178,7 @@ func (h *house) run(ctx context.Context) (err error) {
 		}
 		h.server.http.CloseIdleConnections()
 	}()
+
 	if err := s.start(ctx); err != nil {
 		return err
 	}
@@ -182,6 +188,7 @@ func (h *house) run(ctx context.Context) (err error) {
 	if h.server.proxy, err = newProxy(anyPort, s.listen); err != nil {
 		return err
 	}
+
 	if err := h.staff(ctx, runWorkers, databaseURL(s.dataDir, ""), func(name string) []string {
 		return []string{"--database-url", databaseURL(s.dataDir, name)}
 	}); err != nil {
@@ -193,6 +200,7 @@ func (h *house) run(ctx context.Context) (err error) {
 	if err := h.disturbed(ctx, h.config.runs, h.breakThings); err != nil {
 		return err
 	}
+
 	for _, exit := range s.unexpected() {
 		h.violated("%s", exit)
 	}
@@ -202,6 +210,7 @@ func (h *house) run(ctx context.Context) (err error) {
 		total += h.faults[f.name]
 		each = append(each, fmt.Sprintf("%s %d", f.name, h.faults[f.name]))
 	}
+
 	refused, err := refusals(filepath.Join(s.dataDir, "postgres", "postgres.log"))
 	if err != nil {
 		return err
@@ -210,6 +219,7 @@ func (h *house) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+
 	h.report(slices.Concat([][2]any{
 		{"faults", fmt.Sprintf("%d: %s", total, strings.Join(each, ", "))}, {"writes refused", refused},
 	}, rows, [][2]any{{"violations", len(h.server.violations)}}))
@@ -223,6 +233,7 @@ func databaseURL(dataDir, name string) string {
 	dir := filepath.Join(dataDir, "postgres")
 	password, _ := os.ReadFile(filepath.Join(dir, "password")) // without one, Postgres refuses the connection
 	sockets := filepath.Join(dir, "socket")
+
 	q := url.Values{"host": {sockets}, "port": {"5432"}, "sslmode": {"disable"}}
 	if name != "" {
 		q.Set("options", "-c chaos.worker="+name)
@@ -243,10 +254,12 @@ func (h *house) undisturbed(ctx context.Context) error {
 		all.Go(func() { h.follow(ctx, runs[i], plain) })
 	}
 	all.Wait()
+
 	for _, r := range runs {
 		if r.state != "COMPLETED" {
 			return fmt.Errorf("the undisturbed run %s of %s is %q: %s", r.planID, r.kind.name, r.state, r.result)
 		}
+
 		outline, err := h.outline(ctx, r.planID)
 		if err != nil {
 			return err
@@ -256,6 +269,7 @@ func (h *house) undisturbed(ctx context.Context) error {
 		}
 		h.want[r.kind.name] = outline
 	}
+
 	h.runs = append(h.runs, runs...)
 	h.say("     an undisturbed run of each of %s", strings.Join(slices.Sorted(maps.Keys(h.want)), ", "))
 	return nil
@@ -272,6 +286,7 @@ const (
 func (h *house) disturbed(ctx context.Context, runs int, breakThings func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+
 	slots := make(chan struct{}, h.atOnce)
 	var all sync.WaitGroup
 	var over atomic.Bool // there are no more faults
@@ -283,10 +298,12 @@ func (h *house) disturbed(ctx context.Context, runs int, breakThings func(contex
 			case <-ctx.Done():
 				return
 			}
+
 			r := &oneRun{key: fmt.Sprintf("run-%d", i), kind: h.kinds[i%len(h.kinds)]}
 			h.mu.Lock()
 			h.runs = append(h.runs, r)
 			h.mu.Unlock()
+
 			how := plain
 			switch i / len(h.kinds) % 4 {
 			case 1:
@@ -300,6 +317,7 @@ func (h *house) disturbed(ctx context.Context, runs int, breakThings func(contex
 			})
 		}
 	})
+
 	err := breakThings(ctx)
 	over.Store(true)
 	if err != nil {
@@ -307,6 +325,7 @@ func (h *house) disturbed(ctx context.Context, runs int, breakThings func(contex
 		all.Wait()
 		return err
 	}
+
 	h.say("     no more faults: the runs come to their ends")
 	ended := make(chan struct{})
 	go func() { all.Wait(); close(ended) }()
@@ -336,6 +355,7 @@ func (h *house) call(ctx context.Context, method, path, key string, in, out any)
 			}
 			return status
 		}
+
 		pause(ctx, 200*time.Millisecond)
 	}
 	return 0
@@ -344,6 +364,7 @@ func (h *house) call(ctx context.Context, method, path, key string, in, out any)
 func (h *house) send(ctx context.Context, method, url, key string, body []byte) (int, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
+
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err
@@ -352,6 +373,7 @@ func (h *house) send(ctx context.Context, method, url, key string, body []byte) 
 	if key != "" {
 		req.Header.Set("Idempotency-Key", key)
 	}
+
 	resp, err := h.server.http.Do(req)
 	if err != nil {
 		return 0, nil, err
@@ -385,6 +407,7 @@ func (h *house) follow(ctx context.Context, r *oneRun, how int) {
 	h.mu.Lock()
 	r.planID = id
 	h.mu.Unlock()
+
 	if h.watch != nil && id != "" {
 		var watching sync.WaitGroup
 		watching.Go(func() { h.watch(ctx, id) })
@@ -396,6 +419,7 @@ func (h *house) follow(ctx context.Context, r *oneRun, how int) {
 		}
 		h.count(&h.startedAgn)
 	}
+
 	pauses := how == paused
 	for ctx.Err() == nil {
 		var v runView
@@ -403,6 +427,7 @@ func (h *house) follow(ctx context.Context, r *oneRun, how int) {
 			pause(ctx, 300*time.Millisecond)
 			continue
 		}
+
 		if slices.Contains([]string{"COMPLETED", "FAILED", "CANCELLED", "INTERRUPTED"}, v.State) {
 			h.mu.Lock()
 			r.state = v.State
@@ -413,6 +438,7 @@ func (h *house) follow(ctx context.Context, r *oneRun, how int) {
 			h.mu.Unlock()
 			return
 		}
+
 		if pauses && v.State == "RUNNING" {
 			pauses = false
 			if h.call(ctx, http.MethodPost, "/"+id+"/pause", "", object{}, nil) < 300 {
@@ -421,10 +447,12 @@ func (h *house) follow(ctx context.Context, r *oneRun, how int) {
 				h.count(&h.resumed)
 			}
 		}
+
 		for _, w := range v.Waits {
 			if w.State != "WAITING" {
 				continue
 			}
+
 			decision := object{"decision": "approve"}
 			switch {
 			case slices.Contains(w.Decisions, "retry"):
@@ -436,6 +464,7 @@ func (h *house) follow(ctx context.Context, r *oneRun, how int) {
 			case w.Parameters.Item == refused:
 				decision = object{"decision": "reject"}
 			}
+
 			path := "/" + id + "/waits/" + w.WaitID
 			switch h.call(ctx, http.MethodPost, path, "", decision, nil) {
 			case http.StatusNotFound:
@@ -448,6 +477,7 @@ func (h *house) follow(ctx context.Context, r *oneRun, how int) {
 				h.count(&h.conflicts)
 			}
 		}
+
 		pause(ctx, 300*time.Millisecond)
 	}
 }

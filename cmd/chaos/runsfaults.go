@@ -30,6 +30,7 @@ func runFaults() []runFault {
 		{"network", 6, serverFault((*driver).breakNetwork)},
 		{"outage", 3, (*house).outage},
 	}
+
 	if canStep && os.Geteuid() == 0 { // a worker hides its memory from other programs of its user
 		all = append(all, runFault{"clock", 7, (*house).stepOne})
 	}
@@ -51,6 +52,7 @@ func serverFault(f fault) func(*house, context.Context) (string, error) {
 // breakThings injects the faults.
 func (h *house) breakThings(ctx context.Context) error {
 	kinds := runFaults()
+
 	// Each kind in its share, in random order, and at least once if there are enough.
 	var order []int
 	for len(order) < h.config.kills {
@@ -61,6 +63,7 @@ func (h *house) breakThings(ctx context.Context) error {
 			}
 		}
 		h.rand.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })
+
 		if len(order) == 0 {
 			for k := range kinds {
 				order = append(order, k)
@@ -68,15 +71,19 @@ func (h *house) breakThings(ctx context.Context) error {
 		}
 		order = append(order, round...)
 	}
+
 	order = order[:h.config.kills]
 	h.rand.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+
 	end := time.Now().Add(h.config.duration)
 	for n, k := range order {
 		if time.Now().After(end) {
 			h.say("the time is up after %d of %d faults", n, h.config.kills)
 			break
 		}
+
 		pause(ctx, time.Duration(h.rand.IntN(int(h.config.between))))
+
 		what, err := kinds[k].do(h, ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -87,6 +94,7 @@ func (h *house) breakThings(ctx context.Context) error {
 		h.faults[kinds[k].name]++
 		h.say("%4d %-10s %s", n+1, kinds[k].name, what)
 	}
+
 	h.awaken(ctx)
 	return ctx.Err()
 }
@@ -111,6 +119,7 @@ func (h *house) killInPeace(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	held := map[string]int64{} // almost all: a run may be claimed meanwhile
 	rows, err := h.db.Query(
 		ctx, `SELECT r.plan_id, r.epoch FROM actlog.run AS r JOIN chaos.worker AS w USING (worker_id) WHERE w.name = $1`,
@@ -120,6 +129,7 @@ func (h *house) killInPeace(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer rows.Close()
+
 	for rows.Next() {
 		var plan string
 		var epoch int64
@@ -131,6 +141,7 @@ func (h *house) killInPeace(ctx context.Context) (string, error) {
 	if rows.Err() != nil {
 		return "", rows.Err()
 	}
+
 	at := time.Now()
 	h.workers[n].kill()
 	h.kills = append(h.kills, plainKill{at, held})
@@ -156,11 +167,13 @@ func (h *house) stopOne(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	length := h.server.between(stopsMin, stopsMax)
 	h.mu.Lock()
 	h.stopped[n] = true
 	h.mu.Unlock()
 	h.signalWorker(n, syscall.SIGSTOP)
+
 	go func() {
 		pause(ctx, length)
 		h.signalWorker(n, syscall.SIGCONT)
@@ -193,6 +206,7 @@ func (h *house) stepOne(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	offset := h.server.between(-12*time.Hour, 12*time.Hour).Truncate(time.Second)
 	for {
 		err := stepWallClock(h.workers[n].pid(), offset)
@@ -218,6 +232,7 @@ func (h *house) outage(ctx context.Context) (string, error) {
 	if h.rand.IntN(2) == 0 {
 		how = "dead"
 	}
+
 	if err := h.server.takeAway(ctx, how, length); err != nil {
 		return "", err
 	}

@@ -96,6 +96,7 @@ func orchestrated() object {
 		}
 		steps = append(steps, s)
 	}
+
 	return object{"goal": "It is done.", "steps": steps, "estimatedDuration": 5}
 }
 
@@ -174,6 +175,7 @@ func script() scriptmodel.Script {
 				ToolCalls: round, Delay: scriptmodel.Duration(time.Duration(300+300*(n%4)) * time.Millisecond),
 			})
 		}
+
 		scene.Turns = append(scene.Turns,
 			scriptmodel.Turn{Reply: func(_ context.Context, r *scriptmodel.Request) (scriptmodel.Turn, error) {
 				answer := a.name + " has " + strings.Join(resultsIn(r), ", ")
@@ -186,6 +188,7 @@ func script() scriptmodel.Script {
 			}})
 		s.Scenes = append(s.Scenes, scene)
 	}
+
 	s.Scenes = append(s.Scenes,
 		replying(planned, "expert "+planned, func(string) any { return object{"steps": operations} }),
 		replying(iterated, "expert "+iterated, func(asked string) any {
@@ -220,6 +223,7 @@ func script() scriptmodel.Script {
 		replying("graph", "acyclic graph", func(string) any { return graph }),
 		replying("node", "carry out", func(asked string) any { return object{"inputs": strings.Count(asked, "From ")} }),
 	)
+
 	return s
 }
 
@@ -285,11 +289,13 @@ func writeConfiguration(path, modelURL, self, effects string) error {
 				}
 			}
 		}
+
 		agents[a.name] = object{
 			"description": "Does what its script says.", "systemPrompt": prompt(a.name), "tools": tools, "waitTimeout": "1h",
 			"limits": object{"seconds": 7200},
 		}
 	}
+
 	content, err := json.MarshalIndent(object{
 		"models":     object{"default": object{"provider": "openai", "model": "scripted", "baseURL": modelURL}},
 		"mcpServers": object{toolServer: object{"command": []string{self}, "env": object{beTools: effects}}},

@@ -56,6 +56,7 @@ func (s *server) start(ctx context.Context) error {
 		close(s.over)
 		return err
 	}
+
 	go func() {
 		defer close(s.over)
 		for {
@@ -63,6 +64,7 @@ func (s *server) start(ctx context.Context) error {
 			cmd, exited := s.cmd, s.exited
 			s.mu.Unlock()
 			err := cmd.Wait()
+
 			s.mu.Lock()
 			if !s.killed && !s.stopping {
 				s.died = append(s.died, fmt.Sprintf("%s exited by itself: %v: %s", s.title(), err, s.lastLine()))
@@ -70,6 +72,7 @@ func (s *server) start(ctx context.Context) error {
 			stopping := s.stopping
 			s.mu.Unlock()
 			close(exited)
+
 			if stopping {
 				return
 			}
@@ -79,6 +82,7 @@ func (s *server) start(ctx context.Context) error {
 			}
 		}
 	}()
+
 	return nil
 }
 
@@ -98,11 +102,13 @@ func (s *server) launch(ctx context.Context) error {
 	if s.stopping {
 		return errors.New("the server is stopping")
 	}
+
 	log, err := os.OpenFile(s.logFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("start the server: %w", err)
 	}
 	defer log.Close()
+
 	// The driver stops the process. No context does.
 	command := s.command
 	if command == nil {
@@ -113,13 +119,16 @@ func (s *server) launch(ctx context.Context) error {
 			command = append(command, "--data-dir", s.dataDir)
 		}
 	}
+
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), s.binary, command...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the driver
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start the server: %w", err)
 	}
-	s.cmd, s.exited, s.killed = cmd, make(chan struct{}), false
+
+	s.cmd, s.exited = cmd, make(chan struct{})
+	s.killed = false
 	s.starts++
 	return nil
 }
@@ -159,12 +168,14 @@ func (s *server) stop() error {
 		s.mu.Unlock()
 		return nil
 	}
+
 	s.sampleLocked()
 	s.stopping = true
 	exited := s.exited
 	_ = s.cmd.Process.Signal(syscall.SIGCONT)
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	s.mu.Unlock()
+
 	var err error
 	select {
 	case <-exited:
@@ -173,6 +184,7 @@ func (s *server) stop() error {
 		s.kill()
 	}
 	<-s.over
+
 	// A server that was killed or not restarted could not stop its Postgres.
 	pid := 0
 	if s.dataDir != "" {
@@ -181,6 +193,7 @@ func (s *server) stop() error {
 	if pid > 0 && err == nil && !s.killed {
 		err = fmt.Errorf("the server left its postgres %d behind", pid)
 	}
+
 	sig := syscall.SIGQUIT
 	for until := time.Now().Add(10 * time.Second); pid > 0 && parentOf(pid) > 0; {
 		_ = syscall.Kill(pid, syscall.SIGCONT)
@@ -215,6 +228,7 @@ func (s *server) postmaster() int {
 	if err != nil || pid <= 1 || parentOf(pid) == 0 {
 		return 0
 	}
+
 	// After kill -9, another process may have the process id in the file.
 	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 	if err != nil || strings.TrimSpace(string(name)) != "postgres" {
@@ -229,6 +243,7 @@ func parentOf(pid int) int {
 	if err != nil {
 		return 0
 	}
+
 	// The name in parentheses may contain anything.
 	rest := string(content[strings.LastIndexByte(string(content), ')')+1:])
 	fields := strings.Fields(rest)
@@ -274,6 +289,7 @@ func peakRSS(pid int) int64 {
 	if err != nil {
 		return 0
 	}
+
 	for line := range strings.Lines(string(content)) {
 		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
 			kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)

@@ -50,6 +50,7 @@ func runTools(ctx context.Context, path string, stderr io.Writer) int {
 		return exitViolated
 	}
 	defer file.Close()
+
 	s := mcp.NewServer(&mcp.Implementation{Name: toolServer, Version: "1"}, nil)
 	for _, name := range toolNames {
 		s.AddTool(&mcp.Tool{
@@ -63,6 +64,7 @@ func runTools(ctx context.Context, path string, stderr io.Writer) int {
 			if err := json.Unmarshal(r.Params.Arguments, &in); err != nil {
 				return nil, err
 			}
+
 			id, _ := r.Params.Meta["actlog/toolCallId"].(string)
 			if err := effect(file, id, name, in.Item); err != nil {
 				return nil, err
@@ -70,6 +72,7 @@ func runTools(ctx context.Context, path string, stderr io.Writer) int {
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: done(name, in.Item)}}}, nil
 		})
 	}
+
 	if err := s.Run(ctx, &mcp.StdioTransport{}); err != nil && !errors.Is(err, io.EOF) {
 		fmt.Fprintf(stderr, "chaos: %v\n", err)
 		return exitViolated
@@ -85,6 +88,7 @@ func effect(file *os.File, id, name, item string) error {
 		}
 		return file.Sync()
 	}
+
 	if err := note(effectBegins); err != nil {
 		return err
 	}
@@ -109,12 +113,14 @@ func readEffects(path string) (effects, error) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("read the effects: %w", err)
 	}
+
 	all := effects{}
 	for line := range strings.Lines(string(content)) {
 		parts := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		if len(parts) != 4 || !strings.HasSuffix(line, "\n") {
 			return nil, fmt.Errorf("read the effects: invalid line %q", line)
 		}
+
 		c := all[parts[1]]
 		if c == nil {
 			c = &calls{tool: parts[2], item: parts[3]}
@@ -127,5 +133,6 @@ func readEffects(path string) (effects, error) {
 			c.ends++
 		}
 	}
+
 	return all, nil
 }

@@ -33,6 +33,7 @@ func stepWallClock(pid int, offset time.Duration) error {
 	if err != nil {
 		return err
 	}
+
 	code := []byte{
 		0xb8, 0xe4, 0, 0, 0, // mov eax, 228: clock_gettime
 		0x0f, 0x05, // syscall
@@ -45,6 +46,7 @@ func stepWallClock(pid int, offset time.Duration) error {
 	if size < uint64(len(code)) {
 		return fmt.Errorf("the clock function has only %d bytes", size)
 	}
+
 	memory, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", pid), os.O_WRONLY, 0)
 	if err != nil {
 		return err
@@ -54,6 +56,7 @@ func stepWallClock(pid int, offset time.Duration) error {
 		return err
 	}
 	defer syscall.Kill(pid, syscall.SIGCONT) //nolint:errcheck // it may be dead
+
 	for range 50 {
 		pause(context.Background(), 2*time.Millisecond)
 		if inside(pid, from, to) {
@@ -63,6 +66,7 @@ func stepWallClock(pid int, offset time.Duration) error {
 			_ = syscall.Kill(pid, syscall.SIGSTOP)
 			continue
 		}
+
 		_, err := memory.WriteAt(code, int64(from+function))
 		return err
 	}
@@ -75,6 +79,7 @@ func vdso(pid int) (from, to uint64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
+
 	for line := range strings.Lines(string(maps)) {
 		if !strings.HasSuffix(strings.TrimSpace(line), "[vdso]") {
 			continue
@@ -96,6 +101,7 @@ func clockFunction() (offset, size uint64, err error) {
 		return 0, 0, err
 	}
 	defer memory.Close()
+
 	image := make([]byte, to-from)
 	if _, err := memory.ReadAt(image, int64(from)); err != nil {
 		return 0, 0, err
@@ -104,6 +110,7 @@ func clockFunction() (offset, size uint64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
+
 	symbols, err := file.DynamicSymbols()
 	if err != nil {
 		return 0, 0, err
@@ -125,6 +132,7 @@ func inside(pid int, from, to uint64) bool {
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
 			continue // the thread has ended
 		}
+
 		words := strings.Fields(string(content))
 		if err != nil || len(words) < 2 {
 			return true

@@ -30,12 +30,14 @@ func TestStepWallClock(t *testing.T) {
 	if !canStep {
 		t.Skip("the wall clock of one process cannot be stepped on this processor")
 	}
+
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), beClock+"=1")
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -49,6 +51,7 @@ func TestStepWallClock(t *testing.T) {
 			t.Error(err)
 		}
 	}()
+
 	for _, offset := range []time.Duration{0, -12 * time.Hour, 40 * time.Hour, 0} {
 		if err := stepWallClock(cmd.Process.Pid, offset); err != nil {
 			t.Fatal(err)
@@ -56,6 +59,7 @@ func TestStepWallClock(t *testing.T) {
 		if _, err := io.WriteString(in, "\n"); err != nil {
 			t.Fatal(err)
 		}
+
 		var wall, since int64
 		if _, err := fmt.Fscan(out, &wall, &since); err != nil {
 			t.Fatal(err)

@@ -49,6 +49,7 @@ func (w *watchers) follow(ctx context.Context, root string) {
 	if known {
 		return
 	}
+
 	v := &view{rows: map[string]string{}}
 	for try := len(root); !v.ended && ctx.Err() == nil; try++ {
 		_ = v.read(ctx, w.http, w.servers[try%len(w.servers)], root) // again
@@ -59,6 +60,7 @@ func (w *watchers) follow(ctx context.Context, root string) {
 			pause(ctx, 200*time.Millisecond)
 		}
 	}
+
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.resets += v.resets
@@ -76,6 +78,7 @@ func (w *watchers) followNewest(ctx context.Context, l *ledger) {
 				return
 			case <-time.After(20 * time.Millisecond):
 			}
+
 			if _, err := l.catchUp(); err != nil {
 				continue // as the driver will find
 			}
@@ -110,11 +113,13 @@ func (w *watchers) check(ctx context.Context, violated func(format string, args 
 			violated("who followed plan %s never came to its end", root)
 			continue
 		}
+
 		now := &view{rows: map[string]string{}}
 		if err := now.read(ctx, w.http, server, root); err != nil {
 			return nil, fmt.Errorf("follow plan %s: %w", root, err)
 		}
 		rows += len(now.rows)
+
 		for row, state := range now.rows {
 			if seen[row] != state {
 				violated("who followed plan %s saw %s as %q, but it is %q", root, row, seen[row], state)
@@ -126,6 +131,7 @@ func (w *watchers) check(ctx context.Context, violated func(format string, args 
 			}
 		}
 	}
+
 	return [][2]any{
 		{"plans followed", len(w.seen)}, {"rows seen", rows}, {"streams", w.streams}, {"streams reset", w.resets},
 	}, nil
@@ -145,6 +151,7 @@ func (v *view) read(ctx context.Context, client *http.Client, server, root strin
 	defer cancel()
 	quiet := time.AfterFunc(silence, cancel)
 	defer quiet.Stop()
+
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet,
 		server+"/api/v1/plans/"+url.PathEscape(root)+"/events?lean=true", nil)
 	if err != nil {
@@ -153,6 +160,7 @@ func (v *view) read(ctx context.Context, client *http.Client, server, root strin
 	if v.cursor != "" {
 		req.Header.Set("Last-Event-ID", v.cursor)
 	}
+
 	resp, err := client.Do(req)
 	if err != nil {
 		return err
@@ -166,6 +174,7 @@ func (v *view) read(ctx context.Context, client *http.Client, server, root strin
 	default:
 		return fmt.Errorf("answered %s", resp.Status)
 	}
+
 	var id, event string
 	var data []byte
 	for lines := bufio.NewReaderSize(resp.Body, 64<<10); !v.ended; {
@@ -173,6 +182,7 @@ func (v *view) read(ctx context.Context, client *http.Client, server, root strin
 		if err != nil {
 			return err
 		}
+
 		quiet.Reset(silence)
 		name, value, _ := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(": "))
 		switch string(name) {
@@ -189,9 +199,11 @@ func (v *view) read(ctx context.Context, client *http.Client, server, root strin
 			if id != "" {
 				v.cursor = id
 			}
-			id, event, data = "", "", nil
+			id, event = "", ""
+			data = nil
 		}
 	}
+
 	return nil
 }
 

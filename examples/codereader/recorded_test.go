@@ -71,6 +71,7 @@ func api(t *testing.T, b *bundle) (get func(path string, into any)) {
 			t.Fatal(err)
 		}
 		defer resp.Body.Close()
+
 		body, err := io.ReadAll(resp.Body)
 		if err != nil || resp.StatusCode != http.StatusOK {
 			t.Fatalf("GET %s: %s %v %s", path, resp.Status, err, body)
@@ -97,6 +98,7 @@ func TestRecordedRun(t *testing.T) {
 	if diff := cmp.Diff(tree, outline(get, root, "")); diff != "" {
 		t.Errorf("tree (-want +got):\n%s", diff)
 	}
+
 	if n := len(b.server.Requests()); root.Total.ModelCalls != n || root.Figures.ModelCalls >= n {
 		t.Errorf("own and total model calls = %d, %d; the model was called %d times", root.Figures.ModelCalls,
 			root.Total.ModelCalls, n)
@@ -125,6 +127,7 @@ func TestRecordedRun(t *testing.T) {
 			}
 		}
 	}
+
 	for _, sub := range root.AgentExecutionSequence[0].SubPlanExecutionRecords {
 		if !strings.Contains(*sub.ParentActToolCall.Result, sub.Summary) {
 			t.Errorf("the result of the tool is not the answer of the sub-agent: %s", sub.CurrentPlanID)
@@ -149,6 +152,7 @@ func outline(get func(string, any), p plan, indent string) string {
 		if p.ParentActToolCall != nil && *p.Link == "toolCall" {
 			tool = p.ParentActToolCall.Name + " "
 		}
+
 		var detail step
 		get("/api/executor/agent-execution/"+st.StepID, &detail)
 		var cycles []string
@@ -162,7 +166,9 @@ func outline(get func(string, any), p plan, indent string) string {
 			}
 			cycles = append(cycles, strings.Join(calls, " "))
 		}
+
 		fmt.Fprintf(&b, "%s%s%s: %s\n", indent, tool, st.AgentName, strings.Join(cycles, "; "))
+
 		var subs []string
 		for _, sub := range st.SubPlanExecutionRecords {
 			subs = append(subs, outline(get, sub, indent+"  "))
@@ -170,6 +176,7 @@ func outline(get func(string, any), p plan, indent string) string {
 		slices.Sort(subs) // they ran in parallel, in either order
 		b.WriteString(strings.Join(subs, ""))
 	}
+
 	for range p.SubPlanExecutionRecords {
 		fmt.Fprintf(&b, "%sunlinked\n", indent)
 	}

@@ -92,7 +92,8 @@ func demoHandOut(results []scriptmodel.ToolResult) scriptmodel.Turn {
 }
 
 func demoConclude(results []scriptmodel.ToolResult) scriptmodel.Turn {
-	top, module, writing, hierarchy := results[0], results[1], results[2], results[3]
+	top, module := results[0], results[1]
+	writing, hierarchy := results[2], results[3]
 	return concludes(fmt.Sprintf("The folder has %s at its top; of its go.mod I see first %s.\n\nThe record: %s\n\n"+
 		"The way back: %s",
 		count(top, "entry", "entries"), quote(module), writing.Content, hierarchy.Content))
@@ -106,16 +107,19 @@ func demoReadMatch(results []scriptmodel.ToolResult) scriptmodel.Turn {
 		return says("Not there; perhaps the SQL stands with the schema.",
 			call("files.search_in_files", map[string]any{"pattern": "(?i)CREATE TABLE", "path": "migrations"}))
 	}
+
 	return says(fmt.Sprintf("%s; I read the first in its place.", count(found, "match", "matches")),
 		call("files.read_file", map[string]any{"path": file, "start_line": max(1, line-10), "end_line": line + 10}))
 }
 
 func demoExplainWriting(results []scriptmodel.ToolResult) scriptmodel.Turn {
-	document, found, read := results[0], results[1], results[2]
+	document := results[0]
+	found, read := results[1], results[2]
 	if _, _, ok := firstMatch(found); !ok {
 		return concludes(fmt.Sprintf("internal/record/fieldsql does not show it (%s). The tables are the best hint: %s.",
 			quote(found), quote(read)))
 	}
+
 	return concludes(fmt.Sprintf("By an upsert, so that writing twice does no harm: %s in internal/record/fieldsql/, "+
 		"the first is %s. "+
 		"I read %s of that file around it. There is no document about it (%s).",
@@ -123,7 +127,8 @@ func demoExplainWriting(results []scriptmodel.ToolResult) scriptmodel.Turn {
 }
 
 func demoExplainTree(results []scriptmodel.ToolResult) scriptmodel.Turn {
-	build, migrations, links := results[0], results[1], results[2]
+	build := results[0]
+	migrations, links := results[1], results[2]
 	how := "internal/record/tree does not show it (" + quote(build) + ")"
 	if _, _, ok := firstMatch(build); ok {
 		how = "By a function over the rows of a query: " + quote(build)
@@ -166,6 +171,7 @@ func count(r scriptmodel.ToolResult, one, many string) string {
 			n = 0
 		}
 	}
+
 	if n == 1 {
 		return "1 " + one
 	}

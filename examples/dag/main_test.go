@@ -22,6 +22,7 @@ func scene(system string, turn scriptmodel.Turn) scriptmodel.Scene {
 func TestRun(t *testing.T) {
 	t.Parallel()
 	ctx, interrupt := context.WithCancel(t.Context())
+
 	server, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{
 		scene("acyclic graph", scriptmodel.Turn{Content: `{"title":"Tea or coffee","nodes":[{"id":"context","name":"Context","description":"What is it for?"},
 			{"id":"tea","name":"Tea","dependencies":["context"]},{"id":"coffee","name":"Coffee","dependencies":["context"]},{"id":"sum","name":"Sum","dependencies":["tea","coffee"]}]}`}),
@@ -35,6 +36,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
+
 	env := map[string]string{
 		"OPENAI_BASE_URL": server.URL(), "OPENAI_API_KEY": "key", "OPENAI_MODEL": "scripted",
 		"ACTLOG_DATABASE_URL": pgtest.New(t).URL,
@@ -45,6 +47,7 @@ func TestRun(t *testing.T) {
 		&stderr); !errors.Is(err, context.Canceled) || stdout.String() != "" {
 		t.Fatalf("stdout %q, stderr %q, %v", &stdout, &stderr, err)
 	}
+
 	_, after, told := strings.Cut(stderr.String(), "go on with: dag -plan ")
 	if !told || !strings.Contains(stderr.String(), "Completed node tea: Tea") {
 		t.Fatalf("stderr %q", &stderr)
@@ -53,10 +56,12 @@ func TestRun(t *testing.T) {
 	if err := run(t.Context(), []string{"-plan", planID}, getenv, &stdout, &stderr); err != nil {
 		t.Fatal(err)
 	}
+
 	if want := "Tea or coffee\n\nTask:   Inputs from previous tasks: From Tea (tea): nice  From Coffee (coffee): nice " +
 		" Execute this task"; !strings.HasPrefix(stdout.String(), want) {
 		t.Errorf("stdout %q", &stdout)
 	}
+
 	scenes := map[string]int{}
 	for _, r := range server.Requests() {
 		scenes[r.Scene]++
@@ -80,6 +85,7 @@ func TestRunErrors(t *testing.T) {
 		{"bad URL", []string{"why"}, "x", "URL"},
 		{"no database", []string{"why"}, "", "ACTLOG_DATABASE_URL: "},
 	}
+
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()

@@ -22,6 +22,7 @@ func TestRun(t *testing.T) {
 		}
 		t.Skip("git is not installed")
 	}
+
 	dir := t.TempDir()
 	if out, err := exec.CommandContext(t.Context(), "git", "init", dir).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v", out, err)
@@ -29,9 +30,11 @@ func TestRun(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "new.go"), []byte("package new\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	plan := scriptmodel.Turn{
 		Content: `{"goal":"Look","steps":[{"stepNumber":1,"agentType":"GIT","action":"Show the status","justification":"It was asked for","expectedOutput":"files","dependencies":[]}],"estimatedDuration":1}`,
 	}
+
 	server, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{
 		{Name: "plan", Match: scriptmodel.Match{System: "Plan how"}, Turns: []scriptmodel.Turn{plan, plan}},
 		{Name: "git", Match: scriptmodel.Match{System: "agent GIT"},
@@ -46,6 +49,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
+
 	env := map[string]string{
 		"OPENAI_BASE_URL": server.URL(), "OPENAI_API_KEY": "key", "OPENAI_MODEL": "scripted",
 		"ACTLOG_DATABASE_URL": pgtest.New(t).URL,
@@ -57,6 +61,7 @@ func TestRun(t *testing.T) {
 	}, stdin, &stdout, &stderr); err != nil {
 		t.Fatalf("%v\n%s\n%s", err, &stdout, &stderr)
 	}
+
 	if got := stdout.String(); !strings.Contains(got, "1. GIT: Show the status (It was asked for)") ||
 		!strings.HasSuffix(got, "new.go is new.\n") {
 		t.Errorf("stdout %q", got)

@@ -23,6 +23,7 @@ func TestRun(t *testing.T) {
 	read := func(path string) string {
 		return `{"tool": "files", "operation": "read_file", "params": {"path": "` + path + `"}}`
 	}
+
 	for name, tt := range map[string]struct {
 		answer string
 		args   []string
@@ -49,6 +50,7 @@ func TestRun(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = server.Close() })
+
 			env := map[string]string{
 				"OPENAI_BASE_URL": server.URL(), "OPENAI_API_KEY": "key", "OPENAI_MODEL": "scripted",
 				"ACTLOG_DATABASE_URL": pgtest.New(t).URL,
@@ -57,6 +59,7 @@ func TestRun(t *testing.T) {
 			err = run(t.Context(), append(tt.args, "-dir", dir, "What", "do my notes say?"), func(k string) string {
 				return env[k]
 			}, &stdout, &stderr)
+
 			if (err == nil) != (tt.err == "") || err != nil && !strings.HasPrefix(err.Error(), tt.err) {
 				t.Errorf("error %v", err)
 			}
@@ -69,6 +72,7 @@ func TestRun(t *testing.T) {
 
 func TestRunErrors(t *testing.T) {
 	t.Parallel()
+
 	for name, tt := range map[string]struct {
 		args []string
 		err  string

@@ -26,12 +26,14 @@ func TestRun(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	first, interrupt := context.WithCancel(t.Context())
 	scene := func(name, system, user string, turn scriptmodel.Turn) scriptmodel.Scene {
 		return scriptmodel.Scene{
 			Name: name, Match: scriptmodel.Match{System: system, User: user}, Turns: []scriptmodel.Turn{turn},
 		}
 	}
+
 	server, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{
 		scene("first", "You review", "// first", scriptmodel.Turn{Content: "It has no package comment."}),
 		scene("second", "You review", "// second",
@@ -46,6 +48,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
+
 	env := map[string]string{
 		"OPENAI_BASE_URL": server.URL(), "OPENAI_API_KEY": "key", "OPENAI_MODEL": "scripted",
 		"ACTLOG_DATABASE_URL": pgtest.New(t).URL,
@@ -55,6 +58,7 @@ func TestRun(t *testing.T) {
 		err := run(ctx, []string{"-dir", dir}, func(k string) string { return env[k] }, &stdout, &stderr)
 		return stdout.String(), err
 	}
+
 	if out, err := review(first); err == nil {
 		t.Errorf("it was not interrupted: %s", out)
 	}
@@ -63,6 +67,7 @@ func TestRun(t *testing.T) {
 		out != want {
 		t.Errorf("%v\n%s", err, out)
 	}
+
 	asked := map[string]int{}
 	for _, r := range server.Requests() {
 		asked[r.Scene]++
@@ -74,6 +79,7 @@ func TestRun(t *testing.T) {
 
 func TestRunErrors(t *testing.T) {
 	t.Parallel()
+
 	for name, tt := range map[string]struct {
 		args []string
 		err  string

@@ -44,10 +44,12 @@ func parcel(t *testing.T) corpus {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, part := range strings.Split("\n"+string(archive), "\n-- ")[1:] {
 		name, text, _ := strings.Cut(part, " --\n")
 		write(t, dir, files{name: text + "\n"})
 	}
+
 	return corpus{"parcel", dir, nil, questions(t, "parcel.json", dir)}
 }
 
@@ -61,6 +63,7 @@ func questions(t *testing.T, name, dir string) (all []question) {
 	if err := json.Unmarshal(text, &all); err != nil {
 		t.Fatal(err)
 	}
+
 	if len(all) != 30 {
 		t.Errorf("%s has %d questions, want 30", name, len(all))
 	}
@@ -99,6 +102,7 @@ func (c corpus) measure(ask func(q question) tool.Result) (r quality) {
 				names = append(names, s.URI)
 			}
 		}
+
 		place := slices.Index(names, q.File)
 		if place == 0 {
 			r.first++
@@ -110,6 +114,7 @@ func (c corpus) measure(ask func(q question) tool.Result) (r quality) {
 				strings.Join(names[:min(len(names), 4)], " ")))
 		}
 	}
+
 	return r
 }
 

@@ -63,6 +63,7 @@ func TestAttemptsStay(t *testing.T) {
 	expect(t, c.Step("s"), obj{
 		"attempts": none, "thinkActSteps.0.attempts": none, "thinkActSteps.0.actToolInfoList.0.attempts": none,
 	})
+
 	c.Write(records[5:]...)
 	check := func(c *client) {
 		t.Helper()
@@ -77,6 +78,7 @@ func TestAttemptsStay(t *testing.T) {
 			"thinkActSteps.0.actToolInfoList.0.attempts": retriedAttempts["tool"],
 		})
 	}
+
 	check(c)
 
 	lines := strings.Split(strings.TrimSpace(string(c.Get(exported("p")).Body)), "\n")
@@ -89,6 +91,7 @@ func TestAttemptsStay(t *testing.T) {
 		for _, record := range imported { // each meets the others in the database
 			other.Write(record)
 		}
+
 		check(other)
 		if diff := cmp.Diff(c.everything("p"), other.everything("p")); diff != "" {
 			t.Errorf("(-exported +imported):\n%s", diff)
@@ -110,11 +113,13 @@ func TestEventsHaveAttempts(t *testing.T) {
 	c.Write(retried()...)
 	s := c.open(events("p"))
 	s.until("the present state", s.has("actTool[p s 0 t]"))
+
 	for row, key := range map[string]string{
 		"step": "agentExecution[p s]", "cycle": "thinkAct[p s 0]", "tool": "actTool[p s 0 t]",
 	} {
 		expect(t, s.rows[key], obj{"attempts": retriedAttempts[row]})
 	}
+
 	clear(s.rows)
 	c.Write(step("p", "p", "s", obj{"attempt": 1, "endTime": at(19)}))
 	s.until("the late change", s.has("agentExecution[p s]"))

@@ -38,6 +38,7 @@ func (c *client) beside(planID, list, member string, limit int) (ids []string, p
 func TestListsBesideAPlan(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
+
 	c.Write(plan("p"), subPlan("p", "sub", "p", "t"), plan("empty"),
 		thought("p", "p", "e"), thought("p", "p", "d", obj{"iteration": 9}), thought("p", "p", "z", obj{"iteration": -1}),
 		thought("p", "p", "y", obj{"time": at(1)}), thought("p", "p", "x", obj{"time": at(1), "iteration": 2}),
@@ -50,6 +51,7 @@ func TestListsBesideAPlan(t *testing.T) {
 		wait("p", "p", "b"), wait("p", "p", "a"), wait("p", "p", "d", obj{"startTime": at(5)}),
 		wait("p", "p", "c", obj{"startTime": at(5)}), wait("p", "sub", "s"),
 	)
+
 	for _, tt := range []struct {
 		list, member string
 		want         []string
@@ -69,9 +71,11 @@ func TestListsBesideAPlan(t *testing.T) {
 				t.Errorf("%s by %d: %d pages, want %d", tt.list, limit, pages, want)
 			}
 		}
+
 		if got, _ := c.beside("sub", tt.list, tt.member, 50); !slices.Equal(got, []string{tt.ofSub}) {
 			t.Errorf("%s of the sub-plan: %q", tt.list, got)
 		}
+
 		expect(t, c.Read("/api/v1/plans/empty/"+tt.list), obj{"items": []any{}, "nextCursor": nil})
 		wantProblem(t, c.Get("/api/v1/plans/unknown/"+tt.list), http.StatusNotFound, nil)
 		wantProblem(t, c.Get("/api/v1/plans/%20/"+tt.list), http.StatusBadRequest, "planId")
@@ -101,10 +105,12 @@ func TestEveryFieldBesideAPlanIsReturned(t *testing.T) {
 				"decisionText": "why", "subject": obj{"name": "n"}, "subjectSha256": "h", "startTime": at(1), "endTime": at(2),
 				"expiresAt": at(9)}),
 	}
+
 	least := map[string]obj{
 		"thoughts": thought("p/1", "p/1", "y"), "artifacts": artifact("p/1", "p/1", "y"),
 		"sources": source("p/1", "p/1", "y"), "waits": wait("p/1", "p/1", "y"),
 	}
+
 	for _, list := range besideLists {
 		kind := record.Kind(written[list]["kind"].(string))
 		fields := field.Fields(kind)
@@ -113,6 +119,7 @@ func TestEveryFieldBesideAPlanIsReturned(t *testing.T) {
 				t.Errorf("this test leaves %s.%s out", kind, f.Name)
 			}
 		}
+
 		c.Write(written[list], least[list])
 		got := c.Read("/api/v1/plans/p%2F1/" + list)
 		want := obj{}
@@ -122,6 +129,7 @@ func TestEveryFieldBesideAPlanIsReturned(t *testing.T) {
 			}
 		}
 		expect(t, got, want)
+
 		defaults := obj{"thoughts": obj{"relatedOperations": []any{}}, "artifacts": obj{"value": nil},
 			"sources": obj{"metadata": nil},
 			"waits":   obj{"type": "USER_INPUT", "state": "WAITING", "formInputs": []any{}}}[list].(obj)
@@ -140,6 +148,7 @@ func TestAPageOfLargeItems(t *testing.T) {
 	for i := range 5 {
 		c.Write(thought("p", "p", fmt.Sprint(i), obj{"content": large}))
 	}
+
 	got, pages := c.beside("p", "thoughts", "thoughtId", 500)
 	if !slices.Equal(got, []string{"0", "1", "2", "3", "4"}) || pages != 2 {
 		t.Errorf("%q in %d pages", got, pages)
@@ -155,6 +164,7 @@ func TestDelete(t *testing.T) {
 			subPlan(root, root+"-sub", root, root+"-t"),
 			thought(root, root, "x"), artifact(root, root, "x"), source(root, root, "x"), wait(root, root, "x"))
 	}
+
 	a := c.Do(http.MethodDelete, "/api/v1/plans/p-sub", nil)
 	wantProblem(t, a, http.StatusBadRequest, "planId")
 	if !strings.Contains(string(a.Body), "sub-plan of p;") {
@@ -172,6 +182,7 @@ func TestDelete(t *testing.T) {
 	for _, path := range []string{details + "q", details + "q-sub", agentExecution + "q-s"} {
 		wantStatus(t, c.Get(path), http.StatusOK)
 	}
+
 	for _, list := range besideLists {
 		expect(t, c.Read("/api/v1/plans/q/"+list), obj{"items.#": 1})
 	}

@@ -15,6 +15,7 @@ func TestCauses(t *testing.T) {
 	for _, run := range all {
 		storetest.Write(t, c.Store, run.Changes...)
 	}
+
 	items := map[any]any{}
 	for _, item := range apitest.Lookup(t, c.Read("/api/v1/plans?limit=200"), "items").([]any) {
 		items[item.(obj)["rootPlanId"]] = item

@@ -36,6 +36,7 @@ func viewOf(k record.Kind, without []string, unset map[string]string) (v view) {
 		if !f.Readable() || slices.Contains(without, f.Name) {
 			continue
 		}
+
 		def := unset[f.Name]
 		switch {
 		case def != "":
@@ -52,8 +53,10 @@ func viewOf(k record.Kind, without []string, unset map[string]string) (v view) {
 		default:
 			def = "null"
 		}
+
 		v = append(v, shownField{f, def})
 	}
+
 	return v
 }
 
@@ -244,6 +247,7 @@ func (f *shownField) append(b []byte, v reflect.Value) []byte {
 		}
 		v = v.Elem()
 	}
+
 	switch f.Type {
 	case field.Int:
 		return strconv.AppendInt(b, v.Int(), 10)
@@ -288,6 +292,7 @@ func addAttempt(o *object, a record.Attempt) {
 	o.text("state", (*string)(&a.State))
 	o.time("startTime", a.StartTime)
 	o.time("endTime", a.EndTime)
+
 	o.text("errorMessage", a.ErrorMessage)
 	o.text("errorKind", a.ErrorKind)
 	o.truncated(a.Truncated)

@@ -36,6 +36,7 @@ func TestStructsAreEncodedAsTheStandardLibraryDoes(t *testing.T) {
 				enc := json.NewEncoder(&want)
 				enc.SetEscapeHTML(false)
 				wantErr := enc.Encode(v.Interface())
+
 				got, err := api.EncodeStruct(v.Interface())
 				if (err == nil) != (wantErr == nil) {
 					t.Fatalf("%v, want %v", err, wantErr)
@@ -60,6 +61,7 @@ func TestRecordsAreEncodedAsTheStandardLibraryDoes(t *testing.T) {
 			same(t, "plan", api.EncodePlan(p), wantPlan(p))
 		})
 	})
+
 	t.Run("a step", func(t *testing.T) {
 		t.Parallel()
 		rapid.Check(t, func(t *rapid.T) {
@@ -70,6 +72,7 @@ func TestRecordsAreEncodedAsTheStandardLibraryDoes(t *testing.T) {
 			}
 		})
 	})
+
 	for _, kind := range record.Kinds {
 		t.Run("rows of "+string(kind), func(t *testing.T) {
 			t.Parallel()
@@ -80,14 +83,17 @@ func TestRecordsAreEncodedAsTheStandardLibraryDoes(t *testing.T) {
 				for _, r := range rows {
 					events, items = append(events, wantRow(r)), append(items, wantItem(r))
 				}
+
 				got, err := api.EncodeRows(root, rows)
 				if err != nil {
 					t.Fatal(err)
 				}
 				same(t, "event", got, obj{"rootPlanId": root, "rows": events})
+
 				if kind == record.KindAgentExecution { // no list beside a plan has steps
 					return
 				}
+
 				same(t, "page", api.EncodePage("x", rows, nil), obj{"items": items, "nextCursor": nil})
 				first := api.EncodePage("x", nil, &store.Position{ID: root})
 				same(t, "first page", first, obj{"items": []any{}, "nextCursor": decoded(t, first).(obj)["nextCursor"]})
@@ -121,6 +127,7 @@ func TestDeepAnswers(t *testing.T) {
 			Record: record.Plan{CurrentPlanID: fmt.Sprint(i + 1), State: new(record.Running)}, SubPlans: []*tree.Plan{p},
 		}
 	}
+
 	got := decoded(t, api.EncodePlan(p))
 	for i := depth; i > 0; i-- {
 		if id := lookup(t, got, "currentPlanId"); id != fmt.Sprint(i) {
@@ -180,6 +187,7 @@ func membersOf(t rapid.TB, at string, raw []byte) map[string]json.RawMessage {
 	if start, err := d.Token(); err != nil || start != json.Delim('{') {
 		t.Fatalf("%s is no object: %v: %.300s", at, err, raw)
 	}
+
 	for d.More() {
 		name, err := d.Token()
 		if err != nil {
@@ -189,6 +197,7 @@ func membersOf(t rapid.TB, at string, raw []byte) map[string]json.RawMessage {
 		if err := d.Decode(&value); err != nil {
 			t.Fatalf("%s.%v: %v: %.300s", at, name, err, raw)
 		}
+
 		if all[name.(string)] != nil {
 			t.Fatalf("%s has %v twice", at, name)
 		}
@@ -209,6 +218,7 @@ func wantFields(c record.Change, without ...string) obj {
 			slices.Contains(without, f.Name) {
 			continue
 		}
+
 		out[f.Name] = orDefault(f.In(c), nil)
 		switch raw, isJSON := f.In(c).Interface().(json.RawMessage); {
 		case f.Type == field.Texts:
@@ -217,6 +227,7 @@ func wantFields(c record.Change, without ...string) obj {
 			out[f.Name] = compact(raw)
 		}
 	}
+
 	for name, value := range map[string]any{"attempt": 1, "inferred": false} {
 		if old, has := out[name]; has && old == nil {
 			out[name] = value
@@ -306,6 +317,7 @@ func wantPlan(p *tree.Plan) obj {
 		"agentExecutionSequence": wantAll(p.Steps, wantStepOfTree), "subPlanExecutionRecords": wantAll(p.SubPlans, wantPlan),
 		"placeholder": p.Placeholder, "alsoUnder": orNone(p.AlsoUnder), "omitted": nil,
 	})
+
 	if o := p.Omitted; o != nil {
 		out["omitted"] = obj{"plans": o.Plans, "planIds": orNone(o.PlanIDs)}
 	}
@@ -317,6 +329,7 @@ func wantPlan(p *tree.Plan) obj {
 			"type": orDefault(reflect.ValueOf(w.Type), "USER_INPUT"),
 		}
 	}
+
 	if p.ToolCall != nil {
 		out["parentActToolCall"] = wantToolCall(p.ToolCall)
 	}
@@ -433,6 +446,7 @@ func anything(t *rapid.T, v reflect.Value, depth int) {
 		}).Draw(t, "state"))
 		return
 	}
+
 	switch v.Kind() {
 	case reflect.String:
 		v.SetString(someTexts.Draw(t, "text"))
@@ -526,6 +540,7 @@ func anyPlan(t *rapid.T, depth int) *tree.Plan {
 		p.Omitted = &tree.Omitted{Plans: rapid.Int64().Draw(t, "omitted"), PlanIDs: anyList(t)}
 	}
 	anyRecord(t, &p.Record)
+
 	if rapid.Bool().Draw(t, "called") {
 		p.ToolCall = anyToolCall(t, depth)
 	}

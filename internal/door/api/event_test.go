@@ -52,12 +52,14 @@ func (c *client) open(path string, header ...string) *stream {
 	if err != nil {
 		c.T.Fatal(err)
 	}
+
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
 	if c.Key != "" {
 		r.Header.Set("Authorization", "Bearer "+c.Key)
 	}
+
 	resp, err := c.HTTP.Do(r)
 	if err != nil {
 		cancel()
@@ -68,6 +70,7 @@ func (c *client) open(path string, header ...string) *stream {
 		cancel()
 		c.T.Fatalf("GET %s: %d %.500s", path, resp.StatusCode, body)
 	}
+
 	s := &stream{
 		t: c.T, lean: strings.Contains(path, "lean=true"), resp: resp, events: make(chan sse.Event), cancel: cancel,
 		rows: map[string]obj{}, plans: map[string]obj{}, texts: map[string]string{},
@@ -80,6 +83,7 @@ func (c *client) open(path string, header ...string) *stream {
 				s.err = err
 				return
 			}
+
 			select {
 			case s.events <- e:
 			case <-ctx.Done():
@@ -88,6 +92,7 @@ func (c *client) open(path string, header ...string) *stream {
 			}
 		}
 	}()
+
 	c.T.Cleanup(s.close)
 	return s
 }
@@ -132,6 +137,7 @@ func (s *stream) next() (e sse.Event, data obj, ok bool) {
 		if e.Type == "" {
 			continue
 		}
+
 		s.learn(e, &data)
 		return e, data, true
 	}
@@ -143,6 +149,7 @@ func (s *stream) learn(e sse.Event, data *obj) {
 		s.t.Errorf("%s: %v: %.300s", e.Type, err, e.Data)
 		return
 	}
+
 	schema := map[string]string{
 		"rows": "EventRows", "plans": "EventPlans", "done": "EventDone", "delta": "EventDelta", "reset": "EventReset",
 	}[e.Type]
@@ -154,6 +161,7 @@ func (s *stream) learn(e sse.Event, data *obj) {
 			s.t.Errorf("%s: %v", e.Type, err)
 		}
 	}
+
 	switch e.Type {
 	case "delta":
 		s.texts[deltaOf(*data)] += (*data)["text"].(string)
@@ -212,6 +220,7 @@ func TestDeltaEvents(t *testing.T) {
 	c, other := serveWith(t, options{DB: db}), serveWith(t, options{DB: db})
 	c.Write(plan("p", state("RUNNING")), step("p", "p", "s"), tool("p", "s", 0, "call"),
 		subPlan("p", "q", "p", "call", state("RUNNING")), plan("r", state("RUNNING")))
+
 	ofRoot, ofSub := c.open(events("p")+"?deltas=true"), other.open(events("q")+"?deltas=true")
 	ofOther, none := c.open(events("r")+"?deltas=true"), c.open(events("p")+"?deltas=false")
 	watchers := []*stream{ofRoot, ofSub}
@@ -219,6 +228,7 @@ func TestDeltaEvents(t *testing.T) {
 	for _, s := range all {
 		s.until("the present state", func() bool { return s.cursor != "" })
 	}
+
 	before := ofRoot.cursor
 	for i, from := range []*client{c, other} { // a worker runs in the process of either
 		deltas := from.Store.Deltas()
@@ -230,16 +240,19 @@ func TestDeltaEvents(t *testing.T) {
 					deltas.Delta("p", "p", "meeting", int64(i), 1, "x")
 				}
 			})
+
 			s.until("the sender knows the watcher", func() bool { return s.texts[fmt.Sprintf("p meeting %d", i)] != "" })
 			stop()
 			sending.Wait()
 		}
 	}
+
 	deltas := c.Store.Deltas()
 	deltas.Delta("p", "q", "sub", 2, 1, "lost")
 	for _, s := range watchers {
 		s.until("the text of the sub-plan", func() bool { return s.texts["q sub 2"] == "lost" })
 	}
+
 	deltas.Reset("p", "q", "sub", 2, 2)
 	deltas.Delta("p", "q", "sub", 2, 2, "\"Zürich\"\n\n")
 	deltas.Delta("p", "q", "sub", 2, 2, "data: <b>\r😀")
@@ -249,9 +262,11 @@ func TestDeltaEvents(t *testing.T) {
 			t.Error("a reset of deltas took the rows away")
 		}
 	}
+
 	if ofRoot.cursor != before {
 		t.Errorf("the cursor moved from %s to %s", before, ofRoot.cursor)
 	}
+
 	c.Write(plan("p", state("COMPLETED")), plan("r", state("COMPLETED")),
 		subPlan("p", "q", "p", "call", state("COMPLETED")))
 	for _, s := range all {
@@ -262,6 +277,7 @@ func TestDeltaEvents(t *testing.T) {
 	if len(ofOther.texts)+len(none.texts) > 0 {
 		t.Errorf("other streams received %v %v", ofOther.texts, none.texts)
 	}
+
 	for _, path := range []string{events("p") + "?deltas=yes", "/api/v1/events?deltas=true"} {
 		if got := c.Do(http.MethodGet, path, nil).Status; got != http.StatusBadRequest {
 			t.Errorf("%s: %d", path, got)
@@ -278,6 +294,7 @@ func TestLeanEvents(t *testing.T) {
 	if err != nil || cursor == "" {
 		t.Fatal(cursor, err)
 	}
+
 	whole, rest := c.open(events("p")+"?lean=true"), c.open(events("p")+"?lean=true&after="+cursor)
 	c.Write(tool("p", "a/b", 2, "x y", state("FAILED"), obj{"result": strings.Repeat("x", 1_000)}),
 		obj{"kind": "wait", "rootPlanId": "p", "planId": "p", "waitId": "w"},
@@ -290,6 +307,7 @@ func TestLeanEvents(t *testing.T) {
 			t.Errorf("%v", got)
 		}
 	}
+
 	whole.until("the step", func() bool { return whole.rows["step:a%2Fb"] != nil && whole.rows["plan:p"] != nil })
 	if got := c.Do(http.MethodGet, events("p")+"?lean=1", nil).Status; got != http.StatusBadRequest {
 		t.Errorf("lean=1: %d", got)
@@ -304,6 +322,7 @@ func TestEventsOfAPlan(t *testing.T) {
 	c, other := serveWith(t, options{DB: db}), serveWith(t, options{DB: db})
 	c.Write(plan("p", state("RUNNING")), step("p", "p", "s"), cycle("p", "s", 0, obj{"thinkInput": "in"}))
 	s := c.open(events("p"))
+
 	for name, want := range map[string]string{
 		"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no", "Content-Encoding": "",
 	} {
@@ -311,15 +330,18 @@ func TestEventsOfAPlan(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
+
 	s.until("the present state", s.has("thinkAct[p s 0]"))
 	expect(t, s.rows["thinkAct[p s 0]"], obj{"thinkInput": "in", "thinkOutput": nil, "state": "PENDING", "attempt": 1})
 	clear(s.rows)
+
 	other.Write(tool("p", "s", 0, "c", obj{"name": "grep", "result": "out"}),
 		subPlan("p", "q", "p", "c", state("RUNNING")),
 		wait("p", "q", "w"), thought("p", "p", "t"),
 		artifact("p", "p", "a", obj{"value": obj{"x": 1}}),
 		source("p", "p", "r"))
 	s.until("what another server wrote", s.has("wait[p q w]"))
+
 	keys := slices.Sorted(maps.Keys(s.rows))
 	want := []string{
 		"actTool[p s 0 c]", "agentExecution[p s]", "artifact[p p a]", "plan[p q]", "source[p p r]", "thought[p p t]",
@@ -328,6 +350,7 @@ func TestEventsOfAPlan(t *testing.T) {
 	if diff := cmp.Diff(want, keys); diff != "" {
 		t.Errorf("rows that changed (-want +got):\n%s", diff)
 	}
+
 	expect(t, s.rows["agentExecution[p s]"], obj{
 		"figures.toolCalls": 1, "latestMethodName": "grep", "latestRoundNumber": 1, "planId": "p",
 	})
@@ -343,6 +366,7 @@ func TestEventsOfAPlan(t *testing.T) {
 	if types := sub.ends(); !slices.Equal(types, []string{"rows", "done"}) {
 		t.Errorf("the sub-plan's end: %q", types)
 	}
+
 	before := s.cursor
 	c.Write(plan("p", state("COMPLETED")))
 	types := s.ends()
@@ -359,6 +383,7 @@ func TestEventsOfAPlan(t *testing.T) {
 	}
 	wantStatus(t, c.Get(events("p"), "Last-Event-ID", again.cursor), http.StatusNoContent)
 	wantStatus(t, c.Get(events("p")+"?after="+url.QueryEscape(again.cursor)), http.StatusNoContent)
+
 	// A new client receives everything.
 	if first := c.open(events("p")); !slices.Contains(first.ends(), "done") || first.rows["thinkAct[p s 0]"] == nil {
 		t.Errorf("of a plan that has ended: %v", first.rows)
@@ -390,6 +415,7 @@ func TestEventsOfAllPlans(t *testing.T) {
 	if s.plans["over"] != nil {
 		t.Error("a plan that has ended was shown")
 	}
+
 	other.Write(plan("new", state("RUNNING"), obj{"name": "kind", "title": "a text", "project": "x"}),
 		step("new", "new", "s"), cycle("new", "s", 0, obj{"inputTokens": 5}))
 	s.until("the new one", func() bool { return s.plans["new"] != nil })
@@ -398,11 +424,13 @@ func TestEventsOfAllPlans(t *testing.T) {
 		"deleted": false,
 		"kinds":   []string{"agentExecution", "plan", "thinkAct"},
 	})
+
 	cursor := s.cursor
 	s.close()
 	c.Write(plan("new", state("FAILED")))
 	c.Write(plan("live", state("RUNNING"), obj{"title": "again"}))
 	wantStatus(t, c.Do(http.MethodDelete, "/api/v1/plans/live", nil), http.StatusNoContent)
+
 	s = other.open("/api/v1/events?after=" + url.QueryEscape(cursor))
 	s.until("both changes", func() bool { return s.plans["new"] != nil && s.plans["live"] != nil })
 	expect(t, s.plans["new"], obj{"state": "FAILED", "completed": true})
@@ -416,11 +444,13 @@ func TestEventsOfADeletedPlan(t *testing.T) {
 	s := c.open(events("p"))
 	s.until("the present state", s.has("agentExecution[p s]"))
 	cursor := s.cursor
+
 	wantStatus(t, c.Do(http.MethodDelete, "/api/v1/plans/p", nil), http.StatusNoContent)
 	if types := s.ends(); !slices.Equal(types, []string{"deleted"}) {
 		t.Errorf("%q", types)
 	}
 	wantStatus(t, c.Get(events("p"), "Last-Event-ID", cursor), http.StatusNotFound)
+
 	// Written again, it is another tree.
 	c.Write(plan("p", state("COMPLETED")))
 	again := c.open(events("p"), "Last-Event-ID", cursor)
@@ -437,17 +467,20 @@ func TestEventsOfATrace(t *testing.T) {
 		t.Helper()
 		all := apitest.AgentTrace(1, nil)
 		spansOf := all.ResourceSpans().At(0).ScopeSpans().At(0).Spans()
+
 		between := spansOf.AppendEmpty() // the agent and its call
 		spansOf.At(1).CopyTo(between)
 		between.SetName("anything")
 		between.Attributes().Clear()
 		between.SetSpanID([8]byte{6: 1, 7: 9})
 		spansOf.At(1).SetParentSpanID(between.SpanID())
+
 		n := -1
 		spansOf.RemoveIf(func(ptrace.Span) bool { n++; return !slices.Contains(spans, n) })
 		apitest.WantTaken(t, c.Export("/v1/traces", otlp.TypeProtobuf,
 			apitest.Marshal(t, all, new(ptrace.ProtoMarshaler).MarshalTraces)), otlp.TypeProtobuf)
 	}
+
 	steps := func(of map[string]obj) (ids []string) {
 		for key := range of {
 			if strings.HasPrefix(key, "agentExecution") {
@@ -457,12 +490,14 @@ func TestEventsOfATrace(t *testing.T) {
 		slices.Sort(ids)
 		return ids
 	}
+
 	export(1) // the model call, without what is above it
 	s := c.open(events(apitest.TraceID(1)))
 	s.until("a step", func() bool { return len(steps(s.rows)) > 0 })
 	before := steps(s.rows)
 	export(0, 2)
 	s.until("the agent's step", s.has(fmt.Sprintf("agentExecution[%s 0000000000000101]", apitest.TraceID(1))))
+
 	fresh := c.open(events(apitest.TraceID(1)))
 	fresh.ends()
 	s.until("what is there, and nothing else", func() bool {
@@ -480,6 +515,7 @@ func TestEventsStartAgain(t *testing.T) {
 	elsewhere.Write(plan("p", state("RUNNING")))
 	foreign := elsewhere.open(events("p"))
 	foreign.until("a cursor", func() bool { return foreign.cursor != "" })
+
 	c.Write(plan("p", state("RUNNING")))
 	s := c.open(events("p"))
 	s.until("a cursor", func() bool { return s.cursor != "" })
@@ -487,6 +523,7 @@ func TestEventsStartAgain(t *testing.T) {
 	c.Write(step("p", "p", "s"))
 	c.Exec("DELETE FROM actlog.change")
 	c.Write(plan("q", state("RUNNING")))
+
 	for name, cursor := range map[string]string{"swept": s.cursor, "foreign": foreign.cursor} {
 		for path, has := range map[string]func(*stream) bool{
 			events("p"):      func(s *stream) bool { return s.rows["agentExecution[p s]"] != nil },
@@ -510,11 +547,13 @@ func TestEventsHeartbeat(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Header.Set("Accept-Encoding", "gzip, zstd")
+
 	resp, err := c.HTTP.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
+
 	var comments, retries int
 	ids := map[string]bool{}
 	for lines := bufio.NewScanner(resp.Body); comments < 5 || len(ids) < 2; {
@@ -533,6 +572,7 @@ func TestEventsHeartbeat(t *testing.T) {
 			}
 		}
 	}
+
 	if retries != 1 {
 		t.Errorf("%d times retry", retries)
 	}
@@ -545,6 +585,7 @@ func TestEventsCutTheSlow(t *testing.T) {
 	c.Write(plan("p", state("RUNNING")))
 	slow, fast := c.open(events("p")), c.open(events("p"))
 	fast.until("the present state", fast.has("plan[p p]"))
+
 	large := strings.Repeat("x", 1<<20)
 	n := 0
 	for ; !strings.Contains(string(c.Get("/metrics").Body), "\nactlog_live_cut_total 1\n"); n++ {
@@ -553,9 +594,11 @@ func TestEventsCutTheSlow(t *testing.T) {
 	}
 	for range slow.events { // to the end
 	}
+
 	if slow.err == nil || errors.Is(slow.err, context.Canceled) {
 		t.Errorf("the slow client's end after %d thoughts: %v", n, slow.err)
 	}
+
 	c.Write(plan("p", state("COMPLETED")))
 	if types := fast.ends(); types[len(types)-1] != "done" {
 		t.Errorf("the other's end: %q", types)
@@ -571,12 +614,14 @@ func TestEventsAreBounded(t *testing.T) {
 	if a.Header.Get("Retry-After") == "" {
 		t.Error("no Retry-After")
 	}
+
 	s.close()
 	for wait := true; wait; { // until the server noticed
 		wait = !strings.Contains(string(c.Get("/metrics").Body), "\nactlog_live_streams 0\n")
 	}
 	s = c.open("/api/v1/events")
 	s.until("a plan", func() bool { return s.plans["p"] != nil })
+
 	c.Server.Hub.Close()
 	if types := s.ends(); len(types) > 0 {
 		t.Errorf("%q", types)
@@ -591,6 +636,7 @@ func TestEventsNeedAKey(t *testing.T) {
 	keys := apitest.Keys(t, line)
 	c := serveWith(t, options{Server: func(c *apitest.Config) { c.HTTP.Keys = keys }})
 	wantStatus(t, c.Get("/api/v1/events"), http.StatusUnauthorized)
+
 	c.Key = secret
 	s := c.open("/api/v1/events")
 	c.Server.HTTP.SetKeys(keys)
@@ -633,6 +679,7 @@ func TestEventsHaveNoGap(t *testing.T) {
 			}
 		})
 	}
+
 	for w := range 3 { // in transactions that take their number and linger, and may be rolled back
 		writers.Go(func() {
 			r := rand.New(rand.NewPCG(2, uint64(w)))
@@ -642,6 +689,7 @@ func TestEventsHaveNoGap(t *testing.T) {
 					return
 				default:
 				}
+
 				tx, err := db.Pool.Begin(context.Background())
 				if err != nil {
 					t.Error(err)
@@ -651,6 +699,7 @@ func TestEventsHaveNoGap(t *testing.T) {
 					`WITH fed AS (INSERT INTO actlog.change (root_plan_id, kinds) VALUES ($1, '{thought}'))
 					INSERT INTO actlog.thought (root_plan_id, plan_id, thought_id, content) VALUES ($1, $1, $2, $3)
 					ON CONFLICT (root_plan_id, plan_id, thought_id) DO UPDATE SET content = excluded.content`, root, fmt.Sprint("t", w), fmt.Sprint(n))
+
 				time.Sleep(time.Duration(r.IntN(20)) * time.Millisecond)
 				end := tx.Commit
 				if r.IntN(3) == 0 {
@@ -671,20 +720,24 @@ func TestEventsHaveNoGap(t *testing.T) {
 	}
 	followers := []*follower{{path: events(root)}, {path: events("q0")}, {path: "/api/v1/events"}}
 	servers[0].Write(subPlan(root, "q0", root, "c1"))
+
 	reconnect := func(f *follower) {
 		c, before := servers[r.IntN(2)], f.s
 		if before == nil {
 			f.s = c.open(f.path)
 			return
 		}
+
 		before.close()
 		if before.cursor == "" {
 			f.s = c.open(f.path)
 		} else {
 			f.s = c.open(f.path, "Last-Event-ID", before.cursor)
 		}
-		f.s.rows, f.s.plans, f.s.cursor = before.rows, before.plans, before.cursor
+		f.s.rows, f.s.plans = before.rows, before.plans
+		f.s.cursor = before.cursor
 	}
+
 	for range 35 { // times three
 		for _, f := range followers {
 			reconnect(f)
@@ -693,11 +746,13 @@ func TestEventsHaveNoGap(t *testing.T) {
 			}
 		}
 	}
+
 	for _, f := range followers { // one that is there when the last things happen, and one that is not
 		if f != followers[1] {
 			reconnect(f)
 		}
 	}
+
 	close(stop)
 	writers.Wait()
 	servers[0].Write(thought(root, root, "last"))
@@ -712,9 +767,11 @@ func TestEventsHaveNoGap(t *testing.T) {
 			t.Errorf("%s (-on record +received):\n%s", f.path, diff)
 		}
 	}
+
 	all, everything := followers[2].s, servers[1].open("/api/v1/events")
 	everything.until("everything", func() bool { return everything.plans["last"] != nil })
 	all.until("the last plan", func() bool { return all.plans["last"] != nil })
+
 	for _, plans := range []map[string]obj{all.plans, everything.plans} {
 		for _, p := range plans {
 			delete(p, "kinds")

@@ -23,6 +23,7 @@ func TestExecutorBlankAndUnknownIDs(t *testing.T) {
 			t.Errorf("%q: %s %q", blank, a.Header.Get("Content-Type"), got)
 		}
 	}
+
 	for _, unknown := range []string{
 		details + "nobody", agentExecution + "nobody", agentExecution, agentExecution + "%20", details + "nul%00",
 		details + "%ff", agentExecution + "%ff",
@@ -31,6 +32,7 @@ func TestExecutorBlankAndUnknownIDs(t *testing.T) {
 			t.Errorf("%s: body %q", unknown, a.Body)
 		}
 	}
+
 	for _, native := range []string{
 		"/api/v1/plans/nobody", "/api/v1/steps/nobody", "/api/v1/plans/%ff", "/api/v1/steps/a%00",
 	} {
@@ -63,6 +65,7 @@ func TestExecutorDeleteDeletesNothing(t *testing.T) {
 		a.JSON(t)); diff != "" {
 		t.Error(diff)
 	}
+
 	if a := wantStatus(t, c.Do(http.MethodDelete, details+"nobody", nil), http.StatusNotFound); len(a.Body) > 0 {
 		t.Errorf("body %q", a.Body)
 	}
@@ -85,6 +88,7 @@ func (c *client) exception(id string) any {
 func TestExceptionIsAnsweredOnce(t *testing.T) {
 	t.Parallel()
 	boom := obj{"exception": "boom"}
+
 	for name, tt := range map[string]struct {
 		do   func(*client)
 		want []any // of the reads, one after the other
@@ -165,6 +169,7 @@ func TestExceptionIsAnsweredToOneReader(t *testing.T) {
 		id := fmt.Sprint("plan-", readers)
 		c.Write(plan(id, obj{"exception": "boom"}))
 		received := make([]any, readers)
+
 		var wg sync.WaitGroup
 		for i := range readers {
 			wg.Go(func() { received[i] = servers[i%2].exception(id) })
@@ -185,6 +190,7 @@ func TestASubPlanIsReadAsItsSubtree(t *testing.T) {
 		subPlan("p", "sub", "p", "t1"), step("p", "sub", "s2"), tool("p", "s2", 0, "t2"),
 		subPlan("p", "subsub", "sub", "t2", obj{"project": "other"}),
 	)
+
 	got := c.Details("sub")
 	expect(t, got, obj{
 		"currentPlanId": "sub", "rootPlanId": "p", "parentPlanId": "p", "toolCallId": "t1", "link": "toolCall",
@@ -195,6 +201,7 @@ func TestASubPlanIsReadAsItsSubtree(t *testing.T) {
 		"agentExecutionSequence.0.subPlanExecutionRecords.0.currentPlanId": "subsub",
 		"agentExecutionSequence.0.subPlanExecutionRecords.0.project":       "other",
 	})
+
 	whole := lookup(t, c.Details("p"), "agentExecutionSequence.0.subPlanExecutionRecords.0")
 	if diff := cmp.Diff(whole, got); diff != "" {
 		t.Errorf("alone, it is another (-in the tree +alone):\n%s", diff)
@@ -214,10 +221,12 @@ func TestSubPlansUnderTheirAgent(t *testing.T) {
 		subPlan("p", "twin", "p", "t1", obj{"startTime": at(9)}), // a call may own several
 		subPlan("p", "other", "p", "t3"),
 	}
+
 	rand.New(rand.NewPCG(1, 2)).Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
 	for half := range slices.Chunk(records, 5) { // children come before their parents
 		c.Write(half...)
 	}
+
 	got := c.Details("p")
 	for i, want := range [][]string{{"early", "late", "twin", "never-a", "never-b"}, {"other"}} {
 		var ids []string
@@ -228,6 +237,7 @@ func TestSubPlansUnderTheirAgent(t *testing.T) {
 			t.Errorf("step %d (-want +got):\n%s", i, diff)
 		}
 	}
+
 	expect(t, got, obj{"agentExecutionSequence.0.subPlanCount": 5, "subPlanExecutionRecords": []any{}})
 }
 
@@ -235,6 +245,7 @@ func TestSubPlansUnderTheirAgent(t *testing.T) {
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
+
 	c.Write(
 		plan("p"), step("p", "p", "s1", obj{"startTime": at(1)}), step("p", "p", "s2", obj{"startTime": at(5)}),
 		tool("p", "s1", 0, "known"), subPlan("p", "by-call", "p", "known", obj{"startTime": at(9)}),
@@ -243,6 +254,7 @@ func TestLinks(t *testing.T) {
 		plan("orphan", obj{"rootPlanId": "p"}),
 		subPlan("p", "stepless-child", "by-time", "lost"),
 	)
+
 	expect(t, c.Details("p"), obj{
 		"link": nil,
 		"agentExecutionSequence.0.subPlanExecutionRecords.0.currentPlanId":                           "before-all",
@@ -268,10 +280,12 @@ func TestWaits(t *testing.T) {
 	if w := shown("p"); w != nil {
 		t.Errorf("nothing waits, yet %v", w)
 	}
+
 	c.Write(wait("p", "p", "approval", obj{"type": "ACTION_VALIDATION", "startTime": at(1)}))
 	expect(t, shown("p"), obj{"waitId": "approval", "type": "ACTION_VALIDATION"})
 	c.Write(wait("p", "p", "young", obj{"type": "USER_INPUT", "startTime": at(9)}))
 	expect(t, shown("p"), obj{"waitId": "young"})
+
 	// without a type
 	c.Write(wait("p", "sub", "old", obj{"startTime": at(3), "formInputs": []obj{{"label": "A", "value": ""}}}))
 	want := obj{"planId": "p", "title": "Awaiting user input.", "waiting": true, "formDescription": nil,
@@ -281,12 +295,14 @@ func TestWaits(t *testing.T) {
 			t.Errorf("asked for %s (-want +got):\n%s", asked, diff)
 		}
 	}
+
 	// On the plan that was asked for only.
 	expect(t, c.Details("p"), obj{"agentExecutionSequence.0.subPlanExecutionRecords.0.userInputWaitState": nil})
 	for _, done := range []string{"SUBMITTED", "TIMED_OUT"} {
 		id := map[string]string{"SUBMITTED": "old", "TIMED_OUT": "young"}[done]
 		c.Write(wait("p", map[bool]string{true: "sub", false: "p"}[id == "old"], id, state(done)))
 	}
+
 	expect(t, shown("p"), obj{"waitId": "approval"})
 	c.Write(plan("p", state("FAILED")))
 	if w := shown("p"); w != nil {
@@ -316,6 +332,7 @@ func TestStructureResult(t *testing.T) {
 			tool("p", "s2", 1, "t3", obj{"callIndex": 1, "result": result}),
 		}
 	}
+
 	for name, tt := range map[string]struct {
 		records []any
 		want    any
@@ -351,6 +368,7 @@ func TestStructureResult(t *testing.T) {
 func TestCurrentStepIndex(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
+
 	for i, tt := range []struct {
 		plan  string
 		steps string // a letter each: Idle, Running, Waiting, Completed, Failed
@@ -368,6 +386,7 @@ func TestCurrentStepIndex(t *testing.T) {
 			name := map[rune]string{'I': "IDLE", 'R': "RUNNING", 'W': "WAITING", 'C': "COMPLETED", 'F': "FAILED"}[s]
 			records = append(records, step(root, root, fmt.Sprintf("%s-s%d", root, j), obj{"stepIndex": j}, state(name)))
 		}
+
 		c.Write(records...)
 		if got := lookup(t, c.Details(root), "currentStepIndex"); got != float64(tt.want) {
 			t.Errorf("%s %q: %v, want %d", tt.plan, tt.steps, got, tt.want)
@@ -398,6 +417,7 @@ func TestStatusAndCompletedOfStates(t *testing.T) {
 			})
 		}
 	}
+
 	// B22: a step that is planned only.
 	c.Write(step("planned", "planned", "planned-s"))
 	expect(t, c.Step("planned-s"), obj{"state": "IDLE", "status": "IDLE", "idle": true, "thinkActSteps": []any{}})
@@ -412,6 +432,7 @@ func TestStepsInOrderAndWrittenTwice(t *testing.T) {
 			step("p", "p", "b", obj{"stepIndex": 0}),
 			step("p", "p", "y", obj{"startTime": at(1)}), plan("p", obj{"title": "t"}))
 	}
+
 	got := c.Details("p")
 	for i, want := range []string{"b", "a", "c", "y", "z"} { // by index, then start; nulls last
 		expect(t, got, obj{fmt.Sprintf("agentExecutionSequence.%d.stepId", i): want})
@@ -424,6 +445,7 @@ func TestRecoveredErrorIsNotShownInTheTree(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	const transient = "System execution error at step 3: timeout"
+
 	for i, tt := range []struct {
 		record obj
 		hidden bool
@@ -450,6 +472,7 @@ func TestRecoveredErrorIsNotShownInTheTree(t *testing.T) {
 func TestStepDetailInFullAndInOrder(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
+
 	c.Write(
 		step("p", "p", "s", obj{"maxSteps": 30, "currentStep": 2}),
 		tool("p", "s", 1, "z", obj{
@@ -463,6 +486,7 @@ func TestStepDetailInFullAndInOrder(t *testing.T) {
 			"thinkStartTime": at(1), "thinkEndTime": at(3), "actStartTime": at(3), "actEndTime": at(4),
 			"actionDescription": "d", "actionResult": "r"}),
 	)
+
 	got := c.Step("s")
 	expect(t, got, obj{
 		"maxSteps": 30, "currentStep": 2, "latestRoundNumber": 3, "completedThinkActStepsCount": 1, "thinkActSteps.#": 3,
@@ -485,9 +509,11 @@ func TestStepDetailInFullAndInOrder(t *testing.T) {
 		"thinkActSteps.2.seq":                  2, "thinkActSteps.2.status": "FINISHED", "thinkActSteps.2.outputCharCount": 0,
 		"thinkActSteps.2.parentExecutionId": lookup(t, got, "id"),
 	})
+
 	if diff := cmp.Diff(got, c.Read("/api/v1/steps/s")); diff != "" {
 		t.Errorf("the native read says something else:\n%s", diff)
 	}
+
 	c.Write(tool("p", "s", 1, "z", obj{"result": "done"}, state("COMPLETED"))) // B27: found by its id
 	expect(t, c.Step("s"), obj{
 		"thinkActSteps.1.actToolInfoList.0.result": "done", "thinkActSteps.1.actToolInfoList.0.name": "first",
@@ -519,6 +545,7 @@ func TestFiguresOwnAndTotal(t *testing.T) {
 		"inputTokens": 100, "outputTokens": 10, "cacheReadInputTokens": 5, "cacheCreationInputTokens": 2,
 		"reasoningTokens": 3, "costUsd": 0.1, "thinkStartTime": at(0), "thinkEndTime": at(2),
 	}
+
 	c.Write(
 		plan("p", obj{"startTime": at(0), "endTime": at(60)}), step("p", "p", "s", obj{"startTime": at(1)}),
 		cycle("p", "s", 0, tokens), cycle("p", "s", 1, tokens, state("FAILED")), cycle("p", "s", 2),
@@ -526,18 +553,21 @@ func TestFiguresOwnAndTotal(t *testing.T) {
 		subPlan("p", "sub", "p", "t"), step("p", "sub", "s2"), cycle("p", "s2", 0, tokens, obj{"costUsd": 0.2}),
 		subPlan("p", "free", "p", "u"), step("p", "free", "s3"), cycle("p", "s3", 0, obj{"inputTokens": 1}),
 	)
+
 	own := obj{"modelCalls": 2, "toolCalls": 2, "failures": 2, "inputTokens": 200, "outputTokens": 20,
 		"cacheReadInputTokens": 10, "cacheCreationInputTokens": 4,
 		"reasoningTokens": 6, "costUsd": 0.2, "thinkMs": 4000, "toolMs": 3000, "durationMs": 60000}
 	total := obj{"modelCalls": 4, "toolCalls": 2, "failures": 2, "inputTokens": 301, "outputTokens": 30,
 		"cacheReadInputTokens": 15, "cacheCreationInputTokens": 6,
 		"reasoningTokens": 9, "costUsd": 0.4, "thinkMs": 6000, "toolMs": 3000, "durationMs": 60000}
+
 	ofStep := obj{"durationMs": nil}
 	for k, v := range own {
 		if k != "durationMs" {
 			ofStep[k] = v
 		}
 	}
+
 	expect(t, c.Details("p"), obj{
 		"figures": own, "total": total, "agentExecutionSequence.0.figures": ofStep,
 		"agentExecutionSequence.0.subPlanExecutionRecords.0.figures.costUsd": nil, // free, by id; no cost is known
@@ -564,11 +594,13 @@ func TestETag(t *testing.T) {
 		if again := c.Get(path).Header.Get("ETag"); again != tag {
 			t.Errorf("%s: the tag of the same answer changed", path)
 		}
+
 		c.Write(step("p", "p", "s", obj{"result": path}), plan("p", obj{"title": path}))
 		if a := wantStatus(t, c.Get(path, "If-None-Match", tag), http.StatusOK); a.Header.Get("ETag") == tag {
 			t.Errorf("%s: the tag of another answer is the same", path)
 		}
 	}
+
 	c.Write(plan("p", obj{"exception": "boom"}))
 	wantStatus(t, c.Get(details+"p", "If-None-Match", "*"), http.StatusInternalServerError)
 }
@@ -577,6 +609,7 @@ func TestETag(t *testing.T) {
 func TestPlanRelations(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
+
 	for name, tt := range map[string]struct {
 		record obj
 		field  string
@@ -595,6 +628,7 @@ func TestPlanRelations(t *testing.T) {
 			t.Errorf("%s: %d %+v", name, status, a)
 		}
 	}
+
 	for _, record := range []obj{
 		plan("root"), subPlan("root", "sub", "root", "t"), plan("sub", obj{
 			"rootPlanId": "root", "title": "later: its key is enough",

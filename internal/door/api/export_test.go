@@ -58,6 +58,7 @@ func EncodeStepRows(st *tree.Step, contents []content.Content) (b []byte) {
 	for _, c := range contents {
 		_ = w.TakeContent(c)
 	}
+
 	_ = w.TakeStep(st) // a slice takes everything
 	for _, c := range st.Cycles {
 		_ = w.TakeCycle(c)

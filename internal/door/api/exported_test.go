@@ -42,6 +42,7 @@ func (c *client) everything(root string) (all []any) {
 			}
 		}
 	}
+
 	read := func(path string) any {
 		v := c.Read(path)
 		strip(v)
@@ -67,6 +68,7 @@ func (c *client) everything(root string) (all []any) {
 			}
 		}
 	}
+
 	visit(read(details + root))
 	return all
 }
@@ -79,6 +81,7 @@ func TestExportMakesTheSameTreeElsewhere(t *testing.T) {
 	example, _ := contract().Find("paths", "/api/v1/records", "post", "requestBody", "content", "application/json",
 		"examples", "run", "value")
 	c.Write(example["records"].([]any)...)
+
 	c.Write(
 		tool("plan-7", "step-1", 3, "call-9", obj{
 			"attempt": 2, "rev": 12, "spanId": "span-1", "state": "FAILED", "errorMessage": "no", "parameters": "<&>\u2028",
@@ -92,6 +95,7 @@ func TestExportMakesTheSameTreeElsewhere(t *testing.T) {
 		}),
 		artifact("plan-7", "plan-8", "text", obj{"value": "just text"}),
 		wait("plan-7", "plan-9", "w", obj{"state": "APPROVED", "decision": "yes", "decidedBy": "ops", "expiresAt": at(60)}))
+
 	want := c.everything("plan-7")
 
 	a := wantStatus(t, c.Get(exported("plan-8")), http.StatusOK)
@@ -103,10 +107,12 @@ func TestExportMakesTheSameTreeElsewhere(t *testing.T) {
 		}
 		records = append(records, r)
 	}
+
 	other.Write(records...)
 	if diff := cmp.Diff(want, other.everything("plan-7")); diff != "" {
 		t.Errorf("elsewhere (-original +copy):\n%s", diff)
 	}
+
 	c.Write(records...)
 	if diff := cmp.Diff(want, c.everything("plan-7")); diff != "" {
 		t.Errorf("written again (-before +after):\n%s", diff)
@@ -147,6 +153,7 @@ func TestAnExportThatBreaksOffIsSeen(t *testing.T) {
 		}
 		r.Header.Set("Accept-Encoding", encoding)
 		r.Header.Set("X-Request-Id", encoding)
+
 		resp, err := c.HTTP.Do(r)
 		if err != nil {
 			t.Fatal(err)
@@ -156,10 +163,12 @@ func TestAnExportThatBreaksOffIsSeen(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+
 		c.Exec("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = current_database() AND pid " +
 			"<> pg_backend_pid()")
 		_, err = io.Copy(io.Discard, resp.Body)
 		resp.Body.Close()
+
 		broken := len(log.Lines("level=ERROR", "id="+encoding)) == 1
 		if encoding == "identity" && !broken {
 			t.Errorf("%s: it did not break off:\n%.2000s", encoding, log)
@@ -189,16 +198,19 @@ func TestExportsAtOnceAreBounded(t *testing.T) {
 	for i := range api.MaxLong {
 		conns = append(conns, c.ask("p", fmt.Sprint("slow/", i)))
 	}
+
 	for api.Long(c.Server.API) < api.MaxLong {
 		c.Get("/livez")
 	}
 	wantProblem(t, c.Get(exported("p")), http.StatusTooManyRequests, nil)
+
 	for _, conn := range conns {
 		conn.Close()
 	}
 	for api.Long(c.Server.API) > 0 {
 		c.Get("/livez")
 	}
+
 	wantStatus(t, c.Do(http.MethodHead, exported("p"), nil), http.StatusOK)
 	if errs := log.Lines("level=ERROR"); len(errs) > 0 {
 		t.Errorf("clients that go are no errors: %s", errs)
@@ -213,6 +225,7 @@ func TestAClientThatDoesNotReadOnIsCutOff(t *testing.T) {
 		config.HTTP.ReadTimeout, config.HTTP.AnswerPatience = 50*time.Millisecond, 50*time.Millisecond
 	}})
 	c.large("p")
+
 	c.ask("p", "slow")
 	for len(log.Lines("msg=request", "id=slow")) == 0 {
 		c.Get("/livez")
@@ -227,6 +240,7 @@ func TestHead(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	c.Write(plan("p", obj{"title": strings.Repeat("x", 5000)}), plan("q"), step("q", "q", "s"))
+
 	for _, path := range []string{
 		details + "p", details + "nobody", details, agentExecution + "s", "/api/v1/plans", "/api/v1/plans?limit=x",
 		"/api/v1/plans/q", "/api/v1/steps/s", "/api/v1/plans/q/waits", exported("q"), exported("nobody"), "/livez",
@@ -243,6 +257,7 @@ func TestHead(t *testing.T) {
 			}
 		}
 	}
+
 	tag := c.Get("/api/v1/plans/p").Header.Get("ETag")
 	wantStatus(t, c.Do(http.MethodHead, "/api/v1/plans/p", nil, "If-None-Match", tag), http.StatusNotModified)
 	c.Write(plan("p", obj{"exception": "boom"}))
@@ -250,6 +265,7 @@ func TestHead(t *testing.T) {
 	wantStatus(t, c.Get(details+"p"), http.StatusInternalServerError)
 	wantStatus(t, c.Do(http.MethodHead, "/api/v1/records", nil), http.StatusMethodNotAllowed)
 	wantProblem(t, c.Get("/api/v1/plans/"), http.StatusNotFound, nil)
+
 	for _, path := range []string{details, details + "%20"} {
 		if a := wantStatus(
 			t, c.Do(http.MethodDelete, path, nil), http.StatusBadRequest,

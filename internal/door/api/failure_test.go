@@ -11,6 +11,7 @@ import (
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
+
 	c.Write(obj{"kind": "plan", "rootPlanId": "p", "currentPlanId": "p", "title": "Find", "state": "FAILED"},
 		obj{
 			"kind": "agentExecution", "rootPlanId": "p", "planId": "p", "stepId": "a/1", "stepIndex": 0, "agentName": "first",
@@ -29,6 +30,7 @@ func TestFailures(t *testing.T) {
 			"kind": "plan", "rootPlanId": "p", "currentPlanId": "s", "parentPlanId": "p", "toolCallId": "gone",
 			"state": "COMPLETED",
 		})
+
 	path := "/api/v1/plans/p/failures"
 	apitest.Expect(t, c.Read(path), obj{
 		"planId": "p", "rootPlanId": "p", "recovered": false, "cause": "call:b/2/y", "items.#": 2,
@@ -41,6 +43,7 @@ func TestFailures(t *testing.T) {
 		"items.1.at":          "call:a%2F1/0/x", "items.1.errorMessage": "early", "items.1.text": "early",
 		"items.1.tool": "look",
 	})
+
 	apitest.Expect(t, c.Read("/api/v1/plans/s/failures?root=p"), obj{
 		"planId": "s", "rootPlanId": "p", "recovered": false, "cause": nil, "items.#": 0,
 	})

@@ -34,6 +34,7 @@ func TestFieldsOfTheDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	before, rest, ok := strings.Cut(string(text), begin)
 	_, after, found := strings.Cut(rest, end)
 	if !ok || !found {
@@ -80,6 +81,7 @@ func typeName(f *field.Field) string {
 	case field.Hashes:
 		return "list of hashes"
 	}
+
 	if f.AnyJSON {
 		return "text or JSON"
 	}

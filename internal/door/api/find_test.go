@@ -13,6 +13,7 @@ import (
 func TestFind(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
+
 	c.Write(obj{"kind": "plan", "rootPlanId": "p", "currentPlanId": "p", "title": "Find a needle", "state": "RUNNING"},
 		obj{"kind": "agentExecution", "rootPlanId": "p", "planId": "p", "stepId": "b", "stepIndex": 1, "agentName": "second"},
 		obj{
@@ -32,6 +33,7 @@ func TestFind(t *testing.T) {
 			"content": "Where is the needle?",
 		},
 		obj{"kind": "wait", "rootPlanId": "p", "planId": "s", "waitId": "w", "title": "Needle or pin?"})
+
 	const path = "/api/v1/plans/p/search?q=Needle"
 	apitest.Expect(t, c.Read(path), obj{
 		"planId": "p", "rootPlanId": "p", "nextCursor": nil, "incomplete": false, "searched": 7, "rows": 7, "items.#": 7,
@@ -43,6 +45,7 @@ func TestFind(t *testing.T) {
 		"items.3.at": "call:b/0/x", "items.3.field": "parameters", "items.4.field": "result", "items.4.before": "a ",
 		"items.5.at": "plan:s", "items.6.at": "wait:w", "items.6.kind": "wait", "items.6.state": "WAITING",
 	})
+
 	next, first := "", ""
 	for page := range 7 {
 		body := c.Read(path + "&limit=1" + next)
@@ -54,6 +57,7 @@ func TestFind(t *testing.T) {
 			t.Errorf("after the last page comes %q", cursor)
 		}
 	}
+
 	apitest.Expect(t, c.Read("/api/v1/plans/s/search?root=p&q=Needle"), obj{"planId": "s", "items.#": 2})
 	apitest.WantStatus(t, c.Get("/api/v1/plans/nobody/search?q=a"), http.StatusNotFound)
 	apitest.WantProblem(t, c.Get("/api/v1/plans/p/search"), http.StatusBadRequest, "q")

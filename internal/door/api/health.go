@@ -23,6 +23,7 @@ func Health(s interface {
 		if server.Draining() {
 			return &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: "the server is shutting down", RetryAfter: 1}
 		}
+
 		ctx, cancel := context.WithTimeout(c.Request().Context(), 2*time.Second)
 		defer cancel()
 
@@ -53,6 +54,7 @@ func describe(s store.Standing) string {
 	if s.Lag != nil {
 		text += fmt.Sprintf("lag: %.3f s\n", s.Lag.Seconds())
 	}
+
 	if r := s.Replica; r != nil && r.Used {
 		text += fmt.Sprintf("replica: %.3f s behind\n", r.Lag.Seconds())
 	} else if r != nil {
@@ -69,6 +71,7 @@ func NotReady(err error) *httpd.Problem {
 	if p, ok := errors.AsType[*httpd.Problem](err); ok {
 		return p
 	}
+
 	detail := httpd.Outage(err)
 	if errors.Is(err, store.ErrNotMigrated) {
 		detail = store.ErrNotMigrated.Error()

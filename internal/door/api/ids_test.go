@@ -18,18 +18,21 @@ func TestPlanIDs(t *testing.T) {
 		obj{"kind": "actTool", "rootPlanId": "ab", "stepId": "s", "seq": 0, "toolCallId": "t", "name": "look"},
 		obj{"kind": "plan", "rootPlanId": "ab", "currentPlanId": "abc-sub", "parentPlanId": "ab", "toolCallId": "t"},
 		obj{"kind": "plan", "rootPlanId": "ab", "currentPlanId": "sub/1", "parentPlanId": "ab", "toolCallId": "t"})
+
 	for prefix, want := range map[string][]any{
 		"ab": {"ab"}, "a": {"ab", "abc", "abd\U0010FFFF"}, "abc-": {"abc-sub"}, "s": {"sub/1"}, "sub/1": {"sub/1"}, "x": {},
 		"abd": {"abd\U0010FFFF"}, "%25": {}, "b": {},
 	} {
 		apitest.Expect(t, c.Read("/api/v1/ids?prefix="+prefix), obj{"planIds": want, "more": false})
 	}
+
 	var many []any
 	for _, end := range "0123456789a" {
 		many = append(many, obj{"kind": "plan", "rootPlanId": "m" + string(end), "currentPlanId": "m" + string(end)})
 	}
 	c.Write(many...)
 	apitest.Expect(t, c.Read("/api/v1/ids?prefix=m"), obj{"planIds.#": 10, "planIds.0": "m0", "more": true})
+
 	for _, query := range []string{"", "?prefix=", "?prefix=a&limit=3"} {
 		if a := c.Get("/api/v1/ids" + query); a.Status != http.StatusBadRequest {
 			t.Errorf("%q: %d", query, a.Status)
@@ -41,6 +44,7 @@ func TestPlanIDs(t *testing.T) {
 func TestSearchPerRun(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
+
 	c.Write(obj{"kind": "plan", "rootPlanId": "old", "currentPlanId": "old", "title": "A needle", "startTime": at(0)},
 		obj{
 			"kind": "plan", "rootPlanId": "new", "currentPlanId": "new", "title": "A needle", "userRequest": "Find the needle",
@@ -54,6 +58,7 @@ func TestSearchPerRun(t *testing.T) {
 			"kind": "agentExecution", "rootPlanId": "new", "planId": "new", "stepId": "c", "stepIndex": 0, "agentName": "first",
 			"result": "no needle",
 		})
+
 	apitest.Expect(t, c.Read("/api/v1/search?q=needle"), obj{"items.#": 5, "left": []any{}})
 	apitest.Expect(t, c.Read("/api/v1/search?q=needle&perRun=1"), obj{
 		"items.#": 2, "items.0.rootPlanId": "new", "items.1.rootPlanId": "old", "left.#": 1, "left.0.rootPlanId": "new",
@@ -77,6 +82,7 @@ func TestContractOfStreams(t *testing.T) {
 				continue
 			}
 			streams++
+
 			event := obj{"id": "1", "event": "", "data": `{"stepId":"s"}`}
 			properties, _ := schema["properties"].(obj)
 			for name := range event {
@@ -87,12 +93,14 @@ func TestContractOfStreams(t *testing.T) {
 			if kinds, ok := properties["event"].(obj); ok {
 				event["event"] = kinds["enum"].([]any)[0]
 			}
+
 			if schema["type"] != "object" || properties["data"] == nil || contract().Validate(event, at...) != nil ||
 				contract().Validate("data: {}", at...) == nil {
 				t.Errorf("%s %s: %v", method, path, schema)
 			}
 		}
 	}
+
 	if streams < 4 {
 		t.Errorf("only %d streams", streams)
 	}
@@ -112,5 +120,6 @@ func TestTimesInQueries(t *testing.T) {
 			apitest.WantProblem(t, c.Get(path+name+"=3x"), http.StatusBadRequest, name)
 		}
 	}
+
 	c.Read("/api/v1/plans?minDuration=1d&maxDuration=2w")
 }

@@ -25,6 +25,7 @@ func lynxe(t testing.TB, section string) obj {
 	if !ok {
 		t.Fatalf("no section %s", section)
 	}
+
 	var v obj
 	if err := json.NewDecoder(bytes.NewReader([]byte(after))).Decode(&v); err != nil {
 		t.Fatal(err)
@@ -39,6 +40,7 @@ func modernised(v any) any {
 	if !ok || len(list) < 5 {
 		return v
 	}
+
 	parts := make([]int, 7)
 	for i, x := range list {
 		n, ok := x.(float64)
@@ -71,6 +73,7 @@ func lynxeRecords(p obj) (records []any) {
 		record["state"] = "COMPLETED"
 	}
 	records = append(records, record)
+
 	root := p["rootPlanId"].(string)
 	for i, a := range p["agentExecutionSequence"].([]any) {
 		a := a.(obj)
@@ -85,6 +88,7 @@ func lynxeRecords(p obj) (records []any) {
 			records = append(records, lynxeRecords(sub.(obj))...)
 		}
 	}
+
 	if w, ok := p["userInputWaitState"].(obj); ok {
 		records = append(records, wait(root, root, "form-1", pick(w, "title", "formDescription", "formInputs")))
 	}
@@ -144,6 +148,7 @@ func TestLynxeDetails(t *testing.T) {
 	c := serve(t)
 	original := lynxe(t, "DETAILS")
 	c.Write(lynxeRecords(original)...)
+
 	sameAsLynxe(t, "details", original, c.Details(original["currentPlanId"].(string)), map[string]func(any) bool{
 		"id": func(v any) bool { return isNumber(v) || isText(v) }, // numbers of our rows; of tool calls, checked below
 	})
@@ -159,6 +164,7 @@ func TestLynxeStep(t *testing.T) {
 	details, original := lynxe(t, "DETAILS"), lynxe(t, "STEP")
 	c.Write(lynxeRecords(details)...)
 	root, stepID := details["rootPlanId"].(string), original["stepId"].(string)
+
 	for i, cyc := range original["thinkActSteps"].([]any) {
 		cyc := cyc.(obj)
 		c.Write(cycle(root, stepID, i, pick(cyc, "thinkEndTime", "actStartTime", "actEndTime", "thinkInput", "thinkOutput",
@@ -168,6 +174,7 @@ func TestLynxeStep(t *testing.T) {
 			c.Write(tool(root, stepID, i, call["id"].(string), pick(call, "name", "parameters", "result")))
 		}
 	}
+
 	got := c.Step(stepID)
 	sameAsLynxe(t, "step", original, got, map[string]func(any) bool{
 		"id":                func(v any) bool { return isNumber(v) || isText(v) }, // as above
@@ -179,6 +186,7 @@ func TestLynxeStep(t *testing.T) {
 		"toolName":       isText,
 		"toolParameters": isText, // as toolName
 	})
+
 	expect(t, got, obj{
 		"status":                               "FINISHED",
 		"thinkActSteps.0.status":               "IDLE", // no state was written

@@ -22,12 +22,15 @@ const (
 )
 
 var (
-	plan, subPlan, step, cycle, tool, wait = apitest.Plan, apitest.SubPlan, apitest.Step, apitest.Cycle, apitest.Tool, apitest.Wait
-	thought, artifact, source              = apitest.Thought, apitest.Artifact, apitest.Source
-	state, at                              = apitest.State, apitest.At
-	lookup, expect                         = apitest.Lookup, apitest.Expect
-	wantStatus, wantProblem                = apitest.WantStatus, apitest.WantProblem
-	contract                               = apitest.TheContract
+	plan, subPlan           = apitest.Plan, apitest.SubPlan
+	step, cycle             = apitest.Step, apitest.Cycle
+	tool, wait              = apitest.Tool, apitest.Wait
+	thought                 = apitest.Thought
+	artifact, source        = apitest.Artifact, apitest.Source
+	state, at               = apitest.State, apitest.At
+	lookup, expect          = apitest.Lookup, apitest.Expect
+	wantStatus, wantProblem = apitest.WantStatus, apitest.WantProblem
+	contract                = apitest.TheContract
 )
 
 // client is a client with the requests that only tests of this package send.

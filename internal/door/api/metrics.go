@@ -163,6 +163,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		m := &figures[i]
 		ch <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(st))
 	}
+
 	h := &st.BatchSeconds
 	buckets := make(map[float64]uint64, len(h.Bounds))
 	var upTo uint64

@@ -49,6 +49,7 @@ func whole(t testing.TB, step obj) obj {
 			t.Error("no thinkInputParts")
 		}
 		delete(cycle, "thinkInputParts")
+
 		if parts != nil {
 			if cycle["thinkInput"] != nil {
 				t.Error("parts stand beside the text")
@@ -71,6 +72,7 @@ func (c *client) longPrompts(root string, cycles int) {
 		c.Write(cycle(root, "s", i, obj{"thinkInput": said.String(), "thinkOutput": fmt.Sprint("answer ", i)}),
 			tool(root, "s", i, fmt.Sprint("call-", i)))
 	}
+
 	c.Write(cycle(root, "s", cycles, obj{"thinkInput": "short"}), cycle(root, "s", cycles+1))
 }
 
@@ -95,6 +97,7 @@ func TestAStepWithContentsOnce(t *testing.T) {
 				if !bytes.HasPrefix(a.Body, []byte(`{"contents":{`)) || a.Header.Get("ETag") == "" {
 					t.Errorf("%.100s, ETag %q", a.Body, a.Header.Get("ETag"))
 				}
+
 				once := a.JSON(t).(obj)
 				if n := len(once["contents"].(obj)); n != bytes.Count(a.Body, []byte(`":{"body":`))+
 					bytes.Count(a.Body, []byte(`":{"parts":`)) || n == 0 {
@@ -103,6 +106,7 @@ func TestAStepWithContentsOnce(t *testing.T) {
 				if name == "small" && !bytes.Contains(a.Body, []byte(`":{"parts":`)) {
 					t.Error("no prompt has pages")
 				}
+
 				if diff := cmp.Diff(want, any(whole(t, once))); diff != "" {
 					t.Errorf("(-usual +put together):\n%s", diff)
 				}
@@ -124,22 +128,26 @@ func TestThePythonOfTheDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	_, code, _ := strings.Cut(string(docs), "\n```python\n")
 	code, _, ok := strings.Cut(code, "\n```\n")
 	if !ok {
 		t.Fatal("docs/api.md has no Python")
 	}
+
 	c := serve(t)
 	c.longPrompts("p", 6)
 	cmd := exec.CommandContext(t.Context(), python, "-c",
 		"import json, sys\nstep = json.load(sys.stdin)\n"+code+
 			"\njson.dump([c['thinkInput'] for c in step['thinkActSteps']], sys.stdout)")
 	cmd.Stdin = bytes.NewReader(c.Get("/api/v1/steps/s?contents=once").Body)
+
 	out, err := cmd.Output()
 	var got, want []any
 	if err != nil || json.Unmarshal(out, &got) != nil {
 		t.Fatalf("%v: %.500s", err, out)
 	}
+
 	for _, cycle := range lookup(t, c.Read("/api/v1/steps/s"), "thinkActSteps").([]any) {
 		want = append(want, cycle.(obj)["thinkInput"])
 	}
@@ -155,6 +163,7 @@ func TestALargeStepWithContentsOnce(t *testing.T) {
 	c := serveWith(t, options{Store: cutting["default"]})
 	c.longPrompts("p", 12)
 	c.Exec(`UPDATE actlog.think_act_record SET think_output = repeat('0123456789', 100000)`) // 14 MB
+
 	// the second time it is known to be large
 	for range 2 {
 		want := c.Read("/api/v1/steps/s")
@@ -166,6 +175,7 @@ func TestALargeStepWithContentsOnce(t *testing.T) {
 			t.Error("put together, it is another step")
 		}
 	}
+
 	c.WantMetric("actlog_http_answer_bytes", 0)
 }
 
@@ -179,6 +189,7 @@ func TestContentsAreOnceOrWhole(t *testing.T) {
 		wantStatus(t, c.Get(path+"?contents="), http.StatusOK)
 		wantStatus(t, c.Do(http.MethodHead, path+"?contents=once", nil), http.StatusOK)
 	}
+
 	if a := c.Get("/api/v1/steps/s?contents=once"); !bytes.HasPrefix(a.Body, []byte(`{"contents":{},"id":`)) {
 		t.Errorf("a step without prompts: %.100s", a.Body)
 	}
@@ -193,6 +204,7 @@ func TestRowsOnceAreEncodedAsTheWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if got, want := api.EncodeStepRows(st, contents),
 		append(api.EncodeStepOnce(st, contents), '\n'); !bytes.Equal(got, want) {
 		t.Errorf("%s\nwant\n%s", got, want)
@@ -219,6 +231,7 @@ func TestExportWithContentsOnce(t *testing.T) {
 				}
 				return lines
 			}
+
 			want, contents := read(exported("p")), obj{}
 			var got []obj
 			for _, line := range read(exported("p") + "?contents=once") {
@@ -230,12 +243,14 @@ func TestExportWithContentsOnce(t *testing.T) {
 					contents[hash] = line
 					continue
 				}
+
 				if parts, ok := line["thinkInputParts"].([]any); ok {
 					delete(line, "thinkInputParts")
 					line["thinkInput"] = together(t, contents, parts)
 				}
 				got = append(got, line)
 			}
+
 			if len(contents) == 0 {
 				t.Error("no contents")
 			}
@@ -244,11 +259,13 @@ func TestExportWithContentsOnce(t *testing.T) {
 			}
 		})
 	}
+
 	c := serve(t)
 	c.longPrompts("p", 1)
 	for line := range bytes.Lines(c.Get(exported("p") + "?contents=once").Body) {
 		a := c.Do(http.MethodPost, "/api/v1/records", bytes.NewReader(line), "Content-Type", "application/x-ndjson")
 		inParts := bytes.Contains(line, []byte("thinkInputParts")) || bytes.HasPrefix(line, []byte(`{"kind":"content"`))
+
 		if refused := a.Status == http.StatusUnprocessableEntity; refused != inParts {
 			t.Errorf("%.100s: %d %s", line, a.Status, a.Body)
 		}

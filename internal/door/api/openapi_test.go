@@ -39,6 +39,7 @@ func TestContractHasEveryRoute(t *testing.T) {
 			got = append(got, r.Method+" "+path)
 		}
 	}
+
 	paths, _ := contract().Find("paths")
 	for path, operations := range paths {
 		for method := range operations.(obj) {
@@ -47,6 +48,7 @@ func TestContractHasEveryRoute(t *testing.T) {
 			}
 		}
 	}
+
 	slices.Sort(got)
 	slices.Sort(want)
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -83,6 +85,7 @@ func TestContractHasEveryMemberOfAnswers(t *testing.T) {
 	structs["Answer"], structs["Rejection"] = reflect.TypeFor[wire.Answer](), reflect.TypeFor[wire.Rejection]()
 	structs["Problem"] = reflect.TypeFor[httpd.Problem]()
 	structs["Unknown"], structs["UnknownItem"] = reflect.TypeFor[receive.Unknown](), reflect.TypeFor[receive.UnknownItem]()
+
 	for name, typ := range structs {
 		members, optional := map[string]bool{}, []string{}
 		for i := range typ.NumField() {
@@ -96,8 +99,10 @@ func TestContractHasEveryMemberOfAnswers(t *testing.T) {
 				optional = append(optional, member)
 			}
 		}
+
 		checkMembers(t, name, members, optional...)
 	}
+
 	once := map[string]string{"Step": "contents", "Cycle": "thinkInputParts"} // there only if asked for
 	for name, o := range leastAnswers(t) {
 		members := map[string]bool{}
@@ -120,6 +125,7 @@ func checkMembers(t *testing.T, name string, members map[string]bool, optional .
 		t.Errorf("the contract has no schema %s", name)
 		return
 	}
+
 	properties := schema["properties"].(obj)
 	required := []string{}
 	for member, canBeNull := range members {
@@ -131,6 +137,7 @@ func checkMembers(t *testing.T, name string, members map[string]bool, optional .
 			required = append(required, member)
 		}
 	}
+
 	slices.Sort(required)
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(properties)), slices.Sorted(maps.Keys(members))); diff != "" {
 		t.Errorf("members of %s (-contract +server):\n%s", name, diff)
@@ -153,9 +160,11 @@ func leastAnswers(t testing.TB) map[string]obj {
 	plan := &tree.Plan{Record: record.Plan{State: new(record.Pending)}}
 	started := &tree.Plan{Record: plan.Record, ToolCall: tool, Wait: new(record.Wait)}
 	object := func(v any) obj { return v.(obj) }
+
 	out := map[string]obj{
 		"Plan": object(decoded(t, api.EncodePlan(plan))), "Step": object(decoded(t, api.EncodeStepOnce(step, nil))),
 	}
+
 	cut := &tree.Plan{Record: plan.Record, Omitted: new(tree.Omitted)}
 	out["Omitted"] = object(lookup(t, decoded(t, api.EncodePlan(cut)), "omitted"))
 	out["Cycle"] = object(lookup(t, out["Step"], "thinkActSteps.0"))
@@ -163,6 +172,7 @@ func leastAnswers(t testing.TB) map[string]obj {
 	out["Wait"] = object(lookup(t, decoded(t, api.EncodePlan(started)), "userInputWaitState"))
 	out["PlanList"] = object(decoded(t, api.EncodePlans([]store.PlanSummary{{Record: plan.Record}})))
 	out["PlanItem"] = object(lookup(t, out["PlanList"], "items.0"))
+
 	for name, kind := range map[string]record.Kind{
 		"Thought": record.KindThought, "Artifact": record.KindArtifact, "Source": record.KindSource,
 		"WaitItem": record.KindWait,
@@ -199,6 +209,7 @@ func TestContractHasEveryMemberOfRows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		got := lookup(t, decoded(t, raw), "rows.0").(obj)
 		_, sent := recordSchema(t, kind)
 		want := append([]string{"id", "truncated"}, derived[kind]...)
@@ -209,6 +220,7 @@ func TestContractHasEveryMemberOfRows(t *testing.T) {
 				want = append(want, name)
 			}
 		}
+
 		slices.Sort(want)
 		if diff := cmp.Diff(want, slices.Sorted(maps.Keys(got))); diff != "" {
 			t.Errorf("members of rows of %s (-contract +server):\n%s", kind, diff)
@@ -266,6 +278,7 @@ func TestContractHasEveryFieldOfRecords(t *testing.T) {
 				if !f.Sent() {
 					continue
 				}
+
 				names = append(names, f.Name)
 				if f.Alias != "" {
 					names = append(names, f.Alias)
@@ -273,6 +286,7 @@ func TestContractHasEveryFieldOfRecords(t *testing.T) {
 				if f.Key || f.Required {
 					required = append(required, f.Name)
 				}
+
 				property, _ := contract().Find("components", "schemas", kindSchema(t, kind), "properties", f.Name)
 				if property == nil {
 					t.Errorf("the contract lacks %s", f.Name)
@@ -280,6 +294,7 @@ func TestContractHasEveryFieldOfRecords(t *testing.T) {
 				}
 				checkField(t, kind, f, property)
 			}
+
 			slices.Sort(names)
 			slices.Sort(required)
 			if diff := cmp.Diff(slices.Sorted(maps.Keys(properties)), names); diff != "" {
@@ -318,12 +333,14 @@ func checkField(t *testing.T, kind record.Kind, f *field.Field, property obj) {
 		}
 		return
 	}
+
 	if f.AnyJSON || kind == record.KindArtifact && f.Name == "value" {
 		if property["type"] != nil {
 			t.Errorf("%s takes any JSON, by the contract %v", f.Name, property["type"])
 		}
 		return
 	}
+
 	want := map[field.Type]string{
 		field.Text: "string", field.Int: "integer", field.Float: "number", field.Time: "string", field.Texts: "array",
 		field.JSON: "object",
@@ -331,6 +348,7 @@ func checkField(t *testing.T, kind record.Kind, f *field.Field, property obj) {
 	if f.Name == "formInputs" {
 		want = "array"
 	}
+
 	types := texts(property["type"])
 	if s, ok := property["type"].(string); ok {
 		types = []string{s}
@@ -338,12 +356,14 @@ func checkField(t *testing.T, kind record.Kind, f *field.Field, property obj) {
 	if !slices.Contains(types, want) {
 		t.Errorf("%s is %s, by the contract %v", f.Name, want, types)
 	}
+
 	if nullable(property) == (f.Key || f.Required) {
 		t.Errorf("%s: null is allowed by the contract: %v", f.Name, nullable(property))
 	}
 	if (property["format"] == "date-time") != (f.Type == field.Time) {
 		t.Errorf("%s: format %v", f.Name, property["format"])
 	}
+
 	refuses := func(value any) bool {
 		c := least(kind)
 		v := f.In(c)
@@ -352,10 +372,12 @@ func checkField(t *testing.T, kind record.Kind, f *field.Field, property obj) {
 			v = v.Elem()
 		}
 		v.Set(reflect.ValueOf(value).Convert(v.Type()))
+
 		var invalid *record.InvalidError
 		_, _, err := field.Clean(c)
 		return errors.As(err, &invalid) && invalid.Code == record.CodeInvalidValue && invalid.Field == f.Name
 	}
+
 	switch f.Type {
 	case field.Text:
 		if limited := refuses(strings.Repeat("x", record.MaxIDBytes+1)); limited != (property["maxLength"] != nil) {
@@ -408,6 +430,7 @@ func TestContractExamples(t *testing.T) {
 			}
 		}
 	}
+
 	visit(contract().Doc, nil)
 	if examples == 0 {
 		t.Error("no example was found")

@@ -49,6 +49,7 @@ func addPage[T any](
 ) {
 	o.b = append(o.b, '{')
 	list(o, "items", items, add)
+
 	var cursor *string
 	if next != nil {
 		cursor = new(httpd.Cursor(*next).Format(name))

@@ -34,6 +34,7 @@ func (c *client) postRaw(raw ...string) []*refusal {
 	for i, r := range raw {
 		lines = append(lines, r, fmt.Sprintf(`{"kind":"plan","rootPlanId":"good-%d","currentPlanId":"good-%d"}`, i, i))
 	}
+
 	_, a := c.PostBody(wire.TypeJSON, []byte(`{"records":[`+strings.Join(lines, ",")+`]}`))
 	out := make([]*refusal, len(raw))
 	for _, r := range a.Rejected {
@@ -43,6 +44,7 @@ func (c *client) postRaw(raw ...string) []*refusal {
 		}
 		out[r.Index/2] = &refusal{r.Code, r.Field}
 	}
+
 	if a.Accepted+len(a.Rejected) != len(lines) {
 		c.T.Errorf("%d accepted, %d rejected of %d", a.Accepted, len(a.Rejected), len(lines))
 	}
@@ -59,6 +61,7 @@ func goodRecord(t testing.TB, kind record.Kind) obj {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var r obj
 	if err := json.Unmarshal(b, &r); err != nil {
 		t.Fatal(err)
@@ -92,6 +95,7 @@ func TestBadRecords(t *testing.T) {
 			t.Parallel()
 			var raw []string
 			var want []*refusal
+
 			bad := func(value, code record.Code, field string, r obj) {
 				b := string(apitest.JSON(t, r))
 				raw = append(raw, strings.Replace(b, `"$"`, string(value), 1))
@@ -102,6 +106,7 @@ func TestBadRecords(t *testing.T) {
 				r[field] = "$"
 				return r
 			}
+
 			for i := range field.Fields(kind) {
 				f := &field.Fields(kind)[i]
 				if !f.Sent() {
@@ -116,6 +121,7 @@ func TestBadRecords(t *testing.T) {
 						bad(`" \t"`, record.CodeMissingField, f.Name, with(f.Name))
 					}
 				}
+
 				values := wrongValues[f.Type]
 				if f.AnyJSON || kind == record.KindArtifact && f.Name == "value" { // N27: the depth holds for all JSON
 					values = []string{
@@ -126,6 +132,7 @@ func TestBadRecords(t *testing.T) {
 				if f.Name == "formInputs" {
 					values = []string{`{}`, `"x"`, `[1]`, `["x"]`, `[null]`, `[{"a":1}]`, `[{"a":null}]`, `[{"a":{}}]`}
 				}
+
 				_, schema := recordSchema(t, kind)
 				property := schema["properties"].(obj)[f.Name].(obj)
 				if property["enum"] != nil {
@@ -134,6 +141,7 @@ func TestBadRecords(t *testing.T) {
 				if property["maxLength"] != nil {
 					values = append(slices.Clone(values), `"`+strings.Repeat("x", 300)+`"`, `"`+strings.Repeat("é", 128)+`"`)
 				}
+
 				if property["pattern"] != nil { // N27
 					values = append(slices.Clone(values), `"zz"`, `"0af7651916cd43dd8448eb211c80319"`,
 						`"0af7651916cd43dd8448eb211c80319cc"`,
@@ -147,6 +155,7 @@ func TestBadRecords(t *testing.T) {
 					bad(record.Code(v), record.CodeInvalidValue, f.Name, with(f.Name))
 				}
 			}
+
 			bad(`1`, record.CodeUnknownField, "nosuch", with("nosuch"))
 			bad(`null`, record.CodeUnknownField, "nosuch", with("nosuch"))
 			bad(`"x"`, record.CodeUnknownField, "State", with("State")) // names are case sensitive
@@ -163,6 +172,7 @@ func TestElementsThatAreNoRecords(t *testing.T) {
 	got := c.postRaw(`null`, `5`, `"x"`, `[]`, `[{"kind":"plan"}]`, `{}`, `{"kind":null}`, `{"kind":""}`, `{"kind":5}`,
 		`{"kind":"Plan"}`, `{"kind":"nosuch"}`,
 		`{"Kind":"plan","rootPlanId":"p","currentPlanId":"p"}`)
+
 	want := []*refusal{
 		{"malformed", ""}, {"malformed", ""}, {"malformed", ""}, {"malformed", ""}, {"malformed", ""},
 		{"missing_field", "kind"}, {"missing_field", "kind"},
@@ -179,7 +189,12 @@ func TestElementsThatAreNoRecords(t *testing.T) {
 func TestStatusOfRecords(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
-	const good, unread, refused = `{"kind":"plan","rootPlanId":"p","currentPlanId":"p"}`, `5`, `{"kind":"plan","rootPlanId":"p","currentPlanId":"p","toolCallId":"t"}`
+	const (
+		good    = `{"kind":"plan","rootPlanId":"p","currentPlanId":"p"}`
+		unread  = `5`
+		refused = `{"kind":"plan","rootPlanId":"p","currentPlanId":"p","toolCallId":"t"}`
+	)
+
 	for _, tt := range []struct {
 		records []string
 		status  int
@@ -224,6 +239,7 @@ func TestOddValuesThatAreAccepted(t *testing.T) {
 	const key = `"kind":"plan","rootPlanId":"p","currentPlanId":"p"`
 	const toolKey = `"kind":"actTool","rootPlanId":"p","stepId":"s","seq":0,"toolCallId":"t"`
 	const call = "thinkActSteps.0.actToolInfoList.0."
+
 	for name, tt := range map[string]struct {
 		record string
 		path   string // of a plan; of a step where it begins with thinkActSteps
@@ -325,6 +341,7 @@ const skip = "$skip"
 func TestAbsurdFigures(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
+
 	got := c.postRaw(
 		`{"kind":"thinkAct","rootPlanId":"p","stepId":"s","seq":0,"inputTokens":9223372036854775807}`,
 		`{"kind":"thinkAct","rootPlanId":"p","stepId":"s","seq":1,"costUsd":1e308}`,
@@ -333,6 +350,7 @@ func TestAbsurdFigures(t *testing.T) {
 		`{"kind":"thinkAct","rootPlanId":"p","stepId":"s2","seq":2147483646,"inputTokens":1000000000000,"costUsd":1e12}`,
 		`{"kind":"plan","rootPlanId":"p","currentPlanId":"p","rev":9223372036854775807}`,
 	)
+
 	want := []*refusal{
 		{"invalid_value", "inputTokens"}, {"invalid_value", "costUsd"}, {"invalid_value", "seq"}, nil, nil, nil,
 	}
@@ -350,15 +368,18 @@ func TestBodies(t *testing.T) {
 	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is refused, and in which words")
 	t.Parallel()
 	good := []byte(`{"records":[` + onePlan + `]}`)
+
 	// Both formats may be joined end to end: small bodies that become gigabytes.
 	bomb := bytes.Repeat([]byte("a"), 8<<20)
 	gzipBomb, zstdBomb := bytes.Repeat(apitest.Gzip(t, bomb), 500), bytes.Repeat(apitest.Zstd(t, bomb), 500)
 	gzipSpaces := bytes.Repeat(apitest.Gzip(t, bytes.Repeat([]byte(" "), 8<<20)), 500)
 	window := []byte{0x28, 0xB5, 0x2F, 0xFD, 0x00, 21 << 3, 0x01, 0x00, 0x00} // asks for 2 GiB to look back
+
 	lines := func(n int) []byte { return []byte(strings.Repeat(onePlan+"\n", n)) }
 	list := func(n int) []byte {
 		return []byte(`{"records":[` + strings.TrimSuffix(strings.Repeat(onePlan+",", n), ",") + `]}`)
 	}
+
 	for name, tt := range map[string]struct {
 		contentType, encoding string
 		body                  []byte
@@ -441,6 +462,7 @@ func TestLines(t *testing.T) {
 	if status != http.StatusMultiStatus || a.Accepted != 2 {
 		t.Errorf("%d %+v", status, a)
 	}
+
 	for i, r := range a.Rejected {
 		if r.Index != i+1 || r.Code != "malformed" {
 			t.Errorf("rejection %+v", r)
@@ -460,6 +482,7 @@ func TestTextsThatAreTooLong(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	size := hugeText
+
 	body := []byte(`{"records":[{"kind":"thinkAct","rootPlanId":"p","stepId":"s","seq":0,"thinkInput":"x`)
 	body = append(body, bytes.Repeat([]byte("é"), size/2)...)
 	body = append(body, `"},{"kind":"plan","rootPlanId":"p","currentPlanId":"p","metadata":{"a":"`...)
@@ -468,12 +491,14 @@ func TestTextsThatAreTooLong(t *testing.T) {
 	if status, a := c.PostBody(wire.TypeJSON, body); status != http.StatusOK {
 		t.Fatalf("%d %+v", status, a)
 	}
+
 	got := c.Step("s")
 	text := lookup(t, got, "thinkActSteps.0.thinkInput").(string)
 	if len(text) != record.MaxTextBytes-1 || !strings.HasPrefix(text, "xé") || !strings.HasSuffix(text, "é") {
 		t.Errorf("kept %d bytes", len(text))
 	}
 	expect(t, got, obj{"thinkActSteps.0.truncated": []string{"thinkInput"}, "thinkActSteps.0.inputCharCount": 1 + size/2})
+
 	p := c.Details("p")
 	if m, _ := lookup(t, p, "metadata").(string); !strings.HasPrefix(m, `{"a":"yyy`) {
 		t.Errorf("metadata %.50v", m)
@@ -508,6 +533,7 @@ func TestTwoWritersOfOnePlan(t *testing.T) {
 				cycle("p", s, 0, obj{"inputTokens": 1}))
 		})
 	}
+
 	wg.Wait()
 	expect(t, c.Details("p"), obj{
 		"title": fmt.Sprint(writers - 1), "agentExecutionSequence.#": writers, "figures.inputTokens": writers,
@@ -521,6 +547,7 @@ func TestRevisions(t *testing.T) {
 	c.Write(plan("p", obj{"rev": 5, "title": "five"}))
 	c.Write(plan("p", obj{"rev": 3, "title": "three", "summary": "three"}))
 	expect(t, c.Details("p"), obj{"title": "five", "summary": "three"}) // the older one counts where nothing is known
+
 	c.Write(plan("p", obj{"rev": 4, "summary": "four"}))
 	// newer than the field's, though not than the row's newest
 	expect(t, c.Details("p"), obj{"title": "five", "summary": "four"})
@@ -537,6 +564,7 @@ func TestAttempts(t *testing.T) {
 	c.Write(step("p", "p", "s", state("FAILED"), obj{"errorMessage": "broke", "endTime": at(9)}))
 	c.Write(step("p", "p", "s", state("RUNNING"), obj{"attempt": 2}))
 	expect(t, c.Step("s"), obj{"attempt": 2, "state": "RUNNING", "errorMessage": nil, "endTime": nil})
+
 	c.Write(step("p", "p", "s", state("CANCELLED"), obj{"endTime": at(20)}))
 	expect(t, c.Step("s"), obj{"attempt": 2, "state": "RUNNING", "endTime": nil})
 	c.Write(step("p", "p", "s", state("COMPLETED"), obj{"attempt": 2}))
@@ -549,6 +577,7 @@ func TestLimits(t *testing.T) {
 		"maxBodyBytes": 64 << 20, "maxRecords": 1000, "maxTextBytes": 4 << 20, "maxIdBytes": 255, "maxJsonDepth": 100,
 		"maxListItems": 1000, "maxCount": 1e12,
 	}
+
 	got := serve(t).Read("/api/v1/limits")
 	expect(t, got, want)
 	if len(got.(obj)) != len(want) {

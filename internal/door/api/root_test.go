@@ -37,6 +37,7 @@ func TestSecondRoot(t *testing.T) {
 			subPlan("a", "victim", "a", "t", state("COMPLETED")))
 		return string(c.Get("/api/v1/plans/victim/events" + query).Body)
 	}
+
 	for root, want := range map[string]struct {
 		plan, step             string
 		plansUnder, stepsUnder []any
@@ -49,6 +50,7 @@ func TestSecondRoot(t *testing.T) {
 		if root != "" {
 			query = "?root=" + root
 		}
+
 		for _, path := range []string{details, "/api/v1/plans/"} {
 			expect(t, c.Read(path+"victim"+query), obj{
 				"rootPlanId": want.plan, "title": "of " + want.plan, "alsoUnder": want.plansUnder,
@@ -59,6 +61,7 @@ func TestSecondRoot(t *testing.T) {
 				"rootPlanId": want.step, "agentName": "of " + want.step, "alsoUnder": want.stepsUnder,
 			})
 		}
+
 		expect(t, c.Read("/api/v1/plans/victim/thoughts"+query), obj{"items.#": 1, "items.0.thoughtId": "of " + want.plan})
 		if export := c.Get("/api/v1/plans/victim/records" + query); !strings.HasPrefix(string(export.Body),
 			fmt.Sprintf(`{"kind":"plan","rootPlanId":%q,"currentPlanId":%[1]q`, want.plan)) {
@@ -68,12 +71,14 @@ func TestSecondRoot(t *testing.T) {
 			t.Errorf("root %q: events %.300s", root, got)
 		}
 	}
+
 	for _, path := range []string{details + "victim?root=c", "/api/v1/plans/victim?root=c",
 		"/api/v1/plans/victim/waits?root=c", "/api/v1/plans/victim/records?root=c",
 		"/api/v1/plans/victim/events?root=c", "/api/v1/steps/s?root=c", agentExecution + "s?root=c",
 		"/api/v1/plans/a?root=b"} {
 		wantStatus(t, c.Get(path), http.StatusNotFound)
 	}
+
 	// What is read is what is deleted.
 	wantStatus(t, c.Do(http.MethodDelete, "/api/v1/plans/victim", nil), http.StatusNoContent)
 	expect(t, c.Details("victim"), obj{"rootPlanId": "b", "alsoUnder": []any{"a"}})
@@ -99,6 +104,7 @@ func TestPlaceholders(t *testing.T) {
 		subPlan("q", "q2", "q", "t", obj{"title": "sub"})
 	root := plan("q", state("PENDING"))
 	type shown struct{ Root, Sub bool }
+
 	for name, tt := range map[string]struct {
 		records []obj
 		want    []shown // after each
@@ -119,6 +125,7 @@ func TestPlaceholders(t *testing.T) {
 				if _, ok := c.Read("/api/v1/plans").(obj)["items"].([]any)[0].(obj); !ok {
 					t.Fatal("the root is not listed")
 				}
+
 				listed := lookup(t, c.Read("/api/v1/plans"), "items.0.placeholder").(bool)
 				got := shown{Root: lookup(t, c.Details("q"), "placeholder").(bool)}
 				if a := c.Get(details + "q2"); a.Status == http.StatusOK {
@@ -126,9 +133,11 @@ func TestPlaceholders(t *testing.T) {
 				} else {
 					got.Sub = true // nothing named it yet
 				}
+
 				if got != tt.want[i] || listed != got.Root {
 					t.Errorf("after %d records %+v, listed %v, want %+v", i+1, got, listed, tt.want[i])
 				}
+
 				pending := lookup(t, c.Read("/api/v1/plans?state=PENDING"), "items.#").(float64)
 				if (pending == 0) != got.Root {
 					t.Errorf("after %d records %v plans are PENDING", i+1, pending)
@@ -147,6 +156,7 @@ func TestNoPlaceholder(t *testing.T) {
 		"tags": []string{}, "metadata": obj{}, "state": "PENDING", "traceId": strings.Repeat("1", 32),
 		"startedBy": obj{"planId": "p"},
 	}
+
 	for i, name := range slices.Sorted(maps.Keys(schema["properties"].(obj))) {
 		root := fmt.Sprint("r", i)
 		r := obj{"kind": "plan", "rootPlanId": root, "currentPlanId": root}
@@ -160,6 +170,7 @@ func TestNoPlaceholder(t *testing.T) {
 		default:
 			r[name] = "x"
 		}
+
 		c.Write(r)
 		if lookup(t, c.Read("/api/v1/plans/"+root), "placeholder") != false {
 			t.Errorf("with %s the plan is a placeholder", name)
@@ -185,6 +196,7 @@ func deep(t *testing.T, c *client, levels int) {
 		}
 		lines.Reset()
 	}
+
 	add(plan("p0"))
 	for i := range levels {
 		at, below := fmt.Sprint("p", i), fmt.Sprint("p", i+1)
@@ -195,6 +207,7 @@ func deep(t *testing.T, c *client, levels int) {
 			flush()
 		}
 	}
+
 	flush()
 }
 
@@ -209,6 +222,7 @@ func TestDeepTrees(t *testing.T) {
 	c := serve(t)
 	levels := deepLevels
 	deep(t, c, levels)
+
 	// down follows the chain, and returns the last plan that is shown, and how deep it is.
 	down := func(v any) (last obj, depth int) {
 		p := v.(obj)
@@ -221,6 +235,7 @@ func TestDeepTrees(t *testing.T) {
 			depth++
 		}
 	}
+
 	for _, path := range []string{details, "/api/v1/plans/"} {
 		for query, depth := range map[string]int{
 			"": 50, "?maxDepth=0": 0, "?maxDepth=3": 3, fmt.Sprint("?maxDepth=", levels-1): levels - 1,
@@ -231,11 +246,13 @@ func TestDeepTrees(t *testing.T) {
 			if got != depth {
 				t.Errorf("%s: %d levels, want %d", query, got, depth)
 			}
+
 			var omitted any
 			if depth < levels {
 				omitted = obj{"plans": float64(levels - depth), "planIds": []any{fmt.Sprint("p", depth)}}
 				expect(t, last, obj{"agentExecutionSequence.0.subPlanCount": 1})
 			}
+
 			expect(t, tree, obj{"omitted": omitted, "total.toolCalls": levels})
 			expect(t, last, obj{"omitted": omitted})
 			if depth > 1 && depth < levels {
@@ -243,6 +260,7 @@ func TestDeepTrees(t *testing.T) {
 			}
 		}
 	}
+
 	// Reading on with the ids that the answers name reaches every plan.
 	seen, at := 0, "p0"
 	for at != "" {
@@ -253,12 +271,14 @@ func TestDeepTrees(t *testing.T) {
 			at = lookup(t, tree, "omitted.planIds.0").(string)
 		}
 	}
+
 	if seen != levels {
 		t.Errorf("reading on reached %d of %d plans", seen, levels)
 	}
 	if n := nesting(c.Get(details + "p0").Body); n > 256 {
 		t.Errorf("%d levels of JSON are more than jq 1.6 reads", n)
 	}
+
 	for _, wrong := range []string{"-1", "20001", "x", "1.5"} {
 		for _, path := range []string{details, "/api/v1/plans/"} {
 			wantProblem(t, c.Get(path+"p0?maxDepth="+wrong), http.StatusBadRequest, "maxDepth")
@@ -289,6 +309,7 @@ func TestUnknownQuery(t *testing.T) {
 	c.Write(plan("p"), step("p", "p", "s"))
 	paths, _ := contract().Find("paths")
 	checked := 0
+
 	for _, route := range slices.Sorted(maps.Keys(paths)) {
 		path := strings.NewReplacer("{planId}", "p", "{stepId}", "s").Replace(route)
 		for method := range paths[route].(obj) {
@@ -296,6 +317,7 @@ func TestUnknownQuery(t *testing.T) {
 				continue
 			}
 			checked++
+
 			a := c.Do(method, path+"?nonsense=1", nil)
 			if strings.HasPrefix(route, "/api/v1/") {
 				wantProblem(t, a, http.StatusBadRequest, "nonsense")
@@ -306,9 +328,11 @@ func TestUnknownQuery(t *testing.T) {
 			}
 		}
 	}
+
 	if checked < 15 {
 		t.Errorf("%d operations", checked)
 	}
+
 	c.Read(details + "p?%zz&root=p")
 	wantProblem(t, c.Get(details+"p?root=p&root=q"), http.StatusBadRequest, "root")
 	wantProblem(t, c.Get(agentExecution+"s?root=%00"), http.StatusBadRequest, "root")

@@ -11,15 +11,21 @@ import (
 
 // Routes are those of the API.
 func (s *Server) Routes() []httpd.Route {
-	const get, post, del = http.MethodGet, http.MethodPost, http.MethodDelete
+	const (
+		get  = http.MethodGet
+		post = http.MethodPost
+		del  = http.MethodDelete
+	)
 	read, open := httpd.ScopeRead, httpd.ScopeNone
 	executor := func(method, path string, h echo.HandlerFunc) httpd.Route {
 		return httpd.Route{
 			Method: method, Path: "/api/executor/" + path, Need: read, Handle: h, Refuse: httpd.NotFoundWithoutBody,
 		}
 	}
+
 	details := executor(get, "details/:planId", s.executorDetails)
 	details.Spends = true // the exception of a plan
+
 	return append(Health(s.store, s.server), []httpd.Route{
 		details,
 		executor(get, "details/", s.executorDetails),

@@ -27,12 +27,14 @@ func sendTagged(c echo.Context, encode func(*object)) error {
 	if known == "" {
 		t.to = c.Response()
 	}
+
 	o := newObject(t.write)
 	defer o.free()
 	encode(o)
 	if t.size == 0 {
 		return sendWhole(c, o)
 	}
+
 	o.b = append(o.b, '\n')
 	header := c.Response().Header()
 	header.Set("Cache-Control", "no-cache")
@@ -47,6 +49,7 @@ func sendTagged(c echo.Context, encode func(*object)) error {
 		encode(o)
 		o.b = append(o.b, '\n')
 	}
+
 	o.flush()
 	header.Set("ETag", "W/"+t.tag(nil))
 	return o.err
@@ -60,9 +63,11 @@ func sendWhole(c echo.Context, o *object) error {
 	tag, header := t.tag(o.b), c.Response().Header()
 	header.Set("ETag", "W/"+tag)
 	header.Set("Cache-Control", "no-cache")
+
 	if has(c.Request().Header.Get("If-None-Match"), tag) {
 		return c.NoContent(http.StatusNotModified)
 	}
+
 	header.Set(echo.HeaderContentLength, strconv.Itoa(len(o.b))) // says whether to compress
 	return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, o.b)
 }

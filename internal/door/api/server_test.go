@@ -56,6 +56,7 @@ func TestEachReadIsOneStatement(t *testing.T) {
 				step(root, sub, sub+"-s"), tool(root, sub+"-s", 0, call+"-t"))
 		}
 		writer.Write(records...)
+
 		for name, path := range map[string]string{
 			"details": details + root, "step": agentExecution + s, "native": "/api/v1/plans/" + root,
 		} {
@@ -96,6 +97,7 @@ func TestWithoutADatabase(t *testing.T) {
 			c.RetryFor = time.Hour
 		}, Server: func(c *apitest.Config) { c.ExportTimeout = time.Millisecond },
 	})
+
 	wantStatus(t, c.Get("/readyz"), http.StatusOK)
 	allow(false)
 	for range 2 { // with connections that are dead, and without any
@@ -111,10 +113,12 @@ func TestWithoutADatabase(t *testing.T) {
 				t.Errorf("%s names the database: %s", path, a.Body)
 			}
 		}
+
 		wantStatus(t, c.Do(http.MethodDelete, details+"p", nil), http.StatusServiceUnavailable)
 		wantStatus(t, c.Do(http.MethodPost, "/api/v1/records",
 			strings.NewReader(`{"records":[{"kind":"plan","rootPlanId":"p","currentPlanId":"p"}]}`), "Content-Type",
 			"application/json"), http.StatusServiceUnavailable)
+
 		for contentType, encode := range apitest.Encodings {
 			apitest.WantRefused(t, c.Export("/v1/traces", contentType, encode(t, apitest.AgentTrace(1, nil))),
 				http.StatusServiceUnavailable, contentType, "cannot be reached")
@@ -123,9 +127,11 @@ func TestWithoutADatabase(t *testing.T) {
 				http.StatusServiceUnavailable, contentType, "")
 			apitest.WantTaken(t, c.Export("/v1/metrics", contentType, nil), contentType)
 		}
+
 		wantStatus(t, c.Get("/livez"), http.StatusOK)
 		wantStatus(t, c.Get("/openapi.yaml"), http.StatusOK)
 	}
+
 	allow(true)
 	wantStatus(t, c.Get("/readyz"), http.StatusOK)
 	expect(t, c.Details("p"), obj{"currentPlanId": "p"})
@@ -145,7 +151,9 @@ func TestWritesThatWait(t *testing.T) {
 			return nil
 		}
 	}})
+
 	c.Write(plan("p"))
+
 	refused := func(says string) {
 		t.Helper()
 		a := c.Do(http.MethodPost, "/api/v1/records",
@@ -156,9 +164,11 @@ func TestWritesThatWait(t *testing.T) {
 			a.Header.Get("Retry-After") == "" {
 			t.Errorf("answered %s, want %q and Retry-After", a.Body, says)
 		}
+
 		wantStatus(t, c.Get("/readyz"), http.StatusOK)
 		expect(t, c.Details("p"), obj{"currentPlanId": "p", "title": nil})
 	}
+
 	full.Store(true)
 	refused("disk is full")
 	full.Store(false)
@@ -171,6 +181,7 @@ func TestWritesThatWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused("a row of plan p is locked by another session")
+
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -194,6 +205,7 @@ func TestHealthTellsLittle(t *testing.T) {
 	writes, writesLine := apitest.NewKey(t, "writer", httpd.ScopeWrite)
 	wrong, _ := apitest.NewKey(t, "wrong", httpd.ScopeRead)
 	c := serveWith(t, options{Server: func(c *apitest.Config) { c.HTTP.Keys = apitest.Keys(t, readsLine, writesLine) }})
+
 	for key, all := range map[string]bool{"": false, wrong: false, writes: false, reads: true} {
 		if body := string(wantStatus(t, c.As(key).Get("/readyz"), http.StatusOK).Body); (body != "ok\n") != all || all &&
 			!strings.Contains(body, "timeline: ") {
@@ -204,9 +216,11 @@ func TestHealthTellsLittle(t *testing.T) {
 			t.Errorf("/livez: %q", body)
 		}
 	}
+
 	if body := string(serve(t).Get("/readyz").Body); !strings.Contains(body, "timeline: ") {
 		t.Errorf("without keys: %q", body)
 	}
+
 	c.CloseStore()
 	a := wantStatus(t, c.Get("/readyz"), http.StatusServiceUnavailable)
 	for _, told := range []string{"postgres", "127.0.0.1", "timeline", "primary", "dial"} {
@@ -226,6 +240,7 @@ func TestErrorsTellLittle(t *testing.T) {
 	}})
 	c.As(secret).Write(plan("there"))
 	wrong, _ := apitest.NewKey(t, "wrong", httpd.ScopeRead)
+
 	for _, key := range []string{"", wrong, "x", secret[:len(secret)-1], secret + "x"} {
 		var said string
 		for _, path := range []string{
@@ -235,6 +250,7 @@ func TestErrorsTellLittle(t *testing.T) {
 			if said == "" {
 				said = string(a.Body)
 			}
+
 			if string(a.Body) != said || a.Header.Get("Server") != "" {
 				t.Errorf("%s: %v %s", path, a.Header, a.Body)
 			}

@@ -13,6 +13,7 @@ import (
 func TestSearchTexts(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
+
 	c.Write(obj{
 		"kind": "plan", "rootPlanId": "old run", "currentPlanId": "old run", "title": "Find a needle", "startTime": at(0),
 	},
@@ -34,6 +35,7 @@ func TestSearchTexts(t *testing.T) {
 		},
 		obj{"kind": "thought", "rootPlanId": "new", "planId": "new", "thoughtId": "t", "content": "Where is the needle?"},
 		obj{"kind": "wait", "rootPlanId": "new", "planId": "new", "waitId": "w", "title": "Needle or pin?"})
+
 	const path = "/api/v1/search?q=Needle"
 	apitest.Expect(t, c.Read(path), obj{
 		"nextCursor": nil, "incomplete": false, "reached": nil, "items.#": 7,
@@ -50,6 +52,7 @@ func TestSearchTexts(t *testing.T) {
 		"items.5.at": "wait:w", "items.5.textId": "w",
 		"items.6.rootPlanId": "old run", "items.6.at": "plan:old%20run",
 	})
+
 	next := ""
 	for page := range 7 {
 		body := c.Read(path + "&limit=1" + next)
@@ -61,10 +64,12 @@ func TestSearchTexts(t *testing.T) {
 			t.Errorf("after the last page comes %q", cursor)
 		}
 	}
+
 	apitest.Expect(t, c.Read(path+"&kind=thought,wait"), obj{"items.#": 2})
 	apitest.Expect(t, c.Read(path+"&project=default"), obj{"items.#": 1})
 	apitest.Expect(t, c.Read(path+"&until="+url.QueryEscape(at(60))), obj{"items.#": 1})
 	apitest.Expect(t, c.Read(path+"&agent=first&kind=actTool&state=FAILED"), obj{"items.#": 1})
+
 	for _, wrong := range []struct{ query, field string }{
 		{"", "q"}, {"?q=%20", "q"}, {"?q=a&kind=run", "kind"}, {"?q=a&state=odd", "state"}, {"?q=a&cursor=wrong", "cursor"},
 		{"?q=a&since=x", "since"}, {"?q=a&limit=0", "limit"},
@@ -99,6 +104,7 @@ func TestSearchPerRunLosesNothing(t *testing.T) {
 		}
 		c.Write(call)
 	}
+
 	for i := range 8 {
 		c.Write(obj{
 			"kind": "actTool", "rootPlanId": "many", "stepId": "m", "seq": i, "toolCallId": "c", "result": "a needle",
@@ -134,12 +140,14 @@ func countedTexts(t *testing.T, c *client, path string) (texts map[string]int, o
 			texts[root] += int(left["texts"].(float64))
 			open[root] = open[root] || left["open"].(bool)
 		}
+
 		cursor, more := page["nextCursor"].(string)
 		if !more {
 			return texts, open
 		}
 		next = "&cursor=" + url.QueryEscape(cursor)
 	}
+
 	t.Fatalf("%s comes to no end", path)
 	return nil, nil
 }

@@ -18,6 +18,7 @@ func addPlan(o *object, p *tree.Plan) {
 	o.int("currentStepIndex", int64(p.CurrentStepIndex()))
 	o.bool("completed", r.State.Terminal())
 	o.value("lastSignOfLife", p.LastSignOfLife)
+
 	o.name("userInputWaitState")
 	addWaitState(o, p)
 	o.name("parentActToolCall")
@@ -26,12 +27,14 @@ func addPlan(o *object, p *tree.Plan) {
 	} else {
 		o.b = append(o.b, "null"...)
 	}
+
 	o.text("structureResult", compactText(p.StructureResult))
 	if p.Link != "" {
 		o.raw("link", `"`+string(p.Link)+`"`)
 	} else {
 		o.raw("link", "null")
 	}
+
 	o.value("figures", wire.FiguresOf(&p.Figures))
 	o.value("total", wire.FiguresOf(&p.Total))
 	list(o, "agentExecutionSequence", p.Steps, addStepOfTree)
@@ -39,6 +42,7 @@ func addPlan(o *object, p *tree.Plan) {
 	o.bool("placeholder", p.Placeholder)
 	o.name("alsoUnder")
 	o.b = appendTexts(o.b, p.AlsoUnder)
+
 	o.name("omitted")
 	if p.Omitted != nil {
 		addOmitted(o, p.Omitted)
@@ -86,6 +90,7 @@ func addWaitState(o *object, p *tree.Plan) {
 		o.b = append(o.b, "null"...)
 		return
 	}
+
 	o.b = append(o.b, '{')
 	o.text("planId", &p.Record.RootPlanID)
 	o.text("title", new(orDefault(w.Title, defaultWaitTitle)))
@@ -146,10 +151,11 @@ func addStepMembers(o *object, cycles view, st *tree.Step) {
 
 // addStepHead appends what comes before the cycles, and addStepEnd what comes behind them.
 func addStepHead(o *object, st *tree.Step) {
-	status := st.Record.State.Status()
 	o.int("id", st.ID)
 	o.fields(stepView, &st.Record)
 	o.attempts(st.PastAttempts, &st.Record)
+
+	status := st.Record.State.Status()
 	o.raw("status", `"`+string(status)+`"`)
 	o.bool("completed", status == record.StatusFinished)
 	o.bool("running", status == record.StatusRunning)
@@ -195,6 +201,7 @@ func addCycleHead(o *object, v view, c *tree.Cycle, stepID int64, firstCall *rec
 	o.attempts(c.PastAttempts, &c.Record)
 	o.raw("status", `"`+string(c.Record.State.Status())+`"`)
 	o.bool("actionNeeded", firstCall != nil)
+
 	if firstCall == nil {
 		firstCall = new(record.ActTool)
 	}

@@ -40,6 +40,7 @@ func (w *want) add(c *feed.Change, ofAll bool) {
 			kinds = map[string]bool{}
 			w.plans[c.RootPlanID] = kinds
 		}
+
 		for _, kind := range c.Kinds {
 			kinds[kind] = true
 		}
@@ -103,6 +104,7 @@ func encode(encoder Encoder, root string, parts []part) (events []event, err err
 		}
 		events = append(events, e)
 	}
+
 	return events, nil
 }
 
@@ -124,6 +126,7 @@ func (h *Hub) read(ctx context.Context, root string, w *want) (parts []part, mor
 	case <-ctx.Done():
 		return nil, false, ctx.Err()
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	if root == "" {
@@ -141,11 +144,13 @@ func (h *Hub) readTree(ctx context.Context, root string, w *want) (parts []part,
 			w.filter.Kinds = slices.DeleteFunc(slices.Clone(record.Kinds), func(k record.Kind) bool { return !w.kinds[k] })
 		}
 	}
+
 	rows, err := h.store.Rows(ctx, root, &w.filter)
 	if err != nil {
 		return nil, false, err
 	}
 	w.begun = true
+
 	if first && (w.all || w.reset) {
 		if len(rows) == 0 { // every tree has its root
 			return []part{{kind: TypeDeleted}}, false, nil
@@ -154,6 +159,7 @@ func (h *Hub) readTree(ctx context.Context, root string, w *want) (parts []part,
 			parts = append(parts, part{kind: TypeReset})
 		}
 	}
+
 	if len(rows) > 0 {
 		parts = append(parts, part{kind: TypeRows, rows: rows})
 	}
@@ -180,10 +186,12 @@ func (h *Hub) readPlans(ctx context.Context, w *want) (parts []part, more bool, 
 				break
 			}
 		}
+
 		found, err := h.store.GlanceAt(ctx, roots)
 		if err != nil {
 			return nil, false, err
 		}
+
 		for _, p := range found {
 			root := p.Record.RootPlanID
 			plans = append(plans, Plan{PlanGlance: p, RootPlanID: root, Kinds: slices.Sorted(maps.Keys(w.plans[root]))})
@@ -195,6 +203,7 @@ func (h *Hub) readPlans(ctx context.Context, w *want) (parts []part, more bool, 
 			delete(w.plans, root)
 		}
 	}
+
 	w.begun = true
 	if len(plans) > 0 {
 		parts = append(parts, part{kind: TypePlans, plans: plans})
@@ -224,6 +233,7 @@ func (g *group) each(do func(w *want)) {
 		do(g.pending)
 		signal(g.wake)
 	}
+
 	for s := range g.late {
 		if s.pending == nil {
 			s.pending = new(want)
@@ -261,10 +271,12 @@ func (g *group) run() {
 		case <-g.ctx.Done():
 			return
 		}
+
 		w, cursor := g.take()
 		if w == nil {
 			continue
 		}
+
 		began := time.Now()
 		for more, failed := true, false; more; {
 			parts, another, err := g.hub.read(g.ctx, g.root, w)
@@ -274,6 +286,7 @@ func (g *group) run() {
 				}
 				err = g.send(parts, !another)
 			}
+
 			switch {
 			case err == nil:
 				more, failed = another, false
@@ -283,9 +296,11 @@ func (g *group) run() {
 			case !failed:
 				g.hub.log.Warn("read changes for streams failed; it is tried again", "plan", g.root, "error", err)
 			}
+
 			failed = true
 			_ = pg.Pause(g.ctx, retryAfter)
 		}
+
 		// A tree that takes long to read is read less often.
 		_ = pg.Pause(g.ctx, max(interval-time.Since(began), time.Since(began)))
 	}
@@ -319,6 +334,7 @@ func (g *group) deliver(encoded map[Encoder][]event, last bool) (missing Encoder
 			return s.encoder
 		}
 	}
+
 	g.busy = g.busy && !last
 	for s := range g.live {
 		for _, e := range encoded[s.encoder] {

@@ -164,6 +164,7 @@ func (h *Hub) Open(
 			s.Close()
 		}
 	}()
+
 	select {
 	case <-f.begun: // what is committed from here on will be delivered
 	case <-ctx.Done():
@@ -177,11 +178,13 @@ func (h *Hub) Open(
 			return nil, err
 		}
 	}
+
 	h.join(root, s)
 	s.want = &want{all: true}
 	if after == "" {
 		return s, nil
 	}
+
 	changes, err := h.feed.Since(ctx, after, root)
 	switch {
 	case errors.Is(err, feed.ErrStaleCursor):
@@ -192,6 +195,7 @@ func (h *Hub) Open(
 	case len(changes) == 0 && s.ended():
 		return nil, ErrEnded
 	}
+
 	s.want = new(want)
 	for i := range changes {
 		s.want.add(&changes[i], root == "")
@@ -211,6 +215,7 @@ func (h *Hub) Cursor(ctx context.Context) (string, error) {
 		defer h.mu.Unlock()
 		h.unfollow()
 	}()
+
 	select {
 	case <-f.begun:
 	case <-ctx.Done():
@@ -218,6 +223,7 @@ func (h *Hub) Cursor(ctx context.Context) (string, error) {
 	case <-h.ctx.Done():
 		return "", record.ErrClosed
 	}
+
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.cursor, nil
@@ -233,6 +239,7 @@ func (h *Hub) enter() (*following, error) {
 	case h.streams >= h.maxStreams:
 		return nil, ErrFull
 	}
+
 	h.streams++
 	if h.following == nil {
 		ctx, stop := context.WithCancel(h.ctx)
@@ -252,6 +259,7 @@ func (h *Hub) deliver(f *following, c *feed.Changes) {
 	if h.following != f {
 		return
 	}
+
 	all := h.groups[""]
 	for i := range c.Made {
 		made := &c.Made[i]
@@ -262,12 +270,15 @@ func (h *Hub) deliver(f *following, c *feed.Changes) {
 			all.add(made)
 		}
 	}
+
 	if c.Lost {
 		for _, g := range h.groups {
 			g.reset()
 		}
 	}
-	h.cursor, h.gaps, h.lag, h.polled = c.Cursor, c.Gaps, c.Lag, time.Now()
+
+	h.cursor, h.gaps = c.Cursor, c.Gaps
+	h.lag, h.polled = c.Lag, time.Now()
 	select {
 	case <-f.begun:
 	default:
@@ -286,6 +297,7 @@ func (h *Hub) join(root string, s *Stream) {
 		h.groups[root] = g
 		h.tasks.Go(g.run)
 	}
+
 	g.late[s] = true
 	s.group = g
 	if h.closed {
@@ -300,6 +312,7 @@ func (h *Hub) leave(s *Stream) {
 	if s.left {
 		return
 	}
+
 	s.left = true
 	if g := s.group; g != nil {
 		delete(g.late, s)
@@ -309,6 +322,7 @@ func (h *Hub) leave(s *Stream) {
 			g.stop()
 		}
 	}
+
 	h.unfollow()
 }
 

@@ -118,6 +118,7 @@ func TestOneReadForAll(t *testing.T) {
 	storetest.Write(t, s, plan("p", record.Running), plan("q", record.Running))
 	var encoded atomic.Int64
 	encoders := []lister{{"- ", &encoded}, {"* ", &encoded}}
+
 	streams := make([]*live.Stream, 20)
 	for i := range streams {
 		st, err := hub.Open(t.Context(), "", "p", "", encoders[i%2], nil)
@@ -128,6 +129,7 @@ func TestOneReadForAll(t *testing.T) {
 		streams[i] = st
 		idle(t, st)
 	}
+
 	readBefore, encodedBefore := r.n.Load(), encoded.Load()
 	const calls = 5
 	for i := range calls {
@@ -143,6 +145,7 @@ func TestOneReadForAll(t *testing.T) {
 		}
 		all.Wait()
 	}
+
 	if n := r.n.Load() - readBefore; n != calls {
 		t.Errorf("%d reads for %d changes", n, calls)
 	}
@@ -189,6 +192,7 @@ func TestAlive(t *testing.T) {
 			t.Parallel()
 			s, _ := open(t, nil)
 			storetest.Write(t, s, plan("p", record.Running))
+
 			readable, ready := make(chan struct{}), make(chan struct{})
 			start := readable
 			if slow == "encoding" {
@@ -197,6 +201,7 @@ func TestAlive(t *testing.T) {
 			} else {
 				close(ready)
 			}
+
 			hub := live.New(slowStore{s, readable}, s.Feed(), s.Deltas(), storetest.Logger(t), 10)
 			t.Cleanup(hub.Close)
 			var streams []*live.Stream
@@ -213,6 +218,7 @@ func TestAlive(t *testing.T) {
 				}
 				streams = append(streams, st)
 			}
+
 			if slow == "reading" {
 				streams[5].Close() // before it has read anything
 			}
@@ -232,6 +238,7 @@ func TestEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var types []string
 	for {
 		var e live.Event
@@ -240,31 +247,37 @@ func TestEnds(t *testing.T) {
 		}
 		types = append(types, e.Type)
 	}
+
 	st.Close()
 	st.Close() // does no harm
 	if got := strings.Join(types, " "); got != "rows done" || !errors.Is(err, io.EOF) {
 		t.Errorf("%s, then %v", got, err)
 	}
+
 	st, err = hub.Open(t.Context(), "", "p", "", lister{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	idle(t, st)
 	hub.End()
 	if _, err := st.Next(t.Context(), time.Hour); !errors.Is(err, live.ErrCut) {
 		t.Errorf("cut: %v", err)
 	}
 	st.Close()
+
 	last, err := hub.Open(t.Context(), "", "", "", lister{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	idle(t, last)
 	hub.Close()
 	if _, err := last.Next(t.Context(), time.Hour); !errors.Is(err, record.ErrClosed) {
 		t.Errorf("closed: %v", err)
 	}
 	last.Close()
+
 	if _, err := hub.Open(t.Context(), "", "p", "", lister{}, nil); !errors.Is(err, record.ErrClosed) {
 		t.Errorf("after the end: %v", err)
 	}
@@ -296,10 +309,12 @@ func TestCatchingUpTakesRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer st.Close()
+
 	room.held.Store(2 << 20) // of others
 	if e, err := st.Next(t.Context(), 0); err != nil || e.Type != "" {
 		t.Fatalf("%+v, %v", e, err)
 	}
+
 	room.held.Store(0)
 	until(t, st, "plan")
 	idle(t, st)
@@ -315,12 +330,14 @@ func TestSlowClientLosesDeltas(t *testing.T) {
 	s, hub := open(t, nil)
 	storetest.Write(t, s, plan("p", record.Running))
 	quick, slow := openDeltas(t, hub, "p"), openDeltas(t, hub, "p")
+
 	without, err := hub.Open(t.Context(), "", "p", "", lister{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer without.Close()
 	idle(t, without)
+
 	var sent strings.Builder
 	for i := range 20 {
 		piece := fmt.Sprintf("%04d", i) + strings.Repeat("x", 10_000)
@@ -328,10 +345,12 @@ func TestSlowClientLosesDeltas(t *testing.T) {
 		s.Deltas().Delta("p", "q", "step", 3, 2, piece)
 		until(t, quick, "x")
 	}
+
 	storetest.Write(t, s, &record.ActTool{RootPlanID: "p", StepID: "step", ToolCallID: "call"})
 	until(t, quick, "call")
 	s.Deltas().Delta("p", "q", "step", 3, 2, "end")
 	until(t, quick, "end")
+
 	var types []string
 	for {
 		e, err := slow.Next(t.Context(), time.Hour)
@@ -345,6 +364,7 @@ func TestSlowClientLosesDeltas(t *testing.T) {
 			}
 			continue
 		}
+
 		var d struct{ Text string }
 		if err := json.Unmarshal(e.Data, &d); err != nil {
 			t.Fatal(err)
@@ -354,9 +374,11 @@ func TestSlowClientLosesDeltas(t *testing.T) {
 		}
 		break
 	}
+
 	if got := strings.Join(types, " "); got != "rows reset delta" {
 		t.Errorf("the slow client received %s", got)
 	}
+
 	for {
 		e, err := without.Next(t.Context(), 10*time.Millisecond)
 		if err != nil || e.Type == live.TypeDelta || e.Type == live.TypeReset {
@@ -366,6 +388,7 @@ func TestSlowClientLosesDeltas(t *testing.T) {
 			break
 		}
 	}
+
 	if cut := hub.Stats().Cut; cut != 0 {
 		t.Errorf("%d clients were cut off", cut)
 	}

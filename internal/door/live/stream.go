@@ -58,7 +58,8 @@ type reading struct {
 // end ends a stream early. The hub is locked.
 func (s *Stream) end(why error) {
 	if s.err == nil {
-		s.err, s.buffer, s.bytes = why, nil, 0
+		s.err = why
+		s.buffer, s.bytes = nil, 0
 	}
 	signal(s.wake)
 }
@@ -88,6 +89,7 @@ func (s *Stream) WithDeltas() {
 		if d.Answer { // the page has it when it is on record
 			return
 		}
+
 		s.hub.mu.Lock()
 		defer s.hub.mu.Unlock()
 		if s.group.live[s] { // others have not received the present state
@@ -102,10 +104,12 @@ func (s *Stream) nextDelta() *event {
 	if s.deltas == nil {
 		return nil
 	}
+
 	d, ok := s.deltas.Next()
 	if !ok {
 		return nil
 	}
+
 	e := &event{Event: Event{Type: TypeDelta}}
 	if d.Reset {
 		e.Type = TypeReset
@@ -138,6 +142,7 @@ func (s *Stream) Next(ctx context.Context, quiet time.Duration) (Event, error) {
 		case s.want != nil && s.reading == nil && s.retry == nil:
 			s.read()
 		}
+
 		select {
 		case r := <-s.reading: // blocks while nothing is read
 			s.reading = nil
@@ -165,6 +170,7 @@ func (s *Stream) next() (*event, error) {
 		s.ready = s.ready[1:]
 		return e, nil
 	}
+
 	if s.room != nil && s.reading == nil { // its client has received what it read for itself
 		s.room.Release()
 	}
@@ -208,11 +214,13 @@ func (s *Stream) read() {
 			return
 		}
 	}
+
 	s.reading = found
 	if !w.all && !w.reset && len(w.xids)+len(w.plans) == 0 {
 		found <- reading{}
 		return
 	}
+
 	go func() {
 		var r reading
 		var parts []part
@@ -233,17 +241,20 @@ func (s *Stream) catchUp(r *reading) {
 		s.failed, s.retry = true, time.After(retryAfter)
 		return
 	}
+
 	s.failed, s.ready = false, r.events
 	s.hold()
 	if r.more {
 		return
 	}
+
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
 	if s.pending != nil {
 		s.want, s.pending = s.pending, nil
 		return
 	}
+
 	s.want = nil
 	if s.err == nil {
 		delete(s.group.late, s)
@@ -263,6 +274,7 @@ func (s *Stream) hold() {
 	for i := range s.ready {
 		more += int64(s.ready[i].size())
 	}
+
 	if s.room != nil && more > 0 && s.room.Take(more) != nil {
 		s.hub.mu.Lock()
 		defer s.hub.mu.Unlock()

@@ -30,13 +30,16 @@ func TestCauses(t *testing.T) {
 			}) bool {
 				return r.PlanID == run.Root
 			})
-			item, why, tree := found.Runs[i], ask[failures](c, "failures", object{"planId": run.Root, "limit": 50}),
-				ask[rows](c, "read_run", object{"planId": run.Root})
+
+			item := found.Runs[i]
+			why := ask[failures](c, "failures", object{"planId": run.Root, "limit": 50})
+			tree := ask[rows](c, "read_run", object{"planId": run.Root})
 			if int(item.Failed) != run.Failed || why.Total != run.Failed || len(why.Failures) != run.Failed ||
 				why.Recovered != run.Recovered {
 				t.Errorf("find_runs counts %d; failures are %+v, want %d, recovered %t", item.Failed, why, run.Failed,
 					run.Recovered)
 			}
+
 			if run.At == "" {
 				if item.Cause != nil || tree.Cause != nil {
 					t.Errorf("the cause is %+v, %+v", item.Cause, tree.Cause)
@@ -48,6 +51,7 @@ func TestCauses(t *testing.T) {
 			if run.Kind != "" && run.Text != "" {
 				want = run.Kind + ": " + run.Text
 			}
+
 			for door, got := range map[string]*cause{"find_runs": item.Cause, "read_run": tree.Cause} {
 				if got == nil || got.At != run.At || got.State != string(run.State) || got.Error != want ||
 					got.Recovered != run.Recovered {
@@ -79,6 +83,7 @@ func TestLeftBehind(t *testing.T) {
 			&record.Wait{RootPlanID: root, PlanID: root, WaitID: root + "-w", State: new(record.Waiting)},
 		)
 	}
+
 	c := s.connect(false)
 	for root, want := range map[string][2]string{"ended": {"LEFT_BEHIND", "LEFT_BEHIND"}, "live": {"RUNNING", "WAITING"}} {
 		tree := ask[rows](c, "read_run", object{"planId": root})
@@ -102,6 +107,7 @@ func TestLeftBehind(t *testing.T) {
 				t.Errorf("read_step says that %s is %s, want %s", p.At, p.State, want[0])
 			}
 		}
+
 		said := ask[row](c, "read_row", object{"planId": root, "at": "step:" + root + "-s"})
 		if said.State != want[0] || said.Facts["state"] != "RUNNING" {
 			t.Errorf("read_row says that it is %s, and on record %v", said.State, said.Facts["state"])

@@ -32,11 +32,13 @@ func (s *Server) tools() *sdk.Server {
 		Capabilities: &sdk.ServerCapabilities{Tools: new(sdk.ToolCapabilities)}, // the tools do not change
 	})
 	m.AddReceivingMiddleware(withoutSubscriptions)
+
 	add(s, m, "find_runs", "Find runs",
 		"Lists runs of agents, newest first, with state, duration, cost, tokens, how many rows failed, and the row that "+
 			"explains the state (cause). Use it first, to find the run in question: by time, state, failure, agent, model, "+
 			"tool, user or words. Go on with failures, read_run or search, with a planId.",
 		runsBounds, s.findRuns)
+
 	add(s, m, "read_run", "Read a run",
 		"Returns a run as an outline: its rows in the order of the tree, each with its address (at), depth, state, "+
 			"times, tokens, cost and error. A row that began and has not ended in a run that has is LEFT_BEHIND: nobody "+
@@ -44,35 +46,42 @@ func (s *Server) tools() *sdk.Server {
 			"how many rows are left out under a row; read them with that row as under. Go on with read_step for a step or "+
 			"cycle, or read_row for any row.",
 		runBounds, s.readRun)
+
 	add(s, m, "read_step", "Read a step",
 		"Returns what an agent did in a step, cycle by cycle: what the model was asked beyond the cycle before, what it "+
 			"answered, and its tool calls with arguments, results and errors. Each text is cut to chars characters and then "+
 			"ends with …: read_row reads it in full. Needs the address of a step or cycle.",
 		stepBounds, s.readStep)
+
 	add(s, m, "read_row", "Read a row",
 		"Returns everything on record about one row: facts, texts, earlier attempts, and the rows below it. A text "+
 			"longer than chars has a nextOffset: call again with field and offset to read on. Needs the address of a row, "+
 			"as the other tools return it.",
 		rowBounds, s.readRow)
+
 	add(s, m, "failures", "Explain a failure",
 		"Returns why a run failed: the rows that failed by themselves, the cause first with its texts, each with the "+
 			"path of rows down to it. Use it for every question about why a run failed. Go on with read_step at the step in "+
 			"the path.",
 		failuresBounds, s.failures)
+
 	add(s, m, "search", "Search in texts",
 		"Finds where a run, or without planId any run, says something: in requests, prompts, answers, arguments, "+
 			"results, errors, thoughts and artifacts. Case and accents make no difference. Hits are in the order of the "+
 			"tree, of all runs newest run first, at most 3 of each run. Use it for an identifier or a phrase; find_runs "+
 			"with q is faster for words of titles, requests, summaries, names and errors. Go on with read_row.",
 		searchBounds, s.search)
+
 	if s.reports == nil {
 		return m
 	}
+
 	add(s, m, "sql", "Ask in SQL",
 		"Runs one SELECT on the views of schema report, for questions over many runs: counts, costs, percentiles, "+
 			"trends. The role may read these views and nothing else. Durations are in seconds, money in US dollars, times "+
 			"UTC. Filter by time (most views have happened_at), aggregate in SQL, and call describe_reports first.",
 		sqlBounds, s.sql)
+
 	add(s, m, "describe_reports", "Describe the reports",
 		"Lists the views of schema report with their columns or, with view, what each column of that view means. Use it "+
 			"before sql.",
@@ -114,9 +123,11 @@ func (s *Server) serve(c echo.Context, h http.Handler) error {
 	if err != nil {
 		return httpd.Unreadable(err)
 	}
+
 	if body = bytes.TrimSpace(body); len(body) > 0 && body[0] == '[' {
 		return &httpd.Problem{Status: http.StatusBadRequest, Detail: "send one message per request, not a batch"}
 	}
+
 	calls, cancel := context.WithTimeout(r.Context(), s.config.CallTimeout)
 	defer cancel()
 	// Clients of older protocols end a call by closing the connection, of which the SDK says nothing to it. So tools use

@@ -21,6 +21,7 @@ func factsOf(r record.Change) map[string]any {
 		if f.Long() || f.Key {
 			continue
 		}
+
 		switch v := f.In(r); {
 		case v.IsZero():
 		case f.Type == field.Texts:

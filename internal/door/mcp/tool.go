@@ -42,10 +42,12 @@ func add[In any](
 	if err != nil {
 		panic(err) // the tags of In are wrong
 	}
+
 	for name, p := range schema.Properties {
 		if p.Type == "" { // of a pointer: an argument is left out, not null
 			p.Type, p.Types = p.Types[len(p.Types)-1], nil
 		}
+
 		b, bounded := bounds[name]
 		switch {
 		case p.Type == "string":
@@ -63,6 +65,7 @@ func add[In any](
 			}
 		}
 	}
+
 	tool := &sdk.Tool{
 		Name: name, Title: title, Description: description, InputSchema: schema,
 		Annotations: &sdk.ToolAnnotations{
@@ -80,6 +83,7 @@ func add[In any](
 		if out, err = do(c, in); err != nil {
 			return nil, nil, s.refusal(name, err)
 		}
+
 		var text bytes.Buffer
 		e := json.NewEncoder(&text)
 		e.SetEscapeHTML(false) // a model reads it, not a browser
@@ -96,6 +100,7 @@ func (s *Server) refusal(tool string, err error) error {
 	if !known {
 		s.log.Error("a tool failed", "tool", tool, "error", err)
 	}
+
 	text := p.Detail
 	if p.RetryAfter > 0 {
 		text += fmt.Sprintf(" (try again in %d s)", p.RetryAfter)

@@ -16,10 +16,12 @@ func (a *aurite) of(e runs.Event) (told []runs.Event) {
 	tell := func(kind string, data map[string]any) {
 		told = append(told, runs.Event{Number: e.Number, Type: kind, Data: data})
 	}
+
 	if !a.begun && (e.Type == runs.TextDelta || e.Type == runs.ToolUseStart) {
 		a.begun = true
 		told = append(told, runs.Event{Type: "llm_response_start", Data: map[string]any{}})
 	}
+
 	switch e.Type {
 	case runs.TextDelta:
 		data := map[string]any{"content": e.Data["text"]}
@@ -44,6 +46,7 @@ func (a *aurite) of(e runs.Event) (told []runs.Event) {
 	default:
 		tell(e.Type, e.Data)
 	}
+
 	return told
 }
 

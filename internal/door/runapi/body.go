@@ -34,6 +34,7 @@ func (s *Server) readBody(c echo.Context) (raw []byte, m members, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
+
 	r, size := c.Request(), int64(0)
 	raw, err = wire.ReadBody(body, r.ContentLength, r.Header.Get(echo.HeaderContentEncoding), func(n int64) error {
 		if size += n; size > maxBodyBytes {
@@ -44,6 +45,7 @@ func (s *Server) readBody(c echo.Context) (raw []byte, m members, err error) {
 	if err != nil {
 		return nil, nil, httpd.Unreadable(err)
 	}
+
 	if raw = bytes.TrimSpace(raw); len(raw) == 0 {
 		return nil, members{}, nil
 	}
@@ -59,6 +61,7 @@ func membersOf(raw []byte) (m members, err error) {
 	malformed := func(detail string) error {
 		return &httpd.Problem{Status: http.StatusBadRequest, Detail: "the body " + detail}
 	}
+
 	if err := field.CheckDepth(raw); err != nil {
 		return nil, malformed(err.Error())
 	}
@@ -106,6 +109,7 @@ func objectOf(m members, prefix string, known ...string) *object {
 			unknown = append(unknown, name)
 		}
 	}
+
 	if len(unknown) > 0 {
 		o.err = &record.InvalidError{
 			Code: record.CodeUnknownField, Field: prefix + shown(slices.Min(unknown)),
@@ -148,6 +152,7 @@ func (o *object) text(name string, most int) string {
 	if !o.value(name, &s, "a text") {
 		return ""
 	}
+
 	switch {
 	case len(s) > most:
 		o.fail(name, fmt.Sprintf("must not be longer than %d bytes", most))
@@ -164,6 +169,7 @@ func (o *object) texts(name string) []string {
 	if !o.value(name, &list, "a list of texts") {
 		return nil
 	}
+
 	if len(list) > record.MaxListItems {
 		o.fail(name, fmt.Sprintf("must not have over %d items", record.MaxListItems))
 	}

@@ -33,6 +33,7 @@ func TestDocsGraphs(t *testing.T) {
 		t.Fatal(err)
 	}
 	blocks := codeBlock.FindAllStringSubmatch(strings.ReplaceAll(string(page), "gpt-5-mini", "scripted"), -1)
+
 	var planned struct {
 		Title string           `json:"title"`
 		Nodes []map[string]any `json:"nodes"`
@@ -44,6 +45,7 @@ func TestDocsGraphs(t *testing.T) {
 		json.Unmarshal([]byte(blocks[8][2]), &results) != nil {
 		t.Fatalf("%d blocks", len(blocks))
 	}
+
 	var scenes []scriptmodel.Scene
 	var c *client
 	for _, n := range results.Nodes {
@@ -59,11 +61,13 @@ func TestDocsGraphs(t *testing.T) {
 		}
 		scenes = append(scenes, node(n.Name, turn))
 	}
+
 	answer, err := json.Marshal(planned)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c = graphs(t, string(answer), apitest.Options{}, scenes...)
+
 	ids := map[string]string{"PLAN": "", "EXECUTION": ""}
 	plain := func(text string) any {
 		t.Helper()
@@ -72,6 +76,7 @@ func TestDocsGraphs(t *testing.T) {
 				text = strings.ReplaceAll(text, id, name)
 			}
 		}
+
 		var v any
 		if err := json.Unmarshal([]byte(anyTook.ReplaceAllStringFunc(text, func(s string) string {
 			if strings.HasPrefix(s, "took") {
@@ -83,6 +88,7 @@ func TestDocsGraphs(t *testing.T) {
 		}
 		return v
 	}
+
 	for i := 0; i < len(blocks); i++ {
 		kind, text := blocks[i][1], blocks[i][2]
 		switch kind {
@@ -99,6 +105,7 @@ func TestDocsGraphs(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v: %s", err, text)
 			}
+
 			var got struct {
 				PlanID      string `json:"plan_id"`
 				ExecutionID string `json:"execution_id"`
@@ -106,6 +113,7 @@ func TestDocsGraphs(t *testing.T) {
 			if err := json.Unmarshal(out, &got); err != nil {
 				t.Fatalf("%v in %s", err, out)
 			}
+
 			if ids["PLAN"] == "" {
 				ids["PLAN"] = got.PlanID
 			} else if ids["EXECUTION"] == "" {

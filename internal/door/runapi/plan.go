@@ -36,19 +36,22 @@ const maxLast = 1_000_000
 func taskQueryOf(c echo.Context) (q taskQuery, err error) {
 	names := []string{"tool", "operation", "success", "thoughtType", "iteration", "last"}
 	sent := httpd.QueryOf(c, names...)
-	q.tool, q.operation, q.thoughtType = sent.Text("tool"), sent.Text("operation"),
-		record.ThoughtType(sent.Text("thoughtType"))
+	q.tool, q.operation = sent.Text("tool"), sent.Text("operation")
+	q.thoughtType = record.ThoughtType(sent.Text("thoughtType"))
+
 	if sent.Text("success") != "" {
 		q.success = new(sent.Flag("success"))
 	}
 	if sent.Err != nil {
 		return q, sent.Err
 	}
+
 	for _, name := range names {
 		if sent.Text(name) != "" {
 			q.given = name
 		}
 	}
+
 	if q.thoughtType != "" && !slices.Contains(thoughtTypes, q.thoughtType) {
 		return q, httpd.BadField("thoughtType", "must be one of "+strings.Trim(fmt.Sprint(thoughtTypes), "[]"))
 	}
@@ -83,6 +86,7 @@ func (q taskQuery) narrow(r *plan.Result) {
 	if q.success != nil {
 		r.Operations = r.Operations.BySuccess(*q.success)
 	}
+
 	if q.thoughtType != "" {
 		r.ReasoningLog = r.ReasoningLog.ByType(q.thoughtType)
 	}

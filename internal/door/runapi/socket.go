@@ -26,6 +26,7 @@ func (s *Server) socket(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		c.Response().Header().Set("Upgrade", "websocket")
 		return &httpd.Problem{
@@ -38,6 +39,7 @@ func (s *Server) socket(c echo.Context) error {
 			Detail: "a web page of another origin must not open this WebSocket: it could read what happens",
 		}
 	}
+
 	answer := httpd.AnswerTo(c)
 	answer.Release()
 	conn, err := websocket.Accept(answer.Raw(), r, nil)
@@ -47,6 +49,7 @@ func (s *Server) socket(c echo.Context) error {
 		return nil
 	}
 	defer func() { _ = conn.CloseNow() }()
+
 	frames, stop := s.frames.Follow(e.Run.Plan.RootPlanID, id)
 	defer stop()
 	s.sendFrames(conn.CloseRead(r.Context()), conn, frames)
@@ -80,6 +83,7 @@ func (s *Server) sendFrames(ctx context.Context, conn *websocket.Conn, frames <-
 		case <-ctx.Done():
 			return
 		}
+
 		switch {
 		case !open && newest.last:
 			_ = conn.Close(websocket.StatusNormalClosure, "the execution has ended")
@@ -90,6 +94,7 @@ func (s *Server) sendFrames(ctx context.Context, conn *websocket.Conn, frames <-
 		case newest.text == nil:
 			continue
 		}
+
 		if s.sendFrame(ctx, conn, newest) != nil {
 			return
 		}

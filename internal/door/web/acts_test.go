@@ -25,6 +25,7 @@ func (s *site) snapshot() string {
 	s.t.Helper()
 	tables := storetest.Lines(s.t, s.store.DB(), `SELECT c.relname FROM pg_class AS c
 		WHERE c.relnamespace = 'actlog'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname NOT IN ('worker', 'change', 'schema_version') ORDER BY 1`)
+
 	var all strings.Builder
 	for _, table := range tables {
 		all.WriteString(table + " " +
@@ -49,6 +50,7 @@ func TestGETsThatAct(t *testing.T) {
 	s.throws()
 	s.ends(s.start("Go."), record.Completed)
 	session := s.send("POST", "/login", url.Values{"key": {secret}}.Encode()).Cookies()[0]
+
 	path := func(r httpd.Route) string {
 		return strings.NewReplacer(":planId", "broken", ":toolName", "clerk", ":stepId", "s", ":sessionId", "s",
 			":conversationId", "c", ":executionId", "broken", ":name", "x").Replace(r.Path)
@@ -58,6 +60,7 @@ func TestGETsThatAct(t *testing.T) {
 		if r.Method != http.MethodGet || r.Stream && !r.Acts { // streams begin nothing, unless they are marked
 			continue
 		}
+
 		before, to := s.snapshot(), path(r)
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
 			got := s.send(method, to, "", "Cookie", session.Name+"="+session.Value, "Sec-Fetch-Site", "none")
@@ -65,6 +68,7 @@ func TestGETsThatAct(t *testing.T) {
 				t.Errorf("%s %s with a session: %d", method, to, got.StatusCode)
 			}
 		}
+
 		if r.Acts || r.Spends {
 			marked = append(marked, r.Path)
 		} else {
@@ -74,6 +78,7 @@ func TestGETsThatAct(t *testing.T) {
 			t.Errorf("GET %s changes something (-before +after):\n%s", to, diff)
 		}
 	}
+
 	slices.Sort(marked)
 	if want := []string{
 		"/api/executor/details/:planId", "/api/executor/executeByToolNameSync/:toolName",
@@ -94,9 +99,11 @@ func TestGETsThatAct(t *testing.T) {
 			t.Errorf("a link with %v: %d", header, got.StatusCode)
 		}
 	}
+
 	if s.snapshot() != before {
 		t.Error("a link did something")
 	}
+
 	if got := s.send("GET", runTool, ""); got.StatusCode != http.StatusUnauthorized {
 		t.Errorf("without a key: %d", got.StatusCode)
 	}
@@ -108,6 +115,7 @@ func TestGETsThatAct(t *testing.T) {
 			t.Errorf("with a key: %d", got.StatusCode)
 		}
 	}
+
 	if got := s.send("GET", details, "", "Authorization", "Bearer "+
 		secret); got.StatusCode != http.StatusInternalServerError {
 		t.Errorf("the exception, once: %d", got.StatusCode)
@@ -121,6 +129,7 @@ func TestGETsThatActWithoutKeys(t *testing.T) {
 	s.throws()
 	before := s.snapshot()
 	const host = "http://example.com" // of requests in tests
+
 	for _, header := range [][]string{
 		{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Sec-Fetch-Site", "none"},
 		{"Sec-Fetch-Mode", "navigate"}, {"Sec-Fetch-Dest", "image"},
@@ -139,6 +148,7 @@ func TestGETsThatActWithoutKeys(t *testing.T) {
 			}
 		}
 	}
+
 	if s.snapshot() != before {
 		t.Error("a browser did something")
 	}
@@ -150,6 +160,7 @@ func TestGETsThatActWithoutKeys(t *testing.T) {
 			t.Errorf("with %v: %d", header, got.StatusCode)
 		}
 	}
+
 	if got := s.send("GET", details, "", "User-Agent", "curl/8.5.0"); got.StatusCode != http.StatusInternalServerError {
 		t.Errorf("the exception, once: %d", got.StatusCode)
 	}
@@ -169,18 +180,22 @@ func TestThePageKeepsTheStarterFromApproving(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		at = s.asks(started.PlanID)
 		storetest.Exec(
 			t, s.store, `UPDATE actlog.act_tool_info SET policy = '{"approval":{"notStarter":true},"writes":true}' WHERE root_plan_id = $1`, started.PlanID,
 		)
 		return started.PlanID, at
 	}
+
 	decides := func(at, form string) *http.Response {
 		return s.send("POST", at, form, "Authorization", "Bearer "+secret)
 	}
+
 	id, at := starts("reader")
 	got := decides(at, "decision=approve&text=mine")
 	p := parse(t, got)
+
 	if said := text(p.one("role", "alert")); got.StatusCode != http.StatusForbidden ||
 		!strings.Contains(said, "who started the run may not approve this") {
 		t.Errorf("%d: %s", got.StatusCode, said)
@@ -188,10 +203,12 @@ func TestThePageKeepsTheStarterFromApproving(t *testing.T) {
 	if kept := p.chosen().Get("text"); strings.TrimSpace(kept) != "mine" {
 		t.Errorf("kept is %q", kept)
 	}
+
 	if got := decides(at, "decision=reject&text=mine"); got.StatusCode != http.StatusSeeOther {
 		t.Errorf("%d", got.StatusCode)
 	}
 	s.ends(id, record.Completed)
+
 	id, at = starts("ann")
 	if got := decides(at, "decision=approve"); got.StatusCode != http.StatusSeeOther {
 		t.Errorf("%d", got.StatusCode)
@@ -209,6 +226,7 @@ func TestThePageStartsForItsReader(t *testing.T) {
 	if got.StatusCode != http.StatusSeeOther {
 		t.Fatalf("%d: %s", got.StatusCode, text(parse(t, got).root))
 	}
+
 	if starter := storetest.Query[string](t, s.store, "SELECT starter FROM actlog.run"); starter != "reader" {
 		t.Errorf("it is %s's", starter)
 	}

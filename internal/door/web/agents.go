@@ -38,6 +38,7 @@ func (s *Server) agents(c echo.Context) error {
 	if q := httpd.QueryOf(c); q.Err != nil {
 		return q.Err
 	}
+
 	v := &agentsView{mayStart: httpd.May(c, httpd.ScopeRun)}
 	if r := s.runtime.Runnable; r != nil {
 		if err := v.read(c.Request().Context(), r); err != nil {
@@ -73,6 +74,7 @@ func agentFacts(a *catalog.Agent) (facts []string) {
 			facts = append(facts, name+": "+text)
 		}
 	}
+
 	if a.Model != nil {
 		add("model", a.Model.Name+" ("+a.Model.Model+")")
 	}
@@ -80,6 +82,7 @@ func agentFacts(a *catalog.Agent) (facts []string) {
 	add("MCP servers", a.MCPServers...)
 	add("agents", a.SubAgents...)
 	add("limits", limitsOf(a)...)
+
 	if a.Version != nil {
 		add("version", fmt.Sprint(*a.Version))
 	}

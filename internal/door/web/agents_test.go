@@ -21,6 +21,7 @@ func TestAgents(t *testing.T) {
 	})
 	says(t, p, "clerk", "Answers customers", "shop.refund", "writes · needs approval", "used by clerk",
 		"default openai scripted")
+
 	var links []string
 	for n := range p.one("class", "start").Descendants() {
 		if n.Data == "a" {
@@ -42,6 +43,7 @@ func TestAgentsNeedRead(t *testing.T) {
 	as := func(path string) *page {
 		return parse(t, s.send("GET", path, "", "Authorization", "Bearer "+secret))
 	}
+
 	if len(as("/").all("href", "/agents")) != 1 {
 		t.Error("no way to what can be run")
 	}

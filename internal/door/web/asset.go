@@ -31,11 +31,13 @@ func readAssets() (files map[string]asset, names map[string]string) {
 	if err != nil {
 		panic(err) // they are part of the program
 	}
+
 	for _, e := range entries {
 		content, err := assetFiles.ReadFile("asset/" + e.Name())
 		if err != nil {
 			panic(err)
 		}
+
 		hash := sha256.Sum256(content)
 		extension := path.Ext(e.Name())
 		name := strings.TrimSuffix(e.Name(), extension) + "-" + hex.EncodeToString(hash[:6]) + extension

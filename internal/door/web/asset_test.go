@@ -16,6 +16,7 @@ func TestScriptIsSmall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
 	if _, err := w.Write(script); err != nil {
@@ -24,9 +25,11 @@ func TestScriptIsSmall(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	if n := b.Len(); n >= 25_000 {
 		t.Errorf("the script is %d bytes", n)
 	}
+
 	err = filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
 		if e := filepath.Ext(path); e == ".js" && path != filepath.Join("asset", "page.js") || e == ".ts" &&
 			filepath.Dir(path) != filepath.Join("asset", "src") {

@@ -16,6 +16,7 @@ func TestAnswerHistoryInBrowser(t *testing.T) {
 	t.Parallel()
 	s := openShop(t, httpd.Config{})
 	b := browse(t, s.site, 1440, 900)
+
 	for name, tt := range map[string]struct {
 		request string
 		from    func(question string)
@@ -41,6 +42,7 @@ func TestAnswerHistoryInBrowser(t *testing.T) {
 		id := s.start(tt.request)
 		tt.from(s.asks(id))
 		b.until(name+": the form", `document.readyState === "complete" && document.querySelector(".answer") !== null`)
+
 		before := value[int](b, "history.length")
 		at := value[string](b, "location.href")
 		for _, act := range tt.act {
@@ -52,12 +54,14 @@ func TestAnswerHistoryInBrowser(t *testing.T) {
 				}
 				act = "[value=submit]"
 			}
+
 			value[any](b, `for (const e of document.querySelectorAll("[aria-invalid]")) e.removeAttribute("aria-invalid")`)
 			b.do(chromedp.Click("[name=decision]" + act))
 			b.until(
 				name+": told", `document.readyState === "complete" && (document.querySelector(".answer") === null ? document.querySelector(".detail") !== null : document.querySelector("[aria-invalid]") !== null)`,
 			)
 		}
+
 		if after := value[int](b, "history.length"); after != before+1 {
 			t.Errorf("%s: %d entries, then %d", name, before, after)
 		}
@@ -76,6 +80,7 @@ func TestFoldsInBrowser(t *testing.T) {
 	s.writeFailure("other")
 	s.writeLong("long")
 	b := browse(t, s, 1200, 700)
+
 	ready := func() {
 		t.Helper()
 		b.until("it is ready", `document.readyState === "complete" && document.querySelector(".top [data-key='?']") !== null`)
@@ -83,6 +88,7 @@ func TestFoldsInBrowser(t *testing.T) {
 	state := func(id string) string {
 		return value[string](b, `document.getElementById("`+id+`").getAttribute("aria-expanded") ?? ""`)
 	}
+
 	b.open("/runs/run?at=step:run-triage")
 	ready()
 	if got := value[string](b, "document.activeElement.id"); got != "step:run-triage" {
@@ -90,6 +96,7 @@ func TestFoldsInBrowser(t *testing.T) {
 	}
 	b.do(chromedp.Click(`[id="call:run-r/0/c%2F1"] .fold`))
 	b.until("it is folded", `document.getElementById("step:run-counter").hidden`)
+
 	value[any](b, "window.same = true; location.reload()")
 	b.until("it is loaded again", `window.same === undefined`)
 	ready()
@@ -98,11 +105,13 @@ func TestFoldsInBrowser(t *testing.T) {
 		value[string](b, "document.activeElement.id"); got != "false step:run-triage" {
 		t.Errorf("after a reload: %s", got)
 	}
+
 	b.open("/runs/other?at=step:other-triage")
 	ready()
 	if got := state("call:other-r/0/c%2F1"); got != "true" {
 		t.Errorf("another run is folded: %q", got)
 	}
+
 	b.open("/runs/run?at=step:run-counter") // a link to a row is stronger than a fold above it
 	ready()
 	if value[bool](b, `document.getElementById("step:run-counter").hidden`) {

@@ -26,6 +26,7 @@ var axe = sync.OnceValues(func() (string, error) {
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "axe"))); err != nil {
 		return "", err
 	}
+
 	npm := exec.Command("npm", "ci", "--loglevel=error", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline")
 	npm.Dir = dir
 	if out, err := npm.CombinedOutput(); err != nil {
@@ -42,6 +43,7 @@ func TestAxeInBrowser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	s := open(t, httpd.Config{})
 	b := browse(t, s, 1440, 900)
 	check := func(what, path string) {
@@ -55,6 +57,7 @@ func TestAxeInBrowser(t *testing.T) {
 			}
 		}
 	}
+
 	check("no runs", "/")
 	s.writeFailure("run")
 	s.writeFailure("other")
@@ -62,6 +65,7 @@ func TestAxeInBrowser(t *testing.T) {
 		RootPlanID: "other", CurrentPlanID: "other", UserRequest: new("another goal"), Summary: new("done"),
 		ConversationID: new("talk"),
 	})
+
 	storetest.Write(t, s.store, &record.Plan{
 		RootPlanID: "live", CurrentPlanID: "live", Title: new("Goes on"), State: new(record.Running),
 		StartTime: storetest.At(0),
@@ -77,6 +81,7 @@ func TestAxeInBrowser(t *testing.T) {
 			RootPlanID: "live", StepID: "s", Seq: 1, ToolCallID: "c", Name: new("look"), Parameters: new("{}"),
 			ErrorMessage: new("no"), State: new(record.Failed),
 		})
+
 	for what, path := range map[string]string{
 		"runs": "/", "rarer filters": "/?failed=true", "nothing found": "/?name=nobody", "a run": "/runs/run",
 		"a run that goes on": "/runs/live", "a question": "/runs/live?at=wait:w",

@@ -20,11 +20,13 @@ func TestCompareInBrowser(t *testing.T) {
 	s.writeSteps("two", record.Completed, "list a", "read other")
 	b := browse(t, s, 1440, 900)
 	b.open("/compare?a=one&b=two")
+
 	const count = `document.querySelector(".count")?.innerText`
 	first := value[string](b, count)
 	b.until("keys work", `document.querySelector(".top [data-key='?']") !== null`)
 	b.press("e")
 	b.until("the next is open", count+`.startsWith("2 of 2")`)
+
 	if got := value[string](
 		b, `document.querySelector(".detail [aria-label=result]").innerText`,
 	); !strings.HasPrefix(first, "1 of 2") || !strings.Contains(got, "same") || !strings.Contains(got, "other") {
@@ -43,6 +45,7 @@ func TestCompareInBrowser(t *testing.T) {
 	turn("a")
 	b.open("/conversations/talk")
 	b.until("it is live", `document.querySelector(".live")?.innerText.includes("live")`)
+
 	turn("b")
 	turn("c")
 	b.until("they are counted", `document.querySelector(".newer a")?.innerText === "2 newer runs"`)

@@ -18,12 +18,15 @@ func TestControlInBrowser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	s := openShop(t, httpd.Config{})
 	drawn := s.carry("dag", map[string]string{"prompt": "Tea or coffee?"})
-	asks, pays, plans := s.start("form"), s.start("refund"),
-		s.carry("orchestrator", map[string]string{"request": "How many TODOs are there?"})
-	question, approval, plan := s.asks(asks), s.asks(pays), s.asks(plans)
+	asks, pays := s.start("form"), s.start("refund")
+	plans := s.carry("orchestrator", map[string]string{"request": "How many TODOs are there?"})
+	question, approval := s.asks(asks), s.asks(pays)
+	plan := s.asks(plans)
 	b := browse(t, s.site, 1440, 900)
+
 	loaded := func(what, condition string) {
 		t.Helper()
 		b.until(what, `document.readyState === "complete" && `+condition)
@@ -50,18 +53,21 @@ func TestControlInBrowser(t *testing.T) {
 	b.do(chromedp.SendKeys("#value-1", "9o"), chromedp.SendKeys("#value-4", "It broke.\n<b>Twice</b>"))
 	click("[name=decision][value=submit]")
 	loaded("mistakes are told", `document.querySelectorAll("[aria-invalid=true]").length === 7`)
+
 	if got := value[string](
 		b, `document.activeElement.id + " " + document.getElementById("value-1").value + " " + document.getElementById("value-4").value`,
 	); got != "value-0 9o It broke.\n<b>Twice</b>" {
 		t.Errorf("after mistakes: %q", got)
 	}
 	look("mistakes")
+
 	b.do(chromedp.SendKeys("#value-0", "Ann"), chromedp.SetValue("#value-1", "9"), chromedp.SendKeys("#value-3", "1234"),
 		chromedp.SetValue("#value-5", "APAC"))
 	click("[name=value-6][value=lamp]")
 	click("[name=value-7][value=cash]")
 	click("#value-8")
 	click("[name=decision][value=submit]")
+
 	b.until(
 		"it was answered", `document.querySelector(".answer") === null && document.querySelector(".detail").innerText.includes("submitted")`,
 	)
@@ -76,11 +82,13 @@ func TestControlInBrowser(t *testing.T) {
 	b.open(approval)
 	look("approval")
 	b.until("it is live", `document.querySelector(".live").innerText.includes("live")`)
+
 	click("[name=action][value=pause]")
 	b.until("it is paused", state+`.includes("paused") && document.querySelector("[value=resume]") !== null`)
 	b.until("it is live", `document.querySelector(".live").innerText.includes("live")`)
 	click("[name=action][value=resume]")
 	b.until("it goes on", state+`.includes("waiting") && document.querySelector("[value=pause]") !== null`)
+
 	b.do(chromedp.SendKeys("#text", "Fine"))
 	click("[name=decision][value=approve]")
 	b.until("it was approved", state+
@@ -93,6 +101,7 @@ func TestControlInBrowser(t *testing.T) {
 	look("start")
 	click(".start li a")
 	loaded("its form is there", `document.querySelector(".answer") !== null`)
+
 	click(".answer .yes")
 	loaded("it says what is missing", `document.activeElement.id === "input.request"`)
 	look("clerk")

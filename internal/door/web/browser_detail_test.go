@@ -24,6 +24,7 @@ func TestDetailInBrowser(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
 	long := strings.Repeat("0123456789abcde\n", 10_000)
+
 	storetest.Write(t, s.store,
 		&record.Plan{
 			RootPlanID: "run", CurrentPlanID: "run", Title: new("Read"), State: new(record.Running), UserRequest: &long,
@@ -42,6 +43,7 @@ func TestDetailInBrowser(t *testing.T) {
 				`[{"role":"user","content":"Go on."},{"role":"assistant","content":"I do."},{"role":"user","content":"And then?"}]`,
 			), ThinkOutput: new("Nothing."),
 		})
+
 	b := browse(t, s, 1440, 900)
 	// else nothing may be copied
 	call(b, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
@@ -50,6 +52,7 @@ func TestDetailInBrowser(t *testing.T) {
 			Permission: &cdpbrowser.PermissionDescriptor{Name: name}, Setting: cdpbrowser.PermissionSettingGranted,
 		})
 	}
+
 	const detail = `document.querySelector(".detail").textContent`
 	has := func(part string) { t.Helper(); b.until(part+" is there", fmt.Sprintf("%s.includes(%q)", detail, part)) }
 	click := func(name string) {
@@ -60,13 +63,16 @@ func TestDetailInBrowser(t *testing.T) {
 			),
 		)
 	}
+
 	copied := func(want string) {
 		t.Helper()
 		storetest.Until(t, "it is copied", func() bool { return value[string](b, "navigator.clipboard.readText()") == want })
 	}
+
 	b.open("/runs/run?at=plan:run")
 	b.until("it is live", `document.querySelector(".live").innerText.includes("live")`)
 	entries := value[int](b, "history.length")
+
 	click("Show all")
 	has("Copy")
 	b.until("all of it is there",
@@ -74,6 +80,7 @@ func TestDetailInBrowser(t *testing.T) {
 			`document.querySelector(".detail pre").textContent.length === %d && location.search.includes("whole=userRequest")`,
 			len(long),
 		))
+
 	b.press("j")
 	has("**bold**")
 	click("Copy")
@@ -82,6 +89,7 @@ func TestDetailInBrowser(t *testing.T) {
 	has("agentRequest")
 	click("Copy")
 	copied(`{"a":1}`)
+
 	b.press("j")
 	has("thinkInput")
 	click("Readable")
@@ -91,6 +99,7 @@ func TestDetailInBrowser(t *testing.T) {
 	if value[bool](b, detail+`.includes("I do.")`) {
 		t.Error("what is known is not folded")
 	}
+
 	click("▸ 2 messages")
 	has("I do.")
 	click("Link")
@@ -98,8 +107,10 @@ func TestDetailInBrowser(t *testing.T) {
 	b.press("k")
 	b.press("k")
 	has("**bold**")
+
 	click("Markdown")
 	b.until("it is Markdown", `document.querySelector(".marked strong")?.innerText === "bold"`)
+
 	// What changes on record changes in place; what is looked at, and how, stays.
 	value[any](b, `document.querySelector(".detail .look a").focus()`)
 	storetest.Write(t, s.store, &record.AgentExecution{
@@ -108,6 +119,7 @@ func TestDetailInBrowser(t *testing.T) {
 	has("another")
 	b.until("it is Markdown still",
 		`document.querySelector(".marked strong")?.innerText === "bolder" && document.activeElement.innerText === "Readable"`)
+
 	if n := value[int](b, "history.length"); n != entries {
 		t.Errorf("%d entries in the history, then %d", entries, n)
 	}
@@ -118,12 +130,14 @@ func TestDetailInBrowser(t *testing.T) {
 	call(b, emulation.SetDeviceMetricsOverride, narrow)
 	b.open("/runs/run")
 	sees(".run-head .tools .tree")
+
 	b.do(chromedp.Click(`[id="cycle:s/0"]`))
 	sees(".detail")
 	has("cycle 1")
 	click("‹ Read")
 	sees(".run-head .tools .tree")
 	b.until("the row has the focus", `document.activeElement.id === "cycle:s/0" && location.search === ""`)
+
 	b.press(kb.ArrowUp)
 	sees(".detail")
 	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
@@ -131,6 +145,7 @@ func TestDetailInBrowser(t *testing.T) {
 	sees(".run-head .tools .tree")
 	b.do(chromedp.Click(`[id="cycle:s/1"]`))
 	sees(".detail")
+
 	b.do(chromedp.Click(`.detail nav a:nth-child(2)`))
 	has("thinkInput")
 	if value[bool](b, `document.querySelector("button.copy").checkVisibility()`) {

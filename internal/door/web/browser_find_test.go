@@ -28,12 +28,14 @@ func TestFindInBrowser(t *testing.T) {
 			StartTime: storetest.At(0),
 		},
 	}
+
 	call := func(i int, state *record.State) *record.ActTool {
 		return &record.ActTool{
 			RootPlanID: "run", StepID: "a", Seq: int64(i / 10), ToolCallID: fmt.Sprint("c", i), CallIndex: new(int64(i)),
 			Name: new(fmt.Sprint("tool", i)), State: state, Result: new(fmt.Sprint("result ", i)),
 		}
 	}
+
 	for i := range 60 {
 		changes = append(changes, call(i, new(record.Completed)))
 	}
@@ -41,12 +43,14 @@ func TestFindInBrowser(t *testing.T) {
 		RootPlanID: "run", StepID: "a", Seq: 2, ToolCallID: "c25", State: failed, ErrorMessage: new("it broke"),
 	})
 	storetest.Write(t, s.store, changes...)
+
 	b := browse(t, s, 1200, 500)
 	b.open("/runs/run?at=call:a/3/c30")
 	b.until("it is live", `document.querySelector(".controls").innerText.includes("live")`)
 	b.do(chromedp.Click(`[id="cycle:a/1"] .fold`)) // folds it
 	b.until("it is folded", `document.getElementById("call:a/1/c15").hidden`)
 	b.do(chromedp.Click(`[id="call:a/3/c33"]`))
+
 	const detail = `document.querySelector("[aria-label=Detail]").innerText`
 	b.until("the detail is there", detail+`.includes("result 33")`)
 	place := func() float64 {
@@ -61,11 +65,13 @@ func TestFindInBrowser(t *testing.T) {
 	b.until(
 		"texts are found", `document.querySelectorAll(".hit mark").length === 11 && document.querySelector("[role=tree]").hidden`,
 	)
+
 	b.press(kb.ArrowDown)
 	b.until("the first is open", detail+`.includes("result 5") && document.activeElement.dataset.at === "call:a/0/c5"`)
 	b.press("jj" + kb.End + "k")
 	b.until("another is open", detail+
 		`.includes("result 58") && location.search.includes("c58") && location.search.includes("q=")`)
+
 	// the tree stays current behind the list, and so does the detail of the list
 	storetest.Write(t, s.store, call(60, running), call(33, failed))
 	b.until("there are new rows",
@@ -76,11 +82,13 @@ func TestFindInBrowser(t *testing.T) {
 	if got := value[bool](b, detail+`.includes("result 58")`); !got {
 		t.Error("the detail of the list is not there any more")
 	}
+
 	b.press(kb.Escape)
 	b.until(
 		"the tree is back", `document.querySelector(".found") === null && !document.querySelector("[role=tree]").hidden`,
 	)
 	b.until("its detail is back, as it is now", detail+`.includes("result 33") && `+detail+`.includes("failed")`)
+
 	if got := value[string](b, "document.activeElement.id"); got != "call:a/3/c33" {
 		t.Errorf("the focus is on %q", got)
 	}
@@ -98,6 +106,7 @@ func TestFindInBrowser(t *testing.T) {
 	b.do(chromedp.Click(`.found li:last-child .totree`))
 	b.until("the row is shown in the tree",
 		`document.querySelector(".found") === null && document.querySelector("[aria-selected=true]").id.startsWith("call:a/")`)
+
 	b.do(chromedp.Click(`[data-show=slow]`))
 	b.until("slow rows are listed", `document.querySelector(".found")?.innerText.includes("own time")`)
 	b.press("e") // leads back to the tree
@@ -111,6 +120,7 @@ func TestFindInBrowser(t *testing.T) {
 	b.until(
 		"the tree is there", `document.querySelector(".found") === null && document.activeElement.id === "call:a/0/c5" && !location.search.includes("q=")`,
 	)
+
 	b.do(chromedp.Click(`[data-copy]`))
 	b.until("the cause is copied", `document.querySelector(".said")?.innerText.includes("cop")`)
 }

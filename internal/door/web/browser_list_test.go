@@ -25,11 +25,13 @@ func TestListInBrowser(t *testing.T) {
 	b := browse(t, s, 1440, 900)
 	call(b, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Kolkata"})
 	const titles = `[...document.querySelectorAll(".runs .run")].map((e) => e.innerText).join()`
+
 	write := func(id string, state record.State) {
 		storetest.Write(t, s.store, &record.Plan{
 			RootPlanID: id, CurrentPlanID: id, Title: new("Run " + id), State: &state, StartTime: storetest.At(0),
 		})
 	}
+
 	b.open("/")
 	b.until("the page is live", `document.querySelector(".live")?.innerText === "● live"`)
 	value[any](b, `window.here = true; true`)
@@ -54,11 +56,13 @@ func TestListInBrowser(t *testing.T) {
 	if !value[bool](b, compare) {
 		t.Error("one run can be compared")
 	}
+
 	pick("c")
 	pick("d")
 	value[any](
 		b, `document.querySelector("[value='a b']").closest("tr").querySelector(".run a").focus(); scrollTo(0, 0); true`,
 	)
+
 	s.fail("a b")
 	b.until("the run changes", `document.querySelector("tbody tr:last-child").innerText.includes("failed")`)
 	if got := value[string](
@@ -66,6 +70,7 @@ func TestListInBrowser(t *testing.T) {
 	); !strings.Contains(got, "run_sql timeout") {
 		t.Errorf("its cause is %q", got)
 	}
+
 	if got := value[string](b, titles+
 		`+" "+[...document.querySelectorAll("input:checked")].map((e) => e.value)+" "+document.activeElement.innerText+" "+`+
 		compare); got != "Run d,Run c,Run a b d,c Run a b false" {
@@ -85,16 +90,19 @@ func TestListInBrowser(t *testing.T) {
 	if got := value[string](b, when); got != local {
 		t.Errorf("in India it began at %q", got)
 	}
+
 	const back = `getComputedStyle(document.body).backgroundColor`
 	value[any](b, `[...document.querySelectorAll(".top button")].find((e) => e.innerText.includes("auto")).click(); true`)
 	value[any](b, `[...document.querySelectorAll(".top button")].find((e) => e.innerText.includes("light")).click(); true`)
 	if got := value[string](b, back); got != "rgb(22, 25, 29)" {
 		t.Errorf("dark is %s", got)
 	}
+
 	write("e", record.Running)
 	b.until("a newer one is offered", `document.querySelector(".newer a") !== null`)
 	b.do(chromedp.Click(".newer a"))
 	b.until("it is shown in local time", titles+`.startsWith("Run e") && `+when+` === "`+local+`"`)
+
 	// A run stands where it was first seen until its start is told. Then it is in a later place, and it is not newer than
 	// itself.
 	storetest.Write(t, s.store, &record.Plan{RootPlanID: "f", CurrentPlanID: "f", Title: new("Run f")})
@@ -108,7 +116,9 @@ func TestListInBrowser(t *testing.T) {
 		b.until("its start is shown",
 			`document.querySelector("[value=f]").closest("tr").querySelector(".when time").innerText === "2200-01-01 05:30:00"`)
 	}
+
 	b.until("only the other is newer", `document.querySelector(".newer")?.innerText === "↑ 1 newer"`)
+
 	b.do(chromedp.Click(".pair"))
 	b.until("they are compared", `location.pathname + location.search === "/compare?a=c&b=d"`)
 	b.open("/?state=FAILED")

@@ -64,6 +64,7 @@ func (b *browser) restart(h http.Handler) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
+
 	b.server = httptest.NewUnstartedServer(h)
 	_ = b.server.Listener.Close()
 	b.server.Listener = listener
@@ -78,6 +79,7 @@ func (b *browser) tab() *browser {
 	b.t.Cleanup(cancel)
 	other := &browser{b.t, ctx, b.base, b.server}
 	other.do()
+
 	// it is seen, too
 	if _, err := chromedp.Call(other.ctx, emulation.SetFocusEmulationEnabled,
 		emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil {
@@ -105,6 +107,7 @@ func TestStreamInBrowser(t *testing.T) {
 	s.writeRunning("run", 3)
 	s.writeRunning("other", 3)
 	streams := func(want int) func() bool { return func() bool { return s.hub.Stats().Streams == want } }
+
 	b := browse(t, s, 1200, 700)
 	b.open("/login?next=/runs/run")
 	b.do(chromedp.SendKeys("[name=key]", secret+"\n"))
@@ -119,10 +122,12 @@ func TestStreamInBrowser(t *testing.T) {
 		t.Helper()
 		b.until(fmt.Sprint("row ", i, " is there"), fmt.Sprintf(`document.getElementById("call:run/0/c%d") !== null`, i))
 	}
+
 	b.kill()
 	b.until("it is lost", liveText+`.includes("last heard")`)
 	b.until("what was there still is", `document.getElementById("call:run/0/c2") !== null`)
 	write(3)
+
 	var busy atomic.Bool
 	busy.Store(true)
 	s = serve(t, s.store, apitest.Config{HTTP: httpd.Config{Keys: all}}, web.Runtime{})
@@ -135,6 +140,7 @@ func TestStreamInBrowser(t *testing.T) {
 		}
 		s.ServeHTTP(w, r)
 	}))
+
 	b.until("it says why", liveText+`.includes("503 too many streams, last heard")`)
 	write(4)
 	busy.Store(false)
@@ -154,6 +160,7 @@ func TestStreamInBrowser(t *testing.T) {
 		stop(false)
 		has(i)
 	}
+
 	storetest.Write(t, s.store, &record.Plan{
 		RootPlanID: "run", CurrentPlanID: "run", State: new(record.Completed), EndTime: storetest.At(9),
 	})
@@ -170,6 +177,7 @@ func TestStreamInBrowser(t *testing.T) {
 	}
 	b.until("it is gone", liveText+
 		` === "deleted" && document.querySelector("[role=alert]").innerText.includes("deleted") && document.querySelectorAll(".row").length === 6`)
+
 	s.writeRunning("third", 3)
 	b.open("/runs/third")
 	b.until("the third is live", liveText+` === "● live"`)
@@ -178,6 +186,7 @@ func TestStreamInBrowser(t *testing.T) {
 		b.until("the session has ended",
 			`document.querySelector(".live a")?.getAttribute("href") === "/login?next=" + encodeURIComponent(location.pathname + location.search)`)
 	}
+
 	other := b.tab()
 	other.open("/")
 	other.do(chromedp.Click("[action='/logout'] button"))
@@ -185,6 +194,7 @@ func TestStreamInBrowser(t *testing.T) {
 	b.do(chromedp.Click(".live a"))
 	b.do(chromedp.SendKeys("[name=key]", secret+"\n"))
 	b.until("it is live again", `location.pathname === "/runs/third" && `+liveText+` === "● live"`)
+
 	none, _ := keys(t, httpd.ScopeRead)
 	s.door.SetKeys(none)
 	s.hub.End() // as the command does
@@ -204,6 +214,7 @@ func TestUpdatesInBrowser(t *testing.T) {
 			State: new(record.Running),
 		},
 		&record.ActTool{RootPlanID: "run", StepID: "a", Seq: 0, ToolCallID: "x", State: new(record.Running)})
+
 	b := browse(t, s, 1200, 600)
 	b.open("/runs/run?at=call:run/0/c150")
 	b.until("it is live", liveText+` === "● live"`)
@@ -212,6 +223,7 @@ func TestUpdatesInBrowser(t *testing.T) {
 	b.do(chromedp.Click(`[id="call:run/0/c150"]`))
 	b.until("the address is that of the row", `location.search.includes("c150") && location.search.includes("%3A")`)
 	value[any](b, `getSelection().selectAllChildren(document.querySelector('[id="call:run/0/c148"] bdi'))`)
+
 	const state = `JSON.stringify([Math.round(document.getElementById("call:run/0/c150").getBoundingClientRect().top), document.activeElement.id,
 		document.querySelector("[aria-selected=true]").id, document.getElementById("cycle:a/0").ariaExpanded, getSelection().toString(), location.search])`
 	before := value[string](b, state)
@@ -224,17 +236,20 @@ func TestUpdatesInBrowser(t *testing.T) {
 			&record.ActTool{RootPlanID: "run", StepID: "a", Seq: 0, ToolCallID: fmt.Sprint("y", i), State: new(record.Running)})
 		storetest.Write(t, s.store, changes...)
 	}
+
 	b.until("all new rows are there", `document.querySelectorAll('[id^="call:run/0"]').length === 400`)
 	order := `[...document.querySelectorAll('[id^="call:run/0"]')].every((row, i) => row.id === "call:run/0/c" + i && row.ariaPosInSet === String(i + 1) && row.ariaSetSize === "400")`
 	b.until("they are in their order, and numbered", order)
 	b.until("what was folded is there",
 		`document.querySelectorAll('[id^="call:a/0"]').length === 101 && [...document.querySelectorAll('[id^="call:a/0"]')].every((row) => row.hidden)`)
+
 	if after := value[string](b, state); after != before {
 		t.Errorf("%s became %s", before, after)
 	}
 	if n := value[int](b, `document.querySelectorAll(".row[tabindex='0']").length`); n != 1 {
 		t.Errorf("%d rows are reached by Tab", n)
 	}
+
 	b.until("the new rows are counted", `document.querySelector(".unseen").innerText === "100 new ↓"`)
 	b.do(chromedp.Click(".unseen"))
 	b.until("a click goes there",
@@ -243,6 +258,7 @@ func TestUpdatesInBrowser(t *testing.T) {
 	b.until(
 		"the end is seen", `Math.floor(document.getElementById("call:run/0/c399").getBoundingClientRect().bottom) <= innerHeight`,
 	)
+
 	for i := 400; i < 420; i++ {
 		storetest.Write(t, s.store, numbered("run", i, record.Running))
 	}
@@ -258,6 +274,7 @@ func TestGrowingInBrowser(t *testing.T) {
 	s.writeRunning("run", 3_000)
 	b := browse(t, s, 1200, 700)
 	b.open("/runs/run?at=call:run/0/c10")
+
 	for i := range 5 {
 		middle := numbered("run", 10_000+i, record.Running)
 		middle.CallIndex = new(int64(1_000 + i*100))
@@ -267,9 +284,11 @@ func TestGrowingInBrowser(t *testing.T) {
 		}
 		storetest.Write(t, s.store, changes...)
 	}
+
 	b.until("all rows are there, once and numbered", `(() => {
 		const rows = [...document.querySelectorAll(".row[aria-level='4']")];
 		return rows.length === 3255 && new Set(rows.map((r) => r.id)).size === 3255 && rows.every((r, i) => r.ariaPosInSet === String(i + 1) && r.ariaSetSize === "3255") })()`)
+
 	var want []string
 	for _, section := range s.get("/runs/run/tree", http.StatusOK).all("class", "section") {
 		if from := attr(section, "data-from"); from != "" {
@@ -293,6 +312,7 @@ func TestSevenTabsInBrowser(t *testing.T) {
 	for range 6 {
 		tabs = append(tabs, b.tab())
 	}
+
 	var live, asking []*browser
 	for _, tab := range tabs {
 		tab.open("/runs/run")
@@ -303,9 +323,11 @@ func TestSevenTabsInBrowser(t *testing.T) {
 			asking = append(asking, tab)
 		}
 	}
+
 	if len(live) != 5 || len(asking) != 2 || value[string](asking[0], liveText) != "every 5 s: 5 other tabs are live" {
 		t.Fatalf("%d tabs are live, %d ask", len(live), len(asking))
 	}
+
 	storetest.Write(t, s.store, numbered("run", 3, record.Running))
 	live[0].hide(true)
 	for _, tab := range append(live[1:], asking...) {
@@ -328,6 +350,7 @@ func TestNoScriptInBrowser(t *testing.T) {
 		emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
 		t.Fatal(err)
 	}
+
 	b.open("/runs/run?at=call:run/0/c1")
 	if n := value[int](b, `document.querySelectorAll(".section noscript a").length`); n != 25 {
 		t.Errorf("%d links to the rest", n)
@@ -342,6 +365,7 @@ func TestNoScriptInBrowser(t *testing.T) {
 			),
 		)
 	}
+
 	follow(".section noscript a", "call:run/0/c97")
 	b.until("it is in view", `document.querySelector(".tree").scrollTop > 1000`)
 	follow(`[id="call:run/0/c99"]`, "call:run/0/c99")

@@ -27,6 +27,7 @@ func TestEveryPageFitsInBrowser(t *testing.T) {
 	hard, deepest := s.hardScene(time.Now().AddDate(0, 0, -2))
 	hardAt := func(at string) string { return "/runs/" + hard + "?" + url.Values{"at": {at}}.Encode() }
 	b := browse(t, s, 1440, 900)
+
 	for name, path := range map[string]string{
 		"list": "/", "waits": "/waits", "run": "/runs/" + failed, "well": "/runs/" + well,
 		"cycle": "/runs/" + failed + "?at=cycle:" + failed + "-researcher/1", "live": "/runs/run-41",
@@ -58,6 +59,7 @@ const moved = `new Promise((done) => {
 // that is open.
 func (b *browser) fits(name, path string) {
 	b.t.Helper()
+
 	for _, look := range []struct {
 		name, scheme  string
 		width, height int64
@@ -78,6 +80,7 @@ func (b *browser) fits(name, path string) {
 		if *pictures == "" {
 			continue
 		}
+
 		png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
 		if err != nil {
 			b.t.Fatal(err)
@@ -86,6 +89,7 @@ func (b *browser) fits(name, path string) {
 			b.t.Fatal(err)
 		}
 	}
+
 	b.look("light", 1440, 900)
 }
 
@@ -107,15 +111,18 @@ func TestOutcomesFitInBrowser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	s := openShop(t, httpd.Config{})
 	flow := s.carry("workflow", map[string]string{"workflow": "two", "input": "Why is the sky blue?"})
 	drawn := s.carry("dag", map[string]string{"prompt": "Tea or coffee?"})
 	house := s.carry("orchestrator", map[string]string{"request": "How many TODOs are there?"})
+
 	s.answers(house, "accept")
 	s.ends(flow, record.Completed)
 	s.ends(house, record.Completed)
 	s.ends(drawn, record.Failed)
 	s.writeTask("task", `{"constraints":{}}`)
+
 	b := browse(t, s.site, 1440, 900)
 	for name, path := range map[string]string{
 		"workflow": "/runs/" + flow, "dag": "/runs/" + drawn + "?at=plan:" + drawn, "orchestrator": "/runs/" + house,
@@ -134,6 +141,7 @@ func TestWrongFiltersFitInBrowser(t *testing.T) {
 	s := open(t, httpd.Config{})
 	s.writeFailure("run")
 	b := browse(t, s, 1440, 900)
+
 	for name, path := range map[string]string{
 		"wrong-list": "/?since=yesterday&state=LOUD&minCost=x", "wrong-charts": "/charts?since=yesterday",
 		"wrong-compare": "/compare?a=run&b=none", "wrong-search": "/search?q=a&since=yesterday&kind=x",

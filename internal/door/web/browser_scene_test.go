@@ -32,11 +32,13 @@ func (s *site) scene(now time.Time) (failed, well string) {
 		if task.project != "support" {
 			conversation = nil
 		}
+
 		r := &story{s: s, root: root, now: start, model: task.model}
 		r.add(&record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new(task.title),
 			UserRequest: new(task.title + ", please."), Project: new(task.project),
 			Tags: []string{"nightly"}, ConversationID: conversation, State: new(record.Running), StartTime: r.at(),
 			ModelName: new(task.model)})
+
 		switch task.title {
 		case "Find stale pages":
 			r.stalePages(i >= 36)
@@ -48,6 +50,7 @@ func (s *site) scene(now time.Time) (failed, well string) {
 		default:
 			r.ticket(task.agent, i)
 		}
+
 		switch {
 		case i == 41: // goes on
 		case i == 39:
@@ -65,8 +68,10 @@ func (s *site) scene(now time.Time) (failed, well string) {
 				Summary: new("Done: " + strings.ToLower(task.title) + "."),
 			})
 		}
+
 		r.write()
 	}
+
 	return failed, well
 }
 
@@ -113,6 +118,7 @@ func (r *story) think(step string, seq int, took time.Duration, in, out int64, p
 	if err != nil {
 		r.s.t.Fatal(err)
 	}
+
 	r.add(&record.ThinkAct{RootPlanID: r.root, StepID: step, Seq: int64(seq), State: new(record.Completed),
 		ModelName: new(r.model), ThinkStartTime: r.at(), ThinkEndTime: r.after(took), ThinkInput: new(string(text)),
 		ThinkOutput: new(answer), InputTokens: new(in), OutputTokens: new(out),
@@ -127,8 +133,10 @@ func (r *story) call(step string, seq, index int, name, parameters, result strin
 		Parameters: new(parameters), StartTime: r.at(), EndTime: r.after(took), State: new(record.Completed),
 		Result: new(result),
 	}
+
 	if result == "" {
-		c.State, c.Result, c.ErrorKind, c.ErrorMessage = new(record.Failed), nil, new("timeout"), new("no answer within 10 s")
+		c.State, c.Result = new(record.Failed), nil
+		c.ErrorKind, c.ErrorMessage = new("timeout"), new("no answer within 10 s")
 	}
 	r.add(c)
 }
@@ -140,6 +148,7 @@ func message(role, content string) map[string]any {
 // ticket is a run of one agent and two tools.
 func (r *story) ticket(agent string, n int) {
 	took := time.Duration(400+n*137%1900) * time.Millisecond
+
 	r.step(r.root, agent, "Do it.", 0, record.Completed, func(step string) {
 		ask := []map[string]any{message("system", "You help the team. Answer in short sentences."), message("user", "Do it.")}
 		r.think(step, 0, took, int64(900+n*71%800), 64, ask, "I look at the notes first.")
@@ -159,6 +168,7 @@ func (r *story) stalePages(fails bool) {
 	if fails {
 		state = record.Failed
 	}
+
 	r.step(r.root, "triage", "What is asked for?", 0, record.Completed, func(step string) {
 		r.think(step, 0, 2*time.Second, 612, 40,
 			[]map[string]any{message("system", "You sort requests."), message("user", "Find stale pages, please.")},
@@ -171,6 +181,7 @@ func (r *story) stalePages(fails bool) {
 		}
 		r.think(step, 0, 3*time.Second, 1812, 96, ask, "I list the pages, and let **counter** count what is stale.")
 		r.call(step, 0, 0, "list_pages", `{"space":"handbook"}`, `{"pages":412}`, time.Second)
+
 		began, sub := r.at(), r.root+"-count"
 		r.add(&record.Plan{
 			RootPlanID: r.root, CurrentPlanID: sub, ParentPlanID: &r.root, ToolCallID: new("call-0-1"),
@@ -184,6 +195,7 @@ func (r *story) stalePages(fails bool) {
 			r.think(counter, 1, 4*time.Second, 1204, 88,
 				append(count, message("assistant", "I look at the table first."), message("tool", "id, title, changed_at")),
 				"Now I count.")
+
 			result := `{"stale":37}`
 			if fails {
 				result = ""
@@ -192,6 +204,7 @@ func (r *story) stalePages(fails bool) {
 				`{"sql":"SELECT count(*) FROM page\nWHERE changed_at < now() - interval '2 years'","timeoutMs":10000}`, result,
 				10*time.Second)
 		})
+
 		r.add(&record.Plan{RootPlanID: r.root, CurrentPlanID: sub, State: new(state), EndTime: r.at()},
 			&record.ActTool{
 				RootPlanID: r.root, StepID: step, Seq: 0, ToolCallID: "call-0-1", CallIndex: new(int64(1)), Name: new("counter"),
@@ -216,6 +229,7 @@ func (s *site) hardScene(now time.Time) (root, deepest string) {
 		UserRequest: new(strings.Repeat("many words ", 2_000)), State: new(record.Failed), StartTime: r.at(),
 		Project: new(long[:60]), ConversationID: new(long[:120]),
 	})
+
 	for i := range 100 {
 		r.add(&record.AgentExecution{
 			RootPlanID: root, PlanID: root, StepID: fmt.Sprint("agent-", i), StepIndex: new(int64(i)),
@@ -223,6 +237,7 @@ func (s *site) hardScene(now time.Time) (root, deepest string) {
 			StartTime: r.at(), EndTime: r.at(),
 		})
 	}
+
 	plan, id := root, func(depth int) string { return fmt.Sprint("deep-", depth) }
 	for depth := range 40 {
 		step, sub := "step-"+id(depth), id(depth)
@@ -238,8 +253,10 @@ func (s *site) hardScene(now time.Time) (root, deepest string) {
 				RootPlanID: root, CurrentPlanID: sub, ParentPlanID: new(plan), ToolCallID: new(sub),
 				Title: new("Level " + fmt.Sprint(depth)), State: new(record.Failed), StartTime: r.at(),
 			})
+
 		plan = sub
 	}
+
 	r.add(&record.AgentExecution{
 		RootPlanID: root, PlanID: plan, StepID: "last", AgentName: new(long), State: new(record.Failed), StartTime: r.at(),
 		EndTime: r.at(),

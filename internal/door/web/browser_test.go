@@ -41,10 +41,12 @@ func browse(t *testing.T, s *site, width, height int) *browser {
 	t.Cleanup(cancel)
 	ctx, cancel := chromedp.NewContext(allocated)
 	t.Cleanup(cancel)
+
 	b := &browser{t, ctx, server.URL, server}
 	b.do() // starts the browser
 	b.ctx, cancel = context.WithTimeout(ctx, 5*time.Minute)
 	t.Cleanup(cancel)
+
 	var mu sync.Mutex
 	var wrong []string
 	err := chromedp.Listen(ctx, func(event any) {
@@ -66,6 +68,7 @@ func browse(t *testing.T, s *site, width, height int) *browser {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		mu.Lock()
 		defer mu.Unlock()
@@ -135,10 +138,12 @@ func TestKeysInBrowser(t *testing.T) {
 	})
 	b := browse(t, s, 1440, 900)
 	const detail = `document.querySelector("[aria-label=Detail]").innerText`
+
 	b.open("/")
 	b.do(chromedp.Click(".runs a"))
 	b.until("the run is there", `document.querySelector("[aria-label=Cause]") !== null && `+detail+
 		`.includes("no answer within 10 s")`)
+
 	b.press("e")
 	b.until("the other failure is open", detail+`.includes("first")`)
 	if got := value[string](b, `document.querySelector(".count").innerText`); got != "2 of 2" {
@@ -146,11 +151,13 @@ func TestKeysInBrowser(t *testing.T) {
 	}
 	b.press("e")
 	b.until("it comes round", detail+`.includes("no answer within 10 s")`)
+
 	selected := func(name string) {
 		t.Helper()
 		b.until(name+" is selected", `document.querySelector("[aria-selected=true] .name").innerText.includes("`+name+
 			`") && document.activeElement.ariaSelected === "true"`)
 	}
+
 	b.press(kb.ArrowLeft)
 	selected("cycle 3")
 	before := value[int](b, "document.querySelectorAll('.row:not([hidden])').length")
@@ -158,17 +165,20 @@ func TestKeysInBrowser(t *testing.T) {
 	if after := value[int](b, "document.querySelectorAll('.row:not([hidden])').length"); after != before-1 {
 		t.Errorf("%d rows, then %d", before, after)
 	}
+
 	b.press(kb.ArrowRight)
 	b.press(kb.ArrowRight)
 	selected("run_sql")
 	b.press(kb.Home)
 	selected("Find stale pages")
+
 	b.press("jj")
 	selected("cycle 1")
 	b.press("k")
 	selected("triage")
 	b.press(kb.End)
 	selected("run_sql")
+
 	if n := value[int](b, "history.length"); n > 3 {
 		t.Errorf("%d entries in the history", n)
 	}
@@ -182,6 +192,7 @@ func TestLiveInBrowser(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
 	running, done := new(record.Running), new(record.Completed)
+
 	call := func(step string, seq, i int, state *record.State) *record.ActTool {
 		return &record.ActTool{
 			RootPlanID: "run", StepID: step, Seq: int64(seq), ToolCallID: fmt.Sprint("c", i), CallIndex: new(int64(i)),
@@ -194,15 +205,18 @@ func TestLiveInBrowser(t *testing.T) {
 			RootPlanID: "run", PlanID: "run", StepID: "a", StepIndex: new(int64(0)), AgentName: new("first"), State: running,
 		},
 	}
+
 	for i := range 60 {
 		changes = append(changes, call("a", 0, i, done))
 	}
 	storetest.Write(t, s.store, append(changes, &record.ThinkAct{RootPlanID: "run", StepID: "a", Seq: 1, State: done})...)
+
 	b := browse(t, s, 1200, 500)
 	b.open("/runs/run?at=call:a/0/c30")
 	b.until("it is live", `document.querySelector(".live").innerText.includes("live")`)
 	b.do(chromedp.Click(`[id="call:a/0/c30"]`))
 	b.until("the detail is there", `document.querySelector(".detail").innerText.includes("result 30")`)
+
 	place := func() float64 {
 		return value[float64](b, `document.getElementById("call:a/0/c30").getBoundingClientRect().top`)
 	}
@@ -210,6 +224,7 @@ func TestLiveInBrowser(t *testing.T) {
 	since := value[string](b, ran)
 	b.until("the time of the run counts on", ran+` !== "`+since+`" && /^[0-9]+h[0-9]+m[0-9]+s$/.test(`+ran+`)`)
 	before := place()
+
 	for i := range 20 { // one after the other, above and below what is looked at
 		storetest.Write(t, s.store, call("a", 1, 100+i, running), call("a", 0, i, new(record.Failed)),
 			&record.Wait{
@@ -220,20 +235,24 @@ func TestLiveInBrowser(t *testing.T) {
 	b.until("the new rows are there",
 		`document.getElementById("call:a/1/c119") !== null && document.getElementById("wait:w19") !== null`)
 	b.until("rows are renewed", `document.getElementById("call:a/0/c19").innerText.includes("failed")`)
+
 	if after := place(); math.Abs(after-before) > 1 {
 		t.Errorf("the row moved from %v to %v", before, after)
 	}
 	if got := value[string](b, "document.activeElement.id"); got != "call:a/0/c30" {
 		t.Errorf("the focus is on %q", got)
 	}
+
 	order := value[string](
 		b, `[...document.querySelectorAll(".row")].map((r) => r.id).filter((id) => id.startsWith("call:a/1") || id.startsWith("cycle")).join(" ")`,
 	)
 	if want := "cycle:a/0 cycle:a/1 call:a/1/c100 call:a/1/c101"; !strings.HasPrefix(order, want) {
 		t.Errorf("the order is %s", order)
 	}
+
 	b.press(kb.ArrowLeft) // to the cycle
 	b.press(kb.ArrowLeft) // folds it
+
 	storetest.Write(t, s.store, call("a", 0, 59, new(record.Failed)), call("a", 0, 60, running),
 		&record.AgentExecution{
 			RootPlanID: "run", PlanID: "run", StepID: "b", StepIndex: new(int64(1)), AgentName: new("second"), State: running,
@@ -244,6 +263,7 @@ func TestLiveInBrowser(t *testing.T) {
 	) {
 		t.Error("what was folded is open")
 	}
+
 	storetest.Write(t, s.store, &record.Plan{
 		RootPlanID: "run", CurrentPlanID: "run", State: new(record.Failed), ErrorMessage: new("it broke"),
 		EndTime: storetest.At(9),

@@ -28,12 +28,14 @@ func (s *site) writeLong(root string) {
 		})
 		return id
 	}
+
 	call := func(step string, i int, state *record.State) {
 		changes = append(changes, &record.ActTool{
 			RootPlanID: root, StepID: step, Seq: 0, ToolCallID: fmt.Sprint(i), CallIndex: new(int64(i)),
 			Name: new(fmt.Sprint("tool", i)), State: state,
 		})
 	}
+
 	changes = append(changes, &record.Plan{
 		RootPlanID: root, CurrentPlanID: root, Title: new("Long"), State: done, StartTime: storetest.At(0),
 		EndTime: storetest.At(60),
@@ -48,6 +50,7 @@ func (s *site) writeLong(root string) {
 			call(id, j, state)
 		}
 	}
+
 	sub := root + "-sub"
 	changes = append(changes, &record.ActTool{
 		RootPlanID: root, StepID: root + "-s0", Seq: 0, ToolCallID: "sub", CallIndex: new(int64(3)), Name: new("sub"),
@@ -55,6 +58,7 @@ func (s *site) writeLong(root string) {
 	}, &record.Plan{
 		RootPlanID: root, CurrentPlanID: sub, ParentPlanID: &root, ToolCallID: new("sub"), Title: new("Sub"), State: done,
 	})
+
 	id := step(0, sub)
 	for i := range 400 {
 		call(id, i, done)
@@ -71,6 +75,7 @@ func TestTreeInBrowser(t *testing.T) {
 	b := browse(t, s, 1200, 700)
 	b.open("/runs/run")
 	value[any](b, "window.same = true")
+
 	selected := func(id, count string) {
 		t.Helper()
 		b.until(id+" is selected", fmt.Sprintf(`(() => {
@@ -84,6 +89,7 @@ func TestTreeInBrowser(t *testing.T) {
 		b.press("e")
 		selected(failures[i], fmt.Sprint(i+1, " of 3"))
 	}
+
 	b.press("E")
 	selected(failures[2], "3 of 3")
 	b.do(chromedp.Click(".cause [data-key=e]"))
@@ -93,6 +99,7 @@ func TestTreeInBrowser(t *testing.T) {
 	selected("step:run-s1", "3 failures")
 	b.press(kb.Home)
 	selected("plan:run", "3 failures")
+
 	b.press("f") // with rows that are not on the page
 	b.until("only the first row is there",
 		`document.querySelector(".tree").scrollHeight === document.querySelector(".tree").clientHeight && document.getElementById("plan:run").ariaExpanded === "false"`)
@@ -100,12 +107,14 @@ func TestTreeInBrowser(t *testing.T) {
 	selected("plan:run", "")
 	b.press("e")
 	selected(failures[0], "1 of 3")
+
 	b.press(kb.End)
 	selected("call:run-s11/0/999", "")
 	b.press(kb.ArrowLeft + kb.ArrowLeft + kb.ArrowLeft) // to the cycle, folds it, to the step
 	selected("step:run-s11", "")
 	b.press(kb.ArrowLeft)
 	b.until("the step is folded", `document.activeElement.ariaExpanded === "false"`)
+
 	b.press("e")
 	selected(failures[0], "1 of 3")
 	b.press("E") // in what is folded
@@ -115,16 +124,19 @@ func TestTreeInBrowser(t *testing.T) {
 	b.until("everything is folded but for the way to the row",
 		`document.querySelectorAll(".row").length < 1100 && document.getElementById("step:run-s0").ariaExpanded === "false"`)
 	selected(failures[2], "3 of 3")
+
 	b.press("e")
 	selected(failures[0], "1 of 3") // its rows came
 	b.press("F")
 	b.until("nothing is folded", `document.getElementById("step:run-s0").ariaExpanded === "true"`)
 	selected(failures[0], "1 of 3")
+
 	b.do(chromedp.Click("[data-fold=ok]"))
 	b.until("what is well is folded",
 		`document.getElementById("step:run-s0").ariaExpanded === "false" && document.getElementById("step:run-s1").ariaExpanded === "true" && location.search.includes("fold=ok")`)
 	b.press(kb.Home + kb.ArrowRight)
 	selected("step:run-s0", "")
+
 	b.press(kb.ArrowRight + "*")
 	b.until("its rows are there",
 		`document.getElementById("call:run-s0/0/999") !== null || document.getElementById("cycle:run-s0/0") !== null`)
@@ -146,12 +158,14 @@ func TestKeysOfRunsInBrowser(t *testing.T) {
 			EndTime: storetest.At(i*100 + 1),
 		})
 	}
+
 	b := browse(t, s, 1200, 700)
 	at := func(id string) {
 		t.Helper()
 		b.until(id+" is open", `location.pathname === "/runs/`+id+
 			`" && document.querySelector("[aria-selected=true][tabindex='0']") !== null`)
 	}
+
 	b.open("/?state=FAILED&limit=2")
 	b.do(chromedp.Click(`[href="/runs/run08"]`))
 	at("run08")
@@ -161,6 +175,7 @@ func TestKeysOfRunsInBrowser(t *testing.T) {
 		b.press(step.key)
 		at(step.id)
 	}
+
 	b.press("[")
 	b.until("there is none", `document.querySelector(".said").innerText === "There is no newer run in the list."`)
 	value[any](b, "history.go(-6)")
@@ -182,11 +197,13 @@ func TestKeysOfRunsInBrowser(t *testing.T) {
 	b.do(chromedp.Click("dialog input"))
 	b.press(kb.Escape)
 	b.until("the list is closed", `document.querySelector("dialog") === null`)
+
 	b.press("?")
 	b.press("F")
 	if value[bool](b, `document.querySelector("dialog") !== null`) {
 		t.Error("the keys are not off")
 	}
+
 	b.do(chromedp.Click("[data-key='?']"), chromedp.Click("dialog input"), chromedp.Click("dialog button"))
 	b.press("r")
 	b.until("the keys are on", `document.querySelector(".said").innerText === "Nothing runs."`)

@@ -21,6 +21,7 @@ func TestCauses(t *testing.T) {
 		storetest.Write(t, s.store, run.Changes...)
 	}
 	list := s.get("/?", http.StatusOK)
+
 	leads := func(n *html.Node) map[string]bool {
 		to := map[string]bool{}
 		for d := range n.Descendants() {
@@ -37,6 +38,7 @@ func TestCauses(t *testing.T) {
 			p := s.get("/runs/"+run.Root, http.StatusOK)
 			regions := p.all("aria-label", "Cause")
 			link := "/runs/" + run.Root + "?" + url.Values{"at": {run.At}}.Encode()
+
 			if run.At == "" {
 				if len(regions) != 0 {
 					t.Errorf("a region says %s", text(regions[0]))
@@ -54,6 +56,7 @@ func TestCauses(t *testing.T) {
 					t.Errorf("the region lacks %q: %s", part, said)
 				}
 			}
+
 			if asks := run.CauseKind() == "waiting"; strings.HasPrefix(said, "Waits for an answer") != asks ||
 				strings.Contains(said, "✗") == asks {
 				t.Errorf("asks %t: %s", asks, said)

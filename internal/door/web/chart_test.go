@@ -34,6 +34,7 @@ func (s *site) writeFigures() time.Time {
 			state = record.Failed
 		}
 		step := root + "-s"
+
 		storetest.Write(s.t, s.store,
 			&record.Plan{
 				RootPlanID: root, CurrentPlanID: root, Project: new([]string{"docs", "o'brien"}[i%2]), State: &state,
@@ -56,6 +57,7 @@ func (s *site) writeFigures() time.Time {
 				RootPlanID: root, StepID: step, Seq: 1, ToolCallID: "d", State: &state, StartTime: after(4), EndTime: after(5),
 			})
 	}
+
 	return first
 }
 
@@ -80,6 +82,7 @@ func TestCharts(t *testing.T) {
 		if len(sources) != 4 {
 			t.Fatalf("%q: %d statements", query, len(sources))
 		}
+
 		read := func(i int) []map[string]any {
 			rows, err := s.store.DB().Query(t.Context(), sources[i].FirstChild.Data)
 			if err != nil {
@@ -91,6 +94,7 @@ func TestCharts(t *testing.T) {
 			}
 			return all
 		}
+
 		days := read(0)
 		if len(days) == 0 || len(days) > 2 {
 			t.Fatalf("%q: %d days", query, len(days))
@@ -103,12 +107,14 @@ func TestCharts(t *testing.T) {
 					t.Errorf("%q: %s leads to %d runs", query, label, n)
 				}
 			}
+
 			cost := "not known"
 			if day["cost_usd"] != nil {
 				cost = dollars(t, day["cost_usd"])
 			}
 			p.one("aria-label", fmt.Sprintf("%s: cost %s", day["name"], cost))
 		}
+
 		for i, table := range tags(p.root, "table") {
 			rows := read(i + 1)
 			lines := tags(tags(table, "tbody")[0], "tr")
@@ -120,6 +126,7 @@ func TestCharts(t *testing.T) {
 				if got := text(tags(lines[j], "th")[0]); name != "" && got != name || name == "" && got != "not recorded" {
 					t.Errorf("%q: line %d is of %q, not %q", query, j, got, name)
 				}
+
 				cells := tags(lines[j], "td")
 				want := []string{fmt.Sprintf("calls %d", row["count"]), fmt.Sprintf("failed %d", row["failed"])}
 				if i == 1 {
@@ -128,6 +135,7 @@ func TestCharts(t *testing.T) {
 				if got := []string{text(cells[0]), text(cells[1])}; !slices.Equal(got, want) {
 					t.Errorf("%q: %s has %q, not %q", query, name, got, want)
 				}
+
 				if i < 2 {
 					if got := text(cells[4]); row["cost_usd"] != nil && !strings.Contains(got, dollars(t, row["cost_usd"])) ||
 						row["cost_usd"] == nil && strings.Contains(got, "$") {
@@ -140,14 +148,17 @@ func TestCharts(t *testing.T) {
 				}
 			}
 		}
+
 		if query == "" && !strings.Contains(text(p.root), "6 model calls without a price") {
 			t.Error("what has no price is not told")
 		}
 	}
+
 	nothing := s.get("/charts?since=2020-01-01&until=2020-01-05", http.StatusOK)
 	if got := text(nothing.root); !strings.Contains(got, "Nothing happened in this time.") {
 		t.Error(got)
 	}
+
 	for query, field := range map[string]string{
 		"since=soon": "since", "since=2000-01-01": "since", "until=2020-01-01&since=2020-01-02": "until", "begin=1": "begin",
 	} {
@@ -182,6 +193,7 @@ func TestManyAgents(t *testing.T) {
 		})
 	}
 	storetest.Write(t, s.store, changes...)
+
 	p := s.get("/charts?"+url.Values{"since": {"1h"}}.Encode(), http.StatusOK)
 	if got := text(p.root); !strings.Contains(got, "7 more, with fewer steps.") {
 		t.Error(got)

@@ -38,9 +38,11 @@ func TestCompareLarge(t *testing.T) {
 				})
 			}
 		}
+
 		storetest.Write(t, s.store, changes...)
 		s.get("/runs/"+root, http.StatusOK) // its page can be made
 	}
+
 	var first string
 	for _, path := range []string{
 		"/compare?a=one&b=two", "/compare?a=one&b=two", "/compare?a=two&b=one", "/compare?a=one&b=two",
@@ -51,6 +53,7 @@ func TestCompareLarge(t *testing.T) {
 			!strings.Contains(said, "another") || len(p.all("role", "status")) != 1 {
 			t.Errorf("%s says %q: %.300s", path, got, said)
 		}
+
 		if path == "/compare?a=one&b=two" {
 			if first == "" {
 				first = said

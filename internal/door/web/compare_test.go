@@ -39,6 +39,7 @@ func (s *site) writeSteps(root string, state record.State, tools ...string) {
 				Parameters: new(`{"at":1}`), Result: &found, State: new(record.Completed),
 			})
 	}
+
 	storetest.Write(s.t, s.store, changes...)
 }
 
@@ -50,6 +51,7 @@ func TestCompare(t *testing.T) {
 	s.writeSteps("one", record.Completed, "list a", "read same\nold words\nend", "stop z")
 	s.writeSteps("two", record.Failed, "list a", "look b", "read same\nnew words\nend", "stop z")
 	p := s.get("/compare?a=one&b=two", http.StatusOK)
+
 	lines := func(p *page) (all []string) {
 		for n := range p.one("class", "pairs").Descendants() {
 			if n.Type == html.ElementNode && n.Data == "tr" {
@@ -58,6 +60,7 @@ func TestCompare(t *testing.T) {
 		}
 		return all[1:]
 	}
+
 	want := []string{
 		"Look <b>around</b> ≠3 ✓ completed 9s ✗ failed 9s state",
 		"scout ≠3 ✓ completed ✓ completed",
@@ -74,11 +77,13 @@ func TestCompare(t *testing.T) {
 	if got := text(p.one("aria-label", "Differences")); got != "2 of 4 differences previous next all rows" {
 		t.Errorf("it is %q", got)
 	}
+
 	next := attr(p.one("data-key", "e"), "href")
 	p = s.get(next, http.StatusOK)
 	if got := text(p.one("aria-label", "Detail")); !strings.Contains(got, "only in B") {
 		t.Errorf("%s shows %q", next, got)
 	}
+
 	p = s.get(attr(p.one("data-key", "e"), "href"), http.StatusOK)
 	if got := text(p.one("aria-label", "result")); got != "same old words new words end" {
 		t.Errorf("the texts are %q", got)
@@ -86,10 +91,12 @@ func TestCompare(t *testing.T) {
 	if got := text(p.one("aria-label", "Detail")); !strings.Contains(got, "parameters The same in both, 1 KiB.") {
 		t.Errorf("the detail is %q", got)
 	}
+
 	p = s.get(attr(p.one("data-key", "e"), "href"), http.StatusOK) // comes round
 	if got := text(p.one("aria-label", "Differences")); !strings.HasPrefix(got, "1 of 4") {
 		t.Errorf("it is %q", got)
 	}
+
 	if got := len(lines(s.get("/compare?a=one&b=two&equal=true", http.StatusOK))); got != 9 {
 		t.Errorf("all rows are %d", got)
 	}
@@ -108,6 +115,7 @@ func TestCompareWhat(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
 	s.writeSteps("one", record.Completed)
+
 	for path, want := range map[string]struct {
 		status int
 		says   string

@@ -30,6 +30,7 @@ func TestConversation(t *testing.T) {
 		RootPlanID: "last", CurrentPlanID: "last", ConversationID: new("a/b <i>"), State: new(record.Failed),
 		ErrorMessage: new("it broke"),
 	})
+
 	articles := func(p *page) (all []string) {
 		for n := range p.root.Descendants() {
 			if n.Type == html.ElementNode && n.Data == "article" {
@@ -38,6 +39,7 @@ func TestConversation(t *testing.T) {
 		}
 		return all
 	}
+
 	path := "/conversations/" + url.PathEscape("a/b <i>")
 	p := s.get(path, http.StatusOK)
 	all := articles(p)
@@ -48,6 +50,7 @@ func TestConversation(t *testing.T) {
 	if !strings.HasPrefix(all[19], "last ✗ failed") || !strings.HasSuffix(all[19], "it broke") {
 		t.Errorf("the last is %s", all[19])
 	}
+
 	earlier := s.get(attr(p.one("rel", "prev"), "href"), http.StatusOK)
 	if all := articles(earlier); len(all) != 3 || !strings.HasPrefix(all[0], "run-00") ||
 		len(earlier.all("rel", "prev")) > 0 {
@@ -58,6 +61,7 @@ func TestConversation(t *testing.T) {
 	); len(newer.all("name", "run")) > 0 {
 		t.Error("there are newer ones")
 	}
+
 	s.get("/conversations/none", http.StatusNotFound)
 	s.get(path+"?state=FAILED", http.StatusBadRequest)
 }

@@ -49,6 +49,7 @@ func (v *runView) graph(ctx context.Context, reader *store.Reader) error {
 	if orZero(p.Executor) != tree.GraphExecutor {
 		return nil
 	}
+
 	row, err := reader.Row(ctx, record.Key{
 		Kind: record.KindArtifact, Root: p.RootPlanID, Parent: p.CurrentPlanID, ID: graph.Artifact,
 	})
@@ -58,6 +59,7 @@ func (v *runView) graph(ctx context.Context, reader *store.Reader) error {
 	if err != nil {
 		return err
 	}
+
 	if g, err := graph.Read(row.(*record.Artifact).Value); err == nil { // else it is none
 		v.dag = v.draw(g)
 	}
@@ -74,12 +76,15 @@ func (v *runView) draw(g *graph.Graph) *dagView {
 			}
 		}
 	}
+
 	d, count := &dagView{nodes: make([]nodeView, len(g.Nodes))}, map[record.State]int{}
 	for i, n := range g.Nodes {
 		node := nodeView{name: words.Shorten(n.Name, nodeChars), state: record.Pending}
 		if r := rows[i]; r != nil {
-			node.state, node.took, node.href = v.state(r), v.lasted(r), v.path(r)
+			node.state, node.took = v.state(r), v.lasted(r)
+			node.href = v.path(r)
 		}
+
 		var needs []string
 		for _, id := range n.Dependencies {
 			needs = append(needs, words.Shorten(g.Find(id).Name, 60))
@@ -89,6 +94,7 @@ func (v *runView) draw(g *graph.Graph) *dagView {
 		d.nodes[i] = node
 		count[node.state]++
 	}
+
 	d.title = words.Plural(int64(len(d.nodes)), "node")
 	for _, s := range record.States(record.KindAgentExecution) {
 		if count[s] > 0 {
@@ -113,12 +119,14 @@ func layersOf(g *graph.Graph) (layers [][]*spot) {
 	for i := range g.Nodes {
 		at[g.Nodes[i].ID] = i
 	}
+
 	depth, below := make([]int, len(g.Nodes)), make([]map[int]bool, len(g.Nodes)) // below is all that a node needs
 	var visit func(i int)
 	visit = func(i int) {
 		if below[i] != nil {
 			return
 		}
+
 		below[i] = map[int]bool{}
 		for _, id := range g.Nodes[i].Dependencies {
 			d := at[id]
@@ -130,11 +138,13 @@ func layersOf(g *graph.Graph) (layers [][]*spot) {
 			}
 		}
 	}
+
 	spots := make([]*spot, len(g.Nodes))
 	for i := range g.Nodes {
 		visit(i)
 		spots[i] = &spot{node: i}
 	}
+
 	layers = make([][]*spot, slices.Max(depth)+1)
 	passing := map[[2]int]*spot{} // the edges of a node through a layer are one
 	for i, n := range g.Nodes {
@@ -143,6 +153,7 @@ func layersOf(g *graph.Graph) (layers [][]*spot) {
 			if slices.ContainsFunc(n.Dependencies, func(other string) bool { return below[at[other]][d] }) {
 				continue
 			}
+
 			last := spots[d]
 			for layer := depth[d] + 1; layer < depth[i]; layer++ {
 				next := passing[[2]int{d, layer}]
@@ -153,10 +164,13 @@ func layersOf(g *graph.Graph) (layers [][]*spot) {
 				}
 				last = next
 			}
+
 			spots[i].behind = append(spots[i].behind, last)
 		}
+
 		layers[depth[i]] = append(layers[depth[i]], spots[i])
 	}
+
 	for _, layer := range layers {
 		slices.SortStableFunc(layer, func(a, b *spot) int { return cmp.Compare(a.mean(), b.mean()) })
 		for i, s := range layer {
@@ -180,6 +194,7 @@ func (d *dagView) place(layers [][]*spot) {
 	for _, layer := range layers {
 		most = max(most, len(layer))
 	}
+
 	d.width, d.height = len(layers)*(nodeWidth+layerGap)-layerGap+2, most*(nodeHeight+rowGap)-rowGap+2
 	for i, layer := range layers {
 		x := i*(nodeWidth+layerGap) + 1

@@ -18,6 +18,7 @@ func TestGraph(t *testing.T) {
 	id := s.carry("dag", map[string]string{"prompt": "Tea or coffee?"})
 	s.ends(id, record.Failed)
 	p := s.get("/runs/"+id, http.StatusOK)
+
 	var said, xs []string
 	drawing := p.one("aria-label", "Graph")
 	edges := 0
@@ -32,10 +33,12 @@ func TestGraph(t *testing.T) {
 			xs = append(xs, attr(n, "x"))
 		}
 	}
+
 	took := regexp.MustCompile(`(completed|failed) [0-9.ms]+`)
 	for i := range said {
 		said[i] = took.ReplaceAllString(said[i], "$1")
 	}
+
 	want := []string{
 		"step:Context: completed, needs nothing", "step:Rate tea: failed, needs Context",
 		"step:Rate <b>coffee</b>: completed, needs Context", "step:Compare: completed, needs Rate <b>coffee</b>",
@@ -44,6 +47,7 @@ func TestGraph(t *testing.T) {
 	if !slices.Equal(said, want) {
 		t.Errorf("it says %q, want %q", said, want)
 	}
+
 	// From the context to both ratings, from coffee to the comparison, to the choice from there and from tea, which passes
 	// a layer.
 	if want := []string{"1", "221", "221", "441", "661"}; !slices.Equal(xs, want) || edges != 6+1 {
@@ -52,6 +56,7 @@ func TestGraph(t *testing.T) {
 	if patch := s.get("/runs/"+id+"/patch?rows=plan:"+id, http.StatusOK); len(patch.all("class", "dag")) != 1 {
 		t.Error("a patch lacks the graph")
 	}
+
 	storetest.Write(t, s.store, &record.Plan{RootPlanID: "begins", CurrentPlanID: "begins", Executor: new("dag")},
 		&record.Artifact{
 			RootPlanID: "begins", PlanID: "begins", Name: "graph", Value: []byte(`{"nodes":[{"id":"a","name":"First"}]}`),
@@ -60,6 +65,7 @@ func TestGraph(t *testing.T) {
 		"aria-label") != "First: pending, needs nothing" || text(got) != "First ○ pending" {
 		t.Errorf("a node that has not begun is %q", attr(got, "aria-label"))
 	}
+
 	storetest.Write(t, s.store, &record.Plan{RootPlanID: "theirs", CurrentPlanID: "theirs", Executor: new("dag")},
 		&record.Artifact{
 			RootPlanID: "theirs", PlanID: "theirs", Name: "graph", Value: []byte(`{"nodes":[{"id":"a","dependencies":["a"]}]}`),

@@ -93,6 +93,7 @@ func TestCycle(t *testing.T) {
 		}
 	}
 	first := `{"role":"system","content":"Be brief."},{"role":"user","content":[{"type":"text","text":"How many?\nCount."}]}`
+
 	storetest.Write(t, s.store,
 		&record.Plan{RootPlanID: "p", CurrentPlanID: "p", Title: new("Count")},
 		&record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "s"},
@@ -110,6 +111,7 @@ func TestCycle(t *testing.T) {
 		&record.Plan{
 			RootPlanID: "p", CurrentPlanID: "sub", ParentPlanID: new("p"), ToolCallID: new("x"), Title: new("Look closer"),
 		})
+
 	p := s.get(at("p", "cycle:s/0"), http.StatusOK)
 	p.has("input tokens 1,812", "system Be brief.", "user How many? Count.", "assistant reasoning Hm.", "I look.",
 		"calls never gone", "calls look ✓ completed attempt 2 3s started Look closer ○ pending parameters {\"n\": 1}",
@@ -118,16 +120,19 @@ func TestCycle(t *testing.T) {
 	if to := p.link(p.one("class", "calls"), "Look closer"); to != "/runs/p?at=plan%3Asub" {
 		t.Errorf("the sub-plan is at %s", to)
 	}
+
 	if texts := pre(p.detail()); !slices.Contains(texts, "How many?\nCount.") {
 		t.Errorf("%q", texts)
 	}
 	if to := p.link(p.one("class", "calls"), "look"); to != "/runs/p?at=call%3As%2F0%2Fx" {
 		t.Errorf("the call is at %s", to)
 	}
+
 	p = s.get(at("p", "cycle:s/3"), http.StatusOK)
 	p.has("3 messages same as cycle 1 system: Be brief.", "tool result of look seven",
 		`{"strange": 12345678901234567890}`, "assistant There are seven.")
 	p.lacks("How many?", "I look.")
+
 	p = s.get(p.link(p.detail(), "▸ 3 messages"), http.StatusOK)
 	p.has("system same as cycle 1 Be brief.", "How many?", "assistant same as cycle 1 I look.",
 		"tool result of look seven")
@@ -147,15 +152,18 @@ func TestManyCalls(t *testing.T) {
 		})
 	}
 	storetest.Write(t, s.store, changes...)
+
 	p := s.get(at("p", "cycle:s/0"), http.StatusOK)
 	p.has("tool99", "2 calls more, see the tree.")
 	p.lacks("tool100")
+
 	calls := p.one("class", "calls")
 	for i, shown := range pre(calls) {
 		if want := strings.Repeat("ä", min(1_950+50*i, 2_000)); shown != want {
 			t.Fatalf("call %d shows %d bytes, want %d", i, len(shown), len(want))
 		}
 	}
+
 	if n := strings.Count(text(calls), "This is the beginning. All of it"); n != 98 {
 		t.Errorf("%d are cut", n)
 	}
@@ -169,6 +177,7 @@ func TestManyCalls(t *testing.T) {
 func TestRuntimeCycle(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
+
 	storetest.Write(t, s.store, &record.Plan{RootPlanID: "p", CurrentPlanID: "p"},
 		&record.ThinkAct{
 			RootPlanID: "p", StepID: "s", Seq: 0, ThinkInput: new(`[{"role":"user","parts":[{"text":"Go."}]}]`),
@@ -185,6 +194,7 @@ func TestRuntimeCycle(t *testing.T) {
 			RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: "s-0-0", ProviderCallID: new("c1"), Name: new("look"),
 			Parameters: new("{}"),
 		})
+
 	p := s.get(at("p", "cycle:s/0"), http.StatusOK)
 	p.has("user Go.", "assistant I look.", "calls look")
 	if n := strings.Count(text(p.detail()), "I look."); n != 1 {
@@ -204,22 +214,26 @@ func TestViews(t *testing.T) {
 			RootPlanID: "p", PlanID: "p", StepID: "s", AgentRequest: &raw, Result: new("\n two\x1b[31m\r\n"),
 			Metadata: json.RawMessage(`{"k":1.0}`),
 		})
+
 	p := s.get(at("p", "step:s"), http.StatusOK)
 	want := "{\n  \"n\": 12345678901234567890,\n  \"s\": \"<b>\u202e&amp;\",\n  \"more\": [\n    1,\n    2,\n    {\n" +
 		"      \"long\": \"" + strings.Repeat("ä", 80) + "\"\n    }\n  ],\n  \"e\": {}\n}"
 	if texts := pre(p.detail()); !slices.Equal(texts, []string{want, "\n two\x1b[31m\r\n", `{"k": 1.0}`}) {
 		t.Errorf("for reading, they are %q", texts)
 	}
+
 	p = s.get(p.link(p.detail(), "Raw"), http.StatusOK)
 	if texts := pre(p.detail()); !slices.Equal(texts, []string{raw, "\n two\x1b[31m\r\n", `{"k":1.0}`}) {
 		t.Errorf("raw, they are %q", texts)
 	}
+
 	p = s.get(p.link(p.detail(), "JSON"), http.StatusOK)
 	texts := pre(p.detail())
 	var shown, told map[string]any
 	if err := json.Unmarshal([]byte(texts[0]), &shown); err != nil || len(texts) != 1 {
 		t.Fatalf("%q: %v", texts, err)
 	}
+
 	body, err := io.ReadAll(s.send("GET", "/api/v1/steps/s?root=p", "").Body)
 	if err := firstOf(err, json.Unmarshal(body, &told)); err != nil {
 		t.Fatal(err)
@@ -231,6 +245,7 @@ func TestViews(t *testing.T) {
 			t.Errorf("%s is %v, and %v of the API", name, shown[name], told[name])
 		}
 	}
+
 	chosen := s.send("GET", at("p", "step:s", "view", "raw"), "").Cookies()[0]
 	if chosen.Name != "actlog-view" || !chosen.HttpOnly || chosen.SameSite != http.SameSiteLaxMode {
 		t.Errorf("%+v", chosen)
@@ -241,6 +256,7 @@ func TestViews(t *testing.T) {
 			t.Errorf("after %s, there is no %q", value, heading)
 		}
 	}
+
 	s.get(at("p", "step:s", "view", "loud"), http.StatusBadRequest)
 	s.get(at("p", "step:s", "earlier", "perhaps"), http.StatusBadRequest)
 	s.get(at("p", "step:s", "colour", "red"), http.StatusBadRequest)
@@ -252,6 +268,7 @@ func TestViews(t *testing.T) {
 func TestEscapes(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
+
 	for _, tt := range []struct{ sent, want string }{
 		{`{"city":"\u6771\u4eac","rate":NaN}`, `{"city": "東京", "rate": NaN}`},
 		{`[Infinity,-Infinity,{"NaN":"NaN"}]`, `[Infinity, -Infinity, {"NaN": "NaN"}]`},
@@ -288,6 +305,7 @@ func TestEscapes(t *testing.T) {
 			&record.ActTool{
 				RootPlanID: "p", StepID: "s", ToolCallID: "t", Name: new("look"), Parameters: &tt.sent, Result: &tt.sent,
 			})
+
 		p := s.get(at("p", "call:s/0/t", "view", "readable"), http.StatusOK)
 		if texts := pre(p.detail()); !slices.Equal(texts, []string{tt.want, tt.want}) {
 			t.Errorf("for reading, %s is %q", tt.sent, texts)
@@ -298,6 +316,7 @@ func TestEscapes(t *testing.T) {
 				t.Errorf("copied, %s is %s, %v", tt.sent, body, err)
 			}
 		}
+
 		if texts := pre(
 			s.get(at("p", "call:s/0/t", "view", "raw"), http.StatusOK).detail(),
 		); !slices.Equal(texts, []string{tt.sent, tt.sent}) {
@@ -350,22 +369,26 @@ func TestLongText(t *testing.T) {
 	storetest.Write(t, s.store, &record.Plan{
 		RootPlanID: "p", CurrentPlanID: "p", Title: new("long"), Summary: &long, UserRequest: &list,
 	})
+
 	p := s.get("/runs/p", http.StatusOK)
 	notes := p.all("class", "note")
 	if len(notes) != 2 || text(notes[1]) != "The first 64 KiB of 1.9 MiB. Show all Download" ||
 		text(notes[0]) != text(notes[1]) {
 		t.Fatalf("%d notes, %q", len(notes), text(notes[0]))
 	}
+
 	got := s.send("GET", p.link(notes[1], "Download"), "")
 	body, err := io.ReadAll(got.Body)
 	if err != nil || string(body) != long || !strings.HasPrefix(got.Header.Get("Content-Type"), "text/plain") ||
 		!strings.Contains(got.Header.Get("Content-Security-Policy"), "default-src 'none'") {
 		t.Errorf("%d bytes, %v, %v", len(body), got.Header, err)
 	}
+
 	if kind, of, err := mime.ParseMediaType(got.Header.Get("Content-Disposition")); err != nil || kind != "attachment" ||
 		of["filename"] != "plan-p-summary.txt" {
 		t.Errorf("it is %s %v, %v", kind, of, err)
 	}
+
 	whole := s.get(p.link(notes[1], "Show all"), http.StatusOK)
 	if texts := pre(whole.detail()); !slices.Contains(texts, long) {
 		t.Error("it is not there as a whole")
@@ -374,6 +397,7 @@ func TestLongText(t *testing.T) {
 	if note := text(whole.all("class", "note")[0]); note != "The first 4.0 MiB of 1.9 MiB. Download" {
 		t.Error(note)
 	}
+
 	s.get("/runs/p/text?at=plan:p&name=none", http.StatusBadRequest)
 	s.get("/runs/p/text?name=summary", http.StatusBadRequest)
 }
@@ -386,6 +410,7 @@ func TestCutText(t *testing.T) {
 		RootPlanID: "p", CurrentPlanID: "p", Title: new("cut"), Summary: new(strings.Repeat("x", record.MaxTextBytes+1)),
 		UserRequest: new("short"),
 	})
+
 	p := s.get("/runs/p", http.StatusOK)
 	p.has("The first 64 KiB of 4.0 MiB. Show all Download", "It was longer: its end was cut when it was recorded.")
 	if n := len(p.all("class", "note")); n != 2 {
@@ -401,6 +426,7 @@ func TestStartedBy(t *testing.T) {
 	s.writeFailure("run")
 	rows := func() int { return len(s.get("/runs/run", http.StatusOK).all("role", "treeitem")) }
 	before := rows()
+
 	by := record.StartedBy{PlanID: "run", ToolCallID: "c/1"}
 	storetest.Write(t, s.store, &record.Plan{
 		RootPlanID: "beside", CurrentPlanID: "beside", Title: new("The inner agent"), StartedBy: by.JSON(),
@@ -417,6 +443,7 @@ func TestStartedBy(t *testing.T) {
 			t.Errorf("of %s, what it started is at %s", row, to)
 		}
 	}
+
 	s.get(at("run", "step:run-r"), http.StatusOK).lacks("The inner agent")
 	if after := rows(); after != before || before == 0 {
 		t.Errorf("the tree of the run has %d rows, %d before", after, before)
@@ -428,6 +455,7 @@ func TestFacts(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
 	s.writeFailure("run")
+
 	storetest.Write(t, s.store,
 		&record.Plan{
 			RootPlanID: "run", CurrentPlanID: "run", ConversationID: new("a/b"), UserRequest: new("Find them."),
@@ -447,11 +475,13 @@ func TestFacts(t *testing.T) {
 			Decision: new("no"), DecidedBy: new("ann"), DecisionText: new("not today"), StartTime: storetest.At(0),
 			EndTime: storetest.At(90),
 		})
+
 	p := s.get(at("run", "plan:run"), http.StatusOK)
 	p.has("tags x, y", "goal Find them.", "result None.", "model calls 1", "tool calls 2", "input tokens 1,812")
 	if to := p.link(p.detail(), "a/b"); to != "/conversations/a%2Fb" {
 		t.Errorf("the session is at %s", to)
 	}
+
 	p = s.get(at("run", "plan:run-sub"), http.StatusOK)
 	if to := p.link(p.detail(), "call search"); to != "/runs/run?at=call%3Arun-r%2F0%2Fc%252F1" {
 		t.Errorf("the call is at %s", to)
@@ -459,6 +489,7 @@ func TestFacts(t *testing.T) {
 	s.get("/runs/run-sub?at=plan:run-sub", http.StatusOK).has("started by call search")
 	p = s.get(at("run", "step:run-r"), http.StatusOK)
 	p.has("goal Look.", "answer **Seen.**", "model m1", "tools search ✗1", "tool calls 1")
+
 	p = s.get(at("run", "call:run-r/0/c%2F1"), http.StatusOK)
 	if to := p.link(p.detail(), "search"); to != "/runs/run?at=plan%3Arun-sub" {
 		t.Errorf("the sub-plan is at %s", to)
@@ -468,6 +499,7 @@ func TestFacts(t *testing.T) {
 	}
 	s.get(at("run", "call:run-counter/2/x"), http.StatusOK).has("○ left behind call attempt 3",
 		"attempt 2 failed, 10s, timeout, no answer within 10 s")
+
 	p = s.get(at("run", "wait:w"), http.StatusOK)
 	p.has("question Delete?", "explanation Two would go.", "asked by step researcher", "waited 1m30s", "answered by ann",
 		"answer no", "remark not today")
@@ -484,6 +516,7 @@ func TestDropped(t *testing.T) {
 	if err := keeper.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+
 	const note = "The cycles and tool calls were dropped for their age. The figures stay."
 	s.get(at("run", "step:run-r"), http.StatusOK).has(note, "input tokens 1,812", "model calls 1")
 	s.get(at("run", "plan:run"), http.StatusOK).has(note)
@@ -505,12 +538,14 @@ func TestMarkdown(t *testing.T) {
 		"[d](data:text/html,x)\n\n" +
 		"<script>alert(1)</script>\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n- [x] done\n\n![](x) [](https://d.example)\n\n" +
 		"```js\n<i>\n```\n<style>*{}</style>\n"
+
 	storetest.Write(t, s.store, &record.Plan{
 		RootPlanID: "p", CurrentPlanID: "p", Title: new("t"), Summary: &mark, UserRequest: new(`{"a":1}`),
 		Metadata: json.RawMessage(`{"k":1}`),
 	})
 	p := s.get("/runs/p", http.StatusOK)
 	p.has("# Title")
+
 	p = s.get(p.link(p.detail(), "Markdown"), http.StatusOK) // of JSON there is none
 	if got, want := text(p.one("class", "marked")),
 		"Title it code raw site (a.example) pic (b.example) https://c.example (c.example) js (javascript:alert(1)) own "+
@@ -520,6 +555,7 @@ func TestMarkdown(t *testing.T) {
 	}
 	p = s.get(p.link(p.detail(), "Text"), http.StatusOK)
 	p.has("# Title", "<script>alert(1)</script>")
+
 	// it would take long
 	storetest.Write(t, s.store, &record.Plan{
 		RootPlanID: "p", CurrentPlanID: "p", Summary: new(strings.Repeat("[a](", 10_000)),
@@ -543,6 +579,7 @@ func TestOneHeading(t *testing.T) {
 		}
 		return n
 	}
+
 	for at, below := range map[string][]string{
 		"plan:run":             {"step:run-triage", "step:run-r"},
 		"step:run-r":           {"cycle:run-r/0"},
@@ -557,12 +594,14 @@ func TestOneHeading(t *testing.T) {
 			if n := headings(p); n != 1 {
 				t.Errorf("%s has %d main headings", path, n)
 			}
+
 			if got := p.all("autofocus", ""); attr(p.one("id", at), "autofocus") != "" ||
 				!slices.ContainsFunc(p.one("id", at).Attr, func(a html.Attribute) bool {
 					return a.Key == "autofocus"
 				}) {
 				t.Errorf("%s: the focus is not on its row (%d)", path, len(got))
 			}
+
 			linked := map[string]bool{}
 			for n := range p.one("aria-label", "Detail").Descendants() {
 				if to, err := url.Parse(attr(n, "href")); err == nil && n.Data == "a" {
@@ -576,6 +615,7 @@ func TestOneHeading(t *testing.T) {
 			}
 		}
 	}
+
 	for _, path := range []string{
 		"/runs/run", "/runs/run?show=slow", "/runs/run?q=sql", "/", "/waits", "/charts", "/search", "/compare",
 	} {
@@ -595,6 +635,7 @@ func TestNamelessResult(t *testing.T) {
 		&record.ThinkAct{RootPlanID: "r", StepID: "s", Seq: 0,
 			ThinkInput: new(`[{"role":"user","content":"go"},{"role":"tool","content":"nine"},{"role":"tool","tool_call_id":"c7","content":"ten"},
 			{"role":"user","content":[{"type":"tool_result","is_error":true,"content":"broken"}]},{"role":"assistant","content":null,"tool_calls":[{"function":{"arguments":"{}"}}]}]`)})
+
 	var got []string
 	for n := range s.get("/runs/r?at=cycle:s/0", http.StatusOK).one("class", "chat").Descendants() {
 		if n.Type == html.ElementNode && n.Data == "h3" && attr(n.Parent, "class") == "text" {

@@ -41,6 +41,7 @@ func fieldOf(i int, field map[string]string) fieldView {
 	if value := field["value"]; value != "" {
 		f.given = []string{value}
 	}
+
 	switch {
 	case f.kind == "checkbox" && f.options == nil:
 		f.kind = "flag"
@@ -127,16 +128,19 @@ func (s *Server) form(c echo.Context) (url.Values, error) {
 			Detail: "this API key is not for the web page: its scopes lack " + string(httpd.ScopeRead),
 		}
 	}
+
 	r := c.Request()
 	if kind, _, err := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType)); err != nil ||
 		kind != echo.MIMEApplicationForm {
 		return nil, &httpd.Problem{Status: http.StatusUnsupportedMediaType, Detail: "this takes forms of the web page only"}
 	}
+
 	body, err := s.door.Body(c)
 	defer body.Return()
 	if err != nil {
 		return nil, err
 	}
+
 	size := int64(0)
 	raw, err := wire.ReadBody(body, r.ContentLength, "", func(n int64) error {
 		if size += n; size > maxForm {
@@ -147,6 +151,7 @@ func (s *Server) form(c echo.Context) (url.Values, error) {
 	if err != nil {
 		return nil, httpd.Unreadable(err)
 	}
+
 	sent, err := url.ParseQuery(string(raw))
 	for _, values := range sent {
 		for i, value := range values {

@@ -28,6 +28,7 @@ func readWithout(c echo.Context, read func() error, period ...string) (faults, e
 		if err == nil || p.Status != http.StatusBadRequest || !query.Has(p.Field) {
 			return wrong, err
 		}
+
 		wrong[p.Field] = p.Detail
 		query.Del(p.Field)
 		if slices.Contains(period, p.Field) {
@@ -38,6 +39,7 @@ func readWithout(c echo.Context, read func() error, period ...string) (faults, e
 				query.Del(name)
 			}
 		}
+
 		c.Request().URL.RawQuery = query.Encode()
 	}
 }
@@ -47,6 +49,7 @@ func timeFault(query url.Values, name string) *httpd.Problem {
 	if !query.Has(name) {
 		return nil
 	}
+
 	q := httpd.QueryFrom(url.Values{name: query[name]}, name)
 	if q.Time(name); q.Err == nil {
 		return nil

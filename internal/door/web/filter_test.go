@@ -30,7 +30,9 @@ func TestWrongFilters(t *testing.T) {
 				RootPlanID: root, PlanID: root, WaitID: "w-" + root, Title: new("Asked by " + root), StartTime: storetest.At(1),
 			})
 	}
+
 	long := url.QueryEscape(string(make([]byte, 3)))
+
 	for path, tt := range map[string]struct {
 		wrong map[string]string // by the names of fields
 		shows []string          // texts of links
@@ -94,6 +96,7 @@ func TestWrongFilters(t *testing.T) {
 				shown[name] = true
 			}
 		}
+
 		for name := range asked.Query() {
 			field := fields[name]
 			if field == nil {
@@ -107,6 +110,7 @@ func TestWrongFilters(t *testing.T) {
 					}
 				}
 			}
+
 			if want := asked.Query().Get(name); value != want && name != "project" || name == "project" && want == "mine" &&
 				value != want {
 				t.Errorf("%s: field %s has %q", path, name, value)
@@ -115,6 +119,7 @@ func TestWrongFilters(t *testing.T) {
 				t.Errorf("%s: field %s is invalid: %t", path, name, bad)
 			}
 		}
+
 		for name, why := range tt.wrong {
 			got := ""
 			if described := p.all("id", attr(fields[name], "aria-describedby")); len(described) == 1 {
@@ -124,6 +129,7 @@ func TestWrongFilters(t *testing.T) {
 				t.Errorf("%s: field %s is described by %q, want %q", path, name, got, why)
 			}
 		}
+
 		if tt.wrong == nil && len(p.all("role", "alert")) == 0 {
 			t.Errorf("%s does not say what is wrong", path)
 		}
@@ -137,6 +143,7 @@ func TestWrongFilters(t *testing.T) {
 				t.Errorf("%s shows %s", path, name)
 			}
 		}
+
 		// what leads on leads to what is right
 		for _, a := range append(p.all("rel", "next"), p.all("aria-label", "Since")...) {
 			if to := attr(a, "href"); to != "" {

@@ -68,6 +68,7 @@ func set(f *field.Field, c record.Change, value string) bool {
 		at.SetZero()
 		return false
 	}
+
 	quoted := quote(value)
 	switch f.Type {
 	case field.Text:
@@ -91,6 +92,7 @@ func set(f *field.Field, c record.Change, value string) bool {
 			}
 		}
 	}
+
 	return false
 }
 
@@ -147,6 +149,7 @@ func poisoned(root string, values ...string) []record.Change {
 		&record.Artifact{RootPlanID: root, PlanID: root},
 		&record.Source{RootPlanID: root, PlanID: root},
 	}
+
 	kinds := map[record.Kind]bool{}
 	for _, c := range changes {
 		kinds[poison(c, values...).Kind()] = true
@@ -173,12 +176,15 @@ func (s *site) crawl(from ...string) (paths []string) {
 			s.t.Errorf("%s: %v", path, err)
 			continue
 		}
+
 		if seen[u.Path+"?"+u.Query().Encode()] || strings.HasPrefix(path, "/assets/") || u.Query().Has("fold") ||
 			u.Scheme != "" ||
 			u.Path == "/charts" && u.RawQuery != "" || u.Path == "/" && u.Query().Has("until") { // the same for other times
 			continue
 		}
+
 		seen[u.Path+"?"+u.Query().Encode()] = true
+
 		switch {
 		case strings.HasSuffix(u.Path, "/text"):
 			s.download(path)
@@ -190,9 +196,11 @@ func (s *site) crawl(from ...string) (paths []string) {
 			}
 			continue
 		}
+
 		if s.send("GET", path, "").StatusCode == http.StatusNotFound {
 			continue // such as a session of which nothing else is on record
 		}
+
 		paths = append(paths, path)
 		p := s.get(path, http.StatusOK)
 		for n := range p.root.Descendants() {
@@ -201,6 +209,7 @@ func (s *site) crawl(from ...string) (paths []string) {
 			}
 		}
 	}
+
 	return paths
 }
 
@@ -209,6 +218,7 @@ func (s *site) download(path string) {
 	s.t.Helper()
 	got := s.send("GET", path, "")
 	h := got.Header
+
 	if got.StatusCode != http.StatusOK || h.Get("Content-Type") != "text/plain; charset=UTF-8" ||
 		!strings.HasPrefix(h.Get("Content-Disposition"), "attachment; filename=") ||
 		h.Get("X-Content-Type-Options") != "nosniff" {
@@ -231,6 +241,7 @@ func TestHostileRows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		root, shown := clean.(*record.Plan).RootPlanID, *clean.(*record.Plan).Title
 		storetest.Write(t, s.store, poisoned(root, payload)...)
 		for _, r := range s.get("/runs/"+url.PathEscape(root), http.StatusOK).all("role", "treeitem") {
@@ -240,6 +251,7 @@ func TestHostileRows(t *testing.T) {
 			}
 		}
 	}
+
 	s.get("/", http.StatusOK)
 }
 
@@ -251,6 +263,7 @@ func TestHostilePages(t *testing.T) {
 	short, long := all()
 	changes := poisoned("root "+short, long, short)
 	storetest.Write(t, s.store, changes...)
+
 	paths := s.crawl("/", "/runs/"+url.PathEscape("root "+short), "/search?q="+url.QueryEscape(payloads[0]))
 	views := map[string]int{}
 	for _, path := range paths {
@@ -263,9 +276,11 @@ func TestHostilePages(t *testing.T) {
 				views[name]++
 			}
 		}
+
 		if u.Query().Get("view") != "raw" {
 			continue
 		}
+
 		shown := pre(s.get(path, http.StatusOK).detail())
 		for _, c := range changes {
 			clean, _, err := field.Clean(c)
@@ -282,6 +297,7 @@ func TestHostilePages(t *testing.T) {
 			}
 		}
 	}
+
 	if views["view"] < 27 || views["markdown"] < 20 || views["earlier"] == 0 {
 		t.Errorf("%d pages: %v", len(paths), views)
 	}

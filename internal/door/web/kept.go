@@ -37,6 +37,7 @@ func (k *kept) add(id, root string, o *outline.Outline, now time.Time) {
 		return e.id == id && e.root == root || now.Sub(e.at) > keptFor
 	})
 	k.all = append(k.all, keptOutline{id, root, o, now})
+
 	rows := 0
 	for i, e := range slices.Backward(k.all) {
 		if rows += len(e.outline.Rows); rows > keptRows || len(k.all)-i > keptRuns {

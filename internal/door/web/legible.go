@@ -16,6 +16,7 @@ func legible(text string) string {
 	if !strings.Contains(text, `\u`) {
 		return text
 	}
+
 	t := strings.TrimSpace(text)
 	if strings.IndexByte(`{["`, t[0]) < 0 || !loosejson.Valid(t) && !loosejson.Unclosed(t) {
 		return text
@@ -54,9 +55,11 @@ func appendLegible(b []byte, s string) []byte {
 				continue
 			}
 		}
+
 		b = append(b, s[i:i+size]...)
 		i += size
 	}
+
 	return b
 }
 
@@ -69,6 +72,7 @@ func escaped(s string) (r rune, size int) {
 	case !utf16.IsSurrogate(first):
 		return first, 6
 	}
+
 	if second, ok := unit(s[6:]); ok {
 		if r := utf16.DecodeRune(first, second); r != utf8.RuneError {
 			return r, 12

@@ -32,6 +32,7 @@ func (p *page) listed() (rows []string) {
 		if n.Data != "tr" || len(attr(n, "data-place")) == 0 {
 			continue
 		}
+
 		var cells []string
 		for c := range n.ChildNodes() {
 			if c.Type == html.ElementNode && attr(c, "class") != "pick" && attr(c, "class") != "when" {
@@ -50,6 +51,7 @@ func TestListSaysWhy(t *testing.T) {
 	s.writeFailure("run")
 	failed := record.Failed
 	at := storetest.At
+
 	storetest.Write(t, s.store,
 		&record.Plan{
 			RootPlanID: "well", CurrentPlanID: "well", Title: new("Went well"), State: new(record.Completed), StartTime: at(0),
@@ -60,6 +62,7 @@ func TestListSaysWhy(t *testing.T) {
 			RootPlanID: "well", StepID: "s", Seq: 2, State: &failed, ErrorKind: new("rate_limit"),
 			InputTokens: new(int64(41_900)), CostUSD: new(0.25),
 		})
+
 	storetest.Write(t, s.store,
 		&record.Plan{RootPlanID: "asks", CurrentPlanID: "asks", State: new(record.Waiting)},
 		&record.Wait{
@@ -69,6 +72,7 @@ func TestListSaysWhy(t *testing.T) {
 	storetest.Write(t, s.store, &record.Plan{
 		RootPlanID: "alone", CurrentPlanID: "alone", State: &failed, ErrorKind: new("timeout"), ErrorMessage: new("too slow"),
 	})
+
 	p := s.get("/", http.StatusOK)
 	rows := p.listed()
 	want := []string{
@@ -80,10 +84,12 @@ func TestListSaysWhy(t *testing.T) {
 		!strings.Contains(rows[3], "|run_sql timeout: no answer within 10 s|") {
 		t.Errorf("%q, want %q", rows, want)
 	}
+
 	var links []string
 	for _, c := range p.all("class", "cause") {
 		links = append(links, attr(c.FirstChild, "href"))
 	}
+
 	if got := links[1]; got != "/runs/asks?at=wait%3Aw%252F1" {
 		t.Errorf("the question is at %q", got)
 	}
@@ -105,18 +111,22 @@ func TestListPieces(t *testing.T) {
 			RootPlanID: id, CurrentPlanID: id, State: new(record.Running), Project: new("p"),
 		})
 	}
+
 	p := s.get("/?project=p", http.StatusOK)
 	holder := p.one("class", "list")
 	if events := attr(holder, "data-events"); !strings.HasPrefix(events, "/api/v1/events?after=") {
 		t.Errorf("it is followed at %q", events)
 	}
+
 	var places []string
 	for n := range p.root.Descendants() {
 		if place := attr(n, "data-place"); place != "" {
 			places = append(places, place)
 		}
 	}
+
 	newer := attr(holder, "data-newer")
+
 	for place, want := range map[string][]string{
 		places[0]: nil, places[2]: {"▶ running|e|||||", "▶ running|c/ü|||||"}, "": {
 			"▶ running|e|||||", "▶ running|c/ü|||||", "▶ running|a b|||||",
@@ -130,17 +140,20 @@ func TestListPieces(t *testing.T) {
 			t.Errorf("after %q come %q, want %q", place, rows, want)
 		}
 	}
+
 	if rows := s.get("/list/newer?project=q", http.StatusOK).listed(); len(rows) > 0 {
 		t.Errorf("of another project there is %q", rows)
 	}
 	if newer := attr(s.get("/?cursor="+places[0], http.StatusOK).one("class", "list"), "data-newer"); newer != "" {
 		t.Errorf("on an older page newer ones come from %q", newer)
 	}
+
 	runs := url.Values{"runs": {url.PathEscape("c/ü") + " " + url.PathEscape("a b") + " nobody"}}
 	if rows := s.get("/list/patch?"+runs.Encode(), http.StatusOK).listed(); len(rows) != 2 ||
 		!strings.Contains(rows[0], "c/ü") || !strings.Contains(rows[1], "a b") {
 		t.Errorf("%q", rows)
 	}
+
 	for _, path := range []string{
 		"/list/patch", "/list/patch?runs=", "/list/patch?runs=%25zz", "/list/patch?runs=%2500",
 		"/list/patch?runs=" + strings.Repeat("a+", 201), "/list/newer?after=x", "/list/newer?cursor=", "/list/pair",
@@ -173,6 +186,7 @@ func TestListFilters(t *testing.T) {
 			t.Errorf("%s: %d to %q, want %q", from, got.StatusCode, got.Header.Get("Location"), to)
 		}
 	}
+
 	open := func(path string) bool {
 		for n := range s.get(path, http.StatusOK).root.Descendants() {
 			if n.Data == "details" {
@@ -185,6 +199,7 @@ func TestListFilters(t *testing.T) {
 	if open("/?state=FAILED&since=24h") || !open("/?minDuration=5m") {
 		t.Error("the rarer filters are open, or hidden while they hold")
 	}
+
 	p := s.get("/?failed=true&maxCost=0.5&tool=%22x", http.StatusOK)
 	if got := attr(p.one("name", "tool"), "value"); got != `"x` {
 		t.Errorf("the filter shows %q", got)
@@ -202,13 +217,16 @@ func TestNothingYet(t *testing.T) {
 		t.Helper()
 		return text(parse(t, s.send("GET", "/", "", header...)).one("class", "empty"))
 	}
+
 	if got := says(s); !strings.Contains(got, "curl http://example.com/api/v1/records ") ||
 		!strings.Contains(got, "OTEL_EXPORTER_OTLP_ENDPOINT=http://example.com ") || strings.Contains(got, "KEY") {
 		t.Error(got)
 	}
+
 	all, secret := keys(t, httpd.ScopeRead)
 	s = open(t, httpd.Config{Keys: all})
 	in := s.send("POST", "/login", url.Values{"key": {secret}}.Encode(), "X-Forwarded-Proto", "https")
+
 	if got := says(
 		s, "X-Forwarded-Proto", "https", "Cookie", in.Cookies()[0].String(),
 	); !strings.Contains(got, "curl https://example.com/api/v1/records ") ||

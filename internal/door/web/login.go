@@ -31,6 +31,7 @@ func (s *Server) logIn(c echo.Context) error {
 	if err := r.ParseForm(); err != nil {
 		return &httpd.Problem{Status: http.StatusBadRequest, Detail: "the form cannot be read"}
 	}
+
 	next := ownPath(r.PostFormValue("next"))
 	err := s.door.Login(c, r.PostFormValue("key"))
 	if p := new(httpd.Problem); errors.As(err, &p) {

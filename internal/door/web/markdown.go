@@ -35,6 +35,7 @@ var harmless = func() *bluemonday.Policy {
 	p.AllowElements("p", "br", "hr", "h4", "em", "strong", "del", "code", "pre", "blockquote", "ul", "ol", "li", "table",
 		"thead", "tbody", "tr", "th", "td")
 	p.AllowAttrs("start").Matching(bluemonday.Integer).OnElements("ol")
+
 	p.AllowAttrs("href").OnElements("a")
 	p.AllowURLSchemes("http", "https")
 	p.RequireParseableURLs(true)
@@ -59,6 +60,7 @@ func (tamed) Transform(doc *ast.Document, reader text.Reader, _ parser.Context) 
 		}
 		return ast.WalkContinue, nil
 	})
+
 	for _, n := range links {
 		to := ""
 		switch n := n.(type) {
@@ -73,11 +75,13 @@ func (tamed) Transform(doc *ast.Document, reader text.Reader, _ parser.Context) 
 			for child := n.FirstChild(); child != nil; child = n.FirstChild() {
 				link.AppendChild(link, child)
 			}
+
 			n.Parent().ReplaceChild(n.Parent(), n, link)
 			n.SetParent(nil)
 			addHost(link, to)
 			continue
 		}
+
 		addHost(n, to)
 	}
 }

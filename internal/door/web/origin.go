@@ -41,6 +41,7 @@ func (s *Server) origins(
 	if len(wanted) == 0 {
 		return from, true, nil
 	}
+
 	answer, size := httpd.AnswerTo(c), int64(0)
 	reader := s.store.Within(func(n int64) error {
 		if size += n; size > maxEarlier {
@@ -48,6 +49,7 @@ func (s *Server) origins(
 		}
 		return answer.Take(n)
 	})
+
 	var prompts chat.Memory
 	whole, parsed := 0, 0 // of prompts, of answers
 	err = reader.EarlierCycles(c.Request().Context(), r.RootPlanID, r.StepID, r.Seq, func(earlier *record.ThinkAct) error {
@@ -58,10 +60,12 @@ func (s *Server) origins(
 		if parsed += len(orZero(earlier.ThinkOutput)) + len(earlier.Message); parsed+prompts.Parsed > maxParsed {
 			return errManyMessages
 		}
+
 		reply := replyOf(earlier)
 		for i := range reply {
 			had = append(had, reply[i].Key())
 		}
+
 		count := map[chat.Key]int{}
 		for _, key := range had {
 			n := count[key]

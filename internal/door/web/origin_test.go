@@ -51,6 +51,7 @@ func TestWhereMessagesAreFrom(t *testing.T) {
 	say := func(i int) string { return asMessage("assistant", fmt.Sprint("answer ", i)) }
 	ask := func(i int) string { return asMessage("user", fmt.Sprint("question ", i)) }
 	long := asMessage("user", strings.Repeat("many words ", 1_000))
+
 	for name, tt := range map[string]struct {
 		prompts [][]string
 		want    []string // of the last cycle
@@ -121,11 +122,13 @@ func TestWhereMessagesAreFrom(t *testing.T) {
 							ThinkOutput: new(fmt.Sprint("answer ", i)),
 						})
 					}
+
 					p := s.get(at("p", fmt.Sprint("cycle:s/", len(tt.prompts)-1)), http.StatusOK)
 					got := p.folds()
 					for i := range got {
 						got[i] = strings.TrimPrefix(got[i], "▸ ")
 					}
+
 					want := tt.want
 					if form == "request" { // what is around the messages is one more, which is known, too
 						got = got[:min(len(got), len(want))]
@@ -153,6 +156,7 @@ func TestOriginsOfLongSteps(t *testing.T) {
 		&record.Plan{RootPlanID: "p", CurrentPlanID: "p"}, &record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "s"},
 		&record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "t"},
 	}
+
 	for i := range int64(100) {
 		all = append(all, asMessage("user", fmt.Sprint("question ", i, strings.Repeat(fmt.Sprint(" word ", i), 400))))
 		changes = append(changes, &record.ThinkAct{
@@ -161,6 +165,7 @@ func TestOriginsOfLongSteps(t *testing.T) {
 		})
 		all = append(all, asMessage("assistant", fmt.Sprint("answer ", i)))
 	}
+
 	for i := range int64(12) {
 		others = append(others[:0], asMessage("user", "the same"))
 		for j := range 100 {
@@ -171,13 +176,16 @@ func TestOriginsOfLongSteps(t *testing.T) {
 			RootPlanID: "p", StepID: "t", Seq: i, ThinkInput: new("[" + strings.Join(others, ",") + "]"),
 		})
 	}
+
 	storetest.Write(t, s.store, changes...)
+
 	path := at("p", "cycle:s/99")
 	s.get(path, http.StatusOK)
 	began := time.Now()
 	p := s.get(path, http.StatusOK)
 	t.Logf("a cycle with a prompt of %d kB behind 99 others: %v",
 		len(*changes[len(changes)-13].(*record.ThinkAct).ThinkInput)>>10, time.Since(began))
+
 	folds := p.folds()
 	p.has("190 messages more, same as 95 earlier cycles")
 	p.one("id", "text:thinkInput/folds/0") // by which it stays open while the run goes on
@@ -185,6 +193,7 @@ func TestOriginsOfLongSteps(t *testing.T) {
 		!strings.HasSuffix(folds[98], "→ 98") || !strings.Contains(folds[98], "same as cycle 99") {
 		t.Errorf("%d folds: %.300q", len(folds), folds)
 	}
+
 	p = s.get(at("p", "cycle:t/11"), http.StatusOK)
 	p.has("1 message same as the cycle before user: the same", "was not looked for: there is too much to read")
 	if folds := p.folds(); len(folds) != 1 || !strings.HasSuffix(folds[0], "→ 10") {

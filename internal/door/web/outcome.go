@@ -46,6 +46,7 @@ func outcomesOf(ctx context.Context, reader *store.Reader, all ...*record.Plan) 
 			tasks = append(tasks, p)
 		}
 	}
+
 	steps, err := reader.StepOutcomes(ctx, graphs, maxCame+1)
 	if err != nil {
 		return nil, err
@@ -104,6 +105,7 @@ func (d deed) with(result, failure *string) deed {
 	} else {
 		d.came = tree.Answer(orZero(result))
 	}
+
 	text := []rune(d.came)
 	if d.cut = len(text) > maxCame; d.cut {
 		d.came = string(text[:maxCame])

@@ -34,18 +34,21 @@ func TestOutcome(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		started, err := s.engine.Start(t.Context(), engine.Request{Executor: executor, Input: raw, ConversationID: talk})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return started.PlanID
 	}
+
 	type in map[string]any
 	house := carry("orchestrator", "talk", in{"request": "How many TODOs are there?"})
 	s.asks(house) // the script of its planner knows no talk before it
 	flow := carry("workflow", "talk", in{"workflow": "two", "input": in{"about": "the sky", "n": 7}})
 	single := carry("workflow", "talk", in{"agent": "clerk", "user_message": "What of the sky?"})
 	drawn := carry("dag", "", in{"prompt": "Tea or coffee?"})
+
 	s.answers(house, "accept")
 	for _, id := range []string{flow, single, house} {
 		s.ends(id, record.Completed)
@@ -63,6 +66,7 @@ func TestOutcome(t *testing.T) {
 		}
 		return text(p.one("aria-label", where))
 	}
+
 	for id, want := range map[string]string{
 		flow: "result The sky is blue.", single: "result The sky is blue.", house: "result There are 30.",
 	} {
@@ -73,6 +77,7 @@ func TestOutcome(t *testing.T) {
 			}
 		}
 	}
+
 	if got := text(
 		s.get("/runs/"+flow+"?view=json&at=plan:"+flow, http.StatusOK).one("aria-label", "Detail"),
 	); !strings.Contains(got, "workflow_name") {
@@ -81,6 +86,7 @@ func TestOutcome(t *testing.T) {
 	if got := text(s.get("/", http.StatusOK).root); strings.Contains(got, `{"`) {
 		t.Errorf("the list shows JSON: %s", got)
 	}
+
 	said := s.get("/conversations/talk", http.StatusOK)
 	var answers []string
 	for _, n := range said.all("class", "answer") {
@@ -90,6 +96,7 @@ func TestOutcome(t *testing.T) {
 	if got := strings.Join(answers, "|"); got != "answer The sky is blue.|answer The sky is blue.|answer There are 30." {
 		t.Errorf("the conversation answers %s", got)
 	}
+
 	if got := shown("/compare?a="+flow+"&b="+single+"&at=a:plan:"+
 		flow, "Detail"); !strings.Contains(got, "summary The same in both") {
 		t.Errorf("the comparison says %s", got)
@@ -105,6 +112,7 @@ func TestOutcome(t *testing.T) {
 			table = append(table, cells)
 		}
 	}
+
 	if len(table) != 6 || strings.Join(table[0], "|") != "Node|State|Result" ||
 		!strings.HasPrefix(strings.Join(table[1], "|"), "Context|✓ completed") ||
 		!strings.HasSuffix(strings.Join(table[1], "|"), "|rated") ||
@@ -147,6 +155,7 @@ func TestOperations(t *testing.T) {
 // writeTask writes a run of executor plan, with two operations.
 func (s *site) writeTask(root, metadata string) {
 	s.t.Helper()
+
 	storetest.Write(s.t, s.store,
 		&record.Plan{
 			RootPlanID: root, CurrentPlanID: root, Executor: new("plan"), ConversationID: new("talk"),

@@ -23,6 +23,7 @@ func TestStart(t *testing.T) {
 			paths[text(n)] = attr(n, "href")
 		}
 	}
+
 	want := map[string]string{
 		"clerk": "/start?executor=agent&name=clerk", "nightly": "/start?executor=plan&name=nightly",
 		"two":                                   "/start?executor=workflow&name=two&type=simple_workflow",
@@ -34,12 +35,14 @@ func TestStart(t *testing.T) {
 		t.Errorf("there is %v", paths)
 	}
 	says(t, p, "clerk agent Answers customers", "nightly plan template", "two workflow Twice")
+
 	start := func(what string, form url.Values) *http.Response {
 		t.Helper()
 		p := s.get(paths[what], http.StatusOK)
 		form.Set("key", attr(p.one("name", "key"), "value"))
 		return s.send("POST", attr(p.one("class", "answer"), "action"), form.Encode())
 	}
+
 	for _, tt := range []struct {
 		what   string
 		form   url.Values
@@ -64,6 +67,7 @@ func TestStart(t *testing.T) {
 			t.Errorf("%s: %d %s", tt.what, got.StatusCode, text(parse(t, got).root))
 			continue
 		}
+
 		d := s.run(id)
 		if tt.answer == "" {
 			continue
@@ -73,6 +77,7 @@ func TestStart(t *testing.T) {
 			t.Errorf("%s: %q %+v", tt.what, answer, d.Plan)
 		}
 	}
+
 	for _, tt := range []struct {
 		what   string
 		form   url.Values
@@ -99,22 +104,26 @@ func TestStart(t *testing.T) {
 			text(p.one("role", "alert")) != "1 field to correct" {
 			t.Errorf("%s: %d %v", tt.what, answer.StatusCode, got)
 		}
+
 		for name, values := range tt.form {
 			if kept := p.chosen().Get(name); name != "key" && kept != values[0] {
 				t.Errorf("%s: of %s, %q is kept", tt.what, name, kept)
 			}
 		}
 	}
+
 	form := url.Values{"input.request": {"Twice."}, "key": {"once"}}
 	first, second := s.send("POST", paths["clerk"], form.Encode()), s.send("POST", paths["clerk"], form.Encode())
 	if a, b := first.Header.Get("Location"), second.Header.Get("Location"); a == "" || a != b {
 		t.Errorf("sent twice, it leads to %q and %q", a, b)
 	}
+
 	form.Set("input.request", "Another.")
 	if third := s.send("POST", paths["clerk"], form.Encode()).Header.Get("Location"); third == "" ||
 		third == first.Header.Get("Location") {
 		t.Errorf("changed, it leads to %q", third)
 	}
+
 	s.get("/start?executor=agent&name=nobody", http.StatusBadRequest)
 	if got := s.send("POST", "/start", "key=x"); got.StatusCode != http.StatusBadRequest {
 		t.Errorf("%d", got.StatusCode)
@@ -129,10 +138,12 @@ func TestStartNeedsScope(t *testing.T) {
 		t.Error("there is nothing to start")
 	}
 	says(t, none.get("/start", http.StatusOK), "This server has no configuration of agents")
+
 	s := openShop(t, httpd.Config{})
 	if len(s.get("/waits", http.StatusOK).all("href", "/start")) != 1 {
 		t.Error("no way to the start")
 	}
+
 	all, secret := keys(t, httpd.ScopeRead)
 	s.door.SetKeys(all)
 	as := func(method, path, form string) *http.Response {
@@ -141,6 +152,7 @@ func TestStartNeedsScope(t *testing.T) {
 	if len(parse(t, as("GET", "/", "")).all("href", "/start")) != 0 {
 		t.Error("a way to what the key may not do")
 	}
+
 	p := parse(t, as("GET", "/start?executor=agent&name=clerk", ""))
 	says(t, p, "Your API key is not for starting runs: its scopes lack run.")
 	if len(p.all("class", "answer")) != 0 {

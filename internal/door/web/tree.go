@@ -38,6 +38,7 @@ func (s *Server) patch(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	var which []int
 	for _, at := range asked {
 		if row, ok := v.Find(at); ok {
@@ -45,6 +46,7 @@ func (s *Server) patch(c echo.Context) error {
 		}
 	}
 	slices.Sort(which)
+
 	if err := s.top(c, v); err != nil {
 		return err
 	}
@@ -66,11 +68,13 @@ func (v *runView) before(row int) string {
 
 // rows answers with rows of a run in sections: those under one, or those after one until another, or so many of them.
 func (s *Server) rows(c echo.Context) error {
-	under, after, until := c.QueryParam("under"), c.QueryParam("after"), c.QueryParam("until")
+	under := c.QueryParam("under")
+	after, until := c.QueryParam("after"), c.QueryParam("until")
 	most, err := rowsAsked(c.QueryParam("n"))
 	if err != nil {
 		return err
 	}
+
 	old := asPage // not read again for each section
 	if under != "" {
 		old = settled
@@ -79,10 +83,12 @@ func (s *Server) rows(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	if (under == "") != c.QueryParams().Has("after") {
 		return httpd.BadField("under",
 			"or after must be given: the address of a row of the run; an empty after is its beginning")
 	}
+
 	field, at := "after", after
 	if under != "" {
 		field, at = "under", under
@@ -91,10 +97,12 @@ func (s *Server) rows(c echo.Context) error {
 	if !ok && at != "" {
 		return httpd.BadField(field, "must be the address of a row of the run")
 	}
+
 	if under != "" {
 		return send(c, http.StatusOK,
 			sections(v, v.sections(v.between(row+1, row+v.Rows[row].Below), row, maxUnfolded), false))
 	}
+
 	first, last := row+1, len(v.Rows)-1
 	if at == "" { // from the beginning
 		first = 0
@@ -104,6 +112,7 @@ func (s *Server) rows(c echo.Context) error {
 	} else if until != "" {
 		return httpd.BadField("until", "must be the address of a row of the run")
 	}
+
 	// Since the page was made, what the rows are under may have ended, and be folded for others.
 	v.folded = v.Folded(v.fold, v.open, row, last)
 	if first > row && v.folded[row] {
@@ -163,6 +172,7 @@ func (v *runView) sections(rows []int, after, most int) (all []section) {
 		for _, i := range part {
 			s.level = min(s.level, v.Rows[i].Depth+1)
 		}
+
 		if long && len(all) > 0 && !slices.Contains(part, v.open) {
 			more := []string{"after", v.Rows[after].At}
 			last := part[len(part)-1]
@@ -175,8 +185,10 @@ func (v *runView) sections(rows []int, after, most int) (all []section) {
 			}
 			s.from = v.address("/rows", &v.Rows[v.open], v.fold, more...)
 		}
+
 		all, after = append(all, s), part[len(part)-1]
 	}
+
 	return all
 }
 

@@ -38,10 +38,12 @@ func TestFolds(t *testing.T) {
 	storetest.Write(t, s.store, &record.ThinkAct{
 		RootPlanID: "run", StepID: "run-triage", Seq: 0, State: new(record.Completed),
 	})
+
 	failed := []string{
 		"step:run-r", "cycle:run-r/0", "call:run-r/0/c%2F1", "plan:run-sub", "step:run-counter", "cycle:run-counter/2",
 		"call:run-counter/2/x",
 	}
+
 	for path, want := range map[string][]string{
 		"/runs/run?fold=ok":  append([]string{"plan:run", "-step:run-triage"}, failed...),
 		"/runs/run?fold=all": append([]string{"plan:run", "-step:run-triage"}, failed...),
@@ -55,6 +57,7 @@ func TestFolds(t *testing.T) {
 		if strings.Contains(path, "under=") {
 			path += "&at=plan:run"
 		}
+
 		p := s.get(path, http.StatusOK)
 		if got := ids(p.root); !slices.Equal(got, want) {
 			t.Errorf("%s has %v, want %v", path, got, want)
@@ -65,6 +68,7 @@ func TestFolds(t *testing.T) {
 			}
 		}
 	}
+
 	s.get("/runs/run?fold=some", http.StatusBadRequest)
 }
 
@@ -80,12 +84,14 @@ func TestSections(t *testing.T) {
 			t.Errorf("%s: %s, want %s", query, got, want)
 		}
 	}
+
 	between("after=step:run-triage&until=cycle:run-r/0", "step:run-r cycle:run-r/0")
 	between("after=plan:run-sub", "step:run-counter cycle:run-counter/2 call:run-counter/2/x")
 	between("after=cycle:run-r/0&until=plan:run-sub&fold=all&at=plan:run", "call:run-r/0/c%2F1 -plan:run-sub")
 	between("after=call:run-counter/2/x", "")
 	between("after=&n=2", "plan:run step:run-triage")
 	between("after=step:run-triage&n=1", "step:run-r")
+
 	s.get("/runs/run/rows?after=plan:run&until=x", http.StatusBadRequest)
 	s.get("/runs/run/rows?after=plan:run&n=0", http.StatusBadRequest)
 	s.get("/runs/run/rows?after=plan:run&under=plan:run", http.StatusBadRequest)
@@ -102,6 +108,7 @@ func TestSections(t *testing.T) {
 	}
 	storetest.Write(t, s.store, changes...)
 	s.get("/runs/run", http.StatusOK) // a new page
+
 	p := s.get("/runs/run/rows?after=cycle:run-counter/2&at=plan:run", http.StatusOK)
 	got, rest := ids(p.root), 0
 	for _, section := range p.all("class", "section") {
@@ -112,6 +119,7 @@ func TestSections(t *testing.T) {
 			got, rest = append(got, ids(s.get(from, http.StatusOK).root)...), rest+1
 		}
 	}
+
 	if len(got) != 251 || rest != 2 || len(slices.Compact(slices.Sorted(slices.Values(got)))) != 251 {
 		t.Errorf("%d rows, of which %d sections came later", len(got), rest)
 	}
@@ -123,6 +131,7 @@ func TestRunning(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
 	s.writeFailure("run")
+
 	storetest.Write(t, s.store, &record.Plan{RootPlanID: "on", CurrentPlanID: "on", State: new(record.Running)},
 		&record.AgentExecution{
 			RootPlanID: "on", PlanID: "on", StepID: "a", StepIndex: new(int64(0)), State: new(record.Failed),
@@ -136,6 +145,7 @@ func TestRunning(t *testing.T) {
 			RootPlanID: "on", PlanID: "on", StepID: "c", StepIndex: new(int64(2)), State: new(record.Failed),
 			StartTime: storetest.At(2),
 		})
+
 	p := s.get("/runs/on", http.StatusOK)
 	if at := attr(p.one("aria-selected", "true"), "id"); at != "step:b" {
 		t.Errorf("%s is open", at)
@@ -146,6 +156,7 @@ func TestRunning(t *testing.T) {
 	if got := text(p.one("class", "count")); got != "2 failures" {
 		t.Errorf("it counts %s", got)
 	}
+
 	for at, want := range map[string]string{"": "step:c", "step:c": "step:a", "step:a": "step:c"} {
 		path := "/runs/on"
 		if at != "" {
@@ -167,6 +178,7 @@ func TestRunning(t *testing.T) {
 		changes = append(changes, plan, &record.AgentExecution{RootPlanID: "p0", PlanID: id, StepID: "s" + id},
 			&record.ActTool{RootPlanID: "p0", StepID: "s" + id, Seq: 0, ToolCallID: "c" + id})
 	}
+
 	storetest.Write(t, s.store, changes...)
 	rows := s.get("/runs/p0", http.StatusOK).all("role", "treeitem")
 	if last, at32 := text(rows[len(rows)-1]), text(rows[32]); len(rows) != 48 || !strings.Contains(last, "level 48") ||

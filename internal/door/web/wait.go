@@ -17,6 +17,7 @@ func (v *runView) readWait(w *record.Wait) {
 	if plan, ok := decision.ReadPlan(subject.Plan); ok {
 		d.plan = &plan
 	}
+
 	// it says the same as the plan
 	d.text(&passage{id: "formDescription", label: "explanation", text: orZero(w.FormDescription), aside: d.plan != nil})
 	d.text(&passage{id: "subject/name", label: "tool", text: orZero(subject.Name), exact: true})
@@ -27,6 +28,7 @@ func (v *runView) readWait(w *record.Wait) {
 			id: fmt.Sprint("subject/parameters/", i), label: "parameter", about: text[0], text: text[1], exact: true,
 		})
 	}
+
 	d.text(&passage{id: "subject/files", label: "files", text: strings.Join(subject.Files, "\n"), exact: true})
 	if p := subject.Preview; p != nil {
 		d.text(&passage{id: "subject/preview", label: "preview", about: p.Kind + ", sha256 " + p.SHA256, text: p.Text,
@@ -34,6 +36,7 @@ func (v *runView) readWait(w *record.Wait) {
 	}
 	known := d.plan != nil || subject.Name != nil || saidJSON(subject.Parameters) != "" || len(subject.Files) > 0
 	d.text(&passage{id: "subject", label: "what it is about", text: string(w.Subject), aside: known, exact: true})
+
 	v.readForm(w)
 	d.text(&passage{id: "decision", label: "answer", text: orZero(w.Decision)})
 	d.text(&passage{id: "decisionText", label: "remark", text: orZero(w.DecisionText)})
@@ -46,11 +49,13 @@ func (v *runView) readForm(w *record.Wait) {
 	if len(w.FormInputs) == 0 {
 		return
 	}
+
 	for i, field := range form {
 		if value := field["value"]; value != "" && err == nil && orZero(w.State) != record.Waiting {
 			d.text(&passage{id: fmt.Sprint("formInputs/", i), label: "answer", about: field["label"], text: value})
 		}
 	}
+
 	d.text(&passage{
 		id: "formInputs", label: "form", text: string(w.FormInputs), aside: d.answer != nil ||
 			orZero(w.State) != record.Waiting,
@@ -71,6 +76,7 @@ func exactly(text string) string {
 	if strings.IndexFunc(text, hides) < 0 {
 		return text
 	}
+
 	var b strings.Builder
 	for _, r := range text {
 		switch {

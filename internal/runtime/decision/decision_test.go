@@ -35,6 +35,7 @@ func values(t *testing.T, raw string) map[string]json.RawMessage {
 func TestForm(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2-planted"
+
 	for _, tt := range []struct{ values, field, says string }{
 		{`{"who":"Ann"}`, "", ""},
 		{
@@ -68,12 +69,14 @@ func TestForm(t *testing.T) {
 			}
 			continue
 		}
+
 		var invalid *record.InvalidError
 		if !errors.As(err, &invalid) || invalid.Field != tt.field || !strings.Contains(invalid.Reason, tt.says) ||
 			strings.Contains(err.Error(), secret) {
 			t.Errorf("%.80s: %v, want %s %s", tt.values, err, tt.field, tt.says)
 		}
 	}
+
 	w := &record.Wait{FormInputs: json.RawMessage(form)}
 	decided, err := decision.Decision{
 		Decision: decision.Submit, Values: values(t,
@@ -82,6 +85,7 @@ func TestForm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var items []map[string]string
 	if err := json.Unmarshal(decided.FormInputs, &items); err != nil {
 		t.Fatal(err)
@@ -112,6 +116,7 @@ func TestRedact(t *testing.T) {
 		Decision: decision.Submit, Values: values(t, `{"Mail":"ann@b.example"}`), Text: "I am ann@b.example.",
 		Redact: func(s string) string { return strings.ReplaceAll(s, "ann@b.example", "[email]") },
 	}
+
 	decided, err := d.About(w)
 	if err != nil || *decided.DecisionText != "I am [email]." ||
 		string(decided.FormInputs) != `[{"label":"Mail","type":"email","value":"[email]"}]` {
@@ -122,6 +127,7 @@ func TestRedact(t *testing.T) {
 func TestDecisions(t *testing.T) {
 	t.Parallel()
 	unknown := json.RawMessage(`{"name":"pay","decisions":["done","retry","skip"]}`)
+
 	for _, tt := range []struct {
 		about    record.Wait
 		decision decision.Decision
@@ -191,12 +197,14 @@ func FuzzForm(f *testing.F) {
 		if err != nil {
 			return
 		}
+
 		decided, err := decision.Decision{
 			Decision: decision.Submit, Values: read.ByLabel(v),
 		}.About(&record.Wait{FormInputs: json.RawMessage(inputs)})
 		if err != nil {
 			return
 		}
+
 		var items []map[string]string
 		if err := json.Unmarshal(decided.FormInputs, &items); err != nil {
 			t.Fatal(err)
@@ -218,6 +226,7 @@ func TestAcceptWithForm(t *testing.T) {
 			`[{"name":"auto_approve","label":"All","type":"select","options":"false,true","value":""}]`,
 		),
 	}
+
 	for _, tt := range []struct {
 		d    decision.Decision
 		want string // the form, or the error
@@ -259,6 +268,7 @@ func TestReadPlan(t *testing.T) {
 			`{"goal":"g","estimatedDuration":9,"steps":[{"stepNumber":1,"agentType":"GIT","action":"a","justification":"j","expectedOutput":"o","dependencies":[2]}]}`,
 		),
 	)
+
 	want := decision.Plan{
 		Goal: "g", EstimatedDuration: 9, Steps: []decision.PlanStep{
 			{StepNumber: 1, AgentType: "GIT", Action: "a", Justification: "j", ExpectedOutput: "o", Dependencies: []int{2}},
@@ -282,6 +292,7 @@ func TestApart(t *testing.T) {
 		texts[0] != [2]string{"b", "1\n<2>"} {
 		t.Errorf("%s, %q", got, texts)
 	}
+
 	for _, whole := range []string{`[1]`, `{"a":"b"}`} {
 		if rest, texts := decision.Apart(json.RawMessage(whole)); string(rest) != whole || texts != nil {
 			t.Errorf("of %s there is %s", whole, rest)

@@ -35,6 +35,7 @@ func ReadForm(raw json.RawMessage) (Form, error) {
 			return nil, invalid("decision", "cannot be submit: the form of the wait is not whole")
 		}
 	}
+
 	form = slices.DeleteFunc(form, func(field map[string]string) bool { return field == nil })
 	if len(form) == 0 {
 		form = Form{{"label": GenericInput, "type": "text"}}
@@ -70,6 +71,7 @@ func (f Form) answered(values map[string]json.RawMessage, redact func(string) st
 	for _, field := range f {
 		known[Key(field)] = true
 	}
+
 	var unknown []string
 	for name := range values {
 		if !known[name] {
@@ -79,6 +81,7 @@ func (f Form) answered(values map[string]json.RawMessage, redact func(string) st
 	if len(unknown) > 0 {
 		return nil, invalid(shown(slices.Min(unknown)), "is no field of the form")
 	}
+
 	size := 0
 	for _, field := range f {
 		name := Key(field)
@@ -89,6 +92,7 @@ func (f Form) answered(values map[string]json.RawMessage, redact func(string) st
 		if err != nil {
 			return nil, invalid(shown(name), err.Error())
 		}
+
 		field["value"] = redact(value)
 		if size += len(value); size > maxTextBytes {
 			return nil, invalid(shown(name),
@@ -128,6 +132,7 @@ func text(raw json.RawMessage) (string, error) {
 	if raw = bytes.TrimSpace(raw); len(raw) == 0 {
 		return "", nil
 	}
+
 	switch raw[0] {
 	case 'n':
 		return "", nil
@@ -142,6 +147,7 @@ func text(raw json.RawMessage) (string, error) {
 		if err := json.Unmarshal(raw, &items); err != nil {
 			return "", wrong
 		}
+
 		texts := make([]string, len(items))
 		for i, item := range items {
 			if item = bytes.TrimSpace(item); item[0] == '[' {
@@ -154,6 +160,7 @@ func text(raw json.RawMessage) (string, error) {
 		}
 		return strings.Join(texts, ","), nil
 	}
+
 	return string(raw), nil
 }
 
@@ -182,6 +189,7 @@ func check(field map[string]string, value string) (string, error) {
 			return value, nil
 		}
 	}
+
 	switch kind {
 	case "number":
 		if n, err := strconv.ParseFloat(trimmed, 64); err != nil || math.IsInf(n, 0) || !number.MatchString(trimmed) {
@@ -199,6 +207,7 @@ func check(field map[string]string, value string) (string, error) {
 		if Options(field) == nil {
 			return value, nil
 		}
+
 		chosen := split(trimmed)
 		for i := range chosen {
 			if _, err := choose(field, chosen[i]); err != nil {
@@ -212,6 +221,7 @@ func check(field map[string]string, value string) (string, error) {
 		}
 		return Given, nil
 	}
+
 	return value, nil
 }
 

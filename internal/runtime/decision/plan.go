@@ -41,12 +41,14 @@ func Apart(raw json.RawMessage) (rest json.RawMessage, texts [][2]string) {
 			delete(members, name)
 		}
 	}
+
 	if len(texts) == 0 {
 		return raw, nil
 	}
 	if len(members) == 0 {
 		return nil, texts
 	}
+
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false) // what is approved is shown as it is

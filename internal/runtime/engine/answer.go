@@ -16,6 +16,7 @@ func ReadAnswer(text string, to any) error {
 	if err == nil {
 		return nil
 	}
+
 	if body, in := fenced(text); in != nil {
 		return in
 	} else if body != nil {
@@ -36,6 +37,7 @@ func fenced(text string) (body json.RawMessage, err error) {
 		if len(rest) >= 4 && strings.EqualFold(rest[:4], "json") {
 			rest = rest[4:]
 		}
+
 		d := json.NewDecoder(strings.NewReader(rest))
 		in := d.Decode(&body)
 		if in == nil {

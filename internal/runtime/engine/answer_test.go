@@ -13,6 +13,7 @@ func TestReadAnswer(t *testing.T) {
 	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is read, and how much of it")
 	t.Parallel()
 	const f = "```"
+
 	for name, tt := range map[string]struct{ answer, text, error string }{
 		"bare":                    {` {"text": "a"} `, "a", ""},
 		"json fence":              {f + "json\n{\"text\":\"a\"}\n" + f, "a", ""},

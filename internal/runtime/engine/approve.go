@@ -40,6 +40,7 @@ func (c *calling) foresee(ctx context.Context) (a about, err error) {
 	} else if err != nil {
 		return about{}, &unapprovableError{err.Error()}
 	}
+
 	if can {
 		preview.Text = c.step.run.redact(preview.Text)
 		a.Preview = &preview
@@ -53,6 +54,7 @@ func (c *calling) foresee(ctx context.Context) (a about, err error) {
 	} else if err != nil {
 		return about{}, &unapprovableError{"The call cannot be approved: " + err.Error()}
 	}
+
 	for i := range a.Files {
 		a.Files[i] = c.step.run.redact(a.Files[i])
 	}
@@ -94,6 +96,7 @@ func (c *calling) approve(ctx context.Context) (result tool.Result, refused bool
 		}
 		return tool.Result{}, false, nil
 	}
+
 	text := "A human rejected this call. It was not made."
 	if answer.Text != "" {
 		text += " They say: " + c.step.run.redact(answer.Text)
@@ -102,6 +105,7 @@ func (c *calling) approve(ctx context.Context) (result tool.Result, refused bool
 	if answer.State == record.TimedOut {
 		text, kind = "Nobody approved this call in time. It was not made.", WaitTimedOut
 	}
+
 	result, err = c.end(record.Skipped, tool.Failure(text), kind)
 	return result, true, err
 }

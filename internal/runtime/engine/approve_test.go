@@ -59,6 +59,7 @@ func (p *wiki) replace(_ context.Context, c tool.Call, in revision) (string, err
 	if err != nil {
 		return "", err
 	}
+
 	p.now = in.Text
 	return "replaced", nil
 }
@@ -70,6 +71,7 @@ func (p *wiki) tool(policy tool.Policy) tool.Tool {
 // A human is shown what a call would do, and approves that and nothing else.
 func TestPreviewIsApproved(t *testing.T) {
 	t.Parallel()
+
 	for name, tt := range map[string]struct {
 		meanwhile string
 		state     record.State
@@ -103,6 +105,7 @@ func TestPreviewIsApproved(t *testing.T) {
 			if err := h.Decide(wait, record.Approved, "approve", ""); err != nil {
 				t.Fatal(err)
 			}
+
 			row := h.Step(h.Ended(id)).Cycles[0].ToolCalls[0].Record
 			if *row.State != tt.state || text(row.Result) != tt.result {
 				t.Errorf("the call is %s: %q", *row.State, text(row.Result))
@@ -120,6 +123,7 @@ func TestNothingToApprove(t *testing.T) {
 	p := &wiki{now: "new"}
 	h := deploys(t, []tool.Tool{p.tool(tool.Policy{Approval: true, Writes: true})}, "replace", `{"text":"new"}`)
 	h.Work(h.Engine)
+
 	row := h.Step(h.Ended(h.Start("a", "Go."))).Cycles[0].ToolCalls[0].Record
 	if *row.State != record.Failed || text(row.Result) != "nothing would change" || row.StartTime != nil ||
 		len(h.Waits()) != 0 || len(p.approved) != 0 {
@@ -133,6 +137,7 @@ func TestNoPreviewWithoutApproval(t *testing.T) {
 	p := &wiki{now: "old"}
 	h := deploys(t, []tool.Tool{p.tool(tool.Policy{Writes: true})}, "replace", `{"text":"new"}`)
 	h.Work(h.Engine)
+
 	row := h.Step(h.Ended(h.Start("a", "Go."))).Cycles[0].ToolCalls[0].Record
 	if *row.State != record.Completed || p.shown != 0 || len(p.approved) != 1 || p.approved[0] != "" {
 		t.Errorf("the call is %s: %q; %d previews, approved were %q", *row.State, text(row.Result), p.shown, p.approved)
@@ -157,6 +162,7 @@ func TestVerified(t *testing.T) {
 					func(_ context.Context, c tool.Call, in revision) (tool.Result, bool, error) {
 						return tool.Result{Text: "It is there: " + in.Text}, took && strings.HasPrefix(c.ID, "toolcall-"), nil
 					}))
+
 				h := deploys(t, []tool.Tool{lost}, "replace", `{"text":"new"}`)
 				h.Work(h.Engine)
 
@@ -171,6 +177,7 @@ func TestVerified(t *testing.T) {
 				if *row.State != state || text(row.Result) != result {
 					t.Errorf("the call is %s: %q", *row.State, text(row.Result))
 				}
+
 				var waits int
 				if err := h.DB.Pool.QueryRow(t.Context(), "SELECT count(*) FROM actlog.wait_state").Scan(&waits); err != nil ||
 					(waits > 0) != (!took && policy == tool.Ask) {
@@ -195,6 +202,7 @@ func TestVerifyKnowsWhatWasApproved(t *testing.T) {
 			verified = c.Approved
 			return tool.Result{Text: "It is there."}, true, nil
 		}))
+
 	h := deploys(t, []tool.Tool{lost}, "replace", `{"text":"new"}`)
 	h.Work(h.Engine)
 	id := h.Start("a", "Go.")
@@ -202,6 +210,7 @@ func TestVerifyKnowsWhatWasApproved(t *testing.T) {
 	if err := h.Decide(waitOf(t, h), record.Approved, "approve", ""); err != nil {
 		t.Fatal(err)
 	}
+
 	row := h.Step(h.Ended(id)).Cycles[0].ToolCalls[0].Record
 	want := tool.NewPreview(tool.PreviewText, "new").Digest
 	if *row.State != record.Completed || text(row.Result) != "It is there." || approved != want || verified != want {
@@ -219,6 +228,7 @@ func TestVerifiedLate(t *testing.T) {
 			t.Parallel()
 			p := &wiki{now: "old"}
 			var began, asked atomic.Int64
+
 			lost := tool.CallFunc("replace", "Replaces.", func(ctx context.Context, c tool.Call, in revision) (string, error) {
 				if began.Add(1) == 1 {
 					return "", fmt.Errorf("the connection broke: %w", tool.ErrUnknown)
@@ -233,6 +243,7 @@ func TestVerifiedLate(t *testing.T) {
 						}
 						return tool.Result{Text: "It is there."}, true, nil
 					}))
+
 			h := deploys(t, []tool.Tool{lost}, "replace", `{"text":"new"}`)
 			ctx, cancel := context.WithCancel(t.Context())
 			var answering sync.WaitGroup

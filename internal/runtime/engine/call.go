@@ -31,6 +31,7 @@ func (s *Step) Act(ctx context.Context, seq int64, calls []model.ToolCall, t Thi
 		}
 		together.Go(func() { results[i], errs[i] = one.make(ctx) })
 	}
+
 	together.Wait()
 	for _, i := range alone {
 		results[i], errs[i] = (&calling{step: s, seq: seq, index: i, of: len(calls), call: calls[i], t: t}).make(ctx)
@@ -67,6 +68,7 @@ func worst(errs []error) error {
 			}
 		}
 	}
+
 	if waits == nil {
 		return nil
 	}
@@ -108,6 +110,7 @@ func (c *calling) find() error {
 		}
 		return mismatch("call %d of cycle %d is on record as %s, not %s", c.index+1, c.seq+1, name, c.call.Name)
 	}
+
 	if c.t.Tools != nil {
 		c.tool, _ = c.t.Tools.Get(c.call.Name)
 	}
@@ -137,6 +140,7 @@ func (c *calling) make(ctx context.Context) (tool.Result, error) {
 	if err := c.step.run.boundary(ctx); err != nil {
 		return tool.Result{}, err
 	}
+
 	if !begun(c.row) && c.isCut() {
 		return c.end(record.Failed, tool.Failure(callCut(c.t.MaxTokens)), CutOff)
 	}
@@ -149,6 +153,7 @@ func (c *calling) make(ctx context.Context) (tool.Result, error) {
 		return c.end(record.Failed, tool.Failure(fmt.Sprintf("There is no tool %s. There are: %s.", c.call.Name, c.names())),
 			NoSuchTool)
 	}
+
 	switch {
 	case c.bad == nil:
 		if err := c.sameArguments(); err != nil {
@@ -157,12 +162,14 @@ func (c *calling) make(ctx context.Context) (tool.Result, error) {
 	case !begun(c.row):
 		return c.end(record.Failed, tool.BadArguments(c.bad), "tool")
 	}
+
 	if !begun(c.row) { // nobody is asked to approve what is not made
 		if err := tool.CheckArguments(c.tool, json.RawMessage(c.call.Arguments)); err != nil {
 			return c.end(record.Failed, tool.BadArguments(err), "tool")
 		}
 		c.checked = true
 	}
+
 	if c.row.StartTime == nil {
 		c.step.run.count(0, 1)
 		if err := c.step.run.used(ctx); err != nil {
@@ -170,6 +177,7 @@ func (c *calling) make(ctx context.Context) (tool.Result, error) {
 			return tool.Result{}, err
 		}
 	}
+
 	if own, ok := c.tool.(inRun); ok {
 		return own.callInRun(ctx, c)
 	}
@@ -233,16 +241,18 @@ const maxRetries = 5
 // it is not made again.
 func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, err error) {
 	lost := c.change(record.Unknown)
-	lost.EndTime, lost.ErrorKind, lost.ErrorMessage = new(c.step.run.now()), new(workerLost),
-		new("The worker that made the call was lost.")
+	lost.EndTime = new(c.step.run.now())
+	lost.ErrorKind, lost.ErrorMessage = new(workerLost), new("The worker that made the call was lost.")
 	if c.row.ErrorKind != nil {
 		lost.ErrorKind, lost.ErrorMessage = c.row.ErrorKind, c.row.ErrorMessage
 	}
+
 	again := func() (tool.Result, bool, error) {
 		c.step.run.addLater(lost)
 		c.attempt()
 		return tool.Result{}, false, nil
 	}
+
 	result, done, err = c.verified(ctx)
 	if done {
 		c.step.run.addLater(lost)
@@ -252,6 +262,7 @@ func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, e
 	if cause := c.step.run.interrupted(ctx); cause != nil {
 		return tool.Result{}, true, cause
 	}
+
 	twice := errors.Is(err, tool.ErrUnknown) // it could take effect a second time
 	switch {
 	case c.policy.OnUnknown == tool.Retry && c.number() < maxRetries && !twice:
@@ -279,6 +290,7 @@ func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, e
 			return result, true, err
 		}
 	}
+
 	lost.Result = new(unknownText)
 	if *lost.ErrorKind == timedOut {
 		lost.Result = new("The call timed out. " + unknownText)
@@ -308,6 +320,7 @@ func (c *calling) run(ctx context.Context) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	c.keep(begin)
+
 	result, err := c.do(ctx)
 	var parked *parkedError
 	switch {
@@ -321,15 +334,17 @@ func (c *calling) run(ctx context.Context) (tool.Result, error) {
 	case r.interrupted(ctx) != nil: // it stays RUNNING: nobody can say how it ended
 		return tool.Result{}, r.interrupted(ctx)
 	}
+
 	kind := "unknown"
 	if errors.Is(err, tool.ErrTimeout) {
 		kind = timedOut
 	}
 	lost := c.change(record.Unknown)
-	lost.StartTime, lost.EndTime, lost.ErrorKind, lost.ErrorMessage = begin.StartTime, new(c.step.run.now()), &kind,
-		new(r.redact(err.Error()))
+	lost.StartTime, lost.EndTime = begin.StartTime, new(c.step.run.now())
+	lost.ErrorKind, lost.ErrorMessage = &kind, new(r.redact(err.Error()))
 	c.keep(lost)
 	r.addLater(lost)
+
 	if result, over, err := c.unknown(ctx); over || err != nil {
 		return result, err
 	}
@@ -371,8 +386,10 @@ const maxAsked = 64 << 10
 func (c *calling) ask(ctx context.Context, q tool.Question) (tool.Answer, error) {
 	r := c.step.run
 	w := questionOf(q)
-	w.StepID, w.ToolCallID, w.Timeout = c.step.id, c.row.ToolCallID, c.policy.WaitTimeout
+	w.StepID, w.ToolCallID = c.step.id, c.row.ToolCallID
+	w.Timeout = c.policy.WaitTimeout
 	key := fmt.Sprint("question-", c.row.ToolCallID, "-", q.Key)
+
 	if q.Held {
 		a, err := r.hold(ctx, key, w)
 		if err != nil {
@@ -380,10 +397,12 @@ func (c *calling) ask(ctx context.Context, q tool.Question) (tool.Answer, error)
 		}
 		return c.answerTo(q, a)
 	}
+
 	waits := c.change(record.Waiting)
 	if n := len(q.State); 0 < n && n <= maxAsked && r.redact(string(q.State)) == string(q.State) {
 		waits.Metadata, _ = json.Marshal(map[string]json.RawMessage{"asked": q.State}) // is valid
 	}
+
 	a, err := r.ask(ctx, key, w, waits)
 	if err != nil {
 		if parked := new(parkedError); errors.As(err, &parked) {

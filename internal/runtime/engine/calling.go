@@ -51,7 +51,8 @@ func (c *calling) number() int64 {
 // attempt moves on to the next attempt.
 func (c *calling) attempt() {
 	next := *c.row
-	next.Attempt, next.State, next.StartTime, next.EndTime = new(c.number()+1), new(record.Pending), nil, nil
+	next.Attempt, next.State = new(c.number()+1), new(record.Pending)
+	next.StartTime, next.EndTime = nil, nil
 	next.ErrorKind, next.ErrorMessage = nil, nil
 	c.keep(&next)
 }
@@ -67,8 +68,10 @@ func (c *calling) keep(row *record.ActTool) {
 	s := c.step
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	merged := *c.row
-	merged.State, merged.Attempt, merged.Result = row.State, row.Attempt, row.Result
+	merged.State, merged.Attempt = row.State, row.Attempt
+	merged.Result = row.Result
 	merged.StartTime, merged.EndTime = row.StartTime, row.EndTime
 	merged.ErrorKind, merged.ErrorMessage = row.ErrorKind, row.ErrorMessage
 	*c.row = merged
@@ -121,11 +124,13 @@ func (c *calling) end(state record.State, result tool.Result, kind string) (tool
 	r := c.step.run
 	result.Text, result.Summary = r.redact(result.Text), r.redact(result.Summary)
 	end := c.change(state)
-	end.StartTime, end.EndTime, end.Result = c.row.StartTime, new(c.step.run.now()), &result.Text
+	end.StartTime, end.EndTime = c.row.StartTime, new(c.step.run.now())
+	end.Result = &result.Text
 	if state == record.Failed || kind != "" {
 		end.ErrorKind, end.ErrorMessage = some(kind), new(tool.Cut(result.Text, maxToolError))
 	}
 	end.Metadata = r.about(result, *end.EndTime)
+
 	changes := []record.Change{end}
 	for i, each := range result.Sources {
 		changes = append(changes, r.source(c.step.id, c.row.ToolCallID, i, each))
@@ -135,6 +140,7 @@ func (c *calling) end(state record.State, result tool.Result, kind string) (tool
 			changes = append(changes, r.artifact(&c.step.id, &c.row.ToolCallID, each))
 		}
 	}
+
 	if err := r.writeResult(changes); err != nil {
 		return tool.Result{}, err
 	}
@@ -152,6 +158,7 @@ func (r *Run) about(result tool.Result, at time.Time) json.RawMessage {
 		Summary   string     `json:"summary,omitempty"`
 		Embedding *embedding `json:"embedding,omitempty"`
 	}
+
 	about.Summary = result.Summary
 	if e := result.Embedding; e != nil {
 		about.Embedding = &embedding{e, r.engine.store.InputCost(e.Model, at, e.InputTokens)}

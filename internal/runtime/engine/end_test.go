@@ -32,6 +32,7 @@ func (ender) Advance(ctx context.Context, run *engine.Run) (engine.Result, error
 	if err != nil {
 		return engine.Result{}, err
 	}
+
 	set, err := tool.NewSet(tools...)
 	if err != nil {
 		return engine.Result{}, err
@@ -40,11 +41,13 @@ func (ender) Advance(ctx context.Context, run *engine.Run) (engine.Result, error
 	if _, err := s.Act(ctx, 0, calls, engine.Thinking{Tools: set, Approved: true}); err != nil {
 		return engine.Result{}, err
 	}
+
 	state, _ := s.Called(0, 0)
 	_, kind := s.Called(0, 1)
 	if none, _ := s.Called(0, 2); state != record.Completed || kind != engine.NoSuchTool || none != "" {
 		return engine.Result{}, &engine.RunError{Kind: "test", Message: string(state) + " " + kind}
 	}
+
 	s.End("", &engine.RunError{Kind: "rejected", Message: "no", State: record.Skipped})
 	if _, _, err := s.Ended(); engine.OfRun(err) || !engine.OfRun(&engine.RunError{Kind: engine.LimitTime}) ||
 		!engine.OfRun(errors.New("away")) {
@@ -64,11 +67,13 @@ func TestEndInState(t *testing.T) {
 		Scenes: []scriptmodel.Scene{{Name: "nobody asks", Turns: []scriptmodel.Turn{{Content: "."}}}},
 		Tools:  []tool.Tool{pay}, Executors: []engine.Executor{ender{}},
 	})
+
 	h.Work(h.Engine)
 	started, err := h.Engine.Start(t.Context(), engine.Request{Executor: "ender", Input: json.RawMessage("{}")})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	p := h.Ended(started.PlanID)
 	if st := h.Step(p).Record; *p.Record.State != record.Cancelled || enginetest.Text(p.Record.ErrorKind) != "rejected" ||
 		*st.State != record.Skipped || enginetest.Text(st.ErrorMessage) != "no" {

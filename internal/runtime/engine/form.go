@@ -61,11 +61,13 @@ func (f form) callInRun(ctx context.Context, c *calling) (tool.Result, error) {
 	if err != nil {
 		return c.end(record.Failed, tool.BadArguments(err), "tool")
 	}
+
 	if *c.row.State == record.Waiting && c.row.StartTime != nil && c.step.run.now().Sub(*c.row.StartTime) > formQueue {
 		if _, err := c.step.run.engine.store.Row(ctx, c.questionKey()); errors.Is(err, record.ErrNotFound) {
 			return c.end(record.Failed, tool.Failure("Another form of this run waited for too long."), "form_queue")
 		}
 	}
+
 	waits := c.change(record.Waiting)
 	if waits.StartTime = c.row.StartTime; waits.StartTime == nil {
 		waits.StartTime = new(c.step.run.now())
@@ -75,6 +77,7 @@ func (f form) callInRun(ctx context.Context, c *calling) (tool.Result, error) {
 		ToolCallID: c.row.ToolCallID,
 		Timeout:    c.policy.WaitTimeout,
 	}
+
 	answer, err := c.step.run.ask(ctx, formKey(c), w, waits)
 	switch {
 	case err != nil:
@@ -105,6 +108,7 @@ func stringMaps(inputs []formInput) ([]map[string]string, error) {
 	if len(inputs) == 0 {
 		return nil, errors.New("inputs: a form needs at least one field")
 	}
+
 	maps := make([]map[string]string, len(inputs))
 	names := map[string]bool{}
 	for i, in := range inputs {
@@ -120,6 +124,7 @@ func stringMaps(inputs []formInput) ([]map[string]string, error) {
 		if (in.Type == "select" || in.Type == "radio") && len(in.Options) == 0 {
 			return nil, fmt.Errorf("inputs.%d.options: required for a %s", i, in.Type)
 		}
+
 		m := map[string]string{"label": in.Label, "type": in.Type, "required": strconv.FormatBool(in.Required), "value": ""}
 		for key, value := range map[string]string{
 			"name": in.Name, "placeholder": in.Placeholder, "options": strings.Join(in.Options, ","),
@@ -128,12 +133,14 @@ func stringMaps(inputs []formInput) ([]map[string]string, error) {
 				m[key] = value
 			}
 		}
+
 		if key := keyOf(m); names[key] {
 			return nil, fmt.Errorf("inputs.%d: two fields are called %q", i, key)
 		}
 		names[keyOf(m)] = true
 		maps[i] = m
 	}
+
 	return maps, nil
 }
 

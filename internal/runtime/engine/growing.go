@@ -24,6 +24,7 @@ func (g *growingMessage) add(piece string) (text string) {
 	if g.over {
 		return ""
 	}
+
 	g.open += piece
 	if !g.in {
 		begins := messageBegins.FindString(g.open)
@@ -69,6 +70,7 @@ func wholeEscapes(s string) (whole int, ended bool) {
 			whole += n
 		}
 	}
+
 	return whole, false
 }
 

@@ -21,17 +21,20 @@ func TestGrowingMessage(t *testing.T) {
 		}
 		return text.String()
 	}
+
 	message := "A \"quote\", a \\ and\nGröße 漢字 \U0001F600 \u2028."
 	plain, err := json.Marshal(map[string]string{"message": message})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	escaped := `{ "message" : "\ud83d\ude00 \u00e9 \/ \t","more":"x"}`
 	for range 100 {
 		if got := read(escaped, func() int { return 1 + rand.IntN(5) }); got != "\U0001F600 é / \t" {
 			t.Fatalf("escaped: %q", got)
 		}
 	}
+
 	for name, tt := range map[string]struct{ arguments, want string }{
 		"whole": {string(plain), message}, "open": {`{"message":"half \u00`, "half "}, "no text": {`{"message":{"a":1}}`, ""},
 		"another": {`{"other":"x","message":"y"}`, ""}, "none": {`{}`, ""}, "no JSON": {"{\"message\":\"a\nb", ""},

@@ -19,6 +19,7 @@ func ReadInput(raw json.RawMessage, shape string, to any) error {
 	if err == nil {
 		return nil
 	}
+
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		return &record.InvalidError{
 			Code: record.CodeUnknownField, Field: "input." + strings.Trim(field, `"`), Reason: "is not known",
@@ -64,6 +65,7 @@ func Title(request string) string {
 	if len(line) <= maxTitle {
 		return line
 	}
+
 	end := maxTitle
 	for !utf8.RuneStart(line[end]) {
 		end--

@@ -27,6 +27,7 @@ func (s *Step) newLive(seq, attempt int64) *live {
 			reset: func() { reset(r.run.RootPlanID, r.run.PlanID, s.id, seq, attempt) },
 		}
 	}
+
 	return &live{text: show(watcher.Delta, watcher.Reset), answer: show(watcher.Answer, watcher.ResetAnswer)}
 }
 
@@ -138,6 +139,7 @@ func (l *liveText) show(text string) {
 		l.reset()
 		more = text
 	}
+
 	if more != "" {
 		l.delta(more)
 	}

@@ -23,6 +23,7 @@ func TestLiveText(t *testing.T) {
 		"sk-abcdefghijklmnopqrstuvwxyz0123456789", "eyJtoken.secret-token-that-is-long", "ann.other@example.org",
 		"MIIEpAIBAAKCAQEA7bq", "5555 5555 5555 4444",
 	}
+
 	answer := strings.Repeat("Some words come first. ", 10) + "The key is " + secrets[0] +
 		". Send Authorization: Bearer " + secrets[1] + " to " + secrets[2] +
 		". Größe 漢字, " + strings.Repeat("漢字", 60) + "\n-----BEGIN RSA PRIVATE KEY-----\n" + secrets[3] + "\n" +
@@ -49,6 +50,7 @@ func TestLiveText(t *testing.T) {
 			reset:   now.Reset,
 			settled: redactor.Settling(),
 		}
+
 		for at := 0; at < len(answer); {
 			n := min(1+rand.IntN(30), len(answer)-at)
 			l.last = l.last.AddDate(0, 0, -1) // it is time to show more
@@ -68,6 +70,7 @@ func TestLiveTextHoldsBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	synctest.Test(t, func(t *testing.T) {
 		var shown strings.Builder
 		l := &liveText{
@@ -79,6 +82,7 @@ func TestLiveTextHoldsBack(t *testing.T) {
 			asked += len(text) - l.upTo
 			return settled(text)
 		}
+
 		l.add("Some words. <private>")
 		for range 1000 {
 			time.Sleep(liveEvery)
@@ -90,6 +94,7 @@ func TestLiveTextHoldsBack(t *testing.T) {
 		if asked > 1<<20 { // 9 MB if it is asked each time
 			t.Errorf("%d bytes were gone through", asked)
 		}
+
 		time.Sleep(liveEvery)
 		l.add("</private> And more")
 		if l.end(); shown.String() != "Some words. [redacted] And more" {
@@ -106,6 +111,7 @@ func TestLiveTextDoesNotLag(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, tt := range []struct {
 		name    string
 		settled func(string) int
@@ -125,6 +131,7 @@ func TestLiveTextDoesNotLag(t *testing.T) {
 				for _, piece := range strings.SplitAfter("Some words, and a name: ann", " ") {
 					l.add(piece)
 				}
+
 				time.Sleep(liveEvery)
 				synctest.Wait()
 				if shown.String() != tt.want {

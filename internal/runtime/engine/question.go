@@ -23,6 +23,7 @@ func questionOf(q tool.Question) WaitInfo {
 	if q.URL != "" {
 		w.Description = "It asks you to visit this page: " + q.URL
 	}
+
 	for _, p := range properties(q.Schema) {
 		in := map[string]string{
 			"label": p.label(), "name": p.name, "type": p.input(), "required": strconv.FormatBool(p.required), "value": "",
@@ -32,6 +33,7 @@ func questionOf(q tool.Question) WaitInfo {
 		}
 		w.Inputs = append(w.Inputs, in)
 	}
+
 	if w.Inputs == nil {
 		w.Inputs = []map[string]string{}
 	}
@@ -64,6 +66,7 @@ func properties(schema json.RawMessage) (all []property) {
 	if json.Unmarshal(schema, &s) != nil {
 		return nil
 	}
+
 	for name, p := range s.Properties {
 		p.name, p.required = name, slices.Contains(s.Required, name)
 		all = append(all, p)
@@ -90,6 +93,7 @@ func (p property) options() []string {
 	if p.Items != nil {
 		options = append(options, p.Items.options()...)
 	}
+
 	if p.Type == "boolean" {
 		options = []string{"true", "false"}
 	}
@@ -119,6 +123,7 @@ func answerTo(q tool.Question, a Answer) (tool.Answer, error) {
 	default:
 		return tool.Answer{Decision: tool.Cancel}, nil
 	}
+
 	values := map[string]any{}
 	for _, in := range a.Inputs {
 		values[keyOf(in)] = in["value"]
@@ -129,6 +134,7 @@ func answerTo(q tool.Question, a Answer) (tool.Answer, error) {
 			delete(values, p.name)
 			continue
 		}
+
 		switch p.Type {
 		case "number", "integer":
 			n, ok := numberOf(text)
@@ -142,6 +148,7 @@ func answerTo(q tool.Question, a Answer) (tool.Answer, error) {
 			values[p.name] = strings.Split(text, ",")
 		}
 	}
+
 	return tool.Answer{Decision: tool.Accept, Values: values}, nil
 }
 

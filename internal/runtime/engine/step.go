@@ -60,9 +60,11 @@ func (r *Run) Step(ctx context.Context, index int, info StepInfo) (*Step, error)
 	row := &record.AgentExecution{
 		RootPlanID: r.run.RootPlanID, PlanID: r.run.PlanID, StepID: s.id, State: new(record.Running),
 	}
+
 	r.mu.Lock()
 	r.open = append(r.open, s.inState)
 	r.mu.Unlock()
+
 	known, err := r.engine.store.StepDetail(ctx, r.run.RootPlanID, s.id)
 	switch {
 	case errors.Is(err, record.ErrNotFound):
@@ -74,12 +76,14 @@ func (r *Run) Step(ctx context.Context, index int, info StepInfo) (*Step, error)
 	case err != nil:
 		return nil, err
 	}
+
 	if name := known.Record.AgentName; name != nil && info.Agent != "" && *name != info.Agent {
 		return nil, mismatch("step %d is on record with the agent %q, not %q", index, *name, info.Agent)
 	}
 	if known.Record.StartTime != nil {
 		s.began = *known.Record.StartTime
 	}
+
 	for _, c := range known.Cycles {
 		have := &cycle{
 			record: c.Record, calls: map[string]*record.ActTool{},
@@ -96,6 +100,7 @@ func (r *Run) Step(ctx context.Context, index int, info StepInfo) (*Step, error)
 		}
 		s.cycles[c.Record.Seq] = have
 	}
+
 	if known.Record.State.Terminal() {
 		s.ended = &known.Record
 		r.noteException(textOf(known.Record.ErrorKind), textOf(known.Record.ErrorMessage))
@@ -107,9 +112,10 @@ func (r *Run) Step(ctx context.Context, index int, info StepInfo) (*Step, error)
 
 // describe says in the row of a step what it is.
 func (r *Run) describe(row *record.AgentExecution, index int, info StepInfo) {
-	row.StepIndex, row.AgentName, row.ModelName = new(int64(index)), some(info.Agent), some(info.Model)
-	row.ConversationID = some(info.ConversationID)
+	row.StepIndex, row.ConversationID = new(int64(index)), some(info.ConversationID)
+	row.AgentName, row.ModelName = some(info.Agent), some(info.Model)
 	row.AgentDescription, row.AgentRequest = some(r.redact(info.Description)), some(r.redact(info.Request))
+
 	if info.MaxSteps > 0 {
 		row.MaxSteps = new(int64(info.MaxSteps))
 	}
@@ -157,6 +163,7 @@ func (s *Step) Recorded(seq int64) (answered, acted bool) {
 	if c == nil || c.record.ThinkEndTime == nil || c.record.Message == nil {
 		return false, false
 	}
+
 	for _, t := range c.calls {
 		if !t.State.Terminal() {
 			return true, false
@@ -200,15 +207,17 @@ func (s *Step) End(result string, failure *RunError) {
 	if s.ended != nil {
 		return
 	}
+
 	end := s.row()
 	end.State, end.EndTime = new(record.Completed), new(s.run.now())
 	if failure != nil {
-		end.State, end.ErrorKind, end.ErrorMessage = new(failure.state()), some(failure.Kind),
-			some(s.run.redact(failure.Message))
+		end.State = new(failure.state())
+		end.ErrorKind, end.ErrorMessage = some(failure.Kind), some(s.run.redact(failure.Message))
 		s.run.noteException(failure.Kind, failure.Message)
 	} else {
 		end.Result = new(s.run.redact(result))
 	}
+
 	s.ended = end
 	s.run.addLater(append(s.resolve(), end)...)
 }
@@ -245,10 +254,12 @@ func (s *Step) resolve() (changes []record.Change) {
 		if c.resolved || c.record.ThinkStartTime != nil && c.record.ThinkEndTime == nil {
 			continue
 		}
+
 		end := &record.ThinkAct{
 			RootPlanID: s.run.run.RootPlanID, StepID: s.id, Seq: c.record.Seq, Attempt: c.record.Attempt,
 			State: new(record.Completed),
 		}
+
 		var results []string
 		for _, t := range slices.SortedFunc(maps.Values(c.calls), func(a, b *record.ActTool) int {
 			return cmp.Compare(*a.CallIndex, *b.CallIndex)
@@ -257,6 +268,7 @@ func (s *Step) resolve() (changes []record.Change) {
 				end = nil
 				break
 			}
+
 			if t.EndTime != nil && (end.ActEndTime == nil || t.EndTime.After(*end.ActEndTime)) {
 				end.ActEndTime = t.EndTime
 			}
@@ -265,6 +277,7 @@ func (s *Step) resolve() (changes []record.Change) {
 			}
 			results = append(results, *t.Name+": "+tool.Cut(resultOf(t).Text, maxActionResult))
 		}
+
 		if end == nil {
 			continue
 		}
@@ -276,6 +289,7 @@ func (s *Step) resolve() (changes []record.Change) {
 		}
 		changes = append(changes, end)
 	}
+
 	return changes
 }
 
@@ -289,6 +303,7 @@ func (s *Step) newInput(messages []model.Message) []model.Message {
 	if known == 0 || len(messages) <= known || !reflect.DeepEqual(s.last, messages[:known]) {
 		return messages
 	}
+
 	fresh := messages[known:]
 	if fresh[0].Role == model.RoleAssistant { // the answer stands in its cycle
 		fresh = fresh[1:]
@@ -306,6 +321,7 @@ func (s *Step) inputOf(messages []model.Message) (text *string, chars *int64) {
 	if err != nil { // a message without raw JSON is always valid
 		b = []byte(err.Error())
 	}
+
 	count := int64(0)
 	for _, m := range messages {
 		for _, p := range m.Parts {

@@ -79,10 +79,12 @@ func (s *Step) Think(ctx context.Context, seq int64, t Thinking) (*model.Respons
 		s.mu.Unlock()
 		return unlessRefused(recorded(&c.record))
 	}
+
 	if c != nil && *c.record.State == record.Failed && c.record.ErrorKind != nil &&
 		!(&model.Error{Kind: model.Kind(*c.record.ErrorKind)}).Retryable() {
 		return nil, modelFailed(*c.record.ErrorKind, textOf(c.record.ErrorMessage))
 	}
+
 	if err := s.run.boundary(ctx); err != nil {
 		return nil, err
 	}
@@ -92,6 +94,7 @@ func (s *Step) Think(ctx context.Context, seq int64, t Thinking) (*model.Respons
 	if err := s.mayThink(ctx, c == nil); err != nil {
 		return nil, err
 	}
+
 	done, err := s.run.clock.work()
 	defer done()
 	if err != nil {
@@ -133,6 +136,7 @@ func recorded(c *record.ThinkAct) (*model.Response, error) {
 	if err := json.Unmarshal(c.Message, &r.Message); err != nil {
 		return nil, mismatch("the message of cycle %d cannot be read: %v", c.Seq+1, err)
 	}
+
 	for to, from := range map[*string]*string{
 		&r.ID: c.ResponseID, &r.Model: c.ModelName, (*string)(&r.Finish): c.FinishReason,
 	} {
@@ -151,12 +155,14 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 	req := model.Request{
 		Messages: t.Messages, ResponseSchema: t.ResponseSchema, Temperature: t.Temperature, MaxTokens: t.MaxTokens,
 	}
+
 	if t.Tools != nil {
 		for _, each := range t.Tools.Tools() {
 			spec := each.Spec()
 			req.Tools = append(req.Tools, model.ToolSpec{Name: spec.Name, Description: spec.Description, Schema: spec.Schema})
 		}
 	}
+
 	attempt := int64(1)
 	var changes []record.Change
 	if c != nil { // it began before, and the worker was lost, or stopped
@@ -166,8 +172,8 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 		}
 		if c.record.ThinkStartTime != nil {
 			lost := row(attempt)
-			lost.State, lost.ErrorKind, lost.ErrorMessage = new(record.Unknown), new(workerLost),
-				new("The worker that asked was lost.")
+			lost.State = new(record.Unknown)
+			lost.ErrorKind, lost.ErrorMessage = new(workerLost), new("The worker that asked was lost.")
 			if !c.record.State.Terminal() {
 				changes = append(changes, lost)
 			}
@@ -175,20 +181,23 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 			s.resetLive(seq, attempt)
 		}
 	}
+
 	for tries := 1; ; tries++ {
 		begin := row(attempt)
-		begin.State, begin.ThinkStartTime, begin.Provider, begin.ModelName = new(record.Running), new(s.run.now()),
-			some(t.Model.Provider()), some(t.Model.Name())
+		begin.State, begin.ThinkStartTime = new(record.Running), new(s.run.now())
+		begin.Provider, begin.ModelName = some(t.Model.Provider()), some(t.Model.Name())
 		if tries == 1 {
 			s.mu.Lock()
 			begin.ThinkInput, begin.InputCharCount = s.inputOf(t.Messages)
 			changes = append(s.resolve(), changes...)
 			s.mu.Unlock()
 		}
+
 		if err := r.write(append(changes, begin, s.taken(seq))); err != nil {
 			return nil, err
 		}
 		changes = nil
+
 		response, first, err := s.generate(ctx, t, req, seq, attempt)
 		if err == nil {
 			return s.keep(row(attempt), response, first, t)
@@ -196,15 +205,17 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 		if err := r.interrupted(ctx); err != nil {
 			return nil, err
 		}
+
 		failed := row(attempt)
 		kind, message := modelError, err.Error()
 		if known := new(model.Error); errors.As(err, &known) {
 			kind = string(known.Kind)
 		}
 		message = r.redact(message)
-		failed.State, failed.ThinkEndTime, failed.ErrorKind, failed.ErrorMessage = new(record.Failed), new(s.run.now()),
-			&kind, &message
+		failed.State, failed.ThinkEndTime = new(record.Failed), new(s.run.now())
+		failed.ErrorKind, failed.ErrorMessage = &kind, &message
 		pause, passes := model.Pause(err, tries+1)
+
 		if err := r.write([]record.Change{failed}); err != nil {
 			return nil, err
 		}
@@ -216,6 +227,7 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 				Kind: kind, Message: fmt.Sprintf("The model failed in %d of %d tries: %s", tries, tries, message),
 			}
 		}
+
 		s.resetLive(seq, attempt+1)
 		if err := r.wait(ctx, time.Duration(pause.Seconds()*float64(r.engine.config.RetryUnit))); err != nil {
 			return nil, err
@@ -255,6 +267,7 @@ func (s *Step) generate(
 			}
 			return
 		}
+
 		if first == nil {
 			first = new(s.run.now())
 		}
@@ -306,6 +319,7 @@ func (s *Step) keep(
 	if row.ModelName != nil { // a price is for a provider's model
 		row.Provider = some(t.Model.Provider())
 	}
+
 	row.InputTokens, row.OutputTokens = usage.Input, usage.Output
 	row.CacheReadInputTokens, row.ReasoningTokens = usage.CacheRead, usage.Reasoning
 	row.CacheCreationInputTokens, row.CacheCreation1hInputTokens = usage.CacheWrite, usage.CacheWrite1h
@@ -326,6 +340,7 @@ func (s *Step) keep(
 		row.State = new(record.Failed)
 		row.ErrorKind, row.ErrorMessage = &refused.Kind, &refused.Message
 	}
+
 	kept, changes := s.newCycle(row, response.Message.Calls(), t, t.notMade(refused))
 	if err := s.run.writeResult(changes); err != nil {
 		return nil, err
@@ -350,6 +365,7 @@ func (s *Step) begin(seq int64, calls []model.ToolCall, t Thinking) {
 	if s.cycles[seq] != nil {
 		return
 	}
+
 	kept, changes := s.newCycle(&record.ThinkAct{
 		RootPlanID: s.run.run.RootPlanID, StepID: s.id, Seq: seq, Attempt: new(int64(1)),
 	}, calls, t, "")
@@ -369,7 +385,8 @@ func (s *Step) newCycle(
 		c := s.newCall(row.Seq, i, call, t)
 		kept.calls[c.ToolCallID], names[i] = c, call.Name
 		if notMade != "" {
-			c.State, c.Result, c.EndTime = new(record.Skipped), &notMade, row.ThinkEndTime
+			c.State, c.EndTime = new(record.Skipped), row.ThinkEndTime
+			c.Result = &notMade
 			skipped[i] = call.Name + ": " + notMade
 		}
 		changes = append(changes, c)
@@ -381,6 +398,7 @@ func (s *Step) newCycle(
 	if len(calls) > 0 && notMade != "" {
 		row.ActionResult = new(strings.Join(skipped, "\n"))
 	}
+
 	switch {
 	case row.State != nil:
 	case kept.resolved:
@@ -402,6 +420,7 @@ func (s *Step) clean(m *model.Message) {
 			*text, changed = cleaned, true
 		}
 	}
+
 	m.Parts = slices.Clone(m.Parts)
 	for i := range m.Parts {
 		clean(&m.Parts[i].Text)
@@ -414,6 +433,7 @@ func (s *Step) clean(m *model.Message) {
 			m.Parts[i].Call = &copied
 		}
 	}
+
 	if changed || len(m.Raw) > 0 && s.run.redact(string(m.Raw)) != string(m.Raw) {
 		m.Provider, m.Raw = "", nil
 	}
@@ -427,6 +447,7 @@ func (s *Step) newCall(seq int64, index int, call model.ToolCall, t Thinking) *r
 		CallIndex:      new(int64(index)),
 		ProviderCallID: some(call.ID), Name: &call.Name, Parameters: &parameters, State: new(record.Pending),
 	}
+
 	if t.Tools == nil {
 		return c
 	}

@@ -20,6 +20,7 @@ func (r *Run) Tools(ctx context.Context, names, servers []string) ([]tool.Tool, 
 		}
 		return nil, &RunError{Kind: "tools", Message: "The tools cannot be had: " + r.redact(err.Error())}
 	}
+
 	all := append(others, r.ownTools(names)...)
 	for _, name := range names {
 		if !strings.Contains(name, "*") && !slices.ContainsFunc(all, func(t tool.Tool) bool {
@@ -39,6 +40,7 @@ func (r *Run) ownTools(names []string) (own []tool.Tool) {
 	if wanted(FormTool) {
 		own = append(own, newForm())
 	}
+
 	for kind, x := range r.engine.executors {
 		executor, ok := x.(Callable)
 		if !ok {

@@ -19,16 +19,19 @@ func TestComplexity(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = folder.Close() })
+
 	set, err := tool.NewSet(folder.Tools()...)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	measure, _ := set.Get("code.analyze_complexity")
 	result, err := tool.Do(t.Context(), measure, measure.Spec().Policy,
 		tool.Call{Arguments: json.RawMessage(`{"max_results":100}`)}, 0)
 	if err != nil || result.Failed {
 		t.Fatal(result.Text, err)
 	}
+
 	var measured struct {
 		Functions []struct {
 			Path, Name string
@@ -52,6 +55,7 @@ func TestSize(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
+
 	lines := map[string]int{}
 	for _, file := range files {
 		if name := filepath.Base(file); strings.HasPrefix(name, "prompt") || strings.HasSuffix(name, "_test.go") {
@@ -61,12 +65,14 @@ func TestSize(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for line := range strings.Lines(string(content)) {
 			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
 				lines[filepath.Dir(file)]++
 			}
 		}
 	}
+
 	for executor, n := range lines {
 		if n >= 500 {
 			t.Errorf("executor %s has %d lines", executor, n)

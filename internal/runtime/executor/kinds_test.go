@@ -21,6 +21,7 @@ func TestErrorKindsAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	_, table, _ := strings.Cut(string(page), "| `errorKind` of a run or step | |\n|---|---|\n")
 	table, _, _ = strings.Cut(table, "\n\n")
 	documented := map[string]bool{}
@@ -34,6 +35,7 @@ func TestErrorKindsAreDocumented(t *testing.T) {
 	if len(inCode) < 30 {
 		t.Fatalf("the code has only %d error kinds", len(inCode))
 	}
+
 	for kind := range inCode {
 		if !documented[kind] {
 			t.Errorf("docs/runtime.md does not say what %s is", kind)
@@ -83,6 +85,7 @@ func errorKinds(t *testing.T, folders ...string) map[string]bool {
 			return true
 		})
 	}
+
 	isKind := regexp.MustCompile("^(Kind|Limit)[A-Z]|^Finish(Refusal|ContentFilter)$|^modelError$")
 	var always []ast.Expr
 	each := func(f func(ast.Node)) {
@@ -90,6 +93,7 @@ func errorKinds(t *testing.T, folders ...string) map[string]bool {
 			ast.Inspect(file, func(n ast.Node) bool { f(n); return true })
 		}
 	}
+
 	each(func(n ast.Node) {
 		if c, ok := n.(*ast.GenDecl); ok && c.Tok == token.CONST {
 			for _, spec := range c.Specs {
@@ -103,6 +107,7 @@ func errorKinds(t *testing.T, folders ...string) map[string]bool {
 			}
 		}
 	})
+
 	for _, value := range always {
 		take(value)
 	}

@@ -37,6 +37,7 @@ func testedBy(t *testing.T, root string) map[string][]string {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}
+
 		files := token.NewFileSet()
 		file, err := parser.ParseFile(files, path, nil, parser.ParseComments)
 		if err != nil {
@@ -46,19 +47,23 @@ func testedBy(t *testing.T, root string) map[string][]string {
 		if err != nil {
 			return err
 		}
+
 		for _, decl := range file.Decls {
 			f, ok := decl.(*ast.FuncDecl)
 			if !ok || !strings.HasPrefix(f.Name.Name, "Test") && !strings.HasPrefix(f.Name.Name, "Example") {
 				continue
 			}
+
 			from := f.Pos()
 			if f.Doc != nil {
 				from = f.Doc.Pos()
 			}
+
 			for _, c := range file.Comments {
 				if c.Pos() < from || c.End() > f.End() {
 					continue
 				}
+
 				for _, m := range id.FindAllStringSubmatch(c.Text(), -1) {
 					if n, _ := strconv.Atoi(m[2]); n > statements[m[1]] {
 						return fmt.Errorf("%s names %s, which is no statement", files.Position(c.Pos()), m[0])
@@ -70,11 +75,13 @@ func testedBy(t *testing.T, root string) map[string][]string {
 				}
 			}
 		}
+
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	by := map[string][]string{}
 	for id, tests := range found {
 		by[id] = slices.Sorted(maps.Keys(tests))
@@ -88,6 +95,7 @@ func TestStatements(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..", "..")
 	by := testedBy(t, root)
+
 	var b strings.Builder
 	b.WriteString("# What executors and record promise, and its tests\n\n" +
 		"Each executor, and the details of an execution, were built from numbered statements. This table says which " +
@@ -99,6 +107,7 @@ func TestStatements(t *testing.T) {
 			if len(by[id]) == 0 {
 				t.Errorf("no test names %s", id)
 			}
+
 			tests := make([]string, len(by[id]))
 			for i, each := range by[id] {
 				folder, name, _ := strings.Cut(each, " ")
@@ -107,6 +116,7 @@ func TestStatements(t *testing.T) {
 			fmt.Fprintf(&b, "| %s | %s |\n", id, strings.Join(tests, ", "))
 		}
 	}
+
 	table := filepath.Join(root, "docs", "statements.md")
 	if *update {
 		if err := os.WriteFile(table, []byte(b.String()), 0o600); err != nil {

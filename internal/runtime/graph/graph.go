@@ -82,6 +82,7 @@ func Read(text []byte) (*Graph, error) {
 	if len(g.Nodes) == 0 || len(g.Nodes) > maxNodes {
 		return nil, fmt.Errorf("nodes: there are %d, and must be 1 to %d", len(g.Nodes), maxNodes)
 	}
+
 	cut := map[*string]int{&g.Title: maxName}
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
@@ -92,14 +93,20 @@ func Read(text []byte) (*Graph, error) {
 			return nil, fmt.Errorf("nodes[%d].id: %.*q must be of no other node, and 1 to %d bytes without control characters",
 				i, maxID, n.ID, maxID)
 		}
+
 		g.at[n.ID] = i
 		if n.Name == "" {
 			n.Name = n.ID
 		}
-		cut[&n.Name], cut[&n.Provider], cut[&n.Model] = maxName, maxName, maxName
-		cut[&n.Agent] = maxName
-		cut[&n.Description], cut[&n.Input], cut[&n.Output] = maxText, maxText, maxText
+
+		for _, name := range []*string{&n.Name, &n.Provider, &n.Model, &n.Agent} {
+			cut[name] = maxName
+		}
+		for _, text := range []*string{&n.Description, &n.Input, &n.Output} {
+			cut[text] = maxText
+		}
 	}
+
 	for text, most := range cut {
 		*text = tool.Cut(strings.ReplaceAll(*text, "\x00", ""), most)
 	}
@@ -116,11 +123,13 @@ func (g *Graph) link() error {
 		}
 		g.Nodes[to].Dependencies = append(g.Nodes[to].Dependencies, e.From)
 	}
+
 	g.Edges = []Edge{}
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
 		given := n.Dependencies
 		n.Dependencies = []string{}
+
 		for _, id := range given {
 			if _, ok := g.at[id]; !ok {
 				return fmt.Errorf("nodes[%d].dependencies: no node has the id %.*q", i, maxID, id)
@@ -130,6 +139,7 @@ func (g *Graph) link() error {
 			}
 		}
 	}
+
 	done := map[string]bool{}
 	for len(done) < len(g.Nodes) {
 		wave := g.Ready(done, done)

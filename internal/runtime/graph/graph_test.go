@@ -25,6 +25,7 @@ func many(n int) string {
 // E3: what a planner wrote is checked: ids, dependencies, cycles, sizes. The error names what is at fault.
 func TestRead(t *testing.T) {
 	t.Parallel()
+
 	for name, row := range map[string]struct{ text, want string }{
 		"plain":           {`{"nodes":[{"id":"a"}]}`, ""},
 		"as many as may":  {many(200), ""},
@@ -65,6 +66,7 @@ func TestLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if diff := cmp.Diff([]graph.Edge{{From: "a", To: "b"}, {From: "a", To: "c"}, {From: "b", To: "c"}},
 		g.Edges); diff != "" {
 		t.Error(diff)
@@ -76,10 +78,12 @@ func TestLinks(t *testing.T) {
 	if a, b := g.Below("a"), g.Below("c"); a != 2 || b != 0 {
 		t.Errorf("%d below a, %d below c", a, b)
 	}
+
 	text, err := json.Marshal(g)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	again, err := graph.Read(text)
 	if err != nil {
 		t.Fatal(err)
@@ -96,8 +100,8 @@ func TestBackwards(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, b, c := g.Below("a"), g.Below("b"), g.Below("c"); a != 2 || b != 1 || c != 0 {
-		t.Errorf("%d, %d and %d below", a, b, c)
+	if below := []int{g.Below("a"), g.Below("b"), g.Below("c")}; !slices.Equal(below, []int{2, 1, 0}) {
+		t.Errorf("%v below a, b and c", below)
 	}
 }
 
@@ -119,6 +123,7 @@ func FuzzRead(f *testing.F) {
 		if diff := cmp.Diff(string(must(json.Marshal(g))), string(must(json.Marshal(again)))); diff != "" {
 			t.Error(diff)
 		}
+
 		done := map[string]bool{}
 		for range g.Nodes {
 			for _, i := range g.Ready(done, done) {
@@ -146,6 +151,7 @@ func TestReady(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	done := map[string]bool{}
 	if n := g.Below("node_0"); n != 4 {
 		t.Errorf("%d below the first", n)

@@ -44,6 +44,7 @@ func (s *Shared[T]) Follow(rootPlanID, planID string) (values <-chan T, stop fun
 		s.open[planID] = f
 		s.watch.tasks.Go(func() { s.follow(ctx, f, rootPlanID, planID) })
 	}
+
 	f.to[to] = true
 	if f.newest != nil {
 		to <- *f.newest
@@ -66,6 +67,7 @@ func (s *Shared[T]) follow(ctx context.Context, f *following[T], rootPlanID, pla
 		if err != nil {
 			return false, err // it closes the channels
 		}
+
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		f.newest = &value
@@ -78,6 +80,7 @@ func (s *Shared[T]) follow(ctx context.Context, f *following[T], rootPlanID, pla
 		}
 		return last, nil
 	})
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forget(planID, f)

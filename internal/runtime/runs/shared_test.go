@@ -26,6 +26,7 @@ func titles(t *testing.T) (s *store.Store, shared *runs.Shared[string], reads *a
 		if err != nil {
 			return "", false, err
 		}
+
 		title := *row.(*record.Plan).Title
 		if title == "oh" {
 			return "", false, record.ErrUnavailable
@@ -45,6 +46,7 @@ func TestShared(t *testing.T) {
 	t.Parallel()
 	s, shared, reads, _ := titles(t)
 	write(t, s, "first")
+
 	const many = 50
 	var all []<-chan string
 	for range many {
@@ -55,6 +57,7 @@ func TestShared(t *testing.T) {
 		}
 		all = append(all, values)
 	}
+
 	before := reads.Load()
 	write(t, s, "end")
 	for _, values := range all {
@@ -66,6 +69,7 @@ func TestShared(t *testing.T) {
 			t.Errorf("%q", last)
 		}
 	}
+
 	if n := reads.Load() - before; n < 1 || n > 5 || before > 5 { // the feed wakes at its start, too
 		t.Errorf("%d reads for %d who follow, then %d", before, many, n)
 	}
@@ -81,10 +85,12 @@ func TestSharedIsClosed(t *testing.T) {
 		t.Error("a value that could not be read")
 	}
 	stop()
+
 	write(t, s, "first")
 	values, stop = shared.Follow("p", "p")
 	<-values
 	stop()
+
 	before := reads.Load()
 	write(t, s, "second")
 	values, stop = shared.Follow("p", "p")
@@ -92,6 +98,7 @@ func TestSharedIsClosed(t *testing.T) {
 	if got := <-values; got != "second" || reads.Load() > before+2 {
 		t.Errorf("%q after %d reads", got, reads.Load()-before)
 	}
+
 	end()
 	for range values { // it is closed
 	}

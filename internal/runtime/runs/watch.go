@@ -43,6 +43,7 @@ func (w *Watch) Wait(ctx context.Context, rootPlanID string, done func() (bool, 
 		if end, err := done(); end || err != nil {
 			return err
 		}
+
 		select {
 		case <-time.After(interval):
 		case <-ctx.Done():
@@ -78,6 +79,7 @@ func (w *Watch) add(rootPlanID string, wake chan struct{}) {
 	if w.stop != nil {
 		return
 	}
+
 	var ctx context.Context
 	ctx, w.stop = context.WithCancel(w.ctx)
 	// What is committed before the first delivery is not delivered: that wakes everybody.
@@ -94,6 +96,7 @@ func (w *Watch) remove(rootPlanID string, wake chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.waiting[rootPlanID], wake)
+
 	if len(w.waiting[rootPlanID]) == 0 {
 		delete(w.waiting, rootPlanID)
 	}
@@ -112,6 +115,7 @@ func (w *Watch) deliver(c feed.Changes, all bool) {
 		}
 		return
 	}
+
 	for _, change := range c.Made {
 		wakeAll(w.waiting[change.RootPlanID])
 	}

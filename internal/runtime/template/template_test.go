@@ -14,6 +14,7 @@ func TestTemplate(t *testing.T) {
 	texts := []string{"Read <<path>> of <<the-repo>>.", "<<path>> <<planId>> <<>> <<a<b>> 1 << 2"}
 	names := []string{"path", "planId", "the-repo"}
 	values := map[string]string{"path": "<<planId>>/x", "the-repo": "$1", "planId": "forged"}
+
 	for i, want := range []string{"Read <<planId>>/x of $1.", "<<planId>>/x plan-7 <<>> <<a<b>> 1 << 2"} {
 		if got := template.Fill(texts[i], "plan-7", values); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -22,6 +23,7 @@ func TestTemplate(t *testing.T) {
 	if err := template.Check(names, values); err != nil {
 		t.Error(err)
 	}
+
 	delete(values, "the-repo")
 	var invalid *record.InvalidError
 	if err := template.Check(names, values); !errors.As(err, &invalid) || invalid.Field != "the-repo" {

@@ -113,6 +113,7 @@ func appendText(to, text []byte, before rune, strange func(rune) bool) []byte {
 		}
 		before = r
 	}
+
 	return to
 }
 
@@ -163,12 +164,14 @@ func Raw(w io.Writer) io.Writer {
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	text := p
 	if len(w.rest) > 0 {
 		text = slices.Concat(w.rest, p)
 	}
 	whole := len(text) - unfinished(text)
 	w.rest = slices.Clone(text[whole:])
+
 	if err := w.put(text[:whole]); err != nil {
 		return 0, err
 	}
@@ -198,9 +201,11 @@ func (w *Writer) shown(text []byte) []byte {
 	out, before := make([]byte, 0, len(text)), w.last
 	for w.colours && len(text) > 0 {
 		if own := colours.Find(text); own != nil {
-			out, text, before = append(out, own...), text[len(own):], 0
+			out, text = append(out, own...), text[len(own):]
+			before = 0
 			continue
 		}
+
 		next := len(text)
 		if at := bytes.IndexByte(text[1:], '\x1b'); at >= 0 {
 			next = at + 1
@@ -225,6 +230,7 @@ func begun(text []byte) int {
 	if bytes.HasSuffix(text, []byte("\r")) {
 		return 1
 	}
+
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if end := text[len(text)-n:]; utf8.RuneStart(end[0]) {
 			if utf8.FullRune(end) {

@@ -26,6 +26,7 @@ func TestRun(t *testing.T) {
 			ToolCalls: []scriptmodel.ToolCall{{Name: "terminate", Arguments: map[string]any{"message": "a text"}}},
 		}, ctx.Err()
 	}}
+
 	server, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{{
 		Name:  "read",
 		Match: scriptmodel.Match{Model: "scripted", User: "what is it"},
@@ -38,6 +39,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
+
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte("text"), 0o600); err != nil {
 		t.Fatal(err)
@@ -47,6 +49,7 @@ func TestRun(t *testing.T) {
 		"ACTLOG_DATABASE_URL": pgtest.New(t).URL,
 	}
 	getenv := func(k string) string { return env[k] }
+
 	var stdout, stderr strings.Builder
 	if err := run(ctx, []string{"-dir", dir, "what", "is", "it"}, getenv, &stdout,
 		&stderr); !errors.Is(err, context.Canceled) || stdout.String() != "" {
@@ -56,6 +59,7 @@ func TestRun(t *testing.T) {
 	if !told {
 		t.Fatalf("stderr %q", &stderr)
 	}
+
 	stderr.Reset()
 	if err := run(t.Context(), []string{"-dir", dir, "-plan", planID}, getenv, &stdout, &stderr); err != nil ||
 		stdout.String() != "a text\n" || stderr.String() != "" {
@@ -78,6 +82,7 @@ func TestRunErrors(t *testing.T) {
 		{"no such folder", []string{"-dir", "nowhere", "why"}, "", "open folder"},
 		{"no database", []string{"why"}, "", "ACTLOG_DATABASE_URL: "},
 	}
+
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()

@@ -36,6 +36,7 @@ func run(root string, steps ...string) compare.Side {
 		}
 		sums[s.Record.Key()] = map[string]int64{}
 		all = append(all, s)
+
 		for seq, tool := range names[1:] {
 			name, asked, _ := strings.Cut(tool, ":")
 			c := &tree.Cycle{
@@ -52,6 +53,7 @@ func run(root string, steps ...string) compare.Side {
 			cycles, calls = append(cycles, c), append(calls, t)
 		}
 	}
+
 	tree.Nest(all, cycles, calls)
 	return compare.Side{Outline: outline.Of(tree.Build(root, []*tree.Plan{p}, all)), Sums: sums}
 }
@@ -83,6 +85,7 @@ func drawn(a, b compare.Side, pairs []compare.Pair) string {
 
 func TestAlign(t *testing.T) {
 	t.Parallel()
+
 	for name, tt := range map[string]struct {
 		a, b []string
 		want string
@@ -114,6 +117,7 @@ func TestDiffers(t *testing.T) {
 	step.StartTime, step.EndTime = new(time.Unix(0, 0)), new(time.Unix(3, 0))
 	cycle.OutputTokens, cycle.CostUSD = new(int64(1)), new(0.1)
 	delete(b.Sums, b.Rows[3].Call.Record.Key())
+
 	pairs := compare.Align(a, b)
 	if diff := cmp.Diff("step:s0 step:s0 [state time]\ncycle:s0/0 cycle:s0/0 [tokens cost]\n",
 		drawn(a, b, pairs)); diff != "" {
@@ -144,6 +148,7 @@ func TestAlignIsWhole(t *testing.T) {
 				nextA, nextB = nextA+1, nextB+1
 			}
 		}
+
 		if nextA != len(a.Rows) || nextB != len(b.Rows) {
 			rt.Fatalf("%d of %d, %d of %d", nextA, len(a.Rows), nextB, len(b.Rows))
 		}
@@ -162,10 +167,12 @@ func TestLines(t *testing.T) {
 				if l.Side != ' ' && l.Side != side {
 					continue
 				}
+
 				at += l.Same
 				if l.Same > 0 {
 					continue
 				}
+
 				var line strings.Builder
 				for _, w := range l.Words {
 					line.WriteString(w.Text)
@@ -175,13 +182,16 @@ func TestLines(t *testing.T) {
 				}
 				at++
 			}
+
 			if strings.Join(all[at:], "") != "" {
 				rt.Fatalf("%q is not shown", all[at:])
 			}
 		}
+
 		of('-', a)
 		of('+', b)
 	})
+
 	got := fmt.Sprint(compare.Lines("1\n2\n3\n4\n5\nsee old words\n", "1\n2\n3\n4\n5\nsee new words\n"))
 	want := "[{32 [] 2} {32 [{3\n false}] 0} {32 [{4\n false}] 0} {32 [{5\n" +
 		" false}] 0} {45 [{see  false} {old true} { words\n false}] 0} {43 [{see  false} {new true} { words\n false}] 0}]"

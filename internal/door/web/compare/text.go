@@ -54,6 +54,7 @@ func same(lines []Line, both []string, first, last bool) []Line {
 	if last {
 		tail = 0
 	}
+
 	left := len(both) - head - tail
 	for i, text := range both {
 		switch {
@@ -83,6 +84,7 @@ func marked(a, b []string) (x, y []Word) {
 		}
 		return append(to, Word{strings.Join(some, ""), differ})
 	}
+
 	fromA, fromB := 0, 0
 	for _, d := range lcs.DiffLines(a, b) {
 		x, y = add(x, a[fromA:d.Start], false), add(y, b[fromB:d.ReplStart], false)
@@ -106,6 +108,7 @@ func words(s string) (all []string) {
 				n += size
 			}
 		}
+
 		all, s = append(all, s[:n]), s[n:]
 	}
 	return all
@@ -125,6 +128,7 @@ func inLines(lines []Line, side byte, pieces []Word) []Line {
 			}
 		}
 	}
+
 	if len(line.Words) > 0 {
 		lines = append(lines, line)
 	}

@@ -18,6 +18,7 @@ import (
 func TestKilledAtEveryWrite(t *testing.T) {
 	t.Parallel()
 	const four = `{"nodes":[{"id":"a","name":"A"},{"id":"b","name":"B","dependencies":["a"]},{"id":"c","name":"C","dependencies":["a"]},{"id":"d","name":"D","dependencies":["b","c"]}]}`
+
 	for name, tt := range map[string]struct {
 		scheduling string
 		stored     bool
@@ -40,12 +41,14 @@ func TestKilledAtEveryWrite(t *testing.T) {
 				h := enginetest.Build(t, enginetest.Plans{Scenes: scenes, Executors: []engine.Executor{dag.Executor{}}})
 				disturb(h)
 				h.Work(h.Engine)
+
 				input, draft := object{"prompt": "Go.", "scheduling": tt.scheduling}, "no draft"
 				if tt.stored {
 					draft = h.Ended(start(h, object{"prompt": "Go.", "draft": true})).Record.CurrentPlanID
 					input = object{"plan_id": draft, "scheduling": tt.scheduling}
 				}
 				p := h.Ended(start(h, input))
+
 				var b strings.Builder
 				fmt.Fprintf(&b, "%s %q %s\n%s\n%d nodes", *p.Record.State, text(p.Record.Summary), text(p.Record.Title),
 					text(p.Record.ErrorMessage), len(graphOf(h, p.Record.CurrentPlanID).Nodes))
@@ -56,11 +59,13 @@ func TestKilledAtEveryWrite(t *testing.T) {
 					fmt.Fprintf(&b, "\n%d %s %s %q %s", *st.Record.StepIndex, *st.Record.AgentName, *st.Record.State,
 						text(st.Record.Result), st.Record.Metadata)
 				}
+
 				lines := strings.Split(strings.ReplaceAll(strings.Join(logOf(h, p.Record.CurrentPlanID), "\n"), draft, "DRAFT"),
 					"\n")
 				slices.Sort(lines) // nodes that run at the same time end in any order
 				return b.String() + "\n" + strings.Join(lines, "\n")
 			}
+
 			want := enginetest.AtEveryWrite(t, carry, func(t *testing.T, got, want string) {
 				t.Helper()
 				if got != want {

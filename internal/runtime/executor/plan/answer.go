@@ -53,6 +53,7 @@ func readPlan(text string) (p plan, err error) {
 	if len(p.Steps) > maxOperations {
 		return p, badPlan("Plan has %d steps, more than %d", len(p.Steps), maxOperations)
 	}
+
 	for i := range p.Steps {
 		if err := p.Steps[i].check(); err != nil {
 			return p, badPlan("Step %d: %v", i+1, err)
@@ -89,6 +90,7 @@ func (s *step) check() error {
 	} else if s.Params[0] != '{' {
 		return errors.New("params must be an object")
 	}
+
 	var b bytes.Buffer
 	err := json.Compact(&b, s.Params)
 	s.Params = b.Bytes()

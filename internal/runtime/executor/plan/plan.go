@@ -22,6 +22,7 @@ func (Executor) Advance(ctx context.Context, run *engine.Run) (result engine.Res
 		result.Summary, err = follow.Advance(ctx, run)
 		return result, err
 	}
+
 	w := &work{run: run, role: *d.Role}
 	if err := json.Unmarshal(run.Input(), &w.task); err != nil {
 		return result, unreadable(err)
@@ -39,11 +40,13 @@ func (w *work) perform(ctx context.Context) (_ string, err error) {
 	if summary, ended, err := w.step.Ended(); ended {
 		return summary, err
 	}
+
 	summary, err := w.do(ctx)
 	var failure *engine.RunError
 	if err != nil && !errors.As(err, &failure) {
 		return "", err
 	}
+
 	if failure != nil && failure.Kind != stepFailed && failure.Kind != unsuccessful {
 		w.think(record.ThoughtError, -1, "Fatal error: "+failure.Message, new(0.0))
 	}
@@ -57,6 +60,7 @@ func (w *work) do(ctx context.Context) (string, error) {
 	if err := w.prepare(ctx); err != nil {
 		return "", err
 	}
+
 	next, what := w.planned, "Step"
 	if w.task.Constraints.Iterative {
 		next, what = w.decided, "Iteration"
@@ -69,6 +73,7 @@ func (w *work) do(ctx context.Context) (string, error) {
 		if s == nil {
 			break
 		}
+
 		o, err := w.operate(ctx, i, *s)
 		if err != nil {
 			return "", err
@@ -92,6 +97,7 @@ func (w *work) planned(ctx context.Context, i int) (*step, error) {
 		}
 		w.think(record.ThoughtDecision, 0, generated(w.plan), nil, w.plan.operations()...)
 	}
+
 	if i > len(w.plan.Steps) {
 		return nil, nil //nolint:nilnil // there is none
 	}
@@ -104,10 +110,12 @@ func (w *work) decided(ctx context.Context, i int) (*step, error) {
 		w.truncated = stoppedAfter("max_iterations", most)
 		return nil, nil //nolint:nilnil // there is none
 	}
+
 	answer, err := w.ask(ctx, i, decidePrompt(w.task.Role, w.offered), historyPrompt(w.task, w.last))
 	if err != nil {
 		return nil, err
 	}
+
 	d, err := readDecision(answer)
 	if err != nil {
 		return nil, err

@@ -83,6 +83,7 @@ func historyPrompt(t task, last []observation) string {
 	if len(last) > 0 {
 		b.WriteString("\n\nWhat was done:")
 	}
+
 	for _, o := range last {
 		fmt.Fprintf(&b, "\nIteration %d:\n  Action: %s\n  Result: %t\n", o.iteration, o.step.name(), !o.Failed)
 		if o.Failed {
@@ -180,6 +181,7 @@ func notAllowed(patterns []string, name string) string {
 		}
 		allowed = append(allowed, p)
 	}
+
 	slices.Sort(allowed)
 	return fmt.Sprintf("RBAC Violation: Tool '%s' not allowed for this role. Allowed tools: [%s]", of,
 		strings.Join(slices.Compact(allowed), ", "))

@@ -49,6 +49,7 @@ func (a *Answering) Silent(l *Loop, text string, n int) (result string, done boo
 	case text == "":
 		return "", false, giveAnswer, nil
 	}
+
 	result, err = a.end(text)
 	return result, true, "", err
 }

@@ -82,6 +82,7 @@ func (w Work) Carry(ctx context.Context, e Ending) (string, error) {
 		if err != nil {
 			return "", err
 		}
+
 		if answer == nil { // the conversation begins again
 			continue
 		}

@@ -46,6 +46,7 @@ func (e terminating) Last(ctx context.Context, l *rounds.Loop) (string, error) {
 	if t.Tools, err = l.Thinking.Tools.Select(terminateTool); err != nil {
 		return "", err
 	}
+
 	answer, err := l.Think(ctx, t)
 	if err != nil {
 		return "", err
@@ -57,6 +58,7 @@ func (e terminating) Last(ctx context.Context, l *rounds.Loop) (string, error) {
 	if !slices.ContainsFunc(calls, terminates) && written != "" { // it wrote its summary as a text
 		calls = append(calls, terminateWith(answer.Message.Text(), e.schema))
 	}
+
 	results, _, err := l.Act(ctx, calls, t)
 	if err != nil {
 		return "", err

@@ -18,6 +18,7 @@ func newTerminate(schema json.RawMessage) (tool.Tool, error) {
 	if answer == nil {
 		answer = json.RawMessage(`{"type":"string"}`)
 	}
+
 	arguments, err := json.Marshal(map[string]any{
 		"type": "object", "properties": map[string]json.RawMessage{"message": answer}, "required": []string{"message"},
 		"additionalProperties": false,
@@ -25,6 +26,7 @@ func newTerminate(schema json.RawMessage) (tool.Tool, error) {
 	if err != nil {
 		return nil, &engine.RunError{Kind: "configuration", Message: "The response schema is not valid: " + err.Error()}
 	}
+
 	t, err := tool.SchemaFunc(terminateTool, "Ends your work. The message is your answer to the request.", arguments,
 		func(_ context.Context, call tool.Call) (tool.Result, error) {
 			return tool.Result{Text: message(call.Arguments)}, nil

@@ -4,6 +4,7 @@ import "testing"
 
 func TestTitleOf(t *testing.T) {
 	t.Parallel()
+
 	for request, want := range map[string]string{
 		"Say it.":                          "Say it.",
 		`{"n":1} and more`:                 `{"n":1} and more`,
