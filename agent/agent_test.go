@@ -42,6 +42,7 @@ func openLogging(t *testing.T, url string, log *slog.Logger) *agent.Runtime {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if err := a.Close(context.Background()); err != nil {
 			t.Error(err)
@@ -106,6 +107,7 @@ var echo = tool.Func("echo", "Says it again.", func(_ context.Context, in struct
 func TestOpenErrors(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t).URL
+
 	for _, row := range []struct {
 		url     string
 		options agent.Options
@@ -144,6 +146,7 @@ func TestOpenMigrates(t *testing.T) {
 			opened <- err
 		}()
 	}
+
 	for range cap(opened) {
 		if err := <-opened; err != nil {
 			t.Error(err)
@@ -175,6 +178,7 @@ func TestRegisterErrors(t *testing.T) {
 			return "", nil
 		}, tool.WithPolicy(p))
 	}
+
 	a := open(t, pgtest.New(t).URL)
 	register(t, a, agent.Parts{Models: own, Tools: []tool.Tool{echo, pay}, Agents: map[string]agent.Agent{"first": {}}})
 	bad := -time.Second
@@ -265,10 +269,12 @@ func TestRegisterErrors(t *testing.T) {
 			}
 		}
 	}
+
 	if _, err := a.Start(t.Context(),
 		agent.Job{Work: agent.Request{Agent: "a", Request: "Go."}}); !errors.Is(err, record.ErrNotFound) {
 		t.Errorf("after all these mistakes there is an agent: %v", err)
 	}
+
 	// One that is right goes on from what is there.
 	register(t, a, agent.Parts{
 		Agents: map[string]agent.Agent{
@@ -301,6 +307,7 @@ func TestStartErrors(t *testing.T) {
 	a := open(t, pgtest.New(t).URL)
 	register(t, a, agent.Parts{Models: models(t, says("x")), Agents: map[string]agent.Agent{"a": {}}})
 	long := strings.Repeat("x", record.MaxIDBytes+1)
+
 	for _, row := range []struct {
 		job   agent.Job
 		field string
@@ -328,16 +335,19 @@ func TestStartErrors(t *testing.T) {
 			t.Errorf("%.60q: %v, want field %s", fmt.Sprint(row.job), err, row.field)
 		}
 	}
+
 	if _, err := a.Start(t.Context(),
 		agent.Job{Work: agent.Request{Agent: "nobody", Request: "r"}}); !errors.Is(err, record.ErrNotFound) ||
 		!strings.Contains(err.Error(), `no agent is called "nobody"`) {
 		t.Error(err)
 	}
+
 	q := agent.Job{Work: agent.Request{Agent: "a", Request: "r"}, IdempotencyKey: "once"}
 	first := start(t, a, q)
 	if again := start(t, a, q); again != first {
 		t.Errorf("the same request is the run %s, and then %s", first, again)
 	}
+
 	q.Work = agent.Request{Agent: "a", Request: "another"}
 	_, err := a.Start(t.Context(), q)
 	if bad := new(record.InvalidError); !errors.As(err, &bad) || bad.Field != "idempotencyKey" {
@@ -375,6 +385,7 @@ func TestInput(t *testing.T) {
 func TestUnknownRuns(t *testing.T) {
 	t.Parallel()
 	a := open(t, pgtest.New(t).URL)
+
 	for _, id := range []string{"", "plan-nowhere", "\x00", "\xff"} {
 		_, read := a.Read(t.Context(), id)
 		_, waited := a.Wait(t.Context(), id)
@@ -400,11 +411,13 @@ func TestClosed(t *testing.T) {
 	worked, waited := make(chan error, 1), make(chan error, 1)
 	go func() { worked <- a.Work(t.Context()) }()
 	settled(t, a, start(t, a, agent.Job{Work: agent.Request{Agent: "a", Request: "Ask."}}), record.Waiting)
+
 	// Who waits for a run that nobody takes waits until the end.
 	b := open(t, pgtest.New(t).URL)
 	register(t, b, agent.Parts{Models: models(t, says("x")), Agents: map[string]agent.Agent{"b": {}}})
 	idle := start(t, b, agent.Job{Work: agent.Request{Agent: "b", Request: "Go."}})
 	go func() { _, err := b.Wait(t.Context(), idle); waited <- err }()
+
 	for _, r := range []*agent.Runtime{a, b, a} {
 		if err := r.Close(t.Context()); err != nil {
 			t.Error(err)
@@ -416,6 +429,7 @@ func TestClosed(t *testing.T) {
 	if err := <-waited; !errors.Is(err, record.ErrClosed) {
 		t.Errorf("who waited got %v", err)
 	}
+
 	_, started := a.Start(t.Context(), agent.Job{Work: agent.Request{Agent: "a", Request: "x"}})
 	_, read := a.Read(t.Context(), "p")
 	_, wait := a.Wait(t.Context(), "p")
@@ -437,6 +451,7 @@ func TestCloseAtTheEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	worked := make(chan error, 1)
 	go func() { worked <- a.Work(ctx) }()
+
 	cancel()
 	if err := <-worked; err != nil {
 		t.Error(err)
@@ -460,10 +475,12 @@ func TestCloseInTime(t *testing.T) {
 		Models: models(t, calls("deaf", nil)), Tools: []tool.Tool{deaf},
 		Agents: map[string]agent.Agent{"a": {Tools: []string{"deaf"}}},
 	})
+
 	worked := make(chan error, 1)
 	go func() { worked <- a.Work(t.Context()) }()
 	start(t, a, agent.Job{Work: agent.Request{Agent: "a", Request: "Go."}})
 	<-begun
+
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("no more time")
 	cancel(cause)
@@ -482,6 +499,7 @@ func TestWaitEnds(t *testing.T) {
 	a := open(t, pgtest.New(t).URL)
 	register(t, a, agent.Parts{Models: models(t, says("x")), Agents: map[string]agent.Agent{"a": {}}})
 	id := start(t, a, agent.Job{Work: agent.Request{Agent: "a", Request: "Go."}})
+
 	cause := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	time.AfterFunc(50*time.Millisecond, func() { cancel(cause) })
@@ -501,6 +519,7 @@ func TestPostgresAway(t *testing.T) {
 	register(t, other, agent.Parts{
 		Models: own, Tools: []tool.Tool{echo}, Agents: map[string]agent.Agent{"b": {Tools: []string{"echo"}}},
 	})
+
 	go func() { _ = a.Work(t.Context()) }()
 	waiting := start(t, other, agent.Job{Work: agent.Request{Agent: "b", Request: "Go."}})
 	waited := make(chan error, 1)
@@ -511,6 +530,7 @@ func TestPostgresAway(t *testing.T) {
 		}
 		waited <- err
 	}()
+
 	outage.Begin(t)
 	if _, err := a.Read(t.Context(), "plan"); !errors.Is(err, record.ErrUnavailable) {
 		t.Errorf("Read: %v", err)
@@ -520,11 +540,13 @@ func TestPostgresAway(t *testing.T) {
 		!strings.HasPrefix(err.Error(), "start a run: ") {
 		t.Errorf("Start: %v", err)
 	}
+
 	ctx, cancel := context.WithCancelCause(t.Context())
 	time.AfterFunc(50*time.Millisecond, func() { cancel(errors.New("enough")) })
 	if _, err := a.Wait(ctx, waiting); err == nil || !strings.HasSuffix(err.Error(), ": enough") {
 		t.Errorf("Wait: %v", err)
 	}
+
 	outage.End(t)
 	if run := settled(t, a, start(t, a, q), record.Completed); run.Result != "It is back." {
 		t.Errorf("%+v", run)
@@ -548,12 +570,14 @@ func TestWorkerWithoutTheTool(t *testing.T) {
 		},
 	})
 	register(t, other, agent.Parts{Models: own, Agents: map[string]agent.Agent{"c": {}}})
+
 	go func() { _ = other.Work(t.Context()) }()
 	id := start(t, a, agent.Job{Work: agent.Request{Agent: "a", Request: "Go."}})
 	if run := settled(t, other, start(t, other, agent.Job{Work: agent.Request{Agent: "c", Request: "Go."}}),
 		record.Completed); run.Result == "" {
 		t.Errorf("%+v", run) // the worker is at work
 	}
+
 	run, err := other.Read(t.Context(), id)
 	if err != nil || run.State != record.Pending || fmt.Sprint(run.WaitingFor) != "[tool:agent.b tool:echo]" {
 		t.Errorf("%+v %v", run, err)
@@ -578,12 +602,14 @@ func TestControl(t *testing.T) {
 		Models: models(t, calls("slow", nil), says("x")), Tools: []tool.Tool{slow},
 		Agents: map[string]agent.Agent{"a": {Tools: []string{"slow"}}, "b": {}},
 	})
+
 	id := start(t, a, agent.Job{Work: agent.Request{Agent: "a", Request: "Wait."}})
 	if err := a.Control(t.Context(), id, agent.Pause, "ada"); err != nil {
 		t.Fatal(err)
 	}
 	go func() { _ = a.Work(t.Context()) }()
 	settled(t, a, id, record.Paused)
+
 	if err := a.Control(t.Context(), id, agent.Resume, "ada"); err != nil {
 		t.Fatal(err)
 	}
@@ -594,6 +620,7 @@ func TestControl(t *testing.T) {
 	if run := settled(t, a, id, record.Cancelled); run.EndTime.IsZero() || run.Name != "a" || run.Executor != "agent" {
 		t.Errorf("%+v", run)
 	}
+
 	if err := a.Control(t.Context(), id, agent.Resume, ""); !errors.Is(err, agent.ErrEnded) {
 		t.Errorf("a run that has ended is resumed: %v", err)
 	}
@@ -625,6 +652,7 @@ func TestStarter(t *testing.T) {
 	if again, theirs := start(t, a, q), start(t, a, other); again != id || theirs == id {
 		t.Errorf("ann's run is %s, and then %s; bob's is %s", id, again, theirs)
 	}
+
 	w := settled(t, a, id, record.Waiting).Waits[0]
 	for _, by := range []string{"ann", ""} {
 		if err := a.Decide(t.Context(), id, w.WaitID,
@@ -655,6 +683,7 @@ func TestForm(t *testing.T) {
 	id := start(t, a, agent.Job{
 		Work: agent.Request{Agent: "a", Request: "Ask me about secret-things."}, Tags: []string{"trip"},
 	})
+
 	run := settled(t, a, id, record.Waiting)
 	w := run.Waits[0]
 	if w.Title != "Where to?" || w.Type != record.WaitUserInput || len(w.Form) != 2 || w.Form[0]["name"] != "city" ||
@@ -664,6 +693,7 @@ func TestForm(t *testing.T) {
 	if strings.Contains(run.Title, "secret-things") {
 		t.Errorf("the title is %s", run.Title)
 	}
+
 	for field, d := range map[string]agent.Decision{
 		"decision": {Decision: agent.Approve},
 		"city":     {Decision: agent.Submit, Values: map[string]any{"city": "Rome"}},
@@ -681,6 +711,7 @@ func TestForm(t *testing.T) {
 	); !errors.Is(err, record.ErrNotFound) {
 		t.Errorf("another wait: %v", err)
 	}
+
 	answer := agent.Decision{Decision: agent.Submit, Values: map[string]any{"city": "Oslo", "Days": 3}, By: "ada"}
 	if err := a.Decide(t.Context(), id, w.WaitID, answer); err != nil {
 		t.Fatal(err)
@@ -724,10 +755,12 @@ func TestConfigurationFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
+
 	path := filepath.Join(t.TempDir(), "actlog.yaml")
 	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "fruit.md"), []byte("A kiwi.\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	text := fmt.Sprintf("embedder: {provider: openai, model: words, baseURL: %[1]q}\ntoolsets: {search: {}}\nmodels:\n"+
 		"  default: {provider: openai, model: of-the-file, baseURL: %[1]q}\nplans:\n"+
 		"  nightly: {title: Nightly, steps: [{agent: reader, request: Read <<path>>.}]}\nworkflows:\n"+
@@ -737,17 +770,20 @@ func TestConfigurationFile(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	current, err := config.Open(path, config.Options{Tools: []string{"echo"}, Workflows: []string{"flows/news.py.News"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(current.Close)
+
 	db := pgtest.New(t)
 	a := open(t, db.URL)
 	if err := a.Register(agent.Parts{Config: current, Tools: []tool.Tool{echo}}); err == nil ||
 		!strings.Contains(err.Error(), "workflows.news: no function is registered as flows/news.py.News") {
 		t.Errorf("without the function: %v", err)
 	}
+
 	news := func(ctx context.Context, f workflow.Facade, input json.RawMessage, _ string) (any, error) {
 		r, err := f.RunAgent(ctx, "reader", "Tell.")
 		return string(input) + " " + r.Text(), err
@@ -759,6 +795,7 @@ func TestConfigurationFile(t *testing.T) {
 			"program": {SystemPrompt: "Of the program: $5 ${X}.", Tools: []string{"agent.file"}, Temperature: new(0.5)},
 		},
 	})
+
 	for want, p := range map[string]agent.Parts{
 		"config: there is one already":         {Config: new(config.Current)},
 		"agents.file: there is one already":    {Agents: map[string]agent.Agent{"file": {}}},
@@ -768,6 +805,7 @@ func TestConfigurationFile(t *testing.T) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
+
 	go func() { _ = a.Work(t.Context()) }()
 	id := start(t, a, agent.Job{Work: agent.Request{Agent: "program", Request: "Go."}})
 	run := settled(t, a, id, record.Waiting) // the program's policy holds for the file's agent
@@ -775,6 +813,7 @@ func TestConfigurationFile(t *testing.T) {
 	if w.Tool != "echo" || string(w.Arguments) != `{"text":"hi"}` || w.PlanID == id {
 		t.Errorf("the wait is %+v", w)
 	}
+
 	if err := a.Decide(t.Context(), id, w.WaitID, agent.Decision{Decision: agent.Approve}); err != nil {
 		t.Fatal(err)
 	}
@@ -785,6 +824,7 @@ func TestConfigurationFile(t *testing.T) {
 	if err != nil || sub.ParentPlanID != id || sub.RootPlanID != id || sub.Result != "file is done" {
 		t.Errorf("%+v %v", sub, err)
 	}
+
 	// A template of the file. Its run is none of a task.
 	if id, err = a.Start(t.Context(),
 		agent.Job{Work: agent.Template{Name: "nightly", Values: map[string]string{"path": "a.go"}}}); err != nil {
@@ -793,6 +833,7 @@ func TestConfigurationFile(t *testing.T) {
 	if run = settled(t, a, id, record.Completed); run.Result != "It is read." {
 		t.Errorf("%+v", run)
 	}
+
 	// C21: what the embedder was used for is on record. Its vectors are where other workers find them.
 	settled(t, a, start(t, a, agent.Job{Work: agent.Request{Agent: "finder", Request: "Find it."}}), record.Completed)
 	var used string
@@ -801,12 +842,14 @@ func TestConfigurationFile(t *testing.T) {
 		FROM actlog.act_tool_info WHERE name = 'search.search_documentation'`).Scan(&used); err != nil || used != `{"model":"words","texts":2,"inputTokens":4,"hits":1} 2` {
 		t.Error(used, err)
 	}
+
 	for _, name := range []string{"morning", "news"} {
 		if r, err := flow(t.Context(), a, agent.Flow{Workflow: name, Input: 7}); err != nil ||
 			r.Status != workflow.Completed || r.FinalOutput != "7 It rains." {
 			t.Errorf("%s: %+v %v", name, r, err)
 		}
 	}
+
 	if err := a.Result(t.Context(), id, new(plan.Result)); !named(err, "planId") {
 		t.Error(err)
 	}
@@ -818,6 +861,7 @@ func TestConfigurationFile(t *testing.T) {
 		"SELECT body::text FROM actlog.definition WHERE definition_id = 'agent.program'").Scan(&body); err != nil {
 		t.Fatal(err)
 	}
+
 	// What the file has when it is loaded again counts for workers that are at work.
 	text += "  later: {model: second, systemPrompt: Of the file., tools: [echo]}\n"
 	text = strings.Replace(text, "plans:",
@@ -829,12 +873,14 @@ func TestConfigurationFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	settled(t, a, start(t, a, agent.Job{Work: agent.Request{Agent: "later", Request: "Go."}}), record.Waiting)
+
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(a.Metrics()...)
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	served := map[string]bool{}
 	for _, f := range families {
 		served[f.GetName()] = true
@@ -846,6 +892,7 @@ func TestConfigurationFile(t *testing.T) {
 			t.Errorf("there is no metric %s", name)
 		}
 	}
+
 	if !strings.Contains(body, `of-the-file`) || !strings.Contains(body, `0.5`) || !strings.Contains(body, "$5 ${X}.") {
 		t.Errorf("pinned is %s", body)
 	}
@@ -880,6 +927,7 @@ func TestMCPServer(t *testing.T) {
 	}
 	db, log := pgtest.New(t), new(storetest.Log)
 	a := openLogging(t, db.URL, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+
 	register(t, a, agent.Parts{
 		Models:   models(t, calls("local-tell", nil), says("It was told.")),
 		Policies: tool.Rules{{Tools: "local-*", Approval: new(false)}},
@@ -896,6 +944,7 @@ func TestMCPServer(t *testing.T) {
 				return f.CallTool(ctx, "local-tell", struct{}{})
 			}}},
 	})
+
 	go func() { _ = a.Work(t.Context()) }()
 	for _, name := range []string{"a", "b"} {
 		id := start(t, a, agent.Job{Work: agent.Request{Agent: name, Request: "Ask it."}})
@@ -907,11 +956,13 @@ func TestMCPServer(t *testing.T) {
 		r.FinalOutput != "the key is [secret]" {
 		t.Errorf("%+v %v", r, err)
 	}
+
 	rows, err := db.Pool.Query(t.Context(), "SELECT result FROM actlog.act_tool_info WHERE name = 'local-tell'")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer rows.Close()
+
 	n := 0
 	for rows.Next() {
 		var result string
@@ -923,6 +974,7 @@ func TestMCPServer(t *testing.T) {
 	if n != 3 || rows.Err() != nil {
 		t.Errorf("%d calls, %v", n, rows.Err())
 	}
+
 	if said := log.String(); strings.Contains(said, "planted") || !strings.Contains(said, "I have the key [secret]") {
 		t.Errorf("the log:\n%s", said)
 	}
@@ -938,6 +990,7 @@ func killed(url, file, base string) (*agent.Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	type step struct {
 		Name string `json:"name"`
 	}
@@ -977,6 +1030,7 @@ func TestKilledWorker(t *testing.T) {
 		}
 		return calls("note", map[string]string{"name": "second"}), ctx.Err()
 	}}
+
 	server, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{{Name: "s", Turns: []scriptmodel.Turn{
 		calls("note", map[string]string{"name": "first"}), held, says("All is noted."),
 	}}}}, nil)
@@ -992,11 +1046,13 @@ func TestKilledWorker(t *testing.T) {
 	if err := doomed.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	a, err := killed(url, file, server.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = a.Close(context.Background()) })
+
 	id := start(t, a, agent.Job{Work: agent.Request{Agent: "a", Request: "Note two things."}})
 	<-asked // the first call is on record, and the model is asked for more
 	if err := doomed.Process.Kill(); err != nil {
@@ -1005,15 +1061,18 @@ func TestKilledWorker(t *testing.T) {
 	_ = doomed.Wait() // it was killed
 	go func() { _ = a.Work(t.Context()) }()
 	close(answer)
+
 	run := settled(t, a, id, record.Completed)
 	if run.Result != "All is noted." || run.Takeovers != 1 {
 		t.Errorf("%+v", run)
 	}
+
 	f, err := os.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
+
 	var noted []string
 	for s := bufio.NewScanner(f); s.Scan(); {
 		name, _, _ := strings.Cut(s.Text(), " ")

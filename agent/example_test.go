@@ -34,6 +34,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer a.Close(ctx)
+
 	type Place struct {
 		City string `json:"city" jsonschema:"the city, in English"`
 	}
@@ -60,6 +61,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
+
 	fmt.Println(run.State, run.Result)
 	fmt.Println(run.Figures.ModelCalls, "model calls,", run.Figures.ToolCalls, "tool calls")
 	// Output:
@@ -83,6 +85,7 @@ func ExampleRuntime_Decide() {
 		log.Fatal(err)
 	}
 	defer a.Close(ctx)
+
 	type Payment struct {
 		To    string `json:"to"`
 		Euros int    `json:"euros"`
@@ -91,6 +94,7 @@ func ExampleRuntime_Decide() {
 		fmt.Printf("Paid %d EUR to %s.\n", in.Euros, in.To) // call.ID is the idempotency key for the bank
 		return "done", nil
 	}, tool.WithPolicy(tool.Policy{Writes: true, Approval: true, OnUnknown: tool.Ask}))
+
 	err = a.Register(agent.Parts{
 		Models: map[string]model.Model{"default": m}, Tools: []tool.Tool{pay},
 		Agents: map[string]agent.Agent{"clerk": {SystemPrompt: "You pay bills.", Tools: []string{"pay"}}},
@@ -110,6 +114,7 @@ func ExampleRuntime_Decide() {
 	}
 	w := run.Waits[0]
 	fmt.Println(run.State, w.Title, w.Tool, string(w.Arguments), w.Decisions)
+
 	if err := a.Decide(ctx, planID, w.WaitID, agent.Decision{Decision: agent.Approve, By: "grace"}); err != nil {
 		log.Fatal(err)
 	}
@@ -134,12 +139,14 @@ func ExampleRuntime_Close() {
 		calls("step", map[string]int{"number": 2}),
 		says("Both steps are done."))
 	defer stop()
+
 	begun := make(chan int, 2)
 	program := func() *agent.Runtime {
 		a, err := agent.Open(ctx, url, agent.Options{})
 		if err != nil {
 			log.Fatal(err)
 		}
+
 		type Step struct {
 			Number int `json:"number"`
 		}
@@ -197,6 +204,7 @@ func ExampleRuntime_Work() {
 			log.Fatal(err)
 		}
 		defer a.Close(ctx)
+
 		err = a.Register(agent.Parts{
 			Models: map[string]model.Model{"default": m}, Agents: map[string]agent.Agent{"greeter": {}},
 		})
@@ -206,6 +214,7 @@ func ExampleRuntime_Work() {
 		go a.Work(ctx)
 		workers = append(workers, a)
 	}
+
 	a := workers[0]
 	var started []string
 	for i := range 30 {
@@ -217,6 +226,7 @@ func ExampleRuntime_Work() {
 		}
 		started = append(started, planID)
 	}
+
 	answers := map[string]int{}
 	for _, planID := range started {
 		run, err := a.Wait(ctx, planID)
@@ -245,6 +255,7 @@ func ExampleFlow() {
 		log.Fatal(err)
 	}
 	defer a.Close(ctx)
+
 	err = a.Register(agent.Parts{
 		Models: map[string]model.Model{"default": m},
 		Tools: []tool.Tool{tool.Func("publish", "Publishes a text.", func(_ context.Context, in struct {
@@ -276,6 +287,7 @@ func ExampleFlow() {
 	if err != nil {
 		log.Fatal(err)
 	}
+
 	var result workflow.Result
 	if err := a.Result(ctx, planID, &result); err != nil {
 		log.Fatal(err)
@@ -305,6 +317,7 @@ func ExampleRuntime_Follow() {
 		log.Fatal(err)
 	}
 	defer a.Close(ctx)
+
 	err = a.Register(agent.Parts{
 		Models: map[string]model.Model{"default": m},
 		Tools: []tool.Tool{tool.Func("weather", "Says how the weather is in a city.", func(_ context.Context, in struct {
@@ -327,6 +340,7 @@ func ExampleRuntime_Follow() {
 	if err != nil {
 		log.Fatal(err)
 	}
+
 	err = a.Follow(ctx, planID, func(kind string, data map[string]any) error {
 		switch kind {
 		case "tool_result":
@@ -339,6 +353,7 @@ func ExampleRuntime_Follow() {
 	if err != nil {
 		log.Fatal(err)
 	}
+
 	var result workflow.AgentResult
 	if err := a.Result(ctx, planID, &result); err != nil {
 		log.Fatal(err)
@@ -359,6 +374,7 @@ func ExampleTask() {
 	m, stop := scripted(scriptmodel.Turn{Content: `{"reasoning": "Look first.", "steps": [
 		{"tool": "files", "operation": "read_file", "params": {"path": "notes.txt"}}]}`})
 	defer stop()
+
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {
 		log.Fatal(err)
@@ -367,6 +383,7 @@ func ExampleTask() {
 	if err := os.WriteFile(filepath.Join(dir, "notes.txt"), []byte("Buy milk.\n"), 0o600); err != nil {
 		log.Fatal(err)
 	}
+
 	folder, err := files.Open(dir, files.Options{})
 	if err != nil {
 		log.Fatal(err)
@@ -391,6 +408,7 @@ func ExampleTask() {
 	if err := a.Result(ctx, planID, &result); err != nil {
 		log.Fatal(err)
 	}
+
 	for _, o := range result.Operations.ByTool("files") {
 		fmt.Println(o.Operation, o.Success)
 	}

@@ -34,6 +34,7 @@ func TestBugFixedByATask(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, row.file), []byte(broken), 0o600); err != nil {
 				t.Fatal(err)
 			}
+
 			plan := func(replace string) scriptmodel.Turn {
 				b, err := json.Marshal(map[string]any{"reasoning": "Find the bug, read the code, fix it, run the tests.",
 					"steps": []map[string]any{
@@ -48,6 +49,7 @@ func TestBugFixedByATask(t *testing.T) {
 				}
 				return scriptmodel.Turn{Content: string(b)}
 			}
+
 			db := pgtest.New(t)
 			a := handsOn(t, db, dir, "toolsets:\n  files: {root: DIR, enableWrite: true}\n"+
 				"  tests: {go: {command: [go, test, -trimpath, ./...], root: DIR}, python: {command: ["+python+
@@ -64,6 +66,7 @@ func TestBugFixedByATask(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+
 				var r task.Result
 				if err := a.Result(t.Context(), id, &r); err != nil || r.Success != success || len(r.Operations) != 4 {
 					t.Fatalf("%s: %+v, %v", ask, r, err)
@@ -71,6 +74,7 @@ func TestBugFixedByATask(t *testing.T) {
 				if found := *r.Operations[0].Result; !strings.Contains(found, row.file) {
 					t.Errorf("the search found %s", found)
 				}
+
 				var results struct {
 					Passed   bool
 					ExitCode int

@@ -62,6 +62,7 @@ func (r *Runtime) start(ctx context.Context, j Job) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	q := engine.Request{
 		Executor: in.Executor, Name: in.Name, ConversationID: j.ConversationID, Project: j.Project, UserID: j.UserID,
 		Tags:    j.Tags,
@@ -93,6 +94,7 @@ func (j Job) input() (in Input, err error) {
 	for i, tag := range j.Tags {
 		ids[fmt.Sprintf("tags[%d]", i)] = tag
 	}
+
 	if err := checkTexts(record.MaxIDBytes, ids); err != nil {
 		return in, err
 	}
@@ -109,6 +111,7 @@ func asField(err error) error {
 	if !errors.As(err, &bad) {
 		return err
 	}
+
 	named := *bad
 	if named.Field = strings.TrimPrefix(bad.Field, "input."); named.Field == "Idempotency-Key" {
 		named.Field = "idempotencyKey"

@@ -70,6 +70,7 @@ func (r *Runtime) Register(p Parts) error {
 			err = r.register(p)
 		}
 	}
+
 	if err != nil {
 		return fmt.Errorf("register: %w", err)
 	}
@@ -82,6 +83,7 @@ func (r *Runtime) register(p Parts) error {
 		return err
 	}
 	defer c.release()
+
 	c.models(p.Models)
 	c.servers(p.MCPServers)
 	c.tools(p.Tools)
@@ -89,10 +91,13 @@ func (r *Runtime) register(p Parts) error {
 	c.redactor()
 	c.agents(p.Agents)
 	c.workflows(p.Workflows)
+
 	if err := errors.Join(c.errs...); err != nil {
 		return err
 	}
-	r.own, r.redact, r.current = c.own, c.redact, c.current
+
+	r.own, r.redact = c.own, c.redact
+	r.current = c.current
 	if r.current != nil {
 		r.current.KeepVectors(r.store)
 	}
@@ -144,6 +149,7 @@ func add[T, C any](
 	if all == nil {
 		all = map[string]T{}
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(more)) {
 		_, twice := all[name]
 		_, inFile := configured[name]
@@ -180,6 +186,7 @@ func (c *registering) servers(more map[string]tool.Server) {
 		}
 		return nil
 	})
+
 	for _, name := range slices.Sorted(maps.Keys(more)) {
 		if err := tool.CheckServerName(name); err != nil && tool.CheckName(name) == nil { // else it was noted
 			c.wrong("mcpServers.%s: %w", name, err)
@@ -194,10 +201,12 @@ func (c *registering) tools(more []tool.Tool) {
 			return
 		}
 	}
+
 	c.own.Tools = slices.Concat(c.own.Tools, more)
 	if _, err := tool.NewSet(slices.Concat(c.configured.Tools, c.own.Tools)...); err != nil {
 		c.wrong("tools: %w", err)
 	}
+
 	for _, t := range more {
 		s := t.Spec()
 		if slices.Contains(everywhere, s.Name) {
@@ -207,6 +216,7 @@ func (c *registering) tools(more []tool.Tool) {
 			c.wrong("tools.%s.policy.%w", s.Name, err)
 		}
 	}
+
 	for server := range allOf(c.own.Servers, c.configured.Servers) {
 		for _, t := range c.own.Tools {
 			if name := t.Spec().Name; strings.HasPrefix(name, server+"-") {
@@ -250,12 +260,14 @@ func (c *registering) agents(more map[string]Agent) {
 		Models:  slices.Sorted(maps.Keys(allOf(c.own.Models, c.configured.Models))),
 		Servers: slices.Sorted(maps.Keys(allOf(c.own.Servers, c.configured.Servers))),
 	}
+
 	writes := map[string]bool{}
 	for _, t := range slices.Concat(c.own.Tools, c.configured.Tools) {
 		s := t.Spec()
 		known.Tools = append(known.Tools, s.Name)
 		writes[s.Name] = slices.Concat(c.own.Policies, c.configured.Policies).Of(s).Writes
 	}
+
 	for name := range before {
 		known.Tools = append(known.Tools, "agent."+name)
 	}
@@ -269,6 +281,7 @@ func (c *registering) agents(more map[string]Agent) {
 	}
 	defined, mistakes := define.CheckAgents(defined, known)
 	c.errs = append(c.errs, mistakes...)
+
 	for _, name := range slices.Sorted(maps.Keys(more)) {
 		if before[name] {
 			c.wrong("agents.%s: there is one already", name)
@@ -293,6 +306,7 @@ func (c *registering) workflows(more map[string]Workflow) {
 	if c.own.Workflows == nil {
 		c.own.Workflows = map[string]parts.Workflow{}
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(more)) {
 		_, twice := c.own.Workflows[name]
 		switch {
@@ -307,11 +321,13 @@ func (c *registering) workflows(more map[string]Workflow) {
 		}
 		c.own.Workflows[name] = more[name].definition()
 	}
+
 	for name, w := range c.configured.Workflows {
 		if _, ok := c.own.Workflows[w.Function()]; !ok && w.Function() != "" {
 			c.wrong("workflows.%s: no function is registered as %s", name, w.Function())
 		}
 	}
+
 	tools := map[string]bool{"form": true}
 	for _, t := range slices.Concat(c.own.Tools, c.configured.Tools) {
 		tools[t.Spec().Name] = true
@@ -320,6 +336,7 @@ func (c *registering) workflows(more map[string]Workflow) {
 	for name := range agents {
 		tools["agent."+name] = true
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(more)) {
 		w := more[name]
 		there := maps.Clone(tools)
@@ -328,6 +345,7 @@ func (c *registering) workflows(more map[string]Workflow) {
 				there[name] = there[name] || strings.HasPrefix(name, server+"-")
 			}
 		}
+
 		for _, refers := range []struct {
 			field, what string
 			names       []string

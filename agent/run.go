@@ -52,6 +52,7 @@ func (r *Runtime) Read(ctx context.Context, planID string) (*Run, error) {
 		return nil, fmt.Errorf("read run %s: %w", planID, err)
 	}
 	defer done()
+
 	d, err := r.detail(ctx, planID)
 	if err != nil {
 		return nil, err
@@ -69,6 +70,7 @@ func (r *Runtime) Wait(ctx context.Context, planID string) (*Run, error) {
 		defer done()
 		d, err = r.await(ctx, planID, runs.Settled)
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("wait for run %s: %w", planID, err)
 	}
@@ -99,6 +101,7 @@ func (r *Runtime) awaitOnce(
 			return err == nil && wanted(d), err
 		})
 	}
+
 	switch {
 	case err == nil && wanted(d):
 		return d, nil
@@ -144,6 +147,7 @@ func runOf(d *runstore.RunDetail) *Run {
 		Takeovers:  d.Takeovers, Figures: figuresOf(&d.Figures), Total: figuresOf(&d.Total),
 		CreatedAt: orZero(d.CreatedAt), StartTime: orZero(p.StartTime), EndTime: orZero(p.EndTime),
 	}
+
 	for _, w := range d.Waits {
 		run.Waits = append(run.Waits, waitOf(w))
 	}

@@ -27,12 +27,14 @@ func TestTask(t *testing.T) {
 	t.Cleanup(stop)
 	bad, stopBad := scripted(scriptmodel.Turn{Content: "No."})
 	t.Cleanup(stopBad)
+
 	open := func(m model.Model) *agent.Runtime {
 		a, err := agent.Open(t.Context(), pgtest.New(t).URL, agent.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = a.Close(context.Background()) })
+
 		err = a.Register(agent.Parts{Models: map[string]model.Model{"default": m}, Tools: []tool.Tool{
 			tool.Func("files.note", "Notes.", func(context.Context, struct{}) (string, error) {
 				return "noted", nil
@@ -45,6 +47,7 @@ func TestTask(t *testing.T) {
 		go func() { _ = a.Work(t.Context()) }()
 		return a
 	}
+
 	good := open(m)
 	for name, tt := range map[string]struct {
 		on         *agent.Runtime
@@ -68,6 +71,7 @@ func TestTask(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
+
 		var r plan.Result
 		if err := tt.on.Result(t.Context(), planID, &r); err != nil {
 			t.Fatal(name, err)
@@ -76,12 +80,14 @@ func TestTask(t *testing.T) {
 			*r.Error != tt.error || r.Success != (name == "at most one") {
 			t.Errorf("%s: %+v", name, r)
 		}
+
 		b, err := json.Marshal(r)
 		if err != nil || r.Operations == nil || r.Artifacts == nil || r.ReasoningLog == nil ||
 			!strings.Contains(string(b), `"audit_trail":[]`) {
 			t.Errorf("%s: %s %v", name, b, err)
 		}
 	}
+
 	for field, job := range map[string]agent.Job{
 		"task": {Work: agent.Task{}}, "context": {Work: agent.Task{Task: "x", Context: "\xff"}},
 		"role":                       {Work: agent.Task{Task: "x", Role: "a b"}},
@@ -95,6 +101,7 @@ func TestTask(t *testing.T) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
+
 	if _, err := good.Start(t.Context(), agent.Job{Work: agent.Template{Name: "none"}}); !errors.Is(err,
 		record.ErrNotFound) {
 		t.Error(err)

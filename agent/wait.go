@@ -76,6 +76,7 @@ func (r *Runtime) Decide(ctx context.Context, planID, waitID string, d Decision)
 		defer done()
 		err = r.decide(ctx, planID, waitID, d)
 	}
+
 	if err != nil {
 		return fmt.Errorf("decide wait %s of run %s: %w", waitID, planID, err)
 	}
@@ -91,6 +92,7 @@ func (r *Runtime) decide(ctx context.Context, planID, waitID string, d Decision)
 			return invalid(field, "must be UTF-8 without NUL")
 		}
 	}
+
 	made := decision.Decision{
 		Decision: d.Decision, Text: d.Text, By: d.By, Claim: d.Claim, Values: map[string]json.RawMessage{},
 		Redact: r.source.Redact,
@@ -102,6 +104,7 @@ func (r *Runtime) decide(ctx context.Context, planID, waitID string, d Decision)
 		}
 		made.Values[field] = b
 	}
+
 	at, err := r.store.Reader.RunWait(ctx, planID, waitID)
 	if err != nil {
 		return err
@@ -118,6 +121,7 @@ func waitOf(w *record.Wait) Wait {
 		Tool: orZero(subject.Name), Arguments: subject.Parameters, Touches: subject.Files, AskedAt: orZero(w.StartTime),
 		ExpiresAt: orZero(w.ExpiresAt),
 	}
+
 	if w.Type != nil {
 		out.Type = *w.Type
 	}

@@ -17,6 +17,7 @@ func Example() {
 		return
 	}
 	defer os.RemoveAll(dir)
+
 	path := filepath.Join(dir, "actlog.yaml")
 	err = os.WriteFile(path, []byte(`models:
   default: {provider: openai, model: gpt-5-mini, apiKey: "${API_KEY}"}

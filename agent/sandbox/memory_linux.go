@@ -21,6 +21,7 @@ var memory struct {
 func closeMemory() (open func(), err error) {
 	memory.Lock()
 	defer memory.Unlock()
+
 	if memory.starts == 0 {
 		dumpable, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
 		if err != nil {
@@ -32,6 +33,7 @@ func closeMemory() (open func(), err error) {
 			}
 		}
 	}
+
 	memory.starts++
 	return openMemory, nil
 }

@@ -42,6 +42,7 @@ func setup(t *testing.T, script scriptmodel.Script, dir string) *bundle {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = b.server.Close() })
+
 	if b.folder, err = files.Open(dir, files.Options{}); err != nil {
 		t.Fatal(err)
 	}
@@ -56,11 +57,13 @@ func (b *bundle) open() *agent.Runtime {
 	if err != nil {
 		b.t.Fatal(err)
 	}
+
 	a, err := agent.Open(b.t.Context(), b.url, agent.Options{Logger: storetest.Logger(b.t)})
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	b.t.Cleanup(func() { _ = a.Close(context.Background()) })
+
 	if err := a.Register(codereader.Parts(m, b.folder, b.steps)); err != nil {
 		b.t.Fatal(err)
 	}
@@ -120,10 +123,12 @@ func TestTools(t *testing.T) {
 		says("I look.", call("files.read_file", map[string]any{"path": "../go.mod"}),
 			call("files.write_file", map[string]any{"path": "x", "content": "x"})), echoes,
 	}}}}, ".")
+
 	r := b.run("What does it do?")
 	if !strings.HasPrefix(r.Result, "../go.mod: the path leaves the folder, There is no tool files-write_file.") {
 		t.Errorf("the answer is %q", r.Result)
 	}
+
 	var offered []string
 	for _, tool := range b.server.Requests()[0].Request.Tools {
 		offered = append(offered, tool.Function.Name)
@@ -150,6 +155,7 @@ func TestParallelResearch(t *testing.T) {
 			return concludes(answer), ctx.Err()
 		}}
 	}
+
 	b := setup(t, scriptmodel.Script{Scenes: []scriptmodel.Scene{
 		{
 			Name: "one", Match: scriptmodel.Match{User: "part one"},
@@ -165,6 +171,7 @@ func TestParallelResearch(t *testing.T) {
 			},
 		},
 	}}, ".")
+
 	if r := b.run("the whole"); !strings.HasPrefix(r.Result, "answer one, answer two, There is no tool no_tool.") {
 		t.Errorf("the answer is %q", r.Result)
 	}
@@ -181,6 +188,7 @@ func TestResearcherFails(t *testing.T) {
 		},
 		{Name: "whole", Turns: []scriptmodel.Turn{says("", research("part")), echoes}},
 	}}, ".")
+
 	if r := b.run("whole"); r.State != record.Completed || !strings.Contains(r.Result, "too hard") {
 		t.Errorf("%s %q", r.State, r.Result)
 	}
@@ -211,6 +219,7 @@ func TestDemo(t *testing.T) {
 			b := setup(t, demoScript(0), dir)
 			r := b.run(demoQuestion)
 			t.Log(r.Result)
+
 			scenes := map[string]int{}
 			failed := 0
 			for _, seen := range b.server.Requests() {
@@ -223,6 +232,7 @@ func TestDemo(t *testing.T) {
 					failed++
 				}
 			}
+
 			if diff := cmp.Diff(map[string]int{"reader": 3, "writing": 4, "hierarchy": 3, "links": 2}, scenes); diff != "" {
 				t.Error(diff)
 			}
@@ -246,6 +256,7 @@ func TestInterrupted(t *testing.T) {
 	b := setup(t, demoScript(10*time.Millisecond), filepath.Join("..", ".."))
 	a := b.open()
 	id := b.start(a, demoQuestion)
+
 	for asked := 1; asked < 12; asked += 2 {
 		storetest.Until(t, fmt.Sprintf("the model was asked %d times", asked), func() bool {
 			return len(b.server.Requests()) >= asked
@@ -255,6 +266,7 @@ func TestInterrupted(t *testing.T) {
 		}
 		a = b.open()
 	}
+
 	r, err := a.Wait(t.Context(), id)
 	if err != nil || r.State != record.Completed || r.Takeovers != 0 {
 		t.Fatalf("%+v %v", r, err)

@@ -30,6 +30,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr)
 	stop()
+
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		os.Exit(2)
@@ -48,6 +49,7 @@ func run(
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+
 	m, err := openai.New(openai.Config{
 		Model: cmp.Or(getenv("OPENAI_MODEL"), "gpt-4.1-mini"), APIKey: getenv("OPENAI_API_KEY"),
 		BaseURL: getenv("OPENAI_BASE_URL"),
@@ -55,10 +57,12 @@ func run(
 	if err != nil {
 		return err
 	}
+
 	tools, err := git.Tools(*dir, git.Options{Write: true})
 	if err != nil {
 		return err
 	}
+
 	a, err := agent.Open(ctx, getenv("ACTLOG_DATABASE_URL"), agent.Options{
 		Logger: slog.New(slog.NewTextHandler(stderr, nil)),
 	})
@@ -66,14 +70,17 @@ func run(
 		return fmt.Errorf("ACTLOG_DATABASE_URL: %w", err)
 	}
 	defer func() { err = errors.Join(err, a.Close(context.WithoutCancel(ctx))) }()
+
 	if err := a.Register(agent.Parts{Models: map[string]model.Model{"default": m}, Tools: tools}); err != nil {
 		return err
 	}
 	go func() { _ = a.Work(ctx) }() // it ends with ctx, or with Close
+
 	planID, err := a.Start(ctx, agent.Job{Work: agent.Orchestration{Request: strings.Join(flags.Args(), " ")}})
 	if err != nil {
 		return err
 	}
+
 	answers := bufio.NewScanner(stdin)
 	for {
 		r, err := a.Wait(ctx, planID)
@@ -86,6 +93,7 @@ func run(
 		case r.State.Terminal():
 			return fmt.Errorf("the run is %s: %s", r.State, r.Error)
 		}
+
 		for _, w := range r.Waits {
 			fmt.Fprintf(stdout, "%s\n%s\n%s %s\n%s? ", w.Title, w.Description, w.Tool, w.Arguments,
 				strings.Join(w.Decisions, ", "))

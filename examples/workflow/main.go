@@ -32,6 +32,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
 	stop()
+
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		os.Exit(2)
@@ -50,6 +51,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+
 	m, err := openai.New(openai.Config{
 		Model: cmp.Or(getenv("OPENAI_MODEL"), "gpt-4.1-mini"), APIKey: getenv("OPENAI_API_KEY"),
 		BaseURL: getenv("OPENAI_BASE_URL"),
@@ -57,6 +59,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	if err != nil {
 		return err
 	}
+
 	at, err := filepath.Abs(*dir)
 	if err != nil {
 		return err
@@ -66,11 +69,13 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		return err
 	}
 	defer func() { err = errors.Join(err, folder.Close()) }()
+
 	a, err := agent.Open(ctx, getenv("ACTLOG_DATABASE_URL"), agent.Options{})
 	if err != nil {
 		return fmt.Errorf("ACTLOG_DATABASE_URL: %w", err)
 	}
 	defer func() { err = errors.Join(err, a.Close(context.WithoutCancel(ctx))) }()
+
 	err = a.Register(agent.Parts{
 		Models: map[string]model.Model{"default": m},
 		Tools:  folder.Tools(),
@@ -86,6 +91,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	if err != nil {
 		return err
 	}
+
 	go func() { _ = a.Work(ctx) }() // it ends with ctx, or with Close
 	planID, err := a.Start(ctx, agent.Job{
 		Work: agent.Flow{Workflow: "review", Input: at}, IdempotencyKey: at + " " + *key,
@@ -93,6 +99,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	if err != nil {
 		return err
 	}
+
 	var result workflow.Result
 	if err := a.Result(ctx, planID, &result); err != nil {
 		return err
@@ -106,11 +113,13 @@ func review(ctx context.Context, f workflow.Facade, _ json.RawMessage, _ string)
 	if err != nil {
 		return nil, err
 	}
+
 	var remarks strings.Builder
 	for name := range strings.Lines(list) {
 		if name = strings.TrimSpace(name); !strings.HasSuffix(name, ".go") {
 			continue
 		}
+
 		text, err := f.CallTool(ctx, "files.read_file", map[string]string{"path": name})
 		if err != nil {
 			return nil, err
@@ -121,9 +130,11 @@ func review(ctx context.Context, f workflow.Facade, _ json.RawMessage, _ string)
 		}
 		fmt.Fprintf(&remarks, "%s: %s\n", name, remark.Text())
 	}
+
 	if remarks.Len() == 0 {
 		return nil, errors.New("the folder has no Go file")
 	}
+
 	first, err := f.RunAgent(ctx, "editor", remarks.String())
 	if err != nil {
 		return nil, err

@@ -23,6 +23,7 @@ func readAgent(n node, there names) define.Agent {
 		"waitTimeout":    func(n node) { a.WaitTimeout = n.duration() },
 		"enableWrite":    func(n node) { a.EnableWrite = n.boolean() },
 	})
+
 	if !g.has("model") && g.node.ShortTag() == "!!map" {
 		at := g.node
 		at.path = define.Below(at.path, "model")

@@ -76,6 +76,7 @@ func Load(path string, o Options) (*Config, error) {
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}
 	defer f.Close()
+
 	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
@@ -90,10 +91,12 @@ func Parse(path string, text []byte, o Options) (*Config, error) {
 	if f.lookup == nil {
 		f.lookup = os.LookupEnv
 	}
+
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil {
 		return nil, fmt.Errorf("folder of the configuration: %w", err)
 	}
+
 	c := &Config{}
 	for _, hidden := range append(slices.Clone(o.Hide), path) {
 		if hidden, err = filepath.Abs(hidden); err != nil {
@@ -101,11 +104,13 @@ func Parse(path string, text []byte, o Options) (*Config, error) {
 		}
 		c.hide = append(c.hide, hidden)
 	}
+
 	if len(text) > maxFile {
 		f.problems = append(f.problems, Problem{File: path, Message: fmt.Sprintf("the file has more than %d bytes", maxFile)})
 	} else if top, ok := f.parse(text); ok {
 		c.read(top, dir, o)
 	}
+
 	if len(f.problems) > 0 {
 		return nil, &InvalidError{Problems: byLine(f.problems)}
 	}
@@ -131,6 +136,7 @@ func (c *Config) read(top node, dir string, o Options) {
 	if n, ok := sections["toolsets"]; ok {
 		c.Toolsets = readToolsets(n, dir)
 	}
+
 	there := names{
 		models: keysOf(sections["models"]), servers: keysOf(sections["mcpServers"]), agents: keysOf(sections["agents"]),
 		plans: keysOf(sections["plans"]), functions: o.Workflows,
@@ -138,12 +144,14 @@ func (c *Config) read(top node, dir string, o Options) {
 	there.workflows, there.custom = withClass(sections["workflows"])
 	there.custom = append(there.custom, o.Workflows...)
 	there.tools = slices.Concat(c.Toolsets.tools(), o.Tools, []string{"form", "terminate"})
+
 	for _, name := range there.agents {
 		there.tools = append(there.tools, "agent."+name)
 	}
 	for _, name := range there.plans {
 		there.tools = append(there.tools, "plan."+name)
 	}
+
 	there.checkOffered(top)
 	for _, name := range there.servers {
 		there.tools = append(there.tools, name+"-*")
@@ -153,6 +161,7 @@ func (c *Config) read(top node, dir string, o Options) {
 	c.MCPServers = section(sections["mcpServers"], "", func(name string, n node) Server {
 		return readServer(name, n, dir)
 	})
+
 	c.Agents = section(sections["agents"], "agent.", func(_ string, n node) define.Agent { return readAgent(n, there) })
 	c.Workflows = section(sections["workflows"], "", func(_ string, n node) define.Workflow {
 		return readWorkflow(n, there)
@@ -161,6 +170,7 @@ func (c *Config) read(top node, dir string, o Options) {
 		return readPlan(n, name, there)
 	})
 	c.Roles = section(sections["roles"], "", func(_ string, n node) define.Role { return readRole(n, there) })
+
 	if n, ok := sections["orchestrator"]; ok {
 		c.Orchestrator = new(readOrchestrator(n, there))
 	}
@@ -168,6 +178,7 @@ func (c *Config) read(top node, dir string, o Options) {
 		c.Dag = readDag(n, there)
 	}
 	checkRings(sections["workflows"], c.Workflows)
+
 	if n, ok := sections["embedder"]; ok {
 		c.Embedder = readEmbedder(n)
 	}
@@ -213,6 +224,7 @@ func (n node) redactions() (patterns []string) {
 		if pattern == "" {
 			continue
 		}
+
 		if err := redact.Check(pattern); err != nil {
 			if near := nearest.Name(pattern, redact.Kinds()); near != "" {
 				each.problem("%v; did you mean %s?", err, near)

@@ -37,7 +37,8 @@ func Open(path string, o Options) (*Current, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.inForce, c.loads.Loaded, c.loads.Held = g, time.Now(), 1
+	c.inForce = g
+	c.loads.Loaded, c.loads.Held = time.Now(), 1
 	return c, nil
 }
 
@@ -71,6 +72,7 @@ func (c *Current) Use() (parts *Parts, release func(), err error) {
 	if c.inForce == nil {
 		return nil, nil, ErrClosed
 	}
+
 	g := c.inForce
 	g.users++
 	return g.parts, sync.OnceFunc(func() { c.release(g) }), nil
@@ -90,11 +92,13 @@ func (c *Current) Configured() (in *define.Configured, release func(), err error
 func (c *Current) Reload() error {
 	c.reloading.Lock()
 	defer c.reloading.Unlock()
+
 	before, release, err := c.Use()
 	if err != nil {
 		return err
 	}
 	defer release()
+
 	g, err := c.load(before)
 	c.mu.Lock()
 	if err != nil {
@@ -103,12 +107,14 @@ func (c *Current) Reload() error {
 		c.mu.Unlock()
 		return err
 	}
+
 	old := c.inForce
 	if old == nil { // closed meanwhile
 		c.mu.Unlock()
 		g.parts.Close()
 		return ErrClosed
 	}
+
 	c.inForce = g
 	g.parts.keepVectors(c.vectors)
 	c.loads.Reloads++
@@ -116,6 +122,7 @@ func (c *Current) Reload() error {
 	c.loads.Held++
 	c.loads.Loaded = time.Now()
 	c.mu.Unlock()
+
 	c.release(old)
 	return nil
 }
@@ -129,6 +136,7 @@ func (c *Current) release(g *generation) {
 		c.loads.Held--
 	}
 	c.mu.Unlock()
+
 	if last {
 		g.parts.Close()
 	}

@@ -38,6 +38,7 @@ func everyTool(t *testing.T) []tool.Tool {
 	if out, err := exec.CommandContext(t.Context(), "git", "-C", dir, "init", "-q").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+
 	path := filepath.Join(dir, "actlog.yaml")
 	if err := os.WriteFile(path, []byte(everyToolset), 0o600); err != nil {
 		t.Fatal(err)
@@ -47,6 +48,7 @@ func everyTool(t *testing.T) []tool.Tool {
 		t.Fatal(err)
 	}
 	t.Cleanup(current.Close)
+
 	parts, release, err := current.Use()
 	if err != nil {
 		t.Fatal(err)
@@ -77,6 +79,7 @@ func readPage(t *testing.T) page {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	p := page{map[string]string{}, map[string]string{}}
 	for _, section := range strings.Split(string(b), "\n## ")[1:] {
 		title, text, _ := strings.Cut(section, "\n")

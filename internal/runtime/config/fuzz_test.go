@@ -18,6 +18,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("mcpServers: {s: {command: [x], env: {A: 1}}, t: {url: \"http://h\", headers: {A: b}}}\n" +
 		"toolsets: {files: {}, tests: {a: [b]}}\n")
 	f.Add("? [a]\n: b\n!!binary x: !foo y\n<<: *z\n")
+
 	f.Fuzz(func(t *testing.T, text string) {
 		c, err := config.Parse("actlog.yaml", []byte(text), config.Options{Lookup: func(string) (string, bool) {
 			return planted, true
@@ -31,6 +32,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
+
 		for name := range c.Agents {
 			if d, ok := c.Definition(name); !ok {
 				t.Error(name)

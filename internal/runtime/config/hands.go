@@ -20,6 +20,7 @@ func (t Toolsets) openHands(hide []string) (all []tool.Tool, err error) {
 		}
 		all = append(all, tools...)
 	}
+
 	add("http", t.HTTP != nil, func() ([]tool.Tool, error) { return t.HTTP.open() })
 	add("db", t.DB != nil, func() ([]tool.Tool, error) { return t.DB.open() })
 	add("shell", t.Shell != nil, func() ([]tool.Tool, error) { return t.Shell.open(hide) })

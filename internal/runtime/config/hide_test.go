@@ -34,6 +34,7 @@ func TestToolsDoNotReachTheServer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	git := func(args ...string) string {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), "git",
@@ -70,6 +71,7 @@ func TestToolsDoNotReachTheServer(t *testing.T) {
   code: {root: ROOT, enableWrite: true, allow: ["*"]}
   search: {root: ROOT, allow: ["*"]}
 `
+
 	for _, roots := range [][2]string{
 		{dir, dir}, {filepath.Join(outside, "link"), dir}, {dir, filepath.Join(outside, "link")},
 	} {
@@ -83,11 +85,13 @@ func TestToolsDoNotReachTheServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		parts, err := c.Open()
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(parts.Close)
+
 		tools := map[string]tool.Tool{}
 		for _, each := range parts.Tools {
 			tools[each.Spec().Name] = each
@@ -128,6 +132,7 @@ func TestToolsDoNotReachTheServer(t *testing.T) {
 				}
 			}
 		}
+
 		git("reset", "--quiet")
 		for name, in := range map[string]map[string]any{
 			"files.search_in_files": {"pattern": "hunter2"}, "code.analyze_complexity": {},
@@ -174,6 +179,7 @@ func TestGitDoesNotReachTheServer(t *testing.T) {
 			}
 		}
 	}
+
 	git := func(args ...string) string {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), "git",
@@ -184,6 +190,7 @@ func TestGitDoesNotReachTheServer(t *testing.T) {
 		}
 		return string(out)
 	}
+
 	text := `toolsets: {git: {enableWrite: true, name: T, email: t@example.org, allow: ["*"]}}`
 	write(map[string]string{"actlog.yaml": text, "mine": "1\n"})
 	git("init", "--quiet")
@@ -202,6 +209,7 @@ func TestGitDoesNotReachTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(parts.Close)
+
 	call := func(name, arguments string) tool.Result {
 		t.Helper()
 		i := slices.IndexFunc(parts.Tools, func(each tool.Tool) bool { return each.Spec().Name == name })
@@ -212,6 +220,7 @@ func TestGitDoesNotReachTheServer(t *testing.T) {
 		}
 		return got
 	}
+
 	for _, arguments := range []string{`{}`, `{"path": "actlog.yaml"}`, `{"revision": "HEAD"}`} {
 		if got := call("git.diff", arguments); strings.Contains(got.Text, "hunter2") ||
 			!strings.Contains(got.Text, "(actlog.yaml differs, and is not shown") {
@@ -224,6 +233,7 @@ func TestGitDoesNotReachTheServer(t *testing.T) {
 	if got := git("show", "--format=", "--name-only", "HEAD"); got != "mine\n" {
 		t.Errorf("committed %q", got)
 	}
+
 	git("add", "actlog.yaml", "keys")
 	for _, arguments := range []string{`{"message": "Staged"}`, `{"message": "All", "files": ["."]}`} {
 		if got := call("git.commit", arguments); !got.Failed || !strings.Contains(got.Text, "the server's own") {
@@ -242,6 +252,7 @@ toolsets: {tests: {a: [x], b: [x], sandbox: "off"}}
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	// Only root's programs lack something where the sandbox is off.
 	keys := map[string]bool{}
 	for _, line := range c.Unprotected() {
@@ -250,6 +261,7 @@ toolsets: {tests: {a: [x], b: [x], sandbox: "off"}}
 			keys[name] = true
 		}
 	}
+
 	want := []string{"mcpServers.m.sandbox", "toolsets.tests.a.sandbox", "toolsets.tests.b.sandbox"}
 	if got := slices.Sorted(maps.Keys(keys)); !slices.Equal(got, want) && os.Geteuid() == 0 {
 		t.Errorf("%q", got)

@@ -49,6 +49,7 @@ func readModel(n node) Model {
 		"maxConcurrent": func(n node) { m.MaxConcurrent = int(n.positive(maxRequests)) },
 		"maxPerMinute":  func(n node) { m.MaxPerMinute = int(n.positive(maxRequests)) },
 	})
+
 	g.require("provider", "model")
 	if m.Cache && m.Provider == "openai" {
 		g.at("cache").problem("only provider anthropic has it")
@@ -67,6 +68,7 @@ func (n node) url(query bool) Value {
 	if strings.TrimSpace(v.Reveal()) == "" {
 		return Value{}
 	}
+
 	u, err := url.Parse(v.Reveal())
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":

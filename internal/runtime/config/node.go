@@ -93,6 +93,7 @@ func (n node) entries(each func(key string, value node)) {
 	if n.Node == nil || !n.is("a mapping", "!!map") {
 		return
 	}
+
 	lines := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.at("", n.Content[i])
@@ -101,6 +102,7 @@ func (n node) entries(each func(key string, value node)) {
 			key.problem("want a name as key")
 			continue
 		}
+
 		value := n.entry(i)
 		if line, twice := lines[key.Value]; twice {
 			value.problem("it is there twice, first in line %d", line)
@@ -134,6 +136,7 @@ func (n node) object(known fields) given {
 			}
 			return
 		}
+
 		if value.ShortTag() == "!!null" {
 			return
 		}

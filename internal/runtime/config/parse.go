@@ -37,6 +37,7 @@ func (f *file) parse(text []byte) (node, bool) {
 	if json.Valid(text) {
 		text = jsonString.ReplaceAllFunc(text, plainEscapes)
 	}
+
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	var document yaml.Node
 	err := d.Decode(&document)
@@ -51,10 +52,12 @@ func (f *file) parse(text []byte) (node, bool) {
 			return top, false
 		}
 	}
+
 	if err == nil || errors.Is(err, io.EOF) {
 		top.problem("the file is empty")
 		return top, false
 	}
+
 	message := strings.TrimPrefix(err.Error(), "yaml: ")
 	if at := yamlLine.FindStringSubmatch(message); at != nil {
 		top.Line, _ = strconv.Atoi(at[1]) // digits; 0 if there are too many

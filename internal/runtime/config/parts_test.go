@@ -39,6 +39,19 @@ func serve() {
 	}
 }
 
+const partsFile = `models:
+  default: {provider: openai, model: m, baseURL: "${URL}", apiKey: "${KEY}", maxConcurrent: 1}
+  claude: {provider: anthropic, model: m, baseURL: "${ROOT}", apiKey: "${KEY}", maxPerMinute: 5}
+mcpServers:
+  demo: {command: ["${PROGRAM}"], env: {` + serverVariable + `: "${KEY}"}, exclude: [hid*], trusted: true}
+toolsets: {files: {root: src}}
+agents:
+  a: {tools: ["files.*"], mcpServers: [demo]}
+  b: {tools: ["files.*", demo-echo], enableWrite: false}
+  c: {tools: ["files.*"], mcpServers: [demo], exclude: ["files.wr*", "files.edit_*", "files.append_file", "files.m*", "files.delete_file"]}
+policies: [{tools: demo-echo, writes: false}, {tools: files.edit_file, approval: false, timeout: 1m}]
+`
+
 // What a configuration makes works: a model answers over HTTP, an MCP server lists its tools, and files are read.
 func TestParts(t *testing.T) {
 	t.Parallel()
@@ -52,6 +65,7 @@ func TestParts(t *testing.T) {
 			t.Error(err)
 		}
 	})
+
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -63,21 +77,14 @@ func TestParts(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "src", "a.txt"), []byte("text"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, err := config.Parse(filepath.Join(dir, "actlog.yaml"), []byte(`models:
-  default: {provider: openai, model: m, baseURL: "${URL}", apiKey: "${KEY}", maxConcurrent: 1}
-  claude: {provider: anthropic, model: m, baseURL: "${ROOT}", apiKey: "${KEY}", maxPerMinute: 5}
-mcpServers:
-  demo: {command: ["${PROGRAM}"], env: {`+serverVariable+`: "${KEY}"}, exclude: [hid*], trusted: true}
-toolsets: {files: {root: src}}
-agents:
-  a: {tools: ["files.*"], mcpServers: [demo]}
-  b: {tools: ["files.*", demo-echo], enableWrite: false}
-  c: {tools: ["files.*"], mcpServers: [demo], exclude: ["files.wr*", "files.edit_*", "files.append_file", "files.m*", "files.delete_file"]}
-policies: [{tools: demo-echo, writes: false}, {tools: files.edit_file, approval: false, timeout: 1m}]
-`), config.Options{Lookup: environment("URL", api.URL(), "ROOT", strings.TrimSuffix(api.URL(), "/v1"), "KEY", "key-12345678", "PROGRAM", program)})
+
+	lookup := environment("URL", api.URL(), "ROOT", strings.TrimSuffix(api.URL(), "/v1"), "KEY", "key-12345678",
+		"PROGRAM", program)
+	c, err := config.Parse(filepath.Join(dir, "actlog.yaml"), []byte(partsFile), config.Options{Lookup: lookup})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	parts, err := c.Open()
 	if err != nil {
 		t.Fatal(err)
@@ -98,6 +105,7 @@ policies: [{tools: demo-echo, writes: false}, {tools: files.edit_file, approval:
 		t.Fatal(err)
 	}
 	all := slices.Concat(parts.Tools, ofServers)
+
 	for agent, want := range map[string]string{
 		"a": "files.list_files files.read_file files.search_in_files files.glob files.file_info files.write_file " +
 			"files.edit_file files.edit_lines files.append_file " +
@@ -114,6 +122,7 @@ policies: [{tools: demo-echo, writes: false}, {tools: files.edit_file, approval:
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if got := strings.Join(set.Names(), " "); got != want {
 			t.Errorf("%s: %s", agent, got)
 		}
@@ -130,6 +139,7 @@ policies: [{tools: demo-echo, writes: false}, {tools: files.edit_file, approval:
 			}
 		}
 	}
+
 	d, _ := c.Definition("a")
 	for _, each := range all {
 		if s := each.Spec(); s.Name == "files.edit_file" {
@@ -140,11 +150,7 @@ policies: [{tools: demo-echo, writes: false}, {tools: files.edit_file, approval:
 	}
 }
 
-// The definition of an agent is the same for the same file, in whatever order its keys are, and another one if
-// anything changes that the agent depends on.
-func TestDefinition(t *testing.T) {
-	t.Parallel()
-	const text = `models:
+const definitionFile = `models:
   default: {provider: openai, model: m, baseURL: "${URL}", apiKey: "${KEY}", temperature: 0.5, maxTokens: 100}
 mcpServers: {srv: {command: [x]}, other: {command: [x]}}
 toolsets: {files: {}}
@@ -153,12 +159,18 @@ agents:
   a: {description: D, systemPrompt: P, tools: [files.read_file, "s*-x"], maxSteps: 3, limits: {costUsd: 0.5}, waitTimeout: 5m,
     responseSchema: {type: object, properties: {b: {type: string}, a: {type: integer, minimum: 1}}}}
 `
+
+// The definition of an agent is the same for the same file, in whatever order its keys are, and another one if
+// anything changes that the agent depends on.
+func TestDefinition(t *testing.T) {
+	t.Parallel()
 	pin := func(text string) (string, string) {
 		t.Helper()
 		c, err := parse(t, text, config.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		d, ok := c.Definition("a")
 		if !ok {
 			t.Fatal("no definition")
@@ -167,6 +179,7 @@ agents:
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		var back define.Definition
 		if err := json.Unmarshal(b, &back); err != nil {
 			t.Fatal(err)
@@ -176,7 +189,8 @@ agents:
 		}
 		return string(b), sum
 	}
-	got, sum := pin(text)
+
+	got, sum := pin(definitionFile)
 	want := `{"agent":"a","description":"D","systemPrompt":"P","model":{"name":"default","provider":"openai","model":"m","temperature":0.5,"maxTokens":100},` +
 		`"tools":["files.read_file","s*-x"],"mcpServers":["srv"],"maxSteps":3,` +
 		`"responseSchema":{"type":"object","properties":{"b":{"type":"string"},"a":{"type":"integer","minimum":1}}},` +
@@ -185,6 +199,7 @@ agents:
 	if got != want || len(sum) != 64 {
 		t.Errorf("%s", cmp.Diff(want, got))
 	}
+
 	for _, tt := range []struct {
 		from, to string
 		same     bool
@@ -196,7 +211,7 @@ agents:
 		{"0.5, max", "0.6, max", false},
 		{"timeout: 30s", "timeout: 31s", false},
 	} {
-		if _, other := pin(strings.Replace(text, tt.from, tt.to, 1)); (other == sum) != tt.same {
+		if _, other := pin(strings.Replace(definitionFile, tt.from, tt.to, 1)); (other == sum) != tt.same {
 			t.Errorf("%s to %s: same %v", tt.from, tt.to, other == sum)
 		}
 	}
@@ -209,6 +224,7 @@ func TestOpenFails(t *testing.T) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
+
 	c, err := parse(t, "toolsets: {files: {root: \"${D}\"}}\n", config.Options{Lookup: environment("D", dir)})
 	if err != nil {
 		t.Fatal(err)
@@ -216,6 +232,7 @@ func TestOpenFails(t *testing.T) {
 	if err := os.Remove(dir); err != nil {
 		t.Fatal(err)
 	}
+
 	if _, err := c.Open(); err == nil || err.Error() != "toolsets.files: the folder [secret] cannot be opened" {
 		t.Error(err)
 	}
@@ -235,6 +252,7 @@ func TestSearchWithEmbedder(t *testing.T) {
 			t.Error(err)
 		}
 	})
+
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "a.go"), "package apple\n")
 	write(t, filepath.Join(dir, "b.go"), "package banana\n")
@@ -242,6 +260,7 @@ func TestSearchWithEmbedder(t *testing.T) {
 	const file = "models: {default: {provider: openai, model: m}}\n" +
 		"embedder: {provider: openai, model: words, baseURL: \"${URL}\", apiKey: \"${KEY}\"}\ntoolsets: {search: {}}\n"
 	write(t, path, file)
+
 	current, err := config.Open(path, config.Options{Lookup: environment("URL", api.URL(), "KEY", "key-12345678")})
 	if err != nil {
 		t.Fatal(err)
@@ -257,6 +276,7 @@ func TestSearchWithEmbedder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		result, err := tool.Do(t.Context(), parts.Tools[0], tool.Policy{},
 			tool.Call{Arguments: json.RawMessage(`{"query":"banana"}`)}, 0)
 		if err != nil || result.Failed || len(result.Sources) != 1 || result.Sources[0].URI != "b.go" ||
@@ -265,6 +285,7 @@ func TestSearchWithEmbedder(t *testing.T) {
 		}
 		release()
 	}
+
 	asked := 0
 	for _, r := range api.Requests() {
 		asked += strings.Count(string(r.Body), "package ")

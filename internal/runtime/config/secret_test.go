@@ -18,20 +18,13 @@ import (
 
 const planted = "hunter2-planted-secret"
 
-// A secret stands wherever one can, in a file that is right. Nothing that is made of the file shows it.
-func TestSecretsAreNotShown(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), planted)
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	c, err := config.Parse(filepath.Join(t.TempDir(), "actlog.yaml"), []byte(`models:
+const secretFile = `models:
   default: {provider: openai, model: m, baseURL: "http://${S}/v1", apiKey: "${S}"}
-  plain: {provider: anthropic, model: m, baseURL: "http://shown/", apiKey: `+planted+`}
+  plain: {provider: anthropic, model: m, baseURL: "http://shown/", apiKey: ` + planted + `}
 embedder: {provider: openai, model: m, baseURL: "http://${S}/v1", apiKey: "${S}"}
 mcpServers:
-  a: {command: ["${S}", "--token=${S}"], env: {A: "${S}", B: `+planted+`}}
-  b: {url: "http://h/${S}?t=${S}", headers: {Authorization: "Bearer ${S}", X: `+planted+`}}
+  a: {command: ["${S}", "--token=${S}"], env: {A: "${S}", B: ` + planted + `}}
+  b: {url: "http://h/${S}?t=${S}", headers: {Authorization: "Bearer ${S}", X: ` + planted + `}}
 toolsets:
   files: {root: "${DIR}"}
   git: {root: "${DIR}"}
@@ -40,10 +33,22 @@ toolsets:
   tests: {unit: {command: [x], root: "${DIR}", env: {A: "${S}"}}}
 agents: {a: {mcpServers: [a, b], tools: ["*"]}}
 redact: [email]
-`), config.Options{Lookup: environment("S", planted, "DIR", dir)})
+`
+
+// A secret stands wherever one can, in a file that is right. Nothing that is made of the file shows it.
+func TestSecretsAreNotShown(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), planted)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Parse(filepath.Join(t.TempDir(), "actlog.yaml"), []byte(secretFile), config.Options{
+		Lookup: environment("S", planted, "DIR", dir),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	parts, err := c.Open()
 	if err != nil {
 		t.Fatal(err)
@@ -53,6 +58,7 @@ redact: [email]
 	if !ok {
 		t.Fatal("no definition")
 	}
+
 	shown := map[string]string{}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 		shown["config "+verb] = fmt.Sprintf(verb, c)
@@ -77,16 +83,19 @@ redact: [email]
 		} else {
 			shown[name+" YAML"] = string(b)
 		}
+
 		var text, jsonText bytes.Buffer
 		slog.New(slog.NewTextHandler(&text, nil)).Info("x", "value", value)
 		slog.New(slog.NewJSONHandler(&jsonText, nil)).Info("x", "value", value)
 		shown[name+" log"], shown[name+" JSON log"] = text.String(), jsonText.String()
 	}
+
 	text, sum, err := definition.JSON()
 	if err != nil {
 		t.Fatal(err)
 	}
 	shown["definition"] = string(text) + sum
+
 	hex := fmt.Sprintf("%x", planted)
 	for name, s := range shown {
 		if strings.Contains(s, planted) || strings.Contains(s, hex) {
@@ -119,12 +128,14 @@ func TestErrorsHaveNoSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	_, example, _ := strings.Cut(string(page), "```yaml\n")
 	example, _, _ = strings.Cut(example, "```")
 	var top yaml.Node
 	if err := yaml.Unmarshal([]byte(example), &top); err != nil {
 		t.Fatal(err)
 	}
+
 	path := filepath.Join(t.TempDir(), "actlog.yaml")
 	tried, wrong := 0, 0
 	try := func(as string) {
@@ -132,6 +143,7 @@ func TestErrorsHaveNoSecrets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		tried++
 		c, err := config.Parse(path, text, config.Options{Lookup: func(name string) (string, bool) {
 			if name == "PLANTED" {
@@ -146,6 +158,7 @@ func TestErrorsHaveNoSecrets(t *testing.T) {
 			}
 			return
 		}
+
 		if b, err := json.Marshal(c); err != nil || strings.Contains(string(b), planted) {
 			t.Errorf("%s shows the secret, %v", b, err)
 		}
@@ -156,6 +169,7 @@ func TestErrorsHaveNoSecrets(t *testing.T) {
 			t.Errorf("%s shows the secret", err)
 		}
 	}
+
 	var visit func(n *yaml.Node, key bool)
 	visit = func(n *yaml.Node, key bool) {
 		if n.Kind == yaml.ScalarNode && !key {
@@ -173,6 +187,7 @@ func TestErrorsHaveNoSecrets(t *testing.T) {
 			visit(each, n.Kind == yaml.MappingNode && i%2 == 0)
 		}
 	}
+
 	visit(&top, false)
 	if tried < 500 || wrong < tried/2 || wrong == tried {
 		t.Errorf("%d tried, %d wrong", tried, wrong)

@@ -53,6 +53,7 @@ func readShellCommand(n node) ShellCommand {
 		c.Command = n.command()
 		return c
 	}
+
 	problems := len(n.file.problems)
 	g := n.object(fields{
 		"command":      func(n node) { c.Command = n.command() },
@@ -63,6 +64,7 @@ func readShellCommand(n node) ShellCommand {
 		"env":          func(n node) { c.Env = n.values(checkVariable, func(n node) Value { return n.value(true) }) },
 		"timeout":      func(n node) { c.Timeout = n.duration() },
 	})
+
 	g.require("command")
 	if g.has("allowOptions") && !g.has("arguments") {
 		g.at("allowOptions").problem("it needs arguments")

@@ -22,6 +22,7 @@ func (c *Config) Unpriced(priced func(provider, model string) bool) (lines []str
 			if m.Model == "" || priced(m.Provider, m.Model) {
 				continue
 			}
+
 			line := fmt.Sprintf("agents.%s.limits.costUsd: model %s has no price", name, m.Model)
 			if each.agent != name {
 				line = fmt.Sprintf("agents.%s.limits.costUsd: model %s of agent %s has no price", name, m.Model, each.agent)
@@ -64,6 +65,7 @@ func (c *Config) callable(agent string) []caller {
 				all = append(all, c.caller(other))
 			}
 		}
+
 		for _, plan := range slices.Sorted(maps.Keys(c.Plans)) {
 			if !calls("plan." + plan) {
 				continue

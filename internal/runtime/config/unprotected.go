@@ -19,6 +19,7 @@ func (c *Config) Unprotected() (lines []string) {
 			lines = append(lines, fmt.Sprintf("%s: %s", keys, lacks))
 		}
 	}
+
 	lacks := map[string][]string{} // those that lack the same
 	for _, name := range slices.Sorted(maps.Keys(c.Toolsets.Tests)) {
 		text := c.Toolsets.Tests[name].Sandbox.open(nil).Lacks()
@@ -35,6 +36,7 @@ func (c *Config) Unprotected() (lines []string) {
 		text := shell.Sandbox.open(nil).Lacks()
 		lacks[text] = append(lacks[text], "toolsets.shell.sandbox")
 	}
+
 	for _, text := range slices.Sorted(maps.Keys(lacks)) {
 		add(strings.Join(lacks[text], ", "), text)
 	}

@@ -64,11 +64,13 @@ func (n node) expand(allowed bool) (text string, variables bool) {
 		if !found {
 			break
 		}
+
 		if after == "" || after[0] != '{' {
 			out.WriteByte('$')
 			rest = strings.TrimPrefix(after, "$")
 			continue
 		}
+
 		inside, behind, closed := strings.Cut(after[1:], "}")
 		v, ok := parseVariable(inside)
 		if !closed || !ok {
@@ -76,6 +78,7 @@ func (n node) expand(allowed bool) (text string, variables bool) {
 			break
 		}
 		rest, variables = behind, true
+
 		value, set := n.file.lookup(v.name)
 		switch {
 		case !allowed:
@@ -88,9 +91,11 @@ func (n node) expand(allowed bool) (text string, variables bool) {
 		}
 		out.WriteString(value)
 	}
+
 	if text = out.String(); strings.Contains(text, "\x00") {
 		n.problem("a text cannot have the character 0")
 	}
+
 	if len(n.file.problems) > problems {
 		return "", variables
 	}

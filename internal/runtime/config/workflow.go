@@ -21,6 +21,7 @@ func readWorkflow(n node, there names) (w define.Workflow) {
 			}
 		},
 	})
+
 	if !g.has("modulePath") && !g.has("className") {
 		g.require("steps")
 		return w
@@ -28,6 +29,7 @@ func readWorkflow(n node, there names) (w define.Workflow) {
 	if g.require("modulePath", "className"); g.has("steps") {
 		g.at("steps").problem("a workflow has steps or a class, not both")
 	}
+
 	if w.ModulePath == "" || w.ClassName == "" {
 		return w
 	}
@@ -69,9 +71,11 @@ func readWorkflowStep(n node, there names) (s define.WorkflowStep) {
 	} else {
 		s.Name = n.word()
 	}
+
 	if s.Name == "" || typed && s.Type == "" {
 		return s
 	}
+
 	known := map[define.StepType][]string{
 		define.AgentStep: there.agents, define.SimpleStep: there.workflows, define.CustomStep: there.custom,
 	}
@@ -79,6 +83,7 @@ func readWorkflowStep(n node, there names) (s define.WorkflowStep) {
 		at.refer(string(s.Type), s.Name, known[s.Type])
 		return s
 	}
+
 	var types []string
 	for _, t := range []define.StepType{define.AgentStep, define.SimpleStep, define.CustomStep} {
 		if slices.Contains(known[t], s.Name) {
@@ -86,6 +91,7 @@ func readWorkflowStep(n node, there names) (s define.WorkflowStep) {
 			types = append(types, string(t))
 		}
 	}
+
 	switch {
 	case len(types) > 1:
 		at.problem("%q found in multiple types (%s); write {name: %s, type: ...}", s.Name, strings.Join(types, ", "), s.Name)

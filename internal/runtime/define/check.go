@@ -32,12 +32,14 @@ func CheckAgents(agents map[string]Agent, known Names) (checked map[string]Agent
 	for name := range agents {
 		tools = append(tools, "agent."+name)
 	}
+
 	CheckOffered(tools, known.Servers, func(section, name, message string) {
 		if agent, ok := strings.CutPrefix(name, "agent."); ok {
 			section, name = "agents", agent
 		}
 		mistakes = append(mistakes, fmt.Errorf("%s: %s", Below(section, name), message))
 	})
+
 	for _, server := range known.Servers {
 		tools = append(tools, server+"-*")
 	}
@@ -88,6 +90,7 @@ func (a Agent) check(name string, known Names, report func(field, message string
 			report(field, "want a number above 0")
 		}
 	}
+
 	whole(".maxSteps", int64(a.MaxSteps), math.MaxInt32)
 	whole(".limits.rounds", a.Limits.Rounds, math.MaxInt32)
 	whole(".limits.toolCalls", a.Limits.ToolCalls, math.MaxInt32)
@@ -153,6 +156,7 @@ func PatternProblem(pattern string, there []string) string {
 	if err := tool.CheckPattern(pattern); err != nil {
 		return err.Error()
 	}
+
 	switch {
 	case slices.ContainsFunc(there, func(known string) bool { return Overlap(pattern, known) }):
 		return ""
@@ -197,6 +201,7 @@ func CheckOffered(tools, servers []string, report func(section, name, message st
 		}
 		offered[as] = name
 	}
+
 	for _, server := range servers {
 		i := slices.IndexFunc(tools, func(name string) bool { return strings.HasPrefix(name, server+".") })
 		if i >= 0 {

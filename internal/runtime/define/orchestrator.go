@@ -56,6 +56,7 @@ func DefaultOrchestrator() Orchestrator {
 	specialist := func(description string, writes bool, tools ...string) Specialist {
 		return Specialist{Description: description, Tools: tools, EnableWrite: writes, Enabled: true}
 	}
+
 	agents := map[string]Specialist{
 		"RAG_SEARCH": specialist("Searches code and documentation by meaning, and finds code that is like other code.", false,
 			"search.*"),
@@ -66,6 +67,7 @@ func DefaultOrchestrator() Orchestrator {
 		"CODE_ANALYSIS": specialist("Reads code, measures its complexity, finds dependencies and code smells.", false,
 			"code.*", "files.read_*"),
 	}
+
 	refactoring := agents["REFACTORING"]
 	refactoring.SystemPrompt = refactoringPrompt
 	agents["REFACTORING"] = refactoring
@@ -110,6 +112,7 @@ func (o Orchestrator) Definition(
 		if s.Model == "" {
 			s.Model = o.Model
 		}
+
 		a := Agent{
 			Description: s.Description, SystemPrompt: s.SystemPrompt, Temperature: s.Temperature, Tools: s.Tools,
 			MCPServers:  s.MCPServers,

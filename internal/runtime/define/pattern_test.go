@@ -23,6 +23,7 @@ func TestOverlap(t *testing.T) {
 		}
 		return all
 	}
+
 	patterns, names := words("ab*", 4), words("ab", 6)
 	matches := make([][]bool, len(patterns))
 	for i, p := range patterns {
@@ -30,6 +31,7 @@ func TestOverlap(t *testing.T) {
 			matches[i] = append(matches[i], tool.Match(p, name))
 		}
 	}
+
 	for i, a := range patterns {
 		for j, b := range patterns {
 			want := false

@@ -76,6 +76,7 @@ func tableOf(columns []string) json.RawMessage {
 	for _, c := range columns {
 		properties[c] = map[string]string{"type": "string"}
 	}
+
 	row := map[string]any{"type": "object", "properties": properties, "required": columns}
 	schema, _ := json.Marshal(map[string]any{ // texts
 		"type": "object", "properties": map[string]any{"rows": map[string]any{"type": "array", "items": row}},
@@ -90,6 +91,7 @@ func (p Plan) Placeholders() (found []string) {
 	for _, s := range p.Steps {
 		texts = append(texts, s.Request)
 	}
+
 	for _, m := range Placeholder.FindAllStringSubmatch(strings.Join(texts, "\n"), -1) {
 		if m[1] != planID && !slices.Contains(found, m[1]) {
 			found = append(found, m[1])

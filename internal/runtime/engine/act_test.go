@@ -28,6 +28,7 @@ func (x chooser) Advance(ctx context.Context, run *engine.Run) (engine.Result, e
 	if err != nil {
 		return engine.Result{}, err
 	}
+
 	tools, err := run.Tools(ctx, nil, nil)
 	if err != nil {
 		return engine.Result{}, err
@@ -36,6 +37,7 @@ func (x chooser) Advance(ctx context.Context, run *engine.Run) (engine.Result, e
 	if err != nil {
 		return engine.Result{}, err
 	}
+
 	t := engine.Thinking{Tools: set, InOrder: true}
 	asked := []model.ToolCall{{Name: "pay", Arguments: `{"name":"a"}`}, {Name: "pay", Arguments: `{"name":"b"}`}}
 	run.Say(engine.Conversation{ID: run.ConversationID(), Agent: "a"}, 0, model.User("Do it."))
@@ -43,6 +45,7 @@ func (x chooser) Advance(ctx context.Context, run *engine.Run) (engine.Result, e
 	if err != nil {
 		return engine.Result{}, err
 	}
+
 	s.End("done", nil)
 	run.Say(engine.Conversation{ID: run.ConversationID(), Agent: "a"}, 1,
 		model.Message{
@@ -50,6 +53,7 @@ func (x chooser) Advance(ctx context.Context, run *engine.Run) (engine.Result, e
 				{Text: "Paying."}, {Call: &model.ToolCall{ID: "1", Name: "pay", Arguments: "{}"}},
 			},
 		})
+
 	said := engine.Result{Summary: results[0].Text + results[1].Text, Said: true}
 	if x.fail {
 		return said, &engine.RunError{Kind: "half", Message: "It came half of the way."}
@@ -74,6 +78,7 @@ func TestActAlone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			for range 2 {
 				h.Await(started.PlanID, record.Waiting)
 				for len(h.Waits()) == 0 {
@@ -86,6 +91,7 @@ func TestActAlone(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+
 			p := h.Ended(started.PlanID)
 			want := record.Completed
 			if fail {
@@ -94,6 +100,7 @@ func TestActAlone(t *testing.T) {
 			if *p.Record.State != want || text(p.Record.Summary) != "pay apay b" || len(e.done["pay"]) != 2 {
 				t.Errorf("%s: %q %+v", *p.Record.State, text(p.Record.Summary), e.done)
 			}
+
 			if total := h.Plan(started.PlanID).Total; total.ModelCalls != 0 || total.ToolCalls != 2 {
 				t.Errorf("%d model calls and %d tool calls", total.ModelCalls, total.ToolCalls)
 			}

@@ -34,6 +34,7 @@ func TestABadCallIsNotMade(t *testing.T) {
 	schema := json.RawMessage(
 		`{"type":"object","properties":{"amount":{"type":"integer"},"to":{"type":"string"}},"required":["amount"]}`,
 	)
+
 	function, err := tool.SchemaFunc("schema", "Has a schema.", schema,
 		func(context.Context, tool.Call) (tool.Result, error) {
 			called++
@@ -42,6 +43,7 @@ func TestABadCallIsNotMade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	typed := tool.Func("typed", "Has a type.", func(context.Context, struct {
 		Amount int `json:"amount"`
 	}) (string, error) {
@@ -49,6 +51,7 @@ func TestABadCallIsNotMade(t *testing.T) {
 		return "", nil
 	}, tool.WithPolicy(tool.Policy{Approval: true, Writes: true}))
 	plain := plainTool{tool.Spec{Name: "plain", Schema: schema, Policy: tool.Policy{Approval: true}}, &called}
+
 	for name, arguments := range map[string]object{
 		"schema": {"amount": "much"}, "typed": {"amount": "much"}, "plain": {"amount": "much"}, "agent.b": {"request": 7},
 		"form": {"inputs": "none"},
@@ -63,6 +66,7 @@ func TestABadCallIsNotMade(t *testing.T) {
 				},
 				[]tool.Tool{function, typed, plain})
 			h.Work(h.Engine)
+
 			made := h.Step(h.Await(h.Start("a", "Go."), record.Completed)).Cycles[0].ToolCalls[0].Record
 			if *made.State != record.Failed || made.StartTime != nil ||
 				!strings.HasPrefix(text(made.Result), "Bad arguments: ") {
@@ -134,6 +138,7 @@ func TestAToolTimesOut(t *testing.T) {
 			tt.policy.Timeout = 20 * time.Millisecond
 			h := blocking(t, b, tt.policy)
 			h.Work(h.Engine)
+
 			made := h.Step(h.Await(h.Start("worker", "Go."), record.Completed)).Cycles[0].ToolCalls[0].Record
 			if *made.State != tt.state || text(made.ErrorKind) != "timeout" || !strings.HasPrefix(text(made.Result), tt.text) {
 				t.Errorf("the call is %s, %s: %q", *made.State, text(made.ErrorKind), text(made.Result))

@@ -25,6 +25,7 @@ func (e *Engine) carry(ctx context.Context, r *Run) {
 		e.settle(ctx, r, Result{}, err)
 		return
 	}
+
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if r.limits != nil && r.limits.Seconds > 0 {
@@ -45,6 +46,7 @@ func (e *Engine) carry(ctx context.Context, r *Run) {
 			result, err = advance(ctx, executor, r)
 		}
 	}
+
 	e.settle(ctx, r, result, err)
 }
 
@@ -69,6 +71,7 @@ func (r *Run) load(ctx context.Context) error {
 	if err := r.poisoned(); err != nil {
 		return err
 	}
+
 	if r.run.Definition.ID != "" {
 		if r.definition, err = r.engine.store.Definition(ctx, r.run.Definition); err != nil {
 			return err
@@ -80,6 +83,7 @@ func (r *Run) load(ctx context.Context) error {
 			return fmt.Errorf("read the limits of run %s: %w", r.run.PlanID, err)
 		}
 	}
+
 	if r.plan.StartTime != nil { // it was carried before
 		if err := r.beside(ctx, record.KindThought, func(c record.Change) {
 			r.noteThought(c.(*record.Thought))
@@ -87,6 +91,7 @@ func (r *Run) load(ctx context.Context) error {
 			return err
 		}
 	}
+
 	if state := *r.plan.State; state != record.Running && r.run.Desired == runstore.DesiredRun {
 		running := r.planRow(record.Running)
 		if r.plan.StartTime == nil {
@@ -124,6 +129,7 @@ func (e *Engine) settle(ctx context.Context, r *Run, result Result, err error) {
 	if cause := r.interrupted(ctx); cause != nil { // what the executor makes of it does not count
 		err = cause
 	}
+
 	for attempt := 0; ; attempt++ {
 		failed := r.settle(result, err)
 		if errors.Is(failed, record.ErrNotFound) && errors.Is(r.write(nil), runstore.ErrLeaseLost) { // its tree was deleted
@@ -132,6 +138,7 @@ func (e *Engine) settle(ctx context.Context, r *Run, result Result, err error) {
 		if failed == nil || errors.Is(failed, runstore.ErrLeaseLost) || r.leased.Err() != nil {
 			return
 		}
+
 		if invalid := new(record.InvalidError); errors.As(failed, &invalid) { // it would fail again
 			err = &RunError{Kind: internal, Message: "What the run did cannot be put on record: " + invalid.Error()}
 			r.mu.Lock()
@@ -170,6 +177,7 @@ func (r *Run) settle(result Result, err error) error {
 		r.log.Warn("a run is handed back", "error", err)
 		return r.release()
 	}
+
 	r.log.Error("a run failed", "error", err)
 	return r.end(record.Failed, Result{}, &RunError{Kind: internal, Message: err.Error()})
 }
@@ -220,6 +228,7 @@ func (r *Run) end(state record.State, result Result, failure *RunError) error {
 	if r.plan.StartTime == nil {
 		end.StartTime = end.EndTime
 	}
+
 	summary := r.redact(result.Summary)
 	text := summary
 	if failure != nil {
@@ -230,6 +239,7 @@ func (r *Run) end(state record.State, result Result, failure *RunError) error {
 	if failure == nil || summary != "" {
 		end.Summary = &summary
 	}
+
 	changes := []record.Change{end}
 	closing := &closing{run: r, state: state, why: failure, at: *end.EndTime}
 	ops := append(r.clock.stopped(), runstore.Applied(), runstore.Finish(closing.changes))
@@ -237,6 +247,7 @@ func (r *Run) end(state record.State, result Result, failure *RunError) error {
 		ops = append(ops, runstore.Say(r.conversation(*r.plan.ConversationID), 0,
 			runstore.Said{Role: "user", Text: *r.plan.UserRequest}, runstore.Said{Role: "assistant", Text: summary}))
 	}
+
 	if p := r.run.Parent; p != nil {
 		call := &record.ActTool{
 			RootPlanID: r.run.RootPlanID, StepID: p.StepID, Seq: p.Seq, ToolCallID: p.ToolCallID, State: &state, Result: &text,
@@ -248,6 +259,7 @@ func (r *Run) end(state record.State, result Result, failure *RunError) error {
 		changes = append(changes, call)
 		ops = append(ops, runstore.Signal(p.PlanID))
 	}
+
 	if err := r.write(changes, ops...); err != nil {
 		return err
 	}

@@ -75,6 +75,7 @@ func TestStop(t *testing.T) {
 	h.Work(h.Engine)
 	id := h.Start("parent", "Go.")
 	<-b.begun
+
 	if err := h.Runs.Control(t.Context(), id, runstore.Stop, "ann"); err != nil {
 		t.Fatal(err)
 	}
@@ -82,6 +83,7 @@ func TestStop(t *testing.T) {
 	if text(p.Record.ErrorKind) != "stopped" {
 		t.Errorf("the error kind is %q", text(p.Record.ErrorKind))
 	}
+
 	storetest.Until(t, "the child is stopped", func() bool {
 		sub := h.Plan(id).Steps[0].SubPlans[0]
 		return *sub.Record.State == record.Cancelled && *h.Step(sub).Cycles[0].ToolCalls[0].Record.State == record.Unknown
@@ -103,6 +105,7 @@ func TestStopWhatWaits(t *testing.T) {
 	id := h.Start("twice", "Go.")
 	storetest.Until(t, "it waits for two answers", func() bool { return len(h.Waits()) == 2 })
 	h.Await(id, record.Waiting)
+
 	if err := h.Runs.Control(t.Context(), id, runstore.Stop, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -126,6 +129,7 @@ func TestPauseAndResume(t *testing.T) {
 	h.Work(h.Engine)
 	id := h.Start("worker", "Go.")
 	<-b.begun
+
 	if err := h.Runs.Control(t.Context(), id, runstore.Pause, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -134,6 +138,7 @@ func TestPauseAndResume(t *testing.T) {
 	if c := h.Step(p).Cycles[0].ToolCalls[0].Record; *c.State != record.Completed || text(c.Result) != "free" {
 		t.Errorf("the call: %s %s", *c.State, text(c.Result))
 	}
+
 	if err := h.Runs.Control(t.Context(), id, runstore.Resume, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -141,6 +146,7 @@ func TestPauseAndResume(t *testing.T) {
 	if n := len(h.Model.Requests()); n != 2 || len(b.begun) != 0 {
 		t.Errorf("%d requests, %d calls more", n, len(b.begun))
 	}
+
 	var applied int
 	if err := h.DB.Pool.QueryRow(
 		t.Context(), "SELECT count(applied_at) FROM actlog.control_request",
@@ -157,6 +163,7 @@ func TestDrain(t *testing.T) {
 	stop := h.Work(h.Engine)
 	id := h.Start("worker", "Go.")
 	<-b.begun
+
 	var stopping sync.WaitGroup
 	stopping.Go(stop)
 	close(b.free)
@@ -164,6 +171,7 @@ func TestDrain(t *testing.T) {
 	if p := h.Plan(id); p.Record.State.Terminal() {
 		t.Fatalf("the run is %s", *p.Record.State)
 	}
+
 	h.Work(h.NewEngine(nil))
 	h.Await(id, record.Completed)
 	if len(b.begun) != 0 {
@@ -182,12 +190,14 @@ func TestDrainInTime(t *testing.T) {
 			h := blocking(t, b, tool.Policy{OnUnknown: policy, Writes: true}, func(c *engine.Config) {
 				c.Drain = time.Millisecond
 			})
+
 			stop := h.Work(h.Engine)
 			id := h.Start("worker", "Go.")
 			first := <-b.begun
 			stop()
 			close(b.free)
 			h.Work(h.NewEngine(nil))
+
 			c := h.Step(h.Await(id, record.Completed)).Cycles[0].ToolCalls[0]
 			if *c.Record.State != want {
 				t.Errorf("the call is %s, want %s", *c.Record.State, want)
@@ -224,6 +234,7 @@ func TestDrainWhilePostgresIsAway(t *testing.T) {
 		Executors:   []engine.Executor{thinkact.Executor{}},
 		Config:      func(c *engine.Config) { c.Lease, c.Drain = 300*time.Millisecond, time.Millisecond },
 	})
+
 	stop := h.Work(h.Engine)
 	id := h.Start("worker", "Go.")
 	<-b.begun
@@ -231,6 +242,7 @@ func TestDrainWhilePostgresIsAway(t *testing.T) {
 	stop()
 	o.End(t)
 	close(b.free)
+
 	h.Work(h.NewEngine(func(c *engine.Config) { c.Lease = time.Second }))
 	h.Await(id, record.Completed)
 	if len(b.begun) != 1 {
@@ -250,12 +262,14 @@ func TestAskWhatHappened(t *testing.T) {
 			h := blocking(t, b, tool.Policy{OnUnknown: tool.Ask, Writes: true}, func(c *engine.Config) {
 				c.Drain = time.Millisecond
 			})
+
 			stop := h.Work(h.Engine)
 			id := h.Start("worker", "Go.")
 			<-b.begun
 			stop()
 			close(b.free)
 			h.Work(h.NewEngine(nil))
+
 			p := h.Await(id, record.Waiting)
 			if got := *h.Step(p).Cycles[0].ToolCalls[0].Record.State; got != record.Unknown {
 				t.Errorf("meanwhile the call is %s", got)
@@ -295,11 +309,13 @@ func TestApproval(t *testing.T) {
 				if got := *h.Step(p).Cycles[0].ToolCalls[0].Record.State; got != record.AwaitingApproval {
 					t.Errorf("the call is %s", got)
 				}
+
 				var subject, sha string
 				if err := h.DB.Pool.QueryRow(t.Context(),
 					"SELECT subject::text, subject_sha256 FROM actlog.wait_state").Scan(&subject, &sha); err != nil {
 					t.Fatal(err)
 				}
+
 				if !strings.HasPrefix(subject, `{"name":"block","toolCallId":"toolcall-`) ||
 					!strings.HasSuffix(subject, `"parameters":{}}`) || len(sha) != 64 {
 					t.Errorf("the subject is %s, its hash %s", subject, sha)
@@ -308,6 +324,7 @@ func TestApproval(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+
 			c := h.Step(h.Await(id, record.Completed)).Cycles[0].ToolCalls[0].Record
 			if *c.State != record.Skipped || text(c.Result) != tt.want || len(b.begun) != 0 {
 				t.Errorf("the call: %s %q", *c.State, text(c.Result))
@@ -333,6 +350,7 @@ func TestFormsQueue(t *testing.T) {
 	}, map[string]define.Definition{
 		"parent": {SystemPrompt: "Parent.", Tools: []string{"agent.asker"}}, "asker": {Tools: []string{"form"}},
 	}, nil)
+
 	h.Work(h.Engine)
 	id := h.Start("parent", "Go.")
 	for range 2 {
@@ -348,6 +366,7 @@ func TestFormsQueue(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	p := h.Await(id, record.Completed)
 	for _, sub := range p.Steps[0].SubPlans {
 		if c := h.Step(sub).Cycles[0].ToolCalls[0].Record; text(c.Result) != `{"Which":"b"}` {
@@ -373,6 +392,7 @@ func TestLimits(t *testing.T) {
 					Usage:     &scriptmodel.Usage{Prompt: 20, Completion: 10},
 				})
 			}
+
 			h := build(t, []scriptmodel.Scene{{Name: "s", Turns: turns}},
 				map[string]define.Definition{"a": {Tools: []string{"greet"}, MaxSteps: 9}},
 				[]tool.Tool{greet(&greeted, tool.Policy{})})
@@ -382,6 +402,7 @@ func TestLimits(t *testing.T) {
 				}); err != nil {
 				t.Fatal(err)
 			}
+
 			h.Work(h.Engine)
 			p := h.Await(h.Start("a", "Go.", func(r *engine.Request) { r.Limits = &l }), record.Failed)
 			if text(p.Record.ErrorKind) != kind || *h.Step(p).Record.State != record.Failed {
@@ -406,6 +427,7 @@ func TestCostUnknown(t *testing.T) {
 		}, nil)
 		return h, h.Parts.DefaultModel
 	}
+
 	done := calls(terminate("Done."))
 	capped := func(r *engine.Request) { r.Limits = &engine.Limits{CostUSD: 1} }
 	price := func(h *enginetest.House, input float64) {
@@ -442,6 +464,7 @@ func TestCostUnknown(t *testing.T) {
 	for range 5 {
 		asks = append(asks, scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{call("agent.own", object{"request": "Go."})}})
 	}
+
 	h, own := unknown(t, asks...)
 	boss, err := openai.New(openai.Config{Model: "priced", BaseURL: h.Model.URL(), Provider: "scripted"})
 	if err != nil {
@@ -451,6 +474,7 @@ func TestCostUnknown(t *testing.T) {
 	d := h.Parts.Definitions["agent.own"].(define.Definition)
 	d.Model.Name = "own"
 	h.Parts.Definitions["agent.own"] = d
+
 	h.Work(h.Engine)
 	if err := h.Store.SetPrice(t.Context(),
 		store.Price{Model: "priced", FromDay: time.Now().AddDate(-1, 0, 0), Input: 1}); err != nil {
@@ -481,12 +505,14 @@ func TestCostUnknownBefore(t *testing.T) {
 				unprice()
 				return "done", nil
 			})}
+
 		turns := calls([]scriptmodel.ToolCall{call("unprice", object{})}, terminate("Done."))
 		if waits {
 			turns = calls([]scriptmodel.ToolCall{form}, terminate("Done."))
 		}
 		h = build(t, []scriptmodel.Scene{{Name: "s", Turns: turns}},
 			map[string]define.Definition{"a": {Tools: []string{"unprice", "form"}, MaxSteps: 9}}, tools)
+
 		price := store.Price{Provider: "scripted", Model: "scripted", FromDay: time.Now().AddDate(-1, 0, 0), Input: 1}
 		if err := h.Store.SetPrice(t.Context(), price); err != nil {
 			t.Fatal(err)
@@ -522,6 +548,7 @@ func TestDeadline(t *testing.T) {
 	if text(p.Record.ErrorKind) != engine.LimitTime {
 		t.Errorf("%s: %s", text(p.Record.ErrorKind), text(p.Record.ErrorMessage))
 	}
+
 	storetest.Until(t, "the child has ended, if the time was enough to begin it", func() bool {
 		for _, step := range h.Plan(id).Steps {
 			for _, sub := range step.SubPlans {
@@ -552,6 +579,7 @@ func TestModelErrors(t *testing.T) {
 		{Name: "stays", Turns: []scriptmodel.Turn{{Error: &scriptmodel.Failure{Status: 400, Message: "bad request"}}}},
 	}, map[string]define.Definition{"a": {}}, nil)
 	h.Work(h.Engine)
+
 	for request, tries := range map[string]int64{"passes": 3, "cut": 2} {
 		c := h.Step(h.Await(h.Start("a", request), record.Completed)).Cycles[0]
 		if *c.Record.Attempt != tries || int64(len(c.PastAttempts)) != tries-1 || c.PastAttempts[0].State != record.Failed ||
@@ -559,6 +587,7 @@ func TestModelErrors(t *testing.T) {
 			t.Errorf("%s: %d attempts, %+v", request, *c.Record.Attempt, c.PastAttempts)
 		}
 	}
+
 	p := h.Await(h.Start("a", "stays"), record.Failed)
 	if text(p.Record.ErrorKind) != "invalid_request" || !strings.Contains(text(p.Record.ErrorMessage), "bad request") {
 		t.Errorf("%s: %s", text(p.Record.ErrorKind), text(p.Record.ErrorMessage))
@@ -581,12 +610,14 @@ func TestNoSecretOnRecord(t *testing.T) {
 				},
 			}, nil
 		})})
+
 	h.Parts.Secret = secret
 	h.Work(h.Engine)
 	p := h.Await(h.Start("a", "Say "+secret), record.Completed)
 	if text(p.Record.Summary) != "It is [secret]" {
 		t.Errorf("the summary is %q", text(p.Record.Summary))
 	}
+
 	for _, table := range []string{
 		"plan_execution_record", "agent_execution_record", "think_act_record", "act_tool_info", "source_reference", "run",
 		"search_fresh", "search_text", "recent_text",
@@ -618,9 +649,10 @@ func TestConversation(t *testing.T) {
 	same := func(r *engine.Request) { r.ConversationID, r.UserID = "c", "u" }
 	h.Await(h.Start("a", "First question.", same), record.Completed)
 	h.Await(h.Start("a", "Second question.", same), record.Completed)
+
 	body := string(h.Model.Requests()[1].Body)
-	first, answer, second := strings.Index(body, "First question."), strings.Index(body, "My answer."),
-		strings.Index(body, "Second question.")
+	first, second := strings.Index(body, "First question."), strings.Index(body, "Second question.")
+	answer := strings.Index(body, "My answer.")
 	if first < 0 || answer < first || second < answer {
 		t.Errorf("the model was asked %s", body)
 	}
@@ -636,6 +668,7 @@ func TestPauseIsToldByAWrite(t *testing.T) {
 	h.Work(h.Engine)
 	id := h.Start("worker", "Go.")
 	<-b.begun
+
 	storetest.Exec(t, h.Store, "UPDATE actlog.run SET desired = 'PAUSE' WHERE plan_id = $1", id) // rings no bell
 	close(b.free)
 	var state record.State

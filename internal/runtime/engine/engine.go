@@ -75,6 +75,7 @@ func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+
 	set := func(d *time.Duration, to time.Duration) {
 		if *d == 0 {
 			*d = to
@@ -85,6 +86,7 @@ func (c Config) withDefaults() Config {
 	set(&c.Scan, 250*time.Millisecond)
 	set(&c.Drain, 20*time.Second)
 	set(&c.RetryUnit, time.Second)
+
 	if c.Slots == 0 {
 		c.Slots = 500
 	}
@@ -94,6 +96,7 @@ func (c Config) withDefaults() Config {
 	if c.ModelTries == 0 {
 		c.ModelTries = 8
 	}
+
 	if c.Write == nil && c.Store != nil {
 		c.Write = c.Store.WriteRun
 	}
@@ -132,6 +135,7 @@ func New(c Config) (*Engine, error) {
 		}
 		e.executors[x.Kind()] = x
 	}
+
 	var err error
 	if e.host, err = os.Hostname(); err != nil {
 		e.host = "unknown"
@@ -149,6 +153,7 @@ func (e *Engine) Start(ctx context.Context, r Request) (Started, error) {
 	if err != nil {
 		return Started{}, err
 	}
+
 	id := record.NewPlanID()
 	if p.UUID {
 		id = uuid.Must(uuid.NewV7()).String()
@@ -157,6 +162,7 @@ func (e *Engine) Start(ctx context.Context, r Request) (Started, error) {
 	if err != nil {
 		return Started{}, err
 	}
+
 	run.RootPlanID, plan.RootPlanID = run.PlanID, run.PlanID
 	if run.Owner = r.UserID; run.Owner == "" {
 		run.Owner = run.PlanID
@@ -167,6 +173,7 @@ func (e *Engine) Start(ctx context.Context, r Request) (Started, error) {
 		run.IdempotencyKey, run.RequestSHA256 = r.IdempotencyKey, hash(r.Body)
 	}
 	run.Held = r.Held
+
 	err = e.store.StartRun(ctx, run, p.begin(parts, plan))
 	if before := new(runstore.StartedBeforeError); errors.As(err, &before) {
 		if before.RequestSHA256 != run.RequestSHA256 {
@@ -191,9 +198,11 @@ func (e *Engine) prepare(ctx context.Context, parts Parts, r Request) (Prepared,
 			Code: record.CodeInvalidValue, Field: "executor", Reason: "must be one of " + kinds,
 		}
 	}
+
 	if err := r.Limits.check(); err != nil {
 		return Prepared{}, err
 	}
+
 	if c, ok := executor.(Continuing); ok {
 		if root, name := c.From(r); root != "" && !strings.Contains(root, "\x00") {
 			var err error
@@ -202,10 +211,12 @@ func (e *Engine) prepare(ctx context.Context, parts Parts, r Request) (Prepared,
 			}
 		}
 	}
+
 	p, err := executor.Prepare(parts, r)
 	if err != nil {
 		return p, err
 	}
+
 	for _, need := range p.Needs { // no worker is to be waited for that nobody has configured
 		name, isModel := strings.CutPrefix(need, "model:")
 		if _, known := parts.Model(name); isModel && !known {
@@ -233,7 +244,8 @@ func (e *Engine) newRun(
 	ctx context.Context, parts Parts, r Request, p Prepared, planID string,
 ) (runstore.NewRun, *record.Plan, error) {
 	run := runstore.NewRun{Needs: append([]string{"executor:" + r.Executor}, p.Needs...)}
-	run.PlanID, run.Executor, run.Name, run.Input = planID, r.Executor, p.Name, p.Input
+	run.PlanID, run.Executor = planID, r.Executor
+	run.Name, run.Input = p.Name, p.Input
 	if p.Definition != nil {
 		var err error
 		redacted := json.RawMessage(parts.Redact(string(p.Definition))) // its prompts are for models and the record
@@ -241,10 +253,12 @@ func (e *Engine) newRun(
 			return run, nil, err
 		}
 	}
+
 	limits := p.Limits.least(r.Limits)
 	if !limits.none() {
 		run.Limits = limits.json()
 	}
+
 	plan := &record.Plan{
 		CurrentPlanID: planID, Executor: &r.Executor, State: new(record.Pending),
 		Name: some(p.Name), Title: some(p.Title), UserRequest: some(p.UserRequest), ModelName: some(p.ModelName),

@@ -44,6 +44,7 @@ func (one hand) judge(t *testing.T, g grip, st *tree.Step) string {
 		state, attempts := *made.Record.State, len(made.PastAttempts)+1
 		line := fmt.Sprintf("%s %s, effects: %d", text(made.Record.Name), state, effects[i])
 		fmt.Fprintln(&b, line)
+
 		most := 1
 		if one.repeats {
 			most = attempts
@@ -88,11 +89,13 @@ func killedBeforeResult(h *enginetest.House, nth int, others func()) {
 			if lost := dead.Load(); lost != nil && *lost == l {
 				return runstore.ErrLeaseLost
 			}
+
 			for _, each := range changes {
 				made, ok := each.(*record.ActTool)
 				if !ok || made.State == nil || *made.State != record.Completed || results.Add(1) != int64(nth) {
 					continue
 				}
+
 				others()
 				dead.Store(&l)
 				const free = "UPDATE actlog.run SET worker_id = NULL, due_at = now() WHERE plan_id = $1"
@@ -120,6 +123,7 @@ func TestOthersChangeWhatACallChanged(t *testing.T) {
 				if g.others == nil {
 					t.Skip("nobody else can")
 				}
+
 				h := g.house(t, rule)
 				killedBeforeResult(h, len(g.turns), g.others)
 				st := approved(t, h)
@@ -154,6 +158,7 @@ func TestGitTimesOutAfterItsEffect(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(bin, "git"), []byte(slow), 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	p := placeWith(t, map[string]string{"a.txt": "a\n"})
 	gitIn(t, p.dir, "init", "--quiet", "--initial-branch=main")
 	gitIn(t, p.dir, "commit", "--quiet", "--allow-empty", "-m", "First")
@@ -167,6 +172,7 @@ func TestGitTimesOutAfterItsEffect(t *testing.T) {
 	h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls(
 		one("git.commit", object{"message": "Add a", "files": []string{"a.txt"}}), terminate("done"),
 	)}}, map[string]define.Definition{"a": {Tools: []string{"git.*"}, Policies: short}}, tools)
+
 	made := approved(t, h).Cycles[0].ToolCalls[0]
 	if *made.Record.State != record.Completed || len(made.PastAttempts) == 0 {
 		t.Errorf("%s after %d attempts: %s", *made.Record.State, len(made.PastAttempts), text(made.Record.Result))

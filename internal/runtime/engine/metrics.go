@@ -44,6 +44,7 @@ func newMetrics() *metrics {
 		m.all = append(m.all, h)
 		return h
 	}
+
 	m.claims = counter("run_claims", "Runs that workers of this process claimed.", "executor")
 	m.takeovers = counter("run_takeovers",
 		"Runs that workers of this process took over because their workers were dead.").WithLabelValues()
@@ -52,10 +53,12 @@ func newMetrics() *metrics {
 	m.writes = counter("run_writes", "Transactions in which runs were put on record.").WithLabelValues()
 	m.leasesLost = counter("worker_leases_lost",
 		"Times that a worker lost its lease and dropped its runs.").WithLabelValues()
+
 	m.modelTime = histogram("model_call", "How long calls of models took, failed ones too.", "model")
 	m.modelErrors = counter("model_errors", "Calls of models that failed.", "model", "kind")
 	m.toolTime = histogram("tool_call", "How long calls of tools took, failed ones too.", "tool")
 	m.toolFails = counter("tool_errors", "Calls of tools that failed.", "tool")
+
 	m.carried = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "actlog_runs_carried", Help: "Runs that workers of this process hold.",
 	})
@@ -112,6 +115,7 @@ func (o openRuns) Collect(ch chan<- prometheus.Metric) {
 		o.log.Debug("the open runs could not be counted", "error", err)
 		return
 	}
+
 	for _, r := range open {
 		ch <- prometheus.MustNewConstMetric(openRunsDesc, prometheus.GaugeValue, float64(r.Runs), r.Executor, string(r.State))
 	}

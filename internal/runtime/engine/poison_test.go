@@ -57,6 +57,7 @@ func TestARunThatKillsItsWorkers(t *testing.T) {
 			for range 5 {
 				killOnce(t, h, b)
 			}
+
 			h.Work(h.NewEngine(nil))
 			p := h.Ended(id)
 			if agent == "parent" {
@@ -69,6 +70,7 @@ func TestARunThatKillsItsWorkers(t *testing.T) {
 				}
 				p = p.Steps[0].SubPlans[0]
 			}
+
 			if *p.Record.State != record.Failed || text(p.Record.ErrorKind) != "worker_lost" ||
 				!strings.Contains(text(p.Record.ErrorMessage), " 5 ") {
 				t.Errorf("%s, %s: %s", *p.Record.State, text(p.Record.ErrorKind), text(p.Record.ErrorMessage))
@@ -76,6 +78,7 @@ func TestARunThatKillsItsWorkers(t *testing.T) {
 			if n := number(t, h, "SELECT count(*) FROM actlog.run WHERE NOT done OR worker_id IS NOT NULL"); n > 0 {
 				t.Errorf("%d runs are open", n)
 			}
+
 			for _, table := range []string{"agent_execution_record", "think_act_record", "act_tool_info"} {
 				if n := number(t, h, "SELECT count(*) FROM actlog."+table+
 					" WHERE state IN ('PENDING', 'RUNNING', 'WAITING', 'AWAITING_APPROVAL', 'IDLE')"); n > 0 {
@@ -101,6 +104,7 @@ func TestProgressStartsTheCountAgain(t *testing.T) {
 		map[string]define.Definition{"a": {Tools: []string{"block"}}}, []tool.Tool{
 			b.tool(tool.Policy{OnUnknown: tool.Retry}),
 		})
+
 	id := h.Start("a", "Go.")
 	kill := mortal(t, h)
 	<-b.begun
@@ -116,6 +120,7 @@ func TestProgressStartsTheCountAgain(t *testing.T) {
 			<-b.begun
 		}
 	}
+
 	h.Await(id, record.Completed)
 	if n := number(t, h, "SELECT max(takeovers) FROM actlog.run"); n != 6 {
 		t.Errorf("%d takeovers, want 6", n)
@@ -135,6 +140,7 @@ func TestEndsWithoutAnAnswerStartTheCountAgain(t *testing.T) {
 			<-b.free
 			return "done", nil
 		}, tool.WithPolicy(tool.Policy{OnUnknown: tool.Retry, Timeout: time.Minute}))
+
 	once := func(begun chan struct{}) tool.Tool {
 		return tool.CallFunc("once", "Never ends by itself.",
 			func(ctx context.Context, _ tool.Call, _ struct{}) (string, error) {
@@ -143,6 +149,7 @@ func TestEndsWithoutAnAnswerStartTheCountAgain(t *testing.T) {
 				return "", ctx.Err()
 			})
 	}
+
 	for name, c := range map[string]struct {
 		calls []scriptmodel.ToolCall
 		ended string // what is on record then
@@ -162,6 +169,7 @@ func TestEndsWithoutAnAnswerStartTheCountAgain(t *testing.T) {
 					"a": {Tools: []string{"once", "block", "ask"}, WaitTimeout: define.Duration(time.Hour)},
 				},
 				[]tool.Tool{once(begun), b.tool(tool.Policy{OnUnknown: tool.Retry}), patient})
+
 			id := h.Start("a", "Go.")
 			kill := mortal(t, h)
 			if name == "unknown" {
@@ -170,6 +178,7 @@ func TestEndsWithoutAnAnswerStartTheCountAgain(t *testing.T) {
 			} else {
 				storetest.Until(t, "somebody is asked", func() bool { return len(h.Waits()) == 1 })
 			}
+
 			kill()
 			bury(t, h)
 			storetest.Exec(t, h.Store, "UPDATE actlog.wait_state SET expires_at = now()")
@@ -203,6 +212,7 @@ func TestAHandOverIsNoLoss(t *testing.T) {
 	if n := number(t, h, "SELECT max(lost) + max(takeovers) FROM actlog.run"); n != 0 {
 		t.Errorf("%d hand-overs count as losses", n)
 	}
+
 	h.Work(h.NewEngine(nil))
 	close(b.free)
 	h.Await(id, record.Completed)
@@ -218,6 +228,7 @@ func TestRunsBesideAPoisonedOneGoOn(t *testing.T) {
 	for i := range 3 {
 		ids[h.Start("worker", fmt.Sprint("Go ", i))] = true
 	}
+
 	for range 4 { // all of them lose four workers
 		kill := mortal(t, h)
 		for range 3 {
@@ -232,10 +243,12 @@ func TestRunsBesideAPoisonedOneGoOn(t *testing.T) {
 	if held != 1 {
 		t.Errorf("%d runs are carried beside one another", held)
 	}
+
 	kill()
 	bury(t, h)
 	close(b.free)
 	h.Work(h.NewEngine(nil))
+
 	var failed int
 	for id := range ids {
 		if p := h.Ended(id); *p.Record.State == record.Failed {
@@ -258,6 +271,7 @@ func TestABusyWorkerMakesRoom(t *testing.T) {
 	for range 10_000 {
 		turns = append(turns, []scriptmodel.ToolCall{call("block", nil)})
 	}
+
 	h := build(t, []scriptmodel.Scene{
 		{Name: "busy", Match: scriptmodel.Match{System: "Busy."}, Turns: calls(turns...)},
 		{Name: "suspect", Turns: calls(terminate("done"))},
@@ -265,6 +279,7 @@ func TestABusyWorkerMakesRoom(t *testing.T) {
 		map[string]define.Definition{
 			"busy": {SystemPrompt: "Busy.", Tools: []string{"block"}, MaxSteps: len(turns)}, "suspect": {},
 		}, []tool.Tool{b.tool(tool.Policy{})})
+
 	suspect := h.Start("suspect", "Go on.", func(r *engine.Request) { r.Held = true })
 	storetest.Exec(t, h.Store, "UPDATE actlog.run SET lost = 4 WHERE plan_id = $1", suspect)
 	h.Work(h.NewEngine(func(c *engine.Config) { c.Lease = 2 * time.Second }))
@@ -283,6 +298,7 @@ func TestABusyWorkerMakesRoom(t *testing.T) {
 			}
 		}
 	}()
+
 	h.Await(suspect, record.Completed)
 	if p := h.Plan(busy); p.Record.State.Terminal() {
 		t.Error("the other run had ended before")
@@ -307,6 +323,7 @@ func TestOneWorkerMakesRoom(t *testing.T) {
 		{Name: "suspect", Turns: calls(terminate("done"))},
 	}, map[string]define.Definition{"busy": {SystemPrompt: "Busy.", Tools: []string{"block"}}, "suspect": {}},
 		[]tool.Tool{b.tool(tool.Policy{})})
+
 	suspect := h.Start("suspect", "Go on.", func(r *engine.Request) { r.Held = true })
 	storetest.Exec(t, h.Store, "UPDATE actlog.run SET lost = 4 WHERE plan_id = $1", suspect)
 
@@ -314,12 +331,14 @@ func TestOneWorkerMakesRoom(t *testing.T) {
 	rooms := &roomMakers{}
 	for n := range workers {
 		h.Work(h.NewEngine(func(c *engine.Config) {
-			c.Lease, c.Drain, c.Slots, c.Logger = 2*time.Second, time.Millisecond, 20, slog.New(rooms)
+			c.Lease, c.Drain = 2*time.Second, time.Millisecond
+			c.Slots, c.Logger = 20, slog.New(rooms)
 		}))
 		storetest.Until(t, "there is another worker", func() bool {
 			return number(t, h, "SELECT count(*) FROM actlog.worker") == n+1
 		})
 	}
+
 	busy := map[string]bool{}
 	start := func() {
 		busy[h.Start("busy", fmt.Sprint("Go ", len(busy)))] = true
@@ -331,6 +350,7 @@ func TestOneWorkerMakesRoom(t *testing.T) {
 	for holders() < workers {
 		start()
 	}
+
 	storetest.Exec(t, h.Store, "UPDATE actlog.run SET desired = 'RUN', due_at = now() WHERE plan_id = $1", suspect)
 	storetest.Until(t, "a worker makes room", func() bool { return len(rooms.all()) > 0 })
 
@@ -344,6 +364,7 @@ func TestOneWorkerMakesRoom(t *testing.T) {
 	for range 5 {
 		start()
 	}
+
 	if n := number(t, h, held); n != before {
 		t.Errorf("the worker that makes room has %d runs, and had %d", n, before)
 	}
@@ -402,6 +423,7 @@ func TestASuspectThatWaitsForAPerson(t *testing.T) {
 	}, map[string]define.Definition{
 		"asks": {SystemPrompt: "Asks.", Tools: []string{"ask"}}, "other": {Tools: []string{"block"}},
 	}, []tool.Tool{patient, b.tool(tool.Policy{})})
+
 	suspect := h.Start("asks", "Go on.")
 	kill := mortal(t, h)
 	storetest.Until(t, "somebody is asked", func() bool { return len(h.Waits()) == 1 })

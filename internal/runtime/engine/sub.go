@@ -36,6 +36,7 @@ func (s subRun) callInRun(ctx context.Context, c *calling) (tool.Result, error) 
 			return result, err
 		}
 	}
+
 	if *c.row.State == record.Running {
 		return tool.Result{}, &parkedError{}
 	}
@@ -45,6 +46,7 @@ func (s subRun) callInRun(ctx context.Context, c *calling) (tool.Result, error) 
 			"depth",
 		)
 	}
+
 	input, err := s.executor.Call(s.name, json.RawMessage(c.call.Arguments))
 	var prepared Prepared
 	if err == nil {
@@ -54,6 +56,7 @@ func (s subRun) callInRun(ctx context.Context, c *calling) (tool.Result, error) 
 		return c.end(record.Failed, tool.BadArguments(err), "tool")
 	}
 	prepared.Title, prepared.UserRequest = r.redact(prepared.Title), r.redact(prepared.UserRequest)
+
 	left, err := r.remaining(ctx)
 	if err != nil {
 		return tool.Result{}, err
@@ -63,11 +66,15 @@ func (s subRun) callInRun(ctx context.Context, c *calling) (tool.Result, error) 
 	if err != nil {
 		return tool.Result{}, err
 	}
-	child.RootPlanID, child.Depth, child.Owner = r.run.RootPlanID, r.run.Depth+1, r.run.Owner
+
+	child.RootPlanID, child.Owner = r.run.RootPlanID, r.run.Owner
+	child.Depth = r.run.Depth + 1
 	child.Starter, child.Project = r.run.Starter, r.run.Project
 	child.Parent = &runstore.ParentCall{PlanID: r.run.PlanID, StepID: c.step.id, Seq: c.seq, ToolCallID: c.row.ToolCallID}
-	plan.RootPlanID, plan.ParentPlanID, plan.ToolCallID = r.run.RootPlanID, &r.run.PlanID, &c.row.ToolCallID
+	plan.RootPlanID, plan.ParentPlanID = r.run.RootPlanID, &r.run.PlanID
+	plan.ToolCallID = &c.row.ToolCallID
 	plan.UserID, plan.Environment = r.plan.UserID, r.plan.Environment
+
 	begin := c.change(record.Running)
 	begin.StartTime = new(r.now())
 	if err := r.write(append(prepared.begin(r.parts, plan), begin), runstore.Begin(child)); err != nil {

@@ -60,16 +60,19 @@ func (r *Run) ask(ctx context.Context, key string, w WaitInfo, changes ...record
 	case err != nil:
 		return Answer{}, err
 	}
+
 	row := known.(*record.Wait)
 	if w.Subject != nil && row.SubjectSHA256 != nil && !isAbout(row, w.Subject) {
 		return Answer{}, mismatch("what was asked under %q is another thing than now", key)
 	}
+
 	if *row.State != record.Waiting {
 		return answerOf(row)
 	}
 	if row.ExpiresAt == nil || r.now().Before(*row.ExpiresAt) {
 		return Answer{}, &parkedError{until: orZero(row.ExpiresAt), human: true}
 	}
+
 	timedOut := &record.Wait{
 		RootPlanID: at.Root, PlanID: at.Parent, WaitID: at.ID, State: new(record.TimedOut), EndTime: new(r.now()),
 	}
@@ -113,6 +116,7 @@ func (r *Run) putQuestion(at record.Key, w WaitInfo, changes []record.Change) er
 		Title:     some(r.redact(w.Title)), FormDescription: some(r.redact(w.Description)), StepID: some(w.StepID),
 		ToolCallID: some(w.ToolCallID),
 	}
+
 	if w.Inputs != nil {
 		inputs, err := json.Marshal(w.Inputs)
 		if err != nil {
@@ -126,6 +130,7 @@ func (r *Run) putQuestion(at record.Key, w WaitInfo, changes []record.Change) er
 	if w.Timeout > 0 {
 		row.ExpiresAt = new(r.now().Add(w.Timeout))
 	}
+
 	var ops []runstore.RunOp
 	if w.Type == record.WaitUserInput {
 		ops = append(ops, runstore.FormFree(at.ID))
@@ -159,6 +164,7 @@ func answerOf(row *record.Wait) (Answer, error) {
 			*to = *from
 		}
 	}
+
 	if row.FormInputs != nil {
 		if err := json.Unmarshal(row.FormInputs, &a.Inputs); err != nil {
 			return Answer{}, mismatch("the answer to a form cannot be read: %v", err)
@@ -180,6 +186,7 @@ func (r *Run) hold(ctx context.Context, key string, w WaitInfo) (Answer, error) 
 			return Answer{}, err
 		}
 	}
+
 	goOn, err := r.clock.hold()
 	if err == nil {
 		a, err = r.awaitAnswer(ctx, key, w)

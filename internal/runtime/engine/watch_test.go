@@ -16,6 +16,7 @@ func TestLookout(t *testing.T) {
 	holder := func(lease time.Duration, stopped bool) runstore.Holder {
 		return runstore.Holder{WorkerID: "w", LeaseUntil: start.Add(lease), Stopped: stopped}
 	}
+
 	for _, tt := range []struct {
 		name string
 		see  []any // a time since the start and what is seen then, or nil: the database is away
@@ -80,11 +81,13 @@ func TestClock(t *testing.T) {
 	if d := time.Since(c.now()).Abs(); d > time.Minute {
 		t.Errorf("before it is set it is wrong by %s", d)
 	}
+
 	database := time.Date(2031, 5, 6, 7, 8, 9, 0, time.UTC)
 	c.set(time.Now(), database)
 	if d := c.now().Sub(database); d < 0 || d > time.Minute {
 		t.Errorf("after it was set it is wrong by %s", d)
 	}
+
 	if before := c.set(time.Now(), database.Add(-time.Hour)); before.Sub(database) < 0 ||
 		before.Sub(database) > time.Minute {
 		t.Errorf("it showed %s before", before)

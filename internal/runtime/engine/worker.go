@@ -56,16 +56,19 @@ func (w *worker) work(ctx context.Context) error {
 	// What goes on while the runs come to their ends.
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
+
 	if err := w.register(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
 		return err
 	}
+
 	var beside sync.WaitGroup
 	beside.Go(func() { w.engine.store.ListenForRuns(inner, w.wake) })
 	beside.Go(func() { w.beat(inner) })
 	beside.Go(func() { w.engine.watch(ctx) })
+
 	w.claim(ctx)
 	w.drain(inner)
 	stop()
@@ -104,6 +107,7 @@ func (w *worker) register(ctx context.Context) error {
 			w.log.Info("worker started", "worker", row.ID, "slots", row.Slots)
 			return nil
 		}
+
 		if ctx.Err() == nil {
 			w.log.Warn("a worker cannot be registered; it is tried again", "error", err)
 		}
@@ -123,6 +127,7 @@ func (w *worker) beat(ctx context.Context) {
 		if pg.Pause(ctx, min(w.engine.config.Beat, max(w.engine.config.Lease-time.Since(beaten), 0))) != nil {
 			return
 		}
+
 		row.Provides, row.Age = w.engine.provides(), w.engine.age()
 		sent := time.Now()
 		limited, cancel := context.WithTimeout(ctx, max(w.engine.config.Lease-sent.Sub(beaten), time.Millisecond))
@@ -160,6 +165,7 @@ func (w *worker) setClock(ctx context.Context, asked, now time.Time) {
 	if before.Sub(now) < clockStep {
 		return
 	}
+
 	w.log.Warn("the clock of the database was set back", "by", before.Sub(now))
 	if err := w.engine.store.ClockSetBack(ctx, before); err != nil {
 		w.log.Warn("runs that were due may wait until the clock shows their time again", "error", err)
@@ -207,6 +213,7 @@ func (w *worker) claim(ctx context.Context) {
 	for {
 		for ctx.Err() == nil && w.claimSome(ctx) {
 		}
+
 		timer := time.NewTimer(w.engine.config.Scan)
 		select {
 		case <-ctx.Done():
@@ -215,6 +222,7 @@ func (w *worker) claim(ctx context.Context) {
 		case <-timer.C:
 		}
 		timer.Stop()
+
 		if ctx.Err() != nil {
 			return
 		}
@@ -229,6 +237,7 @@ func (w *worker) look(ctx context.Context) {
 	if id == "" || n == 0 {
 		return
 	}
+
 	if wanted, err := w.engine.store.Wanted(ctx, id, w.below()); err == nil { // else the next heartbeat brings it
 		w.apply(wanted)
 	}
@@ -242,6 +251,7 @@ func (w *worker) claimSome(ctx context.Context) bool {
 	if row.ID == "" {
 		return false
 	}
+
 	limited, cancel := context.WithTimeout(ctx, w.engine.config.Lease)
 	defer cancel()
 	// Nobody carries a run whose claim had an answer that was lost. What a claim was about to do is done within a lease,
@@ -256,10 +266,12 @@ func (w *worker) claimSome(ctx context.Context) bool {
 			w.unsure = time.Time{}
 		}
 	}
+
 	loneAt := w.engine.loneAt()
 	if w.carriesAlone(loneAt) {
 		return false
 	}
+
 	claim := func(runs int, alone bool) (claimed int, ok bool) {
 		all, err := w.engine.store.Claim(limited, runstore.Claim{
 			WorkerID: row.ID, Provides: row.Provides, Runs: runs, LoneAt: loneAt, Alone: alone,
@@ -274,12 +286,14 @@ func (w *worker) claimSome(ctx context.Context) bool {
 		}
 		return len(all), true
 	}
+
 	if len(held) == 0 && loneAt > 0 {
 		if n, ok := claim(1, true); n > 0 || !ok {
 			return false
 		}
 		w.makingRoom = false
 	}
+
 	n := min(w.engine.config.Slots-len(held), claimAtOnce)
 	if w.makesRoom(limited, row, loneAt) || n <= 0 {
 		return false
@@ -327,6 +341,7 @@ func (w *worker) makesRoom(ctx context.Context, row runstore.Worker, loneAt int)
 		w.log.Debug("a run to carry alone may wait", "worker", row.ID, "error", err)
 		return w.makingRoom
 	}
+
 	if waits && !w.makingRoom {
 		w.log.Info("the worker lets go of its runs, to carry one alone that lost its workers", "worker", row.ID)
 		w.mu.Lock()
@@ -348,21 +363,25 @@ func (w *worker) hold(c runstore.Claimed) {
 		w.mu.Unlock()
 		return
 	}
+
 	ctx, cancel := context.WithCancelCause(w.leased)
 	h := &holding{run: e.newHandle(w.leased, c, w.log), cancel: cancel}
 	w.held[c.PlanID] = h
 	w.mu.Unlock()
 	h.run.heed(c.Desired)
+
 	w.carrying.Go(func() {
 		defer cancel(nil)
 		e.metrics.carried.Inc()
 		defer e.metrics.carried.Dec()
 		e.carry(ctx, h.run)
+
 		w.mu.Lock()
 		if w.held[c.PlanID] == h {
 			delete(w.held, c.PlanID)
 		}
 		w.mu.Unlock()
+
 		select { // there is a free slot
 		case w.wake <- struct{}{}:
 		default:
@@ -380,11 +399,13 @@ func (w *worker) drain(ctx context.Context) {
 		}
 	}
 	each(func(h *holding) { h.run.stop(errReleased) })
+
 	done := make(chan struct{})
 	go func() {
 		w.carrying.Wait()
 		close(done)
 	}()
+
 	timer := time.NewTimer(w.engine.config.Drain)
 	defer timer.Stop()
 	select {
@@ -401,6 +422,7 @@ func (w *worker) drain(ctx context.Context) {
 			<-done
 		}
 	}
+
 	w.mu.Lock()
 	id := w.row.ID
 	w.endLease(nil)
@@ -408,6 +430,7 @@ func (w *worker) drain(ctx context.Context) {
 	if id == "" {
 		return
 	}
+
 	limited, cancel := context.WithTimeout(ctx, w.engine.config.Lease)
 	defer cancel()
 	if err := w.engine.store.StopWorker(limited, id); err != nil {

@@ -39,6 +39,7 @@ func (s *Source) Tool(name string, parameters map[string]string) (r engine.Reque
 			break
 		}
 	}
+
 	body, ok := p.Definition(kind, of)
 	if ok && kind == "agent" {
 		r, err = agentRequest(of, parameters)
@@ -47,6 +48,7 @@ func (s *Source) Tool(name string, parameters map[string]string) (r engine.Reque
 	if !ok || kind != "plan" {
 		return r, "", fmt.Errorf("agent or plan template %q: %w", name, record.ErrNotFound)
 	}
+
 	var d struct{ Placeholders []string }
 	if err := json.Unmarshal(body, &d); err != nil {
 		return r, "", err
@@ -54,6 +56,7 @@ func (s *Source) Tool(name string, parameters map[string]string) (r engine.Reque
 	if err := template.Check(d.Placeholders, parameters); err != nil {
 		return r, "", err
 	}
+
 	values := map[string]string{}
 	for _, each := range d.Placeholders {
 		values[each] = parameters[each]

@@ -38,6 +38,7 @@ func source(t *testing.T) *parts.Source {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	s := parts.NewSource(slog.New(slog.DiscardHandler))
 	s.Set(current, parts.Own{})
 	t.Cleanup(func() { _ = s.Close(); current.Close() })
@@ -50,12 +51,14 @@ func TestTemplates(t *testing.T) {
 	s := source(t)
 	p, release := s.Use()
 	defer release()
+
 	body, ok := p.Definition("plan", "nightly")
 	var d define.PlanDefinition
 	if err := json.Unmarshal(body, &d); err != nil || !ok || len(d.Steps) != 1 ||
 		strings.Join(d.Placeholders, " ") != "path" {
 		t.Fatalf("%s %v", body, err)
 	}
+
 	a := d.Steps[0].Agent
 	if a.Agent != "reader" || a.Model.Model != "o" || strings.Join(a.Tools, " ") != "files.read_file" ||
 		len(a.Policies) != 1 || !strings.Contains(string(a.ResponseSchema), `"size"`) {
@@ -64,6 +67,7 @@ func TestTemplates(t *testing.T) {
 	if all := strings.Join(p.Provides(), " "); !strings.Contains(all, "tool:plan.nightly") {
 		t.Error(all)
 	}
+
 	for _, name := range []string{"nightly", "plan.nightly"} {
 		r, id, err := s.Tool(name, map[string]string{"path": "a", "more": "b"})
 		if err != nil || id != "nightly" || r.Executor != "plan" || r.Name != "nightly" || string(r.Input) != `{"path":"a"}` {
@@ -74,6 +78,7 @@ func TestTemplates(t *testing.T) {
 		r.Name != "reader" {
 		t.Errorf("%+v %q %v", r, id, err)
 	}
+
 	bad := new(record.InvalidError)
 	if _, _, err := s.Tool("nightly", nil); !errors.As(err, &bad) || bad.Field != "path" {
 		t.Error(err)
@@ -90,6 +95,7 @@ func TestRoles(t *testing.T) {
 	t.Parallel()
 	p, release := source(t).Use()
 	defer release()
+
 	for name, want := range map[string]string{
 		"QA": "o files.read_file", "PO": "m files.* files-* http.* http-*",
 		"SECURITY": "m files.* files-* git.* git-* tests.* tests-*",

@@ -46,6 +46,7 @@ func (a *Answer) Follow(ctx context.Context, send func(text string) error) (*run
 		sent.WriteString(text)
 		return send(text)
 	}
+
 	d, err := a.Read(ctx)
 	for err == nil && !d.State.Terminal() {
 		select {
@@ -100,7 +101,8 @@ func (a *arriving) add(d delta.Delta) {
 	case same && d.Attempt < a.attempt: // of a worker that lost the run
 		return
 	case !same || d.Attempt > a.attempt || d.Reset:
-		a.cycle, a.attempt, a.gap = d.Cycle, d.Attempt, false
+		a.cycle, a.attempt = d.Cycle, d.Attempt
+		a.gap = false
 		a.text.Reset()
 	}
 

@@ -21,11 +21,13 @@ func TaskResult(ctx context.Context, reader *store.Reader, d *runstore.RunDetail
 	if !d.State.Terminal() || d.Executor != TaskExecutor || !IsTask(&d.Plan) {
 		return nil, nil //nolint:nilnil // there is none
 	}
+
 	out := &plan.Result{
 		Success: d.State == record.Completed, Operations: plan.Operations{}, Artifacts: map[string]json.RawMessage{},
 		AuditTrail:   []struct{}{},
 		ReasoningLog: plan.Thoughts{}, Error: d.Plan.ErrorMessage,
 	}
+
 	err := Beside(ctx, reader, record.KindThought, &d.Plan, func(c record.Change) {
 		t := c.(*record.Thought)
 		out.ReasoningLog = append(out.ReasoningLog, plan.Thought{
@@ -39,6 +41,7 @@ func TaskResult(ctx context.Context, reader *store.Reader, d *runstore.RunDetail
 	if err != nil {
 		return nil, err
 	}
+
 	err = Beside(ctx, reader, record.KindArtifact, &d.Plan, func(c record.Change) {
 		a := c.(*record.Artifact)
 		out.Artifacts[a.Name] = a.Value
@@ -46,6 +49,7 @@ func TaskResult(ctx context.Context, reader *store.Reader, d *runstore.RunDetail
 	if err != nil {
 		return nil, err
 	}
+
 	tree, _, err := reader.PlanTree(ctx, d.Plan.RootPlanID, d.Plan.CurrentPlanID)
 	if err != nil {
 		return nil, err
@@ -80,11 +84,13 @@ func operationOf(t *record.ActTool) plan.Operation {
 	if t.Parameters != nil && json.Valid([]byte(*t.Parameters)) {
 		o.Params = json.RawMessage(*t.Parameters)
 	}
+
 	if o.Success {
 		o.Result = t.Result
 	} else if o.Error = t.Result; optional.Value(o.Error) == "" {
 		o.Error = new("Unknown error")
 	}
+
 	if t.StartTime != nil && t.EndTime != nil {
 		o.DurationMS = new(max(t.EndTime.Sub(*t.StartTime).Milliseconds(), 0))
 	}

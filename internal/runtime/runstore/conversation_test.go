@@ -21,6 +21,7 @@ func TestKeysOfConversations(t *testing.T) {
 		// in other words: somebody names the key
 		apart = append(apart, runstore.Conversation{ID: runstore.ConversationKey(c)})
 	}
+
 	seen := map[string]runstore.Conversation{}
 	for _, c := range apart {
 		key := runstore.ConversationKey(c)
@@ -29,6 +30,7 @@ func TestKeysOfConversations(t *testing.T) {
 		}
 		seen[key] = c
 	}
+
 	same := []runstore.Conversation{
 		{ID: "c", Starter: "alice"}, {ID: "c", Starter: "alice", Project: "default", UserID: "u", AgentName: "a"},
 	}

@@ -233,7 +233,8 @@ func (r *Reader) runDetail(ctx context.Context, planID string) (*RunDetail, erro
 	}
 
 	d.Executor, d.Name = run.RunExecutor, run.RunName
-	d.State, d.Desired, d.Done = record.State(run.RunState), Desired(run.RunDesired), run.RunDone
+	d.State, d.Desired = record.State(run.RunState), Desired(run.RunDesired)
+	d.Done = run.RunDone
 	d.Figures.DurationMs = tree.Duration(d.Plan.StartTime, d.Plan.EndTime)
 	d.Total.DurationMs = d.Figures.DurationMs
 

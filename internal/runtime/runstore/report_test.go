@@ -21,14 +21,17 @@ func TestReportRun(t *testing.T) {
 		FROM report.run WHERE is_root`
 	const sqlWorkers = "SELECT concat_ws(' ', worker_id, runs, alive, stopped_at IS NULL) FROM report.worker ORDER BY " +
 		"worker_id"
+
 	root, child := newRun("p"), newRun("q")
-	child.RootPlanID, child.Depth, child.Parent = "p", 1, &runstore.ParentCall{PlanID: "p", StepID: "s", ToolCallID: "c"}
+	child.RootPlanID, child.Depth = "p", 1
+	child.Parent = &runstore.ParentCall{PlanID: "p", StepID: "s", ToolCallID: "c"}
 	if err := s.StartRun(t.Context(), root,
 		[]record.Change{
 			&record.Plan{RootPlanID: "p", CurrentPlanID: "p", UserID: new("ada"), Project: new("support")},
 		}); err != nil {
 		t.Fatal(err)
 	}
+
 	if got, want := line(sqlRun), "support ada PENDING RUN f f 0 0 0 0 0 0 0 0"; got != want {
 		t.Errorf("started: %q, want %q", got, want)
 	}
@@ -37,6 +40,7 @@ func TestReportRun(t *testing.T) {
 	if got, want := line(sqlWorkers), "a 1 t t"; got != want {
 		t.Errorf("workers: %q, want %q", got, want)
 	}
+
 	if err := s.WriteRun(t.Context(), held.Lease, []record.Change{
 		&record.ThinkAct{
 			RootPlanID: "p", StepID: "s", Seq: 0, ModelName: new("m"), InputTokens: new(int64(100)),
@@ -55,6 +59,7 @@ func TestReportRun(t *testing.T) {
 	}, runstore.Begin(child), runstore.Park(time.Now())); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, c := range claim(t, s, "a", 10) {
 		if c.PlanID == "p" {
 			held = c
@@ -65,6 +70,7 @@ func TestReportRun(t *testing.T) {
 	if got, want := line(sqlWorkers), "a 2 f t; b 0 t t"; got != want {
 		t.Errorf("workers: %q, want %q", got, want)
 	}
+
 	bury(t, s, "a", 2)
 	for _, c := range claim(t, s, "b", 10) {
 		if c.PlanID == "p" {
@@ -77,6 +83,7 @@ func TestReportRun(t *testing.T) {
 		}, runstore.Finish(nil)); err != nil {
 		t.Fatal(err)
 	}
+
 	if got, want := line(sqlRun), "support ada FAILED RUN t t t t t 3 1 2 90 limit_cost 1 1 100 10 0.25"; got != want {
 		t.Errorf("ended: %q, want %q", got, want)
 	}
@@ -84,6 +91,7 @@ func TestReportRun(t *testing.T) {
 		"input_tokens) FROM report.run WHERE NOT is_root"), "p 1 ada 2 1 1000"; got != want {
 		t.Errorf("below: %q, want %q", got, want)
 	}
+
 	if err := s.StopWorker(t.Context(), "b"); err != nil {
 		t.Fatal(err)
 	}

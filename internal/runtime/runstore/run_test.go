@@ -351,6 +351,7 @@ func TestClaimsAreFair(t *testing.T) {
 	startRun(t, s, r)
 	l := claim(t, s, "w", 21)
 	i := slices.IndexFunc(l, func(c runstore.Claimed) bool { return c.PlanID == "wide" })
+
 	var ops []runstore.RunOp
 	var children []record.Change
 	for n := range 10 {
@@ -704,6 +705,7 @@ func TestRunsBeginInNewTrees(t *testing.T) {
 		root := fmt.Sprint("before-", i)
 		c := storetest.EveryKind(root, root)[i]
 		storetest.Write(t, s.Store, c)
+
 		err := s.StartRun(t.Context(), newRun(root), []record.Change{
 			&record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new("Read.")},
 		})

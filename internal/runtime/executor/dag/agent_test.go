@@ -43,6 +43,7 @@ func agents(effect func(id string)) ([]tool.Tool, map[string]any) {
 			return "shipped", nil
 		}, tool.WithPolicy(tool.Policy{Writes: true, Approval: true})),
 	}
+
 	named := define.DefinitionModel{Name: "default", Model: "scripted"}
 	return have, map[string]any{"dag.": define.DagDefinition{Agents: []define.Definition{
 		{Agent: "reader", Description: "Reads files.", SystemPrompt: "You read.", Model: named, Tools: []string{"files.*"}},
@@ -96,6 +97,7 @@ func TestNodesOfAgents(t *testing.T) {
 	h.Work(h.Engine)
 	id := start(h, object{"prompt": "Go.", "scheduling": "eager"})
 	h.Await(id, record.Waiting)
+
 	p := h.Plan(id)
 	if got := states(p); got["n0"] != "COMPLETED It is package main." || got["n3"] != "COMPLETED done" ||
 		!strings.HasPrefix(got["n1"], "WAITING") {
@@ -107,6 +109,7 @@ func TestNodesOfAgents(t *testing.T) {
 	if *p.Record.State != record.Completed || got["n1"] != "COMPLETED It is shipped." || got["n2"] != "COMPLETED done" {
 		t.Errorf("%s %v %s", *p.Record.State, got, text(p.Record.ErrorMessage))
 	}
+
 	asked := h.Model.Requests()
 	for _, part := range []string{"- reader: Reads files. Tools: files.*", `\"provider\": \"agent\"`} {
 		if !strings.Contains(string(asked[0].Body), part) {
@@ -116,6 +119,7 @@ func TestNodesOfAgents(t *testing.T) {
 	if last := string(asked[len(asked)-1].Body); !strings.Contains(last, "It is shipped.") {
 		t.Errorf("the last node is told %s", last)
 	}
+
 	g := graphOf(h, id)
 	if n := g.Find("n1"); n.Provider != "agent" || n.Agent != "shipper" {
 		t.Errorf("%+v", n)
@@ -134,6 +138,7 @@ func TestNodesOfAgentsFail(t *testing.T) {
 	read := scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{enginetest.Call("ship.it", object{})}}
 	h := agentHouse(t, func(string) {}, planned(withAgents), reads(), scene("You ship.", read, read, read), nodes())
 	h.Work(h.Engine)
+
 	p := approved(h, start(h, object{"prompt": "Go."}))
 	got := states(p)
 	if *p.Record.State != record.Failed || got["n1"] != "FAILED" || got["n2"] != "BLOCKED" ||
@@ -151,6 +156,7 @@ func TestNodesOfAgentsFail(t *testing.T) {
 			t.Errorf("%s: %s", name, text(p.Record.ErrorMessage))
 		}
 	}
+
 	_, p = run(t, task, planned(`{"title":"T","nodes":[{"id":"a","agent":"reader"}]}`))
 	if got := text(p.Record.ErrorMessage); got != "Planning failed: Node a uses unavailable agent 'reader'. Available: "+
 		"none" {
@@ -173,6 +179,7 @@ func TestAgentsKilledAtEveryWrite(t *testing.T) {
 		disturb(h)
 		h.Work(h.Engine)
 		p := approved(h, start(h, object{"prompt": "Go."}))
+
 		var lines []string
 		for _, st := range p.Steps {
 			lines = append(lines, fmt.Sprint(*st.Record.AgentName, " ", *st.Record.State, " ", text(st.Record.Result)))
@@ -185,6 +192,7 @@ func TestAgentsKilledAtEveryWrite(t *testing.T) {
 		slices.Sort(lines)
 		return fmt.Sprint(*p.Record.State, " ", text(p.Record.Summary), "\n", strings.Join(lines, "\n"))
 	}
+
 	want := enginetest.AtEveryWrite(t, carry, func(t *testing.T, got, want string) {
 		t.Helper()
 		if got != want && !strings.Contains(got, " UNKNOWN") {

@@ -25,6 +25,7 @@ func (Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, er
 	if err := errors.Join(json.Unmarshal(run.Input(), &in), json.Unmarshal(run.Definition(), &d)); err != nil {
 		return engine.Result{}, &engine.RunError{Kind: "configuration", Message: "The run cannot be read: " + err.Error()}
 	}
+
 	of := in.PlanID
 	if d.Graph == nil {
 		text, err := plan(ctx, run, in, d)
@@ -34,6 +35,7 @@ func (Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, er
 		of, d.Graph = run.ID(), json.RawMessage(text)
 		run.Artifact(tool.Artifact{Name: graph.Artifact, Type: graph.Artifact, Value: d.Graph})
 	}
+
 	g, err := graph.Read(d.Graph)
 	if err != nil {
 		return engine.Result{}, &engine.RunError{Kind: "planning", Message: err.Error()}
@@ -42,6 +44,7 @@ func (Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, er
 	if in.Draft {
 		return engine.Result{Summary: g.Title}, nil
 	}
+
 	e := &execution{
 		run: run, graph: g, eager: in.Scheduling == eager, begun: map[string]bool{}, completed: map[string]bool{},
 		results: map[string]string{},
@@ -51,6 +54,7 @@ func (Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, er
 		e.log(logEnd, nil, record.ThoughtError, "ERROR: %s", err)
 		return engine.Result{}, &engine.RunError{Kind: "provider", Message: err.Error()}
 	}
+
 	for _, by := range e.doers {
 		if _, err := run.Model(by.model); err != nil {
 			return engine.Result{}, err
@@ -93,9 +97,9 @@ func (e *execution) carry(ctx context.Context) (broken error) {
 		if running == 0 {
 			return cmp.Or(broken, engine.Worst(e.waiting...))
 		}
-		end := <-endings
+
+		broken = e.take(<-endings, broken)
 		running--
-		broken = e.take(end, broken)
 		if broken == nil && running > 0 {
 			broken = e.run.Save() // those who watch see how the node ended, although others go on
 		}
@@ -133,13 +137,13 @@ func (e *execution) next() []int {
 		ids[i] = e.graph.Nodes[at].ID
 		e.begun[ids[i]] = true
 	}
+
 	if e.wave++; len(ready) > 0 && !e.eager {
 		e.log(lineOf(ready[0], lineWave), nil, record.ThoughtDecision, "Executing %d nodes in parallel: [%s]", len(ready),
 			strings.Join(ids, ", "))
 	}
-	for _, at := range ready {
-		e.log(lineOf(at, lineBegin), nil, record.ThoughtAction, "Starting node %s: %s", e.graph.Nodes[at].ID,
-			e.graph.Nodes[at].Name)
+	for i, at := range ready {
+		e.log(lineOf(at, lineBegin), nil, record.ThoughtAction, "Starting node %s: %s", ids[i], e.graph.Nodes[at].Name)
 	}
 	return ready
 }
@@ -159,6 +163,7 @@ func (e *execution) info(at int) engine.StepInfo {
 	if e.begun[n.ID] && !e.eager {
 		a.Wave = e.wave
 	}
+
 	metadata, _ := json.Marshal(a) // texts and numbers
 	info := engine.StepInfo{Agent: n.ID, Description: n.Name, Request: n.Description, Model: e.doers[at].model,
 		Metadata: metadata}
@@ -176,6 +181,7 @@ func (e *execution) node(ctx context.Context, at int, info engine.StepInfo, prom
 			end.err = errors.New("a node panicked")
 		}
 	}()
+
 	n := &e.graph.Nodes[at]
 	step, text, err := e.run.Do(ctx, at+1, info, func(step *engine.Step) (string, error) {
 		if agent := e.doers[at].agent; agent != nil {
@@ -183,6 +189,7 @@ func (e *execution) node(ctx context.Context, at int, info engine.StepInfo, prom
 		}
 		return asks(ctx, e.run, step, info.Model)(0, nodeSystem(n), prompt)
 	})
+
 	switch {
 	case err == nil:
 		e.log(lineOf(at, lineEnd), step, record.ThoughtObservation, "Completed node %s: %s (took %.2fs)", n.ID, n.Name,
@@ -209,23 +216,26 @@ func (e *execution) end() (engine.Result, error) {
 			answers = append(answers, e.results[n.ID])
 		}
 	}
+
 	if len(ids) > 0 {
 		e.log(logBlocked, nil, record.ThoughtError, "ERROR: %s: [%s]", blocked, strings.Join(ids, ", "))
 	}
 	status, err := "completed", error(nil)
 	if len(e.completed) < len(e.graph.Nodes) {
-		status, err = "failed", &engine.RunError{
-			Kind: "node", Message: fmt.Sprintf("%d of %d nodes completed.", len(e.completed), len(e.graph.Nodes)),
-		}
+		message := fmt.Sprintf("%d of %d nodes completed.", len(e.completed), len(e.graph.Nodes))
+		status, err = "failed", &engine.RunError{Kind: "node", Message: message}
 	}
+
 	e.log(logEnd, nil, record.ThoughtConclusion, "Execution completed. Status: %s", status)
 	return engine.Result{Summary: strings.Join(answers, "\n\n")}, err
 }
 
 // The numbers of the lines of the log, which are thoughts of the run: those of the whole, and those of each node.
 const (
-	logStart, logBlocked, logEnd, logNodes = 0, 1, 2, 3
-	lineWave, lineBegin, lineEnd, lines    = 0, 1, 2, 3 // lineWave: the node is the first of a wave
+	logStart, logBlocked = 0, 1
+	logEnd, logNodes     = 2, 3
+	lineWave, lineBegin  = 0, 1 // lineWave: the node is the first of a wave
+	lineEnd, lines       = 2, 3
 )
 
 func lineOf(node, line int) int { return logNodes + node*lines + line }

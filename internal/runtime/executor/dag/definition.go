@@ -53,6 +53,7 @@ func (d definition) agentOf(n *graph.Node) (*define.Definition, error) {
 	if n.Agent == "" && (n.Provider != agentProvider || isModel) {
 		return nil, nil
 	}
+
 	name := cmp.Or(n.Agent, n.Model)
 	var there []string
 	for i := range d.Agents {
@@ -67,9 +68,9 @@ func (d definition) agentOf(n *graph.Node) (*define.Definition, error) {
 // find returns a model of a provider, which is its kind or the name of a model. Empty texts fit all.
 func (d definition) find(provider, model string) (found engine.ModelInfo, err error) {
 	var fit []engine.ModelInfo
-	var providers, models []string
+	var there, models []string
 	for _, m := range d.Models {
-		providers = append(providers, m.Name, m.Provider)
+		there = append(there, m.Name, m.Provider)
 		if provider != "" && provider != m.Name && provider != m.Provider {
 			continue
 		}
@@ -77,16 +78,18 @@ func (d definition) find(provider, model string) (found engine.ModelInfo, err er
 			fit = append(fit, m)
 		}
 	}
-	what, wanted, there := "provider", provider, providers
-	if len(models) > 0 {
-		what, wanted, there = "model", model, models
-	}
+
 	if len(fit) > 0 {
 		return fit[max(0, slices.IndexFunc(fit, func(m engine.ModelInfo) bool { return m.Name == provider }))], nil
 	}
-	slices.Sort(there)
-	return found, fmt.Errorf("uses unavailable %s '%s'. Available: %s", what, wanted,
-		strings.Join(slices.Compact(there), ", "))
+
+	what, wanted := "provider", provider
+	if len(models) > 0 {
+		what, wanted = "model", model
+		there = models
+	}
+	available := strings.Join(slices.Compact(slices.Sorted(slices.Values(there))), ", ")
+	return found, fmt.Errorf("uses unavailable %s '%s'. Available: %s", what, wanted, available)
 }
 
 // choose sets the provider and the model of each node, and returns who carries them out. instead, if it has a provider
@@ -99,10 +102,12 @@ func (d definition) choose(g *graph.Graph, instead input) (doers []doer, err err
 			return nil, fmt.Errorf("Node %s %w", n.ID, err) //nolint:staticcheck // the source's words
 		}
 		if agent != nil {
-			n.Provider, n.Agent, n.Model = agentProvider, agent.Agent, agent.Model.Model
+			n.Provider, n.Agent = agentProvider, agent.Agent
+			n.Model = agent.Model.Model
 			doers = append(doers, doer{agent.Model.Name, agent})
 			continue
 		}
+
 		if instead.Provider+instead.Model != "" {
 			n.Provider, n.Model = instead.Provider, instead.Model
 		}
@@ -157,6 +162,7 @@ func (Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared
 	if in.Scheduling != "" && in.Scheduling != waves && in.Scheduling != eager {
 		return p, engine.BadInput("input.scheduling", "must be waves or eager")
 	}
+
 	d := definition{Models: engine.Models(parts), Graph: r.From}
 	if body, ok := parts.Definition(Executor{}.Kind(), ""); ok {
 		var pinned define.DagDefinition
@@ -165,6 +171,7 @@ func (Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared
 		}
 		d.Agents = pinned.Agents
 	}
+
 	slices.SortStableFunc(d.Models, func(a, b engine.ModelInfo) int { return rank(a) - rank(b) })
 	if in.Prompt = parts.Redact(in.Prompt); in.PlanID != "" {
 		p, err = d.stored(in)
@@ -174,8 +181,8 @@ func (Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared
 	if err != nil {
 		return p, err
 	}
-	slices.Sort(p.Needs)
-	p.Needs = slices.Compact(p.Needs)
+
+	p.Needs = slices.Compact(slices.Sorted(slices.Values(p.Needs)))
 	p.UUID = true
 	if p.Input, err = json.Marshal(in); err == nil {
 		p.Definition, err = json.Marshal(d)
@@ -192,8 +199,9 @@ func (d definition) stored(in input) (p engine.Prepared, err error) {
 	if err != nil {
 		return p, engine.BadInput("input.plan_id", "is not that of a stored graph")
 	}
-	p.Name, p.Title, p.UserRequest, p.Artifacts = in.PlanID, g.Title, g.Prompt,
-		[]tool.Artifact{{Name: graph.Artifact, Type: graph.Artifact, Value: d.Graph}}
+
+	written := tool.Artifact{Name: graph.Artifact, Type: graph.Artifact, Value: d.Graph}
+	p = engine.Prepared{Name: in.PlanID, Title: g.Title, UserRequest: g.Prompt, Artifacts: []tool.Artifact{written}}
 	doers, _ := d.choose(g, input{}) // the run says what is not there
 	for _, by := range doers {
 		if p.Needs = append(p.Needs, "model:"+by.model); by.agent != nil {
@@ -212,10 +220,12 @@ func (d definition) planned(in input) (p engine.Prepared, err error) {
 	if err != nil {
 		return p, engine.BadInput("input.provider", err.Error())
 	}
+
 	if in.Draft {
 		p.Name = graph.Draft
 	}
-	p.Title, p.UserRequest, p.ModelName, p.Needs = firstWords(in.Prompt), in.Prompt, m.Name, []string{"model:" + m.Name}
+	p.Title, p.UserRequest = firstWords(in.Prompt), in.Prompt
+	p.ModelName, p.Needs = m.Name, []string{"model:" + m.Name}
 	return p, nil
 }
 

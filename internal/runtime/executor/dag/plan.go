@@ -21,6 +21,7 @@ func asks(ctx context.Context, run *engine.Run, step *engine.Step, name string) 
 		if err != nil {
 			return "", err
 		}
+
 		t := engine.Thinking{Model: m, Messages: []model.Message{model.System(system), model.User(user)}}
 		answer, err := step.Think(ctx, seq, t)
 		if err != nil {
@@ -37,6 +38,7 @@ func plan(ctx context.Context, run *engine.Run, in input, d definition) (string,
 	if err != nil {
 		return "", &engine.RunError{Kind: "provider", Message: err.Error()}
 	}
+
 	info := engine.StepInfo{Agent: "planner", Description: "Plans the graph", Request: in.Prompt, Model: m.Name}
 	_, text, err := run.Do(ctx, 0, info, func(step *engine.Step) (string, error) {
 		text, err := planned(asks(ctx, run, step, m.Name), in, d)
@@ -61,6 +63,7 @@ func planned(ask asking, in input, d definition) (string, error) {
 	if err := engine.ReadAnswer(answer, &raw); err != nil {
 		return "", &engine.RunError{Kind: "planning", Message: notJSON + err.Error()}
 	}
+
 	g, err := graph.Read(raw)
 	if err == nil {
 		_, err = d.choose(g, in)
@@ -68,6 +71,7 @@ func planned(ask asking, in input, d definition) (string, error) {
 	if err != nil {
 		return "", &engine.RunError{Kind: "planning", Message: err.Error()}
 	}
+
 	if strings.TrimSpace(g.Title) == "" {
 		title, err := ask(1, titleSystem, titlePrompt(in.Prompt))
 		if err != nil && engine.OfRun(err) {
@@ -77,6 +81,7 @@ func planned(ask asking, in input, d definition) (string, error) {
 			g.Title = firstWords(in.Prompt)
 		}
 	}
+
 	g.Prompt = in.Prompt
 	text, err := json.Marshal(g)
 	return string(text), err

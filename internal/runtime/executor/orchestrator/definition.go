@@ -56,6 +56,7 @@ func (x Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepar
 		&in); err != nil {
 		return p, err
 	}
+
 	body, ok := parts.Definition(x.Kind(), r.Name)
 	if !ok {
 		return p, &engine.UnknownError{Kind: x.Kind(), Name: r.Name, There: parts.Names(x.Kind())}
@@ -67,12 +68,15 @@ func (x Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepar
 	if err := in.complete(d); err != nil {
 		return p, err
 	}
+
 	d.MaxPlanSteps = *in.MaxPlanSteps
 	in.Request = parts.Redact(in.Request)
 	p.Input, _ = json.Marshal(in) // texts and numbers, like the others
 	p.Definition, _ = json.Marshal(d)
 	p.Metadata, _ = json.Marshal(map[string]string{"mode": in.Mode})
-	p.Name, p.UserRequest, p.Title, p.ModelName = r.Name, in.Request, engine.Title(in.Request), d.Model.Model
+
+	p.Name, p.ModelName = r.Name, d.Model.Model
+	p.UserRequest, p.Title = in.Request, engine.Title(in.Request)
 	p.Needs, p.Limits = needs(d), &engine.Limits{Seconds: *in.ExecutionTimeout}
 	return p, nil
 }
@@ -85,12 +89,14 @@ func (in *input) complete(d define.OrchestratorDefinition) error {
 	if in.Mode = cmp.Or(in.Mode, agentMode); in.Mode != agentMode && in.Mode != chatMode {
 		return engine.BadInput("input.mode", "must be agent or chat")
 	}
+
 	if in.MaxPlanSteps == nil {
 		in.MaxPlanSteps = &d.MaxPlanSteps
 	}
 	if n := *in.MaxPlanSteps; n < 1 || n > define.MaxPlanSteps {
 		return engine.BadInput("input.maxPlanSteps", fmt.Sprintf("must be from 1 to %d", define.MaxPlanSteps))
 	}
+
 	if in.ExecutionTimeout == nil {
 		in.ExecutionTimeout = new(time.Duration(d.ExecutionTimeout).Seconds())
 	}

@@ -55,6 +55,7 @@ func TestKilledAtEveryWrite(t *testing.T) {
 		h.Work(h.Engine)
 		return h.story(h.ended(h.start(object{"request": "Do it"}), as))
 	}
+
 	want := enginetest.AtEveryWrite(t, carry, func(t *testing.T, got, want string) {
 		t.Helper()
 		// Of a call that was under way nobody can say how it ended: what follows says so, too.
@@ -62,6 +63,7 @@ func TestKilledAtEveryWrite(t *testing.T) {
 			t.Errorf("it came to another end:\n%s\nwant:\n%s", got, want)
 		}
 	})
+
 	for _, part := range []string{
 		"FAILED 1 of 6 steps failed.\nAnswer to Request: Do it", "step 1 GIT COMPLETED: committed A",
 		"step 2 GIT SKIPPED:  A human rejected this call. It was not made. They say: Not B.",

@@ -47,6 +47,7 @@ func TestRequest(t *testing.T) {
 		told = r.Question()
 		return scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{enginetest.Call("git.status", object{})}}, nil
 	}}
+
 	h, p := run(t, definition(nil), scenes([]scriptmodel.Turn{planner}, map[string][]scriptmodel.Turn{
 		"Search": calls("search.searchCode", query{"TODO"}), "Status": {status, repeats},
 	}), accept)
@@ -54,6 +55,7 @@ func TestRequest(t *testing.T) {
 		!strings.Contains(story, "source file:///src/main.go") {
 		t.Error(story)
 	}
+
 	prompt := string(h.Model.Requests()[0].Body)
 	for _, part := range []string{
 		"- RAG_SEARCH: ", "- GIT: ", "- REFACTORING: ", "- CODE_ANALYSIS: ", "git.commit", "Max steps: 5",
@@ -80,6 +82,7 @@ func TestPlans(t *testing.T) {
 	for n := range 6 {
 		six = append(six, step(n+1, "GIT", "Status"))
 	}
+
 	for _, tt := range []struct {
 		answer any
 		want   string // of the error; empty: it is shown
@@ -116,6 +119,7 @@ func TestPlans(t *testing.T) {
 func TestInput(t *testing.T) {
 	t.Parallel()
 	h := build(t, definition(nil), scenes([]scriptmodel.Turn{says("{}")}, nil), nil)
+
 	for _, tt := range []struct {
 		input object
 		field string
@@ -167,6 +171,7 @@ func TestValidation(t *testing.T) {
 			p["goal"] = fmt.Sprint("Version ", n)
 			plans = append(plans, says(p))
 		}
+
 		h, p := run(t, definition(nil),
 			scenes(plans, map[string][]scriptmodel.Turn{"Status": calls("git.status", object{})}),
 			func(w *record.Wait) decision.Decision {
@@ -175,6 +180,7 @@ func TestValidation(t *testing.T) {
 				}
 				return accept(w)
 			})
+
 		hashes := map[string]bool{}
 		for i, w := range h.seen {
 			hashes[text(w.SubjectSHA256)] = true
@@ -183,6 +189,7 @@ func TestValidation(t *testing.T) {
 				t.Errorf("a human sees %s", shown)
 			}
 		}
+
 		if *p.Record.State != record.Completed || len(h.seen) != 4 || len(hashes) != 4 ||
 			!strings.Contains(h.story(p), `artifact plan {"goal":"Version 3"`) {
 			t.Errorf("%d waits\n%s", len(h.seen), h.story(p))
@@ -199,6 +206,7 @@ func TestApproval(t *testing.T) {
 			"Status": calls("git.status", object{}), "Commit A": calls("git.commit", query{"A"}),
 		})
 	h, p := run(t, definition(nil), all, accept)
+
 	w := h.seen[len(h.seen)-1]
 	if subject := decision.SubjectOf(&w); len(h.seen) != 2 || *w.Type != record.WaitActionValidation ||
 		text(subject.Name) != "git.commit" || !slices.Equal(subject.Files, []string{"A.go"}) ||
@@ -208,6 +216,7 @@ func TestApproval(t *testing.T) {
 	if story := h.story(p); !strings.Contains(story, "step 1 GIT COMPLETED: committed A") {
 		t.Error(story)
 	}
+
 	h, p = run(t, definition(nil), all, func(w *record.Wait) decision.Decision {
 		d := accept(w)
 		if d.Decision == decision.Approve {
@@ -219,6 +228,7 @@ func TestApproval(t *testing.T) {
 		!strings.Contains(story, "SKIPPED: A human rejected") {
 		t.Error(story)
 	}
+
 	h, p = run(t, definition(nil), all, func(*record.Wait) decision.Decision {
 		return decision.Decision{
 			Decision: decision.Accept, Values: map[string]json.RawMessage{"auto_approve": json.RawMessage("true")},
@@ -237,6 +247,7 @@ func TestApprovedActionsKeepTheirStarterOut(t *testing.T) {
 	}, tool.WithPolicy(tool.Policy{Writes: true, Approval: true, NotStarter: true}))
 	all := scenes([]scriptmodel.Turn{says(plan(step(1, "GIT", "Commit")))},
 		map[string][]scriptmodel.Turn{"Commit": calls("git.commit", object{})})
+
 	h := build(t, definition(nil), all, []tool.Tool{apart})
 	h.Work(h.Engine)
 	id := h.start(object{"request": "Do it"}, func(r *engine.Request) { r.Starter = "ann" })
@@ -279,6 +290,7 @@ func TestControls(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	id, other := h.start(object{"request": "Do it"}), h.start(object{"request": "Do it"})
 	h.Await(id, record.Waiting)
 	control(id, runstore.Pause)
@@ -287,6 +299,7 @@ func TestControls(t *testing.T) {
 	h.Await(id, record.Waiting)
 	h.Await(other, record.Waiting)
 	control(other, runstore.Stop)
+
 	if p := h.Ended(other); *p.Record.State != record.Cancelled || len(p.Steps) != 1 {
 		t.Error(h.story(p))
 	}
@@ -304,17 +317,20 @@ func TestExecutionTimeout(t *testing.T) {
 		<-ctx.Done()
 		return "", ctx.Err()
 	})
+
 	h := build(t, definition(nil),
 		scenes([]scriptmodel.Turn{says(plan(step(1, "GIT", "Status")))},
 			map[string][]scriptmodel.Turn{"Status": calls("git.status", object{})}), slow)
 	h.Work(h.Engine)
 	id := h.start(object{"request": "Do it", "executionTimeout": 2})
 	h.Await(id, record.Waiting)
+
 	var ends int
 	if err := h.DB.Pool.QueryRow(t.Context(),
 		"SELECT count(*) FROM actlog.wait_state WHERE expires_at IS NOT NULL").Scan(&ends); err != nil || ends > 0 {
 		t.Errorf("the plan waits with an end that nobody gave it, %v", err)
 	}
+
 	storetest.Exec(t, h.Store, "UPDATE actlog.worker SET age = age + 86400") // a day later
 	if p := h.ended(id, accept); *p.Record.State != record.Failed || text(p.Record.ErrorKind) != engine.LimitTime {
 		t.Error(h.story(p))
@@ -339,6 +355,7 @@ func TestRegistry(t *testing.T) {
 		"Write":    {says("A poem.")},
 		"Commit A": append(calls("git.commit", query{"A"})[:1], says("I cannot."), says("I can not."), says("No.")),
 	}), accept)
+
 	story := h.story(p)
 	for _, part := range []string{"step 0 WRITER COMPLETED: A poem.",
 		"step 1 RAG_SEARCH FAILED:  The agent called no tool that there is.", "git-commit FAILED There is no tool"} {
@@ -346,6 +363,7 @@ func TestRegistry(t *testing.T) {
 			t.Errorf("it lacks %q:\n%s", part, story)
 		}
 	}
+
 	_, p = run(t, d, scenes([]scriptmodel.Turn{says(plan(step(1, "GIT", "Status")))}, nil), accept)
 	if got := text(p.Record.ErrorMessage); got != `Step 1: no agent has the type "GIT"` {
 		t.Error(got)
@@ -366,6 +384,7 @@ func TestModes(t *testing.T) {
 			return answer, err
 		}}
 	}
+
 	planner := hear(says(plan(step(1, "GIT", "Status"))))
 	all := []scriptmodel.Scene{
 		{
@@ -386,6 +405,7 @@ func TestModes(t *testing.T) {
 		id := h.start(object{"request": request, "mode": mode}, func(r *engine.Request) { r.ConversationID = "c" })
 		return text(h.ended(id, accept).Record.Summary)
 	}
+
 	if got := []string{
 		talk("chat", "How are you?"), talk("agent", "Look at the repository."), talk("chat", "What was it?"),
 	}; !slices.Equal(got, []string{"I am well.", "All is clean.", "It was clean."}) {

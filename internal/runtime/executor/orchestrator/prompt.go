@@ -37,6 +37,7 @@ func planPrompt(d define.OrchestratorDefinition, tools map[string][]string) stri
 	for _, a := range d.Agents {
 		fmt.Fprintf(&b, "- %s: %s Tools: %s.\n", a.Agent, a.Description, orNone(tools[a.Agent]))
 	}
+
 	fmt.Fprintf(&b, "\nMax steps: %d\n", d.MaxPlanSteps)
 	b.WriteString(`
 Answer with one JSON object: {"goal": text, "steps": [...], "estimatedDuration": seconds}. Each step is {"stepNumber": from 1, "agentType": one of the agents above, ` +
@@ -148,11 +149,13 @@ func schema(d define.OrchestratorDefinition) json.RawMessage {
 	of := func(properties object, names ...string) object {
 		return object{"type": "object", "properties": properties, "required": names, "additionalProperties": false}
 	}
+
 	steps := of(object{
 		"stepNumber": whole, "agentType": object{"type": "string", "enum": types(d)}, "action": text, "justification": text,
 		"expectedOutput": text,
 		"dependencies":   object{"type": "array", "items": whole},
 	}, "stepNumber", "agentType", "action", "justification", "expectedOutput", "dependencies")
+
 	// texts and lists
 	b, _ := json.Marshal(of(object{
 		"goal": text, "steps": object{"type": "array", "items": steps}, "estimatedDuration": whole,

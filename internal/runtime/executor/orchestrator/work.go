@@ -35,11 +35,13 @@ func (w *work) carryOut(ctx context.Context, s step) (outcome, error) {
 	about, _ := json.Marshal(s) // texts and numbers
 	info := engine.StepInfo{Agent: s.Agent, Description: agent.Description, Request: s.Action, Model: agent.Model.Model,
 		MaxSteps: agent.MaxSteps, Metadata: about}
+
 	if before := w.missing(s); before > 0 {
 		why := &engine.RunError{Kind: "dependency", Message: needsStep(before), State: record.Skipped}
 		w.run.Skip(s.Number-1, info, record.Skipped, why.Message)
 		return outcome{step: s, failure: why}, nil
 	}
+
 	on, err := w.run.Step(ctx, s.Number-1, info)
 	if err != nil {
 		return outcome{}, err
@@ -52,6 +54,7 @@ func (w *work) carryOut(ctx context.Context, s step) (outcome, error) {
 		})
 		output, err = w.use(ctx, on, agent, s)
 	}
+
 	failure, failed := errors.AsType[*engine.RunError](err)
 	if err != nil && (!failed || engine.OfRun(err)) {
 		return outcome{}, err
@@ -116,7 +119,9 @@ func (w *work) thinking(ctx context.Context, agent define.Definition) (t engine.
 	if t.Tools, err = w.toolsOf(ctx, agent); err != nil {
 		return t, err
 	}
-	t.Policies, t.WaitTimeout, t.Artifacts, t.Approved = agent.Policies, time.Duration(agent.WaitTimeout), true, w.approved
+
+	t.Policies, t.WaitTimeout = agent.Policies, time.Duration(agent.WaitTimeout)
+	t.Artifacts, t.Approved = true, w.approved
 	t.Temperature, t.MaxTokens = agent.Model.Temperature, agent.Model.MaxTokens
 	return t, nil
 }

@@ -56,6 +56,7 @@ func TestKilledAtEveryWrite(t *testing.T) {
 				Definitions: map[string]any{"role.DEVELOPER": role("words.*"), "plan.nightly": nightly()},
 				Executors:   []engine.Executor{plan.Executor{}, thinkact.Executor{}},
 			})
+
 			disturb(h)
 			h.Work(h.Engine)
 			started, err := h.Engine.Start(t.Context(), tt.request)
@@ -63,15 +64,18 @@ func TestKilledAtEveryWrite(t *testing.T) {
 				t.Fatal(err)
 			}
 			d := ended(h, started.PlanID)
+
 			var b strings.Builder
 			fmt.Fprintf(&b, "%s %s\n%s", *d.plan.Record.State, text(d.plan.Record.Summary), d.log())
 			for _, st := range d.plan.Steps {
 				fmt.Fprintf(&b, "step %s %s\n", text(st.Record.AgentName), *st.Record.State)
 			}
+
 			for _, st := range d.plan.Steps {
 				p := *d.plan
 				p.Steps = p.Steps[:0:0]
 				p.Steps = append(p.Steps, st)
+
 				for _, c := range h.Step(&p).Cycles {
 					fmt.Fprintf(&b, "cycle %d %s\n", c.Record.Seq, *c.Record.State)
 					for _, call := range c.ToolCalls {
@@ -141,6 +145,7 @@ func TestTemplate(t *testing.T) {
 			},
 		},
 	})
+
 	h.Work(h.Engine)
 	started, err := h.Engine.Start(t.Context(), request("nightly", object{"path": "main.go"}))
 	if err != nil {
@@ -151,6 +156,7 @@ func TestTemplate(t *testing.T) {
 		text(p.Record.Name) != "nightly" || len(p.Steps) != 2 {
 		t.Fatalf("%+v", p.Record)
 	}
+
 	if got := text(p.Steps[0].Record.AgentRequest); got != "Read main.go for "+started.PlanID+"." ||
 		text(p.Steps[0].Record.AgentName) != "reader" {
 		t.Errorf("step 1 is asked %q", got)

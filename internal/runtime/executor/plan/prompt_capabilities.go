@@ -33,6 +33,7 @@ func describe(role define.Definition, enableWrite bool, tools []tool.Tool) capab
 	if enableWrite {
 		c.Mode = "full"
 	}
+
 	for _, t := range tools {
 		s := t.Spec()
 		of, name := tool.SplitName(s.Name, s.Server)
@@ -40,12 +41,14 @@ func describe(role define.Definition, enableWrite bool, tools []tool.Tool) capab
 		if !allows(role, s.Name) || !enableWrite && role.Policy(s).Writes {
 			continue
 		}
+
 		if c.Tools[of] == nil {
 			c.Tools[of] = map[string]operation{}
 		}
 		c.Tools[of][name] = operation{s.Description, s.Schema}
 		c.Capabilities = append(c.Capabilities, of+"."+name)
 	}
+
 	slices.Sort(c.Capabilities)
 	if c.Summary = summary(c); len(c.Capabilities) == 0 {
 		c.Mode = "read_only"

@@ -62,6 +62,7 @@ func (Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared
 	if err := engine.ReadInput(r.Input, "an object with agent and request", &in); err != nil {
 		return p, err
 	}
+
 	if in.Agent == "" {
 		in.Agent = r.Name
 	}
@@ -73,6 +74,7 @@ func (Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared
 	case strings.TrimSpace(in.Request) == "":
 		return p, engine.NoInput("input.request")
 	}
+
 	body, ok := parts.Definition("agent", in.Agent)
 	if !ok {
 		return p, &engine.UnknownError{Kind: "agent", Name: in.Agent, There: parts.Names("agent")}
@@ -81,6 +83,7 @@ func (Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared
 	if err != nil {
 		return p, fmt.Errorf("agent %q: %w", in.Agent, err)
 	}
+
 	in.Request = parts.Redact(in.Request)
 	if err := clean(in.History, parts.Redact); err != nil {
 		return p, err
@@ -88,9 +91,11 @@ func (Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared
 	if p.Input, err = json.Marshal(in); err != nil {
 		return p, err
 	}
-	p.Name, p.Definition, p.UserRequest, p.Title, p.ModelName, p.Limits = in.Agent, body, in.Request,
-		engine.Title(in.Request), agent.Model.Model, new(engine.Limits(agent.Limits))
-	p.Needs = agent.Needs()
+
+	p.Name, p.Definition = in.Agent, body
+	p.UserRequest, p.Title = in.Request, engine.Title(in.Request)
+	p.ModelName, p.Needs = agent.Model.Model, agent.Needs()
+	p.Limits = new(engine.Limits(agent.Limits))
 	return p, nil
 }
 
@@ -144,6 +149,7 @@ func (Executor) Tool(parts engine.Parts, name string) (description string, schem
 	if err != nil {
 		return "", nil, false
 	}
+
 	if description = agent.Description; description == "" {
 		description = "Asks the agent " + name + "."
 	}

@@ -97,6 +97,7 @@ func opening(ctx context.Context, run *engine.Run, agent define.Definition, in i
 		}
 		talk = append(talk, history...)
 	}
+
 	for _, m := range in.History {
 		talk = append(talk, model.Message{Role: m.Role, Parts: []model.Part{{Text: m.Content}}})
 	}
@@ -108,11 +109,13 @@ func thinkingOf(ctx context.Context, run *engine.Run, agent define.Definition) (
 	if t.Model, err = run.Model(agent.Model.Name); err != nil {
 		return t, err
 	}
+
 	isTerminate := func(name string) bool { return name == terminateTool } // every agent has it
 	all, err := run.Tools(ctx, slices.DeleteFunc(slices.Clone(agent.Tools), isTerminate), agent.MCPServers)
 	if err != nil {
 		return t, err
 	}
+
 	terminate, err := newTerminate(agent.ResponseSchema)
 	if err != nil {
 		return t, err
@@ -120,7 +123,9 @@ func thinkingOf(ctx context.Context, run *engine.Run, agent define.Definition) (
 	if t.Tools, err = tool.NewSet(append(agent.Select(all), terminate)...); err != nil {
 		return t, &engine.RunError{Kind: "configuration", Message: err.Error()}
 	}
-	t.Policies, t.WaitTimeout, t.Refuse = agent.Policies, time.Duration(agent.WaitTimeout), refuseTogether
+
+	t.Policies, t.Refuse = agent.Policies, refuseTogether
+	t.WaitTimeout = time.Duration(agent.WaitTimeout)
 	t.Temperature, t.MaxTokens = agent.Model.Temperature, agent.Model.MaxTokens
 	if agent.ResponseSchema == nil { // else the answer is no text
 		t.AnswerTool = terminateTool

@@ -96,10 +96,12 @@ func (p *place) RunAgent(ctx context.Context, name, message string) (workflow.Ag
 		return workflow.AgentResult{}, err
 	}
 	defer done()
+
 	a, ok := p.def.Agents[name]
 	if !ok || p.flow.Steps == nil && !slices.Contains(p.flow.Agents, name) {
 		return workflow.AgentResult{}, &failed{"configuration", noComponent(name)}
 	}
+
 	session := engine.Conversation{ID: p.below(), Agent: name, Workflow: p.name, Base: p.run.ConversationID()}
 	return p.agent(ctx, a, converse.Asked{
 		Messages: []workflow.Message{{Role: string(model.RoleUser), Content: message}}, Session: session,
@@ -116,6 +118,7 @@ func (p *place) agent(ctx context.Context, a define.Definition, q converse.Asked
 	if err != nil {
 		err = p.interrupted(err)
 	}
+
 	if p.stopped == nil {
 		p.note(a.Agent, define.AgentStep, r)
 	}
@@ -129,6 +132,7 @@ func (p *place) RunWorkflow(ctx context.Context, name string, in any) (workflow.
 		return workflow.Result{}, err
 	}
 	defer done()
+
 	t, err := typeOf(workflow.Input{Workflow: name}, func(t define.StepType) bool {
 		_, ok := p.def.Workflows[string(t)+"."+name]
 		return ok
@@ -139,6 +143,7 @@ func (p *place) RunWorkflow(ctx context.Context, name string, in any) (workflow.
 	if err != nil {
 		return workflow.Result{}, &failed{"configuration", err.Error()}
 	}
+
 	raw, err := json.Marshal(in)
 	if err != nil {
 		return workflow.Result{}, &failed{"configuration", "the input of workflow " + name + " is no JSON: " + err.Error()}
@@ -153,6 +158,7 @@ func (p *place) workflow(
 	if p.depth+1 >= maxDepth {
 		return workflow.Result{}, &failed{"depth", fmt.Sprintf("workflows can be nested %d deep", maxDepth)}
 	}
+
 	inner := &place{
 		carrier: p.carrier, name: name, flow: p.def.Workflows[string(t)+"."+name], session: p.below(), depth: p.depth + 1,
 	}
@@ -174,16 +180,19 @@ func (p *place) CallTool(ctx context.Context, name string, arguments any) (strin
 		return "", err
 	}
 	defer done()
+
 	raw, err := json.Marshal(arguments)
 	if err != nil {
 		return "", &failed{"configuration", "the arguments of " + name + " are no JSON: " + err.Error()}
 	}
+
 	index := p.next
 	p.next++
 	result, err := p.call(ctx, index, model.ToolCall{Name: name, Arguments: string(raw)})
 	if err != nil {
 		return "", p.interrupted(err)
 	}
+
 	p.note(name, toolStep, result.Text)
 	if result.Failed {
 		return result.Text, &failed{"tool", converse.ToolFailed(name, result.Text)}
@@ -197,6 +206,7 @@ func (p *place) call(ctx context.Context, index int, call model.ToolCall) (tool.
 	if err != nil {
 		return tool.Result{}, err
 	}
+
 	all, err := p.run.Tools(ctx, p.flow.Tools, p.flow.MCPServers)
 	if err != nil {
 		return tool.Result{}, err
@@ -206,12 +216,14 @@ func (p *place) call(ctx context.Context, index int, call model.ToolCall) (tool.
 	if err != nil {
 		return tool.Result{}, &engine.RunError{Kind: "configuration", Message: err.Error()}
 	}
+
 	t := engine.Thinking{Tools: set, Policies: p.flow.Policies}
 	calls := []model.ToolCall{call}
 	results, err := step.Act(ctx, 0, calls, t)
 	if err != nil {
 		return tool.Result{}, err
 	}
+
 	var failure *engine.RunError
 	if results[0].Failed {
 		failure = &engine.RunError{Kind: "tool", Message: results[0].Text}
@@ -222,13 +234,12 @@ func (p *place) call(ctx context.Context, index int, call model.ToolCall) (tool.
 
 // do carries the workflow. The error wraps [workflow.ErrFailed], or says that it does not go on now.
 func (p *place) do(ctx context.Context, t define.StepType, in json.RawMessage) (workflow.Result, error) {
-	var output any
-	var err error
+	carry := p.chain
 	if t == define.CustomStep {
-		output, err = p.custom(ctx, in)
-	} else {
-		output, err = p.chain(ctx, in)
+		carry = p.custom
 	}
+	output, err := carry(ctx, in)
+
 	r := workflow.Result{WorkflowName: p.name, Status: workflow.Completed, StepResults: p.results, FinalOutput: output}
 	if r.StepResults == nil {
 		r.StepResults = []workflow.StepResult{}
@@ -237,7 +248,8 @@ func (p *place) do(ctx context.Context, t define.StepType, in json.RawMessage) (
 		r.SessionID = &p.session
 	}
 	if err != nil {
-		r.Status, r.FinalOutput, r.Error = workflow.Failed, nil, new(err.Error())
+		r.Status, r.FinalOutput = workflow.Failed, nil
+		r.Error = new(err.Error())
 	}
 	return r, err
 }
@@ -260,6 +272,7 @@ func (p *place) chain(ctx context.Context, in json.RawMessage) (output any, err 
 		default:
 			return nil, &failed{"configuration", setupFailed(noComponent(s.Name))}
 		}
+
 		if err == nil {
 			in, err = json.Marshal(output)
 		}
@@ -282,6 +295,7 @@ func (p *place) custom(ctx context.Context, in json.RawMessage) (output any, err
 	if call == nil {
 		return nil, &failed{"configuration", setupFailed("this program has no function " + cmp.Or(p.flow.Function, p.name))}
 	}
+
 	defer func() {
 		if problem := recover(); problem != nil {
 			output, err = nil, &failed{"workflow", customFailed(p.name, fmt.Sprint(problem))}
@@ -290,6 +304,7 @@ func (p *place) custom(ctx context.Context, in json.RawMessage) (output any, err
 			output, err = nil, p.interrupted(p.stopped)
 		}
 	}()
+
 	output, err = call(ctx, p, in, p.session)
 	if failure, ok := errors.AsType[*failed](err); ok {
 		return nil, &failed{failure.kind, customFailed(p.name, err.Error())}

@@ -23,6 +23,7 @@ func (x Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, 
 	if err := errors.Join(json.Unmarshal(run.Definition(), &def), json.Unmarshal(run.Input(), &in)); err != nil {
 		return engine.Result{}, &engine.RunError{Kind: "configuration", Message: "The run cannot be read: " + err.Error()}
 	}
+
 	c := &carrier{run: run, def: def, functions: x.Functions}
 	root := &place{carrier: c, name: run.Name(), session: run.ConversationID()}
 	var result any
@@ -36,9 +37,11 @@ func (x Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, 
 		root.flow = def.Workflows[string(def.Type)+"."+in.Workflow]
 		result, err = root.rooted(ctx, def.Type, in.Input)
 	}
+
 	if c.stopped != nil { // whatever the workflow made of it
 		return engine.Result{}, c.stopped
 	}
+
 	raw, encoded := workflow.JSON(result, record.MaxTextBytes)
 	if encoded != nil {
 		return engine.Result{}, fmt.Errorf("encode the result: %w", encoded)
@@ -57,6 +60,7 @@ func (p *place) rooted(ctx context.Context, t define.StepType, in json.RawMessag
 			p.run.Say(engine.Conversation{ID: p.session, Workflow: p.name}, number, m)
 		}
 	}
+
 	say(0, model.User(textOf(in)))
 	r, err := p.do(ctx, t, in)
 	if r.Status == workflow.Completed {

@@ -27,12 +27,14 @@ func Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared, err error
 	if err := json.Unmarshal(body, &d); err != nil {
 		return p, fmt.Errorf("plan template %q: %w", r.Name, err)
 	}
+
 	values := map[string]string{}
 	if len(r.Input) > 0 {
 		if err := json.Unmarshal(r.Input, &values); err != nil {
 			return p, engine.BadInput("input", "must be an object with a text for each placeholder")
 		}
 	}
+
 	if err := template.Check(d.Placeholders, values); err != nil {
 		return p, engine.NoInput("input." + missing(d.Placeholders, values))
 	}
@@ -42,19 +44,22 @@ func Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared, err error
 		}
 		values[name] = parts.Redact(values[name])
 	}
+
 	if p.Input, err = json.Marshal(values); err != nil {
 		return p, err
 	}
 	if p.Definition, err = json.Marshal(d); err != nil {
 		return p, err
 	}
+
 	for _, s := range d.Steps {
 		p.Needs = append(p.Needs, s.Agent.Needs()...)
 	}
 	slices.Sort(p.Needs)
 	p.Needs = slices.Compact(p.Needs)
 	filled := template.Fill(d.Title, "<<planId>>", values)
-	p.Name, p.UserRequest, p.Title = r.Name, filled, engine.Title(filled)
+	p.Name = r.Name
+	p.UserRequest, p.Title = filled, engine.Title(filled)
 	return p, nil
 }
 
@@ -97,6 +102,7 @@ func (Tools) Tool(parts engine.Parts, name string) (description string, schema j
 	if description = d.Description; description == "" {
 		description = "Follows the plan " + d.Title + "."
 	}
+
 	properties := map[string]any{}
 	for _, each := range d.Placeholders {
 		properties[each] = map[string]string{"type": "string"}
@@ -116,6 +122,7 @@ func Advance(ctx context.Context, run *engine.Run) (answer string, err error) {
 	if err := errors.Join(json.Unmarshal(run.Definition(), &of), json.Unmarshal(run.Input(), &values)); err != nil {
 		return "", &engine.RunError{Kind: "configuration", Message: "The run cannot be read: " + err.Error()}
 	}
+
 	var before []answered
 	for i, s := range of.Steps {
 		request := template.Fill(s.Request, run.ID(), values)
@@ -138,6 +145,7 @@ func stepPrompt(request string, before []answered) string {
 	if len(before) == 0 {
 		return request
 	}
+
 	var b strings.Builder
 	b.WriteString(request + "\n\nThe steps before yours, and what they answered:")
 	for i, each := range before {

@@ -56,6 +56,7 @@ func Carry(
 	if a.MaxSteps == 0 {
 		a.MaxSteps = defaultIterations
 	}
+
 	step, err := run.Step(ctx, index, engine.StepInfo{
 		Agent: a.Agent, Description: a.Description, Request: q.Messages[len(q.Messages)-1].Content, Model: a.Model.Model,
 		MaxSteps:       a.MaxSteps,
@@ -64,10 +65,12 @@ func Carry(
 	if err != nil {
 		return workflow.AgentResult{}, err
 	}
+
 	t := &talk{run: run, step: step, agent: a, servers: servers, asked: q}
 	if err := t.open(ctx); err != nil {
 		return workflow.AgentResult{}, err
 	}
+
 	answer, err := t.turns(ctx)
 	failure, failed := errors.AsType[*engine.RunError](err)
 	if err != nil && !failed {
@@ -85,6 +88,7 @@ func (t *talk) open(ctx context.Context) (err error) {
 		prompt = t.asked.SystemPrompt
 	}
 	t.said = []model.Message{model.System(strings.TrimSpace(prompt + "\n\n" + toolsAreData))}
+
 	if t.asked.History || t.agent.IncludeHistory {
 		history, err := t.run.History(ctx, t.asked.Session.ID, historyMessages)
 		if err != nil {
@@ -92,6 +96,7 @@ func (t *talk) open(ctx context.Context) (err error) {
 		}
 		t.said = append(t.said, history...)
 	}
+
 	t.first = len(t.said)
 	for _, m := range t.asked.Messages {
 		t.said = append(t.said, model.Message{Role: model.Role(m.Role), Parts: []model.Part{{Text: m.Content}}})
@@ -115,6 +120,7 @@ func (t *talk) turns(ctx context.Context) (answer string, err error) {
 			return "", &engine.RunError{Kind: "configuration", Message: "The response schema is not valid: " + err.Error()}
 		}
 	}
+
 	for n := range t.agent.MaxSteps {
 		if answer, final, err := t.turn(ctx, n); final || err != nil {
 			return answer, err
@@ -137,12 +143,14 @@ func (t *talk) turn(ctx context.Context, n int) (answer string, final bool, err 
 	case failure != nil && !answered:
 		return "", false, failure
 	}
+
 	thinking.Messages, thinking.InOrder = slices.Clone(t.said), true
 	thinking.MaxTokens = t.agent.Model.MaxTokens // also of a step that has ended
 	response, err := t.step.Think(ctx, int64(n), thinking)
 	if err != nil {
 		return "", false, turnError(n, err)
 	}
+
 	t.said = engine.Append(t.said, response.Message)
 	if len(response.Message.Calls()) == 0 {
 		return t.spoken(n, response, thinking)
@@ -208,6 +216,7 @@ func (t *talk) thinking(ctx context.Context) (th engine.Thinking, err error) {
 	if th.Tools, err = tool.NewSet(a.Select(all)...); err != nil {
 		return th, &engine.RunError{Kind: "configuration", Message: err.Error()}
 	}
+
 	th.Policies, th.Refuse = a.Policies, t.refuse
 	th.WaitTimeout = time.Duration(a.WaitTimeout)
 	th.Temperature, th.ResponseSchema = a.Model.Temperature, a.ResponseSchema
@@ -254,10 +263,12 @@ func (t *talk) result(answer string, failure *engine.RunError) workflow.AgentRes
 	if id := t.asked.Session.ID; id != "" {
 		r.SessionID = &id
 	}
+
 	if failure == nil {
 		r.FinalResponse = &workflow.Message{Role: string(model.RoleAssistant), Content: answer}
 		return r
 	}
+
 	r.Status, r.ErrorMessage = workflow.Error, &failure.Message
 	if failure.Kind == outOfTurns {
 		r.Status = workflow.MaxIterations
