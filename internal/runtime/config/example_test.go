@@ -15,6 +15,7 @@ func ExampleOpen() {
 		return
 	}
 	defer os.RemoveAll(dir)
+
 	path := filepath.Join(dir, "actlog.yaml")
 	err = os.WriteFile(path, []byte(`
 models:
@@ -28,6 +29,7 @@ agents:
 		fmt.Println(err)
 		return
 	}
+
 	current, err := config.Open(path, config.Options{
 		Lookup: func(string) (string, bool) { return "a secret", true }, // os.LookupEnv in a program
 	})
@@ -43,6 +45,7 @@ agents:
 		return
 	}
 	defer release()
+
 	definition, _ := parts.Config.Definition("reader")
 	for _, t := range definition.Select(parts.Tools) {
 		fmt.Println(t.Spec().Name)

@@ -69,12 +69,14 @@ roles: {R: {tools: ["http.*", "db.*", "shell.*"]}}
 		t.Fatal(err)
 	}
 	defer parts.Close()
+
 	agent, _ := c.Definition("a")
 	role := c.Roles["R"].Definition("R", define.DefinitionModel{}, nil, nil)
 	all, err := json.Marshal([]any{c, agent, role})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	shown := string(all) + fmt.Sprintf("%v %+v %#v", c.Toolsets, c.Toolsets, c.Toolsets)
 	for _, each := range parts.Tools {
 		shown += fmt.Sprintf("%+v %s", each.Spec(), each.Spec().Schema)
@@ -100,6 +102,7 @@ func TestRoles(t *testing.T) {
 			t.Errorf("%s: %q, want %q", tools, found, want)
 		}
 	}
+
 	if got := define.DefaultRole("devops").Tools; len(got) != 8 {
 		t.Errorf("%q", got)
 	}

@@ -31,10 +31,12 @@ plans:
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	c, err := config.Load(path, config.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	priced := func(provider, model string) bool { return provider == "openai" && model == "gpt-5-mini" }
 	want := "agents.boss.limits.costUsd: model our-own-model-7b of agent free has no price\n" +
 		"agents.own.limits.costUsd: model our-own-model-7b has no price\n" +
