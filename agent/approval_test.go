@@ -90,6 +90,7 @@ func TestApprovalInEveryExecutor(t *testing.T) {
 			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
+
 			current, err := config.Open(path, config.Options{})
 			if err != nil {
 				t.Fatal(err)

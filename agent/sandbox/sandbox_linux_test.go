@@ -158,8 +158,8 @@ type secrets struct{ top, work, data, key, config string }
 func newSecrets(t *testing.T) (s secrets) {
 	t.Helper()
 	s.top = t.TempDir()
-	s.work, s.data, s.key = filepath.Join(s.top, "work"), filepath.Join(s.top, "work", ".actlog"),
-		filepath.Join(s.top, "keys")
+	s.work, s.key = filepath.Join(s.top, "work"), filepath.Join(s.top, "keys")
+	s.data = filepath.Join(s.work, ".actlog")
 	s.config = filepath.Join(s.work, "actlog.yaml")
 
 	for _, dir := range []string{filepath.Join(s.data, "postgres"), filepath.Join(s.work, "src")} {

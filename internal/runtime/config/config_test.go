@@ -555,10 +555,7 @@ func TestToolsetsHaveTheirNames(t *testing.T) {
 	}
 }
 
-// A file as the contract of the runtime has it, with the agents that it names.
-func TestContract(t *testing.T) {
-	t.Parallel()
-	c, err := parse(t, `models:
+const contract = `models:
   default: {provider: openai, model: gpt-5-mini, baseURL: "${URL}", apiKey: "${KEY}", temperature: 0.3, maxConcurrent: 8}
   claude:  {provider: anthropic, model: claude-sonnet-5, baseURL: "${URL}", apiKey: "${KEY}"}
 embedder:  {provider: openai, model: text-embedding-3-small, baseURL: "${URL}", apiKey: "${KEY}"}  # optional
@@ -581,7 +578,12 @@ plans:
   nightly: {title: Nightly, steps: [{agent: reader, request: "Read <<path>>"}]}
 roles: {QA: {tools: ["files.*", "tests.*"]}}
 redact: [email, bearer-token, "sk-[A-Za-z0-9]{20,}"]
-`, config.Options{})
+`
+
+// A file as the contract of the runtime has it, with the agents that it names.
+func TestContract(t *testing.T) {
+	t.Parallel()
+	c, err := parse(t, contract, config.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,15 +16,16 @@ func ExampleOpen() {
 	}
 	defer os.RemoveAll(dir)
 
-	path := filepath.Join(dir, "actlog.yaml")
-	err = os.WriteFile(path, []byte(`
-models:
+	const file = `models:
   default: {provider: openai, model: gpt-5-mini, apiKey: "${API_KEY}"}
 toolsets:
   files: {root: .}
 agents:
   reader: {systemPrompt: You read files., tools: [files.read_file]}
-`), 0o600)
+`
+
+	path := filepath.Join(dir, "actlog.yaml")
+	err = os.WriteFile(path, []byte(file), 0o600)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -51,19 +51,23 @@ func TestProblemsOfHands(t *testing.T) {
 	}
 }
 
-// Secrets of these toolsets are shown nowhere, and no definition that a run pins has them.
-func TestSecretsOfHands(t *testing.T) {
-	t.Parallel()
-	c, err := parse(t, base+`toolsets:
+const handsWithSecrets = `toolsets:
   http: {hosts: [a.com], headers: {a.com: {Authorization: "Bearer ${KEY}"}}}
   db: {url: "postgres://me:${KEY}@x/y"}
   shell: {commands: {ls: {command: [ls], env: {KEY: "${KEY}"}}}}
 agents: {a: {tools: ["http.*", "db.*", "shell.*"]}}
 roles: {R: {tools: ["http.*", "db.*", "shell.*"]}}
-`, config.Options{Lookup: func(string) (string, bool) { return "hunter2-hunter2", true }})
+`
+
+// Secrets of these toolsets are shown nowhere, and no definition that a run pins has them.
+func TestSecretsOfHands(t *testing.T) {
+	t.Parallel()
+	lookup := func(string) (string, bool) { return "hunter2-hunter2", true }
+	c, err := parse(t, base+handsWithSecrets, config.Options{Lookup: lookup})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	parts, err := c.Open()
 	if err != nil {
 		t.Fatal(err)

@@ -301,7 +301,8 @@ func mortal(t *testing.T, h *enginetest.House) (kill func()) {
 	t.Helper()
 	dead := make(chan struct{})
 	stop := h.Work(h.NewEngine(func(c *engine.Config) {
-		c.Beat, c.Lease, c.Drain = time.Hour, 4*time.Hour, time.Millisecond
+		c.Beat, c.Lease = time.Hour, 4*time.Hour
+		c.Drain = time.Millisecond
 		c.Write = func(ctx context.Context, l runstore.Lease, changes []record.Change, ops ...runstore.RunOp) error {
 			select {
 			case <-dead:

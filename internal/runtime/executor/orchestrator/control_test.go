@@ -33,7 +33,11 @@ type midway struct {
 }
 
 // model, inTool and approval are the places in a step.
-const model, inTool, approval = "model", "tool", "approval"
+const (
+	model    = "model"
+	inTool   = "tool"
+	approval = "approval"
+)
 
 func stopMidway(t *testing.T, place string) *midway {
 	t.Helper()
