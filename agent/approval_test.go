@@ -38,6 +38,7 @@ func TestApprovalInEveryExecutor(t *testing.T) {
 	t.Parallel()
 	tell := calls("local-tell", struct{}{})
 	plan := `{"goal":"g","estimatedDuration":1,"steps":[{"stepNumber":1,"agentType":"GIT","action":"Ask it","justification":"j","expectedOutput":"e"}]}`
+
 	server, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{
 		{
 			Name: "alone", Match: scriptmodel.Match{System: "Alone."}, Turns: []scriptmodel.Turn{
@@ -69,6 +70,7 @@ func TestApprovalInEveryExecutor(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
+
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -88,11 +90,13 @@ func TestApprovalInEveryExecutor(t *testing.T) {
 			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
+
 			current, err := config.Open(path, config.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(current.Close)
+
 			db := pgtest.New(t)
 			a := open(t, db.URL)
 			register(t, a, agent.Parts{Config: current, Workflows: map[string]agent.Workflow{"custom": {
@@ -109,6 +113,7 @@ func TestApprovalInEveryExecutor(t *testing.T) {
 				}
 				return err
 			}
+
 			for name, run := range map[string]func(context.Context) error{
 				"agent": func(ctx context.Context) error {
 					return started(a.Start(ctx, agent.Job{Work: agent.Request{Agent: "single", Request: "Go."}}))
@@ -143,6 +148,7 @@ func TestApprovalInEveryExecutor(t *testing.T) {
 				before := called(t, db)
 				ended := make(chan error, 1)
 				go func() { ended <- run(t.Context()) }()
+
 				switch name {
 				case "orchestrator":
 					accept(t, a, db, "PLAN_VALIDATION", agent.Decision{Decision: agent.Accept})
@@ -151,6 +157,7 @@ func TestApprovalInEveryExecutor(t *testing.T) {
 						Decision: agent.Accept, Values: map[string]any{"auto_approve": true},
 					})
 				}
+
 				if tt.asks {
 					storetest.Until(t, name+" waits for an approval", func() bool { return waiting(t, db, "ACTION_VALIDATION") == 1 })
 					if n := called(t, db) - before; n != 0 {
@@ -158,6 +165,7 @@ func TestApprovalInEveryExecutor(t *testing.T) {
 					}
 					accept(t, a, db, "ACTION_VALIDATION", agent.Decision{Decision: agent.Approve})
 				}
+
 				storetest.Until(t, name+" has called the tool", func() bool { return called(t, db)-before == 1 })
 				if name == "agent" || name == "custom" || name == "simple" {
 					if err := <-ended; err != nil {
@@ -209,6 +217,7 @@ func accept(t *testing.T, a *agent.Runtime, db *pgtest.DB, kind string, decision
 		kind).Scan(&root, &id); err != nil {
 		t.Fatal(err)
 	}
+
 	if err := a.Decide(t.Context(), root, id, decision); err != nil {
 		t.Fatal(err)
 	}

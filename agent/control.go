@@ -31,6 +31,7 @@ func (r *Runtime) Control(ctx context.Context, planID string, action Action, by 
 		return fmt.Errorf("%s run %s: %w", action, planID, err)
 	}
 	defer done()
+
 	of, ok := actions[action]
 	switch {
 	case !ok:
@@ -40,5 +41,6 @@ func (r *Runtime) Control(ctx context.Context, planID string, action Action, by 
 	case len(by) > record.MaxIDBytes || !storable(by):
 		return invalid("by", fmt.Sprintf("must be UTF-8 without NUL of at most %d bytes", record.MaxIDBytes))
 	}
+
 	return r.store.Control(ctx, planID, of, by)
 }

@@ -30,10 +30,12 @@ func TestGraph(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
+
 	m, err := newModel(server.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	a, err := agent.Open(t.Context(), pgtest.New(t).URL, agent.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -43,6 +45,7 @@ func TestGraph(t *testing.T) {
 		t.Fatal(err)
 	}
 	go func() { _ = a.Work(t.Context()) }()
+
 	ended := func(job agent.Job) *agent.Run {
 		t.Helper()
 		planID, err := a.Start(t.Context(), job)
@@ -55,10 +58,12 @@ func TestGraph(t *testing.T) {
 		}
 		return r
 	}
+
 	draft := ended(agent.Job{Work: agent.Graph{Prompt: "Go.", Draft: true, Provider: "scripted"}})
 	if draft.Result != "Two" || draft.Figures.ModelCalls != 1 {
 		t.Errorf("%+v", draft)
 	}
+
 	for _, job := range []agent.Job{
 		{Work: agent.Graph{PlanID: draft.PlanID}}, {
 			Work: agent.Graph{PlanID: draft.PlanID, Eager: true}, Tags: []string{"again"},
@@ -69,6 +74,7 @@ func TestGraph(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
+
 	last := ended(agent.Job{Work: agent.Graph{PlanID: draft.PlanID}})
 	var result agent.GraphResult
 	err = a.Result(t.Context(), last.PlanID, &result)
@@ -79,6 +85,7 @@ func TestGraph(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if n := len(result.Logs); n != 7 {
 		t.Errorf("%q", result.Logs)
 	}
@@ -86,17 +93,20 @@ func TestGraph(t *testing.T) {
 	if diff := cmp.Diff(want, result); diff != "" {
 		t.Error(diff)
 	}
+
 	if err := a.Result(t.Context(), draft.PlanID, &result); !errors.As(err, new(*record.InvalidError)) {
 		t.Errorf("%v", err)
 	}
 	if err := a.Result(t.Context(), "none", &result); !errors.Is(err, record.ErrNotFound) {
 		t.Errorf("%v", err)
 	}
+
 	first, second := ended(agent.Job{Work: agent.Graph{Prompt: "Go."}, IdempotencyKey: "k"}),
 		ended(agent.Job{Work: agent.Graph{Prompt: "Go."}, IdempotencyKey: "k"})
 	if first.PlanID != second.PlanID {
 		t.Errorf("%s and %s", first.PlanID, second.PlanID)
 	}
+
 	for field, job := range map[string]agent.Job{
 		"prompt": {Work: agent.Graph{Prompt: "\x00"}}, "plan_id": {Work: agent.Graph{PlanID: "none"}},
 		"provider": {Work: agent.Graph{Prompt: "x", Provider: "moon"}},

@@ -90,17 +90,20 @@ func handsOn(t *testing.T, db *pgtest.DB, dir, text string, scenes []scriptmodel
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
+
 	path := filepath.Join(t.TempDir(), "actlog.yaml")
 	text = fmt.Sprintf("models: {default: {provider: openai, model: scripted, baseURL: %q}}\n", server.URL()) +
 		strings.ReplaceAll(text, "DIR", dir)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	current, err := config.Open(path, config.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(current.Close)
+
 	a := open(t, db.URL)
 	register(t, a, agent.Parts{Config: current})
 	go func() { _ = a.Work(t.Context()) }()
@@ -145,6 +148,7 @@ func TestRefactoringByAgents(t *testing.T) {
 	for _, each := range files {
 		reads = append(reads, toolCall("files-read_file", map[string]any{"path": each}))
 	}
+
 	lineFive := regexp.MustCompile(`(?m)^ +5\t(.*)$`)
 	repairs := after(func(last string) (scriptmodel.Turn, error) {
 		shown := lineFive.FindStringSubmatch(last)
@@ -160,6 +164,7 @@ func TestRefactoringByAgents(t *testing.T) {
 		}
 		return use(toolCall("tests-go", map[string]any{}), toolCall("tests-python", map[string]any{})), nil
 	})
+
 	step := func(number int, agent, action, dependencies string) string {
 		return fmt.Sprintf(
 			`{"stepNumber":%d,"agentType":%q,"action":%q,"justification":"It was asked for","expectedOutput":"A text","dependencies":[%s]}`, number, agent, action, dependencies,
@@ -172,6 +177,7 @@ func TestRefactoringByAgents(t *testing.T) {
 	scene := func(action string, turns ...scriptmodel.Turn) scriptmodel.Scene {
 		return scriptmodel.Scene{Name: action, Match: scriptmodel.Match{User: "Your step: " + action + "\n"}, Turns: turns}
 	}
+
 	db := pgtest.New(t)
 	a := handsOn(t, db, dir,
 		"toolsets:\n  search: {root: DIR}\n  code: {root: DIR, enableWrite: true}\n  files: {root: DIR}\n"+
@@ -191,6 +197,7 @@ func TestRefactoringByAgents(t *testing.T) {
 				use(toolCall("git-commit", map[string]any{"message": "Make discounts simpler", "files": files})),
 				spoken("Committed.")),
 		})
+
 	id, err := a.Start(t.Context(), agent.Job{Work: agent.Orchestration{Request: "Make the discounts simpler."}})
 	if err != nil {
 		t.Fatal(err)
@@ -198,6 +205,7 @@ func TestRefactoringByAgents(t *testing.T) {
 	accept(t, a, db, "PLAN_VALIDATION", agent.Decision{Decision: agent.Accept})
 	accept(t, a, db, "ACTION_VALIDATION", agent.Decision{Decision: agent.Approve})
 	accept(t, a, db, "ACTION_VALIDATION", agent.Decision{Decision: agent.Approve})
+
 	run := settled(t, a, id, record.Completed)
 	if run.Result != "The discounts are simpler." {
 		t.Errorf("%+v", run)
@@ -211,6 +219,7 @@ func TestRefactoringByAgents(t *testing.T) {
 		"--name-only"); log != "Actlog: Make discounts simpler\n\nOrder.java\ncart.ts\nprice.go\ntally.py\n" {
 		t.Errorf("%q", log)
 	}
+
 	var calls, shown, passed int
 	err = db.Pool.QueryRow(t.Context(), `SELECT count(*) FILTER (WHERE name = 'code.apply_refactoring'),
 		(SELECT count(*) FROM actlog.wait_state WHERE subject::text LIKE '%@@ -4,10 +4,9 @@%'),

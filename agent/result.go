@@ -53,6 +53,7 @@ func (r *Runtime) result(ctx context.Context, planID string, into any) error {
 	if d.Plan.Summary == nil {
 		return fmt.Errorf("it is %s: %s", d.State, orZero(d.Plan.ErrorMessage))
 	}
+
 	if text, ok := into.(*string); ok {
 		*text = *d.Plan.Summary
 		return nil
@@ -127,6 +128,7 @@ func (r *Runtime) follow(ctx context.Context, planID string, on func(kind string
 	if err != nil {
 		return err
 	}
+
 	talk := runs.Talk{
 		Watch: r.watch, Deltas: r.store.Deltas(), Reader: func() runs.TalkReader { return r.store.Reader },
 		RootPlanID: d.Plan.RootPlanID, PlanID: planID, Silence: time.Hour,

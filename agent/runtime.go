@@ -98,6 +98,7 @@ func open(ctx context.Context, databaseURL string, o Options) (_ *Runtime, err e
 	if err := o.check(); err != nil {
 		return nil, err
 	}
+
 	r := &Runtime{source: parts.NewSource(cmp.Or(o.Logger, slog.New(slog.DiscardHandler))), idle: make(chan struct{})}
 	o.Logger = r.source.Log()
 	m, err := store.NewMigrator(ctx, databaseURL, o.Logger)
@@ -107,6 +108,7 @@ func open(ctx context.Context, databaseURL string, o Options) (_ *Runtime, err e
 	if err := errors.Join(m.Up(ctx), m.Close()); err != nil {
 		return nil, err
 	}
+
 	s, err := store.Open(ctx, store.Config{DatabaseURL: databaseURL, Logger: o.Logger, MaxConns: o.MaxConns})
 	if err != nil {
 		return nil, err
@@ -117,6 +119,7 @@ func open(ctx context.Context, databaseURL string, o Options) (_ *Runtime, err e
 			err = errors.Join(err, r.store.Close(ctx))
 		}
 	}()
+
 	r.engine, err = engine.New(engine.Config{
 		Store: r.store, Executors: executor.All(r.source.Function), Parts: r.source.Use, Watcher: r.store.Deltas(),
 		Logger: o.Logger, Release: o.Release, Slots: o.Slots, Drain: o.Drain, MaxTakeovers: o.MaxTakeovers,
@@ -127,6 +130,7 @@ func open(ctx context.Context, databaseURL string, o Options) (_ *Runtime, err e
 	if r.upkeep, err = upkeep.Start(ctx, s, upkeep.Config{Logger: o.Logger}); err != nil {
 		return nil, err
 	}
+
 	r.watch = runs.NewWatch(r.store.Feed())
 	r.ending, r.end = context.WithCancel(context.Background())
 	return r, nil
@@ -164,9 +168,11 @@ func (r *Runtime) Work(ctx context.Context) error {
 		return fmt.Errorf("work: %w", err)
 	}
 	defer done()
+
 	r.mu.Lock()
 	r.working = true
 	r.mu.Unlock()
+
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(r.ending, cancel)()
@@ -187,8 +193,10 @@ func (r *Runtime) Close(ctx context.Context) error {
 	if !r.shut() {
 		return nil
 	}
+
 	r.end()
 	r.watch.Close()
+
 	var err error
 	select {
 	case <-r.idle:
@@ -199,6 +207,7 @@ func (r *Runtime) Close(ctx context.Context) error {
 			err = fmt.Errorf("runs were not handed back: %w", context.Cause(ctx))
 		}
 	}
+
 	r.upkeep.Close()
 	// Nothing is in the queue of the store: runs are written past it.
 	if err = errors.Join(err, r.source.Close(), r.store.Close(context.WithoutCancel(ctx))); err != nil {
@@ -211,6 +220,7 @@ func (r *Runtime) Close(ctx context.Context) error {
 func (r *Runtime) shut() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	if r.closed {
 		return false
 	}

@@ -99,6 +99,7 @@ func (t Task) input() (Input, error) {
 			constraints[field] = n
 		}
 	}
+
 	return Input{"plan", "", map[string]any{
 		"task": t.Task, "context": t.Context, "role": t.Role, "constraints": constraints, "enableWrite": !t.ReadOnly,
 	}}, checkTexts(record.MaxTextBytes, map[string]string{"task": t.Task, "context": t.Context})
@@ -150,6 +151,7 @@ func (g Graph) input() (Input, error) {
 	if g.Eager {
 		in["scheduling"] = "eager"
 	}
+
 	err := checkTexts(record.MaxIDBytes, map[string]string{"plan_id": g.PlanID, "provider": g.Provider, "model": g.Model})
 	if err == nil {
 		err = checkTexts(record.MaxTextBytes, map[string]string{"prompt": g.Prompt})
@@ -180,5 +182,6 @@ func (o Orchestration) input() (Input, error) {
 	if o.ExecutionTimeout != 0 {
 		in["executionTimeout"] = o.ExecutionTimeout.Seconds()
 	}
+
 	return Input{"orchestrator", "", in}, checkTexts(record.MaxTextBytes, map[string]string{"request": o.Request})
 }

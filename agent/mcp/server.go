@@ -76,12 +76,14 @@ func (s Server) Check() error {
 	case s.RegisterTimeout < 0:
 		return errors.New("registerTimeout: it is negative")
 	}
+
 	if s.URL == "" {
 		if err := s.sandbox().Check(); err != nil {
 			return fmt.Errorf("sandbox: %w", err)
 		}
 		return nil
 	}
+
 	// The URL may hold a secret, so no error has it.
 	if u, err := url.Parse(s.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return errors.New("url: it must be of the form http://host/path or https://host/path")

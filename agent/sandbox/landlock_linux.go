@@ -59,6 +59,7 @@ func startWith(cmd *exec.Cmd, config landlock.Config, grant func(*ruleset)) erro
 	var rules ruleset
 	defer rules.close()
 	grant(&rules)
+
 	fd, flags, err := config.NewRulesetFD(rules.rules...)
 	if err != nil {
 		return fmt.Errorf("sandbox: %w", err)
@@ -73,6 +74,7 @@ func startWith(cmd *exec.Cmd, config landlock.Config, grant func(*ruleset)) erro
 		return err
 	}
 	defer open()
+
 	return onThread(func() error {
 		if err := restrictThread(fd, flags); err != nil {
 			return fmt.Errorf("sandbox: %w", err)
@@ -100,6 +102,7 @@ func (r *ruleset) add(paths []string, folder, file landlock.AccessFSSet) {
 			continue
 		}
 		r.files = append(r.files, fd)
+
 		var info unix.Stat_t
 		rights := file
 		if unix.Fstat(fd, &info) == nil && info.Mode&unix.S_IFMT == unix.S_IFDIR {
@@ -169,11 +172,13 @@ func dropCapabilities() error {
 	if err := unix.Capget(&header, &have[0]); err != nil {
 		return err
 	}
+
 	for i, kept := range []uint32{keptCapabilities, 0} {
 		keep[i] = unix.CapUserData{
 			Effective: have[i].Effective & kept, Permitted: have[i].Permitted & kept, Inheritable: have[i].Inheritable & kept,
 		}
 	}
+
 	if keep == have {
 		return nil
 	}

@@ -44,6 +44,7 @@ func TestMain(m *testing.M) {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		return
 	}
+
 	if os.Getenv(beServer) != "" {
 		cmd := exec.CommandContext(context.Background(), "/bin/sh", "-c", "while read -r line; do echo $line; done")
 		cmd.Stdin, cmd.Stdout = os.Stdin, os.Stdout
@@ -54,6 +55,7 @@ func TestMain(m *testing.M) {
 		_ = cmd.Wait() // it is killed first
 		return
 	}
+
 	goleak.VerifyTestMain(m)
 }
 
@@ -67,6 +69,7 @@ func TestEnvironment(t *testing.T) {
 	} {
 		t.Setenv(name, planted)
 	}
+
 	t.Setenv("LC_TIME", "C")
 	t.Setenv("PATH", "/usr/bin:/bin")
 	env := sandbox.Environment(map[string]string{"OWN": "mine", "PATH": "/bin"})
@@ -78,6 +81,7 @@ func TestEnvironment(t *testing.T) {
 			t.Errorf("it lacks %s: %q", want, env)
 		}
 	}
+
 	t.Setenv("HOME", "/home")
 	if env := sandbox.Environment(map[string]string{"OWN": "mine"}, "HOME", "PGPASSWORD"); !slices.Equal(env,
 		[]string{"HOME=/home", "OWN=mine"}) {
@@ -97,6 +101,7 @@ func TestEnvironmentOnWindows(t *testing.T) {
 	t.Setenv("Path", "there")
 	t.Setenv("openai_Api_Key", planted)
 	defer sandbox.AsOnWindows()()
+
 	for _, row := range []struct {
 		own  map[string]string
 		only []string
@@ -110,6 +115,7 @@ func TestEnvironmentOnWindows(t *testing.T) {
 			t.Errorf("%v %v: %q, want %q", row.own, row.only, got, row.want)
 		}
 	}
+
 	if env := sandbox.Environment(nil); !slices.Contains(env, "Path=there") ||
 		strings.Contains(strings.Join(env, " "), planted) {
 		t.Errorf("%q", env)
@@ -136,6 +142,7 @@ func run(t *testing.T, s sandbox.Sandbox, dir, script string, args ...string) st
 	cmd.Dir, cmd.Env = dir, sandbox.Environment(nil)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
+
 	end, err := s.Start(cmd)
 	if err != nil {
 		t.Fatalf("%s: %v", s.Mode, err)
@@ -151,9 +158,10 @@ type secrets struct{ top, work, data, key, config string }
 func newSecrets(t *testing.T) (s secrets) {
 	t.Helper()
 	s.top = t.TempDir()
-	s.work, s.data, s.key = filepath.Join(s.top, "work"), filepath.Join(s.top, "work", ".actlog"),
-		filepath.Join(s.top, "keys")
+	s.work, s.key = filepath.Join(s.top, "work"), filepath.Join(s.top, "keys")
+	s.data = filepath.Join(s.work, ".actlog")
 	s.config = filepath.Join(s.work, "actlog.yaml")
+
 	for _, dir := range []string{filepath.Join(s.data, "postgres"), filepath.Join(s.work, "src")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
@@ -214,9 +222,11 @@ func TestAttacks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer held.Close()
+
 	received := make(chan os.Signal, 100)
 	signal.Notify(received, syscall.SIGWINCH, syscall.SIGPWR)
 	defer signal.Stop(received)
+
 	for _, mode := range modes(t) {
 		for name, script := range attacks {
 			t.Run(string(mode)+" "+name, func(t *testing.T) {
@@ -228,6 +238,7 @@ func TestAttacks(t *testing.T) {
 				if entries, err := os.ReadDir(s.top); err != nil || len(entries) != 2 {
 					t.Errorf("it wrote: %v %v", entries, err)
 				}
+
 				// What was sent before this one comes before it.
 				if err := syscall.Kill(os.Getpid(), syscall.SIGPWR); err != nil {
 					t.Fatal(err)
@@ -235,6 +246,7 @@ func TestAttacks(t *testing.T) {
 				if got := <-received; got != syscall.SIGPWR {
 					t.Errorf("it sent %v", got)
 				}
+
 				for _, file := range []string{filepath.Join(s.data, "postgres", "password"), s.key, s.config} {
 					if text, err := os.ReadFile(file); err != nil || string(text) != planted {
 						t.Errorf("%s is %q, %v", file, text, err)
@@ -253,6 +265,7 @@ func TestAttacksWithoutSandbox(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer held.Close()
+
 	names := []string{
 		"data folder", "relative", "key file", "configuration", "symbolic links", "hard links", "moves",
 		"through a descriptor", "its root", "command lines", "signals",
@@ -260,6 +273,7 @@ func TestAttacksWithoutSandbox(t *testing.T) {
 	if os.Getenv(variable) != "" {
 		names = append(names, "environment", "parents")
 	}
+
 	for _, name := range names {
 		s := newSecrets(t)
 		if out := run(t, s.sandbox(sandbox.Off), s.work, attacks[name]+"\n:", strconv.Itoa(os.Getpid()),
@@ -276,6 +290,7 @@ func TestProcesses(t *testing.T) {
 		t.Logf("not here: %s", lacks)
 		return
 	}
+
 	for _, name := range []string{
 		"environment", "all environments", "memory", "open files", "its root", "inherited files", "powers", "signals",
 		"kernel memory",
@@ -285,6 +300,7 @@ func TestProcesses(t *testing.T) {
 			t.Errorf("%s: it got out:\n%.2000q", name, out)
 		}
 	}
+
 	if out := run(t, s.sandbox(sandbox.Processes), s.work, "cat $1/keys; echo x > new && cat new", s.top); out != planted+
 		"x\n" {
 		t.Errorf("files: %q", out)
@@ -353,6 +369,7 @@ func TestWork(t *testing.T) {
 			if out := run(t, free, s.work, `echo ok > new && cat new`); out != "ok\n" {
 				t.Errorf("write in its folder: %q", out)
 			}
+
 			more := sandbox.Sandbox{Mode: mode, Read: []string{s.key}, Write: []string{filepath.Join(s.top, "more")}}
 			if err := os.Mkdir(more.Write[0], 0o700); err != nil {
 				t.Fatal(err)
@@ -373,6 +390,7 @@ func TestPlantedLink(t *testing.T) {
 		if err := os.Symlink(s.top, filepath.Join(s.work, "src", "bin")); err != nil {
 			t.Fatal(err)
 		}
+
 		box := s.sandbox(mode)
 		box.Hide = nil
 		box.Read, box.Write = []string{filepath.Join(s.work, "src", "bin")}, []string{
@@ -401,6 +419,7 @@ func TestHiddenIsNotMoved(t *testing.T) {
 				hide := []string{
 					filepath.Join(top, "conf", "keys"), filepath.Join(top, "a", "b", "keys"), filepath.Join(top, "data"),
 				}
+
 				for _, path := range []string{
 					hide[0], hide[1], filepath.Join(hide[2], "password"), filepath.Join(top, "src", "x"),
 				} {
@@ -418,6 +437,7 @@ func TestHiddenIsNotMoved(t *testing.T) {
 						t.Errorf("%s: %q", script, out)
 					}
 				}
+
 				for _, path := range hide {
 					if _, err := os.Stat(path); err != nil {
 						t.Error(err)
@@ -443,6 +463,7 @@ func TestHiddenIsGone(t *testing.T) {
 					filepath.Join(top, "conf", "keys"), filepath.Join(top, "not-there"), filepath.Join(outside, "keys"),
 				},
 			}
+
 			writeFile(t, box.Hide[0], planted)
 			writeFile(t, box.Hide[2], planted)
 			if seen == "link" {
@@ -452,6 +473,7 @@ func TestHiddenIsGone(t *testing.T) {
 				}
 				box.Hide = []string{filepath.Join(link, "keys")}
 			}
+
 			if seen == "checked" {
 				if err := box.Check(); err != nil {
 					t.Fatal(err)
@@ -469,6 +491,7 @@ func TestHiddenIsGone(t *testing.T) {
 			if err := os.Rename(filepath.Join(top, "conf"), filepath.Join(top, "moved")); err != nil {
 				t.Fatal(err)
 			}
+
 			cmd := exec.CommandContext(t.Context(), "/bin/cat", "moved/keys")
 			cmd.Dir = top
 			if _, err := box.Start(cmd); err == nil ||
@@ -489,11 +512,13 @@ func TestHiddenLink(t *testing.T) {
 			if err := os.Symlink(filepath.Join(top, target), filepath.Join(top, link)); err != nil {
 				t.Fatal(err)
 			}
+
 			box := sandbox.Sandbox{Mode: mode, Hide: []string{filepath.Join(top, name)}}
 			cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "rm -f "+link+"; cat conf/keys "+name)
 			cmd.Dir = top
 			var out bytes.Buffer
 			cmd.Stdout = &out
+
 			if end, err := box.Start(cmd); err == nil {
 				_ = cmd.Wait() // its output says how it went
 				end()
@@ -513,6 +538,7 @@ func TestRepository(t *testing.T) {
 	if !slices.Contains(modes(t), sandbox.Bubblewrap) {
 		return
 	}
+
 	top := t.TempDir()
 	writeFile(t, filepath.Join(top, ".git", "config"), "mine")
 	writeFile(t, filepath.Join(top, ".git", "hooks", "sample"), "mine")
@@ -521,6 +547,7 @@ func TestRepository(t *testing.T) {
 	if out := run(t, box, top, script); out != "minesample\nok\n" {
 		t.Errorf("%q", out)
 	}
+
 	box = sandbox.Sandbox{Mode: sandbox.Bubblewrap, Write: []string{filepath.Join(top, ".git") + "/"}}
 	if out := run(t, box, top, `echo theirs > .git/config; cat .git/config`); out != "theirs\n" {
 		t.Errorf("granted: %q", out)
@@ -540,6 +567,7 @@ func TestThreadOfStartEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		var end func()
 		var tid int
 		var ready string
@@ -551,6 +579,7 @@ func TestThreadOfStartEnds(t *testing.T) {
 			}
 			close(done)
 		})
+
 		<-done
 		if err != nil || ready != "ready\n" {
 			t.Fatalf("%s: %q %v", mode, ready, err)
@@ -576,6 +605,7 @@ func TestServerIsKilled(t *testing.T) {
 	if !slices.Contains(modes(t), sandbox.Bubblewrap) {
 		return
 	}
+
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(sandbox.Environment(nil), beServer+"=1")
 	in, err := cmd.StdinPipe()
@@ -586,6 +616,7 @@ func TestServerIsKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -613,6 +644,7 @@ func onEndingThread(do func()) {
 		do() // never unlocked, so the thread ends
 		return
 	}
+
 	defer runtime.UnlockOSThread() // the first thread of a process cannot end: use another while this one is held
 	done := make(chan struct{})
 	go func() {
@@ -643,11 +675,13 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%+v: %v, want %s", box, err, want)
 		}
 	}
+
 	for _, mode := range []sandbox.Mode{"", sandbox.Auto, sandbox.Processes, sandbox.Off} {
 		if err := (sandbox.Sandbox{Mode: mode}).Check(); err != nil {
 			t.Errorf("%q: %v", mode, err)
 		}
 	}
+
 	cmd := exec.CommandContext(t.Context(), "no-such-program-at-all")
 	if _, err := (sandbox.Sandbox{}).Start(cmd); err == nil || !strings.Contains(err.Error(), "no-such-program-at-all") {
 		t.Errorf("start: %v", err)
@@ -662,6 +696,7 @@ func TestThreads(t *testing.T) {
 			t.Fatalf("%q", out)
 		}
 	}
+
 	tasks, err := filepath.Glob("/proc/self/task/*/status")
 	if err != nil || len(tasks) == 0 {
 		t.Fatal(tasks, err)
@@ -696,6 +731,7 @@ func TestHideProcess(t *testing.T) {
 		"PATH=" + os.Getenv("PATH"),
 	}
 	cmd.Env = append(cmd.Env, "OPENAI_API_KEY="+planted)
+
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -704,6 +740,7 @@ func TestHideProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -713,6 +750,7 @@ func TestHideProcess(t *testing.T) {
 			t.Error(err)
 		}
 	}()
+
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil || line != planted+" "+planted+" true\n" {
 		t.Fatalf("what it has: %q %v", line, err)
@@ -745,10 +783,12 @@ func TestUsers(t *testing.T) {
 	if os.Getenv(variable) != "" {
 		return // this is what runs again below
 	}
+
 	users := map[string]*syscall.Credential{"this": nil}
 	if os.Geteuid() == 0 {
 		users["nobody"] = &syscall.Credential{Uid: 65534, Gid: 65534}
 	}
+
 	for name, credential := range users {
 		t.Run(name, func(t *testing.T) {
 			dir, err := os.MkdirTemp("/tmp", "sandbox-test-") //nolint:usetesting // one that others can enter
@@ -761,6 +801,7 @@ func TestUsers(t *testing.T) {
 			if err := os.Mkdir(home, 0o700); err != nil {
 				t.Fatal(err)
 			}
+
 			held, err := os.Create(filepath.Join(dir, "held"))
 			if err != nil {
 				t.Fatal(err)
@@ -772,6 +813,7 @@ func TestUsers(t *testing.T) {
 			if _, err := held.Seek(0, io.SeekStart); err != nil {
 				t.Fatal(err)
 			}
+
 			if credential != nil {
 				for _, path := range []string{dir, home} {
 					if err := os.Chown(path, int(credential.Uid), int(credential.Gid)); err != nil {
@@ -799,6 +841,7 @@ func copyTo(t *testing.T, from, to string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := os.WriteFile(to, text, 0o755); err != nil {
 		t.Fatal(err)
 	}

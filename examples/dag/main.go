@@ -28,6 +28,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
 	stop()
+
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		os.Exit(2)
@@ -44,11 +45,13 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		fmt.Fprintln(stderr, "usage: dag [flags] task\n       dag [flags] -plan id")
 		flags.PrintDefaults()
 	}
+
 	eager := flags.Bool("eager", false, "begin each node as soon as those that it needs have completed")
 	planID := flags.String("plan", "", "go on with the run of this `id`")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+
 	task := strings.Join(flags.Args(), " ")
 	if (task == "") == (*planID == "") {
 		flags.Usage()
@@ -62,22 +65,26 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	if err != nil {
 		return err
 	}
+
 	log := slog.New(slog.NewTextHandler(stderr, nil)) // the log of the run is among it
 	a, err := agent.Open(ctx, getenv("ACTLOG_DATABASE_URL"), agent.Options{Logger: log})
 	if err != nil {
 		return fmt.Errorf("ACTLOG_DATABASE_URL: %w", err)
 	}
 	defer func() { err = errors.Join(err, a.Close(context.WithoutCancel(ctx))) }()
+
 	if err := a.Register(agent.Parts{Models: map[string]model.Model{"default": m}}); err != nil {
 		return err
 	}
 	go func() { _ = a.Work(ctx) }() // it ends with ctx, or with Close
+
 	if *planID == "" {
 		if *planID, err = a.Start(ctx, agent.Job{Work: agent.Graph{Prompt: task, Eager: *eager}}); err != nil {
 			return err
 		}
 		fmt.Fprintf(stderr, "If this is interrupted, go on with: dag -plan %s\n", *planID)
 	}
+
 	r, err := a.Wait(ctx, *planID)
 	switch {
 	case err != nil:

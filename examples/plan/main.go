@@ -28,6 +28,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
 	stop()
+
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		os.Exit(2)
@@ -44,12 +45,14 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		fmt.Fprintln(stderr, "usage: plan [flags] task")
 		flags.PrintDefaults()
 	}
+
 	dir := flags.String("dir", ".", "work in this `folder`; nothing in it is changed")
 	iterative := flags.Bool("iterative", false,
 		"ask the model for one operation at a time, and tell it what the last ones returned")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+
 	if flags.NArg() == 0 {
 		flags.Usage()
 		return flag.ErrHelp
@@ -62,20 +65,24 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	if err != nil {
 		return err
 	}
+
 	folder, err := files.Open(*dir, files.Options{})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, folder.Close()) }()
+
 	a, err := agent.Open(ctx, getenv("ACTLOG_DATABASE_URL"), agent.Options{})
 	if err != nil {
 		return fmt.Errorf("ACTLOG_DATABASE_URL: %w", err)
 	}
 	defer func() { err = errors.Join(err, a.Close(context.WithoutCancel(ctx))) }()
+
 	if err := a.Register(agent.Parts{Models: map[string]model.Model{"default": m}, Tools: folder.Tools()}); err != nil {
 		return err
 	}
 	go func() { _ = a.Work(ctx) }() // it ends with ctx, or with Close
+
 	task := agent.Task{Task: strings.Join(flags.Args(), " "), Iterative: *iterative, ReadOnly: true}
 	planID, err := a.Start(ctx, agent.Job{Work: task})
 	if err != nil {
@@ -95,6 +102,7 @@ func show(w io.Writer, r *plan.Result) error {
 			fmt.Fprintf(w, "%s: %q\n", *t.Type, *t.Content)
 		}
 	}
+
 	if r.Error != nil {
 		return errors.New(*r.Error)
 	}

@@ -81,6 +81,7 @@ func (c *Catalog) Agents(ctx context.Context) ([]Agent, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	bodies, hashes := c.definitions()
 	ids := slices.Collect(maps.Keys(bodies))
 	on := map[string]int{}
@@ -92,6 +93,7 @@ func (c *Catalog) Agents(ctx context.Context) ([]Agent, error) {
 			}
 		}
 	}
+
 	known, err := c.store.Definitions(ctx, ids, slices.Collect(maps.Values(hashes)))
 	if err != nil {
 		return nil, err
@@ -106,6 +108,7 @@ func (c *Catalog) Agents(ctx context.Context) ([]Agent, error) {
 		if !configured {
 			body, hash = pinned.Body, pinned.SHA256
 		}
+
 		a := agentOf(strings.TrimPrefix(id, agentKind), body)
 		a.Configured, a.Workers = configured, on[id]
 		if hash != "" {
@@ -123,6 +126,7 @@ func (c *Catalog) Agents(ctx context.Context) ([]Agent, error) {
 func (c *Catalog) definitions() (bodies map[string]json.RawMessage, hashes map[string]string) {
 	parts, release := c.source.Use()
 	defer release()
+
 	bodies, hashes = map[string]json.RawMessage{}, map[string]string{}
 	for _, name := range parts.Names("agent") {
 		if body, ok := parts.Definition("agent", name); ok {
@@ -141,9 +145,12 @@ func agentOf(name string, body json.RawMessage) Agent {
 	if body == nil || json.Unmarshal(body, &d) != nil {
 		return a
 	}
-	a.Description, a.MaxSteps, a.EnableWrite, a.Limits = d.Description, d.MaxSteps, d.EnableWrite, d.Limits
+
+	a.Description, a.MaxSteps = d.Description, d.MaxSteps
+	a.EnableWrite, a.Limits = d.EnableWrite, d.Limits
 	a.Model = &AgentModel{d.Model.Name, d.Model.Provider, d.Model.Model}
 	a.MCPServers = append(a.MCPServers, d.MCPServers...)
+
 	for _, pattern := range d.Tools {
 		if sub, ok := strings.CutPrefix(pattern, agentKind); ok {
 			a.SubAgents = append(a.SubAgents, sub)
@@ -178,6 +185,7 @@ func (c *Catalog) Tools(ctx context.Context) (tools []Tool, servers []Server, er
 	if err != nil {
 		return nil, nil, err
 	}
+
 	usedBy, servedTo := map[string][]string{}, map[string][]string{}
 	for _, u := range users(parts) {
 		for _, t := range u.Select(all) {
@@ -196,6 +204,7 @@ func (c *Catalog) Tools(ctx context.Context) (tools []Tool, servers []Server, er
 		tools = append(tools,
 			Tool{s.Name, s.Description, s.Schema, rules.Of(s), toolset, append([]string{}, usedBy[s.Name]...)})
 	}
+
 	for _, thing := range parts.Provides() {
 		if name, ok := strings.CutPrefix(thing, "mcp:"); ok {
 			servers = append(servers, Server{name, append([]string{}, servedTo[name]...)})
@@ -221,6 +230,7 @@ func users(parts engine.Parts) (all []user) {
 			}
 		}
 	}
+
 	named("agent", "")
 	var o define.OrchestratorDefinition
 	if body, ok := parts.Definition("orchestrator", ""); ok && json.Unmarshal(body, &o) == nil {
@@ -251,6 +261,7 @@ func (c *Catalog) Models(ctx context.Context) ([]Model, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	parts, release := c.source.Use()
 	defer release()
 	all := []Model{}
@@ -263,6 +274,7 @@ func (c *Catalog) Models(ctx context.Context) ([]Model, error) {
 	for name, workers := range on {
 		all = append(all, Model{Name: name, Workers: len(workers)})
 	}
+
 	slices.SortFunc(all, func(a, b Model) int { return cmp.Compare(a.Name, b.Name) })
 	return all, nil
 }
@@ -290,6 +302,7 @@ func (c *Catalog) Executors(ctx context.Context) ([]Executor, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	named := map[string][]string{}
 	parts, release := c.source.Use()
 	defer release()
@@ -318,6 +331,7 @@ func (c *Catalog) provided(ctx context.Context, kind string) (map[string][]runst
 	if err != nil {
 		return nil, err
 	}
+
 	on := map[string][]runstore.LiveWorker{}
 	for _, w := range workers {
 		for _, thing := range w.Provides {

@@ -20,6 +20,7 @@ func TestAllow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	text := `toolsets: {files: {allow: [".env"]}, git: {allow: ["*.key", "!tls.key"]}, code: {allow: [a]}, search: {allow: [b]}}`
 	c, err := config.Parse(filepath.Join(dir, "actlog.yaml"), []byte(text), config.Options{})
 	if err != nil {
@@ -30,11 +31,13 @@ func TestAllow(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer parts.Close()
+
 	for path, failed := range map[string]bool{".env": false, "tls.key": true} {
 		for _, each := range parts.Tools {
 			if each.Spec().Name != "files.read_file" {
 				continue
 			}
+
 			arguments, err := json.Marshal(map[string]string{"path": path})
 			if err != nil {
 				t.Fatal(err)

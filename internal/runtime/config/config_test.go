@@ -62,6 +62,7 @@ func problems(t testing.TB, text string) (found []string) {
 	if !ok {
 		t.Fatal(err)
 	}
+
 	for _, p := range wrong.Problems {
 		line := fmt.Sprintf("%d: %s: %s", p.Line, p.Field, p.Message)
 		if p.Field == "" {
@@ -83,6 +84,7 @@ func TestExampleOfTheDocs(t *testing.T) {
 	if len(blocks) == 0 {
 		t.Fatal("the page has no example")
 	}
+
 	c, err := parse(t, blocks[0][1], config.Options{
 		Lookup: environment("OPENAI_BASE_URL", "http://127.0.0.1:1/v1", "OPENAI_API_KEY", "k", "ANTHROPIC_BASE_URL",
 			"http://127.0.0.1:1", "ANTHROPIC_API_KEY", "k", "SEARCH_TOKEN", "t"),
@@ -90,6 +92,7 @@ func TestExampleOfTheDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, w := range c.Warnings {
 		if !strings.Contains(w.Message, "no tools of it yet") {
 			t.Errorf("%v", w)
@@ -99,6 +102,7 @@ func TestExampleOfTheDocs(t *testing.T) {
 		len(c.Plans) != 1 || len(c.Roles) != 1 || len(c.Redact) != 3 {
 		t.Errorf("%+v", c)
 	}
+
 	// Every key that the package knows is on the page.
 	source, err := filepath.Glob("*.go")
 	if err != nil {
@@ -396,6 +400,7 @@ plans:
 			} else {
 				t.Errorf("%s", cmp.Diff(tt.want, found))
 			}
+
 			if strings.Contains(strings.Join(found, "\n"), "hunter2") {
 				t.Error("a secret is shown")
 			}
@@ -411,6 +416,7 @@ func TestJSONFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if got := c.Models["default"].Model + c.Agents["a"].SystemPrompt; got != "a/b😀 \"é\"\n<<\u2028>> \\ 😀" {
 		t.Errorf("%q", got)
 	}
@@ -424,6 +430,7 @@ func TestWarnings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if len(c.Warnings) != 1 || !strings.HasSuffix(c.Warnings[0].String(),
 		"actlog.yaml:2: policies[0].tools: no tool of this file matches it") {
 		t.Errorf("%v", c.Warnings)
@@ -439,10 +446,12 @@ func TestThingsOfTheProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	want := []define.WorkflowStep{{Name: "mine", Type: define.CustomStep}, {Name: "mine", Type: define.CustomStep}}
 	if !cmp.Equal(c.Workflows["w"].Steps, want) {
 		t.Errorf("%v", c.Workflows)
 	}
+
 	// D20: a class stands for a function of the program.
 	c, err = parse(t, base+"workflows: {w: {steps: [news]}, news: {modulePath: flows/news.py, className: News}}\n",
 		config.Options{Workflows: []string{"flows/news.py.News"}})
@@ -465,6 +474,7 @@ plans:
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if got := c.Plans["ours"].Placeholders(); !slices.Equal(got, []string{"who", "path"}) {
 		t.Errorf("%q", got)
 	}
@@ -486,6 +496,7 @@ func TestAliases(t *testing.T) {
 	if err != nil || c.Models["other"].Model != "m" {
 		t.Fatal(c, err)
 	}
+
 	var bomb strings.Builder
 	bomb.WriteString(base + "agents:\n  a:\n    responseSchema:\n      type: object\n" +
 		"      x0: &x0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n")
@@ -493,6 +504,7 @@ func TestAliases(t *testing.T) {
 		fmt.Fprintf(&bomb, "      x%d: &x%d [%s]\n", i+1, i+1,
 			strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*x%d, ", i), 10), ", "))
 	}
+
 	if got := problems(t, bomb.String()); len(got) != 1 || !strings.Contains(got[0], "more than 50000 values") {
 		t.Errorf("%q", got)
 	}
@@ -522,12 +534,14 @@ func TestToolsetsHaveTheirNames(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer parts.Close()
+
 		for _, each := range parts.Tools {
 			if _, err := parse(t, fmt.Sprintf(base+"toolsets: {%s}\nagents: {a: {tools: [%s]}}\n", toolset, each.Spec().Name),
 				config.Options{}); err != nil {
 				t.Error(err)
 			}
 		}
+
 		_, err = parse(t, fmt.Sprintf(base+"toolsets: {%s}\nagents: {a: {tools: [nothing]}}\n", toolset), config.Options{})
 		_, there, _ := strings.Cut(fmt.Sprint(err), "there are: ")
 		known := strings.Split(strings.TrimSuffix(there, ", form, terminate, agent.a"), ", ")
@@ -541,10 +555,7 @@ func TestToolsetsHaveTheirNames(t *testing.T) {
 	}
 }
 
-// A file as the contract of the runtime has it, with the agents that it names.
-func TestContract(t *testing.T) {
-	t.Parallel()
-	c, err := parse(t, `models:
+const contract = `models:
   default: {provider: openai, model: gpt-5-mini, baseURL: "${URL}", apiKey: "${KEY}", temperature: 0.3, maxConcurrent: 8}
   claude:  {provider: anthropic, model: claude-sonnet-5, baseURL: "${URL}", apiKey: "${KEY}"}
 embedder:  {provider: openai, model: text-embedding-3-small, baseURL: "${URL}", apiKey: "${KEY}"}  # optional
@@ -567,10 +578,16 @@ plans:
   nightly: {title: Nightly, steps: [{agent: reader, request: "Read <<path>>"}]}
 roles: {QA: {tools: ["files.*", "tests.*"]}}
 redact: [email, bearer-token, "sk-[A-Za-z0-9]{20,}"]
-`, config.Options{})
+`
+
+// A file as the contract of the runtime has it, with the agents that it names.
+func TestContract(t *testing.T) {
+	t.Parallel()
+	c, err := parse(t, contract, config.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	r := c.Agents["reader"]
 	if r.MaxSteps != 30 || !r.IncludeHistory || r.ResponseSchema != nil ||
 		r.Limits != (define.Limits{Tokens: 200000, CostUSD: 1}) || !r.EnableWrite {
@@ -579,6 +596,7 @@ redact: [email, bearer-token, "sk-[A-Za-z0-9]{20,}"]
 	if p := c.Policies.Policy("git.commit", tool.Policy{}); !p.Approval || p.WaitTimeout != time.Hour {
 		t.Errorf("%+v", p)
 	}
+
 	var warnings []string
 	for _, w := range c.Warnings {
 		warnings = append(warnings, fmt.Sprintf("%d %s", w.Line, w.Field))
@@ -596,6 +614,7 @@ func TestApprovalByAnother(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for name, want := range map[string]tool.Policy{
 		"git.commit": {Approval: true, NotStarter: true}, "pay-card": {Approval: true}, "x": {Approval: true},
 	} {
@@ -603,6 +622,7 @@ func TestApprovalByAnother(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
 		}
 	}
+
 	for text, want := range map[string]string{
 		"{notstarter: true}": "policies[0].approval.notstarter: no such key; did you mean notStarter?",
 		"{}":                 "policies[0].approval.notStarter: required",
@@ -624,6 +644,7 @@ func TestRuns(t *testing.T) {
 	if err != nil || c.Runs.MaxTakeovers != 3 {
 		t.Errorf("%+v, %v", c, err)
 	}
+
 	for _, wrong := range []string{"0", "-1", "1001", "many", "1.5"} {
 		if _, err := config.Parse("a.yaml", []byte("runs: {maxTakeovers: "+wrong+"}"), config.Options{}); err == nil ||
 			!strings.Contains(err.Error(), "runs.maxTakeovers") {

@@ -49,6 +49,7 @@ func TestReload(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	old, releaseOld, err := current.Use()
 	if err != nil {
 		t.Fatal(err)
@@ -63,6 +64,7 @@ func TestReload(t *testing.T) {
 		!strings.Contains(err.Error(), "actlog.yaml:1: models.a.provider: required") {
 		t.Error(err)
 	}
+
 	same, release, err := current.Use()
 	if err != nil || same != old {
 		t.Errorf("another configuration, %v", err)
@@ -80,6 +82,7 @@ func TestReload(t *testing.T) {
 	if err != nil || now == old || len(now.Models) != 3 {
 		t.Fatalf("%+v %v", now, err)
 	}
+
 	if now.Models["default"] != old.Models["default"] {
 		t.Error("a model that did not change lost its limits")
 	}
@@ -89,6 +92,7 @@ func TestReload(t *testing.T) {
 	if s := current.Loads(); s.Reloads != 1 || s.Failures != 1 || s.Held != 2 {
 		t.Errorf("%+v", s)
 	}
+
 	releaseOld()
 	releaseOld()
 	if !readable(t.Context(), old) {
@@ -108,6 +112,7 @@ func TestReload(t *testing.T) {
 	if readable(t.Context(), now) || current.Loads().Held != 0 {
 		t.Error("not closed")
 	}
+
 	if _, _, err := current.Use(); !errors.Is(err, config.ErrClosed) {
 		t.Error(err)
 	}
@@ -128,6 +133,7 @@ func TestReloadAmongUsers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
@@ -150,6 +156,7 @@ func TestReloadAmongUsers(t *testing.T) {
 			}
 		})
 	}
+
 	all.Wait()
 	if s := current.Loads(); s.Reloads != 40 || s.Held != 1 {
 		t.Errorf("%+v", s)

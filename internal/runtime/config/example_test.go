@@ -15,19 +15,22 @@ func ExampleOpen() {
 		return
 	}
 	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "actlog.yaml")
-	err = os.WriteFile(path, []byte(`
-models:
+
+	const file = `models:
   default: {provider: openai, model: gpt-5-mini, apiKey: "${API_KEY}"}
 toolsets:
   files: {root: .}
 agents:
   reader: {systemPrompt: You read files., tools: [files.read_file]}
-`), 0o600)
+`
+
+	path := filepath.Join(dir, "actlog.yaml")
+	err = os.WriteFile(path, []byte(file), 0o600)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
+
 	current, err := config.Open(path, config.Options{
 		Lookup: func(string) (string, bool) { return "a secret", true }, // os.LookupEnv in a program
 	})
@@ -43,6 +46,7 @@ agents:
 		return
 	}
 	defer release()
+
 	definition, _ := parts.Config.Definition("reader")
 	for _, t := range definition.Select(parts.Tools) {
 		fmt.Println(t.Spec().Name)

@@ -52,6 +52,7 @@ func (n node) gitRemote(dir string) (m GitRemote) {
 	} else {
 		m.URL = n.word()
 	}
+
 	if len(n.file.problems) > problems {
 		return m
 	}

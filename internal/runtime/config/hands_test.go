@@ -51,30 +51,36 @@ func TestProblemsOfHands(t *testing.T) {
 	}
 }
 
-// Secrets of these toolsets are shown nowhere, and no definition that a run pins has them.
-func TestSecretsOfHands(t *testing.T) {
-	t.Parallel()
-	c, err := parse(t, base+`toolsets:
+const handsWithSecrets = `toolsets:
   http: {hosts: [a.com], headers: {a.com: {Authorization: "Bearer ${KEY}"}}}
   db: {url: "postgres://me:${KEY}@x/y"}
   shell: {commands: {ls: {command: [ls], env: {KEY: "${KEY}"}}}}
 agents: {a: {tools: ["http.*", "db.*", "shell.*"]}}
 roles: {R: {tools: ["http.*", "db.*", "shell.*"]}}
-`, config.Options{Lookup: func(string) (string, bool) { return "hunter2-hunter2", true }})
+`
+
+// Secrets of these toolsets are shown nowhere, and no definition that a run pins has them.
+func TestSecretsOfHands(t *testing.T) {
+	t.Parallel()
+	lookup := func(string) (string, bool) { return "hunter2-hunter2", true }
+	c, err := parse(t, base+handsWithSecrets, config.Options{Lookup: lookup})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	parts, err := c.Open()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer parts.Close()
+
 	agent, _ := c.Definition("a")
 	role := c.Roles["R"].Definition("R", define.DefinitionModel{}, nil, nil)
 	all, err := json.Marshal([]any{c, agent, role})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	shown := string(all) + fmt.Sprintf("%v %+v %#v", c.Toolsets, c.Toolsets, c.Toolsets)
 	for _, each := range parts.Tools {
 		shown += fmt.Sprintf("%+v %s", each.Spec(), each.Spec().Schema)
@@ -100,6 +106,7 @@ func TestRoles(t *testing.T) {
 			t.Errorf("%s: %q, want %q", tools, found, want)
 		}
 	}
+
 	if got := define.DefaultRole("devops").Tools; len(got) != 8 {
 		t.Errorf("%q", got)
 	}

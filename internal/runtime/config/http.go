@@ -52,6 +52,7 @@ func (h *HTTP) tools() (names []string) {
 	if h == nil {
 		return nil
 	}
+
 	has := func(some ...string) bool {
 		return slices.ContainsFunc(h.Methods, func(m string) bool { return slices.Contains(some, m) })
 	}

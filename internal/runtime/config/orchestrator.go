@@ -27,6 +27,7 @@ func readOrchestrator(n node, there names) define.Orchestrator {
 			})
 		},
 	})
+
 	if !g.has("model") && g.node.ShortTag() == "!!map" {
 		at := g.node
 		at.path = define.Below(at.path, "model")
@@ -48,6 +49,7 @@ func readSpecialist(n node, s define.Specialist, known bool, there names) define
 		"enableWrite":  func(n node) { s.EnableWrite = n.boolean() },
 		"enabled":      func(n node) { s.Enabled = n.boolean() },
 	})
+
 	if !known { // the planner chooses by it
 		g.require("description")
 	}

@@ -52,6 +52,7 @@ func (c *Config) open(before *Parts) (*Parts, error) {
 			p.Models[name] = before.Models[name]
 			continue
 		}
+
 		opened, err := m.open()
 		if err != nil {
 			errs = append(errs, fmt.Errorf("models.%s: %w", name, err))
@@ -59,10 +60,12 @@ func (c *Config) open(before *Parts) (*Parts, error) {
 		}
 		p.Models[name] = opened
 	}
+
 	var err error
 	if p.Redactor, err = redact.New(c.Redact...); err != nil {
 		errs = append(errs, fmt.Errorf("redact: %w", err))
 	}
+
 	if before != nil && before.vectors != nil && reflect.DeepEqual(before.Config.Embedder, c.Embedder) {
 		p.vectors = before.vectors
 	} else if c.Embedder != nil {
@@ -73,12 +76,14 @@ func (c *Config) open(before *Parts) (*Parts, error) {
 			p.vectors = search.NewVectors(embedder)
 		}
 	}
+
 	remember := sandbox.Sandbox{Mode: sandbox.Off, Hide: c.hide} // so that no program runs once something of it has gone
 	errs = append(errs, remember.Check(), p.openToolsets(c.Toolsets, c.hide))
 	if err := errors.Join(errs...); err != nil {
 		p.Close()
 		return nil, err
 	}
+
 	in := p.forRuns()
 	p.configured = func() *define.Configured { return in }
 	return p, nil
@@ -93,6 +98,7 @@ func (p *Parts) forRuns() *define.Configured {
 		Plans:     c.Plans, Roles: c.Roles, Orchestrator: c.Orchestrator, Dag: c.Dag, Policies: c.Policies,
 		MaxTakeovers: c.Runs.MaxTakeovers, Redactor: p.Redactor, Secrets: c.secrets(),
 	}
+
 	for name, opened := range p.Models {
 		m := c.Models[name]
 		of := define.Model{Model: opened, Definition: m.Definition(name), MaxConcurrent: m.MaxConcurrent}
@@ -101,6 +107,7 @@ func (p *Parts) forRuns() *define.Configured {
 		}
 		in.Models[name] = of
 	}
+
 	for name, server := range p.Servers() {
 		in.Servers[name] = server
 	}
@@ -130,6 +137,7 @@ func (c *Config) secrets() (all []string) {
 		add(maps.Values(s.Env))
 		add(maps.Values(s.Headers))
 	}
+
 	return all
 }
 
@@ -152,6 +160,7 @@ func (m Model) open() (opened model.Model, err error) {
 			Model: m.Model, APIKey: m.APIKey.Reveal(), BaseURL: m.BaseURL.Reveal(), Timeout: time.Duration(m.Timeout),
 		})
 	}
+
 	if err != nil {
 		return nil, err
 	}
@@ -197,12 +206,14 @@ func (p *Parts) openToolsets(t Toolsets, hide []string) error {
 		p.folders = append(p.folders, folder)
 		p.Tools = append(p.Tools, folder.Tools()...)
 	}
+
 	if t.Files != nil {
 		folder, err := files.Open(t.Files.Root.Reveal(), files.Options{
 			Write: t.Files.EnableWrite, Allow: t.Files.Allow, Hide: hide,
 		})
 		add("files", t.Files.Root, folder, err)
 	}
+
 	if t.Git != nil {
 		tools, err := git.Tools(t.Git.Root.Reveal(), t.Git.open(hide))
 		if err != nil {
@@ -210,6 +221,7 @@ func (p *Parts) openToolsets(t Toolsets, hide []string) error {
 		}
 		p.Tools = append(p.Tools, tools...)
 	}
+
 	if t.Code != nil {
 		opened, err := openRegistered("code", hide, map[string]any{
 			"root": t.Code.Root.Reveal(), "enableWrite": t.Code.EnableWrite, "allow": t.Code.Allow,
@@ -220,6 +232,7 @@ func (p *Parts) openToolsets(t Toolsets, hide []string) error {
 			add("code", t.Code.Root, opened, err)
 		}
 	}
+
 	if t.Search != nil {
 		folder, err := search.Open(t.Search.Root.Reveal(), search.Options{
 			Vectors: p.vectors, MinScore: t.Search.MinScore, Patience: time.Duration(t.Search.Patience), Allow: t.Search.Allow,
@@ -227,6 +240,7 @@ func (p *Parts) openToolsets(t Toolsets, hide []string) error {
 		})
 		add("search", t.Search.Root, folder, err)
 	}
+
 	commands := make([]tests.Command, 0, len(t.Tests))
 	for _, name := range slices.Sorted(maps.Keys(t.Tests)) {
 		test := t.Tests[name]
@@ -240,6 +254,7 @@ func (p *Parts) openToolsets(t Toolsets, hide []string) error {
 		errs = append(errs, fmt.Errorf("toolsets.tests: %w", err))
 	}
 	p.Tools = append(p.Tools, tools...)
+
 	hands, err := t.openHands(hide)
 	if err != nil {
 		errs = append(errs, err)

@@ -38,6 +38,7 @@ func readPlanStep(n node, there names) (s define.PlanStep) {
 	request := func(n node) { s.Request = n.template() }
 	model := func(n node) { s.Model = n.reference("model", there.models) }
 	tools := func(n node) { s.Tools = n.patterns(there.tools) }
+
 	g := n.object(fields{
 		"agent": agent, "agentName": agent,
 		"request": request, "stepRequirement": request,
@@ -45,6 +46,7 @@ func readPlanStep(n node, there names) (s define.PlanStep) {
 		"tools": tools, "selectedToolKeys": tools,
 		"terminateColumns": func(n node) { s.TerminateColumns = n.columns() },
 	})
+
 	for _, names := range [][2]string{
 		{"agent", "agentName"}, {"request", "stepRequirement"}, {"model", "modelName"}, {"tools", "selectedToolKeys"},
 	} {
@@ -52,6 +54,7 @@ func readPlanStep(n node, there names) (s define.PlanStep) {
 			g.at(names[1]).problem("it is another name of %s, which is there too", names[0])
 		}
 	}
+
 	if g.has("request") == g.has("stepRequirement") {
 		if !g.has("request") {
 			g.require("request")
@@ -61,6 +64,7 @@ func readPlanStep(n node, there names) (s define.PlanStep) {
 	if g.has("agent") || g.has("agentName") {
 		return s
 	}
+
 	at := g.at("request")
 	if g.has("stepRequirement") {
 		at = g.at("stepRequirement")
@@ -90,6 +94,7 @@ func (n node) columns() (columns []string) {
 	if n.ShortTag() == "!!seq" {
 		return n.texts()
 	}
+
 	for column := range strings.SplitSeq(n.text(), ",") {
 		if column = strings.TrimSpace(column); column != "" {
 			columns = append(columns, column)

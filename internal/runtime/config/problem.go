@@ -22,6 +22,7 @@ func (p Problem) String() string {
 	case p.File != "":
 		parts = append(parts, p.File)
 	}
+
 	if p.Field != "" {
 		parts = append(parts, p.Field)
 	}

@@ -21,6 +21,7 @@ func (n node) sandbox(dir string) (s Sandbox) {
 	for _, mode := range sandbox.Modes() {
 		modes = append(modes, string(mode))
 	}
+
 	paths := func(to *[]Value) func(node) {
 		return func(n node) {
 			for _, each := range n.list() {
@@ -28,6 +29,7 @@ func (n node) sandbox(dir string) (s Sandbox) {
 			}
 		}
 	}
+
 	problems := len(n.file.problems)
 	at := n
 	if n.ShortTag() == "!!map" {
@@ -39,6 +41,7 @@ func (n node) sandbox(dir string) (s Sandbox) {
 	} else {
 		s.Mode = sandbox.Mode(n.oneOf(modes...))
 	}
+
 	if len(n.file.problems) > problems {
 		return s
 	}
@@ -59,6 +62,7 @@ func (n node) absolute(dir string) Value {
 		}
 		return v
 	}
+
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)
 	}

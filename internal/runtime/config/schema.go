@@ -13,6 +13,7 @@ func (n node) schema() json.RawMessage {
 	if !n.is("a JSON Schema", "!!map") {
 		return nil
 	}
+
 	text, ok := n.json()
 	if !ok {
 		return nil
@@ -54,6 +55,7 @@ func (w *jsonWriter) write(n node, depth int) {
 	if w.left--; w.left < 0 {
 		return
 	}
+
 	switch n.ShortTag() {
 	case "!!map":
 		separator := byte('{')

@@ -28,6 +28,7 @@ func readServer(name string, n node, dir string) Server {
 	if err := tool.CheckServerName(name); err != nil && tool.CheckName(name) == nil { // else it was noted
 		n.problem("%v", err)
 	}
+
 	problems := len(n.file.problems)
 	g := n.object(fields{
 		"command": func(n node) {
@@ -44,9 +45,11 @@ func readServer(name string, n node, dir string) Server {
 		"registerTimeout": func(n node) { s.RegisterTimeout = n.duration() },
 		"sandbox":         func(n node) { s.Sandbox = n.sandbox(dir) },
 	})
+
 	if len(n.file.problems) > problems {
 		return s
 	}
+
 	if err := s.open().Check(); err != nil {
 		field, message, _ := strings.Cut(err.Error(), ": ")
 		at := g.at(field)

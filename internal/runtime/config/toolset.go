@@ -129,6 +129,7 @@ func (n node) tests(dir string) map[string]Test {
 			common = n.sandbox(dir)
 		}
 	})
+
 	n.entries(func(name string, n node) {
 		if name == "sandbox" {
 			return
@@ -147,6 +148,7 @@ func (n node) test(dir string, common Sandbox) Test {
 		t.Command = n.command()
 		return t
 	}
+
 	formats := make([]string, 0, len(tests.Formats()))
 	for _, format := range tests.Formats() {
 		formats = append(formats, string(format))
@@ -160,6 +162,7 @@ func (n node) test(dir string, common Sandbox) Test {
 		"env":     func(n node) { t.Env = n.values(checkVariable, func(n node) Value { return n.value(true) }) },
 		"sandbox": func(n node) { t.Sandbox = n.sandbox(dir) },
 	}).require("command")
+
 	if len(n.file.problems) > problems {
 		return t
 	}
@@ -179,6 +182,7 @@ func (t Toolsets) tools() (names []string) {
 				"files.make_folder", "files.move_file", "files.delete_file")
 		}
 	}
+
 	if t.Git != nil {
 		names = append(names, "git.status", "git.diff", "git.log", "git.show", "git.blame", "git.branches", "git.stashes")
 		if t.Git.EnableWrite {
@@ -188,6 +192,7 @@ func (t Toolsets) tools() (names []string) {
 			names = append(names, "git.pull", "git.push")
 		}
 	}
+
 	if t.Code != nil {
 		names = append(names, "code.analyze_code", "code.analyze_complexity", "code.analyze_dependencies",
 			"code.detect_code_smells", "code.suggest_refactoring")
@@ -195,6 +200,7 @@ func (t Toolsets) tools() (names []string) {
 			names = append(names, "code.apply_refactoring")
 		}
 	}
+
 	if t.Search != nil {
 		names = append(names, "search.search_code", "search.search_documentation", "search.search_similar_code")
 	}

@@ -9,11 +9,7 @@ import (
 	"github.com/actlog/actlog/internal/runtime/config"
 )
 
-// TestUnpriced checks which limits of cost are reported because a model has no price.
-func TestUnpriced(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "actlog.yaml")
-	if err := os.WriteFile(path, []byte(`
+const unpricedModels = `
 models:
   default: {provider: openai, model: gpt-5-mini, apiKey: k}
   own: {provider: openai, model: our-own-model-7b, apiKey: k, baseURL: "http://127.0.0.1:1/v1"}
@@ -28,13 +24,21 @@ agents:
 plans:
   cheap: {steps: [{agent: known, request: r}, {agent: known, model: own, request: r}]}
   deep: {steps: [{agent: known, tools: [agent.free], request: r}]}
-`), 0o600); err != nil {
+`
+
+// TestUnpriced checks which limits of cost are reported because a model has no price.
+func TestUnpriced(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "actlog.yaml")
+	if err := os.WriteFile(path, []byte(unpricedModels), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	c, err := config.Load(path, config.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	priced := func(provider, model string) bool { return provider == "openai" && model == "gpt-5-mini" }
 	want := "agents.boss.limits.costUsd: model our-own-model-7b of agent free has no price\n" +
 		"agents.own.limits.costUsd: model our-own-model-7b has no price\n" +

@@ -61,6 +61,7 @@ func Decisions(w *record.Wait) []string {
 	if listed := SubjectOf(w).Decisions; len(listed) > 0 {
 		return listed
 	}
+
 	of := record.WaitUserInput
 	if w.Type != nil {
 		of = *w.Type
@@ -75,6 +76,7 @@ func (d Decision) About(w *record.Wait) (*record.Wait, error) {
 	if !slices.Contains(allowed, d.Decision) || states[d.Decision] == "" {
 		return nil, invalid("decision", "must be one of "+strings.Join(allowed, ", "))
 	}
+
 	switch {
 	case d.Decision == Modify && strings.TrimSpace(d.Text) == "":
 		return nil, invalid("text", "is required: it says what to change")
@@ -85,6 +87,7 @@ func (d Decision) About(w *record.Wait) (*record.Wait, error) {
 	case !d.Fills(w) && len(d.Values) > 0:
 		return nil, invalid("values", "go with the answer to a form only")
 	}
+
 	if d.Redact == nil {
 		d.Redact = func(s string) string { return s }
 	}
@@ -95,6 +98,7 @@ func (d Decision) About(w *record.Wait) (*record.Wait, error) {
 		DecisionText: optional.Pointer(d.Redact(d.Text)),
 		EndTime:      new(time.Now()),
 	}
+
 	if d.Fills(w) {
 		form, err := ReadForm(w.FormInputs)
 		if err != nil {

@@ -95,6 +95,7 @@ func TestCheckAgents(t *testing.T) {
 			}
 			continue
 		}
+
 		if len(mistakes) != 1 || !strings.HasPrefix(mistakes[0].Error(), row.want) {
 			t.Errorf("%+v: %v, want %s", row.agent, mistakes, row.want)
 		}
@@ -108,6 +109,7 @@ func TestAgentsWithTheSameNames(t *testing.T) {
 	if len(mistakes) != 1 || !strings.Contains(mistakes[0].Error(), "are both agent-a-b to a model") {
 		t.Error(mistakes)
 	}
+
 	_, mistakes = define.CheckAgents(map[string]define.Agent{"a": {}}, define.Names{
 		Models: known.Models, Servers: []string{"agent"},
 	})

@@ -53,6 +53,7 @@ func (a Agent) Definition(name string, m DefinitionModel, servers []string, poli
 	if a.Temperature != nil {
 		d.Model.Temperature = a.Temperature
 	}
+
 	patterns := append([]string{"terminate"}, a.Tools...)
 	for _, server := range servers {
 		all := slices.Contains(a.MCPServers, server)
@@ -63,6 +64,7 @@ func (a Agent) Definition(name string, m DefinitionModel, servers []string, poli
 			patterns = append(patterns, server+"-*")
 		}
 	}
+
 	for _, r := range policies {
 		if slices.ContainsFunc(patterns, func(pattern string) bool { return Overlap(pattern, r.Tools) }) {
 			d.Policies = append(d.Policies, r)
@@ -93,6 +95,7 @@ func needsOf(tools, servers []string) (all []string) {
 	for _, server := range servers {
 		all = append(all, "mcp:"+server)
 	}
+
 	for _, name := range tools {
 		everywhere := name == "terminate" || name == "form"
 		ofServer := slices.ContainsFunc(servers, func(server string) bool { return strings.HasPrefix(name, server+"-") })

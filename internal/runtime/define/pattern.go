@@ -19,5 +19,6 @@ func Overlap(a, b string) bool {
 		}
 		fits, next = next, fits
 	}
+
 	return fits[0]
 }

@@ -58,10 +58,12 @@ func (p *Pinned) Pin(t StepType, name string, find func(kind, name string) (json
 	if t == AgentStep {
 		return p.pinAgent(name, body)
 	}
+
 	key := string(t) + "." + name
 	if _, known := p.Workflows[key]; known {
 		return nil
 	}
+
 	var f Flow
 	if err := json.Unmarshal(body, &f); err != nil {
 		return fmt.Errorf("workflow %q: %w", name, err)
@@ -70,6 +72,7 @@ func (p *Pinned) Pin(t StepType, name string, find func(kind, name string) (json
 		p.Workflows = map[string]Flow{}
 	}
 	p.Workflows[key] = f
+
 	steps, err := f.all(find)
 	for _, s := range steps {
 		if err == nil {
@@ -94,11 +97,13 @@ func (p *Pinned) pinAgent(name string, body json.RawMessage) error {
 	if err := json.Unmarshal(body, &a); err != nil {
 		return fmt.Errorf("agent %q: %w", name, err)
 	}
+
 	for _, server := range a.AllOf {
 		if !slices.Contains(p.Servers, server) {
 			return &MissingServerError{server, name}
 		}
 	}
+
 	a.Tools = slices.DeleteFunc(a.Tools, func(tool string) bool { return tool == "terminate" }) // a text is the answer
 	if p.Agents == nil {
 		p.Agents = map[string]Definition{}
@@ -113,6 +118,7 @@ func (f Flow) all(find func(kind, name string) (json.RawMessage, bool)) ([]Workf
 	for _, name := range f.Agents {
 		steps = append(steps, WorkflowStep{Name: name, Type: AgentStep})
 	}
+
 	for _, name := range f.Workflows {
 		before := len(steps)
 		for _, t := range WorkflowTypes {
@@ -137,6 +143,7 @@ func (p Pinned) Needs() (all []string) {
 			all = append(append(all, "workflow:"+cmp.Or(f.Function, name)), needsOf(f.Tools, f.MCPServers)...)
 		}
 	}
+
 	slices.Sort(all)
 	return slices.Compact(all)
 }

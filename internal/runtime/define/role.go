@@ -29,6 +29,7 @@ func DefaultRole(name string) Role {
 	if !known {
 		tools = toolsOf["DEVELOPER"]
 	}
+
 	r := Role{Model: DefaultModel}
 	for _, each := range tools {
 		r.Tools = append(r.Tools, each+".*", each+"-*")

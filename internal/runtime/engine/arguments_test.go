@@ -48,6 +48,7 @@ func (h *heard) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
 func (h *heard) note(ctx context.Context, what string, c tool.Call) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+
 	by, _ := record.StartedByFrom(ctx)
 	if c.PlanID != by.PlanID || c.ID != by.ToolCallID {
 		what = fmt.Sprintf("%s as %+v in a context of %+v", what, c, by)
@@ -96,6 +97,7 @@ func TestBadArgumentsAreNotSent(t *testing.T) {
 	for each := range bad {
 		arguments = append(arguments, each)
 	}
+
 	for _, approval := range []bool{true, false} {
 		called := &heard{policy: tool.Policy{Approval: approval}}
 		h := deploys(t, []tool.Tool{called}, called.name(), arguments...)
@@ -104,6 +106,7 @@ func TestBadArgumentsAreNotSent(t *testing.T) {
 		if *p.Record.State != record.Completed || len(called.all()) != 0 || len(h.Waits()) != 0 {
 			t.Fatalf("%s %q %q", *p.Record.State, text(p.Record.ErrorMessage), called.all())
 		}
+
 		for i, c := range h.Step(p).Cycles[:len(arguments)] {
 			row := c.ToolCalls[0].Record
 			if *row.State != record.Failed || text(row.ErrorKind) != "tool" ||
@@ -124,9 +127,11 @@ func TestShownIsSent(t *testing.T) {
 	h := deploys(t, []tool.Tool{called}, called.name(),
 		"{ \"b\" : \"\\u003c\\u00e4> \\u0026 \\ud83d\\ude00\",\n"+
 			"\"a\":9007199254740993, \"c\":[1.50,-0,1E+2], \"Target\":1, \"\\u0074arget\":2, \"nul\":\"\\u0000\\\\u0000\\\\\" }")
+
 	h.Work(h.Engine)
 	id := h.Start("a", "Go.")
 	h.Await(id, record.Waiting)
+
 	wait := waitOf(t, h)
 	row := h.Step(h.Plan(id)).Cycles[0].ToolCalls[0].Record
 	subject := fmt.Sprintf(`{"name":"deploy","toolCallId":"%s","parameters":%s,"files":["<a&b>.txt"]}`, row.ToolCallID,
@@ -134,10 +139,12 @@ func TestShownIsSent(t *testing.T) {
 	if string(wait.Subject) != subject || text(wait.SubjectSHA256) != sha(subject) || text(row.Parameters) != want {
 		t.Errorf("the subject is %s, want %s; on record are %s", wait.Subject, subject, text(row.Parameters))
 	}
+
 	if err := h.Decide(wait, record.Approved, "approve", ""); err != nil {
 		t.Fatal(err)
 	}
 	h.Await(id, record.Completed)
+
 	all := called.all()
 	if n := len(all); n < 2 || all[n-1] != "calls "+want ||
 		called.by[n-1] != (record.StartedBy{PlanID: id, ToolCallID: row.ToolCallID}) {
@@ -188,6 +195,7 @@ func TestWaitOfAnEarlierVersion(t *testing.T) {
 			h.Work(h.Engine)
 			id := h.Start("a", "Go.")
 			h.Await(id, record.Waiting)
+
 			wait := waitOf(t, h)
 			earlier := strings.Replace(string(wait.Subject), `{"target":"<prod> ä"}`, tt.parameters, 1)
 			hash := sha(earlier)
@@ -198,6 +206,7 @@ func TestWaitOfAnEarlierVersion(t *testing.T) {
 				earlier, hash); err != nil {
 				t.Fatal(err)
 			}
+
 			if err := h.Decide(wait, record.Approved, "approve", ""); err != nil {
 				t.Fatal(err)
 			}
@@ -226,6 +235,7 @@ func (x asIs) Advance(ctx context.Context, run *engine.Run) (engine.Result, erro
 	if err != nil {
 		return engine.Result{}, err
 	}
+
 	tools, err := run.Tools(ctx, nil, nil)
 	if err != nil {
 		return engine.Result{}, err
@@ -234,6 +244,7 @@ func (x asIs) Advance(ctx context.Context, run *engine.Run) (engine.Result, erro
 	if err != nil {
 		return engine.Result{}, err
 	}
+
 	results, err := s.Act(ctx, 0, []model.ToolCall{{Name: "deploy", Arguments: x.arguments}}, engine.Thinking{Tools: set})
 	if err != nil {
 		return engine.Result{}, err
@@ -255,12 +266,14 @@ func TestArgumentsOfExecutors(t *testing.T) {
 			Scenes:    []scriptmodel.Scene{{Name: "unused", Turns: calls(terminate("unused"))}},
 			Executors: []engine.Executor{asIs{arguments}}, Tools: []tool.Tool{called},
 		})
+
 		h.Work(h.Engine)
 		started, err := h.Engine.Start(t.Context(), engine.Request{Executor: "asis", Input: []byte(`{}`)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		p := h.Ended(started.PlanID)
+
 		if text(p.Record.Summary) != want || len(called.all()) > 0 != (want == "deployed") {
 			t.Errorf("%s: %q, the tool heard %q", arguments, text(p.Record.Summary), called.all())
 		}
@@ -277,8 +290,10 @@ func TestRedactedArguments(t *testing.T) {
 	called := &heard{}
 	h := deploys(t, []tool.Tool{called}, called.name(), `{"a":"\u0070lanted"}`, `{"planted":1,"[secret]":2}`)
 	h.Parts.Secret = "planted"
+
 	h.Work(h.Engine)
 	p := h.Ended(h.Start("a", "Go."))
+
 	if got := called.all(); len(got) != 1 || got[0] != `calls {"a":"[secret]"}` {
 		t.Errorf("the tool heard %q", got)
 	}
@@ -301,16 +316,19 @@ func TestNumbersOfForms(t *testing.T) {
 		b, err := json.Marshal(a.Values)
 		return string(b), err
 	})
+
 	for _, number := range []string{"9007199254740993", "2", "1.5"} {
 		h := build(t, []scriptmodel.Scene{
 			{Name: "s", Turns: calls([]scriptmodel.ToolCall{call("asks", object{})}, terminate("done"))},
 		}, map[string]define.Definition{"a": {Tools: []string{"asks"}}}, []tool.Tool{asks})
+
 		h.Work(h.Engine)
 		id := h.Start("a", "Go.")
 		h.Await(id, record.Waiting)
 		if err := h.Decide(h.Waits()[0], record.Submitted, "submit", number); err != nil {
 			t.Fatal(err)
 		}
+
 		p := h.Await(id, record.Completed)
 		if got, want := text(h.Step(p).Cycles[0].ToolCalls[0].Record.Result), fmt.Sprintf(`{"n":%s}`, number); got != want {
 			t.Errorf("the tool got %s, want %s", got, want)

@@ -43,11 +43,13 @@ func (x chapter) Advance(ctx context.Context, run *engine.Run) (engine.Result, e
 	if s.Took() < 0 {
 		return engine.Result{}, errors.New("it took less than nothing")
 	}
+
 	run.Skip(1, engine.StepInfo{Agent: "b"}, record.Blocked, "not hidden")
 	run.Artifact(tool.Artifact{Name: "end", Value: json.RawMessage(`"The end."`)})
 	if err := errors.Join(run.Save(), run.Save()); err != nil { // the second has nothing to write
 		return engine.Result{}, err
 	}
+
 	x.saved <- run.ID()
 	<-ctx.Done()
 	return engine.Result{}, ctx.Err()
@@ -77,12 +79,14 @@ func TestHeld(t *testing.T) {
 	held := startOf(h, engine.Request{Input: json.RawMessage(`{}`), Held: true})
 	h.Work(h.Engine)
 	other := startOf(h, engine.Request{Input: json.RawMessage(`{}`)})
+
 	if got := <-saved; got != other {
 		t.Fatalf("%s began, which is held", got)
 	}
 	if p := h.Plan(held); *p.Record.State != record.Pending {
 		t.Errorf("%s", *p.Record.State)
 	}
+
 	if err := h.Runs.Begin(t.Context(), other, ""); !errors.Is(err, runstore.ErrBegun) {
 		t.Errorf("%v", err)
 	}
@@ -92,6 +96,7 @@ func TestHeld(t *testing.T) {
 	if err := h.Runs.Begin(t.Context(), held, "somebody"); !errors.Is(err, runstore.ErrBegun) {
 		t.Errorf("%v", err)
 	}
+
 	if got := <-saved; got != held {
 		t.Fatalf("%s began", got)
 	}
@@ -99,6 +104,7 @@ func TestHeld(t *testing.T) {
 	if *p.Record.State != record.Running || text(p.Record.Title) != "Another title" || len(p.Steps) != 2 {
 		t.Fatalf("%s %q, %d steps", *p.Record.State, text(p.Record.Title), len(p.Steps))
 	}
+
 	done, skipped := p.Steps[0].Record, p.Steps[1].Record
 	if text(done.Result) != "written" || string(done.Metadata) != `{"node":"[secret]"}` {
 		t.Errorf("%q %s", text(done.Result), done.Metadata)
@@ -107,12 +113,14 @@ func TestHeld(t *testing.T) {
 		text(skipped.AgentName) != "b" {
 		t.Errorf("%+v", skipped)
 	}
+
 	for _, id := range []string{held, other} {
 		if err := h.Runs.Control(t.Context(), id, runstore.Stop, ""); err != nil {
 			t.Fatal(err)
 		}
 		h.Await(id, record.Cancelled)
 	}
+
 	if err := h.Runs.Begin(t.Context(), held, ""); !errors.Is(err, runstore.ErrEnded) {
 		t.Errorf("%v", err)
 	}
@@ -125,6 +133,7 @@ func TestHeldIsStopped(t *testing.T) {
 		Scenes:    []scriptmodel.Scene{{Name: "none", Turns: []scriptmodel.Turn{{Content: "-"}}}},
 		Executors: []engine.Executor{chapter{}},
 	})
+
 	h.Work(h.Engine)
 	held := startOf(h, engine.Request{Input: json.RawMessage(`{}`), Held: true})
 	if err := h.Runs.Control(t.Context(), held, runstore.Stop, ""); err != nil {
@@ -141,6 +150,7 @@ func TestContinuing(t *testing.T) {
 		Scenes:    []scriptmodel.Scene{{Name: "none", Turns: []scriptmodel.Turn{{Content: "-"}}}},
 		Executors: []engine.Executor{chapter{saved}},
 	})
+
 	h.Work(h.Engine)
 	first := startOf(h, engine.Request{Input: json.RawMessage(`{}`)})
 	<-saved
@@ -148,11 +158,13 @@ func TestContinuing(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.Await(first, record.Cancelled)
+
 	for after, want := range map[string]string{first: `"The end."`, "none": "", "\x00": ""} {
 		input, err := json.Marshal(map[string]string{"after": after})
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		id := startOf(h, engine.Request{Input: input, Held: true})
 		row, err := h.Store.Row(t.Context(), record.Key{Kind: record.KindArtifact, Root: id, Parent: id, ID: "before"})
 		if want == "" && !errors.Is(err, record.ErrNotFound) || want != "" &&

@@ -35,15 +35,18 @@ func TestWrongClock(t *testing.T) {
 				"root":  {SystemPrompt: "Root.", Tools: []string{"agent.child"}},
 				"child": {SystemPrompt: "Child.", Tools: []string{"form"}, WaitTimeout: define.Duration(time.Hour)},
 			}, nil)
+
 			// For the sessions that come, this function is now().
 			if _, err := h.DB.Pool.Exec(t.Context(), fmt.Sprintf(`CREATE SCHEMA shifted;
 				CREATE FUNCTION shifted.now() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT pg_catalog.now() - interval '%d seconds' $$;
 				DO $$ BEGIN EXECUTE format('ALTER DATABASE %%I SET search_path = shifted, pg_catalog', current_database()); END $$`, int(ahead.Seconds()))); err != nil {
 				t.Fatal(err)
 			}
+
 			h.Store = storetest.OpenURL(t, h.DB.URL)
 			h.Runs = runstore.New(h.Store)
 			h.Engine = h.NewEngine(nil)
+
 			ctx, cancel := context.WithCancel(t.Context())
 			var answering sync.WaitGroup
 			answering.Go(func() { answer(ctx, h) })

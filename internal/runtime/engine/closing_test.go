@@ -39,6 +39,7 @@ func TestNothingIsLiveInEndedRuns(t *testing.T) {
 	}, tool.WithPolicy(tool.Policy{Exclusive: true}))
 	panics := tool.Func("panics", "Panics.", func(context.Context, struct{}) (string, error) { panic("no") })
 	two := []scriptmodel.ToolCall{call("ok", object{}), call("ok", object{})}
+
 	for name, tt := range map[string]struct {
 		turns  []scriptmodel.Turn
 		limits *engine.Limits
@@ -118,6 +119,7 @@ func TestRunsBelowEndWithTheirRun(t *testing.T) {
 		"parent": {SystemPrompt: "Parent.", Tools: []string{"agent.worker", "agent.stuck"}},
 		"worker": {Tools: []string{"block"}}, "stuck": {Tools: []string{"gone"}},
 	}, []tool.Tool{b.tool(tool.Policy{})})
+
 	h.Work(h.Engine)
 	h.Work(h.NewEngine(nil))
 	id := h.Start("parent", "Go.")
@@ -151,6 +153,7 @@ func TestCurrentStep(t *testing.T) {
 		[]scriptmodel.ToolCall{call("block", object{})}, []scriptmodel.ToolCall{call("block", object{})},
 		terminate("done"))}},
 		map[string]define.Definition{"a": {Tools: []string{"block"}}}, []tool.Tool{b.tool(tool.Policy{})})
+
 	h.Work(h.Engine)
 	id := h.Start("a", "Go.")
 	for round := range int64(2) {
@@ -160,6 +163,7 @@ func TestCurrentStep(t *testing.T) {
 		}
 		b.free <- struct{}{}
 	}
+
 	if got := h.Step(h.Await(id, record.Completed)).Record.CurrentStep; got == nil || *got != 3 {
 		t.Errorf("at the end, the current step is %v", got)
 	}
@@ -189,6 +193,7 @@ func TestException(t *testing.T) {
 			Turns: slices.Repeat([]scriptmodel.Turn{{Content: "Well."}}, 3),
 		},
 	}, map[string]define.Definition{"a": {}}, nil)
+
 	h.Work(h.Engine)
 	for request, want := range map[string]string{
 		"refused": "bad request", "busy": "too busy", "passes": "", "silent": "",

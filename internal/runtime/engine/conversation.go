@@ -27,10 +27,12 @@ func (r *Run) History(ctx context.Context, conversationID string, messages int) 
 	if conversationID == "" {
 		return nil, nil
 	}
+
 	said, err := r.engine.store.History(ctx, r.conversation(conversationID), r.run.RootPlanID, r.run.PlanID, messages)
 	if err != nil {
 		return nil, err
 	}
+
 	history := make([]model.Message, len(said))
 	for i, s := range said {
 		if s.Message == nil {
@@ -53,6 +55,7 @@ func answered(history []model.Message) (kept []model.Message) {
 			}
 			return len(history[at].Parts)
 		}
+
 		switch {
 		case m.Role == model.RoleTool && (i == 0 || len(history[i-1].Calls()) != results(i)), calls > 0 &&
 			results(i+1) != calls:
@@ -77,10 +80,12 @@ func (r *Run) Say(c Conversation, number int, messages ...model.Message) {
 			}
 		}
 	}
+
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	of := r.conversation(c.ID)
-	of.AgentName, of.WorkflowName, of.BaseID = c.Agent, c.Workflow, c.Base
+	of.AgentName, of.WorkflowName = c.Agent, c.Workflow
+	of.BaseID = c.Base
 	r.laterSaid = append(r.laterSaid, runstore.Say(of, number, said...))
 }
 

@@ -39,6 +39,7 @@ func TestRunOfAnAgent(t *testing.T) {
 			"host": {Description: "Greets people", SystemPrompt: "You greet.", Tools: []string{"greet"}},
 		},
 		[]tool.Tool{greet(&greeted, tool.Policy{})})
+
 	h.Work(h.Engine)
 	id := h.Start("host", "Greet Ann and Bo.\nPlease.")
 	p := h.Await(id, record.Completed)
@@ -47,6 +48,7 @@ func TestRunOfAnAgent(t *testing.T) {
 		text(got.Executor) != "agent" || text(got.Name) != "host" || got.StartTime == nil || got.EndTime == nil {
 		t.Errorf("the plan: %+v", got)
 	}
+
 	step := h.Step(p)
 	if r := step.Record; *r.State != record.Completed || text(r.Result) != "Done." || text(r.AgentName) != "host" ||
 		*r.MaxSteps != 30 || text(r.AgentDescription) != "Greets people" {
@@ -55,6 +57,7 @@ func TestRunOfAnAgent(t *testing.T) {
 	if greeted.Load() != 2 || len(step.Cycles) != 3 {
 		t.Fatalf("greeted %d times in %d cycles", greeted.Load(), len(step.Cycles))
 	}
+
 	for i, want := range []struct{ in, out, action, result string }{
 		{`"You greet.`, "", "Call greet, greet", "greet: Hello Ann\ngreet: Hello Bo"},
 		{`"Hello Bo"`, "", "Call greet", "greet: Bad arguments: "},
@@ -69,6 +72,7 @@ func TestRunOfAnAgent(t *testing.T) {
 			t.Errorf("cycle %d: %+v", i, c)
 		}
 	}
+
 	for i, want := range []string{"Hello Ann", "Hello Bo"} {
 		c := step.Cycles[0].ToolCalls[i].Record
 		if *c.State != record.Completed || text(c.Result) != want || *c.CallIndex != int64(i) || c.ProviderCallID == nil ||
@@ -76,6 +80,7 @@ func TestRunOfAnAgent(t *testing.T) {
 			t.Errorf("call %d: %+v", i, c)
 		}
 	}
+
 	if c := step.Cycles[1].ToolCalls[0].Record; *c.State != record.Failed || text(c.ErrorKind) != "tool" ||
 		!strings.Contains(text(c.Result), "nam") {
 		t.Errorf("the bad call: %+v", c)
@@ -93,12 +98,14 @@ func TestOtherWorkerHasTheTool(t *testing.T) {
 		{Name: "s", Turns: calls([]scriptmodel.ToolCall{call("greet", object{"name": "Ann"})}, terminate("Done."))},
 	},
 		map[string]define.Definition{"host": {Tools: []string{"greet", "form", "terminate", "agent.host", "no-*"}}}, nil)
+
 	h.Work(h.Engine)
 	id := h.Start("host", "Greet.")
 	storetest.Until(t, "it says what it waits for", func() bool {
 		d, err := h.Runs.Reader.RunDetail(t.Context(), id)
 		return err == nil && slices.Equal(d.WaitingFor, []string{"tool:greet"})
 	})
+
 	var err error
 	var greeted atomic.Int64
 	other := *h.Parts
@@ -128,6 +135,7 @@ func TestToolIsGone(t *testing.T) {
 	h.Work(h.NewEngine(func(c *engine.Config) {
 		c.Parts = func() (engine.Parts, func()) { return promises{h.Parts, []string{"tool:agent.gone"}}, func() {} }
 	}))
+
 	p := h.Await(h.Start("host", "Greet."), record.Failed)
 	if text(p.Record.ErrorKind) != "configuration" ||
 		text(p.Record.ErrorMessage) != `No tool is called "agent.gone" any more.` {

@@ -79,6 +79,7 @@ func (g grip) house(t *testing.T, rules ...tool.Rule) *enginetest.House {
 	for _, each := range g.tools {
 		names = append(names, each.Spec().Name)
 	}
+
 	turns := append(slices.Clone(g.turns), terminate("done"))
 	return build(t, []scriptmodel.Scene{{Name: "s", Turns: calls(turns...)}},
 		map[string]define.Definition{"a": {Tools: names, Policies: patient}}, g.tools)
@@ -139,6 +140,7 @@ func filesHand(t *testing.T) grip {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return grip{
 		tools: folder.Tools(),
 		turns: [][]scriptmodel.ToolCall{
@@ -169,6 +171,7 @@ func codeHand(t *testing.T) grip {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	// The last patch fits again after it was applied.
 	return grip{
 		tools: folder.Tools(),
@@ -186,6 +189,7 @@ func gitHand(t *testing.T) grip {
 	t.Helper()
 	p := placeWith(t, map[string]string{"a.txt": "a\n", "b.txt": "b\n", "c.txt": "c\n"})
 	remote := filepath.Join(t.TempDir(), "remote.git")
+
 	run := func(arguments ...string) string {
 		t.Helper()
 		return gitIn(t, p.dir, arguments...)
@@ -195,6 +199,7 @@ func gitHand(t *testing.T) grip {
 	run("commit", "--quiet", "-m", "First")
 	run("clone", "--quiet", "--bare", ".", remote)
 	p.put("a.txt", "stashed\n")
+
 	tools, err := git.Tools(p.dir, git.Options{
 		Write: true, Name: "Ada", Email: "ada@example.org",
 		Remotes: map[string]git.Remote{"origin": {URL: "file://" + remote}},
@@ -209,6 +214,7 @@ func gitHand(t *testing.T) grip {
 		}
 		return n
 	}
+
 	return grip{
 		tools: tools,
 		turns: [][]scriptmodel.ToolCall{
@@ -255,6 +261,7 @@ func dbHand(t *testing.T, notes bool) grip {
 			t.Fatal(err)
 		}
 	}
+
 	exec("CREATE TABLE item (id int PRIMARY KEY, price int NOT NULL)")
 	exec("INSERT INTO item VALUES (1, 0), (2, 0)")
 	tools, err := db.Tools(db.Options{URL: shop.URL, Write: true, Idempotency: notes, AllowSuperuser: true})
@@ -264,6 +271,7 @@ func dbHand(t *testing.T, notes bool) grip {
 	raise := func(id int) []scriptmodel.ToolCall {
 		return one("db.execute", object{"sql": "UPDATE item SET price = price + 1 WHERE id = $1", "parameters": []int{id}})
 	}
+
 	return grip{
 		tools: tools, turns: [][]scriptmodel.ToolCall{raise(1), raise(2)},
 		effects: func() []int {
@@ -318,12 +326,14 @@ func httpHand(t *testing.T) grip {
 		l.keys[key] = what
 	}))
 	t.Cleanup(s.Close)
+
 	tools, err := webtool.Tools(webtool.Options{
 		Hosts: []string{s.URL}, Methods: []string{http.MethodPost, http.MethodDelete}, AllowPrivate: true,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return grip{
 		tools: tools,
 		turns: [][]scriptmodel.ToolCall{
@@ -356,6 +366,7 @@ func (c *containers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
+
 	list := []object{}
 	for _, id := range slices.Sorted(maps.Keys(c.states)) {
 		list = append(list, object{"Id": id, "Names": []string{"/web-" + id[:1]}, "State": c.states[id], "Image": "shop"})
@@ -370,11 +381,13 @@ func dockerHand(t *testing.T) grip {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
+
 	socket := filepath.Join(dir, "s")
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	a, b := strings.Repeat("a", 12), strings.Repeat("b", 12)
 	daemon := &containers{states: map[string]string{a: "running", b: "exited"}}
 	s := &http.Server{ReadHeaderTimeout: time.Minute, Handler: daemon}
@@ -385,6 +398,7 @@ func dockerHand(t *testing.T) grip {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return grip{
 		tools: tools,
 		turns: [][]scriptmodel.ToolCall{
@@ -409,6 +423,7 @@ func shellHand(t *testing.T) grip {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return grip{
 		tools: tools,
 		turns: [][]scriptmodel.ToolCall{
@@ -427,6 +442,7 @@ func testsHand(t *testing.T) grip {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return grip{
 		tools: tools, turns: [][]scriptmodel.ToolCall{one("tests.all", object{}), one("tests.some", object{})},
 		effects: func() []int { return []int{p.count("log", "all\n"), p.count("log", "some\n")} },

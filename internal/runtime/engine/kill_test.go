@@ -69,6 +69,7 @@ func answer(ctx context.Context, h *enginetest.House) {
 			if *w.Type == record.WaitActionValidation {
 				state, decision = record.Approved, "approve"
 			}
+
 			if err := h.Decide(w, state, decision, "Oslo"); err != nil && ctx.Err() == nil &&
 				!strings.Contains(err.Error(), "decided before") {
 				h.T.Error(err)
@@ -97,6 +98,7 @@ func outlineOf(h *enginetest.House, p *tree.Plan) string {
 			}
 		}
 	}
+
 	write(p, "")
 	return b.String()
 }
@@ -110,12 +112,14 @@ func TestKilledAtEveryWrite(t *testing.T) {
 		e := &effects{done: map[string][]string{}}
 		h := journey(t, e)
 		disturb(h)
+
 		ctx, cancel := context.WithCancel(t.Context())
 		var answering sync.WaitGroup
 		answering.Go(func() { answer(ctx, h) })
 		defer func() { cancel(); answering.Wait() }()
 		h.Work(h.Engine)
 		p := h.Await(h.Start("root", "Travel."), record.Completed)
+
 		var open int
 		if err := h.DB.Pool.QueryRow(t.Context(),
 			"SELECT count(*) FROM actlog.run WHERE NOT done OR worker_id IS NOT NULL").Scan(&open); err != nil || open > 0 {
@@ -126,6 +130,7 @@ func TestKilledAtEveryWrite(t *testing.T) {
 			waits != 2 {
 			t.Errorf("%d waits, want 2, %v", waits, err)
 		}
+
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		for name, ids := range e.done {
@@ -143,6 +148,7 @@ func TestKilledAtEveryWrite(t *testing.T) {
 			t.Errorf("it came to another end:\n%s", got)
 		}
 	})
+
 	if !strings.Contains(want, "root answer") || !strings.Contains(want, `form COMPLETED "{\"city\":\"Oslo\"}"`) ||
 		strings.Count(want, "plan deep") != 2 {
 		t.Fatalf("undisturbed:\n%s", want)
@@ -179,6 +185,7 @@ func TestNothingIsDoneAgain(t *testing.T) {
 	var answering sync.WaitGroup
 	answering.Go(func() { answer(ctx, h) })
 	defer func() { cancel(); answering.Wait() }()
+
 	stop := h.Work(h.Engine)
 	id := h.Start("root", "Travel.")
 	h.Await(id, record.Completed)
@@ -188,6 +195,7 @@ func TestNothingIsDoneAgain(t *testing.T) {
 		id); err != nil {
 		t.Fatal(err)
 	}
+
 	h.Work(h.NewEngine(nil))
 	for done := false; !done; {
 		if err := h.DB.Pool.QueryRow(
@@ -196,6 +204,7 @@ func TestNothingIsDoneAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	if n := len(h.Model.Requests()); n != asked {
 		t.Errorf("the model was asked %d times more", n-asked)
 	}
@@ -215,6 +224,7 @@ func TestOtherCode(t *testing.T) {
 	for len(h.Waits()) == 0 {
 	}
 	stop()
+
 	// As if the step had been recorded by code that called another agent.
 	if _, err := h.DB.Pool.Exec(t.Context(),
 		`UPDATE actlog.agent_execution_record SET agent_name = 'other' WHERE shown_plan_id = $1`, id); err != nil {
@@ -225,6 +235,7 @@ func TestOtherCode(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	h.Work(h.NewEngine(nil))
 	p := h.Await(id, record.Failed)
 	if text(p.Record.ErrorKind) != "record_mismatch" || !strings.Contains(text(p.Record.ErrorMessage), `"other"`) {

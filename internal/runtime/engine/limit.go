@@ -35,6 +35,7 @@ func (l *Limits) check() error {
 	if l == nil {
 		return nil
 	}
+
 	for _, f := range []struct {
 		name  string
 		value float64
@@ -61,6 +62,7 @@ func (l *Limits) least(o *Limits) *Limits {
 	if o == nil {
 		o = &Limits{}
 	}
+
 	return &Limits{
 		Rounds: lower(l.Rounds, o.Rounds), ToolCalls: lower(l.ToolCalls, o.ToolCalls), Tokens: lower(l.Tokens, o.Tokens),
 		CostUSD: lower(l.CostUSD, o.CostUSD), Seconds: lower(l.Seconds, o.Seconds),
@@ -95,6 +97,7 @@ func (l *Limits) reached(rounds, calls int64, used runstore.Used) error {
 	over := func(kind, what string, limit any) error {
 		return &RunError{Kind: kind, Message: fmt.Sprintf("The run has reached its limit of %v %s.", limit, what)}
 	}
+
 	switch {
 	case l.none():
 		return nil

@@ -28,6 +28,7 @@ func (Plain) Prepare(parts Parts, r Request) (p Prepared, err error) {
 	if err := ReadInput(r.Input, "an object with request", &in); err != nil {
 		return p, err
 	}
+
 	switch {
 	case r.Name != "":
 		return p, &UnknownError{Kind: r.Executor, Name: r.Name}

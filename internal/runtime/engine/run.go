@@ -165,9 +165,11 @@ func (r *Run) writeNow(changes []record.Change, ops ...runstore.RunOp) error {
 	later, said := r.later, r.laterSaid
 	r.later, r.laterSaid = nil, nil
 	r.mu.Unlock()
+
 	var asked runstore.Desired
 	err := r.engine.config.Write(r.leased, r.lease, slices.Concat(later, changes),
 		slices.Concat(said, ops, []runstore.RunOp{runstore.Asked(&asked)})...)
+
 	switch {
 	case err == nil:
 		r.engine.metrics.writes.Inc()
@@ -225,6 +227,7 @@ func (r *Run) used(ctx context.Context) error {
 	if r.limits.none() {
 		return nil
 	}
+
 	var used runstore.Used
 	if r.limits.Tokens > 0 || r.limits.CostUSD > 0 {
 		var err error
@@ -236,6 +239,7 @@ func (r *Run) used(ctx context.Context) error {
 			r.priced.Store(true)
 		}
 	}
+
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.limits.reached(r.rounds, r.calls, used)
@@ -256,10 +260,12 @@ func (r *Run) remaining(ctx context.Context) (*Limits, error) {
 	if r.limits.none() || r.limits.Tokens == 0 && r.limits.CostUSD == 0 {
 		return left, nil
 	}
+
 	used, err := r.engine.store.RunUsed(ctx, r.run.RootPlanID, r.run.PlanID, false)
 	if err != nil {
 		return nil, err
 	}
+
 	if r.limits.Tokens > 0 {
 		left.Tokens = max(r.limits.Tokens-used.Tokens, 1)
 	}
@@ -281,15 +287,18 @@ func (r *Run) Model(name string) (model.Model, error) {
 // Thought puts a thought on record, with the next thing that is, and in the log. number tells the thoughts of
 // a run apart: one that is on record stays as it is. Each is later than the one before.
 func (r *Run) Thought(number int, t record.Thought) {
-	t.RootPlanID, t.PlanID, t.ThoughtID = r.run.RootPlanID, r.run.PlanID, derive("thought-", r.run.PlanID, number)
+	t.RootPlanID, t.PlanID = r.run.RootPlanID, r.run.PlanID
+	t.ThoughtID = derive("thought-", r.run.PlanID, number)
 	if t.Content != nil {
 		t.Content = new(r.redact(*t.Content))
 	}
+
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.thoughts[t.ThoughtID] {
 		return
 	}
+
 	if t.Time == nil {
 		t.Time = new(later(r.now(), r.thoughtAt))
 	}
@@ -396,6 +405,7 @@ func (r *Run) source(stepID, toolCallID string, number int, s tool.Source) recor
 		ToolCallID: &toolCallID,
 		URI:        some(r.redact(s.URI)), Snippet: some(r.redact(s.Snippet)), Description: some(r.redact(s.Description)),
 	}
+
 	if s.Type != "" {
 		c.Type = &s.Type
 	}

@@ -34,6 +34,7 @@ func (f *forger) ids() (plan, step, call, wait string, seq int64) {
 	for range f.random.IntN(3) { // of a sub-plan
 		plan = engine.Derive("subplan-", f.callOf(engine.Derive("step-", plan, 0)))
 	}
+
 	step, seq = engine.Derive("step-", plan, 0), int64(f.random.IntN(6))
 	call = engine.Derive("toolcall-", step, seq, f.random.IntN(2))
 	wait = engine.Derive("wait-", plan, fmt.Sprint("approve-", call, "-1"))
@@ -185,6 +186,7 @@ func TestNobodyDecidesWhatWasOnlyRecorded(t *testing.T) {
 		State: new(record.Waiting),
 	}
 	storetest.Write(t, h.Store, &w)
+
 	if err := h.Decide(w, record.Approved, "approve", ""); err == nil {
 		t.Error("it was decided")
 	}
@@ -198,6 +200,7 @@ func TestPolicyOfALateTool(t *testing.T) {
 	h := build(t, []scriptmodel.Scene{{Name: "payer", Match: scriptmodel.Match{System: "Pay."}, Turns: calls(
 		[]scriptmodel.ToolCall{call("pay", object{"name": "c"})}, terminate("paid"))}},
 		map[string]define.Definition{"payer": {SystemPrompt: "Pay.", Tools: []string{"pay*"}}}, nil)
+
 	lost := make(chan struct{})
 	stop := h.Work(h.NewEngine(func(c *engine.Config) {
 		c.Write = func(ctx context.Context, l runstore.Lease, changes []record.Change, ops ...runstore.RunOp) error {
@@ -206,6 +209,7 @@ func TestPolicyOfALateTool(t *testing.T) {
 				return runstore.ErrLeaseLost
 			default:
 			}
+
 			err := h.Runs.WriteRun(ctx, l, changes, ops...)
 			for _, change := range changes {
 				if _, asked := change.(*record.ActTool); asked && err == nil {
@@ -229,6 +233,7 @@ func TestPolicyOfALateTool(t *testing.T) {
 		id); err != nil {
 		t.Fatal(err)
 	}
+
 	h.Work(h.NewEngine(nil))
 	storetest.Until(t, "the call asks", func() bool { return len(h.Waits()) == 1 })
 	policy := storetest.Query[string](t, h.Store,

@@ -32,6 +32,7 @@ func (l *lookout) dead(holders []runstore.Holder, now time.Time, lease time.Dura
 			dead = append(dead, h)
 		}
 	}
+
 	l.seen = seen
 	return dead
 }
@@ -45,12 +46,14 @@ func (e *Engine) watch(ctx context.Context) {
 	var l lookout
 	timer := time.NewTicker(scan)
 	defer timer.Stop()
+
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
 		}
+
 		limited, cancel := context.WithTimeout(ctx, lease/2)
 		asked := time.Now()
 		holders, err := e.store.Holders(limited)
@@ -59,6 +62,7 @@ func (e *Engine) watch(ctx context.Context) {
 			l.blind()
 			continue
 		}
+
 		// The heartbeats of others are seen up to a scan late.
 		for _, h := range l.dead(holders, asked, lease-scan) {
 			n, err := e.store.Bury(ctx, h)

@@ -17,6 +17,7 @@ func TestAClockThatCannotBeStoppedRunsOn(t *testing.T) {
 		write: func(...runstore.RunOp) error { return failure }, age: func() time.Duration { return 0 }, end: func(error) {},
 		runs: true, left: time.Hour, since: time.Now(), timer: time.AfterFunc(time.Hour, func() {}),
 	}
+
 	done, err := c.work()
 	if err != nil {
 		t.Fatal(err)

@@ -23,6 +23,7 @@ import (
 func TestLostClaim(t *testing.T) {
 	t.Parallel()
 	pair := pgtest.NewPair(t)
+
 	m, err := store.NewMigrator(t.Context(), pair.Primary, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -33,6 +34,7 @@ func TestLostClaim(t *testing.T) {
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	host := define.Definition{}
 	host.Model.Name = "default"
 	h := enginetest.Build(t, enginetest.Plans{
@@ -40,6 +42,7 @@ func TestLostClaim(t *testing.T) {
 		Executors:   []engine.Executor{thinkact.Executor{}},
 		Definitions: map[string]any{"agent.host": host}, DB: &pgtest.DB{URL: pair.Primary},
 	})
+
 	admin, err := pgx.Connect(t.Context(), pair.Primary)
 	if err != nil {
 		t.Fatal(err)
@@ -52,6 +55,7 @@ func TestLostClaim(t *testing.T) {
 		}
 		return n
 	}
+
 	id := h.Start("host", "Go.")
 	holder, err := pgx.Connect(t.Context(), pair.Primary) // of the run, so that it cannot be claimed yet
 	if err != nil {
@@ -61,12 +65,14 @@ func TestLostClaim(t *testing.T) {
 	if _, err := holder.Exec(t.Context(), "BEGIN; SELECT FROM actlog.run FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}
+
 	h.Work(h.Engine)
 	storetest.Until(t, "there is a worker", func() bool { return ask("SELECT count(*) FROM actlog.worker") == 1 })
 	pair.Set(t, "synchronous_standby_names", "nobody") // commits stay on record, and have no answer
 	if _, err := holder.Exec(t.Context(), "ROLLBACK"); err != nil {
 		t.Fatal(err)
 	}
+
 	storetest.Until(t, "the claim is on record", func() bool {
 		return ask("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query "+
 			"LIKE '%RunClaim%'") == 1
@@ -81,12 +87,14 @@ func TestWorkersListenTogether(t *testing.T) {
 	t.Parallel()
 	h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls(terminate("Done."))}},
 		map[string]define.Definition{"host": {}}, nil)
+
 	for range 5 {
 		h.Work(h.Engine)
 	}
 	for range 3 {
 		h.Await(h.Start("host", "Go."), record.Completed)
 	}
+
 	storetest.Until(t, "one connection listens", func() bool {
 		return storetest.Query[int](t, h.Store,
 			"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN actlog_run%'") == 1

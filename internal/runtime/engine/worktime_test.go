@@ -36,6 +36,7 @@ func TestAPersonsTimeIsNotTheRuns(t *testing.T) {
 		"question": {SystemPrompt: "Question.", Tools: []string{"ask"}},
 		"parent":   {SystemPrompt: "Parent.", Tools: []string{"agent.form"}},
 	}
+
 	form := call("form", object{"title": "City?", "inputs": []object{{"label": "City", "name": "city"}}})
 	var scenes []scriptmodel.Scene
 	for system, c := range map[string]scriptmodel.ToolCall{
@@ -46,6 +47,7 @@ func TestAPersonsTimeIsNotTheRuns(t *testing.T) {
 			Name: system, Match: scriptmodel.Match{System: system}, Turns: calls([]scriptmodel.ToolCall{c}, terminate("done")),
 		})
 	}
+
 	for name := range agents {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -53,6 +55,7 @@ func TestAPersonsTimeIsNotTheRuns(t *testing.T) {
 			h := build(t, scenes, agents, []tool.Tool{e.tool("pay", tool.Policy{Approval: true}), asker()})
 			h.Work(h.Engine)
 			id := h.Start(name, "Go.", func(r *engine.Request) { r.Limits = &engine.Limits{Seconds: 30} })
+
 			storetest.Until(t, "somebody is asked", func() bool { return len(h.Waits()) == 1 })
 			w := h.Waits()[0]
 			storetest.Until(t, "no clock goes", func() bool {
@@ -64,12 +67,14 @@ func TestAPersonsTimeIsNotTheRuns(t *testing.T) {
 			if n := number(t, h, "SELECT count(*) FROM actlog.run WHERE due_at IS NOT NULL"); n > 0 {
 				t.Errorf("%d runs are due although somebody is to answer first", n)
 			}
+
 			// As if the time that passes by all clocks of the world were a day.
 			storetest.Exec(t, h.Store, "UPDATE actlog.worker SET age = age + 86400")
 			if err := h.Decide(w, map[bool]record.State{true: record.Approved, false: record.Submitted}[name == "approval"],
 				"yes", "Oslo"); err != nil {
 				t.Fatal(err)
 			}
+
 			h.Await(id, record.Completed)
 			if worked := number(t, h, "SELECT ceil(max(worked)) FROM actlog.run"); worked < 1 || worked > 30 {
 				t.Errorf("the runs worked for %d s", worked)
@@ -106,6 +111,7 @@ func TestABranchThatWorks(t *testing.T) {
 			SystemPrompt: "Works.", Tools: []string{"block"},
 		},
 	}, []tool.Tool{b.tool(tool.Policy{})})
+
 	h.Work(h.Engine)
 	p := h.Await(h.Start("parent", "Go.", func(r *engine.Request) {
 		r.Limits = &engine.Limits{Seconds: 3}
@@ -113,6 +119,7 @@ func TestABranchThatWorks(t *testing.T) {
 	if text(p.Record.ErrorKind) != engine.LimitTime {
 		t.Errorf("%s: %s", text(p.Record.ErrorKind), text(p.Record.ErrorMessage))
 	}
+
 	storetest.Until(t, "nothing below it goes on", func() bool {
 		return number(t, h, "SELECT count(*) FROM actlog.run WHERE NOT done") == 0
 	})
@@ -140,10 +147,12 @@ func TestAWaitTimesOut(t *testing.T) {
 			h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls([]scriptmodel.ToolCall{c.call}, terminate("done"))}},
 				map[string]define.Definition{"a": {Tools: []string{name}, WaitTimeout: define.Duration(300 * time.Millisecond)}},
 				[]tool.Tool{e.tool("pay", tool.Policy{Approval: true}), asker()})
+
 			h.Work(h.Engine)
 			p := h.Await(h.Start("a", "Go.", func(r *engine.Request) {
 				r.Limits = &engine.Limits{Seconds: 60}
 			}), record.Completed)
+
 			made := h.Step(p).Cycles[0].ToolCalls[0].Record
 			kind := map[bool]string{true: engine.WaitTimedOut}[c.state != record.Completed]
 			if *made.State != c.state || text(made.Result) != c.text || text(made.ErrorKind) != kind || len(e.done) > 0 {
@@ -180,21 +189,25 @@ func TestOneFormAtATime(t *testing.T) {
 			Tools: []string{"form"}, WaitTimeout: define.Duration(time.Nanosecond),
 		},
 	}, nil)
+
 	storetest.Exec(t, h.Store, `CREATE FUNCTION actlog.one_form() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 		IF (SELECT count(*) FROM actlog.wait_state WHERE root_plan_id = NEW.root_plan_id AND state = 'WAITING') > 1 THEN
 			INSERT INTO actlog.two_forms VALUES (NEW.wait_id);
 		END IF;
 		RETURN NULL;
 	END $$`)
+
 	storetest.Exec(t, h.Store, "CREATE TABLE actlog.two_forms (wait_id text)")
 	storetest.Exec(t, h.Store, "CREATE TRIGGER one_form AFTER INSERT OR UPDATE ON actlog.wait_state FOR EACH ROW "+
 		"EXECUTE FUNCTION actlog.one_form()")
+
 	ctx, cancel := context.WithCancel(t.Context())
 	var answering sync.WaitGroup
 	answering.Go(func() { answer(ctx, h) })
 	defer func() { cancel(); answering.Wait() }()
 	h.Work(h.Engine)
 	h.Await(h.Start("parent", "Go."), record.Completed)
+
 	if n := number(t, h, "SELECT count(*) FROM actlog.two_forms"); n > 0 {
 		t.Errorf("two forms were asked at a time, %d times", n)
 	}
@@ -216,6 +229,7 @@ func TestTheLimitOutlivesTheWorker(t *testing.T) {
 			id := h.Start("parent", "Go.", func(r *engine.Request) { r.Limits = &engine.Limits{Seconds: 100} })
 			<-b.begun
 			kill()
+
 			// Its last heartbeat was when it had worked for so long. The clock of Postgres says nothing of it.
 			storetest.Exec(
 				t, h.Store, fmt.Sprintf(`UPDATE actlog.worker SET age = age + %d, lease_until = now() - interval '3 days'`, aged),
@@ -223,6 +237,7 @@ func TestTheLimitOutlivesTheWorker(t *testing.T) {
 			bury(t, h)
 			h.Work(h.NewEngine(nil))
 			close(b.free)
+
 			want := map[bool]record.State{true: record.Completed, false: record.Failed}[aged < 100]
 			p := h.Await(id, want)
 			if want == record.Failed && text(p.Record.ErrorKind) != engine.LimitTime {
@@ -260,6 +275,7 @@ func TestACallThatTheLimitKeepsFromBeingMade(t *testing.T) {
 		})
 		storetest.Exec(t, h.Store, "UPDATE actlog.run SET worked = 1000")
 	}}
+
 	h = build(t, []scriptmodel.Scene{
 		{
 			Name: "s", Turns: calls([]scriptmodel.ToolCall{call("ask", nil), call("late", object{"name": "a"})},
@@ -267,6 +283,7 @@ func TestACallThatTheLimitKeepsFromBeingMade(t *testing.T) {
 		},
 	},
 		map[string]define.Definition{"a": {Tools: []string{"ask", "late"}}}, []tool.Tool{asker(), last})
+
 	h.Work(h.Engine)
 	p := h.Await(h.Start("a", "Go.", func(r *engine.Request) { r.Limits = &engine.Limits{Seconds: 500} }), record.Failed)
 	if text(p.Record.ErrorKind) != engine.LimitTime {
@@ -284,7 +301,8 @@ func mortal(t *testing.T, h *enginetest.House) (kill func()) {
 	t.Helper()
 	dead := make(chan struct{})
 	stop := h.Work(h.NewEngine(func(c *engine.Config) {
-		c.Beat, c.Lease, c.Drain = time.Hour, 4*time.Hour, time.Millisecond
+		c.Beat, c.Lease = time.Hour, 4*time.Hour
+		c.Drain = time.Millisecond
 		c.Write = func(ctx context.Context, l runstore.Lease, changes []record.Change, ops ...runstore.RunOp) error {
 			select {
 			case <-dead:
@@ -294,6 +312,7 @@ func mortal(t *testing.T, h *enginetest.House) (kill func()) {
 			}
 		}
 	}))
+
 	return func() {
 		close(dead)
 		// The process that plays the worker lives, and hands back what is its own.

@@ -90,6 +90,7 @@ func (s *Source) connections(first tool.Server) (tool.ServerPool, error) {
 	if s.closed {
 		return nil, errors.New("the connections to MCP servers are closed")
 	}
+
 	if s.pool == nil {
 		s.pool = first.NewPool(s.log)
 	}
@@ -109,6 +110,7 @@ func (s *Source) use() (*parts, func()) {
 			p.configured, release = configured, done
 		}
 	}
+
 	p.secrets = secretsOf(p.configured.Secrets, in.own.Servers)
 	p.hide = replacerOf(p.secrets)
 	return p, release
@@ -133,6 +135,7 @@ func (s *Source) Metrics() []prometheus.Collector {
 	if current == nil {
 		return nil
 	}
+
 	return []prometheus.Collector{
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "actlog_config_loaded_timestamp_seconds", Help: "When the configuration in force was loaded.",
@@ -173,6 +176,7 @@ func (p *parts) Provides() (all []string) {
 			all = append(all, kind+":"+name)
 		}
 	}
+
 	add("model", keysOf(p.own.Models, p.configured.Models)...)
 	add("mcp", keysOf(p.own.Servers, p.configured.Servers)...)
 	for _, t := range slices.Concat(p.own.Tools, p.configured.Tools) {
@@ -184,6 +188,7 @@ func (p *parts) Provides() (all []string) {
 		}
 	}
 	add("workflow", slices.Collect(maps.Keys(p.own.Workflows))...)
+
 	slices.Sort(all)
 	return slices.Compact(all)
 }
@@ -221,6 +226,7 @@ func (p *parts) Definition(kind, name string) (json.RawMessage, bool) {
 	case string(define.CustomStep):
 		d, ok = p.custom(name)
 	}
+
 	if !ok {
 		return nil, false
 	}
@@ -327,6 +333,7 @@ func (p *parts) Tools(ctx context.Context, servers []string) ([]tool.Tool, error
 	if len(servers) == 0 {
 		return all, nil
 	}
+
 	known, wanted := map[string]tool.Server{}, map[string]tool.Server{}
 	maps.Copy(known, p.configured.Servers)
 	maps.Copy(known, p.own.Servers)
@@ -342,6 +349,7 @@ func (p *parts) Tools(ctx context.Context, servers []string) ([]tool.Tool, error
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
+
 	connections, err := p.connections(wanted[servers[0]])
 	if err != nil {
 		return nil, err
@@ -368,6 +376,7 @@ func (p *parts) Redact(text string) string {
 	if p.hide != nil {
 		text = p.hide.Replace(text)
 	}
+
 	for _, r := range []*redact.Redactor{p.own.Redactor, p.configured.Redactor} {
 		switch {
 		case r == nil:

@@ -18,6 +18,7 @@ func TestToolsetThatIsNotLinked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	parts, err := c.Open()
 	const want = `toolsets.code: this program does not have the toolset code; ` +
 		`add it to the program with: import _ "github.com/actlog/actlog/agent/tool/code"`

@@ -43,6 +43,7 @@ func ExecutionOf(ctx context.Context, reader *store.Reader, d *runstore.RunDetai
 	if err != nil {
 		return nil, err
 	}
+
 	e.Steps = make([]*record.AgentExecution, len(e.Graph.Nodes))
 	plan, _, err := reader.PlanTree(ctx, d.Plan.RootPlanID, d.Plan.CurrentPlanID)
 	if err != nil {
@@ -53,6 +54,7 @@ func ExecutionOf(ctx context.Context, reader *store.Reader, d *runstore.RunDetai
 			e.Steps[*at-1] = &each.Record
 		}
 	}
+
 	err = Beside(ctx, reader, record.KindThought, &d.Plan, func(c record.Change) {
 		e.Logs = append(e.Logs, optional.Value(c.(*record.Thought).Content))
 	})

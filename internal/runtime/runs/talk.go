@@ -66,12 +66,14 @@ type Talk struct {
 func (t *Talk) Follow(ctx context.Context, send func(Event) error) error {
 	wake, stop := t.Watch.changes(t.RootPlanID)
 	defer stop()
+
 	var mu sync.Mutex
 	backlog, texts := delta.NewBacklog(), make(chan struct{}, 1)
 	defer t.Deltas.Watch(t.RootPlanID, func(d delta.Delta) {
 		if d.PlanID != t.PlanID || d.Answer {
 			return
 		}
+
 		mu.Lock()
 		backlog.Add(d)
 		mu.Unlock()
@@ -80,6 +82,7 @@ func (t *Talk) Follow(ctx context.Context, send func(Event) error) error {
 		default:
 		}
 	})()
+
 	t.live = map[int64]*strings.Builder{}
 	for look := true; ; {
 		if look {
@@ -87,6 +90,7 @@ func (t *Talk) Follow(ctx context.Context, send func(Event) error) error {
 				return err
 			}
 		}
+
 		look = false
 		select {
 		case <-wake:
@@ -121,6 +125,7 @@ func (t *Talk) arrived(ctx context.Context, d delta.Delta, send func(Event) erro
 			return ended, err
 		}
 	}
+
 	if d.Seq < t.turn || d.Seq > t.done { // it was told, or will be when it is on record
 		return false, nil
 	}
@@ -134,6 +139,7 @@ func (t *Talk) text(d delta.Delta, send func(Event) error) error {
 		said = &strings.Builder{}
 		t.live[d.Seq] = said
 	}
+
 	data := map[string]any{"turn": d.Seq, "text": d.Text}
 	if d.Reset {
 		if said.Len() == 0 {
@@ -157,6 +163,7 @@ func (t *Talk) look(ctx context.Context, send func(Event) error) (ended bool, er
 	if err != nil {
 		return false, err
 	}
+
 	var cycles []*tree.Cycle
 	if len(plan.Steps) > 0 {
 		step, err := r.StepDetail(ctx, t.RootPlanID, plan.Steps[0].Record.StepID)
@@ -165,6 +172,7 @@ func (t *Talk) look(ctx context.Context, send func(Event) error) (ended bool, er
 		}
 		cycles = step.Cycles
 	}
+
 	told := teller{after: max(t.told, t.After), talk: t, send: send}
 	told.tell(SessionInfo, map[string]any{"session_id": d.Plan.ConversationID, "plan_id": t.PlanID, "agent_name": d.Name})
 	done := told.cycles(cycles)
@@ -196,6 +204,7 @@ func (t *teller) cycles(cycles []*tree.Cycle) (done bool) {
 		if c.Record.Message == nil {
 			return c.Record.State.Terminal()
 		}
+
 		t.text(c.Record.Seq, optional.Value(c.Record.ThinkOutput))
 		for _, call := range c.ToolCalls {
 			is := func(more string, value any) map[string]any {
@@ -208,10 +217,12 @@ func (t *teller) cycles(cycles []*tree.Cycle) (done bool) {
 				}
 				return data
 			}
+
 			t.tell(ToolUseStart, is("", nil))
 			t.tell(ToolUseInputDelta, is("input", optional.Value(call.Record.Parameters)))
 			t.tell(ToolUseEnd, is("", nil))
 		}
+
 		for _, call := range c.ToolCalls {
 			r := &call.Record
 			data := map[string]any{"turn": r.Seq, "id": r.ToolCallID, "tool_call_id": r.ProviderCallID, "name": r.Name}
@@ -226,6 +237,7 @@ func (t *teller) cycles(cycles []*tree.Cycle) (done bool) {
 				return false
 			}
 		}
+
 		t.talk.done = max(t.talk.done, c.Record.Seq+1)
 	}
 	return true
@@ -236,6 +248,7 @@ func (t *teller) text(turn int64, text string) {
 	if text == "" {
 		return
 	}
+
 	live := ""
 	if said := t.talk.live[turn]; said != nil {
 		live = said.String()
@@ -243,6 +256,7 @@ func (t *teller) text(turn int64, text string) {
 	if t.talk.turn = max(t.talk.turn, turn+1); t.number+1 > t.after {
 		delete(t.talk.live, turn)
 	}
+
 	data := map[string]any{"turn": turn, "text": text}
 	rest, goesOn := strings.CutPrefix(text, live)
 	switch {
@@ -263,6 +277,7 @@ func (t *teller) end(d *runstore.RunDetail) {
 		FinalResponse json.RawMessage `json:"final_response"`
 	}
 	_ = json.Unmarshal([]byte(optional.Value(d.Plan.Summary)), &result) // a run that was stopped has none
+
 	data := map[string]any{"status": "success", "reason": "stop"}
 	if d.State != record.Completed {
 		message := optional.Value(d.Plan.ErrorMessage)
@@ -273,6 +288,7 @@ func (t *teller) end(d *runstore.RunDetail) {
 		case d.State == record.Cancelled:
 			data["reason"] = "stopped"
 		}
+
 		data["error_message"] = message
 		if data["reason"] != "turn_limit_reached" {
 			t.tell(ErrorEvent, map[string]any{"message": message, "error_type": d.Plan.ErrorKind})
@@ -280,5 +296,6 @@ func (t *teller) end(d *runstore.RunDetail) {
 	} else if result.FinalResponse != nil {
 		data["final_response"] = result.FinalResponse
 	}
+
 	t.tell(StreamEnd, data)
 }

@@ -126,9 +126,8 @@ func TestARunThatWorksBesideTheOneAboveIt(t *testing.T) {
 	startClock(t, s, top, 10*time.Second, 1000)
 
 	below, parent := newRun("below"), "top"
-	below.RootPlanID, below.Depth, below.Parent = "top", 1, &runstore.ParentCall{
-		PlanID: parent, StepID: "s", ToolCallID: "c",
-	}
+	below.RootPlanID, below.Depth = "top", 1
+	below.Parent = &runstore.ParentCall{PlanID: parent, StepID: "s", ToolCallID: "c"}
 	row := &record.Plan{RootPlanID: "top", CurrentPlanID: "below", ParentPlanID: &parent, ToolCallID: new("c")}
 	if err := s.WriteRun(t.Context(), top, []record.Change{row}, runstore.Begin(below)); err != nil {
 		t.Fatal(err)

@@ -158,13 +158,15 @@ func (s *Store) Messages(ctx context.Context, key string, limit, offset int) ([]
 func (s *Store) Sessions(
 	ctx context.Context, f SessionFilter, limit, offset int,
 ) (page []Session, total int64, err error) {
-	agent, workflow, project := orNil(f.Agent), orNil(f.Workflow), orNil(f.Project)
+	agent, workflow := orNil(f.Agent), orNil(f.Workflow)
+	project := orNil(f.Project)
 	rows, err := pg.Read(ctx, s.Reader.DB(), func() ([]db.SessionListRow, error) {
 		return queries.SessionList(ctx, s.Reader.DB(), db.SessionListParams{
 			Starter: f.Starter, Project: project, AgentName: agent, WorkflowName: workflow,
 			Page: int32(limit), Skipped: int32(offset),
 		})
 	})
+
 	if err == nil {
 		total, err = pg.Read(ctx, s.Reader.DB(), func() (int64, error) {
 			return queries.SessionCount(ctx, s.Reader.DB(), db.SessionCountParams{

@@ -30,6 +30,7 @@ func beginChild(t *testing.T, s *runstore.Store, l runstore.Lease, id string) {
 	t.Helper()
 	child := newRun(l.RootPlanID)
 	child.PlanID, child.Parent = id, &runstore.ParentCall{PlanID: l.PlanID, StepID: "s", ToolCallID: "call"}
+
 	if err := s.WriteRun(t.Context(), l, []record.Change{
 		&record.Plan{
 			RootPlanID: l.RootPlanID, CurrentPlanID: id, ParentPlanID: &l.PlanID, ToolCallID: new("call"),
@@ -74,6 +75,7 @@ func TestRunDetail(t *testing.T) {
 	beginChild(t, s, root, "c")
 	child := claimOne(t, s, "w").Lease
 	write(t, s, root, nil, runstore.Park(time.Time{}))
+
 	asked := &record.Wait{
 		RootPlanID: "p", PlanID: "c", WaitID: "approval", Type: new(record.WaitActionValidation), ToolCallID: new("t"),
 		StartTime: new(time.Now()),
@@ -182,8 +184,8 @@ func TestRunSaysWhatItWaitsFor(t *testing.T) {
 	}
 
 	child := newRun("p")
-	child.PlanID, child.Needs, child.Parent = "c", []string{"model:other"},
-		&runstore.ParentCall{PlanID: "p", StepID: "s", ToolCallID: "t"}
+	child.PlanID, child.Needs = "c", []string{"model:other"}
+	child.Parent = &runstore.ParentCall{PlanID: "p", StepID: "s", ToolCallID: "t"}
 	write(t, s, claimed[0].Lease,
 		[]record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "c", ParentPlanID: new("p"), ToolCallID: new("t")}},
 		runstore.Begin(child))
@@ -216,6 +218,7 @@ func TestRunList(t *testing.T) {
 				RootPlanID: c.PlanID, CurrentPlanID: c.PlanID, State: &states[i], ErrorMessage: new(strings.Repeat("e", 2_000)),
 			},
 		}
+
 		switch states[i] {
 		case record.Failed, record.Completed:
 			write(t, s, c.Lease, changes, runstore.Finish(nil))

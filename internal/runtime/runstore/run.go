@@ -192,6 +192,7 @@ func (r NewRun) queue(q *pgx.Batch) *pgx.QueuedQuery {
 	if parent == nil {
 		parent = &ParentCall{}
 	}
+
 	var seq *int64
 	if r.Parent != nil {
 		seq = &parent.Seq
@@ -241,6 +242,7 @@ func (s *Store) startRun(ctx context.Context, r NewRun, changes []record.Change)
 	if err := s.startedBefore(ctx, r); err != nil {
 		return err
 	}
+
 	err := s.InTx(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if err := tx.WriteOwned(ctx, changes); err != nil {
 			return err
@@ -255,6 +257,7 @@ func (s *Store) startRun(ctx context.Context, r NewRun, changes []record.Change)
 		})
 		return tx.SendBatch(ctx, &q).Close()
 	})
+
 	if errors.Is(err, errNotAdded) { // by another request, a moment ago, or by this one
 		if err := s.startedBefore(ctx, r); err != nil {
 			return err
@@ -269,6 +272,7 @@ func (s *Store) startedBefore(ctx context.Context, r NewRun) error {
 	if r.IdempotencyKey == "" {
 		return nil
 	}
+
 	row, err := pg.Read(ctx, s.Reader.DB(), func() (db.RunByKeyRow, error) {
 		return queries.RunByKey(ctx, s.Reader.DB(), db.RunByKeyParams{
 			IdempotencyKey: r.IdempotencyKey, Starter: r.Starter, Project: cmp.Or(r.Project, DefaultProject),
@@ -336,6 +340,7 @@ func (s *Store) writeRun(ctx context.Context, l Lease, changes []record.Change, 
 	case err != nil:
 		return err
 	}
+
 	for _, op := range ops {
 		if op.asked != nil {
 			*op.asked = desired

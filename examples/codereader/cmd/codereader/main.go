@@ -30,6 +30,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
 	stop()
+
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		os.Exit(2)
@@ -46,12 +47,14 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		fmt.Fprintln(stderr, "usage: codereader [flags] question\n       codereader [flags] -plan id")
 		flags.PrintDefaults()
 	}
+
 	dir := flags.String("dir", ".", "`folder` with the code")
 	steps := flags.Int("max-steps", 30, "number of rounds after which an agent must answer")
 	planID := flags.String("plan", "", "go on with the run of this `id`")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+
 	question := strings.Join(flags.Args(), " ")
 	if (question == "") == (*planID == "") {
 		flags.Usage()
@@ -65,11 +68,13 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	if err != nil {
 		return err
 	}
+
 	folder, err := files.Open(*dir, files.Options{})
 	if err != nil {
 		return err
 	}
 	defer folder.Close()
+
 	level := slog.HandlerOptions{Level: slog.LevelWarn}
 	a, err := agent.Open(ctx, getenv("ACTLOG_DATABASE_URL"), agent.Options{
 		Logger: slog.New(slog.NewTextHandler(stderr, &level)),
@@ -78,10 +83,12 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		return fmt.Errorf("ACTLOG_DATABASE_URL: %w", err)
 	}
 	defer func() { err = errors.Join(err, a.Close(context.WithoutCancel(ctx))) }()
+
 	if err := a.Register(codereader.Parts(m, folder, *steps)); err != nil {
 		return err
 	}
 	go func() { _ = a.Work(ctx) }() // it ends with ctx, or with Close
+
 	if *planID == "" {
 		if *planID, err = a.Start(ctx,
 			agent.Job{Work: agent.Request{Agent: codereader.Reader, Request: question}}); err != nil {
@@ -89,6 +96,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		}
 		fmt.Fprintf(stderr, "If this is interrupted, go on with: codereader -plan %s\n", *planID)
 	}
+
 	r, err := a.Wait(ctx, *planID)
 	switch {
 	case err != nil:

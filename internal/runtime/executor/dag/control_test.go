@@ -42,6 +42,7 @@ func midWave(t *testing.T, scheduling, then string) {
 	begun, goOn := make(chan string, 10), make(chan struct{})
 	free := sync.OnceFunc(func() { close(goOn) })
 	t.Cleanup(free)
+
 	at := func(name string, holds bool) scriptmodel.Scene {
 		return scene(`"`+name+`"`, replies(func(ctx context.Context, _ *scriptmodel.Request) (string, error) {
 			mu.Lock()
@@ -63,6 +64,7 @@ func midWave(t *testing.T, scheduling, then string) {
 		},
 		Executors: []engine.Executor{dag.Executor{}},
 	})
+
 	var dead atomic.Bool
 	stop := h.Work(h.NewEngine(func(c *engine.Config) {
 		c.Drain = time.Millisecond
@@ -79,6 +81,7 @@ func midWave(t *testing.T, scheduling, then string) {
 			t.Fatal(err)
 		}
 	}
+
 	id := start(h, object{"prompt": "Go.", "scheduling": scheduling})
 	<-begun
 	<-begun
@@ -95,11 +98,13 @@ func midWave(t *testing.T, scheduling, then string) {
 	} else {
 		free()
 	}
+
 	p := h.Await(id, record.Paused)
 	free()
 	if s := states(p); s["n0"] != "COMPLETED found Context" || s["n1"] != "COMPLETED found X" || s["n4"] != "" {
 		t.Errorf("when it is paused: %v", s)
 	}
+
 	want := map[string]int{"Context": 1, "X": 1, "Y": 1, "Z": 1, "Sum": 1}
 	if then == "stopped" {
 		control(id, runstore.Stop)
@@ -118,6 +123,7 @@ func midWave(t *testing.T, scheduling, then string) {
 	if then == "killed" {
 		want["Y"], want["Z"] = 2, 2 // their first answers were lost
 	}
+
 	mu.Lock()
 	defer mu.Unlock()
 	if diff := cmp.Diff(want, asked); diff != "" {

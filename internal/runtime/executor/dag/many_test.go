@@ -38,6 +38,7 @@ func layered(n int) string {
 		}
 		g.Nodes = append(g.Nodes, node)
 	}
+
 	text, _ := json.Marshal(g)
 	return string(text)
 }
@@ -51,6 +52,7 @@ func TestManyGraphs(t *testing.T) {
 	if os.Getenv("ACTLOG_MANY_GRAPHS") != "" {
 		runs, size = 100, 50
 	}
+
 	var together sync.WaitGroup
 	together.Add(runs)
 	h := house(t, planned(layered(size)),
@@ -59,6 +61,7 @@ func TestManyGraphs(t *testing.T) {
 			together.Wait() // returns only when all graphs are under way
 			return says("context"), nil
 		}}), scene("carry out", scriptmodel.Turn{Content: strings.Repeat("done ", 200)}))
+
 	var mu sync.Mutex
 	carriedBy := map[string]map[string]bool{} // plans, by worker
 	count := func(c *engine.Config) {
@@ -73,6 +76,7 @@ func TestManyGraphs(t *testing.T) {
 		}
 		c.Slots, c.Logger = (runs+2)/2, nil // so each has to take a part
 	}
+
 	h.Engine = h.NewEngine(count)
 	h.Work(h.Engine)
 	h.Work(h.NewEngine(count))
@@ -95,6 +99,7 @@ func TestManyGraphs(t *testing.T) {
 			}
 		}
 	}()
+
 	began := time.Now()
 	ids := make([]string, runs)
 	for i := range ids {
@@ -103,6 +108,7 @@ func TestManyGraphs(t *testing.T) {
 	for _, id := range ids {
 		h.Await(id, record.Completed)
 	}
+
 	close(done)
 	most := <-peak
 	t.Logf("%d graphs of %d nodes in %s; %d MiB of heap at most", runs, size, time.Since(began).Round(time.Millisecond),
@@ -110,6 +116,7 @@ func TestManyGraphs(t *testing.T) {
 	if most > 400<<20 {
 		t.Errorf("%d MiB of heap", most>>20)
 	}
+
 	if len(carriedBy) != 2 {
 		t.Errorf("%d workers carried runs", len(carriedBy))
 	}
@@ -118,6 +125,7 @@ func TestManyGraphs(t *testing.T) {
 			t.Errorf("%s carried %d of %d", worker, len(plans), runs)
 		}
 	}
+
 	const waves = `SELECT plan_id, (metadata ->> 'wave')::integer AS wave, count(*) AS nodes, min(start_time) AS first, max(start_time) AS began, min(end_time) AS ended, max(end_time) AS last
 		FROM actlog.agent_execution_record WHERE plan_id <> $1 AND state = 'COMPLETED' GROUP BY 1, 2`
 	got := storetest.Lines(t, h.DB.Pool,
@@ -127,6 +135,7 @@ func TestManyGraphs(t *testing.T) {
 		got); diff != "" {
 		t.Error(diff)
 	}
+
 	early := storetest.Lines(t, h.DB.Pool,
 		`WITH w AS (`+waves+`) SELECT a.plan_id || ' ' || a.wave FROM w AS a JOIN w AS b ON b.plan_id = a.plan_id AND b.wave = a.wave + 1 WHERE b.first < a.last`, plan)
 	if len(early) > 0 {

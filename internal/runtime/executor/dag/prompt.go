@@ -78,6 +78,7 @@ func nodePrompt(n *graph.Node, inputs string) string {
 			prompt += part[0] + part[1]
 		}
 	}
+
 	return prompt + "\n\nExecute this task and provide your result in clear, natural language."
 }
 

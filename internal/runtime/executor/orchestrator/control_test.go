@@ -33,7 +33,11 @@ type midway struct {
 }
 
 // model, inTool and approval are the places in a step.
-const model, inTool, approval = "model", "tool", "approval"
+const (
+	model    = "model"
+	inTool   = "tool"
+	approval = "approval"
+)
 
 func stopMidway(t *testing.T, place string) *midway {
 	t.Helper()
@@ -50,6 +54,7 @@ func stopMidway(t *testing.T, place string) *midway {
 		case <-ctx.Done():
 		}
 	}
+
 	action := "git.work"
 	if place == approval {
 		action = "git.commit"
@@ -74,6 +79,7 @@ func stopMidway(t *testing.T, place string) *midway {
 			return "one", nil
 		}),
 	}
+
 	chosen := calls(action, query{"A"})[0]
 	m.house = build(t, definition(nil),
 		scenes([]scriptmodel.Turn{
@@ -86,6 +92,7 @@ func stopMidway(t *testing.T, place string) *midway {
 				return chosen, nil
 			}}, repeats},
 		}), have)
+
 	m.stop = m.Work(m.NewEngine(func(c *engine.Config) {
 		c.Drain = time.Millisecond
 		c.Write = func(ctx context.Context, l runstore.Lease, changes []record.Change, ops ...runstore.RunOp) error {
@@ -95,6 +102,7 @@ func stopMidway(t *testing.T, place string) *midway {
 			return c.Store.WriteRun(ctx, l, changes, ops...)
 		}
 	}))
+
 	m.id = m.start(object{"request": "Do it"})
 	storetest.Until(t, "the plan waits", func() bool { return len(m.Waits()) == 1 })
 	m.decide(m.Waits()[0], accept)
@@ -157,6 +165,7 @@ func TestPauseMidway(t *testing.T) {
 				if killed != "" {
 					m.kill() // before the call under way has ended: nobody knows how it does
 				}
+
 				p := m.Await(m.id, record.Paused)
 				m.free()
 				if story := m.story(p); !strings.Contains(story, "step 0 RAG_SEARCH COMPLETED: found") ||
@@ -167,6 +176,7 @@ func TestPauseMidway(t *testing.T) {
 				if place == model && before["work"] > 0 || before["log"] > 0 {
 					t.Errorf("it went on although it was to pause: %v", before)
 				}
+
 				m.ask(runstore.Resume)
 				p = m.ended(m.id, accept)
 				want := map[string]int{"search": 1, "model": 1, "work": 1, "log": 1}
@@ -176,6 +186,7 @@ func TestPauseMidway(t *testing.T) {
 				if diff := cmp.Diff(want, m.counted()); diff != "" {
 					t.Errorf("calls: %s\n%s", diff, m.story(p))
 				}
+
 				end := "COMPLETED \nAnswer to "
 				if place == inTool && killed != "" {
 					end = "FAILED 1 of 3 steps failed.\nAnswer to " // nobody knows how the call ended
@@ -202,6 +213,7 @@ func TestCancelMidway(t *testing.T) {
 					m.free()
 					m.Await(m.id, record.Paused)
 				}
+
 				m.ask(runstore.Stop)
 				p := m.Ended(m.id) // although the call under way has not ended
 				story := m.story(p)
@@ -210,6 +222,7 @@ func TestCancelMidway(t *testing.T) {
 					len(m.Waits()) > 0 {
 					t.Error(story)
 				}
+
 				if unknown := strings.Contains(story, "git.work UNKNOWN"); unknown != (place == inTool && first == runstore.Stop) {
 					t.Error(story)
 				}
@@ -231,6 +244,7 @@ func TestPausedAgainAndAgain(t *testing.T) {
 			t.Error("an effect twice")
 		}
 	}))
+
 	h.Work(h.Engine)
 	id := h.start(object{"request": "Do it"})
 	pauses := 0
@@ -242,11 +256,13 @@ func TestPausedAgainAndAgain(t *testing.T) {
 			})
 			pauses++
 		}
+
 		_ = h.control(id, runstore.Resume)
 		for _, w := range h.Waits() {
 			h.decide(w, as)
 		}
 	}
+
 	if story := h.story(h.Plan(id)); !strings.HasPrefix(story, "FAILED 1 of 6 steps failed.\nAnswer to ") || pauses < 3 {
 		t.Errorf("%d pauses\n%s", pauses, story)
 	}

@@ -101,6 +101,7 @@ func scenes(plans []scriptmodel.Turn, steps map[string][]scriptmodel.Turn) []scr
 		{Name: "planner", Match: scriptmodel.Match{System: "Plan how"}, Turns: plans},
 		{Name: "answer", Match: scriptmodel.Match{System: "They have worked"}, Turns: []scriptmodel.Turn{{Reply: answering}}},
 	}
+
 	for action, turns := range steps {
 		all = append(all, scriptmodel.Scene{
 			Name: action, Match: scriptmodel.Match{User: "Your step: " + action + "\n"}, Turns: turns,
@@ -145,6 +146,7 @@ func (h *house) start(input object, set ...func(*engine.Request)) string {
 	for _, f := range set {
 		f(&r)
 	}
+
 	started, err := h.Engine.Start(h.T.Context(), r)
 	if err != nil {
 		h.T.Fatal(err)
@@ -174,6 +176,7 @@ func (h *house) ended(id string, as human) *tree.Plan {
 			h.decide(w, as)
 		}
 	}
+
 	h.T.Fatal("the run does not end")
 	return nil
 }
@@ -189,6 +192,7 @@ func (h *house) decide(w record.Wait, as human) {
 		h.seen = append(h.seen, *row.(*record.Wait))
 		return as(w), nil
 	})
+
 	if err != nil && !errors.Is(err, runstore.ErrDecided) && !errors.Is(err, record.ErrUnavailable) {
 		h.T.Error(err)
 	}
@@ -203,6 +207,7 @@ func (h *house) story(p *tree.Plan) string {
 		r := &st.Record
 		fmt.Fprintf(&b, "step %d %s %s: %s %s\n", *r.StepIndex, text(r.AgentName), *r.State, text(r.Result),
 			text(r.ErrorMessage))
+
 		one := *p
 		one.Steps = []*tree.Step{st}
 		for _, c := range h.Step(&one).Cycles {
@@ -212,6 +217,7 @@ func (h *house) story(p *tree.Plan) string {
 			}
 		}
 	}
+
 	for _, kind := range []record.Kind{record.KindThought, record.KindWait, record.KindSource, record.KindArtifact} {
 		rows, _, err := h.Store.Beside(h.T.Context(), kind, p.Record.RootPlanID, p.Record.CurrentPlanID, store.Position{},
 			1000)
@@ -231,6 +237,7 @@ func (h *house) story(p *tree.Plan) string {
 			}
 		}
 	}
+
 	return b.String()
 }
 

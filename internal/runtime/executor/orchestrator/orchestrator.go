@@ -35,6 +35,7 @@ func (Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, er
 		json.Unmarshal(run.Definition(), &w.definition)); err != nil {
 		return engine.Result{}, &engine.RunError{Kind: "configuration", Message: "The run cannot be read: " + err.Error()}
 	}
+
 	var err error
 	w.own, err = run.Step(ctx, ownStep, engine.StepInfo{
 		Agent: define.PlannerType, Description: "Plans the request, and answers it", Request: w.input.Request,
@@ -46,11 +47,13 @@ func (Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, er
 	if _, ended, err := w.own.Ended(); ended && err != nil {
 		return engine.Result{}, err
 	}
+
 	answer, err := w.answer(ctx)
 	failure, failed := errors.AsType[*engine.RunError](err)
 	if err != nil && !failed {
 		return engine.Result{}, err
 	}
+
 	w.own.End(answer, failure)
 	if err == nil {
 		err = w.failure()
@@ -64,9 +67,11 @@ func (w *work) answer(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	if w.input.Mode == chatMode {
 		return w.ask(ctx, engine.Thinking{Messages: messages(chatPrompt, history, model.User(w.input.Request))})
 	}
+
 	p, err := w.accepted(ctx, history)
 	if err != nil {
 		return "", err
@@ -78,6 +83,7 @@ func (w *work) answer(ctx context.Context) (string, error) {
 		}
 		w.done = append(w.done, o)
 	}
+
 	return w.ask(ctx, engine.Thinking{
 		Messages: messages(answerPrompt, history, model.User(findings(w.input.Request, p, w.done))),
 	})
@@ -93,6 +99,7 @@ func (w *work) ask(ctx context.Context, t engine.Thinking) (string, error) {
 	if t.MaxTokens = own.MaxTokens; t.Temperature == nil {
 		t.Temperature = own.Temperature
 	}
+
 	answer, err := w.own.Think(ctx, w.seq, t)
 	if err != nil {
 		return "", err
@@ -108,6 +115,7 @@ func (w *work) accepted(ctx context.Context, history []model.Message) (plan, err
 	if err != nil {
 		return plan{}, err
 	}
+
 	talk := messages(planPrompt(w.definition, tools), history, model.User(w.input.Request))
 	for round := range maxRounds + 1 {
 		text, err := w.ask(ctx, engine.Thinking{
@@ -120,10 +128,12 @@ func (w *work) accepted(ctx context.Context, history []model.Message) (plan, err
 		if err != nil {
 			return plan{}, err
 		}
+
 		answer, err := w.validate(ctx, p, round)
 		if err != nil {
 			return plan{}, err
 		}
+
 		switch answer.State {
 		case record.Accepted:
 			w.approved = slices.ContainsFunc(answer.Inputs, func(in map[string]string) bool {
@@ -150,9 +160,11 @@ func (w *work) validate(ctx context.Context, p plan, round int) (engine.Answer, 
 	if round == maxRounds {
 		decisions = decisions[:2]
 	}
+
 	shown, _ := json.Marshal(p) // texts and numbers
 	subject, _ := json.Marshal(map[string]any{"plan": json.RawMessage(shown), "decisions": decisions})
 	w.run.Artifact(tool.Artifact{Name: "plan", Type: "plan", Value: shown})
+
 	return w.run.Ask(ctx, fmt.Sprint("plan-", round), engine.WaitInfo{
 		Type: record.WaitPlanValidation, Title: "Shall this plan be carried out? " + engine.Title(p.Goal),
 		Description: describe(p), Subject: subject,

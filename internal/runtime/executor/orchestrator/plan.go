@@ -42,6 +42,7 @@ func readPlan(text string, d define.OrchestratorDefinition) (p plan, err error) 
 	if err := engine.ReadAnswer(text, &p); err != nil {
 		return p, badPlan("The plan is no JSON that fits: %v", err)
 	}
+
 	switch {
 	case strings.TrimSpace(p.Goal) == "":
 		return p, badPlan("Goal cannot be null or empty")
@@ -52,6 +53,7 @@ func readPlan(text string, d define.OrchestratorDefinition) (p plan, err error) 
 	case p.EstimatedDuration < 0:
 		return p, badPlan("Estimated duration cannot be negative")
 	}
+
 	for i := range p.Steps {
 		if err := p.Steps[i].check(i+1, d); err != nil {
 			return p, err
@@ -72,11 +74,13 @@ func (s *step) check(number int, d define.OrchestratorDefinition) error {
 	case strings.TrimSpace(s.Justification) == "":
 		return badPlan("Step %d: justification cannot be empty", number)
 	}
+
 	for _, before := range s.Dependencies {
 		if before < 1 || before >= number {
 			return badPlan("Step %d cannot depend on step %d: only on earlier ones", number, before)
 		}
 	}
+
 	if s.Dependencies == nil {
 		s.Dependencies = []int{}
 	}

@@ -50,6 +50,7 @@ func TestStepOfSeveralRounds(t *testing.T) {
 		}
 		return d
 	}
+
 	for name, row := range map[string]struct {
 		turns []scriptmodel.Turn
 		as    human
@@ -110,6 +111,7 @@ func TestStepOfSeveralRounds(t *testing.T) {
 					o.Agents["GIT"] = git
 				}
 			})
+
 			h := build(t, d, twoSteps(row.turns...), repairing(nothing))
 			h.Work(h.Engine)
 			story := h.story(h.ended(h.start(object{"request": "Do it"}), row.as))
@@ -137,6 +139,7 @@ func TestStepThatRepeats(t *testing.T) {
 		return status, nil
 	}}
 	all := append([]scriptmodel.Scene{summarises}, twoSteps(begins, status, status)...)
+
 	h, p := run(t, definition(nil), all, accept)
 	summaries := 0
 	for _, r := range h.Model.Requests() {
@@ -144,6 +147,7 @@ func TestStepThatRepeats(t *testing.T) {
 			summaries++
 		}
 	}
+
 	if story := h.story(p); summaries != 1 || !strings.Contains(story, "step 0 GIT COMPLETED: Enough.") {
 		t.Errorf("%d summaries\n%s", summaries, story)
 	}
@@ -161,6 +165,7 @@ func TestRoundsKilledAtEveryWrite(t *testing.T) {
 				t.Error("an effect twice")
 			}
 		}
+
 		status := enginetest.Call("git.status", object{})
 		h := build(t, definition(nil), twoSteps(
 			turn(status, enginetest.Call("git.stage", query{"mian.go"})), turn(enginetest.Call("git.stage", query{"main.go"})),
@@ -169,6 +174,7 @@ func TestRoundsKilledAtEveryWrite(t *testing.T) {
 		h.Work(h.Engine)
 		return h.story(h.ended(h.start(object{"request": "Do it"}), accept))
 	}
+
 	want := enginetest.AtEveryWrite(t, carry, func(t *testing.T, got, want string) {
 		t.Helper()
 		if got != want && !strings.Contains(got, " UNKNOWN ") {
@@ -190,6 +196,7 @@ func TestMaxRounds(t *testing.T) {
 		}
 		return all
 	}
+
 	if got := rounds(definition(nil)); got["GIT"] != 6 || got["REFACTORING"] != 6 {
 		t.Error(got)
 	}
@@ -201,6 +208,7 @@ func TestMaxRounds(t *testing.T) {
 	if got["GIT"] != 3 || got["REFACTORING"] != 9 {
 		t.Error(got)
 	}
+
 	b, _ := json.Marshal(definition(nil))
 	if !strings.Contains(string(b), `"maxSteps":6`) {
 		t.Errorf("%s", b)

@@ -75,6 +75,7 @@ func (Executor) About() engine.About {
 			{Member: []string{"constraints", "iterative"}, Label: "Plan operation by operation", Kind: "flag", Value: true},
 		},
 	}
+
 	return engine.About{
 		Text: "task",
 		Schema: json.RawMessage(`{"type":"object",` +
@@ -104,6 +105,7 @@ func prepareTask(parts engine.Parts, r engine.Request) (p engine.Prepared, err e
 	if err := t.check(); err != nil {
 		return p, err
 	}
+
 	body, ok := parts.Definition("role", t.Role)
 	if !ok {
 		return p, &engine.UnknownError{Kind: "role", Name: t.Role, There: parts.Names("role")}
@@ -112,11 +114,13 @@ func prepareTask(parts engine.Parts, r engine.Request) (p engine.Prepared, err e
 	if err := json.Unmarshal(body, &role); err != nil {
 		return p, fmt.Errorf("role %q: %w", t.Role, err)
 	}
+
 	required := needs(parts, role)
 	if len(role.Tools) > 0 && len(required) == 1 { // its model
 		return p, engine.BadInput("input.role",
 			fmt.Sprintf("is %s, which has no tools: there are none that match %s", t.Role, strings.Join(role.Tools, ", ")))
 	}
+
 	t.Task, t.Context = parts.Redact(t.Task), parts.Redact(t.Context)
 	if p.Input, err = json.Marshal(t); err != nil {
 		return p, err
@@ -127,7 +131,10 @@ func prepareTask(parts engine.Parts, r engine.Request) (p engine.Prepared, err e
 	if p.Metadata, err = json.Marshal(metadata{t.Role, t.EnableWrite, t.Constraints, false}); err != nil {
 		return p, err
 	}
-	p.Name, p.UserRequest, p.Title, p.ModelName, p.Needs = t.Role, t.Task, engine.Title(t.Task), role.Model.Model, required
+
+	p.Name, p.UserRequest = t.Role, t.Task
+	p.Title, p.ModelName = engine.Title(t.Task), role.Model.Model
+	p.Needs = required
 	return p, nil
 }
 
@@ -153,6 +160,7 @@ func needs(parts engine.Parts, role define.Definition) []string {
 	for _, server := range role.MCPServers {
 		all = append(all, "mcp:"+server)
 	}
+
 	for _, each := range parts.Provides() {
 		if name, ok := strings.CutPrefix(each, "tool:"); ok && allows(role, name) {
 			all = append(all, each)

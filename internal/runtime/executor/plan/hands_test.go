@@ -50,6 +50,7 @@ func approve(h *enginetest.House, id string) (shown []string) {
 		if p.Record.State.Terminal() {
 			return shown
 		}
+
 		for _, w := range h.Waits() {
 			full := waitOf(h, w.WaitID)
 			if s := decision.SubjectOf(&full); s.Preview != nil {
@@ -81,11 +82,13 @@ func daemon(t *testing.T) (socket string, requests func() []string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
+
 	socket = filepath.Join(dir, "s")
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var mu sync.Mutex
 	var posted []string
 	s := &http.Server{ReadHeaderTimeout: time.Minute,
@@ -116,6 +119,7 @@ func TestDevops(t *testing.T) {
 		io.WriteString(w, `{"healthy": false}`)
 	}))
 	t.Cleanup(api.Close)
+
 	host, err := url.Parse(api.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -125,6 +129,7 @@ func TestDevops(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	socket, posted := daemon(t)
 	containers, err := docker.Tools(docker.Options{Socket: socket, Write: true, Containers: []string{"web-*"}})
 	if err != nil {
@@ -135,12 +140,14 @@ func TestDevops(t *testing.T) {
 		step("http.request", object{"url": api.URL + "/health"}), step("docker.list_containers", object{}),
 		step("docker.restart", object{"container": "web-1"}),
 		step("http.send", object{"method": "POST", "url": api.URL + "/reports", "body": "web-1 was restarted"}))
+
 	id := start(h, object{"task": "Make it healthy", "role": "DEVOPS"})
 	shown := approve(h, id)
 	d := ended(h, id)
 	if *d.plan.Record.State != record.Completed {
 		t.Fatalf("%s: %s\n%s", *d.plan.Record.State, text(d.plan.Record.ErrorMessage), d.operations())
 	}
+
 	got := d.operations()
 	for _, want := range []string{`{"healthy": false}`, "web-1: running, Up (restarts: 0)",
 		"docker.restart COMPLETED web-1 is restarted.", "http.send COMPLETED 200 OK"} {
@@ -148,12 +155,14 @@ func TestDevops(t *testing.T) {
 			t.Errorf("lacks %q:\n%s", want, got)
 		}
 	}
+
 	if len(shown) != 2 ||
 		shown[0] != "command: docker restart web-1\nimage: shop:1\nid: aaaaaaaaaaaa\nstate now: running\n" ||
 		!strings.HasPrefix(shown[1], "request: POST "+api.URL+"/reports\nIdempotency-Key: ") ||
 		!strings.HasSuffix(shown[1], "\n\nweb-1 was restarted") {
 		t.Errorf("%q", shown)
 	}
+
 	if got, want := posted(), []string{"/containers/aaaaaaaaaaaa/restart"}; !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
@@ -174,6 +183,7 @@ func TestData(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	h := hired(t, "DATA", tools,
 		step("db.schema", object{}),
 		step("db.query", object{"sql": "SELECT sum(price) FROM item WHERE id > $1", "parameters": []any{1}}),
@@ -182,6 +192,7 @@ func TestData(t *testing.T) {
 	id := start(h, object{"task": "Double the prices", "role": "DATA"})
 	shown := approve(h, id)
 	d := ended(h, id)
+
 	want := "db.schema COMPLETED table public.item\n  keys: PRIMARY KEY (id)\n  id integer not null\n  price numeric\n\n" +
 		"db.query COMPLETED sum\n5\n(1 row)\ndb.execute COMPLETED (UPDATE 3)\ndb.query COMPLETED sum\n12\n(1 row)\n"
 	d.want("operations", d.operations(), want)
@@ -189,6 +200,7 @@ func TestData(t *testing.T) {
 		!strings.HasPrefix(shown[0], "statement: UPDATE item SET price = price * $1\n-- $1 = 2\n-- Postgres expects ") {
 		t.Errorf("%q", shown)
 	}
+
 	var calls int
 	if err := shop.Pool.QueryRow(t.Context(), "SELECT count(*) FROM actlog_tool.call").Scan(&calls); err != nil ||
 		calls != 1 {

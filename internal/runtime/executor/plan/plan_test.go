@@ -110,6 +110,7 @@ func start(h *enginetest.House, input object) string {
 	if err != nil {
 		h.T.Fatal(err)
 	}
+
 	started, err := h.Engine.Start(h.T.Context(), engine.Request{Executor: "plan", Input: b})
 	if err != nil {
 		h.T.Fatal(err)
@@ -120,6 +121,7 @@ func start(h *enginetest.House, input object) string {
 func ended(h *enginetest.House, id string) *done {
 	h.T.Helper()
 	d := &done{House: h, plan: h.Ended(id)}
+
 	for _, kind := range []record.Kind{record.KindThought, record.KindArtifact} {
 		rows, _, err := h.Store.Beside(h.T.Context(), kind, id, id, store.Position{}, 1000)
 		if err != nil {
@@ -185,6 +187,7 @@ func TestStatic(t *testing.T) {
 	t.Parallel()
 	say := func(w string) object { return step("words.say", object{"word": w}) }
 	fail := step("words.fail", object{"word": "no such word"})
+
 	for name, tt := range map[string]struct {
 		constraints         object
 		plan                any
@@ -248,6 +251,7 @@ func TestStatic(t *testing.T) {
 			d := run(t, role("words.*"), object{"constraints": tt.constraints}, tt.plan)
 			d.want("thoughts", d.log(), tt.log)
 			d.want("operations", d.operations(), tt.operations)
+
 			p := d.plan.Record
 			if *p.State != tt.state || text(p.ErrorKind) != tt.kind || text(p.ErrorMessage) != tt.error ||
 				text(p.Summary) != tt.result {
@@ -287,11 +291,13 @@ func TestPlanningCall(t *testing.T) {
 			if len(requests) != 1 {
 				t.Fatalf("%d requests", len(requests))
 			}
+
 			in := text(d.Step(d.plan).Cycles[0].Record.ThinkInput)
 			var said []struct{ Parts []struct{ Text string } }
 			if err := json.Unmarshal([]byte(in), &said); err != nil {
 				t.Fatal(err, in)
 			}
+
 			for _, part := range tt.system {
 				if !strings.Contains(said[0].Parts[0].Text, part) {
 					t.Errorf("the system prompt lacks %q:\n%s", part, said[0].Parts[0].Text)
@@ -337,6 +343,7 @@ func TestAnswers(t *testing.T) {
 				}
 				return
 			}
+
 			d.want("operations", d.operations(), "")
 			d.want("thoughts", d.log(), "0 analysis: [DEVELOPER] Analyzing task: Do it. Mode: full execution\n"+
 				"-1 error: Fatal error: "+tt.error+" (0)")
@@ -355,6 +362,7 @@ func TestModelFails(t *testing.T) {
 		[]scriptmodel.Turn{{Error: &scriptmodel.Failure{Status: 400, Message: "LLM API error"}}}, words)
 	h.Work(h.Engine)
 	d := ended(h, start(h, object{"task": "Do it"}))
+
 	last := d.thoughts[len(d.thoughts)-1]
 	if *last.Iteration != -1 || *last.Type != record.ThoughtError || !strings.HasPrefix(*last.Content, "Fatal error: ") ||
 		!strings.Contains(*last.Content, "LLM API error") ||
@@ -396,10 +404,12 @@ func TestRefused(t *testing.T) {
 			if text(d.plan.Record.ErrorMessage) != "Step 1 failed: "+tt.error {
 				t.Errorf("%s", text(d.plan.Record.ErrorMessage))
 			}
+
 			c := d.Step(d.plan).Cycles[1].ToolCalls[0].Record
 			if *c.State != record.Failed || c.StartTime != nil || text(c.ErrorKind) != "refused" {
 				t.Errorf("%+v", c)
 			}
+
 			if mode := map[bool]string{
 				true: "full execution", false: "planning only",
 			}[tt.enableWrite]; !strings.HasSuffix(*d.thoughts[0].Content, "Mode: "+mode) {
@@ -419,6 +429,7 @@ func TestThoughts(t *testing.T) {
 			t.Errorf("%d: %+v", i, each)
 		}
 	}
+
 	if got := strings.Join(d.thoughts[1].RelatedOperations, " "); got != "words.say words.say" ||
 		d.thoughts[0].RelatedOperations != nil || d.thoughts[0].Confidence != nil {
 		t.Errorf("related operations: %s", got)
@@ -465,6 +476,7 @@ func TestLog(t *testing.T) {
 		Definitions: map[string]any{"role.DEVELOPER": d}, Executors: []engine.Executor{plan.Executor{}},
 		Config: func(c *engine.Config) { c.Logger = slog.New(slog.NewTextHandler(log, nil)) },
 	})
+
 	h.Work(h.Engine)
 	got := ended(h, start(h, object{"task": "Do it", "constraints": object{"max_operations": 1}}))
 	for _, each := range got.thoughts {
@@ -474,6 +486,7 @@ func TestLog(t *testing.T) {
 			t.Errorf("no line %s", line)
 		}
 	}
+
 	if !strings.Contains(log.String(), `level=WARN msg="Max operations limit reached"`) {
 		t.Error(log)
 	}
@@ -489,6 +502,7 @@ func TestArtifacts(t *testing.T) {
 	for _, a := range d.artifacts {
 		got = append(got, fmt.Sprint(a.Name, " ", *a.Type, " ", string(a.Value)))
 	}
+
 	if strings.Join(got, "; ") != `last generic {"n":2}; typed counts 3` {
 		t.Errorf("%q", got)
 	}
@@ -506,6 +520,7 @@ func TestIterative(t *testing.T) {
 	}
 	finished := object{"done": true, "reasoning": "All said."}
 	const analysis = "0 analysis: [DEVELOPER] Analyzing task: Do it. Mode: iterative execution\n"
+
 	for name, tt := range map[string]struct {
 		constraints object
 		answers     []any
@@ -553,6 +568,7 @@ func TestIterative(t *testing.T) {
 			h.Work(h.Engine)
 			tt.constraints["iterative"] = true
 			d := ended(h, start(h, object{"task": "Do it", "constraints": tt.constraints}))
+
 			d.want("thoughts", d.log(), analysis+strings.TrimPrefix(tt.log, "\n"))
 			if *d.plan.Record.State != tt.state || text(d.plan.Record.ErrorMessage) != tt.error {
 				t.Errorf("%s %s", *d.plan.Record.State, text(d.plan.Record.ErrorMessage))
@@ -586,10 +602,12 @@ func TestHistory(t *testing.T) {
 			}
 			return says(fail)[0], nil
 		}}}, words)
+
 	h.Work(h.Engine)
 	d := ended(h, start(h, object{
 		"task": "Do it", "constraints": object{"iterative": true, "abort_on_error": false, "max_iterations": 8},
 	}))
+
 	requests := d.Model.Requests()
 	last := text(d.Step(d.plan).Cycles[len(requests)-1].Record.ThinkInput)
 	if len(requests) != 8 || strings.Count(last, "Iteration ") != 5 ||
@@ -618,12 +636,14 @@ func TestBadRequests(t *testing.T) {
 			t.Errorf("%s: %v, want field %s", input, err, field)
 		}
 	}
+
 	for _, r := range []engine.Request{{Name: "none"}, {Input: json.RawMessage(`{"task":"t","role":"NOBODY"}`)}} {
 		r.Executor = "plan"
 		if _, err := h.Engine.Start(t.Context(), r); !errors.Is(err, record.ErrNotFound) {
 			t.Errorf("%+v: %v", r, err)
 		}
 	}
+
 	gone := role()
 	gone.Model.Name = "gone"
 	_, err := build(t, gone, says("x"), words).Engine.Start(t.Context(), request("", object{"task": "t"}))
@@ -631,6 +651,7 @@ func TestBadRequests(t *testing.T) {
 		!strings.Contains(err.Error(), `no model is called "gone"; there are: default`) {
 		t.Error(err)
 	}
+
 	// Missing constraints, or those that are null, are the defaults.
 	var p struct{ Metadata json.RawMessage }
 	id := start(h, object{"task": "t", "constraints": nil})
@@ -639,6 +660,7 @@ func TestBadRequests(t *testing.T) {
 		EnableWrite bool `json:"enable_write"`
 		Constraints map[string]any
 	}
+
 	if err := json.Unmarshal(p.Metadata, &m); err != nil {
 		t.Fatal(err)
 	}

@@ -36,6 +36,7 @@ func (w *work) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	w.acting = engine.Thinking{
 		Policies: w.role.Policies, WaitTimeout: time.Duration(w.role.WaitTimeout), Refuse: w.refuse, Artifacts: true,
 	}
@@ -73,6 +74,7 @@ func (w *work) ask(ctx context.Context, seq int, system, user string) (string, e
 	if err != nil {
 		return "", err
 	}
+
 	t := engine.Thinking{Model: m, Messages: []model.Message{model.System(system), model.User(user)}}
 	t.Temperature, t.MaxTokens = w.role.Model.Temperature, w.role.Model.MaxTokens
 	answer, err := w.step.Think(ctx, int64(seq), t)
@@ -90,6 +92,7 @@ func (w *work) operate(ctx context.Context, iteration int, s step) (observation,
 	if err != nil {
 		return observation{}, err
 	}
+
 	o := observation{iteration, s, results[0]}
 	if w.operations++; o.Failed {
 		w.failed++
@@ -98,6 +101,7 @@ func (w *work) operate(ctx context.Context, iteration int, s step) (observation,
 	} else {
 		w.think(record.ThoughtObservation, iteration, "✅ Operation succeeded. "+summaryOf(o.Result), new(1.0), s.name())
 	}
+
 	w.last = append(w.last, o)[max(0, len(w.last)+1-maxHistory):]
 	return o, nil
 }
@@ -108,6 +112,7 @@ func (w *work) conclude(ctx context.Context, iteration int) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	if w.truncated != "" {
 		m, err := json.Marshal(metadata{w.task.Role, w.task.EnableWrite, w.task.Constraints, true})
 		if err != nil {
@@ -115,6 +120,7 @@ func (w *work) conclude(ctx context.Context, iteration int) (string, error) {
 		}
 		w.run.Metadata(m)
 	}
+
 	text := conclusion(w.failed == 0, w.operations, artifacts, w.truncated)
 	if w.failed > 0 {
 		w.think(record.ThoughtConclusion, iteration, text, new(0.5))

@@ -68,6 +68,7 @@ func TestOutOfRounds(t *testing.T) {
 			if *p.Record.State != record.Completed || text(p.Record.Summary) != "What I found." || len(st.Cycles) != 3 {
 				t.Fatalf("%s %q after %d cycles", *p.Record.State, text(p.Record.Summary), len(st.Cycles))
 			}
+
 			end := st.Cycles[2]
 			if len(end.ToolCalls) != 1 || text(end.ToolCalls[0].Record.Name) != "terminate" ||
 				*end.ToolCalls[0].Record.State != record.Completed {
@@ -90,6 +91,7 @@ func TestSilentAgent(t *testing.T) {
 	h, p := run(t, define.Definition{Tools: []string{"echo"}}, []scriptmodel.Turn{
 		quiet, quiet, speaks, quiet, quiet, quiet, speaks,
 	})
+
 	if *p.Record.State != record.Failed || text(p.Record.ErrorKind) != "no_tool_call" || len(h.Step(p).Cycles) != 6 ||
 		*p.Steps[0].Record.State != record.Failed {
 		t.Errorf("%s %s after %d cycles", *p.Record.State, text(p.Record.ErrorMessage), len(h.Step(p).Cycles))
@@ -105,12 +107,14 @@ func TestSameResults(t *testing.T) {
 		Name: "summary", Match: scriptmodel.Match{User: "The work so far"},
 		Turns: []scriptmodel.Turn{{Content: "Echo leads nowhere."}},
 	}
+
 	h, p := run(t, define.Definition{Tools: []string{"echo"}}, calls(same, same, same, terminate("never")), summary)
 	st := h.Step(p)
 	// The script counts the answers it sees: after the summary it begins again.
 	if *p.Record.State != record.Completed && text(p.Record.ErrorKind) == "" {
 		t.Fatalf("%s", *p.Record.State)
 	}
+
 	if got := text(st.Cycles[3].Record.ThinkOutput); got != "Echo leads nowhere." {
 		t.Fatalf("cycle 3 says %q", got)
 	}
@@ -131,6 +135,7 @@ func TestContextIsTooLong(t *testing.T) {
 			Turns: []scriptmodel.Turn{{Content: "It was found."}},
 		},
 	}
+
 	tooLong := scriptmodel.Turn{Reply: func(_ context.Context, r *scriptmodel.Request) (scriptmodel.Turn, error) {
 		if len(r.Messages) > 3 {
 			return scriptmodel.Turn{
@@ -147,6 +152,7 @@ func TestContextIsTooLong(t *testing.T) {
 		}
 		return scriptmodel.Turn{ToolCalls: say}, nil
 	}}
+
 	h, p := run(t, define.Definition{Tools: []string{"echo"}}, []scriptmodel.Turn{first, tooLong}, scenes...)
 	var states []string
 	for _, c := range h.Step(p).Cycles {
@@ -166,6 +172,7 @@ func TestNotTogether(t *testing.T) {
 			call("echo", object{"text": "x"}), terminate("early")[0], call("form", object{"inputs": []object{{"label": "l"}}}),
 		},
 		terminate("late")))
+
 	if text(p.Record.Summary) != "late" {
 		t.Fatalf("the answer is %q", text(p.Record.Summary))
 	}
@@ -188,6 +195,7 @@ func TestNestedTooDeep(t *testing.T) {
 		p = p.Steps[0].SubPlans[0]
 		depth++
 	}
+
 	if c := h.Step(p).Cycles[0].ToolCalls[0].Record; depth != 10 || !strings.Contains(text(c.Result), "10 deep") ||
 		text(c.ErrorKind) != "depth" {
 		t.Errorf("%d levels; the last call says %q", depth, text(c.Result))
@@ -201,6 +209,7 @@ func TestResponseSchema(t *testing.T) {
 	h, p := run(t, define.Definition{ResponseSchema: schema}, calls(
 		[]scriptmodel.ToolCall{call("terminate", object{"message": object{"score": "high"}})},
 		[]scriptmodel.ToolCall{call("terminate", object{"message": object{"score": 7}})}))
+
 	if text(p.Record.Summary) != `{"score":7}` {
 		t.Errorf("the answer is %s", text(p.Record.Summary))
 	}
@@ -228,6 +237,7 @@ func TestBadRequests(t *testing.T) {
 		Definitions: map[string]any{"agent.a": define.Definition{Model: define.DefinitionModel{Name: "default"}}},
 		Executors:   []engine.Executor{thinkact.Executor{}},
 	})
+
 	for input, field := range map[string]string{
 		`{"agent":"a","request":"r","extra":1}`: "input.extra", `{"agent":"a"}`: "input.request",
 		`{"agent":"a","request":" "}`: "input.request",
@@ -244,6 +254,7 @@ func TestBadRequests(t *testing.T) {
 			t.Errorf("%s: %v, want field %s", input, err, field)
 		}
 	}
+
 	for _, r := range []engine.Request{
 		{Executor: "other"}, {
 			Executor: "agent", Input: json.RawMessage(`{"agent":"a","request":"r"}`), Limits: &engine.Limits{Rounds: -1},
@@ -272,6 +283,7 @@ func TestLoop(t *testing.T) {
 	ok := func(n int) scriptmodel.ToolCall { return call("ok", object{"n": n}) }
 	quiet := scriptmodel.Turn{Content: "Well."}
 	turn := func(calls ...scriptmodel.ToolCall) scriptmodel.Turn { return scriptmodel.Turn{ToolCalls: calls} }
+
 	for name, tt := range map[string]struct {
 		turns []scriptmodel.Turn
 		loops int
@@ -325,6 +337,7 @@ func TestLoop(t *testing.T) {
 			count := tool.Func("count", "Counts.", func(context.Context, struct{}) (string, error) {
 				return fmt.Sprint(n.Add(1)), nil
 			})
+
 			h := enginetest.Build(t, enginetest.Plans{
 				Scenes: []scriptmodel.Scene{
 					{
@@ -355,6 +368,7 @@ func TestLoop(t *testing.T) {
 				Tools:     []tool.Tool{echo, count, always("ok"), always("fine"), always("two")},
 				Executors: []engine.Executor{thinkact.Executor{}},
 			})
+
 			h.Work(h.Engine)
 			p := h.Ended(h.Start("a", "Do it."))
 			if got := summaries(h.Step(p)); *p.Record.State != record.Completed || got != tt.loops {
@@ -369,6 +383,7 @@ func TestLastRound(t *testing.T) {
 	t.Parallel()
 	say := call("echo", object{"text": "x"})
 	schema := json.RawMessage(`{"type":"object","properties":{"score":{"type":"integer"}},"required":["score"]}`)
+
 	for name, tt := range map[string]struct {
 		last   scriptmodel.Turn
 		schema json.RawMessage
@@ -427,6 +442,7 @@ func TestLastRound(t *testing.T) {
 			if len(st.Cycles) != 3 || *st.Cycles[1].ToolCalls[0].Record.State != record.Completed {
 				t.Fatalf("%s %s after %d cycles", *p.Record.State, text(p.Record.ErrorMessage), len(st.Cycles))
 			}
+
 			var states []string
 			for _, c := range st.Cycles[2].ToolCalls {
 				states = append(states, string(*c.Record.State))
@@ -434,6 +450,7 @@ func TestLastRound(t *testing.T) {
 			if got := strings.Join(states, " "); got != tt.states {
 				t.Errorf("the last calls are %s, not %s", got, tt.states)
 			}
+
 			switch {
 			case tt.answer != "" && (*p.Record.State != record.Completed || text(p.Record.Summary) != tt.answer):
 				t.Errorf("%s %q %s", *p.Record.State, text(p.Record.Summary), text(p.Record.ErrorMessage))
@@ -459,6 +476,7 @@ func TestLastRoundAtEveryWrite(t *testing.T) {
 			},
 			Tools: []tool.Tool{echo}, Executors: []engine.Executor{thinkact.Executor{}},
 		})
+
 		disturb(h)
 		h.Work(h.Engine)
 		p := h.Ended(h.Start("a", "Do it."))
@@ -471,6 +489,7 @@ func TestLastRoundAtEveryWrite(t *testing.T) {
 		}
 		return strings.Join(lines, "\n")
 	}
+
 	lost := strings.NewReplacer("UNKNOWN The outcome of this call is unknown: it may have taken effect or not. Verify "+
 		"before you repeat it.", "COMPLETED x")
 	want := enginetest.AtEveryWrite(t, carry, func(t *testing.T, got, want string) {
@@ -491,6 +510,7 @@ func TestSummaryCallsATool(t *testing.T) {
 	same := []scriptmodel.ToolCall{call("echo", object{"text": "found it"})}
 	h, p := run(t, define.Definition{Tools: []string{"echo"}}, calls(same, same, same),
 		scriptmodel.Scene{Name: "summary", Match: scriptmodel.Match{User: "The work so far"}, Turns: calls(same)})
+
 	c := h.Step(p).Cycles
 	if *c[3].Record.State != record.Completed || *c[3].ToolCalls[0].Record.State != record.Skipped {
 		t.Errorf("the cycle is %s, its call %s", *c[3].Record.State, *c[3].ToolCalls[0].Record.State)
@@ -510,6 +530,7 @@ func TestEndsOfAnswers(t *testing.T) {
 	noneYet := scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{say, call("echo", "")}, FinishReason: "length"}
 	badCall := scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{call("echo", `{"text":"x`)}}
 	whole := scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{say}, FinishReason: "length"}
+
 	for name, tt := range map[string]struct {
 		turns  []scriptmodel.Turn
 		asked  int
@@ -558,11 +579,13 @@ func TestEndsOfAnswers(t *testing.T) {
 			t.Parallel()
 			h, p := run(t, define.Definition{Tools: []string{"echo"}, Model: define.DefinitionModel{MaxTokens: 1234}}, tt.turns)
 			st := h.Step(p)
+
 			if text(p.Record.ErrorKind) != tt.kind || !strings.Contains(text(p.Record.ErrorMessage), tt.error) ||
 				len(st.Cycles) != tt.asked || text(st.Record.ErrorKind) != tt.kind {
 				t.Errorf("%s %s %q after %d cycles; the step %s", *p.Record.State, text(p.Record.ErrorKind),
 					text(p.Record.ErrorMessage), len(st.Cycles), text(st.Record.ErrorKind))
 			}
+
 			for _, c := range st.Cycles {
 				if tt.called != "" && text(c.ToolCalls[0].Record.ErrorKind) != tt.called &&
 					text(c.ToolCalls[0].Record.Name) == "echo" {
@@ -589,11 +612,13 @@ func TestHistory(t *testing.T) {
 	})
 	h.Parts.Secret = "sesame"
 	h.Work(h.Engine)
+
 	with := func(history ...object) func(*engine.Request) {
 		return func(r *engine.Request) {
 			r.Input, _ = json.Marshal(object{"agent": "a", "request": "And now?", "history": history}) // texts
 		}
 	}
+
 	p := h.Ended(h.Start("a", "",
 		with(object{"role": "user", "content": "Open sesame."}, object{"role": "assistant", "content": "Opened."})))
 	in := text(h.Step(p).Cycles[0].Record.ThinkInput)

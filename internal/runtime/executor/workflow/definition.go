@@ -66,6 +66,7 @@ func (x Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepar
 	if err != nil {
 		return p, err
 	}
+
 	d := define.Pinned{Type: define.AgentStep, Servers: provided(parts, "mcp:")}
 	session := agentSession
 	if p.Name = in.Agent; in.Agent == "" {
@@ -78,6 +79,7 @@ func (x Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepar
 	if err == nil {
 		err = pin(&d, p.Name, parts)
 	}
+
 	switch {
 	case err != nil:
 		return p, err
@@ -86,11 +88,13 @@ func (x Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepar
 	case in.ForceIncludeHistory || d.Remembers():
 		p.ConversationID = session + newSession()
 	}
+
 	if p.UserRequest = textOf(in.Input); in.Agent != "" {
 		a := d.Agents[in.Agent]
-		p.UserRequest, p.ModelName, p.Limits = in.Messages[len(in.Messages)-1].Content, a.Model.Model,
-			new(engine.Limits(a.Limits))
+		p.UserRequest, p.ModelName = in.Messages[len(in.Messages)-1].Content, a.Model.Model
+		p.Limits = new(engine.Limits(a.Limits))
 	}
+
 	in.Input, in.UserMessage = json.RawMessage(parts.Redact(string(in.Input))), ""
 	in.SystemPrompt = parts.Redact(in.SystemPrompt)
 	for i := range in.Messages {
@@ -98,6 +102,7 @@ func (x Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepar
 	}
 	p.UserRequest = parts.Redact(p.UserRequest)
 	p.Title, p.Needs = engine.Title(titleOf(p.Name, p.UserRequest)), d.Needs()
+
 	if p.Input, err = json.Marshal(in); err == nil {
 		p.Definition, err = json.Marshal(d)
 	}
@@ -134,6 +139,7 @@ func pin(d *define.Pinned, name string, parts engine.Parts) error {
 		}
 		return &engine.UnknownError{Kind: "workflow", Name: unknown.Name, There: there}
 	}
+
 	if missing, ok := errors.AsType[*define.MissingServerError](err); ok {
 		return engine.BadInput("", missing.Error()) // no field of the request is wrong
 	}
@@ -148,6 +154,7 @@ func typeOf(in workflow.Input, there func(define.StepType) bool) (define.StepTyp
 			types = append(types, string(t))
 		}
 	}
+
 	switch len(types) {
 	case 0:
 		return cmp.Or(define.StepType(in.Type), define.SimpleStep), nil

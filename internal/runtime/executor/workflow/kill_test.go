@@ -32,11 +32,13 @@ func journey(t *testing.T, disturb func(*enginetest.House)) string {
 			return name + " done", nil
 		}, tool.WithPolicy(p))
 	}
+
 	calls := functions{"own": func(ctx context.Context, f workflow.Facade, in json.RawMessage, _ string) (any, error) {
 		a, err := f.RunAgent(ctx, "a", string(in))
 		if err != nil {
 			return nil, err
 		}
+
 		_, err = f.RunAgent(ctx, "lost", "Try.") // it fails, and the workflow goes on
 		failed := fmt.Sprint(err)
 		paid, err := f.CallTool(ctx, "pay", struct{}{})
@@ -46,12 +48,14 @@ func journey(t *testing.T, disturb func(*enginetest.House)) string {
 		r, err := f.RunWorkflow(ctx, "chain", a.Text())
 		return []any{a.Text(), failed, paid, r.FinalOutput}, err
 	}}
+
 	agent := func(name string) define.Definition {
 		return define.Definition{
 			Agent: name, SystemPrompt: "You are " + name + ".", Model: define.DefinitionModel{Name: "default"},
 			Tools: []string{"once", "again"}, EnableWrite: true, IncludeHistory: true, MaxSteps: 2,
 		}
 	}
+
 	once, again := call("once", object{}), call("again", object{})
 	h := enginetest.Build(t, enginetest.Plans{
 		Scenes: []scriptmodel.Scene{
@@ -73,6 +77,7 @@ func journey(t *testing.T, disturb func(*enginetest.House)) string {
 		},
 		Executors: []engine.Executor{executor.Executor{Functions: calls.of}},
 	})
+
 	disturb(h)
 	h.Work(h.Engine)
 	id := start(t, h, object{"workflow": "own", "input": "Go."}, in("s"))
@@ -88,9 +93,11 @@ func journey(t *testing.T, disturb func(*enginetest.House)) string {
 			}
 		}
 	})
+
 	p := h.Ended(id)
 	cancel()
 	answered.Wait()
+
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s %s\n", *p.Record.State, text(p.Record.ErrorMessage), text(p.Record.Summary))
 	for _, s := range p.Steps {
@@ -106,6 +113,7 @@ func journey(t *testing.T, disturb func(*enginetest.House)) string {
 			fmt.Fprintf(&b, "%s %s %q %s\n", session, m.Role, m.Text, m.Message)
 		}
 	}
+
 	for id, times := range done {
 		if times > 1 && strings.HasPrefix(id, "once ") {
 			t.Errorf("call %s was made %d times", id, times)
@@ -125,6 +133,7 @@ func TestKilledAtEveryWrite(t *testing.T) {
 			t.Errorf("it came to another end:\n%s", got)
 		}
 	})
+
 	if !strings.Contains(want, "COMPLETED") ||
 		!strings.Contains(
 			want, `["from a","Agent stopped after reaching the maximum of 2 iterations.","pay done","from a"]`,

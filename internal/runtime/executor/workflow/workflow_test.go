@@ -65,13 +65,16 @@ func house(t *testing.T, definitions map[string]any, calls functions, scenes ...
 		if !ok {
 			continue
 		}
+
 		a := d.(define.Definition)
-		a.Agent, a.Model.Name, a.EnableWrite = name, "default", true
+		a.Agent, a.Model.Name = name, "default"
+		a.EnableWrite = true
 		if a.SystemPrompt == "" {
 			a.SystemPrompt = "You are " + name + "."
 		}
 		definitions[id] = a
 	}
+
 	h := enginetest.Build(t, enginetest.Plans{
 		Scenes: scenes, Definitions: definitions, Tools: []tool.Tool{echo},
 		Executors: []engine.Executor{executor.Executor{Functions: calls.of}},
@@ -88,6 +91,7 @@ func start(t *testing.T, h *enginetest.House, input any, set ...func(*engine.Req
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	r := engine.Request{Executor: "workflow", Input: raw}
 	for _, f := range set {
 		f(&r)
@@ -127,6 +131,7 @@ func TestAgent(t *testing.T) {
 		r.ErrorMessage != nil || r.SessionID != nil {
 		t.Errorf("%s %+v", *p.State, r)
 	}
+
 	var said []string
 	for _, m := range r.ConversationHistory {
 		said = append(said, m.Role+" "+m.Name+" "+m.Content+fmt.Sprint(len(m.ToolCalls)))
@@ -135,6 +140,7 @@ func TestAgent(t *testing.T) {
 		"user  Count.0; assistant  2; tool echo one0; tool echo two0; assistant  One, two.0" {
 		t.Errorf("said: %s", got)
 	}
+
 	calls := h.Step(h.Plan(p.CurrentPlanID)).Cycles[0].ToolCalls
 	if len(calls) != 2 || calls[1].Record.StartTime.Before(*calls[0].Record.EndTime) {
 		t.Errorf("the calls were not made in order: %+v", calls)
@@ -150,6 +156,7 @@ func TestToolTexts(t *testing.T) {
 	}, nil,
 		scene("a", callsTo(call("echo", object{"text": "fail"}), call("echo", object{"text": ""}), call("echo", "{bad"),
 			call("nothing", object{}), call("other-find", object{}), call("other-side-gone", object{})), says("Done.")))
+
 	var r workflow.AgentResult
 	run(t, h, object{"agent": "a", "user_message": "Go."}, &r)
 	if r.Status != workflow.Success || len(r.ConversationHistory) != 9 {
@@ -173,6 +180,7 @@ func TestLimitOfTurns(t *testing.T) {
 	again := callsTo(call("echo", object{"text": "x"}))
 	h := house(t, map[string]any{"agent.a": define.Definition{Tools: []string{"echo"}, MaxSteps: 2}}, nil,
 		scene("a", again, again, again))
+
 	var r workflow.AgentResult
 	p := run(t, h, object{"agent": "a", "user_message": "Go."}, &r)
 	const want = "Agent stopped after reaching the maximum of 2 iterations."
@@ -188,12 +196,14 @@ func TestModelFails(t *testing.T) {
 	h := house(t, map[string]any{"agent.a": define.Definition{Tools: []string{"echo"}}}, nil,
 		scene("a", callsTo(call("echo", object{"text": "x"})),
 			scriptmodel.Turn{Error: &scriptmodel.Failure{Status: 400, Message: "No.", Code: "bad"}}))
+
 	var r workflow.AgentResult
 	p := run(t, h, object{"agent": "a", "user_message": "Go."}, &r, in("s"))
 	if r.Status != workflow.Error || !strings.HasPrefix(*r.ErrorMessage, "Error during conversation turn 2: ") ||
 		*p.State != record.Failed || len(r.ConversationHistory) != 3 {
 		t.Errorf("%+v %s", r, *p.State)
 	}
+
 	// D8: the history is kept also on an error.
 	if got := reported(t, h, "s"); !strings.HasPrefix(got,
 		"s a - 3 messages, 1 runs, 0 open, 1 ended, 1 failed, FAILED, 1 steps") {
@@ -211,6 +221,7 @@ func TestSchema(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object","properties":{"score":{"type":"integer"}},"required":["score"]}`)
 	h := house(t, map[string]any{"agent.a": define.Definition{ResponseSchema: schema}}, nil,
 		scene("a", says("High."), says(`{"score":"high"}`), says(`{"score":7}`)))
+
 	var r workflow.AgentResult
 	run(t, h, object{"agent": "a", "user_message": "Go."}, &r)
 	if r.Text() != `{"score":7}` || len(r.ConversationHistory) != 6 ||
@@ -239,11 +250,13 @@ func TestHistory(t *testing.T) {
 		scriptmodel.Scene{
 			Name: "other", Match: scriptmodel.Match{System: "Other prompt."}, Turns: []scriptmodel.Turn{says("Other.")},
 		})
+
 	var r workflow.AgentResult
 	run(t, h, object{"agent": "a", "user_message": "Go."}, &r)
 	if r.SessionID == nil || !strings.HasPrefix(*r.SessionID, "agent-") || len(*r.SessionID) != len("agent-")+8 {
 		t.Fatalf("%+v", r)
 	}
+
 	session := *r.SessionID
 	run(t, h, object{"agent": "a", "user_message": "Again."}, &r, in(session))
 	var roles []string
@@ -253,6 +266,7 @@ func TestHistory(t *testing.T) {
 	if got := strings.Join(roles, " "); got != "user assistant tool assistant user assistant" || r.Text() != "Two." {
 		t.Errorf("%s: %q", got, r.Text())
 	}
+
 	found, err := h.Runs.Session(t.Context(), session, runstore.SessionFilter{}, "")
 	if err != nil || found.AgentName != "a" || found.Messages != 6 {
 		t.Errorf("%+v %v", found, err)
@@ -261,6 +275,7 @@ func TestHistory(t *testing.T) {
 		" a - 6 messages, 2 runs, 0 open, 2 ended, 0 failed, COMPLETED, 2 steps, 3 calls, 1 tool calls" {
 		t.Error(got)
 	}
+
 	run(t, h, object{"agent": "b", "user_message": "Go.", "system_prompt": "Other prompt."}, &r)
 	if r.Text() != "Other." || r.SessionID != nil {
 		t.Errorf("%+v", r)
@@ -285,12 +300,14 @@ func TestChain(t *testing.T) {
 		scriptmodel.Scene{
 			Name: "b", Match: scriptmodel.Match{System: "You are b.", User: "from a"}, Turns: []scriptmodel.Turn{says("from b")},
 		})
+
 	var r workflow.Result
 	p := run(t, h, object{"workflow": "outer", "input": object{"n": 1}}, &r, in("s"))
 	if r.Status != workflow.Completed || r.FinalOutput != "from b" || r.WorkflowName != "outer" ||
 		len(r.StepResults) != 2 || r.Error != nil || *r.SessionID != "s" {
 		t.Fatalf("%+v", r)
 	}
+
 	if s := r.StepResults; s[0].StepName != "a" || s[0].StepType != "agent" || s[1].StepType != "simple_workflow" ||
 		s[1].Result.(object)["final_output"] != "from b" {
 		t.Errorf("%+v", s)
@@ -299,6 +316,7 @@ func TestChain(t *testing.T) {
 		text(steps[1].Record.Result) != "from b" {
 		t.Errorf("%+v", steps)
 	}
+
 	for id, base := range map[string]string{"s": "", "s-0": "s", "s-1-0": "s"} {
 		if found, err := h.Runs.Session(t.Context(), id, runstore.SessionFilter{}, ""); err != nil || found.BaseID != base ||
 			found.WorkflowName == "" {
@@ -313,6 +331,7 @@ func TestChain(t *testing.T) {
 			t.Error(got)
 		}
 	}
+
 	said, err := h.Runs.Messages(t.Context(), "s", 10, 0)
 	if err != nil || len(said) != 2 || said[0].Text != `{"n":1}` || said[1].Text != "from b" {
 		t.Errorf("%+v %v", said, err)
@@ -331,6 +350,7 @@ func TestChainFails(t *testing.T) {
 			},
 		},
 	}, nil, scene("a", says("from a")), scene("b", callsTo(call("echo", object{"text": "x"}))))
+
 	var r workflow.Result
 	p := run(t, h, object{"workflow": "w", "input": "Go."}, &r)
 	const want = "Error processing component 'b': Agent stopped after reaching the maximum of 1 iterations."
@@ -372,6 +392,7 @@ func TestCustom(t *testing.T) {
 		},
 		"odd": func(context.Context, workflow.Facade, json.RawMessage, string) (any, error) { return func() {}, nil },
 	}
+
 	definitions := map[string]any{
 		"agent.a": define.Definition{}, "agent.b": define.Definition{},
 		"simple_workflow.w": define.Workflow{Steps: []define.WorkflowStep{{Name: "a", Type: define.AgentStep}}},
@@ -381,6 +402,7 @@ func TestCustom(t *testing.T) {
 	}
 	definitions["custom_workflow.gone"] = define.Flow{}
 	definitions["custom_workflow.other"] = define.Flow{Function: "bad"}
+
 	h := house(t, definitions, calls, scene("a", says("from a")))
 	var r workflow.Result
 	run(t, h, object{"workflow": "good", "input": object{"n": 1}}, &r, in("s"))
@@ -388,11 +410,13 @@ func TestCustom(t *testing.T) {
 		out["session"] != "s" || len(r.StepResults) != 3 || r.StepResults[1].StepType != "tool" {
 		t.Errorf("%+v", r)
 	}
+
 	// A worker that says that it has the function, and has not.
 	run(t, h, object{"workflow": "gone", "input": 1}, &r)
 	if r.Status != workflow.Failed || *r.Error != "Workflow setup error: this program has no function gone" {
 		t.Errorf("%+v", r)
 	}
+
 	for name, want := range map[string]string{
 		"bad": "no luck", "other": "no luck", "panics": "oops", "foreign": "No components found with name b",
 		"refused": "Error executing tool 'echo': it broke", "odd": "unsupported type",
@@ -414,6 +438,7 @@ func TestBadRequests(t *testing.T) {
 		"agent.a": define.Definition{}, "agent.far": define.Definition{AllOf: []string{"gone"}},
 		"simple_workflow.w": steps, "simple_workflow.both": steps, "custom_workflow.both": define.Flow{},
 	}, nil, scene("a", says("x")))
+
 	for _, row := range []struct{ input, want string }{
 		{`{}`, "input.workflow"}, {`[]`, "input"}, {`{"agent":"a"}`, "input.user_message"}, {
 			`{"agent":"a","messages":[]}`, "input.user_message",
@@ -447,6 +472,7 @@ func TestRefusedAndCut(t *testing.T) {
 	t.Parallel()
 	half, silent := scriptmodel.Turn{Content: "Half", FinishReason: "length"}, scriptmodel.Turn{FinishReason: "length"}
 	halfCall := scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{call("echo", `{"text":"ha`)}, FinishReason: "length"}
+
 	for name, tt := range map[string]struct {
 		turns []scriptmodel.Turn
 		kind  string
@@ -463,6 +489,7 @@ func TestRefusedAndCut(t *testing.T) {
 			h := house(t, map[string]any{"agent.a": define.Definition{Tools: []string{"echo"}}}, nil, scene("a", tt.turns...))
 			var r workflow.AgentResult
 			p := run(t, h, object{"agent": "a", "user_message": "Say it."}, &r)
+
 			if text(p.ErrorKind) != tt.kind || tt.kind == "" && r.Text() != "Whole." {
 				t.Errorf("%s %s: %s", *p.State, text(p.ErrorKind), text(p.ErrorMessage))
 			}
