@@ -25,11 +25,13 @@ func (c *runsCmd) Run(ctx context.Context, e *env, client *client) error {
 	if err := c.check(); err != nil {
 		return err
 	}
+
 	query := filters(map[string]string{"state": c.State, "executor": c.Executor, "name": c.Name})
 	runs, read, err := list[runView](ctx, client, e, c.JSON, "list runs", "/api/v1/runs", query, c.pageFlags)
 	if err != nil {
 		return err
 	}
+
 	if !c.JSON {
 		if err := runTable(runs, time.Now()).write(e.stdout, widthOf(e.stdout)); err != nil {
 			return err
@@ -44,11 +46,13 @@ func runTable(runs []runView, now time.Time) *table {
 		{head: "PLAN"}, {head: "STATE"}, {head: "EXECUTOR"}, {head: "NAME", share: 1}, {head: "BEGAN"}, {head: "TOOK"},
 		{head: "TAKEOVERS"}, {head: "TITLE", share: 3},
 	}}
+
 	ids := make([]string, len(runs))
 	for i := range runs {
 		ids[i] = runs[i].PlanID
 	}
 	short := shortIDs(ids)
+
 	for i := range runs {
 		r := &runs[i]
 		title := words.Shorten(r.Title, 60)
