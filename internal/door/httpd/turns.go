@@ -66,6 +66,7 @@ func (t *Turns) Take(ctx context.Context, client Client) (done func(), err error
 		defer t.taken.Unlock()
 		return nil, over.refuse()
 	}
+
 	next := &turn{client: client, begin: make(chan struct{})}
 	t.waiting = append(t.waiting, next)
 	t.taken.Unlock()

@@ -30,6 +30,7 @@ func (l *Lookup) Charts(c echo.Context) (charts Charts, err error) {
 	ctx, end := c.Request().Context(), l.ListEnd()
 	q := httpd.QueryOf(c, "since", "until", "project")
 	since, until, project := q.Time("since"), q.Time("until"), q.Text("project")
+
 	if since == nil {
 		since = new(time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 1-chartDays))
 	}
@@ -37,6 +38,7 @@ func (l *Lookup) Charts(c echo.Context) (charts Charts, err error) {
 	if until != nil {
 		last = *until
 	}
+
 	if q.Err == nil && last.Sub(*since) > maxChartDays*24*time.Hour {
 		q.Err = httpd.BadField("since", "must be at most 366 days before until")
 	}
@@ -46,11 +48,13 @@ func (l *Lookup) Charts(c echo.Context) (charts Charts, err error) {
 	if q.Err != nil {
 		return charts, q.Err
 	}
+
 	done, err := l.TurnToSearch(ctx, c)
 	if err != nil {
 		return charts, err
 	}
 	defer done()
+
 	charts.Filter = store.ChartFilter{Since: *since, Until: until, Project: project}
 	charts.Rows = map[store.ChartBy][]store.ChartRow{}
 	err = l.Relaxed(c, func(ctx context.Context, r *store.Reader) (err error) {
@@ -63,6 +67,7 @@ func (l *Lookup) Charts(c echo.Context) (charts Charts, err error) {
 		}
 		return nil
 	})
+
 	switch {
 	case errors.Is(err, store.ErrSlow):
 		err = &httpd.Problem{

@@ -62,6 +62,7 @@ func findRow(o *outline.Outline, argument, at string) (row int, err error) {
 	if at == "" {
 		return 0, nil
 	}
+
 	row, ok := o.Find(at)
 	if !ok {
 		return 0, httpd.BadField(argument,
@@ -153,6 +154,7 @@ func part(field, text string, offset, most int, left *room) passage {
 		}
 		n++
 	}
+
 	p.Text = text[min(from, to):to]
 	return p
 }

@@ -41,6 +41,7 @@ func newRuntime(t testing.TB, s *runstore.Store) runtime {
 			"agent.reader": define.Definition{Model: define.DefinitionModel{Name: "default"}, EnableWrite: true},
 		},
 	}
+
 	e, err := engine.New(engine.Config{Store: s, Executors: []engine.Executor{thinkact.Executor{}},
 		Parts: func() (engine.Parts, func()) {
 			return parts, func() {}
@@ -76,6 +77,7 @@ func (r runtime) Tool(name string, parameters map[string]string) (q engine.Reque
 	default:
 		return q, "", record.ErrNotFound
 	}
+
 	raw, err := json.Marshal(input)
 	return engine.Request{Executor: "agent", Input: raw}, templateID, err
 }
@@ -128,10 +130,12 @@ func (c *client) claimed() runstore.Lease {
 	if err != nil {
 		c.T.Fatal(err)
 	}
+
 	at := slices.IndexFunc(claimed, func(run runstore.Claimed) bool { return run.PlanID == id })
 	if at < 0 {
 		c.T.Fatalf("run %s is not among %+v", id, claimed)
 	}
+
 	c.work(claimed[at].Lease, []record.Change{
 		&record.Plan{RootPlanID: id, CurrentPlanID: id, State: new(record.Running), StartTime: new(time.Now())},
 	})

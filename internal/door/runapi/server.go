@@ -98,12 +98,14 @@ func New(s Store, starter Starter, catalog Catalog, server *httpd.Server, config
 	if config.Runnable == nil {
 		config.Runnable = nothing{}
 	}
+
 	long := httpd.NewTurns(maxLong, maxWaiting, config.ListTimeout)
 	server.Register(long.Metrics("reads of runs")...)
 	out := &Server{
 		store: s, starter: starter, catalog: catalog, server: server, config: config, watch: runs.NewWatch(s.Feed()),
 		long: long,
 	}
+
 	free := func(int64) error { return nil } // no answer holds what is read
 	hearing := make(chan struct{}, maxHearings)
 	out.heard = runs.NewShared(out.watch,

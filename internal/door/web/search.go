@@ -31,6 +31,7 @@ func (s *Server) searchPage(c echo.Context) error {
 	if clean := told(c.QueryParams()); len(clean) < len(c.QueryParams()) { // a form sends its empty fields, too
 		return c.Redirect(http.StatusSeeOther, searchPath(clean))
 	}
+
 	v := &searchView{query: c.QueryParams(), now: s.now()}
 	if v.asked = v.query.Has("q"); v.asked {
 		var err error
@@ -83,6 +84,7 @@ func (v *searchView) title() string {
 	case n == 0:
 		return "No run says " + quoted
 	}
+
 	title := words.Plural(int64(n), "text") + " with " + quoted
 	switch {
 	case from:
