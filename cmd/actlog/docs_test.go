@@ -154,8 +154,9 @@ func TestDocsRoles(t *testing.T) {
 	mustSQL(t, admin, sql[0])
 	mustSQL(t, admin, "CREATE SCHEMA other; CREATE TABLE other.x ()")
 
-	owner, server, reader := connect(t, database, "actlog_owner"), connect(t, database, "actlog_server"),
-		connect(t, database, "actlog_reader")
+	owner := connect(t, database, "actlog_owner")
+	server := connect(t, database, "actlog_server")
+	reader := connect(t, database, "actlog_reader")
 
 	if code, _, stderr := actlog(t, "migrate", "up", "--database-url",
 		as(t, database, "actlog_server")); code != exitFailed || !strings.Contains(stderr, "permission denied") {
@@ -191,14 +192,16 @@ func TestDocsRoles(t *testing.T) {
 
 	for i := range 2 {
 		root := fmt.Sprint("plan-", i)
-		storetest.Write(t, s,
+		changes := []record.Change{
 			&record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Completed)},
 			&record.Plan{RootPlanID: root, CurrentPlanID: root + "-sub", ParentPlanID: &root, ToolCallID: new("tool")},
 			&record.ActTool{RootPlanID: root, StepID: root + "-step", Seq: 0, ToolCallID: "tool", Name: new("n")},
 			&record.Thought{RootPlanID: root, PlanID: root, ThoughtID: root},
 			&record.Artifact{RootPlanID: root, PlanID: root, Name: root},
 			&record.Source{RootPlanID: root, PlanID: root, SourceID: root},
-			&record.Wait{RootPlanID: root, PlanID: root, WaitID: root})
+			&record.Wait{RootPlanID: root, PlanID: root, WaitID: root},
+		}
+		storetest.Write(t, s, changes...)
 		if _, err := s.StepDetail(t.Context(), "", root+"-step"); err != nil {
 			t.Error(err)
 		}

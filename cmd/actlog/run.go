@@ -65,7 +65,9 @@ func (c *runCmd) Run(ctx context.Context, e *env, client *client) error {
 
 	f := newFollowing(client, started.PlanID, e.stderr)
 	if p := newPrompt(e); p != nil && !c.fromStdin() {
-		p.view.w, p.question, f.ask = f.story, f.story.question, p.ask
+		p.view.w = f.story
+		p.question = f.story.question
+		f.ask = p.ask
 	}
 
 	r, raw, err := f.follow(ctx)

@@ -59,6 +59,7 @@ func runTable(runs []runView, now time.Time) *table {
 		if r.Error != "" {
 			title += ": " + words.Shorten(r.Error, 80)
 		}
+
 		t.add(
 			words.Clean(short[r.PlanID]), words.Clean(r.State), words.Clean(r.Executor), cmp.Or(words.Shorten(r.Name, 60), "-"),
 			began(cmp.Or(r.StartTime, r.CreatedAt), now), cmp.Or(words.Took(r.StartTime, r.EndTime), "-"),

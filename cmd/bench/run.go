@@ -557,7 +557,7 @@ func measureParked(ctx context.Context, b *bench, db *database, s *store.Store) 
 	}
 
 	bytes, goroutines := held()
-	for left := n; left > 0; {
+	for left := n; left > 0; left -= 100 {
 		some := min(left, 100)
 		errs := make([]error, some)
 		var all sync.WaitGroup
@@ -568,7 +568,6 @@ func measureParked(ctx context.Context, b *bench, db *database, s *store.Store) 
 		if err := errors.Join(errs...); err != nil {
 			return nil, err
 		}
-		left -= some
 	}
 
 	for range n {

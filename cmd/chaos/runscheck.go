@@ -58,14 +58,16 @@ CREATE TRIGGER chaos AFTER INSERT OR UPDATE ON actlog.act_tool_info FOR EACH ROW
 func (h *house) outline(ctx context.Context, root string) (string, error) {
 	type node struct{ parent, key, line string }
 
-	rows, err := h.db.Query(ctx, `
+	const sql = `
 		SELECT COALESCE(tool_call_id, ''), current_plan_id, 'plan ' || COALESCE(name, '') || ' ' || state || ' ' || COALESCE(summary, error_message, '') FROM actlog.plan_execution_record WHERE root_plan_id = $1
 		UNION ALL SELECT plan_id, thought_id, 'thought ' || COALESCE(iteration, 0) || ' ' || type || ' ' || regexp_replace(COALESCE(content, ''), 'took [0-9.]+s', 'took a while') FROM actlog.thought WHERE root_plan_id = $1
 		UNION ALL SELECT plan_id, name, 'artifact ' || name || ' ' || COALESCE(value::text, '') FROM actlog.artifact WHERE root_plan_id = $1
 		UNION ALL SELECT shown_plan_id, step_id, 'step ' || COALESCE(step_index, -1) || ' ' || state || ' ' || COALESCE(result, '') FROM actlog.agent_execution_record WHERE root_plan_id = $1
 		UNION ALL SELECT step_id, step_id || ' ' || seq, 'cycle ' || seq || ' ' || state FROM actlog.think_act_record WHERE root_plan_id = $1
 		UNION ALL SELECT step_id || ' ' || seq, tool_call_id, 'call ' || COALESCE(call_index, -1) || ' ' || COALESCE(name, '') || ' ' || state || ' ' || COALESCE(parameters, '') || chr(1) || COALESCE(result, '') FROM actlog.act_tool_info WHERE root_plan_id = $1
-		UNION ALL SELECT COALESCE(tool_call_id, plan_id), wait_id, 'wait ' || COALESCE(type, '') || ' ' || state FROM actlog.wait_state WHERE root_plan_id = $1 AND COALESCE(subject->'decisions', 'null')::text NOT LIKE '%retry%'`, root)
+		UNION ALL SELECT COALESCE(tool_call_id, plan_id), wait_id, 'wait ' || COALESCE(type, '') || ' ' || state FROM actlog.wait_state WHERE root_plan_id = $1 AND COALESCE(subject->'decisions', 'null')::text NOT LIKE '%retry%'`
+
+	rows, err := h.db.Query(ctx, sql, root)
 	if err != nil {
 		return "", err
 	}
@@ -156,7 +158,8 @@ func (h *house) check(ctx context.Context) (rows [][2]any, err error) {
 		return nil, err
 	}
 
-	median, p95, longest := quantile(taken, 0.5), quantile(taken, 0.95), quantile(taken, 1)
+	median, p95 := quantile(taken, 0.5), quantile(taken, 0.95)
+	longest := quantile(taken, 1)
 	if !h.config.relaxed && (median > takenOverMedian || longest > takenOverIn) {
 		h.violated("runs of a killed worker went on after %s (median) and %s (the slowest)", median, longest)
 	}
