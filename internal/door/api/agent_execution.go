@@ -39,11 +39,12 @@ var errLarge = errors.New("the step is large")
 // sendStep sends a step with its cycles and tool calls. No more than one row of a large step is
 // held. How a step turned out is known of whole texts only: with contents once it is smaller.
 func (s *Server) sendStep(c echo.Context, root, id string, once bool) error {
-	answer, ctx, size := httpd.AnswerTo(c), c.Request().Context(), int64(0)
+	answer, ctx := httpd.AnswerTo(c), c.Request().Context()
 	if answer.WasStreamed() && !once && c.Request().Method == http.MethodGet {
 		return s.streamStep(c, root, id, once)
 	}
 
+	var size int64
 	small := s.store.Within(func(n int64) error {
 		if size += n; size > wholeStep {
 			return errLarge

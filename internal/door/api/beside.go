@@ -19,7 +19,8 @@ func (s *Server) listBeside(kind record.Kind, name string) echo.HandlerFunc {
 		}
 
 		q := httpd.QueryOf(c, "root", "limit", "cursor")
-		root, after, limit := q.Text("root"), q.Cursor(name), q.Limit()
+		root, after := q.Text("root"), q.Cursor(name)
+		limit := q.Limit()
 		if q.Err != nil {
 			return q.Err
 		}

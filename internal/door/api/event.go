@@ -51,7 +51,8 @@ func (s *Server) allEvents(c echo.Context) error {
 }
 
 func (s *Server) sendEvents(c echo.Context, q *httpd.Query, planID string) error {
-	root, after, deltas, lean := q.Text("root"), q.Text("after"), q.Flag("deltas"), q.Flag("lean")
+	root, after := q.Text("root"), q.Text("after")
+	deltas, lean := q.Flag("deltas"), q.Flag("lean")
 	if q.Err != nil {
 		return q.Err
 	}

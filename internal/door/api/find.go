@@ -27,7 +27,8 @@ func (s *Server) search(c echo.Context) error {
 	}
 
 	q := httpd.QueryOf(c, "root", "q", "limit", "cursor")
-	root, text, limit, from := q.Text("root"), q.Text("q"), q.Limit(), q.Cursor("search")
+	root, text := q.Text("root"), q.Text("q")
+	limit, from := q.Limit(), q.Cursor("search")
 	if q.Err != nil {
 		return q.Err
 	}

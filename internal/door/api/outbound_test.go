@@ -94,11 +94,12 @@ func TestAnswersInMemoryAreBounded(t *testing.T) { // alone: other tests grow th
 	bad, badLine := apitest.NewKey(t, "bad", httpd.ScopeRead)
 	good, goodLine := apitest.NewKey(t, "good", httpd.ScopeRead, httpd.ScopeWrite)
 	c := serveWith(t, options{Log: io.Discard, Store: manyConns, Server: func(config *apitest.Config) {
-		config.HTTP.Keys, config.HTTP.AnswerBytes, config.HTTP.AnswerPatience = apitest.Keys(t, badLine, goodLine), budget,
-			time.Hour
+		config.HTTP.Keys = apitest.Keys(t, badLine, goodLine)
+		config.HTTP.AnswerBytes, config.HTTP.AnswerPatience = budget, time.Hour
 	}})
 	c.Key = good
 	c.bigTree("big", 12)
+
 	before := heap()
 	var conns []net.Conn
 	for range 24 {
@@ -109,12 +110,14 @@ func TestAnswersInMemoryAreBounded(t *testing.T) { // alone: other tests grow th
 		c.Write(plan("p"), step("p", "p", "s"))
 		wantStatus(t, c.Get(details+"p"), http.StatusOK)
 	}
+
 	if held := c.Metric("actlog_http_answer_bytes"); held > budget/2 { // the share of one client
 		t.Errorf("%v bytes are held", held)
 	}
 	if grown := heap() - before; grown > budget+32<<20 {
 		t.Errorf("the heap grew by %d MiB", grown>>20)
 	}
+
 	wantStatus(t, c.Get(details+"big"), http.StatusOK) // another client has room for it
 	wantStatus(t, c.Outside(http.MethodGet, details+"big", "Accept-Encoding", "zstd"), http.StatusOK)
 	for _, conn := range conns {
@@ -205,6 +208,7 @@ func TestLargeStepsAreStreamed(t *testing.T) { // alone: other tests grow the he
 		config.HTTP.AnswerPatience = time.Hour
 	}})
 	c.bigStep("p", largeStep)
+
 	before := heap()
 	var conns []net.Conn
 	for range 12 {
@@ -213,11 +217,13 @@ func TestLargeStepsAreStreamed(t *testing.T) { // alone: other tests grow the he
 	for c.refusedAnswers() < 12-api.MaxLong || api.Long(c.Server.API) < api.MaxLong {
 		c.Write(plan("q"))
 	}
+
 	if grown := heap() - before; grown > 64<<20 {
 		t.Errorf("the heap grew by %d MiB", grown>>20)
 	}
 	wantProblem(t, c.Get(agentExecution+"p-s"), http.StatusTooManyRequests, nil)
 	wantProblem(t, c.Get("/api/v1/steps/p-s"), http.StatusTooManyRequests, nil)
+
 	for _, conn := range conns {
 		conn.Close()
 	}

@@ -29,7 +29,8 @@ type Charts struct {
 func (l *Lookup) Charts(c echo.Context) (charts Charts, err error) {
 	ctx, end := c.Request().Context(), l.ListEnd()
 	q := httpd.QueryOf(c, "since", "until", "project")
-	since, until, project := q.Time("since"), q.Time("until"), q.Text("project")
+	since, until := q.Time("since"), q.Time("until")
+	project := q.Text("project")
 
 	if since == nil {
 		since = new(time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 1-chartDays))

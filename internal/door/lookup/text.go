@@ -129,7 +129,9 @@ func textPlace(q *httpd.Query) *store.TextPlace {
 		section, err := strconv.ParseInt(parts[1], 10, 16)
 		seq, seqErr := strconv.ParseInt(parts[3], 10, 64)
 		errs = append(errs, err, seqErr)
-		p.RootPlanID, p.Section, p.Parent, p.Seq, p.ID = parts[0], int(section), parts[2], seq, parts[4]
+		p.RootPlanID, p.Section = parts[0], int(section)
+		p.Parent, p.Seq = parts[2], seq
+		p.ID = parts[4]
 	}
 
 	hostile := slices.ContainsFunc(parts, func(s string) bool { return !httpd.Storable(s) })

@@ -245,7 +245,8 @@ func (s *Server) startTool(c echo.Context, t *toolCall) (engine.Started, error) 
 		return engine.Started{}, executorError(err)
 	}
 
-	r.Starter, r.ConversationID, t.templateID = httpd.KeyOf(c), t.conversationID, templateID
+	r.Starter, r.ConversationID = httpd.KeyOf(c), t.conversationID
+	t.templateID = templateID
 	started, err := s.starter.Start(c.Request().Context(), r)
 	if errors.Is(err, record.ErrNotFound) {
 		return engine.Started{}, notFound

@@ -113,8 +113,9 @@ func TestListenWhileItRuns(t *testing.T) {
 	begin1, end1 := stepChanges(l, "s1", 0)
 	begin2, end2 := stepChanges(l, "s2", 1)
 	begin3, end3 := stepChanges(l, "s3", 2)
-	minimal, standard, verbose := c.listen(t, id, "MINIMAL", ""), c.listen(t, id, "STANDARD", ""),
-		c.listen(t, id, "VERBOSE", "")
+	minimal := c.listen(t, id, "MINIMAL", "")
+	standard := c.listen(t, id, "STANDARD", "")
+	verbose := c.listen(t, id, "VERBOSE", "")
 
 	c.work(l, begin1)
 	for _, each := range []*listener{minimal, standard, verbose} {

@@ -28,7 +28,11 @@ var provided = []string{"executor:agent", "model:default"}
 
 type obj = apitest.Obj
 
-var expect, wantStatus, wantProblem = apitest.Expect, apitest.WantStatus, apitest.WantProblem
+var (
+	expect      = apitest.Expect
+	wantStatus  = apitest.WantStatus
+	wantProblem = apitest.WantProblem
+)
 
 // runtime starts runs of an agent, called reader. Its catalog has also a template, called nightly, which that
 // agent carries.
@@ -152,7 +156,8 @@ func (c *client) work(l runstore.Lease, changes []record.Change, ops ...runstore
 // end ends a run.
 func (c *client) end(l runstore.Lease, p record.Plan) {
 	c.T.Helper()
-	p.RootPlanID, p.CurrentPlanID, p.EndTime = l.RootPlanID, l.PlanID, new(time.Now())
+	p.RootPlanID, p.CurrentPlanID = l.RootPlanID, l.PlanID
+	p.EndTime = new(time.Now())
 	c.work(l, []record.Change{&p}, runstore.Finish(nil))
 }
 

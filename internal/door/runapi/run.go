@@ -119,7 +119,8 @@ func (s *Server) startAs(
 		return engine.Started{}, refused(err)
 	}
 
-	r.Starter, r.Body, r.IdempotencyKey = starter, raw, idempotencyKey
+	r.Starter, r.Body = starter, raw
+	r.IdempotencyKey = idempotencyKey
 	if err := checkIdempotencyKey(idempotencyKey); err != nil {
 		return engine.Started{}, err
 	}

@@ -114,7 +114,9 @@ type embeddingJSON struct {
 }
 
 func (e *embeddingJSON) add(other embeddingJSON) {
-	e.Searches, e.Hits, e.Tokens = e.Searches+other.Searches, e.Hits+other.Hits, e.Tokens+other.Tokens
+	e.Searches += other.Searches
+	e.Hits += other.Hits
+	e.Tokens += other.Tokens
 	if other.Cost != nil {
 		if e.Cost == nil {
 			e.Cost = new(float64)
@@ -328,7 +330,8 @@ func (b *tracer) step(planID string, st *tree.Step) stepTraceJSON {
 	}
 	if n := len(out.ToolCalls); n > 0 {
 		last := &out.ToolCalls[n-1]
-		out.ToolName, out.InputParameters, out.Output = last.Name, last.Parameters, cmp.Or(out.Output, last.Result)
+		out.ToolName, out.InputParameters = last.Name, last.Parameters
+		out.Output = cmp.Or(out.Output, last.Result)
 	}
 	for _, source := range b.sources[planID] {
 		if source.StepID != nil && *source.StepID == r.StepID {

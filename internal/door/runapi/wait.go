@@ -54,7 +54,8 @@ func toWait(w *record.Wait) waitJSON {
 	out.FormInputs = orEmpty(out.FormInputs)
 
 	subject := decision.SubjectOf(w)
-	out.Name, out.Parameters, out.Files, out.Plan = subject.Name, subject.Parameters, orEmpty(subject.Files), subject.Plan
+	out.Name, out.Parameters = subject.Name, subject.Parameters
+	out.Files, out.Plan = orEmpty(subject.Files), subject.Plan
 	out.Preview = subject.Preview
 	return out
 }

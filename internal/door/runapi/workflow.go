@@ -392,7 +392,8 @@ func (s *Server) history(c echo.Context) error {
 		return err
 	}
 
-	out.SessionID, out.Metadata, out.Total, out.History = found.ID, toSession(found), found.Messages, []workflow.Message{}
+	out.SessionID, out.Metadata = found.ID, toSession(found)
+	out.Total, out.History = found.Messages, []workflow.Message{}
 	for _, each := range said {
 		if err := httpd.AnswerTo(c).Take(int64(len(each.Text) + len(each.Message))); err != nil {
 			return err

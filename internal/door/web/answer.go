@@ -150,7 +150,8 @@ func (s *Server) decide(c echo.Context, w *record.Wait, a *answerView, sent url.
 // why.
 func (d *detailView) typed(a *answerView) {
 	if now := d.answer; now != nil && now.refused == "" && len(now.fields) == len(a.fields) {
-		now.fields, now.remark, now.remarkBad, now.wrong = a.fields, a.remark, a.remarkBad, a.wrong
+		now.fields, now.wrong = a.fields, a.wrong
+		now.remark, now.remarkBad = a.remark, a.remarkBad
 		return
 	}
 	d.wrong = a.wrong

@@ -73,7 +73,8 @@ func (s *Server) compare(c echo.Context) error {
 	at := ""
 	wrong, err := readWithout(c, func() (err error) {
 		q := httpd.QueryOf(c, "a", "b", "at", "equal", "from")
-		at, v.equal, v.from = q.Text("at"), q.Flag("equal"), -1
+		at, v.equal = q.Text("at"), q.Flag("equal")
+		v.from = -1
 		if from := q.Text("from"); from != "" {
 			if v.from, err = strconv.Atoi(from); err != nil || v.from < 0 {
 				q.Err = httpd.BadField("from", "must be a number of lines")

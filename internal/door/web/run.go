@@ -189,7 +189,8 @@ func askOf(c echo.Context, more ...string) (a ask, err error) {
 	}
 
 	q := httpd.QueryOf(c, append([]string{"at", "root", "fold"}, more...)...)
-	a.at, a.root, a.fold = q.Text("at"), q.Text("root"), outline.Fold(q.Text("fold"))
+	a.at, a.root = q.Text("at"), q.Text("root")
+	a.fold = outline.Fold(q.Text("fold"))
 	if q.Err == nil && !slices.Contains(outline.Folds, a.fold) {
 		q.Err = httpd.BadField("fold", "must be none, ok or all")
 	}
@@ -412,6 +413,7 @@ func (v *runView) address(piece string, r *outline.Row, fold outline.Fold, more 
 	if v.root != "" {
 		q.Set("root", v.root)
 	}
+
 	for i := 0; i < len(more); i += 2 {
 		q.Set(more[i], more[i+1])
 	}

@@ -75,7 +75,8 @@ func (v *searchView) with(cursor string) string {
 // title says what was found.
 func (v *searchView) title() string {
 	quoted := "“" + words.Shorten(v.value("q"), 80) + "”"
-	n, goesOn, from := len(v.Hits), v.Next != nil, v.value("cursor") != ""
+	n := len(v.Hits)
+	goesOn, from := v.Next != nil, v.value("cursor") != ""
 	switch {
 	case n == 0 && goesOn:
 		return "No text with " + quoted + " so far"

@@ -178,7 +178,8 @@ func text(n *html.Node) string {
 // writeFailure writes a run whose sub-plan failed at a call.
 func (s *site) writeFailure(root string) {
 	s.t.Helper()
-	sub, failed, at := root+"-sub", new(record.Failed), storetest.At
+	sub, at := root+"-sub", storetest.At
+	failed := new(record.Failed)
 
 	storetest.Write(s.t, s.store,
 		&record.Plan{
