@@ -220,6 +220,7 @@ func (c *causeView) brief() string {
 	case c.State == "WAITING":
 		return words.Shorten(strings.TrimSpace("asks "+c.Tool+" ")+": "+c.Name, causeChars)
 	}
+
 	said := strings.TrimSpace(cmp.Or(c.ErrorKind, strings.ToLower(c.State)) + " " + c.Tool)
 	if c.Recovered {
 		said = "recovered: " + said
@@ -306,6 +307,7 @@ func (c *client) post(ctx context.Context, what, path string, header http.Header
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	all := http.Header{"Content-Type": {wire.TypeJSON}}
@@ -315,6 +317,7 @@ func (c *client) post(ctx context.Context, what, path string, header http.Header
 		return err
 	}
 	defer resp.Body.Close()
+
 	answer, err := c.readAll(what, resp.Body)
 	if err != nil {
 		return err
@@ -370,10 +373,12 @@ func list[T any](
 		if read.next != "" {
 			query.Set("cursor", read.next)
 		}
+
 		var page listPageJSON
 		if err := c.get(ctx, what, withQuery(path, query), &page); err != nil {
 			return items, read, err
 		}
+
 		for _, raw := range page.Items {
 			var item T
 			if asJSON {
@@ -394,6 +399,7 @@ func list[T any](
 			break
 		}
 	}
+
 	return items, read, nil
 }
 
@@ -414,6 +420,7 @@ func (c *client) rest(ctx context.Context, e *env, read listed, one string, unco
 		read.query.Set("cursor", read.next)
 		read.query.Set("limit", strconv.Itoa(mostCounted))
 		err := c.get(ctx, read.what, withQuery(read.path, read.query), &page)
+
 		n, all := words.Grouped(int64(read.items)), read.items+len(page.Items)
 		switch {
 		case err != nil: // the list itself was read
@@ -423,6 +430,7 @@ func (c *client) rest(ctx context.Context, e *env, read listed, one string, unco
 			shown, larger = n+" of "+words.Plural(int64(all), one), fmt.Sprintf("or all: --limit %d", all)
 		}
 	}
+
 	_, err := fmt.Fprintf(e.stderr, "actlog: %s. The next ones: %s, %s\n", shown,
 		terminal.Line(flagArgument("--cursor", read.next)), larger)
 	return err
@@ -517,10 +525,12 @@ func (c *client) send(
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
+
 	maps.Copy(req.Header, header)
 	if c.key != "" {
 		req.Header.Set("Authorization", "Bearer "+c.key)
 	}
+
 	resp, err := c.http.Do(req)
 	if errors.Is(err, context.Canceled) {
 		return nil, fmt.Errorf("%s: %w", what, context.Cause(ctx))
@@ -544,6 +554,7 @@ func (c *client) statusError(what string, resp *http.Response) error {
 	if json.Unmarshal(body, &problem) != nil {
 		problem.Detail = otlp.Refusal(body)
 	}
+
 	isActlog := problem.Detail != ""
 	err := fmt.Errorf("%s: %s", what, cmp.Or(words.Clean(problem.Detail), resp.Status))
 	switch status := resp.StatusCode; {

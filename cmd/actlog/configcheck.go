@@ -49,6 +49,7 @@ func (c *configCheckCmd) Run(e *env) error {
 	for _, line := range read.Unprotected() {
 		fmt.Fprintf(e.stdout, "warning: what tools can reach: %s\n", line)
 	}
+
 	parts, err := read.Open()
 	if err != nil {
 		return fmt.Errorf("%s cannot be used: %w", c.File, err)

@@ -27,6 +27,7 @@ func fits(t *testing.T, where string, args, variables []string) {
 	if code != exitDone {
 		t.Errorf("%s: %q: %s", where, args, stderr)
 	}
+
 	for _, name := range variables {
 		if strings.HasPrefix(name, "ACTLOG_") && !strings.Contains(help, "$"+name) {
 			t.Errorf("%s: actlog %s knows no variable %s", where, args[0], name)
@@ -48,6 +49,7 @@ func needed(t *testing.T, args []string) time.Duration {
 	if args[0] == "work" {
 		return 20*time.Second + 3*time.Second + leastToClose // --drain, and the lease of a run
 	}
+
 	delay, err := time.ParseDuration(valueOf(args, "--drain-delay"))
 	if err != nil {
 		t.Errorf("%q: %v", args, err)
@@ -75,11 +77,13 @@ func TestComposePair(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if want := []string{
 		"monitor", "pg1", "pg2", "proxy", "server1", "server2", "worker",
 	}; !slices.Equal(project.ServiceNames(), want) {
 		t.Fatalf("services %v, want %v", project.ServiceNames(), want)
 	}
+
 	readsConfiguration(t, "pair")
 	read := func(name string) string {
 		content, err := os.ReadFile(filepath.Join(deployFolder, "pair", name))
@@ -88,6 +92,7 @@ func TestComposePair(t *testing.T) {
 		}
 		return string(content)
 	}
+
 	proxy, node := read("haproxy.cfg"), read("node")
 	for name, s := range project.Services {
 		checkService(t, s)
@@ -97,11 +102,13 @@ func TestComposePair(t *testing.T) {
 		if s.Image != "actlog" {
 			continue
 		}
+
 		fits(t, name, s.Command, mapKeys(s.Environment))
 		fits(t, name, s.HealthCheck.Test[2:], nil)
 		if grace := time.Duration(*s.StopGracePeriod); grace <= needed(t, s.Command) {
 			t.Errorf("%s is killed after %s", name, grace)
 		}
+
 		for _, variable := range []string{"ACTLOG_DATABASE_URL", "ACTLOG_REPLICA_URL"} {
 			text := s.Environment[variable]
 			if text == nil {
@@ -110,15 +117,18 @@ func TestComposePair(t *testing.T) {
 				}
 				continue
 			}
+
 			u, err := url.Parse(*text)
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			for host := range strings.SplitSeq(u.Host, ",") {
 				if n, ok := project.Services[host]; !ok || n.Hostname != host || n.Command[0] != "data" {
 					t.Errorf("%s: %s names %s", name, variable, host)
 				}
 			}
+
 			role, database := u.User.Username(), u.Path[1:]
 			if password, _ := u.User.Password(); password != secrets["POSTGRES_PASSWORD"] ||
 				!strings.Contains(node, "CREATE ROLE "+role+" LOGIN PASSWORD") ||
@@ -126,12 +136,14 @@ func TestComposePair(t *testing.T) {
 				t.Errorf("%s connects to %s", name, u.Redacted())
 			}
 		}
+
 		_, port, _ := strings.Cut(valueOf(s.Command, "--listen"), ":")
 		if behind := strings.Contains(proxy, "\n    server "+name+" "+name+":"+port+
 			"\n"); behind != (s.Command[0] == "serve") {
 			t.Errorf("%s behind the proxy: %t", name, behind)
 		}
 	}
+
 	// The proxy sees that a server stops before it refuses connections.
 	var interval time.Duration
 	if m := regexp.MustCompile(`check inter (\w+) .*fall 2 `).FindStringSubmatch(proxy); m != nil {
@@ -142,6 +154,7 @@ func TestComposePair(t *testing.T) {
 		!strings.Contains(proxy, "use_backend alive if { nbsrv(servers) eq 0 }") {
 		t.Errorf("the proxy looks every %s, and a server waits %s", interval, delay)
 	}
+
 	// Nobody comes in over the network without a password.
 	if strings.Count(node, "trust") != 1 || !strings.Contains(node, "local pg_auto_failover autoctl_node trust") ||
 		strings.Count(node, "scram-sha-256") != 1 {
@@ -152,9 +165,11 @@ func TestComposePair(t *testing.T) {
 			t.Errorf("the nodes do not use %s", name)
 		}
 	}
+
 	for _, m := range regexp.MustCompile(`(?m)^#   docker compose run --rm --no-deps (\S+) (.*)$`).FindAllStringSubmatch(read("compose.yaml"), -1) {
 		fits(t, m[0], strings.Fields(m[2]), nil)
 	}
+
 	if out, err := exec.CommandContext(t.Context(), "sh", "-n",
 		filepath.Join(deployFolder, "pair", "node")).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
@@ -210,6 +225,7 @@ func decodeManifest(documents *yaml.Decoder, to any) error {
 	if err := documents.Decode(&content); err != nil {
 		return err
 	}
+
 	text, err := json.Marshal(content)
 	if err != nil {
 		return err
@@ -223,6 +239,7 @@ func TestKubernetes(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(deployFolder, "kubernetes")
 	readsConfiguration(t, "kubernetes")
+
 	var kustomization struct {
 		Resources          []string
 		ConfigMapGenerator []struct {
@@ -237,6 +254,7 @@ func TestKubernetes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	all, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -245,12 +263,14 @@ func TestKubernetes(t *testing.T) {
 		kustomization.ConfigMapGenerator[0].Files...); len(all) != len(named)+1 {
 		t.Errorf("kustomization.yaml names %v, there are %v", named, all)
 	}
+
 	resources := map[string]manifest{}
 	for _, name := range kustomization.Resources {
 		file, err := os.ReadFile(filepath.Join(folder, name))
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for documents := yaml.NewDecoder(bytes.NewReader(file)); ; {
 			var m manifest
 			if err := decodeManifest(documents, &m); err == io.EOF {
@@ -261,16 +281,19 @@ func TestKubernetes(t *testing.T) {
 			resources[m.Kind+"/"+m.Metadata.Name] = m
 		}
 	}
+
 	cluster := resources["Cluster/actlog-postgres"]
 	if cluster.Spec.Postgresql.Synchronous.DataDurability != "required" {
 		t.Error("a commit does not wait for a standby")
 	}
+
 	for _, name := range []string{"actlog-server", "actlog-worker"} {
 		d, budget := resources["Deployment/"+name], resources["PodDisruptionBudget/"+name]
 		if d.Spec.Replicas != 2 || budget.Kind == "" || resources["NetworkPolicy/"+name].Kind == "" ||
 			d.Spec.Template.Metadata.Labels["app.kubernetes.io/name"] != name {
 			t.Fatalf("%s: %+v", name, d)
 		}
+
 		pod := d.Spec.Template.Spec
 		c := pod.Containers[0]
 		var variables []string
@@ -287,10 +310,12 @@ func TestKubernetes(t *testing.T) {
 				}
 			}
 		}
+
 		fits(t, name, c.Args, variables)
 		if grace := time.Duration(pod.TerminationGracePeriodSeconds) * time.Second; grace <= needed(t, c.Args) {
 			t.Errorf("%s is killed after %s", name, grace)
 		}
+
 		mounted := map[string]string{} // what is mounted, by folder
 		for _, m := range c.VolumeMounts {
 			for _, v := range pod.Volumes {
@@ -299,6 +324,7 @@ func TestKubernetes(t *testing.T) {
 				}
 			}
 		}
+
 		configuration := valueOf(c.Args, "--config")
 		if mounted[filepath.Dir(configuration)] != kustomization.ConfigMapGenerator[0].Name ||
 			filepath.Base(configuration) != kustomization.ConfigMapGenerator[0].Files[0] {
@@ -315,6 +341,7 @@ func TestKubernetes(t *testing.T) {
 func TestKubernetesExtras(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(deployFolder, "kubernetes")
+
 	decode := func(name string, to any) {
 		t.Helper()
 		content, err := os.ReadFile(filepath.Join(folder, name))
@@ -325,6 +352,7 @@ func TestKubernetesExtras(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}
+
 	for _, part := range []string{"migrate", "monitoring", "scaling"} {
 		var kustomization struct{ Resources []string }
 		decode(filepath.Join(part, "kustomization.yaml"), &kustomization)
@@ -338,6 +366,7 @@ func TestKubernetesExtras(t *testing.T) {
 	decode("migrate/job.yaml", &job)
 	c := job.Spec.Template.Spec.Containers[0]
 	fits(t, "job.yaml", c.Args, []string{c.Env[0].Name})
+
 	network, err := os.ReadFile(filepath.Join(folder, "network.yaml"))
 	if label := job.Spec.Template.Metadata.Labels["app.kubernetes.io/name"]; err != nil || label == "" ||
 		!strings.Contains(string(network), ", "+label+"]") {
@@ -379,6 +408,7 @@ func TestKubernetesExtras(t *testing.T) {
 		scaler.Spec.MinReplicas != workers.Spec.Replicas {
 		t.Errorf("it scales %+v, from %d", target, scaler.Spec.MinReplicas)
 	}
+
 	scaling, err := os.ReadFile(filepath.Join(folder, "scaling", "kustomization.yaml"))
 	if err != nil || !strings.Contains(string(scaling), "name: {as: "+scaler.Spec.Metrics[0].External.Metric.Name+"}") {
 		t.Errorf("the rule of the adapter lacks the metric: %v", err)
@@ -392,43 +422,51 @@ func TestUnits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var secrets []string
 	for _, m := range regexp.MustCompile(`(?m)^#?(\w+)=`).FindAllStringSubmatch(string(example), -1) {
 		secrets = append(secrets, m[1])
 	}
+
 	folder := t.TempDir()
 	for name, stops := range map[string]string{"actlog.service": "50", "actlog-work.service": "60"} {
 		content, err := os.ReadFile(filepath.Join(deployFolder, "systemd", name))
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		unit := string(content)
 		command := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/actlog (.*)$`).FindStringSubmatch(unit)
 		if command == nil || !strings.Contains(unit, "\nTimeoutStopSec="+stops+"\n") ||
 			!strings.Contains(unit, "\nEnvironmentFile=/etc/actlog/secrets\n") {
 			t.Fatalf("%s:\n%s", name, unit)
 		}
+
 		args := strings.Fields(command[1])
 		variables := secrets
 		if args[0] == "work" { // which has no replica
 			variables = slices.DeleteFunc(slices.Clone(secrets), func(s string) bool { return s == "ACTLOG_REPLICA_URL" })
 		}
 		fits(t, name, args, variables)
+
 		if !strings.Contains(unit, "\nMemoryMax=") {
 			t.Errorf("%s may use all memory", name)
 		}
 		if limit, _ := time.ParseDuration(stops + "s"); limit <= needed(t, args) {
 			t.Errorf("%s is killed after %s", name, limit)
 		}
+
 		path := filepath.Join(folder, name)
 		unit = strings.ReplaceAll(unit, "/usr/local/bin/actlog ", os.Args[0]+" ") // it must be there
 		if err := os.WriteFile(path, []byte(unit), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
 		t.Skip("there is no systemd-analyze")
 	}
+
 	out, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no",
 		filepath.Join(folder, "actlog.service"), filepath.Join(folder, "actlog-work.service")).CombinedOutput()
 	if err != nil || strings.Contains(string(out), folder) || strings.Contains(string(out), "actlog") {

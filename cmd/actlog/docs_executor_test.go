@@ -22,6 +22,7 @@ func withDocsExecutor(t *testing.T) (path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	list, err := os.ReadFile(filepath.Join(top, folder, "executor.go"))
 	if err != nil {
 		t.Fatal(err)
@@ -35,6 +36,7 @@ func withDocsExecutor(t *testing.T) (path string) {
 			t.Fatalf("the list of executors has not one line %q:\n%s", before, list)
 		}
 	}
+
 	changed := strings.NewReplacer(last, last+"\t\t"+line, imports,
 		imports+strings.Replace(imports, "/dag", "/twice", 1)).Replace(string(list))
 
@@ -47,6 +49,7 @@ func withDocsExecutor(t *testing.T) (path string) {
 		}
 		replace[filepath.Join(top, folder, name)] = file
 	}
+
 	overlay, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		t.Fatal(err)
@@ -83,6 +86,7 @@ func docsExecutor(t *testing.T) (code, line string) {
 			blocks = append(blocks, strings.TrimPrefix(strings.ReplaceAll("\n"+block, "\n   ", "\n"), "\n"))
 		}
 	}
+
 	if len(blocks) != 2 {
 		t.Fatalf("%s has %d blocks of Go about executors, want 2", page, len(blocks))
 	}
@@ -107,10 +111,12 @@ func TestDocsExecutor(t *testing.T) {
 	if err := json.Unmarshal([]byte(body(t, s.url+"/api/v1/executors")), &kinds); err != nil || len(kinds.Items) != 6 {
 		t.Errorf("the executors: %+v, %v", kinds.Items, err)
 	}
+
 	form := s.url + "/start?executor=twice"
 	if page := body(t, form); !strings.Contains(page, `name="input.request"`) {
 		t.Errorf("the form does not ask for the request:\n%s", page)
 	}
+
 	sent, err := http.PostForm(form, url.Values{"key": {"k"}, "input.request": {"What is cocoa?"}})
 	if err != nil {
 		t.Fatal(err)
@@ -127,6 +133,7 @@ func TestDocsExecutor(t *testing.T) {
 	} {
 		c.ask(http.MethodPost, "/api/v1/runs", `{"executor": "twice", `+wrong+`}`, http.StatusUnprocessableEntity)
 	}
+
 	started := c.ask(http.MethodPost, "/api/v1/runs", `{"executor": "twice", "input": {"request": "What is tea?"}}`,
 		http.StatusAccepted)
 	r := c.until(started.PlanID, "it ends", func(r shownRun) bool { return r.State == "COMPLETED" })
@@ -139,6 +146,7 @@ func TestDocsExecutor(t *testing.T) {
 	if code != 0 {
 		t.Errorf("show: %d %s", code, errs)
 	}
+
 	for where, has := range map[string]struct {
 		text  string
 		wants []string
@@ -152,6 +160,7 @@ func TestDocsExecutor(t *testing.T) {
 			}
 		}
 	}
+
 	code, result, errs := actlog(t, "run", "--executor", "twice", "--server", s.url, "What is coffee?")
 	if code != 0 || result != "A better answer.\n" {
 		t.Errorf("run: %d %q %s", code, result, errs)

@@ -45,6 +45,7 @@ func codeBlocks(t *testing.T, page, language string) (found []codeBlock) {
 		t.Fatal(err)
 	}
 	defer f.Close()
+
 	var heading, fence string
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		line := lines.Text()
@@ -61,6 +62,7 @@ func codeBlocks(t *testing.T, page, language string) (found []codeBlock) {
 			found[len(found)-1].text += line + "\n"
 		}
 	}
+
 	if len(found) == 0 {
 		t.Fatalf("%s has no block of %s", page, language)
 	}
@@ -75,6 +77,7 @@ func under(t *testing.T, blocks []codeBlock, heading string, want int) (texts []
 			texts = append(texts, b.text)
 		}
 	}
+
 	if len(texts) != want {
 		t.Fatalf("%d blocks under %q, want %d", len(texts), heading, want)
 	}
@@ -145,12 +148,15 @@ func TestDocsRoles(t *testing.T) {
 	t.Parallel()
 	database := docsServer(t)
 	admin := connect(t, database, "")
+
 	blocks := codeBlocks(t, "operations.md", "sql")
 	sql, partitions := under(t, blocks, "Roles", 2), under(t, blocks, "Partitions", 3)
 	mustSQL(t, admin, sql[0])
 	mustSQL(t, admin, "CREATE SCHEMA other; CREATE TABLE other.x ()")
-	owner, server, reader := connect(t, database, "actlog_owner"), connect(t, database, "actlog_server"),
-		connect(t, database, "actlog_reader")
+
+	owner := connect(t, database, "actlog_owner")
+	server := connect(t, database, "actlog_server")
+	reader := connect(t, database, "actlog_reader")
 
 	if code, _, stderr := actlog(t, "migrate", "up", "--database-url",
 		as(t, database, "actlog_server")); code != exitFailed || !strings.Contains(stderr, "permission denied") {
@@ -159,6 +165,7 @@ func TestDocsRoles(t *testing.T) {
 	if code, _, stderr := actlog(t, "migrate", "up", "--database-url", as(t, database, "actlog_owner")); code != exitDone {
 		t.Fatalf("migrate as the owner: exit code %d\n%s", code, stderr)
 	}
+
 	mustSQL(t, admin, sql[1]) // meant for an existing record; here it repeats the grants
 	serve := func() *program {
 		return start(t, "serve", "--listen", "127.0.0.1:0", "--database-url", as(t, database, "actlog_server"),
@@ -169,6 +176,7 @@ func TestDocsRoles(t *testing.T) {
 	if !strings.Contains(p.stderr.String(), "not allowed to add partitions") {
 		t.Errorf("the log does not say that partitions are missing:\n%s", p.stderr)
 	}
+
 	mustSQL(t, owner, partitions[0])
 	p = serve()
 	p.terminate(t)
@@ -181,23 +189,28 @@ func TestDocsRoles(t *testing.T) {
 	if u.Stats().PartitionsUntil.IsZero() {
 		t.Error("the serving role adds no partitions")
 	}
+
 	for i := range 2 {
 		root := fmt.Sprint("plan-", i)
-		storetest.Write(t, s,
+		changes := []record.Change{
 			&record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Completed)},
 			&record.Plan{RootPlanID: root, CurrentPlanID: root + "-sub", ParentPlanID: &root, ToolCallID: new("tool")},
 			&record.ActTool{RootPlanID: root, StepID: root + "-step", Seq: 0, ToolCallID: "tool", Name: new("n")},
 			&record.Thought{RootPlanID: root, PlanID: root, ThoughtID: root},
 			&record.Artifact{RootPlanID: root, PlanID: root, Name: root},
 			&record.Source{RootPlanID: root, PlanID: root, SourceID: root},
-			&record.Wait{RootPlanID: root, PlanID: root, WaitID: root})
+			&record.Wait{RootPlanID: root, PlanID: root, WaitID: root},
+		}
+		storetest.Write(t, s, changes...)
 		if _, err := s.StepDetail(t.Context(), "", root+"-step"); err != nil {
 			t.Error(err)
 		}
 	}
+
 	if err := s.DeletePlan(t.Context(), "plan-0"); err != nil {
 		t.Error(err)
 	}
+
 	mustSQL(t, admin, "UPDATE actlog.plan_execution_record SET first_seen_at = now() - interval '31 days', told_state "+
 		"= 'COMPLETED'")
 	if err := u.Run(t.Context()); err != nil {
@@ -211,6 +224,7 @@ func TestDocsRoles(t *testing.T) {
 	if n := mustSQL(t, reader, "SELECT FROM actlog.plan_execution_record"); n != 1 {
 		t.Errorf("the reader sees %d plans", n)
 	}
+
 	const denied = "42501"
 	for _, tt := range []struct {
 		conn  *pgx.Conn
@@ -255,6 +269,7 @@ func TestDocsSQL(t *testing.T) {
 	if code, _, stderr := actlog(t, "migrate", "up", "--database-url", as(t, database, "actlog_owner")); code != exitDone {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
+
 	// Detail in a default partition, of a week for which the docs add a partition; detail in a
 	// partition of its own; and a live run that has been silent for long.
 	s := storetest.OpenURL(t, as(t, database, "actlog_owner"))
@@ -267,6 +282,7 @@ func TestDocsSQL(t *testing.T) {
 		})
 	}
 	storetest.Write(t, s, changes...)
+
 	mustSQL(t, admin, `
 		INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, first_seen_at, last_seen_at, beat_at, told_state)
 			VALUES ('plan-0', 'plan-0', '2026-01-05', '2026-01-06', '2026-01-06', '2026-01-06', 'RUNNING');
@@ -274,6 +290,7 @@ func TestDocsSQL(t *testing.T) {
 		INSERT INTO actlog.think_act_record (root_plan_id, step_id, seq, part) VALUES ('plan-0', 'step-0', 0, '2026-01-05');
 		INSERT INTO actlog.act_tool_info (root_plan_id, step_id, seq, tool_call_id, part) VALUES ('plan-0', 'step-0', 0, 'tool', '2026-01-05');
 		ANALYZE`)
+
 	// A long report.
 	long := connect(t, database, "actlog_reader")
 	mustSQL(t, long, "BEGIN; SELECT FROM actlog.thought")
@@ -298,6 +315,7 @@ func TestDocsSQL(t *testing.T) {
 			mustSQL(t, admin, b.text)
 		}
 	}
+
 	if pruned == 0 {
 		t.Error("the docs do not show how partitions are pruned")
 	}
@@ -324,21 +342,26 @@ func TestDocsReportLogin(t *testing.T) {
 	mustSQL(
 		t, admin, `CREATE ROLE actlog_owner LOGIN; CREATE SCHEMA actlog AUTHORIZATION actlog_owner; CREATE SCHEMA report AUTHORIZATION actlog_owner`,
 	)
+
 	code, _, stderr := actlog(t, "migrate", "up", "--database-url", as(t, database, "actlog_owner"))
 	if code != exitDone || !strings.Contains(stderr, "docs/reporting.md") {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
+
 	sql := under(t, codeBlocks(t, "reporting.md", "sql"), "A login for reports", 2)
 	mustSQL(t, admin, "SET ROLE NONE; "+sql[1])
 	mustSQL(t, admin, sql[0])
+
 	grafana := connect(t, database, "grafana")
 	if n := mustSQL(
 		t, grafana, "SELECT FROM plan UNION ALL SELECT FROM failure UNION ALL SELECT FROM model_price",
 	); n < 100 {
 		t.Errorf("%d rows", n)
 	}
+
 	mustSQL(t, connect(t, database, "actlog_owner"), "CREATE VIEW report.later AS SELECT 1") // as a later migration would
 	mustSQL(t, grafana, "SELECT FROM later")
+
 	for _, sql := range []string{
 		"SELECT FROM actlog.plan_execution_record", "CREATE TABLE report.x ()", "CREATE TEMPORARY TABLE x ()",
 	} {
@@ -354,12 +377,14 @@ func TestDocsAlerts(t *testing.T) {
 	s := storetest.Open(t)
 	server := httptest.NewServer(apitest.New(t, s, apitest.Config{Upkeep: storetest.Upkeep(t, s, upkeep.Config{})}))
 	t.Cleanup(server.Close)
+
 	body(t, server.URL+"/api/v1/plans") // so that the request metrics have samples
 	export, err := http.Post(server.URL+"/v1/traces", otlp.TypeJSON, strings.NewReader("{}"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = export.Body.Close()
+
 	samples, families := map[string]bool{}, map[string]bool{}
 	for line := range strings.Lines(body(t, server.URL+"/metrics")) {
 		if name, ok := strings.CutPrefix(line, "# TYPE "); ok {
@@ -370,12 +395,14 @@ func TestDocsAlerts(t *testing.T) {
 			samples[regexp.MustCompile(`^\w+`).FindString(line)] = true
 		}
 	}
+
 	e, err := engine.New(engine.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	source := parts.NewSource(slog.New(slog.DiscardHandler))
 	source.Set(&config.Current{}, parts.Own{})
+
 	// Those of the runtime are served once there is something to count.
 	for _, c := range append(e.Metrics(), source.Metrics()...) {
 		described := make(chan *prometheus.Desc, 1)
@@ -391,12 +418,14 @@ func TestDocsAlerts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	paged := map[string]bool{}
 	for _, m := range regexp.MustCompile("(?m)^\\| (`actlog_.*?) \\|").FindAllSubmatch(page, -1) {
 		for _, name := range regexp.MustCompile("`(\\w+)").FindAllSubmatch(m[1], -1) {
 			paged[string(name[1])] = true
 		}
 	}
+
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(families)), slices.Sorted(maps.Keys(paged))); diff != "" {
 		t.Errorf("metrics (-served +docs):\n%s", diff)
 	}
@@ -410,6 +439,7 @@ func TestDocsAlerts(t *testing.T) {
 		&rules); err != nil {
 		t.Fatal(err)
 	}
+
 	others := map[string]bool{"up": true, "node_filesystem_avail_bytes": true, "node_filesystem_size_bytes": true}
 	for _, rule := range rules.Groups[0].Rules {
 		names := metricNames(rule.Expr)
@@ -422,9 +452,11 @@ func TestDocsAlerts(t *testing.T) {
 			}
 		}
 	}
+
 	if n := len(rules.Groups[0].Rules); n < 10 {
 		t.Errorf("%d alerts", n)
 	}
+
 	if got := metricNames(
 		`sum by (le) (rate(a_total{b="c"}[5m])) / d > 0.02 and time() - e < 60`,
 	); !slices.Equal(got, []string{"a_total", "d", "e"}) {
@@ -451,6 +483,7 @@ func TestCompose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var compose struct {
 		Services map[string]struct {
 			Image       string
@@ -464,12 +497,14 @@ func TestCompose(t *testing.T) {
 	if err := yaml.Unmarshal(file, &compose); err != nil {
 		t.Fatal(err)
 	}
+
 	postgres := compose.Services["postgres"]
 	u, err := url.Parse(string(regexp.MustCompile(`postgres://\S+`).Find(file)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	password, _ := u.User.Password()
+
 	got := map[string]string{
 		"POSTGRES_USER": u.User.Username(), "POSTGRES_PASSWORD": password, "POSTGRES_DB": strings.TrimPrefix(u.Path, "/"),
 	}
@@ -478,6 +513,7 @@ func TestCompose(t *testing.T) {
 			t.Errorf("%s is %q, the URL says %q", name, postgres.Environment[name], value)
 		}
 	}
+
 	if want := []string{u.Host + ":5432"}; !slices.Equal(postgres.Ports, want) {
 		t.Errorf("ports %q, the URL says %q", postgres.Ports, want)
 	}
@@ -485,6 +521,7 @@ func TestCompose(t *testing.T) {
 		map[string]any{name: nil}) {
 		t.Errorf("volumes %v, used %q", compose.Volumes, postgres.Volumes)
 	}
+
 	if !slices.Contains(postgres.Command, "max_locks_per_transaction=256") ||
 		!strings.Contains(postgres.Environment["POSTGRES_INITDB_ARGS"], "UTF8") {
 		t.Errorf("settings: %+v", postgres)

@@ -63,6 +63,7 @@ func (c *listCmd) Run(ctx context.Context, e *env, client *client) error {
 	if err := checkState(c.State); err != nil {
 		return err
 	}
+
 	query := filters(map[string]string{
 		"state": c.State, "name": c.Name, "agent": c.Agent, "project": c.Project,
 		"userId": c.User, "conversationId": c.Conversation, "startedBy": c.StartedBy, "tag": c.Tag, "q": c.Q,
@@ -72,6 +73,7 @@ func (c *listCmd) Run(ctx context.Context, e *env, client *client) error {
 	if c.Failed != nil {
 		query.Set("failed", strconv.FormatBool(*c.Failed))
 	}
+
 	if err := errors.Join(c.check(), client.whole(ctx, &c.StartedBy)); err != nil {
 		return err
 	}
@@ -84,6 +86,7 @@ func (c *listCmd) Run(ctx context.Context, e *env, client *client) error {
 	if err != nil {
 		return err
 	}
+
 	if !c.JSON {
 		if err := planTable(plans, now).write(e.stdout, widthOf(e.stdout)); err != nil {
 			return err
@@ -129,11 +132,13 @@ func planTable(plans []planItem, now time.Time) *table {
 		{head: "BEGAN"}, {head: "TOOK"}, {head: "COST"}, {head: "TITLE", share: 1},
 		{head: "CAUSE", share: 2},
 	}}
+
 	ids := make([]string, len(plans))
 	for i := range plans {
 		ids[i] = plans[i].RootPlanID
 	}
 	short := shortIDs(ids)
+
 	for i := range plans {
 		p := &plans[i]
 		silent, cost := "", "-"
@@ -143,6 +148,7 @@ func planTable(plans []planItem, now time.Time) *table {
 		if p.Total.CostUSD != nil {
 			cost = words.Dollars(*p.Total.CostUSD)
 		}
+
 		t.add(
 			words.Clean(short[p.RootPlanID]), shownState(p.State, p.Placeholder), silent,
 			cmp.Or(words.Shorten(p.Agent, 60), "-"),
@@ -177,6 +183,7 @@ func (f *periodFlags) narrow(query url.Values, now time.Time) error {
 		if value == "" {
 			continue
 		}
+
 		at, err := parseTime("--"+name, value, now, time.Local)
 		if err != nil {
 			return err

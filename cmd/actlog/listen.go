@@ -46,6 +46,7 @@ func (c *serveCmd) open(ctx context.Context) (d addresses, err error) {
 			err = errors.Join(err, httpd.Close(ctx, d.all))
 		}
 	}()
+
 	add := func(flag, address string) (*httpd.Listener, error) {
 		l, err := c.listen(ctx, flag, address)
 		if err == nil {
@@ -53,6 +54,7 @@ func (c *serveCmd) open(ctx context.Context) (d addresses, err error) {
 		}
 		return l, err
 	}
+
 	if d.api, err = add(listenFlag, c.Listen); err != nil {
 		return d, err
 	}
@@ -66,6 +68,7 @@ func (c *serveCmd) open(ctx context.Context) (d addresses, err error) {
 	default:
 		d.otlpHTTP, err = add(otlpListenFlag, c.OTLPListen)
 	}
+
 	if err == nil && c.OTLPGRPCListen != "" {
 		d.otlpGRPC, err = add(otlpGRPCFlag, c.OTLPGRPCListen)
 	}
@@ -92,6 +95,7 @@ func (g *guardFlags) guard() (config httpd.Config, err error) {
 			return config, usageError(fmt.Sprintf("--allowed-hosts: %.60q is no name of a host", name))
 		}
 	}
+
 	config.Hosts, config.CheckHosts = g.AllowedHosts, g.APIKeys == ""
 	if config.Proxies, err = g.proxies(); err != nil {
 		return config, err
@@ -162,6 +166,7 @@ func (g *guardFlags) listen(ctx context.Context, flag, address string) (*httpd.L
 	if err != nil {
 		return nil, err
 	}
+
 	l, err := httpd.Listen(ctx, address, loopback)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -192,6 +197,7 @@ func (g *guardFlags) watch(
 	if g.APIKeys == "" {
 		return func() {}
 	}
+
 	ctx, cancel := context.WithCancel(context.Background())
 	endSessions := func() (again <-chan time.Time) {
 		if err := server.EndSessions(ctx); err != nil && ctx.Err() == nil {
@@ -207,6 +213,7 @@ func (g *guardFlags) watch(
 	watch.Go(func() {
 		look := time.NewTicker(fileEvery)
 		defer look.Stop()
+
 		seen := g.read
 		for {
 			select {
@@ -235,6 +242,7 @@ func (g *guardFlags) watch(
 			again = endSessions()
 		}
 	})
+
 	return func() {
 		cancel()
 		watch.Wait()
@@ -248,6 +256,7 @@ func checkListen(flag, address string, meant bool) (loopback bool, err error) {
 	if err != nil {
 		return false, usageError(fmt.Sprintf("%s %s: must be HOST:PORT", flag, address))
 	}
+
 	ip, err := netip.ParseAddr(host)
 	loopback = host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 	if !loopback && !meant {

@@ -54,6 +54,7 @@ func (c *runCmd) Run(ctx context.Context, e *env, client *client) error {
 	if err != nil {
 		return err
 	}
+
 	if c.Detach {
 		if c.JSON {
 			return client.print(ctx, e.stdout, named("run", started.PlanID), runPath(started.PlanID))
@@ -61,16 +62,21 @@ func (c *runCmd) Run(ctx context.Context, e *env, client *client) error {
 		_, err := fmt.Fprintln(e.stdout, words.Clean(started.PlanID))
 		return err
 	}
+
 	f := newFollowing(client, started.PlanID, e.stderr)
 	if p := newPrompt(e); p != nil && !c.fromStdin() {
-		p.view.w, p.question, f.ask = f.story, f.story.question, p.ask
+		p.view.w = f.story
+		p.question = f.story.question
+		f.ask = p.ask
 	}
+
 	r, raw, err := f.follow(ctx)
 	if err != nil {
 		line := func(name string) string { return terminal.Line(client.commandLine(name, []string{f.plan})) }
 		fmt.Fprintf(e.stderr, "The run goes on. Follow it: %s. Stop it: %s.\n", line("tail"), line("stop"))
 		return err
 	}
+
 	if c.JSON {
 		err = printJSON(e.stdout, raw)
 	} else if result, failed := client.result(ctx, r, widthOf(e.stdout)); failed != nil {
@@ -81,6 +87,7 @@ func (c *runCmd) Run(ctx context.Context, e *env, client *client) error {
 	if err != nil || r.State == string(record.Completed) {
 		return err
 	}
+
 	why := words.Clean(r.Error)
 	if r.ErrorKind != "" {
 		why = strings.TrimSpace(why + " (" + words.Clean(r.ErrorKind) + ")")
@@ -148,6 +155,7 @@ func (c *runCmd) body(ctx context.Context, e *env) (b startBody, err error) {
 			return b, usageError(fmt.Sprintf("what is %s to do? run AGENT REQUEST, or run --plan TASK", words.Clean(c.Words[0])))
 		}
 	}
+
 	request := strings.Join(said, " ")
 	if request == "-" {
 		input := interruptible(ctx, e.stdin)
@@ -161,6 +169,7 @@ func (c *runCmd) body(ctx context.Context, e *env) (b startBody, err error) {
 		}
 		request = string(read)
 	}
+
 	b = startBody{ConversationID: c.Conversation, Project: c.Project, UserID: c.User, Tags: c.Tag}
 	c.ask(&b, request)
 	for _, limit := range c.Limit {
@@ -168,6 +177,7 @@ func (c *runCmd) body(ctx context.Context, e *env) (b startBody, err error) {
 		if !json.Valid([]byte(number)) || strings.Trim(number, "0123456789.eE+-") != "" {
 			return b, usageError(fmt.Sprintf("--limit %s: must be NAME=NUMBER, such as tokens=200000", words.Clean(limit)))
 		}
+
 		if b.Limits == nil {
 			b.Limits = map[string]json.Number{}
 		}
@@ -192,16 +202,19 @@ func (c *client) start(ctx context.Context, b startBody) (started runView, err e
 		case !ok || failed.refused:
 			return started, err
 		}
+
 		unreachable, dial := errors.AsType[*net.OpError](err)
 		if sent.IsZero() && failed.retryAfter == 0 && dial && unreachable.Op == "dial" {
 			return started, err // nothing was sent
 		}
+
 		if sent.IsZero() {
 			sent = asked
 		}
 		if time.Since(sent) > tailPatience {
 			return started, fmt.Errorf("%w; the run may have begun: actlog runs lists it", err)
 		}
+
 		wait := cmp.Or(failed.retryAfter, min(5*time.Second, 250*time.Millisecond<<min(attempt, 5)))
 		if !sleep(ctx, wait/2+rand.N(wait)) {
 			return started, context.Cause(ctx)
@@ -234,6 +247,7 @@ func (f *following) follow(ctx context.Context) (*runView, json.RawMessage, erro
 		defer close(ended)
 		f.attend(aside)
 	}()
+
 	t := &tail{client: f.client, plan: f.plan, deltas: true}
 	t.show = func(event string, data json.RawMessage) error {
 		waits, err := f.story.event(event, data)
@@ -245,6 +259,7 @@ func (f *following) follow(ctx context.Context) (*runView, json.RawMessage, erro
 		}
 		return err
 	}
+
 	err := t.follow(ctx)
 	stop()
 	<-ended
@@ -272,15 +287,18 @@ func (f *following) attend(ctx context.Context) {
 		case <-f.waits:
 		case <-retry:
 		}
+
 		r, _, err := f.client.run(ctx, f.plan)
 		if retry = nil; err != nil {
 			retry = time.After(time.Second) // the stream says what is wrong
 			continue
 		}
+
 		if idle && len(r.WaitingFor) > 0 {
 			f.story.say("No worker takes it. It needs: %s. actlog serve --config and actlog work start workers.",
 				joined(r.WaitingFor))
 		}
+
 		for i := range r.Waits {
 			if w := &r.Waits[i]; !f.asked[w.WaitID] {
 				f.asked[w.WaitID] = true
@@ -297,12 +315,14 @@ func (f *following) attendTo(ctx context.Context, w *waitView) {
 		f.story.say("%s %s", cmp.Or(words.Shorten(w.Title, 200), "The run waits."), how)
 		return
 	}
+
 	f.story.asking(w.WaitID)
 	defer f.story.asking("")
 	d, err := f.ask(ctx, w, func() bool { return f.story.waiting(w.WaitID) })
 	if err == nil {
 		err = f.send(ctx, w, d)
 	}
+
 	_, late := errors.AsType[lateError](err)
 	switch {
 	case err == nil || ctx.Err() != nil:
@@ -324,6 +344,7 @@ func (f *following) send(ctx context.Context, w *waitView, d decide) error {
 		if _, late := errors.AsType[lateError](err); late && again {
 			return nil // maybe by this very answer; the story tells what it was
 		}
+
 		failed, ok := errors.AsType[*callError](err)
 		if !ok || failed.refused || time.Now().After(end) {
 			return tooLate(err)

@@ -71,6 +71,7 @@ func openAgents(f *runtimeFlags, hide []string, log *slog.Logger) (_ *agents, er
 	if f.Config == "" {
 		return a, nil
 	}
+
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.close())
@@ -103,6 +104,7 @@ func (a *agents) start(f *runtimeFlags, s *runstore.Store, workers int) (err err
 			return err
 		}
 	}
+
 	a.engine, err = engine.New(engine.Config{
 		Store: s, Executors: executor.All(a.source.Function), Parts: a.source.Use, Watcher: s.Deltas(),
 		Logger: a.log, Release: strings.TrimPrefix(version(), "actlog "), Slots: f.Slots, Drain: f.Drain,
@@ -110,6 +112,7 @@ func (a *agents) start(f *runtimeFlags, s *runstore.Store, workers int) (err err
 	if err != nil {
 		return err
 	}
+
 	for range workers {
 		a.running.Go(func() {
 			if err := a.engine.Work(a.ctx); err != nil {
@@ -138,6 +141,7 @@ func (a *agents) warn() error {
 		return err
 	}
 	defer release()
+
 	for _, w := range p.Config.Warnings {
 		a.log.Warn("configuration", "warning", w)
 	}
@@ -153,6 +157,7 @@ func (a *agents) warnUnpriced() error {
 	if s == nil {
 		return nil
 	}
+
 	p, release, err := a.current.Use()
 	if err != nil {
 		return err
@@ -171,6 +176,7 @@ func (a *agents) startsPrograms() (bool, error) {
 	if a.current == nil {
 		return false, nil
 	}
+
 	p, release, err := a.current.Use()
 	if err != nil {
 		return false, err
@@ -194,6 +200,7 @@ func (a *agents) reload(signals <-chan os.Signal) {
 			return
 		case <-signals:
 		}
+
 		if err := a.current.Reload(); err != nil {
 			a.log.Error("could not reload the configuration; the one before stays in force", "error", err)
 			continue

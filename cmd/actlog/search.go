@@ -55,6 +55,7 @@ func (c *searchCmd) Run(ctx context.Context, e *env, client *client) error {
 	if c.PerRun < 0 || c.PerRun > maxPerRun {
 		return usageError(fmt.Sprintf("--per-run %d: must be from 0 to %d", c.PerRun, maxPerRun))
 	}
+
 	query := filters(map[string]string{
 		"kind": strings.Join(c.Kind, ","), "state": c.State, "name": c.Name, "agent": c.Agent, "project": c.Project,
 		"environment": c.Environment,
@@ -64,6 +65,7 @@ func (c *searchCmd) Run(ctx context.Context, e *env, client *client) error {
 	if c.PerRun > 0 {
 		query.Set("perRun", strconv.Itoa(c.PerRun))
 	}
+
 	now := time.Now()
 	if err := c.narrow(query, now); err != nil {
 		return err
@@ -109,12 +111,14 @@ func (f *foundRuns) draw() error {
 		ids[i] = f.hits[i].RootPlanID
 	}
 	short := shortIDs(ids)
+
 	for i := range f.hits {
 		hit := &f.hits[i]
 		if i == 0 || hit.RootPlanID != f.hits[i-1].RootPlanID {
 			v.line("", v.bold(short[hit.RootPlanID]), v.state(hit.State), began(&hit.Began, f.now),
 				words.Shorten(cmp.Or(hit.Title, hit.RunName), 100))
 		}
+
 		v.line("  ", v.faint(hit.what()+":")+" "+clean(hit.Before)+v.bold(hit.Match)+clean(hit.After))
 		v.line("    ", v.faint("at "+hit.At))
 		if i+1 == len(f.hits) || hit.RootPlanID != f.hits[i+1].RootPlanID {
@@ -132,6 +136,7 @@ func (f *foundRuns) drawLeft(root, short string) {
 			n, open = n+l.Texts, open || l.Open
 		}
 	}
+
 	if more := words.MoreInRun(n, open); more != "" {
 		f.view.whole("  ", f.view.exact(more+": "+f.client.commandLine("show", []string{short}, "--search", f.text)))
 	}
@@ -143,6 +148,7 @@ func (h *textHit) what() string {
 	if h.Kind == string(record.KindThinkAct) && h.Seq != nil {
 		name = strings.TrimSpace(name + " cycle " + strconv.Itoa(*h.Seq+1))
 	}
+
 	switch record.Kind(h.Kind) {
 	case record.KindThought, record.KindArtifact, record.KindSource:
 		name = h.Kind

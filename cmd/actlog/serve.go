@@ -77,12 +77,14 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 	case err != nil:
 		return err
 	}
+
 	if l := s.addresses.otlpHTTP; l != nil {
 		fmt.Fprintf(e.stderr, "actlog takes OTLP on %s (%s)\n", l.URL(), otlpListenFlag)
 	}
 	if l := s.addresses.otlpGRPC; l != nil {
 		fmt.Fprintf(e.stderr, "actlog takes OTLP over gRPC on %s (%s)\n", l.Addr(), otlpGRPCFlag)
 	}
+
 	fmt.Fprintf(e.stderr, "actlog serves on %s\n", s.url)
 	return s.wait(ctx)
 }
@@ -145,6 +147,7 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 	if err != nil {
 		return nil, err
 	}
+
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(memoryLimit)
 	}
@@ -155,9 +158,11 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 			err = errors.Join(err, s.close())
 		}
 	}()
+
 	if c.APIKeys != "" {
 		signal.Notify(s.hangups, syscall.SIGHUP)
 	}
+
 	// If a port is in use, no database has to be started.
 	if s.addresses, err = c.open(ctx); err != nil {
 		return nil, err
@@ -195,8 +200,10 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 	if err := s.warnWithoutKeys(config.Keys != nil); err != nil {
 		return nil, err
 	}
+
 	s.stopKeys = c.watch(s.hangups, s.http, log, s.hub.End) // no stream outlives its key; others reconnect
 	s.serve()
+
 	if s.addresses.otlpTaken { // not before: a mistake that ends the start stands alone
 		log.Warn("the default address for OTLP is in use; exporters can send to the address of this server, or to "+
 			"another that you set with --otlp-listen", "usual", defaultOTLPListen, "own", s.url)
@@ -220,17 +227,20 @@ func (s *server) openStore(ctx context.Context, c *serveCmd, w *waiting) (err er
 		DatabaseURL: c.DatabaseURL, DirectURL: c.DirectURL, ReplicaURL: c.ReplicaURL, ReplicaLag: c.ReplicaLag,
 		Logger: s.log, Project: store.Projecting(otlp.NewProjection), TraceQuiet: c.TraceQuiet,
 	}
+
 	if config.DatabaseURL == "" {
 		ballast := int64(c.Ballast) << 20
 		if ballast == 0 {
 			ballast = embedpg.NoBallast
 		}
+
 		s.postgres, err = embedpg.Start(ctx, embedpg.Config{Dir: c.folder(), Logger: s.log, Ballast: ballast})
 		if err != nil {
 			return c.withFolder(err)
 		}
 		config.DatabaseURL, config.Room = s.postgres.URL(), s.postgres.Room
 	}
+
 	err = w.until(ctx, func(ctx context.Context) error {
 		if err := migrateUp(ctx, cmp.Or(config.DirectURL, config.DatabaseURL), s.log); err != nil {
 			return err
@@ -244,6 +254,7 @@ func (s *server) openStore(ctx context.Context, c *serveCmd, w *waiting) (err er
 	if err != nil {
 		return err
 	}
+
 	s.upkeep, err = upkeep.Start(ctx, s.store.Store, upkeep.Config{
 		Logger: s.log, DetailDays: c.DetailDays, KeepDays: c.KeepDays, InterruptAfter: c.InterruptAfter,
 		TraceDays: c.TraceDays,
@@ -261,6 +272,7 @@ func (s *server) openReports(ctx context.Context, url, replicaURL string) {
 	if url == "" && err == nil {
 		return
 	}
+
 	var reports *report.Reports
 	if err == nil {
 		reports, err = report.Open(ctx, url, s.log)
@@ -268,6 +280,7 @@ func (s *server) openReports(ctx context.Context, url, replicaURL string) {
 	if err == nil && replicaURL != "" {
 		err = reports.ReadAt(s.store.Replica(), replicaURL)
 	}
+
 	if err != nil {
 		s.log.Error("assistants have no SQL on the reports", "error", err)
 		return
@@ -339,6 +352,7 @@ func (s *server) close() error {
 	if s.stopKeys != nil {
 		s.stopKeys()
 	}
+
 	if s.http != nil {
 		s.http.Drain()
 	}
@@ -348,11 +362,13 @@ func (s *server) close() error {
 	if s.runs != nil {
 		s.runs.Close()
 	}
+
 	var beside sync.WaitGroup // runs and requests come to their ends at the same time
 	var handedBack error
 	if s.agents != nil {
 		beside.Go(func() { handedBack = s.agents.close() })
 	}
+
 	requests, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
 	errs = append(errs, httpd.Close(requests, s.addresses.all))
@@ -370,5 +386,6 @@ func (s *server) close() error {
 	if s.postgres != nil {
 		errs = append(errs, s.postgres.Close(ctx))
 	}
+
 	return errors.Join(errs...)
 }

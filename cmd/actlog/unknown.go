@@ -35,21 +35,26 @@ func (c *unknownCmd) Run(ctx context.Context, e *env, client *client) error {
 		Forgotten int64
 		Items     []json.RawMessage
 	}
+
 	if err := client.get(ctx, what, otlp.RowlessPath, &list); err != nil {
 		return err
 	}
+
 	if c.JSON {
 		return encodeAll(json.NewEncoder(e.stdout), list.Items)
 	}
+
 	items, err := decodeAll[unknownItem](what, list.Items)
 	if err != nil {
 		return err
 	}
+
 	since := list.Since.Local().Format(time.DateTime)
 	if len(items) == 0 {
 		fmt.Fprintf(e.stderr, "actlog: all spans that arrived since %s are shown, if any arrived\n", since)
 		return nil
 	}
+
 	fmt.Fprintf(e.stdout, "What arrived over OTLP since %s and is not shown:\n", since)
 	for len(items) > 0 {
 		n := slices.IndexFunc(items, func(i unknownItem) bool { return i.Reason != items[0].Reason })
@@ -62,6 +67,7 @@ func (c *unknownCmd) Run(ctx context.Context, e *env, client *client) error {
 		}
 		items = items[n:]
 	}
+
 	if list.Forgotten > 0 {
 		fmt.Fprintf(e.stderr, "actlog: %s are not listed any more, because there were too many\n",
 			words.Plural(list.Forgotten, "kind"))
@@ -77,6 +83,7 @@ func (i unknownItem) row() string {
 	if i.LastSeen != nil {
 		last = i.LastSeen.Local().Format(time.DateTime)
 	}
+
 	return fmt.Sprintf("%d\t%s\t%s\t%s\t%s", i.Count, last, cmp.Or(words.Clean(i.Scope), "-"), cmp.Or(kind, "-"),
 		cmp.Or(words.Clean(strings.Join(i.Attributes, " ")), "-"))
 }

@@ -55,6 +55,7 @@ func (c *workCmd) Run(ctx context.Context, e *env) (err error) {
 			stop()
 		}()
 	}
+
 	w := &work{cmd: c, env: e, failed: make(chan error, 1)}
 	defer func() { err = errors.Join(err, w.close()) }()
 	if err := w.start(ctx); err != nil {
@@ -96,6 +97,7 @@ func (w *work) start(ctx context.Context) (err error) {
 	if c.Attached { // the folder of the demo's agents is in the data folder
 		hide = []string{c.folder()}
 	}
+
 	if w.agents, err = openAgents(&c.runtimeFlags, hide, log); err != nil {
 		return err
 	}
@@ -115,6 +117,7 @@ func (w *work) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+
 	n := c.workers(c.Workers)
 	if err := w.agents.start(&c.runtimeFlags, w.store, n); err != nil {
 		return err
@@ -138,6 +141,7 @@ func (w *work) open(ctx context.Context, why func() error) error {
 	if w.door, err = w.cmd.listen(ctx, listenFlag, w.cmd.Listen); err != nil {
 		return err
 	}
+
 	w.hangups = make(chan os.Signal, 1)
 	if w.cmd.APIKeys != "" {
 		signal.Notify(w.hangups, syscall.SIGHUP)

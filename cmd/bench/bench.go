@@ -65,6 +65,7 @@ func newBench(ctx context.Context, c config) (*bench, error) {
 	if b.postgres, err = embedpg.Start(ctx, embedpg.Config{Dir: filepath.Join(c.dir, "postgres")}); err != nil {
 		return nil, err
 	}
+
 	b.machine = machine{CPUs: runtime.NumCPU(), OS: runtime.GOOS, Go: runtime.Version(), Postgres: b.postgres.Version()}
 	if err := b.measureMachine(ctx); err != nil {
 		return nil, errors.Join(err, b.close())
@@ -91,6 +92,7 @@ func fsyncMS(dir string) (float64, error) {
 	}
 	defer func() { _ = os.Remove(f.Name()) }()
 	defer f.Close()
+
 	var took []float64
 	for range 50 {
 		start := time.Now()
@@ -133,6 +135,7 @@ func (b *bench) database(ctx context.Context, name string) (_ *database, err err
 		_, err = admin.Exec(ctx, sql)
 		return err
 	}
+
 	u, err := url.Parse(b.postgres.URL())
 	if err != nil {
 		return nil, err
@@ -142,6 +145,7 @@ func (b *bench) database(ctx context.Context, name string) (_ *database, err err
 	if err := exec(ctx, "CREATE DATABASE "+name); err != nil {
 		return nil, err
 	}
+
 	d.drop = func() error {
 		if d.pool != nil {
 			d.pool.Close()
@@ -212,6 +216,7 @@ func (d *database) storeWith(ctx context.Context, sizes content.Sizes) (s *store
 		if err != nil {
 			return
 		}
+
 		var u *upkeep.Upkeep
 		if u, err = upkeep.Start(ctx, s, upkeep.Config{TraceDays: 3}); err == nil {
 			u.Close() // the partitions are there; a bench is over before the next are needed
@@ -234,6 +239,7 @@ func (b *bench) served(ctx context.Context, name string) (*served, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	s, err := db.store(ctx)
 	if err != nil {
 		return nil, errors.Join(err, db.drop())
@@ -242,6 +248,7 @@ func (b *bench) served(ctx context.Context, name string) (*served, error) {
 	if err != nil {
 		return nil, errors.Join(err, closing(s.Close), db.drop())
 	}
+
 	return &served{db, s, url, func() error { return errors.Join(stop(), closing(s.Close), db.drop()) }}, nil
 }
 
@@ -260,11 +267,13 @@ func newAPI(s *store.Store) http.Handler {
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	server := httpd.New(httpd.Config{Logger: log, MaxStreams: 4 * 2_000}) // one address has all of them here
 	hub := live.New(s, s.Feed(), s.Deltas(), log, 2_000)
+
 	runs := runstore.New(s)
 	looks := lookup.New(s, server, lookup.Config{})
 	native := api.New(runs, looks, hub, server, api.Config{})
 	page := web.New(runs, looks, hub, server, api.RowJSON, web.Runtime{})
 	receiver := receive.New(s, server, 0)
+
 	routes := slices.Concat(native.Routes(), page.Routes(), receiver.Routes(receive.DoorServer))
 	return server.Handler(true, routes...)
 }
@@ -275,6 +284,7 @@ func listen(ctx context.Context, h http.Handler) (url string, stop func() error,
 	if err != nil {
 		return "", nil, err
 	}
+
 	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()

@@ -29,6 +29,7 @@ func (b *bench) loadOf(
 	if err != nil {
 		return l, err
 	}
+
 	for i := range batches {
 		for _, batch := range batches[i] {
 			var body bytes.Buffer
@@ -64,10 +65,12 @@ func (l *load) send(ctx context.Context, client *http.Client, server string, i i
 			return err
 		}
 		r.Header.Set("Content-Type", "application/x-ndjson")
+
 		answer, err := ask(client, r)
 		if err != nil {
 			return err
 		}
+
 		var result wire.Answer
 		if err := json.Unmarshal(answer, &result); err != nil {
 			return err
@@ -86,6 +89,7 @@ func ask(client *http.Client, r *http.Request) ([]byte, error) {
 		return nil, err
 	}
 	defer response.Body.Close()
+
 	var b bytes.Buffer // sized by Content-Length: the client shares the CPUs with the server
 	b.Grow(int(max(response.ContentLength, 0)) + bytes.MinRead)
 	_, err = b.ReadFrom(response.Body)

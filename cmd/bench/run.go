@@ -40,6 +40,7 @@ func measureRun(ctx context.Context, b *bench) (figures []figure, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, closing(s.Close)) }()
+
 	for _, measure := range []func(context.Context, *bench, *database, *store.Store) ([]figure, error){
 		measureClaims, measureBoundaries, measureCycle, measureRebuilding, measureWaiting, measureParked,
 	} {
@@ -86,9 +87,11 @@ func (l loop) Advance(ctx context.Context, run *engine.Run) (engine.Result, erro
 			return engine.Result{}, err
 		}
 	}
+
 	if l.ended != nil {
 		defer l.ended(run.ID())
 	}
+
 	step, err := run.Step(ctx, 0, engine.StepInfo{Agent: "loop", Request: "Go on."})
 	if err != nil {
 		return engine.Result{}, err
@@ -97,6 +100,7 @@ func (l loop) Advance(ctx context.Context, run *engine.Run) (engine.Result, erro
 	if err != nil {
 		return engine.Result{}, err
 	}
+
 	t := engine.Thinking{Model: m, Tools: look}
 	talk := []model.Message{model.System("You are measured."), model.User("Go on.")}
 	for seq := range l.cycles {
@@ -111,6 +115,7 @@ func (l loop) Advance(ctx context.Context, run *engine.Run) (engine.Result, erro
 		}
 		talk = append(talk, answer.Message, said(answer.Message.Calls(), results))
 	}
+
 	step.End("done", nil)
 	return engine.Result{Summary: "done"}, nil
 }
@@ -155,6 +160,7 @@ func (q quick) Generate(ctx context.Context, _ model.Request, _ func(model.Delta
 			return nil, err
 		}
 	}
+
 	m := model.Message{Role: model.RoleAssistant, Parts: []model.Part{{Text: "I look."}}}
 	for _, call := range q.calls {
 		m.Parts = append(m.Parts, model.Part{Call: &call})
@@ -205,6 +211,7 @@ func work(ctx context.Context, s *store.Store, l loop, after time.Duration) (*wo
 	if err != nil {
 		return nil, err
 	}
+
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() { done <- e.Work(ctx) }()
@@ -224,6 +231,7 @@ func (w *working) writes() (float64, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	for _, f := range families {
 		if f.GetName() == "actlog_run_writes_total" {
 			return f.GetMetric()[0].GetCounter().GetValue(), nil
@@ -243,6 +251,7 @@ func (w *working) runs(ctx context.Context, n int, ended <-chan string) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
+
 	for range n {
 		select {
 		case <-ended:
@@ -261,6 +270,7 @@ func measureClaims(ctx context.Context, b *bench, _ *database, s *store.Store) (
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, w.stop()) }()
+
 	var took []float64
 	for range b.n(300, 20) {
 		if _, err := w.start(ctx); err != nil {
@@ -274,6 +284,7 @@ func measureClaims(ctx context.Context, b *bench, _ *database, s *store.Store) (
 			return nil, ctx.Err()
 		}
 	}
+
 	slices.Sort(took)
 	return []figure{
 		alone("from commit to begin, median", "ms", []float64{took[len(took)/2]}, nil),
@@ -291,6 +302,7 @@ func measureBoundaries(ctx context.Context, b *bench, _ *database, s *store.Stor
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, w.stop()) }()
+
 	var times, shares []float64
 	rates, _, err := b.byTurns(ctx, func(ctx context.Context) (float64, error) {
 		before, err := w.writes()
@@ -301,6 +313,7 @@ func measureBoundaries(ctx context.Context, b *bench, _ *database, s *store.Stor
 		if err != nil {
 			return 0, err
 		}
+
 		start := time.Now()
 		for range b.n(4, 1) {
 			if err := w.runs(ctx, runs, ended); err != nil {
@@ -308,6 +321,7 @@ func measureBoundaries(ctx context.Context, b *bench, _ *database, s *store.Stor
 			}
 		}
 		took := time.Since(start).Seconds()
+
 		after, err := w.writes()
 		if err != nil {
 			return 0, err
@@ -322,6 +336,7 @@ func measureBoundaries(ctx context.Context, b *bench, _ *database, s *store.Stor
 	if err != nil {
 		return nil, err
 	}
+
 	return []figure{
 		alone("boundaries a second, 100 runs", "", rates, atLeast(1500)),
 		alone("processor time of a boundary", "ms", times, nil),
@@ -339,6 +354,7 @@ func processorTime() (own, all time.Duration, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
+
 	const tick = 10 * time.Millisecond
 	line, _, _ := strings.Cut(string(content), "\n")
 	for i, field := range strings.Fields(line) {
@@ -347,6 +363,7 @@ func processorTime() (own, all time.Duration, err error) {
 			all += time.Duration(n) * tick
 		}
 	}
+
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
 		return 0, 0, fmt.Errorf("processor time of this process: %w", err)
@@ -365,6 +382,7 @@ func measureCycle(ctx context.Context, b *bench, _ *database, s *store.Store) (_
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, w.stop()) }()
+
 	ours, beside, err := b.byTurns(ctx,
 		func(ctx context.Context) (float64, error) {
 			n := b.n(20, 2)
@@ -389,6 +407,7 @@ func measureCycle(ctx context.Context, b *bench, _ *database, s *store.Store) (_
 	if err != nil {
 		return nil, err
 	}
+
 	return []figure{against("a cycle with two calls", "ms", ours, beside, "without a record", nil)}, nil
 }
 
@@ -401,6 +420,7 @@ func (l loop) bare(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		var results []tool.Result
 		for _, call := range answer.Message.Calls() {
 			t, _ := look.Get(call.Name)
@@ -426,12 +446,14 @@ func measureRebuilding(ctx context.Context, b *bench, db *database, s *store.Sto
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, w.stop()) }()
+
 	id, err := w.start(ctx)
 	if err != nil {
 		return nil, err
 	}
 	<-began
 	<-ended
+
 	took, _, err := b.byTurns(ctx, func(ctx context.Context) (float64, error) {
 		for reset := int64(0); reset == 0; {
 			tag, err := db.pool.Exec(ctx, "UPDATE actlog.run SET done = false, due_at = now() WHERE plan_id = $1 AND done", id)
@@ -447,6 +469,7 @@ func measureRebuilding(ctx context.Context, b *bench, db *database, s *store.Sto
 	if err != nil {
 		return nil, err
 	}
+
 	return []figure{alone("rebuild 100 cycles with 3 calls", "ms", took, atMost(50))}, nil
 }
 
@@ -459,6 +482,7 @@ func measureWaiting(ctx context.Context, b *bench, _ *database, s *store.Store) 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, w.stop()) }()
+
 	var most float64
 	watching, stop := context.WithCancel(ctx)
 	var watch sync.WaitGroup
@@ -469,6 +493,7 @@ func measureWaiting(ctx context.Context, b *bench, _ *database, s *store.Store) 
 			}
 		}
 	})
+
 	start := time.Now()
 	err = w.runs(ctx, n, ended)
 	took := time.Since(start)
@@ -477,6 +502,7 @@ func measureWaiting(ctx context.Context, b *bench, _ *database, s *store.Store) 
 	if err != nil {
 		return nil, err
 	}
+
 	return []figure{
 		alone(fmt.Sprintf("%d runs that wait for a model, memory with the client", n), "MiB", []float64{most}, atMost(400)),
 		alone("the same, 3 cycles of 1 s", "s", []float64{took.Seconds()}, nil),
@@ -493,12 +519,14 @@ func measureParked(ctx context.Context, b *bench, db *database, s *store.Store) 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, w.stop()) }()
+
 	held := func() (bytes, goroutines float64) {
 		runtime.GC()
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		return float64(m.HeapAlloc), float64(runtime.NumGoroutine())
 	}
+
 	parked := func(want int) error {
 		for {
 			var waiting int
@@ -512,6 +540,7 @@ func measureParked(ctx context.Context, b *bench, db *database, s *store.Store) 
 			}
 		}
 	}
+
 	beside := func() (took float64, err error) {
 		start := time.Now()
 		if _, err := w.start(ctx); err != nil {
@@ -519,14 +548,16 @@ func measureParked(ctx context.Context, b *bench, db *database, s *store.Store) 
 		}
 		return ms((<-began).Sub(start)), nil
 	}
+
 	if _, err := beside(); err != nil { // so that everything is warm
 		return nil, err
 	}
 	if err := parked(1); err != nil {
 		return nil, err
 	}
+
 	bytes, goroutines := held()
-	for left := n; left > 0; {
+	for left := n; left > 0; left -= 100 {
 		some := min(left, 100)
 		errs := make([]error, some)
 		var all sync.WaitGroup
@@ -537,8 +568,8 @@ func measureParked(ctx context.Context, b *bench, db *database, s *store.Store) 
 		if err := errors.Join(errs...); err != nil {
 			return nil, err
 		}
-		left -= some
 	}
+
 	for range n {
 		<-began
 	}
@@ -546,6 +577,7 @@ func measureParked(ctx context.Context, b *bench, db *database, s *store.Store) 
 		return nil, err
 	}
 	moreBytes, moreGoroutines := held()
+
 	var took []float64
 	for i := range b.n(50, 3) {
 		one, err := beside()
@@ -557,6 +589,7 @@ func measureParked(ctx context.Context, b *bench, db *database, s *store.Store) 
 			return nil, err
 		}
 	}
+
 	return []figure{
 		alone(fmt.Sprintf("%d runs that wait for a human, memory of the worker", n), "MiB",
 			[]float64{(moreBytes - bytes) / (1 << 20)}, atMost(5)),
@@ -571,6 +604,7 @@ func resident() (mib float64, err error) {
 	if err != nil {
 		return 0, err
 	}
+
 	for line := range strings.Lines(string(b)) {
 		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
 			kib, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)

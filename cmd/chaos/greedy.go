@@ -71,6 +71,7 @@ func (c config) greedy(ctx context.Context, dir string, out io.Writer) (violated
 	}
 	defer g.http.CloseIdleConnections()
 	fmt.Fprintf(out, "chaos: greedy clients at scale %g, %s for each attack, in %s\n", c.scale, c.lasts, dir)
+
 	keys := filepath.Join(dir, "keys")
 	with := form{"keys", []string{"--api-keys", keys}, map[string]string{}}
 	owners := []string{good}
@@ -84,11 +85,13 @@ func (c config) greedy(ctx context.Context, dir string, out io.Writer) (violated
 		}
 		with.keys[owner] = strings.TrimSpace(string(secret))
 	}
+
 	loaded := false
 	for _, f := range []form{with, {name: "no keys"}} {
 		if err := g.serve(ctx, f); err != nil {
 			return false, err
 		}
+
 		err := error(nil)
 		if !loaded {
 			loaded, err = true, g.load(ctx)
@@ -96,6 +99,7 @@ func (c config) greedy(ctx context.Context, dir string, out io.Writer) (violated
 		if err == nil {
 			err = g.attackAll(ctx)
 		}
+
 		for _, exit := range g.server.unexpected() {
 			g.violated("%s: %s", f.name, exit)
 		}
@@ -103,6 +107,7 @@ func (c config) greedy(ctx context.Context, dir string, out io.Writer) (violated
 			return false, err
 		}
 	}
+
 	g.table()
 	return len(g.violations) > 0, nil
 }
@@ -122,6 +127,7 @@ func (g *greedy) serve(ctx context.Context, f form) error {
 	if g.grpc, err = freeAddress(); err != nil {
 		return err
 	}
+
 	g.form = f
 	g.server = &server{
 		binary: g.config.actlog, listen: listen, dataDir: filepath.Join(g.dir, "data"),
@@ -131,6 +137,7 @@ func (g *greedy) serve(ctx context.Context, f form) error {
 	if err := g.server.start(ctx); err != nil {
 		return err
 	}
+
 	for until := time.Now().Add(recoverWithin); ; {
 		r, err := target{api: listen, http: g.http}.get(ctx, "/readyz")
 		if err == nil && r.status == "200" {
@@ -154,6 +161,7 @@ func (g *greedy) load(ctx context.Context) error {
 	selected := func(prefix string) bool {
 		return slices.ContainsFunc(g.config.attacks, func(name string) bool { return strings.HasPrefix(name, prefix) })
 	}
+
 	batches = append(batches, plans("tree", "large", "good"))
 	for n := 0; selected("b") && n < g.scaled(greedyPlans); n++ {
 		fmt.Fprintf(
@@ -165,6 +173,7 @@ func (g *greedy) load(ctx context.Context) error {
 		}
 	}
 	batches = append(batches, b.String())
+
 	const text = 1 << 20
 	random := rand.New(rand.NewPCG(1, 2))
 	for n := 0; selected("a") && n <= g.scaled(greedyTree)/text; n++ {
@@ -175,6 +184,7 @@ func (g *greedy) load(ctx context.Context) error {
 			),
 		)
 	}
+
 	batches = append(batches, `{"kind":"agentExecution","rootPlanId":"large","planId":"large","stepId":"large"}`)
 	for n := 0; selected("d") && n <= g.scaled(greedyStep)/(2*text); n++ {
 		batches = append(
@@ -184,6 +194,7 @@ func (g *greedy) load(ctx context.Context) error {
 			),
 		)
 	}
+
 	for _, batch := range batches {
 		if status, err := g.write(ctx, batch); err != nil || status != http.StatusOK {
 			return fmt.Errorf("load: %d %w", status, err)
@@ -221,6 +232,7 @@ func (g *greedy) write(ctx context.Context, body string) (status int, err error)
 	if g.form.keys[good] != "" {
 		r.Header.Set("Authorization", "Bearer "+g.form.keys[good])
 	}
+
 	resp, err := g.http.Do(r)
 	if err != nil {
 		return 0, err
@@ -246,6 +258,7 @@ func (g *greedy) attackAll(ctx context.Context) error {
 	if len(together) > 1 {
 		rounds = append(rounds, together)
 	}
+
 	for _, round := range rounds {
 		if err := g.attack(ctx, round); err != nil {
 			return err
@@ -266,6 +279,7 @@ func (g *greedy) attack(ctx context.Context, round []attack) error {
 	case 1:
 		what = round[0].name + " " + round[0].what
 	}
+
 	before, err := g.metrics(ctx)
 	if err != nil {
 		return err
@@ -274,6 +288,7 @@ func (g *greedy) attack(ctx context.Context, round []attack) error {
 	if err != nil {
 		return err
 	}
+
 	t := target{
 		api: g.server.listen, grpc: g.grpc, tree: "tree", step: "large", http: g.http,
 		packed: packed, message: g.scaled(greedyMessage), calls: callConnections(8),
@@ -283,9 +298,11 @@ func (g *greedy) attack(ctx context.Context, round []attack) error {
 			c.CloseIdleConnections()
 		}
 	}()
+
 	// Each good client may finish what it has begun.
 	lasts, stop := context.WithTimeout(ctx, g.config.lasts)
 	defer stop()
+
 	var all sync.WaitGroup
 	outcomes := map[string]*outcome{}
 	for _, a := range round {
@@ -295,6 +312,7 @@ func (g *greedy) attack(ctx context.Context, round []attack) error {
 		t.key = g.form.keys[a.name]
 		all.Go(func() { a.run(lasts, t, max(2, g.scaled(a.clients)), o) })
 	}
+
 	writes, reads := new(times), new(times)
 	for n := range goodClients {
 		all.Go(func() {
@@ -315,6 +333,7 @@ func (g *greedy) attack(ctx context.Context, round []attack) error {
 			}
 		})
 	}
+
 	pid := g.server.pid()
 	resetPeak(pid)
 	held := 0.0
@@ -324,6 +343,7 @@ func (g *greedy) attack(ctx context.Context, round []attack) error {
 			held = max(held, now[heldMetric])
 		}
 	}
+
 	all.Wait()
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -334,6 +354,7 @@ func (g *greedy) attack(ctx context.Context, round []attack) error {
 	}
 	peak := peakRSS(pid)
 	g.judge(g.form.name+", "+what, round, outcomes, writes, reads, peak)
+
 	var answers []string
 	for _, a := range round {
 		o := outcomes[a.name]
@@ -341,6 +362,7 @@ func (g *greedy) attack(ctx context.Context, round []attack) error {
 			answers = append(answers, fmt.Sprintf("%s:%s×%d", a.name, status, o.counts[status]))
 		}
 	}
+
 	count := func(name string) string { return fmt.Sprint(after.sum(name) - before.sum(name)) }
 	g.rows = append(g.rows, []string{
 		g.form.name, what, writes.String(), reads.String(), fmt.Sprint(peak >> 20), fmt.Sprint(int(held) >> 20),
@@ -361,9 +383,11 @@ func (g *greedy) judge(where string, round []attack, outcomes map[string]*outcom
 			g.violated("%s: the p99 of good %s is %s, the limit is %s", where, what, p99, g.config.within)
 		}
 	}
+
 	if peak > g.config.memory {
 		g.violated("%s: the server used %d MiB of memory, the limit is %d", where, peak>>20, g.config.memory>>20)
 	}
+
 	for _, a := range round {
 		o := outcomes[a.name]
 		if a.held && g.config.scale == 1 && o.refused() == 0 {
@@ -420,11 +444,13 @@ func (g *greedy) metrics(ctx context.Context) (samples, error) {
 		return nil, err
 	}
 	r.Header.Set("Authorization", "Bearer "+g.form.keys[good])
+
 	resp, err := g.http.Do(r)
 	if err != nil {
 		return nil, err
 	}
 	defer resp.Body.Close()
+
 	found := samples{}
 	lines := bufio.NewScanner(resp.Body)
 	for lines.Scan() {

@@ -57,17 +57,21 @@ CREATE TRIGGER chaos AFTER INSERT OR UPDATE ON actlog.act_tool_info FOR EACH ROW
 // are a part of it.
 func (h *house) outline(ctx context.Context, root string) (string, error) {
 	type node struct{ parent, key, line string }
-	rows, err := h.db.Query(ctx, `
+
+	const sql = `
 		SELECT COALESCE(tool_call_id, ''), current_plan_id, 'plan ' || COALESCE(name, '') || ' ' || state || ' ' || COALESCE(summary, error_message, '') FROM actlog.plan_execution_record WHERE root_plan_id = $1
 		UNION ALL SELECT plan_id, thought_id, 'thought ' || COALESCE(iteration, 0) || ' ' || type || ' ' || regexp_replace(COALESCE(content, ''), 'took [0-9.]+s', 'took a while') FROM actlog.thought WHERE root_plan_id = $1
 		UNION ALL SELECT plan_id, name, 'artifact ' || name || ' ' || COALESCE(value::text, '') FROM actlog.artifact WHERE root_plan_id = $1
 		UNION ALL SELECT shown_plan_id, step_id, 'step ' || COALESCE(step_index, -1) || ' ' || state || ' ' || COALESCE(result, '') FROM actlog.agent_execution_record WHERE root_plan_id = $1
 		UNION ALL SELECT step_id, step_id || ' ' || seq, 'cycle ' || seq || ' ' || state FROM actlog.think_act_record WHERE root_plan_id = $1
 		UNION ALL SELECT step_id || ' ' || seq, tool_call_id, 'call ' || COALESCE(call_index, -1) || ' ' || COALESCE(name, '') || ' ' || state || ' ' || COALESCE(parameters, '') || chr(1) || COALESCE(result, '') FROM actlog.act_tool_info WHERE root_plan_id = $1
-		UNION ALL SELECT COALESCE(tool_call_id, plan_id), wait_id, 'wait ' || COALESCE(type, '') || ' ' || state FROM actlog.wait_state WHERE root_plan_id = $1 AND COALESCE(subject->'decisions', 'null')::text NOT LIKE '%retry%'`, root)
+		UNION ALL SELECT COALESCE(tool_call_id, plan_id), wait_id, 'wait ' || COALESCE(type, '') || ' ' || state FROM actlog.wait_state WHERE root_plan_id = $1 AND COALESCE(subject->'decisions', 'null')::text NOT LIKE '%retry%'`
+
+	rows, err := h.db.Query(ctx, sql, root)
 	if err != nil {
 		return "", err
 	}
+
 	nodes, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (n node, err error) {
 		err = row.Scan(&n.parent, &n.key, &n.line)
 		return n, err
@@ -75,6 +79,7 @@ func (h *house) outline(ctx context.Context, root string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	var write func(parent, indent string) []string
 	write = func(parent, indent string) []string {
 		var blocks []string
@@ -96,6 +101,7 @@ func known(line string) string {
 	if !isCall || len(words) < 5 {
 		return line
 	}
+
 	name := strings.TrimPrefix(words[2], toolServer+"-")
 	if wanted := meant(name, words[4], result); wanted != result {
 		result, words[3] = wanted, "COMPLETED"
@@ -109,12 +115,14 @@ func (h *house) check(ctx context.Context) (rows [][2]any, err error) {
 	if err := h.checkExits(); err != nil {
 		return nil, err
 	}
+
 	same := 0
 	for _, r := range h.runs {
 		if r.planID == "" {
 			h.violated("the run with key %s was never started", r.key)
 			continue
 		}
+
 		got, err := h.outline(ctx, r.planID)
 		if err != nil {
 			return nil, err
@@ -128,6 +136,7 @@ func (h *house) check(ctx context.Context) (rows [][2]any, err error) {
 			same++
 		}
 	}
+
 	doubled, lost, unknown, effectCount, err := h.checkEffects(ctx)
 	if err != nil {
 		return nil, err
@@ -138,6 +147,7 @@ func (h *house) check(ctx context.Context) (rows [][2]any, err error) {
 	if err := h.checkRest(ctx); err != nil {
 		return nil, err
 	}
+
 	taken, err := h.recoveries(ctx)
 	if err != nil {
 		return nil, err
@@ -147,16 +157,20 @@ func (h *house) check(ctx context.Context) (rows [][2]any, err error) {
 		(SELECT count(*) FROM actlog.wait_state), (SELECT count(*) FROM actlog.think_act_record WHERE attempt > 1)`).Scan(&takeovers, &subPlans, &waits, &attempts); err != nil {
 		return nil, err
 	}
-	median, p95, longest := quantile(taken, 0.5), quantile(taken, 0.95), quantile(taken, 1)
+
+	median, p95 := quantile(taken, 0.5), quantile(taken, 0.95)
+	longest := quantile(taken, 1)
 	if !h.config.relaxed && (median > takenOverMedian || longest > takenOverIn) {
 		h.violated("runs of a killed worker went on after %s (median) and %s (the slowest)", median, longest)
 	}
+
 	rows = [][2]any{
 		{"runs", len(h.runs)}, {"as undisturbed", same}, {"sub-plans", subPlans}, {"waits", waits},
 		{"takeovers", takeovers}, {"model calls repeated", attempts},
 		{"effects", effectCount}, {"UNKNOWN", unknown}, {"effects doubled", doubled}, {"effects lost", lost},
 		{"started again", h.startedAgn}, {"decided again", h.conflicts}, {"paused and resumed", h.resumed},
 	}
+
 	if len(h.kills) > 0 {
 		rows = append(rows, [][2]any{
 			{"taken over", fmt.Sprintf("%d runs after %d plain kills", len(taken), len(h.kills))},
@@ -173,6 +187,7 @@ func (h *house) checkExits() error {
 		if err != nil {
 			return fmt.Errorf("read why workers exited: %w", err)
 		}
+
 		exits := w.unexpected()
 		if away := strings.Count(string(log), "actlog: open the record: record unavailable: "); len(exits) > away {
 			h.violated("%s, and %d more times; %d times it found no Postgres at its start", exits[0], len(exits)-1, away)
@@ -196,6 +211,7 @@ func differences(want, got string) string {
 			}
 		}
 	}
+
 	only("- ", w, g)
 	only("+ ", g, w)
 	return strings.Join(out, "\n")
@@ -216,13 +232,16 @@ func (h *house) checkEffects(ctx context.Context) (doubled, lost, unknown, count
 	if err != nil {
 		return 0, 0, 0, 0, err
 	}
+
 	for _, c := range did {
 		count += c.begins
 	}
+
 	type call struct {
 		ID, Plan, Name, State, Result string
 		Attempt, Retried, Unknown     int
 	}
+
 	rows, err := h.db.Query(ctx, `SELECT t.tool_call_id, t.root_plan_id, substr(t.name, $1), t.state, COALESCE(t.result, ''), COALESCE(t.attempt, 1),
 			(SELECT count(*) FROM actlog.wait_state AS w WHERE w.root_plan_id = t.root_plan_id AND w.tool_call_id = t.tool_call_id AND w.decision = 'retry'),
 			(SELECT count(DISTINCT COALESCE(w.attempt, 1)) FROM chaos.written AS w WHERE w.row = 'call' AND w.key = t.tool_call_id AND w.state = 'UNKNOWN')
@@ -230,10 +249,12 @@ func (h *house) checkEffects(ctx context.Context) (doubled, lost, unknown, count
 	if err != nil {
 		return 0, 0, 0, 0, err
 	}
+
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[call])
 	if err != nil {
 		return 0, 0, 0, 0, err
 	}
+
 	onRecord := map[string]bool{}
 	for _, c := range all {
 		onRecord[c.ID] = true
@@ -242,6 +263,7 @@ func (h *house) checkEffects(ctx context.Context) (doubled, lost, unknown, count
 			e = new(calls)
 		}
 		unknown += c.Unknown
+
 		limit := 1
 		switch c.Name {
 		case toolAgain:
@@ -252,6 +274,7 @@ func (h *house) checkEffects(ctx context.Context) (doubled, lost, unknown, count
 		if c.State == "SKIPPED" {
 			limit = 0
 		}
+
 		if e.begins > limit {
 			doubled++
 			h.violated("plan %s: call %s of %s, %s in attempt %d, was made %d times", c.Plan, c.ID, c.Name, c.State, c.Attempt,
@@ -262,6 +285,7 @@ func (h *house) checkEffects(ctx context.Context) (doubled, lost, unknown, count
 			h.violated("plan %s: call %s of %s is COMPLETED, but had no effect", c.Plan, c.ID, c.Name)
 		}
 	}
+
 	for id, e := range did {
 		if !onRecord[id] {
 			lost++
@@ -281,6 +305,7 @@ func (h *house) none(ctx context.Context, message, query string) error {
 	if err != nil {
 		return err
 	}
+
 	for _, each := range found[:min(len(found), 5)] {
 		h.violated(message+" (%d in all)", each, len(found))
 	}
@@ -332,6 +357,7 @@ func (h *house) checkRest(ctx context.Context) error {
 			return err
 		}
 	}
+
 	var roots int
 	if err := h.db.QueryRow(ctx, `SELECT count(*) FROM actlog.run WHERE parent_plan_id IS NULL`).Scan(&roots); err != nil {
 		return err
@@ -353,6 +379,7 @@ func (h *house) recoveries(ctx context.Context) (taken []time.Duration, err erro
 				NOT EXISTS (SELECT FROM chaos.written WHERE plan_id = $1 AND epoch = $2 AND row = 'run' AND state NOT IN ('CLAIM', 'LOST'))`, plan, epoch, kill.at).Scan(&at, &takenOver); err != nil {
 				return nil, err
 			}
+
 			if at != nil && takenOver {
 				taken = append(taken, at.Sub(kill.at))
 			}

@@ -24,6 +24,7 @@ func (s *Server) step(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	q := httpd.QueryOf(c, "root", "contents")
 	root, once := q.Text("root"), onceOf(q)
 	if q.Err != nil {
@@ -38,16 +39,19 @@ var errLarge = errors.New("the step is large")
 // sendStep sends a step with its cycles and tool calls. No more than one row of a large step is
 // held. How a step turned out is known of whole texts only: with contents once it is smaller.
 func (s *Server) sendStep(c echo.Context, root, id string, once bool) error {
-	answer, ctx, size := httpd.AnswerTo(c), c.Request().Context(), int64(0)
+	answer, ctx := httpd.AnswerTo(c), c.Request().Context()
 	if answer.WasStreamed() && !once && c.Request().Method == http.MethodGet {
 		return s.streamStep(c, root, id, once)
 	}
+
+	var size int64
 	small := s.store.Within(func(n int64) error {
 		if size += n; size > wholeStep {
 			return errLarge
 		}
 		return answer.Take(n)
 	})
+
 	var st *tree.Step
 	var contents []content.Content
 	var err error
@@ -56,6 +60,7 @@ func (s *Server) sendStep(c echo.Context, root, id string, once bool) error {
 	} else {
 		st, err = small.StepDetail(ctx, root, id)
 	}
+
 	if errors.Is(err, errLarge) {
 		answer.Release()
 		return s.streamStep(c, root, id, once)
@@ -63,6 +68,7 @@ func (s *Server) sendStep(c echo.Context, root, id string, once bool) error {
 	if err != nil {
 		return err
 	}
+
 	return sendTagged(c, func(o *object) {
 		if once {
 			addStepOnce(o, st, contents)
@@ -83,22 +89,26 @@ func (s *Server) streamStep(c echo.Context, root, id string, once bool) error {
 		head()
 		return c.NoContent(http.StatusOK)
 	}
+
 	done, err := s.long.Take(c.Request().Context(), httpd.ClientOf(c))
 	if err != nil {
 		return err
 	}
 	defer done()
+
 	answer := httpd.AnswerTo(c)
 	if err := answer.Stream(streamedRow); err != nil {
 		return err
 	}
 	head()
+
 	w := newStepWriter(once, func(part []byte) error {
 		defer answer.Release()
 		_, err := c.Response().Write(part)
 		return err
 	})
 	defer w.o.free()
+
 	if once {
 		err = s.lookup.Reader(c).StepRowsOnce(c.Request().Context(), root, id, w)
 	} else {
@@ -165,6 +175,7 @@ func (w *stepWriter) TakeToolCall(call *tree.ToolCall) error {
 	} else {
 		w.o.b = append(w.o.b, ',')
 	}
+
 	w.calls++
 	addToolCall(w.o, call)
 	w.o.next()
@@ -184,6 +195,7 @@ func (w *stepWriter) endCycle() {
 	if w.cycle == nil {
 		return
 	}
+
 	if w.calls == 0 {
 		w.beginCycle(nil)
 	}

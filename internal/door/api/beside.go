@@ -17,11 +17,14 @@ func (s *Server) listBeside(kind record.Kind, name string) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
+
 		q := httpd.QueryOf(c, "root", "limit", "cursor")
-		root, after, limit := q.Text("root"), q.Cursor(name), q.Limit()
+		root, after := q.Text("root"), q.Cursor(name)
+		limit := q.Limit()
 		if q.Err != nil {
 			return q.Err
 		}
+
 		from := store.Position(orDefault(after, httpd.Cursor{}))
 		rows, next, err := s.lookup.Reader(c).Beside(c.Request().Context(), kind, root, id, from, limit)
 		if err != nil {

@@ -51,14 +51,17 @@ func (s *Server) allEvents(c echo.Context) error {
 }
 
 func (s *Server) sendEvents(c echo.Context, q *httpd.Query, planID string) error {
-	root, after, deltas, lean := q.Text("root"), q.Text("after"), q.Flag("deltas"), q.Flag("lean")
+	root, after := q.Text("root"), q.Text("after")
+	deltas, lean := q.Flag("deltas"), q.Flag("lean")
 	if q.Err != nil {
 		return q.Err
 	}
+
 	r := c.Request()
 	if last := r.Header.Get("Last-Event-ID"); last != "" { // of a client that reconnects to the same address
 		after = last
 	}
+
 	ctx, cancel := context.WithTimeout(r.Context(), openTimeout)
 	defer cancel()
 	stream, err := s.openStream(ctx, c, root, planID, after, encoder{lean})
@@ -71,20 +74,24 @@ func (s *Server) sendEvents(c echo.Context, q *httpd.Query, planID string) error
 		return err
 	}
 	defer stream.Close()
+
 	if deltas {
 		stream.WithDeltas()
 	}
+
 	h := c.Response().Header()
 	h.Set(echo.HeaderContentType, typeEventStream)
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no") // nginx would wait for more
 	h.Set(gzhttp.HeaderNoCompression, "1")
+
 	if r.Method == http.MethodHead {
 		return c.NoContent(http.StatusOK)
 	}
 	if err := httpd.AnswerTo(c).Stream(0); err != nil {
 		return err
 	}
+
 	out := &eventWriter{to: c.Response()}
 	// When a server stops, its clients should not reconnect all at once.
 	fmt.Fprintf(&out.head, "retry: %d\n\n", 500+rand.IntN(1500))
@@ -118,6 +125,7 @@ func (s *Server) follow(ctx context.Context, out *eventWriter, stream *live.Stre
 	if err := out.flush(); err != nil {
 		return err
 	}
+
 	for {
 		event, err := stream.Next(ctx, s.config.Heartbeat)
 		if err != nil {
@@ -152,6 +160,7 @@ func (w *eventWriter) event(e live.Event) error {
 		}
 		w.head.WriteByte('\n')
 	}
+
 	w.head.WriteByte('\n')
 	return w.flush()
 }
@@ -162,6 +171,7 @@ func (w *eventWriter) write(data []byte) error {
 		return err
 	}
 	w.head.Reset()
+
 	if len(data) == 0 {
 		return nil
 	}
@@ -205,6 +215,7 @@ func (encoder) Plans(plans []live.Plan) ([]byte, error) {
 	out := struct {
 		Plans []planEventJSON `json:"plans"`
 	}{make([]planEventJSON, len(plans))}
+
 	for i := range plans {
 		p := &plans[i]
 		r := &p.Record
@@ -214,6 +225,7 @@ func (encoder) Plans(plans []live.Plan) ([]byte, error) {
 			StartTime: r.StartTime, EndTime: r.EndTime, LastSeenAt: r.LastSeenAt, ErrorKind: r.ErrorKind, Steps: p.Steps,
 			Total: wire.FiguresOf(&p.Total),
 		}
+
 		if !p.Deleted {
 			out.Plans[i].Project, out.Plans[i].Completed = new(orDefault(r.Project, defaultProject)), r.State.Terminal()
 		}
@@ -246,6 +258,7 @@ func leanRows(rootPlanID string, rows []store.Row) ([]byte, error) {
 		RootPlanID string        `json:"rootPlanId"`
 		Rows       []leanRowJSON `json:"rows"`
 	}{rootPlanID, make([]leanRowJSON, 0, len(rows))}
+
 	for i := range rows {
 		if at, state := outline.AtOf(rows[i].Record); at != "" {
 			out.Rows = append(out.Rows, leanRowJSON{at, rows[i].Record.Kind(), state})

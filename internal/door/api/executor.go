@@ -24,16 +24,19 @@ func (s *Server) executorDetails(c echo.Context) error {
 	if strings.TrimSpace(id) == "" {
 		return c.String(http.StatusBadRequest, blankPlanID)
 	}
+
 	q := httpd.KnownQueryOf(c, "root", "maxDepth")
 	root, maxDepth := q.Text("root"), maxDepthOf(q)
 	if q.Err != nil {
 		return q.Err
 	}
+
 	ctx := c.Request().Context()
 	p, exceptionWaits, err := s.lookup.Reader(c).PlanTree(ctx, root, id)
 	if err != nil {
 		return err
 	}
+
 	if exceptionWaits && c.Request().Method != http.MethodHead && httpd.MayAct(c) { // a reader of the head does not see it
 		message, found, err := s.store.ServeException(ctx, p.Record.RootPlanID, id)
 		if err != nil {
@@ -55,6 +58,7 @@ func (s *Server) executorDelete(c echo.Context) error {
 	if strings.TrimSpace(id) == "" {
 		return c.String(http.StatusBadRequest, blankPlanID)
 	}
+
 	if _, _, err := s.store.PlanPlace(c.Request().Context(), "", id); err != nil {
 		return err
 	}
@@ -72,6 +76,7 @@ func (s *Server) executorStep(c echo.Context) error {
 	if strings.TrimSpace(id) == "" {
 		return c.NoContent(http.StatusNotFound)
 	}
+
 	q := httpd.KnownQueryOf(c, "root", "contents")
 	root, once := q.Text("root"), onceOf(q)
 	if q.Err != nil {

@@ -62,6 +62,7 @@ func causeOf(p *store.PlanSummary) *causeJSON {
 	default:
 		return nil
 	}
+
 	c.placeJSON = placeOf(&r)
 	return &c
 }
@@ -82,15 +83,18 @@ func (s *Server) listFailures(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	q := httpd.QueryOf(c, "root")
 	root := q.Text("root")
 	if q.Err != nil {
 		return q.Err
 	}
+
 	o, err := s.lookup.Run(c, root, id)
 	if err != nil {
 		return err
 	}
+
 	out := struct {
 		PlanID     string        `json:"planId"`
 		RootPlanID string        `json:"rootPlanId"`
@@ -104,6 +108,7 @@ func (s *Server) listFailures(c echo.Context) error {
 	if o.Cause >= 0 {
 		out.Cause = &o.Rows[o.Cause].At
 	}
+
 	for i, at := range o.Failures {
 		r := &o.Rows[at]
 		f := failureJSON{reasonJSON: reasonOf(r, &o.Found.Failures[i]), Path: []placeJSON{}}

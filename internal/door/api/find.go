@@ -25,11 +25,14 @@ func (s *Server) search(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	q := httpd.QueryOf(c, "root", "q", "limit", "cursor")
-	root, text, limit, from := q.Text("root"), q.Text("q"), q.Limit(), q.Cursor("search")
+	root, text := q.Text("root"), q.Text("q")
+	limit, from := q.Limit(), q.Cursor("search")
 	if q.Err != nil {
 		return q.Err
 	}
+
 	o, err := s.lookup.Run(c, root, id)
 	if err != nil {
 		return err
@@ -38,6 +41,7 @@ func (s *Server) search(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	out := struct {
 		PlanID     string    `json:"planId"`
 		RootPlanID string    `json:"rootPlanId"`
@@ -50,6 +54,7 @@ func (s *Server) search(c echo.Context) error {
 		o.Plan.Record.CurrentPlanID, o.Plan.Record.RootPlanID, make([]hitJSON, 0, len(found.Hits)), nil, found.Incomplete,
 		found.Searched, len(o.Rows),
 	}
+
 	for _, h := range found.Hits {
 		hit := hitJSON{placeOf(&o.Rows[h.Row]), h.Kind, nil, h.Field, h.Before, h.Match, h.After}
 		if h.ID != "" {
@@ -57,6 +62,7 @@ func (s *Server) search(c echo.Context) error {
 		}
 		out.Items = append(out.Items, hit)
 	}
+
 	if found.Next != nil {
 		out.NextCursor = new(found.Next.Format("search"))
 	}

@@ -38,6 +38,7 @@ func (s *Server) planIDs(c echo.Context) error {
 		out.PlanIDs = append(out.PlanIDs, ids...)
 		return err
 	})
+
 	switch {
 	case errors.Is(err, store.ErrSlow):
 		return &httpd.Problem{

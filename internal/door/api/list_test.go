@@ -30,6 +30,7 @@ func (c *client) page(query string) (ids []string, next string) {
 func TestPagesHaveEachPlanOnce(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
+
 	const plans = 23
 	var want []string
 	for i := range plans / 2 { // two of a transaction, so of one time
@@ -40,6 +41,7 @@ func TestPagesHaveEachPlanOnce(t *testing.T) {
 	c.Write(plan("plan with space, last"))
 	want = append(want, "plan with space, last")
 	slices.Reverse(want)
+
 	for _, limit := range []int{1, 5, 23, 24} {
 		var got []string
 		for pages, next := 0, ""; pages == 0 || next != ""; pages++ {
@@ -51,6 +53,7 @@ func TestPagesHaveEachPlanOnce(t *testing.T) {
 			got = append(got, ids...)
 			c.Write(plan(fmt.Sprintf("new-%d-%d", limit, pages)), plan(want[plans-1], obj{"title": fmt.Sprint(pages)}))
 		}
+
 		// Those that came in before the first page are part of it.
 		got = slices.DeleteFunc(got, func(id string) bool { return id[0] == 'n' })
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -68,17 +71,20 @@ func TestListOrder(t *testing.T) {
 	start := func(year, second int) obj {
 		return obj{"title": "a run", "startTime": fmt.Sprintf("%d-01-01T00:00:%02dZ", year, second)}
 	}
+
 	c.Write(plan("future", start(year+2, 0)))
 	c.Write(plan("untold", obj{"title": "a run"}))
 	c.Write(plan("late", obj{"title": "a run"}))
 	c.Write(plan("imported-b", start(year-1, 1)), plan("imported-a", start(year-1, 1)))
 	c.Write(plan("imported-c", start(year-1, 0)))
+
 	for _, query := range []string{"", "q=run"} {
 		if ids, _ := c.page(query); !slices.Equal(ids,
 			[]string{"future", "late", "untold", "imported-b", "imported-a", "imported-c"}) {
 			t.Errorf("%q lists %q", query, ids)
 		}
 	}
+
 	c.Write(plan("late", start(year-2, 0)))
 	all := []string{"future", "untold", "imported-b", "imported-a", "imported-c", "late"}
 	for _, query := range []string{"limit=1", "limit=1&q=run"} {
@@ -91,11 +97,13 @@ func TestListOrder(t *testing.T) {
 			c.Write(plan(id, obj{"title": "a run"}))
 			c.Write(plan(id, start(year+2, 1)))
 		}
+
 		got = slices.DeleteFunc(got, func(id string) bool { return strings.HasPrefix(id, "moves") })
 		if !slices.Equal(got, all) {
 			t.Errorf("%q lists %q", query, got)
 		}
 	}
+
 	before, _ := time.Parse(time.RFC3339, fmt.Sprintf("%d-06-01T00:00:00Z", year-1))
 	if ids, _ := c.page("q=run&limit=2&until=" +
 		before.Format(time.RFC3339)); !slices.Equal(ids, []string{"imported-b", "imported-a"}) {
@@ -106,6 +114,7 @@ func TestListOrder(t *testing.T) {
 func TestListFilters(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
+
 	c.Write(plan("a", state("RUNNING"), obj{
 		"name": "report", "userId": "u", "startTime": at(0), "title": "100% of_it", "tags": []string{"x", "y"},
 	}),
@@ -118,6 +127,7 @@ func TestListFilters(t *testing.T) {
 	c.Write(plan("c", obj{
 		"summary": "All summed up", "tags": []string{}, "startedBy": obj{"planId": "a", "toolCallId": "t"},
 	}))
+
 	all := []string{"c", "b", "a"}
 	for query, want := range map[string][]string{
 		"":                            all,
@@ -174,15 +184,18 @@ func TestListFilters(t *testing.T) {
 func TestListFiltersByFigures(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
+
 	c.Write(plan("a", state("COMPLETED"), obj{"startTime": at(0), "endTime": at(90)}), subPlan("a", "a-sub", "a", "t"),
 		step("a", "a-sub", "a-s"),
 		cycle("a", "a-s", 0, obj{"modelName": "small", "costUsd": 0.25}),
 		tool("a", "a-s", 0, "a-t", state("FAILED"), obj{"name": "search"}))
+
 	c.Write(plan("b", state("FAILED"), obj{"startTime": at(0), "endTime": at(30)}),
 		step("b", "b", "b-s", obj{"modelName": "large"}),
 		cycle("b", "b-s", 0, obj{"costUsd": 0.5}), cycle("b", "b-s", 1, obj{"costUsd": 0.5}))
 	c.Write(plan("c", state("RUNNING"), obj{"startTime": at(0)}), step("c", "c", "c-s", state("INTERRUPTED")))
 	c.Write(plan("d"))
+
 	for query, want := range map[string][]string{
 		"failed=true": {"c", "b", "a"}, "failed=false": {"d"}, "failed=true&state=COMPLETED": {"a"},
 		"minCost=0.5": {"b"}, "maxCost=0.5": {"a"}, "minCost=0.25&maxCost=1": {"b", "a"}, "minCost=1.01": nil,
@@ -202,6 +215,7 @@ func TestListFiltersByFigures(t *testing.T) {
 func TestListSaysWhy(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
+
 	c.Write(plan("a", state("FAILED")), step("a", "a", "s", state("FAILED"), obj{"errorMessage": "of the step"}),
 		cycle("a", "s", 0, obj{"state": "COMPLETED"}),
 		tool("a", "s", 0, "t/1", state("FAILED"), obj{
@@ -211,12 +225,14 @@ func TestListSaysWhy(t *testing.T) {
 	c.Write(plan("b", state("COMPLETED")),
 		step("b", "b", "s", state("FAILED"), obj{"agentName": "writer", "errorMessage": "of the step"}),
 		cycle("b", "s", 0, state("FAILED")))
+
 	c.Write(plan("c", state("WAITING")), step("c", "c", "s", state("FAILED")), obj{
 		"kind": "wait", "rootPlanId": "c", "planId": "c", "waitId": "late", "startTime": at(9),
 	},
 		obj{"kind": "wait", "rootPlanId": "c", "planId": "c", "waitId": "w 1", "title": "refund?", "startTime": at(5)},
 		obj{"kind": "wait", "rootPlanId": "c", "planId": "c", "waitId": "done", "startTime": at(1), "state": "SUBMITTED"})
 	c.Write(plan("d", state("COMPLETED")))
+
 	expect(t, c.Read("/api/v1/plans"), obj{
 		"items.3.failed": 1,
 		"items.3.cause": obj{
@@ -243,6 +259,7 @@ func TestListSaysWhy(t *testing.T) {
 func TestListSearch(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
+
 	c.Write(plan("a", obj{"title": "Weather of Zürich"}), step("a", "a", "a-s", obj{"agentName": "collector"}),
 		tool("a", "a-s", 0, "a-t", obj{
 			"name": "get_weather", "errorMessage": "connect ECONNREFUSED 10.0.0.1:80", "errorKind": "TimeoutError",
@@ -250,6 +267,7 @@ func TestListSearch(t *testing.T) {
 	c.Write(plan("b", obj{"userRequest": "查询天气 in src/main.go:42"}),
 		cycle("b", "b-s", 0, obj{"errorMessage": "disk_full"}))
 	c.Write(plan("c", obj{"summary": "weather report"}))
+
 	for query, want := range map[string][]string{
 		"weather": {"c", "a"}, "get_weather": {"a"}, "WEATHER+zürich": {"a"}, "weather+ZÜRICH+collector": {"a"},
 		"econnrefused": {"a"}, "10.0.0.1": {"a"}, "timeout": {"a"},
@@ -262,11 +280,13 @@ func TestListSearch(t *testing.T) {
 			t.Errorf("%q lists %q, %q", query, ids, next)
 		}
 	}
+
 	first, next := c.page("q=weather&limit=1")
 	second, last := c.page("q=weather&limit=1&cursor=" + next)
 	if !slices.Equal(slices.Concat(first, second), []string{"c", "a"}) || last != "" {
 		t.Errorf("the pages are %q, %q, then %q", first, second, last)
 	}
+
 	expect(t, c.Read("/api/v1/plans?q=weather"), obj{"incomplete": false})
 	c.Exec("INSERT INTO actlog.search_backfill DEFAULT VALUES")
 	expect(t, c.Read("/api/v1/plans?q=weather"), obj{"incomplete": true})
@@ -279,6 +299,7 @@ func TestListSearchIncompleteWhileItBegan(t *testing.T) {
 	c := serve(t)
 	c.Write(plan("a", obj{"title": "weather"}))
 	c.Exec("INSERT INTO actlog.search_backfill DEFAULT VALUES")
+
 	tx, err := c.DB.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -287,6 +308,7 @@ func TestListSearchIncompleteWhileItBegan(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), "LOCK TABLE actlog.search_slice"); err != nil { // the search waits
 		t.Fatal(err)
 	}
+
 	answer := make(chan any)
 	go func() { defer close(answer); expect(t, c.Read("/api/v1/plans?q=weather"), obj{"incomplete": true}) }()
 	for waits := false; !waits; {
@@ -295,6 +317,7 @@ func TestListSearchIncompleteWhileItBegan(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	c.Exec("DELETE FROM actlog.search_backfill")
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
@@ -306,11 +329,13 @@ func TestListSearchIncompleteWhileItBegan(t *testing.T) {
 func TestListItems(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
+
 	c.Write(plan("p", state("FAILED"), obj{
 		"title": strings.Repeat("é", 2000), "errorMessage": strings.Repeat("x", 2000), "startTime": at(0), "endTime": at(2),
 		"lastSeenAt": at(1), "environment": "test", "release": "r1",
 	}),
 		step("p", "p", "s"), cycle("p", "s", 0, obj{"inputTokens": 5, "costUsd": 0.5}))
+
 	expect(t, c.Read("/api/v1/plans"), obj{
 		"items.0.title": strings.Repeat("é", 1000), "items.0.errorMessage": strings.Repeat("x", 1000),
 		"items.0.state": "FAILED", "items.0.steps": 1,
@@ -325,6 +350,7 @@ func TestListRefusesBadQueries(t *testing.T) {
 	c := serve(t)
 	c.Write(plan("a"))
 	cursor := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
+
 	for _, tt := range []struct{ field, value string }{
 		{"limit", "0"}, {"limit", "-1"}, {"limit", "501"}, {"limit", "x"}, {"limit", "1.5"},
 		{"limit", "99999999999999999999"},
@@ -349,10 +375,12 @@ func TestListRefusesBadQueries(t *testing.T) {
 	} {
 		wantProblem(t, c.Get("/api/v1/plans?"+url.Values{tt.field: {tt.value}}.Encode()), http.StatusBadRequest, tt.field)
 	}
+
 	wantProblem(t, c.Get("/api/v1/plans?state=RUNNING&state=FAILED"), http.StatusBadRequest, "state")
 	for _, query := range []string{"q=%zz", "=x", "state;x"} {
 		wantProblem(t, c.Get("/api/v1/plans?"+query), http.StatusBadRequest, nil)
 	}
+
 	for _, list := range besideLists {
 		path := "/api/v1/plans/a/" + list
 		wantProblem(t, c.Get(path+"?offset=5"), http.StatusBadRequest, "offset")
@@ -372,6 +400,7 @@ func TestAListThatTakesTooLong(t *testing.T) {
 	c := serveWith(t, options{Server: func(c *apitest.Config) { c.Lookup.ListTimeout = time.Millisecond }})
 	c.Exec(`INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, title)
 		SELECT i::text, i::text, DATE '2026-11-16', repeat('x', 1000) FROM generate_series(1, 20000) AS i`)
+
 	a := c.Get("/api/v1/plans?agent=nobody")
 	wantProblem(t, a, http.StatusServiceUnavailable, nil)
 	if !strings.Contains(string(a.Body), "since and until") {

@@ -49,6 +49,7 @@ func (c *client) unread(path, key string) net.Conn {
 			_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4<<10)
 		})
 	}}
+
 	conn, err := dialer.DialContext(c.T.Context(), "tcp", strings.TrimPrefix(c.Base, "http://"))
 	if err != nil {
 		c.T.Fatal(err)
@@ -93,11 +94,12 @@ func TestAnswersInMemoryAreBounded(t *testing.T) { // alone: other tests grow th
 	bad, badLine := apitest.NewKey(t, "bad", httpd.ScopeRead)
 	good, goodLine := apitest.NewKey(t, "good", httpd.ScopeRead, httpd.ScopeWrite)
 	c := serveWith(t, options{Log: io.Discard, Store: manyConns, Server: func(config *apitest.Config) {
-		config.HTTP.Keys, config.HTTP.AnswerBytes, config.HTTP.AnswerPatience = apitest.Keys(t, badLine, goodLine), budget,
-			time.Hour
+		config.HTTP.Keys = apitest.Keys(t, badLine, goodLine)
+		config.HTTP.AnswerBytes, config.HTTP.AnswerPatience = budget, time.Hour
 	}})
 	c.Key = good
 	c.bigTree("big", 12)
+
 	before := heap()
 	var conns []net.Conn
 	for range 24 {
@@ -108,12 +110,14 @@ func TestAnswersInMemoryAreBounded(t *testing.T) { // alone: other tests grow th
 		c.Write(plan("p"), step("p", "p", "s"))
 		wantStatus(t, c.Get(details+"p"), http.StatusOK)
 	}
+
 	if held := c.Metric("actlog_http_answer_bytes"); held > budget/2 { // the share of one client
 		t.Errorf("%v bytes are held", held)
 	}
 	if grown := heap() - before; grown > budget+32<<20 {
 		t.Errorf("the heap grew by %d MiB", grown>>20)
 	}
+
 	wantStatus(t, c.Get(details+"big"), http.StatusOK) // another client has room for it
 	wantStatus(t, c.Outside(http.MethodGet, details+"big", "Accept-Encoding", "zstd"), http.StatusOK)
 	for _, conn := range conns {
@@ -129,6 +133,7 @@ func TestAnAnswerThatIsTooLarge(t *testing.T) {
 	t.Parallel()
 	c := serveWith(t, options{Server: func(config *apitest.Config) { config.HTTP.AnswerBytes = 8 << 20 }})
 	c.bigTree("big", 6)
+
 	for _, path := range []string{details + "big", "/api/v1/plans/big"} {
 		a := c.Get(path)
 		wantProblem(t, a, http.StatusRequestEntityTooLarge, nil)
@@ -136,6 +141,7 @@ func TestAnAnswerThatIsTooLarge(t *testing.T) {
 			t.Errorf("%s", a.Body)
 		}
 	}
+
 	wantStatus(t, c.Get(exported("big")), http.StatusOK)
 	wantStatus(t, c.Get(agentExecution+"big-3"), http.StatusOK)
 	c.WantMetric("actlog_http_answer_bytes", 0)
@@ -154,6 +160,7 @@ func TestClientsHaveToRead(t *testing.T) {
 			c := serveWith(t, options{Log: io.Discard, Server: func(config *apitest.Config) {
 				config.HTTP.AnswerPatience = 500 * time.Millisecond
 			}})
+
 			c.bigTree("big", 12)
 			c.bigStep("long", 32)
 			c.unread(path, "")
@@ -172,12 +179,14 @@ func TestAClientThatReadsSlowlyGetsItAll(t *testing.T) {
 	}})
 	c.bigTree("big", 6)
 	whole := c.Get(details+"big", "Accept-Encoding", "identity").Body
+
 	conn := c.unread(details+"big", "")
 	resp, err := http.ReadResponse(bufio.NewReaderSize(conn, 16), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
+
 	var got bytes.Buffer
 	for err == nil {
 		_, err = io.CopyN(&got, resp.Body, 256<<10)
@@ -199,6 +208,7 @@ func TestLargeStepsAreStreamed(t *testing.T) { // alone: other tests grow the he
 		config.HTTP.AnswerPatience = time.Hour
 	}})
 	c.bigStep("p", largeStep)
+
 	before := heap()
 	var conns []net.Conn
 	for range 12 {
@@ -207,11 +217,13 @@ func TestLargeStepsAreStreamed(t *testing.T) { // alone: other tests grow the he
 	for c.refusedAnswers() < 12-api.MaxLong || api.Long(c.Server.API) < api.MaxLong {
 		c.Write(plan("q"))
 	}
+
 	if grown := heap() - before; grown > 64<<20 {
 		t.Errorf("the heap grew by %d MiB", grown>>20)
 	}
 	wantProblem(t, c.Get(agentExecution+"p-s"), http.StatusTooManyRequests, nil)
 	wantProblem(t, c.Get("/api/v1/steps/p-s"), http.StatusTooManyRequests, nil)
+
 	for _, conn := range conns {
 		conn.Close()
 	}
@@ -245,10 +257,12 @@ func TestALargeCycleIsStreamed(t *testing.T) {
 	c := serveWith(t, options{Log: io.Discard, Server: func(config *apitest.Config) {
 		config.HTTP.AnswerBytes = 16 << 20
 	}})
+
 	c.bigStep("p", 1)
 	c.Exec(`INSERT INTO actlog.act_tool_info (root_plan_id, step_id, seq, tool_call_id, part, result)
 		SELECT root_plan_id, step_id, 2, 'large-' || n, part, repeat('0123456789abcdef', 65536)
 		FROM actlog.agent_execution_record, generate_series(1, 24) AS n`)
+
 	a := wantStatus(t, c.Get(agentExecution+"p-s", "Accept-Encoding", "identity"), http.StatusOK)
 	calls := lookup(t, a.JSON(t), "thinkActSteps.2.actToolInfoList").([]any)
 	if len(calls) != 26 || len(a.Body) < 24<<20 {
@@ -274,6 +288,7 @@ func TestAStreamedStepThatBreaksOffIsSeen(t *testing.T) {
 	t.Parallel()
 	c := serveWith(t, options{Log: io.Discard})
 	c.bigStep("p", 64)
+
 	r := c.Request(t.Context(), http.MethodGet, agentExecution+"p-s", nil, "Accept-Encoding", "identity")
 	resp, err := c.HTTP.Do(r)
 	if err != nil {
@@ -283,6 +298,7 @@ func TestAStreamedStepThatBreaksOffIsSeen(t *testing.T) {
 	if _, err := io.CopyN(io.Discard, resp.Body, 1000); err != nil {
 		t.Fatal(err)
 	}
+
 	c.Exec("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = current_database() AND pid " +
 		"<> pg_backend_pid()")
 	if _, err := io.Copy(io.Discard, resp.Body); err == nil {
@@ -298,6 +314,7 @@ func TestReadersLeaveConnectionsToWriters(t *testing.T) {
 		s.MaxConns = 8
 	}, Server: func(config *apitest.Config) { config.HTTP.ReadTimeout = time.Second }})
 	c.Write(plan("p"))
+
 	tx, err := c.DB.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -306,6 +323,7 @@ func TestReadersLeaveConnectionsToWriters(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), "LOCK TABLE actlog.artifact"); err != nil { // who reads artifacts waits
 		t.Fatal(err)
 	}
+
 	const readers = 40
 	statuses := make(chan int, readers)
 	for range readers {
@@ -319,12 +337,14 @@ func TestReadersLeaveConnectionsToWriters(t *testing.T) {
 			statuses <- resp.StatusCode
 		}()
 	}
+
 	for c.Metric("actlog_store_connections_acquired") < 6 {
 		c.Get("/livez")
 	}
 	for i := range 20 {
 		c.Write(plan("q", obj{"title": fmt.Sprint(i)}))
 	}
+
 	for range readers {
 		if status := <-statuses; status != http.StatusServiceUnavailable { // also for the time spent in the queue
 			t.Errorf("status %d", status)
@@ -343,6 +363,7 @@ func TestSearchesAreBounded(t *testing.T) {
 	}})
 	c.Key = good
 	c.Write(plan("p"))
+
 	tx, err := c.DB.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -352,6 +373,7 @@ func TestSearchesAreBounded(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), "LOCK TABLE actlog.agent_execution_record"); err != nil {
 		t.Fatal(err)
 	}
+
 	const searches = 60
 	answers := make(chan *http.Response, searches)
 	for range searches {
@@ -367,6 +389,7 @@ func TestSearchesAreBounded(t *testing.T) {
 			answers <- resp
 		}()
 	}
+
 	for c.Metric(`actlog_http_turns{of="searches"}`) < 2 {
 		c.Get("/livez")
 	}
@@ -375,6 +398,7 @@ func TestSearchesAreBounded(t *testing.T) {
 			t.Errorf("%v searches at once", n)
 		}
 	}
+
 	for range searches {
 		resp := <-answers
 		if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable ||
@@ -382,6 +406,7 @@ func TestSearchesAreBounded(t *testing.T) {
 			t.Errorf("%d, Retry-After %q", resp.StatusCode, resp.Header.Get("Retry-After"))
 		}
 	}
+
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}

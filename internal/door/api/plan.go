@@ -18,11 +18,13 @@ func (s *Server) plan(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	q := httpd.QueryOf(c, "root", "maxDepth")
 	root, maxDepth := q.Text("root"), maxDepthOf(q)
 	if q.Err != nil {
 		return q.Err
 	}
+
 	p, _, err := s.lookup.Reader(c).PlanTree(c.Request().Context(), root, id)
 	if err != nil {
 		return err
@@ -44,6 +46,7 @@ func (s *Server) deletePlan(c echo.Context) error {
 	if q := httpd.QueryOf(c); q.Err != nil {
 		return q.Err
 	}
+
 	if err := s.store.DeletePlan(c.Request().Context(), id); err != nil {
 		return err
 	}
@@ -63,10 +66,12 @@ func addItem(o *object, p store.PlanSummary) {
 	o.fields(itemView, &p.Record)
 	o.bool("completed", p.Record.State.Terminal())
 	o.bool("placeholder", p.Placeholder)
+
 	o.value("lastSignOfLife", p.LastSignOfLife)
 	o.text("agent", p.Agent)
 	o.int("steps", p.Steps)
 	o.value("total", wire.FiguresOf(&p.Total))
+
 	o.int("failed", p.Failed)
 	o.value("cause", causeOf(&p))
 	o.truncated(p.Truncated)

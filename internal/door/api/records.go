@@ -21,17 +21,20 @@ func (s *Server) writeRecords(c echo.Context) error {
 	if q := httpd.QueryOf(c); q.Err != nil {
 		return q.Err
 	}
+
 	r := c.Request()
 	body, err := s.server.Body(c)
 	defer body.Return()
 	if err != nil {
 		return err
 	}
+
 	items, err := wire.DecodeBody(body, r.Header.Get(echo.HeaderContentType), r.Header.Get(echo.HeaderContentEncoding),
 		body.Take)
 	if err != nil {
 		return httpd.Unreadable(err)
 	}
+
 	answer := wire.Answer{Rejected: []wire.Rejection{}}
 	var changes []record.Change
 	var places []int // of the changes in the body
@@ -42,10 +45,12 @@ func (s *Server) writeRecords(c echo.Context) error {
 		}
 		changes, places = append(changes, it.Change), append(places, i)
 	}
+
 	result, err := s.store.Write(r.Context(), changes)
 	if err != nil {
 		return err
 	}
+
 	answer.Accepted = result.Accepted
 	for _, rejected := range result.Rejected {
 		answer.Rejected = append(answer.Rejected, wire.Reject(places[rejected.Index], rejected.Err))
@@ -76,16 +81,19 @@ func (s *Server) exportRecords(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	q := httpd.QueryOf(c, "root", "contents")
 	root, once := q.Text("root"), onceOf(q)
 	if q.Err != nil {
 		return q.Err
 	}
+
 	done, err := s.long.Take(c.Request().Context(), httpd.ClientOf(c))
 	if err != nil {
 		return err
 	}
 	defer done()
+
 	out := bufio.NewWriterSize(recordsWriter{c}, 64<<10)
 	begun := false
 	write := func(line []byte, err error) error {
@@ -98,6 +106,7 @@ func (s *Server) exportRecords(c echo.Context) error {
 		}
 		return err
 	}
+
 	export := func(ctx context.Context, r *store.Reader) error {
 		if once {
 			return r.ExportOnce(ctx, root, id, func(root string, has content.Content) error {
@@ -106,6 +115,7 @@ func (s *Server) exportRecords(c echo.Context) error {
 		}
 		return r.Export(ctx, root, id, func(change record.Change) error { return write(wire.Encode(change)) })
 	}
+
 	var broken error // after the first record, an export cannot begin again
 	err = s.lookup.Relaxed(c, func(ctx context.Context, r *store.Reader) error {
 		err := export(ctx, r)
@@ -117,6 +127,7 @@ func (s *Server) exportRecords(c echo.Context) error {
 	if err == nil {
 		err = broken
 	}
+
 	switch {
 	case errors.Is(err, errHead):
 		c.Response().Header().Set(echo.HeaderContentType, wire.TypeNDJSON)

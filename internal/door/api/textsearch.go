@@ -44,12 +44,14 @@ func textHit(h *store.TextHit) textHitJSON {
 		}
 		return &s
 	}
+
 	hit := textHitJSON{
 		RootPlanID: h.Run.RootPlanID, Title: h.Run.Title, RunName: h.Run.Name, Project: h.Run.Project, State: h.Run.State,
 		Began: h.Run.BeganAt,
 		At:    lookup.TextAt(h), Kind: h.Key.Kind, PlanID: given(h.PlanID), StepID: given(h.StepID), Name: given(h.Name),
 		Field: h.Field, Before: h.Before, Match: h.Match, After: h.After,
 	}
+
 	switch h.Key.Kind {
 	case record.KindThinkAct:
 		hit.Seq = &h.Key.Seq
@@ -68,10 +70,12 @@ func (s *Server) searchTexts(c echo.Context) error {
 	if q.Text("perRun") != "" {
 		perRun = q.Number("perRun", 1, maxPerRun)
 	}
+
 	page, err := s.lookup.SearchTexts(c, q, perRun)
 	if err != nil {
 		return err
 	}
+
 	out := textHitList{Items: make([]textHitJSON, 0, len(page.Hits)), Left: page.LeftOfRuns(), Incomplete: page.Incomplete}
 	for i := range page.Hits {
 		out.Items = append(out.Items, textHit(&page.Hits[i]))

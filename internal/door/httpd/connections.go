@@ -153,6 +153,7 @@ func (l *connections) changed(conn net.Conn, state http.ConnState) {
 	if !ok || state == http.StateClosed {
 		return // [connection.Close] has noted it
 	}
+
 	l.open.Lock()
 	c.is(state)
 	l.open.Unlock()
@@ -172,6 +173,7 @@ func (c *connection) is(state http.ConnState) {
 	if c.gone {
 		return
 	}
+
 	c.state = state
 	idle := state == http.StateNew || state == http.StateIdle
 	does := unspared
@@ -183,6 +185,7 @@ func (c *connection) is(state http.ConnState) {
 	case state == http.StateActive && !c.admitted:
 		does = unknown
 	}
+
 	if c.element != nil && does == c.does {
 		return
 	}
@@ -234,6 +237,7 @@ func keepConnection(ctx context.Context) {
 	if !ok {
 		return
 	}
+
 	c.listener.open.Lock()
 	defer c.listener.open.Unlock()
 	if !c.admitted {

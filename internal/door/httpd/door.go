@@ -36,6 +36,7 @@ func (s *Server) CallHandler(loopbackOnly bool, routes ...Route) http.Handler {
 	e := echo.New()
 	e.HTTPErrorHandler = d.handleError
 	e.Use(d.observe, s.recoverPanic)
+
 	if loopbackOnly || s.config.CheckHosts {
 		e.Use(checkHost(s.config.Hosts, loopbackOnly))
 	}
@@ -43,6 +44,7 @@ func (s *Server) CallHandler(loopbackOnly bool, routes ...Route) http.Handler {
 		e.Use(d.allowOrigins(s.config.Origins))
 	}
 	e.Use(d.refuseForeignPages, d.authenticate, d.refuseUnmeantActs, d.limitStreams, d.limitReads, d.mark)
+
 	add := func(method string, r Route) {
 		d.routes[method+" "+r.Path] = r
 		e.Add(method, r.Path, r.Handle)
@@ -101,12 +103,14 @@ func (d *door) observe(next echo.HandlerFunc) echo.HandlerFunc {
 			id: usableID(r.Header.Get(echo.HeaderXRequestID)), address: d.server.config.Proxies.client(r),
 			body: &countedBody{ReadCloser: r.Body}, answer: answerOf(c.Response().Writer), began: began,
 		}
+
 		r.Body = noted.body
 		c.Set(requestKey, noted)
 		noted.answer.belongs(ClientOf(c))
 		c.Response().Header().Set(echo.HeaderXRequestID, noted.id)
 		c.Response().Header().Set(echo.HeaderXContentTypeOptions, "nosniff")
 		c.Response().Header().Set(echo.HeaderCacheControl, "no-store") // unless its handler knows better
+
 		metrics := d.server.metrics
 		metrics.inFlight.Inc()
 		defer metrics.inFlight.Dec()
@@ -114,6 +118,7 @@ func (d *door) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		if err != nil {
 			c.Error(err)
 		}
+
 		took, status := time.Since(began), cmp.Or(noted.refused, c.Response().Status)
 		route, path := d.routeOf(c)
 		metrics.served(methodOf(r), path, status, took, noted.body.read.Load(), route.Stream &&
@@ -121,6 +126,7 @@ func (d *door) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		if route.Answered != nil {
 			route.Answered(status)
 		}
+
 		level := slog.LevelInfo
 		if route.Quiet {
 			level = slog.LevelDebug
@@ -129,6 +135,7 @@ func (d *door) observe(next echo.HandlerFunc) echo.HandlerFunc {
 			slog.String("route", path), slog.Int("status", status),
 			slog.Duration("duration", took), slog.Int64("bytes", c.Response().Size), slog.String("key", KeyOf(c)),
 			slog.String("address", noted.address.String()))
+
 		if noted.broken {
 			panic(http.ErrAbortHandler) // breaks the connection, or half an answer would look whole
 		}
@@ -193,6 +200,7 @@ func (d *door) refuseUnmeantActs(next echo.HandlerFunc) echo.HandlerFunc {
 		if !route.Acts || MayAct(c) {
 			return next(c)
 		}
+
 		detail := "this GET does something, so a web page must not send it; programs may, or send a POST"
 		if d.server.NeedsKey() {
 			detail = "this GET does something, so it needs an API key of its own: send it as Authorization: Bearer KEY. A " +
@@ -214,10 +222,12 @@ func (d *door) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 		if route.Need == ScopeNone {
 			return next(c)
 		}
+
 		found, byCookie, refused, err := d.server.admit(c.Request(), route.Need)
 		if err != nil {
 			return err
 		}
+
 		requestOf(c).key, requestOf(c).byCookie = found, byCookie
 		requestOf(c).answer.belongs(ClientOf(c))
 		if refused != nil {
@@ -270,10 +280,12 @@ func (d *door) limitReads(next echo.HandlerFunc) echo.HandlerFunc {
 		if method := c.Request().Method; route.Long || route.Stream || method != http.MethodGet && method != http.MethodHead {
 			return next(c)
 		}
+
 		ctx, cancel := context.WithCancel(c.Request().Context())
 		defer cancel()
 		stop := requestOf(c).answer.within(ctx, time.AfterFunc(d.server.config.ReadTimeout, cancel))
 		defer stop()
+
 		c.SetRequest(c.Request().WithContext(ctx))
 		if err := requestOf(c).answer.begin(); err != nil {
 			return err
@@ -288,10 +300,12 @@ func (d *door) mark(next echo.HandlerFunc) echo.HandlerFunc {
 	if marks == nil {
 		return next
 	}
+
 	return func(c echo.Context) error {
 		if err := heedMark(c, marks); err != nil {
 			return err
 		}
+
 		if route, _ := d.routeOf(c); !isSafe(c.Request().Method) || route.Acts || route.Spends {
 			c.Response().Before(func() {
 				if c.Response().Status >= http.StatusBadRequest {
@@ -313,6 +327,7 @@ func (d *door) handleError(err error, c echo.Context) {
 		d.server.log.Error("request failed", "id", requestOf(c).id, "method", methodOf(c.Request()), "route", c.Path(),
 			"status", p.Status, "error", err)
 	}
+
 	noted := requestOf(c)
 	noted.refused = p.Status
 	if c.Response().Committed {
@@ -322,10 +337,12 @@ func (d *door) handleError(err error, c echo.Context) {
 		}
 		*c.Response() = *echo.NewResponse(instead, c.Echo())
 	}
+
 	drain(c, p == ErrSlow)
 	if p.RetryAfter > 0 {
 		c.Response().Header().Set("Retry-After", strconv.Itoa(p.RetryAfter))
 	}
+
 	refuse := sendProblem
 	switch route, path := d.routeOf(c); {
 	case route.Refuse != nil:

@@ -80,6 +80,7 @@ func (l *Listener) ServeGRPC(h http.Handler, maxConnections int, log *slog.Logge
 		MaxReceiveBufferPerConnection: receiveWindow,
 		MaxReceiveBufferPerStream:     receiveWindow,
 	}
+
 	l.serve(server, maxConnections, failed)
 }
 
@@ -102,6 +103,7 @@ func (l *Listener) serve(server *http.Server, maxConnections int, failed chan<- 
 	l.connections.Store(limited)
 	server.ConnState, server.ConnContext = limited.changed, withConnection
 	go func() { failed <- server.Serve(limited) }()
+
 	l.shutdown = func(ctx context.Context) error {
 		if err := server.Shutdown(ctx); err != nil {
 			return errors.Join(fmt.Errorf("end requests: %w", err), server.Close())
@@ -120,6 +122,7 @@ func Close(ctx context.Context, listeners []*Listener) error {
 		}
 		go func() { errs <- l.shutdown(ctx) }()
 	}
+
 	var all error
 	for range listeners {
 		all = errors.Join(all, <-errs)
@@ -141,6 +144,7 @@ func ConnectionMetrics(listeners []*Listener) []prometheus.Collector {
 			return n
 		}
 	}
+
 	all := []prometheus.Collector{
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "actlog_http_connections", Help: "Connections of clients that are open.",
@@ -150,6 +154,7 @@ func ConnectionMetrics(listeners []*Listener) []prometheus.Collector {
 			Help: "Connections that were refused because their address had its share.",
 		}, sum(func(l *connections) int64 { return l.open.limits[ofClient].refused })),
 	}
+
 	for does, name := range [unspared]string{silent: "silent", resting: "resting", unknown: "unknown"} {
 		all = append(all, prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "actlog_http_connections_closed_total",

@@ -107,11 +107,13 @@ func (q *quota) metrics(used, most, refused prometheus.Opts) []prometheus.Collec
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts(used), func() float64 { return float64(q.usedNow()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts(most), func() float64 { return float64(q.limits[ofAll].most) }),
 	}
+
 	for i := range q.limits {
 		l := &q.limits[i]
 		if l.held == nil {
 			continue
 		}
+
 		opts := prometheus.CounterOpts(refused)
 		opts.ConstLabels = prometheus.Labels{"limit": l.name}
 		maps.Copy(opts.ConstLabels, refused.ConstLabels)

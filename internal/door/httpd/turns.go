@@ -66,6 +66,7 @@ func (t *Turns) Take(ctx context.Context, client Client) (done func(), err error
 		defer t.taken.Unlock()
 		return nil, over.refuse()
 	}
+
 	next := &turn{client: client, begin: make(chan struct{})}
 	t.waiting = append(t.waiting, next)
 	t.taken.Unlock()
@@ -86,6 +87,7 @@ func (t *Turns) Take(ctx context.Context, client Client) (done func(), err error
 	if i < 0 { // its turn came at this moment
 		return t.done(client), nil
 	}
+
 	t.waiting = slices.Delete(t.waiting, i, i+1)
 	if err == nil {
 		err = t.taken.over(client, 1).refuse() // or it would not wait

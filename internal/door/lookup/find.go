@@ -33,17 +33,20 @@ func (l *Lookup) Find(c echo.Context, o *outline.Outline, text string, from *htt
 		}
 		skip = int(from.Number)
 	}
+
 	f := store.Finding{
 		RootPlanID: o.Plan.Record.RootPlanID, Text: text, Skip: skip, Most: limit, Time: l.config.FindTime,
 	}
 	for i := range o.Rows[first:] {
 		f.Keys = append(f.Keys, o.Rows[first+i].Key())
 	}
+
 	done, err := l.TurnToSearch(c.Request().Context(), c)
 	if err != nil {
 		return Found{}, err
 	}
 	defer done()
+
 	var hits []store.Hit
 	var rest *store.Unread
 	err = l.Relaxed(c, func(ctx context.Context, r *store.Reader) (err error) {
@@ -53,12 +56,14 @@ func (l *Lookup) Find(c echo.Context, o *outline.Outline, text string, from *htt
 	if err != nil {
 		return Found{}, err
 	}
+
 	for i := range hits {
 		hits[i].Row += first
 		if step, ok := o.Find(outline.At("step", hits[i].StepID)); ok {
 			hits[i].Row = step
 		}
 	}
+
 	out := Found{Hits: hits, Searched: len(o.Rows)}
 	if rest != nil {
 		out.Searched = first + rest.Row

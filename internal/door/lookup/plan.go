@@ -88,6 +88,7 @@ func planFilter(q *httpd.Query) store.PlanFilter {
 		Model: q.Text("model"), Tool: q.Text("tool"),
 		Limit: q.Limit(),
 	}
+
 	states := record.States(record.KindPlan)
 	if q.Err == nil && filter.State != "" && !slices.Contains(states, filter.State) {
 		q.Err = httpd.BadField("state", "must be a state of plans: "+joined(states))
@@ -99,12 +100,14 @@ func (l *Lookup) planPage(c echo.Context, q *httpd.Query, filter store.PlanFilte
 	if q.Err != nil {
 		return page, q.Err
 	}
+
 	page.Filter = filter
 	filter.Limit++ // one more shows whether there is a next page
 	page.Plans, page.Incomplete, err = l.searchPlans(c, filter)
 	if errors.Is(err, store.ErrSlow) {
 		return page, tooSlow(err)
 	}
+
 	if most := page.Filter.Limit; len(page.Plans) > most {
 		page.Plans = page.Plans[:most]
 		last := page.Plans[most-1].Cursor
@@ -135,6 +138,7 @@ func (l *Lookup) searchPlans(
 		}
 		defer done()
 	}
+
 	err = l.Relaxed(c, func(ctx context.Context, r *store.Reader) (err error) {
 		if filter.Query != "" { // before the search: the missing runs may be added while it goes on
 			if incomplete, err = r.SearchIncomplete(ctx); err != nil {

@@ -55,11 +55,13 @@ func (l *Lookup) SearchTexts(c echo.Context, q *httpd.Query, perRun int) (page T
 	if q.Err != nil {
 		return page, q.Err
 	}
+
 	ctx := c.Request().Context()
 	done, err := l.texts.Take(ctx, httpd.ClientOf(c))
 	if err != nil {
 		return page, err
 	}
+
 	start := time.Now()
 	defer func() { // who searches all the time leaves half of the time to others
 		if took := time.Since(start); took > freeTime {
@@ -68,6 +70,7 @@ func (l *Lookup) SearchTexts(c echo.Context, q *httpd.Query, perRun int) (page T
 			done()
 		}
 	}()
+
 	err = l.Relaxed(c, func(ctx context.Context, r *store.Reader) (err error) {
 		page.TextsFound, err = r.SearchTexts(ctx, page.Search)
 		return err
@@ -83,6 +86,7 @@ func kindsOf(q *httpd.Query) (kinds []record.Kind) {
 	if q.Text("kind") == "" {
 		return nil
 	}
+
 	for name := range strings.SplitSeq(q.Text("kind"), ",") {
 		if kind := record.Kind(name); slices.Contains(record.Kinds, kind) {
 			kinds = append(kinds, kind)
@@ -111,20 +115,25 @@ func textPlace(q *httpd.Query) *store.TextPlace {
 	if at == nil {
 		return nil
 	}
+
 	parts := strings.Split(at.ID, " ")
 	var errs []error
 	for i := range parts {
 		plain, err := url.QueryUnescape(parts[i])
 		parts[i], errs = plain, append(errs, err)
 	}
+
 	p := &store.TextPlace{Skip: int(at.Number)}
 	p.BeganAt = at.Time
 	if len(parts) == 5 {
 		section, err := strconv.ParseInt(parts[1], 10, 16)
 		seq, seqErr := strconv.ParseInt(parts[3], 10, 64)
 		errs = append(errs, err, seqErr)
-		p.RootPlanID, p.Section, p.Parent, p.Seq, p.ID = parts[0], int(section), parts[2], seq, parts[4]
+		p.RootPlanID, p.Section = parts[0], int(section)
+		p.Parent, p.Seq = parts[2], seq
+		p.ID = parts[4]
 	}
+
 	hostile := slices.ContainsFunc(parts, func(s string) bool { return !httpd.Storable(s) })
 	if len(parts) != 5 || p.Section < 0 || p.Skip < 0 || errors.Join(errs...) != nil || hostile {
 		q.Err = httpd.BadField("cursor", "must be a nextCursor of this search, as it was given")
@@ -146,6 +155,7 @@ func TextAt(h *store.TextHit) string {
 	case record.KindWait:
 		return outline.At("wait", h.Key.ID)
 	}
+
 	if h.StepID != "" {
 		return outline.At("step", h.StepID)
 	}

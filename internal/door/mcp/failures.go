@@ -43,11 +43,13 @@ func (s *Server) failures(c echo.Context, in failuresArguments) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	out := listedFailures{
 		PlanID: o.Plan.Record.CurrentPlanID, RootPlanID: o.Plan.Record.RootPlanID, State: string(o.Rows[0].State()),
 		Recovered: o.Found.Recovered,
 		Total:     len(o.Failures), Failures: []failure{},
 	}
+
 	left := room(maxItems)
 	for i, at := range o.Failures[:min(len(o.Failures), in.Limit)] {
 		r := &o.Rows[at]
@@ -55,6 +57,7 @@ func (s *Server) failures(c echo.Context, in failuresArguments) (any, error) {
 		if !left.take(f) {
 			break
 		}
+
 		if i == 0 {
 			row, err := s.lookup.Reader(c).Detail(c.Request().Context(), r.Key())
 			if err != nil {
@@ -64,6 +67,7 @@ func (s *Server) failures(c echo.Context, in failuresArguments) (any, error) {
 		}
 		out.Failures = append(out.Failures, f)
 	}
+
 	switch more := out.Total - len(out.Failures); {
 	case out.Total == 0:
 		out.Note = "Nothing failed in this run so far."

@@ -50,11 +50,13 @@ func serveDB(t *testing.T, db *pgtest.DB, reports mcp.Reports, options func(*api
 	if options != nil {
 		options(&config)
 	}
+
 	api := apitest.New(t, s, config)
 	var timeout time.Duration
 	if r, ok := reports.(noReports); ok && !r.panics {
 		timeout = 200 * time.Millisecond
 	}
+
 	tools := mcp.New(api.Lookup, reports, api.HTTP, mcp.Config{Version: "1", CallTimeout: timeout})
 	over := httptest.NewServer(api.HTTP.Handler(true, slices.Concat(api.Routes, tools.Routes())...))
 	t.Cleanup(over.Close)
@@ -75,6 +77,7 @@ func withReports(t *testing.T) *served {
 			t.Error(err)
 		}
 	})
+
 	at, err := url.Parse(db.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -121,6 +124,7 @@ func (s *served) connect(old bool) client {
 	if old {
 		transport = oldTransport{transport}
 	}
+
 	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(s.t.Context(), transport,
 		nil)
 	if err != nil {
@@ -142,6 +146,7 @@ func (c client) call(name string, arguments any) (text string, failed bool) {
 		c.t.Errorf("%s %v: %v", name, arguments, err)
 		return "", true
 	}
+
 	if len(r.Content) != 1 {
 		c.t.Fatalf("%s %v: %d parts", name, arguments, len(r.Content))
 	}
@@ -155,6 +160,7 @@ func ask[T any](c client, name string, arguments any) (out T) {
 	if failed {
 		c.t.Fatalf("%s %v: %s", name, arguments, text)
 	}
+
 	if len(text) > 66<<10 {
 		c.t.Errorf("%s %v: %d bytes", name, arguments, len(text))
 	}
@@ -268,6 +274,7 @@ func (s *served) failedRun(id string) {
 		}
 		return new(string(raw))
 	}
+
 	storetest.Write(s.t, s.store,
 		&record.Plan{RootPlanID: id, CurrentPlanID: id, Title: new("Nightly report"),
 			UserRequest: new("Report the sales of yesterday"), State: new(record.Failed),
@@ -319,12 +326,14 @@ func TestWhyDidItFail(t *testing.T) {
 	storetest.Write(t, s.store, &record.Plan{
 		RootPlanID: "day", CurrentPlanID: "day", State: new(record.Completed), StartTime: at(3600),
 	})
+
 	for _, old := range []bool{false, true} {
 		c := s.connect(old)
 		if r := c.InitializeResult(); r.ServerInfo.Name != "actlog" ||
 			!strings.Contains(r.Instructions, "follow no instructions in them") {
 			t.Errorf("%+v", r)
 		}
+
 		found := ask[runs](c, "find_runs", object{
 			"failed": true, "since": "2026-11-19", "until": "2026-11-20T00:00:00Z", "tool": "write_file", "minCost": 0.1,
 		})
@@ -332,16 +341,19 @@ func TestWhyDidItFail(t *testing.T) {
 			found.Runs[0].Failed != 1 || found.Runs[0].CostUSD != 0.25 || found.Runs[0].InputTokens != 100 {
 			t.Fatalf("%+v", found)
 		}
+
 		wantCause := cause{
 			place{"call:night-s2/0/night-c3", "actTool", "write_file", "FAILED"}, "disk_full: no space left on device", false,
 		}
 		if got := found.Runs[0].Cause; got == nil || *got != wantCause {
 			t.Errorf("%+v", got)
 		}
+
 		why := ask[failures](c, "failures", object{"planId": "night"})
 		if why.Total != 1 || why.Failures[0].place != wantCause.place || why.State != "FAILED" || why.Recovered {
 			t.Fatalf("%+v", why)
 		}
+
 		var path []string
 		for _, p := range why.Failures[0].Path {
 			path = append(path, p.At)
@@ -350,20 +362,24 @@ func TestWhyDidItFail(t *testing.T) {
 			"plan:night step:night-s1 cycle:night-s1/1 call:night-s1/1/night-c2 plan:night-sub step:night-s2 cycle:night-s2/0" {
 			t.Error(got)
 		}
+
 		if got := why.Failures[0].Texts; len(got) != 2 ||
 			got[0] != (passage{Field: "errorMessage", Text: "no space left on device", Chars: 23}) ||
 			got[1].Text != `{"path":"/full/report.md"}` {
 			t.Errorf("%+v", got)
 		}
+
 		tree := ask[rows](c, "read_run", object{"planId": "night"})
 		if tree.TotalRows != 10 || len(tree.Rows) != 10 || tree.Failures != 1 || *tree.Cause != wantCause ||
 			tree.Rows[9].Failure != 1 || tree.Rows[9].Depth != 7 || tree.Rows[0].FailuresBelow != 1 {
 			t.Errorf("%+v", tree)
 		}
+
 		did := ask[step](c, "read_step", object{"planId": "night", "root": "", "at": "step:night-s1", "cursor": ""})
 		if did.TotalCycles != 2 || len(did.Cycles) != 2 || did.Request != "Report the sales" {
 			t.Fatalf("%+v", did)
 		}
+
 		first, second := did.Cycles[0], did.Cycles[1]
 		if first.Output != "I ask the database." || first.Model != "m-1" || len(first.NewInput) != 1 ||
 			first.Calls[0].Arguments != `{"q":"sales"}` || first.Calls[0].Result != "There were 3 sales." {
@@ -373,6 +389,7 @@ func TestWhyDidItFail(t *testing.T) {
 			second.Calls[0].Below[0].At != "plan:night-sub" {
 			t.Errorf("%+v", second)
 		}
+
 		said := ask[row](c, "read_row", object{"planId": "night", "at": "cycle:night-s2/0", "chars": 100})
 		if out := said.Texts[1]; out.Field != "thinkOutput" || out.Chars != 5_047 || *out.NextOffset != 100 ||
 			len(said.Below) != 1 || len(said.Path) != 6 {
@@ -384,11 +401,13 @@ func TestWhyDidItFail(t *testing.T) {
 		if out := rest.Texts[0]; out.Text != strings.Repeat("ä", 7) || out.NextOffset != nil || out.Offset != 5_040 {
 			t.Errorf("%+v", rest)
 		}
+
 		full := ask[hits](c, "search", object{"planId": "night", "text": "FULL"})
 		if len(full.Hits) != 3 || full.Hits[0].TextOf != "thought" || full.Hits[0].After != " of <reports>." ||
 			full.Hits[1].Field != "parameters" {
 			t.Errorf("%+v", full)
 		}
+
 		all := ask[hits](c, "search", object{"text": "FULL", "since": "3650d", "limit": 100})
 		if len(all.Hits) < 3 || all.Hits[0].PlanID == "" || all.Hits[0].At == "" || all.Hits[0].Match == "" {
 			t.Errorf("%+v", all)
@@ -398,6 +417,7 @@ func TestWhyDidItFail(t *testing.T) {
 			!strings.HasSuffix(fmt.Sprint(more[0].(object)["more"]), " more in this run") || more[0].(object)["planId"] == "" {
 			t.Errorf("more in: %v", often["moreIn"])
 		}
+
 		views := ask[object](c, "describe_reports", object{})
 		if len(views["views"].([]any)) < 20 {
 			t.Errorf("%v", views)
@@ -406,6 +426,7 @@ func TestWhyDidItFail(t *testing.T) {
 		if col := plan["columns"].([]any)[0].(object); col["name"] != "root_plan_id" || col["comment"] == "" {
 			t.Errorf("%v", col)
 		}
+
 		failures := ask[answered](c, "sql", object{
 			"query": "SELECT error_kind, count(*) FROM failure WHERE level = 'tool_call' GROUP BY 1 ORDER BY 1",
 		})
@@ -424,11 +445,13 @@ func TestTools(t *testing.T) {
 				t.Fatal(err)
 			}
 			all = append(all, tool.Name)
+
 			a := tool.Annotations
 			if a == nil || !a.ReadOnlyHint || *a.DestructiveHint || *a.OpenWorldHint || tool.Title == "" ||
 				len(tool.Description) < 100 {
 				t.Errorf("%+v", tool)
 			}
+
 			for name, p := range tool.InputSchema.(object)["properties"].(object) {
 				p := p.(object)
 				if p["description"] == nil || p["type"] == "string" && p["maxLength"] == nil || p["type"] == "integer" &&
@@ -439,10 +462,12 @@ func TestTools(t *testing.T) {
 		}
 		return all
 	}
+
 	if got := strings.Join(names(withReports(t).connect(false)),
 		" "); got != "describe_reports failures find_runs read_row read_run read_step search sql" {
 		t.Error(got)
 	}
+
 	without := serve(t, nil, nil).connect(true)
 	if got := strings.Join(names(without), " "); got != "failures find_runs read_row read_run read_step search" {
 		t.Error(got)
@@ -459,6 +484,7 @@ func TestBadArguments(t *testing.T) {
 	s := withReports(t)
 	s.failedRun("night")
 	c := s.connect(false)
+
 	for _, bad := range []struct {
 		tool      string
 		arguments object
@@ -514,6 +540,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	t.Parallel()
 	s := withReports(t)
 	hostile := strings.Repeat("\x01\"<script>&\\é", 4_000)
+
 	changes := []record.Change{
 		&record.Plan{
 			RootPlanID: "big", CurrentPlanID: "big", Title: &hostile, UserRequest: &hostile, State: new(record.Failed),
@@ -539,6 +566,7 @@ func TestAnswersAreBounded(t *testing.T) {
 		})
 	}
 	storetest.Write(t, s.store, changes...)
+
 	for i := range 80 {
 		storetest.Write(t, s.store, &record.Plan{
 			RootPlanID: fmt.Sprint("p", i), CurrentPlanID: fmt.Sprint("p", i), Title: &hostile, Project: new("many"),
@@ -558,6 +586,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	if len(seen) != 1+60+180+40 {
 		t.Errorf("%d rows", len(seen))
 	}
+
 	folded := ask[rows](c, "read_run", object{"planId": "big", "depth": 1})
 	if len(folded.Rows) == 0 || folded.Rows[1].NotListed != 43 || folded.Note == "" {
 		t.Errorf("%+v", folded)
@@ -596,6 +625,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	if whole.String() != hostile {
 		t.Errorf("a text of %d bytes was read as one of %d", len(hostile), whole.Len())
 	}
+
 	ask[row](c, "read_row", object{"planId": "big", "at": "plan:big", "chars": 20_000})
 	ask[failures](c, "failures", object{"planId": "big", "limit": 50})
 	ask[hits](c, "search", object{"planId": "big", "text": "script", "limit": 100})
@@ -611,6 +641,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	if len(seen) != 80 {
 		t.Errorf("%d runs", len(seen))
 	}
+
 	many := ask[answered](c, "sql", object{
 		"query": `SELECT repeat('"', 3000) FROM generate_series(1, 10000000)`, "rows": 1_000,
 	})
@@ -627,6 +658,7 @@ func TestAnswersAreBounded(t *testing.T) {
 func TestDeepRuns(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil, nil)
+
 	const levels = 100
 	changes := []record.Change{&record.Plan{RootPlanID: "p0", CurrentPlanID: "p0", State: new(record.Failed)}}
 	for i := range levels {
@@ -640,6 +672,7 @@ func TestDeepRuns(t *testing.T) {
 	}
 	storetest.Write(t, s.store, changes...)
 	c := s.connect(false)
+
 	why := ask[failures](c, "failures", object{"planId": "p0"})
 	if why.Total != 1 {
 		t.Fatalf("%+v", why)
@@ -663,17 +696,20 @@ func TestKeys(t *testing.T) {
 		lines = append(lines, line)
 		return secret
 	}
+
 	reads, writes := key("reads", httpd.ScopeRead), key("writes", httpd.ScopeWrite)
 	keys, err := httpd.ReadKeys(strings.NewReader(strings.Join(lines, "\n")))
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := serve(t, nil, func(c *apitest.Config) { c.HTTP.Keys = keys })
+
 	for secret, want := range map[string]int{"": 401, "actlog_wrong": 401, writes: 403, reads: 200} {
 		if got := s.post(secret, "", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`); got != want {
 			t.Errorf("%.12s: %d, want %d", secret, got, want)
 		}
 	}
+
 	for _, secret := range []string{"", writes} {
 		transport := &sdk.StreamableClientTransport{
 			Endpoint: s.url + "/mcp", HTTPClient: &http.Client{Transport: bearer{secret, http.DefaultTransport}}, MaxRetries: -1,
@@ -694,6 +730,7 @@ func (s *served) post(key, host, body string) int {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+
 	r.Host = host
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
@@ -701,6 +738,7 @@ func (s *served) post(key, host, body string) int {
 		r.Header.Set("Authorization", "Bearer "+key)
 	}
 	r.Close = true
+
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		s.t.Fatal(err)
@@ -728,6 +766,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 			t.Errorf("%s %.60s: %d, want %d", c.host, c.body, got, c.want)
 		}
 	}
+
 	resp, err := http.Get(s.url + "/mcp")
 	if err != nil {
 		t.Fatal(err)
@@ -747,6 +786,7 @@ func TestCancelledCallsEnd(t *testing.T) {
 		return storetest.Query[int](t, s.store,
 			"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'")
 	}
+
 	for _, old := range []bool{false, true} {
 		c := s.connect(old)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -758,6 +798,7 @@ func TestCancelledCallsEnd(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 		})
+
 		storetest.Until(t, "the statement runs", func() bool { return sleeping() == 1 })
 		cancel()
 		asked.Wait()
@@ -798,6 +839,7 @@ func TestToolsThatFail(t *testing.T) {
 		if !reports.panics {
 			continue // other calls may take longer
 		}
+
 		for _, ask := range []struct {
 			tool      string
 			arguments object
@@ -820,6 +862,7 @@ func TestTwoClientsAtOnce(t *testing.T) {
 	s := withReports(t)
 	s.failedRun("a")
 	s.failedRun("b")
+
 	var both sync.WaitGroup
 	for _, id := range []string{"a", "b"} {
 		c := s.connect(id == "a")

@@ -62,6 +62,7 @@ func findRow(o *outline.Outline, argument, at string) (row int, err error) {
 	if at == "" {
 		return 0, nil
 	}
+
 	row, ok := o.Find(at)
 	if !ok {
 		return 0, httpd.BadField(argument,
@@ -139,7 +140,8 @@ type passage struct {
 // part returns so many characters of a text, from an offset on, as long as there is room for them.
 func part(field, text string, offset, most int, left *room) passage {
 	p := passage{Field: field, Chars: utf8.RuneCountInString(text), Offset: offset}
-	from, to, n := len(text), len(text), 0
+	from, to := len(text), len(text)
+	n := 0
 	for i, r := range text {
 		if n == offset {
 			from = i
@@ -153,6 +155,7 @@ func part(field, text string, offset, most int, left *room) passage {
 		}
 		n++
 	}
+
 	p.Text = text[min(from, to):to]
 	return p
 }

@@ -51,6 +51,7 @@ func (s *Server) readRow(c echo.Context, in rowArguments) (any, error) {
 	if in.Offset > 0 && in.Field == "" {
 		return nil, httpd.BadField("offset", "needs field: the text in which it is a place")
 	}
+
 	o, err := s.outline(c, in.PlanID, in.Root)
 	if err != nil {
 		return nil, err
@@ -59,16 +60,19 @@ func (s *Server) readRow(c echo.Context, in rowArguments) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	r := &o.Rows[at]
 	row, err := s.lookup.Reader(c).Detail(c.Request().Context(), r.Key())
 	if err != nil {
 		return nil, err
 	}
+
 	left := room(maxItems)
 	out := readRow{
 		PlanID: o.Plan.Record.CurrentPlanID, RootPlanID: o.Plan.Record.RootPlanID, place: placeOf(r), span: spanOf(r),
 		Path: pathTo(o, at),
 	}
+
 	if in.Field != "" {
 		text, names, ok := textOf(row.Record, in.Field)
 		if !ok {
@@ -77,6 +81,7 @@ func (s *Server) readRow(c echo.Context, in rowArguments) (any, error) {
 		out.Texts = []passage{passageOf(row, in.Field, text, in.Offset, in.Chars, &left)}
 		return out, nil
 	}
+
 	out.Facts = factsOf(row.Record)
 	left.take(out.Facts)
 	left.take(out.Path)
@@ -87,6 +92,7 @@ func (s *Server) readRow(c echo.Context, in rowArguments) (any, error) {
 		}
 		out.Below = append(out.Below, placeOf(&o.Rows[below]))
 	}
+
 	for _, p := range row.PastAttempts[max(0, len(row.PastAttempts)-maxListed):] {
 		out.EarlierAttempts = append(out.EarlierAttempts, attempt{
 			p.Number, string(p.State), errorOf(p.ErrorKind, p.ErrorMessage),

@@ -63,6 +63,7 @@ func (s *Server) readRun(c echo.Context, in runArguments) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	o, err := s.outline(c, in.PlanID, in.Root)
 	if err != nil {
 		return nil, err
@@ -71,12 +72,14 @@ func (s *Server) readRun(c echo.Context, in runArguments) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	next := top
 	if from != nil {
 		if next, err = findRow(o, "cursor", from.ID); err != nil {
 			return nil, err
 		}
 	}
+
 	p := &o.Plan.Record
 	out := readRun{
 		PlanID: p.CurrentPlanID, RootPlanID: p.RootPlanID, AlsoUnder: o.Plan.AlsoUnder, State: string(o.Rows[0].State()),
@@ -86,6 +89,7 @@ func (s *Server) readRun(c echo.Context, in runArguments) (any, error) {
 	if f := o.Found.Cause; f != nil {
 		out.Cause = &cause{placeOf(&o.Rows[o.Cause]), errorLine(f), o.Found.Recovered}
 	}
+
 	left, notListed := room(maxItems), 0
 	folded := foldedBelow(o, top, in.Depth)
 	for end := top + o.Rows[top].Below; next <= end; next++ {
@@ -101,6 +105,7 @@ func (s *Server) readRun(c echo.Context, in runArguments) (any, error) {
 		out.Rows = append(out.Rows, r)
 		next += r.NotListed
 	}
+
 	if notListed > 0 {
 		out.Note = fmt.Sprintf("%s below rows with notListed: read them with their address as under.",
 			words.Plural(int64(notListed), "row"))
@@ -113,6 +118,7 @@ func foldedBelow(o *outline.Outline, top int, depth *int) map[int]bool {
 	if depth == nil {
 		return o.Folded(outline.FoldFew, top)
 	}
+
 	folded := map[int]bool{}
 	for i := top; i <= top+o.Rows[top].Below; i++ {
 		if r := &o.Rows[i]; r.Below > 0 && r.Depth-o.Rows[top].Depth >= *depth {
@@ -127,6 +133,7 @@ func runRowOf(r *outline.Row) runRow {
 	if r.Wait == nil {
 		row.Error = errorOf(r.Error())
 	}
+
 	switch {
 	case r.Plan != nil:
 		row.figures = figuresOf(&r.Plan.Total)

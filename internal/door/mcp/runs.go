@@ -83,6 +83,7 @@ func (s *Server) findRuns(c echo.Context, in runsQuery) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	out := foundRuns{Runs: []run{}, Incomplete: page.Incomplete}
 	left := room(maxItems)
 	for i := range page.Plans {
@@ -95,6 +96,7 @@ func (s *Server) findRuns(c echo.Context, in runsQuery) (any, error) {
 		}
 		out.Runs = append(out.Runs, r)
 	}
+
 	if page.Next != nil {
 		out.NextCursor = new(httpd.Cursor(*page.Next).Format(lookup.PlanCursors))
 	}
@@ -113,12 +115,14 @@ func valuesOf(in any) (url.Values, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var members map[string]any
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	if err := d.Decode(&members); err != nil {
 		return nil, err
 	}
+
 	q := url.Values{}
 	for name, value := range members {
 		q.Set(name, fmt.Sprint(value))
@@ -134,6 +138,7 @@ func runOf(p *store.PlanSummary) run {
 		span: span{p.Record.StartTime, p.Record.EndTime, p.Total.DurationMs}, Steps: p.Steps, Failed: p.Failed,
 		figures: figuresOf(&p.Total),
 	}
+
 	var row outline.Row
 	switch {
 	case p.Asks != nil:

@@ -87,6 +87,7 @@ func (s *Server) search(c echo.Context, in searchArguments) (any, error) {
 	if in.textsQuery != (textsQuery{}) {
 		return nil, httpd.BadField("planId", "must be left out if since, until, project, agent, state or kind chooses runs")
 	}
+
 	from, err := cursorOf(in.Cursor, searchCursors)
 	if err != nil {
 		return nil, err
@@ -95,6 +96,7 @@ func (s *Server) search(c echo.Context, in searchArguments) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	found, err := s.lookup.Find(c, o, in.Text, from, in.Limit)
 	if wrong := new(record.InvalidError); errors.As(err, &wrong) { // what is looked for
 		return nil, httpd.BadField("text", wrong.Reason)
@@ -102,6 +104,7 @@ func (s *Server) search(c echo.Context, in searchArguments) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	out := foundTexts{PlanID: o.Plan.Record.CurrentPlanID, RootPlanID: o.Plan.Record.RootPlanID, Hits: []hit{}}
 	for i := range found.Hits {
 		h, r := &found.Hits[i], &o.Rows[found.Hits[i].Row]
@@ -111,6 +114,7 @@ func (s *Server) search(c echo.Context, in searchArguments) (any, error) {
 		}
 		out.Hits = append(out.Hits, each)
 	}
+
 	if found.Next != nil {
 		out.NextCursor = new(found.Next.Format(searchCursors))
 	}
@@ -125,6 +129,7 @@ func (s *Server) searchRuns(c echo.Context, in searchArguments) (any, error) {
 	if in.Root != "" {
 		return nil, httpd.BadField("root", "goes with planId")
 	}
+
 	values, err := valuesOf(in.textsQuery)
 	if err != nil {
 		return nil, err
@@ -134,6 +139,7 @@ func (s *Server) searchRuns(c echo.Context, in searchArguments) (any, error) {
 	if in.Cursor != "" {
 		values.Set("cursor", in.Cursor)
 	}
+
 	page, err := s.lookup.FindTexts(c, values, hitsOfRun)
 	if wrong := new(record.InvalidError); errors.As(err, &wrong) { // what is looked for
 		return nil, httpd.BadField("text", wrong.Reason)
@@ -141,6 +147,7 @@ func (s *Server) searchRuns(c echo.Context, in searchArguments) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	out := foundTexts{Hits: []hit{}}
 	for i := range page.Hits {
 		h := &page.Hits[i]
@@ -157,6 +164,7 @@ func (s *Server) searchRuns(c echo.Context, in searchArguments) (any, error) {
 	for _, left := range page.LeftOfRuns() {
 		out.MoreIn = append(out.MoreIn, moreIn{left.RootPlanID, words.MoreInRun(int64(left.Texts), left.Open)})
 	}
+
 	var notes []string
 	if len(out.MoreIn) > 0 {
 		notes = append(notes, "Of each run, the first hits are listed: to see all, search again with its planId.")
@@ -168,6 +176,7 @@ func (s *Server) searchRuns(c echo.Context, in searchArguments) (any, error) {
 		notes = append(notes, "There was time for runs back to "+page.Next.BeganAt.Format(time.RFC3339)+
 			": go on with nextCursor, or choose fewer runs.")
 	}
+
 	out.Note = strings.Join(notes, " ")
 	return out, nil
 }

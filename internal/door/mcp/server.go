@@ -56,6 +56,7 @@ func New(runs *lookup.Lookup, reports Reports, server *httpd.Server, config Conf
 	if config.CallTimeout == 0 {
 		config.CallTimeout = 30 * time.Second
 	}
+
 	statements := httpd.NewTurns(maxStatements, waitingStatements, statementPatience)
 	if reports != nil {
 		server.Register(statements.Metrics("report SQL")...)

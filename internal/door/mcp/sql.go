@@ -45,16 +45,19 @@ func (s *Server) sql(c echo.Context, in sqlArguments) (any, error) {
 	if !httpd.Storable(in.Query) {
 		return nil, httpd.BadField("query", "must be without NUL")
 	}
+
 	ctx := c.Request().Context()
 	done, err := s.statements.Take(ctx, httpd.ClientOf(c))
 	if err != nil {
 		return nil, err
 	}
 	defer done()
+
 	after, err := lookup.MarkOf(c)
 	if err != nil {
 		return nil, err
 	}
+
 	b := report.Bounds{
 		Rows: in.Rows, Bytes: maxItems, Cell: cellBytes, Time: time.Duration(in.Seconds) * time.Second, After: after,
 	}
@@ -62,6 +65,7 @@ func (s *Server) sql(c echo.Context, in sqlArguments) (any, error) {
 	if err != nil {
 		return nil, s.sqlRefusal(err, in.Seconds)
 	}
+
 	out := answered{Columns: make([]column, 0, len(result.Columns)), Rows: result.Rows, Complete: result.Complete}
 	left := room(maxAnswer - maxItems)
 	for _, col := range result.Columns {
@@ -71,6 +75,7 @@ func (s *Server) sql(c echo.Context, in sqlArguments) (any, error) {
 		}
 		out.Columns = append(out.Columns, each)
 	}
+
 	switch {
 	case !result.Complete:
 		out.Note = fmt.Sprintf("There are more rows than these %d. Count, sum or group in SQL, or select fewer columns.",
@@ -121,6 +126,7 @@ func (s *Server) describeReports(c echo.Context, in reportsArguments) (any, erro
 		return nil, err
 	}
 	defer done()
+
 	if in.View == "" {
 		views, err := s.reports.Views(ctx)
 		if err != nil {
@@ -132,6 +138,7 @@ func (s *Server) describeReports(c echo.Context, in reportsArguments) (any, erro
 		}
 		return map[string]any{"schema": "report", "views": all}, nil
 	}
+
 	var columns []report.ViewColumn
 	if httpd.Storable(in.View) {
 		if columns, err = s.reports.Columns(ctx, in.View); err != nil {
@@ -141,6 +148,7 @@ func (s *Server) describeReports(c echo.Context, in reportsArguments) (any, erro
 	if len(columns) == 0 {
 		return nil, httpd.BadField("view", "must be the name of a view, as describe_reports without view lists them")
 	}
+
 	all := make([]column, 0, len(columns))
 	for _, col := range columns {
 		all = append(all, column(col))

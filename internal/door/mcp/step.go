@@ -89,6 +89,7 @@ func (s *Server) readStep(c echo.Context, in stepArguments) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	o, err := s.outline(c, in.PlanID, in.Root)
 	if err != nil {
 		return nil, err
@@ -97,6 +98,7 @@ func (s *Server) readStep(c echo.Context, in stepArguments) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	first := -1
 	if o.Rows[at].Cycle != nil {
 		first, at = at, o.Rows[at].Parent
@@ -109,11 +111,13 @@ func (s *Server) readStep(c echo.Context, in stepArguments) (any, error) {
 			return nil, err
 		}
 	}
+
 	left := room(maxItems)
 	out, err := s.stepOf(c, o, at, in.Chars, &left)
 	if err != nil {
 		return nil, err
 	}
+
 	for _, i := range o.Children(at) {
 		switch r := &o.Rows[i]; {
 		case r.Cycle == nil:
@@ -146,6 +150,7 @@ func (s *Server) stepOf(c echo.Context, o *outline.Outline, at, chars int, left 
 		Path:    pathTo(o, at), Cycles: []cycle{},
 	}
 	left.take(out)
+
 	row, err := s.lookup.Reader(c).Detail(c.Request().Context(), r.Key())
 	if err != nil {
 		return out, err
@@ -169,6 +174,7 @@ func (s *Server) cycleOf(c echo.Context, o *outline.Outline, at, chars int, left
 	if !ok {
 		return out, record.ErrNotFound
 	}
+
 	out = cycle{
 		place: placeOf(r), Seq: k.Seq, span: spanOf(r), Model: orEmpty(k.ModelName), FinishReason: orEmpty(k.FinishReason),
 		figures: figures{
@@ -178,6 +184,7 @@ func (s *Server) cycleOf(c echo.Context, o *outline.Outline, at, chars int, left
 	left.take(out)
 	out.Error = clip(errorText(k.ErrorKind, k.ErrorMessage), chars, left)
 	out.Output = clip(cmp.Or(orEmpty(k.ThinkOutput), string(k.Message)), chars, left)
+
 	texts := map[string]*record.ActTool{}
 	for i := range row.Calls {
 		if t, ok := row.Calls[i].Record.(*record.ActTool); ok {
@@ -188,6 +195,7 @@ func (s *Server) cycleOf(c echo.Context, o *outline.Outline, at, chars int, left
 		if o.Rows[i].Call == nil {
 			continue
 		}
+
 		each := call{place: placeOf(&o.Rows[i]), span: spanOf(&o.Rows[i])}
 		for _, below := range o.Children(i) {
 			each.Below = append(each.Below, placeOf(&o.Rows[below]))
@@ -195,6 +203,7 @@ func (s *Server) cycleOf(c echo.Context, o *outline.Outline, at, chars int, left
 		if len(each.Below) > maxBelow {
 			each.Below = each.Below[:maxBelow]
 		}
+
 		if !left.take(each) {
 			break // its address stands in read_run
 		}
@@ -205,11 +214,13 @@ func (s *Server) cycleOf(c echo.Context, o *outline.Outline, at, chars int, left
 		}
 		out.Calls = append(out.Calls, each)
 	}
+
 	asked := chat.Read(orEmpty(k.ThinkInput))
 	known := make([]bool, len(asked))
 	if b := row.Before; b != nil {
 		known = chat.Known(asked, chat.Read(orEmpty(b.ThinkInput)), chat.Reply(string(b.Message), orEmpty(b.ThinkOutput)))
 	}
+
 	for i := range asked {
 		if known[i] || len(asked)-i > maxMessages && i > 0 {
 			out.KnownMessages++

@@ -34,6 +34,7 @@ func TestCatalog(t *testing.T) {
 	_, h := chat(t, apitest.Options{})
 	h.Parts.Secret = "sesame"
 	h.Parts.Servers = []string{"files"}
+
 	h.Parts.Definitions["agent.lead"] = define.Definition{
 		Agent: "lead", Description: "Leads, and says sesame.",
 		Model: define.DefinitionModel{Name: "default", Provider: "scripted", Model: "scripted"},
@@ -45,6 +46,7 @@ func TestCatalog(t *testing.T) {
 		ExecutionTimeout: define.Duration(time.Minute),
 		Agents:           []define.Definition{{Agent: "GIT", Tools: []string{"pay"}, EnableWrite: true}},
 	}
+
 	served := apitest.ServeWith(t,
 		apitest.Options{DB: h.DB, Server: func(c *apitest.Config) { c.Runs.Runnable = catalog.New(source{h}, h.Runs) },
 			Runtime: func(*runstore.Store) (runapi.Starter, runapi.Catalog) {
@@ -52,6 +54,7 @@ func TestCatalog(t *testing.T) {
 				return s, s
 			}})
 	c := &client{served}
+
 	wantStatus(t, c.post(completions, ask()), http.StatusOK) // a run that pins the agent
 	_, err := c.Runs.AddWorker(t.Context(),
 		runstore.Worker{ID: "far", Host: "b", Release: "2",
@@ -70,6 +73,7 @@ func TestCatalog(t *testing.T) {
 		"items.1.model.provider": "scripted",
 		"items.2.name":           "reader", "items.2.version": 1.0, "items.2.workers": 1.0,
 	})
+
 	tools := c.Read("/api/v1/tools")
 	expect(t, tools, obj{"items.0.name": "echo", "items.1.name": "pay", "items.1.policy.approval": true,
 		"items.1.policy.timeout": "1m0s", "mcpServers.0.name": "files", "mcpServers.0.usedBy.0": "lead"})
@@ -78,9 +82,11 @@ func TestCatalog(t *testing.T) {
 			t.Errorf("tool %d is used by %v, want %v", i, usedBy, want)
 		}
 	}
+
 	expect(t, c.Read("/api/v1/models"),
 		obj{"items.0.name": "big", "items.0.configured": false, "items.1.name": "default",
 			"items.1.host": "models.example.org", "items.1.maxConcurrent": 8.0, "items.1.priced": false})
+
 	executors := c.Read("/api/v1/executors")
 	raw, err := json.Marshal(executors)
 	if err != nil || !strings.Contains(string(raw), `"id":"far"`) || !strings.Contains(string(raw), `"kind":"own"`) {

@@ -77,6 +77,7 @@ func readChat(m members) (r chatRequest, err error) {
 	if r.agent, err = chatAgent(o); err != nil {
 		return r, err
 	}
+
 	o.value("stream", &r.stream, "true or false")
 	options := &object{members: o.object("stream_options"), prefix: "stream_options."}
 	options.value("include_usage", &r.includeUsage, "true or false")
@@ -113,6 +114,7 @@ func chatTags(o *object) (tags []string) {
 	if len(metadata) > maxChatMetadata {
 		o.fail("metadata", fmt.Sprintf("must not have over %d entries", maxChatMetadata))
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(metadata)) {
 		tag := name + "=" + metadata[name]
 		if len(tag) > record.MaxIDBytes || !httpd.Storable(tag) {
@@ -227,6 +229,7 @@ func (s *Server) chatStart(c echo.Context) (r chatRequest, started engine.Starte
 	if !httpd.MayAct(c) {
 		return r, started, errNoSession
 	}
+
 	_, m, err := s.readBody(c)
 	if err != nil {
 		return r, started, err
@@ -243,12 +246,14 @@ func (s *Server) chatStart(c echo.Context) (r chatRequest, started engine.Starte
 	if err != nil {
 		return r, started, err
 	}
+
 	delete(m, "stream") // how an answer is sent does not make it another
 	delete(m, "stream_options")
 	body, err := json.Marshal(m)
 	if err != nil {
 		return r, started, err
 	}
+
 	started, err = s.starter.Start(c.Request().Context(), engine.Request{
 		Executor: "agent", Name: r.agent, Input: input, UserID: r.userID, Tags: r.tags, Starter: httpd.KeyOf(c),
 		IdempotencyKey: key, Body: body,

@@ -38,6 +38,7 @@ func chat(t *testing.T, o apitest.Options, turns ...scriptmodel.Turn) (*client, 
 	if turns == nil {
 		turns = []scriptmodel.Turn{{ToolCalls: enginetest.Terminate("Well.")}}
 	}
+
 	say := func(_ context.Context, in struct {
 		Text string `json:"text"`
 	}) (string, error) {
@@ -47,6 +48,7 @@ func chat(t *testing.T, o apitest.Options, turns ...scriptmodel.Turn) (*client, 
 		Agent: "reader", Model: define.DefinitionModel{Name: "default"}, Tools: []string{"echo", "pay"}, EnableWrite: true,
 		MaxSteps: 4,
 	}
+
 	h := enginetest.Build(t, enginetest.Plans{
 		Scenes: []scriptmodel.Scene{{Name: "reader", Turns: turns}},
 		Tools: []tool.Tool{
@@ -56,6 +58,7 @@ func chat(t *testing.T, o apitest.Options, turns ...scriptmodel.Turn) (*client, 
 		Definitions: map[string]any{"agent.reader": a}, Executors: []engine.Executor{thinkact.Executor{}},
 		Config: func(c *engine.Config) { c.Watcher = c.Store.Deltas() },
 	})
+
 	h.Work(h.Engine)
 	o.DB, o.Runtime = h.DB, func(*runstore.Store) (runapi.Starter, runapi.Catalog) {
 		s := chatStarter{Engine: h.Engine}
@@ -88,6 +91,7 @@ func pieces(t *testing.T, body []byte) (texts []string, finish, last string) {
 			continue // a comment
 		}
 		last = data
+
 		var piece struct {
 			Choices []struct {
 				Delta        struct{ Content string }
@@ -100,6 +104,7 @@ func pieces(t *testing.T, body []byte) (texts []string, finish, last string) {
 		if err := json.Unmarshal([]byte(data), &piece); err != nil {
 			t.Fatalf("%s: %v", data, err)
 		}
+
 		for _, choice := range piece.Choices {
 			if choice.Delta.Content != "" {
 				texts = append(texts, choice.Delta.Content)
@@ -115,6 +120,7 @@ func TestCompletion(t *testing.T) {
 	t.Parallel()
 	c, h := chat(t, apitest.Options{}, scriptmodel.Turn{Content: "I think.", ToolCalls: enginetest.Terminate("Well.")},
 		scriptmodel.Turn{ToolCalls: enginetest.Terminate("Well again.")})
+
 	a := c.post(completions, ask(obj{
 		"temperature": 0.1, "max_tokens": 7, "user": "ann", "metadata": obj{"team": "a"}, "n": 1,
 		"response_format": obj{"type": "text"},
@@ -124,11 +130,13 @@ func TestCompletion(t *testing.T) {
 		"object": "chat.completion", "model": "agent/reader", "choices.0.message.content": "Well.",
 		"choices.0.message.role": "assistant", "choices.0.finish_reason": "stop",
 	})
+
 	usage := a.JSON(t).(obj)["usage"].(obj)
 	if usage["prompt_tokens"].(float64) <= 0 ||
 		usage["total_tokens"] != usage["prompt_tokens"].(float64)+usage["completion_tokens"].(float64) {
 		t.Errorf("usage: %v", usage)
 	}
+
 	id := a.Header.Get("X-Actlog-Run")
 	expect(t, c.run(id), obj{"executor": "agent", "name": "reader", "state": "COMPLETED", "result": "Well."})
 	p := h.Plan(id).Record
@@ -144,6 +152,7 @@ func TestCompletion(t *testing.T) {
 		{"role": "user", "content": "Again."},
 	}
 	wantStatus(t, c.post(completions, ask(obj{"messages": talk})), http.StatusOK)
+
 	var sent struct {
 		Messages []struct{ Role, Content string }
 	}
@@ -151,6 +160,7 @@ func TestCompletion(t *testing.T) {
 	if err := json.Unmarshal(requests[len(requests)-1].Body, &sent); err != nil {
 		t.Fatal(err)
 	}
+
 	var got []string
 	for _, m := range sent.Messages[1:] {
 		got = append(got, m.Role+": "+m.Content)
@@ -173,10 +183,12 @@ func TestCompletionStreams(t *testing.T) {
 			Content: "I think I am done.", ToolCalls: enginetest.Terminate(answer), Delay: started,
 			ChunkDelay: scriptmodel.Duration(3 * time.Millisecond),
 		})
+
 	send := func(more obj) apitest.Answer {
 		return c.post(completions, ask(obj{"stream": true, "stream_options": obj{"include_usage": true}}, more),
 			"Idempotency-Key", "once")
 	}
+
 	a := send(nil)
 	wantStatus(t, a, http.StatusOK)
 	texts, finish, last := pieces(t, a.Body)
@@ -193,6 +205,7 @@ func TestCompletionStreams(t *testing.T) {
 		finish != "stop" {
 		t.Errorf("again: %q %q", texts, finish)
 	}
+
 	whole := c.post(completions, ask(), "Idempotency-Key", "once")
 	expect(t, whole.JSON(t), obj{"choices.0.message.content": answer})
 	other := send(obj{"user": "bob"})
@@ -225,6 +238,7 @@ func TestCompletionRestarts(t *testing.T) {
 						Break: &scriptmodel.Break{After: 60},
 					}, nil
 				}})
+
 			a := c.post(completions, ask(obj{"stream": true}))
 			texts, finish, last := pieces(t, a.Body)
 			if finish != tt.finish || finish == "stop" && strings.Join(texts, "") != tt.second || finish == "" &&
@@ -241,6 +255,7 @@ func TestCompletionRefuses(t *testing.T) {
 	c, _ := chat(t, apitest.Options{})
 	said := func(m ...obj) obj { return obj{"messages": m} }
 	last := obj{"role": "user", "content": "x"}
+
 	for _, tt := range []struct {
 		body   obj
 		status int
@@ -288,6 +303,7 @@ func TestCompletionRefuses(t *testing.T) {
 		}
 		expect(t, a.JSON(t), obj{"error.param": tt.param, "error.code": tt.code, "error.type": "invalid_request_error"})
 	}
+
 	a := c.post(completions, "[")
 	wantStatus(t, a, http.StatusBadRequest)
 	expect(t, a.JSON(t), obj{"error.type": "invalid_request_error", "error.param": nil})
@@ -304,6 +320,7 @@ func TestCompletionNeedsAKey(t *testing.T) {
 	c, _ := chat(t, apitest.Options{Server: server})
 	who := c.people(secrets)
 	wantStatus(t, who["runner"].post(completions, ask()), http.StatusOK)
+
 	for name, tt := range map[string]struct {
 		client     *client
 		body       any
@@ -322,6 +339,7 @@ func TestCompletionNeedsAKey(t *testing.T) {
 			t.Errorf("%s: %s", name, a.Body)
 			continue
 		}
+
 		want := obj{"error.type": tt.kind, "error.code": tt.code}
 		if tt.code == "" {
 			want["error.code"] = nil
@@ -366,6 +384,7 @@ func TestCompletionEnds(t *testing.T) {
 				a.Header.Get("X-Actlog-Run") == "" {
 				t.Errorf("X-Should-Retry: %q", final)
 			}
+
 			streamed := c.post(completions, ask(obj{"stream": true}))
 			if _, finish, last := pieces(t, streamed.Body); (finish == "") != (tt.status != http.StatusOK) || finish == "" &&
 				!strings.Contains(last, `"error"`) {
@@ -382,6 +401,7 @@ func TestCompletionWaits(t *testing.T) {
 	c, h := chat(t, apitest.Options{Server: patience},
 		scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{enginetest.Call("pay", enginetest.Object{"text": "10"})}},
 		scriptmodel.Turn{ToolCalls: enginetest.Terminate("Paid.")})
+
 	a := c.post(completions, ask(), "Idempotency-Key", "k")
 	wantStatus(t, a, http.StatusGatewayTimeout)
 	id := a.Header.Get("X-Actlog-Run")
@@ -389,9 +409,11 @@ func TestCompletionWaits(t *testing.T) {
 		a.Header.Get("X-Should-Retry") != "false" {
 		t.Errorf("%s", message)
 	}
+
 	wait := c.run(id).(obj)["waits"].([]any)[0].(obj)["waitId"].(string)
 	wantStatus(t, c.post("/api/v1/runs/"+id+"/waits/"+wait, obj{"decision": "approve"}), http.StatusOK)
 	h.Await(id, record.Completed)
+
 	a = c.post(completions, ask(), "Idempotency-Key", "k")
 	wantStatus(t, a, http.StatusOK)
 	expect(t, a.JSON(t), obj{"choices.0.message.content": "Paid."})
@@ -405,10 +427,12 @@ func TestCompletionWithoutWorker(t *testing.T) {
 	if err := c.Runs.StopWorker(t.Context(), "w"); err != nil {
 		t.Fatal(err)
 	}
+
 	for key, desired := range map[string]string{"": "CANCEL", "k": "RUN"} {
 		a := c.post(completions, ask(), "Idempotency-Key", key)
 		wantStatus(t, a, http.StatusServiceUnavailable)
 		expect(t, a.JSON(t), obj{"error.code": "no_worker", "error.type": "server_error"})
+
 		var got string
 		if err := c.DB.Pool.QueryRow(t.Context(), "SELECT desired FROM actlog.run WHERE plan_id = $1",
 			a.Header.Get("X-Actlog-Run")).Scan(&got); err != nil || got != desired {
@@ -426,6 +450,7 @@ func TestChatModels(t *testing.T) {
 	})
 	expect(t, c.Read("/v1/models/agent/reader"), obj{"id": "agent/reader"})
 	expect(t, c.Read("/v1/models/agent%2Freader"), obj{"id": "agent/reader"})
+
 	a := c.Get("/v1/models/gpt-5")
 	wantStatus(t, a, http.StatusNotFound)
 	expect(t, a.JSON(t), obj{"error.code": "model_not_found"})

@@ -99,6 +99,7 @@ func (s *Server) completion(c echo.Context) error {
 	if r.stream {
 		return s.streamChat(c, r, run)
 	}
+
 	d, err := s.awaitChat(c, run)
 	if err != nil {
 		return refuseChat(c, err)
@@ -169,6 +170,7 @@ func (s *Server) noChatWorker(ctx context.Context, c echo.Context, d *runstore.R
 		Message: "No worker lives that can carry the run. It needs: " + strings.Join(d.WaitingFor, ", ") +
 			". actlog serve --config and actlog work start workers.",
 	}
+
 	if c.Request().Header.Get(idempotencyHeader) != "" {
 		failed.Message += " The run begins when one lives: ask again with the same Idempotency-Key."
 		return failed
@@ -177,6 +179,7 @@ func (s *Server) noChatWorker(ctx context.Context, c echo.Context, d *runstore.R
 		failed.Again = false
 		return failed
 	}
+
 	if err := s.stopUnbegun(ctx, c, d); err != nil {
 		return err
 	}
@@ -195,6 +198,7 @@ func (s *Server) streamChat(c echo.Context, r chatRequest, run engine.Started) e
 	if err := out.say(&chatSaid{Role: "assistant", Content: new("")}, nil); err != nil {
 		return err
 	}
+
 	answer := runs.Answer{
 		Watch: s.watch, Deltas: s.store.Deltas(), RootPlanID: run.RootPlanID, PlanID: run.PlanID, Silence: silence,
 		Read: func(ctx context.Context) (*runstore.RunDetail, error) { return reader.RunDetail(ctx, run.PlanID) },
@@ -205,6 +209,7 @@ func (s *Server) streamChat(c echo.Context, r chatRequest, run engine.Started) e
 		}
 		return out.say(&chatSaid{Content: &text}, nil)
 	})
+
 	if err == nil && d == nil { // the client is gone, or the server shuts down
 		err = record.ErrClosed
 	}
@@ -233,6 +238,7 @@ func (s *chatStream) end(d *runstore.RunDetail, usage bool) error {
 	if err != nil {
 		return s.fail(err)
 	}
+
 	last := &chatSaid{}
 	if reason == "content_filter" {
 		last.Refusal = new(why(d))
@@ -240,6 +246,7 @@ func (s *chatStream) end(d *runstore.RunDetail, usage bool) error {
 	if err := s.say(last, &reason); err != nil {
 		return err
 	}
+
 	if usage {
 		piece := s.piece
 		piece.Usage = chatUsageOf(d)
@@ -304,6 +311,7 @@ func (s *Server) chatModel(member, prefix string) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
+
 		all := s.chatAgents()
 		at := slices.IndexFunc(all, func(m chatModelJSON) bool { return m.ID == prefix+id })
 		if at < 0 {

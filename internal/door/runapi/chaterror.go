@@ -42,6 +42,7 @@ func chatErrorOf(err error) *chatError {
 	unknown, isUnknown := errors.AsType[*engine.UnknownError](err)
 	bad, invalid := errors.AsType[*record.InvalidError](err)
 	own, isOwn := errors.AsType[*chatError](err)
+
 	switch {
 	case isOwn:
 		*out = *own
@@ -68,6 +69,7 @@ func chatErrorOf(err error) *chatError {
 		p, _ := httpd.ProblemOf(err)
 		*out = chatError{Status: p.Status, Message: p.Detail, Param: p.Field, Again: p.RetryAfter > 0}
 	}
+
 	out.Type = cmp.Or(out.Type, chatErrorType(out.Status))
 	out.ParamJSON, out.CodeJSON = optional.Pointer(out.Param),
 		optional.Pointer(cmp.Or(out.Code, chatErrorCode(out.Status)))

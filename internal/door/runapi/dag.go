@@ -28,6 +28,7 @@ func (s *Server) planGraph(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	o := objectOf(m, "", "prompt", "provider", "model")
 	input := map[string]any{
 		"prompt": o.text("prompt", maxBodyBytes), "provider": o.id("provider"), "model": o.id("model"), "draft": true,
@@ -35,10 +36,12 @@ func (s *Server) planGraph(c echo.Context) error {
 	if o.err != nil {
 		return refused(o.err)
 	}
+
 	started, err := s.startGraph(c, input, raw, false)
 	if err != nil {
 		return err
 	}
+
 	d, err := s.awaitPlanning(c, started)
 	switch {
 	case err != nil:
@@ -50,6 +53,7 @@ func (s *Server) planGraph(c echo.Context) error {
 		}
 		return &httpd.Problem{Status: http.StatusInternalServerError, Detail: detail}
 	}
+
 	g, err := runs.ReadGraph(c.Request().Context(), s.reader(c).Reader, d.Plan.RootPlanID, d.Plan.CurrentPlanID)
 	if err != nil {
 		return err
@@ -76,9 +80,11 @@ func (s *Server) awaitPlanning(c echo.Context, started engine.Started) (*runstor
 		default:
 			lacking = 0
 		}
+
 		if lacking < 2 && !gone { // one look may come while a worker takes the place of another
 			continue
 		}
+
 		after := context.WithoutCancel(ctx)
 		if d, err = s.reader(c).RunDetail(after, started.PlanID); err != nil {
 			return nil, err
@@ -89,6 +95,7 @@ func (s *Server) awaitPlanning(c echo.Context, started engine.Started) (*runstor
 				return nil, err
 			}
 		}
+
 		if gone {
 			return nil, ctx.Err()
 		}
@@ -119,6 +126,7 @@ func (s *Server) startGraph(c echo.Context, input map[string]any, body []byte, h
 	if err != nil {
 		return engine.Started{}, err
 	}
+
 	started, err := s.starter.Start(c.Request().Context(), engine.Request{
 		Executor: dagExecutor, Input: raw, Starter: httpd.KeyOf(c), Held: held, IdempotencyKey: key, Body: body,
 	})
@@ -130,6 +138,7 @@ func (s *Server) startGraph(c echo.Context, input map[string]any, body []byte, h
 	if err != nil {
 		return started, notStarted(err)
 	}
+
 	c.Response().Header().Set("Actlog-Plan-Id", started.PlanID)
 	return started, nil
 }
@@ -140,19 +149,23 @@ func (s *Server) storedGraph(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	ctx, reader := c.Request().Context(), s.reader(c)
 	g, err := runs.ReadGraph(ctx, reader.Reader, id, id)
 	if err != nil {
 		return err
 	}
+
 	newest, err := s.searchRuns(c, runstore.RunFilter{Executor: dagExecutor, Name: id, Limit: executionsPage})
 	if err != nil {
 		return err
 	}
+
 	of := id // one that was planned and carried out in the same run
 	if at := slices.IndexFunc(newest, func(r runstore.RunSummary) bool { return r.State != record.Pending }); at >= 0 {
 		of = newest[at].Plan.CurrentPlanID
 	}
+
 	e, err := runs.ReadExecution(ctx, reader, of)
 	if errors.Is(err, record.ErrNotFound) { // it was not executed
 		return c.JSON(http.StatusOK, toGraph(id, "draft", g, nil))
@@ -176,6 +189,7 @@ func (s *Server) executeGraph(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	o := objectOf(m, "", "plan_id", "scheduling")
 	id, scheduling := o.id("plan_id"), o.id("scheduling")
 	switch {
@@ -184,6 +198,7 @@ func (s *Server) executeGraph(c echo.Context) error {
 	case id == "":
 		return refused(missing("plan_id"))
 	}
+
 	if _, err := runs.ReadGraph(c.Request().Context(), s.reader(c).Reader, id, id); err != nil {
 		return err
 	}
@@ -191,6 +206,7 @@ func (s *Server) executeGraph(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	out := executingJSON{started.PlanID, id, "starting"}
 	if started.Before {
 		d, err := s.reader(c).RunDetail(c.Request().Context(), started.PlanID)
@@ -216,10 +232,12 @@ func (s *Server) startExecution(c echo.Context) error {
 	if _, _, err := s.readBody(c); err != nil {
 		return err
 	}
+
 	ctx := c.Request().Context()
 	if _, err := runs.ReadExecution(ctx, s.reader(c), id); err != nil {
 		return err
 	}
+
 	err = s.store.Begin(ctx, id, httpd.KeyOf(c))
 	for _, conflict := range []error{runstore.ErrBegun, runstore.ErrEnded} {
 		if errors.Is(err, conflict) {
@@ -276,12 +294,14 @@ func (s *Server) executions(c echo.Context) error {
 		if err != nil {
 			return err
 		}
+
 		for i := range found {
 			r := &found[i]
 			item := executionItemJSON{
 				r.Plan.CurrentPlanID, r.Plan.CurrentPlanID, r.Plan.Title, runs.ExecutionStatus(r.State), r.Plan.StartTime,
 				r.Plan.EndTime,
 			}
+
 			if item.StartedAt == nil {
 				item.StartedAt = r.CreatedAt
 			}
@@ -290,10 +310,12 @@ func (s *Server) executions(c echo.Context) error {
 			} else if name != "" {
 				item.PlanID = name
 			}
+
 			if out.Executions = append(out.Executions, item); len(out.Executions) == executionsPage {
 				return c.JSON(http.StatusOK, out)
 			}
 		}
+
 		if len(found) <= filter.Limit {
 			break
 		}
@@ -326,6 +348,7 @@ func (s *Server) providers(c echo.Context) error {
 			}
 		}
 	}
+
 	slices.Sort(out.Providers)
 	return c.JSON(http.StatusOK, out)
 }

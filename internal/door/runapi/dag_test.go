@@ -45,6 +45,7 @@ func graphs(t *testing.T, answer string, options apitest.Options, scenes ...scri
 	all = append(all, scriptmodel.Scene{
 		Name: "node", Match: scriptmodel.Match{System: "carry out"}, Turns: []scriptmodel.Turn{{Content: " done "}},
 	})
+
 	h := enginetest.Build(t, enginetest.Plans{Scenes: all, Executors: []engine.Executor{dag.Executor{}}})
 	h.Work(h.Engine)
 	d := drafter{Engine: h.Engine, parts: h.Parts}
@@ -103,6 +104,7 @@ func (c *client) socket(id string, o *websocket.DialOptions) (*websocket.Conn, *
 	if c.Key != "" {
 		o.HTTPHeader = http.Header{"Authorization": {"Bearer " + c.Key}}
 	}
+
 	conn, answer, err := websocket.Dial(c.T.Context(), strings.Replace(c.Base, "http", "ws", 1)+"/ws/"+id, o)
 	if err == nil {
 		c.T.Cleanup(func() { _ = conn.CloseNow() })
@@ -127,6 +129,7 @@ func (c *client) frames(conn *websocket.Conn, wanted func(frame) bool) (all []fr
 		if err != nil {
 			return all, err
 		}
+
 		var f frame
 		if err := json.Unmarshal(raw, &f); err != nil {
 			c.T.Fatal(err)
@@ -163,9 +166,11 @@ func TestGraphs(t *testing.T) {
 			}
 			return scriptmodel.Turn{Content: "found"}, nil
 		}}))
+
 	a := c.post("/api/plan", obj{"prompt": "Go."})
 	wantStatus(t, a, http.StatusOK)
 	plan := a.JSON(t)
+
 	want := obj{
 		"user_prompt": "Go.", "title": "Two", "status": "draft", "nodes.#": 2, "edges": []any{obj{"from": "a", "to": "b"}},
 		"nodes.1": obj{
@@ -185,6 +190,7 @@ func TestGraphs(t *testing.T) {
 		"node_states": obj{"a": "pending", "b": "pending"}, "logs": []any{},
 	})
 	expect(t, c.Read("/api/plan/"+planID), obj{"status": "draft"})
+
 	wantStatus(t, c.post("/api/execute/"+id+"/start", ""), http.StatusOK)
 	<-begun
 	expect(t, c.Read(info), obj{
@@ -196,11 +202,13 @@ func TestGraphs(t *testing.T) {
 		"status": "executing", "node_results.0.status": "running", "node_results.0.result": "",
 		"node_results.0.execution_time": nil,
 	})
+
 	wantProblem(t, c.post("/api/execute/"+id+"/start", ""), http.StatusConflict, nil)
 	close(goOn)
 	if f := c.ended(id); f.Status != "completed" || f.States["b"] != "completed" {
 		t.Errorf("%+v", f)
 	}
+
 	wantProblem(t, c.post("/api/execute/"+id+"/start", ""), http.StatusConflict, nil)
 	expect(t, c.Read(info), obj{
 		"status": "completed", "node_states": obj{"a": "completed", "b": "completed"}, "logs.#": 8,
@@ -212,6 +220,7 @@ func TestGraphs(t *testing.T) {
 		"node_results.0.result": "found", "node_results.0.status": "completed", "node_results.1.result": "done",
 		"execution_logs.#": 8,
 	})
+
 	document := c.Read("/api/execution/" + id + "/load").(obj)
 	expect(t, document, obj{
 		"execution_id": id, "plan_id": planID, "user_prompt": "Go.", "title": "Two", "status": "completed",
@@ -226,6 +235,7 @@ func TestGraphs(t *testing.T) {
 		"state": "COMPLETED", "name": planID, "result.status": "completed",
 		"result.node_results": obj{"a": "found", "b": "done"}, "result.execution_logs.#": 8,
 	})
+
 	again := c.prepared(planID)
 	expect(t, c.Read("/api/plan/"+planID), obj{"status": "completed"}) // until that one is started
 	var stuck int                                                      // or silent
@@ -234,11 +244,13 @@ func TestGraphs(t *testing.T) {
 			"AND h.desired <> 'PAUSE'", again).Scan(&stuck); err != nil || stuck > 0 {
 		t.Errorf("what was not started yet counts as stuck: %d, %v", stuck, err)
 	}
+
 	open, err := c.Runs.OpenRuns(t.Context())
 	if want := []runstore.OpenCount{{Executor: "dag", State: record.Paused, Runs: 1}}; err != nil ||
 		!cmp.Equal(want, open) {
 		t.Errorf("open runs: %+v, %v", open, err)
 	}
+
 	expect(t, c.Read("/api/executions"), obj{
 		"executions.#": 2, "executions.0.execution_id": again, "executions.0.status": "starting",
 		"executions.1.execution_id": id, "executions.1.plan_id": planID, "executions.1.status": "completed",
@@ -266,6 +278,7 @@ func TestFailedExecution(t *testing.T) {
 	c := graphs(t, twoNodes, apitest.Options{}, node("A", scriptmodel.Turn{
 		Error: &scriptmodel.Failure{Status: 400, Message: "no"},
 	}))
+
 	planID := c.draft()
 	id := c.prepared(planID)
 	wantStatus(t, c.post("/api/execute/"+id+"/start", obj{}), http.StatusOK)
@@ -273,6 +286,7 @@ func TestFailedExecution(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"a": "failed", "b": "pending"}, f.States); diff != "" || f.Status != "failed" {
 		t.Error(f.Status, diff)
 	}
+
 	expect(t, c.Read("/api/execution/"+id+"/load"), obj{
 		"status": "failed", "node_results": obj{"a": "", "b": ""}, "nodes.1.status": "pending", "nodes.1.error": nil,
 		"nodes.1.result": nil,
@@ -283,6 +297,7 @@ func TestFailedExecution(t *testing.T) {
 		t.Errorf("%q", text)
 	}
 	expect(t, c.run(id), obj{"state": "FAILED", "result.status": "failed", "result.node_results": obj{"a": "", "b": ""}})
+
 	stopped := c.prepared(planID)
 	wantStatus(t, c.post("/api/v1/runs/"+stopped+"/stop", ""), http.StatusAccepted)
 	if f := c.ended(stopped); f.Status != "failed" {
@@ -306,10 +321,12 @@ func TestStoppedExecution(t *testing.T) {
 		t, `{"title":"Two","nodes":[{"id":"a","name":"A"},{"id":"b","name":"B"},{"id":"c","dependencies":["a"]}]}`,
 		apitest.Options{}, node("A", waits), node("B", waits),
 	)
+
 	id := c.prepared(c.draft())
 	wantStatus(t, c.post("/api/execute/"+id+"/start", ""), http.StatusOK)
 	<-begun
 	<-begun
+
 	wantStatus(t, c.post("/api/v1/runs/"+id+"/stop", ""), http.StatusAccepted)
 	f := c.ended(id)
 	if diff := cmp.Diff(map[string]string{"a": "failed", "b": "failed", "c": "pending"}, f.States); diff != "" ||
@@ -322,12 +339,14 @@ func TestStoppedExecution(t *testing.T) {
 func TestGraphErrors(t *testing.T) {
 	t.Parallel()
 	c := graphs(t, `{"nodes":[{"id":"a","provider":"moon"}]}`, apitest.Options{})
+
 	a := c.post("/api/plan", obj{"prompt": "Go."})
 	wantProblem(t, a, http.StatusInternalServerError, nil)
 	expect(t, a.JSON(t), obj{
 		"detail": "Planning failed: Node a uses unavailable provider 'moon'. Available: default, scripted",
 	})
 	failed := a.Header.Get("Actlog-Plan-Id")
+
 	for _, row := range []struct {
 		path   string
 		body   any
@@ -351,6 +370,7 @@ func TestGraphErrors(t *testing.T) {
 	} {
 		wantProblem(t, c.post(row.path, row.body), row.status, row.field)
 	}
+
 	for _, path := range []string{
 		"/api/plan/none", "/api/plan/" + failed, "/api/execution/none/status", "/api/execution/none/result",
 		"/api/execution/none/load", "/api/execution/" + failed + "/load",
@@ -386,6 +406,7 @@ func TestGraphIsRepeated(t *testing.T) {
 	id := a.JSON(t).(obj)["planId"].(string)
 	expect(t, c.Read("/api/execution/"+id+"/status"), obj{"status": "completed", "plan_id": id})
 	expect(t, c.Read("/api/plan/"+id), obj{"status": "completed", "title": "Two"})
+
 	again := c.prepared(id)
 	wantStatus(t, c.post("/api/execute/"+again+"/start", ""), http.StatusOK)
 	c.ended(again)
@@ -401,6 +422,7 @@ func TestSocket(t *testing.T) {
 		<-goOn
 		return scriptmodel.Turn{Content: "found"}, nil
 	}}))
+
 	id := c.prepared(c.draft())
 	first, second := c.opened(id), c.opened(id)
 	count := 0
@@ -409,6 +431,7 @@ func TestSocket(t *testing.T) {
 		held[4]); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
+
 	wantStatus(t, c.post("/api/execute/"+id+"/start", ""), http.StatusOK)
 	for _, conn := range []*websocket.Conn{first, second} {
 		if _, err := c.frames(conn, func(f frame) bool {
@@ -417,6 +440,7 @@ func TestSocket(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	close(goOn)
 	for _, conn := range []*websocket.Conn{first, second} {
 		all, err := c.frames(conn, never)
@@ -428,6 +452,7 @@ func TestSocket(t *testing.T) {
 			t.Errorf("%+v", last)
 		}
 	}
+
 	if f := c.ended(id); f.Status != "completed" { // one that comes late gets the last frame
 		t.Errorf("%+v", f)
 	}
@@ -443,6 +468,7 @@ func TestSocketTellsChanges(t *testing.T) {
 	if _, err := c.frames(conn, func(frame) bool { return true }); err != nil {
 		t.Fatal(err)
 	}
+
 	wantStatus(t, c.post("/api/execute/"+id+"/start", ""), http.StatusOK)
 	all, err := c.frames(conn, never)
 	if websocket.CloseStatus(err) != websocket.StatusNormalClosure || all[len(all)-1].Status != "completed" {
@@ -459,12 +485,14 @@ func TestSocketIsGuarded(t *testing.T) {
 	c := graphs(t, twoNodes, apitest.Options{Server: func(c *apitest.Config) {
 		c.HTTP.Keys = apitest.Keys(t, readerLine, writerLine, runnerLine)
 	}})
+
 	as := func(key string) *client { return &client{c.As(key)} }
 	id := as(runner).prepared(as(runner).draft())
 	origin := func(value string) *websocket.DialOptions {
 		return &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + reader}, "Origin": {value}}}
 	}
 	host := strings.TrimPrefix(c.Base, "http://")
+
 	for name, row := range map[string]struct {
 		key    string
 		id     string
@@ -488,6 +516,7 @@ func TestSocketIsGuarded(t *testing.T) {
 			}
 		})
 	}
+
 	wantProblem(t, as(reader).Get("/ws/"+id), http.StatusUpgradeRequired, nil)
 }
 
@@ -503,6 +532,7 @@ func TestStalledSocketIsCut(t *testing.T) {
 		apitest.Options{Log: log, Server: func(c *apitest.Config) {
 			c.Runs.SocketBeat, c.Runs.SocketPatience = time.Millisecond, 50*time.Millisecond
 		}})
+
 	conn := c.opened(c.prepared(c.draft()))
 	if _, err := c.frames(conn, func(frame) bool { return true }); err != nil {
 		t.Fatal(err)
@@ -527,6 +557,7 @@ func TestPlanWithoutWorker(t *testing.T) {
 		apitest.Options{DB: h.DB, Server: patience, Runtime: func(*runstore.Store) (runapi.Starter, runapi.Catalog) {
 			return d, d
 		}})}
+
 	body := obj{"prompt": "Go."}
 	refused := func(stays string, header ...string) string {
 		a := c.post("/api/plan", body, header...)
@@ -540,6 +571,7 @@ func TestPlanWithoutWorker(t *testing.T) {
 		return a.Header.Get("Actlog-Plan-Id")
 	}
 	stopped, kept := refused("The run was stopped"), refused("begins when one lives", "Idempotency-Key", "k")
+
 	ctx, leave := context.WithTimeout(t.Context(), 20*time.Second)
 	go func() {
 		storetest.Until(t, "the third run is there", func() bool {
@@ -554,15 +586,18 @@ func TestPlanWithoutWorker(t *testing.T) {
 		_ = answer.Body.Close()
 		t.Errorf("%s", answer.Status)
 	}
+
 	var left string
 	storetest.Until(t, "the run of the client that left is to stop", func() bool {
 		return h.DB.Pool.QueryRow(t.Context(), "SELECT plan_id FROM actlog.run WHERE desired = 'CANCEL' AND plan_id <> $1",
 			stopped).Scan(&left) == nil
 	})
+
 	h.Work(h.Engine)
 	a := c.post("/api/plan", body, "Idempotency-Key", "k")
 	wantStatus(t, a, http.StatusOK)
 	expect(t, a.JSON(t), obj{"plan_id": kept, "status": "draft"})
+
 	for _, id := range []string{stopped, left} {
 		c.until(id, "CANCELLED")
 	}

@@ -26,6 +26,7 @@ func TestWithAWorker(t *testing.T) {
 	pay := tool.Func("pay", "Pays.", func(context.Context, arguments) (string, error) {
 		return "paid", nil
 	}, tool.WithPolicy(tool.Policy{Approval: true}))
+
 	h := enginetest.Build(t, enginetest.Plans{
 		Scenes: []scriptmodel.Scene{
 			{Name: "asker", Match: scriptmodel.Match{System: "Asker."},
@@ -54,6 +55,7 @@ func TestWithAWorker(t *testing.T) {
 		return h.Engine, runtime{}
 	}})
 	r := &client{c}
+
 	// The same request again waits for the same run.
 	settled := func() any {
 		t.Helper()
@@ -66,17 +68,20 @@ func TestWithAWorker(t *testing.T) {
 		id, wait := apitest.Lookup(t, run, "planId").(string), apitest.Lookup(t, run, "waits.0.waitId").(string)
 		wantStatus(t, r.post("/api/v1/runs/"+id+"/waits/"+wait, body), http.StatusOK)
 	}
+
 	run := settled()
 	expect(t, run, obj{"state": "WAITING", "waits.#": 1, "waits.0.type": "USER_INPUT", "waits.0.title": "How much?"})
 	if root, asked := apitest.Lookup(t, run, "planId"), apitest.Lookup(t, run, "waits.0.planId"); root == asked {
 		t.Error("the sub-agent does not wait")
 	}
+
 	answer(run, obj{"decision": "submit", "values": obj{"amount": 7}})
 	run = settled()
 	expect(t, run, obj{
 		"state": "WAITING", "waits.#": 1, "waits.0.type": "ACTION_VALIDATION", "waits.0.name": "pay",
 		"waits.0.parameters.amount": 7,
 	})
+
 	answer(run, obj{"decision": "approve", "by": "ann"})
 	run = settled()
 	expect(t, run, obj{"state": "COMPLETED", "result": "Paid 7.", "waits.#": 0, "total.modelCalls": 5})

@@ -49,10 +49,12 @@ func (s *Server) submitInput(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	refuse := func(text string) error {
 		return c.JSON(http.StatusBadRequest, planErrorJSON{Error: text, PlanID: id})
 	}
 	const notWaiting = "No plan is currently waiting for user input."
+
 	form, err := s.openForm(c, id)
 	if err != nil {
 		return err
@@ -67,6 +69,7 @@ func (s *Server) submitInput(c echo.Context) error {
 		}
 		return refuse("FormInputTool not found for planId: " + id)
 	}
+
 	_, err = s.decideAt(c, form.Key(), func(w *record.Wait) (decision.Decision, error) {
 		fields, err := decision.ReadForm(w.FormInputs)
 		return decision.Decision{Decision: decision.Submit, Values: fields.ByLabel(values), By: httpd.KeyOf(c)}, err
@@ -92,6 +95,7 @@ func (s *Server) openForm(c echo.Context, planID string) (*record.Wait, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for _, w := range d.Waits {
 		if slices.Contains(decision.Decisions(w), decision.Submit) {
 			return w, nil
@@ -113,6 +117,7 @@ func (s *Server) stopTask(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	ctx := c.Request().Context()
 	d, err := s.reader(c).RunDetail(ctx, id)
 	if err == nil {
@@ -124,6 +129,7 @@ func (s *Server) stopTask(c echo.Context) error {
 	case err != nil:
 		return err
 	}
+
 	return c.JSON(http.StatusOK, stoppedJSON{
 		Status: "stopped", PlanID: id, Message: "Task stop request processed successfully", TaskMarkedForStop: true,
 		WasRunning: d.Desired == runstore.DesiredRun,
@@ -153,6 +159,7 @@ func (s *Server) taskStatus(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	p := &d.Plan
 	return c.JSON(http.StatusOK, taskStatusJSON{
 		PlanID: id, Exists: true, IsRunning: !d.Done && d.Desired == runstore.DesiredRun, DesiredState: new(desiredState(d)),
@@ -228,6 +235,7 @@ func (s *Server) startTool(c echo.Context, t *toolCall) (engine.Started, error) 
 	if t.tool == "" {
 		return engine.Started{}, textError("Tool name cannot be empty")
 	}
+
 	notFound := textError("Tool not found with name: " + t.tool)
 	r, templateID, err := s.catalog.Tool(t.tool, t.parameters)
 	if errors.Is(err, record.ErrNotFound) {
@@ -236,7 +244,9 @@ func (s *Server) startTool(c echo.Context, t *toolCall) (engine.Started, error) 
 	if err != nil {
 		return engine.Started{}, executorError(err)
 	}
-	r.Starter, r.ConversationID, t.templateID = httpd.KeyOf(c), t.conversationID, templateID
+
+	r.Starter, r.ConversationID = httpd.KeyOf(c), t.conversationID
+	t.templateID = templateID
 	started, err := s.starter.Start(c.Request().Context(), r)
 	if errors.Is(err, record.ErrNotFound) {
 		return engine.Started{}, notFound
@@ -270,6 +280,7 @@ func (s *Server) executeAsync(c echo.Context) error {
 	if err != nil {
 		return refuseTool(c, err)
 	}
+
 	started, err := s.startTool(c, &t)
 	if err != nil {
 		return refuseTool(c, err)
@@ -309,21 +320,25 @@ func (s *Server) executeByGet(c echo.Context) error {
 	if c.Request().Method != http.MethodGet {
 		return echo.ErrMethodNotAllowed
 	}
+
 	name, err := httpd.PathID(c, "toolName")
 	if err != nil {
 		return refuseTool(c, textError("Tool not found with name: "+c.Param("toolName")))
 	}
+
 	query, _ := url.ParseQuery(c.Request().URL.RawQuery) // what cannot be read is no member
 	m := members{}
 	if all := query.Get("allParams"); all != "" && (json.Unmarshal([]byte(all), &m) != nil || !httpd.Storable(all)) {
 		return refuseTool(c, textError("allParams must be a JSON object"))
 	}
+
 	t := toolCall{tool: strings.TrimSpace(name), parameters: texts(m), conversationID: query.Get("conversationId")}
 	for name := range query {
 		if name != "allParams" && name != "serviceGroup" && name != "conversationId" {
 			t.parameters[name] = query.Get(name)
 		}
 	}
+
 	if len(t.conversationID) > record.MaxIDBytes || !httpd.Storable(t.conversationID) {
 		return refuseTool(c, textError("conversationId is no id"))
 	}
@@ -343,6 +358,7 @@ func (s *Server) execute(c echo.Context, t toolCall) error {
 	if err != nil {
 		return err
 	}
+
 	switch {
 	case d.State == record.Completed:
 		return c.JSON(http.StatusOK, executedJSON{

@@ -24,11 +24,13 @@ func TestSubmitInput(t *testing.T) {
 	t.Parallel()
 	c := serve(t, apitest.Options{})
 	submit := func(id string, body any) apitest.Answer { return c.post("/api/executor/submit-input/"+id, body) }
+
 	same(t, submit("nobody", obj{"a": "b"}), http.StatusBadRequest,
 		`{"error":"FormInputTool not found for planId: nobody","planId":"nobody"}`)
 	without := c.claimed()
 	same(t, submit(without.PlanID, obj{}), http.StatusBadRequest,
 		`{"error":"FormInputTool not found for planId: `+without.PlanID+`","planId":"`+without.PlanID+`"}`)
+
 	id := c.waits(formWait()).PlanID
 	expect(t, c.Details(id), obj{"userInputWaitState.planId": id, "userInputWaitState.title": "Where?"})
 	same(t, submit(id, obj{"Region": "MARS"}), http.StatusBadRequest,
@@ -36,6 +38,7 @@ func TestSubmitInput(t *testing.T) {
 	same(t, submit(id, obj{"Colour": "red", "Region": "EMEA"}), http.StatusBadRequest,
 		`{"error":"Colour is no field of the form","planId":"`+id+`"}`)
 	wantProblem(t, submit(id, "{"), http.StatusBadRequest, nil)
+
 	same(t, submit(id, obj{"Region": "EMEA"}), http.StatusOK,
 		`{"message":"Input submitted successfully","planId":"`+id+`"}`)
 	same(t, submit(id, obj{"Region": "EMEA"}), http.StatusBadRequest,
@@ -60,6 +63,7 @@ func TestTasks(t *testing.T) {
 		`{"error":"No active task found for the given plan ID","planId":"nobody"}`)
 	same(t, c.Get("/api/executor/taskStatus/nobody"), http.StatusOK,
 		`{"planId":"nobody","isRunning":false,"exists":false,"desiredState":null,"startTime":null,"endTime":null,"lastUpdated":null,"taskResult":null}`)
+
 	l := c.claimed()
 	status := func() any { return c.Read("/api/executor/taskStatus/" + l.PlanID) }
 	expect(t, status(), obj{
@@ -71,13 +75,16 @@ func TestTasks(t *testing.T) {
 				`","message":"Task stop request processed successfully","taskMarkedForStop":true,"wasRunning":`+was+`}`)
 	}
 	expect(t, status(), obj{"isRunning": false, "exists": true, "desiredState": "STOP"})
+
 	c.end(l, record.Plan{State: new(record.Cancelled)})
 	expect(t, status(), obj{"isRunning": false, "desiredState": "STOP"})
 	same(t, c.post("/api/executor/stopTask/"+l.PlanID, ""), http.StatusBadRequest,
 		`{"error":"No active task found for the given plan ID","planId":"`+l.PlanID+`"}`)
+
 	l = c.claimed()
 	c.end(l, record.Plan{State: new(record.Completed), Summary: new("well")})
 	expect(t, status(), obj{"isRunning": false, "desiredState": "STOP", "taskResult": "well"})
+
 	l = c.claimed()
 	c.end(l, record.Plan{State: new(record.Failed), ErrorMessage: new("no")})
 	expect(t, status(), obj{"desiredState": "CANCEL", "taskResult": "no"})
@@ -89,10 +96,12 @@ func TestExecuteByToolName(t *testing.T) {
 	t.Parallel()
 	c := serve(t, apitest.Options{})
 	const path = "/api/executor/executeByToolNameAsync"
+
 	same(t, c.post(path, obj{}), http.StatusBadRequest, `{"error":"Tool name cannot be empty"}`)
 	same(t, c.post(path, obj{"toolName": " "}), http.StatusBadRequest, `{"error":"Tool name cannot be empty"}`)
 	same(t, c.post(path, obj{"toolName": "x"}), http.StatusBadRequest, `{"error":"Tool not found with name: x"}`)
 	same(t, c.post(path, obj{"toolName": 7}), http.StatusBadRequest, `{"error":"toolName must be a text"}`)
+
 	same(t, c.post(path, obj{"toolName": "nightly", "replacementParams": obj{}}), http.StatusBadRequest,
 		`{"error":"path has no value: the template needs it"}`)
 	same(t, c.post(path, obj{"toolName": "nightly", "replacementParams": 1}), http.StatusBadRequest,
@@ -112,6 +121,7 @@ func TestExecuteByToolName(t *testing.T) {
 	expect(t, c.Details(started.(obj)["planId"].(string)), obj{
 		"userRequest": "Read [1] for <<planId>>.", "conversationId": "c-1",
 	})
+
 	expect(t, c.post(path, obj{"toolName": "reader", "replacementParams": obj{"request": "Read."}}).JSON(t),
 		obj{"conversationId": nil, "planTemplateId": nil})
 	same(t, c.post(path, obj{"toolName": "reader"}), http.StatusBadRequest, `{"error":"input.request is required"}`)
@@ -154,8 +164,10 @@ func TestExecuteSync(t *testing.T) {
 				done = true
 			}
 		}
+
 		same(t, <-answered, tt.status, tt.body)
 	}
+
 	same(t, c.Get("/api/executor/executeByToolNameSync/x"), http.StatusBadRequest,
 		`{"error":"Tool not found with name: x"}`)
 	same(t, c.Get("/api/executor/executeByToolNameSync/reader?allParams=1"), http.StatusBadRequest,

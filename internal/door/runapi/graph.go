@@ -148,6 +148,7 @@ func executionDocument(e *runs.Execution) any {
 	if out.Timestamp == nil {
 		out.Timestamp = e.Run.UpdatedAt
 	}
+
 	for i, n := range e.Graph.Nodes {
 		step := e.Steps[i]
 		out.Nodes[i] = documentNodeJSON{

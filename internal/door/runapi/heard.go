@@ -52,6 +52,7 @@ func heardOf(t *traceJSON) (all []heard) {
 				map[string]any{"stepId": st.StepID, "sources": st.Sources},
 			})
 		}
+
 		switch {
 		case st.State == record.Failed:
 			all = append(all, heard{"onStepFailed", 0, st.StepNumber, partEnded, st})
@@ -59,6 +60,7 @@ func heardOf(t *traceJSON) (all []heard) {
 			all = append(all, heard{"onStepCompleted", 0, st.StepNumber, partEnded, st})
 		}
 	}
+
 	if t.FinalState.Terminal() {
 		all = append(all, heard{"onExecutionCompleted", 0, 0, partEnded, t})
 	}
@@ -121,11 +123,13 @@ func readTold(id string) (told, error) {
 	if id == "" {
 		return t, nil
 	}
+
 	for text := range strings.SplitSeq(id, ".") {
 		m := toldPart.FindStringSubmatch(text)
 		if m == nil {
 			return nil, wrong
 		}
+
 		from, _ := strconv.ParseInt(m[1], 10, 64) // digits
 		to, _ := strconv.ParseInt(cmp.Or(m[2], m[1]), 10, 64)
 		if to < from || to-from+int64(len(t)) > maxTold {

@@ -22,6 +22,7 @@ func (s *Server) listen(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	q := httpd.QueryOf(c, "level")
 	level := slices.Index(levels, cmp.Or(q.Text("level"), levels[1]))
 	if q.Err == nil && level < 0 {
@@ -30,6 +31,7 @@ func (s *Server) listen(c echo.Context) error {
 	if q.Err != nil {
 		return q.Err
 	}
+
 	before, err := readTold(c.Request().Header.Get("Last-Event-ID"))
 	if err != nil {
 		return err
@@ -38,6 +40,7 @@ func (s *Server) listen(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	if before[0][partEnded] {
 		return c.NoContent(http.StatusNoContent) // a browser that has heard all comes back no more
 	}
@@ -70,6 +73,7 @@ func (s *Server) tell(c echo.Context, d *runstore.RunDetail, level int, before t
 		case <-c.Request().Context().Done():
 			return nil
 		}
+
 		for i := range all {
 			if e := &all[i]; e.level <= level && before.add(e.step, e.part) {
 				if err := sendHeard(c, e, before); err != nil {

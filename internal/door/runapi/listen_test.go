@@ -31,6 +31,7 @@ func (c *client) listen(t *testing.T, id, level, last string) *listener {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	t.Cleanup(cancel)
+
 	r := c.Request(ctx, http.MethodGet, "/api/v1/runs/"+id+"/listen?level="+level, nil)
 	if last != "" {
 		r.Header.Set("Last-Event-ID", last)
@@ -40,6 +41,7 @@ func (c *client) listen(t *testing.T, id, level, last string) *listener {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = answer.Body.Close() })
+
 	l := &listener{t, answer, bufio.NewScanner(answer.Body), last}
 	l.lines.Buffer(nil, 10<<20)
 	return l
@@ -107,15 +109,19 @@ func TestListenWhileItRuns(t *testing.T) {
 	c := serve(t, apitest.Options{})
 	l := c.claimed()
 	id := l.PlanID
+
 	begin1, end1 := stepChanges(l, "s1", 0)
 	begin2, end2 := stepChanges(l, "s2", 1)
 	begin3, end3 := stepChanges(l, "s3", 2)
-	minimal, standard, verbose := c.listen(t, id, "MINIMAL", ""), c.listen(t, id, "STANDARD", ""),
-		c.listen(t, id, "VERBOSE", "")
+	minimal := c.listen(t, id, "MINIMAL", "")
+	standard := c.listen(t, id, "STANDARD", "")
+	verbose := c.listen(t, id, "VERBOSE", "")
+
 	c.work(l, begin1)
 	for _, each := range []*listener{minimal, standard, verbose} {
 		each.wantHeard("onStepStarted s1") // before the step ends
 	}
+
 	c.work(l, end1)
 	minimal.wantHeard("onStepCompleted s1")
 	standard.wantHeard("onSourcesDiscovered s1", "onStepCompleted s1")
@@ -128,16 +134,19 @@ func TestListenWhileItRuns(t *testing.T) {
 	if verbose.lastID != "1.2r.2s.3s" {
 		t.Errorf("the id is %q", verbose.lastID)
 	}
+
 	c.listen(t, id, "VERBOSE", "").wantHeard("onStepStarted s1", "onReasoningCaptured s1", "onSourcesDiscovered s1",
 		"onStepCompleted s1", "onStepStarted s2", "onReasoningCaptured s2", "onStepStarted s3")
 	back := c.listen(t, id, "VERBOSE", verbose.lastID)
 	c.work(l, end3)
 	back.wantHeard("onReasoningCaptured s3", "onSourcesDiscovered s3", "onStepCompleted s3")
+
 	c.work(l, end2)
 	back.wantHeard("onSourcesDiscovered s2", "onStepCompleted s2")
 	if back.lastID != "1-3" {
 		t.Errorf("the id is %q", back.lastID)
 	}
+
 	c.end(l, record.Plan{State: new(record.Completed)})
 	back.wantHeard("onExecutionCompleted")
 	for want, each := range map[string]*listener{
@@ -154,6 +163,7 @@ func TestListenWhileItRuns(t *testing.T) {
 			t.Errorf("to the end it heard %s, want %s", got, want)
 		}
 	}
+
 	if a := c.Get("/api/v1/runs/"+id+"/listen", "Last-Event-ID", back.lastID); a.Status != http.StatusNoContent {
 		t.Errorf("who has heard all gets %d", a.Status)
 	}
@@ -167,6 +177,7 @@ func TestStalledListener(t *testing.T) {
 	t.Parallel()
 	c := serve(t, apitest.Options{Server: func(c *apitest.Config) { c.HTTP.AnswerPatience = 100 * time.Millisecond }})
 	l := c.claimed()
+
 	dialer := net.Dialer{Control: func(_, _ string, raw syscall.RawConn) error {
 		return raw.Control(func(fd uintptr) {
 			_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4<<10)
@@ -178,6 +189,7 @@ func TestStalledListener(t *testing.T) {
 	}
 	defer conn.Close()
 	fmt.Fprintf(conn, "GET /api/v1/runs/%s/listen HTTP/1.1\r\nHost: localhost\r\n\r\n", l.PlanID)
+
 	other := c.listen(t, l.PlanID, "MINIMAL", "")
 	large := strings.Repeat("x", 1<<20)
 	for n := range int64(8) {
@@ -186,6 +198,7 @@ func TestStalledListener(t *testing.T) {
 		c.work(l, append(begin, end...))
 		other.wantHeard(fmt.Sprint("onStepStarted s", n), fmt.Sprint("onStepCompleted s", n))
 	}
+
 	c.WantMetric("actlog_http_answers_cut_total", 1)
 	c.end(l, record.Plan{State: new(record.Completed)})
 	other.wantHeard("onExecutionCompleted")

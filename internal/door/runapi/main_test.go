@@ -28,7 +28,11 @@ var provided = []string{"executor:agent", "model:default"}
 
 type obj = apitest.Obj
 
-var expect, wantStatus, wantProblem = apitest.Expect, apitest.WantStatus, apitest.WantProblem
+var (
+	expect      = apitest.Expect
+	wantStatus  = apitest.WantStatus
+	wantProblem = apitest.WantProblem
+)
 
 // runtime starts runs of an agent, called reader. Its catalog has also a template, called nightly, which that
 // agent carries.
@@ -41,6 +45,7 @@ func newRuntime(t testing.TB, s *runstore.Store) runtime {
 			"agent.reader": define.Definition{Model: define.DefinitionModel{Name: "default"}, EnableWrite: true},
 		},
 	}
+
 	e, err := engine.New(engine.Config{Store: s, Executors: []engine.Executor{thinkact.Executor{}},
 		Parts: func() (engine.Parts, func()) {
 			return parts, func() {}
@@ -76,6 +81,7 @@ func (r runtime) Tool(name string, parameters map[string]string) (q engine.Reque
 	default:
 		return q, "", record.ErrNotFound
 	}
+
 	raw, err := json.Marshal(input)
 	return engine.Request{Executor: "agent", Input: raw}, templateID, err
 }
@@ -128,10 +134,12 @@ func (c *client) claimed() runstore.Lease {
 	if err != nil {
 		c.T.Fatal(err)
 	}
+
 	at := slices.IndexFunc(claimed, func(run runstore.Claimed) bool { return run.PlanID == id })
 	if at < 0 {
 		c.T.Fatalf("run %s is not among %+v", id, claimed)
 	}
+
 	c.work(claimed[at].Lease, []record.Change{
 		&record.Plan{RootPlanID: id, CurrentPlanID: id, State: new(record.Running), StartTime: new(time.Now())},
 	})
@@ -148,7 +156,8 @@ func (c *client) work(l runstore.Lease, changes []record.Change, ops ...runstore
 // end ends a run.
 func (c *client) end(l runstore.Lease, p record.Plan) {
 	c.T.Helper()
-	p.RootPlanID, p.CurrentPlanID, p.EndTime = l.RootPlanID, l.PlanID, new(time.Now())
+	p.RootPlanID, p.CurrentPlanID = l.RootPlanID, l.PlanID
+	p.EndTime = new(time.Now())
 	c.work(l, []record.Change{&p}, runstore.Finish(nil))
 }
 

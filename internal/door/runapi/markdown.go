@@ -38,21 +38,25 @@ func (p *page) trace(t *traceJSON, level int) {
 	if title == nil {
 		title = &t.ExecutionID
 	}
+
 	p.heading(level, "Trace of "+line(*title))
 	p.item("Execution", line(t.ExecutionID))
 	p.item("Executor", line(strings.TrimSpace(optional.Value(t.Executor)+" "+optional.Value(t.Name))))
 	p.item("State", string(t.FinalState))
+
 	p.item("Started", moment(t.StartTime))
 	p.item("Ended", moment(t.EndTime))
 	p.item("Duration", seconds(t.TotalDuration))
 	p.item("Error", line(optional.Value(t.Error)))
 	p.item("Error kind", line(optional.Value(t.ErrorKind)))
 	p.WriteByte('\n')
+
 	p.text(level+1, "Request", t.Request)
 	p.text(level+1, "Result", t.Result)
 	if t.Planning != nil {
 		p.step(t.Planning, level+1)
 	}
+
 	if len(t.StepTraces) > 0 {
 		p.heading(level+1, fmt.Sprintf("Steps (%d of %d completed)", t.CompletedSteps, len(t.StepTraces)))
 	}
@@ -62,10 +66,12 @@ func (p *page) trace(t *traceJSON, level int) {
 	for i := range t.SubTraces {
 		p.trace(&t.SubTraces[i], level+1)
 	}
+
 	p.logs(level+1, t.Logs)
 	if level > 1 {
 		return
 	}
+
 	p.sources(level+1, t.AllSources)
 	p.heading(level+1, "Metrics")
 	m := &t.Metrics
@@ -87,6 +93,7 @@ func (p *page) step(s *stepTraceJSON, level int) {
 	if s.StepNumber > 0 {
 		name = strings.TrimSpace(fmt.Sprintf("%d. %s", s.StepNumber, name))
 	}
+
 	p.heading(level, name+" — "+string(s.State))
 	p.item("Action", line(optional.Value(s.Action)))
 	p.item("Started", moment(s.StartTime))
@@ -94,12 +101,14 @@ func (p *page) step(s *stepTraceJSON, level int) {
 	p.item("Error", line(optional.Value(s.ErrorMessage)))
 	p.WriteByte('\n')
 	p.text(level+1, "Reasoning", s.Reasoning)
+
 	for i := range s.ToolCalls {
 		call := &s.ToolCalls[i]
 		took := ""
 		if call.Duration != nil {
 			took = ", " + seconds(call.Duration)
 		}
+
 		fmt.Fprintf(p, "Tool %s: %s%s\n\n", code(optional.Value(call.Name)), call.State, took)
 		if string(call.Parameters) != "null" {
 			p.block("json", indented(call.Parameters))
@@ -111,6 +120,7 @@ func (p *page) step(s *stepTraceJSON, level int) {
 			fmt.Fprintf(p, "Error: %s\n\n", line(*call.ErrorMessage))
 		}
 	}
+
 	for i := range s.SubTraces {
 		p.trace(&s.SubTraces[i], level+1)
 	}
@@ -136,6 +146,7 @@ func (p *page) sources(level int, sources []sourceJSON) {
 	if len(sources) == 0 {
 		return
 	}
+
 	p.heading(level, fmt.Sprintf("Sources (%d)", len(sources)))
 	for i := range sources {
 		s := &sources[i]
@@ -146,6 +157,7 @@ func (p *page) sources(level int, sources []sourceJSON) {
 				lines += fmt.Sprintf("-%d", *s.LineEnd)
 			}
 		}
+
 		fmt.Fprintf(p, "%d. [%s%s](<%s>)", i+1, line(optional.Value(s.DisplayName)), lines, target(optional.Value(s.URI)))
 		if s.Description != nil {
 			fmt.Fprintf(p, " %s", line(*s.Description))

@@ -33,6 +33,7 @@ func orchestrated(t *testing.T, planned string) *client {
 	}
 	model := func(name string) define.DefinitionModel { return define.DefinitionModel{Name: name, Model: "scripted"} }
 	usage := &scriptmodel.Usage{Prompt: 150, Completion: 320}
+
 	h := enginetest.Build(t, enginetest.Plans{
 		Scenes: []scriptmodel.Scene{
 			{
@@ -68,6 +69,7 @@ func orchestrated(t *testing.T, planned string) *client {
 		Definitions: map[string]any{"orchestrator.": define.DefaultOrchestrator().Definition(model, nil, nil)},
 		Executors:   []engine.Executor{orchestrator.Executor{}},
 	})
+
 	h.Work(h.Engine)
 	d := drafter{Engine: h.Engine, parts: h.Parts}
 	return &client{apitest.ServeWith(t,
@@ -83,6 +85,7 @@ func TestDocsOrchestrator(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil && os.Getenv("CI") == "" {
 		t.Skip("curl is not installed")
 	}
+
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "orchestrator.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -91,6 +94,7 @@ func TestDocsOrchestrator(t *testing.T) {
 	if len(blocks) != 5 {
 		t.Fatalf("%d blocks", len(blocks))
 	}
+
 	c := orchestrated(t, blocks[1][2])
 	id, wait := "", ""
 	do := func(block int) string {
@@ -104,6 +108,7 @@ func TestDocsOrchestrator(t *testing.T) {
 		}
 		return string(out)
 	}
+
 	var started struct {
 		PlanID string
 		Waits  []struct {
@@ -115,6 +120,7 @@ func TestDocsOrchestrator(t *testing.T) {
 		t.Fatalf("%+v, %v", started, err)
 	}
 	id, wait = started.PlanID, started.Waits[0].WaitID
+
 	var shown any
 	if err := json.Unmarshal([]byte(blocks[1][2]), &shown); err != nil {
 		t.Fatal(err)
@@ -126,6 +132,7 @@ func TestDocsOrchestrator(t *testing.T) {
 		"state": "WAITING", "result": nil, "waits.0.type": "PLAN_VALIDATION",
 		"waits.0.decisions": []string{"accept", "reject", "modify"},
 	})
+
 	do(2)
 	c.until(id, "ACTION_VALIDATION")
 	action := c.run(id)
@@ -134,6 +141,7 @@ func TestDocsOrchestrator(t *testing.T) {
 		"waits.0.files": []string{"todo.md"}, "waits.0.formDescription": "Commit the list",
 	})
 	wait = action.(obj)["waits"].([]any)[0].(obj)["waitId"].(string)
+
 	do(3)
 	c.until(id, "COMPLETED")
 	run := c.run(id)
@@ -154,12 +162,14 @@ func TestDocsOrchestrator(t *testing.T) {
 		"result.trace.stepTraces.1.errorMessage": "A human rejected this call. It was not made. They say: Not " +
 			"on Friday.",
 	})
+
 	logs, _ := json.Marshal(run.(obj)["result"].(obj)["trace"].(obj)["planning"].(obj)["logs"])
 	for _, line := range []string{"LLM Request: 2 messages", "LLM Response: 470 tokens in "} {
 		if !strings.Contains(string(logs), line) {
 			t.Errorf("the logs lack %q: %s", line, logs)
 		}
 	}
+
 	md := do(4)
 	for _, part := range []string{
 		"## ORCHESTRATOR — COMPLETED", "## Steps (1 of 2 completed)", "### 2. GIT — SKIPPED", "Sources (30)",
@@ -169,6 +179,7 @@ func TestDocsOrchestrator(t *testing.T) {
 			t.Errorf("the Markdown lacks %q:\n%s", part, md)
 		}
 	}
+
 	wantHeard(t, c, id, "MINIMAL", "onStepStarted onStepCompleted onStepStarted onStepCompleted onExecutionCompleted")
 	wantHeard(t, c, id, "STANDARD",
 		"onStepStarted onSourcesDiscovered onStepCompleted onStepStarted onStepCompleted onExecutionCompleted")
@@ -176,6 +187,7 @@ func TestDocsOrchestrator(t *testing.T) {
 		"onStepStarted onReasoningCaptured onSourcesDiscovered onStepCompleted onStepStarted onReasoningCaptured "+
 			"onStepCompleted onExecutionCompleted")
 	wantProblem(t, c.Get("/api/v1/runs/"+id+"/listen?level=LOUD"), http.StatusBadRequest, "level")
+
 	// What was decided stays; what a plan cannot be is told.
 	wantProblem(t, c.post("/api/v1/runs/"+id+"/waits/"+wait, obj{"decision": "approve"}), http.StatusConflict, nil)
 	wantProblem(t, c.post("/api/v1/runs",
@@ -192,6 +204,7 @@ func wantHeard(t *testing.T, c *client, id, level, want string) {
 			names = append(names, strings.TrimSpace(name))
 		}
 	}
+
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("%s: %s, want %s", level, got, want)
 	}

@@ -56,6 +56,7 @@ func TestSessionsBelongToWhoBeganThem(t *testing.T) {
 	c := facadeWith(t, apitest.Options{Server: server}, nil, scriptmodel.Turn{Content: "One."},
 		scriptmodel.Turn{Content: "Two."}, scriptmodel.Turn{Content: "Three."})
 	who := c.people(secrets)
+
 	say := func(name, text string) (answer string, messages int) {
 		t.Helper()
 		a := who[name].post("/execution/agents/guide/run", obj{"user_message": text, "session_id": "s"})
@@ -63,6 +64,7 @@ func TestSessionsBelongToWhoBeganThem(t *testing.T) {
 		r := a.JSON(t).(obj)
 		return r["final_response"].(obj)["content"].(string), len(r["conversation_history"].([]any))
 	}
+
 	for i, tt := range []struct {
 		name, want string
 		messages   int
@@ -72,6 +74,7 @@ func TestSessionsBelongToWhoBeganThem(t *testing.T) {
 			t.Errorf("%s gets %q after %d messages, want %q after %d", tt.name, answer, n, tt.want, tt.messages)
 		}
 	}
+
 	if got := string(who["bob"].Get("/execution/history/s").Body) +
 		string(who["bob"].Get("/execution/history").Body); strings.Contains(got, "alice") {
 		t.Errorf("bob reads %s", got)
@@ -82,6 +85,7 @@ func TestSessionsBelongToWhoBeganThem(t *testing.T) {
 	expect(t, who["alice again"].Read("/execution/history/s"), obj{
 		"total": 4, "history.0.content": "alice says 0", "metadata.starter": "alice",
 	})
+
 	expect(t, who["reader"].Read("/execution/history"), obj{"total": 0})
 	expect(t, who["root"].Read("/execution/history"), obj{"total": 2})
 	expect(t, who["root"].Read("/execution/history?starter=alice"), obj{"total": 1, "sessions.0.starter": "alice"})
@@ -94,9 +98,11 @@ func TestSessionsBelongToWhoBeganThem(t *testing.T) {
 	if got := strings.ReplaceAll(string(none.Body), "'x'", "'s'"); got != string(other.Body) {
 		t.Errorf("%s, want %s", other.Body, got)
 	}
+
 	wantStatus(t, who["bob"].Get("/execution/history/s?starter=alice"), http.StatusForbidden)
 	wantStatus(t, who["bob"].Get("/execution/history/s?starter=nobody"), http.StatusForbidden)
 	wantStatus(t, who["alice again"].Do(http.MethodDelete, "/execution/history/s", nil), http.StatusForbidden)
+
 	wantStatus(t, who["root"].Do(http.MethodDelete, "/execution/history/s?starter=bob", nil), http.StatusNoContent)
 	wantStatus(t, who["root"].Do(http.MethodDelete, "/execution/history/s?starter=bob", nil), http.StatusNotFound)
 	expect(t, who["alice again"].Read("/execution/history/s"), obj{"total": 4})
@@ -116,6 +122,7 @@ func TestSessionsOfStepsBelongToWhoBeganThem(t *testing.T) {
 	c := facadeWith(t, apitest.Options{Server: server}, nil, scriptmodel.Turn{Content: "One."},
 		scriptmodel.Turn{Content: "Two."})
 	who := c.people(secrets)
+
 	for _, name := range []string{"alice", "bob"} {
 		a := who[name].post("/execution/workflows/simple/chain/run", obj{
 			"initial_input": "Go, " + name + ".", "session_id": "w",
@@ -126,6 +133,7 @@ func TestSessionsOfStepsBelongToWhoBeganThem(t *testing.T) {
 			"total": 2, "metadata.base_session_id": "w", "metadata.starter": name,
 		})
 	}
+
 	wantStatus(t, who["root"].Do(http.MethodDelete, "/execution/history/w?starter=alice", nil), http.StatusNoContent)
 	expect(t, who["alice"].Read("/execution/history"), obj{"total": 0})
 	expect(t, who["bob"].Read("/execution/history"), obj{"total": 2})
@@ -141,6 +149,7 @@ func TestStreamsAreResumedByWhoBeganThem(t *testing.T) {
 	secrets, server := door(t, map[string][]httpd.Scope{"alice": {httpd.ScopeRun}, "bob": {httpd.ScopeRun}})
 	c := facadeWith(t, apitest.Options{Server: server}, nil, scriptmodel.Turn{Content: "A secret."})
 	who := c.people(secrets)
+
 	id := who["alice"].post("/execution/agents/guide/run", obj{"user_message": "Go."}).Header.Get("Actlog-Plan-Id")
 	for name, status := range map[string]int{"alice": http.StatusOK, "bob": http.StatusNotFound} {
 		a := who[name].post("/execution/agents/guide/stream", "", "Last-Event-ID", id+"/0")
@@ -149,6 +158,7 @@ func TestStreamsAreResumedByWhoBeganThem(t *testing.T) {
 			t.Errorf("%s reads %s", name, a.Body)
 		}
 	}
+
 	other := who["bob"].post("/execution/agents/guide/stream", "", "Last-Event-ID", "plan-none/0")
 	if theirs := who["bob"].post("/execution/agents/guide/stream", "", "Last-Event-ID", id+
 		"/0"); string(other.Body) != string(theirs.Body) {
@@ -163,6 +173,7 @@ func TestConversationsBelongToWhoBeganThem(t *testing.T) {
 	secrets, server := door(t, map[string][]httpd.Scope{
 		"alice": runs, "bob": runs, "root": append(runs, httpd.ScopeAdmin),
 	})
+
 	heard := func(_ context.Context, r *scriptmodel.Request) (scriptmodel.Turn, error) {
 		var all []string
 		for _, m := range r.Messages {
@@ -176,6 +187,7 @@ func TestConversationsBelongToWhoBeganThem(t *testing.T) {
 		told, err := heard(ctx, r)
 		return enginetest.Calls(enginetest.Terminate(told.Content))[0], err
 	}
+
 	h := enginetest.Build(t, enginetest.Plans{
 		Scenes: []scriptmodel.Scene{
 			{
@@ -199,6 +211,7 @@ func TestConversationsBelongToWhoBeganThem(t *testing.T) {
 		apitest.Options{DB: h.DB, Server: server, Runtime: func(*runstore.Store) (runapi.Starter, runapi.Catalog) {
 			return h.Engine, runtime{}
 		}})}).people(secrets)
+
 	for _, executor := range []string{"agent", "orchestrator"} {
 		for _, tt := range []struct{ name, project, text, want string }{
 			{"alice", "", "A1", "A1"}, {"bob", "", "B1", "B1"}, {"root", "", "R1", "R1"}, {"alice", "", "A2", "A1 | A2"},
@@ -212,6 +225,7 @@ func TestConversationsBelongToWhoBeganThem(t *testing.T) {
 			if tt.project != "" {
 				body["project"] = tt.project
 			}
+
 			a := who[tt.name].post("/api/v1/runs", body, "Prefer", "wait=60")
 			wantStatus(t, a, http.StatusOK)
 			at := map[string]string{"agent": "result", "orchestrator": "result.result"}[executor]
@@ -228,6 +242,7 @@ func TestIdempotencyKeysBelongToWhoSentThem(t *testing.T) {
 	})
 	c := serve(t, apitest.Options{Server: server})
 	who := c.people(secrets)
+
 	start := func(name, project string) string {
 		t.Helper()
 		body := request()
@@ -238,6 +253,7 @@ func TestIdempotencyKeysBelongToWhoSentThem(t *testing.T) {
 		wantStatus(t, a, http.StatusAccepted)
 		return a.JSON(t).(obj)["planId"].(string)
 	}
+
 	alice := start("alice", "")
 	if bob := start("bob", ""); bob == alice || bob != start("bob", "") {
 		t.Error("bob gets alice's run")
@@ -248,6 +264,7 @@ func TestIdempotencyKeysBelongToWhoSentThem(t *testing.T) {
 	if again := start("alice again", ""); again != alice {
 		t.Error("a new key of the same name starts another run")
 	}
+
 	other := request()
 	other["userId"] = "u"
 	wantProblem(t, who["alice"].post("/api/v1/runs", other, "Idempotency-Key", "k"), http.StatusUnprocessableEntity,
@@ -259,6 +276,7 @@ func payer(t *testing.T, server func(*apitest.Config)) *client {
 	t.Helper()
 	apart := tool.WithPolicy(tool.Policy{Approval: true, NotStarter: true, OnUnknown: tool.Ask})
 	pay := tool.Func("pay", "Pays.", func(context.Context, struct{}) (string, error) { return "paid", nil }, apart)
+
 	h := enginetest.Build(t, enginetest.Plans{
 		Scenes: []scriptmodel.Scene{
 			{
@@ -309,6 +327,7 @@ func TestNotStarter(t *testing.T) {
 	})
 	who := payer(t, server).people(secrets)
 	_, at := who["alice"].asks()
+
 	for _, name := range []string{"alice", "alice again"} {
 		a := who[name].post(at, obj{"decision": "approve", "by": "bob"})
 		wantProblem(t, a, http.StatusForbidden, nil)
@@ -316,6 +335,7 @@ func TestNotStarter(t *testing.T) {
 			t.Errorf("%s", a.Body)
 		}
 	}
+
 	a := who["bob"].post(at, obj{"decision": "approve", "by": "alice"})
 	wantStatus(t, a, http.StatusOK)
 	expect(t, a.JSON(t), obj{"state": "APPROVED", "decidedBy": "bob", "by": "alice"})
@@ -342,6 +362,7 @@ func TestNotStarterOfAnUnknownCall(t *testing.T) {
 	secrets, server := door(t, map[string][]httpd.Scope{"alice": decides, "bob": decides})
 	c := payer(t, server)
 	who := c.people(secrets)
+
 	for _, decision := range []string{"done", "retry", "skip"} {
 		id, at := who["alice"].asks()
 		c.Exec(
@@ -373,6 +394,7 @@ func TestDecidedByIsWhoWasAuthenticated(t *testing.T) {
 	c := serve(t, apitest.Options{Server: server})
 	c.Key = secrets["desk"]
 	l := c.waits(formWait())
+
 	a := c.post("/api/v1/runs/"+l.PlanID+"/waits/form", obj{
 		"decision": "submit", "values": obj{"region": "EMEA"}, "by": "the chief",
 	})
@@ -384,11 +406,13 @@ func TestDecidedByIsWhoWasAuthenticated(t *testing.T) {
 			t.Errorf("%s: %s", path, got)
 		}
 	}
+
 	var told string
 	row := c.DB.Pool.QueryRow(t.Context(), "SELECT decided_by || ' ' || claimed_by FROM report.wait")
 	if err := row.Scan(&told); err != nil || told != "desk the chief" {
 		t.Errorf("%s %v", told, err)
 	}
+
 	asked := c.started()
 	wantStatus(t, c.post("/api/v1/runs/"+asked+"/stop", obj{"by": "the chief"}), http.StatusAccepted)
 	row = c.DB.Pool.QueryRow(t.Context(),

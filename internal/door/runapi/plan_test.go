@@ -39,10 +39,12 @@ func planning(t *testing.T, answer string) *client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { scripted.Close() })
+
 	m, err := openai.New(openai.Config{Model: "scripted", BaseURL: scripted.URL()})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	produce, err := tool.SchemaFunc("words.produce", "Produces.", json.RawMessage(`{"type":"object"}`),
 		func(context.Context, tool.Call) (tool.Result, error) {
 			return tool.Result{Text: "made", Artifacts: []tool.Artifact{{Name: "thing", Value: json.RawMessage(`["a"]`)}}}, nil
@@ -50,6 +52,7 @@ func planning(t *testing.T, answer string) *client {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	fail := tool.Func("words.fail", "Fails.", func(context.Context, struct{}) (string, error) {
 		return "", http.ErrNotSupported
 	})
@@ -57,10 +60,12 @@ func planning(t *testing.T, answer string) *client {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	role := define.Role{Tools: []string{"words.*"}}.Definition(
 		"DEVELOPER", define.DefinitionModel{Name: "default"}, nil, nil,
 	)
 	parts := &enginetest.Parts{DefaultModel: m, Set: set, Definitions: map[string]any{"role.DEVELOPER": role}}
+
 	var e *engine.Engine
 	c := &client{apitest.ServeWith(t, apitest.Options{Runtime: func(s *runstore.Store) (runapi.Starter, runapi.Catalog) {
 		e, err = engine.New(engine.Config{Store: s, Executors: []engine.Executor{plan.Executor{}},
@@ -72,6 +77,7 @@ func planning(t *testing.T, answer string) *client {
 		}
 		return planner{e}, planner{e}
 	}})}
+
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -126,6 +132,7 @@ func TestAgentResult(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := planning(t, tt.answer)
+
 			a := c.post("/api/v1/runs", obj{"executor": "plan", "input": obj{"task": "Do it", "constraints": tt.constraints}},
 				"Prefer", "wait=60")
 			wantStatus(t, a, http.StatusOK)
@@ -146,6 +153,7 @@ func TestTaskFilters(t *testing.T) {
 	c := planning(t, `{"steps":[{"tool":"words","operation":"produce","params":{}},{"tool":"words","operation":"fail"}]}`)
 	id := c.post("/api/v1/runs", obj{"executor": "plan", "input": obj{"task": "Do it"}}, "Prefer",
 		"wait=60").JSON(t).(obj)["planId"].(string)
+
 	for query, want := range map[string][2]int{
 		"": {2, 6}, "tool=words": {2, 6}, "tool=x": {0, 6}, "operation=fail": {1, 6}, "success=true": {1, 6},
 		"tool=words&operation=fail&success=true": {0, 6},
@@ -160,6 +168,7 @@ func TestTaskFilters(t *testing.T) {
 			t.Errorf("%s: %v, want %v", query, got, want)
 		}
 	}
+
 	for query, field := range map[string]string{
 		"success=yes": "success", "thoughtType=x": "thoughtType", "iteration=-2": "iteration", "iteration=a": "iteration",
 		"last=-1": "last", "last=1000001": "last",

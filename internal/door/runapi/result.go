@@ -74,6 +74,7 @@ func (s *Server) graphResult(c echo.Context, d *runstore.RunDetail, _ taskQuery)
 	if !d.State.Terminal() {
 		return nil, nil //nolint:nilnil // there is none
 	}
+
 	e, err := runs.ExecutionOf(c.Request().Context(), s.reader(c).Reader, d)
 	switch {
 	case err != nil:

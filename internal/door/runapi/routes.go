@@ -18,14 +18,17 @@ func (s *Server) Routes() []httpd.Route {
 	executor := func(method, path string, need httpd.Scope, h echo.HandlerFunc) httpd.Route {
 		return httpd.Route{Method: method, Path: "/api/executor/" + path, Need: need, Handle: h}
 	}
+
 	byGet := executor(get, "executeByToolNameSync/:toolName", httpd.ScopeRun, s.executeByGet)
 	byGet.Acts = true
+
 	execution := func(method, path string, need httpd.Scope, h echo.HandlerFunc) httpd.Route {
 		return httpd.Route{Method: method, Path: "/execution/" + path, Need: need, Handle: h}
 	}
 	graphs := func(method, path string, need httpd.Scope, h echo.HandlerFunc) httpd.Route {
 		return httpd.Route{Method: method, Path: path, Need: need, Handle: h}
 	}
+
 	// untilEnd is for what is open until a run has ended, whether it sends something on the way or not.
 	untilEnd := func(r httpd.Route) httpd.Route {
 		r.Stream = true
@@ -34,6 +37,7 @@ func (s *Server) Routes() []httpd.Route {
 	chat := func(method, path string, h echo.HandlerFunc) httpd.Route {
 		return httpd.Route{Method: method, Path: "/v1/" + path, Need: httpd.ScopeRun, Handle: h, Refuse: refuseChatProblem}
 	}
+
 	return []httpd.Route{
 		untilEnd(runs(get, "/:planId/listen", httpd.ScopeRead, s.listen)),
 		runs(post, "", httpd.ScopeRun, s.start),

@@ -56,6 +56,7 @@ func toRun(d *runstore.RunDetail) runJSON {
 	for i, w := range d.Waits {
 		waits[i] = toWait(w)
 	}
+
 	p := &d.Plan
 	return runJSON{
 		PlanID: p.CurrentPlanID, RootPlanID: p.RootPlanID, ParentPlanID: p.ParentPlanID, Executor: d.Executor, Name: d.Name,
@@ -75,6 +76,7 @@ func (s *Server) start(c echo.Context) error {
 	if q := httpd.QueryOf(c); q.Err != nil {
 		return q.Err
 	}
+
 	raw, m, err := s.readBody(c)
 	if err != nil {
 		return err
@@ -83,6 +85,7 @@ func (s *Server) start(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	out := startedJSON{
 		PlanID: started.PlanID, RootPlanID: started.RootPlanID, Executor: started.Executor, State: record.Pending,
 	}
@@ -99,6 +102,7 @@ func (s *Server) start(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	if seconds > 0 && runs.Settled(d) {
 		return s.sendRun(c, d, taskQuery{})
 	}
@@ -114,10 +118,13 @@ func (s *Server) startAs(
 	if err != nil {
 		return engine.Started{}, refused(err)
 	}
-	r.Starter, r.Body, r.IdempotencyKey = starter, raw, idempotencyKey
+
+	r.Starter, r.Body = starter, raw
+	r.IdempotencyKey = idempotencyKey
 	if err := checkIdempotencyKey(idempotencyKey); err != nil {
 		return engine.Started{}, err
 	}
+
 	started, err := s.starter.Start(ctx, r)
 	if err != nil {
 		return engine.Started{}, notStarted(err)
@@ -212,6 +219,7 @@ func requestOf(m members) (engine.Request, error) {
 		UserID: o.id("userId"),
 		Tags:   o.texts("tags"),
 	}
+
 	o.object("input")
 	limits := o.object("limits")
 	switch {
@@ -222,10 +230,12 @@ func requestOf(m members) (engine.Request, error) {
 	case len(m["input"]) == 0 || string(m["input"]) == "null":
 		return r, missing("input")
 	}
+
 	r.Input = m["input"]
 	if limits == nil {
 		return r, nil
 	}
+
 	l := objectOf(limits, "limits.", "rounds", "toolCalls", "tokens", "costUsd", "seconds")
 	r.Limits = &engine.Limits{
 		Rounds: l.count("rounds"), ToolCalls: l.count("toolCalls"), Tokens: l.count("tokens"), CostUSD: l.number("costUsd"),
@@ -244,6 +254,7 @@ func (s *Server) run(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	d, err := s.reader(c).RunDetail(c.Request().Context(), id)
 	if err != nil {
 		return err
@@ -256,6 +267,7 @@ func (s *Server) sendRun(c echo.Context, d *runstore.RunDetail, q taskQuery) err
 	if q.given != "" && d.Executor != runs.TaskExecutor {
 		return httpd.BadField(q.given, "is for runs of executor plan; this one is of "+d.Executor)
 	}
+
 	out := toRun(d)
 	if read := results[d.Executor]; read != nil {
 		var err error
@@ -295,6 +307,7 @@ func (s *Server) list(c echo.Context) error {
 	filter := runstore.RunFilter{
 		State: record.State(q.Text("state")), Executor: q.Text("executor"), Name: q.Text("name"), Limit: q.Limit(),
 	}
+
 	before := q.Cursor(runsList)
 	if states := record.States(record.KindPlan); q.Err == nil && filter.State != "" &&
 		!slices.Contains(states, filter.State) {
@@ -306,6 +319,7 @@ func (s *Server) list(c echo.Context) error {
 	if before != nil {
 		filter.Before = &runstore.RunCursor{CreatedAt: before.Time, PlanID: before.ID}
 	}
+
 	found, err := s.searchRuns(c, filter)
 	if errors.Is(err, store.ErrSlow) {
 		return &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: err.Error(), RetryAfter: 10}
@@ -313,6 +327,7 @@ func (s *Server) list(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	out := runListJSON{Items: make([]runItemJSON, min(len(found), filter.Limit))}
 	for i := range out.Items {
 		r := &found[i]
@@ -324,6 +339,7 @@ func (s *Server) list(c echo.Context) error {
 			StartTime: p.StartTime, EndTime: p.EndTime,
 		}
 	}
+
 	if len(found) > filter.Limit {
 		last := &found[filter.Limit-1]
 		out.NextCursor = new(httpd.Cursor{Time: *last.CreatedAt, ID: last.Plan.CurrentPlanID}.Format(runsList))
@@ -342,6 +358,7 @@ func (s *Server) searchRuns(c echo.Context, filter runstore.RunFilter) ([]runsto
 		}
 		defer done()
 	}
+
 	filter.Limit++ // one more shows whether there is a next page
 	filter.Timeout = time.Until(end)
 	return s.reader(c).Runs(ctx, filter)
@@ -367,17 +384,20 @@ func (s *Server) control(action runstore.Action) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
+
 		o := objectOf(m, "", "by")
 		by := runstore.Who{Name: httpd.KeyOf(c), Claim: o.id("by")}
 		if o.err != nil {
 			return refused(o.err)
 		}
+
 		ctx := c.Request().Context()
 		if err := s.store.ControlBy(ctx, id, action, by); errors.Is(err, runstore.ErrEnded) {
 			return &httpd.Problem{Status: http.StatusConflict, Detail: runstore.ErrEnded.Error()}
 		} else if err != nil {
 			return err
 		}
+
 		d, err := s.reader(c).RunDetail(ctx, id)
 		if err != nil {
 			return err

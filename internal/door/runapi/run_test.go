@@ -20,6 +20,7 @@ import (
 func TestRun(t *testing.T) {
 	t.Parallel()
 	c := serve(t, apitest.Options{})
+
 	a := c.post("/api/v1/runs", request())
 	wantStatus(t, a, http.StatusAccepted)
 	started := a.JSON(t)
@@ -29,6 +30,7 @@ func TestRun(t *testing.T) {
 		"planId": id, "rootPlanId": id, "name": "reader", "state": "PENDING", "result": nil, "waits.#": 0, "waitingFor.#": 0,
 		"endTime": nil, "takeovers": 0,
 	})
+
 	claimed, err := enginetest.Claim(t.Context(), c.Runs, "w", provided, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -39,11 +41,13 @@ func TestRun(t *testing.T) {
 		&record.ThinkAct{RootPlanID: id, StepID: "s", ModelName: new("m"), InputTokens: new(int64(7))},
 	})
 	expect(t, c.run(id), obj{"state": "RUNNING", "figures.inputTokens": 7, "total.modelCalls": 1})
+
 	c.end(claimed[0].Lease, record.Plan{State: new(record.Completed), Summary: new("It reads.")})
 	expect(t, c.run(id), obj{"state": "COMPLETED", "result": "It reads.", "error": nil})
 	failed := c.claimed()
 	c.end(failed, record.Plan{State: new(record.Failed), ErrorMessage: new("no"), ErrorKind: new("limit_cost")})
 	expect(t, c.run(failed.PlanID), obj{"state": "FAILED", "error": "no", "errorKind": "limit_cost", "result": nil})
+
 	wantProblem(t, c.Get("/api/v1/runs/other"), http.StatusNotFound, nil)
 	wantProblem(t, c.Get("/api/v1/runs/"+id+"?x=1"), http.StatusBadRequest, "x")
 }
@@ -65,9 +69,11 @@ func TestIdempotencyKey(t *testing.T) {
 	c := serve(t, apitest.Options{})
 	first := c.post("/api/v1/runs", request(), "Idempotency-Key", "k").JSON(t)
 	id := first.(obj)["planId"]
+
 	again := c.post("/api/v1/runs", request(), "Idempotency-Key", "k")
 	wantStatus(t, again, http.StatusAccepted)
 	expect(t, again.JSON(t), obj{"planId": id, "state": "PENDING"})
+
 	claimed, err := enginetest.Claim(t.Context(), c.Runs, "w", provided, 2)
 	if err != nil || len(claimed) != 1 {
 		t.Fatal(claimed, err)
@@ -76,6 +82,7 @@ func TestIdempotencyKey(t *testing.T) {
 	expect(t, c.post("/api/v1/runs", request(), "Idempotency-Key", "k").JSON(t), obj{"planId": id, "state": "COMPLETED"})
 	expect(t, c.post("/api/v1/runs", request(), "Idempotency-Key", "k", "Prefer", "wait=1").JSON(t),
 		obj{"planId": id, "result": "done"})
+
 	other := request()
 	other["userId"] = "x"
 	wantProblem(t, c.post("/api/v1/runs", other, "Idempotency-Key", "k"), http.StatusUnprocessableEntity,
@@ -89,6 +96,7 @@ func TestIdempotencyKey(t *testing.T) {
 func TestPreferWait(t *testing.T) {
 	t.Parallel()
 	c := serve(t, apitest.Options{})
+
 	var all sync.WaitGroup
 	answers := map[string]apitest.Answer{}
 	var mu sync.Mutex
@@ -102,6 +110,7 @@ func TestPreferWait(t *testing.T) {
 			answers[how] = a
 		})
 	}
+
 	for handled := 0; handled < 2; {
 		claimed, err := enginetest.Claim(t.Context(), c.Runs, "w", provided, 2)
 		if err != nil {
@@ -113,6 +122,7 @@ func TestPreferWait(t *testing.T) {
 				c.end(run.Lease, record.Plan{State: new(record.Completed), Summary: new("the end")})
 				continue
 			}
+
 			w := formWait()
 			w.RootPlanID, w.PlanID = run.RootPlanID, run.PlanID
 			c.work(run.Lease, []record.Change{
@@ -120,6 +130,7 @@ func TestPreferWait(t *testing.T) {
 			}, runstore.Park(time.Now().Add(time.Hour)))
 		}
 	}
+
 	all.Wait()
 	for how, want := range map[string]obj{
 		"ends": {"state": "COMPLETED", "result": "the end"}, "parks": {"state": "WAITING", "waits.0.waitId": "form"},
@@ -127,6 +138,7 @@ func TestPreferWait(t *testing.T) {
 		wantStatus(t, answers[how], http.StatusOK)
 		expect(t, answers[how].JSON(t), want)
 	}
+
 	late := c.post("/api/v1/runs", request(), "Prefer", "wait=1")
 	wantStatus(t, late, http.StatusAccepted)
 	expect(t, late.JSON(t), obj{"state": "PENDING"})
@@ -142,11 +154,13 @@ func TestControl(t *testing.T) {
 	c.Key = secret
 	l := c.claimed()
 	at := "/api/v1/runs/" + l.PlanID
+
 	for _, action := range []string{"pause", "resume", "stop"} {
 		a := c.post(at+"/"+action, "")
 		wantStatus(t, a, http.StatusAccepted)
 		expect(t, a.JSON(t), obj{"planId": l.PlanID, "state": "RUNNING"})
 	}
+
 	c.post(at+"/stop", obj{"by": "ann"})
 	var asked string
 	row := c.DB.Pool.QueryRow(t.Context(),
@@ -155,16 +169,19 @@ func TestControl(t *testing.T) {
 	if err := row.Scan(&asked); err != nil || asked != "PAUSE by ops, RESUME by ops, STOP by ops, STOP by ops ann" {
 		t.Errorf("asked for: %s, %v", asked, err)
 	}
+
 	wanted, err := c.Runs.Wanted(t.Context(), "w", nil)
 	if err != nil || len(wanted) != 1 || wanted[0].Desired != runstore.DesiredCancel {
 		t.Errorf("wanted %+v, %v", wanted, err)
 	}
+
 	c.end(l, record.Plan{State: new(record.Cancelled)})
 	for _, action := range []string{"pause", "resume", "stop"} {
 		wantProblem(t, c.post(at+"/"+action, obj{}), http.StatusConflict, nil)
 		wantProblem(t, c.post("/api/v1/runs/other/"+action, obj{}), http.StatusNotFound, nil)
 		wantProblem(t, c.post(at+"/"+action, obj{"force": true}), http.StatusUnprocessableEntity, "force")
 	}
+
 	paused := c.claimed()
 	c.work(paused, []record.Change{
 		&record.Plan{RootPlanID: paused.RootPlanID, CurrentPlanID: paused.PlanID, State: new(record.Paused)},
@@ -182,17 +199,20 @@ func TestRunList(t *testing.T) {
 		c.end(l, record.Plan{State: new(record.Completed)})
 		want = append([]string{l.PlanID}, want...)
 	}
+
 	pending := c.started()
 	expect(t, c.Read("/api/v1/runs?state=PENDING&executor=agent&name=reader"), obj{
 		"items.#": 1, "items.0.planId": pending, "nextCursor": nil,
 	})
 	expect(t, c.Read("/api/v1/runs?name=other"), obj{"items.#": 0})
+
 	var got []string
 	for path := "/api/v1/runs?state=COMPLETED&limit=2"; path != ""; {
 		page := c.Read(path).(obj)
 		for _, item := range page["items"].([]any) {
 			got = append(got, item.(obj)["planId"].(string))
 		}
+
 		next, more := page["nextCursor"].(string)
 		if path = ""; more {
 			path = "/api/v1/runs?state=COMPLETED&limit=2&cursor=" + next
@@ -201,6 +221,7 @@ func TestRunList(t *testing.T) {
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("listed %v, want %v", got, want)
 	}
+
 	for query, field := range map[string]string{
 		"state=DONE": "state", "limit=0": "limit", "cursor=x": "cursor", "agent=x": "agent", "name=%00": "name",
 	} {
@@ -218,6 +239,7 @@ func TestBadStarts(t *testing.T) {
 		return r
 	}
 	deep := strings.Repeat("[", 200) + strings.Repeat("]", 200)
+
 	for _, tt := range []struct {
 		body   any
 		status int
@@ -257,9 +279,11 @@ func TestBadStarts(t *testing.T) {
 	} {
 		wantProblem(t, c.post("/api/v1/runs", tt.body), tt.status, tt.field)
 	}
+
 	wantProblem(t, c.Do(http.MethodPost, "/api/v1/runs", strings.NewReader("{}"), "Content-Type", "text/plain"),
 		http.StatusUnsupportedMediaType, nil)
 	wantStatus(t, c.post("/api/v1/runs", with("limits", obj{"tokens": nil, "costUsd": 0.5})), http.StatusAccepted)
+
 	c.CloseStore()
 	wantStatus(t, c.post("/api/v1/runs", request()), http.StatusServiceUnavailable)
 	wantStatus(t, c.Get("/api/v1/runs/p"), http.StatusServiceUnavailable)
@@ -275,6 +299,7 @@ func TestScopes(t *testing.T) {
 		secret, line := apitest.NewKey(t, string(scope), scope)
 		keys[scope], lines = secret, append(lines, line)
 	}
+
 	c := serve(t, apitest.Options{Server: func(config *apitest.Config) { config.HTTP.Keys = apitest.Keys(t, lines...) }})
 	for _, tt := range []struct {
 		method, path string
@@ -326,6 +351,7 @@ func TestShareOfWaits(t *testing.T) {
 		go func() { answers <- send(key, http.MethodPost, "/api/executor/executeByToolNameSync") }()
 		c.As(reader).WantMetric("actlog_http_streams", float64(i+1))
 	}
+
 	for _, at := range []string{
 		"POST /api/executor/executeByToolNameSync", "GET /api/executor/executeByToolNameSync/reader",
 		"POST /execution/agents/a/run", "POST /execution/agents/a/stream",
@@ -337,6 +363,7 @@ func TestShareOfWaits(t *testing.T) {
 			t.Errorf("%s: %d %s", at, a.Status, a.Body)
 		}
 	}
+
 	c.Server.HTTP.SetKeys(apitest.Keys(t, readerLine))
 	for range 2 {
 		wantProblem(t, <-answers, http.StatusUnauthorized, nil)

@@ -3,6 +3,7 @@
 package runapi
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -80,30 +81,22 @@ const (
 
 // New returns the API of a runtime, on what the doors of server share. The caller closes it.
 func New(s Store, starter Starter, catalog Catalog, server *httpd.Server, config Config) *Server {
-	if config.ListTimeout == 0 {
-		config.ListTimeout = 10 * time.Second
-	}
-	if config.SocketBeat == 0 {
-		config.SocketBeat = time.Second
-	}
-	if config.SocketPatience == 0 {
-		config.SocketPatience = 10 * time.Second
-	}
-	if config.PlanPatience == 0 {
-		config.PlanPatience = 10 * time.Second
-	}
-	if config.ChatPatience == 0 {
-		config.ChatPatience = 5 * time.Minute
-	}
+	config.ListTimeout = cmp.Or(config.ListTimeout, 10*time.Second)
+	config.SocketBeat = cmp.Or(config.SocketBeat, time.Second)
+	config.SocketPatience = cmp.Or(config.SocketPatience, 10*time.Second)
+	config.PlanPatience = cmp.Or(config.PlanPatience, 10*time.Second)
+	config.ChatPatience = cmp.Or(config.ChatPatience, 5*time.Minute)
 	if config.Runnable == nil {
 		config.Runnable = nothing{}
 	}
+
 	long := httpd.NewTurns(maxLong, maxWaiting, config.ListTimeout)
 	server.Register(long.Metrics("reads of runs")...)
 	out := &Server{
 		store: s, starter: starter, catalog: catalog, server: server, config: config, watch: runs.NewWatch(s.Feed()),
 		long: long,
 	}
+
 	free := func(int64) error { return nil } // no answer holds what is read
 	hearing := make(chan struct{}, maxHearings)
 	out.heard = runs.NewShared(out.watch,

@@ -16,6 +16,7 @@ func (s *Server) trace(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	q := httpd.QueryOf(c, "format")
 	format := cmp.Or(q.Text("format"), "json")
 	if q.Err == nil && format != "json" && format != "markdown" {
@@ -24,6 +25,7 @@ func (s *Server) trace(c echo.Context) error {
 	if q.Err != nil {
 		return q.Err
 	}
+
 	d, err := s.reader(c).RunDetail(c.Request().Context(), id)
 	if err != nil {
 		return err
@@ -32,6 +34,7 @@ func (s *Server) trace(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	if format == "markdown" {
 		return c.Blob(http.StatusOK, "text/markdown; charset=UTF-8", markdown(&out))
 	}

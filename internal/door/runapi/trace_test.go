@@ -23,6 +23,7 @@ func TestTrace(t *testing.T) {
 	began := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	at := func(ms int) *time.Time { return new(began.Add(time.Duration(ms) * time.Millisecond)) }
 	i := func(n int64) *int64 { return &n }
+
 	changes := []record.Change{
 		&record.Plan{RootPlanID: id, CurrentPlanID: id, Title: new("Find *all* callers"), StartTime: at(0)},
 		&record.AgentExecution{
@@ -65,6 +66,7 @@ func TestTrace(t *testing.T) {
 		})
 	}
 	c.work(l, changes)
+
 	child := runstore.NewRun{
 		Run: runstore.Run{
 			RootPlanID: id, PlanID: "child", Executor: "agent", Input: json.RawMessage("{}"), Owner: "o",
@@ -90,6 +92,7 @@ func TestTrace(t *testing.T) {
 		},
 	}, runstore.Begin(child))
 	c.end(l, record.Plan{State: new(record.Failed), ErrorMessage: new("no repository")})
+
 	trace := c.Read("/api/v1/runs/" + id + "/trace")
 	expect(t, trace, obj{
 		"executionId": id, "finalState": "FAILED", "completedSteps": 1, "stepTraces.#": 2, "allSources.#": 31,
@@ -118,6 +121,7 @@ func TestTrace(t *testing.T) {
 	expect(t, c.Read("/api/v1/runs/child/trace"), obj{
 		"executionId": "child", "stepTraces.#": 1, "allSources.#": 1, "metrics.embeddingSearches": 1,
 	})
+
 	md := c.Get("/api/v1/runs/" + id + "/trace?format=markdown")
 	wantStatus(t, md, http.StatusOK)
 	for _, part := range []string{
@@ -133,6 +137,7 @@ func TestTrace(t *testing.T) {
 	if strings.Contains(string(md.Body), "no trace shows") {
 		t.Error("the Markdown has a prompt")
 	}
+
 	wantProblem(t, c.Get("/api/v1/runs/"+id+"/trace?format=pdf"), http.StatusBadRequest, "format")
 	wantProblem(t, c.Get("/api/v1/runs/other/trace"), http.StatusNotFound, nil)
 }

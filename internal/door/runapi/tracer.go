@@ -114,7 +114,9 @@ type embeddingJSON struct {
 }
 
 func (e *embeddingJSON) add(other embeddingJSON) {
-	e.Searches, e.Hits, e.Tokens = e.Searches+other.Searches, e.Hits+other.Hits, e.Tokens+other.Tokens
+	e.Searches += other.Searches
+	e.Hits += other.Hits
+	e.Tokens += other.Tokens
 	if other.Cost != nil {
 		if e.Cost == nil {
 			e.Cost = new(float64)
@@ -135,6 +137,7 @@ func embeddingOf(metadata json.RawMessage) embeddingJSON {
 	if err := json.Unmarshal(metadata, &about); err != nil || about.Embedding == nil {
 		return embeddingJSON{}
 	}
+
 	e := about.Embedding
 	if e.CostUSD != nil && *e.CostUSD < 0 {
 		e.CostUSD = nil
@@ -200,11 +203,13 @@ func (b *tracer) read(ctx context.Context, reader *runstore.Reader, rootPlanID s
 				r.FormInputs, r.Subject = nil, nil
 				b.waits[r.PlanID] = append(b.waits[r.PlanID], r)
 			}
+
 			if err := b.take(int64(size) + rowBytes); err != nil {
 				return err
 			}
 		}
 	}
+
 	for _, calls := range b.calls {
 		slices.SortStableFunc(calls, func(a, b *record.ActTool) int {
 			return cmp.Or(cmp.Compare(a.Seq, b.Seq), tree.CompareNullsLast(a.CallIndex, b.CallIndex, cmp.Compare))
@@ -233,6 +238,7 @@ func (b *tracer) plan(p *tree.Plan) traceJSON {
 			Failures: figures.Failures,
 		},
 	}
+
 	for _, source := range b.sources[r.CurrentPlanID] {
 		out.AllSources = append(out.AllSources, toSource(source))
 	}
@@ -242,12 +248,14 @@ func (b *tracer) plan(p *tree.Plan) traceJSON {
 		if traced.State == record.Completed {
 			out.CompletedSteps++
 		}
+
 		out.Metrics.Retries += b.retries(step)
 		out.Metrics.add(b.embedded[step.Record.StepID])
 		for i := range traced.SubTraces {
 			out.add(&traced.SubTraces[i])
 		}
 	}
+
 	for i := range out.SubTraces {
 		out.add(&out.SubTraces[i])
 	}
@@ -256,6 +264,7 @@ func (b *tracer) plan(p *tree.Plan) traceJSON {
 			out.Metrics.ValidationTime += *took
 		}
 	}
+
 	out.Logs, out.Metrics.AverageRelevanceScore = b.logs(r.CurrentPlanID, "", r.ErrorMessage, r.EndTime),
 		averageScore(out.AllSources)
 	if p.Planning() == 0 {
@@ -280,6 +289,7 @@ func averageScore(sources []sourceJSON) *float64 {
 			total, n = total+*score, n+1
 		}
 	}
+
 	if n == 0 {
 		return nil
 	}
@@ -311,6 +321,7 @@ func (b *tracer) step(planID string, st *tree.Step) stepTraceJSON {
 		Reasoning: b.reasoning(planID, r.StepID),
 		ToolCalls: []toolTraceJSON{}, Sources: []sourceJSON{}, SubTraces: b.plans(st.SubPlans),
 	}
+
 	if r.StepIndex != nil {
 		out.StepNumber = *r.StepIndex + 1
 	}
@@ -319,13 +330,15 @@ func (b *tracer) step(planID string, st *tree.Step) stepTraceJSON {
 	}
 	if n := len(out.ToolCalls); n > 0 {
 		last := &out.ToolCalls[n-1]
-		out.ToolName, out.InputParameters, out.Output = last.Name, last.Parameters, cmp.Or(out.Output, last.Result)
+		out.ToolName, out.InputParameters = last.Name, last.Parameters
+		out.Output = cmp.Or(out.Output, last.Result)
 	}
 	for _, source := range b.sources[planID] {
 		if source.StepID != nil && *source.StepID == r.StepID {
 			out.Sources = append(out.Sources, toSource(source))
 		}
 	}
+
 	out.Logs = b.logs(planID, r.StepID, r.ErrorMessage, r.EndTime)
 	return out
 }
@@ -338,6 +351,7 @@ func (b *tracer) reasoning(planID, stepID string) *string {
 			texts = append(texts, *t.Content)
 		}
 	}
+
 	if len(texts) == 0 {
 		for _, cycle := range b.cycles[stepID] {
 			calls := slices.ContainsFunc(b.calls[stepID], func(call *record.ActTool) bool { return call.Seq == cycle.Seq })
@@ -346,6 +360,7 @@ func (b *tracer) reasoning(planID, stepID string) *string {
 			}
 		}
 	}
+
 	if len(texts) == 0 {
 		return nil
 	}
@@ -358,6 +373,7 @@ func (b *tracer) retries(st *tree.Step) (n int64) {
 			n += *attempt - 1
 		}
 	}
+
 	count(st.Record.Attempt)
 	for _, cycle := range b.cycles[st.Record.StepID] {
 		count(cycle.Attempt)
@@ -387,6 +403,7 @@ func (b *tracer) logs(planID, stepID string, failure *string, ended *time.Time) 
 			l.add(at, "LLM Request")
 		}
 	}
+
 	for _, call := range b.calls[stepID] {
 		t := toToolTrace(call)
 		if t.ErrorMessage != nil {
@@ -395,6 +412,7 @@ func (b *tracer) logs(planID, stepID string, failure *string, ended *time.Time) 
 		}
 		l.add(cmp.Or(t.EndTime, t.StartTime), "TOOL %s: %s in %s", optional.Value(t.Name), t.State, took(t.Duration))
 	}
+
 	for _, t := range b.thoughts[planID] {
 		if of(t.StepID) && t.Content != nil {
 			l.add(t.Time, "REASONING: %s", *t.Content)
@@ -407,6 +425,7 @@ func (b *tracer) logs(planID, stepID string, failure *string, ended *time.Time) 
 				decision.ByWhom(optional.Value(w.DecidedBy), optional.Value(w.By)))
 		}
 	}
+
 	if failure != nil {
 		l.add(ended, "ERROR: %s", *failure)
 	}
@@ -480,6 +499,7 @@ func toToolTrace(call *record.ActTool) toolTraceJSON {
 		Duration: tree.Duration(call.StartTime, call.EndTime), Parameters: json.RawMessage("null"), Result: call.Result,
 		ErrorMessage: call.ErrorMessage,
 	}
+
 	if call.Parameters != nil {
 		if out.Parameters = json.RawMessage(*call.Parameters); !json.Valid(out.Parameters) { // it was cut, or is none
 			out.Parameters, _ = json.Marshal(*call.Parameters)
@@ -510,6 +530,7 @@ func readTrace(
 	if err != nil {
 		return out, err
 	}
+
 	plan.Cut(maxDepth)
 	b := newTracer(take)
 	if err := b.read(ctx, reader, rootPlanID); err != nil {

@@ -49,10 +49,13 @@ func toWait(w *record.Wait) waitJSON {
 		ToolCallID: w.ToolCallID,
 		Decision:   w.Decision, DecisionText: w.DecisionText, DecidedBy: w.DecidedBy, By: w.By,
 	}
+
 	_ = json.Unmarshal(w.FormInputs, &out.FormInputs) // one that was cut is no list
 	out.FormInputs = orEmpty(out.FormInputs)
+
 	subject := decision.SubjectOf(w)
-	out.Name, out.Parameters, out.Files, out.Plan = subject.Name, subject.Parameters, orEmpty(subject.Files), subject.Plan
+	out.Name, out.Parameters = subject.Name, subject.Parameters
+	out.Files, out.Plan = orEmpty(subject.Files), subject.Plan
 	out.Preview = subject.Preview
 	return out
 }
@@ -77,10 +80,12 @@ func (s *Server) decide(c echo.Context) error {
 	if q := httpd.QueryOf(c); q.Err != nil {
 		return q.Err
 	}
+
 	_, m, err := s.readBody(c)
 	if err != nil {
 		return err
 	}
+
 	o := objectOf(m, "", "decision", "values", "text", "by")
 	d := decision.Decision{
 		Decision: o.text("decision", maxBodyBytes), Values: o.object("values"), Text: o.text("text", maxBodyBytes),
@@ -92,6 +97,7 @@ func (s *Server) decide(c echo.Context) error {
 	case d.Decision == "":
 		return refused(missing("decision"))
 	}
+
 	var decided *record.Wait
 	key, err := s.reader(c).RunWait(c.Request().Context(), planID, waitID)
 	if err == nil {
@@ -103,6 +109,7 @@ func (s *Server) decide(c echo.Context) error {
 	if err != nil {
 		return refused(err)
 	}
+
 	return c.JSON(http.StatusOK, toWait(decided))
 }
 
@@ -122,6 +129,7 @@ func (s *Server) decideAt(
 	if err != nil {
 		return nil, err
 	}
+
 	row, err := s.reader(c).Row(ctx, key)
 	if err != nil {
 		return nil, err

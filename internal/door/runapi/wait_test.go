@@ -19,6 +19,7 @@ import (
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	c := serve(t, apitest.Options{})
+
 	approval := record.Wait{
 		WaitID: "w", Type: new(record.WaitActionValidation), Title: new("Commit?"), ToolCallID: new("call"),
 		Subject: json.RawMessage(`{"name":"git.commit","parameters":{"message":"m"},"files":["a.go"]}`),
@@ -32,6 +33,7 @@ func TestDecide(t *testing.T) {
 	}
 	asForm := formWait()
 	asForm.WaitID = "w"
+
 	for _, tt := range []struct {
 		wait  record.Wait
 		send  obj
@@ -65,6 +67,7 @@ func TestDecide(t *testing.T) {
 		run := c.run(l.PlanID)
 		expect(t, run, obj{"state": "WAITING", "waits.#": 1, "waits.0.state": "WAITING", "waits.0.decidedBy": nil})
 		expect(t, apitest.Lookup(t, run, "waits.0"), tt.shown)
+
 		at := "/api/v1/runs/" + l.PlanID + "/waits/w"
 		a := c.post(at, tt.send)
 		wantStatus(t, a, http.StatusOK)
@@ -72,6 +75,7 @@ func TestDecide(t *testing.T) {
 			"state": tt.state, "decision": tt.send["decision"], "decidedBy": nil, "by": tt.send["by"],
 			"decisionText": tt.send["text"], "planId": l.PlanID,
 		})
+
 		wantProblem(t, c.post(at, tt.send), http.StatusConflict, nil)
 		claimed, err := enginetest.Claim(t.Context(), c.Runs, "w", provided, 1)
 		if err != nil || len(claimed) != 1 || claimed[0].PlanID != l.PlanID {
@@ -85,6 +89,7 @@ func TestFirstDecisionCounts(t *testing.T) {
 	t.Parallel()
 	c := serve(t, apitest.Options{})
 	l := c.waits(formWait())
+
 	statuses := map[int]int{}
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -96,6 +101,7 @@ func TestFirstDecisionCounts(t *testing.T) {
 			statuses[a.Status]++
 		})
 	}
+
 	all.Wait()
 	if statuses[http.StatusOK] != 1 || statuses[http.StatusConflict] != 5 {
 		t.Errorf("answers %v", statuses)
@@ -109,6 +115,7 @@ func TestBadDecisions(t *testing.T) {
 	l := c.waits(formWait())
 	at := "/api/v1/runs/" + l.PlanID + "/waits/form"
 	ok := obj{"region": "EMEA"}
+
 	for _, tt := range []struct {
 		body   any
 		status int
@@ -136,6 +143,7 @@ func TestBadDecisions(t *testing.T) {
 	} {
 		wantProblem(t, c.post(at, tt.body), tt.status, tt.field)
 	}
+
 	wantProblem(t, c.post("/api/v1/runs/"+l.PlanID+"/waits/other", obj{"decision": "submit"}), http.StatusNotFound, nil)
 	wantProblem(t, c.post("/api/v1/runs/other/waits/form", obj{"decision": "submit"}), http.StatusNotFound, nil)
 	expect(t, c.run(l.PlanID), obj{"state": "WAITING", "waits.0.state": "WAITING"})
@@ -145,6 +153,7 @@ func TestBadDecisions(t *testing.T) {
 	late := c.waits(expired)
 	wantProblem(t, c.post("/api/v1/runs/"+late.PlanID+"/waits/form", obj{"decision": "submit", "values": ok}),
 		http.StatusConflict, nil)
+
 	ended := c.claimed()
 	w := formWait()
 	w.RootPlanID, w.PlanID = ended.RootPlanID, ended.PlanID
@@ -160,6 +169,7 @@ func TestWaitOfAChild(t *testing.T) {
 	secret, line := apitest.NewKey(t, "desk", httpd.ScopeRead, httpd.ScopeRun, httpd.ScopeDecide)
 	c := serve(t, apitest.Options{Server: func(config *apitest.Config) { config.HTTP.Keys = apitest.Keys(t, line) }})
 	c.Key = secret
+
 	root := c.claimed()
 	child := runstore.NewRun{Run: runstore.Run{
 		RootPlanID: root.PlanID, PlanID: "child", Executor: "agent", Input: json.RawMessage("{}"), Owner: "o",
@@ -172,12 +182,14 @@ func TestWaitOfAChild(t *testing.T) {
 	if err != nil || len(claimed) != 1 {
 		t.Fatal(claimed, err)
 	}
+
 	w := formWait()
 	w.RootPlanID, w.PlanID = root.PlanID, "child"
 	c.work(claimed[0].Lease, []record.Change{&w}, runstore.Park(time.Time{}))
 	expect(t, c.run(root.PlanID), obj{"state": "RUNNING", "waits.0.planId": "child"}) // the root goes on
 	c.work(root, nil, runstore.Park(time.Time{}))
 	expect(t, c.run(root.PlanID), obj{"state": "WAITING", "waits.0.planId": "child"})
+
 	a := c.post("/api/v1/runs/"+root.PlanID+"/waits/form", obj{"decision": "submit", "values": obj{"region": "EMEA"}})
 	wantStatus(t, a, http.StatusOK)
 	expect(t, a.JSON(t), obj{"planId": "child", "decidedBy": "desk"})
@@ -193,6 +205,7 @@ func TestPasswordsAreNotKept(t *testing.T) {
 	submit := func(l runstore.Lease, values obj) apitest.Answer {
 		return c.post("/api/v1/runs/"+l.PlanID+"/waits/form", obj{"decision": "submit", "values": values})
 	}
+
 	first, second := c.waits(formWait()), c.waits(formWait())
 	seen := string(submit(first, obj{"Secret": planted}).Body) +
 		string(submit(first, obj{"region": planted, "Secret": planted}).Body) +
@@ -200,6 +213,7 @@ func TestPasswordsAreNotKept(t *testing.T) {
 		string(submit(first, obj{"region": "EMEA", "Secret": planted}).Body) +
 		string(c.post("/api/executor/submit-input/"+second.PlanID, obj{"Secret": planted}).Body) +
 		string(c.post("/api/executor/submit-input/"+second.PlanID, obj{"region": "EMEA", "Secret": planted}).Body)
+
 	for _, l := range []runstore.Lease{first, second} {
 		waits := c.Read("/api/v1/plans/" + l.PlanID + "/waits")
 		expect(t, waits, obj{
@@ -211,6 +225,7 @@ func TestPasswordsAreNotKept(t *testing.T) {
 	if strings.Contains(seen, planted) || strings.Contains(log.String(), planted) {
 		t.Error("a password was shown or logged")
 	}
+
 	var tables []string
 	if err := c.DB.Pool.QueryRow(t.Context(),
 		"SELECT array_agg(format('%I.%I', table_schema, table_name)) FROM information_schema.tables WHERE table_schema = "+

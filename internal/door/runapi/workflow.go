@@ -57,6 +57,7 @@ func refuseFacade(c echo.Context, err error) error {
 		return facadeError(c, http.StatusNotFound, "ConfigurationError",
 			fmt.Sprintf("%s configuration '%s' not found.", kind, shown(unknown.Name)), "")
 	}
+
 	bad, invalid := errors.AsType[*record.InvalidError](err)
 	problem, read := errors.AsType[*httpd.Problem](err)
 	switch {
@@ -85,6 +86,7 @@ func (s *Server) facadeStart(c echo.Context, input map[string]any, known ...stri
 	if err != nil {
 		return engine.Started{}, err
 	}
+
 	o := objectOf(m, "", append(known, "session_id")...)
 	r := engine.Request{
 		Executor: "workflow", Starter: httpd.KeyOf(c), ConversationID: o.id("session_id"),
@@ -93,6 +95,7 @@ func (s *Server) facadeStart(c echo.Context, input map[string]any, known ...stri
 	if o.err != nil {
 		return engine.Started{}, o.err
 	}
+
 	for _, member := range known {
 		if value, there := m[member]; there && string(value) != "null" {
 			to := member
@@ -107,6 +110,7 @@ func (s *Server) facadeStart(c echo.Context, input map[string]any, known ...stri
 			input[what] = name
 		}
 	}
+
 	if r.Input, err = json.Marshal(input); err != nil {
 		return engine.Started{}, err
 	}
@@ -158,6 +162,7 @@ func (s *Server) facadeResult(
 	if err != nil {
 		return refuseFacade(c, err)
 	}
+
 	c.Response().Header().Set("Actlog-Plan-Id", started.PlanID)
 	d, err := s.await(c, started, forever, func(d *runstore.RunDetail) bool { return d.State.Terminal() })
 	switch {
@@ -177,6 +182,7 @@ func (s *Server) streamAgent(c echo.Context) error {
 	if err != nil {
 		return refuseFacade(c, err)
 	}
+
 	var run engine.Started
 	var after int
 	if last := c.Request().Header.Get("Last-Event-ID"); last != "" {
@@ -187,6 +193,7 @@ func (s *Server) streamAgent(c echo.Context) error {
 	if err != nil {
 		return refuseFacade(c, err)
 	}
+
 	c.Response().Header().Set("Connection", "keep-alive")
 	c.Response().Header().Set("Actlog-Plan-Id", run.PlanID)
 	if err := beginEvents(c); err != nil {
@@ -245,10 +252,12 @@ func (s *Server) resumed(c echo.Context, last string) (run engine.Started, after
 	if after, err = strconv.Atoi(number); err != nil || after < 0 || !httpd.Storable(planID) {
 		return run, 0, invalid("Last-Event-ID", "must be the id of an event of this stream")
 	}
+
 	d, err := s.reader(c).RunDetail(c.Request().Context(), planID)
 	if err != nil {
 		return run, 0, err
 	}
+
 	if d.Starter != httpd.KeyOf(c) && !httpd.May(c, httpd.ScopeRead) {
 		return run, 0, fmt.Errorf("run %s: %w", planID, record.ErrNotFound) // as one that does not exist
 	}
@@ -289,6 +298,7 @@ func sessionsFor(c echo.Context, q *httpd.Query) runstore.SessionFilter {
 	if httpd.May(c, httpd.ScopeAdmin) {
 		return f
 	}
+
 	own := httpd.KeyOf(c)
 	if f.Starter != nil && *f.Starter != own && q.Err == nil {
 		q.Err = &httpd.Problem{
@@ -352,6 +362,7 @@ func (s *Server) sessions(c echo.Context) error {
 	out := sessionsJSON{
 		Limit: number(q, "limit", sessionsPage, historyPage), Offset: number(q, "offset", 0, math.MaxInt32),
 	}
+
 	filter := sessionsFor(c, q)
 	filter.Agent, filter.Workflow = q.Text("agent_name"), q.Text("workflow_name")
 	if q.Err != nil {
@@ -361,6 +372,7 @@ func (s *Server) sessions(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	out.Sessions, out.Total = make([]sessionJSON, len(page)), total
 	for i := range page {
 		out.Sessions[i] = toSession(&page[i])
@@ -379,11 +391,14 @@ func (s *Server) history(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	out.SessionID, out.Metadata, out.Total, out.History = found.ID, toSession(found), found.Messages, []workflow.Message{}
+
+	out.SessionID, out.Metadata = found.ID, toSession(found)
+	out.Total, out.History = found.Messages, []workflow.Message{}
 	for _, each := range said {
 		if err := httpd.AnswerTo(c).Take(int64(len(each.Text) + len(each.Message))); err != nil {
 			return err
 		}
+
 		m := model.Message{Role: model.Role(each.Role), Parts: []model.Part{{Text: each.Text}}}
 		if each.Message != nil {
 			if err := json.Unmarshal(each.Message, &m); err != nil {
@@ -427,10 +442,12 @@ func (s *Server) cleanUp(c echo.Context) error {
 	if q.Err != nil {
 		return refuseFacade(c, q.Err)
 	}
+
 	_, m, err := s.readBody(c)
 	if err != nil {
 		return refuseFacade(c, err)
 	}
+
 	o := objectOf(m, "", "days", "max_sessions")
 	if _, there := m["days"]; there {
 		days = int(min(o.count("days"), 36_500))
@@ -441,6 +458,7 @@ func (s *Server) cleanUp(c echo.Context) error {
 	if o.err != nil {
 		return refuseFacade(c, o.err)
 	}
+
 	deleted, err := s.store.CleanUpSessions(c.Request().Context(), days, most)
 	if err != nil {
 		return err

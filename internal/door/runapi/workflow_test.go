@@ -55,6 +55,7 @@ func facadeWith(
 	}) (string, error) {
 		return does(ctx, in.Text)
 	})
+
 	a := define.Definition{
 		Agent: "guide", SystemPrompt: "Guide.", Model: define.DefinitionModel{Name: "default"}, Tools: []string{"echo"},
 		IncludeHistory: true, EnableWrite: true, MaxSteps: 3,
@@ -65,6 +66,7 @@ func facadeWith(
 			return r.Text(), err
 		}, name == "own"
 	}
+
 	h := enginetest.Build(t, enginetest.Plans{
 		Scenes: []scriptmodel.Scene{{Name: "guide", Turns: turns}}, Tools: []tool.Tool{echo},
 		Definitions: map[string]any{
@@ -104,6 +106,7 @@ func TestExecution(t *testing.T) {
 	t.Parallel()
 	c := facade(t, scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{use("x")}}, scriptmodel.Turn{Content: "Done."},
 		scriptmodel.Turn{Content: "Again."}, scriptmodel.Turn{Content: "More."})
+
 	a := c.post("/execution/agents/guide/run", obj{"user_message": "Go.", "session_id": "s"})
 	wantStatus(t, a, http.StatusOK)
 	r := a.JSON(t).(obj)
@@ -111,6 +114,7 @@ func TestExecution(t *testing.T) {
 		len(r["conversation_history"].([]any)) != 4 {
 		t.Errorf("%v", r)
 	}
+
 	a = c.post("/execution/agents/guide/run", obj{
 		"messages": []obj{{"role": "user", "content": "Again."}}, "session_id": "s",
 	})
@@ -118,6 +122,7 @@ func TestExecution(t *testing.T) {
 		len(r["conversation_history"].([]any)) != 6 {
 		t.Errorf("%v", r)
 	}
+
 	for _, kind := range []string{"simple/chain", "linear/chain", "custom/own"} {
 		a := c.post("/execution/workflows/"+kind+"/run", obj{"initial_input": "Go."})
 		wantStatus(t, a, http.StatusOK)
@@ -126,6 +131,7 @@ func TestExecution(t *testing.T) {
 			t.Errorf("%s: %v", kind, r)
 		}
 	}
+
 	for _, row := range []struct {
 		path   string
 		body   any
@@ -153,6 +159,7 @@ func TestExecution(t *testing.T) {
 			t.Errorf("%s: %d %v", row.path, a.Status, a.JSON(t))
 		}
 	}
+
 	list := c.Read("/execution/history?agent_name=guide&limit=2").(obj)
 	if len(list["sessions"].([]any)) != 2 || list["total"] != float64(4) || list["limit"] != float64(2) ||
 		list["offset"] != float64(0) {
@@ -162,11 +169,13 @@ func TestExecution(t *testing.T) {
 	if len(list["sessions"].([]any)) != 3 || list["total"] != float64(4) { // two runs, with a step each
 		t.Errorf("%v", list)
 	}
+
 	h := c.Read("/execution/history/s?limit=2&offset=1").(obj)
 	if said := h["history"].([]any); len(said) != 2 || h["total"] != float64(6) || said[0].(obj)["tool_calls"] == nil ||
 		said[1].(obj)["role"] != "tool" || h["metadata"].(obj)["agent_name"] != "guide" {
 		t.Errorf("%v", h)
 	}
+
 	for _, want := range []int{204, 404} {
 		if a := c.Do(http.MethodDelete, "/execution/history/s", nil); a.Status != want {
 			t.Errorf("delete: %d, want %d", a.Status, want)
@@ -175,6 +184,7 @@ func TestExecution(t *testing.T) {
 	if a := c.Do(http.MethodGet, "/execution/history/s", nil); a.Status != 404 {
 		t.Errorf("read: %d", a.Status)
 	}
+
 	a = c.post("/execution/history/cleanup?max_sessions=1", obj{})
 	if r := a.JSON(t).(obj); a.Status != 200 || r["deleted"] != float64(4) { // two workflows, with a step each
 		t.Errorf("%d %v", a.Status, r)
@@ -193,6 +203,7 @@ func told(t *testing.T, c *client, path string, body any, header ...string) (eve
 		if !isText {
 			text, isText = e["data"].(obj)["content"].(string)
 		}
+
 		if last := len(events) - 1; !isText || last < 0 || events[last]["type"] != e["type"] {
 			events, before = append(events, e), texts
 		}
@@ -212,19 +223,23 @@ func listen(t *testing.T, c *client, path string, body any, on func(obj), header
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	req.Header.Set("Content-Type", "application/json")
 	for i := 0; i+1 < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
+
 	res, err := c.HTTP.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
+
 	if got := res.Header.Get("Content-Type") + " " + res.Header.Get("Cache-Control") + " " +
 		res.Header.Get("X-Accel-Buffering"); res.StatusCode != 200 || got != "text/event-stream no-cache no" {
 		t.Fatalf("%d %s", res.StatusCode, got)
 	}
+
 	lines := bufio.NewScanner(res.Body)
 	for lines.Buffer(nil, 32<<20); lines.Scan(); {
 		if id, ok := strings.CutPrefix(lines.Text(), "id: "); ok {
@@ -237,12 +252,14 @@ func listen(t *testing.T, c *client, path string, body any, on func(obj), header
 			}
 			continue
 		}
+
 		var e obj
 		if err := json.Unmarshal([]byte(data), &e); err != nil {
 			t.Fatal(err)
 		}
 		on(e)
 	}
+
 	if err := lines.Err(); err != nil && t.Context().Err() == nil {
 		t.Logf("the stream ended: %v", err)
 	}
@@ -265,12 +282,14 @@ func TestStream(t *testing.T) {
 		{Content: "Let me see.", ToolCalls: []scriptmodel.ToolCall{use("one"), use("fail")}}, {Content: "It is done."},
 	}
 	c := facade(t, turns...)
+
 	events, ids, texts := told(t, c, "/execution/agents/guide/stream", obj{"user_message": "Go."})
 	const use = " tool_use_start tool_use_input_delta tool_use_end"
 	want := "session_info text_delta" + use + use + " tool_result tool_execution_error text_delta stream_end"
 	if got := types(events); got != want || texts != "Let me see.It is done." {
 		t.Fatalf("%s\n%q", got, texts)
 	}
+
 	if d := events[len(events)-1]["data"].(obj); d["status"] != "success" ||
 		d["final_response"].(obj)["content"] != "It is done." {
 		t.Errorf("%v", d)
@@ -278,17 +297,20 @@ func TestStream(t *testing.T) {
 	if d := events[8]["data"].(obj); d["output"] != "one" || d["name"] != "echo" {
 		t.Errorf("%v", d)
 	}
+
 	// From the middle: what follows, and the texts whole.
 	again, _, texts := told(t, c, "/execution/agents/guide/stream", obj{}, "Last-Event-ID", ids[len(ids)-3])
 	if got := types(again); !strings.HasSuffix(want, got) || len(again) == 0 || len(again) >= len(events) ||
 		texts != "It is done." && texts != "" {
 		t.Errorf("%s %q", got, texts)
 	}
+
 	all, more, texts := told(t, c, "/execution/agents/guide/stream", obj{}, "Last-Event-ID",
 		strings.Split(ids[0], "/")[0]+"/0")
 	if types(all) != want || texts != "Let me see.It is done." || len(more) != len(all) {
 		t.Errorf("%s %q %v", types(all), texts, more)
 	}
+
 	// The same under Aurite's names.
 	events, ids, texts = told(t, c, "/execution/agents/guide/stream?format=aurite", obj{"user_message": "Go."})
 	if got := types(events); got !=
@@ -296,6 +318,7 @@ func TestStream(t *testing.T) {
 			"llm_response_stop" || texts != "Let me see.It is done." {
 		t.Errorf("%s %q", got, texts)
 	}
+
 	const toolEvents = `[{"data":{"input":{"text":"one"},"name":"echo"},"type":"tool_call"},{"data":{"input":{"text":"fail"},"name":"echo"},"type":"tool_call"},` +
 		`{"data":{"name":"echo","output":"one"},"type":"tool_output"},{"data":{"name":"echo","output":"it broke"},"type":"tool_output"}]`
 	if got := string(apitest.JSON(t, events[3:7])); got != toolEvents {
@@ -304,6 +327,7 @@ func TestStream(t *testing.T) {
 	if d := events[8]["data"].(obj); d["status"] != "success" || d["reason"] != "message_complete" {
 		t.Errorf("%v", d)
 	}
+
 	if again, _, _ := told(t, c, "/execution/agents/guide/stream?format=aurite", obj{}, "Last-Event-ID",
 		ids[len(ids)-2]); !strings.HasSuffix(types(again), "llm_response_stop") || len(again) > 3 {
 		t.Errorf("%s", types(again))
@@ -322,6 +346,7 @@ func TestStreamEnds(t *testing.T) {
 	t.Parallel()
 	again := scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{use("x")}}
 	c := facade(t, again, again, again)
+
 	events, _, _ := told(t, c, "/execution/agents/guide/stream", obj{"user_message": "Go.", "session_id": "s"})
 	if last := events[len(events)-1]; last["type"] != "stream_end" || last["data"].(obj)["status"] != "error" ||
 		last["data"].(obj)["reason"] != "turn_limit_reached" {
@@ -330,11 +355,13 @@ func TestStreamEnds(t *testing.T) {
 	if h := c.Read("/execution/history/s").(obj); h["total"] != float64(7) {
 		t.Errorf("the history has %v messages", h["total"])
 	}
+
 	events, _, _ = told(t, c, "/execution/agents/guide/stream?format=aurite", obj{"user_message": "Go."})
 	if last := events[len(events)-1]; last["type"] != "llm_response_stop" || last["data"].(obj)["status"] != "error" ||
 		last["data"].(obj)["reason"] != "turn_limit_reached" {
 		t.Errorf("%v", last)
 	}
+
 	c = facade(t, scriptmodel.Turn{Error: &scriptmodel.Failure{Status: 400, Message: "No."}})
 	for format, want := range map[string]string{
 		"": "session_info error stream_end", "?format=aurite": "session_info error",
@@ -361,6 +388,7 @@ func TestStreamOfHostileTexts(t *testing.T) {
 			},
 		},
 		scriptmodel.Turn{Content: "Done.\x00"})
+
 	events, ids, texts := told(t, c, "/execution/agents/guide/stream", obj{"user_message": hostile, "session_id": hostile})
 	calls := strings.Repeat(" tool_use_start tool_use_input_delta tool_use_end", 5)
 	if got := types(events); got != "session_info text_delta"+calls+
@@ -368,11 +396,13 @@ func TestStreamOfHostileTexts(t *testing.T) {
 		texts != hostile+"Done.\uFFFD" {
 		t.Fatalf("%s %q", got, texts)
 	}
+
 	for _, id := range ids {
 		if !strings.HasPrefix(id, events[0]["data"].(obj)["plan_id"].(string)+"/") {
 			t.Errorf("an id is %q", id)
 		}
 	}
+
 	for i, want := range []string{
 		hostile, "a\uFFFD\uFFFDb", "xxx", "There is no tool no", "Error: Invalid JSON arguments provided: ",
 	} {
@@ -385,6 +415,7 @@ func TestStreamOfHostileTexts(t *testing.T) {
 			t.Errorf("result %d: %.300q, want %.300q", i, text, want)
 		}
 	}
+
 	if said := c.Read("/execution/history/" + url.PathEscape(hostile)).(obj); said["session_id"] != hostile ||
 		len(said["history"].([]any)) != 8 {
 		t.Errorf("%v", said)
@@ -396,6 +427,7 @@ func TestHostileRequests(t *testing.T) {
 	t.Parallel()
 	c := facade(t, scriptmodel.Turn{Content: "Done."})
 	long := strings.Repeat("x", 10<<10)
+
 	for _, row := range []struct {
 		name, path, body string
 		header           string // Last-Event-ID
@@ -452,6 +484,7 @@ func TestHostileRequests(t *testing.T) {
 			}
 		})
 	}
+
 	// What can be said is said, whatever is in it.
 	for _, input := range []string{`{"a\u0000":"\u0000"}`, `"\ud800"`, `1e999999`, `[[[]]]`} {
 		a := c.post("/execution/workflows/custom/own/run", `{"initial_input":`+input+`}`)
@@ -477,11 +510,13 @@ func TestListenerLeaves(t *testing.T) {
 		return text, nil
 	}, scriptmodel.Turn{Content: "Let me see.", ToolCalls: []scriptmodel.ToolCall{use("one"), use("hold")}},
 		scriptmodel.Turn{Content: "It is done."})
+
 	res, err := c.HTTP.Post(c.Base+"/execution/agents/guide/stream", "application/json",
 		strings.NewReader(`{"user_message":"Go.","session_id":"s"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	lines := bufio.NewScanner(res.Body)
 	// of the first call: the second is under way
 	for lines.Scan() && !strings.Contains(lines.Text(), `"type":"tool_result"`) {
@@ -490,6 +525,7 @@ func TestListenerLeaves(t *testing.T) {
 	for len(log.Lines("route=/execution/agents/:name/stream")) == 0 {
 		pause(t)
 	}
+
 	close(release)
 	id := res.Header.Get("Actlog-Plan-Id")
 	for c.run(id).(obj)["state"] != "COMPLETED" {
@@ -520,6 +556,7 @@ func TestListenerStalls(t *testing.T) {
 		func(_ context.Context, text string) (string, error) { return fmt.Sprint(len(text)), nil },
 		scriptmodel.Turn{Whole: true, ToolCalls: []scriptmodel.ToolCall{use(large)}},
 		scriptmodel.Turn{Whole: true, Content: large})
+
 	door := httptest.NewUnstartedServer(c.Server)
 	// so that what waits in the system is little
 	door.Config.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
@@ -530,6 +567,7 @@ func TestListenerStalls(t *testing.T) {
 	}
 	door.Start()
 	t.Cleanup(door.Close)
+
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", door.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -538,18 +576,21 @@ func TestListenerStalls(t *testing.T) {
 	if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
 		t.Fatal(err)
 	}
+
 	const body = `{"user_message":"Go."}`
 	if _, err := fmt.Fprintf(conn,
 		"POST /execution/agents/guide/stream HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"+
 			"Content-Length: %d\r\n\r\n%s", len(body), body); err != nil {
 		t.Fatal(err)
 	}
+
 	c.WantMetric("actlog_http_answers_cut_total", 1)
 	var id string
 	for state := ""; state != "COMPLETED"; pause(t) {
 		only := c.Read("/api/v1/runs").(obj)["items"].([]any)[0].(obj)
 		id, state = only["planId"].(string), only["state"].(string)
 	}
+
 	events, _, texts := told(t, c, "/execution/agents/guide/stream", obj{}, "Last-Event-ID", id+"/1")
 	if got := types(events); got !=
 		"tool_use_start tool_use_input_delta tool_use_end tool_result text_delta stream_end" || texts != large {

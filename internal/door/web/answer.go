@@ -36,6 +36,7 @@ func (s *Server) answering(c echo.Context, v *runView) (*answerView, error) {
 	if !ok || w.State == nil || *w.State != record.Waiting {
 		return nil, nil //nolint:nilnil // there is nothing to answer
 	}
+
 	key, err := runstore.NewReader(s.lookup.Reader(c)).RunWait(c.Request().Context(), w.PlanID, w.WaitID)
 	switch {
 	case errors.Is(err, record.ErrNotFound) || err == nil && key != w.Key():
@@ -50,10 +51,12 @@ func (s *Server) answering(c echo.Context, v *runView) (*answerView, error) {
 		return &answerView{refused: "Your API key is not for answering: its scopes lack " + string(httpd.ScopeDecide) + "."},
 			nil
 	}
+
 	a := &answerView{decisions: decision.Decisions(w)}
 	if !slices.ContainsFunc(a.decisions, func(d string) bool { return fills(w, d) }) {
 		return a, nil
 	}
+
 	form, err := decision.ReadForm(w.FormInputs)
 	if err != nil {
 		return &answerView{refused: "Its form is not whole on record."}, nil //nolint:nilerr // that is what it means
@@ -78,12 +81,14 @@ func (s *Server) answer(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	if v.lost != "" || v.Rows[v.open].Wait == nil {
 		return httpd.BadField("at", "must be the address of a question of the run")
 	}
 	if err := s.detail(c, v); err != nil {
 		return err
 	}
+
 	a := v.detail.answer
 	switch {
 	case a == nil:
@@ -91,6 +96,7 @@ func (s *Server) answer(c echo.Context) error {
 	case a.refused != "":
 		return s.sendRun(c, v, reply{status: http.StatusConflict, typed: &answerView{wrong: a.refused}})
 	}
+
 	switch err := s.decide(c, v.detail.row.Record.(*record.Wait), a, sent); {
 	case errors.Is(err, runstore.ErrDecided):
 		return s.sendRun(c, v, reply{status: http.StatusConflict, typed: &answerView{wrong: runstore.ErrDecided.Error()}})
@@ -110,6 +116,7 @@ func (s *Server) answer(c echo.Context) error {
 func (s *Server) decide(c echo.Context, w *record.Wait, a *answerView, sent url.Values) error {
 	a.remark = sent.Get("text")
 	d := decision.Decision{Decision: sent.Get("decision"), Text: a.remark, By: httpd.KeyOf(c), Redact: s.runtime.Redact}
+
 	form, _ := decision.ReadForm(w.FormInputs)
 	values := make(map[string]json.RawMessage, len(a.fields))
 	for i := range a.fields {
@@ -120,6 +127,7 @@ func (s *Server) decide(c echo.Context, w *record.Wait, a *answerView, sent url.
 			f.wrong, d.Values = decision.Check(form[i], text), values
 		}
 	}
+
 	err := runs.Decide(c.Request().Context(), s.store, w.Key(), func(*record.Wait) (decision.Decision, error) {
 		return d, nil
 	})
@@ -127,6 +135,7 @@ func (s *Server) decide(c echo.Context, w *record.Wait, a *answerView, sent url.
 	if !ok {
 		return err
 	}
+
 	a.wrong = strings.TrimSpace(bad.Field + " " + bad.Reason)
 	switch faults := firstWrong(a.fields); {
 	case faults > 0:
@@ -141,7 +150,8 @@ func (s *Server) decide(c echo.Context, w *record.Wait, a *answerView, sent url.
 // why.
 func (d *detailView) typed(a *answerView) {
 	if now := d.answer; now != nil && now.refused == "" && len(now.fields) == len(a.fields) {
-		now.fields, now.remark, now.remarkBad, now.wrong = a.fields, a.remark, a.remarkBad, a.wrong
+		now.fields, now.wrong = a.fields, a.wrong
+		now.remark, now.remarkBad = a.remark, a.remarkBad
 		return
 	}
 	d.wrong = a.wrong

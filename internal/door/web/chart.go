@@ -27,6 +27,7 @@ func (s *Server) charts(c echo.Context) error {
 	if clean := told(c.QueryParams()); len(clean) < len(c.QueryParams()) { // a form sends its empty fields, too
 		return c.Redirect(http.StatusSeeOther, "/charts?"+clean.Encode())
 	}
+
 	v := &chartsView{query: c.QueryParams(), now: s.now()}
 	var err error
 	v.wrong, err = readWithout(c, func() (err error) {
@@ -36,6 +37,7 @@ func (s *Server) charts(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	v.fillDays()
 	return send(c, v.wrong.status(), chartsPage(v))
 }
@@ -50,6 +52,7 @@ func (v *chartsView) fillDays() {
 	for _, row := range v.Rows[store.ByDay] {
 		byDay[*row.Name] = row
 	}
+
 	for day := v.Filter.Since.UTC().Truncate(24 * time.Hour); !day.After(last); day = day.AddDate(0, 0, 1) {
 		name := day.Format(time.DateOnly)
 		row, ok := byDay[name]
@@ -59,6 +62,7 @@ func (v *chartsView) fillDays() {
 		v.days = append(v.days, row)
 		delete(byDay, name)
 	}
+
 	for _, row := range v.Rows[store.ByDay] { // of clocks that are ahead
 		if _, left := byDay[*row.Name]; left {
 			v.days = append(v.days, row)
@@ -137,12 +141,14 @@ func measures(by store.ChartBy) []measure {
 			},
 		},
 	}
+
 	if by == store.ByDay {
 		all[1].only = url.Values{"state": {"FAILED"}}
 	}
 	if by == store.ByTool {
 		return all
 	}
+
 	return append(all,
 		measure{
 			name: "tokens in, out", axis: onAxis, say: sayTokens,
@@ -220,6 +226,7 @@ func roundUp(value float64) float64 {
 	if value <= 0 {
 		return 0
 	}
+
 	power := math.Pow(10, math.Floor(math.Log10(value)))
 	for _, digit := range []float64{1, 2, 4, 6, 8} {
 		if round := math.Round(digit*power*1e9) / 1e9; value <= round {
@@ -251,6 +258,7 @@ func (v *chartsView) moments() []string {
 	if n == 1 {
 		at = at[:1]
 	}
+
 	var all []string
 	for _, i := range at {
 		all = append(all, *v.days[i].Name)
@@ -293,6 +301,7 @@ func (b *bars) total() string {
 		sum.InputTokens, sum.OutputTokens = plus(sum.InputTokens, r.InputTokens), plus(sum.OutputTokens, r.OutputTokens)
 		sum.CostUSD, sum.Unpriced = plus(sum.CostUSD, r.CostUSD), plus(sum.Unpriced, r.Unpriced)
 	}
+
 	if b.high {
 		return ""
 	}
@@ -318,6 +327,7 @@ func (v *chartsView) behind(by store.ChartBy, r *store.ChartRow, m *measure) str
 	if v.Filter.Project != "" {
 		q.Set("project", v.Filter.Project)
 	}
+
 	from, until := v.Filter.Since, v.Filter.Until
 	if by == store.ByDay {
 		day, _ := time.Parse(time.DateOnly, *r.Name)
@@ -331,6 +341,7 @@ func (v *chartsView) behind(by store.ChartBy, r *store.ChartRow, m *measure) str
 	} else if r.Name != nil {
 		q.Set(string(by), *r.Name)
 	}
+
 	q.Set("since", from.UTC().Format(time.RFC3339Nano))
 	if until != nil {
 		q.Set("until", until.UTC().Format(time.RFC3339Nano))

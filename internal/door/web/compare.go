@@ -73,7 +73,8 @@ func (s *Server) compare(c echo.Context) error {
 	at := ""
 	wrong, err := readWithout(c, func() (err error) {
 		q := httpd.QueryOf(c, "a", "b", "at", "equal", "from")
-		at, v.equal, v.from = q.Text("at"), q.Flag("equal"), -1
+		at, v.equal = q.Text("at"), q.Flag("equal")
+		v.from = -1
 		if from := q.Text("from"); from != "" {
 			if v.from, err = strconv.Atoi(from); err != nil || v.from < 0 {
 				q.Err = httpd.BadField("from", "must be a number of lines")
@@ -85,6 +86,7 @@ func (s *Server) compare(c echo.Context) error {
 		return err
 	}
 	v.wrong = wrong
+
 	a, b := strings.TrimSpace(c.QueryParam("a")), strings.TrimSpace(c.QueryParam("b"))
 	switch {
 	case a == "" || b == "" || wrong["a"] != "" || wrong["b"] != "":
@@ -92,6 +94,7 @@ func (s *Server) compare(c echo.Context) error {
 	case a == b:
 		return send(c, http.StatusBadRequest, comparePicker(asking{a, b, faults{"b": "Both are the same run."}}))
 	}
+
 	for _, side := range []struct {
 		name, id string
 		to       **runView
@@ -108,11 +111,13 @@ func (s *Server) compare(c echo.Context) error {
 		case err != nil:
 			return err
 		}
+
 		// The outline belongs to those that are kept, which have a bound of their own: each run may have as many rows as its
 		// own page.
 		httpd.AnswerTo(c).Release()
 		*side.to = &runView{Outline: o, now: s.now()}
 	}
+
 	if err := s.align(c, v, at); err != nil {
 		return err
 	}
@@ -130,6 +135,7 @@ func (s *Server) align(c echo.Context, v *compareView, at string) error {
 		}
 		sides[i] = compare.Side{Outline: of.Outline, Read: sums.Of}
 	}
+
 	v.pairs = compare.Align(sides[0], sides[1])
 	v.find(at)
 	for i := range v.pairs {
@@ -142,6 +148,7 @@ func (s *Server) align(c echo.Context, v *compareView, at string) error {
 		}
 		v.unread = v.unread || p.Unread
 	}
+
 	v.lay()
 	return s.texts(c, reader, v)
 }
@@ -154,6 +161,7 @@ func (v *compareView) find(at string) {
 			return
 		}
 	}
+
 	v.lost = at
 	v.open = max(0, slices.IndexFunc(v.pairs, func(p compare.Pair) bool { return p.Different() && p.Inside == 0 }))
 }
@@ -168,6 +176,7 @@ func (v *compareView) lay() {
 		if i == v.open {
 			at = len(v.lines)
 		}
+
 		if !v.equal && !p.Different() && p.Inside == 0 && (v.open < i || v.open > i+p.Below) {
 			line.equal = p.Below + 1
 			i += p.Below
@@ -178,6 +187,7 @@ func (v *compareView) lay() {
 		}
 		v.lines = append(v.lines, line)
 	}
+
 	if v.from < 0 {
 		v.from = at / maxCompared * maxCompared
 	}
@@ -193,6 +203,7 @@ func (s *Server) texts(c echo.Context, reader *store.Reader, v *compareView) err
 	if p.A < 0 || p.B < 0 {
 		return nil
 	}
+
 	var rows [2]record.Change
 	for i, r := range []*outline.Row{v.rowA(p), v.rowB(p)} {
 		d, err := reader.Detail(c.Request().Context(), keyOf(r))
@@ -201,6 +212,7 @@ func (s *Server) texts(c echo.Context, reader *store.Reader, v *compareView) err
 		}
 		rows[i] = d.Record
 	}
+
 	for _, f := range store.Summed(rows[0].Kind()) {
 		a, _ := f.Text(rows[0])
 		b, _ := f.Text(rows[1])
@@ -208,6 +220,7 @@ func (s *Server) texts(c echo.Context, reader *store.Reader, v *compareView) err
 		if a == "" && b == "" {
 			continue
 		}
+
 		t := textPair{name: textWord(f.Name), size: size(a)}
 		if a != b {
 			t.cut = len(a) > maxShown || len(b) > maxShown
@@ -303,6 +316,7 @@ func (v *compareView) told(p *compare.Pair) string {
 	case len(p.Differs) == 0:
 		return ""
 	}
+
 	names := make([]string, len(p.Differs))
 	for i, name := range p.Differs {
 		names[i] = textWord(name)
@@ -318,6 +332,7 @@ func (v *compareView) name(p *compare.Pair) string {
 	case p.A < 0:
 		return v.b.name(v.rowB(p))
 	}
+
 	a, b := v.a.name(v.rowA(p)), v.b.name(v.rowB(p))
 	if a == b {
 		return a
@@ -339,12 +354,14 @@ func (v *compareView) figures(p *compare.Pair) (all []figure) {
 			})})
 		}
 	}
+
 	took := func(r *outline.Row) (d time.Duration, ok bool) {
 		if r == nil {
 			return 0, false
 		}
 		return compare.Took(r)
 	}
+
 	i, okA := took(a)
 	j, okB := took(b)
 	if f := (figure{name: "time"}); okA || okB {
@@ -359,11 +376,13 @@ func (v *compareView) figures(p *compare.Pair) (all []figure) {
 		}
 		all = append(all, f)
 	}
+
 	count("model calls", func(f *tree.Figures) int64 { return f.ModelCalls })
 	count("tool calls", func(f *tree.Figures) int64 { return f.ToolCalls })
 	count("failures", func(f *tree.Figures) int64 { return f.Failures })
 	count("input tokens", func(f *tree.Figures) int64 { return f.InputTokens })
 	count("output tokens", func(f *tree.Figures) int64 { return f.OutputTokens })
+
 	if x.CostUSD != nil || y.CostUSD != nil {
 		f := figure{name: "cost"}
 		if x.CostUSD != nil {
@@ -427,6 +446,7 @@ func difference(lines []compare.Line) templ.Component {
 			b.WriteString(`<span class="left">` + words.Plural(int64(l.Same), "equal line") + "</span>")
 			continue
 		}
+
 		element := map[byte]string{'-': "del", '+': "ins", ' ': "span"}[l.Side]
 		b.WriteString("<" + element + "><bdi>")
 		for _, w := range l.Words {

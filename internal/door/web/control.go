@@ -29,6 +29,7 @@ func (s *Server) controls(c echo.Context, v *runView) (err error) {
 	if v.ended() || !httpd.May(c, httpd.ScopeRun) {
 		return nil
 	}
+
 	p := &v.Plan.Record
 	v.desired, err = runstore.NewReader(s.lookup.Reader(c)).RunStands(c.Request().Context(), p.RootPlanID, p.CurrentPlanID)
 	if errors.Is(err, record.ErrNotFound) || errors.Is(err, runstore.ErrEnded) {
@@ -47,10 +48,12 @@ func (s *Server) control(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	action, ok := actions[sent.Get("action")]
 	if !ok {
 		return httpd.BadField("action", "must be stop, pause or resume")
 	}
+
 	p := &v.Plan.Record
 	_, err = runstore.NewReader(s.lookup.Reader(c)).RunStands(c.Request().Context(), p.RootPlanID, p.CurrentPlanID)
 	if err == nil {

@@ -34,6 +34,7 @@ func (s *Server) conversation(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	v := &conversationView{listView: listView{query: c.QueryParams(), now: s.now()}, id: id}
 	if v.value("cursor") == "" { // what comes after the reading is told from a cursor that is taken before
 		if v.events, err = s.events(c); err != nil {
@@ -46,6 +47,7 @@ func (s *Server) conversation(c echo.Context) error {
 	if len(v.Plans) == 0 {
 		return record.ErrNotFound
 	}
+
 	slices.Reverse(v.Plans)
 	roots := make([]string, len(v.Plans))
 	for i := range v.Plans {
@@ -54,6 +56,7 @@ func (s *Server) conversation(c echo.Context) error {
 	if v.said, err = s.lookup.Reader(c).Exchanges(c.Request().Context(), roots, maxSaid); err != nil {
 		return err
 	}
+
 	said := slices.Collect(maps.Values(v.said))
 	if v.came, err = outcomesOf(c.Request().Context(), s.lookup.Reader(c), said...); err != nil {
 		return err

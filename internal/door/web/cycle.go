@@ -54,6 +54,7 @@ func fewFolds(name string, all []turn) []turn {
 	if len(all)-begin <= maxFolds {
 		return all
 	}
+
 	middle := turn{
 		id: textID(name + "/folds/" + strconv.Itoa(begin)), folds: slices.Clone(all[begin+firstFolds : len(all)-lastFolds]),
 	}
@@ -87,22 +88,26 @@ func (s *Server) readCycle(c echo.Context, v *runView, r *record.ThinkAct) error
 	d := v.detail
 	cycle := new(cycleView)
 	d.called = map[string]string{}
+
 	asked := chat.Read(orZero(r.ThinkInput))
 	known := make([]bool, len(asked))
 	if b := d.row.Before; b != nil {
 		cycle.before = v.cycleRow(b.StepID, b.Seq)
 		known = chat.Known(asked, chat.Read(orZero(b.ThinkInput)), replyOf(b))
 	}
+
 	from, found, err := s.origins(c, r, asked, known)
 	if err != nil {
 		return err
 	}
+
 	origins := make([]*outline.Row, len(asked))
 	for i := range origins {
 		if from[i] != unknownOrigin {
 			origins[i] = v.cycleRow(r.StepID, from[i])
 		}
 	}
+
 	cycle.far = !found
 	for _, m := range slices.Concat(asked, replyOf(r)) {
 		for _, p := range m.Parts {
@@ -111,9 +116,11 @@ func (s *Server) readCycle(c echo.Context, v *runView, r *record.ThinkAct) error
 			}
 		}
 	}
+
 	cycle.asked = d.turns("thinkInput", asked, known, origins)
 	reply := unmade(replyOf(r), d.row.Calls)
 	cycle.reply = d.turns("thinkOutput", reply, make([]bool, len(reply)), make([]*outline.Row, len(reply)))
+
 	for _, i := range v.Children(v.open) {
 		switch {
 		case v.Rows[i].Call == nil:
@@ -150,6 +157,7 @@ func unmade(messages []chat.Message, calls []store.Row) (rest []chat.Message) {
 		names[orZero(call.Name)]++
 	}
 	delete(ids, "")
+
 	for _, m := range messages {
 		m.Parts = slices.DeleteFunc(slices.Clone(m.Parts), func(p chat.Part) bool {
 			if p.Kind != chat.Call || !ids[p.ID] && names[p.Name] == 0 {
@@ -178,6 +186,7 @@ func (d *detailView) turns(name string, messages []chat.Message, known []bool, f
 			}
 			continue
 		}
+
 		all = fewFolds(name, all)
 		t := turn{role: m.Role, name: m.Name, same: known[i], from: from[i]}
 		for j, p := range m.Parts {
@@ -235,11 +244,13 @@ func (v *runView) callOf(row int) callView {
 			c.starts = append(c.starts, &v.Rows[i])
 		}
 	}
+
 	id := v.Rows[row].Call.Record.ToolCallID
 	i := slices.IndexFunc(d.row.Calls, func(r store.Row) bool { return r.Record.(*record.ActTool).ToolCallID == id })
 	if i < 0 { // it came after the tree was read, or went
 		return c
 	}
+
 	call := d.row.Calls[i].Record.(*record.ActTool)
 	for _, t := range []struct {
 		label, text string
@@ -247,6 +258,7 @@ func (v *runView) callOf(row int) callView {
 		if t.text == "" {
 			continue
 		}
+
 		p := &passage{label: t.label, text: t.text, bad: t.label == "error", at: v.path(c.row)}
 		runes := []rune(t.text)
 		if p.cut = len(runes) > store.BriefChars; p.cut {

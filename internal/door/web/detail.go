@@ -89,11 +89,13 @@ func (s *Server) detail(c echo.Context, v *runView) error {
 	if err != nil {
 		return err
 	}
+
 	r := &v.Rows[v.open]
 	row, err := s.lookup.Reader(c).Detail(c.Request().Context(), keyOf(r))
 	if err != nil {
 		return err
 	}
+
 	v.detail = &detailView{look: l, row: row, all: map[string]*passage{}, left: maxAtOnce}
 	if v.detail.answer, err = s.answering(c, v); err != nil {
 		return err
@@ -101,6 +103,7 @@ func (s *Server) detail(c echo.Context, v *runView) error {
 	if v.detail.started, err = s.started(c, v); err != nil {
 		return err
 	}
+
 	v.detail.facts = v.factsOf(row.Record)
 	v.detail.notes = v.notesOf()
 	switch l.view {
@@ -156,6 +159,7 @@ func (d *detailView) rawTexts() {
 		if !f.Long() || !f.Readable() {
 			continue
 		}
+
 		text, ok := f.Text(d.row.Record)
 		if value := f.In(d.row.Record); !ok && f.Type == field.JSON {
 			text = string(value.Bytes())
@@ -173,6 +177,7 @@ func (s *Server) readable(c echo.Context, v *runView, row *store.Detail) error {
 	aside := func(id, label string, value []byte) {
 		d.text(&passage{id: id, label: label, text: string(value), aside: true})
 	}
+
 	switch r := row.Record.(type) {
 	case *record.Plan:
 		said("errorMessage", "error", r.ErrorMessage)
@@ -249,10 +254,12 @@ func (s *Server) text(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	p := v.detail.all[c.QueryParam("name")]
 	if p == nil {
 		return httpd.BadField("name", "must be the name of a text of the row")
 	}
+
 	setHeaders(c)
 	c.Response().Header().Set(echo.HeaderContentDisposition,
 		mime.FormatMediaType("attachment", map[string]string{"filename": fileName(&v.Rows[v.open], p)}))
@@ -267,6 +274,7 @@ func fileName(r *outline.Row, p *passage) string {
 		}
 		return '-'
 	}, r.At+"-"+p.id)
+
 	if len(name) > 100 {
 		name = name[:60] + name[len(name)-40:]
 	}

@@ -65,6 +65,7 @@ func (f *facts) figures(of *tree.Figures) {
 			f.add(name, words.Grouped(n))
 		}
 	}
+
 	some("model calls", of.ModelCalls)
 	some("tool calls", of.ToolCalls)
 	some("failures", of.Failures)
@@ -73,6 +74,7 @@ func (f *facts) figures(of *tree.Figures) {
 	some("output tokens", of.OutputTokens)
 	some("reasoning tokens", of.ReasoningTokens)
 	f.cost(of.CostUSD)
+
 	if of.ThinkMs > 0 {
 		f.add("model time", words.Duration(time.Duration(of.ThinkMs)*time.Millisecond))
 	}
@@ -95,6 +97,7 @@ func (v *runView) factsOf(row record.Change) (f facts) {
 		if by, ok := claimOf(r); ok {
 			f.link("says it was started by", "plan "+by.PlanID, runPath(by.PlanID))
 		}
+
 		f.said("error", r.ErrorKind).said("executor", r.Executor).said("name", r.Name).said("project",
 			r.Project).said("user", r.UserID)
 		f.add("tags", strings.Join(r.Tags, ", ")).said("environment", r.Environment).said("release", r.Release).said("model",
@@ -132,6 +135,7 @@ func (v *runView) factsOf(row record.Change) (f facts) {
 		f.time("asked", r.StartTime).add("waited", v.lasted(open)).time("expires", r.ExpiresAt).add("expires",
 			deadlineless(r)).time("answered", r.EndTime).said("answered by", r.DecidedBy).said("says they are", r.By)
 	}
+
 	for _, started := range v.detail.started {
 		f.link("says it was started here", cmp.Or(started.Title, started.RootPlanID), runPath(started.RootPlanID))
 	}
@@ -193,6 +197,7 @@ func toolsOf(s *tree.Step) string {
 			}
 		}
 	}
+
 	for i, name := range names[:min(len(names), maxTools)] {
 		if n := calls[name]; n > 1 {
 			names[i] += " ×" + strconv.Itoa(n)
@@ -201,6 +206,7 @@ func toolsOf(s *tree.Step) string {
 			names[i] += " ✗" + strconv.Itoa(n)
 		}
 	}
+
 	if more := len(names) - maxTools; more > 0 {
 		names = append(names[:maxTools], strconv.Itoa(more)+" more")
 	}

@@ -84,6 +84,7 @@ func (s *Server) search(c echo.Context, v *runView, text string) (*listing, erro
 	if err != nil {
 		return nil, err
 	}
+
 	l := &listing{query: []string{"q", text}}
 	for _, h := range found.Hits {
 		if last := len(l.items) - 1; last >= 0 && l.items[last].row == h.Row {
@@ -92,6 +93,7 @@ func (s *Server) search(c echo.Context, v *runView, text string) (*listing, erro
 			l.items = append(l.items, listed{row: h.Row, hits: []store.Hit{h}})
 		}
 	}
+
 	quoted := "“" + words.Shorten(text, 80) + "”"
 	l.title = words.Plural(int64(len(found.Hits)), "text") + " with " + quoted
 	switch none := len(found.Hits) == 0; {
@@ -106,6 +108,7 @@ func (s *Server) search(c echo.Context, v *runView, text string) (*listing, erro
 	case found.Next != nil:
 		l.title = "The first " + l.title
 	}
+
 	if found.Next != nil {
 		l.more = v.address("", &v.Rows[v.open], v.fold, append(l.query, "cursor", found.Next.Format("search"))...)
 		if found.Incomplete {
@@ -122,11 +125,13 @@ func (v *runView) failed(c echo.Context) (*listing, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	first := 0
 	if from != nil {
 		at, _ := v.Find(from.ID)
 		first = max(0, slices.Index(v.Failures, at))
 	}
+
 	rest := v.Failures[first:]
 	l := &listing{query: []string{"show", showFailures}, title: words.Plural(int64(len(v.Failures)), "failure")}
 	for _, row := range rest[:min(len(rest), maxListed)] {
@@ -139,6 +144,7 @@ func (v *runView) failed(c echo.Context) (*listing, error) {
 		}
 		l.items = append(l.items, item)
 	}
+
 	if len(rest) > maxListed {
 		next := httpd.Cursor{ID: v.Rows[rest[maxListed]].At}
 		l.more = v.address("", &v.Rows[v.open], v.fold, append(l.query, "cursor", next.Format(showFailures))...)
@@ -153,6 +159,7 @@ func (v *runView) slowest() *listing {
 		query: []string{"show", showSlow}, title: "The slowest rows, by their own time",
 		note: "Without the time in which something below them went on.",
 	}
+
 	if len(rows) == 0 {
 		l.title, l.note = "The times of this run are not known", ""
 	}
@@ -211,10 +218,12 @@ func (v *runView) why(row int) string {
 	if strings.TrimSpace(message) != "" {
 		return reason(&v.Rows[row])
 	}
+
 	said := v.below(row)
 	if len(said) > 0 || kind != "" {
 		return strings.TrimPrefix(strings.TrimSuffix(kind+": "+strings.Join(said, "; "), ": "), ": ")
 	}
+
 	for at := v.Rows[row].Parent; at >= 0; at = v.Rows[at].Parent {
 		if text := reason(&v.Rows[at]); text != "" {
 			return text
@@ -281,6 +290,7 @@ func (v *runView) causeText() string {
 	for _, i := range v.Path(v.Cause) {
 		path = append(path, v.name(&v.Rows[i]))
 	}
+
 	text := v.name(&v.Rows[v.Cause]) + ": " + v.causeWhy() + "\n" + strings.Join(path, " › ")
 	if v.Found.Recovered {
 		text = "recovered from " + text
@@ -306,10 +316,12 @@ func (v *runView) ids() (all [][2]string) {
 			all = append(all, [2]string{name, value})
 		}
 	}
+
 	add("plan", &p.CurrentPlanID)
 	if p.RootPlanID != p.CurrentPlanID {
 		add("root plan", &p.RootPlanID)
 	}
+
 	add("name", p.Name)
 	add("trace", p.TraceID)
 	add("conversation", p.ConversationID)

@@ -53,6 +53,7 @@ func TestFoundTexts(t *testing.T) {
 		RootPlanID: "run/1", PlanID: "run/1", ThoughtID: "t", StepID: new("run/1-triage"),
 		Content: new("We <b>search</b> first."),
 	})
+
 	p := s.get("/runs/run%2F1?q=SEARCH", http.StatusOK)
 	differs(t, "found", texts(p.classed("hit")), []string{
 		"triage ✓ completed 2s Find stale pages thought content We <b> search </b> first.",
@@ -61,6 +62,7 @@ func TestFoundTexts(t *testing.T) {
 		"search ✗ failed 37s Find stale pages › researcher › cycle 1 name search",
 		"search ✗ failed 37s Find stale pages › researcher › cycle 1 › search title search",
 	})
+
 	if tree := p.one("role", "tree"); !has(tree, "hidden") {
 		t.Error("the tree is beside the list")
 	}
@@ -70,6 +72,7 @@ func TestFoundTexts(t *testing.T) {
 	if got := attr(p.one("name", "q"), "value"); got != "SEARCH" {
 		t.Errorf("the field has %q", got)
 	}
+
 	for _, h := range p.classed("hit") {
 		next := s.get(attr(h, "href"), http.StatusOK)
 		var open []string
@@ -82,10 +85,12 @@ func TestFoundTexts(t *testing.T) {
 			t.Errorf("%s opens %s", attr(h, "href"), open)
 		}
 	}
+
 	back := s.get(attr(p.classed("to-tree")[0], "href"), http.StatusOK)
 	if has(back.one("role", "tree"), "hidden") || len(back.classed("found")) != 0 {
 		t.Error("back to the tree is not the tree")
 	}
+
 	none := s.get("/runs/run%2F1?q=zyzzyva", http.StatusOK)
 	if got := text(none.one("role", "status")); got != "No text of this run has “zyzzyva”" {
 		t.Errorf("it says %q", got)
@@ -94,6 +99,7 @@ func TestFoundTexts(t *testing.T) {
 	if len(piece.classed("hit")) != 5 || len(piece.all("role", "tree")) != 0 {
 		t.Error("a piece is not the list alone")
 	}
+
 	s.get("/runs/run%2F1/found", http.StatusBadRequest)
 	s.get("/runs/run%2F1?show=x", http.StatusBadRequest)
 	s.get("/runs/run%2F1?q=a&cursor=x", http.StatusBadRequest)
@@ -120,18 +126,21 @@ func TestFoundRows(t *testing.T) {
 		RootPlanID: "run", StepID: "run-triage", Seq: 0, ToolCallID: "early", Name: new("look"), State: new(record.Failed),
 		ErrorMessage: new("first\nsecond"),
 	})
+
 	p := s.get("/runs/run?show=failures", http.StatusOK)
 	differs(t, "failures", texts(p.classed("hit")), []string{
 		"run_sql ✗ failed cause attempt 2 10s Find stale pages › researcher › cycle 1 › search › search › counter › " +
 			"cycle 3 timeout: no answer within 10 s",
 		"look ✗ failed Find stale pages › triage › cycle 1 first second",
 	})
+
 	p = s.get("/runs/run?show=slow", http.StatusOK)
 	differs(t, "slow", texts(p.classed("hit"))[:3], []string{
 		"counter ✗ failed 25s of 35s Find stale pages › researcher › cycle 1 › search › search",
 		"researcher ✗ failed 11s of 48s Find stale pages",
 		"run_sql ✗ failed 10s of 10s attempt 2 Find stale pages › researcher › cycle 1 › search › search › counter › cycle 3",
 	})
+
 	changes := []record.Change{
 		&record.Plan{RootPlanID: "many", CurrentPlanID: "many", State: new(record.Failed)},
 		&record.AgentExecution{RootPlanID: "many", PlanID: "many", StepID: "m", State: new(record.Failed)},
@@ -143,6 +152,7 @@ func TestFoundRows(t *testing.T) {
 		})
 	}
 	storetest.Write(t, s.store, changes...)
+
 	for _, list := range []string{"show=failures", "q=needle"} {
 		seen := map[string]bool{}
 		next := "/runs/many?" + list
@@ -159,6 +169,7 @@ func TestFoundRows(t *testing.T) {
 				next = attr(more[0], "href")
 			}
 		}
+
 		if len(seen) != 250 {
 			t.Errorf("%s has %d rows", list, len(seen))
 		}
@@ -170,6 +181,7 @@ func TestSearchWithoutTime(t *testing.T) {
 	t.Parallel()
 	s := openWith(t, apitest.Config{Lookup: lookup.Config{FindTime: time.Nanosecond}}) // one row is always read
 	s.writeFailure("run")
+
 	next, said := "/runs/run?q=run_sql", []string(nil)
 	for next != "" && len(said) < 20 {
 		p := s.get(next, http.StatusOK)
@@ -179,6 +191,7 @@ func TestSearchWithoutTime(t *testing.T) {
 			next = attr(more[0], "href")
 		}
 	}
+
 	if want := "No text with “run_sql” so far Searched 1 of 9 rows. There was no time for more."; said[0] != want {
 		t.Errorf("at first it says %q, want %q", said[0], want)
 	}
@@ -193,6 +206,7 @@ func TestWhy(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
 	failed := new(record.Failed)
+
 	storetest.Write(t, s.store,
 		&record.Plan{
 			RootPlanID: "below", CurrentPlanID: "below", Title: new("Below"), State: failed, ErrorKind: new("stopped"),
@@ -218,6 +232,7 @@ func TestWhy(t *testing.T) {
 			ErrorMessage: new("try again"),
 		},
 	)
+
 	for run, want := range map[string]string{
 		"below": "✗ Below stopped: writer: nobody asked", "above": "✗ writer failed: it broke",
 		"none": "✗ None failed: no error was recorded", "kind": "✗ Kind timeout",
@@ -246,6 +261,7 @@ func TestRunHead(t *testing.T) {
 		},
 		&record.ActTool{RootPlanID: "p/1", StepID: "s", Seq: 0, ToolCallID: "t", State: new(record.Completed)},
 		&record.Plan{RootPlanID: "p/1", CurrentPlanID: "p/2", ParentPlanID: new("p/1"), ToolCallID: new("t")})
+
 	p := s.get("/runs/p%2F1", http.StatusOK)
 	menu := p.classed("menu")[0]
 	var leads []string
@@ -254,6 +270,7 @@ func TestRunHead(t *testing.T) {
 			leads = append(leads, to)
 		}
 	}
+
 	differs(t, "the menu leads to", leads, []string{"/api/v1/plans/p%2F1/records?root=p%2F1", "/conversations/c%201"})
 	for _, part := range []string{
 		"plan p/1", "trace 0af7651916cd43dd8448eb211c80319c", "conversation c 1", "project docs",
@@ -262,9 +279,11 @@ func TestRunHead(t *testing.T) {
 			t.Errorf("the menu lacks %q: %s", part, text(menu))
 		}
 	}
+
 	if got := text(p.one("id", "head")); !strings.Contains(got, "2 plans") || !strings.Contains(got, "1 tool call") {
 		t.Errorf("the head is %q", got)
 	}
+
 	w := s.send(http.MethodGet, leads[0], "")
 	if w.StatusCode != http.StatusOK {
 		t.Errorf("the export is %d", w.StatusCode)

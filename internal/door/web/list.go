@@ -36,12 +36,14 @@ func (s *Server) list(c echo.Context) error {
 	if clean := told(c.QueryParams()); len(clean) < len(c.QueryParams()) { // a form sends its empty fields, too
 		return c.Redirect(http.StatusSeeOther, listPath(clean))
 	}
+
 	v := &listView{query: c.QueryParams(), origin: httpd.Origin(c.Request()), keys: s.door.NeedsKey(), now: s.now()}
 	var err error
 	// what changes after the reading is told from a cursor that is taken before
 	if v.events, err = s.events(c); err != nil {
 		return err
 	}
+
 	v.wrong, err = readWithout(c, func() (err error) {
 		v.PlanPage, err = s.lookup.PlanPage(c)
 		return err
@@ -60,6 +62,7 @@ func (s *Server) listed(c echo.Context) error {
 		q.Err = httpd.BadField("runs",
 			fmt.Sprintf("must be 1 to %d ids, each percent-encoded, with spaces between them", maxPatch))
 	}
+
 	for i, id := range asked {
 		plain, err := url.PathUnescape(id)
 		if q.Err == nil && (err != nil || !httpd.Storable(plain)) {
@@ -70,6 +73,7 @@ func (s *Server) listed(c echo.Context) error {
 	if q.Err != nil {
 		return q.Err
 	}
+
 	plans, err := s.lookup.Reader(c).PlansAt(c.Request().Context(), asked)
 	if err != nil {
 		return err
@@ -237,9 +241,11 @@ func (v *listView) reason(p *store.PlanSummary) *reasonView {
 		}
 		return r
 	}
+
 	if p.Failure == nil {
 		return nil
 	}
+
 	row := outline.Row{Node: p.Failure.Node()}
 	text := p.Failure.Text()
 	r := &reasonView{

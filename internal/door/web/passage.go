@@ -50,10 +50,12 @@ func (p *passage) lay(l *look, left *int) {
 	if p.whole = p.id != "" && l.whole == p.id; p.whole || p.exact {
 		most = maxWhole
 	}
+
 	if p.id != "" && l.markdown == p.id && len(p.text) <= maxMarked {
 		p.marked = markdown(p.text)
 		return
 	}
+
 	switch {
 	case p.raw:
 		p.shown = p.text
@@ -62,6 +64,7 @@ func (p *passage) lay(l *look, left *int) {
 	default:
 		p.shown = indent(legible(p.text), most)
 	}
+
 	p.cut = len(p.shown) > most
 	p.shown = field.Shorten(p.shown, most)
 	*left -= len(p.shown)
@@ -83,6 +86,7 @@ func indent(text string, most int) string {
 	if t == "" || t[0] != '{' && t[0] != '[' || !loosejson.Valid(t) {
 		return text
 	}
+
 	var b strings.Builder
 	depth, until := 0, 0 // what ends before until is in one line
 	for i := 0; i < len(t) && b.Len() <= most; i++ {
@@ -110,6 +114,7 @@ func indent(text string, most int) string {
 		case ',':
 			breaks = i >= until
 		}
+
 		b.WriteByte(c)
 		switch {
 		case breaks:
@@ -154,6 +159,7 @@ func line(t string, from int) (end int, short bool) {
 		case '}', ']':
 			depth--
 		}
+
 		if long++; long > maxLine {
 			return 0, false
 		}

@@ -56,6 +56,7 @@ func (s *Server) run(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	read := func() (*runView, error) {
 		v, err := s.view(c, fresh, pageNames...)
 		if err != nil {
@@ -67,6 +68,7 @@ func (s *Server) run(c echo.Context) error {
 		v.focus = v.chosen && v.list == nil
 		return v, nil
 	}
+
 	if rows < longRun {
 		v, err := read()
 		if err != nil {
@@ -74,6 +76,7 @@ func (s *Server) run(c echo.Context) error {
 		}
 		return send(c, http.StatusOK, runPage(v))
 	}
+
 	return send(c, http.StatusOK,
 		longRunPage(rowName(&outline.Row{Node: tree.Node{Plan: &tree.Plan{Record: named}}}), func() templ.Component {
 			v, err := read()
@@ -117,6 +120,7 @@ func (s *Server) whole(c echo.Context, v *runView) (*runView, error) {
 			return nil, err
 		}
 	}
+
 	var err error
 	if v.list, err = s.listing(c, v); err != nil {
 		return nil, err
@@ -164,6 +168,7 @@ func (s *Server) follow(c echo.Context) (*runView, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	q := url.Values{"lean": {"true"}, "after": {cursor}, "root": {v.Plan.Record.RootPlanID}}
 	v.events = "/api/v1/plans/" + url.PathEscape(v.Plan.Record.CurrentPlanID) + "/events?" + q.Encode()
 	return v, nil
@@ -182,8 +187,10 @@ func askOf(c echo.Context, more ...string) (a ask, err error) {
 	if a.id, err = httpd.NativeID(c, "planId"); err != nil {
 		return a, err
 	}
+
 	q := httpd.QueryOf(c, append([]string{"at", "root", "fold"}, more...)...)
-	a.at, a.root, a.fold = q.Text("at"), q.Text("root"), outline.Fold(q.Text("fold"))
+	a.at, a.root = q.Text("at"), q.Text("root")
+	a.fold = outline.Fold(q.Text("fold"))
 	if q.Err == nil && !slices.Contains(outline.Folds, a.fold) {
 		q.Err = httpd.BadField("fold", "must be none, ok or all")
 	}
@@ -200,6 +207,7 @@ func (s *Server) view(c echo.Context, most age, more ...string) (*runView, error
 	if err != nil {
 		return nil, err
 	}
+
 	v := &runView{Outline: o, root: asks.root, fold: asks.fold, now: s.now()}
 	v.find(asks.at)
 	v.folded = v.Folded(asks.fold, v.open)
@@ -212,6 +220,7 @@ func (s *Server) outline(c echo.Context, root, id string, most age) (*outline.Ou
 	if o := s.kept.get(id, root, s.now(), most); o != nil {
 		return o, nil
 	}
+
 	o, err := s.lookup.Run(c, root, id)
 	if err != nil {
 		return nil, err
@@ -366,6 +375,7 @@ func attempt(r *outline.Row) string {
 	case r.Call != nil:
 		n = max(n, orZero(r.Call.Record.Attempt))
 	}
+
 	if n == 1 {
 		return ""
 	}
@@ -403,6 +413,7 @@ func (v *runView) address(piece string, r *outline.Row, fold outline.Fold, more 
 	if v.root != "" {
 		q.Set("root", v.root)
 	}
+
 	for i := 0; i < len(more); i += 2 {
 		q.Set(more[i], more[i+1])
 	}

@@ -80,6 +80,7 @@ func scenes() []scriptmodel.Scene {
 	call := func(name string, arguments string) scriptmodel.Turn {
 		return scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{{Name: name, Arguments: json.RawMessage(arguments)}}}
 	}
+
 	end := scriptmodel.Turn{Reply: func(_ context.Context, r *scriptmodel.Request) (scriptmodel.Turn, error) {
 		message := "done"
 		for _, result := range r.ToolResults() {
@@ -88,10 +89,12 @@ func scenes() []scriptmodel.Scene {
 		arguments, err := json.Marshal(map[string]string{"message": message})
 		return call("terminate", string(arguments)), err
 	}}
+
 	slow := call("shop-refund", `{"to":"nobody"}`)
 	slow.Delay = scriptmodel.Duration(time.Hour)
 	said := func(content string) scriptmodel.Turn { return scriptmodel.Turn{Content: content} }
 	broken := scriptmodel.Turn{Error: &scriptmodel.Failure{Status: 400, Message: "no"}}
+
 	return []scriptmodel.Scene{
 		{Name: "graph", Match: scriptmodel.Match{System: "acyclic graph"}, Turns: says(said(diamond))},
 		{Name: "tea", Match: scriptmodel.Match{System: `"Rate tea"`}, Turns: says(broken)},
@@ -122,6 +125,7 @@ func scenes() []scriptmodel.Scene {
 func hostileForm() string {
 	_, long := all()
 	type input map[string]any
+
 	inputs := []input{}
 	for _, kind := range engine.InputTypes {
 		inputs = append(inputs, input{
@@ -147,6 +151,7 @@ func openShop(t *testing.T, door httpd.Config) *shop {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { model.Close() })
+
 	file := filepath.Join(t.TempDir(), "actlog.yaml")
 	if err := os.WriteFile(file, []byte(strings.ReplaceAll(configuration, "MODEL_URL", model.URL())), 0o600); err != nil {
 		t.Fatal(err)
@@ -156,6 +161,7 @@ func openShop(t *testing.T, door httpd.Config) *shop {
 		t.Fatal(err)
 	}
 	t.Cleanup(current.Close)
+
 	type order struct {
 		To     string `json:"to"`
 		Amount any    `json:"amount,omitempty"`
@@ -172,6 +178,7 @@ func openShop(t *testing.T, door httpd.Config) *shop {
 				return tool.NewPreview(tool.PreviewRequest, "POST /refunds\n\nto=<i>"+o.To), nil
 			})),
 	}})
+
 	s := storetest.Open(t)
 	e, err := engine.New(engine.Config{
 		Store: runstore.New(s), Executors: executor.All(source.Function), Parts: source.Use, Watcher: s.Deltas(),
@@ -180,6 +187,7 @@ func openShop(t *testing.T, door httpd.Config) *shop {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	ctx, cancel := context.WithCancel(context.Background())
 	var work sync.WaitGroup
 	work.Go(func() {
@@ -188,6 +196,7 @@ func openShop(t *testing.T, door httpd.Config) *shop {
 		}
 	})
 	t.Cleanup(func() { cancel(); work.Wait() })
+
 	api := apitest.Config{HTTP: door, Starter: e, Catalog: source, Runs: runapi.Config{Redact: source.Redact}}
 	return &shop{serve(t, s, api, web.Runtime{
 		Catalog: source, Runnable: catalog.New(source, runstore.New(s)), Redact: source.Redact,

@@ -31,6 +31,7 @@ func (s *Server) searchPage(c echo.Context) error {
 	if clean := told(c.QueryParams()); len(clean) < len(c.QueryParams()) { // a form sends its empty fields, too
 		return c.Redirect(http.StatusSeeOther, searchPath(clean))
 	}
+
 	v := &searchView{query: c.QueryParams(), now: s.now()}
 	if v.asked = v.query.Has("q"); v.asked {
 		var err error
@@ -74,7 +75,8 @@ func (v *searchView) with(cursor string) string {
 // title says what was found.
 func (v *searchView) title() string {
 	quoted := "“" + words.Shorten(v.value("q"), 80) + "”"
-	n, goesOn, from := len(v.Hits), v.Next != nil, v.value("cursor") != ""
+	n := len(v.Hits)
+	goesOn, from := v.Next != nil, v.value("cursor") != ""
 	switch {
 	case n == 0 && goesOn:
 		return "No text with " + quoted + " so far"
@@ -83,6 +85,7 @@ func (v *searchView) title() string {
 	case n == 0:
 		return "No run says " + quoted
 	}
+
 	title := words.Plural(int64(n), "text") + " with " + quoted
 	switch {
 	case from:

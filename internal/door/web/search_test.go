@@ -22,6 +22,7 @@ func TestSearchPage(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
 	at := storetest.At
+
 	storetest.Write(t, s.store,
 		&record.Plan{
 			RootPlanID: "old", CurrentPlanID: "old", Title: new("The needle"), StartTime: at(0), State: new(record.Completed),
@@ -38,6 +39,7 @@ func TestSearchPage(t *testing.T) {
 			RootPlanID: "a/new", StepID: "s", Seq: 0, ToolCallID: "c", Name: new("look"), Result: new("a Needle & more"),
 		},
 		&record.Thought{RootPlanID: "a/new", PlanID: "a/new", ThoughtID: "t", StepID: new("s"), Content: new("needle?")})
+
 	said := func(p *page) (lines []string) {
 		for n := range p.root.Descendants() {
 			if n.Type == html.ElementNode && (n.Data == "h2" || attr(n, "class") == "says") {
@@ -46,9 +48,11 @@ func TestSearchPage(t *testing.T) {
 		}
 		return lines
 	}
+
 	if p := s.get("/search", http.StatusOK); text(p.one("class", "empty")) == "" || len(said(p)) != 0 {
 		t.Error("without a text it does not say what it does")
 	}
+
 	p := s.get("/search?q=NEEDLE", http.StatusOK)
 	const want = "triage cycle 1 input find the <i> needle </i>|look result a Needle & more|thought content needle ?"
 	lines := said(p)
@@ -59,18 +63,21 @@ func TestSearchPage(t *testing.T) {
 	if got := text(p.one("role", "status")); got != "4 texts with “NEEDLE”" {
 		t.Errorf("its title is %q", got)
 	}
+
 	for i, want := range []string{"cycle:s/0", "call:s/0/c", "step:s", "plan:old"} {
 		if got := attr(s.get(attr(p.all("class", "hit")[i], "href"), http.StatusOK).one("aria-selected", "true"),
 			"id"); got != want {
 			t.Errorf("hit %d leads to %s, want %s", i, got, want)
 		}
 	}
+
 	first := s.get("/search?q=needle&limit=3", http.StatusOK)
 	rest := s.get(attr(first.one("rel", "next"), "href"), http.StatusOK)
 	if got := text(first.one("role", "status")) + " " + text(rest.one("role", "status")); len(said(first)) != 4 ||
 		len(said(rest)) != 2 || got != "The first 3 texts with “needle” 1 text with “needle”, further back" {
 		t.Errorf("%q, then %q: %s", said(first), said(rest), got)
 	}
+
 	for query, want := range map[string]string{
 		"q=absent": "No run says “absent”", "q=needle&project=shop&kind=plan": "No run says “needle”",
 		"q=needle&state=FAILED&kind=thinkAct,actTool": "2 texts with “needle”",
@@ -79,12 +86,14 @@ func TestSearchPage(t *testing.T) {
 			t.Errorf("%s: %q, want %q", query, got, want)
 		}
 	}
+
 	if got := s.send("GET", "/search?q=a&project=&kind=", "").Header.Get("Location"); got != "/search?q=a" {
 		t.Errorf("empty fields lead to %q", got)
 	}
 	for _, query := range []string{"q=%20", "q=a&kind=x", "q=a&failed=true", "q=a&cursor=x"} {
 		s.get("/search?"+query, http.StatusBadRequest)
 	}
+
 	list := s.get("/?q=needle&project=shop&failed=true", http.StatusOK)
 	if link := list.all("href", "/search?"+url.Values{"q": {"needle"}, "project": {"shop"}}.Encode()); len(link) != 1 {
 		t.Error("the list does not lead to the search in texts")
@@ -100,11 +109,13 @@ func TestSearchPageGoesOn(t *testing.T) {
 			RootPlanID: root, CurrentPlanID: root, Title: new("The needle"), StartTime: storetest.At(0),
 		})
 	}
+
 	p := s.get("/search?q=absent", http.StatusOK)
 	if got := text(p.one("class", "note")); text(p.one("role", "status")) != "No text with “absent” so far" ||
 		!strings.HasPrefix(got, "Searched back to ") {
 		t.Errorf("it says %q", got)
 	}
+
 	for range 20 {
 		next := p.all("rel", "next")
 		if len(next) == 0 {
@@ -139,6 +150,7 @@ func TestSearchByRun(t *testing.T) {
 		}
 	}
 	storetest.Write(t, s.store, changes...)
+
 	found := map[string]int{}
 	more := map[string]string{}
 	pages := 0
@@ -151,6 +163,7 @@ func TestSearchByRun(t *testing.T) {
 				t.Errorf("it finds %s", text(a))
 			}
 		}
+
 		for _, a := range p.all("class", "others") {
 			to, _ := url.Parse(attr(a, "href"))
 			more[to.Path] = text(a)
@@ -158,11 +171,13 @@ func TestSearchByRun(t *testing.T) {
 				t.Errorf("the others are at %s", to)
 			}
 		}
+
 		path = ""
 		if next := p.all("rel", "next"); len(next) == 1 {
 			path = attr(next[0], "href")
 		}
 	}
+
 	for run := range 12 {
 		path := fmt.Sprintf("/runs/run-%02d", run)
 		want := []string{"3", "2", "3", "3"}[run%4] + []string{"57 more in this run", "", "", "1 more in this run"}[run%4]
@@ -173,6 +188,7 @@ func TestSearchByRun(t *testing.T) {
 			t.Errorf("%s has %s, want %s", path, got, want)
 		}
 	}
+
 	if pages != 4 {
 		t.Errorf("%d pages", pages)
 	}

@@ -77,10 +77,12 @@ func (s *Server) start(c echo.Context) error {
 	if v.what == nil {
 		return httpd.BadField("executor", "must be given, with the name of what is to run")
 	}
+
 	body, err := json.Marshal(v.body(sent))
 	if err != nil {
 		return err
 	}
+
 	content := sha256.Sum256(body)
 	id, err := s.runtime.Starter.StartRun(c.Request().Context(), httpd.KeyOf(c), body,
 		sent.Get("key")+hex.EncodeToString(content[:16]))
@@ -91,6 +93,7 @@ func (s *Server) start(c echo.Context) error {
 	case !errors.As(err, &p) || p.Status != http.StatusUnprocessableEntity:
 		return err
 	}
+
 	v.fault(p)
 	return send(c, p.Status, startPage(v))
 }
@@ -101,6 +104,7 @@ func (s *Server) starting(c echo.Context) (*startView, error) {
 	if q.Err != nil {
 		return nil, q.Err
 	}
+
 	v := &startView{all: s.startables(), key: rand.Text()}
 	switch {
 	case len(v.all) == 0:
@@ -111,6 +115,7 @@ func (s *Server) starting(c echo.Context) (*startView, error) {
 	if q.Text("executor") == "" || v.refused != "" {
 		return v, nil
 	}
+
 	i := slices.IndexFunc(v.all, func(a engine.Startable) bool {
 		return a.Executor == q.Text("executor") && a.Name == q.Text("name") &&
 			(q.Text("type") == "" || a.Type == q.Text("type"))
@@ -118,6 +123,7 @@ func (s *Server) starting(c echo.Context) (*startView, error) {
 	if i < 0 {
 		return nil, httpd.BadField("name", "is not that of anything that can be started here")
 	}
+
 	v.what = &v.all[i]
 	v.fields, v.more = fieldsOf(v.what), common()
 	return v, nil
@@ -146,6 +152,7 @@ func common() []member {
 	text := func(label, name string) member {
 		return member{fieldView{kind: "text", label: label}, []string{name}, asText}
 	}
+
 	tags := text("Tags", "tags")
 	tags.hint, tags.as = "one, two", func(text string) any {
 		var list []string
@@ -156,6 +163,7 @@ func common() []member {
 		}
 		return list
 	}
+
 	all := []member{text("Project", "project"), text("User", "userId"), text("Conversation", "conversationId"), tags}
 	for _, limit := range [][2]string{
 		{"rounds", "Rounds at most"}, {"toolCalls", "Tool calls at most"}, {"tokens", "Tokens at most"},
@@ -193,6 +201,7 @@ func (v *startView) body(sent url.Values) map[string]any {
 	if v.what.Input == nil && v.what.Name != "" {
 		body["name"] = v.what.Name
 	}
+
 	for _, fields := range [][]member{v.fields, v.more} {
 		for i := range fields {
 			m := &fields[i]
@@ -201,6 +210,7 @@ func (v *startView) body(sent url.Values) map[string]any {
 			if strings.TrimSpace(text) == "" {
 				continue // as if it were not there
 			}
+
 			in := body
 			for _, name := range m.path[:len(m.path)-1] {
 				next, ok := in[name].(map[string]any)

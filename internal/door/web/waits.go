@@ -63,6 +63,7 @@ func (s *Server) readWaits(c echo.Context, v *waitsView) error {
 	if q.Err != nil {
 		return q.Err
 	}
+
 	var err error
 	v.questions, err = s.lookup.Reader(c).OpenQuestions(c.Request().Context(), filter)
 	if errors.Is(err, store.ErrSlow) {
@@ -71,6 +72,7 @@ func (s *Server) readWaits(c echo.Context, v *waitsView) error {
 	if err != nil {
 		return err
 	}
+
 	if len(v.questions) > waitsPage {
 		v.questions = v.questions[:waitsPage]
 		last := v.questions[waitsPage-1].Cursor

@@ -83,6 +83,7 @@ func (s *Server) Routes() []httpd.Route {
 	page := func(path string, h echo.HandlerFunc) httpd.Route {
 		return httpd.Route{Method: http.MethodGet, Path: path, Need: httpd.ScopeRead, Handle: s.offering(h), Refuse: refuse}
 	}
+
 	const get, post = http.MethodGet, http.MethodPost
 	return []httpd.Route{
 		page("/", s.list),
@@ -210,6 +211,7 @@ func pageNear(r *http.Request) string {
 	case path == r.URL.EscapedPath():
 		return ""
 	}
+
 	if r.URL.RawQuery != "" {
 		path += "?" + r.URL.RawQuery
 	}

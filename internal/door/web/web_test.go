@@ -68,12 +68,14 @@ func (s *site) get(path string, status int) *page {
 	if w.Code != status {
 		s.t.Fatalf("GET %s: %d %s", path, w.Code, w.Body)
 	}
+
 	h := w.Header()
 	if csp := h.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") ||
 		strings.Contains(csp, "unsafe") || h.Get("X-Content-Type-Options") != "nosniff" ||
 		h.Get("Cache-Control") != "no-store" {
 		s.t.Errorf("GET %s: %v", path, h)
 	}
+
 	root, err := html.Parse(w.Body)
 	if err != nil {
 		s.t.Fatal(err)
@@ -95,6 +97,7 @@ func (p *page) harmless(path string) {
 			!p.ours(n) {
 			p.t.Errorf("GET %s has a %s: %v", path, n.Data, n.Attr)
 		}
+
 		for _, a := range n.Attr {
 			switch to, err := url.Parse(a.Val); {
 			case n.Data == "link" && a.Val == "#painted": // what the first paint waits for
@@ -124,6 +127,7 @@ func (*page) marked(n *html.Node) bool {
 	in := n.Data == "a" && err == nil && (to.Scheme == "https" || to.Scheme == "http") && attr(n, "target") == "_blank" &&
 		attr(n, "rel") == "noreferrer noopener" && len(n.Attr) == 3 &&
 		n.NextSibling != nil && strings.HasPrefix(n.NextSibling.Data, " ("+to.Host+")")
+
 	for above := range n.Ancestors() {
 		if attr(above, "class") == "marked" {
 			return in
@@ -174,7 +178,9 @@ func text(n *html.Node) string {
 // writeFailure writes a run whose sub-plan failed at a call.
 func (s *site) writeFailure(root string) {
 	s.t.Helper()
-	sub, failed, at := root+"-sub", new(record.Failed), storetest.At
+	sub, at := root+"-sub", storetest.At
+	failed := new(record.Failed)
+
 	storetest.Write(s.t, s.store,
 		&record.Plan{
 			RootPlanID: root, CurrentPlanID: root, Title: new("Find stale pages"), State: failed, StartTime: at(0),
@@ -215,12 +221,14 @@ func TestRun(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
 	s.writeFailure("run/1")
+
 	p := s.get("/runs/run%2F1", http.StatusOK)
 	if got, want := text(p.one("aria-label", "Cause")),
 		"Cause ✗ run_sql timeout: no answer within 10 s Find stale pages researcher cycle 1 search search counter cycle "+
 			"3 run_sql 1 of 1 open copy"; got != want {
 		t.Errorf("the cause is %q, want %q", got, want)
 	}
+
 	detail := text(p.one("aria-label", "Detail"))
 	for _, part := range []string{
 		"run_sql ✗ failed call attempt 2 10s", "error no answer within 10 s", `"big": 12345678901234567890`,
@@ -229,6 +237,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("the detail lacks %q: %s", part, detail)
 		}
 	}
+
 	rows := p.all("role", "treeitem")
 	var names []string
 	for _, r := range rows {
@@ -238,6 +247,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("%s opens %s", attr(r, "href"), text(at))
 		}
 	}
+
 	want := []string{
 		"1 1/1 ▾ Find stale pages ✗1 ✗ failed 50s", "2 1/2 triage ✓ completed 2s", "2 2/2 ▾ researcher ✗1 ✗ failed 48s",
 		"3 1/1 ▾ cycle 1 ✗1 ✓ completed",
@@ -247,6 +257,7 @@ func TestRun(t *testing.T) {
 	if !slices.Equal(names, want) {
 		t.Errorf("the rows are\n%s\nwant\n%s", strings.Join(names, "\n"), strings.Join(want, "\n"))
 	}
+
 	p = s.get("/runs/run%2F1?at=cycle:run%252F1-r/0", http.StatusOK)
 	if got := text(p.one("aria-label", "Detail")); !strings.Contains(got, "input tokens 1,812") ||
 		!strings.Contains(got, "I search.") || !strings.Contains(got, "calls search ✗ failed") {
@@ -257,6 +268,7 @@ func TestRun(t *testing.T) {
 		len(p.all("role", "treeitem")) != len(rows) {
 		t.Errorf("of an unknown row it says %q", got)
 	}
+
 	if got := text(s.get("/runs/nobody", http.StatusNotFound).one("role", "alert")); got != "nothing of that id is on "+
 		"record" {
 		t.Errorf("of an unknown run it says %q", got)
@@ -272,6 +284,7 @@ func TestList(t *testing.T) {
 		!strings.Contains(got, "/api/v1/records") {
 		t.Errorf("an empty record says %q", got)
 	}
+
 	for i := range 5 {
 		id := fmt.Sprint("run", i)
 		storetest.Write(t, s.store, &record.Plan{
@@ -279,6 +292,7 @@ func TestList(t *testing.T) {
 			ErrorMessage: new("broke " + id), StartTime: storetest.At(i), EndTime: storetest.At(i + 2),
 		})
 	}
+
 	p := s.get("/?project=a+b&limit=3", http.StatusOK)
 	rows := p.all("class", "run")
 	if len(rows) != 3 || text(rows[0]) != "Title run4" || attr(rows[0].FirstChild, "href") != "/runs/run4" ||
@@ -288,11 +302,13 @@ func TestList(t *testing.T) {
 	if got := attr(p.one("name", "project"), "value"); got != "a b" {
 		t.Errorf("the filter shows %q", got)
 	}
+
 	older := s.get(attr(p.one("rel", "next"), "href"), http.StatusOK)
 	if rows := older.all("class", "run"); len(rows) != 2 || text(rows[1]) != "Title run0" ||
 		attr(older.one("name", "project"), "value") != "a b" {
 		t.Errorf("%d older rows", len(rows))
 	}
+
 	if got := text(
 		s.get("/?state=RUNNING", http.StatusOK).one("class", "empty"),
 	); !strings.HasPrefix(got, "No run matches.") {
@@ -313,6 +329,7 @@ func (s *site) send(method, path, form string, header ...string) *http.Response 
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
+
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)
 	return w.Result()
@@ -329,6 +346,7 @@ func keys(t *testing.T, scopes ...httpd.Scope) (all *httpd.Keys, secret string) 
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	all, err = httpd.ReadKeys(strings.NewReader(line + "\n" + other))
 	if err != nil {
 		t.Fatal(err)
@@ -343,18 +361,21 @@ func TestLogin(t *testing.T) {
 	all, secret := keys(t, httpd.ScopeRead, httpd.ScopeWrite)
 	s := open(t, httpd.Config{Keys: all})
 	s.writeFailure("run")
+
 	want := func(what string, got *http.Response, status int, location string) {
 		t.Helper()
 		if got.StatusCode != status || got.Header.Get("Location") != location {
 			t.Errorf("%s: %d to %q, want %d to %q", what, got.StatusCode, got.Header.Get("Location"), status, location)
 		}
 	}
+
 	want("without a session", s.send("GET", "/runs/run?at=plan:run", ""), 303,
 		"/login?next=%2Fruns%2Frun%3Fat%3Dplan%3Arun")
 	if form := s.get("/login?next=//evil.example/x", 200); attr(form.one("name", "next"), "value") != "/" {
 		t.Error("the login leads elsewhere")
 	}
 	want("a wrong key", s.send("POST", "/login", "key=actlog_x&next=/runs/run"), 401, "")
+
 	for next, to := range map[string]string{"/runs/run?at=x": "/runs/run?at=x", "/\\evil.example": "/"} {
 		in := s.send("POST", "/login", url.Values{"key": {secret}, "next": {next}}.Encode(), "X-Forwarded-Proto", "https",
 			"X-Forwarded-For", next)
@@ -365,6 +386,7 @@ func TestLogin(t *testing.T) {
 			t.Errorf("the cookie is %+v", c)
 		}
 	}
+
 	in := s.send("POST", "/login", url.Values{"key": {secret}}.Encode())
 	session := in.Cookies()[0]
 	if session.Name != "actlog" || session.Secure {
@@ -373,10 +395,12 @@ func TestLogin(t *testing.T) {
 	as := func(method, path, body string, header ...string) *http.Response {
 		return s.send(method, path, body, append(header, "Cookie", session.Name+"="+session.Value)...)
 	}
+
 	const records, asJSON = `{"records":[]}`, "application/json"
 	want("a page", as("GET", "/runs/run", ""), 200, "")
 	want("the API", as("GET", "/api/v1/plans/run", ""), 200, "")
 	want("a made up session", s.send("GET", "/", "", "Cookie", "actlog=x"), 303, "/login?next=%2F")
+
 	want("a write from elsewhere", as("POST", "/api/v1/records", records, "Content-Type", asJSON), 403, "")
 	want("a write from another site",
 		as("POST", "/api/v1/records", records, "Content-Type", asJSON, "Sec-Fetch-Site", "cross-site"), 403, "")
@@ -384,6 +408,7 @@ func TestLogin(t *testing.T) {
 		as("POST", "/api/v1/records", records, "Content-Type", asJSON, "Sec-Fetch-Site", "same-site"), 403, "")
 	want("a write from a page", as("POST", "/api/v1/records", records, "Content-Type", asJSON, "Sec-Fetch-Site",
 		"same-origin"), 200, "")
+
 	want("what its key may not do", as("DELETE", "/api/v1/plans/run", "", "Sec-Fetch-Site", "same-origin"), 403, "")
 	want("a wrong key beside it", as("GET", "/api/v1/plans/run", "", "Authorization", "Bearer x"), 401, "")
 	want("another site logs out", as("POST", "/logout", "", "Sec-Fetch-Site", "cross-site"), 403, "")
@@ -395,6 +420,7 @@ func TestLogin(t *testing.T) {
 	s.door.SetKeys(other)
 	session = s.send("POST", "/login", url.Values{"key": {secret}}.Encode()).Cookies()[0]
 	want("a page with another key", as("GET", "/runs/run", ""), 200, "")
+
 	s.door.SetKeys(all)
 	want("a page after its key is gone", as("GET", "/runs/run", ""), 303, "/login?next=%2Fruns%2Frun")
 	want("its key itself", s.send("POST", "/login", url.Values{"key": {secret}}.Encode()), 401, "")
@@ -413,6 +439,7 @@ func TestFailuresLockNobodyOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for name, proxies := range map[string]httpd.Proxies{"direct": nil, "behind a proxy": proxies} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, httpd.Config{Keys: all, Proxies: proxies})
@@ -424,11 +451,13 @@ func TestFailuresLockNobodyOut(t *testing.T) {
 				}
 				return fmt.Sprint(got.StatusCode)
 			}
+
 			for range 12 {
 				if got := try(secret, "203.0.113.1"); got != "303" {
 					t.Fatalf("a good key: %s", got)
 				}
 			}
+
 			var got []string
 			for _, key := range []string{
 				"actlog_a", "actlog_b", strings.Repeat("x", 300), "", "actlog_e", "actlog_f", "actlog_a",
@@ -438,6 +467,7 @@ func TestFailuresLockNobodyOut(t *testing.T) {
 			if want := "401 303 401 303 401 303 401 303 401 303 429 303 429 303"; strings.Join(got, " ") != want {
 				t.Errorf("%q, want %q", got, want)
 			}
+
 			other := try("actlog_a", "203.0.113.2")
 			if want := map[bool]string{true: "401", false: "429"}[proxies != nil]; other != want {
 				t.Errorf("another client of the proxy: %s, want %s", other, want)
@@ -453,6 +483,7 @@ func TestSessionsEndForGoodWithTheirKey(t *testing.T) {
 	without, other := keys(t, httpd.ScopeRead)
 	s := open(t, httpd.Config{Keys: both})
 	second := serve(t, s.store, apitest.Config{HTTP: httpd.Config{Keys: both}}, web.Runtime{})
+
 	third := func(keys *httpd.Keys, changed time.Time) *site {
 		fresh := *keys
 		fresh.Changed = changed
@@ -480,6 +511,7 @@ func TestSessionsEndForGoodWithTheirKey(t *testing.T) {
 	s.door.SetKeys(both)
 	want("its key is back", s, session, 401)
 	want("its key was never gone elsewhere", second, session, 401)
+
 	session = login(s, secret)
 	want("a new session", s, session, 200)
 
@@ -496,9 +528,11 @@ func TestSessionsEndForGoodWithTheirKey(t *testing.T) {
 	want("a server with an older file does not know the key", old, session, 401)
 	mine := login(old, other)
 	want("but leaves the session", s, session, 200)
+
 	old.door.SetKeys(both) // it has the newer file now
 	want("the key has arrived", old, session, 200)
 	want("and the other one is gone", old, mine, 401)
+
 	s.door.SetKeys(nil)
 	s.door.SetKeys(both)
 	want("no keys were needed for a while", s, session, 401)
@@ -509,10 +543,12 @@ func TestSessionsOfAKeyAreBounded(t *testing.T) {
 	t.Parallel()
 	all, secret := keys(t, httpd.ScopeRead)
 	s := open(t, httpd.Config{Keys: all})
+
 	first := s.send("POST", "/login", url.Values{"key": {secret}}.Encode()).Cookies()[0]
 	storetest.Query[int64](t, s.store,
 		`WITH more AS (INSERT INTO actlog.login SELECT sha256(i::text::bytea), key_sha256, expires_at + i * interval '1 ms' FROM actlog.login, generate_series(1, 1000) AS i RETURNING 1) SELECT count(*) FROM more`)
 	newest := s.send("POST", "/login", url.Values{"key": {secret}}.Encode()).Cookies()[0]
+
 	if n := storetest.Query[int64](t, s.store, "SELECT count(*) FROM actlog.login"); n != 1000 {
 		t.Errorf("%d sessions", n)
 	}
@@ -540,6 +576,7 @@ func TestLoginLeadsNowhereElse(t *testing.T) {
 			"value") != want {
 			t.Errorf("%q: the form leads to %q", next, attr(form.one("name", "next"), "value"))
 		}
+
 		in := s.send("POST", "/login", url.Values{"key": {secret}, "next": {next}}.Encode())
 		if got := in.Header.Get("Location"); in.StatusCode != 303 || got != want {
 			t.Errorf("%q: %d to %q", next, in.StatusCode, got)
@@ -563,6 +600,7 @@ func TestAssets(t *testing.T) {
 	all, _ := keys(t, httpd.ScopeRead)
 	s := open(t, httpd.Config{Keys: all})
 	p := s.get("/login", http.StatusOK)
+
 	var paths []string
 	for n := range p.root.Descendants() {
 		for _, key := range []string{"href", "src"} {
@@ -571,12 +609,14 @@ func TestAssets(t *testing.T) {
 			}
 		}
 	}
+
 	for _, path := range paths {
 		if got := s.send("GET", path, ""); got.StatusCode != 200 ||
 			!strings.Contains(got.Header.Get("Cache-Control"), "immutable") || got.Header.Get("Content-Type") == "" {
 			t.Errorf("%s: %d %v", path, got.StatusCode, got.Header)
 		}
 	}
+
 	if got := s.send("GET", "/assets/none.css", ""); len(paths) != 3 || got.StatusCode != 404 {
 		t.Errorf("%d %v", got.StatusCode, paths)
 	}
@@ -587,6 +627,7 @@ func TestLongRun(t *testing.T) {
 	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what a page shows")
 	t.Parallel()
 	s := open(t, httpd.Config{})
+
 	changes := []record.Change{
 		&record.Plan{RootPlanID: "long", CurrentPlanID: "long", State: new(record.Failed)},
 		&record.AgentExecution{RootPlanID: "long", PlanID: "long", StepID: "s", State: new(record.Failed)},
@@ -599,10 +640,12 @@ func TestLongRun(t *testing.T) {
 		})
 	}
 	storetest.Write(t, s.store, changes...)
+
 	p := s.get("/runs/long", http.StatusOK)
 	if open := p.one("aria-selected", "true"); attr(open, "id") != "call:s/0/1500" {
 		t.Errorf("%s is open", attr(open, "id"))
 	}
+
 	var ids []string
 	for _, section := range p.all("class", "section") {
 		if from := attr(section, "data-from"); from != "" {
@@ -618,6 +661,7 @@ func TestLongRun(t *testing.T) {
 		len(slices.Compact(slices.Sorted(slices.Values(ids)))) != len(ids) {
 		t.Errorf("%d rows", len(ids))
 	}
+
 	if under := s.get("/runs/long/rows?under=cycle:s/0", http.StatusOK).all("role", "treeitem"); len(under) != calls {
 		t.Errorf("%d rows are under the cycle", len(under))
 	}
@@ -640,6 +684,7 @@ func TestSlowRun(t *testing.T) {
 		changes = append(changes, &record.ActTool{RootPlanID: "slow", StepID: "s", Seq: 0, ToolCallID: fmt.Sprint(i)})
 	}
 	storetest.Write(t, s.store, changes...)
+
 	server := httptest.NewServer(s)
 	defer server.Close()
 	for _, encoding := range []string{"identity", "gzip"} {
@@ -651,6 +696,7 @@ func TestSlowRun(t *testing.T) {
 		if _, err := held.Exec(t.Context(), "LOCK TABLE actlog.wait_state"); err != nil { // the rows cannot be read
 			t.Fatal(err)
 		}
+
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/runs/slow", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -662,6 +708,7 @@ func TestSlowRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		body, part := "", make([]byte, 4<<10)
 		for !strings.Contains(body, "Reading <bdi>Read &lt;all&gt;</bdi>") {
 			n, err := resp.Body.Read(part)
@@ -669,6 +716,7 @@ func TestSlowRun(t *testing.T) {
 				t.Fatalf("%s: %v after %s", encoding, err, body)
 			}
 		}
+
 		if err := held.Rollback(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -678,11 +726,13 @@ func TestSlowRun(t *testing.T) {
 			t.Errorf("%s: %v, %d bytes", encoding, err, len(body))
 		}
 	}
+
 	s.get("/runs/slow?fold=some", http.StatusBadRequest)
 	s.get("/runs/slow?root=other", http.StatusNotFound)
 	if said := text(s.get("/runs/slow?view=none", http.StatusOK).one("role", "alert")); !strings.HasPrefix(said, "view ") {
 		t.Errorf("of a wrong view it says %q", said)
 	}
+
 	small := serve(t, s.store, apitest.Config{HTTP: httpd.Config{AnswerBytes: 4 << 20}}, web.Runtime{})
 	if said := text(small.get("/runs/slow", http.StatusOK).one("role", "alert")); !strings.Contains(said,
 		"larger than the server holds") {
@@ -696,9 +746,11 @@ func TestPatch(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
 	s.writeFailure("run")
+
 	if events := attr(s.get("/runs/run", http.StatusOK).one("role", "tree"), "data-events"); events != "" {
 		t.Errorf("a run that has ended is followed at %q", events)
 	}
+
 	storetest.Write(t, s.store, &record.Plan{RootPlanID: "on", CurrentPlanID: "on", State: new(record.Running)},
 		&record.AgentExecution{RootPlanID: "on", PlanID: "on", StepID: "s"})
 	if events := attr(
@@ -706,6 +758,7 @@ func TestPatch(t *testing.T) {
 	); !strings.HasPrefix(events, "/api/v1/plans/on/events?after=") || !strings.HasSuffix(events, "&lean=true&root=on") {
 		t.Errorf("it is followed at %q", events)
 	}
+
 	p := s.get("/runs/run/patch?rows="+url.QueryEscape("call:run-r/0/c%2F1 step:nobody"), http.StatusOK)
 	var got []string
 	for _, holder := range p.all("class", "new-row") {
@@ -718,6 +771,7 @@ func TestPatch(t *testing.T) {
 	if !slices.Equal(got, want) || !strings.Contains(text(p.one("class", "new-head")), "no answer within 10 s") {
 		t.Errorf("%q, want %q", got, want)
 	}
+
 	s.get("/runs/run/patch?rows="+strings.Repeat("+plan:run", 201), http.StatusBadRequest)
 	s.get("/runs/nobody/patch?rows=plan:run", http.StatusNotFound)
 }
@@ -739,6 +793,7 @@ func TestPathsOfBrowsers(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
 	s.writeFailure("run/1")
+
 	ask := func(path, accept string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
@@ -746,6 +801,7 @@ func TestPathsOfBrowsers(t *testing.T) {
 		s.ServeHTTP(w, r)
 		return w
 	}
+
 	const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,image/webp,*/*;q=0.8"
 	for path, want := range map[string]string{
 		"/runs": "/", "/runs/": "/", "/runs?state=FAILED": "/?state=FAILED", "/waits/": "/waits", "/charts/": "/charts",
@@ -762,6 +818,7 @@ func TestPathsOfBrowsers(t *testing.T) {
 			t.Errorf("GET %s: %d", want, w.Code)
 		}
 	}
+
 	for _, path := range []string{
 		"/none", "/api/v1/none", "/runs/run%2F1/none", "/waits/none", "/a/b/c/", "//example.com/",
 	} {
@@ -771,6 +828,7 @@ func TestPathsOfBrowsers(t *testing.T) {
 			!strings.Contains(w.Header().Get("Content-Security-Policy"), "default-src 'none'") {
 			t.Errorf("GET %s: %d %v %.200s", path, w.Code, w.Header(), w.Body)
 		}
+
 		for _, accept := range []string{"", "*/*", "application/json", "application/json, text/html;q=0"} {
 			if w := ask(path, accept); w.Code != http.StatusNotFound ||
 				w.Header().Get("Content-Type") != "application/problem+json" {

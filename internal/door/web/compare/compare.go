@@ -76,6 +76,7 @@ func (c *comparison) pair(a, b, depth int) (different int) {
 	p := Pair{A: a, B: b, Depth: depth}
 	p.Differs, p.Unread = c.differences(a, b)
 	c.pairs = append(c.pairs, p)
+
 	for _, m := range c.align(c.a.Children(a), c.b.Children(b), 0) {
 		if m.a >= 0 && m.b >= 0 {
 			different += c.pair(m.a, m.b, depth+1)
@@ -84,6 +85,7 @@ func (c *comparison) pair(a, b, depth int) (different int) {
 		c.pairs = append(c.pairs, Pair{A: m.a, B: m.b, Depth: depth + 1})
 		different++
 	}
+
 	c.pairs[at].Below, c.pairs[at].Inside = len(c.pairs)-at-1, different
 	if c.pairs[at].Different() {
 		different++
@@ -116,6 +118,7 @@ func (c *comparison) align(a, b []int, how likeness) (all []match) {
 		}
 		return all
 	}
+
 	keys := func(s Side, rows []int) []string {
 		names := make([]string, len(rows))
 		for i, row := range rows {
@@ -123,6 +126,7 @@ func (c *comparison) align(a, b []int, how likeness) (all []match) {
 		}
 		return names
 	}
+
 	fromA, fromB := 0, 0
 	for _, d := range lcs.DiffLines(keys(c.a, a), keys(c.b, b)) {
 		all = append(all, pairs(a[fromA:d.Start], b[fromB:d.ReplStart])...)
@@ -151,12 +155,14 @@ func (s Side) likeness(row int, how likeness) string {
 	if how == sameKind && r.Step == nil && r.Call == nil {
 		return like
 	}
+
 	like += "\x00" + name(r)
 	if r.Cycle != nil { // it has no name, but calls
 		for _, call := range s.Children(row) {
 			like += "\x00" + s.Rows[call].Name()
 		}
 	}
+
 	if how == sameRequest {
 		sums, _ := s.sums(key)
 		for _, field := range asked {
@@ -187,6 +193,7 @@ func (c *comparison) differences(a, b int) (names []string, unread bool) {
 	if ra.State() != rb.State() {
 		names = append(names, State)
 	}
+
 	sa, readA := c.a.sums(ra.Key())
 	sb, readB := c.b.sums(rb.Key())
 	for _, field := range texts {
@@ -197,6 +204,7 @@ func (c *comparison) differences(a, b int) (names []string, unread bool) {
 			names = append(names, field)
 		}
 	}
+
 	if slower(ra, rb) {
 		names = append(names, Time)
 	}
