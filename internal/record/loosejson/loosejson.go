@@ -43,6 +43,7 @@ func AppendString(b []byte, s string) []byte {
 	if !utf8.ValidString(s) {
 		s = strings.ToValidUTF8(s, "\uFFFD")
 	}
+
 	b = append(b, '"')
 	start := 0
 	for i := range len(s) {
@@ -50,6 +51,7 @@ func AppendString(b []byte, s string) []byte {
 		if c >= 0x20 && c != '"' && c != '\\' {
 			continue
 		}
+
 		b = append(b, s[start:i]...)
 		start = i + 1
 		switch c {
@@ -65,6 +67,7 @@ func AppendString(b []byte, s string) []byte {
 			b = append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 		}
 	}
+
 	return append(append(b, s[start:]...), '"')
 }
 
@@ -103,6 +106,7 @@ func wordAt(s string, i int) (word, number string) {
 	if i > 0 && strings.IndexByte("[,: \t\r\n", s[i-1]) < 0 {
 		return "", ""
 	}
+
 	for _, w := range words {
 		end := i + len(w.word)
 		if strings.HasPrefix(s[i:], w.word) && (end == len(s) || strings.IndexByte(",]} \t\r\n", s[end]) >= 0) {
@@ -119,6 +123,7 @@ func EndOfString(s string, i int) int {
 		if j < 0 {
 			return len(s)
 		}
+
 		i += j
 		if slashesBefore(s, i)%2 == 0 {
 			return i + 1

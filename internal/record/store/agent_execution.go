@@ -91,6 +91,7 @@ func (r *Reader) StepDetail(ctx context.Context, rootPlanID, stepID string) (*tr
 	if err != nil {
 		return nil, err
 	}
+
 	for _, c := range n.cycles {
 		if err := n.texts.fill(&c.Record, r.within); err != nil {
 			return nil, err
@@ -106,6 +107,7 @@ func (r *Reader) StepDetailOnce(ctx context.Context, rootPlanID, stepID string) 
 	if err != nil {
 		return nil, nil, err
 	}
+
 	st := n.step()
 	for _, c := range n.cycles {
 		field.HideMarks(&c.Record)
@@ -177,6 +179,7 @@ func (r *Reader) readStep(ctx context.Context, rootPlanID, stepID string, s step
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s.part, s.cancel = likelyPart(cmp.Or(rootPlanID, stepID), time.Now(), r.partitionDays), cancel
+
 	for {
 		_, err := pg.Read(ctx, r.db, func() (struct{}, error) { return struct{}{}, s.read(ctx, r, rootPlanID, stepID) })
 		switch {
@@ -192,6 +195,7 @@ func (r *Reader) readStep(ctx context.Context, rootPlanID, stepID string, s step
 		case s.elsewhere.IsZero():
 			return record.ErrNotFound
 		}
+
 		s.part, s.elsewhere = s.elsewhere, time.Time{}
 	}
 }
@@ -219,6 +223,7 @@ func (s *stepReading) read(ctx context.Context, r *Reader, rootPlanID, stepID st
 	if s.begun {
 		return s.lost
 	}
+
 	statement := stepRows
 	switch {
 	case s.once != nil:
@@ -226,14 +231,17 @@ func (s *stepReading) read(ctx context.Context, r *Reader, rootPlanID, stepID st
 	case s.whole:
 		statement = wholeStepRows
 	}
+
 	rows, err := r.Query(ctx, statement.SQL, stepID, s.part, orNil(rootPlanID))
 	if err != nil {
 		return err
 	}
+
 	s.texts = texts{}
 	var row any
 	home := new(struct{ Part time.Time })
 	var earlier earlierAttempts
+
 	s.lost = statement.Rows(rows, func(kind record.Kind) ([]any, error) {
 		switch kind {
 		case record.KindAgentExecution:
@@ -257,6 +265,7 @@ func (s *stepReading) read(ctx context.Context, r *Reader, rootPlanID, stepID st
 		if err := earlier.read(); err != nil {
 			return err
 		}
+
 		_, isContent := row.(*contentRow)
 		switch {
 		case isContent && s.once == nil:
@@ -268,12 +277,14 @@ func (s *stepReading) read(ctx context.Context, r *Reader, rootPlanID, stepID st
 			s.elsewhere = home.Part
 			return nil
 		}
+
 		s.begun = true
 		if s.refused = s.give(row); s.refused != nil {
 			s.cancel() // the rest is not read: closing the rows would read it
 		}
 		return s.refused
 	})
+
 	return s.lost
 }
 
@@ -293,6 +304,7 @@ func (s *stepReading) give(row any) error {
 				return err
 			}
 		}
+
 		finishCycle(row)
 		field.HideMarks(&row.Record)
 		s.seq = &row.Record.Seq

@@ -57,6 +57,7 @@ func newBatch(entries []*entry) *batch {
 		rows:    make(map[record.Key]*field.Row, 2*len(entries)),
 		touched: feed.Touched{},
 	}
+
 	own := map[*field.Row]bool{} // rows of the batch, rather than an entry's
 	for _, e := range entries {
 		key := e.row.Change.Key()
@@ -66,6 +67,7 @@ func newBatch(entries []*entry) *batch {
 			b.rows[key] = e.row
 			continue
 		}
+
 		if !own[r] { // an entry may have to be written again, alone
 			r = r.Clone()
 			b.rows[key], own[r] = r, true
@@ -73,6 +75,7 @@ func newBatch(entries []*entry) *batch {
 		r.Learn(e.row)
 		b.folded++
 	}
+
 	for root := range b.touched {
 		b.placeholder(rootKey(root))
 	}
@@ -90,6 +93,7 @@ func (b *batch) addParents(c record.Change) {
 			b.placeholder(record.Key{Kind: record.KindPlan, Root: key.Root, ID: id})
 		}
 	}
+
 	switch c := c.(type) {
 	case *record.Plan:
 		if c.ParentPlanID != nil {
@@ -112,6 +116,7 @@ func (b *batch) placeholder(key record.Key) {
 	if _, written := b.rows[key]; written {
 		return
 	}
+
 	var c record.Change
 	switch key.Kind {
 	case record.KindAgentExecution:
@@ -121,6 +126,7 @@ func (b *batch) placeholder(key record.Key) {
 	default:
 		c = &record.Plan{RootPlanID: key.Root, CurrentPlanID: key.ID}
 	}
+
 	b.rows[key] = &field.Row{Change: c}
 }
 
@@ -138,6 +144,7 @@ func (b *batch) littleOfSteps(t *tuning) bool {
 			rows++
 		}
 	}
+
 	there := int64(0)
 	for _, seq := range highest {
 		there += seq + 1
@@ -161,8 +168,10 @@ func (b *batch) passes(a assumed) [][]*field.Row {
 		record.KindThought, record.KindArtifact, record.KindSource, record.KindWait,
 	}
 	if a.grows {
-		order[1], order[2], order[3] = record.KindAgentExecution, record.KindThinkAct, record.KindActTool
+		order[1] = record.KindAgentExecution
+		order[2], order[3] = record.KindThinkAct, record.KindActTool
 	}
+
 	byKind := make(map[record.Kind][]*field.Row, len(order))
 	var roots []*field.Row
 	for key, r := range b.rows {
@@ -173,12 +182,14 @@ func (b *batch) passes(a assumed) [][]*field.Row {
 			byKind[key.Kind] = append(byKind[key.Kind], r)
 		}
 	}
+
 	passes := [][]*field.Row{roots}
 	for _, kind := range order {
 		if len(byKind[kind]) > 0 {
 			passes = append(passes, byKind[kind])
 		}
 	}
+
 	for _, rows := range passes {
 		slices.SortFunc(rows, func(x, y *field.Row) int { return x.Change.Key().Compare(y.Change.Key()) })
 	}
@@ -205,6 +216,7 @@ func rowBytes(r *field.Row) int {
 	for _, c := range r.Contents {
 		n += c.Bytes()
 	}
+
 	fields := field.Fields(r.Change.Kind())
 	for i := range fields {
 		f := &fields[i]

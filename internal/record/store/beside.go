@@ -58,6 +58,7 @@ var besideOrders = map[record.Kind][]besideKey{
 // positionOf returns the place of a row in its list.
 func positionOf(c record.Change) *Position {
 	p := Position{Time: noTime, Number: noNumber, ID: c.Key().ID}
+
 	var at *time.Time
 	switch r := c.(type) {
 	case *record.Thought:
@@ -68,6 +69,7 @@ func positionOf(c record.Change) *Position {
 	case *record.Wait:
 		at = r.StartTime
 	}
+
 	if at != nil {
 		p.Time = *at
 	}
@@ -84,12 +86,14 @@ var besidePages = func() map[record.Kind]*fieldsql.Read {
 		for i, key := range keys {
 			order, after = append(order, key.sql), append(after, fmt.Sprintf("$%d::%s", i+4, key.kind))
 		}
+
 		rows := fieldsql.Page{
 			Kind: kind,
 			Where: "t.root_plan_id = asked.root_plan_id AND t.plan_id = asked.current_plan_id AND (" +
 				strings.Join(order, ", ") + ") > (" + strings.Join(after, ", ") + ")",
 			Order: order, Limit: "$2::integer", Bytes: fmt.Sprint(besidePageBytes),
 		}
+
 		all[kind] = fieldsql.NewRead(`WITH asked AS MATERIALIZED (
     SELECT x.root_plan_id, x.current_plan_id
     FROM actlog.plan_execution_record AS x
@@ -118,6 +122,7 @@ func (r *Reader) Beside(
 		for _, key := range besideOrders[kind] {
 			args = append(args, key.value(after))
 		}
+
 		from, err := r.Query(ctx, besidePages[kind].SQL, args...)
 		if err != nil {
 			return struct{}{}, err
@@ -125,6 +130,7 @@ func (r *Reader) Beside(
 		rows, found, err = readPage(besidePages[kind], from, kind)
 		return struct{}{}, err
 	})
+
 	switch {
 	case err != nil:
 		return nil, nil, err
@@ -133,6 +139,7 @@ func (r *Reader) Beside(
 	case found == 0: // the plan alone
 		return nil, nil, nil
 	}
+
 	if rows = rows[:min(limit, len(rows))]; found > len(rows) {
 		next = positionOf(rows[len(rows)-1].Record)
 	}

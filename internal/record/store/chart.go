@@ -77,6 +77,7 @@ func chartSQL(by ChartBy, f ChartFilter, value func(any) string) string {
 	if f.Project != "" {
 		conditions = append(conditions, "project = "+value(f.Project))
 	}
+
 	order := fmt.Sprintf("count DESC, name\nLIMIT %d", chartRows)
 	switch by {
 	case ByDay:
@@ -85,6 +86,7 @@ func chartSQL(by ChartBy, f ChartFilter, value func(any) string) string {
 		conditions = append(conditions,
 			"COALESCE(think_seconds, input_char_count, output_char_count, input_tokens, output_tokens) IS NOT NULL")
 	}
+
 	figures, seconds := chartSelects[by][0], chartSelects[by][1]
 	return fmt.Sprintf(`SELECT %s,
     percentile_cont(0.5) WITHIN GROUP (ORDER BY %s) AS p50_seconds,
@@ -114,16 +116,19 @@ func (r *Reader) Chart(ctx context.Context, by ChartBy, f ChartFilter) (rows []C
 		args = append(args, v)
 		return fmt.Sprintf("$%d", len(args))
 	})
+
 	if f.Timeout == 0 {
 		f.Timeout = listTimeout
 	}
 	deadline := time.Now().Add(f.Timeout)
+
 	rows, err = pg.Read(ctx, r.db, func() (rows []ChartRow, err error) {
 		return rows, r.QueryBefore(ctx, deadline, "force_custom_plan", sql, args, func(from pgx.Rows) error {
 			rows, err = pgx.CollectRows(from, pgx.RowToStructByNameLax[ChartRow])
 			return err
 		})
 	})
+
 	switch {
 	case pg.Denied(err):
 		return nil, ErrNoReports

@@ -70,10 +70,12 @@ func (c *contents) share(b *batch, a assumed, fresh newTrees) (s sharing) {
 			named[contentKey{key.Root, content.KeptHash(hash)}] = true
 		}
 	}
+
 	whole := func(root string) bool {
 		_, isNew := fresh[root]
 		return isNew || !a.contents
 	}
+
 	sent := map[contentKey]bool{}
 	for key, has := range s.all {
 		if !whole(key.root) {
@@ -81,17 +83,20 @@ func (c *contents) share(b *batch, a assumed, fresh newTrees) (s sharing) {
 				continue
 			}
 		}
+
 		sent[key] = true
 		s.send, s.kept = append(s.send, key), append(s.kept, c.remembered(key))
 		for _, hash := range has.Parts {
 			named[contentKey{key.root, hash}] = true
 		}
 	}
+
 	for key := range named {
 		if !sent[key] && !whole(key.root) {
 			s.relied, s.kept = append(s.relied, key), append(s.kept, c.remembered(key))
 		}
 	}
+
 	slices.SortFunc(s.send, contentKey.compare)
 	slices.SortFunc(s.relied, contentKey.compare)
 	return s
@@ -112,9 +117,11 @@ func (s sharing) queue(q *pgx.Batch, part time.Time) {
 		}
 		q.Queue(db.ContentAdd, orNoPart(part), roots, hashes, parts, bodies)
 	}
+
 	if len(s.relied) == 0 {
 		return
 	}
+
 	roots, hashes := contentColumns(s.relied)
 	if part.IsZero() {
 		q.Queue(db.ContentCheckAnywhere, roots, hashes)
@@ -140,6 +147,7 @@ func contentColumns(keys []contentKey) (roots []string, hashes [][]byte) {
 // copy copies the contents of trees that are new. It returns what is left to do.
 func (s sharing) copy(ctx context.Context, tx pgx.Tx, fresh newTrees) (left sharing, err error) {
 	left = sharing{all: s.all, relied: s.relied, kept: s.kept}
+
 	var rows [][]any
 	for _, key := range s.send {
 		part, ok := fresh[key.root]
@@ -147,6 +155,7 @@ func (s sharing) copy(ctx context.Context, tx pgx.Tx, fresh newTrees) (left shar
 			left.send = append(left.send, key)
 			continue
 		}
+
 		var parts [][]byte
 		var body *string
 		if has := s.all[key]; has.Parts != nil {
@@ -156,9 +165,11 @@ func (s sharing) copy(ctx context.Context, tx pgx.Tx, fresh newTrees) (left shar
 		}
 		rows = append(rows, []any{key.root, part, key.hash[:], parts, body})
 	}
+
 	if len(rows) == 0 {
 		return left, nil
 	}
+
 	columns := []string{"root_plan_id", "part", "hash", "parts", "body"}
 	return left, copyRows(ctx, tx, "content", columns, pgx.CopyFromRows(rows))
 }

@@ -43,12 +43,14 @@ func (d *deleter) deleteRoot(ctx context.Context, rootPlanID string) error {
 			Code: record.CodeInvalidRelation, Field: "planId", Reason: fmt.Sprintf("is a sub-plan of %s; delete its root", root),
 		}
 	}
+
 	deadline := time.Now().Add(d.retryFor)
 	for attempt := 0; ; attempt++ {
 		deleted, err := d.DeleteTrees(ctx, []string{rootPlanID})
 		if err == nil && deleted == 0 && attempt > 0 { // an earlier try did it
 			err = d.db.Settle(ctx)
 		}
+
 		switch {
 		case err == nil && deleted == 0 && attempt == 0: // somebody else did, a moment ago
 			return record.ErrNotFound
@@ -77,7 +79,9 @@ func (d *deleter) DeleteTrees(ctx context.Context, roots []string) (deleted int,
 		if err != nil || len(found) == 0 {
 			return err
 		}
-		there, parts, touched := []string{}, []time.Time{}, feed.Touched{}
+
+		there, parts := []string{}, []time.Time{}
+		touched := feed.Touched{}
 		for _, f := range found {
 			there = append(there, f.RootPlanID)
 			touched.Add(f.RootPlanID, feed.Deleted)
@@ -85,12 +89,14 @@ func (d *deleter) DeleteTrees(ctx context.Context, roots []string) (deleted int,
 				parts = append(parts, f.Part)
 			}
 		}
+
 		var q pgx.Batch
 		q.Queue(db.TreeDeleteSpans, there)
 		q.Queue(db.TreeDeleteTraces, there)
 		q.Queue(db.TreeDeleteActTools, there, parts)
 		q.Queue(db.TreeDeleteThinkActs, there, parts)
 		q.Queue(db.TreeDeleteContents, there, parts)
+
 		for _, sql := range []string{
 			db.TreeDeleteThoughts, db.TreeDeleteArtifacts, db.TreeDeleteSources, db.TreeDeleteWaits,
 			db.TreeDeleteAgentExecutions,
@@ -100,12 +106,14 @@ func (d *deleter) DeleteTrees(ctx context.Context, roots []string) (deleted int,
 		}
 		deleteSearched(&q, there)
 		touched.Append(&q)
+
 		deleted = len(there)
 		return tx.SendBatch(ctx, &q).Close()
 	})
 	if err != nil {
 		return 0, err
 	}
+
 	d.feed.Grew()
 	d.counters.treesDeleted.Add(uint64(deleted))
 	return deleted, nil

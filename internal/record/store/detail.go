@@ -68,12 +68,14 @@ func (r *Reader) EarlierCycles(
 ) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+
 	var refused error // of each
 	_, err := pg.Read(ctx, r.db, func() (struct{}, error) {
 		rows, err := r.Query(ctx, earlierCycles.SQL, rootPlanID, stepID, before)
 		if err != nil {
 			return struct{}{}, err
 		}
+
 		var held texts
 		var cycle *record.ThinkAct
 		return struct{}{}, earlierCycles.Rows(rows, func(kind record.Kind) ([]any, error) {
@@ -96,6 +98,7 @@ func (r *Reader) EarlierCycles(
 			return refused
 		})
 	})
+
 	if refused != nil {
 		return refused
 	}
@@ -109,6 +112,7 @@ func (r *Reader) Detail(ctx context.Context, key record.Key) (*Detail, error) {
 	if key.Kind == record.KindThinkAct {
 		read = cycleDetail
 	}
+
 	rows, err := pg.Read(ctx, r.db, func() ([]Row, error) {
 		from, err := r.Query(ctx, read.SQL, keyArgs(key)...)
 		if err != nil {
@@ -120,6 +124,7 @@ func (r *Reader) Detail(ctx context.Context, key record.Key) (*Detail, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s %s: %w", key.Kind, key.ID, err)
 	}
+
 	d := new(Detail)
 	for i := range rows {
 		switch row := rows[i].Record.(type) {
@@ -136,6 +141,7 @@ func (r *Reader) Detail(ctx context.Context, key record.Key) (*Detail, error) {
 		}
 		d.Row = rows[i]
 	}
+
 	if d.Record == nil {
 		return nil, record.ErrNotFound
 	}

@@ -60,6 +60,7 @@ func (r *Reader) Exchanges(ctx context.Context, rootPlanIDs []string, chars int)
 	if err != nil {
 		return nil, fmt.Errorf("read what plans were asked: %w", err)
 	}
+
 	all := make(map[string]*record.Plan, len(plans))
 	for _, row := range plans {
 		p := row.Record.(*record.Plan) //nolint:forcetypeassert // all are plans

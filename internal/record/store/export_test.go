@@ -37,6 +37,7 @@ var LoadPrices = (*Store).load
 func Locked(s *Store) map[string]int {
 	s.queue.mu.Lock()
 	defer s.queue.mu.Unlock()
+
 	waiting := map[string]int{}
 	for root, tree := range s.queue.aside {
 		waiting[root] = len(tree.requests)
@@ -61,7 +62,8 @@ func CopyNew(s *Store) *Store {
 
 // AlwaysAdd makes a store add to the roll-ups of steps what it writes, however little there is.
 func AlwaysAdd(s *Store) *Store {
-	s.sender.tuning.addingRow, s.sender.tuning.adding, s.sender.tuning.doubtFor = -1, -1, 0
+	s.sender.tuning.addingRow, s.sender.tuning.adding = -1, -1
+	s.sender.tuning.doubtFor = 0
 	return s
 }
 
@@ -110,6 +112,7 @@ func HeartStatements() map[string]string {
 	all := map[string]string{
 		"tree": planTree.SQL, "skeleton": skeleton.SQL, "step": stepDetail.SQL, "cycle": cycleDetail.SQL,
 	}
+
 	for _, kind := range record.Kinds {
 		name := strings.TrimSuffix(fieldsql.TableOf(kind).Name, "_record")
 		all["merge_"+name] = fieldsql.Merge(kind, fieldsql.WholeShape(kind))

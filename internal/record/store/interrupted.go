@@ -75,15 +75,17 @@ func (b *batch) undone() (undo db.InterruptedUndoParams) {
 			step, attempt := key.Parent, int64(1)
 			switch c := r.Change.(type) {
 			case *record.AgentExecution:
-				step, key.ID, attempt = key.ID, "", attemptOf(c.Attempt)
+				step, key.ID = key.ID, ""
+				attempt = attemptOf(c.Attempt)
 			case *record.ThinkAct:
 				attempt = attemptOf(c.Attempt)
 			case *record.ActTool:
 				attempt = attemptOf(c.Attempt)
 			}
+
 			undo.EndedRoots, undo.Kinds = append(undo.EndedRoots, key.Root), append(undo.Kinds, string(key.Kind))
-			undo.StepIds, undo.Seqs, undo.Ids = append(undo.StepIds, step), append(undo.Seqs, key.Seq), append(undo.Ids, key.ID)
-			undo.Attempts = append(undo.Attempts, attempt)
+			undo.StepIds, undo.Seqs = append(undo.StepIds, step), append(undo.Seqs, key.Seq)
+			undo.Ids, undo.Attempts = append(undo.Ids, key.ID), append(undo.Attempts, attempt)
 		}
 	}
 	return undo

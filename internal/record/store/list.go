@@ -71,6 +71,7 @@ func (r *Reader) planList(
 	args := []any{p.Found, p.BeforeTime, p.BeforeID, p.AfterTime, p.AfterID, p.State, p.Project, p.Name, p.UserID,
 		p.ConversationID, p.StartedBy, p.Tag, p.Agent,
 		p.MinMs, p.MaxMs, p.MinCost, p.MaxCost, p.Failed, p.Model, p.Tool, p.PageSize}
+
 	err = r.QueryBefore(ctx, deadline, "force_custom_plan", planList.SQL, args, func(rows pgx.Rows) error {
 		plans = []PlanSummary{}
 		var p *PlanSummary
@@ -120,9 +121,11 @@ func (r *Reader) beforeWith(
 	if left < time.Millisecond {
 		return ErrSlow
 	}
+
 	var q pgx.Batch
 	q.Queue("SELECT "+settings+", set_config('statement_timeout', $1, true)", strconv.FormatInt(left.Milliseconds(), 10))
 	q.Queue(sql, args...).Query(read)
+
 	err := r.db.Send(ctx, &q)
 	if pg.TimedOut(err) && ctx.Err() == nil {
 		return ErrSlow

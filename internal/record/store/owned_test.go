@@ -97,6 +97,7 @@ func TestOwnedTreesAreRefused(t *testing.T) {
 						fields[r.Index])
 				}
 			}
+
 			if good > 0 {
 				stored := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.think_act_record WHERE root_plan_id = $1",
 					fmt.Sprint("own-", good))
@@ -106,6 +107,7 @@ func TestOwnedTreesAreRefused(t *testing.T) {
 			}
 		})
 	}
+
 	if after := storetest.Dump(t, s, "run"); after != before {
 		t.Errorf("the tree of the run has changed:\n%s\nbefore:\n%s", after, before)
 	}
@@ -132,6 +134,7 @@ func TestOwnedByChance(t *testing.T) {
 						all := storetest.EveryKind(names[random.IntN(3)], names[random.IntN(3)])
 						changes = append(changes, all[random.IntN(len(all))])
 					}
+
 					result, err := s.Write(t.Context(), changes)
 					if err != nil {
 						return err
@@ -147,6 +150,7 @@ func TestOwnedByChance(t *testing.T) {
 			}()
 		}()
 	}
+
 	for range clients {
 		if err := <-errs; err != nil {
 			t.Error(err)

@@ -37,11 +37,13 @@ func (p *places) of(b *batch) (a assumed) {
 		if !ok && told {
 			at, ok = place{part: likelyPart(root, now, p.partitionDays)}, true
 		}
+
 		if !ok || now.Before(at.until) || !a.part.IsZero() && !at.part.Equal(a.part) {
 			return assumed{contents: true}
 		}
 		a.part, a.told = at.part, a.told || told
 	}
+
 	a.grows = b.littleOfSteps(p.tuning)
 	a.known, a.called = map[record.Key]bool{}, map[record.Key]bool{}
 	for key, row := range b.rows {
@@ -64,6 +66,7 @@ func (p *places) unknown(b *batch) (rows int) {
 	for root := range b.touched {
 		_, known[root] = p.trees.Get(root)
 	}
+
 	for key := range b.rows {
 		if !known[key.Root] && fieldsql.TableOf(key.Kind).Partitioned {
 			rows++
@@ -80,15 +83,18 @@ func (p *places) learn(b *batch, fresh newTrees) {
 		if _, ok := p.trees.Get(root); ok {
 			continue
 		}
+
 		part, ok := fresh[root]
 		if !ok {
 			part = likelyPart(root, now, p.partitionDays)
 		}
 		p.trees.Set(root, place{part: part})
 	}
+
 	if len(b.rows) > p.tuning.fewRows && !b.littleOfSteps(p.tuning) {
 		return // it does not push out the rows of live agents
 	}
+
 	for key := range b.rows {
 		if key.Kind == record.KindThinkAct || key.Kind == record.KindAgentExecution {
 			p.rows.Set(key, struct{}{})

@@ -105,10 +105,12 @@ func (r *Reader) PlanTree(
 	if err != nil {
 		return nil, false, err
 	}
+
 	plan = n.build(planID)
 	if plan == nil {
 		return nil, false, record.ErrNotFound
 	}
+
 	for _, p := range n.plans {
 		if p.Record.CurrentPlanID == planID {
 			exceptionWaits, p.Wait = p.ExceptionWaits, openWait(n)
@@ -123,11 +125,13 @@ func openWait(n *nodes) *record.Wait {
 	if len(n.waits) == 0 {
 		return nil
 	}
+
 	rootEnded, runs := false, make(map[string]bool, len(n.plans))
 	for _, p := range n.plans {
 		rootEnded = rootEnded || p.Record.IsRoot() && p.Record.State.Terminal()
 		runs[p.Record.CurrentPlanID] = p.Record.State.Status() == record.StatusRunning
 	}
+
 	waits := slices.DeleteFunc(n.waits, func(w *record.Wait) bool { return rootEnded && !runs[w.PlanID] })
 	if len(waits) == 0 {
 		return nil
@@ -145,6 +149,7 @@ func (r *Reader) ServeException(
 			RootPlanID: rootPlanID, CurrentPlanID: planID,
 		})
 	})
+
 	if errors.Is(err, record.ErrNotFound) {
 		return "", false, nil
 	}
@@ -168,6 +173,7 @@ func (r *Reader) StartedBy(ctx context.Context, planID, toolCallID string) (star
 	if err != nil {
 		return nil, fmt.Errorf("read what plan %s started: %w", planID, err)
 	}
+
 	for _, row := range rows {
 		started = append(started, StartedPlan(row))
 	}
@@ -232,6 +238,7 @@ func (f *PlanFilter) between() (before, after PlanCursor) {
 	if f.Since != nil {
 		after = PlanCursor{BeganAt: f.Since.Truncate(time.Microsecond)}
 	}
+
 	if f.Before != nil && compareCursors(*f.Before, before) < 0 {
 		before = *f.Before
 	}
@@ -254,13 +261,16 @@ func (r *Reader) Plans(ctx context.Context, f PlanFilter) ([]PlanSummary, error)
 	if f.Timeout == 0 {
 		f.Timeout = listTimeout
 	}
+
 	before, after := f.between()
-	params.BeforeTime, params.BeforeID, params.AfterTime, params.AfterID = before.BeganAt, before.RootPlanID,
-		after.BeganAt, after.RootPlanID
+	params.BeforeTime, params.BeforeID = before.BeganAt, before.RootPlanID
+	params.AfterTime, params.AfterID = after.BeganAt, after.RootPlanID
+
 	deadline := time.Now().Add(f.Timeout)
 	// Postgres ends it first, and keeps the connection
 	waiting, cancel := context.WithDeadline(ctx, deadline.Add(time.Second))
 	defer cancel()
+
 	plans, err := pg.Read(waiting, r.db, func() ([]PlanSummary, error) {
 		if f.Query == "" {
 			return r.planList(waiting, params, deadline)
@@ -304,6 +314,7 @@ func (r *Reader) PlanIDs(
 		{FromID: shortened, ToID: shortened + behindAll, RootsOnly: true, Most: most},
 		{FromID: shortened, ToID: shortened + behindAll, Most: most},
 	}
+
 	for _, p := range asks {
 		args := []any{p.FromID, p.ToID, p.RootsOnly, p.Most}
 		ids, err = pg.Read(ctx, r.db, func() (ids []string, err error) {
@@ -315,6 +326,7 @@ func (r *Reader) PlanIDs(
 		if err != nil {
 			return nil, fmt.Errorf("look for ids of plans: %w", err)
 		}
+
 		if len(ids) > 0 {
 			return ids, nil
 		}
@@ -373,6 +385,7 @@ func (r *Reader) glance(ctx context.Context, roots []string, live int32) ([]Plan
 		if err != nil {
 			return nil, err
 		}
+
 		var p *PlanGlance
 		err = planGlance.Rows(rows, func(record.Kind) ([]any, error) {
 			plans = append(plans, PlanGlance{})

@@ -50,12 +50,14 @@ func questions(t testing.TB) (page string, all []question) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, m := range questionPattern.FindAllStringSubmatch(string(content), -1) {
 		all = append(all, question{
 			title: m[1], sql: strings.ReplaceAll(m[2], "now()", "timestamptz '"+reportNow.Format(time.RFC3339)+"'"),
 			answer: m[3],
 		})
 	}
+
 	if len(all) < 32 {
 		t.Fatalf("%d questions, want 32 or more", len(all))
 	}
@@ -68,6 +70,7 @@ func TestReportingPage(t *testing.T) {
 	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what Postgres plans and reads")
 	t.Parallel()
 	page, all := questions(t)
+
 	db := pgtest.New(t)
 	s := storetest.OpenURL(t, db.URL)
 	writeTwoWeeks(t, s)
@@ -75,11 +78,13 @@ func TestReportingPage(t *testing.T) {
 	storetest.Exec(t, s, sqlReviews)
 	storetest.Exec(t, s, sqlSessions)
 	conn := ownConn(t, db, "ANALYZE; SET TimeZone = 'UTC'; SET ROLE actlog_report")
+
 	for _, q := range all {
 		got := psqlTable(t, conn, q.sql)
 		if strings.Count(got, "\n") < 3 {
 			t.Errorf("%s: the answer has no rows:\n%s", q.title, got)
 		}
+
 		if *update {
 			page = strings.Replace(page, "```\n\n```text\n"+q.answer+"```", "```\n\n```text\n"+got+"```", 1)
 			continue
@@ -88,6 +93,7 @@ func TestReportingPage(t *testing.T) {
 			t.Errorf("%s (-page +now; -update rewrites the page):\n%s", q.title, diff)
 		}
 	}
+
 	if *update {
 		if err := os.WriteFile(reportingPage, []byte(page), 0o644); err != nil {
 			t.Fatal(err)
@@ -103,6 +109,7 @@ func ownConn(t testing.TB, db *pgtest.DB, sql string) *pgx.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	conn := pooled.Hijack()
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	runQuery(t, conn, "set up the connection", sql)
@@ -123,6 +130,7 @@ func runQuery(t testing.TB, conn *pgx.Conn, what, sql string) *pgconn.Result {
 func psqlTable(t testing.TB, conn *pgx.Conn, sql string) string {
 	t.Helper()
 	r := runQuery(t, conn, "query", sql)
+
 	cells := make([][]string, 1, len(r.Rows)+1)
 	widths := make([]int, len(r.FieldDescriptions))
 	numeric := make([]bool, len(widths))
@@ -130,6 +138,7 @@ func psqlTable(t testing.TB, conn *pgx.Conn, sql string) string {
 		cells[0] = append(cells[0], f.Name)
 		numeric[i] = slices.Contains([]uint32{20, 21, 23, 700, 701, 1700}, f.DataTypeOID)
 	}
+
 	for _, row := range r.Rows {
 		var line []string
 		for _, v := range row {
@@ -137,11 +146,13 @@ func psqlTable(t testing.TB, conn *pgx.Conn, sql string) string {
 		}
 		cells = append(cells, line)
 	}
+
 	for _, line := range cells {
 		for i, c := range line {
 			widths[i] = max(widths[i], len([]rune(c)))
 		}
 	}
+
 	var b bytes.Buffer
 	for n, line := range cells {
 		for i, c := range line {
@@ -157,6 +168,7 @@ func psqlTable(t testing.TB, conn *pgx.Conn, sql string) string {
 			b.WriteString(c)
 		}
 		b.WriteString("\n")
+
 		if n == 0 {
 			for i, w := range widths {
 				if i > 0 {
@@ -179,10 +191,12 @@ func TestReportRole(t *testing.T) {
 	if len(views) < 12 {
 		t.Errorf("only %d views", len(views))
 	}
+
 	conn := ownConn(t, db, "SET ROLE actlog_report")
 	for _, view := range views {
 		runQuery(t, conn, view, "SELECT * FROM report."+view)
 	}
+
 	for _, sql := range []string{
 		"SELECT * FROM actlog.plan_execution_record", "SELECT * FROM actlog.act_tool_info",
 		"SELECT * FROM actlog.schema_version",
@@ -213,12 +227,14 @@ func figuresOf(t testing.TB, pool *pgxpool.Pool, p *tree.Plan) string {
 		if f.CostUSD != nil {
 			cost = fmt.Sprintf("%.9f", *f.CostUSD)
 		}
+
 		return storetest.Lines(t, pool,
 			`SELECT jsonb_build_object($1::text, $2::bigint, 'modelCalls', $3::bigint, 'toolCalls', $4::bigint, 'failures', $5::bigint, 'input', $6::bigint, 'output', $7::bigint,
 			'cached', $8::bigint, 'cost', $9::text::numeric, 'think', round($10::bigint / 1000.0, 3), 'tool', round($11::bigint / 1000.0, 3))::text`,
 			head, n, f.ModelCalls, f.ToolCalls, f.Failures, f.InputTokens, f.OutputTokens, f.CacheReadInputTokens, cost,
 			f.ThinkMs, f.ToolMs)[0]
 	}
+
 	return object("steps", len(p.Steps), p.Figures) + object("plans", countPlans(p), p.Total)
 }
 
@@ -239,6 +255,7 @@ func TestReportFigures(t *testing.T) {
 	s := storetest.OpenURL(t, db.URL)
 	kept := storetest.Upkeep(t, s, upkeep.Config{DetailDays: 30})
 	writeTwoWeeks(t, s)
+
 	plans := storetest.Lines(t, db.Pool,
 		"SELECT current_plan_id FROM actlog.plan_execution_record WHERE current_plan_id <> root_plan_id OR "+
 			"current_plan_id LIKE '%0'")
@@ -252,6 +269,7 @@ func TestReportFigures(t *testing.T) {
 		}
 	}
 	check("with detail")
+
 	// sqlDays selects what the daily figures add up to.
 	const sqlDays = `
 		SELECT concat_ws(' ', 'agent', agent_name, sum(executions), sum(model_calls), sum(tool_calls), round(sum(cost_usd), 9)) FROM report.agent_daily GROUP BY agent_name
@@ -260,6 +278,7 @@ func TestReportFigures(t *testing.T) {
 		UNION ALL SELECT concat_ws(' ', 'tool', day, project, tool_name, calls, failures, total_seconds, p50_seconds, p95_seconds, p99_seconds) FROM report.tool_daily
 		ORDER BY 1`
 	days := storetest.Lines(t, db.Pool, sqlDays)
+
 	rows := storetest.Lines(t, db.Pool, `
 		SELECT concat_ws(' ', 'model', agent_name, model_name, count(*), sum(input_tokens), sum(output_tokens), round(sum(cost_usd), 9), round(sum(think_seconds)::numeric, 3))
 			FROM report.think_act GROUP BY agent_name, model_name ORDER BY 1`)
@@ -268,10 +287,12 @@ func TestReportFigures(t *testing.T) {
 	})); diff != "" {
 		t.Errorf("model calls (-cycles +days):\n%s", diff)
 	}
+
 	if n, m := storetest.Query[int](t, s, "SELECT sum(calls) FROM report.tool_daily"),
 		storetest.Query[int](t, s, "SELECT count(*) FROM report.tool_call"); n != m || n < 1000 {
 		t.Errorf("%d tool calls in the daily figures, %d in report.tool_call", n, m)
 	}
+
 	// The daily percentiles come from a histogram, so they are only near those of the calls.
 	if off := storetest.Query[float64](t, s, `
 		SELECT max(abs(ln(d.p95_seconds / c.p95))) FROM report.tool_daily AS d
@@ -286,12 +307,14 @@ func TestReportFigures(t *testing.T) {
 	if err := kept.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+
 	// The background pass may do the work instead of Run, so it may end later.
 	countCalls := func() int { return storetest.Query[int](t, s, "SELECT count(*) FROM report.tool_call") }
 	storetest.Until(t, "only the tool calls of a few live runs are left", func() bool { return countCalls() <= 200 })
 	if countCalls() == 0 {
 		t.Error("the tool calls of live runs were dropped")
 	}
+
 	check("without detail")
 	if diff := cmp.Diff(days, storetest.Lines(t, db.Pool, sqlDays)); diff != "" {
 		t.Errorf("days (-with +without detail):\n%s", diff)
@@ -304,6 +327,7 @@ func TestReportFigures(t *testing.T) {
 func TestReportWaits(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
+
 	plan := func(root, id, parent string, state record.State) *record.Plan {
 		p := &record.Plan{RootPlanID: root, CurrentPlanID: id, State: &state}
 		if parent != "" {
@@ -318,6 +342,7 @@ func TestReportWaits(t *testing.T) {
 		}
 		return w
 	}
+
 	storetest.Write(t, storetest.OpenURL(t, db.URL),
 		plan("root", "root", "", record.Running), plan("root", "sub", "root", record.Running),
 		plan("root", "deep", "sub", record.Running), plan("root", "other", "root", record.Failed),
@@ -325,6 +350,7 @@ func TestReportWaits(t *testing.T) {
 		wait("root", "deep", "open", 0), wait("root", "other", "d", 0),
 		plan("ended", "ended", "", record.Completed), plan("ended", "cut-off", "ended", record.Running),
 		wait("ended", "cut-off", "e", 0))
+
 	got := storetest.Lines(t, db.Pool,
 		"SELECT concat_ws(' ', plan_id, waits, wait_seconds, total_waits, total_wait_seconds) FROM report.plan WHERE "+
 			"root_plan_id = 'root' ORDER BY plan_id")
@@ -343,6 +369,7 @@ func TestReportAttempts(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	s := storetest.OpenURL(t, db.URL)
+
 	step := record.AgentExecution{
 		RootPlanID: "p", PlanID: "p", StepID: "s", AgentName: new("writer"), State: new(record.Failed), StartTime: at(1),
 		EndTime: at(3), ErrorKind: new("io"), ErrorMessage: new("disk full\nat /data"),
@@ -354,14 +381,20 @@ func TestReportAttempts(t *testing.T) {
 	call := record.ActTool{
 		RootPlanID: "p", StepID: "s", Seq: 1, ToolCallID: "t", Name: new("fetch"), State: new(record.Cancelled),
 	}
-	steps, cycles, calls := step, cycle, call
-	steps.Attempt, steps.State, steps.StartTime, steps.EndTime, steps.ErrorKind, steps.ErrorMessage = new(int64(2)),
-		new(record.Completed), at(10), at(14), nil, nil
+
+	steps := step
+	steps.Attempt, steps.State = new(int64(2)), new(record.Completed)
+	steps.StartTime, steps.EndTime = at(10), at(14)
+	steps.ErrorKind, steps.ErrorMessage = nil, nil
+	cycles := cycle
 	cycles.Attempt, cycles.State = new(int64(2)), new(record.Failed)
+	calls := call
 	calls.Attempt, calls.State = new(int64(3)), new(record.Running)
+
 	once := &record.ActTool{RootPlanID: "p", StepID: "s", Seq: 1, ToolCallID: "once", State: new(record.Completed)}
 	storetest.Write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", Name: new("report"), UserID: new("ada")},
 		once, &cycles, &steps, &call, &step, &cycle, &calls)
+
 	got := storetest.Lines(t, db.Pool, `
 		SELECT concat_ws(' ', level, plan_name, user_id, agent_name, tool_name, step_id, seq, tool_call_id, attempt, retried, state, last_state, error_kind, error,
 			extract(second FROM start_time)::integer, extract(second FROM end_time)::integer, duration_seconds, happened_at IS NOT NULL)
@@ -377,6 +410,7 @@ func TestReportAttempts(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("attempts (-want +got):\n%s", diff)
 	}
+
 	got = storetest.Lines(t, db.Pool,
 		"SELECT concat_ws(' ', level, plan_name, agent_name, attempt, state, error_kind, error, extract(second FROM "+
 			"failed_at)::integer) FROM report.failure ORDER BY level, attempt")
@@ -394,6 +428,7 @@ func TestReportAttempts(t *testing.T) {
 func TestReportSession(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
+
 	cycle := func(root, step string, tokens int64, cost float64) record.Change {
 		return &record.ThinkAct{
 			RootPlanID: root, StepID: step, Seq: 0, ModelName: new("m"), InputTokens: &tokens, OutputTokens: new(int64(1)),
@@ -401,6 +436,7 @@ func TestReportSession(t *testing.T) {
 		}
 	}
 	talk := new("talk")
+
 	storetest.Write(t, s,
 		&record.Plan{
 			RootPlanID: "p", CurrentPlanID: "p", ConversationID: talk, State: new(record.Completed), Project: new("support"),
@@ -414,6 +450,7 @@ func TestReportSession(t *testing.T) {
 		},
 		&record.AgentExecution{RootPlanID: "p", PlanID: "below", StepID: "third"}, cycle("p", "third", 1000, 1),
 	)
+
 	storetest.Write(t, s,
 		&record.Plan{
 			RootPlanID: "q", CurrentPlanID: "q", ConversationID: talk, State: new(record.Failed), ErrorKind: new("limit_cost"),
@@ -422,6 +459,7 @@ func TestReportSession(t *testing.T) {
 		&record.AgentExecution{RootPlanID: "q", PlanID: "q", StepID: "q first", ConversationID: new("talk-0")},
 		cycle("q", "q first", 10000, 2),
 	)
+
 	storetest.Write(t, s, &record.Plan{
 		RootPlanID: "r", CurrentPlanID: "r", ConversationID: talk, State: new(record.Waiting),
 	})
@@ -429,6 +467,7 @@ func TestReportSession(t *testing.T) {
 		('talk', 'ada', NULL, 'w', NULL), ('talk-0', 'ada', 'a', 'w', 'talk'), ('talk-1', 'ada', 'b', 'w', 'talk'), ('silent', NULL, 'a', NULL, NULL), ('other', 'ada', NULL, NULL, NULL)`)
 	storetest.Exec(t, s, `INSERT INTO actlog.conversation_message (conversation_id, plan_id, position, role, content) VALUES
 		('talk', 'p', 0, 'user', '-'), ('talk', 'q', 0, 'user', '-'), ('talk-0', 'p', 0, 'user', '-'), ('talk-0', 'p', 1, 'assistant', '-'), ('talk-0', 'q', 0, 'user', '-'), ('talk-1', 'p', 0, 'user', '-')`)
+
 	got := storetest.Lines(t, s.DB(),
 		`SELECT concat_ws(' ', session_id, is_base, user_id, project, messages, 'runs', runs, open_runs, waiting_runs, ended_runs, failed_runs, last_state, last_error_kind,
 		'figures', steps, model_calls, tool_calls, failures, input_tokens, output_tokens, cost_usd) FROM report.session ORDER BY session_id`)
@@ -449,6 +488,7 @@ func TestStuckRuns(t *testing.T) {
 	db := pgtest.New(t)
 	s := storetest.OpenURL(t, db.URL)
 	began, lately := reportNow.Add(-2*time.Hour), reportNow.Add(-time.Minute)
+
 	root := func(id string, state record.State) {
 		storetest.Write(t, s, &record.Plan{RootPlanID: id, CurrentPlanID: id, StartTime: &began, State: &state})
 	}
@@ -460,6 +500,7 @@ func TestStuckRuns(t *testing.T) {
 				State: &state,
 			})...)
 	}
+
 	root("stuck", record.Running)
 	sub("stuck", record.Completed, &record.Wait{
 		RootPlanID: "stuck", PlanID: "stuck-sub", WaitID: "w", StartTime: &began, State: new(record.Approved),
@@ -470,6 +511,7 @@ func TestStuckRuns(t *testing.T) {
 	})
 	root("asks", record.Running)
 	sub("asks", record.Running, &record.Wait{RootPlanID: "asks", PlanID: "asks-sub", WaitID: "w", StartTime: &began})
+
 	root("asked-before-the-end", record.Running)
 	sub("asked-before-the-end", record.Completed, &record.Wait{
 		RootPlanID: "asked-before-the-end", PlanID: "asked-before-the-end-sub", WaitID: "w", StartTime: &began,
@@ -561,6 +603,7 @@ func writeTwoWeeks(t testing.TB, s *store.Store) {
 			t.Fatal(err)
 		}
 	}
+
 	g := &reportSeed{r: rand.New(rand.NewPCG(20261120, 1))}
 	for day := 13; day >= 0; day-- {
 		date := reportNow.Truncate(24*time.Hour).AddDate(0, 0, -day)
@@ -572,6 +615,7 @@ func writeTwoWeeks(t testing.TB, s *store.Store) {
 			g.run(start)
 		}
 	}
+
 	for part := range slices.Chunk(g.changes, 1000) {
 		result, err := s.Write(t.Context(), part)
 		if err != nil || len(result.Rejected) > 0 {
@@ -626,15 +670,19 @@ func (g *reportSeed) run(start time.Time) {
 	if start.After(reportNow.AddDate(0, 0, -3)) {
 		p.Release = new("2026.47")
 	}
+
 	agents := []reportAgent{reportTriage, reportResearcher, reportWriter}
 	switch {
 	case g.chance(15):
-		p.Name, p.Title, p.Project, p.ConversationID = new("weekly-figures"), new("Figures of the week"), new("finance"), nil
+		p.Name, p.Title = new("weekly-figures"), new("Figures of the week")
+		p.Project, p.ConversationID = new("finance"), nil
 		agents = []reportAgent{reportCounter, reportWriter}
 	case g.chance(20):
-		p.Name, p.Title, p.ConversationID = new("review-docs"), new("Find pages that are out of date"), nil
+		p.Name, p.Title = new("review-docs"), new("Find pages that are out of date")
+		p.ConversationID = nil
 		agents = []reportAgent{reportResearcher, reportWriter}
 	}
+
 	end, state := g.steps(id, id, start, agents, 0)
 	if *p.Name != "weekly-figures" && state == record.Completed && g.chance(12) { // a human reviews the answer
 		asked := end
@@ -643,6 +691,7 @@ func (g *reportSeed) run(start time.Time) {
 			Type:  new(oneOf(g, record.WaitActionValidation, record.WaitUserInput)),
 			Title: new("Send this answer?"), StartTime: &asked,
 		}
+
 		end = end.Add(g.seconds(30, 7200))
 		switch {
 		case end.After(reportNow), start.After(reportNow.AddDate(0, 0, -2)) && g.chance(40):
@@ -650,19 +699,24 @@ func (g *reportSeed) run(start time.Time) {
 		case g.chance(10):
 			w.State, w.EndTime = new(record.TimedOut), new(end)
 		default:
-			w.State, w.EndTime, w.DecidedBy = new(record.Approved), new(end), new("grace")
+			w.State, w.EndTime = new(record.Approved), new(end)
+			w.DecidedBy = new("grace")
 		}
 		g.add(w)
 	}
+
 	switch {
 	case state == record.Failed:
-		p.State, p.ErrorKind, p.ErrorMessage = new(record.Failed), new("step_failed"), new("a step failed")
+		p.State = new(record.Failed)
+		p.ErrorKind, p.ErrorMessage = new("step_failed"), new("a step failed")
 	case g.runs == 406: // all its steps succeeded
-		p.State, p.ErrorKind, p.ErrorMessage = new(record.Failed), new("budget_spent"), new("the budget of $0.15 is spent")
+		p.State = new(record.Failed)
+		p.ErrorKind, p.ErrorMessage = new("budget_spent"), new("the budget of $0.15 is spent")
 	case *p.State == record.Waiting:
 	case end.After(reportNow.Add(-time.Hour)) && g.chance(50), g.runs == 380: // it works, or its process has died
 		p.State = new(record.Running)
 	}
+
 	if *p.State != record.Waiting && *p.State != record.Running {
 		p.EndTime = &end
 	}
@@ -681,6 +735,7 @@ func (g *reportSeed) steps(
 			AgentName:    new(agent.name),
 			AgentVersion: new("1.4"), ModelName: new(agent.model), StartTime: &began, State: new(record.Completed),
 		}
+
 		if began.After(reportNow.AddDate(0, 0, -5)) {
 			step.AgentVersion = new("1.5")
 		}
@@ -688,15 +743,17 @@ func (g *reportSeed) steps(
 			step.Attempt = new(int64(2))
 			g.add(g.failedAttempt(step, i))
 		}
+
 		end = began
 		for seq := range int64(1 + g.r.IntN(3)) {
 			var failed bool
 			if end, failed = g.cycle(root, plan, step, agent, seq, end, depth); failed && g.chance(40) {
-				step.State, step.ErrorKind, step.ErrorMessage = new(record.Failed), new("tool_failed"),
-					new("gave up after a tool failed")
+				step.State = new(record.Failed)
+				step.ErrorKind, step.ErrorMessage = new("tool_failed"), new("gave up after a tool failed")
 				break
 			}
 		}
+
 		step.EndTime = new(end)
 		g.add(step)
 		g.leave(root, plan, step)
@@ -714,6 +771,7 @@ func (g *reportSeed) failedAttempt(step *record.AgentExecution, i int) record.Ch
 		ErrorKind: new("overloaded"), ErrorMessage: new("the model is overloaded\ntry later"),
 		StartTime: new(step.StartTime.Add(-30 * time.Second)), EndTime: new(step.StartTime.Add(-time.Second)),
 	}
+
 	if i == 1 {
 		first.ErrorKind, first.ErrorMessage = new("context_length"), new("the input is longer than the model accepts")
 	}
@@ -728,6 +786,7 @@ func (g *reportSeed) leave(root, plan string, step *record.AgentExecution) {
 		Type:    new(record.ThoughtDecision),
 		Content: new("I shall go on."), Confidence: new(float64(35+n%60) / 100), Time: step.EndTime,
 	})
+
 	switch *step.AgentName {
 	case "writer":
 		g.add(&record.Artifact{
@@ -752,6 +811,7 @@ func (g *reportSeed) cycle(
 	first := start.Add(g.seconds(0.3, 2))
 	thought := first.Add(g.seconds(0.5, 12))
 	input := int64(800 + g.r.IntN(6000))
+
 	c := &record.ThinkAct{
 		RootPlanID: root, StepID: step.StepID, Seq: seq, Attempt: step.Attempt, ModelName: new(agent.model),
 		ThinkStartTime: &start, FirstTokenTime: &first, ThinkEndTime: &thought, State: new(record.Completed),
@@ -762,6 +822,7 @@ func (g *reportSeed) cycle(
 	if agent.provider != "" {
 		c.Provider = new(agent.provider)
 	}
+
 	end = thought
 	for n := range int64(1 + g.r.IntN(2)) {
 		name := oneOf(g, agent.tools...)
@@ -776,12 +837,14 @@ func (g *reportSeed) cycle(
 				took *= 2
 			}
 		}
+
 		call := &record.ActTool{
 			RootPlanID: root, StepID: step.StepID, Seq: seq, ToolCallID: fmt.Sprintf("%s-c%d-t%d", step.StepID, seq, n),
 			CallIndex: &n,
 			Attempt:   step.Attempt, Name: &name, StartTime: &began, State: new(record.Completed), Parameters: new(`{}`),
 			Result: new("ok"),
 		}
+
 		if name == "search_docs" && depth < 2 && g.chance(20) { // a sub-plan does the work
 			sub := fmt.Sprintf("%s-p%d%d", call.StepID, seq, n)
 			subEnd, state := g.steps(root, sub, began, []reportAgent{reportResearcher}, depth+1)
@@ -791,6 +854,7 @@ func (g *reportSeed) cycle(
 			})
 			took = subEnd.Sub(began)
 		}
+
 		chance := 1.5
 		if agent.name == "researcher" && *step.AgentVersion == "1.5" {
 			chance = 4
@@ -806,6 +870,7 @@ func (g *reportSeed) cycle(
 				}
 			}
 		}
+
 		called := began.Add(took)
 		call.EndTime = &called
 		if called.After(end) {
@@ -813,6 +878,7 @@ func (g *reportSeed) cycle(
 		}
 		g.add(call)
 	}
+
 	c.ActStartTime, c.ActEndTime = &thought, new(end)
 	g.add(c)
 	return end, failed
@@ -824,6 +890,7 @@ func (g *reportSeed) cycle(
 func TestReportsReadNoLargeText(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
+
 	large := map[string]bool{}
 	for _, kind := range record.Kinds {
 		table, fields := fieldsql.TableOf(kind), field.Fields(kind)
@@ -837,6 +904,7 @@ func TestReportsReadNoLargeText(t *testing.T) {
 		large["act_tool_info.state"] {
 		t.Fatalf("large texts: %v", large)
 	}
+
 	read := storetest.Lines(t, db.Pool, `SELECT DISTINCT concat_ws(' ', v.relname, t.relname || '.' || a.attname)
 		FROM pg_depend AS d
 		JOIN pg_rewrite AS r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
@@ -846,11 +914,13 @@ func TestReportsReadNoLargeText(t *testing.T) {
 	if len(read) < 100 {
 		t.Fatalf("views read only %d columns", len(read))
 	}
+
 	read = slices.DeleteFunc(read, func(column string) bool {
 		_, name, _ := strings.Cut(column, " ")
 		return !large[name]
 	})
 	slices.Sort(read)
+
 	cut := []string{
 		"artifact artifact.value", // only its size
 		"attempt act_tool_info.error_message", "attempt think_act_record.error_message",
@@ -884,6 +954,7 @@ func takesText(t *testing.T, kind record.Kind, wanted *field.Field) bool {
 			v.Elem().SetString(long)
 		}
 	}
+
 	row, err := field.NewRow(c)
 	if err != nil || wanted.Type != field.Text || wanted.Key {
 		return false

@@ -34,6 +34,7 @@ func (s *Store) applyPrices(ctx context.Context, since time.Time, done func(cycl
 	if err != nil {
 		return 0, err
 	}
+
 	for _, u := range unpriced {
 		provider := ""
 		if u.Provider != nil {
@@ -43,6 +44,7 @@ func (s *Store) applyPrices(ctx context.Context, since time.Time, done func(cycl
 		if price == nil {
 			continue
 		}
+
 		for more := true; more; {
 			var cycles int64
 			err := s.db.Transact(ctx, func(tx pgx.Tx) (err error) {
@@ -52,6 +54,7 @@ func (s *Store) applyPrices(ctx context.Context, since time.Time, done func(cycl
 			if err != nil {
 				return total, err
 			}
+
 			s.feed.Grew()
 			if total += cycles; done != nil {
 				done(total)
@@ -71,6 +74,7 @@ func (s *Store) applyPrice(
 	if err != nil || len(steps) == 0 {
 		return 0, false, err
 	}
+
 	wanted := make([]string, len(steps))
 	for i, step := range steps {
 		wanted[i] = step.RootPlanID
@@ -79,6 +83,7 @@ func (s *Store) applyPrice(
 	if err != nil {
 		return 0, false, err
 	}
+
 	var roots, ids []string
 	var rows []*field.Row
 	touched := feed.Touched{}
@@ -92,6 +97,7 @@ func (s *Store) applyPrice(
 	if len(rows) == 0 {
 		return 0, true, nil
 	}
+
 	base := price.rates().whole()
 	cycles, err = s.queries.ModelPriceApply(ctx, tx, db.ModelPriceApplyParams{
 		InputUSD: base.Input, OutputUSD: base.Output, CacheReadUSD: *base.CacheRead, CacheWriteUSD: *base.CacheWrite,
@@ -101,6 +107,7 @@ func (s *Store) applyPrice(
 	if err != nil {
 		return 0, false, err
 	}
+
 	var q pgx.Batch
 	s.sender.statements.merge(&q, rows, assumed{}) // rolls the steps up
 	touched.Append(&q)

@@ -37,6 +37,7 @@ type saying struct {
 func (s *said) queue(q *pgx.Batch, passes [][]*field.Row) *saying {
 	out := &saying{}
 	deletions := s.deletions.Load()
+
 	type texts struct{ fresh, known []string }
 	byRoot, order := map[string]*texts{}, []string(nil)
 	add := func(root, what, text string) {
@@ -45,6 +46,7 @@ func (s *said) queue(q *pgx.Batch, passes [][]*field.Row) *saying {
 			t = new(texts)
 			byRoot[root], order = t, append(order, root)
 		}
+
 		hash := s.hash(root, what)
 		out.hashes = append(out.hashes, hash)
 		if at, ok := s.known.Get(hash); ok && at == deletions {
@@ -53,6 +55,7 @@ func (s *said) queue(q *pgx.Batch, passes [][]*field.Row) *saying {
 			t.fresh = append(t.fresh, search.Fold(text))
 		}
 	}
+
 	for _, rows := range passes {
 		for _, row := range rows {
 			if p, ok := row.Change.(*record.Plan); ok && p.IsRoot() && p.StartTime != nil {
@@ -70,6 +73,7 @@ func (s *said) queue(q *pgx.Batch, passes [][]*field.Row) *saying {
 			}
 		}
 	}
+
 	p := db.SearchAppendParams{Deletions: deletions}
 	for _, root := range order {
 		for _, known := range []bool{false, true} {
@@ -84,6 +88,7 @@ func (s *said) queue(q *pgx.Batch, passes [][]*field.Row) *saying {
 			}
 		}
 	}
+
 	if len(p.RootPlanIds) > 0 {
 		q.Queue(db.SearchAppend, p.RootPlanIds, p.Texts, p.Known, p.Deletions).QueryRow(func(row pgx.Row) error {
 			return row.Scan(&out.deletions)

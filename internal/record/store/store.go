@@ -74,6 +74,7 @@ func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+
 	setDefault(&c.MaxConns, 20)
 	setDefault(&c.Writers, 2)
 	setDefault(&c.QueueRows, 20_000)
@@ -82,6 +83,7 @@ func (c Config) withDefaults() Config {
 	if c.Contents == (content.Sizes{}) {
 		c.Contents = content.DefaultSizes
 	}
+
 	if c.ReplicaLag == 0 {
 		c.ReplicaLag = 5 * time.Second
 	}
@@ -147,9 +149,11 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the record: %w", err)
 	}
+
 	if err := s.prices.load(ctx); err != nil {
 		config.Logger.Warn("read prices failed; no costs are computed until they can be read", "error", err)
 	}
+
 	s.writer.start(ctx, config.Writers)
 	ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	s.background.Go(func() { s.prices.follow(ctx) })
@@ -163,6 +167,7 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
+
 	d, err := pg.Open(ctx, pg.Config{
 		URL: config.DatabaseURL, DirectURL: config.DirectURL, MaxConns: config.MaxConns, Logger: config.Logger,
 		Tracer: config.Tracer,
@@ -174,16 +179,20 @@ func open(ctx context.Context, config Config) (*Store, error) {
 		d.Close()
 		return nil, err
 	}
-	log, queries, tuning, counters := config.Logger, db.New(), defaultTuning(), new(counters)
+
+	log, queries := config.Logger, db.New()
+	tuning, counters := defaultTuning(), new(counters)
 	reads := d.ForReads(config.MaxConns - max(config.Writers, config.MaxConns/4))
 	s := &Store{
 		config: config, db: d, checks: d.ForReads(1), feed: feed.Start(d, reads, log), deltas: delta.New(d, log),
 		queries: queries,
 	}
+
 	s.prices = &prices{db: d, queries: queries, log: log}
 	s.Reader = &Reader{db: reads, queries: queries, partitionDays: config.PartitionDays}
 	s.indexer = &indexer{queries: queries}
 	s.deleter = &deleter{db: d, queries: queries, feed: s.feed, counters: counters, retryFor: config.RetryFor}
+
 	sender := &sender{
 		db: d, feed: s.feed, tuning: tuning, counters: counters, checkRoom: config.Room,
 		statements: newStatements(tuning, config.PartitionDays),
@@ -198,6 +207,7 @@ func open(ctx context.Context, config Config) (*Store, error) {
 		writer: s.writer, queries: queries, project: config.Project, quiet: config.TraceQuiet, retryFor: config.RetryFor,
 		turns: make(chan struct{}, max(1, config.MaxConns/traceShare)),
 	}
+
 	s.replica, err = newReplica(d, s.Reader, pg.ReplicaConfig{
 		URL: config.ReplicaURL, MaxConns: config.MaxConns, Lag: config.ReplicaLag, Logger: config.Logger,
 		Tracer: config.Tracer,
@@ -215,6 +225,7 @@ func (s *Store) Close(ctx context.Context) error {
 	s.stop()
 	err := s.writer.close(ctx)
 	s.background.Wait()
+
 	s.feed.Close()
 	s.deltas.Close()
 	for _, bell := range s.bells {
@@ -241,6 +252,7 @@ func (s *Store) Ready(ctx context.Context) (Standing, error) {
 	}); err != nil {
 		return Standing{}, err
 	}
+
 	standing, err := s.checks.Standing(ctx)
 	out := Standing{Standing: standing, Crowded: s.db.Crowded()}
 	if s.replica != nil {
@@ -281,6 +293,7 @@ func (s *Store) Stats() Stats {
 	st.GivenUp = s.queue.givenUp.Load()
 	st.Replica = s.replica.stats()
 	st.QueueRows, st.QueueBytes, st.QueueWaiting = s.queue.size()
+
 	st.Pool = PoolStats{
 		Acquired: int(pool.AcquiredConns()), Idle: int(pool.IdleConns()), Max: int(pool.MaxConns()),
 		Waits: pool.EmptyAcquireCount(), WaitDuration: pool.AcquireDuration(),

@@ -154,11 +154,13 @@ func (r *Reader) SearchTexts(ctx context.Context, t TextSearch) (TextsFound, err
 	if err != nil {
 		return TextsFound{}, &record.InvalidError{Code: record.CodeInvalidValue, Field: "q", Reason: err.Error()}
 	}
+
 	t.PerRun = min(t.PerRun, t.Most) // so that a page has room for those of each run
 	s := &textSearching{
 		Reader: r, TextSearch: t, needle: needle, sections: make([]bool, sectionEnd), end: time.Now().Add(t.Time),
 		prompts: 1, shown: map[string]int{},
 	}
+
 	s.older = PlanCursor{forever, lastOfAll}
 	s.out.More, s.out.Open = map[string]int{}, map[string]bool{}
 	s.word, s.alike = needle.Word(), [][]byte{}
@@ -168,6 +170,7 @@ func (r *Reader) SearchTexts(ctx context.Context, t TextSearch) (TextsFound, err
 	for i, kind := range sectionKinds {
 		s.sections[i] = len(t.Kinds) == 0 || slices.Contains(t.Kinds, kind)
 	}
+
 	f := &t.Filter
 	before, after := f.between()
 	s.from = TextPlace{PlanCursor: PlanCursor{forever, lastOfAll}}
@@ -180,6 +183,7 @@ func (r *Reader) SearchTexts(ctx context.Context, t TextSearch) (TextsFound, err
 		ConversationID: orNil(f.ConversationID),
 		Tag:            orNil(f.Tag), Agent: orNil(f.Agent), Environment: orNil(t.Environment),
 	}
+
 	if err := s.search(ctx); err != nil {
 		return TextsFound{}, fmt.Errorf("search texts: %w", err)
 	}
@@ -190,6 +194,7 @@ func (s *textSearching) search(ctx context.Context) error {
 	if err := s.findPeriods(ctx); err != nil {
 		return err
 	}
+
 	for most := firstRuns; ; {
 		start := time.Now()
 		runs, err := s.nextRuns(ctx, most)
@@ -199,6 +204,7 @@ func (s *textSearching) search(ctx context.Context) error {
 		if len(runs) == 0 {
 			return nil
 		}
+
 		likely, looked, err := s.likely(ctx, runs)
 		if err != nil {
 			return err
@@ -228,12 +234,14 @@ func (s *textSearching) search(ctx context.Context) error {
 			s.prompts = 1
 			s.from = TextPlace{PlanCursor: runs[len(runs)-1].PlanCursor, RowPlace: RowPlace{Section: sectionEnd}}
 		}
+
 		switch took := time.Since(start); {
 		case took < 2*fastRuns:
 			most = min(4*most, mostRuns)
 		case took > 4*fastRuns:
 			most = max(most/2, firstRuns)
 		}
+
 		if err := s.yield(ctx, time.Since(start)); err != nil {
 			return err
 		}
@@ -249,6 +257,7 @@ func (s *textSearching) yield(ctx context.Context, took time.Duration) error {
 	if took < fastRuns {
 		return nil
 	}
+
 	others, err := pg.Read(ctx, s.db, func() (bool, error) { return s.queries.OthersAtWork(ctx, s.db) })
 	if err != nil {
 		return fmt.Errorf("look for others at work: %w", err)
@@ -277,6 +286,7 @@ func (s *textSearching) afterHits() *TextPlace {
 	if s.PerRun > 0 {
 		return &TextPlace{PlanCursor: last.Run.PlanCursor, RowPlace: RowPlace{Section: sectionEnd}}
 	}
+
 	at := &TextPlace{PlanCursor: last.Run.PlanCursor, RowPlace: last.place}
 	if s.From != nil && s.From.PlanCursor == at.PlanCursor && s.From.RowPlace == at.RowPlace {
 		at.Skip = s.From.Skip
@@ -301,12 +311,14 @@ func (s *textSearching) nextRuns(ctx context.Context, most int) ([]*textRun, err
 	if err != nil {
 		return nil, fmt.Errorf("list runs: %w", err)
 	}
+
 	runs := make([]*textRun, len(rows))
 	for i, row := range rows {
 		run := &textRun{
 			TextRun{PlanCursor{row.BeganAt.UTC(), row.RootPlanID}, row.Title, row.Name, row.Project, record.State(row.State)},
 			row.Part, true,
 		}
+
 		for j := range s.periods {
 			period := &s.periods[j]
 			if row.Part.Before(period.from) || !row.Part.Before(period.to) {
@@ -336,10 +348,12 @@ func (s *textSearching) nextRows(ctx context.Context, most int) ([]db.TextSearch
 	if compareCursors(s.older, from) < 0 {
 		from = s.older
 	}
-	p.FromTime, p.FromID, p.Most = from.BeganAt, from.RootPlanID, int32(most)
+	p.FromTime, p.FromID = from.BeganAt, from.RootPlanID
+	p.Most = int32(most)
 	args := []any{p.FromTime, p.FromID, p.BeforeTime, p.BeforeID, p.AfterTime, p.AfterID, p.State, p.Project, p.Name,
 		p.UserID, p.ConversationID,
 		p.Tag, p.Environment, p.Agent, p.Among, p.KnownFrom, p.KnownTo, p.Most}
+
 	others, err := pg.Read(ctx, s.db, func() (rows []db.TextSearchRunsRow, err error) {
 		return rows, s.QueryBefore(ctx, time.Now().Add(textTimeout), "force_custom_plan", db.TextSearchRuns, args,
 			func(r pgx.Rows) (err error) {
@@ -376,6 +390,7 @@ func (s *textSearching) likely(ctx context.Context, runs []*textRun) (likely []*
 		roots, parts, detail, s.sections, max(time.Until(s.end), 0).Milliseconds(), s.word.Text, s.word.Bare,
 		append([]string{}, s.word.Alike...),
 	}
+
 	type answer struct {
 		Place int
 		Late  bool
@@ -406,7 +421,8 @@ func (s *textSearching) likely(ctx context.Context, runs []*textRun) (likely []*
 // textRunColumns returns what a statement has to know of runs.
 func textRunColumns(runs []*textRun) (roots []string, parts []time.Time, detail []bool) {
 	for _, run := range runs {
-		roots, parts, detail = append(roots, run.RootPlanID), append(parts, run.part), append(detail, run.detail)
+		roots, parts = append(roots, run.RootPlanID), append(parts, run.part)
+		detail = append(detail, run.detail)
 	}
 	return roots, parts, detail
 }
@@ -423,16 +439,19 @@ func (s *textSearching) findPeriods(ctx context.Context) error {
 	if !s.sections[sectionCycles] && !s.sections[sectionCalls] {
 		return nil
 	}
+
 	periods, err := s.indexedPeriods(ctx)
 	if err != nil {
 		return fmt.Errorf("look for indexes: %w", err)
 	}
 	s.periods = periods
+
 	for i := range sectionEnd {
 		if s.sections[i] && !inDetail(i) {
 			return nil
 		}
 	}
+
 	// Only detail is searched, so all other runs of these periods are passed over.
 	s.runs.Among = []string{}
 	for i := range s.periods {
@@ -455,6 +474,7 @@ func (s *textSearching) listRecent(ctx context.Context) error {
 	if err != nil || recent == nil {
 		return err
 	}
+
 	p := &s.runs
 	listed, err := pg.Read(ctx, s.db, func() ([]db.TextSearchListedRow, error) {
 		return s.queries.TextSearchListed(ctx, s.db, db.TextSearchListedParams{
@@ -471,7 +491,8 @@ func (s *textSearching) listRecent(ctx context.Context) error {
 		s.listed = append(s.listed, db.TextSearchRunsRow(row))
 	}
 
-	p.Among, p.KnownFrom, p.KnownTo = []string{}, []time.Time{recent.fromDay}, []time.Time{forever}
+	p.Among = []string{}
+	p.KnownFrom, p.KnownTo = []time.Time{recent.fromDay}, []time.Time{forever}
 	s.older = PlanCursor{RootPlanID: lastOfAll}
 	if recent.olderAt != nil {
 		s.older.BeganAt = *recent.olderAt
@@ -487,6 +508,7 @@ func (r *Reader) indexedPeriods(ctx context.Context) (periods []textPeriod, err 
 			Tables: tables, Suffix: new(SearchIndexSuffix),
 		})
 	})
+
 	for _, row := range rows {
 		periods = append(periods, textPeriod{from: *row.FromDay, to: *row.ToDay, partitions: row.Partitions})
 	}
@@ -500,6 +522,7 @@ func (s *textSearching) ask(ctx context.Context, p *textPeriod) error {
 		return nil
 	}
 	p.asked = true
+
 	roots, err := pg.Read(ctx, s.db, func() (roots []string, err error) {
 		return roots, s.beforeWith(ctx, s.shortly(), indexSettings, searchKnown(p.partitions),
 			[]any{"%" + strings.ReplaceAll(s.word.Text, "_", `\_`) + "%", s.word.Text, mostKnown}, func(r pgx.Rows) (err error) {
@@ -515,6 +538,7 @@ func (s *textSearching) ask(ctx context.Context, p *textPeriod) error {
 	case len(roots) >= mostKnown:
 		return nil
 	}
+
 	p.known, p.roots = true, make(map[string]bool, len(roots))
 	for _, root := range roots {
 		p.roots[root] = true
@@ -531,12 +555,14 @@ func (s *textSearching) searchRuns(ctx context.Context, runs []*textRun) (rest *
 	}
 	args := []any{roots, parts, detail, s.sections, first.Section, first.Parent, first.Seq, first.ID,
 		max(time.Until(s.end), 0).Milliseconds(), s.Most + 2, s.prompts, s.word.Text, []byte(s.word.Bare), s.alike}
+
 	// end is the first place that was not read.
 	type place struct {
 		run int
 		RowPlace
 		skip int
 	}
+
 	var hits []TextHit
 	var end *place
 	var left map[int]int // how many hits of a run were left out
@@ -545,6 +571,7 @@ func (s *textSearching) searchRuns(ctx context.Context, runs []*textRun) (rest *
 			end = &at
 		}
 	}
+
 	hits, err = pg.Read(ctx, s.db, func() (hits []TextHit, err error) {
 		end, left = nil, map[int]int{}
 		err = s.beforeWith(ctx, time.Now().Add(textTimeout), runSettings, searchTexts, args, func(rows pgx.Rows) error {
@@ -561,10 +588,12 @@ func (s *textSearching) searchRuns(ctx context.Context, runs []*textRun) (rest *
 				if err := rows.Scan(&run, &section, &parent, &seq, &id, &plan, &step, &name, &texts, &attempts); err != nil {
 					return err
 				}
+
 				if section == nil {
 					stop(place{run: run})
 					continue
 				}
+
 				at := place{run: run, RowPlace: RowPlace{*section, orEmpty(parent), *seq, orEmpty(id)}}
 				c := counts[[2]int{run, *section}]
 				if c == nil {
@@ -578,6 +607,7 @@ func (s *textSearching) searchRuns(ctx context.Context, runs []*textRun) (rest *
 					stop(at)
 					continue
 				}
+
 				var bytes int64
 				for _, value := range rows.RawValues() {
 					bytes += int64(len(value))
@@ -588,6 +618,7 @@ func (s *textSearching) searchRuns(ctx context.Context, runs []*textRun) (rest *
 					}
 					taken = bytes
 				}
+
 				kind := sectionKinds[*section]
 				hit := TextHit{
 					Run: &runs[run].TextRun, Key: record.Key{Kind: kind, Parent: at.Parent, Seq: at.Seq, ID: at.ID},
@@ -599,6 +630,7 @@ func (s *textSearching) searchRuns(ctx context.Context, runs []*textRun) (rest *
 				}
 				inRow := len(hits) - had
 				c.hits += inRow
+
 				switch most := s.Most + 2; {
 				case *section == sectionPrompts && c.hits == 0 && c.rows == s.prompts, *section != sectionPrompts && c.rows == most:
 					at.skip = inRow
@@ -607,6 +639,7 @@ func (s *textSearching) searchRuns(ctx context.Context, runs []*textRun) (rest *
 				if run == 0 && at.RowPlace == first {
 					hits = slices.Delete(hits, had, had+min(skip, inRow))
 				}
+
 				switch enough := s.Most + 1; { // the others are not on the page
 				case len(hits) <= 8*enough:
 				case s.PerRun > 0:
@@ -623,6 +656,7 @@ func (s *textSearching) searchRuns(ctx context.Context, runs []*textRun) (rest *
 	if err != nil {
 		return nil, err
 	}
+
 	sortTextHits(hits)
 	if s.PerRun > 0 {
 		hits = s.fewOfEach(hits, left)
@@ -637,11 +671,13 @@ func (s *textSearching) searchRuns(ctx context.Context, runs []*textRun) (rest *
 		s.out.Hits = append(s.out.Hits, hits[i])
 		s.shown[hits[i].Run.RootPlanID]++
 	}
+
 	for run, n := range left {
 		if root := runs[run].RootPlanID; (end == nil || run <= end.run) && s.shown[root] >= s.PerRun {
 			s.out.More[root] += n
 		}
 	}
+
 	if end == nil {
 		return nil, nil
 	}

@@ -88,16 +88,19 @@ func groups(traces []Trace, rejected *RejectedTracesError) (groups [][]*incoming
 		if byID[t.ID] == nil {
 			byID[t.ID] = &incomingTrace{id: t.ID}
 		}
+
 		in := byID[t.ID]
 		in.chunks, in.fresh = append(in.chunks, t.Chunk), append(in.fresh, t.Spans)
 		in.spans, in.bytes = in.spans+t.Count, in.bytes+len(t.Chunk)
 	}
+
 	spans, bytes := 0, 0
 	for _, id := range slices.Sorted(maps.Keys(byID)) {
 		t := byID[id]
 		spans, bytes = spans+t.spans, bytes+t.bytes
 		if n := len(groups); n == 0 || len(groups[n-1]) >= maxTraces || spans > maxTraceSpans || bytes > maxTraceBytes {
-			groups, spans, bytes = append(groups, nil), t.spans, t.bytes
+			groups = append(groups, nil)
+			spans, bytes = t.spans, t.bytes
 		}
 		groups[len(groups)-1] = append(groups[len(groups)-1], t)
 	}
@@ -170,6 +173,7 @@ func (t *tracer) replace(ctx context.Context, group []*incomingTrace, g givenUp)
 		return err
 	}
 	defer release()
+
 	select {
 	case t.turns <- struct{}{}:
 		defer func() { <-t.turns }()
@@ -238,6 +242,7 @@ func (t *tracer) replaceDue(ctx context.Context) error {
 		if err != nil || len(ids) == 0 {
 			return err
 		}
+
 		var errs []error
 		for _, id := range ids {
 			one := []*incomingTrace{{id: id}}
@@ -251,6 +256,7 @@ func (t *tracer) replaceDue(ctx context.Context) error {
 				errs = append(errs, fmt.Errorf("trace %s: %w", id, err))
 			}
 		}
+
 		if err := errors.Join(errs...); err != nil || ctx.Err() != nil {
 			return err
 		}

@@ -24,6 +24,7 @@ func (t *tracer) goOn(tr *trace) error {
 	if others < 0 || others > len(tr.earlier) {
 		return errForgotten
 	}
+
 	add := func(kept [][]byte, fresh [][]spans.Span) ([]record.Change, []record.Key, error) {
 		if err := tr.projection.Add(kept, fresh); err != nil {
 			return nil, nil, &badTraceError{tr.in.id, err}
@@ -37,13 +38,16 @@ func (t *tracer) goOn(tr *trace) error {
 	if tr.projection.Live() && math.IsInf(tr.state.DueSeconds, 1) { // it was closed, because it was quiet
 		return errForgotten
 	}
+
 	changed, gone, err := add(tr.earlier[others:], tr.in.fresh)
 	if err != nil {
 		return err
 	}
-	tr.root, tr.gone, tr.live = tr.in.id, gone, tr.projection.Live()
+	tr.root, tr.gone = tr.in.id, gone
+	tr.live = tr.projection.Live()
 	tr.state.Projected = tr.known.chunks + int32(len(tr.earlier)+len(tr.in.chunks))
 	tr.rows = t.rowsOf(changed, tr.in.id, tr.in.id, false)
+
 	if slices.Contains(gone, rootKey(tr.in.id)) {
 		return errForgotten
 	}
@@ -56,6 +60,7 @@ func (t *tracer) makeRows(tr *trace, onRecord map[string]map[record.Key]bool) (e
 	if tr.goesOn {
 		return t.goOn(tr)
 	}
+
 	tr.root = cmp.Or(tr.state.NativeRoot, tr.in.id)
 	if !tr.state.Known { // else its row says whether all spans are kept that its rows were made of
 		tr.state.Complete = !slices.Contains(slices.Collect(maps.Values(onRecord[tr.root])), false)
@@ -64,6 +69,7 @@ func (t *tracer) makeRows(tr *trace, onRecord map[string]map[record.Key]bool) (e
 		tr.root = tr.state.RootPlanID
 		return nil
 	}
+
 	tr.projection = t.project(tr.in.id)
 	if err := tr.projection.Add(tr.earlier, tr.in.fresh); err != nil {
 		return &badTraceError{tr.in.id, err}
@@ -72,6 +78,7 @@ func (t *tracer) makeRows(tr *trace, onRecord map[string]map[record.Key]bool) (e
 	if closes {
 		tr.projection.Close()
 	}
+
 	rows, _ := tr.projection.Changes()
 	tr.rows = t.rowsOf(rows, tr.in.id, tr.root, closes)
 	tr.live = tr.projection.Live() && !closes
@@ -81,12 +88,14 @@ func (t *tracer) makeRows(tr *trace, onRecord map[string]map[record.Key]bool) (e
 	if len(tr.rows) == 0 {
 		t.writer.sender.counters.tracesWithoutRows.Add(1)
 	}
+
 	tr.before = min(int(tr.state.Projected), len(tr.earlier))
 	tr.state.Projected = int32(len(tr.earlier) + len(tr.in.chunks))
 	if !tr.state.Complete {
 		tr.keep(onRecord[tr.root])
 		return nil
 	}
+
 	homes := []string{tr.in.id, tr.state.RootPlanID, tr.state.NativeRoot}
 	slices.Sort(homes)
 	for _, root := range slices.Compact(homes) {
@@ -99,6 +108,7 @@ func (t *tracer) makeRows(tr *trace, onRecord map[string]map[record.Key]bool) (e
 			}
 		}
 	}
+
 	if len(tr.rows) == 0 {
 		tr.root = ""
 	}
@@ -127,11 +137,13 @@ func (t *tracer) rowsOf(changes []record.Change, id, root string, closed bool) m
 		if state := stateOf(c); closed && state != nil && *state != nil && !(*state).Terminal() {
 			*state = new(record.Unknown)
 		}
+
 		row, err := field.NewRow(c)
 		if err != nil {
 			t.writer.log.Warn("a row of a trace is left out", "key", c.Key(), "error", err)
 			continue
 		}
+
 		t.writer.prices.apply(row.Change)
 		row.CutTexts(t.writer.sender.contents.sizes)
 		rows[c.Key()] = row
@@ -144,6 +156,7 @@ func move(c record.Change, from, to string) {
 	if from == to {
 		return
 	}
+
 	switch c := c.(type) {
 	case *record.Plan:
 		c.RootPlanID = to
@@ -195,6 +208,7 @@ func (t *tracer) mergeShared(ctx context.Context, tx pgx.Tx, tr *trace) error {
 	if len(tr.shared) == 0 {
 		return nil
 	}
+
 	var before map[record.Key]*field.Row
 	if tr.before > 0 && tr.state.RootPlanID != "" {
 		earlier := t.project(tr.in.id)
@@ -208,12 +222,14 @@ func (t *tracer) mergeShared(ctx context.Context, tx pgx.Tx, tr *trace) error {
 		changes, _ := earlier.Changes()
 		before = t.rowsOf(changes, tr.in.id, tr.state.RootPlanID, closed)
 	}
+
 	var q pgx.Batch
 	for _, key := range tr.shared {
 		now, said := tr.rows[key], before[key]
 		if now == nil && said == nil {
 			continue
 		}
+
 		delete(tr.rows, key)
 		q.Queue(shareds[key.Kind].SQL, keyArgs(key)...).Query(func(rows pgx.Rows) error {
 			found := false

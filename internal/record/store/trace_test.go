@@ -40,12 +40,14 @@ func traceFixtures(t testing.TB) map[string][]otlp.Span {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	types := map[string]string{".json": otlp.TypeJSON, ".pb": otlp.TypeProtobuf}
 	for _, file := range files {
 		contentType, folder := types[filepath.Ext(file)], filepath.Base(filepath.Dir(file))
 		if contentType == "" {
 			continue
 		}
+
 		body, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -54,6 +56,7 @@ func traceFixtures(t testing.TB) map[string][]otlp.Span {
 			all[folder+"/"+filepath.Base(file)] = script(t, body)
 			continue
 		}
+
 		batch, err := otlp.DecodeTraces(contentType, body)
 		if err != nil {
 			t.Fatalf("%s: %v", file, err)
@@ -62,6 +65,7 @@ func traceFixtures(t testing.TB) map[string][]otlp.Span {
 			all[spans[0].TraceID] = append(all[spans[0].TraceID], spans...)
 		}
 	}
+
 	if len(all) < 20 {
 		t.Fatalf("only %d traces", len(all))
 	}
@@ -91,12 +95,14 @@ func script(t testing.TB, body []byte) (spans []otlp.Span) {
 	if err := json.Unmarshal(body, &s); err != nil {
 		t.Fatal(err)
 	}
+
 	moment := func(ms int64) int64 {
 		if ms == 0 {
 			return 0
 		}
 		return at(0).UnixNano() + ms*1_000_000
 	}
+
 	for _, in := range s.Spans {
 		span := otlp.Span{
 			TraceID: traceID(0), SpanID: strings.Repeat("0", 16-len(in.ID)) + in.ID, RemoteParent: in.Remote, Stub: in.Stub,
@@ -104,6 +110,7 @@ func script(t testing.TB, body []byte) (spans []otlp.Span) {
 			Start: moment(in.Start), End: moment(in.End), Status: in.Status, StatusMessage: in.Message,
 			Scope: in.Scope, Resource: s.Resource, Attributes: in.Attributes, Events: in.Events,
 		}
+
 		if in.Parent != "" {
 			span.ParentID = strings.Repeat("0", 16-len(in.Parent)) + in.Parent
 		}
@@ -157,6 +164,7 @@ func TestTracesInAnyOrder(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t).URL
 	s, copying := storetest.OpenURL(t, url, takeTraces), store.CopyNew(storetest.OpenURL(t, url, takeTraces))
+
 	n := 0
 	for name, spans := range traceFixtures(t) {
 		newTrace := func() []otlp.Span {
@@ -172,20 +180,24 @@ func TestTracesInAnyOrder(t *testing.T) {
 				t.Fatalf("%s (-at once +%s):\n%s", name, how, diff)
 			}
 		}
+
 		random := rand.New(rand.NewPCG(1, uint64(n)))
 		trace := newTrace()
 		for _, i := range random.Perm(len(trace)) {
 			writeSpans(t, s, trace[i])
 		}
 		check("span by span", trace)
+
 		trace = newTrace()
 		writeSpans(t, s, slices.Concat(trace, trace)...)
 		writeSpans(t, s, trace[len(trace)/2:]...)
 		check("repeated", trace)
+
 		trace = newTrace()
 		writeSpans(t, copying, trace[:len(trace)/2]...)
 		writeSpans(t, copying, trace...)
 		check("copied", trace)
+
 		for cut := 1; cut < len(spans); cut += 1 + len(spans)/20 {
 			trace = newTrace()
 			writeSpans(t, s, trace[cut:]...)
@@ -203,6 +215,7 @@ func agentTrace(t testing.TB, trace string) []otlp.Span {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	batch, err := otlp.DecodeTraces(otlp.TypeProtobuf, body)
 	if err != nil {
 		t.Fatal(err)
@@ -217,6 +230,7 @@ func TestLateParent(t *testing.T) {
 	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what the schema and rows of before become")
 	t.Parallel()
 	s := storetest.Open(t, takeTraces)
+
 	for i, spans := range slices.Collect(maps.Values(traceFixtures(t))) {
 		trace := withTraceID(spans, traceID(i))
 		slices.SortFunc(trace, func(a, b otlp.Span) int { return int(b.Start - a.Start) }) // children first
@@ -250,6 +264,7 @@ func checkRollUpsOf(t testing.TB, s *store.Store, roots string) {
 	sql := `SELECT concat_ws(' ', root_plan_id, step_id, COALESCE(cycles::text, 'null'), completed_cycles, model_calls, tool_calls, failures, COALESCE(input_tokens::text, 'null'), COALESCE(output_tokens::text, 'null'), cost_usd, COALESCE(think_ms::text, 'null'), COALESCE(tool_ms::text, 'null'), latest_round, latest_tool_name, md5(latest_tool_args), last_seen_at)
 		FROM actlog.agent_execution_record WHERE root_plan_id LIKE '` + roots + `' ORDER BY root_plan_id, step_id`
 	got := storetest.Lines(t, store.Pool(s), sql)
+
 	rollUp := fieldsql.Merge(record.KindAgentExecution, fieldsql.Shape{})
 	keys := func(column string) []string {
 		return storetest.Query[[]string](t, s,
@@ -269,11 +284,13 @@ func TestRepeatedSpansWriteNothing(t *testing.T) {
 	s := storetest.Open(t, takeTraces)
 	spans := agentTrace(t, traceID(0))
 	writeSpans(t, s, spans...)
+
 	const versions = `SELECT string_agg(v.x, ',' ORDER BY v.x) FROM (
 		SELECT concat_ws(' ', 'p', id, xmin) AS x FROM actlog.plan_execution_record UNION ALL SELECT concat_ws(' ', 'a', id, xmin) FROM actlog.agent_execution_record
 		UNION ALL SELECT concat_ws(' ', 'c', id, xmin) FROM actlog.think_act_record UNION ALL SELECT concat_ws(' ', 't', id, xmin) FROM actlog.act_tool_info
 		UNION ALL SELECT concat_ws(' ', 'f', seq, root_plan_id) FROM actlog.change) AS v`
 	want := storetest.Query[string](t, s, versions)
+
 	writeSpans(t, s, spans...)
 	writeSpans(t, s, spans[1:]...)
 	if got := storetest.Query[string](t, s, versions); got != want {
@@ -290,12 +307,14 @@ func TestUnchangedRowsStay(t *testing.T) {
 	if root.ParentID != "" {
 		t.Fatal("the last span is not the root")
 	}
+
 	writeSpans(t, s, spans[:len(spans)-1]...)
 	const numbers = `SELECT string_agg(concat_ws(' ', tool_call_id, id), ',' ORDER BY tool_call_id) FROM actlog.act_tool_info WHERE span_id IS NOT NULL AND step_id = $1`
 	step := storetest.Query[string](t, s,
 		"SELECT a.step_id FROM actlog.agent_execution_record AS a WHERE a.shown_plan_id <> a.root_plan_id")
 	before, changes := storetest.Query[string](t, s, numbers, step),
 		storetest.Query[int](t, s, "SELECT count(*) FROM actlog.change")
+
 	writeSpans(t, s, root)
 	if after := storetest.Query[string](t, s, numbers, step); after != before || after == "" {
 		t.Errorf("numbers of tool calls before %s, after %s", before, after)
@@ -314,6 +333,7 @@ func exportedTree(t testing.TB, s *store.Store, root string) string {
 	t.Helper()
 	p := storetest.PlanTree(t, s, root)
 	all := []any{p.Total}
+
 	var visit func(*tree.Plan)
 	visit = func(p *tree.Plan) {
 		for _, step := range p.Steps {
@@ -327,6 +347,7 @@ func exportedTree(t testing.TB, s *store.Store, root string) string {
 	for _, c := range exported(t, s, root) {
 		all = append(all, c)
 	}
+
 	b, err := json.MarshalIndent(all, "", " ")
 	if err != nil {
 		t.Fatal(err)
@@ -344,6 +365,7 @@ func TestTwoServers(t *testing.T) {
 	const traces = 100
 	writeSpans(t, servers[0], spans...)
 	want := exportedTree(t, servers[0], traceID(0))
+
 	var group sync.WaitGroup
 	for i, s := range servers {
 		for part := range 2 {
@@ -355,6 +377,7 @@ func TestTwoServers(t *testing.T) {
 							quarter = append(quarter, span)
 						}
 					}
+
 					if err := s.ReplaceTraces(t.Context(), tracesOf(t, quarter)); err != nil {
 						t.Error(err)
 						return
@@ -364,6 +387,7 @@ func TestTwoServers(t *testing.T) {
 		}
 	}
 	group.Wait()
+
 	for n := 1; n <= traces; n++ {
 		if diff := cmp.Diff(want, exportedTree(t, servers[n%2], traceID(n))); diff != "" {
 			t.Fatalf("trace %d (-at once +in parts):\n%s", n, diff)
@@ -383,6 +407,7 @@ func TestNativePlanNamesTrace(t *testing.T) {
 			Title:   new("native title"), State: new(record.Paused), StartTime: at(1)}
 	}
 	spans := agentTrace(t, "")
+
 	var want string
 	for n, before := range []int{0, len(spans) / 2, len(spans)} { // spans before the plan
 		trace := withTraceID(spans, traceID(n))
@@ -395,6 +420,7 @@ func TestNativePlanNamesTrace(t *testing.T) {
 		} else if err := store.ReplaceDue(s); err != nil {
 			t.Fatal(err)
 		}
+
 		if left := storetest.StoredKeys(t, s, traceID(n)); len(left) > 0 {
 			t.Errorf("the plan after %d spans: rows left in the tree of the trace\n%s", before, strings.Join(left, "\n"))
 		}
@@ -426,6 +452,7 @@ func TestNativeWritesToTrace(t *testing.T) {
 	if before.State.Terminal() {
 		t.Fatal("the plan has already ended")
 	}
+
 	step := storetest.Query[string](t, s,
 		"SELECT min(step_id) FROM actlog.agent_execution_record WHERE shown_plan_id <> root_plan_id")
 	storetest.Write(t, s,
@@ -436,6 +463,7 @@ func TestNativeWritesToTrace(t *testing.T) {
 				"SELECT plan_id FROM actlog.agent_execution_record WHERE step_id = $1", step), StepID: step,
 			Result: new("a better result"),
 		})
+
 	writeSpans(t, s, spans...)
 	after := storetest.PlanTree(t, s, root).Record
 	if *after.Title != "a better title" || *after.State != record.Completed {
@@ -444,11 +472,13 @@ func TestNativeWritesToTrace(t *testing.T) {
 	if got := storetest.StepDetail(t, s, step).Record; *got.Result != "a better result" || *got.State != record.Completed {
 		t.Errorf("the step is %q, %s", *got.Result, *got.State)
 	}
+
 	// The rows move to a native plan. Native writes to the old plan stay with it.
 	storetest.Write(t, s, &record.Plan{RootPlanID: "native", CurrentPlanID: "native", TraceID: &root})
 	if err := store.ReplaceDue(s); err != nil {
 		t.Fatal(err)
 	}
+
 	left := storetest.PlanTree(t, s, root)
 	if *left.Record.Title != "a better title" || left.Record.UserRequest != nil || left.Record.Summary != nil {
 		t.Errorf("the old plan is %+v", left.Record)
@@ -468,12 +498,14 @@ func TestTraceFillsPlaceholder(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, takeTraces)
 	spans := agentTrace(t, traceID(0))
+
 	storetest.Write(t, s, &record.Thought{RootPlanID: traceID(0), PlanID: traceID(0), ThoughtID: "t"})
 	for i := range spans {
 		writeSpans(t, s, spans[i])
 	}
 	got := storetest.Dump(t, s, traceID(0))
 	writeSpans(t, s, withTraceID(spans, traceID(1))...)
+
 	if diff := cmp.Diff(storetest.Dump(t, s, traceID(1)), got); diff != "" {
 		t.Errorf("the tree (-without +with placeholder):\n%s", diff)
 	}
@@ -485,12 +517,14 @@ func TestTraceAndNativeInAnyOrder(t *testing.T) {
 	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is written in many orders")
 	t.Parallel()
 	s := storetest.Open(t, takeTraces)
+
 	all, n := traceFixtures(t), 0
 	for i, name := range slices.Sorted(maps.Keys(all)) {
 		random := rand.New(rand.NewPCG(10, uint64(i)))
 		mixed := slices.Clone(all[name])
 		random.Shuffle(len(mixed), func(i, j int) { mixed[i], mixed[j] = mixed[j], mixed[i] })
 		parts := [][]otlp.Span{mixed[:len(mixed)/3], mixed[len(mixed)/3 : len(mixed)/2], mixed[len(mixed)/2:]}
+
 		var want []string
 		for after := range len(parts) + 1 {
 			trace := traceID(n)
@@ -505,11 +539,13 @@ func TestTraceAndNativeInAnyOrder(t *testing.T) {
 					writeSpans(t, s, withTraceID(part, trace)...)
 				}
 			}
+
 			writeParts(parts[:after])
 			storetest.Write(t, s, append(named,
 				nativeChanges(rand.New(rand.NewPCG(11, uint64(i))), otlp.Project(withTraceID(mixed, root)))...)...)
 			writeParts(parts[after:])
 			writeSpans(t, s, withTraceID(mixed[:1], trace)...) // so that the trace is projected after the native write
+
 			var got []string
 			for table, rows := range storedRows(t, s, root) {
 				for row := range strings.Lines(
@@ -519,6 +555,7 @@ func TestTraceAndNativeInAnyOrder(t *testing.T) {
 				}
 			}
 			slices.Sort(got)
+
 			if want == nil {
 				want = got
 			}
@@ -543,6 +580,7 @@ func nativeChanges(random *rand.Rand, projected []record.Change) (changes []reco
 			changes = append(changes, &record.Wait{RootPlanID: key.Root, PlanID: key.ID, WaitID: "w " + key.ID})
 			continue
 		}
+
 		own := record.New(key.Kind)
 		for i := range field.Fields(key.Kind) {
 			switch f := &field.Fields(key.Kind)[i]; {
@@ -566,6 +604,7 @@ func TestDeleteTrace(t *testing.T) {
 	s := storetest.Open(t, takeTraces)
 	spans := agentTrace(t, traceID(0))
 	writeSpans(t, s, spans...)
+
 	if err := s.DeletePlan(t.Context(), traceID(0)); err != nil {
 		t.Fatal(err)
 	}
@@ -574,6 +613,7 @@ func TestDeleteTrace(t *testing.T) {
 			t.Errorf("%d rows are left in %s", n, table)
 		}
 	}
+
 	last := spans[len(spans)-3:]
 	writeSpans(t, s, last...)
 	checkRows(t, s, last)
@@ -590,6 +630,7 @@ func TestQuietTrace(t *testing.T) {
 			partial[i].End = 0
 		}
 	}
+
 	for name, c := range map[string]struct {
 		spans []otlp.Span
 		want  record.State
@@ -602,6 +643,7 @@ func TestQuietTrace(t *testing.T) {
 			t.Parallel()
 			s := storetest.Open(t, takeTraces, func(c *store.Config) { c.TraceQuiet = time.Hour })
 			writeSpans(t, s, c.spans...)
+
 			age := func(by string) {
 				storetest.Exec(t, s, "UPDATE actlog.otlp_trace SET last_seen_at = last_seen_at - $1::interval, due_at = due_at "+
 					"- $1::interval", by)
@@ -610,10 +652,12 @@ func TestQuietTrace(t *testing.T) {
 				}
 			}
 			plan := func() record.Plan { return storetest.PlanTree(t, s, traceID(0)).Record }
+
 			age("30 minutes")
 			if got := *plan().State; got != record.Running {
 				t.Errorf("after half an hour the plan is %s", got)
 			}
+
 			age("31 minutes")
 			if got := plan(); *got.State != c.want || (got.EndTime != nil) != (c.want == record.Completed) {
 				t.Errorf("after an hour the plan is %s, ended %v", *got.State, got.EndTime)
@@ -621,6 +665,7 @@ func TestQuietTrace(t *testing.T) {
 			if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.otlp_trace WHERE due_at IS NOT NULL"); n > 0 {
 				t.Error("the trace is due again")
 			}
+
 			writeSpans(t, s, whole...)
 			if got := *plan().State; got != record.Completed {
 				t.Errorf("after the last span the plan is %s", got)
@@ -642,18 +687,22 @@ func TestQuietTracesGoOnTogether(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t).URL
 	s, other := storetest.OpenURL(t, url, takeTraces), storetest.OpenURL(t, url, takeTraces)
+
 	var all, first, more [][]otlp.Span
 	for i := range 3 {
 		spans := agentTrace(t, traceID(i))
-		all, first, more = append(all, spans), append(first, spans[:len(spans)-2]),
-			append(more, spans[len(spans)-2:len(spans)-1])
+		most := len(spans) - 2
+		all = append(all, spans)
+		first, more = append(first, spans[:most]), append(more, spans[most:most+1])
 	}
+
 	writeSpans(t, s, slices.Concat(first...)...)
 	storetest.Exec(t, s, "UPDATE actlog.otlp_trace SET last_seen_at = last_seen_at - interval '1 year', due_at = now()")
 	if err := store.ReplaceDue(other); err != nil {
 		t.Fatal(err)
 	}
 	writeSpans(t, s, slices.Concat(more...)...)
+
 	for i, want := range []record.State{record.Running, record.Completed} {
 		if i > 0 {
 			writeSpans(t, s, slices.Concat(all...)...)
@@ -677,6 +726,7 @@ func TestLargeTrace(t *testing.T) {
 	if len(spans) <= 10 {
 		t.Fatalf("%d spans", len(spans))
 	}
+
 	writeSpans(t, s, spans[:10]...)
 	storetest.Write(t, s, &record.Plan{RootPlanID: traceID(0), CurrentPlanID: traceID(0), ModelName: new("mine")})
 	first := storetest.StoredKeys(t, s, traceID(0))
@@ -684,6 +734,7 @@ func TestLargeTrace(t *testing.T) {
 	if diff := cmp.Diff(first, storetest.StoredKeys(t, s, traceID(0))); diff != "" {
 		t.Errorf("rows (-before +after more spans):\n%s", diff)
 	}
+
 	storetest.Exec(t, s, "UPDATE actlog.otlp_trace SET due_at = now()")
 	if err := store.ReplaceDue(other); err != nil {
 		t.Fatal(err)
@@ -692,10 +743,12 @@ func TestLargeTrace(t *testing.T) {
 	if got := storetest.PlanTree(t, s, traceID(0)).Record; *got.State != record.Completed || *got.ModelName != "mine" {
 		t.Errorf("the plan with a native write is %+v", got)
 	}
+
 	// Its spans are dropped, so the rows stay.
 	want := exportedTree(t, s, traceID(0))
 	storetest.Exec(t, s, "DELETE FROM actlog.otlp_trace")
 	store.MaxProjected(s, 0)
+
 	writeSpans(t, s, spans[:2]...)
 	storetest.Exec(t, s, "UPDATE actlog.otlp_trace SET due_at = now()")
 	if err := store.ReplaceDue(s); err != nil {
@@ -742,16 +795,19 @@ func TestBadTraces(t *testing.T) {
 	})
 	storetest.Exec(t, s, "ALTER TABLE actlog.agent_execution_record ADD CONSTRAINT agent_refused CHECK (agent_name <> "+
 		"'refused')")
+
 	var traces []store.Trace
 	for i := range 6 {
 		traces = append(traces, tracesOf(t, agentTrace(t, traceID(i)))...)
 	}
 	traces[5].ID = "no id"
+
 	err := s.ReplaceTraces(t.Context(), traces)
 	var rejected *store.RejectedTracesError
 	if !errors.As(err, &rejected) {
 		t.Fatalf("error = %v", err)
 	}
+
 	var ids []string
 	for _, r := range rejected.Traces {
 		ids = append(ids, r.ID)
@@ -760,6 +816,7 @@ func TestBadTraces(t *testing.T) {
 	if diff := cmp.Diff([]string{traceID(3), traceID(4), "no id"}, ids); diff != "" {
 		t.Errorf("rejected traces (-want +got):\n%s", diff)
 	}
+
 	for i := range 5 {
 		if n := len(storetest.StoredKeys(t, s, traceID(i))); n < 5 && i < 3 || n > 0 && i >= 3 {
 			t.Errorf("trace %d has %d rows", i, n)
@@ -775,6 +832,7 @@ func TestConcurrentTraces(t *testing.T) {
 	servers := []*store.Store{storetest.OpenURL(t, url, takeTraces), store.CopyNew(storetest.OpenURL(t, url, takeTraces))}
 	spans := agentTrace(t, "")
 	const trees, rounds = 5, 20
+
 	var group sync.WaitGroup
 	for worker, s := range slices.Repeat(servers, 2) {
 		group.Go(func() {
@@ -790,6 +848,7 @@ func TestConcurrentTraces(t *testing.T) {
 			}
 		})
 	}
+
 	group.Go(func() {
 		random := rand.New(rand.NewPCG(8, 0))
 		for i := range rounds {
@@ -805,6 +864,7 @@ func TestConcurrentTraces(t *testing.T) {
 				})
 		}
 	})
+
 	group.Go(func() {
 		random := rand.New(rand.NewPCG(9, 0))
 		for i := range rounds {
@@ -816,12 +876,14 @@ func TestConcurrentTraces(t *testing.T) {
 		}
 	})
 	group.Wait()
+
 	for n := range trees {
 		writeSpans(t, servers[0], withTraceID(spans, traceID(n))...)
 	}
 	if err := store.ReplaceDue(servers[0]); err != nil {
 		t.Fatal(err)
 	}
+
 	for n := range trees {
 		root := storetest.Query[string](t, servers[0], "SELECT root_plan_id FROM actlog.otlp_trace WHERE trace_id = $1",
 			traceID(n))
@@ -844,6 +906,7 @@ func TestTracesSurviveLostConnections(t *testing.T) {
 	pg := pgtest.New(t)
 	s := storetest.OpenURL(t, pg.URL, takeTraces, func(c *store.Config) { c.RetryFor = time.Minute })
 	spans := agentTrace(t, "")
+
 	var killed atomic.Int32
 	var group sync.WaitGroup
 	group.Go(func() {
@@ -859,11 +922,13 @@ func TestTracesSurviveLostConnections(t *testing.T) {
 		}
 	})
 	defer group.Wait()
+
 	for n := 0; n < 20 || killed.Load() < 5 && !t.Failed(); n++ {
 		trace := withTraceID(spans, traceID(n))
 		writeSpans(t, s, trace[:len(trace)/2]...)
 		writeSpans(t, s, trace[len(trace)/2:]...)
 	}
+
 	group.Wait() // the last reads must not lose their connection
 	for n := range 20 {
 		checkRows(t, s, withTraceID(spans, traceID(n)))
@@ -883,6 +948,7 @@ func TestTracesAreUnavailable(t *testing.T) {
 		!errors.Is(err, record.ErrUnavailable) {
 		t.Errorf("without room: %v", err)
 	}
+
 	closed := openClosed(t)
 	if err := closed.ReplaceTraces(t.Context(), traces); err == nil {
 		t.Error("a store without a projection accepted a trace")
@@ -897,6 +963,7 @@ func TestTraceBesideAttempts(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, takeTraces)
 	spans := agentTrace(t, traceID(0))
+
 	var step record.AgentExecution
 	for _, c := range otlp.Project(spans) {
 		if a, ok := c.(*record.AgentExecution); ok {
@@ -904,6 +971,7 @@ func TestTraceBesideAttempts(t *testing.T) {
 			break
 		}
 	}
+
 	ended := step.EndTime.Truncate(time.Microsecond)
 	again := &record.AgentExecution{
 		RootPlanID: step.RootPlanID, PlanID: step.PlanID, StepID: step.StepID, Attempt: new(int64(2)),

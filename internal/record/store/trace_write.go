@@ -47,6 +47,7 @@ func (t *tracer) readTraces(
 	q.Queue(db.TraceLock, keys)
 	q.Queue(db.TraceLockRoots, ids)
 	q.Queue(db.TraceHold, ids)
+
 	q.Queue(db.TraceStates, t.quiet.Seconds(), ids).Query(func(rows pgx.Rows) error {
 		states, err := pgx.CollectRows(rows, pgx.RowToStructByPos[db.TraceStatesRow])
 		for _, st := range states {
@@ -160,12 +161,14 @@ func (t *tracer) checkUnshared(ctx context.Context, tx pgx.Tx, traces []*trace) 
 		if !tr.goesOn {
 			continue
 		}
+
 		var kinds []string
 		var c keyColumns
 		for _, key := range slices.AppendSeq(slices.Clone(tr.gone), maps.Keys(tr.rows)) {
 			kinds = append(kinds, string(key.Kind))
 			c.add(key)
 		}
+
 		var shared bool
 		row := tx.QueryRow(ctx, db.TraceShared, c.roots, kinds, c.parents, c.seqs, c.ids, tr.state.RootPart)
 		if err := row.Scan(&shared); err != nil {
@@ -219,6 +222,7 @@ func (t *tracer) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trace, g 
 				w.touched.Add(key.Root, key.Kind)
 			}
 		}
+
 		var err error
 		if shared, err = s.contents.share(b, a, fresh).copy(ctx, tx, fresh); err != nil {
 			return nil, err
@@ -248,6 +252,7 @@ func (t *tracer) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trace, g 
 	if steps := w.stepsToRollUp(gone, b, a); len(steps) > 0 {
 		s.statements.merge(&w.q, steps, assumed{})
 	}
+
 	w.deleteStepsAndPlans(gone)
 	out.said = s.said.queue(&w.q, b.passes(a))
 	t.keepSpans(&w.q, traces)
@@ -281,6 +286,7 @@ func (t *tracer) batchOf(traces []*trace) (b *batch, gone map[record.Kind][]reco
 		}
 		maps.Copy(b.rows, tr.rows)
 	}
+
 	for _, tr := range traces {
 		if tr.goesOn {
 			continue
@@ -330,6 +336,7 @@ func (w *traceWrite) deleteDetail(gone map[record.Kind][]record.Key, b *batch, a
 		for i, key := range keys {
 			moved[i] = calls[[2]string{key.Root, key.ID}]
 		}
+
 		c := columnsOf(keys)
 		if a.grows {
 			w.delete(fieldsql.RemoveCalls, c.roots, c.parents, c.seqs, c.ids, moved, a.part)
@@ -337,6 +344,7 @@ func (w *traceWrite) deleteDetail(gone map[record.Kind][]record.Key, b *batch, a
 			w.delete(db.TraceDeleteActTools, c.roots, c.parents, c.seqs, c.ids, moved)
 		}
 	}
+
 	if keys := gone[record.KindThinkAct]; len(keys) > 0 {
 		c := columnsOf(keys)
 		w.delete(db.TraceDeleteThinkActs, c.roots, c.parents, c.seqs)
@@ -349,10 +357,12 @@ func (w *traceWrite) deleteStepsAndPlans(gone map[record.Kind][]record.Key) {
 		c := columnsOf(keys)
 		w.delete(db.TraceDeleteSteps, c.roots, c.ids)
 	}
+
 	plans := gone[record.KindPlan]
 	if len(plans) == 0 {
 		return
 	}
+
 	isRoot := func(key record.Key) bool { return key.ID == key.Root }
 	isSub := func(key record.Key) bool { return key.ID != key.Root }
 	for _, others := range []func(record.Key) bool{isRoot, isSub} {
@@ -370,6 +380,7 @@ func (w *traceWrite) stepsToRollUp(gone map[record.Kind][]record.Key, b *batch, 
 	if !a.grows {
 		lost = slices.Concat(lost, gone[record.KindActTool])
 	}
+
 	steps := map[record.Key]bool{}
 	for _, key := range lost {
 		if step := stepOf(key); (a.grows || b.rows[step] == nil) && !steps[step] {
@@ -383,21 +394,22 @@ func (w *traceWrite) stepsToRollUp(gone map[record.Kind][]record.Key, b *batch, 
 
 // keepSpans queues what keeps the spans of traces, and says when their rows are due again.
 func (t *tracer) keepSpans(q *pgx.Batch, traces []*trace) {
-	var ids, chunkIDs []string
+	var ids []string
 	var roots []*string
 	var spans []int64
 	var due []*float64
 	var complete []bool
 	var projected []int32
-	var chunks [][]byte
 	for _, tr := range traces {
-		ids, spans, complete = append(ids, tr.in.id), append(spans, int64(tr.in.spans)), append(complete, tr.state.Complete)
-		projected = append(projected, tr.state.Projected)
+		ids, spans = append(ids, tr.in.id), append(spans, int64(tr.in.spans))
+		complete, projected = append(complete, tr.state.Complete), append(projected, tr.state.Projected)
+
 		var root *string
 		if tr.root != "" {
 			root = &tr.root
 		}
 		roots = append(roots, root)
+
 		var in *float64 // seconds
 		switch {
 		case tr.later && tr.known.projection != nil:
@@ -408,14 +420,21 @@ func (t *tracer) keepSpans(q *pgx.Batch, traces []*trace) {
 			in = new(t.quiet.Seconds())
 		}
 		due = append(due, in)
+	}
+
+	q.Queue(db.TraceKeep, ids, roots, spans, due, complete, projected)
+
+	var chunkIDs []string
+	var chunks [][]byte
+	for _, tr := range traces {
 		for _, chunk := range tr.in.chunks {
 			chunkIDs, chunks = append(chunkIDs, tr.in.id), append(chunks, chunk)
 		}
 	}
-	q.Queue(db.TraceKeep, ids, roots, spans, due, complete, projected)
 	if len(chunks) == 0 {
 		return
 	}
+
 	byID := make(map[string]*trace, len(traces))
 	for _, tr := range traces {
 		byID[tr.in.id] = tr

@@ -120,6 +120,7 @@ func (r *Reader) readNodes(
 	if err != nil {
 		return nil, err
 	}
+
 	n := new(nodes)
 	home := new(struct{ Part time.Time }) // from the section that has it
 	var into []any
@@ -154,6 +155,7 @@ func (r *Reader) readNodes(
 		n.texts.read()
 		return earlier.read()
 	})
+
 	if errors.Is(err, errElsewhere) {
 		n, err = new(nodes), nil
 	}
@@ -207,6 +209,7 @@ func (n *nodes) build(planID string) *tree.Plan {
 	for _, st := range n.steps {
 		st.Truncated = field.StillCut(&st.Record, st.Truncated)
 	}
+
 	calls := firstCalls(n)
 	plans := make([]*tree.Plan, len(n.plans))
 	for i, p := range n.plans {
@@ -248,6 +251,7 @@ func compareWaits(a, b *record.Wait) int {
 		}
 		return 1
 	}
+
 	return cmp.Or(
 		cmp.Compare(input(a), input(b)),
 		tree.CompareNullsLast(a.StartTime, b.StartTime, time.Time.Compare),
@@ -262,10 +266,12 @@ func firstCalls(n *nodes) map[string]*tree.ToolCall {
 	if len(n.calls) == 0 {
 		return nil
 	}
+
 	started := make(map[string]*time.Time, len(n.steps))
 	for _, st := range n.steps {
 		started[st.Record.StepID] = st.Began()
 	}
+
 	calls := make(map[string]*tree.ToolCall, len(n.calls))
 	for _, t := range n.calls {
 		t.Truncated = field.StillCut(&t.Record, t.Truncated)

@@ -132,6 +132,7 @@ func (t *Tx) write(ctx context.Context, changes []record.Change, locked func(*pg
 	if err != nil {
 		return record.Result{}, fmt.Errorf("write %d changes: %w", len(changes), err)
 	}
+
 	t.sent = append(t.sent, out)
 	return result, nil
 }

@@ -74,6 +74,7 @@ func (r *Reader) OpenQuestions(ctx context.Context, f WaitFilter) ([]OpenQuestio
 	if f.After != nil {
 		after = *f.After
 	}
+
 	args := []any{after.AskedAt, after.Number, orNil(f.Project), int32(f.Limit)}
 	deadline := time.Now().Add(f.Timeout)
 	list, err := pg.Read(ctx, r.db, func() (list []OpenQuestion, err error) {

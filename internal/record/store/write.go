@@ -50,6 +50,7 @@ func (w *writer) close(ctx context.Context) error {
 		w.goroutines.Wait()
 		close(done)
 	}()
+
 	defer w.stop()
 	select {
 	case <-done:
@@ -128,6 +129,7 @@ func (s *sorter) add(e *entry) {
 	if s.last == nil {
 		s.last, s.homes = map[string]*request{}, map[record.Key]*request{}
 	}
+
 	key := e.row.Change.Key()
 	home := s.homes[key]
 	if home == nil {
@@ -139,6 +141,7 @@ func (s *sorter) add(e *entry) {
 		}
 		s.homes[key] = home
 	}
+
 	home.entries = append(home.entries, e)
 	home.bytes += e.size
 }

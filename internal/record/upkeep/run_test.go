@@ -33,6 +33,7 @@ func interrupt(t testing.TB, u *upkeep.Upkeep) {
 // writeRun writes a run that is under way. Its process sent a heartbeat if seen is not nil.
 func writeRun(t testing.TB, s *store.Store, root string, seen *time.Time) {
 	t.Helper()
+
 	storetest.Write(t, s,
 		&record.Plan{
 			RootPlanID: root, CurrentPlanID: root, State: new(record.Running), StartTime: storetest.At(0), LastSeenAt: seen,
@@ -111,12 +112,14 @@ func TestDeadRuns(t *testing.T) {
 	u := idle(t, s)
 	writeRun(t, s, "p", storetest.At(50))
 	before := states(t, pg, "p")
+
 	interrupt(t, u)
 	silent(t, s, "p", "59 seconds")
 	interrupt(t, u)
 	if diff := cmp.Diff(before, states(t, pg, "p")); diff != "" {
 		t.Errorf("a minute is not over (-before +after):\n%s", diff)
 	}
+
 	silent(t, s, "p", "1 second")
 	interrupt(t, u)
 	want := []string{
@@ -132,6 +135,7 @@ func TestDeadRuns(t *testing.T) {
 	if n := u.Stats().RunsInterrupted; n != 1 {
 		t.Errorf("%d runs interrupted", n)
 	}
+
 	storetest.Write(t, s,
 		&record.Plan{
 			RootPlanID: "p", CurrentPlanID: "p", State: new(record.Completed), EndTime: storetest.At(59), Rev: new(int64(1)),
@@ -144,6 +148,7 @@ func TestDeadRuns(t *testing.T) {
 		&record.ActTool{
 			RootPlanID: "p", StepID: "p-a", Seq: 1, ToolCallID: "p-t", State: new(record.Cancelled), Rev: new(int64(1)),
 		})
+
 	p, st := storetest.PlanTree(t, s, "p").Record, storetest.StepDetail(t, s, "p-a")
 	if *p.State != record.Completed || !p.EndTime.Equal(*storetest.At(59)) || *st.Record.State != record.Completed ||
 		*st.Cycles[1].Record.State != record.Failed || *st.Cycles[1].ToolCalls[1].Record.State != record.Cancelled &&
@@ -220,6 +225,7 @@ func TestSignsOfLifeUndoTheMark(t *testing.T) {
 			t.Parallel()
 			pg := pgtest.New(t)
 			marks, s := open(t, pg.URL), storetest.OpenURL(t, pg.URL)
+
 			for _, tt := range []struct {
 				root string
 				mark bool
@@ -234,6 +240,7 @@ func TestSignsOfLifeUndoTheMark(t *testing.T) {
 				}
 				storetest.Write(t, s, sign(tt.root)...)
 			}
+
 			if diff := cmp.Diff(rows(t, pg, "run-a"), rows(t, pg, "run-b")); diff != "" {
 				t.Errorf("the mark left something (-never marked +marked):\n%s", diff)
 			}
@@ -258,6 +265,7 @@ func TestSignsOfLifeInATransaction(t *testing.T) {
 		silent(t, s, root, "1 hour")
 	}
 	interrupt(t, idle(t, s))
+
 	if err := s.InTx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 		_, err := tx.Write(ctx, []record.Change{
 			&record.Plan{RootPlanID: "p", CurrentPlanID: "p", LastSeenAt: storetest.At(55)},
@@ -270,6 +278,7 @@ func TestSignsOfLifeInATransaction(t *testing.T) {
 		p.EndTime != nil || p.ErrorKind != nil || *st.Record.State != record.Running {
 		t.Errorf("after a heartbeat: %+v %+v", p, st.Record)
 	}
+
 	if err := s.DeletePlan(t.Context(), "gone"); err != nil {
 		t.Fatal(err)
 	}
@@ -286,6 +295,7 @@ func TestSignsOfLifeInATransaction(t *testing.T) {
 func TestEndsUndoTheirOwnMark(t *testing.T) {
 	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what the schema and rows of before become")
 	t.Parallel()
+
 	ends := map[string]func(root string) record.Change{
 		"plan": func(root string) record.Change {
 			return &record.Plan{
@@ -314,18 +324,21 @@ func TestEndsUndoTheirOwnMark(t *testing.T) {
 			}
 		},
 	}
+
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pg := pgtest.New(t)
 			s := open(t, pg.URL)
 			u := idle(t, s)
+
 			writeRun(t, s, "run-a", storetest.At(50))
 			storetest.Write(t, s, end("run-a"))
 			writeRun(t, s, "run-b", storetest.At(50))
 			silent(t, s, "run-b", "1 hour")
 			interrupt(t, u)
 			storetest.Write(t, s, end("run-b"))
+
 			want, marked := states(t, pg, "run-a"), 0
 			for i, got := range states(t, pg, "run-b") {
 				if strings.Contains(got, "INTERRUPTED not_seen") {
@@ -339,6 +352,7 @@ func TestEndsUndoTheirOwnMark(t *testing.T) {
 			}
 		})
 	}
+
 	t.Run("all", func(t *testing.T) {
 		t.Parallel()
 		pg := pgtest.New(t)
@@ -348,6 +362,7 @@ func TestEndsUndoTheirOwnMark(t *testing.T) {
 		}
 		silent(t, s, "run-b", "1 hour")
 		interrupt(t, idle(t, s))
+
 		for _, name := range slices.Sorted(maps.Keys(ends)) {
 			storetest.Write(t, s, ends[name]("run-a"))
 			storetest.Write(t, s, ends[name]("run-b"))
@@ -359,12 +374,14 @@ func TestEndsUndoTheirOwnMark(t *testing.T) {
 			t.Errorf("%d rows are still saved", n)
 		}
 	})
+
 	t.Run("earlier attempt", func(t *testing.T) {
 		t.Parallel()
 		s := storetest.Open(t)
 		writeRun(t, s, "p", storetest.At(50))
 		silent(t, s, "p", "1 hour")
 		interrupt(t, idle(t, s))
+
 		storetest.Write(t, s, &record.AgentExecution{
 			RootPlanID: "p", PlanID: "p", StepID: "p-a", Attempt: new(int64(1)), State: new(record.Failed),
 		})
@@ -384,6 +401,7 @@ func TestSignsOfLifeWhileMarking(t *testing.T) {
 	pg := pgtest.New(t)
 	s := open(t, pg.URL)
 	u := idle(t, s)
+
 	writeRun(t, s, "run-a", storetest.At(50))
 	writeRun(t, s, "run-b", storetest.At(50))
 	silent(t, s, "run-b", "1 hour")
@@ -394,6 +412,7 @@ func TestSignsOfLifeWhileMarking(t *testing.T) {
 		}
 	}
 	storetest.Write(t, s, sign("run-a"))
+
 	var wg sync.WaitGroup
 	var once sync.Once
 	upkeep.BeforeMarks(u, func() {
@@ -407,6 +426,7 @@ func TestSignsOfLifeWhileMarking(t *testing.T) {
 	})
 	interrupt(t, u)
 	wg.Wait()
+
 	if diff := cmp.Diff(rows(t, pg, "run-a"), rows(t, pg, "run-b")); diff != "" {
 		t.Errorf("the mark left something (-never marked +marked):\n%s", diff)
 	}
@@ -423,6 +443,7 @@ func TestNextAttemptUndoesTheMark(t *testing.T) {
 	storetest.Write(t, s, &record.AgentExecution{
 		RootPlanID: "p", PlanID: "p", StepID: "p-a", Attempt: new(int64(3)), State: new(record.Running),
 	})
+
 	p, st := storetest.PlanTree(t, s, "p").Record, storetest.StepDetail(t, s, "p-a")
 	if *p.State != record.Running || *st.Record.State != record.Running || *st.Cycles[1].Record.State != record.Running {
 		t.Errorf("after the next attempt: %+v %+v", p, st.Record)
@@ -440,6 +461,7 @@ func TestNextAttemptUndoesTheMark(t *testing.T) {
 func TestLiveRunsSurviveASetClock(t *testing.T) {
 	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what the schema and rows of before become")
 	t.Parallel()
+
 	const silence, minutes = 15 * time.Minute, 200
 	for name, step := range map[string]func(minute int) time.Duration{
 		"never": func(int) time.Duration { return 0 },
@@ -459,6 +481,7 @@ func TestLiveRunsSurviveASetClock(t *testing.T) {
 			u := idle(t, s, func(c *upkeep.Config) { c.InterruptAfter = silence })
 			var set, passed time.Duration
 			upkeep.SetClocks(u, func() time.Duration { return set + passed }, func() time.Duration { return passed })
+
 			beat := func(minute int, runs ...string) {
 				t.Helper()
 				var changes []record.Change
@@ -472,6 +495,7 @@ func TestLiveRunsSurviveASetClock(t *testing.T) {
 					"root_plan_id = ANY ($2)", set+passed, runs)
 			}
 			beat(0, "dead", "live-0", "live-1", "live-2")
+
 			var heard upkeep.Listening
 			for minute := range minutes {
 				passed += 30 * time.Second
@@ -479,6 +503,7 @@ func TestLiveRunsSurviveASetClock(t *testing.T) {
 				if err := upkeep.InterruptSilent(u, t.Context(), &heard, time.Minute); err != nil {
 					t.Fatal(err)
 				}
+
 				passed += 30 * time.Second
 				if live := storetest.Query[int](t, s,
 					"SELECT count(*) FROM actlog.plan_execution_record WHERE state = 'RUNNING' AND root_plan_id <> 'dead'"); live !=
@@ -502,6 +527,7 @@ func TestRunsThatAreNotDead(t *testing.T) {
 	pg := pgtest.New(t)
 	s := open(t, pg.URL)
 	u := idle(t, s)
+
 	for root, more := range map[string]record.Change{
 		"imported": nil,
 		"sub":      &record.Plan{RootPlanID: "sub", CurrentPlanID: "sub-sub", LastSeenAt: storetest.At(1)},
@@ -520,6 +546,7 @@ func TestRunsThatAreNotDead(t *testing.T) {
 			seen = storetest.At(0)
 		}
 		writeRun(t, s, root, seen)
+
 		if root == "silent" { // only its sub-plan sends heartbeats
 			storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root + "-sub", LastSeenAt: storetest.At(0)})
 		}
@@ -531,6 +558,7 @@ func TestRunsThatAreNotDead(t *testing.T) {
 			storetest.Write(t, s, more)
 		}
 	}
+
 	interrupt(t, u)
 	if got := storetest.Lines(t, pg.Pool,
 		"SELECT current_plan_id FROM actlog.plan_execution_record WHERE state = 'INTERRUPTED'"); len(got) > 0 {
@@ -550,11 +578,13 @@ func TestWaitsThatNobodyWaitsFor(t *testing.T) {
 			&record.Wait{RootPlanID: root, PlanID: root, WaitID: "open"})
 		silent(t, s, root, "1 day")
 	}
+
 	storetest.Write(t, s, &record.Wait{
 		RootPlanID: "decided", PlanID: "decided", WaitID: "open", State: new(record.Submitted),
 	})
 	storetest.Write(t, s, &record.Plan{RootPlanID: "ended", CurrentPlanID: "ended", State: new(record.Completed)})
 	interrupt(t, idle(t, s))
+
 	for _, root := range []string{"decided", "ended"} {
 		if p := storetest.PlanTree(t, s, root+"-sub").Record; *p.State != record.Interrupted {
 			t.Errorf("%s: %s", root, *p.State)
@@ -572,6 +602,7 @@ func TestAServerListensFirst(t *testing.T) {
 		writeRun(t, s, root, storetest.At(0))
 		silent(t, s, root, "1 day")
 	}
+
 	storetest.Upkeep(t, storetest.OpenURL(t, pg.URL), upkeep.Config{InterruptAfter: 2 * time.Second})
 	second := 0
 	storetest.Until(t, "the dead run is interrupted", func() bool {
@@ -608,6 +639,7 @@ func TestTidyingDoesNotStopTheMarks(t *testing.T) {
 	writeRun(t, s, "dead", storetest.At(0))
 	silent(t, s, "dead", "1 day")
 	storetest.Exec(t, s, "ALTER TABLE actlog.otlp_trace RENAME TO lost")
+
 	log := stuck{storetest.Logger(t).Handler(), make(chan struct{})}
 	storetest.Upkeep(t, storetest.OpenURL(t, pg.URL), upkeep.Config{
 		InterruptAfter: 2 * time.Second, TraceDays: 1, Logger: slog.New(log),
@@ -632,6 +664,7 @@ func TestSkewedHeartbeats(t *testing.T) {
 			})
 		}
 		state := func() record.State { return *storetest.PlanTree(t, s, root).Record.State }
+
 		beat(1)
 		interrupt(t, u)
 		silent(t, s, root, "1 hour")
@@ -640,11 +673,13 @@ func TestSkewedHeartbeats(t *testing.T) {
 		if state() != record.Running {
 			t.Errorf("%s: the live run is %s", root, state())
 		}
+
 		beatAt := storetest.Query[time.Time](t, s,
 			"SELECT beat_at FROM actlog.plan_execution_record WHERE root_plan_id = $1", root)
 		if now := storetest.Query[time.Time](t, s, "SELECT now()"); now.Sub(beatAt) > time.Hour || beatAt.After(now) {
 			t.Errorf("%s: beat at %s", root, beatAt)
 		}
+
 		silent(t, s, root, "1 hour")
 		beat(2) // the same again
 		beat(1)
@@ -671,6 +706,7 @@ func TestRefusedRowsDoNotStopTheMarks(t *testing.T) {
 		})
 		silent(t, s, root, "1 hour")
 	}
+
 	storetest.Exec(t, s, "INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part) SELECT "+
 		"'bad', ' ', part FROM actlog.plan_execution_record WHERE root_plan_id = 'bad'")
 	interrupt(t, u)
@@ -679,6 +715,7 @@ func TestRefusedRowsDoNotStopTheMarks(t *testing.T) {
 			t.Errorf("%s: %+v", root, p)
 		}
 	}
+
 	if text := log.String(); !strings.Contains(text, "plan=bad") {
 		t.Errorf("logged: %s", text)
 	}
@@ -694,6 +731,7 @@ func TestTwoServersInterrupt(t *testing.T) {
 	url := pgtest.New(t).URL
 	s := storetest.OpenURL(t, url)
 	keepers := []*upkeep.Upkeep{idle(t, s), idle(t, storetest.OpenURL(t, url))}
+
 	var changes []record.Change
 	for i := range 250 {
 		id := fmt.Sprint("run-", i)
@@ -703,6 +741,7 @@ func TestTwoServersInterrupt(t *testing.T) {
 	}
 	storetest.Write(t, s, changes...)
 	storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET beat_at = beat_at - interval '1 hour'")
+
 	var wg sync.WaitGroup
 	for _, u := range keepers {
 		wg.Go(func() { interrupt(t, u) })
@@ -722,6 +761,7 @@ func TestMarksBesideARun(t *testing.T) {
 	pg := pgtest.New(t)
 	s := open(t, pg.URL)
 	u := idle(t, s)
+
 	storetest.Write(t, s,
 		&record.Plan{RootPlanID: "beside", CurrentPlanID: "beside", State: new(record.Running), LastSeenAt: storetest.At(50)},
 		&record.Plan{
@@ -729,6 +769,7 @@ func TestMarksBesideARun(t *testing.T) {
 			State: new(record.Running),
 		})
 	writeRun(t, s, "p", storetest.At(50))
+
 	run := runstore.NewRun{
 		Run:   runstore.Run{RootPlanID: "run", PlanID: "run", Executor: "agent", Input: json.RawMessage(`{}`), Owner: "run"},
 		Needs: []string{},

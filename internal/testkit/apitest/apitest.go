@@ -60,11 +60,13 @@ func New(t testing.TB, s *store.Store, config Config) *Server {
 	if config.Upkeep == nil {
 		config.Upkeep = new(upkeep.Upkeep)
 	}
+
 	hub := live.New(s, s.Feed(), s.Deltas(), config.HTTP.Logger, config.MaxStreams)
 	t.Cleanup(hub.Close)
 	server := httpd.New(config.HTTP)
 	server.Register(api.Metrics(s, config.Upkeep, hub))
 	server.Register(httpd.ConnectionMetrics(nil)...)
+
 	if config.Starter == nil {
 		config.Starter, config.Catalog = nothing{}, nothing{}
 	}
@@ -74,6 +76,7 @@ func New(t testing.TB, s *store.Store, config Config) *Server {
 	receiver := receive.New(s, server, config.ExportTimeout)
 	looks := lookup.New(s, server, config.Lookup)
 	native := api.New(runs, looks, hub, server, config.API)
+
 	routes := slices.Concat(native.Routes(), runtime.Routes(), receiver.Routes(receive.DoorServer),
 		[]httpd.Route{receiver.Unknown(), server.Metrics()})
 	return &Server{server.Handler(config.LoopbackOnly, routes...), routes, server, looks, native, runtime, hub, receiver}

@@ -69,6 +69,7 @@ func ServeWith(t testing.TB, o Options) *Client {
 	if o.Log == nil {
 		o.Log = t.Output()
 	}
+
 	log := slog.New(slog.NewTextHandler(o.Log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	s := storetest.OpenURL(t, o.DB.URL, func(c *store.Config) {
 		c.Logger, c.Project = log, store.Projecting(otlp.NewProjection)
@@ -76,6 +77,7 @@ func ServeWith(t testing.TB, o Options) *Client {
 			o.Store(c)
 		}
 	})
+
 	var config Config
 	config.HTTP.Logger = log
 	if o.Server != nil {
@@ -85,6 +87,7 @@ func ServeWith(t testing.TB, o Options) *Client {
 	if o.Runtime != nil {
 		config.Starter, config.Catalog = o.Runtime(runs)
 	}
+
 	handler := New(t, s, config)
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
@@ -154,6 +157,7 @@ func (c *Client) Request(ctx context.Context, method, path string, body io.Reade
 	if err != nil {
 		c.T.Fatal(err)
 	}
+
 	for i := 0; i < len(header); i += 2 {
 		if header[i] == "Host" {
 			r.Host = header[i+1]
@@ -171,6 +175,7 @@ func (c *Client) Do(method, path string, body io.Reader, header ...string) Answe
 	c.T.Helper()
 	r := c.Request(context.WithoutCancel(c.T.Context()), method, path, body, header...) // cleanups send requests, too
 	a := c.send(r)
+
 	if a.Header.Get("X-Request-Id") == "" {
 		c.T.Errorf("%s %s: no request id", r.Method, r.URL)
 	}
@@ -196,6 +201,7 @@ func (c *Client) send(r *http.Request) Answer {
 		c.T.Fatal(err)
 	}
 	defer resp.Body.Close()
+
 	var body []byte
 	if resp.StatusCode != http.StatusOK || r.URL.Path != "/api/v1/events" { // which has no end
 		body, err = io.ReadAll(resp.Body)
@@ -251,6 +257,7 @@ func (c *Client) PostBody(contentType string, body []byte) (int, wire.Answer) {
 	c.T.Helper()
 	a := c.Do(http.MethodPost, "/api/v1/records", bytes.NewReader(body), "Content-Type", contentType)
 	var out wire.Answer
+
 	if a.Status != http.StatusOK && a.Status != http.StatusMultiStatus && a.Status != http.StatusUnprocessableEntity {
 		c.T.Fatalf("POST records: %d %.500s", a.Status, a.Body)
 	}
@@ -347,6 +354,7 @@ func Outages(t testing.TB) (db *pgtest.DB, name string, allow func(bool)) {
 		t.Fatal(err)
 	}
 	db.Pool.Reset()
+
 	return db, name, func(v bool) {
 		t.Helper()
 		for _, sql := range []string{

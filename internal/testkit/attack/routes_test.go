@@ -162,6 +162,7 @@ func served(t *testing.T) []httpd.Route {
 func TestRoutesAreInTheTable(t *testing.T) {
 	t.Parallel()
 	play(t)
+
 	listed, there := map[string]bool{}, map[string]bool{}
 	for _, n := range table() {
 		listed[n.method+" "+n.path] = true
@@ -199,6 +200,7 @@ func TestRoutesOfTheContract(t *testing.T) {
 	for _, n := range table() {
 		listed[n.method+" "+n.path] = true
 	}
+
 	path, paths := "", 0
 	for line := range strings.Lines(h.call(none, http.MethodGet, "/openapi.yaml", nil).body) {
 		if m := regexp.MustCompile(`^  (/\S*):\s*$`).FindStringSubmatch(line); m != nil {
@@ -210,6 +212,7 @@ func TestRoutesOfTheContract(t *testing.T) {
 			}
 		}
 	}
+
 	if paths < 40 {
 		t.Errorf("%d paths in openapi.yaml", paths)
 	}
@@ -223,12 +226,14 @@ func TestRoutesByScope(t *testing.T) {
 	for _, key := range []string{"read", "owner", "root"} { // the page needs read
 		cookies[key], _ = h.login(key)
 	}
+
 	for _, n := range table() {
 		path := regexp.MustCompile(`:\w+`).ReplaceAllString(n.path, "unknown-id")
 		methods := []string{n.method}
 		if n.method == http.MethodGet && n.scope != "none" {
 			methods = append(methods, http.MethodHead)
 		}
+
 		for _, method := range methods {
 			for _, key := range []string{none, wrong, "write", "read", "run", "decide", "admin", "root"} {
 				want := h.allowed(n, key)
@@ -247,6 +252,7 @@ func TestRoutesByScope(t *testing.T) {
 				if n.noCookie || !safe {
 					want = http.StatusForbidden // another site, or nobody knows which, may have sent it
 				}
+
 				h.may(n, method, path, none, want, "with the cookie of "+key, "Cookie: "+cookie)
 				h.may(n, method, path, none, h.crossSite(n, key, safe), "with the cookie of "+key+" from another site",
 					"Cookie: "+cookie, "Sec-Fetch-Site: cross-site", "Origin: https://evil.example")
@@ -267,6 +273,7 @@ func (h *house) allowed(n need, key string) int {
 	case n.scope == "any":
 		return 0
 	}
+
 	for scope := range strings.SplitSeq(n.scope, "+") {
 		if !slices.Contains(keyScopes[key], httpd.Scope(scope)) {
 			return http.StatusForbidden
@@ -291,6 +298,7 @@ func (h *house) may(n need, method, path, key string, want int, how string, head
 	if method == http.MethodPost {
 		body = "{}"
 	}
+
 	status, location := h.begins(ctx, key, method, path, body, headers...)
 	refused := 0
 	switch {
@@ -305,6 +313,7 @@ func (h *house) may(n need, method, path, key string, want int, how string, head
 	if n.noCookie && want == http.StatusForbidden && refused == http.StatusUnauthorized {
 		return // for a request that needs a key, a cookie is none
 	}
+
 	switch want {
 	case -1:
 		if refused == 0 && n.scope != "read" {
@@ -325,13 +334,12 @@ func (h *house) begins(
 	ctx context.Context, key, method, path string, body any, headers ...string,
 ) (status int, location string) {
 	h.t.Helper()
-	var reader *strings.Reader
 	text, _ := body.(string)
-	reader = strings.NewReader(text)
-	req, err := http.NewRequestWithContext(ctx, method, h.url+path, reader)
+	req, err := http.NewRequestWithContext(ctx, method, h.url+path, strings.NewReader(text))
 	if err != nil {
 		h.t.Fatal(err)
 	}
+
 	if text != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -342,6 +350,7 @@ func (h *house) begins(
 		name, value, _ := strings.Cut(line, ": ")
 		req.Header.Set(name, value)
 	}
+
 	resp, err := client.Do(req)
 	if err != nil {
 		h.t.Errorf("%s %s: %v", method, path, err)
@@ -371,6 +380,7 @@ func TestRoutesThatAreNone(t *testing.T) {
 			}
 		}
 	}
+
 	for _, n := range table() {
 		path := regexp.MustCompile(`:\w+`).ReplaceAllString(n.path, "unknown-id")
 		for _, method := range []string{http.MethodPut, http.MethodPatch, http.MethodOptions, "TRACE"} {
@@ -378,6 +388,7 @@ func TestRoutesThatAreNone(t *testing.T) {
 				t.Errorf("%s %s is answered %d", method, n.path, status)
 			}
 		}
+
 		if n.method != http.MethodDelete {
 			continue
 		}

@@ -26,10 +26,12 @@ func AtEveryWrite(
 	var writes func() int
 	want = carry(t, func(h *House) { writes = fail(h, 0) })
 	t.Logf("%d writes:\n%s", writes(), want)
+
 	first, step := rand.IntN(min(16, writes()))+1, 16
 	if os.Getenv("ACTLOG_EVERY_WRITE") != "" {
 		first, step = 1, 1
 	}
+
 	for n := first; n <= writes(); n += step {
 		for name, disturb := range map[string]func(*House, int) func() int{
 			"failed": fail, "killed before": kill(true), "killed after": kill(false),
@@ -69,6 +71,7 @@ func kill(before bool) func(h *House, n int) (writes func() int) {
 				h.T.Error(err)
 			}
 		}
+
 		h.Engine = h.NewEngine(func(c *engine.Config) {
 			c.Write = func(ctx context.Context, l runstore.Lease, changes []record.Change, ops ...runstore.RunOp) error {
 				mu.Lock()
@@ -80,10 +83,12 @@ func kill(before bool) func(h *House, n int) (writes func() int) {
 				now := count == n
 				dead[l] = now && before
 				mu.Unlock()
+
 				if now && before {
 					free(l.PlanID)
 					return runstore.ErrLeaseLost
 				}
+
 				err := c.Store.WriteRun(ctx, l, changes, ops...)
 				if now && err == nil {
 					mu.Lock()
@@ -95,6 +100,7 @@ func kill(before bool) func(h *House, n int) (writes func() int) {
 				return err
 			}
 		})
+
 		return func() int {
 			mu.Lock()
 			defer mu.Unlock()

@@ -44,6 +44,7 @@ func (p *Parts) Provides() []string {
 	for _, name := range p.Set.Names() {
 		all = append(all, "tool:"+name)
 	}
+
 	for id := range p.Definitions {
 		all = append(all, "tool:"+id)
 		if name, ok := strings.CutPrefix(id, "custom_workflow."); ok {
@@ -144,11 +145,13 @@ func Build(t *testing.T, p Plans) *House {
 	h.Runs = runstore.New(h.Store)
 	own := h.Store // a test may open another
 	t.Cleanup(func() { CheckEnded(t, own) })
+
 	var err error
 	if h.Model, err = scriptmodel.Start(scriptmodel.Script{Scenes: p.Scenes}, nil); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { h.Model.Close() })
+
 	m, err := openai.New(openai.Config{Model: "scripted", BaseURL: h.Model.URL(), Provider: "scripted"})
 	if err != nil {
 		t.Fatal(err)
@@ -157,6 +160,7 @@ func Build(t *testing.T, p Plans) *House {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	h.Parts = &Parts{DefaultModel: m, Set: all, Definitions: p.Definitions, Servers: p.Servers}
 	h.Engine = h.NewEngine(p.Config)
 	return h
@@ -173,6 +177,7 @@ func (h *House) NewEngine(set func(*engine.Config)) *engine.Engine {
 	if set != nil {
 		set(&c)
 	}
+
 	e, err := engine.New(c)
 	if err != nil {
 		h.T.Fatal(err)
@@ -189,6 +194,7 @@ func (h *House) Work(e *engine.Engine) (stop func()) {
 			h.T.Error(err)
 		}
 	})
+
 	stop = sync.OnceFunc(func() { cancel(); all.Wait() })
 	h.T.Cleanup(stop)
 	return stop
@@ -201,6 +207,7 @@ func (h *House) Start(agent, request string, set ...func(*engine.Request)) strin
 	if err != nil {
 		h.T.Fatal(err)
 	}
+
 	r := engine.Request{Executor: "agent", Input: input}
 	for _, f := range set {
 		f(&r)
@@ -226,6 +233,7 @@ func (h *House) Await(id string, state record.State) *tree.Plan {
 		p = h.Plan(id)
 		return *p.Record.State == state || p.Record.State.Terminal()
 	})
+
 	if *p.Record.State != state {
 		h.T.Fatalf("the run is %s, not %s: %s", *p.Record.State, state, Text(p.Record.ErrorMessage))
 	}
@@ -270,6 +278,7 @@ func (h *House) Waits() (open []record.Wait) {
 		h.T.Fatal(err)
 	}
 	defer rows.Close()
+
 	for rows.Next() {
 		var w record.Wait
 		var inputs string
@@ -310,6 +319,7 @@ func (h *House) Decide(w record.Wait, state record.State, decision, value string
 				for _, in := range inputs {
 					in["value"] = value
 				}
+
 				b, err := json.Marshal(inputs)
 				if err != nil {
 					return nil, err

@@ -172,6 +172,7 @@ func list(t *testing.T) map[string]*pkg {
 	cmd.Dir = filepath.Join("..", "..", "..")
 	var failed strings.Builder
 	cmd.Stderr = &failed
+
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -179,6 +180,7 @@ func list(t *testing.T) map[string]*pkg {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	all := map[string]*pkg{}
 	for d := json.NewDecoder(out); ; {
 		p := new(pkg)
@@ -210,6 +212,7 @@ func ruleFor(name string) (r rule, ok bool) {
 	if r, ok = rules[name]; ok {
 		return r, true
 	}
+
 	longest := -1
 	for key, each := range rules {
 		if covers(key, name) && len(key) > longest {
@@ -233,6 +236,7 @@ func breaches(all map[string]*pkg) (found []string) {
 				"rules in internal/testkit/imports")
 			continue
 		}
+
 		for _, path := range p.Imports {
 			if !mayImport(name, path, r, all[path]) {
 				found = append(found, name+" may not import "+strings.TrimPrefix(path, module+"/"))
@@ -249,6 +253,7 @@ func mayImport(name, path string, r rule, imported *pkg) bool {
 		forTests := covers(support, ours) && !slices.Contains(supported, ours)
 		return covered(r.ours, ours) && (!forTests || covers(support, name) || name == "cmd/bench")
 	}
+
 	if imported == nil || imported.Standard { // "C" and "unsafe" are not listed
 		return true
 	}
@@ -266,6 +271,7 @@ func TestImports(t *testing.T) {
 	for _, b := range breaches(all) {
 		t.Error(b)
 	}
+
 	// Heavy packages must not be linked into agents, not even indirectly.
 	for _, p := range reached(all, module+"/recorder") {
 		for _, heavy := range []string{
@@ -277,6 +283,7 @@ func TestImports(t *testing.T) {
 			}
 		}
 	}
+
 	if !slices.Contains(reached(all, module+"/cmd/actlog"), wazero) {
 		t.Error("the server does not link the toolset code")
 	}
@@ -308,6 +315,7 @@ func TestLinked(t *testing.T) {
 		"record", "agent", "agent/model", "agent/plan", "agent/redact", "agent/tool", "agent/workflow", "db", "migrations",
 		"internal/record/...", "internal/runtime/...",
 	}
+
 	for _, path := range reached(all, module+"/agent") {
 		p := all[path]
 		if p == nil || p.Standard {
@@ -335,6 +343,7 @@ func reached(all map[string]*pkg, from string) []string {
 		if p == nil {
 			continue
 		}
+
 		for _, path := range p.Imports {
 			if !seen[path] {
 				seen[path] = true
@@ -351,6 +360,7 @@ func TestBreachesAreSeen(t *testing.T) {
 	uuid := &pkg{ImportPath: "github.com/google/uuid", Module: &struct{ Path string }{"github.com/google/uuid"}}
 	echoed := &pkg{ImportPath: echo, Module: &struct{ Path string }{echo}}
 	pool := &pkg{ImportPath: pgx + "/pgxpool", Module: &struct{ Path string }{pgx}}
+
 	for _, tt := range []struct {
 		name    string
 		imports []string

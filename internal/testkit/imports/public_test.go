@@ -32,6 +32,7 @@ func TestPublicTypes(t *testing.T) {
 	if !slices.Contains(public, "agent/config") || !slices.Contains(public, "recorder/spool") {
 		t.Fatalf("the public packages are %v", public)
 	}
+
 	_, export := listFiles(t, public)
 	load := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) {
 		return os.Open(export[path])
@@ -41,6 +42,7 @@ func TestPublicTypes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for _, name := range p.Scope().Names() {
 			o, isType := p.Scope().Lookup(name).(*types.TypeName)
 			if isType && o.Exported() && o.IsAlias() {

@@ -38,6 +38,7 @@ func OpenURL(t testing.TB, url string, options ...func(*store.Config)) *store.St
 	for _, o := range options {
 		o(&config)
 	}
+
 	s, err := store.Open(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
@@ -56,6 +57,7 @@ func Upkeep(t testing.TB, s *store.Store, config upkeep.Config) *upkeep.Upkeep {
 	if config.Logger == nil {
 		config.Logger = Logger(t)
 	}
+
 	u, err := upkeep.Start(t.Context(), s, config)
 	if err != nil {
 		t.Fatal(err)
@@ -167,6 +169,7 @@ func setPart(ctx context.Context, tx pgx.Tx, day string, roots []string) error {
 		if table == "content" || table == "recent_text" {
 			seen = ""
 		}
+
 		if _, err := tx.Exec(ctx, "UPDATE actlog."+table+" SET part = $1::text::date"+seen+" WHERE root_plan_id = ANY ($2)",
 			day, roots); err != nil {
 			return err
@@ -219,11 +222,13 @@ func WriterURL(t testing.TB, db *pgtest.DB) string {
 			t.Error(err)
 		}
 	}
+
 	exec(
 		t.Context(), `CREATE ROLE %[1]s LOGIN PASSWORD 'secret'; GRANT USAGE ON SCHEMA actlog TO %[1]s; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA actlog TO %[1]s`,
 	)
 	// what it owns goes first
 	t.Cleanup(func() { exec(context.Background(), "DROP OWNED BY %[1]s CASCADE; DROP ROLE %[1]s") })
+
 	u, err := url.Parse(db.URL)
 	if err != nil {
 		t.Fatal(err)

@@ -47,6 +47,7 @@ func sources(t *testing.T, folders ...string) (all []source) {
 		if !strings.HasSuffix(path, ".go") {
 			continue
 		}
+
 		s := source{path: path, set: token.NewFileSet()}
 		if s.text, err = os.ReadFile("../../../" + path); os.IsNotExist(err) { // removed, and not yet committed
 			continue
@@ -57,6 +58,7 @@ func sources(t *testing.T, folders ...string) (all []source) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if s.lines = strings.Split(string(s.text), "\n"); !ast.IsGenerated(s.File) {
 			all = append(all, s)
 		}
@@ -140,6 +142,7 @@ func (s source) ownLines(statement ast.Stmt) int {
 		}
 		return true
 	}
+
 	ast.Inspect(statement, visit)
 	return lines
 }
@@ -168,6 +171,7 @@ func TestAssignments(t *testing.T) {
 			case *ast.ValueSpec:
 				names, values = len(n.Names), len(n.Values)
 			}
+
 			if names > maxAssigned && values == names {
 				t.Errorf("%s:%d: %d values in one assignment, want at most %d", s.path, s.line(n.Pos()), names, maxAssigned)
 			}
@@ -196,6 +200,7 @@ func (s source) rawLines() map[int]bool {
 	var tokens scanner.Scanner
 	set := token.NewFileSet()
 	tokens.Init(set.AddFile(s.path, -1, len(s.text)), s.text, nil, 0)
+
 	for {
 		at, kind, text := tokens.Scan()
 		if kind == token.EOF {
@@ -204,6 +209,7 @@ func (s source) rawLines() map[int]bool {
 		if kind != token.STRING || text[0] != '`' {
 			continue
 		}
+
 		first := set.PositionFor(at, false).Line
 		for i := range bytes.Count([]byte(text), []byte("\n")) + 1 {
 			raw[first+i] = true
@@ -236,6 +242,7 @@ func TestFinds(t *testing.T) {
 		if s.File, err = parser.ParseFile(s.set, name, text, parser.ParseComments); err != nil {
 			t.Fatal(err)
 		}
+
 		if _, lines := s.paragraph(s.Decls[0].(*ast.FuncDecl).Body.List); lines != row.lines {
 			t.Errorf("%s: %d lines, want %d", name, lines, row.lines)
 		}

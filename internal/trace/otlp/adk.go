@@ -20,7 +20,9 @@ var adk = convention{
 		a := s.Attributes
 		const p = "gcp.vertex.agent."
 		fill(&f.Conversation, a, p+"session_id")
-		request, response, result := a.Get(p+"llm_request"), a.Get(p+"llm_response"), a.Get(p+"tool_response")
+		request, response := a.Get(p+"llm_request"), a.Get(p+"llm_response")
+		result := a.Get(p + "tool_response")
+
 		switch f.Class {
 		case Model:
 			f.Input, f.Output = cmp.Or(f.Input, request), cmp.Or(f.Output, response)
@@ -28,6 +30,7 @@ var adk = convention{
 			f.System = cmp.Or(f.System, memberText(config, "system_instruction", "systemInstruction"))
 			fill(&f.Agent, a, "gen_ai.agent.name")
 			f.Model = cmp.Or(f.Model, memberText(request, "model"))
+
 			if usage := readUsage(member(response, "usage_metadata", "usageMetadata")); usage.known() {
 				f.Usage = usage // before 2.0, gen_ai.usage.output_tokens left out the thoughts
 			} else if thoughts := countOf(a, "gen_ai.usage.experimental.reasoning_tokens"); thoughts != nil &&

@@ -105,6 +105,7 @@ func isAsideSpan(s *Span) bool {
 	if named {
 		return false
 	}
+
 	for _, text := range []string{"gen_ai.output.", "gen_ai.completion", "llm.output_messages."} {
 		if s.Attributes.HasPrefix(text) {
 			return false
@@ -113,6 +114,7 @@ func isAsideSpan(s *Span) bool {
 	if orZero(countOf(s.Attributes, outputTokens...)) > 0 {
 		return false
 	}
+
 	first, _, _ := strings.Cut(s.Name, " ")
 	return isLikelyAside(first)
 }

@@ -58,6 +58,7 @@ func EncodeChunk(spans []Span, room *int) ([]byte, error) {
 				ErrTooLarge, MaxChunkBytes)
 		}
 	}
+
 	*room -= len(w.b)
 	packed := compressor.EncodeAll(w.b, make([]byte, 0, len(w.b)/2))
 	return bytes.Clone(packed), nil // without the spare capacity
@@ -79,6 +80,7 @@ func estimateSize(spans []Span) (n int) {
 func Memory(spans []Span, seen map[*Attribute]bool) (n int) {
 	const span, attribute = 400, 48
 	of := func(a Attributes) int { return attribute*len(a) + a.Size() }
+
 	for i := range spans {
 		s := &spans[i]
 		n += span + len(s.Name) + len(s.StatusMessage) + of(s.Attributes)
@@ -102,10 +104,12 @@ func DecodeChunk(chunk []byte) ([]Span, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errChunk, err)
 	}
+
 	r := reader{s: string(b)}
 	if v := r.byte(); v != chunkVersion {
 		return nil, fmt.Errorf("%w: its version is %d", errChunk, v)
 	}
+
 	spans := make([]Span, r.len(minSpanBytes))
 	for i := range spans {
 		r.span(&spans[i])
@@ -162,6 +166,7 @@ func (w *writer) span(s *Span) {
 	if s.Logged {
 		flags |= flagLogged
 	}
+
 	if !slices.Equal(w.resource, s.Resource) {
 		flags |= flagResource
 	}
@@ -170,12 +175,14 @@ func (w *writer) span(s *Span) {
 	w.text(s.SpanID)
 	w.text(s.ParentID)
 	w.text(s.Name)
+
 	w.int(int64(s.Kind))
 	w.int(s.Start)
 	w.int(s.End)
 	w.int(int64(s.Status))
 	w.text(s.StatusMessage)
 	w.attributes(s.Attributes)
+
 	w.uint(uint64(len(s.Events)))
 	for i := range s.Events {
 		w.text(s.Events[i].Name)
@@ -188,6 +195,7 @@ func (w *writer) span(s *Span) {
 		w.text(s.Links[i].SpanID)
 		w.attributes(s.Links[i].Attributes)
 	}
+
 	w.text(s.Scope.Name)
 	w.text(s.Scope.Version)
 	if flags&flagResource != 0 {
@@ -271,6 +279,7 @@ func (r *reader) text() string {
 		r.fail()
 		return ""
 	}
+
 	s := r.s[:n]
 	r.s = r.s[n:]
 	if len(s) <= maxShared {
@@ -281,13 +290,17 @@ func (r *reader) text() string {
 
 func (r *reader) span(s *Span) {
 	flags := r.byte()
-	s.RemoteParent, s.Stub, s.Logged = flags&flagRemote != 0, flags&flagStub != 0, flags&flagLogged != 0
-	s.TraceID, s.SpanID, s.ParentID, s.Name = r.text(), r.text(), r.text(), r.text()
+	s.RemoteParent = flags&flagRemote != 0
+	s.Stub, s.Logged = flags&flagStub != 0, flags&flagLogged != 0
+	s.TraceID, s.SpanID = r.text(), r.text()
+	s.ParentID, s.Name = r.text(), r.text()
+
 	s.Kind = int32(r.int())
 	s.Start, s.End = r.int(), r.int()
 	s.Status = int32(r.int())
 	s.StatusMessage = r.text()
 	s.Attributes = r.attributes()
+
 	if n := r.len(3); n > 0 {
 		s.Events = make([]Event, n)
 		for i := range s.Events {
@@ -300,6 +313,7 @@ func (r *reader) span(s *Span) {
 			s.Links[i] = Link{TraceID: r.text(), SpanID: r.text(), Attributes: r.attributes()}
 		}
 	}
+
 	s.Scope = Scope{Name: r.text(), Version: r.text()}
 	if flags&flagResource != 0 {
 		r.resource = r.attributes()
@@ -318,6 +332,7 @@ func (r *reader) attributes() Attributes {
 	if n == 0 {
 		return nil
 	}
+
 	a := make(Attributes, n)
 	for i := range a {
 		a[i].Key = r.text()

@@ -38,6 +38,7 @@ func classify(s *Span) Facts {
 	truncated := s.Truncated
 	s, cuts := mend(s)
 	f := Facts{cuts: slices.Clip(cuts), truncated: slices.Clip(truncated)}
+
 	var decided int
 	f.Class, decided = decide(s)
 	f.aside = f.Class == Transparent && isAsideSpan(s)
@@ -49,6 +50,7 @@ func classify(s *Span) Facts {
 			conventions[i].readInto(&f, s)
 		}
 	}
+
 	f.complete(s)
 	f.ofGenAI = isOfGenAI(s, f.Class) || isChain(s)
 	return f
@@ -59,6 +61,7 @@ func decide(s *Span) (class Class, decided int) {
 	if isAside(s.Attributes.Get("gen_ai.operation.name")) || isAside(s.Attributes.Get("llm.request.type")) {
 		return Transparent, -1
 	}
+
 	for i := range conventions {
 		c := &conventions[i]
 		if c.class != nil {
@@ -86,6 +89,7 @@ func (f *Facts) complete(s *Span) {
 	f.readParties(s)
 	fill(&f.ErrorKind, s.Attributes, "error.type")
 	f.Failed = f.Failed || s.Status == 2 || f.ErrorKind != ""
+
 	for i := range slices.Backward(s.Events) {
 		if e := &s.Events[i]; e.Name == "exception" || strings.HasSuffix(e.Name, ".exception") {
 			f.Failed = true
@@ -94,6 +98,7 @@ func (f *Facts) complete(s *Span) {
 			break
 		}
 	}
+
 	if f.Class == Tool {
 		result, failed, message := outcomeIn(f.Result)
 		f.Result = result
@@ -108,12 +113,14 @@ func (f *Facts) complete(s *Span) {
 		f.ErrorMessage = cmp.Or(message, f.ErrorMessage, s.Attributes.First("error.message", "exception.message"),
 			f.ErrorKind)
 	}
+
 	if f.Class <= Agent && asksForTools(f.Finish) { // what an agent says before a tool call is no answer
 		f.Output = ""
 	}
 	if f.Class == Agent || !validID(s.ParentID, 16) && f.Class < Agent {
 		f.request, f.answer = requestIn(f.Input), answerIn(f.Output)
 	}
+
 	switch f.Class {
 	case Agent:
 		if f.Agent == "" || f.Agent == s.Name {
@@ -137,6 +144,7 @@ func (f *Facts) complete(s *Span) {
 		if f.calls == nil {
 			f.calls = out.calls()
 		}
+
 		f.Finish = cmp.Or(f.Finish, out.finish)
 		f.thinkOutput = f.asSent(f.Output)
 		if s, ok := out.onlyText(); ok {

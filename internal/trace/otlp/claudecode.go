@@ -37,6 +37,7 @@ var claudeCode = convention{
 			fill(&f.System, a, "system_prompt")
 			fill(&f.Output, a, "response.model_output")
 			fill(&f.Finish, a, "stop_reason")
+
 			usage := Usage{
 				Input: countOf(a, "input_tokens"), Output: countOf(a, "output_tokens"),
 				CacheRead: countOf(a, "cache_read_tokens"), CacheWrite: countOf(a, "cache_creation_tokens"),
@@ -58,6 +59,7 @@ var claudeCode = convention{
 				}
 			}
 		}
+
 		if a.Get("success") == "false" {
 			f.Failed = true
 			fill(&f.ErrorKind, a, "error_class", "error_type")
@@ -93,6 +95,7 @@ func readClaudeLog(e *Event, f *Facts) {
 				a.Get("success") == "false", a.First("error_type", "error_class"), a.First("error", "error_message"),
 			},
 		}
+
 		if f.Class == Tool && (l.id == "" || l.id == f.CallID) {
 			f.fillFromLog(&l)
 		} else if l.id != "" {

@@ -25,6 +25,7 @@ func contextOf(s *Span, logs Attributes, f *Facts, before *context) *context {
 	c := context{
 		conversation: f.Conversation, user: f.User, tags: f.Tags, metadata: len(appendMetadata([]byte{'{'}, s)) > 1,
 	}
+
 	for _, resource := range []Attributes{s.Resource, logs} {
 		fill(&c.environment, resource, "deployment.environment.name", "deployment.environment")
 		fill(&c.release, resource, "service.version")
@@ -40,6 +41,7 @@ func contextOf(s *Span, logs Attributes, f *Facts, before *context) *context {
 			}
 		}
 	}
+
 	if before != nil && c.equals(before) {
 		return before
 	}
@@ -72,6 +74,7 @@ func (c *context) fillFrom(o *context) {
 	} {
 		*gap.to = cmp.Or(*gap.to, *gap.from)
 	}
+
 	if c.startedBy.PlanID == "" {
 		c.startedBy = o.startedBy
 	}
@@ -91,6 +94,7 @@ func appendMetadata(b []byte, s *Span) []byte {
 			b = append(appendName(b, clean(key)), value...)
 		}
 	}
+
 	if service := s.Resource.Get("service.name"); service != "" {
 		put("service", Value{Text: service})
 	}
@@ -102,6 +106,7 @@ func appendMetadata(b []byte, s *Span) []byte {
 			put(key, Value{Type: JSON, Text: loosejson.Quoted(value)})
 		}
 	}
+
 	for _, prefix := range []string{
 		"ai.telemetry.metadata.", "langfuse.trace.metadata.", "traceloop.association.properties.",
 	} {

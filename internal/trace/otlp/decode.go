@@ -47,12 +47,14 @@ func DecodeTraces(contentType string, body []byte) (Batch, error) {
 	if err != nil {
 		return b, cmp.Or(Misplaced(Traces, contentType, body), fmt.Errorf("reading traces: %w", err))
 	}
+
 	if all.SpanCount() == 0 {
 		return b, Misplaced(Traces, contentType, body)
 	}
 	if all.SpanCount() > MaxSpans {
 		return b, errSpans
 	}
+
 	b.Spans, b.Rowless = make([]Span, 0, all.SpanCount()), Tally{}
 	for _, rs := range all.ResourceSpans().All() {
 		var c converter
@@ -70,6 +72,7 @@ func DecodeTraces(contentType string, body []byte) (Batch, error) {
 					b.Rowless.addOther(Rowless{Reason: Rejected, Scope: scope.Name, Kind: otelKind(int32(s.Kind()))}, s.Attributes())
 					continue
 				}
+
 				out.Scope, out.Resource = scope, resource
 				b.Rowless.addSpan(&out)
 				b.Spans = append(b.Spans, out)
@@ -89,12 +92,14 @@ func DecodeLogs(contentType string, body []byte) (Batch, error) {
 	if err != nil {
 		return b, cmp.Or(Misplaced(Logs, contentType, body), fmt.Errorf("reading logs: %w", err))
 	}
+
 	if all.LogRecordCount() == 0 {
 		return b, Misplaced(Logs, contentType, body)
 	}
 	if all.LogRecordCount() > MaxSpans {
 		return b, errSpans
 	}
+
 	b.Rowless = Tally{}
 	for _, rl := range all.ResourceLogs().All() {
 		var c converter
@@ -108,6 +113,7 @@ func DecodeLogs(contentType string, body []byte) (Batch, error) {
 				c.truncated = slices.Clip(inScope)
 				logged, isAgents := c.logged(l, scope, resource)
 				namesNone := l.TraceID().IsEmpty() || l.SpanID().IsEmpty()
+
 				switch {
 				case logged != nil:
 					b.Spans = append(b.Spans, *logged)
@@ -148,8 +154,10 @@ func unmarshal[T any](
 	case mediaType == TypeProtobuf:
 		err = bounds.checkProtobuf(body, root, 0)
 	default:
-		err, decode, fault = bounds.checkJSON(body), json, faultOfJSON
+		err = bounds.checkJSON(body)
+		decode, fault = json, faultOfJSON
 	}
+
 	if err == nil {
 		if all, err = decode(body); err == nil {
 			return all, nil
@@ -176,10 +184,11 @@ const flagRemoteParent = 0x200
 
 // span returns a span, or the reason to reject it.
 func (c *converter) span(s ptrace.Span) (Span, string) {
-	traceID, spanID, parentID := s.TraceID(), s.SpanID(), s.ParentSpanID()
+	traceID, spanID := s.TraceID(), s.SpanID()
 	if traceID.IsEmpty() || spanID.IsEmpty() {
 		return Span{}, "spans need a trace id and a span id; a body of logs goes to /v1/logs"
 	}
+
 	out := Span{
 		TraceID: traceID.String(), SpanID: spanID.String(),
 		Name: c.name("name", s.Name()), Kind: int32(s.Kind()), Start: nanoseconds(s.StartTimestamp()),
@@ -187,10 +196,11 @@ func (c *converter) span(s ptrace.Span) (Span, string) {
 		Status: int32(s.Status().Code()), StatusMessage: c.string("status", s.Status().Message()),
 		Attributes: c.attributes("attributes", s.Attributes()),
 	}
-	if !parentID.IsEmpty() && parentID != spanID {
+	if parentID := s.ParentSpanID(); !parentID.IsEmpty() && parentID != spanID {
 		out.ParentID = parentID.String()
 		out.RemoteParent = s.Flags()&flagRemoteParent != 0
 	}
+
 	for i, e := range s.Events().All() {
 		if i == MaxEvents {
 			c.cut("events")
@@ -201,6 +211,7 @@ func (c *converter) span(s ptrace.Span) (Span, string) {
 			Attributes: c.attributes("events", e.Attributes()),
 		})
 	}
+
 	for i, l := range s.Links().All() {
 		if i == MaxLinks {
 			c.cut("links")
@@ -212,6 +223,7 @@ func (c *converter) span(s ptrace.Span) (Span, string) {
 			Attributes: c.attributes("links", l.Attributes()),
 		})
 	}
+
 	out.Truncated = c.truncated
 	return out, ""
 }
@@ -231,6 +243,7 @@ func (c *converter) stub(l plog.LogRecord) Span {
 	if l.Body().Type() != pcommon.ValueTypeEmpty {
 		e.Attributes = spans.Sorted(append(e.Attributes, Attribute{Key: logBody, Value: c.value(logBody, l.Body())}))
 	}
+
 	return Span{
 		TraceID: l.TraceID().String(), SpanID: l.SpanID().String(), Stub: true, Events: []Event{e}, Truncated: c.truncated,
 	}
@@ -246,6 +259,7 @@ func (c *converter) logged(l plog.LogRecord, scope Scope, resource Attributes) (
 	if l.Body().Type() == pcommon.ValueTypeStr {
 		names = append(names, shortName(l.Body().Str()))
 	}
+
 	writer, name := writerOf(names, scope.Name, resource.Get("service.name"))
 	if writer == nil {
 		return nil, false
@@ -254,6 +268,7 @@ func (c *converter) logged(l plog.LogRecord, scope Scope, resource Attributes) (
 	if namesSpan && writer.name != "codex" {
 		return nil, true // what names spans of the others is read from the events of those
 	}
+
 	a := slices.DeleteFunc(c.attributes("attributes", l.Attributes()), func(a Attribute) bool {
 		return isRedacted(a.Value.Text)
 	})
@@ -261,6 +276,7 @@ func (c *converter) logged(l plog.LogRecord, scope Scope, resource Attributes) (
 	if kind == ofNothing || a.First(writer.session...) == "" && !namesSpan {
 		return nil, true
 	}
+
 	s = &Span{
 		Logged: true, Name: writer.prefix + name, Scope: scope, Resource: resource, Attributes: a, Truncated: c.truncated,
 	}
@@ -293,6 +309,7 @@ func (c *converter) attributes(field string, m pcommon.Map) Attributes {
 	if m.Len() == 0 {
 		return nil
 	}
+
 	out := make(Attributes, 0, min(m.Len(), MaxAttributes))
 	for key, v := range m.All() {
 		if len(out) == MaxAttributes {
@@ -343,6 +360,7 @@ func (c *converter) value(key string, v pcommon.Value) Value {
 		}
 		out.Text = string(b) // once it is cut it is no longer JSON
 	}
+
 	if out.Type == String {
 		out.Text = c.string(key, out.Text)
 		if _, ok := wholeMessages(out.Text); ok { // an SDK cut it
@@ -379,6 +397,7 @@ func (c *converter) appendValue(b []byte, key string, v pcommon.Value, depth int
 		c.cut(key)
 		return append(b, "null"...)
 	}
+
 	switch v.Type() {
 	case pcommon.ValueTypeMap:
 		b = append(b, '{')
@@ -393,6 +412,7 @@ func (c *converter) appendValue(b []byte, key string, v pcommon.Value, depth int
 		}
 		return append(b, ']')
 	}
+
 	out := scalar(v)
 	out.Text = clean(out.Text)
 	return out.Append(b)

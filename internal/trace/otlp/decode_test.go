@@ -27,6 +27,7 @@ func oneSpan(t testing.TB, set func(ptrace.Span)) (proto, js []byte) {
 	s.SetTraceID([16]byte{1})
 	s.SetSpanID([8]byte{2})
 	set(s)
+
 	proto, err := new(ptrace.ProtoMarshaler).MarshalTraces(all)
 	if err != nil {
 		t.Fatal(err)
@@ -58,6 +59,7 @@ func TestDecodeKeepsEveryField(t *testing.T) {
 		s.SetEndTimestamp(pcommon.Timestamp(1) << 63)
 		s.Status().SetCode(ptrace.StatusCodeError)
 		s.Status().SetMessage("m")
+
 		a := s.Attributes()
 		a.PutStr("string", `{"a": "<"}`)
 		a.PutInt("int", -1<<63)
@@ -65,18 +67,22 @@ func TestDecodeKeepsEveryField(t *testing.T) {
 		a.PutBool("bool", true)
 		a.PutEmptyBytes("bytes").FromRaw([]byte{0, 255})
 		a.PutEmpty("empty")
+
 		m := a.PutEmptyMap("map")
 		m.PutStr("<z>", "\"\\\n\u2028é")
 		m.PutEmptySlice("list").AppendEmpty().SetInt(1)
 		m.PutEmpty("nil")
+
 		e := s.Events().AppendEmpty()
 		e.SetName("exception")
 		e.SetTimestamp(6)
 		e.Attributes().PutStr("exception.type", "T")
+
 		l := s.Links().AppendEmpty()
 		l.SetTraceID([16]byte{7})
 		l.SetSpanID([8]byte{8})
 	})
+
 	want := otlp.Span{
 		TraceID: "01" + strings.Repeat("0", 30), SpanID: "02" + strings.Repeat("0", 14),
 		ParentID: "03" + strings.Repeat("0", 14), RemoteParent: true,
@@ -96,6 +102,7 @@ func TestDecodeKeepsEveryField(t *testing.T) {
 		},
 		Links: []otlp.Link{{TraceID: "07" + strings.Repeat("0", 30), SpanID: "08" + strings.Repeat("0", 14)}},
 	}
+
 	for contentType, body := range map[string][]byte{otlp.TypeProtobuf: proto, "application/json; charset=utf-8": js} {
 		batch, err := otlp.DecodeTraces(contentType, body)
 		if err != nil {
@@ -119,11 +126,13 @@ func TestInvalidTextIsReplacedAndLongTextIsCut(t *testing.T) {
 		a := s.Attributes()
 		a.PutStr("long", long)
 		a.PutStr("bad\x00", "\xff")
+
 		m := a.PutEmptyMap("map")
 		m.PutStr("\x00", "\xff\x00")
 		for range 200 {
 			m = m.PutEmptyMap("deeper")
 		}
+
 		for i := range otlp.MaxEvents + 1 {
 			s.Events().AppendEmpty().SetName(string(rune('a' + i%26)))
 		}
@@ -131,6 +140,7 @@ func TestInvalidTextIsReplacedAndLongTextIsCut(t *testing.T) {
 			s.Links().AppendEmpty()
 		}
 	})
+
 	if !strings.HasPrefix(got.Name, "a\uFFFDb\uFFFDnn") || got.StatusMessage != "\uFFFD" ||
 		got.Attributes.Get("bad\uFFFD") != "\uFFFD" {
 		t.Errorf("%.20q %q %.80v", got.Name, got.StatusMessage, got.Attributes)
@@ -142,12 +152,14 @@ func TestInvalidTextIsReplacedAndLongTextIsCut(t *testing.T) {
 		strings.Count(s, "deeper") >= record.MaxJSONDepth {
 		t.Errorf("map %.200s", s)
 	}
+
 	if len(got.Events) != otlp.MaxEvents || len(got.Links) != otlp.MaxLinks {
 		t.Errorf("%d events, %d links", len(got.Events), len(got.Links))
 	}
 	if diff := cmp.Diff([]string{"name", "long", "map", "events", "links"}, got.Truncated); diff != "" {
 		t.Errorf("truncated:\n%s", diff)
 	}
+
 	many := decodeOne(t, func(s ptrace.Span) {
 		for i := range otlp.MaxAttributes + 1 {
 			s.Attributes().PutInt(strings.Repeat("k", i%100)+string(rune(i)), 1)
@@ -175,6 +187,7 @@ func TestNamesOfScopesThatWereCut(t *testing.T) {
 			s := inScope.Spans().AppendEmpty()
 			s.SetTraceID([16]byte{1})
 			s.SetSpanID([8]byte{1, byte(i), byte(j)})
+
 			l := logs.LogRecords().AppendEmpty()
 			l.SetTimestamp(pcommon.Timestamp(1 + 2*i + j))
 			l.Body().SetStr("claude_code.user_prompt")
@@ -192,6 +205,7 @@ func TestNamesOfScopesThatWereCut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if proto, err = new(plog.ProtoMarshaler).MarshalLogs(records); err != nil {
 		t.Fatal(err)
 	}
@@ -218,6 +232,7 @@ func TestRowsNameWhatWasCut(t *testing.T) {
 		s.Attributes().PutStr("gen_ai.operation.name", "chat")
 		s.Attributes().PutStr("gen_ai.input.messages", strings.Repeat("x", otlp.MaxStringBytes+1))
 	})
+
 	for _, c := range project(t, []otlp.Span{s}) {
 		if cycle, ok := c.(*record.ThinkAct); ok &&
 			string(cycle.Metadata) != `{"truncatedAttributes":["gen_ai.input.messages"]}` {
@@ -233,10 +248,12 @@ func TestSpansWithoutIDsAreRejected(t *testing.T) {
 	spans.AppendEmpty()
 	spans.AppendEmpty().SetTraceID([16]byte{1})
 	spans.AppendEmpty().SetSpanID([8]byte{1})
+
 	good := spans.AppendEmpty()
 	good.SetTraceID([16]byte{1})
 	good.SetSpanID([8]byte{1})
 	good.SetParentSpanID([8]byte{1}) // its own parent: a root
+
 	body, err := new(ptrace.ProtoMarshaler).MarshalTraces(all)
 	if err != nil {
 		t.Fatal(err)
@@ -251,6 +268,7 @@ func TestSpansWithoutIDsAreRejected(t *testing.T) {
 func someLogs() plog.Logs {
 	all := plog.NewLogs()
 	records := all.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords()
+
 	l := records.AppendEmpty()
 	l.SetTraceID([16]byte{1})
 	l.SetSpanID([8]byte{2})
@@ -258,6 +276,7 @@ func someLogs() plog.Logs {
 	l.SetTimestamp(9)
 	l.Attributes().PutStr("gen_ai.system", "openai")
 	l.Body().SetEmptyMap().PutStr("content", "hi")
+
 	older := records.AppendEmpty()
 	older.SetTraceID([16]byte{1})
 	older.SetSpanID([8]byte{2})
@@ -275,6 +294,7 @@ func TestNamesOfWhatIsCutAroundLogs(t *testing.T) {
 	resource := logs.ResourceLogs().At(0)
 	resource.Resource().Attributes().PutStr(strings.Repeat("k", otlp.MaxNameBytes+1), "v")
 	resource.ScopeLogs().At(0).Scope().SetName(strings.Repeat("s", otlp.MaxNameBytes+1))
+
 	body, err := new(plog.ProtoMarshaler).MarshalLogs(logs)
 	if err != nil {
 		t.Fatal(err)
@@ -283,6 +303,7 @@ func TestNamesOfWhatIsCutAroundLogs(t *testing.T) {
 	if err != nil || len(batch.Spans) != 2 {
 		t.Fatalf("%d spans, %v", len(batch.Spans), err)
 	}
+
 	for _, s := range batch.Spans {
 		if diff := cmp.Diff([]string{"resource", "scope"}, s.Truncated); diff != "" {
 			t.Errorf("what is cut (-want +got):\n%s", diff)
@@ -300,6 +321,7 @@ func TestLogRecordsBecomeEvents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	stub := func(e otlp.Event) otlp.Span {
 		return otlp.Span{
 			TraceID: "01" + strings.Repeat("0", 30), SpanID: "02" + strings.Repeat("0", 14), Stub: true, Events: []otlp.Event{e},
@@ -319,6 +341,7 @@ func TestLogRecordsBecomeEvents(t *testing.T) {
 			},
 		}),
 	}}
+
 	for contentType, body := range map[string][]byte{otlp.TypeProtobuf: proto, otlp.TypeJSON: js} {
 		got, err := otlp.DecodeLogs(contentType, body)
 		if err != nil {
@@ -338,6 +361,7 @@ func nested(depth int) []byte {
 	wrap := func(field byte, b []byte) []byte {
 		return append(binary.AppendUvarint([]byte{field<<3 | 2}, uint64(len(b))), b...)
 	}
+
 	inner := []byte{}
 	for range depth {
 		inner = wrap(5, wrap(1, inner)) // an array with a value
@@ -355,6 +379,7 @@ func TestInvalidBodiesAreRefused(t *testing.T) {
 	spans := bytes.Repeat([]byte{2<<3 | 2, 0}, otlp.MaxSpans+1)
 	scope := append(binary.AppendUvarint([]byte{2<<3 | 2}, uint64(len(spans))), spans...)
 	tooMany := append(binary.AppendUvarint([]byte{1<<3 | 2}, uint64(len(scope))), scope...)
+
 	for name, tt := range map[string]struct {
 		contentType string
 		body        string
@@ -384,11 +409,13 @@ func TestInvalidBodiesAreRefused(t *testing.T) {
 		if err == nil || tt.is != nil && !errors.Is(err, tt.is) || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s: %v", name, err)
 		}
+
 		_, err = otlp.DecodeLogs(tt.contentType, []byte(tt.body))
 		if tt.is == otlp.ErrUnsupported && !errors.Is(err, tt.is) {
 			t.Errorf("%s as logs: %v", name, err)
 		}
 	}
+
 	for _, contentType := range []string{otlp.TypeProtobuf, otlp.TypeJSON} {
 		empty := map[string]string{otlp.TypeProtobuf: "", otlp.TypeJSON: "{}"}[contentType]
 		if batch, err := otlp.DecodeTraces(contentType, []byte(empty)); err != nil || len(batch.Spans) > 0 ||

@@ -124,13 +124,16 @@ func (f *Facts) fillFrom(from *Facts) {
 	} {
 		*gap.to = cmp.Or(*gap.to, *gap.from)
 	}
+
 	f.cuts = append(f.cuts, from.cuts...)
 	f.truncated = append(f.truncated, from.truncated...)
 	f.Usage.fill(from.Usage)
 	f.CostUSD = cmp.Or(f.CostUSD, from.CostUSD)
 	f.FirstToken = cmp.Or(f.FirstToken, from.FirstToken)
+
 	if f.Output == "" || len(f.calls) == 0 && len(from.calls) > 0 { // some leave out the tool calls
-		f.Output, f.thinkOutput, f.answer = from.Output, from.thinkOutput, from.answer
+		f.Output, f.thinkOutput = from.Output, from.thinkOutput
+		f.answer = from.answer
 	}
 	if len(f.calls) == 0 {
 		f.calls = from.calls
@@ -155,7 +158,8 @@ func (f *Facts) failure() callFailure { return callFailure{f.Failed, f.ErrorKind
 // fail adds a failure to those of a call that has not failed so far.
 func (f *Facts) fail(with callFailure) {
 	if with.failed && !f.Failed {
-		f.Failed, f.ErrorKind, f.ErrorMessage = true, cmp.Or(with.kind, f.ErrorKind), cmp.Or(with.message, f.ErrorMessage)
+		f.Failed = true
+		f.ErrorKind, f.ErrorMessage = cmp.Or(with.kind, f.ErrorKind), cmp.Or(with.message, f.ErrorMessage)
 	}
 }
 
@@ -218,6 +222,7 @@ func after(s *Span, duration string, unit time.Duration) int64 {
 	if s.Start == 0 || duration == "" {
 		return 0
 	}
+
 	f, err := strconv.ParseFloat(duration, 64)
 	if err != nil || !(f >= 0 && f < 1e9) {
 		return 0
@@ -265,6 +270,7 @@ func langGraphAgent(a Attributes) string {
 		return cmp.Or(a.First("metadata."+name, "langsmith.metadata."+name, "traceloop.association.properties."+name),
 			memberText(a.Get("metadata"), name))
 	}
+
 	node := get("langgraph_node")
 	switch {
 	case node == "tools":
@@ -295,6 +301,7 @@ func (f *Facts) textKeys() []string {
 	if f.texts != nil || f.Arguments == "" {
 		return f.texts
 	}
+
 	f.texts = []string{}
 	if !isJSON(f.Arguments) {
 		f.texts = append(f.texts, nameKey(f.Arguments))
@@ -326,14 +333,17 @@ func readTool(s *Span, f *Facts, input, output string) {
 	}
 	fill(&f.CallID, a, "tool.id", "tool_call.id")
 	f.Arguments = cmp.Or(f.Arguments, input)
+
 	if f.Result != "" || output == "" {
 		return
 	}
+
 	f.Result = output
 	if strings.Contains(output, "tool_call_id") && isJSON(output) { // a LangChain message
 		if inner := member(output, "output"); strings.HasPrefix(inner, "{") {
 			output = inner
 		}
+
 		var c chat
 		c.value(output, "", 0)
 		for _, m := range c.messages {

@@ -122,6 +122,7 @@ func (f *forest) addBelow(id string, n *node) {
 		f.others[id] = p
 		f.tops = append(f.tops, p)
 	}
+
 	n.addTo(p)
 	if p.Span == nil {
 		p.remote = p.remote || parentIsRemote(n.Span)
@@ -154,12 +155,14 @@ func (f *forest) breakRing(n *node) {
 		seen[n] = true
 		n = n.parent
 	}
+
 	first := n
 	for p := n.parent; p != n; p = p.parent {
 		if compareNodes(p, first) < 0 {
 			first = p
 		}
 	}
+
 	first.parent.children = slices.DeleteFunc(first.parent.children, func(c *node) bool { return c == first })
 	first.parent = nil
 	f.addTop(first)
@@ -176,6 +179,7 @@ func (f *forest) place(tops ...*node) {
 		if n.placed() {
 			continue
 		}
+
 		if n.facts.Class == Agent && n.parent != nil {
 			f.findCall(n)
 		}
@@ -183,11 +187,13 @@ func (f *forest) place(tops ...*node) {
 		if n.facts.Class == Model && n.facts.ResponseID != "" && n.outer == nil {
 			f.joinResponse(n)
 		}
+
 		f.nodes = append(f.nodes, n)
 		f.learnContext(n)
 		if n.paysAside() && !n.paid {
 			f.asides = append(f.asides, n)
 		}
+
 		switch {
 		case n.outer != nil:
 		case n.facts.Class == Model:
@@ -207,6 +213,7 @@ func (f *forest) place(tops ...*node) {
 			f.skips = append(f.skips, n)
 			n.owner.skipped = mix(n.owner.skipped, n.mark)
 		}
+
 		for _, c := range slices.Backward(n.children) {
 			stack = append(stack, c)
 		}
@@ -249,6 +256,7 @@ func (f *forest) chargeAsides() {
 			stepOf[n] = stepOf[o]
 		}
 	}
+
 	for _, n := range f.asides {
 		step := stepOf[n.owner]
 		if step == nil {
@@ -279,7 +287,10 @@ func (n *node) settle() {
 		n.owner = n
 		return
 	}
-	n.owner, n.tool, n.model, n.cycle, n.nearest = p.owner, p.tool, p.model, p.cycle, p.nearest
+
+	n.owner, n.tool = p.owner, p.tool
+	n.model, n.cycle = p.model, p.cycle
+	n.nearest = p.nearest
 	n.paid = p.facts.Class <= Transparent && (p.paid || p.paysAside())
 	if n.nearest == nil || p.facts.Class > Transparent {
 		n.nearest = p
@@ -287,16 +298,20 @@ func (n *node) settle() {
 	if p.outer != nil { // what is below any span of a call is below the call
 		p = p.outer
 	}
+
 	switch p.facts.Class {
 	case Agent:
-		n.owner, n.model, n.cycle = p, nil, nil
+		n.owner = p
+		n.model, n.cycle = nil, nil
 	case Tool:
-		n.owner, n.tool, n.model, n.cycle = p, p, nil, nil
+		n.owner, n.tool = p, p
+		n.model, n.cycle = nil, nil
 	case Model:
 		n.model = cmp.Or(n.model, p)
 	case Cycle:
 		n.cycle = p
 	}
+
 	switch n.facts.Class {
 	case Model:
 		n.outer = n.model
@@ -330,6 +345,7 @@ func (f *forest) findCall(n *node) {
 	if owner.facts.Class == Tool || len(owner.tools)+len(owner.models) == 0 {
 		return
 	}
+
 	d := owner.updatedDelegations()
 	for _, said := range []string{n.facts.request, n.facts.key} {
 		if call := latestAround(d.calls[nameKey(said)], n); said != "" && call != nil {
@@ -338,6 +354,7 @@ func (f *forest) findCall(n *node) {
 			return
 		}
 	}
+
 	if n.facts.key != "" && d.asked[n.facts.key] > 0 {
 		call := &node{Span: n.Span, id: n.id + "-call", facts: &Facts{
 			Class: Tool, Tool: n.facts.Agent, key: n.facts.key, Result: n.facts.answer,
@@ -355,6 +372,7 @@ func (n *node) updatedDelegations() *delegations {
 	if n.delegations == nil {
 		n.delegations = &delegations{calls: map[string][]*node{}, asked: map[string]int{}}
 	}
+
 	d := n.delegations
 	for _, t := range n.tools[d.tools:] {
 		d.asked[t.facts.key]--
@@ -370,6 +388,7 @@ func (n *node) updatedDelegations() *delegations {
 			d.asked[r.key]++
 		}
 	}
+
 	d.tools, d.models = len(n.tools), len(n.models)
 	return d
 }
@@ -413,9 +432,11 @@ func (f *forest) useLogs() {
 			}
 		}
 	}
+
 	if len(byCall)+len(byTime) == 0 {
 		return
 	}
+
 	var models []*node
 	for _, n := range f.nodes {
 		switch {
@@ -429,11 +450,13 @@ func (f *forest) useLogs() {
 		}
 	}
 	slices.SortFunc(models, compareEnds)
+
 	own, byRequest := map[*node][]*node{}, map[string]*node{} // by owner, in the order of their ends
 	for _, m := range models {
 		own[m.owner] = append(own[m.owner], m)
 		byRequest[m.facts.ResponseID] = m
 	}
+
 	for _, l := range byTime {
 		said := byRequest[l.request]
 		if l.request == "" || said == nil {
@@ -442,12 +465,14 @@ func (f *forest) useLogs() {
 		if said == nil {
 			continue
 		}
+
 		m := said.learn(l.by)
 		if m.CostUSD == nil {
 			m.CostUSD = l.costUSD
 		}
 		if m.Output == "" && l.answer != "" {
-			m.Output, m.thinkOutput, m.answer = l.answer, l.answer, l.answer
+			m.Output, m.thinkOutput = l.answer, l.answer
+			m.answer = l.answer
 		}
 	}
 }
@@ -639,6 +664,7 @@ func outcomeOf(parts []*node) (state record.State, by *node) {
 		if s == record.Running {
 			return s, nil
 		}
+
 		switch c := n.facts.Class; {
 		case c == Model && (last == nil || compareEnds(last, n) < 0):
 			last = n
@@ -646,6 +672,7 @@ func outcomeOf(parts []*node) (state record.State, by *node) {
 			state, by = s, n
 		}
 	}
+
 	if by == nil && last != nil && last.state() == record.Failed {
 		return record.Failed, last
 	}

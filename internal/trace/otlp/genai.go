@@ -37,10 +37,12 @@ func readGenAI(s *Span, f *Facts) {
 	fill(&f.agentID, a, "gen_ai.agent.id")
 	fill(&f.AgentDescription, a, "gen_ai.agent.description")
 	fill(&f.AgentVersion, a, "gen_ai.agent.version")
+
 	fill(&f.Tool, a, "gen_ai.tool.name")
 	fill(&f.CallID, a, "gen_ai.tool.call.id", "gen_ai.tool.call_id")
 	fill(&f.Arguments, a, "gen_ai.tool.call.arguments")
 	fill(&f.Result, a, "gen_ai.tool.call.result")
+
 	fill(&f.Model, a, "gen_ai.response.model", "gen_ai.request.model")
 	fill(&f.Provider, a, "gen_ai.provider.name", "gen_ai.system")
 	fill(&f.System, a, "gen_ai.system_instructions")
@@ -48,6 +50,7 @@ func readGenAI(s *Span, f *Facts) {
 	if f.Output == "" {
 		f.Output = joined(a.Get("gen_ai.output.messages"))
 	}
+
 	if f.Input == "" {
 		f.Input = flattened(a, "gen_ai.prompt.")
 	}
@@ -56,11 +59,13 @@ func readGenAI(s *Span, f *Facts) {
 	}
 	fill(&f.Input, a, "gen_ai.prompt")
 	fill(&f.Output, a, "gen_ai.completion")
+
 	if reasons := list(a.First("gen_ai.response.finish_reasons", "gen_ai.completion.0.finish_reason")); len(reasons) > 0 {
 		f.Finish = cmp.Or(f.Finish, reasons[0])
 	}
 	fill(&f.ResponseID, a, "gen_ai.response.id")
 	fill(&f.Conversation, a, "gen_ai.conversation.id")
+
 	usage := Usage{
 		Input:  countOf(a, "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.usage.prompt_tokens"),
 		Output: countOf(a, "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.usage.completion_tokens"),
@@ -78,11 +83,13 @@ func readGenAI(s *Span, f *Facts) {
 	usage.addParts(a, "gen_ai.usage.") // by other names
 	usage.addParts(a, "llm.usage.")
 	f.Usage.fill(usage)
+
 	f.CostUSD = cmp.Or(f.CostUSD,
 		money(a.First("gen_ai.usage.cost", "operation.cost", "gen_ai.cost.total_cost", "gen_ai.cost.total")))
 	if f.CostUSD == nil {
 		f.CostUSD = sum(money(a.Get("gen_ai.cost.input_cost")), money(a.Get("gen_ai.cost.output_cost")))
 	}
+
 	token := a.Get("gen_ai.server.time_to_first_token") // some count milliseconds
 	f.FirstToken = cmp.Or(f.FirstToken,
 		after(s, a.First("gen_ai.response.time_to_first_chunk", "gen_ai.client.operation.time_to_first_chunk",
@@ -101,6 +108,7 @@ func readEvents(s *Span, f *Facts) {
 		if !ok {
 			continue
 		}
+
 		body := e.Attributes.Get(logBody)
 		get := func(key string) string { return cmp.Or(e.Attributes.Get(key), memberText(body, key)) }
 		switch kind {
@@ -126,6 +134,7 @@ func readEvents(s *Span, f *Facts) {
 			f.Output = cmp.Or(f.Output, get("gen_ai.completion"))
 		}
 	}
+
 	if f.Input == "" && input != nil {
 		f.Input = string(append(input, ']'))
 	}
@@ -155,6 +164,7 @@ func appendEventMessage(b []byte, role string, a Attributes, body string) []byte
 	} else if body != "" {
 		b = appendMember(b, "content", body)
 	}
+
 	for i := range a {
 		v := a[i].Value.Text
 		switch a[i].Key {
@@ -197,6 +207,7 @@ func joined(output string) string {
 	if n < 2 || !strings.Contains(output, `"finish_reason"`) || !isJSON(output) {
 		return output
 	}
+
 	choices := make([]choice, 0, n)
 	for e := range elements(output) {
 		choices = append(choices, choice{e, memberText(e, "finish_reason")})
@@ -225,6 +236,7 @@ func appendJoined(b []byte, chunks []choice) []byte {
 	if len(chunks) == 1 || isWhole(last, chunks[:len(chunks)-1]) {
 		return append(b, last.message...)
 	}
+
 	b = appendMember(append(b, '{'), "role", cmp.Or(memberText(last.message, "role"), "assistant"))
 	b = append(appendName(b, "parts"), '[')
 	kind, joined := "", ""
@@ -234,6 +246,7 @@ func appendJoined(b []byte, chunks []choice) []byte {
 		}
 		kind, joined = "", ""
 	}
+
 	for _, c := range chunks {
 		for _, part := range parts(c.message) {
 			k, content := textPart(part)
@@ -246,6 +259,7 @@ func appendJoined(b []byte, chunks []choice) []byte {
 			kind, joined = k, joined+content
 		}
 	}
+
 	flush()
 	b = append(b, ']')
 	if last.finish != "" {
@@ -284,6 +298,7 @@ func textPart(part string) (kind, content string) {
 	if part[0] == '"' {
 		return "text", text(part)
 	}
+
 	kind, content = memberText(part, "type"), memberText(part, "content", "text")
 	switch {
 	case kind == "text" || kind == "reasoning":

@@ -21,6 +21,7 @@ func growing(t testing.TB, spans []otlp.Span, most int, r *rand.Rand) {
 	if len(spans) == 0 {
 		return
 	}
+
 	p := otlp.NewProjection(spans[0].TraceID)
 	rows := map[record.Key]record.Change{}
 	for from := 0; from < len(spans); {
@@ -37,6 +38,7 @@ func growing(t testing.TB, spans []otlp.Span, most int, r *rand.Rand) {
 			t.Fatal(err)
 		}
 		from = to
+
 		changed, gone := p.Changes()
 		for _, key := range gone {
 			if rows[key] == nil {
@@ -47,6 +49,7 @@ func growing(t testing.TB, spans []otlp.Span, most int, r *rand.Rand) {
 		for _, c := range changed {
 			rows[c.Key()] = c
 		}
+
 		want := otlp.Project(spans[:to])
 		live := slices.ContainsFunc(want, func(c record.Change) bool { return !terminal(c) })
 		if got, want := sortedLines(t, rows), sortedLines(t, byKey(want)); got != want || p.Live() != live {
@@ -138,6 +141,7 @@ func randomStep(r *rand.Rand) (spans []otlp.Span) {
 	const ms = 1_000_000
 	oneIn := func(n int) bool { return r.IntN(n) == 0 }
 	call := func() (id, name string) { return fmt.Sprintf("c%d", r.IntN(8)), string(rune('a' + r.IntN(2))) }
+
 	sort := map[*otlp.Span]int64{}
 	var all []*otlp.Span
 	add := func(parent, name string, start, end int64, attributes map[string]string) string {
@@ -148,6 +152,7 @@ func randomStep(r *rand.Rand) (spans []otlp.Span) {
 		for _, key := range slices.Sorted(maps.Keys(attributes)) {
 			s.Attributes = append(s.Attributes, otlp.Attribute{Key: key, Value: otlp.Value{Text: attributes[key]}})
 		}
+
 		if oneIn(8) { // it arrives twice, first before it ends
 			early := *s
 			early.End = 0
@@ -158,6 +163,7 @@ func randomStep(r *rand.Rand) (spans []otlp.Span) {
 		sort[s] = max(start, end) + r.Int64N(10)
 		return s.SpanID
 	}
+
 	withInputs, agent := !oneIn(4), "0000000000000001"
 	for now := int64(10); now < 60; now += r.Int64N(4) {
 		end := now + r.Int64N(5) - 1 // which may be before
@@ -178,6 +184,7 @@ func randomStep(r *rand.Rand) (spans []otlp.Span) {
 			} else if oneIn(2) {
 				attributes["gen_ai.response.finish_reasons"] = `["tool_calls"]`
 			}
+
 			parent := add(agent, "chat", now, end, attributes)
 			if oneIn(4) {
 				add(parent, "execute_tool "+name, now, end, map[string]string{"gen_ai.operation.name": "execute_tool"})
@@ -193,6 +200,7 @@ func randomStep(r *rand.Rand) (spans []otlp.Span) {
 			if oneIn(3) {
 				attributes["gen_ai.tool.call.arguments"] = `{"coworker":"x"}`
 			}
+
 			parent := add(agent, "execute_tool "+name, now, end, attributes)
 			if oneIn(3) {
 				add(parent, "chat", now, end, map[string]string{
@@ -215,11 +223,13 @@ func randomStep(r *rand.Rand) (spans []otlp.Span) {
 			add(wrapper, "chat", now, end, map[string]string{"gen_ai.operation.name": "chat"})
 		}
 	}
+
 	if !oneIn(4) {
 		root := &otlp.Span{TraceID: strings.Repeat("b", 32), SpanID: agent, Name: "invoke_agent", Start: 9 * ms, End: 70 * ms,
 			Attributes: otlp.Attributes{{Key: "gen_ai.operation.name", Value: otlp.Value{Text: "invoke_agent"}}}}
 		all, sort[root] = append(all, root), r.Int64N(80)
 	}
+
 	slices.SortStableFunc(all, func(a, b *otlp.Span) int { return cmp.Compare(sort[a], sort[b]) })
 	for _, s := range all {
 		spans = append(spans, *s)

@@ -48,6 +48,7 @@ func endOfValue(s string, i int) int {
 	if i >= len(s) {
 		return len(s)
 	}
+
 	switch s[i] {
 	case '"':
 		return loosejson.EndOfString(s, i)
@@ -70,6 +71,7 @@ func endOfValue(s string, i int) int {
 		}
 		return len(s)
 	}
+
 	for i < len(s) && strings.IndexByte(",]} \t\r\n", s[i]) < 0 {
 		i++
 	}
@@ -103,6 +105,7 @@ func each(s string, open byte, yield func(key, value string) bool) {
 	if i >= len(s) || s[i] != open {
 		return
 	}
+
 	for i++; ; i++ {
 		i = skipSpace(s, i)
 		key := ""
@@ -118,6 +121,7 @@ func each(s string, open byte, yield func(key, value string) bool) {
 			}
 			i = skipSpace(s, i+1)
 		}
+
 		end := endOfValue(s, i)
 		if end <= i || !yield(key, s[i:end]) {
 			return
@@ -182,6 +186,7 @@ func text(s string) string {
 	if len(s) >= 2 && strings.IndexByte(s, '\\') < 0 {
 		return s[1 : len(s)-1]
 	}
+
 	if out, err := jsontext.AppendUnquote(nil, s); err == nil {
 		return string(out)
 	}
@@ -205,6 +210,7 @@ func compact(s string) string {
 	if strings.IndexByte(s, '\n') < 0 && strings.IndexByte(s, ' ') < 0 && strings.IndexByte(s, '\t') < 0 {
 		return s
 	}
+
 	var b strings.Builder
 	b.Grow(len(s))
 	for i := 0; i < len(s); {

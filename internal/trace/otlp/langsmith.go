@@ -25,6 +25,7 @@ var langSmith = convention{
 		case Model:
 			f.Usage.fill(langSmithUsage(a, output))
 		}
+
 		const p = "langsmith.metadata."
 		fill(&f.Conversation, a, p+"session_id", p+"thread_id", p+"conversation_id", "langsmith.trace.session_id")
 		fill(&f.User, a, p+"user_id")
@@ -45,6 +46,7 @@ func langSmithUsage(a Attributes, output string) Usage {
 	if u := readUsage(nested(output, "usage_metadata", 0)); u.known() {
 		return u
 	}
+
 	b := []byte{'{'}
 	for _, name := range []string{"input_tokens", "output_tokens", "total_tokens"} {
 		if v := countOf(a, "gen_ai.usage."+name); v != nil {
@@ -64,6 +66,7 @@ func nested(v, name string, depth int) (found string) {
 	if depth > maxMessageDepth || !strings.Contains(v, name) {
 		return ""
 	}
+
 	for key, value := range members(v) {
 		if key == name && strings.HasPrefix(value, "{") {
 			return value

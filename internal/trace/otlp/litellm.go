@@ -60,6 +60,7 @@ func liteLLMCall(a Attributes) Class {
 	if class := genAI.classes[operation]; class != Unclassified {
 		return class
 	}
+
 	switch strings.TrimPrefix(cmp.Or(operation, a.Get("llm.request.type")), "a") {
 	case "completion", "text_completion", "responses", "nthropic_messages", "generate_content", "generate_content_stream":
 		return Model
@@ -76,6 +77,7 @@ func readRawRequest(a Attributes, f *Facts) {
 			values[name] = attribute.Value.Text
 		}
 	}
+
 	get := func(names ...string) string {
 		for _, name := range names {
 			if v := values[name]; v != "" {
@@ -84,6 +86,7 @@ func readRawRequest(a Attributes, f *Facts) {
 		}
 		return ""
 	}
+
 	f.Model = cmp.Or(f.Model, get("model"))
 	f.ResponseID = cmp.Or(f.ResponseID, get("id", "responseId"))
 	f.System = cmp.Or(f.System, get("system", "instructions", "system_instruction"))
@@ -95,6 +98,7 @@ func readRawRequest(a Attributes, f *Facts) {
 			f.Output = string(append(appendRaw(appendMember([]byte(`[{`), "role", "assistant"), "content", content), "}]"...))
 		}
 	}
+
 	f.Finish = cmp.Or(f.Finish, get("stop_reason", "finish_reason"),
 		memberText(firstElement(get("choices", "candidates")), "finish_reason", "finishReason"))
 	f.Usage.fill(readUsage(get("usage", "usageMetadata", "usage_metadata")))

@@ -29,6 +29,7 @@ func moveToPrompts(top *node, prompts []*node) {
 	if top == nil {
 		return
 	}
+
 	top.children = slices.DeleteFunc(top.children, func(n *node) bool {
 		i := sort.Search(len(prompts), func(i int) bool { return prompts[i].Start > n.Start+slack })
 		if n.facts.Class == Agent || i == 0 {
@@ -45,6 +46,7 @@ func (f *forest) useRecords(logged []*node) {
 	if len(logged) == 0 {
 		return
 	}
+
 	tools, models := map[string]*node{}, map[tokens][]*node{}
 	var byEnd, agents []*node
 	for _, n := range f.nodes {
@@ -63,12 +65,14 @@ func (f *forest) useRecords(logged []*node) {
 		key := tokensOf(n)
 		models[key] = append(models[key], n)
 	}
+
 	slices.SortFunc(agents, compareNodes)
 	for _, n := range logged {
 		named := f.spans[n.ParentID]
 		if named == nil || named.Logged || !named.placed() {
 			continue // it makes no run of its own
 		}
+
 		key := tokensOf(n)
 		var twin *node
 		switch {
@@ -80,11 +84,13 @@ func (f *forest) useRecords(logged []*node) {
 		case n.facts.Class == Model && n.facts.Usage.known() && len(models[key]) > 0:
 			twin, models[key] = models[key][0], models[key][1:]
 		}
+
 		if twin == nil {
 			n.addTo(named)
 			f.place(n)
 			continue
 		}
+
 		n.addTo(twin)
 		n.settle()
 		if n.outer == nil {
@@ -106,6 +112,7 @@ func setRequest(prompt, named *node, agents []*node) {
 		}
 		agent = agents[i]
 	}
+
 	if agent.facts.Input == "" {
 		own := agent.learn(prompt)
 		own.Input, own.request = prompt.facts.Input, prompt.facts.request

@@ -49,6 +49,7 @@ func readChat(s string) chat {
 	if s == "" {
 		return c
 	}
+
 	if !isJSON(s) {
 		if c, ok := readPython(s); ok {
 			return c
@@ -66,6 +67,7 @@ func readPython(s string) (c chat, ok bool) {
 	if !strings.HasPrefix(start, "{'") {
 		return c, false
 	}
+
 	v := fromPython(s)
 	if v == "" || !hasMessage(v, true, 0) {
 		return c, false
@@ -157,6 +159,7 @@ func (c *chat) value(v, role string, depth int) {
 	if depth > maxMessageDepth || v == "" {
 		return
 	}
+
 	switch v[0] {
 	case '[':
 		if role, content, ok := pair(v); ok {
@@ -187,6 +190,7 @@ func pair(v string) (role, content string, ok bool) {
 			ok = ok && e[0] == '"'
 			content = text(e)
 		}
+
 		if n++; !ok || n > 2 {
 			return "", "", false
 		}
@@ -218,6 +222,7 @@ func (c *chat) object(v, role string, depth int) {
 			inner = append(inner, value)
 			continue
 		}
+
 		switch key {
 		case "kwargs":
 			kwargs = value
@@ -249,6 +254,7 @@ func (c *chat) object(v, role string, depth int) {
 			c.finish = cmp.Or(c.finish, memberText(value, "finish_reason", "stop_reason"))
 		}
 	}
+
 	switch {
 	case strings.HasPrefix(kwargs, "{"): // a LangChain object
 		class := ""
@@ -266,6 +272,7 @@ func (c *chat) object(v, role string, depth int) {
 		}
 		return
 	}
+
 	if m.role == "" {
 		m.role = cmp.Or(roles[kind], role)
 	}
@@ -279,6 +286,7 @@ func (c *chat) object(v, role string, depth int) {
 		m.content(parts, depth)
 		m.callsInText()
 	}
+
 	if calls == "" || calls == "[]" {
 		calls = member(more, "tool_calls")
 	}
@@ -289,6 +297,7 @@ func (c *chat) object(v, role string, depth int) {
 		m.results = []callResult{{id: callID, name: name, text: m.text, failed: status == "error"}}
 		m.text = ""
 	}
+
 	m.calls = unique(m.calls)
 	if m.text != "" || len(m.calls) > 0 || len(m.results) > 0 || m.role != "" {
 		c.add(m)
@@ -393,6 +402,7 @@ func (m *chatMessage) content(v string, depth int) {
 	if v == "" || depth > maxMessageDepth {
 		return
 	}
+
 	switch v[0] {
 	case '"':
 		m.addText(text(v))
@@ -417,6 +427,7 @@ func (m *chatMessage) part(v, kind string, depth int) bool {
 	if depth > maxMessageDepth {
 		return false
 	}
+
 	switch kind {
 	case "text", "output_text", "input_text":
 		m.addText(memberText(v, "content", "text"))
@@ -430,6 +441,7 @@ func (m *chatMessage) part(v, kind string, depth int) bool {
 		m.addResult(v, false)
 		return true
 	}
+
 	known := false
 	for key, value := range members(v) {
 		switch key {
@@ -461,6 +473,7 @@ func (m *chatMessage) addCall(v string) bool {
 	if inner := member(v, "function"); strings.HasPrefix(inner, "{") {
 		function = inner
 	}
+
 	call := callRequest{
 		id:   memberText(v, "call_id", "toolCallId", "toolUseId", "ref", "id"),
 		name: memberText(function, "name", "toolName"),
@@ -481,6 +494,7 @@ func (m *chatMessage) addResult(v string, wrapped bool) {
 		text:   resultOf(plain(content)),
 		failed: member(v, "is_error", "isError") == "true" || memberText(v, "status") == "error",
 	}
+
 	if message := member(content, "error"); wrapped && message != "" { // how Gemini reports a failure
 		r.failed, r.message = true, text(message)
 	}
@@ -594,6 +608,7 @@ func numbered(a Attributes, prefix string) (all []block) {
 			a = a[1:]
 			continue
 		}
+
 		m := block{prefix: a[0].Key[:len(prefix)+len(digits)+1]}
 		m.Attributes = a.WithPrefix(m.prefix)
 		if n, err := strconv.ParseUint(digits, 10, 31); err == nil {
@@ -618,12 +633,14 @@ func (m *block) appendMessage(b []byte) []byte {
 			b = appendMember(b, name, v)
 		}
 	}
+
 	list := func(name string) []block {
 		if prefix := m.prefix + "message." + name + "."; m.HasPrefix(prefix) {
 			return numbered(m.Attributes, prefix)
 		}
 		return numbered(m.Attributes, m.prefix+name+".")
 	}
+
 	if m.get("message.content", "content") == "" { // some instrumentations write both
 		var texts []string
 		for _, part := range list("contents") {
@@ -635,6 +652,7 @@ func (m *block) appendMessage(b []byte) []byte {
 			b = appendMember(b, "content", strings.Join(texts, "\n"))
 		}
 	}
+
 	if calls := list("tool_calls"); len(calls) > 0 {
 		b = append(appendName(b, "tool_calls"), '[')
 		for _, call := range calls {

@@ -33,6 +33,7 @@ func onlyReports(s *Span) bool {
 			return false
 		}
 	}
+
 	requested := a.First("gen_ai.request.model", "llm.model_name", "llm.request.model", "ai.model.id") != ""
 	return len(s.Events) == 0 && a.Get("llm.request.type") == "" && (!requested || s.End != 0 && s.End-s.Start < slack)
 }

@@ -56,17 +56,20 @@ var openInference = convention{
 		case Transparent:
 			f.Agent = cmp.Or(f.Agent, currentAgent(output), currentAgent(input))
 		}
+
 		f.Input, f.Output = cmp.Or(f.Input, input), cmp.Or(f.Output, output)
 		fill(&f.Agent, a, "agent.name")
 		if f.Class == Model && f.Agent == "" {
 			f.Agent = langGraphAgent(a)
 		}
+
 		fill(&f.Model, a, "llm.model_name", "embedding.model_name")
 		fill(&f.Provider, a, "llm.provider", "llm.system")
 		if f.Class == Model && f.Provider == "" {
 			f.Provider = memberText(a.Get("metadata"), "ls_provider") // LangChain's
 		}
 		fill(&f.Finish, a, "llm.finish_reason")
+
 		usage := Usage{
 			Input: countOf(a, "llm.token_count.prompt"), Output: countOf(a, "llm.token_count.completion"),
 			CacheRead:  countOf(a, "llm.token_count.prompt_details.cache_read"),
@@ -77,6 +80,7 @@ var openInference = convention{
 		f.Usage.fill(usage)
 		f.CostUSD = cmp.Or(f.CostUSD, money(a.Get("llm.cost.total")),
 			sum(money(a.Get("llm.cost.prompt")), money(a.Get("llm.cost.completion"))))
+
 		fill(&f.Conversation, a, "session.id")
 		fill(&f.User, a, "user.id")
 		if f.Tags == nil {
@@ -120,6 +124,7 @@ func currentAgent(event string) string {
 	if i < 0 {
 		return ""
 	}
+
 	name, _, ok := strings.Cut(event[i+len(before):], "'")
 	if !ok {
 		return "" // cut off
@@ -135,6 +140,7 @@ func callsWithIDs(messages, output string) []callRequest {
 	if !slices.ContainsFunc(calls, func(c callRequest) bool { return c.id == "" }) {
 		return calls
 	}
+
 	response := readChat(output)
 	full := response.calls()
 	if !slices.EqualFunc(full, calls, func(a, b callRequest) bool { return a.name == b.name }) {

@@ -18,6 +18,7 @@ func closed(t testing.TB, spans []otlp.Span) []record.Change {
 	if err := p.Add(nil, [][]otlp.Span{spans}); err != nil {
 		t.Fatal(err)
 	}
+
 	p.Close()
 	changes, _ := p.Changes()
 	if err := check(changes); err != nil {
@@ -32,10 +33,12 @@ func run(changes []record.Change) string {
 	if len(r.plans) == 0 {
 		return ""
 	}
+
 	ended := "-"
 	if end := r.plans[0].EndTime; end != nil {
 		ended = fmt.Sprint(end.UnixMilli() - noon)
 	}
+
 	var steps []string
 	for _, s := range r.steps {
 		n := 0
@@ -67,13 +70,16 @@ func TestParentsThatNeverArrive(t *testing.T) {
 		return at(id, parent, "chat m", start, end,
 			`, "attributes": {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}`+strings.Join(more, ""))
 	}
+
 	agent := func(id, parent, name string, start, end int, more ...string) string {
 		return at(id, parent, "invoke_agent "+name, start, end, strings.Join(more, ""))
 	}
 	tool := func(id, parent, name string, start, end int, more ...string) string {
 		return at(id, parent, "execute_tool "+name, start, end, strings.Join(more, ""))
 	}
-	const server, client, consumer, failed = `, "kind": 2`, `, "kind": 3`, `, "kind": 5`, `, "status": 2`
+
+	const server, client = `, "kind": 2`, `, "kind": 3`
+	const consumer, failed = `, "kind": 5`, `, "status": 2`
 	for name, c := range map[string]struct {
 		spans       []string
 		want, quiet string // quiet: after nothing came for long; empty: the same
@@ -173,6 +179,7 @@ func TestParentsThatNeverArrive(t *testing.T) {
 			if got := run(project(t, spans)); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
+
 			want := c.quiet
 			if want == "" {
 				want = c.want
@@ -195,6 +202,7 @@ func TestTheParentArrivesAfterAll(t *testing.T) {
 		`{"id": "4", "parent": "3", "name": "chat m", "start": 30, "end": 40, "attributes": {"gen_ai.operation.name": "chat"}}`,
 		`{"id": "5", "parent": "1", "name": "chat m", "start": 11, "end": 15, "attributes": {"gen_ai.operation.name": "chat"}}`)
 	without := append(spans[:2:2], spans[3:]...)
+
 	if got, want := run(project(t, without)), "COMPLETED 90: a COMPLETED 2+1"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -217,12 +225,14 @@ func TestRandomTracesClose(t *testing.T) {
 		if got := lines(t, closed(t, spans)); got != want {
 			t.Fatalf("seed %d: in another order:\n%s\n%s", seed, got, want)
 		}
+
 		spans = slices.DeleteFunc(spans, func(s otlp.Span) bool { // it says that another has begun
 			return s.Attributes.Get("logfire.span_type") != ""
 		})
 		if len(spans) == 0 {
 			continue
 		}
+
 		for i := range spans {
 			if spans[i].End == 0 {
 				spans[i].End = spans[i].Start + 1

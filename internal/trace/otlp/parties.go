@@ -25,6 +25,7 @@ func (f *Facts) readParties(s *Span) {
 	if f.Conversation != "" && f.User != "" {
 		return
 	}
+
 	conversation := party{to: &f.Conversation, names: conversationNames, best: len(conversationNames)}
 	user := party{to: &f.User, names: userNames, best: len(userNames)}
 	for _, prefix := range metadataPrefixes {

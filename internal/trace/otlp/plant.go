@@ -9,6 +9,7 @@ func newForest(trace string, all []*node, byID map[string]*node, closed bool) *f
 	for _, n := range all {
 		n.reset()
 	}
+
 	var logged []*node
 	for _, n := range all { // in their order, so every list of children is in order
 		switch {
@@ -23,11 +24,13 @@ func newForest(trace string, all []*node, byID map[string]*node, closed bool) *f
 			f.addTop(n)
 		}
 	}
+
 	slices.SortFunc(f.tops, compareNodes)
 	prompts := promptsOf(all)
 	f.endPrompts(prompts)
 	moveToPrompts(f.others[runOf(trace)], prompts)
 	orphans := f.takeOrphans()
+
 	f.nodes = make([]*node, 0, len(all)+len(f.others))
 	f.place(f.tops...)
 	f.adopt(orphans)
@@ -36,6 +39,7 @@ func newForest(trace string, all []*node, byID map[string]*node, closed bool) *f
 			f.breakRing(n)
 		}
 	}
+
 	f.useRecords(logged)
 	for _, n := range slices.Backward(f.nodes) { // what is below first
 		makesRow := n.outer == nil && n.facts.Class.makesRow()
@@ -49,6 +53,7 @@ func newForest(trace string, all []*node, byID map[string]*node, closed bool) *f
 			f.owners = append(f.owners, n)
 		}
 	}
+
 	slices.Reverse(f.plans)
 	slices.SortFunc(f.owners, compareNodes)
 	if len(f.owners) == 0 {

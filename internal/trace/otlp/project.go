@@ -40,6 +40,7 @@ func (p *Projection) Add(kept [][]byte, fresh [][]Span) error {
 		}
 		p.add(spans)
 	}
+
 	for _, spans := range fresh {
 		p.add(spans)
 	}
@@ -72,6 +73,7 @@ func (p *Projection) Changes() (changed []record.Change, gone []record.Key) {
 	if len(fresh) == 0 && !p.fresh {
 		return nil, nil
 	}
+
 	p.fresh = false
 	p.insert(fresh)
 	r := projection{forest: newForest(p.spans.trace, p.order, p.spans.nodes, p.closed), before: p.made}
@@ -82,6 +84,7 @@ func (p *Projection) Changes() (changed []record.Change, gone []record.Key) {
 		r.useSkipped()
 		changed = r.rows()
 	}
+
 	gone = p.made.gone(&r.now, p.spans.trace)
 	p.made = r.now
 	return changed, gone
@@ -92,6 +95,7 @@ func (p *Projection) insert(fresh []*node) {
 	if len(fresh) == 0 {
 		return
 	}
+
 	again := slices.ContainsFunc(fresh, func(n *node) bool { return n.ordered }) // may stand elsewhere now
 	for _, n := range fresh {
 		if !n.ordered {
@@ -99,6 +103,7 @@ func (p *Projection) insert(fresh []*node) {
 			p.order = append(p.order, n)
 		}
 	}
+
 	from := 0
 	if !again { // only what is behind the first of them moves
 		first := slices.MinFunc(fresh, compareNodes)
@@ -117,6 +122,7 @@ func Project(spans []Span) []record.Change {
 			trace = s.TraceID
 		}
 	}
+
 	p := NewProjection(trace)
 	p.add(spans)
 	rows, _ := p.Changes()

@@ -54,6 +54,7 @@ func readEventList(events string, f *Facts) {
 			input = append(comma(input), e...)
 		}
 	}
+
 	if len(input) > 1 {
 		f.Input = cmp.Or(f.Input, string(append(input, ']')))
 	}
@@ -68,8 +69,10 @@ func pendingSpan(s *Span) (Span, bool) {
 	if s.Attributes.Get("logfire.span_type") != "pending_span" || s.ParentID == "" {
 		return Span{}, false
 	}
+
 	p := *s
-	p.SpanID, p.ParentID, p.End = s.ParentID, "", 0
+	p.SpanID, p.ParentID = s.ParentID, ""
+	p.End = 0
 	if parent := s.Attributes.Get("logfire.pending_parent_id"); validID(parent, 16) && parent != p.SpanID {
 		p.ParentID = parent
 	}

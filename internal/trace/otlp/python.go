@@ -16,6 +16,7 @@ func fromPython(s string) string {
 	if isJSON(s) {
 		return s
 	}
+
 	p := python{s: strings.TrimSpace(s), out: make([]byte, 0, len(s))}
 	if p.s == "" || strings.IndexByte("{[(", p.s[0]) < 0 || !p.value(0) || p.at != len(p.s) {
 		return ""
@@ -77,6 +78,7 @@ func (p *python) value(depth int) bool {
 	case '\'', '"':
 		return p.text()
 	}
+
 	end := p.at
 	for end < len(p.s) && strings.IndexByte(",]})(:= ", p.s[end]) < 0 {
 		end++
@@ -85,6 +87,7 @@ func (p *python) value(depth int) bool {
 	if p.objects && (p.s[p.at] == '<' || end < len(p.s) && p.s[end] == '(') {
 		return p.object(end, depth)
 	}
+
 	p.at = end
 	switch word {
 	case "None":
@@ -123,6 +126,7 @@ func (p *python) object(end, depth int) bool {
 		}
 		_, value, _ := strings.Cut(p.s[p.at+1:p.at+closing], ": ")
 		p.at += closing + 1
+
 		inner := python{s: value}
 		if value == "" || !inner.value(depth+1) || inner.at != len(value) {
 			inner.out = []byte("null")
@@ -130,6 +134,7 @@ func (p *python) object(end, depth int) bool {
 		p.out = append(p.out, inner.out...)
 		return true
 	}
+
 	p.at = end + 1
 	p.out = append(p.out, '{')
 	for {
@@ -142,10 +147,12 @@ func (p *python) object(end, depth int) bool {
 			p.out = append(p.out, '}')
 			return true
 		}
+
 		name, _, ok := strings.Cut(p.s[p.at:], "=")
 		if !ok || strings.ContainsAny(name, " ,()[]{}'\"") {
 			return false
 		}
+
 		p.at += len(name) + 1
 		p.out = appendName(p.out, strings.TrimLeft(name, "_"))
 		if !p.value(depth + 1) {
@@ -171,6 +178,7 @@ func (p *python) list(open, closing byte, depth int) bool {
 			p.out = append(p.out, open+2) // } of {, ] of [
 			return true
 		}
+
 		p.out = comma(p.out)
 		if open == '{' {
 			if c := p.s[p.at]; c != '\'' && c != '"' || !p.text() || !p.skip(':') {
@@ -215,6 +223,7 @@ func (p *python) text() bool {
 			b.WriteByte(c)
 			continue
 		}
+
 		if p.at++; p.at >= len(p.s) {
 			return false
 		}
@@ -228,6 +237,7 @@ func (p *python) text() bool {
 			}
 			continue
 		}
+
 		if p.at+digits >= len(p.s) {
 			return false
 		}
@@ -235,6 +245,7 @@ func (p *python) text() bool {
 		if err != nil {
 			return false
 		}
+
 		if r > utf8.MaxRune {
 			r = utf8.RuneError
 		}

@@ -75,6 +75,7 @@ func writerOf(names []string, scope, service string) (*codingAgent, string) {
 			}
 		}
 	}
+
 	for i := range codingAgents {
 		if a := &codingAgents[i]; strings.HasPrefix(scope, a.scope) || service == a.service {
 			return a, cmp.Or(names...)
@@ -184,6 +185,7 @@ var loggedSpans = convention{
 		if writer == nil {
 			return
 		}
+
 		f.Agent = cmp.Or(f.Agent, writer.name)
 		fill(&f.Conversation, a, writer.session...)
 		fill(&f.User, a, "user.account_id", "user.id", "user.email")
@@ -192,6 +194,7 @@ var loggedSpans = convention{
 			kind:    a.First("error_type", "error_class", "error.type", "status_code", "http.response.status_code"),
 			message: a.First("error", "error_message", "error.message"),
 		}
+
 		switch kind {
 		case ofPrompt:
 			fill(&f.Input, a, "prompt")
@@ -223,6 +226,7 @@ func readLoggedModel(a Attributes, f *Facts) {
 	if reasons := list(a.Get("finish_reasons")); len(reasons) > 0 {
 		f.Finish = cmp.Or(f.Finish, reasons[0])
 	}
+
 	usage := Usage{ // Claude Code's input lacks what is cached
 		Input: countOf(a, "input_tokens"), Output: countOf(a, "output_tokens"),
 		CacheRead: countOf(a, "cache_read_tokens"), CacheWrite: countOf(a, "cache_creation_tokens"),
@@ -234,6 +238,7 @@ func readLoggedModel(a Attributes, f *Facts) {
 		CacheRead: countOf(a, "cached_token_count", "cached_content_token_count"),
 		Reasoning: countOf(a, "reasoning_token_count", "thoughts_token_count"), Total: countOf(a, "total_token_count"),
 	})
+
 	f.CostUSD = cmp.Or(f.CostUSD, money(a.Get("cost_usd")))
 	if micros := money(a.Get("cost_usd_micros")); f.CostUSD == nil && micros != nil {
 		f.CostUSD = new(*micros / 1e6)

@@ -64,6 +64,7 @@ func (t Tally) addSpan(s *Span) {
 	if class.makesRow() {
 		return
 	}
+
 	k := Rowless{Reason: NoRow, Scope: s.Scope.Name}
 	var isAgents bool
 	k.Attribute, k.Kind, isAgents = kind(s)
@@ -76,6 +77,7 @@ func (t Tally) addSpan(s *Span) {
 			k.Reason = NotUnderstood
 		}
 	}
+
 	if e := t.add(k); e != nil {
 		for i := range s.Attributes {
 			e.name(s.Attributes[i].Key)
@@ -107,8 +109,10 @@ func (t Tally) addOther(k Rowless, attributes pcommon.Map) {
 
 // add counts one of a kind. If it is the first, it returns the example, to be filled.
 func (t Tally) add(k Rowless) *Example {
-	k.Scope, k.Attribute, k.Kind = field.Shorten(k.Scope, maxExampleBytes), field.Shorten(k.Attribute, maxExampleBytes),
-		field.Shorten(k.Kind, maxExampleBytes)
+	k.Scope = field.Shorten(k.Scope, maxExampleBytes)
+	k.Attribute = field.Shorten(k.Attribute, maxExampleBytes)
+	k.Kind = field.Shorten(k.Kind, maxExampleBytes)
+
 	if e := t[k]; e != nil {
 		e.Count++
 		return nil
@@ -121,8 +125,10 @@ func (t Tally) add(k Rowless) *Example {
 		t[rest].Count++
 		return nil
 	}
+
 	// The texts may be parts of longer ones, which the tally must not keep.
-	k.Scope, k.Attribute, k.Kind = strings.Clone(k.Scope), strings.Clone(k.Attribute), strings.Clone(k.Kind)
+	k.Scope, k.Attribute = strings.Clone(k.Scope), strings.Clone(k.Attribute)
+	k.Kind = strings.Clone(k.Kind)
 	e := &Example{Count: 1}
 	t[k] = e
 	return e
@@ -150,6 +156,7 @@ func (t Tally) warning(spans int) string {
 		}
 		spans -= e.Count
 	}
+
 	if first == nil || spans > 0 {
 		return ""
 	}
@@ -183,6 +190,7 @@ func kind(s *Span) (attribute, value string, isAgents bool) {
 			return key, unquoted(value), true
 		}
 	}
+
 	for _, a := range s.Attributes {
 		if saysKind(a.Key) && len(a.Value.Text) <= maxExampleBytes && hasWord(a.Value.Text, isAgentKind) {
 			return a.Key, unquoted(a.Value.Text), true
@@ -255,6 +263,7 @@ func looksLikeAgents(s *Span) bool {
 				continue
 			}
 		}
+
 		if hasWord(name, isAgentWord) {
 			return true
 		}

@@ -37,6 +37,7 @@ func (p *projection) useSkipped() {
 	if len(p.skips) == 0 {
 		return
 	}
+
 	type key struct {
 		parent *node
 		call   string
@@ -55,17 +56,21 @@ func (p *projection) useSkipped() {
 			byName[name] = append(byName[name], said{r, n})
 		}
 	}
+
 	for _, s := range p.steps {
 		for _, c := range s.cycles {
 			for _, t := range c.calls {
 				if t.node == nil || t.node.facts.Result != "" {
 					continue
 				}
+
 				name := key{t.node.parent, t.node.facts.Tool}
 				r, ok := byID[key{t.node.parent, t.node.facts.CallID}]
 				if same := byName[name]; !ok && len(same) > 0 {
-					r, byName[name], ok = same[0], same[1:], true
+					r, ok = same[0], true
+					byName[name] = same[1:]
 				}
+
 				if ok {
 					t.result = ""
 					t.setResult(r.callResult, r.by)
@@ -88,6 +93,7 @@ func (p *projection) rows() (rows []record.Change) {
 		}
 		p.now.plans[plan.CurrentPlanID] = *plan
 	}
+
 	var cycles, calls []record.Change
 	numbers := map[string]int64{} // of steps, by plan
 	for _, s := range p.steps {
@@ -95,6 +101,7 @@ func (p *projection) rows() (rows []record.Change) {
 		m.step.cycles = nil
 		m.index = numbers[m.plan]
 		numbers[m.plan]++
+
 		before, ok := p.before.steps[s.node.id]
 		if !ok || !s.known || before.plan != m.plan || before.parent != m.parent || before.index != m.index {
 			rows = append(rows, p.stepRow(s, &m))
@@ -102,6 +109,7 @@ func (p *projection) rows() (rows []record.Change) {
 		if s.known {
 			m.cycles, m.live = before.cycles, before.live
 		}
+
 		for seq, c := range s.cycles {
 			c.setMarks(s)
 			var was madeCycle
@@ -124,6 +132,7 @@ func (p *projection) rows() (rows []record.Change) {
 			}
 			m.live = m.live || m.cycles[seq].live
 		}
+
 		p.now.live = p.now.live || m.live || !s.state.Terminal()
 		p.now.steps[s.node.id] = m
 	}
@@ -145,6 +154,7 @@ func (p *projection) planRows() []*record.Plan {
 		}
 		rows, plans[n.id] = append(rows, plan), plan
 	}
+
 	for _, s := range p.steps {
 		if plan := plans[p.planID(s.node.planCall())]; plan != root && plan.UserRequest == nil {
 			describe(plan, cmp.Or(s.agent, s.node.planCall().facts.Tool), s.request, s.model)
@@ -156,6 +166,7 @@ func (p *projection) planRows() []*record.Plan {
 			plan.Summary = optional(s.result)
 		}
 	}
+
 	if root.Summary == nil && root.State.Terminal() {
 		root.Summary = optional(p.top().facts.unread(p.top().facts.Output))
 	}
@@ -189,6 +200,7 @@ func (p *projection) parentStep(n *node) string {
 	if n.facts.Class != Agent {
 		return ""
 	}
+
 	for n.owner != n {
 		if n = n.owner; n.facts.Class == Tool {
 			return ""
@@ -213,6 +225,7 @@ func (p *projection) rootPlan() *record.Plan {
 	if i := slices.IndexFunc(p.tops, func(n *node) bool { return n.state() == record.Failed }); i >= 0 {
 		root.ErrorMessage, root.ErrorKind = p.tops[i].failure()
 	}
+
 	first := p.steps[max(0, slices.IndexFunc(p.steps, func(s *step) bool { return s.node.planCall() == nil }))]
 	describe(root, p.rootName(top), cmp.Or(top.facts.request, first.request, top.facts.unread(top.facts.Input)),
 		first.model)
@@ -226,7 +239,8 @@ func (p *projection) top() *node {
 }
 
 func describe(plan *record.Plan, name, request, model string) {
-	plan.Name, plan.UserRequest, plan.ModelName = optional(name), optional(request), optional(model)
+	plan.Name, plan.ModelName = optional(name), optional(model)
+	plan.UserRequest = optional(request)
 	title, _, _ := strings.Cut(strings.TrimSpace(cmp.Or(request, name)), "\n")
 	plan.Title = optional(field.Shorten(strings.TrimSpace(title), 200))
 }
@@ -239,6 +253,7 @@ func (p *projection) rootName(top *node) string {
 			return n.facts.Workflow
 		}
 	}
+
 	switch {
 	case top.Span == nil, top.onlyRuns():
 	case top.facts.Class == Agent:
@@ -246,6 +261,7 @@ func (p *projection) rootName(top *node) string {
 	case top.facts.Class != Unclassified:
 		return withoutMethod(top.Name)
 	}
+
 	for _, n := range p.nodes {
 		if name := cmp.Or(n.facts.Workflow, n.facts.Agent); name != "" && !n.onlyRuns() {
 			return name
@@ -266,6 +282,7 @@ func (p *projection) addContext(root *record.Plan) {
 	root.Environment, root.Release = optional(c.environment), optional(c.release)
 	root.Project = optional(cmp.Or(c.project, c.service))
 	root.Tags = c.tags
+
 	if id := optionalID(c.startedBy.PlanID); id != nil {
 		by := record.StartedBy{PlanID: *id}
 		if call := optionalID(c.startedBy.ToolCallID); call != nil {
@@ -335,12 +352,14 @@ func (p *projection) stepRow(s *step, at *madeStep) *record.AgentExecution {
 		Result: optional(s.result), ModelName: optional(s.model),
 		ConversationID: optionalID(s.conversation()), SpanID: &n.id,
 	}
+
 	if n.facts.Class == Agent {
 		row.AgentVersion, row.AgentDescription = optional(n.facts.AgentVersion), optional(n.facts.AgentDescription)
 	}
 	if s.state == record.Failed {
 		row.ErrorMessage, row.ErrorKind = n.failure()
 	}
+
 	b := []byte{'{'}
 	if at.parent != "" {
 		b = appendMember(b, "parentStepId", at.parent)
@@ -353,6 +372,7 @@ func (p *projection) stepRow(s *step, at *madeStep) *record.AgentExecution {
 func (p *projection) cycleRow(s *step, seq int) *record.ThinkAct {
 	n, c := s.node, s.cycles[seq]
 	row := &record.ThinkAct{RootPlanID: p.trace, StepID: n.id, Seq: int64(seq)}
+
 	if c.model != nil {
 		setThink(row, c.model)
 	} else {
@@ -365,6 +385,7 @@ func (p *projection) cycleRow(s *step, seq int) *record.ThinkAct {
 			row.ThinkStartTime, row.ThinkEndTime = timestamp(n.start()), n.endTime()
 		}
 	}
+
 	setAct(row, c.calls)
 	if seq == 0 {
 		setAsides(row, n.asides)
@@ -377,6 +398,7 @@ func setAsides(row *record.ThinkAct, asides []*node) {
 	if len(asides) == 0 {
 		return
 	}
+
 	const mostNames = 100 // more do not fit into the description
 	var cost *float64
 	var names []string
@@ -403,11 +425,12 @@ func setAsides(row *record.ThinkAct, asides []*node) {
 
 func setThink(row *record.ThinkAct, n *node) {
 	f := n.facts
-	row.ThinkStartTime, row.ThinkEndTime, row.FirstTokenTime = timestamp(n.Start), timestamp(n.End),
-		timestamp(f.FirstToken)
+	row.ThinkStartTime, row.ThinkEndTime = timestamp(n.Start), timestamp(n.End)
+	row.FirstTokenTime = timestamp(f.FirstToken)
 	row.ThinkInput, row.ThinkOutput = optional(withSystem(f.System, f.Input, f.asSent(f.Input))), optional(f.thinkOutput)
 	row.FinishReason, row.ResponseID = optional(f.Finish), optionalID(f.ResponseID)
 	row.SpanID = &n.id
+
 	row.State = new(n.state())
 	if *row.State == record.Failed {
 		row.ErrorMessage, row.ErrorKind = n.failure()
@@ -418,12 +441,15 @@ func setThink(row *record.ThinkAct, n *node) {
 
 func setUsage(row *record.ThinkAct, f *Facts) {
 	u := &f.Usage
-	row.InputTokens, row.OutputTokens, row.CacheReadInputTokens, row.CacheCreationInputTokens, row.CacheCreation1hInputTokens, row.ReasoningTokens =
-		u.Input, u.Output, u.CacheRead, u.CacheWrite, u.CacheWrite1h, u.Reasoning
+	row.InputTokens, row.OutputTokens = u.Input, u.Output
+	row.CacheReadInputTokens, row.ReasoningTokens = u.CacheRead, u.Reasoning
+	row.CacheCreationInputTokens, row.CacheCreation1hInputTokens = u.CacheWrite, u.CacheWrite1h
 	if row.InputTokens != nil && *row.InputTokens > record.MaxCount {
 		row.InputTokens = new(int64(record.MaxCount))
 	}
-	row.CostUSD, row.ModelName, row.Provider = f.CostUSD, optional(f.Model), optional(f.Provider)
+
+	row.CostUSD = f.CostUSD
+	row.ModelName, row.Provider = optional(f.Model), optional(f.Provider)
 }
 
 // setAct derives from its tool calls when a cycle acted, and whether it still does.
@@ -439,11 +465,13 @@ func setAct(row *record.ThinkAct, calls []*toolCall) {
 		if t.node == nil {
 			continue
 		}
+
 		start := timestamp(t.node.Start)
 		if row.ActStartTime == nil || start != nil && start.Before(*row.ActStartTime) {
 			row.ActStartTime = start
 		}
 		last = max(last, t.node.End)
+
 		// The span of a model call that has tool calls in it ends later than the model call.
 		if t.node.model != nil && start != nil && row.ThinkEndTime != nil && start.Before(*row.ThinkEndTime) &&
 			row.ThinkStartTime != nil && !start.Before(*row.ThinkStartTime) {
@@ -478,10 +506,12 @@ func withSystem(system, input, sent string) string {
 		b = appendRaw(b, "content", asJSON(system))
 	}
 	b = append(b, '}')
+
 	if messages != "" && !isList {
 		b = appendMember(append(b, `,{`...), "role", "user")
 		b = append(appendMember(b, "content", messages), '}')
 	}
+
 	rest := "]"
 	if isList {
 		rest = strings.TrimSpace(messages[1:])
@@ -499,15 +529,20 @@ func (p *projection) callRow(s *step, seq, i int) *record.ActTool {
 		RootPlanID: p.trace, StepID: s.node.id, Seq: int64(seq), ToolCallID: t.id, CallIndex: new(int64(i)),
 		State: new(t.state), Result: optional(t.result),
 	}
-	id, name, args, kind, message := t.request.id, t.request.name, t.request.args, "", cmp.Or(t.error, t.result)
+
+	id, name := t.request.id, t.request.name
+	args, kind := t.request.args, ""
+	message := cmp.Or(t.error, t.result)
 	if n := t.node; n != nil {
 		f := n.facts
-		id, kind, message = cmp.Or(f.CallID, id), f.ErrorKind, cmp.Or(f.ErrorMessage, message)
+		id, kind = cmp.Or(f.CallID, id), f.ErrorKind
+		message = cmp.Or(f.ErrorMessage, message)
 		// LangChain's spans have the bare value of a lone argument.
 		if f.key != t.request.key || !isJSON(args) || isJSON(f.Arguments) {
 			args = cmp.Or(f.Arguments, args)
 		}
 		name = cmp.Or(f.Tool, name)
+
 		row.StartTime, row.EndTime = timestamp(n.Start), timestamp(n.End)
 		if n.inferred {
 			row.Inferred = new(true)
@@ -518,7 +553,9 @@ func (p *projection) callRow(s *step, seq, i int) *record.ActTool {
 	} else {
 		row.Inferred = new(true)
 	}
-	row.ProviderCallID, row.Name, row.Parameters = optionalID(id), optional(name), optional(args)
+
+	row.ProviderCallID = optionalID(id)
+	row.Name, row.Parameters = optional(name), optional(args)
 	if t.state == record.Failed {
 		row.ErrorKind, row.ErrorMessage = optional(cmp.Or(kind, "error")), optional(message)
 	}

@@ -43,6 +43,7 @@ func sentryOutput(answer, calls string) string {
 	if answer == "" && calls == "" {
 		return ""
 	}
+
 	answer, calls = cmp.Or(fromPython(answer), answer), cmp.Or(fromPython(calls), calls)
 	content := asJSON(unquoted(answer))
 	said := readChat(answer)

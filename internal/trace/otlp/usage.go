@@ -83,6 +83,7 @@ func (u *Usage) complete() {
 			return
 		}
 	}
+
 	if u.Input != nil && cached > *u.Input {
 		u.addCache()
 	}
@@ -129,6 +130,7 @@ func readUsage(object string) (u Usage) {
 			}
 			continue
 		}
+
 		n := count(text(value))
 		switch {
 		case n == nil:
@@ -160,6 +162,7 @@ func readUsage(object string) (u Usage) {
 			within.addPart(key, n)
 		}
 	}
+
 	if apart && beside.CacheWrite != nil && beside.write5m == nil &&
 		!strings.Contains(object, `"input_cache_creation"`) && !strings.Contains(object, `"input_cache_write"`) {
 		beside.write5m, beside.CacheWrite = beside.CacheWrite, nil
@@ -167,6 +170,7 @@ func readUsage(object string) (u Usage) {
 	within.addLifetimes()
 	beside.addLifetimes()
 	lifetimes.addLifetimes()
+
 	// What is in the details, too, is not beside its count.
 	if within.CacheRead == nil && within.CacheWrite == nil {
 		moreInput += beside.cached()
@@ -177,6 +181,7 @@ func readUsage(object string) (u Usage) {
 	if within.Reasoning == nil {
 		moreOutput += orZero(beside.Reasoning)
 	}
+
 	u.CacheRead, u.CacheWrite = cmp.Or(within.CacheRead, beside.CacheRead),
 		cmp.Or(within.CacheWrite, beside.CacheWrite, lifetimes.CacheWrite)
 	u.CacheWrite1h = cmp.Or(within.CacheWrite1h, beside.CacheWrite1h, lifetimes.CacheWrite1h)
@@ -212,6 +217,7 @@ func (u *Usage) readLifetimes(value string) {
 			u.addPart(name, count(text(part)))
 		}
 	}
+
 	for each := range elements(value) {
 		if ttl := memberText(each, "ttl"); ttl != "" {
 			u.addPart("write"+ttl, count(memberText(each, "inputTokens", "input_tokens")))
@@ -243,6 +249,7 @@ func (u *Usage) addPart(name string, n *int64) bool {
 	default:
 		return false
 	}
+
 	*to = cmp.Or(*to, n)
 	return true
 }
@@ -262,6 +269,7 @@ func lifetime(name string) string {
 	if !strings.Contains(name, "creation") && !strings.Contains(name, "write") && !strings.Contains(name, "ephemeral") {
 		return ""
 	}
+
 	switch {
 	case strings.Contains(name, "1h"):
 		return "1h"
@@ -293,6 +301,7 @@ func (u *Usage) addParts(a Attributes, prefix string) {
 			parts.addPart(name, count(attribute.Value.Text))
 		}
 	}
+
 	parts.addLifetimes()
 	u.CacheRead, u.Reasoning = cmp.Or(u.CacheRead, parts.CacheRead), cmp.Or(u.Reasoning, parts.Reasoning)
 	u.CacheWrite, u.CacheWrite1h = cmp.Or(u.CacheWrite, parts.CacheWrite), cmp.Or(u.CacheWrite1h, parts.CacheWrite1h)

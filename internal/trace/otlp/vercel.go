@@ -30,10 +30,12 @@ var vercel = convention{
 		fill(&f.CallID, a, "ai.toolCall.id")
 		fill(&f.Arguments, a, "ai.toolCall.args")
 		fill(&f.Result, a, "ai.toolCall.result")
+
 		fill(&f.Model, a, "ai.response.model", "ai.model.id")
 		if f.Provider == "" { // "openai" of openai.responses
 			f.Provider, _, _ = strings.Cut(a.Get("ai.model.provider"), ".")
 		}
+
 		fill(&f.Input, a, "ai.prompt.messages")
 		if prompt := a.Get("ai.prompt"); f.Input == "" {
 			f.Input = cmp.Or(memberText(prompt, "messages", "prompt"), prompt)
@@ -44,6 +46,7 @@ var vercel = convention{
 		}
 		fill(&f.Finish, a, "ai.response.finishReason")
 		fill(&f.ResponseID, a, "ai.response.id")
+
 		usage := Usage{
 			Input:      countOf(a, "ai.usage.inputTokens", "ai.usage.promptTokens"),
 			Output:     countOf(a, "ai.usage.outputTokens", "ai.usage.completionTokens"),
@@ -59,6 +62,7 @@ var vercel = convention{
 		}
 		f.FirstToken = cmp.Or(f.FirstToken,
 			after(s, a.First("ai.response.msToFirstChunk", "ai.stream.msToFirstChunk"), time.Millisecond))
+
 		const p = "ai.telemetry.metadata."
 		fill(&f.Conversation, a, p+"sessionId", p+"session_id", p+"conversationId", p+"threadId", p+"chatId")
 		fill(&f.User, a, p+"userId", p+"user_id")
@@ -73,6 +77,7 @@ func vercelOutput(a Attributes) string {
 	if !isJSON(calls) {
 		return content
 	}
+
 	b := appendMember([]byte(`[{`), "role", "assistant")
 	if content != "" {
 		b = appendMember(b, "content", content)

@@ -22,6 +22,7 @@ func TestPlacesAreCarriedDown(t *testing.T) {
 			s.Attributes = attributes(i)
 			spans = append(spans, s)
 		}
+
 		p.add(spans)
 		p.insert(p.spans.changed())
 		return newForest(p.spans.trace, p.order, p.spans.nodes, false)
@@ -33,6 +34,7 @@ func TestPlacesAreCarriedDown(t *testing.T) {
 	for _, node := range parts.nodes {
 		node.parent = nil
 	}
+
 	p := projection{forest: parts}
 	for i, owner := range parts.owners {
 		want := ""

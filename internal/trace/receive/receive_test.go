@@ -67,6 +67,7 @@ func fixtureBodies(t testing.TB, run, contentType string) (bodies [][]byte) {
 			if is == otlp.TypeProtobuf {
 				unmarshal = new(ptrace.ProtoUnmarshaler).UnmarshalTraces
 			}
+
 			all, err := unmarshal(body)
 			if err != nil {
 				t.Fatal(err)
@@ -98,6 +99,7 @@ func seen(c *client, trace string) (all []any) {
 	c.T.Helper()
 	tree := c.Details(trace)
 	all = append(all, tree)
+
 	var visit func(plan any)
 	visit = func(plan any) {
 		for _, agent := range plan.(obj)["agentExecutionSequence"].([]any) {
@@ -108,6 +110,7 @@ func seen(c *client, trace string) (all []any) {
 		}
 	}
 	visit(tree)
+
 	var strip func(v any)
 	strip = func(v any) {
 		switch v := v.(type) {
@@ -173,6 +176,7 @@ func TestEveryFixtureMakesItsTree(t *testing.T) {
 			written := serve(t)
 			written.Write(records...)
 			want := seen(written, trace)
+
 			for door, send := range senders {
 				for contentType := range apitest.Encodings {
 					if door == "grpc" && contentType != otlp.TypeProtobuf {
@@ -215,6 +219,7 @@ func TestExportsMayBeCompressed(t *testing.T) {
 			wantRefused(t, a, http.StatusBadRequest, contentType, "send it to /v1/traces")
 		}
 	}
+
 	// As media types may be written.
 	a := c.Export("/v1/traces", "Application/X-Protobuf; charset=x",
 		apitest.Encodings[otlp.TypeProtobuf](t, apitest.AgentTrace(99, nil)))
@@ -231,6 +236,7 @@ func TestSpansThatAreRejectedAreCounted(t *testing.T) {
 		spans.AppendEmpty().SetName("no ids")
 		spans.AppendEmpty().SetTraceID([16]byte{1})
 		a := wantStatus(t, c.Export("/v1/traces", contentType, encode(t, all)), http.StatusOK)
+
 		response := ptraceotlp.NewExportResponse()
 		unmarshal := response.UnmarshalJSON
 		if contentType == otlp.TypeProtobuf {
@@ -239,11 +245,13 @@ func TestSpansThatAreRejectedAreCounted(t *testing.T) {
 		if err := unmarshal(a.Body); err != nil {
 			t.Fatal(err)
 		}
+
 		if p := response.PartialSuccess(); p.RejectedSpans() != 2 || !strings.Contains(p.ErrorMessage(), "trace id") {
 			t.Errorf("%s: %s", contentType, a.Body)
 		}
 		c.Details(apitest.TraceID(1)) // the others are on record
 	}
+
 	c.WantMetric(`actlog_otlp_items_total{result="accepted",signal="traces"}`, 4)
 	c.WantMetric(`actlog_otlp_items_total{result="rejected",signal="traces"}`, 4)
 }
@@ -251,6 +259,7 @@ func TestSpansThatAreRejectedAreCounted(t *testing.T) {
 func someLogs(n byte) plog.Logs {
 	all := plog.NewLogs()
 	records := all.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords()
+
 	choice := records.AppendEmpty()
 	choice.SetTraceID([16]byte{15: n})
 	choice.SetSpanID([8]byte{6: n, 7: 2})
@@ -282,12 +291,14 @@ func TestLogsJoinTheirSpans(t *testing.T) {
 			if !logsFirst {
 				wantTaken(t, c.Export("/v1/logs", contentType, logs), contentType)
 			}
+
 			step := lookup(t, c.Details(apitest.TraceID(n)), "agentExecutionSequence.0.stepId").(string)
 			expect(t, c.Step(step), obj{"thinkActSteps.0.thinkOutput": "Paris is sunny."})
 
 			wantRefused(t, c.Export("/v1/traces", contentType, logs), http.StatusBadRequest, contentType, "send it to /v1/logs")
 		}
 	}
+
 	c.WantMetric(`actlog_otlp_items_total{result="accepted",signal="logs"}`, 4)
 	c.WantMetric(`actlog_otlp_items_total{result="ignored",signal="logs"}`, 4)
 	c.WantMetric(`actlog_otlp_requests_total{door="server",signal="logs",status="200"}`, 4)
@@ -305,6 +316,7 @@ func TestMisplacedBodies(t *testing.T) {
 	m := metrics.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
 	m.SetName("gen_ai.client.token.usage")
 	m.SetEmptySum().DataPoints().AppendEmpty().SetIntValue(7)
+
 	bodies := map[string]map[otlp.Signal][]byte{
 		otlp.TypeProtobuf: {
 			otlp.Traces:  apitest.AsProtobuf(t, apitest.AgentTrace(1, nil)),
@@ -317,6 +329,7 @@ func TestMisplacedBodies(t *testing.T) {
 			otlp.Metrics: apitest.Marshal(t, metrics, new(pmetric.JSONMarshaler).MarshalMetrics),
 		},
 	}
+
 	for contentType, bySignal := range bodies {
 		for signal, body := range bySignal {
 			for _, path := range otlp.Signals {
@@ -352,6 +365,7 @@ func TestSlowWritesAreNotAnOutage(t *testing.T) {
 	if _, err := other.Exec(t.Context(), "LOCK TABLE actlog.plan_execution_record IN EXCLUSIVE MODE"); err != nil {
 		t.Fatal(err)
 	}
+
 	for contentType, encode := range apitest.Encodings {
 		a := c.Export("/v1/traces", contentType, encode(t, apitest.AgentTrace(1, nil)))
 		wantRefused(t, a, http.StatusServiceUnavailable, contentType, "took too long")
@@ -369,6 +383,7 @@ func TestMetricsAreDropped(t *testing.T) {
 			wantTaken(t, c.Export("/v1/metrics", contentType, []byte(body)), contentType)
 		}
 	}
+
 	wantRefused(t, c.Export("/v1/metrics", "text/plain", nil), http.StatusUnsupportedMediaType, otlp.TypeJSON,
 		otlp.TypeProtobuf)
 	c.WantMetric(`actlog_otlp_requests_total{door="server",signal="metrics",status="200"}`, 8)
@@ -387,6 +402,7 @@ func manyTraces(n, resource int) ptrace.Traces {
 	noise := make([]byte, resource/2)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(noise)
 	of.Resource().Attributes().PutStr("large", hex.EncodeToString(noise))
+
 	spans := of.ScopeSpans().AppendEmpty().Spans()
 	for i := range n {
 		s := spans.AppendEmpty()
@@ -402,6 +418,7 @@ func TestExportsThatAreRefused(t *testing.T) {
 	pgtest.NotRaced(t, "nothing runs in parallel in it; it checks what is refused, and in which words")
 	t.Parallel()
 	c := serveWith(t, options{Server: func(config *apitest.Config) { config.HTTP.BodyBytes = 4 << 30 }})
+
 	manySpans := message(1, message(2, bytes.Repeat([]byte{2<<3 | 2, 0}, otlp.MaxSpans+1)))
 	deep := []byte{}
 	for range 5_000 {
@@ -410,6 +427,7 @@ func TestExportsThatAreRefused(t *testing.T) {
 	deep = message(1, message(2, message(2, message(9, message(2, deep)))))
 	jsonSpans := func(spans string) string { return `{"resourceSpans":[{"scopeSpans":[{"spans":[` + spans + `]}]}]}` }
 	bomb := make([]byte, 65<<20)
+
 	for name, tt := range map[string]struct {
 		contentType, encoding string
 		body                  []byte
@@ -463,6 +481,7 @@ func TestExportsThatAreRefused(t *testing.T) {
 				wantTaken(t, a, tt.contentType)
 				return
 			}
+
 			of := otlp.TypeJSON
 			if tt.contentType == otlp.TypeProtobuf {
 				of = tt.contentType
@@ -470,6 +489,7 @@ func TestExportsThatAreRefused(t *testing.T) {
 			wantRefused(t, a, tt.status, of, tt.says)
 		})
 	}
+
 	for encoding, pack := range apitest.Packers {
 		if packed := pack(t, bomb); len(packed) < wire.MaxBodyBytes {
 			a := c.Export("/v1/traces", otlp.TypeProtobuf, packed, "Content-Encoding", encoding)
@@ -495,6 +515,7 @@ func TestBlocksAreReserved(t *testing.T) {
 	const all, fit = 40, 16 // of 8 MiB each, in the 128 MiB of a client
 	head := apitest.Packers["lz4"](t, []byte("x"))[:7]
 	answers := make(chan string, all)
+
 	var conns []net.Conn
 	for range all {
 		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(c.Base, "http://"))
@@ -502,6 +523,7 @@ func TestBlocksAreReserved(t *testing.T) {
 			t.Fatal(err)
 		}
 		conns = append(conns, conn)
+
 		if _, err := fmt.Fprintf(conn,
 			"POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Encoding: lz4\r\n"+
 				"Transfer-Encoding: chunked\r\n\r\n7\r\n%s\r\n", otlp.TypeProtobuf, head); err != nil {
@@ -510,12 +532,14 @@ func TestBlocksAreReserved(t *testing.T) {
 		if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 			t.Fatal(err)
 		}
+
 		go func() {
 			var line string
 			_, _ = fmt.Fscanf(conn, "HTTP/1.1 %s", &line) // empty once it is closed, or after a minute
 			answers <- line
 		}()
 	}
+
 	for range all - fit {
 		if status := <-answers; status != "429" {
 			t.Errorf("status %q, want 429 within a minute", status)
@@ -549,6 +573,7 @@ func TestDeclaredLengthsAreReserved(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
+
 		encoding := []string{"", "identity", "Identity"}[n%3]
 		if _, err := fmt.Fprintf(conn,
 			"POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Encoding: %s\r\n"+
@@ -559,6 +584,7 @@ func TestDeclaredLengthsAreReserved(t *testing.T) {
 			c.AwaitBodyBytes(int64(n+1) * (wire.MaxBodyBytes - 64<<10))
 		}
 	}
+
 	c.WantMetric(`actlog_http_body_refused_total{limit="client"}`, 10)
 	if held := c.BodyBytes(); held > 2*wire.MaxBodyBytes {
 		t.Errorf("%d bytes are held", held)
@@ -573,6 +599,7 @@ func TestChunksAreCounted(t *testing.T) {
 		otlp.TypeProtobuf)
 	wantRefused(t, c.Export("/v1/traces", otlp.TypeProtobuf, apitest.AsProtobuf(t, manyTraces(20, 1_000_000))), 413,
 		otlp.TypeProtobuf, "this request alone")
+
 	// A resource that traces share is held once.
 	wantTaken(t, c.Export("/v1/traces", otlp.TypeProtobuf, apitest.AsProtobuf(t, repetitive(200))), otlp.TypeProtobuf)
 	if n := c.BodyBytes(); n != 0 {
@@ -641,6 +668,7 @@ func TestSpansBeyondLimitsAreCut(t *testing.T) {
 					"Content-Encoding", "gzip"), contentType)
 				step := c.Step(lookup(t, c.Details(apitest.TraceID(id)), "agentExecutionSequence.0.stepId").(string))
 				expect(t, step, obj{"thinkActSteps.#": 1, "thinkActSteps.0.modelName": "m"})
+
 				metadata, _ := lookup(t, step, "thinkActSteps.0.metadata").(obj)
 				if said, _ := metadata["truncatedAttributes"].([]any); slices.Contains(said, any(tt.cut)) != (tt.cut != "") {
 					t.Errorf("%s: cut %q, want %q", contentType, said, tt.cut)
@@ -663,12 +691,14 @@ func TestMethodsOfExports(t *testing.T) {
 					t.Errorf("%s %s: Allow %q", method, path, allow)
 				}
 			}
+
 			a := c.Preflight(path, "https://shop.example")
 			if a.Header.Get("Access-Control-Allow-Origin") != "" {
 				t.Errorf("%s: %v", path, a.Header)
 			}
 		}
 	}
+
 	d := c.OTLP(true)
 	for _, path := range []string{
 		"/", "/v1", "/v1/traces/", "/v1/profiles", "/livez", "/metrics", "/api/v1/plans", "/api/v1/records",
@@ -676,6 +706,7 @@ func TestMethodsOfExports(t *testing.T) {
 		wantStatus(t, d.Outside(http.MethodGet, path), http.StatusNotFound)
 		wantStatus(t, d.Outside(http.MethodPost, path), http.StatusNotFound)
 	}
+
 	// A page that has its own name lead here.
 	wantRefused(t, d.Export("/v1/traces", otlp.TypeJSON, []byte("{}"), "Host", "evil.example"), http.StatusForbidden,
 		otlp.TypeJSON, "loopback")
@@ -692,6 +723,7 @@ func TestKeysOfExports(t *testing.T) {
 	c := serveWith(t, options{Server: func(config *apitest.Config) {
 		config.HTTP.Keys = apitest.Keys(t, writeLine, readLine)
 	}})
+
 	for _, c := range []*client{c, c.OTLP(false)} {
 		for contentType, encode := range apitest.Encodings {
 			body := encode(t, apitest.AgentTrace(1, nil))
@@ -700,6 +732,7 @@ func TestKeysOfExports(t *testing.T) {
 				contentType, "API key")
 			wantRefused(t, c.Export("/v1/traces", contentType, body, "Authorization", "Bearer "+read, "X-Api-Key", write),
 				http.StatusForbidden, contentType, "write")
+
 			wantTaken(t, c.Export("/v1/traces", contentType, body, "Authorization", "Basic x", "X-Api-Key", write), contentType)
 			wantTaken(t, c.Export("/v1/traces", contentType, body, "X-Api-Key", write), contentType)
 			wantTaken(t, c.Export("/v1/traces", contentType, body, "Authorization", "Bearer "+write), contentType)
@@ -713,6 +746,7 @@ func TestExportsThatMayBeSentAgain(t *testing.T) {
 	full, closed := serve(t), serve(t)
 	fillBodies(full)
 	closed.CloseStore()
+
 	for contentType, encode := range apitest.Encodings {
 		body := encode(t, manyTraces(1, 200_000)) // smaller ones need no room
 		wantRefused(t, full.Export("/v1/traces", contentType, body), http.StatusServiceUnavailable, contentType,
@@ -742,6 +776,7 @@ func TestTracesThatCannotBeKept(t *testing.T) {
 	all := apitest.AgentTrace(1, nil)
 	apitest.AgentTrace(2, nil).ResourceSpans().MoveAndAppendTo(all.ResourceSpans())
 	apitest.AgentTrace(3, nil).ResourceSpans().MoveAndAppendTo(all.ResourceSpans())
+
 	for contentType, encode := range apitest.Encodings {
 		a := wantStatus(t, c.Export("/v1/traces", contentType, encode(t, all)), http.StatusOK)
 		response := ptraceotlp.NewExportResponse()
@@ -754,6 +789,7 @@ func TestTracesThatCannotBeKept(t *testing.T) {
 			t.Errorf("%s: %v %q", contentType, err, a.Body)
 		}
 	}
+
 	c.Details(apitest.TraceID(1))
 	c.Details(apitest.TraceID(3))
 	wantStatus(t, c.Get("/api/executor/details/"+apitest.TraceID(2)), http.StatusNotFound)
@@ -762,6 +798,7 @@ func TestTracesThatCannotBeKept(t *testing.T) {
 		!strings.Contains(string(a.Body), `"rejectedLogRecords":"1"`) {
 		t.Errorf("%d %s", a.Status, a.Body)
 	}
+
 	c.WantMetric(`actlog_otlp_items_total{result="accepted",signal="traces"}`, 8)
 	c.WantMetric(`actlog_otlp_items_total{result="rejected",signal="traces"}`, 4)
 	c.WantMetric(`actlog_otlp_items_total{result="rejected",signal="logs"}`, 1)
@@ -773,6 +810,7 @@ func TestARealExporterDeliversAll(t *testing.T) {
 	t.Parallel()
 	db, _, allow := apitest.Outages(t)
 	c := serveWith(t, options{DB: db, Store: func(c *store.Config) { c.RetryFor = time.Millisecond }})
+
 	exporter, err := otlptracehttp.New(t.Context(), otlptracehttp.WithEndpointURL(c.Base+"/v1/traces"),
 		otlptracehttp.WithCompression(otlptracehttp.GzipCompression),
 		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{
@@ -782,6 +820,7 @@ func TestARealExporterDeliversAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter, sdktrace.WithMaxExportBatchSize(7),
 		sdktrace.WithExportTimeout(time.Hour)))
 	tracer := provider.Tracer("test")
@@ -794,15 +833,18 @@ func TestARealExporterDeliversAll(t *testing.T) {
 		_, chat := tracer.Start(ctx, "chat m",
 			trace.WithAttributes(attribute.String("gen_ai.operation.name", "chat"),
 				attribute.String("gen_ai.request.model", "m")))
+
 		chat.End()
 		agent.End()
 		traces = append(traces, agent.SpanContext().TraceID().String())
 	}
+
 	done := make(chan error, 1)
 	go func() { done <- provider.Shutdown(context.WithoutCancel(t.Context())) }()
 	for c.Metric(`actlog_otlp_requests_total{door="server",signal="traces",status="503"}`) < 2 {
 		runtime.Gosched()
 	}
+
 	allow(true)
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -851,6 +893,7 @@ func TestProjectOfExports(t *testing.T) {
 		for key, value := range tt.logs {
 			logs.ResourceLogs().At(0).Resource().Attributes().PutStr(key, value)
 		}
+
 		body := apitest.Marshal(t, logs, new(plog.ProtoMarshaler).MarshalLogs)
 		wantTaken(t, c.Export("/v1/logs", otlp.TypeProtobuf, body), otlp.TypeProtobuf)
 		wantTaken(t, c.Export("/v1/traces", otlp.TypeProtobuf, apitest.AsProtobuf(t, traces)), otlp.TypeProtobuf)

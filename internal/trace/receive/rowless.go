@@ -81,6 +81,7 @@ func newRowless(log *slog.Logger) *rowless {
 			Help: "Spans, log records that name no span, and exports of metrics that made no row of their own, by reason.",
 		}, []string{"reason"}),
 	}
+
 	r.kinds.Half = maxRowless / 2
 	for _, why := range reasons {
 		if why.reason != noPlan { // the store counts those
@@ -95,6 +96,7 @@ func (r *rowless) add(t otlp.Tally) {
 	if len(t) == 0 {
 		return
 	}
+
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for kind, e := range t {
@@ -110,6 +112,7 @@ func (r *rowless) add(t otlp.Tally) {
 					otlp.RowlessPath)
 			}
 		}
+
 		seen.Count, seen.last = seen.Count+e.Count, time.Now()
 	}
 }
@@ -142,6 +145,7 @@ type UnknownItem struct {
 func (r *rowless) list(withoutPlan int) Unknown {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	all := r.kinds.All()
 	u := Unknown{Since: r.since.UTC(), Forgotten: r.added - len(all), Items: []UnknownItem{}}
 	for _, why := range reasons {
@@ -150,6 +154,7 @@ func (r *rowless) list(withoutPlan int) Unknown {
 				Reason: noPlan, Explanation: why.says, Count: withoutPlan, Attributes: []string{},
 			})
 		}
+
 		kinds := slices.DeleteFunc(slices.Collect(maps.Keys(all)), func(k otlp.Rowless) bool {
 			return k.Reason != why.reason
 		})
@@ -157,6 +162,7 @@ func (r *rowless) list(withoutPlan int) Unknown {
 			return cmp.Or(cmp.Compare(all[b].Count, all[a].Count), strings.Compare(a.Scope, b.Scope),
 				strings.Compare(a.Attribute, b.Attribute), strings.Compare(a.Kind, b.Kind))
 		})
+
 		for _, k := range kinds {
 			seen := all[k]
 			u.Items = append(u.Items, UnknownItem{
