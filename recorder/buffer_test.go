@@ -271,7 +271,8 @@ func TestRejections(t *testing.T) {
 		t.Fatalf("Flush returned %v", err)
 	}
 
-	if want := "not on record: 1 records were refused; artifact bad: invalid_value: value must be valid JSON"; err.Error() != want {
+	want := "not on record: 1 records were refused; artifact bad: invalid_value: value must be valid JSON"
+	if err.Error() != want {
 		t.Errorf("Flush said %q, want %q", err, want)
 	}
 	if !slices.Equal(rejected, []string{"bad value"}) || len(sink.rows) != 2 {

@@ -14,7 +14,8 @@ const MaxText = 64 << 10
 
 // Do calls a tool within its bounds, by a policy:
 //
-//   - Arguments are those of [Canonical]. If they are bad, by [CheckArguments], the result is failed, and no call is made.
+//   - Arguments are those of [Canonical]. If they are bad, by [CheckArguments], the result is failed, and no call is
+//     made.
 //   - A tool that has something to prepare does so first. If it cannot, the result is failed.
 //   - A panic of the tool is a failed result.
 //   - The call ends after the time-out of the policy. It is a failed result then, which says so, or an error that is

@@ -39,7 +39,7 @@ func newLatecomer(t *testing.T, database string) *latecomer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder, err := os.MkdirTemp("", "late") //nolint:usetesting // the path of a socket is short, and that of t.TempDir may not be
+	folder, err := os.MkdirTemp("", "late") //nolint:usetesting // the path of a socket has to be short
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -158,7 +158,9 @@ func TestQuery(t *testing.T) {
 	if want := `"rows":[[null,true,"NaN",1.5,"Infinity","\\x00ff","{1,2}",{"a":[1]},"a|b\nc\t\\",""]]`; !strings.Contains(string(result.Data), want) {
 		t.Errorf("%s", result.Data)
 	}
-	if want := "NULL | t | NaN | 1.5 | Infinity | \\\\x00ff | {1,2} | {\"a\": [1]} | a\\|b\\nc\\t\\\\ | \n(1 row)"; !strings.HasSuffix(result.Text, want) {
+
+	want := "NULL | t | NaN | 1.5 | Infinity | \\\\x00ff | {1,2} | {\"a\": [1]} | a\\|b\\nc\\t\\\\ | \n(1 row)"
+	if !strings.HasSuffix(result.Text, want) {
 		t.Errorf("%q", result.Text)
 	}
 

@@ -23,7 +23,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // script writes an executable file.
 func script(t *testing.T, dir, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+text), 0o700); err != nil { //nolint:gosec // it is run
+	err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+text), 0o700) //nolint:gosec // it is run
+	if err != nil {
 		t.Fatal(err)
 	}
 }

@@ -56,7 +56,10 @@ func lookOf(c echo.Context) (l look, err error) {
 	case !slices.Contains(views, l.view):
 		return l, httpd.BadField("view", "must be one of "+strings.Join(views, ", "))
 	default:
-		c.SetCookie(&http.Cookie{Name: viewCookie, Value: l.view, Path: "/runs/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode}) //nolint:gosec // it is no secret
+		c.SetCookie(&http.Cookie{ //nolint:gosec // it is no secret
+			Name: viewCookie, Value: l.view, Path: "/runs/", MaxAge: 365 * 24 * 3600, HttpOnly: true,
+			SameSite: http.SameSiteLaxMode,
+		})
 	}
 	return l, nil
 }

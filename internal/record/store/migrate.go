@@ -254,7 +254,8 @@ func (m *Migrator) Lost(ctx context.Context) (loss Loss, err error) {
 	_, down, _ := strings.Cut(string(text), "+goose Down")
 	loss.read(down)
 	for i, table := range loss.Tables {
-		count := fmt.Sprintf("SELECT count(*) FROM (SELECT FROM %s LIMIT %d) AS t", table.Name, maxCounted) //nolint:gosec // a migration's
+		count := fmt.Sprintf("SELECT count(*) FROM (SELECT FROM %s LIMIT %d) AS t",
+			table.Name, maxCounted) //nolint:gosec // a migration's
 		if err := m.db.QueryRowContext(ctx, count).Scan(&loss.Tables[i].Rows); err != nil {
 			return loss, fmt.Errorf("count rows of %s: %w", table.Name, pg.Translate(err))
 		}

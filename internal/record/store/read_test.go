@@ -25,7 +25,8 @@ import (
 // writeTree writes steps, calls and a plan to a new tree and returns its root. The ids of steps get
 // the root as a prefix. A call without an id gets "call".
 func writeTree(
-	t testing.TB, s *store.Store, steps []record.AgentExecution, calls []record.ActTool, plan func(root string) *record.Plan,
+	t testing.TB, s *store.Store, steps []record.AgentExecution, calls []record.ActTool,
+	plan func(root string) *record.Plan,
 ) string {
 	t.Helper()
 	root := record.NewPlanID()

@@ -16,7 +16,8 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // build returns a house whose agents follow a script.
 func build(
-	t *testing.T, scenes []scriptmodel.Scene, agents map[string]define.Definition, tools []tool.Tool, set ...func(*engine.Config),
+	t *testing.T, scenes []scriptmodel.Scene, agents map[string]define.Definition, tools []tool.Tool,
+	set ...func(*engine.Config),
 ) *enginetest.House {
 	t.Helper()
 	p := enginetest.Plans{

@@ -48,7 +48,8 @@ func TestComplexity(t *testing.T) {
 	}
 }
 
-// TestSize checks that an executor stays below 500 lines of code: its prompts, comments and blank lines are not counted.
+// TestSize checks that an executor stays below 500 lines of code: its prompts, comments and blank lines are not
+// counted.
 func TestSize(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*/*.go")

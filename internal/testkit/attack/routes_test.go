@@ -15,6 +15,7 @@ import (
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/door/mcp"
 	"github.com/actlog/actlog/internal/door/web"
+	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/testkit/apitest"
 	"github.com/actlog/actlog/internal/testkit/storetest"
 )
@@ -154,8 +155,8 @@ func served(t *testing.T) []httpd.Route {
 	t.Helper()
 	s := storetest.Open(t)
 	known := apitest.New(t, s, apitest.Config{})
-	return slices.Concat(known.Routes, web.New(s, known.Lookup, known.Hub, known.HTTP, nil, web.Runtime{}).Routes(),
-		mcp.New(known.Lookup, nil, known.HTTP, mcp.Config{}).Routes())
+	page := web.New(runstore.New(s), known.Lookup, known.Hub, known.HTTP, nil, web.Runtime{})
+	return slices.Concat(known.Routes, page.Routes(), mcp.New(known.Lookup, nil, known.HTTP, mcp.Config{}).Routes())
 }
 
 // Each route is in the table, and each of the table is one: a new route has to say here who may use it.

@@ -167,7 +167,7 @@ type lazyCluster struct {
 	closed  bool
 }
 
-func (l *lazyCluster) get(t testing.TB) (*cluster, error) { //nolint:thelper // not a helper: the server fails, not the caller
+func (l *lazyCluster) get(t testing.TB) (*cluster, error) { //nolint:thelper // the server fails, not the caller
 	if l.ctx == nil {
 		return nil, errors.New("this package needs `func TestMain(m *testing.M) { pgtest.Main(m) }`")
 	}

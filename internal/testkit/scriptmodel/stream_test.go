@@ -17,7 +17,9 @@ import (
 )
 
 // listen serves a script over HTTP. What it returns posts a request to the path of an API.
-func listen(t *testing.T, script scriptmodel.Script) (*scriptmodel.Server, func(path, body string) (*http.Response, error)) {
+func listen(
+	t *testing.T, script scriptmodel.Script,
+) (*scriptmodel.Server, func(path, body string) (*http.Response, error)) {
 	t.Helper()
 	s, err := scriptmodel.Start(script, nil)
 	if err != nil {

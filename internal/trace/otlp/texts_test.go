@@ -49,10 +49,11 @@ func overTheWire(t testing.TB, spans []otlp.Span) (out []otlp.Span) {
 		decode := otlp.DecodeTraces
 		if s.Stub {
 			e := s.Events[0]
-			body = map[string]any{"resourceLogs": []any{map[string]any{"scopeLogs": []any{map[string]any{"logRecords": []any{map[string]any{
+			logs := map[string]any{"logRecords": []any{map[string]any{
 				"traceId": s.TraceID, "spanId": s.SpanID, "eventName": e.Name, "timeUnixNano": fmt.Sprint(e.Time),
 				"attributes": attributes(e.Attributes),
-			}}}}}}}
+			}}}
+			body = map[string]any{"resourceLogs": []any{map[string]any{"scopeLogs": []any{logs}}}}
 			decode = otlp.DecodeLogs
 		}
 

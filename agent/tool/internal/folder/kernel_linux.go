@@ -33,7 +33,8 @@ func ofKernel(file *os.File) bool {
 	made := true
 	err = raw.Control(func(fd uintptr) {
 		var at syscall.Statfs_t
-		made = syscall.Fstatfs(int(fd), &at) != nil || slices.Contains(kernelSystems, uint32(at.Type)) //nolint:gosec // the kernel's numbers have 32 bits
+		made = syscall.Fstatfs(int(fd), &at) != nil ||
+			slices.Contains(kernelSystems, uint32(at.Type)) //nolint:gosec // the kernel's numbers have 32 bits
 	})
 	return made || err != nil
 }
