@@ -578,3 +578,12 @@ func (c *client) statusError(what string, resp *http.Response) error {
 	}
 	return err
 }
+
+// defaultServer is the address of a server with default flags.
+const defaultServer = "http://127.0.0.1:8420"
+
+// serverFlags name the server that a command talks to.
+type serverFlags struct {
+	Server string `help:"Server to talk to. Default: ${server}." default:"${server}" placeholder:"URL"`
+	APIKey string `help:"API key, if the server requires one. Better pass it in ACTLOG_API_KEY: other users can see command lines." name:"api-key" placeholder:"KEY"`
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"regexp"
 	"strings"
 	"text/tabwriter"
@@ -135,4 +136,17 @@ func silence(last *time.Time, now time.Time) string {
 		return ""
 	}
 	return words.Duration(max(now.Sub(*last), 0).Round(time.Second))
+}
+
+// hasColour reports whether w is a terminal, and NO_COLOR does not turn colours off.
+func hasColour(w io.Writer) bool { return isTerminal(w) && os.Getenv("NO_COLOR") == "" }
+
+// isTerminal reports whether w is a terminal that can move its cursor.
+func isTerminal(w io.Writer) bool {
+	f, ok := terminal.Raw(w).(*os.File)
+	if !ok || os.Getenv("TERM") == "dumb" {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

@@ -53,8 +53,8 @@ type Config struct {
 	Release string // of the program
 	// Slots is how many runs a worker carries at once. Default 500. Most of them wait for a model.
 	Slots int
-	// Lease is how long the runs of a worker are its own after a heartbeat, which it sends each Beat.
-	// Default 3 s and 0.75 s.
+	// Lease is how long the runs of a worker are its own after a heartbeat, which it sends each Beat. Default
+	// [DefaultLease], and a fourth of the lease.
 	Lease, Beat time.Duration
 	// Scan is how often a worker looks for runs that it was not woken for. Default 0.25 s.
 	Scan time.Duration
@@ -81,7 +81,7 @@ func (c Config) withDefaults() Config {
 			*d = to
 		}
 	}
-	set(&c.Lease, 3*time.Second)
+	set(&c.Lease, DefaultLease)
 	set(&c.Beat, c.Lease/4)
 	set(&c.Scan, 250*time.Millisecond)
 	set(&c.Drain, 20*time.Second)
