@@ -313,7 +313,7 @@ func TestLinked(t *testing.T) {
 	all := list(t)
 	allowed := []string{
 		"record", "agent", "agent/model", "agent/plan", "agent/redact", "agent/tool", "agent/workflow", "db", "migrations",
-		"internal/record/...", "internal/runtime/...",
+		"internal/record/...", "internal/runtime/...", "internal/trace/spans",
 	}
 
 	for _, path := range reached(all, module+"/agent") {
