@@ -106,7 +106,7 @@ func timed[T any](
 	})
 }
 
-// before runs a query that has to end before a deadline, in one round trip: a batch is a
+// QueryBefore runs a query that has to end before a deadline, in one round trip: a batch is a
 // transaction. The error is [ErrSlow] if it does not.
 func (r *Reader) QueryBefore(
 	ctx context.Context, deadline time.Time, planned, sql string, args []any, read func(pgx.Rows) error,
