@@ -78,25 +78,25 @@ func (r *Runtime) Register(p Parts) error {
 }
 
 func (r *Runtime) register(p Parts) error {
-	c := &registering{own: r.own, redact: slices.Concat(r.redact, p.Redact), current: r.current}
+	c := &registering{registered: r.own, redact: slices.Concat(r.redact, p.Redact), current: r.current}
 	if err := c.use(p.Config); err != nil {
 		return err
 	}
 	defer c.release()
 
-	c.models(p.Models)
-	c.servers(p.MCPServers)
-	c.tools(p.Tools)
-	c.policies(p.Policies)
+	c.addModels(p.Models)
+	c.addServers(p.MCPServers)
+	c.addTools(p.Tools)
+	c.addPolicies(p.Policies)
 	c.redactor()
-	c.agents(p.Agents)
-	c.workflows(p.Workflows)
+	c.addAgents(p.Agents)
+	c.addWorkflows(p.Workflows)
 
 	if err := errors.Join(c.errs...); err != nil {
 		return err
 	}
 
-	r.own, r.redact = c.own, c.redact
+	r.own, r.redact = c.registered, c.redact
 	r.current = c.current
 	if r.current != nil {
 		r.current.KeepVectors(r.store)
@@ -107,7 +107,7 @@ func (r *Runtime) register(p Parts) error {
 
 // registering is what is registered when parts were added. It collects mistakes.
 type registering struct {
-	own        parts.Own
+	registered parts.Own
 	redact     []string
 	current    define.Configuration
 	configured *define.Configured // what is in force of current
@@ -141,7 +141,8 @@ func (c *registering) use(added Configuration) (err error) {
 	return nil
 }
 
-// add returns a map with more entries. Those whose names are there already, or are no names, are mistakes.
+// add returns to with the entries of more. It records a mistake for a name that is not valid, or that is taken by an
+// earlier entry or by the configuration file. An error of check begins with a colon, or with a dot and a field.
 func add[T, C any](
 	c *registering, section string, to, more map[string]T, configured map[string]C, check func(T) error,
 ) map[string]T {
@@ -167,17 +168,18 @@ func add[T, C any](
 	return all
 }
 
-func (c *registering) models(more map[string]model.Model) {
-	c.own.Models = add(c, "models", c.own.Models, more, c.configured.Models, func(m model.Model) error {
+func (c *registering) addModels(more map[string]model.Model) {
+	check := func(m model.Model) error {
 		if m == nil {
 			return errors.New(": it is nil")
 		}
 		return nil
-	})
+	}
+	c.registered.Models = add(c, "models", c.registered.Models, more, c.configured.Models, check)
 }
 
-func (c *registering) servers(more map[string]tool.Server) {
-	c.own.Servers = add(c, "mcpServers", c.own.Servers, more, c.configured.Servers, func(s tool.Server) error {
+func (c *registering) addServers(more map[string]tool.Server) {
+	check := func(s tool.Server) error {
 		if s == nil {
 			return errors.New(": it is nil")
 		}
@@ -185,7 +187,8 @@ func (c *registering) servers(more map[string]tool.Server) {
 			return fmt.Errorf(".%w", err)
 		}
 		return nil
-	})
+	}
+	c.registered.Servers = add(c, "mcpServers", c.registered.Servers, more, c.configured.Servers, check)
 
 	for _, name := range slices.Sorted(maps.Keys(more)) {
 		if err := tool.CheckServerName(name); err != nil && tool.CheckName(name) == nil { // else it was noted
@@ -194,7 +197,7 @@ func (c *registering) servers(more map[string]tool.Server) {
 	}
 }
 
-func (c *registering) tools(more []tool.Tool) {
+func (c *registering) addTools(more []tool.Tool) {
 	for i, t := range more {
 		if t == nil {
 			c.wrong("tools[%d]: it is nil", i)
@@ -202,8 +205,8 @@ func (c *registering) tools(more []tool.Tool) {
 		}
 	}
 
-	c.own.Tools = slices.Concat(c.own.Tools, more)
-	if _, err := tool.NewSet(slices.Concat(c.configured.Tools, c.own.Tools)...); err != nil {
+	c.registered.Tools = slices.Concat(c.registered.Tools, more)
+	if _, err := tool.NewSet(slices.Concat(c.configured.Tools, c.registered.Tools)...); err != nil {
 		c.wrong("tools: %w", err)
 	}
 
@@ -217,8 +220,8 @@ func (c *registering) tools(more []tool.Tool) {
 		}
 	}
 
-	for server := range allOf(c.own.Servers, c.configured.Servers) {
-		for _, t := range c.own.Tools {
+	for server := range allOf(c.registered.Servers, c.configured.Servers) {
+		for _, t := range c.registered.Tools {
 			if name := t.Spec().Name; strings.HasPrefix(name, server+"-") {
 				c.wrong("tools.%s: it could be the name of a tool of the MCP server %s", name, server)
 			}
@@ -238,34 +241,34 @@ func checked(p any, read any) error {
 	return json.Unmarshal(b, read)
 }
 
-func (c *registering) policies(more tool.Rules) {
+func (c *registering) addPolicies(more tool.Rules) {
 	for i, rule := range more {
 		if err := checked(rule, new(tool.Rule)); err != nil {
 			c.wrong("policies[%d].%w", i, err)
 		}
 	}
-	c.own.Policies = slices.Concat(c.own.Policies, more)
+	c.registered.Policies = slices.Concat(c.registered.Policies, more)
 }
 
 func (c *registering) redactor() {
 	var err error
-	if c.own.Redactor, err = redact.New(c.redact...); err != nil {
+	if c.registered.Redactor, err = redact.New(c.redact...); err != nil {
 		c.wrong("redact: %w", err)
 	}
 }
 
-func (c *registering) agents(more map[string]Agent) {
-	before := allOf(c.own.Agents, c.configured.Agents)
+func (c *registering) addAgents(more map[string]Agent) {
+	before := allOf(c.registered.Agents, c.configured.Agents)
 	known := define.Names{
-		Models:  slices.Sorted(maps.Keys(allOf(c.own.Models, c.configured.Models))),
-		Servers: slices.Sorted(maps.Keys(allOf(c.own.Servers, c.configured.Servers))),
+		Models:  slices.Sorted(maps.Keys(allOf(c.registered.Models, c.configured.Models))),
+		Servers: slices.Sorted(maps.Keys(allOf(c.registered.Servers, c.configured.Servers))),
 	}
 
 	writes := map[string]bool{}
-	for _, t := range slices.Concat(c.own.Tools, c.configured.Tools) {
+	for _, t := range slices.Concat(c.registered.Tools, c.configured.Tools) {
 		s := t.Spec()
 		known.Tools = append(known.Tools, s.Name)
-		writes[s.Name] = slices.Concat(c.own.Policies, c.configured.Policies).Of(s).Writes
+		writes[s.Name] = slices.Concat(c.registered.Policies, c.configured.Policies).Of(s).Writes
 	}
 
 	for name := range before {
@@ -293,22 +296,22 @@ func (c *registering) agents(more map[string]Agent) {
 		}
 	}
 
-	all := maps.Clone(c.own.Agents)
+	all := maps.Clone(c.registered.Agents)
 	if all == nil {
 		all = map[string]define.Agent{}
 	}
 	maps.Copy(all, defined)
-	c.own.Agents = all
+	c.registered.Agents = all
 }
 
-func (c *registering) workflows(more map[string]Workflow) {
-	c.own.Workflows = maps.Clone(c.own.Workflows)
-	if c.own.Workflows == nil {
-		c.own.Workflows = map[string]parts.Workflow{}
+func (c *registering) addWorkflows(more map[string]Workflow) {
+	c.registered.Workflows = maps.Clone(c.registered.Workflows)
+	if c.registered.Workflows == nil {
+		c.registered.Workflows = map[string]parts.Workflow{}
 	}
 
 	for _, name := range slices.Sorted(maps.Keys(more)) {
-		_, twice := c.own.Workflows[name]
+		_, twice := c.registered.Workflows[name]
 		switch {
 		case strings.TrimSpace(name) == "" || len(name) > record.MaxIDBytes || strings.ContainsRune(name, 0) ||
 			!utf8.ValidString(name):
@@ -319,20 +322,20 @@ func (c *registering) workflows(more map[string]Workflow) {
 		case more[name].Run == nil:
 			c.wrong("workflows.%s.run: it is nil", name)
 		}
-		c.own.Workflows[name] = more[name].definition()
+		c.registered.Workflows[name] = more[name].definition()
 	}
 
 	for name, w := range c.configured.Workflows {
-		if _, ok := c.own.Workflows[w.Function()]; !ok && w.Function() != "" {
+		if _, ok := c.registered.Workflows[w.Function()]; !ok && w.Function() != "" {
 			c.wrong("workflows.%s: no function is registered as %s", name, w.Function())
 		}
 	}
 
 	tools := map[string]bool{"form": true}
-	for _, t := range slices.Concat(c.own.Tools, c.configured.Tools) {
+	for _, t := range slices.Concat(c.registered.Tools, c.configured.Tools) {
 		tools[t.Spec().Name] = true
 	}
-	agents, servers := allOf(c.own.Agents, c.configured.Agents), allOf(c.own.Servers, c.configured.Servers)
+	agents, servers := allOf(c.registered.Agents, c.configured.Agents), allOf(c.registered.Servers, c.configured.Servers)
 	for name := range agents {
 		tools["agent."+name] = true
 	}
@@ -352,7 +355,7 @@ func (c *registering) workflows(more map[string]Workflow) {
 			there       map[string]bool
 		}{
 			{"agents", "agent", w.Agents, agents}, {
-				"workflows", "workflow", w.Workflows, allOf(c.own.Workflows, c.configured.Workflows),
+				"workflows", "workflow", w.Workflows, allOf(c.registered.Workflows, c.configured.Workflows),
 			},
 			{"tools", "tool", w.Tools, there}, {"mcpServers", "MCP server", w.MCPServers, servers},
 		} {

@@ -15,8 +15,8 @@ import (
 
 // Result waits until a run has ended, also while it waits for a human, and reads what came of it. into is a pointer to
 // what the [Work] says that it has as result, or to a string for the text of [Run.Result]; what another executor
-// answered as JSON is read as [json.Unmarshal] does. Work that fails is no error where its result says so. The errors
-// are those of [Runtime.Wait]; a run whose result is another one is a [*record.InvalidError].
+// answered as JSON is read as [json.Unmarshal] does. A run that failed is not an error if its result type reports
+// failures. The errors are those of [Runtime.Wait]; a run whose result is another one is a [*record.InvalidError].
 func (r *Runtime) Result(ctx context.Context, planID string, into any) error {
 	done, err := r.enter()
 	if err == nil {

@@ -119,12 +119,15 @@ func (t Template) input() (in Input, err error) {
 	if t.Name == "" {
 		return in, invalid("name", "is required")
 	}
+	if err := checkTexts(record.MaxIDBytes, map[string]string{"name": t.Name}); err != nil {
+		return in, err
+	}
 
 	in = Input{Executor: "plan", Name: t.Name}
 	if t.Values != nil {
 		in.Input = t.Values
 	}
-	return in, checkTexts(record.MaxIDBytes, map[string]string{"name": t.Name})
+	return in, nil
 }
 
 // Graph asks for a task that a model plans as a graph of nodes, which run at the same time where they do not need each

@@ -273,8 +273,8 @@ func (b *Buffer) run(ctx context.Context) {
 
 		failures++
 		delay, hurry := backoff(failures), b.hurry
-		if away, ok := errors.AsType[*awayError](err); ok && away.after > delay {
-			delay, hurry = away.after, nil
+		if away, ok := errors.AsType[*unavailableError](err); ok && away.retryAfter > delay {
+			delay, hurry = away.retryAfter, nil
 		}
 		b.options.Logger.WarnContext(ctx, "recorder: records are not written, trying again", "waiting", b.Pending(), "in",
 			delay, "error", err)

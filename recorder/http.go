@@ -265,14 +265,16 @@ func (s *HTTPSink) send(ctx context.Context, r request, result *record.Result) e
 	return nil
 }
 
-// awayError says that the server does not take records for now.
-type awayError struct {
-	cause string
-	after time.Duration // the least delay that the server asked for
+// unavailableError means that a later attempt may succeed.
+type unavailableError struct {
+	cause      string
+	retryAfter time.Duration // the least delay that the server asked for
 }
 
-func (e *awayError) Error() string { return fmt.Sprintf("%s: %s", record.ErrUnavailable, e.cause) }
-func (e *awayError) Unwrap() error { return record.ErrUnavailable }
+func (e *unavailableError) Error() string {
+	return fmt.Sprintf("%s: %s", record.ErrUnavailable, e.cause)
+}
+func (e *unavailableError) Unwrap() error { return record.ErrUnavailable }
 
 // post sends lines until the server has answered, for at most RetryFor.
 func (s *HTTPSink) post(ctx context.Context, lines [][]byte) (*wire.Answer, error) {
@@ -284,7 +286,7 @@ func (s *HTTPSink) post(ctx context.Context, lines [][]byte) (*wire.Answer, erro
 	started := time.Now()
 	for attempts := 1; ; attempts++ {
 		answer, err := s.attempt(ctx, body, encoding, len(lines))
-		away, ok := errors.AsType[*awayError](err)
+		away, ok := errors.AsType[*unavailableError](err)
 		if !ok {
 			return answer, err
 		}
@@ -292,7 +294,7 @@ func (s *HTTPSink) post(ctx context.Context, lines [][]byte) (*wire.Answer, erro
 			return nil, ctx.Err()
 		}
 
-		delay := max(backoff(attempts), away.after)
+		delay := max(backoff(attempts), away.retryAfter)
 		if time.Since(started)+delay > s.options.RetryFor {
 			return nil, err
 		}
@@ -336,8 +338,8 @@ func (s *HTTPSink) body(lines [][]byte) (body []byte, encoding string, err error
 	return b.Bytes(), "gzip", nil
 }
 
-// attempt sends a body of n records once. The error is an [*awayError] if another attempt may
-// succeed.
+// attempt sends a body of n records once. The error is an [*unavailableError] if another attempt
+// may succeed.
 func (s *HTTPSink) attempt(ctx context.Context, body []byte, encoding string, n int) (*wire.Answer, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(body))
 	if err != nil {
@@ -357,13 +359,13 @@ func (s *HTTPSink) attempt(ctx context.Context, body []byte, encoding string, n 
 		if sent, ok := errors.AsType[*url.Error](err); ok { // it repeats the address
 			err = sent.Err
 		}
-		return nil, &awayError{cause: s.redact(err.Error())}
+		return nil, &unavailableError{cause: s.redact(err.Error())}
 	}
 	defer resp.Body.Close()
 
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, answerBytes))
 	if err != nil {
-		return nil, &awayError{cause: s.redact("read answer: " + err.Error())}
+		return nil, &unavailableError{cause: s.redact("read answer: " + err.Error())}
 	}
 
 	switch status := resp.StatusCode; {
@@ -372,7 +374,7 @@ func (s *HTTPSink) attempt(ctx context.Context, body []byte, encoding string, n 
 	case status == http.StatusRequestEntityTooLarge:
 		return nil, errRefusedSize
 	case status == http.StatusRequestTimeout, status == http.StatusTooManyRequests, status >= 500:
-		return nil, &awayError{cause: s.refusal(status, answer), after: retryAfter(resp.Header)}
+		return nil, &unavailableError{cause: s.refusal(status, answer), retryAfter: retryAfter(resp.Header)}
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		return nil, fmt.Errorf("the server denies access: %s", s.refusal(status, answer))
 	case 300 <= status && status < 400:

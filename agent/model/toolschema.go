@@ -77,7 +77,7 @@ func (f *schemaFolder) fold(schema members) members {
 		return folded
 	}
 
-	for _, each := range f.all(schema) {
+	for _, each := range f.conjuncts(schema) {
 		for _, name := range each.names { // a description, additionalProperties, $defs
 			if folded.values[name] == nil {
 				folded.set(name, each.values[name])
@@ -97,8 +97,9 @@ func (f *schemaFolder) fold(schema members) members {
 	return folded
 }
 
-// all returns the schemas that hold beside a schema, folded: the one that it refers to and those of allOf.
-func (f *schemaFolder) all(schema members) []members {
+// conjuncts returns the folded schemas that a value must match in addition to schema: the target of its $ref, and those
+// of its allOf.
+func (f *schemaFolder) conjuncts(schema members) []members {
 	all := f.choices(schema.values["allOf"])
 	var at string
 	if json.Unmarshal(schema.values["$ref"], &at) != nil {
@@ -256,24 +257,25 @@ func (m *members) require(names []string) {
 	}
 }
 
-// addProperties adds the properties of another schema. One that both have may be as either says.
+// addProperties adds the properties of other. A property that both have, with different schemas, becomes an anyOf of
+// the two.
 func (m *members) addProperties(other members) {
 	added, ok := readMembers(other.values["properties"])
 	if !ok {
 		return
 	}
-	own, ok := readMembers(m.values["properties"])
+	merged, ok := readMembers(m.values["properties"])
 	if !ok {
-		own = members{values: map[string]json.RawMessage{}}
+		merged = members{values: map[string]json.RawMessage{}}
 	}
 
 	for _, name := range added.names {
-		switch have := own.values[name]; {
-		case have == nil:
-			own.set(name, added.values[name])
-		case !bytes.Equal(have, added.values[name]):
-			own.set(name, slices.Concat([]byte(`{"anyOf":[`), have, []byte{','}, added.values[name], []byte(`]}`)))
+		switch existing := merged.values[name]; {
+		case existing == nil:
+			merged.set(name, added.values[name])
+		case !bytes.Equal(existing, added.values[name]):
+			merged.set(name, slices.Concat([]byte(`{"anyOf":[`), existing, []byte{','}, added.values[name], []byte(`]}`)))
 		}
 	}
-	m.set("properties", own.encode())
+	m.set("properties", merged.encode())
 }

@@ -21,7 +21,7 @@ func (r *Redactor) JSON(raw []byte) ([]byte, Counts) {
 		return []byte(text), counts
 	}
 
-	return rewrite(raw, r.value)
+	return rewrite(raw, r.redactString)
 }
 
 // rewrite redacts the strings of valid JSON.
@@ -78,8 +78,9 @@ func quote(text string) []byte {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
-// value redacts what a string of JSON says, until nothing changes.
-func (r *Redactor) value(text string) (string, Counts) {
+// redactString redacts the decoded text of a JSON string. It repeats the pass until nothing changes, because a
+// replacement can make a new match. A text that still changes after spareRounds passes is replaced as a whole.
+func (r *Redactor) redactString(text string) (string, Counts) {
 	var all Counts
 	for range spareRounds {
 		redacted, counts := r.pass(text)
@@ -88,7 +89,7 @@ func (r *Redactor) value(text string) (string, Counts) {
 		}
 		text, all = redacted, all.plus(counts)
 	}
-	return "[" + other + "]", all
+	return "[" + kindOther + "]", all
 }
 
 // pass redacts a string once. If it is JSON itself, its strings are redacted, and then all of it as a

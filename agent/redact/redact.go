@@ -14,7 +14,7 @@ import (
 type Counts map[string]int
 
 // other is the kind of regular expressions.
-const other = "redacted"
+const kindOther = "redacted"
 
 // Redactor replaces what matches its patterns. Its methods may be called at the same time. The zero
 // Redactor, and a nil one, replace nothing.
@@ -84,7 +84,7 @@ func custom(text string) (kind, error) {
 	if e.MatchString("") {
 		return kind{}, errors.New("the regular expression matches the empty text")
 	}
-	return kind{name: other, find: matches(e), open: openMatch(text)}, nil
+	return kind{name: kindOther, find: matches(e), open: openMatch(text)}, nil
 }
 
 // spareRounds bounds how often a part of a text is searched again. Each pattern that matches takes a
@@ -160,7 +160,7 @@ type writer struct {
 	counts   Counts
 }
 
-var markers = regexp.MustCompile(`\[(?:` + strings.Join(append(Kinds(), other), "|") + `)\]`)
+var markers = regexp.MustCompile(`\[(?:` + strings.Join(append(Kinds(), kindOther), "|") + `)\]`)
 
 // split returns what stands between markers, and the markers, in turn.
 func (w *writer) split(text string) (parts []string) {

@@ -40,7 +40,7 @@ func TestSettlingSearchesWhatIsNew(t *testing.T) {
 // No marker is longer than what is searched again.
 func TestMarkersAreShort(t *testing.T) {
 	t.Parallel()
-	for _, name := range append(Kinds(), other) {
+	for _, name := range append(Kinds(), kindOther) {
 		if n := len("[" + name + "]"); n > maxMarker {
 			t.Errorf("%s has a marker of %d bytes", name, n)
 		}

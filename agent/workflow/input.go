@@ -30,7 +30,7 @@ const (
 	customWorkflow = "custom_workflow"
 )
 
-// ReadInput reads what a run is given. Of user_message it makes a message. The error is a [*record.InvalidError]
+// ReadInput reads what a run is given. user_message is added to the messages. The error is a [*record.InvalidError]
 // that names the field.
 func ReadInput(raw json.RawMessage) (in Input, err error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
@@ -54,41 +54,53 @@ func ReadInput(raw json.RawMessage) (in Input, err error) {
 		in.Input = json.RawMessage("null")
 	}
 
+	if err := in.checkTarget(); err != nil {
+		return in, err
+	}
+	return in, in.checkMessages()
+}
+
+// checkTarget checks that either an agent or a workflow is named, with the members that it takes.
+func (in *Input) checkTarget() error {
 	switch {
 	case in.Agent == "" && in.Workflow == "":
-		return in, missing("input.workflow")
+		return missing("input.workflow")
 	case in.Agent != "" && in.Workflow != "":
-		return in, invalid("input.agent", "and workflow exclude each other")
+		return invalid("input.agent", "and workflow exclude each other")
 	case in.Type != "" && in.Type != simpleWorkflow && in.Type != customWorkflow:
-		return in, invalid("input.type", "must be simple_workflow or custom_workflow")
+		return invalid("input.type", "must be simple_workflow or custom_workflow")
 	case in.Agent != "" && len(in.Messages) == 0:
-		return in, &record.InvalidError{
+		return &record.InvalidError{
 			Code: record.CodeMissingField, Field: "input.user_message", Reason: "or messages is required",
 		}
 	case in.Workflow != "" && (len(in.Messages) > 0 || in.SystemPrompt != "" || in.ForceIncludeHistory):
-		return in, invalid("input.workflow", "takes input, not messages, system_prompt or force_include_history")
+		return invalid("input.workflow", "takes input, not messages, system_prompt or force_include_history")
 	case in.Workflow != "" && string(in.Input) == "null":
-		return in, missing("input.input")
+		return missing("input.input")
 	case in.Agent != "" && string(in.Input) != "null":
-		return in, invalid("input.input", "is for workflows; an agent takes user_message or messages")
+		return invalid("input.input", "is for workflows; an agent takes user_message or messages")
 	}
+	return nil
+}
 
+// checkMessages checks that the messages are texts of the user and the agent, the last one of the user.
+func (in *Input) checkMessages() error {
 	for i, m := range in.Messages {
 		at := fmt.Sprintf("input.messages[%d]", i)
 		switch {
 		case m.Role != string(model.RoleUser) && m.Role != string(model.RoleAssistant):
-			return in, invalid(at+".role", "must be user or assistant")
+			return invalid(at+".role", "must be user or assistant")
 		case len(m.ToolCalls) > 0 || m.ToolCallID != "":
-			return in, invalid(at, "must be a text")
+			return invalid(at, "must be a text")
 		case strings.TrimSpace(m.Content) == "":
-			return in, missing(at + ".content")
+			return missing(at + ".content")
 		}
 	}
 
 	if n := len(in.Messages); n > 0 && in.Messages[n-1].Role != string(model.RoleUser) {
-		return in, invalid(fmt.Sprintf("input.messages[%d].role", n-1), "must be user: the last message is the user's")
+		return invalid(fmt.Sprintf("input.messages[%d].role", n-1), "must be user: the last message is the user's")
 	}
-	return in, nil
+	return nil
 }
 
 func missing(field string) error {

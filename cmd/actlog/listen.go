@@ -29,8 +29,8 @@ const (
 // defaultOTLPListen is where exporters send by default.
 const defaultOTLPListen = "127.0.0.1:4318"
 
-// addresses are those that the server listens on.
-type addresses struct {
+// listeners are those of the server, one for each address.
+type listeners struct {
 	all      []*httpd.Listener
 	api      *httpd.Listener
 	otlpHTTP *httpd.Listener // nil: none
@@ -40,7 +40,7 @@ type addresses struct {
 }
 
 // open listens on all addresses, on the one of the API first.
-func (c *serveCmd) open(ctx context.Context) (d addresses, err error) {
+func (c *serveCmd) open(ctx context.Context) (d listeners, err error) {
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, httpd.Close(ctx, d.all))

@@ -34,8 +34,8 @@ type recordFile struct {
 	maxLine int    // bytes
 	// otlp is the media type of the OpenTelemetry exports that the file holds instead of
 	// records; empty: it holds records.
-	otlp  string
-	begun bool // the first line was returned
+	otlp    string
+	hadLine bool // the first line was returned
 }
 
 // openRecords opens a file of records. "-" is stdin, which is read until ctx ends.
@@ -196,15 +196,21 @@ func (f *recordFile) next() ([]byte, error) {
 		switch {
 		case err != nil && !errors.Is(err, io.EOF):
 			return nil, err
-		case len(line) > 0 && f.otlp != "" && !f.begun && f.lineEnded() && !json.Valid(line):
-			return f.rest(line) // the file is one export, spread over lines
+		case len(line) > 0 && f.isFirstPartOfExport(line):
+			return f.rest(line)
 		case len(line) > 0:
-			f.begun = true
+			f.hadLine = true
 			return line, nil
 		case err != nil:
 			return nil, io.EOF
 		}
 	}
+}
+
+// isFirstPartOfExport reports whether the file is one export in JSON that is spread over lines, of which line is the
+// first.
+func (f *recordFile) isFirstPartOfExport(line []byte) bool {
+	return f.otlp != "" && !f.hadLine && f.lineEnded() && !json.Valid(line)
 }
 
 // rest returns what was read of the file followed by all that is left of it, or io.EOF if

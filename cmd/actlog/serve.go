@@ -78,10 +78,10 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 
-	if l := s.addresses.otlpHTTP; l != nil {
+	if l := s.listeners.otlpHTTP; l != nil {
 		fmt.Fprintf(e.stderr, "actlog takes OTLP on %s (%s)\n", l.URL(), otlpListenFlag)
 	}
-	if l := s.addresses.otlpGRPC; l != nil {
+	if l := s.listeners.otlpGRPC; l != nil {
 		fmt.Fprintf(e.stderr, "actlog takes OTLP over gRPC on %s (%s)\n", l.Addr(), otlpGRPCFlag)
 	}
 
@@ -104,7 +104,7 @@ type server struct {
 	runnable   *catalog.Catalog
 	receiver   *receive.Receiver
 	http       *httpd.Server
-	addresses  addresses
+	listeners  listeners
 	failed     chan error
 	drainDelay time.Duration
 	hangups    chan os.Signal // that ask to read the keys again; those that arrive before anybody looks wait
@@ -164,10 +164,10 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 	}
 
 	// If a port is in use, no database has to be started.
-	if s.addresses, err = c.open(ctx); err != nil {
+	if s.listeners, err = c.open(ctx); err != nil {
 		return nil, err
 	}
-	s.url, s.failed = s.addresses.api.URL(), make(chan error, len(s.addresses.all))
+	s.url, s.failed = s.listeners.api.URL(), make(chan error, len(s.listeners.all))
 
 	if c.listening != nil {
 		if err := c.listening(); err != nil {
@@ -191,7 +191,7 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 	config.Logins, config.Marks = s.store, s.store
 	s.http = httpd.New(config)
 	s.lookup = lookup.New(s.store, s.http, lookup.Config{})
-	s.http.Register(httpd.ConnectionMetrics(s.addresses.all)...)
+	s.http.Register(httpd.ConnectionMetrics(s.listeners.all)...)
 
 	if err := s.agents.start(&c.runtimeFlags, s.store, c.workers(c.Workers)); err != nil {
 		return nil, err
@@ -202,9 +202,9 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 	}
 
 	s.stopKeys = c.watch(s.hangups, s.http, log, s.hub.End) // no stream outlives its key; others reconnect
-	s.serve()
+	s.startServers()
 
-	if s.addresses.otlpTaken { // not before: a mistake that ends the start stands alone
+	if s.listeners.otlpTaken { // not before: a mistake that ends the start stands alone
 		log.Warn("the default address for OTLP is in use; exporters can send to the address of this server, or to "+
 			"another that you set with --otlp-listen", "usual", defaultOTLPListen, "own", s.url)
 	}
@@ -238,7 +238,7 @@ func (s *server) openStore(ctx context.Context, c *serveCmd, w *waiting) (err er
 		if err != nil {
 			return c.withFolder(err)
 		}
-		config.DatabaseURL, config.Room = s.postgres.URL(), s.postgres.Room
+		config.DatabaseURL, config.CheckRoom = s.postgres.URL(), s.postgres.Room
 	}
 
 	err = w.until(ctx, func(ctx context.Context) error {
@@ -288,7 +288,7 @@ func (s *server) openReports(ctx context.Context, url, replicaURL string) {
 	s.reports = reports
 }
 
-// serveWaiting refuses the requests at all addresses, until serve is called.
+// serveWaiting refuses the requests at all addresses, until startServers is called.
 func (s *server) serveWaiting(by *httpd.Server, why func() error, maxConnections int) {
 	routes := []httpd.Route{by.Metrics()}
 	for _, d := range doors {
@@ -297,27 +297,27 @@ func (s *server) serveWaiting(by *httpd.Server, why func() error, maxConnections
 		}
 	}
 
-	s.addresses.api.ServeHTTP(by.Handler(s.addresses.api.Loopback, routes...), maxConnections, s.log, s.failed)
-	if l := s.addresses.otlpHTTP; l != nil {
+	s.listeners.api.ServeHTTP(by.Handler(s.listeners.api.Loopback, routes...), maxConnections, s.log, s.failed)
+	if l := s.listeners.otlpHTTP; l != nil {
 		l.ServeHTTP(by.Handler(l.Loopback, receive.Waiting(why)...), maxConnections, s.log, s.failed)
 	}
-	if l := s.addresses.otlpGRPC; l != nil {
+	if l := s.listeners.otlpGRPC; l != nil {
 		l.ServeGRPC(by.CallHandler(l.Loopback, receive.WaitingCalls(why)...), maxConnections, s.log, s.failed)
 	}
 }
 
-// serve opens the doors.
-func (s *server) serve() {
+// startServers starts the HTTP servers: API with page and MCP, and the receivers of OTLP.
+func (s *server) startServers() {
 	routes := []httpd.Route{s.http.Metrics()}
 	for _, d := range doors {
 		routes = append(routes, d.open(s)...)
 	}
 
-	s.addresses.api.Handle(s.http.Handler(s.addresses.api.Loopback, routes...))
-	if l := s.addresses.otlpHTTP; l != nil {
+	s.listeners.api.Handle(s.http.Handler(s.listeners.api.Loopback, routes...))
+	if l := s.listeners.otlpHTTP; l != nil {
 		l.Handle(s.http.Handler(l.Loopback, s.receiver.Routes(receive.DoorHTTP)...))
 	}
-	if l := s.addresses.otlpGRPC; l != nil {
+	if l := s.listeners.otlpGRPC; l != nil {
 		l.Handle(s.http.CallHandler(l.Loopback, s.receiver.Calls()...))
 	}
 }
@@ -371,7 +371,7 @@ func (s *server) close() error {
 
 	requests, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
-	errs = append(errs, httpd.Close(requests, s.addresses.all))
+	errs = append(errs, httpd.Close(requests, s.listeners.all))
 	beside.Wait()
 	errs = append(errs, handedBack)
 

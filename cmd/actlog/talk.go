@@ -55,13 +55,13 @@ func (v *view) cycle(st *stepView, c, before *cycleView) {
 	v.line("  ", v.faint("at "+cycleAt(st.StepID, c.Seq)))
 	v.pastAttempts("  ", c.attempted)
 
-	asked, earlier := chat.Read(c.ThinkInput), int64(0)
+	asked, earlier := chat.ParseMessages(c.ThinkInput), int64(0)
 	known := make([]bool, len(asked))
 	if before != nil {
-		known = chat.Known(asked, chat.Read(before.ThinkInput), chat.Reply(before.message(), before.ThinkOutput))
+		known = chat.Known(asked, chat.ParseMessages(before.ThinkInput), chat.Reply(before.message(), before.ThinkOutput))
 	}
 	for i := range asked {
-		if m := &asked[i]; known[i] || before != nil && before.brought(m) {
+		if m := &asked[i]; known[i] || before != nil && before.shows(m) {
 			earlier++
 		} else {
 			v.message(m, nil)
@@ -113,48 +113,48 @@ func (v *view) toolCall(t *toolCallView) {
 	}
 }
 
-// said draws what somebody said, with its lines and their indentation.
-func (v *view) said(prefix, who, text string) {
+// said prints a message with its label, wrapped and indented, cut at maxSaid characters and maxSaidLines lines.
+func (v *view) said(prefix, label, text string) {
 	text = strings.Trim(strings.ReplaceAll(terminal.Plain(text), "\t", "    "), "\n")
 	if strings.TrimSpace(text) == "" {
 		return
 	}
-	if who != "" {
-		who += ": "
+	if label != "" {
+		label += ": "
 	}
 
 	runes := []rune(text)
-	more := max(len(runes)-maxSaid, 0)
-	lines := strings.Split(string(runes[:len(runes)-more]), "\n")
+	hidden := max(len(runes)-maxSaid, 0)
+	lines := strings.Split(string(runes[:len(runes)-hidden]), "\n")
 	if len(lines) > maxSaidLines {
-		more += len([]rune(strings.Join(lines[maxSaidLines:], "\n")))
+		hidden += len([]rune(strings.Join(lines[maxSaidLines:], "\n")))
 		lines = lines[:maxSaidLines]
 	}
 
-	below := strings.Repeat(" ", columns(who))
+	margin := strings.Repeat(" ", columns(label))
 	for _, line := range lines {
-		text := strings.TrimLeft(line, " ")
-		if text == "" {
+		content := strings.TrimLeft(line, " ")
+		if content == "" {
 			v.line("")
 			continue
 		}
 
-		indent := strings.Repeat(" ", min(len(line)-len(text), maxSaidIndent))
-		v.hanging(prefix, below+indent, strings.TrimRight(who+indent+text, " "))
-		who = below
+		indent := strings.Repeat(" ", min(len(line)-len(content), maxSaidIndent))
+		v.hanging(prefix, margin+indent, strings.TrimRight(label+indent+content, " "))
+		label = margin // the label is on the first line only
 	}
 
-	if more > 0 {
-		v.line(prefix+below, v.faint("… "+words.Plural(int64(more), "character")+" more; --json has all"))
+	if hidden > 0 {
+		v.line(prefix+margin, v.faint("… "+words.Plural(int64(hidden), "character")+" more; --json has all"))
 	}
 }
 
-// maxSaidIndent bounds how far to the right a line of what somebody said begins.
+// maxSaidIndent bounds how far to the right a line of a message begins.
 const maxSaidIndent = 40
 
-// brought reports whether a message has nothing but what the cycle shows: tool calls, their results, and what the model
-// answered.
-func (c *cycleView) brought(m *chat.Message) bool {
+// shows reports whether everything in a message was already shown with this cycle: at least one of its tool calls or
+// results, and otherwise only thoughts and the model's answer.
+func (c *cycleView) shows(m *chat.Message) bool {
 	isOurs := func(p chat.Part) bool {
 		return slices.ContainsFunc(c.ActToolInfoList, func(t *toolCallView) bool { return t.is(p.ID) })
 	}

@@ -63,7 +63,7 @@ func (w *waitView) draw(v *view) {
 		v.line("  ", v.faint("until "+w.ExpiresAt.Local().Format(time.DateTime)))
 	}
 
-	s.notes()
+	s.drawWarnings()
 }
 
 // planText returns all that a plan says, for people; empty: it is none.
@@ -94,8 +94,8 @@ const maxSubject = 20_000
 type subject struct {
 	view    *view
 	escaped int // characters that cannot be seen, and are written as \uXXXX
-	folded  int // of runs of blanks and of empty lines
-	cut     int // behind what is shown
+	omitted int // of runs of blanks and of empty lines
+	cut     int // after what is shown
 	rows    int // of a terminal that it takes, about
 }
 
@@ -116,11 +116,11 @@ func (s *subject) shown(text string) string {
 	text, escaped := terminal.Exact(text)
 	s.escaped += escaped
 	text = emptyLines.ReplaceAllStringFunc(text, func(run string) string {
-		s.folded += len(run)
+		s.omitted += len(run)
 		return "\n[… " + words.Plural(int64(strings.Count(run, "\n")-1), "empty line") + " …]\n"
 	})
 	text = blanks.ReplaceAllStringFunc(text, func(run string) string {
-		s.folded += len(run)
+		s.omitted += len(run)
 		return "[… " + words.Plural(int64(len(run)), "blank") + " …]"
 	})
 
@@ -160,19 +160,19 @@ func (s *subject) json(label string, raw json.RawMessage) {
 	s.paragraph("  ", label+pretty.String())
 }
 
-// notes draws what is not shown as it is.
-func (s *subject) notes() {
+// drawWarnings says how many characters were escaped, left out or cut.
+func (s *subject) drawWarnings() {
 	var notes []string
 	for _, note := range []struct {
 		n    int
 		what string
 	}{
-		{s.escaped, " that cannot be seen: shown as \\uXXXX"},
-		{s.folded, " of long runs of blanks and empty lines: left out"},
-		{s.cut, " at the end of long texts: left out; --json shows all"},
+		{s.escaped, "that cannot be seen: shown as \\uXXXX"},
+		{s.omitted, "of long runs of blanks and empty lines: left out"},
+		{s.cut, "at the end of long texts: left out; --json shows all"},
 	} {
 		if note.n > 0 {
-			notes = append(notes, words.Plural(int64(note.n), "character")+note.what)
+			notes = append(notes, words.Plural(int64(note.n), "character")+" "+note.what)
 		}
 	}
 

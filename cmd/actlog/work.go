@@ -166,7 +166,7 @@ func (w *work) ready() {
 	w.door.Handle(w.handler(api.Health(w.store, w.server)))
 }
 
-// close hands the runs back and closes everything that was opened.
+// close releases the runs and closes everything that was opened. The store has the rest of the drain time.
 func (w *work) close() (err error) {
 	began := time.Now()
 	if w.door != nil {

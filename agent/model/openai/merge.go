@@ -82,8 +82,9 @@ func (o object) merge(piece map[string]any) bool {
 // maxList bounds the elements of a list.
 const maxList = 10_000
 
-// mergeInto adds a piece to the element of a list that it belongs to, or as a new one.
-func mergeInto(list []any, piece any) ([]any, bool) {
+// mergeInto merges a streamed piece into the element of list that it continues, or appends it. ok is false if the list
+// is full or the types contradict.
+func mergeInto(list []any, piece any) (merged []any, ok bool) {
 	if len(list) == maxList {
 		return list, false
 	}
@@ -93,6 +94,7 @@ func mergeInto(list []any, piece any) ([]any, bool) {
 		return append(list, piece), true
 	}
 
+	// A piece with an index may continue any element, one without only the last.
 	_, numbered := more["index"].(json.Number)
 	for i := len(list) - 1; i >= 0 && (numbered || i == len(list)-1); i-- {
 		if o, ok := list[i].(object); ok && o.continues(more) {

@@ -39,8 +39,8 @@ type Config struct {
 
 // Model implements [model.Model].
 type Model struct {
-	http *modelhttp.Client
-	own  bool // whether OpenAI itself answers, which knows max_tokens by another name
+	http   *modelhttp.Client
+	openAI bool // whether OpenAI itself answers, which knows max_tokens by another name
 }
 
 // New returns a model. It sends nothing.
@@ -49,7 +49,7 @@ func New(config Config) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Model{http: client, own: config.BaseURL == "" || isOpenAI(config.BaseURL)}, nil
+	return &Model{http: client, openAI: config.BaseURL == "" || isOpenAI(config.BaseURL)}, nil
 }
 
 // connect returns a client for a path below the base URL.
@@ -102,14 +102,14 @@ func (m *Model) encode(req model.Request) (*request, error) {
 		Model: m.Name(), Messages: []any{}, Temperature: req.Temperature,
 		Stream: true, StreamOptions: streamOptions{IncludeUsage: true},
 	}
-	if m.own {
+	if m.openAI {
 		body.MaxCompletionTokens = req.MaxTokens
 	} else {
 		body.MaxTokens = req.MaxTokens // Ollama and LM Studio ignore the new name
 	}
 
-	for i, said := range req.Messages {
-		messages, err := encodeMessage(said, m.Provider())
+	for i, message := range req.Messages {
+		messages, err := encodeMessage(message, m.Provider())
 		if err != nil {
 			return nil, fmt.Errorf("messages[%d]: %w", i, err)
 		}

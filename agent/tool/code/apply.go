@@ -67,7 +67,7 @@ func (f *Folder) write(changes []change) (err error) {
 		}
 	}()
 	for i, c := range changes {
-		if c.does == removes {
+		if c.does == actionRemove {
 			continue
 		}
 		if staged[i], err = f.at.Stage(c.at, []byte(c.after), c.info); err != nil {
@@ -77,7 +77,7 @@ func (f *Folder) write(changes []change) (err error) {
 
 	var done []string
 	for i, c := range changes {
-		if c.does == removes {
+		if c.does == actionRemove {
 			err = f.at.Remove(c.at, c.info)
 		} else {
 			err = staged[i].Commit()
@@ -116,9 +116,9 @@ func (s changeSet) result() (tool.Result, error) {
 // told says what was done to a file.
 func (c change) told() string {
 	switch c.does {
-	case adds:
+	case actionAdd:
 		return c.at + ": new"
-	case removes:
+	case actionRemove:
 		return c.at + ": removed"
 	}
 
@@ -187,11 +187,11 @@ var errAlready = errors.New("it is as the patch makes it")
 
 // changeOf returns what a patch makes of one file.
 func (f *Folder) changeOf(ctx context.Context, p filePatch) (c change, err error) {
-	if p.does == adds {
+	if p.action == actionAdd {
 		return f.added(ctx, p)
 	}
 
-	c.does = p.does
+	c.does = p.action
 	c.at, c.before, c.info, err = f.at.Content(p.path)
 	if err != nil {
 		return c, err
@@ -201,7 +201,7 @@ func (f *Folder) changeOf(ctx context.Context, p filePatch) (c change, err error
 	}
 
 	was := contentOf(string(c.before))
-	if p.does == removes && len(p.hunks) == 0 {
+	if p.action == actionRemove && len(p.hunks) == 0 {
 		for _, line := range was.lines {
 			c.lines = append(c.lines, patchLine{'-', line})
 		}
@@ -209,7 +209,7 @@ func (f *Folder) changeOf(ctx context.Context, p filePatch) (c change, err error
 	}
 
 	if c.hunks, err = p.place(was); err != nil {
-		if p.does == alters && p.isDone(string(c.before)) {
+		if p.action == actionAlter && p.isDone(string(c.before)) {
 			err = errAlready
 		}
 		return c, err
@@ -217,7 +217,7 @@ func (f *Folder) changeOf(ctx context.Context, p filePatch) (c change, err error
 
 	after, lines := edited(was, c.hunks)
 	c.after, c.lines = after.text(), lines
-	if p.does == removes && c.after != "" {
+	if p.action == actionRemove && c.after != "" {
 		return c, fmt.Errorf("%s: the patch removes the file and has not all of its lines; remove it with all of them", c.at)
 	}
 	return c, c.check(ctx)
@@ -226,11 +226,11 @@ func (f *Folder) changeOf(ctx context.Context, p filePatch) (c change, err error
 // check returns an error if a file is not to become what it would.
 func (c change) check(ctx context.Context) error {
 	switch {
-	case c.does == alters && c.after == string(c.before):
+	case c.does == actionAlter && c.after == string(c.before):
 		return fmt.Errorf("%s: the patch changes nothing", c.at)
 	case len(c.after) > folder.MaxFile:
 		return fmt.Errorf("%s would have more than %d MiB", c.at, folder.MaxFile>>20)
-	case c.does == removes:
+	case c.does == actionRemove:
 		return nil
 	}
 	return breaks(ctx, c.at, string(c.before), c.after)
@@ -238,7 +238,7 @@ func (c change) check(ctx context.Context) error {
 
 // added returns a new file.
 func (f *Folder) added(ctx context.Context, p filePatch) (c change, err error) {
-	c.does = adds
+	c.does = actionAdd
 	var h hunk
 	if len(p.hunks) > 0 {
 		h = p.hunks[0]
@@ -293,9 +293,9 @@ func (s changeSet) preview() tool.Preview {
 	for _, c := range s.changes {
 		from, to := "a/"+c.at, "b/"+c.at
 		switch c.does {
-		case adds:
+		case actionAdd:
 			from = "/dev/null"
-		case removes:
+		case actionRemove:
 			to = "/dev/null"
 		}
 
@@ -360,7 +360,7 @@ func (f *Folder) verify(ctx context.Context, call tool.Call, in applyArguments) 
 
 // gone reports whether a patch removes a file that is not there.
 func (f *Folder) gone(p filePatch) (at string, gone bool) {
-	if p.does != removes {
+	if p.action != actionRemove {
 		return "", false
 	}
 

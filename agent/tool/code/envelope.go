@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// envelope reads the format that models of OpenAI write: "*** Begin Patch", then for each file a line such as
-// "*** Update File: path", its hunks with lines to find their places by instead of line numbers, and "*** End Patch".
-func (r *reader) envelope() error {
+// readEnvelope reads OpenAI's patch format: "*** Begin Patch", then for each file a line such as
+// "*** Update File: path" and its hunks, and "*** End Patch". Hunks have context lines instead of line numbers.
+func (r *reader) readEnvelope() error {
 	r.at++
 	for !r.ended() {
 		line := strings.TrimRight(r.peek(0), " \t\r")
@@ -23,12 +23,12 @@ func (r *reader) envelope() error {
 		case line == "":
 		case kind == "*** Update File" && name != "":
 			r.files = append(r.files, filePatch{path: name})
-			err = r.sections()
+			err = r.envelopeHunks()
 		case kind == "*** Add File" && name != "":
-			r.files = append(r.files, filePatch{path: name, does: adds})
-			err = r.section(nil)
+			r.files = append(r.files, filePatch{path: name, action: actionAdd})
+			err = r.envelopeHunk(nil)
 		case kind == "*** Delete File" && name != "":
-			r.files = append(r.files, filePatch{path: name, does: removes})
+			r.files = append(r.files, filePatch{path: name, action: actionRemove})
 		default:
 			return fmt.Errorf("line %d: %.80q: want *** Update File: path, *** Add File: path or *** Delete File: path", r.at,
 				line)
@@ -40,8 +40,8 @@ func (r *reader) envelope() error {
 	return nil
 }
 
-// sections reads the hunks of a file that is updated. The first one may have no line with @@.
-func (r *reader) sections() error {
+// envelopeHunks reads the hunks of a file that is updated. The first one may have no line with @@.
+func (r *reader) envelopeHunks() error {
 	if strings.HasPrefix(r.peek(0), "*** Move to") {
 		return errors.New("it moves the file; to move a file, add the new one and delete the old one")
 	}
@@ -64,15 +64,15 @@ func (r *reader) sections() error {
 			r.at++
 			line = strings.TrimRight(r.peek(0), " \t\r")
 		}
-		if err := r.section(anchors); err != nil {
+		if err := r.envelopeHunk(anchors); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// section reads the lines of a hunk.
-func (r *reader) section(anchors []string) error {
+// envelopeHunk reads the lines of a hunk.
+func (r *reader) envelopeHunk(anchors []string) error {
 	h := hunk{old: unknown, new: unknown, anchors: anchors}
 	if err := r.uncounted(&h); err != nil {
 		return err
@@ -82,7 +82,7 @@ func (r *reader) section(anchors []string) error {
 		h.atEnd = true
 		r.at++
 	}
-	if len(h.lines) == 0 && r.files[len(r.files)-1].does == adds {
+	if len(h.lines) == 0 && r.files[len(r.files)-1].action == actionAdd {
 		return nil // an empty file
 	}
 	return r.add(h)

@@ -16,10 +16,10 @@ var javaRules = rules{
 		try_statement try_with_resources_statement synchronized_statement`),
 	branches: setOf(`if_statement for_statement enhanced_for_statement while_statement do_statement switch_label
 		catch_clause ternary_expression guard`),
-	operators:  setOf("&& ||"),
-	comments:   setOf("line_comment block_comment"),
-	parameters: setOf("formal_parameter spread_parameter identifier"),
-	importing:  setOf("import_declaration"),
+	operators:      setOf("&& ||"),
+	comments:       setOf("line_comment block_comment"),
+	parameterKinds: setOf("formal_parameter spread_parameter identifier"),
+	importing:      setOf("import_declaration"),
 
 	branch: func(n node) bool {
 		return n.kind() != "switch_label" || !strings.HasPrefix(n.text(), "default")

@@ -16,7 +16,7 @@ func readPatch(text string) (files []filePatch, err error) {
 
 	r := newReader(text)
 	if strings.HasPrefix(r.peek(0), "*** Begin Patch") {
-		err = r.envelope()
+		err = r.readEnvelope()
 	} else {
 		err = r.unified()
 	}
@@ -41,7 +41,7 @@ func (r *reader) check() error {
 			return fmt.Errorf("patch: %s is there twice; put all of its hunks below one header", f.path)
 		}
 		seen[path.Clean(f.path)] = true
-		if len(f.hunks) == 0 && f.does == alters {
+		if len(f.hunks) == 0 && f.action == actionAlter {
 			return fmt.Errorf("patch: %s: nothing changes", f.path)
 		}
 	}

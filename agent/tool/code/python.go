@@ -9,14 +9,14 @@ var pythonRules = rules{
 	branches: setOf(`if_statement elif_clause for_statement while_statement except_clause except_group_clause
 		case_clause if_clause for_in_clause conditional_expression boolean_operator`),
 	comments: setOf("comment"),
-	parameters: setOf(`identifier default_parameter typed_parameter typed_default_parameter list_splat_pattern
+	parameterKinds: setOf(`identifier default_parameter typed_parameter typed_default_parameter list_splat_pattern
 		dictionary_splat_pattern tuple_pattern`),
 	importing: setOf("import_statement import_from_statement"),
 
 	branch: func(n node) bool {
 		return n.kind() != "case_clause" || strings.TrimSpace(pythonPattern(n)) != "_" || n.child("guard").there()
 	},
-	receive: func(n node) bool {
+	isReceiver: func(n node) bool {
 		name, _, _ := strings.Cut(n.text(), ":")
 		return name == "self" || name == "cls"
 	},

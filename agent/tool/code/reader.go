@@ -10,18 +10,18 @@ import (
 
 // filePatch is what a patch does to one file.
 type filePatch struct {
-	path  string
-	does  action
-	hunks []hunk
+	path   string
+	action action
+	hunks  []hunk
 }
 
 // action is what a patch does to a file.
 type action int
 
 const (
-	alters action = iota
-	adds
-	removes
+	actionAlter action = iota
+	actionAdd
+	actionRemove
 )
 
 // hunk replaces lines of a file.
@@ -177,9 +177,9 @@ func (r *reader) header() error {
 	case from == none && to == none:
 		return errors.New("/dev/null becomes /dev/null")
 	case from == none:
-		r.files = append(r.files, filePatch{path: b, does: adds})
+		r.files = append(r.files, filePatch{path: b, action: actionAdd})
 	case to == none:
-		r.files = append(r.files, filePatch{path: a, does: removes})
+		r.files = append(r.files, filePatch{path: a, action: actionRemove})
 	case from == to:
 		r.files = append(r.files, filePatch{path: to})
 	case a == b || a == to:
@@ -251,7 +251,7 @@ func (r *reader) add(h hunk) error {
 	}
 
 	f := &r.files[len(r.files)-1]
-	if !changed && f.does == alters && !h.oldCut && !h.newCut {
+	if !changed && f.action == actionAlter && !h.oldCut && !h.newCut {
 		return errors.New("a hunk has no line that begins with - or +, so it changes nothing")
 	}
 	f.hunks = append(f.hunks, h)

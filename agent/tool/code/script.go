@@ -14,13 +14,13 @@ var scriptRules = rules{
 		try_statement`),
 	branches: setOf(`if_statement for_statement for_in_statement while_statement do_statement switch_case catch_clause
 		ternary_expression`),
-	operators:  setOf("&& || ?? &&= ||= ??="),
-	comments:   setOf("comment html_comment"),
-	parameters: setOf("required_parameter optional_parameter"),
-	importing:  setOf("import_statement export_statement call_expression"),
+	operators:      setOf("&& || ?? &&= ||= ??="),
+	comments:       setOf("comment html_comment"),
+	parameterKinds: setOf("required_parameter optional_parameter"),
+	importing:      setOf("import_statement export_statement call_expression"),
 
-	receive: func(n node) bool { return n.child("pattern").kindOrNone() == "this" },
-	imports: scriptImports,
+	isReceiver: func(n node) bool { return n.child("pattern").kindOrNone() == "this" },
+	imports:    scriptImports,
 }
 
 func scriptImports(n node) []imported {

@@ -103,18 +103,21 @@ func (f *Folder) survey(ctx context.Context, in scope) (s survey, err error) {
 		return ctx.Err()
 	}
 
-	var left folder.Left
+	var left folder.Skipped
 	for _, each := range paths {
 		one, err := f.at.Texts(ctx, each, in.Include, measures)
 		if err != nil {
 			return s, err
 		}
-		left = folder.Left{Large: left.Large + one.Large, Closed: left.Closed + one.Closed, More: left.More || one.More}
+		left = folder.Skipped{
+			Large: left.Large + one.Large, Unavailable: left.Unavailable + one.Unavailable,
+			TooMany: left.TooMany || one.TooMany,
+		}
 	}
 
-	if len(s.files) == 0 && left.Closed > 0 {
+	if len(s.files) == 0 && left.Unavailable > 0 {
 		return s, fmt.Errorf("path: there is no code of a known language but %d files that are not available: they may "+
-			"hold secrets, or are hard links", left.Closed)
+			"hold secrets, or are hard links", left.Unavailable)
 	}
 	if len(s.files) == 0 {
 		return s, errors.New("path: there is no code of a known language; files that .gitignore names and dependencies " +
@@ -123,15 +126,15 @@ func (f *Folder) survey(ctx context.Context, in scope) (s survey, err error) {
 
 	s.modules = f.modulesOf(s.files)
 
-	if left.More || more {
+	if left.TooMany || more {
 		s.notes = append(s.notes, "Only the first files were looked at; name a folder to see others.")
 	}
 	if left.Large > 0 {
 		s.notes = append(s.notes, fmt.Sprintf("%d files of more than %d MiB were left out.", left.Large, folder.MaxText>>20))
 	}
-	if left.Closed > 0 {
+	if left.Unavailable > 0 {
 		s.notes = append(s.notes, fmt.Sprintf("%d files were left out: they may hold secrets, or are hard links.",
-			left.Closed))
+			left.Unavailable))
 	}
 	if parsing.Err() != nil {
 		s.notes = append(s.notes, "There was not enough time to parse all files; name a folder to have exact results of it.")

@@ -133,7 +133,7 @@ func elseIf(n node) bool {
 
 func (w *walk) function(n node, name string) {
 	f := function{Name: joined(w.top().name, name), LineStart: n.get().Line, LineEnd: n.get().EndLine, Complexity: 1}
-	f.Parameters = w.parameters(n)
+	f.Parameters = w.countParameters(n)
 	w.m.Functions = append(w.m.Functions, f)
 	w.open = append(w.open, frame{next: n.get().Next, name: f.Name, function: len(w.m.Functions) - 1})
 }
@@ -229,8 +229,8 @@ func (w *walk) nest(n node) {
 	}
 }
 
-// parameters counts those of a function.
-func (w *walk) parameters(n node) (count int) {
+// countParameters returns the number of parameters of a function, without the receiver of a method.
+func (w *walk) countParameters(n node) (count int) {
 	if n.child("parameter").there() { // a => ...
 		return 1
 	}
@@ -243,12 +243,10 @@ func (w *walk) parameters(n node) (count int) {
 		return 1
 	}
 
+	isMethod := w.top().scope
 	for i, p := range list.children() {
-		if !w.rules.parameters[p.kind()] {
-			continue
-		}
-		first := i == 0 && w.top().scope
-		if w.rules.receive == nil || !first || !w.rules.receive(p) {
+		receiver := i == 0 && isMethod && w.rules.isReceiver != nil && w.rules.isReceiver(p)
+		if w.rules.parameterKinds[p.kind()] && !receiver {
 			count++
 		}
 	}

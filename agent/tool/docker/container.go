@@ -26,23 +26,23 @@ type summary struct {
 var containerID = regexp.MustCompile(`^[0-9a-f]{12,64}$`)
 
 // list returns the containers that the tools may use, by their names.
-func (d *daemon) list(ctx context.Context) (names []string, found map[string]summary, err error) {
+func (d *daemon) list(ctx context.Context) (names []string, byName map[string]summary, err error) {
 	all, err := listOf[summary](ctx, d, "/containers/json", url.Values{"all": {"true"}})
 	if err != nil {
 		return nil, nil, err
 	}
 
-	found = map[string]summary{}
+	byName = map[string]summary{}
 	for _, c := range all {
 		for _, name := range c.Names {
 			name = strings.TrimPrefix(name, "/")
-			if _, twice := found[name]; !twice && d.allows(name) && containerID.MatchString(c.ID) {
+			if _, seen := byName[name]; !seen && d.allows(name) && containerID.MatchString(c.ID) {
 				names = append(names, name)
-				found[name] = c
+				byName[name] = c
 			}
 		}
 	}
-	return names, found, nil
+	return names, byName, nil
 }
 
 // find returns the container of a name. The daemon is never asked by the name itself: it could take that for the

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"strings"
 
 	"github.com/actlog/actlog/agent/tool/internal/folder"
@@ -54,7 +55,7 @@ func (in moveArguments) allowed(from, to string, info, there fs.FileInfo) error 
 		return nil
 
 	case there.IsDir():
-		return fmt.Errorf("to: %s is a folder; add the new name to it, such as %[1]s/%s", to, lastOf(from))
+		return fmt.Errorf("to: %s is a folder; add the new name to it, such as %[1]s/%s", to, path.Base(from))
 	case info.IsDir():
 		return fmt.Errorf("to: %s is a file, and a folder replaces none", to)
 	case !in.Overwrite:
@@ -62,8 +63,6 @@ func (in moveArguments) allowed(from, to string, info, there fs.FileInfo) error 
 	}
 	return nil
 }
-
-func lastOf(at string) string { return at[strings.LastIndex(at, "/")+1:] }
 
 // moveFile completes the change of a file that is moved, perhaps over another one.
 func (f *Folder) moveFile(c change, info, there fs.FileInfo) (change, error) {

@@ -77,7 +77,7 @@ func (o *opened) stage(ctx context.Context, in addArguments) (tool.Result, error
 func (o *opened) stagedResult(ctx context.Context) (tool.Result, error) {
 	e, err := o.entries(ctx, "--cached")
 	if err != nil {
-		return tool.Result{}, unsure("read what is staged", err)
+		return tool.Result{}, unknownOutcome("read what is staged", err)
 	}
 	n := len(e.all())
 	return tool.Result{

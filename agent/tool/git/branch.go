@@ -146,13 +146,14 @@ func (o *opened) planCreate(ctx context.Context, call tool.Call, in branchArgume
 
 // setBranch sets a branch from one commit to another; old is empty for a branch that is new.
 func (o *opened) setBranch(ctx context.Context, call tool.Call, name, commit, old string) error {
-	_, err := o.run(ctx, "", "update-ref", "--create-reflog", "-m", "branch: by git.branch"+mark(call), heads+name,
+	_, err := o.run(ctx, "", "update-ref", "--create-reflog", "-m", "branch: by git.branch"+callNote(call), heads+name,
 		commit, old)
 	return err
 }
 
-// mark returns what the log of a reference and the message of a stash say of the call that wrote them.
-func mark(call tool.Call) string {
+// callNote returns the note with the id of a call that is appended to the log of a reference or to the message of a
+// stash. The verifier finds the call by it.
+func callNote(call tool.Call) string {
 	if !callID.MatchString(call.ID) {
 		return ""
 	}
@@ -190,7 +191,7 @@ func (o *opened) planDelete(ctx context.Context, call tool.Call, name, at string
 	text := fmt.Sprintf("Delete the branch %s, which is at %s. Its commits are in %s.", name, subject, o.branch(ctx))
 	p.preview = tool.NewPreview(tool.PreviewText, text, at)
 	p.do = func(ctx context.Context) (tool.Result, error) {
-		if _, err := o.run(ctx, "", "update-ref", "-m", "branch: by git.branch"+mark(call), "-d", heads+name,
+		if _, err := o.run(ctx, "", "update-ref", "-m", "branch: by git.branch"+callNote(call), "-d", heads+name,
 			at); err != nil {
 			return tool.Result{}, err
 		}
@@ -223,7 +224,7 @@ func branchDone(
 
 // isMarked reports whether the log of a reference names a call, among its newest entries.
 func (o *opened) isMarked(ctx context.Context, reference string, call tool.Call) (bool, error) {
-	if mark(call) == "" {
+	if callNote(call) == "" {
 		return false, nil
 	}
 
@@ -234,6 +235,6 @@ func (o *opened) isMarked(ctx context.Context, reference string, call tool.Call)
 		return false, err
 	}
 	return slices.ContainsFunc(strings.Split(string(out), "\x00"), func(line string) bool {
-		return strings.Contains(line, mark(call))
+		return strings.Contains(line, callNote(call))
 	}), nil
 }

@@ -143,7 +143,7 @@ func (o *opened) commit(ctx context.Context, in commitArguments, message, digest
 
 	head, err := o.run(ctx, "", "rev-parse", "--verify", "HEAD")
 	if err != nil { // it is committed, so this is no failure
-		return tool.Result{}, unsure("read the new commit", err)
+		return tool.Result{}, unknownOutcome("read the new commit", err)
 	}
 	return commitResult(strings.TrimSpace(string(head)), in.Message, e.paths()), nil
 }

@@ -60,7 +60,7 @@ func (r *repository) diff(ctx context.Context, in diffArguments) (tool.Result, e
 		options = append(options, "--cached")
 	}
 	if in.From != "" {
-		if revision, err = o.between(ctx, in); err != nil {
+		if revision, err = o.revisionOptions(ctx, in); err != nil {
 			return tool.Result{}, err
 		}
 	}
@@ -76,8 +76,8 @@ func (r *repository) diff(ctx context.Context, in diffArguments) (tool.Result, e
 	return result, nil
 }
 
-// between returns the commits that the arguments name, as options of git diff.
-func (o *opened) between(ctx context.Context, in diffArguments) (options []string, err error) {
+// revisionOptions returns the options of git diff for the arguments from, to and mergeBase.
+func (o *opened) revisionOptions(ctx context.Context, in diffArguments) (options []string, err error) {
 	from, err := o.commitOf(ctx, "from", in.From)
 	if err != nil {
 		return nil, err

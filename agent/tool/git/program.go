@@ -65,7 +65,7 @@ func (p program) pipe(
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, exec.ErrWaitDelay): // it did what it was told
-		return unsure("read what git wrote", err)
+		return unknownOutcome("read what git wrote", err)
 	case err != nil && stderr.kept.Len() > 0:
 		return errors.New(tool.Cut(strings.TrimSpace(stderr.kept.String()), 2000))
 	case err != nil:
@@ -74,8 +74,8 @@ func (p program) pipe(
 	return nil
 }
 
-// unsure says that something was changed, and that it could not be seen what.
-func unsure(what string, err error) error {
+// unknownOutcome returns an error for a call that changed something whose result could not be read.
+func unknownOutcome(what string, err error) error {
 	return fmt.Errorf("%w: %s: %w", tool.ErrUnknown, what, err)
 }
 

@@ -148,7 +148,7 @@ func (o *opened) pull(
 		return tool.Result{}, tool.ErrChanged
 	}
 
-	moved := o.with("GIT_REFLOG_ACTION=pull" + mark(call))
+	moved := o.with("GIT_REFLOG_ACTION=pull" + callNote(call))
 	arguments := []string{
 		"merge", "--quiet", "--ff-only", "--no-verify-signatures", "--no-autostash", "--no-stat", "--no-overwrite-ignore",
 		commit,

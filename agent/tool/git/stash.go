@@ -165,13 +165,14 @@ func (o *opened) pushStash(ctx context.Context, call tool.Call, in stashArgument
 		message = "by git.stash"
 	}
 	if _, err := o.run(ctx, "", "stash", "push", "--quiet", "--no-include-untracked",
-		"--message="+message+mark(call)); err != nil {
+		"--message="+message+callNote(call)); err != nil {
 		return tool.Result{}, err
 	}
 
+	// The stash was made, so a failure to read it is an unknown outcome.
 	all, err := o.stashes(ctx)
 	if err != nil || len(all) == 0 {
-		return tool.Result{}, unsure("read the new stash", errors.Join(err, errors.New("it is not there")))
+		return tool.Result{}, unknownOutcome("read the new stash", errors.Join(err, errors.New("it is not there")))
 	}
 	return stashResult("Stashed as", all[0].commit), nil
 }
@@ -272,7 +273,7 @@ func stashDone(ctx context.Context, o *opened, call tool.Call, in stashArguments
 		return tool.Result{}, false, err
 	}
 	for _, each := range all {
-		if in.Action == pushStash && mark(call) != "" && strings.HasSuffix(each.message, mark(call)) {
+		if in.Action == pushStash && callNote(call) != "" && strings.HasSuffix(each.message, callNote(call)) {
 			return stashResult("Stashed as", each.commit), true, nil
 		}
 		if in.Action != pushStash && strings.HasPrefix(each.commit, in.Stash) {

@@ -27,8 +27,8 @@ type Options struct {
 	Hide []string
 }
 
-// Tools returns the tools for the repository in a folder, which must be the top one of its working
-// tree. Where the git program is not installed there are none.
+// Tools returns the tools for the repository in a folder, which must be the top folder of its working tree. Where the
+// git program is not installed there are none.
 func Tools(dir string, o Options) ([]tool.Tool, error) {
 	if (o.Name == "") != (o.Email == "") {
 		return nil, errors.New("who commits needs both a name and an email")

@@ -80,12 +80,12 @@ const (
 
 // found are the parts of the folder that match, the best first.
 type found struct {
-	matches []match
-	files   int // that were searched
-	left    folder.Left
-	used    *tool.Embedding // nil without an embedder
-	fused   bool            // by words and vectors; false: by words only
-	why     string          // why only words count although there is an embedder
+	matches         []match
+	searched        int // how many files were
+	skipped         folder.Skipped
+	embedding       *tool.Embedding // nil without an embedder
+	fused           bool            // by words and vectors; false: by words only
+	wordsOnlyReason string          // why only words count although there is an embedder
 }
 
 // wish is what is searched for.
@@ -109,14 +109,14 @@ func (f *Folder) find(ctx context.Context, w wish) (found, error) {
 	}
 	how := request{f.minScore, !w.parts, unwanted(w.query)}
 	r.matches, r.fused = rank(all, byWords(w.query, all), near, how)
-	if f.vectors != nil && !r.fused && r.why == "" {
-		r.why = fmt.Sprintf("no part has a score of %v by embeddings", f.minScore)
+	if f.vectors != nil && !r.fused && r.wordsOnlyReason == "" {
+		r.wordsOnlyReason = fmt.Sprintf("no part has a score of %v by embeddings", f.minScore)
 	}
 
 	r.matches = r.matches[:min(len(r.matches), w.most)]
 	for _, m := range r.matches {
 		if m.vector {
-			r.used.Hits++
+			r.embedding.Hits++
 		}
 	}
 	return r, nil
@@ -125,7 +125,7 @@ func (f *Folder) find(ctx context.Context, w wish) (found, error) {
 // read returns the parts of the files that are wanted.
 func (f *Folder) read(ctx context.Context, wanted func(at string) bool) (r found, all []chunk, err error) {
 	size, more := 0, false
-	r.left, err = f.at.Texts(ctx, "", "", func(at string, content []byte) error {
+	r.skipped, err = f.at.Texts(ctx, "", "", func(at string, content []byte) error {
 		if !wanted(at) {
 			return nil
 		}
@@ -135,11 +135,11 @@ func (f *Folder) read(ctx context.Context, wanted func(at string) bool) (r found
 			more = true
 			return fs.SkipAll
 		}
-		r.files++
+		r.searched++
 		all = append(all, parts...)
 		return ctx.Err()
 	})
-	r.left.More = r.left.More || more
+	r.skipped.TooMany = r.skipped.TooMany || more
 	return r, all, err
 }
 
@@ -154,15 +154,16 @@ func (f *Folder) near(ctx context.Context, query string, all []chunk, r *found) 
 	defer cancel()
 	texts := append(slices.Clip(all), chunk{text: query, hash: sha256.Sum256([]byte(query))})
 	vectors, used, err := f.vectors.of(patient, texts)
-	r.used = used
+	r.embedding = used
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case err != nil && errors.Is(patient.Err(), context.DeadlineExceeded):
-		r.why = fmt.Sprintf("the embedder did not make all vectors within %s; a later search goes on from there", f.patience)
+		r.wordsOnlyReason = fmt.Sprintf("the embedder did not make all vectors within %s; a later search goes on from there",
+			f.patience)
 		return nil, nil
 	case err != nil:
-		r.why = oneLine(err.Error())
+		r.wordsOnlyReason = oneLine(err.Error())
 		return nil, nil
 	}
 

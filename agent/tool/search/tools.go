@@ -97,11 +97,12 @@ type output struct {
 
 // result returns what was found as the result of a call.
 func (f *Folder) result(r found, of record.SourceType) (tool.Result, error) {
-	about := output{Matches: []hit{}, Files: r.files, By: f.by(true, r.fused), Why: r.why}
+	about := output{Matches: []hit{}, Files: r.searched, By: f.by(true, r.fused), Why: r.wordsOnlyReason}
 	result := tool.Result{
-		Embedding: r.used, Summary: fmt.Sprintf("Found %d matches in %d files by %s", len(r.matches), r.files, about.By),
+		Embedding: r.embedding,
+		Summary:   fmt.Sprintf("Found %d matches in %d files by %s", len(r.matches), r.searched, about.By),
 	}
-	if r.why != "" {
+	if r.wordsOnlyReason != "" {
 		result.Summary += " only"
 	}
 
@@ -135,24 +136,24 @@ func (f *Folder) by(words, vector bool) string {
 	}
 }
 
-// notes says what a model has to know about what was found, a line each.
+// notes returns the lines that tell the model what is missing: no matches, no vectors, files that were not searched.
 func (r *found) notes() string {
 	var text strings.Builder
 	if len(r.matches) == 0 {
 		text.WriteString("Nothing matches.\n")
 	}
-	if r.why != "" {
-		fmt.Fprintf(&text, "(Searched by words only: %s.)\n", r.why)
+	if r.wordsOnlyReason != "" {
+		fmt.Fprintf(&text, "(Searched by words only: %s.)\n", r.wordsOnlyReason)
 	}
 
-	if r.left.More {
+	if r.skipped.TooMany {
 		text.WriteString("(Only the first files were searched.)\n")
 	}
-	if r.left.Large > 0 {
-		fmt.Fprintf(&text, "(%d files of more than %d MiB were not searched.)\n", r.left.Large, folder.MaxText>>20)
+	if r.skipped.Large > 0 {
+		fmt.Fprintf(&text, "(%d files of more than %d MiB were not searched.)\n", r.skipped.Large, folder.MaxText>>20)
 	}
-	if r.left.Closed > 0 {
-		fmt.Fprintf(&text, "(%d files were not searched: they may hold secrets, or are hard links.)\n", r.left.Closed)
+	if r.skipped.Unavailable > 0 {
+		fmt.Fprintf(&text, "(%d files were not searched: they may hold secrets, or are hard links.)\n", r.skipped.Unavailable)
 	}
 	return text.String()
 }

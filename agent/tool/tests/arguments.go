@@ -108,14 +108,15 @@ func (r runner) pathOf(path string) ([]string, error) {
 		return nil, fmt.Errorf("path: it has more than %d bytes", maxValue)
 	}
 	if r.program.path != nil {
-		return r.program.path(r.within, path)
+		return r.program.path(r.pathArgument, path)
 	}
-	at, err := r.within(path)
+	at, err := r.pathArgument(path)
 	return []string{at}, err
 }
 
-// within returns the path of a file or folder of the folder as an argument, which is no option.
-func (r runner) within(name string) (string, error) {
+// pathArgument checks that name is inside the runner's folder, and returns it with ./ in front, so that no program
+// takes it for an option.
+func (r runner) pathArgument(name string) (string, error) {
 	path := filepath.FromSlash(name)
 	if path == "" {
 		path = "."

@@ -49,7 +49,7 @@ func (o *outcome) readJUnit(r io.Reader) error {
 		}
 
 		switch t := token.(type) {
-		case xml.EndElement:
+		case xml.EndElement: // of a suite: DecodeElement has read the end of a test case
 			depth--
 
 		case xml.StartElement:

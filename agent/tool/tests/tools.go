@@ -78,21 +78,22 @@ func (r runner) call(ctx context.Context, in arguments) (tool.Result, error) {
 
 	text := o.String()
 	rep := report{Command: at.hide(filled), Passed: code == 0, ExitCode: code, Output: command.End(text, maxReported)}
-	rep.take(r.outcome(ctx, at, events), text)
+	rep.take(r.readReport(ctx, at, events), text)
 	if in.Coverage {
 		rep.Coverage = r.covered(at)
 	}
 	return rep.result(text)
 }
 
-// outcome returns what the report of a run says; nil: nothing.
-func (r runner) outcome(ctx context.Context, at *place, events *goEvents) *outcome {
+// readReport returns the counts and failures in the program's report. They are empty if there is no report, or if it
+// cannot be read: then the output is used.
+func (r runner) readReport(ctx context.Context, at *place, events *goEvents) *outcome {
 	var o outcome
 	switch r.program.format {
 	case Go:
 		return &events.outcome
 	case JUnit:
-		_ = at.read(ctx, o.readJUnit) // what cannot be read says nothing
+		_ = at.read(ctx, o.readJUnit) // an unreadable report counts as empty
 	case Jest:
 		_ = at.read(ctx, func(in io.Reader) error { return o.readJest(in, r.Dir) })
 	case Text:

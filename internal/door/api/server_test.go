@@ -144,7 +144,7 @@ func TestWritesThatWait(t *testing.T) {
 	var full atomic.Bool
 	c := serveWith(t, options{DB: db, Store: func(c *store.Config) {
 		c.RetryFor = 4 * time.Second
-		c.Room = func() error {
+		c.CheckRoom = func() error {
 			if full.Load() {
 				return errors.New("no room in /some/folder")
 			}

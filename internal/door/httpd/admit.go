@@ -127,7 +127,7 @@ func (s *Server) EndSessions(ctx context.Context) error {
 		return nil
 	}
 
-	gone, changes := e.noted()
+	gone, changes := e.pending()
 	var listed [][]byte
 	rest := time.Duration(0)
 	if keys := s.keys.Load(); keys != nil {
@@ -142,7 +142,7 @@ func (s *Server) EndSessions(ctx context.Context) error {
 	if err := s.config.Logins.EndLogins(ctx, gone, listed, rest); err != nil {
 		return err
 	}
-	e.written(changes)
+	e.done(changes)
 	return nil
 }
 

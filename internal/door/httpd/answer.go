@@ -250,7 +250,7 @@ func (a *Answer) Write(p []byte) (int, error) {
 	case a.streamed:
 		a.sendPart(p)
 	default:
-		a.hold(p)
+		a.buffer(p)
 	}
 
 	if a.err != nil {
@@ -259,9 +259,10 @@ func (a *Answer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// hold copies bytes of the answer.
-func (a *Answer) hold(p []byte) {
-	// The rows of which this is made are still held. What was taken for them is enough for most.
+// buffer appends a copy of p to the parts of the answer. It takes memory from the budget first.
+func (a *Answer) buffer(p []byte) {
+	// The budget still counts the rows that the answer is made of. Most answers are smaller than their rows, so more is
+	// taken only beyond that.
 	if a.size += int64(len(p)); a.size > a.taken {
 		if a.err = a.Take(a.size - a.taken); a.err != nil {
 			return
@@ -271,8 +272,8 @@ func (a *Answer) hold(p []byte) {
 	for len(p) > 0 {
 		last := len(a.parts) - 1
 		switch {
-		case last >= 0 && len(a.parts[last]) < cap(a.parts[last]):
-		case last < 0 && len(p) < answerPart: // most are small
+		case last >= 0 && len(a.parts[last]) < cap(a.parts[last]): // the last part has room
+		case last < 0 && len(p) < answerPart: // most answers fit one small part
 			a.parts = append(a.parts, make([]byte, 0, max(len(p), 4<<10)))
 			last++
 		default:
@@ -317,7 +318,7 @@ func (r replacement) WriteHeader(status int) { r.status = status }
 
 // Write implements [io.Writer].
 func (r replacement) Write(p []byte) (int, error) {
-	if r.hold(p); r.err != nil {
+	if r.buffer(p); r.err != nil {
 		return 0, r.err
 	}
 	return len(p), nil

@@ -101,28 +101,28 @@ func (f *failures) add(address string, now time.Time) (tooMany bool) {
 	return n >= loginFailures
 }
 
-// endings are the sessions that have to end for good, because the keys have changed.
-type endings struct {
+// removedKeys are the keys that were removed from the file, and whose sessions have to end for good.
+type removedKeys struct {
 	due  atomic.Bool
 	turn chan struct{} // holds a token while one writes
 
 	mu      sync.Mutex // not held over a write
 	gone    map[[keyHashBytes]byte]bool
-	changes int
+	version int
 }
 
 // endingsWithin bounds how long their write may take, with the wait for another one.
 const endingsWithin = 5 * time.Second
 
-// add notes which keys are gone.
-func (e *endings) add(before, now *Keys) {
+// keysChanged adds the keys of old that current does not have. Their sessions must be ended for good.
+func (e *removedKeys) keysChanged(old, current *Keys) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 
-	e.changes++
-	if before != nil {
-		for i := range before.keys {
-			if k := &before.keys[i]; !now.has(k) {
+	e.version++
+	if old != nil {
+		for i := range old.keys {
+			if k := &old.keys[i]; !current.has(k) {
 				if e.gone == nil {
 					e.gone = map[[keyHashBytes]byte]bool{}
 				}
@@ -130,24 +130,25 @@ func (e *endings) add(before, now *Keys) {
 			}
 		}
 	}
-	e.due.Store(now != nil || len(e.gone) > 0)
+	// also with no removed key: sessions of unlisted keys may have to end
+	e.due.Store(current != nil || len(e.gone) > 0)
 }
 
-// noted returns which keys are gone, as of how many changes.
-func (e *endings) noted() (gone [][]byte, changes int) {
+// pending returns the hashes of the removed keys, and of which version of the keys they are.
+func (e *removedKeys) pending() (gone [][]byte, version int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for hash := range e.gone {
 		gone = append(gone, hash[:])
 	}
-	return gone, e.changes
+	return gone, e.version
 }
 
-// written forgets which keys are gone, unless the keys have changed while that was written.
-func (e *endings) written(changes int) {
+// done forgets the removed keys, unless the keys have changed since pending returned version.
+func (e *removedKeys) done(version int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.changes == changes {
+	if e.version == version {
 		e.gone = nil
 		e.due.Store(false)
 	}

@@ -134,18 +134,18 @@ func (q *Query) Time(name string) *time.Time {
 	return nil
 }
 
-// Duration reads how long something takes.
+// Duration reads a duration with units (90s, 1.5h, 2d); a number alone is milliseconds. It returns nil if the parameter
+// is missing, or wrong: then q.Err is set.
 func (q *Query) Duration(name string) *time.Duration {
 	s := q.Text(name)
 	if s == "" {
 		return nil
 	}
 
-	d, ok := when.Span(s)
-	if !ok && strings.Trim(s, "0123456789.") == "" { // a number without a unit
-		d, ok = when.Span(s + "ms")
+	if isNumber := strings.Trim(s, "0123456789.") == ""; isNumber {
+		s += "ms"
 	}
-	if ok {
+	if d, ok := when.Span(s); ok {
 		return &d
 	}
 	q.Err = BadField(name, "must be a number of milliseconds, or a time with its unit, such as 90s, 5m, 1.5h or 2d")

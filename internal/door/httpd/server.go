@@ -84,8 +84,8 @@ type Server struct {
 	metrics    *metrics
 	draining   atomic.Bool
 	streams    *streams
-	failures   failures // to log in
-	endings    endings  // of sessions
+	failures   failures    // to log in
+	endings    removedKeys // of sessions
 }
 
 // New returns a server without doors.
@@ -103,7 +103,7 @@ func New(config Config) *Server {
 		answers: NewBudget(config.AnswerBytes).letOne(config.AnswerBytes / answersOfOne),
 		// Each keeps a processor busy. Those that wait hold largeAnswer bytes and a read of Postgres.
 		making:  NewTurns(min(max(2, runtime.GOMAXPROCS(0)), 4), 8, 10*time.Second),
-		endings: endings{turn: make(chan struct{}, 1)},
+		endings: removedKeys{turn: make(chan struct{}, 1)},
 	}
 	s.processors = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1))
 	s.metrics = newMetrics(config.Version, s.bodies, s.answers)
@@ -125,7 +125,7 @@ func (s *Server) Bodies() *Budget { return s.bodies }
 func (s *Server) SetKeys(keys *Keys) {
 	before := s.keys.Swap(keys)
 	s.streams.endWithout(keys)
-	s.endings.add(before, keys)
+	s.endings.keysChanged(before, keys)
 }
 
 // Admit returns the name of the key that a request brings, and the problem if it is not good

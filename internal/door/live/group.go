@@ -54,7 +54,7 @@ func (w *want) add(c *feed.Change, ofAll bool) {
 			w.xids, w.kinds = map[uint32]bool{}, map[record.Kind]bool{}
 		}
 		w.xids[c.XID] = true
-		for _, kind := range c.Touched() {
+		for _, kind := range c.KindsWritten() {
 			w.kinds[kind] = true
 		}
 		w.all = len(w.xids) > maxChanges

@@ -261,8 +261,8 @@ func (h *Hub) deliver(f *following, c *feed.Changes) {
 	}
 
 	all := h.groups[""]
-	for i := range c.Made {
-		made := &c.Made[i]
+	for i := range c.Committed {
+		made := &c.Committed[i]
 		if g := h.groups[made.RootPlanID]; g != nil {
 			g.add(made)
 		}

@@ -12,7 +12,7 @@ type failuresArguments struct {
 	Limit  int    `json:"limit,omitempty" jsonschema:"the most failures to return"`
 }
 
-var failuresBounds = map[string]bound{"limit": {1, 50, 10}}
+var failuresBounds = map[string]limits{"limit": {1, 50, 10}}
 
 // failure is the cause, or a row that failed while nothing below it did.
 type failure struct {

@@ -33,13 +33,13 @@ func (s *Server) tools() *sdk.Server {
 	})
 	m.AddReceivingMiddleware(withoutSubscriptions)
 
-	add(s, m, "find_runs", "Find runs",
+	addTool(s, m, "find_runs", "Find runs",
 		"Lists runs of agents, newest first, with state, duration, cost, tokens, how many rows failed, and the row that "+
 			"explains the state (cause). Use it first, to find the run in question: by time, state, failure, agent, model, "+
 			"tool, user or words. Go on with failures, read_run or search, with a planId.",
 		runsBounds, s.findRuns)
 
-	add(s, m, "read_run", "Read a run",
+	addTool(s, m, "read_run", "Read a run",
 		"Returns a run as an outline: its rows in the order of the tree, each with its address (at), depth, state, "+
 			"times, tokens, cost and error. A row that began and has not ended in a run that has is LEFT_BEHIND: nobody "+
 			"recorded what became of it. Texts are not in it. Large runs are folded where nothing failed: notListed says "+
@@ -47,25 +47,25 @@ func (s *Server) tools() *sdk.Server {
 			"cycle, or read_row for any row.",
 		runBounds, s.readRun)
 
-	add(s, m, "read_step", "Read a step",
+	addTool(s, m, "read_step", "Read a step",
 		"Returns what an agent did in a step, cycle by cycle: what the model was asked beyond the cycle before, what it "+
 			"answered, and its tool calls with arguments, results and errors. Each text is cut to chars characters and then "+
 			"ends with …: read_row reads it in full. Needs the address of a step or cycle.",
 		stepBounds, s.readStep)
 
-	add(s, m, "read_row", "Read a row",
+	addTool(s, m, "read_row", "Read a row",
 		"Returns everything on record about one row: facts, texts, earlier attempts, and the rows below it. A text "+
 			"longer than chars has a nextOffset: call again with field and offset to read on. Needs the address of a row, "+
 			"as the other tools return it.",
 		rowBounds, s.readRow)
 
-	add(s, m, "failures", "Explain a failure",
+	addTool(s, m, "failures", "Explain a failure",
 		"Returns why a run failed: the rows that failed by themselves, the cause first with its texts, each with the "+
 			"path of rows down to it. Use it for every question about why a run failed. Go on with read_step at the step in "+
 			"the path.",
 		failuresBounds, s.failures)
 
-	add(s, m, "search", "Search in texts",
+	addTool(s, m, "search", "Search in texts",
 		"Finds where a run, or without planId any run, says something: in requests, prompts, answers, arguments, "+
 			"results, errors, thoughts and artifacts. Case and accents make no difference. Hits are in the order of the "+
 			"tree, of all runs newest run first, at most 3 of each run. Use it for an identifier or a phrase; find_runs "+
@@ -76,13 +76,13 @@ func (s *Server) tools() *sdk.Server {
 		return m
 	}
 
-	add(s, m, "sql", "Ask in SQL",
+	addTool(s, m, "sql", "Ask in SQL",
 		"Runs one SELECT on the views of schema report, for questions over many runs: counts, costs, percentiles, "+
 			"trends. The role may read these views and nothing else. Durations are in seconds, money in US dollars, times "+
 			"UTC. Filter by time (most views have happened_at), aggregate in SQL, and call describe_reports first.",
 		sqlBounds, s.sql)
 
-	add(s, m, "describe_reports", "Describe the reports",
+	addTool(s, m, "describe_reports", "Describe the reports",
 		"Lists the views of schema report with their columns or, with view, what each column of that view means. Use it "+
 			"before sql.",
 		nil, s.describeReports)

@@ -18,8 +18,8 @@ type rowArguments struct {
 	Chars  int    `json:"chars,omitempty" jsonschema:"the most characters of each text"`
 }
 
-var rowBounds = map[string]bound{
-	"at": {most: maxAddress}, "offset": {0, record.MaxTextBytes, 0}, "chars": {100, 20_000, 4_000},
+var rowBounds = map[string]limits{
+	"at": {max: maxAddress}, "offset": {0, record.MaxTextBytes, 0}, "chars": {100, 20_000, 4_000},
 }
 
 // maxBelow is how many rows are named below a row.

@@ -21,8 +21,8 @@ type runArguments struct {
 	Cursor string `json:"cursor,omitempty" jsonschema:"the nextCursor of the answer before, with the same arguments"`
 }
 
-var runBounds = map[string]bound{
-	"under": {most: maxAddress}, "depth": {0, 100, 0}, "limit": {1, 500, 150}, "cursor": {most: 2 * maxAddress},
+var runBounds = map[string]limits{
+	"under": {max: maxAddress}, "depth": {0, 100, 0}, "limit": {1, 500, 150}, "cursor": {max: 2 * maxAddress},
 }
 
 // runRow is a row in the outline of a run.

@@ -39,8 +39,8 @@ type runsQuery struct {
 	Cursor         string   `json:"cursor,omitempty" jsonschema:"the nextCursor of the answer before, with the same filters"`
 }
 
-var runsBounds = map[string]bound{
-	"limit": {1, 100, 20}, "q": {most: search.MaxQueryBytes}, "cursor": {most: maxAddress},
+var runsBounds = map[string]limits{
+	"limit": {1, 100, 20}, "q": {max: search.MaxQueryBytes}, "cursor": {max: maxAddress},
 	"minCost": {0, 1_000_000_000, 0}, "maxCost": {0, 1_000_000_000, 0},
 }
 

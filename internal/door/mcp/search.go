@@ -34,8 +34,8 @@ type textsQuery struct {
 	State   string `json:"state,omitempty" jsonschema:"without planId: runs in this state"`
 }
 
-var searchBounds = map[string]bound{
-	"text": {most: search.MaxQueryBytes}, "limit": {1, 100, 25}, "cursor": {most: 2 * maxAddress}, "kind": {most: 200},
+var searchBounds = map[string]limits{
+	"text": {max: search.MaxQueryBytes}, "limit": {1, 100, 25}, "cursor": {max: 2 * maxAddress}, "kind": {max: 200},
 }
 
 // hit is a text that has what was looked for.

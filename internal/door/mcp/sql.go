@@ -21,7 +21,7 @@ type sqlArguments struct {
 	Seconds int    `json:"seconds,omitempty" jsonschema:"how long the statement may take"`
 }
 
-var sqlBounds = map[string]bound{"query": {most: 20_000}, "rows": {1, 1_000, 200}, "seconds": {1, 20, 10}}
+var sqlBounds = map[string]limits{"query": {max: 20_000}, "rows": {1, 1_000, 200}, "seconds": {1, 20, 10}}
 
 // cellBytes is how much of one value is shown.
 const cellBytes = 4_000

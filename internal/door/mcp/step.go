@@ -24,9 +24,9 @@ type stepArguments struct {
 	Cursor string `json:"cursor,omitempty" jsonschema:"the nextCursor of the answer before, with the same arguments"`
 }
 
-var stepBounds = map[string]bound{
-	"at": {most: maxAddress}, "limit": {1, 25, 10}, "chars": {100, store.BriefChars, 1_000},
-	"cursor": {most: 2 * maxAddress},
+var stepBounds = map[string]limits{
+	"at": {max: maxAddress}, "limit": {1, 25, 10}, "chars": {100, store.BriefChars, 1_000},
+	"cursor": {max: 2 * maxAddress},
 }
 
 type readStep struct {
@@ -215,10 +215,11 @@ func (s *Server) cycleOf(c echo.Context, o *outline.Outline, at, chars int, left
 		out.Calls = append(out.Calls, each)
 	}
 
-	asked := chat.Read(orEmpty(k.ThinkInput))
+	asked := chat.ParseMessages(orEmpty(k.ThinkInput))
 	known := make([]bool, len(asked))
 	if b := row.Before; b != nil {
-		known = chat.Known(asked, chat.Read(orEmpty(b.ThinkInput)), chat.Reply(string(b.Message), orEmpty(b.ThinkOutput)))
+		known = chat.Known(asked, chat.ParseMessages(orEmpty(b.ThinkInput)),
+			chat.Reply(string(b.Message), orEmpty(b.ThinkOutput)))
 	}
 
 	for i := range asked {

@@ -26,48 +26,20 @@ const (
 	maxAddress = 2_000
 )
 
-// bound is what a number may be, and what it is if it is not given; of a text, only how long it may be.
-type bound struct{ least, most, preset int }
+// limits are those of a number, and the value that it has by default; of a text, only max counts: its length.
+type limits struct{ min, max, def int }
 
 // requestKey is the key of the request that brought a call, in the context of the call.
 type requestKey struct{}
 
-// add adds a tool. Its arguments are the members of In; a text without a bound has at most as many characters as an id.
-// The error of do is shown to the model, which can correct its mistakes.
-func add[In any](
-	s *Server, to *sdk.Server, name, title, description string, bounds map[string]bound, do func(echo.Context,
+// addTool adds a tool. Its arguments are the members of In; a text without limits has at most as many characters as an
+// id. The error of do is shown to the model, which can correct its mistakes.
+func addTool[In any](
+	s *Server, to *sdk.Server, name, title, description string, bounds map[string]limits, do func(echo.Context,
 		In) (any, error),
 ) {
-	schema, err := jsonschema.For[In](nil)
-	if err != nil {
-		panic(err) // the tags of In are wrong
-	}
-
-	for name, p := range schema.Properties {
-		if p.Type == "" { // of a pointer: an argument is left out, not null
-			p.Type, p.Types = p.Types[len(p.Types)-1], nil
-		}
-
-		b, bounded := bounds[name]
-		switch {
-		case p.Type == "string":
-			p.MaxLength = new(record.MaxIDBytes)
-			if bounded {
-				p.MaxLength = new(b.most)
-			}
-			if slices.Contains(schema.Required, name) { // of others, an empty text is as none
-				p.MinLength = new(1)
-			}
-		case bounded:
-			p.Minimum, p.Maximum = new(float64(b.least)), new(float64(b.most))
-			if b.preset != 0 {
-				p.Default = json.RawMessage(fmt.Sprint(b.preset))
-			}
-		}
-	}
-
 	tool := &sdk.Tool{
-		Name: name, Title: title, Description: description, InputSchema: schema,
+		Name: name, Title: title, Description: description, InputSchema: inputSchema[In](bounds),
 		Annotations: &sdk.ToolAnnotations{
 			Title: title, ReadOnlyHint: true, IdempotentHint: true, DestructiveHint: new(false), OpenWorldHint: new(false),
 		},
@@ -92,6 +64,38 @@ func add[In any](
 		}
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: strings.TrimSpace(text.String())}}}, out, nil
 	})
+}
+
+// inputSchema returns the schema of the arguments of a tool.
+func inputSchema[In any](bounds map[string]limits) *jsonschema.Schema {
+	schema, err := jsonschema.For[In](nil)
+	if err != nil {
+		panic(err) // the tags of In are wrong
+	}
+
+	for name, p := range schema.Properties {
+		if p.Type == "" { // a pointer makes it optional: it may be left out, but not null
+			p.Type, p.Types = p.Types[len(p.Types)-1], nil
+		}
+
+		b, bounded := bounds[name]
+		switch {
+		case p.Type == "string":
+			p.MaxLength = new(record.MaxIDBytes)
+			if bounded {
+				p.MaxLength = new(b.max)
+			}
+			if slices.Contains(schema.Required, name) { // an empty optional text is the same as none
+				p.MinLength = new(1)
+			}
+		case bounded:
+			p.Minimum, p.Maximum = new(float64(b.min)), new(float64(b.max))
+			if b.def != 0 {
+				p.Default = json.RawMessage(fmt.Sprint(b.def))
+			}
+		}
+	}
+	return schema
 }
 
 // refusal returns an error as a model sees it. A cause that clients do not see is logged.

@@ -16,7 +16,7 @@ import (
 )
 
 // heard is what a listener is told.
-type heard struct {
+type listenerEvent struct {
 	name  string
 	level int   // from which on
 	step  int64 // its number; 0: the run
@@ -33,21 +33,21 @@ const (
 )
 
 // heardOf returns all that a listener is told of a run as it stands, in order.
-func heardOf(t *traceJSON) (all []heard) {
+func heardOf(t *traceJSON) (all []listenerEvent) {
 	for i := range t.StepTraces {
 		st := &t.StepTraces[i]
 		if st.StartTime != nil {
-			all = append(all, heard{"onStepStarted", 0, st.StepNumber, partStarted, st})
+			all = append(all, listenerEvent{"onStepStarted", 0, st.StepNumber, partStarted, st})
 		}
 		if st.Reasoning != nil {
-			all = append(all, heard{
+			all = append(all, listenerEvent{
 				"onReasoningCaptured", 2, st.StepNumber, partReasoning, map[string]any{
 					"stepId": st.StepID, "reasoning": st.Reasoning,
 				},
 			})
 		}
 		if n := len(st.Sources); n > 0 {
-			all = append(all, heard{
+			all = append(all, listenerEvent{
 				"onSourcesDiscovered", 1, st.StepNumber, partSources + strconv.Itoa(n),
 				map[string]any{"stepId": st.StepID, "sources": st.Sources},
 			})
@@ -55,14 +55,14 @@ func heardOf(t *traceJSON) (all []heard) {
 
 		switch {
 		case st.State == record.Failed:
-			all = append(all, heard{"onStepFailed", 0, st.StepNumber, partEnded, st})
+			all = append(all, listenerEvent{"onStepFailed", 0, st.StepNumber, partEnded, st})
 		case st.State.Terminal():
-			all = append(all, heard{"onStepCompleted", 0, st.StepNumber, partEnded, st})
+			all = append(all, listenerEvent{"onStepCompleted", 0, st.StepNumber, partEnded, st})
 		}
 	}
 
 	if t.FinalState.Terminal() {
-		all = append(all, heard{"onExecutionCompleted", 0, 0, partEnded, t})
+		all = append(all, listenerEvent{"onExecutionCompleted", 0, 0, partEnded, t})
 	}
 	return all
 }
@@ -142,10 +142,10 @@ func readTold(id string) (told, error) {
 	return t, nil
 }
 
-// readHeard reads what all listeners of a run are told, as it stands, and whether that is the last of it.
-func readHeard(
+// readListenerEvents reads the events of a run so far for all of its listeners, and whether these are the last.
+func readListenerEvents(
 	ctx context.Context, reader *runstore.Reader, rootPlanID, planID string,
-) (all []heard, last bool, err error) {
+) (all []listenerEvent, last bool, err error) {
 	t, err := readTrace(ctx, reader, func(int64) error { return nil }, rootPlanID, planID) // no answer holds it
 	if err != nil {
 		return nil, false, err

@@ -56,6 +56,18 @@ type Config struct {
 	Runnable Runnable
 }
 
+func (c Config) withDefaults() Config {
+	c.ListTimeout = cmp.Or(c.ListTimeout, 10*time.Second)
+	c.SocketBeat = cmp.Or(c.SocketBeat, time.Second)
+	c.SocketPatience = cmp.Or(c.SocketPatience, 10*time.Second)
+	c.PlanPatience = cmp.Or(c.PlanPatience, 10*time.Second)
+	c.ChatPatience = cmp.Or(c.ChatPatience, 5*time.Minute)
+	if c.Runnable == nil {
+		c.Runnable = nothing{}
+	}
+	return c
+}
+
 // Server answers requests of the runtime.
 type Server struct {
 	store   Store
@@ -68,51 +80,44 @@ type Server struct {
 	long *httpd.Turns
 	// frames are those of executions whose WebSockets are open.
 	frames *runs.Shared[frame]
-	// heard is what the listeners of runs are told.
-	heard *runs.Shared[[]heard]
+	// listenerEvents are the events that are sent to the listeners of runs.
+	listenerEvents *runs.Shared[[]listenerEvent]
 }
 
 const (
 	maxLong    = 4
 	maxWaiting = 32
-	// maxHearings is how many runs are read for their listeners at once.
-	maxHearings = 2
+	// maxListenerReads is how many runs are read for their listeners at once.
+	maxListenerReads = 2
 )
 
 // New returns the API of a runtime, on what the doors of server share. The caller closes it.
 func New(s Store, starter Starter, catalog Catalog, server *httpd.Server, config Config) *Server {
-	config.ListTimeout = cmp.Or(config.ListTimeout, 10*time.Second)
-	config.SocketBeat = cmp.Or(config.SocketBeat, time.Second)
-	config.SocketPatience = cmp.Or(config.SocketPatience, 10*time.Second)
-	config.PlanPatience = cmp.Or(config.PlanPatience, 10*time.Second)
-	config.ChatPatience = cmp.Or(config.ChatPatience, 5*time.Minute)
-	if config.Runnable == nil {
-		config.Runnable = nothing{}
-	}
-
+	config = config.withDefaults()
 	long := httpd.NewTurns(maxLong, maxWaiting, config.ListTimeout)
 	server.Register(long.Metrics("reads of runs")...)
-	out := &Server{
+	srv := &Server{
 		store: s, starter: starter, catalog: catalog, server: server, config: config, watch: runs.NewWatch(s.Feed()),
 		long: long,
 	}
 
-	free := func(int64) error { return nil } // no answer holds what is read
-	hearing := make(chan struct{}, maxHearings)
-	out.heard = runs.NewShared(out.watch,
-		func(ctx context.Context, rootPlanID, planID string) (all []heard, last bool, err error) {
+	// These reads are shared by all clients, so no client's budget pays for them.
+	unlimited := func(int64) error { return nil }
+	listenerReads := make(chan struct{}, maxListenerReads)
+	srv.listenerEvents = runs.NewShared(srv.watch,
+		func(ctx context.Context, rootPlanID, planID string) (all []listenerEvent, last bool, err error) {
 			select {
-			case hearing <- struct{}{}:
-				defer func() { <-hearing }()
+			case listenerReads <- struct{}{}:
+				defer func() { <-listenerReads }()
 			case <-ctx.Done():
 				return nil, false, ctx.Err()
 			}
-			return readHeard(ctx, runstore.NewReader(s.Within(free)), rootPlanID, planID)
+			return readListenerEvents(ctx, runstore.NewReader(s.Within(unlimited)), rootPlanID, planID)
 		})
-	out.frames = runs.NewShared(out.watch, func(ctx context.Context, _, planID string) (f frame, last bool, err error) {
-		return readFrame(ctx, runstore.NewReader(s.Within(free)), planID)
+	srv.frames = runs.NewShared(srv.watch, func(ctx context.Context, _, planID string) (f frame, last bool, err error) {
+		return readFrame(ctx, runstore.NewReader(s.Within(unlimited)), planID)
 	})
-	return out
+	return srv
 }
 
 // Close ends the requests that wait for a run, and what they started.

@@ -53,7 +53,7 @@ func (s *Server) answering(c echo.Context, v *runView) (*answerView, error) {
 	}
 
 	a := &answerView{decisions: decision.Decisions(w)}
-	if !slices.ContainsFunc(a.decisions, func(d string) bool { return fills(w, d) }) {
+	if !slices.ContainsFunc(a.decisions, func(d string) bool { return takesValues(w, d) }) {
 		return a, nil
 	}
 
@@ -68,8 +68,8 @@ func (s *Server) answering(c echo.Context, v *runView) (*answerView, error) {
 	return a, nil
 }
 
-// fills reports whether a decision comes with the values of a form.
-func fills(w *record.Wait, d string) bool { return decision.Decision{Decision: d}.Fills(w) }
+// takesValues reports whether a decision comes with the values of a form.
+func takesValues(w *record.Wait, name string) bool { return decision.Decision{Decision: name}.Fills(w) }
 
 // answer decides the open question as a form says.
 func (s *Server) answer(c echo.Context) error {

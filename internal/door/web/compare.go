@@ -306,7 +306,7 @@ func (v *compareView) count() string {
 	return words.Plural(int64(v.differences), "difference")
 }
 
-// told says what differs in a pair.
+// told returns the text about what differs in a pair.
 func (v *compareView) told(p *compare.Pair) string {
 	switch {
 	case p.B < 0:
@@ -442,8 +442,8 @@ func difference(lines []compare.Line) templ.Component {
 	var b strings.Builder
 	for i := range lines {
 		l := &lines[i]
-		if l.Same > 0 {
-			b.WriteString(`<span class="left">` + words.Plural(int64(l.Same), "equal line") + "</span>")
+		if l.Hidden > 0 {
+			b.WriteString(`<span class="left">` + words.Plural(int64(l.Hidden), "equal line") + "</span>")
 			continue
 		}
 

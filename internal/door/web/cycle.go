@@ -89,11 +89,11 @@ func (s *Server) readCycle(c echo.Context, v *runView, r *record.ThinkAct) error
 	cycle := new(cycleView)
 	d.called = map[string]string{}
 
-	asked := chat.Read(orZero(r.ThinkInput))
+	asked := chat.ParseMessages(orZero(r.ThinkInput))
 	known := make([]bool, len(asked))
 	if b := d.row.Before; b != nil {
 		cycle.before = v.cycleRow(b.StepID, b.Seq)
-		known = chat.Known(asked, chat.Read(orZero(b.ThinkInput)), replyOf(b))
+		known = chat.Known(asked, chat.ParseMessages(orZero(b.ThinkInput)), replyOf(b))
 	}
 
 	from, found, err := s.origins(c, r, asked, known)

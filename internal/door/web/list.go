@@ -115,7 +115,7 @@ func (s *Server) pair(c echo.Context) error {
 	return c.Redirect(http.StatusSeeOther, "/compare?"+url.Values{"a": {picked[1]}, "b": {picked[0]}}.Encode())
 }
 
-// told returns the members of a query that have a value.
+// told returns a query without the members that have no value.
 func told(query url.Values) url.Values {
 	clean := url.Values{}
 	for name, values := range query {

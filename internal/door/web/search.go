@@ -20,10 +20,10 @@ import (
 // searchView is a search in the texts of all runs.
 type searchView struct {
 	lookup.TextsPage
-	query url.Values
-	wrong faults // with members of the query, which are left out
-	asked bool   // whether something is looked for
-	now   time.Time
+	query    url.Values
+	wrong    faults // with members of the query, which are left out
+	searched bool   // whether something is looked for
+	now      time.Time
 }
 
 // searchPage shows which runs say a text, and where.
@@ -33,11 +33,11 @@ func (s *Server) searchPage(c echo.Context) error {
 	}
 
 	v := &searchView{query: c.QueryParams(), now: s.now()}
-	if v.asked = v.query.Has("q"); v.asked {
+	if v.searched = v.query.Has("q"); v.searched {
 		var err error
 		v.wrong, err = readWithout(c, func() (err error) {
-			if !c.Request().URL.Query().Has("q") { // it is wrong: nothing is looked for
-				v.TextsPage, v.asked = lookup.TextsPage{}, false
+			if !c.Request().URL.Query().Has("q") { // q itself was wrong and was removed: no search
+				v.TextsPage, v.searched = lookup.TextsPage{}, false
 				return nil
 			}
 			v.TextsPage, err = s.lookup.SearchTextsByRun(c, hitsOfRun)

@@ -95,7 +95,7 @@ func TestFullDisk(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	release(s.lock)
+	unlockFile(s.lock)
 
 	fillDisk(t, disk)
 	config.Ballast = 0 // it is given up by whoever starts Postgres

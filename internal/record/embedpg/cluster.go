@@ -178,6 +178,7 @@ func (c *cluster) initialize(ctx context.Context) error {
 	return nil
 }
 
+// initdb creates the data directory. Fast (for tests) gives up durability, checksums and passwords on the socket.
 func (c *cluster) initdb(ctx context.Context, data string) error {
 	args := []string{
 		"-D", data, "-U", role, "-E", "UTF8", "--locale=C",
@@ -185,7 +186,7 @@ func (c *cluster) initdb(ctx context.Context, data string) error {
 	}
 
 	if c.Fast {
-		args = append(args, "--no-sync", "--auth-local=trust")
+		args = append(args, "--no-sync", "--auth-local=trust") // not durable; no password on the socket
 	} else {
 		args = append(args, "--data-checksums")
 	}

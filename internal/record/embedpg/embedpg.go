@@ -86,7 +86,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("start postgres: %w", err)
 	}
 
-	lock, err := acquire(filepath.Join(cfg.Dir, "lock"), syscall.LOCK_EX|syscall.LOCK_NB)
+	lock, err := lockFile(filepath.Join(cfg.Dir, "lock"), false)
 	if err != nil {
 		return nil, fmt.Errorf("start postgres: folder %s: %w", cfg.Dir, err)
 	}
@@ -115,7 +115,7 @@ func start(ctx context.Context, cfg Config, lock *os.File, temporary bool) (*Ser
 		if temporary {
 			_ = os.RemoveAll(cfg.Dir)
 		}
-		release(lock)
+		unlockFile(lock)
 		return nil, fmt.Errorf("start postgres: %w", err)
 	}
 	cfg.Logger.Info("postgres started", "version", c.bin.version, "pid", p.pid(), "dir", cfg.Dir)
@@ -163,7 +163,7 @@ func (s *Server) Close(ctx context.Context) error {
 		if s.temporary {
 			s.closeErr = os.RemoveAll(s.cluster.Dir)
 		}
-		release(s.lock)
+		unlockFile(s.lock)
 		s.cluster.Logger.Info("postgres stopped", "dir", s.cluster.Dir)
 	})
 	return s.closeErr
@@ -222,9 +222,14 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// acquire locks the file at path; how is for flock. The kernel releases the lock when this
-// program ends, even in a crash.
-func acquire(path string, how int) (*os.File, error) {
+// lockFile creates and locks a file. Without wait, it returns ErrInUse if another process holds the lock. The kernel
+// releases the lock when this process ends, even after a crash.
+func lockFile(path string, wait bool) (*os.File, error) {
+	how := syscall.LOCK_EX
+	if !wait {
+		how |= syscall.LOCK_NB
+	}
+
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
@@ -240,9 +245,9 @@ func acquire(path string, how int) (*os.File, error) {
 	return f, nil
 }
 
-// release releases a lock. Closing the file would not be enough: a process that is being
+// unlockFile releases a lock. Closing the file would not be enough: a process that is being
 // forked at this moment may have inherited it.
-func release(lock *os.File) {
+func unlockFile(lock *os.File) {
 	_ = syscall.Flock(int(lock.Fd()), syscall.LOCK_UN)
 	_ = lock.Close()
 }

@@ -25,7 +25,7 @@ func StartTemp(ctx context.Context, cfg Config) (*Server, error) {
 
 	cfg.Dir = dir
 	if cfg, err = cfg.withDefaults(); err != nil {
-		release(lock)
+		unlockFile(lock)
 		return nil, fmt.Errorf("start postgres: %w", err)
 	}
 	return start(ctx, cfg, lock, true)
@@ -52,17 +52,17 @@ func makeTempDir(ctx context.Context, log *slog.Logger) (dir string, lock *os.Fi
 
 	// While this program holds the gate, no other program sweeps away a folder that is
 	// created but not locked yet.
-	gate, err := acquire(filepath.Join(parent, "gate"), syscall.LOCK_EX)
+	gate, err := lockFile(filepath.Join(parent, "gate"), true)
 	if err != nil {
 		return "", nil, err
 	}
-	defer release(gate)
+	defer unlockFile(gate)
 
 	sweep(ctx, parent, log)
 	if dir, err = os.MkdirTemp(parent, ""); err != nil {
 		return "", nil, err
 	}
-	if lock, err = acquire(filepath.Join(dir, "lock"), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if lock, err = lockFile(filepath.Join(dir, "lock"), false); err != nil {
 		return "", nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	return dir, lock, nil
@@ -73,7 +73,7 @@ func sweep(ctx context.Context, parent string, log *slog.Logger) {
 	entries, _ := os.ReadDir(parent)
 	for _, e := range entries {
 		dir := filepath.Join(parent, e.Name())
-		lock, err := acquire(filepath.Join(dir, "lock"), syscall.LOCK_EX|syscall.LOCK_NB)
+		lock, err := lockFile(filepath.Join(dir, "lock"), false)
 		if err != nil {
 			continue // in use, or not a folder
 		}
@@ -85,6 +85,6 @@ func sweep(ctx context.Context, parent string, log *slog.Logger) {
 		if err != nil {
 			log.Warn("remove stale test server failed", "dir", dir, "error", err)
 		}
-		release(lock)
+		unlockFile(lock)
 	}
 }

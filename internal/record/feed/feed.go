@@ -32,14 +32,18 @@ type Change struct {
 	XID uint32
 }
 
-// Touched returns the kinds of which the change may have written rows: those it names, and
-// the ones above them.
-func (c *Change) Touched() (kinds []record.Kind) {
+// kindsBelow are the kinds whose rows are below those of a kind. All are below plans.
+var kindsBelow = map[record.Kind][]record.Kind{
+	record.KindAgentExecution: {record.KindThinkAct, record.KindActTool},
+	record.KindThinkAct:       {record.KindActTool},
+}
+
+// KindsWritten returns the kinds whose rows the change may have written: those that it names, and their parents
+// (roll-ups).
+func (c *Change) KindsWritten() (kinds []record.Kind) {
 	named := func(k record.Kind) bool { return slices.Contains(c.Kinds, string(k)) }
 	for _, k := range record.Kinds {
-		if k == record.KindPlan || named(k) ||
-			k == record.KindAgentExecution && (named(record.KindThinkAct) || named(record.KindActTool)) ||
-			k == record.KindThinkAct && named(record.KindActTool) {
+		if k == record.KindPlan || named(k) || slices.ContainsFunc(kindsBelow[k], named) {
 			kinds = append(kinds, k)
 		}
 	}

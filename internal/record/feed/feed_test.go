@@ -43,7 +43,7 @@ func follow(t *testing.T, s *store.Store) *following {
 		s.Feed().Follow(ctx, func(c feed.Changes) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			for _, made := range c.Made {
+			for _, made := range c.Committed {
 				f.roots[made.RootPlanID]++
 			}
 			f.last = c

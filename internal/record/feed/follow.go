@@ -37,7 +37,7 @@ const (
 // Changes is what one read of the feed found.
 type Changes struct {
 	// Made are the changes that were committed, in no order, once each.
-	Made []Change
+	Committed []Change
 	// Cursor stands for everything that was delivered so far, see [Feed.Since]. It is empty
 	// while that is not known.
 	Cursor string
@@ -154,7 +154,7 @@ func (f *follower) poll(ctx context.Context, deliver func(Changes)) (more bool, 
 			delete(f.missing, r.Seq)
 		}
 		if r.RootPlanID != "" {
-			out.Made = append(out.Made, Change{RootPlanID: r.RootPlanID, Kinds: r.Kinds, XID: uint32(r.Xid)})
+			out.Committed = append(out.Committed, Change{RootPlanID: r.RootPlanID, Kinds: r.Kinds, XID: uint32(r.Xid)})
 			out.Lag = max(out.Lag, time.Duration(r.AgeSeconds*float64(time.Second)))
 		}
 	}

@@ -36,7 +36,7 @@ func Replace(k record.Kind, grows bool) string {
 	shape := TraceShape(k)
 	shape.Placed, shape.Grows = grows && k != record.KindPlan, grows && k != record.KindPlan
 	s := newStatement(k, shape, "otlp")
-	upsert := s.insert() + s.onConflict() + s.replace()
+	upsert := s.insert() + s.onConflict() + s.onConflictReplace()
 	if s.Grows && s.Partitioned {
 		return growing(k, s.part(), upsert)
 	}
@@ -255,7 +255,7 @@ func (s *statement) merge() string {
 	if untouched, past := s.past(); past != "" {
 		add("attempts", "CASE WHEN "+untouched+" THEN r.attempts ELSE "+past+" END")
 	}
-	return updateSet(append(set, s.rolledAgain()...)) + "\nWHERE " + s.changes()
+	return updateSet(append(set, s.keepRollups()...)) + "\nWHERE " + s.changes()
 }
 
 // changes is true if the row on record would differ afterwards: a repeated write writes
@@ -275,7 +275,7 @@ func (s *statement) changes() string {
 		}
 	}
 	if s.rolled != nil {
-		any = append(any, s.rolledDiffers())
+		any = append(any, s.rollupsDiffer())
 	}
 	if untouched, past := s.past(); past != "" {
 		any = append(any, "NOT ("+untouched+") AND r.attempts IS DISTINCT FROM "+past)
@@ -283,8 +283,8 @@ func (s *statement) changes() string {
 	return strings.Join(any, "\n    OR ")
 }
 
-// rolledAgain keeps the roll-ups of a row whose detail was dropped.
-func (s *statement) rolledAgain() (set []assignment) {
+// keepRollups keeps the roll-ups of a row whose detail was dropped.
+func (s *statement) keepRollups() (set []assignment) {
 	for _, c := range s.rolled {
 		set = append(set, assignment{
 			c.Name, fmt.Sprintf("CASE WHEN excluded.cycles IS NULL THEN r.%s ELSE excluded.%[1]s END", c.Name),
@@ -293,38 +293,42 @@ func (s *statement) rolledAgain() (set []assignment) {
 	return set
 }
 
-func (s *statement) rolledDiffers() string {
+func (s *statement) rollupsDiffer() string {
 	of := func(alias string) string {
 		return list(s.rolled, ", ", func(c Column) string { return alias + "." + c.Name })
 	}
 	return "(excluded.cycles IS NOT NULL AND (" + of("r") + ")\n        IS DISTINCT FROM (" + of("excluded") + "))"
 }
 
-func (s *statement) replace() string {
+// onConflictReplace returns the SET and WHERE of the upsert by which a trace replaces its own row. A row is replaced
+// only if it comes from this origin and has no native revisions (or the new version has some), and only if a value
+// differs.
+func (s *statement) onConflictReplace() string {
 	var set []assignment
-	var old, new []string
+	var current, next []string
 	for _, f := range s.body {
 		value, cast := s.replaced(f), ""
 		if f.Type == field.JSON { // json has no equality
 			cast = "::text"
 		}
 		set = append(set, assignment{f.Column, value})
-		old, new = append(old, "r."+f.Column+cast), append(new, value+cast)
+		current, next = append(current, "r."+f.Column+cast), append(next, value+cast)
 	}
 
-	set = append(set, s.rolledAgain()...)
-	whole := []string{"truncated"}
+	set = append(set, s.keepRollups()...)
+	copied := []string{"truncated"}
 	if s.Past(s.Kind) {
-		whole = append(whole, "attempts")
+		copied = append(copied, "attempts")
 	}
-	for _, column := range whole {
+	for _, column := range copied {
 		set = append(set, assignment{column, "excluded." + column})
-		old, new = append(old, "r."+column), append(new, "excluded."+column)
+		current, next = append(current, "r."+column), append(next, "excluded."+column)
 	}
 
-	differs := "(\n    " + strings.Join(old, newLine) + "\n) IS DISTINCT FROM (\n    " + strings.Join(new, newLine) + "\n)"
+	differs := "(\n    " + strings.Join(current, newLine) + "\n) IS DISTINCT FROM (\n    " + strings.Join(next, newLine) +
+		"\n)"
 	if s.rolled != nil {
-		differs += " OR " + s.rolledDiffers()
+		differs += " OR " + s.rollupsDiffer()
 	}
 	return updateSet(set) + "\nWHERE (r.origin = '" + s.origin +
 		"' AND r.revs IS NULL OR excluded.revs IS NOT NULL) AND (" + differs + ")"

@@ -41,7 +41,8 @@ func GramsOf(words []string) (grams []int32) {
 	return slices.Compact(grams)
 }
 
-// eachGram calls f with the grams of words in lines.
+// eachGram calls f with each gram of words, which are separated by other characters. A gram is the number of the last
+// gramChars characters in base wordChars: the modulus drops the character before them.
 func eachGram(words string, f func(gram int)) {
 	gram, inRow := 0, 0
 	for i := range len(words) {

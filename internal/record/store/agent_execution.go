@@ -48,7 +48,7 @@ WHERE t.root_plan_id = (SELECT root_plan_id FROM asked) AND t.step_id = $1::text
 	}
 )
 
-var askedStep = asked("agent_execution_record", "step_id", stepOrder)
+var askedStep = rootsOfID("agent_execution_record", "step_id", stepOrder)
 
 // keptStep reads each content of a step once, onceStep for readers that put texts together themselves.
 var (

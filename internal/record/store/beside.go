@@ -77,7 +77,7 @@ func positionOf(c record.Change) *Position {
 }
 
 // besidePages reads a page of the rows beside a plan. $1 is the plan, $2 the limit, $3 the root
-// or NULL, and from $4 on the position behind which the page begins. A plan without such rows gives a row
+// or NULL, and from $4 on the position after which the page begins. A plan without such rows gives a row
 // without values.
 var besidePages = func() map[record.Kind]*fieldsql.Read {
 	all := map[record.Kind]*fieldsql.Read{}
@@ -109,10 +109,9 @@ ORDER BY i.place`)
 	return all
 }()
 
-// Beside lists the thoughts, artifacts, sources or waits of a plan: up to limit rows behind a
-// position, in the order of their times, numbers and ids. next is the position of the last
-// one if others follow, else nil. The root is chosen as by [Store.PlanTree]. The error is
-// [record.ErrNotFound] if there is no such plan.
+// Beside lists the thoughts, artifacts, sources or waits of a plan: up to limit rows after a position, ordered by time,
+// number and id. next is the position of the last returned row if others follow, else nil. The root is chosen as by
+// [Store.PlanTree]. The error is [record.ErrNotFound] if there is no such plan.
 func (r *Reader) Beside(
 	ctx context.Context, kind record.Kind, rootPlanID, planID string, after Position, limit int,
 ) (rows []Row, next *Position, err error) {
@@ -136,7 +135,7 @@ func (r *Reader) Beside(
 		return nil, nil, err
 	case len(rows) == 0:
 		return nil, nil, record.ErrNotFound
-	case found == 0: // the plan alone
+	case found == 0: // the plan exists and has no such row
 		return nil, nil, nil
 	}
 

@@ -49,17 +49,17 @@ func (c *contents) remembered(k contentKey) uint64 {
 	return maphash.String(c.seed, k.root) ^ binary.LittleEndian.Uint64(k.hash[:])
 }
 
-// sharing is what the rows of a batch need of contents.
-type sharing struct {
-	all    map[contentKey]content.Content // that came with the rows
-	send   []contentKey                   // of these, those to be added, sorted
-	relied []contentKey                   // those that have to be on record, sorted
-	kept   []uint64                       // all that are on record once the batch is, see contents.remembered
+// contentPlan says which contents of a batch are sent, and which must be on record.
+type contentPlan struct {
+	all       map[contentKey]content.Content // that came with the rows
+	send      []contentKey                   // of these, those to be added, sorted
+	mustExist []contentKey                   // those that have to be on record, sorted
+	kept      []uint64                       // all that are on record once the batch is, see contents.remembered
 }
 
-// share finds out what to send of the contents of a batch. Of trees that are new nothing is on record,
-// and if the batch does not rely on what is remembered, all is sent.
-func (c *contents) share(b *batch, a assumed, fresh newTrees) (s sharing) {
+// planContents decides which contents of a batch are sent with it and which must already be on record. For new trees,
+// or if the batch may not trust the cache (a.contents is false), it sends all of them.
+func (c *contents) planContents(b *batch, a assumed, fresh newTrees) (s contentPlan) {
 	s.all = map[contentKey]content.Content{}
 	named := map[contentKey]bool{}
 	for key, row := range b.rows {
@@ -71,14 +71,14 @@ func (c *contents) share(b *batch, a assumed, fresh newTrees) (s sharing) {
 		}
 	}
 
-	whole := func(root string) bool {
+	sendsAll := func(root string) bool {
 		_, isNew := fresh[root]
 		return isNew || !a.contents
 	}
 
 	sent := map[contentKey]bool{}
 	for key, has := range s.all {
-		if !whole(key.root) {
+		if !sendsAll(key.root) { // only then: Get counts as a use of the entry
 			if _, known := c.known.Get(c.remembered(key)); known {
 				continue
 			}
@@ -92,19 +92,19 @@ func (c *contents) share(b *batch, a assumed, fresh newTrees) (s sharing) {
 	}
 
 	for key := range named {
-		if !sent[key] && !whole(key.root) {
-			s.relied, s.kept = append(s.relied, key), append(s.kept, c.remembered(key))
+		if !sent[key] && !sendsAll(key.root) {
+			s.mustExist, s.kept = append(s.mustExist, key), append(s.kept, c.remembered(key))
 		}
 	}
 
 	slices.SortFunc(s.send, contentKey.compare)
-	slices.SortFunc(s.relied, contentKey.compare)
+	slices.SortFunc(s.mustExist, contentKey.compare)
 	return s
 }
 
 // queue queues the statements that add the contents of a batch, and check those that it relies on. part
 // is where its trees lie; zero: not known.
-func (s sharing) queue(q *pgx.Batch, part time.Time) {
+func (s contentPlan) queue(q *pgx.Batch, part time.Time) {
 	if len(s.send) > 0 {
 		roots, hashes := contentColumns(s.send)
 		parts, bodies := make([]*string, len(s.send)), make([]*string, len(s.send))
@@ -118,11 +118,11 @@ func (s sharing) queue(q *pgx.Batch, part time.Time) {
 		q.Queue(db.ContentAdd, orNoPart(part), roots, hashes, parts, bodies)
 	}
 
-	if len(s.relied) == 0 {
+	if len(s.mustExist) == 0 {
 		return
 	}
 
-	roots, hashes := contentColumns(s.relied)
+	roots, hashes := contentColumns(s.mustExist)
 	if part.IsZero() {
 		q.Queue(db.ContentCheckAnywhere, roots, hashes)
 	} else {
@@ -145,8 +145,8 @@ func contentColumns(keys []contentKey) (roots []string, hashes [][]byte) {
 }
 
 // copy copies the contents of trees that are new. It returns what is left to do.
-func (s sharing) copy(ctx context.Context, tx pgx.Tx, fresh newTrees) (left sharing, err error) {
-	left = sharing{all: s.all, relied: s.relied, kept: s.kept}
+func (s contentPlan) copy(ctx context.Context, tx pgx.Tx, fresh newTrees) (left contentPlan, err error) {
+	left = contentPlan{all: s.all, mustExist: s.mustExist, kept: s.kept}
 
 	var rows [][]any
 	for _, key := range s.send {

@@ -13,7 +13,7 @@ import (
 
 // LostBy returns what the statements of a way back would remove.
 func LostBy(down string) (loss Loss) {
-	loss.read(down)
+	loss.addStatements(down)
 	return loss
 }
 
@@ -39,7 +39,7 @@ func Locked(s *Store) map[string]int {
 	defer s.queue.mu.Unlock()
 
 	waiting := map[string]int{}
-	for root, tree := range s.queue.aside {
+	for root, tree := range s.queue.locked {
 		waiting[root] = len(tree.requests)
 	}
 	return waiting
@@ -83,7 +83,7 @@ func Placed(s *Store, root string) bool {
 var (
 	PlanTreeSQL      = planTree.SQL
 	FindSQL          = findTexts
-	PlanListSQL      = planList.SQL
+	PlanListSQL      = planListRead.SQL
 	StepDetailSQL    = stepDetail.SQL
 	StepRowsSQL      = stepRows.SQL
 	EarlierCyclesSQL = earlierCycles.SQL

@@ -572,7 +572,7 @@ func TestFullDisk(t *testing.T) {
 	var full atomic.Bool
 	s := storetest.OpenURL(t, db.URL, func(c *store.Config) {
 		c.RetryFor = 500 * time.Millisecond
-		c.Room = func() error {
+		c.CheckRoom = func() error {
 			if full.Load() {
 				return errors.New("nothing is left")
 			}

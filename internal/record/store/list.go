@@ -59,24 +59,25 @@ type PlanSummary struct {
 	Cause
 }
 
-// beside is what the list reads of a plan in other forms than its summary has.
+// beside has the columns from which the cause of a run is read.
 type beside struct{ CauseDocument, CauseRows json.RawMessage }
 
-var planList = fieldsql.NewRead(db.PlanList)
+var planListRead = fieldsql.NewRead(db.PlanList)
 
-// planList runs the list with a plan of its own.
-func (r *Reader) planList(
-	ctx context.Context, p db.PlanListParams, deadline time.Time,
+// listPlans reads a page of root plans. Postgres makes a query plan for these filters each time (force_custom_plan): a
+// generic one is slow for rare values.
+func (r *Reader) listPlans(
+	ctx context.Context, params db.PlanListParams, deadline time.Time,
 ) (plans []PlanSummary, err error) {
-	args := []any{p.Found, p.BeforeTime, p.BeforeID, p.AfterTime, p.AfterID, p.State, p.Project, p.Name, p.UserID,
-		p.ConversationID, p.StartedBy, p.Tag, p.Agent,
-		p.MinMs, p.MaxMs, p.MinCost, p.MaxCost, p.Failed, p.Model, p.Tool, p.PageSize}
+	args := []any{params.Found, params.BeforeTime, params.BeforeID, params.AfterTime, params.AfterID, params.State,
+		params.Project, params.Name, params.UserID, params.ConversationID, params.StartedBy, params.Tag, params.Agent,
+		params.MinMs, params.MaxMs, params.MinCost, params.MaxCost, params.Failed, params.Model, params.Tool, params.PageSize}
 
-	err = r.QueryBefore(ctx, deadline, "force_custom_plan", planList.SQL, args, func(rows pgx.Rows) error {
+	err = r.QueryBefore(ctx, deadline, "force_custom_plan", planListRead.SQL, args, func(rows pgx.Rows) error {
 		plans = []PlanSummary{}
 		var p *PlanSummary
 		var more beside
-		return planList.Rows(rows, func(record.Kind) ([]any, error) {
+		return planListRead.Rows(rows, func(record.Kind) ([]any, error) {
 			plans = append(plans, PlanSummary{})
 			p, more = &plans[len(plans)-1], beside{}
 			return []any{&p.Record, &p.Cursor, p, &p.Total, &more}, nil
@@ -105,7 +106,7 @@ func timed[T any](
 	})
 }
 
-// before runs a query that has to end before a deadline, in one round trip: a batch is a
+// QueryBefore runs a query that has to end before a deadline, in one round trip: a batch is a
 // transaction. The error is [ErrSlow] if it does not.
 func (r *Reader) QueryBefore(
 	ctx context.Context, deadline time.Time, planned, sql string, args []any, read func(pgx.Rows) error,

@@ -252,7 +252,7 @@ func (m *Migrator) Lost(ctx context.Context) (loss Loss, err error) {
 		return loss, fmt.Errorf("read migration: %w", err)
 	}
 	_, down, _ := strings.Cut(string(text), "+goose Down")
-	loss.read(down)
+	loss.addStatements(down)
 	for i, table := range loss.Tables {
 		count := fmt.Sprintf("SELECT count(*) FROM (SELECT FROM %s LIMIT %d) AS t",
 			table.Name, maxCounted) //nolint:gosec // a migration's
@@ -263,8 +263,8 @@ func (m *Migrator) Lost(ctx context.Context) (loss Loss, err error) {
 	return loss, nil
 }
 
-// read adds what the statements of a way back remove.
-func (l *Loss) read(down string) {
+// addStatements adds what the SQL of a down migration removes: tables, columns, and tables from which rows are deleted.
+func (l *Loss) addStatements(down string) {
 	down = sqlComments.ReplaceAllString(sqlBlocks.ReplaceAllString(down, ""), "") // blocks are bodies of functions
 
 	for statement := range strings.SplitSeq(down, ";") {

@@ -139,7 +139,7 @@ func TestPgBouncerOfTransactions(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		begun = true
-		for _, change := range c.Made {
+		for _, change := range c.Committed {
 			seen[change.RootPlanID] = true
 		}
 	})

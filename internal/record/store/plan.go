@@ -23,7 +23,7 @@ import (
 // waits. The plan that was asked for also has the last tool result, if it is completed. $1 is
 // the plan's id. $2 is the part: as a parameter, it keeps Postgres from opening the other
 // partitions. The caller compares it with the part of the plans. $3 is the root, or NULL.
-var planTree = fieldsql.NewRead(asked("plan_execution_record", "current_plan_id", planOrder) + fieldsql.Union(
+var planTree = fieldsql.NewRead(rootsOfID("plan_execution_record", "current_plan_id", planOrder) + fieldsql.Union(
 	fieldsql.Section{
 		Kind: record.KindPlan,
 		Columns: append(fieldsql.Readable(record.KindPlan, "p"),
@@ -253,31 +253,31 @@ func (f *PlanFilter) between() (before, after PlanCursor) {
 func (r *Reader) Plans(ctx context.Context, f PlanFilter) ([]PlanSummary, error) {
 	params := db.PlanListParams{
 		PageSize: int32(f.Limit), State: orNil(string(f.State)), Project: orNil(f.Project), Name: orNil(f.Name),
-		UserID:         orNil(f.UserID),
-		ConversationID: orNil(f.ConversationID), StartedBy: orNil(f.StartedBy), Tag: orNil(f.Tag), Agent: orNil(f.Agent),
+		UserID: orNil(f.UserID), ConversationID: orNil(f.ConversationID), StartedBy: orNil(f.StartedBy), Tag: orNil(f.Tag),
+		Agent: orNil(f.Agent),
 		Model: orNil(f.Model), Tool: orNil(f.Tool), Failed: f.Failed, MinCost: f.MinCostUSD, MaxCost: f.MaxCostUSD,
 		MinMs: milliseconds(f.MinDuration), MaxMs: milliseconds(f.MaxDuration),
-	}
-	if f.Timeout == 0 {
-		f.Timeout = listTimeout
 	}
 
 	before, after := f.between()
 	params.BeforeTime, params.BeforeID = before.BeganAt, before.RootPlanID
 	params.AfterTime, params.AfterID = after.BeganAt, after.RootPlanID
 
+	if f.Timeout == 0 {
+		f.Timeout = listTimeout
+	}
 	deadline := time.Now().Add(f.Timeout)
-	// Postgres ends it first, and keeps the connection
-	waiting, cancel := context.WithDeadline(ctx, deadline.Add(time.Second))
+	// The statement has its own time-out, a second earlier: so Postgres cancels it, and the connection stays usable.
+	bounded, cancel := context.WithDeadline(ctx, deadline.Add(time.Second))
 	defer cancel()
 
-	plans, err := pg.Read(waiting, r.db, func() ([]PlanSummary, error) {
+	plans, err := pg.Read(bounded, r.db, func() ([]PlanSummary, error) {
 		if f.Query == "" {
-			return r.planList(waiting, params, deadline)
+			return r.listPlans(bounded, params, deadline)
 		}
-		return r.search(waiting, f.Query, params, deadline)
+		return r.search(bounded, f.Query, params, deadline)
 	})
-	if errors.Is(err, ErrSlow) || err != nil && waiting.Err() != nil && ctx.Err() == nil {
+	if errors.Is(err, ErrSlow) || err != nil && bounded.Err() != nil && ctx.Err() == nil {
 		return nil, fmt.Errorf("%w: over %v", ErrSlow, f.Timeout)
 	}
 	return plans, err
@@ -289,7 +289,7 @@ func (r *Reader) PlansAt(ctx context.Context, rootPlanIDs []string) ([]PlanSumma
 		Found: rootPlanIDs, BeforeTime: forever, BeforeID: lastOfAll, AfterTime: beginning, PageSize: int32(len(rootPlanIDs)),
 	}
 	return pg.Read(ctx, r.db, func() ([]PlanSummary, error) {
-		return r.planList(ctx, params, time.Now().Add(listTimeout))
+		return r.listPlans(ctx, params, time.Now().Add(listTimeout))
 	})
 }
 

@@ -64,18 +64,18 @@ type queue struct {
 	mu          sync.Mutex
 	line        []*ticket
 	pending     []*request
-	aside       map[string]*lockedTree // by root
+	locked      map[string]*lockedTree // by root
 	rows, bytes int
 	trouble     error // why the last transaction failed; nil: it did not
 	closed      bool
 	work        *sync.Cond    // something is pending, or the queue is closed
-	asideWork   chan struct{} // holds a token if aside may have changed
+	asideWork   chan struct{} // holds a token if locked may have changed
 }
 
 func newQueue(maxRows, maxBytes int, patience time.Duration) *queue {
 	q := &queue{
 		maxRows: maxRows, maxBytes: maxBytes, patience: patience,
-		aside: map[string]*lockedTree{}, asideWork: make(chan struct{}, 1),
+		locked: map[string]*lockedTree{}, asideWork: make(chan struct{}, 1),
 	}
 	q.work = sync.NewCond(&q.mu)
 	return q
@@ -153,7 +153,7 @@ func (q *queue) admit() {
 		q.rows += t.rows
 		q.bytes += t.bytes
 		for _, r := range t.requests {
-			if locked := q.aside[r.root]; locked != nil {
+			if locked := q.locked[r.root]; locked != nil {
 				q.join(locked, r)
 			} else {
 				q.pending = append(q.pending, r)
@@ -265,7 +265,7 @@ func (q *queue) expire(t *ticket) {
 // reason says why a ticket has not all its answers.
 func (q *queue) reason(t *ticket) error {
 	for _, r := range t.requests {
-		if locked := q.aside[r.root]; locked != nil && locked.tries > 0 && !r.answered {
+		if locked := q.locked[r.root]; locked != nil && locked.tries > 0 && !r.answered {
 			return &record.LockedError{RootPlanID: r.root}
 		}
 	}
@@ -363,10 +363,10 @@ func (q *queue) putAside(taken []*request, alone bool) {
 
 	fresh := map[string]bool{}
 	for root, requests := range back {
-		locked := q.aside[root]
+		locked := q.locked[root]
 		if locked == nil {
 			locked = &lockedTree{root: root, due: time.Now()}
-			q.aside[root], fresh[root] = locked, true
+			q.locked[root], fresh[root] = locked, true
 		}
 		if alone {
 			locked.due = time.Now().Add(pg.Backoff(locked.tries))
@@ -379,7 +379,7 @@ func (q *queue) putAside(taken []*request, alone bool) {
 		if !fresh[r.root] {
 			return false
 		}
-		q.aside[r.root].requests = append(q.aside[r.root].requests, r)
+		q.locked[r.root].requests = append(q.locked[r.root].requests, r)
 		return true
 	})
 	q.wakeAside()
@@ -397,22 +397,22 @@ func (q *queue) join(locked *lockedTree, r *request) {
 
 // unlock passes what waits for a tree on to the writers.
 func (q *queue) unlock(root string) {
-	locked := q.aside[root]
+	locked := q.locked[root]
 	if locked == nil {
 		return
 	}
 
-	delete(q.aside, root)
+	delete(q.locked, root)
 	if len(locked.requests) > 0 {
 		q.pending = append(locked.requests, q.pending...)
 		q.work.Signal()
 	}
 }
 
-// takeAside waits for locked trees that are due and returns as many of their requests as fit a
+// waitForDue waits for locked trees that are due and returns as many of their requests as fit a
 // batch: those of all trees that were never tried alone, or of one that was found locked. It
 // returns none when the queue is closed and empty. When ctx has ended, all trees are due.
-func (q *queue) takeAside(ctx context.Context) []*request {
+func (q *queue) waitForDue(ctx context.Context) []*request {
 	ended := ctx.Done()
 	for {
 		q.mu.Lock()
@@ -421,9 +421,9 @@ func (q *queue) takeAside(ctx context.Context) []*request {
 			return nil
 		}
 
-		taken := q.dueAside(time.Now(), ctx.Err() != nil)
+		taken := q.takeDue(time.Now(), ctx.Err() != nil)
 		var again <-chan time.Time
-		if len(q.aside) > 0 {
+		if len(q.locked) > 0 {
 			again = time.After(asidePoll)
 		}
 		q.mu.Unlock()
@@ -440,36 +440,42 @@ func (q *queue) takeAside(ctx context.Context) []*request {
 	}
 }
 
-// dueAside takes what is due, and forgets due trees to which nobody writes.
-func (q *queue) dueAside(now time.Time, all bool) []*request {
-	var due []*lockedTree // never tried alone
-	var known *lockedTree // of the others, the one that is due for longest
-	for root, locked := range q.aside {
+// takeDue removes and returns the requests of locked trees that are due for another attempt, up to one batch. All trees
+// that were not yet tried alone go together; otherwise the one tried tree that has been due longest goes alone. Due
+// trees without requests are dropped from q.locked.
+func (q *queue) takeDue(now time.Time, ignoreTimes bool) []*request {
+	var untried []*lockedTree   // never tried alone
+	var oldestTried *lockedTree // of the others, the one that is due for longest
+	for root, locked := range q.locked {
+		if !ignoreTimes && locked.due.After(now) {
+			continue
+		}
+
 		switch {
-		case locked.due.After(now) && !all:
 		case len(locked.requests) == 0:
-			delete(q.aside, root)
+			delete(q.locked, root)
 		case locked.tries == 0:
-			due = append(due, locked)
-		case known == nil || locked.due.Before(known.due):
-			known = locked
+			untried = append(untried, locked)
+		case oldestTried == nil || locked.due.Before(oldestTried.due):
+			oldestTried = locked
 		}
 	}
 
-	if len(due) == 0 && known != nil {
-		due = append(due, known)
+	if len(untried) == 0 && oldestTried != nil {
+		untried = append(untried, oldestTried)
 	}
-	slices.SortFunc(due, func(a, b *lockedTree) int { return a.due.Compare(b.due) })
+	slices.SortFunc(untried, func(a, b *lockedTree) int { return a.due.Compare(b.due) })
 
 	var requests []*request
-	for _, locked := range due {
+	for _, locked := range untried {
 		requests = append(requests, locked.requests...)
 	}
 
 	taken := requests[:fitting(requests, maxBatchRows, maxBatchBytes)]
 	for _, r := range taken {
-		locked := q.aside[r.root]
-		if locked.requests = locked.requests[1:]; len(locked.requests) == 0 {
+		locked := q.locked[r.root]
+		locked.requests = locked.requests[1:] // the requests of each tree are taken in their order
+		if len(locked.requests) == 0 {
 			locked.due = now.Add(lockedFor)
 		}
 	}
@@ -479,7 +485,7 @@ func (q *queue) dueAside(now time.Time, all bool) []*request {
 // dropAside takes some requests out. A tree stays known as locked for longer than a caller
 // waits, or each new caller would cost a writer.
 func (q *queue) dropAside(some func(*request) bool) {
-	for _, locked := range q.aside {
+	for _, locked := range q.locked {
 		waited := len(locked.requests)
 		locked.requests = q.without(locked.requests, some)
 		if waited > 0 && len(locked.requests) == 0 && locked.tries > 0 {

@@ -94,7 +94,7 @@ func TestCloseWritesRequestsAside(t *testing.T) {
 		}()
 
 		synctest.Wait()
-		q.answer(q.takeAside(t.Context())) // the tree is free, so the writer takes the rest
+		q.answer(q.waitForDue(t.Context())) // the tree is free, so the writer takes the rest
 		synctest.Wait()
 		if q.rows != 0 {
 			t.Errorf("%d rows are left", q.rows)

@@ -129,53 +129,57 @@ CROSS JOIN LATERAL ( -- where a word may go on in the next piece
 ORDER BY u.n`
 }()
 
-// KeepTexts keeps what runs say in a transaction that has locked their rows, until that is so many bytes, at least of
-// one run. It returns how many runs it has handled: those that are too large are passed over.
+// KeepTexts stores the folded words of runs in recent_text. The transaction must have locked the rows of these runs. It
+// handles the first runs whose texts are at most so many bytes together, but at least one. Runs that are too large are
+// marked as passed. It returns how many runs it has handled.
 func (s *Store) KeepTexts(
 	ctx context.Context, tx pgx.Tx, runs []db.RecentDueRow, bytes int64,
 ) (handled int, err error) {
-	some, passed, err := chooseTexts(ctx, tx, runs, bytes)
+	chosen, passed, err := fitTexts(ctx, tx, runs, bytes)
 	if err != nil {
 		return 0, err
 	}
-	handled = len(some) + len(passed)
+	handled = len(chosen) + len(passed)
 
-	unfit, err := s.foldTexts(ctx, tx, some)
+	failed, err := s.foldTexts(ctx, tx, chosen)
 	if err != nil {
 		return 0, err
 	}
-	if passed = append(passed, unfit...); len(passed) > 0 {
+	if passed = append(passed, failed...); len(passed) > 0 {
 		err = s.queries.RecentPass(ctx, tx, passed)
 	}
 	return handled, err
 }
 
-// chooseTexts returns the first runs whose texts are so many bytes together, at least one, and those before the last
-// of them that are too large.
-func chooseTexts(
-	ctx context.Context, tx pgx.Tx, runs []db.RecentDueRow, bytes int64,
-) (some []db.RecentDueRow, large []string, err error) {
+// fitTexts returns the first runs whose texts fit together into budget bytes, but at least one. tooLarge are the runs
+// on the way whose texts exceed mostRecentBytes; they are skipped.
+func fitTexts(
+	ctx context.Context, tx pgx.Tx, runs []db.RecentDueRow, budget int64,
+) (fit []db.RecentDueRow, tooLarge []string, err error) {
 	roots, parts := dueColumns(runs)
 	rows, err := tx.Query(ctx, recentBytes, roots, parts)
 	if err != nil {
 		return nil, nil, err
 	}
 	sizes, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
+		return nil, nil, err
+	}
 
 	for i, size := range sizes {
 		if size > mostRecentBytes {
-			large = append(large, roots[i])
+			tooLarge = append(tooLarge, roots[i])
 			continue
 		}
-		if bytes -= size; bytes < 0 && len(some) > 0 {
+		if budget -= size; budget < 0 && len(fit) > 0 {
 			break
 		}
-		some = append(some, runs[i])
+		fit = append(fit, runs[i])
 	}
-	return some, large, err
+	return fit, tooLarge, nil
 }
 
-// foldTexts writes the words of runs. It returns those of which a word may be cut too often.
+// foldTexts writes the words of runs. unfit are the runs of which a word may be cut too often.
 func (s *Store) foldTexts(ctx context.Context, tx pgx.Tx, runs []db.RecentDueRow) (unfit []string, err error) {
 	roots, parts := dueColumns(runs)
 	rows, err := tx.Query(ctx, recentFold, roots, parts, seamChars)

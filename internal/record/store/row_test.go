@@ -87,7 +87,7 @@ func TestRowsOfATransaction(t *testing.T) {
 		t.Fatalf("%d changes", len(changes))
 	}
 
-	filter := store.RowFilter{XIDs: []uint32{changes[0].XID}, Kinds: changes[0].Touched()}
+	filter := store.RowFilter{XIDs: []uint32{changes[0].XID}, Kinds: changes[0].KindsWritten()}
 	got := rows(t, s, root, filter)
 	if len(got) != 3 || got[call.Key()].Record == nil || got[step("1").Key()].RollUps.Figures.ToolCalls != 1 {
 		t.Errorf("%v", slices.Collect(maps.Keys(got)))

@@ -100,7 +100,7 @@ func (s *searching) add(ctx context.Context, roots []string) error {
 		return nil
 	}
 
-	plans, err := s.planList(ctx, s.list, s.deadline)
+	plans, err := s.listPlans(ctx, s.list, s.deadline)
 	if err != nil {
 		return err
 	}

@@ -129,7 +129,7 @@ func (s *sender) sendMany(ctx context.Context, b *batch, a assumed, lockTimeout 
 			return err
 		}
 
-		contents, err := s.contents.share(b, a, out.fresh).copy(ctx, tx, out.fresh)
+		contents, err := s.contents.planContents(b, a, out.fresh).copy(ctx, tx, out.fresh)
 		if err != nil {
 			return err
 		}
@@ -166,7 +166,7 @@ func (s *sender) queueBatch(q *pgx.Batch, b *batch, a assumed) *sent {
 	passes := b.passes(a)
 	s.queueRoots(q, passes[0], a, out)
 
-	shared := s.contents.share(b, a, nil)
+	shared := s.contents.planContents(b, a, nil)
 	out.contents = shared.kept
 	shared.queue(q, a.part)
 

@@ -12,7 +12,7 @@ import (
 const titleChars = 300
 
 // skeleton reads all rows of a tree without their texts. Its parameters are those of planTree.
-var skeleton = fieldsql.NewRead(asked("plan_execution_record", "current_plan_id", planOrder) + fieldsql.Union(
+var skeleton = fieldsql.NewRead(rootsOfID("plan_execution_record", "current_plan_id", planOrder) + fieldsql.Union(
 	fieldsql.Section{
 		Kind: record.KindPlan,
 		Columns: append(fieldsql.Lean(record.KindPlan, "p", titleChars, "title", "user_request"), errorText("p"),

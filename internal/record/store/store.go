@@ -50,7 +50,7 @@ type Config struct {
 	RetryFor time.Duration
 	// Room returns an error if the database's disk has no room for a transaction. Default: only
 	// Postgres finds out.
-	Room func() error
+	CheckRoom func() error
 	// PartitionDays is the period of a partition of the detail. Default 7.
 	PartitionDays int
 	// Project returns a projection without spans. Default: the store takes no traces.
@@ -163,6 +163,9 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	return s, nil
 }
 
+// readConns is how many connections reads may take at once: writers always find one.
+func (c Config) readConns() int { return c.MaxConns - max(c.Writers, c.MaxConns/4) }
+
 func open(ctx context.Context, config Config) (*Store, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
@@ -182,7 +185,8 @@ func open(ctx context.Context, config Config) (*Store, error) {
 
 	log, queries := config.Logger, db.New()
 	tuning, counters := defaultTuning(), new(counters)
-	reads := d.ForReads(config.MaxConns - max(config.Writers, config.MaxConns/4))
+	reads := d.ForReads(config.readConns())
+
 	s := &Store{
 		config: config, db: d, checks: d.ForReads(1), feed: feed.Start(d, reads, log), deltas: delta.New(d, log),
 		queries: queries,
@@ -194,7 +198,7 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	s.deleter = &deleter{db: d, queries: queries, feed: s.feed, counters: counters, retryFor: config.RetryFor}
 
 	sender := &sender{
-		db: d, feed: s.feed, tuning: tuning, counters: counters, checkRoom: config.Room,
+		db: d, feed: s.feed, tuning: tuning, counters: counters, checkRoom: config.CheckRoom,
 		statements: newStatements(tuning, config.PartitionDays),
 		places:     &places{tuning: tuning, partitionDays: config.PartitionDays}, said: newSaid(),
 		contents: newContents(config.Contents),

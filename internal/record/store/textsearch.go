@@ -124,17 +124,17 @@ type textSearching struct {
 	sections []bool // that are searched
 	periods  []textPeriod
 	runs     db.TextSearchRunsParams
-	// listed are runs that are searched in any case, newest first; allListed: no others are. The others began at older, or
-	// before.
-	listed    []db.TextSearchRunsRow
-	allListed bool
-	older     PlanCursor
-	end       time.Time
-	from      TextPlace
-	prompts   int            // how many are read of a run
-	searched  int            // how many runs were
-	shown     map[string]int // hits that are returned, by the ids of their roots
-	out       TextsFound
+	// candidates are runs that are searched in any case, newest first; noMoreCandidates: no others are. The others began
+	// at olderFrom, or before.
+	candidates       []db.TextSearchRunsRow
+	noMoreCandidates bool
+	olderFrom        PlanCursor
+	end              time.Time
+	from             TextPlace
+	prompts          int            // how many are read of a run
+	searched         int            // how many runs were
+	shown            map[string]int // hits that are returned, by the ids of their roots
+	out              TextsFound
 }
 
 // textPeriod is a past period whose detail has an index.
@@ -161,7 +161,7 @@ func (r *Reader) SearchTexts(ctx context.Context, t TextSearch) (TextsFound, err
 		prompts: 1, shown: map[string]int{},
 	}
 
-	s.older = PlanCursor{forever, lastOfAll}
+	s.olderFrom = PlanCursor{forever, lastOfAll}
 	s.out.More, s.out.Open = map[string]int{}, map[string]bool{}
 	s.word, s.alike = needle.Word(), [][]byte{}
 	for _, alike := range s.word.Alike {
@@ -337,16 +337,16 @@ func (s *textSearching) nextRuns(ctx context.Context, most int) ([]*textRun, err
 // nextRows returns the rows of the runs that are searched next: those that are listed, and others, in their order.
 func (s *textSearching) nextRows(ctx context.Context, most int) ([]db.TextSearchRunsRow, error) {
 	place := func(row db.TextSearchRunsRow) PlanCursor { return PlanCursor{row.BeganAt, row.RootPlanID} }
-	s.listed = slices.DeleteFunc(s.listed, func(row db.TextSearchRunsRow) bool {
+	s.candidates = slices.DeleteFunc(s.candidates, func(row db.TextSearchRunsRow) bool {
 		return compareCursors(place(row), s.from.PlanCursor) > 0
 	})
-	if s.allListed {
-		return s.listed[:min(most, len(s.listed))], nil
+	if s.noMoreCandidates {
+		return s.candidates[:min(most, len(s.candidates))], nil
 	}
 
 	p, from := &s.runs, s.from.PlanCursor
-	if compareCursors(s.older, from) < 0 {
-		from = s.older
+	if compareCursors(s.olderFrom, from) < 0 {
+		from = s.olderFrom
 	}
 	p.FromTime, p.FromID = from.BeganAt, from.RootPlanID
 	p.Most = int32(most)
@@ -365,11 +365,11 @@ func (s *textSearching) nextRows(ctx context.Context, most int) ([]db.TextSearch
 		return nil, err
 	}
 
-	all := slices.Concat(s.listed, others)
+	all := slices.Concat(s.candidates, others)
 	slices.SortFunc(all, func(a, b db.TextSearchRunsRow) int { return compareCursors(place(b), place(a)) })
 	all = slices.CompactFunc(all, func(a, b db.TextSearchRunsRow) bool { return a.RootPlanID == b.RootPlanID })
 	if len(others) < most {
-		s.listed, s.allListed = all, true
+		s.candidates, s.noMoreCandidates = all, true
 	}
 	return all[:min(most, len(all))], nil
 }
@@ -433,7 +433,7 @@ func (s *textSearching) findPeriods(ctx context.Context) error {
 	if s.word.InRow < leastIndexed {
 		return nil
 	}
-	if err := s.listRecent(ctx); err != nil {
+	if err := s.listFromTextIndex(ctx); err != nil {
 		return err
 	}
 	if !s.sections[sectionCycles] && !s.sections[sectionCalls] {
@@ -468,8 +468,9 @@ func (s *textSearching) findPeriods(ctx context.Context) error {
 	return nil
 }
 
-// listRecent lists the recent runs that may have hits, if they are known.
-func (s *textSearching) listRecent(ctx context.Context) error {
+// listFromTextIndex adds the runs of the current period that may match, as the index of their words says. It then sets
+// s.olderFrom to where the runs begin that this index does not cover. Without a usable index it does nothing.
+func (s *textSearching) listFromTextIndex(ctx context.Context) error {
 	recent, err := s.findRecent(ctx, time.Now().Add(max(s.Time/2, leastAsked)), s.needle.Words(leastIndexed, mostPattern))
 	if err != nil || recent == nil {
 		return err
@@ -488,16 +489,17 @@ func (s *textSearching) listRecent(ctx context.Context) error {
 		return fmt.Errorf("list recent runs: %w", err)
 	}
 	for _, row := range listed {
-		s.listed = append(s.listed, db.TextSearchRunsRow(row))
+		s.candidates = append(s.candidates, db.TextSearchRunsRow(row))
 	}
 
+	// From here on, the search in the other runs leaves out what this index covers.
 	p.Among = []string{}
 	p.KnownFrom, p.KnownTo = []time.Time{recent.fromDay}, []time.Time{forever}
-	s.older = PlanCursor{RootPlanID: lastOfAll}
+	s.olderFrom = PlanCursor{RootPlanID: lastOfAll}
 	if recent.olderAt != nil {
-		s.older.BeganAt = *recent.olderAt
+		s.olderFrom.BeganAt = *recent.olderAt
 	}
-	s.allListed = recent.olderAt == nil
+	s.noMoreCandidates = recent.olderAt == nil
 	return nil
 }
 

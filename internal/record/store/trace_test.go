@@ -941,7 +941,7 @@ func TestTracesAreUnavailable(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, takeTraces, func(c *store.Config) {
 		c.RetryFor = 50 * time.Millisecond
-		c.Room = func() error { return errors.New("none") }
+		c.CheckRoom = func() error { return errors.New("none") }
 	})
 	traces := tracesOf(t, agentTrace(t, traceID(0)))
 	if err := s.ReplaceTraces(t.Context(), traces); !errors.Is(err, record.ErrDiskFull) ||

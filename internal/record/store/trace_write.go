@@ -211,7 +211,7 @@ func (t *tracer) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trace, g 
 		w.returning(record.KindPlan, s.statements.replace(&w.q, roots, a))
 	}
 
-	var shared sharing
+	var shared contentPlan
 	if !g.copying && !a.grows && len(b.rows) >= s.tuning.manyRows && len(roots) > 0 {
 		fresh.queueNew(&w.q, roots)
 		if err := tx.SendBatch(ctx, &w.q).Close(); err != nil {
@@ -224,7 +224,7 @@ func (t *tracer) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trace, g 
 		}
 
 		var err error
-		if shared, err = s.contents.share(b, a, fresh).copy(ctx, tx, fresh); err != nil {
+		if shared, err = s.contents.planContents(b, a, fresh).copy(ctx, tx, fresh); err != nil {
 			return nil, err
 		}
 		if passes, err = fresh.copy(ctx, tx, otlp, passes); err != nil {
@@ -232,7 +232,7 @@ func (t *tracer) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trace, g 
 		}
 		w.q = pgx.Batch{}
 	} else {
-		shared = s.contents.share(b, a, nil)
+		shared = s.contents.planContents(b, a, nil)
 	}
 
 	out.contents = shared.kept

@@ -64,7 +64,7 @@ type planNode struct {
 }
 
 // The orders of plans x, and of steps x, of one id under several roots. What is owned comes first, so that no
-// record from outside can stand in its place; then the root plan of that id, then the newest.
+// record from outside can be read in its place; then the root plan of that id, then the newest.
 const (
 	planOrder = `EXISTS (SELECT FROM actlog.run AS o WHERE o.root_plan_id = x.root_plan_id AND o.plan_id = x.current_plan_id) DESC,
     x.root_plan_id = x.current_plan_id DESC, x.first_seen_at DESC, x.root_plan_id DESC`
@@ -75,9 +75,9 @@ const (
 // maxAlsoUnder bounds the roots that are named besides the first.
 const maxAlsoUnder = 20
 
-// asked returns the start of a statement: the root under which an id is read, $1, and the others
-// that it is also under. $3 is the root that was given, or NULL.
-func asked(table, key, order string) string {
+// rootsOfID returns the first CTE of a statement, asked: root_plan_id is the root under which the id $1 is read,
+// also_under are the other roots with that id. $3 is the root that the request names, or NULL.
+func rootsOfID(table, key, order string) string {
 	return fmt.Sprintf(`WITH asked AS MATERIALIZED (
     SELECT found.roots[1] AS root_plan_id, found.roots[2:] AS also_under
     FROM (

@@ -26,8 +26,8 @@ func TestInTx(t *testing.T) {
 		case following <- true:
 		default:
 		}
-		if len(c.Made) > 0 {
-			reported <- c.Made
+		if len(c.Committed) > 0 {
+			reported <- c.Committed
 		}
 	})
 	<-following

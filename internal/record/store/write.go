@@ -156,7 +156,7 @@ func (w *writer) writeQueue() {
 
 // writeLocked commits what was put aside, until the queue is closed and empty.
 func (w *writer) writeLocked() {
-	for taken := w.queue.takeAside(w.ladder.sending); taken != nil; taken = w.queue.takeAside(w.ladder.sending) {
+	for taken := w.queue.waitForDue(w.ladder.sending); taken != nil; taken = w.queue.waitForDue(w.ladder.sending) {
 		locked := w.commit(taken, lockedTimeout)
 		if len(locked) > 0 && w.blocked.Due() {
 			w.log.Warn("another database session holds locks on these plans; writes to them wait", "plan", locked[0].root)

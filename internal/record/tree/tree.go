@@ -465,8 +465,8 @@ func (p *Plan) countBelow() (n int64) {
 	return n
 }
 
-// Children returns the sub-plans of the plan itself and of its steps, in the order of the
-// steps.
+// Children returns the sub-plans that are directly below the plan: first those of its steps, in the order of the steps,
+// then those without a known step.
 func (p *Plan) Children() iter.Seq[*Plan] {
 	return func(yield func(*Plan) bool) {
 		for _, s := range p.Steps {

@@ -121,7 +121,7 @@ func (u *Upkeep) recentPeriods(ctx context.Context, tx pgx.Tx) error {
 	}
 
 	if progress.Kept && progress.Version == store.RecentVersion {
-		if day := periods.after(progress.FromDay); day.After(progress.FromDay) {
+		if day := periods.firstUnindexed(progress.FromDay); day.After(progress.FromDay) {
 			return u.queries.RecentRaise(ctx, tx, day)
 		}
 		return nil
@@ -136,19 +136,21 @@ func (u *Upkeep) recentPeriods(ctx context.Context, tx pgx.Tx) error {
 	return u.queries.RecentStart(ctx, tx, db.RecentStartParams{Version: store.RecentVersion, FromDay: periods.first()})
 }
 
-// keptPeriods are the periods of the partitions, oldest first, and which have an index of their own.
+// keptPeriods are the periods of all partitions, oldest first. indexed has the first days of those with a complete
+// text index.
 type keptPeriods struct {
 	today   time.Time
-	present time.Time // when the present period began
+	current time.Time // when the current period began
 	all     []period
 	indexed map[time.Time]bool // by their first days
 }
 
+// periodsToKeep reads the periods, and which of them have a complete text index.
 func (u *Upkeep) periodsToKeep(ctx context.Context, tx pgx.Tx) (k keptPeriods, err error) {
 	if k.today, err = u.queries.Today(ctx, tx); err != nil {
 		return k, err
 	}
-	k.present, k.indexed = store.PeriodStart(k.today, u.store.PartitionDays()), map[time.Time]bool{}
+	k.current, k.indexed = store.PeriodStart(k.today, u.store.PartitionDays()), map[time.Time]bool{}
 
 	partitions, err := listPartitions(ctx, tx, contentTable)
 	if err != nil {
@@ -174,11 +176,12 @@ func (k keptPeriods) first() time.Time {
 			return p.from
 		}
 	}
-	return k.present
+	return k.current
 }
 
-// after returns from which day on runs are kept if they were from a day on: behind the periods that have their index.
-func (k keptPeriods) after(day time.Time) time.Time {
+// firstUnindexed returns the first day, from day on, that is in a period without a text index. Runs from that day on
+// need their words in recent_text.
+func (k keptPeriods) firstUnindexed(day time.Time) time.Time {
 	for _, p := range k.all {
 		switch {
 		case !p.to.After(day):

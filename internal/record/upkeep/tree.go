@@ -9,13 +9,13 @@ import (
 )
 
 // deleteOutdated deletes the trees that have ended and were first seen more than so many days
-// ago; 0: none. A tree to which another session writes has its turn in the next round.
+// ago; 0: none. A tree to which another session writes is tried again in the next round.
 func (u *Upkeep) deleteOutdated(ctx context.Context, days int) error {
 	if days == 0 {
 		return nil
 	}
 
-	total, err := u.deleteOlder(ctx, days)
+	total, err := u.deletePages(ctx, days)
 	if total > 0 {
 		u.log.Info("deleted old plans", "trees", total)
 	}
@@ -25,7 +25,9 @@ func (u *Upkeep) deleteOutdated(ctx context.Context, days int) error {
 	return nil
 }
 
-func (u *Upkeep) deleteOlder(ctx context.Context, days int) (total int, err error) {
+// deletePages deletes outdated trees page by page, and returns how many. A tree that another session locks is skipped
+// until the next round.
+func (u *Upkeep) deletePages(ctx context.Context, days int) (total int, err error) {
 	after := db.PlanOutdatedParams{KeepDays: int32(days)}
 	for {
 		page, err := u.queries.PlanOutdated(ctx, u.db, after)
@@ -39,7 +41,7 @@ func (u *Upkeep) deleteOlder(ctx context.Context, days int) (total int, err erro
 		}
 
 		n, err := u.store.DeleteTrees(ctx, roots)
-		if pg.Locked(err) { // not together, then one by one
+		if pg.Locked(err) { // one of them is locked: delete the others
 			n, err = u.deleteSingly(ctx, roots)
 		}
 		if err != nil {

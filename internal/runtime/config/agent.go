@@ -6,16 +6,18 @@ import (
 	"github.com/actlog/actlog/internal/runtime/define"
 )
 
-func readAgent(n node, there names) define.Agent {
+// readAgent reads an agent. An agent without a model uses define.DefaultModel, so that must be configured. If the node
+// is not a mapping, the mistake is reported already.
+func readAgent(n node, known knownNames) define.Agent {
 	a := define.Agent{Model: define.DefaultModel, EnableWrite: true}
 	g := n.object(fields{
 		"description":    func(n node) { a.Description = n.text() },
 		"systemPrompt":   func(n node) { a.SystemPrompt = n.text() },
-		"model":          func(n node) { a.Model = n.reference("model", there.models) },
+		"model":          func(n node) { a.Model = n.reference("model", known.models) },
 		"temperature":    func(n node) { a.Temperature = n.temperature() },
-		"tools":          func(n node) { a.Tools = n.patterns(there.tools) },
-		"mcpServers":     func(n node) { a.MCPServers = n.references("MCP server", there.servers) },
-		"exclude":        func(n node) { a.Exclude = n.patterns(there.tools) },
+		"tools":          func(n node) { a.Tools = n.patterns(known.tools) },
+		"mcpServers":     func(n node) { a.MCPServers = n.references("MCP server", known.servers) },
+		"exclude":        func(n node) { a.Exclude = n.patterns(known.tools) },
 		"maxSteps":       func(n node) { a.MaxSteps = int(n.positive(math.MaxInt32)) },
 		"includeHistory": func(n node) { a.IncludeHistory = n.boolean() },
 		"responseSchema": func(n node) { a.ResponseSchema = n.schema() },
@@ -27,7 +29,7 @@ func readAgent(n node, there names) define.Agent {
 	if !g.has("model") && g.node.ShortTag() == "!!map" {
 		at := g.node
 		at.path = define.Below(at.path, "model")
-		at.refer("model", a.Model, there.models)
+		at.refer("model", a.Model, known.models)
 	}
 	return a
 }

@@ -137,7 +137,7 @@ func (c *Config) read(top node, dir string, o Options) {
 		c.Toolsets = readToolsets(n, dir)
 	}
 
-	there := names{
+	there := knownNames{
 		models: keysOf(sections["models"]), servers: keysOf(sections["mcpServers"]), agents: keysOf(sections["agents"]),
 		plans: keysOf(sections["plans"]), functions: o.Workflows,
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/actlog/actlog/internal/runtime/define"
 )
 
-// names are what parts of a configuration can refer to.
-type names struct {
+// knownNames are what parts of a configuration can refer to.
+type knownNames struct {
 	models, servers, agents, workflows, plans []string
 	custom                                    []string // workflows that are functions of the program
 	functions                                 []string // of the program
@@ -48,7 +48,7 @@ func (n node) pattern(there []string) string {
 }
 
 // checkOffered notes tools whose names are the same to a model.
-func (names names) checkOffered(top node) {
+func (names knownNames) checkOffered(top node) {
 	define.CheckOffered(names.tools, names.servers, func(section, name, message string) {
 		at := top
 		if section == "tools" {

@@ -5,7 +5,7 @@ import (
 )
 
 // readOrchestrator reads the section. What it does not say of an agent stays as it is by default.
-func readOrchestrator(n node, there names) define.Orchestrator {
+func readOrchestrator(n node, there knownNames) define.Orchestrator {
 	o := define.DefaultOrchestrator()
 	g := n.object(fields{
 		"model":            func(n node) { o.Model = n.reference("model", there.models) },
@@ -37,7 +37,7 @@ func readOrchestrator(n node, there names) define.Orchestrator {
 }
 
 // readSpecialist reads a specialist over what it is by default.
-func readSpecialist(n node, s define.Specialist, known bool, there names) define.Specialist {
+func readSpecialist(n node, s define.Specialist, known bool, there knownNames) define.Specialist {
 	g := n.object(fields{
 		"description":  func(n node) { s.Description = n.text() },
 		"systemPrompt": func(n node) { s.SystemPrompt = n.text() },

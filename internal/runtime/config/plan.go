@@ -13,7 +13,7 @@ var (
 	inBrackets = regexp.MustCompile(`^\s*\[([^\]\r\n]+)\]\s*`)
 )
 
-func readPlan(n node, name string, there names) define.Plan {
+func readPlan(n node, name string, there knownNames) define.Plan {
 	p := define.Plan{Title: name}
 	n.object(fields{
 		"title":          func(n node) { p.Title = n.template() },
@@ -33,7 +33,7 @@ func readPlan(n node, name string, there names) define.Plan {
 }
 
 // readPlanStep reads a step by our names or by those of the plan JSON of B38.
-func readPlanStep(n node, there names) (s define.PlanStep) {
+func readPlanStep(n node, there knownNames) (s define.PlanStep) {
 	agent := func(n node) { s.Agent = n.reference("agent", there.agents) }
 	request := func(n node) { s.Request = n.template() }
 	model := func(n node) { s.Model = n.reference("model", there.models) }

@@ -5,7 +5,7 @@ import (
 )
 
 // readRole reads a role. A name or pattern of tools that matches none of those that there are is a mistake.
-func readRole(n node, there names) define.Role {
+func readRole(n node, there knownNames) define.Role {
 	r := define.Role{Model: define.DefaultModel}
 	n.object(fields{
 		"tools": func(n node) {

@@ -51,33 +51,47 @@ func parseVariable(text string) (v variable, ok bool) {
 	return v, variableName.MatchString(v.name) && !strings.ContainsAny(v.otherwise, "${")
 }
 
+// nextVariable reads a text up to its first variable. It returns the text before that, with $$ as a dollar, the
+// variable, nil if there is none, and the text after it. ok is false if no variable follows a ${.
+func nextVariable(text string) (before string, v *variable, after string, ok bool) {
+	var out strings.Builder
+	for {
+		plain, rest, found := strings.Cut(text, "$")
+		out.WriteString(plain)
+		if !found {
+			return out.String(), nil, "", true
+		}
+
+		if begun, isVariable := strings.CutPrefix(rest, "{"); isVariable {
+			inside, behind, closed := strings.Cut(begun, "}")
+			read, isRight := parseVariable(inside)
+			if !closed || !isRight {
+				return out.String(), nil, "", false
+			}
+			return out.String(), &read, behind, true
+		}
+
+		out.WriteByte('$')
+		text = strings.TrimPrefix(rest, "$")
+	}
+}
+
 // expand replaces ${NAME} and ${NAME:-DEFAULT} by the variable of the environment, and $$ by a dollar. It reports
 // whether there were variables. Where they are not allowed, they are a problem. After a problem the text is empty, so
-// that no other one can show it.
+// that no later error message can contain a part of a secret.
 func (n node) expand(allowed bool) (text string, variables bool) {
 	problems := len(n.file.problems)
 	var out strings.Builder
-	rest := n.Value
-	for {
-		before, after, found := strings.Cut(rest, "$")
+	for rest := n.Value; rest != ""; {
+		before, v, after, ok := nextVariable(rest)
 		out.WriteString(before)
-		if !found {
-			break
-		}
-
-		if after == "" || after[0] != '{' {
-			out.WriteByte('$')
-			rest = strings.TrimPrefix(after, "$")
-			continue
-		}
-
-		inside, behind, closed := strings.Cut(after[1:], "}")
-		v, ok := parseVariable(inside)
-		if !closed || !ok {
+		if !ok {
 			n.problem("after ${ comes the name of a variable and }; a dollar itself is written $$")
+		}
+		if v == nil {
 			break
 		}
-		rest, variables = behind, true
+		rest, variables = after, true
 
 		value, set := n.file.lookup(v.name)
 		switch {

@@ -7,7 +7,7 @@ import (
 	"github.com/actlog/actlog/internal/runtime/define"
 )
 
-func readWorkflow(n node, there names) (w define.Workflow) {
+func readWorkflow(n node, there knownNames) (w define.Workflow) {
 	g := n.object(fields{
 		"modulePath":  func(n node) { w.ModulePath = n.word() },
 		"className":   func(n node) { w.ClassName = n.word() },
@@ -57,7 +57,7 @@ func withClass(section node) (simple, custom []string) {
 }
 
 // readWorkflowStep reads {name, type}, or only the name, from which the type follows.
-func readWorkflowStep(n node, there names) (s define.WorkflowStep) {
+func readWorkflowStep(n node, there knownNames) (s define.WorkflowStep) {
 	at, typed := n, false
 	if n.ShortTag() == "!!map" {
 		g := n.object(fields{

@@ -76,7 +76,8 @@ func (c *calling) approve(ctx context.Context) (result tool.Result, refused bool
 
 	subject := c.subject(a)
 	if len(subject) > record.MaxTextBytes {
-		result, err = c.end(record.Failed, tool.Failure("The call is too long to be approved: nobody could see all of it."),
+		result, err = c.recordEnd(record.Failed,
+			tool.Failure("The call is too long to be approved: nobody could see all of it."),
 			"tool")
 		return result, true, err
 	}
@@ -106,6 +107,6 @@ func (c *calling) approve(ctx context.Context) (result tool.Result, refused bool
 		text, kind = "Nobody approved this call in time. It was not made.", WaitTimedOut
 	}
 
-	result, err = c.end(record.Skipped, tool.Failure(text), kind)
+	result, err = c.recordEnd(record.Skipped, tool.Failure(text), kind)
 	return result, true, err
 }

@@ -101,7 +101,7 @@ func (c *calling) find() error {
 	switch {
 	case c.row == nil: // the executor calls it, not the model
 		c.row = s.newCall(c.seq, c.index, c.call, c.t)
-		cycle.calls[c.row.ToolCallID], cycle.resolved = c.row, false
+		cycle.calls[c.row.ToolCallID], cycle.endWritten = c.row, false
 		s.run.addLater(c.row)
 	case c.row.Name == nil || *c.row.Name != c.call.Name:
 		name := "a tool without a name"
@@ -142,15 +142,16 @@ func (c *calling) make(ctx context.Context) (tool.Result, error) {
 	}
 
 	if !begun(c.row) && c.isCut() {
-		return c.end(record.Failed, tool.Failure(callCut(c.t.MaxTokens)), CutOff)
+		return c.recordEnd(record.Failed, tool.Failure(callCut(c.t.MaxTokens)), CutOff)
 	}
 	if c.t.Refuse != nil {
 		if why := c.t.Refuse(c.call, c.of); why != "" {
-			return c.end(record.Failed, tool.Failure(why), Refused)
+			return c.recordEnd(record.Failed, tool.Failure(why), Refused)
 		}
 	}
 	if c.tool == nil {
-		return c.end(record.Failed, tool.Failure(fmt.Sprintf("There is no tool %s. There are: %s.", c.call.Name, c.names())),
+		return c.recordEnd(record.Failed,
+			tool.Failure(fmt.Sprintf("There is no tool %s. There are: %s.", c.call.Name, c.names())),
 			NoSuchTool)
 	}
 
@@ -160,12 +161,12 @@ func (c *calling) make(ctx context.Context) (tool.Result, error) {
 			return tool.Result{}, err
 		}
 	case !begun(c.row):
-		return c.end(record.Failed, tool.BadArguments(c.bad), "tool")
+		return c.recordEnd(record.Failed, tool.BadArguments(c.bad), "tool")
 	}
 
 	if !begun(c.row) { // nobody is asked to approve what is not made
 		if err := tool.CheckArguments(c.tool, json.RawMessage(c.call.Arguments)); err != nil {
-			return c.end(record.Failed, tool.BadArguments(err), "tool")
+			return c.recordEnd(record.Failed, tool.BadArguments(err), "tool")
 		}
 		c.checked = true
 	}
@@ -328,7 +329,7 @@ func (c *calling) run(ctx context.Context) (tool.Result, error) {
 		if result.Failed {
 			return c.fail(ctx, result, c.failedBy(result))
 		}
-		return c.end(record.Completed, result, "")
+		return c.recordEnd(record.Completed, result, "")
 	case errors.As(err, &parked):
 		return tool.Result{}, err
 	case r.interrupted(ctx) != nil: // it stays RUNNING: nobody can say how it ended

@@ -60,7 +60,7 @@ func (c *calling) attempt() {
 // settle ends the call in another attempt: how the one before ended stays unknown.
 func (c *calling) settle(state record.State, result tool.Result, kind string) (tool.Result, error) {
 	c.attempt()
-	return c.end(state, result, kind)
+	return c.recordEnd(state, result, kind)
 }
 
 // keep notes how the call stands.
@@ -119,19 +119,19 @@ func (c *calling) toolCall(ask func(context.Context, tool.Question) (tool.Answer
 	}
 }
 
-// end puts the end of the call on record, and returns its result as it is there.
-func (c *calling) end(state record.State, result tool.Result, kind string) (tool.Result, error) {
+// recordEnd writes the end of the call with its sources and artifacts, and returns the result as recorded: redacted.
+func (c *calling) recordEnd(state record.State, result tool.Result, kind string) (tool.Result, error) {
 	r := c.step.run
 	result.Text, result.Summary = r.redact(result.Text), r.redact(result.Summary)
-	end := c.change(state)
-	end.StartTime, end.EndTime = c.row.StartTime, new(c.step.run.now())
-	end.Result = &result.Text
+	row := c.change(state)
+	row.StartTime, row.EndTime = c.row.StartTime, new(c.step.run.now())
+	row.Result = &result.Text
 	if state == record.Failed || kind != "" {
-		end.ErrorKind, end.ErrorMessage = some(kind), new(tool.Cut(result.Text, maxToolError))
+		row.ErrorKind, row.ErrorMessage = some(kind), new(tool.Cut(result.Text, maxToolError))
 	}
-	end.Metadata = r.about(result, *end.EndTime)
+	row.Metadata = r.metadataOf(result, *row.EndTime)
 
-	changes := []record.Change{end}
+	changes := []record.Change{row}
 	for i, each := range result.Sources {
 		changes = append(changes, r.source(c.step.id, c.row.ToolCallID, i, each))
 	}
@@ -144,12 +144,12 @@ func (c *calling) end(state record.State, result tool.Result, kind string) (tool
 	if err := r.writeResult(changes); err != nil {
 		return tool.Result{}, err
 	}
-	c.keep(end)
+	c.keep(row)
 	return result, nil
 }
 
-// about returns the metadata of a call; nil: there are none.
-func (r *Run) about(result tool.Result, at time.Time) json.RawMessage {
+// metadataOf returns the metadata of a call; nil: there are none.
+func (r *Run) metadataOf(result tool.Result, at time.Time) json.RawMessage {
 	type embedding struct {
 		*tool.Embedding
 		CostUSD *float64 `json:"costUsd,omitempty"`

@@ -7,7 +7,7 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// closing says how what is live in a run ends with it.
+// closing ends the open rows of a run when the run ends.
 type closing struct {
 	run    *Run
 	state  record.State // of the run
@@ -34,7 +34,7 @@ func (c *closing) changes(live []runstore.Live) (all []record.Change) {
 
 	for _, row := range live {
 		state, why := c.ending(row)
-		all = append(all, c.change(row, state, why))
+		all = append(all, c.endOf(row, state, why))
 	}
 	return all
 }
@@ -77,38 +77,38 @@ func (c *closing) endingOfCall(row runstore.Live) record.State {
 	return record.Cancelled
 }
 
-// change returns the change that ends a row in a state.
-func (c *closing) change(row runstore.Live, state record.State, why *RunError) record.Change {
-	root := c.run.run.RootPlanID
+// endOf returns the change that ends a row in a state.
+func (c *closing) endOf(row runstore.Live, state record.State, cause *RunError) record.Change {
+	rootID := c.run.run.RootPlanID
 	var kind, message *string
-	if why != nil {
-		kind, message = some(why.Kind), some(c.run.redact(why.Message))
+	if cause != nil {
+		kind, message = some(cause.Kind), some(c.run.redact(cause.Message))
 	}
 
 	switch row.Kind {
 	case record.KindPlan:
 		return &record.Plan{
-			RootPlanID: root, CurrentPlanID: row.PlanID, State: &state, EndTime: &c.at, ErrorKind: kind, ErrorMessage: message,
+			RootPlanID: rootID, CurrentPlanID: row.PlanID, State: &state, EndTime: &c.at, ErrorKind: kind, ErrorMessage: message,
 		}
 	case record.KindAgentExecution:
 		return &record.AgentExecution{
-			RootPlanID: root, PlanID: row.PlanID, StepID: row.StepID, Attempt: row.Attempt, State: &state, EndTime: &c.at,
+			RootPlanID: rootID, PlanID: row.PlanID, StepID: row.StepID, Attempt: row.Attempt, State: &state, EndTime: &c.at,
 			ErrorKind: kind, ErrorMessage: message,
 		}
 	case record.KindThinkAct:
 		cycle := &record.ThinkAct{
-			RootPlanID: root, StepID: row.StepID, Seq: row.Seq, Attempt: row.Attempt, State: &state, ErrorKind: kind,
+			RootPlanID: rootID, StepID: row.StepID, Seq: row.Seq, Attempt: row.Attempt, State: &state, ErrorKind: kind,
 			ErrorMessage: message,
 		}
-		if row.Thinks {
+		if row.Thinks { // otherwise the model call has ended already
 			cycle.ThinkEndTime = &c.at
 		}
 		return cycle
-	case record.KindActTool:
+	case record.KindActTool: // without an error: the step and the plan have the cause
 		return &record.ActTool{
-			RootPlanID: root, StepID: row.StepID, Seq: row.Seq, ToolCallID: row.ID, Attempt: row.Attempt, State: &state,
+			RootPlanID: rootID, StepID: row.StepID, Seq: row.Seq, ToolCallID: row.ID, Attempt: row.Attempt, State: &state,
 			EndTime: &c.at,
 		}
 	}
-	return &record.Wait{RootPlanID: root, PlanID: row.PlanID, WaitID: row.ID, State: &state, EndTime: &c.at}
+	return &record.Wait{RootPlanID: rootID, PlanID: row.PlanID, WaitID: row.ID, State: &state, EndTime: &c.at}
 }

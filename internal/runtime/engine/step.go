@@ -46,9 +46,9 @@ type Step struct {
 
 // cycle is what is on record of a cycle.
 type cycle struct {
-	record   record.ThinkAct
-	calls    map[string]*record.ActTool // by their ids
-	resolved bool                       // all of its calls have ended
+	record     record.ThinkAct
+	calls      map[string]*record.ActTool // by their ids
+	endWritten bool                       // all of its calls have ended
 }
 
 // Step begins a step of the run, or goes on with it. If it has ended, [Step.Ended] says how.
@@ -87,7 +87,7 @@ func (r *Run) Step(ctx context.Context, index int, info StepInfo) (*Step, error)
 	for _, c := range known.Cycles {
 		have := &cycle{
 			record: c.Record, calls: map[string]*record.ActTool{},
-			resolved: c.Record.State.Terminal() && (len(c.ToolCalls) == 0 || c.Record.ActionResult != nil),
+			endWritten: c.Record.State.Terminal() && (len(c.ToolCalls) == 0 || c.Record.ActionResult != nil),
 		}
 		if c.Record.ThinkStartTime != nil {
 			r.count(1, 0)
@@ -219,7 +219,7 @@ func (s *Step) End(result string, failure *RunError) {
 	}
 
 	s.ended = end
-	s.run.addLater(append(s.resolve(), end)...)
+	s.run.addLater(append(s.endCycles(), end)...)
 }
 
 // Took returns how long the step took; 0: it has not ended.
@@ -248,49 +248,52 @@ func (s *Step) row() *record.AgentExecution {
 	return &record.AgentExecution{RootPlanID: s.run.run.RootPlanID, PlanID: s.run.run.PlanID, StepID: s.id}
 }
 
-// resolve ends the cycles whose calls have all ended. The caller holds s.mu.
-func (s *Step) resolve() (changes []record.Change) {
+// endCycles ends the cycles whose calls have all ended. The caller holds s.mu.
+func (s *Step) endCycles() (changes []record.Change) {
 	for _, c := range s.cycles {
-		if c.resolved || c.record.ThinkStartTime != nil && c.record.ThinkEndTime == nil {
+		if c.endWritten || c.record.ThinkStartTime != nil && c.record.ThinkEndTime == nil {
 			continue
 		}
 
-		end := &record.ThinkAct{
-			RootPlanID: s.run.run.RootPlanID, StepID: s.id, Seq: c.record.Seq, Attempt: c.record.Attempt,
-			State: new(record.Completed),
+		if end := s.actEnd(c); end != nil {
+			c.endWritten = true
+			changes = append(changes, end)
 		}
+	}
+	return changes
+}
 
-		var results []string
-		for _, t := range slices.SortedFunc(maps.Values(c.calls), func(a, b *record.ActTool) int {
-			return cmp.Compare(*a.CallIndex, *b.CallIndex)
-		}) {
-			if !t.State.Terminal() {
-				end = nil
-				break
-			}
-
-			if t.EndTime != nil && (end.ActEndTime == nil || t.EndTime.After(*end.ActEndTime)) {
-				end.ActEndTime = t.EndTime
-			}
-			if t.StartTime != nil && (end.ActStartTime == nil || t.StartTime.Before(*end.ActStartTime)) {
-				end.ActStartTime = t.StartTime
-			}
-			results = append(results, *t.Name+": "+tool.Cut(resultOf(t).Text, maxActionResult))
-		}
-
-		if end == nil {
-			continue
-		}
-		if end.ActStartTime == nil { // none of them was made
-			end.ActStartTime = end.ActEndTime
-		}
-		if c.resolved = true; len(results) > 0 {
-			end.ActionResult = new(strings.Join(results, "\n"))
-		}
-		changes = append(changes, end)
+// actEnd returns the change that ends a cycle; nil while one of its calls has not ended.
+func (s *Step) actEnd(c *cycle) *record.ThinkAct {
+	calls := slices.SortedFunc(maps.Values(c.calls), func(a, b *record.ActTool) int {
+		return cmp.Compare(*a.CallIndex, *b.CallIndex)
+	})
+	if slices.ContainsFunc(calls, func(t *record.ActTool) bool { return !t.State.Terminal() }) {
+		return nil
 	}
 
-	return changes
+	end := &record.ThinkAct{
+		RootPlanID: s.run.run.RootPlanID, StepID: s.id, Seq: c.record.Seq, Attempt: c.record.Attempt,
+		State: new(record.Completed),
+	}
+	var results []string
+	for _, t := range calls {
+		if t.EndTime != nil && (end.ActEndTime == nil || t.EndTime.After(*end.ActEndTime)) {
+			end.ActEndTime = t.EndTime
+		}
+		if t.StartTime != nil && (end.ActStartTime == nil || t.StartTime.Before(*end.ActStartTime)) {
+			end.ActStartTime = t.StartTime
+		}
+		results = append(results, *t.Name+": "+tool.Cut(resultOf(t).Text, maxActionResult))
+	}
+
+	if end.ActStartTime == nil { // none of them was made
+		end.ActStartTime = end.ActEndTime
+	}
+	if len(results) > 0 {
+		end.ActionResult = new(strings.Join(results, "\n"))
+	}
+	return end
 }
 
 // maxActionResult bounds what the cycle itself says of the result of a call, which has it whole.
@@ -311,18 +314,22 @@ func (s *Step) newInput(messages []model.Message) []model.Message {
 	return fresh
 }
 
-// inputOf returns a request as it is put on record: its new messages, and the characters of all.
-func (s *Step) inputOf(messages []model.Message) (text *string, chars *int64) {
+// recordedInput returns what is recorded of a request: its new messages as JSON, and the number of characters of the
+// whole request.
+func (s *Step) recordedInput(messages []model.Message) (newMessages *string, totalChars *int64) {
 	fresh := s.newInput(messages)
 	if len(fresh) == 0 {
 		fresh = []model.Message{}
 	}
 	b, err := json.Marshal(fresh)
-	if err != nil { // a message without raw JSON is always valid
+	if err != nil { // only invalid raw JSON gets here: record why instead of failing the call
 		b = []byte(err.Error())
 	}
+	return new(string(b)), new(charsOf(messages))
+}
 
-	count := int64(0)
+// charsOf returns the number of characters in messages.
+func charsOf(messages []model.Message) (count int64) {
 	for _, m := range messages {
 		for _, p := range m.Parts {
 			count += int64(len([]rune(p.Text)))
@@ -334,7 +341,7 @@ func (s *Step) inputOf(messages []model.Message) (text *string, chars *int64) {
 			}
 		}
 	}
-	return new(string(b)), &count
+	return count
 }
 
 // resultOf returns a result that is on record.

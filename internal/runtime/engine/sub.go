@@ -41,7 +41,7 @@ func (s subRun) callInRun(ctx context.Context, c *calling) (tool.Result, error) 
 		return tool.Result{}, &parkedError{}
 	}
 	if r.run.Depth+1 >= maxDepth {
-		return c.end(
+		return c.recordEnd(
 			record.Failed, tool.Failure(fmt.Sprintf("Runs can be nested %d deep. Do it without %s.", maxDepth, s.spec.Name)),
 			"depth",
 		)
@@ -53,7 +53,7 @@ func (s subRun) callInRun(ctx context.Context, c *calling) (tool.Result, error) 
 		prepared, err = r.engine.prepare(ctx, r.parts, Request{Executor: s.executor.Kind(), Name: s.name, Input: input})
 	}
 	if err != nil {
-		return c.end(record.Failed, tool.BadArguments(err), "tool")
+		return c.recordEnd(record.Failed, tool.BadArguments(err), "tool")
 	}
 	prepared.Title, prepared.UserRequest = r.redact(prepared.Title), r.redact(prepared.UserRequest)
 

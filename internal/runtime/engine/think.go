@@ -188,8 +188,8 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 		begin.Provider, begin.ModelName = some(t.Model.Provider()), some(t.Model.Name())
 		if tries == 1 {
 			s.mu.Lock()
-			begin.ThinkInput, begin.InputCharCount = s.inputOf(t.Messages)
-			changes = append(s.resolve(), changes...)
+			begin.ThinkInput, begin.InputCharCount = s.recordedInput(t.Messages)
+			changes = append(s.endCycles(), changes...)
 			s.mu.Unlock()
 		}
 
@@ -369,7 +369,7 @@ func (s *Step) begin(seq int64, calls []model.ToolCall, t Thinking) {
 	kept, changes := s.newCycle(&record.ThinkAct{
 		RootPlanID: s.run.run.RootPlanID, StepID: s.id, Seq: seq, Attempt: new(int64(1)),
 	}, calls, t, "")
-	s.run.addLater(append(append(s.resolve(), changes...), s.taken(seq))...)
+	s.run.addLater(append(append(s.endCycles(), changes...), s.taken(seq))...)
 	s.cycles[seq] = kept
 }
 
@@ -378,7 +378,7 @@ func (s *Step) begin(seq int64, calls []model.ToolCall, t Thinking) {
 func (s *Step) newCycle(
 	row *record.ThinkAct, calls []model.ToolCall, t Thinking, notMade string,
 ) (*cycle, []record.Change) {
-	kept := &cycle{calls: map[string]*record.ActTool{}, resolved: len(calls) == 0 || notMade != ""}
+	kept := &cycle{calls: map[string]*record.ActTool{}, endWritten: len(calls) == 0 || notMade != ""}
 	changes := []record.Change{row}
 	names, skipped := make([]string, len(calls)), make([]string, len(calls))
 	for i, call := range calls {
@@ -401,7 +401,7 @@ func (s *Step) newCycle(
 
 	switch {
 	case row.State != nil:
-	case kept.resolved:
+	case kept.endWritten:
 		row.State = new(record.Completed)
 	default:
 		row.State = new(record.Running)

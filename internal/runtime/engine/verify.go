@@ -33,18 +33,18 @@ func (c *calling) verified(ctx context.Context) (result tool.Result, done bool, 
 // unknown, whatever came of this attempt.
 func (c *calling) fail(ctx context.Context, result tool.Result, kind string) (tool.Result, error) {
 	if c.number() == 1 {
-		return c.end(record.Failed, result, kind)
+		return c.recordEnd(record.Failed, result, kind)
 	}
 
 	before, done, err := c.verified(ctx)
 	switch {
 	case done:
-		return c.end(record.Completed, before, "")
+		return c.recordEnd(record.Completed, before, "")
 	case c.step.run.interrupted(ctx) != nil:
 		return tool.Result{}, c.step.run.interrupted(ctx)
 	case err != nil:
 		result.Text = unknownText + " It was made again, which failed: " + result.Text
-		return c.end(record.Unknown, result, kind)
+		return c.recordEnd(record.Unknown, result, kind)
 	}
-	return c.end(record.Failed, result, kind)
+	return c.recordEnd(record.Failed, result, kind)
 }

@@ -32,7 +32,7 @@ type Answer struct {
 // ctx ended or the watch was closed before. What was sent of a run that was completed is its answer, or the error is
 // [ErrRestarted]. Other errors are those of send and of Read.
 func (a *Answer) Follow(ctx context.Context, send func(text string) error) (*runstore.RunDetail, error) {
-	wake, stop := a.Watch.changes(a.RootPlanID)
+	wake, stop := a.Watch.subscribe(a.RootPlanID)
 	defer stop()
 	live := &arriving{wake: make(chan struct{}, 1)}
 	defer a.Deltas.Watch(a.RootPlanID, func(d delta.Delta) {

@@ -54,17 +54,17 @@ type Talk struct {
 	// Silence is how long nothing may be sent. Then send is called with an event that has no type.
 	Silence time.Duration
 
-	live map[int64]*strings.Builder // the texts that were sent as they arrived, by turn
-	told int                        // the number of the last event that was told
-	turn int64                      // the texts of the turns before are told
-	done int64                      // all of the turns before is told
+	live        map[int64]*strings.Builder // the texts that were sent as they arrived, by turn
+	told        int                        // the number of the last event that was told
+	textsBefore int64                      // the texts of the turns before are told
+	sentBefore  int64                      // all of the turns before is told
 }
 
 // Follow sends the events of the run in order, those that are on record and texts as they arrive, until the
 // run has ended, ctx ends, or the watch is closed. The error is that of send, or of a read. A text that did
 // not arrive whole is sent again when it is on record, with reset.
 func (t *Talk) Follow(ctx context.Context, send func(Event) error) error {
-	wake, stop := t.Watch.changes(t.RootPlanID)
+	wake, stop := t.Watch.subscribe(t.RootPlanID)
 	defer stop()
 
 	var mu sync.Mutex
@@ -120,19 +120,19 @@ func (t *Talk) Follow(ctx context.Context, send func(Event) error) error {
 
 // arrived sends a text that arrives, after all that is on record of the turns before it.
 func (t *Talk) arrived(ctx context.Context, d delta.Delta, send func(Event) error) (ended bool, err error) {
-	if d.Seq > t.done {
+	if d.Seq > t.sentBefore {
 		if ended, err := t.look(ctx, send); ended || err != nil {
 			return ended, err
 		}
 	}
 
-	if d.Seq < t.turn || d.Seq > t.done { // it was told, or will be when it is on record
+	if d.Seq < t.textsBefore || d.Seq > t.sentBefore { // it was told, or will be when it is on record
 		return false, nil
 	}
 	return false, t.text(d, send)
 }
 
-// text sends a text as it arrives.
+// text sends a piece of a text that has just arrived.
 func (t *Talk) text(d delta.Delta, send func(Event) error) error {
 	said := t.live[d.Seq]
 	if said == nil {
@@ -173,11 +173,11 @@ func (t *Talk) look(ctx context.Context, send func(Event) error) (ended bool, er
 		cycles = step.Cycles
 	}
 
-	told := teller{after: max(t.told, t.After), talk: t, send: send}
+	told := teller{resumeAfter: max(t.told, t.After), talk: t, send: send}
 	told.tell(SessionInfo, map[string]any{"session_id": d.Plan.ConversationID, "plan_id": t.PlanID, "agent_name": d.Name})
-	done := told.cycles(cycles)
+	done := told.sendTurns(cycles)
 	if done && d.State.Terminal() {
-		told.end(d)
+		told.sendEnd(d)
 	}
 	t.told = max(t.told, told.number)
 	return done && d.State.Terminal() || told.err != nil, told.err
@@ -185,27 +185,27 @@ func (t *Talk) look(ctx context.Context, send func(Event) error) (ended bool, er
 
 // teller numbers the events that are on record, and sends those that are new.
 type teller struct {
-	after  int // the last event that the listener has
-	number int
-	talk   *Talk
-	send   func(Event) error
-	err    error
+	resumeAfter int // the last event that the listener has
+	number      int
+	talk        *Talk
+	send        func(Event) error
+	err         error
 }
 
 func (t *teller) tell(kind string, data map[string]any) {
-	if t.number++; t.err == nil && t.number > t.after {
+	if t.number++; t.err == nil && t.number > t.resumeAfter {
 		t.err = t.send(Event{Number: t.number, Type: kind, Data: data})
 	}
 }
 
-// cycles tells the turns. It reports whether nothing of them is under way.
-func (t *teller) cycles(cycles []*tree.Cycle) (done bool) {
+// sendTurns sends the turns. It reports whether all of them have ended.
+func (t *teller) sendTurns(cycles []*tree.Cycle) (done bool) {
 	for _, c := range cycles {
 		if c.Record.Message == nil {
 			return c.Record.State.Terminal()
 		}
 
-		t.text(c.Record.Seq, optional.Value(c.Record.ThinkOutput))
+		t.sendText(c.Record.Seq, optional.Value(c.Record.ThinkOutput))
 		for _, call := range c.ToolCalls {
 			is := func(more string, value any) map[string]any {
 				data := map[string]any{
@@ -238,41 +238,45 @@ func (t *teller) cycles(cycles []*tree.Cycle) (done bool) {
 			}
 		}
 
-		t.talk.done = max(t.talk.done, c.Record.Seq+1)
+		t.talk.sentBefore = max(t.talk.sentBefore, c.Record.Seq+1)
 	}
 	return true
 }
 
-// text tells the text of a turn, as far as it was not sent as it arrived.
-func (t *teller) text(turn int64, text string) {
+// sendText sends the recorded text of a turn, without the part that this listener has already received as deltas.
+func (t *teller) sendText(turn int64, text string) {
 	if text == "" {
 		return
 	}
 
-	live := ""
-	if said := t.talk.live[turn]; said != nil {
-		live = said.String()
+	t.talk.textsBefore = max(t.talk.textsBefore, turn+1)
+	if t.number+1 <= t.resumeAfter { // the listener has this event
+		t.number++
+		return
 	}
-	if t.talk.turn = max(t.talk.turn, turn+1); t.number+1 > t.after {
-		delete(t.talk.live, turn)
+
+	streamed := ""
+	if b := t.talk.live[turn]; b != nil {
+		streamed = b.String()
+	}
+	delete(t.talk.live, turn)
+	if streamed == text { // all of it was streamed: count the event, send nothing
+		t.number++
+		return
 	}
 
 	data := map[string]any{"turn": turn, "text": text}
-	rest, goesOn := strings.CutPrefix(text, live)
-	switch {
-	case t.number+1 <= t.after || live == text:
-		t.number++
-		return
-	case live != "" && goesOn:
+	switch rest, isPrefix := strings.CutPrefix(text, streamed); {
+	case streamed != "" && isPrefix:
 		data["text"] = rest
-	case live != "" || t.talk.After > 0: // the listener may have some of it
+	case streamed != "" || t.talk.After > 0: // the listener may have some of it, or another version
 		data["reset"] = true
 	}
 	t.tell(TextDelta, data)
 }
 
-// end tells how the run ended.
-func (t *teller) end(d *runstore.RunDetail) {
+// sendEnd sends how the run ended.
+func (t *teller) sendEnd(d *runstore.RunDetail) {
 	var result struct {
 		FinalResponse json.RawMessage `json:"final_response"`
 	}

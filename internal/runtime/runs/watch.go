@@ -34,13 +34,14 @@ func (w *Watch) Close() {
 	w.tasks.Wait()
 }
 
-// Wait calls done at first and whenever the tree of a root plan changed, until it returns true or an error,
-// ctx ends, or the watch is closed. Its error is that of done.
-func (w *Watch) Wait(ctx context.Context, rootPlanID string, done func() (bool, error)) error {
-	wake, stop := w.changes(rootPlanID)
+// Wait calls check now and after each change of the tree, at most once per interval, until check returns true or an
+// error. It also returns, with nil, when ctx ends or the watch is closed: the caller asks ctx.Err(). A watch that is
+// closed is noticed after the interval.
+func (w *Watch) Wait(ctx context.Context, rootPlanID string, check func() (bool, error)) error {
+	wake, stop := w.subscribe(rootPlanID)
 	defer stop()
 	for {
-		if end, err := done(); end || err != nil {
+		if end, err := check(); end || err != nil {
 			return err
 		}
 
@@ -59,8 +60,8 @@ func (w *Watch) Wait(ctx context.Context, rootPlanID string, done func() (bool, 
 	}
 }
 
-// changes returns what is woken whenever the tree of a root plan changed, until stop is called.
-func (w *Watch) changes(rootPlanID string) (wake chan struct{}, stop func()) {
+// subscribe returns a channel that receives after each change of the tree. The caller calls stop.
+func (w *Watch) subscribe(rootPlanID string) (wake chan struct{}, stop func()) {
 	wake = make(chan struct{}, 1)
 	w.add(rootPlanID, wake)
 	return wake, func() { w.remove(rootPlanID, wake) }
@@ -86,7 +87,7 @@ func (w *Watch) add(rootPlanID string, wake chan struct{}) {
 	first := true
 	w.tasks.Go(func() {
 		w.feed.Follow(ctx, func(c feed.Changes) {
-			w.deliver(c, first)
+			w.wake(c, first)
 			first = false
 		})
 	})
@@ -106,17 +107,19 @@ func (w *Watch) remove(rootPlanID string, wake chan struct{}) {
 	}
 }
 
-func (w *Watch) deliver(c feed.Changes, all bool) {
+// wake wakes the callers that wait for a run of the changes. It wakes all of them on the first delivery, because
+// earlier commits are not delivered, and after a gap in the feed.
+func (w *Watch) wake(c feed.Changes, first bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if all || c.Lost {
+	if first || c.Lost {
 		for _, of := range w.waiting {
 			wakeAll(of)
 		}
 		return
 	}
 
-	for _, change := range c.Made {
+	for _, change := range c.Committed {
 		wakeAll(w.waiting[change.RootPlanID])
 	}
 }

@@ -11,7 +11,7 @@ import (
 type orphans struct {
 	// roots are those of the trace. They have ended, unless nothing more is expected.
 	roots []*node
-	// remote says that the roots serve other processes. Then orphans may belong to those.
+	// remote says that the parents of the roots are in other processes. Then orphans may belong to those.
 	remote  bool
 	parents []*node // nodes without a span, which is not waited for
 }
@@ -38,22 +38,23 @@ func (f *forest) takeOrphans() (o orphans) {
 	return o
 }
 
-// findRoots finds the roots of a trace: the spans without a parent, else those that serve others.
+// findRoots finds the roots of a trace: the spans without a parent. If there are none, the spans whose parent is in
+// another process.
 func (o *orphans) findRoots(f *forest) {
-	var serving []*node
+	var entries []*node
 	for _, top := range f.tops {
 		switch {
-		case top.Span != nil:
+		case top.Span != nil: // a span without a parent
 			o.roots = append(o.roots, top)
-		case top.id == f.trace:
+		case top.id == f.trace: // stands for the trace itself: its children are roots
 			o.roots = append(o.roots, top.children...)
-		case top.remote:
-			serving = append(serving, top.children...)
+		case top.remote: // a parent in another process, known only from its children
+			entries = append(entries, top.children...)
 		}
 	}
 
 	if len(o.roots) == 0 {
-		o.roots, o.remote = serving, true
+		o.roots, o.remote = entries, true
 	}
 }
 

@@ -341,15 +341,15 @@ func money(s string) *float64 {
 	return &f
 }
 
-// sum adds amounts, nil if none is known.
-func sum(amounts ...*float64) (all *float64) {
+// sum returns the sum of the known amounts; nil if none is known.
+func sum(amounts ...*float64) (total *float64) {
 	for _, a := range amounts {
 		switch {
-		case all == nil:
-			all = a
+		case total == nil:
+			total = a
 		case a != nil:
-			all = new(*all + *a)
+			total = new(*total + *a)
 		}
 	}
-	return all
+	return total
 }

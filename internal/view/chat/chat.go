@@ -51,30 +51,34 @@ const (
 	maxDepth    = 16
 )
 
-// Read reads a text: a message, a list of them, a request, a response or a list of parts. Of one that was cut it reads
-// what is whole, and the beginning of the text in which the cut lies. One that is not JSON is one message.
-func Read(s string) []Message {
+// ParseMessages returns the messages in a recorded text, which may be a message, a list of messages, a request, a
+// response or a list of parts, as JSON. Of truncated JSON it reads the complete values and the beginning of the last
+// text. Anything else is one message.
+func ParseMessages(s string) []Message {
 	trimmed := strings.TrimSpace(s)
 	if trimmed == "" {
 		return nil
 	}
 
+	plain := []Message{{Parts: []Part{{Text: s}}}}
+	if trimmed[0] != '{' && trimmed[0] != '[' {
+		return plain
+	}
+
 	var r reader
-	switch {
-	case trimmed[0] != '{' && trimmed[0] != '[':
-	case loosejson.Valid(trimmed):
+	if loosejson.Valid(trimmed) {
 		r.value(trimmed, "", 0)
 		return r.messages
-	default:
-		if whole, ok := loosejson.Complete(trimmed); ok {
-			r.value(whole, "", 0)
-		}
-		isTexts := trimmed[0] == '[' && strings.HasPrefix(blank(trimmed[1:]), `"`)
-		if !isTexts && anySaid(r.messages) {
-			return r.messages
-		}
 	}
-	return []Message{{Parts: []Part{{Text: s}}}}
+
+	if whole, ok := loosejson.Complete(trimmed); ok {
+		r.value(whole, "", 0)
+	}
+	isListOfStrings := trimmed[0] == '[' && strings.HasPrefix(skipBlanks(trimmed[1:]), `"`)
+	if !isListOfStrings && anySaid(r.messages) {
+		return r.messages
+	}
+	return plain
 }
 
 func anySaid(messages []Message) bool {
@@ -135,7 +139,7 @@ func compact(s string) string {
 // Reply returns what a model answered: the message itself, if a runtime recorded it, and of its text what is not in
 // that.
 func Reply(message, text string) []Message {
-	reply := Read(message)
+	reply := ParseMessages(message)
 	for i := range reply {
 		for _, p := range reply[i].Parts {
 			if p.Kind == Text {
@@ -144,7 +148,7 @@ func Reply(message, text string) []Message {
 		}
 	}
 
-	reply = append(reply, Read(text)...)
+	reply = append(reply, ParseMessages(text)...)
 	for i := range reply {
 		reply[i].Role = cmp.Or(reply[i].Role, "assistant")
 	}

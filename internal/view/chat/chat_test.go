@@ -134,7 +134,7 @@ func TestRead(t *testing.T) {
 		},
 		"a name twice": {`{"role":"user","content":"a","content":"b"}`, "user| a ?{\"content\":\"b\"}\n"},
 	} {
-		if got := drawn(chat.Read(tt.in)); got != tt.want {
+		if got := drawn(chat.ParseMessages(tt.in)); got != tt.want {
 			t.Errorf("%s is\n%swant\n%s", name, got, tt.want)
 		}
 	}
@@ -176,7 +176,7 @@ func each(v any, name string, say func(name, s string)) {
 
 // lost returns what a text says and its messages do not. The types of parts are said by their kinds.
 func lost(in string) (all []string) {
-	messages := said(chat.Read(in))
+	messages := said(chat.ParseMessages(in))
 	d := json.NewDecoder(strings.NewReader(in))
 	d.UseNumber()
 	var v any
@@ -227,7 +227,7 @@ func TestRecorded(t *testing.T) {
 
 				if strings.Contains(row.ThinkInput, `"role"`) {
 					prompts++
-					if !slices.ContainsFunc(chat.Read(row.ThinkInput), func(m chat.Message) bool {
+					if !slices.ContainsFunc(chat.ParseMessages(row.ThinkInput), func(m chat.Message) bool {
 						return m.Role != "" && len(m.Parts) > 0 && m.Parts[0].Kind != chat.Other
 					}) {
 						t.Errorf("%s: no message is understood in %s", path, row.ThinkInput)
@@ -283,7 +283,7 @@ func TestNothingLost(t *testing.T) {
 			t.Fatal(err)
 		}
 		if lost := lost(string(in)); len(lost) > 0 {
-			t.Errorf("%q is lost of %s: %s", lost, in, drawn(chat.Read(string(in))))
+			t.Errorf("%q is lost of %s: %s", lost, in, drawn(chat.ParseMessages(string(in))))
 		}
 	})
 }
@@ -300,11 +300,11 @@ func TestBounds(t *testing.T) {
 	}
 
 	many := "[" + strings.Repeat(`{"role":"user","content":"a"},`, 5_000) + `{"role":"user","content":"last"}]`
-	if got := chat.Read(`{"role":"user","content":[` + strings.Repeat(`{"type":"text","text":"a"},`, 5_000) +
+	if got := chat.ParseMessages(`{"role":"user","content":[` + strings.Repeat(`{"type":"text","text":"a"},`, 5_000) +
 		`"last"]}`); len(got) != 1 || len(got[0].Parts) > 1_001 || !strings.Contains(said(got), "last") {
 		t.Errorf("%d messages", len(got))
 	}
-	if got := chat.Read(many); len(got) > 1_001 || !strings.Contains(said(got), "last") {
+	if got := chat.ParseMessages(many); len(got) > 1_001 || !strings.Contains(said(got), "last") {
 		t.Errorf("%d messages", len(got))
 	}
 }
@@ -312,16 +312,17 @@ func TestBounds(t *testing.T) {
 // TestKnown: a message is known if it is among others, in whatever form, and each of them stands for one.
 func TestKnown(t *testing.T) {
 	t.Parallel()
-	if got := chat.Known(chat.Read(`[{"role":"assistant","tool_calls":[{"id":"c","name":"f","args":{"n": NaN}}]}]`),
-		chat.Read(`[{"role":"assistant","tool_calls":[{"id":"c","name":"f","args":{"n":NaN}}]}]`)); !got[0] {
+	read := chat.ParseMessages(`[{"role":"assistant","tool_calls":[{"id":"c","name":"f","args":{"n": NaN}}]}]`)
+	if got := chat.Known(read,
+		chat.ParseMessages(`[{"role":"assistant","tool_calls":[{"id":"c","name":"f","args":{"n":NaN}}]}]`)); !got[0] {
 		t.Error("C1: arguments with NaN are not known again")
 	}
 
-	before := chat.Read(`[{"role":"system","content":"Be brief."},{"role":"user","content":"yes"}]`)
-	reply := chat.Read(
+	before := chat.ParseMessages(`[{"role":"system","content":"Be brief."},{"role":"user","content":"yes"}]`)
+	reply := chat.ParseMessages(
 		`[{"role":"assistant","parts":[{"type":"reasoning","content":"Hm."},{"type":"tool_call","id":"c1","name":"look","arguments":{"n":1}}],"finish_reason":"stop"}]`,
 	)
-	now := chat.Read(
+	now := chat.ParseMessages(
 		`[{"role":"system","content":[{"type":"text","text":"Be brief."}]},{"role":"user","content":"yes"},{"role":"assistant","tool_calls":[{"id":"c1","function":{"name":"look","arguments":"{\"n\": 1}"}}]},{"role":"user","content":"yes"},{"role":"assistant","content":"yes"}]`,
 	)
 

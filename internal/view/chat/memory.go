@@ -39,10 +39,10 @@ type element struct {
 	next *element // that stood behind it in the last text
 }
 
-// Keys returns the keys of the messages that [Read] reads in a text.
+// Keys returns the keys of the messages that [ParseMessages] reads in a text.
 func (m *Memory) Keys(s string) []Key {
 	trimmed := strings.TrimSpace(s)
-	if keys, n, ok := m.list(trimmed); ok && n == len(trimmed) {
+	if keys, n, ok := m.keysOfList(trimmed); ok && n == len(trimmed) {
 		return keys
 	}
 	if keys, ok := m.wrapped(trimmed); ok {
@@ -53,7 +53,7 @@ func (m *Memory) Keys(s string) []Key {
 
 func (m *Memory) read(s string) []Key {
 	m.Parsed += len(s)
-	return keysOf(Read(s))
+	return keysOf(ParseMessages(s))
 }
 
 func keysOf(messages []Message) []Key {
@@ -64,9 +64,9 @@ func keysOf(messages []Message) []Key {
 	return keys
 }
 
-// list reads the list of messages with which s begins, and returns how long it is. ok is false if it takes [Read] to
-// read it.
-func (m *Memory) list(s string) (keys []Key, n int, ok bool) {
+// keysOfList returns the keys of the messages in the JSON list at the beginning of s, and the length of the list in
+// bytes. ok is false if only [ParseMessages] can read it.
+func (m *Memory) keysOfList(s string) (keys []Key, n int, ok bool) {
 	rest, isList := strings.CutPrefix(s, "[")
 	if !isList {
 		return nil, 0, false
@@ -74,7 +74,7 @@ func (m *Memory) list(s string) (keys []Key, n int, ok bool) {
 
 	var last *element
 	for {
-		rest = blank(rest)
+		rest = skipBlanks(rest)
 		e := m.element(rest, last)
 		if e == nil || len(keys)+len(e.keys) > maxMessages {
 			return nil, 0, false
@@ -84,7 +84,7 @@ func (m *Memory) list(s string) (keys []Key, n int, ok bool) {
 			last.next = e
 		}
 		last = e
-		keys, rest = append(keys, e.keys...), blank(rest[len(e.json):])
+		keys, rest = append(keys, e.keys...), skipBlanks(rest[len(e.json):])
 		if end, isEnd := strings.CutPrefix(rest, "]"); isEnd {
 			return keys, len(s) - len(end), true
 		}
@@ -94,8 +94,8 @@ func (m *Memory) list(s string) (keys []Key, n int, ok bool) {
 	}
 }
 
-// blank returns s without the white space of JSON before it.
-func blank(s string) string { return strings.TrimLeft(s, " \t\r\n") }
+// skipBlanks returns s without the white space of JSON before it.
+func skipBlanks(s string) string { return strings.TrimLeft(s, " \t\r\n") }
 
 // element returns the element with which s begins, nil if there is none that says the same in any list. Objects of JSON
 // end where they end: if s begins with one, it is its first value.
@@ -157,7 +157,7 @@ func (m *Memory) wrapped(s string) (keys []Key, ok bool) {
 		if slices.Contains(wrappers, name.String()) && d.PeekKind() == '[' {
 			from := int(d.InputOffset())
 			from += strings.IndexByte(s[from:], '[')
-			keys, n, ok := m.list(s[from:])
+			keys, n, ok := m.keysOfList(s[from:])
 			if !ok {
 				return nil, false
 			}
@@ -177,7 +177,7 @@ func (m *Memory) around(s string, list []Key) (keys []Key, ok bool) {
 		return nil, false
 	}
 
-	for _, message := range Read(s) {
+	for _, message := range ParseMessages(s) {
 		if len(message.Parts) == 1 && message.Parts[0].Text == placeholder {
 			if ok || message.Role != "" { // messages of a list take the role of what is around it
 				return nil, false

@@ -13,7 +13,7 @@ import (
 
 func keysOf(s string) []chat.Key {
 	keys := []chat.Key{}
-	for _, m := range chat.Read(s) {
+	for _, m := range chat.ParseMessages(s) {
 		keys = append(keys, m.Key())
 	}
 	return keys

@@ -99,17 +99,18 @@ func size(p *tree.Plan) (n int) {
 	return n
 }
 
-func (b *builder) add(r Row, parent, depth int) (at int) {
+// add appends a row and returns its index. close sets how many rows are below it.
+func (b *builder) add(r Row, parent, depth int) (index int) {
 	r.Parent, r.Depth = parent, depth
-	at = len(b.Rows)
-	b.places[r.At] = at
+	index = len(b.Rows)
+	b.places[r.At] = index
 	if parent >= 0 {
 		b.Rows[parent].Siblings++ // of its rows, until close
 		r.Place = b.Rows[parent].Siblings
 	}
 
 	b.Rows = append(b.Rows, r)
-	return at
+	return index
 }
 
 // close ends a row: all below it was added. children is kept until then in Siblings.

@@ -18,10 +18,10 @@ const (
 )
 
 // Left is what Texts left out because of its bounds, and what is not available.
-type Left struct {
-	Large  int  // files of more than MaxText
-	Closed int  // files that are not available (see Available)
-	More   bool // files after MaxTexts, or MaxTotal
+type Skipped struct {
+	Large       int  // files of more than MaxText
+	Unavailable int  // files that are not available (see Available)
+	TooMany     bool // there are files after MaxTexts, or MaxTotal
 }
 
 // Texts calls do for the text files at a path and below it, in the order of their paths. Left out are
@@ -29,7 +29,7 @@ type Left struct {
 // files and folders of dependencies. Content is shared with nobody.
 func (f *Folder) Texts(
 	ctx context.Context, name, include string, do func(at string, content []byte) error,
-) (left Left, err error) {
+) (left Skipped, err error) {
 	wanted, err := readInclude(include)
 	if err != nil {
 		return left, err
@@ -67,14 +67,14 @@ func (f *Folder) Texts(
 		case err != nil:
 			return nil //nolint:nilerr // it has gone
 		case at != top && f.Available(at, info) != nil:
-			left.Closed++
+			left.Unavailable++
 			return nil //nolint:nilerr // left says so
 		case info.Size() > MaxText:
 			left.Large++
 			return nil
 		}
 		if files == MaxTexts || total > MaxTotal {
-			left.More = true
+			left.TooMany = true
 			return fs.SkipAll
 		}
 

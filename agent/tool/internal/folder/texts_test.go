@@ -71,7 +71,7 @@ func TestTexts(t *testing.T) {
 		}
 
 		if strings.Join(got, " ") != row.want || row.path == "" && err == nil && row.include == "" &&
-			left != (folder.Left{Large: 1, Closed: 1}) {
+			left != (folder.Skipped{Large: 1, Unavailable: 1}) {
 			t.Errorf("%q %q: %q, left out %+v", row.path, row.include, got, left)
 		}
 	}

@@ -168,8 +168,8 @@ func TestLines(t *testing.T) {
 					continue
 				}
 
-				at += l.Same
-				if l.Same > 0 {
+				at += l.Hidden
+				if l.Hidden > 0 {
 					continue
 				}
 

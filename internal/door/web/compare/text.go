@@ -15,8 +15,8 @@ type Line struct {
 	Side byte
 	// Words are the pieces of the line, of which the marked ones differ from the other text. The line ends with them.
 	Words []Word
-	// Same is how many lines follow that both texts have, and that are left out.
-	Same int
+	// Hidden is how many lines follow that both texts have, and that are left out.
+	Hidden int
 }
 
 // Word is a piece of a line.
@@ -26,8 +26,8 @@ type Word struct {
 }
 
 const (
-	// around is how many lines are shown before and after those that differ.
-	around = 3
+	// contextLines is how many lines are shown before and after those that differ.
+	contextLines = 3
 	// maxWords bounds the texts that are compared word by word, in bytes.
 	maxWords = 16 << 10
 )
@@ -38,30 +38,31 @@ func Lines(a, b string) (lines []Line) {
 	x, y := slices.Collect(strings.Lines(a)), slices.Collect(strings.Lines(b))
 	at := 0
 	for _, d := range lcs.DiffLines(x, y) {
-		lines = same(lines, x[at:d.Start], at == 0, false)
+		lines = appendContext(lines, x[at:d.Start], at == 0, false)
 		lines = changed(lines, strings.Join(x[d.Start:d.End], ""), strings.Join(y[d.ReplStart:d.ReplEnd], ""))
 		at = d.End
 	}
-	return same(lines, x[at:], at == 0, true)
+	return appendContext(lines, x[at:], at == 0, true)
 }
 
-// same adds lines that both texts have: those around what differs.
-func same(lines []Line, both []string, first, last bool) []Line {
-	head, tail := around, around
-	if first {
+// appendContext adds unchanged lines between two changes: contextLines at each end that touches a change. Longer
+// middles become one Line with Hidden; a single line is shown, because its mark would take as much room.
+func appendContext(lines []Line, unchanged []string, atStart, atEnd bool) []Line {
+	head, tail := contextLines, contextLines
+	if atStart {
 		head = 0
 	}
-	if last {
+	if atEnd {
 		tail = 0
 	}
 
-	left := len(both) - head - tail
-	for i, text := range both {
+	hidden := len(unchanged) - head - tail
+	for i, text := range unchanged {
 		switch {
-		case left <= 1 || i < head || i >= head+left:
+		case hidden <= 1 || i < head || i >= head+hidden:
 			lines = append(lines, Line{Side: ' ', Words: []Word{{Text: text}}})
 		case i == head:
-			lines = append(lines, Line{Side: ' ', Same: left})
+			lines = append(lines, Line{Side: ' ', Hidden: hidden})
 		}
 	}
 	return lines

@@ -26,20 +26,16 @@ func (Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, er
 		return engine.Result{}, &engine.RunError{Kind: "configuration", Message: "The run cannot be read: " + err.Error()}
 	}
 
-	of := in.PlanID
-	if d.Graph == nil {
-		text, err := plan(ctx, run, in, d)
-		if err != nil {
-			return engine.Result{}, err
-		}
-		of, d.Graph = run.ID(), json.RawMessage(text)
-		run.Artifact(tool.Artifact{Name: graph.Artifact, Type: graph.Artifact, Value: d.Graph})
+	plannedIn, err := d.load(ctx, run, in)
+	if err != nil {
+		return engine.Result{}, err
 	}
 
 	g, err := graph.Read(d.Graph)
 	if err != nil {
 		return engine.Result{}, &engine.RunError{Kind: "planning", Message: err.Error()}
 	}
+
 	run.Title(g.Title)
 	if in.Draft {
 		return engine.Result{Summary: g.Title}, nil
@@ -49,29 +45,44 @@ func (Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, er
 		run: run, graph: g, eager: in.Scheduling == eager, begun: map[string]bool{}, completed: map[string]bool{},
 		results: map[string]string{},
 	}
-	e.log(logStart, nil, record.ThoughtAction, "Starting execution of plan %s", of)
-	if e.doers, err = d.choose(g, input{}); err != nil {
+	e.log(logStart, nil, record.ThoughtAction, "Starting execution of plan %s", plannedIn)
+	if e.providers, err = d.choose(g, input{}); err != nil {
 		e.log(logEnd, nil, record.ThoughtError, "ERROR: %s", err)
 		return engine.Result{}, &engine.RunError{Kind: "provider", Message: err.Error()}
 	}
 
-	for _, by := range e.doers {
+	for _, by := range e.providers {
 		if _, err := run.Model(by.model); err != nil {
 			return engine.Result{}, err
 		}
 	}
-	if err := e.carry(ctx); err != nil {
+	if err := e.runNodes(ctx); err != nil {
 		return engine.Result{}, err
 	}
 	return e.end()
 }
 
+// load plans the graph if the definition has none. It returns the id of the run that planned the graph.
+func (d *definition) load(ctx context.Context, run *engine.Run, in input) (plannedIn string, err error) {
+	if d.Graph != nil {
+		return in.PlanID, nil
+	}
+
+	text, err := plan(ctx, run, in, *d)
+	if err != nil {
+		return "", err
+	}
+	d.Graph = json.RawMessage(text)
+	run.Artifact(tool.Artifact{Name: graph.Artifact, Type: graph.Artifact, Value: d.Graph})
+	return run.ID(), nil
+}
+
 // execution is the work on a graph.
 type execution struct {
-	run   *engine.Run
-	graph *graph.Graph
-	doers []doer // of the nodes
-	eager bool
+	run       *engine.Run
+	graph     *graph.Graph
+	providers []doer // of the nodes
+	eager     bool
 
 	wave      int             // the number of the last one
 	begun     map[string]bool // nodes
@@ -86,9 +97,10 @@ type ending struct {
 	err      error
 }
 
-// carry runs what is ready, and again, until nothing is. A wave begins when nothing runs any more; eager nodes do
-// not wait for that, nor for nodes that wait for a human. The error is one that ends the run, or that the handle gave.
-func (e *execution) carry(ctx context.Context) (broken error) {
+// runNodes runs the nodes that are ready, again and again, until none is. A wave begins when no node runs any more;
+// eager nodes do not wait for that, nor for nodes that wait for a human. The error is one that ends the run, or one of
+// the handle.
+func (e *execution) runNodes(ctx context.Context) (broken error) {
 	endings := make(chan ending, len(e.graph.Nodes))
 	for running := 0; ; {
 		if broken == nil && (e.eager || running == 0 && len(e.waiting) == 0) {
@@ -165,9 +177,9 @@ func (e *execution) info(at int) engine.StepInfo {
 	}
 
 	metadata, _ := json.Marshal(a) // texts and numbers
-	info := engine.StepInfo{Agent: n.ID, Description: n.Name, Request: n.Description, Model: e.doers[at].model,
+	info := engine.StepInfo{Agent: n.ID, Description: n.Name, Request: n.Description, Model: e.providers[at].model,
 		Metadata: metadata}
-	if agent := e.doers[at].agent; agent != nil {
+	if agent := e.providers[at].agent; agent != nil {
 		info.MaxSteps = thinkact.Rounds(*agent)
 	}
 	return info
@@ -184,7 +196,7 @@ func (e *execution) node(ctx context.Context, at int, info engine.StepInfo, prom
 
 	n := &e.graph.Nodes[at]
 	step, text, err := e.run.Do(ctx, at+1, info, func(step *engine.Step) (string, error) {
-		if agent := e.doers[at].agent; agent != nil {
+		if agent := e.providers[at].agent; agent != nil {
 			return thinkact.On(ctx, e.run, step, *agent, prompt+othersAreData)
 		}
 		return asks(ctx, e.run, step, info.Model)(0, nodeSystem(n), prompt)

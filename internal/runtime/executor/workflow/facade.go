@@ -103,7 +103,7 @@ func (p *place) RunAgent(ctx context.Context, name, message string) (workflow.Ag
 	}
 
 	session := engine.Conversation{ID: p.below(), Agent: name, Workflow: p.name, Base: p.run.ConversationID()}
-	return p.agent(ctx, a, converse.Asked{
+	return p.agent(ctx, a, converse.Request{
 		Messages: []workflow.Message{{Role: string(model.RoleUser), Content: message}}, Session: session,
 	})
 }
@@ -111,7 +111,7 @@ func (p *place) RunAgent(ctx context.Context, name, message string) (workflow.Ag
 func noComponent(name string) string { return "No components found with name " + name }
 
 // agent runs an agent as the next step.
-func (p *place) agent(ctx context.Context, a define.Definition, q converse.Asked) (workflow.AgentResult, error) {
+func (p *place) agent(ctx context.Context, a define.Definition, q converse.Request) (workflow.AgentResult, error) {
 	index := p.next
 	p.next++
 	r, err := converse.Carry(ctx, p.run, index, a, p.def.Servers, q)

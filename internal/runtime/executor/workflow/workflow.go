@@ -29,7 +29,7 @@ func (x Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, 
 	var result any
 	var err error
 	if def.Type == define.AgentStep {
-		result, err = root.agent(ctx, def.Agents[in.Agent], converse.Asked{
+		result, err = root.agent(ctx, def.Agents[in.Agent], converse.Request{
 			Messages: in.Messages, SystemPrompt: in.SystemPrompt, History: in.ForceIncludeHistory,
 			Session: engine.Conversation{ID: root.session, Agent: in.Agent},
 		})

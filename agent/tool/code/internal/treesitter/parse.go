@@ -90,18 +90,18 @@ type walker struct {
 	*caller
 	*Tree
 	encoded
-	tree uint64
-	open []int // indexes of the nodes that the present one lies in
+	tree    uint64
+	parents []int // indexes of the ancestors of the current node, the root first
 }
 
-// walk copies all nodes. The cursor, which stands at one of them, is in the transfer buffer: functions that only look
-// at its node leave it as it is.
+// walk copies all nodes in the order of the text, parents before children. The cursor is in the transfer buffer of the
+// instance. Calls that only read the current node do not change it.
 func (w *walker) walk() error {
 	w.call("ts_tree_cursor_new_wasm", w.tree) // at the node that is in the transfer buffer
 	defer w.call("ts_tree_cursor_delete_wasm", w.tree)
 
 	for w.err == nil {
-		if len(w.Nodes) == maxNodes || len(w.open) == maxDepth {
+		if len(w.Nodes) == maxNodes || len(w.parents) == maxDepth {
 			return ErrTooLarge
 		}
 		if len(w.Nodes)%1024 == 0 && w.ctx.Err() != nil {
@@ -109,7 +109,7 @@ func (w *walker) walk() error {
 		}
 
 		if w.add() && w.call("ts_tree_cursor_goto_first_child_wasm", w.tree)&1 == 1 {
-			w.open = append(w.open, len(w.Nodes)-1)
+			w.parents = append(w.parents, len(w.Nodes)-1)
 			continue
 		}
 		if !w.next() {
@@ -119,7 +119,7 @@ func (w *walker) walk() error {
 	return nil // parse returns the error of the call
 }
 
-// add adds the present node, unless it is only a sign. It reports whether others may lie in it.
+// add adds the current node, unless it is only a sign. It reports whether others may lie in it.
 func (w *walker) add() bool {
 	s := symbol{ErrorType, true}
 	if id := uint16(w.call("ts_tree_cursor_current_node_type_id_wasm", w.tree)); int(id) < len(w.symbols) {
@@ -142,8 +142,8 @@ func (w *walker) add() bool {
 	n.Line = lineAt(w.lines, n.Start)
 	n.EndLine = lineAt(w.lines, max(n.End-1, n.Start))
 
-	if len(w.open) > 0 {
-		n.Parent = w.open[len(w.open)-1]
+	if len(w.parents) > 0 {
+		n.Parent = w.parents[len(w.parents)-1]
 	}
 	n.Next = len(w.Nodes) + 1
 	w.Nodes = append(w.Nodes, n)
@@ -156,14 +156,14 @@ func (w *walker) next() bool {
 		if w.call("ts_tree_cursor_goto_next_sibling_wasm", w.tree)&1 == 1 {
 			return true
 		}
-		last := len(w.open) - 1
+		last := len(w.parents) - 1
 		if last < 0 {
 			return false
 		}
 
 		w.call("ts_tree_cursor_goto_parent_wasm", w.tree)
-		w.Nodes[w.open[last]].Next = len(w.Nodes)
-		w.open = w.open[:last]
+		w.Nodes[w.parents[last]].Next = len(w.Nodes)
+		w.parents = w.parents[:last]
 	}
 	return false
 }

@@ -20,38 +20,38 @@ import (
 const (
 	// defaultIterations is how many turns an agent has.
 	defaultIterations = 50
-	// historyMessages is how much of its session an agent is told.
+	// historyMessages bounds the messages of its session that an agent reads.
 	historyMessages = 200
 	// outOfTurns is the error kind of an agent that used all of its turns.
 	outOfTurns = "max_iterations"
 )
 
-// Asked is what an agent is asked.
-type Asked struct {
+// Request is what an agent is asked.
+type Request struct {
 	Messages     []workflow.Message
 	SystemPrompt string // in place of that of the agent; empty: that
 	History      bool   // although the agent does not want it
 	Session      engine.Conversation
 }
 
-// talk is the conversation of an agent over several turns.
-type talk struct {
-	run     *engine.Run
-	step    *engine.Step
-	agent   define.Definition
-	servers []string                  // all MCP servers that there are
-	fits    func(answer string) error // says why a text is no final answer; nil: any is
-	asked   Asked
+// conversation is that of an agent with its model, over several turns.
+type conversation struct {
+	run         *engine.Run
+	step        *engine.Step
+	agent       define.Definition
+	servers     []string                  // all MCP servers that there are
+	checkAnswer func(answer string) error // says why a text is no final answer; nil: any is
+	asked       Request
 
-	said  []model.Message
-	first int // of the messages that are its own: before are the prompt and the history
-	kept  int // how many of its own the session has
+	said    []model.Message
+	ownFrom int // index of the first message after prompt and history
+	kept    int // how many of its own the session has
 }
 
 // Carry carries a conversation to its end, as a step of the run. servers are all MCP servers that there are. The error
 // is a [*engine.RunError] if the agent did not succeed, with its result, or another of the handle.
 func Carry(
-	ctx context.Context, run *engine.Run, index int, a define.Definition, servers []string, q Asked,
+	ctx context.Context, run *engine.Run, index int, a define.Definition, servers []string, q Request,
 ) (workflow.AgentResult, error) {
 	if a.MaxSteps == 0 {
 		a.MaxSteps = defaultIterations
@@ -66,8 +66,8 @@ func Carry(
 		return workflow.AgentResult{}, err
 	}
 
-	t := &talk{run: run, step: step, agent: a, servers: servers, asked: q}
-	if err := t.open(ctx); err != nil {
+	t := &conversation{run: run, step: step, agent: a, servers: servers, asked: q}
+	if err := t.loadMessages(ctx); err != nil {
 		return workflow.AgentResult{}, err
 	}
 
@@ -81,8 +81,8 @@ func Carry(
 	return t.result(answer, failure), err
 }
 
-// open begins with the system prompt, the history and what the agent is asked.
-func (t *talk) open(ctx context.Context) (err error) {
+// loadMessages sets the messages: the system prompt, the history of the session, and the request.
+func (t *conversation) loadMessages(ctx context.Context) (err error) {
 	prompt := t.agent.SystemPrompt
 	if t.asked.SystemPrompt != "" {
 		prompt = t.asked.SystemPrompt
@@ -97,7 +97,7 @@ func (t *talk) open(ctx context.Context) (err error) {
 		t.said = append(t.said, history...)
 	}
 
-	t.first = len(t.said)
+	t.ownFrom = len(t.said)
 	for _, m := range t.asked.Messages {
 		t.said = append(t.said, model.Message{Role: model.Role(m.Role), Parts: []model.Part{{Text: m.Content}}})
 	}
@@ -105,18 +105,18 @@ func (t *talk) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// keep puts what was said since into the session.
-func (t *talk) keep() {
-	if own := t.said[t.first:]; t.asked.Session.ID != "" && len(own) > t.kept {
+// keep saves the new messages to the session.
+func (t *conversation) keep() {
+	if own := t.said[t.ownFrom:]; t.asked.Session.ID != "" && len(own) > t.kept {
 		t.run.Say(t.asked.Session, t.kept, own[t.kept:]...)
 		t.kept = len(own)
 	}
 }
 
 // turns goes on until there is a final answer, or no turn is left.
-func (t *talk) turns(ctx context.Context) (answer string, err error) {
+func (t *conversation) turns(ctx context.Context) (answer string, err error) {
 	if len(t.agent.ResponseSchema) > 0 {
-		if t.fits, err = tool.Checker(t.agent.ResponseSchema); err != nil {
+		if t.checkAnswer, err = tool.Checker(t.agent.ResponseSchema); err != nil {
 			return "", &engine.RunError{Kind: "configuration", Message: "The response schema is not valid: " + err.Error()}
 		}
 	}
@@ -131,7 +131,7 @@ func (t *talk) turns(ctx context.Context) (answer string, err error) {
 
 // turn asks the model once, and makes the calls that it asks for. Of a step that has ended it takes what is on
 // record, and returns the failure where the step came to it.
-func (t *talk) turn(ctx context.Context, n int) (answer string, final bool, err error) {
+func (t *conversation) turn(ctx context.Context, n int) (answer string, final bool, err error) {
 	_, ended, failure := t.step.Ended()
 	answered, acted := t.step.Recorded(int64(n))
 	var thinking engine.Thinking
@@ -162,7 +162,7 @@ func (t *talk) turn(ctx context.Context, n int) (answer string, final bool, err 
 }
 
 // spoken takes a text, which is the final answer if it is whole, and fits.
-func (t *talk) spoken(
+func (t *conversation) spoken(
 	n int, response *model.Response, thinking engine.Thinking,
 ) (answer string, final bool, err error) {
 	cut, err := t.step.Cut(int64(n), thinking)
@@ -175,8 +175,8 @@ func (t *talk) spoken(
 	}
 
 	answer = response.Message.Text()
-	if t.fits != nil {
-		if why := t.fits(answer); why != nil {
+	if t.checkAnswer != nil {
+		if why := t.checkAnswer(answer); why != nil {
 			t.said = append(t.said, model.User(doesNotFit(why)))
 			return "", false, nil
 		}
@@ -184,8 +184,8 @@ func (t *talk) spoken(
 	return answer, true, nil
 }
 
-// act makes the calls of a turn, and adds their results to the talk.
-func (t *talk) act(ctx context.Context, n int, calls []model.ToolCall, thinking engine.Thinking) error {
+// act makes the calls of a turn, and adds their results to the conversation.
+func (t *conversation) act(ctx context.Context, n int, calls []model.ToolCall, thinking engine.Thinking) error {
 	t.keep()
 	results, _, err := t.step.Follow(ctx, int64(n), calls, thinking)
 	if results != nil { // the calls were made, also if too many answers were cut
@@ -204,7 +204,7 @@ func turnError(turn int, err error) error {
 }
 
 // thinking returns what the agent asks its model in a turn, with the tools that it has then.
-func (t *talk) thinking(ctx context.Context) (th engine.Thinking, err error) {
+func (t *conversation) thinking(ctx context.Context) (th engine.Thinking, err error) {
 	a := t.agent
 	if th.Model, err = t.run.Model(a.Model.Name); err != nil {
 		return th, err
@@ -224,7 +224,7 @@ func (t *talk) thinking(ctx context.Context) (th engine.Thinking, err error) {
 }
 
 // refuse refuses calls whose arguments are bad, and tools of servers that the agent may not use.
-func (t *talk) refuse(call model.ToolCall, _ int) string {
+func (t *conversation) refuse(call model.ToolCall, _ int) string {
 	if err := argumentsError(call.Arguments); err != nil {
 		return badArguments(err)
 	}
@@ -256,7 +256,7 @@ func told(calls []model.ToolCall, results []tool.Result) model.Message {
 }
 
 // result says how the conversation ended.
-func (t *talk) result(answer string, failure *engine.RunError) workflow.AgentResult {
+func (t *conversation) result(answer string, failure *engine.RunError) workflow.AgentResult {
 	r := workflow.AgentResult{
 		AgentName: t.agent.Agent, Status: workflow.Success, ConversationHistory: workflow.MessagesOf(t.said),
 	}
