@@ -59,8 +59,8 @@ type PlanSummary struct {
 	Cause
 }
 
-// beside is what the list reads of a plan in other forms than its summary has.
-type beside struct{ CauseDocument, CauseRows json.RawMessage }
+// causeColumns is what the list reads of a plan in other forms than its summary has.
+type causeColumns struct{ CauseDocument, CauseRows json.RawMessage }
 
 var planList = fieldsql.NewRead(db.PlanList)
 
@@ -75,10 +75,10 @@ func (r *Reader) planList(
 	err = r.QueryBefore(ctx, deadline, "force_custom_plan", planList.SQL, args, func(rows pgx.Rows) error {
 		plans = []PlanSummary{}
 		var p *PlanSummary
-		var more beside
+		var more causeColumns
 		return planList.Rows(rows, func(record.Kind) ([]any, error) {
 			plans = append(plans, PlanSummary{})
-			p, more = &plans[len(plans)-1], beside{}
+			p, more = &plans[len(plans)-1], causeColumns{}
 			return []any{&p.Record, &p.Cursor, p, &p.Total, &more}, nil
 		}, func() error {
 			p.Record.CurrentPlanID, p.Cursor.RootPlanID = p.Record.RootPlanID, p.Record.RootPlanID

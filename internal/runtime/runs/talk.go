@@ -54,10 +54,10 @@ type Talk struct {
 	// Silence is how long nothing may be sent. Then send is called with an event that has no type.
 	Silence time.Duration
 
-	live map[int64]*strings.Builder // the texts that were sent as they arrived, by turn
-	told int                        // the number of the last event that was told
-	turn int64                      // the texts of the turns before are told
-	done int64                      // all of the turns before is told
+	live     map[int64]*strings.Builder // the texts that were sent as they arrived, by turn
+	lastSent int                        // the number of the last event that was sent
+	turn     int64                      // the texts of the turns before are sent
+	done     int64                      // all of the turns before is sent
 }
 
 // Follow sends the events of the run in order, those that are on record and texts as they arrive, until the
@@ -134,21 +134,21 @@ func (t *Talk) arrived(ctx context.Context, d delta.Delta, send func(Event) erro
 
 // text sends a text as it arrives.
 func (t *Talk) text(d delta.Delta, send func(Event) error) error {
-	said := t.live[d.Seq]
-	if said == nil {
-		said = &strings.Builder{}
-		t.live[d.Seq] = said
+	text := t.live[d.Seq]
+	if text == nil {
+		text = &strings.Builder{}
+		t.live[d.Seq] = text
 	}
 
 	data := map[string]any{"turn": d.Seq, "text": d.Text}
 	if d.Reset {
-		if said.Len() == 0 {
+		if text.Len() == 0 {
 			return nil
 		}
-		said.Reset()
+		text.Reset()
 		data["reset"] = true
 	}
-	said.WriteString(d.Text)
+	text.WriteString(d.Text)
 	return send(Event{Type: TextDelta, Data: data})
 }
 
@@ -173,14 +173,14 @@ func (t *Talk) look(ctx context.Context, send func(Event) error) (ended bool, er
 		cycles = step.Cycles
 	}
 
-	told := teller{after: max(t.told, t.After), talk: t, send: send}
-	told.tell(SessionInfo, map[string]any{"session_id": d.Plan.ConversationID, "plan_id": t.PlanID, "agent_name": d.Name})
-	done := told.cycles(cycles)
+	out := teller{after: max(t.lastSent, t.After), talk: t, send: send}
+	out.tell(SessionInfo, map[string]any{"session_id": d.Plan.ConversationID, "plan_id": t.PlanID, "agent_name": d.Name})
+	done := out.cycles(cycles)
 	if done && d.State.Terminal() {
-		told.end(d)
+		out.end(d)
 	}
-	t.told = max(t.told, told.number)
-	return done && d.State.Terminal() || told.err != nil, told.err
+	t.lastSent = max(t.lastSent, out.number)
+	return done && d.State.Terminal() || out.err != nil, out.err
 }
 
 // teller numbers the events that are on record, and sends those that are new.
@@ -250,8 +250,8 @@ func (t *teller) text(turn int64, text string) {
 	}
 
 	live := ""
-	if said := t.talk.live[turn]; said != nil {
-		live = said.String()
+	if arrived := t.talk.live[turn]; arrived != nil {
+		live = arrived.String()
 	}
 	if t.talk.turn = max(t.talk.turn, turn+1); t.number+1 > t.after {
 		delete(t.talk.live, turn)
