@@ -70,16 +70,16 @@ func Read(s string) []Message {
 			r.value(whole, "", 0)
 		}
 		isTexts := trimmed[0] == '[' && strings.HasPrefix(blank(trimmed[1:]), `"`)
-		if !isTexts && anySaid(r.messages) {
+		if !isTexts && anyContent(r.messages) {
 			return r.messages
 		}
 	}
 	return []Message{{Parts: []Part{{Text: s}}}}
 }
 
-func anySaid(messages []Message) bool {
+func anyContent(messages []Message) bool {
 	for i := range messages {
-		if messages[i].said() {
+		if messages[i].hasContent() {
 			return true
 		}
 	}
@@ -95,7 +95,7 @@ func (m *Message) Key() [sha256.Size]byte {
 		h.Write([]byte(s))
 	}
 
-	said := m.said()
+	hasContent := m.hasContent()
 	role := m.Role
 	if role == "model" {
 		role = "assistant"
@@ -103,7 +103,7 @@ func (m *Message) Key() [sha256.Size]byte {
 
 	add(role)
 	for _, p := range m.Parts {
-		if p.Kind == Thought || p.Kind == Other && said {
+		if p.Kind == Thought || p.Kind == Other && hasContent {
 			continue
 		}
 		add(string(rune(p.Kind)))
@@ -114,8 +114,8 @@ func (m *Message) Key() [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// said reports whether a message has more than reasoning and what is not understood.
-func (m *Message) said() bool {
+// hasContent reports whether a message has more than reasoning and what is not understood.
+func (m *Message) hasContent() bool {
 	for _, p := range m.Parts {
 		if p.Kind != Thought && p.Kind != Other {
 			return true
