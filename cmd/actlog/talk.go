@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// maxSaid and maxSaidLines bound what is shown of a message or of a result, in characters and lines. --json has all of
-	// it.
-	maxSaid      = 2_000
-	maxSaidLines = 20
+	// maxQuote and maxQuoteLines bound what is shown of a message or of a result, in characters and lines. --json has
+	// all of it.
+	maxQuote      = 2_000
+	maxQuoteLines = 20
 	// maxArguments bounds what is shown of the arguments of a tool call, in characters.
 	maxArguments = 300
 )
@@ -31,7 +31,7 @@ func (v *view) step(st *stepView, of *planView) {
 	name, _ := st.name(of)
 	v.line("", v.bold(cmp.Or(name, st.StepID)), v.stateBelow(st.State), v.figures(st.Figures), st.number())
 	v.pastAttempts("", st.attempted)
-	v.said("", "asked", st.AgentRequest)
+	v.quote("", "asked", st.AgentRequest)
 
 	var before *cycleView
 	for _, c := range st.ThinkActSteps {
@@ -40,10 +40,10 @@ func (v *view) step(st *stepView, of *planView) {
 		before = c
 	}
 
-	v.failure("", "error: ", st.ErrorMessage, maxSaid)
+	v.failure("", "error: ", st.ErrorMessage, maxQuote)
 	if answer := tree.Answer(st.Result); answer != "" {
 		v.line("")
-		v.said("", "result", answer)
+		v.quote("", "result", answer)
 	}
 }
 
@@ -75,7 +75,7 @@ func (v *view) cycle(st *stepView, c, before *cycleView) {
 		v.message(&m, c.ActToolInfoList)
 	}
 
-	v.failure("  ", "", c.ErrorMessage, maxSaid)
+	v.failure("  ", "", c.ErrorMessage, maxQuote)
 	for _, t := range c.ActToolInfoList {
 		v.toolCall(t)
 	}
@@ -93,11 +93,11 @@ func (v *view) message(m *chat.Message, calls []*toolCallView) {
 		case p.Kind == chat.Call:
 			v.line("  ", "→ "+v.bold(p.Name), words.Shorten(p.Text, maxArguments))
 		case p.Kind == chat.Thought:
-			v.said("  ", "thought", p.Text)
+			v.quote("  ", "thought", p.Text)
 		case p.Kind == chat.Result:
-			v.said("  ", "result", p.Text)
+			v.quote("  ", "result", p.Text)
 		default:
-			v.said("  ", who, p.Text)
+			v.quote("  ", who, p.Text)
 		}
 	}
 }
@@ -107,14 +107,14 @@ func (v *view) toolCall(t *toolCallView) {
 	v.line("  ", "→ "+v.bold(t.Name), words.Shorten(t.Parameters, maxArguments), v.stateBelow(t.State),
 		words.Took(t.StartTime, t.EndTime), t.number())
 	v.pastAttempts("    ", t.attempted)
-	v.failure("    ", "", t.ErrorMessage, maxSaid)
+	v.failure("    ", "", t.ErrorMessage, maxQuote)
 	if t.ErrorMessage == "" {
-		v.said("    ", "", tree.Answer(t.Result))
+		v.quote("    ", "", tree.Answer(t.Result))
 	}
 }
 
-// said draws what somebody said, with its lines and their indentation.
-func (v *view) said(prefix, who, text string) {
+// quote draws a text after the name of who wrote it, with its lines and their indentation.
+func (v *view) quote(prefix, who, text string) {
 	text = strings.Trim(strings.ReplaceAll(terminal.Plain(text), "\t", "    "), "\n")
 	if strings.TrimSpace(text) == "" {
 		return
@@ -124,11 +124,11 @@ func (v *view) said(prefix, who, text string) {
 	}
 
 	runes := []rune(text)
-	more := max(len(runes)-maxSaid, 0)
+	more := max(len(runes)-maxQuote, 0)
 	lines := strings.Split(string(runes[:len(runes)-more]), "\n")
-	if len(lines) > maxSaidLines {
-		more += len([]rune(strings.Join(lines[maxSaidLines:], "\n")))
-		lines = lines[:maxSaidLines]
+	if len(lines) > maxQuoteLines {
+		more += len([]rune(strings.Join(lines[maxQuoteLines:], "\n")))
+		lines = lines[:maxQuoteLines]
 	}
 
 	below := strings.Repeat(" ", columns(who))
@@ -139,7 +139,7 @@ func (v *view) said(prefix, who, text string) {
 			continue
 		}
 
-		indent := strings.Repeat(" ", min(len(line)-len(text), maxSaidIndent))
+		indent := strings.Repeat(" ", min(len(line)-len(text), maxQuoteIndent))
 		v.hanging(prefix, below+indent, strings.TrimRight(who+indent+text, " "))
 		who = below
 	}
@@ -149,8 +149,8 @@ func (v *view) said(prefix, who, text string) {
 	}
 }
 
-// maxSaidIndent bounds how far to the right a line of what somebody said begins.
-const maxSaidIndent = 40
+// maxQuoteIndent bounds how far to the right a line of a quoted text begins.
+const maxQuoteIndent = 40
 
 // brought reports whether a message has nothing but what the cycle shows: tool calls, their results, and what the model
 // answered.

@@ -108,8 +108,8 @@ func (m *Model) encode(req model.Request) (*request, error) {
 		body.MaxTokens = req.MaxTokens // Ollama and LM Studio ignore the new name
 	}
 
-	for i, said := range req.Messages {
-		messages, err := encodeMessage(said, m.Provider())
+	for i, each := range req.Messages {
+		messages, err := encodeMessage(each, m.Provider())
 		if err != nil {
 			return nil, fmt.Errorf("messages[%d]: %w", i, err)
 		}
