@@ -48,8 +48,10 @@ func (s *Server) Routes() []httpd.Route {
 			Method: get, Path: "/api/v1/plans/:planId/artifacts", Need: read,
 			Handle: s.listAttached(record.KindArtifact, "artifacts"),
 		},
-		{Method: get, Path: "/api/v1/plans/:planId/sources", Need: read,
-			Handle: s.listAttached(record.KindSource, "sources")},
+		{
+			Method: get, Path: "/api/v1/plans/:planId/sources", Need: read,
+			Handle: s.listAttached(record.KindSource, "sources"),
+		},
 		{Method: get, Path: "/api/v1/plans/:planId/waits", Need: read, Handle: s.listAttached(record.KindWait, "waits")},
 		{Method: get, Path: "/api/v1/plans/:planId/failures", Need: read, Handle: s.listFailures},
 		{Method: get, Path: "/api/v1/plans/:planId/search", Need: read, Handle: s.search},
