@@ -67,8 +67,8 @@ func start(t *testing.T, a *agent.Runtime, job agent.Job) (planID string) {
 	return planID
 }
 
-// settled waits for a run to be in a state.
-func settled(t *testing.T, a *agent.Runtime, planID string, want record.State) *agent.Run {
+// finished waits for a run to be in a state.
+func finished(t *testing.T, a *agent.Runtime, planID string, want record.State) *agent.Run {
 	t.Helper()
 	run, err := a.Wait(t.Context(), planID)
 	if err != nil {
@@ -160,7 +160,7 @@ func TestAsWriter(t *testing.T) {
 	a := open(t, storetest.WriterURL(t, pgtest.Fresh(t)))
 	register(t, a, agent.Parts{Models: models(t, says("It is written.")), Agents: map[string]agent.Agent{"a": {}}})
 	go func() { _ = a.Work(t.Context()) }()
-	if run := settled(t, a, start(t, a, agent.Job{Work: agent.Request{Agent: "a", Request: "Go."}}),
+	if run := finished(t, a, start(t, a, agent.Job{Work: agent.Request{Agent: "a", Request: "Go."}}),
 		record.Completed); run.Result != "It is written." {
 		t.Errorf("%+v", run)
 	}
@@ -410,7 +410,7 @@ func TestClosed(t *testing.T) {
 	})
 	worked, waited := make(chan error, 1), make(chan error, 1)
 	go func() { worked <- a.Work(t.Context()) }()
-	settled(t, a, start(t, a, agent.Job{Work: agent.Request{Agent: "a", Request: "Ask."}}), record.Waiting)
+	finished(t, a, start(t, a, agent.Job{Work: agent.Request{Agent: "a", Request: "Ask."}}), record.Waiting)
 
 	// Who waits for a run that nobody takes waits until the end.
 	b := open(t, pgtest.New(t).URL)
@@ -548,7 +548,7 @@ func TestPostgresAway(t *testing.T) {
 	}
 
 	outage.End(t)
-	if run := settled(t, a, start(t, a, q), record.Completed); run.Result != "It is back." {
+	if run := finished(t, a, start(t, a, q), record.Completed); run.Result != "It is back." {
 		t.Errorf("%+v", run)
 	}
 	go func() { _ = other.Work(t.Context()) }()
@@ -573,7 +573,7 @@ func TestWorkerWithoutTheTool(t *testing.T) {
 
 	go func() { _ = other.Work(t.Context()) }()
 	id := start(t, a, agent.Job{Work: agent.Request{Agent: "a", Request: "Go."}})
-	if run := settled(t, other, start(t, other, agent.Job{Work: agent.Request{Agent: "c", Request: "Go."}}),
+	if run := finished(t, other, start(t, other, agent.Job{Work: agent.Request{Agent: "c", Request: "Go."}}),
 		record.Completed); run.Result == "" {
 		t.Errorf("%+v", run) // the worker is at work
 	}
@@ -583,7 +583,7 @@ func TestWorkerWithoutTheTool(t *testing.T) {
 		t.Errorf("%+v %v", run, err)
 	}
 	go func() { _ = a.Work(t.Context()) }()
-	if run := settled(t, other, id, record.Completed); run.Result != "done" || run.WaitingFor != nil {
+	if run := finished(t, other, id, record.Completed); run.Result != "done" || run.WaitingFor != nil {
 		t.Errorf("%+v", run)
 	}
 }
@@ -608,7 +608,7 @@ func TestControl(t *testing.T) {
 		t.Fatal(err)
 	}
 	go func() { _ = a.Work(t.Context()) }()
-	settled(t, a, id, record.Paused)
+	finished(t, a, id, record.Paused)
 
 	if err := a.Control(t.Context(), id, agent.Resume, "ada"); err != nil {
 		t.Fatal(err)
@@ -617,7 +617,7 @@ func TestControl(t *testing.T) {
 	if err := a.Control(t.Context(), id, agent.Stop, "ada"); err != nil {
 		t.Fatal(err)
 	}
-	if run := settled(t, a, id, record.Cancelled); run.EndTime.IsZero() || run.Name != "a" || run.Executor != "agent" {
+	if run := finished(t, a, id, record.Cancelled); run.EndTime.IsZero() || run.Name != "a" || run.Executor != "agent" {
 		t.Errorf("%+v", run)
 	}
 
@@ -653,7 +653,7 @@ func TestStarter(t *testing.T) {
 		t.Errorf("ann's run is %s, and then %s; bob's is %s", id, again, theirs)
 	}
 
-	w := settled(t, a, id, record.Waiting).Waits[0]
+	w := finished(t, a, id, record.Waiting).Waits[0]
 	for _, by := range []string{"ann", ""} {
 		if err := a.Decide(t.Context(), id, w.WaitID,
 			agent.Decision{Decision: agent.Approve, By: by, Claim: "bob"}); !errors.Is(err, agent.ErrNotApart) {
@@ -663,7 +663,7 @@ func TestStarter(t *testing.T) {
 	if err := a.Decide(t.Context(), id, w.WaitID, agent.Decision{Decision: agent.Approve, By: "bob"}); err != nil {
 		t.Fatal(err)
 	}
-	settled(t, a, id, record.Completed)
+	finished(t, a, id, record.Completed)
 }
 
 // TestForm checks that a form is shown and answered, and that a wrong answer is named.
@@ -684,7 +684,7 @@ func TestForm(t *testing.T) {
 		Work: agent.Request{Agent: "a", Request: "Ask me about secret-things."}, Tags: []string{"trip"},
 	})
 
-	run := settled(t, a, id, record.Waiting)
+	run := finished(t, a, id, record.Waiting)
 	w := run.Waits[0]
 	if w.Title != "Where to?" || w.Type != record.WaitUserInput || len(w.Form) != 2 || w.Form[0]["name"] != "city" ||
 		fmt.Sprint(w.Decisions) != "[submit]" || !w.ExpiresAt.IsZero() || w.PlanID != id {
@@ -719,7 +719,7 @@ func TestForm(t *testing.T) {
 	if err := a.Decide(t.Context(), id, w.WaitID, answer); !errors.Is(err, agent.ErrDecided) {
 		t.Errorf("decided twice: %v", err)
 	}
-	if run = settled(t, a, id, record.Completed); run.Result != "It is noted." || len(run.Waits) != 0 ||
+	if run = finished(t, a, id, record.Completed); run.Result != "It is noted." || len(run.Waits) != 0 ||
 		run.Total.ToolCalls != 2 || run.Total.InputTokens == 0 {
 		t.Errorf("%+v", run)
 	}
@@ -808,7 +808,7 @@ func TestConfigurationFile(t *testing.T) {
 
 	go func() { _ = a.Work(t.Context()) }()
 	id := start(t, a, agent.Job{Work: agent.Request{Agent: "program", Request: "Go."}})
-	run := settled(t, a, id, record.Waiting) // the program's policy holds for the file's agent
+	run := finished(t, a, id, record.Waiting) // the program's policy holds for the file's agent
 	w := run.Waits[0]
 	if w.Tool != "echo" || string(w.Arguments) != `{"text":"hi"}` || w.PlanID == id {
 		t.Errorf("the wait is %+v", w)
@@ -817,7 +817,7 @@ func TestConfigurationFile(t *testing.T) {
 	if err := a.Decide(t.Context(), id, w.WaitID, agent.Decision{Decision: agent.Approve}); err != nil {
 		t.Fatal(err)
 	}
-	if run = settled(t, a, id, record.Completed); run.Result != "program is done" {
+	if run = finished(t, a, id, record.Completed); run.Result != "program is done" {
 		t.Errorf("%+v", run)
 	}
 	sub, err := a.Read(t.Context(), w.PlanID)
@@ -830,12 +830,12 @@ func TestConfigurationFile(t *testing.T) {
 		agent.Job{Work: agent.Template{Name: "nightly", Values: map[string]string{"path": "a.go"}}}); err != nil {
 		t.Fatal(err)
 	}
-	if run = settled(t, a, id, record.Completed); run.Result != "It is read." {
+	if run = finished(t, a, id, record.Completed); run.Result != "It is read." {
 		t.Errorf("%+v", run)
 	}
 
 	// C21: what the embedder was used for is on record. Its vectors are where other workers find them.
-	settled(t, a, start(t, a, agent.Job{Work: agent.Request{Agent: "finder", Request: "Find it."}}), record.Completed)
+	finished(t, a, start(t, a, agent.Job{Work: agent.Request{Agent: "finder", Request: "Find it."}}), record.Completed)
 	var used string
 	if err := db.Pool.QueryRow(t.Context(),
 		`SELECT concat_ws(' ', metadata -> 'embedding', (SELECT count(*) FROM actlog.text_vector WHERE model = 'words'))
@@ -872,7 +872,7 @@ func TestConfigurationFile(t *testing.T) {
 	if err := current.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	settled(t, a, start(t, a, agent.Job{Work: agent.Request{Agent: "later", Request: "Go."}}), record.Waiting)
+	finished(t, a, start(t, a, agent.Job{Work: agent.Request{Agent: "later", Request: "Go."}}), record.Waiting)
 
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(a.Metrics()...)
@@ -948,7 +948,7 @@ func TestMCPServer(t *testing.T) {
 	go func() { _ = a.Work(t.Context()) }()
 	for _, name := range []string{"a", "b"} {
 		id := start(t, a, agent.Job{Work: agent.Request{Agent: name, Request: "Ask it."}})
-		if run := settled(t, a, id, record.Completed); run.Result != "It was told." || run.Figures.Failures != 0 {
+		if run := finished(t, a, id, record.Completed); run.Result != "It was told." || run.Figures.Failures != 0 {
 			t.Errorf("%+v", run)
 		}
 	}
@@ -1062,7 +1062,7 @@ func TestKilledWorker(t *testing.T) {
 	go func() { _ = a.Work(t.Context()) }()
 	close(answer)
 
-	run := settled(t, a, id, record.Completed)
+	run := finished(t, a, id, record.Completed)
 	if run.Result != "All is noted." || run.Takeovers != 1 {
 		t.Errorf("%+v", run)
 	}

@@ -206,7 +206,7 @@ func TestRefactoringByAgents(t *testing.T) {
 	accept(t, a, db, "ACTION_VALIDATION", agent.Decision{Decision: agent.Approve})
 	accept(t, a, db, "ACTION_VALIDATION", agent.Decision{Decision: agent.Approve})
 
-	run := settled(t, a, id, record.Completed)
+	run := finished(t, a, id, record.Completed)
 	if run.Result != "The discounts are simpler." {
 		t.Errorf("%+v", run)
 	}

@@ -68,7 +68,7 @@ func (r *Runtime) Wait(ctx context.Context, planID string) (*Run, error) {
 	var d *runstore.RunDetail
 	if err == nil {
 		defer done()
-		d, err = r.await(ctx, planID, runs.Settled)
+		d, err = r.await(ctx, planID, runs.Idle)
 	}
 
 	if err != nil {

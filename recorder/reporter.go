@@ -90,8 +90,8 @@ func (a action) String() string { return a.verb + " " + a.on.name() }
 // rarely called again, so its changes go to the handle above. Without changes, report only
 // retries what failed before.
 func (r *reporter) report(ctx context.Context, what action, changes ...record.Change) error {
-	settled, err := r.write(ctx, what, changes)
-	if !settled {
+	concluded, err := r.write(ctx, what, changes)
+	if !concluded {
 		r.mu.Lock()
 		r.unsent = append(r.unsent, changes...)
 		ended := r.ended
@@ -111,7 +111,7 @@ func (r *reporter) send(ctx context.Context, what action, changes ...record.Chan
 
 // write writes everything unsent from here and above, then the changes. settled reports whether
 // the sink has decided on all of them.
-func (r *reporter) write(ctx context.Context, what action, changes []record.Change) (settled bool, err error) {
+func (r *reporter) write(ctx context.Context, what action, changes []record.Change) (concluded bool, err error) {
 	batch := changes
 	for up := r; up != nil; up = up.parent {
 		if up.refused != nil {
@@ -128,14 +128,14 @@ func (r *reporter) write(ctx context.Context, what action, changes []record.Chan
 		return true, nil
 	}
 
-	settled, err = r.rec.write(ctx, batch)
-	if unsent := batch[:len(batch)-len(changes)]; settled && len(unsent) > 0 {
+	concluded, err = r.rec.write(ctx, batch)
+	if unsent := batch[:len(batch)-len(changes)]; concluded && len(unsent) > 0 {
 		r.forget(unsent)
 	}
 	if err != nil {
 		err = fmt.Errorf("%s: %w", what, err)
 	}
-	return settled, err
+	return concluded, err
 }
 
 // forget removes sent changes. Another goroutine may have sent some of them or added others in

@@ -133,13 +133,13 @@ func (r *Redactor) Settling() func(text string) int {
 			_, counts := r.Text(recent)
 			split = counts != nil || markers.MatchString(recent)
 		}
-		upTo = r.settled(text, upTo, split)
+		upTo = r.stable(text, upTo, split)
 		return upTo
 	}
 }
 
-// settled returns how much of a text is settled, as all before from is.
-func (r *Redactor) settled(text string, from int, split bool) int {
+// stable returns how much of a text cannot change any more, as all before from cannot.
+func (r *Redactor) stable(text string, from int, split bool) int {
 	// What begins at the end may be replaced, and then the text before it is one of its own.
 	for end := len(text); ; {
 		earlier := end

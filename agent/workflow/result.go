@@ -85,9 +85,9 @@ type Function struct {
 
 // MessagesOf returns messages of a model without those of the system. Each result of a tool is a message of
 // its own.
-func MessagesOf(said []model.Message) []Message {
+func MessagesOf(messages []model.Message) []Message {
 	out := []Message{}
-	for _, m := range said {
+	for _, m := range messages {
 		if m.Role == model.RoleSystem {
 			continue
 		}

@@ -17,7 +17,7 @@ import (
 type attachedWorker struct {
 	cmd    *exec.Cmd
 	stdin  io.Closer
-	said   lastWords
+	output lastWords
 	wanted atomic.Bool // that it ends
 	ended  chan struct{}
 }
@@ -33,7 +33,7 @@ func attachWorker(dataDir, configFile, databaseURL string, failed func(error)) (
 	w.cmd = exec.CommandContext(context.Background(), program, "work", "--attached", "--data-dir", dataDir, "--config",
 		configFile, "--workers", "1", "--listen=", "--drain", "2s")
 	w.cmd.Env = append(os.Environ(), "ACTLOG_DATABASE_URL="+databaseURL) // other users can see command lines
-	w.cmd.Stdout, w.cmd.Stderr = &w.said, &w.said
+	w.cmd.Stdout, w.cmd.Stderr = &w.output, &w.output
 	apart(w.cmd) // Ctrl-C at the terminal is for this process alone
 
 	if w.stdin, err = w.cmd.StdinPipe(); err == nil {
@@ -47,7 +47,7 @@ func attachWorker(dataDir, configFile, databaseURL string, failed func(error)) (
 		defer close(w.ended)
 		_ = w.cmd.Wait()
 		if !w.wanted.Load() {
-			failed(errors.New(strings.TrimSpace(fmt.Sprintf("the worker ended (%s): %s", w.cmd.ProcessState, w.said))))
+			failed(errors.New(strings.TrimSpace(fmt.Sprintf("the worker ended (%s): %s", w.cmd.ProcessState, w.output))))
 		}
 	}()
 	return w, nil

@@ -221,14 +221,14 @@ func (c *causeView) brief() string {
 		return words.Shorten(strings.TrimSpace("asks "+c.Tool+" ")+": "+c.Name, causeChars)
 	}
 
-	said := strings.TrimSpace(cmp.Or(c.ErrorKind, strings.ToLower(c.State)) + " " + c.Tool)
+	text := strings.TrimSpace(cmp.Or(c.ErrorKind, strings.ToLower(c.State)) + " " + c.Tool)
 	if c.Recovered {
-		said = "recovered: " + said
+		text = "recovered: " + text
 	}
 	if c.Text != "" {
-		said += ": " + c.Text
+		text += ": " + c.Text
 	}
-	return words.Shorten(said, causeChars)
+	return words.Shorten(text, causeChars)
 }
 
 // placeView is a plan, step, cycle or tool call.

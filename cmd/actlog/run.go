@@ -149,14 +149,14 @@ func (c *runCmd) ask(b *startBody, request string) {
 func (c *runCmd) namesAgent() bool { return c.Workflow == "" && c.executor() == "agent" }
 
 func (c *runCmd) body(ctx context.Context, e *env) (b startBody, err error) {
-	said := c.Words
+	rest := c.Words
 	if c.namesAgent() {
-		if said = said[1:]; len(said) == 0 {
+		if rest = rest[1:]; len(rest) == 0 {
 			return b, usageError(fmt.Sprintf("what is %s to do? run AGENT REQUEST, or run --plan TASK", words.Clean(c.Words[0])))
 		}
 	}
 
-	request := strings.Join(said, " ")
+	request := strings.Join(rest, " ")
 	if request == "-" {
 		input := interruptible(ctx, e.stdin)
 		defer input.Close()

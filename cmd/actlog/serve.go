@@ -363,16 +363,16 @@ func (s *server) close() error {
 		s.runs.Close()
 	}
 
-	var beside sync.WaitGroup // runs and requests come to their ends at the same time
+	var stopping sync.WaitGroup // runs and requests come to their ends at the same time
 	var handedBack error
 	if s.agents != nil {
-		beside.Go(func() { handedBack = s.agents.close() })
+		stopping.Go(func() { handedBack = s.agents.close() })
 	}
 
 	requests, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
 	errs = append(errs, httpd.Close(requests, s.listeners.all))
-	beside.Wait()
+	stopping.Wait()
 	errs = append(errs, handedBack)
 
 	ctx, cancel := closing(began)

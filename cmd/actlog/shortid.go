@@ -25,9 +25,9 @@ func shortIDs(ids []string) map[string]string {
 	short := make(map[string]string, len(sorted))
 	for i, id := range sorted {
 		n := leastShortID
-		for _, beside := range []int{i - 1, i + 1} { // of sorted ids, the neighbours have the longest beginning in common
-			if beside >= 0 && beside < len(sorted) {
-				n = max(n, common(id, sorted[beside])+1)
+		for _, neighbour := range []int{i - 1, i + 1} { // of sorted ids, the neighbours have the longest beginning in common
+			if neighbour >= 0 && neighbour < len(sorted) {
+				n = max(n, common(id, sorted[neighbour])+1)
 			}
 		}
 

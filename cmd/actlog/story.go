@@ -23,28 +23,28 @@ type story struct {
 
 	mu      sync.Mutex
 	view    *view
-	plans   map[string]*toldPlan
-	steps   map[string]*toldStep
-	cycles  map[cycleKey]*toldCycle
-	tools   map[string]*toldTool
+	plans   map[string]*printedPlan
+	steps   map[string]*printedStep
+	cycles  map[cycleKey]*printedCycle
+	tools   map[string]*printedTool
 	waits   map[string]string // their states
 	early   []storyRow        // of which it is not known yet where they belong
 	others  map[string]bool   // thoughts and artifacts
 	at      map[int]string    // the step of the last line, by depth
-	open    *toldCycle        // whose text is being written; nil: none
+	open    *printedCycle     // whose text is being written; nil: none
 	midLine bool              // at the end of what is written
 	asks    string            // the wait that a human is asked about: the texts of answers come later; empty: none
 	asked   string            // the question at the end of what is written
 }
 
-type toldPlan struct {
+type printedPlan struct {
 	parent, state string
 }
 
-type toldStep struct {
+type printedStep struct {
 	plan, agent string
 	attempt     int
-	told        bool
+	printed     bool
 }
 
 type cycleKey struct {
@@ -52,18 +52,18 @@ type cycleKey struct {
 	seq  int64
 }
 
-type toldCycle struct {
-	step    string
-	begun   bool // its row is known, so that what came before it is told
-	attempt int
-	told    int             // the attempt of which it was told that the answer begins again
-	text    strings.Builder // what arrived since the last reset
-	written int             // how much of it is written
-	partial bool            // a part of the text before is missing
-	ended   bool
+type printedCycle struct {
+	step           string
+	begun          bool // its row is known, so that what came before it is printed
+	attempt        int
+	restartPrinted int             // the attempt of which it was printed that the answer begins again
+	text           strings.Builder // what arrived since the last reset
+	written        int             // how much of it is written
+	partial        bool            // a part of the text before is missing
+	ended          bool
 }
 
-type toldTool struct {
+type printedTool struct {
 	attempt int
 	called  bool
 	state   string
@@ -71,9 +71,9 @@ type toldTool struct {
 
 func newStory(c *client, root string, v *view) *story {
 	return &story{
-		client: c, root: root, view: v, plans: map[string]*toldPlan{}, steps: map[string]*toldStep{},
-		cycles: map[cycleKey]*toldCycle{},
-		tools:  map[string]*toldTool{}, waits: map[string]string{}, others: map[string]bool{}, at: map[int]string{},
+		client: c, root: root, view: v, plans: map[string]*printedPlan{}, steps: map[string]*printedStep{},
+		cycles: map[cycleKey]*printedCycle{},
+		tools:  map[string]*printedTool{}, waits: map[string]string{}, others: map[string]bool{}, at: map[int]string{},
 	}
 }
 
@@ -99,11 +99,11 @@ func (s *story) rows(rows []storyRow) (waits []string) {
 		switch r := &rows[i]; r.Kind {
 		case "plan":
 			if s.plans[r.CurrentPlanID] == nil {
-				s.plans[r.CurrentPlanID] = &toldPlan{parent: r.ParentPlanID}
+				s.plans[r.CurrentPlanID] = &printedPlan{parent: r.ParentPlanID}
 			}
 		case "agentExecution":
 			if s.steps[r.StepID] == nil {
-				s.steps[r.StepID] = &toldStep{plan: r.PlanID}
+				s.steps[r.StepID] = &printedStep{plan: r.PlanID}
 			}
 			s.steps[r.StepID].agent = r.AgentName
 		}
@@ -198,10 +198,10 @@ func (s *story) plan(r *storyRow) {
 
 func (s *story) step(r *storyRow) {
 	st := s.steps[r.StepID]
-	if st.attempt = max(st.attempt, r.Attempt); st.told {
+	if st.attempt = max(st.attempt, r.Attempt); st.printed {
 		return
 	}
-	st.told = true
+	st.printed = true
 	depth := s.depth(st.plan)
 	s.line(depth, s.view.bold(r.AgentName)+":", words.Shorten(r.AgentRequest, 100))
 	s.at[depth] = r.StepID
@@ -232,10 +232,10 @@ func (s *story) depth(planID string) (n int) {
 	return n
 }
 
-func (s *story) cycle(stepID string, seq int64) *toldCycle {
+func (s *story) cycle(stepID string, seq int64) *printedCycle {
 	key := cycleKey{stepID, seq}
 	if s.cycles[key] == nil {
-		s.cycles[key] = &toldCycle{step: stepID, attempt: 1}
+		s.cycles[key] = &printedCycle{step: stepID, attempt: 1}
 	}
 	return s.cycles[key]
 }
@@ -249,11 +249,11 @@ func (s *story) think(r *storyRow) {
 	}
 	defer s.arrived(c)
 
-	if r.Attempt <= max(c.told, 1) {
+	if r.Attempt <= max(c.restartPrinted, 1) {
 		return
 	}
 
-	c.told = r.Attempt
+	c.restartPrinted = r.Attempt
 	why := ""
 	for _, past := range r.Attempts {
 		if past.Attempt == r.Attempt-1 {
@@ -264,7 +264,7 @@ func (s *story) think(r *storyRow) {
 }
 
 // again drops what arrived of an answer.
-func (s *story) again(c *toldCycle, attempt int) {
+func (s *story) again(c *printedCycle, attempt int) {
 	if s.open == c {
 		s.close()
 	}
@@ -323,7 +323,7 @@ func (s *story) delta(d storyDelta) {
 }
 
 // arrived writes what has arrived of an answer, unless it has to wait.
-func (s *story) arrived(c *toldCycle) {
+func (s *story) arrived(c *printedCycle) {
 	if !c.begun || c.ended || s.asks != "" || s.open != nil && s.open != c {
 		return
 	}
@@ -350,7 +350,7 @@ func (s *story) reset(d storyDelta) {
 	c.partial = !repeated
 	switch {
 	case void && repeated:
-		c.told = d.Attempt
+		c.restartPrinted = d.Attempt
 		s.line(s.place(d.StepID), s.view.faint("the answer begins again, "+attempted{Attempt: d.Attempt}.number()))
 	case void:
 		s.line(s.place(d.StepID), s.view.faint("a part of the answer was lost"))
@@ -358,7 +358,7 @@ func (s *story) reset(d storyDelta) {
 }
 
 // write writes a piece of a text.
-func (s *story) write(c *toldCycle, piece string) {
+func (s *story) write(c *printedCycle, piece string) {
 	piece = terminal.Plain(piece)
 	if piece == "" {
 		return
@@ -454,9 +454,9 @@ func (s *story) question(text string) (answered func()) {
 	}
 }
 
-func (s *story) tool(id string) *toldTool {
+func (s *story) tool(id string) *printedTool {
 	if s.tools[id] == nil {
-		s.tools[id] = &toldTool{attempt: 1}
+		s.tools[id] = &printedTool{attempt: 1}
 	}
 	return s.tools[id]
 }
@@ -487,11 +487,11 @@ func (s *story) result(r *storyRow) {
 	}
 	t.state = r.State
 
-	said := words.Shorten(r.Result, 100)
+	outcome := words.Shorten(r.Result, 100)
 	if r.ErrorMessage != "" {
-		said = s.view.red(words.Shorten(r.ErrorMessage, 100))
+		outcome = s.view.red(words.Shorten(r.ErrorMessage, 100))
 	}
-	s.line(s.place(r.StepID), "← "+s.view.bold(r.Name), s.view.state(r.State), words.Took(r.StartTime, r.EndTime), said)
+	s.line(s.place(r.StepID), "← "+s.view.bold(r.Name), s.view.state(r.State), words.Took(r.StartTime, r.EndTime), outcome)
 }
 
 func (s *story) wait(r *storyRow) {

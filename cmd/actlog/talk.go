@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// maxSaid and maxSaidLines bound what is shown of a message or of a result, in characters and lines. --json has all of
-	// it.
-	maxSaid      = 2_000
-	maxSaidLines = 20
+	// maxQuote and maxQuoteLines bound what is shown of a message or of a result, in characters and lines. --json has
+	// all of it.
+	maxQuote      = 2_000
+	maxQuoteLines = 20
 	// maxArguments bounds what is shown of the arguments of a tool call, in characters.
 	maxArguments = 300
 )
@@ -31,7 +31,7 @@ func (v *view) step(st *stepView, of *planView) {
 	name, _ := st.name(of)
 	v.line("", v.bold(cmp.Or(name, st.StepID)), v.stateBelow(st.State), v.figures(st.Figures), st.number())
 	v.pastAttempts("", st.attempted)
-	v.said("", "asked", st.AgentRequest)
+	v.quote("", "asked", st.AgentRequest)
 
 	var before *cycleView
 	for _, c := range st.ThinkActSteps {
@@ -40,10 +40,10 @@ func (v *view) step(st *stepView, of *planView) {
 		before = c
 	}
 
-	v.failure("", "error: ", st.ErrorMessage, maxSaid)
+	v.failure("", "error: ", st.ErrorMessage, maxQuote)
 	if answer := tree.Answer(st.Result); answer != "" {
 		v.line("")
-		v.said("", "result", answer)
+		v.quote("", "result", answer)
 	}
 }
 
@@ -75,7 +75,7 @@ func (v *view) cycle(st *stepView, c, before *cycleView) {
 		v.message(&m, c.ActToolInfoList)
 	}
 
-	v.failure("  ", "", c.ErrorMessage, maxSaid)
+	v.failure("  ", "", c.ErrorMessage, maxQuote)
 	for _, t := range c.ActToolInfoList {
 		v.toolCall(t)
 	}
@@ -93,11 +93,11 @@ func (v *view) message(m *chat.Message, calls []*toolCallView) {
 		case p.Kind == chat.Call:
 			v.line("  ", "→ "+v.bold(p.Name), words.Shorten(p.Text, maxArguments))
 		case p.Kind == chat.Thought:
-			v.said("  ", "thought", p.Text)
+			v.quote("  ", "thought", p.Text)
 		case p.Kind == chat.Result:
-			v.said("  ", "result", p.Text)
+			v.quote("  ", "result", p.Text)
 		default:
-			v.said("  ", who, p.Text)
+			v.quote("  ", who, p.Text)
 		}
 	}
 }
@@ -107,14 +107,14 @@ func (v *view) toolCall(t *toolCallView) {
 	v.line("  ", "→ "+v.bold(t.Name), words.Shorten(t.Parameters, maxArguments), v.stateBelow(t.State),
 		words.Took(t.StartTime, t.EndTime), t.number())
 	v.pastAttempts("    ", t.attempted)
-	v.failure("    ", "", t.ErrorMessage, maxSaid)
+	v.failure("    ", "", t.ErrorMessage, maxQuote)
 	if t.ErrorMessage == "" {
-		v.said("    ", "", tree.Answer(t.Result))
+		v.quote("    ", "", tree.Answer(t.Result))
 	}
 }
 
-// said prints a message with its label, wrapped and indented, cut at maxSaid characters and maxSaidLines lines.
-func (v *view) said(prefix, label, text string) {
+// quote prints a message with its label, wrapped and indented, cut at maxQuote characters and maxQuoteLines lines.
+func (v *view) quote(prefix, label, text string) {
 	text = strings.Trim(strings.ReplaceAll(terminal.Plain(text), "\t", "    "), "\n")
 	if strings.TrimSpace(text) == "" {
 		return
@@ -124,11 +124,11 @@ func (v *view) said(prefix, label, text string) {
 	}
 
 	runes := []rune(text)
-	hidden := max(len(runes)-maxSaid, 0)
+	hidden := max(len(runes)-maxQuote, 0)
 	lines := strings.Split(string(runes[:len(runes)-hidden]), "\n")
-	if len(lines) > maxSaidLines {
-		hidden += len([]rune(strings.Join(lines[maxSaidLines:], "\n")))
-		lines = lines[:maxSaidLines]
+	if len(lines) > maxQuoteLines {
+		hidden += len([]rune(strings.Join(lines[maxQuoteLines:], "\n")))
+		lines = lines[:maxQuoteLines]
 	}
 
 	margin := strings.Repeat(" ", columns(label))
@@ -139,7 +139,7 @@ func (v *view) said(prefix, label, text string) {
 			continue
 		}
 
-		indent := strings.Repeat(" ", min(len(line)-len(content), maxSaidIndent))
+		indent := strings.Repeat(" ", min(len(line)-len(content), maxQuoteIndent))
 		v.hanging(prefix, margin+indent, strings.TrimRight(label+indent+content, " "))
 		label = margin // the label is on the first line only
 	}
@@ -149,8 +149,8 @@ func (v *view) said(prefix, label, text string) {
 	}
 }
 
-// maxSaidIndent bounds how far to the right a line of a message begins.
-const maxSaidIndent = 40
+// maxQuoteIndent bounds how far to the right a line of a message begins.
+const maxQuoteIndent = 40
 
 // shows reports whether everything in a message was already shown with this cycle: at least one of its tool calls or
 // results, and otherwise only thoughts and the model's answer.

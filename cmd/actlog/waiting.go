@@ -66,12 +66,12 @@ func (w *waiting) reason() error { return w.why.Load() }
 // until calls open until it succeeds. It gives up if somebody has to correct something first, or when the time is over,
 // or ctx is.
 func (w *waiting) until(ctx context.Context, open func(context.Context) error) error {
-	began, said := time.Now(), time.Time{}
+	began, reported := time.Now(), time.Time{}
 
 	for attempt := 0; ; attempt++ {
 		err := open(ctx)
 		switch waited := time.Since(began).Round(time.Millisecond); {
-		case err == nil && !said.IsZero():
+		case err == nil && !reported.IsZero():
 			w.log.Info("the database is there", "waited", waited)
 			return nil
 		case err == nil:
@@ -85,8 +85,8 @@ func (w *waiting) until(ctx context.Context, open func(context.Context) error) e
 				err = fmt.Errorf("the database was not there within %s (--wait-for-database): %w", w.patience.limit, err)
 			}
 			return err
-		case time.Since(said) >= sayEvery:
-			said = time.Now()
+		case time.Since(reported) >= sayEvery:
+			reported = time.Now()
 			w.log.Warn("waiting for the database", "error", err, "waited", waited)
 		}
 

@@ -54,7 +54,7 @@ func TestBench(t *testing.T) {
 		if f.Ours == nil || !(f.Ours.Median > 0) || f.Target != nil && f.OK == nil {
 			t.Errorf("%s: %s: %+v", f.Group, f.Name, f)
 		}
-		if f.Beside != nil && (f.Ratio == nil || !(f.Ratio.Median > 0)) {
+		if f.Baseline != nil && (f.Ratio == nil || !(f.Ratio.Median > 0)) {
 			t.Errorf("%s: %s has no ratio: %+v", f.Group, f.Name, f)
 		}
 		if !strings.Contains(out.String(), f.Group+": "+f.Name) {

@@ -42,7 +42,7 @@ func measureCall(ctx context.Context, b *bench) (figures []figure, err error) {
 	calls := b.n(2_000, 50)
 	rec := recorder.New(sink, recorder.Options{})
 
-	ours, beside, err := b.byTurns(ctx,
+	ours, baseline, err := b.byTurns(ctx,
 		func(ctx context.Context) (float64, error) {
 			next, stop := iter.Pull(b.text.endless(ctx, rec))
 			defer stop()
@@ -61,7 +61,7 @@ func measureCall(ctx context.Context, b *bench) (figures []figure, err error) {
 	if err != nil {
 		return nil, err
 	}
-	figures = append(figures, against("synchronous, median", "us", ours, beside, "commit of a row", atMost(4)))
+	figures = append(figures, against("synchronous, median", "us", ours, baseline, "commit of a row", atMost(4)))
 
 	var allocations []float64
 	took, _, err := b.byTurns(ctx, func(ctx context.Context) (float64, error) {

@@ -266,7 +266,7 @@ func (c *contentBench) rate(ctx context.Context) (figures []figure, err error) {
 			}
 		}
 
-		ours, beside, err := c.byTurns(ctx, rate(c.once), func(ctx context.Context) (float64, error) {
+		ours, baseline, err := c.byTurns(ctx, rate(c.once), func(ctx context.Context) (float64, error) {
 			took, err := copied.copy(ctx)
 			return copied.perSecond(took), err
 		})
@@ -274,16 +274,16 @@ func (c *contentBench) rate(ctx context.Context) (figures []figure, err error) {
 			return nil, err
 		}
 		figures = append(
-			figures, against(fmt.Sprintf("conversations of %d turns, written", v.turns), mbPerSecond, ours, beside,
+			figures, against(fmt.Sprintf("conversations of %d turns, written", v.turns), mbPerSecond, ours, baseline,
 				"COPY of whole rows", v.target).noted("%s", copied.note(valueOf(ours))),
 		)
 
-		ours, beside, err = c.byTurns(ctx, rate(c.once), rate(c.whole))
+		ours, baseline, err = c.byTurns(ctx, rate(c.once), rate(c.whole))
 		if err != nil {
 			return nil, err
 		}
 		figures = append(figures, against(fmt.Sprintf("conversations of %d turns, written", v.turns), mbPerSecond, ours,
-			beside, "whole texts", nil))
+			baseline, "whole texts", nil))
 	}
 
 	return figures, nil
@@ -306,11 +306,11 @@ func (c *contentBench) nothingRepeats(ctx context.Context) ([]figure, error) {
 		}
 	}
 
-	ours, beside, err := c.byTurns(ctx, rate(c.once), rate(c.whole))
+	ours, baseline, err := c.byTurns(ctx, rate(c.once), rate(c.whole))
 	if err != nil {
 		return nil, err
 	}
-	return []figure{against("nothing repeats, written", "rows/s", ours, beside, "whole texts", atLeast(0.95))}, nil
+	return []figure{against("nothing repeats, written", "rows/s", ours, baseline, "whole texts", atLeast(0.95))}, nil
 }
 
 // reads compares steps whose texts are kept once with the same that are kept whole, over HTTP.
@@ -367,12 +367,12 @@ func (c *contentBench) reads(ctx context.Context) (figures []figure, err error) 
 			}
 		}
 
-		ours, beside, err := c.byTurns(ctx, took(c.once), took(c.whole))
+		ours, baseline, err := c.byTurns(ctx, took(c.once), took(c.whole))
 		if err != nil {
 			return nil, err
 		}
 		figures = append(
-			figures, against(fmt.Sprintf("step of %d cycles, read", v.turns), "ms", ours, beside, "whole texts",
+			figures, against(fmt.Sprintf("step of %d cycles, read", v.turns), "ms", ours, baseline, "whole texts",
 				v.target).noted("answers of about %d bytes", bytes),
 		)
 	}

@@ -19,10 +19,10 @@ type figure struct {
 	Name  string `json:"name"`
 	Unit  string `json:"unit,omitempty"`
 	Ours  *value `json:"ours"`
-	// Beside is the value that ours is compared with, or nil.
-	Beside     *value `json:"beside,omitempty"`
-	BesideName string `json:"besideName,omitempty"`
-	// Ratio is ours divided by beside, computed turn by turn.
+	// Baseline is the value that ours is compared with, or nil.
+	Baseline     *value `json:"beside,omitempty"`
+	BaselineName string `json:"besideName,omitempty"`
+	// Ratio is ours divided by the baseline, computed turn by turn.
 	Ratio *value `json:"ratio,omitempty"`
 	// Target applies to the ratio or, if there is none, to ours. It may be nil.
 	Target *target `json:"target,omitempty"`
@@ -66,15 +66,16 @@ func (t target) String() string {
 	return ">= " + digits(t.AtLeast)
 }
 
-// against returns a figure that compares ours with beside, both measured by turns.
-func against(name, unit string, ours, beside []float64, besideName string, t *target) figure {
+// against returns a figure that compares ours with a baseline, both measured by turns.
+func against(name, unit string, ours, baseline []float64, baselineName string, t *target) figure {
 	ratios := make([]float64, len(ours))
 	for i := range ours {
-		ratios[i] = ours[i] / beside[i]
+		ratios[i] = ours[i] / baseline[i]
 	}
 
 	f := figure{
-		Name: name, Unit: unit, Ours: valueOf(ours), Beside: valueOf(beside), BesideName: besideName, Ratio: valueOf(ratios),
+		Name: name, Unit: unit, Ours: valueOf(ours), Baseline: valueOf(baseline), BaselineName: baselineName,
+		Ratio:  valueOf(ratios),
 		Target: t,
 	}
 	return f.judged(f.Ratio)
@@ -119,11 +120,12 @@ func (r report) table(out io.Writer) error {
 			verdict = map[bool]string{true: "ok", false: "short"}[*f.OK]
 		}
 
-		beside := "-"
-		if f.Beside != nil {
-			beside = f.Beside.show(f.Unit) + ", " + f.BesideName
+		baseline := "-"
+		if f.Baseline != nil {
+			baseline = f.Baseline.show(f.Unit) + ", " + f.BaselineName
 		}
-		fmt.Fprintf(w, "%s: %s\t%s\t%s\t%s\t%s\t%s\n", f.Group, f.Name, f.Ours.show(f.Unit), beside, f.Ratio.show(""), bound,
+		fmt.Fprintf(w, "%s: %s\t%s\t%s\t%s\t%s\t%s\n", f.Group, f.Name, f.Ours.show(f.Unit), baseline, f.Ratio.show(""),
+			bound,
 			verdict)
 	}
 
@@ -169,17 +171,17 @@ func digits(v float64) string {
 	return strings.TrimRight(strings.TrimRight(s, "0"), ".")
 }
 
-// byTurns measures ours and beside by turns, so that other work on the machine affects both. The
-// first turn is a warm-up and does not count. beside may be nil.
+// byTurns measures ours and the baseline by turns, so that other work on the machine affects both. The
+// first turn is a warm-up and does not count. baseline may be nil.
 func (b *bench) byTurns(
-	ctx context.Context, ours, beside func(context.Context) (float64, error),
-) (oursValues, besideValues []float64, err error) {
+	ctx context.Context, ours, baseline func(context.Context) (float64, error),
+) (oursValues, baselineValues []float64, err error) {
 	for turn := range b.repeats + 1 {
 		for _, s := range []struct {
 			name    string
 			measure func(context.Context) (float64, error)
 			values  *[]float64
-		}{{sideOurs, ours, &oursValues}, {sideBeside, beside, &besideValues}} {
+		}{{sideOurs, ours, &oursValues}, {sideBaseline, baseline, &baselineValues}} {
 			if s.measure == nil {
 				continue
 			}
@@ -198,13 +200,13 @@ func (b *bench) byTurns(
 		}
 	}
 
-	return oursValues, besideValues, nil
+	return oursValues, baselineValues, nil
 }
 
 // The sides of a comparison. A CPU profile has them as labels.
 const (
-	sideOurs   = "ours"
-	sideBeside = "beside"
+	sideOurs     = "ours"
+	sideBaseline = "beside"
 )
 
 func onSide(ctx context.Context, side string, f func(context.Context)) {

@@ -97,11 +97,11 @@ func measureGrowth(ctx context.Context, b *bench) (figures []figure, err error) 
 			return nil, err
 		}
 
-		ours, beside, err := b.byTurns(ctx, readLarge, readSmall)
+		ours, baseline, err := b.byTurns(ctx, readLarge, readSmall)
 		if err != nil {
 			return nil, err
 		}
-		figures = append(figures, against(fmt.Sprintf("%s among %d rows", v.name, rows), "us", ours, beside, "a hundredth",
+		figures = append(figures, against(fmt.Sprintf("%s among %d rows", v.name, rows), "us", ours, baseline, "a hundredth",
 			atMost(1.3)))
 	}
 

@@ -104,18 +104,18 @@ func (b *bench) encodings(ctx context.Context, client *http.Client, name, url st
 
 	for _, v := range []struct {
 		name, encoding string
-		besideName     string
-		beside         func() error
+		baselineName   string
+		baseline       func() error
 	}{
 		{"gzip", "gzip", usual, compressed},
 		{"zstd", "zstd", usual, compressed},
 		{"zstd against gzip", "zstd", "gzip", served("gzip")},
 	} {
-		ours, beside, err := b.byTurns(ctx, processor(served(v.encoding)), processor(v.beside))
+		ours, baseline, err := b.byTurns(ctx, processor(served(v.encoding)), processor(v.baseline))
 		if err != nil {
 			return nil, err
 		}
-		figures = append(figures, against(name+", "+v.name+", processor", "ms", ours, beside, v.besideName, atMost(1)))
+		figures = append(figures, against(name+", "+v.name+", processor", "ms", ours, baseline, v.baselineName, atMost(1)))
 	}
 
 	for _, encoding := range []string{"gzip", "zstd", usual} {

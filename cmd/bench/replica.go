@@ -104,11 +104,12 @@ func measureReplica(ctx context.Context, b *bench) (figures []figure, err error)
 			}
 		}
 
-		ours, beside, err := b.byTurns(ctx, of(replicated), of(srv.url))
+		ours, baseline, err := b.byTurns(ctx, of(replicated), of(srv.url))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", reads.name, err)
 		}
-		figures = append(figures, against("the primary's processor time for "+reads.name+" at a replica", "ms", ours, beside,
+		figures = append(figures, against("the primary's processor time for "+reads.name+" at a replica", "ms", ours,
+			baseline,
 			"without a replica", atMost(0.1)))
 	}
 
@@ -148,11 +149,11 @@ func (b *bench) waitedCalls(ctx context.Context, database string) (f figure, err
 		}
 	}
 
-	ours, beside, err := b.byTurns(ctx, of("*", "sync"), of("", "async"))
+	ours, baseline, err := b.byTurns(ctx, of("*", "sync"), of("", "async"))
 	if err == nil {
 		err = setStandbys(ctx, conn, "", "async")
 	}
-	return against("a synchronous call that waits for a standby, median", "us", ours, beside, "one that does not", nil),
+	return against("a synchronous call that waits for a standby, median", "us", ours, baseline, "one that does not", nil),
 		err
 }
 

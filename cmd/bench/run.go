@@ -383,7 +383,7 @@ func measureCycle(ctx context.Context, b *bench, _ *database, s *store.Store) (_
 	}
 	defer func() { err = errors.Join(err, w.stop()) }()
 
-	ours, beside, err := b.byTurns(ctx,
+	ours, baseline, err := b.byTurns(ctx,
 		func(ctx context.Context) (float64, error) {
 			n := b.n(20, 2)
 			start := time.Now()
@@ -408,7 +408,7 @@ func measureCycle(ctx context.Context, b *bench, _ *database, s *store.Store) (_
 		return nil, err
 	}
 
-	return []figure{against("a cycle with two calls", "ms", ours, beside, "without a record", nil)}, nil
+	return []figure{against("a cycle with two calls", "ms", ours, baseline, "without a record", nil)}, nil
 }
 
 // bare does what a run does, without a record.
@@ -541,7 +541,7 @@ func measureParked(ctx context.Context, b *bench, db *database, s *store.Store) 
 		}
 	}
 
-	beside := func() (took float64, err error) {
+	baseline := func() (took float64, err error) {
 		start := time.Now()
 		if _, err := w.start(ctx); err != nil {
 			return 0, err
@@ -549,7 +549,7 @@ func measureParked(ctx context.Context, b *bench, db *database, s *store.Store) 
 		return ms((<-began).Sub(start)), nil
 	}
 
-	if _, err := beside(); err != nil { // so that everything is warm
+	if _, err := baseline(); err != nil { // so that everything is warm
 		return nil, err
 	}
 	if err := parked(1); err != nil {
@@ -580,7 +580,7 @@ func measureParked(ctx context.Context, b *bench, db *database, s *store.Store) 
 
 	var took []float64
 	for i := range b.n(50, 3) {
-		one, err := beside()
+		one, err := baseline()
 		if err != nil {
 			return nil, err
 		}

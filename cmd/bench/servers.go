@@ -70,11 +70,11 @@ func measureServers(ctx context.Context, b *bench) (figures []figure, err error)
 			}
 		}
 
-		ours, beside, err := b.byTurns(ctx, to(manyServers), to(1))
+		ours, baseline, err := b.byTurns(ctx, to(manyServers), to(1))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		figures = append(figures, against(name, "records/s", ours, beside, "one server", v.target))
+		figures = append(figures, against(name, "records/s", ours, baseline, "one server", v.target))
 	}
 
 	return figures, nil

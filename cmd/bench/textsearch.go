@@ -189,8 +189,8 @@ func (b *bench) writeWhileSearched(ctx context.Context, srv *served, client *htt
 		return rate, errors.Join(err, <-done)
 	}
 
-	ours, beside, err := b.byTurns(ctx, searched, writing)
-	return against("conversations written while a client searches all the time", "runs/s", ours, beside,
+	ours, baseline, err := b.byTurns(ctx, searched, writing)
+	return against("conversations written while a client searches all the time", "runs/s", ours, baseline,
 		"nobody searches", atLeast(0.95)), err
 }
 

@@ -110,7 +110,7 @@ func measureTree(ctx context.Context, b *bench) (_ []figure, err error) {
 	}
 	defer func() { _ = conn.Close(ctx) }()
 
-	ours, beside, err := b.byTurns(ctx,
+	ours, baseline, err := b.byTurns(ctx,
 		func(ctx context.Context) (float64, error) {
 			n := b.n(300, 10)
 			return perSecond(n, func() error { return readLargeTree(ctx, s, root) })
@@ -122,7 +122,7 @@ func measureTree(ctx context.Context, b *bench) (_ []figure, err error) {
 		return nil, err
 	}
 
-	return []figure{against(fmt.Sprintf("%d plans, %d agents", treePlans, treeAllAgents), "trees/s", ours, beside,
+	return []figure{against(fmt.Sprintf("%d plans, %d agents", treePlans, treeAllAgents), "trees/s", ours, baseline,
 		fmt.Sprintf("%d statements", treeStatements), atLeast(100))}, nil
 }
 

@@ -150,11 +150,11 @@ func (b *bench) againstCopy(
 			return c.perSecond(took), err
 		}
 	}
-	ours, beside, err := b.byTurns(ctx, rate(once), rate(c.copy))
+	ours, baseline, err := b.byTurns(ctx, rate(once), rate(c.copy))
 	if err != nil {
 		return figure{}, err
 	}
 
-	f := against(name, mbPerSecond, ours, beside, "COPY", t)
+	f := against(name, mbPerSecond, ours, baseline, "COPY", t)
 	return f.noted("%s", c.note(f.Ours)), nil
 }

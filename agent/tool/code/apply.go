@@ -96,25 +96,25 @@ func (f *Folder) write(changes []change) (err error) {
 
 // result says what was changed, and at which lines.
 func (s changeSet) result() (tool.Result, error) {
-	var paths, said []string
+	var paths, lines []string
 	for _, c := range s.changes {
-		paths, said = append(paths, c.at), append(said, c.told())
+		paths, lines = append(paths, c.at), append(lines, c.describe())
 	}
 	paths = append(paths, s.already...)
 	for _, at := range s.already {
-		said = append(said, at+": it was as the patch makes it")
+		lines = append(lines, at+": it was as the patch makes it")
 	}
 
 	value, err := json.Marshal(paths)
 	summary := "Refactored " + strings.Join(paths, ", ")
 	return tool.Result{
-		Text: summary + ".\n" + strings.Join(said, "\n"), Summary: summary,
+		Text: summary + ".\n" + strings.Join(lines, "\n"), Summary: summary,
 		Artifacts: []tool.Artifact{{Name: "files_modified", Type: "files", Value: value}},
 	}, err
 }
 
-// told says what was done to a file.
-func (c change) told() string {
+// describe says what was done to a file.
+func (c change) describe() string {
 	switch c.does {
 	case actionAdd:
 		return c.at + ": new"
@@ -132,7 +132,7 @@ func (c change) told() string {
 
 		from := h.at + grown + 1
 		text := fmt.Sprintf("lines %d-%d", from, max(from+is-1, from))
-		if offset := h.at - h.told; h.told != unknown && offset != 0 {
+		if offset := h.at - h.stated; h.stated != unknown && offset != 0 {
 			text += fmt.Sprintf(" (offset %+d)", offset)
 		}
 

@@ -50,7 +50,7 @@ func (c content) text() string {
 type placed struct {
 	hunk
 	at, count int
-	told      int  // where the patch has it, from 0; unknown: it does not say
+	stated    int  // where the patch has it, from 0; unknown: it does not say
 	exact     bool // all lines are exactly as in the patch
 }
 
@@ -101,11 +101,11 @@ func (p filePatch) place(c content) ([]placed, error) {
 // placeOne finds the place of a hunk, at or behind a line if the patch has no number for it.
 func (p filePatch) placeOne(c content, h hunk, after int) (placed, error) {
 	before := h.before()
-	told := unknown
+	stated := unknown
 	if h.old != unknown {
-		told = max(h.old-1, 0)
+		stated = max(h.old-1, 0)
 	}
-	one := placed{hunk: h, count: len(before), told: told}
+	one := placed{hunk: h, count: len(before), stated: stated}
 	if len(before) == 0 {
 		at, err := p.insertion(c, h, after)
 		one.at = at
@@ -119,7 +119,7 @@ func (p filePatch) placeOne(c content, h hunk, after int) (placed, error) {
 	if h.atEnd {
 		places = slices.DeleteFunc(places, func(at int) bool { return at+len(before) != len(c.lines) })
 	}
-	if told == unknown {
+	if stated == unknown {
 		if ordered := slices.DeleteFunc(slices.Clone(places), func(at int) bool { return at < after }); len(ordered) > 0 {
 			places = ordered
 		}
@@ -133,9 +133,9 @@ func (p filePatch) placeOne(c content, h hunk, after int) (placed, error) {
 		return one, nil
 	}
 
-	at, ok := choose(c, h, places, told, after)
+	at, ok := choose(c, h, places, stated, after)
 	if !ok {
-		return one, p.ambiguous(places, told)
+		return one, p.ambiguous(places, stated)
 	}
 	one.at = at
 	return one, nil
@@ -164,8 +164,8 @@ func (p filePatch) insertion(c content, h hunk, after int) (int, error) {
 
 // choose returns which of several places is meant: the one where the patch has it, one that is far nearer to that than
 // the others, or the first after the lines that lead to it.
-func choose(c content, h hunk, places []int, told, after int) (int, bool) {
-	if told == unknown {
+func choose(c content, h hunk, places []int, stated, after int) (int, bool) {
+	if stated == unknown {
 		line, ok := c.anchor(h.anchors, after)
 		if !ok {
 			return 0, false
@@ -174,7 +174,7 @@ func choose(c content, h hunk, places []int, told, after int) (int, bool) {
 		return places[max(i, 0)], i >= 0
 	}
 
-	distance := func(at int) int { return max(at-told, told-at) }
+	distance := func(at int) int { return max(at-stated, stated-at) }
 	sorted := slices.Clone(places)
 	slices.SortStableFunc(sorted, func(a, b int) int { return cmp.Compare(distance(a), distance(b)) })
 	return sorted[0], distance(sorted[1]) > 2*distance(sorted[0])
@@ -240,13 +240,13 @@ func (p filePatch) ambiguous(places []int, told int) error {
 		lines = append(lines, fmt.Sprintf("and %d others", len(places)-maxPlaces))
 	}
 
-	said := "has no line number"
+	reason := "has no line number"
 	if told != unknown {
-		said = fmt.Sprintf("says line %d", told+1)
+		reason = fmt.Sprintf("says line %d", told+1)
 	}
 	return fmt.Errorf("%s: the lines of a hunk are in the file at the lines %s, and the patch %s; "+
 		"add lines around what changes until it is there once, or correct the number", p.path, strings.Join(lines, ", "),
-		said)
+		reason)
 }
 
 // misfit says what is in a file where a hunk should fit.

@@ -241,7 +241,7 @@ func (e encoder) Rows(rootPlanID string, rows []store.Row) ([]byte, error) {
 	}
 	o := &object{b: []byte{'{'}}
 	o.text("rootPlanId", &rootPlanID)
-	list(o, "rows", rows, addTold)
+	list(o, "rows", rows, addRowWithKind)
 	return append(o.b, '}'), nil
 }
 

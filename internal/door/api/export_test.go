@@ -73,7 +73,7 @@ func EncodeStepRows(st *tree.Step, contents []content.Content) (b []byte) {
 // EncodePage encodes a page of a list beside a plan.
 func EncodePage(list string, rows []store.Row, next *store.Position) []byte {
 	o := new(object)
-	addPage(o, list, rows, next, addBeside)
+	addPage(o, list, rows, next, addAttached)
 	return o.b
 }
 

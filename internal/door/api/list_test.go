@@ -381,7 +381,7 @@ func TestListRefusesBadQueries(t *testing.T) {
 		wantProblem(t, c.Get("/api/v1/plans?"+query), http.StatusBadRequest, nil)
 	}
 
-	for _, list := range besideLists {
+	for _, list := range attachedLists {
 		path := "/api/v1/plans/a/" + list
 		wantProblem(t, c.Get(path+"?offset=5"), http.StatusBadRequest, "offset")
 		wantProblem(t, c.Get(path+"?limit=0"), http.StatusBadRequest, "limit")

@@ -42,14 +42,17 @@ func (s *Server) Routes() []httpd.Route {
 		{Method: del, Path: "/api/v1/plans/:planId", Need: httpd.ScopeAdmin, Handle: s.deletePlan},
 		{
 			Method: get, Path: "/api/v1/plans/:planId/thoughts", Need: read,
-			Handle: s.listBeside(record.KindThought, "thoughts"),
+			Handle: s.listAttached(record.KindThought, "thoughts"),
 		},
 		{
 			Method: get, Path: "/api/v1/plans/:planId/artifacts", Need: read,
-			Handle: s.listBeside(record.KindArtifact, "artifacts"),
+			Handle: s.listAttached(record.KindArtifact, "artifacts"),
 		},
-		{Method: get, Path: "/api/v1/plans/:planId/sources", Need: read, Handle: s.listBeside(record.KindSource, "sources")},
-		{Method: get, Path: "/api/v1/plans/:planId/waits", Need: read, Handle: s.listBeside(record.KindWait, "waits")},
+		{
+			Method: get, Path: "/api/v1/plans/:planId/sources", Need: read,
+			Handle: s.listAttached(record.KindSource, "sources"),
+		},
+		{Method: get, Path: "/api/v1/plans/:planId/waits", Need: read, Handle: s.listAttached(record.KindWait, "waits")},
 		{Method: get, Path: "/api/v1/plans/:planId/failures", Need: read, Handle: s.listFailures},
 		{Method: get, Path: "/api/v1/plans/:planId/search", Need: read, Handle: s.search},
 		{Method: get, Path: "/api/v1/plans/:planId/records", Need: read, Handle: s.exportRecords, Long: true},

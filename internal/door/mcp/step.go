@@ -229,15 +229,15 @@ func (s *Server) cycleOf(c echo.Context, o *outline.Outline, at, chars int, left
 		}
 		m := message{Role: asked[i].Role}
 		if left.take(m) {
-			m.Text = clip(said(&asked[i]), chars, left)
+			m.Text = clip(messageText(&asked[i]), chars, left)
 			out.NewInput = append(out.NewInput, m)
 		}
 	}
 	return out, nil
 }
 
-// said is a message as a text.
-func said(m *chat.Message) string {
+// messageText is a message as a text.
+func messageText(m *chat.Message) string {
 	var parts []string
 	for _, p := range m.Parts {
 		text := p.Text

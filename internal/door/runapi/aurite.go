@@ -12,14 +12,14 @@ type aurite struct {
 }
 
 // of returns what a client is told of an event: nothing of those that have no such name.
-func (a *aurite) of(e runs.Event) (told []runs.Event) {
+func (a *aurite) of(e runs.Event) (events []runs.Event) {
 	tell := func(kind string, data map[string]any) {
-		told = append(told, runs.Event{Number: e.Number, Type: kind, Data: data})
+		events = append(events, runs.Event{Number: e.Number, Type: kind, Data: data})
 	}
 
 	if !a.begun && (e.Type == runs.TextDelta || e.Type == runs.ToolUseStart) {
 		a.begun = true
-		told = append(told, runs.Event{Type: "llm_response_start", Data: map[string]any{}})
+		events = append(events, runs.Event{Type: "llm_response_start", Data: map[string]any{}})
 	}
 
 	switch e.Type {
@@ -47,7 +47,7 @@ func (a *aurite) of(e runs.Event) (told []runs.Event) {
 		tell(e.Type, e.Data)
 	}
 
-	return told
+	return events
 }
 
 // argumentsOf returns the arguments of a call, which need not be JSON.

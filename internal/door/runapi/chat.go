@@ -143,19 +143,19 @@ func chatMessages(o *object) (request string, history []chatMessage, err error) 
 	}
 
 	for i, m := range list {
-		said, err := readChatMessage(m, fmt.Sprintf("messages[%d]", i))
+		message, err := readChatMessage(m, fmt.Sprintf("messages[%d]", i))
 		if err != nil {
 			return "", nil, err
 		}
 		if i == len(list)-1 {
-			if said.Role != "user" || string(m["role"]) != `"user"` || said.Content == "" {
+			if message.Role != "user" || string(m["role"]) != `"user"` || message.Content == "" {
 				return "", nil, invalid(fmt.Sprintf("messages[%d]", i),
 					"must be of role user and have a text: the last message is what the agent is asked")
 			}
-			return said.Content, history, nil
+			return message.Content, history, nil
 		}
-		if said.Content != "" { // as of an answer that was broken off
-			history = append(history, said)
+		if message.Content != "" { // as of an answer that was broken off
+			history = append(history, message)
 		}
 	}
 	return "", nil, missing("messages")

@@ -54,14 +54,14 @@ type chatAnswerJSON struct {
 }
 
 type chatChoice struct {
-	Index        int       `json:"index"`
-	Message      *chatSaid `json:"message,omitempty"`
-	Delta        *chatSaid `json:"delta,omitempty"`
-	LogProbs     *struct{} `json:"logprobs"`
-	FinishReason *string   `json:"finish_reason"`
+	Index        int        `json:"index"`
+	Message      *chatReply `json:"message,omitempty"`
+	Delta        *chatReply `json:"delta,omitempty"`
+	LogProbs     *struct{}  `json:"logprobs"`
+	FinishReason *string    `json:"finish_reason"`
 }
 
-type chatSaid struct {
+type chatReply struct {
 	Role    string  `json:"role,omitempty"`
 	Content *string `json:"content,omitempty"`
 	Refusal *string `json:"refusal,omitempty"`
@@ -110,14 +110,14 @@ func (s *Server) completion(c echo.Context) error {
 	}
 
 	out := newChatAnswer("chat.completion", run, r.agent, *d.CreatedAt)
-	said := &chatSaid{Role: "assistant", Content: new("")}
+	reply := &chatReply{Role: "assistant", Content: new("")}
 	if d.Plan.Summary != nil {
-		said.Content = d.Plan.Summary
+		reply.Content = d.Plan.Summary
 	}
 	if reason == "content_filter" {
-		said.Refusal = new(why(d))
+		reply.Refusal = new(why(d))
 	}
-	out.Choices, out.Usage = []chatChoice{{Message: said, FinishReason: &reason}}, chatUsageOf(d)
+	out.Choices, out.Usage = []chatChoice{{Message: reply, FinishReason: &reason}}, chatUsageOf(d)
 	return c.JSON(http.StatusOK, out)
 }
 
@@ -143,7 +143,7 @@ func (s *Server) awaitChat(c echo.Context, run engine.Started) (*runstore.RunDet
 		}
 
 		waits, lacks = waits+took, lacks+took
-		if !runs.Settled(d) {
+		if !runs.Idle(d) {
 			waits = 0
 		}
 		if len(d.WaitingFor) == 0 {
@@ -195,7 +195,7 @@ func (s *Server) streamChat(c echo.Context, r chatRequest, run engine.Started) e
 	}
 
 	out := chatStream{c: c, piece: newChatAnswer("chat.completion.chunk", run, r.agent, time.Now())}
-	if err := out.say(&chatSaid{Role: "assistant", Content: new("")}, nil); err != nil {
+	if err := out.say(&chatReply{Role: "assistant", Content: new("")}, nil); err != nil {
 		return err
 	}
 
@@ -207,7 +207,7 @@ func (s *Server) streamChat(c echo.Context, r chatRequest, run engine.Started) e
 		if text == "" {
 			return flushText(c, stillOpen)
 		}
-		return out.say(&chatSaid{Content: &text}, nil)
+		return out.say(&chatReply{Content: &text}, nil)
 	})
 
 	if err == nil && d == nil { // the client is gone, or the server shuts down
@@ -226,7 +226,7 @@ type chatStream struct {
 }
 
 // say sends a piece of the answer.
-func (s *chatStream) say(said *chatSaid, finish *string) error {
+func (s *chatStream) say(said *chatReply, finish *string) error {
 	piece := s.piece
 	piece.Choices = []chatChoice{{Delta: said, FinishReason: finish}}
 	return sendData(s.c, "", piece)
@@ -239,7 +239,7 @@ func (s *chatStream) end(d *runstore.RunDetail, usage bool) error {
 		return s.fail(err)
 	}
 
-	last := &chatSaid{}
+	last := &chatReply{}
 	if reason == "content_filter" {
 		last.Refusal = new(why(d))
 	}

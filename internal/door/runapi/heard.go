@@ -67,13 +67,13 @@ func heardOf(t *traceJSON) (all []listenerEvent) {
 	return all
 }
 
-// told has the parts that a listener was told, by the numbers of their steps. As a text it is the id of an event,
-// such as 1-3.4s.4r: steps 1 to 3 have ended, and of step 4 the start and the reasoning were told. So a listener that
-// comes back with it is told the rest, by any server.
-type told map[int64]map[string]bool
+// delivered has the parts that a listener was sent, by the numbers of their steps. As a text it is the id of an event,
+// such as 1-3.4s.4r: steps 1 to 3 have ended, and of step 4 the start and the reasoning were sent. So a listener that
+// comes back with it is sent the rest, by any server.
+type delivered map[int64]map[string]bool
 
 // add notes an event, and reports whether it is new. Of a step that has ended nothing is.
-func (t told) add(step int64, part string) bool {
+func (t delivered) add(step int64, part string) bool {
 	if t[step][partEnded] || t[step][part] {
 		return false
 	}
@@ -84,7 +84,7 @@ func (t told) add(step int64, part string) bool {
 	return true
 }
 
-func (t told) String() string {
+func (t delivered) String() string {
 	var parts []string
 	var from, to int64 // the newest steps that have ended, one after the other
 	for _, step := range slices.Sorted(maps.Keys(t)) {
@@ -112,27 +112,27 @@ func span(from, to int64) string {
 	return fmt.Sprintf("%d-%d", from, to)
 }
 
-// maxTold bounds how many steps the id of an event may name.
-const maxTold = 10_000
+// maxDelivered bounds how many steps the id of an event may name.
+const maxDelivered = 10_000
 
-var toldPart = regexp.MustCompile(`^([0-9]{1,9})(?:-([0-9]{1,9})|([srq][0-9]{0,9}))?$`)
+var deliveredPart = regexp.MustCompile(`^([0-9]{1,9})(?:-([0-9]{1,9})|([srq][0-9]{0,9}))?$`)
 
-// readTold reads the id of an event; without one nothing was told.
-func readTold(id string) (told, error) {
-	t, wrong := told{}, httpd.BadField("Last-Event-ID", "must be the id of an event of this stream")
+// readDelivered reads the id of an event; without one nothing was delivered.
+func readDelivered(id string) (delivered, error) {
+	t, wrong := delivered{}, httpd.BadField("Last-Event-ID", "must be the id of an event of this stream")
 	if id == "" {
 		return t, nil
 	}
 
 	for text := range strings.SplitSeq(id, ".") {
-		m := toldPart.FindStringSubmatch(text)
+		m := deliveredPart.FindStringSubmatch(text)
 		if m == nil {
 			return nil, wrong
 		}
 
 		from, _ := strconv.ParseInt(m[1], 10, 64) // digits
 		to, _ := strconv.ParseInt(cmp.Or(m[2], m[1]), 10, 64)
-		if to < from || to-from+int64(len(t)) > maxTold {
+		if to < from || to-from+int64(len(t)) > maxDelivered {
 			return nil, wrong
 		}
 		for step := from; step <= to; step++ {

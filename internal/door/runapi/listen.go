@@ -32,7 +32,7 @@ func (s *Server) listen(c echo.Context) error {
 		return q.Err
 	}
 
-	before, err := readTold(c.Request().Header.Get("Last-Event-ID"))
+	before, err := readDelivered(c.Request().Header.Get("Last-Event-ID"))
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (s *Server) listen(c echo.Context) error {
 
 // tell tells a listener what it has not heard, whenever something changed. What is read of the run all of its
 // listeners share: one that is slow gets the newest when it has read what came before.
-func (s *Server) tell(c echo.Context, d *runstore.RunDetail, level int, before told) error {
+func (s *Server) tell(c echo.Context, d *runstore.RunDetail, level int, before delivered) error {
 	values, stop := s.listenerEvents.Follow(d.Plan.RootPlanID, d.Plan.CurrentPlanID)
 	defer stop()
 	for {
@@ -84,6 +84,6 @@ func (s *Server) tell(c echo.Context, d *runstore.RunDetail, level int, before t
 	}
 }
 
-func sendHeard(c echo.Context, e *listenerEvent, id told) error {
+func sendHeard(c echo.Context, e *listenerEvent, id delivered) error {
 	return sendData(c, fmt.Sprintf("id: %s\nevent: %s\n", id, e.name), e.data)
 }

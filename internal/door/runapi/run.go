@@ -93,7 +93,7 @@ func (s *Server) start(c echo.Context) error {
 	var d *runstore.RunDetail
 	switch {
 	case seconds > 0:
-		d, err = s.await(c, started, time.Duration(seconds)*time.Second, runs.Settled)
+		d, err = s.await(c, started, time.Duration(seconds)*time.Second, runs.Idle)
 	case started.Before:
 		d, err = s.reader(c).RunDetail(c.Request().Context(), started.PlanID)
 	default:
@@ -103,7 +103,7 @@ func (s *Server) start(c echo.Context) error {
 		return err
 	}
 
-	if seconds > 0 && runs.Settled(d) {
+	if seconds > 0 && runs.Idle(d) {
 		return s.sendRun(c, d, taskQuery{})
 	}
 	out.State = d.State

@@ -33,7 +33,7 @@ type Store interface {
 		ctx context.Context, f runstore.SessionFilter, limit, offset int,
 	) (page []runstore.Session, total int64, err error)
 	Session(ctx context.Context, id string, f runstore.SessionFilter, asker string) (*runstore.Session, error)
-	Messages(ctx context.Context, key string, limit, offset int) ([]runstore.SaidAt, error)
+	Messages(ctx context.Context, key string, limit, offset int) ([]runstore.PlacedMessage, error)
 	DeleteSession(ctx context.Context, key string) error
 	CleanUpSessions(ctx context.Context, days, most int) (deleted int64, err error)
 }

@@ -180,9 +180,9 @@ func (b *tracer) read(ctx context.Context, reader *runstore.Reader, rootPlanID s
 			size := 0
 			switch r := row.Record.(type) {
 			case *record.ThinkAct:
-				var said []json.RawMessage
-				if r.ThinkInput != nil && json.Unmarshal([]byte(*r.ThinkInput), &said) == nil { // else it is no list of messages
-					b.requests[r] = len(said)
+				var messages []json.RawMessage // stays empty if it is no list of messages
+				if r.ThinkInput != nil && json.Unmarshal([]byte(*r.ThinkInput), &messages) == nil {
+					b.requests[r] = len(messages)
 				}
 				r.ThinkInput, r.Message = nil, nil
 				size = len(optional.Value(r.ThinkOutput)) + len(optional.Value(r.ErrorMessage))

@@ -178,7 +178,7 @@ func (s *Server) facadeResult(
 
 // streamAgent runs an agent and sends what happens. With Last-Event-ID it goes on with the run of that event.
 func (s *Server) streamAgent(c echo.Context) error {
-	told, err := formatOf(c)
+	format, err := formatOf(c)
 	if err != nil {
 		return refuseFacade(c, err)
 	}
@@ -207,7 +207,7 @@ func (s *Server) streamAgent(c echo.Context) error {
 		RootPlanID: run.RootPlanID, PlanID: run.PlanID, After: after, Silence: silence,
 	}
 	return talk.Follow(c.Request().Context(), func(e runs.Event) error {
-		for _, each := range told(e) {
+		for _, each := range format(e) {
 			if err := sendEvent(c, run.PlanID, each); err != nil {
 				return err
 			}
@@ -387,14 +387,14 @@ func (s *Server) history(c echo.Context) error {
 	if err != nil {
 		return refuseSession(c, err)
 	}
-	said, err := s.store.Messages(c.Request().Context(), found.Key, out.Limit, out.Offset)
+	messages, err := s.store.Messages(c.Request().Context(), found.Key, out.Limit, out.Offset)
 	if err != nil {
 		return err
 	}
 
 	out.SessionID, out.Metadata = found.ID, toSession(found)
 	out.Total, out.History = found.Messages, []workflow.Message{}
-	for _, each := range said {
+	for _, each := range messages {
 		if err := httpd.AnswerTo(c).Take(int64(len(each.Text) + len(each.Message))); err != nil {
 			return err
 		}

@@ -194,8 +194,10 @@ func TestExecution(t *testing.T) {
 	}
 }
 
-// told are the events of a stream, the pieces of a text as one, and all texts.
-func told(t *testing.T, c *client, path string, body any, header ...string) (events []obj, ids []string, texts string) {
+// streamed are the events of a stream, the pieces of a text as one, and all texts.
+func streamed(
+	t *testing.T, c *client, path string, body any, header ...string,
+) (events []obj, ids []string, texts string) {
 	t.Helper()
 	before := "" // the texts before this one
 	ids = listen(t, c, path, body, func(e obj) {
@@ -283,7 +285,7 @@ func TestStream(t *testing.T) {
 	}
 	c := facade(t, turns...)
 
-	events, ids, texts := told(t, c, "/execution/agents/guide/stream", obj{"user_message": "Go."})
+	events, ids, texts := streamed(t, c, "/execution/agents/guide/stream", obj{"user_message": "Go."})
 	const use = " tool_use_start tool_use_input_delta tool_use_end"
 	want := "session_info text_delta" + use + use + " tool_result tool_execution_error text_delta stream_end"
 	if got := types(events); got != want || texts != "Let me see.It is done." {
@@ -299,20 +301,20 @@ func TestStream(t *testing.T) {
 	}
 
 	// From the middle: what follows, and the texts whole.
-	again, _, texts := told(t, c, "/execution/agents/guide/stream", obj{}, "Last-Event-ID", ids[len(ids)-3])
+	again, _, texts := streamed(t, c, "/execution/agents/guide/stream", obj{}, "Last-Event-ID", ids[len(ids)-3])
 	if got := types(again); !strings.HasSuffix(want, got) || len(again) == 0 || len(again) >= len(events) ||
 		texts != "It is done." && texts != "" {
 		t.Errorf("%s %q", got, texts)
 	}
 
-	all, more, texts := told(t, c, "/execution/agents/guide/stream", obj{}, "Last-Event-ID",
+	all, more, texts := streamed(t, c, "/execution/agents/guide/stream", obj{}, "Last-Event-ID",
 		strings.Split(ids[0], "/")[0]+"/0")
 	if types(all) != want || texts != "Let me see.It is done." || len(more) != len(all) {
 		t.Errorf("%s %q %v", types(all), texts, more)
 	}
 
 	// The same under Aurite's names.
-	events, ids, texts = told(t, c, "/execution/agents/guide/stream?format=aurite", obj{"user_message": "Go."})
+	events, ids, texts = streamed(t, c, "/execution/agents/guide/stream?format=aurite", obj{"user_message": "Go."})
 	if got := types(events); got !=
 		"session_info llm_response_start llm_response tool_call tool_call tool_output tool_output llm_response "+
 			"llm_response_stop" || texts != "Let me see.It is done." {
@@ -328,7 +330,7 @@ func TestStream(t *testing.T) {
 		t.Errorf("%v", d)
 	}
 
-	if again, _, _ := told(t, c, "/execution/agents/guide/stream?format=aurite", obj{}, "Last-Event-ID",
+	if again, _, _ := streamed(t, c, "/execution/agents/guide/stream?format=aurite", obj{}, "Last-Event-ID",
 		ids[len(ids)-2]); !strings.HasSuffix(types(again), "llm_response_stop") || len(again) > 3 {
 		t.Errorf("%s", types(again))
 	}
@@ -347,7 +349,7 @@ func TestStreamEnds(t *testing.T) {
 	again := scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{use("x")}}
 	c := facade(t, again, again, again)
 
-	events, _, _ := told(t, c, "/execution/agents/guide/stream", obj{"user_message": "Go.", "session_id": "s"})
+	events, _, _ := streamed(t, c, "/execution/agents/guide/stream", obj{"user_message": "Go.", "session_id": "s"})
 	if last := events[len(events)-1]; last["type"] != "stream_end" || last["data"].(obj)["status"] != "error" ||
 		last["data"].(obj)["reason"] != "turn_limit_reached" {
 		t.Errorf("%v", last)
@@ -356,7 +358,7 @@ func TestStreamEnds(t *testing.T) {
 		t.Errorf("the history has %v messages", h["total"])
 	}
 
-	events, _, _ = told(t, c, "/execution/agents/guide/stream?format=aurite", obj{"user_message": "Go."})
+	events, _, _ = streamed(t, c, "/execution/agents/guide/stream?format=aurite", obj{"user_message": "Go."})
 	if last := events[len(events)-1]; last["type"] != "llm_response_stop" || last["data"].(obj)["status"] != "error" ||
 		last["data"].(obj)["reason"] != "turn_limit_reached" {
 		t.Errorf("%v", last)
@@ -366,7 +368,7 @@ func TestStreamEnds(t *testing.T) {
 	for format, want := range map[string]string{
 		"": "session_info error stream_end", "?format=aurite": "session_info error",
 	} {
-		events, _, _ = told(t, c, "/execution/agents/guide/stream"+format, obj{"user_message": "Go."})
+		events, _, _ = streamed(t, c, "/execution/agents/guide/stream"+format, obj{"user_message": "Go."})
 		if got := types(events); got != want {
 			t.Errorf("%s", got)
 		}
@@ -389,7 +391,8 @@ func TestStreamOfHostileTexts(t *testing.T) {
 		},
 		scriptmodel.Turn{Content: "Done.\x00"})
 
-	events, ids, texts := told(t, c, "/execution/agents/guide/stream", obj{"user_message": hostile, "session_id": hostile})
+	events, ids, texts := streamed(t, c, "/execution/agents/guide/stream",
+		obj{"user_message": hostile, "session_id": hostile})
 	calls := strings.Repeat(" tool_use_start tool_use_input_delta tool_use_end", 5)
 	if got := types(events); got != "session_info text_delta"+calls+
 		" tool_result tool_result tool_result tool_execution_error tool_execution_error text_delta stream_end" ||
@@ -591,7 +594,7 @@ func TestListenerStalls(t *testing.T) {
 		id, state = only["planId"].(string), only["state"].(string)
 	}
 
-	events, _, texts := told(t, c, "/execution/agents/guide/stream", obj{}, "Last-Event-ID", id+"/1")
+	events, _, texts := streamed(t, c, "/execution/agents/guide/stream", obj{}, "Last-Event-ID", id+"/1")
 	if got := types(events); got !=
 		"tool_use_start tool_use_input_delta tool_use_end tool_result text_delta stream_end" || texts != large {
 		t.Errorf("%s", got)

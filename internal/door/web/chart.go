@@ -24,7 +24,7 @@ type chartsView struct {
 }
 
 func (s *Server) charts(c echo.Context) error {
-	if clean := told(c.QueryParams()); len(clean) < len(c.QueryParams()) { // a form sends its empty fields, too
+	if clean := withValues(c.QueryParams()); len(clean) < len(c.QueryParams()) { // a form sends its empty fields, too
 		return c.Redirect(http.StatusSeeOther, "/charts?"+clean.Encode())
 	}
 

@@ -115,7 +115,7 @@ func chartsPage(v *chartsView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = faultsBeside(v.wrong, []string{"since", "until", "project"}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = faultsWithoutField(v.wrong, []string{"since", "until", "project"}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

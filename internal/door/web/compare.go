@@ -99,7 +99,7 @@ func (s *Server) compare(c echo.Context) error {
 		name, id string
 		to       **runView
 	}{{"a", a, &v.a}, {"b", b, &v.b}} {
-		o, err := s.outline(c, "", side.id, settled)
+		o, err := s.outline(c, "", side.id, asPageIfEnded)
 		switch {
 		case errors.Is(err, record.ErrNotFound):
 			status := http.StatusNotFound
@@ -306,8 +306,8 @@ func (v *compareView) count() string {
 	return words.Plural(int64(v.differences), "difference")
 }
 
-// told returns the text about what differs in a pair.
-func (v *compareView) told(p *compare.Pair) string {
+// describe returns the text about what differs in a pair.
+func (v *compareView) describe(p *compare.Pair) string {
 	switch {
 	case p.B < 0:
 		return "only in A"

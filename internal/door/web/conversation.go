@@ -15,15 +15,15 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// maxSaid bounds how much of a goal or an answer a conversation shows. The rest is in its run.
-const maxSaid = 4_000
+// maxMessage bounds how much of a goal or an answer a conversation shows. The rest is in its run.
+const maxMessage = 4_000
 
 // conversationView is the runs of a conversation, oldest first.
 type conversationView struct {
 	listView
-	id   string
-	said map[string]*record.Plan // by the ids of runs
-	came map[string]*outcomeView // those of which the answer is not all
+	id    string
+	plans map[string]*record.Plan // by the ids of runs
+	came  map[string]*outcomeView // those of which the answer is not all
 }
 
 // conversationPath returns the address of a conversation.
@@ -53,12 +53,12 @@ func (s *Server) conversation(c echo.Context) error {
 	for i := range v.Plans {
 		roots[i] = v.Plans[i].Record.RootPlanID
 	}
-	if v.said, err = s.lookup.Reader(c).Exchanges(c.Request().Context(), roots, maxSaid); err != nil {
+	if v.plans, err = s.lookup.Reader(c).Exchanges(c.Request().Context(), roots, maxMessage); err != nil {
 		return err
 	}
 
-	said := slices.Collect(maps.Values(v.said))
-	if v.came, err = outcomesOf(c.Request().Context(), s.lookup.Reader(c), said...); err != nil {
+	plans := slices.Collect(maps.Values(v.plans))
+	if v.came, err = outcomesOf(c.Request().Context(), s.lookup.Reader(c), plans...); err != nil {
 		return err
 	}
 	return send(c, http.StatusOK, conversationPage(v))
@@ -92,16 +92,16 @@ func (v *conversationView) answer(p *store.PlanSummary) string {
 
 // text returns a text of a run; empty: it has none, or was deleted just now.
 func (v *conversationView) text(p *store.PlanSummary, of func(*record.Plan) *string) string {
-	r := v.said[p.Record.RootPlanID]
+	r := v.plans[p.Record.RootPlanID]
 	if r == nil {
 		return ""
 	}
 	text := []rune(orZero(of(r)))
-	return string(text[:min(len(text), maxSaid)])
+	return string(text[:min(len(text), maxMessage)])
 }
 
 // begins reports whether a text is the beginning of a longer one.
-func begins(text string) bool { return len([]rune(text)) >= maxSaid }
+func begins(text string) bool { return len([]rune(text)) >= maxMessage }
 
 // figures says what a run took.
 func (v *conversationView) figures(p *store.PlanSummary) (all []string) {

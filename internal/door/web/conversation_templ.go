@@ -310,7 +310,7 @@ func exchange(v *conversationView, p *store.PlanSummary) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if goal := v.goal(p); goal != "" {
-			templ_7745c5c3_Err = said(p, "goal", goal).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = goalOrAnswer(p, "goal", goal).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -322,7 +322,7 @@ func exchange(v *conversationView, p *store.PlanSummary) templ.Component {
 			}
 		}
 		if answer := v.answer(p); answer != "" {
-			templ_7745c5c3_Err = said(p, "answer", answer).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = goalOrAnswer(p, "answer", answer).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -420,8 +420,8 @@ func exchange(v *conversationView, p *store.PlanSummary) templ.Component {
 	})
 }
 
-// said is what one side said.
-func said(p *store.PlanSummary, name, text string) templ.Component {
+// goalOrAnswer is one message of a run.
+func goalOrAnswer(p *store.PlanSummary, name, text string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

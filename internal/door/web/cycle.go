@@ -274,7 +274,7 @@ func (v *runView) callOf(row int) callView {
 }
 
 // roleWord is the role of a message as it was told. One that was told none is in the prompt.
-func roleWord(told string) string { return cmp.Or(words.Shorten(told, 40), "prompt") }
+func roleWord(role string) string { return cmp.Or(words.Shorten(role, 40), "prompt") }
 
 // roleClass is the class by which a role has its look.
 func roleClass(role string) string {

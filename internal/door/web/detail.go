@@ -232,7 +232,7 @@ func answerOf(result, failure *string) *string {
 
 // row reads a row, and what is on record of it.
 func (s *Server) row(c echo.Context) (*runView, error) {
-	v, err := s.view(c, settled, append([]string{"name"}, lookNames...)...)
+	v, err := s.view(c, asPageIfEnded, append([]string{"name"}, lookNames...)...)
 	if err != nil {
 		return nil, err
 	}

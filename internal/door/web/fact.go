@@ -33,7 +33,7 @@ func (f *facts) link(name, value, href string) *facts {
 	return f
 }
 
-func (f *facts) said(name string, value *string) *facts { return f.add(name, orZero(value)) }
+func (f *facts) text(name string, value *string) *facts { return f.add(name, orZero(value)) }
 
 func (f *facts) count(name string, n *int64) *facts {
 	if n == nil {
@@ -98,31 +98,31 @@ func (v *runView) factsOf(row record.Change) (f facts) {
 			f.link("says it was started by", "plan "+by.PlanID, runPath(by.PlanID))
 		}
 
-		f.said("error", r.ErrorKind).said("executor", r.Executor).said("name", r.Name).said("project",
-			r.Project).said("user", r.UserID)
-		f.add("tags", strings.Join(r.Tags, ", ")).said("environment", r.Environment).said("release", r.Release).said("model",
+		f.text("error", r.ErrorKind).text("executor", r.Executor).text("name", r.Name).text("project",
+			r.Project).text("user", r.UserID)
+		f.add("tags", strings.Join(r.Tags, ", ")).text("environment", r.Environment).text("release", r.Release).text("model",
 			r.ModelName)
 		if id := orZero(r.ConversationID); id != "" {
 			f.link("session", id, conversationPath(id))
 		}
-		f.said("trace", r.TraceID).time("started", r.StartTime).time("ended", r.EndTime).figures(&open.Plan.Total)
+		f.text("trace", r.TraceID).time("started", r.StartTime).time("ended", r.EndTime).figures(&open.Plan.Total)
 	case *record.AgentExecution:
-		f.said("error", r.ErrorKind).said("agent", r.AgentName).said("version", r.AgentVersion).said("model",
+		f.text("error", r.ErrorKind).text("agent", r.AgentName).text("version", r.AgentVersion).text("model",
 			r.ModelName).add("tools", toolsOf(open.Step))
 		f.count("cycles at most", r.MaxSteps).time("started", r.StartTime).time("ended",
 			r.EndTime).figures(&open.Step.Figures)
 	case *record.ThinkAct:
-		f.said("error", r.ErrorKind).said("provider", r.Provider).said("model", r.ModelName).said("finish reason",
-			r.FinishReason).said("response", r.ResponseID)
+		f.text("error", r.ErrorKind).text("provider", r.Provider).text("model", r.ModelName).text("finish reason",
+			r.FinishReason).text("response", r.ResponseID)
 		f.count("input tokens", r.InputTokens).count("cached tokens", r.CacheReadInputTokens).count("output tokens",
 			r.OutputTokens).count("reasoning tokens", r.ReasoningTokens).cost(r.CostUSD)
 		f.time("started", r.ThinkStartTime).add("first token", words.Took(r.ThinkStartTime, r.FirstTokenTime))
 		f.add("model time", words.Took(r.ThinkStartTime, r.ThinkEndTime)).add("tool time",
 			words.Took(r.ActStartTime, r.ActEndTime))
 	case *record.ActTool:
-		f.said("error", r.ErrorKind).said("server", r.ServerName).link(
+		f.text("error", r.ErrorKind).text("server", r.ServerName).link(
 			"cycle", v.name(&v.Rows[open.Parent]), v.path(&v.Rows[open.Parent]),
-		).said("call id", r.ProviderCallID)
+		).text("call id", r.ProviderCallID)
 		for _, i := range v.Children(v.open) {
 			if v.Rows[i].Plan != nil {
 				f.link("sub-plan", v.name(&v.Rows[i]), v.path(&v.Rows[i]))
@@ -133,7 +133,7 @@ func (v *runView) factsOf(row record.Change) (f facts) {
 		f.link("asked by", kind(&v.Rows[open.Parent])+" "+v.name(&v.Rows[open.Parent]),
 			v.path(&v.Rows[open.Parent])).add("kind", strings.ToLower(strings.ReplaceAll(string(orZero(r.Type)), "_", " ")))
 		f.time("asked", r.StartTime).add("waited", v.lasted(open)).time("expires", r.ExpiresAt).add("expires",
-			deadlineless(r)).time("answered", r.EndTime).said("answered by", r.DecidedBy).said("says they are", r.By)
+			deadlineless(r)).time("answered", r.EndTime).text("answered by", r.DecidedBy).text("says they are", r.By)
 	}
 
 	for _, started := range v.detail.started {

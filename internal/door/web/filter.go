@@ -68,15 +68,15 @@ func (f faults) status() int {
 
 // without returns the members of a query that have a value with which nothing is wrong.
 func (f faults) without(query url.Values) url.Values {
-	clean := told(query)
+	clean := withValues(query)
 	for name := range f {
 		clean.Del(name)
 	}
 	return clean
 }
 
-// beside returns what is wrong with members that have no field in the form of the page.
-func (f faults) beside(fields []string) (all []string) {
+// withoutField returns what is wrong with members that have no field in the form of the page.
+func (f faults) withoutField(fields []string) (all []string) {
 	for name, wrong := range f {
 		if !slices.Contains(fields, name) {
 			all = append(all, wrong)

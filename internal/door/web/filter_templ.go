@@ -412,8 +412,8 @@ func filterSelect(wrong faults, name, value, label, any string, choices []choice
 	})
 }
 
-// faultsBeside says what is wrong with a request beside the fields of the page.
-func faultsBeside(wrong faults, fields []string) templ.Component {
+// faultsWithoutField says what is wrong with a request in members that have no field in the form of the page.
+func faultsWithoutField(wrong faults, fields []string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -434,7 +434,7 @@ func faultsBeside(wrong faults, fields []string) templ.Component {
 			templ_7745c5c3_Var22 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		for _, text := range wrong.beside(fields) {
+		for _, text := range wrong.withoutField(fields) {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "<p class=\"bad\" role=\"alert\"><bdi>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -202,8 +202,8 @@ func fieldName(field string) string {
 	}[field], field)
 }
 
-// saidIn is what the field of a hit is called, with what stands beside a plan.
-func saidIn(h *store.Hit) string {
+// hitField is what the field of a hit is called, with the kind of a record that is attached to a plan.
+func hitField(h *store.Hit) string {
 	if h.ID != "" {
 		return string(h.Kind) + " " + fieldName(h.Field)
 	}
@@ -219,9 +219,9 @@ func (v *runView) why(row int) string {
 		return reason(&v.Rows[row])
 	}
 
-	said := v.below(row)
-	if len(said) > 0 || kind != "" {
-		return strings.TrimPrefix(strings.TrimSuffix(kind+": "+strings.Join(said, "; "), ": "), ": ")
+	reasons := v.below(row)
+	if len(reasons) > 0 || kind != "" {
+		return strings.TrimPrefix(strings.TrimSuffix(kind+": "+strings.Join(reasons, "; "), ": "), ": ")
 	}
 
 	for at := v.Rows[row].Parent; at >= 0; at = v.Rows[at].Parent {
@@ -233,13 +233,13 @@ func (v *runView) why(row int) string {
 }
 
 // below returns what errors the first rows below a row have.
-func (v *runView) below(row int) (said []string) {
-	for i := row + 1; i <= row+v.Rows[row].Below && len(said) < 3; i++ {
+func (v *runView) below(row int) (reasons []string) {
+	for i := row + 1; i <= row+v.Rows[row].Below && len(reasons) < 3; i++ {
 		if text := reason(&v.Rows[i]); text != "" {
-			said = append(said, v.name(&v.Rows[i])+": "+text)
+			reasons = append(reasons, v.name(&v.Rows[i])+": "+text)
 		}
 	}
-	return said
+	return reasons
 }
 
 const (

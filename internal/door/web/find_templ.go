@@ -567,7 +567,7 @@ func hit(v *runView, item *listed) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var31 string
-			templ_7745c5c3_Var31, templ_7745c5c3_Err = templ.JoinStringErrs(saidIn(h))
+			templ_7745c5c3_Var31, templ_7745c5c3_Err = templ.JoinStringErrs(hitField(h))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `find.templ`, Line: 87, Col: 53}
 			}

@@ -51,9 +51,9 @@ func (k *kept) add(id, root string, o *outline.Outline, now time.Time) {
 type age int
 
 const (
-	fresh   age = iota // it is read now
-	settled            // of a run that has ended, it is that of its page
-	asPage             // it is that of its page
+	fresh         age = iota // it is read now
+	asPageIfEnded            // of a run that has ended, it is that of its page
+	asPage                   // it is that of its page
 )
 
 // get returns the outline of a run; nil: none is kept that is good enough.
@@ -62,7 +62,7 @@ func (k *kept) get(id, root string, now time.Time, most age) *outline.Outline {
 	defer k.mu.Unlock()
 	for _, e := range k.all {
 		if e.id == id && e.root == root && now.Sub(e.at) <= keptFor &&
-			(most == asPage || most == settled && e.outline.Rows[0].State().Terminal()) {
+			(most == asPage || most == asPageIfEnded && e.outline.Rows[0].State().Terminal()) {
 			return e.outline
 		}
 	}

@@ -33,7 +33,7 @@ type listView struct {
 }
 
 func (s *Server) list(c echo.Context) error {
-	if clean := told(c.QueryParams()); len(clean) < len(c.QueryParams()) { // a form sends its empty fields, too
+	if clean := withValues(c.QueryParams()); len(clean) < len(c.QueryParams()) { // a form sends its empty fields, too
 		return c.Redirect(http.StatusSeeOther, listPath(clean))
 	}
 
@@ -115,8 +115,8 @@ func (s *Server) pair(c echo.Context) error {
 	return c.Redirect(http.StatusSeeOther, "/compare?"+url.Values{"a": {picked[1]}, "b": {picked[0]}}.Encode())
 }
 
-// told returns a query without the members that have no value.
-func told(query url.Values) url.Values {
+// withValues returns a query without the members that have no value.
+func withValues(query url.Values) url.Values {
 	clean := url.Values{}
 	for name, values := range query {
 		if kept := slices.DeleteFunc(slices.Clone(values), func(s string) bool { return s == "" }); len(kept) > 0 {

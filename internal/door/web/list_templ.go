@@ -278,7 +278,7 @@ func filters(v *listView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = faultsBeside(v.wrong, listFields).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = faultsWithoutField(v.wrong, listFields).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -133,7 +133,7 @@ func (s *Server) whole(c echo.Context, v *runView) (*runView, error) {
 
 // failures answers with the list of what failed.
 func (s *Server) failures(c echo.Context) error {
-	v, err := s.view(c, settled, "cursor")
+	v, err := s.view(c, asPageIfEnded, "cursor")
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (s *Server) failures(c echo.Context) error {
 
 // found answers with a list of rows in place of the tree.
 func (s *Server) found(c echo.Context) error {
-	v, err := s.view(c, settled, listingFields...)
+	v, err := s.view(c, asPageIfEnded, listingFields...)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ type searchView struct {
 
 // searchPage shows which runs say a text, and where.
 func (s *Server) searchPage(c echo.Context) error {
-	if clean := told(c.QueryParams()); len(clean) < len(c.QueryParams()) { // a form sends its empty fields, too
+	if clean := withValues(c.QueryParams()); len(clean) < len(c.QueryParams()) { // a form sends its empty fields, too
 		return c.Redirect(http.StatusSeeOther, searchPath(clean))
 	}
 

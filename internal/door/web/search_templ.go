@@ -275,7 +275,7 @@ func searchForm(v *searchView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = faultsBeside(v.wrong, searchFields).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = faultsWithoutField(v.wrong, searchFields).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -246,5 +246,5 @@ func given(fields []member) bool {
 
 // startPath returns the address of the form of something.
 func startPath(a *engine.Startable) string {
-	return "/start?" + told(url.Values{"executor": {a.Executor}, "name": {a.Name}, "type": {a.Type}}).Encode()
+	return "/start?" + withValues(url.Values{"executor": {a.Executor}, "name": {a.Name}, "type": {a.Type}}).Encode()
 }

@@ -77,7 +77,7 @@ func (s *Server) rows(c echo.Context) error {
 
 	old := asPage // not read again for each section
 	if under != "" {
-		old = settled
+		old = asPageIfEnded
 	}
 	v, err := s.view(c, old, "under", "after", "until", "n")
 	if err != nil {

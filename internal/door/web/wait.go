@@ -21,7 +21,7 @@ func (v *runView) readWait(w *record.Wait) {
 	// it says the same as the plan
 	d.text(&passage{id: "formDescription", label: "explanation", text: orZero(w.FormDescription), aside: d.plan != nil})
 	d.text(&passage{id: "subject/name", label: "tool", text: orZero(subject.Name), exact: true})
-	d.text(&passage{id: "subject/parameters", label: "parameters", text: saidJSON(subject.Parameters), exact: true})
+	d.text(&passage{id: "subject/parameters", label: "parameters", text: jsonUnlessNull(subject.Parameters), exact: true})
 	_, texts := decision.Apart(subject.Parameters)
 	for i, text := range texts {
 		d.text(&passage{
@@ -34,7 +34,7 @@ func (v *runView) readWait(w *record.Wait) {
 		d.text(&passage{id: "subject/preview", label: "preview", about: p.Kind + ", sha256 " + p.SHA256, text: p.Text,
 			exact: true})
 	}
-	known := d.plan != nil || subject.Name != nil || saidJSON(subject.Parameters) != "" || len(subject.Files) > 0
+	known := d.plan != nil || subject.Name != nil || jsonUnlessNull(subject.Parameters) != "" || len(subject.Files) > 0
 	d.text(&passage{id: "subject", label: "what it is about", text: string(w.Subject), aside: known, exact: true})
 
 	v.readForm(w)
@@ -62,8 +62,8 @@ func (v *runView) readForm(w *record.Wait) {
 	})
 }
 
-// saidJSON is JSON that says something.
-func saidJSON(raw []byte) string {
+// jsonUnlessNull returns JSON as a text; empty if it is null.
+func jsonUnlessNull(raw []byte) string {
 	if string(raw) == "null" {
 		return ""
 	}

@@ -92,7 +92,7 @@ func (v *waitsView) with(cursor string) string {
 
 func waitsPath(project, cursor string) string {
 	query := url.Values{"project": {project}, "cursor": {cursor}}
-	return strings.TrimSuffix("/waits?"+told(query).Encode(), "?")
+	return strings.TrimSuffix("/waits?"+withValues(query).Encode(), "?")
 }
 
 // questionName says what is asked.

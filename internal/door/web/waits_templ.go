@@ -82,7 +82,7 @@ func waitsPageOf(v *waitsView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = faultsBeside(v.wrong, []string{"project"}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = faultsWithoutField(v.wrong, []string{"project"}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -76,21 +76,21 @@ func (z Sizes) next(text string) int {
 	h, i := uint64(0), z.Least
 	for rare := 64 - zeros - 2; i < len(window) && i < z.Average; i++ {
 		if h = h<<1 + gear[window[i]]; h>>(rare&63) == 0 {
-			return settle(text, i+1)
+			return moveToBoundary(text, i+1)
 		}
 	}
 
 	for often := 64 - zeros + 2; i < len(window); i++ {
 		if h = h<<1 + gear[window[i]]; h>>(often&63) == 0 {
-			return settle(text, i+1)
+			return moveToBoundary(text, i+1)
 		}
 	}
-	return settle(text, len(window))
+	return moveToBoundary(text, len(window))
 }
 
-// settle moves a cut point back to behind a blank that is near, else to behind a byte that belongs to no
+// moveToBoundary moves a cut point back to behind a blank that is near, else to behind a byte that belongs to no
 // word, else to the start of a character.
-func settle(text string, at int) int {
+func moveToBoundary(text string, at int) int {
 	if at == len(text) {
 		return at
 	}

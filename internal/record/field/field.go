@@ -40,7 +40,7 @@ type Rule uint8
 const (
 	// Newest: the higher revision wins. Without revisions the later arrival wins.
 	Newest Rule = iota
-	// Forward is for states: the one that settles more wins, then as Newest.
+	// Forward is for states: the more final one wins, then as Newest.
 	Forward
 	// Least and Greatest are for times: clocks may disagree.
 	Least

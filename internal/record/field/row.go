@@ -145,7 +145,7 @@ func attempt(f *Field, c record.Change) int64 {
 func (r *Row) ownAttempt() *Row {
 	p := &Row{Change: record.New(r.Change.Kind())}
 	number := attemptField(r.Change.Kind())
-	said := !number.In(r.Change).IsZero()
+	hasOwn := !number.In(r.Change).IsZero()
 	fields := Fields(r.Change.Kind())
 	for i := range fields {
 		f := &fields[i]
@@ -155,7 +155,7 @@ func (r *Row) ownAttempt() *Row {
 		}
 
 		f.In(p.Change).Set(v)
-		said = said || f.Scoped
+		hasOwn = hasOwn || f.Scoped
 		if f.Rev > 0 && r.rev(f) != NoRevision {
 			if p.Revs == nil {
 				p.Revs = noRevisions(r.Change.Kind())
@@ -164,7 +164,7 @@ func (r *Row) ownAttempt() *Row {
 		}
 	}
 
-	if !said {
+	if !hasOwn {
 		return nil
 	}
 	number.In(p.Change).Set(reflect.ValueOf(new(attempt(number, r.Change))))
@@ -215,7 +215,7 @@ func (r *Row) takes(f *Field, later *Row) bool {
 	case Greatest, Attempt:
 		return order > 0
 	case Forward:
-		if c := cmp.Compare(settles(new), settles(old)); c != 0 {
+		if c := cmp.Compare(finality(new), finality(old)); c != 0 {
 			return c > 0
 		}
 	}
@@ -230,9 +230,9 @@ func (r *Row) takes(f *Field, later *Row) bool {
 	}
 }
 
-// settles orders states by how much they settle: live, unknown, cut off, and then every
+// finality orders states by how final they are: live, unknown, cut off, and then every
 // real outcome. actlog.settles does the same in SQL.
-func settles(state reflect.Value) int {
+func finality(state reflect.Value) int {
 	switch s := record.State(state.Elem().String()); {
 	case !s.Terminal():
 		return 0
@@ -305,7 +305,7 @@ func (r *Row) Replace(before, now *Row) *Row {
 		if f.Scoped {
 			from, to = scoped, scoped
 		}
-		if stands := owner.In(from.Change); stands.IsZero() || owner.saidBy(value(before, owner), stands) {
+		if stands := owner.In(from.Change); stands.IsZero() || owner.cameFrom(value(before, owner), stands) {
 			f.In(to.Change).Set(value(now, f))
 		}
 	}
@@ -320,16 +320,16 @@ func (r *Row) Replace(before, now *Row) *Row {
 	return out
 }
 
-// saidBy reports whether the value that stands is the one that a source said. Only a source
-// says UNKNOWN: nobody else closes what fell silent.
-func (f *Field) saidBy(said, stands reflect.Value) bool {
+// cameFrom reports whether the current value is the one of a source. Only a source
+// writes UNKNOWN: nobody else closes what fell silent.
+func (f *Field) cameFrom(source, current reflect.Value) bool {
 	switch {
-	case said.IsZero():
+	case source.IsZero():
 		return false
-	case f.Rule == Forward && record.State(stands.Elem().String()) == record.Unknown:
+	case f.Rule == Forward && record.State(current.Elem().String()) == record.Unknown:
 		return true
 	}
-	return f.Equal(stands, said)
+	return f.Equal(current, source)
 }
 
 // Clone returns a copy whose fields can be set without changing r.

@@ -175,7 +175,7 @@ func TestLearnKeepsArgument(t *testing.T) {
 }
 
 // TestLaterWinsWithoutRevisions checks that the later value wins if changes have no revision.
-// A state that settles more wins in any order.
+// A more final state wins in any order.
 func TestLaterWinsWithoutRevisions(t *testing.T) {
 	t.Parallel()
 	row := func(p record.Plan) *field.Row {

@@ -375,8 +375,8 @@ func (s *statement) past() (untouched, past string) {
 		s.mergedAttempts(s.ownAttempt("r"), "excluded.attempts", s.ownAttempt("excluded"))
 }
 
-func (s *statement) mergedAttempts(own, told, toldOwn string) string {
-	return fmt.Sprintf("actlog.merge_attempts(r.attempts, %s, %s, %s, %s)", own, told, toldOwn, attemptRules[s.Kind])
+func (s *statement) mergedAttempts(own, sent, sentOwn string) string {
+	return fmt.Sprintf("actlog.merge_attempts(r.attempts, %s, %s, %s, %s)", own, sent, sentOwn, attemptRules[s.Kind])
 }
 
 // ownAttempt is what a row says about its own attempt. The function leaves out what is NULL.

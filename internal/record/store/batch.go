@@ -44,8 +44,8 @@ type assumed struct {
 	part     time.Time // where all of its trees lie; zero: not known
 	// known rows are on record, so they are not written.
 	known map[record.Key]bool
-	// told says that the batch writes to root plans, or begins trees.
-	told bool
+	// writesRoots says that the batch writes to root plans, or begins trees.
+	writesRoots bool
 	// grows says that the batch adds to the roll-ups of steps, see [fieldsql.Shape.Grows].
 	grows bool
 	// called are the steps of which the batch writes tool calls; nil: not known.

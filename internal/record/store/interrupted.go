@@ -18,10 +18,10 @@ type news int
 
 const (
 	noNews news = iota
-	// ends: the row has a state that settles more than the mark. Only its own mark was wrong, because
+	// ends: the row has a state that is more final than the mark. Only its own mark was wrong, because
 	// somebody may be recording how a dead run ended.
 	ends
-	// lives: a heartbeat, or a state that settles no more than the mark, which would hide it. The whole
+	// lives: a heartbeat, or a state that is no more final than the mark, which would hide it. The whole
 	// run lives.
 	lives
 )

@@ -110,15 +110,15 @@ type load interface {
 	send(ctx context.Context, g givenUp) error
 	// again reports whether to try again after an error that may pass.
 	again(err error) bool
-	// settle notes what became of it; err is nil if it is on record. It returns the loads to write in its place, in
+	// finish notes what became of it; err is nil if it is on record. It returns the loads to write in its place, in
 	// their order, or an error that ends the writing.
-	settle(err error) (smaller []load, stop error)
+	finish(err error) (smaller []load, stop error)
 }
 
 // write writes a load. The error is that of the part that ended the writing.
 func (l *ladder) write(ctx context.Context, all load) error {
 	err := l.try(ctx, all.again, func(g givenUp) error { return all.send(ctx, g) })
-	smaller, err := all.settle(err)
+	smaller, err := all.finish(err)
 	for _, part := range smaller {
 		if err == nil {
 			err = l.write(ctx, part)

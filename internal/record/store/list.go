@@ -59,8 +59,8 @@ type PlanSummary struct {
 	Cause
 }
 
-// beside has the columns from which the cause of a run is read.
-type beside struct{ CauseDocument, CauseRows json.RawMessage }
+// causeColumns has the columns from which the cause of a run is read.
+type causeColumns struct{ CauseDocument, CauseRows json.RawMessage }
 
 var planListRead = fieldsql.NewRead(db.PlanList)
 
@@ -76,10 +76,10 @@ func (r *Reader) listPlans(
 	err = r.QueryBefore(ctx, deadline, "force_custom_plan", planListRead.SQL, args, func(rows pgx.Rows) error {
 		plans = []PlanSummary{}
 		var p *PlanSummary
-		var more beside
+		var more causeColumns
 		return planListRead.Rows(rows, func(record.Kind) ([]any, error) {
 			plans = append(plans, PlanSummary{})
-			p, more = &plans[len(plans)-1], beside{}
+			p, more = &plans[len(plans)-1], causeColumns{}
 			return []any{&p.Record, &p.Cursor, p, &p.Total, &more}, nil
 		}, func() error {
 			p.Record.CurrentPlanID, p.Cursor.RootPlanID = p.Record.RootPlanID, p.Record.RootPlanID

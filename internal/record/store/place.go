@@ -33,15 +33,15 @@ func (p *places) of(b *batch) (a assumed) {
 	now := time.Now()
 	for root := range b.touched {
 		at, ok := p.trees.Get(root)
-		told := !keyOnly(b.rows[rootKey(root)])
-		if !ok && told {
+		writesRoot := !keyOnly(b.rows[rootKey(root)])
+		if !ok && writesRoot {
 			at, ok = place{part: likelyPart(root, now, p.partitionDays)}, true
 		}
 
 		if !ok || now.Before(at.until) || !a.part.IsZero() && !at.part.Equal(a.part) {
 			return assumed{contents: true}
 		}
-		a.part, a.told = at.part, a.told || told
+		a.part, a.writesRoots = at.part, a.writesRoots || writesRoot
 	}
 
 	a.grows = b.littleOfSteps(p.tuning)

@@ -31,7 +31,7 @@ var planTree = fieldsql.NewRead(rootsOfID("plan_execution_record", "current_plan
 			fieldsql.Column{Name: "parent_step_id", Type: "text", SQL: "p.parent_step_id"},
 			fieldsql.Column{Name: "exception_waits", Type: "boolean", SQL: exceptionWaits},
 			fieldsql.Column{Name: "placeholder", Type: "boolean", SQL: "actlog.is_placeholder(p)"},
-			fieldsql.Column{Name: "beside_at", Type: "timestamptz", SQL: besideAt},
+			fieldsql.Column{Name: "beside_at", Type: "timestamptz", SQL: lastAttachedAt},
 			fieldsql.Column{
 				Name: "also_under", Type: "text[]",
 				SQL: "CASE WHEN p.current_plan_id = $1::text THEN (SELECT also_under FROM asked) END",
@@ -70,9 +70,9 @@ WHERE w.root_plan_id = (SELECT root_plan_id FROM asked) AND w.state = 'WAITING'`
 
 const (
 	exceptionWaits = `p.exception IS NOT NULL AND p.exception_served_at IS NULL AND p.state <> 'COMPLETED' AND p.exception_at > now() - INTERVAL '10 minutes'`
-	// besideAt is the latest time of the waits and thoughts of a plan. It is not read once all plans of
+	// lastAttachedAt is the latest time of the waits and thoughts of a plan. It is not read once all plans of
 	// the tree have ended.
-	besideAt = `CASE WHEN EXISTS (SELECT FROM actlog.plan_execution_record AS l WHERE l.root_plan_id = (SELECT root_plan_id FROM asked) AND NOT l.completed) THEN GREATEST(
+	lastAttachedAt = `CASE WHEN EXISTS (SELECT FROM actlog.plan_execution_record AS l WHERE l.root_plan_id = (SELECT root_plan_id FROM asked) AND NOT l.completed) THEN GREATEST(
         (SELECT max(GREATEST(w.start_time, w.end_time)) FROM actlog.wait_state AS w WHERE w.root_plan_id = p.root_plan_id AND w.plan_id = p.current_plan_id),
         (SELECT max(h.time) FROM actlog.thought AS h WHERE h.root_plan_id = p.root_plan_id AND h.plan_id = p.current_plan_id)
     ) END`

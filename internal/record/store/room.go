@@ -15,8 +15,8 @@ type Room func(bytes int64) error
 const (
 	// roomStep is how much is asked for at once.
 	roomStep = 64 << 10
-	// rowBytesBeside is what the structs of a row take beside its values.
-	rowBytesBeside = 640
+	// rowOverhead is what the structs of a row take in addition to its values.
+	rowOverhead = 640
 )
 
 // counted runs a query whose rows ask for room.
@@ -27,17 +27,17 @@ func counted(ctx context.Context, d *pg.DB, room Room, sql string, args ...any) 
 		cancel()
 		return nil, err
 	}
-	return &countedRows{Rows: rows, cancel: cancel, room: room, beside: rowBytesBeside}, nil
+	return &countedRows{Rows: rows, cancel: cancel, room: room, overhead: rowOverhead}, nil
 }
 
 // countedRows asks for the room that its rows take.
 type countedRows struct {
 	pgx.Rows
-	cancel  context.CancelFunc
-	room    Room
-	beside  int64 // what a row takes beside its values
-	pending int64 // not asked for yet
-	err     error // of room
+	cancel   context.CancelFunc
+	room     Room
+	overhead int64 // what a row takes in addition to its values
+	pending  int64 // not asked for yet
+	err      error // of room
 }
 
 // Next implements [pgx.Rows].
@@ -49,7 +49,7 @@ func (r *countedRows) Next() bool {
 		return true
 	}
 
-	r.pending += r.beside
+	r.pending += r.overhead
 	for _, value := range r.RawValues() {
 		r.pending += int64(len(value))
 	}

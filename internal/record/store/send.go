@@ -24,15 +24,15 @@ const sendTimeout = time.Minute
 
 // sender commits batches.
 type sender struct {
-	db         *pg.DB
-	feed       *feed.Feed
-	tuning     *tuning
-	statements *statements
-	places     *places
-	said       *said
-	contents   *contents
-	counters   *counters
-	checkRoom  func() error // see Config.Room
+	db           *pg.DB
+	feed         *feed.Feed
+	tuning       *tuning
+	statements   *statements
+	places       *places
+	searchMemory *searchMemory
+	contents     *contents
+	counters     *counters
+	checkRoom    func() error // see Config.Room
 }
 
 // room returns the reason if the disk has no room for a transaction.
@@ -48,12 +48,12 @@ func (s *sender) room() error {
 
 // sent is what a transaction with a batch found out. What is remembered between batches learns from it.
 type sent struct {
-	batch    *batch
-	touched  feed.Touched // the batch's, and what was undone
-	fresh    newTrees     // trees that the batch began; nil: not known
-	contents []uint64     // see sharing.kept
-	said     *saying
-	marked   bool // some trees are marked in which the batch undoes marks
+	batch       *batch
+	touched     feed.Touched // the batch's, and what was undone
+	fresh       newTrees     // trees that the batch began; nil: not known
+	contents    []uint64     // see sharing.kept
+	queuedTexts *queuedTexts
+	marked      bool // some trees are marked in which the batch undoes marks
 }
 
 // send commits a batch in one transaction. Locks are waited for as long as the connection
@@ -81,7 +81,7 @@ func (s *sender) send(ctx context.Context, b *batch, g givenUp, lockTimeout time
 
 // learn remembers what a committed transaction found out. It took a time.
 func (s *sender) learn(out *sent, took time.Duration) {
-	s.said.learn(out.said)
+	s.searchMemory.learn(out.queuedTexts)
 	s.contents.learn(out.contents)
 	s.feed.Grew()
 	s.counters.committed(len(out.batch.rows), out.batch.folded, took)
@@ -141,7 +141,7 @@ func (s *sender) sendMany(ctx context.Context, b *batch, a assumed, lockTimeout 
 		out.contents = contents.kept
 		contents.queue(&rest, time.Time{})
 		s.queuePasses(&rest, left, a)
-		out.said = s.said.queue(&rest, passes)
+		out.queuedTexts = s.searchMemory.queue(&rest, passes)
 		if b.written != nil {
 			b.written(&rest)
 		}
@@ -171,7 +171,7 @@ func (s *sender) queueBatch(q *pgx.Batch, b *batch, a assumed) *sent {
 	shared.queue(q, a.part)
 
 	s.queuePasses(q, passes[1:], a)
-	out.said = s.said.queue(q, passes)
+	out.queuedTexts = s.searchMemory.queue(q, passes)
 	if b.written != nil {
 		b.written(q)
 	}
@@ -183,7 +183,7 @@ func (s *sender) queueBatch(q *pgx.Batch, b *batch, a assumed) *sent {
 func (s *sender) queueRoots(q *pgx.Batch, roots []*field.Row, a assumed, out *sent) {
 	b := out.batch
 	var traces []string
-	if a.part.IsZero() || a.told {
+	if a.part.IsZero() || a.writesRoots {
 		traces = lockTraces(q, roots)
 		s.statements.merge(q, roots, assumed{})
 	}

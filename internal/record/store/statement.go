@@ -41,17 +41,17 @@ func (s *statements) merge(q *pgx.Batch, rows []*field.Row, a assumed) {
 		return
 	}
 
-	var told, uncalled []*field.Row
+	var whole, uncalled []*field.Row
 	for _, r := range rows {
 		if a.uncalled(r) && keyOnly(r) {
 			uncalled = append(uncalled, r)
 		} else {
-			told = append(told, r)
+			whole = append(whole, r)
 		}
 	}
 
-	if len(told) > 0 {
-		s.queue(q, fieldsql.WholeShape(kind), told, a)
+	if len(whole) > 0 {
+		s.queue(q, fieldsql.WholeShape(kind), whole, a)
 	}
 	if len(uncalled) > 0 {
 		s.queue(q, fieldsql.Shape{Uncalled: true}, uncalled, a)

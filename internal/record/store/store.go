@@ -200,7 +200,7 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	sender := &sender{
 		db: d, feed: s.feed, tuning: tuning, counters: counters, checkRoom: config.CheckRoom,
 		statements: newStatements(tuning, config.PartitionDays),
-		places:     &places{tuning: tuning, partitionDays: config.PartitionDays}, said: newSaid(),
+		places:     &places{tuning: tuning, partitionDays: config.PartitionDays}, searchMemory: newSearchMemory(),
 		contents: newContents(config.Contents),
 	}
 	s.writer = &writer{

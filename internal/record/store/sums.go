@@ -73,7 +73,7 @@ func (r *Reader) Sums(ctx context.Context, rootPlanID string, within time.Durati
 			return nil, err
 		}
 		defer rows.Close()
-		rows.beside = sumBytes
+		rows.overhead = sumBytes
 
 		t := &TextSums{first: map[sumKey]int32{}}
 		parents := map[string]string{} // each once: many rows have the same

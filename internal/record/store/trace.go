@@ -121,7 +121,7 @@ func (l *traceLoad) send(ctx context.Context, g givenUp) error {
 
 func (l *traceLoad) again(err error) bool { return l.soon(err) }
 
-func (l *traceLoad) settle(err error) ([]load, error) {
+func (l *traceLoad) finish(err error) ([]load, error) {
 	alone := len(l.group) == 1
 	var bad *badTraceError
 	switch {

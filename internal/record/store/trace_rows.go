@@ -225,8 +225,8 @@ func (t *tracer) mergeShared(ctx context.Context, tx pgx.Tx, tr *trace) error {
 
 	var q pgx.Batch
 	for _, key := range tr.shared {
-		now, said := tr.rows[key], before[key]
-		if now == nil && said == nil {
+		now, old := tr.rows[key], before[key]
+		if now == nil && old == nil {
 			continue
 		}
 
@@ -235,7 +235,7 @@ func (t *tracer) mergeShared(ctx context.Context, tx pgx.Tx, tr *trace) error {
 			found := false
 			err := readWritten(shareds[key.Kind], rows, key.Kind, func(row *field.Row) error {
 				found = true
-				tr.rows[key] = row.Replace(said, now)
+				tr.rows[key] = row.Replace(old, now)
 				tr.rows[key].Revs = []int64{} // see fieldsql.Replace
 				return nil
 			})

@@ -254,7 +254,7 @@ func (t *tracer) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trace, g 
 	}
 
 	w.deleteStepsAndPlans(gone)
-	out.said = s.said.queue(&w.q, b.passes(a))
+	out.queuedTexts = s.searchMemory.queue(&w.q, b.passes(a))
 	t.keepSpans(&w.q, traces)
 	if len(certain) > 0 {
 		certain.Append(&w.q)

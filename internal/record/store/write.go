@@ -212,7 +212,7 @@ func (l *requestLoad) again(err error) bool {
 	return true
 }
 
-func (l *requestLoad) settle(err error) ([]load, error) {
+func (l *requestLoad) finish(err error) ([]load, error) {
 	w, requests := l.writer, l.requests
 	if len(requests) == 0 {
 		return nil, nil

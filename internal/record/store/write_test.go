@@ -461,7 +461,7 @@ func TestConcurrentWriters(t *testing.T) {
 	}
 }
 
-// TestStatesGoForward checks that a state that settles less does not replace one that settles more.
+// TestStatesGoForward checks that a state does not replace a more final one.
 func TestStatesGoForward(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)

@@ -60,15 +60,15 @@ func open(text string) (inner string, ok bool) {
 		}
 	}
 
-	var said struct {
+	var message struct {
 		Content *string `json:"content"`
 	}
 	hasAnswer := strings.Contains(text, `"final_response"`) // it may be cut within that member
 	switch {
 	case !hasAnswer && e.FinalOutput == nil && e.StepResults == nil:
 		return text, false
-	case e.AgentName != nil && json.Unmarshal(e.FinalResponse, &said) == nil && said.Content != nil:
-		return *said.Content, true
+	case e.AgentName != nil && json.Unmarshal(e.FinalResponse, &message) == nil && message.Content != nil:
+		return *message.Content, true
 	case e.WorkflowName != nil && len(e.FinalOutput) > 0 && string(e.FinalOutput) != "null":
 		return asText(e.FinalOutput), true
 	case e.ErrorMessage != nil:

@@ -158,9 +158,9 @@ type finder struct {
 
 // place is where a row is in the tree.
 type place struct {
-	up     Node // the row above
-	said   Node // the nearest row that has an error: the row or one above
-	leaves int  // how many leaves come before it
+	up        Node // the row above
+	withError Node // the nearest row that has an error: the row or one above
+	leaves    int  // how many leaves come before it
 }
 
 // left is what is left below a row: the rows that ended badly and that nothing recovered.
@@ -466,20 +466,20 @@ func (f *finder) failure(n Node) Failure {
 		out.Tool = called.Record.Name
 	}
 
-	if n.State() == record.Waiting && n.Wait != nil || at.said == (Node{}) {
+	if n.State() == record.Waiting && n.Wait != nil || at.withError == (Node{}) {
 		return out
 	}
 
-	out.of = at.said
-	out.Kind, out.Message = at.said.Error()
+	out.of = at.withError
+	out.Kind, out.Message = at.withError.Error()
 	return out
 }
 
 // visit finds the failures below a row, and notes the places of what ended badly or asks. It reports whether there is
 // any of that. said is the nearest row above that has an error.
-func (f *finder) visit(n, up, said Node) (noted bool) {
+func (f *finder) visit(n, up, withError Node) (noted bool) {
 	if hasError(n) {
-		said = n
+		withError = n
 	}
 	before := len(f.leaves)
 	asks := n.Wait != nil && n.State() == record.Waiting
@@ -489,7 +489,7 @@ func (f *finder) visit(n, up, said Node) (noted bool) {
 
 	noted = asks || endedBadly(n)
 	for _, c := range f.below(n) {
-		if f.visit(c, n, said) {
+		if f.visit(c, n, withError) {
 			noted = true
 		}
 	}
@@ -498,7 +498,7 @@ func (f *finder) visit(n, up, said Node) (noted bool) {
 		f.leaves = append(f.leaves, n)
 	}
 	if noted {
-		f.places[n] = place{up, said, before}
+		f.places[n] = place{up, withError, before}
 	}
 	return noted
 }

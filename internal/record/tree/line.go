@@ -38,12 +38,12 @@ var (
 // empty if the text is blank.
 func Line(text string) string {
 	lines := strings.Split(strings.ReplaceAll(plain(text), "\r", "\n"), "\n")
-	said := exception(lines)
-	if message := jsonMessage(strings.Join(said, "\n")); message != "" {
-		said = exception(strings.Split(plain(message), "\n"))
+	described := exception(lines)
+	if message := jsonMessage(strings.Join(described, "\n")); message != "" {
+		described = exception(strings.Split(plain(message), "\n"))
 	}
 
-	return Beginning(firstLine(said), MaxLine)
+	return Beginning(firstLine(described), MaxLine)
 }
 
 // plain is a text without terminal escapes.

@@ -36,9 +36,9 @@ type Plan struct {
 	// Placeholder reports that nothing but the id of the plan was ever recorded: other records
 	// named it.
 	Placeholder bool
-	// BesideAt is the latest time of the waits and thoughts of the plan, or nil. It is not known of a
+	// LastAttachedAt is the latest time of the waits and thoughts of the plan, or nil. It is not known of a
 	// tree whose plans have all ended.
-	BesideAt *time.Time
+	LastAttachedAt *time.Time
 	// AlsoUnder are other roots that have a plan of this id. Only the requested plan has them,
 	// and only if it was requested without a root.
 	AlsoUnder []string
@@ -399,7 +399,7 @@ func (b *builder) attach(plans []*Plan) {
 func (p *Plan) sum() *time.Time {
 	p.Figures.DurationMs = Duration(p.Record.StartTime, p.Record.EndTime)
 	p.Total = p.Figures
-	last := latest(p.Record.LastSeenAt, p.Record.StartTime, p.Record.EndTime, p.BesideAt)
+	last := latest(p.Record.LastSeenAt, p.Record.StartTime, p.Record.EndTime, p.LastAttachedAt)
 	for _, s := range p.Steps {
 		last = latest(last, s.LastSeenAt, s.Record.StartTime, s.Record.EndTime)
 	}

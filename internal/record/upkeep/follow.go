@@ -78,8 +78,8 @@ func (f *follower) handle(
 		return false, err
 	}
 
-	settled, upTo := f.settled(due.head, writers), due.head
-	if settled > due.after {
+	complete, upTo := f.completeUpTo(due.head, writers), due.head
+	if complete > due.after {
 		upTo = min(upTo, due.after+changesPage)
 	}
 	changed, err := queries.ChangedTrees(ctx, tx, db.ChangedTreesParams{AfterSeq: due.after, UpTo: upTo})
@@ -111,22 +111,22 @@ func (f *follower) handle(
 		return true, nil
 	}
 
-	if settled = min(settled, upTo); settled > due.after {
-		if err := made(settled); err != nil {
+	if complete = min(complete, upTo); complete > due.after {
+		if err := made(complete); err != nil {
 			return false, err
 		}
-		maps.DeleteFunc(f.handled, func(_ string, seq int64) bool { return seq <= settled })
+		maps.DeleteFunc(f.handled, func(_ string, seq int64) bool { return seq <= complete })
 	}
 
-	if len(writers) == 0 || settled > 0 || f.head == 0 { // what was noted before is settled
+	if len(writers) == 0 || complete > 0 || f.head == 0 { // nothing noted before can change any more
 		f.head, f.writers = due.head, writers
 	}
-	return upTo < due.head && settled > due.after, nil
+	return upTo < due.head && complete > due.after, nil
 }
 
-// settled returns up to which number no change can be missing any more; 0: that is not known. The writers were read
-// after the head.
-func (f *follower) settled(head int64, writers []string) int64 {
+// completeUpTo returns the number up to which no change can be missing any more; 0: it is not known. The writers were
+// read after the head.
+func (f *follower) completeUpTo(head int64, writers []string) int64 {
 	switch {
 	case len(writers) == 0:
 		return head

@@ -256,7 +256,7 @@ func (u *Upkeep) addRecent(
 	return slices.Contains(left, true), err
 }
 
-// foldRecent folds what trees say that are settled. If that fails, half as many are folded next, until the tree is
+// foldRecent folds what quiet trees say. If that fails, half as many are folded next, until the tree is
 // found that is to blame, and passed over. If it goes well, there may be more again, but not many more than there is
 // room for.
 func (u *Upkeep) foldRecent(

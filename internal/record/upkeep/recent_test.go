@@ -154,8 +154,8 @@ func TestRecentTexts(t *testing.T) {
 				found := map[string][]string{}
 				for _, needle := range needles {
 					if strings.TrimSpace(needle) != "" {
-						found[needle] = said(t, s, needle)
-						found["thoughts: "+needle] = said(t, s, needle, record.KindThought, record.KindPlan)
+						found[needle] = hits(t, s, needle)
+						found["thoughts: "+needle] = hits(t, s, needle, record.KindThought, record.KindPlan)
 					}
 				}
 				return found
@@ -196,7 +196,7 @@ func TestRecentTextsFollow(t *testing.T) {
 	finds := func(text, want string) {
 		t.Helper()
 		var roots []string
-		for _, hit := range said(t, s, text) {
+		for _, hit := range hits(t, s, text) {
 			if root, _, _ := strings.Cut(hit, " "); !slices.Contains(roots, root) {
 				roots = append(roots, root)
 			}
@@ -297,7 +297,7 @@ func TestRecentTextsOfManyWriters(t *testing.T) {
 				text := fmt.Sprintf("said-%d-%d", w, i)
 				storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Completed)},
 					&record.ActTool{RootPlanID: root, StepID: root, Seq: int64(i), ToolCallID: "c", Result: &text})
-				if got := said(t, other, text); len(got) != 1 {
+				if got := hits(t, other, text); len(got) != 1 {
 					t.Errorf("%s is found in %q", text, got)
 				}
 
@@ -305,7 +305,7 @@ func TestRecentTextsOfManyWriters(t *testing.T) {
 					if err := s.DeletePlan(t.Context(), root); err != nil {
 						t.Error(err)
 					}
-					if got := said(t, other, text); len(got) != 0 {
+					if got := hits(t, other, text); len(got) != 0 {
 						t.Errorf("%s is found in %q after it was deleted", text, got)
 					}
 				}
@@ -342,13 +342,13 @@ func TestRecentTextsPeriods(t *testing.T) {
 	finds := func() {
 		t.Helper()
 		var got []string
-		for _, hit := range said(t, s, "needle-4711", record.KindActTool) {
+		for _, hit := range hits(t, s, "needle-4711", record.KindActTool) {
 			got = append(got, strings.Fields(hit)[0])
 		}
 		if want := []string{"future", "new", "old"}; !slices.Equal(got, want) {
 			t.Errorf("found in %s, want %s", got, want)
 		}
-		if n := len(said(t, s, "needle-4711")); n != 27 {
+		if n := len(hits(t, s, "needle-4711")); n != 27 {
 			t.Errorf("%d hits, want 27", n)
 		}
 	}
@@ -381,11 +381,11 @@ func TestRecentTextsPeriods(t *testing.T) {
 	storetest.Write(t, s, &record.ActTool{
 		RootPlanID: "old", StepID: "old", Seq: 1, ToolCallID: "late", Result: new("latecomer"),
 	})
-	if got := said(t, s, "latecomer"); len(got) != 1 {
+	if got := hits(t, s, "latecomer"); len(got) != 1 {
 		t.Errorf("late: %q", got)
 	}
 	keepRecent(t, s)
-	if got := said(t, s, "latecomer"); len(got) != 1 || folded(t, s) != "new" {
+	if got := hits(t, s, "latecomer"); len(got) != 1 || folded(t, s) != "new" {
 		t.Errorf("late: %q; kept: %s", got, folded(t, s))
 	}
 }
@@ -400,7 +400,7 @@ func TestRecentTextsBeginAgain(t *testing.T) {
 	}
 	finds := func() {
 		t.Helper()
-		if n := len(said(t, s, "needle-4711", record.KindPlan)); n != 6 {
+		if n := len(hits(t, s, "needle-4711", record.KindPlan)); n != 6 {
 			t.Errorf("%d hits, want 6", n)
 		}
 	}
@@ -463,7 +463,7 @@ func TestRecentTextsTooLarge(t *testing.T) {
 	if said := log.String(); !strings.Contains(said, "rootPlanId=bad") {
 		t.Errorf("logged:\n%s", said)
 	}
-	if n := len(said(t, s, "needle-4711", record.KindWait)); n != 4 {
+	if n := len(hits(t, s, "needle-4711", record.KindWait)); n != 4 {
 		t.Errorf("%d hits, want 4", n)
 	}
 }
@@ -524,7 +524,7 @@ func TestRecentTextsOfAWriter(t *testing.T) {
 	if got := folded(t, s); got != "r0, r1, r2, r3, r4, r5, r6, r7, r8" {
 		t.Errorf("kept: %s", got)
 	}
-	if n := len(said(t, other, "needle-4711", record.KindPlan)); n != 18 {
+	if n := len(hits(t, other, "needle-4711", record.KindPlan)); n != 18 {
 		t.Errorf("%d hits, want 18", n)
 	}
 }
@@ -566,7 +566,7 @@ func TestRecentSlicesGo(t *testing.T) {
 			}
 
 			keepRecent(t, s)
-			if n := len(said(t, s, "latecomer")); n != late {
+			if n := len(hits(t, s, "latecomer")); n != late {
 				t.Errorf("%d hits, want %d", n, late)
 			}
 		}
@@ -580,7 +580,7 @@ func TestRecentSlicesGo(t *testing.T) {
 	if got := sliced(t, s); got != "3 4 5" { // those that have changed are in the last
 		t.Errorf("slices %s", got)
 	}
-	if n := len(said(t, s, "needle-4711", record.KindPlan)); n != 24 {
+	if n := len(hits(t, s, "needle-4711", record.KindPlan)); n != 24 {
 		t.Errorf("%d hits, want 24", n)
 	}
 }
@@ -610,7 +610,7 @@ func TestRecentTextsOfLiveRuns(t *testing.T) {
 		if got := sliced(t, s); got != slices {
 			t.Errorf("slices after %s: %s, want %s", interval, got, slices)
 		}
-		if n := len(said(t, s, "needle-4711")); n != 4 {
+		if n := len(hits(t, s, "needle-4711")); n != 4 {
 			t.Errorf("%d hits, want 4", n)
 		}
 	}
@@ -665,7 +665,7 @@ func TestRecentTextsOutOfReach(t *testing.T) {
 		END $$;
 		ALTER TABLE actlog.recent_slice RENAME TO slice;
 		CREATE VIEW actlog.recent_slice AS SELECT actlog.refuse() AS slice`)
-	if n := len(said(t, s, "needle-4711", record.KindPlan)); n != 2 {
+	if n := len(hits(t, s, "needle-4711", record.KindPlan)); n != 2 {
 		t.Errorf("%d hits, want 2", n)
 	}
 }

@@ -55,7 +55,7 @@ func (u *Upkeep) indexTexts(ctx context.Context) error {
 
 	switch {
 	case errors.Is(err, errNoTrigrams):
-		if !u.saidNoTrigrams.Swap(true) {
+		if !u.loggedNoTrigrams.Swap(true) {
 			u.log.Warn("past periods have no index for the search in texts, so it reads all of them: create the extension "+
 				"pg_trgm", "error", err)
 		}

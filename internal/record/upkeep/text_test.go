@@ -20,8 +20,8 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// said returns where runs say a text.
-func said(t testing.TB, s *store.Store, text string, kinds ...record.Kind) (all []string) {
+// hits returns where runs say a text.
+func hits(t testing.TB, s *store.Store, text string, kinds ...record.Kind) (all []string) {
 	t.Helper()
 	found, err := s.SearchTexts(t.Context(), store.TextSearch{Text: text, Kinds: kinds, Most: 500, Time: time.Minute})
 	if err != nil || found.Next != nil {
@@ -86,8 +86,8 @@ func TestTextIndex(t *testing.T) {
 	all := func() map[string][]string {
 		found := map[string][]string{}
 		for _, needle := range needles {
-			found[needle] = said(t, s, needle)
-			found["detail: "+needle] = said(t, s, needle, record.KindThinkAct, record.KindActTool)
+			found[needle] = hits(t, s, needle)
+			found["detail: "+needle] = hits(t, s, needle, record.KindThinkAct, record.KindActTool)
 		}
 		return found
 	}
@@ -120,7 +120,7 @@ func TestTextIndex(t *testing.T) {
 		t.Errorf("%d hits: %s", n, want["error 4711"])
 	}
 	storetest.Until(t, "all indexes are used", func() bool {
-		said(t, s, "kelvin")
+		hits(t, s, "kelvin")
 		return storetest.Query[int](t, s,
 			"SELECT count(*) FROM pg_stat_user_indexes WHERE indexrelname LIKE '%'||$1 AND idx_scan > 0",
 			store.SearchIndexSuffix) == 3
@@ -131,7 +131,7 @@ func TestTextIndex(t *testing.T) {
 		RootPlanID: "old00", StepID: "old00", Seq: 1, ToolCallID: "late", Result: new("latecomer"),
 	},
 		&record.ThinkAct{RootPlanID: "old00", StepID: "old00", Seq: 2, ThinkInput: new("a prompt of the latecomer")})
-	if got := said(t, s, "latecomer"); len(got) != 2 {
+	if got := hits(t, s, "latecomer"); len(got) != 2 {
 		t.Errorf("late: %s", got)
 	}
 
@@ -142,7 +142,7 @@ func TestTextIndex(t *testing.T) {
 		t, s, fmt.Sprintf("ALTER INDEX actlog.act_tool_info_p%[1]s%[2]s RENAME TO act_tool_info_p%[1]s_search0", day,
 			store.SearchIndexSuffix),
 	)
-	if got := said(t, s, "latecomer"); len(got) != 2 {
+	if got := hits(t, s, "latecomer"); len(got) != 2 {
 		t.Errorf("without an index: %s", got)
 	}
 
@@ -193,7 +193,7 @@ func TestDropDetailWhileItIsIndexed(t *testing.T) {
 	storetest.Write(t, s, &record.ActTool{
 		RootPlanID: "old", StepID: "old-a", Seq: 7, ToolCallID: "late", Result: new("latecomer"),
 	})
-	if got := said(t, s, "latecomer"); len(got) != 1 {
+	if got := hits(t, s, "latecomer"); len(got) != 1 {
 		t.Errorf("found %q", got)
 	}
 
@@ -203,7 +203,7 @@ func TestDropDetailWhileItIsIndexed(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	if got := said(t, s, "latecomer"); len(got) != 1 {
+	if got := hits(t, s, "latecomer"); len(got) != 1 {
 		t.Errorf("with the index: %q", got)
 	}
 	dropDetail(t, s)
@@ -248,7 +248,7 @@ func TestTextIndexWithoutTrigrams(t *testing.T) {
 	if said := log.String(); strings.Count(said, "create the extension pg_trgm") != 1 {
 		t.Errorf("logged:\n%s", said)
 	}
-	if got := said(t, other, "needle"); !slices.Equal(got, []string{"old thinkAct 0 thinkInput: a [needle]"}) ||
+	if got := hits(t, other, "needle"); !slices.Equal(got, []string{"old thinkAct 0 thinkInput: a [needle]"}) ||
 		textIndexes(t, s) != "" {
 		t.Errorf("found %q", got)
 	}

@@ -60,10 +60,10 @@ type Upkeep struct {
 
 	runsOfSlice int // see store.SliceTexts
 
-	counters       counters
-	saidNoTrigrams atomic.Bool // it is logged once
-	stop           context.CancelFunc
-	tasks          sync.WaitGroup
+	counters         counters
+	loggedNoTrigrams atomic.Bool // it is logged once
+	stop             context.CancelFunc
+	tasks            sync.WaitGroup
 }
 
 // Stats is what an Upkeep has done since it was started.

@@ -121,7 +121,7 @@ func decodeContent(members []member) (c Content, err error) {
 		c.Hash = content.HashOf(c.Body)
 	}
 
-	if said, _ := text(values["hash"]); said != c.Hash.String() {
+	if given, _ := text(values["hash"]); given != c.Hash.String() {
 		return c, invalid(record.CodeInvalidValue, "hash", "is not that of the content, which is "+c.Hash.String())
 	}
 	return c, nil

@@ -54,7 +54,7 @@ func (x chooser) Advance(ctx context.Context, run *engine.Run) (engine.Result, e
 			},
 		})
 
-	said := engine.Result{Summary: results[0].Text + results[1].Text, Said: true}
+	said := engine.Result{Summary: results[0].Text + results[1].Text, ConversationWritten: true}
 	if x.fail {
 		return said, &engine.RunError{Kind: "half", Message: "It came half of the way."}
 	}

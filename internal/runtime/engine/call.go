@@ -42,13 +42,13 @@ func (s *Step) Act(ctx context.Context, seq int64, calls []model.ToolCall, t Thi
 	return results, worst(errs)
 }
 
-// Told returns the message that tells the model what came of the calls that it asked for.
-func Told(calls []model.ToolCall, results []tool.Result) model.Message {
-	said := make([]model.ToolResult, len(calls))
+// ResultsMessage returns the message that tells the model what came of the calls that it asked for.
+func ResultsMessage(calls []model.ToolCall, results []tool.Result) model.Message {
+	out := make([]model.ToolResult, len(calls))
 	for i, r := range results {
-		said[i] = model.ToolResult{CallID: calls[i].ID, Name: calls[i].Name, Text: r.Text, Failed: r.Failed}
+		out[i] = model.ToolResult{CallID: calls[i].ID, Name: calls[i].Name, Text: r.Text, Failed: r.Failed}
 	}
-	return model.Results(said...)
+	return model.Results(out...)
 }
 
 // worst returns the error to act on: any but that the run waits, else that, with the earliest time.
@@ -257,7 +257,7 @@ func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, e
 	result, done, err = c.verified(ctx)
 	if done {
 		c.step.run.addLater(lost)
-		result, err = c.settle(record.Completed, result, "")
+		result, err = c.endInNewAttempt(record.Completed, result, "")
 		return result, true, err
 	}
 	if cause := c.step.run.interrupted(ctx); cause != nil {
@@ -282,11 +282,11 @@ func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, e
 		case answer.Decision == "retry":
 			return again()
 		case answer.Decision == "done":
-			result, err = c.settle(record.Completed,
+			result, err = c.endInNewAttempt(record.Completed,
 				tool.Result{Text: "A human confirmed that this call took effect. Its output is lost."}, "")
 			return result, true, err
 		case answer.Decision == "skip":
-			result, err = c.settle(record.Skipped,
+			result, err = c.endInNewAttempt(record.Skipped,
 				tool.Failure("A human decided to skip this call. It may have taken effect once."), "")
 			return result, true, err
 		}

@@ -57,8 +57,8 @@ func (c *calling) attempt() {
 	c.keep(&next)
 }
 
-// settle ends the call in another attempt: how the one before ended stays unknown.
-func (c *calling) settle(state record.State, result tool.Result, kind string) (tool.Result, error) {
+// endInNewAttempt ends the call in another attempt: how the one before ended stays unknown.
+func (c *calling) endInNewAttempt(state record.State, result tool.Result, kind string) (tool.Result, error) {
 	c.attempt()
 	return c.recordEnd(state, result, kind)
 }

@@ -22,7 +22,7 @@ func (e *Engine) carry(ctx context.Context, r *Run) {
 	defer release()
 	r.parts, r.plan = parts, &record.Plan{}
 	if err := r.load(ctx); err != nil {
-		e.settle(ctx, r, Result{}, err)
+		e.finishTurn(ctx, r, Result{}, err)
 		return
 	}
 
@@ -47,7 +47,7 @@ func (e *Engine) carry(ctx context.Context, r *Run) {
 		}
 	}
 
-	e.settle(ctx, r, result, err)
+	e.finishTurn(ctx, r, result, err)
 }
 
 // advance calls an executor. A panic of it fails the run.
@@ -85,7 +85,7 @@ func (r *Run) load(ctx context.Context) error {
 	}
 
 	if r.plan.StartTime != nil { // it was carried before
-		if err := r.beside(ctx, record.KindThought, func(c record.Change) {
+		if err := r.eachAttached(ctx, record.KindThought, func(c record.Change) {
 			r.noteThought(c.(*record.Thought))
 		}); err != nil {
 			return err
@@ -123,15 +123,15 @@ func (r *Run) planRow(state record.State) *record.Plan {
 	return &record.Plan{RootPlanID: r.run.RootPlanID, CurrentPlanID: r.run.PlanID, State: &state}
 }
 
-// settle puts on record how far the run came, and lets go of it. It tries until that is done, or the
+// finishTurn puts on record how far the run came, and lets go of it. It tries until that is done, or the
 // worker has lost its lease.
-func (e *Engine) settle(ctx context.Context, r *Run, result Result, err error) {
+func (e *Engine) finishTurn(ctx context.Context, r *Run, result Result, err error) {
 	if cause := r.interrupted(ctx); cause != nil { // what the executor makes of it does not count
 		err = cause
 	}
 
 	for attempt := 0; ; attempt++ {
-		failed := r.settle(result, err)
+		failed := r.finishTurn(result, err)
 		if errors.Is(failed, record.ErrNotFound) && errors.Is(r.write(nil), runstore.ErrLeaseLost) { // its tree was deleted
 			return
 		}
@@ -152,8 +152,8 @@ func (e *Engine) settle(ctx context.Context, r *Run, result Result, err error) {
 	}
 }
 
-// settle is one try.
-func (r *Run) settle(result Result, err error) error {
+// finishTurn is one try.
+func (r *Run) finishTurn(result Result, err error) error {
 	var parked *parkedError
 	var failure *RunError
 	switch {
@@ -243,9 +243,11 @@ func (r *Run) end(state record.State, result Result, failure *RunError) error {
 	changes := []record.Change{end}
 	closing := &closing{run: r, state: state, why: failure, at: *end.EndTime}
 	ops := append(r.clock.stopped(), runstore.Applied(), runstore.Finish(closing.changes))
-	if r.plan.ConversationID != nil && state == record.Completed && r.plan.UserRequest != nil && !result.Said {
+	if r.plan.ConversationID != nil && state == record.Completed && r.plan.UserRequest != nil &&
+		!result.ConversationWritten {
 		ops = append(ops, runstore.Say(r.conversation(*r.plan.ConversationID), 0,
-			runstore.Said{Role: "user", Text: *r.plan.UserRequest}, runstore.Said{Role: "assistant", Text: summary}))
+			runstore.ConversationMessage{Role: "user", Text: *r.plan.UserRequest},
+			runstore.ConversationMessage{Role: "assistant", Text: summary}))
 	}
 
 	if p := r.run.Parent; p != nil {

@@ -28,13 +28,13 @@ func (r *Run) History(ctx context.Context, conversationID string, messages int) 
 		return nil, nil
 	}
 
-	said, err := r.engine.store.History(ctx, r.conversation(conversationID), r.run.RootPlanID, r.run.PlanID, messages)
+	earlier, err := r.engine.store.History(ctx, r.conversation(conversationID), r.run.RootPlanID, r.run.PlanID, messages)
 	if err != nil {
 		return nil, err
 	}
 
-	history := make([]model.Message, len(said))
-	for i, s := range said {
+	history := make([]model.Message, len(earlier))
+	for i, s := range earlier {
 		if s.Message == nil {
 			history[i] = model.Message{Role: model.Role(s.Role), Parts: []model.Part{{Text: s.Text}}}
 		} else if err := json.Unmarshal(s.Message, &history[i]); err != nil {
@@ -69,14 +69,14 @@ func answered(history []model.Message) (kept []model.Message) {
 // Say puts messages of the run into a conversation, with the next thing that is put on record. They are
 // numbered within the run and the conversation: what is there under a number stays.
 func (r *Run) Say(c Conversation, number int, messages ...model.Message) {
-	said := make([]runstore.Said, len(messages))
+	stored := make([]runstore.ConversationMessage, len(messages))
 	for i, m := range messages {
-		said[i] = runstore.Said{Role: string(m.Role), Text: r.redact(m.Text())}
+		stored[i] = runstore.ConversationMessage{Role: string(m.Role), Text: r.redact(m.Text())}
 		if len(m.Calls()) > 0 || m.Role == model.RoleTool {
 			m.Provider, m.Raw = "", nil // another model may read it
 			b, err := json.Marshal(m)   // texts
 			if err == nil {
-				said[i].Message = json.RawMessage(r.redact(string(b)))
+				stored[i].Message = json.RawMessage(r.redact(string(b)))
 			}
 		}
 	}
@@ -86,7 +86,7 @@ func (r *Run) Say(c Conversation, number int, messages ...model.Message) {
 	of := r.conversation(c.ID)
 	of.AgentName, of.WorkflowName = c.Agent, c.Workflow
 	of.BaseID = c.Base
-	r.laterSaid = append(r.laterSaid, runstore.Say(of, number, said...))
+	r.laterMessages = append(r.laterMessages, runstore.Say(of, number, stored...))
 }
 
 // conversation returns the conversation that an id means in this run: that of who began the tree, in its project.

@@ -7,12 +7,12 @@ import (
 	"github.com/actlog/actlog/agent/tool"
 )
 
-// Append adds what was said to a conversation, unless it is nothing: providers refuse an empty message.
-func Append(talk []model.Message, said model.Message) []model.Message {
-	if len(said.Parts) == 0 {
+// Append adds a message to a conversation, unless it is empty: providers refuse an empty message.
+func Append(talk []model.Message, message model.Message) []model.Message {
+	if len(message.Parts) == 0 {
 		return talk
 	}
-	return append(talk, said)
+	return append(talk, message)
 }
 
 // Follow makes the calls of an answer, if it has any, see [Step.Act], and reports whether it was cut, see [Step.Cut].

@@ -22,7 +22,7 @@ func (s *Step) newLive(seq, attempt int64) *live {
 		), reset func(root, plan, step string, seq, attempt int64),
 	) *liveText {
 		return &liveText{
-			redact: r.redact, settled: r.parts.Settling(),
+			redact: r.redact, stable: r.parts.Settling(),
 			delta: func(text string) { delta(r.run.RootPlanID, r.run.PlanID, s.id, seq, attempt, text) },
 			reset: func() { reset(r.run.RootPlanID, r.run.PlanID, s.id, seq, attempt) },
 		}
@@ -63,14 +63,14 @@ const (
 // all of it is shown again.
 type liveText struct {
 	redact func(string) string
-	// settled returns how much of the text cannot change any more, as that of [Parts] does.
-	settled func(text string) int
-	delta   func(text string)
-	reset   func()
+	// stable returns how much of the text cannot change any more, as that of [Parts] does.
+	stable func(text string) int
+	delta  func(text string)
+	reset  func()
 
 	mu    sync.Mutex
 	text  strings.Builder // as it arrived
-	upTo  int             // how much of it is settled
+	upTo  int             // how much of it is stable
 	open  int             // how much of it was not, when that was asked
 	shown string          // as it was shown
 	last  time.Time       // when
@@ -85,7 +85,7 @@ func (l *liveText) add(piece string) {
 	l.text.WriteString(piece)
 	switch wait := liveEvery - time.Since(l.last); {
 	case wait <= 0:
-		l.showSettled()
+		l.showStable()
 	case l.timer == nil:
 		l.timer = time.AfterFunc(wait, l.late)
 	}
@@ -96,7 +96,7 @@ func (l *liveText) late() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.timer = nil; !l.over {
-		l.showSettled()
+		l.showStable()
 	}
 }
 
@@ -118,14 +118,14 @@ func (l *liveText) end() {
 	l.show(l.text.String())
 }
 
-// showSettled shows what cannot change any more. The caller holds l.mu.
-func (l *liveText) showSettled() {
+// showStable shows what cannot change any more. The caller holds l.mu.
+func (l *liveText) showStable() {
 	text := l.text.String()
 	if open := len(text) - l.upTo; open > liveOpen && open < 2*l.open {
 		l.last = time.Now()
 		return
 	}
-	l.upTo = l.settled(text)
+	l.upTo = l.stable(text)
 	l.open = len(text) - l.upTo
 	l.show(wholeCharacters(text[:l.upTo]))
 }

@@ -47,8 +47,8 @@ func TestLiveText(t *testing.T) {
 					t.Fatalf("half a character: %q", text)
 				}
 			},
-			reset:   now.Reset,
-			settled: redactor.Settling(),
+			reset:  now.Reset,
+			stable: redactor.Settling(),
 		}
 
 		for at := 0; at < len(answer); {
@@ -74,11 +74,11 @@ func TestLiveTextHoldsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var shown strings.Builder
 		l := &liveText{
-			redact: func(text string) string { text, _ = redactor.Text(text); return text }, settled: redactor.Settling(),
+			redact: func(text string) string { text, _ = redactor.Text(text); return text }, stable: redactor.Settling(),
 			delta: func(text string) { shown.WriteString(text) }, reset: shown.Reset,
 		}
-		asked, settled := 0, l.settled
-		l.settled = func(text string) int {
+		asked, settled := 0, l.stable
+		l.stable = func(text string) int {
 			asked += len(text) - l.upTo
 			return settled(text)
 		}
@@ -125,7 +125,7 @@ func TestLiveTextDoesNotLag(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var shown strings.Builder
 				l := &liveText{
-					redact: func(text string) string { return text }, settled: tt.settled,
+					redact: func(text string) string { return text }, stable: tt.settled,
 					delta: func(text string) { shown.WriteString(text) }, reset: shown.Reset,
 				}
 				for _, piece := range strings.SplitAfter("Some words, and a name: ann", " ") {

@@ -11,8 +11,8 @@ import (
 
 // Result is how a run ended.
 type Result struct {
-	Summary string // what the run answers; one that failed may say here how far it came
-	Said    bool   // the executor itself added what was said to the conversation
+	Summary             string // what the run answers; one that failed may say here how far it came
+	ConversationWritten bool   // the executor itself added the messages to the conversation
 }
 
 // RunError ends a step or a run before its time.

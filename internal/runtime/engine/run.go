@@ -63,7 +63,7 @@ type Run struct {
 	mu            sync.Mutex
 	halt          error            // why it should not
 	later         []record.Change  // what the next write adds
-	laterSaid     []runstore.RunOp // likewise, of conversations
+	laterMessages []runstore.RunOp // likewise, of conversations
 	rounds, calls int64            // that it has begun
 	lost          int              // how many workers in a row were lost that held it
 	thoughts      map[string]bool  // that are on record, or with the next write
@@ -136,7 +136,7 @@ func (r *Run) addLater(changes ...record.Change) {
 func (r *Run) hasLater() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.later)+len(r.laterSaid) > 0
+	return len(r.later)+len(r.laterMessages) > 0
 }
 
 // write writes changes to the tree of the run, with those that were left for the next write. It tries for
@@ -162,13 +162,13 @@ func (r *Run) Save() error {
 // writeNow is write. The caller holds r.writes.
 func (r *Run) writeNow(changes []record.Change, ops ...runstore.RunOp) error {
 	r.mu.Lock()
-	later, said := r.later, r.laterSaid
-	r.later, r.laterSaid = nil, nil
+	later, laterMessages := r.later, r.laterMessages
+	r.later, r.laterMessages = nil, nil
 	r.mu.Unlock()
 
 	var asked runstore.Desired
 	err := r.engine.config.Write(r.leased, r.lease, slices.Concat(later, changes),
-		slices.Concat(said, ops, []runstore.RunOp{runstore.Asked(&asked)})...)
+		slices.Concat(laterMessages, ops, []runstore.RunOp{runstore.Asked(&asked)})...)
 
 	switch {
 	case err == nil:
@@ -178,7 +178,7 @@ func (r *Run) writeNow(changes []record.Change, ops ...runstore.RunOp) error {
 		r.stop(err)
 	default: // the next write has them, too
 		r.mu.Lock()
-		r.later, r.laterSaid = append(later, r.later...), append(said, r.laterSaid...)
+		r.later, r.laterMessages = append(later, r.later...), append(laterMessages, r.laterMessages...)
 		r.mu.Unlock()
 	}
 	return err
@@ -330,13 +330,13 @@ func (r *Run) noteThought(t *record.Thought) {
 	}
 }
 
-// besidePage is how many rows beside a plan are read at once.
-const besidePage = 1000
+// attachedPage is how many rows that are attached to a plan are read at once.
+const attachedPage = 1000
 
-// beside reads what is on record beside the plan of the run.
-func (r *Run) beside(ctx context.Context, kind record.Kind, take func(record.Change)) error {
+// eachAttached reads all records of a kind that are attached to the plan of the run.
+func (r *Run) eachAttached(ctx context.Context, kind record.Kind, take func(record.Change)) error {
 	for after := new(store.Position); after != nil; {
-		rows, next, err := r.engine.store.Beside(ctx, kind, r.run.RootPlanID, r.run.PlanID, *after, besidePage)
+		rows, next, err := r.engine.store.Attached(ctx, kind, r.run.RootPlanID, r.run.PlanID, *after, attachedPage)
 		if err != nil {
 			return err
 		}
@@ -350,7 +350,9 @@ func (r *Run) beside(ctx context.Context, kind record.Kind, take func(record.Cha
 
 // Artifacts returns the names of the artifacts that are on record, in order.
 func (r *Run) Artifacts(ctx context.Context) (names []string, err error) {
-	err = r.beside(ctx, record.KindArtifact, func(c record.Change) { names = append(names, c.(*record.Artifact).Name) })
+	err = r.eachAttached(ctx, record.KindArtifact, func(c record.Change) {
+		names = append(names, c.(*record.Artifact).Name)
+	})
 	return names, err
 }
 

@@ -68,15 +68,15 @@ func (w *worker) work(ctx context.Context) error {
 		return err
 	}
 
-	var beside sync.WaitGroup
-	beside.Go(func() { w.engine.store.ListenForRuns(inner, w.wake) })
-	beside.Go(func() { w.beat(inner) })
-	beside.Go(func() { w.engine.watch(ctx) })
+	var tasks sync.WaitGroup
+	tasks.Go(func() { w.engine.store.ListenForRuns(inner, w.wake) })
+	tasks.Go(func() { w.beat(inner) })
+	tasks.Go(func() { w.engine.watch(ctx) })
 
 	w.claim(ctx)
 	w.drain(inner)
 	stop()
-	beside.Wait()
+	tasks.Wait()
 	return nil
 }
 

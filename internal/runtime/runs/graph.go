@@ -55,7 +55,7 @@ func ExecutionOf(ctx context.Context, reader *store.Reader, d *runstore.RunDetai
 		}
 	}
 
-	err = Beside(ctx, reader, record.KindThought, &d.Plan, func(c record.Change) {
+	err = EachAttached(ctx, reader, record.KindThought, &d.Plan, func(c record.Change) {
 		e.Logs = append(e.Logs, optional.Value(c.(*record.Thought).Content))
 	})
 	return e, err

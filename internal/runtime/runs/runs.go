@@ -10,8 +10,8 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// Settled reports whether a run has ended, or goes on only when something happened.
-func Settled(d *runstore.RunDetail) bool {
+// Idle reports whether a run has ended, or goes on only when something happened.
+func Idle(d *runstore.RunDetail) bool {
 	return d.State.Terminal() || d.State == record.Waiting || d.State == record.Paused
 }
 

@@ -55,9 +55,9 @@ type Talk struct {
 	Silence time.Duration
 
 	live        map[int64]*strings.Builder // the texts that were sent as they arrived, by turn
-	told        int                        // the number of the last event that was told
-	textsBefore int64                      // the texts of the turns before are told
-	sentBefore  int64                      // all of the turns before is told
+	lastSent    int                        // the number of the last event that was sent
+	textsBefore int64                      // the texts of the turns before are sent
+	sentBefore  int64                      // all of the turns before is sent
 }
 
 // Follow sends the events of the run in order, those that are on record and texts as they arrive, until the
@@ -134,21 +134,21 @@ func (t *Talk) arrived(ctx context.Context, d delta.Delta, send func(Event) erro
 
 // text sends a piece of a text that has just arrived.
 func (t *Talk) text(d delta.Delta, send func(Event) error) error {
-	said := t.live[d.Seq]
-	if said == nil {
-		said = &strings.Builder{}
-		t.live[d.Seq] = said
+	text := t.live[d.Seq]
+	if text == nil {
+		text = &strings.Builder{}
+		t.live[d.Seq] = text
 	}
 
 	data := map[string]any{"turn": d.Seq, "text": d.Text}
 	if d.Reset {
-		if said.Len() == 0 {
+		if text.Len() == 0 {
 			return nil
 		}
-		said.Reset()
+		text.Reset()
 		data["reset"] = true
 	}
-	said.WriteString(d.Text)
+	text.WriteString(d.Text)
 	return send(Event{Type: TextDelta, Data: data})
 }
 
@@ -173,14 +173,14 @@ func (t *Talk) look(ctx context.Context, send func(Event) error) (ended bool, er
 		cycles = step.Cycles
 	}
 
-	told := teller{resumeAfter: max(t.told, t.After), talk: t, send: send}
-	told.tell(SessionInfo, map[string]any{"session_id": d.Plan.ConversationID, "plan_id": t.PlanID, "agent_name": d.Name})
-	done := told.sendTurns(cycles)
+	out := teller{resumeAfter: max(t.lastSent, t.After), talk: t, send: send}
+	out.tell(SessionInfo, map[string]any{"session_id": d.Plan.ConversationID, "plan_id": t.PlanID, "agent_name": d.Name})
+	done := out.sendTurns(cycles)
 	if done && d.State.Terminal() {
-		told.sendEnd(d)
+		out.sendEnd(d)
 	}
-	t.told = max(t.told, told.number)
-	return done && d.State.Terminal() || told.err != nil, told.err
+	t.lastSent = max(t.lastSent, out.number)
+	return done && d.State.Terminal() || out.err != nil, out.err
 }
 
 // teller numbers the events that are on record, and sends those that are new.

@@ -64,26 +64,26 @@ type Session struct {
 	Messages             int64
 }
 
-// Said is what was said in a conversation.
-type Said struct {
+// ConversationMessage is a message of a conversation.
+type ConversationMessage struct {
 	Role    string          // user, assistant or tool
 	Text    string          // of the message
 	Message json.RawMessage // the message with its tool calls or their results; nil: it has none
 }
 
-// SaidAt is a message of a conversation with its place.
-type SaidAt struct {
-	Said
+// PlacedMessage is a message with its place in a conversation.
+type PlacedMessage struct {
+	ConversationMessage
 	PlanID    string
 	CreatedAt time.Time
 }
 
-// Say adds what was said in the run to a conversation. The messages of a run are numbered: one that is there
+// Say adds messages of the run to a conversation. The messages of a run are numbered: one that is there
 // is not added again.
-func Say(c Conversation, first int, said ...Said) RunOp {
-	roles, texts := make([]string, len(said)), make([]string, len(said))
-	messages := make([]string, len(said))
-	for i, each := range said {
+func Say(c Conversation, first int, all ...ConversationMessage) RunOp {
+	roles, texts := make([]string, len(all)), make([]string, len(all))
+	messages := make([]string, len(all))
+	for i, each := range all {
 		roles[i], messages[i] = each.Role, string(each.Message)
 		texts[i] = strings.ReplaceAll(strings.ToValidUTF8(each.Text, "\uFFFD"), "\x00", "\uFFFD")
 	}
@@ -103,7 +103,7 @@ func Say(c Conversation, first int, said ...Said) RunOp {
 // History returns the last messages of a conversation from before a run, oldest first.
 func (s *Store) History(
 	ctx context.Context, c Conversation, rootPlanID, planID string, messages int,
-) ([]Said, error) {
+) ([]ConversationMessage, error) {
 	rows, err := pg.Read(ctx, s.Reader.DB(), func() ([]db.ConversationHistoryRow, error) {
 		return queries.ConversationHistory(ctx, s.Reader.DB(), db.ConversationHistoryParams{
 			ConversationID: c.key(), RootPlanID: rootPlanID, PlanID: planID, Messages: int32(messages),
@@ -113,12 +113,12 @@ func (s *Store) History(
 		return nil, fmt.Errorf("read conversation %s: %w", c.ID, err)
 	}
 
-	said := make([]Said, len(rows))
+	all := make([]ConversationMessage, len(rows))
 	for i, r := range rows {
-		said[i] = Said{Role: r.Role, Text: r.Content, Message: r.Message}
+		all[i] = ConversationMessage{Role: r.Role, Text: r.Content, Message: r.Message}
 	}
-	slices.Reverse(said)
-	return said, nil
+	slices.Reverse(all)
+	return all, nil
 }
 
 // Session returns the session of an id. If several starters have one, it is that of asker, else the last used one. The
@@ -136,7 +136,7 @@ func (s *Store) Session(ctx context.Context, id string, f SessionFilter, asker s
 }
 
 // Messages returns a page of the messages of a session, by its key, oldest first.
-func (s *Store) Messages(ctx context.Context, key string, limit, offset int) ([]SaidAt, error) {
+func (s *Store) Messages(ctx context.Context, key string, limit, offset int) ([]PlacedMessage, error) {
 	rows, err := pg.Read(ctx, s.Reader.DB(), func() ([]db.ConversationMessagesRow, error) {
 		return queries.ConversationMessages(ctx, s.Reader.DB(), db.ConversationMessagesParams{
 			ConversationID: key, Messages: int32(limit), Skipped: int32(offset),
@@ -146,11 +146,11 @@ func (s *Store) Messages(ctx context.Context, key string, limit, offset int) ([]
 		return nil, fmt.Errorf("read session %s: %w", key, err)
 	}
 
-	said := make([]SaidAt, len(rows))
+	all := make([]PlacedMessage, len(rows))
 	for i, r := range rows {
-		said[i] = SaidAt{Said{Role: r.Role, Text: r.Content, Message: r.Message}, r.PlanID, r.CreatedAt}
+		all[i] = PlacedMessage{ConversationMessage{Role: r.Role, Text: r.Content, Message: r.Message}, r.PlanID, r.CreatedAt}
 	}
-	return said, nil
+	return all, nil
 }
 
 // Sessions returns a page of the sessions of agents and workflows, the last used first, and how many there are on all

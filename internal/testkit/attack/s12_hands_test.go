@@ -275,8 +275,8 @@ func (w *world) toolsets() object {
 	}
 }
 
-// told is all that the model was told in a run.
-func (r *run) told() (all string) {
+// requests is all that the model was told in a run.
+func (r *run) requests() (all string) {
 	for _, asked := range r.h.model.Requests() {
 		if body := string(asked.Body); strings.Contains(body, r.mark) {
 			all = body // each has what came before
@@ -311,7 +311,7 @@ func TestS12HostileAgents(t *testing.T) {
 			t.Errorf("%s changed what is beyond:\n%s\nwas\n%s", name, now, before)
 			before = now
 		}
-		if told := r.told(); strings.Contains(strings.ReplaceAll(told, `\\`, `\`), outsideSecret) {
+		if told := r.requests(); strings.Contains(strings.ReplaceAll(told, `\\`, `\`), outsideSecret) {
 			t.Errorf("%s was told of what is beyond: %s", name, around(told, outsideSecret))
 		}
 

@@ -13,8 +13,8 @@ var asideWords = setOf(
 	"classify", "classifier", "classification", "tokenize", "tokenizer", "tokenization",
 )
 
-// besideAsides are words that may stand beside those in the name of such an operation.
-var besideAsides = setOf(
+// asideModifiers are words that may be next to those in the name of such an operation.
+var asideModifiers = setOf(
 	"create", "generate", "generation", "generations", "edit", "edits", "variation", "variations", "do", "to", "text",
 	"many", "batch", "query", "content", "document", "documents", "model", "models", "request", "gen", "ai",
 )
@@ -35,7 +35,7 @@ func isAside(operation string) bool {
 		switch {
 		case asideWords[word], asideWords[strings.TrimPrefix(word, "a")]: // LiteLLM's asynchronous ones begin with an a
 			found = true
-		case !besideAsides[word]:
+		case !asideModifiers[word]:
 			return countsTokens(operation)
 		}
 	}

@@ -19,13 +19,13 @@ type cycle struct {
 	calls []*toolCall
 	tools []*node // the calls that have a span, in the order of their start
 	// fresh says that something may differ from what it was before the step grew.
-	fresh bool
-	mark  uint64 // differs if anything differs that the row of the cycle or of a call is made of
-	said  said
+	fresh    bool
+	mark     uint64 // differs if anything differs that the row of the cycle or of a call is made of
+	snapshot callSnapshot
 }
 
-// said is what a model call said when its cycle was put into its place.
-type said struct {
+// callSnapshot is what was known of a model call when its cycle was put into its place.
+type callSnapshot struct {
 	mark       uint64
 	start, end int64
 	wrapper    *node
@@ -55,13 +55,13 @@ type outcome struct {
 func newCycle(m *node) *cycle {
 	f := m.facts
 	return &cycle{model: m, fresh: true,
-		said: said{mark: m.mark, start: m.Start, end: m.end(), wrapper: m.cycle, calls: f.calls,
+		snapshot: callSnapshot{mark: m.mark, start: m.Start, end: m.end(), wrapper: m.cycle, calls: f.calls,
 			anyCall: len(f.calls) == 0 && asksForTools(f.Finish), input: f.Input != ""}}
 }
 
 // isOf reports whether a cycle is that of a model call as it is now.
 func (c *cycle) isOf(m *node) bool {
-	return c.model == m && c.said.mark == m.mark && c.said.wrapper == m.cycle
+	return c.model == m && c.snapshot.mark == m.mark && c.snapshot.wrapper == m.cycle
 }
 
 // cycles are those of one step. While the step grows they go on from what they were: only what new or
@@ -119,7 +119,7 @@ func (c *cycles) update(models, tools []*node) (all []*cycle, from int, ok bool)
 	slices.SortFunc(all, func(a, b *cycle) int { return compareNodes(a.tools[0], b.tools[0]) })
 
 	from = max(0, same-1) // of the last call it is not known whether the run went on
-	for r.input && from > 0 && !c.all[from].said.input {
+	for r.input && from > 0 && !c.all[from].snapshot.input {
 		from--
 	}
 	return append(all, c.all...), len(all) + from, true
@@ -197,13 +197,13 @@ func newReach() *reach {
 }
 
 func (r *reach) add(c *cycle) {
-	r.start, r.end = min(r.start, c.said.start), min(r.end, c.said.end)
-	r.models[c.model], r.input = true, r.input || c.said.input
-	if c.said.wrapper != nil {
-		r.wrappers[c.said.wrapper] = true
+	r.start, r.end = min(r.start, c.snapshot.start), min(r.end, c.snapshot.end)
+	r.models[c.model], r.input = true, r.input || c.snapshot.input
+	if c.snapshot.wrapper != nil {
+		r.wrappers[c.snapshot.wrapper] = true
 	}
 
-	for _, asked := range c.said.calls {
+	for _, asked := range c.snapshot.calls {
 		if asked.id != "" {
 			r.calls[asked.id] = true
 		}
@@ -231,7 +231,7 @@ type index struct {
 func (x *index) add(c *cycle) {
 	x.all, x.running = append(x.all, c), nil
 	x.byModel[c.model] = c
-	if w := c.said.wrapper; w != nil {
+	if w := c.snapshot.wrapper; w != nil {
 		x.byWrapper[w] = append(x.byWrapper[w], c)
 	}
 
@@ -246,7 +246,7 @@ func (x *index) add(c *cycle) {
 func (x *index) remove(c *cycle) {
 	x.all, x.running = x.all[:len(x.all)-1], nil
 	delete(x.byModel, c.model)
-	if w := c.said.wrapper; w != nil {
+	if w := c.snapshot.wrapper; w != nil {
 		x.byWrapper[w] = x.byWrapper[w][:len(x.byWrapper[w])-1]
 	}
 
@@ -260,12 +260,12 @@ func (x *index) remove(c *cycle) {
 // keys yields the keys of a cycle, and in which map they are.
 func (x *index) keys(c *cycle) iter.Seq2[map[string][]*cycle, string] {
 	return func(yield func(map[string][]*cycle, string) bool) {
-		for _, r := range c.said.calls {
+		for _, r := range c.snapshot.calls {
 			if r.id != "" && !yield(x.byCall, r.id) || r.key != "" && !yield(x.byName, r.key) {
 				return
 			}
 		}
-		if c.said.anyCall {
+		if c.snapshot.anyCall {
 			yield(x.byName, "") // for tools of any name
 		}
 	}
@@ -286,7 +286,7 @@ func (x *index) find(t *node) *cycle {
 		return cycles[0]
 	}
 
-	if n := len(x.all); n > 0 && x.all[n-1].said.end > t.Start+slack {
+	if n := len(x.all); n > 0 && x.all[n-1].snapshot.end > t.Start+slack {
 		if x.running == nil {
 			x.running = newRunning(x.all)
 		}
@@ -339,7 +339,7 @@ func (r *running) at(t *node) *cycle {
 
 // latest returns the last cycle whose model call had ended when a tool call started.
 func latest(cycles []*cycle, start int64) *cycle {
-	i := sort.Search(len(cycles), func(i int) bool { return cycles[i].said.end > start+slack })
+	i := sort.Search(len(cycles), func(i int) bool { return cycles[i].snapshot.end > start+slack })
 	if i == 0 {
 		return nil
 	}

@@ -43,13 +43,13 @@ type response struct {
 // is at the top.
 type node struct {
 	*Span
-	id      string
-	said    *Facts // what its span says
-	version uint64 // of the span
-	context *context
-	ordered bool   // in the order of all nodes
-	above   *node  // the node of its parent, if that has a span
-	facts   *Facts // what its span says, or a copy of that with more
+	id        string
+	spanFacts *Facts // what its span says
+	version   uint64 // of the span
+	context   *context
+	ordered   bool   // in the order of all nodes
+	above     *node  // the node of its parent, if that has a span
+	facts     *Facts // what its span says, or a copy of that with more
 	standing
 }
 
@@ -94,8 +94,8 @@ type standing struct {
 
 	// Of a node without a span: when the first of its children started, 0 if it is not known; whether
 	// they say that it belongs to another process; and whether its span is not waited for.
-	first           int64
-	remote, settled bool
+	first              int64
+	remote, notAwaited bool
 }
 
 // noFacts are those of a node without a span.
@@ -106,7 +106,7 @@ func (n *node) reset() {
 	clear(n.children)
 	clear(n.models)
 	clear(n.tools)
-	n.facts, n.standing = n.said, standing{
+	n.facts, n.standing = n.spanFacts, standing{
 		mark: n.version, children: n.children[:0], models: n.models[:0], tools: n.tools[:0],
 	}
 }
@@ -183,7 +183,7 @@ func (f *forest) place(tops ...*node) {
 		if n.facts.Class == Agent && n.parent != nil {
 			f.findCall(n)
 		}
-		n.settle()
+		n.inheritPlace()
 		if n.facts.Class == Model && n.facts.ResponseID != "" && n.outer == nil {
 			f.joinResponse(n)
 		}
@@ -280,8 +280,8 @@ func (n *node) isAgent() bool { return n.facts.Class == Agent }
 
 func (n *node) placed() bool { return n.owner != nil }
 
-// settle derives where a node belongs from where its parent does.
-func (n *node) settle() {
+// inheritPlace derives where a node belongs from where its parent does.
+func (n *node) inheritPlace() {
 	p := n.parent
 	if p == nil {
 		n.owner = n
@@ -361,7 +361,7 @@ func (f *forest) findCall(n *node) {
 			Failed: n.facts.Failed, ErrorKind: n.facts.ErrorKind, ErrorMessage: n.facts.ErrorMessage,
 		}, standing: standing{mark: mix(n.mark, 1), parent: n.parent, children: []*node{n}, inferred: true}}
 		n.parent = call
-		call.settle()
+		call.inheritPlace()
 		f.nodes = append(f.nodes, call)
 		owner.tools = append(owner.tools, call)
 	}
@@ -458,15 +458,15 @@ func (f *forest) useLogs() {
 	}
 
 	for _, l := range byTime {
-		said := byRequest[l.request]
-		if l.request == "" || said == nil {
-			said = saidOf(l.callLog, l.by.inner(), own, models)
+		model := byRequest[l.request]
+		if l.request == "" || model == nil {
+			model = modelCallOf(l.callLog, l.by.inner(), own, models)
 		}
-		if said == nil {
+		if model == nil {
 			continue
 		}
 
-		m := said.learn(l.by)
+		m := model.learn(l.by)
 		if m.CostUSD == nil {
 			m.CostUSD = l.costUSD
 		}
@@ -480,10 +480,10 @@ func (f *forest) useLogs() {
 // late is how much later than its model call a log record may be.
 const late = int64(100 * time.Millisecond)
 
-// saidOf returns the model call that a log record is about, nil if none is known. A record names the tool call or the
-// session that the model call is part of; it is the one that ran then, else the last one that had ended. Those of a
+// modelCallOf returns the model call that a log record is about, nil if none is known. A record names the tool call or
+// the session that the model call is part of; it is the one that ran then, else the last one that had ended. Those of a
 // session may be of any of its parts.
-func saidOf(l *callLog, owner *node, own map[*node][]*node, all []*node) *node {
+func modelCallOf(l *callLog, owner *node, own map[*node][]*node, all []*node) *node {
 	ran, last := around(own[owner], l.time)
 	if ran == nil && owner.facts.Class != Tool {
 		ran, last = around(all, l.time)
@@ -605,7 +605,7 @@ func lastEnd(nodes []*node) (last int64) {
 		n := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
 		switch {
-		case n.settled:
+		case n.notAwaited:
 			last = max(last, lastBelow(n))
 		case n.Span != nil:
 			last = max(last, n.End)
@@ -638,12 +638,12 @@ func (n *node) state() record.State {
 		switch isTrace := n.id == n.children[0].TraceID; {
 		case isTrace, n.remote:
 			return combinedState(n.children)
-		case n.settled:
+		case n.notAwaited:
 			state, _ := outcomeOf(n.children)
 			return state
 		}
 		return record.Running
-	case n.settled:
+	case n.notAwaited:
 		state, _ := outcomeOf(n.children)
 		return state
 	case n.facts.Failed:

@@ -271,14 +271,14 @@ func appendJoined(b []byte, chunks []choice) []byte {
 // isWhole reports whether a message has the text of all chunks before it.
 func isWhole(last choice, chunks []choice) bool {
 	var b strings.Builder
-	said := func(message string) string {
+	answerOf := func(message string) string {
 		c := readChat(message)
 		return cmp.Or(c.last("assistant"), c.last("model"))
 	}
 	for _, c := range chunks {
-		b.WriteString(said(c.message))
+		b.WriteString(answerOf(c.message))
 	}
-	return b.Len() > 0 && b.String() == said(last.message)
+	return b.Len() > 0 && b.String() == answerOf(last.message)
 }
 
 // parts returns the parts of a message, each as JSON.

@@ -19,7 +19,7 @@ func promptsOf(all []*node) (prompts []*node) {
 // another one follows, and the last one when nothing more is expected.
 func (f *forest) endPrompts(prompts []*node) {
 	for i, n := range prompts {
-		n.settled = f.closed || i < len(prompts)-1
+		n.notAwaited = f.closed || i < len(prompts)-1
 	}
 }
 
@@ -92,7 +92,7 @@ func (f *forest) useRecords(logged []*node) {
 		}
 
 		n.addTo(twin)
-		n.settle()
+		n.inheritPlace()
 		if n.outer == nil {
 			n.join(twin)
 		}

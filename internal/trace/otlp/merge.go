@@ -82,9 +82,9 @@ func (g *gathered) changed() (nodes []*node) {
 		}
 
 		g.read++
-		v.Span, v.said = s, new(classify(s))
+		v.Span, v.spanFacts = s, new(classify(s))
 		v.node.version = g.read
-		v.context = contextOf(s, v.logs, v.said, g.context)
+		v.context = contextOf(s, v.logs, v.spanFacts, g.context)
 		g.context = v.context
 		g.nodes[id] = v.node
 		nodes = append(nodes, v.node)

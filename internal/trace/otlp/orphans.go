@@ -28,7 +28,7 @@ func (f *forest) takeOrphans() (o orphans) {
 		if top.Span != nil || top.id == f.trace || top.remote {
 			return false
 		}
-		top.settled = f.closed || !o.remote
+		top.notAwaited = f.closed || !o.remote
 		if len(o.roots) == 0 && slices.ContainsFunc(top.children, (*node).isAgent) {
 			return false // what it knows of an agent stands for a root
 		}

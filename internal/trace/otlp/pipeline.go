@@ -41,7 +41,7 @@ func (f *forest) roots() (roots []*node) {
 			continue
 		}
 
-		isTop := n.Span == nil && (n.remote || n.settled || n.id == f.trace)
+		isTop := n.Span == nil && (n.remote || n.notAwaited || n.id == f.trace)
 		for _, c := range n.children {
 			stack = append(stack, place{c, isTop})
 		}

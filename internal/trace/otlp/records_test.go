@@ -81,8 +81,8 @@ func with(attributes map[string]any, more ...any) map[string]any {
 	return all
 }
 
-// told describes the run that some spans mean: one line per row.
-func told(changes []record.Change) string {
+// describeRows describes the run that some spans mean: one line per row.
+func describeRows(changes []record.Change) string {
 	r := sorted(changes)
 	count := func(n *int64) string {
 		if n == nil {
@@ -253,7 +253,7 @@ func TestRunsOfLogRecords(t *testing.T) {
 			}
 
 			for i, spans := range traces {
-				if got := told(closed(t, spans)); got != c.want[i] {
+				if got := describeRows(closed(t, spans)); got != c.want[i] {
 					t.Errorf("got\n%s\nwant\n%s", got, c.want[i])
 				}
 				if plan := sorted(project(t, spans)).plans[0]; *plan.State != record.Running { // more may come
@@ -271,7 +271,7 @@ func TestRunsOfLogRecords(t *testing.T) {
 
 			for i, trace := range traces {
 				same := slices.DeleteFunc(slices.Clone(spans), func(s otlp.Span) bool { return s.TraceID != trace[0].TraceID })
-				if got := told(closed(t, same)); got != c.want[i] {
+				if got := describeRows(closed(t, same)); got != c.want[i] {
 					t.Errorf("in another order, twice: got\n%s\nwant\n%s", got, c.want[i])
 				}
 			}
@@ -353,7 +353,7 @@ func TestRecordsThatNameSpans(t *testing.T) {
 			spans := made(t, c.spans...)
 			batch := decodeLogs(t, logged(t, "codex_cli_rs", "codex_otel.log_only", c.records...))
 			spans = append(spans, batch.Spans...)
-			if got := told(project(t, spans)); got != c.want {
+			if got := describeRows(project(t, spans)); got != c.want {
 				t.Errorf("got\n%s\nwant\n%s", got, c.want)
 			}
 			anyOrder(t, spans)
@@ -367,7 +367,7 @@ func TestTokensOfATurn(t *testing.T) {
 	spans := made(t, `{"id": "2", "name": "session_task.turn", "start": 100, "end": 9000, "scope": {"name": "codex_exec"}, "attributes": {"thread.id": "thread-1", "model": "gpt-5.4",
 		"codex.turn.token_usage.input_tokens": 500, "codex.turn.token_usage.cached_input_tokens": 300, "codex.turn.token_usage.output_tokens": 50, "codex.turn.token_usage.reasoning_output_tokens": 20, "codex.turn.token_usage.total_tokens": 550}}`)
 	const want = "codex COMPLETED in thread-1:  ->\n codex COMPLETED:  ->\n  gpt-5.4 COMPLETED 500/300 50/20"
-	if got := told(project(t, spans)); got != want {
+	if got := describeRows(project(t, spans)); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

@@ -327,7 +327,7 @@ func appendTruncated(b []byte, n *node) []byte {
 // failure returns the error of a failed node, or of its first failed child if it has no span.
 func (n *node) failure() (message, kind *string) {
 	switch {
-	case n.settled:
+	case n.notAwaited:
 		_, by := outcomeOf(n.children)
 		if by == nil {
 			return nil, nil
@@ -567,7 +567,7 @@ func (n *node) endTime() *time.Time {
 	switch {
 	case !n.state().Terminal():
 		return nil
-	case n.Span != nil && !n.settled:
+	case n.Span != nil && !n.notAwaited:
 		return timestamp(n.End)
 	}
 	return timestamp(lastEnd([]*node{n}))

@@ -54,7 +54,7 @@ func stepMark(n *node) uint64 {
 	if n.isPipelines {
 		h = mix(h, 1)
 	}
-	if n.settled { // it ended with the last that is below it
+	if n.notAwaited { // it ended with the last that is below it
 		h = mix(h, uint64(lastBelow(n)))
 	}
 	if n.ownsAgents {
@@ -98,7 +98,7 @@ func newStep(n *node, mark uint64, grown *cycles) *step {
 				s.setOutcome(i, t, &next)
 			}
 		}
-		if c.model != nil && c.said.input {
+		if c.model != nil && c.snapshot.input {
 			next = following{model: c.model}
 		}
 	}

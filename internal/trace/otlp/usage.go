@@ -116,7 +116,7 @@ var (
 // within their count. Parts beside a count are not (Anthropic's cache, Gemini's thoughts, the
 // input_* and output_* of Langfuse), unless the total shows that they are.
 func readUsage(object string) (u Usage) {
-	var within, beside, lifetimes Usage
+	var within, extra, lifetimes Usage
 	var moreInput, moreOutput int64
 	apart := false
 	for key, value := range members(object) {
@@ -145,7 +145,7 @@ func readUsage(object string) (u Usage) {
 			key == "cache_creation_input_tokens",
 			key == "cache_write_input_tokens", key == "cacheWriteInputTokens", key == "cacheWriteInputTokenCount",
 			strings.HasPrefix(key, "input_"):
-			if !beside.addPart(key, n) {
+			if !extra.addPart(key, n) {
 				moreInput += *n
 			}
 			// Langfuse counts each part by itself, also where the one for five minutes has the name of both.
@@ -153,7 +153,7 @@ func readUsage(object string) (u Usage) {
 		case strings.HasPrefix(key, "tool_use_prompt_token"), strings.HasPrefix(key, "toolUsePromptToken"):
 			moreInput += *n
 		case strings.HasPrefix(key, "thoughts"), strings.HasPrefix(key, "output_"):
-			if !beside.addPart(key, n) {
+			if !extra.addPart(key, n) {
 				moreOutput += *n
 			}
 		case strings.HasPrefix(key, "cache_creation_"), strings.HasPrefix(key, "ephemeral_"): // subsets
@@ -163,29 +163,29 @@ func readUsage(object string) (u Usage) {
 		}
 	}
 
-	if apart && beside.CacheWrite != nil && beside.write5m == nil &&
+	if apart && extra.CacheWrite != nil && extra.write5m == nil &&
 		!strings.Contains(object, `"input_cache_creation"`) && !strings.Contains(object, `"input_cache_write"`) {
-		beside.write5m, beside.CacheWrite = beside.CacheWrite, nil
+		extra.write5m, extra.CacheWrite = extra.CacheWrite, nil
 	}
 	within.addLifetimes()
-	beside.addLifetimes()
+	extra.addLifetimes()
 	lifetimes.addLifetimes()
 
 	// What is in the details, too, is not beside its count.
 	if within.CacheRead == nil && within.CacheWrite == nil {
-		moreInput += beside.cached()
-		if beside.CacheWrite == nil {
+		moreInput += extra.cached()
+		if extra.CacheWrite == nil {
 			moreInput += orZero(lifetimes.CacheWrite)
 		}
 	}
 	if within.Reasoning == nil {
-		moreOutput += orZero(beside.Reasoning)
+		moreOutput += orZero(extra.Reasoning)
 	}
 
-	u.CacheRead, u.CacheWrite = cmp.Or(within.CacheRead, beside.CacheRead),
-		cmp.Or(within.CacheWrite, beside.CacheWrite, lifetimes.CacheWrite)
-	u.CacheWrite1h = cmp.Or(within.CacheWrite1h, beside.CacheWrite1h, lifetimes.CacheWrite1h)
-	u.Reasoning = cmp.Or(within.Reasoning, beside.Reasoning)
+	u.CacheRead, u.CacheWrite = cmp.Or(within.CacheRead, extra.CacheRead),
+		cmp.Or(within.CacheWrite, extra.CacheWrite, lifetimes.CacheWrite)
+	u.CacheWrite1h = cmp.Or(within.CacheWrite1h, extra.CacheWrite1h, lifetimes.CacheWrite1h)
+	u.Reasoning = cmp.Or(within.Reasoning, extra.Reasoning)
 	if u.Total == nil || orZero(u.Input)+orZero(u.Output) != *u.Total {
 		if u.Input != nil {
 			u.Input = new(*u.Input + moreInput)

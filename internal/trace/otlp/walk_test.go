@@ -64,7 +64,7 @@ func TestPlacesAreCarriedDown(t *testing.T) {
 	for i, node := range asides.nodes[2:] {
 		node.parent.parent = nil
 		node.paid = false
-		node.settle()
+		node.inheritPlace()
 		if !node.paid {
 			t.Errorf("aside %d is not part of one that counts", i+2)
 		}

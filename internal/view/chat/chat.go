@@ -75,15 +75,15 @@ func ParseMessages(s string) []Message {
 		r.value(whole, "", 0)
 	}
 	isListOfStrings := trimmed[0] == '[' && strings.HasPrefix(skipBlanks(trimmed[1:]), `"`)
-	if !isListOfStrings && anySaid(r.messages) {
+	if !isListOfStrings && anyContent(r.messages) {
 		return r.messages
 	}
 	return plain
 }
 
-func anySaid(messages []Message) bool {
+func anyContent(messages []Message) bool {
 	for i := range messages {
-		if messages[i].said() {
+		if messages[i].hasContent() {
 			return true
 		}
 	}
@@ -99,7 +99,7 @@ func (m *Message) Key() [sha256.Size]byte {
 		h.Write([]byte(s))
 	}
 
-	said := m.said()
+	hasContent := m.hasContent()
 	role := m.Role
 	if role == "model" {
 		role = "assistant"
@@ -107,7 +107,7 @@ func (m *Message) Key() [sha256.Size]byte {
 
 	add(role)
 	for _, p := range m.Parts {
-		if p.Kind == Thought || p.Kind == Other && said {
+		if p.Kind == Thought || p.Kind == Other && hasContent {
 			continue
 		}
 		add(string(rune(p.Kind)))
@@ -118,8 +118,8 @@ func (m *Message) Key() [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// said reports whether a message has more than reasoning and what is not understood.
-func (m *Message) said() bool {
+// hasContent reports whether a message has more than reasoning and what is not understood.
+func (m *Message) hasContent() bool {
 	for _, p := range m.Parts {
 		if p.Kind != Thought && p.Kind != Other {
 			return true

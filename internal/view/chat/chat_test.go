@@ -140,8 +140,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// said returns all that messages say.
-func said(messages []chat.Message) string {
+// textOf returns all that messages say.
+func textOf(messages []chat.Message) string {
 	var b strings.Builder
 	for _, m := range messages {
 		b.WriteString(m.Role + "\n" + m.Name + "\n")
@@ -176,7 +176,7 @@ func each(v any, name string, say func(name, s string)) {
 
 // lost returns what a text says and its messages do not. The types of parts are said by their kinds.
 func lost(in string) (all []string) {
-	messages := said(chat.ParseMessages(in))
+	messages := textOf(chat.ParseMessages(in))
 	d := json.NewDecoder(strings.NewReader(in))
 	d.UseNumber()
 	var v any
@@ -301,10 +301,10 @@ func TestBounds(t *testing.T) {
 
 	many := "[" + strings.Repeat(`{"role":"user","content":"a"},`, 5_000) + `{"role":"user","content":"last"}]`
 	if got := chat.ParseMessages(`{"role":"user","content":[` + strings.Repeat(`{"type":"text","text":"a"},`, 5_000) +
-		`"last"]}`); len(got) != 1 || len(got[0].Parts) > 1_001 || !strings.Contains(said(got), "last") {
+		`"last"]}`); len(got) != 1 || len(got[0].Parts) > 1_001 || !strings.Contains(textOf(got), "last") {
 		t.Errorf("%d messages", len(got))
 	}
-	if got := chat.ParseMessages(many); len(got) > 1_001 || !strings.Contains(said(got), "last") {
+	if got := chat.ParseMessages(many); len(got) > 1_001 || !strings.Contains(textOf(got), "last") {
 		t.Errorf("%d messages", len(got))
 	}
 }

@@ -226,22 +226,22 @@ func At(kind string, parts ...string) string {
 
 // AtOf returns the address of a row of the record, and its state; empty: it stands in no outline.
 func AtOf(c record.Change) (at string, state record.State) {
-	var told *record.State
+	var recorded *record.State
 	switch r := c.(type) {
 	case *record.Plan:
-		at, told = At("plan", r.CurrentPlanID), r.State
+		at, recorded = At("plan", r.CurrentPlanID), r.State
 	case *record.AgentExecution:
-		at, told = At("step", r.StepID), r.State
+		at, recorded = At("step", r.StepID), r.State
 	case *record.ThinkAct:
-		at, told = At("cycle", r.StepID, strconv.FormatInt(r.Seq, 10)), r.State
+		at, recorded = At("cycle", r.StepID, strconv.FormatInt(r.Seq, 10)), r.State
 	case *record.ActTool:
-		at, told = At("call", r.StepID, strconv.FormatInt(r.Seq, 10), r.ToolCallID), r.State
+		at, recorded = At("call", r.StepID, strconv.FormatInt(r.Seq, 10), r.ToolCallID), r.State
 	case *record.Wait:
-		at, told = At("wait", r.WaitID), r.State
+		at, recorded = At("wait", r.WaitID), r.State
 	}
 
-	if told != nil {
-		state = *told
+	if recorded != nil {
+		state = *recorded
 	}
 	return at, state
 }

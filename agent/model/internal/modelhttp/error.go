@@ -52,22 +52,23 @@ func clip(s string) string {
 
 // refused is the error of an answer with a status of failure.
 func (s Source) refused(resp *http.Response, body []byte) error {
-	said := parse(body)
-	e := s.failed(kindOf(resp.StatusCode, said), cmp.Or(said.message, http.StatusText(resp.StatusCode), "no message"), nil)
+	refused := parse(body)
+	message := cmp.Or(refused.message, http.StatusText(resp.StatusCode), "no message")
+	e := s.failed(kindOf(resp.StatusCode, refused), message, nil)
 	e.Status, e.RetryAfter = resp.StatusCode, retryAfter(resp.Header)
 	return e
 }
 
 // Failed is the error of an answer that says in one of its events that it failed.
 func (s Source) Failed(event []byte) error {
-	said := parse(event)
+	refused := parse(event)
 	status := 0
-	for _, word := range said.words {
+	for _, word := range refused.words {
 		if n, err := strconv.Atoi(word); err == nil && n >= 400 && n <= 599 {
 			status = n
 		}
 	}
-	return s.failed(kindOf(status, said), cmp.Or(said.message, "the answer is an error without a message"), nil)
+	return s.failed(kindOf(status, refused), cmp.Or(refused.message, "the answer is an error without a message"), nil)
 }
 
 // refusal is what the body of an error says: the message, and the types and codes beside it.
@@ -93,13 +94,13 @@ func parse(body []byte) refusal {
 		return parse(object.Error)
 	}
 
-	said := refusal{message: cmp.Or(text(object.Error), text(object.Message), text(object.Detail))}
+	refused := refusal{message: cmp.Or(text(object.Error), text(object.Message), text(object.Detail))}
 	for _, word := range []json.RawMessage{object.Type, object.Code} {
 		if w := text(word); w != "" {
-			said.words = append(said.words, w)
+			refused.words = append(refused.words, w)
 		}
 	}
-	return said
+	return refused
 }
 
 // text returns a string as it is, null as nothing, and other values as JSON.

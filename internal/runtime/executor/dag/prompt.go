@@ -88,11 +88,11 @@ const maxInputs = 400_000
 // inputs returns what the nodes that a node needs have found.
 func (e *execution) inputs(at int) string {
 	ids := e.graph.Nodes[at].Dependencies
-	told := make([]string, len(ids))
+	texts := make([]string, len(ids))
 	for i, id := range ids {
-		told[i] = fmt.Sprintf("From %s (%s):\n%s", e.graph.Find(id).Name, id, tool.Cut(e.results[id], maxInputs/len(ids)))
+		texts[i] = fmt.Sprintf("From %s (%s):\n%s", e.graph.Find(id).Name, id, tool.Cut(e.results[id], maxInputs/len(ids)))
 	}
-	return strings.Join(told, "\n\n")
+	return strings.Join(texts, "\n\n")
 }
 
 // maxTitle bounds the title that a model writes, in bytes: three to eight words are asked for.

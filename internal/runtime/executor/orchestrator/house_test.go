@@ -219,7 +219,7 @@ func (h *house) story(p *tree.Plan) string {
 	}
 
 	for _, kind := range []record.Kind{record.KindThought, record.KindWait, record.KindSource, record.KindArtifact} {
-		rows, _, err := h.Store.Beside(h.T.Context(), kind, p.Record.RootPlanID, p.Record.CurrentPlanID, store.Position{},
+		rows, _, err := h.Store.Attached(h.T.Context(), kind, p.Record.RootPlanID, p.Record.CurrentPlanID, store.Position{},
 			1000)
 		if err != nil {
 			h.T.Fatal(err)

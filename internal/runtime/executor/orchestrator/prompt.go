@@ -90,7 +90,7 @@ func findings(request string, p plan, done []outcome) string {
 func tell(b *strings.Builder, done []outcome) {
 	for _, o := range done {
 		fmt.Fprintf(b, "\nStep %d (%s): %s\nResult:\n%s\n", o.step.Number, o.step.Agent, o.step.Action,
-			tool.Cut(o.told(), maxFound))
+			tool.Cut(o.forModel(), maxFound))
 	}
 }
 
@@ -104,8 +104,8 @@ func describe(p plan) string {
 	return tool.Cut(b.String(), maxFound)
 }
 
-// told is how a step ended, for a model.
-func (o outcome) told() string {
+// forModel is how a step ended, for a model.
+func (o outcome) forModel() string {
 	switch {
 	case o.failure == nil:
 		return o.output

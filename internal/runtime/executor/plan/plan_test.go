@@ -123,7 +123,7 @@ func ended(h *enginetest.House, id string) *done {
 	d := &done{House: h, plan: h.Ended(id)}
 
 	for _, kind := range []record.Kind{record.KindThought, record.KindArtifact} {
-		rows, _, err := h.Store.Beside(h.T.Context(), kind, id, id, store.Position{}, 1000)
+		rows, _, err := h.Store.Attached(h.T.Context(), kind, id, id, store.Position{}, 1000)
 		if err != nil {
 			h.T.Fatal(err)
 		}

@@ -152,7 +152,7 @@ func (l *Loop) Act(
 ) (results []tool.Result, cut bool, err error) {
 	results, cut, err = l.Step.Follow(ctx, l.seq-1, calls, t)
 	if err == nil && len(calls) > 0 {
-		l.talk = append(l.talk, engine.Told(calls, results))
+		l.talk = append(l.talk, engine.ResultsMessage(calls, results))
 	}
 	return results, cut, err
 }

@@ -28,29 +28,29 @@ const HowToAnswer = "Call your tools, several at once if they do not need each o
 	"with what is right. When the step is done, answer without a call: your answer is the result of the step. " +
 	"If it cannot be done, answer with " + failedPrefix + " and why."
 
-// maxTold bounds what a summary is made from, in characters.
-const maxTold = 200_000
+// maxWorkSoFar bounds what a summary is made from, in characters.
+const maxWorkSoFar = 200_000
 
 // maxUnsummarised bounds what an agent goes on from that wrote no summary, in characters.
 const maxUnsummarised = 20_000
 
 // summariseFor asks for a summary of a conversation.
 func summariseFor(base, talk []model.Message) string {
-	return "The task:\n" + base[len(base)-1].Text() + "\n\nThe work so far:\n" + workSoFar(base, talk, maxTold) +
+	return "The task:\n" + base[len(base)-1].Text() + "\n\nThe work so far:\n" + workSoFar(base, talk, maxWorkSoFar) +
 		"\nSummarise the work so far for whoever goes on with it: what is known, with names, places and figures; " +
 		"what was tried and did not work; what is left to do. Do not repeat what leads nowhere."
 }
 
 // workSoFar tells a conversation, the end of it if it is longer than so many characters.
 func workSoFar(base, talk []model.Message, most int) string {
-	var told []string
+	var texts []string
 	for i := len(talk) - 1; i >= len(base) && most > 0; i-- { // what came last counts most
 		text := tool.Cut(tell(talk[i]), min(most, 10_000))
-		told, most = append(told, text), most-len(text)
+		texts, most = append(texts, text), most-len(text)
 	}
 
 	var b strings.Builder
-	for _, text := range slices.Backward(told) {
+	for _, text := range slices.Backward(texts) {
 		b.WriteString(text + "\n")
 	}
 	return b.String()

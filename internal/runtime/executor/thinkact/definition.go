@@ -16,20 +16,20 @@ type input struct {
 	Agent   string `json:"agent"`
 	Request string `json:"request"`
 	// History is what was said before the request, oldest first, of a client that keeps the conversation itself.
-	History []said `json:"history,omitempty"`
+	History []historyMessage `json:"history,omitempty"`
 }
 
-// said is a message of a history.
-type said struct {
+// historyMessage is a message of a history.
+type historyMessage struct {
 	Role    model.Role `json:"role"` // user or assistant
 	Content string     `json:"content"`
 }
 
 const (
-	// maxSaid bounds the messages of a history.
-	maxSaid = 1_000
-	// maxSaidBytes bounds its texts together. With the work of the agent they must fit into what it is told.
-	maxSaidBytes = 200_000
+	// maxHistory bounds the messages of a history.
+	maxHistory = 1_000
+	// maxHistoryBytes bounds its texts together. With the work of the agent they must fit into what it is told.
+	maxHistoryBytes = 200_000
 )
 
 // Executor carries runs of agents.
@@ -100,7 +100,7 @@ func (Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared
 }
 
 // clean checks a history, and redacts its texts.
-func clean(history []said, redact func(string) string) error {
+func clean(history []historyMessage, redact func(string) string) error {
 	bytes := 0
 	for i := range history {
 		m := &history[i]
@@ -115,10 +115,10 @@ func clean(history []said, redact func(string) string) error {
 		m.Content = redact(m.Content)
 	}
 
-	if len(history) > maxSaid || bytes > maxSaidBytes {
+	if len(history) > maxHistory || bytes > maxHistoryBytes {
 		return engine.BadInput("input.history",
 			fmt.Sprintf("must have at most %d messages, of %d bytes together; leave out the oldest, or sum them up in one",
-				maxSaid, maxSaidBytes))
+				maxHistory, maxHistoryBytes))
 	}
 	return nil
 }

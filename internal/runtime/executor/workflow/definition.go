@@ -117,13 +117,13 @@ func titleOf(name, request string) string {
 		return request
 	}
 
-	var said []string
+	var texts []string
 	for _, member := range slices.Sorted(maps.Keys(in)) {
 		if value := in[member]; !strings.Contains("{[n", string(value[:1])) { // it is no object, list or null
-			said = append(said, member+" "+textOf(value))
+			texts = append(texts, member+" "+textOf(value))
 		}
 	}
-	return strings.TrimSuffix(name+": "+strings.Join(said, ", "), ": ")
+	return strings.TrimSuffix(name+": "+strings.Join(texts, ", "), ": ")
 }
 
 // pin pins what is run. Its errors are those of a request.

@@ -46,7 +46,7 @@ func (x Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, 
 	if encoded != nil {
 		return engine.Result{}, fmt.Errorf("encode the result: %w", encoded)
 	}
-	out := engine.Result{Summary: string(raw), Said: true}
+	out := engine.Result{Summary: string(raw), ConversationWritten: true}
 	if failure, ok := errors.AsType[*failed](err); ok {
 		return out, &engine.RunError{Kind: failure.kind, Message: failure.message}
 	}

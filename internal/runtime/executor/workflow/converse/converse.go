@@ -43,9 +43,9 @@ type conversation struct {
 	checkAnswer func(answer string) error // says why a text is no final answer; nil: any is
 	asked       Request
 
-	said    []model.Message
-	ownFrom int // index of the first message after prompt and history
-	kept    int // how many of its own the session has
+	messages []model.Message
+	ownFrom  int // index of the first message after prompt and history
+	kept     int // how many of its own the session has
 }
 
 // Carry carries a conversation to its end, as a step of the run. servers are all MCP servers that there are. The error
@@ -87,19 +87,19 @@ func (t *conversation) loadMessages(ctx context.Context) (err error) {
 	if t.asked.SystemPrompt != "" {
 		prompt = t.asked.SystemPrompt
 	}
-	t.said = []model.Message{model.System(strings.TrimSpace(prompt + "\n\n" + toolsAreData))}
+	t.messages = []model.Message{model.System(strings.TrimSpace(prompt + "\n\n" + toolsAreData))}
 
 	if t.asked.History || t.agent.IncludeHistory {
 		history, err := t.run.History(ctx, t.asked.Session.ID, historyMessages)
 		if err != nil {
 			return err
 		}
-		t.said = append(t.said, history...)
+		t.messages = append(t.messages, history...)
 	}
 
-	t.ownFrom = len(t.said)
+	t.ownFrom = len(t.messages)
 	for _, m := range t.asked.Messages {
-		t.said = append(t.said, model.Message{Role: model.Role(m.Role), Parts: []model.Part{{Text: m.Content}}})
+		t.messages = append(t.messages, model.Message{Role: model.Role(m.Role), Parts: []model.Part{{Text: m.Content}}})
 	}
 	t.keep()
 	return nil
@@ -107,7 +107,7 @@ func (t *conversation) loadMessages(ctx context.Context) (err error) {
 
 // keep saves the new messages to the session.
 func (t *conversation) keep() {
-	if own := t.said[t.ownFrom:]; t.asked.Session.ID != "" && len(own) > t.kept {
+	if own := t.messages[t.ownFrom:]; t.asked.Session.ID != "" && len(own) > t.kept {
 		t.run.Say(t.asked.Session, t.kept, own[t.kept:]...)
 		t.kept = len(own)
 	}
@@ -144,14 +144,14 @@ func (t *conversation) turn(ctx context.Context, n int) (answer string, final bo
 		return "", false, failure
 	}
 
-	thinking.Messages, thinking.InOrder = slices.Clone(t.said), true
+	thinking.Messages, thinking.InOrder = slices.Clone(t.messages), true
 	thinking.MaxTokens = t.agent.Model.MaxTokens // also of a step that has ended
 	response, err := t.step.Think(ctx, int64(n), thinking)
 	if err != nil {
 		return "", false, turnError(n, err)
 	}
 
-	t.said = engine.Append(t.said, response.Message)
+	t.messages = engine.Append(t.messages, response.Message)
 	if len(response.Message.Calls()) == 0 {
 		return t.spoken(n, response, thinking)
 	}
@@ -170,14 +170,14 @@ func (t *conversation) spoken(
 	case err != nil:
 		return "", false, turnError(n, err)
 	case cut:
-		t.said = append(t.said, thinking.TellCut())
+		t.messages = append(t.messages, thinking.TellCut())
 		return "", false, nil
 	}
 
 	answer = response.Message.Text()
 	if t.checkAnswer != nil {
 		if why := t.checkAnswer(answer); why != nil {
-			t.said = append(t.said, model.User(doesNotFit(why)))
+			t.messages = append(t.messages, model.User(doesNotFit(why)))
 			return "", false, nil
 		}
 	}
@@ -189,7 +189,7 @@ func (t *conversation) act(ctx context.Context, n int, calls []model.ToolCall, t
 	t.keep()
 	results, _, err := t.step.Follow(ctx, int64(n), calls, thinking)
 	if results != nil { // the calls were made, also if too many answers were cut
-		t.said = append(t.said, told(calls, results))
+		t.messages = append(t.messages, resultsMessage(calls, results))
 		t.keep()
 	}
 	return turnError(n, err)
@@ -240,8 +240,8 @@ func argumentsError(arguments string) error {
 	return err
 }
 
-// told returns the message that tells the model what came of its calls.
-func told(calls []model.ToolCall, results []tool.Result) model.Message {
+// resultsMessage returns the message that tells the model what came of its calls.
+func resultsMessage(calls []model.ToolCall, results []tool.Result) model.Message {
 	results = slices.Clone(results)
 	for i, r := range results {
 		switch {
@@ -252,13 +252,13 @@ func told(calls []model.ToolCall, results []tool.Result) model.Message {
 			results[i].Text = noOutput
 		}
 	}
-	return engine.Told(calls, results)
+	return engine.ResultsMessage(calls, results)
 }
 
 // result says how the conversation ended.
 func (t *conversation) result(answer string, failure *engine.RunError) workflow.AgentResult {
 	r := workflow.AgentResult{
-		AgentName: t.agent.Agent, Status: workflow.Success, ConversationHistory: workflow.MessagesOf(t.said),
+		AgentName: t.agent.Agent, Status: workflow.Success, ConversationHistory: workflow.MessagesOf(t.messages),
 	}
 	if id := t.asked.Session.ID; id != "" {
 		r.SessionID = &id

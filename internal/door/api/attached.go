@@ -9,9 +9,9 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// listBeside lists what stands beside a plan: rows of a kind, in pages. name is the name of
+// listAttached lists the rows of a kind that are attached to a plan, in pages. name is the name of
 // the list in cursors.
-func (s *Server) listBeside(kind record.Kind, name string) echo.HandlerFunc {
+func (s *Server) listAttached(kind record.Kind, name string) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		id, err := httpd.NativeID(c, "planId")
 		if err != nil {
@@ -26,15 +26,15 @@ func (s *Server) listBeside(kind record.Kind, name string) echo.HandlerFunc {
 		}
 
 		from := store.Position(orDefault(after, httpd.Cursor{}))
-		rows, next, err := s.lookup.Reader(c).Beside(c.Request().Context(), kind, root, id, from, limit)
+		rows, next, err := s.lookup.Reader(c).Attached(c.Request().Context(), kind, root, id, from, limit)
 		if err != nil {
 			return err
 		}
-		return sendPage(c, name, rows, next, addBeside)
+		return sendPage(c, name, rows, next, addAttached)
 	}
 }
 
-func addBeside(o *object, r store.Row) {
+func addAttached(o *object, r store.Row) {
 	o.b = append(o.b, '{')
 	addRow(o, r)
 }
@@ -53,16 +53,16 @@ func addRow(o *object, r store.Row) {
 	o.b = append(o.b, '}')
 }
 
-// addTold appends a row with its kind.
-func addTold(o *object, r store.Row) {
+// addRowWithKind appends a row with its kind.
+func addRowWithKind(o *object, r store.Row) {
 	o.b = append(o.b, '{')
 	o.raw("kind", `"`+string(r.Record.Kind())+`"`)
 	addRow(o, r)
 }
 
-// RowJSON returns a row as events tell it.
+// RowJSON returns a row as events have it.
 func RowJSON(r store.Row) []byte {
 	o := new(object)
-	addTold(o, r)
+	addRowWithKind(o, r)
 	return o.b
 }

@@ -7,15 +7,15 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// besidePage is how many rows beside a plan are read at once.
-const besidePage = 1000
+// attachedPage is how many rows that are attached to a plan are read at once.
+const attachedPage = 1000
 
-// Beside reads all rows of a kind beside a plan.
-func Beside(
+// EachAttached reads all rows of a kind that are attached to a plan.
+func EachAttached(
 	ctx context.Context, reader *store.Reader, kind record.Kind, p *record.Plan, take func(record.Change),
 ) error {
 	for after := new(store.Position); after != nil; {
-		rows, next, err := reader.Beside(ctx, kind, p.RootPlanID, p.CurrentPlanID, *after, besidePage)
+		rows, next, err := reader.Attached(ctx, kind, p.RootPlanID, p.CurrentPlanID, *after, attachedPage)
 		if err != nil {
 			return err
 		}

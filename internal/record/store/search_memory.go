@@ -13,29 +13,28 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// said adds the texts of batches that the search finds to those that are not in its index yet, and trees
-// whose start was told, so that the index has them in their place. It
-// remembers what was said lately of which tree: an agent names the same tools again and again. If
-// trees were deleted since, by whomever, that may be wrong: so what is known is sent as well, and the
-// transaction adds it if it finds that there were deletions.
-type said struct {
+// searchMemory queues the texts of batches for the index of the search, and trees whose start was recorded, so that
+// the index has them in their place. It remembers the texts that it queued lately for each tree, because an agent names
+// the same tools again and again. If trees were deleted since, by anybody, a remembered text may be missing: so these
+// are sent as well, and the transaction adds them if it finds that there were deletions.
+type searchMemory struct {
 	seed      maphash.Seed
-	known     recent.Map[uint64, int64] // by root and text or start: how many deletions there were when it was said
+	known     recent.Map[uint64, int64] // by root and text or start: how many deletions there were when it was queued
 	deletions atomic.Int64              // as of the last batch
 }
 
-func newSaid() *said { return &said{seed: maphash.MakeSeed()} }
+func newSearchMemory() *searchMemory { return &searchMemory{seed: maphash.MakeSeed()} }
 
-// saying is what a batch says to the search.
-type saying struct {
+// queuedTexts are the texts that a batch queues for the search.
+type queuedTexts struct {
 	hashes    []uint64
 	deletions int64 // how many there were when it was written
 }
 
 // queue queues the statement that adds the texts of a batch, if it has any, and returns them. The passes are those of
 // the batch: the texts of root plans come first.
-func (s *said) queue(q *pgx.Batch, passes [][]*field.Row) *saying {
-	out := &saying{}
+func (s *searchMemory) queue(q *pgx.Batch, passes [][]*field.Row) *queuedTexts {
+	out := &queuedTexts{}
 	deletions := s.deletions.Load()
 
 	type texts struct{ fresh, known []string }
@@ -97,7 +96,7 @@ func (s *said) queue(q *pgx.Batch, passes [][]*field.Row) *saying {
 	return out
 }
 
-func (s *said) hash(root, what string) uint64 {
+func (s *searchMemory) hash(root, what string) uint64 {
 	var h maphash.Hash
 	h.SetSeed(s.seed)
 	_, _ = h.WriteString(root) // never fails
@@ -107,7 +106,7 @@ func (s *said) hash(root, what string) uint64 {
 }
 
 // learn remembers the texts of a committed batch.
-func (s *said) learn(of *saying) {
+func (s *searchMemory) learn(of *queuedTexts) {
 	if len(of.hashes) == 0 {
 		return
 	}

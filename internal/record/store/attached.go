@@ -11,7 +11,7 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// Position is the place of a row in a list of what stands beside a plan. The zero value is
+// Position is the place of a row in a list of records that are attached to a plan. The zero value is
 // before the first. Lists that are not in order of time use the ID only.
 type Position struct {
 	Time   time.Time
@@ -19,36 +19,39 @@ type Position struct {
 	ID     string
 }
 
-// besidePageBytes bounds the texts of a page: a row may hold megabytes.
-const besidePageBytes = 16 << 20
+// attachedPageBytes bounds the texts of a page: a row may hold megabytes.
+const attachedPageBytes = 16 << 20
 
 // Rows without a time or a number come last: no field can hold these values.
 var noTime = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 const noNumber = 1<<31 - 1
 
-// besideKey is a part of the order in which the rows of a kind are listed.
-type besideKey struct {
+// attachedKey is a part of the order in which the rows of a kind are listed.
+type attachedKey struct {
 	sql, kind string // an expression of the row t without NULL, and its type
 	value     func(Position) any
 }
 
-func byTime(column string) besideKey {
-	return besideKey{"COALESCE(t." + column + ", TIMESTAMPTZ '10000-01-01 00:00:00+00')", "timestamptz",
+func byTime(column string) attachedKey {
+	return attachedKey{"COALESCE(t." + column + ", TIMESTAMPTZ '10000-01-01 00:00:00+00')", "timestamptz",
 		func(p Position) any {
 			return p.Time
 		}}
 }
 
-func byNumber(column string) besideKey {
-	return besideKey{"COALESCE(t." + column + ", 2147483647)", "integer", func(p Position) any { return int32(p.Number) }}
+func byNumber(column string) attachedKey {
+	return attachedKey{"COALESCE(t." + column + ", 2147483647)", "integer",
+		func(p Position) any {
+			return int32(p.Number)
+		}}
 }
 
-func byID(column string) besideKey {
-	return besideKey{"t." + column, "text", func(p Position) any { return p.ID }}
+func byID(column string) attachedKey {
+	return attachedKey{"t." + column, "text", func(p Position) any { return p.ID }}
 }
 
-var besideOrders = map[record.Kind][]besideKey{
+var attachedOrders = map[record.Kind][]attachedKey{
 	record.KindThought:  {byTime("time"), byNumber("iteration"), byID("thought_id")},
 	record.KindArtifact: {byID("name")},
 	record.KindSource:   {byID("source_id")},
@@ -76,12 +79,12 @@ func positionOf(c record.Change) *Position {
 	return &p
 }
 
-// besidePages reads a page of the rows beside a plan. $1 is the plan, $2 the limit, $3 the root
+// attachedPages reads a page of the rows that are attached to a plan. $1 is the plan, $2 the limit, $3 the root
 // or NULL, and from $4 on the position after which the page begins. A plan without such rows gives a row
 // without values.
-var besidePages = func() map[record.Kind]*fieldsql.Read {
+var attachedPages = func() map[record.Kind]*fieldsql.Read {
 	all := map[record.Kind]*fieldsql.Read{}
-	for kind, keys := range besideOrders {
+	for kind, keys := range attachedOrders {
 		var order, after []string
 		for i, key := range keys {
 			order, after = append(order, key.sql), append(after, fmt.Sprintf("$%d::%s", i+4, key.kind))
@@ -91,7 +94,7 @@ var besidePages = func() map[record.Kind]*fieldsql.Read {
 			Kind: kind,
 			Where: "t.root_plan_id = asked.root_plan_id AND t.plan_id = asked.current_plan_id AND (" +
 				strings.Join(order, ", ") + ") > (" + strings.Join(after, ", ") + ")",
-			Order: order, Limit: "$2::integer", Bytes: fmt.Sprint(besidePageBytes),
+			Order: order, Limit: "$2::integer", Bytes: fmt.Sprint(attachedPageBytes),
 		}
 
 		all[kind] = fieldsql.NewRead(`WITH asked AS MATERIALIZED (
@@ -109,24 +112,24 @@ ORDER BY i.place`)
 	return all
 }()
 
-// Beside lists the thoughts, artifacts, sources or waits of a plan: up to limit rows after a position, ordered by time,
+// Attached lists the thoughts, artifacts, sources or waits of a plan: up to limit rows after a position, ordered by time,
 // number and id. next is the position of the last returned row if others follow, else nil. The root is chosen as by
 // [Store.PlanTree]. The error is [record.ErrNotFound] if there is no such plan.
-func (r *Reader) Beside(
+func (r *Reader) Attached(
 	ctx context.Context, kind record.Kind, rootPlanID, planID string, after Position, limit int,
 ) (rows []Row, next *Position, err error) {
 	var found int
 	_, err = pg.Read(ctx, r.db, func() (_ struct{}, err error) {
 		args := []any{planID, int32(limit) + 1, orNil(rootPlanID)}
-		for _, key := range besideOrders[kind] {
+		for _, key := range attachedOrders[kind] {
 			args = append(args, key.value(after))
 		}
 
-		from, err := r.Query(ctx, besidePages[kind].SQL, args...)
+		from, err := r.Query(ctx, attachedPages[kind].SQL, args...)
 		if err != nil {
 			return struct{}{}, err
 		}
-		rows, found, err = readPage(besidePages[kind], from, kind)
+		rows, found, err = readPage(attachedPages[kind], from, kind)
 		return struct{}{}, err
 	})
 

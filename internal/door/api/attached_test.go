@@ -14,11 +14,11 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// besideLists are the lists beside a plan.
-var besideLists = []string{"thoughts", "artifacts", "sources", "waits"}
+// attachedLists are the lists of records that are attached to a plan.
+var attachedLists = []string{"thoughts", "artifacts", "sources", "waits"}
 
-// beside reads a list page by page.
-func (c *client) beside(planID, list, member string, limit int) (ids []string, pages int) {
+// attached reads a list page by page.
+func (c *client) attached(planID, list, member string, limit int) (ids []string, pages int) {
 	c.T.Helper()
 	for next := ""; pages == 0 || next != ""; pages++ {
 		page := c.Read(fmt.Sprintf("/api/v1/plans/%s/%s?limit=%d&cursor=%s", planID, list, limit, next))
@@ -63,7 +63,7 @@ func TestListsBesideAPlan(t *testing.T) {
 		{"waits", "waitId", []string{"c", "d", "a", "b"}, "s"},
 	} {
 		for _, limit := range []int{1, 2, len(tt.want), 500} {
-			got, pages := c.beside("p", tt.list, tt.member, limit)
+			got, pages := c.attached("p", tt.list, tt.member, limit)
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("%s by %d (-want +got):\n%s", tt.list, limit, diff)
 			}
@@ -72,7 +72,7 @@ func TestListsBesideAPlan(t *testing.T) {
 			}
 		}
 
-		if got, _ := c.beside("sub", tt.list, tt.member, 50); !slices.Equal(got, []string{tt.ofSub}) {
+		if got, _ := c.attached("sub", tt.list, tt.member, 50); !slices.Equal(got, []string{tt.ofSub}) {
 			t.Errorf("%s of the sub-plan: %q", tt.list, got)
 		}
 
@@ -111,7 +111,7 @@ func TestEveryFieldBesideAPlanIsReturned(t *testing.T) {
 		"sources": source("p/1", "p/1", "y"), "waits": wait("p/1", "p/1", "y"),
 	}
 
-	for _, list := range besideLists {
+	for _, list := range attachedLists {
 		kind := record.Kind(written[list]["kind"].(string))
 		fields := field.Fields(kind)
 		for i := range fields {
@@ -149,7 +149,7 @@ func TestAPageOfLargeItems(t *testing.T) {
 		c.Write(thought("p", "p", fmt.Sprint(i), obj{"content": large}))
 	}
 
-	got, pages := c.beside("p", "thoughts", "thoughtId", 500)
+	got, pages := c.attached("p", "thoughts", "thoughtId", 500)
 	if !slices.Equal(got, []string{"0", "1", "2", "3", "4"}) || pages != 2 {
 		t.Errorf("%q in %d pages", got, pages)
 	}
@@ -183,7 +183,7 @@ func TestDelete(t *testing.T) {
 		wantStatus(t, c.Get(path), http.StatusOK)
 	}
 
-	for _, list := range besideLists {
+	for _, list := range attachedLists {
 		expect(t, c.Read("/api/v1/plans/q/"+list), obj{"items.#": 1})
 	}
 	if ids, _ := c.page(""); !slices.Equal(ids, []string{"q"}) {
