@@ -16,7 +16,7 @@ import (
 	"github.com/actlog/actlog/internal/record/recent"
 )
 
-// contents keeps long texts once in a tree. It remembers which contents are on record, so that these
+// contents stores long texts once in a tree. It remembers which contents are on record, so that these
 // are not sent again. Any process may delete a tree. So a transaction checks each content that it relies
 // on, and if one is not there, it is sent again with all contents. A content on record has all that it
 // names on record, because they are written together and deleted together. So only what a row or a page
@@ -51,10 +51,10 @@ func (c *contents) remembered(k contentKey) uint64 {
 
 // sharing is what the rows of a batch need of contents.
 type sharing struct {
-	all    map[contentKey]content.Content // that came with the rows
-	send   []contentKey                   // of these, those to be added, sorted
-	relied []contentKey                   // those that have to be on record, sorted
-	kept   []uint64                       // all that are on record once the batch is, see contents.remembered
+	all      map[contentKey]content.Content // that came with the rows
+	send     []contentKey                   // of these, those to be added, sorted
+	relied   []contentKey                   // those that have to be on record, sorted
+	onRecord []uint64                       // all that are on record once the batch is, see contents.remembered
 }
 
 // share finds out what to send of the contents of a batch. Of trees that are new nothing is on record,
@@ -67,7 +67,7 @@ func (c *contents) share(b *batch, a assumed, fresh newTrees) (s sharing) {
 			s.all[contentKey{key.Root, has.Hash}] = has
 		}
 		for _, hash := range row.Named() {
-			named[contentKey{key.Root, content.KeptHash(hash)}] = true
+			named[contentKey{key.Root, content.HashFromBytes(hash)}] = true
 		}
 	}
 
@@ -85,15 +85,15 @@ func (c *contents) share(b *batch, a assumed, fresh newTrees) (s sharing) {
 		}
 
 		sent[key] = true
-		s.send, s.kept = append(s.send, key), append(s.kept, c.remembered(key))
-		for _, hash := range has.Parts {
+		s.send, s.onRecord = append(s.send, key), append(s.onRecord, c.remembered(key))
+		for _, hash := range has.Pieces {
 			named[contentKey{key.root, hash}] = true
 		}
 	}
 
 	for key := range named {
 		if !sent[key] && !whole(key.root) {
-			s.relied, s.kept = append(s.relied, key), append(s.kept, c.remembered(key))
+			s.relied, s.onRecord = append(s.relied, key), append(s.onRecord, c.remembered(key))
 		}
 	}
 
@@ -102,20 +102,20 @@ func (c *contents) share(b *batch, a assumed, fresh newTrees) (s sharing) {
 	return s
 }
 
-// queue queues the statements that add the contents of a batch, and check those that it relies on. part
+// queue queues the statements that add the contents of a batch, and check those that it relies on. partition
 // is where its trees lie; zero: not known.
-func (s sharing) queue(q *pgx.Batch, part time.Time) {
+func (s sharing) queue(q *pgx.Batch, partition time.Time) {
 	if len(s.send) > 0 {
 		roots, hashes := contentColumns(s.send)
-		parts, bodies := make([]*string, len(s.send)), make([]*string, len(s.send))
+		pieces, bodies := make([]*string, len(s.send)), make([]*string, len(s.send))
 		for i, key := range s.send {
-			if has := s.all[key]; has.Parts != nil {
-				parts[i] = new(hashesLiteral(content.Bytes(has.Parts)))
+			if has := s.all[key]; has.Pieces != nil {
+				pieces[i] = new(hashesLiteral(content.Bytes(has.Pieces)))
 			} else {
 				bodies[i] = &has.Body
 			}
 		}
-		q.Queue(db.ContentAdd, orNoPart(part), roots, hashes, parts, bodies)
+		q.Queue(db.ContentAdd, orNoPartition(partition), roots, hashes, pieces, bodies)
 	}
 
 	if len(s.relied) == 0 {
@@ -123,18 +123,18 @@ func (s sharing) queue(q *pgx.Batch, part time.Time) {
 	}
 
 	roots, hashes := contentColumns(s.relied)
-	if part.IsZero() {
+	if partition.IsZero() {
 		q.Queue(db.ContentCheckAnywhere, roots, hashes)
 	} else {
-		q.Queue(db.ContentCheck, roots, hashes, part)
+		q.Queue(db.ContentCheck, roots, hashes, partition)
 	}
 }
 
-func orNoPart(part time.Time) *time.Time {
-	if part.IsZero() {
+func orNoPartition(partition time.Time) *time.Time {
+	if partition.IsZero() {
 		return nil
 	}
-	return &part
+	return &partition
 }
 
 func contentColumns(keys []contentKey) (roots []string, hashes [][]byte) {
@@ -146,24 +146,24 @@ func contentColumns(keys []contentKey) (roots []string, hashes [][]byte) {
 
 // copy copies the contents of trees that are new. It returns what is left to do.
 func (s sharing) copy(ctx context.Context, tx pgx.Tx, fresh newTrees) (left sharing, err error) {
-	left = sharing{all: s.all, relied: s.relied, kept: s.kept}
+	left = sharing{all: s.all, relied: s.relied, onRecord: s.onRecord}
 
 	var rows [][]any
 	for _, key := range s.send {
-		part, ok := fresh[key.root]
+		partition, ok := fresh[key.root]
 		if !ok {
 			left.send = append(left.send, key)
 			continue
 		}
 
-		var parts [][]byte
+		var pieces [][]byte
 		var body *string
-		if has := s.all[key]; has.Parts != nil {
-			parts = content.Bytes(has.Parts)
+		if has := s.all[key]; has.Pieces != nil {
+			pieces = content.Bytes(has.Pieces)
 		} else {
 			body = &has.Body
 		}
-		rows = append(rows, []any{key.root, part, key.hash[:], parts, body})
+		rows = append(rows, []any{key.root, partition, key.hash[:], pieces, body})
 	}
 
 	if len(rows) == 0 {
