@@ -33,7 +33,8 @@ func (f *Field) pieces(c record.Change) (pieces [][]byte, ok bool) {
 	return pieces, pieces != nil && content.IsMark(text)
 }
 
-// HideMarks leaves only the pieces of a text that is stored in pieces, and only the text of another one: so readers see it.
+// HideMarks leaves only the pieces of a text that is stored in pieces, and only the text of another one: so readers see
+// it.
 func HideMarks(c record.Change) {
 	for _, f := range tables[c.Kind()].inPieces {
 		if _, ok := f.pieces(c); ok {

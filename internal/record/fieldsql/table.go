@@ -166,8 +166,8 @@ func Whole(f *field.Field, alias string) string {
 		inPieces(f, alias), alias, f.Pieces.Column, text)
 }
 
-// InRow returns the expression of the text of a field that may be stored in pieces; null if it is. alias is empty, or ends
-// with a dot.
+// InRow returns the expression of the text of a field that may be stored in pieces; null if it is. alias is empty, or
+// ends with a dot.
 func InRow(f *field.Field, alias string) string {
 	return fmt.Sprintf("CASE WHEN %[1]s%[2]s IS NULL OR NOT starts_with(%[1]s%[3]s, '%[4]s') THEN %[1]s%[3]s END", alias,
 		f.Pieces.Column, f.Column, content.MarkPrefix)

@@ -122,8 +122,8 @@ var ErrSelfApproval = errors.New(
 	"who started the run may not approve this: somebody else has to, under a name of their own",
 )
 
-// allows returns [ErrSelfApproval] if a decision about the wait is not for who makes it. Anybody may reject, and fill in
-// a form.
+// allows returns [ErrSelfApproval] if a decision about the wait is not for who makes it. Anybody may reject, and fill
+// in a form.
 func (w OpenWait) allows(decided *record.Wait) error {
 	by := orEmpty(decided.DecidedBy)
 	apart := by != "" && w.Starter != "" && by != w.Starter
