@@ -123,9 +123,9 @@ func searchKnown(partitions []string) string {
 
 // searchLikely returns the places of those of some runs, in their order, that may have the word in some section. It
 // takes less time than searchTexts, because it does not say where, and stops at the first row of a run. Its parameters
-// are: roots and partitions of runs, and whether their detail is read; which sections are read; for how many milliseconds
-// it reads; the word, its bare part, and what is like it. After the time a run is late, which means that it was not read;
-// the first one never is.
+// are: roots and partitions of runs, and whether their detail is read; which sections are read; for how many
+// milliseconds it reads; the word, its bare part, and what is like it. After the time a run is late, which means that
+// it was not read; the first one never is.
 var searchLikely = func() string {
 	const late = "clock_timestamp() > (SELECT until FROM bound)"
 	// What search_has says of a text x, without a call for each row. Postgres finds one byte faster than two. What is like
@@ -181,10 +181,10 @@ WHERE u.late OR
 
 // searchTexts reads the rows of runs whose texts may have a word, section by section, in the order of their keys. Its
 // parameters are: roots and partitions of runs, and whether their detail is read; which sections are read; in the first
-// run, the section and the key of the first row; for how many milliseconds it reads; how many rows of a section, and how
-// many prompts, it returns of a run; the word, its bare part, and what is like it. After the time it returns the place
-// of the row that would be next, without texts. It reads at least one row: the time begins when a row is first compared
-// with it.
+// run, the section and the key of the first row; for how many milliseconds it reads; how many rows of a section, and
+// how many prompts, it returns of a run; the word, its bare part, and what is like it. After the time it returns the
+// place of the row that would be next, without texts. It reads at least one row: the time begins when a row is first
+// compared with it.
 var searchTexts = func() string {
 	const late = "clock_timestamp() > (SELECT until FROM bound)"
 	// The columns of the key: what stands in record.Key as Parent, Seq and ID.
