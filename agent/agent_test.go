@@ -656,7 +656,7 @@ func TestStarter(t *testing.T) {
 	w := finished(t, a, id, record.Waiting).Waits[0]
 	for _, by := range []string{"ann", ""} {
 		if err := a.Decide(t.Context(), id, w.WaitID,
-			agent.Decision{Decision: agent.Approve, By: by, Claim: "bob"}); !errors.Is(err, agent.ErrNotApart) {
+			agent.Decision{Decision: agent.Approve, By: by, Claim: "bob"}); !errors.Is(err, agent.ErrSelfApproval) {
 			t.Errorf("%q approves: %v", by, err)
 		}
 	}

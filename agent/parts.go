@@ -99,7 +99,7 @@ func (r *Runtime) register(p Parts) error {
 	r.own, r.redact = c.registered, c.redact
 	r.current = c.current
 	if r.current != nil {
-		r.current.KeepVectors(r.store)
+		r.current.StoreVectors(r.store)
 	}
 	r.source.Set(r.current, r.own)
 	return nil

@@ -63,11 +63,12 @@ type Decision struct {
 // ErrDecided means that a wait was decided before, or has expired.
 var ErrDecided = runstore.ErrDecided
 
-// ErrNotApart means that somebody else than who started the run has to approve, and it is not known that this is so.
-var ErrNotApart = runstore.ErrNotApart
+// ErrSelfApproval means that somebody else than who started the run has to approve, and it is not known that this is
+// so.
+var ErrSelfApproval = runstore.ErrSelfApproval
 
 // Decide writes a decision about a wait of a run, or of a run below it. The run goes on. The first decision
-// counts: a second one is [ErrDecided]. [ErrNotApart] means that it is not for who decides. Else the error is a
+// counts: a second one is [ErrDecided]. [ErrSelfApproval] means that it is not for who decides. Else the error is a
 // [*record.InvalidError] that names the field of the decision or of the form, or wraps [record.ErrNotFound] if the run
 // has no such wait.
 func (r *Runtime) Decide(ctx context.Context, planID, waitID string, d Decision) error {

@@ -123,7 +123,7 @@ func NewBuffer(sink Sink, options BufferOptions) *Buffer {
 		stop: cancel, stopped: make(chan struct{}), moved: make(chan struct{}),
 		beats: map[record.Key]record.Change{},
 	}
-	go b.run(ctx)
+	go b.loop(ctx)
 	return b
 }
 
@@ -250,8 +250,8 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// run sends batch after batch until ctx ends.
-func (b *Buffer) run(ctx context.Context) {
+// loop sends batch after batch until ctx ends.
+func (b *Buffer) loop(ctx context.Context) {
 	defer close(b.stopped)
 	var next batch // kept until it is sent
 	for failures := 0; ; {

@@ -16,7 +16,7 @@ func resultOf(r *sdk.CallToolResult) tool.Result {
 	result := tool.Result{Failed: r.IsError}
 	var parts []string
 	for _, c := range r.Content {
-		text, source := part(c)
+		text, source := readContent(c)
 		if text != "" {
 			parts = append(parts, text)
 		}
@@ -39,7 +39,7 @@ func resultOf(r *sdk.CallToolResult) tool.Result {
 
 const maxSnippet = 500
 
-func part(c sdk.Content) (string, *tool.Source) {
+func readContent(c sdk.Content) (string, *tool.Source) {
 	switch c := c.(type) {
 	case *sdk.TextContent:
 		return c.Text, nil

@@ -119,9 +119,9 @@ func (c *session) end() {
 	}
 }
 
-// endsWith ends the session if the server still holds up this side some time after ctx has ended: the
+// closeIfStuck ends the session if the server still holds up this side some time after ctx has ended: the
 // SDK waits without an end for a server that does not read. The caller calls done when it got through.
-func (c *session) endsWith(ctx context.Context) (done func()) {
+func (c *session) closeIfStuck(ctx context.Context) (done func()) {
 	through := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		select {
@@ -154,7 +154,7 @@ func (c *session) tools(ctx context.Context) ([]*sdk.Tool, error) {
 	if init := c.client.InitializeResult(); init == nil || init.Capabilities == nil || init.Capabilities.Tools == nil {
 		return nil, nil
 	}
-	defer c.endsWith(ctx)()
+	defer c.closeIfStuck(ctx)()
 
 	var all []*sdk.Tool
 	for t, err := range c.client.Tools(ctx, nil) {
@@ -180,7 +180,7 @@ func (c *session) call(ctx context.Context, name string, call tool.Call) (tool.R
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(c.ctx, func() { cancel(fmt.Errorf("the connection was closed: %w", tool.ErrUnknown)) })()
-	defer c.endsWith(ctx)()
+	defer c.closeIfStuck(ctx)()
 
 	r := &running{ctx: ctx, cancel: cancel, ask: call.Ask}
 	c.mu.Lock()

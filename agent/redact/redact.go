@@ -103,7 +103,7 @@ func (r *Redactor) Text(text string) (string, Counts) {
 	parts := w.split(text)
 	for i, part := range parts {
 		if i%2 == 0 {
-			w.part(part, 0)
+			w.writePlain(part, 0)
 		} else {
 			w.out.WriteString(part)
 		}
@@ -174,10 +174,10 @@ func (w *writer) split(text string) (parts []string) {
 	return append(parts, text[at:])
 }
 
-// part writes a text without markers. What is left around a match is a text of its own, in which
+// writePlain writes a text without markers. What is left around a match is a text of its own, in which
 // patterns may match that did not before, such as those with "^": it is searched again. After
 // too many rounds all of it is replaced.
-func (w *writer) part(text string, round int) {
+func (w *writer) writePlain(text string, round int) {
 	if text == "" {
 		return
 	}
@@ -198,11 +198,11 @@ func (w *writer) part(text string, round int) {
 
 		at := 0
 		for _, s := range found {
-			w.part(text[at:s.start], round+1)
+			w.writePlain(text[at:s.start], round+1)
 			w.mark(p.name)
 			at = s.end
 		}
-		w.part(text[at:], round+1)
+		w.writePlain(text[at:], round+1)
 		return
 	}
 	w.out.WriteString(text)

@@ -45,8 +45,8 @@ func startRestricted(cmd *exec.Cmd, r *reach) error {
 	})
 }
 
-// startApart starts a program that reaches all files, and no other processes.
-func startApart(cmd *exec.Cmd) error {
+// startIsolated starts a program that reaches all files, and no other processes.
+func startIsolated(cmd *exec.Cmd) error {
 	config := landlock.Config{Scoped: landlock.V11.Scoped}
 	if landlockABI() < signalABI { // it has no scopes, but any domain keeps its programs from the memory of others
 		config = landlock.Config{HandledAccessFS: ll.AccessFSMakeBlock}

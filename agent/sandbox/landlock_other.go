@@ -9,4 +9,4 @@ func landlockABI() int { return 0 }
 
 func startRestricted(*exec.Cmd, *reach) error { return errNoLandlock }
 
-func startApart(*exec.Cmd) error { return errNoLandlock }
+func startIsolated(*exec.Cmd) error { return errNoLandlock }

@@ -155,7 +155,7 @@ func (s Sandbox) Start(cmd *exec.Cmd) (end func(), err error) {
 	case Off:
 		return nothing, cmd.Start()
 	case Processes:
-		return nothing, startApart(cmd)
+		return nothing, startIsolated(cmd)
 	}
 
 	temporary, err := os.MkdirTemp("", "actlog-run-")

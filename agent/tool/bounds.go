@@ -36,26 +36,26 @@ var errTooMuch = errors.New("it is too large, or too deep, to be checked by the 
 
 // outline is what can be seen of a schema before it is used.
 type outline struct {
-	draft7 bool
-	root   *part
-	parts  map[*jsonschema.Schema]*part
-	places map[string]*part   // by path
-	uris   map[string][]*part // those with an $id; the root also without
-	anchor map[string][]*part // those with a $dynamicAnchor
+	draft7     bool
+	root       *subschema
+	subschemas map[*jsonschema.Schema]*subschema
+	places     map[string]*subschema   // by path
+	uris       map[string][]*subschema // those with an $id; the root also without
+	anchor     map[string][]*subschema // those with a $dynamicAnchor
 
 	paths, patternBytes, patternStates int // how much of the bounds is used
 }
 
-// part is a schema in a schema.
-type part struct {
+// subschema is a schema in a schema.
+type subschema struct {
 	schema *jsonschema.Schema
 	path   string
-	base   *part // the innermost one around it that has a URI
+	base   *subschema // the innermost one around it that has a URI
 	uri    *url.URL
-	anchor map[string][]*part // those whose base it is
+	anchor map[string][]*subschema // those whose base it is
 
-	same     []*part // what a value of it is checked by as well
-	count    int     // how many those are, with theirs; 0: not known yet
+	same     []*subschema // what a value of it is checked by as well
+	count    int          // how many those are, with theirs; 0: not known yet
 	counting bool
 	tried    bool // the check may go on if a value does not fit
 
@@ -75,21 +75,21 @@ type pattern struct {
 // outlineOf returns an error if the schema cannot be used within the bounds.
 func outlineOf(root *jsonschema.Schema) (*outline, error) {
 	o := &outline{
-		draft7: strings.HasSuffix(root.Schema, "://json-schema.org/draft-07/schema#"),
-		parts:  map[*jsonschema.Schema]*part{}, places: map[string]*part{},
-		uris: map[string][]*part{}, anchor: map[string][]*part{},
+		draft7:     strings.HasSuffix(root.Schema, "://json-schema.org/draft-07/schema#"),
+		subschemas: map[*jsonschema.Schema]*subschema{}, places: map[string]*subschema{},
+		uris: map[string][]*subschema{}, anchor: map[string][]*subschema{},
 	}
 	if err := o.add(root, "", nil, ""); err != nil {
 		return nil, err
 	}
-	o.root = o.parts[root]
+	o.root = o.subschemas[root]
 
-	for _, p := range o.parts {
+	for _, p := range o.subschemas {
 		if err := o.refer(p); err != nil {
 			return nil, fmt.Errorf("%s: %w", shownPlace(p.path), err)
 		}
 	}
-	for _, p := range o.parts {
+	for _, p := range o.subschemas {
 		if _, err := p.sameValue(); err != nil {
 			return nil, err
 		}
@@ -110,22 +110,22 @@ var elsewhere = []string{
 var tries = []string{"anyOf", "oneOf", "not", "if", "contains"}
 
 // add adds a schema, and those in it.
-func (o *outline) add(s *jsonschema.Schema, path string, around *part, keyword string) error {
+func (o *outline) add(s *jsonschema.Schema, path string, around *subschema, keyword string) error {
 	if s == nil {
 		return fmt.Errorf("%s: it is no schema", shownPlace(path))
 	}
 
-	p := &part{schema: s, path: path, anchor: map[string][]*part{}, tried: slices.Contains(tries, keyword)}
+	p := &subschema{schema: s, path: path, anchor: map[string][]*subschema{}, tried: slices.Contains(tries, keyword)}
 	if around == nil {
 		p.base, p.uri = p, new(url.URL)
-		o.uris[""] = []*part{p}
+		o.uris[""] = []*subschema{p}
 	} else {
 		if !slices.Contains(elsewhere, keyword) {
 			around.same = append(around.same, p)
 		}
 		p.base = around.base
 	}
-	o.parts[s], o.places[path] = p, p
+	o.subschemas[s], o.places[path] = p, p
 
 	if err := o.name(p); err != nil {
 		return fmt.Errorf("%s: %w", shownPlace(path), err)
@@ -143,7 +143,7 @@ func (o *outline) add(s *jsonschema.Schema, path string, around *part, keyword s
 
 // name finds the names by which a schema can be referred to, as the library does. Where several have one name, all
 // count.
-func (o *outline) name(p *part) error {
+func (o *outline) name(p *subschema) error {
 	s := p.schema
 	if s.ID != "" && (!o.draft7 || s.Ref == "") {
 		id, err := url.Parse(s.ID)
@@ -175,7 +175,7 @@ func (o *outline) name(p *part) error {
 }
 
 // refer adds what a schema refers to to those for the same value.
-func (o *outline) refer(p *part) error {
+func (o *outline) refer(p *subschema) error {
 	for _, ref := range []string{p.schema.Ref, p.schema.DynamicRef} {
 		if ref == "" {
 			continue
@@ -199,7 +199,7 @@ func (o *outline) refer(p *part) error {
 			if fragment == "" || fragment[0] == '/' {
 				named = nil
 				if there := o.places[at.path+fragment]; there != nil {
-					named = []*part{there}
+					named = []*subschema{there}
 				}
 			}
 			p.same = append(p.same, named...)
@@ -224,7 +224,7 @@ func (o *outline) refer(p *part) error {
 func quoted(text string) string { return strconv.Quote(Cut(text, maxShownNumber)) }
 
 // sameValue returns how many schemas a value is checked by, with the one itself.
-func (p *part) sameValue() (int, error) {
+func (p *subschema) sameValue() (int, error) {
 	if p.counting {
 		return 0, fmt.Errorf("%s: it leads to itself, for the same value", shownPlace(p.path))
 	}
@@ -248,7 +248,7 @@ func (p *part) sameValue() (int, error) {
 }
 
 // measure says what a visit of a schema costs.
-func (o *outline) measure(p *part) (err error) {
+func (o *outline) measure(p *subschema) (err error) {
 	s := p.schema
 	if s.Pattern != "" {
 		if p.states, err = o.pattern(s.Pattern); err != nil {
@@ -429,7 +429,7 @@ func valueOf(x any) value {
 // afford returns errTooMuch if the library could take too long to check a value. It goes where the library may go,
 // whatever fits there, so it never goes less far.
 func (o *outline) afford(x any) error {
-	w := walk{parts: o.parts, steps: maxCheckSteps, text: maxCheckText}
+	w := walk{parts: o.subschemas, steps: maxCheckSteps, text: maxCheckText}
 	if !w.visit(o.root.schema, valueOf(x), 1, false) {
 		return errTooMuch
 	}
@@ -438,7 +438,7 @@ func (o *outline) afford(x any) error {
 
 // walk goes through a schema and a value.
 type walk struct {
-	parts       map[*jsonschema.Schema]*part
+	parts       map[*jsonschema.Schema]*subschema
 	steps, text int // how much is left
 }
 
@@ -503,7 +503,7 @@ func (w *walk) visitItems(s *jsonschema.Schema, v value, depth int, tried bool) 
 	return true
 }
 
-func (w *walk) visitMembers(p *part, v value, depth int, tried bool) bool {
+func (w *walk) visitMembers(p *subschema, v value, depth int, tried bool) bool {
 	s := p.schema
 	for key, member := range v.members {
 		own, known := s.Properties[key]

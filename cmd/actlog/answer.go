@@ -40,7 +40,7 @@ func (c *answerCmd) Run(ctx context.Context, e *env, client *client) error {
 	if err := client.wholeFrom(ctx, leastShortID, &c.Plan); err != nil {
 		return err
 	}
-	r, _, err := client.run(ctx, c.Plan)
+	r, _, err := client.readRun(ctx, c.Plan)
 	if err != nil {
 		return err
 	}

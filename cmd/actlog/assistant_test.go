@@ -270,7 +270,7 @@ func TestAssistantCancels(t *testing.T) {
 	b := &bridge{client: c, out: &answers, stderr: t.Output(), calls: map[string]context.CancelFunc{}}
 	var bridged sync.WaitGroup
 	bridged.Go(func() {
-		if err := b.run(t.Context(), in); err != nil {
+		if err := b.serve(t.Context(), in); err != nil {
 			t.Error(err)
 		}
 	})

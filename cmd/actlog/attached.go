@@ -34,7 +34,7 @@ func attachWorker(dataDir, configFile, databaseURL string, failed func(error)) (
 		configFile, "--workers", "1", "--listen=", "--drain", "2s")
 	w.cmd.Env = append(os.Environ(), "ACTLOG_DATABASE_URL="+databaseURL) // other users can see command lines
 	w.cmd.Stdout, w.cmd.Stderr = &w.output, &w.output
-	apart(w.cmd) // Ctrl-C at the terminal is for this process alone
+	ownProcessGroup(w.cmd) // Ctrl-C at the terminal is for this process alone
 
 	if w.stdin, err = w.cmd.StdinPipe(); err == nil {
 		err = w.cmd.Start()

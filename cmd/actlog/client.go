@@ -253,8 +253,8 @@ func (c *client) failures(ctx context.Context, p *planView) (*failuresView, erro
 		withQuery(planPath(p.CurrentPlanID)+"/failures", url.Values{"root": {p.RootPlanID}}), &f)
 }
 
-// run reads a run. It also returns the answer as it is.
-func (c *client) run(ctx context.Context, id string) (*runView, json.RawMessage, error) {
+// readRun reads a run. It also returns the answer as it is.
+func (c *client) readRun(ctx context.Context, id string) (*runView, json.RawMessage, error) {
 	var raw json.RawMessage
 	if err := c.get(ctx, named("run", id), runPath(id), &raw); err != nil {
 		return nil, nil, err

@@ -46,8 +46,8 @@ func (h *contents) add(c wire.Content) (err error) {
 		h.trees[c.RootPlanID] = tree
 	}
 
-	has := held{at: h.size, bytes: int64(len(c.Body)), parts: c.Parts}
-	for _, hash := range c.Parts {
+	has := held{at: h.size, bytes: int64(len(c.Body)), parts: c.Pieces}
+	for _, hash := range c.Pieces {
 		piece, ok := tree[hash]
 		switch {
 		case !ok:
@@ -78,11 +78,11 @@ func (h *contents) join(c record.Change) (bytes int, err error) {
 		for _, hash := range parts {
 			has, ok := tree[hash]
 			if !ok {
-				return "", missing(f.Parts.Name, hash)
+				return "", missing(f.Pieces.Name, hash)
 			}
 			if size += has.bytes; size > maxJoined {
 				return "", &record.InvalidError{
-					Code: record.CodeInvalidValue, Field: f.Parts.Name, Reason: fmt.Sprintf("names over %d bytes", maxJoined),
+					Code: record.CodeInvalidValue, Field: f.Pieces.Name, Reason: fmt.Sprintf("names over %d bytes", maxJoined),
 				}
 			}
 		}

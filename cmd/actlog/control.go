@@ -71,7 +71,7 @@ func (c *controlFlags) control(
 	var raw json.RawMessage
 	for end := time.Now().Add(controlPatience); ; {
 		var err error
-		if r, raw, err = client.run(ctx, c.Plan); err != nil {
+		if r, raw, err = client.readRun(ctx, c.Plan); err != nil {
 			return err
 		}
 

@@ -76,7 +76,7 @@ func (c *demoCmd) Run(ctx context.Context, e *env) error {
 	if s.postgres != nil {
 		d.database = s.postgres.URL()
 	}
-	return d.run(ctx, e, s, c.Once)
+	return d.record(ctx, e, s, c.Once)
 }
 
 //go:embed demo
@@ -117,8 +117,8 @@ type demo struct {
 	fail             context.CancelCauseFunc // for a worker that ends by itself
 }
 
-// run plays, and then serves until ctx ends, unless it is to be done once.
-func (d *demo) run(ctx context.Context, e *env, s *server, once bool) error {
+// record plays, and then serves until ctx ends, unless it is to be done once.
+func (d *demo) record(ctx context.Context, e *env, s *server, once bool) error {
 	working, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	d.fail = fail

@@ -75,7 +75,7 @@ func (c *importCmd) Run(ctx context.Context, e *env, client *client) error {
 	var results []*imported
 	for _, path := range c.Files {
 		im := &importer{sink: sink, client: client, progress: p, imported: imported{File: path}}
-		err = im.run(ctx, path, e.stdin)
+		err = im.importFile(ctx, path, e.stdin)
 		results = append(results, &im.imported)
 		if err != nil { // the other files would meet it, too
 			break
@@ -157,9 +157,9 @@ type importer struct {
 	parts []otlp.Part
 }
 
-// run imports a file. It reports and notes problems of the file itself. The error that
+// importFile imports a file. It reports and notes problems of the file itself. The error that
 // it returns is one that other files would meet, too.
-func (im *importer) run(ctx context.Context, path string, stdin io.Reader) error {
+func (im *importer) importFile(ctx context.Context, path string, stdin io.Reader) error {
 	f, err := openRecords(ctx, path, stdin)
 	if err != nil {
 		im.complain(err)

@@ -25,7 +25,7 @@ func (c *mcpCmd) Run(ctx context.Context, e *env, client *client) error {
 	in := interruptible(ctx, e.stdin)
 	defer in.Close()
 	b := &bridge{client: client, out: e.stdout, stderr: e.stderr, calls: map[string]context.CancelFunc{}}
-	return b.run(ctx, in)
+	return b.serve(ctx, in)
 }
 
 const (
@@ -67,8 +67,8 @@ type rpcMessage struct {
 	Result struct{ ProtocolVersion string }
 }
 
-// run passes messages on until there are no more, and waits for the last answers.
-func (b *bridge) run(ctx context.Context, in io.Reader) error {
+// serve passes messages on until there are no more, and waits for the last answers.
+func (b *bridge) serve(ctx context.Context, in io.Reader) error {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxMessage)
 

@@ -37,20 +37,20 @@ var ownersClients = []string{"pg_dump", "pg_dumpall", "pg_restore", "pg_baseback
 func (c *psqlCmd) Run(ctx context.Context, e *env) error {
 	client := filepath.Base(c.Client)
 	if client == "pg_restore" { // it fills an empty database
-		return c.useOrMake(ctx, e, func(address string) error { return c.run(ctx, e, address, ownerOptions) })
+		return c.useOrMake(ctx, e, func(address string) error { return c.execute(ctx, e, address, ownerOptions) })
 	}
 
 	return c.use(ctx, e, func(address string) error {
 		made := hasRecord(ctx, e, address)
 		if c.Admin || slices.Contains(ownersClients, client) {
-			return c.run(ctx, e, address, ownerOptions)
+			return c.execute(ctx, e, address, ownerOptions)
 		}
 
 		address, options, err := c.reader(ctx, address, made)
 		if err != nil {
 			return err
 		}
-		return c.run(ctx, e, address, options)
+		return c.execute(ctx, e, address, options)
 	})
 }
 
@@ -105,8 +105,8 @@ func hasRecord(ctx context.Context, e *env, address string) bool {
 	return made || err != nil
 }
 
-// run runs the client on an address, with options of the connection on top of its own.
-func (c *psqlCmd) run(ctx context.Context, e *env, address, options string) (err error) {
+// execute runs the client on an address, with options of the connection on top of its own.
+func (c *psqlCmd) execute(ctx context.Context, e *env, address, options string) (err error) {
 	folder, err := os.MkdirTemp("", "actlog-psql-")
 	if err != nil {
 		return err

@@ -342,7 +342,7 @@ func TestPsqlNotGranted(t *testing.T) {
 	var psql psqlCmd
 	psql.Client, psql.Args = "psql", []string{"-Atc", "SELECT current_user"}
 	var out bytes.Buffer
-	if err := psql.run(t.Context(), &env{stdout: &out, stderr: &out}, at,
+	if err := psql.execute(t.Context(), &env{stdout: &out, stderr: &out}, at,
 		readerOptions+" -c role="+report.Role); err == nil || strings.Contains(out.String(), role+"\n") {
 		t.Errorf("%v\n%s", err, out.String())
 	}

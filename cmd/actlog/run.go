@@ -267,7 +267,7 @@ func (f *following) follow(ctx context.Context) (*runView, json.RawMessage, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	return f.client.run(ctx, f.plan)
+	return f.client.readRun(ctx, f.plan)
 }
 
 // startPatience is how long a run may wait for a worker before that is told.
@@ -288,7 +288,7 @@ func (f *following) attend(ctx context.Context) {
 		case <-retry:
 		}
 
-		r, _, err := f.client.run(ctx, f.plan)
+		r, _, err := f.client.readRun(ctx, f.plan)
 		if retry = nil; err != nil {
 			retry = time.After(time.Second) // the stream says what is wrong
 			continue

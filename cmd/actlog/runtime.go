@@ -98,7 +98,7 @@ func openAgents(f *runtimeFlags, hide []string, log *slog.Logger) (_ *agents, er
 // start starts workers on the record of a store.
 func (a *agents) start(f *runtimeFlags, s *runstore.Store, workers int) (err error) {
 	if a.current != nil {
-		a.current.KeepVectors(s)
+		a.current.StoreVectors(s)
 		a.store.Store(s.Store)
 		if err := a.warnUnpriced(); err != nil {
 			return err

@@ -10,5 +10,5 @@ import (
 // sizeSignals are the signals that say that the terminal has another size: none here.
 var sizeSignals []os.Signal
 
-// apart does nothing here.
-func apart(*exec.Cmd) {}
+// ownProcessGroup does nothing here.
+func ownProcessGroup(*exec.Cmd) {}

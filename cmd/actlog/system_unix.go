@@ -11,5 +11,5 @@ import (
 // sizeSignals are the signals that say that the terminal has another size.
 var sizeSignals = []os.Signal{syscall.SIGWINCH}
 
-// apart keeps Ctrl-C at the terminal from a program that is not yet started.
-func apart(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+// ownProcessGroup keeps Ctrl-C at the terminal from a program that is not yet started.
+func ownProcessGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

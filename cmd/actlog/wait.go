@@ -45,7 +45,7 @@ func (w *waitView) draw(v *view) {
 		s.json("plan: ", w.Plan)
 	}
 
-	rest, texts := decision.Apart(w.Parameters)
+	rest, texts := decision.TakeTexts(w.Parameters)
 	s.json("", rest)
 	for _, text := range texts {
 		v.line("  ", s.line(text[0])+":")
@@ -217,7 +217,7 @@ func (c *client) openWaits(ctx context.Context, p *planView) (waits []waitView, 
 	}
 
 	if p.Executor != "" { // it may be one of the runtime, which knows them all
-		if r, _, err := c.run(ctx, p.RootPlanID); err == nil {
+		if r, _, err := c.readRun(ctx, p.RootPlanID); err == nil {
 			waits = p.waitsBelow(r.Waits)
 		}
 		if len(waits) > 0 {

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// part is what imports and is imported: a package of Go, or a file.
-type part struct {
+// unit is what imports and is imported: a package of Go, or a file.
+type unit struct {
 	Name       string   `json:"name"`
-	Imports    []string `json:"imports"`    // parts of the folder
-	ImportedBy []string `json:"importedBy"` // parts of the folder
+	Imports    []string `json:"imports"`    // units of the folder
+	ImportedBy []string `json:"importedBy"` // units of the folder
 	Standard   []string `json:"standard,omitempty"`
 	Others     []string `json:"others,omitempty"` // from elsewhere, by the names of the imports
 	Estimate   bool     `json:"estimate,omitempty"`
@@ -20,13 +20,13 @@ type part struct {
 
 // dependencies are those of the code of a folder.
 type dependencies struct {
-	Parts  []*part    `json:"parts"`
-	Cycles [][]string `json:"cycles"` // parts that import each other
+	Units  []*unit    `json:"parts"`
+	Cycles [][]string `json:"cycles"` // units that import each other
 
 	edges []edge
 }
 
-// edge is the first import of a part by another.
+// edge is the first import of a unit by another.
 type edge struct {
 	from, to string
 	file     *measured
@@ -39,7 +39,7 @@ type module struct{ name, dir string }
 // depend finds what imports what. Tests of Go are left out: they may import what imports their package.
 func depend(files []measured, modules []module) dependencies {
 	g := graph{
-		parts: map[string]*part{}, seen: map[[2]string]bool{}, modules: modules, paths: map[string]bool{},
+		units: map[string]*unit{}, seen: map[[2]string]bool{}, modules: modules, paths: map[string]bool{},
 		byBase: map[string][]string{},
 	}
 	for _, m := range files {
@@ -58,7 +58,7 @@ func depend(files []measured, modules []module) dependencies {
 		if m.Language == "Go" {
 			name = path.Dir(m.Path)
 		}
-		p := g.part(name)
+		p := g.unit(name)
 		p.Estimate = m.Estimate
 
 		for _, each := range m.imports {
@@ -72,21 +72,21 @@ func depend(files []measured, modules []module) dependencies {
 		}
 	}
 
-	d := dependencies{Parts: []*part{}, Cycles: [][]string{}, edges: g.edges}
-	for _, name := range slices.Sorted(maps.Keys(g.parts)) {
-		p := g.parts[name]
+	d := dependencies{Units: []*unit{}, Cycles: [][]string{}, edges: g.edges}
+	for _, name := range slices.Sorted(maps.Keys(g.units)) {
+		p := g.units[name]
 		for _, list := range []*[]string{&p.Imports, &p.ImportedBy, &p.Standard, &p.Others} {
 			slices.Sort(*list)
 			*list = slices.Compact(*list)
 		}
-		d.Parts = append(d.Parts, p)
+		d.Units = append(d.Units, p)
 	}
-	d.Cycles = append(d.Cycles, cycles(g.parts)...)
+	d.Cycles = append(d.Cycles, cycles(g.units)...)
 	return d
 }
 
 type graph struct {
-	parts   map[string]*part
+	units   map[string]*unit
 	seen    map[[2]string]bool
 	edges   []edge
 	modules []module
@@ -94,24 +94,24 @@ type graph struct {
 	byBase  map[string][]string // paths, by file name without its end
 }
 
-func (g *graph) part(name string) *part {
-	if g.parts[name] == nil {
-		g.parts[name] = &part{Name: name, Imports: []string{}, ImportedBy: []string{}}
+func (g *graph) unit(name string) *unit {
+	if g.units[name] == nil {
+		g.units[name] = &unit{Name: name, Imports: []string{}, ImportedBy: []string{}}
 	}
-	return g.parts[name]
+	return g.units[name]
 }
 
-func (g *graph) edge(from *part, to string, m *measured, line int) {
+func (g *graph) edge(from *unit, to string, m *measured, line int) {
 	if key := [2]string{from.Name, to}; to != from.Name && !g.seen[key] {
 		g.seen[key] = true
 		g.edges = append(g.edges, edge{from.Name, to, m, line})
 		from.Imports = append(from.Imports, to)
-		other := g.part(to)
+		other := g.unit(to)
 		other.ImportedBy = append(other.ImportedBy, from.Name)
 	}
 }
 
-// target returns the part of the folder that an import of a file means, or "". Then it reports whether
+// target returns the unit of the folder that an import of a file means, or "". Then it reports whether
 // the import is of the standard library of Go.
 func (g *graph) target(m *measured, each imported) (to string, standard bool) {
 	name := each.name
@@ -214,8 +214,8 @@ func stem(at string) string {
 	return at
 }
 
-// cycles returns the parts that import each other, by Tarjan's algorithm without recursion.
-func cycles(parts map[string]*part) (found [][]string) {
+// cycles returns the units that import each other, by Tarjan's algorithm without recursion.
+func cycles(parts map[string]*unit) (found [][]string) {
 	type frame struct {
 		name string
 		next int

@@ -114,7 +114,7 @@ func TestImportsOfGrammars(t *testing.T) {
 		"web/a.ts":                   "[src/lib/d.ts web/b.ts web/c/index.tsx web/index.ts] [@x/y react]",
 		"src/main/java/com/x/A.java": "[src/main/java/com/x/y/B.java src/main/java/com/x/y/C.java] [com.x.y.* java.util.List]",
 	}
-	for _, p := range depend(files, nil).Parts {
+	for _, p := range depend(files, nil).Units {
 		if got := fmt.Sprint(p.Imports, " ", p.Others); want[p.Name] != "" && got != want[p.Name] || p.Estimate {
 			t.Errorf("%s: %s (estimate: %v), want %s", p.Name, got, p.Estimate, want[p.Name])
 		}

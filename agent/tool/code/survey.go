@@ -105,7 +105,7 @@ func (f *Folder) survey(ctx context.Context, in scope) (s survey, err error) {
 
 	var left folder.Skipped
 	for _, each := range paths {
-		one, err := f.at.Texts(ctx, each, in.Include, measures)
+		one, err := f.at.WalkTextFiles(ctx, each, in.Include, measures)
 		if err != nil {
 			return s, err
 		}

@@ -147,7 +147,7 @@ func (f *Folder) dependencies(ctx context.Context, in scope) (tool.Result, error
 	for _, ring := range d.Cycles {
 		fmt.Fprintf(&text, "Ring: %s\n", strings.Join(ring, " <-> "))
 	}
-	for _, p := range d.Parts {
+	for _, p := range d.Units {
 		fmt.Fprintf(&text, "%s", p.Name)
 		for _, list := range []struct {
 			what  string
@@ -165,7 +165,7 @@ func (f *Folder) dependencies(ctx context.Context, in scope) (tool.Result, error
 
 	s.note(&text)
 	result := tool.Result{
-		Summary: fmt.Sprintf("Found %d dependencies between %d parts, %d rings", len(d.edges), len(d.Parts), len(d.Cycles)),
+		Summary: fmt.Sprintf("Found %d dependencies between %d parts, %d rings", len(d.edges), len(d.Units), len(d.Cycles)),
 	}
 
 	ring := map[string]int{}

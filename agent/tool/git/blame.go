@@ -52,8 +52,8 @@ func (r *repository) blame(ctx context.Context, in blameArguments) (result tool.
 			return err
 		}
 
-		out, err := o.run(ctx, "", "blame", "--porcelain", "--no-textconv", "-L", fmt.Sprintf("%d,%d", first, last), commit,
-			"--", cleanPath(in.Path))
+		out, err := o.execute(ctx, "", "blame", "--porcelain", "--no-textconv", "-L",
+			fmt.Sprintf("%d,%d", first, last), commit, "--", cleanPath(in.Path))
 		if err != nil && !errors.Is(err, errTooLong) {
 			return err
 		}

@@ -112,7 +112,7 @@ func (o *opened) checkout(ctx context.Context, s switching, in checkoutArguments
 		arguments = append(arguments[:len(arguments)-1], in.Branch)
 	}
 
-	if _, err := o.run(ctx, "", append(arguments, "--")...); err != nil {
+	if _, err := o.execute(ctx, "", append(arguments, "--")...); err != nil {
 		return tool.Result{}, err
 	}
 	return checkoutResult(in.Branch, s.to, len(s.changed.all())), nil

@@ -84,7 +84,7 @@ func planCommit(ctx context.Context, o *opened, call tool.Call, in commitArgumen
 
 // branch returns what is checked out, for people.
 func (o *opened) branch(ctx context.Context) string {
-	out, err := o.run(ctx, "", "symbolic-ref", "--quiet", "HEAD")
+	out, err := o.execute(ctx, "", "symbolic-ref", "--quiet", "HEAD")
 	if err != nil {
 		return "no branch (a commit is checked out)"
 	}
@@ -137,11 +137,11 @@ func (o *opened) commit(ctx context.Context, in commitArguments, message, digest
 	}
 
 	arguments := []string{"commit", "--quiet", "--no-verify", "--no-gpg-sign", "--cleanup=whitespace", "--file=-"}
-	if _, err := some.run(ctx, message, arguments...); err != nil {
+	if _, err := some.execute(ctx, message, arguments...); err != nil {
 		return tool.Result{}, err
 	}
 
-	head, err := o.run(ctx, "", "rev-parse", "--verify", "HEAD")
+	head, err := o.execute(ctx, "", "rev-parse", "--verify", "HEAD")
 	if err != nil { // it is committed, so this is no failure
 		return tool.Result{}, unknownOutcome("read the new commit", err)
 	}
@@ -193,10 +193,10 @@ func (o *opened) committed(ctx context.Context, id string) (tool.Result, bool, e
 	}
 
 	starts := []string{"--branches"}
-	if _, err := o.run(ctx, "", "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); err == nil {
+	if _, err := o.execute(ctx, "", "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); err == nil {
 		starts = append(starts, "HEAD")
 	}
-	out, err := o.run(ctx, "", slices.Concat([]string{
+	out, err := o.execute(ctx, "", slices.Concat([]string{
 		"log", "-z", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature", "--no-mailmap", "--no-patch",
 		"-n", fmt.Sprint(maxSearched), "--format=%H %(trailers:key=" + trailer + ",valueonly,separator=%x20)",
 	}, starts, []string{"--"})...)
@@ -216,7 +216,7 @@ func (o *opened) committed(ctx context.Context, id string) (tool.Result, bool, e
 
 // madeBefore returns the result of a call that made a commit.
 func (o *opened) madeBefore(ctx context.Context, commit string) (tool.Result, error) {
-	message, err := o.run(ctx, "", "log", "-1", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature",
+	message, err := o.execute(ctx, "", "log", "-1", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature",
 		"--no-patch", "--format=%s", commit, "--")
 	if err != nil {
 		return tool.Result{}, err

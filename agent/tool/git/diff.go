@@ -155,7 +155,7 @@ const (
 
 // hidden returns the paths of files that differ and must not be shown.
 func (o *opened) hidden(ctx context.Context, arguments []string) (paths []string, err error) {
-	out, err := o.run(ctx, "", append([]string{"diff", "--name-only", "--no-renames", "-z"}, arguments...)...)
+	out, err := o.execute(ctx, "", append([]string{"diff", "--name-only", "--no-renames", "-z"}, arguments...)...)
 	if errors.Is(err, errTooLong) {
 		return nil, errors.New("too many files differ; name a path")
 	} else if err != nil {
@@ -178,7 +178,7 @@ func (o *opened) hidden(ctx context.Context, arguments []string) (paths []string
 func (o *opened) patch(ctx context.Context, options, path, without []string) ([]byte, error) {
 	arguments := append([]string{"diff", "--src-prefix=a/", "--dst-prefix=b/"}, options...)
 	if len(without) == 0 {
-		return o.run(ctx, "", append(arguments, path...)...)
+		return o.execute(ctx, "", append(arguments, path...)...)
 	}
 
 	arguments = append([]string{"--no-literal-pathspecs"}, append(arguments, "--")...)
@@ -188,7 +188,7 @@ func (o *opened) patch(ctx context.Context, options, path, without []string) ([]
 	for _, name := range without {
 		arguments = append(arguments, ":(top,literal,exclude)"+name)
 	}
-	return o.run(ctx, "", arguments...)
+	return o.execute(ctx, "", arguments...)
 }
 
 // unavailable returns an error if what is in a file of the working tree, or was, must not be shown.

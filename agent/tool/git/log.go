@@ -40,7 +40,7 @@ func (r *repository) log(ctx context.Context, in logArguments) (tool.Result, err
 	arguments := []string{"log", "-z", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature", "--no-mailmap",
 		"--no-patch",
 		"--format=%H%x1f%an%x1f%aI%x1f%s", "-n", strconv.Itoa(min(n, maxCommits))}
-	out, err := o.run(ctx, "", slices.Concat(arguments, revision, path)...)
+	out, err := o.execute(ctx, "", slices.Concat(arguments, revision, path)...)
 	if err != nil && !errors.Is(err, errTooLong) {
 		return tool.Result{}, err
 	}

@@ -146,7 +146,7 @@ func (p program) ownSettings(ctx context.Context, at places) ([]setting, error) 
 
 		// GIT_DIR keeps git from looking for a repository.
 		env := append([]string{"GIT_DIR=" + os.DevNull}, onlyRepository...)
-		out, err := p.run(ctx, os.TempDir(), env, text, "config", "--file", "-", "--no-includes", "-z", "--list")
+		out, err := p.execute(ctx, os.TempDir(), env, text, "config", "--file", "-", "--no-includes", "-z", "--list")
 		if err != nil {
 			return nil, fmt.Errorf("read the configuration of the repository: %w", err)
 		}
@@ -169,8 +169,8 @@ func isTrue(value string) bool {
 // userSettings returns what counts of the configuration of the user and of the system. Files of it that are below the
 // folder do not count: whoever writes there could have written them.
 func (o *opened) userSettings(ctx context.Context) (settings []setting, err error) {
-	out, err := o.program.run(ctx, o.root, o.env, "", "config", "--list", "--show-scope", "--show-origin", "--includes",
-		"-z")
+	out, err := o.program.execute(ctx, o.root, o.env, "", "config", "--list", "--show-scope", "--show-origin",
+		"--includes", "-z")
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration of the user: %w", err)
 	}
@@ -203,9 +203,9 @@ func (o *opened) isOutside(origin string) bool {
 	return err != nil || !filepath.IsLocal(below)
 }
 
-// run runs git in the repository and returns what it wrote, as program.run does.
-func (o *opened) run(ctx context.Context, stdin string, arguments ...string) ([]byte, error) {
-	return o.program.run(ctx, o.root, o.env, stdin, arguments...)
+// execute runs git in the repository and returns what it wrote, as program.run does.
+func (o *opened) execute(ctx context.Context, stdin string, arguments ...string) ([]byte, error) {
+	return o.program.execute(ctx, o.root, o.env, stdin, arguments...)
 }
 
 // with returns the repository with more variables.

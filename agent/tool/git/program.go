@@ -30,9 +30,11 @@ const maxOutput = 1 << 20
 
 var errTooLong = errors.New("git wrote too much")
 
-// run runs git in a folder with some variables, besides those that it always gets, and returns what it
+// execute runs git in a folder with some variables, besides those that it always gets, and returns what it
 // wrote: at most maxOutput bytes, and errTooLong if there was more.
-func (p program) run(ctx context.Context, dir string, env []string, stdin string, arguments ...string) ([]byte, error) {
+func (p program) execute(
+	ctx context.Context, dir string, env []string, stdin string, arguments ...string,
+) ([]byte, error) {
 	var stdout output
 	err := p.pipe(ctx, dir, env, stdin, &stdout, arguments...)
 	if stdout.full && ctx.Err() == nil {

@@ -153,7 +153,7 @@ func (o *opened) pull(
 		"merge", "--quiet", "--ff-only", "--no-verify-signatures", "--no-autostash", "--no-stat", "--no-overwrite-ignore",
 		commit,
 	}
-	if _, err := moved.run(ctx, "", arguments...); err != nil {
+	if _, err := moved.execute(ctx, "", arguments...); err != nil {
 		return tool.Result{}, err
 	}
 	return pullResult(current, commit), nil

@@ -121,7 +121,7 @@ func (c *connection) toSend(ctx context.Context, branch, commit, old string) (st
 		"log", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature", "--no-mailmap", "-n",
 		strconv.Itoa(maxSent),
 	}
-	names, err := c.run(ctx, "", append(append(plainLog, "--format=", "--name-only", "--no-renames", "-m", "-z"),
+	names, err := c.execute(ctx, "", append(append(plainLog, "--format=", "--name-only", "--no-renames", "-m", "-z"),
 		commits...)...)
 	if errors.Is(err, errTooLong) {
 		return "", errors.New("the push has too many changes; that is left to people")
@@ -134,7 +134,7 @@ func (c *connection) toSend(ctx context.Context, branch, commit, old string) (st
 			return "", fmt.Errorf("%w: it is in a commit that would be sent", err)
 		}
 	}
-	subjects, err := c.run(ctx, "", append(append(plainLog, "--no-patch", "--format=%h %an: %s"), commits...)...)
+	subjects, err := c.execute(ctx, "", append(append(plainLog, "--no-patch", "--format=%h %an: %s"), commits...)...)
 	if err != nil {
 		return "", err
 	}
@@ -158,7 +158,7 @@ func (c *connection) toSend(ctx context.Context, branch, commit, old string) (st
 // baseOf returns what a branch that is new on the remote is compared with: the newest of its commits that were on the
 // remote when it was fetched last, else the tree that has nothing.
 func (c *connection) baseOf(ctx context.Context, commit string) (string, error) {
-	out, err := c.run(ctx, "", "rev-list", "--boundary", "--max-count="+strconv.Itoa(maxSent), commit, "--not",
+	out, err := c.execute(ctx, "", "rev-list", "--boundary", "--max-count="+strconv.Itoa(maxSent), commit, "--not",
 		"--remotes="+c.name)
 	if err != nil && !errors.Is(err, errTooLong) {
 		return "", err
@@ -169,7 +169,7 @@ func (c *connection) baseOf(ctx context.Context, commit string) (string, error) 
 		}
 	}
 
-	out, err = c.run(ctx, "", "hash-object", "-t", "tree", "--stdin")
+	out, err = c.execute(ctx, "", "hash-object", "-t", "tree", "--stdin")
 	return strings.TrimSpace(string(out)), err
 }
 

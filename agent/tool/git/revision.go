@@ -51,7 +51,7 @@ func (o *opened) commitOf(ctx context.Context, field, name string) (string, erro
 		return "", fmt.Errorf("%s: %q is not one commit, branch or tag", field, name)
 	}
 
-	out, err := o.run(ctx, "", "rev-parse", "--verify", "--quiet", name+"^{commit}")
+	out, err := o.execute(ctx, "", "rev-parse", "--verify", "--quiet", name+"^{commit}")
 	switch {
 	case ctx.Err() != nil:
 		return "", err
@@ -63,7 +63,7 @@ func (o *opened) commitOf(ctx context.Context, field, name string) (string, erro
 
 // head returns the hash of the commit that is checked out, and the branch; it is empty if none is checked out.
 func (o *opened) head(ctx context.Context) (commit, branch string, err error) {
-	out, err := o.run(ctx, "", "symbolic-ref", "--quiet", "HEAD")
+	out, err := o.execute(ctx, "", "symbolic-ref", "--quiet", "HEAD")
 	if ctx.Err() != nil {
 		return "", "", err
 	}
@@ -71,7 +71,7 @@ func (o *opened) head(ctx context.Context) (commit, branch string, err error) {
 		branch = strings.TrimPrefix(strings.TrimSpace(string(out)), heads)
 	}
 
-	out, err = o.run(ctx, "", "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+	out, err = o.execute(ctx, "", "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
 	switch {
 	case ctx.Err() != nil:
 		return "", "", err
@@ -97,7 +97,7 @@ func (o *opened) checkBranch(ctx context.Context, field, name string) error {
 		!utf8.ValidString(name) {
 		return bad
 	}
-	if _, err := o.run(ctx, "", "check-ref-format", heads+name); err != nil {
+	if _, err := o.execute(ctx, "", "check-ref-format", heads+name); err != nil {
 		return errors.Join(ctx.Err(), bad)
 	}
 	return nil
@@ -105,7 +105,7 @@ func (o *opened) checkBranch(ctx context.Context, field, name string) error {
 
 // branchAt returns the commit of a branch; empty: there is no such branch.
 func (o *opened) branchAt(ctx context.Context, name string) (string, error) {
-	out, err := o.run(ctx, "", "rev-parse", "--verify", "--quiet", heads+name+"^{commit}")
+	out, err := o.execute(ctx, "", "rev-parse", "--verify", "--quiet", heads+name+"^{commit}")
 	if ctx.Err() != nil {
 		return "", err
 	}
@@ -114,7 +114,7 @@ func (o *opened) branchAt(ctx context.Context, name string) (string, error) {
 
 // isAncestor reports whether a commit is in the history of another.
 func (o *opened) isAncestor(ctx context.Context, old, of string) (bool, error) {
-	_, err := o.run(ctx, "", "merge-base", "--is-ancestor", old, of)
+	_, err := o.execute(ctx, "", "merge-base", "--is-ancestor", old, of)
 	if ctx.Err() != nil {
 		return false, err
 	}
@@ -123,7 +123,7 @@ func (o *opened) isAncestor(ctx context.Context, old, of string) (bool, error) {
 
 // subjectOf returns a commit as people name it: the beginning of its hash, and its first line.
 func (o *opened) subjectOf(ctx context.Context, commit string) (string, error) {
-	out, err := o.run(ctx, "", "log", "-1", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature",
+	out, err := o.execute(ctx, "", "log", "-1", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature",
 		"--no-mailmap", "--no-patch",
 		"--format=%s", commit, "--")
 	return fmt.Sprintf("%.12s (%s)", commit, shown(strings.TrimSpace(string(out)))), err

@@ -49,7 +49,7 @@ func (r *repository) show(ctx context.Context, in showArguments) (result tool.Re
 
 // commitAt returns a commit, and what it changed since its first parent.
 func (o *opened) commitAt(ctx context.Context, commit string) (tool.Result, error) {
-	out, err := o.run(ctx, "", "log", "-1", "-z", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature",
+	out, err := o.execute(ctx, "", "log", "-1", "-z", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature",
 		"--no-mailmap", "--no-patch",
 		"--format=commit %H%nparents %P%nauthor %an <%ae> %aI%ncommitter %cn <%ce> %cI%n%n%B", commit, "--")
 	if err != nil && !errors.Is(err, errTooLong) {
@@ -79,11 +79,11 @@ const maxMessage = 16 << 10
 
 // parentOf returns the first parent of a commit; of the first commit, the tree that has nothing.
 func (o *opened) parentOf(ctx context.Context, commit string) (string, error) {
-	out, err := o.run(ctx, "", "rev-parse", "--verify", "--quiet", commit+"^1")
+	out, err := o.execute(ctx, "", "rev-parse", "--verify", "--quiet", commit+"^1")
 	if err == nil {
 		return strings.TrimSpace(string(out)), nil
 	}
-	out, err = o.run(ctx, "", "hash-object", "-t", "tree", "--stdin")
+	out, err = o.execute(ctx, "", "hash-object", "-t", "tree", "--stdin")
 	return strings.TrimSpace(string(out)), err
 }
 
@@ -94,7 +94,7 @@ func (o *opened) fileAt(ctx context.Context, commit string, in showArguments) (t
 		return o.folderAt(ctx, commit, "")
 	}
 
-	out, err := o.run(ctx, "", "ls-tree", "-z", "--full-tree", commit, "--", path)
+	out, err := o.execute(ctx, "", "ls-tree", "-z", "--full-tree", commit, "--", path)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -112,7 +112,7 @@ func (o *opened) fileAt(ctx context.Context, commit string, in showArguments) (t
 		return tool.Result{Text: fmt.Sprintf("%s is a submodule at commit %s.", shown(path), fields[2])}, nil
 	}
 
-	text, err := o.run(ctx, "", "cat-file", "blob", fields[2])
+	text, err := o.execute(ctx, "", "cat-file", "blob", fields[2])
 	if err != nil && !errors.Is(err, errTooLong) {
 		return tool.Result{}, err
 	}
@@ -154,7 +154,7 @@ func (o *opened) folderAt(ctx context.Context, commit, folder string) (tool.Resu
 		arguments = append(arguments, folder)
 	}
 
-	out, err := o.run(ctx, "", arguments...)
+	out, err := o.execute(ctx, "", arguments...)
 	if err != nil && !errors.Is(err, errTooLong) {
 		return tool.Result{}, err
 	}

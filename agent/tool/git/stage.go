@@ -20,7 +20,7 @@ func (o *opened) add(ctx context.Context, below []string) error {
 
 	changed := append([]string{"ls-files", "--others", "--modified", "--deleted", "--exclude-standard", "-z", "--"},
 		below...)
-	out, err := o.run(ctx, "", changed...)
+	out, err := o.execute(ctx, "", changed...)
 	if errors.Is(err, errTooLong) {
 		return errors.New("files: too many changed; name fewer, or folders with fewer")
 	} else if err != nil {
@@ -52,10 +52,10 @@ func (o *opened) add(ctx context.Context, below []string) error {
 		return err
 	}
 
-	if _, err := o.run(ctx, gone.String(), "update-index", "--force-remove", "-z", "--stdin"); err != nil {
+	if _, err := o.execute(ctx, gone.String(), "update-index", "--force-remove", "-z", "--stdin"); err != nil {
 		return err
 	}
-	_, err = o.run(ctx, here.String(), "update-index", "--add", "--replace", "-z", "--stdin")
+	_, err = o.execute(ctx, here.String(), "update-index", "--add", "--replace", "-z", "--stdin")
 	return err
 }
 
@@ -122,10 +122,10 @@ func (o *opened) unstage(ctx context.Context, keep map[string]bool) error {
 		}
 	}
 
-	if _, err := o.run(ctx, gone.String(), "update-index", "--force-remove", "-z", "--stdin"); err != nil {
+	if _, err := o.execute(ctx, gone.String(), "update-index", "--force-remove", "-z", "--stdin"); err != nil {
 		return err
 	}
-	_, err = o.run(ctx, back.String(), "update-index", "--replace", "-z", "--index-info")
+	_, err = o.execute(ctx, back.String(), "update-index", "--replace", "-z", "--index-info")
 	return err
 }
 
@@ -139,7 +139,7 @@ func (o *opened) staged(ctx context.Context, below []string) ([]string, error) {
 	arguments := []string{
 		"diff", "--cached", "--name-only", "--no-renames", "--no-ext-diff", "--ignore-submodules=dirty", "-z", "--",
 	}
-	out, err := o.run(ctx, "", append(arguments, below...)...)
+	out, err := o.execute(ctx, "", append(arguments, below...)...)
 	if err != nil && !errors.Is(err, errTooLong) {
 		return nil, err
 	}

@@ -23,11 +23,11 @@ const maxStashes = 200
 
 // stashes returns what was put aside, the newest first.
 func (o *opened) stashes(ctx context.Context) (all []stashed, err error) {
-	if _, err := o.run(ctx, "", "rev-parse", "--verify", "--quiet", "refs/stash"); err != nil {
+	if _, err := o.execute(ctx, "", "rev-parse", "--verify", "--quiet", "refs/stash"); err != nil {
 		return nil, ctx.Err() // there are none
 	}
 
-	out, err := o.run(ctx, "", "log", "-g", "-z", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature",
+	out, err := o.execute(ctx, "", "log", "-g", "-z", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature",
 		"--no-mailmap", "--no-patch",
 		"-n", strconv.Itoa(maxStashes), "--format=%H %gs", "refs/stash", "--")
 	if err != nil && !errors.Is(err, errTooLong) {
@@ -164,7 +164,7 @@ func (o *opened) pushStash(ctx context.Context, call tool.Call, in stashArgument
 	if message == "" {
 		message = "by git.stash"
 	}
-	if _, err := o.run(ctx, "", "stash", "push", "--quiet", "--no-include-untracked",
+	if _, err := o.execute(ctx, "", "stash", "push", "--quiet", "--no-include-untracked",
 		"--message="+message+callNote(call)); err != nil {
 		return tool.Result{}, err
 	}
@@ -222,7 +222,7 @@ func (o *opened) planPop(ctx context.Context, in stashArguments) (p plan, err er
 	p.preview = tool.NewPreview(tool.PreviewDiff, text, s.commit)
 	p.do = func(ctx context.Context) (tool.Result, error) {
 		name := fmt.Sprintf("stash@{%d}", number)
-		if _, err := o.run(ctx, "", "stash", in.Action, "--quiet", name); err != nil {
+		if _, err := o.execute(ctx, "", "stash", in.Action, "--quiet", name); err != nil {
 			return tool.Result{}, err
 		}
 		return popped(in, s.commit), nil
@@ -246,12 +246,12 @@ func (o *opened) inStash(ctx context.Context, s stashed) (string, error) {
 	if err := o.checkHidden(e); err != nil {
 		return "", err
 	}
-	if _, err := o.run(ctx, "", "rev-parse", "--verify", "--quiet", s.commit+"^3"); err != nil {
+	if _, err := o.execute(ctx, "", "rev-parse", "--verify", "--quiet", s.commit+"^3"); err != nil {
 		return e.list(), ctx.Err()
 	}
 
 	// People stash files that are not tracked as well.
-	none, err := o.run(ctx, "", "hash-object", "-t", "tree", "--stdin")
+	none, err := o.execute(ctx, "", "hash-object", "-t", "tree", "--stdin")
 	if err != nil {
 		return "", err
 	}

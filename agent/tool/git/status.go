@@ -37,7 +37,7 @@ func (r *repository) status(ctx context.Context, _ statusArguments) (tool.Result
 	}
 	defer o.close()
 
-	out, err := o.run(ctx, "", "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal",
+	out, err := o.execute(ctx, "", "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal",
 		"--ignore-submodules=dirty")
 	if err != nil && !errors.Is(err, errTooLong) {
 		return tool.Result{}, err

@@ -125,7 +125,7 @@ func (f *Folder) find(ctx context.Context, w wish) (found, error) {
 // read returns the parts of the files that are wanted.
 func (f *Folder) read(ctx context.Context, wanted func(at string) bool) (r found, all []chunk, err error) {
 	size, more := 0, false
-	r.skipped, err = f.at.Texts(ctx, "", "", func(at string, content []byte) error {
+	r.skipped, err = f.at.WalkTextFiles(ctx, "", "", func(at string, content []byte) error {
 		if !wanted(at) {
 			return nil
 		}

@@ -29,7 +29,7 @@ func TestStore(t *testing.T) {
 	}
 	process := func(e fake) *search.Vectors {
 		v := search.NewVectors(e)
-		v.KeepIn(s)
+		v.StoreIn(s)
 		return v
 	}
 	find := func(what string, v *search.Vectors, want int) {

@@ -13,13 +13,13 @@ import (
 	"github.com/actlog/actlog/agent/tool"
 )
 
-// Store keeps vectors where other processes find them, by the model and the SHA-256 of the text. Its methods
+// Store holds vectors where other processes find them, by the model and the SHA-256 of the text. Its methods
 // can be called at the same time.
 type Store interface {
 	// Vectors returns those that it has. It keeps what is used for longer.
 	Vectors(ctx context.Context, model string, texts [][sha256.Size]byte) (map[[sha256.Size]byte][]float32, error)
-	// KeepVectors keeps vectors, in place of those that it has.
-	KeepVectors(ctx context.Context, model string, vectors map[[sha256.Size]byte][]float32) error
+	// StoreVectors stores vectors, in place of those that it has.
+	StoreVectors(ctx context.Context, model string, vectors map[[sha256.Size]byte][]float32) error
 }
 
 // Vectors makes vectors of texts and keeps them, by what the texts say: in memory, and in a [Store] if it has
@@ -27,7 +27,7 @@ type Store interface {
 type Vectors struct {
 	embedder model.Embedder
 	// turn is held by the one call that asks the embedder for what is missing, and by whoever reads
-	// kept.
+	// stored.
 	turn  chan struct{}
 	kept  map[[sha256.Size]byte]*vector
 	asks  uint64                // how often vectors were asked for
@@ -58,8 +58,8 @@ const (
 	maxAge = 24 * time.Hour
 )
 
-// KeepIn lets the vectors be kept in a store, too.
-func (v *Vectors) KeepIn(s Store) { v.store.Store(&s) }
+// StoreIn lets the vectors be stored in a store, too.
+func (v *Vectors) StoreIn(s Store) { v.store.Store(&s) }
 
 // at returns the store; nil: there is none.
 func (v *Vectors) at() Store {
@@ -73,7 +73,7 @@ func (v *Vectors) at() Store {
 var errMixed = errors.New("the vectors of the embedder do not have the same number of elements")
 
 // of returns the vectors of chunks, in their order. Those that are known are not asked for again. If it
-// fails, those that came before are kept, so that the next call goes on from there.
+// fails, those that came before are stored, so that the next call goes on from there.
 func (v *Vectors) of(ctx context.Context, chunks []chunk) ([][]float32, *tool.Embedding, error) {
 	used := &tool.Embedding{Model: v.embedder.Name()}
 	select {
@@ -89,7 +89,7 @@ func (v *Vectors) of(ctx context.Context, chunks []chunk) ([][]float32, *tool.Em
 	}
 
 	found, err := v.complete(ctx, chunks, used)
-	if errors.Is(err, errMixed) { // those that are kept may be of another model that had the same name
+	if errors.Is(err, errMixed) { // those that are stored may be of another model that had the same name
 		v.drop(chunks)
 		found, err = v.complete(ctx, chunks, used)
 	}
@@ -152,7 +152,7 @@ func (v *Vectors) read(ctx context.Context, chunks []chunk) error {
 	if len(lacks) == 0 {
 		return nil
 	}
-	return store.KeepVectors(ctx, v.embedder.Name(), lacks)
+	return store.StoreVectors(ctx, v.embedder.Name(), lacks)
 }
 
 // complete returns the vectors of chunks, and asks for those that are not in memory. It adds what that used.
@@ -213,7 +213,7 @@ func (v *Vectors) add(ctx context.Context, chunks []chunk, used *tool.Embedding)
 	}
 
 	if store := v.at(); store != nil {
-		return store.KeepVectors(ctx, v.embedder.Name(), made)
+		return store.StoreVectors(ctx, v.embedder.Name(), made)
 	}
 	return nil
 }

@@ -65,14 +65,16 @@ func (r *runner) tool() tool.Tool {
 
 	name := "shell." + r.Name
 	if r.Allow == "" {
-		run := func(ctx context.Context, call tool.Call, _ none) (tool.Result, error) { return r.run(ctx, call, nil) }
+		run := func(ctx context.Context, call tool.Call, _ none) (tool.Result, error) {
+			return r.execute(ctx, call, nil)
+		}
 		preview := func(context.Context, tool.Call, none) (tool.Preview, error) { return r.preview(nil) }
 		return tool.CallFunc(name, description, run, append(with, tool.WithPreview(preview))...)
 	}
 
 	description += " Arguments match " + r.Allow + "."
 	run := func(ctx context.Context, call tool.Call, in arguments) (tool.Result, error) {
-		return r.run(ctx, call, in.Arguments)
+		return r.execute(ctx, call, in.Arguments)
 	}
 	preview := func(_ context.Context, _ tool.Call, in arguments) (tool.Preview, error) {
 		return r.preview(in.Arguments)
@@ -120,7 +122,7 @@ type outcome struct {
 
 const maxReported = 16 << 10 // bytes of the output in JSON
 
-func (r *runner) run(ctx context.Context, call tool.Call, added []string) (tool.Result, error) {
+func (r *runner) execute(ctx context.Context, call tool.Call, added []string) (tool.Result, error) {
 	now, err := r.preview(added)
 	if err == nil {
 		err = call.CheckApproved(now)
@@ -131,7 +133,7 @@ func (r *runner) run(ctx context.Context, call tool.Call, added []string) (tool.
 
 	whole := append(r.Arguments[:len(r.Arguments):len(r.Arguments)], added...)
 	var out command.Output
-	code, err := command.Command{Dir: r.Dir, Arguments: whole, Env: r.Env, Sandbox: r.Sandbox}.Run(ctx, &out, &out)
+	code, err := command.Command{Dir: r.Dir, Arguments: whole, Env: r.Env, Sandbox: r.Sandbox}.Execute(ctx, &out, &out)
 	if err != nil {
 		if ctx.Err() != nil {
 			return tool.Result{}, err

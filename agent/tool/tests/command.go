@@ -81,9 +81,9 @@ type runner struct {
 	program program
 }
 
-// run runs a command, whose output goes to out and errors, and returns its exit code. It may write in the folder
+// execute runs a command, whose output goes to out and errors, and returns its exit code. It may write in the folder
 // temporary.
-func (r runner) run(ctx context.Context, arguments []string, temporary string, out, errs io.Writer) (int, error) {
+func (r runner) execute(ctx context.Context, arguments []string, temporary string, out, errs io.Writer) (int, error) {
 	env := maps.Clone(r.Env)
 	if env == nil {
 		env = map[string]string{}
@@ -103,7 +103,7 @@ func (r runner) run(ctx context.Context, arguments []string, temporary string, o
 	box.Write = append(box.Write[:len(box.Write):len(box.Write)], temporary)
 
 	c := command.Command{Dir: r.Dir, Arguments: arguments, Env: env, Sandbox: box}
-	code, err := c.Run(ctx, out, errs)
+	code, err := c.Execute(ctx, out, errs)
 	if err != nil && ctx.Err() == nil {
 		return 0, fmt.Errorf("the tests cannot be started: %w", err)
 	}

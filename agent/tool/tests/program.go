@@ -41,7 +41,7 @@ func joined(option string) func(string) []string {
 	return func(value string) []string { return []string{option + value} }
 }
 
-func apart(option string) func(string) []string {
+func separate(option string) func(string) []string {
 	return func(value string) []string { return []string{option, value} }
 }
 
@@ -52,7 +52,7 @@ var (
 	}
 	pytest = program{
 		name: "pytest", format: JUnit, report: []string{"-o", "junit_family=xunit1", "--junitxml=" + reportMark},
-		selected: apart("-k"), marked: apart("-m"), path: nodes,
+		selected: separate("-k"), marked: separate("-m"), path: nodes,
 		coverage: []string{"--cov", "--cov-report=xml:" + folderMark + "/" + coberturaFile},
 	}
 	jest = program{
@@ -74,7 +74,7 @@ var (
 		name: "mvn", format: JUnit, files: "**/target/{surefire,failsafe}-reports/*.xml",
 		selected: joined("-Dtest="), marked: joined("-Dgroups="), path: module,
 	}
-	gradle = program{name: "gradle", format: JUnit, files: "**/build/test-results/**/*.xml", selected: apart("--tests"),
+	gradle = program{name: "gradle", format: JUnit, files: "**/build/test-results/**/*.xml", selected: separate("--tests"),
 		path: noPath}
 )
 

@@ -68,7 +68,7 @@ func (r runner) call(ctx context.Context, in arguments) (tool.Result, error) {
 		out = events
 	}
 
-	code, err := r.run(ctx, filled, at.dir, out, &o)
+	code, err := r.execute(ctx, filled, at.dir, out, &o)
 	if err != nil {
 		return tool.Result{}, err
 	}

@@ -63,8 +63,8 @@ func viewOf(k record.Kind, without []string, unset map[string]string) (v view) {
 // withParts returns the view with what texts are kept in behind them.
 func (v view) withParts() (with view) {
 	for _, f := range v {
-		if with = append(with, f); f.Parts != nil {
-			with = append(with, shownField{f.Parts, "null"})
+		if with = append(with, f); f.Pieces != nil {
+			with = append(with, shownField{f.Pieces, "null"})
 		}
 	}
 	return with

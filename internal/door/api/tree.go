@@ -133,9 +133,9 @@ func addStepOnce(o *object, st *tree.Step, contents []content.Content) {
 func addContent(o *object, c content.Content) {
 	o.name(c.Hash.String())
 	o.b = append(o.b, '{')
-	if c.Parts != nil {
+	if c.Pieces != nil {
 		o.name("parts")
-		o.b = appendHashes(o.b, content.Bytes(c.Parts))
+		o.b = appendHashes(o.b, content.Bytes(c.Pieces))
 	} else {
 		o.text("body", &c.Body)
 	}

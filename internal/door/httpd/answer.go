@@ -19,8 +19,8 @@ const (
 	// largeAnswer is from which size on answers are made in turns: they take a processor for
 	// tens of milliseconds.
 	largeAnswer = 1 << 20
-	// answerPart is how an answer is held and sent. Each part that was sent is released.
-	answerPart = 64 << 10
+	// answerChunk is how an answer is held and sent. Each chunk that was sent is released.
+	answerChunk = 64 << 10
 	// busyPause is how long a refusal of a large answer waits: a client that asks again at once
 	// would keep the server at reading what it then refuses.
 	busyPause = time.Second
@@ -28,7 +28,7 @@ const (
 	readRate = 32 << 10
 )
 
-var answerParts = sync.Pool{New: func() any { return new([answerPart]byte) }}
+var answerChunks = sync.Pool{New: func() any { return new([answerChunk]byte) }}
 
 // ErrTooLarge answers a request whose answer is more than may be held in memory for one.
 var ErrTooLarge = &Problem{
@@ -52,14 +52,14 @@ type Answer struct {
 	path    string
 	lease   *Lease
 	taken   int64
-	reserve int64       // what the lease keeps of a streamed one
+	reserve int64       // what the lease holds of a streamed one
 	done    func()      // ends its turn; nil: it has none
 	limit   *time.Timer // ends the request when it takes too long; nil: it may take any time
 
 	written  int64 // before it is compressed
 	pacing   bool  // it has a processor
 	status   int
-	parts    [][]byte
+	chunks   [][]byte
 	size     int64
 	streamed bool
 	begun    bool  // the client has a part of it
@@ -183,12 +183,12 @@ func (a *Answer) Take(n int64) error {
 func (a *Answer) leased(n int64) int64 { return max(n-smallAnswer, a.reserve, 0) }
 
 // Release returns what was taken.
-func (a *Answer) Release() { a.keep(0) }
+func (a *Answer) Release() { a.releaseAllBut(0) }
 
-// keep returns all that was taken but n bytes.
-func (a *Answer) keep(n int64) {
+// releaseAllBut returns all that was taken but n bytes.
+func (a *Answer) releaseAllBut(n int64) {
 	if n = min(n, a.taken); a.taken > smallAnswer {
-		a.lease.Keep(a.leased(n))
+		a.lease.ReleaseAllBut(a.leased(n))
 	}
 	a.taken = n
 }
@@ -248,7 +248,7 @@ func (a *Answer) Write(p []byte) (int, error) {
 	switch {
 	case a.err != nil, a.replaced:
 	case a.streamed:
-		a.sendPart(p)
+		a.sendChunk(p)
 	default:
 		a.buffer(p)
 	}
@@ -270,20 +270,20 @@ func (a *Answer) buffer(p []byte) {
 	}
 
 	for len(p) > 0 {
-		last := len(a.parts) - 1
+		last := len(a.chunks) - 1
 		switch {
-		case last >= 0 && len(a.parts[last]) < cap(a.parts[last]): // the last part has room
-		case last < 0 && len(p) < answerPart: // most answers fit one small part
-			a.parts = append(a.parts, make([]byte, 0, max(len(p), 4<<10)))
+		case last >= 0 && len(a.chunks[last]) < cap(a.chunks[last]): // the last chunk has room
+		case last < 0 && len(p) < answerChunk: // most answers fit one small chunk
+			a.chunks = append(a.chunks, make([]byte, 0, max(len(p), 4<<10)))
 			last++
 		default:
-			a.parts = append(a.parts, answerParts.Get().(*[answerPart]byte)[:0])
+			a.chunks = append(a.chunks, answerChunks.Get().(*[answerChunk]byte)[:0])
 			last++
 		}
 
-		part := a.parts[last]
+		part := a.chunks[last]
 		n := min(len(p), cap(part)-len(part))
-		a.parts[last], p = append(part, p[:n]...), p[n:]
+		a.chunks[last], p = append(part, p[:n]...), p[n:]
 	}
 }
 
@@ -299,11 +299,11 @@ func (a *Answer) replace() http.ResponseWriter {
 		a.Header().Del(of)
 	}
 	a.Header().Set(echo.HeaderCacheControl, "no-store")
-	for _, part := range a.parts {
-		freePart(part)
+	for _, part := range a.chunks {
+		freeChunk(part)
 	}
 
-	a.parts, a.size = nil, 0
+	a.chunks, a.size = nil, 0
 	a.status, a.err = 0, nil
 	a.replaced = true
 	a.Release()
@@ -324,10 +324,10 @@ func (r replacement) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// freePart lets a part be used again.
-func freePart(part []byte) {
-	if cap(part) == answerPart {
-		answerParts.Put((*[answerPart]byte)(part[:answerPart]))
+// freeChunk lets a chunk be used again.
+func freeChunk(part []byte) {
+	if cap(part) == answerChunk {
+		answerChunks.Put((*[answerChunk]byte)(part[:answerChunk]))
 	}
 }
 
@@ -368,12 +368,12 @@ func (a *Answer) made() {
 		a.server.outcomes.set(a.path, small)
 	}
 	a.endTurn()
-	a.keep(a.size)
+	a.releaseAllBut(a.size)
 }
 
-// send sends what is held, part by part.
+// send sends what is held, chunk by chunk.
 func (a *Answer) send() {
-	if a.streamed || a.err != nil || a.status == 0 && len(a.parts) == 0 {
+	if a.streamed || a.err != nil || a.status == 0 && len(a.chunks) == 0 {
 		return
 	}
 
@@ -398,24 +398,24 @@ func (a *Answer) sendHeld() {
 	a.begun = true
 	a.since = time.Now()
 
-	for i, part := range a.parts {
-		if a.sendPart(part); a.err != nil {
+	for i, part := range a.chunks {
+		if a.sendChunk(part); a.err != nil {
 			return
 		}
-		a.parts[i] = nil
-		freePart(part)
+		a.chunks[i] = nil
+		freeChunk(part)
 		a.size -= int64(len(part))
-		a.keep(a.size)
+		a.releaseAllBut(a.size)
 	}
-	a.parts = nil
+	a.chunks = nil
 }
 
-// sendPart sends bytes to the client, which has to read them: it may stop for as long as the
+// sendChunk sends bytes to the client, which has to read them: it may stop for as long as the
 // server is patient, and gains time with what it reads.
-func (a *Answer) sendPart(p []byte) {
+func (a *Answer) sendChunk(p []byte) {
 	control := http.NewResponseController(a.ResponseWriter)
 	for len(p) > 0 {
-		part := p[:min(len(p), answerPart)]
+		part := p[:min(len(p), answerChunk)]
 		began := time.Now()
 		a.ahead = min(a.ahead+began.Sub(a.since), a.server.config.AnswerPatience) +
 			time.Duration(len(part))*time.Second/readRate
@@ -450,5 +450,5 @@ func (a *Answer) end() {
 	if a.lease != nil {
 		a.lease.Return()
 	}
-	a.taken, a.parts = 0, nil
+	a.taken, a.chunks = 0, nil
 }

@@ -90,10 +90,10 @@ func (l *Lease) Take(n int64) error {
 }
 
 // Return returns all that was taken. The lease can be used again.
-func (l *Lease) Return() { l.Keep(0) }
+func (l *Lease) Return() { l.ReleaseAllBut(0) }
 
-// Keep returns all that was taken but n bytes.
-func (l *Lease) Keep(n int64) {
+// ReleaseAllBut returns all that was taken but n bytes.
+func (l *Lease) ReleaseAllBut(n int64) {
 	if n >= l.taken {
 		return
 	}

@@ -230,9 +230,9 @@ func withConnection(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, conn)
 }
 
-// keepConnection notes that a request was admitted: its connection is not closed for the sake of others while it serves
+// holdConnection notes that a request was admitted: its connection is not closed for the sake of others while it serves
 // requests.
-func keepConnection(ctx context.Context) {
+func holdConnection(ctx context.Context) {
 	c, ok := ctx.Value(connectionKey{}).(*connection)
 	if !ok {
 		return

@@ -233,7 +233,7 @@ func (d *door) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 		if refused != nil {
 			return needKey(c, refused)
 		}
-		keepConnection(c.Request().Context())
+		holdConnection(c.Request().Context())
 		return next(c)
 	}
 }

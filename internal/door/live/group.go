@@ -61,8 +61,8 @@ func (w *want) add(c *feed.Change, ofAll bool) {
 	}
 }
 
-// part is what was read for one event. Its rows or plans are not encoded yet.
-type part struct {
+// rawEvent is what was read for one event. Its rows or plans are not encoded yet.
+type rawEvent struct {
 	kind  string // the event's type; empty: the event only has a cursor
 	rows  []store.Row
 	plans []Plan
@@ -79,8 +79,8 @@ type event struct {
 
 func (e *event) size() int { return len(e.Data) + 256 }
 
-// encode makes events of parts.
-func encode(encoder Encoder, root string, parts []part) (events []event, err error) {
+// encode makes events of raw ones.
+func encode(encoder Encoder, root string, parts []rawEvent) (events []event, err error) {
 	for _, p := range parts {
 		e := event{Event: Event{ID: p.id, Type: p.kind}, last: p.last}
 		switch p.kind {
@@ -108,18 +108,18 @@ func encode(encoder Encoder, root string, parts []part) (events []event, err err
 	return events, nil
 }
 
-// finish marks the last of some parts as the end of what belongs together, behind a cursor.
-func finish(parts []part, cursor string) []part {
+// finish marks the last of some events as the end of what belongs together, behind a cursor.
+func finish(parts []rawEvent, cursor string) []rawEvent {
 	if len(parts) == 0 {
-		parts = append(parts, part{})
+		parts = append(parts, rawEvent{})
 	}
 	end := &parts[len(parts)-1]
 	end.id, end.last = cursor, true
 	return parts
 }
 
-// read reads the next part of what is wanted. more reports that there is another.
-func (h *Hub) read(ctx context.Context, root string, w *want) (parts []part, more bool, err error) {
+// read reads the next event of what is wanted. more reports that there is another.
+func (h *Hub) read(ctx context.Context, root string, w *want) (parts []rawEvent, more bool, err error) {
 	select {
 	case h.reads <- struct{}{}:
 		defer func() { <-h.reads }()
@@ -135,7 +135,7 @@ func (h *Hub) read(ctx context.Context, root string, w *want) (parts []part, mor
 	return h.readTree(ctx, root, w)
 }
 
-func (h *Hub) readTree(ctx context.Context, root string, w *want) (parts []part, more bool, err error) {
+func (h *Hub) readTree(ctx context.Context, root string, w *want) (parts []rawEvent, more bool, err error) {
 	first := !w.begun
 	if first {
 		w.filter = store.RowFilter{Kinds: record.Kinds}
@@ -153,20 +153,20 @@ func (h *Hub) readTree(ctx context.Context, root string, w *want) (parts []part,
 
 	if first && (w.all || w.reset) {
 		if len(rows) == 0 { // every tree has its root
-			return []part{{kind: TypeDeleted}}, false, nil
+			return []rawEvent{{kind: TypeDeleted}}, false, nil
 		}
 		if w.reset {
-			parts = append(parts, part{kind: TypeReset})
+			parts = append(parts, rawEvent{kind: TypeReset})
 		}
 	}
 
 	if len(rows) > 0 {
-		parts = append(parts, part{kind: TypeRows, rows: rows})
+		parts = append(parts, rawEvent{kind: TypeRows, rows: rows})
 	}
 	return parts, len(w.filter.Kinds) > 0, nil
 }
 
-func (h *Hub) readPlans(ctx context.Context, w *want) (parts []part, more bool, err error) {
+func (h *Hub) readPlans(ctx context.Context, w *want) (parts []rawEvent, more bool, err error) {
 	var plans []Plan
 	if (w.all || w.reset) && !w.begun {
 		live, err := h.store.LivePlans(ctx)
@@ -174,7 +174,7 @@ func (h *Hub) readPlans(ctx context.Context, w *want) (parts []part, more bool, 
 			return nil, false, err
 		}
 		if w.reset {
-			parts = append(parts, part{kind: TypeReset})
+			parts = append(parts, rawEvent{kind: TypeReset})
 		}
 		for _, p := range live {
 			plans = append(plans, Plan{PlanGlance: p, RootPlanID: p.Record.RootPlanID})
@@ -206,7 +206,7 @@ func (h *Hub) readPlans(ctx context.Context, w *want) (parts []part, more bool, 
 
 	w.begun = true
 	if len(plans) > 0 {
-		parts = append(parts, part{kind: TypePlans, plans: plans})
+		parts = append(parts, rawEvent{kind: TypePlans, plans: plans})
 	}
 	return parts, len(w.plans) > 0, nil
 }
@@ -308,7 +308,7 @@ func (g *group) run() {
 
 // send gives events to the live streams, encoded once for each encoder. A stream that has no
 // room for them is ended.
-func (g *group) send(parts []part, last bool) error {
+func (g *group) send(parts []rawEvent, last bool) error {
 	encoded := map[Encoder][]event{}
 	for {
 		missing := g.deliver(encoded, last)

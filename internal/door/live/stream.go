@@ -223,7 +223,7 @@ func (s *Stream) read() {
 
 	go func() {
 		var r reading
-		var parts []part
+		var parts []rawEvent
 		if parts, r.more, r.err = s.hub.read(s.ctx, s.group.root, w); r.err == nil {
 			r.events, r.err = encode(s.encoder, s.group.root, parts)
 		}

@@ -34,7 +34,7 @@ func (l *Lookup) Find(c echo.Context, o *outline.Outline, text string, from *htt
 		skip = int(from.Number)
 	}
 
-	f := store.Finding{
+	f := store.TreeSearch{
 		RootPlanID: o.Plan.Record.RootPlanID, Text: text, Skip: skip, Most: limit, Time: l.config.FindTime,
 	}
 	for i := range o.Rows[first:] {
@@ -50,7 +50,7 @@ func (l *Lookup) Find(c echo.Context, o *outline.Outline, text string, from *htt
 	var hits []store.Hit
 	var rest *store.Unread
 	err = l.Relaxed(c, func(ctx context.Context, r *store.Reader) (err error) {
-		hits, rest, err = r.Find(ctx, f)
+		hits, rest, err = r.SearchTree(ctx, f)
 		return err
 	})
 	if err != nil {

@@ -130,15 +130,15 @@ type passage struct {
 	Text  string `json:"text"`
 	// Chars is how long the whole text is, in characters.
 	Chars int `json:"chars"`
-	// Offset is where the part begins, and Next where what follows does; nil: nothing follows.
+	// Offset is where the passage begins, and Next where what follows does; nil: nothing follows.
 	Offset int  `json:"offset,omitempty"`
 	Next   *int `json:"nextOffset,omitempty"`
 	// Truncated: the text was too long for the record, which has its beginning.
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-// part returns so many characters of a text, from an offset on, as long as there is room for them.
-func part(field, text string, offset, most int, left *room) passage {
+// cutPassage returns so many characters of a text, from an offset on, as long as there is room for them.
+func cutPassage(field, text string, offset, most int, left *room) passage {
 	p := passage{Field: field, Chars: utf8.RuneCountInString(text), Offset: offset}
 	from, to := len(text), len(text)
 	n := 0
@@ -173,7 +173,7 @@ func encoded(r rune) int {
 
 // clip returns the beginning of a text.
 func clip(text string, most int, left *room) string {
-	p := part("", text, 0, most, left)
+	p := cutPassage("", text, 0, most, left)
 	if p.Next != nil {
 		return p.Text + "…"
 	}

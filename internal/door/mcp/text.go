@@ -96,7 +96,7 @@ func rank(f *field.Field) int {
 }
 
 func passageOf(row *store.Detail, name, text string, offset, chars int, left *room) passage {
-	p := part(name, text, offset, chars, left)
+	p := cutPassage(name, text, offset, chars, left)
 	p.Truncated = slices.Contains(row.Truncated, name)
 	return p
 }

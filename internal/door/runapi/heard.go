@@ -20,16 +20,16 @@ type listenerEvent struct {
 	name  string
 	level int   // from which on
 	step  int64 // its number; 0: the run
-	part  string
+	kind  string
 	data  any
 }
 
-// The parts of what a listener is told of a step. That of sources has their number behind it.
+// The kinds of what a listener is told of a step. That of sources has their number behind it.
 const (
-	partStarted   = "s"
-	partReasoning = "r"
-	partSources   = "q"
-	partEnded     = "e"
+	heardStarted   = "s"
+	heardReasoning = "r"
+	heardSources   = "q"
+	heardEnded     = "e"
 )
 
 // heardOf returns all that a listener is told of a run as it stands, in order.
@@ -37,32 +37,32 @@ func heardOf(t *traceJSON) (all []listenerEvent) {
 	for i := range t.StepTraces {
 		st := &t.StepTraces[i]
 		if st.StartTime != nil {
-			all = append(all, listenerEvent{"onStepStarted", 0, st.StepNumber, partStarted, st})
+			all = append(all, listenerEvent{"onStepStarted", 0, st.StepNumber, heardStarted, st})
 		}
 		if st.Reasoning != nil {
 			all = append(all, listenerEvent{
-				"onReasoningCaptured", 2, st.StepNumber, partReasoning, map[string]any{
+				"onReasoningCaptured", 2, st.StepNumber, heardReasoning, map[string]any{
 					"stepId": st.StepID, "reasoning": st.Reasoning,
 				},
 			})
 		}
 		if n := len(st.Sources); n > 0 {
 			all = append(all, listenerEvent{
-				"onSourcesDiscovered", 1, st.StepNumber, partSources + strconv.Itoa(n),
+				"onSourcesDiscovered", 1, st.StepNumber, heardSources + strconv.Itoa(n),
 				map[string]any{"stepId": st.StepID, "sources": st.Sources},
 			})
 		}
 
 		switch {
 		case st.State == record.Failed:
-			all = append(all, listenerEvent{"onStepFailed", 0, st.StepNumber, partEnded, st})
+			all = append(all, listenerEvent{"onStepFailed", 0, st.StepNumber, heardEnded, st})
 		case st.State.Terminal():
-			all = append(all, listenerEvent{"onStepCompleted", 0, st.StepNumber, partEnded, st})
+			all = append(all, listenerEvent{"onStepCompleted", 0, st.StepNumber, heardEnded, st})
 		}
 	}
 
 	if t.FinalState.Terminal() {
-		all = append(all, listenerEvent{"onExecutionCompleted", 0, 0, partEnded, t})
+		all = append(all, listenerEvent{"onExecutionCompleted", 0, 0, heardEnded, t})
 	}
 	return all
 }
@@ -74,10 +74,10 @@ type delivered map[int64]map[string]bool
 
 // add notes an event, and reports whether it is new. Of a step that has ended nothing is.
 func (t delivered) add(step int64, part string) bool {
-	if t[step][partEnded] || t[step][part] {
+	if t[step][heardEnded] || t[step][part] {
 		return false
 	}
-	if t[step] == nil || part == partEnded {
+	if t[step] == nil || part == heardEnded {
 		t[step] = map[string]bool{}
 	}
 	t[step][part] = true
@@ -89,7 +89,7 @@ func (t delivered) String() string {
 	var from, to int64 // the newest steps that have ended, one after the other
 	for _, step := range slices.Sorted(maps.Keys(t)) {
 		switch {
-		case !t[step][partEnded]:
+		case !t[step][heardEnded]:
 			for _, part := range slices.Sorted(maps.Keys(t[step])) {
 				parts = append(parts, fmt.Sprint(step, part))
 			}
@@ -136,7 +136,7 @@ func readDelivered(id string) (delivered, error) {
 			return nil, wrong
 		}
 		for step := from; step <= to; step++ {
-			t.add(step, cmp.Or(m[3], partEnded))
+			t.add(step, cmp.Or(m[3], heardEnded))
 		}
 	}
 	return t, nil

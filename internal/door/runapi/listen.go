@@ -41,7 +41,7 @@ func (s *Server) listen(c echo.Context) error {
 		return err
 	}
 
-	if before[0][partEnded] {
+	if before[0][heardEnded] {
 		return c.NoContent(http.StatusNoContent) // a browser that has heard all comes back no more
 	}
 	if err := beginEvents(c); err != nil {
@@ -75,7 +75,7 @@ func (s *Server) tell(c echo.Context, d *runstore.RunDetail, level int, before d
 		}
 
 		for i := range all {
-			if e := &all[i]; e.level <= level && before.add(e.step, e.part) {
+			if e := &all[i]; e.level <= level && before.add(e.step, e.kind) {
 				if err := sendHeard(c, e, before); err != nil {
 					return err
 				}

@@ -55,15 +55,15 @@ func taskQueryOf(c echo.Context) (q taskQuery, err error) {
 	if q.thoughtType != "" && !slices.Contains(thoughtTypes, q.thoughtType) {
 		return q, httpd.BadField("thoughtType", "must be one of "+strings.Trim(fmt.Sprint(thoughtTypes), "[]"))
 	}
-	if q.iteration, err = bounded(sent, "iteration", -1); err != nil {
+	if q.iteration, err = optionalInt(sent, "iteration", -1); err != nil {
 		return q, err
 	}
-	q.last, err = bounded(sent, "last", 0)
+	q.last, err = optionalInt(sent, "last", 0)
 	return q, err
 }
 
-// bounded reads a number of a query; nil if there is none.
-func bounded(q *httpd.Query, name string, least int64) (*int64, error) {
+// optionalInt reads a number of a query; nil if there is none.
+func optionalInt(q *httpd.Query, name string, least int64) (*int64, error) {
 	text := q.Text(name)
 	if text == "" {
 		return nil, nil //nolint:nilnil // there is none

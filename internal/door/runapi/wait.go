@@ -123,8 +123,8 @@ func (s *Server) decideAt(
 		d.Redact = s.config.Redact
 		return d, err
 	})
-	if errors.Is(err, runstore.ErrNotApart) {
-		return nil, &httpd.Problem{Status: http.StatusForbidden, Detail: runstore.ErrNotApart.Error()}
+	if errors.Is(err, runstore.ErrSelfApproval) {
+		return nil, &httpd.Problem{Status: http.StatusForbidden, Detail: runstore.ErrSelfApproval.Error()}
 	}
 	if err != nil {
 		return nil, err

@@ -100,8 +100,8 @@ func (s *Server) answer(c echo.Context) error {
 	switch err := s.decide(c, v.detail.row.Record.(*record.Wait), a, sent); {
 	case errors.Is(err, runstore.ErrDecided):
 		return s.sendRun(c, v, reply{status: http.StatusConflict, typed: &answerView{wrong: runstore.ErrDecided.Error()}})
-	case errors.Is(err, runstore.ErrNotApart):
-		a.wrong = runstore.ErrNotApart.Error()
+	case errors.Is(err, runstore.ErrSelfApproval):
+		a.wrong = runstore.ErrSelfApproval.Error()
 		return s.sendRun(c, v, reply{status: http.StatusForbidden, typed: a})
 	case err != nil:
 		return err

@@ -217,7 +217,7 @@ func (s *Server) view(c echo.Context, most age, more ...string) (*runView, error
 
 // outline reads a run, laid out.
 func (s *Server) outline(c echo.Context, root, id string, most age) (*outline.Outline, error) {
-	if o := s.kept.get(id, root, s.now(), most); o != nil {
+	if o := s.outlines.get(id, root, s.now(), most); o != nil {
 		return o, nil
 	}
 
@@ -225,7 +225,7 @@ func (s *Server) outline(c echo.Context, root, id string, most age) (*outline.Ou
 	if err != nil {
 		return nil, err
 	}
-	s.kept.add(id, root, o, s.now())
+	s.outlines.add(id, root, o, s.now())
 	return o, nil
 }
 

@@ -22,7 +22,7 @@ func (v *runView) readWait(w *record.Wait) {
 	d.text(&passage{id: "formDescription", label: "explanation", text: orZero(w.FormDescription), aside: d.plan != nil})
 	d.text(&passage{id: "subject/name", label: "tool", text: orZero(subject.Name), exact: true})
 	d.text(&passage{id: "subject/parameters", label: "parameters", text: jsonUnlessNull(subject.Parameters), exact: true})
-	_, texts := decision.Apart(subject.Parameters)
+	_, texts := decision.TakeTexts(subject.Parameters)
 	for i, text := range texts {
 		d.text(&passage{
 			id: fmt.Sprint("subject/parameters/", i), label: "parameter", about: text[0], text: text[1], exact: true,

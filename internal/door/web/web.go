@@ -57,13 +57,13 @@ type Hub interface {
 
 // Server answers requests for pages.
 type Server struct {
-	store  Store
-	lookup *lookup.Lookup
-	hub    Hub
-	door   *httpd.Server
-	log    *slog.Logger
-	now    func() time.Time
-	kept   kept
+	store    Store
+	lookup   *lookup.Lookup
+	hub      Hub
+	door     *httpd.Server
+	log      *slog.Logger
+	now      func() time.Time
+	outlines outlineCache
 
 	runtime Runtime
 	rowJSON func(store.Row) []byte
@@ -167,8 +167,8 @@ func visitorOf(c echo.Context) visitor {
 	return v
 }
 
-// visiting returns who looks at the page that is made in a context.
-func visiting(ctx context.Context) visitor {
+// visitorFrom returns who looks at the page that is made in a context.
+func visitorFrom(ctx context.Context) visitor {
 	v, _ := ctx.Value(visitorKey{}).(visitor)
 	return v
 }

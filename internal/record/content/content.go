@@ -1,4 +1,4 @@
-// Package content owns how long texts are kept once: it cuts a text into pieces by what it says, so
+// Package content owns how long texts are stored once: it cuts a text into pieces by what it says, so
 // that texts which repeat each other have most pieces in common, names each piece by its hash, and puts
 // texts together again. Cut points and hashes are a storage format: golden vectors hold them. It knows
 // no SQL.
@@ -39,7 +39,7 @@ func HashOf(text string) Hash {
 	return Hash(sum[:HashBytes])
 }
 
-// Bytes returns hashes as they are kept.
+// Bytes returns hashes as they are stored.
 func Bytes(hashes []Hash) [][]byte {
 	all := make([][]byte, len(hashes))
 	for i := range hashes {
@@ -48,17 +48,17 @@ func Bytes(hashes []Hash) [][]byte {
 	return all
 }
 
-// Hashes returns kept hashes.
+// Hashes returns stored hashes.
 func Hashes(kept [][]byte) []Hash {
 	all := make([]Hash, len(kept))
 	for i := range kept {
-		all[i] = KeptHash(kept[i])
+		all[i] = HashFromBytes(kept[i])
 	}
 	return all
 }
 
-// KeptHash returns a kept hash.
-func KeptHash(kept []byte) (h Hash) {
+// HashFromBytes returns the hash of stored bytes.
+func HashFromBytes(kept []byte) (h Hash) {
 	copy(h[:], kept)
 	return h
 }
@@ -68,13 +68,13 @@ const pageByte = 0xff
 
 // Content is a piece of a text, or a page: a list of pieces.
 type Content struct {
-	Hash  Hash
-	Parts []Hash // of a page
-	Body  string // of a piece
+	Hash   Hash
+	Pieces []Hash // of a page
+	Body   string // of a piece
 }
 
 // Bytes estimates what a content takes in memory and on the wire.
-func (c Content) Bytes() int { return 64 + len(c.Body) + HashBytes*len(c.Parts) }
+func (c Content) Bytes() int { return 64 + len(c.Body) + HashBytes*len(c.Pieces) }
 
 // PageOf returns the page of some pieces.
 func PageOf(parts []Hash) Content {
@@ -83,20 +83,20 @@ func PageOf(parts []Hash) Content {
 	for i := range parts {
 		h.Write(parts[i][:])
 	}
-	return Content{Hash: Hash(h.Sum(nil)[:HashBytes]), Parts: parts}
+	return Content{Hash: Hash(h.Sum(nil)[:HashBytes]), Pieces: parts}
 }
 
 // MarkPrefix begins every [Mark]. A text that begins so is cut whatever its size, so no other value
 // of a field does.
 const MarkPrefix = "actlog:content:"
 
-// Mark stands in a field for a text that is kept in parts. Equal texts have equal marks, whatever cut
+// Mark stands in a field for a text that is stored in pieces. Equal texts have equal marks, whatever cut
 // them.
 func Mark(text string) string {
 	return MarkPrefix + HashOf(text).String()
 }
 
-// IsMark reports whether the value of a field that has parts is a mark.
+// IsMark reports whether the value of a field that has pieces is a mark.
 func IsMark(value string) bool { return strings.HasPrefix(value, MarkPrefix) }
 
 // Texts puts texts together from contents.
@@ -105,13 +105,13 @@ type Texts map[Hash]Content
 // Add adds a content.
 func (t Texts) Add(c Content) { t[c.Hash] = c }
 
-// Bytes returns the size of the text that parts make.
+// Bytes returns the size of the text that pieces make.
 func (t Texts) Bytes(parts []Hash) (n int) {
 	t.each(parts, func(piece string) { n += len(piece) })
 	return n
 }
 
-// Text returns the text that parts make. A piece that is missing leaves a note in its place, as
+// Text returns the text that pieces make. A piece that is missing leaves a note in its place, as
 // actlog.text_of does.
 func (t Texts) Text(parts []Hash) string {
 	var b strings.Builder
@@ -126,8 +126,8 @@ func (t Texts) each(parts []Hash, do func(piece string)) {
 		switch {
 		case !ok:
 			do("[a part of this text is missing: " + hash.String() + "]")
-		case c.Parts != nil:
-			t.each(c.Parts, do)
+		case c.Pieces != nil:
+			t.each(c.Pieces, do)
 		default:
 			do(c.Body)
 		}

@@ -63,7 +63,7 @@ func TestGolden(t *testing.T) {
 		parts, contents := content.DefaultSizes.CutText(v.text)
 		fmt.Fprintf(&got, "%s: %d parts, %s\n", v.name, len(parts), content.Mark(v.text))
 		for _, c := range contents {
-			fmt.Fprintf(&got, "%s %d bytes, %d parts\n", hex.EncodeToString(c.Hash[:]), len(c.Body), len(c.Parts))
+			fmt.Fprintf(&got, "%s %d bytes, %d parts\n", hex.EncodeToString(c.Hash[:]), len(c.Body), len(c.Pieces))
 		}
 	}
 
@@ -111,7 +111,7 @@ func TestSameText(t *testing.T) {
 				}
 
 				for _, c := range contents {
-					if c.Parts == nil && (len(c.Body) == 0 || len(c.Body) > z.Most || !utf8.ValidString(c.Body)) {
+					if c.Pieces == nil && (len(c.Body) == 0 || len(c.Body) > z.Most || !utf8.ValidString(c.Body)) {
 						t.Fatalf("a piece of %d bytes: %.100q", len(c.Body), c.Body)
 					}
 				}
@@ -166,7 +166,7 @@ func TestWordsStayWhole(t *testing.T) {
 	const between = `{":},`
 	last := between
 	for _, c := range contents {
-		if c.Parts != nil {
+		if c.Pieces != nil {
 			continue
 		}
 

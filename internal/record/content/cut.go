@@ -27,10 +27,10 @@ const (
 	pageBits = 3
 )
 
-// Cuts reports whether a text is kept in parts.
+// Cuts reports whether a text is stored in pieces.
 func (z Sizes) Cuts(text string) bool { return len(text) >= z.Cut || IsMark(text) }
 
-// CutText returns the parts of a text, and the contents that they name: pages come behind their pieces.
+// CutText returns the pieces of a text, and the contents that they name: pages come behind their pieces.
 // A content that is in the text several times comes several times. The bodies share the memory of the
 // text.
 func (z Sizes) CutText(text string) (parts []Hash, contents []Content) {

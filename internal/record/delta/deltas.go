@@ -209,7 +209,7 @@ func (d *Deltas) listen() {
 		d.post = pg.NewPost(d.db, inbox{d}, d.log)
 		ctx, stop := context.WithCancel(context.Background())
 		d.stop = stop
-		d.running.Go(func() { d.run(ctx) })
+		d.running.Go(func() { d.loop(ctx) })
 	}
 
 	switch {
@@ -279,8 +279,8 @@ func (d *Deltas) watches(root string) []*watch {
 	return slices.Collect(maps.Keys(d.here[root]))
 }
 
-// run sends what is due, every 50 ms at most, and announces the watched trees.
-func (d *Deltas) run(ctx context.Context) {
+// loop sends what is due, every 50 ms at most, and announces the watched trees.
+func (d *Deltas) loop(ctx context.Context) {
 	announcing := time.NewTicker(announceEvery)
 	defer announcing.Stop()
 

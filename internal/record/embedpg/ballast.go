@@ -44,9 +44,9 @@ func (b ballast) giveUp() {
 	}
 }
 
-// keep makes the ballast if it is missing and the disk has plenty of room: writes stop long before
+// ensure makes the ballast if it is missing and the disk has plenty of room: writes stop long before
 // that is used up. It removes the ballast if there is to be none.
-func (b ballast) keep() {
+func (b ballast) ensure() {
 	switch b.size {
 	case 0:
 		return

@@ -81,11 +81,11 @@ func TestFullDisk(t *testing.T) {
 		t.Error("there is room for writes")
 	}
 
-	s.ballast.keep() // no room
+	s.ballast.ensure() // no room
 	if err := os.Remove(filepath.Join(disk, "filler")); err != nil {
 		t.Fatal(err)
 	}
-	s.ballast.keep()
+	s.ballast.ensure()
 	mustTake(64 << 20)
 
 	mustAddRow(t, s)

@@ -19,8 +19,8 @@ func TestNoBallast(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		b.keep()
-		b.keep() // nothing is left to remove
+		b.ensure()
+		b.ensure() // nothing is left to remove
 		if _, err := os.Stat(b.path()); errors.Is(err, os.ErrNotExist) == stays {
 			t.Errorf("size %d: %v", size, err)
 		}

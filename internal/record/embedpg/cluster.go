@@ -129,7 +129,7 @@ func (c *cluster) chooseIdentity(ctx context.Context) error {
 			err = id.chownAll(c.data)
 		}
 		if err == nil {
-			err = run(command(ctx, id, c.Dir, c.bin.postgres(), "--version"), "")
+			err = execute(command(ctx, id, c.Dir, c.bin.postgres(), "--version"), "")
 		}
 
 		if err == nil {
@@ -190,7 +190,7 @@ func (c *cluster) initdb(ctx context.Context, data string) error {
 	} else {
 		args = append(args, "--data-checksums")
 	}
-	return run(command(ctx, c.id, c.Dir, c.bin.initdb(), args...), "")
+	return execute(command(ctx, c.id, c.Dir, c.bin.initdb(), args...), "")
 }
 
 // single executes one statement in single-user mode. No server may run.
@@ -199,7 +199,7 @@ func (c *cluster) single(ctx context.Context, data, statement string) error {
 	if c.Fast {
 		args = append(args, "-F")
 	}
-	return run(command(ctx, c.id, c.Dir, c.bin.postgres(), append(args, "postgres")...), statement+"\n")
+	return execute(command(ctx, c.id, c.Dir, c.bin.postgres(), append(args, "postgres")...), statement+"\n")
 }
 
 // chooseAddress chooses a socket or, if that is impossible, a loopback port.

@@ -121,7 +121,7 @@ func start(ctx context.Context, cfg Config, lock *os.File, temporary bool) (*Ser
 	cfg.Logger.Info("postgres started", "version", c.bin.version, "pid", p.pid(), "dir", cfg.Dir)
 
 	life, cancel := context.WithCancel(context.Background())
-	spare.keep()
+	spare.ensure()
 	s := &Server{cluster: c, lock: lock, ballast: spare, temporary: temporary, cancel: cancel, done: make(chan struct{})}
 	s.process.Store(p)
 	go s.supervise(life, p)
@@ -182,7 +182,7 @@ func (s *Server) supervise(life context.Context, p *process) {
 		case <-life.Done():
 			return
 		case <-ballastDue.C:
-			s.ballast.keep()
+			s.ballast.ensure()
 			continue
 		case <-p.exited:
 		}

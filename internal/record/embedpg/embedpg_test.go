@@ -404,7 +404,7 @@ func TestOrdinaryUser(t *testing.T) {
 func canUseNamespaces(t *testing.T) bool {
 	t.Helper()
 	for _, id := range userNamespace() {
-		err := run(command(t.Context(), id, "/", "true"), "")
+		err := execute(command(t.Context(), id, "/", "true"), "")
 		if err == nil {
 			return true
 		}

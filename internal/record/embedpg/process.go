@@ -78,8 +78,8 @@ func command(ctx context.Context, id identity, dir, path string, args ...string)
 	return cmd
 }
 
-// run runs cmd with the given input. The error contains the end of its output.
-func run(cmd *exec.Cmd, input string) error {
+// execute runs cmd with the given input. The error contains the end of its output.
+func execute(cmd *exec.Cmd, input string) error {
 	cmd.Stdin = strings.NewReader(input)
 	cmd.WaitDelay = time.Second
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -35,7 +35,7 @@ func (f *Field) mayBeCut(c record.Change) bool {
 	case f.Type == JSON:
 		return v.Bytes()[0] == '"' // see quoteShortened
 	default:
-		if _, ok := f.kept(c); ok { // the statement that read the mark has looked at the text
+		if _, ok := f.pieces(c); ok { // the statement that read the mark has looked at the text
 			return true
 		}
 		s, _ := f.Text(c)
@@ -58,9 +58,9 @@ const overflow = "\U0010FFFF"
 func (r *Row) overfill(f *Field, c record.Change) {
 	switch v := f.In(c); f.Type {
 	case Text:
-		if parts, ok := f.kept(c); ok {
+		if parts, ok := f.pieces(c); ok {
 			more := content.Content{Hash: content.HashOf(overflow), Body: overflow}
-			f.Parts.In(c).Set(reflect.ValueOf(append(slices.Clip(parts), more.Hash[:])))
+			f.Pieces.In(c).Set(reflect.ValueOf(append(slices.Clip(parts), more.Hash[:])))
 			r.Contents = append(r.Contents, more)
 			break
 		}

@@ -51,14 +51,14 @@ func (r *Row) ownChanges(whole record.Change) []record.Change {
 		f := &fields[i]
 		if v := f.In(r.Change); f.Rev > 0 && !v.IsZero() {
 			bytes := textBytes(v)
-			if f.Parts != nil { // the same, whether it was read whole or as it is kept
+			if f.Pieces != nil { // the same, whether it was read whole or as it is kept
 				bytes = f.limit
 			}
 
 			c := at(r.rev(f), bytes)
 			f.In(c).Set(v)
-			if parts, ok := f.kept(r.Change); ok {
-				f.Parts.In(c).Set(reflect.ValueOf(parts))
+			if parts, ok := f.pieces(r.Change); ok {
+				f.Pieces.In(c).Set(reflect.ValueOf(parts))
 			}
 			if slices.Contains(cut, f.Name) {
 				r.overfill(f, c)

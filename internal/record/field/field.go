@@ -59,7 +59,7 @@ type Role uint8
 // The roles.
 const (
 	NoRole    Role = iota
-	Revision       // orders contradicting changes; kept per field, not as a column
+	Revision       // orders contradicting changes; stored per field, not as a column
 	Once           // served to one reader, once; not exported
 	Heartbeat      // a sign of life of the process that runs the plan
 	Derived        // set by this module only: not accepted on the wire, but shown
@@ -89,11 +89,11 @@ type Field struct {
 	Rev int
 	// Of is the field that a [Follows] field belongs to.
 	Of *Field
-	// With is the price that a [Follows] field is kept with; nil for other fields.
+	// With is the price that a [Follows] field is stored with; nil for other fields.
 	With *Field
-	// Parts is the field with the parts of a text that may be kept in parts, see package content. Then
+	// Pieces is the field with the pieces of a text that may be stored in pieces, see package content. Then
 	// the text's own field has a mark.
-	Parts *Field
+	Pieces *Field
 
 	index int
 	limit int   // bytes; 0 for no limit
@@ -147,7 +147,7 @@ type kindTable struct {
 	byName    map[string]int
 	searched  []*Field
 	worded    []*Field
-	inParts   []*Field // that may be kept in parts
+	inPieces  []*Field // that may be stored in pieces
 	revisions int
 }
 
@@ -169,8 +169,8 @@ var tables = func() map[record.Kind]*kindTable {
 			if f.Searched {
 				t.searched = append(t.searched, &t.fields[i])
 			}
-			if f.Parts != nil {
-				t.inParts = append(t.inParts, &t.fields[i])
+			if f.Pieces != nil {
+				t.inPieces = append(t.inPieces, &t.fields[i])
 			}
 			if f.worded() {
 				t.worded = append(t.worded, &t.fields[i])
@@ -285,7 +285,7 @@ func readTags(k record.Kind) []Field {
 				f.Rule, f.counts = Follows, option == "charsOf"
 				f.Of = named(fields[:i], value)
 				if option == "partsOf" {
-					f.Of.Parts = f
+					f.Of.Pieces = f
 				}
 			case "with":
 				f.With = named(fields[:i], value)

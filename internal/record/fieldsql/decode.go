@@ -160,7 +160,7 @@ func (d *decoder) decode(raw [][]byte, targets []target, structs []reflect.Value
 func (d *decoder) text(raw []byte) *string {
 	from := d.row.Len()
 	d.row.Write(raw)
-	return d.texts.keep(d.row.String()[from:])
+	return d.texts.add(d.row.String()[from:])
 }
 
 // set sets a field from a column, which may be narrower or of a plainer type. Times become
@@ -202,7 +202,7 @@ func (d *decoder) set(to reflect.Value, raw []byte, c *pgconn.FieldDescription) 
 	case c.DataTypeOID == pgtype.TimestamptzOID && len(raw) == 8:
 		if t, ok := p.(**time.Time); ok {
 			micros := int64(binary.BigEndian.Uint64(raw))
-			*t = d.times.keep(time.UnixMicro(postgresEpoch + micros).UTC())
+			*t = d.times.add(time.UnixMicro(postgresEpoch + micros).UTC())
 			return nil
 		}
 	}
@@ -264,7 +264,7 @@ func setText(to any, s *string) bool {
 func (d *decoder) setInt(to any, i int64) bool {
 	switch to := to.(type) {
 	case **int64:
-		*to = d.ints.keep(i)
+		*to = d.ints.add(i)
 	case *int64:
 		*to = i
 	default:
@@ -279,7 +279,7 @@ type slab[T any] []T
 // slabSize is how many values share an allocation.
 const slabSize = 64
 
-func (s *slab[T]) keep(v T) *T {
+func (s *slab[T]) add(v T) *T {
 	if len(*s) == cap(*s) {
 		*s = make(slab[T], 0, slabSize)
 	}

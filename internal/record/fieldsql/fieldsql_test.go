@@ -55,7 +55,7 @@ func TestEveryShape(t *testing.T) {
 				}
 			}
 
-			if table.Parted { // a kind that spans make rows of
+			if table.NamesPartition { // a kind that spans make rows of
 				params := len(fieldsql.TraceShape(k).Named(k)) + 2
 				for _, has := range []bool{fieldsql.TraceShape(k).Past(k), k == record.KindPlan} {
 					if has {
@@ -116,7 +116,7 @@ func shapesOf(k record.Kind) []fieldsql.Shape {
 		})
 	}
 
-	if fieldsql.TableOf(k).Parted && k != record.KindPlan {
+	if fieldsql.TableOf(k).NamesPartition && k != record.KindPlan {
 		for _, shape := range shapes {
 			shape.Placed = true
 			shapes = append(shapes, shape)

@@ -30,7 +30,7 @@ func Union(sections ...Section) string {
 		}
 	}
 
-	parts := make([]string, len(sections))
+	selects := make([]string, len(sections))
 	for i, section := range sections {
 		columns := make([]Column, len(all))
 		for j, c := range all {
@@ -43,9 +43,9 @@ func Union(sections ...Section) string {
 			}
 		}
 
-		parts[i] = fmt.Sprintf("SELECT\n    '%s'::text AS kind,\n    %s\n%s", section.Kind, Select(columns), section.From)
+		selects[i] = fmt.Sprintf("SELECT\n    '%s'::text AS kind,\n    %s\n%s", section.Kind, Select(columns), section.From)
 	}
-	return strings.Join(parts, "\nUNION ALL\n")
+	return strings.Join(selects, "\nUNION ALL\n")
 }
 
 // Select returns the select list of columns.
@@ -76,7 +76,7 @@ func Written(k record.Kind, whole bool, truncated, rest string) string {
 	for i := range fields {
 		switch f := &fields[i]; {
 		case !f.Stored() || f.Role == field.Once || whole && f.Type == field.Hashes:
-		case whole && f.Parts != nil:
+		case whole && f.Pieces != nil:
 			columns = append(columns, Whole(f, "r")+" AS "+f.Column)
 		default:
 			columns = append(columns, "r."+f.Column)
@@ -144,8 +144,8 @@ func (p Page) SQL() string {
 	for i := range fields {
 		if f := &fields[i]; f.Readable() && (f.Type == field.Text || f.Type == field.JSON) {
 			size := "octet_length(t." + f.Column + "::text)"
-			if f.Parts != nil { // in characters, which is near enough
-				size = fmt.Sprintf("CASE WHEN %s THEN LEAST(t.%s, %d) ELSE %s END", inParts(f, "t"),
+			if f.Pieces != nil { // in characters, which is near enough
+				size = fmt.Sprintf("CASE WHEN %s THEN LEAST(t.%s, %d) ELSE %s END", inPieces(f, "t"),
 					field.CharsOf(p.Kind, f).Column, record.MaxTextBytes, size)
 			}
 			sizes = append(sizes, "COALESCE("+size+", 0)")

@@ -53,12 +53,12 @@ var lastSeen = map[record.Kind]string{
 var counted = []string{"cycles", "completed_cycles", "model_calls", "tool_calls", "failures", "latest_round"}
 
 // rollUpJoin sums up all cycles and tool calls of each step that is written, and finds the latest call.
-func rollUpJoin(part string, latest bool) string {
+func rollUpJoin(partition string, latest bool) string {
 	names, join := "", ""
 	if latest {
 		names, join = ",\n        l.name AS latest_tool_name, l.args AS latest_tool_args", `
     LEFT JOIN (
-        `+latestTool(part)+`
+        `+latestTool(partition)+`
     ) AS l ON true`
 	}
 
@@ -74,7 +74,7 @@ func rollUpJoin(part string, latest bool) string {
 
 	return strings.NewReplacer("CYCLES", sums(record.KindThinkAct), "CALLS", sums(record.KindActTool),
 		"CYCLE_SEEN", lastSeen[record.KindThinkAct], "CALL_SEEN", lastSeen[record.KindActTool], "LATEST_NAMES", names,
-		"LATEST_JOIN", join, "PART", part).Replace(`
+		"LATEST_JOIN", join, "PART", partition).Replace(`
 LEFT JOIN LATERAL (
     SELECT
         c.cycles, c.completed_cycles, c.model_calls, c.input_tokens, c.output_tokens, c.cache_read_input_tokens,
@@ -96,19 +96,19 @@ LEFT JOIN LATERAL (
         FROM actlog.act_tool_info AS r
         WHERE r.root_plan_id = u.root_plan_id AND r.step_id = u.step_id AND r.part = PART
     ) AS tLATEST_JOIN
-) AS rolled ON ` + kept("PART"))
+) AS rolled ON ` + detailKept("PART"))
 }
 
-// kept is true unless the detail of a part was dropped: then the roll-ups stay as they are.
-func kept(part string) string {
+// detailKept is true unless the detail of a part was dropped: then the roll-ups stay as they are.
+func detailKept(partition string) string {
 	return fmt.Sprintf(`%[1]s >= COALESCE((
     SELECT d.to_day FROM actlog.dropped_detail AS d WHERE d.from_day <= %[1]s ORDER BY d.from_day DESC LIMIT 1
-), '-infinity')`, part)
+), '-infinity')`, partition)
 }
 
 // growing makes a statement that writes cycles or tool calls, and whose rows are r, also add what it
 // changes to the roll-ups of their steps. It returns the roots of the rows that it wrote.
-func growing(k record.Kind, part, upsert string) string {
+func growing(k record.Kind, partition, upsert string) string {
 	names := keys(k)
 
 	return "WITH after AS (\n" + upsert + "\nRETURNING " + list(names, ", ", func(key string) string {
@@ -116,13 +116,13 @@ func growing(k record.Kind, part, upsert string) string {
 	}) + ", " + addends(k) + "\n)" +
 		// A statement sees its tables as they were before it. LIMIT makes Postgres look up each row by
 		// its key, even if it has no statistics.
-		grow(k, part, "a", "after", fmt.Sprintf(`after AS a
+		grow(k, partition, "a", "after", fmt.Sprintf(`after AS a
     LEFT JOIN LATERAL (
         SELECT %s
         FROM actlog.%s AS r
         WHERE %s AND r.part = %s
         LIMIT 1
-    ) AS b ON true`, addends(k), TableOf(k).Name, list(names, " AND ", func(key string) string { return "r." + key + " = a." + key }), part))
+    ) AS b ON true`, addends(k), TableOf(k).Name, list(names, " AND ", func(key string) string { return "r." + key + " = a." + key }), partition))
 }
 
 // addends selects what a row adds.
@@ -135,7 +135,7 @@ func addends(k record.Kind) string {
 // grow adds to the roll-ups what rows are now, a, without what they were before, b. What is the
 // greatest of all can only be told without looking at all if it does not shrink, and a sum of nothing
 // only if nothing became unknown.
-func grow(k record.Kind, part, keys, written, from string) string {
+func grow(k record.Kind, partition, keys, written, from string) string {
 	change := func(f figure) string {
 		now := "sum(a." + f.column + ")"
 		if !f.optional {
@@ -185,7 +185,7 @@ grown AS (
 SELECT DISTINCT root_plan_id
 FROM %[7]s
 WHERE CASE WHEN (SELECT count(*) FROM grown) <> (SELECT count(*) FROM change) THEN actlog.stale_guess('a step is not on record') IS NULL ELSE true END`,
-		keys, list(figures[k], ",\n        ", change), strings.Join(forgotten, " OR "), from, kept(part),
+		keys, list(figures[k], ",\n        ", change), strings.Join(forgotten, " OR "), from, detailKept(partition),
 		list(set, ",\n        ", func(a assignment) string { return a.column + " = " + a.value }), written)
 }
 
@@ -208,10 +208,10 @@ var RemoveCalls = `WITH gone AS (
 )` + grow(record.KindActTool, "$6::date", "b", "gone", "(SELECT * FROM gone LIMIT 0) AS a RIGHT JOIN gone AS b ON false")
 
 // latestTool selects the last call of a step.
-func latestTool(part string) string {
+func latestTool(partition string) string {
 	return `SELECT r.name, left(r.parameters, 1000) AS args
         FROM actlog.act_tool_info AS r
-        WHERE r.root_plan_id = u.root_plan_id AND r.step_id = u.step_id AND r.part = ` + part + `
+        WHERE r.root_plan_id = u.root_plan_id AND r.step_id = u.step_id AND r.part = ` + partition + `
         ORDER BY r.seq DESC, r.call_index DESC NULLS FIRST, LEAST(r.start_time, actlog.first_start(r.attempts)) DESC NULLS FIRST, r.tool_call_id DESC
         LIMIT 1`
 }
@@ -227,4 +227,4 @@ LEFT JOIN LATERAL (
 ) AS l ON true
 WHERE s.root_plan_id = u.root_plan_id AND s.step_id = u.step_id
     AND (s.latest_tool_name, s.latest_tool_args) IS DISTINCT FROM (l.name, l.args)
-    AND ` + kept("$3::date")
+    AND ` + detailKept("$3::date")

@@ -13,20 +13,20 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// Table says where a kind is kept.
+// Table says where a kind is stored.
 type Table struct {
 	Kind record.Kind
 	Name string // in schema actlog
-	// Parted rows say where the detail of their tree lies; they take that from the root plan.
+	// NamesPartition rows say where the detail of their tree lies; they take that from the root plan.
 	// Partitioned rows lie there themselves.
-	Parted, Partitioned bool
+	NamesPartition, Partitioned bool
 }
 
 var tables = map[record.Kind]Table{
-	record.KindPlan:           {Name: "plan_execution_record", Parted: true},
-	record.KindAgentExecution: {Name: "agent_execution_record", Parted: true},
-	record.KindThinkAct:       {Name: "think_act_record", Parted: true, Partitioned: true},
-	record.KindActTool:        {Name: "act_tool_info", Parted: true, Partitioned: true},
+	record.KindPlan:           {Name: "plan_execution_record", NamesPartition: true},
+	record.KindAgentExecution: {Name: "agent_execution_record", NamesPartition: true},
+	record.KindThinkAct:       {Name: "think_act_record", NamesPartition: true, Partitioned: true},
+	record.KindActTool:        {Name: "act_tool_info", NamesPartition: true, Partitioned: true},
 	record.KindThought:        {Name: "thought"},
 	record.KindArtifact:       {Name: "artifact"},
 	record.KindSource:         {Name: "source_reference"},
@@ -89,47 +89,47 @@ func Readable(k record.Kind, alias string) []Column {
 		columns[i].SQL = alias + "." + columns[i].Name
 	}
 	for i := range fields {
-		if f := &fields[i]; f.Parts != nil {
+		if f := &fields[i]; f.Pieces != nil {
 			columns[slices.IndexFunc(columns, func(c Column) bool { return c.Name == f.Shown })].SQL = Whole(f, alias)
 		}
 	}
 	return columns
 }
 
-// Kept returns the columns of [Readable], but texts that are kept in parts as they are kept: a mark in
-// place of the text, and its parts.
-func Kept(k record.Kind, alias string) []Column {
+// Stored returns the columns of [Readable], but texts that are stored in pieces as they are stored: a mark in
+// place of the text, and its pieces.
+func Stored(k record.Kind, alias string) []Column {
 	columns := Readable(k, alias)
 	fields := field.Fields(k)
 	for i := range fields {
-		if f := &fields[i]; f.Parts != nil {
+		if f := &fields[i]; f.Pieces != nil {
 			columns[slices.IndexFunc(columns, func(c Column) bool { return c.Name == f.Shown })].SQL = alias + "." + f.Column
 			columns = append(columns, Column{
-				Name: f.Parts.Column, Type: parameterType(f.Parts), SQL: alias + "." + f.Parts.Column,
+				Name: f.Pieces.Column, Type: parameterType(f.Pieces), SQL: alias + "." + f.Pieces.Column,
 			})
 		}
 	}
 	return columns
 }
 
-// KeptOnce returns the columns of [Kept] for readers that do not put texts together: truncated names only
-// the texts in parts that are still cut, which a mark does not show. This takes Postgres longer to set up.
-func KeptOnce(k record.Kind, alias string) []Column {
-	columns := Kept(k, alias)
+// StoredOnce returns the columns of [Stored] for readers that do not put texts together: truncated names only
+// the texts in pieces that are still cut, which a mark does not show. This takes Postgres longer to set up.
+func StoredOnce(k record.Kind, alias string) []Column {
+	columns := Stored(k, alias)
 	columns[slices.IndexFunc(columns, func(c Column) bool { return c.Name == "truncated" })].SQL = stillCut(k, alias)
 	return columns
 }
 
-// stillCut returns the expression of the fields of a row that were cut, without those in parts whose text
+// stillCut returns the expression of the fields of a row that were cut, without those in pieces whose text
 // was replaced by a shorter one since. Few texts are cut, so few have to be looked at.
 func stillCut(k record.Kind, alias string) string {
 	cut := alias + ".truncated"
 	fields := field.Fields(k)
 	for i := range fields {
-		if f := &fields[i]; f.Parts != nil {
+		if f := &fields[i]; f.Pieces != nil {
 			cut = fmt.Sprintf("CASE WHEN '%s' = ANY (%s.truncated) AND %s AND octet_length(%s) < %d THEN array_remove(%s, "+
 				"'%[1]s') ELSE %[6]s END",
-				f.Name, alias, inParts(f, alias), Whole(f, alias), f.FullBytes(), cut)
+				f.Name, alias, inPieces(f, alias), Whole(f, alias), f.FullBytes(), cut)
 		}
 	}
 	return cut
@@ -137,16 +137,16 @@ func stillCut(k record.Kind, alias string) string {
 
 // Contents returns the statement that reads the contents that the rows of a tree name, pieces before
 // pages, in the order of their hashes. One that is named in two ways comes twice. Its parameters are the
-// root's id and the part.
+// root's id and the partition.
 func Contents() string {
 	var named []string
 	for _, k := range record.Kinds {
 		fields := field.Fields(k)
 		for i := range fields {
-			if f := &fields[i]; f.Parts != nil {
+			if f := &fields[i]; f.Pieces != nil {
 				named = append(named, fmt.Sprintf("SELECT unnest(r.%s) FROM actlog.%s AS r WHERE r.root_plan_id = $1::text AND "+
 					"r.part = $2::date AND %s",
-					f.Parts.Column, TableOf(k).Name, inParts(f, "r")))
+					f.Pieces.Column, TableOf(k).Name, inPieces(f, "r")))
 			}
 		}
 	}
@@ -159,24 +159,24 @@ func Contents() string {
 // Whole returns the expression of the whole text of a field, of rows of a table or with all its columns.
 func Whole(f *field.Field, alias string) string {
 	text := alias + "." + f.Column
-	if f.Parts == nil {
+	if f.Pieces == nil {
 		return text
 	}
 	return fmt.Sprintf("CASE WHEN %s THEN actlog.text_of(%s.root_plan_id, %[2]s.part, %[2]s.%[3]s) ELSE %[4]s END",
-		inParts(f, alias), alias, f.Parts.Column, text)
+		inPieces(f, alias), alias, f.Pieces.Column, text)
 }
 
-// InRow returns the expression of the text of a field that may be kept in parts; null if it is. alias is empty, or ends
-// with a dot.
+// InRow returns the expression of the text of a field that may be stored in pieces; null if it is. alias is empty, or
+// ends with a dot.
 func InRow(f *field.Field, alias string) string {
 	return fmt.Sprintf("CASE WHEN %[1]s%[2]s IS NULL OR NOT starts_with(%[1]s%[3]s, '%[4]s') THEN %[1]s%[3]s END", alias,
-		f.Parts.Column, f.Column, content.MarkPrefix)
+		f.Pieces.Column, f.Column, content.MarkPrefix)
 }
 
-// inParts is true of a row whose text is kept in parts. A server of the release before does not know
-// of them: its text may stand beside the parts of an earlier one.
-func inParts(f *field.Field, alias string) string {
-	return fmt.Sprintf("%s.%s IS NOT NULL AND starts_with(%[1]s.%[3]s, '%[4]s')", alias, f.Parts.Column, f.Column,
+// inPieces is true of a row whose text is stored in pieces. A server of the release before does not know
+// of them: its text may stand beside the pieces of an earlier one.
+func inPieces(f *field.Field, alias string) string {
+	return fmt.Sprintf("%s.%s IS NOT NULL AND starts_with(%[1]s.%[3]s, '%[4]s')", alias, f.Pieces.Column, f.Column,
 		content.MarkPrefix)
 }
 

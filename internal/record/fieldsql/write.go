@@ -22,7 +22,7 @@ func Merge(k record.Kind, shape Shape) string {
 	s := newStatement(k, shape, "")
 	upsert := s.insert() + s.onConflict() + s.merge()
 	if s.Grows && s.Partitioned {
-		return growing(k, s.part(), upsert)
+		return growing(k, s.partition(), upsert)
 	}
 	return upsert
 }
@@ -38,7 +38,7 @@ func Replace(k record.Kind, grows bool) string {
 	s := newStatement(k, shape, "otlp")
 	upsert := s.insert() + s.onConflict() + s.onConflictReplace()
 	if s.Grows && s.Partitioned {
-		return growing(k, s.part(), upsert)
+		return growing(k, s.partition(), upsert)
 	}
 	return upsert + "\nRETURNING r.root_plan_id"
 }
@@ -79,8 +79,8 @@ func newStatement(k record.Kind, shape Shape, origin string) *statement {
 	return s
 }
 
-// part is where the detail of a row's tree lies.
-func (s *statement) part() string {
+// partition is where the detail of a row's tree lies.
+func (s *statement) partition() string {
 	if s.Placed {
 		return param(s.params+1, "date")
 	}
@@ -94,12 +94,12 @@ func (s *statement) insert() string {
 	if s.Kind == record.KindPlan {
 		from.WriteString("\nCROSS JOIN (SELECT (now() AT TIME ZONE 'utc')::date AS day) AS today")
 	}
-	if s.Parted && !s.Placed {
+	if s.NamesPartition && !s.Placed {
 		from.WriteString("\nLEFT JOIN actlog.plan_execution_record AS root" +
 			"\n    ON root.root_plan_id = u.root_plan_id AND root.current_plan_id = u.root_plan_id")
 	}
 	if s.rolled != nil {
-		from.WriteString(rollUpJoin(s.part(), !s.Uncalled))
+		from.WriteString(rollUpJoin(s.partition(), !s.Uncalled))
 	}
 	if s.Kind == record.KindPlan { // locked in this order
 		from.WriteString("\nORDER BY u.root_plan_id COLLATE \"C\", u.current_plan_id COLLATE \"C\"")
@@ -144,9 +144,9 @@ func (s *statement) columns() (out []assignment) {
         SELECT FROM actlog.think_act_record AS c
         WHERE c.root_plan_id = u.root_plan_id AND c.step_id = u.step_id AND c.seq = u.seq AND c.part = %[1]s
         OFFSET 0 -- else Postgres may read the whole partition, to look the cycles up in memory
-    ) THEN %[1]s ELSE actlog.stale_guess('the cycle of a tool call is not on record') END`, s.part()))
-	case s.Parted:
-		add("part", s.part())
+    ) THEN %[1]s ELSE actlog.stale_guess('the cycle of a tool call is not on record') END`, s.partition()))
+	case s.NamesPartition:
+		add("part", s.partition())
 	}
 
 	for _, c := range s.rolled {
@@ -248,7 +248,7 @@ func (s *statement) merge() string {
 	case s.Revs:
 		add("revs", "CASE WHEN r.revs IS NULL AND excluded.revs IS NULL THEN "+s.noRevs()+" ELSE ARRAY[\n        "+
 			s.mergedRevs()+"\n    ] END")
-	case s.Parted:
+	case s.NamesPartition:
 		add("revs", "COALESCE(r.revs, "+s.noRevs()+")")
 	}
 
@@ -262,7 +262,7 @@ func (s *statement) merge() string {
 // nothing.
 func (s *statement) changes() string {
 	var any []string
-	if s.Parted { // the row becomes a shared one, see noRevs
+	if s.NamesPartition { // the row becomes a shared one, see noRevs
 		any = append(any, "r.origin = 'otlp' AND r.revs IS NULL AND NOT "+s.silent())
 	}
 	if s.Cut {
@@ -484,7 +484,7 @@ func (s *statement) silent() string {
 // noRevs stands for revisions if none were ever written. On a row that a trace made, an empty
 // list marks that a native record wrote to it: the row is shared.
 func (s *statement) noRevs() string {
-	if !s.Parted {
+	if !s.NamesPartition {
 		return "NULL"
 	}
 	return "CASE WHEN r.origin = 'otlp' AND NOT " + s.silent() + " THEN '{}'::bigint[] END"

@@ -57,7 +57,7 @@ type cluster struct {
 // newCluster makes the connections of a config go to the primary.
 func newCluster(config *pgx.ConnConfig, log *slog.Logger) *cluster {
 	c := &cluster{log: log, config: config.Copy(), hosts: hostsOf(config), conns: sockets{}}
-	config.ValidateConnect, config.AfterConnect = c.admit, c.keep
+	config.ValidateConnect, config.AfterConnect = c.admit, c.hold
 	return c
 }
 
@@ -183,8 +183,8 @@ func (c *cluster) admit(ctx context.Context, conn *pgconn.PgConn) error {
 // claimKey is where a connection has the claim of its server.
 const claimKey = "actlog claim"
 
-// keep is called for each connection that was admitted.
-func (c *cluster) keep(_ context.Context, conn *pgconn.PgConn) error {
+// hold is called for each connection that was admitted.
+func (c *cluster) hold(_ context.Context, conn *pgconn.PgConn) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if conn.CustomData()[claimKey] != c.primary { // meanwhile

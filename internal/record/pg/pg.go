@@ -79,7 +79,7 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 	}
 
 	c := newCluster(direct, config.Logger)
-	pc.ConnConfig.ValidateConnect, pc.ConnConfig.AfterConnect = c.admit, c.keep
+	pc.ConnConfig.ValidateConnect, pc.ConnConfig.AfterConnect = c.admit, c.hold
 	pc.ConnConfig.Tracer = config.Tracer
 	if config.DirectURL == "" {
 		pc.BeforeConnect = func(_ context.Context, config *pgx.ConnConfig) error {

@@ -46,7 +46,7 @@ type letter struct{ channel, text string }
 func NewPost(d *DB, handler PostHandler, log *slog.Logger) *Post {
 	ctx, stop := context.WithCancel(context.Background())
 	p := &Post{db: d, handler: handler, log: log, wake: make(chan struct{}, 1), stop: stop}
-	p.running.Go(func() { p.run(ctx) })
+	p.running.Go(func() { p.loop(ctx) })
 	return p
 }
 
@@ -96,8 +96,8 @@ func (p *Post) setOnline(online bool) {
 	p.online = online
 }
 
-// run is connected while there is a channel to listen to.
-func (p *Post) run(ctx context.Context) {
+// loop is connected while there is a channel to listen to.
+func (p *Post) loop(ctx context.Context) {
 	for attempt := 0; ctx.Err() == nil; {
 		if channels, _ := p.take(); len(channels) == 0 {
 			select {

@@ -103,7 +103,7 @@ func OpenReplica(primary *DB, config ReplicaConfig) (*Replica, error) {
 	}
 
 	pc.ConnConfig.Tracer = config.Tracer
-	pc.ConnConfig.ValidateConnect, pc.ConnConfig.AfterConnect = r.Admit, r.keep
+	pc.ConnConfig.ValidateConnect, pc.ConnConfig.AfterConnect = r.Admit, r.hold
 	pc.BeforeConnect = func(_ context.Context, config *pgx.ConnConfig) error {
 		shuffled := slices.Clone(hosts)
 		rand.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
@@ -255,8 +255,8 @@ func (r *Replica) Admit(ctx context.Context, conn *pgconn.PgConn) error {
 	return nil
 }
 
-// keep is called for each connection of the pool that was admitted.
-func (r *Replica) keep(_ context.Context, conn *pgconn.PgConn) error {
+// hold is called for each connection of the pool that was admitted.
+func (r *Replica) hold(_ context.Context, conn *pgconn.PgConn) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.conns.add(conn)

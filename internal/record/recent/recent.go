@@ -24,7 +24,7 @@ func (m *Map[K, V]) Get(key K) (v V, ok bool) {
 		return v, true
 	}
 	if v, ok = m.old[key]; ok {
-		m.keep(key, v)
+		m.set(key, v)
 	}
 	return v, ok
 }
@@ -33,10 +33,10 @@ func (m *Map[K, V]) Get(key K) (v V, ok bool) {
 func (m *Map[K, V]) Set(key K, v V) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.keep(key, v)
+	m.set(key, v)
 }
 
-func (m *Map[K, V]) keep(key K, v V) {
+func (m *Map[K, V]) set(key K, v V) {
 	if m.young == nil || len(m.young) >= cmp.Or(m.Half, 4096) {
 		m.old, m.young = m.young, map[K]V{}
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // The sections of a statement that reads a step, its cycles and its tool calls, each in a row. A join of
-// cycles and calls would send each cycle once per call. $1 is the step's id, $2 the part and $3 the
+// cycles and calls would send each cycle once per call. $1 is the step's id, $2 the partition and $3 the
 // root, as in planTree.
 var (
 	stepSection = fieldsql.Section{
@@ -33,12 +33,12 @@ WHERE a.root_plan_id = (SELECT root_plan_id FROM asked) AND a.step_id = $1::text
 		From: `FROM actlog.think_act_record AS c
 WHERE c.root_plan_id = (SELECT root_plan_id FROM asked) AND c.step_id = $1::text AND c.part = $2::date`,
 	}
-	// keptCycleSection reads prompts as they are kept. Their contents have a section of their own.
-	keptCycleSection = fieldsql.Section{
-		Kind: record.KindThinkAct, Columns: fieldsql.Kept(record.KindThinkAct, "c"), From: cycleSection.From,
+	// storedCycleSection reads prompts as they are stored. Their contents have a section of their own.
+	storedCycleSection = fieldsql.Section{
+		Kind: record.KindThinkAct, Columns: fieldsql.Stored(record.KindThinkAct, "c"), From: cycleSection.From,
 	}
 	onceCycleSection = fieldsql.Section{
-		Kind: record.KindThinkAct, Columns: fieldsql.KeptOnce(record.KindThinkAct, "c"), From: cycleSection.From,
+		Kind: record.KindThinkAct, Columns: fieldsql.StoredOnce(record.KindThinkAct, "c"), From: cycleSection.From,
 	}
 	callSection = fieldsql.Section{
 		Kind:    record.KindActTool,
@@ -53,20 +53,20 @@ var askedStep = rootsOfID("agent_execution_record", "step_id", stepOrder)
 // keptStep reads each content of a step once, onceStep for readers that put texts together themselves.
 var (
 	stepContents = contentSection("(SELECT root_plan_id FROM asked)", "$2::date", cycleSection.From)
-	keptStep     = []fieldsql.Section{stepSection, keptCycleSection, callSection, stepContents}
+	storedStep   = []fieldsql.Section{stepSection, storedCycleSection, callSection, stepContents}
 	onceStep     = []fieldsql.Section{stepSection, onceCycleSection, callSection, stepContents}
 )
 
 // stepDetail reads the rows of a step in no order: to sort rows of so many columns takes Postgres a
 // fifth of the statement.
 var (
-	stepDetail     = fieldsql.NewRead(askedStep + fieldsql.Union(keptStep...))
+	stepDetail     = fieldsql.NewRead(askedStep + fieldsql.Union(storedStep...))
 	stepDetailOnce = fieldsql.NewRead(askedStep + fieldsql.Union(onceStep...))
 )
 
 // stepRows reads them in the order of [StepTaker], contents first, and stepRowsOnce in that of [OnceTaker].
 var (
-	stepRows     = fieldsql.NewRead(askedStep + inStepOrder(keptStep...))
+	stepRows     = fieldsql.NewRead(askedStep + inStepOrder(storedStep...))
 	stepRowsOnce = fieldsql.NewRead(askedStep + inStepOrder(onceStep...))
 )
 
@@ -100,8 +100,8 @@ func (r *Reader) StepDetail(ctx context.Context, rootPlanID, stepID string) (*tr
 	return n.step(), nil
 }
 
-// StepDetailOnce is StepDetail for readers that put texts together themselves: texts that are kept in parts are not
-// there, but what they are kept in, and the contents of the step, each once, in the order of their hashes.
+// StepDetailOnce is StepDetail for readers that put texts together themselves: texts that are stored in pieces are not
+// there, but their pieces, and the contents of the step, each once, in the order of their hashes.
 func (r *Reader) StepDetailOnce(ctx context.Context, rootPlanID, stepID string) (*tree.Step, []content.Content, error) {
 	n, err := r.stepNodes(ctx, stepDetailOnce, rootPlanID, stepID)
 	if err != nil {
@@ -156,7 +156,7 @@ type StepTaker interface {
 	TakeToolCall(t *tree.ToolCall) error
 }
 
-// OnceTaker takes the rows of a step whose texts stay as they are kept. All contents of the step come
+// OnceTaker takes the rows of a step whose texts stay as they are stored. All contents of the step come
 // before the step itself, each once, in the order of their hashes.
 type OnceTaker interface {
 	StepTaker
@@ -178,7 +178,7 @@ func (r *Reader) StepRowsOnce(ctx context.Context, rootPlanID, stepID string, to
 func (r *Reader) readStep(ctx context.Context, rootPlanID, stepID string, s stepReading) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s.part, s.cancel = likelyPart(cmp.Or(rootPlanID, stepID), time.Now(), r.partitionDays), cancel
+	s.partition, s.cancel = likelyPartition(cmp.Or(rootPlanID, stepID), time.Now(), r.partitionDays), cancel
 
 	for {
 		_, err := pg.Read(ctx, r.db, func() (struct{}, error) { return struct{}{}, s.read(ctx, r, rootPlanID, stepID) })
@@ -196,18 +196,18 @@ func (r *Reader) readStep(ctx context.Context, rootPlanID, stepID string, s step
 			return record.ErrNotFound
 		}
 
-		s.part, s.elsewhere = s.elsewhere, time.Time{}
+		s.partition, s.elsewhere = s.elsewhere, time.Time{}
 	}
 }
 
 // stepReading is the reading of a step.
 type stepReading struct {
-	to     StepTaker
-	once   func(content.Content) error // takes contents; nil: texts are put together
-	cancel context.CancelFunc
-	part   time.Time // where its detail should be
-	whole  bool      // prompts are read whole
-	texts  texts
+	to        StepTaker
+	once      func(content.Content) error // takes contents; nil: texts are put together
+	cancel    context.CancelFunc
+	partition time.Time // where its detail should be
+	whole     bool      // prompts are read whole
+	texts     texts
 
 	elsewhere time.Time // where it is, if not there
 	begun     bool      // something was given away
@@ -232,7 +232,7 @@ func (s *stepReading) read(ctx context.Context, r *Reader, rootPlanID, stepID st
 		statement = wholeStepRows
 	}
 
-	rows, err := r.Query(ctx, statement.SQL, stepID, s.part, orNil(rootPlanID))
+	rows, err := r.Query(ctx, statement.SQL, stepID, s.partition, orNil(rootPlanID))
 	if err != nil {
 		return err
 	}
@@ -273,7 +273,7 @@ func (s *stepReading) read(ctx context.Context, r *Reader, rootPlanID, stepID st
 				return errManyContents
 			}
 			return nil
-		case !isContent && !home.Part.Equal(s.part): // there are no other rows then
+		case !isContent && !home.Part.Equal(s.partition): // there are no other rows then
 			s.elsewhere = home.Part
 			return nil
 		}

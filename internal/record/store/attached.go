@@ -112,9 +112,9 @@ ORDER BY i.place`)
 	return all
 }()
 
-// Attached lists the thoughts, artifacts, sources or waits of a plan: up to limit rows after a position, ordered by time,
-// number and id. next is the position of the last returned row if others follow, else nil. The root is chosen as by
-// [Store.PlanTree]. The error is [record.ErrNotFound] if there is no such plan.
+// Attached lists the thoughts, artifacts, sources or waits of a plan: up to limit rows after a position, ordered by
+// time, number and id. next is the position of the last returned row if others follow, else nil. The root is chosen as
+// by [Store.PlanTree]. The error is [record.ErrNotFound] if there is no such plan.
 func (r *Reader) Attached(
 	ctx context.Context, kind record.Kind, rootPlanID, planID string, after Position, limit int,
 ) (rows []Row, next *Position, err error) {

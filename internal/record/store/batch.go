@@ -40,8 +40,8 @@ type batch struct {
 // assumed is what a batch relies on, until its transaction finds otherwise. The zero value relies on nothing.
 type assumed struct {
 	// contents says that those are on record that are remembered, so that they are not sent.
-	contents bool
-	part     time.Time // where all of its trees lie; zero: not known
+	contents  bool
+	partition time.Time // where all of its trees lie; zero: not known
 	// known rows are on record, so they are not written.
 	known map[record.Key]bool
 	// writesRoots says that the batch writes to root plans, or begins trees.

@@ -25,8 +25,8 @@ type Cause struct {
 	AskingTool *string
 }
 
-// kept is a cause in actlog.cause.
-type kept struct {
+// storedCause is a cause in actlog.cause.
+type storedCause struct {
 	Failed    int64    `json:"failed"`
 	Recovered bool     `json:"recovered"`
 	Row       *treeRow `json:"row"` // nil: there is no cause
@@ -55,9 +55,9 @@ type treeRow struct {
 	EndTime      *time.Time    `json:"end_time"`
 }
 
-// causeOf returns the cause that was kept or, if there is none, finds it in the rows from which it follows.
+// causeOf returns the cause that is stored or, if there is none, finds it in the rows from which it follows.
 func causeOf(root string, document, rows json.RawMessage) (c Cause, err error) {
-	var k kept
+	var k storedCause
 	switch {
 	case document != nil:
 		err = json.Unmarshal(document, &k)
@@ -78,12 +78,12 @@ func causeOf(root string, document, rows json.RawMessage) (c Cause, err error) {
 		c.Asks, c.AskingTool = n.Wait, k.Tool
 		return c, nil
 	}
-	c.Failure = tree.KeptFailure(n, k.Kind, k.Message, k.Tool, k.Text)
+	c.Failure = tree.StoredFailure(n, k.Kind, k.Message, k.Tool, k.Text)
 	return c, nil
 }
 
 // explain finds the cause in the rows of a tree. at is the row of the cause; its plan is that of its step.
-func explain(root string, rows json.RawMessage) (k kept, at tree.Node, err error) {
+func explain(root string, rows json.RawMessage) (k storedCause, at tree.Node, err error) {
 	var some []treeRow
 	if err := json.Unmarshal(rows, &some); err != nil {
 		return k, at, err

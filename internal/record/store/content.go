@@ -16,7 +16,7 @@ import (
 	"github.com/actlog/actlog/internal/record/recent"
 )
 
-// contents keeps long texts once in a tree. It remembers which contents are on record, so that these
+// contents stores long texts once in a tree. It remembers which contents are on record, so that these
 // are not sent again. Any process may delete a tree. So a transaction checks each content that it relies
 // on, and if one is not there, it is sent again with all contents. A content on record has all that it
 // names on record, because they are written together and deleted together. So only what a row or a page
@@ -54,7 +54,7 @@ type contentPlan struct {
 	all       map[contentKey]content.Content // that came with the rows
 	send      []contentKey                   // of these, those to be added, sorted
 	mustExist []contentKey                   // those that have to be on record, sorted
-	kept      []uint64                       // all that are on record once the batch is, see contents.remembered
+	onRecord  []uint64                       // all that are on record once the batch is, see contents.remembered
 }
 
 // planContents decides which contents of a batch are sent with it and which must already be on record. For new trees,
@@ -67,7 +67,7 @@ func (c *contents) planContents(b *batch, a assumed, fresh newTrees) (s contentP
 			s.all[contentKey{key.Root, has.Hash}] = has
 		}
 		for _, hash := range row.Named() {
-			named[contentKey{key.Root, content.KeptHash(hash)}] = true
+			named[contentKey{key.Root, content.HashFromBytes(hash)}] = true
 		}
 	}
 
@@ -85,15 +85,15 @@ func (c *contents) planContents(b *batch, a assumed, fresh newTrees) (s contentP
 		}
 
 		sent[key] = true
-		s.send, s.kept = append(s.send, key), append(s.kept, c.remembered(key))
-		for _, hash := range has.Parts {
+		s.send, s.onRecord = append(s.send, key), append(s.onRecord, c.remembered(key))
+		for _, hash := range has.Pieces {
 			named[contentKey{key.root, hash}] = true
 		}
 	}
 
 	for key := range named {
 		if !sent[key] && !sendsAll(key.root) {
-			s.mustExist, s.kept = append(s.mustExist, key), append(s.kept, c.remembered(key))
+			s.mustExist, s.onRecord = append(s.mustExist, key), append(s.onRecord, c.remembered(key))
 		}
 	}
 
@@ -102,20 +102,20 @@ func (c *contents) planContents(b *batch, a assumed, fresh newTrees) (s contentP
 	return s
 }
 
-// queue queues the statements that add the contents of a batch, and check those that it relies on. part
+// queue queues the statements that add the contents of a batch, and check those that it relies on. partition
 // is where its trees lie; zero: not known.
-func (s contentPlan) queue(q *pgx.Batch, part time.Time) {
+func (s contentPlan) queue(q *pgx.Batch, partition time.Time) {
 	if len(s.send) > 0 {
 		roots, hashes := contentColumns(s.send)
-		parts, bodies := make([]*string, len(s.send)), make([]*string, len(s.send))
+		pieces, bodies := make([]*string, len(s.send)), make([]*string, len(s.send))
 		for i, key := range s.send {
-			if has := s.all[key]; has.Parts != nil {
-				parts[i] = new(hashesLiteral(content.Bytes(has.Parts)))
+			if has := s.all[key]; has.Pieces != nil {
+				pieces[i] = new(hashesLiteral(content.Bytes(has.Pieces)))
 			} else {
 				bodies[i] = &has.Body
 			}
 		}
-		q.Queue(db.ContentAdd, orNoPart(part), roots, hashes, parts, bodies)
+		q.Queue(db.ContentAdd, orNoPartition(partition), roots, hashes, pieces, bodies)
 	}
 
 	if len(s.mustExist) == 0 {
@@ -123,18 +123,18 @@ func (s contentPlan) queue(q *pgx.Batch, part time.Time) {
 	}
 
 	roots, hashes := contentColumns(s.mustExist)
-	if part.IsZero() {
+	if partition.IsZero() {
 		q.Queue(db.ContentCheckAnywhere, roots, hashes)
 	} else {
-		q.Queue(db.ContentCheck, roots, hashes, part)
+		q.Queue(db.ContentCheck, roots, hashes, partition)
 	}
 }
 
-func orNoPart(part time.Time) *time.Time {
-	if part.IsZero() {
+func orNoPartition(partition time.Time) *time.Time {
+	if partition.IsZero() {
 		return nil
 	}
-	return &part
+	return &partition
 }
 
 func contentColumns(keys []contentKey) (roots []string, hashes [][]byte) {
@@ -146,24 +146,24 @@ func contentColumns(keys []contentKey) (roots []string, hashes [][]byte) {
 
 // copy copies the contents of trees that are new. It returns what is left to do.
 func (s contentPlan) copy(ctx context.Context, tx pgx.Tx, fresh newTrees) (left contentPlan, err error) {
-	left = contentPlan{all: s.all, mustExist: s.mustExist, kept: s.kept}
+	left = contentPlan{all: s.all, mustExist: s.mustExist, onRecord: s.onRecord}
 
 	var rows [][]any
 	for _, key := range s.send {
-		part, ok := fresh[key.root]
+		partition, ok := fresh[key.root]
 		if !ok {
 			left.send = append(left.send, key)
 			continue
 		}
 
-		var parts [][]byte
+		var pieces [][]byte
 		var body *string
-		if has := s.all[key]; has.Parts != nil {
-			parts = content.Bytes(has.Parts)
+		if has := s.all[key]; has.Pieces != nil {
+			pieces = content.Bytes(has.Pieces)
 		} else {
 			body = &has.Body
 		}
-		rows = append(rows, []any{key.root, part, key.hash[:], parts, body})
+		rows = append(rows, []any{key.root, partition, key.hash[:], pieces, body})
 	}
 
 	if len(rows) == 0 {

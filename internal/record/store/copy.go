@@ -36,9 +36,9 @@ func (t newTrees) queueNew(q *pgx.Batch, roots []*field.Row) {
 
 	q.Queue(db.PlanNew, ids).Query(func(rows pgx.Rows) error {
 		var root string
-		var part time.Time
-		_, err := pgx.ForEachRow(rows, []any{&root, &part}, func() error {
-			t[root] = part
+		var partition time.Time
+		_, err := pgx.ForEachRow(rows, []any{&root, &partition}, func() error {
+			t[root] = partition
 			return nil
 		})
 		return err

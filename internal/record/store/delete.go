@@ -80,22 +80,22 @@ func (d *deleter) DeleteTrees(ctx context.Context, roots []string) (deleted int,
 			return err
 		}
 
-		there, parts := []string{}, []time.Time{}
+		there, partitions := []string{}, []time.Time{}
 		touched := feed.Touched{}
 		for _, f := range found {
 			there = append(there, f.RootPlanID)
 			touched.Add(f.RootPlanID, feed.Deleted)
-			if !slices.ContainsFunc(parts, f.Part.Equal) {
-				parts = append(parts, f.Part)
+			if !slices.ContainsFunc(partitions, f.Part.Equal) {
+				partitions = append(partitions, f.Part)
 			}
 		}
 
 		var q pgx.Batch
 		q.Queue(db.TreeDeleteSpans, there)
 		q.Queue(db.TreeDeleteTraces, there)
-		q.Queue(db.TreeDeleteActTools, there, parts)
-		q.Queue(db.TreeDeleteThinkActs, there, parts)
-		q.Queue(db.TreeDeleteContents, there, parts)
+		q.Queue(db.TreeDeleteActTools, there, partitions)
+		q.Queue(db.TreeDeleteThinkActs, there, partitions)
+		q.Queue(db.TreeDeleteContents, there, partitions)
 
 		for _, sql := range []string{
 			db.TreeDeleteThoughts, db.TreeDeleteArtifacts, db.TreeDeleteSources, db.TreeDeleteWaits,

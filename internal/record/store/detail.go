@@ -29,21 +29,21 @@ var cycleDetail = fieldsql.NewRead(fieldsql.Union(
 		Kind:    record.KindThinkAct,
 		Columns: fieldsql.Readable(record.KindThinkAct, "t"),
 		From: `FROM actlog.think_act_record AS t
-WHERE t.root_plan_id = $1::text AND t.step_id = $2::text AND t.seq = $3::bigint AND ` + partOfRoot,
+WHERE t.root_plan_id = $1::text AND t.step_id = $2::text AND t.seq = $3::bigint AND ` + inRootPartition,
 	},
 	fieldsql.Section{
 		Kind: record.KindThinkAct,
 		Columns: fieldsql.Only(fieldsql.Readable(record.KindThinkAct, "t"), "root_plan_id", "step_id", "seq", "think_input",
 			"think_output", "message"),
 		From: `FROM actlog.think_act_record AS t
-WHERE t.root_plan_id = $1::text AND t.step_id = $2::text AND ` + partOfRoot + `
-    AND t.seq = (SELECT max(t.seq) FROM actlog.think_act_record AS t WHERE t.root_plan_id = $1::text AND t.step_id = $2::text AND t.seq < $3::bigint AND ` + partOfRoot + `)`,
+WHERE t.root_plan_id = $1::text AND t.step_id = $2::text AND ` + inRootPartition + `
+    AND t.seq = (SELECT max(t.seq) FROM actlog.think_act_record AS t WHERE t.root_plan_id = $1::text AND t.step_id = $2::text AND t.seq < $3::bigint AND ` + inRootPartition + `)`,
 	},
 	fieldsql.Section{
 		Kind:    record.KindActTool,
 		Columns: fieldsql.Lean(record.KindActTool, "t", BriefChars+1, "parameters", "result", "error_message"),
 		From: `FROM actlog.act_tool_info AS t
-WHERE t.root_plan_id = $1::text AND t.step_id = $2::text AND t.seq = $3::bigint AND ` + partOfRoot,
+WHERE t.root_plan_id = $1::text AND t.step_id = $2::text AND t.seq = $3::bigint AND ` + inRootPartition,
 	},
 ))
 
@@ -51,13 +51,13 @@ WHERE t.root_plan_id = $1::text AND t.step_id = $2::text AND t.seq = $3::bigint 
 // content that they name. $1 is the root, $2 the step and $3 the number of the cycle.
 var earlierCycles = func() *fieldsql.Read {
 	from := `FROM actlog.think_act_record AS c
-WHERE c.root_plan_id = $1::text AND c.step_id = $2::text AND c.seq < $3::bigint AND c.part = ` + rootPart
+WHERE c.root_plan_id = $1::text AND c.step_id = $2::text AND c.seq < $3::bigint AND c.part = ` + rootPartition
 	return fieldsql.NewRead("SELECT * FROM (\n" + fieldsql.Union(fieldsql.Section{
 		Kind: record.KindThinkAct,
-		Columns: fieldsql.Only(fieldsql.Kept(record.KindThinkAct, "c"), "seq", "think_input", "think_input_parts",
+		Columns: fieldsql.Only(fieldsql.Stored(record.KindThinkAct, "c"), "seq", "think_input", "think_input_parts",
 			"think_output", "message"),
 		From: from,
-	}, contentSection("$1::text", rootPart, from)) + "\n) AS r\nORDER BY r.seq NULLS FIRST")
+	}, contentSection("$1::text", rootPartition, from)) + "\n) AS r\nORDER BY r.seq NULLS FIRST")
 }()
 
 // EarlierCycles calls each with the cycles of a step before one of them, in their order, with what was asked and

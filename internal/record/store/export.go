@@ -18,7 +18,7 @@ import (
 // exports reads the rows of a kind as they were written, keptExports with texts as they are kept.
 var (
 	exports        = exportsOf(true)
-	keptExports    = exportsOf(false)
+	storedExports  = exportsOf(false)
 	exportContents = fieldsql.NewRead(fieldsql.Contents())
 )
 
@@ -49,7 +49,7 @@ func (r *Reader) ExportOnce(
 	ctx context.Context, rootPlanID, planID string, contents func(root string,
 		c content.Content) error, each func(record.Change) error,
 ) error {
-	return r.export(ctx, rootPlanID, planID, exporting{each: each, contents: contents, reads: keptExports})
+	return r.export(ctx, rootPlanID, planID, exporting{each: each, contents: contents, reads: storedExports})
 }
 
 // exporting is an export that goes on.

@@ -82,7 +82,7 @@ func Placed(s *Store, root string) bool {
 // The statements of the reads.
 var (
 	PlanTreeSQL      = planTree.SQL
-	FindSQL          = findTexts
+	FindSQL          = rowTexts
 	PlanListSQL      = planListRead.SQL
 	StepDetailSQL    = stepDetail.SQL
 	StepRowsSQL      = stepRows.SQL

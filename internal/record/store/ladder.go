@@ -119,9 +119,9 @@ type load interface {
 func (l *ladder) write(ctx context.Context, all load) error {
 	err := l.try(ctx, all.again, func(g givenUp) error { return all.send(ctx, g) })
 	smaller, err := all.finish(err)
-	for _, part := range smaller {
+	for _, smallerLoad := range smaller {
 		if err == nil {
-			err = l.write(ctx, part)
+			err = l.write(ctx, smallerLoad)
 		}
 	}
 	return err

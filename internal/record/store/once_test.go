@@ -24,7 +24,7 @@ func joiner(t testing.TB, texts content.Texts) func(*field.Field, []content.Hash
 	return func(_ *field.Field, parts []content.Hash) (string, error) {
 		for _, hash := range parts {
 			c, ok := texts[hash]
-			for _, piece := range c.Parts {
+			for _, piece := range c.Pieces {
 				_, has := texts[piece]
 				ok = ok && has
 			}
@@ -46,8 +46,8 @@ func exportedOnce(t *testing.T, s *store.Store, planID string) (changes []record
 		if _, again := texts[c.Hash]; again {
 			t.Errorf("content %s comes again", c.Hash)
 		}
-		for _, piece := range c.Parts {
-			if has, ok := texts[piece]; !ok || has.Parts != nil {
+		for _, piece := range c.Pieces {
+			if has, ok := texts[piece]; !ok || has.Pieces != nil {
 				t.Errorf("page %s comes before its piece %s", c.Hash, piece)
 			}
 		}

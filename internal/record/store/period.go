@@ -14,9 +14,9 @@ func PeriodStart(day time.Time, days int) time.Time {
 	return day.AddDate(0, 0, -(since % days))
 }
 
-// likelyPart is the period of the time that an id of ours begins with; for other ids, the
+// likelyPartition is the period of the time that an id of ours begins with; for other ids, the
 // present period.
-func likelyPart(id string, now time.Time, periodDays int) time.Time {
+func likelyPartition(id string, now time.Time, periodDays int) time.Time {
 	if _, v7, _ := strings.Cut(id, "-"); len(v7) >= 36 && v7[8] == '-' && v7[14] == '7' {
 		if ms, err := strconv.ParseInt(v7[:8]+v7[9:13], 16, 64); err == nil {
 			now = time.UnixMilli(ms)

@@ -8,7 +8,7 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// places remembers in which part the trees that were written to should lie, so that Postgres
+// places remembers in which partition the trees that were written to should lie, so that Postgres
 // need not open every partition for a row, and which steps and cycles are on record, so that what
 // belongs to them need not write them, too. These are guesses: the transaction checks the tree when it
 // locks it, and the step and the cycle when it writes what belongs to them. So code that deletes steps
@@ -22,8 +22,8 @@ type places struct {
 }
 
 type place struct {
-	part  time.Time
-	until time.Time // after a wrong guess, the place is not relied on until then
+	partition time.Time
+	until     time.Time // after a wrong guess, the place is not relied on until then
 }
 
 // of returns what may be assumed for a batch: only contents if its trees do not lie in one place, or if that
@@ -35,13 +35,13 @@ func (p *places) of(b *batch) (a assumed) {
 		at, ok := p.trees.Get(root)
 		writesRoot := !keyOnly(b.rows[rootKey(root)])
 		if !ok && writesRoot {
-			at, ok = place{part: likelyPart(root, now, p.partitionDays)}, true
+			at, ok = place{partition: likelyPartition(root, now, p.partitionDays)}, true
 		}
 
-		if !ok || now.Before(at.until) || !a.part.IsZero() && !at.part.Equal(a.part) {
+		if !ok || now.Before(at.until) || !a.partition.IsZero() && !at.partition.Equal(a.partition) {
 			return assumed{contents: true}
 		}
-		a.part, a.writesRoots = at.part, a.writesRoots || writesRoot
+		a.partition, a.writesRoots = at.partition, a.writesRoots || writesRoot
 	}
 
 	a.grows = b.littleOfSteps(p.tuning)
@@ -84,11 +84,11 @@ func (p *places) learn(b *batch, fresh newTrees) {
 			continue
 		}
 
-		part, ok := fresh[root]
+		partition, ok := fresh[root]
 		if !ok {
-			part = likelyPart(root, now, p.partitionDays)
+			partition = likelyPartition(root, now, p.partitionDays)
 		}
-		p.trees.Set(root, place{part: part})
+		p.trees.Set(root, place{partition: partition})
 	}
 
 	if len(b.rows) > p.tuning.fewRows && !b.littleOfSteps(p.tuning) {
@@ -104,10 +104,10 @@ func (p *places) learn(b *batch, fresh newTrees) {
 
 // doubt notes that a guess about a tree of a batch was wrong, if there was one. It is not known which.
 func (p *places) doubt(b *batch, a assumed) {
-	if a.part.IsZero() {
+	if a.partition.IsZero() {
 		return
 	}
 	for root := range b.touched {
-		p.trees.Set(root, place{part: a.part, until: time.Now().Add(p.tuning.doubtFor)})
+		p.trees.Set(root, place{partition: a.partition, until: time.Now().Add(p.tuning.doubtFor)})
 	}
 }

@@ -275,7 +275,7 @@ func (r *Reader) Plans(ctx context.Context, f PlanFilter) ([]PlanSummary, error)
 		if f.Query == "" {
 			return r.listPlans(bounded, params, deadline)
 		}
-		return r.search(bounded, f.Query, params, deadline)
+		return r.searchPlans(bounded, f.Query, params, deadline)
 	})
 	if errors.Is(err, ErrSlow) || err != nil && bounded.Err() != nil && ctx.Err() == nil {
 		return nil, fmt.Errorf("%w: over %v", ErrSlow, f.Timeout)

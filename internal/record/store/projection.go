@@ -10,7 +10,7 @@ import (
 type Projection interface {
 	// Add adds spans: of chunks that were kept, and some that came just now. It must not change them.
 	// After an error the projection is of no more use.
-	Add(kept [][]byte, fresh [][]spans.Span) error
+	Add(stored [][]byte, fresh [][]spans.Span) error
 	// Changes returns the rows that differ from those that it returned before, and the keys of those
 	// that are gone. The first time, all rows differ.
 	Changes() (changed []record.Change, gone []record.Key)

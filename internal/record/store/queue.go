@@ -226,7 +226,7 @@ func (q *queue) split(r *request, a, b []*entry) (first, second *request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 
-	part := func(entries []*entry) *request {
+	requestOf := func(entries []*entry) *request {
 		p := &request{ticket: r.ticket, root: r.root, entries: entries}
 		for _, e := range entries {
 			p.bytes += e.size
@@ -234,7 +234,7 @@ func (q *queue) split(r *request, a, b []*entry) (first, second *request) {
 		return p
 	}
 	r.ticket.left++
-	return part(a), part(b)
+	return requestOf(a), requestOf(b)
 }
 
 // note keeps why the last transaction failed, for callers that wait in vain.

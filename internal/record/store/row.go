@@ -132,7 +132,7 @@ var rowPages = func() map[record.Kind]*rowPage {
 		where := fmt.Sprintf("t.root_plan_id = $1::text AND (%s) > (%s) AND ($2::xid[] IS NULL OR t.xmin = ANY ($2::xid[]))",
 			strings.Join(order, ", "), strings.Join(after, ", "))
 		if fieldsql.TableOf(kind).Partitioned {
-			where += " AND " + partOfRoot
+			where += " AND " + inRootPartition
 		}
 
 		rows := fieldsql.Page{
@@ -146,11 +146,11 @@ var rowPages = func() map[record.Kind]*rowPage {
 }()
 
 const (
-	// rootPart is where the detail of the tree $1 lies.
-	rootPart = "(SELECT p.part FROM actlog.plan_execution_record AS p WHERE p.root_plan_id = $1::text AND " +
+	// rootPartition is where the detail of the tree $1 lies.
+	rootPartition = "(SELECT p.part FROM actlog.plan_execution_record AS p WHERE p.root_plan_id = $1::text AND " +
 		"p.current_plan_id = $1::text)"
-	// partOfRoot selects the rows t of a partitioned kind that lie there.
-	partOfRoot = "t.part = " + rootPart
+	// inRootPartition selects the rows t of a partitioned kind that lie there.
+	inRootPartition = "t.part = " + rootPartition
 )
 
 // rowByKey reads a row by its key.
@@ -159,7 +159,7 @@ var rowByKey = func() map[record.Kind]*fieldsql.Read {
 	for _, kind := range record.Kinds {
 		keys := []string{"t.root_plan_id = $1::text"}
 		if fieldsql.TableOf(kind).Partitioned {
-			keys = append(keys, partOfRoot)
+			keys = append(keys, inRootPartition)
 		}
 		for i, key := range fieldsql.Keys(kind) {
 			keys = append(keys, fmt.Sprintf("%s = $%d::%s", key.SQL, i+2, key.Type))

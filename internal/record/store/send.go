@@ -138,7 +138,7 @@ func (s *sender) sendMany(ctx context.Context, b *batch, a assumed, lockTimeout 
 			return err
 		}
 
-		out.contents = contents.kept
+		out.contents = contents.onRecord
 		contents.queue(&rest, time.Time{})
 		s.queuePasses(&rest, left, a)
 		out.queuedTexts = s.searchMemory.queue(&rest, passes)
@@ -167,8 +167,8 @@ func (s *sender) queueBatch(q *pgx.Batch, b *batch, a assumed) *sent {
 	s.queueRoots(q, passes[0], a, out)
 
 	shared := s.contents.planContents(b, a, nil)
-	out.contents = shared.kept
-	shared.queue(q, a.part)
+	out.contents = shared.onRecord
+	shared.queue(q, a.partition)
 
 	s.queuePasses(q, passes[1:], a)
 	out.queuedTexts = s.searchMemory.queue(q, passes)
@@ -183,17 +183,17 @@ func (s *sender) queueBatch(q *pgx.Batch, b *batch, a assumed) *sent {
 func (s *sender) queueRoots(q *pgx.Batch, roots []*field.Row, a assumed, out *sent) {
 	b := out.batch
 	var traces []string
-	if a.part.IsZero() || a.writesRoots {
+	if a.partition.IsZero() || a.writesRoots {
 		traces = lockTraces(q, roots)
 		s.statements.merge(q, roots, assumed{})
 	}
 
 	ids := slices.Sorted(maps.Keys(b.touched))
-	switch placed, outside := !a.part.IsZero(), b.locked == nil; {
+	switch placed, outside := !a.partition.IsZero(), b.locked == nil; {
 	case placed && outside:
-		q.Queue(db.PlanLockOutside, ids, b.plans(), a.part)
+		q.Queue(db.PlanLockOutside, ids, b.plans(), a.partition)
 	case placed:
-		q.Queue(db.PlanLockPlaced, ids, a.part)
+		q.Queue(db.PlanLockPlaced, ids, a.partition)
 	case outside:
 		b.refuseOwned(q)
 	}

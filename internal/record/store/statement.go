@@ -66,14 +66,14 @@ func (a assumed) uncalled(r *field.Row) bool {
 // queue queues the statement of a shape.
 func (s *statements) queue(q *pgx.Batch, shape fieldsql.Shape, rows []*field.Row, a assumed) {
 	kind := rows[0].Change.Kind()
-	if kind != record.KindPlan && fieldsql.TableOf(kind).Parted {
-		shape.Placed, shape.Grows = !a.part.IsZero(), a.grows
+	if kind != record.KindPlan && fieldsql.TableOf(kind).NamesPartition {
+		shape.Placed, shape.Grows = !a.partition.IsZero(), a.grows
 	}
 
 	sql := s.of(kind, &shape)
 	args := s.arguments(kind, shape, rows)
 	if shape.Placed {
-		args = append(args, a.part)
+		args = append(args, a.partition)
 	}
 	q.Queue(sql, args...)
 }
@@ -90,7 +90,7 @@ func (s *statements) latestTool(q *pgx.Batch, calls []record.Key, a assumed) {
 	}
 
 	if len(steps) > 0 {
-		q.Queue(fieldsql.LatestTool, c.roots, c.ids, a.part)
+		q.Queue(fieldsql.LatestTool, c.roots, c.ids, a.partition)
 	}
 }
 
@@ -99,7 +99,7 @@ func (s *statements) replace(q *pgx.Batch, rows []*field.Row, a assumed) *pgx.Qu
 	kind := rows[0].Change.Kind()
 	args := s.arguments(kind, fieldsql.TraceShape(kind), rows)
 	if grows := a.grows && kind != record.KindPlan; grows {
-		return q.Queue(growing[kind], append(args, a.part)...)
+		return q.Queue(growing[kind], append(args, a.partition)...)
 	}
 	return q.Queue(replacements[kind], args...)
 }

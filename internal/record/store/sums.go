@@ -127,7 +127,7 @@ var sumsOfTexts = func() string {
 		table := fieldsql.TableOf(kind)
 		where := "t.root_plan_id = $1::text"
 		if table.Partitioned {
-			where += " AND " + partOfRoot
+			where += " AND " + inRootPartition
 		}
 		sections = append(sections, fmt.Sprintf(`SELECT '%s'::text, %s,
     CASE WHEN clock_timestamp() <= statement_timestamp() + $2::integer * interval '1 millisecond' THEN ARRAY[%s] END

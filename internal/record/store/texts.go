@@ -16,8 +16,8 @@ import (
 const kindContent record.Kind = "content"
 
 // contentSection reads the contents that the cycles of a statement name, each once. from selects the cycles, as c; root
-// and part say where they lie.
-func contentSection(root, part, from string) fieldsql.Section {
+// and partition say where they lie.
+func contentSection(root, partition, from string) fieldsql.Section {
 	return fieldsql.Section{
 		Kind: kindContent,
 		Columns: []fieldsql.Column{
@@ -25,7 +25,7 @@ func contentSection(root, part, from string) fieldsql.Section {
 			{Name: "parts", Type: "bytea[]", SQL: "k.parts"},
 			{Name: "body", Type: "text", SQL: "k.body"},
 		},
-		From: `FROM actlog.contents_of(` + root + `, ` + part + `, ARRAY(
+		From: `FROM actlog.contents_of(` + root + `, ` + partition + `, ARRAY(
     SELECT unnest(c.think_input_parts)
     ` + from + ` AND c.think_input_parts IS NOT NULL
 )) AS k`,
@@ -57,9 +57,9 @@ func (r *contentRow) content() (c content.Content, ok bool) {
 	if r.Hash == nil {
 		return c, false
 	}
-	c = content.Content{Hash: content.KeptHash(r.Hash), Body: r.Body}
+	c = content.Content{Hash: content.HashFromBytes(r.Hash), Body: r.Body}
 	if r.Parts != nil {
-		c.Parts = content.Hashes(r.Parts)
+		c.Pieces = content.Hashes(r.Parts)
 	}
 	return c, true
 }
@@ -92,7 +92,7 @@ func (t *texts) sorted() []content.Content {
 	})
 }
 
-// fill puts the texts of a row that was read as it is kept in place of their marks. It asks for room.
+// fill puts the texts of a row that was read as it is stored in place of their marks. It asks for room.
 func (t *texts) fill(c record.Change, room Room) error {
 	return field.JoinTexts(c, func(_ *field.Field, parts []content.Hash) (string, error) {
 		if room != nil {

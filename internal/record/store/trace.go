@@ -134,7 +134,7 @@ func (l *traceLoad) finish(err error) ([]load, error) {
 		bad = &badTraceError{l.group[0].id, pg.Refusal(err)}
 	case pg.Refused(err), pg.State(err) == owned:
 		half := len(l.group) / 2
-		return []load{l.part(l.group[:half]), l.part(l.group[half:])}, nil
+		return []load{l.loadOf(l.group[:half]), l.loadOf(l.group[half:])}, nil
 	default:
 		return nil, pg.Translate(err)
 	}
@@ -145,11 +145,11 @@ func (l *traceLoad) finish(err error) ([]load, error) {
 	if alone {
 		return nil, nil
 	}
-	return []load{l.part(slices.Delete(slices.Clone(l.group), i, i+1))}, nil
+	return []load{l.loadOf(slices.Delete(slices.Clone(l.group), i, i+1))}, nil
 }
 
-// part returns a load of some of the traces.
-func (l *traceLoad) part(group []*incomingTrace) load {
+// loadOf returns a load of some of the traces.
+func (l *traceLoad) loadOf(group []*incomingTrace) load {
 	return &traceLoad{tracer: l.tracer, group: group, soon: l.soon, rejected: l.rejected}
 }
 

@@ -62,7 +62,7 @@ func (t *tracer) makeRows(tr *trace, onRecord map[string]map[record.Key]bool) (e
 	}
 
 	tr.root = cmp.Or(tr.state.NativeRoot, tr.in.id)
-	if !tr.state.Known { // else its row says whether all spans are kept that its rows were made of
+	if !tr.state.Known { // else its row says whether all spans are stored that its rows were made of
 		tr.state.Complete = !slices.Contains(slices.Collect(maps.Values(onRecord[tr.root])), false)
 	}
 	if tr.later {
@@ -92,7 +92,7 @@ func (t *tracer) makeRows(tr *trace, onRecord map[string]map[record.Key]bool) (e
 	tr.before = min(int(tr.state.Projected), len(tr.earlier))
 	tr.state.Projected = int32(len(tr.earlier) + len(tr.in.chunks))
 	if !tr.state.Complete {
-		tr.keep(onRecord[tr.root])
+		tr.skip(onRecord[tr.root])
 		return nil
 	}
 
@@ -115,10 +115,10 @@ func (t *tracer) makeRows(tr *trace, onRecord map[string]map[record.Key]bool) (e
 	return nil
 }
 
-// keep leaves the rows as they are whose spans have expired. Neither are rows below a kept
+// skip leaves the rows as they are whose spans have expired. Neither are rows below a skipped
 // step written, because a late span can no longer be placed in it.
-func (t *trace) keep(rows map[record.Key]bool) {
-	t.kept = rows
+func (t *trace) skip(rows map[record.Key]bool) {
+	t.skipped = rows
 	maps.DeleteFunc(t.rows, func(key record.Key, _ *field.Row) bool {
 		if key.Kind == record.KindThinkAct || key.Kind == record.KindActTool {
 			key = stepOf(key)

@@ -147,10 +147,10 @@ func goOn(traces []*trace) (a assumed) {
 		if tr.later {
 			continue
 		}
-		if !tr.goesOn || !a.part.IsZero() && !tr.state.RootPart.Equal(a.part) {
+		if !tr.goesOn || !a.partition.IsZero() && !tr.state.RootPart.Equal(a.partition) {
 			return assumed{}
 		}
-		a = assumed{part: tr.state.RootPart, grows: true}
+		a = assumed{partition: tr.state.RootPart, grows: true}
 	}
 	return a
 }
@@ -235,8 +235,8 @@ func (t *tracer) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trace, g 
 		shared = s.contents.planContents(b, a, nil)
 	}
 
-	out.contents = shared.kept
-	shared.queue(&w.q, a.part)
+	out.contents = shared.onRecord
+	shared.queue(&w.q, a.partition)
 	for _, rows := range passes {
 		w.returning(rows[0].Change.Kind(), s.statements.replace(&w.q, rows, a))
 	}
@@ -255,7 +255,7 @@ func (t *tracer) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trace, g 
 
 	w.deleteStepsAndPlans(gone)
 	out.queuedTexts = s.searchMemory.queue(&w.q, b.passes(a))
-	t.keepSpans(&w.q, traces)
+	t.writeSpans(&w.q, traces)
 	if len(certain) > 0 {
 		certain.Append(&w.q)
 	}
@@ -295,7 +295,7 @@ func (t *tracer) batchOf(traces []*trace) (b *batch, gone map[record.Kind][]reco
 			b.placeholder(rootKey(row.Change.Key().Root))
 			b.addParents(row.Change)
 		}
-		maps.DeleteFunc(b.rows, func(key record.Key, _ *field.Row) bool { _, ok := tr.kept[key]; return ok })
+		maps.DeleteFunc(b.rows, func(key record.Key, _ *field.Row) bool { _, ok := tr.skipped[key]; return ok })
 	}
 	return b, gone
 }
@@ -339,7 +339,7 @@ func (w *traceWrite) deleteDetail(gone map[record.Kind][]record.Key, b *batch, a
 
 		c := columnsOf(keys)
 		if a.grows {
-			w.delete(fieldsql.RemoveCalls, c.roots, c.parents, c.seqs, c.ids, moved, a.part)
+			w.delete(fieldsql.RemoveCalls, c.roots, c.parents, c.seqs, c.ids, moved, a.partition)
 		} else {
 			w.delete(db.TraceDeleteActTools, c.roots, c.parents, c.seqs, c.ids, moved)
 		}
@@ -392,8 +392,8 @@ func (w *traceWrite) stepsToRollUp(gone map[record.Kind][]record.Key, b *batch, 
 	return rows
 }
 
-// keepSpans queues what keeps the spans of traces, and says when their rows are due again.
-func (t *tracer) keepSpans(q *pgx.Batch, traces []*trace) {
+// writeSpans queues what keeps the spans of traces, and says when their rows are due again.
+func (t *tracer) writeSpans(q *pgx.Batch, traces []*trace) {
 	var ids []string
 	var roots []*string
 	var spans []int64

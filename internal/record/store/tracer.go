@@ -10,7 +10,7 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// tracer keeps spans, and the rows that they mean.
+// tracer stores spans, and the rows that they mean.
 type tracer struct {
 	writer   *writer
 	queries  *db.Queries
@@ -34,8 +34,8 @@ type incomingTrace struct {
 // trace is a trace while its rows are replaced.
 type trace struct {
 	in      *incomingTrace
-	state   db.TraceStatesRow // as it was read; what becomes of it is kept
-	earlier [][]byte          // chunks that are kept already
+	state   db.TraceStatesRow // as it was read; what becomes of it is stored
+	earlier [][]byte          // chunks that are stored already
 	before  int               // how many of them its rows were made of
 	known   *remembered
 	// projection has all spans, if the rows were made of it. goesOn says that it was remembered: then
@@ -49,7 +49,7 @@ type trace struct {
 	rows       map[record.Key]*field.Row
 	gone       []record.Key        // rows that are to be deleted
 	shared     []record.Key        // rows that native records wrote to as well
-	kept       map[record.Key]bool // rows that stay as they are
+	skipped    map[record.Key]bool // rows that stay as they are
 }
 
 // notDue reports whether nothing is to be done for the trace.

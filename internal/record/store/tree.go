@@ -49,13 +49,13 @@ func (r *Reader) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, 
 
 // nodes are the rows of a tree, or of a part of it, in no order.
 type nodes struct {
-	part   time.Time // where the detail of the tree lies; zero if there is no such tree
-	plans  []*planNode
-	steps  []*tree.Step
-	cycles []*tree.Cycle
-	calls  []*tree.ToolCall
-	waits  []*record.Wait
-	texts  texts
+	partition time.Time // where the detail of the tree lies; zero if there is no such tree
+	plans     []*planNode
+	steps     []*tree.Step
+	cycles    []*tree.Cycle
+	calls     []*tree.ToolCall
+	waits     []*record.Wait
+	texts     texts
 }
 
 type planNode struct {
@@ -95,28 +95,28 @@ func rootsOfID(table, key, order string) string {
 }
 
 // nodes runs a statement of sections for an id, under a root if one is given. The statement
-// takes the part in which the detail lies, so that Postgres opens one partition only. If the
-// likely part was wrong, it runs once more.
+// takes the partition of the detail, so that Postgres opens one partition only. If the
+// likely partition was wrong, it runs once more.
 func (r *Reader) nodes(ctx context.Context, of *fieldsql.Read, rootPlanID, id string) (*nodes, error) {
-	part := likelyPart(cmp.Or(rootPlanID, id), time.Now(), r.partitionDays)
+	partition := likelyPartition(cmp.Or(rootPlanID, id), time.Now(), r.partitionDays)
 	for {
-		n, err := pg.Read(ctx, r.db, func() (*nodes, error) { return r.readNodes(ctx, of, rootPlanID, id, part) })
-		if err != nil || n.part.IsZero() || n.part.Equal(part) {
+		n, err := pg.Read(ctx, r.db, func() (*nodes, error) { return r.readNodes(ctx, of, rootPlanID, id, partition) })
+		if err != nil || n.partition.IsZero() || n.partition.Equal(partition) {
 			return n, err
 		}
-		part = n.part
+		partition = n.partition
 	}
 }
 
-// errElsewhere ends the reading of rows: the detail lies in another part.
+// errElsewhere ends the reading of rows: the detail lies in another partition.
 var errElsewhere = errors.New("the detail lies elsewhere")
 
-// readNodes runs a statement once. If the detail lies in another part than the one given, nothing
-// but that part is returned.
+// readNodes runs a statement once. If the detail lies in another partition than the one given, nothing
+// but that partition is returned.
 func (r *Reader) readNodes(
-	ctx context.Context, of *fieldsql.Read, rootPlanID, id string, part time.Time,
+	ctx context.Context, of *fieldsql.Read, rootPlanID, id string, partition time.Time,
 ) (*nodes, error) {
-	rows, err := r.Query(ctx, of.SQL, id, part, orNil(rootPlanID))
+	rows, err := r.Query(ctx, of.SQL, id, partition, orNil(rootPlanID))
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (r *Reader) readNodes(
 		}
 		return into, nil
 	}, func() error {
-		if !home.Part.IsZero() && !home.Part.Equal(part) {
+		if !home.Part.IsZero() && !home.Part.Equal(partition) {
 			return errElsewhere
 		}
 		n.texts.read()
@@ -159,7 +159,7 @@ func (r *Reader) readNodes(
 	if errors.Is(err, errElsewhere) {
 		n, err = new(nodes), nil
 	}
-	n.part = home.Part
+	n.partition = home.Part
 	return n, err
 }
 

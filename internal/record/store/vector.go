@@ -16,7 +16,7 @@ import (
 // vectorPage bounds the vectors of a statement. A vector may have some thousand elements.
 const vectorPage = 500
 
-// Vectors returns those that are kept of texts, by the SHA-256 of the texts, and notes that they are used.
+// Vectors returns those that are stored of texts, by the SHA-256 of the texts, and notes that they are used.
 func (s *Store) Vectors(
 	ctx context.Context, model string, texts [][sha256.Size]byte,
 ) (map[[sha256.Size]byte][]float32, error) {
@@ -41,8 +41,8 @@ func (s *Store) Vectors(
 	return found, nil
 }
 
-// KeepVectors keeps vectors of texts, by the SHA-256 of the texts, until they are not used any more.
-func (s *Store) KeepVectors(ctx context.Context, model string, vectors map[[sha256.Size]byte][]float32) error {
+// StoreVectors stores vectors of texts, by the SHA-256 of the texts, until they are not used any more.
+func (s *Store) StoreVectors(ctx context.Context, model string, vectors map[[sha256.Size]byte][]float32) error {
 	for page := range slices.Chunk(slices.Collect(maps.Keys(vectors)), vectorPage) {
 		p := db.VectorKeepParams{Model: model}
 		for i := range page {

@@ -227,16 +227,16 @@ func (l *requestLoad) finish(err error) ([]load, error) {
 	case pg.Locked(err) && (l.lockTimeout == 0 || !several):
 		l.aside.requests, l.aside.err = append(l.aside.requests, requests...), err
 	case pg.State(err) == owned && nameOwned(requests, ownedPlans(err)):
-		return l.parts(w.refuse(requests, ownedPlans(err))), nil
+		return l.loads(w.refuse(requests, ownedPlans(err))), nil
 	case !pg.Refused(err) && !pg.Locked(err):
 		w.giveUp(requests, err)
 	case len(requests) > 1:
 		slices.SortStableFunc(requests, func(a, b *request) int { return cmp.Compare(a.root, b.root) })
 		half := splitAt(requests)
-		return l.parts(requests[:half], requests[half:]), nil
+		return l.loads(requests[:half], requests[half:]), nil
 	case len(first) > 1:
 		a, b := w.queue.halve(requests[0])
-		return l.parts([]*request{a}, []*request{b}), nil
+		return l.loads([]*request{a}, []*request{b}), nil
 	default:
 		w.log.Warn("the database refused a change that passed every check", "key", first[0].row.Change.Key(), "error", err)
 		first[0].err = pg.Refusal(err)
@@ -245,12 +245,12 @@ func (l *requestLoad) finish(err error) ([]load, error) {
 	return nil, nil
 }
 
-// parts returns loads that are written in place of this one.
-func (l *requestLoad) parts(groups ...[]*request) (parts []load) {
+// loads returns loads that are written in place of this one.
+func (l *requestLoad) loads(groups ...[]*request) (loads []load) {
 	for _, requests := range groups {
-		parts = append(parts, &requestLoad{writer: l.writer, requests: requests, lockTimeout: l.lockTimeout, aside: l.aside})
+		loads = append(loads, &requestLoad{writer: l.writer, requests: requests, lockTimeout: l.lockTimeout, aside: l.aside})
 	}
-	return parts
+	return loads
 }
 
 // giveUp answers requests of which it is not known that they are on record.

@@ -171,7 +171,7 @@ func setField(f *field.Field, c record.Change, version int) {
 		set(1 / float64(2+version)) // Postgres keeps 15 digits
 	case f.Name == "traceId":
 		set(fmt.Sprintf("%032x", 1+version))
-	case f.Parts != nil: // long enough for pages, where everything is cut
+	case f.Pieces != nil: // long enough for pages, where everything is cut
 		set(strings.Repeat("What was said before. ", 60) + fmt.Sprintf("%s %d ", f.Name, version) +
 			strings.Repeat(fmt.Sprintf("Turn %d. ", version), 100))
 	default:

@@ -22,8 +22,8 @@ type Failure struct {
 	text *string // nil: it was not looked for yet
 }
 
-// KeptFailure returns a failure of which the text is known.
-func KeptFailure(row Node, kind, message, tool *string, text string) *Failure {
+// StoredFailure returns a failure of which the text is known.
+func StoredFailure(row Node, kind, message, tool *string, text string) *Failure {
 	return &Failure{Kind: kind, Message: message, Tool: tool, row: row, text: &text}
 }
 

@@ -16,8 +16,8 @@ const causesPage = 200
 // causes is what this process remembers between its looks at the change feed. Only one goroutine uses it at a time.
 type causes struct{ follower }
 
-// keepCauses keeps the causes of all trees up to date until ctx ends.
-func (u *Upkeep) keepCauses(ctx context.Context) {
+// maintainCauses keeps the causes of all trees up to date until ctx ends.
+func (u *Upkeep) maintainCauses(ctx context.Context) {
 	var c causes
 	rest := func(_ context.Context, more bool, took time.Duration) time.Duration {
 		if more { // leave room for others
@@ -37,11 +37,11 @@ func (u *Upkeep) makeAllCauses(ctx context.Context) error {
 // makeCauses finds the causes of some trees again: of those that have changed, of those whose detail was dropped, and
 // of those that a migration wants made again. more reports that others are due now.
 func (u *Upkeep) makeCauses(ctx context.Context, c *causes) (more bool, err error) {
-	for _, part := range []func(context.Context, pgx.Tx, *causes) (bool, error){
+	for _, stage := range []func(context.Context, pgx.Tx, *causes) (bool, error){
 		u.changedCauses, u.droppedCauses, u.missingCauses,
 	} {
 		err := u.inTurn(ctx, taskCauses, func(tx pgx.Tx) error {
-			further, err := part(ctx, tx, c)
+			further, err := stage(ctx, tx, c)
 			more = more || further
 			return err
 		})
@@ -106,7 +106,7 @@ func (u *Upkeep) missingCauses(ctx context.Context, tx pgx.Tx, _ *causes) (more 
 // writeCauses finds the causes of trees, and writes them. A tree of which the rows cannot be read is logged, and
 // looked at again when it changes.
 func (u *Upkeep) writeCauses(ctx context.Context, tx pgx.Tx, roots []string) error {
-	unreadable, err := u.store.KeepCauses(ctx, tx, roots)
+	unreadable, err := u.store.WriteCauses(ctx, tx, roots)
 	for _, bad := range unreadable {
 		u.counters.failures.Add(1)
 		u.log.Warn("the cause of a failure cannot be found", "error", bad)

@@ -91,9 +91,9 @@ func (u *Upkeep) oldPeriods(ctx context.Context, days int) (all []period, err er
 			}
 		}
 
-		parts, err := u.queries.PartitionDefaultDays(ctx, tx)
-		for _, part := range parts {
-			if p := (period{from: part, to: part.AddDate(0, 0, 1)}); old(p) {
+		days, err := u.queries.PartitionDefaultDays(ctx, tx)
+		for _, day := range days {
+			if p := (period{from: day, to: day.AddDate(0, 0, 1)}); old(p) {
 				all = append(all, p)
 			}
 		}
@@ -228,7 +228,7 @@ func (u *Upkeep) dropTable(ctx context.Context, name string) error {
 	dropped := false
 	err = u.inTurnWith(ctx, name, func(tx pgx.Tx) error {
 		if strings.HasPrefix(name, droppingPrefix+"act_tool_info") {
-			if err := u.keepFigures(ctx, tx, "actlog."+name); err != nil {
+			if err := u.saveFigures(ctx, tx, "actlog."+name); err != nil {
 				return err
 			}
 		}
@@ -263,9 +263,9 @@ func (u *Upkeep) inTurnWith(ctx context.Context, name string, f func(pgx.Tx) err
 	})
 }
 
-// keepFigures counts the tool calls of a table and saves the links of sub-plans that they
+// saveFigures counts the tool calls of a table and saves the links of sub-plans that they
 // show.
-func (u *Upkeep) keepFigures(ctx context.Context, tx pgx.Tx, table string) error {
+func (u *Upkeep) saveFigures(ctx context.Context, tx pgx.Tx, table string) error {
 	// Every row counts, so the whole table is read.
 	if _, err := tx.Exec(
 		ctx, "SET LOCAL enable_seqscan = on; SET LOCAL enable_hashjoin = on; SET LOCAL work_mem = '64MB'",

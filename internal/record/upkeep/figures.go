@@ -25,10 +25,10 @@ const linkPage = 1000
 // it through the tool calls in a table. Plans are locked in the order of the writers.
 func (u *Upkeep) saveLinks(ctx context.Context, conn db.DBTX, table string, from, to time.Time) error {
 	save := strings.ReplaceAll(db.LinkSave, callTable, table)
-	for part := from; part.Before(to); part = part.AddDate(0, 0, 1) {
+	for day := from; day.Before(to); day = day.AddDate(0, 0, 1) {
 		root, plan := new(""), new("")
 		for n := linkPage; n == linkPage; {
-			if err := conn.QueryRow(ctx, save, part, *root, *plan, linkPage).Scan(&n, &root, &plan); err != nil {
+			if err := conn.QueryRow(ctx, save, day, *root, *plan, linkPage).Scan(&n, &root, &plan); err != nil {
 				return fmt.Errorf("save the links of sub-plans: %w", err)
 			}
 		}

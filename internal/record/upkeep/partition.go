@@ -41,8 +41,8 @@ func (u *Upkeep) keptPartitions() int {
 	return (u.config.DetailDays+days-1)/days + 1 + partitionsAhead
 }
 
-// keepPartitions adds partitions ahead of time, until ctx ends.
-func (u *Upkeep) keepPartitions(ctx context.Context, done bool) {
+// maintainPartitions adds partitions ahead of time, until ctx ends.
+func (u *Upkeep) maintainPartitions(ctx context.Context, done bool) {
 	for {
 		wait := time.Hour
 		if !done {

@@ -15,7 +15,7 @@ import (
 	"github.com/actlog/actlog/internal/record/store"
 )
 
-// The words of runs are kept once more, with an index, until their period has its own: see indexTexts.
+// The words of runs are stored once more, with an index, until their period has its own: see indexTexts.
 
 const (
 	// recentPeriodsEvery is how often upkeep looks whether a period has its index.
@@ -39,13 +39,13 @@ const (
 type recents struct {
 	follower
 	seq     int64     // up to which number of the feed the trees that changed were noted
-	kept    bool      // whether texts are kept
+	storing bool      // whether texts are stored
 	periods time.Time // when periods are looked at next
 	most    int       // how many runs are folded next; 0: a page
 }
 
-// keepRecent keeps the texts of recent runs until ctx ends.
-func (u *Upkeep) keepRecent(ctx context.Context) {
+// maintainRecent stores the texts of recent runs until ctx ends.
+func (u *Upkeep) maintainRecent(ctx context.Context) {
 	r := recents{periods: u.now().Add(recentPeriodsEvery)} // nothing is pressing
 	rest := func(ctx context.Context, more bool, took time.Duration) time.Duration {
 		switch {
@@ -54,7 +54,7 @@ func (u *Upkeep) keepRecent(ctx context.Context) {
 				return took * restForOthers
 			}
 			return took
-		case !r.kept:
+		case !r.storing:
 			return max(followEvery, min(r.periods.Sub(u.now()), recentPeriodsEvery))
 		}
 		return followEvery
@@ -63,7 +63,7 @@ func (u *Upkeep) keepRecent(ctx context.Context) {
 	u.follow(ctx, "keeping the texts of recent runs", func() (bool, error) { return u.makeRecent(ctx, &r) }, rest)
 }
 
-// makeAllRecent keeps the texts of all runs that are due.
+// makeAllRecent stores the texts of all runs that are due.
 func (u *Upkeep) makeAllRecent(ctx context.Context) error {
 	var r recents
 	return untilDone(func() (bool, error) { return u.makeRecent(ctx, &r) })
@@ -71,7 +71,7 @@ func (u *Upkeep) makeAllRecent(ctx context.Context) error {
 
 // makeRecent does some of what is due, in several transactions. more reports that there is more.
 func (u *Upkeep) makeRecent(ctx context.Context, r *recents) (more bool, err error) {
-	r.kept = false
+	r.storing = false
 	if now := u.now(); !now.Before(r.periods) {
 		r.periods = now.Add(recentPeriodsEvery)
 		if err := u.inTurn(ctx, taskRecent, func(tx pgx.Tx) error { return u.recentPeriods(ctx, tx) }); err != nil {
@@ -79,8 +79,8 @@ func (u *Upkeep) makeRecent(ctx context.Context, r *recents) (more bool, err err
 		}
 	}
 
-	type part = func(context.Context, pgx.Tx, *recents, db.RecentProgressRow) (bool, error)
-	for _, parts := range [][]part{{u.forgetRecent, u.touchRecent, u.addRecent}, {u.foldRecent}, {u.sliceRecent}} {
+	type stage = func(context.Context, pgx.Tx, *recents, db.RecentProgressRow) (bool, error)
+	for _, stages := range [][]stage{{u.forgetRecent, u.touchRecent, u.addRecent}, {u.foldRecent}, {u.sliceRecent}} {
 		err := u.inTurn(ctx, taskRecent, func(tx pgx.Tx) error {
 			progress, err := u.queries.RecentProgress(ctx, tx)
 			if err != nil || progress.Version > store.RecentVersion {
@@ -90,9 +90,9 @@ func (u *Upkeep) makeRecent(ctx context.Context, r *recents) (more bool, err err
 			if progress.Seq < r.seq || !progress.Kept {
 				*r = recents{periods: r.periods}
 			}
-			r.seq, r.kept = progress.Seq, progress.Kept
+			r.seq, r.storing = progress.Seq, progress.Kept
 
-			for _, do := range parts {
+			for _, do := range stages {
 				further, err := do(ctx, tx, r, progress)
 				if err != nil {
 					return err
@@ -102,14 +102,14 @@ func (u *Upkeep) makeRecent(ctx context.Context, r *recents) (more bool, err err
 			return nil
 		})
 		if err != nil {
-			*r = recents{kept: r.kept, periods: r.periods, most: r.most} // the transaction may not have been committed
+			*r = recents{storing: r.storing, periods: r.periods, most: r.most} // the transaction may not have been committed
 			return false, fmt.Errorf("keep texts: %w", err)
 		}
 	}
 	return more, nil
 }
 
-// recentPeriods begins to keep texts, and ends that for periods that have an index of their own.
+// recentPeriods begins to store texts, and ends that for periods that have an index of their own.
 func (u *Upkeep) recentPeriods(ctx context.Context, tx pgx.Tx) error {
 	progress, err := u.queries.RecentProgress(ctx, tx)
 	if err != nil || progress.Version > store.RecentVersion {
@@ -200,7 +200,7 @@ func (k keptPeriods) firstUnindexed(day time.Time) time.Time {
 	return day
 }
 
-// forgetRecent deletes rows that are not kept any more.
+// forgetRecent deletes rows that are not needed any more.
 func (u *Upkeep) forgetRecent(
 	ctx context.Context, tx pgx.Tx, r *recents, _ db.RecentProgressRow,
 ) (more bool, err error) {
@@ -210,7 +210,7 @@ func (u *Upkeep) forgetRecent(
 	}
 
 	n, err := u.queries.RecentForget(ctx, tx, recentPage)
-	if n > 0 && !r.kept {
+	if n > 0 && !r.storing {
 		r.periods = u.now() // so that it begins again
 	}
 	return n > 0 || swept > 0, err
@@ -223,7 +223,7 @@ func (u *Upkeep) sliceRecent(
 	if !progress.Kept {
 		return false, nil
 	}
-	return u.store.SliceTexts(ctx, tx, u.runsOfSlice)
+	return u.store.SliceRecentTexts(ctx, tx, u.runsOfSlice)
 }
 
 // touchRecent notes which trees have changed.
@@ -242,7 +242,7 @@ func (u *Upkeep) touchRecent(
 	return r.handle(ctx, u.queries, tx, feedRange{progress.Seq, progress.Head}, touchesPage, touch, made)
 }
 
-// addRecent adds trees that were on record before texts were kept.
+// addRecent adds trees that were on record before texts were stored.
 func (u *Upkeep) addRecent(
 	ctx context.Context, tx pgx.Tx, _ *recents, progress db.RecentProgressRow,
 ) (more bool, err error) {
@@ -277,7 +277,7 @@ func (u *Upkeep) foldRecent(
 		if _, err := some.Exec(ctx, longestFold); err != nil {
 			return err
 		}
-		handled, err = u.store.KeepTexts(ctx, some, due, foldedBytes)
+		handled, err = u.store.WriteRecentTexts(ctx, some, due, foldedBytes)
 		return err
 	})
 	switch {

@@ -24,21 +24,21 @@ func Start(ctx context.Context, s *store.Store, config Config) (*Upkeep, error) 
 
 	done := u.addPartitions(ctx)
 	ctx, u.stop = context.WithCancel(context.WithoutCancel(ctx))
-	u.tasks.Go(func() { u.keepPartitions(ctx, done) })
-	u.tasks.Go(func() { u.keepTidy(ctx) })
+	u.tasks.Go(func() { u.maintainPartitions(ctx, done) })
+	u.tasks.Go(func() { u.tidyHourly(ctx) })
 	if config.InterruptAfter > 0 {
-		u.tasks.Go(func() { u.keepMarking(ctx) })
+		u.tasks.Go(func() { u.markSilentRuns(ctx) })
 	}
 
-	u.tasks.Go(func() { u.keepIndex(ctx) })
-	u.tasks.Go(func() { u.keepTextIndexes(ctx) })
-	u.tasks.Go(func() { u.keepCauses(ctx) })
-	u.tasks.Go(func() { u.keepRecent(ctx) })
+	u.tasks.Go(func() { u.maintainIndex(ctx) })
+	u.tasks.Go(func() { u.maintainTextIndexes(ctx) })
+	u.tasks.Go(func() { u.maintainCauses(ctx) })
+	u.tasks.Go(func() { u.maintainRecent(ctx) })
 	return u, nil
 }
 
-// keepTidy tidies each hour until ctx ends, and after a minute if something failed.
-func (u *Upkeep) keepTidy(ctx context.Context) {
+// tidyHourly tidies each hour until ctx ends, and after a minute if something failed.
+func (u *Upkeep) tidyHourly(ctx context.Context) {
 	pause := time.Duration(0)
 	if u.config.DetailDays == 0 && u.config.KeepDays == 0 && u.config.InterruptAfter == 0 {
 		pause = time.Minute // nothing is pressing
@@ -52,10 +52,10 @@ func (u *Upkeep) keepTidy(ctx context.Context) {
 	}
 }
 
-// keepMarking looks for dead runs each minute until ctx ends, or more often if InterruptAfter is
+// markSilentRuns looks for dead runs each minute until ctx ends, or more often if InterruptAfter is
 // shorter. It has a goroutine of its own, because it has to be called as often to know that this
 // process was not stopped.
-func (u *Upkeep) keepMarking(ctx context.Context) {
+func (u *Upkeep) markSilentRuns(ctx context.Context) {
 	often := max(time.Second, min(time.Minute, u.config.InterruptAfter/2))
 	var heard listening
 	for {
@@ -66,8 +66,8 @@ func (u *Upkeep) keepMarking(ctx context.Context) {
 	}
 }
 
-// keepTextIndexes makes indexes for the search in texts each hour, until ctx ends.
-func (u *Upkeep) keepTextIndexes(ctx context.Context) {
+// maintainTextIndexes makes indexes for the search in texts each hour, until ctx ends.
+func (u *Upkeep) maintainTextIndexes(ctx context.Context) {
 	for pause := time.Minute; pg.Pause(ctx, pause) == nil; {
 		pause = time.Hour
 		if !u.done(ctx, u.indexTexts(ctx)) {

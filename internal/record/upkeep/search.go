@@ -14,8 +14,8 @@ import (
 // indexEvery is how often it is looked whether there are texts to be indexed.
 const indexEvery = 2 * time.Second
 
-// keepIndex keeps the index of the search up to date until ctx ends.
-func (u *Upkeep) keepIndex(ctx context.Context) {
+// maintainIndex keeps the index of the search up to date until ctx ends.
+func (u *Upkeep) maintainIndex(ctx context.Context) {
 	var due time.Time
 	for {
 		pause, err := indexEvery, u.indexFresh(ctx)
@@ -42,7 +42,7 @@ func (u *Upkeep) indexFresh(ctx context.Context) error {
 	for more := true; more; {
 		more = false // another server may be at it
 		err := u.inTurn(ctx, taskSearch, func(tx pgx.Tx) (err error) {
-			more, err = u.store.IndexSearch(ctx, tx, store.FreshTexts)
+			more, err = u.store.IndexFresh(ctx, tx, store.FreshTexts)
 			return err
 		})
 		if err != nil {
@@ -84,7 +84,7 @@ func (u *Upkeep) sweepIndex(ctx context.Context) error {
 	for slice, more := int32(0), true; more; more = slice > 0 {
 		next := int32(0) // another server may be at it
 		err := u.inTurn(ctx, taskSearch, func(tx pgx.Tx) (err error) {
-			next, err = u.store.SweepSearch(ctx, tx, slice)
+			next, err = u.store.SweepSlices(ctx, tx, slice)
 			return err
 		})
 		if err != nil {

@@ -46,11 +46,11 @@ func Verify(ctx context.Context, s *store.Store, found func(Damage) error, passe
 					return err
 				}
 
-				roots, parts := make([]string, len(page)), make([]time.Time, len(page))
+				roots, partitions := make([]string, len(page)), make([]time.Time, len(page))
 				for i, t := range page {
-					roots[i], parts[i] = t.RootPlanID, t.Part
+					roots[i], partitions[i] = t.RootPlanID, t.Part
 				}
-				damaged, err = queries.ContentDamaged(ctx, tx, db.ContentDamagedParams{RootPlanIds: roots, Parts: parts})
+				damaged, err = queries.ContentDamaged(ctx, tx, db.ContentDamagedParams{RootPlanIds: roots, Parts: partitions})
 				return err
 			})
 		if err != nil {

@@ -32,9 +32,9 @@ func EncodeContent(c Content) ([]byte, error) {
 		Hash       content.Hash   `json:"hash"`
 		Parts      []content.Hash `json:"parts,omitempty"`
 		Body       *string        `json:"body,omitempty"`
-	}{Kind: kindContent, RootPlanID: c.RootPlanID, Hash: c.Hash, Parts: c.Parts}
+	}{Kind: kindContent, RootPlanID: c.RootPlanID, Hash: c.Hash, Parts: c.Pieces}
 
-	if c.Parts == nil {
+	if c.Pieces == nil {
 		line.Body = &c.Body
 	}
 
@@ -75,8 +75,8 @@ func DecodeOnce(raw []byte) (record.Change, Content, error) {
 
 	fields := field.Fields(c.Kind())
 	for i := range fields {
-		if f := &fields[i]; f.Parts != nil && !f.In(c).IsZero() && !f.Parts.In(c).IsZero() {
-			return nil, Content{}, invalid(record.CodeInvalidValue, f.Parts.Name,
+		if f := &fields[i]; f.Pieces != nil && !f.In(c).IsZero() && !f.Pieces.In(c).IsZero() {
+			return nil, Content{}, invalid(record.CodeInvalidValue, f.Pieces.Name,
 				"replaces "+f.Name+", so only one of them can be sent")
 		}
 	}

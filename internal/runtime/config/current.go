@@ -54,13 +54,13 @@ func (c *Current) load(before *Parts) (*generation, error) {
 	return &generation{parts: parts, users: 1}, nil
 }
 
-// KeepVectors lets the embedder's vectors be kept in a store, where other workers find them.
-func (c *Current) KeepVectors(in define.VectorStore) {
+// StoreVectors lets the embedder's vectors be kept in a store, where other workers find them.
+func (c *Current) StoreVectors(in define.VectorStore) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.vectors = in
 	if c.inForce != nil {
-		c.inForce.parts.keepVectors(in)
+		c.inForce.parts.storeVectors(in)
 	}
 }
 
@@ -116,7 +116,7 @@ func (c *Current) Reload() error {
 	}
 
 	c.inForce = g
-	g.parts.keepVectors(c.vectors)
+	g.parts.storeVectors(c.vectors)
 	c.loads.Reloads++
 	c.loads.Stale = false
 	c.loads.Held++

@@ -141,10 +141,10 @@ func (c *Config) secrets() (all []string) {
 	return all
 }
 
-// keepVectors lets the vectors be kept in a store.
-func (p *Parts) keepVectors(in define.VectorStore) {
+// storeVectors lets the vectors be kept in a store.
+func (p *Parts) storeVectors(in define.VectorStore) {
 	if p.vectors != nil {
-		p.vectors.KeepIn(in)
+		p.vectors.StoreIn(in)
 	}
 }
 

@@ -287,14 +287,14 @@ func TestReadPlan(t *testing.T) {
 // TestApart checks that texts of several lines are taken out of an object, and that the rest stays as it is.
 func TestApart(t *testing.T) {
 	t.Parallel()
-	rest, texts := decision.Apart(json.RawMessage(`{"b":"1\n<2>","a":12345678901234567890,"c":"<x>"}`))
+	rest, texts := decision.TakeTexts(json.RawMessage(`{"b":"1\n<2>","a":12345678901234567890,"c":"<x>"}`))
 	if got := strings.TrimSpace(string(rest)); got != `{"a":12345678901234567890,"c":"<x>"}` || len(texts) != 1 ||
 		texts[0] != [2]string{"b", "1\n<2>"} {
 		t.Errorf("%s, %q", got, texts)
 	}
 
 	for _, whole := range []string{`[1]`, `{"a":"b"}`} {
-		if rest, texts := decision.Apart(json.RawMessage(whole)); string(rest) != whole || texts != nil {
+		if rest, texts := decision.TakeTexts(json.RawMessage(whole)); string(rest) != whole || texts != nil {
 			t.Errorf("of %s there is %s", whole, rest)
 		}
 	}

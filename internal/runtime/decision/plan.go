@@ -28,8 +28,8 @@ func ReadPlan(raw json.RawMessage) (p Plan, ok bool) {
 	return p, err == nil && len(p.Steps) > 0
 }
 
-// Apart takes texts of several lines, such as patches, out of an object: in JSON nobody can read them.
-func Apart(raw json.RawMessage) (rest json.RawMessage, texts [][2]string) {
+// TakeTexts takes texts of several lines, such as patches, out of an object: in JSON nobody can read them.
+func TakeTexts(raw json.RawMessage) (rest json.RawMessage, texts [][2]string) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(raw, &members) != nil {
 		return raw, nil

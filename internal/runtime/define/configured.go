@@ -44,8 +44,8 @@ type Model struct {
 type Configuration interface {
 	// Configured returns what is in force. It stays open until release is called, once or more often.
 	Configured() (in *Configured, release func(), err error)
-	// KeepVectors lets the embedder's vectors be kept in a store, where other workers find them.
-	KeepVectors(in VectorStore)
+	// StoreVectors lets the embedder's vectors be kept in a store, where other workers find them.
+	StoreVectors(in VectorStore)
 	// Loads returns what became of the loads so far.
 	Loads() Loads
 }
@@ -53,7 +53,7 @@ type Configuration interface {
 // VectorStore is the Store of package search, which only programs with toolset search have.
 type VectorStore interface {
 	Vectors(ctx context.Context, model string, texts [][sha256.Size]byte) (map[[sha256.Size]byte][]float32, error)
-	KeepVectors(ctx context.Context, model string, vectors map[[sha256.Size]byte][]float32) error
+	StoreVectors(ctx context.Context, model string, vectors map[[sha256.Size]byte][]float32) error
 }
 
 // Loads count what became of a configuration.

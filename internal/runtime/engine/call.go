@@ -192,7 +192,7 @@ func (c *calling) make(ctx context.Context) (tool.Result, error) {
 			return result, err
 		}
 	}
-	return c.run(ctx)
+	return c.execute(ctx)
 }
 
 // isCut reports whether the arguments of the call are incomplete because the answer was cut. The last call has none if
@@ -303,8 +303,8 @@ func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, e
 	return tool.Failure(*lost.Result), true, nil
 }
 
-// run makes the call while the clock of the run goes.
-func (c *calling) run(ctx context.Context) (tool.Result, error) {
+// execute makes the call while the clock of the run goes.
+func (c *calling) execute(ctx context.Context) (tool.Result, error) {
 	r := c.step.run
 	done, err := r.clock.work()
 	defer done()
@@ -350,7 +350,7 @@ func (c *calling) run(ctx context.Context) (tool.Result, error) {
 		return result, err
 	}
 	done()
-	return c.run(ctx)
+	return c.execute(ctx)
 }
 
 // do makes the call once.

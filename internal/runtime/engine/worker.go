@@ -16,10 +16,6 @@ import (
 	"github.com/actlog/actlog/internal/runtime/runstore"
 )
 
-// DefaultLease is how long the runs of a worker are its own after a heartbeat. When a worker is killed, others go on with
-// its runs after this time.
-const DefaultLease = 3 * time.Second
-
 // claimAtOnce bounds how many runs are claimed in one statement.
 const claimAtOnce = 50
 

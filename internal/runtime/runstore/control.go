@@ -116,21 +116,21 @@ type OpenWait struct {
 	NotStarter bool
 }
 
-// ErrNotApart means that a wait must be approved by somebody else than who began the run, and it is not known that this
-// is so.
-var ErrNotApart = errors.New(
+// ErrSelfApproval means that a wait must be approved by somebody else than who began the run, and it is not known that
+// this is so.
+var ErrSelfApproval = errors.New(
 	"who started the run may not approve this: somebody else has to, under a name of their own",
 )
 
-// allows returns [ErrNotApart] if a decision about the wait is not for who makes it. Anybody may reject, and fill in a
-// form.
+// allows returns [ErrSelfApproval] if a decision about the wait is not for who makes it. Anybody may reject, and fill
+// in a form.
 func (w OpenWait) allows(decided *record.Wait) error {
 	by := orEmpty(decided.DecidedBy)
 	apart := by != "" && w.Starter != "" && by != w.Starter
 
 	approves := decided.State == nil || *decided.State != record.Rejected && *decided.State != record.Submitted
 	if w.NotStarter && approves && !apart {
-		return ErrNotApart
+		return ErrSelfApproval
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ var ErrDecided = errors.New("the wait was decided before, or has expired")
 
 // Decide writes what a human decided about a wait, and signals the run that waits. The first decision
 // counts. decide returns the decision for the wait as it stands; it may be called again. The error is
-// that of decide, [record.ErrNotFound] if there is no such wait, [ErrDecided] or [ErrNotApart].
+// that of decide, [record.ErrNotFound] if there is no such wait, [ErrDecided] or [ErrSelfApproval].
 func (s *Store) Decide(
 	ctx context.Context, rootPlanID, planID, waitID string, decide func(OpenWait) (*record.Wait, error),
 ) error {

@@ -78,10 +78,10 @@ type standing struct {
 	adopted bool
 	// rowsBelow says that anything below makes a row.
 	rowsBelow bool
-	// isPipelines says that this is a step because the trace has nothing but the parts of a pipeline. inPart is
+	// isPipelines says that this is a step because the trace has nothing but the stages of a pipeline. stage is
 	// the nearest such step above it, nil if there is none.
 	isPipelines bool
-	inPart      *node
+	stage       *node
 	// paid says that this is a part of a call that generates no text and whose cost counts.
 	paid bool
 

@@ -2,22 +2,22 @@ package otlp
 
 import "slices"
 
-// Some frameworks only report the parts of a pipeline, and no agent, model or tool call. Such a trace is
-// a run whose steps are the parts.
+// Some frameworks only report the stages of a pipeline, and no agent, model or tool call. Such a trace is
+// a run whose steps are the stages.
 
-// addParts makes steps of the parts of a pipeline: of what is below the root, else of the root. The root
-// is a span of such an instrumentation that is at the top, or one below others that runs parts.
-func (f *forest) addParts() {
+// addStages makes steps of the stages of a pipeline: of what is below the root, else of the root. The root
+// is a span of such an instrumentation that is at the top, or one below others that runs stages.
+func (f *forest) addStages() {
 	roots := f.roots()
 	for _, root := range roots {
-		parts := partsBelow(root)
-		if len(parts) == 0 {
-			parts = []*node{root}
+		stages := stagesBelow(root)
+		if len(stages) == 0 {
+			stages = []*node{root}
 		}
-		for _, n := range parts {
+		for _, n := range stages {
 			n.isPipelines = true
 		}
-		f.owners = append(f.owners, parts...)
+		f.owners = append(f.owners, stages...)
 	}
 	slices.SortFunc(f.owners, compareNodes)
 }
@@ -36,7 +36,7 @@ func (f *forest) roots() (roots []*node) {
 	for len(stack) > 0 {
 		n := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		if n.isPart() && n.facts.ofGenAI && (n.atTop || isChain(n.Span)) {
+		if n.isStage() && n.facts.ofGenAI && (n.atTop || isChain(n.Span)) {
 			roots = append(roots, n.node)
 			continue
 		}
@@ -49,26 +49,26 @@ func (f *forest) roots() (roots []*node) {
 	return roots
 }
 
-// isPart reports whether a node may be a part of a pipeline.
-func (n *node) isPart() bool {
+// isStage reports whether a node may be a stage of a pipeline.
+func (n *node) isStage() bool {
 	return n.Span != nil && (n.facts.Class == Transparent || n.facts.ofGenAI && n.facts.Class <= Agent)
 }
 
-// partsBelow returns the parts below a root, and records which part each is in.
-func partsBelow(root *node) (parts []*node) {
+// stagesBelow returns the stages below a root, and records which stage each is in.
+func stagesBelow(root *node) (stages []*node) {
 	stack := slices.Clone(root.children)
 	for len(stack) > 0 {
 		n := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
 
-		above := n.inPart
-		if n.isPart() {
-			parts, above = append(parts, n), n
+		above := n.stage
+		if n.isStage() {
+			stages, above = append(stages, n), n
 		}
 		for _, c := range n.children {
-			c.inPart = above
+			c.stage = above
 			stack = append(stack, c)
 		}
 	}
-	return parts
+	return stages
 }

@@ -57,7 +57,7 @@ func newForest(trace string, all []*node, byID map[string]*node, closed bool) *f
 	slices.Reverse(f.plans)
 	slices.SortFunc(f.owners, compareNodes)
 	if len(f.owners) == 0 {
-		f.addParts()
+		f.addStages()
 	}
 	f.chargeAsides()
 	f.useLogs()

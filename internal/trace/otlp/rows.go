@@ -192,8 +192,8 @@ func (n *node) planCall() *node {
 // parentStep returns the id of the step of the same plan that an agent works for, "" if there is none.
 func (p *projection) parentStep(n *node) string {
 	if n.isPipelines {
-		if n.inPart != nil {
-			return n.inPart.id
+		if n.stage != nil {
+			return n.stage.id
 		}
 		return ""
 	}

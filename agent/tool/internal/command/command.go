@@ -33,9 +33,9 @@ type Command struct {
 // grace is how long the output stays open after the command has ended.
 const grace = 2 * time.Second
 
-// Run runs the command until it or the context ends, and returns its exit code: -1 if a signal ended it. What it
+// Execute runs the command until it or the context ends, and returns its exit code: -1 if a signal ended it. What it
 // started and left behind is ended, too. The two outputs may be the same.
-func (c Command) Run(ctx context.Context, out, errs io.Writer) (int, error) {
+func (c Command) Execute(ctx context.Context, out, errs io.Writer) (int, error) {
 	name := c.Arguments[0]
 	if strings.ContainsRune(filepath.ToSlash(name), '/') && !filepath.IsAbs(name) {
 		name = filepath.Join(c.Dir, name)

@@ -24,10 +24,10 @@ type Skipped struct {
 	TooMany     bool // there are files after MaxTexts, or MaxTotal
 }
 
-// Texts calls do for the text files at a path and below it, in the order of their paths. Left out are
+// WalkTextFiles calls do for the text files at a path and below it, in the order of their paths. Left out are
 // binary files, links, what .gitignore files name, and, unless the path itself is one of them, hidden
 // files and folders of dependencies. Content is shared with nobody.
-func (f *Folder) Texts(
+func (f *Folder) WalkTextFiles(
 	ctx context.Context, name, include string, do func(at string, content []byte) error,
 ) (left Skipped, err error) {
 	wanted, err := readInclude(include)

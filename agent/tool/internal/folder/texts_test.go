@@ -62,7 +62,7 @@ func TestTexts(t *testing.T) {
 		{"", "[", `include: "[" is not a pattern such as *.go`},
 	} {
 		var got []string
-		left, err := f.Texts(t.Context(), row.path, row.include, func(at string, _ []byte) error {
+		left, err := f.WalkTextFiles(t.Context(), row.path, row.include, func(at string, _ []byte) error {
 			got = append(got, at)
 			return nil
 		})

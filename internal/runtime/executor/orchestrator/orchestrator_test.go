@@ -267,7 +267,7 @@ func TestApprovedActionsKeepTheirStarterOut(t *testing.T) {
 		})
 	}
 	for _, by := range []string{"ann", ""} {
-		if err := approve(by); !errors.Is(err, runstore.ErrNotApart) {
+		if err := approve(by); !errors.Is(err, runstore.ErrSelfApproval) {
 			t.Errorf("%q approves: %v", by, err)
 		}
 	}

@@ -52,7 +52,7 @@ func inDetail(section int) bool { return fieldsql.TableOf(sectionKinds[section])
 
 // inSection reports whether a field, or the earlier attempts, of the kind of a section belong to it.
 func inSection(f *field.Field, section int) bool {
-	return (f != nil && f.Parts != nil) == (section == sectionPrompts)
+	return (f != nil && f.Pieces != nil) == (section == sectionPrompts)
 }
 
 // SearchedTables are those whose partitions have an index for the search in texts once their period is over, with
@@ -66,13 +66,13 @@ var SearchedTables = map[string]string{
 // SearchIndexSuffix follows the name of a partition in that of its index. Another number makes all indexes again.
 const SearchIndexSuffix = "_search1"
 
-// indexed returns what is indexed of a row: all its words but those in parts.
+// indexed returns what is indexed of a row: all its words but those in pieces.
 func indexed(kind record.Kind) string {
 	return "actlog.search_fold(" + strings.Join(words(kind, "", func(*field.Field) bool { return true }), ", ") + ")"
 }
 
 // words returns the expressions of the texts of a row that hold words, of some fields, and of its earlier attempts.
-// Texts in parts are not among them.
+// Texts in pieces are not among them.
 func words(kind record.Kind, alias string, of func(*field.Field) bool) (texts []string) {
 	for _, f := range field.Worded(kind) {
 		if !of(f) {
@@ -80,7 +80,7 @@ func words(kind record.Kind, alias string, of func(*field.Field) bool) (texts []
 		}
 
 		text := alias + f.Column
-		if f.Parts != nil {
+		if f.Pieces != nil {
 			text = fieldsql.InRow(f, alias)
 		}
 		texts = append(texts, "("+text+")::text")
@@ -123,9 +123,9 @@ func searchKnown(partitions []string) string {
 
 // searchLikely returns the places of those of some runs, in their order, that may have the word in some section. It
 // takes less time than searchTexts, because it does not say where, and stops at the first row of a run. Its parameters
-// are: roots and parts of runs, and whether their detail is read; which sections are read; for how many milliseconds it
-// reads; the word, its bare part, and what is like it. After the time a run is late, which means that it was not read;
-// the first one never is.
+// are: roots and partitions of runs, and whether their detail is read; which sections are read; for how many
+// milliseconds it reads; the word, its bare part, and what is like it. After the time a run is late, which means that
+// it was not read; the first one never is.
 var searchLikely = func() string {
 	const late = "clock_timestamp() > (SELECT until FROM bound)"
 	// What search_has says of a text x, without a call for each row. Postgres finds one byte faster than two. What is like
@@ -180,11 +180,11 @@ WHERE u.late OR
 }()
 
 // searchTexts reads the rows of runs whose texts may have a word, section by section, in the order of their keys. Its
-// parameters are: roots and parts of runs, and whether their detail is read; which sections are read; in the first run,
-// the section and the key of the first row; for how many milliseconds it reads; how many rows of a section, and how
-// many prompts, it returns of a run; the word, its bare part, and what is like it. After the time it returns the place
-// of the row that would be next, without texts. It reads at least one row: the time begins when a row is first compared
-// with it.
+// parameters are: roots and partitions of runs, and whether their detail is read; which sections are read; in the first
+// run, the section and the key of the first row; for how many milliseconds it reads; how many rows of a section, and
+// how many prompts, it returns of a run; the word, its bare part, and what is like it. After the time it returns the
+// place of the row that would be next, without texts. It reads at least one row: the time begins when a row is first
+// compared with it.
 var searchTexts = func() string {
 	const late = "clock_timestamp() > (SELECT until FROM bound)"
 	// The columns of the key: what stands in record.Key as Parent, Seq and ID.

@@ -45,10 +45,10 @@ const sweptSlices = 16
 // indexer fills the index of the search.
 type indexer struct{ queries *db.Queries }
 
-// IndexSearch moves fresh texts into the index, in the caller's transaction, if there are
+// IndexFresh moves fresh texts into the index, in the caller's transaction, if there are
 // more rows of them than least, or many bytes. more reports that there may be others to move. One
 // transaction at a time may do this.
-func (x *indexer) IndexSearch(ctx context.Context, tx pgx.Tx, least int) (more bool, err error) {
+func (x *indexer) IndexFresh(ctx context.Context, tx pgx.Tx, least int) (more bool, err error) {
 	if _, err := tx.Exec(ctx, planAgain); err != nil {
 		return false, err
 	}
@@ -183,9 +183,9 @@ func readTexts(ctx context.Context, tx pgx.Tx, roots []string) (texts []string, 
 
 var searchedTexts = fieldsql.Searched()
 
-// SweepSearch deletes slices of the index whose trees are all gone, in the caller's transaction. It
+// SweepSlices deletes slices of the index whose trees are all gone, in the caller's transaction. It
 // looks at some slices behind one, and returns where the next call goes on; 0: there are no others.
-func (x *indexer) SweepSearch(ctx context.Context, tx pgx.Tx, after int32) (next int32, err error) {
+func (x *indexer) SweepSlices(ctx context.Context, tx pgx.Tx, after int32) (next int32, err error) {
 	return x.queries.SearchSliceSweep(ctx, tx, db.SearchSliceSweepParams{After: after, Most: sweptSlices})
 }
 

@@ -59,10 +59,10 @@ func TestFind(t *testing.T) {
 		keys = append(keys, c.Key())
 	}
 
-	find := func(f store.Finding) ([]store.Hit, *store.Unread) {
+	find := func(f store.TreeSearch) ([]store.Hit, *store.Unread) {
 		t.Helper()
 		f.RootPlanID = "r"
-		hits, rest, err := s.Find(t.Context(), f)
+		hits, rest, err := s.SearchTree(t.Context(), f)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +80,7 @@ func TestFind(t *testing.T) {
 4 wait title: Is it a [Nädel]?
 `
 
-	hits, rest := find(store.Finding{Keys: keys, Text: "nädel", Most: 100, Time: time.Minute})
+	hits, rest := find(store.TreeSearch{Keys: keys, Text: "nädel", Most: 100, Time: time.Minute})
 	if got := strings.ReplaceAll(foundTexts(hits), "a\u0308", "ä"); got != want || rest != nil {
 		t.Errorf("found\n%s, and %v is left; want\n%s", got, rest, want)
 	}
@@ -90,7 +90,7 @@ func TestFind(t *testing.T) {
 		{"%", "1 agentExecution agentRequest: 100[%] of n_del\n"},
 		{"absent", ""},
 	} {
-		if hits, _ := find(store.Finding{
+		if hits, _ := find(store.TreeSearch{
 			Keys: keys, Text: row.text, Most: 100, Time: time.Minute,
 		}); foundTexts(hits) != row.want {
 			t.Errorf("%q: %s", row.text, foundTexts(hits))
@@ -98,7 +98,7 @@ func TestFind(t *testing.T) {
 	}
 
 	// However small the pages, and however little time there is, they have the same hits.
-	for _, f := range []store.Finding{
+	for _, f := range []store.TreeSearch{
 		{Most: 1, Time: time.Minute}, {Most: 2, Time: time.Minute}, {Most: 100, Time: -1}, {Most: 1, Time: -1},
 	} {
 		var all []store.Hit
@@ -122,8 +122,8 @@ func TestFind(t *testing.T) {
 	}
 
 	var invalid *record.InvalidError
-	if _, _, err := s.Find(
-		t.Context(), store.Finding{RootPlanID: "r", Keys: keys, Text: " "},
+	if _, _, err := s.SearchTree(
+		t.Context(), store.TreeSearch{RootPlanID: "r", Keys: keys, Text: " "},
 	); !errors.As(err, &invalid) || invalid.Field != "q" {
 		t.Errorf("nothing to look for: %v", err)
 	}
@@ -131,7 +131,9 @@ func TestFind(t *testing.T) {
 	full := errors.New("full")
 	if _, _, err := s.Within(func(int64) error {
 		return full
-	}).Find(t.Context(), store.Finding{RootPlanID: "r", Keys: keys, Text: "x", Time: time.Minute}); !errors.Is(err, full) {
+	}).SearchTree(t.Context(), store.TreeSearch{
+		RootPlanID: "r", Keys: keys, Text: "x", Time: time.Minute,
+	}); !errors.Is(err, full) {
 		t.Errorf("without room: %v", err)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// Finding says what to look for in rows of a tree.
-type Finding struct {
+// TreeSearch says what to look for in rows of a tree.
+type TreeSearch struct {
 	RootPlanID string
 	// Keys are those of the rows: plans, steps, cycles, tool calls and waits. The answer has their order.
 	Keys []record.Key
@@ -51,10 +51,10 @@ const (
 	mostFound  = 4096
 )
 
-// Find returns the first hits in rows of a tree, in their order; of a plan, those in what stands beside it come after
-// its own. rest is nil if all rows were read. It reads the rows one by one, by their keys, and compares the texts here:
-// Postgres knows no form of texts in which case, accents and escapes make no difference.
-func (r *Reader) Find(ctx context.Context, f Finding) (hits []Hit, rest *Unread, err error) {
+// SearchTree returns the first hits in rows of a tree, in their order; of a plan, those in what stands beside it come
+// after its own. rest is nil if all rows were read. It reads the rows one by one, by their keys, and compares the texts
+// here: Postgres knows no form of texts in which case, accents and escapes make no difference.
+func (r *Reader) SearchTree(ctx context.Context, f TreeSearch) (hits []Hit, rest *Unread, err error) {
 	needle, err := search.NewNeedle(f.Text)
 	if err != nil {
 		return nil, nil, &record.InvalidError{Code: record.CodeInvalidValue, Field: "q", Reason: err.Error()}
@@ -63,7 +63,7 @@ func (r *Reader) Find(ctx context.Context, f Finding) (hits []Hit, rest *Unread,
 	end := time.Now().Add(f.Time)
 	for from, most := 0, firstFound; from < len(f.Keys); most = min(2*most, mostFound) {
 		keys := f.Keys[from:min(from+most, len(f.Keys))]
-		found, read, err := r.find(ctx, needle, f.RootPlanID, keys, time.Until(end))
+		found, read, err := r.searchRows(ctx, needle, f.RootPlanID, keys, time.Until(end))
 		if err != nil {
 			return nil, nil, fmt.Errorf("search in %s: %w", f.RootPlanID, err)
 		}
@@ -108,8 +108,8 @@ func after(hits []Hit, skipped int) *Unread {
 	return u
 }
 
-// find looks for a needle in rows, for a time. read is how many of the rows it has read: at least one.
-func (r *Reader) find(
+// searchRows looks for a needle in rows, for a time. read is how many of the rows it has read: at least one.
+func (r *Reader) searchRows(
 	ctx context.Context, needle search.Needle, root string, keys []record.Key, left time.Duration,
 ) (hits []Hit, read int, err error) {
 	kinds, parents := make([]string, len(keys)), make([]string, len(keys))
@@ -121,7 +121,7 @@ func (r *Reader) find(
 
 	hits, err = pg.Read(ctx, r.db, func() (hits []Hit, err error) {
 		read = len(keys)
-		rows, err := r.db.Query(ctx, findTexts, root, kinds, parents, seqs, ids, max(left, 0).Milliseconds())
+		rows, err := r.db.Query(ctx, rowTexts, root, kinds, parents, seqs, ids, max(left, 0).Milliseconds())
 		if err != nil {
 			return nil, err
 		}
@@ -155,7 +155,7 @@ func (r *Reader) find(
 			}
 
 			hit := Hit{Row: place, Kind: record.Kind(*kind), ID: orEmpty(id), StepID: orEmpty(step)}
-			if hits, err = found(hits, hit, field.Worded(hit.Kind), needle, texts, attempts); err != nil {
+			if hits, err = addRowHits(hits, hit, field.Worded(hit.Kind), needle, texts, attempts); err != nil {
 				return nil, err
 			}
 		}
@@ -174,8 +174,8 @@ func (r *Reader) find(
 // same policy.
 const machinery = "policy"
 
-// found adds the texts of a row that have a needle, those of some fields, and its earlier attempts.
-func found(
+// addRowHits adds the texts of a row that have a needle, those of some fields, and its earlier attempts.
+func addRowHits(
 	hits []Hit, hit Hit, fields []*field.Field, needle search.Needle, texts []*string, attempts []byte,
 ) ([]Hit, error) {
 	add := func(name, text string) bool {
@@ -205,10 +205,10 @@ func found(
 	return hits, err
 }
 
-// findTexts reads the texts of rows of a tree one by one, by their keys, and with a plan those of its thoughts,
+// rowTexts reads the texts of rows of a tree one by one, by their keys, and with a plan those of its thoughts,
 // artifacts and sources. Its parameters are the root; of the rows their kinds, parents, numbers and ids as [record.Key]
 // has them; and for how many milliseconds it reads. After that, except for the first row, it returns that it is late.
-var findTexts = func() string {
+var rowTexts = func() string {
 	keys := map[record.Kind]string{
 		record.KindPlan:           "t.current_plan_id = u.id",
 		record.KindAgentExecution: "t.step_id = u.id",
@@ -229,7 +229,7 @@ var findTexts = func() string {
 			id, step = all[len(all)-1].SQL, "t.step_id"
 		}
 		if table.Partitioned {
-			where += " AND " + partOfRoot
+			where += " AND " + inRootPartition
 		}
 
 		var texts []string

@@ -49,7 +49,7 @@ func found(t testing.TB, s *store.Store, f store.PlanFilter) []string {
 func index(t testing.TB, s *store.Store) {
 	t.Helper()
 	if err := s.DB().Transact(t.Context(), func(tx pgx.Tx) error {
-		_, err := s.IndexSearch(t.Context(), tx, 0)
+		_, err := s.IndexFresh(t.Context(), tx, 0)
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func sweep(t testing.TB, s *store.Store) {
 	t.Helper()
 	for slice, more := int32(0), true; more; more = slice > 0 {
 		if err := s.DB().Transact(t.Context(), func(tx pgx.Tx) (err error) {
-			slice, err = s.SweepSearch(t.Context(), tx, slice)
+			slice, err = s.SweepSlices(t.Context(), tx, slice)
 			return err
 		}); err != nil {
 			t.Fatal(err)
@@ -730,7 +730,7 @@ func TestSearchIndexesInBoundedSteps(t *testing.T) {
 	step := func(t *testing.T, s *store.Store, least int) (more bool) {
 		t.Helper()
 		err := s.DB().Transact(t.Context(), func(tx pgx.Tx) (err error) {
-			more, err = s.IndexSearch(t.Context(), tx, least)
+			more, err = s.IndexFresh(t.Context(), tx, least)
 			return err
 		})
 		if err != nil {

@@ -114,8 +114,8 @@ const (
 	mostKnown = 2000
 )
 
-// textSearching is a search while it goes on.
-type textSearching struct {
+// textSearcher is a search while it goes on.
+type textSearcher struct {
 	*Reader
 	TextSearch
 	needle   search.Needle
@@ -156,7 +156,7 @@ func (r *Reader) SearchTexts(ctx context.Context, t TextSearch) (TextsFound, err
 	}
 
 	t.PerRun = min(t.PerRun, t.Most) // so that a page has room for those of each run
-	s := &textSearching{
+	s := &textSearcher{
 		Reader: r, TextSearch: t, needle: needle, sections: make([]bool, sectionEnd), end: time.Now().Add(t.Time),
 		prompts: 1, shown: map[string]int{},
 	}
@@ -190,8 +190,8 @@ func (r *Reader) SearchTexts(ctx context.Context, t TextSearch) (TextsFound, err
 	return s.out, nil
 }
 
-func (s *textSearching) search(ctx context.Context) error {
-	if err := s.findPeriods(ctx); err != nil {
+func (s *textSearcher) search(ctx context.Context) error {
+	if err := s.choosePeriods(ctx); err != nil {
 		return err
 	}
 
@@ -253,7 +253,7 @@ func (s *textSearching) search(ctx context.Context) error {
 }
 
 // yield leaves Postgres to others for as long as it has read for the search, if others want it now.
-func (s *textSearching) yield(ctx context.Context, took time.Duration) error {
+func (s *textSearcher) yield(ctx context.Context, took time.Duration) error {
 	if took < fastRuns {
 		return nil
 	}
@@ -269,7 +269,7 @@ func (s *textSearching) yield(ctx context.Context, took time.Duration) error {
 }
 
 // wholeRuns returns how many hits are a page: if those of a run are counted, a page ends with a run.
-func (s *textSearching) wholeRuns() int {
+func (s *textSearcher) wholeRuns() int {
 	n := s.Most
 	if s.PerRun == 0 {
 		return n
@@ -281,7 +281,7 @@ func (s *textSearching) wholeRuns() int {
 }
 
 // afterHits returns the place after the last hit, or after its run.
-func (s *textSearching) afterHits() *TextPlace {
+func (s *textSearcher) afterHits() *TextPlace {
 	last := &s.out.Hits[len(s.out.Hits)-1]
 	if s.PerRun > 0 {
 		return &TextPlace{PlanCursor: last.Run.PlanCursor, RowPlace: RowPlace{Section: sectionEnd}}
@@ -301,12 +301,12 @@ func (s *textSearching) afterHits() *TextPlace {
 // textRun is a run that is searched.
 type textRun struct {
 	TextRun
-	part   time.Time
-	detail bool // whether its detail is searched
+	partition time.Time
+	detail    bool // whether its detail is searched
 }
 
 // nextRuns returns the runs that are searched next.
-func (s *textSearching) nextRuns(ctx context.Context, most int) ([]*textRun, error) {
+func (s *textSearcher) nextRuns(ctx context.Context, most int) ([]*textRun, error) {
 	rows, err := s.nextRows(ctx, most)
 	if err != nil {
 		return nil, fmt.Errorf("list runs: %w", err)
@@ -335,7 +335,7 @@ func (s *textSearching) nextRuns(ctx context.Context, most int) ([]*textRun, err
 }
 
 // nextRows returns the rows of the runs that are searched next: those that are listed, and others, in their order.
-func (s *textSearching) nextRows(ctx context.Context, most int) ([]db.TextSearchRunsRow, error) {
+func (s *textSearcher) nextRows(ctx context.Context, most int) ([]db.TextSearchRunsRow, error) {
 	place := func(row db.TextSearchRunsRow) PlanCursor { return PlanCursor{row.BeganAt, row.RootPlanID} }
 	s.candidates = slices.DeleteFunc(s.candidates, func(row db.TextSearchRunsRow) bool {
 		return compareCursors(place(row), s.from.PlanCursor) > 0
@@ -375,19 +375,19 @@ func (s *textSearching) nextRows(ctx context.Context, most int) ([]db.TextSearch
 }
 
 // shortly is until when a statement may take that only saves reading: without its answer, everything is read.
-func (s *textSearching) shortly() time.Time { return time.Now().Add(max(s.Time/4, leastAsked)) }
+func (s *textSearcher) shortly() time.Time { return time.Now().Add(max(s.Time/4, leastAsked)) }
 
 // likely returns those of some runs that may have hits, and how many of the runs it has looked at. While most runs have
 // hits, it costs more than it saves: then all are likely, but for those whose detail has none.
-func (s *textSearching) likely(ctx context.Context, runs []*textRun) (likely []*textRun, looked int, err error) {
+func (s *textSearcher) likely(ctx context.Context, runs []*textRun) (likely []*textRun, looked int, err error) {
 	rare := s.searched > 0 && rareRuns*len(s.shown) < s.searched
 	if !rare && !slices.ContainsFunc(runs, func(run *textRun) bool { return !run.detail }) {
 		return runs, len(runs), nil
 	}
 
-	roots, parts, detail := textRunColumns(runs)
+	roots, partitions, detail := textRunColumns(runs)
 	args := []any{
-		roots, parts, detail, s.sections, max(time.Until(s.end), 0).Milliseconds(), s.word.Text, s.word.Bare,
+		roots, partitions, detail, s.sections, max(time.Until(s.end), 0).Milliseconds(), s.word.Text, s.word.Bare,
 		append([]string{}, s.word.Alike...),
 	}
 
@@ -419,17 +419,17 @@ func (s *textSearching) likely(ctx context.Context, runs []*textRun) (likely []*
 }
 
 // textRunColumns returns what a statement has to know of runs.
-func textRunColumns(runs []*textRun) (roots []string, parts []time.Time, detail []bool) {
+func textRunColumns(runs []*textRun) (roots []string, partitions []time.Time, detail []bool) {
 	for _, run := range runs {
-		roots, parts = append(roots, run.RootPlanID), append(parts, run.part)
+		roots, partitions = append(roots, run.RootPlanID), append(partitions, run.partition)
 		detail = append(detail, run.detail)
 	}
-	return roots, parts, detail
+	return roots, partitions, detail
 }
 
-// findPeriods finds the recent runs that may have hits, and the periods whose detail has an index, if the search can
+// choosePeriods finds the recent runs that may have hits, and the periods whose detail has an index, if the search can
 // use these.
-func (s *textSearching) findPeriods(ctx context.Context) error {
+func (s *textSearcher) choosePeriods(ctx context.Context) error {
 	if s.word.InRow < leastIndexed {
 		return nil
 	}
@@ -470,8 +470,8 @@ func (s *textSearching) findPeriods(ctx context.Context) error {
 
 // listFromTextIndex adds the runs of the current period that may match, as the index of their words says. It then sets
 // s.olderFrom to where the runs begin that this index does not cover. Without a usable index it does nothing.
-func (s *textSearching) listFromTextIndex(ctx context.Context) error {
-	recent, err := s.findRecent(ctx, time.Now().Add(max(s.Time/2, leastAsked)), s.needle.Words(leastIndexed, mostPattern))
+func (s *textSearcher) listFromTextIndex(ctx context.Context) error {
+	recent, err := s.askRecent(ctx, time.Now().Add(max(s.Time/2, leastAsked)), s.needle.Words(leastIndexed, mostPattern))
 	if err != nil || recent == nil {
 		return err
 	}
@@ -519,7 +519,7 @@ func (r *Reader) indexedPeriods(ctx context.Context) (periods []textPeriod, err 
 
 // ask asks the indexes of a period once for the runs that may have hits. If they are many, or it takes long, all runs
 // may.
-func (s *textSearching) ask(ctx context.Context, p *textPeriod) error {
+func (s *textSearcher) ask(ctx context.Context, p *textPeriod) error {
 	if p.asked {
 		return nil
 	}
@@ -549,13 +549,13 @@ func (s *textSearching) ask(ctx context.Context, p *textPeriod) error {
 }
 
 // searchRuns searches runs from s.from on. rest is where it ended, if it did before the last of them.
-func (s *textSearching) searchRuns(ctx context.Context, runs []*textRun) (rest *TextPlace, err error) {
-	roots, parts, detail := textRunColumns(runs)
+func (s *textSearcher) searchRuns(ctx context.Context, runs []*textRun) (rest *TextPlace, err error) {
+	roots, partitions, detail := textRunColumns(runs)
 	first, skip := RowPlace{}, 0 // skip is how many hits of the first row were returned before
 	if runs[0].PlanCursor == s.from.PlanCursor {
 		first, skip = s.from.RowPlace, s.from.Skip
 	}
-	args := []any{roots, parts, detail, s.sections, first.Section, first.Parent, first.Seq, first.ID,
+	args := []any{roots, partitions, detail, s.sections, first.Section, first.Parent, first.Seq, first.ID,
 		max(time.Until(s.end), 0).Milliseconds(), s.Most + 2, s.prompts, s.word.Text, []byte(s.word.Bare), s.alike}
 
 	// end is the first place that was not read.
@@ -691,7 +691,7 @@ func (s *textSearching) searchRuns(ctx context.Context, runs []*textRun) (rest *
 }
 
 // fewOfEach returns the first hits of each run, as many as are shown of it, and counts the others.
-func (s *textSearching) fewOfEach(hits []TextHit, left map[int]int) (few []TextHit) {
+func (s *textSearcher) fewOfEach(hits []TextHit, left map[int]int) (few []TextHit) {
 	sortTextHits(hits)
 	kept := map[int]int{}
 	for i := range hits {
@@ -711,8 +711,8 @@ func sortTextHits(hits []TextHit) {
 }
 
 // add adds the texts of a row that have what is looked for.
-func (s *textSearching) add(hits []TextHit, hit TextHit, texts []*string, attempts []byte) ([]TextHit, error) {
-	in, err := found(nil, Hit{Kind: hit.Key.Kind}, sectionFields[hit.place.Section], s.needle, texts, attempts)
+func (s *textSearcher) add(hits []TextHit, hit TextHit, texts []*string, attempts []byte) ([]TextHit, error) {
+	in, err := addRowHits(nil, Hit{Kind: hit.Key.Kind}, sectionFields[hit.place.Section], s.needle, texts, attempts)
 	for _, h := range in {
 		hit.Field, hit.Snippet = h.Field, h.Snippet
 		hits = append(hits, hit)

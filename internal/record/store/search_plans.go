@@ -28,8 +28,8 @@ const (
 	mostSlices      = 512
 )
 
-// searching is a search while it goes on.
-type searching struct {
+// planSearcher is a search while it goes on.
+type planSearcher struct {
 	*Reader
 	query    search.Query
 	list     db.PlanListParams
@@ -39,9 +39,9 @@ type searching struct {
 	found    []PlanSummary
 }
 
-// search lists the root plans that a query finds and that the list may have. It goes from the
+// searchPlans lists the root plans that a query finds and that the list may have. It goes from the
 // newest to the oldest, and ends when it has a page.
-func (r *Reader) search(
+func (r *Reader) searchPlans(
 	ctx context.Context, text string, list db.PlanListParams, deadline time.Time,
 ) ([]PlanSummary, error) {
 	query, err := search.Parse(text)
@@ -49,7 +49,7 @@ func (r *Reader) search(
 		return nil, &record.InvalidError{Code: record.CodeInvalidValue, Field: "q", Reason: err.Error()}
 	}
 
-	s := &searching{
+	s := &planSearcher{
 		Reader: r, query: query, list: list, limit: int(list.PageSize), deadline: deadline,
 		most: max(firstCandidates, 2*int(list.PageSize)), found: []PlanSummary{},
 	}
@@ -65,7 +65,7 @@ func (r *Reader) search(
 }
 
 // floor returns a place that all that can still come on the page is newer than.
-func (s *searching) floor() PlanCursor {
+func (s *planSearcher) floor() PlanCursor {
 	floor := PlanCursor{s.list.AfterTime, s.list.AfterID}
 	if len(s.found) == s.limit {
 		if last := s.found[s.limit-1].Cursor; compareCursors(last, floor) > 0 {
@@ -76,13 +76,13 @@ func (s *searching) floor() PlanCursor {
 }
 
 // done reports whether nothing up to a place can be on the page.
-func (s *searching) done(newest PlanCursor) bool { return compareCursors(newest, s.floor()) <= 0 }
+func (s *planSearcher) done(newest PlanCursor) bool { return compareCursors(newest, s.floor()) <= 0 }
 
 // add adds those of the trees to the page that the list may have. A tree may come again, because it
 // may be in several slices. If it was found, and is not on the page any more, it is behind the whole
 // page, which only moves to newer trees: so it falls off again. If the list may not have it, it is
 // refused again.
-func (s *searching) add(ctx context.Context, roots []string) error {
+func (s *planSearcher) add(ctx context.Context, roots []string) error {
 	s.most = min(2*s.most, mostCandidates)
 	have := make(map[string]bool, len(s.found)+len(roots))
 	for i := range s.found {
@@ -111,7 +111,7 @@ func (s *searching) add(ctx context.Context, roots []string) error {
 }
 
 // searchFresh searches the trees that have texts that are in no slice.
-func (s *searching) searchFresh(ctx context.Context) error {
+func (s *planSearcher) searchFresh(ctx context.Context) error {
 	fresh, err := timed(ctx, s.Reader, s.deadline, pgx.RowToStructByPos[db.SearchFreshRow], db.SearchFresh,
 		s.query.Like, s.query.Regexp, s.list.BeforeTime, s.list.BeforeID)
 	if err != nil {
@@ -139,7 +139,7 @@ type candidate struct {
 }
 
 // searchSlices searches the index, slice by slice.
-func (s *searching) searchSlices(ctx context.Context) error {
+func (s *planSearcher) searchSlices(ctx context.Context) error {
 	after, lastSlice := PlanCursor{forever, lastOfAll}, int32(math.MaxInt32)
 	for most := firstSlices; ; most = min(2*most, mostSlices) {
 		rows, err := timed(ctx, s.Reader, s.deadline, pgx.RowToStructByPos[db.SearchSlicesRow], db.SearchSlices,
@@ -176,7 +176,7 @@ func (s *searching) searchSlices(ctx context.Context) error {
 
 // check adds the candidates whose texts match, until the page is full. The slices come newest
 // first, and so do the trees of a slice.
-func (s *searching) check(ctx context.Context, candidates []candidate) error {
+func (s *planSearcher) check(ctx context.Context, candidates []candidate) error {
 	for len(candidates) > 0 && !s.done(newestOf(candidates)) {
 		round := candidates[:min(s.most, len(candidates))]
 		candidates = candidates[len(round):]

@@ -51,7 +51,7 @@ func BenchmarkFind(b *testing.B) {
 		for _, q := range []string{"absent", "fox"} {
 			b.Run(kind+"/"+q, func(b *testing.B) {
 				for b.Loop() {
-					hits, rest, err := s.Find(b.Context(), store.Finding{
+					hits, rest, err := s.SearchTree(b.Context(), store.TreeSearch{
 						RootPlanID: kind, Keys: keys, Text: q, Most: 100, Time: time.Minute,
 					})
 					if err != nil || rest != nil && len(hits) < 100 {

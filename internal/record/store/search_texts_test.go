@@ -373,7 +373,7 @@ func TestSearchTextsForms(t *testing.T) {
 		}
 
 		for _, c := range changes { // as the search in one run, which reads everything
-			found, _, err := s.Find(t.Context(), store.Finding{
+			found, _, err := s.SearchTree(t.Context(), store.TreeSearch{
 				RootPlanID: c.Key().Root, Keys: []record.Key{c.Key()}, Text: needle, Most: 10, Time: time.Minute,
 			})
 			if err != nil {

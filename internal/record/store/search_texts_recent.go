@@ -21,11 +21,11 @@ import (
 const (
 	// RecentVersion says how the texts of recent runs are folded. Another number makes all of them again.
 	RecentVersion = 1
-	// mostRecentBytes is how long the texts of a run may be, at most, to be kept once more.
+	// mostRecentBytes is how long the texts of a run may be, at most, to be stored once more.
 	mostRecentBytes = 4 << 20
-	// mostPattern is how many characters of a word are looked for among recent texts. A text that is kept in parts may
-	// be cut within a word, but mostPattern characters of it, however they are escaped, are in two parts at most. So
-	// where it is cut, seamChars of both parts are kept together.
+	// mostPattern is how many characters of a word are looked for among recent texts. A text that is stored in pieces may
+	// be cut within a word, but mostPattern characters of it, however they are escaped, are in two pieces at most. So
+	// where it is cut, seamChars of both pieces are left together.
 	mostPattern = 32
 	seamChars   = 400
 )
@@ -59,7 +59,7 @@ type recentTable struct {
 // recentBytes returns how long the texts of some runs are, in their order. Its parameters are
 //
 //	$1  their roots
-//	$2  their parts
+//	$2  their partitions
 var recentBytes = func() string {
 	var sums []string
 	for _, t := range recentTexts() {
@@ -79,8 +79,8 @@ ORDER BY u.n`
 // recentFold returns what some runs say, folded, in their order; null: a word may be cut too often. Its parameters are
 //
 //	$1  their roots
-//	$2  their parts
-//	$3  how many characters around a cut are kept together
+//	$2  their partitions
+//	$3  how many characters around a cut are left together
 var recentFold = func() string {
 	var folds []string
 	for _, t := range recentTexts() {
@@ -99,7 +99,7 @@ var recentFold = func() string {
             OFFSET 0
         ) AS %[3]s`, hash, place, name)
 	}
-	prompts := sectionFields[sectionPrompts][0].Parts.Column
+	prompts := sectionFields[sectionPrompts][0].Pieces.Column
 
 	return `SELECT CASE WHEN NOT seam.short THEN concat_ws(E'\n', seam.fold,
 ` + strings.Join(folds, ",\n") + `
@@ -129,10 +129,10 @@ CROSS JOIN LATERAL ( -- where a word may go on in the next piece
 ORDER BY u.n`
 }()
 
-// KeepTexts stores the folded words of runs in recent_text. The transaction must have locked the rows of these runs. It
-// handles the first runs whose texts are at most so many bytes together, but at least one. Runs that are too large are
-// marked as passed. It returns how many runs it has handled.
-func (s *Store) KeepTexts(
+// WriteRecentTexts stores the folded words of runs in recent_text. The transaction must have locked the rows of these
+// runs. It handles the first runs whose texts are at most so many bytes together, but at least one. Runs that are too
+// large are marked as passed. It returns how many runs it has handled.
+func (s *Store) WriteRecentTexts(
 	ctx context.Context, tx pgx.Tx, runs []db.RecentDueRow, bytes int64,
 ) (handled int, err error) {
 	chosen, passed, err := fitTexts(ctx, tx, runs, bytes)
@@ -156,8 +156,8 @@ func (s *Store) KeepTexts(
 func fitTexts(
 	ctx context.Context, tx pgx.Tx, runs []db.RecentDueRow, budget int64,
 ) (fit []db.RecentDueRow, tooLarge []string, err error) {
-	roots, parts := dueColumns(runs)
-	rows, err := tx.Query(ctx, recentBytes, roots, parts)
+	roots, partitions := dueColumns(runs)
+	rows, err := tx.Query(ctx, recentBytes, roots, partitions)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -181,8 +181,8 @@ func fitTexts(
 
 // foldTexts writes the words of runs. unfit are the runs of which a word may be cut too often.
 func (s *Store) foldTexts(ctx context.Context, tx pgx.Tx, runs []db.RecentDueRow) (unfit []string, err error) {
-	roots, parts := dueColumns(runs)
-	rows, err := tx.Query(ctx, recentFold, roots, parts, seamChars)
+	roots, partitions := dueColumns(runs)
+	rows, err := tx.Query(ctx, recentFold, roots, partitions, seamChars)
 	if err != nil {
 		return nil, err
 	}
@@ -204,11 +204,11 @@ func (s *Store) foldTexts(ctx context.Context, tx pgx.Tx, runs []db.RecentDueRow
 	return unfit, s.queries.RecentKeep(ctx, tx, kept)
 }
 
-func dueColumns(runs []db.RecentDueRow) (roots []string, parts []time.Time) {
+func dueColumns(runs []db.RecentDueRow) (roots []string, partitions []time.Time) {
 	for _, r := range runs {
-		roots, parts = append(roots, r.RootPlanID), append(parts, r.Part)
+		roots, partitions = append(roots, r.RootPlanID), append(partitions, r.Part)
 	}
-	return roots, parts
+	return roots, partitions
 }
 
 // A slice of the index of recent texts has RunsOfSlice runs, or fewer that have so many bytes of words.
@@ -217,9 +217,9 @@ const (
 	bytesOfSlice = 16 << 20
 )
 
-// SliceTexts adds a slice to the index of recent texts, in a transaction, if there are so many runs for it, which are
-// at most [RunsOfSlice], or so many bytes.
-func (s *Store) SliceTexts(ctx context.Context, tx pgx.Tx, runs int) (done bool, err error) {
+// SliceRecentTexts adds a slice to the index of recent texts, in a transaction, if there are so many runs for it, which
+// are at most [RunsOfSlice], or so many bytes.
+func (s *Store) SliceRecentTexts(ctx context.Context, tx pgx.Tx, runs int) (done bool, err error) {
 	loose, err := s.queries.RecentLoose(ctx, tx, int32(runs))
 	if err != nil || loose.Trees < int64(runs) && loose.Bytes < bytesOfSlice {
 		return false, err
@@ -250,7 +250,7 @@ const (
 	mostLikely = 20_000
 )
 
-// searchRecentGrams returns which runs of the slices have some grams. Nothing comes if texts are not kept, or no
+// searchRecentGrams returns which runs of the slices have some grams. Nothing comes if texts are not stored, or no
 // slice has a gram. Its parameters are
 //
 //	$1  the version
@@ -271,8 +271,8 @@ ORDER BY m.slice`
 
 // searchRecent returns the statement for the roots of recent runs that may have some words: those at some places of
 // slices, and those in no slice, if they have the words; those without words; and those that have changed. It returns
-// from which part on runs are known, when the last of the others began, where a root comes from, and the root;
-// nothing if texts are not kept. Its parameters are
+// from which partition on runs are known, when the last of the others began, where a root comes from, and the root;
+// nothing if texts are not stored. Its parameters are
 //
 //	$1  the version
 //	$2  how many roots it returns that may have the words
@@ -327,15 +327,15 @@ LEFT JOIN LATERAL (
 
 // recentRuns are the runs of recent periods that are known.
 type recentRuns struct {
-	fromDay time.Time  // those whose part is not before it are among roots, or do not have the text
+	fromDay time.Time  // those whose partition is not before it are among roots, or do not have the text
 	olderAt *time.Time // no others began after this, but for those among roots; nil: there are no others
 	roots   []string
 }
 
-// findRecent asks the index of recent texts for the runs that may have some words, or the beginnings of long ones.
-// nil: it is not known, because texts are not kept, or too many may, or that is not known at the deadline, or
+// askRecent asks the index of recent texts for the runs that may have some words, or the beginnings of long ones.
+// nil: it is not known, because texts are not stored, or too many may, or that is not known at the deadline, or
 // Postgres failed for the moment: it only saves reading.
-func (r *Reader) findRecent(ctx context.Context, deadline time.Time, words []string) (*recentRuns, error) {
+func (r *Reader) askRecent(ctx context.Context, deadline time.Time, words []string) (*recentRuns, error) {
 	if len(words) == 0 {
 		return nil, nil
 	}

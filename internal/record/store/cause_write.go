@@ -24,24 +24,24 @@ var levels = map[record.Kind]string{
 
 // causeRow is a row of actlog.cause, by its columns.
 type causeRow struct {
-	Root      string  `json:"root_plan_id"`
-	Part      string  `json:"part"`
-	Detail    bool    `json:"detail"`
-	Document  kept    `json:"document"`
-	Level     *string `json:"level"`
-	Plan      *string `json:"plan_id"`
-	Step      *string `json:"step_id"`
-	Seq       *int64  `json:"seq"`
-	Call      *string `json:"tool_call_id"`
-	Kind      *string `json:"cause_kind"`
-	Tool      *string `json:"cause_tool"`
-	Text      *string `json:"cause_text"`
-	Recovered *bool   `json:"recovered"`
+	Root      string      `json:"root_plan_id"`
+	Partition string      `json:"part"`
+	Detail    bool        `json:"detail"`
+	Document  storedCause `json:"document"`
+	Level     *string     `json:"level"`
+	Plan      *string     `json:"plan_id"`
+	Step      *string     `json:"step_id"`
+	Seq       *int64      `json:"seq"`
+	Call      *string     `json:"tool_call_id"`
+	Kind      *string     `json:"cause_kind"`
+	Tool      *string     `json:"cause_tool"`
+	Text      *string     `json:"cause_text"`
+	Recovered *bool       `json:"recovered"`
 }
 
 // causeRowOf returns the row of a tree. An open question is only for lists.
-func causeRowOf(r db.CauseRowsRow, k kept, at tree.Node) causeRow {
-	c := causeRow{Root: r.RootPlanID, Part: r.Part.Format(time.DateOnly), Detail: r.Detail, Document: k}
+func causeRowOf(r db.CauseRowsRow, k storedCause, at tree.Node) causeRow {
+	c := causeRow{Root: r.RootPlanID, Partition: r.Part.Format(time.DateOnly), Detail: r.Detail, Document: k}
 	if k.Row == nil || at.Wait != nil && at.State() == record.Waiting {
 		return c
 	}
@@ -62,11 +62,11 @@ func causeRowOf(r db.CauseRowsRow, k kept, at tree.Node) causeRow {
 // causesAtOnce is of how many trees the rows are read at once. Those of a tree can take megabytes.
 const causesAtOnce = 10
 
-// KeepCauses finds the causes of trees in a transaction, and writes them for the lists and reports. A tree of which the
-// rows cannot be read has no cause until it changes; unreadable says why, one error for each such tree.
-func (s *Store) KeepCauses(ctx context.Context, tx pgx.Tx, roots []string) (unreadable []error, err error) {
+// WriteCauses finds the causes of trees in a transaction, and writes them for the lists and reports. A tree of which
+// the rows cannot be read has no cause until it changes; unreadable says why, one error for each such tree.
+func (s *Store) WriteCauses(ctx context.Context, tx pgx.Tx, roots []string) (unreadable []error, err error) {
 	for some := range slices.Chunk(roots, causesAtOnce) {
-		bad, err := s.keepCauses(ctx, tx, some)
+		bad, err := s.writeCauses(ctx, tx, some)
 		if err != nil {
 			return nil, err
 		}
@@ -75,7 +75,7 @@ func (s *Store) KeepCauses(ctx context.Context, tx pgx.Tx, roots []string) (unre
 	return unreadable, nil
 }
 
-func (s *Store) keepCauses(ctx context.Context, tx pgx.Tx, roots []string) (unreadable []error, err error) {
+func (s *Store) writeCauses(ctx context.Context, tx pgx.Tx, roots []string) (unreadable []error, err error) {
 	rows, err := s.queries.CauseRows(ctx, tx, roots)
 	if err != nil {
 		return nil, err
