@@ -98,7 +98,7 @@ type RecentDueRow struct {
 	Ended      bool
 }
 
-// Returns trees without a fold that are settled, latest ids first: those that have ended, and those that nobody has touched
+// Returns trees without a fold that are idle, latest ids first: those that have ended, and those that nobody has touched
 // for a minute, nor for a quarter of their age, up to an hour: so a tree that goes on is not folded again and again. They are
 // locked, so nobody deletes them before the end of the transaction. Those that others have locked have their turn later.
 func (q *Queries) RecentDue(ctx context.Context, db DBTX, arg RecentDueParams) ([]RecentDueRow, error) {
@@ -421,7 +421,7 @@ ON CONFLICT (root_plan_id) DO UPDATE SET
     part = excluded.part, began_at = excluded.began_at, touched_at = excluded.touched_at, passed = false, fold = NULL, slice = NULL, position = NULL
 `
 
-// Notes that trees have changed: they have no fold until they are settled. Those that are gone have no row. A tree that is deleted
+// Notes that trees have changed: they have no fold until they are idle. Those that are gone have no row. A tree that is deleted
 // meanwhile has a higher number in the feed.
 func (q *Queries) RecentTouch(ctx context.Context, db DBTX, rootPlanIds []string) error {
 	_, err := db.Exec(ctx, RecentTouch, rootPlanIds)

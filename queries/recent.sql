@@ -19,7 +19,7 @@ UPDATE actlog.recent_progress SET seq = NULL WHERE seq < @up_to::bigint;
 UPDATE actlog.recent_progress SET seq = @seq::bigint;
 
 -- name: RecentTouch :exec
--- Notes that trees have changed: they have no fold until they are settled. Those that are gone have no row. A tree that is deleted
+-- Notes that trees have changed: they have no fold until they are idle. Those that are gone have no row. A tree that is deleted
 -- meanwhile has a higher number in the feed.
 WITH now AS MATERIALIZED (
     SELECT p.root_plan_id, p.part, p.began_at
@@ -81,7 +81,7 @@ FROM (
 RETURNING (g.before_at IS NOT NULL)::boolean AS more;
 
 -- name: RecentDue :many
--- Returns trees without a fold that are settled, latest ids first: those that have ended, and those that nobody has touched
+-- Returns trees without a fold that are idle, latest ids first: those that have ended, and those that nobody has touched
 -- for a minute, nor for a quarter of their age, up to an hour: so a tree that goes on is not folded again and again. They are
 -- locked, so nobody deletes them before the end of the transaction. Those that others have locked have their turn later.
 SELECT r.root_plan_id, p.part, p.completed AS ended
