@@ -266,7 +266,7 @@ func TestDocsBaseBackup(t *testing.T) {
 	l := newLedger(t, "plan-backup")
 	p := start(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", dataDir)
 	stop := l.writers(p.url)
-	l.await(100)
+	l.await(t, 100)
 	running, err := embedpg.RunningURL(filepath.Join(dataDir, "postgres"))
 	if err != nil {
 		t.Fatal(err)
@@ -299,7 +299,7 @@ func TestDocsBaseBackup(t *testing.T) {
 	}
 
 	wait()
-	l.await(100) // the server still accepts writes
+	l.await(t, 100) // the server still accepts writes
 	stop()
 	l.check(t, p.url)
 	all := len(l.acked)
@@ -328,16 +328,16 @@ func TestTwoServers(t *testing.T) {
 
 	l := newLedger(t, "plan-two")
 	stopA, stopB := l.writers(a.url), l.writers(b.url)
-	l.await(200)
+	l.await(t, 200)
 	a.terminate(t)
 	stopA()
-	l.await(50)
+	l.await(t, 50)
 
 	c := start(t, args...)
 	stopC := l.writers(c.url)
 	b.terminate(t)
 	stopB()
-	l.await(50)
+	l.await(t, 50)
 	stopC()
 
 	l.check(t, c.url)

@@ -27,12 +27,6 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// pause waits a little between two checks of a condition.
-func pause() {
-	timer := time.NewTimer(5 * time.Millisecond)
-	<-timer.C
-}
-
 // actlog runs a command line in this process.
 func actlog(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()

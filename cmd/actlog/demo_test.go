@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/actlog/actlog/internal/testkit/pgtest"
+	"github.com/actlog/actlog/internal/testkit/storetest"
 )
 
 // playDemo runs the whole demo, and returns what it printed.
@@ -88,18 +89,11 @@ func TestDemoIsKilled(t *testing.T) {
 			t.Parallel()
 			p := start(t, "demo", "--pace", "1ms", "--listen", "127.0.0.1:0", "--data-dir", t.TempDir(), "--database-url",
 				pgtest.Empty(t).URL)
-			for !strings.Contains(p.stderr.String(), "Still serving") {
-				if t.Context().Err() != nil {
-					t.Fatalf("%s", p.stderr)
-				}
-				pause()
-			}
+			p.says(t, "Still serving")
 
 			worker := p.child(t, "--attached")
 			end(t, p, worker)
-			for alive(worker.Pid) {
-				pause()
-			}
+			storetest.Until(t, "the worker ends", func() bool { return !alive(worker.Pid) })
 		})
 	}
 }

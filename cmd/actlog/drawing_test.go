@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"slices"
@@ -158,15 +159,12 @@ func (s *screen) String() string {
 // await waits until a text is on the screen.
 func (s *screen) await(t *testing.T, text string) string {
 	t.Helper()
-	for {
-		if shown := s.String(); strings.Contains(shown, text) {
-			return shown
-		}
-		if t.Context().Err() != nil {
-			t.Fatalf("no %q on the screen:\n%s", text, s)
-		}
-		pause()
-	}
+	var shown string
+	storetest.Until(t, fmt.Sprintf("%q is on the screen", text), func() bool {
+		shown = s.String()
+		return strings.Contains(shown, text)
+	})
+	return shown
 }
 
 // onTerminal starts the program in a terminal.

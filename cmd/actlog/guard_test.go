@@ -21,6 +21,7 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 
 	"github.com/actlog/actlog/internal/testkit/pgtest"
+	"github.com/actlog/actlog/internal/testkit/storetest"
 )
 
 // browser sends what a browser would, without following redirects.
@@ -154,9 +155,7 @@ func TestSessionsOfKeysInFiles(t *testing.T) {
 		if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 			t.Fatal(err)
 		}
-		for strings.Count(p.stderr.String(), reloaded) == n {
-			pause()
-		}
+		storetest.Until(t, "the keys are reloaded", func() bool { return strings.Count(p.stderr.String(), reloaded) > n })
 	}
 	login := func(p *program, key string) *http.Cookie {
 		t.Helper()

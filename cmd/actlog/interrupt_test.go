@@ -96,12 +96,13 @@ func TestInterruptedPsql(t *testing.T) {
 		query := fmt.Sprintf("SELECT pg_sleep(1000) -- %d", signal)
 		p := begin(t, "psql", "--database-url", database.URL, "--", "-c", query)
 		client := p.child(t, "pg_sleep")
-		for sleeps := false; !sleeps; pause() {
+		storetest.Until(t, "the query runs", func() (runs bool) {
 			if err := database.Pool.QueryRow(t.Context(), "SELECT count(*) > 0 FROM pg_stat_activity WHERE query = $1",
-				query).Scan(&sleeps); err != nil {
+				query).Scan(&runs); err != nil {
 				t.Fatal(err)
 			}
-		}
+			return runs
+		})
 
 		if err := p.cmd.Process.Signal(signal); err != nil {
 			t.Fatal(err)

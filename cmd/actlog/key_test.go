@@ -115,9 +115,9 @@ func TestServeWithKeys(t *testing.T) {
 	}
 	second := newKey()
 	hup()
-	for status(t, client, url+"/api/v1/plans", second) != http.StatusOK {
-		pause()
-	}
+	storetest.Until(t, "the second key opens", func() bool {
+		return status(t, client, url+"/api/v1/plans", second) == http.StatusOK
+	})
 
 	good, err := os.ReadFile(file)
 	if err != nil {
@@ -128,9 +128,7 @@ func TestServeWithKeys(t *testing.T) {
 	}
 
 	hup()
-	for !strings.Contains(p.stderr.String(), "line 3") {
-		pause()
-	}
+	p.says(t, "line 3")
 	for _, key := range []string{first, second} {
 		if got := status(t, client, url+"/api/v1/plans", key); got != http.StatusOK {
 			t.Errorf("after an invalid file: %d", got)
@@ -140,9 +138,9 @@ func TestServeWithKeys(t *testing.T) {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	for status(t, client, url+"/readyz", "") != http.StatusServiceUnavailable {
-		pause()
-	}
+	storetest.Until(t, "the server drains", func() bool {
+		return status(t, client, url+"/readyz", "") == http.StatusServiceUnavailable
+	})
 	if got := status(t, client, url+"/api/v1/plans", first); got != http.StatusOK {
 		t.Errorf("during --drain-delay: %d", got)
 	}
@@ -200,18 +198,16 @@ func TestKeysAreReadAgain(t *testing.T) {
 	} {
 		before := current
 		current = change()
-		for status(t, client, p.url+"/api/v1/plans", current) != http.StatusOK {
-			pause()
-		}
+		storetest.Until(t, "the new key opens", func() bool {
+			return status(t, client, p.url+"/api/v1/plans", current) == http.StatusOK
+		})
 		if got := status(t, client, p.url+"/api/v1/plans", before); got != http.StatusUnauthorized {
 			t.Errorf("%s: the key that is gone: %d", what, got)
 		}
 	}
 
 	do(os.Remove(file))
-	for !strings.Contains(p.stderr.String(), "could not reload the API keys") {
-		pause()
-	}
+	p.says(t, "could not reload the API keys")
 	if got := status(t, client, p.url+"/api/v1/plans", current); got != http.StatusOK {
 		t.Errorf("without a file: %d", got)
 	}

@@ -21,6 +21,7 @@ import (
 	"testing"
 
 	"github.com/actlog/actlog/internal/testkit/pgtest"
+	"github.com/actlog/actlog/internal/testkit/storetest"
 )
 
 // beMain is a variable that makes the test binary run main, for tests that kill the program.
@@ -237,12 +238,11 @@ func (l *ledger) writers(url string) (stop func()) {
 	}
 }
 
-// await waits until n more tool calls are acknowledged. Only the timeout of the test binary
-// limits the wait.
-func (l *ledger) await(n int) {
-	for target := l.count() + n; l.count() < target; {
-		pause()
-	}
+// await waits until n more tool calls are acknowledged.
+func (l *ledger) await(t *testing.T, n int) {
+	t.Helper()
+	target := l.count() + n
+	storetest.Until(t, fmt.Sprintf("%d more tool calls are acknowledged", n), func() bool { return l.count() >= target })
 }
 
 // check reads the plan, and expects each acknowledged tool call exactly once.
@@ -314,7 +314,7 @@ func TestKillServer(t *testing.T) {
 	for range 2 {
 		p := start(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", dataDir)
 		stop := l.writers(p.url)
-		l.await(100)
+		l.await(t, 100)
 		p.kill(t)
 		stop()
 	}
@@ -333,18 +333,19 @@ func TestKillPostgres(t *testing.T) {
 	p := start(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", dataDir)
 	stop := l.writers(p.url)
 	for range 2 {
-		l.await(100)
+		l.await(t, 100)
 		pid := postmaster(t, dataDir)
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
 		// Until the server has started it again, the pid file is that of the dead process.
-		for now := pid; now == pid || now == 0; now = postmaster(t, dataDir) {
-			pause()
-		}
+		storetest.Until(t, "the server has started Postgres again", func() bool {
+			now := postmaster(t, dataDir)
+			return now != pid && now != 0
+		})
 	}
 
-	l.await(100)
+	l.await(t, 100)
 	stop()
 	l.check(t, p.url)
 	if !strings.Contains(p.stderr.String(), "postgres") {
@@ -361,7 +362,7 @@ func TestDrain(t *testing.T) {
 	l := newLedger(t, "plan-drain")
 	p := start(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", dataDir)
 	stop := l.writers(p.url)
-	l.await(50)
+	l.await(t, 50)
 	p.terminate(t)
 	stop()
 

@@ -37,6 +37,7 @@ import (
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/testkit/apitest"
 	"github.com/actlog/actlog/internal/testkit/pgtest"
+	"github.com/actlog/actlog/internal/testkit/storetest"
 	"github.com/actlog/actlog/internal/trace/otlp"
 )
 
@@ -500,9 +501,8 @@ func TestKillDuringExports(t *testing.T) {
 	for range 2 {
 		p := start(t, args...)
 		stop := exporters(t, p, e)
-		for target := e.count() + 60; e.count() < target; {
-			pause()
-		}
+		target := e.count() + 60
+		storetest.Until(t, "60 more spans are acknowledged", func() bool { return e.count() >= target })
 		p.kill(t)
 		stop()
 	}
@@ -520,9 +520,7 @@ func TestAllDoorsDrain(t *testing.T) {
 	e := newExporter()
 	p := start(t, args...)
 	stop := exporters(t, p, e)
-	for e.count() < 30 {
-		pause()
-	}
+	storetest.Until(t, "30 spans are acknowledged", func() bool { return e.count() >= 30 })
 
 	p.terminate(t)
 	stop()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/actlog/actlog/internal/record/report"
 	"github.com/actlog/actlog/internal/testkit/pgtest"
+	"github.com/actlog/actlog/internal/testkit/storetest"
 	"github.com/actlog/actlog/record"
 )
 
@@ -23,7 +24,8 @@ import (
 func (p *program) child(t *testing.T, text string) *os.Process {
 	t.Helper()
 	pid := p.cmd.Process.Pid
-	for t.Context().Err() == nil {
+	var found *os.Process
+	storetest.Until(t, fmt.Sprintf("a child with %q", text), func() bool {
 		lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 		if err != nil {
 			t.Fatal(err)
@@ -39,12 +41,12 @@ func (p *program) child(t *testing.T, text string) *os.Process {
 					if err != nil {
 						t.Fatal(err)
 					}
-					return child
+					found = child
 				}
 			}
 		}
-		pause()
-	}
+		return found != nil
+	})
 
 	t.Fatalf("no child with %q:\n%s", text, p.stderr)
 	return nil

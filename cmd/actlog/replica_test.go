@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/internal/testkit/pgtest"
+	"github.com/actlog/actlog/internal/testkit/storetest"
 )
 
 // TestReplica: a server with a replica reads lists, searches, exports, charts and reports there, and a client that
@@ -59,10 +60,10 @@ func TestReplica(t *testing.T) {
 	}
 
 	used := regexp.MustCompile(`(?m)^replica: [0-9.]+ s behind$`)
-	for there := false; !there; pause() {
+	storetest.Until(t, "the replica is used", func() bool {
 		_, answer, _ := ask("GET", "/readyz", "", nil)
-		there = used.MatchString(answer)
-	}
+		return used.MatchString(answer)
+	})
 	sql := func(query string) string {
 		arguments, err := json.Marshal(map[string]any{
 			"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{

@@ -252,18 +252,20 @@ func TestServerAwayAtAPrompt(t *testing.T) {
 // onlyRun waits for the only run that has not ended, and returns its plan.
 func onlyRun(t *testing.T, url string) string {
 	t.Helper()
-	for {
+	var id string
+	storetest.Until(t, "a run is open", func() bool {
 		for line := range strings.Lines(must(t, "runs", "--json", "--server", url)) {
 			var r runView
 			if err := json.Unmarshal([]byte(line), &r); err != nil {
 				t.Fatal(err)
 			}
 			if r.EndTime == nil {
-				return r.PlanID
+				id = r.PlanID
 			}
 		}
-		pause()
-	}
+		return id != ""
+	})
+	return id
 }
 
 // begun is a command that runs in this process.
@@ -380,9 +382,9 @@ func TestControl(t *testing.T) {
 
 	id := strings.TrimSpace(must(t, command("run", "reader", "Ask.", "--detach")...))
 	b := inBackground(t, command("tail", id)...)
-	for strings.Count(must(t, command("answer", id, "--list")...), "write_file") < 2 {
-		pause()
-	}
+	storetest.Until(t, "both calls wait", func() bool {
+		return strings.Count(must(t, command("answer", id, "--list")...), "write_file") >= 2
+	})
 
 	code, _, stderr := actlog(t, command("answer", id, "--decision", "approve")...)
 	if code != exitUsage {
@@ -397,9 +399,9 @@ func TestControl(t *testing.T) {
 			t.Errorf("%q", out)
 		}
 		// the command waits for a while only
-		for !strings.Contains(must(t, command("runs", "--state", tt.state, "--json")...), id) {
-			pause()
-		}
+		storetest.Until(t, "the run is "+tt.state, func() bool {
+			return strings.Contains(must(t, command("runs", "--state", tt.state, "--json")...), id)
+		})
 	}
 
 	f := inBackground(t, command("run", "reader", "Ask.")...)

@@ -181,8 +181,8 @@ func TestSandboxIsRequired(t *testing.T) {
 // says waits until a program prints a text.
 func (p *program) says(t *testing.T, text string) {
 	t.Helper()
-	for !strings.Contains(p.stderr.String(), text) {
-		if err := pg.Pause(t.Context(), 10*time.Millisecond); err != nil {
+	for deadline := time.Now().Add(5 * time.Minute); !strings.Contains(p.stderr.String(), text); {
+		if time.Now().After(deadline) || pg.Pause(t.Context(), 10*time.Millisecond) != nil {
 			t.Fatalf("it never said %q:\n%s", text, p.stderr)
 		}
 	}

@@ -36,12 +36,7 @@ func (w *watched) String() string {
 
 func (w *watched) await(t *testing.T, text string) {
 	t.Helper()
-	for !strings.Contains(w.String(), text) {
-		if t.Context().Err() != nil {
-			t.Fatalf("no %q in\n%s", text, w)
-		}
-		pause()
-	}
+	storetest.Until(t, fmt.Sprintf("%q in\n%s", text, w), func() bool { return strings.Contains(w.String(), text) })
 }
 
 // startTail runs tail in the background.

@@ -122,12 +122,11 @@ func (b *balancer) add(url string) {
 	b.all[url] = false
 	b.mu.Unlock()
 
-	for ready := false; !ready; {
-		pause()
+	storetest.Until(b.t, url+" is ready", func() bool {
 		b.mu.Lock()
-		ready = b.all[url]
-		b.mu.Unlock()
-	}
+		defer b.mu.Unlock()
+		return b.all[url]
+	})
 }
 
 func (b *balancer) look() {
@@ -214,30 +213,30 @@ func TestRollingUpgrade(t *testing.T) {
 	balancer.add(b.url)
 	l := newLedger(t, "plan-upgrade")
 	stop := l.writers(balancer.url)
-	l.await(100)
+	l.await(t, 100)
 
 	c := serve(os.Args[0]) // migrates, while the others serve
 	if n := applied(); n != len(files) {
 		t.Errorf("%d migrations are applied, want %d", n, len(files))
 	}
 	balancer.add(c.url)
-	l.await(100)
+	l.await(t, 100)
 	stop()
 	l.check(t, a.url)
 	l.check(t, c.url)
 
 	stop = l.writers(balancer.url)
 	a.terminate(t)
-	l.await(100)
+	l.await(t, 100)
 	old := serve(before) // on the newer schema
 	balancer.add(old.url)
-	l.await(100)
+	l.await(t, 100)
 
 	d := serve(os.Args[0])
 	balancer.add(d.url)
 	for _, p := range []*program{b, old} {
 		p.terminate(t)
-		l.await(50)
+		l.await(t, 50)
 	}
 
 	stop()

@@ -127,9 +127,7 @@ func TestOneEnvironment(t *testing.T) {
 	}
 
 	worker := beginIn(t, variables, "work")
-	for !strings.Contains(worker.stderr.String(), "actlog runs agents with") {
-		pause()
-	}
+	worker.says(t, "actlog runs agents with")
 	if strings.Contains(worker.stderr.String(), "with 0 workers") {
 		t.Errorf("the worker took the number of the server:\n%s", worker.stderr)
 	}

@@ -24,6 +24,7 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 
 	"github.com/actlog/actlog/internal/testkit/pgtest"
+	"github.com/actlog/actlog/internal/testkit/storetest"
 )
 
 // latecomer is a Postgres that is not there yet: nobody listens at its socket at first.
@@ -160,14 +161,15 @@ func askFor(t *testing.T, method, address string, header ...string) (a reply, er
 	return reply{resp.StatusCode, resp.Header, string(body)}, err
 }
 
-// untilAnswer asks until the answer has a status and a text. Only the timeout of the test binary limits the wait.
-func untilAnswer(t *testing.T, address string, status int, text string) reply {
+// untilAnswer asks until the answer has a status and a text.
+func untilAnswer(t *testing.T, address string, status int, text string) (answer reply) {
 	t.Helper()
-	for ; ; pause() {
-		if a, err := askFor(t, http.MethodGet, address); err == nil && a.status == status && strings.Contains(a.body, text) {
-			return a
-		}
-	}
+	storetest.Until(t, fmt.Sprintf("%s answers %d %q", address, status, text), func() (holds bool) {
+		var err error
+		answer, err = askFor(t, http.MethodGet, address)
+		return err == nil && answer.status == status && strings.Contains(answer.body, text)
+	})
+	return answer
 }
 
 // O1: a server that is started before its Postgres listens at once, refuses requests with the reason, and serves when
@@ -251,12 +253,8 @@ func TestWorkerBeforePostgres(t *testing.T) {
 	late := newLatecomer(t, database)
 	file := writeConfig(t, emptyConfig)
 	w := begin(t, "work", "--listen", "127.0.0.1:0", "--config", file, "--workers", "1", "--database-url", late.url)
-	var base string
-	for said := regexp.MustCompile(`serves health and metrics on (\S+)`); base == ""; pause() {
-		if m := said.FindStringSubmatch(w.stderr.String()); m != nil {
-			base = m[1]
-		}
-	}
+	w.says(t, "serves health and metrics on http")
+	base := regexp.MustCompile(`serves health and metrics on (\S+)`).FindStringSubmatch(w.stderr.String())[1]
 
 	untilAnswer(t, base+"/livez", http.StatusOK, "ok")
 	if a := untilAnswer(t, base+"/readyz", http.StatusServiceUnavailable,
@@ -287,17 +285,13 @@ func TestStoppedWhileWaiting(t *testing.T) {
 	} {
 		for _, hangUp := range []bool{true, false} {
 			p := begin(t, append(args, "--database-url", "postgres://127.0.0.1:1/x")...)
-			for !strings.Contains(p.stderr.String(), "waiting for the database") {
-				pause()
-			}
+			p.says(t, "waiting for the database")
 
 			if hangUp {
 				if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 					t.Fatal(err)
 				}
-				for !strings.Contains(p.stderr.String(), "reloaded the configuration") {
-					pause()
-				}
+				p.says(t, "reloaded the configuration")
 			}
 			p.terminate(t)
 		}

@@ -31,7 +31,7 @@ var planTree = fieldsql.NewRead(rootsOfID("plan_execution_record", "current_plan
 			fieldsql.Column{Name: "parent_step_id", Type: "text", SQL: "p.parent_step_id"},
 			fieldsql.Column{Name: "exception_waits", Type: "boolean", SQL: exceptionWaits},
 			fieldsql.Column{Name: "placeholder", Type: "boolean", SQL: "actlog.is_placeholder(p)"},
-			fieldsql.Column{Name: "beside_at", Type: "timestamptz", SQL: lastAttachedAt},
+			fieldsql.Column{Name: "last_attached_at", Type: "timestamptz", SQL: lastAttachedAt},
 			fieldsql.Column{
 				Name: "also_under", Type: "text[]",
 				SQL: "CASE WHEN p.current_plan_id = $1::text THEN (SELECT also_under FROM asked) END",

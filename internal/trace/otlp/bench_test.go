@@ -30,21 +30,21 @@ func longTrace(n int) []otlp.Span {
 	for i := 1; len(spans) < n; i += 4 {
 		call := fmt.Sprintf("call_%d", i)
 		spans = append(spans, []otlp.Span{
-			otlp.Span{
+			{
 				SpanID: id(i), ParentID: id(0), Name: "step", Start: at(i), End: at(i + 4),
 				Attributes: str("gen_ai.operation.name", "agent_step"),
 			},
-			otlp.Span{SpanID: id(i + 1), ParentID: id(i), Name: "chat m", Start: at(i), End: at(i + 1), Attributes: str(
+			{SpanID: id(i + 1), ParentID: id(i), Name: "chat m", Start: at(i), End: at(i + 1), Attributes: str(
 				"gen_ai.input.messages", `[{"role":"user","parts":[{"type":"text","content":"`+said+`"}]}]`,
 				"gen_ai.operation.name", "chat",
 				"gen_ai.output.messages", `[{"role":"assistant","parts":[{"type":"tool_call","id":"`+call+
 					`","name":"t","arguments":{"q":1}},{"type":"tool_call","id":"`+call+`b","name":"u","arguments":{}}]}]`,
 				"gen_ai.request.model", "m", "gen_ai.usage.input_tokens", "100", "gen_ai.usage.output_tokens", "10")},
-			otlp.Span{SpanID: id(i + 2), ParentID: id(i), Name: "execute_tool t", Start: at(i + 1), End: at(i + 2),
+			{SpanID: id(i + 2), ParentID: id(i), Name: "execute_tool t", Start: at(i + 1), End: at(i + 2),
 				Attributes: str("gen_ai.operation.name", "execute_tool",
 					"gen_ai.tool.call.arguments", `{"q":1}`, "gen_ai.tool.call.id", call, "gen_ai.tool.call.result", "r",
 					"gen_ai.tool.name", "t")},
-			otlp.Span{
+			{
 				SpanID: id(i + 3), ParentID: id(i), Name: "execute_tool u", Start: at(i + 1), End: at(i + 2),
 				Attributes: str("gen_ai.operation.name", "execute_tool", "gen_ai.tool.name", "u"),
 			},

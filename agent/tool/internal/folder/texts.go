@@ -17,7 +17,7 @@ const (
 	maxBroken = 4         // a text has at most one byte in this many that is not UTF-8
 )
 
-// Left is what Texts left out because of its bounds, and what is not available.
+// Skipped is what WalkTextFiles left out because of its bounds, and what is not available.
 type Skipped struct {
 	Large       int  // files of more than MaxText
 	Unavailable int  // files that are not available (see Available)

@@ -221,13 +221,6 @@ func (c *comparison) differences(a, b int) (names []string, unread bool) {
 	return names, !readA || !readB
 }
 
-func number[T int64 | float64](p *T) T {
-	if p == nil {
-		return 0
-	}
-	return *p
-}
-
 // slower reports whether one of two rows took at least twice as long as the other, and a second longer.
 func slower(a, b *outline.Row) bool {
 	x, okA := Took(a)

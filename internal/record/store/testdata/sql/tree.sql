@@ -48,7 +48,7 @@ SELECT
     CASE WHEN EXISTS (SELECT FROM actlog.plan_execution_record AS l WHERE l.root_plan_id = (SELECT root_plan_id FROM asked) AND NOT l.completed) THEN GREATEST(
         (SELECT max(GREATEST(w.start_time, w.end_time)) FROM actlog.wait_state AS w WHERE w.root_plan_id = p.root_plan_id AND w.plan_id = p.current_plan_id),
         (SELECT max(h.time) FROM actlog.thought AS h WHERE h.root_plan_id = p.root_plan_id AND h.plan_id = p.current_plan_id)
-    ) END AS beside_at,
+    ) END AS last_attached_at,
     CASE WHEN p.current_plan_id = $1::text THEN (SELECT also_under FROM asked) END AS also_under,
     CASE WHEN p.completed AND p.current_plan_id = $1::text THEN (
         SELECT z.result
@@ -140,7 +140,7 @@ SELECT
     NULL AS parent_step_id,
     NULL AS exception_waits,
     NULL AS placeholder,
-    NULL AS beside_at,
+    NULL AS last_attached_at,
     NULL AS also_under,
     NULL AS structure_result,
     a.step_id AS step_id,
@@ -219,7 +219,7 @@ SELECT
     NULL AS parent_step_id,
     NULL AS exception_waits,
     NULL AS placeholder,
-    NULL AS beside_at,
+    NULL AS last_attached_at,
     NULL AS also_under,
     NULL AS structure_result,
     t.step_id AS step_id,
@@ -304,7 +304,7 @@ SELECT
     NULL AS parent_step_id,
     NULL AS exception_waits,
     NULL AS placeholder,
-    NULL AS beside_at,
+    NULL AS last_attached_at,
     NULL AS also_under,
     NULL AS structure_result,
     NULL AS step_id,
