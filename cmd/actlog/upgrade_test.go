@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/internal/testkit/pgtest"
+	"github.com/actlog/actlog/internal/testkit/storetest"
 	"github.com/actlog/actlog/migrations"
 )
 
@@ -67,6 +68,7 @@ func buildBaseline(t *testing.T) (path string, migrations int) {
 
 // balancer sends requests to servers that are ready, in turn, as /readyz says.
 type balancer struct {
+	t   *testing.T
 	url string
 
 	mu   sync.Mutex
@@ -76,7 +78,7 @@ type balancer struct {
 
 func newBalancer(t *testing.T) *balancer {
 	t.Helper()
-	b := &balancer{all: map[string]bool{}}
+	b := &balancer{t: t, all: map[string]bool{}}
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(b.next(t)) },
 		ModifyResponse: func(r *http.Response) error {
