@@ -32,7 +32,7 @@ import (
 
 const (
 	runWorkers = 3
-	// lease is how long a worker's runs are its own, and stopsFor is longer.
+	// lease is how long a worker's runs are its own. A stop is longer.
 	lease    = 3 * time.Second
 	stopsMin = lease + 500*time.Millisecond
 	stopsMax = 2 * lease

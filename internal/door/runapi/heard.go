@@ -15,7 +15,7 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// heard is what a listener is told.
+// listenerEvent is what is sent to a listener.
 type listenerEvent struct {
 	name  string
 	level int   // from which on

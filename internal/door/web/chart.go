@@ -277,7 +277,7 @@ func (b *bars) length(value float64, known bool) (units string, drawn bool) {
 // full returns how long the bar of a row is.
 func (b *bars) full(r *store.ChartRow) (units string, drawn bool) { return b.length(b.of(r)) }
 
-// part returns how long that is which is drawn within the bar of a row.
+// within returns the length of what is drawn inside of the bar of a row.
 func (b *bars) within(r *store.ChartRow) (units string, drawn bool) {
 	if b.part == nil {
 		return "", false

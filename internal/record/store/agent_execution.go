@@ -50,7 +50,7 @@ WHERE t.root_plan_id = (SELECT root_plan_id FROM asked) AND t.step_id = $1::text
 
 var askedStep = rootsOfID("agent_execution_record", "step_id", stepOrder)
 
-// keptStep reads each content of a step once, onceStep for readers that put texts together themselves.
+// storedStep reads each content of a step once, onceStep for readers that put texts together themselves.
 var (
 	stepContents = contentSection("(SELECT root_plan_id FROM asked)", "$2::date", cycleSection.From)
 	storedStep   = []fieldsql.Section{stepSection, storedCycleSection, callSection, stepContents}

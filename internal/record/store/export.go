@@ -15,7 +15,7 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// exports reads the rows of a kind as they were written, keptExports with texts as they are kept.
+// exports reads the rows of a kind as they were written, storedExports with texts as they are stored.
 var (
 	exports        = exportsOf(true)
 	storedExports  = exportsOf(false)

@@ -32,7 +32,7 @@ type sender struct {
 	searchMemory *searchMemory
 	contents     *contents
 	counters     *counters
-	checkRoom    func() error // see Config.Room
+	checkRoom    func() error // see Config.CheckRoom
 }
 
 // room returns the reason if the disk has no room for a transaction.
@@ -51,7 +51,7 @@ type sent struct {
 	batch       *batch
 	touched     feed.Touched // the batch's, and what was undone
 	fresh       newTrees     // trees that the batch began; nil: not known
-	contents    []uint64     // see sharing.kept
+	contents    []uint64     // see contentPlan.onRecord
 	queuedTexts *queuedTexts
 	marked      bool // some trees are marked in which the batch undoes marks
 }

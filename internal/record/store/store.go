@@ -48,7 +48,7 @@ type Config struct {
 	// RetryFor is how long a write waits in all if Postgres is away, its disk is full or a row
 	// is locked. Default: DefaultRetryFor.
 	RetryFor time.Duration
-	// Room returns an error if the database's disk has no room for a transaction. Default: only
+	// CheckRoom returns an error if the database's disk has no room for a transaction. Default: only
 	// Postgres finds out.
 	CheckRoom func() error
 	// PartitionDays is the period of a partition of the detail. Default 7.

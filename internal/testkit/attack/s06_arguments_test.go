@@ -16,7 +16,7 @@ import (
 
 // S6: what the approver is shown is what is sent.
 
-// arguments that a model may write: whether they are good, and could be sent.
+// written are arguments that a model may write: whether they are good, and could be sent.
 var written = []struct {
 	name, text string
 	good       bool
