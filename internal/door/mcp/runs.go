@@ -79,7 +79,7 @@ func (s *Server) findRuns(c echo.Context, in runsQuery) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, err := s.lookup.FindPlans(c, q)
+	page, err := s.lookup.PlanPageFrom(c, q)
 	if err != nil {
 		return nil, err
 	}

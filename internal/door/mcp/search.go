@@ -97,7 +97,7 @@ func (s *Server) search(c echo.Context, in searchArguments) (any, error) {
 		return nil, err
 	}
 
-	found, err := s.lookup.Find(c, o, in.Text, from, in.Limit)
+	found, err := s.lookup.SearchTree(c, o, in.Text, from, in.Limit)
 	if wrong := new(record.InvalidError); errors.As(err, &wrong) { // what is looked for
 		return nil, httpd.BadField("text", wrong.Reason)
 	}
@@ -140,7 +140,7 @@ func (s *Server) searchRuns(c echo.Context, in searchArguments) (any, error) {
 		values.Set("cursor", in.Cursor)
 	}
 
-	page, err := s.lookup.FindTexts(c, values, hitsOfRun)
+	page, err := s.lookup.SearchTextsFrom(c, values, hitsOfRun)
 	if wrong := new(record.InvalidError); errors.As(err, &wrong) { // what is looked for
 		return nil, httpd.BadField("text", wrong.Reason)
 	}
