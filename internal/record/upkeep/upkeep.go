@@ -58,7 +58,7 @@ type Upkeep struct {
 	now     func() time.Time                                  // of this process
 	pause   func(context.Context, time.Duration) error        // see pg.Pause
 
-	runsOfSlice int // see store.SliceTexts
+	runsOfSlice int // see store.SliceRecentTexts
 
 	counters         counters
 	loggedNoTrigrams atomic.Bool // it is logged once
