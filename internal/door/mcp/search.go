@@ -10,6 +10,7 @@ import (
 
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/door/lookup"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/search"
 	"github.com/actlog/actlog/internal/view/words"
 	"github.com/actlog/actlog/record"
@@ -152,7 +153,7 @@ func (s *Server) searchRuns(c echo.Context, in searchArguments) (any, error) {
 	for i := range page.Hits {
 		h := &page.Hits[i]
 		each := hit{
-			ofRun: &ofRun{h.Run.RootPlanID, words.Shorten(orEmpty(h.Run.Title), nameChars), h.Run.BeganAt},
+			ofRun: &ofRun{h.Run.RootPlanID, words.Shorten(optional.Value(h.Run.Title), nameChars), h.Run.BeganAt},
 			place: place{At: lookup.TextAt(h), Kind: string(h.Key.Kind), Name: words.Shorten(h.Name, nameChars)},
 			Field: h.Field, Before: h.Before, Match: h.Match, After: h.After,
 		}
