@@ -140,7 +140,7 @@ func (r *Recorder) nextRev() int64 {
 	}
 }
 
-// write passes changes to the sink. settled reports whether the sink has decided on all of them,
+// write passes changes to the sink. concluded reports whether the sink has decided on all of them,
 // so that none has to be sent again. The error then names what was refused.
 func (r *Recorder) write(ctx context.Context, changes []record.Change) (concluded bool, err error) {
 	result, err := r.sink.Write(ctx, changes)

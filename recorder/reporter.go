@@ -109,7 +109,7 @@ func (r *reporter) send(ctx context.Context, what action, changes ...record.Chan
 	return err
 }
 
-// write writes everything unsent from here and above, then the changes. settled reports whether
+// write writes everything unsent from here and above, then the changes. concluded reports whether
 // the sink has decided on all of them.
 func (r *reporter) write(ctx context.Context, what action, changes []record.Change) (concluded bool, err error) {
 	batch := changes

@@ -157,7 +157,7 @@ func (d *demo) attach() error {
 	return err
 }
 
-// play starts a run, tells it, and shows where to look at it.
+// play starts a run, prints its story, and shows where to look at it.
 func (d *demo) play(ctx context.Context, e *env, server string) error {
 	client, err := serverFlags{Server: server, APIKey: d.key}.ProvideClient()
 	if err != nil {

@@ -222,7 +222,7 @@ func (c *client) start(ctx context.Context, b startBody) (started runView, err e
 	}
 }
 
-// following is a run that is told, and whose questions are answered meanwhile.
+// following is a run that is printed as a story, and whose questions are answered meanwhile.
 type following struct {
 	client *client
 	plan   string
@@ -238,7 +238,7 @@ func newFollowing(client *client, planID string, w io.Writer) *following {
 	return &following{client: client, plan: planID, story: story, asked: map[string]bool{}, waits: make(chan struct{}, 1)}
 }
 
-// follow tells a run until it has ended, and returns it.
+// follow prints a run until it has ended, and returns it.
 func (f *following) follow(ctx context.Context) (*runView, json.RawMessage, error) {
 	f.story.say("%s", f.plan)
 	aside, stop := context.WithCancel(ctx)
@@ -270,7 +270,7 @@ func (f *following) follow(ctx context.Context) (*runView, json.RawMessage, erro
 	return f.client.readRun(ctx, f.plan)
 }
 
-// startPatience is how long a run may wait for a worker before that is told.
+// startPatience is how long a run may wait for a worker before that is printed.
 const startPatience = 2 * time.Second
 
 // attend answers what the run waits for, or says how to, and says why a run does not begin.
@@ -342,7 +342,7 @@ func (f *following) send(ctx context.Context, w *waitView, d decide) error {
 	for again := false; ; again = true {
 		_, err := f.client.answer(ctx, f.plan, w.WaitID, d)
 		if _, late := errors.AsType[lateError](err); late && again {
-			return nil // maybe by this very answer; the story tells what it was
+			return nil // maybe by this very answer; the story says which it was
 		}
 
 		failed, ok := errors.AsType[*callError](err)

@@ -15,7 +15,7 @@ import (
 	"github.com/actlog/actlog/internal/view/words"
 )
 
-// story tells what happens in a run, line by line: the texts of answers as they arrive, tool calls, the runs
+// story prints what happens in a run, line by line: the texts of answers as they arrive, tool calls, the runs
 // below it, further to the right. It is safe for concurrent use.
 type story struct {
 	client *client
@@ -87,11 +87,11 @@ type storyRow struct {
 
 // moment is a line of a story, and when it happened.
 type moment struct {
-	at   time.Time
-	tell func()
+	at    time.Time
+	print func()
 }
 
-// rows tells what is new in rows. It returns the ids of waits that are open since.
+// rows prints what is new in rows. It returns the ids of waits that are open since.
 func (s *story) rows(rows []storyRow) (waits []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +124,7 @@ func (s *story) rows(rows []storyRow) (waits []string) {
 
 	slices.SortStableFunc(moments, func(a, b moment) int { return a.at.Compare(b.at) })
 	for _, m := range moments {
-		m.tell()
+		m.print()
 	}
 	return waits
 }
@@ -516,7 +516,7 @@ func (s *story) other(r *storyRow) {
 	s.line(s.depth(r.PlanID), s.view.faint(r.Kind), words.Clean(r.Type), words.Shorten(cmp.Or(r.Content, r.Name), 100))
 }
 
-// waiting reports whether a wait is open, as far as was told.
+// waiting reports whether a wait is open, as far as is known.
 func (s *story) waiting(waitID string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -530,7 +530,7 @@ func (s *story) say(format string, args ...any) {
 	s.line(0, s.view.exact(fmt.Sprintf(format, args...)))
 }
 
-// event tells an event of a stream. It returns the ids of waits that are open since.
+// event prints an event of a stream. It returns the ids of waits that are open since.
 func (s *story) event(event string, data json.RawMessage) (waits []string, err error) {
 	switch event {
 	case "rows":

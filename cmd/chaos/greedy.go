@@ -380,7 +380,8 @@ func (g *greedy) judge(where string, round []attack, outcomes map[string]*outcom
 			g.violated("%s: %d good %s failed, such as %s", where, t.failed, what, t.failure)
 		}
 		if p99 := quantile(t.all, 0.99); p99 > g.config.within {
-			g.violated("%s: the p99 of good %s is %s, the limit is %s", where, what, p99, g.config.within)
+			g.violated("%s: the p99 of good %s is %s, the limit is %s", where, what, p99.Round(time.Millisecond),
+				g.config.within)
 		}
 	}
 

@@ -158,8 +158,9 @@ func (h *house) check(ctx context.Context) (rows [][2]any, err error) {
 		return nil, err
 	}
 
-	median, p95 := quantile(taken, 0.5), quantile(taken, 0.95)
-	longest := quantile(taken, 1)
+	rounded := func(q float64) time.Duration { return quantile(taken, q).Round(time.Millisecond) }
+	median, p95 := rounded(0.5), rounded(0.95)
+	longest := rounded(1)
 	if !h.config.relaxed && (median > takenOverMedian || longest > takenOverIn) {
 		h.violated("runs of a killed worker went on after %s (median) and %s (the slowest)", median, longest)
 	}
@@ -217,13 +218,13 @@ func differences(want, got string) string {
 	return strings.Join(out, "\n")
 }
 
-// quantile returns a quantile of times, rounded to milliseconds.
+// quantile returns a quantile of times. It sorts them.
 func quantile(all []time.Duration, q float64) time.Duration {
 	if len(all) == 0 {
 		return 0
 	}
 	slices.Sort(all)
-	return all[min(int(q*float64(len(all))), len(all)-1)].Round(time.Millisecond)
+	return all[min(int(q*float64(len(all))), len(all)-1)]
 }
 
 // checkEffects compares the calls on record with what the tools did.

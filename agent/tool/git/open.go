@@ -203,7 +203,7 @@ func (o *opened) isOutside(origin string) bool {
 	return err != nil || !filepath.IsLocal(below)
 }
 
-// execute runs git in the repository and returns what it wrote, as program.run does.
+// execute runs git in the repository and returns what it wrote, as program.execute does.
 func (o *opened) execute(ctx context.Context, stdin string, arguments ...string) ([]byte, error) {
 	return o.program.execute(ctx, o.root, o.env, stdin, arguments...)
 }

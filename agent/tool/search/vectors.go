@@ -27,7 +27,7 @@ type Store interface {
 type Vectors struct {
 	embedder model.Embedder
 	// turn is held by the one call that asks the embedder for what is missing, and by whoever reads
-	// stored.
+	// kept.
 	turn  chan struct{}
 	kept  map[[sha256.Size]byte]*vector
 	asks  uint64                // how often vectors were asked for

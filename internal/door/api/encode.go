@@ -60,8 +60,8 @@ func viewOf(k record.Kind, without []string, unset map[string]string) (v view) {
 	return v
 }
 
-// withParts returns the view with what texts are kept in behind them.
-func (v view) withParts() (with view) {
+// withPieces returns the view with the pieces that texts are stored in behind them.
+func (v view) withPieces() (with view) {
 	for _, f := range v {
 		if with = append(with, f); f.Pieces != nil {
 			with = append(with, shownField{f.Pieces, "null"})

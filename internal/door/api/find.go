@@ -37,7 +37,7 @@ func (s *Server) search(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	found, err := s.lookup.Find(c, o, text, from, limit)
+	found, err := s.lookup.SearchTree(c, o, text, from, limit)
 	if err != nil {
 		return err
 	}

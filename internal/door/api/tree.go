@@ -106,7 +106,7 @@ var (
 		map[string]string{"maxSteps": "0", "currentStep": "0"})
 	cycleView = viewOf(record.KindThinkAct, []string{"rootPlanId", "stepId", "spanId"}, nil)
 	// cycleViews are by whether contents come once.
-	cycleViews = map[bool]view{false: cycleView, true: cycleView.withParts()}
+	cycleViews = map[bool]view{false: cycleView, true: cycleView.withPieces()}
 	toolView   = viewOf(record.KindActTool, []string{"rootPlanId", "stepId", "seq", "toolCallId", "spanId"}, nil)
 )
 

@@ -259,7 +259,7 @@ func (a *Answer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// buffer appends a copy of p to the parts of the answer. It takes memory from the budget first.
+// buffer appends a copy of p to the chunks of the answer. It takes memory from the budget first.
 func (a *Answer) buffer(p []byte) {
 	// The budget still counts the rows that the answer is made of. Most answers are smaller than their rows, so more is
 	// taken only beyond that.
@@ -281,9 +281,9 @@ func (a *Answer) buffer(p []byte) {
 			last++
 		}
 
-		part := a.chunks[last]
-		n := min(len(p), cap(part)-len(part))
-		a.chunks[last], p = append(part, p[:n]...), p[n:]
+		chunk := a.chunks[last]
+		n := min(len(p), cap(chunk)-len(chunk))
+		a.chunks[last], p = append(chunk, p[:n]...), p[n:]
 	}
 }
 
@@ -299,8 +299,8 @@ func (a *Answer) replace() http.ResponseWriter {
 		a.Header().Del(of)
 	}
 	a.Header().Set(echo.HeaderCacheControl, "no-store")
-	for _, part := range a.chunks {
-		freeChunk(part)
+	for _, chunk := range a.chunks {
+		freeChunk(chunk)
 	}
 
 	a.chunks, a.size = nil, 0
@@ -325,9 +325,9 @@ func (r replacement) Write(p []byte) (int, error) {
 }
 
 // freeChunk lets a chunk be used again.
-func freeChunk(part []byte) {
-	if cap(part) == answerChunk {
-		answerChunks.Put((*[answerChunk]byte)(part[:answerChunk]))
+func freeChunk(chunk []byte) {
+	if cap(chunk) == answerChunk {
+		answerChunks.Put((*[answerChunk]byte)(chunk[:answerChunk]))
 	}
 }
 
@@ -398,13 +398,13 @@ func (a *Answer) sendHeld() {
 	a.begun = true
 	a.since = time.Now()
 
-	for i, part := range a.chunks {
-		if a.sendChunk(part); a.err != nil {
+	for i, chunk := range a.chunks {
+		if a.sendChunk(chunk); a.err != nil {
 			return
 		}
 		a.chunks[i] = nil
-		freeChunk(part)
-		a.size -= int64(len(part))
+		freeChunk(chunk)
+		a.size -= int64(len(chunk))
 		a.releaseAllBut(a.size)
 	}
 	a.chunks = nil
@@ -415,17 +415,17 @@ func (a *Answer) sendHeld() {
 func (a *Answer) sendChunk(p []byte) {
 	control := http.NewResponseController(a.ResponseWriter)
 	for len(p) > 0 {
-		part := p[:min(len(p), answerChunk)]
+		chunk := p[:min(len(p), answerChunk)]
 		began := time.Now()
 		a.ahead = min(a.ahead+began.Sub(a.since), a.server.config.AnswerPatience) +
-			time.Duration(len(part))*time.Second/readRate
+			time.Duration(len(chunk))*time.Second/readRate
 		// If the connection cannot set a deadline, that of the server bounds the answer.
 		_ = control.SetWriteDeadline(began.Add(a.ahead))
 
 		if a.pacing {
 			<-a.server.processors
 		}
-		_, err := a.ResponseWriter.Write(part)
+		_, err := a.ResponseWriter.Write(chunk)
 		a.since = time.Now()
 		if a.pacing {
 			a.server.processors <- struct{}{}
@@ -439,7 +439,7 @@ func (a *Answer) sendChunk(p []byte) {
 			a.err = fmt.Errorf("%w: %w", ErrGone, err)
 			return
 		}
-		p = p[len(part):]
+		p = p[len(chunk):]
 	}
 }
 

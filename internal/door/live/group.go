@@ -80,8 +80,8 @@ type event struct {
 func (e *event) size() int { return len(e.Data) + 256 }
 
 // encode makes events of raw ones.
-func encode(encoder Encoder, root string, parts []rawEvent) (events []event, err error) {
-	for _, p := range parts {
+func encode(encoder Encoder, root string, raw []rawEvent) (events []event, err error) {
+	for _, p := range raw {
 		e := event{Event: Event{ID: p.id, Type: p.kind}, last: p.last}
 		switch p.kind {
 		case TypeRows:
@@ -109,17 +109,17 @@ func encode(encoder Encoder, root string, parts []rawEvent) (events []event, err
 }
 
 // finish marks the last of some events as the end of what belongs together, behind a cursor.
-func finish(parts []rawEvent, cursor string) []rawEvent {
-	if len(parts) == 0 {
-		parts = append(parts, rawEvent{})
+func finish(raw []rawEvent, cursor string) []rawEvent {
+	if len(raw) == 0 {
+		raw = append(raw, rawEvent{})
 	}
-	end := &parts[len(parts)-1]
+	end := &raw[len(raw)-1]
 	end.id, end.last = cursor, true
-	return parts
+	return raw
 }
 
-// read reads the next event of what is wanted. more reports that there is another.
-func (h *Hub) read(ctx context.Context, root string, w *want) (parts []rawEvent, more bool, err error) {
+// read reads the next events of what is wanted. more reports that there are others.
+func (h *Hub) read(ctx context.Context, root string, w *want) (raw []rawEvent, more bool, err error) {
 	select {
 	case h.reads <- struct{}{}:
 		defer func() { <-h.reads }()
@@ -135,7 +135,7 @@ func (h *Hub) read(ctx context.Context, root string, w *want) (parts []rawEvent,
 	return h.readTree(ctx, root, w)
 }
 
-func (h *Hub) readTree(ctx context.Context, root string, w *want) (parts []rawEvent, more bool, err error) {
+func (h *Hub) readTree(ctx context.Context, root string, w *want) (raw []rawEvent, more bool, err error) {
 	first := !w.begun
 	if first {
 		w.filter = store.RowFilter{Kinds: record.Kinds}
@@ -156,17 +156,17 @@ func (h *Hub) readTree(ctx context.Context, root string, w *want) (parts []rawEv
 			return []rawEvent{{kind: TypeDeleted}}, false, nil
 		}
 		if w.reset {
-			parts = append(parts, rawEvent{kind: TypeReset})
+			raw = append(raw, rawEvent{kind: TypeReset})
 		}
 	}
 
 	if len(rows) > 0 {
-		parts = append(parts, rawEvent{kind: TypeRows, rows: rows})
+		raw = append(raw, rawEvent{kind: TypeRows, rows: rows})
 	}
-	return parts, len(w.filter.Kinds) > 0, nil
+	return raw, len(w.filter.Kinds) > 0, nil
 }
 
-func (h *Hub) readPlans(ctx context.Context, w *want) (parts []rawEvent, more bool, err error) {
+func (h *Hub) readPlans(ctx context.Context, w *want) (raw []rawEvent, more bool, err error) {
 	var plans []Plan
 	if (w.all || w.reset) && !w.begun {
 		live, err := h.store.LivePlans(ctx)
@@ -174,7 +174,7 @@ func (h *Hub) readPlans(ctx context.Context, w *want) (parts []rawEvent, more bo
 			return nil, false, err
 		}
 		if w.reset {
-			parts = append(parts, rawEvent{kind: TypeReset})
+			raw = append(raw, rawEvent{kind: TypeReset})
 		}
 		for _, p := range live {
 			plans = append(plans, Plan{PlanGlance: p, RootPlanID: p.Record.RootPlanID})
@@ -206,9 +206,9 @@ func (h *Hub) readPlans(ctx context.Context, w *want) (parts []rawEvent, more bo
 
 	w.begun = true
 	if len(plans) > 0 {
-		parts = append(parts, rawEvent{kind: TypePlans, plans: plans})
+		raw = append(raw, rawEvent{kind: TypePlans, plans: plans})
 	}
-	return parts, len(w.plans) > 0, nil
+	return raw, len(w.plans) > 0, nil
 }
 
 // group is the streams of one tree, or of all root plans. Its hub's lock guards it.
@@ -279,12 +279,12 @@ func (g *group) run() {
 
 		began := time.Now()
 		for more, failed := true, false; more; {
-			parts, another, err := g.hub.read(g.ctx, g.root, w)
+			raw, another, err := g.hub.read(g.ctx, g.root, w)
 			if err == nil {
 				if !another {
-					parts = finish(parts, cursor)
+					raw = finish(raw, cursor)
 				}
-				err = g.send(parts, !another)
+				err = g.send(raw, !another)
 			}
 
 			switch {
@@ -308,14 +308,14 @@ func (g *group) run() {
 
 // send gives events to the live streams, encoded once for each encoder. A stream that has no
 // room for them is ended.
-func (g *group) send(parts []rawEvent, last bool) error {
+func (g *group) send(raw []rawEvent, last bool) error {
 	encoded := map[Encoder][]event{}
 	for {
 		missing := g.deliver(encoded, last)
 		if missing == nil {
 			return nil
 		}
-		events, err := encode(missing, g.root, parts)
+		events, err := encode(missing, g.root, raw)
 		if err != nil {
 			return err
 		}

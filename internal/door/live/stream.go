@@ -51,7 +51,7 @@ func newStream(h *Hub, planID string, encoder Encoder, room Room) *Stream {
 // reading is what a read found.
 type reading struct {
 	events []event
-	more   bool // there is another part
+	more   bool // there are others
 	err    error
 }
 
@@ -204,7 +204,7 @@ func (s *Stream) follow(e *event) {
 // ended reports whether the plan that was asked for has ended.
 func (s *Stream) ended() bool { return s.plan != "" && s.state.Terminal() }
 
-// read begins to read another part of what the stream wants. That may take long; meanwhile the
+// read begins to read the next events that the stream wants. That may take long; meanwhile the
 // client has to hear that the stream is alive.
 func (s *Stream) read() {
 	w, found := s.want, make(chan reading, 1)
@@ -223,9 +223,9 @@ func (s *Stream) read() {
 
 	go func() {
 		var r reading
-		var parts []rawEvent
-		if parts, r.more, r.err = s.hub.read(s.ctx, s.group.root, w); r.err == nil {
-			r.events, r.err = encode(s.encoder, s.group.root, parts)
+		var raw []rawEvent
+		if raw, r.more, r.err = s.hub.read(s.ctx, s.group.root, w); r.err == nil {
+			r.events, r.err = encode(s.encoder, s.group.root, raw)
 		}
 		found <- r
 	}()

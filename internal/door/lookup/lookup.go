@@ -3,6 +3,7 @@
 package lookup
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -51,14 +52,9 @@ const (
 
 // New returns what looks up a record, on what the doors of server share.
 func New(s Store, server *httpd.Server, config Config) *Lookup {
-	setDefault := func(v *time.Duration, d time.Duration) {
-		if *v == 0 {
-			*v = d
-		}
-	}
-	setDefault(&config.ListTimeout, 10*time.Second)
-	setDefault(&config.FindTime, time.Second)
-	setDefault(&config.SearchTime, 700*time.Millisecond)
+	config.ListTimeout = cmp.Or(config.ListTimeout, 10*time.Second)
+	config.FindTime = cmp.Or(config.FindTime, time.Second)
+	config.SearchTime = cmp.Or(config.SearchTime, 700*time.Millisecond)
 
 	searches := httpd.NewTurns(maxSearches, maxWaiting, config.ListTimeout)
 	texts := httpd.NewTurns(maxTexts, maxWaiting, config.ListTimeout)

@@ -30,8 +30,8 @@ func (l *Lookup) PlanPage(c echo.Context) (page PlanPage, err error) {
 	return l.planPageOf(c, httpd.QueryOf(c, append(planQuery, "cursor")...))
 }
 
-// FindPlans is [Lookup.PlanPage] for values that did not come in the query of the request.
-func (l *Lookup) FindPlans(c echo.Context, values url.Values) (PlanPage, error) {
+// PlanPageFrom is [Lookup.PlanPage] for values that did not come in the query of the request.
+func (l *Lookup) PlanPageFrom(c echo.Context, values url.Values) (PlanPage, error) {
 	return l.planPageOf(c, httpd.QueryFrom(values, append(planQuery, "cursor")...))
 }
 

@@ -26,8 +26,7 @@ type TextsPage struct {
 // SearchQuery are the members of a query that a search in texts may have.
 var SearchQuery = []string{
 	"q", "kind", "project", "state", "name", "agent", "userId", "conversationId", "tag", "environment", "since", "until",
-	"limit",
-	"cursor",
+	"limit", "cursor",
 }
 
 // freeTime is how long a search in texts may take without a rest after it.
@@ -40,8 +39,8 @@ func (l *Lookup) SearchTextsByRun(c echo.Context, perRun int) (TextsPage, error)
 	return l.SearchTexts(c, q, perRun)
 }
 
-// FindTexts is [Lookup.SearchTextsByRun] for values that did not come in the query of the request.
-func (l *Lookup) FindTexts(c echo.Context, values url.Values, perRun int) (TextsPage, error) {
+// SearchTextsFrom is [Lookup.SearchTextsByRun] for values that did not come in the query of the request.
+func (l *Lookup) SearchTextsFrom(c echo.Context, values url.Values, perRun int) (TextsPage, error) {
 	return l.SearchTexts(c, httpd.QueryFrom(values, SearchQuery...), perRun)
 }
 
@@ -142,7 +141,7 @@ func textPlace(q *httpd.Query) *store.TextPlace {
 	return p
 }
 
-// TextAt returns the address of a hit in its run. What stands beside a plan is by its step, if it names one, else by
+// TextAt returns the address of a hit in its run. What is attached to a plan is by its step, if it names one, else by
 // the plan.
 func TextAt(h *store.TextHit) string {
 	switch h.Key.Kind {

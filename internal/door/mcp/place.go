@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/tree"
 	"github.com/actlog/actlog/internal/view/outline"
 	"github.com/actlog/actlog/internal/view/words"
@@ -100,7 +101,7 @@ func figuresOf(f *tree.Figures) figures {
 
 // errorText says what is wrong with a row; empty: nothing is known.
 func errorText(kind, message *string) string {
-	return strings.Trim(orEmpty(kind)+": "+orEmpty(message), ": ")
+	return strings.Trim(optional.Value(kind)+": "+optional.Value(message), ": ")
 }
 
 // errorOf is the beginning of errorText, in one line.
@@ -110,18 +111,11 @@ func errorOf(kind, message *string) string {
 
 // errorLine is the kind of an error, and the line that says what happened.
 func errorLine(f *tree.Failure) string {
-	kind, text := orEmpty(f.Kind), f.Text()
+	kind, text := optional.Value(f.Kind), f.Text()
 	if kind != "" && text != "" {
 		return kind + ": " + text
 	}
 	return kind + text
-}
-
-func orEmpty[T ~string](s *T) string {
-	if s == nil {
-		return ""
-	}
-	return string(*s)
 }
 
 // passage is a text of a row, or a part of it.

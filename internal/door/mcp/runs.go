@@ -10,6 +10,7 @@ import (
 
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/door/lookup"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/search"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/view/outline"
@@ -79,7 +80,7 @@ func (s *Server) findRuns(c echo.Context, in runsQuery) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, err := s.lookup.FindPlans(c, q)
+	page, err := s.lookup.PlanPageFrom(c, q)
 	if err != nil {
 		return nil, err
 	}
@@ -132,9 +133,9 @@ func valuesOf(in any) (url.Values, error) {
 
 func runOf(p *store.PlanSummary) run {
 	r := run{
-		PlanID: p.Record.RootPlanID, Title: words.Shorten(orEmpty(p.Record.Title), nameChars),
-		Name:    words.Shorten(orEmpty(p.Record.Name), nameChars),
-		Project: orEmpty(p.Record.Project), State: orEmpty(p.Record.State), Placeholder: p.Placeholder,
+		PlanID: p.Record.RootPlanID, Title: words.Shorten(optional.Value(p.Record.Title), nameChars),
+		Name:    words.Shorten(optional.Value(p.Record.Name), nameChars),
+		Project: optional.Value(p.Record.Project), State: string(optional.Value(p.Record.State)), Placeholder: p.Placeholder,
 		span: span{p.Record.StartTime, p.Record.EndTime, p.Total.DurationMs}, Steps: p.Steps, Failed: p.Failed,
 		figures: figuresOf(&p.Total),
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/door/lookup"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/search"
 	"github.com/actlog/actlog/internal/view/words"
 	"github.com/actlog/actlog/record"
@@ -97,7 +98,7 @@ func (s *Server) search(c echo.Context, in searchArguments) (any, error) {
 		return nil, err
 	}
 
-	found, err := s.lookup.Find(c, o, in.Text, from, in.Limit)
+	found, err := s.lookup.SearchTree(c, o, in.Text, from, in.Limit)
 	if wrong := new(record.InvalidError); errors.As(err, &wrong) { // what is looked for
 		return nil, httpd.BadField("text", wrong.Reason)
 	}
@@ -140,7 +141,7 @@ func (s *Server) searchRuns(c echo.Context, in searchArguments) (any, error) {
 		values.Set("cursor", in.Cursor)
 	}
 
-	page, err := s.lookup.FindTexts(c, values, hitsOfRun)
+	page, err := s.lookup.SearchTextsFrom(c, values, hitsOfRun)
 	if wrong := new(record.InvalidError); errors.As(err, &wrong) { // what is looked for
 		return nil, httpd.BadField("text", wrong.Reason)
 	}
@@ -152,7 +153,7 @@ func (s *Server) searchRuns(c echo.Context, in searchArguments) (any, error) {
 	for i := range page.Hits {
 		h := &page.Hits[i]
 		each := hit{
-			ofRun: &ofRun{h.Run.RootPlanID, words.Shorten(orEmpty(h.Run.Title), nameChars), h.Run.BeganAt},
+			ofRun: &ofRun{h.Run.RootPlanID, words.Shorten(optional.Value(h.Run.Title), nameChars), h.Run.BeganAt},
 			place: place{At: lookup.TextAt(h), Kind: string(h.Key.Kind), Name: words.Shorten(h.Name, nameChars)},
 			Field: h.Field, Before: h.Before, Match: h.Match, After: h.After,
 		}

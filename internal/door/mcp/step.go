@@ -157,8 +157,8 @@ func (s *Server) stepOf(c echo.Context, o *outline.Outline, at, chars int, left 
 	}
 	if k, ok := row.Record.(*record.AgentExecution); ok {
 		out.Error = clip(errorText(k.ErrorKind, k.ErrorMessage), chars, left)
-		out.Request, out.Result = clip(orEmpty(k.AgentRequest), chars, left),
-			clip(tree.Answer(orEmpty(k.Result)), chars, left)
+		out.Request = clip(optional.Value(k.AgentRequest), chars, left)
+		out.Result = clip(tree.Answer(optional.Value(k.Result)), chars, left)
 	}
 	return out, nil
 }
@@ -176,14 +176,15 @@ func (s *Server) cycleOf(c echo.Context, o *outline.Outline, at, chars int, left
 	}
 
 	out = cycle{
-		place: placeOf(r), Seq: k.Seq, span: spanOf(r), Model: orEmpty(k.ModelName), FinishReason: orEmpty(k.FinishReason),
+		place: placeOf(r), Seq: k.Seq, span: spanOf(r),
+		Model: optional.Value(k.ModelName), FinishReason: optional.Value(k.FinishReason),
 		figures: figures{
 			InputTokens: optional.Value(k.InputTokens), OutputTokens: optional.Value(k.OutputTokens), CostUSD: k.CostUSD,
 		},
 	}
 	left.take(out)
 	out.Error = clip(errorText(k.ErrorKind, k.ErrorMessage), chars, left)
-	out.Output = clip(cmp.Or(orEmpty(k.ThinkOutput), string(k.Message)), chars, left)
+	out.Output = clip(cmp.Or(optional.Value(k.ThinkOutput), string(k.Message)), chars, left)
 
 	texts := map[string]*record.ActTool{}
 	for i := range row.Calls {
@@ -209,17 +210,17 @@ func (s *Server) cycleOf(c echo.Context, o *outline.Outline, at, chars int, left
 		}
 		if t := texts[o.Rows[i].Call.Record.ToolCallID]; t != nil {
 			each.Error = clip(errorText(t.ErrorKind, t.ErrorMessage), chars, left)
-			each.Arguments, each.Result = clip(orEmpty(t.Parameters), chars, left),
-				clip(tree.Answer(orEmpty(t.Result)), chars, left)
+			each.Arguments = clip(optional.Value(t.Parameters), chars, left)
+			each.Result = clip(tree.Answer(optional.Value(t.Result)), chars, left)
 		}
 		out.Calls = append(out.Calls, each)
 	}
 
-	asked := chat.ParseMessages(orEmpty(k.ThinkInput))
+	asked := chat.ParseMessages(optional.Value(k.ThinkInput))
 	known := make([]bool, len(asked))
 	if b := row.Before; b != nil {
-		known = chat.Known(asked, chat.ParseMessages(orEmpty(b.ThinkInput)),
-			chat.Reply(string(b.Message), orEmpty(b.ThinkOutput)))
+		known = chat.Known(asked, chat.ParseMessages(optional.Value(b.ThinkInput)),
+			chat.Reply(string(b.Message), optional.Value(b.ThinkOutput)))
 	}
 
 	for i := range asked {

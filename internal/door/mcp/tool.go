@@ -35,8 +35,8 @@ type requestKey struct{}
 // addTool adds a tool. Its arguments are the members of In; a text without limits has at most as many characters as an
 // id. The error of do is shown to the model, which can correct its mistakes.
 func addTool[In any](
-	s *Server, to *sdk.Server, name, title, description string, bounds map[string]limits, do func(echo.Context,
-		In) (any, error),
+	s *Server, to *sdk.Server, name, title, description string, bounds map[string]limits,
+	do func(echo.Context, In) (any, error),
 ) {
 	tool := &sdk.Tool{
 		Name: name, Title: title, Description: description, InputSchema: inputSchema[In](bounds),

@@ -6,14 +6,14 @@ import (
 	"github.com/actlog/actlog/internal/runtime/runs"
 )
 
-// aurite tells the events of an agent under the public names of Aurite, for clients that were made for it.
+// aurite sends the events of an agent under the public names of Aurite, for clients that were made for it.
 type aurite struct {
 	begun bool // the first answer has begun
 }
 
-// of returns what a client is told of an event: nothing of those that have no such name.
+// of returns the events that a client gets for one: nothing of those that have no such name.
 func (a *aurite) of(e runs.Event) (events []runs.Event) {
-	tell := func(kind string, data map[string]any) {
+	add := func(kind string, data map[string]any) {
 		events = append(events, runs.Event{Number: e.Number, Type: kind, Data: data})
 	}
 
@@ -28,23 +28,23 @@ func (a *aurite) of(e runs.Event) (events []runs.Event) {
 		if e.Data["reset"] != nil {
 			data["reset"] = true
 		}
-		tell("llm_response", data)
+		add("llm_response", data)
 	case runs.ToolUseInputDelta:
-		tell("tool_call", map[string]any{"name": e.Data["name"], "input": argumentsOf(e.Data["input"])})
+		add("tool_call", map[string]any{"name": e.Data["name"], "input": argumentsOf(e.Data["input"])})
 	case runs.ToolResult:
-		tell("tool_output", map[string]any{"name": e.Data["name"], "output": e.Data["output"]})
+		add("tool_output", map[string]any{"name": e.Data["name"], "output": e.Data["output"]})
 	case runs.ToolExecutionError:
-		tell("tool_output", map[string]any{"name": e.Data["name"], "output": e.Data["error"]})
+		add("tool_output", map[string]any{"name": e.Data["name"], "output": e.Data["error"]})
 	case runs.ToolUseStart, runs.ToolUseEnd:
 	case runs.StreamEnd:
 		switch reason := e.Data["reason"]; reason {
 		case "stop":
-			tell("llm_response_stop", map[string]any{"status": "success", "reason": "message_complete"})
+			add("llm_response_stop", map[string]any{"status": "success", "reason": "message_complete"})
 		case "turn_limit_reached":
-			tell("llm_response_stop", map[string]any{"status": "error", "reason": reason})
+			add("llm_response_stop", map[string]any{"status": "error", "reason": reason})
 		} // else there was an error, which is the last event
 	default:
-		tell(e.Type, e.Data)
+		add(e.Type, e.Data)
 	}
 
 	return events

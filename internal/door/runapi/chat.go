@@ -163,30 +163,30 @@ func chatMessages(o *object) (request string, history []chatMessage, err error) 
 
 // readChatMessage reads a message. Instructions of the client are what its user says: those of the agent are in the
 // configuration.
-func readChatMessage(m members, at string) (said chatMessage, err error) {
+func readChatMessage(m members, at string) (message chatMessage, err error) {
 	o := &object{members: m, prefix: at + "."}
 	switch role := o.id("role"); role {
 	case "user", "system", "developer":
-		said.Role = "user"
+		message.Role = "user"
 	case "assistant":
-		said.Role = role
+		message.Role = role
 	default:
-		return said, invalid(at+".role", "must be user, assistant, system or developer: the tools of an agent are its own")
+		return message, invalid(at+".role", "must be user, assistant, system or developer: the tools of an agent are its own")
 	}
 	for _, name := range []string{"tool_calls", "function_call", "audio"} {
 		if raw := string(m[name]); raw != "" && raw != "null" && raw != "[]" {
-			return said, invalid(at+"."+name, "is not supported: the tools of an agent are its own. Leave it out")
+			return message, invalid(at+"."+name, "is not supported: the tools of an agent are its own. Leave it out")
 		}
 	}
 
-	said.Content, err = chatContent(m["content"], at+".content")
-	if refusal := o.text("refusal", maxBodyBytes); said.Content == "" {
-		said.Content = refusal
+	message.Content, err = chatContent(m["content"], at+".content")
+	if refusal := o.text("refusal", maxBodyBytes); message.Content == "" {
+		message.Content = refusal
 	}
-	if strings.TrimSpace(said.Content) == "" {
-		said.Content = ""
+	if strings.TrimSpace(message.Content) == "" {
+		message.Content = ""
 	}
-	return said, errors.Join(o.err, err)
+	return message, errors.Join(o.err, err)
 }
 
 // chatContent returns the text of a content: a text, or a list of parts that are texts.

@@ -195,7 +195,7 @@ func (s *Server) streamChat(c echo.Context, r chatRequest, run engine.Started) e
 	}
 
 	out := chatStream{c: c, piece: newChatAnswer("chat.completion.chunk", run, r.agent, time.Now())}
-	if err := out.say(&chatReply{Role: "assistant", Content: new("")}, nil); err != nil {
+	if err := out.sendPiece(&chatReply{Role: "assistant", Content: new("")}, nil); err != nil {
 		return err
 	}
 
@@ -207,7 +207,7 @@ func (s *Server) streamChat(c echo.Context, r chatRequest, run engine.Started) e
 		if text == "" {
 			return flushText(c, stillOpen)
 		}
-		return out.say(&chatReply{Content: &text}, nil)
+		return out.sendPiece(&chatReply{Content: &text}, nil)
 	})
 
 	if err == nil && d == nil { // the client is gone, or the server shuts down
@@ -225,10 +225,10 @@ type chatStream struct {
 	piece chatAnswerJSON
 }
 
-// say sends a piece of the answer.
-func (s *chatStream) say(said *chatReply, finish *string) error {
+// sendPiece sends a piece of the answer.
+func (s *chatStream) sendPiece(reply *chatReply, finish *string) error {
 	piece := s.piece
-	piece.Choices = []chatChoice{{Delta: said, FinishReason: finish}}
+	piece.Choices = []chatChoice{{Delta: reply, FinishReason: finish}}
 	return sendData(s.c, "", piece)
 }
 
@@ -243,7 +243,7 @@ func (s *chatStream) end(d *runstore.RunDetail, usage bool) error {
 	if reason == "content_filter" {
 		last.Refusal = new(why(d))
 	}
-	if err := s.say(last, &reason); err != nil {
+	if err := s.sendPiece(last, &reason); err != nil {
 		return err
 	}
 

@@ -71,8 +71,8 @@ func chatErrorOf(err error) *chatError {
 	}
 
 	out.Type = cmp.Or(out.Type, chatErrorType(out.Status))
-	out.ParamJSON, out.CodeJSON = optional.Pointer(out.Param),
-		optional.Pointer(cmp.Or(out.Code, chatErrorCode(out.Status)))
+	out.ParamJSON = optional.Pointer(out.Param)
+	out.CodeJSON = optional.Pointer(cmp.Or(out.Code, chatErrorCode(out.Status)))
 	return out
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// listenerEvent is what is sent to a listener.
+// listenerEvent is an event that is sent to the listeners of a run.
 type listenerEvent struct {
 	name  string
 	level int   // from which on
@@ -24,7 +24,7 @@ type listenerEvent struct {
 	data  any
 }
 
-// The kinds of what a listener is told of a step. That of sources has their number behind it.
+// The kinds of the events of a step. That of sources has their number behind it.
 const (
 	heardStarted   = "s"
 	heardReasoning = "r"
@@ -32,7 +32,7 @@ const (
 	heardEnded     = "e"
 )
 
-// heardOf returns all that a listener is told of a run as it stands, in order.
+// heardOf returns the events of a run so far, in order.
 func heardOf(t *traceJSON) (all []listenerEvent) {
 	for i := range t.StepTraces {
 		st := &t.StepTraces[i]

@@ -13,7 +13,7 @@ import (
 	"github.com/actlog/actlog/internal/runtime/runstore"
 )
 
-// The levels of listeners, each with what those before it are told.
+// The levels of listeners, each with the events of those before it.
 var levels = []string{"MINIMAL", "STANDARD", "VERBOSE"}
 
 // listen streams what happens in a run until it has ended, from its beginning, or from what Last-Event-ID names.
@@ -50,12 +50,12 @@ func (s *Server) listen(c echo.Context) error {
 	if err := flushText(c, stillOpen); err != nil { // it is heard, before anything happens
 		return err
 	}
-	return s.tell(c, d, level, before)
+	return s.sendNew(c, d, level, before)
 }
 
-// tell tells a listener what it has not heard, whenever something changed. What is read of the run all of its
-// listeners share: one that is slow gets the newest when it has read what came before.
-func (s *Server) tell(c echo.Context, d *runstore.RunDetail, level int, before delivered) error {
+// sendNew sends a listener the events that it does not have, whenever something changed. All listeners of a run share
+// what is read of it: one that is slow gets the newest when it has read what came before.
+func (s *Server) sendNew(c echo.Context, d *runstore.RunDetail, level int, before delivered) error {
 	values, stop := s.listenerEvents.Follow(d.Plan.RootPlanID, d.Plan.CurrentPlanID)
 	defer stop()
 	for {

@@ -216,15 +216,15 @@ func (s *Server) streamAgent(c echo.Context) error {
 	})
 }
 
-// formatOf returns what a client is told of an event, as the query asks for it.
-func formatOf(c echo.Context) (told func(runs.Event) []runs.Event, err error) {
+// formatOf returns what makes the events for a client of one, as the query asks for it.
+func formatOf(c echo.Context) (format func(runs.Event) []runs.Event, err error) {
 	q := httpd.QueryOf(c, "format")
-	switch format := q.Text("format"); {
+	switch name := q.Text("format"); {
 	case q.Err != nil:
 		return nil, q.Err
-	case format == "aurite":
+	case name == "aurite":
 		return new(aurite).of, nil
-	case format != "":
+	case name != "":
 		return nil, httpd.BadField("format", "must be aurite, or not be there")
 	}
 	return func(e runs.Event) []runs.Event { return []runs.Event{e} }, nil

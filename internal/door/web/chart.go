@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/door/lookup"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/view/words"
 )
@@ -153,7 +154,7 @@ func measures(by store.ChartBy) []measure {
 		measure{
 			name: "tokens in, out", axis: onAxis, say: sayTokens,
 			of: func(r *store.ChartRow) (float64, bool) {
-				return float64(orZero(r.InputTokens) + orZero(r.OutputTokens)), true
+				return float64(optional.Value(r.InputTokens) + optional.Value(r.OutputTokens)), true
 			},
 			part: func(r *store.ChartRow) (float64, bool) { return known(r.OutputTokens) },
 		},
@@ -168,7 +169,7 @@ func sayTokens(r *store.ChartRow) string {
 	if r.InputTokens == nil && r.OutputTokens == nil {
 		return ""
 	}
-	return words.Short(orZero(r.InputTokens)) + " → " + words.Short(orZero(r.OutputTokens))
+	return words.Short(optional.Value(r.InputTokens)) + " → " + words.Short(optional.Value(r.OutputTokens))
 }
 
 func sayCost(r *store.ChartRow) string {
@@ -176,7 +177,7 @@ func sayCost(r *store.ChartRow) string {
 	if r.CostUSD != nil {
 		text = words.Dollars(*r.CostUSD)
 	}
-	if n := orZero(r.Unpriced); n > 0 {
+	if n := optional.Value(r.Unpriced); n > 0 {
 		if text != "" {
 			text += ", "
 		}
@@ -352,7 +353,7 @@ func (v *chartsView) behind(by store.ChartBy, r *store.ChartRow, m *measure) str
 // unpriced returns how many model calls have no cost.
 func (v *chartsView) unpriced() (n int64) {
 	for i := range v.Rows[store.ByModel] {
-		n += orZero(v.Rows[store.ByModel][i].Unpriced)
+		n += optional.Value(v.Rows[store.ByModel][i].Unpriced)
 	}
 	return n
 }

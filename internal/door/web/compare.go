@@ -16,6 +16,7 @@ import (
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/door/web/compare"
 	"github.com/actlog/actlog/internal/record/field"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/tree"
 	"github.com/actlog/actlog/internal/view/outline"
@@ -420,7 +421,9 @@ func figuresOf(r *outline.Row) (f tree.Figures) {
 		return r.Step.Figures
 	case r.Cycle != nil:
 		c := &r.Cycle.Record
-		return tree.Figures{InputTokens: orZero(c.InputTokens), OutputTokens: orZero(c.OutputTokens), CostUSD: c.CostUSD}
+		return tree.Figures{
+			InputTokens: optional.Value(c.InputTokens), OutputTokens: optional.Value(c.OutputTokens), CostUSD: c.CostUSD,
+		}
 	}
 	return f
 }

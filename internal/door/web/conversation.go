@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/view/outline"
 	"github.com/actlog/actlog/internal/view/words"
@@ -96,7 +97,7 @@ func (v *conversationView) text(p *store.PlanSummary, of func(*record.Plan) *str
 	if r == nil {
 		return ""
 	}
-	text := []rune(orZero(of(r)))
+	text := []rune(optional.Value(of(r)))
 	return string(text[:min(len(text), maxMessage)])
 }
 

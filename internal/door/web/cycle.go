@@ -8,6 +8,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/record/field"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/tree"
 	"github.com/actlog/actlog/internal/view/chat"
@@ -89,11 +90,11 @@ func (s *Server) readCycle(c echo.Context, v *runView, r *record.ThinkAct) error
 	cycle := new(cycleView)
 	d.called = map[string]string{}
 
-	asked := chat.ParseMessages(orZero(r.ThinkInput))
+	asked := chat.ParseMessages(optional.Value(r.ThinkInput))
 	known := make([]bool, len(asked))
 	if b := d.row.Before; b != nil {
 		cycle.before = v.cycleRow(b.StepID, b.Seq)
-		known = chat.Known(asked, chat.ParseMessages(orZero(b.ThinkInput)), replyOf(b))
+		known = chat.Known(asked, chat.ParseMessages(optional.Value(b.ThinkInput)), replyOf(b))
 	}
 
 	from, found, err := s.origins(c, r, asked, known)
@@ -145,7 +146,7 @@ func (v *runView) cycleRow(stepID string, seq int64) *outline.Row {
 
 // replyOf returns what the model answered in a cycle.
 func replyOf(r *record.ThinkAct) []chat.Message {
-	return chat.Reply(string(r.Message), orZero(r.ThinkOutput))
+	return chat.Reply(string(r.Message), optional.Value(r.ThinkOutput))
 }
 
 // unmade returns messages without the tool calls that are on record: these are shown with what came of them.
@@ -153,8 +154,8 @@ func unmade(messages []chat.Message, calls []store.Row) (rest []chat.Message) {
 	ids, names := map[string]bool{}, map[string]int{}
 	for i := range calls {
 		call := calls[i].Record.(*record.ActTool)
-		ids[call.ToolCallID], ids[orZero(call.ProviderCallID)] = true, true
-		names[orZero(call.Name)]++
+		ids[call.ToolCallID], ids[optional.Value(call.ProviderCallID)] = true, true
+		names[optional.Value(call.Name)]++
 	}
 	delete(ids, "")
 
@@ -254,7 +255,11 @@ func (v *runView) callOf(row int) callView {
 	call := d.row.Calls[i].Record.(*record.ActTool)
 	for _, t := range []struct {
 		label, text string
-	}{{"error", orZero(call.ErrorMessage)}, {"parameters", orZero(call.Parameters)}, {"result", orZero(call.Result)}} {
+	}{
+		{"error", optional.Value(call.ErrorMessage)},
+		{"parameters", optional.Value(call.Parameters)},
+		{"result", optional.Value(call.Result)},
+	} {
 		if t.text == "" {
 			continue
 		}
@@ -273,7 +278,7 @@ func (v *runView) callOf(row int) callView {
 	return c
 }
 
-// roleWord is the role of a message as it was told. One that was told none is in the prompt.
+// roleWord is the role of a message as it was recorded. One without a role is in the prompt.
 func roleWord(role string) string { return cmp.Or(words.Shorten(role, 40), "prompt") }
 
 // roleClass is the class by which a role has its look.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/tree"
 	"github.com/actlog/actlog/internal/runtime/graph"
@@ -46,7 +47,7 @@ type nodeView struct {
 // graph reads the graph that a run carries out, and draws it.
 func (v *runView) graph(ctx context.Context, reader *store.Reader) error {
 	p := &v.Plan.Record
-	if orZero(p.Executor) != tree.GraphExecutor {
+	if optional.Value(p.Executor) != tree.GraphExecutor {
 		return nil
 	}
 
@@ -70,7 +71,7 @@ func (v *runView) graph(ctx context.Context, reader *store.Reader) error {
 func (v *runView) draw(g *graph.Graph) *dagView {
 	rows := make([]*outline.Row, len(g.Nodes))
 	for _, s := range v.Plan.Steps {
-		if at := orZero(s.Record.StepIndex); at > 0 && at <= int64(len(rows)) { // 0 is the planner
+		if at := optional.Value(s.Record.StepIndex); at > 0 && at <= int64(len(rows)) { // 0 is the planner
 			if row, ok := v.Find(outline.At("step", s.Record.StepID)); ok {
 				rows[at-1] = &v.Rows[row]
 			}

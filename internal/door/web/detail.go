@@ -11,6 +11,7 @@ import (
 
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/record/field"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/tree"
 	"github.com/actlog/actlog/internal/runtime/decision"
@@ -174,8 +175,8 @@ func (d *detailView) rawTexts() {
 // readable adds the texts of a row for reading: what went wrong first.
 func (s *Server) readable(c echo.Context, v *runView, row *store.Detail) error {
 	d := v.detail
-	said := func(id, label string, text *string) {
-		d.text(&passage{id: id, label: label, text: orZero(text), bad: id == "errorMessage"})
+	add := func(id, label string, text *string) {
+		d.text(&passage{id: id, label: label, text: optional.Value(text), bad: id == "errorMessage"})
 	}
 	aside := func(id, label string, value []byte) {
 		d.text(&passage{id: id, label: label, text: string(value), aside: true})
@@ -183,33 +184,33 @@ func (s *Server) readable(c echo.Context, v *runView, row *store.Detail) error {
 
 	switch r := row.Record.(type) {
 	case *record.Plan:
-		said("errorMessage", "error", r.ErrorMessage)
-		said("userRequest", "goal", r.UserRequest)
+		add("errorMessage", "error", r.ErrorMessage)
+		add("userRequest", "goal", r.UserRequest)
 		came, err := outcomesOf(c.Request().Context(), s.lookup.Reader(c), r)
 		if err != nil {
 			return err
 		}
 		d.outcome = came[r.RootPlanID]
-		said("summary", "result", answerOf(r.Summary, r.ErrorMessage))
+		add("summary", "result", answerOf(r.Summary, r.ErrorMessage))
 		aside("metadata", "metadata", r.Metadata)
 	case *record.AgentExecution:
-		said("errorMessage", "error", r.ErrorMessage)
-		said("agentRequest", "goal", r.AgentRequest)
-		said("result", "answer", answerOf(r.Result, r.ErrorMessage))
-		said("agentDescription", "agent", r.AgentDescription)
+		add("errorMessage", "error", r.ErrorMessage)
+		add("agentRequest", "goal", r.AgentRequest)
+		add("result", "answer", answerOf(r.Result, r.ErrorMessage))
+		add("agentDescription", "agent", r.AgentDescription)
 		aside("metadata", "metadata", r.Metadata)
 	case *record.ThinkAct:
-		said("errorMessage", "error", r.ErrorMessage)
+		add("errorMessage", "error", r.ErrorMessage)
 		if err := s.readCycle(c, v, r); err != nil {
 			return err
 		}
-		said("actionDescription", "action", r.ActionDescription)
-		said("actionResult", "action result", r.ActionResult)
+		add("actionDescription", "action", r.ActionDescription)
+		add("actionResult", "action result", r.ActionResult)
 		aside("metadata", "metadata", r.Metadata)
 	case *record.ActTool:
-		said("errorMessage", "error", r.ErrorMessage)
-		said("parameters", "parameters", r.Parameters)
-		said("result", "result", answerOf(r.Result, r.ErrorMessage))
+		add("errorMessage", "error", r.ErrorMessage)
+		add("parameters", "parameters", r.Parameters)
+		add("result", "result", answerOf(r.Result, r.ErrorMessage))
 		aside("policy", "policy", r.Policy)
 		aside("metadata", "metadata", r.Metadata)
 	case *record.Wait:
@@ -224,7 +225,7 @@ func answerOf(result, failure *string) *string {
 		return nil
 	}
 	answer := tree.Answer(*result)
-	if answer != *result && answer == orZero(failure) {
+	if answer != *result && answer == optional.Value(failure) {
 		return nil
 	}
 	return &answer

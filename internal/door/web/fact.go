@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/tree"
 	"github.com/actlog/actlog/internal/view/outline"
 	"github.com/actlog/actlog/internal/view/words"
@@ -33,7 +34,7 @@ func (f *facts) link(name, value, href string) *facts {
 	return f
 }
 
-func (f *facts) text(name string, value *string) *facts { return f.add(name, orZero(value)) }
+func (f *facts) text(name string, value *string) *facts { return f.add(name, optional.Value(value)) }
 
 func (f *facts) count(name string, n *int64) *facts {
 	if n == nil {
@@ -90,39 +91,37 @@ func (v *runView) factsOf(row record.Change) (f facts) {
 	case *record.Plan:
 		if call := open.Plan.ToolCall; call != nil {
 			at := outline.At("call", call.Record.StepID, strconv.FormatInt(call.Record.Seq, 10), call.Record.ToolCallID)
-			f.link("started by", "call "+orZero(call.Record.Name), runPath(r.RootPlanID)+"?"+url.Values{"at": {at}}.Encode())
-		} else if parent := orZero(r.ParentPlanID); parent != "" {
+			href := runPath(r.RootPlanID) + "?" + url.Values{"at": {at}}.Encode()
+			f.link("started by", "call "+optional.Value(call.Record.Name), href)
+		} else if parent := optional.Value(r.ParentPlanID); parent != "" {
 			f.link("started by", "plan "+parent, runPath(parent))
 		}
 		if by, ok := claimOf(r); ok {
 			f.link("says it was started by", "plan "+by.PlanID, runPath(by.PlanID))
 		}
 
-		f.text("error", r.ErrorKind).text("executor", r.Executor).text("name", r.Name).text("project",
-			r.Project).text("user", r.UserID)
-		f.add("tags", strings.Join(r.Tags, ", ")).text("environment", r.Environment).text("release", r.Release).text("model",
-			r.ModelName)
-		if id := orZero(r.ConversationID); id != "" {
+		f.text("error", r.ErrorKind).text("executor", r.Executor).text("name", r.Name)
+		f.text("project", r.Project).text("user", r.UserID).add("tags", strings.Join(r.Tags, ", "))
+		f.text("environment", r.Environment).text("release", r.Release).text("model", r.ModelName)
+		if id := optional.Value(r.ConversationID); id != "" {
 			f.link("session", id, conversationPath(id))
 		}
 		f.text("trace", r.TraceID).time("started", r.StartTime).time("ended", r.EndTime).figures(&open.Plan.Total)
 	case *record.AgentExecution:
-		f.text("error", r.ErrorKind).text("agent", r.AgentName).text("version", r.AgentVersion).text("model",
-			r.ModelName).add("tools", toolsOf(open.Step))
-		f.count("cycles at most", r.MaxSteps).time("started", r.StartTime).time("ended",
-			r.EndTime).figures(&open.Step.Figures)
+		f.text("error", r.ErrorKind).text("agent", r.AgentName).text("version", r.AgentVersion)
+		f.text("model", r.ModelName).add("tools", toolsOf(open.Step)).count("cycles at most", r.MaxSteps)
+		f.time("started", r.StartTime).time("ended", r.EndTime).figures(&open.Step.Figures)
 	case *record.ThinkAct:
-		f.text("error", r.ErrorKind).text("provider", r.Provider).text("model", r.ModelName).text("finish reason",
-			r.FinishReason).text("response", r.ResponseID)
-		f.count("input tokens", r.InputTokens).count("cached tokens", r.CacheReadInputTokens).count("output tokens",
-			r.OutputTokens).count("reasoning tokens", r.ReasoningTokens).cost(r.CostUSD)
+		f.text("error", r.ErrorKind).text("provider", r.Provider).text("model", r.ModelName)
+		f.text("finish reason", r.FinishReason).text("response", r.ResponseID)
+		f.count("input tokens", r.InputTokens).count("cached tokens", r.CacheReadInputTokens)
+		f.count("output tokens", r.OutputTokens).count("reasoning tokens", r.ReasoningTokens).cost(r.CostUSD)
 		f.time("started", r.ThinkStartTime).add("first token", words.Took(r.ThinkStartTime, r.FirstTokenTime))
-		f.add("model time", words.Took(r.ThinkStartTime, r.ThinkEndTime)).add("tool time",
-			words.Took(r.ActStartTime, r.ActEndTime))
+		f.add("model time", words.Took(r.ThinkStartTime, r.ThinkEndTime))
+		f.add("tool time", words.Took(r.ActStartTime, r.ActEndTime))
 	case *record.ActTool:
-		f.text("error", r.ErrorKind).text("server", r.ServerName).link(
-			"cycle", v.name(&v.Rows[open.Parent]), v.path(&v.Rows[open.Parent]),
-		).text("call id", r.ProviderCallID)
+		f.text("error", r.ErrorKind).text("server", r.ServerName)
+		f.link("cycle", v.name(&v.Rows[open.Parent]), v.path(&v.Rows[open.Parent])).text("call id", r.ProviderCallID)
 		for _, i := range v.Children(v.open) {
 			if v.Rows[i].Plan != nil {
 				f.link("sub-plan", v.name(&v.Rows[i]), v.path(&v.Rows[i]))
@@ -130,10 +129,12 @@ func (v *runView) factsOf(row record.Change) (f facts) {
 		}
 		f.time("started", r.StartTime).time("ended", r.EndTime)
 	case *record.Wait:
-		f.link("asked by", kind(&v.Rows[open.Parent])+" "+v.name(&v.Rows[open.Parent]),
-			v.path(&v.Rows[open.Parent])).add("kind", strings.ToLower(strings.ReplaceAll(string(orZero(r.Type)), "_", " ")))
-		f.time("asked", r.StartTime).add("waited", v.lasted(open)).time("expires", r.ExpiresAt).add("expires",
-			deadlineless(r)).time("answered", r.EndTime).text("answered by", r.DecidedBy).text("says they are", r.By)
+		asker := &v.Rows[open.Parent]
+		f.link("asked by", kind(asker)+" "+v.name(asker), v.path(asker))
+		f.add("kind", strings.ToLower(strings.ReplaceAll(string(optional.Value(r.Type)), "_", " ")))
+		f.time("asked", r.StartTime).add("waited", v.lasted(open))
+		f.time("expires", r.ExpiresAt).add("expires", deadlineless(r))
+		f.time("answered", r.EndTime).text("answered by", r.DecidedBy).text("says they are", r.By)
 	}
 
 	for _, started := range v.detail.started {
@@ -144,7 +145,8 @@ func (v *runView) factsOf(row record.Change) (f facts) {
 			continue
 		}
 		parts := []string{
-			stateWord(past.State), words.Took(past.StartTime, past.EndTime), orZero(past.ErrorKind), orZero(past.ErrorMessage),
+			stateWord(past.State), words.Took(past.StartTime, past.EndTime), optional.Value(past.ErrorKind),
+			optional.Value(past.ErrorMessage),
 		}
 		f.add("attempt "+strconv.FormatInt(past.Number, 10), strings.Join(nonEmpty(parts), ", "))
 	}
@@ -153,7 +155,7 @@ func (v *runView) factsOf(row record.Change) (f facts) {
 
 // deadlineless says of an open question without a deadline that it has none.
 func deadlineless(w *record.Wait) string {
-	if w.ExpiresAt != nil || orZero(w.State) != record.Waiting {
+	if w.ExpiresAt != nil || optional.Value(w.State) != record.Waiting {
 		return ""
 	}
 	return noDeadline
@@ -188,7 +190,7 @@ func toolsOf(s *tree.Step) string {
 	calls, failed := map[string]int{}, map[string]int{}
 	for _, c := range s.Cycles {
 		for _, t := range c.ToolCalls {
-			name := orZero(t.Record.Name)
+			name := optional.Value(t.Record.Name)
 			if calls[name]++; calls[name] == 1 {
 				names = append(names, name)
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/view/outline"
 	"github.com/actlog/actlog/internal/view/words"
@@ -80,7 +81,7 @@ func (s *Server) search(c echo.Context, v *runView, text string) (*listing, erro
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.lookup.Find(c, v.Outline, text, from, maxListed)
+	found, err := s.lookup.SearchTree(c, v.Outline, text, from, maxListed)
 	if err != nil {
 		return nil, err
 	}
@@ -214,7 +215,7 @@ func hitField(h *store.Hit) string {
 // above.
 func (v *runView) why(row int) string {
 	k, m := v.Rows[row].Error()
-	kind, message := orZero(k), orZero(m)
+	kind, message := optional.Value(k), optional.Value(m)
 	if strings.TrimSpace(message) != "" {
 		return reason(&v.Rows[row])
 	}
@@ -267,7 +268,7 @@ func firstLines(text string) string {
 
 // causeKind is the kind of the error of the cause, else its state.
 func (v *runView) causeKind() string {
-	return cmp.Or(orZero(v.Found.Cause.Kind), strings.ToLower(string(v.Rows[v.Cause].State())))
+	return cmp.Or(optional.Value(v.Found.Cause.Kind), strings.ToLower(string(v.Rows[v.Cause].State())))
 }
 
 // causeWhy is the kind of the cause with the line of its error that says what happened. Of an error without a text it
@@ -278,7 +279,7 @@ func (v *runView) causeWhy() string {
 	switch {
 	case line != "":
 		return v.causeKind() + ": " + line
-	case v.Found.Asks() == nil && orZero(f.Kind) == "":
+	case v.Found.Asks() == nil && optional.Value(f.Kind) == "":
 		return v.causeKind() + ": no error was recorded"
 	}
 	return v.causeKind()
@@ -312,7 +313,7 @@ func (v *runView) plans() (n int64) {
 func (v *runView) ids() (all [][2]string) {
 	p := &v.Plan.Record
 	add := func(name string, value *string) {
-		if value := orZero(value); value != "" {
+		if value := optional.Value(value); value != "" {
 			all = append(all, [2]string{name, value})
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/door/live"
 	"github.com/actlog/actlog/internal/door/lookup"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/view/outline"
 	"github.com/actlog/actlog/internal/view/words"
@@ -197,7 +198,7 @@ func runPath(planID string) string { return "/runs/" + url.PathEscape(planID) }
 
 // runName is what a run in a list is called.
 func runName(p *store.PlanSummary) string {
-	return cmp.Or(orZero(p.Record.Title), orZero(p.Record.Name), p.Record.RootPlanID)
+	return cmp.Or(optional.Value(p.Record.Title), optional.Value(p.Record.Name), p.Record.RootPlanID)
 }
 
 // lasted says how long a run took, or for how long it has been running.
@@ -233,8 +234,8 @@ func (v *listView) reason(p *store.PlanSummary) *reasonView {
 	if w := p.Asks; w != nil {
 		at, _ := outline.AtOf(w)
 		r := &reasonView{
-			at: at, class: "open", name: "asks: " +
-				words.Shorten(cmp.Or(strings.TrimSpace(orZero(w.Title)), orZero(w.FormDescription), "a human"), most),
+			at: at, class: "open", name: "asks: " + words.Shorten(
+				cmp.Or(strings.TrimSpace(optional.Value(w.Title)), optional.Value(w.FormDescription), "a human"), most),
 		}
 		if w.StartTime != nil {
 			r.text = words.Age(v.now.Sub(*w.StartTime))
@@ -267,13 +268,6 @@ func tokens(p *store.PlanSummary) string {
 		return words.Short(n)
 	}
 	return ""
-}
-
-func orZero[T any](p *T) (v T) {
-	if p != nil {
-		v = *p
-	}
-	return v
 }
 
 // curl is a command that writes a run.

@@ -6,6 +6,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/view/chat"
 	"github.com/actlog/actlog/record"
 )
@@ -53,11 +54,11 @@ func (s *Server) origins(
 	var prompts chat.Memory
 	whole, parsed := 0, 0 // of prompts, of answers
 	err = reader.EarlierCycles(c.Request().Context(), r.RootPlanID, r.StepID, r.Seq, func(earlier *record.ThinkAct) error {
-		if whole += len(orZero(earlier.ThinkInput)); whole > maxPrompts {
+		if whole += len(optional.Value(earlier.ThinkInput)); whole > maxPrompts {
 			return errManyMessages
 		}
-		had := prompts.Keys(orZero(earlier.ThinkInput))
-		if parsed += len(orZero(earlier.ThinkOutput)) + len(earlier.Message); parsed+prompts.Parsed > maxParsed {
+		had := prompts.Keys(optional.Value(earlier.ThinkInput))
+		if parsed += len(optional.Value(earlier.ThinkOutput)) + len(earlier.Message); parsed+prompts.Parsed > maxParsed {
 			return errManyMessages
 		}
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/url"
 
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/record/tree"
 	"github.com/actlog/actlog/internal/runtime/runs"
@@ -39,7 +40,7 @@ const maxCame = 400
 func outcomesOf(ctx context.Context, reader *store.Reader, all ...*record.Plan) (map[string]*outcomeView, error) {
 	var graphs, tasks []*record.Plan
 	for _, p := range all {
-		switch executor := orZero(p.Executor); {
+		switch executor := optional.Value(p.Executor); {
 		case executor == tree.GraphExecutor:
 			graphs = append(graphs, p)
 		case executor == runs.TaskExecutor && runs.IsTask(p):
@@ -71,11 +72,12 @@ func outcomesOf(ctx context.Context, reader *store.Reader, all ...*record.Plan) 
 func nodesOf(root string, o store.Outcome[*record.AgentExecution]) *outcomeView {
 	v := &outcomeView{more: o.More}
 	for _, s := range o.Rows {
-		name, isNode := tree.StepName(tree.GraphExecutor, orZero(s.AgentName), orZero(s.AgentDescription), s.StepIndex)
+		name, isNode := tree.StepName(tree.GraphExecutor, optional.Value(s.AgentName), optional.Value(s.AgentDescription),
+			s.StepIndex)
 		if isNode {
 			v.nodes = append(v.nodes, deed{
 				name: cmp.Or(name, s.StepID),
-				href: rowPath(root, s), state: orZero(s.State), took: words.Took(s.StartTime, s.EndTime),
+				href: rowPath(root, s), state: optional.Value(s.State), took: words.Took(s.StartTime, s.EndTime),
 			}.with(s.Result, s.ErrorMessage))
 		}
 	}
@@ -86,8 +88,8 @@ func operationsOf(root string, o store.Outcome[*record.ActTool]) *outcomeView {
 	v := &outcomeView{more: o.More}
 	for _, t := range o.Rows {
 		v.operations = append(v.operations, deed{
-			name: cmp.Or(orZero(t.Name), "(unnamed tool)"), about: words.Shorten(orZero(t.Parameters), 200),
-			href: rowPath(root, t), state: orZero(t.State), took: words.Took(t.StartTime, t.EndTime),
+			name: cmp.Or(optional.Value(t.Name), "(unnamed tool)"), about: words.Shorten(optional.Value(t.Parameters), 200),
+			href: rowPath(root, t), state: optional.Value(t.State), took: words.Took(t.StartTime, t.EndTime),
 		}.with(t.Result, t.ErrorMessage))
 	}
 	return v
@@ -100,10 +102,10 @@ func rowPath(root string, row record.Change) string {
 
 // with returns what was done with what came of it.
 func (d deed) with(result, failure *string) deed {
-	if d.came = orZero(failure); d.came != "" {
+	if d.came = optional.Value(failure); d.came != "" {
 		d.bad = true
 	} else {
-		d.came = tree.Answer(orZero(result))
+		d.came = tree.Answer(optional.Value(result))
 	}
 
 	text := []rune(d.came)

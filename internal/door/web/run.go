@@ -14,6 +14,7 @@ import (
 
 	"github.com/actlog/actlog/internal/door/httpd"
 	"github.com/actlog/actlog/internal/door/live"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/tree"
 	"github.com/actlog/actlog/internal/runtime/runstore"
 	"github.com/actlog/actlog/internal/view/outline"
@@ -369,11 +370,11 @@ func attempt(r *outline.Row) string {
 	n := int64(1)
 	switch {
 	case r.Step != nil:
-		n = max(n, orZero(r.Step.Record.Attempt))
+		n = max(n, optional.Value(r.Step.Record.Attempt))
 	case r.Cycle != nil:
-		n = max(n, orZero(r.Cycle.Record.Attempt))
+		n = max(n, optional.Value(r.Cycle.Record.Attempt))
 	case r.Call != nil:
-		n = max(n, orZero(r.Call.Record.Attempt))
+		n = max(n, optional.Value(r.Call.Record.Attempt))
 	}
 
 	if n == 1 {
@@ -428,10 +429,10 @@ func reason(r *outline.Row) string {
 // errorText says what went wrong; empty: that is not on record.
 func errorText(kind, message *string) string {
 	switch {
-	case orZero(kind) == "":
-		return orZero(message)
-	case orZero(message) == "":
-		return orZero(kind)
+	case optional.Value(kind) == "":
+		return optional.Value(message)
+	case optional.Value(message) == "":
+		return optional.Value(kind)
 	case strings.HasPrefix(*message, *kind):
 		return *message
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/door/lookup"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/view/words"
 	"github.com/actlog/actlog/record"
@@ -145,7 +146,7 @@ func (v *searchView) runs() (all []saying) {
 
 // name is what the run is called.
 func (r *saying) name() string {
-	return words.Shorten(cmp.Or(orZero(r.run.Title), orZero(r.run.Name), r.run.RootPlanID), 200)
+	return words.Shorten(cmp.Or(optional.Value(r.run.Title), optional.Value(r.run.Name), r.run.RootPlanID), 200)
 }
 
 // hitPath returns the address of a hit in its run.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/runtime/decision"
 	"github.com/actlog/actlog/record"
 )
@@ -12,15 +13,17 @@ import (
 // readWait adds the texts of a question for reading: what is asked, and all of what is decided on.
 func (v *runView) readWait(w *record.Wait) {
 	d := v.detail
-	d.text(&passage{id: "title", label: "question", text: orZero(w.Title)})
+	d.text(&passage{id: "title", label: "question", text: optional.Value(w.Title)})
 	subject := decision.SubjectOf(w)
 	if plan, ok := decision.ReadPlan(subject.Plan); ok {
 		d.plan = &plan
 	}
 
 	// it says the same as the plan
-	d.text(&passage{id: "formDescription", label: "explanation", text: orZero(w.FormDescription), aside: d.plan != nil})
-	d.text(&passage{id: "subject/name", label: "tool", text: orZero(subject.Name), exact: true})
+	d.text(&passage{
+		id: "formDescription", label: "explanation", text: optional.Value(w.FormDescription), aside: d.plan != nil,
+	})
+	d.text(&passage{id: "subject/name", label: "tool", text: optional.Value(subject.Name), exact: true})
 	d.text(&passage{id: "subject/parameters", label: "parameters", text: jsonUnlessNull(subject.Parameters), exact: true})
 	_, texts := decision.TakeTexts(subject.Parameters)
 	for i, text := range texts {
@@ -38,8 +41,8 @@ func (v *runView) readWait(w *record.Wait) {
 	d.text(&passage{id: "subject", label: "what it is about", text: string(w.Subject), aside: known, exact: true})
 
 	v.readForm(w)
-	d.text(&passage{id: "decision", label: "answer", text: orZero(w.Decision)})
-	d.text(&passage{id: "decisionText", label: "remark", text: orZero(w.DecisionText)})
+	d.text(&passage{id: "decision", label: "answer", text: optional.Value(w.Decision)})
+	d.text(&passage{id: "decisionText", label: "remark", text: optional.Value(w.DecisionText)})
 }
 
 // readForm adds the fields of a form with their answers. One that can be answered here is a form, and no text.
@@ -51,14 +54,14 @@ func (v *runView) readForm(w *record.Wait) {
 	}
 
 	for i, field := range form {
-		if value := field["value"]; value != "" && err == nil && orZero(w.State) != record.Waiting {
+		if value := field["value"]; value != "" && err == nil && optional.Value(w.State) != record.Waiting {
 			d.text(&passage{id: fmt.Sprint("formInputs/", i), label: "answer", about: field["label"], text: value})
 		}
 	}
 
 	d.text(&passage{
 		id: "formInputs", label: "form", text: string(w.FormInputs), aside: d.answer != nil ||
-			orZero(w.State) != record.Waiting,
+			optional.Value(w.State) != record.Waiting,
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/door/httpd"
+	"github.com/actlog/actlog/internal/record/optional"
 	"github.com/actlog/actlog/internal/record/store"
 	"github.com/actlog/actlog/internal/view/outline"
 	"github.com/actlog/actlog/internal/view/words"
@@ -97,7 +98,7 @@ func waitsPath(project, cursor string) string {
 
 // questionName says what is asked.
 func questionName(q *store.OpenQuestion) string {
-	return words.Shorten(cmp.Or(orZero(q.Wait.Title), orZero(q.Wait.FormDescription), q.Wait.WaitID), 200)
+	return words.Shorten(cmp.Or(optional.Value(q.Wait.Title), optional.Value(q.Wait.FormDescription), q.Wait.WaitID), 200)
 }
 
 // asked says when, for machines; empty: that is not known.
@@ -134,7 +135,9 @@ func waitPath(q *store.OpenQuestion) string {
 }
 
 // runOf is what the run is called that asks.
-func runOf(q *store.OpenQuestion) string { return cmp.Or(orZero(q.RunName), q.Wait.RootPlanID) }
+func runOf(q *store.OpenQuestion) string { return cmp.Or(optional.Value(q.RunName), q.Wait.RootPlanID) }
 
 // asker is who asks.
-func asker(q *store.OpenQuestion) string { return cmp.Or(orZero(q.AgentName), orZero(q.Wait.StepID)) }
+func asker(q *store.OpenQuestion) string {
+	return cmp.Or(optional.Value(q.AgentName), optional.Value(q.Wait.StepID))
+}

@@ -49,17 +49,17 @@ func Bytes(hashes []Hash) [][]byte {
 }
 
 // Hashes returns stored hashes.
-func Hashes(kept [][]byte) []Hash {
-	all := make([]Hash, len(kept))
-	for i := range kept {
-		all[i] = HashFromBytes(kept[i])
+func Hashes(stored [][]byte) []Hash {
+	all := make([]Hash, len(stored))
+	for i := range stored {
+		all[i] = HashFromBytes(stored[i])
 	}
 	return all
 }
 
 // HashFromBytes returns the hash of stored bytes.
-func HashFromBytes(kept []byte) (h Hash) {
-	copy(h[:], kept)
+func HashFromBytes(stored []byte) (h Hash) {
+	copy(h[:], stored)
 	return h
 }
 
@@ -77,13 +77,13 @@ type Content struct {
 func (c Content) Bytes() int { return 64 + len(c.Body) + HashBytes*len(c.Pieces) }
 
 // PageOf returns the page of some pieces.
-func PageOf(parts []Hash) Content {
+func PageOf(pieces []Hash) Content {
 	h := sha256.New()
 	h.Write([]byte{pageByte})
-	for i := range parts {
-		h.Write(parts[i][:])
+	for i := range pieces {
+		h.Write(pieces[i][:])
 	}
-	return Content{Hash: Hash(h.Sum(nil)[:HashBytes]), Pieces: parts}
+	return Content{Hash: Hash(h.Sum(nil)[:HashBytes]), Pieces: pieces}
 }
 
 // MarkPrefix begins every [Mark]. A text that begins so is cut whatever its size, so no other value
@@ -106,22 +106,22 @@ type Texts map[Hash]Content
 func (t Texts) Add(c Content) { t[c.Hash] = c }
 
 // Bytes returns the size of the text that pieces make.
-func (t Texts) Bytes(parts []Hash) (n int) {
-	t.each(parts, func(piece string) { n += len(piece) })
+func (t Texts) Bytes(pieces []Hash) (n int) {
+	t.each(pieces, func(piece string) { n += len(piece) })
 	return n
 }
 
 // Text returns the text that pieces make. A piece that is missing leaves a note in its place, as
 // actlog.text_of does.
-func (t Texts) Text(parts []Hash) string {
+func (t Texts) Text(pieces []Hash) string {
 	var b strings.Builder
-	b.Grow(t.Bytes(parts))
-	t.each(parts, func(piece string) { b.WriteString(piece) })
+	b.Grow(t.Bytes(pieces))
+	t.each(pieces, func(piece string) { b.WriteString(piece) })
 	return b.String()
 }
 
-func (t Texts) each(parts []Hash, do func(piece string)) {
-	for _, hash := range parts {
+func (t Texts) each(pieces []Hash, do func(piece string)) {
+	for _, hash := range pieces {
 		c, ok := t[hash]
 		switch {
 		case !ok:

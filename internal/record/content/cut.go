@@ -33,34 +33,34 @@ func (z Sizes) Cuts(text string) bool { return len(text) >= z.Cut || IsMark(text
 // CutText returns the pieces of a text, and the contents that they name: pages come behind their pieces.
 // A content that is in the text several times comes several times. The bodies share the memory of the
 // text.
-func (z Sizes) CutText(text string) (parts []Hash, contents []Content) {
+func (z Sizes) CutText(text string) (pieces []Hash, contents []Content) {
 	for len(text) > 0 {
 		n := z.next(text)
 		c := Content{Hash: HashOf(text[:n]), Body: text[:n]}
-		parts, contents = append(parts, c.Hash), append(contents, c)
+		pieces, contents = append(pieces, c.Hash), append(contents, c)
 		text = text[n:]
 	}
 
-	if len(parts) <= flat {
-		return parts, contents
+	if len(pieces) <= flat {
+		return pieces, contents
 	}
 
 	var paged []Hash
 	from := 0
-	for i, hash := range parts {
+	for i, hash := range pieces {
 		if hash[HashBytes-1]&(1<<pageBits-1) != 0 {
 			continue
 		}
 		if i == from { // a page of one piece says no more than the piece
 			paged = append(paged, hash)
 		} else {
-			page := PageOf(parts[from : i+1 : i+1])
+			page := PageOf(pieces[from : i+1 : i+1])
 			paged, contents = append(paged, page.Hash), append(contents, page)
 		}
 		from = i + 1
 	}
 
-	return append(paged, parts[from:]...), contents // the end is what the next text continues
+	return append(paged, pieces[from:]...), contents // the end is what the next text continues
 }
 
 // next returns the length of the first piece of a text: up to where the gear hash of the bytes before

@@ -186,7 +186,7 @@ func (c *cluster) initdb(ctx context.Context, data string) error {
 	}
 
 	if c.Fast {
-		args = append(args, "--no-sync", "--auth-local=trust") // not durable; no password on the socket
+		args = append(args, "--no-sync", "--auth-local=trust")
 	} else {
 		args = append(args, "--data-checksums")
 	}

@@ -36,7 +36,7 @@ const (
 
 // Changes is what one read of the feed found.
 type Changes struct {
-	// Made are the changes that were committed, in no order, once each.
+	// Committed are the changes that were committed, in no order, once each.
 	Committed []Change
 	// Cursor stands for everything that was delivered so far, see [Feed.Since]. It is empty
 	// while that is not known.

@@ -476,7 +476,7 @@ func (f *finder) failure(n Node) Failure {
 }
 
 // visit finds the failures below a row, and notes the places of what ended badly or asks. It reports whether there is
-// any of that. said is the nearest row above that has an error.
+// any of that. withError is the nearest row above that has an error.
 func (f *finder) visit(n, up, withError Node) (noted bool) {
 	if hasError(n) {
 		withError = n

@@ -91,8 +91,8 @@ func (u *Upkeep) oldPeriods(ctx context.Context, days int) (all []period, err er
 			}
 		}
 
-		days, err := u.queries.PartitionDefaultDays(ctx, tx)
-		for _, day := range days {
+		without, err := u.queries.PartitionDefaultDays(ctx, tx)
+		for _, day := range without { // a partition of their own
 			if p := (period{from: day, to: day.AddDate(0, 0, 1)}); old(p) {
 				all = append(all, p)
 			}

@@ -31,15 +31,15 @@ type Part struct {
 	Kind Kind
 	// Text is what it says: of a call the arguments, of a result what came back.
 	Text string
-	// ID and Name are those of the tool call; empty: not told.
+	// ID and Name are those of the tool call; empty: not recorded.
 	ID, Name string
 	Failed   bool // of a result
 }
 
 // Message is a message to a model, or from one.
 type Message struct {
-	Role  string // as it is told, such as user; empty: not told
-	Name  string // who wrote it; empty: not told
+	Role  string // as it is recorded, such as user; empty: none
+	Name  string // who wrote it; empty: not recorded
 	Parts []Part
 }
 

@@ -10,9 +10,9 @@ import (
 	"github.com/actlog/actlog/internal/view/outline"
 )
 
-// Found is a page of the texts of a run that have what was looked for, in the order of the tree.
-type Found struct {
-	// Hits are by rows of the outline. What stands beside a plan is by its step, if it names one of the outline, else
+// TreePage is a page of the texts of a run that have what was looked for, in the order of the tree.
+type TreePage struct {
+	// Hits are by rows of the outline. What is attached to a plan is by its step, if it names one of the outline, else
 	// by the plan.
 	Hits []store.Hit
 	// Next is the cursor of the next page; nil: this is the last one.
@@ -23,13 +23,15 @@ type Found struct {
 	Searched int
 }
 
-// Find searches the rows of an outline for a text, from a cursor on.
-func (l *Lookup) Find(c echo.Context, o *outline.Outline, text string, from *httpd.Cursor, limit int) (Found, error) {
+// SearchTree searches the rows of an outline for a text, from a cursor on.
+func (l *Lookup) SearchTree(
+	c echo.Context, o *outline.Outline, text string, from *httpd.Cursor, limit int,
+) (TreePage, error) {
 	first, skip := 0, 0
 	if from != nil {
 		var ok bool
 		if first, ok = o.Find(from.ID); !ok {
-			return Found{}, httpd.BadField("cursor", "must be a nextCursor of this run, as it was given")
+			return TreePage{}, httpd.BadField("cursor", "must be a nextCursor of this run, as it was given")
 		}
 		skip = int(from.Number)
 	}
@@ -43,7 +45,7 @@ func (l *Lookup) Find(c echo.Context, o *outline.Outline, text string, from *htt
 
 	done, err := l.TurnToSearch(c.Request().Context(), c)
 	if err != nil {
-		return Found{}, err
+		return TreePage{}, err
 	}
 	defer done()
 
@@ -54,7 +56,7 @@ func (l *Lookup) Find(c echo.Context, o *outline.Outline, text string, from *htt
 		return err
 	})
 	if err != nil {
-		return Found{}, err
+		return TreePage{}, err
 	}
 
 	for i := range hits {
@@ -64,7 +66,7 @@ func (l *Lookup) Find(c echo.Context, o *outline.Outline, text string, from *htt
 		}
 	}
 
-	out := Found{Hits: hits, Searched: len(o.Rows)}
+	out := TreePage{Hits: hits, Searched: len(o.Rows)}
 	if rest != nil {
 		out.Searched = first + rest.Row
 		out.Next = &httpd.Cursor{ID: o.Rows[out.Searched].At, Number: int64(rest.Skip)}
